@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// A backend row: one technique for the three operations on rows of bytes that carry every code.
+//
+// Codes only make matrices; a row only multiplies them. Rows are data in one table (table.c),
+// chosen at run time by the features of the machine, or forced by name. The row `scalar` is the
+// specification: every other row must give its bytes for every shape.
+#ifndef WEFT_KERNELS_BACKEND_H
+#define WEFT_KERNELS_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/cpu.h"
+#include "kernels/include/weft/memory.h"
+#include "kernels/include/weft/status.h"
+#include "kernels/pool.h"
+
+typedef struct weft_backend weft_backend;
+typedef struct weft_device weft_device;   // a GPU with its streams and arenas; kernels/cuda
+typedef struct weft_operand weft_operand; // rows in the layout that one row of the table likes
+
+// Rows of bytes in one memory. Row i starts at ptr[i] when ptr is set, else at base + i * stride.
+// The array ptr itself is always in host memory.
+typedef struct weft_rows {
+  uint8_t *base;
+  size_t stride; // bytes
+  uint8_t *const *ptr;
+  weft_mem mem;
+} weft_rows;
+
+typedef struct weft_const_rows {
+  const uint8_t *base;
+  size_t stride; // bytes
+  const uint8_t *const *ptr;
+  weft_mem mem;
+} weft_const_rows;
+
+static inline uint8_t *weft_row(const weft_rows *rows, size_t i) {
+  return rows->ptr ? rows->ptr[i] : rows->base + i * rows->stride;
+}
+
+static inline const uint8_t *weft_const_row(const weft_const_rows *rows, size_t i) {
+  return rows->ptr ? rows->ptr[i] : rows->base + i * rows->stride;
+}
+
+// How host threads share a product (paper: "partitioned block" by columns, "full block" by rows).
+typedef enum weft_partition {
+  WEFT_PARTITION_AUTO,
+  WEFT_PARTITION_COLUMNS, // every thread computes a range of byte columns of all output rows
+  WEFT_PARTITION_ROWS     // every thread computes whole output rows
+} weft_partition;
+
+// Where a call runs. Host rows use the pool; device rows use the device and the stream.
+typedef struct weft_exec {
+  const weft_allocator *allocator; // never NULL
+  weft_pool *pool;                 // NULL: the calling thread alone
+  weft_partition partition;
+  weft_device *device; // NULL for host rows
+  void *stream;        // the device's stream that orders the work; host rows ignore it
+} weft_exec;
+
+// Y(m, len) = A(m, k) * X(k, len), or Y ^= A * X when accumulate, over GF(2^8).
+// m, k and len may be 0: with k = 0 the product is zero. Y overlaps neither A, X nor itself.
+typedef struct weft_gemm {
+  size_t m, k, len;
+  const uint8_t *a;               // (m, k), row stride a_stride bytes
+  size_t a_stride;                // bytes, >= k
+  weft_mem a_mem;                 // host rows take HOST or PINNED
+  weft_const_rows x;              // (k, len); ignored when x_prepared is set
+  const weft_operand *x_prepared; // X made resident by the same row's prepare, or NULL
+  weft_rows y;                    // (m, len)
+  bool accumulate;
+} weft_gemm;
+
+// The same over GF(2), on packets: shard s is a run of groups, each of w packets of packet_bytes.
+// Output packet (i, l) of every group = xor of the input packets (j, c) whose bit is set:
+// bits[(i * w + l) * bits_stride + (j * w + c)] is 0 or 1. len is a multiple of w * packet_bytes.
+typedef struct weft_xorm {
+  size_t m, k;         // output and input shards
+  size_t w;            // packets per group, 1..8
+  size_t packet_bytes; // >= 1
+  size_t len;          // bytes per shard
+  const uint8_t *bits; // (m * w, k * w), row stride bits_stride bytes, host memory
+  size_t bits_stride;  // bytes, >= k * w
+  weft_const_rows x;   // (k, len)
+  weft_rows y;         // (m, len)
+  bool accumulate;
+} weft_xorm;
+
+// `count` inverses of k x k matrices. `out` may equal `in`.
+typedef struct weft_invert {
+  size_t count, k;
+  const uint8_t *in; // (count, k, k), dense
+  uint8_t *out;      // (count, k, k), dense; undefined where singular
+  uint8_t *singular; // (count): 1 where there is no inverse, else 0
+  weft_mem mem;      // of in, out and singular
+} weft_invert;
+
+// The panel product of a host row on one thread; host.c cuts a gemm into panels.
+typedef struct weft_panel {
+  size_t m, k;             // output rows, inner dimension, each 1..WEFT_PANEL_ROWS
+  size_t begin, end;       // columns [begin, end) of every row
+  const uint8_t *a;        // (m, k), row stride a_stride bytes
+  size_t a_stride;         // bytes
+  const uint8_t *const *x; // k rows
+  uint8_t *const *y;       // m rows
+  bool accumulate;
+} weft_panel;
+
+#define WEFT_PANEL_ROWS 1024
+
+// What a host technique supplies; the driver in host.c does the rest.
+typedef struct weft_host_kernel {
+  void (*panel)(const weft_panel *panel); // over GF(2^8)
+  // y[begin..end) ^= or = xor of x[0..k) [begin..end)
+  void (*xor_rows)(uint8_t *y, const uint8_t *const *x, size_t k, size_t begin, size_t end,
+                   bool accumulate);
+  // Optional: bytes into the technique's own domain (for example logarithms), len bytes to len
+  // bytes; panel_prepared then takes such rows as x.
+  void (*prepare_row)(uint8_t *out, const uint8_t *in, size_t len);
+  void (*panel_prepared)(const weft_panel *panel);
+} weft_host_kernel;
+
+struct weft_backend {
+  const char *name;      // WEFT_BACKEND=name forces it
+  const char *technique; // one line: what it does and whose idea it is
+  uint32_t cpu;          // WEFT_CPU_* that it needs, all of them
+  int sm_min, sm_max;    // device rows: compute capability as major * 10 + minor, both ends in
+  weft_mem mem;          // HOST: runs on the CPU; DEVICE: on a GPU
+  size_t align;          // bytes; alignment that buys speed, never needed
+  const weft_host_kernel *host;
+
+  // `count` independent products. Device rows only enqueue on exec->stream.
+  weft_status (*gemm)(const weft_backend *row, const weft_exec *exec, const weft_gemm *gemms,
+                      size_t count);
+  weft_status (*xorm)(const weft_backend *row, const weft_exec *exec, const weft_xorm *xorm);
+  weft_status (*invert)(const weft_backend *row, const weft_exec *exec, const weft_invert *invert);
+
+  // Makes X(k, len) resident in the layout that gemm likes; NULL where rows are used as they are.
+  // The operand keeps no reference to x once the stream has passed this call.
+  weft_status (*prepare)(const weft_backend *row, const weft_exec *exec, size_t k, size_t len,
+                         const weft_const_rows *x, weft_operand **out);
+  void (*release)(const weft_backend *row, const weft_exec *exec, weft_operand *operand);
+};
+
+// The table, best row first.
+extern const weft_backend *const weft_backends;
+extern const size_t weft_backend_count;
+
+// What a machine offers to choose from: a set of CPU features and the GPU's capability (0: none).
+typedef struct weft_machine {
+  uint32_t cpu;
+  int sm; // major * 10 + minor
+} weft_machine;
+
+// Whether the machine has all that the row needs.
+bool weft_backend_runs_on(const weft_backend *row, const weft_machine *machine);
+
+// The first row of the wanted memory whose needs are met; or the row called `forced` (NULL or "":
+// none), which is WEFT_E_BACKEND_UNKNOWN or WEFT_E_BACKEND_ABSENT rather than replaced.
+weft_status weft_backend_select(const weft_machine *machine, weft_mem mem, const char *forced,
+                                const weft_backend **out);
+
+#endif

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPUs as the rest of weft sees them: opaque, with no CUDA type. Without CUDA in the build there
+// are none: weft_device_count then gives 0 (device_absent.c).
+#ifndef WEFT_KERNELS_DEVICE_H
+#define WEFT_KERNELS_DEVICE_H
+
+#include <stddef.h>
+
+#include "kernels/backend.h"
+
+// How many devices can be used; 0 without driver or device, which is no error.
+size_t weft_device_count(void);
+
+// Opens device `index` (< weft_device_count()). The device may be shared by threads; each stream
+// belongs to one thread at a time.
+weft_status weft_device_open(weft_device **out, size_t index, const weft_allocator *allocator);
+// Waits for the device's work and frees what it holds; accepts NULL.
+void weft_device_close(weft_device *device);
+
+int weft_device_sm(const weft_device *device); // compute capability, major * 10 + minor
+const char *weft_device_name(const weft_device *device);
+
+// PINNED or DEVICE memory from the device's arena (freed blocks are kept for later calls).
+weft_status weft_device_alloc(weft_device *device, weft_mem mem, size_t bytes, void **out);
+// Accepts NULL. The memory may be handed out again at once, so work that uses it must be over, or
+// be on the stream that uses it next.
+void weft_device_free(weft_device *device, weft_mem mem, void *memory);
+
+weft_status weft_device_stream_new(weft_device *device, void **out);
+void weft_device_stream_free(weft_device *device, void *stream);
+// WEFT_OK when all work on the stream is done, WEFT_PENDING, or what went wrong.
+weft_status weft_device_stream_poll(weft_device *device, void *stream);
+weft_status weft_device_stream_wait(weft_device *device, void *stream);
+
+// Enqueues a copy. HOST memory makes it synchronous with the caller, as the runtime defines.
+weft_status weft_device_copy(weft_device *device, void *to, weft_mem to_mem, const void *from,
+                             weft_mem from_mem, size_t bytes, void *stream);
+
+#endif

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one status of weft: every call that can fail returns it, and nothing else tells of failure.
+#ifndef WEFT_STATUS_H
+#define WEFT_STATUS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum weft_status {
+  WEFT_OK = 0,
+  // Outcomes that are no errors.
+  WEFT_DEPENDENT, // a well-formed packet that adds no rank; it was dropped, nothing changed
+  WEFT_PENDING,   // work on a queue has not finished, or not enough rank has arrived yet
+  // The caller's arguments.
+  WEFT_E_ARGUMENT, // an argument is outside its documented range
+  WEFT_E_BUFFER,   // the caller's buffer is too small
+  WEFT_E_STATE,    // the call does not fit the handle's state (for example a complete decoder)
+  // A packet or a matrix.
+  WEFT_E_VERSION,   // a packet of a wire version that this library does not know
+  WEFT_E_MALFORMED, // a packet that is truncated or contradicts itself
+  WEFT_E_FOREIGN,   // a packet of another stream, segment or shape
+  WEFT_E_SINGULAR,  // a matrix without inverse
+  // The machine.
+  WEFT_E_NOMEM,           // host memory could not be had
+  WEFT_E_THREAD,          // a thread could not be started
+  WEFT_E_RANDOM,          // the system's source of randomness failed
+  WEFT_E_BACKEND_UNKNOWN, // no backend row of that name was compiled in
+  WEFT_E_BACKEND_ABSENT,  // the row exists, but this machine lacks what it needs
+  WEFT_E_UNSUPPORTED,     // the row does not offer this operation or this memory
+  WEFT_E_DEVICE,          // the device reported an error
+  WEFT_E_DEVICE_NOMEM,    // device memory could not be had
+  WEFT_E_DEVICE_LOST,     // the device stopped answering; its handles are only good for freeing
+  WEFT_STATUS_COUNT       // not a status
+} weft_status;
+
+// A short English sentence for a status, never NULL, statically allocated.
+const char *weft_status_text(weft_status status);
+
+// The status's name as it stands in the enum, for logs and JSON; never NULL.
+const char *weft_status_name(weft_status status);
+
+// Returns from the calling function with any status other than WEFT_OK.
+#define WEFT_TRY(expression)                                                                       \
+  do {                                                                                             \
+    const weft_status weft_try_status_ = (expression);                                             \
+    if (weft_try_status_ != WEFT_OK)                                                               \
+      return weft_try_status_;                                                                     \
+  } while (0)
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// A fixed set of POSIX threads that run index ranges. (C11 threads are not understood by TSan.)
+#ifndef WEFT_KERNELS_POOL_H
+#define WEFT_KERNELS_POOL_H
+
+#include <stddef.h>
+
+#include "kernels/include/weft/memory.h"
+#include "kernels/include/weft/status.h"
+
+typedef struct weft_pool weft_pool;
+
+// `threads` counts the caller's own: 1 starts none, t starts t - 1. Never more run than asked.
+weft_status weft_pool_new(weft_pool **out, size_t threads, const weft_allocator *allocator);
+// Waits for running work; accepts NULL.
+void weft_pool_free(weft_pool *pool);
+
+// The number of threads that weft_pool_run uses, at least 1 (also for NULL).
+size_t weft_pool_threads(const weft_pool *pool);
+
+// Calls task(user, i) once for every i in [0, count), on the caller's thread and the pool's, and
+// returns when all have returned. Items are handed out one at a time, so they may differ in cost.
+// Several threads may call it on one pool at once: their work is done in turn. NULL runs in place.
+void weft_pool_run(weft_pool *pool, size_t count, void (*task)(void *user, size_t index),
+                   void *user);
+
+#endif

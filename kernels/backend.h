@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 #include "kernels/cpu.h"
-#include "kernels/include/weft/memory.h"
-#include "kernels/include/weft/status.h"
 #include "kernels/pool.h"
+#include "weft/memory.h"
+#include "weft/status.h"
 
 typedef struct weft_backend weft_backend;
 typedef struct weft_device weft_device;   // a GPU with its streams and arenas; kernels/cuda

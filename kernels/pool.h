@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-#include "kernels/include/weft/memory.h"
-#include "kernels/include/weft/status.h"
+#include "weft/memory.h"
+#include "weft/status.h"
 
 typedef struct weft_pool weft_pool;
 

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random linear network coding over GF(2^8): segment, encoder, recoder, decoder, batch decoder.
+//
+// A segment (generation) is n blocks (symbols) of k bytes. A coded packet is a linear combination
+// of its blocks; any n innovative (linearly independent) packets rebuild it. Whoever holds packets
+// can mix them into fresh ones (recode) without decoding first.
+#ifndef WEFT_RLNC_H
+#define WEFT_RLNC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weft/context.h"
+#include "weft/packet.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---------------------------------------------------------------------------------------------
+// Segment: n source blocks, resident where the context's row works on them.
+
+typedef struct weft_segment weft_segment;
+
+typedef struct weft_segment_options {
+  weft_segment_id id;
+  const uint8_t *data; // `bytes` bytes; block i starts at i * block_bytes
+  size_t bytes;        // true length, 1..n * block_bytes; what lacks to n * k counts as zero
+  weft_mem mem;        // of data
+  // Host rows: true uses data in place, which must then stay unchanged until the segment is freed
+  // (only a padded last block is copied); false copies. Device rows always make their own layout.
+  bool borrow;
+} weft_segment_options;
+
+// The row's own preprocessing (log domain, tiles) happens here, once. With a queue the call only
+// enqueues; data must then stay until the queue has passed it. queue == NULL: done on return.
+weft_status weft_segment_new(weft_ctx *ctx, const weft_segment_options *options, weft_queue *queue,
+                             weft_segment **out);
+void weft_segment_free(weft_segment *segment); // accepts NULL
+const weft_segment_id *weft_segment_get_id(const weft_segment *segment);
+
+// ---------------------------------------------------------------------------------------------
+// Encoder
+
+typedef struct weft_encoder weft_encoder;
+
+typedef struct weft_encoder_options {
+  bool systematic;      // the n source blocks first, then coded packets; else coded only
+  bool seeded;          // packets name a seed (DENSE, SPARSE); else fresh coefficients (VECTOR)
+  uint64_t first_seed;  // seeded: packet_seed of the first coded packet; counts up from there
+  uint16_t density_q16; // 0: dense, every coefficient nonzero; else each is nonzero with d / 65536
+} weft_encoder_options;
+
+// The segment must outlive the encoder; several encoders may share one. options may be NULL: coded
+// only, dense, fresh. Fresh coefficients come from libsodium's randombytes.
+weft_status weft_encoder_new(const weft_segment *segment, const weft_encoder_options *options,
+                             weft_encoder **out);
+void weft_encoder_free(weft_encoder *encoder); // accepts NULL
+
+// Where a batch of m packets goes. Payload i is at payload_rows[i], or payload + i *
+// payload_stride.
+typedef struct weft_batch {
+  size_t count;         // m
+  weft_packet *packets; // (m) filled in; their payload pointers stay NULL for DEVICE memory
+  // (m, n) coefficients of VECTOR packets, row stride coefficients_stride; may be NULL when the
+  // encoder is seeded. packets[i].coefficients then points into it. Host memory.
+  uint8_t *coefficients;
+  size_t coefficients_stride; // bytes
+  uint8_t *const *payload_rows;
+  uint8_t *payload;
+  size_t payload_stride; // bytes
+  weft_mem mem;          // of the payloads
+} weft_batch;
+
+// Makes the next m packets in one product. With a queue the payloads are ready when it is idle.
+weft_status weft_encoder_batch(weft_encoder *encoder, const weft_batch *batch, weft_queue *queue);
+
+// Makes payloads for coefficients of the caller's own: Y(m, k) = C(m, n) * X(n, k).
+// coefficients: (m, n), row stride coefficients_stride bytes, host memory.
+weft_status weft_encoder_combine(weft_encoder *encoder, size_t count, const uint8_t *coefficients,
+                                 size_t coefficients_stride, const weft_batch *payloads,
+                                 weft_queue *queue);
+
+// Writes the next packet as one datagram, header included; needs weft_packet_bytes() of room.
+weft_status weft_encoder_next(weft_encoder *encoder, uint8_t *datagram, size_t capacity,
+                              size_t *written);
+
+// ---------------------------------------------------------------------------------------------
+// Decoder: progressive Gauss-Jordan elimination, and a recoder at any rank.
+//
+// A packet's coefficients are eliminated at once, which tells whether it is innovative before its
+// payload is touched. Payloads are stored as they came, and reduced by one blocked product when a
+// block that is known is asked for, or at full rank. Memory: the segment, n * n bytes, and a
+// bounded scratch (see weft_decoder_memory_bytes).
+
+typedef struct weft_decoder weft_decoder;
+
+typedef struct weft_decoder_options {
+  weft_segment_id id;
+  // (n, k) storage of the caller's own, or NULL: the decoder's. It receives block i in row i; until
+  // the decoder says so, a row holds something else.
+  uint8_t *blocks;
+  size_t blocks_stride; // bytes, >= k; 0: k
+  // false: payloads are deferred (above). true: reduced as each packet arrives, as in the papers.
+  bool eager;
+} weft_decoder_options;
+
+weft_status weft_decoder_new(weft_ctx *ctx, const weft_decoder_options *options,
+                             weft_decoder **out);
+void weft_decoder_free(weft_decoder *decoder); // accepts NULL
+
+// Takes one packet. WEFT_OK: innovative, rank rose by one. WEFT_DEPENDENT: it adds nothing.
+// WEFT_E_FOREIGN, WEFT_E_MALFORMED, WEFT_E_VERSION, WEFT_E_ARGUMENT: refused. In every case but
+// WEFT_OK the decoder is unchanged. The packet's bytes are not needed after the call.
+weft_status weft_decoder_add(weft_decoder *decoder, const weft_packet *packet);
+weft_status weft_decoder_add_datagram(weft_decoder *decoder, const uint8_t *datagram, size_t bytes);
+
+size_t weft_decoder_rank(const weft_decoder *decoder);                  // 0..n
+bool weft_decoder_complete(const weft_decoder *decoder);                // rank == n
+bool weft_decoder_has_block(const weft_decoder *decoder, size_t index); // block known already
+// How many blocks from block 0 on are known: what can be released in order.
+size_t weft_decoder_prefix(const weft_decoder *decoder);
+
+// Block `index`, valid until the decoder is freed (for good: its row does not change any more).
+// WEFT_PENDING while it is not known.
+weft_status weft_decoder_block(weft_decoder *decoder, size_t index, const uint8_t **out);
+// Copies `bytes` bytes of the segment into `out`; WEFT_PENDING while not complete.
+weft_status weft_decoder_read(weft_decoder *decoder, size_t offset, size_t bytes, uint8_t *out);
+
+// Recodes: writes a fresh random combination of all that the decoder holds, as one VECTOR datagram.
+// WEFT_PENDING at rank 0.
+weft_status weft_decoder_recode(weft_decoder *decoder, uint8_t *datagram, size_t capacity,
+                                size_t *written);
+// m recoded packets in one product. Only VECTOR packets; batch->coefficients is required.
+weft_status weft_decoder_recode_batch(weft_decoder *decoder, const weft_batch *batch);
+
+size_t weft_decoder_memory_bytes(const weft_segment_id *id, bool own_blocks);
+
+// ---------------------------------------------------------------------------------------------
+// Recoder: mixes packets as they came, without elimination; the cheapest relay.
+
+typedef struct weft_recoder weft_recoder;
+
+// Keeps up to `capacity` packets (1..n); further ones are mixed into those held, so that nothing
+// received is wasted.
+weft_status weft_recoder_new(weft_ctx *ctx, const weft_segment_id *id, size_t capacity,
+                             weft_recoder **out);
+void weft_recoder_free(weft_recoder *recoder); // accepts NULL
+weft_status weft_recoder_add(weft_recoder *recoder, const weft_packet *packet);
+size_t weft_recoder_held(const weft_recoder *recoder);
+weft_status weft_recoder_batch(weft_recoder *recoder, const weft_batch *batch);
+weft_status weft_recoder_next(weft_recoder *recoder, uint8_t *datagram, size_t capacity,
+                              size_t *written);
+
+// ---------------------------------------------------------------------------------------------
+// Batch decoding: gather n packets, invert once, multiply once; many segments at a time.
+
+typedef struct weft_decode_job {
+  size_t blocks, block_bytes;
+  const uint8_t *coefficients; // (n, n), row stride coefficients_stride bytes, host memory
+  size_t coefficients_stride;
+  const uint8_t *const *payload_rows; // n rows of k bytes, or
+  const uint8_t *payload;             // payload + i * payload_stride
+  size_t payload_stride;
+  uint8_t *out;       // (n, k), row stride out_stride bytes; no overlap with the payloads
+  size_t out_stride;  // bytes
+  weft_mem mem;       // of payloads and out
+  weft_status status; // result: WEFT_OK or WEFT_E_SINGULAR; out is then undefined
+} weft_decode_job;
+
+// Decodes `count` segments, in parallel on the context's threads or on its device. Each job has its
+// own status; the call's is WEFT_OK when all could be tried. With a queue, `jobs` must stay too.
+weft_status weft_decode_batch(weft_ctx *ctx, weft_decode_job *jobs, size_t count,
+                              weft_queue *queue);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

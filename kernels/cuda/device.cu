@@ -68,8 +68,8 @@ struct weft_device {
   cudaMemPool_t pool; // scratch in stream order
   std::mutex mutex;   // of all below
   Arena arenas[2];    // PINNED, DEVICE
-  uint8_t *exp_table;
-  cudaTextureObject_t exp_texture;
+  uint8_t *tables;
+  cudaTextureObject_t table_texture;
 };
 
 static Arena *arena_of(weft_device *device, weft_mem mem) {
@@ -168,10 +168,10 @@ extern "C" void weft_device_close(weft_device *device) {
   {
     weft_device_scope scope(device);
     (void)cudaDeviceSynchronize();
-    if (device->exp_texture)
-      (void)cudaDestroyTextureObject(device->exp_texture);
-    if (device->exp_table)
-      memory_put(WEFT_MEM_DEVICE, device->exp_table);
+    if (device->table_texture)
+      (void)cudaDestroyTextureObject(device->table_texture);
+    if (device->tables)
+      memory_put(WEFT_MEM_DEVICE, device->tables);
     for (weft_mem mem : {WEFT_MEM_PINNED, WEFT_MEM_DEVICE}) {
       for (Block *&list : arena_of(device, mem)->live) {
         while (Block *block = list) {
@@ -326,30 +326,31 @@ void weft_device_scratch_free(const weft_exec *exec, void *memory) {
   (void)cudaGetLastError();
 }
 
-static weft_status exp_texture_new(weft_device *device) {
-  void *table = device->exp_table;
+static weft_status table_texture_new(weft_device *device) {
+  void *table = device->tables;
   if (!table) {
-    WEFT_TRY(memory_get(WEFT_MEM_DEVICE, WEFT_CUDA_EXP_COUNT, &table));
-    device->exp_table = static_cast<uint8_t *>(table);
+    WEFT_TRY(memory_get(WEFT_MEM_DEVICE, sizeof(weft_cuda_tables), &table));
+    device->tables = static_cast<uint8_t *>(table);
   }
-  static constexpr weft_cuda_exp_table exp = weft_cuda_make_exp();
-  WEFT_CUDA_TRY(cudaMemcpy(table, exp.at, WEFT_CUDA_EXP_COUNT, cudaMemcpyHostToDevice));
+  static constexpr weft_cuda_tables field = weft_cuda_make_tables();
+  WEFT_CUDA_TRY(cudaMemcpy(table, &field, sizeof field, cudaMemcpyHostToDevice));
   cudaResourceDesc resource = {};
   resource.resType = cudaResourceTypeLinear;
   resource.res.linear.devPtr = table;
   resource.res.linear.desc = cudaCreateChannelDesc<unsigned char>();
-  resource.res.linear.sizeInBytes = WEFT_CUDA_EXP_COUNT;
+  resource.res.linear.sizeInBytes = sizeof field;
   cudaTextureDesc description = {};
   description.readMode = cudaReadModeElementType;
-  return WEFT_CUDA(cudaCreateTextureObject(&device->exp_texture, &resource, &description, nullptr));
+  return WEFT_CUDA(
+      cudaCreateTextureObject(&device->table_texture, &resource, &description, nullptr));
 }
 
-weft_status weft_device_exp_texture(weft_device *device, cudaTextureObject_t *out) {
+weft_status weft_device_table_texture(weft_device *device, cudaTextureObject_t *out) {
   weft_device_scope scope(device);
   WEFT_TRY(scope.status());
   std::lock_guard<std::mutex> lock(device->mutex);
-  if (!device->exp_texture)
-    WEFT_TRY(exp_texture_new(device));
-  *out = device->exp_texture;
+  if (!device->table_texture)
+    WEFT_TRY(table_texture_new(device));
+  *out = device->table_texture;
   return WEFT_OK;
 }

@@ -58,8 +58,7 @@ private:
   void *memory_;
 };
 
-// exp[0..1021) as a buffer texture of bytes: 2^i up to 2 * 254, then zeros (see table_4.cu). Made
-// on first use; lives as long as the device.
-weft_status weft_device_exp_texture(weft_device *device, cudaTextureObject_t *out);
+// weft_cuda_tables as a buffer texture of bytes. Made on first use; lives as long as the device.
+weft_status weft_device_table_texture(weft_device *device, cudaTextureObject_t *out);
 
 #endif

@@ -12,34 +12,27 @@ enum {
   WEFT_CUDA_EXP_COUNT = 1021 // sums of two logs: 0..508, and 510..1020 with a zero
 };
 
-struct weft_cuda_exp_table {
-  uint8_t at[1024];
-};
-struct weft_cuda_log_table {
-  uint8_t at[256]; // log of 0 is 255, which no other byte has
+struct weft_cuda_tables {
+  uint8_t exp[1024]; // 2^i for i < 510 (so exp[255] = 1), zeros from 510 on
+  uint8_t log[256];  // log of 0 is 255, which no other byte has
 };
 
-// exp[i] = 2^i for i < 510 (exp[255] = 1), zeros from 510 on.
-constexpr weft_cuda_exp_table weft_cuda_make_exp() {
-  weft_cuda_exp_table table = {};
+constexpr weft_cuda_tables weft_cuda_make_tables() {
+  weft_cuda_tables tables = {};
   unsigned power = 1;
   for (int i = 0; i < WEFT_CUDA_LOG_ZERO; i++) {
-    table.at[i] = static_cast<uint8_t>(power);
+    tables.exp[i] = static_cast<uint8_t>(power);
+    if (i < 255)
+      tables.log[power] = static_cast<uint8_t>(i);
     power = (power << 1) ^ (power & 0x80 ? 0x11Du : 0);
   }
-  return table;
+  tables.log[0] = 255;
+  return tables;
 }
 
-constexpr weft_cuda_log_table weft_cuda_make_log() {
-  weft_cuda_log_table table = {};
-  unsigned power = 1;
-  for (int i = 0; i < 255; i++) {
-    table.at[power] = static_cast<uint8_t>(i);
-    power = (power << 1) ^ (power & 0x80 ? 0x11Du : 0);
-  }
-  table.at[0] = 255;
-  return table;
-}
+#ifdef __CUDACC__
+// The tables in global memory; one copy in every file that uses them.
+static __device__ const weft_cuda_tables weft_cuda_global_tables = weft_cuda_make_tables();
 
 // PRMT with its sign mode, which __byte_perm masks away.
 __device__ __forceinline__ uint32_t weft_prmt(uint32_t low, uint32_t high, uint32_t selectors) {
@@ -54,4 +47,5 @@ __device__ __forceinline__ uint32_t weft_gf256_double4(uint32_t x) {
   return ((x << 1) & 0xfefefefeu) ^ (carry & 0x1d1d1d1du);
 }
 
+#endif
 #endif

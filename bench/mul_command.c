@@ -139,14 +139,14 @@ static void run_shape(weft_bench_report *report, const weft_bench_options *optio
     if (row == best)
       best_case = added;
   }
-  weft_bench_isal_product product = {0};
+  weft_bench_isal_product peer = {0};
   if (isal) {
     weft_bench_case entry = product_case(&p, "gemm", "isa-l", "");
-    weft_bench_isal_prepare(isal, &product, m, n, k, p.a, n, p.x, k, p.y, k);
+    weft_bench_isal_prepare(isal, &peer, m, n, k, p.a, n, p.x, k, p.y, k);
     entry.work.call = weft_bench_isal_call;
-    entry.work.user = &product;
+    entry.work.user = &peer;
     memset(p.y, 0xa5, m * k);
-    weft_bench_isal_call(&product);
+    weft_bench_isal_call(&peer);
     entry.checked = weft_bench_check_product("isa-l", m, n, k, p.a, n, p.x, k, p.y, k);
     weft_bench_group_ask(group, "best row / isa-l", best_case, weft_bench_group_add(group, &entry),
                          WEFT_BENCH_PRODUCTS);
@@ -155,7 +155,7 @@ static void run_shape(weft_bench_report *report, const weft_bench_options *optio
   for (size_t i = 0; i < 2 * weft_backend_count; i++)
     if (states[i].prepared)
       states[i].row->release(states[i].row, &states[i].exec, states[i].prepared);
-  weft_bench_isal_release(&product);
+  weft_bench_isal_release(&peer);
   free(states), free(group), free(title), free(p.a), free(p.x), free(p.y);
 }
 

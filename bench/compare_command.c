@@ -89,11 +89,12 @@ static void print_share(const json_t *a, const json_t *b) {
   printf("\n");
 }
 
-typedef struct tally {
+typedef struct case_counts {
   size_t changed, same, missing;
-} tally;
+} case_counts;
 
-static void compare_case(const char *title, const json_t *a, const json_t *root_b, tally *tally) {
+static void compare_case(const char *title, const json_t *a, const json_t *root_b,
+                         case_counts *tally) {
   const char *const id = text_at(a, "id");
   const json_t *const b = find_case(root_b, title, id);
   weft_bench_spread time_a, time_b;
@@ -120,7 +121,7 @@ int weft_bench_compare_command(int argc, char **argv) {
     return 2;
   }
   json_t *const a = load(argv[1]), *const b = load(argv[2]);
-  tally tally = {0, 0, 0};
+  case_counts tally = {0, 0, 0};
   if (a && b) {
     size_t g = 0, c = 0;
     json_t *group = NULL, *entry = NULL;

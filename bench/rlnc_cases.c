@@ -12,6 +12,7 @@ struct weft_bench_codec {
   const weft_bench_shape *shape;
   const char *row;
   size_t threads;
+  size_t segments; // of which each has payloads and output of its own
   weft_ctx *ctx;
   weft_segment *segment;
   weft_encoder *encoder; // fresh coefficients
@@ -55,7 +56,7 @@ static void make_coders(weft_bench_codec *codec) {
 static void make_jobs(weft_bench_codec *codec) {
   const weft_bench_shape *const shape = codec->shape;
   const size_t bytes = shape->n * shape->k;
-  for (size_t s = 0; s < shape->segments; s++) {
+  for (size_t s = 0; s < codec->segments; s++) {
     codec->job_payloads[s] = weft_bench_alloc(bytes, 1);
     memcpy(codec->job_payloads[s], shape->payloads, bytes);
     codec->jobs[s] = (weft_decode_job){.blocks = shape->n,
@@ -72,19 +73,20 @@ static void make_jobs(weft_bench_codec *codec) {
 
 weft_bench_codec *weft_bench_codec_new(const weft_bench_shape *shape,
                                        const weft_bench_machine *machine, const char *row,
-                                       size_t threads, weft_split split) {
-  const size_t rows = shape->m > shape->n * shape->segments ? shape->m : shape->n * shape->segments;
+                                       size_t threads, weft_split split, size_t segments) {
+  const size_t rows = shape->m > shape->n * segments ? shape->m : shape->n * segments;
   weft_bench_codec *const codec = weft_bench_alloc(1, sizeof *codec);
   *codec = (weft_bench_codec){
       .shape = shape,
       .row = row,
       .threads = threads,
+      .segments = segments,
       .packets = weft_bench_alloc(shape->n, sizeof(weft_packet)),
       .made = weft_bench_alloc(shape->m, sizeof(weft_packet)),
       .made_mixing = weft_bench_alloc(shape->m, shape->n),
       .out = weft_bench_alloc(rows, shape->k),
-      .jobs = weft_bench_alloc(shape->segments, sizeof(weft_decode_job)),
-      .job_payloads = weft_bench_alloc(shape->segments, sizeof(uint8_t *)),
+      .jobs = weft_bench_alloc(segments, sizeof(weft_decode_job)),
+      .job_payloads = weft_bench_alloc(segments, sizeof(uint8_t *)),
   };
   const weft_ctx_options options = {.backend = row, .threads = threads, .split = split};
   weft_bench_pin_workers(machine, threads);
@@ -98,7 +100,7 @@ weft_bench_codec *weft_bench_codec_new(const weft_bench_shape *shape,
 void weft_bench_codec_free(weft_bench_codec *codec) {
   if (!codec)
     return;
-  for (size_t s = 0; s < codec->shape->segments; s++)
+  for (size_t s = 0; s < codec->segments; s++)
     free(codec->job_payloads[s]);
   weft_recoder_free(codec->recoder);
   weft_encoder_free(codec->seeded);
@@ -189,7 +191,7 @@ static void call_decode_batch(void *user) { decode_jobs(user, 1); }
 
 static void call_decode_multi(void *user) {
   const weft_bench_codec *const codec = user;
-  decode_jobs(codec, codec->shape->segments);
+  decode_jobs(codec, codec->segments);
 }
 
 static const struct {

@@ -27,10 +27,11 @@ void weft_bench_shape_free(weft_bench_shape *shape);
 // One context: a row on some threads with one way to share the work.
 typedef struct weft_bench_codec weft_bench_codec;
 
-// Starts the context's threads on CPUs of their own and keeps the caller on the first.
+// `segments`: how many it will decode at once, 1..shape->segments. Starts the context's threads on
+// CPUs of their own and keeps the caller on the first.
 weft_bench_codec *weft_bench_codec_new(const weft_bench_shape *shape,
                                        const weft_bench_machine *machine, const char *row,
-                                       size_t threads, weft_split split);
+                                       size_t threads, weft_split split, size_t segments);
 void weft_bench_codec_free(weft_bench_codec *codec);
 
 typedef enum weft_bench_operation {

@@ -17,42 +17,43 @@
 #define ROWS_MAX 16u
 #define CODECS_MAX 128u
 
-typedef struct run {
+typedef struct rlnc_run {
   weft_bench_options options;
   weft_bench_machine machine;
   weft_bench_report report;
   weft_bench_isal *isal;
   const weft_backend *rows[ROWS_MAX];
   size_t row_count;
-} run;
+} rlnc_run;
 
 // What one group needs while it is measured.
-typedef struct scene {
-  const run *run;
+typedef struct rlnc_scene {
+  const rlnc_run *run;
   const weft_bench_shape *shape;
   weft_bench_group *group;
   weft_bench_codec *codecs[CODECS_MAX];
   size_t codec_count;
   weft_bench_isal_product products[2];
   uint8_t *isal_out; // (m, k)
-} scene;
+} rlnc_scene;
 
-static bool wanted(const scene *scene, weft_bench_operation operation) {
+static bool wanted(const rlnc_scene *scene, weft_bench_operation operation) {
   return weft_bench_listed(scene->run->options.operations, weft_bench_operation_name(operation));
 }
 
-static weft_bench_codec *codec(scene *scene, const char *row, size_t threads, weft_split split) {
+static weft_bench_codec *codec(rlnc_scene *scene, const char *row, size_t threads, weft_split split,
+                               size_t segments) {
   if (scene->codec_count == CODECS_MAX) {
     fprintf(stderr, "weft bench rlnc: too many rows and threads at once\n");
     exit(2);
   }
-  return scene->codecs[scene->codec_count++] =
-             weft_bench_codec_new(scene->shape, &scene->run->machine, row, threads, split);
+  return scene->codecs[scene->codec_count++] = weft_bench_codec_new(
+             scene->shape, &scene->run->machine, row, threads, split, segments);
 }
 
 // The operations of one row on one thread. index[operation] becomes the case's index or -1.
-static void add_single(scene *scene, const char *row, int ceiling, int *index) {
-  weft_bench_codec *const one = codec(scene, row, 1, WEFT_SPLIT_AUTO);
+static void add_single(rlnc_scene *scene, const char *row, int ceiling, int *index) {
+  weft_bench_codec *const one = codec(scene, row, 1, WEFT_SPLIT_AUTO, scene->shape->segments);
   for (int o = 0; o < WEFT_BENCH_OPERATIONS; o++)
     index[o] =
         wanted(scene, (weft_bench_operation)o)
@@ -61,7 +62,7 @@ static void add_single(scene *scene, const char *row, int ceiling, int *index) {
 }
 
 // Encode by both partitionings of the paper, one and many segments decoded, on several threads.
-static void add_threads(scene *scene, const char *row, size_t threads, int ceiling,
+static void add_threads(rlnc_scene *scene, const char *row, size_t threads, int ceiling,
                         const int *single) {
   static const struct {
     weft_split split;
@@ -72,8 +73,9 @@ static void add_threads(scene *scene, const char *row, size_t threads, int ceili
   };
   int encoded[2] = {-1, -1};
   for (size_t s = 0; s < 2 && wanted(scene, WEFT_BENCH_ENCODE); s++) {
-    encoded[s] = weft_bench_add_operation(scene->group, codec(scene, row, threads, splits[s].split),
-                                          WEFT_BENCH_ENCODE, splits[s].variant, ceiling);
+    encoded[s] =
+        weft_bench_add_operation(scene->group, codec(scene, row, threads, splits[s].split, 1),
+                                 WEFT_BENCH_ENCODE, splits[s].variant, ceiling);
     weft_bench_group_ask(scene->group, splits[s].question, encoded[s], single[WEFT_BENCH_ENCODE],
                          WEFT_BENCH_OUTPUT);
   }
@@ -81,14 +83,15 @@ static void add_threads(scene *scene, const char *row, size_t threads, int ceili
                        encoded[0], WEFT_BENCH_OUTPUT);
   if (!wanted(scene, WEFT_BENCH_DECODE_MULTI))
     return;
-  weft_bench_codec *const many = codec(scene, row, threads, WEFT_SPLIT_AUTO);
+  weft_bench_codec *const many =
+      codec(scene, row, threads, WEFT_SPLIT_AUTO, scene->shape->segments);
   const int multi =
       weft_bench_add_operation(scene->group, many, WEFT_BENCH_DECODE_MULTI, "", ceiling);
   weft_bench_group_ask(scene->group, "decode many segments: threads / one", multi,
                        single[WEFT_BENCH_DECODE_MULTI], WEFT_BENCH_OUTPUT);
 }
 
-static void ask(scene *scene, const int *at, int read) {
+static void ask(rlnc_scene *scene, const int *at, int read) {
   weft_bench_group *const group = scene->group;
   const int encode = at[WEFT_BENCH_ENCODE];
   static const struct {
@@ -111,7 +114,7 @@ static void ask(scene *scene, const int *at, int read) {
                        at[WEFT_BENCH_ENCODE_ONE], read, WEFT_BENCH_INPUT);
 }
 
-static void add_isal(scene *scene, const int *best) {
+static void add_isal(rlnc_scene *scene, const int *best) {
   static const weft_bench_operation like[] = {WEFT_BENCH_ENCODE, WEFT_BENCH_ENCODE_ONE};
   static const char *const questions[] = {"encode: best row / isa-l",
                                           "one coded packet: best row / isa-l"};
@@ -139,7 +142,7 @@ static void add_isal(scene *scene, const int *best) {
   }
 }
 
-static void run_shape(run *run, size_t n, size_t k) {
+static void run_shape(rlnc_run *run, size_t n, size_t k) {
   weft_bench_shape shape;
   const size_t m = run->options.m.count ? run->options.m.value[0] : n;
   weft_bench_shape_make(&shape, n, k, m, run->options.seed);
@@ -147,7 +150,8 @@ static void run_shape(run *run, size_t n, size_t k) {
   char *const title = weft_bench_text("n = %zu, k = %zu; %zu segments at once in decode-multi", n,
                                       k, shape.segments);
   group->title = title;
-  scene scene = {.run = run, .shape = &shape, .group = group, .isal_out = weft_bench_alloc(m, k)};
+  rlnc_scene scene = {
+      .run = run, .shape = &shape, .group = group, .isal_out = weft_bench_alloc(m, k)};
   const int read = weft_bench_add_read(group, run->machine.features, shape.data, shape.n * shape.k);
   for (size_t r = 0; r < run->row_count; r++) {
     int single[WEFT_BENCH_OPERATIONS];
@@ -171,7 +175,7 @@ static void run_shape(run *run, size_t n, size_t k) {
 }
 
 // Best row first. An unknown or absent name is an error, not a shorter table.
-static bool choose_rows(run *run) {
+static bool choose_rows(rlnc_run *run) {
   const weft_machine offered = {.cpu = run->machine.features};
   const char *const list = run->options.rows ? run->options.rows : "best";
   const bool all = weft_bench_listed(list, "all");
@@ -201,7 +205,7 @@ static bool choose_rows(run *run) {
 }
 
 int weft_bench_rlnc_command(int argc, char **argv) {
-  run *const run = weft_bench_alloc(1, sizeof *run);
+  rlnc_run *const run = weft_bench_alloc(1, sizeof *run);
   weft_bench_options *const options = &run->options;
   const int parsed = weft_bench_options_parse(options, argc, argv);
   int failed = parsed == 1 ? 0 : parsed;

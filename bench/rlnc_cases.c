@@ -220,13 +220,14 @@ const char *weft_bench_operation_name(weft_bench_operation operation) {
 static bool decodes(weft_bench_operation operation) { return operation >= WEFT_BENCH_DECODE_EAGER; }
 
 // Output blocks of one call.
-static size_t blocks_of(const weft_bench_shape *shape, weft_bench_operation operation) {
+static size_t blocks_of(const weft_bench_codec *codec, weft_bench_operation operation) {
+  const weft_bench_shape *const shape = codec->shape;
   switch (operation) {
   case WEFT_BENCH_ENCODE_ONE:
   case WEFT_BENCH_RECODE_ONE:
     return 1;
   case WEFT_BENCH_DECODE_MULTI:
-    return shape->n * shape->segments;
+    return shape->n * codec->segments;
   default:
     return decodes(operation) ? shape->n : shape->m;
   }
@@ -265,8 +266,8 @@ static const char *check(const weft_bench_codec *codec, weft_bench_operation ope
 int weft_bench_add_operation(weft_bench_group *group, weft_bench_codec *codec,
                              weft_bench_operation operation, const char *variant, int ceiling) {
   const weft_bench_shape *const shape = codec->shape;
-  const size_t blocks = blocks_of(shape, operation), out_bytes = blocks * shape->k;
-  const size_t segments = operation == WEFT_BENCH_DECODE_MULTI ? shape->segments : 1;
+  const size_t blocks = blocks_of(codec, operation), out_bytes = blocks * shape->k;
+  const size_t segments = operation == WEFT_BENCH_DECODE_MULTI ? codec->segments : 1;
   const size_t in_bytes = segments * shape->n * shape->k;
   memset(codec->out, 0xa5, out_bytes);
   operations[operation].call(codec);

@@ -2,7 +2,7 @@
 """cuda_library: CUDA sources compiled by nvcc into something that cc_library, cc_binary and cc_test depend on."""
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
-load("@weft_cuda//:toolkit.bzl", "NVCC")
+load("@weft_cuda//:toolkit.bzl", "NVCC", "NVCC_IS_KNOWN")
 
 # Machine code for the two generations that have binary tensor products worth tuning for, and PTX of the older one, from
 # which a driver makes code for every other card.
@@ -40,7 +40,9 @@ def _cuda_library_impl(ctx):
     args.add("-ccbin", cc_toolchain.compiler_executable)
     args.add_all(ctx.attr.archs, map_each = _gencode)
     args.add_joined(["-fPIC", "-Wall", "-Wextra", "-Wshadow", "-ffunction-sections"], join_with = ",", format_joined = "-Xcompiler=%s")
-    if "-Werror" in ctx.fragments.cpp.copts:
+
+    # Not tied to --config=werror, which would compile all of CUDA a second time.
+    if NVCC_IS_KNOWN:
         args.add("-Werror=all-warnings")
     args.add_all(context.defines, before_each = "-D")
     args.add_all(context.quote_includes, format_each = "-Xcompiler=-iquote,%s")

@@ -70,5 +70,6 @@ int weft_bench_ceilings_command(int argc, char **argv) {
     free(to);
   }
   free(group);
+  weft_bench_unpin(&machine);
   return weft_bench_report_end(&report, &options);
 }

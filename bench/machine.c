@@ -142,6 +142,15 @@ bool weft_bench_pin(const weft_bench_machine *machine, size_t index) {
   return sched_setaffinity(0, sizeof set, &set) == 0;
 }
 
+void weft_bench_unpin(const weft_bench_machine *machine) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (size_t i = 0; i < machine->cpus; i++)
+    CPU_SET((size_t)machine->order[i], &set);
+  // Where this is refused, pinning was refused too.
+  (void)sched_setaffinity(0, sizeof set, &set);
+}
+
 bool weft_bench_pin_workers(const weft_bench_machine *machine, size_t threads) {
   cpu_set_t set;
   CPU_ZERO(&set);

@@ -21,6 +21,8 @@ typedef struct weft_bench_machine {
 
 void weft_bench_machine_read(weft_bench_machine *machine);
 
+// Gives the calling thread back every CPU of `order`.
+void weft_bench_unpin(const weft_bench_machine *machine);
 // Keeps the calling thread on the index-th CPU of `order`; false where the system refuses.
 bool weft_bench_pin(const weft_bench_machine *machine, size_t index);
 // Makes threads that are started from now on use CPUs 1 .. threads - 1 of `order`, so that with the

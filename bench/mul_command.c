@@ -142,6 +142,8 @@ static void run_shape(weft_bench_report *report, const weft_bench_options *optio
   weft_bench_isal_product peer = {0};
   if (isal) {
     weft_bench_case entry = product_case(&p, "gemm", "isa-l", "");
+    if (best_case >= 0) // ISA-L uses the same instructions as the best row
+      entry.ceiling = group->cases[best_case].ceiling;
     weft_bench_isal_prepare(isal, &peer, m, n, k, p.a, n, p.x, k, p.y, k);
     entry.work.call = weft_bench_isal_call;
     entry.work.user = &peer;
@@ -181,5 +183,6 @@ int weft_bench_mul_command(int argc, char **argv) {
         run_shape(&report, &options, &machine, isal, options.m.value[m], options.n.value[n],
                   options.k.value[k]);
   weft_bench_isal_close(isal);
+  weft_bench_unpin(&machine);
   return weft_bench_report_end(&report, &options);
 }

@@ -127,8 +127,7 @@ static void add_isal(rlnc_scene *scene, const int *best) {
                             shape->mixing, shape->n, shape->data, shape->k, scene->isal_out,
                             shape->k);
     weft_bench_isal_call(&scene->products[i]);
-    entry.row = "isa-l";
-    entry.ceiling = -1;
+    entry.row = "isa-l"; // its share is of the ceiling that bounds the best row
     entry.work = (weft_bench_candidate){
         .call = weft_bench_isal_call,
         .user = &scene->products[i],
@@ -225,6 +224,7 @@ int weft_bench_rlnc_command(int argc, char **argv) {
       for (size_t k = 0; k < options->k.count; k++)
         run_shape(run, options->n.value[n], options->k.value[k]);
     weft_bench_isal_close(run->isal);
+    weft_bench_unpin(&run->machine);
     failed = weft_bench_report_end(&run->report, options);
   }
   free(run);

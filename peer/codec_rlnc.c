@@ -33,7 +33,8 @@ static weft_status open_source(void *user, const weft_segment_id *id, const uint
   coded_segment *s;
   WEFT_TRY(new_segment(rlnc, &s));
   const weft_segment_options segment = {.id = *id, .data = data, .bytes = bytes};
-  const weft_encoder_options coding = {.systematic = !rlnc->coded_only, .seeded = true, .rng = rng};
+  (void)rng; // packets name seeds that count up: nothing is left to chance
+  const weft_encoder_options coding = {.systematic = !rlnc->coded_only, .seeded = true};
   weft_status status = weft_segment_new(rlnc->ctx, &segment, NULL, &s->segment);
   if (status == WEFT_OK)
     status = weft_encoder_new(s->segment, &coding, &s->encoder);
@@ -49,8 +50,13 @@ static weft_status open_sink(void *user, const weft_segment_id *id, const weft_r
   const weft_codec_rlnc *rlnc = user;
   coded_segment *s;
   WEFT_TRY(new_segment(rlnc, &s));
-  const weft_decoder_options options = {.id = *id, .rng = rng};
-  const weft_status status = weft_decoder_new(rlnc->ctx, &options, &s->decoder);
+  const weft_decoder_options options = {.id = *id};
+  weft_status status = weft_decoder_new(rlnc->ctx, &options, &s->decoder);
+  if (status == WEFT_OK) {
+    uint8_t key[WEFT_RNG_KEY_BYTES];
+    rng->fill(rng->user, key, sizeof key);
+    status = weft_decoder_fix_random(s->decoder, key);
+  }
   if (status != WEFT_OK)
     close_segment(user, s);
   else

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "weft/rng.h"
+#include "weft/peer_rng.h"
 #include "weft/status.h"
 
 typedef struct weft_sim_graph {

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "weft/rng.h"
+#include "weft/peer_rng.h"
 
 typedef struct weft_sim_uplink {
   uint64_t bits_per_s; // > 0

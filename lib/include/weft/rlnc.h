@@ -13,7 +13,6 @@
 
 #include "weft/context.h"
 #include "weft/packet.h"
-#include "weft/rng.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -55,7 +54,6 @@ typedef struct weft_encoder_options {
   bool seeded;          // packets name a seed (DENSE, SPARSE); else fresh coefficients (VECTOR)
   uint64_t first_seed;  // seeded: packet_seed of the first coded packet; counts up from there
   uint16_t density_q16; // 0: dense, every coefficient nonzero; else each is nonzero with d / 65536
-  const weft_rng *rng;  // fresh coefficients; NULL: libsodium's randombytes; copied
 } weft_encoder_options;
 
 // The segment must outlive the encoder; several encoders may share one. options may be NULL: coded
@@ -126,7 +124,6 @@ typedef struct weft_decoder_options {
   size_t blocks_stride; // bytes, >= k; 0: k
   // false: payloads are deferred (above). true: reduced as each packet arrives, as in the papers.
   bool eager;
-  const weft_rng *rng; // coefficients of recoding; NULL: libsodium's randombytes; copied
 } weft_decoder_options;
 
 weft_status weft_decoder_new(weft_ctx *ctx, const weft_decoder_options *options,

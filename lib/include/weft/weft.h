@@ -7,7 +7,6 @@
 #include "weft/memory.h"
 #include "weft/packet.h"
 #include "weft/rlnc.h"
-#include "weft/rng.h"
 #include "weft/status.h"
 
 #ifdef __cplusplus

@@ -10,8 +10,8 @@
 
 #include "weft/context.h"
 #include "weft/packet.h"
+#include "weft/peer_rng.h"
 #include "weft/rlnc.h"
-#include "weft/rng.h"
 #include "weft/status.h"
 
 #ifdef __cplusplus

@@ -18,7 +18,7 @@
 #include "weft/context.h"
 #include "weft/peer_codec.h"
 #include "weft/peer_policy.h"
-#include "weft/rng.h"
+#include "weft/peer_rng.h"
 #include "weft/status.h"
 
 #ifdef __cplusplus

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "weft/rng.h"
+#include "weft/peer_rng.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// A seeded generator (ChaCha20 keystream): the same key gives the same bytes everywhere.
+// Where the engine's chance comes from: a table, so that a run can be repeated, and a seeded
+// generator for it (ChaCha20 keystream): the same key gives the same bytes everywhere.
 #ifndef WEFT_PEER_RNG_H
 #define WEFT_PEER_RNG_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "weft/rng.h"
-
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+typedef struct weft_rng {
+  void (*fill)(void *user, void *out, size_t bytes); // cannot fail; one thread at a time
+  void *user;
+} weft_rng;
 
 #define WEFT_RNG_KEY_BYTES 32u
 

@@ -133,11 +133,8 @@ static void take_bye(weft_engine *engine, size_t index, weft_bye_reason reason) 
 static weft_status take_message(weft_engine *engine, size_t index, const weft_message *message,
                                 size_t bytes, int64_t now_us) {
   weft_neighbour *neighbour = &engine->neighbours[index];
-  if (message->kind == WEFT_MESSAGE_DATA) {
-    if (neighbour->state == WEFT_NEIGHBOUR_GREETING)
-      return WEFT_E_STATE;
+  if (message->kind == WEFT_MESSAGE_DATA)
     return take_packet(engine, neighbour, &message->as.data, now_us);
-  }
   engine->statistics.received_control++;
   engine->statistics.received_control_bytes += bytes;
   switch (message->kind) {

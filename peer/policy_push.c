@@ -12,7 +12,9 @@ static size_t useful(const weft_policy_view *view, const weft_policy_neighbour *
                      uint64_t s) {
   const weft_policy_segment *own = &view->segments[s % view->window];
   const weft_policy_want *want = &neighbour->wants[s % view->window];
-  const size_t expected = (size_t)want->rank + want->in_flight;
+  // The neighbour's others send too, and about as much as we do: without counting them, a fifth of
+  // all packets came too late or in vain (16 peers of degree 4, 5..40 ms).
+  const size_t expected = (size_t)want->rank + 2u * want->in_flight;
   // At rank r a neighbour surely lacks own.rank - r of the directions held here; with equal ranks
   // it may lack none.
   if (!want->accepts || own->rank <= expected)
@@ -21,28 +23,36 @@ static size_t useful(const weft_policy_view *view, const weft_policy_neighbour *
   // Its other neighbours see the same need: near the end each takes its share, not all of it.
   const size_t lacks = own->blocks - expected;
   const size_t share =
-      neighbour->degree > 1 ? (2 * lacks + neighbour->degree - 1) / neighbour->degree : lacks;
+      neighbour->degree > 1 ? (lacks + neighbour->degree - 1) / neighbour->degree : lacks;
   if (count > share)
     count = share;
   return count > view->batch_max ? view->batch_max : count;
 }
 
-// The segment for one neighbour: the first useful one with probability 1/2, else the second, ...
+// The segment for one neighbour: each useful one is taken with probability 1/8 before the next is
+// looked at. A steeper preference has all nodes finish one segment at a time, and then what is in
+// flight for it when it completes is wasted; a flatter one keeps windows from moving on.
 static bool choose_segment(const weft_policy_view *view, size_t index, const weft_rng *rng,
                            weft_policy_choice *out) {
-  uint64_t coins = 0;
+  uint64_t chance = 0;
+  unsigned left = 0; // throws in `chance`
   bool found = false;
   for (uint64_t s = view->first; s < view->first + view->count; s++) {
     const size_t count = useful(view, &view->neighbour[index], s);
     if (count == 0)
       continue;
-    *out = (weft_policy_choice){.neighbour = index, .segment = s, .count = count};
-    if (!found)
-      coins = weft_rng_u64(rng);
+    if (left == 0) {
+      chance = weft_rng_u64(rng);
+      left = 21;
+    }
+    const bool take = (chance & 7) == 0;
+    chance >>= 3;
+    left--;
+    if (!found || take) // none taken: the first
+      *out = (weft_policy_choice){.neighbour = index, .segment = s, .count = count};
     found = true;
-    if (coins & 1)
+    if (take)
       break;
-    coins >>= 1;
   }
   return found;
 }

@@ -147,7 +147,7 @@ int cli_demo(int argc, char **argv) {
   if (code < 0) {
     demo_outcome outcome = {0};
     code = demo_run(&settings, &outcome);
-    if (code == CLI_OK || code == CLI_DIFFERS) {
+    if (outcome.complete) {
       (settings.json ? demo_report_json : demo_report_table)(&settings, &outcome);
       code = cli_flush(NAME, code);
     }

@@ -26,6 +26,7 @@ typedef struct demo_peer {
 } demo_peer;
 
 typedef struct demo_outcome {
+  bool complete;       // the run came to its end, and all below is set
   const char *backend; // the row that computed
   size_t threads;
   uint8_t digest[DEMO_DIGEST_BYTES]; // of the input
@@ -38,8 +39,7 @@ typedef struct demo_outcome {
   double wall_s;
 } demo_outcome;
 
-// Runs it; the outcome is filled in only for CLI_OK and CLI_DIFFERS. Returns an exit code, and has
-// told what went wrong.
+// Runs it. Returns an exit code; unless the outcome is complete, it has told what went wrong.
 int demo_run(const demo_settings *settings, demo_outcome *out);
 void demo_outcome_clear(demo_outcome *outcome);
 

@@ -124,6 +124,7 @@ static int run_swarm(run *r, weft_ctx *ctx) {
     out->recode = at_peers.make;
     out->decode = at_peers.decode;
     compare(r);
+    out->complete = true;
     code = out->same == options.peers ? CLI_OK : CLI_DIFFERS;
   } else {
     code = failure(status, r);

@@ -3,7 +3,7 @@
 #ifndef WEFT_PEER_ENGINE_INTERNAL_H
 #define WEFT_PEER_ENGINE_INTERNAL_H
 
-#include "peer/messages.h"
+#include "peer/engine/messages.h"
 #include "weft/peer_engine.h"
 #include "weft/peer_rng.h"
 
@@ -99,7 +99,7 @@ struct weft_engine {
   uint16_t *ranks;
 };
 
-// engine_window.c
+// window.c
 // n of a segment; 0 if it lies past the end of the stream.
 uint32_t weft_window_blocks(const weft_engine *engine, uint64_t segment);
 // Segments in the stream, if its end is known.
@@ -122,7 +122,7 @@ void weft_window_learn_horizon(weft_engine *engine, uint64_t horizon);
 // Something changed that neighbours should hear of and the policy should look at again.
 void weft_engine_changed(weft_engine *engine);
 
-// engine_neighbour.c
+// neighbour.c
 void weft_neighbour_open(weft_engine *engine, size_t index);
 void weft_neighbour_brake(weft_engine *engine, weft_neighbour *neighbour, uint64_t segment);
 void weft_neighbour_drop(weft_engine *engine, size_t index);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Neighbours: coming and going, round trips, and what is on its way to each.
-#include "peer/engine_internal.h"
+#include "peer/engine/internal.h"
 
 weft_status weft_engine_add_neighbour(weft_engine *engine, int64_t now_us, size_t *neighbour) {
   for (size_t i = 0; i < engine->options.neighbours_max; i++) {

@@ -2,7 +2,7 @@
 // The engine's life, its timers and its events.
 #include <string.h>
 
-#include "peer/engine_internal.h"
+#include "peer/engine/internal.h"
 
 static bool options_valid(const weft_engine_options *o) {
   return o->blocks >= 1 && o->blocks <= WEFT_MAX_BLOCKS && o->block_bytes >= 1 &&

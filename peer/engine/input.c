@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the engine does with a datagram.
-#include "peer/engine_internal.h"
+#include "peer/engine/internal.h"
 
 // Not of use, but no fault of the sender's. A segment that is complete is braked once more, should
 // the brake have been lost.

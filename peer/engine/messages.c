@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading and writing the messages of a peer session.
-#include "peer/messages.h"
+#include "peer/engine/messages.h"
 
 enum { FLAG_ANSWER_WANTED = 1, FLAG_END_KNOWN = 1 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The window of segments: what is held, what neighbours still want of it, and when it moves on.
-#include "peer/engine_internal.h"
+#include "peer/engine/internal.h"
 
 uint64_t weft_window_total(const weft_engine *engine) {
   const uint64_t segment_bytes = (uint64_t)engine->options.blocks * engine->options.block_bytes;

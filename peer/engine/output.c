@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the engine sends: control messages that are due, then coded bursts at its pace. Nothing is
 // queued: each burst is made when it is asked for.
-#include "peer/engine_internal.h"
+#include "peer/engine/internal.h"
 
 // --- Control messages
 

@@ -45,7 +45,8 @@ static weft_bench_ratio ratio_between(const weft_bench_group *group,
                                       weft_bench_metric metric, double over_times) {
   double *const a = rates(&group->cases[of], &samples[of], metric, 1);
   double *const b = rates(&group->cases[over], &samples[over], metric, over_times);
-  const weft_bench_ratio ratio = weft_bench_ratio_of(a, b, samples[of].reps);
+  const weft_bench_ratio ratio = weft_bench_ratio_of(a, samples[of].usable, b, samples[over].usable,
+                                                     samples[of].reps, WEFT_BENCH_MIN_REPS);
   free(a);
   free(b);
   return ratio;
@@ -103,13 +104,15 @@ static void print_case(const weft_bench_group *group, const weft_bench_samples *
 }
 
 static void print_group(const weft_bench_group *group, const weft_bench_samples *samples) {
-  size_t disturbed = 0, repeated = 0;
+  size_t laps = 0, dropped = 0, cpu_timed = 0, disturbed = 0;
   printf("\n%s\n  %-24s %-16s %5s %2s  %-26s %-29s %s\n", group->title, "operation", "row", "m",
          "t", "coded GB/s (min..max)", "multiply-accumulate GB/s", "share of ceiling, %");
   for (size_t c = 0; c < group->case_count; c++) {
     print_case(group, samples, c);
+    laps += samples[c].laps;
+    dropped += samples[c].dropped;
+    cpu_timed += samples[c].cpu_timed;
     disturbed += samples[c].disturbed;
-    repeated += samples[c].repeated;
   }
   for (size_t q = 0; q < group->question_count; q++) {
     const weft_bench_question *const question = &group->questions[q];
@@ -119,9 +122,11 @@ static void print_group(const weft_bench_group *group, const weft_bench_samples 
     ratio_text(&ratio, false, text, sizeof text);
     printf("  %-60s %s\n", question->name, text);
   }
-  if (disturbed + repeated > 0)
-    printf("  another process had the core in %zu repetitions; %zu of them were repeated\n",
-           disturbed + repeated, repeated);
+  if (dropped + cpu_timed + disturbed > 0)
+    printf(
+        "  threads waited for a core: %zu of %zu laps dropped; %zu repetitions by the thread's own "
+        "clock, %zu disturbed\n",
+        dropped, laps, cpu_timed, disturbed);
   fflush(stdout);
 }
 
@@ -135,6 +140,7 @@ static json_t *json_spread(const weft_bench_spread *spread) {
 
 static json_t *json_ratio(const weft_bench_ratio *ratio) {
   json_t *const out = json_spread(&ratio->spread);
+  json_object_set_new(out, "rounds", json_integer((json_int_t)ratio->rounds));
   json_object_set_new(out, "separable", json_boolean(ratio->separable));
   return out;
 }
@@ -180,9 +186,11 @@ static json_t *json_case(const weft_bench_group *group, const weft_bench_samples
     json_object_set_new(share, "metric", json_string(metric_names[entry->bound_by]));
     json_object_set_new(out, "share_of_ceiling", share);
   }
-  json_object_set_new(out, "calls_per_repetition", json_integer((json_int_t)samples[c].calls));
-  json_object_set_new(out, "disturbed", json_integer((json_int_t)samples[c].disturbed));
-  json_object_set_new(out, "repeated", json_integer((json_int_t)samples[c].repeated));
+  json_object_set_new(out, "calls_per_lap", json_integer((json_int_t)samples[c].calls));
+  json_object_set_new(out, "laps", json_integer((json_int_t)samples[c].laps));
+  json_object_set_new(out, "laps_dropped", json_integer((json_int_t)samples[c].dropped));
+  json_object_set_new(out, "repetitions_cpu_timed", json_integer((json_int_t)samples[c].cpu_timed));
+  json_object_set_new(out, "repetitions_disturbed", json_integer((json_int_t)samples[c].disturbed));
   for (size_t i = 0; i < samples[c].reps; i++)
     json_array_append_new(seconds, json_real(samples[c].seconds[i]));
   json_object_set_new(out, "seconds_per_call", seconds);

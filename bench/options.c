@@ -146,7 +146,6 @@ int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv)
       return 2;
     }
   }
-  options->timing.retry_reps = 2 * options->timing.reps;
   return 0;
 }
 

@@ -26,13 +26,19 @@ weft_bench_spread weft_bench_spread_of(const double *values, size_t count) {
   return spread;
 }
 
-weft_bench_ratio weft_bench_ratio_of(const double *numerator, const double *denominator,
-                                     size_t count) {
+weft_bench_ratio weft_bench_ratio_of(const double *numerator, const bool *numerator_usable,
+                                     const double *denominator, const bool *denominator_usable,
+                                     size_t count, size_t needed) {
   double *const quotients = weft_bench_alloc(count, sizeof(double));
+  weft_bench_ratio ratio = {.rounds = 0};
   for (size_t i = 0; i < count; i++)
+    if (numerator_usable[i] && denominator_usable[i])
+      quotients[ratio.rounds++] = numerator[i] / denominator[i];
+  const bool enough = ratio.rounds >= needed;
+  for (size_t i = 0; i < count && !enough; i++)
     quotients[i] = numerator[i] / denominator[i];
-  weft_bench_ratio ratio = {.spread = weft_bench_spread_of(quotients, count)};
-  ratio.separable = fabs(ratio.spread.median - 1) > ratio.spread.max - ratio.spread.min;
+  ratio.spread = weft_bench_spread_of(quotients, enough ? ratio.rounds : count);
+  ratio.separable = enough && fabs(ratio.spread.median - 1) > ratio.spread.max - ratio.spread.min;
   free(quotients);
   return ratio;
 }

@@ -25,18 +25,24 @@ typedef struct weft_bench_candidate {
 } weft_bench_candidate;
 
 typedef struct weft_bench_timing {
-  size_t reps;       // >= WEFT_BENCH_MIN_REPS
-  double rep_s;      // a repetition lasts at least about this long
-  bool cold;         // evict each candidate's regions before every call; only the call is timed
-  size_t retry_reps; // repetitions that may be repeated because another process had the core
+  size_t reps;  // >= WEFT_BENCH_MIN_REPS
+  double rep_s; // a repetition lasts at least about this long
+  bool cold;    // evict each candidate's regions before every call; only the call is timed
 } weft_bench_timing;
 
+// A repetition is made of laps of about a millisecond. Laps in which a thread had to wait for its
+// core are dropped, whatever they measured, and run again within twice the repetition's length.
+// When that is not enough, one thread's repetition counts the time that the thread ran instead of
+// the wall clock's (`cpu_timed`), and several threads' is `disturbed`: its round enters no ratio.
 typedef struct weft_bench_samples {
   size_t reps;
-  size_t calls;     // per repetition
-  size_t disturbed; // repetitions in which another process had the core, kept all the same
-  size_t repeated;  // repetitions thrown away and repeated for that reason
+  size_t calls;     // in a lap
+  size_t laps;      // run, in all repetitions
+  size_t dropped;   // of them
+  size_t cpu_timed; // repetitions
+  size_t disturbed; // repetitions
   double *seconds;  // (reps): time of one call, averaged over the repetition
+  bool *usable;     // (reps): not disturbed
 } weft_bench_samples;
 
 // Fills samples[count]; round r of every candidate is measured before round r + 1 of any.

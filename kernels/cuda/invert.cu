@@ -128,7 +128,9 @@ __device__ bool small_invert(SmallShared<PANELS> *shared) {
 }
 
 template <int PANELS>
-__global__ void __launch_bounds__(32 * PANELS, PANELS == 4 ? 5 : 8) small_kernel(const Args args) {
+__global__ void __launch_bounds__(32 * PANELS, PANELS == 4   ? 5
+                                               : PANELS == 3 ? 6
+                                                             : 8) small_kernel(const Args args) {
   extern __shared__ __align__(16) uint8_t memory[];
   SmallShared<PANELS> *shared = reinterpret_cast<SmallShared<PANELS> *>(memory);
   weft_invert_fill(&shared->tables);

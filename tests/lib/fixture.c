@@ -5,29 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/test_rng.h"
+
 uint64_t fixture_seed;
 const char *fixture_row = "none";
-static uint64_t state;
+static test_rng rng;
 
-void fixture_start(uint64_t seed) {
-  const char *wanted = getenv("WEFT_TEST_SEED");
-  fixture_seed = wanted ? strtoull(wanted, NULL, 0) : seed;
-  state = fixture_seed;
+void fixture_start(uint64_t salt) {
+  fixture_seed = test_seed();
+  rng = test_rng_new(fixture_seed, salt);
 }
 
-uint64_t fixture_next(void) {
-  uint64_t z = state += 0x9E3779B97F4A7C15u;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return z ^ (z >> 31);
-}
-
-size_t fixture_below(size_t bound) { return (size_t)(fixture_next() % bound); }
-
-void fixture_fill(uint8_t *out, size_t bytes) {
-  for (size_t i = 0; i < bytes; i++)
-    out[i] = (uint8_t)(fixture_next() >> 56);
-}
+uint64_t fixture_next(void) { return test_rng_next(&rng); }
+size_t fixture_below(size_t bound) { return test_rng_below(&rng, bound); }
+void fixture_fill(uint8_t *out, size_t bytes) { test_rng_fill(&rng, out, bytes); }
 
 void *fixture_malloc(size_t bytes) {
   void *memory = malloc(bytes > 0 ? bytes : 1);
@@ -158,13 +149,4 @@ uint64_t fixture_state(weft_decoder *decoder) {
   }
   free(datagram);
   return hash;
-}
-
-int fixture_run(Suite *suite) {
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  const int failed = srunner_ntests_failed(runner);
-  const int ran = srunner_ntests_run(runner);
-  srunner_free(runner);
-  return failed == 0 && ran > 0 ? 0 : 1;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/lib/fixture.h"
+#include "tests/support/test_main.h"
 
 enum { LINE_MAX_ = 512, BYTES_MAX = 128 };
 
@@ -252,5 +253,5 @@ int main(void) {
   tcase_add_test(tcase, header_alone_and_in_place);
   tcase_add_test(tcase, arguments_out_of_range);
   suite_add_tcase(suite, tcase);
-  return fixture_run(suite);
+  return test_main(suite);
 }

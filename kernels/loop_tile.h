@@ -40,7 +40,7 @@ static inline __attribute__((always_inline)) void loop_tile(const weft_panel *p,
 }
 
 static void loop_tail(const weft_panel *p, size_t row, size_t n) {
-  vec acc = p->accumulate ? vec_load_end(p->y[row], p->end, n) : vec_zero();
+  vec acc = p->accumulate ? vec_load_own_end(p->y[row], p->end, n) : vec_zero();
   for (size_t j = 0; j < p->k; j++) {
     vec x = vec_load_end(p->x[j], p->end, n);
     multiply_add(&acc, &x, 1, p->a[row * p->a_stride + j]);

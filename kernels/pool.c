@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pool: workers sleep on a condition variable until a job is open, join it, take indices from
-// an atomic counter until none is left, and leave. A job is closed once the caller has run out of
-// indices, so a worker that wakes late finds nothing and no job waits for sleepers.
+// The pool: workers wait until a job is open, join it, take indices from an atomic counter until
+// none is left, and leave. A job is closed once the caller has run out of indices, so a worker that
+// wakes late finds nothing and no job waits for sleepers.
+//
+// Waking a sleeper costs tens of microseconds, as much as a small product. So a worker that has
+// just worked looks out for the next job for about that long, yielding its core to others, before
+// it sleeps on the condition variable; so does the caller for the last workers.
 #define _POSIX_C_SOURCE 200809L
 #include "kernels/pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+enum { LOOK_OUT_TURNS = 64, LOOKS_PER_TURN = 64 };
 
 struct weft_pool {
   weft_allocator allocator;
@@ -21,8 +28,9 @@ struct weft_pool {
   pthread_cond_t open;  // a job was opened, or the pool stops
   pthread_cond_t left;  // the last worker left the job
   bool stop, is_open;
-  uint64_t job;  // counts jobs, so that a worker joins each at most once
-  size_t inside; // workers inside the job
+  size_t asleep;     // workers that wait on `open`
+  atomic_size_t job; // counts jobs, so that a worker joins each at most once; read without lock too
+  atomic_size_t inside; // workers inside the job; read without lock too
   size_t count;
   void (*task)(void *user, size_t index);
   void *user;
@@ -38,25 +46,45 @@ static void take_indices(weft_pool *pool, size_t count, void (*task)(void *, siz
   }
 }
 
+// Looks out for `value` to leave `old`, for as long as waking would take.
+static void look_out(atomic_size_t *value, size_t old) {
+  for (int turn = 0; turn < LOOK_OUT_TURNS; turn++) {
+    for (int look = 0; look < LOOKS_PER_TURN; look++)
+      if (atomic_load_explicit(value, memory_order_relaxed) != old)
+        return;
+    sched_yield();
+  }
+}
+
+static bool has_job(const weft_pool *pool, size_t seen) {
+  return pool->is_open && atomic_load_explicit(&pool->job, memory_order_relaxed) != seen;
+}
+
 static void *work(void *argument) {
   weft_pool *pool = argument;
-  uint64_t seen = 0;
+  size_t seen = 0;
   pthread_mutex_lock(&pool->lock);
   for (;;) {
-    while (!pool->stop && !(pool->is_open && pool->job != seen))
+    while (!pool->stop && !has_job(pool, seen)) {
+      pool->asleep++;
       pthread_cond_wait(&pool->open, &pool->lock);
+      pool->asleep--;
+    }
     if (pool->stop)
       break;
-    seen = pool->job;
-    pool->inside++;
+    seen = atomic_load_explicit(&pool->job, memory_order_relaxed);
+    atomic_fetch_add_explicit(&pool->inside, 1, memory_order_relaxed);
     const size_t count = pool->count;
     void (*const task)(void *, size_t) = pool->task;
     void *const user = pool->user;
     pthread_mutex_unlock(&pool->lock);
     take_indices(pool, count, task, user);
     pthread_mutex_lock(&pool->lock);
-    if (--pool->inside == 0)
+    if (atomic_fetch_sub_explicit(&pool->inside, 1, memory_order_relaxed) == 1)
       pthread_cond_signal(&pool->left);
+    pthread_mutex_unlock(&pool->lock);
+    look_out(&pool->job, seen);
+    pthread_mutex_lock(&pool->lock);
   }
   pthread_mutex_unlock(&pool->lock);
   return NULL;
@@ -114,6 +142,8 @@ weft_status weft_pool_new(weft_pool **out, size_t threads, const weft_allocator 
     return WEFT_E_NOMEM;
   *pool = (weft_pool){.allocator = *allocator, .threads = threads};
   atomic_init(&pool->next, 0);
+  atomic_init(&pool->job, 0);
+  atomic_init(&pool->inside, 0);
   if (threads > 1) {
     pool->workers = allocator->alloc(allocator->user, (threads - 1) * sizeof *pool->workers,
                                      _Alignof(pthread_t));
@@ -161,13 +191,13 @@ static void open_job(weft_pool *pool, size_t count, void (*task)(void *, size_t)
   pool->count = count;
   pool->task = task;
   pool->user = user;
-  pool->job++;
   pool->is_open = true;
   atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
-  if (count - 1 >= pool->started)
+  atomic_fetch_add_explicit(&pool->job, 1, memory_order_relaxed);
+  if (pool->asleep > 0 && count - 1 >= pool->started)
     pthread_cond_broadcast(&pool->open);
   else
-    for (size_t i = 1; i < count; i++)
+    for (size_t i = 1; i < count && i <= pool->asleep; i++)
       pthread_cond_signal(&pool->open);
   pthread_mutex_unlock(&pool->lock);
 }
@@ -175,8 +205,14 @@ static void open_job(weft_pool *pool, size_t count, void (*task)(void *, size_t)
 static void close_job(weft_pool *pool) {
   pthread_mutex_lock(&pool->lock);
   pool->is_open = false;
-  while (pool->inside > 0)
-    pthread_cond_wait(&pool->left, &pool->lock);
+  size_t inside;
+  while ((inside = atomic_load_explicit(&pool->inside, memory_order_relaxed)) > 0) {
+    pthread_mutex_unlock(&pool->lock);
+    look_out(&pool->inside, inside);
+    pthread_mutex_lock(&pool->lock);
+    if (atomic_load_explicit(&pool->inside, memory_order_relaxed) == inside)
+      pthread_cond_wait(&pool->left, &pool->lock);
+  }
   pthread_mutex_unlock(&pool->lock);
 }
 

@@ -10,12 +10,13 @@
 // The including file defines:
 //   VEC_BYTES; vec (a vector); src (a source vector made ready); con (a coefficient made ready)
 //   vec_zero, vec_load, vec_store, vec_xor
-//   vec_load_end(row, end, n), vec_store_end(row, end, n, v): the last n < VEC_BYTES bytes before
-//     column `end`, somewhere in the vector, alike in both; touch no byte outside [0, end) of a
-//     source and [end - n, end) of an output
+//   vec_load_end, vec_load_own_end(row, end, n), vec_store_end(row, end, n, v): the last n bytes,
+//     n < VEC_BYTES, before column `end`, somewhere in the vector, alike in all three. The first is
+//     for sources and may read [0, end), the others are for outputs and touch [end - n, end) only
 //   src_make(vec), con_make(coefficient), mac(acc, src, con)
 //   mac2(acc, src, con, src, con) and TILE_PAIRS 1 where two sources merge better than one by one
-//   TILE_ROWS, TILE_VECS, STREAM_SOURCES
+//   TILE_ROWS (at most 12), TILE_VECS, STREAM_SOURCES (even); docs/performance.md says what was
+//   tried
 #ifndef WEFT_KERNELS_TILE_H
 #define WEFT_KERNELS_TILE_H
 
@@ -35,11 +36,38 @@ TILE_INLINE vec tile_load(const weft_panel *p, const uint8_t *row, size_t column
   return part ? vec_load_end(row, p->end, part) : vec_load(row + column);
 }
 
+TILE_INLINE vec tile_load_own(const weft_panel *p, const uint8_t *row, size_t column, size_t part) {
+  return part ? vec_load_own_end(row, p->end, part) : vec_load(row + column);
+}
+
 TILE_INLINE void tile_store(const weft_panel *p, uint8_t *row, size_t column, size_t part, vec v) {
   if (part)
     vec_store_end(row, p->end, part, v);
   else
     vec_store(row + column, v);
+}
+
+// The coefficient of row r of a tile. With many rows the compiler would keep a pointer for each and
+// spill some; three that it cannot see through, and multiples of the stride, do as well.
+typedef struct tile_coefficients {
+  const uint8_t *first[3];
+  size_t stride;
+} tile_coefficients;
+
+TILE_INLINE tile_coefficients tile_coefficients_at(const uint8_t *a, size_t stride,
+                                                   const size_t rows) {
+  tile_coefficients c = {{a, a, a}, stride};
+  if (rows > 4) {
+    c.first[1] = a + 4 * stride;
+    c.first[2] = rows > 8 ? a + 8 * stride : a;
+    __asm__("" : "+r"(c.first[0]), "+r"(c.first[1]), "+r"(c.first[2]));
+  }
+  return c;
+}
+
+TILE_INLINE uint8_t tile_coefficient(tile_coefficients c, const size_t r, const size_t rows,
+                                     size_t j) {
+  return rows > 4 ? c.first[r / 4][r % 4 * c.stride + j] : c.first[0][r * c.stride + j];
 }
 
 // Output rows [row, row + rows) x vecs vectors from `column`. Inlined for each constant rows, vecs.
@@ -49,8 +77,8 @@ TILE_INLINE void tile(const weft_panel *p, size_t row, const size_t rows, size_t
   const uint8_t *const a = p->a + row * p->a_stride;
   TILE_UNROLL for (size_t r = 0; r < rows; r++) {
     TILE_UNROLL for (size_t v = 0; v < vecs; v++) {
-      acc[r][v] =
-          p->accumulate ? tile_load(p, p->y[row + r], column + v * VEC_BYTES, part) : vec_zero();
+      acc[r][v] = p->accumulate ? tile_load_own(p, p->y[row + r], column + v * VEC_BYTES, part)
+                                : vec_zero();
     }
   }
   size_t j = 0;
@@ -61,8 +89,10 @@ TILE_INLINE void tile(const weft_panel *p, size_t row, const size_t rows, size_t
       s[v] = src_make(tile_load(p, p->x[j], column + v * VEC_BYTES, part));
       t[v] = src_make(tile_load(p, p->x[j + 1], column + v * VEC_BYTES, part));
     }
+    const tile_coefficients near = tile_coefficients_at(a + j, p->a_stride, rows);
     TILE_UNROLL for (size_t r = 0; r < rows; r++) {
-      const con c = con_make(a[r * p->a_stride + j]), d = con_make(a[r * p->a_stride + j + 1]);
+      const con c = con_make(tile_coefficient(near, r, rows, 0));
+      const con d = con_make(tile_coefficient(near, r, rows, 1));
       TILE_UNROLL for (size_t v = 0; v < vecs; v++) acc[r][v] = mac2(acc[r][v], s[v], c, t[v], d);
     }
   }
@@ -71,8 +101,9 @@ TILE_INLINE void tile(const weft_panel *p, size_t row, const size_t rows, size_t
     src s[TILE_VECS];
     TILE_UNROLL for (size_t v = 0; v < vecs; v++) s[v] =
         src_make(tile_load(p, p->x[j], column + v * VEC_BYTES, part));
+    const tile_coefficients near = tile_coefficients_at(a + j, p->a_stride, rows);
     TILE_UNROLL for (size_t r = 0; r < rows; r++) {
-      const con c = con_make(a[r * p->a_stride + j]);
+      const con c = con_make(tile_coefficient(near, r, rows, 0));
       TILE_UNROLL for (size_t v = 0; v < vecs; v++) acc[r][v] = mac(acc[r][v], s[v], c);
     }
   }
@@ -153,7 +184,7 @@ TILE_INLINE void xor_tile(uint8_t *y, const uint8_t *const *x, size_t k, size_t 
   const weft_panel ends = {.end = end};
   vec acc[XOR_VECS];
   TILE_UNROLL for (size_t v = 0; v < vecs; v++) acc[v] =
-      accumulate ? tile_load(&ends, y, column + v * VEC_BYTES, part) : vec_zero();
+      accumulate ? tile_load_own(&ends, y, column + v * VEC_BYTES, part) : vec_zero();
   for (size_t j = 0; j < k; j++) {
     TILE_UNROLL for (size_t v = 0; v < vecs; v++) acc[v] =
         vec_xor(acc[v], tile_load(&ends, x[j], column + v * VEC_BYTES, part));

@@ -18,7 +18,7 @@ static inline vec mac2(vec acc, src x, con c, src z, con d) {
 }
 
 #define TILE_PAIRS 1
-#define TILE_ROWS 8
+#define TILE_ROWS 12
 #define TILE_VECS 2
 #define STREAM_SOURCES 8
 #include "kernels/tile.h"

@@ -99,6 +99,24 @@ typedef struct weft_invert {
   weft_mem mem;      // of in, out and singular
 } weft_invert;
 
+// What a seeded packet's coefficients follow from: the key of the keystream is these and a zero, as
+// u64 little-endian each (docs/wire.md).
+typedef struct weft_seed {
+  uint64_t stream, segment, seed;
+} weft_seed;
+
+// `count` rows of k coefficients, made where they are used.
+typedef struct weft_expansion {
+  size_t count, k;
+  bool fresh;             // true: random, from `key`; false: from seeds
+  const weft_seed *seeds; // (count), PINNED or DEVICE memory; NULL: row i has first.seed + i
+  weft_seed first;
+  uint8_t key[32];      // of fresh coefficients: random, used for one call only
+  uint16_t density_q16; // 0: dense, every coefficient nonzero; else nonzero with d / 65536
+  uint8_t *out;         // (count, k), DEVICE memory, row stride out_stride bytes
+  size_t out_stride;
+} weft_expansion;
+
 // The panel product of a host row on one thread; host.c cuts a gemm into panels.
 typedef struct weft_panel {
   size_t m, k;             // output rows, inner dimension, each 1..WEFT_PANEL_ROWS
@@ -142,6 +160,9 @@ struct weft_backend {
   weft_status (*prepare)(const weft_backend *row, const weft_exec *exec, size_t k, size_t len,
                          const weft_const_rows *x, weft_operand **out);
   void (*release)(const weft_backend *row, const weft_exec *exec, weft_operand *operand);
+  // Seeds to coefficients; NULL for host rows, which are given coefficients.
+  weft_status (*expand)(const weft_backend *row, const weft_exec *exec,
+                        const weft_expansion *expansion);
 };
 
 // The table, best row first.

@@ -36,4 +36,16 @@ weft_status weft_device_stream_wait(weft_device *device, void *stream);
 weft_status weft_device_copy(weft_device *device, void *to, weft_mem to_mem, const void *from,
                              weft_mem from_mem, size_t bytes, void *stream);
 
+// The same for `rows` rows of `bytes` bytes with strides of their own.
+weft_status weft_device_copy_rows(weft_device *device, void *to, size_t to_stride, weft_mem to_mem,
+                                  const void *from, size_t from_stride, weft_mem from_mem,
+                                  size_t bytes, size_t rows, void *stream);
+
+// Work that is put on `later` from now on waits for what is on `earlier` now.
+weft_status weft_device_stream_order(weft_device *device, void *later, void *earlier);
+
+// Device memory in the order of the stream: work enqueued before the free may still use it.
+weft_status weft_device_scratch(const weft_exec *exec, size_t bytes, void **out);
+void weft_device_scratch_free(const weft_exec *exec, void *memory); // accepts NULL
+
 #endif

@@ -72,3 +72,38 @@ weft_status weft_device_copy(weft_device *device, void *to, weft_mem to_mem, con
   (void)stream;
   return WEFT_E_UNSUPPORTED;
 }
+
+weft_status weft_device_copy_rows(weft_device *device, void *to, size_t to_stride, weft_mem to_mem,
+                                  const void *from, size_t from_stride, weft_mem from_mem,
+                                  size_t bytes, size_t rows, void *stream) {
+  (void)device;
+  (void)to;
+  (void)to_stride;
+  (void)to_mem;
+  (void)from;
+  (void)from_stride;
+  (void)from_mem;
+  (void)bytes;
+  (void)rows;
+  (void)stream;
+  return WEFT_E_UNSUPPORTED;
+}
+
+weft_status weft_device_stream_order(weft_device *device, void *later, void *earlier) {
+  (void)device;
+  (void)later;
+  (void)earlier;
+  return WEFT_E_UNSUPPORTED;
+}
+
+weft_status weft_device_scratch(const weft_exec *exec, size_t bytes, void **out) {
+  (void)exec;
+  (void)bytes;
+  *out = NULL;
+  return WEFT_E_UNSUPPORTED;
+}
+
+void weft_device_scratch_free(const weft_exec *exec, void *memory) {
+  (void)exec;
+  (void)memory;
+}

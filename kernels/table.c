@@ -6,7 +6,7 @@
 #include "kernels/host_kernels.h"
 
 #if WEFT_HAVE_CUDA
-#include "kernels/cuda/rows.h" // WEFT_CUDA_ROWS: initialisers, best first, each with a comma
+#include "kernels/cuda/rows.h" // WEFT_CUDA_ROWS: initialisers, best first, a comma after each
 #else
 #define WEFT_CUDA_ROWS
 #endif

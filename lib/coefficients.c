@@ -44,6 +44,22 @@ void weft_coefficients_sparse(const weft_segment_id *id, uint64_t seed, uint16_t
   }
 }
 
+// Up to the first hit each coefficient takes one number, so the first n numbers tell; nearly always
+// one block of the keystream does.
+bool weft_coefficients_sparse_none(const weft_segment_id *id, uint64_t seed, uint16_t density_q16) {
+  enum { KEYSTREAM_BLOCK = 32 }; // numbers
+  uint8_t stream[2 * WEFT_MAX_BLOCKS];
+  const size_t n = id->blocks;
+  size_t seen = 0;
+  for (size_t upto = n < KEYSTREAM_BLOCK ? n : KEYSTREAM_BLOCK; seen < n; upto = n) {
+    keystream(id, seed, stream, 2 * upto);
+    for (; seen < upto; seen++)
+      if (u16_le(stream + 2 * seen) < density_q16)
+        return false;
+  }
+  return true;
+}
+
 bool weft_all_zero(const uint8_t *bytes, size_t count) {
   uint8_t any = 0;
   for (size_t i = 0; i < count; i++)

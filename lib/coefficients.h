@@ -13,6 +13,8 @@ void weft_coefficients_dense(const weft_segment_id *id, uint64_t seed, uint8_t *
 // Each is nonzero with probability density_q16 / 65536; possibly none is.
 void weft_coefficients_sparse(const weft_segment_id *id, uint64_t seed, uint16_t density_q16,
                               uint8_t *out);
+// Whether none is.
+bool weft_coefficients_sparse_none(const weft_segment_id *id, uint64_t seed, uint16_t density_q16);
 
 bool weft_segment_id_valid(const weft_segment_id *id);
 bool weft_segment_id_equal(const weft_segment_id *a, const weft_segment_id *b);

@@ -4,6 +4,7 @@
 #define WEFT_LIB_CTX_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,6 +37,8 @@ typedef struct weft_deferred {
 struct weft_queue {
   weft_ctx *ctx;
   void *stream; // NULL without a device
+  void *copies; // a second stream, made when a call first needs it (weft_queue_copies)
+  bool foreign; // stream is the caller's own
   weft_deferred *deferred;
 };
 
@@ -63,6 +66,8 @@ typedef struct weft_call {
 
 weft_status weft_call_begin(weft_ctx *ctx, weft_queue *queue, weft_call *call);
 weft_status weft_call_end(weft_ctx *ctx, weft_call *call, weft_status status);
+// The stream on which results travel while the queue's own computes.
+weft_status weft_queue_copies(weft_queue *queue, void **out);
 // Leaves `deferred` on the call's queue.
 void weft_call_defer(weft_call *call, weft_deferred *deferred);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/ctx.h"
+#include "lib/staging.h"
 #include "weft/rlnc.h"
 
 enum { LINE = 64 };
@@ -90,9 +91,8 @@ typedef struct device_batch {
   weft_deferred deferred;
   weft_decode_job *jobs;
   size_t count;
-  void *matrices;  // device: (count, n, n), then (count) flags
-  void *flags;     // pinned: (count)
-  uint8_t *staged; // host: (count, n, n)
+  void *matrices; // device: (count, n, n), then (count) flags
+  void *flags;    // pinned: (count)
 } device_batch;
 
 static void finish_device(weft_deferred *self, weft_ctx *ctx, weft_status status) {
@@ -104,40 +104,38 @@ static void finish_device(weft_deferred *self, weft_ctx *ctx, weft_status status
                                                                    : WEFT_OK;
   weft_device_free(ctx->device, WEFT_MEM_DEVICE, batch->matrices);
   weft_device_free(ctx->device, WEFT_MEM_PINNED, batch->flags);
-  weft_ctx_give(ctx, batch->staged);
   weft_ctx_give(ctx, batch);
 }
 
 static weft_status take_device_memory(weft_ctx *ctx, device_batch *batch, size_t bytes) {
   WEFT_TRY(weft_device_alloc(ctx->device, WEFT_MEM_DEVICE, bytes + batch->count, &batch->matrices));
-  WEFT_TRY(weft_device_alloc(ctx->device, WEFT_MEM_PINNED, batch->count, &batch->flags));
-  batch->staged = weft_ctx_take(ctx, bytes, LINE);
-  return batch->staged ? WEFT_OK : WEFT_E_NOMEM;
+  return weft_device_alloc(ctx->device, WEFT_MEM_PINNED, batch->count, &batch->flags);
 }
 
-static weft_status enqueue_products(const weft_ctx *ctx, const device_batch *batch,
-                                    const weft_call *call, size_t matrix_bytes) {
+static weft_status enqueue_products(const weft_ctx *ctx, const device_batch *batch, weft_call *call,
+                                    size_t matrix_bytes) {
   weft_gemm *products = weft_ctx_take(ctx, batch->count * sizeof *products, _Alignof(weft_gemm));
   if (!products)
     return WEFT_E_NOMEM;
   for (size_t i = 0; i < batch->count; i++)
     products[i] = product_of(&batch->jobs[i], (const uint8_t *)batch->matrices + i * matrix_bytes,
                              WEFT_MEM_DEVICE);
-  const weft_status status = ctx->row->gemm(ctx->row, &call->exec, products, batch->count);
+  const weft_status status = weft_call_products(call, products, batch->count);
   weft_ctx_give(ctx, products);
   return status;
 }
 
 // Inverts and multiplies jobs of one n.
-static weft_status enqueue(weft_ctx *ctx, device_batch *batch, const weft_call *call) {
+static weft_status enqueue(weft_ctx *ctx, device_batch *batch, weft_call *call) {
   const size_t n = batch->jobs[0].blocks, matrix_bytes = n * n;
   const size_t bytes = batch->count * matrix_bytes;
   WEFT_TRY(take_device_memory(ctx, batch, bytes));
+  void *staged;
+  WEFT_TRY(weft_call_pinned(call, bytes, &staged));
   for (size_t i = 0; i < batch->count; i++)
-    copy_matrix(&batch->jobs[i], batch->staged + i * matrix_bytes);
+    copy_matrix(&batch->jobs[i], (uint8_t *)staged + i * matrix_bytes);
   uint8_t *matrices = batch->matrices, *flags = matrices + bytes;
-  WEFT_TRY(weft_device_copy(ctx->device, matrices, WEFT_MEM_DEVICE, batch->staged, WEFT_MEM_HOST,
-                            bytes, call->exec.stream));
+  WEFT_TRY(weft_call_upload(call, matrices, staged, WEFT_MEM_PINNED, bytes));
   const weft_invert invert = {.count = batch->count,
                               .k = n,
                               .in = matrices,

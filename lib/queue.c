@@ -2,6 +2,7 @@
 // Queues: a stream of the device, and what calls left to be done once it is idle. On host contexts
 // a queue orders nothing, since the work is done when a call returns.
 #include "lib/ctx.h"
+#include "weft/cuda.h"
 
 static void push(weft_queue *queue, weft_deferred *deferred) {
   deferred->next = queue->deferred;
@@ -47,9 +48,25 @@ void weft_queue_free(weft_queue *queue) {
   if (!queue)
     return;
   (void)weft_queue_wait(queue); // whatever went wrong, what was left is freed
-  if (queue->stream)
+  if (queue->stream && !queue->foreign)
     weft_device_stream_free(queue->ctx->device, queue->stream);
+  if (queue->copies)
+    weft_device_stream_free(queue->ctx->device, queue->copies);
   weft_ctx_give(queue->ctx, queue);
+}
+
+weft_status weft_queue_wrap_cuda_stream(weft_ctx *ctx, void *stream, weft_queue **out) {
+  if (!ctx || !stream || !out)
+    return WEFT_E_ARGUMENT;
+  *out = NULL;
+  if (!ctx->device)
+    return WEFT_E_UNSUPPORTED;
+  weft_queue *queue = weft_ctx_take(ctx, sizeof *queue, _Alignof(weft_queue));
+  if (!queue)
+    return WEFT_E_NOMEM;
+  *queue = (weft_queue){.ctx = ctx, .stream = stream, .foreign = true};
+  *out = queue;
+  return WEFT_OK;
 }
 
 weft_status weft_queue_poll(weft_queue *queue) {
@@ -93,6 +110,14 @@ static void return_stream(weft_ctx *ctx, void *stream) {
     weft_device_stream_free(ctx->device, stream);
 }
 
+weft_status weft_queue_copies(weft_queue *queue, void **out) {
+  weft_status status = WEFT_OK;
+  if (!queue->copies)
+    status = borrow_stream(queue->ctx, &queue->copies);
+  *out = queue->copies;
+  return status;
+}
+
 weft_status weft_call_begin(weft_ctx *ctx, weft_queue *queue, weft_call *call) {
   if (queue && queue->ctx != ctx)
     return WEFT_E_ARGUMENT;
@@ -112,6 +137,8 @@ weft_status weft_call_end(weft_ctx *ctx, weft_call *call, weft_status status) {
   const weft_status waited = weft_queue_wait(call->queue);
   if (call->own.stream)
     return_stream(ctx, call->own.stream);
+  if (call->own.copies)
+    return_stream(ctx, call->own.copies);
   return status != WEFT_OK ? status : waited;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/coefficients.h"
+#include "lib/staging.h"
 
 enum { LINE = 64 };
 
@@ -55,15 +56,14 @@ static weft_status borrow_blocks(weft_segment *segment, const weft_segment_optio
 
 // A copy in device memory; the padding is a product without terms.
 static weft_status upload_blocks(weft_segment *segment, const weft_segment_options *options,
-                                 const weft_call *call) {
+                                 weft_call *call) {
   const weft_ctx *ctx = segment->ctx;
   const size_t k = options->id.block_bytes;
   const size_t capacity = options->id.blocks * k;
   WEFT_TRY(weft_device_alloc(ctx->device, WEFT_MEM_DEVICE, capacity, &segment->device));
   uint8_t *blocks = segment->device;
   segment->blocks = (weft_const_rows){.base = blocks, .stride = k, .mem = WEFT_MEM_DEVICE};
-  WEFT_TRY(weft_device_copy(ctx->device, blocks, WEFT_MEM_DEVICE, options->data, options->mem,
-                            options->bytes, call->exec.stream));
+  WEFT_TRY(weft_call_upload(call, blocks, options->data, options->mem, options->bytes));
   if (options->bytes == capacity)
     return WEFT_OK;
   const weft_gemm padding = {
@@ -76,7 +76,7 @@ static weft_status upload_blocks(weft_segment *segment, const weft_segment_optio
 }
 
 static weft_status make_resident(weft_segment *segment, const weft_segment_options *options,
-                                 const weft_call *call) {
+                                 weft_call *call) {
   const weft_ctx *ctx = segment->ctx;
   if (ctx->device)
     WEFT_TRY(upload_blocks(segment, options, call));

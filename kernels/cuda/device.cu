@@ -289,6 +289,12 @@ extern "C" weft_status weft_device_stream_wait(weft_device *device, void *stream
   return WEFT_CUDA(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)));
 }
 
+static cudaMemcpyKind kind_of(weft_mem to, weft_mem from) {
+  if (to == WEFT_MEM_DEVICE)
+    return from == WEFT_MEM_DEVICE ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice;
+  return from == WEFT_MEM_DEVICE ? cudaMemcpyDeviceToHost : cudaMemcpyHostToHost;
+}
+
 extern "C" weft_status weft_device_copy(weft_device *device, void *to, weft_mem to_mem,
                                         const void *from, weft_mem from_mem, size_t bytes,
                                         void *stream) {
@@ -296,15 +302,40 @@ extern "C" weft_status weft_device_copy(weft_device *device, void *to, weft_mem 
     return WEFT_OK;
   weft_device_scope scope(device);
   WEFT_TRY(scope.status());
-  const bool to_device = to_mem == WEFT_MEM_DEVICE, from_device = from_mem == WEFT_MEM_DEVICE;
-  const cudaMemcpyKind kind =
-      to_device ? (from_device ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice)
-                : (from_device ? cudaMemcpyDeviceToHost : cudaMemcpyHostToHost);
-  return WEFT_CUDA(cudaMemcpyAsync(to, from, bytes, kind, static_cast<cudaStream_t>(stream)));
+  return WEFT_CUDA(cudaMemcpyAsync(to, from, bytes, kind_of(to_mem, from_mem),
+                                   static_cast<cudaStream_t>(stream)));
 }
 
-weft_status weft_device_scratch(const weft_exec *exec, size_t bytes, void **out) {
+extern "C" weft_status weft_device_copy_rows(weft_device *device, void *to, size_t to_stride,
+                                             weft_mem to_mem, const void *from, size_t from_stride,
+                                             weft_mem from_mem, size_t bytes, size_t rows,
+                                             void *stream) {
+  if (rows == 0 || bytes == 0)
+    return WEFT_OK;
+  if (rows == 1 || (to_stride == bytes && from_stride == bytes))
+    return weft_device_copy(device, to, to_mem, from, from_mem, bytes * rows, stream);
+  weft_device_scope scope(device);
+  WEFT_TRY(scope.status());
+  return WEFT_CUDA(cudaMemcpy2DAsync(to, to_stride, from, from_stride, bytes, rows,
+                                     kind_of(to_mem, from_mem), static_cast<cudaStream_t>(stream)));
+}
+
+extern "C" weft_status weft_device_stream_order(weft_device *device, void *later, void *earlier) {
+  weft_device_scope scope(device);
+  WEFT_TRY(scope.status());
+  cudaEvent_t event;
+  WEFT_CUDA_TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  weft_status status = WEFT_CUDA(cudaEventRecord(event, static_cast<cudaStream_t>(earlier)));
+  if (status == WEFT_OK)
+    status = WEFT_CUDA(cudaStreamWaitEvent(static_cast<cudaStream_t>(later), event, 0));
+  (void)cudaEventDestroy(event); // the runtime frees it once nothing waits for it
+  return status;
+}
+
+extern "C" weft_status weft_device_scratch(const weft_exec *exec, size_t bytes, void **out) {
   *out = nullptr;
+  weft_device_scope scope(exec->device);
+  WEFT_TRY(scope.status());
   const size_t some = bytes ? bytes : 1;
   weft_status status =
       WEFT_CUDA(cudaMallocFromPoolAsync(out, some, exec->device->pool, weft_cuda_stream(exec)));
@@ -319,7 +350,7 @@ weft_status weft_device_scratch(const weft_exec *exec, size_t bytes, void **out)
   return status;
 }
 
-void weft_device_scratch_free(const weft_exec *exec, void *memory) {
+extern "C" void weft_device_scratch_free(const weft_exec *exec, void *memory) {
   if (!memory)
     return;
   (void)cudaFreeAsync(memory, weft_cuda_stream(exec));

@@ -36,10 +36,6 @@ private:
   weft_status status_;
 };
 
-// Device memory in the order of the stream: work enqueued before the free may still use it.
-weft_status weft_device_scratch(const weft_exec *exec, size_t bytes, void **out);
-void weft_device_scratch_free(const weft_exec *exec, void *memory); // accepts NULL
-
 // Scratch that is given back, in the stream's order, when the host leaves the scope.
 class weft_scratch {
 public:

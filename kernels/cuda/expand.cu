@@ -6,6 +6,7 @@
 // next.
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/expand.h"
+#include "kernels/cuda/rows.h"
 
 #include <string.h>
 
@@ -14,7 +15,7 @@ namespace {
 enum { SparseWarps = 4, BlockUnits = 32 }; // 16-bit units per ChaCha20 block
 
 struct Args {
-  weft_cuda_expansion expansion;
+  weft_expansion expansion;
   uint32_t key[8];
 };
 
@@ -32,8 +33,12 @@ __device__ __forceinline__ void quarter(uint32_t &a, uint32_t &b, uint32_t &c, u
 // Block `counter` of row `row`'s keystream.
 __device__ void chacha20(uint32_t (&out)[16], const Args &args, size_t row, uint32_t counter) {
   uint32_t in[16] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
-  if (args.expansion.seeds) {
-    const weft_cuda_seed seed = args.expansion.seeds[row];
+  if (!args.expansion.fresh) {
+    weft_seed seed = args.expansion.first;
+    if (args.expansion.seeds)
+      seed = args.expansion.seeds[row];
+    else
+      seed.seed += row;
     const uint64_t part[3] = {seed.stream, seed.segment, seed.seed};
 #pragma unroll
     for (int i = 0; i < 3; i++) {
@@ -166,8 +171,13 @@ __global__ void __launch_bounds__(32 * SparseWarps)
 
 } // namespace
 
-extern "C" weft_status weft_cuda_expand(const weft_exec *exec,
-                                        const weft_cuda_expansion *expansion) {
+extern "C" weft_status weft_cuda_row_expand(const weft_backend *row, const weft_exec *exec,
+                                            const weft_expansion *expansion) {
+  (void)row;
+  return weft_cuda_expand(exec, expansion);
+}
+
+extern "C" weft_status weft_cuda_expand(const weft_exec *exec, const weft_expansion *expansion) {
   if (expansion->count == 0 || expansion->k == 0)
     return WEFT_OK;
   if (expansion->k > UINT32_MAX / 4 || expansion->out_stride < expansion->k)

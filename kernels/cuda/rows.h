@@ -12,6 +12,8 @@ extern "C" {
 weft_status weft_cuda_xorm(const weft_backend *row, const weft_exec *exec, const weft_xorm *xorm);
 weft_status weft_cuda_invert(const weft_backend *row, const weft_exec *exec,
                              const weft_invert *invert);
+weft_status weft_cuda_row_expand(const weft_backend *row, const weft_exec *exec,
+                                 const weft_expansion *expansion);
 void weft_cuda_release(const weft_backend *row, const weft_exec *exec, weft_operand *operand);
 
 #define WEFT_CUDA_DECLARE(id)                                                                      \
@@ -39,7 +41,8 @@ WEFT_CUDA_DECLARE(logexp_constant)
   {                                                                                                \
     .name = row_name, .technique = what, .sm_min = 80, .sm_max = 999, .mem = WEFT_MEM_DEVICE,      \
     .align = 16, .gemm = weft_cuda_##id##_gemm, .xorm = weft_cuda_xorm,                            \
-    .invert = weft_cuda_invert, .prepare = weft_cuda_##id##_prepare, .release = weft_cuda_release  \
+    .invert = weft_cuda_invert, .prepare = weft_cuda_##id##_prepare, .release = weft_cuda_release, \
+    .expand = weft_cuda_row_expand                                                                 \
   }
 
 // Best first.
@@ -70,6 +73,9 @@ WEFT_CUDA_DECLARE(logexp_constant)
       WEFT_CUDA_ROW(logexp_global, "cuda-logexp-global", "log/exp in global memory"),              \
       WEFT_CUDA_ROW(logexp_texture, "cuda-logexp-texture", "log/exp in texture memory"),           \
       WEFT_CUDA_ROW(logexp_constant, "cuda-logexp-constant", "log/exp in constant memory")
+
+// What table.c lists: a comma after each.
+#define WEFT_CUDA_ROWS WEFT_CUDA_TABLE_ROWS,
 
 #ifdef __cplusplus
 }

@@ -283,15 +283,15 @@ void check_expand(check_device *device, unsigned rounds) {
   for (unsigned round = 0; round < rounds; round++) {
     const size_t count = 1 + below(60), k = 1 + below(round % 2 ? 1500 : 200);
     const size_t stride = k + below(20);
-    weft_cuda_seed *seeds = host(count * sizeof *seeds);
+    weft_seed *seeds = host(count * sizeof *seeds);
     for (size_t i = 0; i < count; i++)
-      seeds[i] = (weft_cuda_seed){check_random(), check_random(), check_random()};
+      seeds[i] = (weft_seed){check_random(), check_random(), check_random()};
     uint8_t *got = host(count * stride), *expect = host(k);
-    weft_cuda_seed *device_seeds = check_memory(device, count * sizeof *seeds);
+    weft_seed *device_seeds = check_memory(device, count * sizeof *seeds);
     uint8_t *device_out = check_memory(device, count * stride);
     check_copy(device, device_seeds, WEFT_MEM_DEVICE, seeds, WEFT_MEM_HOST, count * sizeof *seeds);
     const uint16_t densities[] = {0, 1, 655, 6554, 32768, 60000, 65535};
-    weft_cuda_expansion expansion = {.count = count,
+    weft_expansion expansion = {.count = count,
                                      .k = k,
                                      .seeds = round % 5 == 4 ? NULL : device_seeds,
                                      .density_q16 = densities[below(7)],

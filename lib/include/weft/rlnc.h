@@ -70,13 +70,17 @@ weft_status weft_encoder_fix_random(weft_encoder *encoder, const uint8_t *key);
 // payload_stride when payload_rows is NULL. Strides do not matter for m = 1.
 typedef struct weft_batch {
   size_t count; // m
-  // (m) filled in; their payload pointers stay NULL for DEVICE memory. May be NULL when
-  // coefficients is not.
+  // (m) filled in; pointers into DEVICE memory stay NULL. May be NULL when coefficients is not, and
+  // for dense seeds without source blocks: packet i then has the seed that counts i up from the
+  // encoder's next.
   weft_packet *packets;
   // (m, n) what each payload is made of, row stride coefficients_stride; may be NULL when the
-  // encoder is seeded. packets[i].coefficients of VECTOR packets points into it. Host memory.
+  // encoder is seeded. packets[i].coefficients of VECTOR packets points into it.
   uint8_t *coefficients;
   size_t coefficients_stride; // bytes
+  // Of coefficients. HOST: filled in on return. On a device context PINNED and DEVICE coefficients
+  // can be made by the device, which is far quicker, and are there with the payloads.
+  weft_mem coefficients_mem;
   uint8_t *const *payload_rows;
   uint8_t *payload;
   size_t payload_stride; // bytes
@@ -84,15 +88,20 @@ typedef struct weft_batch {
 } weft_batch;
 
 // Makes the next m packets in one product. With a queue the payloads are ready when it is idle, and
-// coefficients, payload_rows and payloads must stay until then; packets and coefficients are filled
-// in on return. After an error the next call makes the same packets (fresh coefficients differ).
+// coefficients, payload_rows and payloads must stay until then; packets are filled in on return. On
+// a device context nothing waits for the device; payloads in HOST memory cost a copy more. After an error the next call makes the same packets (fresh coefficients differ).
 // Errors: WEFT_E_ARGUMENT, WEFT_E_UNSUPPORTED (DEVICE payloads on a host row), WEFT_E_NOMEM,
 // WEFT_E_DEVICE*.
 weft_status weft_encoder_batch(weft_encoder *encoder, const weft_batch *batch, weft_queue *queue);
 
+// The same for batch i of encoder i, i < count: one launch for many segments. All encoders belong to
+// one context and differ.
+weft_status weft_encoder_batches(weft_encoder *const *encoders, const weft_batch *batches,
+                                 size_t count, weft_queue *queue);
+
 // Makes payloads for coefficients of the caller's own: Y(m, k) = C(m, n) * X(n, k).
-// coefficients: (m, n), row stride coefficients_stride bytes, host memory. Of `payloads` only count
-// (= m) and where the payloads go are read.
+// coefficients: (m, n), row stride coefficients_stride bytes. Of `payloads` count (= m), where the
+// payloads go and coefficients_mem are read.
 weft_status weft_encoder_combine(weft_encoder *encoder, size_t count, const uint8_t *coefficients,
                                  size_t coefficients_stride, const weft_batch *payloads,
                                  weft_queue *queue);
@@ -204,7 +213,7 @@ typedef struct weft_decode_job {
 // Decodes `count` segments, in parallel on the context's threads or on its device. Each job has its
 // own status; the call's is WEFT_OK when all could be tried. With a queue, `jobs` and all that they
 // name must stay until it is idle, and each status is WEFT_PENDING until weft_queue_poll or
-// weft_queue_wait has said so. On a host context with fewer jobs than threads the threads share
+// weft_queue_wait has said so; HOST payloads are read before return. On a host context with fewer jobs than threads the threads share
 // each job; otherwise each thread decodes jobs of its own.
 weft_status weft_decode_batch(weft_ctx *ctx, weft_decode_job *jobs, size_t count,
                               weft_queue *queue);

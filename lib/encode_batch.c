@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches of coded packets: chooses coefficients, and has the context's row multiply them with the
+// segments. On a device that can, coefficients are made where they are used (weft_backend.expand).
+// Ho et al., "A Random Linear Network Coding Approach to Multicast" (2006); Chou, Wu and Jain,
+// "Practical Network Coding" (2003), for segments and vectors that travel with the packets.
+#include <string.h>
+
+#include "lib/batch.h"
+#include "lib/coefficients.h"
+#include "lib/encoder.h"
+#include "lib/staging.h"
+
+// One encoder's part of a call.
+typedef struct part {
+  weft_encoder *encoder;
+  const weft_batch *batch;
+  size_t systematic;              // leading packets that are source blocks
+  bool expanded;                  // the coded packets' coefficients are made on the device
+  uint8_t *coefficients;          // (count, n) or, where expanded, of the coded ones alone
+  size_t stride;                  // bytes
+  weft_mem mem;                   // of coefficients
+  size_t next_block;              // what the encoder goes back to
+  uint64_t next_seed, first_seed; // first_seed: of the first coded packet
+} part;
+
+static size_t coded_of(const part *p) { return p->batch->count - p->systematic; }
+static size_t blocks_of(const part *p) { return p->encoder->segment->id.blocks; }
+
+// --- what the packets are ---
+
+// The next packet's mode, index and seed. A sparse seed that stands for all zeros is passed over.
+static weft_packet describe(weft_encoder *encoder) {
+  const weft_encoder_options *options = &encoder->options;
+  weft_packet packet = {.id = encoder->segment->id, .mode = WEFT_PACKET_VECTOR};
+  if (encoder->next_block < packet.id.blocks) {
+    packet.mode = WEFT_PACKET_SYSTEMATIC;
+    packet.index = (uint32_t)encoder->next_block++;
+  } else if (options->seeded && options->density_q16 == 0) {
+    packet.mode = WEFT_PACKET_DENSE;
+    packet.seed = encoder->next_seed++;
+  } else if (options->seeded) {
+    packet.mode = WEFT_PACKET_SPARSE;
+    packet.density_q16 = options->density_q16;
+    do
+      packet.seed = encoder->next_seed++;
+    while (weft_coefficients_sparse_none(&packet.id, packet.seed, packet.density_q16));
+  }
+  return packet;
+}
+
+static void draw(weft_encoder *encoder, const weft_packet *packet, uint8_t *coefficients) {
+  const size_t n = packet->id.blocks;
+  switch (packet->mode) {
+  case WEFT_PACKET_SYSTEMATIC:
+    memset(coefficients, 0, n);
+    coefficients[packet->index] = 1;
+    break;
+  case WEFT_PACKET_DENSE:
+    weft_coefficients_dense(&packet->id, packet->seed, coefficients);
+    break;
+  case WEFT_PACKET_SPARSE:
+    weft_coefficients_sparse(&packet->id, packet->seed, packet->density_q16, coefficients);
+    break;
+  default:
+    if (encoder->options.density_q16 == 0)
+      weft_random_nonzero(&encoder->random, coefficients, n);
+    else
+      weft_random_sparse(&encoder->random, encoder->options.density_q16, coefficients, n);
+  }
+}
+
+// Describes all packets of the part; draws the coefficients that are drawn here; notes the seeds of
+// coded packets in `seeds` where that is not NULL.
+static void fill_in(const part *p, weft_seed *seeds) {
+  const weft_batch *batch = p->batch;
+  const size_t stride = batch->count > 1 ? batch->coefficients_stride : blocks_of(p);
+  const bool sequence = p->expanded && !batch->packets && !seeds && p->systematic == 0;
+  if (sequence && p->encoder->options.seeded)
+    p->encoder->next_seed += batch->count;
+  for (size_t i = 0; i < batch->count && !sequence; i++) {
+    weft_packet packet = describe(p->encoder);
+    if (!p->expanded)
+      draw(p->encoder, &packet, p->coefficients + i * p->stride);
+    else if (seeds && i >= p->systematic)
+      seeds[i - p->systematic] = (weft_seed){packet.id.stream, packet.id.segment, packet.seed};
+    if (packet.mode == WEFT_PACKET_VECTOR && batch->coefficients_mem != WEFT_MEM_DEVICE)
+      packet.coefficients = batch->coefficients + i * stride;
+    packet.payload = weft_batch_payload(batch, i);
+    if (batch->packets)
+      batch->packets[i] = packet;
+  }
+}
+
+// --- where coefficients are made and lie ---
+
+// Coefficients that the caller wants in ordinary memory, or that a key fixes, are drawn by the CPU;
+// so are sparse fresh ones, of which none may be all zeros, and those beside source blocks that go
+// to ordinary memory, which are then products like the rest.
+static bool can_expand(const part *p) {
+  const weft_encoder *encoder = p->encoder;
+  const weft_batch *batch = p->batch;
+  if (!encoder->ctx->device || !encoder->ctx->row->expand)
+    return false;
+  if (batch->coefficients && (batch->coefficients_mem == WEFT_MEM_HOST || p->systematic > 0))
+    return false;
+  if (p->systematic > 0 && batch->mem == WEFT_MEM_HOST)
+    return false;
+  return encoder->options.seeded || (encoder->options.density_q16 == 0 && !encoder->random.fixed);
+}
+
+// Scratch of a call on a host context; freed like everything that a call leaves.
+typedef struct kept_coefficients {
+  weft_deferred deferred;
+  uint8_t bytes[];
+} kept_coefficients;
+
+static void free_kept(weft_deferred *self, weft_ctx *ctx, weft_status status) {
+  (void)status;
+  weft_ctx_give(ctx, self);
+}
+
+static weft_status host_scratch(weft_call *call, size_t bytes, uint8_t **out) {
+  weft_ctx *ctx = call->queue->ctx;
+  kept_coefficients *kept =
+      bytes <= SIZE_MAX - sizeof *kept ? weft_ctx_take(ctx, sizeof *kept + bytes, 64) : NULL;
+  if (!kept)
+    return WEFT_E_NOMEM;
+  kept->deferred.finish = free_kept;
+  weft_call_defer(call, &kept->deferred);
+  *out = kept->bytes;
+  return WEFT_OK;
+}
+
+// Room for the coefficients of a part that the CPU draws.
+static weft_status take_room(weft_call *call, part *p) {
+  const weft_batch *batch = p->batch;
+  const size_t n = blocks_of(p);
+  if (batch->coefficients && batch->coefficients_mem != WEFT_MEM_DEVICE) {
+    p->coefficients = batch->coefficients;
+    p->stride = batch->count > 1 ? batch->coefficients_stride : n;
+    p->mem = batch->coefficients_mem;
+    return WEFT_OK;
+  }
+  if (batch->count > SIZE_MAX / n)
+    return WEFT_E_NOMEM;
+  p->stride = n;
+  if (!call->queue->ctx->device) {
+    p->mem = WEFT_MEM_HOST;
+    return host_scratch(call, batch->count * n, &p->coefficients);
+  }
+  void *pinned;
+  WEFT_TRY(weft_call_pinned(call, batch->count * n, &pinned));
+  p->coefficients = pinned;
+  p->mem = WEFT_MEM_PINNED;
+  return WEFT_OK;
+}
+
+// --- coefficients made on the device ---
+
+static bool same_kind(const part *a, const part *b) {
+  const weft_encoder_options *x = &a->encoder->options, *y = &b->encoder->options;
+  return b->expanded && blocks_of(a) == blocks_of(b) && x->seeded == y->seeded &&
+         x->density_q16 == y->density_q16;
+}
+
+// The coded packets of `count` parts of one kind, in one expansion into dense rows at `out`.
+static weft_status expand_run(weft_call *call, part *parts, size_t count, uint8_t *out) {
+  const weft_ctx *ctx = call->queue->ctx;
+  const weft_encoder *encoder = parts[0].encoder;
+  const size_t n = blocks_of(&parts[0]);
+  weft_expansion expansion = {
+      .k = n,
+      .fresh = !encoder->options.seeded,
+      .density_q16 = encoder->options.density_q16,
+      .out = out,
+      .out_stride = n,
+      .first = {encoder->segment->id.stream, encoder->segment->id.segment, parts[0].first_seed}};
+  for (size_t i = 0; i < count; i++)
+    expansion.count += coded_of(&parts[i]);
+  weft_seed *seeds = NULL;
+  if (encoder->options.seeded && (count > 1 || expansion.density_q16 > 0)) {
+    void *memory;
+    WEFT_TRY(weft_call_pinned(call, expansion.count * sizeof *seeds, &memory));
+    expansion.seeds = seeds = memory;
+  }
+  for (size_t i = 0; i < count; i++) {
+    fill_in(&parts[i], seeds);
+    if (seeds)
+      seeds += coded_of(&parts[i]);
+    parts[i].coefficients = out;
+    parts[i].stride = n;
+    parts[i].mem = WEFT_MEM_DEVICE;
+    out += coded_of(&parts[i]) * n;
+  }
+  if (expansion.fresh)
+    weft_random_bytes(&parts[0].encoder->random, expansion.key, sizeof expansion.key);
+  return ctx->row->expand(ctx->row, &call->exec, &expansion);
+}
+
+// Where the caller wants to see coefficients that were made on the device, or drawn for it.
+static weft_status hand_out(const weft_call *call, const part *p) {
+  const weft_batch *batch = p->batch;
+  if (!batch->coefficients || batch->coefficients == p->coefficients)
+    return WEFT_OK;
+  const size_t n = blocks_of(p);
+  const size_t stride = batch->count > 1 ? batch->coefficients_stride : n;
+  return weft_device_copy_rows(call->queue->ctx->device, batch->coefficients, stride,
+                               batch->coefficients_mem, p->coefficients, p->stride, p->mem, n,
+                               batch->count, call->exec.stream);
+}
+
+static weft_status make_coefficients(weft_call *call, part *parts, size_t count, uint8_t *scratch) {
+  size_t run;
+  for (size_t i = 0; i < count; i += run) {
+    run = 1;
+    if (!parts[i].expanded) {
+      WEFT_TRY(take_room(call, &parts[i]));
+      fill_in(&parts[i], NULL);
+      continue;
+    }
+    while (i + run < count && same_kind(&parts[i], &parts[i + run]))
+      run++;
+    WEFT_TRY(expand_run(call, &parts[i], run, scratch));
+    for (size_t j = i; j < i + run; j++)
+      scratch += coded_of(&parts[j]) * blocks_of(&parts[j]);
+  }
+  for (size_t i = 0; i < count; i++)
+    WEFT_TRY(hand_out(call, &parts[i]));
+  return WEFT_OK;
+}
+
+// --- payloads ---
+
+// Source blocks as they are; none where they are products.
+static weft_status copy_blocks(const weft_call *call, const part *p) {
+  const weft_segment *segment = p->encoder->segment;
+  const weft_ctx *ctx = segment->ctx;
+  const size_t k = segment->id.block_bytes;
+  const weft_rows to = weft_batch_rows(p->batch, 0);
+  if (!ctx->device) {
+    for (size_t i = 0; i < p->systematic; i++)
+      memcpy(weft_row(&to, i), weft_const_row(&segment->blocks, p->next_block + i), k);
+    return WEFT_OK;
+  }
+  const uint8_t *from = weft_const_row(&segment->blocks, p->next_block); // dense
+  if (!to.ptr)
+    return weft_device_copy_rows(ctx->device, to.base, to.stride, to.mem, from, k, WEFT_MEM_DEVICE,
+                                 k, p->systematic, call->exec.stream);
+  for (size_t i = 0; i < p->systematic; i++)
+    WEFT_TRY(weft_device_copy(ctx->device, to.ptr[i], to.mem, from + i * k, WEFT_MEM_DEVICE, k,
+                              call->exec.stream));
+  return WEFT_OK;
+}
+
+static weft_gemm product_of(const weft_segment *segment, size_t count, const uint8_t *coefficients,
+                            size_t stride, weft_mem mem, weft_rows payloads) {
+  return (weft_gemm){.m = count,
+                     .k = segment->id.blocks,
+                     .len = segment->id.block_bytes,
+                     .a = coefficients,
+                     .a_stride = stride,
+                     .a_mem = mem,
+                     .x = segment->blocks,
+                     .x_prepared = segment->operand,
+                     .y = payloads};
+}
+
+static weft_status make_payloads(weft_call *call, const part *parts, size_t count,
+                                 weft_gemm *products) {
+  for (size_t i = 0; i < count; i++) {
+    const part *p = &parts[i];
+    // Nothing is copied from a device to ordinary memory, which would wait for it.
+    const bool as_products = call->queue->ctx->device && p->batch->mem == WEFT_MEM_HOST;
+    const size_t first = as_products ? 0 : p->systematic;
+    if (p->systematic > 0 && !as_products)
+      WEFT_TRY(copy_blocks(call, p));
+    const size_t skip = p->expanded ? 0 : first;
+    products[i] =
+        product_of(p->encoder->segment, p->batch->count - first, p->coefficients + skip * p->stride,
+                   p->stride, p->mem, weft_batch_rows(p->batch, first));
+  }
+  return weft_call_products(call, products, count);
+}
+
+// --- calls ---
+
+static weft_status check(const weft_encoder *encoder, const weft_ctx *ctx,
+                         const weft_batch *batch) {
+  if (!encoder || encoder->ctx != ctx)
+    return WEFT_E_ARGUMENT;
+  if (batch->count == 0)
+    return WEFT_OK;
+  const weft_encoder_options *options = &encoder->options;
+  const weft_segment_id *id = &encoder->segment->id;
+  WEFT_TRY(weft_batch_check_payloads(batch, id, ctx->device != NULL));
+  if (batch->coefficients && batch->coefficients_mem == WEFT_MEM_DEVICE && !ctx->device)
+    return WEFT_E_UNSUPPORTED;
+  if (batch->coefficients || !options->seeded)
+    return weft_batch_check_coefficients(batch, id);
+  // Something must tell what the payloads are.
+  const bool counts_up = options->density_q16 == 0 && encoder->next_block == id->blocks;
+  return batch->packets || counts_up ? WEFT_OK : WEFT_E_ARGUMENT;
+}
+
+static weft_status code(weft_call *call, part *parts, size_t count) {
+  const weft_ctx *ctx = call->queue->ctx;
+  size_t bytes = 0;
+  for (size_t i = 0; i < count; i++)
+    if (parts[i].expanded) {
+      if (coded_of(&parts[i]) > (SIZE_MAX - bytes) / blocks_of(&parts[i]))
+        return WEFT_E_NOMEM;
+      bytes += coded_of(&parts[i]) * blocks_of(&parts[i]);
+    }
+  weft_gemm *products = weft_ctx_take(ctx, count * sizeof *products, _Alignof(weft_gemm));
+  if (!products)
+    return WEFT_E_NOMEM;
+  void *scratch = NULL;
+  weft_status status = bytes > 0 ? weft_device_scratch(&call->exec, bytes, &scratch) : WEFT_OK;
+  if (status == WEFT_OK)
+    status = make_coefficients(call, parts, count, scratch);
+  if (status == WEFT_OK)
+    status = make_payloads(call, parts, count, products);
+  if (scratch)
+    weft_device_scratch_free(&call->exec, scratch);
+  weft_ctx_give(ctx, products);
+  return status;
+}
+
+static weft_status code_call(weft_ctx *ctx, part *parts, size_t count, weft_queue *queue) {
+  weft_call call;
+  WEFT_TRY(weft_call_begin(ctx, queue, &call));
+  weft_status status = code(&call, parts, count);
+  status = weft_call_end(ctx, &call, status);
+  for (size_t i = 0; i < count && status != WEFT_OK; i++) { // the next call makes these packets
+    parts[i].encoder->next_block = parts[i].next_block;
+    parts[i].encoder->next_seed = parts[i].next_seed;
+  }
+  return status;
+}
+
+static part part_of(weft_encoder *encoder, const weft_batch *batch) {
+  const size_t left = encoder->segment->id.blocks - encoder->next_block;
+  part p = {.encoder = encoder,
+            .batch = batch,
+            .systematic = batch->count < left ? batch->count : left,
+            .next_block = encoder->next_block,
+            .next_seed = encoder->next_seed,
+            .first_seed = encoder->next_seed};
+  p.expanded = can_expand(&p) && coded_of(&p) > 0;
+  return p;
+}
+
+weft_status weft_encoder_batch(weft_encoder *encoder, const weft_batch *batch, weft_queue *queue) {
+  if (!encoder || !batch)
+    return WEFT_E_ARGUMENT;
+  WEFT_TRY(check(encoder, encoder->ctx, batch));
+  if (batch->count == 0)
+    return WEFT_OK;
+  part p = part_of(encoder, batch);
+  return code_call(encoder->ctx, &p, 1, queue);
+}
+
+weft_status weft_encoder_batches(weft_encoder *const *encoders, const weft_batch *batches,
+                                 size_t count, weft_queue *queue) {
+  if (count == 0)
+    return WEFT_OK;
+  if (!encoders || !batches || !encoders[0])
+    return WEFT_E_ARGUMENT;
+  weft_ctx *ctx = encoders[0]->ctx;
+  for (size_t i = 0; i < count; i++)
+    WEFT_TRY(check(encoders[i], ctx, &batches[i]));
+  part *parts = weft_ctx_take(ctx, count * sizeof *parts, _Alignof(part));
+  if (!parts)
+    return WEFT_E_NOMEM;
+  size_t used = 0;
+  for (size_t i = 0; i < count; i++)
+    if (batches[i].count > 0)
+      parts[used++] = part_of(encoders[i], &batches[i]);
+  const weft_status status = used > 0 ? code_call(ctx, parts, used, queue) : WEFT_OK;
+  weft_ctx_give(ctx, parts);
+  return status;
+}
+
+weft_status weft_encoder_combine(weft_encoder *encoder, size_t count, const uint8_t *coefficients,
+                                 size_t coefficients_stride, const weft_batch *payloads,
+                                 weft_queue *queue) {
+  if (!encoder || !payloads || payloads->count != count || (count > 0 && !coefficients) ||
+      (count > 1 && coefficients_stride < encoder->segment->id.blocks))
+    return WEFT_E_ARGUMENT;
+  if (count == 0)
+    return WEFT_OK;
+  const bool has_device = encoder->ctx->device != NULL;
+  if (payloads->coefficients_mem == WEFT_MEM_DEVICE && !has_device)
+    return WEFT_E_UNSUPPORTED;
+  WEFT_TRY(weft_batch_check_payloads(payloads, &encoder->segment->id, has_device));
+  weft_call call;
+  WEFT_TRY(weft_call_begin(encoder->ctx, queue, &call));
+  const size_t stride = count > 1 ? coefficients_stride : encoder->segment->id.blocks;
+  weft_gemm product = product_of(encoder->segment, count, coefficients, stride,
+                                 payloads->coefficients_mem, weft_batch_rows(payloads, 0));
+  return weft_call_end(encoder->ctx, &call, weft_call_products(&call, &product, 1));
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between ordinary, pinned and device memory (staging.h).
+#include "lib/staging.h"
+
+#include <string.h>
+
+enum {
+  // Coded bytes that are computed while the piece before is on its way to the host.
+  PIECE_BYTES = 8 << 20,
+  // Below this a product stores to pinned memory itself: a copy of its own would start later.
+  DIRECT_BYTES = 256 << 10
+};
+
+// --- memory that lives until the queue is idle ---
+
+typedef struct kept_pinned {
+  weft_deferred deferred;
+  void *memory;
+  weft_rows y; // rows of `len` bytes that `memory` is to be copied to; base NULL: none
+  size_t m, len;
+} kept_pinned;
+
+static void finish_pinned(weft_deferred *self, weft_ctx *ctx, weft_status status) {
+  kept_pinned *kept = (kept_pinned *)self;
+  if (status == WEFT_OK)
+    for (size_t i = 0; i < kept->m; i++)
+      memcpy(weft_row(&kept->y, i), (const uint8_t *)kept->memory + i * kept->len, kept->len);
+  weft_device_free(ctx->device, WEFT_MEM_PINNED, kept->memory);
+  weft_ctx_give(ctx, kept);
+}
+
+static weft_status keep_pinned(weft_call *call, size_t bytes, kept_pinned **out) {
+  weft_ctx *ctx = call->queue->ctx;
+  kept_pinned *kept = weft_ctx_take(ctx, sizeof *kept, _Alignof(kept_pinned));
+  if (!kept)
+    return WEFT_E_NOMEM;
+  *kept = (kept_pinned){.deferred = {.finish = finish_pinned}};
+  const weft_status status =
+      weft_device_alloc(ctx->device, WEFT_MEM_PINNED, bytes > 0 ? bytes : 1, &kept->memory);
+  if (status != WEFT_OK) {
+    weft_ctx_give(ctx, kept);
+    return status;
+  }
+  weft_call_defer(call, &kept->deferred);
+  *out = kept;
+  return WEFT_OK;
+}
+
+weft_status weft_call_pinned(weft_call *call, size_t bytes, void **out) {
+  kept_pinned *kept = NULL;
+  *out = NULL;
+  WEFT_TRY(keep_pinned(call, bytes, &kept));
+  *out = kept->memory;
+  return WEFT_OK;
+}
+
+weft_status weft_call_upload(weft_call *call, void *to, const void *from, weft_mem from_mem,
+                             size_t bytes) {
+  if (from_mem == WEFT_MEM_HOST && bytes > 0) {
+    void *staged;
+    WEFT_TRY(weft_call_pinned(call, bytes, &staged));
+    memcpy(staged, from, bytes);
+    from = staged;
+    from_mem = WEFT_MEM_PINNED;
+  }
+  return weft_device_copy(call->queue->ctx->device, to, WEFT_MEM_DEVICE, from, from_mem, bytes,
+                          call->exec.stream);
+}
+
+// --- operands in ordinary memory ---
+
+static bool is_empty(const weft_gemm *gemm) { return gemm->m == 0 || gemm->len == 0; }
+
+static weft_status stage_coefficients(weft_call *call, weft_gemm *gemm) {
+  if (gemm->a_mem != WEFT_MEM_HOST || gemm->k == 0)
+    return WEFT_OK;
+  void *staged;
+  WEFT_TRY(weft_call_pinned(call, gemm->m * gemm->k, &staged));
+  for (size_t i = 0; i < gemm->m; i++)
+    memcpy((uint8_t *)staged + i * gemm->k, gemm->a + i * gemm->a_stride, gemm->k);
+  gemm->a = staged;
+  gemm->a_stride = gemm->k;
+  gemm->a_mem = WEFT_MEM_PINNED;
+  return WEFT_OK;
+}
+
+static weft_status stage_sources(weft_call *call, weft_gemm *gemm) {
+  if (gemm->x_prepared || gemm->x.mem != WEFT_MEM_HOST || gemm->k == 0)
+    return WEFT_OK;
+  void *staged;
+  WEFT_TRY(weft_call_pinned(call, gemm->k * gemm->len, &staged));
+  for (size_t j = 0; j < gemm->k; j++)
+    memcpy((uint8_t *)staged + j * gemm->len, weft_const_row(&gemm->x, j), gemm->len);
+  gemm->x = (weft_const_rows){.base = staged, .stride = gemm->len, .mem = WEFT_MEM_PINNED};
+  return WEFT_OK;
+}
+
+static weft_status stage_results(weft_call *call, weft_gemm *gemm) {
+  if (gemm->y.mem != WEFT_MEM_HOST)
+    return WEFT_OK;
+  kept_pinned *kept = NULL;
+  WEFT_TRY(keep_pinned(call, gemm->m * gemm->len, &kept));
+  if (gemm->accumulate)
+    for (size_t i = 0; i < gemm->m; i++)
+      memcpy((uint8_t *)kept->memory + i * gemm->len, weft_row(&gemm->y, i), gemm->len);
+  kept->y = gemm->y;
+  kept->m = gemm->m;
+  kept->len = gemm->len;
+  gemm->y = (weft_rows){.base = kept->memory, .stride = gemm->len, .mem = WEFT_MEM_PINNED};
+  return WEFT_OK;
+}
+
+// --- results in pinned memory, piece by piece ---
+
+typedef struct piece {
+  size_t first, count; // gemms
+  size_t bytes;
+} piece;
+
+typedef struct pipeline {
+  weft_call *call;
+  const weft_gemm *gemms;
+  weft_gemm *parts; // of the piece at hand, writing to device memory
+  uint8_t *to[2];   // device memory, PIECE_BYTES or one row each
+  size_t room;      // bytes of each
+  void *copies;     // stream
+  size_t pieces;
+  // The piece before, computed and not yet on its way: parts and where they belong.
+  weft_gemm *last, *last_target;
+  size_t last_count;
+} pipeline;
+
+// Sends the piece before on its way: the copy stream waits for all that is on the queue's.
+static weft_status send_last(pipeline *line) {
+  weft_device *device = line->call->queue->ctx->device;
+  if (line->last_count == 0)
+    return WEFT_OK;
+  WEFT_TRY(weft_device_stream_order(device, line->copies, line->call->exec.stream));
+  for (size_t i = 0; i < line->last_count; i++) {
+    const weft_gemm *from = &line->last[i], *to = &line->last_target[i];
+    WEFT_TRY(weft_device_copy_rows(device, to->y.base, to->y.stride, to->y.mem, from->y.base,
+                                   from->y.stride, WEFT_MEM_DEVICE, from->len, from->m,
+                                   line->copies));
+  }
+  line->last_count = 0;
+  return WEFT_OK;
+}
+
+// Computes `count` parts whose results go to pinned memory as `targets` say. The buffer was last
+// read by the copies of two pieces ago; those of the piece before are enqueued only afterwards.
+static weft_status compute(pipeline *line, weft_gemm *parts, weft_gemm *targets, size_t count) {
+  const weft_ctx *ctx = line->call->queue->ctx;
+  WEFT_TRY(weft_device_stream_order(ctx->device, line->call->exec.stream, line->copies));
+  WEFT_TRY(send_last(line));
+  WEFT_TRY(ctx->row->gemm(ctx->row, &line->call->exec, parts, count));
+  line->last = parts;
+  line->last_target = targets;
+  line->last_count = count;
+  line->pieces++;
+  return WEFT_OK;
+}
+
+// Cuts the products into pieces of whole rows. parts and targets hold two pieces each.
+static weft_status run_pieces(pipeline *line, size_t count, weft_gemm *memory, size_t slots) {
+  size_t used = 0, at = 0;
+  weft_gemm *parts = memory, *targets = memory + slots;
+  for (size_t g = 0; g < count; g++) {
+    const weft_gemm *whole = &line->gemms[g];
+    for (size_t row = 0; row < whole->m && whole->len > 0;) {
+      const size_t fit = (line->room - at) / whole->len;
+      if (fit == 0 || used == slots) {
+        WEFT_TRY(compute(line, parts, targets, used));
+        parts = memory + (line->pieces % 2) * 2 * slots;
+        targets = parts + slots;
+        used = at = 0;
+        continue;
+      }
+      const size_t rows = fit < whole->m - row ? fit : whole->m - row;
+      weft_gemm *part = &parts[used], *target = &targets[used];
+      *part = *target = *whole;
+      part->m = target->m = rows;
+      part->a += row * whole->a_stride;
+      target->y.base += row * whole->y.stride;
+      part->y = (weft_rows){
+          .base = line->to[line->pieces % 2] + at, .stride = whole->len, .mem = WEFT_MEM_DEVICE};
+      at += rows * whole->len;
+      row += rows;
+      used++;
+    }
+  }
+  if (used > 0)
+    WEFT_TRY(compute(line, parts, targets, used));
+  return send_last(line);
+}
+
+static weft_status copy_while_computing(weft_call *call, const weft_gemm *gemms, size_t count,
+                                        size_t bytes) {
+  weft_ctx *ctx = call->queue->ctx;
+  pipeline line = {.call = call, .gemms = gemms, .room = PIECE_BYTES};
+  for (size_t i = 0; i < count; i++)
+    if (gemms[i].len > line.room)
+      line.room = gemms[i].len;
+  if (bytes < line.room)
+    line.room = bytes;
+  const size_t slots = count + 1; // a piece holds each product at most once
+  weft_gemm *memory = weft_ctx_take(ctx, 4 * slots * sizeof *memory, _Alignof(weft_gemm));
+  if (!memory)
+    return WEFT_E_NOMEM;
+  void *buffers = NULL;
+  weft_status status = weft_queue_copies(call->queue, &line.copies);
+  if (status == WEFT_OK)
+    status = weft_device_scratch(&call->exec, 2 * line.room, &buffers);
+  if (status == WEFT_OK) {
+    line.to[0] = buffers;
+    line.to[1] = line.to[0] + line.room;
+    status = run_pieces(&line, count, memory, slots);
+    // Whoever waits for the queue waits for the copies too.
+    const weft_status joined =
+        weft_device_stream_order(ctx->device, call->exec.stream, line.copies);
+    if (joined != WEFT_OK)
+      (void)weft_device_stream_wait(ctx->device, line.copies);
+    if (status == WEFT_OK)
+      status = joined;
+    weft_device_scratch_free(&call->exec, buffers);
+  }
+  weft_ctx_give(ctx, memory);
+  return status;
+}
+
+// --- all of it ---
+
+weft_status weft_call_products(weft_call *call, weft_gemm *gemms, size_t count) {
+  const weft_ctx *ctx = call->queue->ctx;
+  if (!ctx->device)
+    return ctx->row->gemm(ctx->row, &call->exec, gemms, count);
+  size_t bytes = 0;
+  bool by_copies = count > 0;
+  for (size_t i = 0; i < count; i++) {
+    if (is_empty(&gemms[i])) { // nothing to make, wherever it would go
+      gemms[i].y.mem = WEFT_MEM_PINNED;
+      continue;
+    }
+    WEFT_TRY(stage_coefficients(call, &gemms[i]));
+    WEFT_TRY(stage_sources(call, &gemms[i]));
+    WEFT_TRY(stage_results(call, &gemms[i]));
+    by_copies =
+        by_copies && gemms[i].y.mem == WEFT_MEM_PINNED && !gemms[i].y.ptr && !gemms[i].accumulate;
+    bytes += gemms[i].m * gemms[i].len;
+  }
+  if (by_copies && bytes > DIRECT_BYTES)
+    return copy_while_computing(call, gemms, count, bytes);
+  return ctx->row->gemm(ctx->row, &call->exec, gemms, count);
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The context: which backend row computes, on how many threads, with whose memory; and queues.
+//
+// Threads: a context may be shared by any number of threads. Every other handle, queues among them,
+// is used by one thread at a time. A handle must be freed before the context it was made from.
+#ifndef WEFT_CONTEXT_H
+#define WEFT_CONTEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weft/memory.h"
+#include "weft/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_ctx weft_ctx;
+typedef struct weft_queue weft_queue;
+
+// How host threads share one product; the names in brackets are Shojania and Li's.
+typedef enum weft_split {
+  WEFT_SPLIT_AUTO,
+  WEFT_SPLIT_COLUMNS, // each thread computes a range of bytes of all blocks ("partitioned block")
+  WEFT_SPLIT_ROWS     // each thread computes whole coded blocks ("full block")
+} weft_split;
+
+// All zero (or NULL in its place) means the defaults.
+typedef struct weft_ctx_options {
+  // Name of a backend row, or NULL: the environment's WEFT_BACKEND if set, else the best host row.
+  // "cuda" stands for the best device row.
+  const char *backend;
+  size_t threads; // host threads that work on one call, the caller's included; 0: one
+  weft_split split;
+  size_t device;                   // index of the GPU, for device rows
+  const weft_allocator *allocator; // NULL: the C library's; copied
+} weft_ctx_options;
+
+// Errors: WEFT_E_BACKEND_UNKNOWN, WEFT_E_BACKEND_ABSENT (never replaced by another row),
+// WEFT_E_NOMEM, WEFT_E_THREAD, WEFT_E_RANDOM, WEFT_E_DEVICE*.
+weft_status weft_ctx_new(weft_ctx **out, const weft_ctx_options *options);
+void weft_ctx_free(weft_ctx *ctx); // accepts NULL
+
+// The row that computes for this context ("gfni512"), and the host row that does what is too small
+// for a device. The strings are static.
+const char *weft_ctx_backend(const weft_ctx *ctx);
+const char *weft_ctx_host_backend(const weft_ctx *ctx);
+size_t weft_ctx_threads(const weft_ctx *ctx);
+
+// The compiled rows, best first. `available` tells whether this machine has what the row needs.
+typedef struct weft_backend_info {
+  const char *name;
+  const char *technique; // one line
+  weft_mem mem;          // WEFT_MEM_HOST or WEFT_MEM_DEVICE
+  size_t align;          // bytes; alignment that buys speed
+  int available;
+} weft_backend_info;
+
+size_t weft_backend_count_all(void);
+weft_status weft_backend_describe(size_t index, weft_backend_info *out);
+
+// Memory that suits the context's row. HOST memory can be had from every context; PINNED and DEVICE
+// from a device context (else WEFT_E_UNSUPPORTED). bytes >= 1. Aligned to 64 bytes at least.
+weft_status weft_alloc(weft_ctx *ctx, weft_mem mem, size_t bytes, void **out);
+void weft_free(weft_ctx *ctx, weft_mem mem, void *memory); // accepts NULL
+
+// A queue orders work. On a device context calls only enqueue, and the buffers they name must stay
+// until the queue is idle; on a host context the work is done when the call returns. Scratch that
+// calls left on a queue is freed when it is polled idle, waited for or freed.
+weft_status weft_queue_new(weft_ctx *ctx, weft_queue **out);
+void weft_queue_free(weft_queue *queue);        // waits first; accepts NULL
+weft_status weft_queue_poll(weft_queue *queue); // WEFT_OK: idle; WEFT_PENDING; or what went wrong
+weft_status weft_queue_wait(weft_queue *queue);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

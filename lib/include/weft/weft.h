@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// weft: random linear network coding and storage erasure codes over GF(2^8). One include for all.
+#ifndef WEFT_WEFT_H
+#define WEFT_WEFT_H
+
+#include "weft/context.h"
+#include "weft/memory.h"
+#include "weft/packet.h"
+#include "weft/rlnc.h"
+#include "weft/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEFT_VERSION_MAJOR 0
+#define WEFT_VERSION_MINOR 1
+#define WEFT_VERSION_PATCH 0
+
+const char *weft_version(void); // "0.1.0"
+
+#ifdef __cplusplus
+}
+#endif
+#endif

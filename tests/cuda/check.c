@@ -116,7 +116,8 @@ int main(int argc, char **argv) {
     if (only && strcmp(only, rows[i].name) != 0)
       continue;
     check_products(&device, &rows[i], rounds);
-    check_faults(&device, &rows[i]);
+    if (rounds > 1) // a single round is for tools that slow everything down
+      check_faults(&device, &rows[i]);
     printf("ok %s\n", rows[i].name);
   }
   check_xorm(&device, &rows[0], rounds);

@@ -163,6 +163,7 @@ static void decode_once(check_device *device, weft_cuda_pivoting pivoting) {
   uint8_t *device_x = check_memory(device, k * stride), *device_flag = check_memory(device, 1);
   check_copy(device, device_c, WEFT_MEM_DEVICE, c, WEFT_MEM_HOST, k * k);
   check_copy(device, device_y, WEFT_MEM_DEVICE, y, WEFT_MEM_HOST, k * stride);
+  check_copy(device, device_x, WEFT_MEM_DEVICE, y, WEFT_MEM_HOST, k * stride); // poison
   const weft_cuda_decode decode = {k,      len,    device_c,    device_y, device_x,
                                    stride, stride, device_flag, pivoting};
   check_status(weft_cuda_decode_single(&device->exec, &decode), "decode");

@@ -293,11 +293,13 @@ void check_expand(check_device *device, unsigned rounds) {
     check_copy(device, device_seeds, WEFT_MEM_DEVICE, seeds, WEFT_MEM_HOST, count * sizeof *seeds);
     const uint16_t densities[] = {0, 1, 655, 6554, 32768, 60000, 65535};
     weft_expansion expansion = {.count = count,
-                                     .k = k,
-                                     .seeds = round % 5 == 4 ? NULL : device_seeds,
-                                     .density_q16 = densities[below(7)],
-                                     .out = device_out,
-                                     .out_stride = stride};
+                                .k = k,
+                                .fresh = round % 5 == 4,
+                                .seeds = round % 5 >= 3 ? NULL : device_seeds,
+                                .first = {check_random(), check_random(), check_random()},
+                                .density_q16 = densities[below(7)],
+                                .out = device_out,
+                                .out_stride = stride};
     for (size_t i = 0; i < 32; i++)
       expansion.key[i] = (uint8_t)(check_random() >> 24);
     check_status(weft_cuda_expand(&device->exec, &expansion), "expand");
@@ -307,6 +309,10 @@ void check_expand(check_device *device, unsigned rounds) {
       uint32_t key[8] = {0}, nonce[3] = {0x7362694c, 0x7569646f, 0x4752446d};
       if (expansion.seeds) {
         memcpy(key, &seeds[i], 24);
+      } else if (!expansion.fresh) {
+        const weft_seed seed = {expansion.first.stream, expansion.first.segment,
+                                expansion.first.seed + i};
+        memcpy(key, &seed, 24);
       } else {
         memcpy(key, expansion.key, 32);
         nonce[0] = (uint32_t)i, nonce[1] = nonce[2] = 0;

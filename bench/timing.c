@@ -18,6 +18,9 @@
 // Threads that waited for more than this share of a lap were disturbed.
 #define LOST_SHARE 0.02
 #define LAP_S 1e-3
+// Places on the stack that laps take in turn: all of a page, in steps that leave alignment alone.
+#define OFFSET_STEP 192u
+#define OFFSETS 64u
 // A repetition may take this many times its length to find laps that were not disturbed; several
 // threads, whose time cannot be had otherwise, longer.
 #define PATIENCE 2
@@ -113,19 +116,32 @@ static size_t calibrate(const weft_bench_timing *timing, const weft_bench_candid
   return best > 0 && best < LAP_S ? (size_t)(LAP_S / best + 0.5) : 1;
 }
 
+// Calls at a place on the stack that differs from lap to lap. Where a process's stack happens to
+// lie decides which of its lines share cache sets with the data: without this, one run in ten would
+// be an eighth slower from end to end, and no spread within a run would show it.
+__attribute__((noinline)) static double time_somewhere(const weft_bench_timing *timing,
+                                                       const weft_bench_candidate *candidate,
+                                                       size_t calls, size_t offset) {
+  volatile char *const shift = __builtin_alloca(offset + 16);
+  shift[0] = 0;
+  const double seconds =
+      timing->cold ? time_cold_calls(candidate, calls) : time_calls(candidate, calls);
+  shift[offset] = 0; // the shift must outlive the calls
+  return seconds;
+}
+
 typedef struct lap {
   double wall_s, cpu_s; // of the calls alone; cpu_s: that the calling thread ran
   bool disturbed;       // a thread had to wait for a core
 } lap;
 
 static lap run_lap(const weft_bench_timing *timing, const weft_bench_candidate *candidate,
-                   size_t calls) {
+                   size_t calls, size_t offset) {
   // One thread's clock tells what it lost; several threads also wait for each other.
   const double waited = candidate->threads > 1 ? waited_s() : 0;
   const double cpu = clock_s(CLOCK_THREAD_CPUTIME_ID);
   const double start = weft_bench_now_s();
-  const double timed =
-      timing->cold ? time_cold_calls(candidate, calls) : time_calls(candidate, calls);
+  const double timed = time_somewhere(timing, candidate, calls, offset);
   const double wall = weft_bench_now_s() - start;
   const double ran = clock_s(CLOCK_THREAD_CPUTIME_ID) - cpu;
   const double lost = candidate->threads > 1 ? waited_s() - waited : wall - ran;
@@ -143,7 +159,8 @@ static double repetition(const weft_bench_timing *timing, const weft_bench_candi
   lap clean = {0, 0, false}, all = {0, 0, false};
   size_t clean_laps = 0, all_laps = 0;
   while (clean.wall_s < wanted_s && (all_laps == 0 || weft_bench_now_s() - start < patience_s)) {
-    const lap one = run_lap(timing, candidate, samples->calls);
+    const lap one =
+        run_lap(timing, candidate, samples->calls, samples->laps++ % OFFSETS * OFFSET_STEP);
     all.wall_s += one.wall_s;
     all.cpu_s += one.cpu_s;
     all_laps++;
@@ -152,7 +169,6 @@ static double repetition(const weft_bench_timing *timing, const weft_bench_candi
       clean_laps++;
     }
   }
-  samples->laps += all_laps;
   if (clean.wall_s >= wanted_s / 4) {
     samples->dropped += all_laps - clean_laps;
     return clean.wall_s / (double)(clean_laps * samples->calls);

@@ -131,6 +131,7 @@ expect 0 --help && says 'demo' out
 expect 0 help demo && says '--segment-blocks' out
 expect 0 demo --help && says '--segment-blocks' out
 expect 0 --version && says '^weft [0-9]' out
+expect 0 help bench && says 'weft bench' out
 expect 0 backends && says 'scalar *host *yes' out
 
 # --- interruption, while it works and while it waits for input

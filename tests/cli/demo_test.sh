@@ -56,11 +56,11 @@ expect 0 demo --clip 20k --segment-blocks 1 --block-bytes 1000 --peers 3
 expect 0 demo --clip 20k --segment-blocks 64 --block-bytes 1 --peers 3 --upload 1G
 expect 0 demo --clip 300k --window 1 --peers 4
 expect 0 demo --clip 300k --batch 1 --coded-only --peers 4
-expect 0 demo --clip 300k --backend scalar --threads 2
+expect 0 demo "${small[@]}" --clip 100k --backend scalar --threads 2
 
 # --- the same seed, the same run
 
-state() { "$weft" demo "${small[@]}" --clip 200k "$@" | grep 'state hash'; }
+state() { "$weft" demo "${small[@]}" --clip 100k "$@" | grep 'state hash'; }
 state --seed 7 >a
 state --seed 7 --backend scalar --threads 3 >b
 state --seed 8 >c

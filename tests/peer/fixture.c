@@ -140,8 +140,13 @@ static weft_status read_all(fixture *f, size_t index) {
   uint64_t segment;
   size_t bytes;
   while (weft_engine_readable(f->engine[index], &segment, &bytes) == WEFT_OK) {
-    EXPECT(f->got[index] + bytes <= f->input_bytes);
-    WEFT_TRY(weft_engine_read(f->engine[index], 0, bytes, f->output[index] + f->got[index]));
+    uint8_t piece[FIXTURE_SEGMENT_BYTES];
+    EXPECT(bytes <= sizeof piece);
+    WEFT_TRY(weft_engine_read(f->engine[index], 0, bytes, piece));
+    const bool fits = f->got[index] + bytes <= f->input_bytes;
+    EXPECT(fits || f->may_differ);
+    if (fits)
+      memcpy(f->output[index] + f->got[index], piece, bytes);
     f->got[index] += bytes;
     WEFT_TRY(weft_engine_release(f->engine[index]));
   }

@@ -58,6 +58,7 @@ typedef struct fixture {
   uint64_t sent, digest;     // of all datagrams sent
   fixture_fate (*fate)(struct fixture *f);
   bool tolerate_nomem;
+  bool may_differ; // the network damages packets: more may come out than went in
 } fixture;
 
 // A full mesh of `engines` engines. options may be NULL; else it is given each engine's options

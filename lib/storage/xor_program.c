@@ -11,7 +11,7 @@
 
 // An intermediate sum that n packets make and u steps read takes n + 1 + u packet accesses and one
 // more step; without it there are u * n.
-#define STEP_COST 2u
+#define STEP_COST 1u
 
 typedef struct builder {
   const weft_allocator *allocator;

@@ -88,7 +88,9 @@ typedef struct weft_xorm {
   bool accumulate;
 } weft_xorm;
 
-// `count` inverses of k x k matrices. `out` may equal `in`.
+#define WEFT_PANEL_ROWS 1024
+
+// `count` inverses of k x k matrices, k <= WEFT_PANEL_ROWS. `out` may equal `in`.
 typedef struct weft_invert {
   size_t count, k;
   const uint8_t *in; // (count, k, k), dense
@@ -107,8 +109,6 @@ typedef struct weft_panel {
   uint8_t *const *y;       // m rows
   bool accumulate;
 } weft_panel;
-
-#define WEFT_PANEL_ROWS 1024
 
 // What a host technique supplies; the driver in host.c does the rest.
 typedef struct weft_host_kernel {

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The devices of a build without CUDA: none. Callers ask weft_device_count first, so the rest only
+// has to refuse.
+#include "kernels/device.h"
+
+size_t weft_device_count(void) { return 0; }
+
+weft_status weft_device_open(weft_device **out, size_t index, const weft_allocator *allocator) {
+  (void)index;
+  (void)allocator;
+  *out = NULL;
+  return WEFT_E_UNSUPPORTED;
+}
+
+void weft_device_close(weft_device *device) { (void)device; }
+
+int weft_device_sm(const weft_device *device) {
+  (void)device;
+  return 0;
+}
+
+const char *weft_device_name(const weft_device *device) {
+  (void)device;
+  return "";
+}
+
+weft_status weft_device_alloc(weft_device *device, weft_mem mem, size_t bytes, void **out) {
+  (void)device;
+  (void)mem;
+  (void)bytes;
+  *out = NULL;
+  return WEFT_E_UNSUPPORTED;
+}
+
+void weft_device_free(weft_device *device, weft_mem mem, void *memory) {
+  (void)device;
+  (void)mem;
+  (void)memory;
+}
+
+weft_status weft_device_stream_new(weft_device *device, void **out) {
+  (void)device;
+  *out = NULL;
+  return WEFT_E_UNSUPPORTED;
+}
+
+void weft_device_stream_free(weft_device *device, void *stream) {
+  (void)device;
+  (void)stream;
+}
+
+weft_status weft_device_stream_poll(weft_device *device, void *stream) {
+  (void)device;
+  (void)stream;
+  return WEFT_E_UNSUPPORTED;
+}
+
+weft_status weft_device_stream_wait(weft_device *device, void *stream) {
+  (void)device;
+  (void)stream;
+  return WEFT_E_UNSUPPORTED;
+}
+
+weft_status weft_device_copy(weft_device *device, void *to, weft_mem to_mem, const void *from,
+                             weft_mem from_mem, size_t bytes, void *stream) {
+  (void)device;
+  (void)to;
+  (void)to_mem;
+  (void)from;
+  (void)from_mem;
+  (void)bytes;
+  (void)stream;
+  return WEFT_E_UNSUPPORTED;
+}

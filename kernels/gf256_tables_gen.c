@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prints gf256_tables.c: every table of gf256.h, each entry from the definition weft_gf256_mul.
+// Runs on the build machine only.
+#include <stdio.h>
+
+#include "kernels/gf256.h"
+
+static void bytes(const char *declaration, const uint8_t *value, size_t rows, size_t columns) {
+  printf("\n_Alignas(64) const uint8_t %s = {\n", declaration);
+  for (size_t r = 0; r < rows; r++) {
+    printf(rows > 1 ? "{" : "");
+    for (size_t c = 0; c < columns; c++)
+      printf("%u,%s", value[r * columns + c], c % 16 == 15 ? "\n" : " ");
+    printf(rows > 1 ? "},\n" : "");
+  }
+  printf("};\n");
+}
+
+static void powers(void) {
+  uint8_t exp[512] = {0}, log[256] = {0}, inv[256] = {0};
+  uint8_t power = 1;
+  log[0] = 255;
+  for (unsigned i = 0; i < 255; i++) {
+    exp[i] = exp[i + 255] = power;
+    log[power] = (uint8_t)i;
+    power = weft_gf256_mul(power, 2);
+  }
+  for (unsigned x = 1; x < 256; x++)
+    inv[x] = exp[(255 - log[x]) % 255];
+  bytes("weft_gf256_exp[512]", exp, 1, 512);
+  bytes("weft_gf256_log[256]", log, 1, 256);
+  bytes("weft_gf256_inv[256]", inv, 1, 256);
+}
+
+static void nibbles(void) {
+  static uint8_t nibble[256][32];
+  for (unsigned c = 0; c < 256; c++)
+    for (unsigned i = 0; i < 16; i++) {
+      nibble[c][i] = weft_gf256_mul((uint8_t)c, (uint8_t)i);
+      nibble[c][16 + i] = weft_gf256_mul((uint8_t)c, (uint8_t)(i << 4));
+    }
+  bytes("weft_gf256_nibble[256][32]", nibble[0], 256, 32);
+}
+
+// Column j of the bit matrix is c * 2^j; byte 7 - b gathers bit b of every column.
+static uint64_t affine(uint8_t c) {
+  uint64_t matrix = 0;
+  for (unsigned j = 0; j < 8; j++) {
+    const uint8_t column = weft_gf256_mul(c, (uint8_t)(1u << j));
+    for (unsigned b = 0; b < 8; b++)
+      matrix |= (uint64_t)((column >> b) & 1u) << (8 * (7 - b) + j);
+  }
+  return matrix;
+}
+
+static void affines(void) {
+  printf("\n_Alignas(64) const uint64_t weft_gf256_affine[256] = {\n");
+  for (unsigned c = 0; c < 256; c++)
+    printf("0x%016llx,%s", (unsigned long long)affine((uint8_t)c), c % 4 == 3 ? "\n" : " ");
+  printf("};\n");
+}
+
+int main(void) {
+  printf("// SPDX-License-Identifier: Apache-2.0\n"
+         "// Made by gf256_tables_gen.c at build time.\n"
+         "#include \"kernels/gf256.h\"\n");
+  powers();
+  nibbles();
+  affines();
+  return fflush(stdout) != 0 || ferror(stdout);
+}

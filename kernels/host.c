@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver of all host rows: cuts products into panels and shares them among threads. What a
+// technique supplies is only the panel of one thread (weft_host_kernel).
+//
+// Sharing follows the paper's two ways: by byte columns ("partitioned block": threads read disjoint
+// parts of every source) or by output rows ("full block": every thread reads all sources). Columns
+// win unless rows are too short to cut.
+#include <string.h>
+
+#include "kernels/host_kernels.h"
+
+enum {
+  LINE = 64,                 // cuts by column fall on cache lines of the row
+  ROW_STEP = 8,              // cuts by row keep register blocks whole
+  COLUMNS_MIN = 512,         // shorter pieces cost more in overhead than they balance
+  PIECES_PER_THREAD = 4,     // so that a thread that starts late finds work left to share
+  SERIAL_MACS = 1024 * 1024, // below, waking a thread costs more than it saves
+  XOR_SOURCES = 256          // pointers on the stack
+};
+
+// A resident operand of a host row: rows in the technique's own domain, each on a cache line.
+struct weft_operand {
+  const weft_backend *row;
+  size_t k, len, stride;
+  uint8_t *bytes;
+};
+
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+static size_t cut(size_t a, size_t pieces) { return a / pieces + (a % pieces != 0); }
+
+// `a` divided into pieces of a multiple of `step`: what one piece holds.
+static size_t cut_to(size_t a, size_t pieces, size_t step) {
+  return cut(cut(a, pieces), step) * step;
+}
+
+static bool on_host(weft_mem mem) { return mem != WEFT_MEM_DEVICE; }
+
+// --- gemm ---
+
+typedef struct gemm_job {
+  const weft_host_kernel *kernel;
+  const weft_gemm *gemms;
+  size_t pieces; // of every product
+  size_t threads;
+  weft_partition partition;
+} gemm_job;
+
+typedef struct gemm_piece {
+  size_t row_begin, row_end, begin, end; // rows of Y, columns
+} gemm_piece;
+
+static void panels(const weft_host_kernel *kernel, const weft_gemm *g, const gemm_piece *piece) {
+  const weft_operand *operand = g->x_prepared;
+  const uint8_t *x[WEFT_PANEL_ROWS];
+  uint8_t *y[WEFT_PANEL_ROWS];
+  for (size_t k0 = 0; k0 < g->k; k0 += WEFT_PANEL_ROWS) {
+    const size_t k = smaller(g->k - k0, WEFT_PANEL_ROWS);
+    for (size_t j = 0; j < k; j++)
+      x[j] = operand ? operand->bytes + (k0 + j) * operand->stride : weft_const_row(&g->x, k0 + j);
+    for (size_t m0 = piece->row_begin; m0 < piece->row_end; m0 += WEFT_PANEL_ROWS) {
+      const size_t m = smaller(piece->row_end - m0, WEFT_PANEL_ROWS);
+      for (size_t i = 0; i < m; i++)
+        y[i] = weft_row(&g->y, m0 + i);
+      const weft_panel panel = {.m = m,
+                                .k = k,
+                                .begin = piece->begin,
+                                .end = piece->end,
+                                .a = g->a + m0 * g->a_stride + k0,
+                                .a_stride = g->a_stride,
+                                .x = x,
+                                .y = y,
+                                .accumulate = g->accumulate || k0 > 0};
+      (operand ? kernel->panel_prepared : kernel->panel)(&panel);
+    }
+  }
+}
+
+static void run_piece(const weft_host_kernel *kernel, const weft_gemm *g, const gemm_piece *piece) {
+  if (piece->begin >= piece->end || piece->row_begin >= piece->row_end)
+    return;
+  if (g->k > 0)
+    panels(kernel, g, piece);
+  else if (!g->accumulate)
+    for (size_t i = piece->row_begin; i < piece->row_end; i++)
+      memset(weft_row(&g->y, i) + piece->begin, 0, piece->end - piece->begin);
+}
+
+static weft_partition choose(const gemm_job *job, const weft_gemm *g) {
+  if (job->partition != WEFT_PARTITION_AUTO)
+    return job->partition;
+  const bool few_rows = cut(g->m, ROW_STEP) < job->threads;
+  const bool long_rows = g->len / job->threads >= COLUMNS_MIN;
+  return few_rows || long_rows ? WEFT_PARTITION_COLUMNS : WEFT_PARTITION_ROWS;
+}
+
+static void gemm_task(void *user, size_t index) {
+  const gemm_job *job = user;
+  const weft_gemm *g = &job->gemms[index / job->pieces];
+  const size_t part = index % job->pieces;
+  gemm_piece piece = {.row_begin = 0, .row_end = g->m, .begin = 0, .end = g->len};
+  if (job->pieces > 1 && choose(job, g) == WEFT_PARTITION_ROWS) {
+    const size_t rows = cut_to(g->m, job->pieces, g->m >= job->threads * ROW_STEP ? ROW_STEP : 1);
+    piece.row_begin = smaller(part * rows, g->m);
+    piece.row_end = smaller(piece.row_begin + rows, g->m);
+  } else if (job->pieces > 1) {
+    size_t columns = cut_to(g->len, job->pieces, LINE);
+    if (job->partition == WEFT_PARTITION_AUTO && columns < COLUMNS_MIN)
+      columns = smaller(COLUMNS_MIN, cut_to(g->len, job->threads, LINE));
+    piece.begin = smaller(part * columns, g->len);
+    piece.end = smaller(piece.begin + columns, g->len);
+  }
+  run_piece(job->kernel, g, &piece);
+}
+
+static weft_status check_gemm(const weft_backend *row, const weft_gemm *g) {
+  if (!on_host(g->a_mem) || !on_host(g->y.mem) || (!g->x_prepared && !on_host(g->x.mem)))
+    return WEFT_E_UNSUPPORTED;
+  if (g->a_stride < g->k && g->m > 1)
+    return WEFT_E_ARGUMENT;
+  const weft_operand *operand = g->x_prepared;
+  if (operand && (operand->row != row || operand->k != g->k || operand->len != g->len))
+    return WEFT_E_ARGUMENT;
+  return WEFT_OK;
+}
+
+weft_status weft_host_gemm(const weft_backend *row, const weft_exec *exec, const weft_gemm *gemms,
+                           size_t count) {
+  size_t macs = 0;
+  for (size_t i = 0; i < count; i++) {
+    WEFT_TRY(check_gemm(row, &gemms[i]));
+    macs += gemms[i].m * (gemms[i].k + 1) * gemms[i].len;
+  }
+  gemm_job job = {.kernel = row->host,
+                  .gemms = gemms,
+                  .pieces = 1,
+                  .threads = weft_pool_threads(exec->pool),
+                  .partition = exec->partition};
+  const bool alone =
+      job.threads == 1 || (exec->partition == WEFT_PARTITION_AUTO && macs < SERIAL_MACS);
+  if (!alone && count > 0)
+    job.pieces = cut(job.threads * PIECES_PER_THREAD, count);
+  weft_pool_run(alone ? NULL : exec->pool, count * job.pieces, gemm_task, &job);
+  return WEFT_OK;
+}
+
+// --- xorm ---
+
+typedef struct xorm_job {
+  const weft_host_kernel *kernel;
+  const weft_xorm *xorm;
+  size_t groups;     // in a shard
+  size_t group_step; // groups of one piece
+  size_t byte_step;  // bytes of a packet in one piece
+  size_t pieces_in_packet;
+} xorm_job;
+
+// One output packet (i, l) of groups [first, last), bytes [begin, end) of the packet. The pointers
+// are those of group 0; the kernel's column range moves from group to group.
+static void xor_packet(const xorm_job *job, size_t packet, size_t first, size_t last, size_t begin,
+                       size_t end) {
+  const weft_xorm *o = job->xorm;
+  const uint8_t *bits = o->bits + packet * o->bits_stride;
+  const size_t group_bytes = o->w * o->packet_bytes;
+  uint8_t *y = weft_row(&o->y, packet / o->w) + packet % o->w * o->packet_bytes;
+  const uint8_t *x[XOR_SOURCES];
+  bool accumulate = o->accumulate;
+  size_t source = 0;
+  do {
+    size_t found = 0;
+    for (; source < o->k * o->w && found < XOR_SOURCES; source++)
+      if (bits[source])
+        x[found++] = weft_const_row(&o->x, source / o->w) + source % o->w * o->packet_bytes;
+    if (found > 0 || !accumulate)
+      for (size_t g = first; g < last; g++)
+        job->kernel->xor_rows(y, x, found, g * group_bytes + begin, g * group_bytes + end,
+                              accumulate);
+    accumulate = true;
+  } while (source < o->k * o->w);
+}
+
+static void xorm_task(void *user, size_t index) {
+  const xorm_job *job = user;
+  const weft_xorm *o = job->xorm;
+  const size_t first = index / job->pieces_in_packet * job->group_step;
+  const size_t last = smaller(first + job->group_step, job->groups);
+  const size_t begin = index % job->pieces_in_packet * job->byte_step;
+  const size_t end = smaller(begin + job->byte_step, o->packet_bytes);
+  for (size_t packet = 0; packet < o->m * o->w; packet++)
+    xor_packet(job, packet, first, last, begin, end);
+}
+
+// A piece takes as many groups as stay in the second-level cache, or part of one group's packets.
+static void cut_xorm(xorm_job *job, size_t threads) {
+  enum { CACHED = 256 * 1024, PACKET_MIN = 1024 };
+  const weft_xorm *o = job->xorm;
+  const size_t group_total = (o->k + o->m) * o->w * o->packet_bytes;
+  job->group_step = CACHED / group_total;
+  if (job->group_step == 0)
+    job->group_step = 1;
+  const size_t per_thread = cut(job->groups, threads);
+  if (job->group_step > per_thread)
+    job->group_step = per_thread;
+  job->byte_step = o->packet_bytes;
+  if (group_total > CACHED || job->groups < threads) {
+    const size_t cached = cut(group_total, CACHED);
+    job->byte_step = cut_to(o->packet_bytes, cached > threads ? cached : threads, LINE);
+    if (job->byte_step < PACKET_MIN)
+      job->byte_step = PACKET_MIN;
+  }
+  job->pieces_in_packet = cut(o->packet_bytes, job->byte_step);
+}
+
+weft_status weft_host_xorm(const weft_backend *row, const weft_exec *exec, const weft_xorm *o) {
+  if (!on_host(o->x.mem) || !on_host(o->y.mem))
+    return WEFT_E_UNSUPPORTED;
+  if (o->w < 1 || o->w > 8 || o->packet_bytes == 0 || o->len % (o->w * o->packet_bytes) != 0 ||
+      (o->bits_stride < o->k * o->w && o->m > 0))
+    return WEFT_E_ARGUMENT;
+  if (o->m == 0 || o->len == 0)
+    return WEFT_OK;
+  xorm_job job = {.kernel = row->host, .xorm = o, .groups = o->len / (o->w * o->packet_bytes)};
+  cut_xorm(&job, weft_pool_threads(exec->pool));
+  weft_pool_run(exec->pool, cut(job.groups, job.group_step) * job.pieces_in_packet, xorm_task,
+                &job);
+  return WEFT_OK;
+}
+
+// --- prepare ---
+
+typedef struct prepare_job {
+  const weft_operand *operand;
+  const weft_const_rows *x;
+} prepare_job;
+
+static void prepare_task(void *user, size_t index) {
+  const prepare_job *job = user;
+  const weft_operand *operand = job->operand;
+  operand->row->host->prepare_row(operand->bytes + index * operand->stride,
+                                  weft_const_row(job->x, index), operand->len);
+}
+
+weft_status weft_host_prepare(const weft_backend *row, const weft_exec *exec, size_t k, size_t len,
+                              const weft_const_rows *x, weft_operand **out) {
+  const weft_allocator *allocator = exec->allocator;
+  *out = NULL;
+  if (!on_host(x->mem))
+    return WEFT_E_UNSUPPORTED;
+  const size_t stride = cut(len, LINE) * LINE;
+  if (stride < len || (k > 0 && stride > (SIZE_MAX - LINE) / k))
+    return WEFT_E_NOMEM;
+  weft_operand *operand =
+      allocator->alloc(allocator->user, sizeof *operand, _Alignof(weft_operand));
+  if (!operand)
+    return WEFT_E_NOMEM;
+  *operand = (weft_operand){.row = row, .k = k, .len = len, .stride = stride};
+  operand->bytes = allocator->alloc(allocator->user, k * stride + LINE, LINE);
+  if (!operand->bytes) {
+    allocator->free(allocator->user, operand);
+    return WEFT_E_NOMEM;
+  }
+  prepare_job job = {.operand = operand, .x = x};
+  weft_pool_run(exec->pool, k, prepare_task, &job);
+  *out = operand;
+  return WEFT_OK;
+}
+
+void weft_host_release(const weft_backend *row, const weft_exec *exec, weft_operand *operand) {
+  (void)row;
+  if (!operand)
+    return;
+  exec->allocator->free(exec->allocator->user, operand->bytes);
+  exec->allocator->free(exec->allocator->user, operand);
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words of the one status enum.
+#include "weft/status.h"
+
+static const struct {
+  const char *name;
+  const char *text;
+} words[WEFT_STATUS_COUNT] = {
+#define WORDS(status, sentence) [status] = {#status, sentence}
+    WORDS(WEFT_OK, "done"),
+    WORDS(WEFT_DEPENDENT, "the packet adds no rank"),
+    WORDS(WEFT_PENDING, "not finished yet"),
+    WORDS(WEFT_E_ARGUMENT, "an argument is outside its documented range"),
+    WORDS(WEFT_E_BUFFER, "the caller's buffer is too small"),
+    WORDS(WEFT_E_STATE, "the call does not fit the handle's state"),
+    WORDS(WEFT_E_VERSION, "the packet's wire version is unknown"),
+    WORDS(WEFT_E_MALFORMED, "the packet is truncated or contradicts itself"),
+    WORDS(WEFT_E_FOREIGN, "the packet belongs to another stream, segment or shape"),
+    WORDS(WEFT_E_SINGULAR, "the matrix has no inverse"),
+    WORDS(WEFT_E_NOMEM, "out of host memory"),
+    WORDS(WEFT_E_THREAD, "a thread could not be started"),
+    WORDS(WEFT_E_RANDOM, "the system's source of randomness failed"),
+    WORDS(WEFT_E_BACKEND_UNKNOWN, "no backend of that name is compiled in"),
+    WORDS(WEFT_E_BACKEND_ABSENT, "this machine lacks what the backend needs"),
+    WORDS(WEFT_E_UNSUPPORTED, "the backend does not offer this operation or memory"),
+    WORDS(WEFT_E_DEVICE, "the device reported an error"),
+    WORDS(WEFT_E_DEVICE_NOMEM, "out of device memory"),
+    WORDS(WEFT_E_DEVICE_LOST, "the device stopped answering"),
+#undef WORDS
+};
+
+// Callers may hold a number that is no status (from a file, from another version).
+static int known(weft_status status) { return (unsigned)status < WEFT_STATUS_COUNT; }
+
+const char *weft_status_text(weft_status status) {
+  return known(status) ? words[status].text : "unknown status";
+}
+
+const char *weft_status_name(weft_status status) {
+  return known(status) ? words[status].name : "WEFT_STATUS_UNKNOWN";
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// The panel product of every vector technique, written once. A technique's file defines its vectors
+// (below) and includes this file last; what it gets is tile_panel and tile_xor_rows.
+//
+// A tile is TILE_ROWS output rows by TILE_VECS vectors of columns, kept in registers while all
+// sources stream by: one load of a source feeds TILE_ROWS rows, one load of a coefficient feeds
+// TILE_VECS vectors. A single output row has no such reuse and is bound by reading: there several
+// sources (STREAM_SOURCES) are added to a short run of the output on each pass.
+//
+// The including file defines:
+//   VEC_BYTES; vec (a vector); src (a source vector made ready); con (a coefficient made ready)
+//   vec_zero, vec_load, vec_store, vec_xor
+//   vec_load_end(row, end, n), vec_store_end(row, end, n, v): the last n < VEC_BYTES bytes before
+//     column `end`, somewhere in the vector, alike in both; touch no byte outside [0, end) of a
+//     source and [end - n, end) of an output
+//   src_make(vec), con_make(coefficient), mac(acc, src, con)
+//   mac2(acc, src, con, src, con) and TILE_PAIRS 1 where two sources merge better than one by one
+//   TILE_ROWS, TILE_VECS, STREAM_SOURCES
+#ifndef WEFT_KERNELS_TILE_H
+#define WEFT_KERNELS_TILE_H
+
+#include "kernels/backend.h"
+
+#define TILE_INLINE static inline __attribute__((always_inline))
+#if defined(__clang__)
+#define TILE_UNROLL _Pragma("unroll")
+#else
+#define TILE_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+enum { STREAM_COLUMNS = 4096, XOR_VECS = 4 };
+
+// `part` is 0 for whole vectors, else how many bytes are left before the panel's end.
+TILE_INLINE vec tile_load(const weft_panel *p, const uint8_t *row, size_t column, size_t part) {
+  return part ? vec_load_end(row, p->end, part) : vec_load(row + column);
+}
+
+TILE_INLINE void tile_store(const weft_panel *p, uint8_t *row, size_t column, size_t part, vec v) {
+  if (part)
+    vec_store_end(row, p->end, part, v);
+  else
+    vec_store(row + column, v);
+}
+
+// Output rows [row, row + rows) x vecs vectors from `column`. Inlined for each constant rows, vecs.
+TILE_INLINE void tile(const weft_panel *p, size_t row, const size_t rows, size_t column,
+                      const size_t vecs, const size_t part) {
+  vec acc[TILE_ROWS][TILE_VECS];
+  const uint8_t *const a = p->a + row * p->a_stride;
+  TILE_UNROLL for (size_t r = 0; r < rows; r++) {
+    TILE_UNROLL for (size_t v = 0; v < vecs; v++) {
+      acc[r][v] =
+          p->accumulate ? tile_load(p, p->y[row + r], column + v * VEC_BYTES, part) : vec_zero();
+    }
+  }
+  size_t j = 0;
+#if TILE_PAIRS
+  for (; j + 2 <= p->k; j += 2) {
+    src s[TILE_VECS], t[TILE_VECS];
+    TILE_UNROLL for (size_t v = 0; v < vecs; v++) {
+      s[v] = src_make(tile_load(p, p->x[j], column + v * VEC_BYTES, part));
+      t[v] = src_make(tile_load(p, p->x[j + 1], column + v * VEC_BYTES, part));
+    }
+    TILE_UNROLL for (size_t r = 0; r < rows; r++) {
+      const con c = con_make(a[r * p->a_stride + j]), d = con_make(a[r * p->a_stride + j + 1]);
+      TILE_UNROLL for (size_t v = 0; v < vecs; v++) acc[r][v] = mac2(acc[r][v], s[v], c, t[v], d);
+    }
+  }
+#endif
+  for (; j < p->k; j++) {
+    src s[TILE_VECS];
+    TILE_UNROLL for (size_t v = 0; v < vecs; v++) s[v] =
+        src_make(tile_load(p, p->x[j], column + v * VEC_BYTES, part));
+    TILE_UNROLL for (size_t r = 0; r < rows; r++) {
+      const con c = con_make(a[r * p->a_stride + j]);
+      TILE_UNROLL for (size_t v = 0; v < vecs; v++) acc[r][v] = mac(acc[r][v], s[v], c);
+    }
+  }
+  TILE_UNROLL for (size_t r = 0; r < rows; r++) {
+    TILE_UNROLL for (size_t v = 0; v < vecs; v++)
+        tile_store(p, p->y[row + r], column + v * VEC_BYTES, part, acc[r][v]);
+  }
+}
+
+// All output rows of one column of tiles.
+TILE_INLINE void tile_column(const weft_panel *p, size_t column, const size_t vecs,
+                             const size_t part) {
+  size_t row = 0;
+  for (; row + TILE_ROWS <= p->m; row += TILE_ROWS)
+    tile(p, row, TILE_ROWS, column, vecs, part);
+#if TILE_ROWS > 4
+  for (; row + 4 <= p->m; row += 4)
+    tile(p, row, 4, column, vecs, part);
+#endif
+#if TILE_ROWS > 2
+  for (; row + 2 <= p->m; row += 2)
+    tile(p, row, 2, column, vecs, part);
+#endif
+  for (; row < p->m; row++)
+    tile(p, row, 1, column, vecs, part);
+}
+
+// Adds `sources` rows from x to y over [begin, end), whole vectors only.
+TILE_INLINE void stream_pass(uint8_t *y, const uint8_t *a, const uint8_t *const *x,
+                             const size_t sources, size_t begin, size_t end, bool accumulate) {
+  con c[STREAM_SOURCES];
+  const uint8_t *row[STREAM_SOURCES];
+  TILE_UNROLL for (size_t s = 0; s < sources; s++) {
+    c[s] = con_make(a[s]);
+    row[s] = x[s];
+  }
+  for (size_t column = begin; column < end; column += VEC_BYTES) {
+    vec acc = accumulate ? vec_load(y + column) : vec_zero();
+    TILE_UNROLL for (size_t s = 0; s < sources; s++) acc =
+        mac(acc, src_make(vec_load(row[s] + column)), c[s]);
+    vec_store(y + column, acc);
+  }
+}
+
+// One output row, whole vectors of [begin, end).
+static void stream_row(const weft_panel *p, size_t begin, size_t end) {
+  for (size_t column = begin; column < end; column += STREAM_COLUMNS) {
+    const size_t stop = end - column < STREAM_COLUMNS ? end : column + STREAM_COLUMNS;
+    bool accumulate = p->accumulate;
+    size_t j = 0;
+    for (; j + STREAM_SOURCES <= p->k; j += STREAM_SOURCES, accumulate = true)
+      stream_pass(p->y[0], p->a + j, p->x + j, STREAM_SOURCES, column, stop, accumulate);
+    for (; j + 2 <= p->k; j += 2, accumulate = true)
+      stream_pass(p->y[0], p->a + j, p->x + j, 2, column, stop, accumulate);
+    for (; j < p->k; j++, accumulate = true)
+      stream_pass(p->y[0], p->a + j, p->x + j, 1, column, stop, accumulate);
+  }
+}
+
+static void tile_panel(const weft_panel *p) {
+  const size_t part = (p->end - p->begin) % VEC_BYTES;
+  const size_t whole = p->end - part;
+  size_t column = p->begin;
+  if (p->m == 1) {
+    stream_row(p, column, whole);
+  } else {
+    for (; whole - column >= TILE_VECS * VEC_BYTES; column += TILE_VECS * VEC_BYTES)
+      tile_column(p, column, TILE_VECS, 0);
+    for (; column < whole; column += VEC_BYTES)
+      tile_column(p, column, 1, 0);
+  }
+  if (part)
+    tile_column(p, whole, 1, part);
+}
+
+TILE_INLINE void xor_tile(uint8_t *y, const uint8_t *const *x, size_t k, size_t column,
+                          const size_t vecs, size_t end, const size_t part, bool accumulate) {
+  const weft_panel ends = {.end = end};
+  vec acc[XOR_VECS];
+  TILE_UNROLL for (size_t v = 0; v < vecs; v++) acc[v] =
+      accumulate ? tile_load(&ends, y, column + v * VEC_BYTES, part) : vec_zero();
+  for (size_t j = 0; j < k; j++) {
+    TILE_UNROLL for (size_t v = 0; v < vecs; v++) acc[v] =
+        vec_xor(acc[v], tile_load(&ends, x[j], column + v * VEC_BYTES, part));
+  }
+  TILE_UNROLL for (size_t v = 0; v < vecs; v++)
+      tile_store(&ends, y, column + v * VEC_BYTES, part, acc[v]);
+}
+
+static void tile_xor_rows(uint8_t *y, const uint8_t *const *x, size_t k, size_t begin, size_t end,
+                          bool accumulate) {
+  const size_t part = (end - begin) % VEC_BYTES;
+  const size_t whole = end - part;
+  size_t column = begin;
+  for (; whole - column >= XOR_VECS * VEC_BYTES; column += XOR_VECS * VEC_BYTES)
+    xor_tile(y, x, k, column, XOR_VECS, end, 0, accumulate);
+  for (; column < whole; column += VEC_BYTES)
+    xor_tile(y, x, k, column, 1, end, 0, accumulate);
+  if (part)
+    xor_tile(y, x, k, column, 1, end, part, accumulate);
+}
+
+#endif

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Row `avx2`: the product of a byte is the xor of two 16-entry tables, one per nibble, looked up
+// for 32 bytes at once by VPSHUFB.
+#include "kernels/gf256.h"
+#include "kernels/host_kernels.h"
+#include "kernels/x86/vec_avx2.h"
+
+typedef struct nibbles {
+  __m256i low, high;
+} src, con;
+
+static inline src src_make(vec x) {
+  const vec mask = _mm256_set1_epi8(15);
+  return (src){_mm256_and_si256(x, mask), _mm256_and_si256(_mm256_srli_epi64(x, 4), mask)};
+}
+static inline con con_make(uint8_t c) {
+  const uint8_t *table = weft_gf256_nibble[c];
+  return (con){_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i_u *)table)),
+               _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i_u *)(table + 16)))};
+}
+static inline vec mac(vec acc, src x, con c) {
+  acc = vec_xor(acc, _mm256_shuffle_epi8(c.low, x.low));
+  return vec_xor(acc, _mm256_shuffle_epi8(c.high, x.high));
+}
+
+#define TILE_PAIRS 0
+#define TILE_ROWS 4
+#define TILE_VECS 2
+#define STREAM_SOURCES 4
+#include "kernels/tile.h"
+
+const weft_host_kernel weft_host_avx2 = {.panel = tile_panel, .xor_rows = tile_xor_rows};

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Row `avx512`: the product of a byte is the xor of two 16-entry tables, one per nibble, looked up
+// for 64 bytes at once by VPSHUFB; both products and the accumulator merge in one ternary xor.
+#include "kernels/gf256.h"
+#include "kernels/host_kernels.h"
+#include "kernels/x86/vec_avx512.h"
+
+typedef struct nibbles {
+  __m512i low, high;
+} src, con;
+
+static inline src src_make(vec x) {
+  const vec mask = _mm512_set1_epi8(15);
+  return (src){_mm512_and_si512(x, mask), _mm512_and_si512(_mm512_srli_epi64(x, 4), mask)};
+}
+static inline con con_make(uint8_t c) {
+  const uint8_t *table = weft_gf256_nibble[c];
+  return (con){_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i_u *)table)),
+               _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i_u *)(table + 16)))};
+}
+static inline vec mac(vec acc, src x, con c) {
+  return vec_xor3(acc, _mm512_shuffle_epi8(c.low, x.low), _mm512_shuffle_epi8(c.high, x.high));
+}
+
+#define TILE_PAIRS 0
+#define TILE_ROWS 4
+#define TILE_VECS 2
+#define STREAM_SOURCES 4
+#include "kernels/tile.h"
+
+const weft_host_kernel weft_host_avx512 = {.panel = tile_panel, .xor_rows = tile_xor_rows};

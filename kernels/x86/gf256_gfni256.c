@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Row `gfni256`: the bit matrix of a coefficient applied to 32 bytes by GF2P8AFFINEQB in its VEX
+// form, for chips with GFNI but without AVX-512.
+#include "kernels/gf256.h"
+#include "kernels/host_kernels.h"
+#include "kernels/x86/vec_avx2.h"
+
+typedef vec src;
+typedef __m256i con;
+
+static inline src src_make(vec x) { return x; }
+static inline con con_make(uint8_t c) {
+  return _mm256_set1_epi64x((long long)weft_gf256_affine[c]);
+}
+static inline vec mac(vec acc, src x, con c) {
+  return vec_xor(acc, _mm256_gf2p8affine_epi64_epi8(x, c, 0));
+}
+
+#define TILE_PAIRS 0
+#define TILE_ROWS 4
+#define TILE_VECS 2
+#define STREAM_SOURCES 8
+#include "kernels/tile.h"
+
+const weft_host_kernel weft_host_gfni256 = {.panel = tile_panel, .xor_rows = tile_xor_rows};

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Row `gfni512`: multiplication by a coefficient is an 8x8 bit matrix, applied to 64 bytes by one
+// GF2P8AFFINEQB; two products and the accumulator merge in one ternary xor. (GF2P8MULB is of no
+// use: its polynomial is fixed to 0x11B.)
+#include "kernels/gf256.h"
+#include "kernels/host_kernels.h"
+#include "kernels/x86/vec_avx512.h"
+
+typedef vec src;
+typedef __m512i con;
+
+static inline src src_make(vec x) { return x; }
+static inline con con_make(uint8_t c) { return _mm512_set1_epi64((long long)weft_gf256_affine[c]); }
+static inline vec product(src x, con c) { return _mm512_gf2p8affine_epi64_epi8(x, c, 0); }
+static inline vec mac(vec acc, src x, con c) { return vec_xor(acc, product(x, c)); }
+static inline vec mac2(vec acc, src x, con c, src z, con d) {
+  return vec_xor3(acc, product(x, c), product(z, d));
+}
+
+#define TILE_PAIRS 1
+#define TILE_ROWS 8
+#define TILE_VECS 2
+#define STREAM_SOURCES 8
+#include "kernels/tile.h"
+
+const weft_host_kernel weft_host_gfni512 = {.panel = tile_panel, .xor_rows = tile_xor_rows};

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/test_rows.h"
+
+#include <string.h>
+
+const weft_backend *test_host_row(size_t i) {
+  const weft_machine machine = {.cpu = weft_cpu_features()};
+  for (size_t r = 0; r < weft_backend_count; r++) {
+    const weft_backend *row = &weft_backends[r];
+    if (row->mem == WEFT_MEM_HOST && weft_backend_runs_on(row, &machine) && i-- == 0)
+      return row;
+  }
+  return NULL;
+}
+
+const weft_backend *test_row_named(const char *name) {
+  for (size_t r = 0; r < weft_backend_count; r++)
+    if (strcmp(weft_backends[r].name, name) == 0)
+      return &weft_backends[r];
+  return NULL;
+}

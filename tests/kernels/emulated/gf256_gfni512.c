@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// kernels/x86/gf256_gfni512.c once more, on emulated instructions.
+#include "tests/kernels/emulated/intrinsics.h"
+
+#define weft_host_gfni512 weft_emulated_gfni512
+#include "kernels/x86/gf256_gfni512.c"

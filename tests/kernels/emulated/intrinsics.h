@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plain-C definitions of the AVX-512, AVX2 and GFNI intrinsics that kernels/x86 uses, after Intel's
+// descriptions of the instructions, so that those files' own source runs on machines without them.
+// A wrapper includes this first; the guard of kernels/x86/intrinsics.h then keeps the real ones
+// out.
+#ifndef WEFT_TESTS_KERNELS_EMULATED_INTRINSICS_H
+#define WEFT_TESTS_KERNELS_EMULATED_INTRINSICS_H
+
+#define WEFT_KERNELS_X86_INTRINSICS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+// Unused where a wrapper's source needs only some of them; out of line, or compiling takes minutes.
+#define EMULATED static __attribute__((unused, noinline))
+
+typedef struct {
+  uint8_t b[16];
+} __m128i, __m128i_u;
+typedef struct {
+  uint8_t b[32];
+} __m256i, __m256i_u;
+typedef struct {
+  uint8_t b[64];
+} __m512i;
+typedef uint64_t __mmask64;
+
+// --- bytes of any width ---
+
+EMULATED void emulated_xor(uint8_t *out, const uint8_t *a, const uint8_t *b, size_t bytes) {
+  for (size_t i = 0; i < bytes; i++)
+    out[i] = a[i] ^ b[i];
+}
+
+EMULATED void emulated_set64(uint8_t *out, uint64_t value, size_t bytes) {
+  for (size_t i = 0; i < bytes; i++)
+    out[i] = (uint8_t)(value >> 8 * (i % 8));
+}
+
+// GF2P8AFFINEQB: in each 8 bytes, bit i of a result byte is the parity of matrix byte 7 - i and the
+// source byte, xored with bit i of the constant.
+EMULATED void emulated_affine(uint8_t *out, const uint8_t *x, const uint8_t *matrix, int constant,
+                              size_t bytes) {
+  for (size_t at = 0; at < bytes; at++) {
+    unsigned byte = 0;
+    for (unsigned i = 0; i < 8; i++) {
+      unsigned both = matrix[at / 8 * 8 + 7 - i] & x[at];
+      both ^= both >> 4;
+      both ^= both >> 2;
+      both ^= both >> 1;
+      byte |= (both & 1u) << i;
+    }
+    out[at] = (uint8_t)(byte ^ (unsigned)constant);
+  }
+}
+
+// --- 128 bits ---
+
+EMULATED __m128i _mm_loadu_si128(const __m128i_u *p) {
+  __m128i v;
+  memcpy(v.b, p, sizeof v.b);
+  return v;
+}
+
+// --- 256 bits ---
+
+EMULATED __m256i _mm256_setzero_si256(void) { return (__m256i){{0}}; }
+
+EMULATED __m256i _mm256_loadu_si256(const __m256i_u *p) {
+  __m256i v;
+  memcpy(v.b, p, sizeof v.b);
+  return v;
+}
+
+EMULATED void _mm256_storeu_si256(__m256i_u *p, __m256i v) { memcpy(p, v.b, sizeof v.b); }
+
+EMULATED __m256i _mm256_xor_si256(__m256i a, __m256i b) {
+  emulated_xor(a.b, a.b, b.b, sizeof a.b);
+  return a;
+}
+
+EMULATED __m256i _mm256_set1_epi64x(long long value) {
+  __m256i v;
+  emulated_set64(v.b, (uint64_t)value, sizeof v.b);
+  return v;
+}
+
+EMULATED __m256i _mm256_gf2p8affine_epi64_epi8(__m256i x, __m256i matrix, int constant) {
+  __m256i v;
+  emulated_affine(v.b, x.b, matrix.b, constant, sizeof v.b);
+  return v;
+}
+
+// --- 512 bits ---
+
+EMULATED __m512i _mm512_setzero_si512(void) { return (__m512i){{0}}; }
+
+EMULATED __m512i _mm512_loadu_si512(const void *p) {
+  __m512i v;
+  memcpy(v.b, p, sizeof v.b);
+  return v;
+}
+
+EMULATED void _mm512_storeu_si512(void *p, __m512i v) { memcpy(p, v.b, sizeof v.b); }
+
+EMULATED __m512i _mm512_maskz_loadu_epi8(__mmask64 mask, const void *p) {
+  __m512i v = {{0}};
+  for (size_t i = 0; i < sizeof v.b; i++)
+    if (mask >> i & 1)
+      v.b[i] = ((const uint8_t *)p)[i];
+  return v;
+}
+
+EMULATED void _mm512_mask_storeu_epi8(void *p, __mmask64 mask, __m512i v) {
+  for (size_t i = 0; i < sizeof v.b; i++)
+    if (mask >> i & 1)
+      ((uint8_t *)p)[i] = v.b[i];
+}
+
+EMULATED __m512i _mm512_xor_si512(__m512i a, __m512i b) {
+  emulated_xor(a.b, a.b, b.b, sizeof a.b);
+  return a;
+}
+
+EMULATED __m512i _mm512_and_si512(__m512i a, __m512i b) {
+  for (size_t i = 0; i < sizeof a.b; i++)
+    a.b[i] &= b.b[i];
+  return a;
+}
+
+// Each bit of the table answers for one of the eight cases of three input bits.
+EMULATED __m512i _mm512_ternarylogic_epi64(__m512i a, __m512i b, __m512i c, int table) {
+  __m512i v = {{0}};
+  for (size_t i = 0; i < 8 * sizeof v.b; i++) {
+    const unsigned bit = i % 8;
+    const unsigned chosen =
+        (a.b[i / 8] >> bit & 1u) << 2 | (b.b[i / 8] >> bit & 1u) << 1 | (c.b[i / 8] >> bit & 1u);
+    v.b[i / 8] |= (uint8_t)(((unsigned)table >> chosen & 1u) << bit);
+  }
+  return v;
+}
+
+EMULATED __m512i _mm512_set1_epi64(long long value) {
+  __m512i v;
+  emulated_set64(v.b, (uint64_t)value, sizeof v.b);
+  return v;
+}
+
+EMULATED __m512i _mm512_set1_epi8(char value) {
+  __m512i v;
+  memset(v.b, value, sizeof v.b);
+  return v;
+}
+
+EMULATED __m512i _mm512_srli_epi64(__m512i a, unsigned bits) {
+  for (size_t lane = 0; lane < sizeof a.b; lane += 8) {
+    uint64_t word;
+    memcpy(&word, a.b + lane, sizeof word);
+    word = bits < 64 ? word >> bits : 0;
+    memcpy(a.b + lane, &word, sizeof word);
+  }
+  return a;
+}
+
+EMULATED __m512i _mm512_broadcast_i32x4(__m128i a) {
+  __m512i v;
+  for (size_t i = 0; i < sizeof v.b; i++)
+    v.b[i] = a.b[i % 16];
+  return v;
+}
+
+// VPSHUFB: in each 16 bytes, a byte chosen by the low four bits, or 0 where bit 7 is set.
+EMULATED __m512i _mm512_shuffle_epi8(__m512i a, __m512i index) {
+  __m512i v;
+  for (size_t i = 0; i < sizeof v.b; i++)
+    v.b[i] = index.b[i] & 0x80 ? 0 : a.b[i / 16 * 16 + (index.b[i] & 15)];
+  return v;
+}
+
+EMULATED __m512i _mm512_gf2p8affine_epi64_epi8(__m512i x, __m512i matrix, int constant) {
+  __m512i v;
+  emulated_affine(v.b, x.b, matrix.b, constant, sizeof v.b);
+  return v;
+}
+
+#endif

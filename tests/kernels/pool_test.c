@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pool: each index exactly once, never more threads than asked, several callers at once.
+#define _POSIX_C_SOURCE 200809L
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "kernels/pool.h"
+#include "tests/support/test_allocator.h"
+#include "tests/support/test_main.h"
+
+enum { ITEMS = 1000, CALLERS = 4, ROUNDS = 50 };
+
+typedef struct count {
+  atomic_int runs[ITEMS];
+  atomic_int inside, most;
+  long pause_ns;
+} count;
+
+static void count_item(void *user, size_t index) {
+  count *c = user;
+  const int inside = atomic_fetch_add(&c->inside, 1) + 1;
+  int most = atomic_load(&c->most);
+  while (inside > most && !atomic_compare_exchange_weak(&c->most, &most, inside)) {
+  }
+  if (c->pause_ns)
+    nanosleep(&(struct timespec){.tv_nsec = c->pause_ns}, NULL);
+  atomic_fetch_add(&c->runs[index], 1);
+  atomic_fetch_sub(&c->inside, 1);
+}
+
+static void expect_once(count *c, size_t items) {
+  for (size_t i = 0; i < ITEMS; i++)
+    ck_assert_int_eq(atomic_load(&c->runs[i]), i < items);
+}
+
+static weft_pool *pool_of(test_allocator *memory, size_t threads) {
+  weft_pool *pool = NULL;
+  test_allocator_init(memory, 0);
+  ck_assert_int_eq(weft_pool_new(&pool, threads, &memory->allocator), WEFT_OK);
+  ck_assert_uint_eq(weft_pool_threads(pool), threads);
+  return pool;
+}
+
+START_TEST(each_index_once) {
+  static const size_t sizes[] = {0, 1, 2, 3, 7, 64, ITEMS};
+  test_allocator memory;
+  weft_pool *pool = pool_of(&memory, (size_t)_i);
+  for (int round = 0; round < ROUNDS; round++)
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+      count c = {0};
+      weft_pool_run(pool, sizes[s], count_item, &c);
+      expect_once(&c, sizes[s]);
+      ck_assert_int_le(atomic_load(&c.most), _i);
+    }
+  weft_pool_free(pool);
+  ck_assert_int_eq(test_allocator_live(&memory), 0);
+}
+END_TEST
+
+START_TEST(threads_share_and_stay_within_bounds) {
+  test_allocator memory;
+  weft_pool *pool = pool_of(&memory, 3);
+  count c = {.pause_ns = 1000000};
+  weft_pool_run(pool, 60, count_item, &c);
+  expect_once(&c, 60);
+  ck_assert_int_le(atomic_load(&c.most), 3);
+  ck_assert_int_ge(atomic_load(&c.most), 2); // 20 ms of sleep each is time enough to join
+  weft_pool_free(pool);
+}
+END_TEST
+
+typedef struct caller {
+  weft_pool *pool;
+  count *together; // counts threads over all callers
+  count own;
+} caller;
+
+static void count_both(void *user, size_t index) {
+  caller *c = user;
+  const int inside = atomic_fetch_add(&c->together->inside, 1) + 1;
+  int most = atomic_load(&c->together->most);
+  while (inside > most && !atomic_compare_exchange_weak(&c->together->most, &most, inside)) {
+  }
+  count_item(&c->own, index);
+  atomic_fetch_sub(&c->together->inside, 1);
+}
+
+static void *call(void *argument) {
+  caller *c = argument;
+  for (int round = 0; round < ROUNDS; round++)
+    weft_pool_run(c->pool, 100, count_both, c);
+  return NULL;
+}
+
+START_TEST(concurrent_callers_take_turns) {
+  test_allocator memory;
+  weft_pool *pool = pool_of(&memory, 2);
+  static caller callers[CALLERS];
+  static count together;
+  pthread_t threads[CALLERS];
+  for (size_t i = 0; i < CALLERS; i++) {
+    callers[i].pool = pool;
+    callers[i].together = &together;
+    ck_assert_int_eq(pthread_create(&threads[i], NULL, call, &callers[i]), 0);
+  }
+  for (size_t i = 0; i < CALLERS; i++) {
+    pthread_join(threads[i], NULL);
+    for (size_t item = 0; item < ITEMS; item++)
+      ck_assert_int_eq(atomic_load(&callers[i].own.runs[item]), item < 100 ? ROUNDS : 0);
+  }
+  ck_assert_int_le(atomic_load(&together.most), 2);
+  weft_pool_free(pool);
+}
+END_TEST
+
+START_TEST(no_pool_runs_in_place) {
+  count c = {0};
+  ck_assert_uint_eq(weft_pool_threads(NULL), 1);
+  weft_pool_run(NULL, 10, count_item, &c);
+  expect_once(&c, 10);
+  ck_assert_int_eq(atomic_load(&c.most), 1);
+  weft_pool_free(NULL);
+}
+END_TEST
+
+START_TEST(failures_are_statuses) {
+  test_allocator memory;
+  weft_pool *pool = NULL;
+  for (long n = 1;; n++) {
+    test_allocator_init(&memory, n);
+    const weft_status status = weft_pool_new(&pool, 3, &memory.allocator);
+    ck_assert_int_eq(status, test_allocator_failed(&memory) ? WEFT_E_NOMEM : WEFT_OK);
+    ck_assert_int_eq(pool != NULL, status == WEFT_OK);
+    weft_pool_free(pool);
+    ck_assert_int_eq(test_allocator_live(&memory), 0);
+    if (!test_allocator_failed(&memory))
+      break;
+  }
+  ck_assert_int_eq(weft_pool_new(&pool, 0, &memory.allocator), WEFT_E_ARGUMENT);
+  ck_assert_int_eq(weft_pool_new(&pool, SIZE_MAX, &memory.allocator), WEFT_E_ARGUMENT);
+  ck_assert_ptr_null(pool);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pool");
+  TCase *cases = tcase_create("pool");
+  tcase_add_loop_test(cases, each_index_once, 1, 5);
+  tcase_add_test(cases, threads_share_and_stay_within_bounds);
+  tcase_add_test(cases, concurrent_callers_take_turns);
+  tcase_add_test(cases, no_pool_runs_in_place);
+  tcase_add_test(cases, failures_are_statuses);
+  suite_add_tcase(suite, cases);
+  return test_main(suite);
+}

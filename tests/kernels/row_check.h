@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// One row of the table against the row `scalar`, the specification. Free of Check, so that the same
+// checks run under it, on emulated instructions and in the static program for Arm.
+#ifndef WEFT_TESTS_KERNELS_ROW_CHECK_H
+#define WEFT_TESTS_KERNELS_ROW_CHECK_H
+
+#include <stdbool.h>
+
+#include "kernels/backend.h"
+
+typedef struct row_check {
+  const weft_backend *row;
+  uint64_t seed;
+  size_t step;       // 1: every case; s: about one in s, for slow machines (emulated ones)
+  char failure[320]; // row, seed and case, once a check has returned false
+} row_check;
+
+// All lengths 0..260, offsets 0..63 and both ends of a page, overwrite and accumulate.
+bool row_check_lengths(row_check *check);
+// m and k from 0 up to beyond a panel, strided and pointer rows, batches.
+bool row_check_shapes(row_check *check);
+// 1..3 threads, by columns, by rows and automatic, at guard pages.
+bool row_check_threads(row_check *check);
+// The operand made by prepare, or its refusal by rows without.
+bool row_check_prepared(row_check *check);
+// Random and singular matrices: the same verdict as scalar, the same bytes, A * A^-1 = I.
+bool row_check_inverses(row_check *check);
+// w 1..8, odd packet sizes, several groups.
+bool row_check_xorm(row_check *check);
+
+#endif

@@ -5,7 +5,8 @@
 // A tile is TILE_ROWS output rows by TILE_VECS vectors of columns, kept in registers while all
 // sources stream by: one load of a source feeds TILE_ROWS rows, one load of a coefficient feeds
 // TILE_VECS vectors. A single output row has no such reuse and is bound by reading: there several
-// sources (STREAM_SOURCES) are added to a short run of the output on each pass.
+// sources (STREAM_SOURCES) are added to a short run of the output on each pass. Nor has a single
+// source, which is what an update of one shard or one elimination step multiplies.
 //
 // The including file defines:
 //   VEC_BYTES; vec (a vector); src (a source vector made ready); con (a coefficient made ready)
@@ -23,7 +24,7 @@
 #include "kernels/backend.h"
 #include "kernels/unroll.h"
 
-enum { STREAM_COLUMNS = 4096, XOR_VECS = 4 };
+enum { STREAM_COLUMNS = 4096, FAN_VECS = 4, XOR_VECS = 4 };
 
 // `part` is 0 for whole vectors, else how many bytes are left before the panel's end.
 WEFT_INLINE vec tile_load(const weft_panel *p, const uint8_t *row, size_t column, size_t part) {
@@ -157,12 +158,64 @@ static void stream_row(const weft_panel *p, size_t begin, size_t end) {
   }
 }
 
+TILE_INLINE void fan_vec(uint8_t *const *y, const con *c, const size_t rows, const src s,
+                         size_t column, const bool accumulate) {
+  TILE_UNROLL for (size_t r = 0; r < rows; r++)
+      vec_store(y[r] + column, mac(accumulate ? vec_load(y[r] + column) : vec_zero(), s, c[r]));
+}
+
+// Output rows [row, row + rows) of the one source over [begin, end), whole vectors only. Inlined
+// for each constant rows: their coefficients stay in registers while the columns stream by.
+TILE_INLINE void fan_pass(const weft_panel *p, size_t row, const size_t rows, size_t begin,
+                          size_t end, const bool accumulate) {
+  con c[TILE_ROWS];
+  uint8_t *y[TILE_ROWS];
+  TILE_UNROLL for (size_t r = 0; r < rows; r++) {
+    c[r] = con_make(p->a[(row + r) * p->a_stride]);
+    y[r] = p->y[row + r];
+  }
+  const uint8_t *const x = p->x[0];
+  size_t column = begin;
+  for (; end - column >= FAN_VECS * VEC_BYTES; column += FAN_VECS * VEC_BYTES) {
+    TILE_UNROLL for (size_t v = 0; v < FAN_VECS; v++)
+        fan_vec(y, c, rows, src_make(vec_load(x + column + v * VEC_BYTES)), column + v * VEC_BYTES,
+                accumulate);
+  }
+  for (; column < end; column += VEC_BYTES)
+    fan_vec(y, c, rows, src_make(vec_load(x + column)), column, accumulate);
+}
+
+TILE_INLINE void fan_rows(const weft_panel *p, size_t begin, size_t end, const bool accumulate) {
+  size_t row = 0;
+  for (; row + TILE_ROWS <= p->m; row += TILE_ROWS)
+    fan_pass(p, row, TILE_ROWS, begin, end, accumulate);
+  for (; row + 3 <= p->m; row += 3)
+    fan_pass(p, row, 3, begin, end, accumulate);
+  if (row + 2 == p->m)
+    fan_pass(p, row, 2, begin, end, accumulate);
+  else if (row < p->m)
+    fan_pass(p, row, 1, begin, end, accumulate);
+}
+
+// One source, whole vectors of [begin, end): the mirror image of stream_row.
+static void fan_out(const weft_panel *p, size_t begin, size_t end) {
+  for (size_t column = begin; column < end; column += STREAM_COLUMNS) {
+    const size_t stop = end - column < STREAM_COLUMNS ? end : column + STREAM_COLUMNS;
+    if (p->accumulate)
+      fan_rows(p, column, stop, true);
+    else
+      fan_rows(p, column, stop, false);
+  }
+}
+
 static void tile_panel(const weft_panel *p) {
   const size_t part = (p->end - p->begin) % VEC_BYTES;
   const size_t whole = p->end - part;
   size_t column = p->begin;
   if (p->m == 1) {
     stream_row(p, column, whole);
+  } else if (p->k == 1) {
+    fan_out(p, column, whole);
   } else {
     for (; whole - column >= TILE_VECS * VEC_BYTES; column += TILE_VECS * VEC_BYTES)
       tile_column(p, column, TILE_VECS, 0);

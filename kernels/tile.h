@@ -158,26 +158,26 @@ static void stream_row(const weft_panel *p, size_t begin, size_t end) {
   }
 }
 
-TILE_INLINE void fan_vec(uint8_t *const *y, const con *c, const size_t rows, const src s,
+WEFT_INLINE void fan_vec(uint8_t *const *y, const con *c, const size_t rows, const src s,
                          size_t column, const bool accumulate) {
-  TILE_UNROLL for (size_t r = 0; r < rows; r++)
+  WEFT_UNROLL for (size_t r = 0; r < rows; r++)
       vec_store(y[r] + column, mac(accumulate ? vec_load(y[r] + column) : vec_zero(), s, c[r]));
 }
 
 // Output rows [row, row + rows) of the one source over [begin, end), whole vectors only. Inlined
 // for each constant rows: their coefficients stay in registers while the columns stream by.
-TILE_INLINE void fan_pass(const weft_panel *p, size_t row, const size_t rows, size_t begin,
+WEFT_INLINE void fan_pass(const weft_panel *p, size_t row, const size_t rows, size_t begin,
                           size_t end, const bool accumulate) {
   con c[TILE_ROWS];
   uint8_t *y[TILE_ROWS];
-  TILE_UNROLL for (size_t r = 0; r < rows; r++) {
+  WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
     c[r] = con_make(p->a[(row + r) * p->a_stride]);
     y[r] = p->y[row + r];
   }
   const uint8_t *const x = p->x[0];
   size_t column = begin;
   for (; end - column >= FAN_VECS * VEC_BYTES; column += FAN_VECS * VEC_BYTES) {
-    TILE_UNROLL for (size_t v = 0; v < FAN_VECS; v++)
+    WEFT_UNROLL for (size_t v = 0; v < FAN_VECS; v++)
         fan_vec(y, c, rows, src_make(vec_load(x + column + v * VEC_BYTES)), column + v * VEC_BYTES,
                 accumulate);
   }
@@ -185,7 +185,7 @@ TILE_INLINE void fan_pass(const weft_panel *p, size_t row, const size_t rows, si
     fan_vec(y, c, rows, src_make(vec_load(x + column)), column, accumulate);
 }
 
-TILE_INLINE void fan_rows(const weft_panel *p, size_t begin, size_t end, const bool accumulate) {
+WEFT_INLINE void fan_rows(const weft_panel *p, size_t begin, size_t end, const bool accumulate) {
   size_t row = 0;
   for (; row + TILE_ROWS <= p->m; row += TILE_ROWS)
     fan_pass(p, row, TILE_ROWS, begin, end, accumulate);

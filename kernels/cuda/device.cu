@@ -139,7 +139,9 @@ static weft_status open_on(weft_device *device) {
 extern "C" weft_status weft_device_open(weft_device **out, size_t index,
                                         const weft_allocator *allocator) {
   *out = nullptr;
-  if (index >= weft_device_count())
+  int count = 0;
+  WEFT_CUDA_TRY(cudaGetDeviceCount(&count));
+  if (index >= static_cast<size_t>(count))
     return WEFT_E_ARGUMENT;
   void *memory = allocator->alloc(allocator->user, sizeof(weft_device), alignof(weft_device));
   if (!memory)

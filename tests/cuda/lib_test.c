@@ -411,7 +411,7 @@ START_TEST(soak) {
   do {
     encode_once(ctx);
     if (rounds++ % 8 == 0)
-      decode_once(ctx, 20, rounds % 64 == 1 ? 1024 : 200);
+      decode_once(ctx, 20, rounds % 128 == 65 ? 1024 : 200);
   } while (time(NULL) < until);
   printf("soak: %lu rounds of random shapes\n", rounds);
   weft_ctx_free(ctx);

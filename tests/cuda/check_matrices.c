@@ -292,11 +292,11 @@ void check_expand(check_device *device, unsigned rounds) {
     check_copy(device, device_seeds, WEFT_MEM_DEVICE, seeds, WEFT_MEM_HOST, count * sizeof *seeds);
     const uint16_t densities[] = {0, 1, 655, 6554, 32768, 60000, 65535};
     weft_expansion expansion = {.count = count,
-                                     .k = k,
-                                     .seeds = round % 5 == 4 ? NULL : device_seeds,
-                                     .density_q16 = densities[below(7)],
-                                     .out = device_out,
-                                     .out_stride = stride};
+                                .k = k,
+                                .seeds = round % 5 == 4 ? NULL : device_seeds,
+                                .density_q16 = densities[below(7)],
+                                .out = device_out,
+                                .out_stride = stride};
     for (size_t i = 0; i < 32; i++)
       expansion.key[i] = (uint8_t)(check_random() >> 24);
     check_status(weft_cuda_expand(&device->exec, &expansion), "expand");

@@ -10,6 +10,8 @@
 
 // How many devices can be used; 0 without driver or device, which is no error.
 size_t weft_device_count(void);
+// Why that is 0, for people: "no CUDA-capable device is detected"; "" where it is not.
+const char *weft_device_absence(void);
 
 // Opens device `index` (< weft_device_count()). The device may be shared by threads; each stream
 // belongs to one thread at a time.

@@ -5,6 +5,8 @@
 
 size_t weft_device_count(void) { return 0; }
 
+const char *weft_device_absence(void) { return "built without CUDA"; }
+
 weft_status weft_device_open(weft_device **out, size_t index, const weft_allocator *allocator) {
   (void)index;
   (void)allocator;

@@ -13,8 +13,9 @@
 #include "kernels/host_kernels.h"
 
 enum {
-  STEPS_MAX = 8,
-  SMALL_N = 128 // up to here the matrix stays in the first-level cache: one step at a time
+  STEPS_SMALL = 8, // at once, up to SMALL_N; measured (docs/performance.md)
+  STEPS_MAX = 16,
+  SMALL_N = 192
 };
 
 // One matrix at work. Row r of the matrix is rows[r]; swaps are recorded and undone at the end,
@@ -134,7 +135,7 @@ static bool invert_in_place(const weft_host_kernel *kernel, uint8_t *matrix, siz
   s.n = n;
   for (size_t r = 0; r < n; r++)
     s.rows[r] = matrix + r * n;
-  const size_t at_once = n <= SMALL_N ? 1 : STEPS_MAX;
+  const size_t at_once = n <= SMALL_N ? STEPS_SMALL : STEPS_MAX;
   for (size_t p = 0; p < n; p += at_once)
     if (!eliminate(&s, p, n - p < at_once ? n - p : at_once))
       return false;

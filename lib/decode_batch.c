@@ -130,12 +130,12 @@ static weft_status enqueue(weft_ctx *ctx, device_batch *batch, weft_call *call) 
   const size_t n = batch->jobs[0].blocks, matrix_bytes = n * n;
   const size_t bytes = batch->count * matrix_bytes;
   WEFT_TRY(take_device_memory(ctx, batch, bytes));
-  void *staged;
-  WEFT_TRY(weft_call_pinned(call, bytes, &staged));
+  weft_kept *staged;
+  WEFT_TRY(weft_call_keep(ctx, call, bytes, &staged));
   for (size_t i = 0; i < batch->count; i++)
-    copy_matrix(&batch->jobs[i], (uint8_t *)staged + i * matrix_bytes);
+    copy_matrix(&batch->jobs[i], staged->bytes + i * matrix_bytes);
   uint8_t *matrices = batch->matrices, *flags = matrices + bytes;
-  WEFT_TRY(weft_call_upload(call, matrices, staged, WEFT_MEM_PINNED, bytes));
+  WEFT_TRY(weft_call_upload(call, matrices, staged->bytes, staged->mem, bytes));
   const weft_invert invert = {.count = batch->count,
                               .k = n,
                               .in = matrices,

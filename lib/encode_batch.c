@@ -108,29 +108,6 @@ static bool can_expand(const part *p) {
   return encoder->options.seeded || (encoder->options.density_q16 == 0 && !encoder->random.fixed);
 }
 
-// Scratch of a call on a host context; freed like everything that a call leaves.
-typedef struct kept_coefficients {
-  weft_deferred deferred;
-  uint8_t bytes[];
-} kept_coefficients;
-
-static void free_kept(weft_deferred *self, weft_ctx *ctx, weft_status status) {
-  (void)status;
-  weft_ctx_give(ctx, self);
-}
-
-static weft_status host_scratch(weft_call *call, size_t bytes, uint8_t **out) {
-  weft_ctx *ctx = call->queue->ctx;
-  kept_coefficients *kept =
-      bytes <= SIZE_MAX - sizeof *kept ? weft_ctx_take(ctx, sizeof *kept + bytes, 64) : NULL;
-  if (!kept)
-    return WEFT_E_NOMEM;
-  kept->deferred.finish = free_kept;
-  weft_call_defer(call, &kept->deferred);
-  *out = kept->bytes;
-  return WEFT_OK;
-}
-
 // Room for the coefficients of a part that the CPU draws.
 static weft_status take_room(weft_call *call, part *p) {
   const weft_batch *batch = p->batch;
@@ -144,14 +121,10 @@ static weft_status take_room(weft_call *call, part *p) {
   if (batch->count > SIZE_MAX / n)
     return WEFT_E_NOMEM;
   p->stride = n;
-  if (!call->queue->ctx->device) {
-    p->mem = WEFT_MEM_HOST;
-    return host_scratch(call, batch->count * n, &p->coefficients);
-  }
-  void *pinned;
-  WEFT_TRY(weft_call_pinned(call, batch->count * n, &pinned));
-  p->coefficients = pinned;
-  p->mem = WEFT_MEM_PINNED;
+  weft_kept *kept;
+  WEFT_TRY(weft_call_keep(call->queue->ctx, call, batch->count * n, &kept));
+  p->coefficients = kept->bytes;
+  p->mem = kept->mem;
   return WEFT_OK;
 }
 
@@ -179,9 +152,9 @@ static weft_status expand_run(weft_call *call, part *parts, size_t count, uint8_
     expansion.count += coded_of(&parts[i]);
   weft_seed *seeds = NULL;
   if (encoder->options.seeded && (count > 1 || expansion.density_q16 > 0)) {
-    void *memory;
-    WEFT_TRY(weft_call_pinned(call, expansion.count * sizeof *seeds, &memory));
-    expansion.seeds = seeds = memory;
+    weft_kept *kept;
+    WEFT_TRY(weft_call_keep(call->queue->ctx, call, expansion.count * sizeof *seeds, &kept));
+    expansion.seeds = seeds = (weft_seed *)(void *)kept->bytes;
   }
   for (size_t i = 0; i < count; i++) {
     fill_in(&parts[i], seeds);

@@ -11,56 +11,13 @@ enum {
   DIRECT_BYTES = 256 << 10
 };
 
-// --- memory that lives until the queue is idle ---
-
-typedef struct kept_pinned {
-  weft_deferred deferred;
-  void *memory;
-  weft_rows y; // rows of `len` bytes that `memory` is to be copied to; base NULL: none
-  size_t m, len;
-} kept_pinned;
-
-static void finish_pinned(weft_deferred *self, weft_ctx *ctx, weft_status status) {
-  kept_pinned *kept = (kept_pinned *)self;
-  if (status == WEFT_OK)
-    for (size_t i = 0; i < kept->m; i++)
-      memcpy(weft_row(&kept->y, i), (const uint8_t *)kept->memory + i * kept->len, kept->len);
-  weft_device_free(ctx->device, WEFT_MEM_PINNED, kept->memory);
-  weft_ctx_give(ctx, kept);
-}
-
-static weft_status keep_pinned(weft_call *call, size_t bytes, kept_pinned **out) {
-  weft_ctx *ctx = call->queue->ctx;
-  kept_pinned *kept = weft_ctx_take(ctx, sizeof *kept, _Alignof(kept_pinned));
-  if (!kept)
-    return WEFT_E_NOMEM;
-  *kept = (kept_pinned){.deferred = {.finish = finish_pinned}};
-  const weft_status status =
-      weft_device_alloc(ctx->device, WEFT_MEM_PINNED, bytes > 0 ? bytes : 1, &kept->memory);
-  if (status != WEFT_OK) {
-    weft_ctx_give(ctx, kept);
-    return status;
-  }
-  weft_call_defer(call, &kept->deferred);
-  *out = kept;
-  return WEFT_OK;
-}
-
-weft_status weft_call_pinned(weft_call *call, size_t bytes, void **out) {
-  kept_pinned *kept = NULL;
-  *out = NULL;
-  WEFT_TRY(keep_pinned(call, bytes, &kept));
-  *out = kept->memory;
-  return WEFT_OK;
-}
-
 weft_status weft_call_upload(weft_call *call, void *to, const void *from, weft_mem from_mem,
                              size_t bytes) {
   if (from_mem == WEFT_MEM_HOST && bytes > 0) {
-    void *staged;
-    WEFT_TRY(weft_call_pinned(call, bytes, &staged));
-    memcpy(staged, from, bytes);
-    from = staged;
+    weft_kept *staged;
+    WEFT_TRY(weft_call_keep(call->queue->ctx, call, bytes, &staged));
+    memcpy(staged->bytes, from, bytes);
+    from = staged->bytes;
     from_mem = WEFT_MEM_PINNED;
   }
   return weft_device_copy(call->queue->ctx->device, to, WEFT_MEM_DEVICE, from, from_mem, bytes,
@@ -74,11 +31,11 @@ static bool is_empty(const weft_gemm *gemm) { return gemm->m == 0 || gemm->len =
 static weft_status stage_coefficients(weft_call *call, weft_gemm *gemm) {
   if (gemm->a_mem != WEFT_MEM_HOST || gemm->k == 0)
     return WEFT_OK;
-  void *staged;
-  WEFT_TRY(weft_call_pinned(call, gemm->m * gemm->k, &staged));
+  weft_kept *staged;
+  WEFT_TRY(weft_call_keep(call->queue->ctx, call, gemm->m * gemm->k, &staged));
   for (size_t i = 0; i < gemm->m; i++)
-    memcpy((uint8_t *)staged + i * gemm->k, gemm->a + i * gemm->a_stride, gemm->k);
-  gemm->a = staged;
+    memcpy(staged->bytes + i * gemm->k, gemm->a + i * gemm->a_stride, gemm->k);
+  gemm->a = staged->bytes;
   gemm->a_stride = gemm->k;
   gemm->a_mem = WEFT_MEM_PINNED;
   return WEFT_OK;
@@ -87,26 +44,27 @@ static weft_status stage_coefficients(weft_call *call, weft_gemm *gemm) {
 static weft_status stage_sources(weft_call *call, weft_gemm *gemm) {
   if (gemm->x_prepared || gemm->x.mem != WEFT_MEM_HOST || gemm->k == 0)
     return WEFT_OK;
-  void *staged;
-  WEFT_TRY(weft_call_pinned(call, gemm->k * gemm->len, &staged));
+  weft_kept *staged;
+  WEFT_TRY(weft_call_keep(call->queue->ctx, call, gemm->k * gemm->len, &staged));
   for (size_t j = 0; j < gemm->k; j++)
-    memcpy((uint8_t *)staged + j * gemm->len, weft_const_row(&gemm->x, j), gemm->len);
-  gemm->x = (weft_const_rows){.base = staged, .stride = gemm->len, .mem = WEFT_MEM_PINNED};
+    memcpy(staged->bytes + j * gemm->len, weft_const_row(&gemm->x, j), gemm->len);
+  gemm->x = (weft_const_rows){.base = staged->bytes, .stride = gemm->len, .mem = WEFT_MEM_PINNED};
   return WEFT_OK;
 }
 
 static weft_status stage_results(weft_call *call, weft_gemm *gemm) {
   if (gemm->y.mem != WEFT_MEM_HOST)
     return WEFT_OK;
-  kept_pinned *kept = NULL;
-  WEFT_TRY(keep_pinned(call, gemm->m * gemm->len, &kept));
+  weft_kept *kept;
+  WEFT_TRY(weft_call_keep(call->queue->ctx, call, gemm->m * gemm->len, &kept));
   if (gemm->accumulate)
     for (size_t i = 0; i < gemm->m; i++)
-      memcpy((uint8_t *)kept->memory + i * gemm->len, weft_row(&gemm->y, i), gemm->len);
-  kept->y = gemm->y;
-  kept->m = gemm->m;
-  kept->len = gemm->len;
-  gemm->y = (weft_rows){.base = kept->memory, .stride = gemm->len, .mem = WEFT_MEM_PINNED};
+      memcpy(kept->bytes + i * gemm->len, weft_row(&gemm->y, i), gemm->len);
+  kept->results = kept->bytes;
+  kept->to = gemm->y;
+  kept->rows = gemm->m;
+  kept->row_bytes = gemm->len;
+  gemm->y = (weft_rows){.base = kept->bytes, .stride = gemm->len, .mem = WEFT_MEM_PINNED};
   return WEFT_OK;
 }
 

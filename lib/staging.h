@@ -6,9 +6,6 @@
 
 #include "lib/ctx.h"
 
-// PINNED memory that is given back once the call's queue is idle.
-weft_status weft_call_pinned(weft_call *call, size_t bytes, void **out);
-
 // `bytes` bytes to DEVICE memory; ordinary memory is copied aside first, so that the caller's copy
 // is not needed after return.
 weft_status weft_call_upload(weft_call *call, void *to, const void *from, weft_mem from_mem,

@@ -97,6 +97,16 @@ extern "C" size_t weft_device_count(void) {
   return static_cast<size_t>(count);
 }
 
+extern "C" const char *weft_device_absence(void) {
+  int count = 0;
+  const cudaError_t injected = weft_cuda_injected();
+  const cudaError_t error = injected != cudaSuccess ? injected : cudaGetDeviceCount(&count);
+  (void)cudaGetLastError();
+  if (error == cudaSuccess)
+    return count > 0 ? "" : "no CUDA device";
+  return cudaGetErrorString(error);
+}
+
 static weft_status attribute(int *out, cudaDeviceAttr which, int index) {
   return WEFT_CUDA(cudaDeviceGetAttribute(out, which, index));
 }

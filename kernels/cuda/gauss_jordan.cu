@@ -105,8 +105,8 @@ __device__ bool eliminate(State *state, const Layout &layout, uint32_t k) {
     if (pivot == k)
       return false;
     uint32_t *row = layout.matrix + pivot * layout.row_words;
-    const uint32_t scale =
-        state->tables.inverse[ATOMIC ? state->factor[pivot] : entry(layout, pivot, p)];
+    const uint32_t scale = weft_log_quotient(
+        0, state->tables.log[ATOMIC ? state->factor[pivot] : entry(layout, pivot, p)]);
     __syncthreads(); // all have the pivot's value
     // Columns before p / 4 * 4 are done: zero in the pivot row.
     for (uint32_t w = p / 4 + threadIdx.x; w < layout.row_words; w += Threads) {
@@ -128,8 +128,9 @@ __device__ bool eliminate(State *state, const Layout &layout, uint32_t k) {
       __syncwarp(); // the factor's own word is about to change
       if (factor == 0)
         continue;
-      const uint4 nibbles = state->tables.nibbles[factor];
-      const uint32_t fourth = state->tables.fourth[factor];
+      const uint32_t log = state->tables.log[factor];
+      const uint4 nibbles = state->tables.nibbles[log];
+      const uint32_t fourth = state->tables.fourth[log];
       for (uint32_t w = p / 4 + lane; w < layout.row_words; w += 32) {
         const weft_selectors s = layout.scaled[w];
         layout.matrix[i * layout.row_words + w] ^=

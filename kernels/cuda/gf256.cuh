@@ -44,7 +44,7 @@ __device__ __forceinline__ uint32_t weft_prmt(uint32_t low, uint32_t high, uint3
 // Doubles each of four bytes: the top bits, spread to whole bytes, choose where 0x1D goes.
 __device__ __forceinline__ uint32_t weft_gf256_double4(uint32_t x) {
   const uint32_t carry = weft_prmt(x, 0, 0xba98); // each byte's sign, eight times
-  return ((x << 1) & 0xfefefefeu) ^ (carry & 0x1d1d1d1du);
+  return ((x + x) & 0xfefefefeu) ^ (carry & 0x1d1d1d1du);
 }
 
 #endif

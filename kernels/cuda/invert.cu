@@ -8,6 +8,8 @@
 namespace {
 
 enum { SmallRows = 128, LargeRows = 1024, UpdateRows = 32, UpdateColumns = 256 };
+// Threads of a multiprocessor among which the small kernel shares the registers out.
+enum { SmallThreads = 640 };
 
 struct Args {
   const uint8_t *in;
@@ -23,8 +25,9 @@ struct SmallShared {
   weft_invert_tables tables;
   weft_panel_exchange exchange[2];
   uint32_t matrix[Rows * RowWords];
-  uint16_t pivots[Rows]; // row of step p
-  uint8_t step[Rows];    // step of row r
+  uint16_t pivots[Rows];   // row of step p
+  uint8_t step[Rows];      // step of row r, 255: not picked yet
+  bool block_done[PANELS]; // whether a warp found all pivots of a panel in its own rows
 };
 
 // Reads one matrix, padded by the identity.
@@ -69,68 +72,133 @@ __device__ void small_store(const SmallShared<PANELS> *shared, uint8_t *out, uin
     out[i] = bytes[shared->pivots[i / k] * S::RowWords * 4 + shared->step[i % k]];
 }
 
-// Brings the columns outside panel b up to date.
-template <int PANELS>
-__device__ void small_update(SmallShared<PANELS> *shared, int b) {
+// Brings the columns outside panel b up to date; each warp its own 32 rows. FAST: the owner's rows
+// were the pivots, and the panel of the others still has to follow: A[i, P] times the pivot rows'
+// panel.
+template <bool FAST, int PANELS>
+__device__ void small_update(SmallShared<PANELS> *shared, int b, uint32_t owner) {
   typedef SmallShared<PANELS> S;
-  const uint32_t lane = threadIdx.x & 31, g = lane / 4, t = lane & 3;
-  const uint32_t warp = threadIdx.x / 32, warps = blockDim.x / 32;
+  const uint32_t lane = threadIdx.x & 31, g = lane / 4, t = lane & 3, warp = threadIdx.x / 32;
+  const bool follows = FAST && warp != owner;
   const uint16_t *pivots = shared->pivots + 32 * b;
-  uint32_t a[PANELS > 1 ? PANELS - 1 : 1][2][4];
-#pragma unroll
-  for (int i = 0; i < PANELS - 1; i++) {
-    const uint32_t at = 8 * (i + (i >= b)) + g;
-    weft_update_columns(a[i],
+  const auto columns = [&](uint32_t(&a)[2][4], uint32_t at) {
+    weft_update_columns(a,
                         [&](uint32_t q) { return shared->matrix[pivots[q] * S::RowWords + at]; });
-  }
+  };
+  uint32_t a[PANELS > 1 ? PANELS - 1 : 1][2][4], panel_a[2][4];
+  if (FAST)
+    columns(panel_a, 8 * b + g);
+#pragma unroll
+  for (int i = 0; i < PANELS - 1; i++)
+    columns(a[i], 8 * (i + (i >= b)) + g);
+  const weft_update_powers power = weft_update_powers_of(&shared->tables);
   __syncthreads(); // all have read the old rows
 #pragma unroll 1
-  for (uint32_t row = 4 * warp; row < S::Rows; row += 4 * warps) {
+  for (uint32_t row = 32 * warp; row < 32 * warp + 32; row += 4) {
+    uint32_t *own = shared->matrix + (row + t) * S::RowWords + g; // to be written
     const uint32_t *panel = shared->matrix + (row + g / 2) * S::RowWords + 8 * b + t;
     uint32_t rows[4][2];
     weft_update_rows(rows, &shared->tables, panel[0], panel[4]);
-    const uint32_t mine = row + t;
-    const bool keep = (shared->step[mine] >> 5) != b;
+    if (follows) {
+      __syncwarp();
+      own[8 * b] = weft_update_word(panel_a, rows, power);
+      __syncwarp();
+      weft_update_rows(rows, &shared->tables, panel[0], panel[4]);
+    }
+    const bool keep = FAST ? follows : (shared->step[row + t] >> 5) != b;
 #pragma unroll
     for (int i = 0; i < PANELS - 1; i++) {
-      uint32_t *to = shared->matrix + mine * S::RowWords + 8 * (i + (i >= b)) + g;
-      const uint32_t word = weft_update_word(a[i], rows);
+      uint32_t *to = own + 8 * (i + (i >= b));
+      const uint32_t word = weft_update_word(a[i], rows, power);
       *to = keep ? *to ^ word : word;
     }
   }
+  __syncwarp(); // the next panel starts from the warp's own rows
+}
+
+// Panel b with full pivoting.
+template <int PANELS>
+__device__ bool small_general(SmallShared<PANELS> *shared, int b) {
+  typedef SmallShared<PANELS> S;
+  const uint32_t row = threadIdx.x;
+  uint4 *at = reinterpret_cast<uint4 *>(shared->matrix + row * S::RowWords + 8 * b);
+  const uint4 low = at[0], high = at[1];
+  uint32_t word[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+  uint16_t *pivots = shared->pivots + 32 * b;
+  bool picked = shared->step[row] != 255;
+  if (!weft_panel_eliminate(&shared->tables, shared->exchange, word, &picked, pivots))
+    return false;
+  at[0] = make_uint4(word[0], word[1], word[2], word[3]);
+  at[1] = make_uint4(word[4], word[5], word[6], word[7]);
+  __syncthreads(); // pivots
+  if (row < 32)
+    shared->step[pivots[row]] = static_cast<uint8_t>(32 * b + row);
+  __syncthreads();
+  small_update<false>(shared, b, 0);
+  return true;
+}
+
+// One warp alone: its rows as the pivots of panel b.
+template <int PANELS>
+__device__ bool small_block(SmallShared<PANELS> *shared, int b) {
+  typedef SmallShared<PANELS> S;
+  const uint32_t row = threadIdx.x;
+  uint4 *at = reinterpret_cast<uint4 *>(shared->matrix + row * S::RowWords + 8 * b);
+  const uint4 low = at[0], high = at[1];
+  uint32_t word[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+  uint16_t *pivots = shared->pivots + 32 * b;
+  if (!weft_block_eliminate(&shared->tables, shared->exchange, word, row & ~31u, pivots))
+    return false;
+  at[0] = make_uint4(word[0], word[1], word[2], word[3]);
+  at[1] = make_uint4(word[4], word[5], word[6], word[7]);
+  __syncwarp();
+  shared->step[pivots[row & 31]] = static_cast<uint8_t>(32 * b + (row & 31));
+  return true;
+}
+
+// The first of the warps in `free` whose rows have an inverse in panel b; PANELS when none has.
+template <int PANELS>
+__device__ uint32_t small_owner(SmallShared<PANELS> *shared, int b, uint32_t free) {
+  for (uint32_t owner = 0; owner < PANELS; owner++) {
+    if (!(free >> owner & 1))
+      continue;
+    if (threadIdx.x / 32 == owner) {
+      const bool done = small_block(shared, b);
+      if (threadIdx.x % 32 == 0)
+        shared->block_done[owner] = done;
+    }
+    __syncthreads();
+    if (shared->block_done[owner])
+      return owner;
+  }
+  return PANELS;
 }
 
 template <int PANELS>
 __device__ bool small_invert(SmallShared<PANELS> *shared) {
-  typedef SmallShared<PANELS> S;
-  const uint32_t row = threadIdx.x;
-  bool picked = false;
-  shared->step[row] = 255;
+  uint32_t free = (1u << PANELS) - 1; // warps whose rows have not been pivots
+  bool general = false;               // from the first panel on for which no warp's rows do
+  shared->step[threadIdx.x] = 255;
+  __syncthreads();
 #pragma unroll 1
   for (int b = 0; b < PANELS; b++) {
-    uint4 *at = reinterpret_cast<uint4 *>(shared->matrix + row * S::RowWords + 8 * b);
-    const uint4 low = at[0], high = at[1];
-    uint32_t word[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-    uint16_t *pivots = shared->pivots + 32 * b;
-    if (!weft_panel_eliminate(&shared->tables, shared->exchange, word, &picked, pivots))
-      return false;
-    at[0] = make_uint4(word[0], word[1], word[2], word[3]);
-    at[1] = make_uint4(word[4], word[5], word[6], word[7]);
-    __syncthreads(); // pivots
-    if (row < 32)
-      shared->step[pivots[row]] = static_cast<uint8_t>(32 * b + row);
-    __syncthreads();
-    if (PANELS > 1)
-      small_update(shared, b);
-    __syncthreads();
+    const uint32_t owner = general ? PANELS : small_owner(shared, b, free);
+    if (owner < PANELS) {
+      free &= ~(1u << owner);
+      small_update<true>(shared, b, owner);
+    } else {
+      general = true;
+      if (!small_general(shared, b))
+        return false;
+    }
   }
+  __syncthreads();
   return true;
 }
 
 template <int PANELS>
-__global__ void __launch_bounds__(32 * PANELS, PANELS == 4   ? 5
-                                               : PANELS == 3 ? 6
-                                                             : 8) small_kernel(const Args args) {
+__global__ void __launch_bounds__(32 * PANELS, SmallThreads / (32 * PANELS))
+    small_kernel(const Args args) {
   extern __shared__ __align__(16) uint8_t memory[];
   SmallShared<PANELS> *shared = reinterpret_cast<SmallShared<PANELS> *>(memory);
   weft_invert_fill(&shared->tables);
@@ -234,6 +302,7 @@ __global__ void __launch_bounds__(128) large_update_kernel(const Large large, ui
       reinterpret_cast<uint32_t *>(large.matrix + static_cast<size_t>(i) * rows * rows);
   const uint32_t *old =
       reinterpret_cast<const uint32_t *>(large.old + static_cast<size_t>(i) * 32 * rows);
+  const weft_update_powers power = weft_update_powers_of(&tables);
   const uint32_t words = rows / 4, first = blockIdx.y * UpdateRows + 8 * warp;
   uint32_t coefficient[2][4][2];
   bool keep[2];
@@ -252,7 +321,7 @@ __global__ void __launch_bounds__(128) large_update_kernel(const Large large, ui
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       uint32_t *to = matrix + static_cast<size_t>(first + 4 * h + t) * words + 8 * group + g;
-      const uint32_t word = weft_update_word(a, coefficient[h]);
+      const uint32_t word = weft_update_word(a, coefficient[h], power);
       *to = keep[h] ? *to ^ word : word;
     }
   }

@@ -49,7 +49,7 @@ WEFT_CUDA_DECLARE(logexp_constant)
     .expand = weft_cuda_row_expand                                                                 \
   }
 
-// Best first.
+// Best first; the binary tensor rows come before these.
 #define WEFT_CUDA_TABLE_ROWS                                                                       \
   WEFT_CUDA_ROW(nibble_prmt, "cuda-nibble-prmt",                                                   \
                 "split nibble tables in registers, looked up by PRMT four bytes at once"),         \

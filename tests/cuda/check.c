@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of the table, loop and nibble rows and of decoding on a device:
+// Checks of the CUDA rows and of decoding on a device:
 //   table_check [rounds] [seed] [row] [largest k to invert]
 #include "tests/cuda/check.h"
 
@@ -122,7 +122,8 @@ int main(int argc, char **argv) {
       continue;
     }
     check_products(&device, &rows[i], rounds);
-    check_faults(&device, &rows[i]);
+    if (rounds > 1) // a single round is for tools that slow everything down
+      check_faults(&device, &rows[i]);
     if (i < TensorRows)
       check_tensor(&device, &rows[i], &rows[TensorRows], rounds);
     printf("ok %s\n", rows[i].name);

@@ -163,6 +163,7 @@ static void decode_once(check_device *device, weft_cuda_pivoting pivoting) {
   uint8_t *device_x = check_memory(device, k * stride), *device_flag = check_memory(device, 1);
   check_copy(device, device_c, WEFT_MEM_DEVICE, c, WEFT_MEM_HOST, k * k);
   check_copy(device, device_y, WEFT_MEM_DEVICE, y, WEFT_MEM_HOST, k * stride);
+  check_copy(device, device_x, WEFT_MEM_DEVICE, y, WEFT_MEM_HOST, k * stride); // poison
   const weft_cuda_decode decode = {k,      len,    device_c,    device_y, device_x,
                                    stride, stride, device_flag, pivoting};
   check_status(weft_cuda_decode_single(&device->exec, &decode), "decode");
@@ -293,7 +294,9 @@ void check_expand(check_device *device, unsigned rounds) {
     const uint16_t densities[] = {0, 1, 655, 6554, 32768, 60000, 65535};
     weft_expansion expansion = {.count = count,
                                 .k = k,
-                                .seeds = round % 5 == 4 ? NULL : device_seeds,
+                                .fresh = round % 5 == 4,
+                                .seeds = round % 5 >= 3 ? NULL : device_seeds,
+                                .first = {check_random(), check_random(), check_random()},
                                 .density_q16 = densities[below(7)],
                                 .out = device_out,
                                 .out_stride = stride};
@@ -306,6 +309,10 @@ void check_expand(check_device *device, unsigned rounds) {
       uint32_t key[8] = {0}, nonce[3] = {0x7362694c, 0x7569646f, 0x4752446d};
       if (expansion.seeds) {
         memcpy(key, &seeds[i], 24);
+      } else if (!expansion.fresh) {
+        const weft_seed seed = {expansion.first.stream, expansion.first.segment,
+                                expansion.first.seed + i};
+        memcpy(key, &seed, 24);
       } else {
         memcpy(key, expansion.key, 32);
         nonce[0] = (uint32_t)i, nonce[1] = nonce[2] = 0;

@@ -8,6 +8,7 @@
 #include "weft/packet.h"
 #include "weft/rlnc.h"
 #include "weft/status.h"
+#include "weft/storage.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Codes by name: the table of names, their parameters, and what a code holds.
+#include "lib/storage/code.h"
+
+#include <string.h>
+
+enum { PACKET_DEFAULT = 512, PLANS_DEFAULT = 128, LONG_BYTES = 8 };
+
+typedef struct family {
+  const char *name;
+  weft_generator_kind kind;
+  bool crs;
+  size_t packet_default; // bytes
+  size_t packet_step;    // packets are multiples of this
+  size_t packet_most;    // bytes
+} family;
+
+static const family families[] = {
+    {"vandermonde", WEFT_GENERATOR_VANDERMONDE, false, 0, 1, 0},
+    {"cauchy", WEFT_GENERATOR_CAUCHY, false, 0, 1, 0},
+    {"reed_sol_van", WEFT_GENERATOR_REED_SOL_VAN, false, 0, 1, 0},
+    {"isal_rs", WEFT_GENERATOR_ISAL_RS, false, 0, 1, 0},
+    {"par1", WEFT_GENERATOR_PAR1, false, 0, 1, 0},
+    {"raid6", WEFT_GENERATOR_RAID6, false, 0, 1, 0},
+    {"cauchy_orig", WEFT_GENERATOR_CAUCHY_ORIG, true, PACKET_DEFAULT, 1, SIZE_MAX / 8},
+    {"cauchy_good", WEFT_GENERATOR_CAUCHY_GOOD, true, PACKET_DEFAULT, 1, SIZE_MAX / 8},
+    {"gcrs", WEFT_GENERATOR_CAUCHY_ORIG, true, LONG_BYTES, LONG_BYTES, LONG_BYTES},
+    {"perasure", WEFT_GENERATOR_CAUCHY_ORIG, true, PACKET_DEFAULT, LONG_BYTES, SIZE_MAX / 8},
+};
+
+enum { FAMILIES = sizeof families / sizeof families[0] };
+
+const char *weft_code_known_name(size_t index) {
+  return index < FAMILIES ? families[index].name : NULL;
+}
+
+// Reads ":key=number" and steps past it; false if something else stands there.
+static bool read_parameter(const char **text, const char *key, size_t *value) {
+  const size_t length = strlen(key);
+  const char *at = *text;
+  if (*at++ != ':' || strncmp(at, key, length) != 0 || at[length] != '=')
+    return false;
+  at += length + 1;
+  if (*at < '1' || *at > '9')
+    return false;
+  size_t number = 0;
+  for (; *at >= '0' && *at <= '9'; at++) {
+    if (number > (SIZE_MAX - 9) / 10)
+      return false;
+    number = number * 10 + (size_t)(*at - '0');
+  }
+  *value = number;
+  *text = at;
+  return true;
+}
+
+static const family *find_family(const char *name, size_t length) {
+  for (size_t i = 0; i < FAMILIES; i++)
+    if (strlen(families[i].name) == length && memcmp(families[i].name, name, length) == 0)
+      return &families[i];
+  return NULL;
+}
+
+static size_t smallest_w(size_t shards) {
+  size_t w = WEFT_GFW_MIN;
+  while (w < WEFT_GFW_MAX && ((size_t)1 << w) < shards)
+    w++;
+  return w;
+}
+
+// Sets w and packet_bytes from the name's own parameters, the options and the defaults.
+static weft_status resolve(weft_code *code, const family *f, const char *parameters,
+                           const weft_code_options *options) {
+  code->w = options->w;
+  code->packet_bytes = options->packet_bytes;
+  if (*parameters) {
+    size_t w = 0, packet = 0;
+    if (!read_parameter(&parameters, "w", &w) || !read_parameter(&parameters, "packet", &packet) ||
+        *parameters || !f->crs || (code->w && code->w != w) ||
+        (code->packet_bytes && code->packet_bytes != packet))
+      return WEFT_E_ARGUMENT;
+    code->w = w;
+    code->packet_bytes = packet;
+  }
+  if (!f->crs) {
+    if ((code->w && code->w != 8) || code->packet_bytes)
+      return WEFT_E_ARGUMENT;
+    code->w = 8;
+    return WEFT_OK;
+  }
+  if (!code->w)
+    code->w = smallest_w(code->k + code->m);
+  if (!code->packet_bytes)
+    code->packet_bytes = f->packet_default;
+  return code->packet_bytes % f->packet_step || code->packet_bytes > f->packet_most
+             ? WEFT_E_ARGUMENT
+             : WEFT_OK;
+}
+
+static char *append(char *at, const char *text) {
+  const size_t length = strlen(text);
+  memcpy(at, text, length + 1);
+  return at + length;
+}
+
+static char *append_number(char *at, size_t number) {
+  char digits[24];
+  size_t first = sizeof digits - 1;
+  digits[first] = '\0';
+  do
+    digits[--first] = (char)('0' + number % 10);
+  while (number /= 10);
+  return append(at, digits + first);
+}
+
+static void write_name(weft_code *code, const family *f) {
+  char *at = append(code->name, f->name);
+  if (f->crs) {
+    at = append_number(append(at, ":w="), code->w);
+    append_number(append(at, ":packet="), code->packet_bytes);
+  }
+}
+
+static weft_status fill(weft_code *code, const weft_code_options *options) {
+  const char *colon = strchr(options->name, ':');
+  const size_t length = colon ? (size_t)(colon - options->name) : strlen(options->name);
+  const family *f = find_family(options->name, length);
+  if (!f || !options->k || options->k > WEFT_MAX_SHARDS ||
+      options->m > WEFT_MAX_SHARDS - options->k)
+    return WEFT_E_ARGUMENT;
+  code->k = options->k;
+  code->m = options->m;
+  WEFT_TRY(resolve(code, f, options->name + length, options));
+  write_name(code, f);
+  WEFT_TRY(weft_generator_init(&code->generator, f->kind, code->k, code->m, (unsigned)code->w,
+                               &code->ctx->allocator));
+  if (f->crs && code->m) {
+    code->bits = weft_ctx_take(code->ctx, code->m * code->w * code->k * code->w, 64);
+    if (!code->bits)
+      return WEFT_E_NOMEM;
+    weft_matrix_to_bits(&code->generator.field, code->generator.parity, code->m, code->k,
+                        code->bits);
+  }
+  uint8_t ids[WEFT_MAX_SHARDS];
+  for (size_t i = 0; i < code->k + code->m; i++)
+    ids[i] = (uint8_t)i;
+  WEFT_TRY(weft_plan_make(code, ids, ids + code->k, code->m, false, &code->encode));
+  return weft_code_cache_new(code, options->cached_plans ? options->cached_plans : PLANS_DEFAULT);
+}
+
+weft_status weft_code_new(weft_ctx *ctx, const weft_code_options *options, weft_code **out) {
+  if (!out)
+    return WEFT_E_ARGUMENT;
+  *out = NULL;
+  if (!ctx || !options || !options->name)
+    return WEFT_E_ARGUMENT;
+  weft_code *code = weft_ctx_take(ctx, sizeof *code, _Alignof(weft_code));
+  if (!code)
+    return WEFT_E_NOMEM;
+  memset(code, 0, sizeof *code);
+  code->ctx = ctx;
+  if (pthread_mutex_init(&code->lock, NULL) != 0) {
+    weft_ctx_give(ctx, code);
+    return WEFT_E_THREAD;
+  }
+  const weft_status status = fill(code, options);
+  if (status == WEFT_OK)
+    *out = code;
+  else
+    weft_code_free(code);
+  return status;
+}
+
+void weft_code_free(weft_code *code) {
+  if (!code)
+    return;
+  weft_code_cache_free(code);
+  weft_plan_let_go(code->encode);
+  weft_ctx_give(code->ctx, code->bits);
+  weft_generator_clear(&code->generator);
+  pthread_mutex_destroy(&code->lock);
+  weft_ctx_give(code->ctx, code);
+}
+
+const char *weft_code_name(const weft_code *code) { return code->name; }
+size_t weft_code_data_shards(const weft_code *code) { return code->k; }
+size_t weft_code_parity_shards(const weft_code *code) { return code->m; }
+size_t weft_code_word_bits(const weft_code *code) { return code->w; }
+
+size_t weft_code_unit_bytes(const weft_code *code) {
+  return weft_code_is_crs(code) ? code->w * code->packet_bytes : 1;
+}
+
+size_t weft_code_parity_bytes(const weft_code *code, size_t bytes) {
+  const size_t unit = weft_code_unit_bytes(code), over = bytes % unit;
+  return over ? bytes + (unit - over) : bytes;
+}
+
+void weft_code_parity_matrix(const weft_code *code, uint8_t *parity) {
+  if (code->m)
+    memcpy(parity, code->generator.parity, code->m * code->k);
+}
+
+weft_status weft_code_check(const weft_code *code, const weft_stripe *stripes, size_t count,
+                            weft_queue *queue) {
+  if (!code || (count && !stripes) || (queue && queue->ctx != code->ctx))
+    return WEFT_E_ARGUMENT;
+  for (size_t i = 0; i < count; i++) {
+    if (stripes[i].mem == WEFT_MEM_DEVICE)
+      return WEFT_E_UNSUPPORTED;
+    if (!stripes[i].shards && !stripes[i].base && stripes[i].bytes)
+      return WEFT_E_ARGUMENT;
+  }
+  return queue ? weft_queue_wait(queue) : WEFT_OK;
+}
+
+weft_status weft_code_encode(weft_code *code, const weft_stripe *stripes, size_t count,
+                             weft_queue *queue) {
+  WEFT_TRY(weft_code_check(code, stripes, count, queue));
+  return weft_plan_execute(code->encode, stripes, count, false);
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside of codes and plans. Encoding is the plan whose inputs are the data shards and whose
+// outputs are the parity shards; recovering is any other plan.
+#ifndef WEFT_LIB_STORAGE_CODE_H
+#define WEFT_LIB_STORAGE_CODE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/ctx.h"
+#include "lib/storage/generator.h"
+#include "lib/storage/xor_program.h"
+#include "weft/storage.h"
+
+struct weft_plan {
+  weft_code *code;
+  atomic_size_t holders; // the cache, the caller, calls under way
+  size_t outputs;        // r
+  uint8_t *ids;          // (k + r): inputs, then outputs
+  uint8_t *matrix;       // (r, k)
+  // CRS only. `plain` is there from the start, `reduced` once the plan has worked enough.
+  weft_xor_program *plain;
+  _Atomic(weft_xor_program *) reduced;
+  atomic_flag reducing; // by one thread, once
+  atomic_size_t worked; // bytes read so far
+  size_t reduce_after;  // bytes read that repay the reduction
+};
+
+typedef struct weft_cached_plan {
+  weft_plan *plan; // NULL: free
+  uint64_t hash;
+  uint64_t used; // when last
+} weft_cached_plan;
+
+struct weft_code {
+  weft_ctx *ctx;
+  weft_generator generator;
+  size_t k, m, w;
+  size_t packet_bytes; // 0: RS
+  char name[WEFT_CODE_NAME_BYTES];
+  uint8_t *bits; // CRS: (m * w, k * w), the expanded parity matrix
+  weft_plan *encode;
+  pthread_mutex_t lock; // of all below
+  weft_cached_plan *cached;
+  size_t capacity, filled;
+  uint64_t now, hits, misses;
+};
+
+static inline bool weft_code_is_crs(const weft_code *code) { return code->packet_bytes != 0; }
+
+static inline uint8_t *weft_stripe_shard(const weft_stripe *stripe, size_t i) {
+  if (stripe->shards)
+    return stripe->shards[i];
+  return stripe->base ? stripe->base + i * stripe->stride : NULL;
+}
+
+// What every call checks first: memory the host reaches, and a queue of the same context.
+weft_status weft_code_check(const weft_code *code, const weft_stripe *stripes, size_t count,
+                            weft_queue *queue);
+
+// A plan held once, by the caller. `reduce`: at once. Checks the ids.
+weft_status weft_plan_make(weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
+                           size_t output_count, bool reduce, weft_plan **out);
+void weft_plan_let_go(weft_plan *plan);
+
+// Runs a plan; in_order: shards lie in the plan's order.
+weft_status weft_plan_execute(weft_plan *plan, const weft_stripe *stripes, size_t count,
+                              bool in_order);
+
+weft_status weft_code_cache_new(weft_code *code, size_t capacity);
+void weft_code_cache_free(weft_code *code);
+
+#endif

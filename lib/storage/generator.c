@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Points and scales of each code, and the matrix they give.
+#include "lib/storage/generator.h"
+
+#include <string.h>
+
+// Submatrices tried before a code without proof is turned down; a few hundredths of a second.
+#define MDS_BUDGET ((size_t)1 << 18)
+
+static uint8_t difference(const weft_generator *g, size_t a, size_t b) {
+  return a == g->infinite || b == g->infinite ? 1 : g->point[a] ^ g->point[b];
+}
+
+// Points first, first + 1, ... for `count` shards from `shard` on.
+static void count_points(weft_generator *g, size_t shard, size_t count, size_t first) {
+  for (size_t i = 0; i < count; i++)
+    g->point[shard + i] = (uint8_t)(first + i);
+}
+
+// Lagrange interpolation from the points of the data shards.
+static void set_vandermonde(weft_generator *g) {
+  count_points(g, 0, g->k + g->m, 0);
+  for (size_t s = 0; s < g->k + g->m; s++) {
+    uint8_t product = 1;
+    for (size_t j = 0; j < g->k; j++)
+      if (j != s)
+        product = weft_gfw_mul(&g->field, product, difference(g, s, j));
+    g->scale[s] = weft_gfw_div(&g->field, 1, product);
+  }
+}
+
+// Scales columns so that the first parity row is ones.
+static void level_first_row(weft_generator *g) {
+  for (size_t j = 0; j < g->k; j++)
+    g->scale[j] = difference(g, g->k, j);
+}
+
+static void set_reed_sol_van(weft_generator *g) {
+  count_points(g, 0, g->k + g->m, 0);
+  if (!g->m)
+    return;
+  g->infinite = g->k + g->m - 1;
+  level_first_row(g);
+  for (size_t i = 0; i < g->m; i++) // and rows so that the first column is ones
+    g->scale[g->k + i] = weft_gfw_div(&g->field, g->scale[0], difference(g, g->k + i, 0));
+}
+
+// P is the sum, so its point is infinite; Q has point 0, and 1 / (0 + 2^-j) = 2^j.
+static void set_p_q(weft_generator *g, const uint8_t *second_row) {
+  g->infinite = g->k;
+  g->point[g->k + 1] = 0;
+  for (size_t j = 0; j < g->k; j++)
+    g->point[j] = weft_gfw_div(&g->field, 1, second_row[j]);
+}
+
+static void set_raid6(weft_generator *g) {
+  uint8_t power[WEFT_SHARDS_MAX];
+  for (size_t j = 0; j < g->k; j++)
+    power[j] = g->field.exp[j % g->field.order];
+  set_p_q(g, power);
+}
+
+static void set_cauchy_orig(weft_generator *g) {
+  count_points(g, g->k, g->m, 0);
+  count_points(g, 0, g->k, g->m);
+}
+
+// For m = 2 Jerasure's table holds the elements in order of their ones, the smaller first in a tie.
+static void set_cauchy_good_pair(weft_generator *g) {
+  uint8_t best[WEFT_SHARDS_MAX];
+  size_t found = 0;
+  for (unsigned ones = 1; found < g->k; ones++)
+    for (unsigned element = 1; element <= g->field.order && found < g->k; element++)
+      if (weft_gfw_ones(&g->field, (uint8_t)element) == ones)
+        best[found++] = (uint8_t)element;
+  set_p_q(g, best);
+}
+
+static unsigned row_ones(const weft_generator *g, const uint8_t *row, uint8_t divisor) {
+  unsigned ones = 0;
+  for (size_t j = 0; j < g->k; j++)
+    ones += weft_gfw_ones(&g->field, weft_gfw_div(&g->field, row[j], divisor));
+  return ones;
+}
+
+static void set_cauchy_good(weft_generator *g) {
+  if (g->m == 2) {
+    set_cauchy_good_pair(g);
+    return;
+  }
+  set_cauchy_orig(g);
+  if (g->m)
+    level_first_row(g);
+  for (size_t i = 1; i < g->m; i++) { // the divisor that leaves the fewest ones, 1 in a tie
+    uint8_t row[WEFT_SHARDS_MAX];
+    for (size_t j = 0; j < g->k; j++)
+      row[j] = weft_gfw_div(&g->field, g->scale[j], difference(g, g->k + i, j));
+    unsigned fewest = row_ones(g, row, 1);
+    for (size_t j = 0; j < g->k; j++) {
+      const unsigned ones = row_ones(g, row, row[j]);
+      if (ones < fewest) {
+        fewest = ones;
+        g->scale[g->k + i] = row[j];
+      }
+    }
+  }
+}
+
+// Sets points and scales; false for the codes that have none.
+static bool set_points(weft_generator *g, weft_generator_kind kind) {
+  g->infinite = WEFT_SHARDS_MAX;
+  memset(g->scale, 1, sizeof g->scale);
+  switch (kind) {
+  case WEFT_GENERATOR_VANDERMONDE:
+    set_vandermonde(g);
+    return true;
+  case WEFT_GENERATOR_CAUCHY:
+    count_points(g, 0, g->k + g->m, 0);
+    return true;
+  case WEFT_GENERATOR_REED_SOL_VAN:
+    set_reed_sol_van(g);
+    return true;
+  case WEFT_GENERATOR_RAID6:
+    set_raid6(g);
+    return true;
+  case WEFT_GENERATOR_CAUCHY_ORIG:
+    set_cauchy_orig(g);
+    return true;
+  case WEFT_GENERATOR_CAUCHY_GOOD:
+    set_cauchy_good(g);
+    return true;
+  case WEFT_GENERATOR_ISAL_RS:
+  case WEFT_GENERATOR_PAR1:
+    break;
+  }
+  return false;
+}
+
+static void matrix_from_points(weft_generator *g) {
+  for (size_t i = 0; i < g->m; i++)
+    for (size_t j = 0; j < g->k; j++)
+      g->parity[i * g->k + j] =
+          weft_gfw_div(&g->field, g->scale[j],
+                       weft_gfw_mul(&g->field, g->scale[g->k + i], difference(g, g->k + i, j)));
+}
+
+static void matrix_from_powers(weft_generator *g, weft_generator_kind kind) {
+  const weft_gfw *field = &g->field;
+  for (size_t i = 0; i < g->m; i++)
+    for (size_t j = 0; j < g->k; j++) {
+      const size_t power = kind == WEFT_GENERATOR_ISAL_RS ? i * j : field->log[j + 1] * i;
+      g->parity[i * g->k + j] = field->exp[power % field->order];
+    }
+}
+
+// Both are powers of distinct nonzero nodes. Three rows (or, with nodes 2^i, three columns) with
+// exponents 0, 1, 2 are always regular, since squaring is one to one; the rest is tried out.
+static weft_status check_powers(const weft_generator *g, weft_generator_kind kind) {
+  if (g->m <= 3 || (kind == WEFT_GENERATOR_ISAL_RS && g->k <= 3 && g->m <= g->field.order))
+    return WEFT_OK;
+  return weft_matrix_check_mds(&g->field, g->parity, g->m, g->k, MDS_BUDGET);
+}
+
+weft_status weft_generator_init(weft_generator *g, weft_generator_kind kind, size_t k, size_t m,
+                                unsigned w, const weft_allocator *allocator) {
+  memset(g, 0, sizeof *g);
+  if (!weft_gfw_init(&g->field, w) || k == 0 || k > g->field.order + 1u ||
+      m > g->field.order + 1u - k)
+    return WEFT_E_ARGUMENT;
+  if (kind == WEFT_GENERATOR_RAID6 && m != 2)
+    return WEFT_E_ARGUMENT;
+  g->k = k;
+  g->m = m;
+  g->allocator = allocator;
+  g->by_points = set_points(g, kind);
+  if (!m)
+    return WEFT_OK;
+  g->parity = allocator->alloc(allocator->user, m * k, 64);
+  if (!g->parity)
+    return WEFT_E_NOMEM;
+  if (g->by_points) {
+    matrix_from_points(g);
+    return WEFT_OK;
+  }
+  matrix_from_powers(g, kind);
+  const weft_status status = check_powers(g, kind);
+  if (status != WEFT_OK)
+    weft_generator_clear(g);
+  return status;
+}
+
+void weft_generator_clear(weft_generator *g) {
+  if (g->parity)
+    g->allocator->free(g->allocator->user, g->parity);
+  g->parity = NULL;
+}
+
+void weft_matrix_to_bits(const weft_gfw *field, const uint8_t *matrix, size_t rows, size_t columns,
+                         uint8_t *bits) {
+  const size_t w = field->w;
+  for (size_t r = 0; r < rows; r++)
+    for (size_t c = 0; c < columns; c++)
+      for (size_t x = 0; x < w; x++) {
+        const uint8_t column = weft_gfw_mul(field, matrix[r * columns + c], (uint8_t)(1u << x));
+        for (size_t l = 0; l < w; l++)
+          bits[(r * w + l) * columns * w + c * w + x] = (uint8_t)((column >> l) & 1u);
+      }
+}

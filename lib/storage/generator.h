@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The generator of a systematic code over GF(2^w), and the matrix that rebuilds shards.
+//
+// Nearly every code here is a generalised Reed-Solomon code: shard s has a point z and a scale u,
+// and parity i is the sum of u(j) / (u(k+i) (z(k+i) + z(j))) * data j. One point may be infinite;
+// a difference with it counts as 1. Distinct points make such a code MDS, and make every recovery
+// matrix a product of differences, so nothing is inverted. The two codes that are not of this kind
+// (raw ISA-L and PAR1) keep their matrix only, are checked for MDS, and invert.
+#ifndef WEFT_LIB_STORAGE_GENERATOR_H
+#define WEFT_LIB_STORAGE_GENERATOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/storage/gfw.h"
+#include "weft/memory.h"
+#include "weft/status.h"
+
+#define WEFT_SHARDS_MAX 256u
+
+typedef enum weft_generator_kind {
+  WEFT_GENERATOR_VANDERMONDE,  // rows r^c, systematised
+  WEFT_GENERATOR_CAUCHY,       // 1 / ((k + i) + j)
+  WEFT_GENERATOR_REED_SOL_VAN, // Jerasure's extended Vandermonde, first row and column ones
+  WEFT_GENERATOR_ISAL_RS,      // (2^i)^j
+  WEFT_GENERATOR_PAR1,         // (j + 1)^i
+  WEFT_GENERATOR_RAID6,        // 1 and 2^j
+  WEFT_GENERATOR_CAUCHY_ORIG,  // 1 / (i + (m + j))
+  WEFT_GENERATOR_CAUCHY_GOOD   // the same, scaled for few ones
+} weft_generator_kind;
+
+typedef struct weft_generator {
+  weft_gfw field;
+  size_t k, m;
+  bool by_points;                  // generalised Reed-Solomon: the three members below count
+  size_t infinite;                 // the shard whose point is infinite, or WEFT_SHARDS_MAX
+  uint8_t point[WEFT_SHARDS_MAX];  // (k + m)
+  uint8_t scale[WEFT_SHARDS_MAX];  // (k + m), nonzero
+  uint8_t *parity;                 // (m, k), row stride k; owned
+  const weft_allocator *allocator; // outlives the generator
+} weft_generator;
+
+// 1 <= k, k + m <= 2^w (256 for w = 8). WEFT_E_ARGUMENT: sizes the code does not have.
+// WEFT_E_SINGULAR: the code would not be MDS. On failure nothing needs freeing.
+weft_status weft_generator_init(weft_generator *generator, weft_generator_kind kind, size_t k,
+                                size_t m, unsigned w, const weft_allocator *allocator);
+void weft_generator_clear(weft_generator *generator);
+
+// matrix(count, k): shard out[r] = sum of matrix[r][c] * shard in[c]. `in` names k distinct shards
+// in any order; out[r] may be any shard. WEFT_E_NOMEM, or WEFT_E_SINGULAR if `in` does not suffice.
+weft_status weft_generator_solve(const weft_generator *generator, const uint8_t *in,
+                                 const uint8_t *out, size_t count, uint8_t *matrix);
+
+// The same by elimination, whatever the code: the specification of the closed form.
+weft_status weft_generator_solve_by_elimination(const weft_generator *generator, const uint8_t *in,
+                                                const uint8_t *out, size_t count, uint8_t *matrix);
+
+// Whether every square submatrix of (m, k) is regular. Submatrices are tried in growing order, so
+// that a bad matrix is found out soon. WEFT_E_SINGULAR if not; WEFT_E_UNSUPPORTED when `budget`
+// submatrices did not settle it.
+weft_status weft_matrix_check_mds(const weft_gfw *field, const uint8_t *matrix, size_t m, size_t k,
+                                  size_t budget);
+
+// bits(rows * w, columns * w), row stride columns * w: entry (r, c) becomes the w x w bit matrix
+// whose column x is entry * 2^x, bit l of it in row l.
+void weft_matrix_to_bits(const weft_gfw *field, const uint8_t *matrix, size_t rows, size_t columns,
+                         uint8_t *bits);
+
+#endif

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// GF(2^w), w = 2..8, one symbol at a time: what matrices of codes are made of. Rows of bytes are
+// multiplied by the kernels, never here.
+#ifndef WEFT_LIB_STORAGE_GFW_H
+#define WEFT_LIB_STORAGE_GFW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WEFT_GFW_MIN 2u
+#define WEFT_GFW_MAX 8u
+
+typedef struct weft_gfw {
+  unsigned w;
+  unsigned order;   // 2^w - 1, of the multiplicative group
+  uint8_t exp[512]; // exp[i] = 2^i for 0 <= i < 2 * order
+  uint8_t log[256]; // of 1..order; log[0] is 0 and means nothing
+} weft_gfw;
+
+// The polynomials are 7, B, 13, 25, 43, 89, 11D hex, as Jerasure has them. False: w out of range.
+bool weft_gfw_init(weft_gfw *field, unsigned w);
+
+static inline uint8_t weft_gfw_mul(const weft_gfw *field, uint8_t a, uint8_t b) {
+  return a && b ? field->exp[(unsigned)field->log[a] + field->log[b]] : 0;
+}
+
+// b != 0
+static inline uint8_t weft_gfw_div(const weft_gfw *field, uint8_t a, uint8_t b) {
+  return a ? field->exp[field->log[a] + field->order - field->log[b]] : 0;
+}
+
+// Ones in the w x w bit matrix of the multiplication by `element`: what it costs a CRS code.
+unsigned weft_gfw_ones(const weft_gfw *field, uint8_t element);
+
+// Inverts the n x n matrix `a` (dense, destroyed) into `out`; false where it is singular.
+bool weft_gfw_invert(const weft_gfw *field, uint8_t *a, uint8_t *out, size_t n);
+
+#endif

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parity in parts: one data shard's share of it, for updates and for shards that arrive one by one;
+// and the comparison of parity with data.
+#include <string.h>
+
+#include "lib/storage/code.h"
+
+// Bytes of a shard that are worked on at a time where scratch is needed: what a second-level cache
+// holds beside the parity it meets.
+#define CHUNK_BYTES ((size_t)32 * 1024)
+
+// A run of parity shards [first, first + count) that are all there.
+typedef struct parity_run {
+  size_t first, count;
+} parity_run;
+
+static bool next_run(const weft_code *code, const weft_stripe *stripe, parity_run *run) {
+  size_t i = run->first + run->count;
+  while (i < code->m && !weft_stripe_shard(stripe, code->k + i))
+    i++;
+  run->first = i;
+  while (i < code->m && weft_stripe_shard(stripe, code->k + i))
+    i++;
+  run->count = i - run->first;
+  return run->count > 0;
+}
+
+// parity(run)[offset..offset + bytes) = or ^= column `index` of the code * x. CRS: whole units.
+static weft_status multiply_run(const weft_code *code, const parity_run *run, size_t index,
+                                const uint8_t *x, const weft_stripe *stripe, size_t offset,
+                                size_t bytes, bool accumulate) {
+  const weft_backend *row = code->ctx->host;
+  const weft_exec exec = weft_ctx_host_exec(code->ctx, code->ctx->pool);
+  uint8_t *parity[WEFT_MAX_SHARDS];
+  for (size_t i = 0; i < run->count; i++)
+    parity[i] = weft_stripe_shard(stripe, code->k + run->first + i) + offset;
+  if (!weft_code_is_crs(code)) {
+    const weft_gemm gemm = {.m = run->count,
+                            .k = 1,
+                            .len = bytes,
+                            .a = code->generator.parity + run->first * code->k + index,
+                            .a_stride = code->k,
+                            .x = {.ptr = &x},
+                            .y = {.ptr = parity},
+                            .accumulate = accumulate};
+    return row->gemm(row, &exec, &gemm, 1);
+  }
+  const weft_xorm xorm = {.m = run->count,
+                          .k = 1,
+                          .w = code->w,
+                          .packet_bytes = code->packet_bytes,
+                          .len = bytes,
+                          .bits = code->bits + (run->first * code->w * code->k + index) * code->w,
+                          .bits_stride = code->k * code->w,
+                          .x = {.ptr = &x},
+                          .y = {.ptr = parity},
+                          .accumulate = accumulate};
+  return row->xorm(row, &exec, &xorm);
+}
+
+static weft_status multiply(const weft_code *code, size_t index, const uint8_t *x,
+                            const weft_stripe *stripe, size_t offset, size_t bytes,
+                            bool accumulate) {
+  parity_run run = {0, 0};
+  while (bytes && next_run(code, stripe, &run))
+    WEFT_TRY(multiply_run(code, &run, index, x, stripe, offset, bytes, accumulate));
+  return WEFT_OK;
+}
+
+// The whole shard, its tail group padded in scratch.
+static weft_status add_shard(const weft_code *code, size_t index, const uint8_t *data,
+                             const weft_stripe *stripe, bool accumulate) {
+  const size_t unit = weft_code_unit_bytes(code), tail = stripe->bytes % unit;
+  const size_t whole = stripe->bytes - tail;
+  uint8_t *padded = NULL;
+  if (tail) {
+    padded = weft_ctx_take(code->ctx, unit, 64);
+    if (!padded)
+      return WEFT_E_NOMEM;
+    memcpy(padded, data + whole, tail);
+    memset(padded + tail, 0, unit - tail);
+  }
+  weft_status status = multiply(code, index, data, stripe, 0, whole, accumulate);
+  if (status == WEFT_OK && tail)
+    status = multiply(code, index, padded, stripe, whole, unit, accumulate);
+  weft_ctx_give(code->ctx, padded);
+  return status;
+}
+
+static weft_status check_shard(const weft_code *code, size_t index, const uint8_t *data,
+                               const weft_stripe *stripe, weft_queue *queue) {
+  WEFT_TRY(weft_code_check(code, stripe, 1, queue));
+  return index >= code->k || (!data && stripe->bytes) ? WEFT_E_ARGUMENT : WEFT_OK;
+}
+
+weft_status weft_code_add_delta(weft_code *code, size_t index, const uint8_t *delta,
+                                const weft_stripe *stripe, weft_queue *queue) {
+  WEFT_TRY(check_shard(code, index, delta, stripe, queue));
+  return add_shard(code, index, delta, stripe, true);
+}
+
+weft_status weft_code_parity_delta(weft_code *code, size_t index, const uint8_t *delta,
+                                   const weft_stripe *stripe, weft_queue *queue) {
+  WEFT_TRY(check_shard(code, index, delta, stripe, queue));
+  return add_shard(code, index, delta, stripe, false);
+}
+
+// Bytes per chunk, in whole units.
+static size_t chunk_bytes(const weft_code *code) {
+  const size_t unit = weft_code_unit_bytes(code);
+  return unit > CHUNK_BYTES ? unit : CHUNK_BYTES / unit * unit;
+}
+
+weft_status weft_code_update(weft_code *code, size_t index, const uint8_t *old_bytes,
+                             const uint8_t *new_bytes, const weft_stripe *stripe,
+                             weft_queue *queue) {
+  WEFT_TRY(check_shard(code, index, old_bytes, stripe, queue));
+  if (!new_bytes && stripe->bytes)
+    return WEFT_E_ARGUMENT;
+  const size_t chunk = chunk_bytes(code);
+  uint8_t *delta = weft_ctx_take(code->ctx, chunk, 64);
+  if (!delta)
+    return WEFT_E_NOMEM;
+  weft_status status = WEFT_OK;
+  for (size_t at = 0; at < stripe->bytes && status == WEFT_OK; at += chunk) {
+    const size_t left = stripe->bytes - at, n = left < chunk ? left : chunk;
+    const size_t padded = weft_code_parity_bytes(code, n);
+    const uint8_t *const both[2] = {old_bytes + at, new_bytes + at};
+    code->ctx->host->host->xor_rows(delta, both, 2, 0, n, false);
+    memset(delta + n, 0, padded - n);
+    status = multiply(code, index, delta, stripe, at, padded, true);
+  }
+  weft_ctx_give(code->ctx, delta);
+  return status;
+}
+
+// ---------------------------------------------------------------------------------------------
+
+struct weft_progress {
+  weft_code *code;
+  weft_stripe stripe;
+  uint8_t *parity[WEFT_MAX_SHARDS]; // at the ids of the shards; data shards are NULL
+  bool added[WEFT_MAX_SHARDS];
+  size_t missing;
+  bool finished;
+};
+
+weft_status weft_progress_new(weft_code *code, const weft_stripe *stripe, weft_progress **out) {
+  if (!out)
+    return WEFT_E_ARGUMENT;
+  *out = NULL;
+  if (!stripe)
+    return WEFT_E_ARGUMENT;
+  WEFT_TRY(weft_code_check(code, stripe, 1, NULL));
+  weft_progress *p = weft_ctx_take(code->ctx, sizeof *p, _Alignof(weft_progress));
+  if (!p)
+    return WEFT_E_NOMEM;
+  memset(p, 0, sizeof *p);
+  p->code = code;
+  p->missing = code->k;
+  for (size_t i = 0; i < code->m; i++)
+    p->parity[code->k + i] = weft_stripe_shard(stripe, code->k + i);
+  p->stripe = (weft_stripe){.shards = p->parity, .bytes = stripe->bytes, .mem = stripe->mem};
+  *out = p;
+  return WEFT_OK;
+}
+
+void weft_progress_free(weft_progress *progress) {
+  if (progress)
+    weft_ctx_give(progress->code->ctx, progress);
+}
+
+weft_status weft_progress_add(weft_progress *progress, size_t index, const uint8_t *data,
+                              weft_queue *queue) {
+  if (!progress)
+    return WEFT_E_ARGUMENT;
+  const weft_code *code = progress->code;
+  WEFT_TRY(check_shard(code, index, data, &progress->stripe, queue));
+  if (progress->finished || progress->added[index])
+    return WEFT_E_STATE;
+  // The first shard writes the parity, so that nobody has to clear it.
+  WEFT_TRY(add_shard(code, index, data, &progress->stripe, progress->missing < code->k));
+  progress->added[index] = true;
+  progress->missing--;
+  return WEFT_OK;
+}
+
+size_t weft_progress_missing(const weft_progress *progress) { return progress->missing; }
+
+weft_status weft_progress_finish(weft_progress *progress) {
+  if (!progress)
+    return WEFT_E_ARGUMENT;
+  const weft_code *code = progress->code;
+  if (progress->finished)
+    return WEFT_E_STATE;
+  progress->finished = true;
+  if (progress->missing < code->k)
+    return WEFT_OK;
+  const size_t bytes = weft_code_parity_bytes(code, progress->stripe.bytes);
+  for (size_t i = 0; i < code->m; i++)
+    if (progress->parity[code->k + i] && bytes)
+      memset(progress->parity[code->k + i], 0, bytes);
+  return WEFT_OK;
+}
+
+// ---------------------------------------------------------------------------------------------
+
+// Encodes bytes [at, at + n) of the stripe into scratch and compares.
+static weft_status verify_chunk(weft_code *code, const weft_stripe *stripe, size_t at, size_t n,
+                                uint8_t *scratch, bool *differs) {
+  uint8_t *shards[WEFT_MAX_SHARDS];
+  const size_t padded = weft_code_parity_bytes(code, n);
+  for (size_t i = 0; i < code->k; i++)
+    shards[i] = weft_stripe_shard(stripe, i) + at;
+  for (size_t i = 0; i < code->m; i++)
+    shards[code->k + i] = scratch + i * padded;
+  const weft_stripe part = {.shards = shards, .bytes = n, .mem = stripe->mem};
+  WEFT_TRY(weft_plan_execute(code->encode, &part, 1, false));
+  for (size_t i = 0; i < code->m; i++)
+    differs[i] = differs[i] || memcmp(weft_stripe_shard(stripe, code->k + i) + at,
+                                      shards[code->k + i], padded) != 0;
+  return WEFT_OK;
+}
+
+weft_status weft_code_verify(weft_code *code, const weft_stripe *stripe, uint8_t *wrong,
+                             size_t *wrong_count, weft_queue *queue) {
+  if (!wrong_count || !stripe)
+    return WEFT_E_ARGUMENT;
+  WEFT_TRY(weft_code_check(code, stripe, 1, queue));
+  const size_t chunk = chunk_bytes(code) * weft_ctx_threads(code->ctx);
+  uint8_t *scratch = weft_ctx_take(code->ctx, code->m * chunk, 64);
+  if (!scratch)
+    return WEFT_E_NOMEM;
+  bool differs[WEFT_MAX_SHARDS] = {false};
+  weft_status status = WEFT_OK;
+  for (size_t at = 0; at < stripe->bytes && status == WEFT_OK; at += chunk) {
+    const size_t left = stripe->bytes - at;
+    status = verify_chunk(code, stripe, at, left < chunk ? left : chunk, scratch, differs);
+  }
+  weft_ctx_give(code->ctx, scratch);
+  WEFT_TRY(status);
+  *wrong_count = 0;
+  for (size_t i = 0; i < code->m; i++) {
+    *wrong_count += differs[i];
+    if (wrong)
+      wrong[i] = differs[i];
+  }
+  return WEFT_OK;
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans: the matrix that rebuilds some shards from k others, and its product with their bytes.
+#include "lib/storage/code.h"
+
+#include <string.h>
+
+#include "lib/storage/xor_run.h"
+
+enum {
+  POINTERS = 2 * WEFT_MAX_SHARDS, // k inputs and r outputs of one stripe always fit
+  BATCH = 32,                     // stripes that one call of the kernels takes
+  REDUCE_REPAYS = 4096            // bytes read for each one in the bit matrix, as measured
+};
+
+// ---------------------------------------------------------------------------------------------
+// Making
+
+// The bit matrix of a plan, expanded for as long as it takes to make a program of it.
+static weft_status make_program(const weft_plan *plan, bool reduce, weft_xor_program **out) {
+  const weft_code *code = plan->code;
+  const size_t rows = plan->outputs * code->w, columns = code->k * code->w;
+  uint8_t *bits = weft_ctx_take(code->ctx, rows * columns, 64);
+  if (!bits)
+    return WEFT_E_NOMEM;
+  weft_matrix_to_bits(&code->generator.field, plan->matrix, plan->outputs, code->k, bits);
+  const weft_status status =
+      weft_xor_program_new(out, bits, rows, columns, reduce, &code->ctx->allocator);
+  weft_ctx_give(code->ctx, bits);
+  return status;
+}
+
+static weft_status fill(weft_plan *plan, const uint8_t *inputs, const uint8_t *outputs,
+                        bool reduce) {
+  const weft_code *code = plan->code;
+  const size_t k = code->k, r = plan->outputs;
+  plan->ids = weft_ctx_take(code->ctx, k + r + r * k, 64);
+  if (!plan->ids)
+    return WEFT_E_NOMEM;
+  plan->matrix = plan->ids + k + r;
+  memcpy(plan->ids, inputs, k);
+  if (r)
+    memcpy(plan->ids + k, outputs, r);
+  WEFT_TRY(weft_generator_solve(&code->generator, inputs, outputs, r, plan->matrix));
+  if (!weft_code_is_crs(code) || !r)
+    return WEFT_OK;
+  WEFT_TRY(make_program(plan, false, &plan->plain));
+  plan->reduce_after = plan->plain->source_count * REDUCE_REPAYS;
+  weft_xor_program *reduced = NULL;
+  if (reduce)
+    WEFT_TRY(make_program(plan, true, &reduced));
+  atomic_init(&plan->reduced, reduced);
+  return WEFT_OK;
+}
+
+static weft_status check_ids(const weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
+                             size_t output_count) {
+  bool taken[WEFT_MAX_SHARDS] = {false};
+  for (size_t i = 0; i < code->k; i++) {
+    if (inputs[i] >= code->k + code->m || taken[inputs[i]])
+      return WEFT_E_ARGUMENT;
+    taken[inputs[i]] = true;
+  }
+  for (size_t i = 0; i < output_count; i++) {
+    if (outputs[i] >= code->k + code->m || taken[outputs[i]])
+      return WEFT_E_ARGUMENT;
+    taken[outputs[i]] = true;
+  }
+  return WEFT_OK;
+}
+
+weft_status weft_plan_make(weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
+                           size_t output_count, bool reduce, weft_plan **out) {
+  WEFT_TRY(check_ids(code, inputs, outputs, output_count));
+  weft_plan *plan = weft_ctx_take(code->ctx, sizeof *plan, _Alignof(weft_plan));
+  if (!plan)
+    return WEFT_E_NOMEM;
+  memset(plan, 0, sizeof *plan);
+  plan->code = code;
+  plan->outputs = output_count;
+  atomic_init(&plan->holders, 1);
+  atomic_init(&plan->worked, 0);
+  atomic_init(&plan->reduced, NULL);
+  atomic_flag_clear(&plan->reducing);
+  const weft_status status = fill(plan, inputs, outputs, reduce);
+  if (status == WEFT_OK)
+    *out = plan;
+  else
+    weft_plan_let_go(plan);
+  return status;
+}
+
+void weft_plan_let_go(weft_plan *plan) {
+  if (!plan || atomic_fetch_sub(&plan->holders, 1) != 1)
+    return;
+  weft_ctx *ctx = plan->code->ctx;
+  weft_xor_program_free(plan->plain);
+  weft_xor_program_free(atomic_load(&plan->reduced));
+  weft_ctx_give(ctx, plan->ids);
+  weft_ctx_give(ctx, plan);
+}
+
+weft_status weft_plan_new(weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
+                          size_t output_count, weft_plan **out) {
+  if (!out)
+    return WEFT_E_ARGUMENT;
+  *out = NULL;
+  if (!code || !inputs || (output_count && !outputs))
+    return WEFT_E_ARGUMENT;
+  return weft_plan_make(code, inputs, outputs, output_count, true, out);
+}
+
+void weft_plan_free(weft_plan *plan) { weft_plan_let_go(plan); }
+
+size_t weft_plan_outputs(const weft_plan *plan) { return plan->outputs; }
+const uint8_t *weft_plan_inputs(const weft_plan *plan) { return plan->ids; }
+const uint8_t *weft_plan_matrix(const weft_plan *plan) { return plan->matrix; }
+
+weft_status weft_plan_bits(const weft_plan *plan, uint8_t *bits) {
+  if (!plan || !bits)
+    return WEFT_E_ARGUMENT;
+  if (!weft_code_is_crs(plan->code))
+    return WEFT_E_UNSUPPORTED;
+  weft_matrix_to_bits(&plan->code->generator.field, plan->matrix, plan->outputs, plan->code->k,
+                      bits);
+  return WEFT_OK;
+}
+
+// ---------------------------------------------------------------------------------------------
+// Running
+
+// Pointers of a batch of stripes: stripe s has its inputs at pointer[s * (k + r)], then outputs.
+typedef struct batch {
+  uint8_t *pointer[POINTERS];
+  const weft_stripe *stripes;
+  size_t count;
+} batch;
+
+static void collect(const weft_plan *plan, batch *b, bool in_order) {
+  const size_t each = plan->code->k + plan->outputs;
+  for (size_t s = 0; s < b->count; s++)
+    for (size_t i = 0; i < each; i++)
+      b->pointer[s * each + i] = weft_stripe_shard(&b->stripes[s], in_order ? i : plan->ids[i]);
+}
+
+static const uint8_t *const *inputs_of(const weft_plan *plan, const batch *b, size_t s) {
+  return (const uint8_t *const *)&b->pointer[s * (plan->code->k + plan->outputs)];
+}
+
+static uint8_t *const *outputs_of(const weft_plan *plan, const batch *b, size_t s) {
+  return &b->pointer[s * (plan->code->k + plan->outputs) + plan->code->k];
+}
+
+static weft_status multiply(const weft_plan *plan, const batch *b) {
+  const weft_code *code = plan->code;
+  weft_gemm gemms[BATCH];
+  for (size_t s = 0; s < b->count; s++)
+    gemms[s] = (weft_gemm){.m = plan->outputs,
+                           .k = code->k,
+                           .len = b->stripes[s].bytes,
+                           .a = plan->matrix,
+                           .a_stride = code->k,
+                           .x = {.ptr = inputs_of(plan, b, s)},
+                           .y = {.ptr = outputs_of(plan, b, s)}};
+  const weft_backend *row = code->ctx->host;
+  const weft_exec exec = weft_ctx_host_exec(code->ctx, code->ctx->pool);
+  return row->gemm(row, &exec, gemms, b->count);
+}
+
+// The program to run now; reduces the plan's once it has read enough. Where there is no memory for
+// that, the plain program goes on serving.
+static const weft_xor_program *program_for(weft_plan *plan, const batch *b) {
+  weft_xor_program *reduced = atomic_load_explicit(&plan->reduced, memory_order_acquire);
+  if (reduced)
+    return reduced;
+  size_t bytes = 0;
+  for (size_t s = 0; s < b->count; s++)
+    bytes += b->stripes[s].bytes * plan->code->k;
+  if (atomic_fetch_add(&plan->worked, bytes) + bytes < plan->reduce_after)
+    return plan->plain;
+  if (atomic_flag_test_and_set(&plan->reducing)) // another thread is at it
+    return plan->plain;
+  if (make_program(plan, true, &reduced) == WEFT_OK)
+    atomic_store_explicit(&plan->reduced, reduced, memory_order_release);
+  else
+    atomic_flag_clear(&plan->reducing);
+  return reduced ? reduced : plan->plain;
+}
+
+// The group that is not whole, on copies padded with zeros: inputs, then outputs, a unit each.
+static weft_status run_tail(const weft_plan *plan, const weft_xor_program *program,
+                            const weft_exec *exec, const batch *b, size_t s, uint8_t *copies) {
+  const weft_code *code = plan->code;
+  const size_t unit = weft_code_unit_bytes(code), tail = b->stripes[s].bytes % unit;
+  const size_t done = b->stripes[s].bytes - tail;
+  uint8_t *pointer[POINTERS];
+  for (size_t i = 0; i < code->k + plan->outputs; i++) {
+    pointer[i] = copies + i * unit;
+    if (i >= code->k)
+      continue;
+    const size_t held = plan->ids[i] < code->k ? tail : unit; // parity shards are whole
+    memcpy(pointer[i], inputs_of(plan, b, s)[i] + done, held);
+    memset(pointer[i] + held, 0, unit - held);
+  }
+  const weft_xor_job job = {
+      .in = (const uint8_t *const *)pointer, .out = pointer + code->k, .groups = 1};
+  WEFT_TRY(
+      weft_xor_run(exec, code->ctx->host->host, program, code->w, code->packet_bytes, &job, 1));
+  for (size_t i = 0; i < plan->outputs; i++)
+    memcpy(outputs_of(plan, b, s)[i] + done, pointer[code->k + i],
+           plan->ids[code->k + i] < code->k ? tail : unit);
+  return WEFT_OK;
+}
+
+static weft_status add_up(weft_plan *plan, const batch *b) {
+  const weft_code *code = plan->code;
+  const size_t unit = weft_code_unit_bytes(code);
+  const weft_exec exec = weft_ctx_host_exec(code->ctx, code->ctx->pool);
+  const weft_xor_program *program = program_for(plan, b);
+  weft_xor_job jobs[BATCH];
+  bool tails = false;
+  for (size_t s = 0; s < b->count; s++) {
+    jobs[s] = (weft_xor_job){.in = inputs_of(plan, b, s),
+                             .out = outputs_of(plan, b, s),
+                             .groups = b->stripes[s].bytes / unit};
+    tails = tails || b->stripes[s].bytes % unit;
+  }
+  WEFT_TRY(weft_xor_run(&exec, code->ctx->host->host, program, code->w, code->packet_bytes, jobs,
+                        b->count));
+  if (!tails)
+    return WEFT_OK;
+  uint8_t *copies = weft_ctx_take(code->ctx, (code->k + plan->outputs) * unit, 64);
+  if (!copies)
+    return WEFT_E_NOMEM;
+  weft_status status = WEFT_OK;
+  for (size_t s = 0; s < b->count && status == WEFT_OK; s++)
+    if (b->stripes[s].bytes % unit)
+      status = run_tail(plan, program, &exec, b, s, copies);
+  weft_ctx_give(code->ctx, copies);
+  return status;
+}
+
+weft_status weft_plan_execute(weft_plan *plan, const weft_stripe *stripes, size_t count,
+                              bool in_order) {
+  if (!plan->outputs)
+    return WEFT_OK;
+  size_t most = POINTERS / (plan->code->k + plan->outputs);
+  if (most > BATCH)
+    most = BATCH;
+  batch b;
+  for (size_t done = 0; done < count; done += b.count) {
+    b.stripes = stripes + done;
+    b.count = count - done < most ? count - done : most;
+    collect(plan, &b, in_order);
+    WEFT_TRY(weft_code_is_crs(plan->code) ? add_up(plan, &b) : multiply(plan, &b));
+  }
+  return WEFT_OK;
+}
+
+weft_status weft_plan_run(weft_plan *plan, const weft_stripe *stripes, size_t count,
+                          weft_queue *queue) {
+  if (!plan)
+    return WEFT_E_ARGUMENT;
+  WEFT_TRY(weft_code_check(plan->code, stripes, count, queue));
+  return weft_plan_execute(plan, stripes, count, false);
+}
+
+weft_status weft_plan_run_in_order(weft_plan *plan, const weft_stripe *stripes, size_t count,
+                                   weft_queue *queue) {
+  if (!plan)
+    return WEFT_E_ARGUMENT;
+  WEFT_TRY(weft_code_check(plan->code, stripes, count, queue));
+  return weft_plan_execute(plan, stripes, count, true);
+}

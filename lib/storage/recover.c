@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recovery by what is lost: which shards to read, and the cache of plans by erasure pattern, which
+// forgets the least recently used.
+#include <string.h>
+
+#include "lib/storage/code.h"
+
+// What a pattern asks for: the key of its plan.
+typedef struct request {
+  uint8_t ids[2 * WEFT_MAX_SHARDS]; // k inputs, then outputs
+  size_t outputs;
+} request;
+
+static weft_status mark(const weft_code *code, const uint8_t *ids, size_t count, bool *marked) {
+  memset(marked, 0, WEFT_MAX_SHARDS * sizeof *marked);
+  for (size_t i = 0; i < count; i++) {
+    if (ids[i] >= code->k + code->m || marked[ids[i]])
+      return WEFT_E_ARGUMENT;
+    marked[ids[i]] = true;
+  }
+  return WEFT_OK;
+}
+
+// Reads all data shards that are there, then the first parity shards; outputs in order of their
+// ids, so that one pattern has one plan.
+static weft_status make_request(const weft_code *code, const weft_erasures *e, request *out) {
+  bool lost[WEFT_MAX_SHARDS], wanted[WEFT_MAX_SHARDS];
+  if (!e || (e->lost_count && !e->lost))
+    return WEFT_E_ARGUMENT;
+  WEFT_TRY(mark(code, e->lost, e->lost_count, lost));
+  if (e->wanted)
+    WEFT_TRY(mark(code, e->wanted, e->wanted_count, wanted));
+  else
+    memcpy(wanted, lost, sizeof wanted);
+  if (e->lost_count > code->m)
+    return WEFT_E_SINGULAR;
+  size_t found = 0;
+  for (size_t s = 0; s < code->k + code->m && found < code->k; s++)
+    if (!lost[s])
+      out->ids[found++] = (uint8_t)s;
+  out->outputs = 0;
+  for (size_t s = 0; s < code->k + code->m; s++) {
+    if (wanted[s] && !lost[s])
+      return WEFT_E_ARGUMENT;
+    if (wanted[s])
+      out->ids[code->k + out->outputs++] = (uint8_t)s;
+  }
+  return WEFT_OK;
+}
+
+static uint64_t hash_of(const uint8_t *bytes, size_t count) { // FNV-1a
+  uint64_t hash = UINT64_C(0xcbf29ce484222325);
+  for (size_t i = 0; i < count; i++)
+    hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+  return hash;
+}
+
+// Held for the caller, or NULL. Under the lock.
+static weft_plan *look_up(weft_code *code, const request *q, uint64_t hash) {
+  for (size_t i = 0; i < code->filled; i++) {
+    weft_cached_plan *c = &code->cached[i];
+    if (c->hash != hash || c->plan->outputs != q->outputs ||
+        memcmp(c->plan->ids, q->ids, code->k + q->outputs) != 0)
+      continue;
+    c->used = ++code->now;
+    atomic_fetch_add(&c->plan->holders, 1);
+    return c->plan;
+  }
+  return NULL;
+}
+
+// Keeps `plan` as well; gives the plan that made room, to be let go outside the lock.
+static weft_plan *keep(weft_code *code, weft_plan *plan, uint64_t hash) {
+  if (!code->capacity)
+    return NULL;
+  weft_cached_plan *place = &code->cached[0];
+  if (code->filled < code->capacity)
+    place = &code->cached[code->filled++];
+  else
+    for (size_t i = 1; i < code->filled; i++)
+      if (code->cached[i].used < place->used)
+        place = &code->cached[i];
+  weft_plan *gone = place->plan;
+  atomic_fetch_add(&plan->holders, 1);
+  *place = (weft_cached_plan){.plan = plan, .hash = hash, .used = ++code->now};
+  return gone;
+}
+
+static weft_status obtain(weft_code *code, const request *q, weft_plan **out) {
+  const uint64_t hash = hash_of(q->ids, code->k + q->outputs);
+  pthread_mutex_lock(&code->lock);
+  *out = look_up(code, q, hash);
+  *(*out ? &code->hits : &code->misses) += 1;
+  pthread_mutex_unlock(&code->lock);
+  if (*out)
+    return WEFT_OK;
+  WEFT_TRY(weft_plan_make(code, q->ids, q->ids + code->k, q->outputs, false, out));
+  pthread_mutex_lock(&code->lock);
+  weft_plan *gone = NULL, *other = look_up(code, q, hash); // made by another thread meanwhile
+  if (other) {
+    gone = *out;
+    *out = other;
+  } else {
+    gone = keep(code, *out, hash);
+  }
+  pthread_mutex_unlock(&code->lock);
+  weft_plan_let_go(gone);
+  return WEFT_OK;
+}
+
+weft_status weft_code_cache_new(weft_code *code, size_t capacity) {
+  if (capacity == WEFT_NO_PLANS)
+    return WEFT_OK;
+  if (capacity > SIZE_MAX / sizeof *code->cached)
+    return WEFT_E_ARGUMENT;
+  code->cached = weft_ctx_take(code->ctx, capacity * sizeof *code->cached, 64);
+  if (!code->cached)
+    return WEFT_E_NOMEM;
+  memset(code->cached, 0, capacity * sizeof *code->cached);
+  code->capacity = capacity;
+  return WEFT_OK;
+}
+
+void weft_code_cache_free(weft_code *code) {
+  for (size_t i = 0; i < code->filled; i++)
+    weft_plan_let_go(code->cached[i].plan);
+  weft_ctx_give(code->ctx, code->cached);
+}
+
+weft_status weft_code_recover(weft_code *code, const weft_erasures *erasures,
+                              const weft_stripe *stripes, size_t count, weft_queue *queue) {
+  request q;
+  weft_plan *plan = NULL;
+  WEFT_TRY(weft_code_check(code, stripes, count, queue));
+  WEFT_TRY(make_request(code, erasures, &q));
+  if (!q.outputs || !count)
+    return WEFT_OK;
+  WEFT_TRY(obtain(code, &q, &plan));
+  const weft_status status = weft_plan_execute(plan, stripes, count, false);
+  weft_plan_let_go(plan);
+  return status;
+}
+
+weft_status weft_plan_for(weft_code *code, const weft_erasures *erasures, weft_plan **out) {
+  request q;
+  if (!out)
+    return WEFT_E_ARGUMENT;
+  *out = NULL;
+  if (!code)
+    return WEFT_E_ARGUMENT;
+  WEFT_TRY(make_request(code, erasures, &q));
+  return weft_plan_make(code, q.ids, q.ids + code->k, q.outputs, true, out);
+}
+
+// How many ways there are to lose 1..losses of n shards, or `most` + 1 if more than that.
+static size_t count_patterns(size_t n, size_t losses, size_t most) {
+  size_t sum = 0, ways = 1;
+  for (size_t r = 1; r <= losses; r++) {
+    ways = ways * (n - r + 1) / r;
+    if (ways > most || sum + ways > most)
+      return most + 1;
+    sum += ways;
+  }
+  return sum;
+}
+
+static bool next_pattern(uint8_t *set, size_t count, size_t n) {
+  for (size_t i = count; i-- > 0;)
+    if (set[i] < n - count + i) {
+      set[i]++;
+      for (size_t j = i + 1; j < count; j++)
+        set[j] = (uint8_t)(set[j - 1] + 1);
+      return true;
+    }
+  return false;
+}
+
+weft_status weft_code_precompute(weft_code *code, size_t losses) {
+  if (!code || losses > code->m)
+    return WEFT_E_ARGUMENT;
+  const size_t n = code->k + code->m;
+  if (count_patterns(n, losses, code->capacity) > code->capacity)
+    return WEFT_E_BUFFER;
+  for (size_t lost_count = 1; lost_count <= losses; lost_count++) {
+    uint8_t lost[WEFT_MAX_SHARDS];
+    for (size_t i = 0; i < lost_count; i++)
+      lost[i] = (uint8_t)i;
+    do {
+      request q;
+      weft_plan *plan = NULL;
+      WEFT_TRY(make_request(code, &(weft_erasures){.lost = lost, .lost_count = lost_count}, &q));
+      WEFT_TRY(obtain(code, &q, &plan));
+      weft_plan_let_go(plan);
+    } while (next_pattern(lost, lost_count, n));
+  }
+  return WEFT_OK;
+}
+
+void weft_code_plan_stats(weft_code *code, weft_plan_stats *out) {
+  pthread_mutex_lock(&code->lock);
+  *out = (weft_plan_stats){.plans = code->filled,
+                           .capacity = code->capacity,
+                           .hits = code->hits,
+                           .misses = code->misses};
+  pthread_mutex_unlock(&code->lock);
+}

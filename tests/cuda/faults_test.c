@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Failures of the CUDA runtime, injected: each is a status, nothing leaks, and what was made before
+// or afterwards is right. The first three tests need no GPU.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/runtime.h"
+#include "kernels/device.h"
+#include "tests/cuda/gpu.h"
+#include "tests/support/test_allocator.h"
+#include "tests/support/test_main.h"
+
+// Values of cudaError_t.
+enum {
+  MEMORY_ALLOCATION = 2,
+  INSUFFICIENT_DRIVER = 35,
+  NO_DEVICE = 100,
+  ILLEGAL_ADDRESS = 700,
+  LAUNCH_FAILURE = 719,
+  UNKNOWN = 999
+};
+
+static void absent_with(int error) {
+  weft_cuda_inject(0, error, 1);
+  ck_assert_uint_eq(weft_device_count(), 0);
+  ck_assert_str_ne(weft_device_absence(), "");
+  weft_ctx *ctx = NULL;
+  ck_assert_int_eq(weft_ctx_new(&ctx, &(weft_ctx_options){.backend = "cuda"}),
+                   WEFT_E_BACKEND_ABSENT);
+  ck_assert_ptr_null(ctx);
+  ck_assert_int_eq(weft_ctx_new(&ctx, &(weft_ctx_options){.backend = "cuda-loop"}),
+                   WEFT_E_BACKEND_ABSENT);
+  ck_assert_int_eq(weft_ctx_new(&ctx, NULL), WEFT_OK); // the CPU is there as ever
+  weft_ctx_free(ctx);
+  weft_cuda_inject(0, 0, 0);
+}
+
+START_TEST(no_driver) { absent_with(INSUFFICIENT_DRIVER); }
+END_TEST
+
+START_TEST(no_device) { absent_with(NO_DEVICE); }
+END_TEST
+
+START_TEST(unknown_row_is_an_error) {
+  weft_ctx *ctx = NULL;
+  ck_assert_int_eq(weft_ctx_new(&ctx, &(weft_ctx_options){.backend = "cuda-nothing"}),
+                   WEFT_E_BACKEND_UNKNOWN);
+}
+END_TEST
+
+// --- with a device ---
+
+enum { N = 24, K = 900, M = 40, JOBS = 3 };
+
+typedef struct scene {
+  uint8_t data[N * K], out[M * K], coded[JOBS][N * K], decoded[JOBS][N * K], c[JOBS][N * N];
+} scene;
+
+static bool is_failure(weft_status status) {
+  return status == WEFT_E_DEVICE || status == WEFT_E_DEVICE_NOMEM || status == WEFT_E_DEVICE_LOST ||
+         status == WEFT_E_BACKEND_ABSENT || status == WEFT_E_NOMEM;
+}
+
+static weft_status encode(weft_ctx *ctx, weft_queue *queue, weft_encoder *encoder, scene *s) {
+  void *pinned = NULL;
+  WEFT_TRY(weft_alloc(ctx, WEFT_MEM_PINNED, M * K, &pinned));
+  weft_packet packets[M];
+  const weft_batch batch = {.count = M,
+                            .packets = packets,
+                            .payload = pinned,
+                            .payload_stride = K,
+                            .mem = WEFT_MEM_PINNED};
+  weft_status status = weft_encoder_batch(encoder, &batch, queue);
+  const weft_status waited = weft_queue_wait(queue);
+  status = status != WEFT_OK ? status : waited;
+  if (status == WEFT_OK) {
+    uint8_t c[M * N], *expect = fixture_malloc(M * K);
+    for (size_t i = 0; i < M; i++)
+      EXPECT_OK(weft_packet_coefficients(
+          &(weft_packet){
+              .id = packets[i].id, .mode = packets[i].mode, .seed = packets[i].seed, .payload = c},
+          c + i * N));
+    gpu_reference(expect, c, s->data, M, N, K);
+    EXPECT(memcmp(pinned, expect, M * K) == 0);
+    free(expect);
+  }
+  weft_free(ctx, WEFT_MEM_PINNED, pinned);
+  return status;
+}
+
+static weft_status decode(weft_ctx *ctx, scene *s) {
+  weft_decode_job jobs[JOBS];
+  for (size_t i = 0; i < JOBS; i++)
+    jobs[i] = (weft_decode_job){.blocks = N,
+                                .block_bytes = K,
+                                .coefficients = s->c[i],
+                                .coefficients_stride = N,
+                                .payload = s->coded[i],
+                                .payload_stride = K,
+                                .out = s->decoded[i],
+                                .out_stride = K};
+  const weft_status status = weft_decode_batch(ctx, jobs, JOBS, NULL);
+  for (size_t i = 0; i < JOBS; i++) {
+    EXPECT(status == WEFT_OK || jobs[i].status != WEFT_PENDING);
+    if (jobs[i].status == WEFT_OK)
+      EXPECT(memcmp(s->decoded[i], s->data, sizeof s->data) == 0);
+  }
+  return status;
+}
+
+// Everything from opening the device to closing it; the status of the first step that failed.
+static weft_status all_of_it(const weft_allocator *allocator, scene *s) {
+  weft_ctx *ctx;
+  WEFT_TRY(weft_ctx_new(&ctx, &(weft_ctx_options){.backend = "cuda", .allocator = allocator}));
+  weft_queue *queue = NULL;
+  weft_segment *segment = NULL;
+  weft_encoder *encoder = NULL;
+  const weft_segment_options options = {
+      .id = fixture_id(N, K), .data = s->data, .bytes = sizeof s->data};
+  weft_status status = weft_queue_new(ctx, &queue);
+  if (status == WEFT_OK)
+    status = weft_segment_new(ctx, &options, queue, &segment);
+  if (status == WEFT_OK)
+    status = weft_encoder_new(segment, &(weft_encoder_options){.seeded = true}, &encoder);
+  if (status == WEFT_OK)
+    status = encode(ctx, queue, encoder, s);
+  if (status == WEFT_OK)
+    status = decode(ctx, s);
+  weft_encoder_free(encoder);
+  weft_segment_free(segment);
+  weft_queue_free(queue);
+  weft_ctx_free(ctx);
+  return status;
+}
+
+static scene *scene_new(uint64_t salt) {
+  fixture_start(salt);
+  scene *s = fixture_malloc(sizeof *s);
+  fixture_fill(s->data, sizeof s->data);
+  for (size_t i = 0; i < JOBS; i++) {
+    memset(s->c[i], 0, sizeof s->c[i]);
+    for (size_t r = 0; r < N; r++) // triangular, so that it has an inverse
+      for (size_t c = 0; c <= r; c++)
+        s->c[i][r * N + c] = (uint8_t)(1 + fixture_below(255));
+    gpu_reference(s->coded[i], s->c[i], s->data, N, N, K);
+  }
+  return s;
+}
+
+static const int errors[] = {MEMORY_ALLOCATION, ILLEGAL_ADDRESS, LAUNCH_FAILURE, UNKNOWN};
+
+START_TEST(every_runtime_call_fails_once) {
+  const char *const how = _i % 2 ? "lasting" : "once";
+  if (gpu_skip(_i % 2 ? "every_runtime_call_fails_from_then_on" : "every_runtime_call_fails_once"))
+    return;
+  scene *s = scene_new(500);
+  const int error = errors[_i / 2];
+  size_t survived = 0;
+  for (size_t skip = 0;; skip++) {
+    test_allocator memory;
+    test_allocator_init(&memory, 0);
+    weft_cuda_inject(skip, error, _i % 2);
+    const weft_status status = all_of_it(&memory.allocator, s);
+    const bool reached = weft_cuda_calls() > skip;
+    weft_cuda_inject(0, 0, 0);
+    if (test_allocator_live(&memory) != 0)
+      ck_abort_msg("error %d %s after %zu calls: %ld allocations live", error, how, skip,
+                   test_allocator_live(&memory));
+    if (!reached) {
+      EXPECT_OK(status);
+      printf("error %d %s at each of %zu runtime calls; survived %zu times\n", error, how, skip,
+             survived);
+      break;
+    }
+    survived += status == WEFT_OK;
+    if (status != WEFT_OK && !is_failure(status))
+      ck_abort_msg("error %d %s after %zu calls: %s", error, how, skip, weft_status_name(status));
+  }
+  free(s);
+}
+END_TEST
+
+START_TEST(host_memory_fails) {
+  if (gpu_skip("host_memory_fails"))
+    return;
+  scene *s = scene_new(510);
+  for (long n = 1;; n++) {
+    test_allocator memory;
+    test_allocator_init(&memory, n);
+    const weft_status status = all_of_it(&memory.allocator, s);
+    EXPECT(status == WEFT_OK || status == WEFT_E_NOMEM);
+    EXPECT(test_allocator_live(&memory) == 0);
+    if (!test_allocator_failed(&memory)) {
+      EXPECT_OK(status);
+      break;
+    }
+  }
+  free(s);
+}
+END_TEST
+
+START_TEST(more_memory_than_there_is) {
+  if (gpu_skip("more_memory_than_there_is"))
+    return;
+  fixture_start(520);
+  weft_ctx *ctx = fixture_ctx("cuda", 1);
+  void *memory = NULL;
+  EXPECT_STATUS(weft_alloc(ctx, WEFT_MEM_DEVICE, (size_t)1 << 46, &memory), WEFT_E_DEVICE_NOMEM);
+  EXPECT(memory == NULL);
+  fixture_source source = fixture_source_new(ctx, 8, 100, 800, NULL); // and it still works
+  weft_decoder *decoder = fixture_decoder(ctx, &source.id);
+  fixture_feed(source.encoder, decoder);
+  fixture_check_decoded(&source, decoder);
+  weft_decoder_free(decoder);
+  fixture_source_free(&source);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("failures of a device");
+  TCase *cases = tcase_create("injected");
+  tcase_add_test(cases, no_driver);
+  tcase_add_test(cases, no_device);
+  tcase_add_test(cases, unknown_row_is_an_error);
+  tcase_add_loop_test(cases, every_runtime_call_fails_once, 0,
+                      2 * (int)(sizeof errors / sizeof *errors));
+  tcase_add_test(cases, host_memory_fails);
+  tcase_add_test(cases, more_memory_than_there_is);
+  suite_add_tcase(suite, cases);
+  return test_main(suite);
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the Check suites of the device path share: skipping by name where there is no GPU, contexts
+// on a device row and on the specification, and buffers in any memory, poisoned.
+#ifndef WEFT_TESTS_CUDA_GPU_H
+#define WEFT_TESTS_CUDA_GPU_H
+
+#include <stdbool.h>
+
+#include "tests/lib/fixture.h"
+
+// Whether the test must be skipped; then it has said so, by name, with the reason.
+bool gpu_skip(const char *test);
+
+// Compiled device rows, best first, and whether device 0 can run one; it too says what it skips.
+int gpu_row_count(void);
+const char *gpu_row_name(int index);
+bool gpu_skip_row(const char *test, int index);
+
+// Bytes in some memory. Outputs have a margin on both sides, which must keep its poison.
+typedef struct gpu_buffer {
+  weft_ctx *ctx;
+  weft_mem mem;
+  size_t bytes, margin;
+  uint8_t *memory, *at; // at: behind the margin
+  uint8_t poison;
+} gpu_buffer;
+
+gpu_buffer gpu_input(weft_ctx *ctx, weft_mem mem, const uint8_t *from, size_t bytes);
+gpu_buffer gpu_output(weft_ctx *ctx, weft_mem mem, size_t bytes);
+// A host copy of the bytes (to be freed); checks the margins.
+uint8_t *gpu_read(const gpu_buffer *buffer);
+void gpu_buffer_free(gpu_buffer *buffer);
+
+// Y (m, k) = C (m, n) X (n, k), all dense, by the row `scalar`.
+void gpu_reference(uint8_t *y, const uint8_t *c, const uint8_t *x, size_t m, size_t n, size_t k);
+
+#endif

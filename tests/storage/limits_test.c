@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is refused, what runs out, and what is shared: sizes out of range, allocations that fail,
+// the cache of plans, several threads on one code.
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/storage/stripes.h"
+#include "tests/support/test_allocator.h"
+#include "tests/support/test_main.h"
+
+static weft_status try_code(weft_ctx *ctx, const char *name, size_t k, size_t m, size_t w,
+                            size_t packet_bytes) {
+  weft_code *code = NULL;
+  const weft_status status = weft_code_new(
+      ctx, &(weft_code_options){.name = name, .k = k, .m = m, .w = w, .packet_bytes = packet_bytes},
+      &code);
+  EXPECT((status == WEFT_OK) == (code != NULL));
+  weft_code_free(code);
+  return status;
+}
+
+START_TEST(sizes_out_of_range) {
+  weft_ctx *ctx = context_on(NULL, 1);
+  for (size_t i = 0; weft_code_known_name(i); i++) {
+    const char *name = weft_code_known_name(i);
+    const code_case c = {name, 0, 0, 0, 0};
+    trying(NULL, &c);
+    const int raid6 = strcmp(name, "raid6") == 0;
+    EXPECT_STATUS(try_code(ctx, name, 0, 0, 0, 0), WEFT_E_ARGUMENT);
+    EXPECT_STATUS(try_code(ctx, name, 0, 4, 0, 0), WEFT_E_ARGUMENT);
+    EXPECT_STATUS(try_code(ctx, name, 255, 2, 0, 0), WEFT_E_ARGUMENT);
+    EXPECT_STATUS(try_code(ctx, name, 257, 0, 0, 0), WEFT_E_ARGUMENT);
+    EXPECT_STATUS(try_code(ctx, name, SIZE_MAX, 2, 0, 0), WEFT_E_ARGUMENT);
+    EXPECT_STATUS(try_code(ctx, name, 2, SIZE_MAX, 0, 0), WEFT_E_ARGUMENT);
+    EXPECT_STATUS(try_code(ctx, name, 254, 2, 0, 0), WEFT_OK);
+    EXPECT_STATUS(try_code(ctx, name, 4, 0, 0, 0), raid6 ? WEFT_E_ARGUMENT : WEFT_OK);
+    EXPECT_STATUS(try_code(ctx, name, 4, 3, 0, 0), raid6 ? WEFT_E_ARGUMENT : WEFT_OK);
+    EXPECT_STATUS(try_code(ctx, name, 4, 2, 9, 0), WEFT_E_ARGUMENT);
+    EXPECT_STATUS(try_code(ctx, name, 4, 2, 1, 0), WEFT_E_ARGUMENT);
+    EXPECT_STATUS(try_code(ctx, name, 4, 2, 8, 0), WEFT_OK);
+  }
+  const code_case c = {"", 0, 0, 0, 0};
+  trying(NULL, &c);
+  EXPECT_STATUS(try_code(ctx, "cauchy_good", 13, 4, 4, 8), WEFT_E_ARGUMENT); // 17 > 2^4
+  EXPECT_STATUS(try_code(ctx, "cauchy_good", 12, 4, 4, 8), WEFT_OK);
+  EXPECT_STATUS(try_code(ctx, "gcrs", 4, 2, 4, 16), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(try_code(ctx, "perasure", 4, 2, 4, 12), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(try_code(ctx, "cauchy_orig", 4, 2, 4, SIZE_MAX), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(try_code(ctx, "cauchy", 4, 2, 0, 8), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(try_code(ctx, "isal_rs", 22, 4, 0, 0), WEFT_E_SINGULAR);
+  EXPECT_STATUS(try_code(ctx, "par1", 3, 4, 0, 0), WEFT_E_SINGULAR);
+  weft_code *code = NULL;
+  EXPECT_STATUS(weft_code_new(NULL, &(weft_code_options){.name = "cauchy", .k = 1}, &code),
+                WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_code_new(ctx, &(weft_code_options){.k = 1}, &code), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_code_new(ctx, NULL, &code), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_code_new(ctx, &(weft_code_options){.name = "cauchy", .k = 1}, NULL),
+                WEFT_E_ARGUMENT);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(names_carry_the_layout) {
+  weft_ctx *ctx = context_on(NULL, 1);
+  static const char *const bad[] = {"",
+                                    "cauch",
+                                    "cauchyy",
+                                    "cauchy:w=8:packet=1",
+                                    "cauchy_good:",
+                                    "cauchy_good:w=4",
+                                    "cauchy_good:w=4:packet=",
+                                    "cauchy_good:w=4:packet=0",
+                                    "cauchy_good:packet=8:w=4",
+                                    "cauchy_good:w=4:packet=8 ",
+                                    "cauchy_good:w=4:packet=8:",
+                                    "cauchy_good:w=x:packet=8",
+                                    "cauchy_good:w=4:packet=99999999999999999999999",
+                                    "gcrs:w=4:packet=16"};
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    const code_case c = {bad[i], 4, 2, 0, 0};
+    trying(NULL, &c);
+    EXPECT_STATUS(try_code(ctx, bad[i], 4, 2, 0, 0), WEFT_E_ARGUMENT);
+  }
+  static const char *const good[][2] = {{"cauchy", "cauchy"},
+                                        {"cauchy_good", "cauchy_good:w=3:packet=512"},
+                                        {"cauchy_orig:w=5:packet=24", "cauchy_orig:w=5:packet=24"},
+                                        {"gcrs", "gcrs:w=3:packet=8"},
+                                        {"gcrs:w=8:packet=8", "gcrs:w=8:packet=8"}};
+  for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+    weft_code *code = code_on(ctx, &(code_case){good[i][0], 4, 2, 0, 0});
+    ck_assert_str_eq(weft_code_name(code), good[i][1]);
+    weft_code *same = code_on(ctx, &(code_case){weft_code_name(code), 4, 2, 0, 0});
+    ck_assert_str_eq(weft_code_name(same), weft_code_name(code));
+    weft_code_free(same);
+    weft_code_free(code);
+  }
+  EXPECT_STATUS(try_code(ctx, "gcrs:w=4:packet=8", 4, 2, 5, 0), WEFT_E_ARGUMENT); // they disagree
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(codes_without_parity_and_shards_without_bytes) {
+  weft_ctx *ctx = context_on(NULL, 1);
+  static const char *const names[] = {"cauchy", "cauchy_good", "vandermonde", "reed_sol_van"};
+  test_rng rng = test_rng_new(test_seed(), 1);
+  for (size_t i = 0; i < 4; i++) {
+    const uint8_t first = 0;
+    size_t wrong = 1;
+    stripe s;
+    weft_code *code = code_on(ctx, &(code_case){names[i], 5, 0, 0, 0});
+    stripe_init(&s, code, 100, &rng, 0);
+    EXPECT_OK(weft_code_encode(code, &s.view, 1, NULL));
+    EXPECT_OK(weft_code_verify(code, &s.view, NULL, &wrong, NULL));
+    EXPECT(wrong == 0);
+    EXPECT_OK(weft_code_recover(code, &(weft_erasures){.lost_count = 0}, &s.view, 1, NULL));
+    EXPECT_STATUS(weft_code_recover(code, &(weft_erasures){.lost = &first, .lost_count = 1},
+                                    &s.view, 1, NULL),
+                  WEFT_E_SINGULAR);
+    stripe_clear(&s);
+    weft_code_free(code);
+    code = code_on(ctx, &(code_case){names[i], 5, 2, 0, 0});
+    const weft_stripe none = {.bytes = 0};
+    EXPECT_OK(weft_code_encode(code, &none, 1, NULL));
+    EXPECT_OK(
+        weft_code_recover(code, &(weft_erasures){.lost = &first, .lost_count = 1}, &none, 1, NULL));
+    EXPECT_OK(weft_code_verify(code, &none, NULL, &wrong, NULL));
+    EXPECT(wrong == 0 && weft_code_parity_bytes(code, 0) == 0);
+    EXPECT_OK(weft_code_encode(code, NULL, 0, NULL));
+    weft_code_free(code);
+  }
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(calls_that_make_no_sense) {
+  weft_ctx *ctx = context_on(NULL, 1), *other = context_on(NULL, 1);
+  weft_code *code = code_on(ctx, &(code_case){"cauchy", 4, 2, 0, 0});
+  test_rng rng = test_rng_new(test_seed(), 2);
+  weft_queue *queue = NULL, *foreign = NULL;
+  weft_plan *plan = NULL;
+  weft_progress *progress = NULL;
+  stripe s;
+  size_t wrong = 0;
+  stripe_init(&s, code, 64, &rng, 0);
+  EXPECT_OK(weft_queue_new(ctx, &queue));
+  EXPECT_OK(weft_queue_new(other, &foreign));
+  EXPECT_OK(weft_code_encode(code, &s.view, 1, queue));
+  EXPECT_STATUS(weft_code_encode(code, &s.view, 1, foreign), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_code_encode(NULL, &s.view, 1, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_code_encode(code, NULL, 1, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_code_encode(code, &(weft_stripe){.bytes = 1}, 1, NULL), WEFT_E_ARGUMENT);
+  const weft_stripe on_device = {.shards = s.shard, .bytes = 64, .mem = WEFT_MEM_DEVICE};
+  EXPECT_STATUS(weft_code_encode(code, &on_device, 1, NULL), WEFT_E_UNSUPPORTED);
+  static const struct {
+    uint8_t lost[4];
+    size_t lost_count;
+    uint8_t wanted[4];
+    size_t wanted_count;
+    weft_status status;
+  } losses[] = {
+      {{6}, 1, {0}, 0, WEFT_E_ARGUMENT},       {{1, 1}, 2, {0}, 0, WEFT_E_ARGUMENT},
+      {{1, 2}, 2, {3}, 1, WEFT_E_ARGUMENT},    {{1, 2}, 2, {1, 1}, 2, WEFT_E_ARGUMENT},
+      {{0, 1, 2}, 3, {0}, 1, WEFT_E_SINGULAR}, {{1, 2}, 2, {9}, 1, WEFT_E_ARGUMENT},
+  };
+  for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++) {
+    const weft_erasures e = {.lost = losses[i].lost,
+                             .lost_count = losses[i].lost_count,
+                             .wanted = losses[i].wanted_count ? losses[i].wanted : NULL,
+                             .wanted_count = losses[i].wanted_count};
+    EXPECT_STATUS(weft_code_recover(code, &e, &s.view, 1, NULL), losses[i].status);
+    EXPECT_STATUS(weft_plan_for(code, &e, &plan), losses[i].status);
+    EXPECT(plan == NULL);
+  }
+  EXPECT_STATUS(weft_code_recover(code, NULL, &s.view, 1, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_code_recover(code, &(weft_erasures){.lost_count = 1}, &s.view, 1, NULL),
+                WEFT_E_ARGUMENT);
+  const uint8_t twice[] = {0, 1, 1, 2}, four[] = {0, 1, 2, 3}, beyond[] = {6}, input[] = {3};
+  EXPECT_STATUS(weft_plan_new(code, twice, beyond, 0, &plan), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_plan_new(code, four, beyond, 1, &plan), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_plan_new(code, four, input, 1, &plan), WEFT_E_ARGUMENT);
+  EXPECT_OK(weft_plan_new(code, four, NULL, 0, &plan));
+  EXPECT_OK(weft_plan_run(plan, &s.view, 1, NULL));
+  EXPECT_STATUS(weft_plan_bits(plan, s.shard[0]), WEFT_E_UNSUPPORTED);
+  weft_plan_free(plan);
+  EXPECT_STATUS(weft_plan_run(NULL, &s.view, 1, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_code_update(code, 4, s.shard[0], s.shard[1], &s.view, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_code_update(code, 0, NULL, s.shard[1], &s.view, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_code_update(code, 0, s.shard[0], NULL, &s.view, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_code_add_delta(code, 0, NULL, &s.view, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_code_verify(code, &s.view, NULL, NULL, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_code_verify(code, NULL, NULL, &wrong, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_progress_new(code, NULL, &progress), WEFT_E_ARGUMENT);
+  EXPECT_OK(weft_progress_new(code, &s.view, &progress));
+  EXPECT_STATUS(weft_progress_add(progress, 4, s.shard[0], NULL), WEFT_E_ARGUMENT);
+  weft_progress_free(progress);
+  weft_progress_free(NULL);
+  weft_plan_free(NULL);
+  weft_code_free(NULL);
+  stripe_clear(&s);
+  weft_queue_free(queue);
+  weft_queue_free(foreign);
+  weft_code_free(code);
+  weft_ctx_free(ctx);
+  weft_ctx_free(other);
+}
+END_TEST
+
+// --- allocations that fail ---
+
+static weft_status everything(weft_ctx *ctx, const code_case *c, stripe *s) {
+  const weft_code_options options = {.name = c->name,
+                                     .k = c->k,
+                                     .m = c->m,
+                                     .w = c->w,
+                                     .packet_bytes = c->packet_bytes,
+                                     .cached_plans = 2};
+  const uint8_t lost[] = {0, (uint8_t)c->k};
+  const weft_erasures e = {.lost = lost, .lost_count = 2};
+  weft_code *code = NULL;
+  weft_plan *plan = NULL;
+  weft_progress *progress = NULL;
+  size_t wrong = 0;
+  weft_status status = weft_code_new(ctx, &options, &code);
+  if (status == WEFT_OK)
+    status = weft_code_encode(code, &s->view, 1, NULL);
+  if (status == WEFT_OK)
+    status = weft_code_recover(code, &e, &s->view, 1, NULL);
+  if (status == WEFT_OK)
+    status = weft_plan_for(code, &e, &plan);
+  if (status == WEFT_OK)
+    status = weft_plan_run(plan, &s->view, 1, NULL);
+  if (status == WEFT_OK)
+    status = weft_code_update(code, 1, s->shard[1], s->shard[1], &s->view, NULL);
+  if (status == WEFT_OK)
+    status = weft_code_verify(code, &s->view, NULL, &wrong, NULL);
+  if (status == WEFT_OK)
+    status = weft_progress_new(code, &s->view, &progress);
+  if (status == WEFT_OK)
+    status = weft_progress_add(progress, 0, s->shard[0], NULL);
+  EXPECT(status != WEFT_OK || wrong == 0);
+  weft_progress_free(progress);
+  weft_plan_free(plan);
+  weft_code_free(code);
+  return status;
+}
+
+START_TEST(any_allocation_may_fail) {
+  static const code_case cases[] = {
+      {"vandermonde", 10, 4, 0, 0}, {"isal_rs", 10, 4, 0, 0}, {"cauchy_good", 6, 3, 4, 40}};
+  const code_case *c = &cases[_i];
+  test_rng rng = test_rng_new(test_seed(), 3);
+  weft_ctx *plain = context_on(NULL, 1);
+  weft_code *code = code_on(plain, c);
+  stripe s;
+  stripe_init(&s, code, 200000, &rng, 0); // enough for CRS plans to be reduced
+  long failures = 0;
+  for (long n = 1;; n++) {
+    test_allocator memory;
+    weft_ctx *ctx = NULL;
+    test_allocator_init(&memory, 0);
+    EXPECT_OK(weft_ctx_new(&ctx, &(weft_ctx_options){.allocator = &memory.allocator}));
+    const long calls = memory.calls;
+    memory.fail_at = calls + n;
+    const weft_status status = everything(ctx, c, &s);
+    const bool failed = memory.calls >= memory.fail_at;
+    // A reduction that finds no memory leaves the plain program to serve.
+    EXPECT(status == WEFT_OK || (failed && status == WEFT_E_NOMEM));
+    failures += status != WEFT_OK;
+    weft_ctx_free(ctx);
+    EXPECT(test_allocator_live(&memory) == 0);
+    if (!failed)
+      break;
+  }
+  EXPECT(failures >= 8);
+  stripe_clear(&s);
+  weft_code_free(code);
+  weft_ctx_free(plain);
+}
+END_TEST
+
+// --- the cache of plans ---
+
+static void recover_one(weft_code *code, stripe *s, uint8_t id) {
+  EXPECT_OK(
+      weft_code_recover(code, &(weft_erasures){.lost = &id, .lost_count = 1}, &s->view, 1, NULL));
+}
+
+START_TEST(the_least_recently_used_plan_goes) {
+  weft_ctx *ctx = context_on(NULL, 1);
+  weft_code *code = NULL;
+  weft_plan_stats stats;
+  test_rng rng = test_rng_new(test_seed(), 4);
+  stripe s;
+  EXPECT_OK(weft_code_new(
+      ctx, &(weft_code_options){.name = "cauchy", .k = 5, .m = 2, .cached_plans = 3}, &code));
+  stripe_init(&s, code, 50, &rng, 0);
+  EXPECT_OK(weft_code_encode(code, &s.view, 1, NULL));
+  static const struct {
+    uint8_t lost;
+    uint64_t hits, misses;
+    size_t plans;
+  } steps[] = {{0, 0, 1, 1}, {1, 0, 2, 2}, {2, 0, 3, 3}, {0, 1, 3, 3},
+               {3, 1, 4, 3}, {0, 2, 4, 3}, {1, 2, 5, 3}, {3, 3, 5, 3}};
+  for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+    recover_one(code, &s, steps[i].lost);
+    weft_code_plan_stats(code, &stats);
+    EXPECT(stats.hits == steps[i].hits && stats.misses == steps[i].misses);
+    EXPECT(stats.plans == steps[i].plans && stats.capacity == 3);
+  }
+  EXPECT_STATUS(weft_code_precompute(code, 1), WEFT_E_BUFFER);
+  EXPECT_STATUS(weft_code_precompute(code, 3), WEFT_E_ARGUMENT);
+  weft_code_free(code);
+  EXPECT_OK(weft_code_new(
+      ctx, &(weft_code_options){.name = "cauchy", .k = 5, .m = 2, .cached_plans = 28}, &code));
+  EXPECT_OK(weft_code_precompute(code, 2)); // 7 + 21 patterns
+  weft_code_plan_stats(code, &stats);
+  EXPECT(stats.plans == 28 && stats.misses == 28 && stats.hits == 0);
+  for (uint8_t i = 0; i < 7; i++)
+    recover_one(code, &s, i);
+  weft_code_plan_stats(code, &stats);
+  EXPECT(stats.misses == 28 && stats.hits == 7);
+  weft_code_free(code);
+  EXPECT_OK(weft_code_new(
+      ctx, &(weft_code_options){.name = "cauchy", .k = 5, .m = 2, .cached_plans = WEFT_NO_PLANS},
+      &code));
+  recover_one(code, &s, 1);
+  recover_one(code, &s, 1);
+  weft_code_plan_stats(code, &stats);
+  EXPECT(stats.plans == 0 && stats.misses == 2 && stats.hits == 0);
+  stripe_clear(&s);
+  weft_code_free(code);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+// --- threads ---
+
+enum { THREADS = 4, ROUNDS = 60, BYTES = 40000 };
+
+typedef struct worker {
+  weft_code *code;
+  uint64_t salt;
+  int wrong;
+} worker;
+
+// Check's own assertions must stay on the main thread.
+static void *recover_much(void *user) {
+  worker *w = user;
+  test_rng rng = test_rng_new(test_seed(), w->salt);
+  stripe whole, s;
+  stripe_init(&whole, w->code, BYTES, &rng, 0);
+  stripe_init(&s, w->code, BYTES, &rng, 0);
+  w->wrong += weft_code_encode(w->code, &whole.view, 1, NULL) != WEFT_OK;
+  for (int round = 0; round < ROUNDS; round++) {
+    uint8_t lost[2];
+    choose_ids(&rng, lost, 2, 8);
+    stripe_copy(&s, &whole, w->code);
+    stripe_spoil(&s, w->code, lost[0]);
+    stripe_spoil(&s, w->code, lost[1]);
+    w->wrong += weft_code_recover(w->code, &(weft_erasures){.lost = lost, .lost_count = 2}, &s.view,
+                                  1, NULL) != WEFT_OK;
+    w->wrong += !stripe_same(&whole, &s, w->code);
+  }
+  stripe_clear(&whole);
+  stripe_clear(&s);
+  return NULL;
+}
+
+START_TEST(threads_share_a_code) {
+  static const char *const names[] = {"cauchy", "cauchy_good"};
+  weft_ctx *ctx = context_on(NULL, 2);
+  weft_code *code = NULL;
+  EXPECT_OK(weft_code_new(
+      ctx, &(weft_code_options){.name = names[_i], .k = 6, .m = 2, .cached_plans = 4}, &code));
+  worker workers[THREADS];
+  pthread_t threads[THREADS];
+  for (size_t t = 0; t < THREADS; t++) {
+    workers[t] = (worker){.code = code, .salt = 700 + t};
+    ck_assert_int_eq(pthread_create(&threads[t], NULL, recover_much, &workers[t]), 0);
+  }
+  for (size_t t = 0; t < THREADS; t++) {
+    ck_assert_int_eq(pthread_join(threads[t], NULL), 0);
+    EXPECT(workers[t].wrong == 0);
+  }
+  weft_code_free(code);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("storage limits");
+  TCase *limits = tcase_create("limits"), *shared = tcase_create("shared");
+  tcase_add_test(limits, sizes_out_of_range);
+  tcase_add_test(limits, names_carry_the_layout);
+  tcase_add_test(limits, codes_without_parity_and_shards_without_bytes);
+  tcase_add_test(limits, calls_that_make_no_sense);
+  tcase_add_loop_test(limits, any_allocation_may_fail, 0, 3);
+  tcase_add_test(shared, the_least_recently_used_plan_goes);
+  tcase_add_loop_test(shared, threads_share_a_code, 0, 2);
+  suite_add_tcase(suite, limits);
+  suite_add_tcase(suite, shared);
+  return test_main(suite);
+}

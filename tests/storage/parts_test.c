@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parity in parts (updates, deltas, shards that arrive one by one) and verification: the parity
+// must be that of encoding everything at once.
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/storage/stripes.h"
+#include "tests/support/test_main.h"
+#include "tests/support/test_rows.h"
+
+static const code_case cases[] = {
+    {"vandermonde", 4, 2, 0, 0},     {"cauchy", 10, 4, 0, 0},      {"raid6", 6, 2, 0, 0},
+    {"reed_sol_van", 3, 1, 0, 0},    {"cauchy_good", 10, 4, 4, 8}, {"cauchy_good", 5, 3, 8, 1024},
+    {"cauchy_orig", 4, 4, 3, 20000}, {"gcrs", 8, 3, 0, 0},
+};
+enum { CASES = sizeof cases / sizeof cases[0] };
+
+static const size_t lengths[] = {0, 1, 63, 1000, 32 * 1024, 70001};
+enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
+
+typedef struct fixture {
+  weft_ctx *ctx;
+  weft_code *code;
+  stripe whole, s; // encoded; and a copy to work on
+  test_rng rng;
+} fixture;
+
+static void set_up(fixture *f, const weft_backend *row, const code_case *c, size_t bytes) {
+  f->rng = test_rng_new(test_seed(), bytes);
+  f->ctx = context_on(row->name, 2);
+  f->code = code_on(f->ctx, c);
+  stripe_init(&f->whole, f->code, bytes, &f->rng, 0);
+  stripe_init(&f->s, f->code, bytes, &f->rng, 0);
+  EXPECT_OK(weft_code_encode(f->code, &f->whole.view, 1, NULL));
+  stripe_copy(&f->s, &f->whole, f->code);
+}
+
+static void tear_down(fixture *f) {
+  stripe_clear(&f->whole);
+  stripe_clear(&f->s);
+  weft_code_free(f->code);
+  weft_ctx_free(f->ctx);
+}
+
+// The rows that matter most, and the definition; the others multiply as in code_test.
+static const weft_backend *row_of(int i) {
+  return i % 2 ? test_row_named("scalar") : test_host_row(0);
+}
+
+static void update_shard(fixture *f, size_t bytes, size_t index) {
+  uint8_t *old_bytes = malloc(bytes + 1);
+  ck_assert_ptr_nonnull(old_bytes);
+  memcpy(old_bytes, f->whole.shard[index], bytes);
+  test_rng_fill(&f->rng, f->whole.shard[index], bytes);
+  EXPECT_OK(weft_code_update(f->code, index, old_bytes, f->whole.shard[index], &f->s.view, NULL));
+  memcpy(f->s.shard[index], f->whole.shard[index], bytes);
+  EXPECT_OK(weft_code_encode(f->code, &f->whole.view, 1, NULL));
+  EXPECT(stripe_same(&f->whole, &f->s, f->code));
+  free(old_bytes);
+}
+
+START_TEST(updates_keep_parity) {
+  for (size_t l = 0; l < LENGTHS; l++) {
+    fixture f;
+    set_up(&f, row_of(_i), &cases[_i / 2], lengths[l]);
+    for (int round = 0; round < 3; round++)
+      update_shard(&f, lengths[l], test_rng_below(&f.rng, cases[_i / 2].k));
+    tear_down(&f);
+  }
+}
+END_TEST
+
+// Parity shards that are elsewhere take a delta there; those that are here take theirs at once.
+START_TEST(deltas_travel) {
+  const code_case *c = &cases[_i / 2];
+  for (size_t l = 0; l < LENGTHS; l++) {
+    fixture f;
+    set_up(&f, row_of(_i), c, lengths[l]);
+    const size_t index = test_rng_below(&f.rng, c->k), away = test_rng_below(&f.rng, c->m);
+    const size_t parity_bytes = weft_code_parity_bytes(f.code, lengths[l]);
+    uint8_t *delta = malloc(lengths[l] + 1), *there = calloc(parity_bytes + 1, 1);
+    ck_assert(delta && there);
+    test_rng_fill(&f.rng, delta, lengths[l]);
+    for (size_t b = 0; b < lengths[l]; b++)
+      f.whole.shard[index][b] ^= delta[b];
+    EXPECT_OK(weft_code_encode(f.code, &f.whole.view, 1, NULL));
+    uint8_t *here[WEFT_MAX_SHARDS] = {NULL}, *gone[WEFT_MAX_SHARDS] = {NULL};
+    for (size_t i = 0; i < c->m; i++)
+      here[c->k + i] = i == away ? NULL : f.s.shard[c->k + i];
+    gone[c->k + away] = there;
+    EXPECT_OK(weft_code_add_delta(f.code, index, delta,
+                                  &(weft_stripe){.shards = here, .bytes = lengths[l]}, NULL));
+    EXPECT_OK(weft_code_parity_delta(f.code, index, delta,
+                                     &(weft_stripe){.shards = gone, .bytes = lengths[l]}, NULL));
+    for (size_t b = 0; b < parity_bytes; b++)
+      f.s.shard[c->k + away][b] ^= there[b];
+    for (size_t i = 0; i < c->m; i++)
+      EXPECT(stripe_same_shard(&f.whole, &f.s, f.code, c->k + i));
+    free(delta);
+    free(there);
+    tear_down(&f);
+  }
+}
+END_TEST
+
+START_TEST(shards_arrive_in_any_order) {
+  const code_case *c = &cases[_i / 2];
+  for (size_t l = 0; l < LENGTHS; l++) {
+    fixture f;
+    weft_progress *progress = NULL;
+    uint8_t order[WEFT_MAX_SHARDS];
+    set_up(&f, row_of(_i), c, lengths[l]);
+    for (size_t i = 0; i < c->m; i++)
+      stripe_spoil(&f.s, f.code, c->k + i);
+    choose_ids(&f.rng, order, c->k, c->k);
+    EXPECT_OK(weft_progress_new(f.code, &f.s.view, &progress));
+    for (size_t i = 0; i < c->k; i++) {
+      EXPECT(weft_progress_missing(progress) == c->k - i);
+      EXPECT_OK(weft_progress_add(progress, order[i], f.whole.shard[order[i]], NULL));
+      EXPECT_STATUS(weft_progress_add(progress, order[i], f.whole.shard[order[i]], NULL),
+                    WEFT_E_STATE);
+    }
+    EXPECT_OK(weft_progress_finish(progress));
+    EXPECT_STATUS(weft_progress_finish(progress), WEFT_E_STATE);
+    weft_progress_free(progress);
+    EXPECT(stripe_same(&f.whole, &f.s, f.code));
+    tear_down(&f);
+  }
+}
+END_TEST
+
+// Shards that never come count as zeros, all of them included.
+START_TEST(shards_that_never_come_are_zeros) {
+  const code_case *c = &cases[_i / 2];
+  for (size_t come = 0; come <= 1; come++) {
+    fixture f;
+    weft_progress *progress = NULL;
+    set_up(&f, row_of(_i), c, 1000);
+    for (size_t j = come; j < c->k; j++)
+      memset(f.whole.shard[j], 0, 1000);
+    EXPECT_OK(weft_code_encode(f.code, &f.whole.view, 1, NULL));
+    EXPECT_OK(weft_progress_new(f.code, &f.s.view, &progress));
+    if (come)
+      EXPECT_OK(weft_progress_add(progress, 0, f.whole.shard[0], NULL));
+    EXPECT_OK(weft_progress_finish(progress));
+    EXPECT_STATUS(weft_progress_add(progress, c->k - 1, f.whole.shard[0], NULL), WEFT_E_STATE);
+    weft_progress_free(progress);
+    for (size_t i = 0; i < c->m; i++)
+      EXPECT(stripe_same_shard(&f.whole, &f.s, f.code, c->k + i));
+    tear_down(&f);
+  }
+}
+END_TEST
+
+START_TEST(verify_names_what_is_wrong) {
+  const code_case *c = &cases[_i / 2];
+  for (size_t l = 0; l < LENGTHS; l++) {
+    fixture f;
+    uint8_t wrong[WEFT_MAX_SHARDS];
+    size_t count = 99;
+    set_up(&f, row_of(_i), c, lengths[l]);
+    EXPECT_OK(weft_code_verify(f.code, &f.s.view, wrong, &count, NULL));
+    EXPECT(count == 0);
+    for (int round = 0; round < 8 && lengths[l]; round++) {
+      const size_t i = test_rng_below(&f.rng, c->m);
+      const size_t parity_bytes = weft_code_parity_bytes(f.code, lengths[l]);
+      uint8_t *at = &f.s.shard[c->k + i][test_rng_below(&f.rng, parity_bytes)];
+      *at ^= (uint8_t)(1u << test_rng_below(&f.rng, 8)); // one bit of one parity shard
+      EXPECT_OK(weft_code_verify(f.code, &f.s.view, wrong, &count, NULL));
+      EXPECT(count == 1);
+      for (size_t p = 0; p < c->m; p++)
+        EXPECT(wrong[p] == (p == i));
+      *at = f.whole.shard[c->k + i][at - f.s.shard[c->k + i]];
+    }
+    if (lengths[l]) { // one bit of data is wrong to every parity shard
+      f.s.shard[c->k - 1][lengths[l] - 1] ^= 0x10;
+      EXPECT_OK(weft_code_verify(f.code, &f.s.view, NULL, &count, NULL));
+      EXPECT(count == c->m || weft_code_unit_bytes(f.code) > 1); // CRS: rows may skip that bit
+      EXPECT(count > 0);
+    }
+    tear_down(&f);
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("parity in parts");
+  TCase *parts = tcase_create("parts");
+  tcase_add_loop_test(parts, updates_keep_parity, 0, 2 * CASES);
+  tcase_add_loop_test(parts, deltas_travel, 0, 2 * CASES);
+  tcase_add_loop_test(parts, shards_arrive_in_any_order, 0, 2 * CASES);
+  tcase_add_loop_test(parts, shards_that_never_come_are_zeros, 0, 2 * CASES);
+  tcase_add_loop_test(parts, verify_names_what_is_wrong, 0, 2 * CASES);
+  suite_add_tcase(suite, parts);
+  return test_main(suite);
+}

@@ -22,6 +22,8 @@ void weft_cuda_release(const weft_backend *row, const weft_exec *exec, weft_oper
   weft_status weft_cuda_##id##_prepare(const weft_backend *row, const weft_exec *exec, size_t k,   \
                                        size_t len, const weft_const_rows *x, weft_operand **out);
 
+WEFT_CUDA_DECLARE(b1_wgmma)
+WEFT_CUDA_DECLARE(b1_mma)
 WEFT_CUDA_DECLARE(nibble_prmt)
 WEFT_CUDA_DECLARE(table_32)
 WEFT_CUDA_DECLARE(loop)
@@ -37,9 +39,11 @@ WEFT_CUDA_DECLARE(logexp_global)
 WEFT_CUDA_DECLARE(logexp_texture)
 WEFT_CUDA_DECLARE(logexp_constant)
 
-#define WEFT_CUDA_ROW(id, row_name, what)                                                          \
+#define WEFT_CUDA_ROW(id, row_name, what) WEFT_CUDA_ROW_FOR(id, row_name, what, 80, 999)
+
+#define WEFT_CUDA_ROW_FOR(id, row_name, what, from, to)                                            \
   {                                                                                                \
-    .name = row_name, .technique = what, .sm_min = 80, .sm_max = 999, .mem = WEFT_MEM_DEVICE,      \
+    .name = row_name, .technique = what, .sm_min = from, .sm_max = to, .mem = WEFT_MEM_DEVICE,     \
     .align = 16, .gemm = weft_cuda_##id##_gemm, .xorm = weft_cuda_xorm,                            \
     .invert = weft_cuda_invert, .prepare = weft_cuda_##id##_prepare, .release = weft_cuda_release, \
     .expand = weft_cuda_row_expand                                                                 \
@@ -74,8 +78,16 @@ WEFT_CUDA_DECLARE(logexp_constant)
       WEFT_CUDA_ROW(logexp_texture, "cuda-logexp-texture", "log/exp in texture memory"),           \
       WEFT_CUDA_ROW(logexp_constant, "cuda-logexp-constant", "log/exp in constant memory")
 
+#define WEFT_CUDA_TENSOR_ROWS                                                                      \
+  WEFT_CUDA_ROW_FOR(b1_wgmma, "cuda-b1-wgmma",                                                     \
+                    "8x8 bit matrices multiplied by binary tensor cores (wgmma, and.popc)", 90,    \
+                    90),                                                                           \
+      WEFT_CUDA_ROW_FOR(b1_mma, "cuda-b1-mma",                                                     \
+                        "8x8 bit matrices multiplied by binary tensor cores (mma.sync, and.popc)", \
+                        80, 90)
+
 // What table.c lists: a comma after each.
-#define WEFT_CUDA_ROWS WEFT_CUDA_TABLE_ROWS,
+#define WEFT_CUDA_ROWS WEFT_CUDA_TENSOR_ROWS, WEFT_CUDA_TABLE_ROWS,
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of the table, loop and nibble rows and of decoding on a device:
+// Checks of the CUDA rows and of decoding on a device:
 //   table_check [rounds] [seed] [row] [largest k to invert]
 #include "tests/cuda/check.h"
 
@@ -12,7 +12,8 @@
 #include "kernels/cuda/rows.h"
 #include "kernels/gf256.h"
 
-static const weft_backend rows[] = {WEFT_CUDA_TABLE_ROWS};
+static const weft_backend rows[] = {WEFT_CUDA_TENSOR_ROWS, WEFT_CUDA_TABLE_ROWS};
+enum { TensorRows = 2 }; // the first of them
 
 static uint64_t first_seed, state;
 
@@ -115,9 +116,16 @@ int main(int argc, char **argv) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     if (only && strcmp(only, rows[i].name) != 0)
       continue;
+    const int sm = weft_device_sm(device.device);
+    if (sm < rows[i].sm_min || sm > rows[i].sm_max) {
+      printf("skipped %s: needs sm_%d to sm_%d\n", rows[i].name, rows[i].sm_min, rows[i].sm_max);
+      continue;
+    }
     check_products(&device, &rows[i], rounds);
     if (rounds > 1) // a single round is for tools that slow everything down
       check_faults(&device, &rows[i]);
+    if (i < TensorRows)
+      check_tensor(&device, &rows[i], &rows[TensorRows], rounds);
     printf("ok %s\n", rows[i].name);
   }
   check_xorm(&device, &rows[0], rounds);

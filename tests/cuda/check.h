@@ -37,6 +37,9 @@ void check_wait(check_device *device);
 
 // Each file's own checks.
 void check_products(check_device *device, const weft_backend *row, unsigned rounds);
+// Large shapes of a binary tensor row against another row.
+void check_tensor(check_device *device, const weft_backend *row, const weft_backend *reference,
+                  unsigned rounds);
 void check_xorm(check_device *device, const weft_backend *row, unsigned rounds);
 void check_invert(check_device *device, const weft_backend *row, unsigned rounds, size_t k_max);
 void check_decode(check_device *device, unsigned rounds);

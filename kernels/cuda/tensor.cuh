@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The binary tensor product on device pointers: what tensor_rows.cu calls. All of it only enqueues.
+#ifndef WEFT_KERNELS_CUDA_TENSOR_CUH
+#define WEFT_KERNELS_CUDA_TENSOR_CUH
+
+#include "kernels/cuda/device.cuh"
+#include "kernels/cuda/tensor_layout.h"
+
+// Makes the tiles at job.y of the rows at job.x of every product.
+weft_status weft_tensor_prepare(const weft_exec *exec, const weft_tensor_batch &batch);
+
+// Y = or ^= A * X for every product, X in tiles.
+typedef weft_status (*weft_tensor_multiply)(const weft_exec *exec, const weft_tensor_batch &batch);
+weft_status weft_tensor_wgmma(const weft_exec *exec, const weft_tensor_batch &batch);
+weft_status weft_tensor_mma(const weft_exec *exec, const weft_tensor_batch &batch);
+
+// Cuts a batch for blocks with `shared_bytes` of dynamic shared memory, or says that it is too
+// long.
+weft_status weft_tensor_cut(const weft_tensor_batch &batch, uint32_t sms, uint32_t shared_bytes,
+                            weft_tensor_plan *plan);
+
+#endif

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the binary tensor product lays out its operands, for the kernels that write the layouts,
+// those that multiply them and the host code that sizes them.
+//
+// A byte times a coefficient is a vector of 8 bits times an 8x8 bit matrix, so Y = A * X over
+// GF(2^8) is a product of bit matrices whose sums are taken mod 2. Both operands are kept as core
+// matrices of 8 rows x 16 bytes, 128 contiguous bytes, which wgmma descriptors (without swizzle)
+// and ldmatrix read without bank conflicts. The inner dimension, source blocks, is padded with
+// zeros to steps of 32 bytes = 256 bits.
+//
+// Data: X(n, len) becomes pairs of tiles; a pair holds 128 byte positions, each as its n_pad source
+// bytes. In CuTe terms, position p = s + 2h + 4r + 32w and block j = jb + 16 jg of a pair lie at
+//   ((s, h, r, w), (jb, jg)) : ((128, 64 * n_pad, 16, 256), (1, 1024))    s, h < 2; r < 8; w < 4
+// A thread of the tensor fragment owns rows r and r + 8 of warp w in both tiles h: four adjacent
+// bytes of a coded block.
+//
+// Coefficients: 32 coded blocks make a chunk of 256 bit rows. Bit b of coded block 4g + q lies at
+//   ((b % 2, q, b / 2, g), (jb, jg)) : ((16, 32, 128, 512), (1, 4096))    q < 4; g < 8
+// A thread owns columns 2q and 2q + 1 of every 8: all 8 bits of its byte.
+//
+// More than 8 steps are cut into panels of equal steps, each a product of its own that adds to Y.
+#ifndef WEFT_KERNELS_CUDA_TENSOR_LAYOUT_H
+#define WEFT_KERNELS_CUDA_TENSOR_LAYOUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+  WEFT_TENSOR_STEP = 32,             // source blocks per tensor instruction
+  WEFT_TENSOR_STEPS_MAX = 8,         // per panel
+  WEFT_TENSOR_PAIR = 128,            // byte positions per pair of tiles
+  WEFT_TENSOR_CHUNK = 32,            // coded blocks per chunk of coefficients
+  WEFT_TENSOR_STAGES_MAX = 8,        // pairs of tiles in shared memory
+  WEFT_TENSOR_SLOTS_MAX = 16,        // chunks in shared memory
+  WEFT_TENSOR_COEF_BYTES = 128 << 10 // of a group of chunks that work on the same tiles
+};
+
+// Bytes of a pair of tiles, and of a chunk.
+#define WEFT_TENSOR_PAIR_BYTES(steps) ((uint32_t)(steps) * (WEFT_TENSOR_STEP * WEFT_TENSOR_PAIR))
+#define WEFT_TENSOR_CHUNK_BYTES(steps) ((uint32_t)(steps) * (WEFT_TENSOR_STEP * 256u))
+
+// One product; all pointers are device memory.
+typedef struct weft_tensor_job {
+  const uint8_t *a;                    // (m, n)
+  const uint8_t *x;                    // pairs of tiles; where they are made: (n, len)
+  const uint8_t *const *x_ptr;         // where they are made: n row addresses, or NULL
+  uint8_t *y;                          // (m, len); where tiles are made: the pairs
+  uint8_t *const *y_ptr;               // m row addresses, or NULL
+  size_t a_stride, x_stride, y_stride; // bytes
+} weft_tensor_job;
+
+// Products of one shape.
+typedef struct weft_tensor_batch {
+  weft_tensor_job one;         // the product, when there is one
+  const weft_tensor_job *jobs; // (count) in device memory, or NULL
+  uint32_t count, m, n, len;
+  uint32_t steps;                 // ceil(n / 32), at most WEFT_TENSOR_STEPS_MAX
+  bool a_words, x_words, y_words; // rows are words at aligned addresses, strides below 2^30
+  bool accumulate;
+} weft_tensor_batch;
+
+// Powers of two that the compiler cannot see: it would turn the products by them into shifts on the
+// ALU pipe, which LOP3 and PRMT need; IMAD runs beside it.
+typedef struct weft_tensor_powers {
+  uint32_t p1, p2, p3, p4, p16; // 2^1, 2^2, ...
+} weft_tensor_powers;
+
+// How a batch is cut. The work is a line of units (product, group of chunks, pair of tiles); every
+// block takes an equal run of it.
+typedef struct weft_tensor_plan {
+  uint32_t chunks; // ceil(m / 32)
+  uint32_t group;  // chunks per group
+  uint32_t groups; // ceil(chunks / group)
+  uint32_t pairs;  // ceil(len / 128)
+  uint32_t total;  // count * groups * pairs
+  uint32_t stages, slots;
+  weft_tensor_powers power;
+} weft_tensor_plan;
+
+typedef struct weft_tensor_args {
+  weft_tensor_batch batch;
+  weft_tensor_plan plan;
+} weft_tensor_args;
+
+#endif

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows to pairs of tiles, once per resident segment: the preprocessing of the binary tensor
+// product. Limited by device memory: every byte is read once and written once.
+#include "kernels/cuda/tensor.cuh"
+
+namespace {
+
+enum { WarpsPerBlock = 8 };
+
+// Four bytes at `at` of a row; zero beyond its end.
+__device__ __forceinline__ uint32_t bytes_of(const weft_tensor_batch &batch, const uint8_t *row,
+                                             uint32_t at) {
+  if (batch.x_words && at + 4 <= batch.len)
+    return __ldg(reinterpret_cast<const uint32_t *>(row + at));
+  uint32_t word = 0;
+  for (uint32_t i = 0; i < 4 && at + i < batch.len; i++)
+    word |= static_cast<uint32_t>(row[at + i]) << (8 * i);
+  return word;
+}
+
+// Four positions of 16 blocks to the 16-byte rows of those positions.
+__device__ __forceinline__ void transpose(const uint32_t (&in)[16], uint32_t (&out)[4][4]) {
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const uint32_t a = __byte_perm(in[4 * i], in[4 * i + 1], 0x5140);
+    const uint32_t b = __byte_perm(in[4 * i + 2], in[4 * i + 3], 0x5140);
+    const uint32_t c = __byte_perm(in[4 * i], in[4 * i + 1], 0x7362);
+    const uint32_t d = __byte_perm(in[4 * i + 2], in[4 * i + 3], 0x7362);
+    out[0][i] = __byte_perm(a, b, 0x5410);
+    out[1][i] = __byte_perm(a, b, 0x7632);
+    out[2][i] = __byte_perm(c, d, 0x5410);
+    out[3][i] = __byte_perm(c, d, 0x7632);
+  }
+}
+
+// A warp takes 16 source blocks x 128 positions at a time, a lane the 4 positions
+// 4 * (r + 8 * w) onwards, r = lane % 8.
+__global__ void __launch_bounds__(32 * WarpsPerBlock)
+    prepare_kernel(const __grid_constant__ weft_tensor_batch batch, uint32_t pairs) {
+  const uint32_t lane = threadIdx.x & 31, r = lane & 7, w = lane >> 3;
+  const uint64_t per_product = static_cast<uint64_t>(pairs) * 2 * batch.steps;
+  const uint64_t tasks = per_product * batch.count;
+  for (uint64_t task = blockIdx.x * WarpsPerBlock + (threadIdx.x >> 5); task < tasks;
+       task += static_cast<uint64_t>(gridDim.x) * WarpsPerBlock) {
+    const uint32_t product = static_cast<uint32_t>(task / per_product);
+    const uint32_t rest = static_cast<uint32_t>(task - product * per_product);
+    const uint32_t pair = rest / (2 * batch.steps), jg = rest - pair * (2 * batch.steps);
+    const weft_tensor_job &job = batch.jobs ? batch.jobs[product] : batch.one;
+    const uint32_t at = pair * WEFT_TENSOR_PAIR + 4 * lane, j0 = 16 * jg;
+    uint32_t in[16], out[4][4];
+    if (batch.x_words && !job.x_ptr && at + 4 <= batch.len && j0 + 16 <= batch.n) {
+      const uint8_t *from = job.x + j0 * job.x_stride + at;
+#pragma unroll
+      for (uint32_t i = 0; i < 16; i++)
+        in[i] = __ldg(reinterpret_cast<const uint32_t *>(from + i * job.x_stride));
+    } else {
+#pragma unroll
+      for (uint32_t i = 0; i < 16; i++)
+        in[i] = j0 + i < batch.n
+                    ? bytes_of(batch,
+                               job.x_ptr ? job.x_ptr[j0 + i] : job.x + (j0 + i) * job.x_stride, at)
+                    : 0;
+    }
+    transpose(in, out);
+    uint8_t *to = job.y + static_cast<size_t>(pair) * WEFT_TENSOR_PAIR_BYTES(batch.steps) +
+                  jg * 1024 + w * 256 + r * 16;
+#pragma unroll
+    for (uint32_t byte = 0; byte < 4; byte++) // byte = s + 2h
+      *reinterpret_cast<uint4 *>(to + (byte & 1) * 128 +
+                                 (byte >> 1) * 64 * WEFT_TENSOR_STEP * batch.steps) =
+          make_uint4(out[byte][0], out[byte][1], out[byte][2], out[byte][3]);
+  }
+}
+
+} // namespace
+
+weft_status weft_tensor_prepare(const weft_exec *exec, const weft_tensor_batch &batch) {
+  const uint32_t pairs = (batch.len + WEFT_TENSOR_PAIR - 1) / WEFT_TENSOR_PAIR;
+  const uint64_t tasks = static_cast<uint64_t>(pairs) * 2 * batch.steps * batch.count;
+  if (tasks == 0)
+    return WEFT_OK;
+  const uint64_t blocks = (tasks + WarpsPerBlock - 1) / WarpsPerBlock;
+  const uint64_t most = 64ull * static_cast<uint64_t>(weft_device_get_shape(exec->device)->sms);
+  prepare_kernel<<<static_cast<unsigned>(blocks < most ? blocks : most), 32 * WarpsPerBlock, 0,
+                   weft_cuda_stream(exec)>>>(batch, pairs);
+  return WEFT_CUDA_LAUNCHED();
+}

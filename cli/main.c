@@ -1,16 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program `weft`. So far it only says what it was built from.
+// The program `weft`: finds the subcommand.
+#define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "bench/bench.h"
+#include "cli/cli.h"
 #include "tools/build_info.h"
 
+static const struct {
+  const char *name;
+  cli_command *run;
+  const char *about;
+} commands[] = {
+    {"demo", cli_demo, "stream through a swarm of recoding peers, and check every byte"},
+    {"bench", weft_bench_main, "measure this machine against its ceilings and other libraries"},
+    {"backends", cli_backends, "list the backend rows, and which of them run here"},
+};
+
+static int usage(FILE *to) {
+  fputs("usage: weft COMMAND [OPTION...]\n\n", to);
+  for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
+    fprintf(to, "  %-10s%s\n", commands[i].name, commands[i].about);
+  fputs("\n  weft help COMMAND    tells a command's options\n"
+        "  weft --version       tells what was built\n\n"
+        "Exit codes: 0 done; 1 the result is wrong; 2 command line; 3 input or output; 4 memory,\n"
+        "backend or device; 130 interrupted by Ctrl-C, 143 by SIGTERM.\n",
+        to);
+  return CLI_USAGE;
+}
+
+static int run(int argc, char **argv) {
+  for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
+    if (strcmp(argv[0], commands[i].name) == 0)
+      return commands[i].run(argc, argv);
+  return cli_error(NULL, CLI_USAGE, "there is no command '%s' (see weft --help)", argv[0]);
+}
+
+// `bazel run` starts programs in a folder of its own and tells where the user was.
+static void go_where_the_user_is(void) {
+  const char *folder = getenv("BUILD_WORKING_DIRECTORY");
+  if (folder && chdir(folder) != 0)
+    cli_error(NULL, CLI_IO, "%s cannot be entered; paths are taken from here", folder);
+}
+
 int main(int argc, char **argv) {
-  if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-    printf("weft, commit %s, %s, %s\n", weft_build_commit(), weft_build_compiler(),
-           weft_build_flags());
-    return 0;
+  go_where_the_user_is();
+  if (argc < 2)
+    return usage(stderr);
+  if (strcmp(argv[1], "--version") == 0) {
+    printf("weft %s, commit %s, %s, %s\n", weft_version(), weft_build_commit(),
+           weft_build_compiler(), weft_build_flags());
+    return cli_flush(NULL, CLI_OK);
   }
-  fprintf(stderr, "usage: weft --version\n");
-  return 2;
+  const bool help = strcmp(argv[1], "help") == 0;
+  if ((help && argc == 2) || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+    usage(stdout);
+    return cli_flush(NULL, CLI_OK);
+  }
+  if (help && argc > 3)
+    return cli_error("help", CLI_USAGE, "takes one command");
+  if (help) {
+    char *words[] = {argv[2], (char[]){"--help"}, NULL};
+    return run(2, words);
+  }
+  return run(argc - 1, argv + 1);
 }

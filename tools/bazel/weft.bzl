@@ -99,7 +99,7 @@ def weft_header_test(name, hdrs, deps):
     """
     sources = {"c": [], "cc": []}
     for hdr in hdrs:
-        label = Label("@weft" + hdr) if hdr.startswith("//") else None
+        label = Label(hdr) if hdr.startswith("//") else None
         path = label.package + "/" + label.name if label else native.package_name() + "/" + hdr.lstrip(":")
         for extension in sources:
             out = "{}_{}.{}".format(name, path.replace("/", "_").replace(".", "_"), extension)

@@ -61,12 +61,13 @@ size_t weft_backend_count_all(void);
 weft_status weft_backend_describe(size_t index, weft_backend_info *out);
 
 // Memory that suits the context's row. HOST memory can be had from every context; PINNED and DEVICE
-// from a device context (else WEFT_E_UNSUPPORTED). Aligned to 64 bytes at least.
+// from a device context (else WEFT_E_UNSUPPORTED). bytes >= 1. Aligned to 64 bytes at least.
 weft_status weft_alloc(weft_ctx *ctx, weft_mem mem, size_t bytes, void **out);
 void weft_free(weft_ctx *ctx, weft_mem mem, void *memory); // accepts NULL
 
 // A queue orders work. On a device context calls only enqueue, and the buffers they name must stay
-// until the queue is idle; on a host context the work is done when the call returns.
+// until the queue is idle; on a host context the work is done when the call returns. Scratch that
+// calls left on a queue is freed when it is polled idle, waited for or freed.
 weft_status weft_queue_new(weft_ctx *ctx, weft_queue **out);
 void weft_queue_free(weft_queue *queue);        // waits first; accepts NULL
 weft_status weft_queue_poll(weft_queue *queue); // WEFT_OK: idle; WEFT_PENDING; or what went wrong

@@ -15,7 +15,8 @@ extern "C" {
 #define WEFT_MAX_BLOCKS 1024u               // n: blocks in a segment
 #define WEFT_MAX_BLOCK_BYTES (1024u * 1024) // k: bytes in a block
 #define WEFT_WIRE_VERSION 1u
-#define WEFT_WIRE_HEADER_BYTES 24u // before the mode's data
+#define WEFT_WIRE_HEADER_BYTES 24u         // before the mode's data
+#define WEFT_WIRE_SESSION_HEADER_BYTES 12u // the same inside a peer session
 
 // How a packet says which combination of the segment's blocks its payload is.
 typedef enum weft_packet_mode {
@@ -48,16 +49,27 @@ typedef struct weft_packet {
 size_t weft_packet_bytes(const weft_segment_id *id, weft_packet_mode mode);
 
 // Reads one datagram. Trusts no length in it and reads nothing past `bytes`; `out` then points into
-// `datagram`. Errors: WEFT_E_VERSION, WEFT_E_MALFORMED (too short, too long, a field out of range).
+// `datagram`, and is untouched on error. Errors: WEFT_E_VERSION, WEFT_E_MALFORMED (too short, too
+// long, a field out of range), WEFT_E_ARGUMENT (NULL).
 weft_status weft_packet_parse(const uint8_t *datagram, size_t bytes, weft_packet *out);
 
 // Writes header, mode data and payload. payload == NULL writes the first two only, for a payload
-// that is coded in place behind them. *written gets the bytes written.
-// Errors: WEFT_E_ARGUMENT, WEFT_E_BUFFER.
+// that is coded in place behind them. Coefficients and payload may lie exactly where they go, and
+// overlap the datagram in no other way. *written gets the bytes written.
+// Errors: WEFT_E_ARGUMENT (NULL, or a field out of range), WEFT_E_BUFFER; nothing is written then.
 weft_status weft_packet_write(const weft_packet *packet, uint8_t *datagram, size_t capacity,
                               size_t *written);
 
-// The n coefficients that a packet stands for, whatever its mode. Errors: WEFT_E_ARGUMENT.
+// The same inside a session of two peers, which have agreed on stream and block_bytes: these stay
+// out of the header, which has 12 bytes then.
+size_t weft_packet_session_bytes(const weft_segment_id *id, weft_packet_mode mode);
+weft_status weft_packet_parse_session(const uint8_t *datagram, size_t bytes, uint64_t stream,
+                                      uint32_t block_bytes, weft_packet *out);
+weft_status weft_packet_write_session(const weft_packet *packet, uint8_t *datagram, size_t capacity,
+                                      size_t *written);
+
+// The n coefficients that a packet stands for, whatever its mode; a SPARSE seed may stand for all
+// zeros, which no decoder gains from. Errors: WEFT_E_ARGUMENT (NULL, or a field out of range).
 weft_status weft_packet_coefficients(const weft_packet *packet, uint8_t *coefficients);
 
 #ifdef __cplusplus

@@ -34,10 +34,15 @@ typedef struct weft_segment_options {
 } weft_segment_options;
 
 // The row's own preprocessing (log domain, tiles) happens here, once. With a queue the call only
-// enqueues; data must then stay until the queue has passed it. queue == NULL: done on return.
+// enqueues (data in HOST memory may be waited for; PINNED and DEVICE data is not); data must then
+// stay until the queue has passed it, and until then the segment is good for calls on that queue
+// alone. queue == NULL: done on return.
+// Errors: WEFT_E_ARGUMENT, WEFT_E_UNSUPPORTED (DEVICE data on a host row), WEFT_E_NOMEM,
+// WEFT_E_DEVICE*.
 weft_status weft_segment_new(weft_ctx *ctx, const weft_segment_options *options, weft_queue *queue,
                              weft_segment **out);
-void weft_segment_free(weft_segment *segment); // accepts NULL
+// Queues that still work with the segment must be idle. Accepts NULL.
+void weft_segment_free(weft_segment *segment);
 const weft_segment_id *weft_segment_get_id(const weft_segment *segment);
 
 // ---------------------------------------------------------------------------------------------
@@ -57,14 +62,20 @@ typedef struct weft_encoder_options {
 weft_status weft_encoder_new(const weft_segment *segment, const weft_encoder_options *options,
                              weft_encoder **out);
 void weft_encoder_free(weft_encoder *encoder); // accepts NULL
+// For simulations and tests: from now on fresh coefficients follow from key (32 bytes) alone, the
+// same on every machine. Never use one key twice in one stream. The decoder and the recoder have
+// the like.
+weft_status weft_encoder_fix_random(weft_encoder *encoder, const uint8_t *key);
 
-// Where a batch of m packets goes. Payload i is at payload_rows[i], or payload + i *
-// payload_stride.
+// Where a batch of m packets goes. Payload i is at payload_rows[i], or at payload + i *
+// payload_stride when payload_rows is NULL. Strides do not matter for m = 1.
 typedef struct weft_batch {
-  size_t count;         // m
-  weft_packet *packets; // (m) filled in; their payload pointers stay NULL for DEVICE memory
-  // (m, n) coefficients of VECTOR packets, row stride coefficients_stride; may be NULL when the
-  // encoder is seeded. packets[i].coefficients then points into it. Host memory.
+  size_t count; // m
+  // (m) filled in; their payload pointers stay NULL for DEVICE memory. May be NULL when
+  // coefficients is not.
+  weft_packet *packets;
+  // (m, n) what each payload is made of, row stride coefficients_stride; may be NULL when the
+  // encoder is seeded. packets[i].coefficients of VECTOR packets points into it. Host memory.
   uint8_t *coefficients;
   size_t coefficients_stride; // bytes
   uint8_t *const *payload_rows;
@@ -73,16 +84,23 @@ typedef struct weft_batch {
   weft_mem mem;          // of the payloads
 } weft_batch;
 
-// Makes the next m packets in one product. With a queue the payloads are ready when it is idle.
+// Makes the next m packets in one product. With a queue the payloads are ready when weft_queue_poll
+// or weft_queue_wait has found it idle, and payload_rows and payloads must stay until then; packets
+// and coefficients are filled in on return. A device writes PINNED and DEVICE payloads directly;
+// HOST ones take a detour through pinned memory. After an error the next call makes the same
+// packets (fresh coefficients differ). Errors: WEFT_E_ARGUMENT, WEFT_E_UNSUPPORTED (DEVICE payloads
+// on a host row), WEFT_E_NOMEM, WEFT_E_DEVICE*.
 weft_status weft_encoder_batch(weft_encoder *encoder, const weft_batch *batch, weft_queue *queue);
 
 // Makes payloads for coefficients of the caller's own: Y(m, k) = C(m, n) * X(n, k).
-// coefficients: (m, n), row stride coefficients_stride bytes, host memory.
+// coefficients: (m, n), row stride coefficients_stride bytes, host memory. Of `payloads` only count
+// (= m) and where the payloads go are read.
 weft_status weft_encoder_combine(weft_encoder *encoder, size_t count, const uint8_t *coefficients,
                                  size_t coefficients_stride, const weft_batch *payloads,
                                  weft_queue *queue);
 
-// Writes the next packet as one datagram, header included; needs weft_packet_bytes() of room.
+// Writes the next packet as one datagram, header included; needs weft_packet_bytes() of room, else
+// WEFT_E_BUFFER and the packet is still the next.
 weft_status weft_encoder_next(weft_encoder *encoder, uint8_t *datagram, size_t capacity,
                               size_t *written);
 
@@ -91,15 +109,19 @@ weft_status weft_encoder_next(weft_encoder *encoder, uint8_t *datagram, size_t c
 //
 // A packet's coefficients are eliminated at once, which tells whether it is innovative before its
 // payload is touched. Payloads are stored as they came, and reduced by one blocked product when a
-// block that is known is asked for, or at full rank. Memory: the segment, n * n bytes, and a
-// bounded scratch (see weft_decoder_memory_bytes).
+// block that is known is asked for, or the whole segment. The total cost is never above that of
+// reducing each payload as it comes, and equals a batch decode's when nothing is asked for before
+// full rank. Works on the context's host row. Memory: the segment, n * n bytes, and a bounded
+// scratch while payloads are reduced (see weft_decoder_memory_bytes).
 
 typedef struct weft_decoder weft_decoder;
 
 typedef struct weft_decoder_options {
   weft_segment_id id;
-  // (n, k) storage of the caller's own, or NULL: the decoder's. It receives block i in row i; until
-  // the decoder says so, a row holds something else.
+  // (n, k) storage of the caller's own in host memory, which must outlive the decoder; or NULL: the
+  // decoder's. It receives block i in row i; until weft_decoder_block says so, a row holds
+  // something else. Every block is in its row once weft_decoder_block of any, or weft_decoder_read,
+  // has returned WEFT_OK on a complete decoder.
   uint8_t *blocks;
   size_t blocks_stride; // bytes, >= k; 0: k
   // false: payloads are deferred (above). true: reduced as each packet arrives, as in the papers.
@@ -112,7 +134,8 @@ void weft_decoder_free(weft_decoder *decoder); // accepts NULL
 
 // Takes one packet. WEFT_OK: innovative, rank rose by one. WEFT_DEPENDENT: it adds nothing.
 // WEFT_E_FOREIGN, WEFT_E_MALFORMED, WEFT_E_VERSION, WEFT_E_ARGUMENT: refused. In every case but
-// WEFT_OK the decoder is unchanged. The packet's bytes are not needed after the call.
+// WEFT_OK the decoder is unchanged. The packet's bytes are not needed after the call. Never fails
+// for want of memory: an eager decoder that cannot get its scratch defers the payload instead.
 weft_status weft_decoder_add(weft_decoder *decoder, const weft_packet *packet);
 weft_status weft_decoder_add_datagram(weft_decoder *decoder, const uint8_t *datagram, size_t bytes);
 
@@ -123,7 +146,7 @@ bool weft_decoder_has_block(const weft_decoder *decoder, size_t index); // block
 size_t weft_decoder_prefix(const weft_decoder *decoder);
 
 // Block `index`, valid until the decoder is freed (for good: its row does not change any more).
-// WEFT_PENDING while it is not known.
+// WEFT_PENDING while it is not known; WEFT_E_NOMEM: try again later, nothing is lost.
 weft_status weft_decoder_block(weft_decoder *decoder, size_t index, const uint8_t **out);
 // Copies `bytes` bytes of the segment into `out`; WEFT_PENDING while not complete.
 weft_status weft_decoder_read(weft_decoder *decoder, size_t offset, size_t bytes, uint8_t *out);
@@ -132,9 +155,15 @@ weft_status weft_decoder_read(weft_decoder *decoder, size_t offset, size_t bytes
 // WEFT_PENDING at rank 0.
 weft_status weft_decoder_recode(weft_decoder *decoder, uint8_t *datagram, size_t capacity,
                                 size_t *written);
-// m recoded packets in one product. Only VECTOR packets; batch->coefficients is required.
+// m recoded packets in one product. Only VECTOR packets; batch->coefficients is required, and the
+// payloads go to HOST or PINNED memory. A packet is never zero.
 weft_status weft_decoder_recode_batch(weft_decoder *decoder, const weft_batch *batch);
 
+weft_status weft_decoder_fix_random(weft_decoder *decoder, const uint8_t *key);
+
+// The most memory that a decoder of this shape ever holds: its handle, blocks unless the caller
+// owns them, n * n bytes of matrix; and while payloads are reduced, n * n bytes and at most 2 MiB
+// more. 0 for an id out of range.
 size_t weft_decoder_memory_bytes(const weft_segment_id *id, bool own_blocks);
 
 // ---------------------------------------------------------------------------------------------
@@ -142,13 +171,18 @@ size_t weft_decoder_memory_bytes(const weft_segment_id *id, bool own_blocks);
 
 typedef struct weft_recoder weft_recoder;
 
-// Keeps up to `capacity` packets (1..n); further ones are mixed into those held, so that nothing
-// received is wasted.
+// Keeps up to `capacity` packets (1..n); each further one is mixed into one of those held, in turn,
+// so that nothing received is wasted. Works on the context's host row.
 weft_status weft_recoder_new(weft_ctx *ctx, const weft_segment_id *id, size_t capacity,
                              weft_recoder **out);
 void weft_recoder_free(weft_recoder *recoder); // accepts NULL
+weft_status weft_recoder_fix_random(weft_recoder *recoder, const uint8_t *key);
+
+// WEFT_DEPENDENT: the packet's coefficients are all zero. Errors as weft_decoder_add has them.
 weft_status weft_recoder_add(weft_recoder *recoder, const weft_packet *packet);
+weft_status weft_recoder_add_datagram(weft_recoder *recoder, const uint8_t *datagram, size_t bytes);
 size_t weft_recoder_held(const weft_recoder *recoder);
+// WEFT_PENDING while nothing is held. As weft_decoder_recode_batch and weft_decoder_recode.
 weft_status weft_recoder_batch(weft_recoder *recoder, const weft_batch *batch);
 weft_status weft_recoder_next(weft_recoder *recoder, uint8_t *datagram, size_t capacity,
                               size_t *written);
@@ -157,7 +191,7 @@ weft_status weft_recoder_next(weft_recoder *recoder, uint8_t *datagram, size_t c
 // Batch decoding: gather n packets, invert once, multiply once; many segments at a time.
 
 typedef struct weft_decode_job {
-  size_t blocks, block_bytes;
+  size_t blocks, block_bytes;  // n, k
   const uint8_t *coefficients; // (n, n), row stride coefficients_stride bytes, host memory
   size_t coefficients_stride;
   const uint8_t *const *payload_rows; // n rows of k bytes, or
@@ -170,7 +204,10 @@ typedef struct weft_decode_job {
 } weft_decode_job;
 
 // Decodes `count` segments, in parallel on the context's threads or on its device. Each job has its
-// own status; the call's is WEFT_OK when all could be tried. With a queue, `jobs` must stay too.
+// own status; the call's is WEFT_OK when all could be tried. With a queue, `jobs` and all that they
+// name must stay until it is idle, and each status is WEFT_PENDING until weft_queue_poll or
+// weft_queue_wait has said so. On a host context with fewer jobs than threads the threads share
+// each job; otherwise each thread decodes jobs of its own.
 weft_status weft_decode_batch(weft_ctx *ctx, weft_decode_job *jobs, size_t count,
                               weft_queue *queue);
 

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ceilings as cases of a group.
+#include "bench/ceiling_cases.h"
+
+#include <string.h>
+
+#include "bench/buffers.h"
+#include "bench/check.h"
+
+// Iterations per call: some microseconds, so that the call itself does not count.
+#define LOOP_ITERATIONS 256u
+
+typedef struct memory_state {
+  weft_bench_read read;
+  uint8_t *to;
+  const uint8_t *from;
+  size_t bytes;
+} memory_state;
+
+static void call_loop(void *user) {
+  const weft_bench_ceiling *const ceiling = user;
+  ceiling->loop(LOOP_ITERATIONS);
+}
+
+static void call_read(void *user) {
+  const memory_state *const state = user;
+  state->read(state->from, state->bytes);
+}
+
+static void call_copy(void *user) {
+  const memory_state *const state = user;
+  memcpy(state->to, state->from, state->bytes);
+  __asm__ volatile("" : : "r"(state->to) : "memory");
+}
+
+int weft_bench_add_ceiling(weft_bench_group *group, const weft_bench_ceiling *ceiling) {
+  for (size_t c = 0; c < group->case_count; c++)
+    if (group->cases[c].work.user == ceiling)
+      return (int)c;
+  // call_loop takes the ceiling back as const: the cast only passes through the void pointer.
+  return weft_bench_group_add(
+      group, &(weft_bench_case){
+                 .operation = "ceiling",
+                 .row = ceiling->name,
+                 .variant = "",
+                 .threads = 1,
+                 .amount = {[WEFT_BENCH_PRODUCTS] = (double)ceiling->products * LOOP_ITERATIONS},
+                 .ceiling = -1,
+                 .work = {.call = call_loop, .user = (void *)(uintptr_t)ceiling},
+                 .checked = WEFT_BENCH_CHECKED_NONE,
+             });
+}
+
+int weft_bench_add_row_ceiling(weft_bench_group *group, const char *row, uint32_t row_cpu,
+                               uint32_t machine_cpu) {
+  const weft_bench_ceiling *const ceiling = weft_bench_ceiling_for(row, row_cpu, machine_cpu);
+  return ceiling ? weft_bench_add_ceiling(group, ceiling) : -1;
+}
+
+static int add_memory(weft_bench_group *group, const char *operation, const char *row,
+                      void (*call)(void *), const memory_state *from_state) {
+  memory_state *const state = weft_bench_alloc(1, sizeof *state);
+  *state = *from_state;
+  return weft_bench_group_add(
+      group, &(weft_bench_case){
+                 .operation = operation,
+                 .row = row,
+                 .variant = "",
+                 .n = 1,
+                 .k = state->bytes,
+                 .threads = 1,
+                 .amount = {[WEFT_BENCH_INPUT] = (double)state->bytes},
+                 .ceiling = -1,
+                 .work = {.call = call,
+                          .user = state,
+                          .regions = {{state->from, state->bytes}, {state->to, state->bytes}},
+                          .region_count = state->to ? 2 : 1},
+                 .checked = WEFT_BENCH_CHECKED_NONE,
+                 .owned = state,
+             });
+}
+
+int weft_bench_add_read(weft_bench_group *group, uint32_t machine_cpu, const uint8_t *data,
+                        size_t bytes) {
+  const char *name = NULL;
+  const weft_bench_read read = weft_bench_read_widest(machine_cpu, &name);
+  return add_memory(group, "read", name, call_read,
+                    &(memory_state){.read = read, .from = data, .bytes = bytes});
+}
+
+int weft_bench_add_copy(weft_bench_group *group, uint8_t *to, const uint8_t *from, size_t bytes) {
+  return add_memory(group, "copy", "memcpy", call_copy,
+                    &(memory_state){.to = to, .from = from, .bytes = bytes});
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ceilings as cases of a group, so that they are measured in the rounds of what they bound.
+#ifndef WEFT_BENCH_CEILING_CASES_H
+#define WEFT_BENCH_CEILING_CASES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bench/ceilings.h"
+#include "bench/group.h"
+
+// Adds the ceiling of a row's technique unless the group has it; -1 where the technique has none.
+int weft_bench_add_row_ceiling(weft_bench_group *group, const char *row, uint32_t row_cpu,
+                               uint32_t machine_cpu);
+int weft_bench_add_ceiling(weft_bench_group *group, const weft_bench_ceiling *ceiling);
+
+// Adds "read every byte of this memory once".
+int weft_bench_add_read(weft_bench_group *group, uint32_t machine_cpu, const uint8_t *data,
+                        size_t bytes);
+// Adds "copy this memory". to and from do not overlap.
+int weft_bench_add_copy(weft_bench_group *group, uint8_t *to, const uint8_t *from, size_t bytes);
+
+#endif

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the core can do at most: loops that only multiply and add registers, and loops that only
+// read or copy memory. Measured in the same rounds as the code whose share of them is quoted.
+#ifndef WEFT_BENCH_CEILINGS_H
+#define WEFT_BENCH_CEILINGS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct weft_bench_ceiling {
+  const char *name; // "gfni512"
+  const char *what; // the instructions of the loop
+  uint32_t cpu;     // WEFT_CPU_* that it needs
+  size_t products;  // byte x coefficient products of one iteration
+  void (*loop)(size_t iterations);
+} weft_bench_ceiling;
+
+extern const weft_bench_ceiling weft_bench_ceilings[];
+extern const size_t weft_bench_ceiling_count;
+
+// The ceiling of a row's technique on this machine, or NULL where the technique has none.
+// row_cpu: the WEFT_CPU_* that the row needs; a loop that needs more says nothing about the row.
+const weft_bench_ceiling *weft_bench_ceiling_for(const char *row, uint32_t row_cpu,
+                                                 uint32_t machine_cpu);
+
+// Reads every byte once with the widest loads of the machine.
+typedef void (*weft_bench_read)(const uint8_t *data, size_t bytes);
+weft_bench_read weft_bench_read_widest(uint32_t machine_cpu, const char **name);
+
+#endif

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft bench compare A.json B.json`: what changed beyond noise. A case changed when the ranges of
+// its repetitions lie apart; where the two runs had the core at another speed, the shares of the
+// ceilings say whether the code changed or the machine.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "bench/buffers.h"
+#include "bench/commands.h"
+#include "bench/provenance.h"
+#include "bench/stats.h"
+
+static json_t *load(const char *file) {
+  json_error_t error;
+  json_t *const root = json_load_file(file, 0, &error);
+  if (!root) {
+    fprintf(stderr, "weft bench compare: %s: %s (line %d)\n", file, error.text, error.line);
+    return NULL;
+  }
+  if (json_integer_value(json_object_get(root, "schema")) != WEFT_BENCH_SCHEMA ||
+      !json_is_array(json_object_get(root, "groups"))) {
+    fprintf(stderr, "weft bench compare: %s is no report of this version of weft bench\n", file);
+    json_decref(root);
+    return NULL;
+  }
+  return root;
+}
+
+static const char *text_at(const json_t *object, const char *key) {
+  const char *const text = json_string_value(json_object_get(object, key));
+  return text ? text : "unknown";
+}
+
+// Tells what the two runs do not have in common, as it may explain any change.
+static void print_differences(const json_t *a, const json_t *b) {
+  static const char *const keys[] = {"commit", "compiler", "flags"};
+  static const char *const machine_keys[] = {"cpu", "system"};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    if (strcmp(text_at(a, keys[i]), text_at(b, keys[i])) != 0)
+      printf("%s: %s -> %s\n", keys[i], text_at(a, keys[i]), text_at(b, keys[i]));
+  const json_t *const machine_a = json_object_get(a, "machine");
+  const json_t *const machine_b = json_object_get(b, "machine");
+  for (size_t i = 0; i < sizeof machine_keys / sizeof *machine_keys; i++)
+    if (strcmp(text_at(machine_a, machine_keys[i]), text_at(machine_b, machine_keys[i])) != 0)
+      printf("machine: %s -> %s\n", text_at(machine_a, machine_keys[i]),
+             text_at(machine_b, machine_keys[i]));
+}
+
+// The case with this id, or NULL. Ids repeat (a read of the same size in two groups): then the
+// case is looked for in the group of the same title.
+static const json_t *find_case(const json_t *root, const char *title, const char *id) {
+  size_t g = 0, c = 0;
+  json_t *group = NULL, *entry = NULL;
+  json_array_foreach(json_object_get(root, "groups"), g, group) {
+    if (strcmp(text_at(group, "title"), title) != 0)
+      continue;
+    json_array_foreach(json_object_get(group, "cases"), c, entry) {
+      if (strcmp(text_at(entry, "id"), id) == 0)
+        return entry;
+    }
+  }
+  return NULL;
+}
+
+// False when the case has no times.
+static bool times_of(const json_t *entry, weft_bench_spread *out) {
+  const json_t *const seconds = json_object_get(entry, "seconds_per_call");
+  const size_t count = json_array_size(seconds);
+  if (count == 0)
+    return false;
+  double *const values = weft_bench_alloc(count, sizeof(double));
+  for (size_t i = 0; i < count; i++)
+    values[i] = json_number_value(json_array_get(seconds, i));
+  *out = weft_bench_spread_of(values, count);
+  free(values);
+  return out->min > 0;
+}
+
+static void print_share(const json_t *a, const json_t *b) {
+  const json_t *const share_a = json_object_get(a, "share_of_ceiling");
+  const json_t *const share_b = json_object_get(b, "share_of_ceiling");
+  if (share_a && share_b)
+    printf("; share of ceiling %.1f %% -> %.1f %%",
+           100 * json_number_value(json_object_get(share_a, "median")),
+           100 * json_number_value(json_object_get(share_b, "median")));
+  printf("\n");
+}
+
+typedef struct case_counts {
+  size_t changed, same, missing;
+} case_counts;
+
+static void compare_case(const char *title, const json_t *a, const json_t *root_b,
+                         case_counts *tally) {
+  const char *const id = text_at(a, "id");
+  const json_t *const b = find_case(root_b, title, id);
+  weft_bench_spread time_a, time_b;
+  if (!b || !times_of(a, &time_a) || !times_of(b, &time_b)) {
+    printf("  only in the first: %s\n", id);
+    tally->missing++;
+    return;
+  }
+  if (!weft_bench_ranges_apart(&time_a, &time_b)) {
+    tally->same++;
+    return;
+  }
+  tally->changed++;
+  // Speeds: the higher, the better.
+  printf("  %-48s x%.3f, apart by %.1f %%", id, time_a.median / time_b.median,
+         100 * (time_b.median < time_a.median ? time_a.min / time_b.max - 1
+                                              : time_b.min / time_a.max - 1));
+  print_share(a, b);
+}
+
+int weft_bench_compare_command(int argc, char **argv) {
+  if (argc != 3) {
+    fprintf(stderr, "usage: weft bench compare A.json B.json\n");
+    return 2;
+  }
+  json_t *const a = load(argv[1]), *const b = load(argv[2]);
+  case_counts tally = {0, 0, 0};
+  if (a && b) {
+    size_t g = 0, c = 0;
+    json_t *group = NULL, *entry = NULL;
+    print_differences(a, b);
+    printf("speed of the second over the first, where the ranges of the repetitions lie apart:\n");
+    json_array_foreach(json_object_get(a, "groups"), g, group) {
+      json_array_foreach(json_object_get(group, "cases"), c, entry)
+          compare_case(text_at(group, "title"), entry, b, &tally);
+    }
+    printf("%zu changed, %zu not separable, %zu without counterpart\n", tally.changed, tally.same,
+           tally.missing);
+  }
+  const int failed = !a || !b;
+  json_decref(a);
+  json_decref(b);
+  return failed;
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures groups of cases, prints them as tables and keeps them as JSON.
+#include "bench/group.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/buffers.h"
+#include "bench/provenance.h"
+
+static const char *const metric_names[WEFT_BENCH_METRICS] = {"output", "products", "input"};
+
+weft_bench_group *weft_bench_group_new(const char *title) {
+  weft_bench_group *const group = weft_bench_alloc(1, sizeof *group);
+  group->title = title;
+  return group;
+}
+
+void weft_bench_group_free(weft_bench_group *group) {
+  for (size_t c = 0; group && c < group->case_count; c++)
+    free(group->cases[c].owned);
+  free(group);
+}
+
+int weft_bench_group_add(weft_bench_group *group, const weft_bench_case *entry) {
+  if (group->case_count == WEFT_BENCH_GROUP_CASES) {
+    fprintf(stderr, "weft bench: more than %u cases in one group; measure fewer rows at once\n",
+            WEFT_BENCH_GROUP_CASES);
+    exit(2);
+  }
+  group->cases[group->case_count] = *entry;
+  return (int)group->case_count++;
+}
+
+void weft_bench_group_ask(weft_bench_group *group, const char *name, int of, int over,
+                          weft_bench_metric metric) {
+  if (of < 0 || over < 0 || group->question_count == WEFT_BENCH_GROUP_QUESTIONS)
+    return;
+  group->questions[group->question_count++] = (weft_bench_question){name, of, over, metric};
+}
+
+// ---------------------------------------------------------------------------------------------
+// Rates and ratios
+
+// (reps) rates in 1/s of one case, scaled by `times`; free() them.
+static double *rates(const weft_bench_case *entry, const weft_bench_samples *samples,
+                     weft_bench_metric metric, double times) {
+  double *const out = weft_bench_alloc(samples->reps, sizeof(double));
+  for (size_t i = 0; i < samples->reps; i++)
+    out[i] = times * entry->amount[metric] / samples->seconds[i];
+  return out;
+}
+
+static weft_bench_ratio ratio_between(const weft_bench_group *group,
+                                      const weft_bench_samples *samples, int of, int over,
+                                      weft_bench_metric metric, double over_times) {
+  double *const a = rates(&group->cases[of], &samples[of], metric, 1);
+  double *const b = rates(&group->cases[over], &samples[over], metric, over_times);
+  const weft_bench_ratio ratio = weft_bench_ratio_of(a, samples[of].usable, b, samples[over].usable,
+                                                     samples[of].reps, WEFT_BENCH_MIN_REPS);
+  free(a);
+  free(b);
+  return ratio;
+}
+
+// A ceiling is one core's: t threads may reach t times as much.
+static weft_bench_ratio ceiling_share(const weft_bench_group *group,
+                                      const weft_bench_samples *samples, size_t c) {
+  const weft_bench_case *const entry = &group->cases[c];
+  return ratio_between(group, samples, (int)c, entry->ceiling, entry->bound_by,
+                       (double)entry->threads);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Printing
+
+static void ratio_text(const weft_bench_ratio *ratio, bool percent, char *out, size_t room) {
+  const double unit = percent ? 100 : 1;
+  if (ratio->separable)
+    snprintf(out, room, percent ? "%.1f %% (%.1f..%.1f)" : "%.3f (%.3f..%.3f)",
+             ratio->spread.median * unit, ratio->spread.min * unit, ratio->spread.max * unit);
+  else
+    snprintf(out, room, percent ? "not separable (%.1f..%.1f)" : "not separable (%.3f..%.3f)",
+             ratio->spread.min * unit, ratio->spread.max * unit);
+}
+
+static void rate_text(const weft_bench_case *entry, const weft_bench_samples *samples,
+                      weft_bench_metric metric, char *out, size_t room) {
+  if (entry->amount[metric] <= 0) {
+    snprintf(out, room, "-");
+    return;
+  }
+  double *const values = rates(entry, samples, metric, 1e-9);
+  const weft_bench_spread s = weft_bench_spread_of(values, samples->reps);
+  snprintf(out, room, "%.3f (%.3f..%.3f)", s.median, s.min, s.max);
+  free(values);
+}
+
+static void print_case(const weft_bench_group *group, const weft_bench_samples *samples, size_t c) {
+  const weft_bench_case *const entry = &group->cases[c];
+  char name[64], output[64], products[64], share[64] = "-";
+  snprintf(name, sizeof name, "%s%s%s", entry->operation, entry->variant[0] ? " " : "",
+           entry->variant);
+  rate_text(entry, &samples[c], WEFT_BENCH_OUTPUT, output, sizeof output);
+  // Ceilings and reads produce nothing: what they read or multiply stands in the second column.
+  rate_text(entry, &samples[c],
+            entry->amount[WEFT_BENCH_PRODUCTS] > 0 ? WEFT_BENCH_PRODUCTS : WEFT_BENCH_INPUT,
+            products, sizeof products);
+  if (entry->ceiling >= 0) {
+    const weft_bench_ratio ratio = ceiling_share(group, samples, c);
+    ratio_text(&ratio, true, share, sizeof share);
+  }
+  printf("  %-24s %-16s %5zu %2zu  %-26s %-29s %s\n", name, entry->row, entry->m, entry->threads,
+         output, products, share);
+}
+
+static void print_group(const weft_bench_group *group, const weft_bench_samples *samples) {
+  size_t laps = 0, dropped = 0, cpu_timed = 0, disturbed = 0;
+  printf("\n%s\n  %-24s %-16s %5s %2s  %-26s %-29s %s\n", group->title, "operation", "row", "m",
+         "t", "coded GB/s (min..max)", "multiply-accumulate GB/s", "share of ceiling, %");
+  for (size_t c = 0; c < group->case_count; c++) {
+    print_case(group, samples, c);
+    laps += samples[c].laps;
+    dropped += samples[c].dropped;
+    cpu_timed += samples[c].cpu_timed;
+    disturbed += samples[c].disturbed;
+  }
+  for (size_t q = 0; q < group->question_count; q++) {
+    const weft_bench_question *const question = &group->questions[q];
+    const weft_bench_ratio ratio =
+        ratio_between(group, samples, question->of, question->over, question->metric, 1);
+    char text[64];
+    ratio_text(&ratio, false, text, sizeof text);
+    printf("  %-60s %s\n", question->name, text);
+  }
+  if (dropped + cpu_timed + disturbed > 0)
+    printf(
+        "  threads waited for a core: %zu of %zu laps dropped; %zu repetitions by the thread's own "
+        "clock, %zu disturbed\n",
+        dropped, laps, cpu_timed, disturbed);
+  fflush(stdout);
+}
+
+// ---------------------------------------------------------------------------------------------
+// JSON
+
+static json_t *json_spread(const weft_bench_spread *spread) {
+  return json_pack("{s:f, s:f, s:f}", "median", spread->median, "min", spread->min, "max",
+                   spread->max);
+}
+
+static json_t *json_ratio(const weft_bench_ratio *ratio) {
+  json_t *const out = json_spread(&ratio->spread);
+  json_object_set_new(out, "rounds", json_integer((json_int_t)ratio->rounds));
+  json_object_set_new(out, "separable", json_boolean(ratio->separable));
+  return out;
+}
+
+static json_t *json_id(const weft_bench_case *entry) {
+  char *const text = weft_bench_text("%s%s%s %s n=%zu k=%zu m=%zu t=%zu", entry->operation,
+                                     entry->variant[0] ? "-" : "", entry->variant, entry->row,
+                                     entry->n, entry->k, entry->m, entry->threads);
+  json_t *const out = json_string(text);
+  free(text);
+  return out;
+}
+
+static json_t *json_case(const weft_bench_group *group, const weft_bench_samples *samples,
+                         size_t c) {
+  const weft_bench_case *const entry = &group->cases[c];
+  json_t *const out = json_object(), *const amounts = json_object(), *const gbps = json_object();
+  json_t *const seconds = json_array();
+  json_object_set_new(out, "id", json_id(entry));
+  json_object_set_new(out, "operation", json_string(entry->operation));
+  json_object_set_new(out, "variant", json_string(entry->variant));
+  json_object_set_new(out, "row", json_string(entry->row));
+  json_object_set_new(out, "n", json_integer((json_int_t)entry->n));
+  json_object_set_new(out, "k", json_integer((json_int_t)entry->k));
+  json_object_set_new(out, "m", json_integer((json_int_t)entry->m));
+  json_object_set_new(out, "threads", json_integer((json_int_t)entry->threads));
+  json_object_set_new(out, "checked", json_string(entry->checked));
+  for (int metric = 0; metric < WEFT_BENCH_METRICS; metric++) {
+    if (entry->amount[metric] <= 0)
+      continue;
+    double *const values = rates(entry, &samples[c], (weft_bench_metric)metric, 1e-9);
+    const weft_bench_spread spread = weft_bench_spread_of(values, samples[c].reps);
+    json_object_set_new(amounts, metric_names[metric], json_real(entry->amount[metric]));
+    json_object_set_new(gbps, metric_names[metric], json_spread(&spread));
+    free(values);
+  }
+  json_object_set_new(out, "amount_per_call", amounts);
+  json_object_set_new(out, "gigabytes_per_second", gbps);
+  if (entry->ceiling >= 0) {
+    const weft_bench_ratio ratio = ceiling_share(group, samples, c);
+    json_t *const share = json_ratio(&ratio);
+    json_object_set_new(share, "ceiling", json_id(&group->cases[entry->ceiling]));
+    json_object_set_new(share, "metric", json_string(metric_names[entry->bound_by]));
+    json_object_set_new(out, "share_of_ceiling", share);
+  }
+  json_object_set_new(out, "calls_per_lap", json_integer((json_int_t)samples[c].calls));
+  json_object_set_new(out, "laps", json_integer((json_int_t)samples[c].laps));
+  json_object_set_new(out, "laps_dropped", json_integer((json_int_t)samples[c].dropped));
+  json_object_set_new(out, "repetitions_cpu_timed", json_integer((json_int_t)samples[c].cpu_timed));
+  json_object_set_new(out, "repetitions_disturbed", json_integer((json_int_t)samples[c].disturbed));
+  for (size_t i = 0; i < samples[c].reps; i++)
+    json_array_append_new(seconds, json_real(samples[c].seconds[i]));
+  json_object_set_new(out, "seconds_per_call", seconds);
+  return out;
+}
+
+static json_t *json_group(const weft_bench_group *group, const weft_bench_samples *samples) {
+  json_t *const cases = json_array(), *const ratios = json_array();
+  for (size_t c = 0; c < group->case_count; c++)
+    json_array_append_new(cases, json_case(group, samples, c));
+  for (size_t q = 0; q < group->question_count; q++) {
+    const weft_bench_question *const question = &group->questions[q];
+    const weft_bench_ratio ratio =
+        ratio_between(group, samples, question->of, question->over, question->metric, 1);
+    json_t *const out = json_ratio(&ratio);
+    json_object_set_new(out, "name", json_string(question->name));
+    json_object_set_new(out, "metric", json_string(metric_names[question->metric]));
+    json_object_set_new(out, "of", json_id(&group->cases[question->of]));
+    json_object_set_new(out, "over", json_id(&group->cases[question->over]));
+    json_array_append_new(ratios, out);
+  }
+  return json_pack("{s:s, s:o, s:o}", "title", group->title, "cases", cases, "ratios", ratios);
+}
+
+// ---------------------------------------------------------------------------------------------
+// The report
+
+void weft_bench_report_begin(weft_bench_report *report, const weft_bench_options *options,
+                             const weft_bench_machine *machine) {
+  report->start_s = weft_bench_now_s();
+  report->root = weft_bench_provenance(options, machine);
+  report->groups = json_array();
+  json_object_set(report->root, "groups", report->groups);
+  weft_bench_provenance_print(options, machine);
+}
+
+void weft_bench_report_run(weft_bench_report *report, const weft_bench_options *options,
+                           const weft_bench_group *group) {
+  weft_bench_candidate work[WEFT_BENCH_GROUP_CASES];
+  weft_bench_samples samples[WEFT_BENCH_GROUP_CASES];
+  for (size_t c = 0; c < group->case_count; c++) {
+    work[c] = group->cases[c].work;
+    work[c].threads = group->cases[c].threads;
+  }
+  weft_bench_measure(&options->timing, work, group->case_count, samples);
+  print_group(group, samples);
+  json_array_append_new(report->groups, json_group(group, samples));
+  for (size_t c = 0; c < group->case_count; c++)
+    weft_bench_samples_free(&samples[c]);
+}
+
+int weft_bench_report_end(weft_bench_report *report, const weft_bench_options *options) {
+  const double took_s = weft_bench_now_s() - report->start_s;
+  int failed = 0;
+  json_object_set_new(report->root, "took_s", json_real(took_s));
+  printf("\n%.1f s\n", took_s);
+  if (options->json &&
+      json_dump_file(report->root, options->json, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) != 0) {
+    fprintf(stderr, "weft bench: %s could not be written\n", options->json);
+    failed = 1;
+  }
+  json_decref(report->groups);
+  json_decref(report->root);
+  return failed;
+}

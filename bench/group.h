@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// A group: the cases that are measured in the same rounds, among them their ceilings, and the
+// ratios that are asked of them. A report is the list of a run's groups, printed and as JSON.
+#ifndef WEFT_BENCH_GROUP_H
+#define WEFT_BENCH_GROUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <jansson.h>
+
+#include "bench/machine.h"
+#include "bench/options.h"
+#include "bench/stats.h"
+#include "bench/timing.h"
+
+// What a rate counts. All in bytes (or byte x coefficient products) of one call.
+typedef enum weft_bench_metric {
+  WEFT_BENCH_OUTPUT,   // bytes produced: coded, recoded or decoded
+  WEFT_BENCH_PRODUCTS, // byte x coefficient multiply-accumulates
+  WEFT_BENCH_INPUT,    // bytes that must be read at least once
+  WEFT_BENCH_METRICS
+} weft_bench_metric;
+
+typedef struct weft_bench_case {
+  const char *operation; // "encode"; ceilings: "ceiling", "read", "copy"
+  const char *row;       // who did it: a backend row, "isa-l", a ceiling
+  const char *variant;   // what else tells it from others: "" or "eager", "columns", ...
+  size_t n, k, m, threads;
+  double amount[WEFT_BENCH_METRICS]; // of one call; 0: not meaningful
+  int ceiling;                       // index of the case that bounds `bound_by`, or -1
+  weft_bench_metric bound_by;
+  weft_bench_candidate work;
+  const char *checked; // how the output was checked before it was timed
+  void *owned;         // freed with the group; may be NULL
+} weft_bench_case;
+
+// A question: how many times the rate of case `over` does case `of` reach?
+typedef struct weft_bench_question {
+  const char *name; // "two threads / one"
+  int of, over;     // indices of cases
+  weft_bench_metric metric;
+} weft_bench_question;
+
+#define WEFT_BENCH_GROUP_CASES 96u
+#define WEFT_BENCH_GROUP_QUESTIONS 64u
+
+typedef struct weft_bench_group {
+  const char *title;
+  weft_bench_case cases[WEFT_BENCH_GROUP_CASES];
+  size_t case_count;
+  weft_bench_question questions[WEFT_BENCH_GROUP_QUESTIONS];
+  size_t question_count;
+} weft_bench_group;
+
+typedef struct weft_bench_report {
+  json_t *root;
+  json_t *groups;
+  double start_s;
+} weft_bench_report;
+
+// An empty group; the title stays the caller's.
+weft_bench_group *weft_bench_group_new(const char *title);
+void weft_bench_group_free(weft_bench_group *group); // accepts NULL
+
+// Adds a case and returns its index. Ends the program when the group is full.
+int weft_bench_group_add(weft_bench_group *group, const weft_bench_case *entry);
+// Adds a question; does nothing when of or over is negative (a case that is not measured).
+void weft_bench_group_ask(weft_bench_group *group, const char *name, int of, int over,
+                          weft_bench_metric metric);
+
+// Begins a report with its provenance.
+void weft_bench_report_begin(weft_bench_report *report, const weft_bench_options *options,
+                             const weft_bench_machine *machine);
+// Measures a group, prints its table and keeps it in the report.
+void weft_bench_report_run(weft_bench_report *report, const weft_bench_options *options,
+                           const weft_bench_group *group);
+// Writes the file if one was asked for. Returns 0, or 1 after a message.
+int weft_bench_report_end(weft_bench_report *report, const weft_bench_options *options);
+
+#endif

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chooses the comparison.
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/bench.h"
+#include "bench/commands.h"
+
+static const struct {
+  const char *name;
+  int (*run)(int argc, char **argv);
+  const char *what;
+} commands[] = {
+    {"rlnc", weft_bench_rlnc_command, "encode, recode and decode segments"},
+    {"mul", weft_bench_mul_command, "every multiplication technique, side by side"},
+    {"ceilings", weft_bench_ceilings_command, "what this machine's arithmetic and memory can do"},
+    {"compare", weft_bench_compare_command, "A.json B.json: what changed beyond noise"},
+};
+
+int weft_bench_main(int argc, char **argv) {
+  const char *const wanted = argc > 1 ? argv[1] : "--help";
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+    if (strcmp(wanted, commands[i].name) == 0)
+      return commands[i].run(argc - 1, argv + 1);
+  const int help = strcmp(wanted, "--help") == 0 || strcmp(wanted, "-h") == 0;
+  FILE *const out = help ? stdout : stderr;
+  fprintf(out, "usage: weft bench COMPARISON [options]; COMPARISON --help lists them\n");
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+    fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].what);
+  return help ? 0 : 2;
+}

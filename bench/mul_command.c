@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft bench mul`: the multiply-accumulate of every host row on one shape, straight at the row.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/buffers.h"
+#include "bench/ceiling_cases.h"
+#include "bench/check.h"
+#include "bench/commands.h"
+#include "bench/group.h"
+#include "bench/peers/isal.h"
+#include "kernels/backend.h"
+
+// One shape's operands; every row writes y anew.
+typedef struct product {
+  size_t m, n, k;
+  uint8_t *a; // (m, n) nonzero coefficients
+  uint8_t *x; // (n, k)
+  uint8_t *y; // (m, k)
+} product;
+
+typedef struct row_state {
+  const weft_backend *row;
+  weft_exec exec;
+  weft_gemm gemm;
+  weft_operand *prepared; // X, once
+} row_state;
+
+static void call_gemm(void *user) {
+  const row_state *const state = user;
+  weft_bench_must(state->row->name, state->row->gemm(state->row, &state->exec, &state->gemm, 1));
+}
+
+static void call_prepare(void *user) {
+  const row_state *const state = user;
+  weft_operand *operand = NULL;
+  weft_bench_must(state->row->name, state->row->prepare(state->row, &state->exec, state->gemm.k,
+                                                        state->gemm.len, &state->gemm.x, &operand));
+  state->row->release(state->row, &state->exec, operand);
+}
+
+static product product_new(size_t m, size_t n, size_t k, uint64_t seed) {
+  const product p = {
+      m, n, k, weft_bench_alloc(m, n), weft_bench_alloc(n, k), weft_bench_alloc(m, k)};
+  weft_bench_random random;
+  weft_bench_random_seed(&random, seed);
+  weft_bench_random_nonzero(&random, p.a, m * n);
+  weft_bench_random_bytes(&random, p.x, n * k);
+  return p;
+}
+
+static weft_bench_case product_case(const product *p, const char *operation, const char *row,
+                                    const char *variant) {
+  return (weft_bench_case){
+      .operation = operation,
+      .row = row,
+      .variant = variant,
+      .n = p->n,
+      .k = p->k,
+      .m = p->m,
+      .threads = 1,
+      .amount = {[WEFT_BENCH_OUTPUT] = (double)(p->m * p->k),
+                 [WEFT_BENCH_PRODUCTS] = (double)(p->m * p->n) * (double)p->k,
+                 [WEFT_BENCH_INPUT] = (double)(p->n * p->k)},
+      .ceiling = -1,
+      .bound_by = WEFT_BENCH_PRODUCTS,
+      .work = {.regions = {{p->a, p->m * p->n}, {p->x, p->n * p->k}, {p->y, p->m * p->k}},
+               .region_count = 3},
+  };
+}
+
+// Runs the row once, compares, and adds it.
+static int add_product(weft_bench_group *group, const product *p, row_state *state,
+                       const char *variant, uint32_t machine_cpu) {
+  weft_bench_case entry = product_case(p, "gemm", state->row->name, variant);
+  memset(p->y, 0xa5, p->m * p->k);
+  call_gemm(state);
+  entry.checked = weft_bench_check_product(state->row->name, p->m, p->n, p->k, p->a, p->n, p->x,
+                                           p->k, p->y, p->k);
+  entry.ceiling = weft_bench_add_row_ceiling(group, state->row->name, state->row->cpu, machine_cpu);
+  entry.work.call = call_gemm;
+  entry.work.user = state;
+  return weft_bench_group_add(group, &entry);
+}
+
+// states[2]: the row on X as it is, and on X prepared where the row has its own layout.
+static int add_row(weft_bench_group *group, const product *p, const weft_backend *row,
+                   row_state *states, uint32_t machine_cpu) {
+  states[0] = (row_state){
+      .row = row,
+      .exec = {.allocator = &weft_bench_allocator},
+      .gemm = {.m = p->m,
+               .k = p->n,
+               .len = p->k,
+               .a = p->a,
+               .a_stride = p->n,
+               .x = {.base = p->x, .stride = p->k},
+               .y = {.base = p->y, .stride = p->k}},
+  };
+  const int plain = add_product(group, p, &states[0], "", machine_cpu);
+  if (!row->prepare)
+    return plain;
+  states[1] = states[0];
+  weft_bench_must(row->name, row->prepare(row, &states[1].exec, p->n, p->k, &states[1].gemm.x,
+                                          &states[1].prepared));
+  states[1].gemm.x_prepared = states[1].prepared;
+  const int prepared = add_product(group, p, &states[1], "prepared", machine_cpu);
+  weft_bench_case entry = product_case(p, "prepare", row->name, "");
+  entry.amount[WEFT_BENCH_OUTPUT] = entry.amount[WEFT_BENCH_INPUT];
+  entry.amount[WEFT_BENCH_PRODUCTS] = 0;
+  entry.checked = "by the product of the prepared operand";
+  entry.work.call = call_prepare;
+  entry.work.user = &states[0];
+  weft_bench_group_add(group, &entry);
+  return prepared;
+}
+
+static void run_shape(weft_bench_report *report, const weft_bench_options *options,
+                      const weft_bench_machine *machine, weft_bench_isal *isal, size_t m, size_t n,
+                      size_t k) {
+  const weft_machine offered = {.cpu = machine->features};
+  const product p = product_new(m, n, k, options->seed);
+  row_state *const states = weft_bench_alloc(2 * weft_backend_count, sizeof *states);
+  char *const title = weft_bench_text("Y(%zu, %zu) = A(%zu, %zu) X, one thread", m, k, m, n);
+  weft_bench_group *const group = weft_bench_group_new(title);
+  const weft_backend *best = NULL;
+  weft_bench_must("best row", weft_backend_select(&offered, WEFT_MEM_HOST, NULL, &best));
+  int best_case = -1;
+  for (size_t i = 0; i < weft_backend_count; i++) {
+    const weft_backend *const row = &weft_backends[i];
+    const bool wanted = weft_bench_listed(options->rows, row->name) ||
+                        (row == best && weft_bench_listed(options->rows, "best")) ||
+                        weft_bench_listed(options->rows, "all");
+    if (row->mem != WEFT_MEM_HOST || !wanted || !weft_backend_runs_on(row, &offered))
+      continue;
+    const int added = add_row(group, &p, row, &states[2 * i], machine->features);
+    if (row == best)
+      best_case = added;
+  }
+  weft_bench_isal_product peer = {0};
+  if (isal) {
+    weft_bench_case entry = product_case(&p, "gemm", "isa-l", "");
+    if (best_case >= 0) // ISA-L uses the same instructions as the best row
+      entry.ceiling = group->cases[best_case].ceiling;
+    weft_bench_isal_prepare(isal, &peer, m, n, k, p.a, n, p.x, k, p.y, k);
+    entry.work.call = weft_bench_isal_call;
+    entry.work.user = &peer;
+    memset(p.y, 0xa5, m * k);
+    weft_bench_isal_call(&peer);
+    entry.checked = weft_bench_check_product("isa-l", m, n, k, p.a, n, p.x, k, p.y, k);
+    weft_bench_group_ask(group, "best row / isa-l", best_case, weft_bench_group_add(group, &entry),
+                         WEFT_BENCH_PRODUCTS);
+  }
+  weft_bench_report_run(report, options, group);
+  for (size_t i = 0; i < 2 * weft_backend_count; i++)
+    if (states[i].prepared)
+      states[i].row->release(states[i].row, &states[i].exec, states[i].prepared);
+  weft_bench_isal_release(&peer);
+  weft_bench_group_free(group);
+  free(states), free(title), free(p.a), free(p.x), free(p.y);
+}
+
+int weft_bench_mul_command(int argc, char **argv) {
+  weft_bench_options options;
+  const int parsed = weft_bench_options_parse(&options, argc, argv);
+  if (parsed != 0)
+    return parsed == 1 ? 0 : parsed;
+  weft_bench_sizes_default(&options.n, (const size_t[]){128}, 1);
+  weft_bench_sizes_default(&options.k, (const size_t[]){1024, 4096}, options.quick ? 1 : 2);
+  weft_bench_sizes_default(&options.m, (const size_t[]){options.quick ? 16 : 128}, 1);
+  if (!options.rows)
+    options.rows = "all";
+  weft_bench_machine machine;
+  weft_bench_machine_read(&machine);
+  weft_bench_pin(&machine, 0);
+  weft_bench_report report;
+  weft_bench_report_begin(&report, &options, &machine);
+  weft_bench_isal *const isal = weft_bench_isal_open(options.isal);
+  for (size_t n = 0; n < options.n.count; n++)
+    for (size_t k = 0; k < options.k.count; k++)
+      for (size_t m = 0; m < options.m.count; m++)
+        run_shape(&report, &options, &machine, isal, options.m.value[m], options.n.value[n],
+                  options.k.value[k]);
+  weft_bench_isal_close(isal);
+  weft_bench_unpin(&machine);
+  return weft_bench_report_end(&report, &options);
+}

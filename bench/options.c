@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Command-line options of the comparisons. getopt, not GLib: the same code runs where there is
+// none.
+#define _GNU_SOURCE // getopt_long
+#include "bench/options.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/buffers.h"
+
+static const char help[] =
+    "  --n LIST           blocks in a segment (128)\n"
+    "  --k LIST           bytes in a block; suffix K or M for 1024 or 1024^2\n"
+    "  --m LIST           coded blocks per call\n"
+    "  --rows LIST        backend rows by name, best, or all\n"
+    "  --operations LIST  only these operations\n"
+    "  --threads LIST     threads (1,2)\n"
+    "  --reps N           repetitions, at least 9 (11)\n"
+    "  --rep-ms N         length of a repetition in milliseconds (20)\n"
+    "  --cold             evict the data from the caches before every call\n"
+    "  --seed N           of the random data (from the system)\n"
+    "  --isal FILE        ISA-L's shared library (libisal.so.2); an empty name: leave it out\n"
+    "  --json FILE        write every repetition's time, with provenance\n"
+    "  --quick            9 repetitions of 4 ms and fewer shapes\n";
+
+static bool parse_number(const char *text, uint64_t *out) {
+  char *end = NULL;
+  if (*text < '0' || *text > '9')
+    return false;
+  *out = strtoull(text, &end, 0);
+  if (*end == 'K')
+    *out *= 1024, end++;
+  else if (*end == 'M')
+    *out *= 1024 * 1024, end++;
+  return *end == '\0';
+}
+
+static bool parse_list(const char *text, weft_bench_sizes *out) {
+  char item[32];
+  out->count = 0;
+  while (*text) {
+    const size_t length = strcspn(text, ",");
+    uint64_t value = 0;
+    if (length >= sizeof item || out->count == WEFT_BENCH_LIST)
+      return false;
+    memcpy(item, text, length);
+    item[length] = '\0';
+    if (!parse_number(item, &value) || value == 0 || value > SIZE_MAX)
+      return false;
+    out->value[out->count++] = (size_t)value;
+    text += length + (text[length] == ',');
+  }
+  return out->count > 0;
+}
+
+// One option; false when its argument is out of range.
+static bool accept(weft_bench_options *options, int option, const char *argument) {
+  uint64_t number = 0;
+  switch (option) {
+  case 'n':
+    return parse_list(argument, &options->n);
+  case 'k':
+    return parse_list(argument, &options->k);
+  case 'm':
+    return parse_list(argument, &options->m);
+  case 't':
+    return parse_list(argument, &options->threads);
+  case 'r':
+    options->rows = argument;
+    return true;
+  case 'o':
+    options->operations = argument;
+    return true;
+  case 'j':
+    options->json = argument;
+    return true;
+  case 'i':
+    options->isal = argument;
+    return true;
+  case 'R':
+    options->timing.reps = parse_number(argument, &number) ? (size_t)number : 0;
+    return number >= WEFT_BENCH_MIN_REPS && number <= 10000;
+  case 'M':
+    if (!parse_number(argument, &number) || number < 1 || number > 60000)
+      return false;
+    options->timing.rep_s = (double)number * 1e-3;
+    return true;
+  case 's':
+    return parse_number(argument, &options->seed);
+  case 'c':
+    options->timing.cold = true;
+    return true;
+  default:
+    return false;
+  }
+}
+
+int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv) {
+  static const struct option known[] = {
+      {"n", required_argument, NULL, 'n'},
+      {"k", required_argument, NULL, 'k'},
+      {"m", required_argument, NULL, 'm'},
+      {"threads", required_argument, NULL, 't'},
+      {"rows", required_argument, NULL, 'r'},
+      {"operations", required_argument, NULL, 'o'},
+      {"json", required_argument, NULL, 'j'},
+      {"isal", required_argument, NULL, 'i'},
+      {"reps", required_argument, NULL, 'R'},
+      {"rep-ms", required_argument, NULL, 'M'},
+      {"seed", required_argument, NULL, 's'},
+      {"cold", no_argument, NULL, 'c'},
+      {"quick", no_argument, NULL, 'q'},
+      {"help", no_argument, NULL, 'h'},
+      {NULL, 0, NULL, 0},
+  };
+  *options = (weft_bench_options){.argc = argc, .argv = argv};
+  options->seed = weft_bench_fresh_seed();
+  optind = 1;
+  for (int pass = 0; pass < 2; pass++) {
+    // First --quick alone, so that other options overrule it wherever they stand.
+    options->timing.reps = options->quick ? WEFT_BENCH_MIN_REPS : 11;
+    options->timing.rep_s = options->quick ? 0.004 : 0.020;
+    optind = 1;
+    int option = 0, index = 0;
+    while ((option = getopt_long(argc, argv, "h", known, &index)) != -1) {
+      if (option == 'h') {
+        printf("usage: weft bench %s [options]\n%s", argv[0], help);
+        return 1;
+      }
+      if (option == '?')
+        return 2;
+      if (option == 'q')
+        options->quick = true;
+      else if (pass == 1 && !accept(options, option, optarg)) {
+        fprintf(stderr, "weft bench %s: --%s does not take '%s'\n", argv[0], known[index].name,
+                optarg ? optarg : "");
+        return 2;
+      }
+    }
+    if (optind < argc) {
+      fprintf(stderr, "weft bench %s: '%s' is no option\n", argv[0], argv[optind]);
+      return 2;
+    }
+  }
+  return 0;
+}
+
+bool weft_bench_listed(const char *list, const char *name) {
+  const size_t length = strlen(name);
+  if (!list)
+    return true;
+  for (const char *at = list; *at;) {
+    const size_t item = strcspn(at, ",");
+    if (item == length && strncmp(at, name, length) == 0)
+      return true;
+    at += item + (at[item] == ',');
+  }
+  return false;
+}
+
+void weft_bench_sizes_default(weft_bench_sizes *sizes, const size_t *values, size_t count) {
+  if (sizes->count == 0)
+    for (size_t i = 0; i < count; i++)
+      sizes->value[sizes->count++] = values[i];
+}

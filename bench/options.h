@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options that every comparison takes.
+#ifndef WEFT_BENCH_OPTIONS_H
+#define WEFT_BENCH_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bench/timing.h"
+
+#define WEFT_BENCH_LIST 16u
+
+typedef struct weft_bench_sizes {
+  size_t count;
+  size_t value[WEFT_BENCH_LIST];
+} weft_bench_sizes;
+
+typedef struct weft_bench_options {
+  weft_bench_sizes n, k, m, threads;
+  const char *rows;       // comma-separated names, "best" or "all"
+  const char *operations; // comma-separated names; NULL: all
+  const char *json;       // file, or NULL
+  const char *isal;       // file of ISA-L's shared library; NULL: the system's; "": none
+  uint64_t seed;
+  bool quick;
+  weft_bench_timing timing;
+  int argc; // the command line, for the record
+  char **argv;
+} weft_bench_options;
+
+// argv[0] is the comparison's name. Returns 0; 1 when help was asked for and given; 2 after a
+// message about a wrong option. Lists that the user does not give stay empty.
+int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv);
+
+// Whether `name` is in the comma-separated `list`; a NULL list holds every name.
+bool weft_bench_listed(const char *list, const char *name);
+
+// Gives `sizes` a default when the user gave none.
+void weft_bench_sizes_default(weft_bench_sizes *sizes, const size_t *values, size_t count);
+
+#endif

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft bench rlnc`: encode, recode and decode over shapes, rows, threads and ways to share work.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/buffers.h"
+#include "bench/ceiling_cases.h"
+#include "bench/check.h"
+#include "bench/commands.h"
+#include "bench/group.h"
+#include "bench/machine.h"
+#include "bench/peers/isal.h"
+#include "bench/rlnc_cases.h"
+#include "kernels/backend.h"
+
+#define ROWS_MAX 16u
+#define CODECS_MAX 128u
+
+typedef struct rlnc_run {
+  weft_bench_options options;
+  weft_bench_machine machine;
+  weft_bench_report report;
+  weft_bench_isal *isal;
+  const weft_backend *rows[ROWS_MAX];
+  size_t row_count;
+} rlnc_run;
+
+// What one group needs while it is measured.
+typedef struct rlnc_scene {
+  const rlnc_run *run;
+  const weft_bench_shape *shape;
+  weft_bench_group *group;
+  weft_bench_codec *codecs[CODECS_MAX];
+  size_t codec_count;
+  weft_bench_isal_product products[2];
+  uint8_t *isal_out; // (m, k)
+} rlnc_scene;
+
+static bool wanted(const rlnc_scene *scene, weft_bench_operation operation) {
+  return weft_bench_listed(scene->run->options.operations, weft_bench_operation_name(operation));
+}
+
+static weft_bench_codec *codec(rlnc_scene *scene, const char *row, size_t threads, weft_split split,
+                               size_t segments) {
+  if (scene->codec_count == CODECS_MAX) {
+    fprintf(stderr, "weft bench rlnc: too many rows and threads at once\n");
+    exit(2);
+  }
+  return scene->codecs[scene->codec_count++] = weft_bench_codec_new(
+             scene->shape, &scene->run->machine, row, threads, split, segments);
+}
+
+// The operations of one row on one thread. index[operation] becomes the case's index or -1.
+static void add_single(rlnc_scene *scene, const char *row, int ceiling, int *index) {
+  weft_bench_codec *const one = codec(scene, row, 1, WEFT_SPLIT_AUTO, scene->shape->segments);
+  for (int o = 0; o < WEFT_BENCH_OPERATIONS; o++)
+    index[o] =
+        wanted(scene, (weft_bench_operation)o)
+            ? weft_bench_add_operation(scene->group, one, (weft_bench_operation)o, "", ceiling)
+            : -1;
+}
+
+// Encode by both partitionings of the paper, one and many segments decoded, on several threads.
+static void add_threads(rlnc_scene *scene, const char *row, size_t threads, int ceiling,
+                        const int *single) {
+  static const struct {
+    weft_split split;
+    const char *variant, *question;
+  } splits[] = {
+      {WEFT_SPLIT_COLUMNS, "columns", "encode, partitioned block: threads / one"},
+      {WEFT_SPLIT_ROWS, "rows", "encode, full block: threads / one"},
+  };
+  int encoded[2] = {-1, -1};
+  for (size_t s = 0; s < 2 && wanted(scene, WEFT_BENCH_ENCODE); s++) {
+    encoded[s] =
+        weft_bench_add_operation(scene->group, codec(scene, row, threads, splits[s].split, 1),
+                                 WEFT_BENCH_ENCODE, splits[s].variant, ceiling);
+    weft_bench_group_ask(scene->group, splits[s].question, encoded[s], single[WEFT_BENCH_ENCODE],
+                         WEFT_BENCH_OUTPUT);
+  }
+  weft_bench_group_ask(scene->group, "encode: full block / partitioned block", encoded[1],
+                       encoded[0], WEFT_BENCH_OUTPUT);
+  if (!wanted(scene, WEFT_BENCH_DECODE_MULTI))
+    return;
+  weft_bench_codec *const many =
+      codec(scene, row, threads, WEFT_SPLIT_AUTO, scene->shape->segments);
+  const int multi =
+      weft_bench_add_operation(scene->group, many, WEFT_BENCH_DECODE_MULTI, "", ceiling);
+  weft_bench_group_ask(scene->group, "decode many segments: threads / one", multi,
+                       single[WEFT_BENCH_DECODE_MULTI], WEFT_BENCH_OUTPUT);
+}
+
+static void ask(rlnc_scene *scene, const int *at, int read) {
+  weft_bench_group *const group = scene->group;
+  const int encode = at[WEFT_BENCH_ENCODE];
+  static const struct {
+    const char *name;
+    weft_bench_operation over;
+  } times[] = {
+      {"time per byte: decode progressive, deferred / encode", WEFT_BENCH_DECODE_DEFERRED},
+      {"time per byte: decode progressive, eager / encode", WEFT_BENCH_DECODE_EAGER},
+      {"time per byte: decode batch / encode", WEFT_BENCH_DECODE_BATCH},
+      {"time per byte: decode many segments / encode", WEFT_BENCH_DECODE_MULTI},
+      {"time per byte: recode / encode", WEFT_BENCH_RECODE},
+      {"time per byte: fresh coefficients / given ones", WEFT_BENCH_ENCODE_FRESH},
+      {"time per byte: seeded coefficients / given ones", WEFT_BENCH_ENCODE_SEEDED},
+  };
+  for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+    weft_bench_group_ask(group, times[i].name, encode, at[times[i].over], WEFT_BENCH_OUTPUT);
+  weft_bench_group_ask(group, "rate of source bytes: one recoded packet / read",
+                       at[WEFT_BENCH_RECODE_ONE], read, WEFT_BENCH_INPUT);
+  weft_bench_group_ask(group, "rate of source bytes: one coded packet / read",
+                       at[WEFT_BENCH_ENCODE_ONE], read, WEFT_BENCH_INPUT);
+}
+
+static void add_isal(rlnc_scene *scene, const int *best) {
+  static const weft_bench_operation like[] = {WEFT_BENCH_ENCODE, WEFT_BENCH_ENCODE_ONE};
+  static const char *const questions[] = {"encode: best row / isa-l",
+                                          "one coded packet: best row / isa-l"};
+  const weft_bench_shape *const shape = scene->shape;
+  for (size_t i = 0; scene->run->isal && i < 2; i++) {
+    if (best[like[i]] < 0)
+      continue;
+    weft_bench_case entry = scene->group->cases[best[like[i]]];
+    weft_bench_isal_prepare(scene->run->isal, &scene->products[i], entry.m, shape->n, shape->k,
+                            shape->mixing, shape->n, shape->data, shape->k, scene->isal_out,
+                            shape->k);
+    weft_bench_isal_call(&scene->products[i]);
+    entry.row = "isa-l"; // its share is of the ceiling that bounds the best row
+    entry.work = (weft_bench_candidate){
+        .call = weft_bench_isal_call,
+        .user = &scene->products[i],
+        .regions = {{shape->data, shape->n * shape->k}, {scene->isal_out, entry.m * shape->k}},
+        .region_count = 2};
+    entry.checked =
+        weft_bench_check_product("isa-l", entry.m, shape->n, shape->k, shape->mixing, shape->n,
+                                 shape->data, shape->k, scene->isal_out, shape->k);
+    weft_bench_group_ask(scene->group, questions[i], best[like[i]],
+                         weft_bench_group_add(scene->group, &entry), WEFT_BENCH_OUTPUT);
+  }
+}
+
+static void run_shape(rlnc_run *run, size_t n, size_t k) {
+  weft_bench_shape shape;
+  const size_t m = run->options.m.count ? run->options.m.value[0] : n;
+  weft_bench_shape_make(&shape, n, k, m, run->options.seed);
+  char *const title = weft_bench_text("n = %zu, k = %zu; %zu segments at once in decode-multi", n,
+                                      k, shape.segments);
+  weft_bench_group *const group = weft_bench_group_new(title);
+  rlnc_scene scene = {
+      .run = run, .shape = &shape, .group = group, .isal_out = weft_bench_alloc(m, k)};
+  const int read = weft_bench_add_read(group, run->machine.features, shape.data, shape.n * shape.k);
+  for (size_t r = 0; r < run->row_count; r++) {
+    int single[WEFT_BENCH_OPERATIONS];
+    const int ceiling = weft_bench_add_row_ceiling(group, run->rows[r]->name, run->rows[r]->cpu,
+                                                   run->machine.features);
+    add_single(&scene, run->rows[r]->name, ceiling, single);
+    ask(&scene, single, read);
+    for (size_t t = 0; t < run->options.threads.count; t++)
+      if (run->options.threads.value[t] > 1)
+        add_threads(&scene, run->rows[r]->name, run->options.threads.value[t], ceiling, single);
+    if (r == 0)
+      add_isal(&scene, single);
+  }
+  weft_bench_report_run(&run->report, &run->options, group);
+  for (size_t c = 0; c < scene.codec_count; c++)
+    weft_bench_codec_free(scene.codecs[c]);
+  weft_bench_isal_release(&scene.products[0]);
+  weft_bench_isal_release(&scene.products[1]);
+  weft_bench_shape_free(&shape);
+  weft_bench_group_free(group);
+  free(scene.isal_out), free(title);
+}
+
+// Best row first. An unknown or absent name is an error, not a shorter table.
+static bool choose_rows(rlnc_run *run) {
+  const weft_machine offered = {.cpu = run->machine.features};
+  const char *const list = run->options.rows ? run->options.rows : "best";
+  const bool all = weft_bench_listed(list, "all");
+  for (const char *at = list; *at;) {
+    const size_t length = strcspn(at, ",");
+    char name[32] = "";
+    const weft_backend *row = NULL;
+    if (length < sizeof name)
+      memcpy(name, at, length);
+    const bool best = strcmp(name, "best") == 0;
+    const weft_status status =
+        strcmp(name, "all") == 0
+            ? WEFT_OK
+            : weft_backend_select(&offered, WEFT_MEM_HOST, best ? NULL : name, &row);
+    if (status != WEFT_OK) {
+      fprintf(stderr, "weft bench rlnc: row '%s': %s\n", name, weft_status_text(status));
+      return false;
+    }
+    if (row && !all && run->row_count < ROWS_MAX)
+      run->rows[run->row_count++] = row;
+    at += length + (at[length] == ',');
+  }
+  for (size_t i = 0; all && i < weft_backend_count && run->row_count < ROWS_MAX; i++)
+    if (weft_backends[i].mem == WEFT_MEM_HOST && weft_backend_runs_on(&weft_backends[i], &offered))
+      run->rows[run->row_count++] = &weft_backends[i];
+  return run->row_count > 0;
+}
+
+int weft_bench_rlnc_command(int argc, char **argv) {
+  rlnc_run *const run = weft_bench_alloc(1, sizeof *run);
+  weft_bench_options *const options = &run->options;
+  const int parsed = weft_bench_options_parse(options, argc, argv);
+  int failed = parsed == 1 ? 0 : parsed;
+  weft_bench_machine_read(&run->machine);
+  if (parsed == 0 && !choose_rows(run))
+    failed = 2;
+  if (parsed == 0 && failed == 0) {
+    weft_bench_sizes_default(&options->n, (const size_t[]){128}, 1);
+    weft_bench_sizes_default(&options->k, (const size_t[]){1024, 4096, 16384},
+                             options->quick ? 2 : 3);
+    weft_bench_sizes_default(&options->threads, (const size_t[]){1, 2},
+                             run->machine.cpus > 1 ? 2 : 1);
+    weft_bench_pin(&run->machine, 0);
+    weft_bench_report_begin(&run->report, options, &run->machine);
+    run->isal = weft_bench_isal_open(options->isal);
+    for (size_t n = 0; n < options->n.count; n++)
+      for (size_t k = 0; k < options->k.count; k++)
+        run_shape(run, options->n.value[n], options->k.value[k]);
+    weft_bench_isal_close(run->isal);
+    weft_bench_unpin(&run->machine);
+    failed = weft_bench_report_end(&run->report, options);
+  }
+  free(run);
+  return failed;
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Median, spread, and whether two measurements can be told apart at all.
+#ifndef WEFT_BENCH_STATS_H
+#define WEFT_BENCH_STATS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct weft_bench_spread {
+  double median, min, max;
+} weft_bench_spread;
+
+// count >= 1
+weft_bench_spread weft_bench_spread_of(const double *values, size_t count);
+
+// A ratio of two candidates that were measured in the same rounds: each round gives one quotient.
+// It is separable when the difference from 1 exceeds the spread (max - min) of the quotients.
+typedef struct weft_bench_ratio {
+  weft_bench_spread spread;
+  size_t rounds; // that the spread is of; fewer than needed: of all, and not separable
+  bool separable;
+} weft_bench_ratio;
+
+// numerator[i] / denominator[i] come from round i, which counts where both flags are set. needed:
+// how many such rounds a ratio takes.
+weft_bench_ratio weft_bench_ratio_of(const double *numerator, const bool *numerator_usable,
+                                     const double *denominator, const bool *denominator_usable,
+                                     size_t count, size_t needed);
+
+// Two sets of repetitions from different runs differ beyond noise when their ranges are apart.
+bool weft_bench_ranges_apart(const weft_bench_spread *a, const weft_bench_spread *b);
+
+#endif

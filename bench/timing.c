@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Warm-up, calibration, interleaved repetitions. See timing.h and docs/performance.md.
+#define _POSIX_C_SOURCE 200809L // clock_gettime, opendir
+#include "bench/timing.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "bench/buffers.h"
+
+// Threads that waited for more than this share of a lap were disturbed.
+#define LOST_SHARE 0.02
+#define LAP_S 1e-3
+#define LAPS_MAX 1024u // in a repetition
+// Places on the stack that laps take in turn: all of a page, in steps that leave alignment alone.
+#define OFFSET_STEP 192u
+#define OFFSETS 64u
+// A repetition may take this many times its length to find laps that were not disturbed; several
+// threads, whose time cannot be had otherwise, longer.
+#define PATIENCE 2
+#define PATIENCE_THREADS 5
+// A cold repetition flushes before each call, which takes longer than the call: it is shorter.
+#define COLD_SHARE 0.25
+
+static double clock_s(clockid_t clock) {
+  struct timespec t;
+  clock_gettime(clock, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+double weft_bench_now_s(void) { return clock_s(CLOCK_MONOTONIC); }
+
+// For how long threads of this process have waited for a core, by the kernel's books; where it
+// keeps none, a second for each time that one was pushed off its core.
+static double waited_s(void) {
+  double waited_ns = 0;
+  bool known = false;
+  DIR *const tasks = opendir("/proc/self/task");
+  for (const struct dirent *task; tasks && (task = readdir(tasks)) != NULL;) {
+    char path[64];
+    unsigned long long ran = 0, waited = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%.20s/schedstat", task->d_name);
+    FILE *const file = task->d_name[0] == '.' ? NULL : fopen(path, "r");
+    if (!file)
+      continue;
+    if (fscanf(file, "%llu %llu", &ran, &waited) == 2) {
+      waited_ns += (double)waited;
+      known = true;
+    }
+    fclose(file);
+  }
+  if (tasks)
+    closedir(tasks);
+  if (known)
+    return waited_ns * 1e-9;
+  struct rusage usage;
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_nivcsw : 0;
+}
+
+// Evicts the candidate's memory from every cache level.
+static void evict(const weft_bench_candidate *candidate) {
+#if defined(__x86_64__)
+  for (size_t i = 0; i < candidate->region_count; i++) {
+    const char *const base = candidate->regions[i].base;
+    for (size_t at = 0; at < candidate->regions[i].bytes; at += 64)
+      _mm_clflush(base + at);
+  }
+  _mm_mfence();
+#else
+  // Without an instruction for it: stream through more than a cache holds.
+  enum { SWEEP_BYTES = 256 << 20 };
+  static volatile unsigned char *sweep;
+  (void)candidate;
+  if (!sweep)
+    sweep = weft_bench_alloc(SWEEP_BYTES, 1);
+  for (size_t at = 0; at < SWEEP_BYTES; at += 64)
+    sweep[at]++;
+#endif
+}
+
+static double time_calls(const weft_bench_candidate *candidate, size_t calls) {
+  const double start = weft_bench_now_s();
+  for (size_t i = 0; i < calls; i++)
+    candidate->call(candidate->user);
+  return weft_bench_now_s() - start;
+}
+
+static double time_cold_calls(const weft_bench_candidate *candidate, size_t calls) {
+  double sum = 0;
+  for (size_t i = 0; i < calls; i++) {
+    evict(candidate);
+    sum += time_calls(candidate, 1);
+  }
+  return sum;
+}
+
+// Warms up for about half a repetition, and finds how many calls fill a lap.
+static size_t calibrate(const weft_bench_timing *timing, const weft_bench_candidate *candidate) {
+  const double start = weft_bench_now_s();
+  double best = 0;
+  if (timing->cold)
+    return 1;
+  for (size_t calls = 1; weft_bench_now_s() - start < timing->rep_s / 2;) {
+    const double each = time_calls(candidate, calls) / (double)calls;
+    if (best == 0 || (each > 0 && each < best))
+      best = each;
+    if (best * (double)calls < LAP_S / 2)
+      calls *= 2;
+  }
+  return best > 0 && best < LAP_S ? (size_t)(LAP_S / best + 0.5) : 1;
+}
+
+// Calls at a place on the stack that differs from lap to lap. Where a process's stack happens to
+// lie decides which of its lines share cache sets with the data: without this, one run in ten would
+// be an eighth slower from end to end, and no spread within a run would show it.
+__attribute__((noinline)) static double time_somewhere(const weft_bench_timing *timing,
+                                                       const weft_bench_candidate *candidate,
+                                                       size_t calls, size_t offset) {
+  volatile char *const shift = __builtin_alloca(offset + 16);
+  shift[0] = 0;
+  const double seconds =
+      timing->cold ? time_cold_calls(candidate, calls) : time_calls(candidate, calls);
+  shift[offset] = 0; // the shift must outlive the calls
+  return seconds;
+}
+
+typedef struct lap {
+  double wall_s, cpu_s; // of the calls alone; cpu_s: that the calling thread ran
+  double whole_s;       // with what is not timed
+  double lost_s;        // threads of this process waited for a core
+  bool disturbed;
+} lap;
+
+static lap run_lap(const weft_bench_timing *timing, const weft_bench_candidate *candidate,
+                   size_t calls, size_t offset) {
+  // One thread's clock tells what it lost; several threads also wait for each other.
+  const double waited = candidate->threads > 1 ? waited_s() : 0;
+  const double cpu = clock_s(CLOCK_THREAD_CPUTIME_ID);
+  const double start = weft_bench_now_s();
+  const double timed = time_somewhere(timing, candidate, calls, offset);
+  const double wall = weft_bench_now_s() - start;
+  const double ran = clock_s(CLOCK_THREAD_CPUTIME_ID) - cpu;
+  return (lap){
+      .wall_s = timed,
+      // Cold: what was lost during the flush cannot be told from what was lost during the calls.
+      .cpu_s = timing->cold || ran > timed ? timed : ran,
+      .whole_s = wall,
+      .lost_s = candidate->threads > 1 ? waited_s() - waited : wall - ran,
+  };
+}
+
+// Marks the last lap when it lost time, and with it as many before as the loss reaches back: the
+// kernel books a thread's wait when it ends, and other threads may meanwhile have done the work of
+// several laps without it.
+static void mark_disturbed(lap *laps, size_t count) {
+  double lost_s = laps[count - 1].lost_s;
+  if (lost_s <= LOST_SHARE * laps[count - 1].whole_s)
+    return;
+  for (size_t i = count; i-- > 0 && lost_s > 0; lost_s -= laps[i].whole_s)
+    laps[i].disturbed = true;
+}
+
+typedef struct lap_sum {
+  double wall_s, cpu_s;
+  size_t laps;
+} lap_sum;
+
+static lap_sum sum_of(const lap *laps, size_t count, bool disturbed_too) {
+  lap_sum sum = {0, 0, 0};
+  for (size_t i = 0; i < count; i++)
+    if (disturbed_too || !laps[i].disturbed) {
+      sum.wall_s += laps[i].wall_s;
+      sum.cpu_s += laps[i].cpu_s;
+      sum.laps++;
+    }
+  return sum;
+}
+
+// Adds laps until those undisturbed make a repetition; returns the time of one call. With several
+// threads the last lap only brings to light what the one before it lost.
+static double repetition(const weft_bench_timing *timing, const weft_bench_candidate *candidate,
+                         weft_bench_samples *samples, bool *usable) {
+  const bool by_wall = candidate->threads > 1 || timing->cold;
+  const size_t extra = candidate->threads > 1 ? 1 : 0;
+  const double patience_s = timing->rep_s * (by_wall ? PATIENCE_THREADS : PATIENCE);
+  const double wanted_s = timing->cold ? timing->rep_s * COLD_SHARE : timing->rep_s;
+  const double start = weft_bench_now_s();
+  lap laps[LAPS_MAX];
+  lap_sum clean = {0, 0, 0};
+  size_t count = 0;
+  while (count < LAPS_MAX && clean.wall_s < wanted_s &&
+         (count <= extra || weft_bench_now_s() - start < patience_s)) {
+    laps[count++] =
+        run_lap(timing, candidate, samples->calls, samples->laps++ % OFFSETS * OFFSET_STEP);
+    mark_disturbed(laps, count);
+    clean = sum_of(laps, count - (count > extra ? extra : 0), false);
+  }
+  const lap_sum all = sum_of(laps, count - extra, true);
+  if (clean.wall_s >= wanted_s / 4) {
+    samples->dropped += all.laps - clean.laps;
+    return clean.wall_s / (double)(clean.laps * samples->calls);
+  }
+  *usable = !by_wall;
+  samples->disturbed += by_wall;
+  samples->cpu_timed += !by_wall;
+  return (by_wall ? all.wall_s : all.cpu_s) / (double)(all.laps * samples->calls);
+}
+
+void weft_bench_measure(const weft_bench_timing *timing, const weft_bench_candidate *candidates,
+                        size_t count, weft_bench_samples *samples) {
+  for (size_t c = 0; c < count; c++)
+    samples[c] = (weft_bench_samples){
+        .reps = timing->reps,
+        .calls = calibrate(timing, &candidates[c]),
+        .seconds = weft_bench_alloc(timing->reps, sizeof(double)),
+        .usable = weft_bench_alloc(timing->reps, sizeof(bool)),
+    };
+  for (size_t rep = 0; rep < timing->reps; rep++)
+    for (size_t i = 0; i < count; i++) {
+      const size_t c = (i + rep) % count; // another one begins each round
+      samples[c].usable[rep] = true;
+      samples[c].seconds[rep] =
+          repetition(timing, &candidates[c], &samples[c], &samples[c].usable[rep]);
+    }
+}
+
+void weft_bench_samples_free(weft_bench_samples *samples) {
+  free(samples->seconds);
+  free(samples->usable);
+  samples->seconds = NULL;
+  samples->usable = NULL;
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the subcommands share: messages, options, signals, progress, quantities.
+#define _POSIX_C_SOURCE 200809L
+#include "cli/cli.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+int cli_error(const char *command, int code, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  fprintf(stderr, "weft%s%s: ", command ? " " : "", command ? command : "");
+  vfprintf(stderr, format, arguments);
+  fputc('\n', stderr);
+  va_end(arguments);
+  return code;
+}
+
+int cli_parse(const char *command, const char *summary, const char *description,
+              const GOptionEntry *entries, int argc, char **argv) {
+  GOptionContext *context = g_option_context_new(NULL);
+  char *program = g_strdup_printf("weft %s", command);
+  g_set_prgname(program);
+  g_option_context_set_summary(context, summary);
+  g_option_context_set_description(context, description);
+  g_option_context_add_main_entries(context, entries, NULL);
+  g_option_context_set_help_enabled(context, false); // GLib's own help exits from within
+  int code = -1;
+  for (int i = 1; i < argc && code < 0; i++)
+    if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+      char *help = g_option_context_get_help(context, true, NULL);
+      fputs(help, stdout);
+      g_free(help);
+      code = cli_flush(command, CLI_OK);
+    }
+  GError *error = NULL;
+  if (code < 0 && !g_option_context_parse(context, &argc, &argv, &error)) {
+    code = cli_error(command, CLI_USAGE, "%s (see weft help %s)", error->message, command);
+    g_error_free(error);
+  }
+  if (code < 0 && argc > 1)
+    code = cli_error(command, CLI_USAGE, "unexpected argument '%s' (see weft help %s)", argv[1],
+                     command);
+  g_option_context_free(context);
+  g_free(program);
+  return code;
+}
+
+int cli_flush(const char *command, int code) {
+  if (fflush(stdout) == 0 && !ferror(stdout))
+    return code;
+  return cli_error(command, CLI_IO, "standard output could not be written");
+}
+
+// --- Signals
+
+static volatile sig_atomic_t signal_seen;
+
+static void on_signal(int number) { signal_seen = number; }
+
+void cli_catch_signals(void) {
+  // No SA_RESTART: a read that waits for input ends. One shot: the next signal kills.
+  struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, NULL);
+  sigaction(SIGTERM, &action, NULL);
+}
+
+int cli_signal(void) { return signal_seen; }
+
+// --- Progress
+
+void cli_progress_start(cli_progress *progress) {
+  *progress =
+      (cli_progress){.shown = isatty(STDERR_FILENO) == 1, .start_us = g_get_monotonic_time()};
+}
+
+void cli_progress_draw(cli_progress *progress, uint64_t done, uint64_t total) {
+  enum { WIDTH = 30 };
+  if (!progress->shown)
+    return;
+  const gint64 now_us = g_get_monotonic_time();
+  if (now_us < progress->next_us)
+    return;
+  progress->next_us = now_us + 100000;
+  const double seconds = (double)(now_us - progress->start_us) / 1e6;
+  const double rate = seconds > 0 ? (double)done / seconds : 0;
+  char bytes[CLI_TEXT], speed[CLI_TEXT];
+  cli_bytes_text(done, bytes);
+  cli_rate_text(rate, speed);
+  if (total == 0) {
+    fprintf(stderr, "\r\033[K%s decoded, %s", bytes, speed);
+    return;
+  }
+  const double share = done < total ? (double)done / (double)total : 1;
+  char bar[WIDTH + 1];
+  for (int i = 0; i < WIDTH; i++)
+    bar[i] = i < (int)(share * WIDTH) ? '#' : '.';
+  bar[WIDTH] = '\0';
+  fprintf(stderr, "\r\033[K[%s] %3.0f %%  %s decoded, %s", bar, share * 100, bytes, speed);
+  if (rate > 0 && done < total)
+    fprintf(stderr, ", %.0f s left", ((double)total - (double)done) / rate);
+}
+
+void cli_progress_end(cli_progress *progress) {
+  if (progress->shown)
+    fputs("\r\033[K", stderr);
+  progress->shown = false;
+}
+
+// --- Quantities
+
+bool cli_parse_quantity(const char *text, uint64_t *out) {
+  static const char letters[] = "kMGT";
+  char *end;
+  const double number = g_ascii_strtod(text, &end);
+  if (end == text || !isfinite(number))
+    return false;
+  double scale = 1;
+  if (*end) {
+    const char letter = *end == 'K' ? 'k' : *end;
+    const char *at = strchr(letters, letter);
+    if (!at)
+      return false;
+    end++;
+    scale = pow(*end == 'i' ? 1024 : 1000, (double)(at - letters + 1));
+    end += *end == 'i';
+  }
+  const double value = number * scale;
+  if (*end || value < 1 || value > 9.2e18)
+    return false;
+  *out = (uint64_t)llround(value);
+  return true;
+}
+
+const char *cli_bytes_text(uint64_t bytes, char out[CLI_TEXT]) {
+  static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  double value = (double)bytes;
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < G_N_ELEMENTS(units)) {
+    value /= 1024;
+    unit++;
+  }
+  snprintf(out, CLI_TEXT, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
+  return out;
+}
+
+const char *cli_rate_text(double bytes_per_s, char out[CLI_TEXT]) {
+  const bool giga = bytes_per_s >= 1e9;
+  snprintf(out, CLI_TEXT, giga ? "%.2f GB/s" : "%.0f MB/s", bytes_per_s / (giga ? 1e9 : 1e6));
+  return out;
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the subcommands of `weft` share: exit codes, interruption, progress, input, sizes.
+#ifndef WEFT_CLI_H
+#define WEFT_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <glib.h>
+
+#include "weft/weft.h"
+
+// Exit codes, the same for every subcommand.
+enum {
+  CLI_OK = 0,
+  CLI_DIFFERS = 1, // the run ended, and what it was to show does not hold
+  CLI_USAGE = 2,   // the command line
+  CLI_IO = 3,      // input or output could not be read or written
+  CLI_MACHINE = 4, // memory, backend row or device
+  CLI_SIGNAL = 128 // + the signal's number: 130 after Ctrl-C
+};
+
+// Every subcommand takes its own name as argv[0] and returns an exit code.
+typedef int cli_command(int argc, char **argv);
+cli_command cli_demo, cli_backends;
+
+// "weft demo: --peers ..." on standard error; returns the code.
+int cli_error(const char *command, int code, const char *format, ...) G_GNUC_PRINTF(3, 4);
+
+// Parses with GOption; answers --help. Returns -1 to go on, else the exit code.
+int cli_parse(const char *command, const char *summary, const char *description,
+              const GOptionEntry *entries, int argc, char **argv);
+
+// Writes what standard output still holds; an exit code that says whether that worked.
+int cli_flush(const char *command, int code);
+
+// --- Interruption: SIGINT and SIGTERM set a flag; a second one ends the program at once.
+void cli_catch_signals(void);
+int cli_signal(void); // 0, or the signal that came
+
+// --- Progress on standard error, if that is a terminal.
+typedef struct cli_progress {
+  bool shown;
+  gint64 start_us, next_us;
+} cli_progress;
+void cli_progress_start(cli_progress *progress);
+// total 0: unknown. Draws at most ten times a second.
+void cli_progress_draw(cli_progress *progress, uint64_t done, uint64_t total);
+void cli_progress_end(cli_progress *progress); // wipes the line
+
+// --- Input: a file, standard input ("-"), or (path == NULL) a clip made from a seed.
+typedef struct cli_input {
+  const char *path;
+  int fd;
+  uint64_t total, at; // of a clip or regular file; total 0 where unknown
+  uint64_t seed;
+} cli_input;
+// Both return 0 or an errno.
+int cli_input_open(cli_input *input);
+// Fills `out` but for the end of the input. EINTR: a signal came.
+int cli_input_read(cli_input *input, uint8_t *out, size_t capacity, size_t *bytes);
+void cli_input_close(cli_input *input);
+
+// "20M", "1.5G", "32Mi": SI and binary suffixes. False: no such number, or not in 1..2^63.
+bool cli_parse_quantity(const char *text, uint64_t *out);
+// Bytes as "32.0 MiB"; rates of bytes as "1.25 GB/s". Into a buffer of CLI_TEXT bytes, returned.
+enum { CLI_TEXT = 32 };
+const char *cli_bytes_text(uint64_t bytes, char out[CLI_TEXT]);
+const char *cli_rate_text(double bytes_per_s, char out[CLI_TEXT]);
+
+#endif

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft demo`: its options.
+#include <string.h>
+
+#include "cli/demo.h"
+
+#define NAME "demo"
+
+static const char summary[] =
+    "Streams an input from a source to peers that recode for each other: random push over a "
+    "random\n"
+    "graph, loss on every link, in one process and in virtual time, with real bytes. Every byte\n"
+    "that every peer decoded is checked against the input.";
+
+static const char description[] =
+    "Rates and sizes take k, M, G (powers of 1000) and Ki, Mi, Gi (of 1024).\n"
+    "Memory: about (peers + 1) x window x segment-blocks x block-bytes, whatever the input's "
+    "size.\n"
+    "Exit codes: 0 every peer holds the input; 1 some peer does not; 2 command line; 3 input or\n"
+    "output; 4 memory, backend or device; 130 interrupted by Ctrl-C, 143 by SIGTERM.";
+
+// As the command line gives them.
+typedef struct demo_words {
+  gint64 peers, blocks, block_bytes, degree, window, batch, threads, seed;
+  double loss, delay_min_ms, delay_max_ms;
+  char *input, *backend, *upload, *source_upload, *clip;
+  gboolean json, coded_only;
+} demo_words;
+
+static int whole(const char *option, gint64 value, gint64 min, gint64 max) {
+  if (value >= min && value <= max)
+    return -1;
+  return cli_error(NAME, CLI_USAGE,
+                   "%s must be %" G_GINT64_FORMAT "..%" G_GINT64_FORMAT ", not %" G_GINT64_FORMAT,
+                   option, min, max, value);
+}
+
+static int quantity(const char *option, const char *text, uint64_t *out) {
+  if (!text || cli_parse_quantity(text, out))
+    return -1;
+  return cli_error(NAME, CLI_USAGE, "%s takes a number such as 20M, not '%s'", option, text);
+}
+
+static int check(const demo_words *w, demo_settings *s) {
+  const struct {
+    const char *option;
+    gint64 value, min, max;
+  } ranges[] = {
+      {"--peers", w->peers, 1, WEFT_SWARM_MAX_PEERS},
+      {"--segment-blocks", w->blocks, 1, WEFT_MAX_BLOCKS},
+      {"--block-bytes", w->block_bytes, 1, WEFT_MAX_BLOCK_BYTES},
+      {"--degree", w->degree, 2, WEFT_ENGINE_MAX_NEIGHBOURS},
+      {"--window", w->window, 1, WEFT_ENGINE_MAX_WINDOW},
+      {"--batch", w->batch, 1, WEFT_ENGINE_MAX_BATCH},
+      {"--threads", w->threads, 0, 1024},
+      {"--seed", w->seed, 0, G_MAXINT64},
+  };
+  for (size_t i = 0; i < G_N_ELEMENTS(ranges); i++) {
+    const int code = whole(ranges[i].option, ranges[i].value, ranges[i].min, ranges[i].max);
+    if (code >= 0)
+      return code;
+  }
+  if (!(w->loss >= 0 && w->loss <= 0.9))
+    return cli_error(NAME, CLI_USAGE, "--loss must be 0..0.9, not %g", w->loss);
+  if (!(w->delay_min_ms >= 0 && w->delay_min_ms <= w->delay_max_ms && w->delay_max_ms <= 10000))
+    return cli_error(NAME, CLI_USAGE, "delays must be 0 <= --delay-min <= --delay-max <= 10000 ms");
+  if (w->clip && w->input)
+    return cli_error(NAME, CLI_USAGE, "--clip makes the input, so it does not go with --input");
+  weft_swarm_options *o = &s->swarm;
+  int code = quantity("--upload", w->upload, &o->peer_bits_per_s);
+  if (code < 0)
+    code = quantity("--source-upload", w->source_upload, &o->source_bits_per_s);
+  return code < 0 ? quantity("--clip", w->clip, &s->clip_bytes) : code;
+}
+
+static demo_settings settings_of(const demo_words *w) {
+  return (demo_settings){.input = w->input,
+                         .backend = w->backend,
+                         .clip_bytes = 32u << 20,
+                         .seed = (uint64_t)w->seed,
+                         .threads = w->threads ? (size_t)w->threads : g_get_num_processors(),
+                         .json = w->json,
+                         .coded_only = w->coded_only,
+                         .swarm = {.peers = (size_t)w->peers,
+                                   .degree = (size_t)w->degree,
+                                   .blocks = (uint32_t)w->blocks,
+                                   .block_bytes = (uint32_t)w->block_bytes,
+                                   .window = (size_t)w->window,
+                                   .batch = (size_t)w->batch,
+                                   .source_bits_per_s = 40000000,
+                                   .peer_bits_per_s = 20000000,
+                                   .delay_min_us = (int64_t)(w->delay_min_ms * 1000),
+                                   .delay_max_us = (int64_t)(w->delay_max_ms * 1000),
+                                   .loss = w->loss,
+                                   .seed = (uint64_t)w->seed}};
+}
+
+static int parse(int argc, char **argv, demo_words *w) {
+  const GOptionEntry entries[] = {
+      {"input", 'i', 0, G_OPTION_ARG_FILENAME, &w->input,
+       "What to stream; - is standard input; without it a clip made from the seed", "FILE"},
+      {"clip", 0, 0, G_OPTION_ARG_STRING, &w->clip, "Length of that clip in bytes (32Mi)", "SIZE"},
+      {"peers", 'p', 0, G_OPTION_ARG_INT64, &w->peers, "Peers beside the source (16)", "N"},
+      {"segment-blocks", 'n', 0, G_OPTION_ARG_INT64, &w->blocks,
+       "Blocks in a segment, 1..1024 (128)", "N"},
+      {"block-bytes", 'k', 0, G_OPTION_ARG_INT64, &w->block_bytes,
+       "Bytes in a block, 1..1048576 (4096)", "N"},
+      {"loss", 'l', 0, G_OPTION_ARG_DOUBLE, &w->loss,
+       "Probability that a link loses a datagram, 0..0.9 (0.05)", "P"},
+      {"seed", 's', 0, G_OPTION_ARG_INT64, &w->seed,
+       "Same seed and options, same run, bit for bit (1)", "N"},
+      {"degree", 0, 0, G_OPTION_ARG_INT64, &w->degree, "Neighbours of a node at most (4)", "N"},
+      {"window", 0, 0, G_OPTION_ARG_INT64, &w->window, "Segments that a node holds (16)", "N"},
+      {"batch", 0, 0, G_OPTION_ARG_INT64, &w->batch, "Packets coded in one product (8)", "N"},
+      {"upload", 0, 0, G_OPTION_ARG_STRING, &w->upload, "Uplink of a peer, bits/s (20M)", "RATE"},
+      {"source-upload", 0, 0, G_OPTION_ARG_STRING, &w->source_upload,
+       "Uplink of the source, bits/s (40M)", "RATE"},
+      {"delay-min", 0, 0, G_OPTION_ARG_DOUBLE, &w->delay_min_ms,
+       "Least delay of a link, one way (5)", "MS"},
+      {"delay-max", 0, 0, G_OPTION_ARG_DOUBLE, &w->delay_max_ms, "Greatest (40)", "MS"},
+      {"coded-only", 0, 0, G_OPTION_ARG_NONE, &w->coded_only,
+       "The source sends coded packets only, no block as it is", NULL},
+      {"backend", 'b', 0, G_OPTION_ARG_STRING, &w->backend,
+       "Backend row that computes (the best one; see weft backends)", "NAME"},
+      {"threads", 't', 0, G_OPTION_ARG_INT64, &w->threads,
+       "Threads that share a product (one per processor)", "N"},
+      {"json", 0, 0, G_OPTION_ARG_NONE, &w->json, "One JSON object instead of the tables", NULL},
+      {0}};
+  return cli_parse(NAME, summary, description, entries, argc, argv);
+}
+
+int cli_demo(int argc, char **argv) {
+  demo_words words = {.peers = 16,
+                      .blocks = 128,
+                      .block_bytes = 4096,
+                      .loss = 0.05,
+                      .seed = 1,
+                      .degree = 4,
+                      .window = 16,
+                      .batch = 8,
+                      .delay_min_ms = 5,
+                      .delay_max_ms = 40};
+  int code = parse(argc, argv, &words);
+  demo_settings settings = settings_of(&words);
+  if (code < 0)
+    code = check(&words, &settings);
+  if (code < 0) {
+    demo_outcome outcome = {0};
+    code = demo_run(&settings, &outcome);
+    if (outcome.complete) {
+      (settings.json ? demo_report_json : demo_report_table)(&settings, &outcome);
+      code = cli_flush(NAME, code);
+    }
+    demo_outcome_clear(&outcome);
+  }
+  g_free(words.input);
+  g_free(words.backend);
+  g_free(words.upload);
+  g_free(words.source_upload);
+  g_free(words.clip);
+  return code;
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The demo's parts: options (demo.c), the run (demo_run.c), the report (demo_report.c).
+#ifndef WEFT_CLI_DEMO_H
+#define WEFT_CLI_DEMO_H
+
+#include "cli/cli.h"
+#include "sim/codec_timed.h"
+#include "sim/swarm.h"
+
+enum { DEMO_DIGEST_BYTES = 32 };
+
+typedef struct demo_settings {
+  const char *input; // NULL: the clip
+  const char *backend;
+  uint64_t clip_bytes, seed;
+  size_t threads;
+  bool json, coded_only;
+  weft_swarm_options swarm; // all but codecs, policy and calls
+} demo_settings;
+
+// What one peer decoded.
+typedef struct demo_peer {
+  uint8_t digest[DEMO_DIGEST_BYTES];
+  uint64_t bytes;
+  bool same; // as the input
+} demo_peer;
+
+typedef struct demo_outcome {
+  bool complete;       // the run came to its end, and all below is set
+  const char *backend; // the row that computed
+  size_t threads;
+  uint8_t digest[DEMO_DIGEST_BYTES]; // of the input
+  uint64_t input_bytes;
+  demo_peer *peers;       // (swarm.peers)
+  weft_swarm_node *nodes; // (swarm.peers + 1)
+  size_t same;            // peers that hold the input
+  weft_swarm_result result;
+  weft_codec_cost encode, recode, decode;
+  double wall_s;
+} demo_outcome;
+
+// Runs it. Returns an exit code; unless the outcome is complete, it has told what went wrong.
+int demo_run(const demo_settings *settings, demo_outcome *out);
+void demo_outcome_clear(demo_outcome *outcome);
+
+void demo_report_table(const demo_settings *settings, const demo_outcome *outcome);
+void demo_report_json(const demo_settings *settings, const demo_outcome *outcome);
+
+#endif

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft demo`: feeds the input to a swarm and hashes what every peer gives out.
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include "cli/demo.h"
+
+#define NAME "demo"
+
+typedef struct run {
+  const demo_settings *settings;
+  demo_outcome *out;
+  cli_input input;
+  int input_error; // errno
+  cli_progress progress;
+  uint64_t delivered; // by all peers
+  crypto_generichash_state input_hash;
+  crypto_generichash_state *hashes; // (peers)
+} run;
+
+static uint64_t now_ns(void *user) {
+  struct timespec t;
+  (void)user;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+// --- What the swarm calls
+
+static weft_status feed(void *user, uint8_t *out, size_t capacity, size_t *bytes) {
+  run *r = user;
+  r->input_error = cli_input_read(&r->input, out, capacity, bytes);
+  if (r->input_error)
+    return WEFT_E_STATE;
+  (void)crypto_generichash_update(&r->input_hash, out, *bytes);
+  r->out->input_bytes += *bytes;
+  return WEFT_OK;
+}
+
+static weft_status deliver(void *user, size_t peer, const uint8_t *data, size_t bytes) {
+  run *r = user;
+  (void)crypto_generichash_update(&r->hashes[peer], data, bytes);
+  r->out->peers[peer].bytes += bytes;
+  r->delivered += bytes;
+  return WEFT_OK;
+}
+
+static bool keep_on(void *user, int64_t now_us) {
+  run *r = user;
+  (void)now_us;
+  cli_progress_draw(&r->progress, r->delivered, r->input.total * r->settings->swarm.peers);
+  return cli_signal() == 0;
+}
+
+// --- The run
+
+static int told(int signal, run *r) {
+  cli_progress_end(&r->progress);
+  char text[CLI_TEXT];
+  return cli_error(NAME, CLI_SIGNAL + signal, "interrupted after %s decoded by all peers together",
+                   cli_bytes_text(r->delivered, text));
+}
+
+static int failure(weft_status status, run *r) {
+  cli_progress_end(&r->progress);
+  if (cli_signal())
+    return told(cli_signal(), r);
+  if (r->input_error)
+    return cli_error(NAME, CLI_IO, "%s: %s", r->input.path, strerror(r->input_error));
+  if (status == WEFT_E_STATE)
+    return cli_error(NAME, CLI_DIFFERS, "the swarm stalled: a neighbour was lost or starved");
+  return cli_error(NAME, CLI_MACHINE, "%s", weft_status_text(status));
+}
+
+static void compare(run *r) {
+  demo_outcome *out = r->out;
+  (void)crypto_generichash_final(&r->input_hash, out->digest, sizeof out->digest);
+  for (size_t i = 0; i < r->settings->swarm.peers; i++) {
+    demo_peer *peer = &out->peers[i];
+    (void)crypto_generichash_final(&r->hashes[i], peer->digest, sizeof peer->digest);
+    peer->same = out->nodes[i + 1].done_us != WEFT_SWARM_NEVER && peer->bytes == out->input_bytes &&
+                 memcmp(peer->digest, out->digest, sizeof peer->digest) == 0;
+    out->same += peer->same;
+  }
+}
+
+static int run_swarm(run *r, weft_ctx *ctx) {
+  const demo_settings *s = r->settings;
+  demo_outcome *out = r->out;
+  weft_codec_rlnc rlnc = {.ctx = ctx, .coded_only = s->coded_only};
+  const weft_codec codec = weft_codec_rlnc_table(&rlnc);
+  weft_codec_timed at_source = {.inner = &codec, .clock_ns = now_ns}, at_peers = at_source;
+  const weft_codec source_codec = weft_codec_timed_table(&at_source);
+  const weft_codec peer_codec = weft_codec_timed_table(&at_peers);
+  weft_swarm_options options = s->swarm;
+  options.source_codec = &source_codec;
+  options.peer_codec = &peer_codec;
+  options.policy = &weft_policy_push;
+  options.user = r;
+  options.feed = feed;
+  options.deliver = deliver;
+  options.keep_on = keep_on;
+  weft_swarm *swarm;
+  weft_status status = weft_swarm_new(ctx, &options, &swarm);
+  if (status != WEFT_OK)
+    return failure(status, r);
+  const uint64_t start = now_ns(NULL);
+  cli_progress_start(&r->progress);
+  status = weft_swarm_run(swarm);
+  out->wall_s = (double)(now_ns(NULL) - start) / 1e9;
+  int code = CLI_OK;
+  if (status == WEFT_OK) {
+    cli_progress_end(&r->progress);
+    for (size_t i = 0; i <= options.peers; i++)
+      out->nodes[i] = weft_swarm_get_node(swarm, i);
+    out->result = weft_swarm_get_result(swarm);
+    out->encode = at_source.make;
+    out->recode = at_peers.make;
+    out->decode = at_peers.decode;
+    compare(r);
+    out->complete = true;
+    code = out->same == options.peers ? CLI_OK : CLI_DIFFERS;
+  } else {
+    code = failure(status, r);
+  }
+  weft_swarm_free(swarm);
+  return code;
+}
+
+// Whether the windows of all nodes fit into this machine: better told now than by a kill later.
+static int check_memory(const demo_settings *s) {
+  const weft_segment_id id = {.blocks = s->swarm.blocks, .block_bytes = s->swarm.block_bytes};
+  const double need = (double)(s->swarm.peers + 1) * (double)s->swarm.window *
+                      (double)weft_decoder_memory_bytes(&id, true);
+  const double have = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+  if (need <= 0.8 * have)
+    return -1;
+  return cli_error(NAME, CLI_MACHINE,
+                   "the windows may take %.1f GiB and this machine has %.1f GiB; lower --peers, "
+                   "--window, --segment-blocks or --block-bytes",
+                   need / 0x1p30, have / 0x1p30);
+}
+
+static int with_context(run *r) {
+  const weft_ctx_options options = {.backend = r->settings->backend,
+                                    .threads = r->settings->threads};
+  weft_ctx *ctx;
+  const weft_status status = weft_ctx_new(&ctx, &options);
+  if (status != WEFT_OK) {
+    const char *name = options.backend ? options.backend : getenv("WEFT_BACKEND");
+    return cli_error(NAME, CLI_MACHINE, "backend %s: %s (see weft backends)",
+                     name ? name : "(best)", weft_status_text(status));
+  }
+  r->out->backend = weft_ctx_backend(ctx);
+  r->out->threads = weft_ctx_threads(ctx);
+  const int code = run_swarm(r, ctx);
+  weft_ctx_free(ctx);
+  return code;
+}
+
+int demo_run(const demo_settings *settings, demo_outcome *out) {
+  run r = {
+      .settings = settings,
+      .out = out,
+      .input = {.path = settings->input, .seed = settings->seed, .total = settings->clip_bytes}};
+  int code = check_memory(settings);
+  if (code >= 0)
+    return code;
+  const int opened = cli_input_open(&r.input);
+  if (opened)
+    return cli_error(NAME, CLI_IO, "%s: %s", settings->input, strerror(opened));
+  cli_catch_signals();
+  const size_t peers = settings->swarm.peers;
+  out->peers = g_new0(demo_peer, peers);
+  out->nodes = g_new0(weft_swarm_node, peers + 1);
+  // libsodium wants its states aligned to 64 bytes.
+  void *hashes = NULL;
+  if (posix_memalign(&hashes, 64, peers * sizeof *r.hashes) != 0)
+    code = cli_error(NAME, CLI_MACHINE, "%s", weft_status_text(WEFT_E_NOMEM));
+  else {
+    r.hashes = hashes;
+    (void)crypto_generichash_init(&r.input_hash, NULL, 0, DEMO_DIGEST_BYTES);
+    for (size_t i = 0; i < peers; i++)
+      (void)crypto_generichash_init(&r.hashes[i], NULL, 0, DEMO_DIGEST_BYTES);
+    code = with_context(&r);
+  }
+  free(hashes);
+  cli_input_close(&r.input);
+  return code;
+}
+
+void demo_outcome_clear(demo_outcome *outcome) {
+  g_free(outcome->peers);
+  g_free(outcome->nodes);
+  *outcome = (demo_outcome){0};
+}

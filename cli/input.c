@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the demo's bytes come from.
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include "cli/cli.h"
+
+enum { CLIP_PIECE = 65536 }; // bytes of the clip that come from one key
+
+int cli_input_open(cli_input *input) {
+  input->at = 0;
+  input->fd = -1;
+  if (!input->path)
+    return 0;
+  input->total = 0;
+  input->fd =
+      strcmp(input->path, "-") == 0 ? STDIN_FILENO : open(input->path, O_RDONLY | O_CLOEXEC);
+  if (input->fd < 0)
+    return errno;
+  struct stat about;
+  if (fstat(input->fd, &about) != 0)
+    return errno;
+  if (S_ISDIR(about.st_mode))
+    return EISDIR;
+  if (S_ISREG(about.st_mode))
+    input->total = (uint64_t)about.st_size;
+  return 0;
+}
+
+// Piece i of the clip is libsodium's keystream under BLAKE2b(seed, i): any part of the clip can be
+// made alone, and it does not depend on how it is cut into segments.
+static void clip_piece(uint64_t seed, uint64_t piece, uint8_t out[CLIP_PIECE]) {
+  uint8_t text[16], key[randombytes_SEEDBYTES];
+  for (unsigned i = 0; i < 8; i++) {
+    text[i] = (uint8_t)(seed >> (8 * i));
+    text[8 + i] = (uint8_t)(piece >> (8 * i));
+  }
+  (void)crypto_generichash(key, sizeof key, text, sizeof text, NULL, 0);
+  randombytes_buf_deterministic(out, CLIP_PIECE, key);
+}
+
+static void read_clip(cli_input *input, uint8_t *out, size_t capacity, size_t *bytes) {
+  uint8_t piece[CLIP_PIECE];
+  *bytes = 0;
+  while (*bytes < capacity && input->at < input->total) {
+    const size_t offset = (size_t)(input->at % CLIP_PIECE);
+    size_t n = CLIP_PIECE - offset;
+    n = n < capacity - *bytes ? n : capacity - *bytes;
+    n = n < input->total - input->at ? n : (size_t)(input->total - input->at);
+    clip_piece(input->seed, input->at / CLIP_PIECE, piece);
+    memcpy(out + *bytes, piece + offset, n);
+    *bytes += n;
+    input->at += n;
+  }
+}
+
+int cli_input_read(cli_input *input, uint8_t *out, size_t capacity, size_t *bytes) {
+  if (!input->path) {
+    read_clip(input, out, capacity, bytes);
+    return 0;
+  }
+  *bytes = 0;
+  while (*bytes < capacity) {
+    const ssize_t n = read(input->fd, out + *bytes, capacity - *bytes);
+    if (n < 0 && errno == EINTR && cli_signal() == 0)
+      continue;
+    if (n < 0)
+      return errno;
+    if (n == 0)
+      break;
+    *bytes += (size_t)n;
+  }
+  input->at += *bytes;
+  return 0;
+}
+
+void cli_input_close(cli_input *input) {
+  if (input->fd > STDIN_FILENO)
+    close(input->fd);
+  input->fd = -1;
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// A UDP source that embeds weft's coder: streams one file to every client that joins, paced.
+//   streaming_server FILE PORT [KBPS]
+// From a client: 'J' joins; 'N' and a segment number (u64, big-endian) says that one is decoded.
+// To a client: 'I', segments, blocks, block bytes, file bytes (u64 each, big-endian) answers a
+// join; then datagrams of docs/wire.md. A client that is silent for ten seconds is dropped.
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <endian.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "weft/server.h"
+#include "weft/weft.h"
+
+enum { CLIENTS = 256, BURST = 64, BLOCKS = 64, BLOCK_BYTES = 1024 };
+enum { SEGMENT_BYTES = BLOCKS * BLOCK_BYTES, PACKET_CREDIT = BLOCK_BYTES * 1000000 };
+enum { LIFETIME_US = 30000000, SILENCE_US = 10000000 };
+
+typedef struct client {
+  struct sockaddr_in address; // port 0: a free place
+  uint64_t segment;           // the one it is being sent
+  int64_t heard_us, credit;   // credit in millionths of a byte
+} client;
+static client clients[CLIENTS];
+static volatile sig_atomic_t stopped;
+
+static void stop(int signal_number) { stopped = signal_number; }
+
+static int64_t now_us(void *unused) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  (void)unused;
+  return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static client *find(const struct sockaddr_in *from, bool join) {
+  client *place = NULL;
+  for (client *c = clients; c < clients + CLIENTS; c++)
+    if (memcmp(&c->address, from, sizeof *from) == 0)
+      return c;
+    else if (!c->address.sin_port)
+      place = c;
+  if (join && place)
+    *place = (client){.address = *from};
+  return join ? place : NULL;
+}
+
+static void hear(int udp, size_t file_bytes, int64_t now) {
+  uint8_t in[16];
+  struct sockaddr_in from;
+  socklen_t size = sizeof from;
+  for (ssize_t got; (got = recvfrom(udp, in, sizeof in, 0, (struct sockaddr *)&from, &size)) > 0;) {
+    client *c = find(&from, in[0] == 'J');
+    if (!c)
+      continue;
+    uint64_t number = htobe64(file_bytes);
+    c->heard_us = now;
+    if (in[0] == 'J')
+      sendto(udp, &number, sizeof number, 0, (struct sockaddr *)&from, size);
+    else if (in[0] == 'N' && got == 1 + (ssize_t)sizeof number)
+      c->segment += be64toh(*(uint64_t *)memcpy(&number, in + 1, sizeof number)) == c->segment;
+  }
+}
+
+// Asks for what each client's rate allows since the last tick, making segments available on demand.
+static weft_status pace(weft_server *server, const uint8_t *file, size_t file_bytes, int64_t kbps,
+                        int64_t elapsed_us, int64_t now) {
+  for (client *c = clients; c < clients + CLIENTS; c++) {
+    const size_t at = (size_t)c->segment * SEGMENT_BYTES;
+    if (now - c->heard_us > SILENCE_US)
+      c->address.sin_port = 0;
+    if (!c->address.sin_port || at >= file_bytes)
+      continue;
+    c->credit += elapsed_us * kbps * 125;
+    const uint32_t packets = (uint32_t)(c->credit / PACKET_CREDIT);
+    c->credit %= PACKET_CREDIT;
+    if (packets == 0)
+      continue;
+    const weft_segment_id id = {1, c->segment, BLOCKS, BLOCK_BYTES};
+    const size_t bytes = file_bytes - at < SEGMENT_BYTES ? file_bytes - at : SEGMENT_BYTES;
+    if (!weft_server_has(server, id.stream, id.segment))
+      WEFT_TRY(weft_server_push(server, &id, file + at, bytes, now, now + LIFETIME_US));
+    const weft_server_request want = {id.stream, id.segment, (uint64_t)(c - clients), packets};
+    size_t accepted = 0;
+    (void)weft_server_request_many(server, &want, 1, now, &accepted); // expired: on the next tick
+  }
+  return weft_server_process(server, now);
+}
+
+static void send_ready(weft_server *server, int udp) {
+  weft_server_packet ready[BURST];
+  size_t count = 0;
+  while (weft_server_take(server, ready, BURST, &count) == WEFT_OK && count > 0) {
+    for (size_t i = 0; i < count; i++) {
+      const struct sockaddr_in *to = &clients[ready[i].client].address;
+      if (ready[i].status == WEFT_OK && to->sin_port)
+        sendto(udp, ready[i].datagram, ready[i].bytes, 0, (const struct sockaddr *)to, sizeof *to);
+    }
+    weft_server_release(server, ready, count);
+  }
+}
+
+int main(int argc, char **argv) {
+  struct stat info;
+  const struct sockaddr_in here = {.sin_family = AF_INET,
+                                   .sin_port = htons((uint16_t)(argc > 2 ? atoi(argv[2]) : 0))};
+  const int fd = argc > 2 ? open(argv[1], O_RDONLY) : -1;
+  const int udp = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+  if (fd < 0 || fstat(fd, &info) != 0 || info.st_size == 0 ||
+      bind(udp, (const struct sockaddr *)&here, sizeof here) != 0) {
+    fprintf(stderr, "usage: streaming_server FILE PORT [KBPS]\n");
+    return 2;
+  }
+  const size_t bytes = (size_t)info.st_size;
+  const uint8_t *file = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+  signal(SIGINT, stop);
+  signal(SIGTERM, stop);
+  weft_ctx *ctx = NULL;
+  weft_server *server = NULL;
+  weft_status status = file != MAP_FAILED ? weft_ctx_new(&ctx, NULL) : WEFT_E_NOMEM;
+  const weft_server_options how = {&ctx, 1, now_us, .gather_us = 1000, .fall_over = true};
+  if (status == WEFT_OK)
+    status = weft_server_new(&how, &server);
+  const int64_t kbps = argc > 3 ? atoi(argv[3]) : 768;
+  for (int64_t last = now_us(NULL), now = last; status == WEFT_OK && !stopped; last = now) {
+    struct pollfd fds[2] = {{udp, POLLIN, 0}, {weft_server_fd(server), POLLIN, 0}};
+    poll(fds, 2, 1); // pacing comes sooner than weft_server_deadline()
+    now = now_us(NULL);
+    hear(udp, bytes, now);
+    status = pace(server, file, bytes, kbps, now - last, now);
+    send_ready(server, udp);
+  }
+  if (status != WEFT_OK)
+    fprintf(stderr, "streaming_server: %s\n", weft_status_text(status));
+  weft_server_free(server);
+  weft_ctx_free(ctx);
+  return status == WEFT_OK ? 0 : 1;
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What encoder, decoder and recoder ask of a weft_batch.
+#ifndef WEFT_LIB_BATCH_H
+#define WEFT_LIB_BATCH_H
+
+#include "kernels/backend.h"
+#include "weft/rlnc.h"
+
+// The payloads from packet `first` on, as rows of a product.
+static inline weft_rows weft_batch_rows(const weft_batch *batch, size_t first) {
+  return (weft_rows){.base = batch->payload ? batch->payload + first * batch->payload_stride : NULL,
+                     .stride = batch->payload_stride,
+                     .ptr = batch->payload_rows ? batch->payload_rows + first : NULL,
+                     .mem = batch->mem};
+}
+
+// Where payload i lies, if the CPU can read it there.
+static inline const uint8_t *weft_batch_payload(const weft_batch *batch, size_t i) {
+  if (batch->mem == WEFT_MEM_DEVICE)
+    return NULL;
+  return batch->payload_rows ? batch->payload_rows[i] : batch->payload + i * batch->payload_stride;
+}
+
+static inline weft_status weft_batch_check_payloads(const weft_batch *batch,
+                                                    const weft_segment_id *id, bool has_device) {
+  if (!batch->payload_rows && !batch->payload)
+    return WEFT_E_ARGUMENT;
+  if (!batch->payload_rows && batch->count > 1 && batch->payload_stride < id->block_bytes)
+    return WEFT_E_ARGUMENT;
+  return batch->mem == WEFT_MEM_DEVICE && !has_device ? WEFT_E_UNSUPPORTED : WEFT_OK;
+}
+
+// Coefficients that one row or several can hold.
+static inline weft_status weft_batch_check_coefficients(const weft_batch *batch,
+                                                        const weft_segment_id *id) {
+  const bool fits = batch->count <= 1 || batch->coefficients_stride >= id->blocks;
+  return batch->coefficients && fits ? WEFT_OK : WEFT_E_ARGUMENT;
+}
+
+#endif

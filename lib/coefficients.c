@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a seed to coefficients: the keystream of libsodium's randombytes_buf_deterministic under a
+// key made of stream, segment and seed, read as 16-bit numbers (docs/wire.md).
+#include "lib/coefficients.h"
+
+#include <sodium.h>
+#include <string.h>
+
+static void put_u64_le(uint8_t *out, uint64_t value) {
+  for (size_t i = 0; i < 8; i++)
+    out[i] = (uint8_t)(value >> (8 * i));
+}
+
+static void keystream(const weft_segment_id *id, uint64_t seed, uint8_t *out, size_t bytes) {
+  uint8_t key[randombytes_SEEDBYTES] = {0};
+  put_u64_le(key, id->stream);
+  put_u64_le(key + 8, id->segment);
+  put_u64_le(key + 16, seed);
+  randombytes_buf_deterministic(out, bytes, key);
+}
+
+static unsigned u16_le(const uint8_t *at) { return (unsigned)at[0] | (unsigned)at[1] << 8; }
+
+static uint8_t nonzero(unsigned u16) { return (uint8_t)(1 + (u16 * 255 >> 16)); }
+
+void weft_coefficients_dense(const weft_segment_id *id, uint64_t seed, uint8_t *out) {
+  uint8_t stream[2 * WEFT_MAX_BLOCKS];
+  keystream(id, seed, stream, 2 * (size_t)id->blocks);
+  for (size_t i = 0; i < id->blocks; i++)
+    out[i] = nonzero(u16_le(stream + 2 * i));
+}
+
+void weft_coefficients_sparse(const weft_segment_id *id, uint64_t seed, uint16_t density_q16,
+                              uint8_t *out) {
+  uint8_t stream[4 * WEFT_MAX_BLOCKS]; // at most two numbers for each coefficient
+  keystream(id, seed, stream, 4 * (size_t)id->blocks);
+  const uint8_t *at = stream;
+  for (size_t i = 0; i < id->blocks; i++, at += 2) {
+    out[i] = 0;
+    if (u16_le(at) < density_q16) {
+      at += 2;
+      out[i] = nonzero(u16_le(at));
+    }
+  }
+}
+
+bool weft_all_zero(const uint8_t *bytes, size_t count) {
+  uint8_t any = 0;
+  for (size_t i = 0; i < count; i++)
+    any |= bytes[i];
+  return any == 0;
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a seed to a packet's coefficients (docs/wire.md), and the checks of a packet's fields.
+#ifndef WEFT_LIB_COEFFICIENTS_H
+#define WEFT_LIB_COEFFICIENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "weft/packet.h"
+
+// n = id->blocks coefficients, all nonzero.
+void weft_coefficients_dense(const weft_segment_id *id, uint64_t seed, uint8_t *out);
+// Each is nonzero with probability density_q16 / 65536; possibly none is.
+void weft_coefficients_sparse(const weft_segment_id *id, uint64_t seed, uint16_t density_q16,
+                              uint8_t *out);
+
+bool weft_segment_id_valid(const weft_segment_id *id);
+bool weft_segment_id_equal(const weft_segment_id *a, const weft_segment_id *b);
+// WEFT_E_ARGUMENT: a pointer that the mode needs is missing. WEFT_E_MALFORMED: a field is outside
+// of its range.
+weft_status weft_packet_check(const weft_packet *packet);
+bool weft_all_zero(const uint8_t *bytes, size_t count);
+
+#endif

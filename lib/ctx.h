@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside of contexts and queues, for the other files of lib/.
+#ifndef WEFT_LIB_CTX_H
+#define WEFT_LIB_CTX_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/backend.h"
+#include "kernels/device.h"
+#include "weft/context.h"
+
+enum { WEFT_SPARE_STREAMS = 8 };
+
+struct weft_ctx {
+  weft_allocator allocator;
+  const weft_backend *row;  // computes what is large
+  const weft_backend *host; // computes what is small; the same as row without a device
+  weft_pool *pool;
+  weft_partition partition;
+  weft_device *device; // NULL when row is a host row
+  // Streams that calls without a queue borrow, so that several threads can make such calls.
+  pthread_mutex_t spare_lock;
+  void *spare[WEFT_SPARE_STREAMS];
+  size_t spares;
+};
+
+// What a call leaves on a queue: called once, on the thread that finds the queue idle (or broken:
+// status is then not WEFT_OK), to hand out results and to free what the work needed.
+typedef struct weft_deferred {
+  struct weft_deferred *next;
+  void (*finish)(struct weft_deferred *self, weft_ctx *ctx, weft_status status);
+} weft_deferred;
+
+struct weft_queue {
+  weft_ctx *ctx;
+  void *stream; // NULL without a device
+  weft_deferred *deferred;
+};
+
+static inline void *weft_ctx_take(const weft_ctx *ctx, size_t bytes, size_t align) {
+  return ctx->allocator.alloc(ctx->allocator.user, bytes > 0 ? bytes : 1, align);
+}
+
+static inline void weft_ctx_give(const weft_ctx *ctx, void *memory) {
+  if (memory)
+    ctx->allocator.free(ctx->allocator.user, memory);
+}
+
+// How the host row runs; `pool` is NULL for work that one thread does sooner than several.
+static inline weft_exec weft_ctx_host_exec(const weft_ctx *ctx, weft_pool *pool) {
+  return (weft_exec){.allocator = &ctx->allocator, .pool = pool, .partition = ctx->partition};
+}
+
+// A queue of the call's own where the caller gave none: begin, work, end. `end` waits for the work
+// when the queue is the call's own, and runs what it left behind.
+typedef struct weft_call {
+  weft_queue own;
+  weft_queue *queue; // the caller's or &own
+  weft_exec exec;    // how ctx->row runs on that queue
+} weft_call;
+
+weft_status weft_call_begin(weft_ctx *ctx, weft_queue *queue, weft_call *call);
+weft_status weft_call_end(weft_ctx *ctx, weft_call *call, weft_status status);
+// Leaves `deferred` on the call's queue.
+void weft_call_defer(weft_call *call, weft_deferred *deferred);
+
+// Memory that lasts until the call's work is done: PINNED on a device context, since a copy from or
+// to ordinary memory would make the caller wait; HOST otherwise.
+typedef struct weft_kept {
+  weft_deferred deferred;
+  weft_mem mem;
+  uint8_t *bytes;
+  // Results to hand out when the work is done: rows of row_bytes each, dense from `results` on.
+  const uint8_t *results;
+  weft_rows to; // in host memory
+  size_t rows, row_bytes;
+} weft_kept;
+
+weft_status weft_call_keep(weft_ctx *ctx, weft_call *call, size_t bytes, weft_kept **out);
+
+#endif

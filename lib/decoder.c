@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// The progressive decoder: Gauss-Jordan elimination of coefficients as packets arrive (Shojania and
+// Li, "Parallelized Progressive Network Coding with Hardware Acceleration", 2007), with the
+// payloads' part of it put off and recorded in the same matrix (decoder.h).
+#include "lib/decoder.h"
+
+#include <string.h>
+
+#include "kernels/gf256.h"
+#include "lib/coefficients.h"
+
+enum { LINE = 64 };
+
+// --- making one ---
+
+// Bytes of the small arrays behind the handle, and where they begin.
+static size_t handle_bytes(size_t n) {
+  return sizeof(weft_decoder) + n * (sizeof(uint8_t *) + sizeof(uint16_t) + 4);
+}
+
+static weft_decoder *new_handle(weft_ctx *ctx, size_t n) {
+  weft_decoder *decoder = weft_ctx_take(ctx, handle_bytes(n), _Alignof(weft_decoder));
+  if (!decoder)
+    return NULL;
+  *decoder = (weft_decoder){.ctx = ctx};
+  decoder->rows = (uint8_t **)(decoder + 1);
+  decoder->pivots = (uint16_t *)(decoder->rows + n);
+  decoder->unknown = (uint8_t *)(decoder->pivots + n);
+  decoder->vector = decoder->unknown + n;
+  decoder->work = decoder->vector + n;
+  decoder->factors = decoder->work + n;
+  memset(decoder->unknown, 0xFF, n);
+  weft_random_init(&decoder->random);
+  return decoder;
+}
+
+_Static_assert(sizeof(weft_decoder) % _Alignof(uint8_t *) == 0, "pointers follow the handle");
+
+weft_status weft_decoder_new(weft_ctx *ctx, const weft_decoder_options *options,
+                             weft_decoder **out) {
+  if (!out)
+    return WEFT_E_ARGUMENT;
+  *out = NULL;
+  if (!ctx || !options || !weft_segment_id_valid(&options->id))
+    return WEFT_E_ARGUMENT;
+  const size_t n = options->id.blocks, k = options->id.block_bytes;
+  if (options->blocks && options->blocks_stride != 0 && options->blocks_stride < k)
+    return WEFT_E_ARGUMENT;
+  weft_decoder *decoder = new_handle(ctx, n);
+  if (!decoder)
+    return WEFT_E_NOMEM;
+  decoder->id = options->id;
+  decoder->eager = options->eager;
+  decoder->own_blocks = !options->blocks;
+  decoder->stride = options->blocks && options->blocks_stride != 0 ? options->blocks_stride : k;
+  decoder->matrix = weft_ctx_take(ctx, n * n, LINE);
+  decoder->blocks = options->blocks ? options->blocks : weft_ctx_take(ctx, n * k, LINE);
+  if (!decoder->matrix || !decoder->blocks) {
+    weft_decoder_free(decoder);
+    return WEFT_E_NOMEM;
+  }
+  *out = decoder;
+  return WEFT_OK;
+}
+
+void weft_decoder_free(weft_decoder *decoder) {
+  if (!decoder)
+    return;
+  weft_ctx *ctx = decoder->ctx;
+  if (decoder->own_blocks)
+    weft_ctx_give(ctx, decoder->blocks);
+  weft_ctx_give(ctx, decoder->matrix);
+  weft_ctx_give(ctx, decoder);
+}
+
+weft_status weft_decoder_fix_random(weft_decoder *decoder, const uint8_t *key) {
+  if (!decoder || !key)
+    return WEFT_E_ARGUMENT;
+  weft_random_fix(&decoder->random, key);
+  return WEFT_OK;
+}
+
+size_t weft_decoder_memory_bytes(const weft_segment_id *id, bool own_blocks) {
+  if (!id || !weft_segment_id_valid(id))
+    return 0;
+  const size_t n = id->blocks;
+  return handle_bytes(n) + n * n + (own_blocks ? n * id->block_bytes : 0) +
+         weft_decoder_reduce_bytes(id);
+}
+
+// --- elimination ---
+
+// Products over rows of M, a few hundred bytes wide: one thread is quickest.
+static weft_status multiply(const weft_decoder *decoder, const weft_gemm *product) {
+  const weft_ctx *ctx = decoder->ctx;
+  const weft_exec exec = weft_ctx_host_exec(ctx, NULL);
+  return ctx->host->gemm(ctx->host, &exec, product, 1);
+}
+
+// work = vector with every pivot column eliminated; in pivot columns it then says which payloads
+// were added for that.
+static weft_status eliminate(weft_decoder *decoder) {
+  const size_t n = decoder->id.blocks;
+  size_t terms = 0;
+  for (size_t c = 0; c < n; c++)
+    decoder->work[c] = decoder->vector[c] & decoder->unknown[c];
+  for (size_t i = 0; i < decoder->rank; i++) {
+    const size_t p = decoder->pivots[i];
+    decoder->factors[terms] = decoder->vector[p];
+    decoder->rows[terms] = weft_decoder_row(decoder, p);
+    terms += decoder->vector[p] != 0;
+  }
+  if (terms == 0)
+    return WEFT_OK;
+  return multiply(decoder, &(weft_gemm){.m = 1,
+                                        .k = terms,
+                                        .len = n,
+                                        .a = decoder->factors,
+                                        .a_stride = terms,
+                                        .x = {.ptr = (const uint8_t *const *)decoder->rows},
+                                        .y = {.base = decoder->work, .stride = n},
+                                        .accumulate = true});
+}
+
+// The first column of work that is neither zero nor a pivot's; n when the packet is dependent.
+static size_t find_pivot(const weft_decoder *decoder) {
+  const size_t n = decoder->id.blocks;
+  size_t c = 0;
+  while (c < n && (decoder->work[c] & decoder->unknown[c]) == 0)
+    c++;
+  return c;
+}
+
+// Takes column s out of all rows that have it: one rank-1 update.
+static weft_status clear_column(weft_decoder *decoder, size_t s) {
+  const size_t n = decoder->id.blocks;
+  size_t hit = 0;
+  for (size_t i = 0; i < decoder->rank; i++) {
+    uint8_t *row = weft_decoder_row(decoder, decoder->pivots[i]);
+    decoder->factors[hit] = row[s];
+    decoder->rows[hit] = row;
+    hit += row[s] != 0;
+    row[s] = 0; // from now on T's entry of slot s
+  }
+  if (hit == 0)
+    return WEFT_OK;
+  const weft_status status =
+      multiply(decoder, &(weft_gemm){.m = hit,
+                                     .k = 1,
+                                     .len = n,
+                                     .a = decoder->factors,
+                                     .a_stride = 1,
+                                     .x = {.base = weft_decoder_row(decoder, s), .stride = n},
+                                     .y = {.ptr = decoder->rows},
+                                     .accumulate = true});
+  if (status != WEFT_OK) // refused before it began: put the column back
+    for (size_t i = 0; i < hit; i++)
+      decoder->rows[i][s] = decoder->factors[i];
+  return status;
+}
+
+// Makes work the row of pivot s.
+static weft_status install(weft_decoder *decoder, size_t s) {
+  const size_t n = decoder->id.blocks;
+  const uint8_t inverse = weft_gf256_inv[decoder->work[s]];
+  decoder->work[s] = 1; // T's entry of the payload that goes to slot s
+  WEFT_TRY(
+      multiply(decoder, &(weft_gemm){.m = 1,
+                                     .k = 1,
+                                     .len = n,
+                                     .a = &inverse,
+                                     .a_stride = 1,
+                                     .x = {.base = decoder->work, .stride = n},
+                                     .y = {.base = weft_decoder_row(decoder, s), .stride = n}}));
+  WEFT_TRY(clear_column(decoder, s));
+  decoder->unknown[s] = 0;
+  decoder->pivots[decoder->rank++] = (uint16_t)s;
+  while (decoder->prefix < n && weft_decoder_has_block(decoder, decoder->prefix))
+    decoder->prefix++;
+  return WEFT_OK;
+}
+
+weft_status weft_decoder_add(weft_decoder *decoder, const weft_packet *packet) {
+  if (!decoder || !packet || !packet->payload)
+    return WEFT_E_ARGUMENT;
+  if (!weft_segment_id_equal(&packet->id, &decoder->id))
+    return WEFT_E_FOREIGN;
+  WEFT_TRY(weft_packet_check(packet));
+  if (decoder->rank == decoder->id.blocks)
+    return WEFT_DEPENDENT;
+  WEFT_TRY(weft_packet_coefficients(packet, decoder->vector));
+  WEFT_TRY(eliminate(decoder));
+  const size_t s = find_pivot(decoder);
+  if (s == decoder->id.blocks)
+    return WEFT_DEPENDENT;
+  WEFT_TRY(install(decoder, s));
+  memcpy(weft_decoder_slot(decoder, s), packet->payload, decoder->id.block_bytes);
+  // Should memory for it lack, the payload stays deferred, and whoever wants a block is told.
+  if (decoder->eager)
+    (void)weft_decoder_reduce(decoder);
+  return WEFT_OK;
+}
+
+weft_status weft_decoder_add_datagram(weft_decoder *decoder, const uint8_t *datagram,
+                                      size_t bytes) {
+  if (!decoder || !datagram)
+    return WEFT_E_ARGUMENT;
+  weft_packet packet;
+  WEFT_TRY(weft_packet_parse(datagram, bytes, &packet));
+  return weft_decoder_add(decoder, &packet);
+}
+
+// --- what is known ---
+
+size_t weft_decoder_rank(const weft_decoder *decoder) { return decoder->rank; }
+
+bool weft_decoder_complete(const weft_decoder *decoder) {
+  return decoder->rank == decoder->id.blocks;
+}
+
+bool weft_decoder_has_block(const weft_decoder *decoder, size_t index) {
+  const size_t n = decoder->id.blocks;
+  if (index >= n || decoder->unknown[index])
+    return false;
+  if (decoder->rank == n)
+    return true;
+  const uint8_t *row = weft_decoder_row(decoder, index);
+  uint8_t any = 0;
+  for (size_t c = 0; c < n; c++)
+    any |= row[c] & decoder->unknown[c];
+  return any == 0;
+}
+
+size_t weft_decoder_prefix(const weft_decoder *decoder) { return decoder->prefix; }
+
+weft_status weft_decoder_block(weft_decoder *decoder, size_t index, const uint8_t **out) {
+  if (!decoder || !out || index >= decoder->id.blocks)
+    return WEFT_E_ARGUMENT;
+  if (!weft_decoder_has_block(decoder, index))
+    return WEFT_PENDING;
+  if (!weft_decoder_is_clean(decoder, index))
+    WEFT_TRY(weft_decoder_reduce(decoder));
+  *out = weft_decoder_slot(decoder, index);
+  return WEFT_OK;
+}
+
+weft_status weft_decoder_read(weft_decoder *decoder, size_t offset, size_t bytes, uint8_t *out) {
+  if (!decoder || (!out && bytes > 0))
+    return WEFT_E_ARGUMENT;
+  const size_t k = decoder->id.block_bytes, total = decoder->id.blocks * k;
+  if (offset > total || bytes > total - offset)
+    return WEFT_E_ARGUMENT;
+  if (!weft_decoder_complete(decoder))
+    return WEFT_PENDING;
+  WEFT_TRY(weft_decoder_reduce(decoder));
+  while (bytes > 0) {
+    const size_t at = offset % k;
+    const size_t now = bytes < k - at ? bytes : k - at;
+    memcpy(out, weft_decoder_slot(decoder, offset / k) + at, now);
+    out += now;
+    offset += now;
+    bytes -= now;
+  }
+  return WEFT_OK;
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// The deferred half of the decoder: multiplies the payload slots by T, in place.
+//
+// Let O be the slots that were clean after the last reduction, with payloads P, and N those filled
+// since, with payloads as they arrived, R. Elimination has made rows of T for both:
+//
+//   new payloads of N = T[N][O] * P + T[N][N] * R
+//   new payloads of O = P + D * (new payloads of N)
+//
+// D is what rows O had in the columns N before elimination cleared them. It is not stored, but
+// T[O] = I + D * T[N] holds in the columns O and T[O][N] = D * T[N][N] in the columns N, and
+// T[N][N] is a product of elementary matrices: D = T[O][N] * inverse(T[N][N]). With everything
+// deferred O is empty and this is a batch decode; with one packet at a time it is progressive
+// elimination.
+//
+// The payloads are worked on in panels of columns, so that scratch for the old R of one panel is
+// enough; threads take panels of their own.
+#include <stdatomic.h>
+#include <string.h>
+
+#include "lib/decoder.h"
+
+enum {
+  LINE = 64,
+  PANEL_TOTAL = 2 * 1024 * 1024, // bytes of scratch for panels, all threads together
+  PANEL_BYTES = 256 * 1024,      // of one panel: stays in a second-level cache
+  WIDTH_MIN = 256                // narrower panels cost more in overhead than they save
+};
+
+typedef struct reduction {
+  weft_decoder *decoder;
+  size_t old_count, new_count; // |O|, |N|
+  // Only rows of T that are no unit vectors need work. Pivots, not positions.
+  uint16_t new_dirty[WEFT_MAX_BLOCKS], old_dirty[WEFT_MAX_BLOCKS];
+  size_t new_dirty_count, old_dirty_count;
+  const uint8_t *a;   // (new_dirty, rank): T[N], columns in order of arrival
+  const uint8_t *d;   // (old_dirty, |N|)
+  uint8_t *panels;    // one of panel_bytes for each worker
+  size_t width;       // columns of a panel
+  size_t panel_bytes; // new_dirty_count * width
+  size_t panel_count;
+  atomic_size_t next_panel;
+  atomic_int status; // the first failure
+} reduction;
+
+bool weft_decoder_is_clean(const weft_decoder *decoder, size_t pivot) {
+  const uint8_t *row = weft_decoder_row(decoder, pivot);
+  uint8_t any = row[pivot] ^ 1;
+  for (size_t c = 0; c < pivot; c++)
+    any |= row[c] & (uint8_t)~decoder->unknown[c];
+  for (size_t c = pivot + 1; c < decoder->id.blocks; c++)
+    any |= row[c] & (uint8_t)~decoder->unknown[c];
+  return any == 0;
+}
+
+static size_t collect_dirty(const weft_decoder *decoder, size_t begin, size_t end, uint16_t *out) {
+  size_t count = 0;
+  for (size_t i = begin; i < end; i++)
+    if (!weft_decoder_is_clean(decoder, decoder->pivots[i]))
+      out[count++] = decoder->pivots[i];
+  return count;
+}
+
+// out (count, columns) = T of the rows, in the columns of pivots [first, first + columns).
+static void gather(const weft_decoder *decoder, const uint16_t *rows, size_t count, size_t first,
+                   size_t columns, uint8_t *out) {
+  for (size_t i = 0; i < count; i++) {
+    const uint8_t *row = weft_decoder_row(decoder, rows[i]);
+    for (size_t j = 0; j < columns; j++)
+      *out++ = row[decoder->pivots[first + j]];
+  }
+}
+
+// d = T[O][N] * inverse(T[N][N]) for the dirty rows of O. scratch: |N| * (|N| + old_dirty_count).
+static weft_status make_d(const reduction *r, uint8_t *d, uint8_t *scratch) {
+  const weft_decoder *decoder = r->decoder;
+  const weft_ctx *ctx = decoder->ctx;
+  const weft_exec exec = weft_ctx_host_exec(ctx, ctx->pool);
+  const size_t n = r->new_count;
+  uint8_t *inverse = scratch, *t = scratch + n * n;
+  gather(decoder, decoder->pivots + r->old_count, n, r->old_count, n, inverse);
+  uint8_t singular;
+  const weft_invert invert = {
+      .count = 1, .k = n, .in = inverse, .out = inverse, .singular = &singular};
+  WEFT_TRY(ctx->host->invert(ctx->host, &exec, &invert));
+  if (singular) // cannot be: see above
+    return WEFT_E_SINGULAR;
+  gather(decoder, r->old_dirty, r->old_dirty_count, r->old_count, n, t);
+  const weft_gemm product = {.m = r->old_dirty_count,
+                             .k = n,
+                             .len = n,
+                             .a = t,
+                             .a_stride = n,
+                             .x = {.base = inverse, .stride = n},
+                             .y = {.base = d, .stride = n}};
+  return ctx->host->gemm(ctx->host, &exec, &product, 1);
+}
+
+// New payloads of N, from those of O and a copy of the arrived ones.
+static weft_status reduce_new(const reduction *r, const weft_exec *exec, size_t begin, size_t len,
+                              uint8_t *panel) {
+  const weft_decoder *decoder = r->decoder;
+  const uint8_t *x[WEFT_MAX_BLOCKS];
+  uint8_t *y[WEFT_MAX_BLOCKS];
+  size_t copied = 0; // new_dirty is in order of arrival too
+  for (size_t j = 0; j < decoder->rank; j++) {
+    const size_t p = decoder->pivots[j];
+    x[j] = weft_decoder_slot(decoder, p) + begin;
+    if (copied < r->new_dirty_count && r->new_dirty[copied] == p) {
+      y[copied] = weft_decoder_slot(decoder, p) + begin;
+      x[j] = memcpy(panel + copied * r->width, y[copied], len);
+      copied++;
+    }
+  }
+  const weft_gemm product = {.m = r->new_dirty_count,
+                             .k = decoder->rank,
+                             .len = len,
+                             .a = r->a,
+                             .a_stride = decoder->rank,
+                             .x = {.ptr = x},
+                             .y = {.ptr = y}};
+  return decoder->ctx->host->gemm(decoder->ctx->host, exec, &product, 1);
+}
+
+// New payloads of O, from the new ones of N.
+static weft_status reduce_old(const reduction *r, const weft_exec *exec, size_t begin, size_t len) {
+  const weft_decoder *decoder = r->decoder;
+  const uint8_t *x[WEFT_MAX_BLOCKS];
+  uint8_t *y[WEFT_MAX_BLOCKS];
+  for (size_t j = 0; j < r->new_count; j++)
+    x[j] = weft_decoder_slot(decoder, decoder->pivots[r->old_count + j]) + begin;
+  for (size_t i = 0; i < r->old_dirty_count; i++)
+    y[i] = weft_decoder_slot(decoder, r->old_dirty[i]) + begin;
+  const weft_gemm product = {.m = r->old_dirty_count,
+                             .k = r->new_count,
+                             .len = len,
+                             .a = r->d,
+                             .a_stride = r->new_count,
+                             .x = {.ptr = x},
+                             .y = {.ptr = y},
+                             .accumulate = true};
+  return decoder->ctx->host->gemm(decoder->ctx->host, exec, &product, 1);
+}
+
+static void reduce_panels(void *user, size_t worker) {
+  reduction *r = user;
+  const size_t k = r->decoder->id.block_bytes;
+  const weft_exec exec = weft_ctx_host_exec(r->decoder->ctx, NULL);
+  size_t index;
+  while ((index = atomic_fetch_add(&r->next_panel, 1)) < r->panel_count) {
+    const size_t begin = index * r->width;
+    const size_t len = r->width < k - begin ? r->width : k - begin;
+    weft_status status = WEFT_OK;
+    if (r->new_dirty_count > 0)
+      status = reduce_new(r, &exec, begin, len, r->panels + worker * r->panel_bytes);
+    if (status == WEFT_OK && r->old_dirty_count > 0)
+      status = reduce_old(r, &exec, begin, len);
+    if (status != WEFT_OK)
+      atomic_store(&r->status, (int)status);
+  }
+}
+
+// How wide panels are and how many threads get one.
+static size_t plan_panels(reduction *r) {
+  const weft_decoder *decoder = r->decoder;
+  const size_t k = decoder->id.block_bytes;
+  const size_t rows = r->new_dirty_count > 0 ? r->new_dirty_count : 1;
+  size_t workers = weft_pool_threads(decoder->ctx->pool);
+  const size_t fits = PANEL_TOTAL / (rows * WIDTH_MIN);
+  const size_t wanted = (k + WIDTH_MIN - 1) / WIDTH_MIN;
+  workers = workers < fits ? workers : fits;
+  workers = workers < wanted ? workers : wanted;
+  const size_t share = ((k + workers - 1) / workers + LINE - 1) / LINE * LINE;
+  size_t width = PANEL_TOTAL / (rows * workers) / LINE * LINE;
+  width = width < PANEL_BYTES / rows ? width : PANEL_BYTES / rows / LINE * LINE;
+  width = width < share ? width : share;
+  width = width > WIDTH_MIN ? width : WIDTH_MIN;
+  r->width = width < k ? width : k;
+  r->panel_bytes = r->new_dirty_count * r->width;
+  r->panel_count = (k + r->width - 1) / r->width;
+  return workers;
+}
+
+static void clean_row(const weft_decoder *decoder, size_t pivot) {
+  uint8_t *row = weft_decoder_row(decoder, pivot);
+  for (size_t c = 0; c < decoder->id.blocks; c++)
+    row[c] &= decoder->unknown[c];
+  row[pivot] = 1;
+}
+
+static weft_status reduce_with(reduction *r, uint8_t *scratch, size_t workers) {
+  weft_decoder *decoder = r->decoder;
+  uint8_t *d = scratch, *rest = d + r->old_dirty_count * r->new_count;
+  if (r->old_dirty_count > 0)
+    WEFT_TRY(make_d(r, d, rest));
+  gather(decoder, r->new_dirty, r->new_dirty_count, 0, decoder->rank, rest);
+  r->d = d;
+  r->a = rest;
+  weft_pool_run(decoder->ctx->pool, workers, reduce_panels, r);
+  WEFT_TRY((weft_status)atomic_load(&r->status));
+  for (size_t i = 0; i < r->new_dirty_count; i++)
+    clean_row(decoder, r->new_dirty[i]);
+  for (size_t i = 0; i < r->old_dirty_count; i++)
+    clean_row(decoder, r->old_dirty[i]);
+  return WEFT_OK;
+}
+
+weft_status weft_decoder_reduce(weft_decoder *decoder) {
+  reduction r = {.decoder = decoder,
+                 .old_count = decoder->reduced,
+                 .new_count = decoder->rank - decoder->reduced};
+  atomic_init(&r.next_panel, 0);
+  atomic_init(&r.status, WEFT_OK);
+  if (r.new_count == 0)
+    return WEFT_OK;
+  r.new_dirty_count = collect_dirty(decoder, r.old_count, decoder->rank, r.new_dirty);
+  r.old_dirty_count = collect_dirty(decoder, 0, r.old_count, r.old_dirty);
+  if (r.new_dirty_count + r.old_dirty_count > 0) {
+    const size_t workers = plan_panels(&r);
+    const size_t for_d =
+        r.old_dirty_count > 0 ? r.new_count * (r.new_count + r.old_dirty_count) : 0;
+    const size_t for_a = r.new_dirty_count * decoder->rank;
+    const size_t matrices = r.old_dirty_count * r.new_count + (for_d > for_a ? for_d : for_a);
+    const size_t before_panels = (matrices + LINE - 1) / LINE * LINE;
+    uint8_t *scratch = weft_ctx_take(decoder->ctx, before_panels + workers * r.panel_bytes, LINE);
+    if (!scratch)
+      return WEFT_E_NOMEM;
+    r.panels = scratch + before_panels;
+    const weft_status status = reduce_with(&r, scratch, workers);
+    weft_ctx_give(decoder->ctx, scratch);
+    WEFT_TRY(status);
+  }
+  decoder->reduced = decoder->rank;
+  return WEFT_OK;
+}
+
+size_t weft_decoder_reduce_bytes(const weft_segment_id *id) {
+  // d, inverse and T[O][N] take |N|^2 + 2 |O| |N| <= n^2 bytes; d and a take no more.
+  const size_t n = id->blocks;
+  const size_t k = id->block_bytes;
+  const size_t rounded_up = n * (k + k / 4 + 2 * WIDTH_MIN); // every worker's share, at most
+  const size_t panels = rounded_up < PANEL_TOTAL ? rounded_up : PANEL_TOTAL;
+  return n * n + LINE + panels;
+}

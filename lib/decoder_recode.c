@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// A decoder as a recoder, at any rank. A random combination w of the matrix's rows has w itself in
+// the pivot columns and w * C in the others; its payload is w * T over the slots. Both products are
+// one, since C and T lie side by side in the rows of M.
+#include <string.h>
+
+#include "lib/batch.h"
+#include "lib/decoder.h"
+
+// Coefficients of `count` fresh combinations into out; weights (count, rank) gets what they are
+// over the slots.
+static weft_status combine(weft_decoder *decoder, size_t count, uint8_t *out, size_t out_stride,
+                           uint8_t *weights) {
+  const weft_ctx *ctx = decoder->ctx;
+  const weft_exec exec = weft_ctx_host_exec(ctx, ctx->pool);
+  const size_t rank = decoder->rank;
+  weft_random_nonzero(&decoder->random, weights, count * rank);
+  for (size_t j = 0; j < rank; j++)
+    decoder->rows[j] = weft_decoder_row(decoder, decoder->pivots[j]);
+  const weft_gemm product = {.m = count,
+                             .k = rank,
+                             .len = decoder->id.blocks,
+                             .a = weights,
+                             .a_stride = rank,
+                             .x = {.ptr = (const uint8_t *const *)decoder->rows},
+                             .y = {.base = out, .stride = out_stride}};
+  WEFT_TRY(ctx->host->gemm(ctx->host, &exec, &product, 1));
+  for (size_t i = 0; i < count; i++)
+    for (size_t j = 0; j < rank; j++) {
+      uint8_t *weight = weights + i * rank + j, *at = out + i * out_stride + decoder->pivots[j];
+      const uint8_t over_slots = *at;
+      *at = *weight;
+      *weight = over_slots;
+    }
+  return WEFT_OK;
+}
+
+static weft_status multiply(weft_decoder *decoder, size_t count, const uint8_t *weights,
+                            weft_rows payloads) {
+  const weft_ctx *ctx = decoder->ctx;
+  const weft_exec exec = weft_ctx_host_exec(ctx, ctx->pool);
+  for (size_t j = 0; j < decoder->rank; j++)
+    decoder->rows[j] = weft_decoder_slot(decoder, decoder->pivots[j]);
+  const weft_gemm product = {.m = count,
+                             .k = decoder->rank,
+                             .len = decoder->id.block_bytes,
+                             .a = weights,
+                             .a_stride = decoder->rank,
+                             .x = {.ptr = (const uint8_t *const *)decoder->rows},
+                             .y = payloads};
+  return ctx->host->gemm(ctx->host, &exec, &product, 1);
+}
+
+// weights: (batch->count, rank)
+static weft_status recode(weft_decoder *decoder, const weft_batch *batch, uint8_t *weights) {
+  WEFT_TRY(
+      combine(decoder, batch->count, batch->coefficients, batch->coefficients_stride, weights));
+  WEFT_TRY(multiply(decoder, batch->count, weights, weft_batch_rows(batch, 0)));
+  for (size_t i = 0; batch->packets && i < batch->count; i++)
+    batch->packets[i] =
+        (weft_packet){.id = decoder->id,
+                      .mode = WEFT_PACKET_VECTOR,
+                      .coefficients = batch->coefficients + i * batch->coefficients_stride,
+                      .payload = weft_batch_payload(batch, i)};
+  return WEFT_OK;
+}
+
+weft_status weft_decoder_recode_batch(weft_decoder *decoder, const weft_batch *batch) {
+  if (!decoder || !batch)
+    return WEFT_E_ARGUMENT;
+  if (batch->count == 0)
+    return WEFT_OK;
+  WEFT_TRY(weft_batch_check_payloads(batch, &decoder->id, false));
+  WEFT_TRY(weft_batch_check_coefficients(batch, &decoder->id));
+  if (decoder->rank == 0)
+    return WEFT_PENDING;
+  if (batch->count == 1)
+    return recode(decoder, batch, decoder->factors);
+  if (batch->count > SIZE_MAX / decoder->rank)
+    return WEFT_E_NOMEM;
+  uint8_t *weights = weft_ctx_take(decoder->ctx, batch->count * decoder->rank, 64);
+  if (!weights)
+    return WEFT_E_NOMEM;
+  const weft_status status = recode(decoder, batch, weights);
+  weft_ctx_give(decoder->ctx, weights);
+  return status;
+}
+
+weft_status weft_decoder_recode(weft_decoder *decoder, uint8_t *datagram, size_t capacity,
+                                size_t *written) {
+  if (!decoder || !datagram || !written)
+    return WEFT_E_ARGUMENT;
+  if (capacity < weft_packet_bytes(&decoder->id, WEFT_PACKET_VECTOR))
+    return WEFT_E_BUFFER;
+  weft_packet packet;
+  uint8_t *coefficients = datagram + WEFT_WIRE_HEADER_BYTES;
+  const weft_batch batch = {.count = 1,
+                            .packets = &packet,
+                            .coefficients = coefficients,
+                            .coefficients_stride = decoder->id.blocks,
+                            .payload = coefficients + decoder->id.blocks,
+                            .payload_stride = decoder->id.block_bytes};
+  WEFT_TRY(weft_decoder_recode_batch(decoder, &batch));
+  return weft_packet_write(&packet, datagram, capacity, written);
+}

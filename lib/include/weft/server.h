@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// A streaming server's coder: segments go in, ready coded datagrams for many clients come out.
+//
+// It embeds in a foreign event loop. Nothing here blocks: coding runs on one library thread per
+// context (a lane), and a file descriptor becomes readable when packets are ready:
+//
+//   push segments, request packets          weft_server_push, weft_server_request
+//   wait for fd, or until the deadline      weft_server_fd, weft_server_deadline
+//   hand time in                            weft_server_process
+//   take packets, send them, release them   weft_server_take, weft_server_release
+//
+// Requests for one segment are gathered for a bounded time and coded by one product. Each product
+// goes to the lane that is predicted to finish it first, from durations measured on this very
+// server; so a GPU takes large batches, the CPU small ones, and both work when there is work for
+// both. Several GPUs are several contexts.
+//
+// Threads: one thread at a time uses a server. Its contexts may serve other handles meanwhile.
+#ifndef WEFT_SERVER_H
+#define WEFT_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weft/context.h"
+#include "weft/packet.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_server weft_server;
+
+#define WEFT_SERVER_MAX_LANES 16u
+
+typedef struct weft_server_options {
+  weft_ctx *const *contexts; // (context_count) one lane each; they must outlive the server
+  size_t context_count;      // 1..WEFT_SERVER_MAX_LANES
+  // A monotonic clock in microseconds, called from library threads too. It measures the lanes.
+  int64_t (*now_us)(void *user);
+  void *user;
+  size_t memory_bytes;  // budget for segments, copies on devices counted; 0: 1 GiB
+  size_t ready_bytes;   // budget for packets coded and not yet released; 0: 256 MiB
+  int64_t gather_us;    // longest wait of a request for others to share its product; 0: none
+  size_t batch_packets; // most packets in one product; 0: 4096
+  uint16_t density_q16; // 0: dense coefficients; else as weft_encoder_options
+  // A lane whose device fails: true hands its work to the other lanes, so that no packet is lost
+  // while one lane lives; false ends that work with the device's status.
+  bool fall_over;
+} weft_server_options;
+
+// Measures each lane once on made-up data (some milliseconds). Errors: WEFT_E_ARGUMENT,
+// WEFT_E_NOMEM, WEFT_E_THREAD, WEFT_E_DEVICE*.
+weft_status weft_server_new(const weft_server_options *options, weft_server **out);
+// Drops what is pending, waits for what runs; packets taken and not released become invalid.
+void weft_server_free(weft_server *server); // accepts NULL
+
+// Makes a segment available until expires_us. Copies `bytes` bytes of host memory (1..n * k).
+// When the budget is exceeded, expired segments go first, then those least recently asked for;
+// those with packets pending or in the making stay. WEFT_E_NOMEM when that does not make room;
+// WEFT_E_STATE when the segment is there already.
+weft_status weft_server_push(weft_server *server, const weft_segment_id *id, const uint8_t *data,
+                             size_t bytes, int64_t now_us, int64_t expires_us);
+bool weft_server_has(const weft_server *server, uint64_t stream, uint64_t segment);
+
+typedef struct weft_server_request {
+  uint64_t stream;
+  uint64_t segment;
+  uint64_t client;  // the caller's own; comes back with each packet
+  uint32_t packets; // >= 1
+} weft_server_request;
+
+// Asks for coded packets. *accepted gets how many requests were taken, in order: the rest fell to
+// the first error. WEFT_E_FOREIGN: no such segment (never pushed, expired or evicted).
+weft_status weft_server_request_many(weft_server *server, const weft_server_request *requests,
+                                     size_t count, int64_t now_us, size_t *accepted);
+
+// Readable while packets wait to be taken. The server's own; do not close.
+int weft_server_fd(const weft_server *server);
+// When weft_server_process must be called next, INT64_MAX if nothing waits for time to pass.
+int64_t weft_server_deadline(const weft_server *server);
+// Starts what is due and drops what has expired.
+weft_status weft_server_process(weft_server *server, int64_t now_us);
+
+typedef struct weft_server_packet {
+  uint64_t client;
+  uint64_t stream;
+  uint64_t segment;
+  const uint8_t *datagram; // a seeded packet of docs/wire.md, header included; NULL on failure
+  size_t bytes;
+  weft_status status; // WEFT_OK, or why this packet could not be made
+  void *lease;        // the server's own
+} weft_server_packet;
+
+// Hands out up to `capacity` ready packets; *count gets how many (0 is no error). Their bytes are
+// valid until they are released, which must happen to every one, in any order.
+weft_status weft_server_take(weft_server *server, weft_server_packet *packets, size_t capacity,
+                             size_t *count);
+void weft_server_release(weft_server *server, const weft_server_packet *packets, size_t count);
+
+typedef struct weft_server_lane_stats {
+  const char *backend;
+  bool failed;
+  uint64_t batches;
+  uint64_t packets;
+  uint64_t coded_bytes;
+  uint64_t busy_us;
+} weft_server_lane_stats;
+
+typedef struct weft_server_stats {
+  size_t segments;
+  size_t segment_bytes; // held now, copies on devices counted
+  size_t ready_bytes;   // held by packets not yet released
+  size_t pending_packets;
+  uint64_t evicted; // by the budget
+  uint64_t expired;
+  uint64_t fallen_over; // batches that another lane had to make
+  size_t lanes;
+  weft_server_lane_stats lane[WEFT_SERVER_MAX_LANES];
+} weft_server_stats;
+
+void weft_server_get_stats(weft_server *server, weft_server_stats *out);
+
+// The lane that would get a product of `packets` packets of this shape now, were all idle: shows
+// where the crossover between CPU and GPU lies. Index into weft_server_options.contexts.
+size_t weft_server_predict_lane(weft_server *server, const weft_segment_id *id, size_t packets);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queues: a stream of the device, and what calls left to be done once it is idle. On host contexts
+// a queue orders nothing, since the work is done when a call returns.
+#include <string.h>
+
+#include "lib/ctx.h"
+
+static void push(weft_queue *queue, weft_deferred *deferred) {
+  deferred->next = queue->deferred;
+  queue->deferred = deferred;
+}
+
+// Calls leave their deferred work last first; it is finished in the order it was left.
+static void finish_all(weft_queue *queue, weft_status status) {
+  weft_deferred *in_order = NULL;
+  while (queue->deferred) {
+    weft_deferred *deferred = queue->deferred;
+    queue->deferred = deferred->next;
+    deferred->next = in_order;
+    in_order = deferred;
+  }
+  while (in_order) {
+    weft_deferred *deferred = in_order;
+    in_order = deferred->next;
+    deferred->finish(deferred, queue->ctx, status);
+  }
+}
+
+weft_status weft_queue_new(weft_ctx *ctx, weft_queue **out) {
+  if (!ctx || !out)
+    return WEFT_E_ARGUMENT;
+  *out = NULL;
+  weft_queue *queue = weft_ctx_take(ctx, sizeof *queue, _Alignof(weft_queue));
+  if (!queue)
+    return WEFT_E_NOMEM;
+  *queue = (weft_queue){.ctx = ctx};
+  if (ctx->device) {
+    const weft_status status = weft_device_stream_new(ctx->device, &queue->stream);
+    if (status != WEFT_OK) {
+      weft_ctx_give(ctx, queue);
+      return status;
+    }
+  }
+  *out = queue;
+  return WEFT_OK;
+}
+
+void weft_queue_free(weft_queue *queue) {
+  if (!queue)
+    return;
+  (void)weft_queue_wait(queue); // whatever went wrong, what was left is freed
+  if (queue->stream)
+    weft_device_stream_free(queue->ctx->device, queue->stream);
+  weft_ctx_give(queue->ctx, queue);
+}
+
+weft_status weft_queue_poll(weft_queue *queue) {
+  if (!queue)
+    return WEFT_E_ARGUMENT;
+  weft_status status = WEFT_OK;
+  if (queue->stream)
+    status = weft_device_stream_poll(queue->ctx->device, queue->stream);
+  if (status != WEFT_PENDING)
+    finish_all(queue, status);
+  return status;
+}
+
+weft_status weft_queue_wait(weft_queue *queue) {
+  if (!queue)
+    return WEFT_E_ARGUMENT;
+  weft_status status = WEFT_OK;
+  if (queue->stream)
+    status = weft_device_stream_wait(queue->ctx->device, queue->stream);
+  finish_all(queue, status);
+  return status;
+}
+
+// --- calls ---
+
+static weft_status borrow_stream(weft_ctx *ctx, void **out) {
+  pthread_mutex_lock(&ctx->spare_lock);
+  void *stream = ctx->spares > 0 ? ctx->spare[--ctx->spares] : NULL;
+  pthread_mutex_unlock(&ctx->spare_lock);
+  *out = stream;
+  return stream ? WEFT_OK : weft_device_stream_new(ctx->device, out);
+}
+
+static void return_stream(weft_ctx *ctx, void *stream) {
+  pthread_mutex_lock(&ctx->spare_lock);
+  const bool kept = ctx->spares < WEFT_SPARE_STREAMS;
+  if (kept)
+    ctx->spare[ctx->spares++] = stream;
+  pthread_mutex_unlock(&ctx->spare_lock);
+  if (!kept)
+    weft_device_stream_free(ctx->device, stream);
+}
+
+weft_status weft_call_begin(weft_ctx *ctx, weft_queue *queue, weft_call *call) {
+  if (queue && queue->ctx != ctx)
+    return WEFT_E_ARGUMENT;
+  *call = (weft_call){.own = {.ctx = ctx}, .exec = weft_ctx_host_exec(ctx, ctx->pool)};
+  call->queue = queue ? queue : &call->own;
+  if (!queue && ctx->device)
+    WEFT_TRY(borrow_stream(ctx, &call->own.stream));
+  call->exec.device = ctx->device;
+  call->exec.stream = call->queue->stream;
+  return WEFT_OK;
+}
+
+weft_status weft_call_end(weft_ctx *ctx, weft_call *call, weft_status status) {
+  // Without a device the work is done: what it left can be freed at once, queue or not.
+  if (call->queue != &call->own && ctx->device)
+    return status;
+  const weft_status waited = weft_queue_wait(call->queue);
+  if (call->own.stream)
+    return_stream(ctx, call->own.stream);
+  return status != WEFT_OK ? status : waited;
+}
+
+void weft_call_defer(weft_call *call, weft_deferred *deferred) { push(call->queue, deferred); }
+
+// --- memory that lasts ---
+
+static void finish_kept(weft_deferred *self, weft_ctx *ctx, weft_status status) {
+  weft_kept *kept = (weft_kept *)self;
+  for (size_t i = 0; status == WEFT_OK && i < kept->rows; i++)
+    memcpy(weft_row(&kept->to, i), kept->results + i * kept->row_bytes, kept->row_bytes);
+  weft_free(ctx, kept->mem, kept->bytes);
+  weft_ctx_give(ctx, kept);
+}
+
+weft_status weft_call_keep(weft_ctx *ctx, weft_call *call, size_t bytes, weft_kept **out) {
+  weft_kept *kept = weft_ctx_take(ctx, sizeof *kept, _Alignof(weft_kept));
+  if (!kept)
+    return WEFT_E_NOMEM;
+  *kept = (weft_kept){.deferred = {.finish = finish_kept},
+                      .mem = ctx->device ? WEFT_MEM_PINNED : WEFT_MEM_HOST};
+  void *memory;
+  const weft_status status = weft_alloc(ctx, kept->mem, bytes, &memory);
+  if (status != WEFT_OK) {
+    weft_ctx_give(ctx, kept);
+    return status;
+  }
+  kept->bytes = memory;
+  weft_call_defer(call, &kept->deferred);
+  *out = kept;
+  return WEFT_OK;
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Segments: source blocks made resident where the context's row works on them.
+#include "lib/segment.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "lib/coefficients.h"
+
+enum { LINE = 64 };
+
+static weft_status check(const weft_ctx *ctx, const weft_segment_options *options) {
+  if (!ctx || !options || !options->data || !weft_segment_id_valid(&options->id))
+    return WEFT_E_ARGUMENT;
+  const size_t capacity = (size_t)options->id.blocks * options->id.block_bytes;
+  if (options->bytes < 1 || options->bytes > capacity)
+    return WEFT_E_ARGUMENT;
+  return options->mem == WEFT_MEM_DEVICE && !ctx->device ? WEFT_E_UNSUPPORTED : WEFT_OK;
+}
+
+// A copy of the data, padded with zeros.
+static weft_status copy_blocks(weft_segment *segment, const weft_segment_options *options) {
+  const size_t k = options->id.block_bytes;
+  const size_t capacity = options->id.blocks * k;
+  segment->owned = weft_ctx_take(segment->ctx, capacity, LINE);
+  if (!segment->owned)
+    return WEFT_E_NOMEM;
+  memcpy(segment->owned, options->data, options->bytes);
+  memset(segment->owned + options->bytes, 0, capacity - options->bytes);
+  segment->blocks = (weft_const_rows){.base = segment->owned, .stride = k};
+  return WEFT_OK;
+}
+
+// The caller's data in place. What it does not fill is a copy of the block that it ends in, and one
+// block of zeros for all that follow.
+static weft_status borrow_blocks(weft_segment *segment, const weft_segment_options *options) {
+  const size_t n = options->id.blocks, k = options->id.block_bytes;
+  segment->blocks = (weft_const_rows){.base = options->data, .stride = k};
+  if (options->bytes == n * k)
+    return WEFT_OK;
+  const size_t full = options->bytes / k, rest = options->bytes % k;
+  segment->ptr = weft_ctx_take(segment->ctx, n * sizeof *segment->ptr, _Alignof(uint8_t *));
+  segment->owned = weft_ctx_take(segment->ctx, 2 * k, LINE);
+  if (!segment->ptr || !segment->owned)
+    return WEFT_E_NOMEM;
+  memset(segment->owned, 0, 2 * k);
+  memcpy(segment->owned, options->data + full * k, rest);
+  for (size_t i = 0; i < n; i++)
+    segment->ptr[i] = i < full    ? options->data + i * k
+                      : i == full ? segment->owned
+                                  : segment->owned + k;
+  segment->blocks.ptr = segment->ptr;
+  return WEFT_OK;
+}
+
+// A copy in device memory; the padding is a product without terms.
+static weft_status upload_blocks(weft_segment *segment, const weft_segment_options *options,
+                                 const weft_call *call) {
+  const weft_ctx *ctx = segment->ctx;
+  const size_t k = options->id.block_bytes;
+  const size_t capacity = options->id.blocks * k;
+  WEFT_TRY(weft_device_alloc(ctx->device, WEFT_MEM_DEVICE, capacity, &segment->device));
+  uint8_t *blocks = segment->device;
+  segment->blocks = (weft_const_rows){.base = blocks, .stride = k, .mem = WEFT_MEM_DEVICE};
+  WEFT_TRY(weft_device_copy(ctx->device, blocks, WEFT_MEM_DEVICE, options->data, options->mem,
+                            options->bytes, call->exec.stream));
+  if (options->bytes == capacity)
+    return WEFT_OK;
+  const weft_gemm padding = {
+      .m = 1,
+      .len = capacity - options->bytes,
+      .a_mem = WEFT_MEM_DEVICE,
+      .x = {.mem = WEFT_MEM_DEVICE},
+      .y = {.base = blocks + options->bytes, .stride = capacity, .mem = WEFT_MEM_DEVICE}};
+  return ctx->row->gemm(ctx->row, &call->exec, &padding, 1);
+}
+
+static weft_status make_resident(weft_segment *segment, const weft_segment_options *options,
+                                 const weft_call *call) {
+  const weft_ctx *ctx = segment->ctx;
+  if (ctx->device)
+    WEFT_TRY(upload_blocks(segment, options, call));
+  else if (options->borrow)
+    WEFT_TRY(borrow_blocks(segment, options));
+  else
+    WEFT_TRY(copy_blocks(segment, options));
+  if (!ctx->row->prepare)
+    return WEFT_OK;
+  return ctx->row->prepare(ctx->row, &call->exec, segment->id.blocks, segment->id.block_bytes,
+                           &segment->blocks, &segment->operand);
+}
+
+weft_status weft_segment_new(weft_ctx *ctx, const weft_segment_options *options, weft_queue *queue,
+                             weft_segment **out) {
+  if (!out)
+    return WEFT_E_ARGUMENT;
+  *out = NULL;
+  WEFT_TRY(check(ctx, options));
+  weft_segment *segment = weft_ctx_take(ctx, sizeof *segment, _Alignof(weft_segment));
+  if (!segment)
+    return WEFT_E_NOMEM;
+  *segment = (weft_segment){.ctx = ctx, .id = options->id};
+  weft_call call;
+  weft_status status = weft_call_begin(ctx, queue, &call);
+  if (status == WEFT_OK) {
+    status = make_resident(segment, options, &call);
+    status = weft_call_end(ctx, &call, status);
+  }
+  if (status != WEFT_OK) {
+    // Part of the work may be under way in memory that is about to be freed.
+    if (queue && ctx->device)
+      (void)weft_queue_wait(queue);
+    weft_segment_free(segment);
+    return status;
+  }
+  *out = segment;
+  return WEFT_OK;
+}
+
+void weft_segment_free(weft_segment *segment) {
+  if (!segment)
+    return;
+  weft_ctx *ctx = segment->ctx;
+  if (segment->operand) {
+    weft_exec exec = weft_ctx_host_exec(ctx, ctx->pool);
+    exec.device = ctx->device;
+    ctx->row->release(ctx->row, &exec, segment->operand);
+  }
+  if (ctx->device)
+    weft_device_free(ctx->device, WEFT_MEM_DEVICE, segment->device);
+  weft_ctx_give(ctx, segment->owned);
+  weft_ctx_give(ctx, segment->ptr);
+  weft_ctx_give(ctx, segment);
+}
+
+const weft_segment_id *weft_segment_get_id(const weft_segment *segment) { return &segment->id; }

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside of a segment, for the encoder.
+#ifndef WEFT_LIB_SEGMENT_H
+#define WEFT_LIB_SEGMENT_H
+
+#include "lib/ctx.h"
+#include "weft/rlnc.h"
+
+struct weft_segment {
+  weft_ctx *ctx;
+  weft_segment_id id;
+  weft_const_rows blocks; // (n, k), where the context's row reads them; the last one padded
+  const uint8_t **ptr;    // (n) blocks of a borrowed segment, else NULL
+  uint8_t *owned;         // host memory: a copy of all blocks, or padding; may be NULL
+  void *device;           // device memory: a copy of all blocks
+  weft_operand *operand;  // the row's own layout of them, where it has one
+};
+
+#endif

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// One product of the streaming server: gathered, coded into a slab of datagrams, handed out.
+#define _POSIX_C_SOURCE 200809L
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/server/internal.h"
+
+enum { DATAGRAM_ALIGN = 32 }; // a dense header is 32 bytes, so payloads are aligned as well
+
+// Moves up to `room` packets' worth of wants from the segment to the batch. A want that does not
+// fit whole is split; its rest stays.
+static void move_wants(weft_server_segment *segment, weft_server_batch *batch, size_t room) {
+  size_t taken = 0;
+  while (taken < segment->want_count && room > 0) {
+    weft_server_want *want = &segment->wants[taken];
+    const uint32_t part = want->packets < room ? want->packets : (uint32_t)room;
+    batch->wants[batch->want_count++] = (weft_server_want){want->client, part};
+    batch->packets += part;
+    room -= part;
+    want->packets -= part;
+    if (want->packets > 0)
+      break;
+    taken++;
+  }
+  segment->want_count -= taken;
+  segment->want_packets -= batch->packets;
+  memmove(segment->wants, segment->wants + taken, segment->want_count * sizeof *segment->wants);
+}
+
+static weft_packet_mode mode_of(const weft_server *server) {
+  return server->options.density_q16 > 0 ? WEFT_PACKET_SPARSE : WEFT_PACKET_DENSE;
+}
+
+static void shape_slab(const weft_server *server, weft_server_batch *batch) {
+  const weft_segment_id *id = &batch->segment->id;
+  batch->datagram_bytes = weft_packet_bytes(id, mode_of(server));
+  batch->payload_at = batch->datagram_bytes - id->block_bytes;
+  batch->stride = (batch->datagram_bytes + DATAGRAM_ALIGN - 1) / DATAGRAM_ALIGN * DATAGRAM_ALIGN;
+  batch->slab_bytes = batch->stride * batch->packets;
+}
+
+weft_status weft_batch_new(weft_server *server, weft_server_segment *segment,
+                           weft_server_batch **out) {
+  const size_t wanted = segment->want_packets;
+  const size_t limit = server->options.batch_packets;
+  const size_t packets = wanted < limit ? wanted : limit;
+  weft_server_batch *batch = weft_server_take_memory(server, sizeof *batch);
+  if (!batch)
+    return WEFT_E_NOMEM;
+  *batch = (weft_server_batch){
+      .segment = segment, .stream = segment->id.stream, .segment_id = segment->id.segment};
+  batch->wants = weft_server_take_memory(server, segment->want_count * sizeof *batch->wants);
+  batch->headers = weft_server_take_memory(server, packets * sizeof *batch->headers);
+  if (!batch->wants || !batch->headers) {
+    weft_batch_free(server, batch);
+    return WEFT_E_NOMEM;
+  }
+  move_wants(segment, batch, packets);
+  shape_slab(server, batch);
+  batch->first_seed = segment->next_seed;
+  // A sparse encoder passes over seeds that stand for nothing; each product gets a range of its
+  // own.
+  segment->next_seed += server->options.density_q16 > 0 ? (uint64_t)1 << 32 : packets;
+  batch->work = weft_cost_work(&segment->id, packets);
+  batch->unreleased = packets;
+  segment->refs++;
+  server->stats.pending_packets -= packets;
+  server->stats.ready_bytes += batch->slab_bytes;
+  *out = batch;
+  return WEFT_OK;
+}
+
+static weft_status make_resident(weft_server_lane *lane, weft_server_segment *segment) {
+  if (segment->resident[lane->index])
+    return WEFT_OK;
+  const size_t bytes = (size_t)segment->id.blocks * segment->id.block_bytes;
+  const weft_segment_options options = {.id = segment->id,
+                                        .data = segment->data,
+                                        .bytes = bytes,
+                                        .mem = WEFT_MEM_HOST,
+                                        .borrow = true};
+  WEFT_TRY(weft_segment_new(lane->ctx, &options, NULL, &segment->resident[lane->index]));
+  if (lane->ctx->device) {
+    pthread_mutex_lock(&lane->server->lock);
+    segment->bytes += bytes;
+    lane->server->stats.segment_bytes += bytes;
+    pthread_mutex_unlock(&lane->server->lock);
+  }
+  return WEFT_OK;
+}
+
+static weft_status write_headers(weft_server_batch *batch) {
+  for (size_t i = 0; i < batch->packets; i++) {
+    weft_packet packet = batch->headers[i];
+    packet.payload = NULL;
+    size_t written = 0;
+    WEFT_TRY(weft_packet_write(&packet, batch->slab + i * batch->stride, batch->stride, &written));
+  }
+  return WEFT_OK;
+}
+
+weft_status weft_batch_begin(weft_server_lane *lane, weft_server_batch *batch, weft_queue *queue) {
+  WEFT_TRY(make_resident(lane, batch->segment));
+  batch->slab_mem = lane->ctx->device ? WEFT_MEM_PINNED : WEFT_MEM_HOST;
+  void *slab = NULL;
+  WEFT_TRY(weft_alloc(lane->ctx, batch->slab_mem, batch->slab_bytes, &slab));
+  batch->slab = slab;
+  const weft_encoder_options options = {.seeded = true,
+                                        .first_seed = batch->first_seed,
+                                        .density_q16 = lane->server->options.density_q16};
+  WEFT_TRY(weft_encoder_new(batch->segment->resident[lane->index], &options, &batch->encoder));
+  const weft_batch coded = {.count = batch->packets,
+                            .packets = batch->headers,
+                            .payload = batch->slab + batch->payload_at,
+                            .payload_stride = batch->stride,
+                            .mem = batch->slab_mem};
+  WEFT_TRY(weft_encoder_batch(batch->encoder, &coded, queue));
+  return write_headers(batch);
+}
+
+void weft_batch_end(weft_server_lane *lane, weft_server_batch *batch) {
+  weft_encoder_free(batch->encoder);
+  batch->encoder = NULL;
+  weft_server_give_memory(lane->server, batch->headers);
+  batch->headers = NULL;
+}
+
+void weft_batch_drop_slab(weft_server *server, weft_server_batch *batch) {
+  weft_free(server->lane[batch->lane].ctx, batch->slab_mem, batch->slab);
+  batch->slab = NULL;
+}
+
+void weft_batch_ready(weft_server *server, weft_server_batch *batch) {
+  weft_server_unref(server, batch->segment);
+  batch->segment = NULL;
+  batch->next = NULL;
+  *(server->ready_tail ? &server->ready_tail->next : &server->ready_head) = batch;
+  server->ready_tail = batch;
+  if (server->signalled)
+    return;
+  const uint64_t one = 1;
+  server->signalled = write(server->fd, &one, sizeof one) == (ssize_t)sizeof one;
+}
+
+void weft_batch_free(weft_server *server, weft_server_batch *batch) {
+  if (!batch)
+    return;
+  if (batch->slab)
+    weft_batch_drop_slab(server, batch);
+  weft_server_give_memory(server, batch->headers);
+  weft_server_give_memory(server, batch->wants);
+  weft_server_give_memory(server, batch);
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a product takes on a lane. A device has a floor below which size does not matter, a CPU has
+// hardly any, so durations are kept per power of two of the work and read off the nearest class.
+#include <math.h>
+
+#include "lib/server/internal.h"
+
+// The newest duration counts a quarter: a lane that others also use is followed within a few
+// products, and one slow product does not turn the choice.
+static const double NEWEST = 0.25;
+
+double weft_cost_work(const weft_segment_id *id, size_t packets) {
+  return (double)packets * (double)id->blocks * (double)id->block_bytes;
+}
+
+static size_t bucket_of(double work) {
+  int exponent = 0;
+  (void)frexp(work, &exponent);
+  if (exponent < 0)
+    return 0;
+  return exponent < WEFT_COST_BUCKETS ? (size_t)exponent : WEFT_COST_BUCKETS - 1;
+}
+
+double weft_cost_predict(const weft_lane_cost *cost, double work) {
+  const size_t bucket = bucket_of(work);
+  size_t below = bucket + 1, above = bucket + 1;
+  while (below > 0 && cost->work[below - 1] <= 0)
+    below--;
+  while (above < WEFT_COST_BUCKETS && cost->work[above] <= 0)
+    above++;
+  if (below > 0) {
+    // Known at this size or below it: larger work takes at least as long, at most in proportion.
+    const size_t known = below - 1;
+    if (known == bucket || above == WEFT_COST_BUCKETS)
+      return cost->us[known] * (work > cost->work[known] ? work / cost->work[known] : 1);
+    const double part = (work - cost->work[known]) / (cost->work[above] - cost->work[known]);
+    return cost->us[known] + part * (cost->us[above] - cost->us[known]);
+  }
+  return above < WEFT_COST_BUCKETS ? cost->us[above] : 0;
+}
+
+void weft_cost_learn(weft_lane_cost *cost, double work, double us) {
+  const size_t bucket = bucket_of(work);
+  const double weight = cost->work[bucket] > 0 ? NEWEST : 1;
+  cost->work[bucket] += weight * (work - cost->work[bucket]);
+  cost->us[bucket] += weight * (us - cost->us[bucket]);
+}

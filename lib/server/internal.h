@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside of the streaming server, for the files of lib/server.
+//
+// One mutex guards everything below but what is said to belong to a lane's thread. Coding, copies
+// and waiting for devices happen without it.
+#ifndef WEFT_LIB_SERVER_INTERNAL_H
+#define WEFT_LIB_SERVER_INTERNAL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/ctx.h"
+#include "weft/rlnc.h"
+#include "weft/server.h"
+
+enum {
+  WEFT_LANE_DEPTH = 3,   // products that a device lane keeps in flight
+  WEFT_COST_BUCKETS = 64 // by the logarithm of a product's multiply-accumulates
+};
+
+// What a product costs on a lane: a mean duration per size class, learnt as products finish.
+typedef struct weft_lane_cost {
+  double work[WEFT_COST_BUCKETS]; // mean multiply-accumulates of the class; 0: none seen
+  double us[WEFT_COST_BUCKETS];   // mean duration
+} weft_lane_cost;
+
+typedef struct weft_server_want {
+  uint64_t client;
+  uint32_t packets;
+} weft_server_want;
+
+typedef struct weft_server_segment {
+  struct weft_server_segment *hash_next;
+  struct weft_server_segment *older, *newer; // by last use
+  weft_segment_id id;
+  uint8_t *data; // (n, k), padded
+  size_t bytes;  // held, copies on devices counted
+  int64_t expires_us;
+  uint64_t next_seed;
+  size_t refs;                                   // batches in the making
+  weft_segment *resident[WEFT_SERVER_MAX_LANES]; // made and used by the lane's thread
+  // Requests that wait for company.
+  weft_server_want *wants;
+  size_t want_count, want_capacity, want_packets;
+  int64_t oldest_us;                               // of the wants
+  struct weft_server_segment *due_prev, *due_next; // list of segments with wants, by oldest_us
+  bool dead; // removed from the map; freed with the last reference
+} weft_server_segment;
+
+// One product: packets of one segment for some clients, in one slab of datagrams.
+typedef struct weft_server_batch {
+  struct weft_server_batch *next;
+  weft_server_segment *segment; // NULL once it is made
+  uint64_t stream, segment_id;
+  weft_server_want *wants;
+  size_t want_count;
+  size_t packets;
+  uint64_t first_seed;
+  uint32_t tried;  // lanes that failed at it, as bits
+  size_t lane;     // index
+  double work;     // multiply-accumulates
+  double guess_us; // predicted duration
+  int64_t start_us;
+  weft_status status;
+  // The slab: datagram i starts at slab + i * stride, its payload payload_at bytes in.
+  uint8_t *slab;
+  weft_mem slab_mem;
+  size_t slab_bytes, stride, payload_at, datagram_bytes;
+  weft_packet *headers;
+  weft_encoder *encoder;
+  // Handing out.
+  size_t want_at, want_done, packet_at; // next packet to take
+  size_t unreleased;                    // taken or to be taken, not yet released
+} weft_server_batch;
+
+typedef struct weft_server_lane {
+  struct weft_server *server;
+  size_t index;
+  weft_ctx *ctx;
+  pthread_t thread;
+  bool started;
+  bool failed;
+  pthread_cond_t wake;
+  weft_server_batch *head, *tail; // assigned, not started
+  double backlog_us;              // predicted, of all assigned and not finished
+  weft_lane_cost cost;
+  weft_server_lane_stats stats;
+  // The lane's thread only.
+  weft_queue *queue[WEFT_LANE_DEPTH];
+  weft_server_batch *flying[WEFT_LANE_DEPTH];
+  size_t flying_first, flying_count;
+  int64_t last_done_us;
+} weft_server_lane;
+
+struct weft_server {
+  weft_allocator allocator;
+  weft_server_options options;
+  pthread_mutex_t lock;
+  bool stopping;
+  int fd;
+  bool signalled; // fd is readable
+  weft_server_lane lane[WEFT_SERVER_MAX_LANES];
+  size_t lanes;
+  // Segments: a hash table with chains, a list by last use, a list of those with wants.
+  weft_server_segment **table;
+  size_t table_size; // a power of two
+  weft_server_segment *oldest, *newest;
+  weft_server_segment *due_head, *due_tail;
+  int64_t next_expiry_us;
+  // Finished batches with packets to take.
+  weft_server_batch *ready_head, *ready_tail;
+  size_t running; // batches assigned and not finished
+  weft_server_stats stats;
+};
+
+static inline void *weft_server_take_memory(const weft_server *server, size_t bytes) {
+  return server->allocator.alloc(server->allocator.user, bytes > 0 ? bytes : 1, 64);
+}
+
+static inline void weft_server_give_memory(const weft_server *server, void *memory) {
+  if (memory)
+    server->allocator.free(server->allocator.user, memory);
+}
+
+static inline int64_t weft_server_clock(const weft_server *server) {
+  return server->options.now_us(server->options.user);
+}
+
+// --- cost.c: what a product takes on a lane ---
+
+double weft_cost_work(const weft_segment_id *id, size_t packets);
+double weft_cost_predict(const weft_lane_cost *cost,
+                         double work); // microseconds; 0 if nothing seen
+void weft_cost_learn(weft_lane_cost *cost, double work, double us);
+
+// --- segments.c; all with the lock held ---
+
+weft_server_segment *weft_server_find(const weft_server *server, uint64_t stream, uint64_t segment);
+void weft_server_insert(weft_server *server, weft_server_segment *segment);
+void weft_server_remove(weft_server *server, weft_server_segment *segment);
+void weft_server_touch(weft_server *server, weft_server_segment *segment);
+void weft_server_unref(weft_server *server, weft_server_segment *segment);
+void weft_server_expire(weft_server *server, int64_t now_us);
+bool weft_server_make_room(weft_server *server, size_t bytes);
+void weft_server_due_add(weft_server *server, weft_server_segment *segment);
+void weft_server_due_remove(weft_server *server, weft_server_segment *segment);
+
+// --- lane.c ---
+
+weft_status weft_lane_start(weft_server *server, size_t index, weft_ctx *ctx);
+// Measures the lane on made-up data, on the caller's thread, before it starts.
+weft_status weft_lane_calibrate(weft_server_lane *lane);
+void weft_lane_stop(weft_server_lane *lane); // the lock must not be held
+// Gives the batch to the lane that is predicted to finish it first; lock held.
+// False when no lane is left for it.
+bool weft_server_assign(weft_server *server, weft_server_batch *batch);
+
+// --- batch.c ---
+
+// Turns up to options.batch_packets of the segment's wants into a batch; lock held.
+weft_status weft_batch_new(weft_server *server, weft_server_segment *segment,
+                           weft_server_batch **out);
+// Enqueues the product on one of the lane's queues; no lock.
+weft_status weft_batch_begin(weft_server_lane *lane, weft_server_batch *batch, weft_queue *queue);
+// Frees what only the making needed; no lock.
+void weft_batch_end(weft_server_lane *lane, weft_server_batch *batch);
+// Frees the slab of a batch that must be made again elsewhere; no lock.
+void weft_batch_drop_slab(weft_server *server, weft_server_batch *batch);
+// Puts it among the ready and tells the caller's loop; lock held.
+void weft_batch_ready(weft_server *server, weft_server_batch *batch);
+void weft_batch_free(weft_server *server, weft_server_batch *batch);
+
+#endif

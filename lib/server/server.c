@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+// The streaming server's calls: segments, requests, gathering, handing out.
+#define _GNU_SOURCE
+#include <sodium.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "lib/server/internal.h"
+
+static const size_t DEFAULT_MEMORY_BYTES = (size_t)1 << 30;
+static const size_t DEFAULT_READY_BYTES = (size_t)256 << 20;
+enum { DEFAULT_BATCH_PACKETS = 4096, FIRST_TABLE_SIZE = 64, FIRST_WANTS = 8 };
+
+// --- life ---
+
+static bool options_fit(const weft_server_options *options) {
+  if (!options || !options->contexts || !options->now_us || options->gather_us < 0 ||
+      options->context_count < 1 || options->context_count > WEFT_SERVER_MAX_LANES)
+    return false;
+  for (size_t i = 0; i < options->context_count; i++)
+    if (!options->contexts[i])
+      return false;
+  return true;
+}
+
+static void set_defaults(weft_server_options *options) {
+  if (options->memory_bytes == 0)
+    options->memory_bytes = DEFAULT_MEMORY_BYTES;
+  if (options->ready_bytes == 0)
+    options->ready_bytes = DEFAULT_READY_BYTES;
+  if (options->batch_packets == 0)
+    options->batch_packets = DEFAULT_BATCH_PACKETS;
+}
+
+static weft_status start(weft_server *server) {
+  const size_t table_bytes = FIRST_TABLE_SIZE * sizeof *server->table;
+  server->table = weft_server_take_memory(server, table_bytes);
+  if (!server->table)
+    return WEFT_E_NOMEM;
+  memset(server->table, 0, table_bytes);
+  server->table_size = FIRST_TABLE_SIZE;
+  server->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (server->fd < 0)
+    return WEFT_E_NOMEM;
+  for (size_t i = 0; i < server->options.context_count; i++) {
+    server->lanes = i + 1;
+    WEFT_TRY(weft_lane_start(server, i, server->options.contexts[i]));
+  }
+  return WEFT_OK;
+}
+
+weft_status weft_server_new(const weft_server_options *options, weft_server **out) {
+  if (!out || !options_fit(options))
+    return WEFT_E_ARGUMENT;
+  *out = NULL;
+  const weft_allocator allocator = options->contexts[0]->allocator;
+  weft_server *server = allocator.alloc(allocator.user, sizeof *server, _Alignof(weft_server));
+  if (!server)
+    return WEFT_E_NOMEM;
+  memset(server, 0, sizeof *server);
+  server->allocator = allocator;
+  server->options = *options;
+  server->fd = -1;
+  server->next_expiry_us = INT64_MAX;
+  set_defaults(&server->options);
+  if (pthread_mutex_init(&server->lock, NULL) != 0) {
+    allocator.free(allocator.user, server);
+    return WEFT_E_THREAD;
+  }
+  const weft_status status = start(server);
+  server->options.contexts = NULL; // the caller's array need not stay
+  if (status != WEFT_OK) {
+    weft_server_free(server);
+    return status;
+  }
+  *out = server;
+  return WEFT_OK;
+}
+
+void weft_server_free(weft_server *server) {
+  if (!server)
+    return;
+  pthread_mutex_lock(&server->lock);
+  server->stopping = true;
+  pthread_mutex_unlock(&server->lock);
+  for (size_t i = 0; i < server->lanes; i++)
+    weft_lane_stop(&server->lane[i]);
+  while (server->ready_head) {
+    weft_server_batch *batch = server->ready_head;
+    server->ready_head = batch->next;
+    weft_batch_free(server, batch);
+  }
+  while (server->oldest)
+    weft_server_remove(server, server->oldest);
+  weft_server_give_memory(server, server->table);
+  if (server->fd >= 0)
+    close(server->fd);
+  pthread_mutex_destroy(&server->lock);
+  const weft_allocator allocator = server->allocator;
+  allocator.free(allocator.user, server);
+}
+
+// --- segments ---
+
+static weft_status new_segment(weft_server *server, const weft_segment_id *id, const uint8_t *data,
+                               size_t bytes, int64_t expires_us, weft_server_segment **out) {
+  const size_t padded = (size_t)id->blocks * id->block_bytes;
+  weft_server_segment *entry = weft_server_take_memory(server, sizeof *entry);
+  if (!entry)
+    return WEFT_E_NOMEM;
+  *entry = (weft_server_segment){.id = *id, .bytes = padded, .expires_us = expires_us};
+  entry->data = weft_server_take_memory(server, padded);
+  if (!entry->data) {
+    weft_server_give_memory(server, entry);
+    return WEFT_E_NOMEM;
+  }
+  memcpy(entry->data, data, bytes);
+  memset(entry->data + bytes, 0, padded - bytes);
+  // Servers of one stream must not send the same combinations, so each starts elsewhere.
+  randombytes_buf(&entry->next_seed, sizeof entry->next_seed);
+  *out = entry;
+  return WEFT_OK;
+}
+
+weft_status weft_server_push(weft_server *server, const weft_segment_id *id, const uint8_t *data,
+                             size_t bytes, int64_t now_us, int64_t expires_us) {
+  if (!server || !id || !data || bytes == 0 || expires_us <= now_us ||
+      weft_packet_bytes(id, WEFT_PACKET_DENSE) == 0 || bytes > (size_t)id->blocks * id->block_bytes)
+    return WEFT_E_ARGUMENT;
+  const size_t padded = (size_t)id->blocks * id->block_bytes;
+  weft_status status = WEFT_OK;
+  pthread_mutex_lock(&server->lock);
+  weft_server_expire(server, now_us);
+  weft_server_segment *entry = NULL;
+  if (weft_server_find(server, id->stream, id->segment))
+    status = WEFT_E_STATE;
+  else if (!weft_server_make_room(server, padded))
+    status = WEFT_E_NOMEM;
+  else
+    status = new_segment(server, id, data, bytes, expires_us, &entry);
+  if (status == WEFT_OK)
+    weft_server_insert(server, entry);
+  pthread_mutex_unlock(&server->lock);
+  return status;
+}
+
+bool weft_server_has(const weft_server *server, uint64_t stream, uint64_t segment) {
+  // Only the caller's thread changes the table, and it is here.
+  return weft_server_find(server, stream, segment) != NULL;
+}
+
+// --- requests ---
+
+static weft_status add_want(weft_server *server, weft_server_segment *entry,
+                            const weft_server_request *request, int64_t now_us) {
+  if (entry->want_count == entry->want_capacity) {
+    const size_t capacity = entry->want_capacity ? entry->want_capacity * 2 : FIRST_WANTS;
+    weft_server_want *wants = weft_server_take_memory(server, capacity * sizeof *wants);
+    if (!wants)
+      return WEFT_E_NOMEM;
+    if (entry->want_count > 0)
+      memcpy(wants, entry->wants, entry->want_count * sizeof *wants);
+    weft_server_give_memory(server, entry->wants);
+    entry->wants = wants;
+    entry->want_capacity = capacity;
+  }
+  if (entry->want_count == 0) {
+    entry->oldest_us = now_us;
+    weft_server_due_add(server, entry);
+  }
+  entry->wants[entry->want_count++] = (weft_server_want){request->client, request->packets};
+  entry->want_packets += request->packets;
+  server->stats.pending_packets += request->packets;
+  weft_server_touch(server, entry);
+  return WEFT_OK;
+}
+
+static weft_status take_request(weft_server *server, const weft_server_request *request,
+                                int64_t now_us) {
+  if (request->packets == 0)
+    return WEFT_E_ARGUMENT;
+  weft_server_segment *entry = weft_server_find(server, request->stream, request->segment);
+  if (!entry || entry->expires_us <= now_us)
+    return WEFT_E_FOREIGN;
+  return add_want(server, entry, request, now_us);
+}
+
+weft_status weft_server_request_many(weft_server *server, const weft_server_request *requests,
+                                     size_t count, int64_t now_us, size_t *accepted) {
+  if (!server || (count > 0 && !requests) || !accepted)
+    return WEFT_E_ARGUMENT;
+  weft_status status = WEFT_OK;
+  size_t taken = 0;
+  pthread_mutex_lock(&server->lock);
+  while (taken < count && status == WEFT_OK) {
+    status = take_request(server, &requests[taken], now_us);
+    taken += status == WEFT_OK;
+  }
+  pthread_mutex_unlock(&server->lock);
+  *accepted = taken;
+  return status;
+}
+
+// --- time ---
+
+// Packets that nobody took yet bound what is coded ahead. One batch is always allowed.
+static bool may_code(const weft_server *server) {
+  return server->stats.ready_bytes == 0 || server->stats.ready_bytes < server->options.ready_bytes;
+}
+
+static bool is_due(const weft_server *server, const weft_server_segment *entry, int64_t now_us) {
+  return entry->oldest_us + server->options.gather_us <= now_us ||
+         entry->want_packets >= server->options.batch_packets;
+}
+
+static weft_status start_batch(weft_server *server, weft_server_segment *entry) {
+  weft_server_batch *batch = NULL;
+  WEFT_TRY(weft_batch_new(server, entry, &batch));
+  if (!weft_server_assign(server, batch)) {
+    batch->status = WEFT_E_DEVICE_LOST;
+    weft_batch_ready(server, batch);
+  }
+  return WEFT_OK;
+}
+
+weft_status weft_server_process(weft_server *server, int64_t now_us) {
+  if (!server)
+    return WEFT_E_ARGUMENT;
+  weft_status status = WEFT_OK;
+  pthread_mutex_lock(&server->lock);
+  weft_server_segment *next = NULL;
+  for (weft_server_segment *entry = server->due_head; entry && status == WEFT_OK; entry = next) {
+    next = entry->due_next;
+    if (!is_due(server, entry, now_us))
+      continue;
+    while (entry->want_count > 0 && status == WEFT_OK && may_code(server))
+      status = start_batch(server, entry);
+    if (entry->want_count > 0)
+      break;
+    weft_server_due_remove(server, entry);
+    if (entry->expires_us < server->next_expiry_us)
+      server->next_expiry_us = entry->expires_us;
+  }
+  weft_server_expire(server, now_us);
+  pthread_mutex_unlock(&server->lock);
+  return status;
+}
+
+int64_t weft_server_deadline(const weft_server *server) {
+  weft_server *unlocked = (weft_server *)server; // the lock is no part of what const promises
+  pthread_mutex_lock(&unlocked->lock);
+  int64_t deadline = server->next_expiry_us;
+  if (server->due_head && may_code(server)) {
+    const int64_t due = server->due_head->oldest_us + server->options.gather_us;
+    deadline = due < deadline ? due : deadline;
+  }
+  pthread_mutex_unlock(&unlocked->lock);
+  return deadline;
+}
+
+// --- handing out ---
+
+int weft_server_fd(const weft_server *server) { return server->fd; }
+
+static void hand_out(weft_server_batch *batch, weft_server_packet *out) {
+  const weft_server_want *want = &batch->wants[batch->want_at];
+  const bool made = batch->status == WEFT_OK;
+  *out =
+      (weft_server_packet){.client = want->client,
+                           .stream = batch->stream,
+                           .segment = batch->segment_id,
+                           .datagram = made ? batch->slab + batch->packet_at * batch->stride : NULL,
+                           .bytes = made ? batch->datagram_bytes : 0,
+                           .status = batch->status,
+                           .lease = batch};
+  batch->packet_at++;
+  if (++batch->want_done == want->packets) {
+    batch->want_at++;
+    batch->want_done = 0;
+  }
+}
+
+weft_status weft_server_take(weft_server *server, weft_server_packet *packets, size_t capacity,
+                             size_t *count) {
+  if (!server || !count || (capacity > 0 && !packets))
+    return WEFT_E_ARGUMENT;
+  size_t taken = 0;
+  pthread_mutex_lock(&server->lock);
+  while (taken < capacity && server->ready_head) {
+    weft_server_batch *batch = server->ready_head;
+    hand_out(batch, &packets[taken++]);
+    if (batch->packet_at < batch->packets)
+      continue;
+    server->ready_head = batch->next;
+    if (!server->ready_head)
+      server->ready_tail = NULL;
+  }
+  if (!server->ready_head && server->signalled) {
+    uint64_t signals = 0;
+    server->signalled = read(server->fd, &signals, sizeof signals) != (ssize_t)sizeof signals;
+  }
+  pthread_mutex_unlock(&server->lock);
+  *count = taken;
+  return WEFT_OK;
+}
+
+void weft_server_release(weft_server *server, const weft_server_packet *packets, size_t count) {
+  if (!server || !packets)
+    return;
+  for (size_t i = 0; i < count; i++) {
+    weft_server_batch *batch = packets[i].lease;
+    if (--batch->unreleased > 0) // only the caller's thread counts here
+      continue;
+    pthread_mutex_lock(&server->lock);
+    server->stats.ready_bytes -= batch->slab_bytes;
+    pthread_mutex_unlock(&server->lock);
+    weft_batch_free(server, batch);
+  }
+}
+
+// --- statistics ---
+
+void weft_server_get_stats(weft_server *server, weft_server_stats *out) {
+  pthread_mutex_lock(&server->lock);
+  *out = server->stats;
+  out->lanes = server->lanes;
+  for (size_t i = 0; i < server->lanes; i++)
+    out->lane[i] = server->lane[i].stats;
+  pthread_mutex_unlock(&server->lock);
+}
+
+size_t weft_server_predict_lane(weft_server *server, const weft_segment_id *id, size_t packets) {
+  const double work = weft_cost_work(id, packets);
+  size_t best = 0;
+  double best_us = -1;
+  pthread_mutex_lock(&server->lock);
+  for (size_t i = 0; i < server->lanes; i++) {
+    const double us = weft_cost_predict(&server->lane[i].cost, work);
+    if (!server->lane[i].failed && (best_us < 0 || us < best_us)) {
+      best = i;
+      best_us = us;
+    }
+  }
+  pthread_mutex_unlock(&server->lock);
+  return best;
+}

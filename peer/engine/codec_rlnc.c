@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The RLNC codec of the peer: an encoder at the source, a decoder that recodes everywhere else.
+#include "weft/peer_codec.h"
+
+typedef struct coded_segment {
+  weft_segment *segment; // the source's
+  weft_encoder *encoder;
+  weft_decoder *decoder; // everyone else's
+} coded_segment;
+
+static void close_segment(void *user, void *opened) {
+  const weft_codec_rlnc *rlnc = user;
+  coded_segment *s = opened;
+  if (!s)
+    return;
+  weft_encoder_free(s->encoder);
+  weft_segment_free(s->segment);
+  weft_decoder_free(s->decoder);
+  weft_free(rlnc->ctx, WEFT_MEM_HOST, s);
+}
+
+static weft_status new_segment(const weft_codec_rlnc *rlnc, coded_segment **out) {
+  void *memory;
+  WEFT_TRY(weft_alloc(rlnc->ctx, WEFT_MEM_HOST, sizeof **out, &memory));
+  *out = memory;
+  **out = (coded_segment){0};
+  return WEFT_OK;
+}
+
+static weft_status open_source(void *user, const weft_segment_id *id, const uint8_t *data,
+                               size_t bytes, const weft_rng *rng, void **out) {
+  const weft_codec_rlnc *rlnc = user;
+  coded_segment *s;
+  WEFT_TRY(new_segment(rlnc, &s));
+  const weft_segment_options segment = {.id = *id, .data = data, .bytes = bytes};
+  (void)rng; // packets name seeds that count up: nothing is left to chance
+  const weft_encoder_options coding = {.systematic = !rlnc->coded_only, .seeded = true};
+  weft_status status = weft_segment_new(rlnc->ctx, &segment, NULL, &s->segment);
+  if (status == WEFT_OK)
+    status = weft_encoder_new(s->segment, &coding, &s->encoder);
+  if (status != WEFT_OK)
+    close_segment(user, s);
+  else
+    *out = s;
+  return status;
+}
+
+static weft_status open_sink(void *user, const weft_segment_id *id, const weft_rng *rng,
+                             void **out) {
+  const weft_codec_rlnc *rlnc = user;
+  coded_segment *s;
+  WEFT_TRY(new_segment(rlnc, &s));
+  const weft_decoder_options options = {.id = *id};
+  weft_status status = weft_decoder_new(rlnc->ctx, &options, &s->decoder);
+  if (status == WEFT_OK) {
+    uint8_t key[WEFT_RNG_KEY_BYTES];
+    rng->fill(rng->user, key, sizeof key);
+    status = weft_decoder_fix_random(s->decoder, key);
+  }
+  if (status != WEFT_OK)
+    close_segment(user, s);
+  else
+    *out = s;
+  return status;
+}
+
+static weft_status add(void *user, void *opened, const weft_packet *packet) {
+  coded_segment *s = opened;
+  (void)user;
+  return s->decoder ? weft_decoder_add(s->decoder, packet) : WEFT_DEPENDENT;
+}
+
+static size_t rank(void *user, const void *opened) {
+  const coded_segment *s = opened;
+  (void)user;
+  return s->decoder ? weft_decoder_rank(s->decoder) : weft_segment_get_id(s->segment)->blocks;
+}
+
+static weft_status make(void *user, void *opened, const weft_batch *batch) {
+  coded_segment *s = opened;
+  (void)user;
+  return s->decoder ? weft_decoder_recode_batch(s->decoder, batch)
+                    : weft_encoder_batch(s->encoder, batch, NULL);
+}
+
+static weft_status read_bytes(void *user, void *opened, size_t offset, size_t bytes, uint8_t *out) {
+  coded_segment *s = opened;
+  (void)user;
+  return s->decoder ? weft_decoder_read(s->decoder, offset, bytes, out) : WEFT_E_STATE;
+}
+
+static size_t memory_bytes(void *user, const weft_segment_id *id) {
+  (void)user;
+  return sizeof(coded_segment) + weft_decoder_memory_bytes(id, true);
+}
+
+weft_codec weft_codec_rlnc_table(weft_codec_rlnc *rlnc) {
+  return (weft_codec){.name = "rlnc",
+                      .user = rlnc,
+                      .open_source = open_source,
+                      .open_sink = open_sink,
+                      .close = close_segment,
+                      .add = add,
+                      .rank = rank,
+                      .make = make,
+                      .read = read_bytes,
+                      .memory_bytes = memory_bytes};
+}

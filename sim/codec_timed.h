@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// A codec around a codec that measures what coding costs. The clock is the caller's: neither the
+// engine nor the simulation may read one.
+#ifndef WEFT_SIM_CODEC_TIMED_H
+#define WEFT_SIM_CODEC_TIMED_H
+
+#include "weft/peer_codec.h"
+
+typedef struct weft_codec_cost {
+  uint64_t bytes; // of payload: made, or given out
+  uint64_t nanoseconds;
+} weft_codec_cost;
+
+typedef struct weft_codec_timed {
+  const weft_codec *inner;
+  uint64_t (*clock_ns)(void *user);
+  void *user;
+  weft_codec_cost make;   // encoding at a source, recoding elsewhere
+  weft_codec_cost decode; // taking packets and reading what they gave
+} weft_codec_timed;
+
+// The table for `timed`, which must stay where it is.
+weft_codec weft_codec_timed_table(weft_codec_timed *timed);
+
+#endif

@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Speed cannot be tested on a busy machine, but instructions can be counted on any: this compares the
+# products of the rows with the bounds in instruction_bounds.txt.
+#
+#   instructions_test.sh counted|loops GEMM_CALLS BOUNDS INNER_LOOPS_AWK
+#
+# counted: callgrind runs the rows; it knows no GFNI and no AVX-512, so rows up to AVX2.
+# loops: the disassembly of the rows that callgrind cannot run; needs no such CPU.
+# WEFT_PRINT_BOUNDS=1 prints what was counted in the form of the bounds file and fails nothing.
+set -euo pipefail
+
+mode=$1 program=$2 bounds=$3 awk_script=$4
+tolerance=1.03 slack=0.90
+failures=0 checked=0
+
+skip() {
+  printf 'SKIPPED: %s\n' "$1"
+  exit 0
+}
+
+build=$("$program" --build)
+# "gcc 12.2.0, opt -O3" -> gcc-12
+compiler=$(sed -E 's/^([a-z]+) ([0-9]+).*/\1-\2/' <<<"$build")
+case $build in
+  *-fsanitize*) skip "a sanitizer's instructions are not the product's ($build)" ;;
+esac
+case $build in
+  *"opt "*) ;;
+  *) skip "needs an optimised build (-c opt), this is: $build" ;;
+esac
+[ "$(uname -m)" = x86_64 ] || skip "bounds exist for x86-64 only"
+if [ -z "${WEFT_PRINT_BOUNDS:-}" ] && ! grep -Eq "^(counted|loop) $compiler " "$bounds"; then
+  skip "instruction_bounds.txt has no bounds for $compiler"
+fi
+
+# compare NAME COUNT: the bound is the last word of the line that begins with NAME.
+compare() {
+  local bound
+  if [ -n "${WEFT_PRINT_BOUNDS:-}" ]; then
+    printf '%s %s\n' "$1" "$2"
+    return
+  fi
+  bound=$(awk -v name="$1 " 'index($0, name) == 1 { print $NF }' "$bounds")
+  if [ -z "$bound" ]; then
+    printf 'FAILED: %s has no bound; counted %s\n' "$1" "$2"
+    failures=$((failures + 1))
+    return
+  fi
+  checked=$((checked + 1))
+  printf '%s: %s instructions per 1000 products, bound %s\n' "$1" "$2" "$bound"
+  if awk -v c="$2" -v b="$bound" -v t="$tolerance" 'BEGIN { exit !(c > b * t) }'; then
+    printf 'FAILED: %s takes more instructions than its bound\n' "$1"
+    failures=$((failures + 1))
+  elif awk -v c="$2" -v b="$bound" -v s="$slack" 'BEGIN { exit !(c < b * s) }'; then
+    printf 'NOTE: %s takes far fewer; lower its bound\n' "$1"
+  fi
+}
+
+# Instructions that callgrind counts in a run; empty when the row is absent.
+collected() {
+  local log status=0
+  log=$(valgrind --tool=callgrind --callgrind-out-file=/dev/null "$program" "$@" 2>&1) || status=$?
+  case $status in
+    0) sed -nE 's/^==[0-9]+== Collected : ([0-9]+).*/\1/p' <<<"$log" ;;
+    3) ;;
+    *)
+      printf '%s\n' "$log" >&2
+      return 1
+      ;;
+  esac
+}
+
+count_rows() {
+  local row m n=128 k=1024 one three
+  command -v valgrind >/dev/null || skip "needs valgrind (tools/packages.txt, section ci)"
+  for row in avx2 ssse3 loop-avx2 loop-sse2 logdomain logexp scalar; do
+    for m in 16 1; do
+      one=$(collected "$row" "$m" "$n" "$k" 1)
+      [ -n "$one" ] || {
+        printf 'SKIPPED: row %s is not on this CPU\n' "$row"
+        continue
+      }
+      three=$(collected "$row" "$m" "$n" "$k" 3)
+      compare "counted $compiler $row $m $n $k" \
+        "$(awk -v d=$((three - one)) -v p=$((m * n * k)) 'BEGIN { printf "%.2f", d / 2 / p * 1000 }')"
+    done
+  done
+}
+
+# The best innermost loop with this instruction: the fewest instructions per byte it processes, among
+# the loops that process most in a pass. PER is how many such instructions make one product.
+check_loop() {
+  local instruction=$1 register=$2 bytes=$3 per=$4 best
+  best=$(objdump -d --no-show-raw-insn "$program" |
+    awk -v wanted="$instruction" -v register="$register" -v bytes="$bytes" -f "$awk_script" |
+    sort -k3,3nr -k2,2n | awk -v per="$per" 'NR == 1 { printf "%.2f", $2 * per / $3 * 1000 }')
+  if [ -z "$best" ]; then
+    printf 'FAILED: no inner loop has %s on %s\n' "$instruction" "$register"
+    failures=$((failures + 1))
+    return
+  fi
+  compare "loop $compiler $instruction $register" "$best"
+}
+
+case $mode in
+  counted) count_rows ;;
+  loops)
+    command -v objdump >/dev/null || skip "needs objdump (binutils)"
+    check_loop vgf2p8affineqb zmm 64 1
+    check_loop vgf2p8affineqb ymm 32 1
+    check_loop vpshufb zmm 64 2
+    check_loop vpshufb ymm 32 2
+    ;;
+  *)
+    printf 'unknown mode %s\n' "$mode" >&2
+    exit 2
+    ;;
+esac
+
+printf '%d checked, %d failed (%s)\n' "$checked" "$failures" "$build"
+[ "$failures" -eq 0 ]

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole runs of `weft bench` on tiny shapes: the report must say where it comes from and hold every
+// repetition, its figures must follow from them, and wrong arguments must be refused.
+#define _POSIX_C_SOURCE 200809L // mkstemp
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "bench/bench.h"
+
+static char path[2][256];
+
+static void make_paths(void) {
+  const char *const folder = getenv("TEST_TMPDIR");
+  for (int i = 0; i < 2; i++) {
+    snprintf(path[i], sizeof path[i], "%.200s/report-XXXXXX", folder ? folder : "/tmp");
+    const int file = mkstemp(path[i]);
+    ck_assert_int_ge(file, 0);
+    close(file);
+  }
+}
+
+static void remove_paths(void) {
+  unlink(path[0]);
+  unlink(path[1]);
+}
+
+// Arguments end with NULL.
+static int bench(const char *const *arguments) {
+  char *argv[32] = {0};
+  int argc = 0;
+  for (; arguments[argc]; argc++) {
+    argv[argc] = strdup(arguments[argc]);
+    ck_assert_ptr_nonnull(argv[argc]);
+  }
+  const int status = weft_bench_main(argc, argv);
+  for (int i = 0; i < argc; i++)
+    free(argv[i]);
+  return status;
+}
+
+static double number_at(const json_t *object, const char *key) {
+  const json_t *const value = json_object_get(object, key);
+  ck_assert_msg(json_is_number(value), "no number '%s'", key);
+  return json_number_value(value);
+}
+
+static int ascending(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+// The median rate follows from the repetitions, whose number is odd.
+static void check_case(const json_t *entry) {
+  const json_t *const seconds = json_object_get(entry, "seconds_per_call");
+  const size_t reps = json_array_size(seconds);
+  const char *const id = json_string_value(json_object_get(entry, "id"));
+  ck_assert_ptr_nonnull(id);
+  ck_assert_msg(reps >= 9 && reps % 2 == 1, "%s has %zu repetitions", id, reps);
+  double *const sorted = calloc(reps, sizeof(double));
+  for (size_t i = 0; i < reps; i++)
+    sorted[i] = json_number_value(json_array_get(seconds, i));
+  qsort(sorted, reps, sizeof(double), ascending);
+  ck_assert_msg(sorted[0] > 0, "%s took no time", id);
+  const json_t *const amounts = json_object_get(entry, "amount_per_call");
+  const json_t *const rates = json_object_get(entry, "gigabytes_per_second");
+  ck_assert_uint_gt(json_object_size(amounts), 0);
+  const char *metric = NULL;
+  json_t *amount = NULL;
+  json_object_foreach((json_t *)(uintptr_t)amounts, metric, amount) {
+    const double expected = json_number_value(amount) / sorted[reps / 2] * 1e-9;
+    const double got = number_at(json_object_get(rates, metric), "median");
+    ck_assert_msg(got > expected * 0.999 && got < expected * 1.001, "%s: %s is %g, not %g", id,
+                  metric, got, expected);
+  }
+  free(sorted);
+}
+
+// Loads a report and checks all of it; returns how many cases have this operation.
+static size_t check_report(const char *file, const char *operation) {
+  json_error_t error;
+  json_t *const root = json_load_file(file, 0, &error);
+  ck_assert_msg(root != NULL, "%s: %s", file, error.text);
+  static const char *const keys[] = {"command", "date",   "commit",  "compiler", "flags",
+                                     "seed",    "method", "machine", "took_s"};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    ck_assert_msg(json_object_get(root, keys[i]) != NULL, "the report lacks '%s'", keys[i]);
+  ck_assert_uint_gt(
+      strlen(json_string_value(json_object_get(json_object_get(root, "machine"), "cpu"))), 0);
+  size_t found = 0, g = 0, c = 0;
+  json_t *group = NULL, *entry = NULL;
+  json_array_foreach(json_object_get(root, "groups"), g, group) {
+    json_array_foreach(json_object_get(group, "cases"), c, entry) {
+      check_case(entry);
+      found += strcmp(json_string_value(json_object_get(entry, "operation")), operation) == 0;
+    }
+  }
+  json_decref(root);
+  return found;
+}
+
+START_TEST(rlnc_report) {
+  make_paths();
+  ck_assert_int_eq(
+      bench((const char *[]){"weft bench", "rlnc", "--quick", "--rep-ms", "1", "--n", "8,16", "--k",
+                             "130", "--isal", "", "--json", path[0], NULL}),
+      0);
+  ck_assert_uint_eq(check_report(path[0], "recode-one"), 2);
+  remove_paths();
+}
+END_TEST
+
+START_TEST(cold_report) {
+  make_paths();
+  ck_assert_int_eq(
+      bench((const char *[]){"weft bench", "rlnc", "--quick", "--rep-ms", "1", "--n", "8", "--k",
+                             "1K", "--cold", "--operations", "encode,decode-batch", "--isal", "",
+                             "--json", path[0], NULL}),
+      0);
+  ck_assert_uint_eq(check_report(path[0], "decode-batch"), 1);
+  ck_assert_uint_eq(check_report(path[0], "recode"), 0);
+  remove_paths();
+}
+END_TEST
+
+START_TEST(mul_report) {
+  make_paths();
+  ck_assert_int_eq(
+      bench((const char *[]){"weft bench", "mul", "--quick", "--rep-ms", "1", "--n", "8", "--k",
+                             "200", "--m", "3", "--isal", "", "--json", path[0], NULL}),
+      0);
+  ck_assert_uint_ge(check_report(path[0], "gemm"), 3);
+  remove_paths();
+}
+END_TEST
+
+START_TEST(compare_reports) {
+  make_paths();
+  for (int i = 0; i < 2; i++)
+    ck_assert_int_eq(bench((const char *[]){"weft bench", "mul", "--quick", "--rep-ms", "1",
+                                            "--rows", "scalar", "--n", "4", "--k", "64", "--m", "1",
+                                            "--isal", "", "--json", path[i], NULL}),
+                     0);
+  ck_assert_int_eq(bench((const char *[]){"weft bench", "compare", path[0], path[1], NULL}), 0);
+  FILE *const spoilt = fopen(path[1], "w");
+  ck_assert_ptr_nonnull(spoilt);
+  fputs("{\"schema\": 1, \"groups\": [", spoilt);
+  fclose(spoilt);
+  ck_assert_int_eq(bench((const char *[]){"weft bench", "compare", path[0], path[1], NULL}), 1);
+  remove_paths();
+}
+END_TEST
+
+START_TEST(wrong_arguments) {
+  static const char *const wrong[][5] = {
+      {"weft bench", "nothing", NULL},
+      {"weft bench", "rlnc", "--reps", "8", NULL},
+      {"weft bench", "rlnc", "--k", "0", NULL},
+      {"weft bench", "rlnc", "--k", "12x", NULL},
+      {"weft bench", "rlnc", "--rows", "no-such-row", NULL},
+      {"weft bench", "mul", "--unknown", NULL},
+      {"weft bench", "mul", "surplus", NULL},
+      {"weft bench", "compare", "one", NULL},
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    ck_assert_msg(bench(wrong[i]) == 2, "arguments %zu were accepted", i);
+}
+END_TEST
+
+int main(void) {
+  Suite *const suite = suite_create("bench/report");
+  TCase *const tests = tcase_create("report");
+  tcase_add_test(tests, rlnc_report);
+  tcase_add_test(tests, cold_report);
+  tcase_add_test(tests, mul_report);
+  tcase_add_test(tests, compare_reports);
+  tcase_add_test(tests, wrong_arguments);
+  suite_add_tcase(suite, tests);
+  SRunner *const runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  const int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

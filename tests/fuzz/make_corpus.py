@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the seeds of the fuzz targets' corpora; the same files every time.
+
+    tests/fuzz/make_corpus.py     from the root of the tree
+
+Files called seed-* are made here; others were found by the fuzzer (tools/fuzz/run --keep).
+"""
+import pathlib
+import random
+import re
+import struct
+
+HERE = pathlib.Path(__file__).resolve().parent
+WIRE = HERE.parent.parent / "docs" / "wire.md"
+MODES = {"systematic": 0, "vector": 1, "dense": 2, "sparse": 3}
+
+
+def write(target, name, data):
+    folder = HERE / "corpus" / target
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / ("seed-" + name)).write_bytes(data)
+
+
+def packets():
+    """The vectors of docs/wire.md, good and bad."""
+    for number, line in enumerate(re.findall(r"^(?:packet|session|reject) .*", WIRE.read_text(), re.M)):
+        write("packet", f"{number:02}-{line.split()[0]}", bytes.fromhex(line.split(" : ")[1]))
+    write("packet", "widest", struct.pack(">BBHIQQ", 1, 1, 1024, 1, 5, 6) + bytes(range(256)) * 4 + b"\x07")
+
+
+def vector(coefficients):
+    return bytes([1]) + bytes(coefficients) + b"\0"  # the mode's step, its data, the density that it ignores
+
+
+def decoders():
+    """Programs of decoder_fuzz.c: n - 1, k - 1, the recoder's capacity, then steps."""
+    draw = random.Random(1)
+    ask = bytes([6, 7])
+    for n, k in [(1, 1), (2, 3), (5, 8), (16, 40)]:
+        head = bytes([n - 1, k - 1, n // 2])
+        systematic = b"".join(bytes([0, i, 0]) + ask for i in range(n))
+        dense = b"".join(vector([draw.randrange(1, 256) for _ in range(n)]) for _ in range(n + 1))
+        seeded = b"".join(bytes([2 + i % 2]) + struct.pack(">Q", i) + b"\xff" for i in range(2 * n))
+        # Each vector reaches one block further: every one makes a block known.
+        growing = b"".join(vector([9 * j + 1 & 255 if j <= i else 0 for j in range(n)]) + ask for i in range(n))
+        # From the far end: nothing is known before the last.
+        falling = b"".join(vector([7 * j + 3 & 255 if j >= i else 0 for j in range(n)]) + ask for i in range(n))
+        mixed = b"".join(
+            bytes([0, draw.randrange(n), 0]) + vector([draw.randrange(256) if draw.random() < 0.4 else 0 for _ in range(n)]) +
+            bytes([5, 13, 21]) + ask for _ in range(n))
+        raw = b"".join(bytes([4, place, 1 << place % 8]) + bytes([5]) for place in range(24)) + bytes([4, 0, 0, 3])
+        for name, steps in [("systematic", systematic), ("dense", dense), ("seeded", seeded), ("growing", growing),
+                            ("falling", falling), ("mixed", mixed), ("refused", systematic[:5] + raw)]:
+            write("decoder", f"{n:02}x{k:02}-{name}", head + steps + ask)
+
+
+def engines():
+    """Conversations of engine_fuzz.c (n = 4, k = 16, window 3), as docs/protocol.md has the messages."""
+
+    def step(neighbour, message, wait=1):
+        return bytes([wait << 1 | neighbour, len(message)]) + message
+
+    def note(kind, word, number):
+        return struct.pack(">BBHQ", 1, kind, word, number)
+
+    def ranks(first, horizon, end, *counts):
+        head = struct.pack(">BBHQQQIIIHH", 1, 17, int(end > 0), first, horizon, end, 9, 1, 0, 2, len(counts))
+        return head + struct.pack(f">{len(counts)}H", *counts)
+
+    def block(segment, index, n=4):
+        return struct.pack(">BBHQH", 1, 0, n, segment, index) + bytes(range(16))
+
+    hello = struct.pack(">BBHQHHIIII", 1, 16, 1, 7, 4, 3, 16, 1, 0, 0)
+    both = step(0, hello) + step(1, hello)
+    blocks = b"".join(step(i % 2, block(s, i)) for s in range(3) for i in range(4))
+    last = step(0, block(3, 0, 1))
+    conversations = {
+        "received": both + blocks + step(0, ranks(3, 4, 3 * 64 + 5)) + last + step(1, ranks(4, 4, 3 * 64 + 5)),
+        "late": both + blocks + blocks + step(0, block(9, 0)) + step(0, note(18, 0, 1)),
+        "served": both + step(0, ranks(0, 1, 0, 0, 0, 0)) * 5 + step(1, ranks(1, 1, 0, 2, 2)) + step(0, note(18, 0, 0)) * 2,
+        "farewell": both + step(0, ranks(0, 0, 0, 0, 0, 0)) + step(0, note(19, 0, 0)) + step(1, note(19, 1, 0)) + blocks,
+        "strangers": step(0, block(0, 0)) + step(1, ranks(0, 1, 0)) + step(0, hello[:-1]) + step(0, hello[:4] + hello),
+        "silence": both + step(0, b"", 127) * 64,
+    }
+    for name, steps in conversations.items():
+        write("engine", name + "-receiver", b"\0" + steps)
+        write("engine", name + "-source", b"\1" + steps)
+
+
+packets()
+decoders()
+engines()

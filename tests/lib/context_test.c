@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contexts: which row they choose, what they refuse, memory, queues.
+
+#define _POSIX_C_SOURCE 200809L
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/fixture.h"
+#include "tests/support/test_main.h"
+
+START_TEST(every_row_is_forced_or_refused) {
+  fixture_start(400);
+  size_t available = 0;
+  for (size_t i = 0; i < weft_backend_count_all(); i++) {
+    weft_backend_info info;
+    EXPECT_OK(weft_backend_describe(i, &info));
+    EXPECT(info.name && info.technique && info.align > 0);
+    weft_ctx *ctx = NULL;
+    const weft_status status = weft_ctx_new(&ctx, &(weft_ctx_options){.backend = info.name});
+    EXPECT_STATUS(status, info.available ? WEFT_OK : WEFT_E_BACKEND_ABSENT);
+    if (status == WEFT_OK)
+      ck_assert_str_eq(weft_ctx_backend(ctx), info.name);
+    else
+      EXPECT(ctx == NULL);
+    weft_ctx_free(ctx);
+    available += status == WEFT_OK;
+  }
+  EXPECT(available > 0);
+  weft_backend_info none;
+  EXPECT_STATUS(weft_backend_describe(weft_backend_count_all(), &none), WEFT_E_ARGUMENT);
+}
+END_TEST
+
+START_TEST(flag_before_environment_before_default) {
+  fixture_start(401);
+  weft_ctx *ctx;
+  unsetenv("WEFT_BACKEND");
+  EXPECT_OK(weft_ctx_new(&ctx, NULL));
+  ck_assert_str_eq(weft_ctx_backend(ctx), weft_ctx_host_backend(ctx));
+  ck_assert_uint_eq(weft_ctx_threads(ctx), 1);
+  weft_ctx_free(ctx);
+  setenv("WEFT_BACKEND", "scalar", 1);
+  EXPECT_OK(weft_ctx_new(&ctx, NULL));
+  ck_assert_str_eq(weft_ctx_backend(ctx), "scalar");
+  weft_ctx_free(ctx);
+  EXPECT_OK(weft_ctx_new(&ctx, &(weft_ctx_options){.backend = "logexp"}));
+  ck_assert_str_eq(weft_ctx_backend(ctx), "logexp");
+  weft_ctx_free(ctx);
+  setenv("WEFT_BACKEND", "no-such-row", 1);
+  EXPECT_STATUS(weft_ctx_new(&ctx, NULL), WEFT_E_BACKEND_UNKNOWN);
+  EXPECT_STATUS(weft_ctx_new(&ctx, &(weft_ctx_options){.backend = "cuda", .device = 4096}),
+                WEFT_E_BACKEND_ABSENT);
+  setenv("WEFT_BACKEND", "", 1);
+  EXPECT_OK(weft_ctx_new(&ctx, NULL));
+  weft_ctx_free(ctx);
+  EXPECT_STATUS(weft_ctx_new(NULL, NULL), WEFT_E_ARGUMENT);
+}
+END_TEST
+
+START_TEST(memory_and_queues_of_a_host_context) {
+  fixture_start(402);
+  weft_ctx *ctx = fixture_ctx("scalar", 1), *other = fixture_ctx("scalar", 1);
+  void *memory;
+  EXPECT_OK(weft_alloc(ctx, WEFT_MEM_HOST, 1, &memory));
+  weft_free(ctx, WEFT_MEM_HOST, memory);
+  weft_free(ctx, WEFT_MEM_HOST, NULL);
+  EXPECT_STATUS(weft_alloc(ctx, WEFT_MEM_HOST, 0, &memory), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_alloc(ctx, WEFT_MEM_DEVICE, 1, &memory), WEFT_E_UNSUPPORTED);
+  EXPECT_STATUS(weft_alloc(ctx, WEFT_MEM_PINNED, 1, &memory), WEFT_E_UNSUPPORTED);
+  uint8_t byte = 7, payload = 0;
+  weft_segment_options options = {
+      .id = fixture_id(1, 1), .data = &byte, .bytes = 1, .mem = WEFT_MEM_DEVICE};
+  weft_segment *segment;
+  EXPECT_STATUS(weft_segment_new(ctx, &options, NULL, &segment), WEFT_E_UNSUPPORTED);
+  options.mem = WEFT_MEM_HOST;
+  weft_queue *queue;
+  EXPECT_OK(weft_queue_new(ctx, &queue));
+  EXPECT_OK(weft_queue_poll(queue));
+  EXPECT_STATUS(weft_segment_new(other, &options, queue, &segment), WEFT_E_ARGUMENT);
+  EXPECT_OK(weft_segment_new(ctx, &options, queue, &segment));
+  weft_encoder *encoder;
+  weft_packet packet;
+  EXPECT_OK(weft_encoder_new(segment, &(weft_encoder_options){.systematic = true}, &encoder));
+  uint8_t one;
+  const weft_batch batch = {
+      .count = 1, .packets = &packet, .coefficients = &one, .payload = &payload};
+  EXPECT_OK(weft_encoder_batch(encoder, &batch, queue));
+  EXPECT_OK(weft_queue_wait(queue));
+  EXPECT(one == 1 && payload == 7);
+  const weft_batch on_device = {
+      .count = 1, .coefficients = &one, .payload = &payload, .mem = WEFT_MEM_DEVICE};
+  EXPECT_STATUS(weft_encoder_batch(encoder, &on_device, NULL), WEFT_E_UNSUPPORTED);
+  weft_encoder_free(encoder);
+  weft_segment_free(segment);
+  weft_queue_free(queue);
+  weft_ctx_free(other);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(free_accepts_null) {
+  weft_ctx_free(NULL);
+  weft_queue_free(NULL);
+  weft_segment_free(NULL);
+  weft_encoder_free(NULL);
+  weft_decoder_free(NULL);
+  weft_recoder_free(NULL);
+}
+END_TEST
+
+START_TEST(version_is_as_the_header_has_it) {
+  char wanted[32];
+  snprintf(wanted, sizeof wanted, "%d.%d.%d", WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR,
+           WEFT_VERSION_PATCH);
+  ck_assert_str_eq(weft_version(), wanted);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("context");
+  TCase *tcase = tcase_create("context");
+  tcase_add_test(tcase, every_row_is_forced_or_refused);
+  tcase_add_test(tcase, flag_before_environment_before_default);
+  tcase_add_test(tcase, memory_and_queues_of_a_host_context);
+  tcase_add_test(tcase, free_accepts_null);
+  tcase_add_test(tcase, version_is_as_the_header_has_it);
+  suite_add_tcase(suite, tcase);
+  return test_main(suite);
+}

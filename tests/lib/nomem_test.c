@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every allocation of lib/ fails once: the call says so, leaks nothing, and what it was called on
+// still works. And a decoder never holds more than it promised.
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/fixture.h"
+#include "tests/support/test_allocator.h"
+#include "tests/support/test_main.h"
+
+enum { N = 9, K = 70 };
+
+static test_allocator memory;
+static bool failing;
+
+// Fails the first time an allocation fails; to be called again then, with success.
+static void expect(weft_status status, weft_status wanted) {
+  if (status == WEFT_E_NOMEM)
+    failing = true;
+  else
+    EXPECT_STATUS(status, wanted);
+}
+
+// Calls again what the failing allocation stopped. There is only one, so this time it must work.
+#define RETRY(expression, wanted)                                                                  \
+  do {                                                                                             \
+    weft_status status_ = (expression);                                                            \
+    if (status_ == WEFT_E_NOMEM) {                                                                 \
+      expect(status_, wanted);                                                                     \
+      status_ = (expression);                                                                      \
+    }                                                                                              \
+    EXPECT_STATUS(status_, wanted);                                                                \
+  } while (0)
+
+static uint8_t data[N * K - 5], out[4 * N * K], coefficients[2 * N * N];
+
+static void encode(weft_ctx *ctx, const weft_segment *segment, weft_decoder *decoder) {
+  weft_encoder *encoder, *seeded;
+  weft_packet packets[N + 1];
+  uint8_t datagram[WEFT_WIRE_HEADER_BYTES + N + K];
+  size_t bytes;
+  RETRY(weft_encoder_new(segment, NULL, &encoder), WEFT_OK);
+  RETRY(weft_encoder_new(segment, &(weft_encoder_options){.seeded = true}, &seeded), WEFT_OK);
+  const weft_batch batch = {
+      .count = N + 1, .packets = packets, .payload = out, .payload_stride = K};
+  RETRY(weft_encoder_batch(seeded, &batch, NULL), WEFT_OK);
+  EXPECT(packets[0].seed == 0 && packets[N].seed == N); // the failed call used up none
+  RETRY(weft_encoder_next(encoder, datagram, sizeof datagram, &bytes), WEFT_OK);
+  for (size_t i = 0; i < N / 2; i++) {
+    const weft_status status = weft_decoder_add(decoder, &packets[i]);
+    EXPECT(status == WEFT_OK || status == WEFT_DEPENDENT);
+  }
+  uint8_t mixed[2 * N], payload[2 * K];
+  const weft_batch two = {.count = 2,
+                          .coefficients = mixed,
+                          .coefficients_stride = N,
+                          .payload = payload,
+                          .payload_stride = K};
+  RETRY(weft_decoder_recode_batch(decoder, &two), WEFT_OK);
+  while (!weft_decoder_complete(decoder)) {
+    RETRY(weft_encoder_next(encoder, datagram, sizeof datagram, &bytes), WEFT_OK);
+    const weft_status status = weft_decoder_add_datagram(decoder, datagram, bytes);
+    EXPECT(status == WEFT_OK || status == WEFT_DEPENDENT);
+  }
+  weft_recoder *recoder;
+  RETRY(weft_recoder_new(ctx, weft_segment_get_id(segment), 2, &recoder), WEFT_OK);
+  for (size_t i = 0; i < 3; i++)
+    RETRY(weft_recoder_add(recoder, &packets[i]), WEFT_OK);
+  RETRY(weft_recoder_batch(recoder, &two), WEFT_OK);
+  weft_recoder_free(recoder);
+  weft_encoder_free(seeded);
+  weft_encoder_free(encoder);
+}
+
+static void check_blocks(weft_decoder *decoder) {
+  uint8_t got[N * K];
+  RETRY(weft_decoder_read(decoder, 0, sizeof got, got), WEFT_OK);
+  EXPECT(memcmp(got, data, sizeof data) == 0);
+  const uint8_t *block;
+  RETRY(weft_decoder_block(decoder, 3, &block), WEFT_OK);
+}
+
+static void decode_batch(weft_ctx *ctx, const weft_segment *segment) {
+  weft_encoder *encoder;
+  weft_packet packets[2 * N];
+  RETRY(weft_encoder_new(segment, NULL, &encoder), WEFT_OK);
+  const weft_batch batch = {.count = 2 * N,
+                            .packets = packets,
+                            .coefficients = coefficients,
+                            .coefficients_stride = N,
+                            .payload = out,
+                            .payload_stride = K};
+  RETRY(weft_encoder_batch(encoder, &batch, NULL), WEFT_OK);
+  weft_decode_job jobs[2];
+  for (size_t j = 0; j < 2; j++)
+    jobs[j] = (weft_decode_job){.blocks = N,
+                                .block_bytes = K,
+                                .coefficients = coefficients + j * N * N,
+                                .coefficients_stride = N,
+                                .payload = out + j * N * K,
+                                .payload_stride = K,
+                                .out = out + (2 + j) * N * K,
+                                .out_stride = K};
+  RETRY(weft_decode_batch(ctx, jobs, 2, NULL), WEFT_OK);
+  for (size_t j = 0; j < 2; j++)
+    if (jobs[j].status == WEFT_OK)
+      EXPECT(memcmp(jobs[j].out, data, sizeof data) == 0);
+    else
+      EXPECT_STATUS(jobs[j].status, WEFT_E_SINGULAR);
+  weft_encoder_free(encoder);
+}
+
+// The whole library once, on one row.
+static void everything(const char *row, bool borrow, bool eager) {
+  weft_ctx *ctx;
+  weft_segment *segment;
+  weft_decoder *decoder;
+  weft_queue *queue;
+  const weft_ctx_options options = {.backend = row, .threads = 2, .allocator = &memory.allocator};
+  RETRY(weft_ctx_new(&ctx, &options), WEFT_OK);
+  RETRY(weft_queue_new(ctx, &queue), WEFT_OK);
+  const weft_segment_options source = {
+      .id = fixture_id(N, K), .data = data, .bytes = sizeof data, .borrow = borrow};
+  RETRY(weft_segment_new(ctx, &source, queue, &segment), WEFT_OK);
+  const weft_decoder_options wanted = {.id = source.id, .eager = eager};
+  RETRY(weft_decoder_new(ctx, &wanted, &decoder), WEFT_OK);
+  encode(ctx, segment, decoder);
+  check_blocks(decoder);
+  decode_batch(ctx, segment);
+  void *some;
+  RETRY(weft_alloc(ctx, WEFT_MEM_HOST, 100, &some), WEFT_OK);
+  EXPECT(((uintptr_t)some & 63) == 0);
+  weft_free(ctx, WEFT_MEM_HOST, some);
+  weft_decoder_free(decoder);
+  weft_segment_free(segment);
+  weft_queue_free(queue);
+  weft_ctx_free(ctx);
+}
+
+static const char *const rows[] = {NULL, "scalar", "logdomain"}; // the last has prepared operands
+
+START_TEST(every_allocation_fails_once) {
+  fixture_start(300);
+  fixture_row = rows[_i] ? rows[_i] : "default";
+  fixture_fill(data, sizeof data);
+  for (int variant = 0; variant < 4; variant++) {
+    long n = 1;
+    for (;; n++) {
+      test_allocator_init(&memory, n);
+      failing = false;
+      everything(rows[_i], (variant & 1) != 0, (variant & 2) != 0);
+      EXPECT(test_allocator_live(&memory) == 0);
+      if (!test_allocator_failed(&memory))
+        break;
+      // An eager decoder's scratch is the one thing that may fail unheard: it is deferred then.
+      EXPECT(failing || (variant & 2) != 0);
+    }
+    EXPECT(n > 15); // or the loop has not seen what it should
+  }
+}
+END_TEST
+
+// --- the promise about memory ---
+
+typedef struct meter {
+  weft_allocator allocator;
+  size_t now, most;
+} meter;
+
+enum { METER_HEADER = 4096 };
+
+static void *meter_alloc(void *user, size_t bytes, size_t align) {
+  meter *m = user;
+  (void)align; // the header keeps every alignment up to its own size
+  uint8_t *block =
+      aligned_alloc(METER_HEADER, (bytes + 2 * METER_HEADER - 1) / METER_HEADER * METER_HEADER);
+  if (!block)
+    return NULL;
+  memcpy(block, &bytes, sizeof bytes);
+  m->now += bytes;
+  m->most = m->now > m->most ? m->now : m->most;
+  return block + METER_HEADER;
+}
+
+static void meter_free(void *user, void *block) {
+  meter *m = user;
+  uint8_t *begin = (uint8_t *)block - METER_HEADER;
+  size_t bytes;
+  memcpy(&bytes, begin, sizeof bytes);
+  m->now -= bytes;
+  free(begin);
+}
+
+START_TEST(decoders_keep_their_promise) {
+  fixture_start(301);
+  static const struct {
+    size_t n, k, threads;
+  } cases[] = {{1, 1, 1},     {5, 300, 4},    {64, 1024, 1},  {64, 1024, 8}, {128, 257, 3},
+               {200, 255, 2}, {60, 70000, 4}, {1024, 300, 2}, {16, 1025, 5}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    const size_t n = cases[i].n, k = cases[i].k;
+    meter m = {.allocator = {.alloc = meter_alloc, .free = meter_free}};
+    m.allocator.user = &m;
+    weft_ctx *ctx, *plain = fixture_ctx(NULL, 1);
+    EXPECT_OK(weft_ctx_new(
+        &ctx, &(weft_ctx_options){.threads = cases[i].threads, .allocator = &m.allocator}));
+    fixture_source source = fixture_source_new(plain, n, k, n * k, NULL);
+    uint8_t *blocks = fixture_malloc(n * k);
+    for (int own = 0; own < 2; own++) {
+      const size_t before = m.now;
+      m.most = m.now;
+      weft_decoder *decoder;
+      const weft_decoder_options options = {.id = source.id, .blocks = own ? NULL : blocks};
+      EXPECT_OK(weft_decoder_new(ctx, &options, &decoder));
+      fixture_feed(source.encoder, decoder);
+      fixture_check_decoded(&source, decoder);
+      EXPECT(m.most - before <= weft_decoder_memory_bytes(&source.id, own != 0));
+      // And the promise is not a vague one.
+      EXPECT(weft_decoder_memory_bytes(&source.id, own != 0) <=
+             n * k + 2 * n * n + 16 * n + (2u << 20) + 8192);
+      weft_decoder_free(decoder);
+    }
+    free(blocks);
+    fixture_source_free(&source);
+    weft_ctx_free(ctx);
+    weft_ctx_free(plain);
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("memory");
+  TCase *tcase = tcase_create("allocation");
+  tcase_add_loop_test(tcase, every_allocation_fails_once, 0, 3);
+  tcase_add_test(tcase, decoders_keep_their_promise);
+  suite_add_tcase(suite, tcase);
+  return test_main(suite);
+}

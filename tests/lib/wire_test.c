@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// The wire format against the vectors of docs/wire.md, and against damaged datagrams.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/fixture.h"
+#include "tests/support/test_main.h"
+
+enum { LINE_MAX_ = 512, BYTES_MAX = 128 };
+
+static size_t from_hex(const char *hex, uint8_t *out) {
+  size_t count = 0;
+  unsigned byte;
+  for (; sscanf(hex, "%2x", &byte) == 1; hex += 2)
+    out[count++] = (uint8_t)byte;
+  return count;
+}
+
+// What the parts of one vector line say.
+typedef struct vector {
+  char kind[16], mode[32];
+  weft_packet packet;
+  uint8_t payload[BYTES_MAX], coefficients[BYTES_MAX];
+  size_t payload_bytes;
+  uint8_t wanted[BYTES_MAX]; // behind the colon
+  size_t wanted_bytes;
+} vector;
+
+static weft_packet_mode mode_of(const char *name) {
+  static const char *const names[] = {"systematic", "vector", "dense", "sparse"};
+  for (int i = 0; i < 4; i++)
+    if (strcmp(names[i], name) == 0)
+      return (weft_packet_mode)i;
+  ck_abort_msg("docs/wire.md: no mode is called %s", name);
+  return WEFT_PACKET_SYSTEMATIC;
+}
+
+static void read_field(vector *v, const char *word) {
+  weft_packet *p = &v->packet;
+  const char *value = strchr(word, '=');
+  if (!value) {
+    snprintf(v->mode, sizeof v->mode, "%s", word);
+    return;
+  }
+  const size_t name = (size_t)(value++ - word);
+  const unsigned long long hex = strtoull(value, NULL, 16), decimal = strtoull(value, NULL, 10);
+  if (strncmp(word, "stream", name) == 0)
+    p->id.stream = hex;
+  else if (strncmp(word, "segment", name) == 0)
+    p->id.segment = hex;
+  else if (strncmp(word, "seed", name) == 0)
+    p->seed = hex;
+  else if (strncmp(word, "n", name) == 0)
+    p->id.blocks = (uint32_t)decimal;
+  else if (strncmp(word, "index", name) == 0)
+    p->index = (uint32_t)decimal;
+  else if (strncmp(word, "density", name) == 0)
+    p->density_q16 = (uint16_t)decimal;
+  else if (strncmp(word, "payload", name) == 0)
+    v->payload_bytes = from_hex(value, v->payload);
+  else if (strncmp(word, "coefficients", name) == 0)
+    from_hex(value, v->coefficients);
+  else
+    ck_abort_msg("docs/wire.md: what is %s?", word);
+}
+
+static void read_vector(char *line, vector *v) {
+  memset(v, 0, sizeof *v);
+  char *word = strtok(line, " \n");
+  snprintf(v->kind, sizeof v->kind, "%s", word);
+  while ((word = strtok(NULL, " \n")) && strcmp(word, ":") != 0)
+    read_field(v, word);
+  word = strtok(NULL, " \n");
+  ck_assert_msg(word != NULL, "docs/wire.md: a vector without a value");
+  v->wanted_bytes = from_hex(word, v->wanted);
+  v->packet.payload = v->payload;
+  v->packet.id.block_bytes = v->payload_bytes > 0 ? (uint32_t)v->payload_bytes : 1;
+}
+
+static void check_coefficients(vector *v) {
+  uint8_t out[BYTES_MAX];
+  v->packet.mode = mode_of(v->mode);
+  EXPECT_OK(weft_packet_coefficients(&v->packet, out));
+  EXPECT(v->wanted_bytes == v->packet.id.blocks);
+  EXPECT(memcmp(out, v->wanted, v->wanted_bytes) == 0);
+}
+
+static void check_packet(vector *v, bool session) {
+  weft_packet *p = &v->packet;
+  uint8_t out[BYTES_MAX];
+  size_t bytes;
+  p->mode = mode_of(v->mode);
+  if (p->mode == WEFT_PACKET_VECTOR)
+    p->coefficients = v->coefficients;
+  const size_t length =
+      session ? weft_packet_session_bytes(&p->id, p->mode) : weft_packet_bytes(&p->id, p->mode);
+  EXPECT(length == v->wanted_bytes);
+  EXPECT_OK((session ? weft_packet_write_session : weft_packet_write)(p, out, sizeof out, &bytes));
+  EXPECT(bytes == v->wanted_bytes);
+  EXPECT(memcmp(out, v->wanted, bytes) == 0);
+  for (size_t capacity = 0; capacity < bytes; capacity++) {
+    size_t none;
+    EXPECT_STATUS(
+        (session ? weft_packet_write_session : weft_packet_write)(p, out, capacity, &none),
+        WEFT_E_BUFFER);
+  }
+
+  weft_packet parsed;
+  EXPECT_OK(session ? weft_packet_parse_session(v->wanted, v->wanted_bytes, p->id.stream,
+                                                p->id.block_bytes, &parsed)
+                    : weft_packet_parse(v->wanted, v->wanted_bytes, &parsed));
+  EXPECT(parsed.mode == p->mode && parsed.id.blocks == p->id.blocks);
+  EXPECT(parsed.id.stream == p->id.stream && parsed.id.segment == p->id.segment);
+  EXPECT(parsed.id.block_bytes == p->id.block_bytes);
+  EXPECT(parsed.seed == p->seed && parsed.index == p->index);
+  EXPECT(parsed.density_q16 == p->density_q16);
+  EXPECT(parsed.payload == v->wanted + v->wanted_bytes - v->payload_bytes);
+  EXPECT((parsed.coefficients != NULL) == (p->mode == WEFT_PACKET_VECTOR));
+  if (parsed.coefficients)
+    EXPECT(memcmp(parsed.coefficients, v->coefficients, p->id.blocks) == 0);
+}
+
+static void check_reject(const vector *v) {
+  weft_packet untouched, parsed;
+  memset(&untouched, 0x5A, sizeof untouched);
+  memcpy(&parsed, &untouched, sizeof parsed);
+  // mode holds the last bare word, which is the reason: the status is the first.
+  const weft_status status = weft_packet_parse(v->wanted, v->wanted_bytes, &parsed);
+  EXPECT(status != WEFT_OK);
+  EXPECT(memcmp(&parsed, &untouched, sizeof parsed) == 0);
+}
+
+START_TEST(vectors_of_the_document) {
+  FILE *file = fopen("docs/wire.md", "r");
+  ck_assert_msg(file != NULL, "docs/wire.md is not there: run from the root of the tree");
+  char line[LINE_MAX_];
+  bool inside = false;
+  int coefficients = 0, packets = 0, sessions = 0, rejects = 0;
+  while (fgets(line, sizeof line, file)) {
+    if (strncmp(line, "```", 3) == 0) {
+      inside = !inside && strncmp(line, "```vectors", 10) == 0;
+      continue;
+    }
+    if (!inside)
+      continue;
+    char status[32] = "";
+    const bool is_reject = sscanf(line, "reject %31s", status) == 1;
+    vector v;
+    read_vector(line, &v);
+    if (is_reject) {
+      check_reject(&v);
+      weft_packet ignored;
+      ck_assert_str_eq(weft_status_name(weft_packet_parse(v.wanted, v.wanted_bytes, &ignored)),
+                       status);
+      rejects++;
+    } else if (strcmp(v.kind, "coefficients") == 0) {
+      check_coefficients(&v);
+      coefficients++;
+    } else {
+      ck_assert(strcmp(v.kind, "packet") == 0 || strcmp(v.kind, "session") == 0);
+      check_packet(&v, v.kind[0] == 's');
+      *(v.kind[0] == 's' ? &sessions : &packets) += 1;
+    }
+  }
+  fclose(file);
+  ck_assert_int_eq(coefficients, 9);
+  ck_assert_int_eq(packets, 4);
+  ck_assert_int_eq(sessions, 4);
+  ck_assert_int_eq(rejects, 12);
+}
+END_TEST
+
+// Every length but the right one is refused, from a heap block of exactly that length.
+START_TEST(only_the_exact_length_is_read) {
+  fixture_start(1);
+  const weft_segment_id id = fixture_id(7, 33);
+  uint8_t coefficients[7], payload[33], datagram[256];
+  fixture_fill(coefficients, sizeof coefficients);
+  fixture_fill(payload, sizeof payload);
+  for (int mode = 0; mode < 4; mode++) {
+    const weft_packet packet = {.id = id,
+                                .mode = (weft_packet_mode)mode,
+                                .index = 6,
+                                .seed = 5,
+                                .density_q16 = 9,
+                                .coefficients = coefficients,
+                                .payload = payload};
+    size_t bytes;
+    EXPECT_OK(weft_packet_write(&packet, datagram, sizeof datagram, &bytes));
+    for (size_t length = 0; length < bytes + 40; length++) {
+      uint8_t *exact = fixture_malloc(length);
+      memcpy(exact, datagram, length);
+      weft_packet parsed;
+      EXPECT_STATUS(weft_packet_parse(exact, length, &parsed),
+                    length == bytes ? WEFT_OK : WEFT_E_MALFORMED);
+      free(exact);
+    }
+  }
+}
+END_TEST
+
+// A header whose payload is coded in place behind it.
+START_TEST(header_alone_and_in_place) {
+  fixture_start(2);
+  const weft_segment_id id = fixture_id(5, 9);
+  uint8_t coefficients[5], payload[9], whole[64], part[64];
+  fixture_fill(coefficients, sizeof coefficients);
+  fixture_fill(payload, sizeof payload);
+  weft_packet packet = {
+      .id = id, .mode = WEFT_PACKET_VECTOR, .coefficients = coefficients, .payload = payload};
+  size_t bytes, head;
+  EXPECT_OK(weft_packet_write(&packet, whole, sizeof whole, &bytes));
+  packet.payload = NULL;
+  EXPECT_OK(weft_packet_write(&packet, part, sizeof part, &head));
+  EXPECT(head == bytes - sizeof payload);
+  EXPECT(memcmp(whole, part, head) == 0);
+  memcpy(part + head, payload, sizeof payload);
+  packet.coefficients = part + WEFT_WIRE_HEADER_BYTES;
+  packet.payload = part + head;
+  EXPECT_OK(weft_packet_write(&packet, part, sizeof part, &bytes));
+  EXPECT(memcmp(whole, part, bytes) == 0);
+}
+END_TEST
+
+START_TEST(arguments_out_of_range) {
+  uint8_t bytes[64] = {0};
+  size_t written;
+  weft_packet packet = {.id = fixture_id(3, 2), .mode = WEFT_PACKET_DENSE, .payload = bytes};
+  EXPECT_STATUS(weft_packet_write(NULL, bytes, 64, &written), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_packet_write(&packet, NULL, 64, &written), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_packet_parse(NULL, 1, &packet), WEFT_E_ARGUMENT);
+  packet.mode = WEFT_PACKET_SPARSE; // density 0
+  EXPECT_STATUS(weft_packet_write(&packet, bytes, 64, &written), WEFT_E_ARGUMENT);
+  packet.mode = WEFT_PACKET_SYSTEMATIC;
+  packet.index = 3;
+  EXPECT_STATUS(weft_packet_coefficients(&packet, bytes), WEFT_E_ARGUMENT);
+  packet.mode = WEFT_PACKET_VECTOR; // without coefficients
+  EXPECT_STATUS(weft_packet_coefficients(&packet, bytes), WEFT_E_ARGUMENT);
+  packet.mode = (weft_packet_mode)4;
+  EXPECT_STATUS(weft_packet_coefficients(&packet, bytes), WEFT_E_ARGUMENT);
+  EXPECT(weft_packet_bytes(&packet.id, (weft_packet_mode)4) == 0);
+  packet.id.blocks = 1025;
+  EXPECT(weft_packet_bytes(&packet.id, WEFT_PACKET_DENSE) == 0);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("wire");
+  TCase *tcase = tcase_create("format");
+  tcase_add_test(tcase, vectors_of_the_document);
+  tcase_add_test(tcase, only_the_exact_length_is_read);
+  tcase_add_test(tcase, header_alone_and_in_place);
+  tcase_add_test(tcase, arguments_out_of_range);
+  suite_add_tcase(suite, tcase);
+  return test_main(suite);
+}

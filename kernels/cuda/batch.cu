@@ -121,11 +121,15 @@ weft_status job_of(const weft_cuda_technique &technique, const weft_exec *exec,
   return WEFT_OK;
 }
 
-// Cuts a job into tiles: 16 warps, in up to 4 groups of rows, the rest side by side.
+// Cuts a job into tiles: 16 warps, in up to 4 groups of rows, the rest side by side; in more groups
+// where the row would end before the tile does.
 weft_status cut(const weft_cuda_technique &technique, weft_cuda_job *job, uint64_t *tiles) {
-  job->groups_log = 0;
-  while (job->groups_log < WEFT_CUDA_GROUPS_LOG_MAX && job->m > technique.rows << job->groups_log)
-    job->groups_log++;
+  uint32_t log = 0;
+  while (log < WEFT_CUDA_GROUPS_LOG_MAX && job->m > technique.rows << log &&
+         (log < WEFT_CUDA_GROUPS_LOG ||
+          job->len < 32 * technique.bytes * (WEFT_CUDA_WARPS >> log)))
+    log++;
+  job->groups_log = log;
   const uint64_t rows = static_cast<uint64_t>(technique.rows) << job->groups_log;
   const uint64_t columns = 32ull * technique.bytes * (WEFT_CUDA_WARPS >> job->groups_log);
   job->column_tiles = static_cast<uint32_t>((job->len + columns - 1) / columns);

@@ -10,7 +10,8 @@
 enum {
   WEFT_CUDA_WARPS = 16,         // of one product block, which is alone on its multiprocessor
   WEFT_CUDA_COLUMN_PAD = 512,   // dense rows are padded with zero bytes to a multiple of this
-  WEFT_CUDA_GROUPS_LOG_MAX = 2, // up to 4 groups of rows per tile
+  WEFT_CUDA_GROUPS_LOG = 2,     // 4 groups of rows per tile
+  WEFT_CUDA_GROUPS_LOG_MAX = 4, // up to 16 where rows are short, with fewer source rows per pass
 };
 
 struct weft_cuda_job {

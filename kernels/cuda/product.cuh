@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The product that the table, loop and nibble techniques share; each is a policy P:
 //   ROWS, BYTES        coded rows and columns that one thread owns
-//   ACC                32-bit accumulators per coded row; CHUNK source rows per pass
+//   ACC                32-bit accumulators per coded row; CHUNK source rows per pass (of 4 groups)
 //   COEF_WORDS         shared words per coefficient
 //   TABLE_BYTES        shared memory for tables; Tables is the kernel's extra argument
 //   fill(shared, tables)                 builds the tables, all threads of the block
@@ -83,8 +83,9 @@ __global__ void __launch_bounds__(32 * WEFT_CUDA_WARPS, 1)
       for (uint32_t i = 0; i < P::ACC; i++)
         acc[r][i] = 0;
 
-    for (uint32_t k0 = 0; k0 < job.k; k0 += P::CHUNK) {
-      const uint32_t count = min(static_cast<uint32_t>(P::CHUNK), job.k - k0);
+    const uint32_t chunk = P::CHUNK >> (log > WEFT_CUDA_GROUPS_LOG ? log - WEFT_CUDA_GROUPS_LOG : 0);
+    for (uint32_t k0 = 0; k0 < job.k; k0 += chunk) {
+      const uint32_t count = min(chunk, job.k - k0);
       // An even number of source rows: a row of zeros costs less than a special case.
       const uint32_t even = (count + 1) & ~1u;
       __syncthreads(); // the tables, or the last use of the coefficients
@@ -130,7 +131,7 @@ template <class P>
 weft_status weft_cuda_product_launch(const weft_exec *exec, const weft_cuda_batch &batch,
                                      const typename P::Tables &tables) {
   const size_t shared = P::TABLE_BYTES + sizeof(uint32_t) * P::CHUNK * P::ROWS * P::COEF_WORDS *
-                                             (1u << WEFT_CUDA_GROUPS_LOG_MAX);
+                                             (1u << WEFT_CUDA_GROUPS_LOG);
   const weft_device_shape *shape = weft_device_get_shape(exec->device);
   if (shared > static_cast<size_t>(shape->block_shared_bytes))
     return WEFT_E_UNSUPPORTED;

@@ -42,7 +42,7 @@ WEFT_CUDA_DECLARE(logexp_constant)
     .invert = weft_cuda_invert, .prepare = weft_cuda_##id##_prepare, .release = weft_cuda_release  \
   }
 
-// Best first.
+// Best first; the binary tensor rows come before these.
 #define WEFT_CUDA_TABLE_ROWS                                                                       \
   WEFT_CUDA_ROW(nibble_prmt, "cuda-nibble-prmt",                                                   \
                 "split nibble tables in registers, looked up by PRMT four bytes at once"),         \
@@ -70,6 +70,9 @@ WEFT_CUDA_DECLARE(logexp_constant)
       WEFT_CUDA_ROW(logexp_global, "cuda-logexp-global", "log/exp in global memory"),              \
       WEFT_CUDA_ROW(logexp_texture, "cuda-logexp-texture", "log/exp in texture memory"),           \
       WEFT_CUDA_ROW(logexp_constant, "cuda-logexp-constant", "log/exp in constant memory")
+
+// For table.c: initialisers, best first, each with a comma.
+#define WEFT_CUDA_ROWS WEFT_CUDA_TABLE_ROWS,
 
 #ifdef __cplusplus
 }

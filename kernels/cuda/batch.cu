@@ -126,8 +126,7 @@ weft_status job_of(const weft_cuda_technique &technique, const weft_exec *exec,
 weft_status cut(const weft_cuda_technique &technique, weft_cuda_job *job, uint64_t *tiles) {
   uint32_t log = 0;
   while (log < WEFT_CUDA_GROUPS_LOG_MAX && job->m > technique.rows << log &&
-         (log < WEFT_CUDA_GROUPS_LOG ||
-          job->len < 32 * technique.bytes * (WEFT_CUDA_WARPS >> log)))
+         (log < WEFT_CUDA_GROUPS_LOG || job->len < 32 * technique.bytes * (WEFT_CUDA_WARPS >> log)))
     log++;
   job->groups_log = log;
   const uint64_t rows = static_cast<uint64_t>(technique.rows) << job->groups_log;

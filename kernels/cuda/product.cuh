@@ -83,7 +83,8 @@ __global__ void __launch_bounds__(32 * WEFT_CUDA_WARPS, 1)
       for (uint32_t i = 0; i < P::ACC; i++)
         acc[r][i] = 0;
 
-    const uint32_t chunk = P::CHUNK >> (log > WEFT_CUDA_GROUPS_LOG ? log - WEFT_CUDA_GROUPS_LOG : 0);
+    const uint32_t chunk =
+        P::CHUNK >> (log > WEFT_CUDA_GROUPS_LOG ? log - WEFT_CUDA_GROUPS_LOG : 0);
     for (uint32_t k0 = 0; k0 < job.k; k0 += chunk) {
       const uint32_t count = min(chunk, job.k - k0);
       // An even number of source rows: a row of zeros costs less than a special case.

@@ -9,7 +9,7 @@ namespace {
 
 enum { SmallRows = 128, LargeRows = 1024, UpdateRows = 32, UpdateColumns = 256 };
 // Threads of a multiprocessor among which the small kernel shares the registers out.
-enum { SmallThreads = 768 };
+enum { SmallThreads = 640 };
 
 struct Args {
   const uint8_t *in;
@@ -225,10 +225,7 @@ weft_status small_launch(const weft_exec *exec, const Args &args) {
                                                               32 * PANELS, shared));
   const uint32_t most =
       static_cast<uint32_t>(weft_device_get_shape(exec->device)->sms * (resident ? resident : 1));
-  // As many rounds as needed, equally full: a last round of a few matrices takes as long as a full
-  // one.
-  const uint32_t rounds = (args.count + most - 1) / most;
-  const uint32_t grid = (args.count + rounds - 1) / rounds;
+  const uint32_t grid = args.count < most ? args.count : most;
   small_kernel<PANELS><<<grid, 32 * PANELS, shared, weft_cuda_stream(exec)>>>(args);
   return WEFT_CUDA_LAUNCHED();
 }

@@ -360,15 +360,13 @@ int weft_bench_gpu_add_decode(weft_bench_gpu *gpu, weft_bench_group *group, size
   c->from = random_memory(gpu, mem, segments * n * k, false);
   c->to = memory(gpu, mem, segments * n * k);
   c->jobs = weft_bench_alloc(segments, sizeof *c->jobs);
-  uint8_t *a = weft_bench_alloc(segments, n * n);
-  weft_bench_random random;
-  weft_bench_random_seed(&random, gpu->seed++);
-  weft_bench_random_nonzero(&random, a, segments * n * n);
+  const uint8_t *a = random_memory(gpu, mem, segments * n * n, true);
   for (size_t s = 0; s < segments; s++)
     c->jobs[s] = (weft_decode_job){.blocks = n,
                                    .block_bytes = k,
                                    .coefficients = a + s * n * n,
                                    .coefficients_stride = n,
+                                   .coefficients_mem = mem,
                                    .payload = c->from + s * n * k,
                                    .payload_stride = k,
                                    .out = c->to + s * n * k,

@@ -287,19 +287,28 @@ END_TEST
 typedef struct decoding {
   size_t n, k;
   uint8_t *c, *data;
-  gpu_buffer coded, out;
+  gpu_buffer coded, out, matrix;
   bool singular;
 } decoding;
 
 static void decode_once(weft_ctx *ctx, size_t most_jobs, size_t most_n) {
   const size_t count = 1 + fixture_below(most_jobs);
   const weft_mem mem = any_memory();
+  const bool together = fixture_below(2); // one array of matrices, all of one n
+  const weft_mem matrix_mem = any_memory();
+  const size_t same_n = 1 + fixture_below(most_n);
+  gpu_buffer matrices = {0};
+  if (together) {
+    uint8_t *zero = calloc(count, same_n * same_n);
+    matrices = gpu_input(ctx, WEFT_MEM_PINNED, zero, count * same_n * same_n);
+    free(zero);
+  }
   decoding *all = calloc(count, sizeof *all);
   weft_decode_job *jobs = calloc(count, sizeof *jobs);
   for (size_t i = 0; i < count; i++) {
     decoding *d = &all[i];
     const bool like_last = i > 0 && fixture_below(8) > 0;
-    d->n = like_last ? all[i - 1].n : 1 + fixture_below(most_n);
+    d->n = together ? same_n : like_last ? all[i - 1].n : 1 + fixture_below(most_n);
     d->k = like_last ? all[i - 1].k : 1 + fixture_below(1500);
     d->singular = d->n > 1 && fixture_below(9) == 0;
     d->c = fixture_malloc(d->n * d->n);
@@ -313,15 +322,21 @@ static void decode_once(weft_ctx *ctx, size_t most_jobs, size_t most_n) {
     d->coded = gpu_input(ctx, mem, coded, d->n * d->k);
     d->out = gpu_output(ctx, mem, d->n * d->k);
     free(coded);
-    jobs[i] = (weft_decode_job){.blocks = d->n,
-                                .block_bytes = d->k,
-                                .coefficients = d->c,
-                                .coefficients_stride = d->n,
-                                .payload = d->coded.at,
-                                .payload_stride = d->k,
-                                .out = d->out.at,
-                                .out_stride = d->k,
-                                .mem = mem};
+    if (together)
+      memcpy(matrices.at + i * d->n * d->n, d->c, d->n * d->n);
+    else
+      d->matrix = gpu_input(ctx, fixture_below(2) ? matrix_mem : any_memory(), d->c, d->n * d->n);
+    jobs[i] =
+        (weft_decode_job){.blocks = d->n,
+                          .block_bytes = d->k,
+                          .coefficients = together ? matrices.at + i * d->n * d->n : d->matrix.at,
+                          .coefficients_stride = d->n,
+                          .coefficients_mem = together ? matrices.mem : d->matrix.mem,
+                          .payload = d->coded.at,
+                          .payload_stride = d->k,
+                          .out = d->out.at,
+                          .out_stride = d->k,
+                          .mem = mem};
   }
   weft_queue *queue = NULL;
   if (fixture_below(2))
@@ -340,7 +355,11 @@ static void decode_once(weft_ctx *ctx, size_t most_jobs, size_t most_n) {
     free(got), free(d->c), free(d->data);
     gpu_buffer_free(&d->coded);
     gpu_buffer_free(&d->out);
+    if (!together)
+      gpu_buffer_free(&d->matrix);
   }
+  if (together)
+    gpu_buffer_free(&matrices);
   weft_queue_free(queue);
   free(all);
   free(jobs);

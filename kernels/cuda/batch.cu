@@ -14,16 +14,22 @@ struct RawLayout {
 };
 
 // Descriptors travel as kernel parameters: a copy from ordinary memory would wait for the stream.
+// Lanes that read different words of the parameters take turns, so they are spread over blocks.
 struct Parcel {
-  static constexpr uint32_t Bytes = 3584;
-  uint8_t *to;
+  static constexpr uint32_t Bytes = 32256; // of 32764 that a launch takes
+  uint8_t *to;                             // aligned to words
   uint32_t bytes;
-  uint8_t at[Bytes];
+  uint32_t at[Bytes / 4];
 };
 
-__global__ void parcel_kernel(const __grid_constant__ Parcel parcel) {
-  for (uint32_t i = threadIdx.x; i < parcel.bytes; i += blockDim.x)
-    parcel.to[i] = parcel.at[i];
+__global__ void __launch_bounds__(256) parcel_kernel(const __grid_constant__ Parcel parcel) {
+  const uint32_t i = 4 * (blockIdx.x * 256 + threadIdx.x);
+  if (i + 4 <= parcel.bytes) {
+    *reinterpret_cast<uint32_t *>(parcel.to + i) = parcel.at[i / 4];
+    return;
+  }
+  for (uint32_t byte = i; byte < parcel.bytes; byte++)
+    parcel.to[byte] = static_cast<uint8_t>(parcel.at[i / 4] >> (8 * (byte - i)));
 }
 
 size_t align16(size_t bytes) { return (bytes + 15) & ~static_cast<size_t>(15); }
@@ -179,7 +185,8 @@ weft_status weft_cuda_upload(const weft_exec *exec, void *to, const void *from, 
     parcel.to = static_cast<uint8_t *>(to) + at;
     parcel.bytes = static_cast<uint32_t>(some);
     memcpy(parcel.at, static_cast<const uint8_t *>(from) + at, some);
-    parcel_kernel<<<1, 256, 0, weft_cuda_stream(exec)>>>(parcel);
+    parcel_kernel<<<static_cast<unsigned>((some + 1023) / 1024), 256, 0, weft_cuda_stream(exec)>>>(
+        parcel);
     WEFT_TRY(WEFT_CUDA_LAUNCHED());
   }
   return WEFT_OK;

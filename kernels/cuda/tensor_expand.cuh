@@ -24,17 +24,15 @@ __device__ __forceinline__ void weft_tensor_masks(uint32_t c, uint32_t (&row)[8]
   row[7] = top;
 }
 
-// Coefficients j..j+3 of one coded block; zero outside (m, n).
+// Coefficients j..j+3 of one coded block; zero outside (m, n). whole: all are there, as words.
 __device__ __forceinline__ uint32_t weft_tensor_quad(const weft_tensor_batch &batch,
                                                      const weft_tensor_job &job, uint32_t row,
-                                                     uint32_t j) {
-  if (row >= batch.m || j >= batch.n)
-    return 0;
+                                                     uint32_t j, bool whole) {
   const uint8_t *from = job.a + row * job.a_stride + j;
-  if (batch.a_words && j + 4 <= batch.n)
+  if (whole)
     return *reinterpret_cast<const uint32_t *>(from);
   uint32_t quad = 0;
-  for (uint32_t i = 0; i < 4 && j + i < batch.n; i++)
+  for (uint32_t i = 0; i < 4 && row < batch.m && j + i < batch.n; i++)
     quad |= static_cast<uint32_t>(from[i]) << (8 * i);
   return quad;
 }
@@ -49,15 +47,25 @@ weft_tensor_expand_chunk(uint8_t *chunk, const weft_tensor_batch &batch, const w
   enum { Flight = 11 }; // loads in flight; 3 warps have 10 or 11 pieces of a chunk of 4 steps each
   const uint32_t lane = threadIdx.x & 31, quad = lane & 3, q = lane >> 2 & 3, half = lane >> 4;
   const uint32_t pieces = 8 * batch.steps; // of 4 coded blocks x 32 source blocks
+  const bool whole = batch.a_words && row0 + WEFT_TENSOR_CHUNK <= batch.m &&
+                     WEFT_TENSOR_STEP * batch.steps <= batch.n;
   bool waited = false;
   for (uint32_t first = warp; first < pieces; first += Flight * warps) {
     uint32_t c[Flight];
+    if (whole) { // on its own: with a branch per load, each would wait for the one before
 #pragma unroll
-    for (uint32_t i = 0; i < Flight; i++) {
-      const uint32_t piece = first + i * warps, g = piece & 7, step = piece >> 3;
-      c[i] = piece < pieces
-                 ? weft_tensor_quad(batch, job, row0 + 4 * g + q, 32 * step + 16 * half + 4 * quad)
-                 : 0;
+      for (uint32_t i = 0; i < Flight; i++) {
+        const uint32_t piece = min(first + i * warps, pieces - 1), g = piece & 7;
+        c[i] = weft_tensor_quad(batch, job, row0 + 4 * g + q,
+                                32 * (piece >> 3) + 16 * half + 4 * quad, true);
+      }
+    } else {
+#pragma unroll
+      for (uint32_t i = 0; i < Flight; i++) {
+        const uint32_t piece = min(first + i * warps, pieces - 1), g = piece & 7;
+        c[i] = weft_tensor_quad(batch, job, row0 + 4 * g + q,
+                                32 * (piece >> 3) + 16 * half + 4 * quad, false);
+      }
     }
     if (!waited)
       before_store();

@@ -32,6 +32,7 @@ enum {
   WEFT_TENSOR_CHUNK = 32,            // coded blocks per chunk of coefficients
   WEFT_TENSOR_STAGES_MAX = 8,        // pairs of tiles in shared memory
   WEFT_TENSOR_SLOTS_MAX = 16,        // chunks in shared memory
+  WEFT_TENSOR_FEW = 48,              // products whose descriptors fit into a launch's parameters
   WEFT_TENSOR_COEF_BYTES = 128 << 10 // of a group of chunks that work on the same tiles
 };
 
@@ -51,8 +52,8 @@ typedef struct weft_tensor_job {
 
 // Products of one shape.
 typedef struct weft_tensor_batch {
-  weft_tensor_job one;         // the product, when there is one
-  const weft_tensor_job *jobs; // (count) in device memory, or NULL
+  weft_tensor_job few[WEFT_TENSOR_FEW]; // they travel with the launch, or
+  const weft_tensor_job *jobs;          // (count) in device memory; NULL when they are few
   uint32_t count, m, n, len;
   uint32_t steps;                 // ceil(n / 32), at most WEFT_TENSOR_STEPS_MAX
   bool a_words, x_words, y_words; // rows are words at aligned addresses, strides below 2^30

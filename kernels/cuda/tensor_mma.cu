@@ -88,7 +88,8 @@ __global__ void __launch_bounds__(32 * Warps, 1)
   uint32_t stage = 0;
   while (unit < end) { // an item: one group of chunks of one product
     const uint32_t item = unit / plan.pairs, group = item % plan.groups;
-    const weft_tensor_job job = batch.jobs ? batch.jobs[item / plan.groups] : batch.one;
+    const weft_tensor_job job =
+        batch.jobs ? batch.jobs[item / plan.groups] : batch.few[item / plan.groups];
     const uint32_t chunk0 = group * plan.group, here = min(plan.group, plan.chunks - chunk0);
     const uint32_t pair0 = unit - item * plan.pairs;
     const uint32_t pair_end = min(plan.pairs, pair0 + (end - unit));

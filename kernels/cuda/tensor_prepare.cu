@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(32 * WarpsPerBlock)
     const uint32_t product = static_cast<uint32_t>(task / per_product);
     const uint32_t rest = static_cast<uint32_t>(task - product * per_product);
     const uint32_t pair = rest / (2 * batch.steps), jg = rest - pair * (2 * batch.steps);
-    const weft_tensor_job &job = batch.jobs ? batch.jobs[product] : batch.one;
+    const weft_tensor_job &job = batch.jobs ? batch.jobs[product] : batch.few[product];
     const uint32_t at = pair * WEFT_TENSOR_PAIR + 4 * lane, j0 = 16 * jg;
     uint32_t in[16], out[4][4];
     if (batch.x_words && !job.x_ptr && at + 4 <= batch.len && j0 + 16 <= batch.n) {

@@ -173,9 +173,10 @@ private:
     return batch;
   }
   weft_status send(weft_tensor_batch *batch) {
-    batch->one = jobs_[0];
-    if (count_ == 1)
+    if (count_ <= WEFT_TENSOR_FEW) {
+      memcpy(batch->few, jobs_, count_ * sizeof *jobs_);
       return WEFT_OK;
+    }
     batch->jobs = on_device_;
     return weft_cuda_upload(exec_, on_device_, jobs_, count_ * sizeof *jobs_);
   }
@@ -214,7 +215,8 @@ struct HostMemory {
 // `count` products of one shape, none of them empty.
 weft_status same_products(const weft_backend *row, weft_tensor_multiply multiply,
                           const weft_exec *exec, const weft_gemm *gemms, size_t count) {
-  size_t bytes = count > 1 ? align16(count * sizeof(weft_tensor_job)) : 0;
+  const size_t descriptors = count > WEFT_TENSOR_FEW ? align16(count * sizeof(weft_tensor_job)) : 0;
+  size_t bytes = descriptors;
   for (size_t i = 0; i < count; i++) {
     WEFT_TRY(check(row, gemms[i]));
     bytes += needs_of(gemms[i]).all();
@@ -226,7 +228,7 @@ weft_status same_products(const weft_backend *row, weft_tensor_multiply multiply
   weft_scratch scratch(exec);
   if (bytes)
     WEFT_TRY(scratch.alloc(bytes));
-  uint8_t *at = scratch.as<uint8_t>() + (count > 1 ? align16(count * sizeof(weft_tensor_job)) : 0);
+  uint8_t *at = scratch.as<uint8_t>() + descriptors;
   // Rows that come without tiles get them first.
   size_t raw = 0;
   for (size_t i = 0; i < count; i++) {
@@ -249,7 +251,7 @@ weft_status same_products(const weft_backend *row, weft_tensor_multiply multiply
     Batch batch(exec, multiply, raw, host.jobs, on_device);
     WEFT_TRY(batch.prepare(like.k, like.len, host.x, host.tiles, host.x_ptr));
   }
-  at = scratch.as<uint8_t>() + (count > 1 ? align16(count * sizeof(weft_tensor_job)) : 0);
+  at = scratch.as<uint8_t>() + descriptors;
   for (size_t i = 0; i < count; i++) {
     const Needs needs = needs_of(gemms[i]);
     uint8_t *const rest = at + needs.tiles + needs.x_ptr;

@@ -64,7 +64,7 @@ struct weft_wgmma_run {
 
 __device__ __forceinline__ const weft_tensor_job &weft_wgmma_job(const weft_tensor_batch &batch,
                                                                  uint32_t product) {
-  return batch.jobs ? batch.jobs[product] : batch.one;
+  return batch.jobs ? batch.jobs[product] : batch.few[product];
 }
 
 // One thread: pairs of tiles into the ring.

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory and random bytes for measurements.
-#define _GNU_SOURCE // getrandom
+#define _GNU_SOURCE // getrandom, madvise
 #include "bench/buffers.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
+
+#define HUGE_PAGE ((size_t)2 << 20)
+#define HUGE_FROM ((size_t)64 << 10) // smaller blocks stay on small pages
 
 static _Noreturn void out_of_memory(size_t bytes) {
   fprintf(stderr, "weft bench: %zu bytes of memory could not be had\n", bytes);
@@ -15,12 +19,15 @@ static _Noreturn void out_of_memory(size_t bytes) {
 }
 
 void *weft_bench_alloc(size_t count, size_t size) {
-  const size_t bytes = (count * size + 63) / 64 * 64 + 64;
-  if (size != 0 && count > (SIZE_MAX - 128) / size)
+  if (size != 0 && count > (SIZE_MAX - 2 * HUGE_PAGE) / size)
     out_of_memory(SIZE_MAX);
-  void *const memory = aligned_alloc(64, bytes);
+  const size_t page = count * size >= HUGE_FROM ? HUGE_PAGE : 64;
+  const size_t bytes = (count * size + page) / page * page;
+  void *const memory = aligned_alloc(page, bytes);
   if (!memory)
     out_of_memory(bytes);
+  if (page == HUGE_PAGE)
+    (void)madvise(memory, bytes, MADV_HUGEPAGE); // refused: small pages serve too
   return memset(memory, 0, bytes);
 }
 

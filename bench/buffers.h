@@ -9,7 +9,9 @@
 
 #include "weft/memory.h"
 
-// `count` items of `size` bytes, zeroed, aligned to 64 bytes; free() takes it back.
+// `count` items of `size` bytes, zeroed, aligned to 64 bytes; free() takes it back. Large blocks
+// ask for huge pages: where small pages happen to lie decides which of them share a cache set, and
+// that would make two runs of one program differ by more than the repetitions within a run.
 void *weft_bench_alloc(size_t count, size_t size);
 
 // A printf into fresh memory; free() takes it back.

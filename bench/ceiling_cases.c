@@ -76,6 +76,7 @@ static int add_memory(weft_bench_group *group, const char *operation, const char
                           .regions = {{state->from, state->bytes}, {state->to, state->bytes}},
                           .region_count = state->to ? 2 : 1},
                  .checked = WEFT_BENCH_CHECKED_NONE,
+                 .owned = state,
              });
 }
 

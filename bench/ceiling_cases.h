@@ -14,7 +14,7 @@ int weft_bench_add_row_ceiling(weft_bench_group *group, const char *row, uint32_
                                uint32_t machine_cpu);
 int weft_bench_add_ceiling(weft_bench_group *group, const weft_bench_ceiling *ceiling);
 
-// Adds "read every byte of this memory once". The case keeps a small state that is never freed.
+// Adds "read every byte of this memory once".
 int weft_bench_add_read(weft_bench_group *group, uint32_t machine_cpu, const uint8_t *data,
                         size_t bytes);
 // Adds "copy this memory". to and from do not overlap.

@@ -44,10 +44,10 @@ int weft_bench_ceilings_command(int argc, char **argv) {
   weft_bench_report report;
   weft_bench_report_begin(&report, &options, &machine);
 
-  weft_bench_group *const group = weft_bench_alloc(1, sizeof *group);
-  group->title = "arithmetic in registers";
-  add_arithmetic(group, machine.features);
-  weft_bench_report_run(&report, &options, group);
+  weft_bench_group *const arithmetic = weft_bench_group_new("arithmetic in registers");
+  add_arithmetic(arithmetic, machine.features);
+  weft_bench_report_run(&report, &options, arithmetic);
+  weft_bench_group_free(arithmetic);
 
   size_t sets[4];
   const char *names[4];
@@ -57,19 +57,18 @@ int weft_bench_ceilings_command(int argc, char **argv) {
     weft_bench_random random;
     weft_bench_random_seed(&random, options.seed);
     weft_bench_random_bytes(&random, from, sets[i]);
-    *group = (weft_bench_group){0};
     // The copy's two halves together fill what the read fills alone.
     char *const title = weft_bench_text("memory, %s: read %zu KiB, copy %zu KiB", names[i],
                                         sets[i] >> 10, sets[i] >> 11);
-    group->title = title;
+    weft_bench_group *const group = weft_bench_group_new(title);
     weft_bench_add_read(group, machine.features, from, sets[i]);
     weft_bench_add_copy(group, to, from, sets[i] / 2);
     weft_bench_report_run(&report, &options, group);
+    weft_bench_group_free(group);
     free(title);
     free(from);
     free(to);
   }
-  free(group);
   weft_bench_unpin(&machine);
   return weft_bench_report_end(&report, &options);
 }

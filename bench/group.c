@@ -11,6 +11,18 @@
 
 static const char *const metric_names[WEFT_BENCH_METRICS] = {"output", "products", "input"};
 
+weft_bench_group *weft_bench_group_new(const char *title) {
+  weft_bench_group *const group = weft_bench_alloc(1, sizeof *group);
+  group->title = title;
+  return group;
+}
+
+void weft_bench_group_free(weft_bench_group *group) {
+  for (size_t c = 0; group && c < group->case_count; c++)
+    free(group->cases[c].owned);
+  free(group);
+}
+
 int weft_bench_group_add(weft_bench_group *group, const weft_bench_case *entry) {
   if (group->case_count == WEFT_BENCH_GROUP_CASES) {
     fprintf(stderr, "weft bench: more than %u cases in one group; measure fewer rows at once\n",

@@ -32,6 +32,7 @@ typedef struct weft_bench_case {
   weft_bench_metric bound_by;
   weft_bench_candidate work;
   const char *checked; // how the output was checked before it was timed
+  void *owned;         // freed with the group; may be NULL
 } weft_bench_case;
 
 // A question: how many times the rate of case `over` does case `of` reach?
@@ -57,6 +58,10 @@ typedef struct weft_bench_report {
   json_t *groups;
   double start_s;
 } weft_bench_report;
+
+// An empty group; the title stays the caller's.
+weft_bench_group *weft_bench_group_new(const char *title);
+void weft_bench_group_free(weft_bench_group *group); // accepts NULL
 
 // Adds a case and returns its index. Ends the program when the group is full.
 int weft_bench_group_add(weft_bench_group *group, const weft_bench_case *entry);

@@ -121,10 +121,9 @@ static void run_shape(weft_bench_report *report, const weft_bench_options *optio
                       size_t k) {
   const weft_machine offered = {.cpu = machine->features};
   const product p = product_new(m, n, k, options->seed);
-  weft_bench_group *const group = weft_bench_alloc(1, sizeof *group);
   row_state *const states = weft_bench_alloc(2 * weft_backend_count, sizeof *states);
   char *const title = weft_bench_text("Y(%zu, %zu) = A(%zu, %zu) X, one thread", m, k, m, n);
-  group->title = title;
+  weft_bench_group *const group = weft_bench_group_new(title);
   const weft_backend *best = NULL;
   weft_bench_must("best row", weft_backend_select(&offered, WEFT_MEM_HOST, NULL, &best));
   int best_case = -1;
@@ -158,7 +157,8 @@ static void run_shape(weft_bench_report *report, const weft_bench_options *optio
     if (states[i].prepared)
       states[i].row->release(states[i].row, &states[i].exec, states[i].prepared);
   weft_bench_isal_release(&peer);
-  free(states), free(group), free(title), free(p.a), free(p.x), free(p.y);
+  weft_bench_group_free(group);
+  free(states), free(title), free(p.a), free(p.x), free(p.y);
 }
 
 int weft_bench_mul_command(int argc, char **argv) {

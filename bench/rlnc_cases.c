@@ -23,7 +23,7 @@ struct weft_bench_codec {
   uint8_t *made_mixing;  // (m, n) their coefficients
   uint8_t *out;          // (max(m, n), k), or (segments, n, k) for several segments
   weft_decode_job *jobs; // (segments)
-  uint8_t **job_payloads;
+  uint8_t *payloads;     // (segments, n, k)
 };
 
 static weft_segment_id id_of(const weft_bench_shape *shape) {
@@ -57,13 +57,12 @@ static void make_jobs(weft_bench_codec *codec) {
   const weft_bench_shape *const shape = codec->shape;
   const size_t bytes = shape->n * shape->k;
   for (size_t s = 0; s < codec->segments; s++) {
-    codec->job_payloads[s] = weft_bench_alloc(bytes, 1);
-    memcpy(codec->job_payloads[s], shape->payloads, bytes);
+    memcpy(codec->payloads + s * bytes, shape->payloads, bytes);
     codec->jobs[s] = (weft_decode_job){.blocks = shape->n,
                                        .block_bytes = shape->k,
                                        .coefficients = shape->square,
                                        .coefficients_stride = shape->n,
-                                       .payload = codec->job_payloads[s],
+                                       .payload = codec->payloads + s * bytes,
                                        .payload_stride = shape->k,
                                        .out = codec->out + s * bytes,
                                        .out_stride = shape->k,
@@ -86,7 +85,7 @@ weft_bench_codec *weft_bench_codec_new(const weft_bench_shape *shape,
       .made_mixing = weft_bench_alloc(shape->m, shape->n),
       .out = weft_bench_alloc(rows, shape->k),
       .jobs = weft_bench_alloc(segments, sizeof(weft_decode_job)),
-      .job_payloads = weft_bench_alloc(segments, sizeof(uint8_t *)),
+      .payloads = weft_bench_alloc(segments * shape->n, shape->k),
   };
   const weft_ctx_options options = {.backend = row, .threads = threads, .split = split};
   weft_bench_pin_workers(machine, threads);
@@ -100,15 +99,13 @@ weft_bench_codec *weft_bench_codec_new(const weft_bench_shape *shape,
 void weft_bench_codec_free(weft_bench_codec *codec) {
   if (!codec)
     return;
-  for (size_t s = 0; s < codec->segments; s++)
-    free(codec->job_payloads[s]);
   weft_recoder_free(codec->recoder);
   weft_encoder_free(codec->seeded);
   weft_encoder_free(codec->encoder);
   weft_segment_free(codec->segment);
   weft_ctx_free(codec->ctx);
   free(codec->packets), free(codec->made), free(codec->made_mixing), free(codec->out);
-  free(codec->jobs), free(codec->job_payloads), free(codec);
+  free(codec->jobs), free(codec->payloads), free(codec);
 }
 
 // ---------------------------------------------------------------------------------------------

@@ -145,10 +145,9 @@ static void run_shape(rlnc_run *run, size_t n, size_t k) {
   weft_bench_shape shape;
   const size_t m = run->options.m.count ? run->options.m.value[0] : n;
   weft_bench_shape_make(&shape, n, k, m, run->options.seed);
-  weft_bench_group *const group = weft_bench_alloc(1, sizeof *group);
   char *const title = weft_bench_text("n = %zu, k = %zu; %zu segments at once in decode-multi", n,
                                       k, shape.segments);
-  group->title = title;
+  weft_bench_group *const group = weft_bench_group_new(title);
   rlnc_scene scene = {
       .run = run, .shape = &shape, .group = group, .isal_out = weft_bench_alloc(m, k)};
   const int read = weft_bench_add_read(group, run->machine.features, shape.data, shape.n * shape.k);
@@ -170,7 +169,8 @@ static void run_shape(rlnc_run *run, size_t n, size_t k) {
   weft_bench_isal_release(&scene.products[0]);
   weft_bench_isal_release(&scene.products[1]);
   weft_bench_shape_free(&shape);
-  free(scene.isal_out), free(group), free(title);
+  weft_bench_group_free(group);
+  free(scene.isal_out), free(title);
 }
 
 // Best row first. An unknown or absent name is an error, not a shorter table.

@@ -18,6 +18,10 @@
 // Threads that waited for more than this share of a lap were disturbed.
 #define LOST_SHARE 0.02
 #define LAP_S 1e-3
+#define LAPS_MAX 1024u // in a repetition
+// Places on the stack that laps take in turn: all of a page, in steps that leave alignment alone.
+#define OFFSET_STEP 192u
+#define OFFSETS 64u
 // A repetition may take this many times its length to find laps that were not disturbed; several
 // threads, whose time cannot be had otherwise, longer.
 #define PATIENCE 2
@@ -113,54 +117,100 @@ static size_t calibrate(const weft_bench_timing *timing, const weft_bench_candid
   return best > 0 && best < LAP_S ? (size_t)(LAP_S / best + 0.5) : 1;
 }
 
+// Calls at a place on the stack that differs from lap to lap. Where a process's stack happens to
+// lie decides which of its lines share cache sets with the data: without this, one run in ten would
+// be an eighth slower from end to end, and no spread within a run would show it.
+__attribute__((noinline)) static double time_somewhere(const weft_bench_timing *timing,
+                                                       const weft_bench_candidate *candidate,
+                                                       size_t calls, size_t offset) {
+  volatile char *const shift = __builtin_alloca(offset + 16);
+  shift[0] = 0;
+  const double seconds =
+      timing->cold ? time_cold_calls(candidate, calls) : time_calls(candidate, calls);
+  shift[offset] = 0; // the shift must outlive the calls
+  return seconds;
+}
+
 typedef struct lap {
   double wall_s, cpu_s; // of the calls alone; cpu_s: that the calling thread ran
-  bool disturbed;       // a thread had to wait for a core
+  double whole_s;       // with what is not timed
+  double lost_s;        // threads of this process waited for a core
+  bool disturbed;
 } lap;
 
 static lap run_lap(const weft_bench_timing *timing, const weft_bench_candidate *candidate,
-                   size_t calls) {
+                   size_t calls, size_t offset) {
   // One thread's clock tells what it lost; several threads also wait for each other.
   const double waited = candidate->threads > 1 ? waited_s() : 0;
   const double cpu = clock_s(CLOCK_THREAD_CPUTIME_ID);
   const double start = weft_bench_now_s();
-  const double timed =
-      timing->cold ? time_cold_calls(candidate, calls) : time_calls(candidate, calls);
+  const double timed = time_somewhere(timing, candidate, calls, offset);
   const double wall = weft_bench_now_s() - start;
   const double ran = clock_s(CLOCK_THREAD_CPUTIME_ID) - cpu;
-  const double lost = candidate->threads > 1 ? waited_s() - waited : wall - ran;
-  // Cold: what was lost during the flush cannot be told from what was lost during the calls.
-  return (lap){timed, timing->cold || ran > timed ? timed : ran, lost > LOST_SHARE * wall};
+  return (lap){
+      .wall_s = timed,
+      // Cold: what was lost during the flush cannot be told from what was lost during the calls.
+      .cpu_s = timing->cold || ran > timed ? timed : ran,
+      .whole_s = wall,
+      .lost_s = candidate->threads > 1 ? waited_s() - waited : wall - ran,
+  };
 }
 
-// Adds laps until those undisturbed make a repetition; returns the time of one call.
+// Marks the last lap when it lost time, and with it as many before as the loss reaches back: the
+// kernel books a thread's wait when it ends, and other threads may meanwhile have done the work of
+// several laps without it.
+static void mark_disturbed(lap *laps, size_t count) {
+  double lost_s = laps[count - 1].lost_s;
+  if (lost_s <= LOST_SHARE * laps[count - 1].whole_s)
+    return;
+  for (size_t i = count; i-- > 0 && lost_s > 0; lost_s -= laps[i].whole_s)
+    laps[i].disturbed = true;
+}
+
+typedef struct lap_sum {
+  double wall_s, cpu_s;
+  size_t laps;
+} lap_sum;
+
+static lap_sum sum_of(const lap *laps, size_t count, bool disturbed_too) {
+  lap_sum sum = {0, 0, 0};
+  for (size_t i = 0; i < count; i++)
+    if (disturbed_too || !laps[i].disturbed) {
+      sum.wall_s += laps[i].wall_s;
+      sum.cpu_s += laps[i].cpu_s;
+      sum.laps++;
+    }
+  return sum;
+}
+
+// Adds laps until those undisturbed make a repetition; returns the time of one call. With several
+// threads the last lap only brings to light what the one before it lost.
 static double repetition(const weft_bench_timing *timing, const weft_bench_candidate *candidate,
                          weft_bench_samples *samples, bool *usable) {
   const bool by_wall = candidate->threads > 1 || timing->cold;
+  const size_t extra = candidate->threads > 1 ? 1 : 0;
   const double patience_s = timing->rep_s * (by_wall ? PATIENCE_THREADS : PATIENCE);
   const double wanted_s = timing->cold ? timing->rep_s * COLD_SHARE : timing->rep_s;
   const double start = weft_bench_now_s();
-  lap clean = {0, 0, false}, all = {0, 0, false};
-  size_t clean_laps = 0, all_laps = 0;
-  while (clean.wall_s < wanted_s && (all_laps == 0 || weft_bench_now_s() - start < patience_s)) {
-    const lap one = run_lap(timing, candidate, samples->calls);
-    all.wall_s += one.wall_s;
-    all.cpu_s += one.cpu_s;
-    all_laps++;
-    if (!one.disturbed) {
-      clean.wall_s += one.wall_s;
-      clean_laps++;
-    }
+  lap laps[LAPS_MAX];
+  lap_sum clean = {0, 0, 0};
+  size_t count = 0;
+  while (count < LAPS_MAX && clean.wall_s < wanted_s &&
+         (count <= extra || weft_bench_now_s() - start < patience_s)) {
+    laps[count++] =
+        run_lap(timing, candidate, samples->calls, samples->laps++ % OFFSETS * OFFSET_STEP);
+    mark_disturbed(laps, count);
+    clean = sum_of(laps, count - (count > extra ? extra : 0), false);
   }
-  samples->laps += all_laps;
+  const lap_sum all = sum_of(laps, count - extra, true);
   if (clean.wall_s >= wanted_s / 4) {
-    samples->dropped += all_laps - clean_laps;
-    return clean.wall_s / (double)(clean_laps * samples->calls);
+    samples->dropped += all.laps - clean.laps;
+    return clean.wall_s / (double)(clean.laps * samples->calls);
   }
   *usable = !by_wall;
   samples->disturbed += by_wall;
   samples->cpu_timed += !by_wall;
-  return (by_wall ? all.wall_s : all.cpu_s) / (double)(all_laps * samples->calls);
+  return (by_wall ? all.wall_s : all.cpu_s) / (double)(all.laps * samples->calls);
 }
 
 void weft_bench_measure(const weft_bench_timing *timing, const weft_bench_candidate *candidates,

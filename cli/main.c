@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/bench.h"
 #include "cli/cli.h"
 #include "tools/build_info.h"
 
@@ -15,6 +16,7 @@ static const struct {
   const char *about;
 } commands[] = {
     {"demo", cli_demo, "stream through a swarm of recoding peers, and check every byte"},
+    {"bench", weft_bench_main, "measure this machine against its ceilings and other libraries"},
     {"backends", cli_backends, "list the backend rows, and which of them run here"},
 };
 

@@ -1,10 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inverses on host rows: Gauss-Jordan in place on n x n bytes, with row pivoting; the rank-1
-// updates run on the row's own panel kernel. Matrices of a batch are shared among threads.
+// Inverses on host rows: Gauss-Jordan in place on n x n bytes, with row pivoting, on the row's own
+// panel kernel. Matrices of a batch are shared among threads.
+//
+// A step with pivot d in row and column p replaces every row R by R + f X, all rows alike: X is the
+// pivot row over d with X[p] = 1 + 1/d, and f is the row's entry in column p, or 1 + d for the
+// pivot row itself. (That puts f/d into column p, where the inverse grows, and the scaled pivot row
+// into its place.) Steps are collected, and applied to the whole matrix as one product of a few
+// steps; until then only the column and the row that the next step looks at are brought up to date.
 #include <string.h>
 
 #include "kernels/gf256.h"
 #include "kernels/host_kernels.h"
+
+enum {
+  STEPS_SMALL = 8, // at once, up to SMALL_N; measured (docs/performance.md)
+  STEPS_MAX = 16,
+  SMALL_N = 192
+};
 
 // One matrix at work. Row r of the matrix is rows[r]; swaps are recorded and undone at the end,
 // since a swap of rows of A is a swap of columns of its inverse.
@@ -12,10 +24,27 @@ typedef struct gauss_jordan {
   const weft_host_kernel *kernel;
   size_t n;
   uint8_t *rows[WEFT_PANEL_ROWS];
-  uint8_t factor[WEFT_PANEL_ROWS]; // column of the pivot
-  uint8_t pivot[WEFT_PANEL_ROWS];  // the scaled pivot row
   uint16_t swapped[WEFT_PANEL_ROWS];
+  // The steps not yet applied: factors[t][r] is f of row r, pivots[t] is X.
+  uint8_t factors[STEPS_MAX][WEFT_PANEL_ROWS];
+  uint8_t pivots[STEPS_MAX][WEFT_PANEL_ROWS];
+  uint8_t by_row[WEFT_PANEL_ROWS * STEPS_MAX]; // the factors, those of a row side by side
 } gauss_jordan;
+
+static void product(const gauss_jordan *s, size_t m, size_t k, const uint8_t *a,
+                    const uint8_t *const *x, uint8_t *const *y, bool accumulate) {
+  const weft_panel panel = {.m = m,
+                            .k = k,
+                            .begin = 0,
+                            .end = s->n,
+                            .a = a,
+                            .a_stride = k,
+                            .x = x,
+                            .y = y,
+                            .accumulate = accumulate};
+  if (m > 0 && k > 0)
+    s->kernel->panel(&panel);
+}
 
 static void swap_bytes(uint8_t *a, uint8_t *b, size_t len) {
   for (size_t i = 0; i < len; i++) {
@@ -25,55 +54,79 @@ static void swap_bytes(uint8_t *a, uint8_t *b, size_t len) {
   }
 }
 
+// Brings column p = first + t up to date in factors[t], which holds it as it was before the steps.
+static void update_column(gauss_jordan *s, size_t first, size_t t) {
+  const uint8_t *x[STEPS_MAX];
+  uint8_t a[STEPS_MAX], *y = s->factors[t];
+  for (size_t i = 0; i < t; i++) {
+    x[i] = s->factors[i];
+    a[i] = s->pivots[i][first + t];
+  }
+  product(s, 1, t, a, x, &y, true);
+}
+
 // Brings a row with a nonzero entry in column p to row p; false when there is none.
-static bool find_pivot(gauss_jordan *s, size_t p) {
+static bool find_pivot(gauss_jordan *s, size_t first, size_t steps, size_t t) {
+  const size_t p = first + t;
   size_t r = p;
-  while (r < s->n && s->rows[r][p] == 0)
+  while (r < s->n && s->factors[t][r] == 0)
     r++;
   if (r == s->n)
     return false;
   s->swapped[p] = (uint16_t)r;
-  if (r != p)
-    swap_bytes(s->rows[r], s->rows[p], s->n);
+  if (r == p)
+    return true;
+  swap_bytes(s->rows[r], s->rows[p], s->n);
+  for (size_t i = 0; i < steps; i++)
+    swap_bytes(&s->factors[i][r], &s->factors[i][p], 1);
   return true;
 }
 
-static void rank1(gauss_jordan *s, size_t m, const uint8_t *a, const uint8_t *x, uint8_t *const *y,
-                  bool accumulate) {
-  const weft_panel panel = {.m = m,
-                            .k = 1,
-                            .begin = 0,
-                            .end = s->n,
-                            .a = a,
-                            .a_stride = 1,
-                            .x = &x,
-                            .y = y,
-                            .accumulate = accumulate};
-  s->kernel->panel(&panel);
+// Makes X and f of step t from the pivot row and column.
+static void make_step(gauss_jordan *s, size_t first, size_t t) {
+  const size_t p = first + t;
+  const uint8_t d = s->factors[t][p], inverse = weft_gf256_inv[d];
+  const uint8_t *x[STEPS_MAX + 1];
+  uint8_t a[STEPS_MAX + 1], *y = s->pivots[t];
+  for (size_t i = 0; i < t; i++) {
+    x[i] = s->pivots[i];
+    a[i] = weft_gf256_mul(s->factors[i][p], inverse);
+  }
+  x[t] = s->rows[p];
+  a[t] = inverse;
+  product(s, 1, t + 1, a, x, &y, false);
+  s->pivots[t][p] = inverse ^ 1;
+  s->factors[t][p] = d ^ 1;
 }
 
-// Scales the pivot row and takes it out of all others; the column that becomes a unit vector makes
-// room for the inverse's.
-static void eliminate(gauss_jordan *s, size_t p) {
-  const uint8_t inverse = weft_gf256_inv[s->rows[p][p]];
-  uint8_t *const pivot = s->pivot;
-  s->rows[p][p] = 1;
-  rank1(s, 1, &inverse, s->rows[p], &pivot, false);
-  for (size_t r = 0; r < s->n; r++) {
-    s->factor[r] = s->rows[r][p];
-    s->rows[r][p] = 0;
+static void apply_steps(gauss_jordan *s, size_t steps) {
+  const uint8_t *x[STEPS_MAX];
+  for (size_t t = 0; t < steps; t++) {
+    x[t] = s->pivots[t];
+    for (size_t r = 0; r < s->n && steps > 1; r++)
+      s->by_row[r * steps + t] = s->factors[t][r];
   }
-  // The pivot row becomes 0 + 1 * pivot in the same update.
-  memset(s->rows[p], 0, s->n);
-  s->factor[p] = 1;
-  rank1(s, s->n, s->factor, pivot, s->rows, true);
+  product(s, s->n, steps, steps > 1 ? s->by_row : s->factors[0], x, s->rows, true);
+}
+
+static bool eliminate(gauss_jordan *s, size_t first, size_t steps) {
+  for (size_t r = 0; r < s->n; r++)
+    for (size_t t = 0; t < steps; t++)
+      s->factors[t][r] = s->rows[r][first + t];
+  for (size_t t = 0; t < steps; t++) {
+    update_column(s, first, t);
+    if (!find_pivot(s, first, steps, t))
+      return false;
+    make_step(s, first, t);
+  }
+  apply_steps(s, steps);
+  return true;
 }
 
 static void undo_swaps(const gauss_jordan *s) {
   for (size_t p = s->n; p-- > 0;)
-    if (s->swapped[p] != p)
-      for (size_t r = 0; r < s->n; r++)
-        swap_bytes(&s->rows[r][p], &s->rows[r][s->swapped[p]], 1);
+    for (size_t r = 0; r < s->n && s->swapped[p] != p; r++)
+      swap_bytes(&s->rows[r][p], &s->rows[r][s->swapped[p]], 1);
 }
 
 static bool invert_in_place(const weft_host_kernel *kernel, uint8_t *matrix, size_t n) {
@@ -82,11 +135,10 @@ static bool invert_in_place(const weft_host_kernel *kernel, uint8_t *matrix, siz
   s.n = n;
   for (size_t r = 0; r < n; r++)
     s.rows[r] = matrix + r * n;
-  for (size_t p = 0; p < n; p++) {
-    if (!find_pivot(&s, p))
+  const size_t at_once = n <= SMALL_N ? STEPS_SMALL : STEPS_MAX;
+  for (size_t p = 0; p < n; p += at_once)
+    if (!eliminate(&s, p, n - p < at_once ? n - p : at_once))
       return false;
-    eliminate(&s, p);
-  }
   undo_swaps(&s);
   return true;
 }

@@ -10,37 +10,33 @@
 #include <string.h>
 
 #include "kernels/backend.h"
+#include "kernels/unroll.h"
 
 enum { LOOP_VECS = 4 };
 
-static inline __attribute__((always_inline)) void multiply_add(vec *acc, vec *x, const size_t vecs,
-                                                               unsigned a) {
+WEFT_INLINE void multiply_add(vec *acc, vec *x, const size_t vecs, unsigned a) {
   while (a) {
     if (a & 1)
-      for (size_t v = 0; v < vecs; v++)
-        acc[v] = vec_xor(acc[v], x[v]);
+      WEFT_UNROLL for (size_t v = 0; v < vecs; v++) acc[v] = vec_xor(acc[v], x[v]);
     a >>= 1;
-    for (size_t v = 0; v < vecs; v++)
-      x[v] = vec_double(x[v]);
+    WEFT_UNROLL for (size_t v = 0; v < vecs; v++) x[v] = vec_double(x[v]);
   }
 }
 
-static inline __attribute__((always_inline)) void loop_tile(const weft_panel *p, size_t row,
-                                                            size_t column, const size_t vecs) {
+WEFT_INLINE void loop_tile(const weft_panel *p, size_t row, size_t column, const size_t vecs) {
   vec acc[LOOP_VECS], x[LOOP_VECS];
-  for (size_t v = 0; v < vecs; v++)
-    acc[v] = p->accumulate ? vec_load(p->y[row] + column + v * VEC_BYTES) : vec_zero();
+  WEFT_UNROLL for (size_t v = 0; v < vecs; v++) acc[v] =
+      p->accumulate ? vec_load(p->y[row] + column + v * VEC_BYTES) : vec_zero();
   for (size_t j = 0; j < p->k; j++) {
-    for (size_t v = 0; v < vecs; v++)
-      x[v] = vec_load(p->x[j] + column + v * VEC_BYTES);
+    WEFT_UNROLL for (size_t v = 0; v < vecs; v++) x[v] = vec_load(p->x[j] + column + v * VEC_BYTES);
     multiply_add(acc, x, vecs, p->a[row * p->a_stride + j]);
   }
-  for (size_t v = 0; v < vecs; v++)
-    vec_store(p->y[row] + column + v * VEC_BYTES, acc[v]);
+  WEFT_UNROLL for (size_t v = 0; v < vecs; v++)
+      vec_store(p->y[row] + column + v * VEC_BYTES, acc[v]);
 }
 
 static void loop_tail(const weft_panel *p, size_t row, size_t n) {
-  vec acc = p->accumulate ? vec_load_end(p->y[row], p->end, n) : vec_zero();
+  vec acc = p->accumulate ? vec_load_own_end(p->y[row], p->end, n) : vec_zero();
   for (size_t j = 0; j < p->k; j++) {
     vec x = vec_load_end(p->x[j], p->end, n);
     multiply_add(&acc, &x, 1, p->a[row * p->a_stride + j]);

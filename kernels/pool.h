@@ -10,7 +10,8 @@
 
 typedef struct weft_pool weft_pool;
 
-// `threads` counts the caller's own: 1 starts none, t starts t - 1. Never more run than asked.
+// `threads` counts the caller's own: 1 starts none, t starts t - 1. Never more run than asked; at
+// most 4096.
 weft_status weft_pool_new(weft_pool **out, size_t threads, const weft_allocator *allocator);
 // Waits for running work; accepts NULL.
 void weft_pool_free(weft_pool *pool);
@@ -20,7 +21,8 @@ size_t weft_pool_threads(const weft_pool *pool);
 
 // Calls task(user, i) once for every i in [0, count), on the caller's thread and the pool's, and
 // returns when all have returned. Items are handed out one at a time, so they may differ in cost.
-// Several threads may call it on one pool at once: their work is done in turn. NULL runs in place.
+// Several threads may call it on one pool at once: their work is done in turn. NULL, and a single
+// item, run in place. A task must not call it on its own pool.
 void weft_pool_run(weft_pool *pool, size_t count, void (*task)(void *user, size_t index),
                    void *user);
 

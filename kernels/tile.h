@@ -11,80 +11,108 @@
 // The including file defines:
 //   VEC_BYTES; vec (a vector); src (a source vector made ready); con (a coefficient made ready)
 //   vec_zero, vec_load, vec_store, vec_xor
-//   vec_load_end(row, end, n), vec_store_end(row, end, n, v): the last n < VEC_BYTES bytes before
-//     column `end`, somewhere in the vector, alike in both; touch no byte outside [0, end) of a
-//     source and [end - n, end) of an output
+//   vec_load_end, vec_load_own_end(row, end, n), vec_store_end(row, end, n, v): the last n bytes,
+//     n < VEC_BYTES, before column `end`, somewhere in the vector, alike in all three. The first is
+//     for sources and may read [0, end), the others are for outputs and touch [end - n, end) only
 //   src_make(vec), con_make(coefficient), mac(acc, src, con)
 //   mac2(acc, src, con, src, con) and TILE_PAIRS 1 where two sources merge better than one by one
-//   TILE_ROWS, TILE_VECS, STREAM_SOURCES
+//   TILE_ROWS (at most 12), TILE_VECS, STREAM_SOURCES (even); docs/performance.md says what was
+//   tried
 #ifndef WEFT_KERNELS_TILE_H
 #define WEFT_KERNELS_TILE_H
 
 #include "kernels/backend.h"
-
-#define TILE_INLINE static inline __attribute__((always_inline))
-#if defined(__clang__)
-#define TILE_UNROLL _Pragma("unroll")
-#else
-#define TILE_UNROLL _Pragma("GCC unroll 16")
-#endif
+#include "kernels/unroll.h"
 
 enum { STREAM_COLUMNS = 4096, FAN_VECS = 4, XOR_VECS = 4 };
 
 // `part` is 0 for whole vectors, else how many bytes are left before the panel's end.
-TILE_INLINE vec tile_load(const weft_panel *p, const uint8_t *row, size_t column, size_t part) {
+WEFT_INLINE vec tile_load(const weft_panel *p, const uint8_t *row, size_t column, size_t part) {
   return part ? vec_load_end(row, p->end, part) : vec_load(row + column);
 }
 
-TILE_INLINE void tile_store(const weft_panel *p, uint8_t *row, size_t column, size_t part, vec v) {
+WEFT_INLINE vec tile_load_own(const weft_panel *p, const uint8_t *row, size_t column, size_t part) {
+  return part ? vec_load_own_end(row, p->end, part) : vec_load(row + column);
+}
+
+WEFT_INLINE void tile_store(const weft_panel *p, uint8_t *row, size_t column, size_t part, vec v) {
   if (part)
     vec_store_end(row, p->end, part, v);
   else
     vec_store(row + column, v);
 }
 
+// The coefficient of row r of a tile. With many rows the compiler would keep a pointer for each and
+// spill some; three that it cannot see through, and multiples of the stride, do as well.
+typedef struct tile_coefficients {
+  const uint8_t *first[3];
+  size_t stride;
+} tile_coefficients;
+
+WEFT_INLINE tile_coefficients tile_coefficients_at(const uint8_t *a, size_t stride,
+                                                   const size_t rows) {
+  tile_coefficients c = {{a, a, a}, stride};
+  if (rows > 4) {
+    c.first[1] = a + 4 * stride;
+    __asm__("" : "+r"(c.first[0]), "+r"(c.first[1]));
+  }
+  if (rows > 8) {
+    c.first[2] = a + 8 * stride;
+    __asm__("" : "+r"(c.first[2]));
+  }
+  return c;
+}
+
+WEFT_INLINE uint8_t tile_coefficient(tile_coefficients c, const size_t r, const size_t rows,
+                                     size_t j) {
+  return rows > 4 ? c.first[r / 4][r % 4 * c.stride + j] : c.first[0][r * c.stride + j];
+}
+
 // Output rows [row, row + rows) x vecs vectors from `column`. Inlined for each constant rows, vecs.
-TILE_INLINE void tile(const weft_panel *p, size_t row, const size_t rows, size_t column,
+WEFT_INLINE void tile(const weft_panel *p, size_t row, const size_t rows, size_t column,
                       const size_t vecs, const size_t part) {
   vec acc[TILE_ROWS][TILE_VECS];
   const uint8_t *const a = p->a + row * p->a_stride;
-  TILE_UNROLL for (size_t r = 0; r < rows; r++) {
-    TILE_UNROLL for (size_t v = 0; v < vecs; v++) {
-      acc[r][v] =
-          p->accumulate ? tile_load(p, p->y[row + r], column + v * VEC_BYTES, part) : vec_zero();
+  WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
+    WEFT_UNROLL for (size_t v = 0; v < vecs; v++) {
+      acc[r][v] = p->accumulate ? tile_load_own(p, p->y[row + r], column + v * VEC_BYTES, part)
+                                : vec_zero();
     }
   }
   size_t j = 0;
 #if TILE_PAIRS
   for (; j + 2 <= p->k; j += 2) {
     src s[TILE_VECS], t[TILE_VECS];
-    TILE_UNROLL for (size_t v = 0; v < vecs; v++) {
+    WEFT_UNROLL for (size_t v = 0; v < vecs; v++) {
       s[v] = src_make(tile_load(p, p->x[j], column + v * VEC_BYTES, part));
       t[v] = src_make(tile_load(p, p->x[j + 1], column + v * VEC_BYTES, part));
     }
-    TILE_UNROLL for (size_t r = 0; r < rows; r++) {
-      const con c = con_make(a[r * p->a_stride + j]), d = con_make(a[r * p->a_stride + j + 1]);
-      TILE_UNROLL for (size_t v = 0; v < vecs; v++) acc[r][v] = mac2(acc[r][v], s[v], c, t[v], d);
+    const tile_coefficients near = tile_coefficients_at(a + j, p->a_stride, rows);
+    WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
+      const con c = con_make(tile_coefficient(near, r, rows, 0));
+      const con d = con_make(tile_coefficient(near, r, rows, 1));
+      WEFT_UNROLL for (size_t v = 0; v < vecs; v++) acc[r][v] = mac2(acc[r][v], s[v], c, t[v], d);
     }
   }
 #endif
   for (; j < p->k; j++) {
     src s[TILE_VECS];
-    TILE_UNROLL for (size_t v = 0; v < vecs; v++) s[v] =
+    WEFT_UNROLL for (size_t v = 0; v < vecs; v++) s[v] =
         src_make(tile_load(p, p->x[j], column + v * VEC_BYTES, part));
-    TILE_UNROLL for (size_t r = 0; r < rows; r++) {
-      const con c = con_make(a[r * p->a_stride + j]);
-      TILE_UNROLL for (size_t v = 0; v < vecs; v++) acc[r][v] = mac(acc[r][v], s[v], c);
+    const tile_coefficients near = tile_coefficients_at(a + j, p->a_stride, rows);
+    WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
+      const con c = con_make(tile_coefficient(near, r, rows, 0));
+      WEFT_UNROLL for (size_t v = 0; v < vecs; v++) acc[r][v] = mac(acc[r][v], s[v], c);
     }
   }
-  TILE_UNROLL for (size_t r = 0; r < rows; r++) {
-    TILE_UNROLL for (size_t v = 0; v < vecs; v++)
+  WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
+    WEFT_UNROLL for (size_t v = 0; v < vecs; v++)
         tile_store(p, p->y[row + r], column + v * VEC_BYTES, part, acc[r][v]);
   }
 }
 
 // All output rows of one column of tiles.
-TILE_INLINE void tile_column(const weft_panel *p, size_t column, const size_t vecs,
+WEFT_INLINE void tile_column(const weft_panel *p, size_t column, const size_t vecs,
                              const size_t part) {
   size_t row = 0;
   for (; row + TILE_ROWS <= p->m; row += TILE_ROWS)
@@ -102,17 +130,17 @@ TILE_INLINE void tile_column(const weft_panel *p, size_t column, const size_t ve
 }
 
 // Adds `sources` rows from x to y over [begin, end), whole vectors only.
-TILE_INLINE void stream_pass(uint8_t *y, const uint8_t *a, const uint8_t *const *x,
+WEFT_INLINE void stream_pass(uint8_t *y, const uint8_t *a, const uint8_t *const *x,
                              const size_t sources, size_t begin, size_t end, bool accumulate) {
   con c[STREAM_SOURCES];
   const uint8_t *row[STREAM_SOURCES];
-  TILE_UNROLL for (size_t s = 0; s < sources; s++) {
+  WEFT_UNROLL for (size_t s = 0; s < sources; s++) {
     c[s] = con_make(a[s]);
     row[s] = x[s];
   }
   for (size_t column = begin; column < end; column += VEC_BYTES) {
     vec acc = accumulate ? vec_load(y + column) : vec_zero();
-    TILE_UNROLL for (size_t s = 0; s < sources; s++) acc =
+    WEFT_UNROLL for (size_t s = 0; s < sources; s++) acc =
         mac(acc, src_make(vec_load(row[s] + column)), c[s]);
     vec_store(y + column, acc);
   }
@@ -133,26 +161,26 @@ static void stream_row(const weft_panel *p, size_t begin, size_t end) {
   }
 }
 
-TILE_INLINE void fan_vec(uint8_t *const *y, const con *c, const size_t rows, const src s,
+WEFT_INLINE void fan_vec(uint8_t *const *y, const con *c, const size_t rows, const src s,
                          size_t column, const bool accumulate) {
-  TILE_UNROLL for (size_t r = 0; r < rows; r++)
+  WEFT_UNROLL for (size_t r = 0; r < rows; r++)
       vec_store(y[r] + column, mac(accumulate ? vec_load(y[r] + column) : vec_zero(), s, c[r]));
 }
 
 // Output rows [row, row + rows) of the one source over [begin, end), whole vectors only. Inlined
 // for each constant rows: their coefficients stay in registers while the columns stream by.
-TILE_INLINE void fan_pass(const weft_panel *p, size_t row, const size_t rows, size_t begin,
+WEFT_INLINE void fan_pass(const weft_panel *p, size_t row, const size_t rows, size_t begin,
                           size_t end, const bool accumulate) {
   con c[TILE_ROWS];
   uint8_t *y[TILE_ROWS];
-  TILE_UNROLL for (size_t r = 0; r < rows; r++) {
+  WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
     c[r] = con_make(p->a[(row + r) * p->a_stride]);
     y[r] = p->y[row + r];
   }
   const uint8_t *const x = p->x[0];
   size_t column = begin;
   for (; end - column >= FAN_VECS * VEC_BYTES; column += FAN_VECS * VEC_BYTES) {
-    TILE_UNROLL for (size_t v = 0; v < FAN_VECS; v++)
+    WEFT_UNROLL for (size_t v = 0; v < FAN_VECS; v++)
         fan_vec(y, c, rows, src_make(vec_load(x + column + v * VEC_BYTES)), column + v * VEC_BYTES,
                 accumulate);
   }
@@ -160,7 +188,7 @@ TILE_INLINE void fan_pass(const weft_panel *p, size_t row, const size_t rows, si
     fan_vec(y, c, rows, src_make(vec_load(x + column)), column, accumulate);
 }
 
-TILE_INLINE void fan_rows(const weft_panel *p, size_t begin, size_t end, const bool accumulate) {
+WEFT_INLINE void fan_rows(const weft_panel *p, size_t begin, size_t end, const bool accumulate) {
   size_t row = 0;
   for (; row + TILE_ROWS <= p->m; row += TILE_ROWS)
     fan_pass(p, row, TILE_ROWS, begin, end, accumulate);
@@ -201,17 +229,17 @@ static void tile_panel(const weft_panel *p) {
     tile_column(p, whole, 1, part);
 }
 
-TILE_INLINE void xor_tile(uint8_t *y, const uint8_t *const *x, size_t k, size_t column,
+WEFT_INLINE void xor_tile(uint8_t *y, const uint8_t *const *x, size_t k, size_t column,
                           const size_t vecs, size_t end, const size_t part, bool accumulate) {
   const weft_panel ends = {.end = end};
   vec acc[XOR_VECS];
-  TILE_UNROLL for (size_t v = 0; v < vecs; v++) acc[v] =
-      accumulate ? tile_load(&ends, y, column + v * VEC_BYTES, part) : vec_zero();
+  WEFT_UNROLL for (size_t v = 0; v < vecs; v++) acc[v] =
+      accumulate ? tile_load_own(&ends, y, column + v * VEC_BYTES, part) : vec_zero();
   for (size_t j = 0; j < k; j++) {
-    TILE_UNROLL for (size_t v = 0; v < vecs; v++) acc[v] =
+    WEFT_UNROLL for (size_t v = 0; v < vecs; v++) acc[v] =
         vec_xor(acc[v], tile_load(&ends, x[j], column + v * VEC_BYTES, part));
   }
-  TILE_UNROLL for (size_t v = 0; v < vecs; v++)
+  WEFT_UNROLL for (size_t v = 0; v < vecs; v++)
       tile_store(&ends, y, column + v * VEC_BYTES, part, acc[v]);
 }
 

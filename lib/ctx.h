@@ -66,4 +66,18 @@ weft_status weft_call_end(weft_ctx *ctx, weft_call *call, weft_status status);
 // Leaves `deferred` on the call's queue.
 void weft_call_defer(weft_call *call, weft_deferred *deferred);
 
+// Memory that lasts until the call's work is done: PINNED on a device context, since a copy from or
+// to ordinary memory would make the caller wait; HOST otherwise.
+typedef struct weft_kept {
+  weft_deferred deferred;
+  weft_mem mem;
+  uint8_t *bytes;
+  // Results to hand out when the work is done: rows of row_bytes each, dense from `results` on.
+  const uint8_t *results;
+  weft_rows to; // in host memory
+  size_t rows, row_bytes;
+} weft_kept;
+
+weft_status weft_call_keep(weft_ctx *ctx, weft_call *call, size_t bytes, weft_kept **out);
+
 #endif

@@ -27,7 +27,7 @@ static void copy_matrix(const weft_decode_job *job, uint8_t *out) {
     memcpy(out + i * job->blocks, job->coefficients + i * job->coefficients_stride, job->blocks);
 }
 
-// inverse * payloads; where the inverse lies is the caller's business.
+// inverse * payloads
 static weft_gemm product_of(const weft_decode_job *job, const uint8_t *inverse, weft_mem mem) {
   return (weft_gemm){.m = job->blocks,
                      .k = job->blocks,
@@ -85,59 +85,80 @@ static void decode_on_host(const weft_ctx *ctx, weft_decode_job *jobs, size_t co
 
 // --- device ---
 
-// What one run of jobs of equal n needs until the queue has passed it.
+// A run of jobs of equal n, until the queue has passed it.
 typedef struct device_batch {
   weft_deferred deferred;
   weft_decode_job *jobs;
   size_t count;
-  void *matrices;  // device: (count, n, n), then (count) flags
-  void *flags;     // pinned: (count)
-  uint8_t *staged; // host: (count, n, n)
+  void *matrices; // device: (count, n, n), then (count) flags
+  void *flags;    // pinned: (count), 1 for a singular matrix
 } device_batch;
 
 static void finish_device(weft_deferred *self, weft_ctx *ctx, weft_status status) {
   device_batch *batch = (device_batch *)self;
+  const uint8_t *singular = batch->flags;
   for (size_t i = 0; i < batch->count; i++)
-    if (batch->jobs[i].status == WEFT_PENDING)
-      batch->jobs[i].status = status != WEFT_OK                    ? status
-                              : ((const uint8_t *)batch->flags)[i] ? WEFT_E_SINGULAR
-                                                                   : WEFT_OK;
+    if (batch->jobs[i].status == WEFT_PENDING) {
+      if (status == WEFT_OK && singular[i])
+        batch->jobs[i].status = WEFT_E_SINGULAR;
+      else
+        batch->jobs[i].status = status;
+    }
   weft_device_free(ctx->device, WEFT_MEM_DEVICE, batch->matrices);
   weft_device_free(ctx->device, WEFT_MEM_PINNED, batch->flags);
-  weft_ctx_give(ctx, batch->staged);
   weft_ctx_give(ctx, batch);
 }
 
-static weft_status take_device_memory(weft_ctx *ctx, device_batch *batch, size_t bytes) {
-  WEFT_TRY(weft_device_alloc(ctx->device, WEFT_MEM_DEVICE, bytes + batch->count, &batch->matrices));
-  WEFT_TRY(weft_device_alloc(ctx->device, WEFT_MEM_PINNED, batch->count, &batch->flags));
-  batch->staged = weft_ctx_take(ctx, bytes, LINE);
-  return batch->staged ? WEFT_OK : WEFT_E_NOMEM;
+// The product of one job. Payloads in ordinary memory take a way through memory that the device
+// reaches, and come back when the queue is idle.
+static weft_status device_product(weft_ctx *ctx, weft_call *call, const weft_decode_job *job,
+                                  const uint8_t *inverse, weft_gemm *out) {
+  const size_t n = job->blocks, k = job->block_bytes;
+  *out = product_of(job, inverse, WEFT_MEM_DEVICE);
+  if (job->mem != WEFT_MEM_HOST)
+    return WEFT_OK;
+  weft_kept *kept;
+  WEFT_TRY(weft_call_keep(ctx, call, 2 * n * k, &kept));
+  for (size_t i = 0; i < n; i++)
+    memcpy(kept->bytes + i * k, weft_const_row(&out->x, i), k);
+  kept->results = kept->bytes + n * k;
+  kept->to = out->y;
+  kept->rows = n;
+  kept->row_bytes = k;
+  out->x = (weft_const_rows){.base = kept->bytes, .stride = k, .mem = WEFT_MEM_PINNED};
+  out->y = (weft_rows){.base = kept->bytes + n * k, .stride = k, .mem = WEFT_MEM_PINNED};
+  return WEFT_OK;
 }
 
-static weft_status enqueue_products(const weft_ctx *ctx, const device_batch *batch,
-                                    const weft_call *call, size_t matrix_bytes) {
+static weft_status enqueue_products(weft_ctx *ctx, const device_batch *batch, weft_call *call,
+                                    size_t matrix_bytes) {
   weft_gemm *products = weft_ctx_take(ctx, batch->count * sizeof *products, _Alignof(weft_gemm));
   if (!products)
     return WEFT_E_NOMEM;
-  for (size_t i = 0; i < batch->count; i++)
-    products[i] = product_of(&batch->jobs[i], (const uint8_t *)batch->matrices + i * matrix_bytes,
-                             WEFT_MEM_DEVICE);
-  const weft_status status = ctx->row->gemm(ctx->row, &call->exec, products, batch->count);
+  const uint8_t *inverses = batch->matrices;
+  weft_status status = WEFT_OK;
+  for (size_t i = 0; i < batch->count && status == WEFT_OK; i++)
+    status = device_product(ctx, call, &batch->jobs[i], inverses + i * matrix_bytes, &products[i]);
+  if (status == WEFT_OK)
+    status = ctx->row->gemm(ctx->row, &call->exec, products, batch->count);
   weft_ctx_give(ctx, products);
   return status;
 }
 
 // Inverts and multiplies jobs of one n.
-static weft_status enqueue(weft_ctx *ctx, device_batch *batch, const weft_call *call) {
+static weft_status enqueue(weft_ctx *ctx, device_batch *batch, weft_call *call) {
   const size_t n = batch->jobs[0].blocks, matrix_bytes = n * n;
   const size_t bytes = batch->count * matrix_bytes;
-  WEFT_TRY(take_device_memory(ctx, batch, bytes));
+  weft_device *device = ctx->device;
+  WEFT_TRY(weft_device_alloc(device, WEFT_MEM_DEVICE, bytes + batch->count, &batch->matrices));
+  WEFT_TRY(weft_device_alloc(device, WEFT_MEM_PINNED, batch->count, &batch->flags));
+  weft_kept *staged;
+  WEFT_TRY(weft_call_keep(ctx, call, bytes, &staged));
   for (size_t i = 0; i < batch->count; i++)
-    copy_matrix(&batch->jobs[i], batch->staged + i * matrix_bytes);
+    copy_matrix(&batch->jobs[i], staged->bytes + i * matrix_bytes);
   uint8_t *matrices = batch->matrices, *flags = matrices + bytes;
-  WEFT_TRY(weft_device_copy(ctx->device, matrices, WEFT_MEM_DEVICE, batch->staged, WEFT_MEM_HOST,
-                            bytes, call->exec.stream));
+  WEFT_TRY(weft_device_copy(device, matrices, WEFT_MEM_DEVICE, staged->bytes, staged->mem, bytes,
+                            call->exec.stream));
   const weft_invert invert = {.count = batch->count,
                               .k = n,
                               .in = matrices,
@@ -145,7 +166,7 @@ static weft_status enqueue(weft_ctx *ctx, device_batch *batch, const weft_call *
                               .singular = flags,
                               .mem = WEFT_MEM_DEVICE};
   WEFT_TRY(ctx->row->invert(ctx->row, &call->exec, &invert));
-  WEFT_TRY(weft_device_copy(ctx->device, batch->flags, WEFT_MEM_PINNED, flags, WEFT_MEM_DEVICE,
+  WEFT_TRY(weft_device_copy(device, batch->flags, WEFT_MEM_PINNED, flags, WEFT_MEM_DEVICE,
                             batch->count, call->exec.stream));
   return enqueue_products(ctx, batch, call, matrix_bytes);
 }

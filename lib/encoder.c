@@ -88,21 +88,71 @@ static weft_packet draw(weft_encoder *encoder, uint8_t *coefficients) {
 
 // --- payloads ---
 
-// `count` payloads from coefficients (count, n).
-static weft_status multiply(const weft_encoder *encoder, const weft_call *call, size_t count,
-                            const uint8_t *coefficients, size_t stride, weft_rows payloads) {
+// Where the row writes payloads: the caller's memory, unless that is ordinary memory and the row a
+// device's. They then go through memory that the queue hands out when it is idle.
+static weft_status reachable_rows(const weft_encoder *encoder, weft_call *call,
+                                  const weft_batch *batch, weft_rows *out) {
+  const size_t k = encoder->segment->id.block_bytes;
+  *out = weft_batch_rows(batch, 0);
+  if (!encoder->ctx->device || batch->mem != WEFT_MEM_HOST)
+    return WEFT_OK;
+  if (batch->count > SIZE_MAX / k)
+    return WEFT_E_NOMEM;
+  weft_kept *kept;
+  WEFT_TRY(weft_call_keep(encoder->ctx, call, batch->count * k, &kept));
+  kept->results = kept->bytes;
+  kept->to = *out;
+  kept->rows = batch->count;
+  kept->row_bytes = k;
+  *out = (weft_rows){.base = kept->bytes, .stride = k, .mem = WEFT_MEM_PINNED};
+  return WEFT_OK;
+}
+
+// A matrix (count, n) where the row reads it without waiting: as it is on the host, else a copy.
+typedef struct matrix {
+  const uint8_t *a;
+  size_t stride; // bytes
+  weft_mem mem;
+} matrix;
+
+static weft_status reachable_matrix(const weft_encoder *encoder, weft_call *call, size_t count,
+                                    const uint8_t *a, size_t stride, matrix *out) {
+  const size_t n = encoder->segment->id.blocks;
+  *out = (matrix){.a = a, .stride = stride, .mem = WEFT_MEM_HOST};
+  if (!encoder->ctx->device)
+    return WEFT_OK;
+  weft_kept *kept;
+  WEFT_TRY(weft_call_keep(encoder->ctx, call, count * n, &kept));
+  for (size_t i = 0; i < count; i++)
+    memcpy(kept->bytes + i * n, a + i * stride, n);
+  *out = (matrix){.a = kept->bytes, .stride = n, .mem = WEFT_MEM_PINNED};
+  return WEFT_OK;
+}
+
+// Rows [first, first + count) of `payloads` from `count` rows of coefficients.
+static weft_status multiply(const weft_encoder *encoder, weft_call *call, size_t count,
+                            const uint8_t *coefficients, size_t stride, weft_rows payloads,
+                            size_t first) {
   const weft_segment *segment = encoder->segment;
   const weft_backend *row = encoder->ctx->row;
+  if (count == 0)
+    return WEFT_OK;
+  matrix a;
+  WEFT_TRY(reachable_matrix(encoder, call, count, coefficients, stride, &a));
+  if (payloads.ptr)
+    payloads.ptr += first;
+  else
+    payloads.base += first * payloads.stride;
   const weft_gemm product = {.m = count,
                              .k = segment->id.blocks,
                              .len = segment->id.block_bytes,
-                             .a = coefficients,
-                             .a_stride = stride,
-                             .a_mem = WEFT_MEM_HOST,
+                             .a = a.a,
+                             .a_stride = a.stride,
+                             .a_mem = a.mem,
                              .x = segment->blocks,
                              .x_prepared = segment->operand,
                              .y = payloads};
-  return count > 0 ? row->gemm(row, &call->exec, &product, 1) : WEFT_OK;
+  return row->gemm(row, &call->exec, &product, 1);
 }
 
 // Source blocks [first, first + count) as they are.
@@ -123,31 +173,31 @@ static weft_status copy_blocks(const weft_encoder *encoder, const weft_call *cal
 
 // --- batches ---
 
-// Coefficients of a seeded batch, which nobody else keeps until the work is done.
-typedef struct kept_coefficients {
-  weft_deferred deferred;
-  uint8_t bytes[];
-} kept_coefficients;
-
-static void free_kept(weft_deferred *self, weft_ctx *ctx, weft_status status) {
-  (void)status;
-  weft_ctx_give(ctx, self);
-}
-
-static weft_status code_batch(weft_encoder *encoder, const weft_batch *batch, const weft_call *call,
-                              uint8_t *coefficients, size_t stride) {
+static weft_status code_batch(weft_encoder *encoder, const weft_batch *batch, weft_call *call) {
   const size_t n = encoder->segment->id.blocks;
   const size_t first = encoder->next_block;
   const size_t systematic = batch->count < n - first ? batch->count : n - first;
+  uint8_t *coefficients = batch->coefficients;
+  size_t stride = batch->count > 1 ? batch->coefficients_stride : n;
+  if (!coefficients) {
+    weft_kept *kept;
+    if (batch->count > SIZE_MAX / n)
+      return WEFT_E_NOMEM;
+    WEFT_TRY(weft_call_keep(encoder->ctx, call, batch->count * n, &kept));
+    coefficients = kept->bytes;
+    stride = n;
+  }
+  weft_rows payloads;
+  WEFT_TRY(reachable_rows(encoder, call, batch, &payloads));
   for (size_t i = 0; i < batch->count; i++) {
     weft_packet packet = draw(encoder, coefficients + i * stride);
     packet.payload = weft_batch_payload(batch, i);
     if (batch->packets)
       batch->packets[i] = packet;
   }
-  WEFT_TRY(copy_blocks(encoder, call, first, systematic, weft_batch_rows(batch, 0)));
+  WEFT_TRY(copy_blocks(encoder, call, first, systematic, payloads));
   return multiply(encoder, call, batch->count - systematic, coefficients + systematic * stride,
-                  stride, weft_batch_rows(batch, systematic));
+                  stride, payloads, systematic);
 }
 
 weft_status weft_encoder_batch(weft_encoder *encoder, const weft_batch *batch, weft_queue *queue) {
@@ -155,7 +205,6 @@ weft_status weft_encoder_batch(weft_encoder *encoder, const weft_batch *batch, w
     return WEFT_E_ARGUMENT;
   if (batch->count == 0)
     return WEFT_OK;
-  const size_t n = encoder->segment->id.blocks;
   WEFT_TRY(weft_batch_check_payloads(batch, &encoder->segment->id, encoder->ctx->device != NULL));
   if (batch->coefficients || !encoder->options.seeded)
     WEFT_TRY(weft_batch_check_coefficients(batch, &encoder->segment->id));
@@ -163,22 +212,9 @@ weft_status weft_encoder_batch(weft_encoder *encoder, const weft_batch *batch, w
     return WEFT_E_ARGUMENT;
   weft_call call;
   WEFT_TRY(weft_call_begin(encoder->ctx, queue, &call));
-  uint8_t *coefficients = batch->coefficients;
-  size_t stride = batch->count > 1 ? batch->coefficients_stride : n;
-  if (!coefficients) {
-    kept_coefficients *kept = batch->count <= (SIZE_MAX - sizeof *kept) / n
-                                  ? weft_ctx_take(encoder->ctx, sizeof *kept + batch->count * n, 64)
-                                  : NULL;
-    if (!kept)
-      return weft_call_end(encoder->ctx, &call, WEFT_E_NOMEM);
-    kept->deferred.finish = free_kept;
-    weft_call_defer(&call, &kept->deferred);
-    coefficients = kept->bytes;
-    stride = n;
-  }
   const size_t next_block = encoder->next_block;
   const uint64_t next_seed = encoder->next_seed;
-  weft_status status = code_batch(encoder, batch, &call, coefficients, stride);
+  weft_status status = code_batch(encoder, batch, &call);
   status = weft_call_end(encoder->ctx, &call, status);
   if (status != WEFT_OK) { // these packets were not made: the next call makes them
     encoder->next_block = next_block;
@@ -200,8 +236,10 @@ weft_status weft_encoder_combine(weft_encoder *encoder, size_t count, const uint
   weft_call call;
   WEFT_TRY(weft_call_begin(encoder->ctx, queue, &call));
   const size_t stride = count > 1 ? coefficients_stride : encoder->segment->id.blocks;
-  const weft_status status =
-      multiply(encoder, &call, count, coefficients, stride, weft_batch_rows(payloads, 0));
+  weft_rows rows;
+  weft_status status = reachable_rows(encoder, &call, payloads, &rows);
+  if (status == WEFT_OK)
+    status = multiply(encoder, &call, count, coefficients, stride, rows, 0);
   return weft_call_end(encoder->ctx, &call, status);
 }
 

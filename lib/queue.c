@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queues: a stream of the device, and what calls left to be done once it is idle. On host contexts
 // a queue orders nothing, since the work is done when a call returns.
+#include <string.h>
+
 #include "lib/ctx.h"
 
 static void push(weft_queue *queue, weft_deferred *deferred) {
@@ -116,3 +118,31 @@ weft_status weft_call_end(weft_ctx *ctx, weft_call *call, weft_status status) {
 }
 
 void weft_call_defer(weft_call *call, weft_deferred *deferred) { push(call->queue, deferred); }
+
+// --- memory that lasts ---
+
+static void finish_kept(weft_deferred *self, weft_ctx *ctx, weft_status status) {
+  weft_kept *kept = (weft_kept *)self;
+  for (size_t i = 0; status == WEFT_OK && i < kept->rows; i++)
+    memcpy(weft_row(&kept->to, i), kept->results + i * kept->row_bytes, kept->row_bytes);
+  weft_free(ctx, kept->mem, kept->bytes);
+  weft_ctx_give(ctx, kept);
+}
+
+weft_status weft_call_keep(weft_ctx *ctx, weft_call *call, size_t bytes, weft_kept **out) {
+  weft_kept *kept = weft_ctx_take(ctx, sizeof *kept, _Alignof(weft_kept));
+  if (!kept)
+    return WEFT_E_NOMEM;
+  *kept = (weft_kept){.deferred = {.finish = finish_kept},
+                      .mem = ctx->device ? WEFT_MEM_PINNED : WEFT_MEM_HOST};
+  void *memory;
+  const weft_status status = weft_alloc(ctx, kept->mem, bytes, &memory);
+  if (status != WEFT_OK) {
+    weft_ctx_give(ctx, kept);
+    return status;
+  }
+  kept->bytes = memory;
+  weft_call_defer(call, &kept->deferred);
+  *out = kept;
+  return WEFT_OK;
+}

@@ -23,9 +23,9 @@ static inline vec mac(vec acc, src x, con c) {
 }
 
 #define TILE_PAIRS 0
-#define TILE_ROWS 4
+#define TILE_ROWS 8
 #define TILE_VECS 2
-#define STREAM_SOURCES 4
+#define STREAM_SOURCES 8
 #include "kernels/tile.h"
 
 const weft_host_kernel weft_host_avx512 = {.panel = tile_panel, .xor_rows = tile_xor_rows};

@@ -17,7 +17,7 @@ static inline vec mac(vec acc, src x, con c) {
 }
 
 #define TILE_PAIRS 0
-#define TILE_ROWS 4
+#define TILE_ROWS 6
 #define TILE_VECS 2
 #define STREAM_SOURCES 8
 #include "kernels/tile.h"

@@ -18,9 +18,9 @@ static inline vec mac2(vec acc, src x, con c, src z, con d) {
 }
 
 #define TILE_PAIRS 1
-#define TILE_ROWS 8
+#define TILE_ROWS 12
 #define TILE_VECS 2
-#define STREAM_SOURCES 8
+#define STREAM_SOURCES 6
 #include "kernels/tile.h"
 
 const weft_host_kernel weft_host_gfni512 = {.panel = tile_panel, .xor_rows = tile_xor_rows};

@@ -22,6 +22,9 @@ static inline __mmask64 vec_first(size_t n) { return ~UINT64_C(0) >> (VEC_BYTES 
 static inline vec vec_load_end(const uint8_t *row, size_t end, size_t n) {
   return _mm512_maskz_loadu_epi8(vec_first(n), row + end - n);
 }
+static inline vec vec_load_own_end(const uint8_t *row, size_t end, size_t n) {
+  return vec_load_end(row, end, n);
+}
 static inline void vec_store_end(uint8_t *row, size_t end, size_t n, vec v) {
   _mm512_mask_storeu_epi8(row + end - n, vec_first(n), v);
 }

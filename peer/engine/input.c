@@ -126,7 +126,7 @@ static void take_bye(weft_engine *engine, size_t index, weft_bye_reason reason) 
     return;
   }
   neighbour->state = WEFT_NEIGHBOUR_FINISHED;
-  engine->policy_view[index].open = false;
+  weft_neighbour_show(engine, neighbour);
   weft_window_advance(engine);
 }
 

@@ -17,7 +17,9 @@ enum {
   WEFT_ROUND_TRIP_GUESS_US = 200000 // before the first measurement
 };
 
-#define WEFT_FLIGHT_BURSTS 32u // bursts remembered per neighbour until an announcement counts them
+// Bursts on their way to one neighbour, at most: no more is sent until an announcement counts some.
+// Without this bound a fast uplink floods a distant neighbour with what it no longer needs.
+#define WEFT_FLIGHT_BURSTS 64u
 
 // One segment of the window; segment s stands at s % window.
 typedef struct weft_slot {
@@ -124,6 +126,8 @@ void weft_engine_changed(weft_engine *engine);
 
 // neighbour.c
 void weft_neighbour_open(weft_engine *engine, size_t index);
+// Tells the policy whether the neighbour takes packets now.
+void weft_neighbour_show(weft_engine *engine, const weft_neighbour *neighbour);
 void weft_neighbour_brake(weft_engine *engine, weft_neighbour *neighbour, uint64_t segment);
 void weft_neighbour_drop(weft_engine *engine, size_t index);
 void weft_flight_add(weft_engine *engine, weft_neighbour *neighbour, const weft_flight *flight);

@@ -28,9 +28,14 @@ weft_status weft_engine_add_neighbour(weft_engine *engine, int64_t now_us, size_
   return WEFT_E_STATE;
 }
 
+void weft_neighbour_show(weft_engine *engine, const weft_neighbour *neighbour) {
+  engine->policy_view[neighbour - engine->neighbours].open =
+      neighbour->state == WEFT_NEIGHBOUR_OPEN && neighbour->flight_count < WEFT_FLIGHT_BURSTS;
+}
+
 void weft_neighbour_drop(weft_engine *engine, size_t index) {
   engine->neighbours[index].state = WEFT_NEIGHBOUR_LOST; // free once the event is told
-  engine->policy_view[index].open = false;
+  weft_neighbour_show(engine, &engine->neighbours[index]);
   engine->degree--;
   weft_window_advance(engine); // may have waited for this one
 }
@@ -51,7 +56,7 @@ void weft_neighbour_open(weft_engine *engine, size_t index) {
     return;
   neighbour->state = WEFT_NEIGHBOUR_OPEN;
   neighbour->open_event = neighbour->map_due = true;
-  engine->policy_view[index].open = true;
+  weft_neighbour_show(engine, neighbour);
   engine->idle = false;
 }
 
@@ -95,16 +100,16 @@ static void forget_oldest(weft_engine *engine, weft_neighbour *neighbour) {
 }
 
 void weft_flight_add(weft_engine *engine, weft_neighbour *neighbour, const weft_flight *flight) {
-  if (neighbour->flight_count == WEFT_FLIGHT_BURSTS)
-    forget_oldest(engine, neighbour);
   const size_t at = (neighbour->flight_first + neighbour->flight_count) % WEFT_FLIGHT_BURSTS;
   neighbour->flight[at] = *flight;
   neighbour->flight_count++;
   weft_policy_want *want = &neighbour->wants[flight->segment % engine->options.window];
   want->in_flight = (uint16_t)(want->in_flight + flight->count);
+  weft_neighbour_show(engine, neighbour);
 }
 
 void weft_flight_forget(weft_engine *engine, weft_neighbour *neighbour, int64_t until_us) {
   while (neighbour->flight_count && neighbour->flight[neighbour->flight_first].at_us <= until_us)
     forget_oldest(engine, neighbour);
+  weft_neighbour_show(engine, neighbour);
 }

@@ -71,7 +71,7 @@ static void feed_true(machine *m, weft_packet_mode mode) {
   weft_packet packet = {.id = m->id, .mode = mode, .payload = payload, .coefficients = vector};
   size_t bytes;
   if (mode == WEFT_PACKET_VECTOR)
-    for (size_t i = 0; i < m->id.blocks; i++)
+    for (size_t i = 0; i < BLOCKS_MAX && i < m->id.blocks; i++)
       vector[i] = next(m);
   else if (mode == WEFT_PACKET_SYSTEMATIC)
     packet.index = next(m) % m->id.blocks;

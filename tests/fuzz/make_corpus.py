@@ -55,5 +55,39 @@ def decoders():
             write("decoder", f"{n:02}x{k:02}-{name}", head + steps + ask)
 
 
+def engines():
+    """Conversations of engine_fuzz.c (n = 4, k = 16, window 3), as docs/protocol.md has the messages."""
+
+    def step(neighbour, message, wait=1):
+        return bytes([wait << 1 | neighbour, len(message)]) + message
+
+    def note(kind, word, number):
+        return struct.pack(">BBHQ", 1, kind, word, number)
+
+    def ranks(first, horizon, end, *counts):
+        head = struct.pack(">BBHQQQIIIHH", 1, 17, int(end > 0), first, horizon, end, 9, 1, 0, 2, len(counts))
+        return head + struct.pack(f">{len(counts)}H", *counts)
+
+    def block(segment, index, n=4):
+        return struct.pack(">BBHQH", 1, 0, n, segment, index) + bytes(range(16))
+
+    hello = struct.pack(">BBHQHHIIII", 1, 16, 1, 7, 4, 3, 16, 1, 0, 0)
+    both = step(0, hello) + step(1, hello)
+    blocks = b"".join(step(i % 2, block(s, i)) for s in range(3) for i in range(4))
+    last = step(0, block(3, 0, 1))
+    conversations = {
+        "received": both + blocks + step(0, ranks(3, 4, 3 * 64 + 5)) + last + step(1, ranks(4, 4, 3 * 64 + 5)),
+        "late": both + blocks + blocks + step(0, block(9, 0)) + step(0, note(18, 0, 1)),
+        "served": both + step(0, ranks(0, 1, 0, 0, 0, 0)) * 5 + step(1, ranks(1, 1, 0, 2, 2)) + step(0, note(18, 0, 0)) * 2,
+        "farewell": both + step(0, ranks(0, 0, 0, 0, 0, 0)) + step(0, note(19, 0, 0)) + step(1, note(19, 1, 0)) + blocks,
+        "strangers": step(0, block(0, 0)) + step(1, ranks(0, 1, 0)) + step(0, hello[:-1]) + step(0, hello[:4] + hello),
+        "silence": both + step(0, b"", 127) * 64,
+    }
+    for name, steps in conversations.items():
+        write("engine", name + "-receiver", b"\0" + steps)
+        write("engine", name + "-source", b"\1" + steps)
+
+
 packets()
 decoders()
+engines()

@@ -48,13 +48,15 @@ END_TEST
 int main(void) {
   const int rows = (int)(native_rows() + weft_emulated_row_count);
   Suite *suite = suite_create("rows");
-  TCase *cases = tcase_create("against scalar");
+  TCase *cases = tcase_create("alone");
   tcase_add_loop_test(cases, lengths, 0, rows);
   tcase_add_loop_test(cases, shapes, 0, rows);
-  tcase_add_loop_test(cases, threads, 0, rows);
   tcase_add_loop_test(cases, prepared, 0, rows);
   tcase_add_loop_test(cases, inverses, 0, rows);
-  tcase_add_loop_test(cases, xorm, 0, rows);
   suite_add_tcase(suite, cases);
+  TCase *shared = tcase_create("threads"); // rows_threads_test runs these alone
+  tcase_add_loop_test(shared, threads, 0, rows);
+  tcase_add_loop_test(shared, xorm, 0, rows);
+  suite_add_tcase(suite, shared);
   return test_main(suite);
 }

@@ -34,8 +34,9 @@ typedef struct weft_segment_options {
 } weft_segment_options;
 
 // The row's own preprocessing (log domain, tiles) happens here, once. With a queue the call only
-// enqueues; data must then stay until the queue has passed it, and until then the segment is good
-// for calls on that queue alone. queue == NULL: done on return.
+// enqueues (data in HOST memory may be waited for; PINNED and DEVICE data is not); data must then
+// stay until the queue has passed it, and until then the segment is good for calls on that queue
+// alone. queue == NULL: done on return.
 // Errors: WEFT_E_ARGUMENT, WEFT_E_UNSUPPORTED (DEVICE data on a host row), WEFT_E_NOMEM,
 // WEFT_E_DEVICE*.
 weft_status weft_segment_new(weft_ctx *ctx, const weft_segment_options *options, weft_queue *queue,
@@ -83,11 +84,12 @@ typedef struct weft_batch {
   weft_mem mem;          // of the payloads
 } weft_batch;
 
-// Makes the next m packets in one product. With a queue the payloads are ready when it is idle, and
-// coefficients, payload_rows and payloads must stay until then; packets and coefficients are filled
-// in on return. After an error the next call makes the same packets (fresh coefficients differ).
-// Errors: WEFT_E_ARGUMENT, WEFT_E_UNSUPPORTED (DEVICE payloads on a host row), WEFT_E_NOMEM,
-// WEFT_E_DEVICE*.
+// Makes the next m packets in one product. With a queue the payloads are ready when weft_queue_poll
+// or weft_queue_wait has found it idle, and payload_rows and payloads must stay until then; packets
+// and coefficients are filled in on return. A device writes PINNED and DEVICE payloads directly;
+// HOST ones take a detour through pinned memory. After an error the next call makes the same
+// packets (fresh coefficients differ). Errors: WEFT_E_ARGUMENT, WEFT_E_UNSUPPORTED (DEVICE payloads
+// on a host row), WEFT_E_NOMEM, WEFT_E_DEVICE*.
 weft_status weft_encoder_batch(weft_encoder *encoder, const weft_batch *batch, weft_queue *queue);
 
 // Makes payloads for coefficients of the caller's own: Y(m, k) = C(m, n) * X(n, k).

@@ -134,8 +134,8 @@ EMULATED __m512i _mm512_ternarylogic_epi64(__m512i a, __m512i b, __m512i c, int 
   __m512i v = {{0}};
   for (size_t i = 0; i < 8 * sizeof v.b; i++) {
     const unsigned bit = i % 8;
-    const unsigned chosen =
-        (a.b[i / 8] >> bit & 1u) << 2 | (b.b[i / 8] >> bit & 1u) << 1 | (c.b[i / 8] >> bit & 1u);
+    const unsigned x = a.b[i / 8], y = b.b[i / 8], z = c.b[i / 8];
+    const unsigned chosen = (x >> bit & 1u) << 2 | (y >> bit & 1u) << 1 | (z >> bit & 1u);
     v.b[i / 8] |= (uint8_t)(((unsigned)table >> chosen & 1u) << bit);
   }
   return v;

@@ -7,7 +7,7 @@
 // none, then sleep until weft_engine_deadline() or the next datagram. One thread at a time.
 //
 // Memory: one window of segments per stream (window * codec->memory_bytes), one burst of datagrams,
-// and per neighbour about 1 KiB + 8 bytes * window. Nothing grows with the length of the stream.
+// and per neighbour about 2 KiB + 8 bytes * window. Nothing grows with the length of the stream.
 #ifndef WEFT_PEER_ENGINE_H
 #define WEFT_PEER_ENGINE_H
 

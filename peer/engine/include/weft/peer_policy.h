@@ -28,7 +28,7 @@ typedef struct weft_policy_want {
 } weft_policy_want;
 
 typedef struct weft_policy_neighbour {
-  bool open;                     // takes packets at all
+  bool open;                     // takes packets now
   uint16_t degree;               // how many neighbours it has itself
   const weft_policy_want *wants; // (window), segment s at s % window
 } weft_policy_neighbour;

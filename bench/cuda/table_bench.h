@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ceilings of the device, measured beside the rows, in operations (or bytes) per second.
+#ifndef WEFT_BENCH_CUDA_TABLE_BENCH_H
+#define WEFT_BENCH_CUDA_TABLE_BENCH_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#include <stddef.h>
+
+typedef struct bench_timing {
+  double median_s, min_s, max_s;
+} bench_timing;
+
+// Times `call` with device events: one warm-up, then `reps` runs (at most 101).
+bench_timing bench_time(void *stream, int reps, void (*call)(void *user), void *user);
+
+enum { BENCH_CEILINGS = 6 };
+// Runs ceiling number i and gives its name and rate.
+const char *bench_ceiling(void *stream, int i, double *rate);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPUs: opening them, their streams, and arenas of pinned and device memory that keep freed blocks,
+// because the runtime's own calls wait for the whole device.
+#include "kernels/cuda/device.cuh"
+
+#include <mutex>
+#include <new>
+#include <string.h>
+
+#include "kernels/cuda/gf256.cuh"
+
+namespace {
+
+enum { ArenaBuckets = 1024, ArenaClasses = 256 };
+
+struct Block {
+  void *memory;
+  size_t bytes;
+  Block *next;
+};
+
+// Blocks of one memory: live ones found by address, free ones kept by size class.
+struct Arena {
+  Block *live[ArenaBuckets];
+  Block *free[ArenaClasses];
+};
+
+// Four classes per doubling, so that a block is at most a quarter larger than asked.
+size_t class_bytes(size_t bytes, unsigned *index) {
+  size_t step = 64;
+  unsigned at = 0;
+  while (bytes > 8 * step) {
+    step *= 2;
+    at += 4;
+  }
+  const size_t steps = bytes <= 4 * step ? 4 : (bytes + step - 1) / step; // 4..8
+  *index = at + static_cast<unsigned>(steps) - 4;
+  return steps * step;
+}
+
+size_t bucket_of(const void *memory) {
+  const uintptr_t bits = reinterpret_cast<uintptr_t>(memory) >> 9;
+  return static_cast<size_t>((bits ^ (bits >> 10) ^ (bits >> 20)) % ArenaBuckets);
+}
+
+weft_status memory_get(weft_mem mem, size_t bytes, void **out) {
+  if (mem == WEFT_MEM_PINNED)
+    return WEFT_CUDA(cudaHostAlloc(out, bytes, cudaHostAllocPortable));
+  return WEFT_CUDA(cudaMalloc(out, bytes));
+}
+
+void memory_put(weft_mem mem, void *memory) {
+  // A context that is lost frees nothing, and there is nobody to tell.
+  if (mem == WEFT_MEM_PINNED)
+    (void)cudaFreeHost(memory);
+  else
+    (void)cudaFree(memory);
+  (void)cudaGetLastError();
+}
+
+} // namespace
+
+struct weft_device {
+  const weft_allocator *allocator;
+  int index, sm;
+  char name[256];
+  weft_device_shape shape;
+  cudaMemPool_t pool; // scratch in stream order
+  std::mutex mutex;   // of all below
+  Arena arenas[2];    // PINNED, DEVICE
+  uint8_t *tables;
+  cudaTextureObject_t table_texture;
+};
+
+static Arena *arena_of(weft_device *device, weft_mem mem) {
+  return &device->arenas[mem == WEFT_MEM_DEVICE];
+}
+
+weft_device_scope::weft_device_scope(const weft_device *device) : before_(-1), status_(WEFT_OK) {
+  if (cudaGetDevice(&before_) != cudaSuccess)
+    before_ = -1;
+  if (before_ == device->index)
+    before_ = -1; // nothing to restore
+  else
+    status_ = WEFT_CUDA(cudaSetDevice(device->index));
+}
+
+weft_device_scope::~weft_device_scope() {
+  if (before_ >= 0)
+    (void)cudaSetDevice(before_);
+}
+
+extern "C" size_t weft_device_count(void) {
+  int count = 0;
+  if (WEFT_CUDA(cudaGetDeviceCount(&count)) != WEFT_OK || count < 0)
+    return 0; // no driver, or no device
+  return static_cast<size_t>(count);
+}
+
+static weft_status attribute(int *out, cudaDeviceAttr which, int index) {
+  return WEFT_CUDA(cudaDeviceGetAttribute(out, which, index));
+}
+
+static weft_status open_on(weft_device *device) {
+  const int index = device->index;
+  int major = 0, minor = 0;
+  WEFT_TRY(attribute(&major, cudaDevAttrComputeCapabilityMajor, index));
+  WEFT_TRY(attribute(&minor, cudaDevAttrComputeCapabilityMinor, index));
+  device->sm = major * 10 + minor;
+  weft_device_shape *shape = &device->shape;
+  WEFT_TRY(attribute(&shape->sms, cudaDevAttrMultiProcessorCount, index));
+  WEFT_TRY(attribute(&shape->block_shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, index));
+  WEFT_TRY(attribute(&shape->sm_shared_bytes, cudaDevAttrMaxSharedMemoryPerMultiprocessor, index));
+  WEFT_TRY(attribute(&shape->cooperative_launch, cudaDevAttrCooperativeLaunch, index));
+  cudaDeviceProp properties;
+  WEFT_CUDA_TRY(cudaGetDeviceProperties(&properties, index));
+  memcpy(device->name, properties.name, sizeof device->name - 1); // the last byte stays 0
+
+  cudaMemPoolProps pool = {};
+  pool.allocType = cudaMemAllocationTypePinned; // CUDA's word for memory that does not move
+  pool.location.type = cudaMemLocationTypeDevice;
+  pool.location.id = index;
+  WEFT_CUDA_TRY(cudaMemPoolCreate(&device->pool, &pool));
+  uint64_t keep = UINT64_MAX; // bytes to hold on to instead of returning them at every wait
+  WEFT_CUDA_TRY(cudaMemPoolSetAttribute(device->pool, cudaMemPoolAttrReleaseThreshold, &keep));
+  return WEFT_OK;
+}
+
+extern "C" weft_status weft_device_open(weft_device **out, size_t index,
+                                        const weft_allocator *allocator) {
+  *out = nullptr;
+  if (index >= weft_device_count())
+    return WEFT_E_ARGUMENT;
+  void *memory = allocator->alloc(allocator->user, sizeof(weft_device), alignof(weft_device));
+  if (!memory)
+    return WEFT_E_NOMEM;
+  weft_device *device = new (memory) weft_device();
+  device->allocator = allocator;
+  device->index = static_cast<int>(index);
+  weft_status status;
+  {
+    weft_device_scope scope(device);
+    status = scope.status() == WEFT_OK ? open_on(device) : scope.status();
+  }
+  if (status != WEFT_OK) {
+    weft_device_close(device);
+    return status;
+  }
+  *out = device;
+  return WEFT_OK;
+}
+
+// Gives the runtime back every free block of an arena; the caller holds the lock.
+static void arena_trim(weft_device *device, weft_mem mem) {
+  for (Block *&list : arena_of(device, mem)->free) {
+    while (Block *block = list) {
+      list = block->next;
+      memory_put(mem, block->memory);
+      device->allocator->free(device->allocator->user, block);
+    }
+  }
+}
+
+extern "C" void weft_device_close(weft_device *device) {
+  if (!device)
+    return;
+  const weft_allocator *allocator = device->allocator;
+  {
+    weft_device_scope scope(device);
+    (void)cudaDeviceSynchronize();
+    if (device->table_texture)
+      (void)cudaDestroyTextureObject(device->table_texture);
+    if (device->tables)
+      memory_put(WEFT_MEM_DEVICE, device->tables);
+    for (weft_mem mem : {WEFT_MEM_PINNED, WEFT_MEM_DEVICE}) {
+      for (Block *&list : arena_of(device, mem)->live) {
+        while (Block *block = list) {
+          list = block->next;
+          memory_put(mem, block->memory);
+          allocator->free(allocator->user, block);
+        }
+      }
+      arena_trim(device, mem);
+    }
+    if (device->pool)
+      (void)cudaMemPoolDestroy(device->pool);
+    (void)cudaGetLastError();
+  }
+  device->~weft_device();
+  allocator->free(allocator->user, device);
+}
+
+extern "C" int weft_device_sm(const weft_device *device) { return device->sm; }
+extern "C" const char *weft_device_name(const weft_device *device) { return device->name; }
+
+const weft_device_shape *weft_device_get_shape(const weft_device *device) { return &device->shape; }
+
+// A new block from the runtime; when that has none left, once more without the kept ones.
+static weft_status block_new(weft_device *device, weft_mem mem, size_t bytes, Block **out) {
+  const weft_allocator *allocator = device->allocator;
+  Block *block =
+      static_cast<Block *>(allocator->alloc(allocator->user, sizeof(Block), alignof(Block)));
+  if (!block)
+    return WEFT_E_NOMEM;
+  block->bytes = bytes;
+  weft_status status = memory_get(mem, bytes, &block->memory);
+  if (status == WEFT_E_DEVICE_NOMEM) {
+    arena_trim(device, mem);
+    if (mem == WEFT_MEM_DEVICE)
+      (void)cudaMemPoolTrimTo(device->pool, 0);
+    status = memory_get(mem, bytes, &block->memory);
+  }
+  if (status != WEFT_OK) {
+    allocator->free(allocator->user, block);
+    return status;
+  }
+  *out = block;
+  return WEFT_OK;
+}
+
+extern "C" weft_status weft_device_alloc(weft_device *device, weft_mem mem, size_t bytes,
+                                         void **out) {
+  *out = nullptr;
+  if (mem == WEFT_MEM_HOST || bytes > SIZE_MAX / 4)
+    return WEFT_E_ARGUMENT;
+  unsigned index;
+  const size_t rounded = class_bytes(bytes, &index);
+  weft_device_scope scope(device);
+  WEFT_TRY(scope.status());
+  std::lock_guard<std::mutex> lock(device->mutex);
+  Arena *arena = arena_of(device, mem);
+  Block *block = arena->free[index];
+  if (block)
+    arena->free[index] = block->next;
+  else
+    WEFT_TRY(block_new(device, mem, rounded, &block));
+  Block **list = &arena->live[bucket_of(block->memory)];
+  block->next = *list;
+  *list = block;
+  *out = block->memory;
+  return WEFT_OK;
+}
+
+extern "C" void weft_device_free(weft_device *device, weft_mem mem, void *memory) {
+  if (!memory)
+    return;
+  std::lock_guard<std::mutex> lock(device->mutex);
+  Arena *arena = arena_of(device, mem);
+  Block **link = &arena->live[bucket_of(memory)];
+  while (*link && (*link)->memory != memory)
+    link = &(*link)->next;
+  Block *block = *link;
+  if (!block)
+    return; // not ours: freeing it elsewhere is the caller's business
+  *link = block->next;
+  unsigned index;
+  class_bytes(block->bytes, &index);
+  block->next = arena->free[index];
+  arena->free[index] = block;
+}
+
+extern "C" weft_status weft_device_stream_new(weft_device *device, void **out) {
+  *out = nullptr;
+  weft_device_scope scope(device);
+  WEFT_TRY(scope.status());
+  cudaStream_t stream;
+  WEFT_CUDA_TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  *out = stream;
+  return WEFT_OK;
+}
+
+extern "C" void weft_device_stream_free(weft_device *device, void *stream) {
+  if (!stream)
+    return;
+  weft_device_scope scope(device);
+  (void)cudaStreamDestroy(static_cast<cudaStream_t>(stream));
+  (void)cudaGetLastError();
+}
+
+extern "C" weft_status weft_device_stream_poll(weft_device *device, void *stream) {
+  weft_device_scope scope(device);
+  WEFT_TRY(scope.status());
+  return WEFT_CUDA(cudaStreamQuery(static_cast<cudaStream_t>(stream)));
+}
+
+extern "C" weft_status weft_device_stream_wait(weft_device *device, void *stream) {
+  weft_device_scope scope(device);
+  WEFT_TRY(scope.status());
+  return WEFT_CUDA(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)));
+}
+
+extern "C" weft_status weft_device_copy(weft_device *device, void *to, weft_mem to_mem,
+                                        const void *from, weft_mem from_mem, size_t bytes,
+                                        void *stream) {
+  if (bytes == 0)
+    return WEFT_OK;
+  weft_device_scope scope(device);
+  WEFT_TRY(scope.status());
+  const bool to_device = to_mem == WEFT_MEM_DEVICE, from_device = from_mem == WEFT_MEM_DEVICE;
+  const cudaMemcpyKind kind =
+      to_device ? (from_device ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice)
+                : (from_device ? cudaMemcpyDeviceToHost : cudaMemcpyHostToHost);
+  return WEFT_CUDA(cudaMemcpyAsync(to, from, bytes, kind, static_cast<cudaStream_t>(stream)));
+}
+
+weft_status weft_device_scratch(const weft_exec *exec, size_t bytes, void **out) {
+  *out = nullptr;
+  const size_t some = bytes ? bytes : 1;
+  weft_status status =
+      WEFT_CUDA(cudaMallocFromPoolAsync(out, some, exec->device->pool, weft_cuda_stream(exec)));
+  if (status == WEFT_E_DEVICE_NOMEM) {
+    std::lock_guard<std::mutex> lock(exec->device->mutex);
+    arena_trim(exec->device, WEFT_MEM_DEVICE);
+    status =
+        WEFT_CUDA(cudaMallocFromPoolAsync(out, some, exec->device->pool, weft_cuda_stream(exec)));
+  }
+  if (status != WEFT_OK)
+    *out = nullptr;
+  return status;
+}
+
+void weft_device_scratch_free(const weft_exec *exec, void *memory) {
+  if (!memory)
+    return;
+  (void)cudaFreeAsync(memory, weft_cuda_stream(exec));
+  (void)cudaGetLastError();
+}
+
+static weft_status table_texture_new(weft_device *device) {
+  void *table = device->tables;
+  if (!table) {
+    WEFT_TRY(memory_get(WEFT_MEM_DEVICE, sizeof(weft_cuda_tables), &table));
+    device->tables = static_cast<uint8_t *>(table);
+  }
+  static constexpr weft_cuda_tables field = weft_cuda_make_tables();
+  WEFT_CUDA_TRY(cudaMemcpy(table, &field, sizeof field, cudaMemcpyHostToDevice));
+  cudaResourceDesc resource = {};
+  resource.resType = cudaResourceTypeLinear;
+  resource.res.linear.devPtr = table;
+  resource.res.linear.desc = cudaCreateChannelDesc<unsigned char>();
+  resource.res.linear.sizeInBytes = sizeof field;
+  cudaTextureDesc description = {};
+  description.readMode = cudaReadModeElementType;
+  return WEFT_CUDA(
+      cudaCreateTextureObject(&device->table_texture, &resource, &description, nullptr));
+}
+
+weft_status weft_device_table_texture(weft_device *device, cudaTextureObject_t *out) {
+  weft_device_scope scope(device);
+  WEFT_TRY(scope.status());
+  std::lock_guard<std::mutex> lock(device->mutex);
+  if (!device->table_texture)
+    WEFT_TRY(table_texture_new(device));
+  *out = device->table_texture;
+  return WEFT_OK;
+}

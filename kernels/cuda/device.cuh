@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the CUDA rows know of a device beyond device.h: its size, and memory that follows a stream.
+// A stream of device.h is a cudaStream_t.
+#ifndef WEFT_KERNELS_CUDA_DEVICE_CUH
+#define WEFT_KERNELS_CUDA_DEVICE_CUH
+
+extern "C" {
+#include "kernels/device.h"
+}
+#include "kernels/cuda/runtime.cuh"
+
+// The sizes that launches are cut to.
+struct weft_device_shape {
+  int sms;                // multiprocessors
+  int block_shared_bytes; // most dynamic shared memory of one block, opted in
+  int sm_shared_bytes;    // of one multiprocessor
+  int cooperative_launch; // whether a grid may synchronise
+};
+const weft_device_shape *weft_device_get_shape(const weft_device *device);
+
+static inline cudaStream_t weft_cuda_stream(const weft_exec *exec) {
+  return static_cast<cudaStream_t>(exec->stream);
+}
+
+// Makes the device the calling thread's current one while it lives.
+class weft_device_scope {
+public:
+  explicit weft_device_scope(const weft_device *device);
+  ~weft_device_scope();
+  weft_device_scope(const weft_device_scope &) = delete;
+  weft_device_scope &operator=(const weft_device_scope &) = delete;
+  weft_status status() const { return status_; }
+
+private:
+  int before_;
+  weft_status status_;
+};
+
+// Device memory in the order of the stream: work enqueued before the free may still use it.
+weft_status weft_device_scratch(const weft_exec *exec, size_t bytes, void **out);
+void weft_device_scratch_free(const weft_exec *exec, void *memory); // accepts NULL
+
+// Scratch that is given back, in the stream's order, when the host leaves the scope.
+class weft_scratch {
+public:
+  explicit weft_scratch(const weft_exec *exec) : exec_(exec), memory_(nullptr) {}
+  ~weft_scratch() { weft_device_scratch_free(exec_, memory_); }
+  weft_scratch(const weft_scratch &) = delete;
+  weft_scratch &operator=(const weft_scratch &) = delete;
+  weft_status alloc(size_t bytes) { return weft_device_scratch(exec_, bytes, &memory_); }
+  template <class T>
+  T *as() const {
+    return static_cast<T *>(memory_);
+  }
+
+private:
+  const weft_exec *exec_;
+  void *memory_;
+};
+
+// weft_cuda_tables as a buffer texture of bytes. Made on first use; lives as long as the device.
+weft_status weft_device_table_texture(weft_device *device, cudaTextureObject_t *out);
+
+#endif

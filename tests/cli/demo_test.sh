@@ -1,0 +1,158 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `weft demo` as users call it: inputs of every kind, wrong arguments, JSON, determinism, Ctrl-C.
+set -euo pipefail
+
+weft=$PWD/$1
+work=${TEST_TMPDIR:-$(mktemp -d)}
+cd -- "$work"
+failures=0
+
+fail() {
+  printf 'FAILED: %s\n' "$*" >&2
+  failures=$((failures + 1))
+}
+
+# expect CODE ARGUMENT...: runs weft, output in `out` and `err`
+expect() {
+  local wanted=$1 got=0
+  shift
+  "$weft" "$@" >out 2>err </dev/null || got=$?
+  [ "$got" = "$wanted" ] || fail "weft $*: exit $got, not $wanted: $(cat err)"
+}
+
+says() { grep -q -- "$1" "$2" || fail "no '$1' in $2: $(cat "$2")"; }
+
+small=(--peers 5 --segment-blocks 16 --block-bytes 256)
+digest_of() { sed -n 's/.*"input_blake2b":"\([0-9a-f]*\)".*/\1/p'; }
+
+# --- inputs
+
+head -c 100000 /dev/urandom >odd         # no multiple of a block
+head -c $((16 * 256 * 3)) /dev/urandom >even # three whole segments
+printf x >one
+: >empty
+for input in odd even one empty; do
+  for loss in 0 0.05 0.5; do
+    expect 0 demo "${small[@]}" --input "$input" --loss "$loss"
+    says "^5 of 5 peers hold BLAKE2b [0-9a-f]\{64\} = input$" out
+    [ ! -s err ] || fail "a progress bar or message in a pipe: $(cat err)"
+  done
+  "$weft" demo "${small[@]}" --input - --json <"$input" | digest_of >from_stdin
+  "$weft" demo "${small[@]}" --input "$input" --json | digest_of >from_file
+  cmp -s from_stdin from_file || fail "standard input and file differ for $input"
+done
+if command -v b2sum >/dev/null; then # an independent BLAKE2b
+  "$weft" demo "${small[@]}" --input odd --json | digest_of >ours
+  b2sum -l 256 odd | cut -d ' ' -f 1 >theirs
+  cmp -s ours theirs || fail "BLAKE2b differs from b2sum's"
+fi
+
+# --- shapes
+
+expect 0 demo --clip 300k --peers 1
+expect 0 demo --clip 300k --peers 40 --degree 2 --segment-blocks 8 --block-bytes 1024
+expect 0 demo --clip 20k --segment-blocks 1 --block-bytes 1000 --peers 3
+expect 0 demo --clip 20k --segment-blocks 64 --block-bytes 1 --peers 3 --upload 1G
+expect 0 demo --clip 300k --window 1 --peers 4
+expect 0 demo --clip 300k --batch 1 --coded-only --peers 4
+expect 0 demo "${small[@]}" --clip 100k --backend scalar --threads 2
+
+# --- the same seed, the same run
+
+state() { "$weft" demo "${small[@]}" --clip 100k "$@" | grep 'state hash'; }
+state --seed 7 >a
+state --seed 7 --backend scalar --threads 3 >b
+state --seed 8 >c
+cmp -s a b || fail "the state hash depends on backend or threads"
+if cmp -s a c; then fail "the state hash does not depend on the seed"; fi
+
+# --- JSON
+
+expect 0 demo "${small[@]}" --input odd --json
+python3 - out <<'PYTHON' || fail "JSON"
+import json, sys
+text = open(sys.argv[1]).read()
+run = json.loads(text)
+assert text.count("\n") == 1 and text.endswith("\n")
+assert run["ok"] is True and run["peers_same"] == run["peers"] == 5 == len(run["per_peer"])
+assert run["input"] == "odd" and run["input_bytes"] == 100000
+sent = dict(run["sent_bytes"])
+assert sent.pop("all") == sum(sent.values()), sent
+assert sent["useful"] == 5 * 100000 and sent["lost"] > 0
+for peer in run["per_peer"]:
+    assert peer["same"] and peer["blake2b"] == run["input_blake2b"] and peer["decode_s"] > 0
+    assert peer["packets_received"] == sum(
+        peer[k] for k in ("innovative", "dependent", "late", "outside_window")), peer
+PYTHON
+printf x >'a"b\c'
+expect 0 demo "${small[@]}" --input 'a"b\c' --json
+python3 -c 'import json; assert json.load(open("out"))["input"] == "a\"b\\c"' || fail "quoting"
+
+# --- what is wrong is said, with the documented code
+
+wrong() {
+  local code=$1 text=$2
+  shift 2
+  expect "$code" "$@"
+  says "$text" err
+  [ ! -s out ] || fail "weft $*: output beside the error"
+}
+wrong 3 'missing: No such file' demo --input missing
+wrong 3 'Is a directory' demo --input .
+wrong 2 '--peers must be 1..65535, not 0' demo --peers 0
+wrong 2 'x.*--peers' demo --peers x
+wrong 2 '--segment-blocks must be 1..1024, not 1025' demo --segment-blocks 1025
+wrong 2 '--block-bytes must be' demo --block-bytes -1
+wrong 2 '--loss must be 0..0.9, not 1' demo --loss 1
+wrong 2 '--loss must be' demo --loss nan
+wrong 2 '--degree must be' demo --degree 1
+wrong 2 '--window must be' demo --window 0
+wrong 2 '--batch must be' demo --batch 1000
+wrong 2 '--upload takes' demo --upload fast
+wrong 2 'delays must be' demo --delay-min 5 --delay-max 4
+wrong 2 '--clip' demo --clip 1M --input odd
+wrong 2 "unexpected argument 'odd'" demo odd
+wrong 2 'Unknown option' demo --no-such-option
+wrong 4 'no-such-row' demo --backend no-such-row
+wrong 4 'lower --peers' demo --peers 60000 --segment-blocks 1024 --block-bytes 1048576
+wrong 2 "no command 'dance'" dance
+wrong 2 'usage: weft COMMAND'
+WEFT_BACKEND=no-such-row wrong 4 'no-such-row' demo
+if [ -w /dev/full ]; then
+  code=0
+  "$weft" demo "${small[@]}" --clip 10k >/dev/full 2>err || code=$?
+  [ "$code" = 3 ] || fail "a full disk: exit $code"
+fi
+
+# --- help
+
+expect 0 --help && says 'demo' out
+expect 0 help demo && says '--segment-blocks' out
+expect 0 demo --help && says '--segment-blocks' out
+expect 0 --version && says '^weft [0-9]' out
+expect 0 help bench && says 'weft bench' out
+expect 0 backends && says 'scalar *host *yes' out
+
+# --- interruption, while it works and while it waits for input
+
+interrupt() { # SIGNAL CODE ARGUMENT...
+  local signal=$1 wanted=$2 code=0
+  shift 2
+  # Bash starts background jobs with SIGINT ignored; a program of its own undoes that.
+  python3 - "$signal" "$weft" "$@" >out 2>err <<'PYTHON' || code=$?
+import signal, subprocess, sys, time
+child = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE)
+time.sleep(2)
+child.send_signal(getattr(signal, sys.argv[1]))
+sys.exit(child.wait(timeout=60))
+PYTHON
+  [ "$code" = "$wanted" ] || fail "$signal: exit $code, not $wanted: $(cat err)"
+  says 'interrupted' err
+}
+interrupt SIGINT 130 demo --clip 4G
+interrupt SIGTERM 143 demo --clip 4G
+interrupt SIGINT 130 demo --input -
+
+[ "$failures" = 0 ] || exit 1
+printf 'weft demo: all as documented\n'

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of the table, loop and nibble rows and of decoding on a device:
+//   table_check [rounds] [seed] [row] [largest k to invert]
+#include "tests/cuda/check.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kernels/cuda/rows.h"
+#include "kernels/gf256.h"
+
+static const weft_backend rows[] = {WEFT_CUDA_TABLE_ROWS};
+
+static uint64_t first_seed, state;
+
+static void *heap_alloc(void *user, size_t bytes, size_t align) {
+  (void)user;
+  return aligned_alloc(align, (bytes + align - 1) / align * align);
+}
+static void heap_free(void *user, void *memory) {
+  (void)user;
+  free(memory);
+}
+const weft_allocator check_allocator = {heap_alloc, heap_free, NULL};
+
+void check_seed(uint64_t seed) { first_seed = state = seed ? seed : 1; }
+
+uint64_t check_random(void) {
+  state ^= state << 13;
+  state ^= state >> 7;
+  state ^= state << 17;
+  return state * 0x2545F4914F6CDD1Du;
+}
+
+void check_fill(uint8_t *bytes, size_t count, unsigned zero_percent) {
+  for (size_t i = 0; i < count; i++) {
+    const uint64_t r = check_random() >> 20;
+    bytes[i] = r % 100 < zero_percent ? 0 : (uint8_t)(r >> 16);
+  }
+}
+
+void check_fail(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  printf("FAILED, seed %llu: ", (unsigned long long)first_seed);
+  vprintf(format, args);
+  printf("\n");
+  va_end(args);
+  exit(1);
+}
+
+void check_status(weft_status status, const char *what) {
+  if (status != WEFT_OK)
+    check_fail("%s: status %d", what, (int)status);
+}
+
+static uint8_t products[256][256];
+
+uint8_t check_mul(uint8_t a, uint8_t b) { return products[a][b]; }
+
+void check_product(uint8_t *y, const uint8_t *a, const uint8_t *x, size_t m, size_t k, size_t len) {
+  for (size_t i = 0; i < m; i++)
+    for (size_t j = 0; j < k; j++) {
+      const uint8_t *by = products[a[i * k + j]];
+      for (size_t c = 0; c < len; c++)
+        y[i * len + c] ^= by[x[j * len + c]];
+    }
+}
+
+void *check_pinned(check_device *device, size_t bytes) {
+  void *memory;
+  check_status(weft_device_alloc(device->device, WEFT_MEM_PINNED, bytes, &memory), "pinned");
+  return memory;
+}
+
+void *check_memory(check_device *device, size_t bytes) {
+  void *memory;
+  check_status(weft_device_alloc(device->device, WEFT_MEM_DEVICE, bytes, &memory), "memory");
+  return memory;
+}
+
+void check_copy(check_device *device, void *to, weft_mem to_mem, const void *from,
+                weft_mem from_mem, size_t bytes) {
+  check_status(weft_device_copy(device->device, to, to_mem, from, from_mem, bytes, device->stream),
+               "copy");
+}
+
+void check_wait(check_device *device) {
+  check_status(weft_device_stream_wait(device->device, device->stream), "wait");
+}
+
+int main(int argc, char **argv) {
+  const unsigned rounds = argc > 1 ? (unsigned)atoi(argv[1]) : 40;
+  check_seed(argc > 2 && strtoull(argv[2], NULL, 10) ? strtoull(argv[2], NULL, 10)
+                                                     : (uint64_t)time(NULL));
+  const char *only = argc > 3 && strcmp(argv[3], "all") != 0 ? argv[3] : NULL;
+  const size_t k_max = argc > 4 ? strtoull(argv[4], NULL, 10) : 1024;
+  for (unsigned a = 0; a < 256; a++)
+    for (unsigned b = 0; b < 256; b++)
+      products[a][b] = weft_gf256_mul((uint8_t)a, (uint8_t)b);
+  if (weft_device_count() == 0) {
+    printf("skipped: no CUDA device\n");
+    return 0;
+  }
+  check_device device = {.exec = {.allocator = &check_allocator}};
+  check_status(weft_device_open(&device.device, 0, &check_allocator), "open");
+  check_status(weft_device_stream_new(device.device, &device.stream), "stream");
+  device.exec.device = device.device;
+  device.exec.stream = device.stream;
+  printf("%s, sm_%d, seed %llu, %u rounds\n", weft_device_name(device.device),
+         weft_device_sm(device.device), (unsigned long long)first_seed, rounds);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    if (only && strcmp(only, rows[i].name) != 0)
+      continue;
+    check_products(&device, &rows[i], rounds);
+    if (rounds > 1) // a single round is for tools that slow everything down
+      check_faults(&device, &rows[i]);
+    printf("ok %s\n", rows[i].name);
+  }
+  check_xorm(&device, &rows[0], rounds);
+  printf("ok xorm\n");
+  check_invert(&device, &rows[0], rounds, k_max);
+  printf("ok invert\n");
+  check_decode(&device, rounds);
+  printf("ok decode\n");
+  check_expand(&device, rounds);
+  printf("ok expand\n");
+  weft_device_stream_free(device.device, device.stream);
+  weft_device_close(device.device);
+  printf("all ok\n");
+  return 0;
+}

@@ -1,0 +1,7 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The embedding example must succeed, and say so. $1: the program.
+set -eu
+said=$("$1")
+echo "$said"
+[ "$said" = "done: every byte came back" ]

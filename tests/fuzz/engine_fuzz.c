@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any datagrams at all, from two neighbours, at any pace, into a peer's engine, as a receiver or a
+// source. It must stay within its memory and its ranks, and give out nothing but datagrams.
+//
+// Input: one byte, 1 for a source; then steps of neighbour (bit 0) and time (the rest, in 4 ms),
+// length of the datagram, datagram.
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "weft/peer_engine.h"
+#include "weft/peer_rng.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { BLOCKS = 4, BLOCK_BYTES = 16, WINDOW = 3, BURSTS = 64 };
+
+static void require(int condition) {
+  if (!condition)
+    abort();
+}
+
+static void feed(weft_engine *engine) {
+  static const uint8_t segment[BLOCKS * BLOCK_BYTES] = {1, 2, 3};
+  while (weft_engine_source_ready(engine))
+    require(weft_engine_source_put(engine, segment, sizeof segment) == WEFT_OK);
+}
+
+static void read_all(weft_engine *engine) {
+  uint64_t segment;
+  size_t bytes;
+  uint8_t out[BLOCKS * BLOCK_BYTES];
+  while (weft_engine_readable(engine, &segment, &bytes) == WEFT_OK) {
+    require(bytes >= 1 && bytes <= sizeof out);
+    require(weft_engine_read(engine, 0, bytes, out) == WEFT_OK);
+    require(weft_engine_release(engine) == WEFT_OK);
+  }
+}
+
+static void turn(weft_engine *engine, int source, int64_t now_us) {
+  weft_event event;
+  weft_burst burst;
+  weft_engine_tick(engine, now_us);
+  if (source)
+    feed(engine);
+  else
+    read_all(engine);
+  while (weft_engine_event(engine, &event))
+    require(event.kind <= WEFT_EVENT_NEIGHBOUR_LOST && event.neighbour < 2);
+  // The pace allows one data burst per turn, and each neighbour has a few messages due.
+  for (int i = 0; weft_engine_output(engine, now_us, &burst) == WEFT_OK; i++) {
+    require(i < BURSTS && burst.neighbour < 2 && burst.count >= 1);
+    for (size_t d = 0; d < burst.count; d++)
+      require(burst.datagrams[d].bytes >= 12 && burst.datagrams[d].data[0] == WEFT_WIRE_VERSION);
+  }
+  require(weft_engine_deadline(engine) >= 0);
+}
+
+static void check(const weft_engine *engine) {
+  weft_engine_statistics s;
+  weft_engine_get_statistics(engine, &s);
+  require(s.received_packets >=
+          s.received_innovative + s.received_dependent + s.received_late + s.received_outside);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  weft_ctx *ctx;
+  weft_engine *engine;
+  weft_rng_chacha chacha;
+  if (size == 0)
+    return 0;
+  const weft_ctx_options options = {.backend = "scalar"};
+  require(weft_ctx_new(&ctx, &options) == WEFT_OK);
+  weft_codec_rlnc rlnc = {.ctx = ctx};
+  const weft_codec codec = weft_codec_rlnc_table(&rlnc);
+  weft_rng_chacha_seed(&chacha, 1, 1);
+  const weft_rng rng = weft_rng_chacha_table(&chacha);
+  const int source = data[0] & 1;
+  const weft_engine_options how = {.stream = 7,
+                                   .blocks = BLOCKS,
+                                   .block_bytes = BLOCK_BYTES,
+                                   .source = source != 0,
+                                   .window = WINDOW,
+                                   .batch = 2,
+                                   .neighbours_max = 2,
+                                   .upload_bits_per_s = 1000000,
+                                   .codec = &codec,
+                                   .policy = &weft_policy_push,
+                                   .rng = &rng};
+  require(weft_engine_new(ctx, &how, &engine) == WEFT_OK);
+  size_t neighbour;
+  require(weft_engine_add_neighbour(engine, 0, &neighbour) == WEFT_OK);
+  require(weft_engine_add_neighbour(engine, 0, &neighbour) == WEFT_OK);
+  int64_t now_us = 0;
+  for (size_t at = 1; at + 2 <= size;) {
+    const size_t from = data[at] & 1u;
+    size_t bytes = data[at + 1];
+    now_us += (int64_t)(data[at] >> 1) * 4000;
+    at += 2;
+    bytes = bytes < size - at ? bytes : size - at;
+    const weft_status status = weft_engine_input(engine, from, data + at, bytes, now_us);
+    require(status < WEFT_E_NOMEM && status != WEFT_E_BUFFER && status != WEFT_E_ARGUMENT);
+    turn(engine, source, now_us);
+    at += bytes;
+  }
+  check(engine);
+  weft_engine_free(engine);
+  weft_ctx_free(ctx);
+  return 0;
+}

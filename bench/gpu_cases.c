@@ -9,7 +9,7 @@
 #include "bench/check.h"
 #include "lib/ctx.h"
 
-enum { QUEUES = 4, HELD_MAX = 4096 };
+enum { QUEUES = 6, HELD_MAX = 4096 };
 
 struct weft_bench_gpu {
   weft_ctx *ctx;
@@ -313,10 +313,11 @@ int weft_bench_gpu_add_encode(weft_bench_gpu *gpu, weft_bench_group *group, size
 // different groups overlap.
 static void call_host_to_host(void *user) {
   gpu_case *c = user;
-  enum { TOGETHER = 16 };
-  for (size_t s = 0, turn = 0; s < c->segments; s += TOGETHER, turn++) {
+  const size_t group_bytes = (size_t)8 << 20, segment_bytes = c->n * c->k;
+  const size_t together = segment_bytes < group_bytes ? group_bytes / segment_bytes : 1;
+  for (size_t s = 0, turn = 0; s < c->segments; s += together, turn++) {
     weft_queue *queue = c->gpu->queue[turn % QUEUES];
-    const size_t some = c->segments - s < TOGETHER ? c->segments - s : TOGETHER;
+    const size_t some = c->segments - s < together ? c->segments - s : together;
     for (size_t i = s; i < s + some; i++) {
       const weft_segment_options options = segment_options(c, i);
       weft_bench_must("segment", weft_segment_new(c->gpu->ctx, &options, queue, &c->segment[i]));

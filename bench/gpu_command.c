@@ -106,8 +106,8 @@ static void host_to_host(gpu_run *run) {
   const int both = weft_bench_gpu_add_duplex(gpu, group, bytes);
   const int copies = weft_bench_gpu_add_encode(gpu, group, 1, 65536, n, k, WEFT_MEM_PINNED, out);
   const int direct = weft_bench_gpu_add_direct(gpu, group, 65536, n, k, out);
-  const int duplex = weft_bench_gpu_add_host_to_host(gpu, group, 512, n, k, both);
-  const int large = weft_bench_gpu_add_host_to_host(gpu, group, 128, n, 8 * k, both);
+  const int duplex = weft_bench_gpu_add_host_to_host(gpu, group, 2048, n, k, both);
+  const int large = weft_bench_gpu_add_host_to_host(gpu, group, 256, n, 8 * k, both);
   weft_bench_gpu_add_decode(gpu, group, 256, n, k, WEFT_MEM_PINNED, both);
   weft_bench_group_ask(group, "one way: library / copy", copies, out, WEFT_BENCH_OUTPUT);
   weft_bench_group_ask(group, "one way: kernel's stores / copy", direct, out, WEFT_BENCH_OUTPUT);

@@ -133,6 +133,9 @@ static weft_status open_on(weft_device *device) {
   WEFT_CUDA_TRY(cudaMemPoolCreate(&device->pool, &pool));
   uint64_t keep = UINT64_MAX; // bytes to hold on to instead of returning them at every wait
   WEFT_CUDA_TRY(cudaMemPoolSetAttribute(device->pool, cudaMemPoolAttrReleaseThreshold, &keep));
+  int no = 0; // scratch of one stream must not make it wait for another that used it before
+  WEFT_CUDA_TRY(
+      cudaMemPoolSetAttribute(device->pool, cudaMemPoolReuseAllowInternalDependencies, &no));
   return WEFT_OK;
 }
 

@@ -13,10 +13,13 @@ json_t *weft_bench_gpu_driver(void) {
   FILE *file = fopen("/proc/driver/nvidia/version", "r");
   if (!file)
     return json_null();
-  if (fgets(line, sizeof line, file))
-    line[strcspn(line, "\n")] = '\0';
+  const char *version = fgets(line, sizeof line, file) ? line : "";
   fclose(file);
-  return json_string(line);
+  // "... Kernel Module for x86_64  580.159.04  Release Build ...": the first word with a dot in it.
+  for (const char *word = strtok(line, " \t\n"); word; word = strtok(NULL, " \t\n"))
+    if (strchr(word, '.'))
+      return json_string(word);
+  return json_string(version);
 }
 
 json_t *weft_bench_gpu_ceilings(weft_ctx *ctx) {

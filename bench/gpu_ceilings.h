@@ -8,6 +8,6 @@
 #include "weft/context.h"
 
 json_t *weft_bench_gpu_ceilings(weft_ctx *ctx); // name: rate per second; null without CUDA
-json_t *weft_bench_gpu_driver(void);            // the kernel module's own words, or null
+json_t *weft_bench_gpu_driver(void);            // its version, or null
 
 #endif

@@ -28,7 +28,7 @@ __device__ __forceinline__ void weft_tensor_masks(uint32_t c, uint32_t (&row)[8]
 __device__ __forceinline__ uint32_t weft_tensor_quad(const weft_tensor_batch &batch,
                                                      const weft_tensor_job &job, uint32_t row,
                                                      uint32_t j, bool whole) {
-  const uint8_t *from = job.a + row * job.a_stride + j;
+  const uint8_t *from = job.a + row * batch.a_stride + j;
   if (whole)
     return *reinterpret_cast<const uint32_t *>(from);
   uint32_t quad = 0;

@@ -32,7 +32,7 @@ enum {
   WEFT_TENSOR_CHUNK = 32,            // coded blocks per chunk of coefficients
   WEFT_TENSOR_STAGES_MAX = 8,        // pairs of tiles in shared memory
   WEFT_TENSOR_SLOTS_MAX = 16,        // chunks in shared memory
-  WEFT_TENSOR_FEW = 48,              // products whose descriptors fit into a launch's parameters
+  WEFT_TENSOR_FEW = 144,             // products whose descriptors fit into a launch's parameters
   WEFT_TENSOR_COEF_BYTES = 128 << 10 // of a group of chunks that work on the same tiles
 };
 
@@ -42,18 +42,18 @@ enum {
 
 // One product; all pointers are device memory.
 typedef struct weft_tensor_job {
-  const uint8_t *a;                    // (m, n)
-  const uint8_t *x;                    // pairs of tiles; where they are made: (n, len)
-  const uint8_t *const *x_ptr;         // where they are made: n row addresses, or NULL
-  uint8_t *y;                          // (m, len); where tiles are made: the pairs
-  uint8_t *const *y_ptr;               // m row addresses, or NULL
-  size_t a_stride, x_stride, y_stride; // bytes
+  const uint8_t *a; // (m, n)
+  const uint8_t *x; // pairs of tiles; where they are made: (n, len)
+  uint8_t *y;       // (m, len); where tiles are made: the pairs
 } weft_tensor_job;
 
-// Products of one shape.
+// Products of one shape and equal strides.
 typedef struct weft_tensor_batch {
   weft_tensor_job few[WEFT_TENSOR_FEW]; // they travel with the launch, or
   const weft_tensor_job *jobs;          // (count) in device memory; NULL when they are few
+  const uint8_t *const *x_ptr;          // of a single product: n row addresses, or NULL
+  uint8_t *const *y_ptr;                // of a single product: m row addresses, or NULL
+  size_t a_stride, x_stride, y_stride;  // bytes
   uint32_t count, m, n, len;
   uint32_t steps;                 // ceil(n / 32), at most WEFT_TENSOR_STEPS_MAX
   bool a_words, x_words, y_words; // rows are words at aligned addresses, strides below 2^30

@@ -43,8 +43,8 @@ __device__ __forceinline__ void weft_tensor_store(const weft_tensor_batch &batch
                                                   const weft_tensor_job &job, uint32_t row,
                                                   uint32_t at, const uint32_t (&word)[Count]) {
   if (batch.y_words && at + 4 <= batch.len && row + 4 * (Count - 1) < batch.m) {
-    uint8_t *to = job.y + row * job.y_stride + at;
-    const size_t step = 4 * job.y_stride;
+    uint8_t *to = job.y + row * batch.y_stride + at;
+    const size_t step = 4 * batch.y_stride;
     uint32_t old[Count];
 #pragma unroll
     for (int g = 0; g < Count; g++)
@@ -58,7 +58,7 @@ __device__ __forceinline__ void weft_tensor_store(const weft_tensor_batch &batch
   for (int g = 0; g < Count; g++) {
     if (row + 4 * g >= batch.m)
       return;
-    uint8_t *to = job.y_ptr ? job.y_ptr[row + 4 * g] : job.y + (row + 4 * g) * job.y_stride;
+    uint8_t *to = batch.y_ptr ? batch.y_ptr[row + 4 * g] : job.y + (row + 4 * g) * batch.y_stride;
     uint32_t value = word[g];
     for (uint32_t i = at; i < at + 4 && i < batch.len; i++, value >>= 8)
       to[i] = static_cast<uint8_t>(batch.accumulate ? to[i] ^ value : value);

@@ -48,17 +48,18 @@ __global__ void __launch_bounds__(32 * WarpsPerBlock)
     const weft_tensor_job &job = batch.jobs ? batch.jobs[product] : batch.few[product];
     const uint32_t at = pair * WEFT_TENSOR_PAIR + 4 * lane, j0 = 16 * jg;
     uint32_t in[16], out[4][4];
-    if (batch.x_words && !job.x_ptr && at + 4 <= batch.len && j0 + 16 <= batch.n) {
-      const uint8_t *from = job.x + j0 * job.x_stride + at;
+    if (batch.x_words && !batch.x_ptr && at + 4 <= batch.len && j0 + 16 <= batch.n) {
+      const uint8_t *from = job.x + j0 * batch.x_stride + at;
 #pragma unroll
       for (uint32_t i = 0; i < 16; i++)
-        in[i] = __ldg(reinterpret_cast<const uint32_t *>(from + i * job.x_stride));
+        in[i] = __ldg(reinterpret_cast<const uint32_t *>(from + i * batch.x_stride));
     } else {
 #pragma unroll
       for (uint32_t i = 0; i < 16; i++)
         in[i] = j0 + i < batch.n
-                    ? bytes_of(batch,
-                               job.x_ptr ? job.x_ptr[j0 + i] : job.x + (j0 + i) * job.x_stride, at)
+                    ? bytes_of(
+                          batch,
+                          batch.x_ptr ? batch.x_ptr[j0 + i] : job.x + (j0 + i) * batch.x_stride, at)
                     : 0;
     }
     transpose(in, out);

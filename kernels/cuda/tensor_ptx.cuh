@@ -47,11 +47,6 @@ __device__ __forceinline__ bool weft_mbarrier_try(uint32_t barrier, uint32_t par
   return done != 0;
 }
 
-// Brings contiguous global bytes into the second cache ahead of a copy.
-__device__ __forceinline__ void weft_bulk_prefetch(const void *from, uint32_t bytes) {
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
-}
-
 // Keeps the compiler from computing a value again where it is used.
 __device__ __forceinline__ uint32_t weft_opaque(uint32_t x) {
   asm volatile("" : "+r"(x));

@@ -41,20 +41,25 @@ bool words(const void *base, size_t stride) {
   return reinterpret_cast<uintptr_t>(base) % 4 == 0 && stride % 4 == 0 && stride < 1u << 30;
 }
 
-bool same_shape(const weft_gemm &a, const weft_gemm &b) {
-  return a.m == b.m && a.k == b.k && a.len == b.len && a.accumulate == b.accumulate;
+size_t a_stride_of(const weft_gemm &gemm) {
+  return gemm.a_mem == WEFT_MEM_DEVICE ? gemm.a_stride : gemm.k; // what is brought is dense
 }
 
-// Device scratch of one product beside the batch's descriptors.
+// Whether two products can share a launch.
+bool alike(const weft_gemm &a, const weft_gemm &b) {
+  return a.m == b.m && a.k == b.k && a.len == b.len && a.accumulate == b.accumulate && !a.x.ptr &&
+         !b.x.ptr && !a.y.ptr && !b.y.ptr && a.y.stride == b.y.stride &&
+         a_stride_of(a) == a_stride_of(b) && !a.x_prepared == !b.x_prepared &&
+         (a.x_prepared || a.x.stride == b.x.stride);
+}
+
+// Device scratch of one product beside descriptors and coefficients.
 struct Needs {
-  size_t a, tiles, x_ptr, y_ptr;
-  size_t all() const { return a + tiles + x_ptr + y_ptr; }
+  size_t tiles, x_ptr, y_ptr;
 };
 
 Needs needs_of(const weft_gemm &gemm) {
-  Needs needs = {0, 0, 0, 0};
-  if (gemm.a_mem != WEFT_MEM_DEVICE)
-    needs.a = align16(gemm.m * gemm.k);
+  Needs needs = {0, 0, 0};
   if (!gemm.x_prepared) {
     needs.tiles = tiles_bytes(gemm.k, gemm.len);
     needs.x_ptr = gemm.x.ptr ? align16(gemm.k * sizeof(uint8_t *)) : 0;
@@ -86,195 +91,171 @@ weft_status clear(const weft_exec *exec, const weft_gemm &gemm) {
   return WEFT_OK;
 }
 
-// The product as the kernels see it, without x.
-weft_status job_of(const weft_exec *exec, const weft_gemm &gemm, const Needs &needs,
-                   uint8_t *scratch, weft_tensor_job *job) {
-  memset(job, 0, sizeof *job);
-  job->a = gemm.a;
-  job->a_stride = gemm.a_stride;
-  if (needs.a) {
-    WEFT_CUDA_TRY(cudaMemcpy2DAsync(scratch, gemm.k, gemm.a, gemm.a_stride, gemm.k, gemm.m,
-                                    cudaMemcpyHostToDevice, weft_cuda_stream(exec)));
-    job->a = scratch;
-    job->a_stride = gemm.k;
-  }
-  job->y = gemm.y.base;
-  job->y_stride = gemm.y.stride;
-  if (needs.y_ptr) {
-    uint8_t *at = scratch + needs.a;
-    WEFT_TRY(weft_cuda_upload(exec, at, gemm.y.ptr, gemm.m * sizeof(uint8_t *)));
-    job->y_ptr = reinterpret_cast<uint8_t *const *>(at);
-  }
-  return WEFT_OK;
-}
-
 // Products of one shape on their way to the device.
 class Batch {
 public:
-  Batch(const weft_exec *exec, weft_tensor_multiply kernel, size_t count, weft_tensor_job *jobs,
+  // jobs: (count), for the host side; on_device: the same in device memory when they are not few.
+  Batch(const weft_exec *exec, size_t k, size_t len, size_t count, weft_tensor_job *jobs,
         weft_tensor_job *on_device)
-      : exec_(exec), kernel_(kernel), count_(count), jobs_(jobs), on_device_(on_device) {}
+      : exec_(exec), panels_(k), k_(k),
+        panel_bytes_(pairs_of(len) * WEFT_TENSOR_PAIR_BYTES(panels_.steps)), count_(count),
+        jobs_(jobs), on_device_(on_device), batch_() {
+    batch_.count = static_cast<uint32_t>(count);
+    batch_.len = static_cast<uint32_t>(len);
+    batch_.steps = panels_.steps;
+  }
 
-  // Makes tiles of the rows x at `to`, a panel at a time.
-  weft_status prepare(size_t k, size_t len, const weft_const_rows *x, uint8_t *const *to,
-                      const uint8_t *const *const *x_ptr) {
-    const Panels panels(k);
-    for (uint32_t panel = 0; panel < panels.count; panel++) {
-      weft_tensor_batch batch = shape(0, k, len, panels, panel);
-      batch.x_words = true;
+  // Makes tiles at jobs[i].y of the rows at jobs[i].x, a panel at a time.
+  weft_status prepare(size_t x_stride, const uint8_t *const *x_ptr) {
+    batch_.x_stride = x_stride;
+    batch_.x_words = !x_ptr;
+    for (size_t i = 0; i < count_; i++)
+      batch_.x_words = batch_.x_words && words(jobs_[i].x, x_stride);
+    for (uint32_t panel = 0; panel < panels_.count; panel++) {
+      batch_.n = panels_.blocks(k_, panel);
+      batch_.x_ptr = x_ptr ? x_ptr + panels_.first(panel) : nullptr;
+      WEFT_TRY(send());
+      WEFT_TRY(weft_tensor_prepare(exec_, batch_));
       for (size_t i = 0; i < count_; i++) {
-        memset(&jobs_[i], 0, sizeof jobs_[i]);
-        jobs_[i].x = x_ptr[i] ? nullptr : x[i].base + panels.first(panel) * x[i].stride;
-        jobs_[i].x_ptr = x_ptr[i] ? x_ptr[i] + panels.first(panel) : nullptr;
-        jobs_[i].x_stride = x[i].stride;
-        jobs_[i].y = to[i] + panel * panel_bytes(panels, len);
-        batch.x_words = batch.x_words && !x_ptr[i] && words(x[i].base, x[i].stride);
+        jobs_[i].x += x_ptr ? 0 : panels_.first(1) * x_stride;
+        jobs_[i].y += panel_bytes_;
       }
-      WEFT_TRY(send(&batch));
-      WEFT_TRY(weft_tensor_prepare(exec_, batch));
     }
     return WEFT_OK;
   }
 
-  // jobs: with a and y set, x at the first panel's tiles.
-  weft_status multiply(size_t m, size_t k, size_t len, bool accumulate) {
-    const Panels panels(k);
-    weft_tensor_batch batch = shape(m, k, len, panels, 0);
-    batch.a_words = batch.y_words = true;
+  // jobs[i].x: the first panel's tiles.
+  weft_status multiply(weft_tensor_multiply kernel, const weft_gemm &like, uint8_t *const *y_ptr) {
+    batch_.m = static_cast<uint32_t>(like.m);
+    batch_.a_stride = a_stride_of(like);
+    batch_.y_stride = like.y.stride;
+    batch_.y_ptr = y_ptr;
+    batch_.a_words = true;
+    batch_.y_words = !y_ptr;
     for (size_t i = 0; i < count_; i++) {
-      batch.a_words = batch.a_words && words(jobs_[i].a, jobs_[i].a_stride);
-      batch.y_words = batch.y_words && !jobs_[i].y_ptr && words(jobs_[i].y, jobs_[i].y_stride);
+      batch_.a_words = batch_.a_words && words(jobs_[i].a, batch_.a_stride);
+      batch_.y_words = batch_.y_words && words(jobs_[i].y, batch_.y_stride);
     }
-    for (uint32_t panel = 0; panel < panels.count; panel++) {
-      batch.n = panels.blocks(k, panel);
-      batch.accumulate = accumulate || panel > 0;
-      WEFT_TRY(send(&batch));
-      WEFT_TRY(kernel_(exec_, batch));
+    for (uint32_t panel = 0; panel < panels_.count; panel++) {
+      batch_.n = panels_.blocks(k_, panel);
+      batch_.accumulate = like.accumulate || panel > 0;
+      WEFT_TRY(send());
+      WEFT_TRY(kernel(exec_, batch_));
       for (size_t i = 0; i < count_; i++) {
-        jobs_[i].a += panels.first(1);
-        jobs_[i].x += panel_bytes(panels, len);
+        jobs_[i].a += panels_.first(1);
+        jobs_[i].x += panel_bytes_;
       }
     }
     return WEFT_OK;
   }
 
 private:
-  static size_t panel_bytes(const Panels &panels, size_t len) {
-    return pairs_of(len) * WEFT_TENSOR_PAIR_BYTES(panels.steps);
-  }
-  weft_tensor_batch shape(size_t m, size_t k, size_t len, const Panels &panels,
-                          uint32_t panel) const {
-    weft_tensor_batch batch = {};
-    batch.count = static_cast<uint32_t>(count_);
-    batch.m = static_cast<uint32_t>(m);
-    batch.n = panels.blocks(k, panel);
-    batch.len = static_cast<uint32_t>(len);
-    batch.steps = panels.steps;
-    return batch;
-  }
-  weft_status send(weft_tensor_batch *batch) {
+  weft_status send() {
     if (count_ <= WEFT_TENSOR_FEW) {
-      memcpy(batch->few, jobs_, count_ * sizeof *jobs_);
+      memcpy(batch_.few, jobs_, count_ * sizeof *jobs_);
       return WEFT_OK;
     }
-    batch->jobs = on_device_;
+    batch_.jobs = on_device_;
     return weft_cuda_upload(exec_, on_device_, jobs_, count_ * sizeof *jobs_);
   }
 
   const weft_exec *exec_;
-  weft_tensor_multiply kernel_;
-  size_t count_;
+  const Panels panels_;
+  const size_t k_, panel_bytes_, count_;
   weft_tensor_job *jobs_, *on_device_;
+  weft_tensor_batch batch_;
 };
 
-// What the host side of a batch needs, in one allocation.
-struct HostMemory {
-  const weft_allocator *allocator;
-  weft_tensor_job *jobs;
-  weft_const_rows *x;
-  uint8_t **tiles;
-  const uint8_t *const **x_ptr;
-  void *memory;
+// Host memory for descriptors, given back with the scope.
+class Jobs {
+public:
+  Jobs(const weft_allocator *allocator, size_t count)
+      : allocator_(allocator),
+        at(static_cast<weft_tensor_job *>(allocator->alloc(
+            allocator->user, count * sizeof(weft_tensor_job), alignof(weft_tensor_job)))) {}
+  ~Jobs() {
+    if (at)
+      allocator_->free(allocator_->user, at);
+  }
+  Jobs(const Jobs &) = delete;
+  Jobs &operator=(const Jobs &) = delete;
 
-  HostMemory(const weft_allocator *from, size_t count) : allocator(from) {
-    const size_t each = sizeof *jobs + sizeof *x + sizeof *tiles + sizeof *x_ptr;
-    memory = allocator->alloc(allocator->user, count * each, 16);
-    jobs = static_cast<weft_tensor_job *>(memory);
-    x = reinterpret_cast<weft_const_rows *>(jobs + count);
-    tiles = reinterpret_cast<uint8_t **>(x + count);
-    x_ptr = static_cast<const uint8_t *const **>(static_cast<void *>(tiles + count));
-  }
-  ~HostMemory() {
-    if (memory)
-      allocator->free(allocator->user, memory);
-  }
-  HostMemory(const HostMemory &) = delete;
-  HostMemory &operator=(const HostMemory &) = delete;
+private:
+  const weft_allocator *allocator_;
+
+public:
+  weft_tensor_job *const at; // NULL: there is none
 };
 
-// `count` products of one shape, none of them empty.
-weft_status same_products(const weft_backend *row, weft_tensor_multiply multiply,
+// Row addresses to device memory at `to`; gives them there, or NULL if there are none.
+template <class Pointer>
+weft_status send_rows(const weft_exec *exec, Pointer const *rows, size_t count, uint8_t *to,
+                      Pointer const **out) {
+  *out = rows ? reinterpret_cast<Pointer const *>(to) : nullptr;
+  return rows ? weft_cuda_upload(exec, to, rows, count * sizeof *rows) : WEFT_OK;
+}
+
+// `count` products that can share a launch, none of them empty. Scratch: descriptors, row
+// addresses (of a single product), then coefficients and tiles of each.
+weft_status like_products(const weft_backend *row, weft_tensor_multiply kernel,
                           const weft_exec *exec, const weft_gemm *gemms, size_t count) {
+  const weft_gemm &like = gemms[0];
+  const Needs needs = needs_of(like);
   const size_t descriptors = count > WEFT_TENSOR_FEW ? align16(count * sizeof(weft_tensor_job)) : 0;
-  size_t bytes = descriptors;
+  bool bring_a = false;
   for (size_t i = 0; i < count; i++) {
     WEFT_TRY(check(row, gemms[i]));
-    bytes += needs_of(gemms[i]).all();
+    bring_a = bring_a || gemms[i].a_mem != WEFT_MEM_DEVICE;
   }
-  const weft_gemm &like = gemms[0];
-  HostMemory host(exec->allocator, count);
-  if (!host.memory)
+  const size_t a_bytes = bring_a ? align16(like.m * like.k) : 0;
+  const size_t head = descriptors + needs.x_ptr + needs.y_ptr;
+  const size_t bytes = head + count * (a_bytes + needs.tiles);
+  Jobs jobs(exec->allocator, count);
+  if (!jobs.at)
     return WEFT_E_NOMEM;
   weft_scratch scratch(exec);
   if (bytes)
     WEFT_TRY(scratch.alloc(bytes));
-  uint8_t *at = scratch.as<uint8_t>() + descriptors;
-  // Rows that come without tiles get them first.
-  size_t raw = 0;
+  uint8_t *const memory = scratch.as<uint8_t>(), *const as = memory + head;
+  uint8_t *const tiles = as + count * a_bytes;
+  const uint8_t *const *x_ptr = nullptr;
+  uint8_t *const *y_ptr = nullptr;
+  WEFT_TRY(send_rows(exec, like.y.ptr, like.m, memory + descriptors, &y_ptr));
+  Batch batch(exec, like.k, like.len, count, jobs.at, scratch.as<weft_tensor_job>());
+  if (needs.tiles) {
+    WEFT_TRY(send_rows(exec, like.x.ptr, like.k, memory + descriptors + needs.y_ptr, &x_ptr));
+    for (size_t i = 0; i < count; i++)
+      jobs.at[i] = {nullptr, gemms[i].x.base, tiles + i * needs.tiles};
+    WEFT_TRY(batch.prepare(like.x.stride, x_ptr));
+  }
   for (size_t i = 0; i < count; i++) {
-    const Needs needs = needs_of(gemms[i]);
-    if (needs.tiles) {
-      host.x[raw] = gemms[i].x;
-      host.tiles[raw] = at;
-      host.x_ptr[raw] = nullptr;
-      if (needs.x_ptr) {
-        uint8_t *const pointers = at + needs.tiles;
-        WEFT_TRY(weft_cuda_upload(exec, pointers, gemms[i].x.ptr, like.k * sizeof(uint8_t *)));
-        host.x_ptr[raw] = reinterpret_cast<const uint8_t *const *>(pointers);
-      }
-      raw++;
+    const weft_gemm &gemm = gemms[i];
+    const uint8_t *a = gemm.a;
+    if (gemm.a_mem != WEFT_MEM_DEVICE) {
+      WEFT_CUDA_TRY(cudaMemcpy2DAsync(as + i * a_bytes, gemm.k, gemm.a, gemm.a_stride, gemm.k,
+                                      gemm.m, cudaMemcpyHostToDevice, weft_cuda_stream(exec)));
+      a = as + i * a_bytes;
     }
-    at += needs.all();
+    jobs.at[i] = {a,
+                  needs.tiles ? tiles + i * needs.tiles
+                              : static_cast<const uint8_t *>(gemm.x_prepared->data),
+                  gemm.y.base};
   }
-  weft_tensor_job *on_device = scratch.as<weft_tensor_job>();
-  if (raw) {
-    Batch batch(exec, multiply, raw, host.jobs, on_device);
-    WEFT_TRY(batch.prepare(like.k, like.len, host.x, host.tiles, host.x_ptr));
-  }
-  at = scratch.as<uint8_t>() + descriptors;
-  for (size_t i = 0; i < count; i++) {
-    const Needs needs = needs_of(gemms[i]);
-    uint8_t *const rest = at + needs.tiles + needs.x_ptr;
-    WEFT_TRY(job_of(exec, gemms[i], needs, rest, &host.jobs[i]));
-    host.jobs[i].x = needs.tiles ? at : static_cast<const uint8_t *>(gemms[i].x_prepared->data);
-    at += needs.all();
-  }
-  Batch batch(exec, multiply, count, host.jobs, on_device);
-  return batch.multiply(like.m, like.k, like.len, like.accumulate);
+  return batch.multiply(kernel, like, y_ptr);
 }
 
-weft_status products(const weft_backend *row, weft_tensor_multiply multiply, const weft_exec *exec,
+weft_status products(const weft_backend *row, weft_tensor_multiply kernel, const weft_exec *exec,
                      const weft_gemm *gemms, size_t count) {
   weft_device_scope scope(exec->device);
   WEFT_TRY(scope.status());
   size_t end = 0;
   for (size_t i = 0; i < count; i = end) {
-    for (end = i + 1; end < count && same_shape(gemms[i], gemms[end]);)
+    for (end = i + 1; end < count && alike(gemms[i], gemms[end]);)
       end++;
     if (gemms[i].m == 0 || gemms[i].len == 0)
       continue;
     if (gemms[i].k) {
-      WEFT_TRY(same_products(row, multiply, exec, gemms + i, end - i));
+      WEFT_TRY(like_products(row, kernel, exec, gemms + i, end - i));
       continue;
     }
     for (size_t j = i; j < end; j++) {
@@ -301,19 +282,17 @@ weft_status prepare(const weft_backend *row, const weft_exec *exec, size_t k, si
     return WEFT_E_NOMEM;
   *operand = {row, nullptr, tiles_bytes(k, len), k, len, 0};
   weft_scratch pointers(exec);
+  const uint8_t *const *x_ptr = nullptr;
   weft_status status = WEFT_OK;
   if (operand->bytes)
     status = weft_device_alloc(exec->device, WEFT_MEM_DEVICE, operand->bytes, &operand->data);
-  if (status == WEFT_OK && operand->bytes && x->ptr) {
+  if (status == WEFT_OK && operand->bytes && x->ptr)
     status = pointers.alloc(k * sizeof(uint8_t *));
-    if (status == WEFT_OK)
-      status = weft_cuda_upload(exec, pointers.as<void>(), x->ptr, k * sizeof(uint8_t *));
-  }
+  if (status == WEFT_OK && operand->bytes)
+    status = send_rows(exec, x->ptr, k, pointers.as<uint8_t>(), &x_ptr);
   if (status == WEFT_OK && operand->bytes) {
-    weft_tensor_job job;
-    uint8_t *const to = static_cast<uint8_t *>(operand->data);
-    const uint8_t *const *const x_ptr = x->ptr ? pointers.as<const uint8_t *const>() : nullptr;
-    status = Batch(exec, nullptr, 1, &job, nullptr).prepare(k, len, x, &to, &x_ptr);
+    weft_tensor_job job = {nullptr, x->base, static_cast<uint8_t *>(operand->data)};
+    status = Batch(exec, k, len, 1, &job, nullptr).prepare(x->stride, x_ptr);
   }
   if (status != WEFT_OK) {
     weft_cuda_release(row, exec, operand);

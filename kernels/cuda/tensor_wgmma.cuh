@@ -19,10 +19,9 @@
 enum {
   WEFT_WGMMA_GROUPS = 2, // warpgroups that multiply
   WEFT_WGMMA_THREADS = 128 * (WEFT_WGMMA_GROUPS + 1),
-  WEFT_WGMMA_EXPANDERS = 3,        // warps
-  WEFT_WGMMA_REGISTERS_FEED = 56,  // per thread of the first warpgroup
-  WEFT_WGMMA_REGISTERS_MATH = 224, // and of the others: 56 + 2 * 224 = 3 * 168
-  WEFT_WGMMA_PREFETCH = 3 // pairs of tiles that come into the second cache ahead of the ring
+  WEFT_WGMMA_EXPANDERS = 3,       // warps
+  WEFT_WGMMA_REGISTERS_FEED = 56, // per thread of the first warpgroup
+  WEFT_WGMMA_REGISTERS_MATH = 224 // and of the others: 56 + 2 * 224 = 3 * 168
 };
 
 struct weft_wgmma_barriers {
@@ -74,18 +73,12 @@ __device__ __forceinline__ void weft_wgmma_feed(const weft_tensor_args &args, ui
   weft_wgmma_run run(args.plan);
   weft_wgmma_ring stage;
   uint32_t product = ~0u;
-  const uint8_t *x = nullptr, *x_next = nullptr; // of this item and of the one after it
+  const uint8_t *x = nullptr;
   for (; run.unit < run.end; run.unit++, stage.advance(args.plan.stages)) {
     if (run.product != product) {
       product = run.product;
       x = weft_wgmma_job(args.batch, product).x;
-      x_next = product + 1 < args.batch.count ? weft_wgmma_job(args.batch, product + 1).x : x;
     }
-    const uint32_t ahead = run.pair + WEFT_WGMMA_PREFETCH;
-    if (ahead < args.plan.pairs)
-      weft_bulk_prefetch(x + static_cast<size_t>(ahead) * bytes, bytes);
-    else if (run.group + 1 == args.plan.groups && ahead - args.plan.pairs < args.plan.pairs)
-      weft_bulk_prefetch(x_next + static_cast<size_t>(ahead - args.plan.pairs) * bytes, bytes);
     const uint32_t full = weft_shared_address(&barriers->full[stage.at]);
     while (!weft_mbarrier_try(weft_shared_address(&barriers->empty[stage.at]), stage.parity ^ 1)) {
     }
@@ -254,7 +247,8 @@ __device__ __forceinline__ void weft_wgmma_consume(const weft_tensor_args &args,
 #pragma unroll
   for (int i = 0; i < 8; i++)
     tile0[i] = 0;
-  uint32_t product = ~0u, stride4 = 0, row = 0, at = 0;
+  const uint32_t stride4 = static_cast<uint32_t>(batch.y_stride) * 4;
+  uint32_t product = ~0u, row = 0, at = 0;
   uint8_t *y = nullptr;                // this thread's first byte of the product
   bool pending = false, plain = false; // words of the previous task wait to be stored; all of them
 
@@ -274,7 +268,16 @@ __device__ __forceinline__ void weft_wgmma_consume(const weft_tensor_args &args,
       asm volatile("st.global.b32 [%0], %1;" ::"l"(to), "r"(word[g]) : "memory");
   };
 
-  walk.find_task();
+  // To the next task and, if it is of another product, there.
+  const auto move = [&]() {
+    walk.find_task();
+    if (walk.run.unit >= walk.run.end || walk.run.product == product)
+      return;
+    product = walk.run.product;
+    y = weft_wgmma_job(batch, product).y + q * batch.y_stride + warp * 32 + r * 4;
+  };
+
+  move();
   while (walk.run.unit < walk.run.end) {
     const uint32_t a = weft_opaque(a0 + walk.stage * (Pair >> 4));
     const uint32_t b = weft_opaque(b0 + walk.slot_of(walk.task) * (Chunk >> 4));
@@ -283,12 +286,6 @@ __device__ __forceinline__ void weft_wgmma_consume(const weft_tensor_args &args,
     weft_pin(pair);
     if (pending)
       store();
-    if (walk.run.product != product) {
-      product = walk.run.product;
-      const weft_tensor_job &job = weft_wgmma_job(batch, product);
-      y = job.y + q * job.y_stride + warp * 32 + r * 4;
-      stride4 = static_cast<uint32_t>(job.y_stride) * 4;
-    }
     row = (walk.chunk0 + walk.task) * WEFT_TENSOR_CHUNK;
     at = walk.run.pair * WEFT_TENSOR_PAIR;
     plain = simple && at + WEFT_TENSOR_PAIR <= batch.len && row + WEFT_TENSOR_CHUNK <= batch.m;
@@ -333,7 +330,7 @@ __device__ __forceinline__ void weft_wgmma_consume(const weft_tensor_args &args,
       store();
       walk.task = next - walk.here;
       walk.leave_unit();
-      walk.find_task();
+      move();
     }
   }
 }

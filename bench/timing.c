@@ -117,9 +117,8 @@ static size_t calibrate(const weft_bench_timing *timing, const weft_bench_candid
   return best > 0 && best < LAP_S ? (size_t)(LAP_S / best + 0.5) : 1;
 }
 
-// Calls at a place on the stack that differs from lap to lap. Where a process's stack happens to
-// lie decides which of its lines share cache sets with the data: without this, one run in ten would
-// be an eighth slower from end to end, and no spread within a run would show it.
+// Calls at a place on the stack that differs from lap to lap: it differs between processes, and one
+// run in ten was an eighth slower from end to end, which no spread within a run would show.
 __attribute__((noinline)) static double time_somewhere(const weft_bench_timing *timing,
                                                        const weft_bench_candidate *candidate,
                                                        size_t calls, size_t offset) {

@@ -24,7 +24,7 @@
 #include "kernels/backend.h"
 #include "kernels/unroll.h"
 
-enum { STREAM_COLUMNS = 4096, FAN_VECS = 4, XOR_VECS = 4, PACK_TILES = 3 };
+enum { STREAM_COLUMNS = 4096, FAN_VECS = 4, XOR_VECS = 4, PACK_OUTPUTS = 32 };
 
 // `part` is 0 for whole vectors, else how many bytes are left before the panel's end.
 WEFT_INLINE vec tile_load(const weft_panel *p, const uint8_t *row, size_t column, size_t part) {
@@ -251,7 +251,7 @@ static void tile_panel(const weft_panel *p) {
   } else if (p->k == 1) {
     fan_out(p, column, whole);
   } else {
-    if (p->packed && p->m >= PACK_TILES * TILE_ROWS)
+    if (p->packed && p->m >= PACK_OUTPUTS)
       column = packed_columns(p, column, whole);
     for (; whole - column >= TILE_VECS * VEC_BYTES; column += TILE_VECS * VEC_BYTES)
       tile_column(p, column, TILE_VECS, 0);

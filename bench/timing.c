@@ -198,8 +198,8 @@ static double repetition(const weft_bench_timing *timing, const weft_bench_candi
   lap laps[LAPS_MAX];
   lap_sum clean = {0, 0, 0};
   size_t count = 0;
-  while (count < LAPS_MAX && clean.wall_s < wanted_s &&
-         (count <= extra || weft_bench_now_s() - start < patience_s)) {
+  while (count < LAPS_MAX &&
+         (count <= extra || (clean.wall_s < wanted_s && weft_bench_now_s() - start < patience_s))) {
     laps[count++] =
         run_lap(timing, candidate, samples->calls, samples->laps++ % OFFSETS * OFFSET_STEP);
     mark_disturbed(laps, count);

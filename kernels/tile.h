@@ -54,8 +54,11 @@ WEFT_INLINE tile_coefficients tile_coefficients_at(const uint8_t *a, size_t stri
   tile_coefficients c = {{a, a, a}, stride};
   if (rows > 4) {
     c.first[1] = a + 4 * stride;
-    c.first[2] = rows > 8 ? a + 8 * stride : a;
-    __asm__("" : "+r"(c.first[0]), "+r"(c.first[1]), "+r"(c.first[2]));
+    __asm__("" : "+r"(c.first[0]), "+r"(c.first[1]));
+  }
+  if (rows > 8) {
+    c.first[2] = a + 8 * stride;
+    __asm__("" : "+r"(c.first[2]));
   }
   return c;
 }

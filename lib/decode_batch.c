@@ -20,7 +20,8 @@ static weft_status check(const weft_ctx *ctx, const weft_decode_job *job) {
       (job->coefficients_stride < job->blocks || job->out_stride < job->block_bytes ||
        (!job->payload_rows && job->payload_stride < job->block_bytes)))
     return WEFT_E_ARGUMENT;
-  return job->mem == WEFT_MEM_DEVICE && !ctx->device ? WEFT_E_UNSUPPORTED : WEFT_OK;
+  const bool on_device = job->mem == WEFT_MEM_DEVICE || job->coefficients_mem == WEFT_MEM_DEVICE;
+  return on_device && !ctx->device ? WEFT_E_UNSUPPORTED : WEFT_OK;
 }
 
 static void copy_matrix(const weft_decode_job *job, uint8_t *out) {
@@ -125,17 +126,56 @@ static weft_status enqueue_products(const weft_ctx *ctx, const device_batch *bat
   return status;
 }
 
+// Whether the run's matrices are one dense array that the device reaches.
+static bool matrices_follow(const device_batch *batch) {
+  const weft_decode_job *first = &batch->jobs[0];
+  const size_t n = first->blocks;
+  for (size_t i = 0; i < batch->count; i++) {
+    const weft_decode_job *job = &batch->jobs[i];
+    if (job->coefficients_mem == WEFT_MEM_HOST ||
+        job->coefficients_mem != first->coefficients_mem ||
+        (n > 1 && job->coefficients_stride != n) ||
+        job->coefficients != first->coefficients + i * n * n)
+      return false;
+  }
+  return true;
+}
+
+// Dense copies of the run's matrices, on the device.
+static weft_status gather_matrices(weft_ctx *ctx, const device_batch *batch, weft_call *call,
+                                   uint8_t *out) {
+  const size_t n = batch->jobs[0].blocks, matrix_bytes = n * n;
+  if (matrices_follow(batch))
+    return weft_call_upload(call, out, batch->jobs[0].coefficients, batch->jobs[0].coefficients_mem,
+                            batch->count * matrix_bytes);
+  size_t host = 0; // jobs whose matrices lie where the CPU reads them: staged together
+  for (size_t i = 0; i < batch->count; i++)
+    host += batch->jobs[i].coefficients_mem != WEFT_MEM_DEVICE;
+  weft_kept *staged = NULL;
+  if (host > 0)
+    WEFT_TRY(weft_call_keep(ctx, call, batch->count * matrix_bytes, &staged));
+  for (size_t i = 0; staged && i < batch->count; i++)
+    if (batch->jobs[i].coefficients_mem != WEFT_MEM_DEVICE)
+      copy_matrix(&batch->jobs[i], staged->bytes + i * matrix_bytes);
+  if (staged)
+    WEFT_TRY(weft_call_upload(call, out, staged->bytes, staged->mem, batch->count * matrix_bytes));
+  for (size_t i = 0; i < batch->count; i++) {
+    const weft_decode_job *job = &batch->jobs[i];
+    if (job->coefficients_mem == WEFT_MEM_DEVICE)
+      WEFT_TRY(weft_device_copy_rows(ctx->device, out + i * matrix_bytes, n, WEFT_MEM_DEVICE,
+                                     job->coefficients, n > 1 ? job->coefficients_stride : n,
+                                     WEFT_MEM_DEVICE, n, n, call->exec.stream));
+  }
+  return WEFT_OK;
+}
+
 // Inverts and multiplies jobs of one n.
 static weft_status enqueue(weft_ctx *ctx, device_batch *batch, weft_call *call) {
   const size_t n = batch->jobs[0].blocks, matrix_bytes = n * n;
   const size_t bytes = batch->count * matrix_bytes;
   WEFT_TRY(take_device_memory(ctx, batch, bytes));
-  weft_kept *staged;
-  WEFT_TRY(weft_call_keep(ctx, call, bytes, &staged));
-  for (size_t i = 0; i < batch->count; i++)
-    copy_matrix(&batch->jobs[i], staged->bytes + i * matrix_bytes);
   uint8_t *matrices = batch->matrices, *flags = matrices + bytes;
-  WEFT_TRY(weft_call_upload(call, matrices, staged->bytes, staged->mem, bytes));
+  WEFT_TRY(gather_matrices(ctx, batch, call, matrices));
   const weft_invert invert = {.count = batch->count,
                               .k = n,
                               .in = matrices,
@@ -180,13 +220,13 @@ weft_status weft_decode_batch(weft_ctx *ctx, weft_decode_job *jobs, size_t count
   for (size_t i = 0; i < count; i++)
     WEFT_TRY(check(ctx, &jobs[i]));
   weft_call call;
-  WEFT_TRY(weft_call_begin(ctx, queue, &call));
+  weft_status status = weft_call_begin(ctx, queue, &call);
   for (size_t i = 0; i < count; i++)
-    jobs[i].status = WEFT_PENDING;
+    jobs[i].status = status == WEFT_OK ? WEFT_PENDING : status;
+  WEFT_TRY(status);
   if (ctx->device && ctx->row->invert)
     return weft_call_end(ctx, &call, decode_on_device(ctx, jobs, count, &call));
   decode_on_host(ctx, jobs, count);
-  weft_status status = WEFT_OK;
   for (size_t i = 0; i < count && status == WEFT_OK; i++)
     if (jobs[i].status != WEFT_E_SINGULAR)
       status = jobs[i].status;

@@ -74,10 +74,17 @@ static void draw(weft_encoder *encoder, const weft_packet *packet, uint8_t *coef
 static void fill_in(const part *p, weft_seed *seeds) {
   const weft_batch *batch = p->batch;
   const size_t stride = batch->count > 1 ? batch->coefficients_stride : blocks_of(p);
-  const bool sequence = p->expanded && !batch->packets && !seeds && p->systematic == 0;
-  if (sequence && p->encoder->options.seeded)
-    p->encoder->next_seed += batch->count;
-  for (size_t i = 0; i < batch->count && !sequence; i++) {
+  const bool counts_up =
+      p->expanded && !batch->packets && p->systematic == 0 && p->encoder->options.density_q16 == 0;
+  if (counts_up) {
+    const weft_segment_id *id = &p->encoder->segment->id;
+    for (size_t i = 0; seeds && i < batch->count; i++)
+      seeds[i] = (weft_seed){id->stream, id->segment, p->first_seed + i};
+    if (p->encoder->options.seeded)
+      p->encoder->next_seed += batch->count;
+    return;
+  }
+  for (size_t i = 0; i < batch->count; i++) {
     weft_packet packet = describe(p->encoder);
     if (!p->expanded)
       draw(p->encoder, &packet, p->coefficients + i * p->stride);

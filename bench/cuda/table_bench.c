@@ -52,7 +52,7 @@ static void memory_free(void *memory) { weft_device_free(device, WEFT_MEM_DEVICE
 static uint8_t *random_new(size_t bytes) {
   uint8_t *memory = memory_new(bytes + 65536);
   static uint8_t salt = 1;
-  weft_cuda_expansion expansion = {
+  weft_expansion expansion = {
       .count = bytes / 65536 + 1, .k = 65536, .out = memory, .out_stride = 65536};
   expansion.key[0] = salt++;
   must(weft_cuda_expand(&exec, &expansion), "random");
@@ -176,14 +176,19 @@ static void time_decode(const char *name, size_t k, size_t len, weft_cuda_pivoti
 }
 
 static void run_expand(void *user) {
-  must(weft_cuda_expand(&exec, (const weft_cuda_expansion *)user), "expand");
+  must(weft_cuda_expand(&exec, (const weft_expansion *)user), "expand");
 }
 
 static void time_expand(const char *name, size_t count, size_t k, uint16_t density, bool seeds) {
   uint8_t *out = memory_new(count * k);
-  weft_cuda_seed *seed = seeds ? (weft_cuda_seed *)(void *)random_new(count * sizeof *seed) : NULL;
-  weft_cuda_expansion p = {
-      .count = count, .k = k, .seeds = seed, .density_q16 = density, .out = out, .out_stride = k};
+  weft_seed *seed = seeds ? (weft_seed *)(void *)random_new(count * sizeof *seed) : NULL;
+  weft_expansion p = {.count = count,
+                      .k = k,
+                      .fresh = !seed,
+                      .seeds = seed,
+                      .density_q16 = density,
+                      .out = out,
+                      .out_stride = k};
   const bench_timing t = bench_time(exec.stream, reps, run_expand, &p);
   print_timing("expand", name, count, count, k, k, (double)count * (double)k, 0, t);
   memory_free(out), memory_free(seed);

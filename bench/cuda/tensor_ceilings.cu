@@ -22,7 +22,7 @@ namespace {
 
 enum { Bursts = 1000, Rounds = 2000, Reps = 9, Operands = 40960 };
 
-__device__ void fill(uint32_t *words, uint32_t count) {
+[[maybe_unused]] __device__ void fill(uint32_t *words, uint32_t count) {
   for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
     uint32_t x = (i + 1) * 2654435761u + blockIdx.x * 40503u;
     x ^= x >> 15;

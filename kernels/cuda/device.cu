@@ -133,13 +133,18 @@ static weft_status open_on(weft_device *device) {
   WEFT_CUDA_TRY(cudaMemPoolCreate(&device->pool, &pool));
   uint64_t keep = UINT64_MAX; // bytes to hold on to instead of returning them at every wait
   WEFT_CUDA_TRY(cudaMemPoolSetAttribute(device->pool, cudaMemPoolAttrReleaseThreshold, &keep));
+  int no = 0; // scratch of one stream must not make it wait for another that used it before
+  WEFT_CUDA_TRY(
+      cudaMemPoolSetAttribute(device->pool, cudaMemPoolReuseAllowInternalDependencies, &no));
   return WEFT_OK;
 }
 
 extern "C" weft_status weft_device_open(weft_device **out, size_t index,
                                         const weft_allocator *allocator) {
   *out = nullptr;
-  if (index >= weft_device_count())
+  int count = 0;
+  WEFT_CUDA_TRY(cudaGetDeviceCount(&count));
+  if (index >= static_cast<size_t>(count))
     return WEFT_E_ARGUMENT;
   void *memory = allocator->alloc(allocator->user, sizeof(weft_device), alignof(weft_device));
   if (!memory)

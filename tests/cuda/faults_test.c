@@ -218,9 +218,13 @@ START_TEST(more_memory_than_there_is) {
 }
 END_TEST
 
+// A test that failed may have left its fault behind.
+static void no_faults(void) { weft_cuda_inject(0, 0, 0); }
+
 int main(void) {
   Suite *suite = suite_create("failures of a device");
   TCase *cases = tcase_create("injected");
+  tcase_add_checked_fixture(cases, no_faults, no_faults);
   tcase_add_test(cases, no_driver);
   tcase_add_test(cases, no_device);
   tcase_add_test(cases, unknown_row_is_an_error);

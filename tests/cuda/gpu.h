@@ -31,7 +31,7 @@ gpu_buffer gpu_output(weft_ctx *ctx, weft_mem mem, size_t bytes);
 uint8_t *gpu_read(const gpu_buffer *buffer);
 void gpu_buffer_free(gpu_buffer *buffer);
 
-// Y (m, k) = C (m, n) X (n, k), all dense, by the row `scalar`.
+// Y (m, k) = C (m, n) X (n, k), all dense, by the row `scalar`, large ones by the best host row.
 void gpu_reference(uint8_t *y, const uint8_t *c, const uint8_t *x, size_t m, size_t n, size_t k);
 
 #endif

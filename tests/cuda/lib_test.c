@@ -15,6 +15,9 @@
   ((const size_t[]){                                                                               \
       __VA_ARGS__})[fixture_below(sizeof((const size_t[]){__VA_ARGS__}) / sizeof(size_t))]
 
+// Under a checker that makes the device a thousand times slower: fewer and smaller cases.
+static bool reduced(void) { return getenv("WEFT_GPU_REDUCED") != NULL; }
+
 static weft_mem any_memory(void) { return (weft_mem)fixture_below(3); }
 
 // One encoder's batch and all that belongs to it.
@@ -165,7 +168,7 @@ START_TEST(encode_modes_and_memories) {
     return;
   fixture_start(100 + (uint64_t)_i);
   weft_ctx *ctx = fixture_ctx(gpu_row_name(_i), 1);
-  for (int round = 0; round < (_i == 0 ? 60 : 15); round++)
+  for (int round = 0; round < (reduced() ? 2 : _i < 2 ? 60 : 15); round++)
     encode_once(ctx);
   weft_ctx_free(ctx);
 }
@@ -177,7 +180,7 @@ START_TEST(pinned_pieces) {
     return;
   fixture_start(150);
   weft_ctx *ctx = fixture_ctx("cuda", 1);
-  const size_t n = 16, k = 4096, m = 9000;
+  const size_t n = 16, k = 4096, m = reduced() ? 2200 : 9000;
   fixture_source source =
       fixture_source_new(ctx, n, k, n * k, &(weft_encoder_options){.seeded = true});
   for (size_t extra = 0; extra <= 32; extra += 32) {
@@ -209,7 +212,7 @@ START_TEST(combine_memories) {
     return;
   fixture_start(160);
   weft_ctx *ctx = fixture_ctx("cuda", 1);
-  for (int round = 0; round < 27; round++) {
+  for (int round = 0; round < (reduced() ? 9 : 27); round++) {
     const size_t n = 1 + fixture_below(200), k = 1 + fixture_below(2000), m = 1 + fixture_below(90);
     fixture_source source = fixture_source_new(ctx, n, k, n * k, NULL);
     uint8_t *c = fixture_malloc(m * n), *expect = fixture_malloc(m * k);
@@ -238,7 +241,7 @@ END_TEST
 // Behind a product that takes long, calls with pinned and device memory return at once: the queue
 // is still busy then. Ordinary memory waits for nothing either.
 START_TEST(nothing_waits_with_a_queue) {
-  if (gpu_skip("nothing_waits_with_a_queue"))
+  if (reduced() || gpu_skip("nothing_waits_with_a_queue"))
     return;
   fixture_start(170);
   weft_ctx *ctx = fixture_ctx("cuda-logexp-global", 1);
@@ -284,19 +287,28 @@ END_TEST
 typedef struct decoding {
   size_t n, k;
   uint8_t *c, *data;
-  gpu_buffer coded, out;
+  gpu_buffer coded, out, matrix;
   bool singular;
 } decoding;
 
 static void decode_once(weft_ctx *ctx, size_t most_jobs, size_t most_n) {
   const size_t count = 1 + fixture_below(most_jobs);
   const weft_mem mem = any_memory();
+  const bool together = fixture_below(2); // one array of matrices, all of one n
+  const weft_mem matrix_mem = any_memory();
+  const size_t same_n = 1 + fixture_below(most_n);
+  gpu_buffer matrices = {0};
+  if (together) {
+    uint8_t *zero = calloc(count, same_n * same_n);
+    matrices = gpu_input(ctx, WEFT_MEM_PINNED, zero, count * same_n * same_n);
+    free(zero);
+  }
   decoding *all = calloc(count, sizeof *all);
   weft_decode_job *jobs = calloc(count, sizeof *jobs);
   for (size_t i = 0; i < count; i++) {
     decoding *d = &all[i];
     const bool like_last = i > 0 && fixture_below(8) > 0;
-    d->n = like_last ? all[i - 1].n : 1 + fixture_below(most_n);
+    d->n = together ? same_n : like_last ? all[i - 1].n : 1 + fixture_below(most_n);
     d->k = like_last ? all[i - 1].k : 1 + fixture_below(1500);
     d->singular = d->n > 1 && fixture_below(9) == 0;
     d->c = fixture_malloc(d->n * d->n);
@@ -310,15 +322,21 @@ static void decode_once(weft_ctx *ctx, size_t most_jobs, size_t most_n) {
     d->coded = gpu_input(ctx, mem, coded, d->n * d->k);
     d->out = gpu_output(ctx, mem, d->n * d->k);
     free(coded);
-    jobs[i] = (weft_decode_job){.blocks = d->n,
-                                .block_bytes = d->k,
-                                .coefficients = d->c,
-                                .coefficients_stride = d->n,
-                                .payload = d->coded.at,
-                                .payload_stride = d->k,
-                                .out = d->out.at,
-                                .out_stride = d->k,
-                                .mem = mem};
+    if (together)
+      memcpy(matrices.at + i * d->n * d->n, d->c, d->n * d->n);
+    else
+      d->matrix = gpu_input(ctx, fixture_below(2) ? matrix_mem : any_memory(), d->c, d->n * d->n);
+    jobs[i] =
+        (weft_decode_job){.blocks = d->n,
+                          .block_bytes = d->k,
+                          .coefficients = together ? matrices.at + i * d->n * d->n : d->matrix.at,
+                          .coefficients_stride = d->n,
+                          .coefficients_mem = together ? matrices.mem : d->matrix.mem,
+                          .payload = d->coded.at,
+                          .payload_stride = d->k,
+                          .out = d->out.at,
+                          .out_stride = d->k,
+                          .mem = mem};
   }
   weft_queue *queue = NULL;
   if (fixture_below(2))
@@ -337,7 +355,11 @@ static void decode_once(weft_ctx *ctx, size_t most_jobs, size_t most_n) {
     free(got), free(d->c), free(d->data);
     gpu_buffer_free(&d->coded);
     gpu_buffer_free(&d->out);
+    if (!together)
+      gpu_buffer_free(&d->matrix);
   }
+  if (together)
+    gpu_buffer_free(&matrices);
   weft_queue_free(queue);
   free(all);
   free(jobs);
@@ -348,8 +370,8 @@ START_TEST(decode_many_segments) {
     return;
   fixture_start(200 + (uint64_t)_i);
   weft_ctx *ctx = fixture_ctx(gpu_row_name(_i), 1);
-  for (int round = 0; round < (_i == 0 ? 12 : 2); round++)
-    decode_once(ctx, 40, 150);
+  for (int round = 0; round < (reduced() ? 1 : _i < 2 ? 12 : 2); round++)
+    decode_once(ctx, reduced() ? 6 : 40, reduced() ? 70 : 150);
   weft_ctx_free(ctx);
 }
 END_TEST
@@ -410,8 +432,8 @@ START_TEST(soak) {
   weft_ctx *ctx = fixture_ctx("cuda", 1);
   do {
     encode_once(ctx);
-    if (rounds++ % 8 == 0)
-      decode_once(ctx, 20, rounds % 64 == 1 ? 1024 : 200);
+    if (!reduced() && rounds++ % 8 == 0)
+      decode_once(ctx, 20, rounds % 128 == 65 ? 1024 : 200);
   } while (time(NULL) < until);
   printf("soak: %lu rounds of random shapes\n", rounds);
   weft_ctx_free(ctx);

@@ -172,9 +172,13 @@ START_TEST(lost_device_reports) {
 }
 END_TEST
 
+// A test that failed may have left its fault behind.
+static void no_faults(void) { weft_cuda_inject(0, 0, 0); }
+
 int main(void) {
   Suite *suite = suite_create("streaming server on devices");
   TCase *cases = tcase_create("lanes");
+  tcase_add_checked_fixture(cases, no_faults, no_faults);
   tcase_add_loop_test(cases, lanes_together, 0, 2);
   tcase_add_test(cases, lost_device_falls_over);
   tcase_add_test(cases, lost_device_reports);

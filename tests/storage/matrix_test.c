@@ -31,8 +31,8 @@ START_TEST(fields_are_those_of_the_polynomials) {
   }
   for (unsigned a = 0; a < 256; a++)
     for (unsigned b = 0; b < 256; b++)
-      ck_assert_uint_eq(weft_gfw_mul(&field, (uint8_t)a, (uint8_t)b),
-                        weft_gf256_mul((uint8_t)a, (uint8_t)b));
+      EXPECT(weft_gfw_mul(&field, (uint8_t)a, (uint8_t)b) ==
+             weft_gf256_mul((uint8_t)a, (uint8_t)b));
 }
 END_TEST
 

@@ -203,7 +203,7 @@ START_TEST(jerasure_bit_matrices) {
       k = 10;
       m = 4;
     }
-    const size_t packet = 8 << test_rng_below(&rng, 6);
+    const size_t packet = (size_t)8 << test_rng_below(&rng, 6);
     const size_t bytes = w * packet * (1 + test_rng_below(&rng, 4));
     compare(ctx, &(code_case){"cauchy_orig", k, m, w, packet}, bytes, &rng, encode_as_jerasure);
     compare(ctx, &(code_case){"cauchy_good", k, m, w, packet}, bytes, &rng, encode_as_jerasure);

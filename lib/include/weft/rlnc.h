@@ -201,8 +201,11 @@ weft_status weft_recoder_next(weft_recoder *recoder, uint8_t *datagram, size_t c
 
 typedef struct weft_decode_job {
   size_t blocks, block_bytes;  // n, k
-  const uint8_t *coefficients; // (n, n), row stride coefficients_stride bytes, host memory
+  const uint8_t *coefficients; // (n, n), row stride coefficients_stride bytes
   size_t coefficients_stride;
+  // Of coefficients. Dense matrices that follow each other in PINNED or DEVICE memory, job by job, go
+  // to the device in one piece; HOST ones are copied aside first.
+  weft_mem coefficients_mem;
   const uint8_t *const *payload_rows; // n rows of k bytes, or
   const uint8_t *payload;             // payload + i * payload_stride
   size_t payload_stride;

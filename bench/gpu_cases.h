@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `weft bench gpu` times: products at the device row, and the library's calls. Each case
+// enqueues `repeat` calls and waits once, so that neither launches nor the wait are what is timed;
+// its amounts are of all of them.
+#ifndef WEFT_BENCH_GPU_CASES_H
+#define WEFT_BENCH_GPU_CASES_H
+
+#include "bench/group.h"
+#include "weft/weft.h"
+
+typedef struct weft_bench_gpu weft_bench_gpu;
+
+// A context on device 0 ("cuda" or a row's name), or NULL with the status.
+weft_bench_gpu *weft_bench_gpu_new(const char *row, uint64_t seed, weft_status *status);
+void weft_bench_gpu_free(weft_bench_gpu *gpu);
+weft_ctx *weft_bench_gpu_ctx(const weft_bench_gpu *gpu);
+
+// Copies of `bytes`: device to device, and between device and pinned memory, one way and both.
+int weft_bench_gpu_add_copy(weft_bench_gpu *gpu, weft_bench_group *group, const char *name,
+                            weft_mem to, weft_mem from, size_t bytes);
+int weft_bench_gpu_add_duplex(weft_bench_gpu *gpu, weft_bench_group *group, size_t bytes);
+
+// m coded blocks of each of `segments` segments at the row, operands prepared, coefficients on the
+// device; `preparing`: the preparation of each segment is counted in.
+int weft_bench_gpu_add_product(weft_bench_gpu *gpu, weft_bench_group *group, size_t segments,
+                               size_t m, size_t n, size_t k, bool preparing, int ceiling);
+// The library's seeded encoder: m packets of each of `segments` segments, coefficients made on the
+// device and counted in.
+int weft_bench_gpu_add_encode(weft_bench_gpu *gpu, weft_bench_group *group, size_t segments,
+                              size_t m, size_t n, size_t k, weft_mem to, int ceiling);
+// The row writes pinned memory itself.
+int weft_bench_gpu_add_direct(weft_bench_gpu *gpu, weft_bench_group *group, size_t m, size_t n,
+                              size_t k, int ceiling);
+// Segments from pinned memory, n packets of each to pinned memory, on several queues: everything is
+// counted.
+int weft_bench_gpu_add_host_to_host(weft_bench_gpu *gpu, weft_bench_group *group, size_t segments,
+                                    size_t n, size_t k, int ceiling);
+// weft_decode_batch: inversion and preprocessing counted in.
+int weft_bench_gpu_add_decode(weft_bench_gpu *gpu, weft_bench_group *group, size_t segments,
+                              size_t n, size_t k, weft_mem mem, int ceiling);
+
+#endif

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft bench gpu`: the library on one device, beside the device's ceilings of the same run.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/buffers.h"
+#include "bench/check.h"
+#include "bench/commands.h"
+#include "bench/gpu_cases.h"
+#include "bench/gpu_ceilings.h"
+#include "lib/ctx.h"
+
+typedef struct gpu_run {
+  weft_bench_options options;
+  weft_bench_machine machine;
+  weft_bench_report report;
+  const char *row;
+} gpu_run;
+
+static weft_bench_gpu *open_gpu(const gpu_run *run) {
+  weft_status status;
+  weft_bench_gpu *gpu = weft_bench_gpu_new(run->row, run->options.seed, &status);
+  if (!gpu)
+    fprintf(stderr, "weft bench gpu: %s: %s (%s)\n", run->row, weft_status_text(status),
+            weft_device_absence());
+  return gpu;
+}
+
+static int add_dram(weft_bench_gpu *gpu, weft_bench_group *group) {
+  return weft_bench_gpu_add_copy(gpu, group, "copy in device memory, bytes copied", WEFT_MEM_DEVICE,
+                                 WEFT_MEM_DEVICE, (size_t)1 << 30);
+}
+
+// Coded bytes of one product: enough to fill the device.
+static size_t rows_for(const gpu_run *run, size_t k) {
+  return ((size_t)1 << (run->options.quick ? 26 : 28)) / k;
+}
+
+static void encode_by_n(gpu_run *run) {
+  static const size_t sizes[] = {16, 32, 64, 128, 256, 512, 1024};
+  weft_bench_gpu *gpu = open_gpu(run);
+  weft_bench_group *group = weft_bench_group_new("encode, device-resident, by n at k = 4096");
+  const int dram = add_dram(gpu, group);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    weft_bench_gpu_add_product(gpu, group, 1, rows_for(run, 4096), sizes[i], 4096, false, dram);
+  weft_bench_report_run(&run->report, &run->options, group);
+  weft_bench_group_free(group);
+  weft_bench_gpu_free(gpu);
+}
+
+static void encode_by_k(gpu_run *run) {
+  static const size_t sizes[] = {128, 256, 512, 1024, 4096, 16384, 32768};
+  weft_bench_gpu *gpu = open_gpu(run);
+  weft_bench_group *group = weft_bench_group_new("encode, device-resident, by k at n = 128");
+  const int dram = add_dram(gpu, group);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    weft_bench_gpu_add_product(gpu, group, 1, rows_for(run, sizes[i]), 128, sizes[i], false, dram);
+  weft_bench_report_run(&run->report, &run->options, group);
+  weft_bench_group_free(group);
+  weft_bench_gpu_free(gpu);
+}
+
+static void server_shapes(gpu_run *run) {
+  const size_t n = 128, k = 4096, live = 177333, vod = 512;
+  weft_bench_gpu *gpu = open_gpu(run);
+  weft_bench_group *group =
+      weft_bench_group_new("live (177333 blocks of one segment) and VoD (n of each of 512)");
+  const int dram = add_dram(gpu, group);
+  const int one = weft_bench_gpu_add_product(gpu, group, 1, live, n, k, false, dram);
+  const int many = weft_bench_gpu_add_product(gpu, group, vod, n, n, k, false, dram);
+  const int prepared = weft_bench_gpu_add_product(gpu, group, vod, n, n, k, true, dram);
+  const int seeded = weft_bench_gpu_add_encode(gpu, group, 1, live, n, k, WEFT_MEM_DEVICE, dram);
+  const int seeded_many =
+      weft_bench_gpu_add_encode(gpu, group, vod, n, n, k, WEFT_MEM_DEVICE, dram);
+  weft_bench_group_ask(group, "VoD / live, kernel", many, one, WEFT_BENCH_OUTPUT);
+  weft_bench_group_ask(group, "preprocessing counted / not", prepared, many, WEFT_BENCH_OUTPUT);
+  weft_bench_group_ask(group, "library with seeds / kernel, live", seeded, one, WEFT_BENCH_OUTPUT);
+  weft_bench_group_ask(group, "library with seeds / kernel, VoD", seeded_many, many,
+                       WEFT_BENCH_OUTPUT);
+  weft_bench_report_run(&run->report, &run->options, group);
+  weft_bench_group_free(group);
+  weft_bench_gpu_free(gpu);
+}
+
+static void decode(gpu_run *run) {
+  weft_bench_gpu *gpu = open_gpu(run);
+  weft_bench_group *group = weft_bench_group_new("multi-segment decode, device-resident");
+  const int dram = add_dram(gpu, group);
+  for (size_t segments = 256; segments <= 2048; segments *= 8)
+    for (size_t k = 4096; k <= 16384; k *= 4)
+      weft_bench_gpu_add_decode(gpu, group, segments, 128, k, WEFT_MEM_DEVICE, dram);
+  weft_bench_report_run(&run->report, &run->options, group);
+  weft_bench_group_free(group);
+  weft_bench_gpu_free(gpu);
+}
+
+static void host_to_host(gpu_run *run) {
+  const size_t n = 128, k = 4096, bytes = (size_t)256 << 20;
+  weft_bench_gpu *gpu = open_gpu(run);
+  weft_bench_group *group = weft_bench_group_new("over PCIe, pinned memory");
+  const int in = weft_bench_gpu_add_copy(gpu, group, "pinned to device", WEFT_MEM_DEVICE,
+                                         WEFT_MEM_PINNED, bytes);
+  const int out = weft_bench_gpu_add_copy(gpu, group, "device to pinned", WEFT_MEM_PINNED,
+                                          WEFT_MEM_DEVICE, bytes);
+  const int both = weft_bench_gpu_add_duplex(gpu, group, bytes);
+  const int copies = weft_bench_gpu_add_encode(gpu, group, 1, 65536, n, k, WEFT_MEM_PINNED, out);
+  const int direct = weft_bench_gpu_add_direct(gpu, group, 65536, n, k, out);
+  const int duplex = weft_bench_gpu_add_host_to_host(gpu, group, 2048, n, k, both);
+  const int large = weft_bench_gpu_add_host_to_host(gpu, group, 256, n, 8 * k, both);
+  weft_bench_gpu_add_decode(gpu, group, 256, n, k, WEFT_MEM_PINNED, both);
+  weft_bench_group_ask(group, "one way: library / copy", copies, out, WEFT_BENCH_OUTPUT);
+  weft_bench_group_ask(group, "one way: kernel's stores / copy", direct, out, WEFT_BENCH_OUTPUT);
+  weft_bench_group_ask(group, "both ways: library / copies, k 4096", duplex, both,
+                       WEFT_BENCH_OUTPUT);
+  weft_bench_group_ask(group, "both ways: library / copies, k 32768", large, both,
+                       WEFT_BENCH_OUTPUT);
+  weft_bench_group_ask(group, "in / out", in, out, WEFT_BENCH_OUTPUT);
+  weft_bench_report_run(&run->report, &run->options, group);
+  weft_bench_group_free(group);
+  weft_bench_gpu_free(gpu);
+}
+
+int weft_bench_gpu_command(int argc, char **argv) {
+  gpu_run run = {0};
+  const int parsed = weft_bench_options_parse(&run.options, argc, argv);
+  if (parsed != 0)
+    return parsed == 1 ? 0 : parsed;
+  run.row = run.options.rows ? run.options.rows : "cuda";
+  weft_bench_gpu *gpu = open_gpu(&run);
+  if (!gpu)
+    return 1;
+  weft_bench_machine_read(&run.machine);
+  weft_bench_report_begin(&run.report, &run.options, &run.machine);
+  json_t *device = json_object();
+  json_object_set_new(device, "name",
+                      json_string(weft_device_name(weft_bench_gpu_ctx(gpu)->device)));
+  json_object_set_new(device, "sm", json_integer(weft_device_sm(weft_bench_gpu_ctx(gpu)->device)));
+  json_object_set_new(device, "driver", weft_bench_gpu_driver());
+  json_object_set_new(device, "ceilings", weft_bench_gpu_ceilings(weft_bench_gpu_ctx(gpu)));
+  json_object_set_new(run.report.root, "device", device);
+  weft_bench_gpu_free(gpu);
+  static const struct {
+    const char *name;
+    void (*run)(gpu_run *run);
+  } parts[] = {{"n", encode_by_n},
+               {"k", encode_by_k},
+               {"shapes", server_shapes},
+               {"decode", decode},
+               {"host", host_to_host}};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    if (weft_bench_listed(run.options.operations, parts[i].name))
+      parts[i].run(&run);
+  return weft_bench_report_end(&run.report, &run.options);
+}

@@ -46,6 +46,10 @@ static bool all_zero(const uint8_t *bytes, size_t count) {
 
 // --- Keys
 
+void weft_store_user_key(const uint8_t *secret, size_t bytes, uint8_t out[WEFT_STORE_KEY_BYTES]) {
+  (void)crypto_generichash(out, WEFT_STORE_KEY_BYTES, secret, bytes, NULL, 0);
+}
+
 void weft_store_file_key(const weft_store_header *header, const uint8_t *user_key,
                          uint8_t out[WEFT_STORE_KEY_BYTES]) {
   static const uint8_t label[16] = "weft store file";

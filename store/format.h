@@ -36,6 +36,8 @@ typedef struct weft_store_header {
   char code[WEFT_STORE_CODE_BYTES]; // weft_code_name
 } weft_store_header;
 
+// The user's key of a secret of any length (a key file's bytes).
+void weft_store_user_key(const uint8_t *secret, size_t bytes, uint8_t out[WEFT_STORE_KEY_BYTES]);
 // The key that all tags of a set are made with. `user_key` only where header->keyed.
 void weft_store_file_key(const weft_store_header *header, const uint8_t *user_key,
                          uint8_t out[WEFT_STORE_KEY_BYTES]);

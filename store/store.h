@@ -15,7 +15,7 @@
 #include "weft/context.h"
 #include "weft/storage.h"
 
-enum { WEFT_STORE_TEXT_BYTES = 512 };
+enum { WEFT_STORE_TEXT_BYTES = 512, WEFT_STORE_MAX_THREADS = 64 };
 #define WEFT_STORE_DEFAULT_STRIPE_BYTES (UINT64_C(4) << 20)
 
 typedef struct weft_store_options {

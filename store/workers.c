@@ -5,6 +5,8 @@
 
 #include <pthread.h>
 
+#include "store/store.h"
+
 typedef struct team {
   const weft_store_run *run;
   pthread_mutex_t taking; // held through take, so that stripes are taken in order

@@ -9,8 +9,6 @@
 
 #include "weft/status.h"
 
-enum { WEFT_STORE_MAX_THREADS = 64 };
-
 // A stripe goes through take, work and give on one thread, in the lane given (0..threads-1).
 typedef weft_status weft_store_step(void *user, size_t lane, uint64_t stripe);
 

@@ -34,7 +34,6 @@ static void prepare(files *f, call which) {
 }
 
 static weft_status do_call(files *f, call which, const uint8_t *patch) {
-  f->options.io = &files_faulty_io;
   files_faults.changes = 0;
   weft_status status;
   if (which == ENCODE)
@@ -43,7 +42,6 @@ static weft_status do_call(files *f, call which, const uint8_t *patch) {
     status = files_mend(f, WEFT_STORE_REPAIR);
   else
     status = files_update(f, AT, patch, PATCH);
-  f->options.io = NULL;
   return status;
 }
 
@@ -146,7 +144,6 @@ START_TEST(short_and_interrupted) {
   files f;
   files_start(&f, 12, 100 * LENGTH);
   files_faults = (files_fault){.stingy = true};
-  f.options.io = &files_faulty_io;
   uint8_t patch[PATCH];
   memset(patch, 0x33, sizeof patch);
   expect(WEFT_OK, files_encode(&f, "cauchy", K, M, STRIPE), &f);

@@ -22,7 +22,7 @@ void files_start(files *f, uint64_t salt, size_t length) {
   ck_assert_ptr_nonnull(mkdtemp(f->root));
   snprintf(f->folder, sizeof f->folder, "%s/d", f->root);
   ck_assert_int_eq(weft_ctx_new(&f->ctx, NULL), WEFT_OK);
-  f->options = (weft_store_options){.ctx = f->ctx, .threads = 2};
+  f->options = (weft_store_options){.ctx = f->ctx, .io = &files_faulty_io, .threads = 2};
   f->length = length;
   f->data = malloc(length + 1);
   ck_assert_ptr_nonnull(f->data);
@@ -266,7 +266,11 @@ static ssize_t fault_pwritev(int fd, const struct iovec *parts, int count, off_t
     return -1;
   return pwritev(fd, less, shortened(less, parts, count, n), offset);
 }
-static int fault_fsync(int fd) { return change() == 0 ? fsync(fd) : -1; }
+// The page cache outlives a process, so that nothing here needs the disk.
+static int fault_fsync(int fd) {
+  (void)fd;
+  return change();
+}
 static int fault_rename(const char *from, const char *to) {
   return change() == 0 ? rename(from, to) : -1;
 }

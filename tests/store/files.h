@@ -18,7 +18,7 @@ typedef struct files {
   size_t length;
 } files;
 
-// A fresh folder, `length` random bytes; two threads.
+// A fresh folder, `length` random bytes; two threads, files_faulty_io.
 void files_start(files *f, uint64_t salt, size_t length);
 void files_end(files *f);
 
@@ -40,7 +40,7 @@ weft_status files_state(files *f, size_t shard, weft_shard_state *state, char *t
 // Decodes, and asserts that the data comes back.
 void files_expect_data(files *f);
 
-// --- File calls that fail. They go on to the system's.
+// --- File calls that fail when told to. They go on to the system's, but for fsync.
 typedef struct files_fault {
   bool stingy;  // transfers move some bytes, and every other one is interrupted
   long die_at;  // before the n-th call that changes something: _exit; 0: never

@@ -10,6 +10,7 @@
 #include "bench/commands.h"
 #include "bench/group.h"
 #include "bench/peers/isal.h"
+#include "bench/rows.h"
 #include "kernels/backend.h"
 
 // One shape's operands; every row writes y anew.
@@ -116,24 +117,24 @@ static int add_row(weft_bench_group *group, const product *p, const weft_backend
   return prepared;
 }
 
+typedef struct chosen_rows {
+  const weft_backend **row;
+  size_t count;
+} chosen_rows;
+
 static void run_shape(weft_bench_report *report, const weft_bench_options *options,
-                      const weft_bench_machine *machine, weft_bench_isal *isal, size_t m, size_t n,
-                      size_t k) {
+                      const weft_bench_machine *machine, const chosen_rows *rows,
+                      weft_bench_isal *isal, size_t m, size_t n, size_t k) {
   const weft_machine offered = {.cpu = machine->features};
   const product p = product_new(m, n, k, options->seed);
-  row_state *const states = weft_bench_alloc(2 * weft_backend_count, sizeof *states);
+  row_state *const states = weft_bench_alloc(2 * rows->count, sizeof *states);
   char *const title = weft_bench_text("Y(%zu, %zu) = A(%zu, %zu) X, one thread", m, k, m, n);
   weft_bench_group *const group = weft_bench_group_new(title);
   const weft_backend *best = NULL;
   weft_bench_must("best row", weft_backend_select(&offered, WEFT_MEM_HOST, NULL, &best));
   int best_case = -1;
-  for (size_t i = 0; i < weft_backend_count; i++) {
-    const weft_backend *const row = &weft_backends[i];
-    const bool wanted = weft_bench_listed(options->rows, row->name) ||
-                        (row == best && weft_bench_listed(options->rows, "best")) ||
-                        weft_bench_listed(options->rows, "all");
-    if (row->mem != WEFT_MEM_HOST || !wanted || !weft_backend_runs_on(row, &offered))
-      continue;
+  for (size_t i = 0; i < rows->count; i++) {
+    const weft_backend *const row = rows->row[i];
     const int added = add_row(group, &p, row, &states[2 * i], machine->features);
     if (row == best)
       best_case = added;
@@ -153,7 +154,7 @@ static void run_shape(weft_bench_report *report, const weft_bench_options *optio
                          WEFT_BENCH_PRODUCTS);
   }
   weft_bench_report_run(report, options, group);
-  for (size_t i = 0; i < 2 * weft_backend_count; i++)
+  for (size_t i = 0; i < 2 * rows->count; i++)
     if (states[i].prepared)
       states[i].row->release(states[i].row, &states[i].exec, states[i].prepared);
   weft_bench_isal_release(&peer);
@@ -169,10 +170,15 @@ int weft_bench_mul_command(int argc, char **argv) {
   weft_bench_sizes_default(&options.n, (const size_t[]){128}, 1);
   weft_bench_sizes_default(&options.k, (const size_t[]){1024, 4096}, options.quick ? 1 : 2);
   weft_bench_sizes_default(&options.m, (const size_t[]){options.quick ? 16 : 128}, 1);
-  if (!options.rows)
-    options.rows = "all";
   weft_bench_machine machine;
   weft_bench_machine_read(&machine);
+  chosen_rows rows = {.row = weft_bench_alloc(weft_backend_count, sizeof *rows.row)};
+  rows.count = weft_bench_rows_choose("mul", options.rows ? options.rows : "all", machine.features,
+                                      rows.row, weft_backend_count);
+  if (rows.count == 0) {
+    free(rows.row);
+    return 2;
+  }
   weft_bench_pin(&machine, 0);
   weft_bench_report report;
   weft_bench_report_begin(&report, &options, &machine);
@@ -180,9 +186,10 @@ int weft_bench_mul_command(int argc, char **argv) {
   for (size_t n = 0; n < options.n.count; n++)
     for (size_t k = 0; k < options.k.count; k++)
       for (size_t m = 0; m < options.m.count; m++)
-        run_shape(&report, &options, &machine, isal, options.m.value[m], options.n.value[n],
+        run_shape(&report, &options, &machine, &rows, isal, options.m.value[m], options.n.value[n],
                   options.k.value[k]);
   weft_bench_isal_close(isal);
   weft_bench_unpin(&machine);
+  free(rows.row);
   return weft_bench_report_end(&report, &options);
 }

@@ -12,6 +12,7 @@
 #include "bench/machine.h"
 #include "bench/peers/isal.h"
 #include "bench/rlnc_cases.h"
+#include "bench/rows.h"
 #include "kernels/backend.h"
 
 #define ROWS_MAX 16u
@@ -175,43 +176,16 @@ static void run_shape(rlnc_run *run, size_t n, size_t k) {
   free(scene.isal_out), free(title);
 }
 
-// Best row first. An unknown or absent name is an error, not a shorter table.
-static bool choose_rows(rlnc_run *run) {
-  const weft_machine offered = {.cpu = run->machine.features};
-  const char *const list = run->options.rows ? run->options.rows : "best";
-  const bool all = weft_bench_listed(list, "all");
-  for (const char *at = list; *at;) {
-    const size_t length = strcspn(at, ",");
-    char name[32] = "";
-    const weft_backend *row = NULL;
-    if (length < sizeof name)
-      memcpy(name, at, length);
-    const bool best = strcmp(name, "best") == 0;
-    const weft_status status =
-        strcmp(name, "all") == 0
-            ? WEFT_OK
-            : weft_backend_select(&offered, WEFT_MEM_HOST, best ? NULL : name, &row);
-    if (status != WEFT_OK) {
-      fprintf(stderr, "weft bench rlnc: row '%s': %s\n", name, weft_status_text(status));
-      return false;
-    }
-    if (row && !all && run->row_count < ROWS_MAX)
-      run->rows[run->row_count++] = row;
-    at += length + (at[length] == ',');
-  }
-  for (size_t i = 0; all && i < weft_backend_count && run->row_count < ROWS_MAX; i++)
-    if (weft_backends[i].mem == WEFT_MEM_HOST && weft_backend_runs_on(&weft_backends[i], &offered))
-      run->rows[run->row_count++] = &weft_backends[i];
-  return run->row_count > 0;
-}
-
 int weft_bench_rlnc_command(int argc, char **argv) {
   rlnc_run *const run = weft_bench_alloc(1, sizeof *run);
   weft_bench_options *const options = &run->options;
   const int parsed = weft_bench_options_parse(options, argc, argv);
   int failed = parsed == 1 ? 0 : parsed;
   weft_bench_machine_read(&run->machine);
-  if (parsed == 0 && !choose_rows(run))
+  if (parsed == 0)
+    run->row_count = weft_bench_rows_choose("rlnc", options->rows ? options->rows : "best",
+                                            run->machine.features, run->rows, ROWS_MAX);
+  if (parsed == 0 && run->row_count == 0)
     failed = 2;
   if (parsed == 0 && failed == 0) {
     weft_bench_sizes_default(&options->n, (const size_t[]){128}, 1);

@@ -162,6 +162,10 @@ START_TEST(wrong_arguments) {
       {"weft bench", "rlnc", "--k", "0", NULL},
       {"weft bench", "rlnc", "--k", "12x", NULL},
       {"weft bench", "rlnc", "--rows", "no-such-row", NULL},
+      {"weft bench", "rlnc", "--rows", "", NULL},
+      {"weft bench", "mul", "--rows", "no-such-row", NULL},
+      {"weft bench", "mul", "--rows", "scalar,,logexp", NULL},
+      {"weft bench", "mul", "--rows", "neon,avx2", NULL}, // no machine has both
       {"weft bench", "mul", "--unknown", NULL},
       {"weft bench", "mul", "surplus", NULL},
       {"weft bench", "compare", "one", NULL},

@@ -4,6 +4,7 @@
 set -euo pipefail
 
 weft=$PWD/$1
+weft_with_fault=$PWD/$2 # one byte of one peer comes out wrong
 work=${TEST_TMPDIR:-$(mktemp -d)}
 cd -- "$work"
 failures=0
@@ -124,6 +125,62 @@ if [ -w /dev/full ]; then
   "$weft" demo "${small[@]}" --clip 10k >/dev/full 2>err || code=$?
   [ "$code" = 3 ] || fail "a full disk: exit $code"
 fi
+
+# A row that is compiled in and not there: forced by flag or environment, it is refused by name.
+absent=$("$weft" backends | awk '$2 == "host" && $3 == "no" { print $1; exit }')
+if [ -n "$absent" ]; then
+  wrong 4 "backend $absent: this machine lacks" demo --backend "$absent"
+  WEFT_BACKEND=$absent wrong 4 "backend $absent: this machine lacks" demo
+  wrong 2 "row '$absent': this machine lacks" bench mul --rows "$absent"
+else
+  printf 'skipped: this machine has every row; a row that is absent cannot be forced\n'
+fi
+"$weft" backends | grep -q 'device *yes' || wrong 4 'backend cuda: this machine lacks' demo --backend cuda
+wrong 2 "row 'no-such-row'" bench rlnc --rows no-such-row
+wrong 2 "unexpected argument 'x'" backends x
+wrong 2 "no command 'dance'" help dance
+wrong 2 'usage: weft bench' bench dance
+
+# --- a peer that differs
+
+weft=$weft_with_fault expect 1 demo "${small[@]}" --input odd
+says '^4 of 5 peers hold BLAKE2b' out
+[ "$(grep -c 'DIFFER$' out)" = 1 ] || fail "which peer differs? $(cat out)"
+weft=$weft_with_fault expect 1 demo "${small[@]}" --input odd --json
+says '"peers_same":4,"ok":false' out
+
+# --- progress, on a terminal only
+
+python3 - "$weft" <<'PYTHON' || fail "no progress bar on a terminal"
+import os, pty, subprocess, sys
+ours, theirs = pty.openpty()
+run = subprocess.Popen([sys.argv[1], "demo", "--clip", "4M", "--peers", "4"],
+                       stdout=subprocess.DEVNULL, stderr=theirs)
+os.close(theirs)
+seen = b""
+try:
+    while piece := os.read(ours, 4096):
+        seen += piece
+except OSError:  # Linux ends a terminal so
+    pass
+assert run.wait() == 0
+assert b"] " in seen and b"% " in seen and b"decoded" in seen, seen
+assert seen.endswith(b"\r\x1b[K"), seen  # wiped
+PYTHON
+
+# --- memory: eight times the input, the same memory
+
+rss_kib() { # of a run on a clip of this length; the sanitizer keeps little of what was freed
+  ASAN_OPTIONS=${ASAN_OPTIONS:-}:quarantine_size_mb=1 python3 - "$weft" "$1" <<'PYTHON'
+import resource, subprocess, sys
+subprocess.run([sys.argv[1], "demo", "--clip", sys.argv[2], "--peers", "2", "--window", "4",
+                "--segment-blocks", "32", "--json"], stdout=subprocess.DEVNULL, check=True)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+PYTHON
+}
+short=$(rss_kib 6M)
+long=$(rss_kib 48M)
+[ "$long" -lt $((short + 8192)) ] || fail "memory grows with the input: $short KiB, then $long KiB"
 
 # --- help
 

@@ -150,6 +150,39 @@ bool row_check_lengths(row_check *check) {
   return good;
 }
 
+// Multiplication by shift and add: the field's definition, without any table.
+static uint8_t multiply(unsigned a, unsigned b) {
+  unsigned sum = 0;
+  for (; b; b >>= 1, a <<= 1) {
+    a = a & 0x100 ? a ^ 0x11D : a;
+    sum ^= b & 1 ? a : 0;
+  }
+  return (uint8_t)sum;
+}
+
+bool row_check_products(row_check *check) {
+  enum { ALL = 256 };
+  uint8_t bytes[ALL], *y = row_check_memory(ALL * ALL);
+  for (size_t i = 0; i < ALL; i++)
+    bytes[i] = (uint8_t)i;
+  test_allocator memory;
+  test_allocator_init(&memory, 0);
+  const weft_exec exec = {.allocator = &memory.allocator};
+  const weft_gemm g = {.m = ALL,
+                       .k = 1,
+                       .len = ALL,
+                       .a = bytes,
+                       .a_stride = 1,
+                       .x = {.base = bytes, .stride = ALL},
+                       .y = {.base = y, .stride = ALL}};
+  bool good = check->row->gemm(check->row, &exec, &g, 1) == WEFT_OK;
+  for (size_t c = 0; c < ALL; c++)
+    for (size_t x = 0; x < ALL; x++)
+      good = good && y[c * ALL + x] == multiply((unsigned)c, (unsigned)x);
+  free(y);
+  return good || row_check_fail(check, "products", "not those of the polynomial");
+}
+
 bool row_check_threads(row_check *check) {
   static const size_t lengths[] = {1, 15, 63, 64, 65, 191, 260, 517, 1024, 1999, 4095, 4096};
   static const weft_partition ways[] = {WEFT_PARTITION_AUTO, WEFT_PARTITION_COLUMNS,

@@ -15,6 +15,8 @@ typedef struct row_check {
   char failure[320]; // row, seed and case, once a check has returned false
 } row_check;
 
+// All 65,536 products against the definition of the field.
+bool row_check_products(row_check *check);
 // All lengths 0..260, offsets 0..63 and both ends of a page, overwrite and accumulate.
 bool row_check_lengths(row_check *check);
 // m and k from 0 up to beyond a panel, strided and pointer rows, batches.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every row that runs here, and every emulated one, against the specification.
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/kernels/emulated/emulated_rows.h"
 #include "tests/kernels/row_check.h"
@@ -27,6 +29,38 @@ static void check_row(size_t index, bool (*passes)(row_check *)) {
   ck_assert_msg(passes(&check), "%s", check.failure);
 }
 
+// WEFT_BACKEND must name a row that runs here, as for the library itself; every row is tested all
+// the same.
+START_TEST(the_forced_row_is_there) {
+  const char *forced = getenv("WEFT_BACKEND");
+  if (!forced || strncmp(forced, "cuda", 4) == 0) // device rows: tests/cuda
+    return;
+  const weft_machine machine = {.cpu = weft_cpu_features()};
+  const weft_backend *row = NULL;
+  const weft_status status = weft_backend_select(&machine, WEFT_MEM_HOST, forced, &row);
+  ck_assert_msg(status == WEFT_OK, "WEFT_BACKEND=%s: %s", forced, weft_status_text(status));
+}
+END_TEST
+
+// Says which compiled rows are not tested natively, and what they need.
+static void print_absent_rows(void) {
+  const weft_machine machine = {.cpu = weft_cpu_features()};
+  for (size_t i = 0; i < weft_backend_count; i++) {
+    const weft_backend *row = &weft_backends[i];
+    if (row->mem != WEFT_MEM_HOST || weft_backend_runs_on(row, &machine))
+      continue;
+    printf("skipped, not on this machine: row %s needs", row->name);
+    for (unsigned bit = 0; bit < 32; bit++)
+      if ((row->cpu & ~machine.cpu) >> bit & 1)
+        printf(" %s", weft_cpu_feature_name(1u << bit));
+    printf("\n");
+  }
+  fflush(stdout); // before Check forks
+}
+
+START_TEST(products) { check_row((size_t)_i, row_check_products); }
+END_TEST
+
 START_TEST(lengths) { check_row((size_t)_i, row_check_lengths); }
 END_TEST
 
@@ -47,8 +81,11 @@ END_TEST
 
 int main(void) {
   const int rows = (int)(native_rows() + weft_emulated_row_count);
+  print_absent_rows();
   Suite *suite = suite_create("rows");
   TCase *cases = tcase_create("alone");
+  tcase_add_test(cases, the_forced_row_is_there);
+  tcase_add_loop_test(cases, products, 0, rows);
   tcase_add_loop_test(cases, lengths, 0, rows);
   tcase_add_loop_test(cases, shapes, 0, rows);
   tcase_add_loop_test(cases, prepared, 0, rows);

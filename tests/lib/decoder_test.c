@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/lib/fixture.h"
+#include "tests/support/test_guard.h"
 #include "tests/support/test_main.h"
 
 // --- refusals ---
@@ -96,6 +97,29 @@ START_TEST(duplicate_and_dependent_are_dropped) {
     refuse(&r, r.datagram, r.bytes, WEFT_DEPENDENT); // a vector of zeros
     refusal_free(&r);
   }
+}
+END_TEST
+
+// What the coefficients alone decide: the payload lies in a page that nobody may read.
+START_TEST(payloads_of_dropped_packets_are_not_touched) {
+  fixture_start(105);
+  test_guard none = test_guard_new(0);
+  for (size_t rank = 1; rank <= 12; rank++) {
+    refusal r = refusal_new(rank, NULL);
+    uint8_t own[256];
+    size_t bytes;
+    weft_packet packet;
+    EXPECT_OK(weft_decoder_recode(r.decoder, own, sizeof own, &bytes));
+    EXPECT_OK(weft_packet_parse(own, bytes, &packet));
+    packet.payload = none.begin;
+    const uint64_t before = fixture_state(r.decoder);
+    EXPECT_STATUS(weft_decoder_add(r.decoder, &packet), WEFT_DEPENDENT);
+    packet.id.segment++;
+    EXPECT_STATUS(weft_decoder_add(r.decoder, &packet), WEFT_E_FOREIGN);
+    EXPECT(fixture_state(r.decoder) == before);
+    refusal_free(&r);
+  }
+  test_guard_free(&none);
 }
 END_TEST
 
@@ -361,6 +385,7 @@ int main(void) {
   tcase_add_loop_test(tcase, damaged_headers_are_refused, 0, 4);
   tcase_add_test(tcase, truncated_and_padded_are_refused);
   tcase_add_test(tcase, duplicate_and_dependent_are_dropped);
+  tcase_add_test(tcase, payloads_of_dropped_packets_are_not_touched);
   tcase_add_test(tcase, rank_never_exceeds_n);
   tcase_add_test(tcase, packets_with_bad_fields);
   suite_add_tcase(suite, tcase);

@@ -200,10 +200,11 @@ START_TEST(the_window_bounds_what_is_held) {
 }
 END_TEST
 
-// Each allocation of a whole run fails once: what is lost is a datagram or a feed, and the run
-// still ends with every byte.
+// Each allocation of a whole run fails once: it is said, what is lost is a datagram or a feed, and
+// the run still ends with every byte.
 START_TEST(failed_allocations_lose_no_byte) {
-  for (long n = 1;; n++) {
+  long n = 1;
+  for (;; n++) {
     test_allocator memory;
     test_allocator_init(&memory, n);
     fixture f;
@@ -213,6 +214,7 @@ START_TEST(failed_allocations_lose_no_byte) {
       f.tolerate_nomem = true;
       EXPECT(fixture_run(&f, LONG_US));
       EXPECT(fixture_all_same(&f));
+      EXPECT((f.nomem > 0) == test_allocator_failed(&memory));
       fixture_free(&f);
     } else {
       EXPECT(status == WEFT_E_NOMEM);
@@ -221,6 +223,7 @@ START_TEST(failed_allocations_lose_no_byte) {
     if (!test_allocator_failed(&memory))
       break;
   }
+  EXPECT(n > 50); // or the loop has not seen what it should
 }
 END_TEST
 

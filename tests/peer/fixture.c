@@ -167,7 +167,8 @@ weft_status fixture_turn(fixture *f, size_t index) {
   return status == WEFT_PENDING ? WEFT_OK : status;
 }
 
-static bool fine(const fixture *f, weft_status status) {
+static bool fine(fixture *f, weft_status status) {
+  f->nomem += status == WEFT_E_NOMEM && f->tolerate_nomem;
   return status == WEFT_OK || (status == WEFT_E_NOMEM && f->tolerate_nomem);
 }
 

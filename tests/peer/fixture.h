@@ -58,6 +58,7 @@ typedef struct fixture {
   uint64_t sent, digest;     // of all datagrams sent
   fixture_fate (*fate)(struct fixture *f);
   bool tolerate_nomem;
+  size_t nomem;    // calls that said WEFT_E_NOMEM, when that is tolerated
   bool may_differ; // the network damages packets: more may come out than went in
 } fixture;
 

@@ -15,7 +15,7 @@ typedef enum weft_status {
   // The caller's arguments.
   WEFT_E_ARGUMENT, // an argument is outside its documented range
   WEFT_E_BUFFER,   // the caller's buffer is too small
-  WEFT_E_STATE,    // the call does not fit the handle's state (for example a complete decoder)
+  WEFT_E_STATE,    // the call does not fit the handle's state (for example a shard added twice)
   // A packet or a matrix.
   WEFT_E_VERSION,   // a packet of a wire version that this library does not know
   WEFT_E_MALFORMED, // a packet that is truncated or contradicts itself

@@ -58,16 +58,20 @@ typedef struct weft_backend_info {
 } weft_backend_info;
 
 size_t weft_backend_count_all(void);
+// Errors: WEFT_E_ARGUMENT (index >= weft_backend_count_all(), or NULL). The strings are static.
 weft_status weft_backend_describe(size_t index, weft_backend_info *out);
 
 // Memory that suits the context's row. HOST memory can be had from every context; PINNED and DEVICE
-// from a device context (else WEFT_E_UNSUPPORTED). bytes >= 1. Aligned to 64 bytes at least.
+// from a device context (else WEFT_E_UNSUPPORTED). bytes >= 1. Aligned to 64 bytes at least; the
+// caller's until weft_free with the same mem. Errors: WEFT_E_ARGUMENT, WEFT_E_NOMEM,
+// WEFT_E_DEVICE*.
 weft_status weft_alloc(weft_ctx *ctx, weft_mem mem, size_t bytes, void **out);
 void weft_free(weft_ctx *ctx, weft_mem mem, void *memory); // accepts NULL
 
 // A queue orders work. On a device context calls only enqueue, and the buffers they name must stay
 // until the queue is idle; on a host context the work is done when the call returns. Scratch that
-// calls left on a queue is freed when it is polled idle, waited for or freed.
+// calls left on a queue is freed when it is polled idle, waited for or freed. Errors of
+// weft_queue_new: WEFT_E_ARGUMENT (NULL), WEFT_E_NOMEM, WEFT_E_DEVICE*.
 weft_status weft_queue_new(weft_ctx *ctx, weft_queue **out);
 void weft_queue_free(weft_queue *queue);        // waits first; accepts NULL
 weft_status weft_queue_poll(weft_queue *queue); // WEFT_OK: idle; WEFT_PENDING; or what went wrong

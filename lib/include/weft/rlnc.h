@@ -4,6 +4,12 @@
 // A segment (generation) is n blocks (symbols) of k bytes. A coded packet is a linear combination
 // of its blocks; any n innovative (linearly independent) packets rebuild it. Whoever holds packets
 // can mix them into fresh ones (recode) without decoding first.
+//
+// Sources. Random coefficients at every node: Ho et al., "A Random Linear Network Coding Approach
+// to Multicast", IEEE Trans. Inf. Theory 52 (2006). Segments, and vectors that travel with the
+// packets: Chou, Wu and Jain, "Practical Network Coding", Allerton 2003 (their generations).
+// Progressive decoding by Gauss-Jordan elimination, and decoding many segments at once: Shojania
+// and Li, "Extreme Network Coding".
 #ifndef WEFT_RLNC_H
 #define WEFT_RLNC_H
 
@@ -59,12 +65,13 @@ typedef struct weft_encoder_options {
 
 // The segment must outlive the encoder; several encoders may share one. options may be NULL: coded
 // only, dense, fresh. Fresh coefficients come from libsodium's randombytes.
+// Errors: WEFT_E_ARGUMENT (NULL), WEFT_E_NOMEM.
 weft_status weft_encoder_new(const weft_segment *segment, const weft_encoder_options *options,
                              weft_encoder **out);
 void weft_encoder_free(weft_encoder *encoder); // accepts NULL
 // For simulations and tests: from now on fresh coefficients follow from key (32 bytes) alone, the
 // same on every machine. Never use one key twice in one stream. The decoder and the recoder have
-// the like.
+// the like. Errors: WEFT_E_ARGUMENT (NULL).
 weft_status weft_encoder_fix_random(weft_encoder *encoder, const uint8_t *key);
 
 // Where a batch of m packets goes. Payload i is at payload_rows[i], or at payload + i *
@@ -96,20 +103,20 @@ typedef struct weft_batch {
 // on a host row), WEFT_E_NOMEM, WEFT_E_DEVICE*.
 weft_status weft_encoder_batch(weft_encoder *encoder, const weft_batch *batch, weft_queue *queue);
 
-// The same for batch i of encoder i, i < count: one launch for many segments. All encoders belong to
-// one context and differ.
+// The same for batch i of encoder i, i < count: one launch for many segments. All encoders belong
+// to one context and differ. Errors: as weft_encoder_batch.
 weft_status weft_encoder_batches(weft_encoder *const *encoders, const weft_batch *batches,
                                  size_t count, weft_queue *queue);
 
 // Makes payloads for coefficients of the caller's own: Y(m, k) = C(m, n) * X(n, k).
 // coefficients: (m, n), row stride coefficients_stride bytes. Of `payloads` count (= m), where the
-// payloads go and coefficients_mem are read.
+// payloads go and coefficients_mem are read. Errors: as weft_encoder_batch.
 weft_status weft_encoder_combine(weft_encoder *encoder, size_t count, const uint8_t *coefficients,
                                  size_t coefficients_stride, const weft_batch *payloads,
                                  weft_queue *queue);
 
 // Writes the next packet as one datagram, header included; needs weft_packet_bytes() of room, else
-// WEFT_E_BUFFER and the packet is still the next.
+// WEFT_E_BUFFER and the packet is still the next. Other errors: as weft_encoder_batch.
 weft_status weft_encoder_next(weft_encoder *encoder, uint8_t *datagram, size_t capacity,
                               size_t *written);
 
@@ -137,6 +144,7 @@ typedef struct weft_decoder_options {
   bool eager;
 } weft_decoder_options;
 
+// Errors: WEFT_E_ARGUMENT (NULL, an id out of range, a stride below k), WEFT_E_NOMEM.
 weft_status weft_decoder_new(weft_ctx *ctx, const weft_decoder_options *options,
                              weft_decoder **out);
 void weft_decoder_free(weft_decoder *decoder); // accepts NULL
@@ -155,17 +163,21 @@ bool weft_decoder_has_block(const weft_decoder *decoder, size_t index); // block
 size_t weft_decoder_prefix(const weft_decoder *decoder);
 
 // Block `index`, valid until the decoder is freed (for good: its row does not change any more).
-// WEFT_PENDING while it is not known; WEFT_E_NOMEM: try again later, nothing is lost.
+// WEFT_PENDING while it is not known; WEFT_E_NOMEM: try again later, nothing is lost;
+// WEFT_E_ARGUMENT: NULL, or index >= n.
 weft_status weft_decoder_block(weft_decoder *decoder, size_t index, const uint8_t **out);
-// Copies `bytes` bytes of the segment into `out`; WEFT_PENDING while not complete.
+// Copies `bytes` bytes of the segment from byte `offset` on into `out`; WEFT_PENDING while not
+// complete. Errors: WEFT_E_ARGUMENT (NULL, or past n * k), WEFT_E_NOMEM (as above).
 weft_status weft_decoder_read(weft_decoder *decoder, size_t offset, size_t bytes, uint8_t *out);
 
 // Recodes: writes a fresh random combination of all that the decoder holds, as one VECTOR datagram.
-// WEFT_PENDING at rank 0.
+// WEFT_PENDING at rank 0. Errors: WEFT_E_ARGUMENT (NULL), WEFT_E_BUFFER (less room than
+// weft_packet_bytes()), WEFT_E_NOMEM.
 weft_status weft_decoder_recode(weft_decoder *decoder, uint8_t *datagram, size_t capacity,
                                 size_t *written);
 // m recoded packets in one product. Only VECTOR packets; batch->coefficients is required, and the
-// payloads go to HOST or PINNED memory. A packet is never zero.
+// payloads go to HOST or PINNED memory. A packet is never zero. WEFT_PENDING at rank 0. Errors:
+// WEFT_E_ARGUMENT, WEFT_E_UNSUPPORTED (DEVICE payloads), WEFT_E_NOMEM.
 weft_status weft_decoder_recode_batch(weft_decoder *decoder, const weft_batch *batch);
 
 weft_status weft_decoder_fix_random(weft_decoder *decoder, const uint8_t *key);
@@ -181,7 +193,8 @@ size_t weft_decoder_memory_bytes(const weft_segment_id *id, bool own_blocks);
 typedef struct weft_recoder weft_recoder;
 
 // Keeps up to `capacity` packets (1..n); each further one is mixed into one of those held, in turn,
-// so that nothing received is wasted. Works on the context's host row.
+// so that nothing received is wasted. Works on the context's host row. Memory: capacity * (n + k)
+// bytes. Errors: WEFT_E_ARGUMENT (NULL, an id or capacity out of range), WEFT_E_NOMEM.
 weft_status weft_recoder_new(weft_ctx *ctx, const weft_segment_id *id, size_t capacity,
                              weft_recoder **out);
 void weft_recoder_free(weft_recoder *recoder); // accepts NULL
@@ -203,8 +216,8 @@ typedef struct weft_decode_job {
   size_t blocks, block_bytes;  // n, k
   const uint8_t *coefficients; // (n, n), row stride coefficients_stride bytes
   size_t coefficients_stride;
-  // Of coefficients. Dense matrices that follow each other in PINNED or DEVICE memory, job by job, go
-  // to the device in one piece; HOST ones are copied aside first.
+  // Of coefficients. Dense matrices that follow each other in PINNED or DEVICE memory, job by job,
+  // go to the device in one piece; HOST ones are copied aside first.
   weft_mem coefficients_mem;
   const uint8_t *const *payload_rows; // n rows of k bytes, or
   const uint8_t *payload;             // payload + i * payload_stride
@@ -218,8 +231,10 @@ typedef struct weft_decode_job {
 // Decodes `count` segments, in parallel on the context's threads or on its device. Each job has its
 // own status; the call's is WEFT_OK when all could be tried. With a queue, `jobs` and all that they
 // name must stay until it is idle, and each status is WEFT_PENDING until weft_queue_poll or
-// weft_queue_wait has said so; HOST payloads are read before return. On a host context with fewer jobs than threads the threads share
-// each job; otherwise each thread decodes jobs of its own.
+// weft_queue_wait has said so; HOST payloads are read before return. On a host context with fewer
+// jobs than threads the threads share each job; otherwise each thread decodes jobs of its own.
+// Errors: WEFT_E_ARGUMENT (NULL, a shape out of range), WEFT_E_UNSUPPORTED (DEVICE memory on a host
+// row): no job was tried then; WEFT_E_NOMEM, WEFT_E_DEVICE*.
 weft_status weft_decode_batch(weft_ctx *ctx, weft_decode_job *jobs, size_t count,
                               weft_queue *queue);
 

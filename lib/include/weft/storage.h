@@ -6,16 +6,19 @@
 // Cauchy Reed-Solomon (CRS) codes work on GF(2^w) by exclusive-or alone: a shard is a run of groups
 // of w packets, and packet x of a group holds bit x of its symbols.
 //
-//   name           matrix and layout
-//   vandermonde    RS, Vandermonde r^c, systematised: klauspost's and Backblaze's default,
-//   Gibraltar cauchy         RS, 1 / ((k + i) ^ j): ISA-L gf_gen_cauchy1_matrix, klauspost
-//   WithCauchyMatrix reed_sol_van   RS, Jerasure reed_sol_van at w = 8, klauspost
-//   WithJerasureMatrix isal_rs        RS, ISA-L gf_gen_rs_matrix, (2^i)^j; refused where it is not
-//   MDS par1           RS, (j + 1)^i, as PAR 1.0 and GPU-RSCode have it; refused where it is not
-//   MDS raid6          RS, P and Q as in Linux (md): m = 2, k <= 254 cauchy_orig    CRS, Jerasure
-//   cauchy_orig; w and packet size are parameters cauchy_good    CRS, Jerasure cauchy_good;
-//   likewise gcrs           CRS, cauchy_orig in the layout of G-CRS: packets of 8 bytes perasure
-//   CRS, cauchy_orig in the layout of PErasure: packets of a number of 8-byte longs
+// clang-format off
+//   name          matrix and layout
+//   vandermonde   RS, Vandermonde r^c, systematised: klauspost's and Backblaze's default, Gibraltar
+//   cauchy        RS, 1 / ((k + i) ^ j): ISA-L gf_gen_cauchy1_matrix, klauspost WithCauchyMatrix
+//   reed_sol_van  RS, Jerasure reed_sol_van at w = 8, klauspost WithJerasureMatrix
+//   isal_rs       RS, ISA-L gf_gen_rs_matrix, (2^i)^j; refused where it is not MDS
+//   par1          RS, (j + 1)^i, as PAR 1.0 and GPU-RSCode have it; refused where it is not MDS
+//   raid6         RS, P and Q as in Linux (md): m = 2, k <= 254
+//   cauchy_orig   CRS, Jerasure cauchy_orig; w and packet size are parameters
+//   cauchy_good   CRS, Jerasure cauchy_good; likewise
+//   gcrs          CRS, cauchy_orig in the layout of G-CRS: packets of 8 bytes
+//   perasure      CRS, cauchy_orig in the layout of PErasure: packets of a number of 8-byte longs
+// clang-format on
 //
 // MDS (any k shards suffice) is proved for all names but isal_rs and par1. For those it holds up to
 // m = 3, and for isal_rs up to k = 3; elsewhere every square submatrix is tried when the code is

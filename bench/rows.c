@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/rows.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+size_t weft_bench_rows_choose(const char *command, const char *list, uint32_t features,
+                              const weft_backend **rows, size_t capacity) {
+  const weft_machine offered = {.cpu = features};
+  size_t count = 0;
+  bool all = false;
+  for (const char *at = list; *at;) {
+    const size_t length = strcspn(at, ",");
+    char name[32] = "";
+    const weft_backend *row = NULL;
+    if (length < sizeof name)
+      memcpy(name, at, length);
+    const bool best = strcmp(name, "best") == 0, every = strcmp(name, "all") == 0;
+    // An empty name would be the best row's.
+    const weft_status status = every ? WEFT_OK
+                                     : weft_backend_select(&offered, WEFT_MEM_HOST,
+                                                           best    ? NULL
+                                                           : *name ? name
+                                                                   : "?",
+                                                           &row);
+    if (status != WEFT_OK) {
+      fprintf(stderr, "weft bench %s: row '%.*s': %s\n", command, (int)length, at,
+              weft_status_text(status));
+      return 0;
+    }
+    all = all || every;
+    if (row && count < capacity)
+      rows[count++] = row;
+    at += length + (at[length] == ',');
+  }
+  if (all)
+    count = 0;
+  for (size_t i = 0; all && i < weft_backend_count && count < capacity; i++)
+    if (weft_backends[i].mem == WEFT_MEM_HOST && weft_backend_runs_on(&weft_backends[i], &offered))
+      rows[count++] = &weft_backends[i];
+  if (count == 0)
+    fprintf(stderr, "weft bench %s: --rows names no row\n", command);
+  return count;
+}

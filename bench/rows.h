@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which rows of the backend table a comparison of host rows takes.
+#ifndef WEFT_BENCH_ROWS_H
+#define WEFT_BENCH_ROWS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/backend.h"
+
+// Writes up to `capacity` host rows to `rows` and returns how many: those of the comma-separated
+// `list` in its order, "best" being the one that wins; "all" gives every row of this machine, best
+// first. 0 after a message that names `command`: an unknown or absent row is an error, not a
+// shorter table.
+size_t weft_bench_rows_choose(const char *command, const char *list, uint32_t features,
+                              const weft_backend **rows, size_t capacity);
+
+#endif

@@ -91,6 +91,8 @@ void weft_server_free(weft_server *server) {
     server->ready_head = batch->next;
     weft_batch_free(server, batch);
   }
+  for (size_t i = 0; i < server->lanes; i++)
+    weft_lane_free_spares(&server->lane[i]);
   while (server->oldest)
     weft_server_remove(server, server->oldest);
   weft_server_give_memory(server, server->table);
@@ -215,9 +217,12 @@ static bool is_due(const weft_server *server, const weft_server_segment *entry, 
 }
 
 static weft_status start_batch(weft_server *server, weft_server_segment *entry) {
+  const size_t limit = server->options.batch_packets;
+  const size_t most = entry->want_packets < limit ? entry->want_packets : limit;
+  const weft_server_share share = weft_server_next_share(server, &entry->id, most);
   weft_server_batch *batch = NULL;
-  WEFT_TRY(weft_batch_new(server, entry, &batch));
-  if (!weft_server_assign(server, batch)) {
+  WEFT_TRY(weft_batch_new(server, entry, share.packets, &batch));
+  if (!weft_server_assign(server, share.lane, batch)) {
     batch->status = WEFT_E_DEVICE_LOST;
     weft_batch_ready(server, batch);
   }

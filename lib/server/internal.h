@@ -172,6 +172,8 @@ typedef struct weft_server_share {
 } weft_server_share;
 weft_server_share weft_server_next_share(weft_server *server, const weft_segment_id *id,
                                          size_t packets);
+// Whether every lane has work for a while; lock held.
+bool weft_server_busy(const weft_server *server);
 // Gives the batch to `lane`, or, if that is NULL, to the one that is predicted to finish it first;
 // lock held. False when no lane is left for it.
 bool weft_server_assign(weft_server *server, weft_server_lane *lane, weft_server_batch *batch);

@@ -9,6 +9,8 @@
 
 // Below this a product is not worth dividing among lanes.
 static const double SHARE_US = 200;
+// A lane with work for this long has no use for more products; larger ones serve it better.
+static const double BUSY_US = 500;
 // A smaller part of what waits is not worth a product of its own.
 enum { SMALLEST_SHARE = 64 };
 
@@ -65,6 +67,19 @@ weft_server_share weft_server_next_share(weft_server *server, const weft_segment
     }
   }
   return share;
+}
+
+bool weft_server_busy(const weft_server *server) {
+  bool any = false;
+  for (size_t i = 0; i < server->lanes; i++) {
+    const weft_server_lane *lane = &server->lane[i];
+    if (lane->failed)
+      continue;
+    if (lane->backlog_us < BUSY_US)
+      return false;
+    any = true;
+  }
+  return any;
 }
 
 bool weft_server_assign(weft_server *server, weft_server_lane *lane, weft_server_batch *batch) {

@@ -212,8 +212,14 @@ static bool may_code(const weft_server *server) {
 }
 
 static bool is_due(const weft_server *server, const weft_server_segment *entry, int64_t now_us) {
-  return entry->oldest_us + server->options.gather_us <= now_us ||
-         entry->want_packets >= server->options.batch_packets;
+  return entry->oldest_us + server->options.gather_us <= now_us;
+}
+
+// While all lanes are busy, requests go on gathering: the descriptor tells when a lane has finished
+// something.
+static bool may_start(const weft_server *server, const weft_server_segment *entry, int64_t now_us) {
+  return entry->want_packets >= server->options.batch_packets ||
+         (is_due(server, entry, now_us) && !weft_server_busy(server));
 }
 
 static weft_status start_batch(weft_server *server, weft_server_segment *entry) {
@@ -237,7 +243,7 @@ weft_status weft_server_process(weft_server *server, int64_t now_us) {
   weft_server_segment *next = NULL;
   for (weft_server_segment *entry = server->due_head; entry && status == WEFT_OK; entry = next) {
     next = entry->due_next;
-    if (!is_due(server, entry, now_us))
+    if (!may_start(server, entry, now_us))
       continue;
     while (entry->want_count > 0 && status == WEFT_OK && may_code(server))
       status = start_batch(server, entry);
@@ -256,7 +262,7 @@ int64_t weft_server_deadline(const weft_server *server) {
   weft_server *unlocked = (weft_server *)server; // the lock is no part of what const promises
   pthread_mutex_lock(&unlocked->lock);
   int64_t deadline = server->next_expiry_us;
-  if (server->due_head && may_code(server)) {
+  if (server->due_head && may_code(server) && !weft_server_busy(server)) {
     const int64_t due = server->due_head->oldest_us + server->options.gather_us;
     deadline = due < deadline ? due : deadline;
   }

@@ -31,6 +31,9 @@ typedef struct weft_segment_options {
   // Host rows: true uses data in place, which must then stay unchanged until the segment is freed
   // (only a padded last block is copied); false copies. Device rows always make their own layout.
   bool borrow;
+  // true leaves the row's preprocessing to the products, each of which does that of all its
+  // segments in one launch and keeps nothing of it: for segments that serve one batch.
+  bool once;
 } weft_segment_options;
 
 // The row's own preprocessing (log domain, tiles) happens here, once. With a queue the call only
@@ -41,6 +44,11 @@ typedef struct weft_segment_options {
 // WEFT_E_DEVICE*.
 weft_status weft_segment_new(weft_ctx *ctx, const weft_segment_options *options, weft_queue *queue,
                              weft_segment **out);
+// The same for `count` segments, out[i] of options[i]. On a device, those of one shape and full
+// length in PINNED or DEVICE memory take one allocation, and one copy where their data follow each
+// other. Each is freed by itself; after an error there are none.
+weft_status weft_segments_new(weft_ctx *ctx, const weft_segment_options *options, size_t count,
+                              weft_queue *queue, weft_segment **out);
 // Queues that still work with the segment must be idle. Accepts NULL.
 void weft_segment_free(weft_segment *segment);
 const weft_segment_id *weft_segment_get_id(const weft_segment *segment);
@@ -96,8 +104,8 @@ typedef struct weft_batch {
 // on a host row), WEFT_E_NOMEM, WEFT_E_DEVICE*.
 weft_status weft_encoder_batch(weft_encoder *encoder, const weft_batch *batch, weft_queue *queue);
 
-// The same for batch i of encoder i, i < count: one launch for many segments. All encoders belong to
-// one context and differ.
+// The same for batch i of encoder i, i < count: one launch for many segments. All encoders belong
+// to one context and differ.
 weft_status weft_encoder_batches(weft_encoder *const *encoders, const weft_batch *batches,
                                  size_t count, weft_queue *queue);
 
@@ -203,8 +211,8 @@ typedef struct weft_decode_job {
   size_t blocks, block_bytes;  // n, k
   const uint8_t *coefficients; // (n, n), row stride coefficients_stride bytes
   size_t coefficients_stride;
-  // Of coefficients. Dense matrices that follow each other in PINNED or DEVICE memory, job by job, go
-  // to the device in one piece; HOST ones are copied aside first.
+  // Of coefficients. Dense matrices that follow each other in PINNED or DEVICE memory, job by job,
+  // go to the device in one piece; HOST ones are copied aside first.
   weft_mem coefficients_mem;
   const uint8_t *const *payload_rows; // n rows of k bytes, or
   const uint8_t *payload;             // payload + i * payload_stride
@@ -218,8 +226,8 @@ typedef struct weft_decode_job {
 // Decodes `count` segments, in parallel on the context's threads or on its device. Each job has its
 // own status; the call's is WEFT_OK when all could be tried. With a queue, `jobs` and all that they
 // name must stay until it is idle, and each status is WEFT_PENDING until weft_queue_poll or
-// weft_queue_wait has said so; HOST payloads are read before return. On a host context with fewer jobs than threads the threads share
-// each job; otherwise each thread decodes jobs of its own.
+// weft_queue_wait has said so; HOST payloads are read before return. On a host context with fewer
+// jobs than threads the threads share each job; otherwise each thread decodes jobs of its own.
 weft_status weft_decode_batch(weft_ctx *ctx, weft_decode_job *jobs, size_t count,
                               weft_queue *queue);
 

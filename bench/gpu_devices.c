@@ -70,7 +70,8 @@ weft_bench_crowd *weft_bench_gpu_add_devices(weft_bench_gpu *const *gpus, size_t
   all.variant = count < 5 ? names[count] : "on all devices";
   all.m = m * count;
   all.owned = NULL;
-  all.work = (weft_bench_candidate){.call = call_all, .user = crowd, .threads = 1};
+  all.threads = count + 1;
+  all.work = (weft_bench_candidate){.call = call_all, .user = crowd};
   call_all(crowd);
   *index = weft_bench_group_add(group, &all);
   return crowd;

@@ -29,6 +29,7 @@ typedef struct gpu_case {
   weft_gemm *products;
   weft_operand **operands;
   weft_segment **segment;
+  weft_segment_options *options;
   weft_encoder **encoders;
   weft_batch *batches;
   weft_decode_job *jobs;
@@ -37,10 +38,11 @@ typedef struct gpu_case {
   size_t bytes;
 } gpu_case;
 
-weft_bench_gpu *weft_bench_gpu_new(const char *row, uint64_t seed, weft_status *status) {
+weft_bench_gpu *weft_bench_gpu_new(const char *row, size_t device, uint64_t seed,
+                                   weft_status *status) {
   weft_bench_gpu *gpu = weft_bench_alloc(1, sizeof *gpu);
   *gpu = (weft_bench_gpu){.seed = seed};
-  *status = weft_ctx_new(&gpu->ctx, &(weft_ctx_options){.backend = row});
+  *status = weft_ctx_new(&gpu->ctx, &(weft_ctx_options){.backend = row, .device = device});
   if (*status != WEFT_OK) {
     free(gpu);
     return NULL;
@@ -319,12 +321,15 @@ static void call_host_to_host(void *user) {
     weft_queue *queue = c->gpu->queue[turn % QUEUES];
     const size_t some = c->segments - s < together ? c->segments - s : together;
     for (size_t i = s; i < s + some; i++) {
-      const weft_segment_options options = segment_options(c, i);
-      weft_bench_must("segment", weft_segment_new(c->gpu->ctx, &options, queue, &c->segment[i]));
+      c->options[i] = segment_options(c, i);
+      c->options[i].once = true;
+    }
+    weft_bench_must("segments",
+                    weft_segments_new(c->gpu->ctx, c->options + s, some, queue, c->segment + s));
+    for (size_t i = s; i < s + some; i++)
       weft_bench_must("encoder",
                       weft_encoder_new(c->segment[i], &(weft_encoder_options){.seeded = true},
                                        &c->encoders[i]));
-    }
     weft_bench_must("encode", weft_encoder_batches(c->encoders + s, c->batches + s, some, queue));
   }
   wait_all(c->gpu);
@@ -341,6 +346,7 @@ int weft_bench_gpu_add_host_to_host(weft_bench_gpu *gpu, weft_bench_group *group
   c->from = random_memory(gpu, WEFT_MEM_PINNED, segments * n * k, false);
   c->to = memory(gpu, WEFT_MEM_PINNED, segments * n * k);
   encoders_new(c);
+  c->options = weft_bench_alloc(segments, sizeof *c->options);
   for (size_t s = 0; s < segments; s++)
     c->batches[s] = (weft_batch){
         .count = n, .payload = c->to + s * n * k, .payload_stride = k, .mem = WEFT_MEM_PINNED};

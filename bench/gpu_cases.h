@@ -10,8 +10,9 @@
 
 typedef struct weft_bench_gpu weft_bench_gpu;
 
-// A context on device 0 ("cuda" or a row's name), or NULL with the status.
-weft_bench_gpu *weft_bench_gpu_new(const char *row, uint64_t seed, weft_status *status);
+// A context on a device ("cuda" or a row's name), or NULL with the status.
+weft_bench_gpu *weft_bench_gpu_new(const char *row, size_t device, uint64_t seed,
+                                   weft_status *status);
 void weft_bench_gpu_free(weft_bench_gpu *gpu);
 weft_ctx *weft_bench_gpu_ctx(const weft_bench_gpu *gpu);
 
@@ -28,6 +29,13 @@ int weft_bench_gpu_add_product(weft_bench_gpu *gpu, weft_bench_group *group, siz
 // device and counted in.
 int weft_bench_gpu_add_encode(weft_bench_gpu *gpu, weft_bench_group *group, size_t segments,
                               size_t m, size_t n, size_t k, weft_mem to, int ceiling);
+// The product of each of `count` devices at once, one context and one host thread each; free the
+// crowd after the group.
+typedef struct weft_bench_crowd weft_bench_crowd;
+weft_bench_crowd *weft_bench_gpu_add_devices(weft_bench_gpu *const *gpus, size_t count,
+                                             weft_bench_group *group, size_t m, size_t n, size_t k,
+                                             int *index);
+void weft_bench_crowd_free(weft_bench_crowd *crowd);
 // The row writes pinned memory itself.
 int weft_bench_gpu_add_direct(weft_bench_gpu *gpu, weft_bench_group *group, size_t m, size_t n,
                               size_t k, int ceiling);

@@ -20,7 +20,7 @@ typedef struct gpu_run {
 
 static weft_bench_gpu *open_gpu(const gpu_run *run) {
   weft_status status;
-  weft_bench_gpu *gpu = weft_bench_gpu_new(run->row, run->options.seed, &status);
+  weft_bench_gpu *gpu = weft_bench_gpu_new(run->row, 0, run->options.seed, &status);
   if (!gpu)
     fprintf(stderr, "weft bench gpu: %s: %s (%s)\n", run->row, weft_status_text(status),
             weft_device_absence());
@@ -121,6 +121,37 @@ static void host_to_host(gpu_run *run) {
   weft_bench_gpu_free(gpu);
 }
 
+// Segments spread over 1, 2, 4, ... devices, and all there are.
+static void devices(gpu_run *run) {
+  enum { MOST = 16 };
+  weft_bench_gpu *gpus[MOST];
+  weft_bench_crowd *crowds[MOST];
+  weft_status status = WEFT_OK;
+  size_t count = 0, sizes = 0;
+  while (count < MOST && count < weft_device_count()) {
+    gpus[count] = weft_bench_gpu_new(run->row, count, run->options.seed + count, &status);
+    weft_bench_must("device", status);
+    count++;
+  }
+  weft_bench_group *group = weft_bench_group_new("one live product on each of several devices");
+  int one = -1;
+  for (size_t some = 1; some <= count; some = some < count && some * 2 > count ? count : some * 2) {
+    int index;
+    crowds[sizes++] = weft_bench_gpu_add_devices(gpus, some, group, 177333, 128, 4096, &index);
+    one = some == 1 ? index : one;
+    static const char *const names[] = {"", "", "two devices / one", "", "four devices / one"};
+    if (some > 1)
+      weft_bench_group_ask(group, some < 5 && names[some][0] ? names[some] : "all devices / one",
+                           index, one, WEFT_BENCH_OUTPUT);
+  }
+  weft_bench_report_run(&run->report, &run->options, group);
+  weft_bench_group_free(group);
+  while (sizes > 0)
+    weft_bench_crowd_free(crowds[--sizes]);
+  while (count > 0)
+    weft_bench_gpu_free(gpus[--count]);
+}
+
 int weft_bench_gpu_command(int argc, char **argv) {
   gpu_run run = {0};
   const int parsed = weft_bench_options_parse(&run.options, argc, argv);
@@ -143,11 +174,8 @@ int weft_bench_gpu_command(int argc, char **argv) {
   static const struct {
     const char *name;
     void (*run)(gpu_run *run);
-  } parts[] = {{"n", encode_by_n},
-               {"k", encode_by_k},
-               {"shapes", server_shapes},
-               {"decode", decode},
-               {"host", host_to_host}};
+  } parts[] = {{"n", encode_by_n}, {"k", encode_by_k},     {"shapes", server_shapes},
+               {"decode", decode}, {"host", host_to_host}, {"devices", devices}};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     if (weft_bench_listed(run.options.operations, parts[i].name))
       parts[i].run(&run);

@@ -14,6 +14,7 @@ static const struct {
     {"rlnc", weft_bench_rlnc_command, "encode, recode and decode segments"},
     {"mul", weft_bench_mul_command, "every multiplication technique, side by side"},
     {"gpu", weft_bench_gpu_command, "the library on a GPU, beside the GPU's ceilings"},
+    {"server", weft_bench_server_command, "the streaming server on host and device lanes"},
     {"ceilings", weft_bench_ceilings_command, "what this machine's arithmetic and memory can do"},
     {"compare", weft_bench_compare_command, "A.json B.json: what changed beyond noise"},
 };

@@ -69,14 +69,29 @@ static void draw(weft_encoder *encoder, const weft_packet *packet, uint8_t *coef
   }
 }
 
+// Dense seeds count up, so that their coefficients can be drawn by all threads at once.
+enum { DRAW_TOGETHER = 64 };
+
+static void draw_dense(void *user, size_t piece) {
+  const part *p = user;
+  const size_t from = piece * DRAW_TOGETHER, left = p->batch->count - from;
+  const size_t upto = from + (left < DRAW_TOGETHER ? left : DRAW_TOGETHER);
+  for (size_t i = from; i < upto; i++)
+    weft_coefficients_dense(&p->encoder->segment->id, p->first_seed + i,
+                            p->coefficients + i * p->stride);
+}
+
 // Describes all packets of the part; draws the coefficients that are drawn here; notes the seeds of
 // coded packets in `seeds` where that is not NULL.
-static void fill_in(const part *p, weft_seed *seeds) {
+static void fill_in(part *p, weft_seed *seeds) {
   const weft_batch *batch = p->batch;
   const size_t stride = batch->count > 1 ? batch->coefficients_stride : blocks_of(p);
-  const bool counts_up =
-      p->expanded && !batch->packets && p->systematic == 0 && p->encoder->options.density_q16 == 0;
-  if (counts_up) {
+  const bool counts_up = p->systematic == 0 && p->encoder->options.density_q16 == 0;
+  const bool drawn = counts_up && !p->expanded && p->encoder->options.seeded;
+  if (drawn)
+    weft_pool_run(p->encoder->ctx->pool, (batch->count + DRAW_TOGETHER - 1) / DRAW_TOGETHER,
+                  draw_dense, p);
+  if (counts_up && p->expanded && !batch->packets) {
     const weft_segment_id *id = &p->encoder->segment->id;
     for (size_t i = 0; seeds && i < batch->count; i++)
       seeds[i] = (weft_seed){id->stream, id->segment, p->first_seed + i};
@@ -86,7 +101,7 @@ static void fill_in(const part *p, weft_seed *seeds) {
   }
   for (size_t i = 0; i < batch->count; i++) {
     weft_packet packet = describe(p->encoder);
-    if (!p->expanded)
+    if (!p->expanded && !drawn)
       draw(p->encoder, &packet, p->coefficients + i * p->stride);
     else if (seeds && i >= p->systematic)
       seeds[i - p->systematic] = (weft_seed){packet.id.stream, packet.id.segment, packet.seed};

@@ -75,6 +75,15 @@ static weft_status upload_blocks(weft_segment *segment, const weft_segment_optio
   return ctx->row->gemm(ctx->row, &call->exec, &padding, 1);
 }
 
+static weft_status prepare(weft_segment *segment, const weft_segment_options *options,
+                           weft_call *call) {
+  const weft_backend *row = segment->ctx->row;
+  if (!row->prepare || options->once)
+    return WEFT_OK;
+  return row->prepare(row, &call->exec, segment->id.blocks, segment->id.block_bytes,
+                      &segment->blocks, &segment->operand);
+}
+
 static weft_status make_resident(weft_segment *segment, const weft_segment_options *options,
                                  weft_call *call) {
   const weft_ctx *ctx = segment->ctx;
@@ -84,10 +93,7 @@ static weft_status make_resident(weft_segment *segment, const weft_segment_optio
     WEFT_TRY(borrow_blocks(segment, options));
   else
     WEFT_TRY(copy_blocks(segment, options));
-  if (!ctx->row->prepare)
-    return WEFT_OK;
-  return ctx->row->prepare(ctx->row, &call->exec, segment->id.blocks, segment->id.block_bytes,
-                           &segment->blocks, &segment->operand);
+  return prepare(segment, options, call);
 }
 
 weft_status weft_segment_new(weft_ctx *ctx, const weft_segment_options *options, weft_queue *queue,
@@ -117,6 +123,102 @@ weft_status weft_segment_new(weft_ctx *ctx, const weft_segment_options *options,
   return WEFT_OK;
 }
 
+// --- several at once ---
+
+// Whether a device can take them in one block, as they are.
+static bool fit_together(const weft_ctx *ctx, const weft_segment_options *options, size_t count) {
+  const weft_segment_id *first = &options[0].id;
+  const size_t bytes = (size_t)first->blocks * first->block_bytes;
+  if (!ctx->device || count > SIZE_MAX / 2 / bytes)
+    return false;
+  for (size_t i = 0; i < count; i++)
+    if (options[i].id.blocks != first->blocks || options[i].id.block_bytes != first->block_bytes ||
+        options[i].bytes != bytes || options[i].mem == WEFT_MEM_HOST)
+      return false;
+  return true;
+}
+
+// What follows each other in memory travels in one copy.
+static weft_status upload_together(weft_segment_group *group, const weft_segment_options *options,
+                                   size_t count, weft_call *call) {
+  const size_t bytes = options[0].bytes;
+  size_t run;
+  for (size_t i = 0; i < count; i += run) {
+    for (run = 1; i + run < count && options[i + run].mem == options[i].mem &&
+                  options[i + run].data == options[i].data + run * bytes;)
+      run++;
+    WEFT_TRY(weft_call_upload(call, (uint8_t *)group->device + i * bytes, options[i].data,
+                              options[i].mem, run * bytes));
+  }
+  for (size_t i = 0; i < count; i++)
+    WEFT_TRY(prepare(&group->segments[i], &options[i], call));
+  return WEFT_OK;
+}
+
+static weft_status new_together(weft_ctx *ctx, const weft_segment_options *options, size_t count,
+                                weft_queue *queue, weft_segment **out) {
+  const size_t bytes = options[0].bytes;
+  weft_segment_group *group = weft_ctx_take(ctx, sizeof *group + count * sizeof group->segments[0],
+                                            _Alignof(weft_segment_group));
+  if (!group)
+    return WEFT_E_NOMEM;
+  atomic_init(&group->left, count);
+  weft_status status =
+      weft_device_alloc(ctx->device, WEFT_MEM_DEVICE, count * bytes, &group->device);
+  if (status != WEFT_OK) {
+    weft_ctx_give(ctx, group);
+    return status;
+  }
+  for (size_t i = 0; i < count; i++) {
+    group->segments[i] = (weft_segment){.ctx = ctx,
+                                        .id = options[i].id,
+                                        .blocks = {.base = (uint8_t *)group->device + i * bytes,
+                                                   .stride = options[i].id.block_bytes,
+                                                   .mem = WEFT_MEM_DEVICE},
+                                        .group = group};
+    out[i] = &group->segments[i];
+  }
+  weft_call call;
+  status = weft_call_begin(ctx, queue, &call);
+  if (status == WEFT_OK) {
+    status = upload_together(group, options, count, &call);
+    status = weft_call_end(ctx, &call, status);
+  }
+  return status;
+}
+
+static weft_status new_in_turn(weft_ctx *ctx, const weft_segment_options *options, size_t count,
+                               weft_queue *queue, weft_segment **out) {
+  for (size_t i = 0; i < count; i++)
+    WEFT_TRY(weft_segment_new(ctx, &options[i], queue, &out[i]));
+  return WEFT_OK;
+}
+
+weft_status weft_segments_new(weft_ctx *ctx, const weft_segment_options *options, size_t count,
+                              weft_queue *queue, weft_segment **out) {
+  if (!ctx || (count > 0 && (!options || !out)))
+    return WEFT_E_ARGUMENT;
+  for (size_t i = 0; i < count; i++)
+    out[i] = NULL;
+  for (size_t i = 0; i < count; i++)
+    WEFT_TRY(check(ctx, &options[i]));
+  if (count == 0)
+    return WEFT_OK;
+  const weft_status status = fit_together(ctx, options, count)
+                                 ? new_together(ctx, options, count, queue, out)
+                                 : new_in_turn(ctx, options, count, queue, out);
+  if (status == WEFT_OK)
+    return WEFT_OK;
+  // Part of the work may be under way in memory that is about to be freed.
+  if (queue && ctx->device && queue->ctx == ctx)
+    (void)weft_queue_wait(queue);
+  for (size_t i = 0; i < count; i++) {
+    weft_segment_free(out[i]);
+    out[i] = NULL;
+  }
+  return status;
+}
+
 void weft_segment_free(weft_segment *segment) {
   if (!segment)
     return;
@@ -125,6 +227,14 @@ void weft_segment_free(weft_segment *segment) {
     weft_exec exec = weft_ctx_host_exec(ctx, ctx->pool);
     exec.device = ctx->device;
     ctx->row->release(ctx->row, &exec, segment->operand);
+  }
+  weft_segment_group *group = segment->group;
+  if (group) {
+    if (atomic_fetch_sub(&group->left, 1) == 1) {
+      weft_device_free(ctx->device, WEFT_MEM_DEVICE, group->device);
+      weft_ctx_give(ctx, group);
+    }
+    return;
   }
   if (ctx->device)
     weft_device_free(ctx->device, WEFT_MEM_DEVICE, segment->device);

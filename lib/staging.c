@@ -94,11 +94,17 @@ static weft_status send_last(pipeline *line) {
   if (line->last_count == 0)
     return WEFT_OK;
   WEFT_TRY(weft_device_stream_order(device, line->copies, line->call->exec.stream));
-  for (size_t i = 0; i < line->last_count; i++) {
+  size_t run;
+  for (size_t i = 0; i < line->last_count; i += run) {
     const weft_gemm *from = &line->last[i], *to = &line->last_target[i];
+    size_t rows = from->m;
+    // Results are dense here; those that are to lie next to each other travel in one copy.
+    for (run = 1; i + run < line->last_count && to[run].len == to->len && to->y.stride == to->len &&
+                  to[run].y.stride == to->len && to[run].y.base == to->y.base + rows * to->len;
+         run++)
+      rows += from[run].m;
     WEFT_TRY(weft_device_copy_rows(device, to->y.base, to->y.stride, to->y.mem, from->y.base,
-                                   from->y.stride, WEFT_MEM_DEVICE, from->len, from->m,
-                                   line->copies));
+                                   from->y.stride, WEFT_MEM_DEVICE, from->len, rows, line->copies));
   }
   line->last_count = 0;
   return WEFT_OK;

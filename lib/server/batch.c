@@ -40,19 +40,18 @@ static void shape_slab(const weft_server *server, weft_server_batch *batch) {
   batch->slab_bytes = batch->stride * batch->packets;
 }
 
-weft_status weft_batch_new(weft_server *server, weft_server_segment *segment,
+weft_status weft_batch_new(weft_server *server, weft_server_segment *segment, size_t packets,
                            weft_server_batch **out) {
-  const size_t wanted = segment->want_packets;
-  const size_t limit = server->options.batch_packets;
-  const size_t packets = wanted < limit ? wanted : limit;
+  const bool sparse = server->options.density_q16 > 0;
   weft_server_batch *batch = weft_server_take_memory(server, sizeof *batch);
   if (!batch)
     return WEFT_E_NOMEM;
   *batch = (weft_server_batch){
       .segment = segment, .stream = segment->id.stream, .segment_id = segment->id.segment};
   batch->wants = weft_server_take_memory(server, segment->want_count * sizeof *batch->wants);
-  batch->headers = weft_server_take_memory(server, packets * sizeof *batch->headers);
-  if (!batch->wants || !batch->headers) {
+  if (sparse)
+    batch->headers = weft_server_take_memory(server, packets * sizeof *batch->headers);
+  if (!batch->wants || (sparse && !batch->headers)) {
     weft_batch_free(server, batch);
     return WEFT_E_NOMEM;
   }
@@ -61,7 +60,7 @@ weft_status weft_batch_new(weft_server *server, weft_server_segment *segment,
   batch->first_seed = segment->next_seed;
   // A sparse encoder passes over seeds that stand for nothing; each product gets a range of its
   // own.
-  segment->next_seed += server->options.density_q16 > 0 ? (uint64_t)1 << 32 : packets;
+  segment->next_seed += sparse ? (uint64_t)1 << 32 : packets;
   batch->work = weft_cost_work(&segment->id, packets);
   batch->unreleased = packets;
   segment->refs++;
@@ -90,9 +89,14 @@ static weft_status make_resident(weft_server_lane *lane, weft_server_segment *se
   return WEFT_OK;
 }
 
+// Beside the product, which does not touch them. Dense packets differ in their seeds alone, which
+// count up; of sparse ones the encoder tells which seeds it passed over.
 static weft_status write_headers(weft_server_batch *batch) {
+  weft_packet packet = {.id = batch->segment->id, .mode = WEFT_PACKET_DENSE};
   for (size_t i = 0; i < batch->packets; i++) {
-    weft_packet packet = batch->headers[i];
+    packet.seed = batch->first_seed + i;
+    if (batch->headers)
+      packet = batch->headers[i];
     packet.payload = NULL;
     size_t written = 0;
     WEFT_TRY(weft_packet_write(&packet, batch->slab + i * batch->stride, batch->stride, &written));
@@ -100,12 +104,49 @@ static weft_status write_headers(weft_server_batch *batch) {
   return WEFT_OK;
 }
 
+// --- slabs: the host lanes' are kept for the next products, as a device keeps its own ---
+
+// A slab of a size that others have too. Fresh pages cost the host more than coding into them.
+static weft_status take_slab(weft_server_lane *lane, weft_server_batch *batch) {
+  void *slab = NULL;
+  batch->slab_mem = lane->ctx->device ? WEFT_MEM_PINNED : WEFT_MEM_HOST;
+  batch->slab_room = batch->slab_bytes;
+  if (!lane->ctx->device) {
+    batch->slab_room = (size_t)1 << 12;
+    while (batch->slab_room < batch->slab_bytes)
+      batch->slab_room *= 2;
+    pthread_mutex_lock(&lane->server->lock);
+    for (size_t i = 0; i < lane->spares && !slab; i++)
+      if (lane->spare[i].room == batch->slab_room) {
+        slab = lane->spare[i].slab;
+        lane->spare[i] = lane->spare[--lane->spares];
+      }
+    pthread_mutex_unlock(&lane->server->lock);
+  }
+  if (!slab)
+    WEFT_TRY(weft_alloc(lane->ctx, batch->slab_mem, batch->slab_room, &slab));
+  batch->slab = slab;
+  return WEFT_OK;
+}
+
+void weft_batch_drop_slab(weft_server *server, weft_server_batch *batch) {
+  weft_server_lane *lane = &server->lane[batch->lane];
+  uint8_t *slab = batch->slab;
+  batch->slab = NULL;
+  if (!lane->ctx->device) {
+    pthread_mutex_lock(&server->lock);
+    if (lane->spares < WEFT_LANE_SPARES) {
+      lane->spare[lane->spares++] = (weft_server_spare){slab, batch->slab_room};
+      slab = NULL;
+    }
+    pthread_mutex_unlock(&server->lock);
+  }
+  weft_free(lane->ctx, batch->slab_mem, slab);
+}
+
 weft_status weft_batch_begin(weft_server_lane *lane, weft_server_batch *batch, weft_queue *queue) {
   WEFT_TRY(make_resident(lane, batch->segment));
-  batch->slab_mem = lane->ctx->device ? WEFT_MEM_PINNED : WEFT_MEM_HOST;
-  void *slab = NULL;
-  WEFT_TRY(weft_alloc(lane->ctx, batch->slab_mem, batch->slab_bytes, &slab));
-  batch->slab = slab;
+  WEFT_TRY(take_slab(lane, batch));
   const weft_encoder_options options = {.seeded = true,
                                         .first_seed = batch->first_seed,
                                         .density_q16 = lane->server->options.density_q16};
@@ -124,11 +165,6 @@ void weft_batch_end(weft_server_lane *lane, weft_server_batch *batch) {
   batch->encoder = NULL;
   weft_server_give_memory(lane->server, batch->headers);
   batch->headers = NULL;
-}
-
-void weft_batch_drop_slab(weft_server *server, weft_server_batch *batch) {
-  weft_free(server->lane[batch->lane].ctx, batch->slab_mem, batch->slab);
-  batch->slab = NULL;
 }
 
 void weft_batch_ready(weft_server *server, weft_server_batch *batch) {

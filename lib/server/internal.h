@@ -17,6 +17,7 @@
 
 enum {
   WEFT_LANE_DEPTH = 3,   // products that a device lane keeps in flight
+  WEFT_LANE_SPARES = 8,  // slabs that a host lane keeps
   WEFT_COST_BUCKETS = 64 // by the logarithm of a product's multiply-accumulates
 };
 
@@ -67,13 +68,19 @@ typedef struct weft_server_batch {
   // The slab: datagram i starts at slab + i * stride, its payload payload_at bytes in.
   uint8_t *slab;
   weft_mem slab_mem;
+  size_t slab_room; // allocated, >= slab_bytes
   size_t slab_bytes, stride, payload_at, datagram_bytes;
-  weft_packet *headers;
+  weft_packet *headers; // sparse; NULL for dense packets
   weft_encoder *encoder;
   // Handing out.
   size_t want_at, want_done, packet_at; // next packet to take
   size_t unreleased;                    // taken or to be taken, not yet released
 } weft_server_batch;
+
+typedef struct weft_server_spare {
+  uint8_t *slab;
+  size_t room;
+} weft_server_spare;
 
 typedef struct weft_server_lane {
   struct weft_server *server;
@@ -87,6 +94,8 @@ typedef struct weft_server_lane {
   double backlog_us;              // predicted, of all assigned and not finished
   weft_lane_cost cost;
   weft_server_lane_stats stats;
+  weft_server_spare spare[WEFT_LANE_SPARES];
+  size_t spares;
   // The lane's thread only.
   weft_queue *queue[WEFT_LANE_DEPTH];
   weft_server_batch *flying[WEFT_LANE_DEPTH];
@@ -153,14 +162,26 @@ weft_status weft_lane_start(weft_server *server, size_t index, weft_ctx *ctx);
 // Measures the lane on made-up data, on the caller's thread, before it starts.
 weft_status weft_lane_calibrate(weft_server_lane *lane);
 void weft_lane_stop(weft_server_lane *lane); // the lock must not be held
-// Gives the batch to the lane that is predicted to finish it first; lock held.
-// False when no lane is left for it.
-bool weft_server_assign(weft_server *server, weft_server_batch *batch);
+// Frees the slabs that the lane keeps; the lane is stopped.
+void weft_lane_free_spares(weft_server_lane *lane);
+
+// Of up to `packets` packets, those that one lane should make now; lock held.
+typedef struct weft_server_share {
+  weft_server_lane *lane; // NULL: none is left
+  size_t packets;
+} weft_server_share;
+weft_server_share weft_server_next_share(weft_server *server, const weft_segment_id *id,
+                                         size_t packets);
+// Whether every lane has work for a while; lock held.
+bool weft_server_busy(const weft_server *server);
+// Gives the batch to `lane`, or, if that is NULL, to the one that is predicted to finish it first;
+// lock held. False when no lane is left for it.
+bool weft_server_assign(weft_server *server, weft_server_lane *lane, weft_server_batch *batch);
 
 // --- batch.c ---
 
-// Turns up to options.batch_packets of the segment's wants into a batch; lock held.
-weft_status weft_batch_new(weft_server *server, weft_server_segment *segment,
+// Turns `packets` of the segment's wants into a batch; lock held.
+weft_status weft_batch_new(weft_server *server, weft_server_segment *segment, size_t packets,
                            weft_server_batch **out);
 // Enqueues the product on one of the lane's queues; no lock.
 weft_status weft_batch_begin(weft_server_lane *lane, weft_server_batch *batch, weft_queue *queue);

@@ -7,31 +7,95 @@
 
 // --- who makes it ---
 
-bool weft_server_assign(weft_server *server, weft_server_batch *batch) {
+// Below this a product is not worth dividing among lanes.
+static const double SHARE_US = 200;
+// A lane with work for this long has no use for more products; larger ones serve it better.
+static const double BUSY_US = 500;
+// A smaller part of what waits is not worth a product of its own.
+enum { SMALLEST_SHARE = 64 };
+
+// The lane that is predicted to finish such work first, but for those in `tried`; NULL: none is
+// left.
+static weft_server_lane *first_to_finish(weft_server *server, double work, uint32_t tried,
+                                         double *done_us) {
   weft_server_lane *best = NULL;
-  double best_us = 0, best_guess_us = 0;
   for (size_t i = 0; i < server->lanes; i++) {
     weft_server_lane *lane = &server->lane[i];
-    if (lane->failed || (batch->tried >> i & 1u))
+    if (lane->failed || (tried >> i & 1u))
       continue;
-    const double guess_us = weft_cost_predict(&lane->cost, batch->work);
-    const double done_us = lane->backlog_us + guess_us;
-    if (!best || done_us < best_us) {
+    const double us = lane->backlog_us + weft_cost_predict(&lane->cost, work);
+    if (!best || us < *done_us) {
       best = lane;
-      best_us = done_us;
-      best_guess_us = guess_us;
+      *done_us = us;
     }
   }
-  if (!best)
+  return best;
+}
+
+// How many of the packets a lane makes within `room_us`; 0 where that is not worth it.
+static size_t packets_within(const weft_server_lane *lane, const weft_segment_id *id,
+                             size_t packets, double room_us) {
+  if (room_us <= 0)
+    return 0;
+  const double all_us = weft_cost_predict(&lane->cost, weft_cost_work(id, packets));
+  const double some = (double)packets * (all_us > room_us ? room_us / all_us : 1);
+  const size_t part = (size_t)some;
+  if (part == 0 || part < packets / SMALLEST_SHARE)
+    return 0;
+  // What a device takes has a floor, which proportion does not see.
+  return weft_cost_predict(&lane->cost, weft_cost_work(id, part)) <= room_us ? part : 0;
+}
+
+// A slower lane gets what it can make until the quickest one would have finished everything; what
+// is left then takes less. So all lanes work while there is work, and finish together.
+weft_server_share weft_server_next_share(weft_server *server, const weft_segment_id *id,
+                                         size_t packets) {
+  double done_us = 0;
+  weft_server_lane *best = first_to_finish(server, weft_cost_work(id, packets), 0, &done_us);
+  weft_server_share share = {.lane = best, .packets = packets};
+  if (!best || done_us < SHARE_US)
+    return share;
+  size_t largest = 0;
+  for (size_t i = 0; i < server->lanes; i++) {
+    weft_server_lane *lane = &server->lane[i];
+    if (lane == best || lane->failed)
+      continue;
+    const size_t part = packets_within(lane, id, packets, done_us - lane->backlog_us);
+    if (part > largest) {
+      largest = part;
+      share = (weft_server_share){.lane = lane, .packets = part};
+    }
+  }
+  return share;
+}
+
+bool weft_server_busy(const weft_server *server) {
+  bool any = false;
+  for (size_t i = 0; i < server->lanes; i++) {
+    const weft_server_lane *lane = &server->lane[i];
+    if (lane->failed)
+      continue;
+    if (lane->backlog_us < BUSY_US)
+      return false;
+    any = true;
+  }
+  return any;
+}
+
+bool weft_server_assign(weft_server *server, weft_server_lane *lane, weft_server_batch *batch) {
+  double done_us = 0;
+  if (!lane)
+    lane = first_to_finish(server, batch->work, batch->tried, &done_us);
+  if (!lane)
     return false;
-  batch->lane = best->index;
-  batch->guess_us = best_guess_us;
+  batch->lane = lane->index;
+  batch->guess_us = weft_cost_predict(&lane->cost, batch->work);
   batch->next = NULL;
-  best->backlog_us += best_guess_us;
-  *(best->tail ? &best->tail->next : &best->head) = batch;
-  best->tail = batch;
+  lane->backlog_us += batch->guess_us;
+  *(lane->tail ? &lane->tail->next : &lane->head) = batch;
+  lane->tail = batch;
   server->running++;
-  pthread_cond_signal(&best->wake);
+  pthread_cond_signal(&lane->wake);
   return true;
 }
 
@@ -61,7 +125,7 @@ static void move_or_fail(weft_server_lane *lane, weft_server_batch *batch, weft_
   weft_server *server = lane->server;
   leave(lane, batch);
   batch->tried |= 1u << lane->index;
-  if (server->options.fall_over && weft_server_assign(server, batch)) {
+  if (server->options.fall_over && weft_server_assign(server, NULL, batch)) {
     server->stats.fallen_over++;
     return;
   }
@@ -210,6 +274,11 @@ void weft_lane_stop(weft_server_lane *lane) {
     weft_queue_free(lane->queue[i]);
 }
 
+void weft_lane_free_spares(weft_server_lane *lane) {
+  while (lane->spares > 0)
+    weft_free(lane->ctx, WEFT_MEM_HOST, lane->spare[--lane->spares].slab);
+}
+
 // --- calibration ---
 
 enum {
@@ -218,6 +287,7 @@ enum {
   CALIBRATION_STEP = 4,         // each size is this times the last
   CALIBRATION_PACKETS = 16384,  // 16 MiB coded: enough that a GPU's floor does not show
   CALIBRATION_ENOUGH_US = 2000, // a product this long tells the rate
+  CALIBRATION_TIMES = 3,        // each size
 };
 
 // Makes one product of the calibration segment and returns how long it took.
@@ -230,7 +300,7 @@ static weft_status time_product(weft_server_lane *lane, weft_server_segment *seg
   segment->want_packets = packets;
   server->stats.pending_packets += packets;
   weft_server_batch *batch = NULL;
-  weft_status status = weft_batch_new(server, segment, &batch);
+  weft_status status = weft_batch_new(server, segment, packets, &batch);
   if (status != WEFT_OK) {
     server->stats.pending_packets -= packets;
     return status;
@@ -245,6 +315,18 @@ static weft_status time_product(weft_server_lane *lane, weft_server_segment *seg
   return status;
 }
 
+// A disturbance only ever adds, and a lane that seems slow is not asked again soon.
+static weft_status quickest_product(weft_server_lane *lane, weft_server_segment *segment,
+                                    size_t packets, int64_t *us) {
+  for (int i = 0; i <= CALIBRATION_TIMES; i++) {
+    int64_t once_us = 0;
+    WEFT_TRY(time_product(lane, segment, packets, &once_us));
+    if (i <= 1 || once_us < *us) // the first warms up: memory, code, the device
+      *us = once_us;
+  }
+  return WEFT_OK;
+}
+
 weft_status weft_lane_calibrate(weft_server_lane *lane) {
   weft_server *server = lane->server;
   const size_t bytes = (size_t)CALIBRATION_BLOCKS * CALIBRATION_BLOCK_BYTES;
@@ -255,21 +337,16 @@ weft_status weft_lane_calibrate(weft_server_lane *lane) {
     return WEFT_E_NOMEM;
   for (size_t i = 0; i < bytes; i++)
     segment.data[i] = (uint8_t)(i * 167 + (i >> 8) * 89 + 1);
-  const size_t limit = server->options.batch_packets;
-  server->options.batch_packets = CALIBRATION_PACKETS;
   const size_t held = server->stats.segment_bytes;
   weft_status status = WEFT_OK;
   int64_t us = 0;
   for (size_t packets = 1;
        status == WEFT_OK && packets <= CALIBRATION_PACKETS && us < CALIBRATION_ENOUGH_US;
        packets *= CALIBRATION_STEP) {
-    status = time_product(lane, &segment, packets, &us); // warms up: memory, code, the device
-    if (status == WEFT_OK)
-      status = time_product(lane, &segment, packets, &us);
+    status = quickest_product(lane, &segment, packets, &us);
     if (status == WEFT_OK)
       weft_cost_learn(&lane->cost, weft_cost_work(&segment.id, packets), us > 0 ? (double)us : 1);
   }
-  server->options.batch_packets = limit;
   server->stats.segment_bytes = held;
   weft_segment_free(segment.resident[lane->index]);
   weft_server_give_memory(server, segment.data);

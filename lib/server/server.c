@@ -91,6 +91,8 @@ void weft_server_free(weft_server *server) {
     server->ready_head = batch->next;
     weft_batch_free(server, batch);
   }
+  for (size_t i = 0; i < server->lanes; i++)
+    weft_lane_free_spares(&server->lane[i]);
   while (server->oldest)
     weft_server_remove(server, server->oldest);
   weft_server_give_memory(server, server->table);
@@ -210,14 +212,23 @@ static bool may_code(const weft_server *server) {
 }
 
 static bool is_due(const weft_server *server, const weft_server_segment *entry, int64_t now_us) {
-  return entry->oldest_us + server->options.gather_us <= now_us ||
-         entry->want_packets >= server->options.batch_packets;
+  return entry->oldest_us + server->options.gather_us <= now_us;
+}
+
+// While all lanes are busy, requests go on gathering: the descriptor tells when a lane has finished
+// something.
+static bool may_start(const weft_server *server, const weft_server_segment *entry, int64_t now_us) {
+  return entry->want_packets >= server->options.batch_packets ||
+         (is_due(server, entry, now_us) && !weft_server_busy(server));
 }
 
 static weft_status start_batch(weft_server *server, weft_server_segment *entry) {
+  const size_t limit = server->options.batch_packets;
+  const size_t most = entry->want_packets < limit ? entry->want_packets : limit;
+  const weft_server_share share = weft_server_next_share(server, &entry->id, most);
   weft_server_batch *batch = NULL;
-  WEFT_TRY(weft_batch_new(server, entry, &batch));
-  if (!weft_server_assign(server, batch)) {
+  WEFT_TRY(weft_batch_new(server, entry, share.packets, &batch));
+  if (!weft_server_assign(server, share.lane, batch)) {
     batch->status = WEFT_E_DEVICE_LOST;
     weft_batch_ready(server, batch);
   }
@@ -232,7 +243,7 @@ weft_status weft_server_process(weft_server *server, int64_t now_us) {
   weft_server_segment *next = NULL;
   for (weft_server_segment *entry = server->due_head; entry && status == WEFT_OK; entry = next) {
     next = entry->due_next;
-    if (!is_due(server, entry, now_us))
+    if (!may_start(server, entry, now_us))
       continue;
     while (entry->want_count > 0 && status == WEFT_OK && may_code(server))
       status = start_batch(server, entry);
@@ -251,7 +262,7 @@ int64_t weft_server_deadline(const weft_server *server) {
   weft_server *unlocked = (weft_server *)server; // the lock is no part of what const promises
   pthread_mutex_lock(&unlocked->lock);
   int64_t deadline = server->next_expiry_us;
-  if (server->due_head && may_code(server)) {
+  if (server->due_head && may_code(server) && !weft_server_busy(server)) {
     const int64_t due = server->due_head->oldest_us + server->options.gather_us;
     deadline = due < deadline ? due : deadline;
   }

@@ -238,6 +238,70 @@ START_TEST(combine_memories) {
 }
 END_TEST
 
+// Segments made in one call, for one batch or more, coded by one call into rows that lie next to
+// each other or do not: the same bytes as from the specification.
+static void code_together(weft_ctx *ctx, weft_queue *queue, bool contiguous) {
+  const size_t n = 1 + fixture_below(140), k = 1 + fixture_below(5000);
+  const size_t count = 1 + fixture_below(40), m = 1 + fixture_below(150), bytes = n * k;
+  const size_t stride = contiguous ? k : k + 16;
+  const weft_mem mem = any_memory();
+  uint8_t *data = fixture_malloc(count * bytes), *c = fixture_malloc(m * n);
+  uint8_t *expect = fixture_malloc(m * k);
+  fixture_fill(data, count * bytes);
+  gpu_buffer source = gpu_input(ctx, mem, data, count * bytes);
+  gpu_buffer out = gpu_output(ctx, WEFT_MEM_PINNED, count * m * stride);
+  weft_segment_options *options = fixture_malloc(count * sizeof *options);
+  weft_segment **segments = fixture_malloc(count * sizeof *segments);
+  weft_encoder **encoders = fixture_malloc(count * sizeof *encoders);
+  weft_batch *batches = fixture_malloc(count * sizeof *batches);
+  const bool once = fixture_below(2), backwards = fixture_below(3) == 0;
+  for (size_t i = 0; i < count; i++) {
+    options[i] = (weft_segment_options){.id = fixture_id(n, k), .bytes = bytes, .mem = mem};
+    options[i].data = source.at + (backwards ? count - 1 - i : i) * bytes;
+    options[i].id.segment = i;
+    options[i].once = once;
+  }
+  EXPECT_OK(weft_segments_new(ctx, options, count, queue, segments));
+  for (size_t i = 0; i < count; i++) {
+    EXPECT_OK(weft_encoder_new(segments[i], &(weft_encoder_options){.seeded = true}, &encoders[i]));
+    batches[i] = (weft_batch){.count = m,
+                              .payload = out.at + i * m * stride,
+                              .payload_stride = stride,
+                              .mem = WEFT_MEM_PINNED};
+  }
+  EXPECT_OK(weft_encoder_batches(encoders, batches, count, queue));
+  EXPECT_OK(weft_queue_wait(queue));
+  uint8_t *got = gpu_read(&out);
+  for (size_t i = 0; i < count; i++) {
+    weft_packet packet = {.id = options[i].id, .mode = WEFT_PACKET_DENSE};
+    for (size_t j = 0; j < m; j++, packet.seed++)
+      EXPECT_OK(weft_packet_coefficients(&packet, c + j * n));
+    gpu_reference(expect, c, data + (backwards ? count - 1 - i : i) * bytes, m, n, k);
+    for (size_t j = 0; j < m; j++)
+      EXPECT(memcmp(got + (i * m + j) * stride, expect + j * k, k) == 0);
+    weft_encoder_free(encoders[i]);
+    weft_segment_free(segments[i]);
+  }
+  gpu_buffer_free(&source);
+  gpu_buffer_free(&out);
+  free(got), free(data), free(c), free(expect);
+  free(options), free(segments), free(encoders), free(batches);
+}
+
+START_TEST(segments_made_together) {
+  if (gpu_skip("segments_made_together"))
+    return;
+  fixture_start(180);
+  weft_ctx *ctx = fixture_ctx("cuda", 1);
+  weft_queue *queue;
+  EXPECT_OK(weft_queue_new(ctx, &queue));
+  for (int i = 0; i < (reduced() ? 2 : 24); i++)
+    code_together(ctx, queue, i % 2 == 0);
+  weft_queue_free(queue);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 // Behind a product that takes long, calls with pinned and device memory return at once: the queue
 // is still busy then. Ordinary memory waits for nothing either.
 START_TEST(nothing_waits_with_a_queue) {
@@ -445,6 +509,7 @@ int main(void) {
   TCase *cases = tcase_create("device");
   tcase_add_loop_test(cases, encode_modes_and_memories, 0, gpu_row_count());
   tcase_add_test(cases, pinned_pieces);
+  tcase_add_test(cases, segments_made_together);
   tcase_add_test(cases, combine_memories);
   tcase_add_test(cases, nothing_waits_with_a_queue);
   tcase_add_loop_test(cases, decode_many_segments, 0, gpu_row_count());

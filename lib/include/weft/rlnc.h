@@ -37,6 +37,9 @@ typedef struct weft_segment_options {
   // Host rows: true uses data in place, which must then stay unchanged until the segment is freed
   // (only a padded last block is copied); false copies. Device rows always make their own layout.
   bool borrow;
+  // true leaves the row's preprocessing to the products, each of which does that of all its
+  // segments in one launch and keeps nothing of it: for segments that serve one batch.
+  bool once;
 } weft_segment_options;
 
 // The row's own preprocessing (log domain, tiles) happens here, once. With a queue the call only
@@ -47,6 +50,11 @@ typedef struct weft_segment_options {
 // WEFT_E_DEVICE*.
 weft_status weft_segment_new(weft_ctx *ctx, const weft_segment_options *options, weft_queue *queue,
                              weft_segment **out);
+// The same for `count` segments, out[i] of options[i]. On a device, those of one shape and full
+// length in PINNED or DEVICE memory take one allocation, and one copy where their data follow each
+// other. Each is freed by itself; after an error there are none.
+weft_status weft_segments_new(weft_ctx *ctx, const weft_segment_options *options, size_t count,
+                              weft_queue *queue, weft_segment **out);
 // Queues that still work with the segment must be idle. Accepts NULL.
 void weft_segment_free(weft_segment *segment);
 const weft_segment_id *weft_segment_get_id(const weft_segment *segment);

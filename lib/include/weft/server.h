@@ -39,9 +39,11 @@ typedef struct weft_server_options {
   // A monotonic clock in microseconds, called from library threads too. It measures the lanes.
   int64_t (*now_us)(void *user);
   void *user;
-  size_t memory_bytes;  // budget for segments, copies on devices counted; 0: 1 GiB
-  size_t ready_bytes;   // budget for packets coded and not yet released; 0: 256 MiB
-  int64_t gather_us;    // longest wait of a request for others to share its product; 0: none
+  size_t memory_bytes; // budget for segments, copies on devices counted; 0: 1 GiB
+  size_t ready_bytes;  // budget for packets coded and not yet released; 0: 256 MiB
+  // Longest wait of a request for others to share its product, while there is a lane with little to
+  // do; 0: none.
+  int64_t gather_us;
   size_t batch_packets; // most packets in one product; 0: 4096
   uint16_t density_q16; // 0: dense coefficients; else as weft_encoder_options
   // A lane whose device fails: true hands its work to the other lanes, so that no packet is lost

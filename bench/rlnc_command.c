@@ -62,26 +62,28 @@ static void add_single(rlnc_scene *scene, const char *row, int ceiling, int *ind
             : -1;
 }
 
-// Encode by both partitionings of the paper, one and many segments decoded, on several threads.
+// Encode as threads share it by themselves and by both partitionings of the paper; many segments
+// decoded, on several threads.
 static void add_threads(rlnc_scene *scene, const char *row, size_t threads, int ceiling,
                         const int *single) {
   static const struct {
     weft_split split;
     const char *variant, *question;
   } splits[] = {
+      {WEFT_SPLIT_AUTO, "", "encode: threads / one"},
       {WEFT_SPLIT_COLUMNS, "columns", "encode, partitioned block: threads / one"},
       {WEFT_SPLIT_ROWS, "rows", "encode, full block: threads / one"},
   };
-  int encoded[2] = {-1, -1};
-  for (size_t s = 0; s < 2 && wanted(scene, WEFT_BENCH_ENCODE); s++) {
+  int encoded[3] = {-1, -1, -1};
+  for (size_t s = 0; s < 3 && wanted(scene, WEFT_BENCH_ENCODE); s++) {
     encoded[s] =
         weft_bench_add_operation(scene->group, codec(scene, row, threads, splits[s].split, 1),
                                  WEFT_BENCH_ENCODE, splits[s].variant, ceiling);
     weft_bench_group_ask(scene->group, splits[s].question, encoded[s], single[WEFT_BENCH_ENCODE],
                          WEFT_BENCH_OUTPUT);
   }
-  weft_bench_group_ask(scene->group, "encode: full block / partitioned block", encoded[1],
-                       encoded[0], WEFT_BENCH_OUTPUT);
+  weft_bench_group_ask(scene->group, "encode: full block / partitioned block", encoded[2],
+                       encoded[1], WEFT_BENCH_OUTPUT);
   if (!wanted(scene, WEFT_BENCH_DECODE_MULTI))
     return;
   weft_bench_codec *const many =

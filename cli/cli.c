@@ -75,8 +75,9 @@ int cli_signal(void) { return signal_seen; }
 // --- Progress
 
 void cli_progress_start(cli_progress *progress) {
-  *progress =
-      (cli_progress){.shown = isatty(STDERR_FILENO) == 1, .start_us = g_get_monotonic_time()};
+  *progress = (cli_progress){.shown = isatty(STDERR_FILENO) == 1,
+                             .start_us = g_get_monotonic_time(),
+                             .verb = progress->verb};
 }
 
 void cli_progress_draw(cli_progress *progress, uint64_t done, uint64_t total) {
@@ -89,11 +90,12 @@ void cli_progress_draw(cli_progress *progress, uint64_t done, uint64_t total) {
   progress->next_us = now_us + 100000;
   const double seconds = (double)(now_us - progress->start_us) / 1e6;
   const double rate = seconds > 0 ? (double)done / seconds : 0;
+  const char *verb = progress->verb ? progress->verb : "decoded";
   char bytes[CLI_TEXT], speed[CLI_TEXT];
   cli_bytes_text(done, bytes);
   cli_rate_text(rate, speed);
   if (total == 0) {
-    fprintf(stderr, "\r\033[K%s decoded, %s", bytes, speed);
+    fprintf(stderr, "\r\033[K%s %s, %s", bytes, verb, speed);
     return;
   }
   const double share = done < total ? (double)done / (double)total : 1;
@@ -101,7 +103,7 @@ void cli_progress_draw(cli_progress *progress, uint64_t done, uint64_t total) {
   for (int i = 0; i < WIDTH; i++)
     bar[i] = i < (int)(share * WIDTH) ? '#' : '.';
   bar[WIDTH] = '\0';
-  fprintf(stderr, "\r\033[K[%s] %3.0f %%  %s decoded, %s", bar, share * 100, bytes, speed);
+  fprintf(stderr, "\r\033[K[%s] %3.0f %%  %s %s, %s", bar, share * 100, bytes, verb, speed);
   if (rate > 0 && done < total)
     fprintf(stderr, ", %.0f s left", ((double)total - (double)done) / rate);
 }

@@ -18,12 +18,13 @@ enum {
   CLI_USAGE = 2,   // the command line
   CLI_IO = 3,      // input or output could not be read or written
   CLI_MACHINE = 4, // memory, backend row or device
+  CLI_KEY = 5,     // a key is missing or wrong
   CLI_SIGNAL = 128 // + the signal's number: 130 after Ctrl-C
 };
 
 // Every subcommand takes its own name as argv[0] and returns an exit code.
 typedef int cli_command(int argc, char **argv);
-cli_command cli_demo, cli_backends;
+cli_command cli_demo, cli_backends, cli_store;
 
 // "weft demo: --peers ..." on standard error; returns the code.
 int cli_error(const char *command, int code, const char *format, ...) G_GNUC_PRINTF(3, 4);
@@ -43,6 +44,7 @@ int cli_signal(void); // 0, or the signal that came
 typedef struct cli_progress {
   bool shown;
   gint64 start_us, next_us;
+  const char *verb; // what was done to the bytes; NULL: "decoded"
 } cli_progress;
 void cli_progress_start(cli_progress *progress);
 // total 0: unknown. Draws at most ten times a second.

@@ -17,6 +17,7 @@ static const struct {
 } commands[] = {
     {"demo", cli_demo, "stream through a swarm of recoding peers, and check every byte"},
     {"bench", weft_bench_main, "measure this machine against its ceilings and other libraries"},
+    {"store", cli_store, "keep a file as shards of which any k suffice: encode, decode, repair"},
     {"backends", cli_backends, "list the backend rows, and which of them run here"},
 };
 
@@ -27,7 +28,7 @@ static int usage(FILE *to) {
   fputs("\n  weft help COMMAND    tells a command's options\n"
         "  weft --version       tells what was built\n\n"
         "Exit codes: 0 done; 1 the result is wrong; 2 command line; 3 input or output; 4 memory,\n"
-        "backend or device; 130 interrupted by Ctrl-C, 143 by SIGTERM.\n",
+        "backend or device; 5 key; 130 interrupted by Ctrl-C, 143 by SIGTERM.\n",
         to);
   return CLI_USAGE;
 }
@@ -64,11 +65,11 @@ int main(int argc, char **argv) {
     usage(stdout);
     return cli_flush(NULL, CLI_OK);
   }
-  if (help && argc > 3)
+  if (help && argc > 4)
     return cli_error("help", CLI_USAGE, "takes one command");
   if (help) {
-    char *words[] = {argv[2], (char[]){"--help"}, NULL};
-    return run(2, words);
+    char *words[] = {argv[2], argc > 3 ? argv[3] : (char[]){"--help"}, (char[]){"--help"}, NULL};
+    return run(argc > 3 ? 3 : 2, words);
   }
   return run(argc - 1, argv + 1);
 }

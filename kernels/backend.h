@@ -89,6 +89,7 @@ typedef struct weft_xorm {
 } weft_xorm;
 
 #define WEFT_PANEL_ROWS 1024
+#define WEFT_PACK_ROWS 256 // sources of a packed panel, at most
 
 // `count` inverses of k x k matrices, k <= WEFT_PANEL_ROWS. `out` may equal `in`.
 typedef struct weft_invert {
@@ -125,6 +126,7 @@ typedef struct weft_panel {
   size_t a_stride;         // bytes
   const uint8_t *const *x; // k rows
   uint8_t *const *y;       // m rows
+  bool packed;             // worth a copy of the sources, tile by tile; k <= WEFT_PACK_ROWS
   bool accumulate;
 } weft_panel;
 

@@ -15,7 +15,8 @@ enum {
   COLUMNS_MIN = 512,         // shorter pieces cost more in overhead than they balance
   PIECES_PER_THREAD = 4,     // so that a thread that starts late finds work left to share
   SERIAL_MACS = 1024 * 1024, // below, waking a thread costs more than it saves
-  XOR_SOURCES = 256          // pointers on the stack
+  XOR_SOURCES = 256,         // pointers on the stack
+  PACK_FROM = 64 * 1024      // bytes of sources; measured (docs/performance.md)
 };
 
 // A resident operand of a host row: rows in the technique's own domain, each on a cache line.
@@ -52,16 +53,24 @@ typedef struct gemm_piece {
 
 static void panels(const weft_host_kernel *kernel, const weft_gemm *g, const gemm_piece *piece) {
   const weft_operand *operand = g->x_prepared;
-  const uint8_t *x[WEFT_PANEL_ROWS];
-  uint8_t *y[WEFT_PANEL_ROWS];
-  for (size_t k0 = 0; k0 < g->k; k0 += WEFT_PANEL_ROWS) {
-    const size_t k = smaller(g->k - k0, WEFT_PANEL_ROWS);
-    for (size_t j = 0; j < k; j++)
-      x[j] = operand ? operand->bytes + (k0 + j) * operand->stride : weft_const_row(&g->x, k0 + j);
+  const weft_const_rows sources =
+      operand ? (weft_const_rows){.base = operand->bytes, .stride = operand->stride} : g->x;
+  const weft_rows rows = g->y;
+  const uint8_t *x_made[WEFT_PANEL_ROWS];
+  uint8_t *y_made[WEFT_PANEL_ROWS];
+  // All but small sources are packed by the kernel, a limited number of them at a time.
+  const bool packed = g->k > 1 && g->k * g->len > PACK_FROM;
+  const size_t k_max = packed ? WEFT_PACK_ROWS : WEFT_PANEL_ROWS;
+  for (size_t k0 = 0; k0 < g->k; k0 += k_max) {
+    const size_t k = smaller(g->k - k0, k_max);
+    const uint8_t *const *x = sources.ptr ? sources.ptr + k0 : x_made;
+    for (size_t j = 0; j < k && !sources.ptr; j++)
+      x_made[j] = sources.base + (k0 + j) * sources.stride;
     for (size_t m0 = piece->row_begin; m0 < piece->row_end; m0 += WEFT_PANEL_ROWS) {
       const size_t m = smaller(piece->row_end - m0, WEFT_PANEL_ROWS);
-      for (size_t i = 0; i < m; i++)
-        y[i] = weft_row(&g->y, m0 + i);
+      uint8_t *const *y = rows.ptr ? rows.ptr + m0 : y_made;
+      for (size_t i = 0; i < m && !rows.ptr; i++)
+        y_made[i] = rows.base + (m0 + i) * rows.stride;
       const weft_panel panel = {.m = m,
                                 .k = k,
                                 .begin = piece->begin,
@@ -70,6 +79,7 @@ static void panels(const weft_host_kernel *kernel, const weft_gemm *g, const gem
                                 .a_stride = g->a_stride,
                                 .x = x,
                                 .y = y,
+                                .packed = packed,
                                 .accumulate = g->accumulate || k0 > 0};
       (operand ? kernel->panel_prepared : kernel->panel)(&panel);
     }
@@ -138,6 +148,10 @@ weft_status weft_host_gemm(const weft_backend *row, const weft_exec *exec, const
                   .partition = exec->partition};
   const bool alone =
       job.threads == 1 || (exec->partition == WEFT_PARTITION_AUTO && macs < SERIAL_MACS);
+  if (alone && count == 1) { // the way of the many small products
+    run_piece(job.kernel, gemms, &(gemm_piece){.row_end = gemms->m, .end = gemms->len});
+    return WEFT_OK;
+  }
   if (!alone && count > 0)
     job.pieces = cut(job.threads * PIECES_PER_THREAD, count);
   weft_pool_run(alone ? NULL : exec->pool, count * job.pieces, gemm_task, &job);

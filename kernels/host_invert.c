@@ -11,6 +11,7 @@
 
 #include "kernels/gf256.h"
 #include "kernels/host_kernels.h"
+#include "kernels/unroll.h"
 
 enum {
   STEPS_SMALL = 8, // at once, up to SMALL_N; measured (docs/performance.md)
@@ -99,20 +100,69 @@ static void make_step(gauss_jordan *s, size_t first, size_t t) {
   s->factors[t][p] = d ^ 1;
 }
 
+// Bytes (8, 8) transposed: each row as one little-endian number, by halves, quarters and bytes.
+static void transpose_8x8(const uint8_t *const from[8], uint8_t *const to[8]) {
+  static const uint64_t masks[3] = {0x00000000FFFFFFFF, 0x0000FFFF0000FFFF, 0x00FF00FF00FF00FF};
+  uint64_t w[8];
+  for (size_t i = 0; i < 8; i++)
+    memcpy(&w[i], from[i], 8);
+  WEFT_UNROLL for (size_t level = 0; level < 3; level++) {
+    const size_t apart = 4u >> level, shift = 32u >> level;
+    WEFT_UNROLL for (size_t i = 0; i < 8; i++) if (!(i & apart)) {
+      const uint64_t swap = ((w[i] >> shift) ^ w[i + apart]) & masks[level];
+      w[i] ^= swap << shift;
+      w[i + apart] ^= swap;
+    }
+  }
+  for (size_t i = 0; i < 8; i++)
+    memcpy(to[i], &w[i], 8);
+}
+
+static void factors_by_row(gauss_jordan *s, size_t steps) {
+  const size_t t8 = steps / 8 * 8, r8 = s->n / 8 * 8;
+  for (size_t t0 = 0; t0 < t8; t0 += 8)
+    for (size_t r0 = 0; r0 < r8; r0 += 8) {
+      const uint8_t *from[8];
+      uint8_t *to[8];
+      for (size_t i = 0; i < 8; i++) {
+        from[i] = s->factors[t0 + i] + r0;
+        to[i] = s->by_row + (r0 + i) * steps + t0;
+      }
+      transpose_8x8(from, to);
+    }
+  for (size_t r = 0; r < s->n; r++)
+    for (size_t t = r < r8 ? t8 : 0; t < steps; t++)
+      s->by_row[r * steps + t] = s->factors[t][r];
+}
+
+static void columns_to_factors(gauss_jordan *s, size_t first, size_t steps) {
+  const size_t t8 = steps / 8 * 8, r8 = s->n / 8 * 8;
+  for (size_t t0 = 0; t0 < t8; t0 += 8)
+    for (size_t r0 = 0; r0 < r8; r0 += 8) {
+      const uint8_t *from[8];
+      uint8_t *to[8];
+      for (size_t i = 0; i < 8; i++) {
+        from[i] = s->rows[r0 + i] + first + t0;
+        to[i] = s->factors[t0 + i] + r0;
+      }
+      transpose_8x8(from, to);
+    }
+  for (size_t r = 0; r < s->n; r++)
+    for (size_t t = r < r8 ? t8 : 0; t < steps; t++)
+      s->factors[t][r] = s->rows[r][first + t];
+}
+
 static void apply_steps(gauss_jordan *s, size_t steps) {
   const uint8_t *x[STEPS_MAX];
-  for (size_t t = 0; t < steps; t++) {
+  for (size_t t = 0; t < steps; t++)
     x[t] = s->pivots[t];
-    for (size_t r = 0; r < s->n && steps > 1; r++)
-      s->by_row[r * steps + t] = s->factors[t][r];
-  }
+  if (steps > 1)
+    factors_by_row(s, steps);
   product(s, s->n, steps, steps > 1 ? s->by_row : s->factors[0], x, s->rows, true);
 }
 
 static bool eliminate(gauss_jordan *s, size_t first, size_t steps) {
-  for (size_t r = 0; r < s->n; r++)
-    for (size_t t = 0; t < steps; t++)
-      s->factors[t][r] = s->rows[r][first + t];
+  columns_to_factors(s, first, steps);
   for (size_t t = 0; t < steps; t++) {
     update_column(s, first, t);
     if (!find_pivot(s, first, steps, t))

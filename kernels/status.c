@@ -26,6 +26,10 @@ static const struct {
     WORDS(WEFT_E_DEVICE, "the device reported an error"),
     WORDS(WEFT_E_DEVICE_NOMEM, "out of device memory"),
     WORDS(WEFT_E_DEVICE_LOST, "the device stopped answering"),
+    WORDS(WEFT_E_IO, "a file could not be read or written"),
+    WORDS(WEFT_E_DAMAGED, "more is lost or corrupt than the code can mend"),
+    WORDS(WEFT_E_KEY, "the key is missing, or is not the one that was used"),
+    WORDS(WEFT_E_STOPPED, "stopped as the caller asked"),
 #undef WORDS
 };
 

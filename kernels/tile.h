@@ -24,7 +24,7 @@
 #include "kernels/backend.h"
 #include "kernels/unroll.h"
 
-enum { STREAM_COLUMNS = 4096, FAN_VECS = 4, XOR_VECS = 4 };
+enum { STREAM_COLUMNS = 4096, FAN_VECS = 4, XOR_VECS = 4, PACK_OUTPUTS = 32 };
 
 // `part` is 0 for whole vectors, else how many bytes are left before the panel's end.
 WEFT_INLINE vec tile_load(const weft_panel *p, const uint8_t *row, size_t column, size_t part) {
@@ -140,8 +140,13 @@ WEFT_INLINE void stream_pass(uint8_t *y, const uint8_t *a, const uint8_t *const 
   }
   for (size_t column = begin; column < end; column += VEC_BYTES) {
     vec acc = accumulate ? vec_load(y + column) : vec_zero();
-    WEFT_UNROLL for (size_t s = 0; s < sources; s++) acc =
-        mac(acc, src_make(vec_load(row[s] + column)), c[s]);
+    size_t s = 0;
+#if TILE_PAIRS
+    WEFT_UNROLL for (; s + 2 <= sources; s += 2) acc =
+        mac2(acc, src_make(vec_load(row[s] + column)), c[s],
+             src_make(vec_load(row[s + 1] + column)), c[s + 1]);
+#endif
+    WEFT_UNROLL for (; s < sources; s++) acc = mac(acc, src_make(vec_load(row[s] + column)), c[s]);
     vec_store(y + column, acc);
   }
 }
@@ -211,6 +216,32 @@ static void fan_out(const weft_panel *p, size_t begin, size_t end) {
   }
 }
 
+// All output rows of all whole columns of tiles, on copies of the sources. Rows of a large segment
+// lie far apart, often by a power of two: the lines of one column then share few sets of the caches
+// and would be fetched anew for each tile.
+static size_t packed_columns(const weft_panel *p, size_t column, size_t whole) {
+  enum { WIDTH = TILE_VECS * VEC_BYTES };
+  _Alignas(64) uint8_t pack[WEFT_PACK_ROWS * WIDTH];
+  const uint8_t *x[WEFT_PACK_ROWS];
+  uint8_t *y[WEFT_PANEL_ROWS];
+  weft_panel tiles = *p;
+  tiles.begin = 0;
+  tiles.end = WIDTH;
+  tiles.x = x;
+  tiles.y = y;
+  for (size_t j = 0; j < p->k; j++)
+    x[j] = pack + j * WIDTH;
+  for (; whole - column >= WIDTH; column += WIDTH) {
+    for (size_t j = 0; j < p->k; j++)
+      WEFT_UNROLL for (size_t v = 0; v < TILE_VECS; v++)
+          vec_store(pack + j * WIDTH + v * VEC_BYTES, vec_load(p->x[j] + column + v * VEC_BYTES));
+    for (size_t i = 0; i < p->m; i++)
+      y[i] = p->y[i] + column;
+    tile_column(&tiles, 0, TILE_VECS, 0);
+  }
+  return column;
+}
+
 static void tile_panel(const weft_panel *p) {
   const size_t part = (p->end - p->begin) % VEC_BYTES;
   const size_t whole = p->end - part;
@@ -220,6 +251,8 @@ static void tile_panel(const weft_panel *p) {
   } else if (p->k == 1) {
     fan_out(p, column, whole);
   } else {
+    if (p->packed && p->m >= PACK_OUTPUTS)
+      column = packed_columns(p, column, whole);
     for (; whole - column >= TILE_VECS * VEC_BYTES; column += TILE_VECS * VEC_BYTES)
       tile_column(p, column, TILE_VECS, 0);
     for (; column < whole; column += VEC_BYTES)

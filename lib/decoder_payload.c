@@ -44,6 +44,8 @@ typedef struct reduction {
 } reduction;
 
 bool weft_decoder_is_clean(const weft_decoder *decoder, size_t pivot) {
+  if (decoder->reduced == decoder->rank)
+    return true;
   const uint8_t *row = weft_decoder_row(decoder, pivot);
   uint8_t any = row[pivot] ^ 1;
   for (size_t c = 0; c < pivot; c++)

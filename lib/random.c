@@ -54,9 +54,8 @@ static uint8_t nonzero(weft_random *random) {
 
 void weft_random_nonzero(weft_random *random, uint8_t *out, size_t count) {
   weft_random_bytes(random, out, count);
-  for (size_t i = 0; i < count; i++)
-    if (out[i] == 0)
-      out[i] = nonzero(random);
+  for (uint8_t *zero = out; (zero = memchr(zero, 0, count - (size_t)(zero - out))) != NULL;)
+    *zero = nonzero(random);
 }
 
 void weft_random_sparse(weft_random *random, uint16_t density_q16, uint8_t *out, size_t count) {

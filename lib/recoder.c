@@ -14,11 +14,21 @@ struct weft_recoder {
   weft_ctx *ctx;
   weft_segment_id id;
   size_t capacity, held;
-  size_t next_mixed;     // which held packet takes the next one in, once all places are taken
-  uint8_t *coefficients; // (capacity, n), dense
-  uint8_t *payloads;     // (capacity, k), dense
+  size_t next_mixed; // which held packet takes the next one in, once all places are taken
+  // (capacity + 1, stride) rows of a payload and its coefficients, so that one product mixes both;
+  // the last is where a single packet is mixed.
+  uint8_t *rows;
+  size_t stride; // bytes
   weft_random random;
 };
+
+static uint8_t *payload_of(const weft_recoder *recoder, size_t i) {
+  return recoder->rows + i * recoder->stride;
+}
+
+static uint8_t *coefficients_of(const weft_recoder *recoder, size_t i) {
+  return payload_of(recoder, i) + recoder->id.block_bytes;
+}
 
 weft_status weft_recoder_new(weft_ctx *ctx, const weft_segment_id *id, size_t capacity,
                              weft_recoder **out) {
@@ -31,10 +41,10 @@ weft_status weft_recoder_new(weft_ctx *ctx, const weft_segment_id *id, size_t ca
   if (!recoder)
     return WEFT_E_NOMEM;
   *recoder = (weft_recoder){.ctx = ctx, .id = *id, .capacity = capacity};
+  recoder->stride = ((size_t)id->block_bytes + id->blocks + LINE - 1) / LINE * LINE;
   weft_random_init(&recoder->random);
-  recoder->coefficients = weft_ctx_take(ctx, capacity * id->blocks, LINE);
-  recoder->payloads = weft_ctx_take(ctx, capacity * id->block_bytes, LINE);
-  if (!recoder->coefficients || !recoder->payloads) {
+  recoder->rows = weft_ctx_take(ctx, (capacity + 1) * recoder->stride, LINE);
+  if (!recoder->rows) {
     weft_recoder_free(recoder);
     return WEFT_E_NOMEM;
   }
@@ -46,8 +56,7 @@ void weft_recoder_free(weft_recoder *recoder) {
   if (!recoder)
     return;
   weft_ctx *ctx = recoder->ctx;
-  weft_ctx_give(ctx, recoder->coefficients);
-  weft_ctx_give(ctx, recoder->payloads);
+  weft_ctx_give(ctx, recoder->rows);
   weft_ctx_give(ctx, recoder);
 }
 
@@ -86,11 +95,11 @@ static weft_status mix_in(weft_recoder *recoder, const uint8_t *coefficients,
   uint8_t factor;
   do {
     weft_random_nonzero(&recoder->random, &factor, 1);
-    memcpy(mixed, recoder->coefficients + place * n, n);
+    memcpy(mixed, coefficients_of(recoder, place), n);
     WEFT_TRY(add_scaled(recoder, factor, coefficients, mixed, n));
   } while (weft_all_zero(mixed, n));
-  WEFT_TRY(add_scaled(recoder, factor, payload, recoder->payloads + place * k, k));
-  memcpy(recoder->coefficients + place * n, mixed, n);
+  WEFT_TRY(add_scaled(recoder, factor, payload, payload_of(recoder, place), k));
+  memcpy(coefficients_of(recoder, place), mixed, n);
   recoder->next_mixed = (place + 1) % recoder->capacity;
   return WEFT_OK;
 }
@@ -108,8 +117,8 @@ weft_status weft_recoder_add(weft_recoder *recoder, const weft_packet *packet) {
     return WEFT_DEPENDENT;
   if (recoder->held == recoder->capacity)
     return mix_in(recoder, coefficients, packet->payload);
-  memcpy(recoder->coefficients + recoder->held * n, coefficients, n);
-  memcpy(recoder->payloads + recoder->held * k, packet->payload, k);
+  memcpy(coefficients_of(recoder, recoder->held), coefficients, n);
+  memcpy(payload_of(recoder, recoder->held), packet->payload, k);
   recoder->held++;
   return WEFT_OK;
 }
@@ -125,7 +134,7 @@ weft_status weft_recoder_add_datagram(weft_recoder *recoder, const uint8_t *data
 
 // --- mixing ---
 
-// out (m, len) = weights (m, held) * x (held, len)
+// out (m, len) = weights (m, held) * x (held, len), x being a part of every row
 static weft_status mix(const weft_recoder *recoder, size_t m, const uint8_t *weights,
                        const uint8_t *x, size_t len, weft_rows out) {
   const weft_ctx *ctx = recoder->ctx;
@@ -135,40 +144,58 @@ static weft_status mix(const weft_recoder *recoder, size_t m, const uint8_t *wei
                              .len = len,
                              .a = weights,
                              .a_stride = recoder->held,
-                             .x = {.base = x, .stride = len},
+                             .x = {.base = x, .stride = recoder->stride},
                              .y = out};
   return ctx->host->gemm(ctx->host, &exec, &product, 1);
 }
 
-// Weights and coefficients of a batch. Held packets may depend on each other, so a mix of them can
-// be zero; it is then drawn again.
-static weft_status draw(weft_recoder *recoder, const weft_batch *batch, uint8_t *weights) {
+// One packet on demand is bound by reading all that is held, so both parts are mixed in one pass
+// and then put where they belong. Held packets may depend on each other, so a mix of them can be
+// zero; it is then drawn again.
+static weft_status recode_one(weft_recoder *recoder, uint8_t *coefficients, uint8_t *payload) {
+  const size_t n = recoder->id.blocks, k = recoder->id.block_bytes;
+  const weft_rows mixed = {.base = payload_of(recoder, recoder->capacity),
+                           .stride = recoder->stride};
+  uint8_t weights[WEFT_MAX_BLOCKS];
+  do {
+    weft_random_nonzero(&recoder->random, weights, recoder->held);
+    WEFT_TRY(mix(recoder, 1, weights, recoder->rows, k + n, mixed));
+  } while (weft_all_zero(mixed.base + k, n));
+  memcpy(payload, mixed.base, k);
+  memcpy(coefficients, mixed.base + k, n);
+  return WEFT_OK;
+}
+
+// weights: (batch->count, held). Payloads go straight to where the caller wants them.
+static weft_status recode_many(weft_recoder *recoder, const weft_batch *batch, uint8_t *weights) {
   const size_t n = recoder->id.blocks, held = recoder->held;
   const weft_rows out = {.base = batch->coefficients, .stride = batch->coefficients_stride};
+  const uint8_t *coefficients = coefficients_of(recoder, 0);
   weft_random_nonzero(&recoder->random, weights, batch->count * held);
-  WEFT_TRY(mix(recoder, batch->count, weights, recoder->coefficients, n, out));
+  WEFT_TRY(mix(recoder, batch->count, weights, coefficients, n, out));
   for (size_t i = 0; i < batch->count; i++) {
     const weft_rows one = {.base = weft_row(&out, i), .stride = n};
     while (weft_all_zero(one.base, n)) {
       weft_random_nonzero(&recoder->random, weights + i * held, held);
-      WEFT_TRY(mix(recoder, 1, weights + i * held, recoder->coefficients, n, one));
+      WEFT_TRY(mix(recoder, 1, weights + i * held, coefficients, n, one));
     }
   }
-  return WEFT_OK;
+  return mix(recoder, batch->count, weights, recoder->rows, recoder->id.block_bytes,
+             weft_batch_rows(batch, 0));
 }
 
-// weights: (batch->count, held)
-static weft_status recode(weft_recoder *recoder, const weft_batch *batch, uint8_t *weights) {
-  WEFT_TRY(draw(recoder, batch, weights));
-  WEFT_TRY(mix(recoder, batch->count, weights, recoder->payloads, recoder->id.block_bytes,
-               weft_batch_rows(batch, 0)));
-  for (size_t i = 0; batch->packets && i < batch->count; i++)
-    batch->packets[i] =
-        (weft_packet){.id = recoder->id,
-                      .mode = WEFT_PACKET_VECTOR,
-                      .coefficients = batch->coefficients + i * batch->coefficients_stride,
-                      .payload = weft_batch_payload(batch, i)};
-  return WEFT_OK;
+static weft_status recode(weft_recoder *recoder, const weft_batch *batch) {
+  if (batch->count == 1)
+    return recode_one(recoder, batch->coefficients,
+                      batch->payload_rows ? batch->payload_rows[0] : batch->payload);
+  if (batch->count > SIZE_MAX / recoder->held)
+    return WEFT_E_NOMEM;
+  uint8_t *weights = weft_ctx_take(recoder->ctx, batch->count * recoder->held, LINE);
+  if (!weights)
+    return WEFT_E_NOMEM;
+  const weft_status status = recode_many(recoder, batch, weights);
+  weft_ctx_give(recoder->ctx, weights);
+  return status;
 }
 
 weft_status weft_recoder_batch(weft_recoder *recoder, const weft_batch *batch) {
@@ -180,17 +207,14 @@ weft_status weft_recoder_batch(weft_recoder *recoder, const weft_batch *batch) {
   WEFT_TRY(weft_batch_check_coefficients(batch, &recoder->id));
   if (recoder->held == 0)
     return WEFT_PENDING;
-  uint8_t one[WEFT_MAX_BLOCKS];
-  if (batch->count == 1)
-    return recode(recoder, batch, one);
-  if (batch->count > SIZE_MAX / recoder->held)
-    return WEFT_E_NOMEM;
-  uint8_t *weights = weft_ctx_take(recoder->ctx, batch->count * recoder->held, LINE);
-  if (!weights)
-    return WEFT_E_NOMEM;
-  const weft_status status = recode(recoder, batch, weights);
-  weft_ctx_give(recoder->ctx, weights);
-  return status;
+  WEFT_TRY(recode(recoder, batch));
+  for (size_t i = 0; batch->packets && i < batch->count; i++)
+    batch->packets[i] =
+        (weft_packet){.id = recoder->id,
+                      .mode = WEFT_PACKET_VECTOR,
+                      .coefficients = batch->coefficients + i * batch->coefficients_stride,
+                      .payload = weft_batch_payload(batch, i)};
+  return WEFT_OK;
 }
 
 weft_status weft_recoder_next(weft_recoder *recoder, uint8_t *datagram, size_t capacity,

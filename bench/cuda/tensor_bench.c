@@ -137,6 +137,7 @@ static void time_shape(const weft_backend *row, size_t count, size_t m, size_t n
 static void time_main(const weft_backend *row) {
   time_shape(row, 1, 177333, 128, 4096, false); // live: one segment
   time_shape(row, 528, 128, 128, 4096, true);   // VoD: as many blocks of every segment as it has
+  time_shape(row, 2112, 128, 128, 4096, true);
   time_shape(row, 1, 128, 128, 4096, true);
   time_shape(row, 16, 128, 128, 4096, true);
 }

@@ -24,17 +24,43 @@ __device__ __forceinline__ void weft_tensor_masks(uint32_t c, uint32_t (&row)[8]
   row[7] = top;
 }
 
-// Coefficients j..j+3 of one coded block; zero outside (m, n). whole: all are there, as words.
+// How coefficients can be read.
+enum weft_tensor_reads {
+  WEFT_TENSOR_WHOLE, // all of a chunk are there, as words
+  WEFT_TENSOR_WORDS, // words, of which some are outside (m, n)
+  WEFT_TENSOR_BYTES
+};
+
+// Coefficients j..j+3 of one coded block; zero outside (m, n).
+template <int Reads>
 __device__ __forceinline__ uint32_t weft_tensor_quad(const weft_tensor_batch &batch,
                                                      const weft_tensor_job &job, uint32_t row,
-                                                     uint32_t j, bool whole) {
-  const uint8_t *from = job.a + row * batch.a_stride + j;
-  if (whole)
-    return *reinterpret_cast<const uint32_t *>(from);
+                                                     uint32_t j) {
+  if (Reads == WEFT_TENSOR_WHOLE)
+    return *reinterpret_cast<const uint32_t *>(job.a + row * batch.a_stride + j);
+  const bool inside = row < batch.m && j < batch.n;
+  const uint8_t *from = job.a + (inside ? row * batch.a_stride + j : 0);
+  if (Reads == WEFT_TENSOR_WORDS) {
+    const uint32_t quad = *reinterpret_cast<const uint32_t *>(from);
+    return inside ? quad : 0;
+  }
   uint32_t quad = 0;
-  for (uint32_t i = 0; i < 4 && row < batch.m && j + i < batch.n; i++)
+  for (uint32_t i = 0; i < 4 && inside && j + i < batch.n; i++)
     quad |= static_cast<uint32_t>(from[i]) << (8 * i);
   return quad;
+}
+
+// The loads of a lane for pieces first, first + warps, ...: all at once, because with a branch
+// around each it would wait for the one before.
+template <int Reads, int Flight>
+__device__ __forceinline__ void
+weft_tensor_quads(uint32_t (&c)[Flight], const weft_tensor_batch &batch, const weft_tensor_job &job,
+                  uint32_t row, uint32_t j, uint32_t first, uint32_t warps, uint32_t pieces) {
+#pragma unroll
+  for (uint32_t i = 0; i < Flight; i++) {
+    const uint32_t piece = min(first + i * warps, pieces - 1);
+    c[i] = weft_tensor_quad<Reads>(batch, job, row + 4 * (piece & 7), j + 32 * (piece >> 3));
+  }
 }
 
 // Expands the chunk of coded blocks row0..row0+31 into shared memory with `warps` warps, of which
@@ -47,26 +73,19 @@ weft_tensor_expand_chunk(uint8_t *chunk, const weft_tensor_batch &batch, const w
   enum { Flight = 11 }; // loads in flight; 3 warps have 10 or 11 pieces of a chunk of 4 steps each
   const uint32_t lane = threadIdx.x & 31, quad = lane & 3, q = lane >> 2 & 3, half = lane >> 4;
   const uint32_t pieces = 8 * batch.steps; // of 4 coded blocks x 32 source blocks
-  const bool whole = batch.a_words && row0 + WEFT_TENSOR_CHUNK <= batch.m &&
-                     WEFT_TENSOR_STEP * batch.steps <= batch.n;
+  const bool words = batch.a_words && batch.n % 4 == 0;
+  const bool whole =
+      words && row0 + WEFT_TENSOR_CHUNK <= batch.m && WEFT_TENSOR_STEP * batch.steps == batch.n;
+  const uint32_t row = row0 + q, j = 16 * half + 4 * quad;
   bool waited = false;
   for (uint32_t first = warp; first < pieces; first += Flight * warps) {
     uint32_t c[Flight];
-    if (whole) { // on its own: with a branch per load, each would wait for the one before
-#pragma unroll
-      for (uint32_t i = 0; i < Flight; i++) {
-        const uint32_t piece = min(first + i * warps, pieces - 1), g = piece & 7;
-        c[i] = weft_tensor_quad(batch, job, row0 + 4 * g + q,
-                                32 * (piece >> 3) + 16 * half + 4 * quad, true);
-      }
-    } else {
-#pragma unroll
-      for (uint32_t i = 0; i < Flight; i++) {
-        const uint32_t piece = min(first + i * warps, pieces - 1), g = piece & 7;
-        c[i] = weft_tensor_quad(batch, job, row0 + 4 * g + q,
-                                32 * (piece >> 3) + 16 * half + 4 * quad, false);
-      }
-    }
+    if (whole)
+      weft_tensor_quads<WEFT_TENSOR_WHOLE>(c, batch, job, row, j, first, warps, pieces);
+    else if (words)
+      weft_tensor_quads<WEFT_TENSOR_WORDS>(c, batch, job, row, j, first, warps, pieces);
+    else
+      weft_tensor_quads<WEFT_TENSOR_BYTES>(c, batch, job, row, j, first, warps, pieces);
     if (!waited)
       before_store();
     waited = true;
@@ -75,13 +94,13 @@ weft_tensor_expand_chunk(uint8_t *chunk, const weft_tensor_batch &batch, const w
       const uint32_t piece = first + i * warps, g = piece & 7, step = piece >> 3;
       if (piece >= pieces)
         continue;
-      uint32_t row[8];
-      weft_tensor_masks(c[i], row);
+      uint32_t bits[8];
+      weft_tensor_masks(c[i], bits);
       uint32_t *to = reinterpret_cast<uint32_t *>(chunk + (2 * step + half) * 4096 + g * 512 +
                                                   q * 32 + quad * 4);
 #pragma unroll
       for (int b = 0; b < 8; b++)
-        to[(b >> 1) * 32 + (b & 1) * 4] = row[b];
+        to[(b >> 1) * 32 + (b & 1) * 4] = bits[b];
     }
   }
   if (!waited)

@@ -63,7 +63,7 @@ typedef struct weft_tensor_batch {
 // Powers of two that the compiler cannot see: it would turn the products by them into shifts on the
 // ALU pipe, which LOP3 and PRMT need; IMAD runs beside it.
 typedef struct weft_tensor_powers {
-  uint32_t p1, p2, p3, p4, p16; // 2^1, 2^2, ...
+  uint32_t p1, p2, p4, p16; // 2^1, 2^2, ...
 } weft_tensor_powers;
 
 // How a batch is cut. The work is a line of units (product, group of chunks, pair of tiles); every

@@ -20,21 +20,32 @@ __device__ __forceinline__ void weft_tensor_pairs(uint32_t (&pair)[Count / 2],
   }
 }
 
-// The bytes at s = 0 and 1 of group g: low nibbles in bytes 0 and 1, high ones in 2 and 3.
+// Bits of a where mask has ones, of b elsewhere: one LOP3, which also drops what is not selected.
+__device__ __forceinline__ uint32_t weft_tensor_select(uint32_t mask, uint32_t a, uint32_t b) {
+  uint32_t out;
+  asm("lop3.b32 %0, %1, %2, %3, 0xe2;" : "=r"(out) : "r"(a), "r"(mask), "r"(b));
+  return out;
+}
+
+// The bytes at s = 0 and 1 of group g: in the low halves of the bytes, low nibbles in bytes 0 and
+// 1 and high ones in 2 and 3. The other halves hold what is left of the sums.
 template <int Count>
 __device__ __forceinline__ uint32_t weft_tensor_nibbles(const uint32_t (&pair)[Count], int g,
                                                         const weft_tensor_powers &power) {
   uint32_t bits[4];
 #pragma unroll
   for (int b = 0; b < 4; b++)
-    bits[b] = __byte_perm(pair[8 * g + b], pair[8 * g + b + 4], 0x6420) & 0x01010101u;
-  return (bits[3] * power.p3 + bits[0]) + (bits[2] * power.p2 + bits[1] * power.p1);
+    bits[b] = __byte_perm(pair[8 * g + b], pair[8 * g + b + 4], 0x6420);
+  const uint32_t low = weft_tensor_select(0x01010101u, bits[0], bits[1] * power.p1);
+  const uint32_t high = weft_tensor_select(0x01010101u, bits[2], bits[3] * power.p1);
+  return weft_tensor_select(0x03030303u, low, high * power.p2);
 }
 
 // The nibbles of both tiles of a pair to four adjacent bytes.
 __device__ __forceinline__ uint32_t weft_tensor_word(uint32_t tile0, uint32_t tile1,
                                                      const weft_tensor_powers &power) {
-  return __byte_perm(tile0, tile1, 0x7632) * power.p4 + __byte_perm(tile0, tile1, 0x5410);
+  const uint32_t high = __byte_perm(tile0, tile1, 0x7632) * power.p4;
+  return weft_tensor_select(0x0f0f0f0fu, __byte_perm(tile0, tile1, 0x5410), high);
 }
 
 // Words of Count coded blocks, 4 rows apart from `row` on, at byte `at` of each.

@@ -334,7 +334,7 @@ weft_status weft_tensor_cut(const weft_tensor_batch &batch, uint32_t sms, uint32
   plan->slots = slots < most_slots ? slots : most_slots;
   const uint32_t stages = (shared_bytes - plan->slots * chunk) / pair;
   plan->stages = stages < most_stages ? stages : most_stages;
-  plan->power = {2, 4, 8, 16, 1u << 16};
+  plan->power = {2, 4, 16, 1u << 16};
   return WEFT_OK;
 }
 

@@ -88,6 +88,21 @@ def engines():
         write("engine", name + "-source", b"\1" + steps)
 
 
+def stores():
+    """Heads of shards and journals (docs/format.md); the fuzzer makes their digests fit."""
+    for name, k, m, shard, keyed, chunk, length, code in [
+        ("plain", 10, 4, 13, 0, 4096, 12345678, b"cauchy"),
+        ("keyed", 1, 0, 0, 1, 1, 0, b"raid6"),
+        ("widest", 255, 1, 255, 0, 1 << 30, 1 << 62, b"cauchy_good:w=8:packet=4096"),
+        ("refused", 200, 57, 0, 0, 0, 1, b""),
+    ]:
+        head = struct.pack(">8sHHHHHBBIQQ", b"WEFTSHRD", 1, 256, k, m, shard, keyed, 0, chunk, length, 3)
+        write("store", name, head + bytes(range(16)) + bytes(32) + code.ljust(64, b"\0") + bytes(40))
+    head = struct.pack(">8sH6x16sQQQ32s", b"WEFTJRNL", 1, bytes(range(16)), 3, 2, 999, b"\xff\x03")
+    write("store", "journal", head + bytes(8) + bytes(32) + struct.pack(">QH6x16x", 77, 12))
+
+
 packets()
 decoders()
 engines()
+stores()

@@ -281,6 +281,10 @@ bool row_check_shapes(row_check *check) {
   good = good && run_batch(check, 1, WEFT_PANEL_ROWS + 9, 3, big, NULL, true, &rng);
   good = good && run_batch(check, 1, 1, 40, 9001, NULL, false, &rng);
   good = good && run_batch(check, 1, 21, 300, 777, NULL, true, &rng);
+  // Sources that the driver has packed: in one part, in three.
+  good = good && run_batch(check, 1, 41, 70, 1111, NULL, false, &rng);
+  good = good && run_batch(check, 1, 43, 2 * WEFT_PACK_ROWS + 9, 333, NULL, true, &rng);
+  good = good && run_batch(check, 1, 43, 2 * WEFT_PACK_ROWS + 9, 333, pool, false, &rng);
   weft_pool_free(pool);
   return good && (test_allocator_live(&memory) == 0 || row_check_fail(check, "shapes", "leak"));
 }

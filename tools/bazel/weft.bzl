@@ -25,7 +25,7 @@ _CXX_COPTS = [
 def _room_visibility():
     """Who may depend on a target of this room: the one direction, as the package groups of the root BUILD file."""
     room = native.package_name().split("/")[0]
-    if room in ["kernels", "lib", "peer", "sim", "bench"]:
+    if room in ["kernels", "lib", "peer", "sim", "store", "bench"]:
         return ["//:may_use_" + room]
     return ["//visibility:private"]
 

@@ -31,7 +31,12 @@ typedef enum weft_status {
   WEFT_E_DEVICE,          // the device reported an error
   WEFT_E_DEVICE_NOMEM,    // device memory could not be had
   WEFT_E_DEVICE_LOST,     // the device stopped answering; its handles are only good for freeing
-  WEFT_STATUS_COUNT       // not a status
+  // Files.
+  WEFT_E_IO,        // a file could not be read or written
+  WEFT_E_DAMAGED,   // more is lost or corrupt than the code can mend
+  WEFT_E_KEY,       // a key is missing, or is not the one that was used
+  WEFT_E_STOPPED,   // the caller asked to stop
+  WEFT_STATUS_COUNT // not a status
 } weft_status;
 
 // A short English sentence for a status, never NULL, statically allocated.

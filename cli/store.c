@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft store`: its calls and their options.
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include "cli/store.h"
+
+static const char codes[] =
+    "\nExit codes: 0 done; 1 damage: found by verify, left by scrub or repair, or too much to "
+    "read\n"
+    "through; 2 command line, or a folder that holds shards already; 3 input or output; 4 memory,\n"
+    "backend or device; 5 the key is missing or wrong; 130 interrupted by Ctrl-C, 143 by SIGTERM.\n"
+    "A call that is killed leaves what was there before, or has done all it should. Format:\n"
+    "docs/format.md.";
+
+// As the command line gives them.
+typedef struct store_words {
+  gint64 k, m, threads;
+  char *code, *stripe, *backend, *key, *offset, *length, *output, *output_dir;
+  char **rest;
+  gboolean json;
+} store_words;
+
+typedef struct store_call {
+  const char *name;
+  const char *about;
+  const char *takes; // its arguments
+  int arguments;
+  int (*run)(const store_words *w, const weft_store_options *options, store_outcome *out);
+} store_call;
+
+static char title[64]; // "store encode", of messages
+
+// --- Shared by the calls
+
+typedef struct watch {
+  cli_progress progress;
+} watch;
+
+static bool keep_on(void *user, uint64_t done, uint64_t total) {
+  watch *w = user;
+  cli_progress_draw(&w->progress, done, total);
+  return cli_signal() == 0;
+}
+
+static int exit_code(weft_status status) {
+  switch (status) {
+  case WEFT_OK:
+    return CLI_OK;
+  case WEFT_E_DAMAGED:
+    return CLI_DIFFERS;
+  case WEFT_E_ARGUMENT:
+  case WEFT_E_STATE:
+  case WEFT_E_SINGULAR:
+    return CLI_USAGE;
+  case WEFT_E_IO:
+    return CLI_IO;
+  case WEFT_E_KEY:
+    return CLI_KEY;
+  case WEFT_E_STOPPED:
+    return CLI_SIGNAL + cli_signal();
+  default:
+    return CLI_MACHINE;
+  }
+}
+
+static bool quantity(const char *text, uint64_t *out) { // 0 too, unlike sizes
+  if (strcmp(text, "0") == 0) {
+    *out = 0;
+    return true;
+  }
+  return cli_parse_quantity(text, out);
+}
+
+static int open_input(const char *path, cli_input *input, uint64_t *total) {
+  *input = (cli_input){.path = path};
+  const int error = cli_input_open(input);
+  if (error)
+    return cli_error(title, CLI_IO, "%s: %s", path, strerror(error));
+  *total = input->total;
+  struct stat about;
+  if (fstat(input->fd, &about) == 0 && S_ISBLK(about.st_mode)) {
+    const off_t end = lseek(input->fd, 0, SEEK_END);
+    *total = end > 0 ? (uint64_t)end : 0;
+    (void)lseek(input->fd, 0, SEEK_SET);
+  }
+  return -1;
+}
+
+static weft_status open_set(const weft_store_options *options, const char *folder,
+                            weft_store_access access, store_outcome *out) {
+  out->folder = folder;
+  out->status = weft_store_open(options, folder, access, &out->report, &out->store);
+  return out->status;
+}
+
+// --- The calls; each returns -1 where out->status says what came of it
+
+static int encode(const store_words *w, const weft_store_options *options, store_outcome *out) {
+  uint64_t stripe = 0, total = 0;
+  cli_input input;
+  if (!w->output_dir)
+    return cli_error(title, CLI_USAGE, "--output-dir is needed");
+  if (w->k < 1 || w->m < 0 || w->k + w->m > (gint64)WEFT_MAX_SHARDS)
+    return cli_error(title, CLI_USAGE, "-k must be 1..256, -m 0..255, and their sum at most 256");
+  if (w->stripe && !cli_parse_quantity(w->stripe, &stripe))
+    return cli_error(title, CLI_USAGE, "--stripe takes a number such as 4Mi, not '%s'", w->stripe);
+  const int code = open_input(w->rest[0], &input, &total);
+  if (code >= 0)
+    return code;
+  const weft_store_shape shape = {.code = w->code ? w->code : "cauchy",
+                                  .k = (size_t)w->k,
+                                  .m = (size_t)w->m,
+                                  .stripe_bytes = stripe};
+  out->folder = w->output_dir;
+  out->status = weft_store_encode(options, &shape, input.fd, total, w->output_dir, &out->report);
+  cli_input_close(&input);
+  return -1;
+}
+
+static int decode(const store_words *w, const weft_store_options *options, store_outcome *out) {
+  if (!w->output)
+    return cli_error(title, CLI_USAGE, "--output is needed (- is standard output)");
+  if (open_set(options, w->rest[0], WEFT_STORE_READ, out) != WEFT_OK)
+    return -1;
+  out->status = strcmp(w->output, "-") == 0
+                    ? weft_store_read(out->store, 0, UINT64_MAX, STDOUT_FILENO, true)
+                    : weft_store_decode(out->store, w->output);
+  return -1;
+}
+
+static int read_range(const store_words *w, const weft_store_options *options, store_outcome *out) {
+  uint64_t offset = 0, length = UINT64_MAX;
+  if (w->offset && !quantity(w->offset, &offset))
+    return cli_error(title, CLI_USAGE, "--offset takes a number of bytes, not '%s'", w->offset);
+  if (w->length && !quantity(w->length, &length))
+    return cli_error(title, CLI_USAGE, "--length takes a number of bytes, not '%s'", w->length);
+  if (open_set(options, w->rest[0], WEFT_STORE_READ, out) != WEFT_OK)
+    return -1;
+  if (!w->output || strcmp(w->output, "-") == 0) {
+    out->status = weft_store_read(out->store, offset, length, STDOUT_FILENO, true);
+    return -1;
+  }
+  const int fd = open(w->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0)
+    return cli_error(title, CLI_IO, "%s: %s", w->output, strerror(errno));
+  out->status = weft_store_read(out->store, offset, length, fd, true);
+  if (close(fd) != 0 && out->status == WEFT_OK)
+    return cli_error(title, CLI_IO, "%s: %s", w->output, strerror(errno));
+  return -1;
+}
+
+static int mend(const store_words *w, const weft_store_options *options, store_outcome *out,
+                weft_store_care care) {
+  const weft_store_access access = care == WEFT_STORE_VERIFY ? WEFT_STORE_READ : WEFT_STORE_WRITE;
+  if (open_set(options, w->rest[0], access, out) == WEFT_OK)
+    out->status = weft_store_mend(out->store, care);
+  return -1;
+}
+
+static int verify(const store_words *w, const weft_store_options *options, store_outcome *out) {
+  return mend(w, options, out, WEFT_STORE_VERIFY);
+}
+
+static int scrub(const store_words *w, const weft_store_options *options, store_outcome *out) {
+  return mend(w, options, out, WEFT_STORE_SCRUB);
+}
+
+static int repair(const store_words *w, const weft_store_options *options, store_outcome *out) {
+  return mend(w, options, out, WEFT_STORE_REPAIR);
+}
+
+static int update(const store_words *w, const weft_store_options *options, store_outcome *out) {
+  uint64_t offset = 0, total;
+  cli_input input;
+  if (!w->offset || !quantity(w->offset, &offset))
+    return cli_error(title, CLI_USAGE, "--offset takes a number of bytes and is needed");
+  const int code = open_input(w->rest[1], &input, &total);
+  if (code >= 0)
+    return code;
+  if (open_set(options, w->rest[0], WEFT_STORE_WRITE, out) == WEFT_OK)
+    out->status = weft_store_update(out->store, offset, input.fd);
+  cli_input_close(&input);
+  return -1;
+}
+
+static int info(const store_words *w, const weft_store_options *options, store_outcome *out) {
+  (void)open_set(options, w->rest[0], WEFT_STORE_LOOK, out);
+  return -1;
+}
+
+static const store_call calls[] = {
+    {"encode", "make k + m shards of a file, block device or standard input", "IN", 1, encode},
+    {"decode", "make the file of any k shards", "FOLDER", 1, decode},
+    {"read", "write a range of the file to standard output, reading only the stripes it needs",
+     "FOLDER", 1, read_range},
+    {"info", "tell what the headers say, and which shards are there", "FOLDER", 1, info},
+    {"verify", "check every byte of every shard, and change nothing", "FOLDER", 1, verify},
+    {"scrub", "check every byte, and rewrite corrupt chunks in place", "FOLDER", 1, scrub},
+    {"repair", "scrub, and make lost, foreign, stale and misplaced shards anew", "FOLDER", 1,
+     repair},
+    {"update", "overwrite a range of the file, bringing parity up to date", "FOLDER FILE", 2,
+     update},
+};
+
+// --- Command line
+
+static int parse(const store_call *call, int argc, char **argv, store_words *w) {
+  const bool makes = call->run == encode, ranges = call->run == read_range;
+  const int hidden = G_OPTION_FLAG_HIDDEN;
+  const int of_encode = makes ? 0 : hidden, of_read = ranges ? 0 : hidden;
+  const int of_update = ranges || call->run == update ? 0 : hidden;
+  const int of_output = ranges || call->run == decode ? 0 : hidden;
+  const GOptionEntry entries[] = {
+      {"data-shards", 'k', of_encode, G_OPTION_ARG_INT64, &w->k, "Data shards (10)", "K"},
+      {"parity-shards", 'm', of_encode, G_OPTION_ARG_INT64, &w->m,
+       "Parity shards: how many may be lost (4)", "M"},
+      {"code", 'c', of_encode, G_OPTION_ARG_STRING, &w->code,
+       "Code (cauchy); also vandermonde, reed_sol_van, raid6, cauchy_good:w=4:packet=512 ...",
+       "NAME"},
+      {"stripe", 0, of_encode, G_OPTION_ARG_STRING, &w->stripe,
+       "Bytes of data coded together (4Mi)", "SIZE"},
+      {"output-dir", 'd', of_encode, G_OPTION_ARG_FILENAME, &w->output_dir,
+       "Where the shards go; made if need be", "FOLDER"},
+      {"output", 'o', of_output, G_OPTION_ARG_FILENAME, &w->output,
+       "Where the bytes go; - is standard output", "OUT"},
+      {"offset", 0, of_update, G_OPTION_ARG_STRING, &w->offset, "First byte of the range", "N"},
+      {"length", 0, of_read, G_OPTION_ARG_STRING, &w->length, "Bytes of it (all that follow)", "N"},
+      {"key", 0, 0, G_OPTION_ARG_FILENAME, &w->key,
+       "File whose bytes (16 at least) are the key that makes tampering evident", "FILE"},
+      {"backend", 'b', 0, G_OPTION_ARG_STRING, &w->backend,
+       "Backend row that computes (the best one; see weft backends)", "NAME"},
+      {"threads", 't', 0, G_OPTION_ARG_INT64, &w->threads,
+       "Stripes worked on at once (one per processor, 2 at least)", "N"},
+      {"json", 0, 0, G_OPTION_ARG_NONE, &w->json, "One JSON object instead of text", NULL},
+      {G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &w->rest, NULL, call->takes},
+      {0}};
+  char *about = g_strdup_printf("%c%s.", g_ascii_toupper(call->about[0]), call->about + 1);
+  int code = cli_parse(title, about, codes + 1, entries, argc, argv);
+  g_free(about);
+  const int given = w->rest ? (int)g_strv_length(w->rest) : 0;
+  if (code < 0 && given != call->arguments)
+    code = cli_error(title, CLI_USAGE, "takes %s (see weft help %s)", call->takes, title);
+  if (code < 0 &&
+      ((w->offset && of_update) || (w->length && of_read) || (w->output && of_output) ||
+       (w->output_dir && of_encode) || (w->stripe && of_encode) || (w->code && of_encode)))
+    code = cli_error(title, CLI_USAGE, "that option belongs to another call (see weft help %s)",
+                     title);
+  if (code < 0 && (w->threads < 0 || w->threads > WEFT_STORE_MAX_THREADS))
+    code = cli_error(title, CLI_USAGE, "--threads must be 1..%d", WEFT_STORE_MAX_THREADS);
+  return code;
+}
+
+static int read_key(const char *path, uint8_t key[WEFT_STORE_KEY_BYTES]) {
+  enum { LEAST = 16, MOST = 1 << 20 };
+  cli_input input = {.path = path};
+  size_t bytes = 0;
+  uint8_t *secret = g_malloc(MOST);
+  int error = cli_input_open(&input), code = -1;
+  if (!error)
+    error = cli_input_read(&input, secret, MOST, &bytes);
+  cli_input_close(&input);
+  if (error)
+    code = cli_error(title, CLI_IO, "%s: %s", path, strerror(error));
+  else if (bytes < LEAST || bytes == MOST)
+    code =
+        cli_error(title, CLI_USAGE, "%s: a key file has at least 16 bytes, less than 1 MiB", path);
+  else
+    weft_store_user_key(secret, bytes, key);
+  sodium_memzero(secret, MOST);
+  g_free(secret);
+  return code;
+}
+
+static int finish(const store_words *w, const store_outcome *out) {
+  const int code = exit_code(out->status);
+  // Data may have gone to standard output: then the report stays away from it.
+  const bool piped = out->status != WEFT_OK || (strcmp(out->call, "read") == 0 && !w->output) ||
+                     (w->output && strcmp(w->output, "-") == 0);
+  if (out->store && strcmp(out->call, "info") != 0)
+    store_report_shards(out);
+  if (w->json) {
+    const bool data = (strcmp(out->call, "read") == 0 || strcmp(out->call, "decode") == 0) && piped;
+    store_report_json(out, code, data ? stderr : stdout);
+  } else if (out->status == WEFT_OK) {
+    store_report_text(out, piped ? stderr : stdout);
+  }
+  if (out->status != WEFT_OK)
+    cli_error(title, code, "%s",
+              out->status == WEFT_E_STOPPED ? "interrupted"
+              : out->report.error[0]        ? out->report.error
+                                            : weft_status_text(out->status));
+  return cli_flush(title, code);
+}
+
+static int run(const store_call *call, const store_words *w) {
+  uint8_t key[WEFT_STORE_KEY_BYTES];
+  int code = w->key ? read_key(w->key, key) : -1;
+  if (code >= 0)
+    return code;
+  const weft_ctx_options ctx_options = {.backend = w->backend, .threads = 1};
+  weft_ctx *ctx;
+  const weft_status made = weft_ctx_new(&ctx, &ctx_options);
+  if (made != WEFT_OK) {
+    const char *name = w->backend ? w->backend : getenv("WEFT_BACKEND");
+    return cli_error(title, CLI_MACHINE, "backend %s: %s (see weft backends)",
+                     name ? name : "(best)", weft_status_text(made));
+  }
+  cli_catch_signals();
+  watch watching = {.progress = {.verb = call->run == encode ? "encoded" : "done"}};
+  const guint processors = g_get_num_processors();
+  size_t threads = w->threads ? (size_t)w->threads : processors < 2 ? 2 : processors;
+  threads = threads < WEFT_STORE_MAX_THREADS ? threads : WEFT_STORE_MAX_THREADS;
+  const weft_store_options options = {.ctx = ctx,
+                                      .key = w->key ? key : NULL,
+                                      .threads = threads,
+                                      .keep_on = keep_on,
+                                      .user = &watching};
+  store_outcome out = {.call = call->name, .backend = weft_ctx_backend(ctx), .threads = threads};
+  cli_progress_start(&watching.progress);
+  const gint64 start_us = g_get_monotonic_time();
+  code = call->run(w, &options, &out);
+  out.seconds = (double)(g_get_monotonic_time() - start_us) / 1e6;
+  cli_progress_end(&watching.progress);
+  if (code < 0)
+    code = finish(w, &out);
+  weft_store_close(out.store);
+  weft_ctx_free(ctx);
+  sodium_memzero(key, sizeof key);
+  return code;
+}
+
+static int usage(FILE *to) {
+  fputs("usage: weft store CALL [OPTION...] ARGUMENT...\n\n", to);
+  for (size_t i = 0; i < G_N_ELEMENTS(calls); i++)
+    fprintf(to, "  %-8s%s\n", calls[i].name, calls[i].about);
+  fprintf(to, "\n  weft help store CALL    tells a call's options\n%s\n", codes);
+  return CLI_USAGE;
+}
+
+int cli_store(int argc, char **argv) {
+  if (argc < 2)
+    return usage(stderr);
+  if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+    usage(stdout);
+    return cli_flush("store", CLI_OK);
+  }
+  for (size_t i = 0; i < G_N_ELEMENTS(calls); i++) {
+    if (strcmp(argv[1], calls[i].name) != 0)
+      continue;
+    g_snprintf(title, sizeof title, "store %s", calls[i].name);
+    store_words words = {.k = 10, .m = 4};
+    int code = parse(&calls[i], argc - 1, argv + 1, &words);
+    if (code < 0)
+      code = run(&calls[i], &words);
+    char *const owned[] = {words.code,   words.stripe, words.backend, words.key,
+                           words.offset, words.length, words.output,  words.output_dir};
+    for (size_t j = 0; j < G_N_ELEMENTS(owned); j++)
+      g_free(owned[j]);
+    g_strfreev(words.rest);
+    return code;
+  }
+  return cli_error("store", CLI_USAGE, "there is no call '%s' (see weft help store)", argv[1]);
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft store`: what a call did and found, as text for people and as JSON for machines.
+#include <inttypes.h>
+#include <string.h>
+
+#include <jansson.h>
+#include <sodium.h>
+
+#include "cli/store.h"
+
+static size_t shard_count(const weft_store_info *info) {
+  return info->geometry.k + info->geometry.m;
+}
+
+void store_report_shards(const store_outcome *outcome) {
+  const weft_store_info info = weft_store_get_info(outcome->store);
+  for (size_t i = 0; i < shard_count(&info); i++) {
+    const weft_store_shard *s = &info.shards[i];
+    const char *mended = s->mended ? " (mended)" : "";
+    if (s->state != WEFT_SHARD_GOOD)
+      fprintf(stderr, "weft store %s: %s%s\n", outcome->call, s->text, mended);
+    if (s->corrupt_chunks)
+      fprintf(stderr,
+              "weft store %s: shard-%03zu.weft: %" PRIu64
+              " of its chunks corrupt, the first in stripe %" PRIu64 "%s\n",
+              outcome->call, i, s->corrupt_chunks, s->first_corrupt, mended);
+  }
+}
+
+static void print_info(const store_outcome *outcome, FILE *to) {
+  const weft_store_info info = weft_store_get_info(outcome->store);
+  char id[2 * WEFT_STORE_ID_BYTES + 1], length[CLI_TEXT], chunk[CLI_TEXT];
+  sodium_bin2hex(id, sizeof id, info.header.id, sizeof info.header.id);
+  fprintf(to, "file        %s\n", id);
+  fprintf(to, "length      %" PRIu64 " bytes (%s)\n", info.header.length,
+          cli_bytes_text(info.header.length, length));
+  fprintf(to, "code        %s, k = %zu data and m = %zu parity shards\n", info.header.code,
+          info.geometry.k, info.geometry.m);
+  fprintf(to, "stripes     %" PRIu64 " of %zu chunks of %s\n", info.geometry.stripes,
+          shard_count(&info), cli_bytes_text(info.header.chunk_bytes, chunk));
+  fprintf(to, "tags        %s\n",
+          !info.header.keyed   ? "under a key of the file's own: against bit rot"
+          : info.authenticated ? "under the user's key, which this is"
+                               : "under the user's key, which was not given: headers unchecked");
+  fprintf(to, "generation  %" PRIu64 "%s\n", info.header.generation,
+          info.update_pending ? ", an update of which is still to be carried out" : "");
+  fprintf(to, "shards      %zu of %zu can be read from, %zu are needed\n", info.usable,
+          shard_count(&info), info.geometry.k);
+  for (size_t i = 0; i < shard_count(&info); i++)
+    fprintf(to, "  %s%s\n", info.shards[i].state == WEFT_SHARD_GOOD ? "" : info.shards[i].text,
+            info.shards[i].state == WEFT_SHARD_GOOD ? "good" : "");
+}
+
+void store_report_text(const store_outcome *outcome, FILE *to) {
+  const weft_store_report *r = &outcome->report;
+  char bytes[CLI_TEXT], rate[CLI_TEXT];
+  if (strcmp(outcome->call, "info") == 0) {
+    print_info(outcome, to);
+    return;
+  }
+  fprintf(to, "%s: %s in %.2f s, %s; backend %s, %zu threads\n", outcome->folder,
+          cli_bytes_text(r->data_bytes, bytes), outcome->seconds,
+          cli_rate_text(outcome->seconds > 0 ? (double)r->data_bytes / outcome->seconds : 0, rate),
+          outcome->backend, outcome->threads);
+  if (r->mended_shards || r->mended_chunks)
+    fprintf(to, "%" PRIu64 " shards made anew, %" PRIu64 " chunks rewritten\n", r->mended_shards,
+            r->mended_chunks);
+}
+
+// --- JSON
+
+static json_t *shards_json(const weft_store_info *info) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < shard_count(info); i++) {
+    const weft_store_shard *s = &info->shards[i];
+    json_array_append_new(list, json_pack("{s:I, s:s, s:s, s:I, s:b}", "shard", (json_int_t)i,
+                                          "state", weft_shard_state_name(s->state), "message",
+                                          s->text, "corrupt_chunks", (json_int_t)s->corrupt_chunks,
+                                          "mended", (int)s->mended));
+  }
+  return list;
+}
+
+static void add_info(json_t *root, const weft_store_info *info) {
+  char id[2 * WEFT_STORE_ID_BYTES + 1];
+  sodium_bin2hex(id, sizeof id, info->header.id, sizeof info->header.id);
+  json_t *about = json_pack(
+      "{s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:I}", "id", id, "length",
+      (json_int_t)info->header.length, "code", info->header.code, "k", (json_int_t)info->geometry.k,
+      "m", (json_int_t)info->geometry.m, "chunk_bytes", (json_int_t)info->header.chunk_bytes,
+      "stripes", (json_int_t)info->geometry.stripes, "shard_bytes", (json_int_t)info->shard_bytes,
+      "generation", (json_int_t)info->header.generation, "keyed", (int)info->header.keyed,
+      "authenticated", (int)info->authenticated, "update_pending", (int)info->update_pending,
+      "usable_shards", (json_int_t)info->usable);
+  json_object_update(root, about);
+  json_decref(about);
+  json_object_set_new(root, "shards", shards_json(info));
+}
+
+void store_report_json(const store_outcome *outcome, int code, FILE *to) {
+  const weft_store_report *r = &outcome->report;
+  char *error = g_utf8_make_valid(outcome->status == WEFT_OK ? "" : r->error, -1); // file names
+  json_t *root = json_pack(
+      "{s:s, s:s, s:i, s:s, s:s, s:s, s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "version",
+      weft_version(), "call", outcome->call, "exit_code", code, "status",
+      weft_status_name(outcome->status), "error", error, "backend", outcome->backend, "threads",
+      (json_int_t)outcome->threads, "seconds", outcome->seconds, "data_bytes",
+      (json_int_t)r->data_bytes, "shard_bytes_read", (json_int_t)r->shard_bytes_read,
+      "shard_bytes_written", (json_int_t)r->shard_bytes_written, "corrupt_chunks",
+      (json_int_t)r->corrupt_chunks, "mended_chunks", (json_int_t)r->mended_chunks, "mended_shards",
+      (json_int_t)r->mended_shards, "lost_stripes", (json_int_t)r->lost_stripes,
+      "inconsistent_stripes", (json_int_t)r->inconsistent_stripes);
+  g_free(error);
+  if (outcome->store) {
+    const weft_store_info info = weft_store_get_info(outcome->store);
+    add_info(root, &info);
+  }
+  json_dumpf(root, to, JSON_COMPACT | JSON_ENSURE_ASCII);
+  fputc('\n', to);
+  json_decref(root);
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file becomes shards. They are written under names that do not count (.new); once all of them
+// are on the disk, the first of them that gets its final name makes all of them count.
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include "store/folder.h"
+
+typedef struct encoding {
+  weft_store *store;
+  weft_store_lane *lanes;
+  int input;
+  uint64_t length;
+  bool committed;
+} encoding;
+
+static weft_status take(void *user, size_t lane_index, uint64_t stripe) {
+  encoding *e = user;
+  weft_store *store = e->store;
+  weft_store_geometry *g = &store->geometry;
+  weft_store_lane *lane = &e->lanes[lane_index];
+  const size_t whole = g->k * g->chunk_bytes;
+  size_t got;
+  const int error = weft_store_read_next(store->io, e->input, lane->base, whole, &got);
+  if (error)
+    return weft_store_fail_io(store->report, "the input", error);
+  if (got == 0)
+    return WEFT_PENDING;
+  if (e->length % whole != 0)
+    return weft_store_fail(store->report, WEFT_E_IO, "the input grew after its end was met");
+  e->length += got;
+  if (e->length > WEFT_STORE_MAX_LENGTH)
+    return weft_store_fail(store->report, WEFT_E_ARGUMENT, "the input is longer than 2^62 bytes");
+  const size_t share = (got + g->k - 1) / g->k;
+  lane->bytes = got;
+  lane->chunk = (share + g->unit_bytes - 1) / g->unit_bytes * g->unit_bytes;
+  memset(lane->base + got, 0, g->k * lane->chunk - got);
+  (void)stripe;
+  return WEFT_OK;
+}
+
+static weft_status work(void *user, size_t lane_index, uint64_t stripe) {
+  encoding *e = user;
+  weft_store *store = e->store;
+  const weft_store_lane *lane = &e->lanes[lane_index];
+  const weft_stripe where = weft_store_lane_stripe(lane);
+  const weft_status status = weft_code_encode(store->code, &where, 1, NULL);
+  if (status != WEFT_OK) {
+    pthread_mutex_lock(&store->lock);
+    (void)weft_store_fail(store->report, status, "%s", weft_status_text(status));
+    pthread_mutex_unlock(&store->lock);
+    return status;
+  }
+  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
+    WEFT_TRY(weft_store_write_chunk(store, lane, store->files[i].fd, i, stripe));
+  return WEFT_OK;
+}
+
+// --- The folder
+
+// Refuses a folder that holds shards; removes what an interrupted call left.
+static weft_status clear_folder(weft_store *store) {
+  char path[WEFT_STORE_PATH_BYTES];
+  for (size_t i = 0; i < WEFT_STORE_MAX_SHARDS + 1; i++) {
+    const bool journal = i == WEFT_STORE_MAX_SHARDS;
+    WEFT_TRY(journal ? weft_store_journal_path(store->folder, false, path)
+                     : weft_store_shard_path(store->folder, i, false, path));
+    if (access(path, F_OK) == 0)
+      return weft_store_fail(store->report, WEFT_E_STATE,
+                             "%s is there: encode takes a folder without shards", path);
+  }
+  for (size_t i = 0; i < WEFT_STORE_MAX_SHARDS; i++) {
+    WEFT_TRY(weft_store_shard_path(store->folder, i, true, path));
+    if (store->io->unlink(path) != 0 && errno != ENOENT)
+      return weft_store_fail_io(store->report, path, errno);
+  }
+  return WEFT_OK;
+}
+
+static weft_status sync_parent(weft_store *store) {
+  char path[WEFT_STORE_PATH_BYTES];
+  const int n = snprintf(path, sizeof path, "%s/..", store->folder);
+  return n < (int)sizeof path ? weft_store_sync_names(store->io, path, store->report) : WEFT_E_IO;
+}
+
+static weft_status create_shards(weft_store *store) {
+  char path[WEFT_STORE_PATH_BYTES];
+  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
+    WEFT_TRY(weft_store_shard_path(store->folder, i, true, path));
+    WEFT_TRY(weft_store_create(store->io, path, store->report, &store->files[i].fd));
+  }
+  return WEFT_OK;
+}
+
+static weft_status commit(encoding *e) {
+  weft_store *store = e->store;
+  const size_t all = store->geometry.k + store->geometry.m;
+  char from[WEFT_STORE_PATH_BYTES], to[WEFT_STORE_PATH_BYTES];
+  store->header.length = e->length;
+  for (size_t i = 0; i < all; i++) {
+    WEFT_TRY(weft_store_shard_path(store->folder, i, true, from));
+    WEFT_TRY(weft_store_write_header(store, store->files[i].fd, i));
+    WEFT_TRY(weft_store_sync_file(store->io, store->files[i].fd, from, store->report));
+  }
+  WEFT_TRY(weft_store_sync_names(store->io, store->folder, store->report));
+  for (size_t i = 0; i < all; i++) {
+    WEFT_TRY(weft_store_shard_path(store->folder, i, true, from));
+    WEFT_TRY(weft_store_shard_path(store->folder, i, false, to));
+    WEFT_TRY(weft_store_rename(store->io, from, to, store->report));
+    e->committed = true;
+  }
+  return weft_store_sync_names(store->io, store->folder, store->report);
+}
+
+// --- Shape
+
+static weft_status shape_of(weft_store *store, const weft_store_shape *shape) {
+  const weft_code_options options = {.name = shape->code, .k = shape->k, .m = shape->m};
+  const weft_status made = weft_code_new(store->options.ctx, &options, &store->code);
+  if (made != WEFT_OK)
+    return weft_store_fail(store->report, made, "code %s with k = %zu, m = %zu: %s", shape->code,
+                           shape->k, shape->m, weft_status_text(made));
+  const uint64_t unit = weft_code_unit_bytes(store->code);
+  uint64_t chunk = shape->stripe_bytes ? shape->stripe_bytes : WEFT_STORE_DEFAULT_STRIPE_BYTES;
+  chunk = chunk / shape->k + (chunk % shape->k != 0);
+  if (!shape->stripe_bytes) // whole pages are kinder to the kernels
+    chunk = (chunk + 4095) / 4096 * 4096;
+  chunk = (chunk + unit - 1) / unit * unit;
+  if (chunk > WEFT_STORE_MAX_CHUNK_BYTES)
+    return weft_store_fail(store->report, WEFT_E_ARGUMENT,
+                           "a stripe of that size has chunks of more than 1 GiB");
+  weft_store_header *h = &store->header;
+  *h = (weft_store_header){.k = (uint16_t)shape->k,
+                           .m = (uint16_t)shape->m,
+                           .keyed = store->options.key != NULL,
+                           .chunk_bytes = (uint32_t)chunk,
+                           .generation = 1};
+  randombytes_buf(h->id, sizeof h->id);
+  if (!h->keyed)
+    randombytes_buf(h->key, sizeof h->key);
+  snprintf(h->code, sizeof h->code, "%s", weft_code_name(store->code));
+  weft_store_file_key(h, store->options.key, store->file_key);
+  store->geometry = (weft_store_geometry){.k = shape->k,
+                                          .m = shape->m,
+                                          .unit_bytes = (size_t)unit,
+                                          .stripes = UINT64_MAX, // not known yet
+                                          .chunk_bytes = (size_t)chunk,
+                                          .last_chunk_bytes = (size_t)chunk};
+  return WEFT_OK;
+}
+
+static weft_status encode(encoding *e, uint64_t total) {
+  weft_store *store = e->store;
+  const weft_store_geometry *g = &store->geometry;
+  WEFT_TRY(
+      weft_store_folder_open(store->io, store->folder, true, store->report, &store->folder_fd));
+  WEFT_TRY(clear_folder(store));
+  const size_t threads = weft_store_threads(store);
+  WEFT_TRY(weft_store_lanes_new(store, threads, &e->lanes));
+  weft_status status = create_shards(store);
+  weft_store_watch watch = {
+      .store = store, .stripe_bytes = (uint64_t)g->k * g->chunk_bytes, .total = total};
+  const weft_store_run run = {.threads = threads,
+                              .end = UINT64_MAX,
+                              .take = take,
+                              .work = work,
+                              .user = e,
+                              .keep_on = weft_store_keep_on,
+                              .watcher = &watch};
+  if (status == WEFT_OK)
+    status = weft_store_run_stripes(&run);
+  if (status == WEFT_OK)
+    status = commit(e);
+  weft_store_lanes_free(store, e->lanes);
+  store->report->data_bytes = e->length;
+  char path[WEFT_STORE_PATH_BYTES];
+  for (size_t i = 0; status != WEFT_OK && !e->committed && i < g->k + g->m; i++)
+    if (weft_store_shard_path(store->folder, i, true, path) == WEFT_OK)
+      (void)store->io->unlink(path); // best effort: they do not count anyway
+  return status;
+}
+
+weft_status weft_store_encode(const weft_store_options *options, const weft_store_shape *shape,
+                              int input, uint64_t total, const char *folder,
+                              weft_store_report *report) {
+  encoding e = {.input = input};
+  WEFT_TRY(weft_store_new(options, folder, report, &e.store));
+  bool made = false;
+  weft_status status = shape_of(e.store, shape);
+  if (status == WEFT_OK) {
+    made = e.store->io->mkdir(folder, 0777) == 0;
+    if (made)
+      status = sync_parent(e.store);
+    else if (errno != EEXIST)
+      status = weft_store_fail_io(report, folder, errno);
+  }
+  if (status == WEFT_OK)
+    status = encode(&e, total);
+  weft_store_close(e.store);
+  if (status != WEFT_OK && made && !e.committed)
+    (void)rmdir(folder);
+  return status;
+}

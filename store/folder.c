@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The folder of a set, and files in it, with the report's error set where something fails.
+#define _DEFAULT_SOURCE // flock
+#include "store/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+
+weft_status weft_store_folder_open(const weft_store_io *io, const char *folder, bool write,
+                                   weft_store_report *report, int *fd) {
+  *fd = io->open(folder, O_RDONLY | O_DIRECTORY, 0);
+  if (*fd < 0)
+    return weft_store_fail_io(report, folder, errno);
+  // File systems without locks are used without.
+  if (flock(*fd, (write ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+    return WEFT_OK;
+  io->close(*fd);
+  *fd = -1;
+  return weft_store_fail(report, WEFT_E_IO, "%s: another weft is at work in this folder", folder);
+}
+
+weft_status weft_store_create(const weft_store_io *io, const char *path, weft_store_report *report,
+                              int *fd) {
+  *fd = io->open(path, O_RDWR | O_CREAT | O_TRUNC, 0666);
+  return *fd < 0 ? weft_store_fail_io(report, path, errno) : WEFT_OK;
+}
+
+weft_status weft_store_sync_file(const weft_store_io *io, int fd, const char *what,
+                                 weft_store_report *report) {
+  const int error = weft_store_sync(io, fd);
+  return error ? weft_store_fail_io(report, what, error) : WEFT_OK;
+}
+
+weft_status weft_store_sync_names(const weft_store_io *io, const char *folder,
+                                  weft_store_report *report) {
+  const int error = weft_store_sync_folder(io, folder);
+  return error ? weft_store_fail_io(report, folder, error) : WEFT_OK;
+}
+
+weft_status weft_store_rename(const weft_store_io *io, const char *from, const char *to,
+                              weft_store_report *report) {
+  return io->rename(from, to) == 0 ? WEFT_OK : weft_store_fail_io(report, to, errno);
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The folder of a set: its lock, and leftovers of calls that were killed.
+#ifndef WEFT_STORE_FOLDER_H
+#define WEFT_STORE_FOLDER_H
+
+#include "store/set.h"
+
+// Opens the folder and locks it: readers share it, a writer has it alone.
+weft_status weft_store_folder_open(const weft_store_io *io, const char *folder, bool write,
+                                   weft_store_report *report, int *fd);
+// Makes the file, empty, and opens it for reading and writing.
+weft_status weft_store_create(const weft_store_io *io, const char *path, weft_store_report *report,
+                              int *fd);
+// fsync, with the report's error set.
+weft_status weft_store_sync_file(const weft_store_io *io, int fd, const char *what,
+                                 weft_store_report *report);
+weft_status weft_store_sync_names(const weft_store_io *io, const char *folder,
+                                  weft_store_report *report);
+weft_status weft_store_rename(const weft_store_io *io, const char *from, const char *to,
+                              weft_store_report *report);
+
+#endif

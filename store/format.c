@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes of shard files and of the update journal (docs/format.md).
+#include "store/format.h"
+
+#include <string.h>
+
+#include <sodium.h>
+
+static const uint8_t shard_magic[8] = {'W', 'E', 'F', 'T', 'S', 'H', 'R', 'D'};
+static const uint8_t journal_magic[8] = {'W', 'E', 'F', 'T', 'J', 'R', 'N', 'L'};
+
+// Offsets of the shard header; the numbers of docs/format.md.
+enum {
+  AT_VERSION = 8,
+  AT_HEADER_BYTES = 10,
+  AT_K = 12,
+  AT_M = 14,
+  AT_SHARD = 16,
+  AT_KEYED = 18,
+  AT_CHUNK = 20,
+  AT_LENGTH = 24,
+  AT_GENERATION = 32,
+  AT_ID = 40,
+  AT_KEY = 56,
+  AT_CODE = 88,
+  AT_RESERVED = 152,
+  AT_AUTH = 192,
+  AT_DIGEST = 224
+};
+
+static void put(uint8_t *out, uint64_t value, size_t bytes) {
+  for (size_t i = 0; i < bytes; i++)
+    out[i] = (uint8_t)(value >> (8 * (bytes - 1 - i)));
+}
+
+static uint64_t get(const uint8_t *in, size_t bytes) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < bytes; i++)
+    value = value << 8 | in[i];
+  return value;
+}
+
+static bool all_zero(const uint8_t *bytes, size_t count) {
+  return sodium_is_zero(bytes, count) != 0;
+}
+
+// --- Keys
+
+void weft_store_user_key(const uint8_t *secret, size_t bytes, uint8_t out[WEFT_STORE_KEY_BYTES]) {
+  (void)crypto_generichash(out, WEFT_STORE_KEY_BYTES, secret, bytes, NULL, 0);
+}
+
+void weft_store_file_key(const weft_store_header *header, const uint8_t *user_key,
+                         uint8_t out[WEFT_STORE_KEY_BYTES]) {
+  static const uint8_t label[16] = "weft store file";
+  if (!header->keyed) {
+    memcpy(out, header->key, WEFT_STORE_KEY_BYTES);
+    return;
+  }
+  uint8_t text[sizeof label + WEFT_STORE_ID_BYTES];
+  memcpy(text, label, sizeof label);
+  memcpy(text + sizeof label, header->id, WEFT_STORE_ID_BYTES);
+  (void)crypto_generichash(out, WEFT_STORE_KEY_BYTES, text, sizeof text, user_key,
+                           WEFT_STORE_KEY_BYTES);
+}
+
+// --- Shard header
+
+void weft_store_header_write(const weft_store_header *h, const uint8_t *file_key,
+                             uint8_t out[WEFT_STORE_HEADER_BYTES]) {
+  memset(out, 0, WEFT_STORE_HEADER_BYTES);
+  memcpy(out, shard_magic, sizeof shard_magic);
+  put(out + AT_VERSION, WEFT_STORE_VERSION, 2);
+  put(out + AT_HEADER_BYTES, WEFT_STORE_HEADER_BYTES, 2);
+  put(out + AT_K, h->k, 2);
+  put(out + AT_M, h->m, 2);
+  put(out + AT_SHARD, h->shard, 2);
+  out[AT_KEYED] = h->keyed;
+  put(out + AT_CHUNK, h->chunk_bytes, 4);
+  put(out + AT_LENGTH, h->length, 8);
+  put(out + AT_GENERATION, h->generation, 8);
+  memcpy(out + AT_ID, h->id, sizeof h->id);
+  memcpy(out + AT_KEY, h->key, sizeof h->key);
+  memcpy(out + AT_CODE, h->code, sizeof h->code);
+  (void)crypto_generichash(out + AT_AUTH, AT_DIGEST - AT_AUTH, out, AT_AUTH, file_key,
+                           WEFT_STORE_KEY_BYTES);
+  (void)crypto_generichash(out + AT_DIGEST, WEFT_STORE_HEADER_BYTES - AT_DIGEST, out, AT_DIGEST,
+                           NULL, 0);
+}
+
+static const char *what_is_wrong(const uint8_t *in, const weft_store_header *h) {
+  const char *end = memchr(h->code, 0, sizeof h->code);
+  const size_t code = end ? (size_t)(end - h->code) : sizeof h->code;
+  if (get(in + AT_HEADER_BYTES, 2) != WEFT_STORE_HEADER_BYTES)
+    return "a header of another size";
+  if (h->k < 1 || (size_t)h->k + h->m > WEFT_STORE_MAX_SHARDS || h->shard >= h->k + h->m)
+    return "numbers of shards that cannot be";
+  if (in[AT_KEYED] > 1 || in[AT_KEYED + 1] || !all_zero(in + AT_RESERVED, AT_AUTH - AT_RESERVED))
+    return "flags that version 1 does not have";
+  if (h->chunk_bytes < 1 || h->chunk_bytes > WEFT_STORE_MAX_CHUNK_BYTES ||
+      h->length > WEFT_STORE_MAX_LENGTH || h->generation < 1)
+    return "sizes that cannot be";
+  if (h->keyed && !all_zero(h->key, sizeof h->key))
+    return "a key of its own beside the user's";
+  if (code == 0 || code == sizeof h->code ||
+      !all_zero((const uint8_t *)h->code + code, sizeof h->code - code))
+    return "a code name that is none";
+  return NULL;
+}
+
+weft_status weft_store_header_read(const uint8_t in[WEFT_STORE_HEADER_BYTES],
+                                   weft_store_header *out, const char **why) {
+  uint8_t digest[WEFT_STORE_HEADER_BYTES - AT_DIGEST];
+  if (memcmp(in, shard_magic, sizeof shard_magic) != 0) {
+    *why = "it does not begin as a shard does";
+    return WEFT_E_MALFORMED;
+  }
+  (void)crypto_generichash(digest, sizeof digest, in, AT_DIGEST, NULL, 0);
+  if (memcmp(digest, in + AT_DIGEST, sizeof digest) != 0) {
+    *why = "its header is corrupt";
+    return WEFT_E_MALFORMED;
+  }
+  if (get(in + AT_VERSION, 2) != WEFT_STORE_VERSION) {
+    *why = "it is of another format version";
+    return WEFT_E_VERSION;
+  }
+  *out = (weft_store_header){.k = (uint16_t)get(in + AT_K, 2),
+                             .m = (uint16_t)get(in + AT_M, 2),
+                             .shard = (uint16_t)get(in + AT_SHARD, 2),
+                             .keyed = in[AT_KEYED] != 0,
+                             .chunk_bytes = (uint32_t)get(in + AT_CHUNK, 4),
+                             .length = get(in + AT_LENGTH, 8),
+                             .generation = get(in + AT_GENERATION, 8)};
+  memcpy(out->id, in + AT_ID, sizeof out->id);
+  memcpy(out->key, in + AT_KEY, sizeof out->key);
+  memcpy(out->code, in + AT_CODE, sizeof out->code);
+  *why = what_is_wrong(in, out);
+  return *why ? WEFT_E_MALFORMED : WEFT_OK;
+}
+
+bool weft_store_header_authentic(const uint8_t in[WEFT_STORE_HEADER_BYTES],
+                                 const uint8_t *file_key) {
+  uint8_t auth[AT_DIGEST - AT_AUTH];
+  (void)crypto_generichash(auth, sizeof auth, in, AT_AUTH, file_key, WEFT_STORE_KEY_BYTES);
+  return sodium_memcmp(auth, in + AT_AUTH, sizeof auth) == 0;
+}
+
+// --- Geometry
+
+weft_status weft_store_geometry_of(const weft_store_header *h, size_t unit_bytes,
+                                   weft_store_geometry *out) {
+  const uint64_t stripe = (uint64_t)h->k * h->chunk_bytes;
+  *out = (weft_store_geometry){.k = h->k,
+                               .m = h->m,
+                               .unit_bytes = unit_bytes,
+                               .length = h->length,
+                               .chunk_bytes = h->chunk_bytes,
+                               .last_chunk_bytes = h->chunk_bytes};
+  if (h->chunk_bytes % unit_bytes != 0)
+    return WEFT_E_MALFORMED;
+  const uint64_t whole = h->length / stripe, rest = h->length % stripe;
+  // Chunks of a few bytes have trailers larger than themselves.
+  if (whole >= WEFT_STORE_MAX_LENGTH / (h->chunk_bytes + WEFT_STORE_TRAILER_BYTES))
+    return WEFT_E_MALFORMED;
+  out->stripes = whole + (rest != 0);
+  if (rest != 0) {
+    const uint64_t share = (rest + h->k - 1) / h->k;
+    out->last_chunk_bytes = (size_t)((share + unit_bytes - 1) / unit_bytes * unit_bytes);
+  }
+  return WEFT_OK;
+}
+
+size_t weft_store_chunk(const weft_store_geometry *g, uint64_t stripe) {
+  return stripe + 1 == g->stripes ? g->last_chunk_bytes : g->chunk_bytes;
+}
+
+uint64_t weft_store_chunk_offset(const weft_store_geometry *g, uint64_t stripe) {
+  return WEFT_STORE_HEADER_BYTES + stripe * (g->chunk_bytes + WEFT_STORE_TRAILER_BYTES);
+}
+
+uint64_t weft_store_shard_bytes(const weft_store_geometry *g) {
+  if (g->stripes == 0)
+    return WEFT_STORE_HEADER_BYTES;
+  return weft_store_chunk_offset(g, g->stripes - 1) + g->last_chunk_bytes +
+         WEFT_STORE_TRAILER_BYTES;
+}
+
+uint64_t weft_store_data_offset(const weft_store_geometry *g, uint64_t stripe) {
+  return stripe * g->k * g->chunk_bytes;
+}
+
+uint64_t weft_store_data_bytes(const weft_store_geometry *g, uint64_t stripe) {
+  const uint64_t left = g->length - weft_store_data_offset(g, stripe);
+  const uint64_t whole = (uint64_t)g->k * g->chunk_bytes;
+  return left < whole ? left : whole;
+}
+
+// --- Chunks
+
+enum { AT_CHUNK_NONCE = 8, AT_CHUNK_TAG = 16 };
+
+// Poly1305 needs a key for each message: generation and nonce make it new whenever bytes change.
+static void chunk_key(const uint8_t *file_key, uint16_t shard, uint64_t stripe,
+                      const uint8_t *trailer, uint8_t out[crypto_onetimeauth_KEYBYTES]) {
+  uint8_t text[32] = {0};
+  put(text, stripe, 8);
+  put(text + 8, shard, 2);
+  memcpy(text + 16, trailer, AT_CHUNK_TAG);
+  (void)crypto_generichash(out, crypto_onetimeauth_KEYBYTES, text, sizeof text, file_key,
+                           WEFT_STORE_KEY_BYTES);
+}
+
+void weft_store_chunk_seal(const uint8_t *file_key, uint16_t shard, uint64_t stripe,
+                           weft_store_trailer trailer, const uint8_t *chunk, size_t bytes,
+                           uint8_t out[WEFT_STORE_TRAILER_BYTES]) {
+  uint8_t key[crypto_onetimeauth_KEYBYTES];
+  put(out, trailer.generation, 8);
+  put(out + AT_CHUNK_NONCE, trailer.nonce, 8);
+  chunk_key(file_key, shard, stripe, out, key);
+  (void)crypto_onetimeauth(out + AT_CHUNK_TAG, chunk, bytes, key);
+}
+
+bool weft_store_chunk_good(const uint8_t *file_key, uint16_t shard, uint64_t stripe,
+                           uint64_t generation, const uint8_t *chunk, size_t bytes,
+                           const uint8_t trailer[WEFT_STORE_TRAILER_BYTES]) {
+  uint8_t key[crypto_onetimeauth_KEYBYTES];
+  chunk_key(file_key, shard, stripe, trailer, key);
+  return crypto_onetimeauth_verify(trailer + AT_CHUNK_TAG, chunk, bytes, key) == 0 &&
+         get(trailer, 8) <= generation;
+}
+
+// --- Journal
+
+enum {
+  AT_JOURNAL_ID = 16,
+  AT_JOURNAL_GENERATION = 32,
+  AT_JOURNAL_RECORDS = 40,
+  AT_JOURNAL_BYTES = 48,
+  AT_JOURNAL_SHARDS = 56,
+  AT_JOURNAL_END = 88,
+  AT_JOURNAL_DIGEST = 96
+};
+
+void weft_store_journal_write(const weft_store_journal *j, const uint8_t *file_key,
+                              uint8_t out[WEFT_STORE_JOURNAL_BYTES]) {
+  memset(out, 0, WEFT_STORE_JOURNAL_BYTES);
+  memcpy(out, journal_magic, sizeof journal_magic);
+  put(out + AT_VERSION, WEFT_STORE_VERSION, 2);
+  memcpy(out + AT_JOURNAL_ID, j->id, sizeof j->id);
+  put(out + AT_JOURNAL_GENERATION, j->generation, 8);
+  put(out + AT_JOURNAL_RECORDS, j->records, 8);
+  put(out + AT_JOURNAL_BYTES, j->bytes, 8);
+  memcpy(out + AT_JOURNAL_SHARDS, j->shards, sizeof j->shards);
+  (void)crypto_generichash(out + AT_JOURNAL_DIGEST, WEFT_STORE_JOURNAL_BYTES - AT_JOURNAL_DIGEST,
+                           out, AT_JOURNAL_DIGEST, file_key, WEFT_STORE_KEY_BYTES);
+}
+
+weft_status weft_store_journal_read(const uint8_t in[WEFT_STORE_JOURNAL_BYTES],
+                                    const uint8_t *file_key, weft_store_journal *out) {
+  uint8_t digest[WEFT_STORE_JOURNAL_BYTES - AT_JOURNAL_DIGEST];
+  (void)crypto_generichash(digest, sizeof digest, in, AT_JOURNAL_DIGEST, file_key,
+                           WEFT_STORE_KEY_BYTES);
+  if (memcmp(in, journal_magic, sizeof journal_magic) != 0 ||
+      sodium_memcmp(digest, in + AT_JOURNAL_DIGEST, sizeof digest) != 0)
+    return WEFT_E_MALFORMED;
+  if (get(in + AT_VERSION, 2) != WEFT_STORE_VERSION)
+    return WEFT_E_VERSION;
+  out->generation = get(in + AT_JOURNAL_GENERATION, 8);
+  out->records = get(in + AT_JOURNAL_RECORDS, 8);
+  out->bytes = get(in + AT_JOURNAL_BYTES, 8);
+  memcpy(out->id, in + AT_JOURNAL_ID, sizeof out->id);
+  memcpy(out->shards, in + AT_JOURNAL_SHARDS, sizeof out->shards);
+  return all_zero(in + AT_VERSION + 2, AT_JOURNAL_ID - AT_VERSION - 2) &&
+                 all_zero(in + AT_JOURNAL_END, AT_JOURNAL_DIGEST - AT_JOURNAL_END)
+             ? WEFT_OK
+             : WEFT_E_MALFORMED;
+}
+
+enum { RECORD_FIELDS = 16 };
+
+static void record_digest(const uint8_t *fields, const weft_store_journal *journal,
+                          const uint8_t *file_key, uint8_t out[16]) {
+  uint8_t text[RECORD_FIELDS + 8];
+  memcpy(text, fields, RECORD_FIELDS);
+  put(text + RECORD_FIELDS, journal->generation, 8);
+  (void)crypto_generichash(out, 16, text, sizeof text, file_key, WEFT_STORE_KEY_BYTES);
+}
+
+void weft_store_record_write(const weft_store_record *r, const weft_store_journal *journal,
+                             const uint8_t *file_key, uint8_t out[WEFT_STORE_RECORD_BYTES]) {
+  memset(out, 0, RECORD_FIELDS);
+  put(out, r->stripe, 8);
+  put(out + 8, r->shard, 2);
+  record_digest(out, journal, file_key, out + RECORD_FIELDS);
+}
+
+weft_status weft_store_record_read(const uint8_t in[WEFT_STORE_RECORD_BYTES],
+                                   const weft_store_journal *journal, const uint8_t *file_key,
+                                   weft_store_record *out) {
+  uint8_t digest[16];
+  record_digest(in, journal, file_key, digest);
+  if (sodium_memcmp(digest, in + RECORD_FIELDS, sizeof digest) != 0 || !all_zero(in + 10, 6))
+    return WEFT_E_MALFORMED;
+  *out = (weft_store_record){.stripe = get(in, 8), .shard = (uint16_t)get(in + 8, 2)};
+  return WEFT_OK;
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// The system's file calls, and transfers that are complete.
+#define _DEFAULT_SOURCE // preadv, pwritev
+#include "store/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int posix_open(const char *path, int flags, mode_t mode) {
+  return open(path, flags | O_CLOEXEC, mode);
+}
+
+const weft_store_io weft_store_posix_io = {.open = posix_open,
+                                           .close = close,
+                                           .read = read,
+                                           .write = write,
+                                           .preadv = preadv,
+                                           .pwritev = pwritev,
+                                           .fsync = fsync,
+                                           .rename = rename,
+                                           .unlink = unlink,
+                                           .mkdir = mkdir};
+
+// What is left of two parts after `done` bytes; how many parts that is.
+static int parts_left(struct iovec out[2], uint8_t *a, size_t a_bytes, uint8_t *b, size_t b_bytes,
+                      size_t done) {
+  int count = 0;
+  if (done < a_bytes)
+    out[count++] = (struct iovec){.iov_base = a + done, .iov_len = a_bytes - done};
+  const size_t skip = done < a_bytes ? 0 : done - a_bytes;
+  if (skip < b_bytes)
+    out[count++] = (struct iovec){.iov_base = b + skip, .iov_len = b_bytes - skip};
+  return count;
+}
+
+int weft_store_read_at(const weft_store_io *io, int fd, uint64_t offset, uint8_t *out, size_t bytes,
+                       uint8_t *then, size_t then_bytes, size_t *done) {
+  size_t at = 0;
+  int error = 0;
+  while (at < bytes + then_bytes) {
+    struct iovec parts[2];
+    const int count = parts_left(parts, out, bytes, then, then_bytes, at);
+    const ssize_t n = io->preadv(fd, parts, count, (off_t)(offset + at));
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0)
+      error = errno;
+    if (n <= 0)
+      break;
+    at += (size_t)n;
+  }
+  if (done)
+    *done = at;
+  else if (!error && at < bytes + then_bytes)
+    error = EIO;
+  return error;
+}
+
+int weft_store_write_at(const weft_store_io *io, int fd, uint64_t offset, const uint8_t *in,
+                        size_t bytes, const uint8_t *then, size_t then_bytes) {
+  for (size_t at = 0; at < bytes + then_bytes;) {
+    struct iovec parts[2]; // which pwritev only reads
+    const int count = parts_left(parts, (uint8_t *)(uintptr_t)in, bytes, (uint8_t *)(uintptr_t)then,
+                                 then_bytes, at);
+    const ssize_t n = io->pwritev(fd, parts, count, (off_t)(offset + at));
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0)
+      return errno;
+    if (n == 0)
+      return EIO;
+    at += (size_t)n;
+  }
+  return 0;
+}
+
+int weft_store_read_next(const weft_store_io *io, int fd, uint8_t *out, size_t bytes,
+                         size_t *done) {
+  for (*done = 0; *done < bytes;) {
+    const ssize_t n = io->read(fd, out + *done, bytes - *done);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0)
+      return errno;
+    if (n == 0)
+      return 0;
+    *done += (size_t)n;
+  }
+  return 0;
+}
+
+int weft_store_write_next(const weft_store_io *io, int fd, const uint8_t *in, size_t bytes) {
+  for (size_t at = 0; at < bytes;) {
+    const ssize_t n = io->write(fd, in + at, bytes - at);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0)
+      return errno;
+    at += (size_t)n;
+  }
+  return 0;
+}
+
+int weft_store_sync(const weft_store_io *io, int fd) {
+  while (io->fsync(fd) != 0)
+    if (errno != EINTR)
+      return errno;
+  return 0;
+}
+
+int weft_store_sync_folder(const weft_store_io *io, const char *path) {
+  const int fd = io->open(path, O_RDONLY | O_DIRECTORY, 0);
+  if (fd < 0)
+    return errno;
+  const int error = weft_store_sync(io, fd);
+  io->close(fd);
+  return error;
+}

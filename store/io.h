@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every call to the system's files that the store makes, as a table: tests put one of their own
+// here that reads short, is interrupted, runs out of space or dies.
+#ifndef WEFT_STORE_IO_H
+#define WEFT_STORE_IO_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+// Each returns what its namesake does: -1 and errno on failure.
+typedef struct weft_store_io {
+  int (*open)(const char *path, int flags, mode_t mode);
+  int (*close)(int fd);
+  ssize_t (*read)(int fd, void *out, size_t bytes);
+  ssize_t (*write)(int fd, const void *in, size_t bytes);
+  ssize_t (*preadv)(int fd, const struct iovec *parts, int count, off_t offset);
+  ssize_t (*pwritev)(int fd, const struct iovec *parts, int count, off_t offset);
+  int (*fsync)(int fd);
+  int (*rename)(const char *from, const char *to);
+  int (*unlink)(const char *path);
+  int (*mkdir)(const char *path, mode_t mode);
+} weft_store_io;
+
+extern const weft_store_io weft_store_posix_io;
+
+// Until all is done, the end of the file or an error; interrupted calls go on. 0 or an errno.
+// *done may be NULL: then the end of the file is EIO.
+int weft_store_read_at(const weft_store_io *io, int fd, uint64_t offset, uint8_t *out, size_t bytes,
+                       uint8_t *then, size_t then_bytes, size_t *done);
+int weft_store_write_at(const weft_store_io *io, int fd, uint64_t offset, const uint8_t *in,
+                        size_t bytes, const uint8_t *then, size_t then_bytes);
+// At the file's position, for pipes.
+int weft_store_read_next(const weft_store_io *io, int fd, uint8_t *out, size_t bytes, size_t *done);
+int weft_store_write_next(const weft_store_io *io, int fd, const uint8_t *in, size_t bytes);
+int weft_store_sync(const weft_store_io *io, int fd);
+// fsync of a folder, so that the names in it last.
+int weft_store_sync_folder(const weft_store_io *io, const char *path);
+
+#endif

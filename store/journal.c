@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// A committed update whose chunks may not all have reached their shards: found, read through, and
+// carried out. Doing so twice does the same, so it can be interrupted as often as it likes.
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "store/folder.h"
+
+static weft_status bad_journal(weft_store *store, const char *what) {
+  return weft_store_fail(store->report, WEFT_E_DAMAGED,
+                         "%s/update.journal %s: the update it holds may be half done. Without that "
+                         "file the shards are taken as they are",
+                         store->folder, what);
+}
+
+static weft_status read_head(weft_store *store, int fd, weft_store_journal *journal,
+                             uint64_t *size) {
+  uint8_t head[WEFT_STORE_JOURNAL_BYTES];
+  struct stat about;
+  const int error = weft_store_read_at(store->io, fd, 0, head, sizeof head, NULL, 0, NULL);
+  if (error == EIO || fstat(fd, &about) != 0)
+    return bad_journal(store, "cannot be read");
+  if (error)
+    return weft_store_fail_io(store->report, "update.journal", error);
+  if (weft_store_journal_read(head, store->file_key, journal) != WEFT_OK)
+    return bad_journal(store, "is corrupt or belongs to other shards");
+  *size = (uint64_t)about.st_size;
+  const uint64_t least = WEFT_STORE_RECORD_BYTES + WEFT_STORE_TRAILER_BYTES + 1;
+  if (memcmp(journal->id, store->header.id, sizeof journal->id) != 0)
+    return bad_journal(store, "belongs to other shards");
+  if (journal->bytes != *size || journal->records > *size / least)
+    return bad_journal(store, "is cut short");
+  return WEFT_OK;
+}
+
+static weft_status read_records(weft_store *store, int fd, const weft_store_journal *journal,
+                                weft_store_pending *pending) {
+  const weft_store_geometry *g = &store->geometry;
+  uint64_t at = WEFT_STORE_JOURNAL_BYTES;
+  for (uint64_t i = 0; i < journal->records; i++) {
+    uint8_t head[WEFT_STORE_RECORD_BYTES];
+    weft_store_record record;
+    const int error = weft_store_read_at(store->io, fd, at, head, sizeof head, NULL, 0, NULL);
+    if (error && error != EIO)
+      return weft_store_fail_io(store->report, "update.journal", error);
+    if (error || weft_store_record_read(head, journal, store->file_key, &record) != WEFT_OK ||
+        record.shard >= g->k + g->m || record.stripe >= g->stripes)
+      return bad_journal(store, "is corrupt");
+    pending[i] = (weft_store_pending){
+        .stripe = record.stripe, .shard = record.shard, .at = at + WEFT_STORE_RECORD_BYTES};
+    const weft_store_pending *before = &pending[i ? i - 1 : 0];
+    if (i && (before->stripe > record.stripe ||
+              (before->stripe == record.stripe && before->shard >= record.shard)))
+      return bad_journal(store, "is out of order");
+    at += WEFT_STORE_RECORD_BYTES + weft_store_chunk(g, record.stripe) + WEFT_STORE_TRAILER_BYTES;
+  }
+  return at == journal->bytes ? WEFT_OK : bad_journal(store, "is cut short");
+}
+
+weft_status weft_store_journal_load(weft_store *store) {
+  char path[WEFT_STORE_PATH_BYTES];
+  if (store->header.keyed && !store->authenticated)
+    return WEFT_OK; // a look without the key
+  WEFT_TRY(weft_store_journal_path(store->folder, false, path));
+  const int fd = store->io->open(path, O_RDONLY, 0);
+  if (fd < 0)
+    return errno == ENOENT ? WEFT_OK : weft_store_fail_io(store->report, path, errno);
+  uint64_t size;
+  void *memory = NULL;
+  weft_status status = read_head(store, fd, &store->journal, &size);
+  if (status == WEFT_OK)
+    status = weft_store_new_memory(
+        store->options.ctx, (size_t)(store->journal.records + 1) * sizeof *store->pending, &memory);
+  store->pending = memory;
+  if (status == WEFT_OK)
+    status = read_records(store, fd, &store->journal, store->pending);
+  if (status == WEFT_OK)
+    store->journal_fd = fd;
+  else
+    store->io->close(fd);
+  return status;
+}
+
+const weft_store_pending *weft_store_journal_find(const weft_store *store, size_t shard,
+                                                  uint64_t stripe) {
+  if (store->journal_fd < 0)
+    return NULL;
+  size_t low = 0, high = (size_t)store->journal.records;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    const weft_store_pending *p = &store->pending[middle];
+    if (p->stripe == stripe && p->shard == shard)
+      return p;
+    if (p->stripe < stripe || (p->stripe == stripe && p->shard < shard))
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return NULL;
+}
+
+// As it stands there, even if it rotted: the old chunk would count as sound.
+static weft_status copy_chunk(weft_store *store, const weft_store_pending *p, uint8_t *buffer) {
+  const size_t bytes = weft_store_chunk(&store->geometry, p->stripe) + WEFT_STORE_TRAILER_BYTES;
+  const int fd = store->files[p->shard].fd;
+  if (fd < 0)
+    return WEFT_OK;
+  int error = weft_store_read_at(store->io, store->journal_fd, p->at, buffer, bytes, NULL, 0, NULL);
+  if (!error)
+    error = weft_store_write_at(store->io, fd, weft_store_chunk_offset(&store->geometry, p->stripe),
+                                buffer, bytes, NULL, 0);
+  store->report->shard_bytes_written += bytes;
+  return error
+             ? weft_store_fail_io(store->report, "a committed update cannot be carried out", error)
+             : WEFT_OK;
+}
+
+static weft_status sync_shards(weft_store *store) {
+  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
+    if (store->files[i].fd >= 0)
+      WEFT_TRY(weft_store_sync_file(store->io, store->files[i].fd, "a shard", store->report));
+  return WEFT_OK;
+}
+
+static weft_status carry_out(weft_store *store, uint8_t *buffer) {
+  for (uint64_t i = 0; i < store->journal.records; i++)
+    WEFT_TRY(copy_chunk(store, &store->pending[i], buffer));
+  WEFT_TRY(sync_shards(store)); // no header tells of chunks that might not be there
+  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
+    weft_store_file *file = &store->files[i];
+    if (file->fd < 0 || file->header.generation == store->header.generation)
+      continue;
+    WEFT_TRY(weft_store_write_header(store, file->fd, i));
+    file->header.generation = store->header.generation;
+  }
+  WEFT_TRY(sync_shards(store));
+  char path[WEFT_STORE_PATH_BYTES];
+  WEFT_TRY(weft_store_journal_path(store->folder, false, path));
+  if (store->io->unlink(path) != 0)
+    return weft_store_fail_io(store->report, path, errno);
+  return weft_store_sync_names(store->io, store->folder, store->report);
+}
+
+weft_status weft_store_journal_apply(weft_store *store) {
+  if (store->journal_fd < 0)
+    return WEFT_OK;
+  if (store->journal.generation != store->header.generation)
+    return bad_journal(store, "is of a generation that the shards do not have");
+  void *buffer;
+  WEFT_TRY(weft_alloc(store->options.ctx, WEFT_MEM_HOST,
+                      store->geometry.chunk_bytes + WEFT_STORE_TRAILER_BYTES, &buffer));
+  const weft_status status = carry_out(store, buffer);
+  weft_free(store->options.ctx, WEFT_MEM_HOST, buffer);
+  if (status != WEFT_OK)
+    return status;
+  store->io->close(store->journal_fd);
+  store->journal_fd = -1;
+  weft_free(store->options.ctx, WEFT_MEM_HOST, store->pending);
+  store->pending = NULL;
+  return WEFT_OK;
+}

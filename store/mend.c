@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything read and checked: tags of all chunks, and that parity belongs to the data. What is
+// wrong is told, rewritten where it lies, or made anew.
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "store/folder.h"
+
+typedef struct mending {
+  weft_store *store;
+  weft_store_lane *lanes;
+  weft_store_care care;
+  int fresh[WEFT_STORE_MAX_SHARDS]; // the shard made anew; -1: none
+  bool touched[WEFT_STORE_MAX_SHARDS];
+} mending;
+
+static weft_status check_parity(mending *m, weft_store_lane *lane, uint64_t stripe) {
+  weft_store *store = m->store;
+  const weft_stripe where = weft_store_lane_stripe(lane);
+  size_t wrong = 0;
+  WEFT_TRY(weft_code_verify(store->code, &where, NULL, &wrong, NULL));
+  if (wrong) {
+    pthread_mutex_lock(&store->lock);
+    if (store->report->inconsistent_stripes++ == 0 || stripe < store->report->first_inconsistent)
+      store->report->first_inconsistent = stripe;
+    pthread_mutex_unlock(&store->lock);
+  }
+  return WEFT_OK;
+}
+
+static weft_status write_back(mending *m, weft_store_lane *lane, uint64_t stripe) {
+  weft_store *store = m->store;
+  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
+    const weft_store_file *file = &store->files[i];
+    if (m->fresh[i] >= 0) {
+      WEFT_TRY(weft_store_write_chunk(store, lane, m->fresh[i], i, stripe));
+    } else if (m->care != WEFT_STORE_VERIFY && lane->state[i] == WEFT_CHUNK_BAD && file->fd >= 0 &&
+               file->placed) {
+      WEFT_TRY(weft_store_write_chunk(store, lane, file->fd, i, stripe));
+      pthread_mutex_lock(&store->lock);
+      store->report->mended_chunks++;
+      m->touched[i] = true;
+      pthread_mutex_unlock(&store->lock);
+    }
+  }
+  return WEFT_OK;
+}
+
+static weft_status work(void *user, size_t lane_index, uint64_t stripe) {
+  mending *m = user;
+  weft_store *store = m->store;
+  weft_store_lane *lane = &m->lanes[lane_index];
+  const size_t k = store->geometry.k, all = k + store->geometry.m;
+  uint8_t every[WEFT_STORE_MAX_SHARDS];
+  size_t good = 0;
+  weft_store_lane_start(store, lane, stripe);
+  for (size_t i = 0; i < all; i++) {
+    WEFT_TRY(weft_store_load(store, lane, i, stripe));
+    good += lane->state[i] == WEFT_CHUNK_GOOD;
+    every[i] = (uint8_t)i;
+  }
+  weft_store_count(store, &store->report->data_bytes, lane->bytes);
+  const weft_status status = weft_store_rebuild(store, lane, stripe, every, all);
+  if (status == WEFT_E_DAMAGED) {
+    pthread_mutex_lock(&store->lock);
+    if (store->report->lost_stripes++ == 0 || stripe < store->report->first_lost)
+      store->report->first_lost = stripe;
+    pthread_mutex_unlock(&store->lock);
+    return WEFT_OK; // the other stripes may still be mended
+  }
+  WEFT_TRY(status);
+  if (good > k) // of exactly k any bytes would do
+    WEFT_TRY(check_parity(m, lane, stripe));
+  return write_back(m, lane, stripe);
+}
+
+// --- Shards made anew
+
+static bool needs_remaking(const weft_store *store, size_t shard) {
+  return store->shards[shard].state != WEFT_SHARD_GOOD;
+}
+
+static weft_status create_fresh(mending *m) {
+  weft_store *store = m->store;
+  char path[WEFT_STORE_PATH_BYTES];
+  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
+    if (!needs_remaking(store, i))
+      continue;
+    WEFT_TRY(weft_store_shard_path(store->folder, i, true, path));
+    WEFT_TRY(weft_store_create(store->io, path, store->report, &m->fresh[i]));
+  }
+  return WEFT_OK;
+}
+
+static weft_status commit_fresh(mending *m) {
+  weft_store *store = m->store;
+  const size_t all = store->geometry.k + store->geometry.m;
+  char from[WEFT_STORE_PATH_BYTES], to[WEFT_STORE_PATH_BYTES];
+  for (size_t i = 0; i < all; i++)
+    if (m->fresh[i] >= 0) {
+      WEFT_TRY(weft_store_shard_path(store->folder, i, true, from));
+      WEFT_TRY(weft_store_write_header(store, m->fresh[i], i));
+      WEFT_TRY(weft_store_sync_file(store->io, m->fresh[i], from, store->report));
+    }
+  // Each name may be another shard's only copy: all copies are on the disk before the first goes.
+  WEFT_TRY(weft_store_sync_names(store->io, store->folder, store->report));
+  for (size_t i = 0; i < all; i++)
+    if (m->fresh[i] >= 0) {
+      WEFT_TRY(weft_store_shard_path(store->folder, i, true, from));
+      WEFT_TRY(weft_store_shard_path(store->folder, i, false, to));
+      WEFT_TRY(weft_store_rename(store->io, from, to, store->report));
+      store->shards[i].mended = true;
+      store->report->mended_shards++;
+    }
+  return weft_store_sync_names(store->io, store->folder, store->report);
+}
+
+// The new shards go into the set in the place of the old ones.
+static void adopt_fresh(mending *m) {
+  weft_store *store = m->store;
+  for (size_t i = 0; i < WEFT_STORE_MAX_SHARDS; i++) {
+    if (m->fresh[i] < 0)
+      continue;
+    if (store->files[i].fd >= 0)
+      store->io->close(store->files[i].fd);
+    store->files[i] = (weft_store_file){.fd = m->fresh[i],
+                                        .placed = true,
+                                        .header = store->header,
+                                        .bytes = weft_store_shard_bytes(&store->geometry)};
+    store->files[i].header.shard = (uint16_t)i;
+    m->fresh[i] = -1;
+  }
+}
+
+static void drop_fresh(mending *m) {
+  char path[WEFT_STORE_PATH_BYTES];
+  for (size_t i = 0; i < WEFT_STORE_MAX_SHARDS; i++) {
+    if (m->fresh[i] < 0)
+      continue;
+    m->store->io->close(m->fresh[i]);
+    if (weft_store_shard_path(m->store->folder, i, true, path) == WEFT_OK)
+      (void)m->store->io->unlink(path); // best effort; the next writer takes it away
+  }
+}
+
+// --- Outcome
+
+static weft_status sync_touched(mending *m) {
+  weft_store *store = m->store;
+  for (size_t i = 0; i < WEFT_STORE_MAX_SHARDS; i++)
+    if (m->touched[i]) {
+      WEFT_TRY(weft_store_sync_file(store->io, store->files[i].fd, "a shard", store->report));
+      store->shards[i].mended = true;
+    }
+  return WEFT_OK;
+}
+
+static weft_status verdict(const mending *m) {
+  const weft_store *store = m->store;
+  weft_store_report *report = store->report;
+  size_t ill = 0;
+  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
+    const weft_store_shard *s = &store->shards[i];
+    ill += (s->state != WEFT_SHARD_GOOD || s->corrupt_chunks) && !s->mended;
+  }
+  if (report->lost_stripes)
+    return weft_store_fail(report, WEFT_E_DAMAGED,
+                           "%llu stripes are lost, the first is stripe %llu: fewer than %zu of "
+                           "their chunks are sound",
+                           (unsigned long long)report->lost_stripes,
+                           (unsigned long long)report->first_lost, store->geometry.k);
+  if (report->inconsistent_stripes)
+    return weft_store_fail(report, WEFT_E_DAMAGED,
+                           "%llu stripes have parity that does not belong to their data, the first "
+                           "is stripe %llu",
+                           (unsigned long long)report->inconsistent_stripes,
+                           (unsigned long long)report->first_inconsistent);
+  return ill ? weft_store_fail(report, WEFT_E_DAMAGED, "%zu of %zu shards are damaged", ill,
+                               store->geometry.k + store->geometry.m)
+             : WEFT_OK;
+}
+
+static weft_status run(mending *m) {
+  weft_store *store = m->store;
+  const weft_store_geometry *g = &store->geometry;
+  const size_t threads = weft_store_threads(store);
+  WEFT_TRY(weft_store_lanes_new(store, threads, &m->lanes));
+  weft_store_watch watch = {
+      .store = store, .stripe_bytes = (uint64_t)g->k * g->chunk_bytes, .total = g->length};
+  const weft_store_run stripes = {.threads = threads,
+                                  .end = g->stripes,
+                                  .work = work,
+                                  .user = m,
+                                  .keep_on = weft_store_keep_on,
+                                  .watcher = &watch};
+  const weft_status status = weft_store_run_stripes(&stripes);
+  weft_store_lanes_free(store, m->lanes);
+  return status;
+}
+
+weft_status weft_store_mend(weft_store *store, weft_store_care care) {
+  mending m = {.store = store, .care = care};
+  for (size_t i = 0; i < WEFT_STORE_MAX_SHARDS; i++)
+    m.fresh[i] = -1;
+  // Without stripes there is nothing to decode: k headers are what proves the set.
+  if (store->geometry.stripes == 0 && weft_store_get_info(store).usable < store->geometry.k)
+    return weft_store_fail(store->report, WEFT_E_DAMAGED, "fewer than %zu shards can be read",
+                           store->geometry.k);
+  weft_status status = care == WEFT_STORE_REPAIR ? create_fresh(&m) : WEFT_OK;
+  if (status == WEFT_OK)
+    status = run(&m);
+  if (status == WEFT_OK)
+    status = sync_touched(&m);
+  if (status == WEFT_OK && !store->report->lost_stripes) {
+    status = commit_fresh(&m);
+    if (status == WEFT_OK)
+      adopt_fresh(&m);
+  }
+  drop_fresh(&m);
+  return status == WEFT_OK ? verdict(&m) : status;
+}

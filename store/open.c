@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens a set: looks at every file under a shard's name, settles which file they are of and in
+// which generation, and tells what is wrong with each that is not used.
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <sodium.h>
+
+#include "store/folder.h"
+
+// A file that was found under the name of shard `slot`.
+typedef struct found {
+  int fd;    // -1: nothing to read
+  int error; // of the system
+  size_t slot;
+  bool fresh;         // its name ends in .new
+  bool sound;         // the header could be read
+  weft_status status; // of the header
+  const char *why;
+  weft_store_header header;
+  uint8_t bytes[WEFT_STORE_HEADER_BYTES];
+  uint64_t size;
+} found;
+
+typedef struct search {
+  weft_store *store;
+  weft_store_access access;
+  found *files; // at most 2 * WEFT_STORE_MAX_SHARDS
+  size_t count;
+} search;
+
+static weft_status look_at(search *s, size_t slot, bool fresh) {
+  weft_store *store = s->store;
+  const weft_store_io *io = store->io;
+  char path[WEFT_STORE_PATH_BYTES];
+  WEFT_TRY(weft_store_shard_path(store->folder, slot, fresh, path));
+  const bool write = s->access == WEFT_STORE_WRITE;
+  const int fd = io->open(path, write ? O_RDWR : O_RDONLY, 0);
+  if (fd < 0 && errno == ENOENT)
+    return WEFT_OK;
+  if (fd < 0 && write && (errno == EACCES || errno == EPERM || errno == EROFS))
+    return weft_store_fail_io(store->report, path, errno);
+  found *f = &s->files[s->count++];
+  *f = (found){.fd = fd, .slot = slot, .fresh = fresh, .error = fd < 0 ? errno : 0};
+  if (fd < 0)
+    return WEFT_OK;
+  size_t got;
+  struct stat about;
+  f->error = weft_store_read_at(io, fd, 0, f->bytes, sizeof f->bytes, NULL, 0, &got);
+  if (!f->error && fstat(fd, &about) != 0)
+    f->error = errno;
+  f->size = f->error ? 0 : (uint64_t)about.st_size;
+  if (f->error)
+    return WEFT_OK;
+  f->why = "it ends within its header";
+  f->status = WEFT_E_MALFORMED;
+  if (got == sizeof f->bytes)
+    f->status = weft_store_header_read(f->bytes, &f->header, &f->why);
+  f->sound = f->status == WEFT_OK;
+  return WEFT_OK;
+}
+
+// The same in all shards of a set but for the generation.
+static bool same_set(const weft_store_header *a, const weft_store_header *b) {
+  return memcmp(a->id, b->id, sizeof a->id) == 0 && a->k == b->k && a->m == b->m &&
+         a->keyed == b->keyed && a->chunk_bytes == b->chunk_bytes && a->length == b->length &&
+         memcmp(a->key, b->key, sizeof a->key) == 0 &&
+         memcmp(a->code, b->code, sizeof a->code) == 0;
+}
+
+// How many different shards there are of the set that `like` is of; 0 where none has its final
+// name.
+static size_t votes(const search *s, const weft_store_header *like) {
+  bool seen[WEFT_STORE_MAX_SHARDS] = {false}, committed = false;
+  size_t count = 0;
+  for (size_t i = 0; i < s->count; i++) {
+    const found *f = &s->files[i];
+    if (!f->sound || !same_set(&f->header, like))
+      continue;
+    committed |= !f->fresh;
+    count += !seen[f->header.shard];
+    seen[f->header.shard] = true;
+  }
+  return committed ? count : 0;
+}
+
+// Which file this folder is about: the one that most shards are of.
+static weft_status choose_set(search *s) {
+  weft_store *store = s->store;
+  const found *best = NULL;
+  size_t most = 0;
+  for (size_t i = 0; i < s->count; i++) {
+    const found *f = &s->files[i];
+    const size_t count = f->sound ? votes(s, &f->header) : 0;
+    if (count > most) {
+      best = f;
+      most = count;
+    }
+  }
+  if (best) {
+    store->header = best->header;
+    return WEFT_OK;
+  }
+  size_t final = 0;
+  for (size_t i = 0; i < s->count; i++)
+    final += !s->files[i].fresh;
+  if (final)
+    return weft_store_fail(store->report, WEFT_E_DAMAGED,
+                           "%s: none of its %zu shards has an intact header", store->folder, final);
+  return weft_store_fail(store->report, WEFT_E_DAMAGED, "%s: there are no shards here%s",
+                         store->folder, s->count ? " but those of an encode that did not end" : "");
+}
+
+static weft_status check_key(search *s) {
+  weft_store *store = s->store;
+  const uint8_t *key = store->options.key;
+  if (!store->header.keyed && key && s->access != WEFT_STORE_LOOK)
+    return weft_store_fail(store->report, WEFT_E_KEY, "%s was encoded without a key of the user's",
+                           store->folder);
+  if (store->header.keyed && !key) {
+    if (s->access == WEFT_STORE_LOOK)
+      return WEFT_OK;
+    return weft_store_fail(store->report, WEFT_E_KEY, "%s was encoded under a key; give it",
+                           store->folder);
+  }
+  weft_store_file_key(&store->header, key, store->file_key);
+  for (size_t i = 0; i < s->count && !store->authenticated; i++)
+    store->authenticated = s->files[i].sound && same_set(&s->files[i].header, &store->header) &&
+                           weft_store_header_authentic(s->files[i].bytes, store->file_key);
+  return store->authenticated
+             ? WEFT_OK
+             : weft_store_fail(store->report, WEFT_E_KEY,
+                               "%s: this is not the key that its shards were encoded under",
+                               store->folder);
+}
+
+// The generation a shard counts as having: a committed update is already part of it.
+static uint64_t generation_of(const weft_store *store, const weft_store_header *h) {
+  const bool pending = store->journal_fd >= 0 && weft_store_takes_part(&store->journal, h->shard) &&
+                       h->generation + 1 == store->journal.generation;
+  return h->generation + pending;
+}
+
+static bool belongs(const weft_store *store, const found *f) {
+  return f->sound && same_set(&f->header, &store->header) &&
+         (!store->authenticated || weft_store_header_authentic(f->bytes, store->file_key));
+}
+
+// The newest generation that k shards have; if none is so, the newest.
+static void choose_generation(search *s) {
+  weft_store *store = s->store;
+  uint64_t newest = 0, enough = 0;
+  for (size_t i = 0; i < s->count; i++) {
+    if (!belongs(store, &s->files[i]))
+      continue;
+    const uint64_t generation = generation_of(store, &s->files[i].header);
+    bool seen[WEFT_STORE_MAX_SHARDS] = {false};
+    size_t count = 0;
+    for (size_t j = 0; j < s->count; j++) {
+      const weft_store_header *h = &s->files[j].header;
+      if (!belongs(store, &s->files[j]) || generation_of(store, h) != generation || seen[h->shard])
+        continue;
+      seen[h->shard] = true;
+      count++;
+    }
+    newest = generation > newest ? generation : newest;
+    if (count >= store->header.k && generation > enough)
+      enough = generation;
+  }
+  store->header.generation = enough ? enough : newest;
+}
+
+static void tell(weft_store *store, size_t slot, bool fresh, weft_shard_state state,
+                 const char *what) {
+  weft_store_shard *shard = &store->shards[slot];
+  shard->state = state;
+  snprintf(shard->text, sizeof shard->text, "shard-%03zu.weft%s: %s", slot, fresh ? ".new" : "",
+           what);
+}
+
+// What is wrong with a file that cannot be read from; WEFT_SHARD_GOOD: nothing.
+static weft_shard_state why_not(const weft_store *store, const found *f, char *text, size_t bytes) {
+  char id[2 * WEFT_STORE_ID_BYTES + 1], ours[2 * WEFT_STORE_ID_BYTES + 1];
+  if (f->error) {
+    snprintf(text, bytes, "%s", strerror(f->error));
+    return WEFT_SHARD_UNREADABLE;
+  }
+  if (!f->sound) {
+    snprintf(text, bytes, "%s", f->why);
+    return f->status == WEFT_E_VERSION ? WEFT_SHARD_VERSION : WEFT_SHARD_CORRUPT;
+  }
+  sodium_bin2hex(id, sizeof id, f->header.id, sizeof f->header.id);
+  sodium_bin2hex(ours, sizeof ours, store->header.id, sizeof store->header.id);
+  if (!same_set(&f->header, &store->header)) {
+    snprintf(text, bytes, "it belongs to another file (%s, not %s)", id, ours);
+    return WEFT_SHARD_FOREIGN;
+  }
+  if (!belongs(store, f)) {
+    snprintf(text, bytes, "its header was not made under this key");
+    return WEFT_SHARD_FORGED;
+  }
+  const uint64_t generation = generation_of(store, &f->header);
+  if (generation != store->header.generation) {
+    snprintf(text, bytes, "it is of generation %llu, the others of %llu: an update went past it",
+             (unsigned long long)generation, (unsigned long long)store->header.generation);
+    return WEFT_SHARD_STALE;
+  }
+  return WEFT_SHARD_GOOD;
+}
+
+// Takes a file as the source of the shard that its header names, if that has none yet.
+static void use(weft_store *store, found *f) {
+  const size_t shard = f->header.shard;
+  weft_store_file *file = &store->files[shard];
+  if (file->fd >= 0)
+    return;
+  const uint64_t expected = weft_store_shard_bytes(&store->geometry);
+  char text[128];
+  *file = (weft_store_file){.fd = f->fd, .header = f->header, .bytes = f->size};
+  f->fd = -1;
+  file->placed = shard == f->slot && f->size == expected;
+  if (shard != f->slot) {
+    snprintf(text, sizeof text, "shard %zu lies under the name shard-%03zu.weft%s", shard, f->slot,
+             f->fresh ? ".new" : "");
+    tell(store, shard, false, WEFT_SHARD_MISPLACED, text);
+  } else if (f->size != expected) {
+    snprintf(text, sizeof text, "it has %llu bytes instead of %llu", (unsigned long long)f->size,
+             (unsigned long long)expected);
+    tell(store, shard, f->fresh, f->size < expected ? WEFT_SHARD_TRUNCATED : WEFT_SHARD_OVERLONG,
+         text);
+  } else {
+    store->shards[shard] = (weft_store_shard){.state = WEFT_SHARD_GOOD};
+  }
+}
+
+// Final names first, then .new ones, then files under a wrong name.
+static void fill_slots(search *s) {
+  weft_store *store = s->store;
+  const size_t all = store->geometry.k + store->geometry.m;
+  char text[256];
+  for (size_t i = 0; i < all; i++)
+    tell(store, i, false, WEFT_SHARD_MISSING, "it is missing");
+  for (size_t pass = 0; pass < 3; pass++)
+    for (size_t i = 0; i < s->count; i++) {
+      found *f = &s->files[i];
+      if (pass < 2 && f->fresh != (pass == 1))
+        continue;
+      const weft_shard_state state = why_not(store, f, text, sizeof text);
+      const bool own_name = f->sound && f->header.shard == f->slot;
+      if (state == WEFT_SHARD_GOOD && f->fd >= 0 && own_name == (pass < 2))
+        use(store, f);
+      else if (state != WEFT_SHARD_GOOD && pass == 0 && f->slot < all)
+        tell(store, f->slot, false, state, text);
+    }
+}
+
+static weft_status make_code(weft_store *store) {
+  const weft_code_options options = {
+      .name = store->header.code, .k = store->header.k, .m = store->header.m};
+  const weft_status made = weft_code_new(store->options.ctx, &options, &store->code);
+  if (made != WEFT_OK)
+    return weft_store_fail(store->report, made, "%s: code %s (%zu, %zu): %s", store->folder,
+                           options.name, options.k, options.m, weft_status_text(made));
+  const weft_status fits =
+      weft_store_geometry_of(&store->header, weft_code_unit_bytes(store->code), &store->geometry);
+  return fits == WEFT_OK ? fits
+                         : weft_store_fail(store->report, WEFT_E_DAMAGED,
+                                           "%s: the headers contradict themselves", store->folder);
+}
+
+// A writer gives shards of an interrupted call, once they count, their names, and takes away what
+// does not count.
+static weft_status finish_names(search *s) {
+  weft_store *store = s->store;
+  const weft_store_io *io = store->io;
+  char from[WEFT_STORE_PATH_BYTES], to[WEFT_STORE_PATH_BYTES];
+  bool changed = false;
+  for (size_t i = 0; i < s->count; i++) {
+    const found *f = &s->files[i];
+    if (!f->fresh)
+      continue;
+    WEFT_TRY(weft_store_shard_path(store->folder, f->slot, true, from));
+    WEFT_TRY(weft_store_shard_path(store->folder, f->slot, false, to));
+    const weft_store_file *file = &store->files[f->slot];
+    // Taken by use(), so this fd is no longer here; misplaced ones are repair's business.
+    const bool taken = f->fd < 0 && !f->error && f->header.shard == f->slot;
+    if (taken) {
+      WEFT_TRY(weft_store_sync_file(io, file->fd, from, store->report));
+      WEFT_TRY(weft_store_rename(io, from, to, store->report));
+    } else if (f->fd >= 0 && io->unlink(from) != 0)
+      return weft_store_fail_io(store->report, from, errno);
+    changed = true;
+  }
+  WEFT_TRY(weft_store_journal_path(store->folder, true, from));
+  if (io->unlink(from) == 0)
+    changed = true;
+  return changed ? weft_store_sync_names(io, store->folder, store->report) : WEFT_OK;
+}
+
+static weft_status open_set(search *s) {
+  weft_store *store = s->store;
+  WEFT_TRY(weft_store_folder_open(store->io, store->folder, s->access == WEFT_STORE_WRITE,
+                                  store->report, &store->folder_fd));
+  for (size_t slot = 0; slot < WEFT_STORE_MAX_SHARDS; slot++) {
+    WEFT_TRY(look_at(s, slot, false));
+    WEFT_TRY(look_at(s, slot, true));
+  }
+  WEFT_TRY(choose_set(s));
+  WEFT_TRY(check_key(s));
+  WEFT_TRY(make_code(store));
+  WEFT_TRY(weft_store_journal_load(store));
+  choose_generation(s);
+  fill_slots(s);
+  if (s->access != WEFT_STORE_WRITE)
+    return WEFT_OK;
+  WEFT_TRY(finish_names(s));
+  return weft_store_journal_apply(store);
+}
+
+weft_status weft_store_open(const weft_store_options *options, const char *folder,
+                            weft_store_access access, weft_store_report *report, weft_store **out) {
+  *out = NULL;
+  weft_store *store;
+  WEFT_TRY(weft_store_new(options, folder, report, &store));
+  search s = {.store = store, .access = access};
+  void *memory;
+  weft_status status =
+      weft_store_new_memory(options->ctx, 2 * WEFT_STORE_MAX_SHARDS * sizeof *s.files, &memory);
+  if (status == WEFT_OK) {
+    s.files = memory;
+    status = open_set(&s);
+    for (size_t i = 0; i < s.count; i++)
+      if (s.files[i].fd >= 0)
+        store->io->close(s.files[i].fd);
+    weft_free(options->ctx, WEFT_MEM_HOST, s.files);
+  }
+  if (status == WEFT_OK)
+    *out = store;
+  else
+    weft_store_close(store);
+  return status;
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shards become the file again, or a part of it.
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <sodium.h>
+
+#include "store/folder.h"
+
+typedef struct reading {
+  weft_store *store;
+  weft_store_lane *lanes;
+  uint64_t offset, end; // of the data
+  int output;
+  bool pipe;
+} reading;
+
+// The bytes of a stripe that are asked for: [*from, *to) of its data.
+static void part_of(const reading *r, uint64_t stripe, size_t *from, size_t *to) {
+  const uint64_t start = weft_store_data_offset(&r->store->geometry, stripe);
+  const uint64_t bytes = weft_store_data_bytes(&r->store->geometry, stripe);
+  *from = (size_t)(r->offset > start ? r->offset - start : 0);
+  *to = (size_t)(r->end - start < bytes ? r->end - start : bytes);
+}
+
+static weft_status write_failed(weft_store *store, int error) {
+  pthread_mutex_lock(&store->lock);
+  const weft_status status = weft_store_fail_io(store->report, "the output", error);
+  pthread_mutex_unlock(&store->lock);
+  return status;
+}
+
+static weft_status too_much_lost(weft_store *store, const weft_store_lane *lane, uint64_t stripe) {
+  size_t good = 0;
+  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
+    good += lane->state[i] == WEFT_CHUNK_GOOD;
+  pthread_mutex_lock(&store->lock);
+  if (store->report->lost_stripes++ == 0)
+    store->report->first_lost = stripe;
+  (void)weft_store_fail(store->report, WEFT_E_DAMAGED,
+                        "stripe %" PRIu64 ": %zu of its %zu chunks are sound, and it takes %zu",
+                        stripe, good, store->geometry.k + store->geometry.m, store->geometry.k);
+  pthread_mutex_unlock(&store->lock);
+  return WEFT_E_DAMAGED;
+}
+
+static weft_status work(void *user, size_t lane_index, uint64_t stripe) {
+  reading *r = user;
+  weft_store *store = r->store;
+  weft_store_lane *lane = &r->lanes[lane_index];
+  uint8_t wanted[WEFT_STORE_MAX_SHARDS];
+  size_t count = 0, from, to;
+  part_of(r, stripe, &from, &to);
+  weft_store_lane_start(store, lane, stripe);
+  for (size_t i = from / lane->chunk; i * lane->chunk < to; i++) {
+    WEFT_TRY(weft_store_load(store, lane, i, stripe));
+    wanted[count++] = (uint8_t)i;
+  }
+  const weft_status status = weft_store_rebuild(store, lane, stripe, wanted, count);
+  if (status == WEFT_E_DAMAGED)
+    return too_much_lost(store, lane, stripe);
+  WEFT_TRY(status);
+  weft_store_count(store, &store->report->data_bytes, to - from);
+  if (r->pipe)
+    return WEFT_OK;
+  const uint64_t at = weft_store_data_offset(&store->geometry, stripe) + from - r->offset;
+  const int error =
+      weft_store_write_at(store->io, r->output, at, lane->base + from, to - from, NULL, 0);
+  return error ? write_failed(store, error) : WEFT_OK;
+}
+
+static weft_status give(void *user, size_t lane_index, uint64_t stripe) {
+  reading *r = user;
+  size_t from, to;
+  part_of(r, stripe, &from, &to);
+  const int error =
+      weft_store_write_next(r->store->io, r->output, r->lanes[lane_index].base + from, to - from);
+  return error ? write_failed(r->store, error) : WEFT_OK;
+}
+
+weft_status weft_store_read(weft_store *store, uint64_t offset, uint64_t length, int output,
+                            bool pipe) {
+  const uint64_t all = store->geometry.length;
+  if (offset > all || (length != UINT64_MAX && length > all - offset))
+    return weft_store_fail(store->report, WEFT_E_ARGUMENT,
+                           "the range ends past the data, which has %" PRIu64 " bytes", all);
+  if (length == UINT64_MAX)
+    length = all - offset;
+  if (length == 0)
+    return WEFT_OK;
+  const uint64_t stripe = (uint64_t)store->geometry.k * store->geometry.chunk_bytes;
+  const size_t threads = weft_store_threads(store);
+  reading r = {
+      .store = store, .offset = offset, .end = offset + length, .output = output, .pipe = pipe};
+  WEFT_TRY(weft_store_lanes_new(store, threads, &r.lanes));
+  weft_store_watch watch = {.store = store, .stripe_bytes = stripe, .total = length};
+  const weft_store_run run = {.threads = threads,
+                              .first = offset / stripe,
+                              .end = (r.end - 1) / stripe + 1,
+                              .work = work,
+                              .give = pipe ? give : NULL,
+                              .user = &r,
+                              .keep_on = weft_store_keep_on,
+                              .watcher = &watch};
+  const weft_status status = weft_store_run_stripes(&run);
+  weft_store_lanes_free(store, r.lanes);
+  return status;
+}
+
+// --- To a file
+
+// A name beside `path` that nobody has.
+static weft_status scratch_name(weft_store *store, const char *path, char *out) {
+  uint8_t draw[6];
+  char hex[2 * sizeof draw + 1];
+  randombytes_buf(draw, sizeof draw);
+  sodium_bin2hex(hex, sizeof hex, draw, sizeof draw);
+  const int n = snprintf(out, WEFT_STORE_PATH_BYTES, "%s.%s.weft-part", path, hex);
+  return n < WEFT_STORE_PATH_BYTES ? WEFT_OK
+                                   : weft_store_fail_io(store->report, path, ENAMETOOLONG);
+}
+
+static weft_status folder_of(weft_store *store, const char *path, char *out) {
+  const char *slash = strrchr(path, '/');
+  const size_t bytes = slash ? (size_t)(slash - path) + 1 : 0;
+  if (bytes >= WEFT_STORE_PATH_BYTES)
+    return weft_store_fail_io(store->report, path, ENAMETOOLONG);
+  snprintf(out, WEFT_STORE_PATH_BYTES, "%.*s", (int)(bytes ? bytes : 1), bytes ? path : ".");
+  return WEFT_OK;
+}
+
+static weft_status decode_in_place(weft_store *store, const char *path, bool pipe) {
+  const int fd = store->io->open(path, O_WRONLY, 0);
+  if (fd < 0)
+    return weft_store_fail_io(store->report, path, errno);
+  weft_status status = weft_store_read(store, 0, UINT64_MAX, fd, pipe);
+  if (status == WEFT_OK && !pipe)
+    status = weft_store_sync_file(store->io, fd, path, store->report);
+  store->io->close(fd);
+  return status;
+}
+
+weft_status weft_store_decode(weft_store *store, const char *path) {
+  const weft_store_io *io = store->io;
+  char scratch[WEFT_STORE_PATH_BYTES], folder[WEFT_STORE_PATH_BYTES];
+  struct stat about;
+  if (stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode))
+    return decode_in_place(store, path, !S_ISBLK(about.st_mode));
+  WEFT_TRY(scratch_name(store, path, scratch));
+  WEFT_TRY(folder_of(store, path, folder));
+  int fd = io->open(scratch, O_WRONLY | O_CREAT | O_EXCL, 0666);
+  if (fd < 0)
+    return weft_store_fail_io(store->report, path, errno);
+  weft_status status = weft_store_read(store, 0, UINT64_MAX, fd, false);
+  if (status == WEFT_OK)
+    status = weft_store_sync_file(io, fd, scratch, store->report);
+  io->close(fd);
+  if (status == WEFT_OK)
+    status = weft_store_rename(io, scratch, path, store->report);
+  if (status == WEFT_OK)
+    return weft_store_sync_names(io, folder, store->report);
+  (void)io->unlink(scratch);
+  return status;
+}

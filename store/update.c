@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// A range of the data changes, and parity by deltas. All new chunks go to a journal first; its
+// rename is the moment from which the update holds (journal.c carries it out).
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "store/folder.h"
+
+typedef struct updating {
+  weft_store *store;
+  weft_store_lane *lane;
+  uint8_t *fresh; // bytes read from the input for one stripe
+  uint8_t *chunk; // one data chunk as it will be
+  weft_store_journal journal;
+  int input, fd;
+} updating;
+
+static weft_status append(updating *u, size_t shard, uint64_t stripe, const uint8_t *chunk) {
+  weft_store *store = u->store;
+  uint8_t head[WEFT_STORE_RECORD_BYTES], trailer[WEFT_STORE_TRAILER_BYTES];
+  const weft_store_record record = {.stripe = stripe, .shard = (uint16_t)shard};
+  weft_store_record_write(&record, &u->journal, store->file_key, head);
+  weft_store_chunk_seal(
+      store->file_key, (uint16_t)shard, stripe,
+      (weft_store_trailer){.generation = u->journal.generation, .nonce = store->nonce}, chunk,
+      u->lane->chunk, trailer);
+  int error = weft_store_write_at(store->io, u->fd, u->journal.bytes, head, sizeof head, NULL, 0);
+  if (!error)
+    error = weft_store_write_at(store->io, u->fd, u->journal.bytes + sizeof head, chunk,
+                                u->lane->chunk, trailer, sizeof trailer);
+  u->journal.bytes += sizeof head + u->lane->chunk + sizeof trailer;
+  u->journal.records++;
+  return error ? weft_store_fail_io(store->report, "update.journal.new", error) : WEFT_OK;
+}
+
+// Brings the chunks that the update reads into the lane, rebuilt where they are not sound.
+static weft_status load_old(updating *u, uint64_t stripe, size_t first, size_t last) {
+  weft_store *store = u->store;
+  const size_t k = store->geometry.k, all = k + store->geometry.m;
+  uint8_t wanted[WEFT_STORE_MAX_SHARDS];
+  size_t count = 0;
+  weft_store_lane_start(store, u->lane, stripe);
+  for (size_t i = 0; i < all; i++)
+    if ((i >= first && i <= last) || (i >= k && store->files[i].fd >= 0)) {
+      WEFT_TRY(weft_store_load(store, u->lane, i, stripe));
+      wanted[count++] = (uint8_t)i;
+    }
+  const weft_status status = weft_store_rebuild(store, u->lane, stripe, wanted, count);
+  return status == WEFT_E_DAMAGED
+             ? weft_store_fail(store->report, status,
+                               "stripe %" PRIu64 ": fewer than %zu of its chunks are sound", stripe,
+                               k)
+             : status;
+}
+
+// The bytes [from, to) of a stripe's data become u->fresh.
+static weft_status update_stripe(updating *u, uint64_t stripe, size_t from, size_t to) {
+  weft_store *store = u->store;
+  const size_t k = store->geometry.k, all = k + store->geometry.m;
+  const size_t chunk = weft_store_chunk(&store->geometry, stripe);
+  const size_t first = from / chunk, last = (to - 1) / chunk;
+  uint8_t *shards[WEFT_STORE_MAX_SHARDS] = {NULL};
+  WEFT_TRY(load_old(u, stripe, first, last));
+  for (size_t i = k; i < all; i++)
+    if (store->files[i].fd >= 0)
+      shards[i] = weft_store_lane_chunk(u->lane, i);
+  const weft_stripe parity = {.shards = shards, .bytes = chunk, .mem = WEFT_MEM_HOST};
+  for (size_t i = first; i <= last; i++) {
+    const uint8_t *old = weft_store_lane_chunk(u->lane, i);
+    const size_t start = i * chunk, a = from > start ? from : start,
+                 b = to < start + chunk ? to : start + chunk;
+    memcpy(u->chunk, old, chunk);
+    memcpy(u->chunk + (a - start), u->fresh + (a - from), b - a);
+    WEFT_TRY(weft_code_update(store->code, i, old, u->chunk, &parity, NULL));
+    if (store->files[i].fd >= 0)
+      WEFT_TRY(append(u, i, stripe, u->chunk));
+  }
+  for (size_t i = k; i < all; i++)
+    if (shards[i])
+      WEFT_TRY(append(u, i, stripe, shards[i]));
+  return WEFT_OK;
+}
+
+static weft_status read_input(updating *u, uint64_t offset) {
+  weft_store *store = u->store;
+  const weft_store_geometry *g = &store->geometry;
+  const uint64_t whole = (uint64_t)g->k * g->chunk_bytes;
+  weft_store_watch watch = {.store = store, .stripe_bytes = whole};
+  for (uint64_t done = 0;; done++) {
+    const uint64_t stripe = offset / whole;
+    const size_t from = (size_t)(offset % whole);
+    size_t room = (size_t)whole - from, got;
+    const int error = weft_store_read_next(store->io, u->input, u->fresh, room, &got);
+    if (error)
+      return weft_store_fail_io(store->report, "the input", error);
+    if (got == 0)
+      return WEFT_OK;
+    if (got > g->length - offset)
+      return weft_store_fail(store->report, WEFT_E_ARGUMENT,
+                             "the new bytes end past the data, which has %" PRIu64 " bytes",
+                             g->length);
+    WEFT_TRY(update_stripe(u, stripe, from, from + got));
+    offset += got;
+    store->report->data_bytes += got;
+    if (!weft_store_keep_on(&watch, done + 1))
+      return WEFT_E_STOPPED;
+  }
+}
+
+static weft_status write_journal(updating *u, uint64_t offset, const char *path) {
+  weft_store *store = u->store;
+  uint8_t head[WEFT_STORE_JOURNAL_BYTES] = {0};
+  WEFT_TRY(read_input(u, offset));
+  if (u->journal.records == 0)
+    return WEFT_OK;
+  weft_store_journal_write(&u->journal, store->file_key, head);
+  const int error = weft_store_write_at(store->io, u->fd, 0, head, sizeof head, NULL, 0);
+  if (error)
+    return weft_store_fail_io(store->report, path, error);
+  return weft_store_sync_file(store->io, u->fd, path, store->report);
+}
+
+static weft_status with_memory(updating *u, uint64_t offset) {
+  weft_store *store = u->store;
+  char fresh[WEFT_STORE_PATH_BYTES], final[WEFT_STORE_PATH_BYTES];
+  WEFT_TRY(weft_store_journal_path(store->folder, true, fresh));
+  WEFT_TRY(weft_store_journal_path(store->folder, false, final));
+  u->journal = (weft_store_journal){.generation = store->header.generation + 1,
+                                    .bytes = WEFT_STORE_JOURNAL_BYTES};
+  memcpy(u->journal.id, store->header.id, sizeof u->journal.id);
+  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
+    if (store->files[i].fd >= 0)
+      u->journal.shards[i / 8] |= (uint8_t)(1u << (i % 8));
+  WEFT_TRY(weft_store_create(store->io, fresh, store->report, &u->fd));
+  weft_status status = write_journal(u, offset, fresh);
+  store->io->close(u->fd);
+  if (status == WEFT_OK && u->journal.records)
+    status = weft_store_rename(store->io, fresh, final, store->report);
+  if (status != WEFT_OK || u->journal.records == 0) {
+    (void)store->io->unlink(fresh); // best effort; the next writer takes it away
+    return status;
+  }
+  WEFT_TRY(weft_store_sync_names(store->io, store->folder, store->report));
+  WEFT_TRY(weft_store_journal_load(store));
+  store->header.generation = u->journal.generation;
+  return weft_store_journal_apply(store);
+}
+
+weft_status weft_store_update(weft_store *store, uint64_t offset, int input) {
+  const weft_store_geometry *g = &store->geometry;
+  weft_ctx *ctx = store->options.ctx;
+  updating u = {.store = store, .input = input};
+  if (offset > g->length)
+    return weft_store_fail(store->report, WEFT_E_ARGUMENT,
+                           "offset %" PRIu64 " lies past the data, which has %" PRIu64 " bytes",
+                           offset, g->length);
+  if (weft_store_get_info(store).usable < g->k)
+    return weft_store_fail(store->report, WEFT_E_DAMAGED, "fewer than %zu shards can be read",
+                           g->k);
+  WEFT_TRY(weft_store_lanes_new(store, 1, &u.lane));
+  void *fresh = NULL, *chunk = NULL;
+  weft_status status = weft_alloc(ctx, WEFT_MEM_HOST, g->k * g->chunk_bytes, &fresh);
+  if (status == WEFT_OK)
+    status = weft_alloc(ctx, WEFT_MEM_HOST, g->chunk_bytes, &chunk);
+  u.fresh = fresh;
+  u.chunk = chunk;
+  if (status == WEFT_OK)
+    status = with_memory(&u, offset);
+  weft_free(ctx, WEFT_MEM_HOST, fresh);
+  weft_free(ctx, WEFT_MEM_HOST, chunk);
+  weft_store_lanes_free(store, u.lane);
+  return status;
+}

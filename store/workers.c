@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stripes worked on by several threads at once.
+#define _POSIX_C_SOURCE 200809L
+#include "store/workers.h"
+
+#include <pthread.h>
+
+#include "store/store.h"
+
+typedef struct team {
+  const weft_store_run *run;
+  pthread_mutex_t taking; // held through take, so that stripes are taken in order
+  uint64_t next;
+  bool ended;
+  pthread_mutex_t lock; // of what follows
+  pthread_cond_t turn;
+  uint64_t given;
+  weft_status status;
+} team;
+
+typedef struct member {
+  team *team;
+  size_t lane;
+} member;
+
+static void fail(team *t, weft_status status) {
+  pthread_mutex_lock(&t->lock);
+  if (t->status == WEFT_OK)
+    t->status = status;
+  pthread_cond_broadcast(&t->turn);
+  pthread_mutex_unlock(&t->lock);
+}
+
+static bool failed(team *t) {
+  pthread_mutex_lock(&t->lock);
+  const bool yes = t->status != WEFT_OK;
+  pthread_mutex_unlock(&t->lock);
+  return yes;
+}
+
+// False: there is no further stripe.
+static bool take(team *t, size_t lane, uint64_t *stripe) {
+  const weft_store_run *run = t->run;
+  weft_status status = WEFT_OK;
+  pthread_mutex_lock(&t->taking);
+  bool taken = !t->ended && t->next < run->end && !failed(t);
+  if (taken) {
+    *stripe = t->next++;
+    if (run->take)
+      status = run->take(run->user, lane, *stripe);
+    taken = status == WEFT_OK;
+    t->ended = !taken;
+  }
+  pthread_mutex_unlock(&t->taking);
+  if (status != WEFT_OK && status != WEFT_PENDING)
+    fail(t, status);
+  return taken;
+}
+
+// Waits for the stripe's turn where the order matters.
+static weft_status give(team *t, size_t lane, uint64_t stripe) {
+  const weft_store_run *run = t->run;
+  pthread_mutex_lock(&t->lock);
+  while (run->give && t->given != stripe && t->status == WEFT_OK)
+    pthread_cond_wait(&t->turn, &t->lock);
+  weft_status status = t->status;
+  if (status == WEFT_OK && run->give) {
+    pthread_mutex_unlock(&t->lock); // nobody else has this turn
+    status = run->give(run->user, lane, stripe);
+    pthread_mutex_lock(&t->lock);
+  }
+  t->given++;
+  if (status == WEFT_OK && run->keep_on && !run->keep_on(run->watcher, t->given - run->first))
+    status = WEFT_E_STOPPED;
+  pthread_cond_broadcast(&t->turn);
+  pthread_mutex_unlock(&t->lock);
+  return status;
+}
+
+static void *work(void *argument) {
+  const member *me = argument;
+  team *t = me->team;
+  uint64_t stripe;
+  while (take(t, me->lane, &stripe)) {
+    weft_status status = t->run->work(t->run->user, me->lane, stripe);
+    if (status == WEFT_OK)
+      status = give(t, me->lane, stripe);
+    if (status != WEFT_OK)
+      fail(t, status);
+  }
+  return NULL;
+}
+
+weft_status weft_store_run_stripes(const weft_store_run *run) {
+  team t = {.run = run, .next = run->first, .given = run->first, .status = WEFT_OK};
+  member members[WEFT_STORE_MAX_THREADS];
+  pthread_t threads[WEFT_STORE_MAX_THREADS];
+  pthread_mutex_init(&t.taking, NULL);
+  pthread_mutex_init(&t.lock, NULL);
+  pthread_cond_init(&t.turn, NULL);
+  size_t started = 1; // the caller is the first
+  for (; started < run->threads; started++) {
+    members[started] = (member){.team = &t, .lane = started};
+    if (pthread_create(&threads[started], NULL, work, &members[started]) != 0) {
+      fail(&t, WEFT_E_THREAD);
+      break;
+    }
+  }
+  members[0] = (member){.team = &t, .lane = 0};
+  work(&members[0]);
+  for (size_t i = 1; i < started; i++)
+    pthread_join(threads[i], NULL);
+  pthread_mutex_destroy(&t.taking);
+  pthread_mutex_destroy(&t.lock);
+  pthread_cond_destroy(&t.turn);
+  return t.status;
+}

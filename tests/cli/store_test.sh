@@ -1,0 +1,232 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `weft store` as users call it: exit codes and messages, pipes, JSON, kill -9 at random moments, a full disk, a folder
+# that cannot be written. Death at every single call is //tests/store:crash_test.
+set -euo pipefail
+
+weft=$PWD/$1
+work=$(mktemp -d -p "${TEST_TMPDIR:-/tmp}")
+cd -- "$work"
+failures=0
+seed=${WEFT_TEST_SEED:-$$}
+printf 'WEFT_TEST_SEED=%s\n' "$seed"
+RANDOM=$seed
+
+fail() {
+  printf 'FAILED: %s\n' "$*" >&2
+  failures=$((failures + 1))
+}
+
+# expect CODE ARGUMENT...: runs weft store, output in `out` and `err`
+expect() {
+  local wanted=$1 got=0
+  shift
+  "$weft" store "$@" >out 2>err </dev/null || got=$?
+  [ "$got" = "$wanted" ] || fail "weft store $*: exit $got, not $wanted: $(cat err)"
+}
+
+says() { grep -q -- "$1" "$2" || fail "no '$1' in $2: $(cat "$2")"; }
+
+# poke FILE OFFSET: another byte there
+poke() {
+  local old
+  old=$(od -An -tu1 -j"$2" -N1 "$1")
+  printf '%b' "\\x$(printf %02x $((old ^ 255)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
+# --- round trips, pipes
+
+head -c 3000001 /dev/urandom >in
+head -c 1000 /dev/urandom >key
+head -c 1000 /dev/urandom >wrong
+expect 0 encode -k 4 -m 2 --stripe 256Ki in --output-dir d
+expect 0 decode d --output copy
+cmp in copy || fail "decode"
+[ ! -s err ] || fail "a progress bar or message in a pipe: $(cat err)"
+"$weft" store encode -k 3 -m 2 --code cauchy_good:w=4:packet=512 - --output-dir piped <in >/dev/null || fail "stdin"
+"$weft" store decode piped --output - 2>/dev/null | cmp - in || fail "decode to a pipe"
+"$weft" store read d --offset 1234567 --length 5000 2>/dev/null | cmp - <(tail -c +1234568 in | head -c 5000) || fail read
+expect 0 read d --offset 3000000 --output part
+cmp part <(tail -c 1 in) || fail "read to the end"
+expect 0 read d --offset 0 --length 0
+
+# --- damage, with exact messages
+
+expect 0 verify d
+poke d/shard-001.weft 300
+expect 1 verify d
+says "shard-001.weft: 1 of its chunks corrupt, the first in stripe 0" err
+says "1 of 6 shards are damaged" err
+expect 0 scrub d
+expect 0 verify d
+rm d/shard-002.weft
+poke d/shard-003.weft 20
+expect 0 decode d --output copy
+cmp in copy || fail "degraded decode"
+says "shard-002.weft: it is missing" err
+says "shard-003.weft: its header is corrupt" err
+expect 1 scrub d
+says "2 of 6 shards are damaged" err
+expect 0 info d --json
+says '"usable_shards":4' out
+says '"state":"missing"' out
+cp d/shard-004.weft four
+: >d/shard-004.weft
+expect 1 decode d --output copy2
+says "stripe [0-9]*: 3 of its 6 chunks are sound, and it takes 4" err
+[ ! -e copy2 ] || fail "a decode that failed left a file"
+compgen -G '*.weft-part' && fail "a decode that failed left a scratch file"
+expect 1 repair d
+cp four d/shard-004.weft
+expect 0 repair d --json
+says '"mended_shards":2' out
+expect 0 verify d
+cp piped/shard-001.weft d/shard-001.weft
+expect 1 verify d
+says "shard-001.weft: it belongs to another file" err
+expect 0 repair d
+
+# --- update
+
+head -c 700000 /dev/urandom >changes
+expect 0 update --offset 1000003 d changes
+cp in changed
+dd if=changes of=changed bs=1M seek=1000003 oflag=seek_bytes conv=notrunc status=none
+expect 0 decode d --output copy
+cmp changed copy || fail "update"
+expect 0 verify d
+expect 2 update --offset 3000000 d changes
+says "end past the data, which has 3000001 bytes" err
+expect 0 verify d
+
+# --- keys
+
+expect 0 encode -k 2 -m 1 --key key in --output-dir keyed
+expect 0 decode keyed --key key --output copy
+expect 5 decode keyed --output copy
+says "was encoded under a key; give it" err
+expect 5 decode keyed --key wrong --output copy
+says "this is not the key" err
+expect 5 decode d --key key --output copy
+expect 0 info keyed
+says "headers unchecked" out
+
+# --- command line, missing files
+
+expect 2
+expect 2 nonsense
+expect 2 encode in
+expect 2 encode in --output-dir d
+says "shard-000.weft is there" err
+expect 2 encode -k 200 -m 100 in --output-dir e
+expect 2 encode --code nonsense in --output-dir e
+expect 2 encode --stripe x in --output-dir e
+expect 2 decode d
+expect 2 decode d --stripe 5 --output x
+expect 2 read d --offset 3000002
+expect 3 encode absent --output-dir e
+expect 3 decode absent --output x
+expect 3 decode d --output absent/x
+expect 4 decode d --output x --backend nonsense
+mkdir empty
+expect 1 info empty
+says "there are no shards here" err
+[ ! -e e ] || fail "an encode that failed left a folder"
+
+# --- kill -9 at random moments
+
+head -c 20000000 /dev/urandom >big
+cp big other
+head -c 6000000 /dev/urandom >changes
+dd if=changes of=other bs=1M seek=3000001 oflag=seek_bytes conv=notrunc status=none
+
+# killed ARGUMENT...: true if it was killed before its end
+killed() {
+  local pid delay code=0
+  "$weft" store "$@" >/dev/null 2>&1 </dev/null &
+  pid=$!
+  printf -v delay '0.%03d' $((RANDOM % 150))
+  sleep "$delay"
+  kill -9 "$pid" 2>/dev/null || true
+  wait "$pid" 2>/dev/null || code=$?
+  [ "$code" -eq 137 ]
+}
+
+dead=0
+for i in $(seq 25); do
+  rm -rf k
+  killed encode -k 4 -m 2 --stripe 256Ki big --output-dir k && dead=$((dead + 1))
+  if "$weft" store decode k --output copy >/dev/null 2>err; then
+    cmp -s big copy || fail "round $i: a killed encode decodes to other bytes"
+  else
+    grep -qE "there are no shards here|No such file" err || fail "round $i: $(cat err)"
+    expect 0 encode -k 4 -m 2 --stripe 256Ki big --output-dir k
+  fi
+  rm -f k/shard-001.weft k/shard-004.weft
+  killed repair k && dead=$((dead + 1))
+  expect 0 decode k --output copy
+  cmp -s big copy || fail "round $i: a killed repair lost bytes"
+  killed update --offset 3000001 k changes && dead=$((dead + 1))
+  expect 0 decode k --output copy
+  cmp -s big copy || cmp -s other copy || fail "round $i: a killed update left a mixture"
+  expect 0 repair k
+  expect 0 verify k
+  [ "$(find k -type f | wc -l)" -eq 6 ] || fail "round $i: leftovers: $(ls k)"
+done
+printf '%d of 75 calls were killed before their end\n' "$dead"
+[ "$dead" -ge 10 ] || fail "only $dead calls were killed before their end"
+
+# --- Ctrl-C
+
+mkfifo slow
+"$weft" store encode slow --output-dir stopped >/dev/null 2>err &
+pid=$!
+exec 7>slow
+cat big >&7
+kill -TERM "$pid"
+cat big >&7 || true
+exec 7>&-
+code=0
+wait "$pid" || code=$?
+[ "$code" = 143 ] || fail "after SIGTERM: exit $code: $(cat err)"
+[ ! -e stopped ] || fail "an interrupted encode left a folder"
+
+# --- a disk that is full, a folder that cannot be written: these need a user namespace
+
+cat >inside.sh <<'EOF'
+set -u
+weft=$1
+mkdir -p disk && mount -t tmpfs -o size=6m tmpfs disk || exit 77
+"$weft" store encode -k 4 -m 2 big --output-dir disk/d 2>err && { echo "encode fitted into a full disk"; exit 1; }
+grep -q "No space left on device" err || { echo "full disk: $(cat err)"; exit 1; }
+[ ! -e disk/d ] || { echo "encode left something on a full disk"; exit 1; }
+"$weft" store encode -k 4 -m 2 in --output-dir disk/d >/dev/null || exit 1
+rm disk/d/shard-000.weft disk/d/shard-001.weft
+fallocate -l "$(($(df --output=avail -B1 disk | tail -n 1) - 500000))" disk/filler || exit 1
+"$weft" store repair disk/d 2>err && { echo "repair fitted into a full disk"; exit 1; }
+"$weft" store decode disk/d --output copy 2>/dev/null && cmp in copy || { echo "repair on a full disk lost bytes"; exit 1; }
+"$weft" store update --offset 1 disk/d changes 2>err && { echo "update fitted into a full disk"; exit 1; }
+"$weft" store decode disk/d --output copy 2>/dev/null && cmp in copy || { echo "update on a full disk lost bytes"; exit 1; }
+rm disk/filler
+"$weft" store repair disk/d 2>/dev/null >&2 && "$weft" store verify disk/d >/dev/null || { echo "repair afterwards"; exit 1; }
+rm disk/d/shard-000.weft
+mount -o remount,ro disk || exit 77
+"$weft" store decode disk/d --output copy 2>/dev/null && cmp in copy || { echo "decode from a read-only disk"; exit 1; }
+for call in repair scrub "update --offset 1"; do
+  code=0
+  "$weft" store $call disk/d $([ "$call" = "update --offset 1" ] && echo changes) >/dev/null 2>err || code=$?
+  [ $code = 3 ] && grep -q "Read-only file system" err || { echo "$call, read-only: $code $(cat err)"; exit 1; }
+done
+"$weft" store encode in --output-dir disk/e 2>err && exit 1
+grep -q "Read-only file system" err || { echo "encode, read-only: $(cat err)"; exit 1; }
+EOF
+code=0
+unshare -Urm bash inside.sh "$weft" >said 2>&1 || code=$?
+if [ "$code" = 77 ] || ! unshare -Urm true 2>/dev/null; then
+  echo "SKIPPED: full disk and read-only disk: they need user namespaces that may mount a tmpfs"
+elif [ "$code" != 0 ]; then
+  fail "full or read-only disk: $(cat said)"
+fi
+
+rm -rf -- "$work"
+[ "$failures" -eq 0 ]

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Death before every single call that changes a file, in encode, repair and update: what is there
+// afterwards is the old state or the new one. Then the same calls failing instead, and transfers
+// that are short and interrupted.
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/store/files.h"
+#include "tests/support/test_main.h"
+
+enum { K = 3, M = 2, LENGTH = 2501, STRIPE = 600, AT = 500, PATCH = 1300, DIED = 99 };
+
+typedef enum { ENCODE, REPAIR, UPDATE, UPDATE_DEGRADED, CALLS } call;
+
+static void expect(weft_status wanted, weft_status got, const files *f) {
+  ck_assert_msg(got == wanted, "%s, not %s: %s", weft_status_name(got), weft_status_name(wanted),
+                f->report.error);
+}
+
+static void prepare(files *f, call which) {
+  files_wipe(f);
+  if (which == ENCODE)
+    return;
+  expect(WEFT_OK, files_encode(f, "cauchy", K, M, STRIPE), f);
+  if (which == UPDATE)
+    return;
+  unlink(files_shard(f, 1));
+  files_flip(files_shard(f, 4), 300, 4);
+}
+
+static weft_status do_call(files *f, call which, const uint8_t *patch) {
+  files_faults.changes = 0;
+  weft_status status;
+  if (which == ENCODE)
+    status = files_encode(f, "cauchy", K, M, STRIPE);
+  else if (which == REPAIR)
+    status = files_mend(f, WEFT_STORE_REPAIR);
+  else
+    status = files_update(f, AT, patch, PATCH);
+  return status;
+}
+
+// True: the new state. Anything but the old and the new one fails.
+static bool settled(files *f, call which, const uint8_t *patch, long n) {
+  uint8_t *out;
+  size_t count = 0;
+  const weft_status status = files_read(f, 0, UINT64_MAX, &out, &count);
+  if (which == ENCODE && status != WEFT_OK) {
+    ck_assert_msg(strstr(f->report.error, "there are no shards") ||
+                      strstr(f->report.error, "No such file"),
+                  "call %ld: %s", n, f->report.error);
+    return false;
+  }
+  ck_assert_msg(status == WEFT_OK && count == f->length, "call %ld: %s", n, f->report.error);
+  bool is_new = memcmp(out, f->data, count) == 0;
+  if (which >= UPDATE) {
+    const bool is_old = is_new;
+    uint8_t *wanted = malloc(LENGTH);
+    memcpy(wanted, f->data, LENGTH);
+    memcpy(wanted + AT, patch, PATCH);
+    is_new = memcmp(out, wanted, count) == 0;
+    ck_assert_msg(is_new != is_old, "call %ld left a mixture", n);
+    free(wanted);
+  } else {
+    ck_assert_msg(is_new, "call %ld lost bytes", n);
+  }
+  free(out);
+  return is_new;
+}
+
+// After the next writer has been there, everything is sound.
+static void recovers(files *f, call which, const uint8_t *patch, long n, bool is_new) {
+  if (which == ENCODE && !is_new)
+    expect(WEFT_OK, files_encode(f, "cauchy", K, M, STRIPE), f);
+  expect(WEFT_OK, files_mend(f, WEFT_STORE_REPAIR), f);
+  expect(WEFT_OK, files_mend(f, WEFT_STORE_VERIFY), f);
+  ck_assert(settled(f, which, patch, n) == (is_new || which < UPDATE));
+  char command[400];
+  snprintf(command, sizeof command, "test $(ls '%s' | wc -l) = %d", f->folder, K + M);
+  ck_assert_msg(system(command) == 0, "call %ld: leftovers in the folder", n);
+}
+
+START_TEST(death_at_every_call) {
+  files f;
+  files_start(&f, 10, LENGTH);
+  f.options.threads = 1; // the n-th call is the same one each time
+  uint8_t patch[PATCH];
+  memset(patch, 0xA5, sizeof patch);
+  bool is_new = false, before = false;
+  for (long n = 1;; n++) {
+    prepare(&f, (call)_i);
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+      files_faults = (files_fault){.die_at = n};
+      _exit(do_call(&f, (call)_i, patch) == WEFT_OK ? 0 : 1);
+    }
+    int how = 0;
+    ck_assert_int_eq(waitpid(child, &how, 0), child);
+    ck_assert(WIFEXITED(how));
+    before = is_new;
+    is_new = settled(&f, (call)_i, patch, n);
+    // Once it is committed, later deaths do not undo it.
+    ck_assert_msg(is_new || !before, "call %ld undid what call %ld committed", n, n - 1);
+    recovers(&f, (call)_i, patch, n, is_new);
+    if (WEXITSTATUS(how) != DIED) {
+      ck_assert_int_eq(WEXITSTATUS(how), 0);
+      ck_assert(is_new && n > 10);
+      break;
+    }
+  }
+  files_end(&f);
+}
+END_TEST
+
+// A disk that is full from the n-th call on: the call says so, and the old or new state is there.
+START_TEST(failure_at_every_call) {
+  files f;
+  files_start(&f, 11, LENGTH);
+  f.options.threads = 1;
+  uint8_t patch[PATCH];
+  memset(patch, 0x5A, sizeof patch);
+  for (long n = 1;; n++) {
+    prepare(&f, (call)_i);
+    files_faults = (files_fault){.fail_at = n, .error = n % 2 ? ENOSPC : EIO};
+    const weft_status status = do_call(&f, (call)_i, patch);
+    if (status == WEFT_OK)
+      break;
+    expect(WEFT_E_IO, status, &f);
+    ck_assert_msg(strstr(f.report.error, strerror(files_faults.error)), "%s", f.report.error);
+    files_faults = (files_fault){0};
+    recovers(&f, (call)_i, patch, n, settled(&f, (call)_i, patch, n));
+  }
+  files_end(&f);
+}
+END_TEST
+
+START_TEST(short_and_interrupted) {
+  files f;
+  files_start(&f, 12, 100 * LENGTH);
+  files_faults = (files_fault){.stingy = true};
+  uint8_t patch[PATCH];
+  memset(patch, 0x33, sizeof patch);
+  expect(WEFT_OK, files_encode(&f, "cauchy", K, M, STRIPE), &f);
+  files_expect_data(&f);
+  expect(WEFT_OK, files_update(&f, AT, patch, PATCH), &f);
+  memcpy(f.data + AT, patch, PATCH);
+  unlink(files_shard(&f, 0));
+  files_expect_data(&f);
+  uint8_t *out;
+  size_t count = 0;
+  for (uint64_t offset = 777; offset < 779; offset++) { // as a pipe and as a file
+    expect(WEFT_OK, files_read(&f, offset, 5000, &out, &count), &f);
+    ck_assert(count == 5000 && memcmp(out, f.data + offset, count) == 0);
+    free(out);
+  }
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  files_end(&f);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("crash");
+  TCase *tests = tcase_create("crash");
+  tcase_add_loop_test(tests, death_at_every_call, 0, CALLS);
+  tcase_add_loop_test(tests, failure_at_every_call, 0, CALLS);
+  tcase_add_test(tests, short_and_interrupted);
+  suite_add_tcase(suite, tests);
+  return test_main(suite);
+}

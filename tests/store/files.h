@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the suites of the store share: a folder of their own, data, calls in one line, and file
+// calls that fail on purpose.
+#ifndef WEFT_TESTS_STORE_FILES_H
+#define WEFT_TESTS_STORE_FILES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/store.h"
+
+typedef struct files {
+  weft_ctx *ctx;
+  char root[256], folder[300]; // root/d
+  weft_store_options options;
+  weft_store_report report; // of the last call
+  uint8_t *data;
+  size_t length;
+} files;
+
+// A fresh folder, `length` random bytes; two threads, files_faulty_io.
+void files_start(files *f, uint64_t salt, size_t length);
+void files_end(files *f);
+
+// The path of a shard in a static buffer.
+const char *files_shard(const files *f, size_t shard);
+void files_put(const char *path, const void *bytes, size_t count);
+uint8_t *files_get(const char *path, size_t *count); // malloc'd; NULL: not there
+// Exclusive-ors one byte of a file.
+void files_flip(const char *path, size_t at, uint8_t mask);
+void files_copy(const char *from, const char *to);
+void files_wipe(files *f); // the folder with all that is in it
+
+// Each resets the report.
+weft_status files_encode(files *f, const char *code, size_t k, size_t m, uint64_t stripe);
+weft_status files_mend(files *f, weft_store_care care);
+weft_status files_update(files *f, uint64_t offset, const uint8_t *bytes, size_t count);
+weft_status files_read(files *f, uint64_t offset, uint64_t length, uint8_t **out, size_t *count);
+weft_status files_state(files *f, size_t shard, weft_shard_state *state, char *text);
+// Decodes, and asserts that the data comes back.
+void files_expect_data(files *f);
+
+// --- File calls that fail when told to. They go on to the system's, but for fsync.
+typedef struct files_fault {
+  bool stingy;  // transfers move some bytes, and every other one is interrupted
+  long die_at;  // before the n-th call that changes something: _exit; 0: never
+  long fail_at; // from the n-th such call on: `error`
+  int error;
+  long changes; // such calls so far
+} files_fault;
+extern files_fault files_faults;
+extern const weft_store_io files_faulty_io;
+
+#endif

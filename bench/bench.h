@@ -3,8 +3,15 @@
 #ifndef WEFT_BENCH_BENCH_H
 #define WEFT_BENCH_BENCH_H
 
-// argv[1] names the comparison. Returns the program's exit status: 0; 1 when something failed or
-// gave wrong bytes; 2 for wrong arguments.
+// The program's exit statuses, as all of weft's commands have them.
+enum {
+  WEFT_BENCH_WRONG = 1,   // wrong bytes
+  WEFT_BENCH_USAGE = 2,   // the command line
+  WEFT_BENCH_IO = 3,      // a file could not be read or written
+  WEFT_BENCH_MACHINE = 4, // memory, randomness or device
+};
+
+// argv[1] names the comparison. Returns 0 or one of the above.
 int weft_bench_main(int argc, char **argv);
 
 #endif

@@ -10,12 +10,14 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
+#include "bench/bench.h"
+
 #define HUGE_PAGE ((size_t)2 << 20)
 #define HUGE_FROM ((size_t)64 << 10) // smaller blocks stay on small pages
 
 static _Noreturn void out_of_memory(size_t bytes) {
   fprintf(stderr, "weft bench: %zu bytes of memory could not be had\n", bytes);
-  exit(1);
+  exit(WEFT_BENCH_MACHINE);
 }
 
 void *weft_bench_alloc(size_t count, size_t size) {
@@ -101,7 +103,7 @@ uint64_t weft_bench_fresh_seed(void) {
   uint64_t seed = 0;
   if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed) {
     fprintf(stderr, "weft bench: the system gave no random seed; use --seed\n");
-    exit(1);
+    exit(WEFT_BENCH_MACHINE);
   }
   return seed;
 }

@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+#include "bench/bench.h"
 #include "bench/buffers.h"
 #include "bench/commands.h"
 #include "bench/provenance.h"
@@ -135,7 +136,7 @@ int weft_bench_compare_command(int argc, char **argv) {
     printf("%zu changed, %zu not separable, %zu without counterpart\n", tally.changed, tally.same,
            tally.missing);
   }
-  const int failed = !a || !b;
+  const int failed = a && b ? 0 : WEFT_BENCH_IO;
   json_decref(a);
   json_decref(b);
   return failed;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/bench.h"
 #include "bench/buffers.h"
 #include "bench/check.h"
 #include "bench/commands.h"
@@ -160,7 +161,7 @@ int weft_bench_gpu_command(int argc, char **argv) {
   run.row = run.options.rows ? run.options.rows : "cuda";
   weft_bench_gpu *gpu = open_gpu(&run);
   if (!gpu)
-    return 1;
+    return WEFT_BENCH_MACHINE;
   weft_bench_machine_read(&run.machine);
   weft_bench_report_begin(&run.report, &run.options, &run.machine);
   json_t *device = json_object();

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/bench.h"
 #include "bench/buffers.h"
 #include "bench/provenance.h"
 
@@ -262,7 +263,7 @@ int weft_bench_report_end(weft_bench_report *report, const weft_bench_options *o
   if (options->json &&
       json_dump_file(report->root, options->json, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) != 0) {
     fprintf(stderr, "weft bench: %s could not be written\n", options->json);
-    failed = 1;
+    failed = WEFT_BENCH_IO;
   }
   json_decref(report->groups);
   json_decref(report->root);

@@ -35,8 +35,10 @@ static int usage(FILE *to) {
 
 static int run(int argc, char **argv) {
   for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
-    if (strcmp(argv[0], commands[i].name) == 0)
-      return commands[i].run(argc, argv);
+    if (strcmp(argv[0], commands[i].name) == 0) {
+      const int code = commands[i].run(argc, argv);
+      return code == CLI_OK ? cli_flush(argv[0], code) : code;
+    }
   return cli_error(NULL, CLI_USAGE, "there is no command '%s' (see weft --help)", argv[0]);
 }
 
@@ -51,6 +53,8 @@ int main(int argc, char **argv) {
   go_where_the_user_is();
   if (argc < 2)
     return usage(stderr);
+  if (strcmp(argv[1], "--version") == 0 && argc > 2)
+    return cli_error(NULL, CLI_USAGE, "--version takes nothing");
   if (strcmp(argv[1], "--version") == 0) {
     printf("weft %s, commit %s, %s, %s\n", weft_version(), weft_build_commit(),
            weft_build_compiler(), weft_build_flags());

@@ -150,7 +150,8 @@ START_TEST(compare_reports) {
   ck_assert_ptr_nonnull(spoilt);
   fputs("{\"schema\": 1, \"groups\": [", spoilt);
   fclose(spoilt);
-  ck_assert_int_eq(bench((const char *[]){"weft bench", "compare", path[0], path[1], NULL}), 1);
+  ck_assert_int_eq(bench((const char *[]){"weft bench", "compare", path[0], path[1], NULL}),
+                   WEFT_BENCH_IO);
   remove_paths();
 }
 END_TEST

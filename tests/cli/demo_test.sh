@@ -124,6 +124,9 @@ if [ -w /dev/full ]; then
   code=0
   "$weft" demo "${small[@]}" --clip 10k >/dev/full 2>err || code=$?
   [ "$code" = 3 ] || fail "a full disk: exit $code"
+  code=0
+  "$weft" bench --help >/dev/full 2>err || code=$?
+  [ "$code" = 3 ] || fail "a full disk under bench: exit $code"
 fi
 
 # A row that is compiled in and not there: forced by flag or environment, it is refused by name.
@@ -140,6 +143,8 @@ wrong 2 "row 'no-such-row'" bench rlnc --rows no-such-row
 wrong 2 "unexpected argument 'x'" backends x
 wrong 2 "no command 'dance'" help dance
 wrong 2 'usage: weft bench' bench dance
+wrong 2 'takes nothing' --version x
+wrong 3 'missing: unable to open' bench compare missing missing
 
 # --- a peer that differs
 

@@ -37,4 +37,26 @@ static inline weft_status weft_batch_check_coefficients(const weft_batch *batch,
   return batch->coefficients && fits ? WEFT_OK : WEFT_E_ARGUMENT;
 }
 
+// A batch of one whose coefficients and payload lie where a VECTOR datagram has them.
+static inline weft_batch weft_batch_in_datagram(const weft_segment_id *id, weft_packet *packet,
+                                                uint8_t *datagram) {
+  uint8_t *coefficients = datagram + WEFT_WIRE_HEADER_BYTES;
+  return (weft_batch){.count = 1,
+                      .packets = packet,
+                      .coefficients = coefficients,
+                      .coefficients_stride = id->blocks,
+                      .payload = coefficients + id->blocks,
+                      .payload_stride = id->block_bytes};
+}
+
+// Says of each packet, where the caller wants that, that its vector and payload are the batch's.
+static inline void weft_batch_describe_vectors(const weft_batch *batch, const weft_segment_id *id) {
+  for (size_t i = 0; batch->packets && i < batch->count; i++)
+    batch->packets[i] =
+        (weft_packet){.id = *id,
+                      .mode = WEFT_PACKET_VECTOR,
+                      .coefficients = batch->coefficients + i * batch->coefficients_stride,
+                      .payload = weft_batch_payload(batch, i)};
+}
+
 #endif

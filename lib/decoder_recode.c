@@ -56,12 +56,7 @@ static weft_status recode(weft_decoder *decoder, const weft_batch *batch, uint8_
   WEFT_TRY(
       combine(decoder, batch->count, batch->coefficients, batch->coefficients_stride, weights));
   WEFT_TRY(multiply(decoder, batch->count, weights, weft_batch_rows(batch, 0)));
-  for (size_t i = 0; batch->packets && i < batch->count; i++)
-    batch->packets[i] =
-        (weft_packet){.id = decoder->id,
-                      .mode = WEFT_PACKET_VECTOR,
-                      .coefficients = batch->coefficients + i * batch->coefficients_stride,
-                      .payload = weft_batch_payload(batch, i)};
+  weft_batch_describe_vectors(batch, &decoder->id);
   return WEFT_OK;
 }
 
@@ -93,13 +88,7 @@ weft_status weft_decoder_recode(weft_decoder *decoder, uint8_t *datagram, size_t
   if (capacity < weft_packet_bytes(&decoder->id, WEFT_PACKET_VECTOR))
     return WEFT_E_BUFFER;
   weft_packet packet;
-  uint8_t *coefficients = datagram + WEFT_WIRE_HEADER_BYTES;
-  const weft_batch batch = {.count = 1,
-                            .packets = &packet,
-                            .coefficients = coefficients,
-                            .coefficients_stride = decoder->id.blocks,
-                            .payload = coefficients + decoder->id.blocks,
-                            .payload_stride = decoder->id.block_bytes};
+  const weft_batch batch = weft_batch_in_datagram(&decoder->id, &packet, datagram);
   WEFT_TRY(weft_decoder_recode_batch(decoder, &batch));
   return weft_packet_write(&packet, datagram, capacity, written);
 }

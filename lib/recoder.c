@@ -208,12 +208,7 @@ weft_status weft_recoder_batch(weft_recoder *recoder, const weft_batch *batch) {
   if (recoder->held == 0)
     return WEFT_PENDING;
   WEFT_TRY(recode(recoder, batch));
-  for (size_t i = 0; batch->packets && i < batch->count; i++)
-    batch->packets[i] =
-        (weft_packet){.id = recoder->id,
-                      .mode = WEFT_PACKET_VECTOR,
-                      .coefficients = batch->coefficients + i * batch->coefficients_stride,
-                      .payload = weft_batch_payload(batch, i)};
+  weft_batch_describe_vectors(batch, &recoder->id);
   return WEFT_OK;
 }
 
@@ -224,13 +219,7 @@ weft_status weft_recoder_next(weft_recoder *recoder, uint8_t *datagram, size_t c
   if (capacity < weft_packet_bytes(&recoder->id, WEFT_PACKET_VECTOR))
     return WEFT_E_BUFFER;
   weft_packet packet;
-  uint8_t *coefficients = datagram + WEFT_WIRE_HEADER_BYTES;
-  const weft_batch batch = {.count = 1,
-                            .packets = &packet,
-                            .coefficients = coefficients,
-                            .coefficients_stride = recoder->id.blocks,
-                            .payload = coefficients + recoder->id.blocks,
-                            .payload_stride = recoder->id.block_bytes};
+  const weft_batch batch = weft_batch_in_datagram(&recoder->id, &packet, datagram);
   WEFT_TRY(weft_recoder_batch(recoder, &batch));
   return weft_packet_write(&packet, datagram, capacity, written);
 }

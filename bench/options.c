@@ -119,7 +119,7 @@ int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv)
   };
   *options = (weft_bench_options){.argc = argc, .argv = argv};
   options->seed = weft_bench_fresh_seed();
-  optind = 1;
+  opterr = 0; // our own words, with the whole command's name
   for (int pass = 0; pass < 2; pass++) {
     // First --quick alone, so that other options overrule it wherever they stand.
     options->timing.reps = options->quick ? WEFT_BENCH_MIN_REPS : 11;
@@ -131,8 +131,11 @@ int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv)
         printf("usage: weft bench %s [options]\n%s", argv[0], help);
         return 1;
       }
-      if (option == '?')
+      if (option == '?') {
+        fprintf(stderr, "weft bench %s: '%s' is no option, or its value is missing (see --help)\n",
+                argv[0], argv[optind - 1]);
         return 2;
+      }
       if (option == 'q')
         options->quick = true;
       else if (pass == 1 && !accept(options, option, optarg)) {

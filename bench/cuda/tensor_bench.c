@@ -2,6 +2,7 @@
 // Times the binary tensor rows on a device and prints JSON lines: coded GB/s and
 // multiply-accumulates with median, min and max, beside the ceilings of the same run.
 //   tensor_bench [what: all, ceilings, main, grid] [row] [reps]
+//   tensor_bench shape row reps segments coded n k
 #include "bench/cuda/tensor_bench.h"
 
 #include <stdint.h>
@@ -143,7 +144,7 @@ static void time_main(const weft_backend *row) {
 }
 
 static void time_grid(const weft_backend *row) {
-  const size_t ns[] = {16, 32, 64, 96, 128, 200, 256, 512, 1024};
+  const size_t ns[] = {16, 32, 64, 96, 128, 160, 192, 256, 384, 512, 1024};
   const size_t lens[] = {128, 512, 1024, 4096, 16384, 32768};
   for (size_t n = 0; n < sizeof ns / sizeof *ns; n++)
     for (size_t k = 0; k < sizeof lens / sizeof *lens; k++)
@@ -176,6 +177,9 @@ int main(int argc, char **argv) {
       time_main(&rows[i]);
     if (all || strcmp(what, "grid") == 0)
       time_grid(&rows[i]);
+    if (strcmp(what, "shape") == 0 && argc > 7)
+      time_shape(&rows[i], strtoull(argv[4], NULL, 10), strtoull(argv[5], NULL, 10),
+                 strtoull(argv[6], NULL, 10), strtoull(argv[7], NULL, 10), true);
   }
   weft_device_stream_free(device, exec.stream);
   weft_device_close(device);

@@ -15,7 +15,8 @@ enum { ShardsMax = 256, SumsMax = 128 };
 struct Args {
   uint64_t own[ShardsMax];
   const uint64_t *table;
-  uint64_t tiles, total, length;
+  uint64_t length;
+  uint32_t tiles, last;
   uint32_t accumulate, two, four, sixteen;
 };
 
@@ -67,7 +68,7 @@ weft_status launch(const weft_exec *exec, void *kernel, const weft_program_plan 
   args->two = 2;
   args->four = 4;
   args->sixteen = 16;
-  const unsigned grid = static_cast<unsigned>(args->total < most ? args->total : most);
+  const unsigned grid = static_cast<unsigned>(args->tiles < most ? args->tiles : most);
   void *list[] = {args};
   return WEFT_CUDA(cudaLaunchKernel(static_cast<const void *>(kernel), dim3(grid),
                                     dim3(WEFT_PROGRAM_THREADS), list, plan.shared_bytes,
@@ -132,9 +133,13 @@ weft_status run_panel(const weft_exec *exec, const weft_xorm &xorm, const Panel 
   for (size_t i = 0; i < panel.m; i++)
     args.own[xorm.k + i] = reinterpret_cast<uint64_t>(weft_row(&xorm.y, panel.from + i));
   args.length = groups;
-  args.tiles =
+  const size_t tiles =
       plan.groups ? (groups + plan.groups - 1) / plan.groups : groups * plan.tiles_per_group;
-  args.total = args.tiles;
+  if (tiles > UINT32_MAX / 4)
+    return WEFT_E_ARGUMENT;
+  args.tiles = static_cast<uint32_t>(tiles);
+  if (plan.groups)
+    args.last = static_cast<uint32_t>(groups - (tiles - 1) * plan.groups);
   args.accumulate = xorm.accumulate;
   return launch(exec, panel.kernel, plan, &args);
 }
@@ -210,7 +215,11 @@ extern "C" weft_status weft_storage_program_gemm(const weft_exec *exec, const we
     args.own[gemm->k + i] = reinterpret_cast<uint64_t>(weft_row(&gemm->y, i));
   args.length = whole;
   const size_t tile = 32 * WEFT_PROGRAM_THREADS;
-  args.total = args.tiles = (whole + tile - 1) / tile;
+  const size_t tiles = (whole + tile - 1) / tile;
+  if (tiles > UINT32_MAX / 4)
+    return WEFT_E_ARGUMENT;
+  args.tiles = static_cast<uint32_t>(tiles);
+  args.last = static_cast<uint32_t>(whole - (tiles - 1) * tile);
   args.accumulate = gemm->accumulate;
   WEFT_TRY(launch(exec, kernel, plan, &args));
   if (whole == gemm->len)

@@ -14,10 +14,9 @@ namespace {
 
 enum {
   Threads = WEFT_PROGRAM_THREADS,
-  FillAtOnce = 4,
-  Lag = FillAtOnce + 1, // stages that are not being filled
+  Lag = 2, // stages that are not being filled
   StagesMax = 24,
-  StagesMin = Lag + 3,
+  StagesMin = Lag + 4,
   Bits = 8
 };
 
@@ -89,9 +88,10 @@ const char prelude[] = R"(
 typedef unsigned int u32;
 typedef unsigned long long u64;
 struct Args {
-  u64 own[256];
-  const u64 *table;
-  u64 tiles, total, length;
+  u64 own[256];      // addresses of k inputs, then m outputs
+  const u64 *table;  // the same of every stripe, blockIdx.y; or 0
+  u64 length;        // RS: bytes; packets: groups
+  u32 tiles, last;   // last: bytes (RS) or groups of the last tile
   u32 accumulate, two, four, sixteen;
 };
 __device__ __forceinline__ u32 X2(u32 a, u32 b) {
@@ -134,33 +134,54 @@ __device__ __forceinline__ void slice(u32 (&v)[8], const u32 two, const u32 four
 }
 )";
 
-// The ring: thread 0 keeps it full, a few stages at a time so that there are few copies of the code
-// that does, and behind the readers, so that it hardly waits; every warp gives a stage back.
+// The ring: while a warp works on one stage, a lane of one of the warps fills the stage that was
+// read LAG stages ago. Which shard that is is known here. Every warp gives a stage back.
 const char ring[] = R"(
-struct Ring {
-  const Args &args;
-  u32 full, empty, data;       // shared addresses
-  u32 slot, parity;            // of the next stage to read
-  u32 fill_slot, fill_parity;  // of the next stage to fill
-  u64 fill_tile;
-  u32 fill_shard;
-};
-__device__ __forceinline__ void fill(Ring &r) {
-  if (r.fill_tile >= r.args.total)
-    return;
-  wait(r.empty + 8 * r.fill_slot, r.fill_parity ^ 1);  // of the first round none waits
-  const u64 job = r.args.table ? r.fill_tile / r.args.tiles : 0, tile = r.fill_tile - job * r.args.tiles;
-  const u64 *rows = r.args.table ? r.args.table + job * (K + M) : r.args.own;
-  const u64 from = rows[r.fill_shard];
-  const u32 barrier = r.full + 8 * r.fill_slot, to = r.data + STAGE * r.fill_slot;
-  FILL
-  if (++r.fill_slot == STAGES) { r.fill_slot = 0; r.fill_parity ^= 1; }
-  if (++r.fill_shard == K) { r.fill_shard = 0; r.fill_tile += gridDim.x; }
-}
 __device__ __forceinline__ void expect(u32 barrier, u32 bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
 }
+__device__ __forceinline__ void fill(const Args &args, u32 data, u32 barriers, u32 slot, u32 tile,
+                                     u64 from) {
+  const u32 barrier = barriers + 8 * slot, to = data + STAGE * slot;
+  FILL
+}
+#define FILL_AT(lane, shard, tiles_on) if (tid == lane) { \
+  const u32 t = tile + tiles_on * gridDim.x; \
+  if (t < args.tiles) { \
+    const bool same = slot >= LAG; \
+    const u32 s = same ? slot - LAG : slot + STAGES - LAG; \
+    wait(empty + 8 * s, same ? parity : parity ^ 1); /* of the first round none waits */ \
+    fill(args, data, full, s, t, rows[shard]); \
+  } }
+#define STAGE_BEGIN wait(full + 8 * slot, parity); at = data + STAGE * slot + offset;
+#define STAGE_END __syncwarp(); if (tid % 32 == 0) \
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], 1;" ::"r"(empty + 8 * slot) : "memory"); \
+  if (++slot == STAGES) { slot = 0; parity ^= 1; }
+#define STORE(p, v) { if (args.accumulate) *(p) = *(p) ^ (v); else __stcs(p, v); }
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weft_kernel(const __grid_constant__ Args args) {
+  extern __shared__ uint4 shared[];
+  __shared__ u64 rows[K + M];
+  const u32 tid = threadIdx.x, full = address_of(shared), empty = full + 8 * STAGES, data = empty + 8 * STAGES;
+  const u32 offset = OFFSET;
+  const u64 *given = args.table ? args.table + (u64)blockIdx.y * (K + M) : args.own;
+  for (u32 i = tid; i < K + M; i += THREADS) rows[i] = given[i];
+  if (tid == 0) {
+    for (u32 s = 0; s < STAGES; s++) {
+      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(full + 8 * s) : "memory");
+      asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(empty + 8 * s), "n"(THREADS / 32) : "memory");
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __syncthreads();
+  if (tid == 0) {
+    for (u32 s = 0; s < STAGES - LAG; s++) {
+      const u32 t = blockIdx.x + s / K * gridDim.x;
+      if (t < args.tiles) fill(args, data, full, s, t, rows[s % K]);
+    }
+  }
+  u32 at, slot = 0, parity = 0;
+  for (u32 tile = blockIdx.x; tile < args.tiles; tile += gridDim.x) {
 )";
 
 // The subset sums of one group of four packets that outputs want: bit p of `made` says whether
@@ -236,10 +257,11 @@ void add_packets(Text &text, const weft_program_shape &shape, const Packets &p) 
   }
 }
 
-void add_shard(Text &text, const weft_program_shape &shape, size_t j, Packets &p) {
-  if (j % FillAtOnce == 0)
-    text.add("  FILL_SOME(%zu)\n", shape.k - j < FillAtOnce ? shape.k - j : size_t{FillAtOnce});
-  text.add("  STAGE_BEGIN // shard %zu\n", j);
+void add_shard(Text &text, const weft_program_shape &shape, const weft_program_plan &plan,
+               size_t j, Packets &p) {
+  const size_t ahead = j + plan.stages - Lag;
+  text.add("  FILL_AT(%zu, %zu, %zu)\n  STAGE_BEGIN // shard %zu\n", j % (Threads / 32) * 32,
+           ahead % shape.k, ahead / shape.k, j);
   if (shape.packet_bytes) {
     for (size_t c = 0; c < shape.w; c++)
       text.add("  const u32 v%zu_%zu = load(at + %zu * PLANE);\n", j, c, c);
@@ -287,73 +309,44 @@ void add_outputs(Text &text, const weft_program_shape &shape) {
 void add_geometry(Text &text, const weft_program_shape &shape, const weft_program_plan &plan) {
   text.add("#define K %zuu\n#define M %zuu\n#define STAGES %zuu\n#define STAGE %zuu\n", shape.k,
            shape.m, plan.stages, plan.stage_bytes);
+  text.add("#define THREADS %d\n#define BLOCKS %zu\n#define LAG %du\n", static_cast<int>(Threads),
+           plan.blocks_per_sm, static_cast<int>(Lag));
   const size_t group = shape.w * shape.packet_bytes;
   if (!shape.packet_bytes) {
     text.add("#define PLANE %du\n#define OFFSET 4 * tid\n#define ACTIVE true\n"
-             "#define WORD tile * %d + tid\n",
+             "#define WORD ((u64)tile * %d + tid)\n",
              4 * Threads, 8 * Threads);
-    text.add("#define FILL const u64 left = r.args.length - tile * %d; "
-             "const u32 bytes = left < %d ? (u32)left : %du; expect(barrier, bytes); "
-             "copy(to, from + tile * %d, bytes, barrier);\n",
-             32 * Threads, 32 * Threads, 32 * Threads, 32 * Threads);
+    text.add("#define FILL const u32 bytes = tile + 1 == args.tiles ? args.last : %du; "
+             "expect(barrier, bytes); copy(to, from + (u64)tile * %d, bytes, barrier);\n",
+             32 * Threads, 32 * Threads);
     return;
   }
   const size_t words = shape.packet_bytes / 4;
   if (plan.groups) {
     text.add("#define PLANE %zuu\n#define OFFSET (tid / %zu * %zu + tid %% %zu * 4)\n"
-             "#define ACTIVE (tid < %zu && tile * %zu + tid / %zu < args.length)\n"
-             "#define WORD ((tile * %zu + tid / %zu) * %zu + tid %% %zu)\n",
+             "#define ACTIVE (tid < %zu && (u64)tile * %zu + tid / %zu < args.length)\n"
+             "#define WORD (((u64)tile * %zu + tid / %zu) * %zu + tid %% %zu)\n",
              shape.packet_bytes, words, group, words, plan.tile_words, plan.groups, words,
              plan.groups, words, group / 4, words);
-    text.add("#define FILL const u64 left = r.args.length - tile * %zu; "
-             "const u32 bytes = (left < %zu ? (u32)left : %zuu) * %zu; expect(barrier, bytes); "
-             "copy(to, from + tile * %zu, bytes, barrier);\n",
-             plan.groups, plan.groups, plan.groups, group, plan.groups * group);
+    text.add("#define FILL const u32 bytes = (tile + 1 == args.tiles ? args.last : %zuu) * %zuu; "
+             "expect(barrier, bytes); copy(to, from + (u64)tile * %zu, bytes, barrier);\n",
+             plan.groups, group, plan.groups * group);
     return;
   }
   const size_t part = 4 * plan.tile_words;
   text.add("#define PLANE %zuu\n#define OFFSET 4 * tid\n"
            "#define ACTIVE (tid < %zu && tile %% %zu * %zu + tid < %zu)\n"
-           "#define WORD (tile / %zu * %zu + tile %% %zu * %zu + tid)\n",
+           "#define WORD ((u64)(tile / %zu) * %zu + tile %% %zu * %zu + tid)\n",
            part, plan.tile_words, plan.tiles_per_group, plan.tile_words, words,
            plan.tiles_per_group, group / 4, plan.tiles_per_group, plan.tile_words);
-  text.add("#define FILL const u64 group = tile / %zu, part = tile %% %zu * %zu; "
-           "const u32 bytes = %zu - part < %zu ? (u32)(%zu - part) : %zuu; "
+  text.add("#define FILL const u32 group = tile / %zu, part = tile %% %zu * %zu; "
+           "const u32 bytes = %zuu - part < %zuu ? %zuu - part : %zuu; "
            "expect(barrier, %zu * bytes); "
            "for (u32 c = 0; c < %zu; c++) "
-           "copy(to + c * PLANE, from + (group * %zu + c) * %zu + part, bytes, barrier);\n",
+           "copy(to + c * PLANE, from + ((u64)group * %zu + c) * %zu + part, bytes, barrier);\n",
            plan.tiles_per_group, plan.tiles_per_group, part, shape.packet_bytes, part,
            shape.packet_bytes, part, shape.w, shape.w, shape.w, shape.packet_bytes);
 }
-
-const char kernel_begin[] = R"(
-#define FILL_SOME(n) if (tid == 0) { _Pragma("unroll 1") for (u32 f = 0; f < n; f++) fill(r); }
-#define STAGE_BEGIN wait(r.full + 8 * r.slot, r.parity); \
-  at = r.data + STAGE * r.slot + OFFSET;
-#define STAGE_END __syncwarp(); if (tid % 32 == 0) \
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], 1;" ::"r"(r.empty + 8 * r.slot) : "memory"); \
-  if (++r.slot == STAGES) { r.slot = 0; r.parity ^= 1; }
-#define STORE(p, v) { if (args.accumulate) *(p) = *(p) ^ (v); else __stcs(p, v); }
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weft_kernel(const __grid_constant__ Args args) {
-  extern __shared__ uint4 shared[];
-  const u32 tid = threadIdx.x, base = address_of(shared);
-  Ring r = {args, base, base + 8 * STAGES, base + 16 * STAGES, 0, 0, 0, 0, blockIdx.x, 0};
-  if (tid == 0) {
-    for (u32 s = 0; s < STAGES; s++) {
-      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(r.full + 8 * s) : "memory");
-      asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(r.empty + 8 * s), "n"(THREADS / 32) : "memory");
-    }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-  }
-  __syncthreads();
-  if (tid == 0) {
-    for (u32 s = 0; s + LAG < STAGES; s++) fill(r);
-  }
-  u32 at;
-  for (u64 all = blockIdx.x; all < args.total; all += gridDim.x) {
-    const u64 job = args.table ? all / args.tiles : 0, tile = all - job * args.tiles;
-    const u64 *rows = args.table ? args.table + job * (K + M) : args.own;
-)";
 
 } // namespace
 
@@ -411,18 +404,13 @@ extern "C" weft_status weft_program_source(const weft_program_shape *shape,
   Text text(allocator);
   text.put(prelude, sizeof prelude - 1);
   add_geometry(text, *shape, *plan);
-  text.add("#define THREADS %d\n#define BLOCKS %zu\n#define LAG %du\n",
-           static_cast<int>(Threads), plan->blocks_per_sm, static_cast<int>(Lag));
-  // expect() is used by FILL inside fill(): declare it first.
-  text.add("__device__ __forceinline__ void expect(u32 barrier, u32 bytes);\n");
   text.put(ring, sizeof ring - 1);
-  text.put(kernel_begin, sizeof kernel_begin - 1);
   for (size_t row = 0; row < shape->m * shape->w; row++)
     text.add("%su32 y%zu = 0;%s", row % 8 ? " " : "  ", row, row % 8 == 7 ? "\n" : "");
   text.add("\n");
   Packets packets = {};
   for (size_t j = 0; j < shape->k; j++)
-    add_shard(text, *shape, j, packets);
+    add_shard(text, *shape, *plan, j, packets);
   text.add("  const u64 word = WORD;\n  if (!(ACTIVE)) continue;\n");
   add_outputs(text, *shape);
   text.add("  }\n}\n");

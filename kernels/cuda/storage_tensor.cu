@@ -36,29 +36,44 @@ struct Args {
   bool accumulate;
 };
 
+// The first step of a sum starts from zero: in the instruction, not by clearing registers.
 __device__ __forceinline__ void mma_k256(int (&d)[4], const uint32_t (&a)[4], uint32_t b0,
-                                         uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc {%0, %1, %2, %3}, "
-      "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+                                         uint32_t b1, bool first) {
+  if (first)
+    asm("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc {%0, %1, %2, %3}, "
+        "{%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"
+        : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "r"(0));
+  else
+    asm("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc {%0, %1, %2, %3}, "
+        "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-__device__ __forceinline__ void mma_k128(int (&d)[4], uint32_t a0, uint32_t a1, uint32_t b) {
-  asm("mma.sync.aligned.m16n8k128.row.col.s32.b1.b1.s32.and.popc {%0, %1, %2, %3}, "
-      "{%4, %5}, {%6}, {%0, %1, %2, %3};"
-      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-      : "r"(a0), "r"(a1), "r"(b));
+__device__ __forceinline__ void mma_k128(int (&d)[4], uint32_t a0, uint32_t a1, uint32_t b,
+                                         bool first) {
+  if (first)
+    asm("mma.sync.aligned.m16n8k128.row.col.s32.b1.b1.s32.and.popc {%0, %1, %2, %3}, "
+        "{%4, %5}, {%6}, {%7, %7, %7, %7};"
+        : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+        : "r"(a0), "r"(a1), "r"(b), "r"(0));
+  else
+    asm("mma.sync.aligned.m16n8k128.row.col.s32.b1.b1.s32.and.popc {%0, %1, %2, %3}, "
+        "{%4, %5}, {%6}, {%0, %1, %2, %3};"
+        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+        : "r"(a0), "r"(a1), "r"(b));
 }
 
-// 16 bytes of a row from `at` on, zero past the end.
-__device__ __forceinline__ uint4 load16(const uint8_t *row, uint64_t at, uint64_t len) {
-  if (at + 16 <= len)
-    return __ldcs(reinterpret_cast<const uint4 *>(row + at));
-  uint32_t word[4] = {};
-  for (uint32_t i = 0; i < 16 && at + i < len; i++)
-    word[i / 4] |= static_cast<uint32_t>(row[at + i]) << (8 * (i % 4));
-  return make_uint4(word[0], word[1], word[2], word[3]);
+// The last bytes of a row, fewer than 16, padded with zeros.
+__device__ __noinline__ uint4 load_part(const uint8_t *from, uint32_t bytes) {
+  uint64_t low = 0, high = 0;
+  for (uint32_t i = 0; i < bytes && i < 8; i++)
+    low |= static_cast<uint64_t>(from[i]) << (8 * i);
+  for (uint32_t i = 8; i < bytes; i++)
+    high |= static_cast<uint64_t>(from[i]) << (8 * i - 64);
+  return make_uint4(static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32),
+                    static_cast<uint32_t>(high), static_cast<uint32_t>(high >> 32));
 }
 
 __device__ __forceinline__ void store16(uint8_t *row, uint64_t at, uint64_t len, uint4 v,
@@ -95,16 +110,28 @@ __device__ __forceinline__ void transpose(uint32_t (&w)[4]) {
 template <int H>
 __device__ __forceinline__ void load_tile(uint32_t (&data)[H][16], const uint8_t *const *rows,
                                           uint32_t q, uint32_t k, uint64_t at, uint64_t len) {
+  const bool whole = at + 16 <= len;
 #pragma unroll
   for (int h = 0; h < H; h++)
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       const uint32_t j = Quarter * h + 4 * q + i;
       uint4 v = make_uint4(0, 0, 0, 0);
-      if (j < k)
-        v = load16(rows[j], at, len);
+      if (whole && j < k)
+        v = __ldcs(reinterpret_cast<const uint4 *>(rows[j] + at));
       data[h][i] = v.x, data[h][4 + i] = v.y, data[h][8 + i] = v.z, data[h][12 + i] = v.w;
     }
+  if (!whole && at < len)
+#pragma unroll
+    for (int h = 0; h < H; h++)
+#pragma unroll
+      for (int i = 0; i < 4; i++) {
+        const uint32_t j = Quarter * h + 4 * q + i;
+        uint4 v = make_uint4(0, 0, 0, 0);
+        if (j < k)
+          v = load_part(rows[j] + at, static_cast<uint32_t>(len - at));
+        data[h][i] = v.x, data[h][4 + i] = v.y, data[h][8 + i] = v.z, data[h][12 + i] = v.w;
+      }
 }
 
 template <int H>
@@ -195,7 +222,7 @@ __global__ void __launch_bounds__(32 * Warps, BlocksPerSm)
       uint32_t word[4];
 #pragma unroll
       for (int p = 0; p < 4; p++) {
-        int d[2][4][4] = {};
+        int d[2][4][4];
 #pragma unroll
         for (int t = 0; t < 2; t++)
 #pragma unroll
@@ -204,15 +231,15 @@ __global__ void __launch_bounds__(32 * Warps, BlocksPerSm)
             if (h + 1 < H) {
               const uint32_t a[4] = {data[h][low], data[h][low + 1], data[h + 1][low],
                                      data[h + 1][low + 1]};
-              mma_k256(d[t][0], a, b[h].x, b[h + 1].x);
-              mma_k256(d[t][1], a, b[h].y, b[h + 1].y);
-              mma_k256(d[t][2], a, b[h].z, b[h + 1].z);
-              mma_k256(d[t][3], a, b[h].w, b[h + 1].w);
+              mma_k256(d[t][0], a, b[h].x, b[h + 1].x, h == 0);
+              mma_k256(d[t][1], a, b[h].y, b[h + 1].y, h == 0);
+              mma_k256(d[t][2], a, b[h].z, b[h + 1].z, h == 0);
+              mma_k256(d[t][3], a, b[h].w, b[h + 1].w, h == 0);
             } else {
-              mma_k128(d[t][0], data[h][low], data[h][low + 1], b[h].x);
-              mma_k128(d[t][1], data[h][low], data[h][low + 1], b[h].y);
-              mma_k128(d[t][2], data[h][low], data[h][low + 1], b[h].z);
-              mma_k128(d[t][3], data[h][low], data[h][low + 1], b[h].w);
+              mma_k128(d[t][0], data[h][low], data[h][low + 1], b[h].x, h == 0);
+              mma_k128(d[t][1], data[h][low], data[h][low + 1], b[h].y, h == 0);
+              mma_k128(d[t][2], data[h][low], data[h][low + 1], b[h].z, h == 0);
+              mma_k128(d[t][3], data[h][low], data[h][low + 1], b[h].w, h == 0);
             }
           }
         word[p] = pack(d, args.power);

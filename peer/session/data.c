@@ -10,25 +10,26 @@ static void make_nonce(uint8_t nonce[12], const uint8_t *counter) {
   memcpy(nonce + 4, counter, 8);
 }
 
-size_t weft_session_seal(const weft_seal *seal, uint64_t counter, uint8_t type, uint8_t *datagram,
-                         size_t bytes) {
+size_t weft_session_seal(const weft_seal *seal, uint64_t counter, uint8_t type,
+                         const uint8_t *plain, size_t bytes, uint8_t *out) {
   const weft_session_key *key = seal->key;
-  uint8_t *plain = datagram + WEFT_SESSION_HEADER_BYTES, nonce[12];
-  datagram[0] = type;
-  weft_session_put24(datagram + 1, seal->remote_id);
-  weft_session_put64(datagram + 4, counter);
-  make_nonce(nonce, datagram + 4);
+  uint8_t *sealed = out + WEFT_SESSION_HEADER_BYTES, nonce[12];
+  out[0] = type;
+  weft_session_put24(out + 1, seal->remote_id);
+  weft_session_put64(out + 4, counter);
+  make_nonce(nonce, out + 4);
   if (seal->aes)
-    (void)crypto_aead_aes256gcm_encrypt_afternm(plain, NULL, plain, bytes, datagram,
+    (void)crypto_aead_aes256gcm_encrypt_afternm(sealed, NULL, plain, bytes, out,
                                                 WEFT_SESSION_HEADER_BYTES, NULL, nonce, &key->aes);
   else
     (void)crypto_aead_chacha20poly1305_ietf_encrypt(
-        plain, NULL, plain, bytes, datagram, WEFT_SESSION_HEADER_BYTES, NULL, nonce, key->chacha);
+        sealed, NULL, plain, bytes, out, WEFT_SESSION_HEADER_BYTES, NULL, nonce, key->chacha);
   return bytes + WEFT_SESSION_OVERHEAD_BYTES;
 }
 
-size_t weft_seal_datagram(const weft_seal *seal, size_t i, uint8_t *datagram, size_t bytes) {
-  return weft_session_seal(seal, seal->counter + i, WEFT_SESSION_DATA, datagram, bytes);
+size_t weft_seal_datagram(const weft_seal *seal, size_t i, const uint8_t *plain, size_t bytes,
+                          uint8_t *out) {
+  return weft_session_seal(seal, seal->counter + i, WEFT_SESSION_DATA, plain, bytes, out);
 }
 
 static bool replayed(const weft_keys *keys, uint64_t counter) {

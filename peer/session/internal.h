@@ -226,8 +226,8 @@ void weft_session_box(uint8_t *datagram, size_t box, size_t plain_bytes, const u
 bool weft_session_unbox(uint8_t *datagram, size_t box, size_t bytes, const uint8_t *key);
 
 // data.c
-size_t weft_session_seal(const weft_seal *seal, uint64_t counter, uint8_t type, uint8_t *datagram,
-                         size_t bytes);
+size_t weft_session_seal(const weft_seal *seal, uint64_t counter, uint8_t type,
+                         const uint8_t *plain, size_t bytes, uint8_t *out);
 // WEFT_OK, WEFT_DEPENDENT (a replay), WEFT_E_FOREIGN.
 weft_status weft_session_unseal(weft_keys *keys, uint8_t *datagram, size_t bytes);
 

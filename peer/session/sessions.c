@@ -61,6 +61,15 @@ weft_status weft_sessions_new(weft_ctx *ctx, const weft_sessions_options *option
   return status;
 }
 
+weft_status weft_sessions_set_blob(weft_sessions *s, const uint8_t *blob, size_t bytes) {
+  if (bytes > WEFT_SESSION_BLOB_BYTES || (!blob && bytes))
+    return WEFT_E_ARGUMENT;
+  if (bytes)
+    memcpy(s->blob, blob, bytes);
+  s->options.blob_bytes = bytes;
+  return WEFT_OK;
+}
+
 void weft_sessions_free(weft_sessions *s) {
   if (!s)
     return;
@@ -159,7 +168,7 @@ void weft_session_send_empty(weft_sessions *s, size_t link, uint8_t type, size_t
   if (!out)
     return;
   const weft_seal seal = {.key = &k->send, .remote_id = k->remote_id, .aes = k->aes};
-  (void)weft_session_seal(&seal, k->counter++, type, out, 0);
+  (void)weft_session_seal(&seal, k->counter++, type, NULL, 0, out);
   s->links[link].sent_us = now_us;
 }
 

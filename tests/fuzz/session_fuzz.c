@@ -87,9 +87,8 @@ static void say(net *n, size_t times) {
         break;
       parcel *p = &n->queue[(n->first + n->count++) % QUEUE];
       require(weft_sessions_reserve(n->node[0], link, 1, n->now_us, &seal) == WEFT_OK);
-      memcpy(p->data + WEFT_SESSION_HEADER_BYTES, text, sizeof text);
       p->to = 1;
-      p->bytes = weft_seal_datagram(&seal, 0, p->data, sizeof text);
+      p->bytes = weft_seal_datagram(&seal, 0, text, sizeof text, p->data);
     }
 }
 

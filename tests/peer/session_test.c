@@ -173,8 +173,7 @@ static void send(net *n, size_t from, size_t link, const void *text, size_t byte
   weft_seal seal;
   EXPECT_OK(weft_sessions_peer(n->node[from], link, &peer));
   EXPECT_OK(weft_sessions_reserve(n->node[from], link, 1, n->now_us, &seal));
-  memcpy(datagram + WEFT_SESSION_HEADER_BYTES, text, bytes);
-  const size_t whole = weft_seal_datagram(&seal, 0, datagram, bytes);
+  const size_t whole = weft_seal_datagram(&seal, 0, text, bytes, datagram);
   post(n, from, &peer.address, datagram, whole);
 }
 

@@ -75,6 +75,9 @@ weft_status weft_sessions_new(weft_ctx *ctx, const weft_sessions_options *option
                               weft_sessions **out);
 void weft_sessions_free(weft_sessions *sessions); // accepts NULL; wipes keys
 
+// What the other sides of later handshakes learn. Errors: WEFT_E_ARGUMENT (too long).
+weft_status weft_sessions_set_blob(weft_sessions *sessions, const uint8_t *blob, size_t bytes);
+
 // Begins a session; an event tells what becomes of it. public_key: who must answer, NULL: anybody.
 // Errors: WEFT_E_STATE (no room for another link).
 weft_status weft_sessions_open(weft_sessions *sessions, const weft_address *address,
@@ -117,9 +120,10 @@ typedef struct weft_seal {
 // Errors: WEFT_E_STATE (the link is not open).
 weft_status weft_sessions_reserve(weft_sessions *sessions, size_t link, size_t count,
                                   int64_t now_us, weft_seal *out);
-// Seals datagram i of the reserved ones in place: `bytes` bytes stand at datagram +
-// WEFT_SESSION_HEADER_BYTES; header and tag are written round them. Returns the whole length.
-size_t weft_seal_datagram(const weft_seal *seal, size_t i, uint8_t *datagram, size_t bytes);
+// Seals datagram i of the reserved ones: plain (bytes), into out: bytes +
+// WEFT_SESSION_OVERHEAD_BYTES, which is returned. plain may be out + WEFT_SESSION_HEADER_BYTES.
+size_t weft_seal_datagram(const weft_seal *seal, size_t i, const uint8_t *plain, size_t bytes,
+                          uint8_t *out);
 
 // --- Events
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The codec of coefficient vectors: what RLNC would do to the payloads is done to the vectors alone,
-// so ranks are exact. A segment is its subspace's basis in reduced row echelon form: reducing a
-// burst is then one product with the basis, and a second one keeps the form. A token is `count`
-// vectors of n bytes, and before them one byte: whether they are polluted.
+// The codec of coefficient vectors: what RLNC would do to the payloads is done to the vectors
+// alone, so ranks are exact. A segment is its subspace's basis in reduced row echelon form:
+// reducing a burst is then one product with the basis, and a second one keeps the form. A token is
+// `count` vectors of n bytes, and before them one byte: whether they are polluted.
 #include <string.h>
 
 #include "kernels/gf256.h"

@@ -16,8 +16,8 @@ typedef struct token {
   uint16_t count, rank;
   uint16_t shared; // innovative at the sender, from this receiver
   bool source, polluted;
-  uint32_t first;    // source: number of the burst's first packet
-  uint64_t left;     // which of the burst's packets are left
+  uint32_t first; // source: number of the burst's first packet
+  uint64_t left;  // which of the burst's packets are left
   uint64_t support[WORDS];
 } token;
 

@@ -123,8 +123,8 @@ int64_t weft_sim_core_now(const weft_sim_core *core) {
 uint64_t weft_sim_core_bytes(const weft_sim_core *core) {
   uint64_t bytes = 0;
   for (size_t i = 0; i < core->options.threads; i++)
-    bytes += core->lanes[i].pool.bytes +
-             2 * core->lanes[i].entries_capacity * sizeof(weft_sim_entry);
+    bytes +=
+        core->lanes[i].pool.bytes + 2 * core->lanes[i].entries_capacity * sizeof(weft_sim_entry);
   return bytes;
 }
 
@@ -134,7 +134,8 @@ uint64_t weft_sim_core_bytes(const weft_sim_core *core) {
 static void take_letters(weft_sim_core *core, weft_sim_lane *lane) {
   const size_t before = core->parity ^ 1;
   for (size_t i = 0; i < core->options.threads; i++)
-    for (const weft_sim_chunk *c = core->lanes[i].letters[before][lane->index].first; c; c = c->next)
+    for (const weft_sim_chunk *c = core->lanes[i].letters[before][lane->index].first; c;
+         c = c->next)
       weft_sim_lane_take(lane, c->data, c->used);
   for (size_t r = 0; core->options.transport && r < core->options.transport->ranks; r++) {
     if (!core->in[r])

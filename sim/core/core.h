@@ -2,11 +2,11 @@
 // Virtual time for any number of actors on threads and ranks. What happens has one total order:
 // (time, destination, source, sequence), and an actor's own timers after messages of their time.
 //
-// Time goes in windows no longer than the least delay of a message, so that nothing sent in a window
-// arrives in it: inside one, an actor's events depend on nobody else's. Each lane (a thread of a
-// rank) therefore works through its actors in order of their number, all of a window's events of one
-// actor together, while that actor's memory is at hand. The outcome cannot depend on the number of
-// lanes, and with turns that keep to their own actor it does not.
+// Time goes in windows no longer than the least delay of a message, so that nothing sent in a
+// window arrives in it: inside one, an actor's events depend on nobody else's. Each lane (a thread
+// of a rank) therefore works through its actors in order of their number, all of a window's events
+// of one actor together, while that actor's memory is at hand. The outcome cannot depend on the
+// number of lanes, and with turns that keep to their own actor it does not.
 #ifndef WEFT_SIM_CORE_CORE_H
 #define WEFT_SIM_CORE_CORE_H
 
@@ -61,7 +61,8 @@ bool weft_sim_core_owns(const weft_sim_core *core, uint32_t actor, size_t *lane)
 // Room for the message's content, to be filled before the turn ends; NULL: no memory, or it arrives
 // too soon, which the run then returns. To the actor itself it may arrive in any later window.
 void *weft_sim_send(weft_sim_lane *lane, const weft_sim_message *message);
-// A turn for the actor, which must be the lane's, in the window of at_us or, for times far off, before.
+// A turn for the actor, which must be the lane's, in the window of at_us or, for times far off,
+// before.
 void weft_sim_wake(weft_sim_lane *lane, uint32_t actor, int64_t at_us);
 
 // Before the run: the same for an actor that this rank owns.

@@ -13,8 +13,8 @@ enum {
 };
 
 weft_status weft_sim_lane_init(weft_sim_lane *lane) {
-  lane->pool.capacity = lane->actors < 20000 ? 4096 - sizeof(weft_sim_chunk)
-                                             : 65536 - sizeof(weft_sim_chunk);
+  lane->pool.capacity =
+      lane->actors < 20000 ? 4096 - sizeof(weft_sim_chunk) : 65536 - sizeof(weft_sim_chunk);
   for (size_t i = 0; i < 2; i++) {
     lane->letters[i] = calloc(lane->total, sizeof *lane->letters[i]);
     if (!lane->letters[i])
@@ -72,8 +72,8 @@ void *weft_sim_send(weft_sim_lane *lane, const weft_sim_message *message) {
     return NULL;
   }
   const size_t to = message->destination % lane->total;
-  weft_sim_message *m =
-      append(lane, to == lane->index ? &bucket->messages : &lane->letters[lane->parity][to], message);
+  weft_sim_message *m = append(
+      lane, to == lane->index ? &bucket->messages : &lane->letters[lane->parity][to], message);
   return m ? m + 1 : NULL;
 }
 
@@ -218,7 +218,8 @@ static void take_turns(weft_sim_lane *lane, const weft_sim_core_options *o, size
     while (last < count && lane->entries[last].actor == lane->entries[first].actor)
       last++;
     if (o->prefetch && last + AHEAD < count)
-      o->prefetch(o->user, (uint32_t)(lane->entries[last + AHEAD].actor * lane->total + lane->index));
+      o->prefetch(o->user,
+                  (uint32_t)(lane->entries[last + AHEAD].actor * lane->total + lane->index));
     turn.actor = (uint32_t)(lane->entries[first].actor * lane->total + lane->index);
     turn.count = order_run(lane, first, last, turn.end_us);
     turn.messages = lane->run;

@@ -8,7 +8,7 @@
 enum { WEFT_SIM_RING = 2048 }; // windows that lie ahead one by one; what is later waits in the last
 
 typedef struct weft_sim_entry {
-  uint32_t actor; // its number in the lane
+  uint32_t actor;                  // its number in the lane
   const weft_sim_message *message; // NULL: a wake
 } weft_sim_entry;
 
@@ -22,9 +22,9 @@ struct weft_sim_lane {
   size_t number;       // in this rank
   uint32_t actors;
   int64_t window_us;
-  int64_t window;  // the one that is worked on
-  bool in_turn;    // what is sent now must not arrive in `window`
-  size_t parity;   // which letters are being written
+  int64_t window; // the one that is worked on
+  bool in_turn;   // what is sent now must not arrive in `window`
+  size_t parity;  // which letters are being written
   weft_sim_chunks pool;
   weft_sim_bucket ring[WEFT_SIM_RING];
   weft_sim_log *letters[2]; // (total) for each other lane

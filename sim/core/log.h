@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages as records in a row of chunks, in the order they were put in; and the chunks' pool. A log
-// is written by one thread at a time.
+// Messages as records in a row of chunks, in the order they were put in; and the chunks' pool. A
+// log is written by one thread at a time.
 #ifndef WEFT_SIM_CORE_LOG_H
 #define WEFT_SIM_CORE_LOG_H
 
@@ -11,8 +11,8 @@
 typedef struct weft_sim_message {
   int64_t time_us; // when it arrives
   uint32_t destination, source;
-  uint32_t sequence; // counts the source's messages
-  uint32_t bytes;    // of the content
+  uint32_t sequence;   // counts the source's messages
+  uint32_t bytes;      // of the content
   uint32_t kind, word; // the actors' business
 } weft_sim_message;
 

@@ -11,10 +11,10 @@
 typedef struct weft_sim_transport {
   size_t rank, ranks;
   void *user;
-  // Hands `bytes[r]` bytes at `data[r]` to every other rank r and takes what they have for us, which
-  // stays until the next call. All ranks call it once in each window.
-  weft_status (*exchange)(void *user, const void *const *data, const size_t *bytes,
-                          const void **in, size_t *in_bytes);
+  // Hands `bytes[r]` bytes at `data[r]` to every other rank r and takes what they have for us,
+  // which stays until the next call. All ranks call it once in each window.
+  weft_status (*exchange)(void *user, const void *const *data, const size_t *bytes, const void **in,
+                          size_t *in_bytes);
   // values[i] = the sum over all ranks, modulo 2^64. All ranks call it.
   weft_status (*sum)(void *user, uint64_t *values, size_t count);
   // Rank 0 gets `bytes` bytes of every rank, one after the other: (ranks, bytes); others pass NULL.

@@ -69,8 +69,7 @@ static void push(mesh *m, size_t from, size_t d, uint64_t chance, uint64_t *depe
   uint8_t token[1 + BATCH * BLOCKS + 64];
   size_t bytes, innovative, count = 1 + chance % BATCH;
   const size_t to = m->link[from][d];
-  if (to == 0 ||
-      m->codec.make_token(&m->state, m->segment[from], count, token, &bytes) != WEFT_OK)
+  if (to == 0 || m->codec.make_token(&m->state, m->segment[from], count, token, &bytes) != WEFT_OK)
     return;
   weft_sim_token_address(&m->state, token, d);
   uint64_t lost = 0;
@@ -107,8 +106,8 @@ static spread run(weft_sim_fidelity fidelity, uint64_t seed, bool starved) {
     EXPECT(pushes < 1000000);
     const uint64_t r = weft_sim_rng_next(&chance);
     // A starved swarm: the source gets one push in 40 and not its share of one in 24.
-    const size_t from = starved && (r >> 60) > 0 ? 1 + (r >> 32 & 0xfff) % (NODES - 1)
-                                                 : (r >> 32 & 0xfff) % NODES;
+    const size_t from =
+        starved && (r >> 60) > 0 ? 1 + (r >> 32 & 0xfff) % (NODES - 1) : (r >> 32 & 0xfff) % NODES;
     push(m, from, r >> 48 & (DEGREE - 1), r & 0xffffffff, &dependent);
     size_t complete = 0;
     for (size_t i = 1; i < NODES; i++)

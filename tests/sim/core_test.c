@@ -233,8 +233,7 @@ static bool never_on(void *user, int64_t now_us) {
 
 static weft_status run_with(weft_status (*call)(void *, weft_sim_lane *, const weft_sim_turn *),
                             bool (*keep_on)(void *, int64_t)) {
-  const weft_sim_core_options options = {
-      .actors = 2, .threads = 1, .window_us = 10, .turn = call};
+  const weft_sim_core_options options = {.actors = 2, .threads = 1, .window_us = 10, .turn = call};
   weft_sim_core *core;
   EXPECT(weft_sim_core_new(&options, &core) == WEFT_OK);
   weft_sim_core_wake(core, 0, 25);

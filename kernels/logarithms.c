@@ -34,7 +34,7 @@ static void logexp_panel(const weft_panel *p) {
 }
 
 // y ^= a * x for len bytes of logarithms.
-static void add_logs(uint8_t *y, uint8_t a, const uint8_t *logs, size_t len) {
+static void add_logs(uint8_t *restrict y, uint8_t a, const uint8_t *restrict logs, size_t len) {
   const uint8_t *const exp = weft_gf256_exp + weft_gf256_log[a];
   for (size_t c = 0; c < len; c++)
     y[c] ^= logs[c] != LOG_ZERO ? exp[logs[c]] : 0;

@@ -28,6 +28,12 @@ static const char help[] =
     "  --cold             evict the data from the caches before every call\n"
     "  --seed N           of the random data (from the system)\n"
     "  --isal FILE        ISA-L's shared library (libisal.so.2); an empty name: leave it out\n"
+    "  --shapes LIST      storage: data and parity shards, as 10+4,32+8\n"
+    "  --bytes LIST       storage: bytes of a shard (64K,1M)\n"
+    "  --codes LIST       storage: only these codes\n"
+    "  --jerasure FILE    Jerasure's shared library (libJerasure.so.2); an empty name: leave it "
+    "out\n"
+    "  --klauspost FILE   what bench/peers/klauspost builds (none)\n"
     "  --json FILE        write every repetition's time, with provenance\n"
     "  --quick            9 repetitions of 4 ms and fewer shapes\n";
 
@@ -85,6 +91,20 @@ static bool accept(weft_bench_options *options, int option, const char *argument
   case 'i':
     options->isal = argument;
     return true;
+  case 'J':
+    options->jerasure = argument;
+    return true;
+  case 'K':
+    options->klauspost = argument;
+    return true;
+  case 'S':
+    options->shapes = argument;
+    return true;
+  case 'C':
+    options->codes = argument;
+    return true;
+  case 'b':
+    return parse_list(argument, &options->bytes);
   case 'R':
     options->timing.reps = parse_number(argument, &number) ? (size_t)number : 0;
     return number >= WEFT_BENCH_MIN_REPS && number <= 10000;
@@ -122,14 +142,27 @@ static bool can_write(const weft_bench_options *options) {
 
 int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv) {
   static const struct option known[] = {
-      {"n", required_argument, NULL, 'n'},     {"k", required_argument, NULL, 'k'},
-      {"m", required_argument, NULL, 'm'},     {"threads", required_argument, NULL, 't'},
-      {"rows", required_argument, NULL, 'r'},  {"operations", required_argument, NULL, 'o'},
-      {"json", required_argument, NULL, 'j'},  {"isal", required_argument, NULL, 'i'},
-      {"reps", required_argument, NULL, 'R'},  {"rep-ms", required_argument, NULL, 'M'},
-      {"seed", required_argument, NULL, 's'},  {"cold", no_argument, NULL, 'c'},
-      {"small-pages", no_argument, NULL, 'p'}, {"quick", no_argument, NULL, 'q'},
-      {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
+      {"n", required_argument, NULL, 'n'},
+      {"k", required_argument, NULL, 'k'},
+      {"m", required_argument, NULL, 'm'},
+      {"threads", required_argument, NULL, 't'},
+      {"rows", required_argument, NULL, 'r'},
+      {"operations", required_argument, NULL, 'o'},
+      {"json", required_argument, NULL, 'j'},
+      {"isal", required_argument, NULL, 'i'},
+      {"jerasure", required_argument, NULL, 'J'},
+      {"klauspost", required_argument, NULL, 'K'},
+      {"shapes", required_argument, NULL, 'S'},
+      {"codes", required_argument, NULL, 'C'},
+      {"bytes", required_argument, NULL, 'b'},
+      {"reps", required_argument, NULL, 'R'},
+      {"rep-ms", required_argument, NULL, 'M'},
+      {"seed", required_argument, NULL, 's'},
+      {"cold", no_argument, NULL, 'c'},
+      {"quick", no_argument, NULL, 'q'},
+      {"small-pages", no_argument, NULL, 'p'},
+      {"help", no_argument, NULL, 'h'},
+      {NULL, 0, NULL, 0},
   };
   *options = (weft_bench_options){.argc = argc, .argv = argv};
   options->seed = weft_bench_fresh_seed();

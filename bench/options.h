@@ -22,6 +22,11 @@ typedef struct weft_bench_options {
   const char *operations; // comma-separated names; NULL: all
   const char *json;       // file, or NULL
   const char *isal;       // file of ISA-L's shared library; NULL: the system's; "": none
+  // Of `storage`, as --isal, which may be a list there.
+  const char *jerasure, *klauspost;
+  const char *shapes;     // "10+4,32+8": data and parity shards; NULL: each part's own
+  const char *codes;      // names of codes; NULL: each part's own
+  weft_bench_sizes bytes; // of a shard
   uint64_t seed;
   bool quick;
   bool small_pages; // no huge pages for the measured memory

@@ -21,6 +21,13 @@ static inline const uint8_t *weft_batch_payload(const weft_batch *batch, size_t 
   return batch->payload_rows ? batch->payload_rows[i] : batch->payload + i * batch->payload_stride;
 }
 
+// Where vector i lies, likewise.
+static inline const uint8_t *weft_batch_vector(const weft_batch *batch, size_t i) {
+  return batch->coefficients_mem == WEFT_MEM_DEVICE
+             ? NULL
+             : batch->coefficients + i * batch->coefficients_stride;
+}
+
 static inline weft_status weft_batch_check_payloads(const weft_batch *batch,
                                                     const weft_segment_id *id, bool has_device) {
   if (!batch->payload_rows && !batch->payload)
@@ -58,7 +65,7 @@ static inline void weft_batch_describe_vectors(const weft_batch *batch, const we
     packet->index = 0;
     packet->seed = 0;
     packet->density_q16 = 0;
-    packet->coefficients = batch->coefficients + i * batch->coefficients_stride;
+    packet->coefficients = weft_batch_vector(batch, i);
     packet->payload = weft_batch_payload(batch, i);
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of one row against scalar; inverses and xorm are in row_check_other.c.
+// Products of one row against scalar; few outputs are in row_check_few.c, inverses and xorm in
+// row_check_other.c.
 #include "tests/kernels/row_check.h"
 
 #include <stdio.h>

@@ -60,6 +60,18 @@ weft_status weft_device_copy_rows(weft_device *device, void *to, size_t to_strid
                                   const void *from, size_t from_stride, weft_mem from_mem,
                                   size_t bytes, size_t rows, void *stream);
 
+// `bytes` bytes from PINNED or DEVICE memory to PINNED or DEVICE memory.
+typedef struct weft_device_piece {
+  void *to;
+  const void *from;
+  size_t bytes;
+} weft_device_piece;
+
+// Enqueues many copies as one launch: a copy of its own costs the host more than a packet is worth.
+// `pieces` (count) lies in PINNED memory and stays until the stream has passed it.
+weft_status weft_device_copy_pieces(const weft_exec *exec, const weft_device_piece *pieces,
+                                    size_t count);
+
 // Work that is put on `later` from now on waits for what is on `earlier` now.
 weft_status weft_device_stream_order(weft_device *device, void *later, void *earlier);
 

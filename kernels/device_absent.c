@@ -91,6 +91,14 @@ weft_status weft_device_copy_rows(weft_device *device, void *to, size_t to_strid
   return WEFT_E_UNSUPPORTED;
 }
 
+weft_status weft_device_copy_pieces(const weft_exec *exec, const weft_device_piece *pieces,
+                                    size_t count) {
+  (void)exec;
+  (void)pieces;
+  (void)count;
+  return WEFT_E_UNSUPPORTED;
+}
+
 weft_status weft_device_stream_order(weft_device *device, void *later, void *earlier) {
   (void)device;
   (void)later;

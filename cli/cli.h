@@ -56,6 +56,7 @@ typedef struct cli_input {
   const char *path;
   int fd;
   uint64_t total, at; // of a clip or regular file; total 0 where unknown
+  bool cut;           // a regular file ended before the size that it had when it was opened
   uint64_t seed;
 } cli_input;
 // Both return 0 or an errno.

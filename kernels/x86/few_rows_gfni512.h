@@ -68,8 +68,72 @@ static few_group few_group_at(const few_work *w, size_t first, size_t column, si
   return g;
 }
 
+// Adds `count` sources' products at `column` to acc(rows, vecs). Matrices of a source are `stride`
+// apart from the next one's. Inlined for each constant rows, vecs and ahead.
+WEFT_INLINE void few_add(vec *acc, const uint8_t *const *x, size_t count, size_t column,
+                         const uint64_t *near, const size_t stride, const size_t rows,
+                         const size_t vecs, const bool ahead, const uint8_t *const *next,
+                         size_t shift) {
+  size_t j = 0;
+  for (; j + 2 <= count; j += 2, near += 2 * stride) {
+    vec s[2], t[2];
+    WEFT_UNROLL for (size_t v = 0; v < vecs; v++) {
+      s[v] = vec_load(x[j] + column + v * VEC_BYTES);
+      t[v] = vec_load(x[j + 1] + column + v * VEC_BYTES);
+      if (ahead) {
+        __builtin_prefetch(next[j] + shift + column + v * VEC_BYTES);
+        __builtin_prefetch(next[j + 1] + shift + column + v * VEC_BYTES);
+      }
+    }
+    WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
+      const vec c = _mm512_set1_epi64((long long)near[r]);
+      const vec d = _mm512_set1_epi64((long long)near[stride + r]);
+      WEFT_UNROLL for (size_t v = 0; v < vecs; v++) acc[r * vecs + v] =
+          vec_xor3(acc[r * vecs + v], product(s[v], c), product(t[v], d));
+    }
+  }
+  if (j < count) {
+    vec s[2];
+    WEFT_UNROLL for (size_t v = 0; v < vecs; v++) {
+      s[v] = vec_load(x[j] + column + v * VEC_BYTES);
+      if (ahead)
+        __builtin_prefetch(next[j] + shift + column + v * VEC_BYTES);
+    }
+    WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
+      const vec c = _mm512_set1_epi64((long long)near[r]);
+      WEFT_UNROLL for (size_t v = 0; v < vecs; v++) acc[r * vecs + v] =
+          vec_xor(acc[r * vecs + v], product(s[v], c));
+    }
+  }
+}
+
+WEFT_INLINE void few_store(uint8_t *y, vec v, const bool past) {
+  if (past)
+    _mm512_stream_si512((__m512i *)(void *)y, v);
+  else
+    vec_store(y, v);
+}
+
+// Columns [column, stop) of all `rows` output rows from all sources. Nothing is decided on the way:
+// with two rows that would take as long as the products.
+WEFT_INLINE void few_alone(const weft_panel *p, const uint64_t *matrix, size_t column, size_t stop,
+                           const size_t rows, const size_t vecs, const bool ahead,
+                           const bool past) {
+  const uint8_t *const *const x = p->x;
+  uint8_t *const *const y = p->y;
+  const size_t k = p->k;
+  for (; column < stop; column += vecs * VEC_BYTES) {
+    vec acc[16];
+    WEFT_UNROLL for (size_t i = 0; i < rows * vecs; i++) acc[i] = vec_zero();
+    few_add(acc, x, k, column, matrix, rows, rows, vecs, ahead, x, FEW_AHEAD);
+    WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
+      WEFT_UNROLL for (size_t v = 0; v < vecs; v++)
+          few_store(y[r] + column + v * VEC_BYTES, acc[r * vecs + v], past);
+    }
+  }
+}
+
 // Columns [column, stop) of output rows [row, row + rows): one group added to the sums so far.
-// Inlined for each constant rows, vecs and ahead.
 WEFT_INLINE void few_tiles(const few_work *w, const few_group *g, size_t row, const size_t rows,
                            const size_t vecs, const bool ahead, size_t column, size_t stop,
                            uint8_t *sums) {
@@ -93,47 +157,13 @@ WEFT_INLINE void few_tiles(const few_work *w, const few_group *g, size_t row, co
           acc[r * vecs + v] = accumulate ? vec_load(y[r] + column + v * VEC_BYTES) : vec_zero();
       }
     }
-    const uint64_t *near = matrix;
-    size_t j = 0;
-    for (; j + 2 <= count; j += 2, near += 2 * m) {
-      vec s[2], t[2];
-      WEFT_UNROLL for (size_t v = 0; v < vecs; v++) {
-        s[v] = vec_load(x[j] + column + v * VEC_BYTES);
-        t[v] = vec_load(x[j + 1] + column + v * VEC_BYTES);
-        if (ahead) {
-          __builtin_prefetch(next[j] + shift + column + v * VEC_BYTES);
-          __builtin_prefetch(next[j + 1] + shift + column + v * VEC_BYTES);
-        }
-      }
-      WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
-        const vec c = _mm512_set1_epi64((long long)near[r]);
-        const vec d = _mm512_set1_epi64((long long)near[m + r]);
-        WEFT_UNROLL for (size_t v = 0; v < vecs; v++) acc[r * vecs + v] =
-            vec_xor3(acc[r * vecs + v], product(s[v], c), product(t[v], d));
-      }
-    }
-    if (j < count) {
-      vec s[2];
-      WEFT_UNROLL for (size_t v = 0; v < vecs; v++) {
-        s[v] = vec_load(x[j] + column + v * VEC_BYTES);
-        if (ahead)
-          __builtin_prefetch(next[j] + shift + column + v * VEC_BYTES);
-      }
-      WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
-        const vec c = _mm512_set1_epi64((long long)near[r]);
-        WEFT_UNROLL for (size_t v = 0; v < vecs; v++) acc[r * vecs + v] =
-            vec_xor(acc[r * vecs + v], product(s[v], c));
-      }
-    }
+    few_add(acc, x, count, column, matrix, m, rows, vecs, ahead, next, shift);
     WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
       WEFT_UNROLL for (size_t v = 0; v < vecs; v++) {
         if (!ends)
           vec_store(sum + r * run + v * VEC_BYTES, acc[r * vecs + v]);
-        else if (past)
-          _mm512_stream_si512((__m512i *)(void *)(y[r] + column + v * VEC_BYTES),
-                              acc[r * vecs + v]);
         else
-          vec_store(y[r] + column + v * VEC_BYTES, acc[r * vecs + v]);
+          few_store(y[r] + column + v * VEC_BYTES, acc[r * vecs + v], past);
       }
     }
   }
@@ -142,10 +172,20 @@ WEFT_INLINE void few_tiles(const few_work *w, const few_group *g, size_t row, co
 // Columns [begin, end), run by run, group by group.
 WEFT_INLINE void few_block(const few_work *w, size_t row, const size_t rows, const size_t vecs,
                            bool ahead, size_t begin, size_t end, uint8_t *sums) {
-  const size_t run = w->at_once == w->panel->k ? end - begin : w->run;
+  const weft_panel *const p = w->panel;
+  if (w->at_once == p->k && rows == p->m && !p->accumulate) {
+    if (!ahead)
+      few_alone(p, w->matrix, begin, end, rows, vecs, false, false);
+    else if (!w->past)
+      few_alone(p, w->matrix, begin, end, rows, vecs, true, false);
+    else
+      few_alone(p, w->matrix, begin, end, rows, vecs, true, true);
+    return;
+  }
+  const size_t run = w->at_once == p->k ? end - begin : w->run;
   for (size_t column = begin; column < end; column += run) {
     const size_t stop = end - column < run ? end : column + run;
-    for (size_t first = 0; first < w->panel->k; first += w->at_once) {
+    for (size_t first = 0; first < p->k; first += w->at_once) {
       const few_group g = few_group_at(w, first, column, end);
       if (ahead)
         few_tiles(w, &g, row, rows, vecs, true, column, stop, sums);
@@ -203,8 +243,10 @@ static void few_panel(const weft_panel *p) {
                 .past = total > FEW_PAST_CACHE};
   for (size_t i = 0; i < p->m; i++) {
     w.past = w.past && ((uintptr_t)p->y[i] + p->begin) % VEC_BYTES == 0;
-    for (size_t j = 0; j < p->k; j++)
-      matrix[j * p->m + i] = weft_gf256_affine[p->a[i * p->a_stride + j]];
+    const uint8_t *const a = p->a + i * p->a_stride;
+    uint64_t *at = matrix + i;
+    for (size_t j = 0; j < p->k; j++, at += p->m)
+      *at = weft_gf256_affine[a[j]];
   }
   few_blocks(&w, total > FEW_CACHED, p->begin, end, sums);
   if (w.past)

@@ -79,8 +79,8 @@ weft_status weft_device_stream_order(weft_device *device, void *later, void *ear
 weft_status weft_device_scratch(const weft_exec *exec, size_t bytes, void **out);
 void weft_device_scratch_free(const weft_exec *exec, void *memory); // accepts NULL
 
-// *flag (DEVICE memory, 4 bytes) becomes 1 if the `bytes` bytes at a and b, PINNED or DEVICE, are not
-// all the same; else it stays as it is.
+// *flag (DEVICE memory, 4 bytes) becomes 1 if the `bytes` bytes at a and b, PINNED or DEVICE, are
+// not all the same; else it stays as it is.
 weft_status weft_device_compare(const weft_exec *exec, const uint8_t *a, const uint8_t *b,
                                 size_t bytes, void *flag);
 

@@ -7,7 +7,8 @@ static __global__ void __launch_bounds__(256)
     compare_kernel(const Word *a, const Word *b, size_t words, uint32_t *flag) {
   const size_t step = static_cast<size_t>(gridDim.x) * blockDim.x;
   bool differs = false;
-  for (size_t i = static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < words; i += step) {
+  for (size_t i = static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < words;
+       i += step) {
     const Word x = a[i], y = b[i];
     if constexpr (sizeof(Word) == 16)
       differs = differs || ((x.x ^ y.x) | (x.y ^ y.y) | (x.z ^ y.z) | (x.w ^ y.w)) != 0;

@@ -7,9 +7,9 @@
 #include "lib/staging.h"
 
 enum {
-  PIECES_IN_FLIGHT = 3,     // one arrives, one is computed, one leaves
-  PIECE_BYTES = 24 << 20,   // of all shards of a piece: long copies, short enough to overlap
-  SMALL_BYTES = 1 << 20,    // of data in host memory: sooner computed than carried
+  PIECES_IN_FLIGHT = 3,   // one arrives, one is computed, one leaves
+  PIECE_BYTES = 24 << 20, // of all shards of a piece: long copies, short enough to overlap
+  SMALL_BYTES = 1 << 20,  // of data in host memory: sooner computed than carried
   POINTERS = WEFT_MAX_SHARDS
 };
 
@@ -117,16 +117,16 @@ static weft_status run_tail(const run *r, const weft_stripe *stripe, size_t done
     }
     p.in[i] = copy;
     if (status == WEFT_OK)
-      status = weft_device_copy(r->exec.device, copy, WEFT_MEM_DEVICE,
-                                shard_of(r, stripe, i) + done, WEFT_MEM_DEVICE,
-                                held(r, i, tail, unit), r->exec.stream);
+      status =
+          weft_device_copy(r->exec.device, copy, WEFT_MEM_DEVICE, shard_of(r, stripe, i) + done,
+                           WEFT_MEM_DEVICE, held(r, i, tail, unit), r->exec.stream);
   }
   if (status == WEFT_OK)
     status = multiply(code, &r->exec, &p, k, outputs, r->matrix, r->stride, false);
   for (size_t i = 0; i < outputs && status == WEFT_OK; i++)
-    status = weft_device_copy(r->exec.device, shard_of(r, stripe, k + i) + done, WEFT_MEM_DEVICE,
-                              p.out[i], WEFT_MEM_DEVICE, held(r, k + i, tail, unit),
-                              r->exec.stream);
+    status =
+        weft_device_copy(r->exec.device, shard_of(r, stripe, k + i) + done, WEFT_MEM_DEVICE,
+                         p.out[i], WEFT_MEM_DEVICE, held(r, k + i, tail, unit), r->exec.stream);
   weft_device_scratch_free(&r->exec, memory);
   return status;
 }
@@ -260,8 +260,8 @@ weft_status weft_device_run_plan(weft_plan *plan, const weft_stripe *stripes, si
 // ---------------------------------------------------------------------------------------------
 // Parity in parts
 
-weft_status weft_device_add_columns(const weft_code *code, size_t first, size_t count,
-                                    size_t index, const uint8_t *const *x, size_t sources,
+weft_status weft_device_add_columns(const weft_code *code, size_t first, size_t count, size_t index,
+                                    const uint8_t *const *x, size_t sources,
                                     const weft_stripe *stripe, bool accumulate, weft_call *call) {
   const size_t w = weft_code_is_crs(code) ? code->w : 1, unit = weft_code_unit_bytes(code);
   const uint8_t *all = weft_code_is_crs(code) ? code->bits : code->generator.parity;

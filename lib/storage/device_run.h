@@ -13,8 +13,8 @@ weft_status weft_device_run_plan(weft_plan *plan, const weft_stripe *stripes, si
 
 // Parity shards [first, first + count) of a stripe in DEVICE memory ^= (or =, without accumulate)
 // column `index` of the code times the exclusive-or of `sources` shards of stripe->bytes bytes.
-weft_status weft_device_add_columns(const weft_code *code, size_t first, size_t count,
-                                    size_t index, const uint8_t *const *x, size_t sources,
+weft_status weft_device_add_columns(const weft_code *code, size_t first, size_t count, size_t index,
+                                    const uint8_t *const *x, size_t sources,
                                     const weft_stripe *stripe, bool accumulate, weft_call *call);
 
 // Which parity shards of a stripe in DEVICE memory do not match its data. Waits.

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "kernels/backend.h"
+#include "weft/code_store.h"
 
 // How many devices can be used; 0 without driver or device, which is no error.
 size_t weft_device_count(void);
@@ -33,17 +34,6 @@ void weft_device_stream_free(weft_device *device, void *stream);
 // WEFT_OK when all work on the stream is done, WEFT_PENDING, or what went wrong.
 weft_status weft_device_stream_poll(weft_device *device, void *stream);
 weft_status weft_device_stream_wait(weft_device *device, void *stream);
-
-// Where kernels compiled at run time are kept between runs of the program; both may come from
-// several threads. `machine` names device, driver and compiler.
-typedef struct weft_code_store {
-  void *user;
-  // Code saved before for this source, from the allocator; *code NULL when there is none.
-  weft_status (*load)(void *user, const weft_allocator *allocator, const char *machine,
-                      const char *source, void **code, size_t *code_bytes);
-  void (*save)(void *user, const char *machine, const char *source, const void *code,
-               size_t code_bytes);
-} weft_code_store;
 
 // store: copied; NULL: none. Before the device is used.
 void weft_device_set_code_store(weft_device *device, const weft_code_store *store);

@@ -159,6 +159,8 @@ typedef struct weft_host_kernel {
   // bytes; panel_prepared then takes such rows as x.
   void (*prepare_row)(uint8_t *out, const uint8_t *in, size_t len);
   void (*panel_prepared)(const weft_panel *panel);
+  // Optional, for comparisons: y[i] = a[i] * b[i], where no operand repeats. y may equal a or b.
+  void (*pairs)(uint8_t *y, const uint8_t *a, const uint8_t *b, size_t len);
 } weft_host_kernel;
 
 struct weft_backend {

@@ -117,3 +117,13 @@ void weft_device_scratch_free(const weft_exec *exec, void *memory) {
   (void)exec;
   (void)memory;
 }
+
+void weft_device_set_code_store(weft_device *device, const weft_code_store *store) {
+  (void)device;
+  (void)store;
+}
+
+void weft_device_compile_after(weft_device *device, size_t bytes) {
+  (void)device;
+  (void)bytes;
+}

@@ -37,6 +37,7 @@ typedef struct node {
 struct weft_swarm {
   weft_ctx *ctx;
   weft_swarm_options options;
+  weft_engine_options engine_options; // of every node
   uint64_t loss_q32;
   size_t nodes;
   node *node;
@@ -72,25 +73,26 @@ static weft_status new_node(weft_swarm *swarm, size_t index) {
   n->edges = calloc(o->degree, sizeof *n->edges);
   if (!n->edges)
     return WEFT_E_NOMEM;
-  const weft_engine_options options = {.stream = o->seed,
-                                       .blocks = o->blocks,
-                                       .block_bytes = o->block_bytes,
-                                       .source = index == 0,
-                                       .window = o->window,
-                                       .batch = o->batch,
-                                       .neighbours_max = o->degree,
-                                       .upload_bits_per_s = n->uplink.bits_per_s,
-                                       .codec = index == 0 ? o->source_codec : o->peer_codec,
-                                       .policy = o->policy,
-                                       .rng = &engine_rng};
-  return weft_engine_new(swarm->ctx, &options, &n->engine);
+  swarm->engine_options = (weft_engine_options){.stream = o->seed,
+                                                .blocks = o->blocks,
+                                                .block_bytes = o->block_bytes,
+                                                .window = o->window,
+                                                .batch = o->batch,
+                                                .neighbours_max = o->degree,
+                                                .codec = o->peer_codec,
+                                                .policy = o->policy};
+  const weft_engine_self self = {.source = index == 0,
+                                 .upload_bits_per_s = n->uplink.bits_per_s,
+                                 .rng = engine_rng,
+                                 .codec = index == 0 ? o->source_codec : o->peer_codec};
+  return weft_engine_new(swarm->ctx, &swarm->engine_options, &self, &n->engine);
 }
 
 // Both ends of an edge, with one delay for both ways.
 static weft_status connect(weft_swarm *swarm, uint32_t a, uint32_t b, const weft_rng *rng) {
   size_t at_a, at_b;
-  WEFT_TRY(weft_engine_add_neighbour(swarm->node[a].engine, 0, &at_a));
-  WEFT_TRY(weft_engine_add_neighbour(swarm->node[b].engine, 0, &at_b));
+  WEFT_TRY(weft_engine_add_neighbour(swarm->node[a].engine, NULL, 0, &at_a));
+  WEFT_TRY(weft_engine_add_neighbour(swarm->node[b].engine, NULL, 0, &at_b));
   const int64_t min = swarm->options.delay_min_us, max = swarm->options.delay_max_us;
   const int64_t delay = min + (int64_t)weft_rng_below(rng, (uint64_t)(max - min) + 1);
   swarm->node[a].edges[at_a] = (edge){.node = b, .neighbour = at_b, .delay_us = delay};
@@ -228,9 +230,9 @@ static weft_status feed_source(weft_swarm *swarm) {
     swarm->result.stream_bytes += bytes;
     swarm->fed_all = bytes < capacity;
     if (bytes > 0)
-      WEFT_TRY(weft_engine_source_put(source, swarm->segment, bytes));
+      WEFT_TRY(weft_engine_source_put(source, swarm->segment, bytes, 0, swarm->now_us));
     else
-      WEFT_TRY(weft_engine_source_end(source));
+      WEFT_TRY(weft_engine_source_end(source, swarm->now_us));
     swarm->progress_us = swarm->now_us;
   }
   return WEFT_OK;

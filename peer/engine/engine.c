@@ -9,7 +9,7 @@ static bool options_valid(const weft_engine_options *o) {
          o->block_bytes <= WEFT_MAX_BLOCK_BYTES && o->window >= 1 &&
          o->window <= WEFT_ENGINE_MAX_WINDOW && o->batch >= 1 &&
          o->batch <= WEFT_ENGINE_MAX_BATCH && o->neighbours_max >= 1 &&
-         o->neighbours_max <= WEFT_ENGINE_MAX_NEIGHBOURS && o->codec && o->policy && o->rng;
+         o->neighbours_max <= WEFT_ENGINE_MAX_NEIGHBOURS && o->codec && o->policy;
 }
 
 // `count` items of `bytes` each, zeroed.
@@ -53,19 +53,20 @@ static weft_status allocate_burst(weft_engine *e) {
   return WEFT_OK;
 }
 
-weft_status weft_engine_new(weft_ctx *ctx, const weft_engine_options *options, weft_engine **out) {
-  if (!ctx || !options || !out || !options_valid(options))
+weft_status weft_engine_new(weft_ctx *ctx, const weft_engine_options *options,
+                            const weft_engine_self *self, weft_engine **out) {
+  if (!ctx || !options || !self || !self->rng.fill || !out || !options_valid(options))
     return WEFT_E_ARGUMENT;
   weft_engine *e;
   WEFT_TRY(allocate(ctx, 1, sizeof *e, &e));
   e->ctx = ctx;
   e->options = *options;
-  e->codec = *options->codec;
+  e->self = *self;
+  e->codec = self->codec ? *self->codec : *options->codec;
   e->policy = *options->policy;
-  e->rng = *options->rng;
+  e->rng = self->rng;
   e->options.codec = &e->codec;
   e->options.policy = &e->policy;
-  e->options.rng = &e->rng;
   weft_status status = allocate_window(e);
   if (status == WEFT_OK)
     status = allocate_burst(e);
@@ -127,7 +128,7 @@ void weft_engine_tick(weft_engine *e, int64_t now_us) {
     if (now_us < neighbour_deadline(e, n))
       continue;
     if (now_us >= n->heard_us + WEFT_SILENT_US)
-      weft_neighbour_drop(e, i);
+      weft_neighbour_drop(e, i, WEFT_LOST_SILENT);
     else if (n->state == WEFT_NEIGHBOUR_GREETING)
       n->hello_due = true;
     else
@@ -142,7 +143,7 @@ bool weft_engine_event(weft_engine *e, weft_event *out) {
     weft_neighbour *n = &e->neighbours[i];
     if (n->state == WEFT_NEIGHBOUR_LOST) {
       n->state = WEFT_NEIGHBOUR_FREE;
-      *out = (weft_event){.kind = WEFT_EVENT_NEIGHBOUR_LOST, .neighbour = i};
+      *out = (weft_event){.kind = WEFT_EVENT_NEIGHBOUR_LOST, .neighbour = i, .reason = n->lost};
       return true;
     }
     if (n->open_event) {

@@ -122,7 +122,7 @@ static void take_brake(weft_engine *engine, weft_neighbour *neighbour, uint64_t 
 static void take_bye(weft_engine *engine, size_t index, weft_bye_reason reason) {
   weft_neighbour *neighbour = &engine->neighbours[index];
   if (reason == WEFT_BYE_LEAVING) {
-    weft_neighbour_drop(engine, index);
+    weft_neighbour_drop(engine, index, WEFT_LOST_LEFT);
     return;
   }
   neighbour->state = WEFT_NEIGHBOUR_FINISHED;

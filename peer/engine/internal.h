@@ -44,6 +44,7 @@ typedef enum weft_neighbour_state {
 
 typedef struct weft_neighbour {
   weft_neighbour_state state;
+  weft_lost_reason lost;
   bool open_event, hello_due, answer_due, map_due, bye_due;
   bool knows_end;         // of the stream
   bool timed;             // round_trip_us was measured
@@ -65,6 +66,7 @@ typedef struct weft_neighbour {
 struct weft_engine {
   weft_ctx *ctx;
   weft_engine_options options; // its table pointers lead to the copies below
+  weft_engine_self self;
   weft_codec codec;
   weft_policy policy;
   weft_rng rng;
@@ -129,7 +131,7 @@ void weft_neighbour_open(weft_engine *engine, size_t index);
 // Tells the policy whether the neighbour takes packets now.
 void weft_neighbour_show(weft_engine *engine, const weft_neighbour *neighbour);
 void weft_neighbour_brake(weft_engine *engine, weft_neighbour *neighbour, uint64_t segment);
-void weft_neighbour_drop(weft_engine *engine, size_t index);
+void weft_neighbour_drop(weft_engine *engine, size_t index, weft_lost_reason reason);
 void weft_flight_add(weft_engine *engine, weft_neighbour *neighbour, const weft_flight *flight);
 // Forgets bursts sent at or before `until_us`: announcements count them now.
 void weft_flight_forget(weft_engine *engine, weft_neighbour *neighbour, int64_t until_us);

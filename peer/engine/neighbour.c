@@ -2,7 +2,9 @@
 // Neighbours: coming and going, round trips, and what is on its way to each.
 #include "peer/engine/internal.h"
 
-weft_status weft_engine_add_neighbour(weft_engine *engine, int64_t now_us, size_t *neighbour) {
+weft_status weft_engine_add_neighbour(weft_engine *engine, const weft_neighbour_options *options,
+                                      int64_t now_us, size_t *neighbour) {
+  (void)options;
   for (size_t i = 0; i < engine->options.neighbours_max; i++) {
     weft_neighbour *n = &engine->neighbours[i];
     if (n->state != WEFT_NEIGHBOUR_FREE)
@@ -20,7 +22,8 @@ weft_status weft_engine_add_neighbour(weft_engine *engine, int64_t now_us, size_
       n->wants[s] = (weft_policy_want){0};
       n->brake_due[s] = false;
     }
-    engine->policy_view[i] = (weft_policy_neighbour){.degree = 1, .wants = n->wants};
+    engine->policy_view[i] = (weft_policy_neighbour){
+        .degree = 1, .wants = n->wants, .count = (uint32_t)engine->options.window};
     engine->degree++;
     *neighbour = i;
     return WEFT_OK;
@@ -33,8 +36,9 @@ void weft_neighbour_show(weft_engine *engine, const weft_neighbour *neighbour) {
       neighbour->state == WEFT_NEIGHBOUR_OPEN && neighbour->flight_count < WEFT_FLIGHT_BURSTS;
 }
 
-void weft_neighbour_drop(weft_engine *engine, size_t index) {
+void weft_neighbour_drop(weft_engine *engine, size_t index, weft_lost_reason reason) {
   engine->neighbours[index].state = WEFT_NEIGHBOUR_LOST; // free once the event is told
+  engine->neighbours[index].lost = reason;
   weft_neighbour_show(engine, &engine->neighbours[index]);
   engine->degree--;
   weft_window_advance(engine); // may have waited for this one
@@ -45,7 +49,7 @@ weft_status weft_engine_remove_neighbour(weft_engine *engine, size_t neighbour) 
       engine->neighbours[neighbour].state == WEFT_NEIGHBOUR_FREE ||
       engine->neighbours[neighbour].state == WEFT_NEIGHBOUR_LOST)
     return WEFT_E_STATE;
-  weft_neighbour_drop(engine, neighbour);
+  weft_neighbour_drop(engine, neighbour, WEFT_LOST_LEFT);
   engine->neighbours[neighbour].state = WEFT_NEIGHBOUR_FREE; // the caller knows
   return WEFT_OK;
 }

@@ -70,7 +70,7 @@ static size_t make_control(weft_engine *e, weft_neighbour *n, int64_t now_us) {
 
 // The uplink is busy with these bytes; parts of a microsecond are carried on.
 static void pace(weft_engine *e, size_t bytes, int64_t now_us) {
-  const uint64_t rate = e->options.upload_bits_per_s;
+  const uint64_t rate = e->self.upload_bits_per_s;
   if (e->pace_us < now_us) {
     e->pace_us = now_us;
     e->pace_rest = 0;

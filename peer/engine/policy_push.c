@@ -17,7 +17,7 @@ static size_t useful(const weft_policy_view *view, const weft_policy_neighbour *
   const size_t expected = (size_t)want->rank + 2u * want->in_flight;
   // At rank r a neighbour surely lacks own.rank - r of the directions held here; with equal ranks
   // it may lack none.
-  if (!want->accepts || own->rank <= expected)
+  if (!(want->flags & WEFT_WANT_ACCEPTS) || own->rank <= expected)
     return 0;
   size_t count = own->rank - expected;
   // Its other neighbours see the same need: near the end each takes its share, not all of it.

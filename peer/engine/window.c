@@ -29,7 +29,8 @@ void weft_window_refresh(weft_engine *engine, weft_neighbour *neighbour, uint64_
   engine->held[at].blocks = blocks;
   if (segment < neighbour->first_missing)
     want->rank = blocks;
-  want->accepts = segment < neighbour->accept_end && want->rank < blocks;
+  const bool accepts = segment < neighbour->accept_end && want->rank < blocks;
+  want->flags = accepts ? WEFT_WANT_ACCEPTS : 0;
 }
 
 static void refresh_all(weft_engine *engine) {
@@ -41,12 +42,12 @@ static void refresh_all(weft_engine *engine) {
 void weft_window_complete(weft_engine *engine, uint64_t segment) {
   weft_slot *slot = weft_window_slot(engine, segment);
   slot->complete = true;
-  slot->decoded_event = !engine->options.source;
+  slot->decoded_event = !engine->self.source;
   engine->statistics.segments++;
   while (weft_window_has(engine, engine->missing) &&
          weft_window_slot(engine, engine->missing)->complete)
     engine->missing++;
-  for (size_t i = 0; i < engine->options.neighbours_max && !engine->options.source; i++) {
+  for (size_t i = 0; i < engine->options.neighbours_max && !engine->self.source; i++) {
     weft_neighbour *neighbour = &engine->neighbours[i];
     if (neighbour->state == WEFT_NEIGHBOUR_OPEN)
       weft_neighbour_brake(engine, neighbour, segment);
@@ -123,10 +124,12 @@ void weft_window_learn_horizon(weft_engine *engine, uint64_t horizon) {
 // --- What the application does with it
 
 bool weft_engine_source_ready(const weft_engine *engine) {
-  return engine->options.source && !engine->end_known && weft_window_has(engine, engine->horizon);
+  return engine->self.source && !engine->end_known && weft_window_has(engine, engine->horizon);
 }
 
-weft_status weft_engine_source_put(weft_engine *engine, const uint8_t *data, size_t bytes) {
+weft_status weft_engine_source_put(weft_engine *engine, const uint8_t *data, size_t bytes,
+                                   int64_t at_us, int64_t now_us) {
+  (void)at_us, (void)now_us;
   const size_t k = engine->options.block_bytes, segment_bytes = engine->options.blocks * k;
   if (!weft_engine_source_ready(engine))
     return WEFT_E_STATE;
@@ -149,8 +152,9 @@ weft_status weft_engine_source_put(weft_engine *engine, const uint8_t *data, siz
              : weft_window_learn_end(engine, segment * (uint64_t)segment_bytes + bytes);
 }
 
-weft_status weft_engine_source_end(weft_engine *engine) {
-  if (!engine->options.source || engine->end_known)
+weft_status weft_engine_source_end(weft_engine *engine, int64_t now_us) {
+  (void)now_us;
+  if (!engine->self.source || engine->end_known)
     return WEFT_E_STATE;
   const uint64_t segment_bytes = (uint64_t)engine->options.blocks * engine->options.block_bytes;
   WEFT_TRY(weft_window_learn_end(engine, engine->horizon * segment_bytes));
@@ -161,7 +165,7 @@ weft_status weft_engine_source_end(weft_engine *engine) {
 weft_status weft_engine_readable(const weft_engine *engine, uint64_t *segment, size_t *bytes) {
   const uint64_t s = engine->released;
   const uint64_t segment_bytes = (uint64_t)engine->options.blocks * engine->options.block_bytes;
-  if (engine->options.source)
+  if (engine->self.source)
     return WEFT_E_STATE;
   if (!weft_window_has(engine, s) || !weft_window_slot(engine, s)->complete)
     return WEFT_PENDING;

@@ -21,6 +21,8 @@ bool row_check_products(row_check *check);
 bool row_check_lengths(row_check *check);
 // m and k from 0 up to beyond a panel, strided and pointer rows, batches.
 bool row_check_shapes(row_check *check);
+// m 1..18 over rows of thousands of bytes, at guard pages.
+bool row_check_few_outputs(row_check *check);
 // 1..3 threads, by columns, by rows and automatic, at guard pages.
 bool row_check_threads(row_check *check);
 // The operand made by prepare, or its refusal by rows without.

@@ -253,7 +253,8 @@ typedef struct weft_recoder weft_recoder;
 
 // Keeps up to `capacity` packets (1..n); each further one is mixed into one of those held, in turn,
 // so that nothing received is wasted. Works on the context's host row. Memory: capacity * (n + k)
-// bytes. Errors: WEFT_E_ARGUMENT (NULL, an id or capacity out of range), WEFT_E_NOMEM.
+// bytes, n and k rounded up to 64 each, and pointers: 2 + 2 for each 4 KiB of k, times capacity.
+// Errors: WEFT_E_ARGUMENT (NULL, an id or capacity out of range), WEFT_E_NOMEM.
 weft_status weft_recoder_new(weft_ctx *ctx, const weft_segment_id *id, size_t capacity,
                              weft_recoder **out);
 void weft_recoder_free(weft_recoder *recoder); // accepts NULL

@@ -8,12 +8,12 @@
 
 #include "bench/buffers.h"
 #include "bench/check.h"
-#include "weft/weft.h"
+#include "lib/ctx.h"
 
 enum {
   QUEUES = 4,
-  TOGETHER = 16, // segments that a queue takes at a time
-  ARRIVALS = 512 // packets of one call: what a relay finds when it looks
+  TOGETHER = 56,  // segments that a queue takes at a time
+  ARRIVALS = 2048 // packets of one call: what a relay finds when it looks
 };
 
 struct weft_bench_relay {
@@ -25,9 +25,11 @@ struct weft_bench_relay {
   uint8_t *out;    // pinned: likewise
   uint8_t *blocks; // pinned: (segments, n, k)
   weft_decoder **decoders;
-  weft_arrival *arrivals; // (ARRIVALS)
-  weft_batch *batches;    // (segments)
-  weft_reading *readings; // (segments)
+  weft_arrival *arrivals;    // (ARRIVALS)
+  weft_batch *batches;       // (segments)
+  weft_reading *readings;    // (segments)
+  weft_device_piece *pieces; // pinned: (segments * n), all packets
+  uint8_t *landed;           // device memory
 };
 
 static weft_segment_id id_of(const weft_bench_relay *r, size_t segment) {
@@ -101,6 +103,7 @@ weft_bench_relay *weft_bench_relay_new(const char *row, size_t threads, size_t s
   r->batches = weft_bench_alloc(segments, sizeof *r->batches);
   r->readings = weft_bench_alloc(segments, sizeof *r->readings);
   fill_datagrams(r, seed);
+  list_pieces(r);
   return r;
 }
 
@@ -125,6 +128,8 @@ void weft_bench_relay_free(weft_bench_relay *r) {
   weft_free(r->ctx, WEFT_MEM_PINNED, r->in);
   weft_free(r->ctx, WEFT_MEM_PINNED, r->out);
   weft_free(r->ctx, WEFT_MEM_PINNED, r->blocks);
+  weft_free(r->ctx, WEFT_MEM_PINNED, r->pieces);
+  weft_free(r->ctx, WEFT_MEM_DEVICE, r->landed);
   weft_ctx_free(r->ctx);
   free(r->source), free(r->decoders), free(r->arrivals), free(r->batches), free(r->readings);
   free(r);
@@ -196,6 +201,25 @@ static void call_read(void *user) { for_all(user, read_blocks, NULL); }
 static void call_relay(void *user) {
   free_decoders(user);
   for_all(user, arrive, recode);
+}
+
+// All packets in one launch, without decoders: what the device reads over the bus by itself.
+static void call_gather(void *user) {
+  const weft_bench_relay *r = user;
+  weft_exec exec = weft_ctx_host_exec(r->ctx, NULL);
+  exec.device = r->ctx->device;
+  exec.stream = r->queue[0]->stream;
+  weft_bench_must("gather", weft_device_copy_pieces(&exec, r->pieces, r->segments * r->n));
+  wait_all(r);
+}
+
+static void list_pieces(weft_bench_relay *r) {
+  const size_t bytes = r->n + r->k, count = r->segments * r->n;
+  r->pieces = memory(r, WEFT_MEM_PINNED, count * sizeof *r->pieces);
+  r->landed = memory(r, WEFT_MEM_DEVICE, count * bytes);
+  for (size_t i = 0; i < count; i++)
+    r->pieces[i] = (weft_device_piece){r->landed + i * bytes,
+                                       datagram(r->in, r, 0, i) + WEFT_WIRE_HEADER_BYTES, bytes};
 }
 
 // Recoded packets rebuild the source; so do the relay's own blocks.

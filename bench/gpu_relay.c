@@ -9,6 +9,7 @@
 #include "bench/buffers.h"
 #include "bench/check.h"
 #include "lib/ctx.h"
+#include "weft/weft.h"
 
 enum {
   QUEUES = 4,
@@ -82,6 +83,15 @@ static void fill_datagrams(weft_bench_relay *r, uint64_t seed) {
     weft_segment_free(segment);
   }
   free(data), free(packets);
+}
+
+static void list_pieces(weft_bench_relay *r) {
+  const size_t bytes = r->n + r->k, count = r->segments * r->n;
+  r->pieces = memory(r, WEFT_MEM_PINNED, count * sizeof *r->pieces);
+  r->landed = memory(r, WEFT_MEM_DEVICE, count * bytes);
+  for (size_t i = 0; i < count; i++)
+    r->pieces[i] = (weft_device_piece){r->landed + i * bytes,
+                                       datagram(r->in, r, 0, i) + WEFT_WIRE_HEADER_BYTES, bytes};
 }
 
 weft_bench_relay *weft_bench_relay_new(const char *row, size_t threads, size_t segments, size_t n,
@@ -213,15 +223,6 @@ static void call_gather(void *user) {
   wait_all(r);
 }
 
-static void list_pieces(weft_bench_relay *r) {
-  const size_t bytes = r->n + r->k, count = r->segments * r->n;
-  r->pieces = memory(r, WEFT_MEM_PINNED, count * sizeof *r->pieces);
-  r->landed = memory(r, WEFT_MEM_DEVICE, count * bytes);
-  for (size_t i = 0; i < count; i++)
-    r->pieces[i] = (weft_device_piece){r->landed + i * bytes,
-                                       datagram(r->in, r, 0, i) + WEFT_WIRE_HEADER_BYTES, bytes};
-}
-
 // Recoded packets rebuild the source; so do the relay's own blocks.
 static const char *check(weft_bench_relay *r) {
   weft_ctx *host;
@@ -278,6 +279,9 @@ static int add(weft_bench_relay *r, weft_bench_group *group, const char *variant
 
 void weft_bench_relay_add(weft_bench_relay *r, weft_bench_group *group, int in, int out, int both) {
   const char *checked = check(r);
+  const int gathered = add(r, group, "packets gathered by one launch", call_gather,
+                           "by tests/cuda, as part of arrivals", in);
+  weft_bench_group_ask(group, "gathered / copy in", gathered, in, WEFT_BENCH_OUTPUT);
   const int arrived = add(r, group, "packets from pinned memory to decoders on the device",
                           call_arrive, checked, in);
   const int recoded =

@@ -22,6 +22,11 @@ weft_status weft_storage_tensor(const weft_exec *exec, const weft_gemm *gemm);
 // compiling (nvrtc.h). A in host memory.
 weft_status weft_storage_program_gemm(const weft_exec *exec, const weft_gemm *gemm);
 
+// Whether `count` products like this one are storage products: few outputs of few, long rows.
+bool weft_storage_suits(const weft_gemm *gemm, size_t count);
+// Such a product by the quicker of both ways, as measured.
+weft_status weft_storage_gemm(const weft_exec *exec, const weft_gemm *gemm);
+
 // Y = bits * X on packets as a kernel of its own, likewise. The first *done_groups groups of every
 // shard are computed; the few after them are the caller's.
 weft_status weft_storage_program_xorm(const weft_exec *exec, const weft_xorm *xorm,

@@ -13,10 +13,10 @@
 namespace {
 
 enum {
-  Threads = WEFT_PROGRAM_THREADS,
-  Lag = 2, // stages that are not being filled
+  Lag = 2,            // stages that are not being filled
+  ShardsPerStage = 2, // fewer waits
   StagesMax = 24,
-  StagesMin = Lag + 4,
+  StagesMin = Lag + 2,
   Bits = 8
 };
 
@@ -141,24 +141,33 @@ __device__ __forceinline__ void expect(u32 barrier, u32 bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
 }
-__device__ __forceinline__ void fill(const Args &args, u32 data, u32 barriers, u32 slot, u32 tile,
-                                     u64 from) {
-  const u32 barrier = barriers + 8 * slot, to = data + STAGE * slot;
-  FILL
+// Stage `stage` of a tile: PER_STAGE shards, the last stage of an odd number one.
+__device__ __forceinline__ void fill(const Args &args, const u64 *rows, u32 data, u32 barriers,
+                                     u32 slot, u32 tile, u32 stage) {
+  const u32 barrier = barriers + 8 * slot, first = stage * PER_STAGE;
+  const u32 some = K - first < PER_STAGE ? K - first : PER_STAGE;
+  GEOMETRY
+  expect(barrier, some * SHARD_BYTES);
+#pragma unroll
+  for (u32 i = 0; i < PER_STAGE; i++)
+    if (first + i < K) {
+      const u64 from = rows[first + i];
+      const u32 to = data + STAGE * slot + i * SHARD;
+      COPY
+    }
 }
-#define FILL_AT(lane, shard, tiles_on) if (tid == lane) { \
+#define FILL_AT(lane, stage, tiles_on) if (tid == lane) { \
   const u32 t = tile + tiles_on * gridDim.x; \
   if (t < args.tiles) { \
     const bool same = slot >= LAG; \
     const u32 s = same ? slot - LAG : slot + STAGES - LAG; \
     wait(empty + 8 * s, same ? parity : parity ^ 1); /* of the first round none waits */ \
-    fill(args, data, full, s, t, rows[shard]); \
+    fill(args, rows, data, full, s, t, stage); \
   } }
 #define STAGE_BEGIN wait(full + 8 * slot, parity); at = data + STAGE * slot + offset;
 #define STAGE_END __syncwarp(); if (tid % 32 == 0) \
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], 1;" ::"r"(empty + 8 * slot) : "memory"); \
   if (++slot == STAGES) { slot = 0; parity ^= 1; }
-#define STORE(p, v) { if (args.accumulate) *(p) = *(p) ^ (v); else __stcs(p, v); }
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weft_kernel(const __grid_constant__ Args args) {
   extern __shared__ uint4 shared[];
   __shared__ u64 rows[K + M];
@@ -176,8 +185,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weft_kernel(const 
   __syncthreads();
   if (tid == 0) {
     for (u32 s = 0; s < STAGES - LAG; s++) {
-      const u32 t = blockIdx.x + s / K * gridDim.x;
-      if (t < args.tiles) fill(args, data, full, s, t, rows[s % K]);
+      const u32 t = blockIdx.x + s / TILE_STAGES * gridDim.x;
+      if (t < args.tiles) fill(args, rows, data, full, s, t, s % TILE_STAGES);
     }
   }
   u32 at, slot = 0, parity = 0;
@@ -225,6 +234,10 @@ void make_sum(Text &text, Table &table, unsigned pattern, size_t batch) {
   table.made |= 1u << pattern;
 }
 
+size_t stages_of(const weft_program_shape &shape) {
+  return (shape.k + ShardsPerStage - 1) / ShardsPerStage;
+}
+
 struct Packets {
   size_t column[Bits]; // of the bit matrix
   size_t count, batch;
@@ -257,68 +270,81 @@ void add_packets(Text &text, const weft_program_shape &shape, const Packets &p) 
   }
 }
 
-void add_shard(Text &text, const weft_program_shape &shape, const weft_program_plan &plan,
-               size_t j, Packets &p) {
-  const size_t ahead = j + plan.stages - Lag;
-  text.add("  FILL_AT(%zu, %zu, %zu)\n  STAGE_BEGIN // shard %zu\n", j % (Threads / 32) * 32,
-           ahead % shape.k, ahead / shape.k, j);
-  if (shape.packet_bytes) {
-    for (size_t c = 0; c < shape.w; c++)
-      text.add("  const u32 v%zu_%zu = load(at + %zu * PLANE);\n", j, c, c);
-    text.add("  STAGE_END\n");
-  } else {
-    text.add("  u32 b%zu[8];\n  for (int i = 0; i < 8; i++) b%zu[i] = load(at + i * PLANE);\n"
-             "  STAGE_END\n  slice(b%zu, args.two, args.four, args.sixteen);\n",
-             j, j, j);
-  }
-  for (size_t c = 0; c < shape.w; c++) {
-    const char prefix = p.count < 4 ? 's' : 't';
+void add_stage(Text &text, const weft_program_shape &shape, const weft_program_plan &plan,
+               size_t stage, Packets &p) {
+  const size_t first = stage * ShardsPerStage, stages = stages_of(shape);
+  const size_t some = shape.k - first < ShardsPerStage ? shape.k - first : size_t{ShardsPerStage};
+  const size_t ahead = stage + plan.stages - Lag;
+  text.add("  FILL_AT(%zu, %zu, %zu)\n  STAGE_BEGIN\n", stage % (plan.threads / 32) * 32,
+           ahead % stages, ahead / stages);
+  for (size_t j = first; j < first + some; j++)
     if (shape.packet_bytes)
-      text.add("  const u32 %c%u_%zu = v%zu_%zu;\n", prefix, 1u << (p.count & 3), p.batch, j, c);
+      for (size_t c = 0; c < shape.w; c++)
+        text.add("  const u32 v%zu_%zu = load(at + %zu * SHARD + %zu * PLANE);\n", j, c, j - first, c);
     else
-      text.add("  const u32 %c%u_%zu = b%zu[%zu];\n", prefix, 1u << (p.count & 3), p.batch, j, c);
-    p.column[p.count++] = j * shape.w + c;
-    if (p.count == Bits || (j + 1 == shape.k && c + 1 == shape.w)) {
-      add_packets(text, shape, p);
-      p.count = 0;
-      p.batch++;
+      text.add("  u32 b%zu[8];\n  for (int i = 0; i < 8; i++) "
+               "b%zu[i] = load(at + %zu * SHARD + i * PLANE);\n",
+               j, j, j - first);
+  text.add("  STAGE_END\n");
+  for (size_t j = first; j < first + some; j++) {
+    if (!shape.packet_bytes)
+      text.add("  slice(b%zu, args.two, args.four, args.sixteen);\n", j);
+    for (size_t c = 0; c < shape.w; c++) {
+      const char prefix = p.count < 4 ? 's' : 't';
+      if (shape.packet_bytes)
+        text.add("  const u32 %c%u_%zu = v%zu_%zu;\n", prefix, 1u << (p.count & 3), p.batch, j, c);
+      else
+        text.add("  const u32 %c%u_%zu = b%zu[%zu];\n", prefix, 1u << (p.count & 3), p.batch, j, c);
+      p.column[p.count++] = j * shape.w + c;
+      if (p.count == Bits || (j + 1 == shape.k && c + 1 == shape.w)) {
+        add_packets(text, shape, p);
+        p.count = 0;
+        p.batch++;
+      }
     }
   }
 }
 
-void add_outputs(Text &text, const weft_program_shape &shape) {
+// Word l of output i, for each of both ways to write it.
+void add_outputs(Text &text, const weft_program_shape &shape, const weft_program_plan &plan,
+                 bool accumulate) {
+  const char *const store = accumulate ? "ADD" : "PUT";
   for (size_t i = 0; i < shape.m; i++) {
-    text.add("  { u32 *to = (u32 *)rows[%zu];\n", shape.k + i);
+    text.add("    { u32 *to = (u32 *)rows[%zu] + word;\n", shape.k + i);
     if (shape.packet_bytes) {
       for (size_t l = 0; l < shape.w; l++)
-        text.add("    STORE(to + word + %zu, y%zu)\n", l * (shape.packet_bytes / 4),
+        text.add("      %s(to + %zu, y%zu)\n", store, l * (shape.packet_bytes / 4),
                  i * shape.w + l);
     } else {
-      text.add("    u32 v[8] = {");
+      text.add("      u32 v[8] = {");
       for (size_t l = 0; l < 8; l++)
         text.add("y%zu%s", i * 8 + l, l < 7 ? ", " : "};\n");
-      text.add("    slice(v, args.two, args.four, args.sixteen);\n"
-               "    for (int i = 0; i < 8; i++) if (word + i * %d < args.length / 4) "
-               "STORE(to + word + i * %d, v[i])\n",
-               Threads, Threads);
+      text.add("      slice(v, args.two, args.four, args.sixteen);\n"
+               "      for (int i = 0; i < 8; i++) if (word + i * %zu < args.length / 4) "
+               "%s(to + i * %zu, v[i])\n",
+               plan.threads, store, plan.threads);
     }
-    text.add("  }\n");
+    text.add("    }\n");
   }
 }
 
 void add_geometry(Text &text, const weft_program_shape &shape, const weft_program_plan &plan) {
   text.add("#define K %zuu\n#define M %zuu\n#define STAGES %zuu\n#define STAGE %zuu\n", shape.k,
            shape.m, plan.stages, plan.stage_bytes);
-  text.add("#define THREADS %d\n#define BLOCKS %zu\n#define LAG %du\n", static_cast<int>(Threads),
-           plan.blocks_per_sm, static_cast<int>(Lag));
-  const size_t group = shape.w * shape.packet_bytes;
+  text.add("#define THREADS %zu\n#define BLOCKS %zu\n#define LAG %du\n#define PER_STAGE %du\n"
+           "#define TILE_STAGES %zuu\n#define SHARD %zuu\n",
+           plan.threads, plan.blocks_per_sm, static_cast<int>(Lag),
+           static_cast<int>(ShardsPerStage), stages_of(shape), plan.stage_bytes / ShardsPerStage);
+  text.add("#define PUT(p, v) __stcs(p, v);\n#define ADD(p, v) __stcs(p, __ldcs(p) ^ (v));\n");
+  const size_t group = shape.w * shape.packet_bytes, threads = plan.threads;
   if (!shape.packet_bytes) {
-    text.add("#define PLANE %du\n#define OFFSET 4 * tid\n#define ACTIVE true\n"
-             "#define WORD ((u64)tile * %d + tid)\n",
-             4 * Threads, 8 * Threads);
-    text.add("#define FILL const u32 bytes = tile + 1 == args.tiles ? args.last : %du; "
-             "expect(barrier, bytes); copy(to, from + (u64)tile * %d, bytes, barrier);\n",
-             32 * Threads, 32 * Threads);
+    text.add("#define PLANE %zuu\n#define OFFSET 4 * tid\n#define ACTIVE true\n"
+             "#define WORD ((u64)tile * %zu + tid)\n",
+             4 * threads, 8 * threads);
+    text.add("#define GEOMETRY const u32 bytes = tile + 1 == args.tiles ? args.last : %zuu;\n"
+             "#define SHARD_BYTES bytes\n"
+             "#define COPY copy(to, from + (u64)tile * %zu, bytes, barrier);\n",
+             32 * threads, 32 * threads);
     return;
   }
   const size_t words = shape.packet_bytes / 4;
@@ -328,8 +354,9 @@ void add_geometry(Text &text, const weft_program_shape &shape, const weft_progra
              "#define WORD (((u64)tile * %zu + tid / %zu) * %zu + tid %% %zu)\n",
              shape.packet_bytes, words, group, words, plan.tile_words, plan.groups, words,
              plan.groups, words, group / 4, words);
-    text.add("#define FILL const u32 bytes = (tile + 1 == args.tiles ? args.last : %zuu) * %zuu; "
-             "expect(barrier, bytes); copy(to, from + (u64)tile * %zu, bytes, barrier);\n",
+    text.add("#define GEOMETRY const u32 bytes = (tile + 1 == args.tiles ? args.last : %zuu) * %zuu;\n"
+             "#define SHARD_BYTES bytes\n"
+             "#define COPY copy(to, from + (u64)tile * %zu, bytes, barrier);\n",
              plan.groups, group, plan.groups * group);
     return;
   }
@@ -339,58 +366,74 @@ void add_geometry(Text &text, const weft_program_shape &shape, const weft_progra
            "#define WORD ((u64)(tile / %zu) * %zu + tile %% %zu * %zu + tid)\n",
            part, plan.tile_words, plan.tiles_per_group, plan.tile_words, words,
            plan.tiles_per_group, group / 4, plan.tiles_per_group, plan.tile_words);
-  text.add("#define FILL const u32 group = tile / %zu, part = tile %% %zu * %zu; "
-           "const u32 bytes = %zuu - part < %zuu ? %zuu - part : %zuu; "
-           "expect(barrier, %zu * bytes); "
-           "for (u32 c = 0; c < %zu; c++) "
-           "copy(to + c * PLANE, from + ((u64)group * %zu + c) * %zu + part, bytes, barrier);\n",
+  text.add("#define GEOMETRY const u32 group = tile / %zu, part = tile %% %zu * %zu; "
+           "const u32 bytes = %zuu - part < %zuu ? %zuu - part : %zuu;\n"
+           "#define SHARD_BYTES (%zu * bytes)\n",
            plan.tiles_per_group, plan.tiles_per_group, part, shape.packet_bytes, part,
-           shape.packet_bytes, part, shape.w, shape.w, shape.w, shape.packet_bytes);
+           shape.packet_bytes, part, shape.w);
+  text.add("#define COPY for (u32 c = 0; c < %zu; c++) "
+           "copy(to + c * PLANE, from + ((u64)group * %zu + c) * %zu + part, bytes, barrier);\n",
+           shape.w, shape.w, shape.packet_bytes);
 }
 
 } // namespace
 
+// The tile that a block's threads make.
+static weft_status cut(const weft_program_shape *shape, weft_program_plan *plan) {
+  const size_t words = shape->packet_bytes / 4, group = shape->w * shape->packet_bytes;
+  plan->groups = plan->tiles_per_group = 0;
+  plan->tile_words = plan->threads;
+  if (!shape->packet_bytes) {
+    plan->stage_bytes = ShardsPerStage * 32 * plan->threads;
+    return WEFT_OK;
+  }
+  if (shape->packet_bytes % 4)
+    return WEFT_E_UNSUPPORTED;
+  if (words <= plan->threads) {
+    plan->groups = plan->threads / words;
+    while (plan->groups && plan->groups * group % 16)
+      plan->groups--;
+    if (!plan->groups)
+      return WEFT_E_UNSUPPORTED;
+    plan->tile_words = plan->groups * words;
+    plan->threads = (plan->tile_words + 31) / 32 * 32;
+    plan->stage_bytes = ShardsPerStage * plan->groups * group;
+    return WEFT_OK;
+  }
+  if (shape->packet_bytes % 16)
+    return WEFT_E_UNSUPPORTED;
+  plan->tiles_per_group = (words + plan->threads - 1) / plan->threads;
+  // Parts of one size, in 16-byte steps.
+  const size_t part = (words + plan->tiles_per_group - 1) / plan->tiles_per_group;
+  plan->tile_words = (part + 3) / 4 * 4;
+  plan->threads = (plan->tile_words + 31) / 32 * 32;
+  plan->stage_bytes = ShardsPerStage * shape->w * plan->tile_words * 4;
+  return WEFT_OK;
+}
+
 extern "C" weft_status weft_program_plan_for(const weft_program_shape *shape,
                                              size_t sm_shared_bytes, weft_program_plan *plan) {
-  enum { Reserved = 1024, BarrierBytes = 16, Spare = 48, Registers = 65536, BlocksMax = 8 };
+  enum { Reserved = 1024, BarrierBytes = 16, Spare = 44, Registers = 65536, ThreadsMax = 1024 };
   memset(plan, 0, sizeof *plan);
   const size_t sums = shape->m * shape->w;
   if (sums == 0 || shape->k == 0 || sums > 136 || shape->k + shape->m > 256)
     return WEFT_E_UNSUPPORTED;
   const size_t registers = (sums + Spare + (shape->packet_bytes ? 0 : 8) + 7) / 8 * 8;
-  plan->blocks_per_sm = Registers / (Threads * registers);
-  if (plan->blocks_per_sm > BlocksMax)
-    plan->blocks_per_sm = BlocksMax;
-  plan->tile_words = Threads;
-  plan->stage_bytes = shape->w * Threads * 4;
-  if (shape->packet_bytes) {
-    const size_t words = shape->packet_bytes / 4, group = shape->w * shape->packet_bytes;
-    if (shape->packet_bytes % 4)
+  // Much code is shared best by one large block; little code runs best in small ones.
+  plan->blocks_per_sm = shape->blocks_per_sm ? shape->blocks_per_sm : sums > 40 ? 1 : 4;
+  plan->threads = Registers / registers / plan->blocks_per_sm / 32 * 32;
+  if (plan->threads > ThreadsMax / plan->blocks_per_sm)
+    plan->threads = ThreadsMax / plan->blocks_per_sm;
+  // Threads that the ring has room for.
+  for (;; plan->threads -= 32) {
+    if (plan->threads < 32)
       return WEFT_E_UNSUPPORTED;
-    if (words <= Threads) {
-      plan->groups = Threads / words;
-      while (plan->groups && plan->groups * group % 16)
-        plan->groups--;
-      if (!plan->groups)
-        return WEFT_E_UNSUPPORTED;
-      plan->tile_words = plan->groups * words;
-      plan->stage_bytes = plan->groups * group;
-    } else {
-      if (shape->packet_bytes % 16)
-        return WEFT_E_UNSUPPORTED;
-      plan->tiles_per_group = (words + Threads - 1) / Threads;
-      // Parts of one size, in 16-byte steps.
-      const size_t part = (words + plan->tiles_per_group - 1) / plan->tiles_per_group;
-      plan->tile_words = (part + 3) / 4 * 4;
-      plan->stage_bytes = shape->w * plan->tile_words * 4;
-    }
+    WEFT_TRY(cut(shape, plan));
+    plan->stages = (sm_shared_bytes / plan->blocks_per_sm - Reserved - 8 * (shape->k + shape->m)) /
+                   (plan->stage_bytes + BarrierBytes);
+    if (plan->stages >= StagesMin)
+      break;
   }
-  // Fewer blocks where the ring would be short.
-  for (plan->blocks_per_sm++; plan->stages < StagesMin && --plan->blocks_per_sm;)
-    plan->stages =
-        (sm_shared_bytes / plan->blocks_per_sm - Reserved) / (plan->stage_bytes + BarrierBytes);
-  if (!plan->blocks_per_sm)
-    return WEFT_E_UNSUPPORTED;
   if (plan->stages > StagesMax)
     plan->stages = StagesMax;
   plan->stages -= plan->stages & 1; // data stays aligned to 16 bytes
@@ -409,10 +452,12 @@ extern "C" weft_status weft_program_source(const weft_program_shape *shape,
     text.add("%su32 y%zu = 0;%s", row % 8 ? " " : "  ", row, row % 8 == 7 ? "\n" : "");
   text.add("\n");
   Packets packets = {};
-  for (size_t j = 0; j < shape->k; j++)
-    add_shard(text, *shape, *plan, j, packets);
-  text.add("  const u64 word = WORD;\n  if (!(ACTIVE)) continue;\n");
-  add_outputs(text, *shape);
-  text.add("  }\n}\n");
+  for (size_t stage = 0; stage < stages_of(*shape); stage++)
+    add_stage(text, *shape, *plan, stage, packets);
+  text.add("  const u64 word = WORD;\n  if (!(ACTIVE)) continue;\n  if (args.accumulate) {\n");
+  add_outputs(text, *shape, *plan, true);
+  text.add("  } else {\n");
+  add_outputs(text, *shape, *plan, false);
+  text.add("  }\n  }\n}\n");
   return text.take(source);
 }

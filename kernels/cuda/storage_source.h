@@ -8,8 +8,6 @@ extern "C" {
 #endif
 #include "kernels/backend.h"
 
-enum { WEFT_PROGRAM_THREADS = 128 };
-
 // What a kernel is made for.
 typedef struct weft_program_shape {
   size_t k, m, w;
@@ -17,11 +15,12 @@ typedef struct weft_program_shape {
   const uint8_t *bits; // (m * w, k * w), row stride bits_stride
   size_t bits_stride;
   size_t sm_shared_bytes; // of the device
+  size_t blocks_per_sm;   // 0: what is best
 } weft_program_shape;
 
 // How its data is cut, which follows from the shape.
 typedef struct weft_program_plan {
-  size_t blocks_per_sm, stages, stage_bytes, shared_bytes;
+  size_t threads, blocks_per_sm, stages, stage_bytes, shared_bytes;
   size_t tile_words;      // of a packet: threads that have work; RS: of an eighth of the bytes
   size_t groups;          // whole groups in a tile; 0: a tile is part of one group
   size_t tiles_per_group; // where groups is 0

@@ -135,35 +135,50 @@ __device__ __forceinline__ void load_tile(uint32_t (&data)[H][16], const uint8_t
 }
 
 template <int H>
-__device__ __forceinline__ void transpose_tile(uint32_t (&data)[H][16]) {
+__device__ __forceinline__ void transpose_tile(uint32_t (&data)[H][16],
+                                               const uint32_t (&rows)[H][16]) {
 #pragma unroll
   for (int h = 0; h < H; h++)
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
-      uint32_t w[4] = {data[h][4 * i], data[h][4 * i + 1], data[h][4 * i + 2], data[h][4 * i + 3]};
+    for (int i = 0; i < 16; i += 4) {
+      uint32_t w[4] = {rows[h][i], rows[h][i + 1], rows[h][i + 2], rows[h][i + 3]};
       transpose(w);
-      data[h][4 * i] = w[0], data[h][4 * i + 1] = w[1];
-      data[h][4 * i + 2] = w[2], data[h][4 * i + 3] = w[3];
+      data[h][i] = w[0], data[h][i + 1] = w[1], data[h][i + 2] = w[2], data[h][i + 3] = w[3];
     }
 }
 
-// Bits of the four positions of a thread to bytes: d[tile][bit pair][fragment].
+// a * 2^shift + b on the floating-point pipe, which has twice the rate of integer products: small
+// integers are denormal floats, whose sums are exact, bit for bit, below 2^24.
+__device__ __forceinline__ uint32_t shift_add(int a, float power, int b) {
+  return __float_as_uint(__fmaf_rn(__int_as_float(a), power, __int_as_float(b)));
+}
+
+// Bits of the four positions of a thread to bytes: d[tile][bit pair][fragment]. Sums of less than 32
+// sources fit a byte; wider ones are kept 12 bits apart, so that every other byte has its bits in
+// the upper half until the end.
+template <bool Wide>
 __device__ __forceinline__ uint32_t pack(const int (&d)[2][4][4], const weft_tensor_powers &power) {
   uint32_t bit[8];
 #pragma unroll
   for (int b = 0; b < 8; b++) {
     const int t = b >> 1, e = b & 1;
-    const uint32_t even = d[1][t][e] * power.p16 + d[0][t][e];
-    const uint32_t odd = d[1][t][2 + e] * power.p16 + d[0][t][2 + e];
-    bit[b] = __byte_perm(even, odd, 0x6240);
+    const float apart = Wide ? 4096.0f : 256.0f;
+    const uint32_t low = shift_add(d[0][t][2 + e], apart, d[0][t][e]);
+    const uint32_t high = shift_add(d[1][t][2 + e], apart, d[1][t][e]);
+    bit[b] = __byte_perm(low, high, 0x5410);
   }
+  const uint32_t one = Wide ? 0x10011001u : 0x01010101u, three = 3 * one;
   uint32_t two[4];
 #pragma unroll
   for (int i = 0; i < 4; i++)
-    two[i] = weft_tensor_select(0x01010101u, bit[2 * i], bit[2 * i + 1] * power.p1);
-  const uint32_t low = weft_tensor_select(0x03030303u, two[0], two[1] * power.p2);
-  const uint32_t high = weft_tensor_select(0x03030303u, two[2], two[3] * power.p2);
-  return weft_tensor_select(0x0f0f0f0fu, low, high * power.p4);
+    two[i] = weft_tensor_select(one, bit[2 * i], bit[2 * i + 1] * power.p1);
+  const uint32_t low = weft_tensor_select(three, two[0], two[1] * power.p2);
+  const uint32_t high = weft_tensor_select(three, two[2], two[3] * power.p2);
+  if (!Wide)
+    return weft_tensor_select(0x0f0f0f0fu, low, high * power.p4);
+  const uint32_t even = weft_tensor_select(0x000f000fu, low, high * power.p4);
+  const uint32_t odd = weft_tensor_select(0x0f000f00u, low >> 4, high);
+  return weft_tensor_select(0x00ff00ffu, even, odd);
 }
 
 // The bit rows of the coefficients as fragments: word t of (quad c, quarter h, lane).
@@ -182,7 +197,7 @@ __device__ void make_fragments(uint32_t *fragments, const Args &args, uint32_t q
   }
 }
 
-template <int H, int BlocksPerSm>
+template <int H, bool Wide, int BlocksPerSm>
 __global__ void __launch_bounds__(32 * Warps, BlocksPerSm)
     tensor_kernel(const __grid_constant__ Args args) {
   extern __shared__ uint4 shared[];
@@ -206,12 +221,7 @@ __global__ void __launch_bounds__(32 * Warps, BlocksPerSm)
   for (; tile < args.tiles; tile += step) {
     const uint64_t at = tile * Positions + 16 * g;
     uint32_t data[H][16];
-#pragma unroll
-    for (int h = 0; h < H; h++)
-#pragma unroll
-      for (int i = 0; i < 16; i++)
-        data[h][i] = next[h][i];
-    transpose_tile<H>(data);
+    transpose_tile<H>(data, next);
     if (H == 1 && tile + step < args.tiles)
       load_tile<H>(next, rows, q, args.k, at + step * Positions, args.len);
     for (uint32_t c = 0; c < quads; c++) {
@@ -242,7 +252,7 @@ __global__ void __launch_bounds__(32 * Warps, BlocksPerSm)
               mma_k128(d[t][3], data[h][low], data[h][low + 1], b[h].w, h == 0);
             }
           }
-        word[p] = pack(d, args.power);
+        word[p] = pack<Wide>(d, args.power);
       }
       if (Quad * c + q < args.m)
         store16(outs[Quad * c + q], at, args.len, make_uint4(word[0], word[1], word[2], word[3]),
@@ -253,7 +263,7 @@ __global__ void __launch_bounds__(32 * Warps, BlocksPerSm)
   }
 }
 
-template <int H, int BlocksPerSm>
+template <int H, bool Wide, int BlocksPerSm>
 weft_status launch(const weft_exec *exec, const Args &args) {
   const size_t quads = (args.m + Quad - 1) / Quad;
   const size_t shared =
@@ -261,7 +271,7 @@ weft_status launch(const weft_exec *exec, const Args &args) {
   const uint64_t most =
       static_cast<uint64_t>(weft_device_get_shape(exec->device)->sms) * BlocksPerSm;
   const uint64_t blocks = (args.tiles + Warps - 1) / Warps;
-  tensor_kernel<H, BlocksPerSm>
+  tensor_kernel<H, Wide, BlocksPerSm>
       <<<static_cast<unsigned>(blocks < most ? blocks : most), 32 * Warps, shared,
          weft_cuda_stream(exec)>>>(args);
   return WEFT_CUDA_LAUNCHED();
@@ -270,13 +280,13 @@ weft_status launch(const weft_exec *exec, const Args &args) {
 weft_status run(const weft_exec *exec, const Args &args) {
   switch ((args.k + Quarter - 1) / Quarter) {
   case 1:
-    return launch<1, 6>(exec, args);
+    return launch<1, false, 6>(exec, args);
   case 2:
-    return launch<2, 5>(exec, args);
+    return args.k < 32 ? launch<2, false, 5>(exec, args) : launch<2, true, 5>(exec, args);
   case 3:
-    return launch<3, 4>(exec, args);
+    return launch<3, true, 4>(exec, args);
   default:
-    return launch<4, 3>(exec, args);
+    return launch<4, true, 3>(exec, args);
   }
 }
 

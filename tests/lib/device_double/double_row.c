@@ -358,7 +358,7 @@ static weft_status prepare(const weft_backend *row, const weft_exec *exec, size_
 
 // --- the table ---
 
-enum { ROWS_MAX = 32 };
+enum { ROWS_MAX = 64 };
 static weft_backend table[ROWS_MAX];
 static size_t table_count;
 static pthread_once_t once = PTHREAD_ONCE_INIT;

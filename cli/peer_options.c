@@ -42,6 +42,7 @@ enum {
   O_NEIGHBOURS,
   O_STARTUP,
   O_LAG,
+  O_CHECKSUMS,
   O_LINGER,
   O_TIMEOUT,
   O_CIPHER,
@@ -79,6 +80,8 @@ static const option options[OPTIONS] = {
     [O_NEIGHBOURS] = {"neighbours", JOIN, "8", "N", "Neighbours looked for"},
     [O_STARTUP] = {"startup", JOIN, "1000", "MS", "Buffered before playing"},
     [O_LAG] = {"lag", SOURCE, "3000", "MS", "Live: how far behind the source all play"},
+    [O_CHECKSUMS] = {"checksums", SOURCE, "off", "on|off",
+                     "Live: reveal checksums, so that polluters are found at their first packet"},
     [O_LINGER] = {"linger", SOURCE | JOIN, "5", "SECONDS", "Goes on serving others after the end"},
     [O_TIMEOUT] = {"timeout", JOIN, "15", "SECONDS", "Gives up when there was nobody for so long"},
     [O_CIPHER] = {"cipher", ALL, "best", "NAME", "best, or chacha20"},
@@ -202,6 +205,11 @@ static int word_of(char **values, size_t which, const char *const *words, size_t
 static int words(char **v, peer_settings *s) {
   static const char *const ciphers[] = {"best", "chacha20"}, *const formats[] = {"text", "json"},
                            *const levels[] = {"error", "warning", "info", "debug"};
+  static const char *const switches[] = {"off", "on"};
+  const int checksums = v[O_CHECKSUMS] ? word_of(v, O_CHECKSUMS, switches, 2) : 0;
+  if (checksums < 0)
+    return refuse(O_CHECKSUMS, v[O_CHECKSUMS], "on or off");
+  s->checksums = checksums == 1;
   const int cipher = word_of(v, O_CIPHER, ciphers, 2),
             format = word_of(v, O_LOG_FORMAT, formats, 2),
             level = word_of(v, O_LOG_LEVEL, levels, 4);
@@ -235,6 +243,9 @@ static int shape(char **v, peer_settings *s) {
     if (code >= 0)
       return code;
   }
+  if (s->checksums && n[0] > WEFT_CHECKSUM_MAX_BLOCKS)
+    return cli_error(NAME, CLI_USAGE, "--checksums takes --segment-blocks of %u at most",
+                     WEFT_CHECKSUM_MAX_BLOCKS);
   if (WEFT_WIRE_SESSION_HEADER_BYTES + n[0] + n[1] > WEFT_SESSION_PLAIN_BYTES)
     return cli_error(NAME, CLI_USAGE,
                      "--segment-blocks and --block-bytes may be %u together at most: a packet must "
@@ -312,9 +323,9 @@ int peer_settings_read(const char *word, int argc, char **argv, peer_settings *s
   if (code < 0 && bit == JOIN && !v[O_TRACKER])
     code = required(v, O_SOURCE);
   if (code < 0)
-    code = numbers(v, s);
-  if (code < 0)
     code = words(v, s);
+  if (code < 0)
+    code = numbers(v, s);
   if (code < 0)
     code = places(v, s);
   s->input = g_steal_pointer(&v[O_INPUT]);

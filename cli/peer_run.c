@@ -67,6 +67,16 @@ static void told_stream(run *r) {
   g_free(why);
 }
 
+static void load(run *r, uint64_t segment) {
+  const weft_status status =
+      weft_feed_load(r->feed, weft_node_engine(r->node), segment, g_get_monotonic_time());
+  if (status == WEFT_E_IO)
+    stop(r, cli_error(NAME, CLI_IO, "%s", weft_feed_error(r->feed)));
+  else if (status != WEFT_OK)
+    peer_log(PEER_WARNING, "load", "segment=%" G_GUINT64_FORMAT " status=%s", segment,
+             weft_status_name(status));
+}
+
 static void on_event(void *user, const weft_node_event *event) {
   static const char *const reasons[] = {"no-answer", "other-identity", "silent",
                                         "closed",    "replaced",       "expired"};
@@ -92,6 +102,8 @@ static void on_event(void *user, const weft_node_event *event) {
     r->unreachable = true;
     break;
   case WEFT_NODE_ENGINE:
+    if (event->engine.kind == WEFT_EVENT_LOAD)
+      load(r, event->engine.segment);
     peer_log(PEER_DEBUG, "engine", "kind=%d segment=%" G_GUINT64_FORMAT, (int)event->engine.kind,
              event->engine.segment);
     break;
@@ -114,13 +126,15 @@ static gboolean on_interrupt(gpointer user) {
 
 static void pump_source(run *r, gint64 now_us) {
   weft_engine *engine = weft_node_engine(r->node);
+  if (weft_node_stream(r->node)->mode == WEFT_MODE_VOD)
+    return; // segments are loaded when they are asked for
   const weft_status status = weft_feed_pump(r->feed, engine, now_us);
   if (status == WEFT_E_IO)
     stop(r, cli_error(NAME, CLI_IO, "%s", weft_feed_error(r->feed)));
   else if (status != WEFT_OK)
     stop(r, cli_error(NAME, CLI_MACHINE, "%s", weft_status_text(status)));
-  else if (weft_feed_ended(r->feed) && weft_engine_finished(engine) && r->ended_us == 0 &&
-           weft_node_links(r->node) + (r->view.healthy ? 1 : 0) > 0)
+  else if (weft_feed_ended(r->feed) && r->ended_us == 0 &&
+           (weft_node_stream(r->node)->mode == WEFT_MODE_LIVE || weft_engine_finished(engine)))
     r->ended_us = now_us;
   r->due_us = weft_feed_deadline(r->feed);
 }
@@ -136,6 +150,8 @@ static gint64 segment_us(const weft_stream *s) {
 // Whether the segment may be played now; else due_us says when.
 static bool may_play(run *r, uint64_t segment, gint64 now_us) {
   const gint64 each_us = segment_us(weft_node_stream(r->node));
+  if (weft_node_stream(r->node)->mode != WEFT_MODE_BULK)
+    return true; // the engine says when
   if (!r->playing) {
     r->playing = true;
     r->play_us = now_us + (gint64)r->s->startup_ms * 1000 - (gint64)segment * each_us;
@@ -199,11 +215,12 @@ static void failed(void *user, weft_status status) {
 // --- Ten times a second: what is due, what has ended, what is lost
 
 static void look_for_the_end(run *r, gint64 now_us) {
-  weft_engine *engine = weft_node_engine(r->node);
-  const gint64 linger_us = (gint64)(r->s->linger_s * 1e6);
+  gint64 linger_us = (gint64)(r->s->linger_s * 1e6);
   if (!r->ended_us)
     return;
-  if (weft_engine_finished(engine) || weft_node_links(r->node) == 0 ||
+  if (weft_node_stream(r->node)->mode == WEFT_MODE_LIVE)
+    linger_us += (gint64)weft_node_stream(r->node)->lag_ms * 1000; // others play that much later
+  if (weft_engine_finished(weft_node_engine(r->node)) || weft_node_links(r->node) == 0 ||
       now_us - r->ended_us >= linger_us)
     stop(r, CLI_OK);
 }
@@ -264,6 +281,14 @@ static gboolean on_due(GSource *source, GSourceFunc callback, gpointer data) {
 
 // --- The whole
 
+// A file with a rate can be watched from anywhere, a file without one is only fetched; what comes
+// is live.
+static weft_engine_mode mode_of(const run *r) {
+  if (weft_feed_bytes(r->feed) == 0)
+    return WEFT_MODE_LIVE;
+  return r->s->rate_bits_per_s ? WEFT_MODE_VOD : WEFT_MODE_BULK;
+}
+
 static int open_node(run *r) {
   const peer_settings *s = r->s;
   weft_node_options o = {.ctx = r->ctx,
@@ -288,7 +313,9 @@ static int open_node(run *r) {
     o.stream = (weft_stream){.id = s->stream,
                              .blocks = (uint16_t)s->blocks,
                              .block_bytes = s->block_bytes,
-                             .mode = WEFT_MODE_BULK,
+                             .mode = mode_of(r),
+                             .trusted = true,
+                             .checksums = s->checksums,
                              .rate_bits_per_s = s->rate_bits_per_s,
                              .bytes = weft_feed_bytes(r->feed),
                              .lag_ms = s->lag_ms};

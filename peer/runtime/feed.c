@@ -181,6 +181,24 @@ weft_status weft_feed_pump(weft_feed *f, weft_engine *engine, int64_t now_us) {
   return WEFT_OK;
 }
 
+weft_status weft_feed_load(weft_feed *f, weft_engine *engine, uint64_t segment, int64_t now_us) {
+  const uint64_t start = segment * f->options.segment_bytes;
+  const size_t wanted = (size_t)MIN(f->options.segment_bytes, f->bytes - MIN(start, f->bytes));
+  size_t held = 0;
+  while (held < wanted) {
+    const ssize_t n = pread(f->fd, f->segment + held, wanted - held, (off_t)(start + held));
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0)
+      return failed(f, errno);
+    if (n == 0)
+      return failed(f, ENODATA); // cut since it was opened
+    held += (size_t)n;
+  }
+  f->taken += held;
+  return weft_engine_source_load(engine, segment, f->segment, held, now_us);
+}
+
 weft_status weft_feed_end(weft_feed *f, weft_engine *engine, int64_t now_us) {
   if (f->ended)
     return WEFT_OK;

@@ -28,6 +28,8 @@ void weft_feed_close(weft_feed *feed); // accepts NULL
 uint64_t weft_feed_bytes(const weft_feed *feed);
 // Reads what there is and gives the engine what it takes. WEFT_E_IO: weft_feed_error says why.
 weft_status weft_feed_pump(weft_feed *feed, weft_engine *engine, int64_t now_us);
+// A segment of a file that the engine asked for.
+weft_status weft_feed_load(weft_feed *feed, weft_engine *engine, uint64_t segment, int64_t now_us);
 // Ends a stream that has no end of its own.
 weft_status weft_feed_end(weft_feed *feed, weft_engine *engine, int64_t now_us);
 bool weft_feed_ended(const weft_feed *feed);

@@ -120,7 +120,7 @@ weft_status weft_engine_new(weft_ctx *ctx, const weft_engine_options *options,
     e->end_bytes = self->stream_bytes;
     e->horizon = e->missing = e->released = weft_window_total(e);
   }
-  if (weft_loads(e) && weft_manifest_end(e, e->horizon) != WEFT_OK) {
+  if (weft_loads(e) && weft_manifest_end(e, e->horizon, e->end_bytes) != WEFT_OK) {
     weft_engine_free(e);
     return WEFT_E_ARGUMENT; // the key is missing
   }

@@ -331,7 +331,7 @@ void weft_data_show_rank(weft_engine *engine, uint64_t segment, int64_t now_us);
 weft_status weft_manifest_make(weft_engine *engine, uint64_t segment, const uint8_t *data,
                                size_t bytes, int64_t at_us, bool last, int64_t now_us);
 // Of the end of a stream whose last segment, before `segment`, did not say so.
-weft_status weft_manifest_end(weft_engine *engine, uint64_t segment);
+weft_status weft_manifest_end(weft_engine *engine, uint64_t segment, uint64_t end_bytes);
 weft_status weft_manifest_take(weft_engine *engine, size_t index, const weft_manifest *manifest,
                                int64_t now_us);
 // Whether the neighbour must be sent the segment's manifest first; then it is due.

@@ -215,7 +215,9 @@ struct weft_engine {
   size_t due_count, lost_count, owed_count, next_owed;
   weft_candidate *candidates; // (addresses_max)
   size_t candidate_count;
-  size_t dial; // neighbours to be had
+  size_t dial;                             // neighbours to be had
+  bool lonely;                             // to be told
+  uint64_t skipped_before, horizon_before; // at the last look
   int64_t exchange_us, dial_us, replace_us;
 
   int64_t pace_us;    // no data before this time

@@ -220,6 +220,10 @@ static void take_events(swarm *s, size_t index) {
       n->first_play_us = s->now_us;
     if (event.kind == WEFT_EVENT_DIAL)
       dial(s, index, &event.address);
+    for (int i = 0; i < 3 && event.kind == WEFT_EVENT_LONELY; i++) { // a tracker's answer
+      const weft_peer_address address = address_of(swarm_draw(s, s->nodes));
+      weft_engine_add_address(n->engine, &address);
+    }
     if (event.kind == WEFT_EVENT_LOAD) {
       const size_t at = (size_t)event.segment * SEGMENT, left = s->input_bytes - at;
       EXPECT(at < s->input_bytes);

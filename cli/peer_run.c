@@ -124,6 +124,14 @@ static gboolean on_interrupt(gpointer user) {
 
 // --- The source
 
+// Live, it is over when it is over; a file waits for somebody who wants it.
+static bool everybody_served(run *r) {
+  weft_engine_statistics s;
+  weft_engine_get_statistics(weft_node_engine(r->node), &s);
+  return weft_node_stream(r->node)->mode == WEFT_MODE_LIVE ||
+         (s.sent_packets > 0 && weft_engine_finished(weft_node_engine(r->node)));
+}
+
 static void pump_source(run *r, gint64 now_us) {
   weft_engine *engine = weft_node_engine(r->node);
   if (weft_node_stream(r->node)->mode == WEFT_MODE_VOD)
@@ -133,8 +141,7 @@ static void pump_source(run *r, gint64 now_us) {
     stop(r, cli_error(NAME, CLI_IO, "%s", weft_feed_error(r->feed)));
   else if (status != WEFT_OK)
     stop(r, cli_error(NAME, CLI_MACHINE, "%s", weft_status_text(status)));
-  else if (weft_feed_ended(r->feed) && r->ended_us == 0 &&
-           (weft_node_stream(r->node)->mode == WEFT_MODE_LIVE || weft_engine_finished(engine)))
+  else if (weft_feed_ended(r->feed) && r->ended_us == 0 && everybody_served(r))
     r->ended_us = now_us;
   r->due_us = weft_feed_deadline(r->feed);
 }

@@ -34,6 +34,23 @@ void weft_device_stream_free(weft_device *device, void *stream);
 weft_status weft_device_stream_poll(weft_device *device, void *stream);
 weft_status weft_device_stream_wait(weft_device *device, void *stream);
 
+// Where kernels compiled at run time are kept between runs of the program; both may come from
+// several threads. `machine` names device, driver and compiler.
+typedef struct weft_code_store {
+  void *user;
+  // Code saved before for this source, from the allocator; *code NULL when there is none.
+  weft_status (*load)(void *user, const weft_allocator *allocator, const char *machine,
+                      const char *source, void **code, size_t *code_bytes);
+  void (*save)(void *user, const char *machine, const char *source, const void *code,
+               size_t code_bytes);
+} weft_code_store;
+
+// store: copied; NULL: none. Before the device is used.
+void weft_device_set_code_store(weft_device *device, const weft_code_store *store);
+// Bytes that products with one matrix must have read before a kernel is compiled for it; 0: the
+// first use compiles. SIZE_MAX: never, only what the store holds is used.
+void weft_device_compile_after(weft_device *device, size_t bytes);
+
 // Enqueues a copy. HOST memory makes it synchronous with the caller, as the runtime defines.
 weft_status weft_device_copy(weft_device *device, void *to, weft_mem to_mem, const void *from,
                              weft_mem from_mem, size_t bytes, void *stream);
@@ -42,6 +59,18 @@ weft_status weft_device_copy(weft_device *device, void *to, weft_mem to_mem, con
 weft_status weft_device_copy_rows(weft_device *device, void *to, size_t to_stride, weft_mem to_mem,
                                   const void *from, size_t from_stride, weft_mem from_mem,
                                   size_t bytes, size_t rows, void *stream);
+
+// `bytes` bytes from PINNED or DEVICE memory to PINNED or DEVICE memory.
+typedef struct weft_device_piece {
+  void *to;
+  const void *from;
+  size_t bytes;
+} weft_device_piece;
+
+// Enqueues many copies as one launch: a copy of its own costs the host more than a packet is worth.
+// `pieces` (count) lies in PINNED memory and stays until the stream has passed it.
+weft_status weft_device_copy_pieces(const weft_exec *exec, const weft_device_piece *pieces,
+                                    size_t count);
 
 // Work that is put on `later` from now on waits for what is on `earlier` now.
 weft_status weft_device_stream_order(weft_device *device, void *later, void *earlier);

@@ -64,13 +64,15 @@ static void panels(const weft_host_kernel *kernel, const weft_gemm *g, const gem
   for (size_t k0 = 0; k0 < g->k; k0 += k_max) {
     const size_t k = smaller(g->k - k0, k_max);
     const uint8_t *const *x = sources.ptr ? sources.ptr + k0 : x_made;
-    for (size_t j = 0; j < k && !sources.ptr; j++)
-      x_made[j] = sources.base + (k0 + j) * sources.stride;
+    if (!sources.ptr) // a condition of the loop would keep it from being vectorised
+      for (size_t j = 0; j < k; j++)
+        x_made[j] = sources.base + (k0 + j) * sources.stride;
     for (size_t m0 = piece->row_begin; m0 < piece->row_end; m0 += WEFT_PANEL_ROWS) {
       const size_t m = smaller(piece->row_end - m0, WEFT_PANEL_ROWS);
       uint8_t *const *y = rows.ptr ? rows.ptr + m0 : y_made;
-      for (size_t i = 0; i < m && !rows.ptr; i++)
-        y_made[i] = rows.base + (m0 + i) * rows.stride;
+      if (!rows.ptr)
+        for (size_t i = 0; i < m; i++)
+          y_made[i] = rows.base + (m0 + i) * rows.stride;
       const weft_panel panel = {.m = m,
                                 .k = k,
                                 .begin = piece->begin,
@@ -148,13 +150,14 @@ weft_status weft_host_gemm(const weft_backend *row, const weft_exec *exec, const
                   .partition = exec->partition};
   const bool alone =
       job.threads == 1 || (exec->partition == WEFT_PARTITION_AUTO && macs < SERIAL_MACS);
-  if (alone && count == 1) { // the way of the many small products
-    run_piece(job.kernel, gemms, &(gemm_piece){.row_end = gemms->m, .end = gemms->len});
+  if (alone) { // the way of the many small products
+    for (size_t i = 0; i < count; i++)
+      run_piece(job.kernel, &gemms[i], &(gemm_piece){.row_end = gemms[i].m, .end = gemms[i].len});
     return WEFT_OK;
   }
-  if (!alone && count > 0)
+  if (count > 0)
     job.pieces = cut(job.threads * PIECES_PER_THREAD, count);
-  weft_pool_run(alone ? NULL : exec->pool, count * job.pieces, gemm_task, &job);
+  weft_pool_run(exec->pool, count * job.pieces, gemm_task, &job);
   return WEFT_OK;
 }
 

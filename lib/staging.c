@@ -171,7 +171,7 @@ static weft_status copy_while_computing(weft_call *call, const weft_gemm *gemms,
   if (!memory)
     return WEFT_E_NOMEM;
   void *buffers = NULL;
-  weft_status status = weft_queue_copies(call->queue, &line.copies);
+  weft_status status = weft_queue_side(call->queue, 0, &line.copies);
   if (status == WEFT_OK)
     status = weft_device_scratch(&call->exec, 2 * line.room, &buffers);
   if (status == WEFT_OK) {

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who else is there: bootstrap addresses, trackers, and what neighbours know.
+#include <string.h>
+
+#include "peer/runtime/node_internal.h"
+
+size_t weft_node_dial(weft_node *node, const weft_address *address) {
+  size_t link;
+  if (weft_sessions_open(node->sessions, address, NULL, node->now_us, &link) != WEFT_OK)
+    return NONE;
+  node->links[link] =
+      (node_link){.used = true, .neighbour = NONE, .bootstrap = NONE, .address = *address};
+  node->dials++;
+  return link;
+}
+
+static bool same(const weft_address *a, const weft_address *b) {
+  return a->port == b->port && memcmp(a->ip, b->ip, sizeof a->ip) == 0;
+}
+
+static bool linked(const weft_node *node, const weft_address *address) {
+  for (size_t i = 0; i < node->options.links_max; i++)
+    if (node->links[i].used && same(&node->links[i].address, address))
+      return true;
+  return false;
+}
+
+void weft_node_add_candidate(weft_node *node, const weft_address *address) {
+  for (size_t i = 0; i < node->candidate_count; i++)
+    if (same(&node->candidates[i], address))
+      return;
+  node->candidates[node->candidate_next] = *address;
+  node->candidate_next = (node->candidate_next + 1) % NODE_CANDIDATES;
+  node->candidate_count += node->candidate_count < NODE_CANDIDATES;
+}
+
+void weft_node_announce(weft_node *node, size_t link) {
+  uint8_t message[WEFT_ANNOUNCE_BYTES];
+  weft_node_say(node, link, message, weft_announce_write(false, node->stream.id, message));
+  node->links[link].next_us = node->now_us + NODE_ANNOUNCE_US;
+}
+
+void weft_node_forget_candidate(weft_node *node, const weft_address *address) {
+  for (size_t i = 0; i < node->candidate_count; i++)
+    if (same(&node->candidates[i], address)) {
+      node->candidates[i] = node->candidates[--node->candidate_count];
+      node->candidate_next = node->candidate_count % NODE_CANDIDATES;
+      return;
+    }
+}
+
+static size_t neighbours(const weft_node *node) {
+  size_t count = node->dials;
+  for (size_t i = 0; i < node->options.links_max; i++)
+    count += node->links[i].open && !node->links[i].tracker;
+  return count;
+}
+
+// Too few neighbours: tries some of the addresses that are known.
+static void dial_candidates(weft_node *node) {
+  const weft_rng rng = weft_node_rng(node);
+  const size_t target = node->options.neighbours_target;
+  size_t have = neighbours(node);
+  if (node->role != WEFT_NODE_PEER && node->role != WEFT_NODE_JOINING)
+    return;
+  for (size_t tries = 0; tries < 2 * target && have < target && node->candidate_count; tries++) {
+    const weft_address address =
+        node->candidates[(size_t)weft_rng_below(&rng, node->candidate_count)];
+    if (!linked(node, &address) && weft_node_dial(node, &address) != NONE)
+      have++;
+  }
+}
+
+// Addresses for whoever asks: of those known here with the stream, some at random.
+static void answer(weft_node *node, size_t link, uint64_t stream) {
+  uint8_t message[WEFT_LIST_MAX_BYTES];
+  weft_address entries[WEFT_LIST_MAX];
+  const weft_rng rng = weft_node_rng(node);
+  uint64_t seen = 0;
+  for (size_t i = 0; i < node->options.links_max; i++) {
+    const node_link *l = &node->links[i];
+    const bool has = node->role == WEFT_NODE_TRACKER
+                         ? l->announced && (!stream || l->announced == stream)
+                         : l->neighbour != NONE;
+    if (i == link || !l->open || l->tracker || !has)
+      continue;
+    seen++;
+    const uint64_t at = seen <= WEFT_LIST_MAX ? seen - 1 : weft_rng_below(&rng, seen);
+    if (at < WEFT_LIST_MAX)
+      entries[at] = l->address;
+  }
+  const size_t count = seen < WEFT_LIST_MAX ? (size_t)seen : WEFT_LIST_MAX;
+  weft_node_say(node, link, message, weft_list_write(stream, entries, count, message));
+}
+
+void weft_node_message(weft_node *node, size_t link, const uint8_t *data, size_t bytes) {
+  weft_address entries[WEFT_LIST_MAX];
+  uint64_t stream;
+  size_t count;
+  bool leaving;
+  if (!node->links[link].open || data[0] != WEFT_WIRE_VERSION)
+    return;
+  if (data[1] == WEFT_KIND_ANNOUNCE && weft_announce_parse(data, bytes, &leaving, &stream)) {
+    if (node->role == WEFT_NODE_TRACKER)
+      node->links[link].announced = leaving ? 0 : stream;
+    if (!leaving)
+      answer(node, link, stream);
+  } else if (data[1] == WEFT_KIND_LIST && weft_list_parse(data, bytes, entries, &count)) {
+    for (size_t i = 0; i < count; i++)
+      weft_node_add_candidate(node, &entries[i]);
+    dial_candidates(node);
+  }
+}
+
+// Asks one of those who may know more.
+static void ask_for_addresses(weft_node *node) {
+  const weft_rng rng = weft_node_rng(node);
+  if (neighbours(node) >= node->options.neighbours_target || !node->open_links)
+    return;
+  const size_t start = (size_t)weft_rng_below(&rng, node->options.links_max);
+  for (size_t i = 0; i < node->options.links_max; i++) {
+    const size_t link = (start + i) % node->options.links_max;
+    if (node->links[link].open) {
+      weft_node_announce(node, link);
+      return;
+    }
+  }
+}
+
+static size_t bootstrap_count(const weft_node *node) { return node->options.bootstrap_count; }
+
+void weft_node_seek(weft_node *node) {
+  if (node->leaving || node->now_us < weft_node_seek_deadline(node))
+    return;
+  for (size_t i = 0; i < bootstrap_count(node); i++) {
+    node_bootstrap *b = &node->bootstrap[i];
+    if (b->link != NONE || node->now_us < b->next_us)
+      continue;
+    b->next_us = node->now_us + NODE_RETRY_US;
+    if (linked(node, &b->address))
+      continue;
+    b->link = weft_node_dial(node, &b->address);
+    if (b->link != NONE)
+      node->links[b->link].bootstrap = i;
+  }
+  for (size_t i = 0; i < node->options.links_max; i++)
+    if (node->links[i].open && node->links[i].tracker && node->now_us >= node->links[i].next_us)
+      weft_node_announce(node, i);
+  dial_candidates(node);
+  if (node->role == WEFT_NODE_PEER)
+    ask_for_addresses(node);
+  node->seek_us = node->now_us + NODE_SEEK_US;
+}
+
+int64_t weft_node_seek_deadline(const weft_node *node) {
+  if (node->leaving || (node->role == WEFT_NODE_TRACKER && bootstrap_count(node) == 0))
+    return INT64_MAX;
+  return node->seek_us;
+}

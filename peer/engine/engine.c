@@ -120,7 +120,7 @@ weft_status weft_engine_new(weft_ctx *ctx, const weft_engine_options *options,
     e->end_bytes = self->stream_bytes;
     e->horizon = e->missing = e->released = weft_window_total(e);
   }
-  if (weft_loads(e) && weft_manifest_end(e, e->horizon) != WEFT_OK) {
+  if (weft_loads(e) && weft_manifest_end(e, e->horizon, e->end_bytes) != WEFT_OK) {
     weft_engine_free(e);
     return WEFT_E_ARGUMENT; // the key is missing
   }
@@ -253,7 +253,7 @@ bool weft_engine_event(weft_engine *e, weft_event *out) {
   }
   if (e->tell && slot_event(e, out))
     return true;
-  return e->candidate_count && weft_exchange_event(e, out);
+  return (e->dial || e->lonely) && weft_exchange_event(e, out);
 }
 
 void weft_engine_get_statistics(const weft_engine *engine, weft_engine_statistics *out) {

@@ -127,6 +127,25 @@ static void replace(weft_engine *e, int64_t now_us) {
   weft_neighbour_due(e, index, WEFT_DUE_BYE);
 }
 
+// Live: the stream goes on elsewhere, it seems. Neighbours that know only each other must be left.
+static bool starving(weft_engine *e) {
+  const bool skipped = e->statistics.skipped != e->skipped_before;
+  const bool still = weft_is_live(e) && e->started && !weft_engine_done(e) && !e->self.source &&
+                     e->horizon == e->horizon_before;
+  e->skipped_before = e->statistics.skipped;
+  e->horizon_before = e->horizon;
+  return skipped || still;
+}
+
+static size_t to_dial(weft_engine *e) {
+  const size_t target = e->options->neighbours_target;
+  if (target == 0)
+    return 0;
+  if (e->degree < target)
+    return target - e->degree;
+  return starving(e) && e->degree < e->options->neighbours_max ? 1 : 0;
+}
+
 void weft_exchange_tick(weft_engine *e, int64_t now_us) {
   if (now_us < e->exchange_us || e->options->addresses_max == 0)
     return;
@@ -134,8 +153,8 @@ void weft_exchange_tick(weft_engine *e, int64_t now_us) {
   for (size_t i = 0; i < e->candidate_count; i++)
     if (e->candidates[i].dialling && now_us >= e->candidates[i].after_us)
       e->candidates[i].dialling = false; // no word of it
-  e->dial =
-      e->options->neighbours_target > e->degree ? e->options->neighbours_target - e->degree : 0;
+  e->dial = to_dial(e);
+  e->lonely = e->dial > e->candidate_count;
   e->dial_us = now_us;
   if (e->dial > e->candidate_count && e->used) {
     const size_t start = (size_t)weft_rng_below(&e->self.rng, e->used);
@@ -156,6 +175,11 @@ void weft_exchange_tick(weft_engine *e, int64_t now_us) {
 int64_t weft_exchange_deadline(const weft_engine *e) { return e->exchange_us; }
 
 bool weft_exchange_event(weft_engine *e, weft_event *out) {
+  if (e->lonely) {
+    e->lonely = false;
+    *out = (weft_event){.kind = WEFT_EVENT_LONELY};
+    return true;
+  }
   for (size_t i = 0; i < e->candidate_count && e->dial; i++) {
     weft_candidate *candidate = &e->candidates[i];
     if (candidate->dialling || e->dial_us < candidate->after_us)

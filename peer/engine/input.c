@@ -35,6 +35,10 @@ static weft_status take_end(weft_engine *e, size_t index, const weft_map *map, i
         e, index,
         &(weft_request){.segment = WEFT_MESSAGE_MAX_SEGMENT, .kind = WEFT_REQUEST_MANIFEST},
         now_us);
+  if (e->options->trust && !e->started && weft_is_live(e) && map->horizon > 0)
+    weft_request_send(e, index,
+                      &(weft_request){.segment = map->horizon - 1, .kind = WEFT_REQUEST_MANIFEST},
+                      now_us); // which tells the time
   n->knows_end = n->knows_end || map->end_known;
   return WEFT_OK;
 }

@@ -215,7 +215,9 @@ struct weft_engine {
   size_t due_count, lost_count, owed_count, next_owed;
   weft_candidate *candidates; // (addresses_max)
   size_t candidate_count;
-  size_t dial; // neighbours to be had
+  size_t dial;                             // neighbours to be had
+  bool lonely;                             // to be told
+  uint64_t skipped_before, horizon_before; // at the last look
   int64_t exchange_us, dial_us, replace_us;
 
   int64_t pace_us;    // no data before this time
@@ -331,7 +333,7 @@ void weft_data_show_rank(weft_engine *engine, uint64_t segment, int64_t now_us);
 weft_status weft_manifest_make(weft_engine *engine, uint64_t segment, const uint8_t *data,
                                size_t bytes, int64_t at_us, bool last, int64_t now_us);
 // Of the end of a stream whose last segment, before `segment`, did not say so.
-weft_status weft_manifest_end(weft_engine *engine, uint64_t segment);
+weft_status weft_manifest_end(weft_engine *engine, uint64_t segment, uint64_t end_bytes);
 weft_status weft_manifest_take(weft_engine *engine, size_t index, const weft_manifest *manifest,
                                int64_t now_us);
 // Whether the neighbour must be sent the segment's manifest first; then it is due.

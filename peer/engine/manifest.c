@@ -48,10 +48,10 @@ weft_status weft_manifest_make(weft_engine *e, uint64_t segment, const uint8_t *
   return WEFT_OK;
 }
 
-weft_status weft_manifest_end(weft_engine *e, uint64_t segment) {
+weft_status weft_manifest_end(weft_engine *e, uint64_t segment, uint64_t end_bytes) {
   if (!e->options->trust)
     return WEFT_OK;
-  e->end = (weft_manifest){.last = true, .segment = segment};
+  e->end = (weft_manifest){.last = true, .segment = segment, .at_us = end_bytes};
   return sign(e, &e->end);
 }
 
@@ -96,8 +96,10 @@ bool weft_manifest_offer(weft_engine *e, size_t index, uint64_t segment) {
 
 static bool shape_valid(const weft_engine *e, const weft_manifest *m) {
   const uint64_t k = e->options->block_bytes;
-  if (m->blocks == 0)
-    return m->last;
+  if (m->blocks == 0) { // the end alone: its time is the stream's length
+    const uint64_t each = weft_segment_bytes(e), segments = m->at_us / each;
+    return m->last && m->segment == segments + (m->at_us % each != 0);
+  }
   return m->blocks <= e->options->blocks && m->bytes <= m->blocks * k &&
          m->bytes > (m->blocks - 1) * k && (m->last || m->bytes == weft_segment_bytes(e));
 }
@@ -156,11 +158,16 @@ weft_status weft_manifest_take(weft_engine *e, size_t index, const weft_manifest
     weft_window_learn_horizon(e, m->segment + 1, now_us);
   }
   if (m->last && !e->end_known) {
-    WEFT_TRY(weft_window_learn_end(e, m->segment * weft_segment_bytes(e) + m->bytes));
+    const uint64_t end = m->blocks ? m->segment * weft_segment_bytes(e) + m->bytes : m->at_us;
+    WEFT_TRY(weft_window_learn_end(e, end));
     e->end = *m;
   }
   if (has)
     fill_slot(e, m, now_us);
+  for (size_t i = 0; has && i < e->used; i++) // who cannot begin without it
+    if (i != index && e->neighbours[i].state == WEFT_NEIGHBOUR_OPEN && e->neighbours[i].mapped &&
+        e->neighbours[i].accept_end == e->neighbours[i].first && !e->neighbours[i].knows_end)
+      (void)weft_manifest_offer(e, i, m->segment);
   weft_engine_changed(e);
   return WEFT_OK;
 }

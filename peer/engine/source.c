@@ -53,7 +53,7 @@ weft_status weft_engine_source_end(weft_engine *e, int64_t now_us) {
   if (!e->self.source || e->end_known)
     return WEFT_E_STATE;
   (void)now_us;
-  WEFT_TRY(weft_manifest_end(e, e->horizon));
+  WEFT_TRY(weft_manifest_end(e, e->horizon, e->horizon * weft_segment_bytes(e)));
   WEFT_TRY(weft_window_learn_end(e, e->horizon * weft_segment_bytes(e)));
   weft_window_advance(e);
   return WEFT_OK;
@@ -75,7 +75,7 @@ weft_status weft_engine_source_load(weft_engine *e, uint64_t segment, const uint
     weft_tell(e, &slot->tell_load); // again
     return status;
   }
-  status = weft_manifest_make(e, segment, data, bytes, 0, false, now_us);
+  status = weft_manifest_make(e, segment, data, bytes, 0, bytes < weft_segment_bytes(e), now_us);
   if (status != WEFT_OK) {
     weft_window_place(e, segment);
     weft_tell(e, &slot->tell_load);

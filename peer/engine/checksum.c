@@ -32,8 +32,8 @@ void weft_held_drop(weft_engine *e, weft_slot *slot) {
   slot->waiting = slot->loose = slot->kept = 0;
 }
 
-weft_status weft_held_keep(weft_engine *e, size_t index, const weft_arrival *a, bool verified,
-                           size_t gain, bool added, int64_t now_us) {
+weft_status weft_held_keep(weft_engine *e, size_t index, const weft_engine_arrival *a,
+                           bool verified, size_t gain, bool added, int64_t now_us) {
   weft_slot *slot = weft_window_slot(e, a->segment);
   if (slot->kept + a->count > 2u * a->blocks + e->options->batch) {
     e->statistics.received_dependent += added ? 0 : a->count;
@@ -71,11 +71,11 @@ weft_status weft_held_keep(weft_engine *e, size_t index, const weft_arrival *a, 
 static void add_held(weft_engine *e, uint64_t segment, weft_held *held) {
   weft_slot *slot = weft_window_slot(e, segment);
   weft_packet packet;
-  weft_arrival a = {.segment = segment,
-                    .blocks = weft_window_held(e, segment)->blocks,
-                    .count = held->count,
-                    .token = held->data,
-                    .bytes = held->bytes};
+  weft_engine_arrival a = {.segment = segment,
+                           .blocks = weft_window_held(e, segment)->blocks,
+                           .count = held->count,
+                           .token = held->data,
+                           .bytes = held->bytes};
   if (!e->codec->make_token) {
     if (weft_packet_parse_session(held->data, held->bytes, e->options->stream,
                                   e->options->block_bytes, &packet) != WEFT_OK)

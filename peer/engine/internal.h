@@ -311,7 +311,7 @@ void weft_ledbat_silence(weft_engine *engine, size_t index, int64_t now_us);
 void weft_pace_took(weft_engine *engine, size_t index, const weft_pace *pace, int64_t now_us);
 
 // data.c
-typedef struct weft_arrival {
+typedef struct weft_engine_arrival {
   uint64_t segment;
   uint32_t blocks;
   size_t count;              // packets
@@ -319,11 +319,11 @@ typedef struct weft_arrival {
   const void *token;
   const uint8_t *datagram; // of the packet
   size_t bytes;            // of the datagram or token
-} weft_arrival;
-weft_status weft_data_take(weft_engine *engine, size_t index, const weft_arrival *arrival,
+} weft_engine_arrival;
+weft_status weft_data_take(weft_engine *engine, size_t index, const weft_engine_arrival *arrival,
                            int64_t now_us);
 // Gives one arrival to the decoder: WEFT_OK or WEFT_DEPENDENT, *innovative by how much rank rose.
-weft_status weft_data_add(weft_engine *engine, uint64_t segment, const weft_arrival *arrival,
+weft_status weft_data_add(weft_engine *engine, uint64_t segment, const weft_engine_arrival *arrival,
                           size_t *innovative);
 // Every packet is there: checks the hash if it can.
 void weft_data_full(weft_engine *engine, uint64_t segment, int64_t now_us);
@@ -345,7 +345,7 @@ weft_status weft_manifest_check(weft_engine *engine, uint64_t segment, bool *mat
 // checksum.c
 bool weft_checksums_on(const weft_engine *engine);
 void weft_held_drop(weft_engine *engine, weft_slot *slot);
-weft_status weft_held_keep(weft_engine *engine, size_t index, const weft_arrival *arrival,
+weft_status weft_held_keep(weft_engine *engine, size_t index, const weft_engine_arrival *arrival,
                            bool verified, size_t gain, bool added, int64_t now_us);
 // Tries what is held against the hash.
 void weft_held_try(weft_engine *engine, uint64_t segment, int64_t now_us);

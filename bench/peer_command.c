@@ -353,7 +353,7 @@ static void run_flood(weft_bench_report *report, const weft_bench_options *optio
   victim v = {.node = NULL};
   weft_address own;
   int error;
-  (void)weft_address_parse("127.0.0.1:0", &o.listen);
+  o.listen = (weft_address){.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}};
   weft_identity_from_seed((const uint8_t[32]){9}, &o.identity);
   weft_bench_must("node", weft_node_new(&o, now_us(), &v.node, &error));
   weft_bench_must("address", weft_node_address(v.node, &own));

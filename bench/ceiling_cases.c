@@ -2,6 +2,7 @@
 // Ceilings as cases of a group.
 #include "bench/ceiling_cases.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "bench/buffers.h"
@@ -9,12 +10,15 @@
 
 // Iterations per call: some microseconds, so that the call itself does not count.
 #define LOOP_ITERATIONS 256u
+// Bytes of one row that are loaded or stored before the next row's turn.
+#define STREAM_RUN ((size_t)4096)
 
 typedef struct memory_state {
   weft_bench_read read;
   uint8_t *to;
   const uint8_t *from;
   size_t bytes;
+  bool backwards; // the next pass of a turning read
 } memory_state;
 
 static void call_loop(void *user) {
@@ -25,6 +29,22 @@ static void call_loop(void *user) {
 static void call_read(void *user) {
   const memory_state *const state = user;
   state->read(state->from, state->bytes);
+}
+
+static void call_read_turning(void *user) {
+  enum { PIECE = 4096 };
+  memory_state *const state = user;
+  const bool backwards = state->backwards;
+  state->backwards = !backwards;
+  if (!backwards) {
+    state->read(state->from, state->bytes);
+    return;
+  }
+  for (size_t end = state->bytes; end > 0;) {
+    const size_t begin = (end - 1) / PIECE * PIECE;
+    state->read(state->from + begin, end - begin);
+    end = begin;
+  }
 }
 
 static void call_copy(void *user) {
@@ -57,15 +77,15 @@ int weft_bench_add_row_ceiling(weft_bench_group *group, const char *row, uint32_
   return ceiling ? weft_bench_add_ceiling(group, ceiling) : -1;
 }
 
-static int add_memory(weft_bench_group *group, const char *operation, const char *row,
-                      void (*call)(void *), const memory_state *from_state) {
+static int add_memory(weft_bench_group *group, const char *operation, const char *variant,
+                      const char *row, void (*call)(void *), const memory_state *from_state) {
   memory_state *const state = weft_bench_alloc(1, sizeof *state);
   *state = *from_state;
   return weft_bench_group_add(
       group, &(weft_bench_case){
                  .operation = operation,
                  .row = row,
-                 .variant = "",
+                 .variant = variant,
                  .n = 1,
                  .k = state->bytes,
                  .threads = 1,
@@ -84,11 +104,69 @@ int weft_bench_add_read(weft_bench_group *group, uint32_t machine_cpu, const uin
                         size_t bytes) {
   const char *name = NULL;
   const weft_bench_read read = weft_bench_read_widest(machine_cpu, &name);
-  return add_memory(group, "read", name, call_read,
+  return add_memory(group, "read", "", name, call_read,
+                    &(memory_state){.read = read, .from = data, .bytes = bytes});
+}
+
+int weft_bench_add_read_turning(weft_bench_group *group, uint32_t machine_cpu, const uint8_t *data,
+                                size_t bytes) {
+  const char *name = NULL;
+  const weft_bench_read read = weft_bench_read_widest(machine_cpu, &name);
+  return add_memory(group, "read", "turning", name, call_read_turning,
                     &(memory_state){.read = read, .from = data, .bytes = bytes});
 }
 
 int weft_bench_add_copy(weft_bench_group *group, uint8_t *to, const uint8_t *from, size_t bytes) {
-  return add_memory(group, "copy", "memcpy", call_copy,
+  return add_memory(group, "copy", "", "memcpy", call_copy,
                     &(memory_state){.to = to, .from = from, .bytes = bytes});
+}
+
+typedef struct streams_state {
+  weft_bench_read read;
+  weft_bench_write write;
+  size_t k, m, bytes;
+  uint8_t *const *x, *const *y;
+} streams_state;
+
+static void call_streams(void *user) {
+  const streams_state *const s = user;
+  for (size_t at = 0; at < s->bytes; at += STREAM_RUN) {
+    const size_t n = s->bytes - at < STREAM_RUN ? s->bytes - at : STREAM_RUN;
+    for (size_t j = 0; j < s->k; j++)
+      s->read(s->x[j] + at, n);
+    for (size_t i = 0; i < s->m; i++)
+      s->write(s->y[i] + at, n);
+  }
+}
+
+int weft_bench_add_streams(weft_bench_group *group, uint32_t machine_cpu, size_t k,
+                           uint8_t *const *x, size_t m, uint8_t *const *y, size_t bytes,
+                           bool update) {
+  const char *name = NULL;
+  streams_state *const state = weft_bench_alloc(1, sizeof *state);
+  *state = (streams_state){.read = weft_bench_read_widest(machine_cpu, &name),
+                           .write = weft_bench_write_widest(machine_cpu, update),
+                           .k = k,
+                           .m = m,
+                           .bytes = bytes,
+                           .x = x,
+                           .y = y};
+  return weft_bench_group_add(group, &(weft_bench_case){
+                                         .operation = update ? "load and store" : "load, store",
+                                         .row = "streams",
+                                         .variant = "",
+                                         .n = k,
+                                         .k = bytes,
+                                         .m = m,
+                                         .threads = 1,
+                                         .amount = {[WEFT_BENCH_OUTPUT] = (double)m * (double)bytes,
+                                                    [WEFT_BENCH_INPUT] = (double)k * (double)bytes},
+                                         .ceiling = -1,
+                                         .work = {.call = call_streams,
+                                                  .user = state,
+                                                  .regions = {{x[0], k * bytes}, {y[0], m * bytes}},
+                                                  .region_count = 2},
+                                         .checked = WEFT_BENCH_CHECKED_NONE,
+                                         .owned = state,
+                                     });
 }

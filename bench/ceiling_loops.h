@@ -31,4 +31,11 @@ void weft_bench_read_avx512(const uint8_t *data, size_t bytes);
 void weft_bench_read_avx2(const uint8_t *data, size_t bytes);
 void weft_bench_read_portable(const uint8_t *data, size_t bytes);
 
+void weft_bench_write_avx512(uint8_t *data, size_t bytes);
+void weft_bench_write_avx2(uint8_t *data, size_t bytes);
+void weft_bench_write_portable(uint8_t *data, size_t bytes);
+void weft_bench_change_avx512(uint8_t *data, size_t bytes);
+void weft_bench_change_avx2(uint8_t *data, size_t bytes);
+void weft_bench_change_portable(uint8_t *data, size_t bytes);
+
 #endif

@@ -40,3 +40,15 @@ void weft_bench_read_portable(const uint8_t *data, size_t bytes) {
   for (size_t w = 0; w < 8; w++)
     __asm__ volatile("" : : "r"(sum[w]));
 }
+
+void weft_bench_write_portable(uint8_t *data, size_t bytes) {
+  memset(data, 0, bytes);
+  __asm__ volatile("" : : "r"(data) : "memory");
+}
+
+void weft_bench_change_portable(uint8_t *data, size_t bytes) {
+  uint8_t v = 0;
+  __asm__ volatile("" : "+r"(v));
+  for (size_t i = 0; i < bytes; i++)
+    data[i] ^= v;
+}

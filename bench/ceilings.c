@@ -67,3 +67,14 @@ weft_bench_read weft_bench_read_widest(uint32_t machine_cpu, const char **name) 
   *name = "compiler's loads";
   return weft_bench_read_portable;
 }
+
+weft_bench_write weft_bench_write_widest(uint32_t machine_cpu, bool change) {
+#if defined(__x86_64__)
+  if (machine_cpu & WEFT_CPU_AVX512F)
+    return change ? weft_bench_change_avx512 : weft_bench_write_avx512;
+  if (machine_cpu & WEFT_CPU_AVX2)
+    return change ? weft_bench_change_avx2 : weft_bench_write_avx2;
+#endif
+  (void)machine_cpu;
+  return change ? weft_bench_change_portable : weft_bench_write_portable;
+}

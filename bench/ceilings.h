@@ -4,6 +4,7 @@
 #ifndef WEFT_BENCH_CEILINGS_H
 #define WEFT_BENCH_CEILINGS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,5 +27,9 @@ const weft_bench_ceiling *weft_bench_ceiling_for(const char *row, uint32_t row_c
 // Reads every byte once with the widest loads of the machine.
 typedef void (*weft_bench_read)(const uint8_t *data, size_t bytes);
 weft_bench_read weft_bench_read_widest(uint32_t machine_cpu, const char **name);
+
+// Stores every byte once with the widest stores of the machine; `change`: loads it before.
+typedef void (*weft_bench_write)(uint8_t *data, size_t bytes);
+weft_bench_write weft_bench_write_widest(uint32_t machine_cpu, bool change);
 
 #endif

@@ -9,6 +9,7 @@
 #include "bench/bench.h"
 #include "bench/buffers.h"
 #include "bench/provenance.h"
+#include "kernels/backend.h"
 
 static const char *const metric_names[WEFT_BENCH_METRICS] = {"output", "products", "input"};
 
@@ -32,6 +33,13 @@ int weft_bench_group_add(weft_bench_group *group, const weft_bench_case *entry) 
   }
   group->cases[group->case_count] = *entry;
   return (int)group->case_count++;
+}
+
+int weft_bench_group_find(const weft_bench_group *group, const char *operation, const char *row) {
+  for (size_t c = 0; c < group->case_count; c++)
+    if (strcmp(group->cases[c].operation, operation) == 0 && strcmp(group->cases[c].row, row) == 0)
+      return (int)c;
+  return -1;
 }
 
 void weft_bench_group_ask(weft_bench_group *group, const char *name, int of, int over,
@@ -69,8 +77,29 @@ static weft_bench_ratio ratio_between(const weft_bench_group *group,
 static weft_bench_ratio ceiling_share(const weft_bench_group *group,
                                       const weft_bench_samples *samples, size_t c) {
   const weft_bench_case *const entry = &group->cases[c];
-  return ratio_between(group, samples, (int)c, entry->ceiling, entry->bound_by,
-                       (double)entry->threads);
+  if (!entry->also)
+    return ratio_between(group, samples, (int)c, entry->ceiling, entry->bound_by,
+                         (double)entry->threads);
+  // The lower of two bounds, as a rate of the case's own amount, so that both are comparable.
+  const size_t bounds[2] = {(size_t)entry->ceiling, entry->also - 1}, reps = samples[c].reps;
+  const weft_bench_metric by[2] = {entry->bound_by, entry->also_by};
+  double *const own = weft_bench_alloc(reps, sizeof(double));
+  double *const bound = weft_bench_alloc(reps, sizeof(double));
+  bool *const usable = weft_bench_alloc(reps, sizeof(bool));
+  for (size_t i = 0; i < reps; i++) {
+    own[i] = 1 / samples[c].seconds[i];
+    usable[i] = true;
+    for (size_t b = 0; b < 2; b++) {
+      const double most = (double)entry->threads * group->cases[bounds[b]].amount[by[b]] /
+                          samples[bounds[b]].seconds[i] / entry->amount[by[b]];
+      bound[i] = b == 0 || most < bound[i] ? most : bound[i];
+      usable[i] = usable[i] && samples[bounds[b]].usable[i];
+    }
+  }
+  const weft_bench_ratio ratio =
+      weft_bench_ratio_of(own, samples[c].usable, bound, usable, reps, WEFT_BENCH_MIN_REPS);
+  free(own), free(bound), free(usable);
+  return ratio;
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -98,28 +127,41 @@ static void rate_text(const weft_bench_case *entry, const weft_bench_samples *sa
   free(values);
 }
 
+static bool shows_products(const weft_bench_group *group) {
+  return group->shown[0] == group->shown[1];
+}
+
 static void print_case(const weft_bench_group *group, const weft_bench_samples *samples, size_t c) {
   const weft_bench_case *const entry = &group->cases[c];
-  char name[64], output[64], products[64], share[64] = "-";
+  char name[64], first[64], second[64], share[64] = "-";
   snprintf(name, sizeof name, "%s%s%s", entry->operation, entry->variant[0] ? " " : "",
            entry->variant);
-  rate_text(entry, &samples[c], WEFT_BENCH_OUTPUT, output, sizeof output);
   // Ceilings and reads produce nothing: what they read or multiply stands in the second column.
+  const bool products = shows_products(group);
+  rate_text(entry, &samples[c], products ? WEFT_BENCH_OUTPUT : group->shown[0], first,
+            sizeof first);
   rate_text(entry, &samples[c],
-            entry->amount[WEFT_BENCH_PRODUCTS] > 0 ? WEFT_BENCH_PRODUCTS : WEFT_BENCH_INPUT,
-            products, sizeof products);
+            entry->amount[WEFT_BENCH_PRODUCTS] > 0 && (products || entry->ceiling < 0)
+                ? WEFT_BENCH_PRODUCTS
+            : products ? WEFT_BENCH_INPUT
+                       : group->shown[1],
+            second, sizeof second);
   if (entry->ceiling >= 0) {
     const weft_bench_ratio ratio = ceiling_share(group, samples, c);
     ratio_text(&ratio, true, share, sizeof share);
   }
-  printf("  %-24s %-16s %5zu %2zu  %-26s %-29s %s\n", name, entry->row, entry->m, entry->threads,
-         output, products, share);
+  printf("  %-30s %-20s %5zu %2zu  %-26s %-29s %s\n", name, entry->row, entry->m, entry->threads,
+         first, second, share);
 }
 
 static void print_group(const weft_bench_group *group, const weft_bench_samples *samples) {
   size_t laps = 0, dropped = 0, cpu_timed = 0, disturbed = 0;
-  printf("\n%s\n  %-24s %-16s %5s %2s  %-26s %-29s %s\n", group->title, "operation", "row", "m",
-         "t", "coded GB/s (min..max)", "multiply-accumulate GB/s", "share of ceiling, %");
+  static const char *const columns[WEFT_BENCH_METRICS] = {
+      "coded GB/s (min..max)", "multiply-accumulate GB/s", "data GB/s (min..max)"};
+  const bool products = shows_products(group);
+  printf("\n%s\n  %-30s %-20s %5s %2s  %-26s %-29s %s\n", group->title, "operation", "row", "m",
+         "t", columns[products ? WEFT_BENCH_OUTPUT : group->shown[0]],
+         columns[products ? WEFT_BENCH_PRODUCTS : group->shown[1]], "share of ceiling, %");
   for (size_t c = 0; c < group->case_count; c++) {
     print_case(group, samples, c);
     laps += samples[c].laps;
@@ -167,6 +209,14 @@ static json_t *json_id(const weft_bench_case *entry) {
   return out;
 }
 
+// What the row of the table says that it does; null for peers and ceilings.
+static json_t *json_technique(const char *row) {
+  for (size_t i = 0; i < weft_backend_count; i++)
+    if (strcmp(weft_backends[i].name, row) == 0)
+      return json_string(weft_backends[i].technique);
+  return json_null();
+}
+
 static json_t *json_case(const weft_bench_group *group, const weft_bench_samples *samples,
                          size_t c) {
   const weft_bench_case *const entry = &group->cases[c];
@@ -176,6 +226,7 @@ static json_t *json_case(const weft_bench_group *group, const weft_bench_samples
   json_object_set_new(out, "operation", json_string(entry->operation));
   json_object_set_new(out, "variant", json_string(entry->variant));
   json_object_set_new(out, "row", json_string(entry->row));
+  json_object_set_new(out, "technique", json_technique(entry->row));
   json_object_set_new(out, "n", json_integer((json_int_t)entry->n));
   json_object_set_new(out, "k", json_integer((json_int_t)entry->k));
   json_object_set_new(out, "m", json_integer((json_int_t)entry->m));
@@ -197,6 +248,10 @@ static json_t *json_case(const weft_bench_group *group, const weft_bench_samples
     json_t *const share = json_ratio(&ratio);
     json_object_set_new(share, "ceiling", json_id(&group->cases[entry->ceiling]));
     json_object_set_new(share, "metric", json_string(metric_names[entry->bound_by]));
+    if (entry->also) {
+      json_object_set_new(share, "or_ceiling", json_id(&group->cases[entry->also - 1]));
+      json_object_set_new(share, "or_metric", json_string(metric_names[entry->also_by]));
+    }
     json_object_set_new(out, "share_of_ceiling", share);
   }
   json_object_set_new(out, "calls_per_lap", json_integer((json_int_t)samples[c].calls));

@@ -30,6 +30,10 @@ typedef struct weft_bench_case {
   double amount[WEFT_BENCH_METRICS]; // of one call; 0: not meaningful
   int ceiling;                       // index of the case that bounds `bound_by`, or -1
   weft_bench_metric bound_by;
+  // 1 + index of a second case, which bounds `also_by`; 0: none. The share is then of the lower
+  // bound, round by round.
+  size_t also;
+  weft_bench_metric also_by;
   weft_bench_candidate work;
   const char *checked; // how the output was checked before it was timed
   void *owned;         // freed with the group; may be NULL
@@ -51,6 +55,8 @@ typedef struct weft_bench_group {
   size_t case_count;
   weft_bench_question questions[WEFT_BENCH_GROUP_QUESTIONS];
   size_t question_count;
+  // What the table's two columns of rates count; both 0: output and products.
+  weft_bench_metric shown[2];
 } weft_bench_group;
 
 typedef struct weft_bench_report {
@@ -65,6 +71,8 @@ void weft_bench_group_free(weft_bench_group *group); // accepts NULL
 
 // Adds a case and returns its index. Ends the program when the group is full.
 int weft_bench_group_add(weft_bench_group *group, const weft_bench_case *entry);
+// The first case of this operation and row, or -1.
+int weft_bench_group_find(const weft_bench_group *group, const char *operation, const char *row);
 // Adds a question; does nothing when of or over is negative (a case that is not measured).
 void weft_bench_group_ask(weft_bench_group *group, const char *name, int of, int over,
                           weft_bench_metric metric);

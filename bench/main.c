@@ -13,6 +13,8 @@ static const struct {
 } commands[] = {
     {"rlnc", weft_bench_rlnc_command, "encode, recode and decode segments"},
     {"mul", weft_bench_mul_command, "every multiplication technique, side by side"},
+    {"storage", weft_bench_storage_command,
+     "erasure codes, beside their bounds and other libraries"},
     {"gpu", weft_bench_gpu_command, "the library on a GPU, beside the GPU's ceilings"},
     {"server", weft_bench_server_command, "the streaming server on host and device lanes"},
     {"peer", weft_bench_peer_command, "a peer's way out: coding, sealing, sending; and a flood"},

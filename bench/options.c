@@ -4,12 +4,15 @@
 #define _GNU_SOURCE // getopt_long
 #include "bench/options.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "bench/bench.h"
 #include "bench/buffers.h"
 
 static const char help[] =
@@ -21,9 +24,16 @@ static const char help[] =
     "  --threads LIST     threads (1,2)\n"
     "  --reps N           repetitions, at least 9 (11)\n"
     "  --rep-ms N         length of a repetition in milliseconds (20)\n"
+    "  --small-pages      no huge pages for the data, as most programs have it\n"
     "  --cold             evict the data from the caches before every call\n"
     "  --seed N           of the random data (from the system)\n"
     "  --isal FILE        ISA-L's shared library (libisal.so.2); an empty name: leave it out\n"
+    "  --shapes LIST      storage: data and parity shards, as 10+4,32+8\n"
+    "  --bytes LIST       storage: bytes of a shard (64K,1M)\n"
+    "  --codes LIST       storage: only these codes\n"
+    "  --jerasure FILE    Jerasure's shared library (libJerasure.so.2); an empty name: leave it "
+    "out\n"
+    "  --klauspost FILE   what bench/peers/klauspost builds (none)\n"
     "  --json FILE        write every repetition's time, with provenance\n"
     "  --quick            9 repetitions of 4 ms and fewer shapes\n";
 
@@ -81,6 +91,20 @@ static bool accept(weft_bench_options *options, int option, const char *argument
   case 'i':
     options->isal = argument;
     return true;
+  case 'J':
+    options->jerasure = argument;
+    return true;
+  case 'K':
+    options->klauspost = argument;
+    return true;
+  case 'S':
+    options->shapes = argument;
+    return true;
+  case 'C':
+    options->codes = argument;
+    return true;
+  case 'b':
+    return parse_list(argument, &options->bytes);
   case 'R':
     options->timing.reps = parse_number(argument, &number) ? (size_t)number : 0;
     return number >= WEFT_BENCH_MIN_REPS && number <= 10000;
@@ -94,9 +118,26 @@ static bool accept(weft_bench_options *options, int option, const char *argument
   case 'c':
     options->timing.cold = true;
     return true;
+  case 'p':
+    options->small_pages = true;
+    weft_bench_small_pages();
+    return true;
   default:
     return false;
   }
+}
+
+// Whether the report can be written, found out before minutes of measuring. What the file holds
+// stays until the report is there; a pipe is left alone, as its reader would see it close.
+static bool can_write(const weft_bench_options *options) {
+  struct stat about;
+  if (!options->json ||
+      (stat(options->json, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)))
+    return true;
+  FILE *const file = fopen(options->json, "a");
+  if (!file)
+    fprintf(stderr, "weft bench %s: %s: %s\n", options->argv[0], options->json, strerror(errno));
+  return file && fclose(file) == 0;
 }
 
 int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv) {
@@ -109,11 +150,17 @@ int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv)
       {"operations", required_argument, NULL, 'o'},
       {"json", required_argument, NULL, 'j'},
       {"isal", required_argument, NULL, 'i'},
+      {"jerasure", required_argument, NULL, 'J'},
+      {"klauspost", required_argument, NULL, 'K'},
+      {"shapes", required_argument, NULL, 'S'},
+      {"codes", required_argument, NULL, 'C'},
+      {"bytes", required_argument, NULL, 'b'},
       {"reps", required_argument, NULL, 'R'},
       {"rep-ms", required_argument, NULL, 'M'},
       {"seed", required_argument, NULL, 's'},
       {"cold", no_argument, NULL, 'c'},
       {"quick", no_argument, NULL, 'q'},
+      {"small-pages", no_argument, NULL, 'p'},
       {"help", no_argument, NULL, 'h'},
       {NULL, 0, NULL, 0},
   };
@@ -149,7 +196,7 @@ int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv)
       return 2;
     }
   }
-  return 0;
+  return can_write(options) ? 0 : WEFT_BENCH_IO;
 }
 
 bool weft_bench_listed(const char *list, const char *name) {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// ISA-L through dlopen. Its two functions are declared here, as its headers need not be installed.
-#define _POSIX_C_SOURCE 200809L // dlopen
+// ISA-L's matrix products. Its functions are declared here, as its headers need not be installed.
 #include "bench/peers/isal.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/buffers.h"
+#include "bench/peers/library.h"
 
 typedef void (*init_tables)(int k, int rows, unsigned char *a, unsigned char *tables);
 typedef void (*encode_data)(int len, int k, int rows, unsigned char *tables, unsigned char **data,
@@ -20,31 +19,22 @@ struct weft_bench_isal {
   encode_data encode;
 };
 
-// ISO C has no cast from an object pointer to a function's; POSIX promises that the bytes fit.
-static void load(void *library, const char *name, void *out, size_t room) {
-  void *const symbol = dlsym(library, name);
-  memcpy(out, &symbol, room);
-}
-
 weft_bench_isal *weft_bench_isal_open(const char *file) {
   if (file && !*file)
     return NULL;
   weft_bench_isal *const isal = weft_bench_alloc(1, sizeof *isal);
-  isal->library = dlopen(file ? file : "libisal.so.2", RTLD_NOW | RTLD_LOCAL);
-  if (isal->library) {
-    load(isal->library, "ec_init_tables", &isal->init, sizeof isal->init);
-    load(isal->library, "ec_encode_data", &isal->encode, sizeof isal->encode);
-  }
-  if (isal->init && isal->encode)
+  isal->library = weft_bench_library_open("isa-l", file ? file : "libisal.so.2", "libisal2");
+  if (isal->library &&
+      weft_bench_library_find(isal->library, "ec_init_tables", &isal->init, sizeof isal->init) &&
+      weft_bench_library_find(isal->library, "ec_encode_data", &isal->encode, sizeof isal->encode))
     return isal;
-  printf("isa-l is left out: %s is not here (Debian: libisal2)\n", file ? file : "libisal.so.2");
   weft_bench_isal_close(isal);
   return NULL;
 }
 
 void weft_bench_isal_close(weft_bench_isal *isal) {
-  if (isal && isal->library)
-    dlclose(isal->library);
+  if (isal)
+    weft_bench_library_close(isal->library);
   free(isal);
 }
 

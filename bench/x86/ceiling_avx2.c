@@ -42,3 +42,23 @@ void weft_bench_read_avx2(const uint8_t *data, size_t bytes) {
   __asm__ volatile("" : : "x"(s0), "x"(s1), "x"(s2), "x"(s3));
   weft_bench_read_portable(data + i, bytes - i);
 }
+
+void weft_bench_write_avx2(uint8_t *data, size_t bytes) {
+  __m256i v = _mm256_setzero_si256();
+  size_t i = 0;
+  __asm__ volatile("" : "+x"(v)); // or the loop becomes a call of memset
+  for (; i + 32 <= bytes; i += 32)
+    _mm256_storeu_si256((__m256i *)(void *)(data + i), v);
+  weft_bench_write_portable(data + i, bytes - i);
+}
+
+void weft_bench_change_avx2(uint8_t *data, size_t bytes) {
+  __m256i v = _mm256_setzero_si256();
+  size_t i = 0;
+  __asm__ volatile("" : "+x"(v));
+  for (; i + 32 <= bytes; i += 32)
+    _mm256_storeu_si256(
+        (__m256i *)(void *)(data + i),
+        _mm256_xor_si256(v, _mm256_loadu_si256((const __m256i *)(const void *)(data + i))));
+  weft_bench_change_portable(data + i, bytes - i);
+}

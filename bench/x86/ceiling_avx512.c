@@ -48,3 +48,21 @@ void weft_bench_read_avx512(const uint8_t *data, size_t bytes) {
   __asm__ volatile("" : : "v"(s0), "v"(s1), "v"(s2), "v"(s3));
   weft_bench_read_portable(data + i, bytes - i);
 }
+
+void weft_bench_write_avx512(uint8_t *data, size_t bytes) {
+  __m512i v = _mm512_setzero_si512();
+  size_t i = 0;
+  __asm__ volatile("" : "+v"(v)); // or the loop becomes a call of memset
+  for (; i + 64 <= bytes; i += 64)
+    _mm512_storeu_si512(data + i, v);
+  weft_bench_write_portable(data + i, bytes - i);
+}
+
+void weft_bench_change_avx512(uint8_t *data, size_t bytes) {
+  __m512i v = _mm512_setzero_si512();
+  size_t i = 0;
+  __asm__ volatile("" : "+v"(v));
+  for (; i + 64 <= bytes; i += 64)
+    _mm512_storeu_si512(data + i, _mm512_xor_si512(v, _mm512_loadu_si512(data + i)));
+  weft_bench_change_portable(data + i, bytes - i);
+}

@@ -23,4 +23,6 @@ static inline vec mac2(vec acc, src x, con c, src z, con d) {
 #define STREAM_SOURCES 6
 #include "kernels/tile.h"
 
-const weft_host_kernel weft_host_gfni512 = {.panel = tile_panel, .xor_rows = tile_xor_rows};
+#include "kernels/x86/few_rows_gfni512.h"
+
+const weft_host_kernel weft_host_gfni512 = {.panel = few_or_tile_panel, .xor_rows = tile_xor_rows};

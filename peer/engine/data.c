@@ -7,7 +7,8 @@ enum { ALERT_US = 60000000 }; // how long nothing unverified is mixed after a po
 
 // Not of use, but no fault of the sender's. A segment that is complete is braked once more, should
 // the brake have been lost.
-static weft_status useless(weft_engine *e, size_t index, const weft_arrival *a, int64_t now_us) {
+static weft_status useless(weft_engine *e, size_t index, const weft_engine_arrival *a,
+                           int64_t now_us) {
   weft_neighbour *n = &e->neighbours[index];
   const bool has = weft_window_has(e, a->segment);
   const weft_slot *slot = weft_window_slot(e, a->segment);
@@ -26,7 +27,7 @@ static weft_status useless(weft_engine *e, size_t index, const weft_arrival *a, 
   return WEFT_DEPENDENT;
 }
 
-static void count_bytes(weft_engine *e, const weft_arrival *a) {
+static void count_bytes(weft_engine *e, const weft_engine_arrival *a) {
   const size_t k = e->options->block_bytes;
   const weft_segment_id id = {.stream = e->options->stream,
                               .segment = a->segment,
@@ -39,7 +40,7 @@ static void count_bytes(weft_engine *e, const weft_arrival *a) {
   e->statistics.received_header_bytes += a->count * (each > k ? each - k : 0);
 }
 
-weft_status weft_data_add(weft_engine *e, uint64_t segment, const weft_arrival *a,
+weft_status weft_data_add(weft_engine *e, uint64_t segment, const weft_engine_arrival *a,
                           size_t *innovative) {
   weft_slot *slot = weft_window_slot(e, segment);
   const weft_segment_id id = {.stream = e->options->stream,
@@ -62,7 +63,7 @@ void weft_data_show_rank(weft_engine *e, uint64_t segment, int64_t now_us) {
   const weft_slot *slot = weft_window_slot(e, segment);
   weft_policy_segment *held = weft_window_held(e, segment);
   const size_t rank = slot->segment ? e->codec->rank(e->codec->user, slot->segment) : 0;
-  const size_t all = rank + slot->waiting;
+  const size_t all = rank + (slot->tried ? 0 : slot->waiting); // tried: some of it is spoilt
   const bool dubious = e->options->trust && !weft_checksums_on(e) && now_us < e->alert_until_us;
   held->rank = slot->loose || dubious ? 0 : (uint16_t)rank;
   held->received = (uint16_t)(all < held->blocks ? all : held->blocks);
@@ -123,8 +124,8 @@ static bool admitted(const weft_engine *e, const weft_slot *slot, size_t index, 
   return slot->solo == index && now_us >= slot->solo_us + n->round_trip_us;
 }
 
-static weft_status take_trusted(weft_engine *e, size_t index, const weft_arrival *a, bool keep,
-                                int64_t now_us) {
+static weft_status take_trusted(weft_engine *e, size_t index, const weft_engine_arrival *a,
+                                bool keep, int64_t now_us) {
   weft_neighbour *n = &e->neighbours[index];
   weft_slot *slot = weft_window_slot(e, a->segment);
   size_t innovative;
@@ -146,7 +147,8 @@ static weft_status take_trusted(weft_engine *e, size_t index, const weft_arrival
   return WEFT_OK;
 }
 
-static weft_status take_into(weft_engine *e, size_t index, const weft_arrival *a, int64_t now_us) {
+static weft_status take_into(weft_engine *e, size_t index, const weft_engine_arrival *a,
+                             int64_t now_us) {
   weft_slot *slot = weft_window_slot(e, a->segment);
   const bool judged = weft_checksums_on(e) && !slot->failed;
   const bool trusted = !judged || e->neighbours[index].is_source;
@@ -160,7 +162,8 @@ static weft_status take_into(weft_engine *e, size_t index, const weft_arrival *a
   return WEFT_OK;
 }
 
-weft_status weft_data_take(weft_engine *e, size_t index, const weft_arrival *a, int64_t now_us) {
+weft_status weft_data_take(weft_engine *e, size_t index, const weft_engine_arrival *a,
+                           int64_t now_us) {
   weft_neighbour *n = &e->neighbours[index];
   const uint64_t segment = a->segment;
   const bool has = weft_window_has(e, segment), late = segment < e->tail;
@@ -194,7 +197,7 @@ weft_status weft_data_take(weft_engine *e, size_t index, const weft_arrival *a, 
   weft_data_show_rank(e, segment, now_us);
   if (status == WEFT_DEPENDENT)
     return status;
-  weft_window_learn_horizon(e, segment + 1, now_us);
+  weft_window_hear_horizon(e, segment + 1, now_us);
   weft_engine_changed(e);
   if (!slot->loose && slot->segment && e->codec->rank(e->codec->user, slot->segment) == blocks)
     weft_data_full(e, segment, now_us);

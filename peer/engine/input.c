@@ -66,7 +66,7 @@ static weft_status take_map(weft_engine *e, size_t index, const weft_map *map, i
   if (n->state == WEFT_NEIGHBOUR_GREETING)
     return WEFT_E_STATE; // its HELLO was lost: ours is repeated until answered
   WEFT_TRY(take_end(e, index, map, now_us));
-  weft_window_learn_horizon(e, map->horizon, now_us);
+  weft_window_hear_horizon(e, map->horizon, now_us);
   weft_neighbour_heard(n, &map->stamps, now_us);
   weft_flight_forget(e, n, now_us - n->round_trip_us);
   e->policy_view[index].degree = map->degree;
@@ -119,12 +119,12 @@ static void take_bye(weft_engine *e, size_t index, weft_bye_reason reason) {
 
 static weft_status take_packet(weft_engine *e, size_t index, const weft_packet *packet,
                                const uint8_t *datagram, size_t bytes, int64_t now_us) {
-  const weft_arrival arrival = {.segment = packet->id.segment,
-                                .blocks = packet->id.blocks,
-                                .count = 1,
-                                .packet = packet,
-                                .datagram = datagram,
-                                .bytes = bytes};
+  const weft_engine_arrival arrival = {.segment = packet->id.segment,
+                                       .blocks = packet->id.blocks,
+                                       .count = 1,
+                                       .packet = packet,
+                                       .datagram = datagram,
+                                       .bytes = bytes};
   if (e->codec->make_token)
     return WEFT_E_FOREIGN; // this stream has no packets with payloads
   return weft_data_take(e, index, &arrival, now_us);
@@ -219,11 +219,11 @@ weft_status weft_engine_input_token(weft_engine *e, size_t neighbour, uint64_t s
     return WEFT_E_ARGUMENT;
   if (!known(e, neighbour))
     return WEFT_E_STATE;
-  const weft_arrival arrival = {.segment = segment,
-                                .blocks = weft_window_blocks(e, segment),
-                                .count = count,
-                                .token = token,
-                                .bytes = bytes};
+  const weft_engine_arrival arrival = {.segment = segment,
+                                       .blocks = weft_window_blocks(e, segment),
+                                       .count = count,
+                                       .token = token,
+                                       .bytes = bytes};
   const weft_status status = weft_data_take(e, neighbour, &arrival, now_us);
   if (!refused(e, status, bytes) && known(e, neighbour))
     e->neighbours[neighbour].heard_us = now_us;

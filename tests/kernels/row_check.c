@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of one row against scalar; inverses and xorm are in row_check_other.c.
+// Products of one row against scalar; few outputs are in row_check_few.c, inverses and xorm in
+// row_check_other.c.
 #include "tests/kernels/row_check.h"
 
 #include <stdio.h>
@@ -144,6 +145,14 @@ bool row_check_lengths(row_check *check) {
                           .len = len,
                           .at_end = at_end,
                           .offset = offset};
+        good = run_placed(check, s, &p, &rng);
+      }
+  // A single output row is multiplied in another way when it is long, several sources at a time.
+  static const size_t longer[] = {319, 320, 511, 512, 513, 576, 1023, 1025, 2111, 4095, 4096};
+  for (size_t l = 0; l < sizeof longer / sizeof *longer && good; l++)
+    for (size_t k = 1; k <= ROWS_MAX && good; k += check->step > 1 ? 3 : 1)
+      for (int at_end = 0; at_end < 2 && good; at_end++) {
+        const placed p = {.m = 1, .k = k, .len = longer[l], .at_end = at_end};
         good = run_placed(check, s, &p, &rng);
       }
   setting_free(s);

@@ -21,12 +21,16 @@ bool row_check_products(row_check *check);
 bool row_check_lengths(row_check *check);
 // m and k from 0 up to beyond a panel, strided and pointer rows, batches.
 bool row_check_shapes(row_check *check);
+// m 1..18 over rows of thousands of bytes, at guard pages.
+bool row_check_few_outputs(row_check *check);
 // 1..3 threads, by columns, by rows and automatic, at guard pages.
 bool row_check_threads(row_check *check);
 // The operand made by prepare, or its refusal by rows without.
 bool row_check_prepared(row_check *check);
 // Random and singular matrices: the same verdict as scalar, the same bytes, A * A^-1 = I.
 bool row_check_inverses(row_check *check);
+// States that packets arrive at one by one: their definition, and scalar's bytes.
+bool row_check_eliminate(row_check *check);
 // w 1..8, odd packet sizes, several groups.
 bool row_check_xorm(row_check *check);
 

@@ -67,6 +67,9 @@ END_TEST
 START_TEST(shapes) { check_row((size_t)_i, row_check_shapes); }
 END_TEST
 
+START_TEST(few_outputs) { check_row((size_t)_i, row_check_few_outputs); }
+END_TEST
+
 START_TEST(threads) { check_row((size_t)_i, row_check_threads); }
 END_TEST
 
@@ -74,6 +77,9 @@ START_TEST(prepared) { check_row((size_t)_i, row_check_prepared); }
 END_TEST
 
 START_TEST(inverses) { check_row((size_t)_i, row_check_inverses); }
+END_TEST
+
+START_TEST(eliminations) { check_row((size_t)_i, row_check_eliminate); }
 END_TEST
 
 START_TEST(xorm) { check_row((size_t)_i, row_check_xorm); }
@@ -88,8 +94,10 @@ int main(void) {
   tcase_add_loop_test(cases, products, 0, rows);
   tcase_add_loop_test(cases, lengths, 0, rows);
   tcase_add_loop_test(cases, shapes, 0, rows);
+  tcase_add_loop_test(cases, few_outputs, 0, rows);
   tcase_add_loop_test(cases, prepared, 0, rows);
   tcase_add_loop_test(cases, inverses, 0, rows);
+  tcase_add_loop_test(cases, eliminations, 0, rows);
   suite_add_tcase(suite, cases);
   TCase *shared = tcase_create("threads"); // rows_threads_test runs these alone
   tcase_add_loop_test(shared, threads, 0, rows);

@@ -104,6 +104,10 @@ EMULATED __m512i _mm512_loadu_si512(const void *p) {
 
 EMULATED void _mm512_storeu_si512(void *p, __m512i v) { memcpy(p, v.b, sizeof v.b); }
 
+EMULATED void _mm512_stream_si512(__m512i *p, __m512i v) { memcpy(p, v.b, sizeof v.b); }
+
+EMULATED void _mm_sfence(void) {}
+
 EMULATED __m512i _mm512_maskz_loadu_epi8(__mmask64 mask, const void *p) {
   __m512i v = {{0}};
   for (size_t i = 0; i < sizeof v.b; i++)

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// ISA-L's erasure code as its users call it: tables made once for encoding and updates; for each
+// recovery a matrix inverted, its rows and their tables made.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/buffers.h"
+#include "bench/peers/library.h"
+#include "bench/peers/storage_peer.h"
+
+typedef struct isal {
+  weft_bench_storage_peer peer;
+  void (*cauchy)(unsigned char *matrix, int rows, int k);
+  void (*tables)(int k, int rows, unsigned char *matrix, unsigned char *tables);
+  void (*encode)(int len, int k, int rows, unsigned char *tables, unsigned char **data,
+                 unsigned char **coding);
+  void (*update)(int len, int k, int rows, int index, unsigned char *tables, unsigned char *data,
+                 unsigned char **coding);
+  int (*invert)(unsigned char *in, unsigned char *out, const int n);
+} isal;
+
+typedef struct isal_state {
+  const isal *library;
+  const weft_bench_shards *shards;
+  unsigned char *matrix;           // (k + m, k)
+  unsigned char *tables;           // (k * m, 32)
+  unsigned char *square, *inverse; // (k, k), of a recovery
+  unsigned char *data[256], *coding[256];
+} isal_state;
+
+static void call_encode(void *user) {
+  isal_state *const s = user;
+  const weft_bench_shards *const w = s->shards;
+  s->library->encode((int)w->bytes, (int)w->k, (int)w->m, s->tables, s->data, s->coding);
+}
+
+static void call_update(void *user) {
+  isal_state *const s = user;
+  const weft_bench_shards *const w = s->shards;
+  s->library->update((int)w->bytes, (int)w->k, (int)w->m, 0, s->tables, w->delta, s->coding);
+}
+
+static void call_recover(void *user) {
+  isal_state *const s = user;
+  const weft_bench_shards *const w = s->shards;
+  const size_t k = w->k;
+  unsigned char rows[256 * 256];
+  size_t input = 0;
+  for (size_t i = 0; input < k; i++) {
+    if (memchr(w->lost, (int)i, w->lost_count))
+      continue;
+    memcpy(s->square + input * k, s->matrix + i * k, k);
+    s->data[input++] = w->shard[i];
+  }
+  if (s->library->invert(s->square, s->inverse, (int)k) != 0)
+    abort(); // the matrix is MDS
+  for (size_t i = 0; i < w->lost_count; i++) {
+    memcpy(rows + i * k, s->inverse + w->lost[i] * k, k);
+    s->coding[i] = w->shard[w->lost[i]];
+  }
+  s->library->tables((int)k, (int)w->lost_count, rows, s->tables);
+  s->library->encode((int)w->bytes, (int)k, (int)w->lost_count, s->tables, s->data, s->coding);
+}
+
+static void release(void *user) {
+  isal_state *const s = user;
+  free(s->matrix), free(s->tables), free(s->square), free(s->inverse), free(s);
+}
+
+static int prepare(const weft_bench_storage_peer *peer, weft_bench_storage_operation operation,
+                   const weft_bench_shards *shards, weft_bench_storage_call *out) {
+  static void (*const calls[WEFT_BENCH_STORAGE_OPERATIONS])(void *) = {call_encode, call_recover,
+                                                                       call_update};
+  const isal *const library = (const isal *)peer;
+  const size_t k = shards->k, m = shards->m;
+  isal_state *const s = weft_bench_alloc(1, sizeof *s);
+  s->library = library;
+  s->shards = shards;
+  s->matrix = weft_bench_alloc(k + m, k);
+  s->tables = weft_bench_alloc(k * m, 32);
+  s->square = weft_bench_alloc(k, k);
+  s->inverse = weft_bench_alloc(k, k);
+  library->cauchy(s->matrix, (int)(k + m), (int)k);
+  library->tables((int)k, (int)m, s->matrix + k * k, s->tables);
+  for (size_t i = 0; i < k; i++)
+    s->data[i] = shards->shard[i];
+  for (size_t i = 0; i < m; i++)
+    s->coding[i] = shards->shard[k + i];
+  *out = (weft_bench_storage_call){.call = calls[operation], .state = s, .release = release};
+  return 1;
+}
+
+weft_bench_storage_peer *weft_bench_peer_isal(const char *file) {
+  isal *const p = weft_bench_alloc(1, sizeof *p);
+  void *const library = weft_bench_library_open("isa-l", file, "libisal2");
+  p->peer = (weft_bench_storage_peer){.code = "cauchy", .library = library, .prepare = prepare};
+  const struct {
+    const char *name;
+    void *out;
+  } functions[] = {{"gf_gen_cauchy1_matrix", &p->cauchy},
+                   {"ec_init_tables", &p->tables},
+                   {"ec_encode_data", &p->encode},
+                   {"ec_encode_data_update", &p->update},
+                   {"gf_invert_matrix", &p->invert}};
+  for (size_t i = 0; library && i < sizeof functions / sizeof *functions; i++)
+    if (!weft_bench_library_find(library, functions[i].name, functions[i].out, sizeof p->cauchy)) {
+      printf("isa-l is left out: %s has no %s\n", file, functions[i].name);
+      weft_bench_peer_close(&p->peer);
+      return NULL;
+    }
+  if (!library) {
+    weft_bench_peer_close(&p->peer);
+    return NULL;
+  }
+  const char *(*version)(void);
+  const char *text = "2.30"; // before 2.31 it does not tell; Debian's is this
+  if (weft_bench_library_find(library, "isal_get_version_str", &version, sizeof version))
+    text = version();
+  snprintf(p->peer.name, sizeof p->peer.name, "isa-l %s", text);
+  return &p->peer;
+}
+
+void weft_bench_peer_close(weft_bench_storage_peer *peer) {
+  if (peer && peer->library)
+    weft_bench_library_close(peer->library);
+  free(peer);
+}

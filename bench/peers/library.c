@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _POSIX_C_SOURCE 200809L // dlopen
+#include "bench/peers/library.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+void *weft_bench_library_open(const char *what, const char *file, const char *package) {
+  void *const library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    printf("%s is left out: %s is not here%s%s%s\n", what, file, *package ? " (Debian: " : "",
+           package, *package ? ")" : "");
+  return library;
+}
+
+void weft_bench_library_close(void *library) {
+  if (library)
+    dlclose(library);
+}
+
+// ISO C has no cast from an object pointer to a function's; POSIX promises that the bytes fit.
+bool weft_bench_library_find(void *library, const char *name, void *out, size_t room) {
+  void *const symbol = dlsym(library, name);
+  memcpy(out, &symbol, room);
+  return symbol != NULL;
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Other libraries, opened at run time when they are there: weft never needs them. A statically
+// linked program can open none; it gets library_absent.c.
+#ifndef WEFT_BENCH_PEERS_LIBRARY_H
+#define WEFT_BENCH_PEERS_LIBRARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+// NULL, after a line that says so, when the file cannot be opened; `what` names the library and
+// `package` Debian's package of it ("": there is none).
+void *weft_bench_library_open(const char *what, const char *file, const char *package);
+void weft_bench_library_close(void *library); // accepts NULL
+
+// Writes a function's address to `out`, `room` bytes; NULL and false where there is none.
+bool weft_bench_library_find(void *library, const char *name, void *out, size_t room);
+
+#endif

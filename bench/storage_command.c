@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft bench storage`: its parts, and the libraries it compares with.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench.h"
+#include "bench/buffers.h"
+#include "bench/commands.h"
+#include "bench/rows.h"
+#include "bench/storage.h"
+
+static const struct {
+  const char *name, *what;
+  void (*run)(weft_bench_storage_run *run);
+} parts[] = {
+    {"encode", "Reed-Solomon encoding and recovery", weft_bench_storage_encode},
+    {"small", "the same with shards of 4 KiB", weft_bench_storage_small},
+    {"update", "one source into the parity", weft_bench_storage_update},
+    {"crs", "Cauchy Reed-Solomon by XOR programs", weft_bench_storage_crs},
+    {"threads", "encoding on several threads", weft_bench_storage_threads},
+};
+
+enum { PARTS = sizeof parts / sizeof *parts };
+
+size_t weft_bench_storage_shapes(const weft_bench_storage_run *run,
+                                 const weft_bench_sizes_of_code *preset, size_t preset_count,
+                                 weft_bench_sizes_of_code *out, size_t capacity) {
+  size_t count = 0;
+  const char *at = run->options.shapes;
+  for (size_t i = 0; !at && i < preset_count && count < capacity; i++)
+    out[count++] = preset[i];
+  while (at && *at && count < capacity) {
+    char *end = NULL;
+    const size_t k = strtoul(at, &end, 10);
+    const size_t m = *end == '+' ? strtoul(end + 1, &end, 10) : 0;
+    if (k == 0 || m == 0 || k + m > 256 || (*end && *end != ',')) {
+      fprintf(stderr, "weft bench storage: --shapes: '%s' is no shape such as 10+4\n", at);
+      exit(WEFT_BENCH_USAGE);
+    }
+    out[count++] = (weft_bench_sizes_of_code){k, m};
+    at = end + (*end == ',');
+  }
+  return count;
+}
+
+static void add_peer(weft_bench_storage_run *run, weft_bench_storage_peer *peer) {
+  if (peer && run->peer_count < WEFT_BENCH_STORAGE_PEERS)
+    run->peers[run->peer_count++] = peer;
+  else
+    weft_bench_peer_close(peer);
+}
+
+// Opens each file of a comma-separated list.
+static void open_list(weft_bench_storage_run *run, const char *list,
+                      weft_bench_storage_peer *(*open)(const char *file)) {
+  for (const char *at = list; at && *at;) {
+    char file[512];
+    const size_t length = strcspn(at, ",");
+    if (length > 0 && length < sizeof file) {
+      memcpy(file, at, length);
+      file[length] = '\0';
+      add_peer(run, open(file));
+    }
+    at += length + (at[length] == ',');
+  }
+}
+
+static void open_peers(weft_bench_storage_run *run) {
+  const weft_bench_options *const o = &run->options;
+  const char *const jerasure = o->jerasure ? o->jerasure : "libJerasure.so.2";
+  open_list(run, o->isal ? o->isal : "libisal.so.2", weft_bench_peer_isal);
+  open_list(run, o->klauspost, weft_bench_peer_klauspost);
+  open_list(run, jerasure, weft_bench_peer_jerasure_rs);
+  open_list(run, jerasure, weft_bench_peer_jerasure_crs);
+}
+
+static bool parts_known(const char *list) {
+  for (const char *at = list; at && *at;) {
+    const size_t length = strcspn(at, ",");
+    size_t p = 0;
+    while (p < PARTS && (strlen(parts[p].name) != length || memcmp(parts[p].name, at, length) != 0))
+      p++;
+    if (p == PARTS) {
+      fprintf(stderr, "weft bench storage: --operations: no part is called '%.*s'; there are:\n",
+              (int)length, at);
+      for (p = 0; p < PARTS; p++)
+        fprintf(stderr, "  %-10s %s\n", parts[p].name, parts[p].what);
+      return false;
+    }
+    at += length + (at[length] == ',');
+  }
+  return true;
+}
+
+static size_t some_threads(const weft_bench_machine *machine, size_t *threads) {
+  size_t count = 0;
+  for (size_t t = 1; t <= machine->cores && t <= 16; t *= 2)
+    threads[count++] = t;
+  return count;
+}
+
+static int measure(weft_bench_storage_run *run) {
+  weft_bench_options *const options = &run->options;
+  size_t threads[8];
+  const size_t thread_counts = some_threads(&run->machine, threads);
+  weft_bench_sizes_default(&options->threads, threads, thread_counts);
+  weft_bench_pin(&run->machine, 0);
+  weft_bench_report_begin(&run->report, options, &run->machine);
+  open_peers(run);
+  for (size_t p = 0; p < PARTS; p++)
+    if (weft_bench_listed(options->operations, parts[p].name))
+      parts[p].run(run);
+  for (size_t p = 0; p < run->peer_count; p++)
+    weft_bench_peer_close(run->peers[p]);
+  weft_bench_unpin(&run->machine);
+  return weft_bench_report_end(&run->report, options);
+}
+
+int weft_bench_storage_command(int argc, char **argv) {
+  weft_bench_storage_run *const run = weft_bench_alloc(1, sizeof *run);
+  const int parsed = weft_bench_options_parse(&run->options, argc, argv);
+  int failed = parsed == 1 ? 0 : parsed;
+  if (parsed == 0) {
+    weft_bench_machine_read(&run->machine);
+    const char *const rows = run->options.rows ? run->options.rows : "best";
+    failed = weft_bench_rows_choose("storage", rows, run->machine.features, &run->row, 1) == 1 &&
+                     parts_known(run->options.operations)
+                 ? measure(run)
+                 : WEFT_BENCH_USAGE;
+  }
+  free(run);
+  return failed;
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host parts of `weft bench storage`.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench.h"
+#include "bench/buffers.h"
+#include "bench/storage_cases.h"
+
+#define SHAPES_MAX 32u
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static const char *shape_title(char *out, size_t room, size_t k, size_t m, size_t bytes,
+                               const char *what) {
+  snprintf(out, room, "(%zu, %zu), %zu KiB shards%s", k, m, bytes / 1024, what);
+  return out;
+}
+
+static bool is_rs(const weft_bench_storage_peer *peer) {
+  return strcmp(peer->code, "cauchy_good") != 0;
+}
+
+// Every Reed-Solomon peer's case, and by how much weft's case `own` is ahead of it.
+static void add_peers(weft_bench_storage_run *run, weft_bench_scene *scene,
+                      weft_bench_storage_operation operation, const char *what, int own,
+                      size_t threads) {
+  for (size_t p = 0; p < run->peer_count; p++) {
+    if (!is_rs(run->peers[p]))
+      continue;
+    const int peer = weft_bench_scene_add_peer(scene, run->peers[p], operation, 0, 0, threads);
+    if (peer >= 0)
+      weft_bench_group_ask(weft_bench_scene_group(scene),
+                           weft_bench_scene_text(scene, "%s: weft / %s", what, run->peers[p]->name),
+                           own, peer, WEFT_BENCH_INPUT);
+  }
+}
+
+// Encoding and recovery of one shape by everybody.
+static void both_ways(weft_bench_storage_run *run, size_t k, size_t m, size_t bytes,
+                      const char *what) {
+  char title[128];
+  weft_bench_scene *const scene =
+      weft_bench_scene_new(run, shape_title(title, sizeof title, k, m, bytes, what), k, m, bytes);
+  weft_bench_group *const group = weft_bench_scene_group(scene);
+  weft_bench_scene_add_bounds(scene, false);
+  const int encode = weft_bench_scene_add_own(
+      scene, &(weft_bench_own){
+                 .operation = WEFT_BENCH_STORAGE_ENCODE, .code = "cauchy", .variant = "cauchy"});
+  const int recover = weft_bench_scene_add_own(
+      scene, &(weft_bench_own){
+                 .operation = WEFT_BENCH_STORAGE_RECOVER, .code = "cauchy", .variant = "cauchy"});
+  const int cached =
+      weft_bench_scene_add_own(scene, &(weft_bench_own){.operation = WEFT_BENCH_STORAGE_RECOVER,
+                                                        .code = "cauchy",
+                                                        .cached = true,
+                                                        .variant = "cauchy, cached plan"});
+  weft_bench_group_ask(group, "recover, inversion counted in / encode", recover, encode,
+                       WEFT_BENCH_INPUT);
+  weft_bench_group_ask(group, "recover, plan cached / encode", cached, encode, WEFT_BENCH_INPUT);
+  add_peers(run, scene, WEFT_BENCH_STORAGE_ENCODE, "encode", encode, 1);
+  add_peers(run, scene, WEFT_BENCH_STORAGE_RECOVER, "recover", recover, 1);
+  weft_bench_scene_run(scene);
+}
+
+static void all_shapes(weft_bench_storage_run *run, const weft_bench_sizes_of_code *preset,
+                       size_t preset_count, const size_t *bytes, size_t bytes_count,
+                       void (*one)(weft_bench_storage_run *run, size_t k, size_t m, size_t bytes,
+                                   const char *what)) {
+  weft_bench_sizes_of_code shapes[SHAPES_MAX];
+  weft_bench_sizes sizes = run->options.bytes;
+  const size_t count = weft_bench_storage_shapes(run, preset, preset_count, shapes, SHAPES_MAX);
+  weft_bench_sizes_default(&sizes, bytes, bytes_count);
+  for (size_t b = 0; b < sizes.count; b++)
+    for (size_t i = 0; i < count; i++)
+      one(run, shapes[i].k, shapes[i].m, sizes.value[b], "");
+}
+
+void weft_bench_storage_encode(weft_bench_storage_run *run) {
+  static const weft_bench_sizes_of_code shapes[] = {{4, 2},  {6, 3},  {10, 4}, {12, 4},
+                                                    {16, 4}, {32, 8}, {64, 16}};
+  static const size_t bytes[] = {64 << 10, 1 << 20};
+  all_shapes(run, shapes, COUNT(shapes), bytes, COUNT(bytes), both_ways);
+}
+
+void weft_bench_storage_small(weft_bench_storage_run *run) {
+  static const weft_bench_sizes_of_code shapes[] = {{10, 4}};
+  static const size_t bytes[] = {4 << 10};
+  all_shapes(run, shapes, COUNT(shapes), bytes, COUNT(bytes), both_ways);
+}
+
+// ---------------------------------------------------------------------------------------------
+
+static void update_one(weft_bench_storage_run *run, size_t k, size_t m, size_t bytes,
+                       const char *what) {
+  char title[128];
+  (void)what;
+  weft_bench_scene *const scene = weft_bench_scene_new(
+      run, shape_title(title, sizeof title, k, m, bytes, ": one source into the parity"), k, m,
+      bytes);
+  weft_bench_scene_add_bounds(scene, true);
+  const int own = weft_bench_scene_add_own(
+      scene, &(weft_bench_own){
+                 .operation = WEFT_BENCH_STORAGE_ADD_DELTA, .code = "cauchy", .variant = "cauchy"});
+  add_peers(run, scene, WEFT_BENCH_STORAGE_ADD_DELTA, "add delta", own, 1);
+  weft_bench_scene_run(scene);
+}
+
+void weft_bench_storage_update(weft_bench_storage_run *run) {
+  static const weft_bench_sizes_of_code shapes[] = {{10, 2}, {10, 4}, {10, 8}};
+  static const size_t bytes[] = {64 << 10};
+  all_shapes(run, shapes, COUNT(shapes), bytes, COUNT(bytes), update_one);
+}
+
+// ---------------------------------------------------------------------------------------------
+
+static void threads_one(weft_bench_storage_run *run, size_t k, size_t m, size_t bytes,
+                        const char *what) {
+  char title[128];
+  (void)what;
+  weft_bench_scene *const scene = weft_bench_scene_new(
+      run, shape_title(title, sizeof title, k, m, bytes, ", threads"), k, m, bytes);
+  weft_bench_scene_add_bounds(scene, false);
+  int one = -1;
+  for (size_t t = 0; t < run->options.threads.count; t++) {
+    const size_t threads = run->options.threads.value[t];
+    const int own = weft_bench_scene_add_own(scene, &(weft_bench_own){
+                                                        .operation = WEFT_BENCH_STORAGE_ENCODE,
+                                                        .code = "cauchy",
+                                                        .threads = threads,
+                                                        .variant = "cauchy",
+                                                    });
+    one = threads == 1 ? own : one;
+    if (threads > 1)
+      weft_bench_group_ask(weft_bench_scene_group(scene),
+                           weft_bench_scene_text(scene, "encode: %zu threads / one", threads), own,
+                           one, WEFT_BENCH_INPUT);
+    add_peers(run, scene, WEFT_BENCH_STORAGE_ENCODE,
+              weft_bench_scene_text(scene, "encode, %zu threads", threads), own, threads);
+  }
+  weft_bench_scene_run(scene);
+}
+
+void weft_bench_storage_threads(weft_bench_storage_run *run) {
+  static const weft_bench_sizes_of_code shapes[] = {{10, 4}};
+  static const size_t bytes[] = {64 << 10, 1 << 20};
+  all_shapes(run, shapes, COUNT(shapes), bytes, COUNT(bytes), threads_one);
+}
+
+// ---------------------------------------------------------------------------------------------
+// CRS: the packet size is each party's own choice, found by a short measurement beforehand.
+
+static const size_t packets[] = {64,   128,  256,   512,   1024,  2048,
+                                 4096, 8192, 16384, 32768, 65536, 131072};
+
+static weft_bench_storage_peer *crs_peer(const weft_bench_storage_run *run) {
+  for (size_t p = 0; p < run->peer_count; p++)
+    if (!is_rs(run->peers[p]))
+      return run->peers[p];
+  return NULL;
+}
+
+// The packet size at which `peer`, or weft where it is NULL, encodes fastest.
+static size_t best_packet(weft_bench_storage_run *run, weft_bench_storage_peer *peer, size_t k,
+                          size_t m, size_t w, size_t bytes) {
+  size_t best = 0;
+  double best_s = 0;
+  for (size_t i = 0; i < COUNT(packets); i++) {
+    if (bytes % (w * packets[i]) != 0)
+      continue;
+    weft_bench_scene *const scene = weft_bench_scene_new(run, "", k, m, bytes);
+    if (peer)
+      weft_bench_scene_add_peer(scene, peer, WEFT_BENCH_STORAGE_ENCODE, w, packets[i], 1);
+    else
+      weft_bench_scene_add_own(scene, &(weft_bench_own){.operation = WEFT_BENCH_STORAGE_ENCODE,
+                                                        .code = "cauchy_good",
+                                                        .w = w,
+                                                        .packet_bytes = packets[i],
+                                                        .variant = ""});
+    const double seconds = weft_bench_scene_try(scene);
+    if (seconds > 0 && (best == 0 || seconds < best_s)) {
+      best = packets[i];
+      best_s = seconds;
+    }
+  }
+  return best;
+}
+
+static int add_crs(weft_bench_scene *scene, weft_bench_storage_operation operation, size_t w,
+                   size_t packet, bool cached) {
+  return weft_bench_scene_add_own(
+      scene, &(weft_bench_own){.operation = operation,
+                               .code = "cauchy_good",
+                               .w = w,
+                               .packet_bytes = packet,
+                               .cached = cached,
+                               .variant = weft_bench_scene_text(
+                                   scene, "cauchy_good:w=%zu:packet=%zu", w, packet)});
+}
+
+static void crs_one(weft_bench_storage_run *run, size_t k, size_t m, size_t w, size_t bytes) {
+  char title[128], what[32];
+  weft_bench_storage_peer *const peer = crs_peer(run);
+  const size_t own_packet = best_packet(run, NULL, k, m, w, bytes);
+  const size_t peer_packet = peer ? best_packet(run, peer, k, m, w, bytes) : 0;
+  if (!own_packet)
+    return;
+  snprintf(what, sizeof what, ", CRS, w = %zu", w);
+  weft_bench_scene *const scene =
+      weft_bench_scene_new(run, shape_title(title, sizeof title, k, m, bytes, what), k, m, bytes);
+  weft_bench_group *const group = weft_bench_scene_group(scene);
+  weft_bench_scene_add_bounds(scene, false);
+  const int own = add_crs(scene, WEFT_BENCH_STORAGE_ENCODE, w, own_packet, false);
+  const int recover = add_crs(scene, WEFT_BENCH_STORAGE_RECOVER, w, own_packet, true);
+  weft_bench_group_ask(group, "recover, plan cached / encode", recover, own, WEFT_BENCH_INPUT);
+  if (peer && peer_packet) {
+    const int other =
+        weft_bench_scene_add_peer(scene, peer, WEFT_BENCH_STORAGE_ENCODE, w, peer_packet, 1);
+    weft_bench_group_ask(group, "encode, each at its best packet size: weft / jerasure", own, other,
+                         WEFT_BENCH_INPUT);
+    const int same = own_packet == peer_packet
+                         ? own
+                         : add_crs(scene, WEFT_BENCH_STORAGE_ENCODE, w, peer_packet, false);
+    weft_bench_group_ask(group, "encode, at jerasure's best packet size: weft / jerasure", same,
+                         other, WEFT_BENCH_INPUT);
+    const int back =
+        weft_bench_scene_add_peer(scene, peer, WEFT_BENCH_STORAGE_RECOVER, w, peer_packet, 1);
+    weft_bench_group_ask(group, "recover: weft / jerasure", recover, back, WEFT_BENCH_INPUT);
+  }
+  weft_bench_scene_run(scene);
+}
+
+static void crs_shape(weft_bench_storage_run *run, size_t k, size_t m, size_t bytes,
+                      const char *what) {
+  (void)what;
+  static const size_t words[] = {4, 8};
+  for (size_t i = 0; i < COUNT(words); i++)
+    if (((size_t)1 << words[i]) >= k + m)
+      crs_one(run, k, m, words[i], bytes);
+}
+
+void weft_bench_storage_crs(weft_bench_storage_run *run) {
+  static const weft_bench_sizes_of_code shapes[] = {{10, 4}, {32, 8}};
+  static const size_t bytes[] = {64 << 10, 1 << 20};
+  all_shapes(run, shapes, COUNT(shapes), bytes, COUNT(bytes), crs_shape);
+}

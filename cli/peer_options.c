@@ -75,7 +75,7 @@ static const option options[OPTIONS] = {
     [O_BLOCKS] = {"segment-blocks", SOURCE, "64", "N", "Blocks in a segment"},
     [O_BLOCK_BYTES] = {"block-bytes", SOURCE, "1024", "N", "Bytes in a block"},
     [O_WINDOW] = {"window", SOURCE | JOIN, "64", "N", "Segments held"},
-    [O_BATCH] = {"batch", SOURCE | JOIN, "8", "N",
+    [O_BATCH] = {"batch", SOURCE | JOIN, "16", "N",
                  "Packets coded in one product, and sent to one neighbour"},
     [O_NEIGHBOURS] = {"neighbours", JOIN, "8", "N", "Neighbours looked for"},
     [O_STARTUP] = {"startup", JOIN, "1000", "MS", "Buffered before playing"},

@@ -118,6 +118,7 @@ static void play_one(weft_engine *e, int64_t now_us) {
 static void skip_one(weft_engine *e) {
   weft_slot *slot = weft_window_slot(e, e->play);
   slot->skipped = true;
+  weft_window_held(e, e->play)->rank = 0; // others may take it for complete here: nothing is sent
   e->statistics.skipped++;
   weft_tell(e, &slot->tell_skip);
   if (e->released == e->play)

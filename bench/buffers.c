@@ -20,17 +20,28 @@ static _Noreturn void out_of_memory(size_t bytes) {
   exit(WEFT_BENCH_MACHINE);
 }
 
+static int advice = MADV_HUGEPAGE;
+
+void weft_bench_small_pages(void) { advice = MADV_NOHUGEPAGE; }
+
+void *weft_bench_place(size_t bytes) {
+  if (bytes > SIZE_MAX - 2 * HUGE_PAGE)
+    return NULL;
+  const size_t page = bytes >= HUGE_FROM ? HUGE_PAGE : 64;
+  const size_t whole = (bytes + page) / page * page;
+  void *const memory = aligned_alloc(page, whole);
+  if (memory && page == HUGE_PAGE)
+    (void)madvise(memory, whole, advice); // refused: other pages serve too
+  return memory;
+}
+
 void *weft_bench_alloc(size_t count, size_t size) {
-  if (size != 0 && count > (SIZE_MAX - 2 * HUGE_PAGE) / size)
+  if (size != 0 && count > SIZE_MAX / size)
     out_of_memory(SIZE_MAX);
-  const size_t page = count * size >= HUGE_FROM ? HUGE_PAGE : 64;
-  const size_t bytes = (count * size + page) / page * page;
-  void *const memory = aligned_alloc(page, bytes);
+  void *const memory = weft_bench_place(count * size);
   if (!memory)
-    out_of_memory(bytes);
-  if (page == HUGE_PAGE)
-    (void)madvise(memory, bytes, MADV_HUGEPAGE); // refused: small pages serve too
-  return memset(memory, 0, bytes);
+    out_of_memory(count * size);
+  return memset(memory, 0, count * size);
 }
 
 char *weft_bench_text(const char *format, ...) {

@@ -13,6 +13,10 @@
 // ask for huge pages: where small pages happen to lie decides which of them share a cache set, and
 // that would make two runs of one program differ by more than the repetitions within a run.
 void *weft_bench_alloc(size_t count, size_t size);
+// The same kind of memory, not zeroed; NULL when there is none.
+void *weft_bench_place(size_t bytes);
+// From now on large blocks refuse huge pages instead, as most programs' memory does without asking.
+void weft_bench_small_pages(void);
 
 // A printf into fresh memory; free() takes it back.
 __attribute__((format(printf, 1, 2))) char *weft_bench_text(const char *format, ...);

@@ -18,6 +18,7 @@ typedef struct memory_state {
   uint8_t *to;
   const uint8_t *from;
   size_t bytes;
+  bool backwards; // the next pass of a turning read
 } memory_state;
 
 static void call_loop(void *user) {
@@ -28,6 +29,22 @@ static void call_loop(void *user) {
 static void call_read(void *user) {
   const memory_state *const state = user;
   state->read(state->from, state->bytes);
+}
+
+static void call_read_turning(void *user) {
+  enum { PIECE = 4096 };
+  memory_state *const state = user;
+  const bool backwards = state->backwards;
+  state->backwards = !backwards;
+  if (!backwards) {
+    state->read(state->from, state->bytes);
+    return;
+  }
+  for (size_t end = state->bytes; end > 0;) {
+    const size_t begin = (end - 1) / PIECE * PIECE;
+    state->read(state->from + begin, end - begin);
+    end = begin;
+  }
 }
 
 static void call_copy(void *user) {
@@ -60,15 +77,15 @@ int weft_bench_add_row_ceiling(weft_bench_group *group, const char *row, uint32_
   return ceiling ? weft_bench_add_ceiling(group, ceiling) : -1;
 }
 
-static int add_memory(weft_bench_group *group, const char *operation, const char *row,
-                      void (*call)(void *), const memory_state *from_state) {
+static int add_memory(weft_bench_group *group, const char *operation, const char *variant,
+                      const char *row, void (*call)(void *), const memory_state *from_state) {
   memory_state *const state = weft_bench_alloc(1, sizeof *state);
   *state = *from_state;
   return weft_bench_group_add(
       group, &(weft_bench_case){
                  .operation = operation,
                  .row = row,
-                 .variant = "",
+                 .variant = variant,
                  .n = 1,
                  .k = state->bytes,
                  .threads = 1,
@@ -87,12 +104,20 @@ int weft_bench_add_read(weft_bench_group *group, uint32_t machine_cpu, const uin
                         size_t bytes) {
   const char *name = NULL;
   const weft_bench_read read = weft_bench_read_widest(machine_cpu, &name);
-  return add_memory(group, "read", name, call_read,
+  return add_memory(group, "read", "", name, call_read,
+                    &(memory_state){.read = read, .from = data, .bytes = bytes});
+}
+
+int weft_bench_add_read_turning(weft_bench_group *group, uint32_t machine_cpu, const uint8_t *data,
+                                size_t bytes) {
+  const char *name = NULL;
+  const weft_bench_read read = weft_bench_read_widest(machine_cpu, &name);
+  return add_memory(group, "read", "turning", name, call_read_turning,
                     &(memory_state){.read = read, .from = data, .bytes = bytes});
 }
 
 int weft_bench_add_copy(weft_bench_group *group, uint8_t *to, const uint8_t *from, size_t bytes) {
-  return add_memory(group, "copy", "memcpy", call_copy,
+  return add_memory(group, "copy", "", "memcpy", call_copy,
                     &(memory_state){.to = to, .from = from, .bytes = bytes});
 }
 

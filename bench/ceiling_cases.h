@@ -17,6 +17,10 @@ int weft_bench_add_ceiling(weft_bench_group *group, const weft_bench_ceiling *ce
 // Adds "read every byte of this memory once".
 int weft_bench_add_read(weft_bench_group *group, uint32_t machine_cpu, const uint8_t *data,
                         size_t bytes);
+// The same, from the first byte to the last and then from the last to the first, by turns: what the
+// nearest cache still has of the end of one pass is read at the beginning of the next.
+int weft_bench_add_read_turning(weft_bench_group *group, uint32_t machine_cpu, const uint8_t *data,
+                                size_t bytes);
 // Adds "copy this memory". to and from do not overlap.
 int weft_bench_add_copy(weft_bench_group *group, uint8_t *to, const uint8_t *from, size_t bytes);
 

@@ -9,6 +9,7 @@
 #include "bench/bench.h"
 #include "bench/buffers.h"
 #include "bench/provenance.h"
+#include "kernels/backend.h"
 
 static const char *const metric_names[WEFT_BENCH_METRICS] = {"output", "products", "input"};
 
@@ -32,6 +33,13 @@ int weft_bench_group_add(weft_bench_group *group, const weft_bench_case *entry) 
   }
   group->cases[group->case_count] = *entry;
   return (int)group->case_count++;
+}
+
+int weft_bench_group_find(const weft_bench_group *group, const char *operation, const char *row) {
+  for (size_t c = 0; c < group->case_count; c++)
+    if (strcmp(group->cases[c].operation, operation) == 0 && strcmp(group->cases[c].row, row) == 0)
+      return (int)c;
+  return -1;
 }
 
 void weft_bench_group_ask(weft_bench_group *group, const char *name, int of, int over,
@@ -142,7 +150,7 @@ static void print_case(const weft_bench_group *group, const weft_bench_samples *
     const weft_bench_ratio ratio = ceiling_share(group, samples, c);
     ratio_text(&ratio, true, share, sizeof share);
   }
-  printf("  %-30s %-17s %5zu %2zu  %-26s %-29s %s\n", name, entry->row, entry->m, entry->threads,
+  printf("  %-30s %-20s %5zu %2zu  %-26s %-29s %s\n", name, entry->row, entry->m, entry->threads,
          first, second, share);
 }
 
@@ -151,7 +159,7 @@ static void print_group(const weft_bench_group *group, const weft_bench_samples 
   static const char *const columns[WEFT_BENCH_METRICS] = {
       "coded GB/s (min..max)", "multiply-accumulate GB/s", "data GB/s (min..max)"};
   const bool products = shows_products(group);
-  printf("\n%s\n  %-30s %-17s %5s %2s  %-26s %-29s %s\n", group->title, "operation", "row", "m",
+  printf("\n%s\n  %-30s %-20s %5s %2s  %-26s %-29s %s\n", group->title, "operation", "row", "m",
          "t", columns[products ? WEFT_BENCH_OUTPUT : group->shown[0]],
          columns[products ? WEFT_BENCH_PRODUCTS : group->shown[1]], "share of ceiling, %");
   for (size_t c = 0; c < group->case_count; c++) {
@@ -201,6 +209,14 @@ static json_t *json_id(const weft_bench_case *entry) {
   return out;
 }
 
+// What the row of the table says that it does; null for peers and ceilings.
+static json_t *json_technique(const char *row) {
+  for (size_t i = 0; i < weft_backend_count; i++)
+    if (strcmp(weft_backends[i].name, row) == 0)
+      return json_string(weft_backends[i].technique);
+  return json_null();
+}
+
 static json_t *json_case(const weft_bench_group *group, const weft_bench_samples *samples,
                          size_t c) {
   const weft_bench_case *const entry = &group->cases[c];
@@ -210,6 +226,7 @@ static json_t *json_case(const weft_bench_group *group, const weft_bench_samples
   json_object_set_new(out, "operation", json_string(entry->operation));
   json_object_set_new(out, "variant", json_string(entry->variant));
   json_object_set_new(out, "row", json_string(entry->row));
+  json_object_set_new(out, "technique", json_technique(entry->row));
   json_object_set_new(out, "n", json_integer((json_int_t)entry->n));
   json_object_set_new(out, "k", json_integer((json_int_t)entry->k));
   json_object_set_new(out, "m", json_integer((json_int_t)entry->m));

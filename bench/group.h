@@ -71,6 +71,8 @@ void weft_bench_group_free(weft_bench_group *group); // accepts NULL
 
 // Adds a case and returns its index. Ends the program when the group is full.
 int weft_bench_group_add(weft_bench_group *group, const weft_bench_case *entry);
+// The first case of this operation and row, or -1.
+int weft_bench_group_find(const weft_bench_group *group, const char *operation, const char *row);
 // Adds a question; does nothing when of or over is negative (a case that is not measured).
 void weft_bench_group_ask(weft_bench_group *group, const char *name, int of, int over,
                           weft_bench_metric metric);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft bench mul`: the multiply-accumulate of every host row on one shape, straight at the row.
+// `weft bench mul`: every multiplication technique side by side, straight at the rows: single
+// products, the multiply-accumulate of every host row on one shape, and of every row of a GPU.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "bench/check.h"
 #include "bench/commands.h"
 #include "bench/group.h"
+#include "bench/mul_cases.h"
 #include "bench/peers/isal.h"
 #include "bench/rows.h"
 #include "kernels/backend.h"
@@ -122,6 +124,33 @@ typedef struct chosen_rows {
   size_t count;
 } chosen_rows;
 
+// Rows that go byte by byte multiply at the same rate whatever m is, and would take seconds a call.
+enum { BYTEWISE_ROWS_MAX = 4 };
+
+static product rows_of(const product *p, const weft_backend *row) {
+  product out = *p;
+  if (row->align == 1 && !row->prepare && out.m > BYTEWISE_ROWS_MAX)
+    out.m = BYTEWISE_ROWS_MAX;
+  return out;
+}
+
+// What is asked: do tables beat loops here? Each pair is of the same kind but for that.
+static const struct {
+  const char *name, *table, *loop;
+} table_or_loop[] = {
+    {"table / loop, vectors: nibble shuffle 32 bytes / SIMD loop", "avx2", "loop-avx2"},
+    {"table / loop, vectors: nibble shuffle 16 bytes / SIMD loop", "ssse3", "loop-sse2"},
+    {"table / loop, no vectors: log domain / word-parallel loop", "logdomain", "loop-word64"},
+    {"table / loop, byte by byte: 64 KiB table / peasant", "mul-full-table", "mul-peasant"},
+};
+
+static void ask_table_or_loop(weft_bench_group *group) {
+  for (size_t q = 0; q < sizeof table_or_loop / sizeof *table_or_loop; q++)
+    weft_bench_group_ask(
+        group, table_or_loop[q].name, weft_bench_group_find(group, "gemm", table_or_loop[q].table),
+        weft_bench_group_find(group, "gemm", table_or_loop[q].loop), WEFT_BENCH_PRODUCTS);
+}
+
 static void run_shape(weft_bench_report *report, const weft_bench_options *options,
                       const weft_bench_machine *machine, const chosen_rows *rows,
                       weft_bench_isal *isal, size_t m, size_t n, size_t k) {
@@ -135,7 +164,8 @@ static void run_shape(weft_bench_report *report, const weft_bench_options *optio
   int best_case = -1;
   for (size_t i = 0; i < rows->count; i++) {
     const weft_backend *const row = rows->row[i];
-    const int added = add_row(group, &p, row, &states[2 * i], machine->features);
+    const product some = rows_of(&p, row);
+    const int added = add_row(group, &some, row, &states[2 * i], machine->features);
     if (row == best)
       best_case = added;
   }
@@ -153,6 +183,7 @@ static void run_shape(weft_bench_report *report, const weft_bench_options *optio
     weft_bench_group_ask(group, "best row / isa-l", best_case, weft_bench_group_add(group, &entry),
                          WEFT_BENCH_PRODUCTS);
   }
+  ask_table_or_loop(group);
   weft_bench_report_run(report, options, group);
   for (size_t i = 0; i < 2 * rows->count; i++)
     if (states[i].prepared)
@@ -169,6 +200,7 @@ int weft_bench_mul_command(int argc, char **argv) {
     return parsed == 1 ? 0 : parsed;
   weft_bench_sizes_default(&options.n, (const size_t[]){128}, 1);
   weft_bench_sizes_default(&options.k, (const size_t[]){1024, 4096}, options.quick ? 1 : 2);
+  const bool everything = !options.rows || strcmp(options.rows, "all") == 0;
   weft_bench_sizes_default(&options.m, (const size_t[]){options.quick ? 16 : 128}, 1);
   weft_bench_machine machine;
   weft_bench_machine_read(&machine);
@@ -182,6 +214,7 @@ int weft_bench_mul_command(int argc, char **argv) {
   weft_bench_pin(&machine, 0);
   weft_bench_report report;
   weft_bench_report_begin(&report, &options, &machine);
+  weft_bench_mul_singles(&report, &options, rows.row, rows.count);
   weft_bench_isal *const isal = weft_bench_isal_open(options.isal);
   for (size_t n = 0; n < options.n.count; n++)
     for (size_t k = 0; k < options.k.count; k++)
@@ -189,6 +222,8 @@ int weft_bench_mul_command(int argc, char **argv) {
         run_shape(&report, &options, &machine, &rows, isal, options.m.value[m], options.n.value[n],
                   options.k.value[k]);
   weft_bench_isal_close(isal);
+  if (everything)
+    weft_bench_mul_devices(&report, &options);
   weft_bench_unpin(&machine);
   free(rows.row);
   return weft_bench_report_end(&report, &options);

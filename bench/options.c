@@ -4,12 +4,15 @@
 #define _GNU_SOURCE // getopt_long
 #include "bench/options.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "bench/bench.h"
 #include "bench/buffers.h"
 
 static const char help[] =
@@ -21,6 +24,7 @@ static const char help[] =
     "  --threads LIST     threads (1,2)\n"
     "  --reps N           repetitions, at least 9 (11)\n"
     "  --rep-ms N         length of a repetition in milliseconds (20)\n"
+    "  --small-pages      no huge pages for the data, as most programs have it\n"
     "  --cold             evict the data from the caches before every call\n"
     "  --seed N           of the random data (from the system)\n"
     "  --isal FILE        ISA-L's shared library (libisal.so.2); an empty name: leave it out\n"
@@ -114,23 +118,51 @@ static bool accept(weft_bench_options *options, int option, const char *argument
   case 'c':
     options->timing.cold = true;
     return true;
+  case 'p':
+    options->small_pages = true;
+    weft_bench_small_pages();
+    return true;
   default:
     return false;
   }
 }
 
+// Whether the report can be written, found out before minutes of measuring. What the file holds
+// stays until the report is there; a pipe is left alone, as its reader would see it close.
+static bool can_write(const weft_bench_options *options) {
+  struct stat about;
+  if (!options->json ||
+      (stat(options->json, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)))
+    return true;
+  FILE *const file = fopen(options->json, "a");
+  if (!file)
+    fprintf(stderr, "weft bench %s: %s: %s\n", options->argv[0], options->json, strerror(errno));
+  return file && fclose(file) == 0;
+}
+
 int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv) {
   static const struct option known[] = {
-      {"n", required_argument, NULL, 'n'},        {"k", required_argument, NULL, 'k'},
-      {"m", required_argument, NULL, 'm'},        {"threads", required_argument, NULL, 't'},
-      {"rows", required_argument, NULL, 'r'},     {"operations", required_argument, NULL, 'o'},
-      {"json", required_argument, NULL, 'j'},     {"isal", required_argument, NULL, 'i'},
-      {"jerasure", required_argument, NULL, 'J'}, {"klauspost", required_argument, NULL, 'K'},
-      {"shapes", required_argument, NULL, 'S'},   {"codes", required_argument, NULL, 'C'},
-      {"bytes", required_argument, NULL, 'b'},    {"reps", required_argument, NULL, 'R'},
-      {"rep-ms", required_argument, NULL, 'M'},   {"seed", required_argument, NULL, 's'},
-      {"cold", no_argument, NULL, 'c'},           {"quick", no_argument, NULL, 'q'},
-      {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
+      {"n", required_argument, NULL, 'n'},
+      {"k", required_argument, NULL, 'k'},
+      {"m", required_argument, NULL, 'm'},
+      {"threads", required_argument, NULL, 't'},
+      {"rows", required_argument, NULL, 'r'},
+      {"operations", required_argument, NULL, 'o'},
+      {"json", required_argument, NULL, 'j'},
+      {"isal", required_argument, NULL, 'i'},
+      {"jerasure", required_argument, NULL, 'J'},
+      {"klauspost", required_argument, NULL, 'K'},
+      {"shapes", required_argument, NULL, 'S'},
+      {"codes", required_argument, NULL, 'C'},
+      {"bytes", required_argument, NULL, 'b'},
+      {"reps", required_argument, NULL, 'R'},
+      {"rep-ms", required_argument, NULL, 'M'},
+      {"seed", required_argument, NULL, 's'},
+      {"cold", no_argument, NULL, 'c'},
+      {"quick", no_argument, NULL, 'q'},
+      {"small-pages", no_argument, NULL, 'p'},
+      {"help", no_argument, NULL, 'h'},
+      {NULL, 0, NULL, 0},
   };
   *options = (weft_bench_options){.argc = argc, .argv = argv};
   options->seed = weft_bench_fresh_seed();
@@ -164,7 +196,7 @@ int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv)
       return 2;
     }
   }
-  return 0;
+  return can_write(options) ? 0 : WEFT_BENCH_IO;
 }
 
 bool weft_bench_listed(const char *list, const char *name) {

@@ -29,13 +29,15 @@ typedef struct weft_bench_options {
   weft_bench_sizes bytes; // of a shard
   uint64_t seed;
   bool quick;
+  bool small_pages; // no huge pages for the measured memory
   weft_bench_timing timing;
   int argc; // the command line, for the record
   char **argv;
 } weft_bench_options;
 
 // argv[0] is the comparison's name. Returns 0; 1 when help was asked for and given; 2 after a
-// message about a wrong option. Lists that the user does not give stay empty.
+// message about a wrong option; WEFT_BENCH_IO after one about a --json file that cannot be written.
+// Lists that the user does not give stay empty.
 int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv);
 
 // Whether `name` is in the comma-separated `list`; a NULL list holds every name.

@@ -50,9 +50,10 @@ json_t *weft_bench_provenance(const weft_bench_options *options,
   json_object_set_new(out, "seed", json_string(seed)); // may exceed what JSON's numbers hold
   free(seed);
   json_object_set_new(out, "method",
-                      json_pack("{s:i, s:f, s:b, s:s}", "repetitions", (int)options->timing.reps,
-                                "repetition_s", options->timing.rep_s, "cold_cache",
-                                (int)options->timing.cold, "clock",
+                      json_pack("{s:i, s:f, s:b, s:s, s:s}", "repetitions",
+                                (int)options->timing.reps, "repetition_s", options->timing.rep_s,
+                                "cold_cache", (int)options->timing.cold, "pages",
+                                options->small_pages ? "small" : "huge where asked for", "clock",
                                 "CLOCK_MONOTONIC, candidates in turn, one core per thread"));
   json_object_set_new(out, "machine",
                       json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:I, s:I, s:I}", "cpu",
@@ -72,6 +73,7 @@ void weft_bench_provenance_print(const weft_bench_options *options,
          weft_build_compiler(), weft_build_flags());
   printf("%s, %zu CPUs, %zu cores%s; %s\n", machine->cpu, machine->cpus, machine->cores,
          machine->hypervisor ? ", virtual" : "", features);
-  printf("%zu repetitions of %.0f ms in turn, %s cache; seed %" PRIu64 "\n", options->timing.reps,
-         options->timing.rep_s * 1e3, options->timing.cold ? "cold" : "warm", options->seed);
+  printf("%zu repetitions of %.0f ms in turn, %s cache%s; seed %" PRIu64 "\n", options->timing.reps,
+         options->timing.rep_s * 1e3, options->timing.cold ? "cold" : "warm",
+         options->small_pages ? ", small pages" : "", options->seed);
 }

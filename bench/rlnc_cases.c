@@ -8,12 +8,21 @@
 #include "bench/buffers.h"
 #include "bench/check.h"
 
+// What the recoder is made of, so that it lies in the same kind of memory as the data beside which
+// it is measured, and can be evicted.
+typedef struct kept_memory {
+  bool keeping; // while the recoder is made
+  weft_bench_region region[4];
+  size_t count;
+} kept_memory;
+
 struct weft_bench_codec {
   const weft_bench_shape *shape;
   const char *row;
   size_t threads;
   size_t segments; // of which each has payloads and output of its own
   weft_ctx *ctx;
+  kept_memory recoder_memory;
   weft_segment *segment;
   weft_encoder *encoder; // fresh coefficients
   weft_encoder *seeded;
@@ -21,6 +30,7 @@ struct weft_bench_codec {
   weft_packet *packets;  // (n) the decodable set
   weft_packet *made;     // (m) what a batch call fills in
   uint8_t *made_mixing;  // (m, n) their coefficients
+  weft_batch batch;      // where they go
   uint8_t *out;          // (max(m, n), k), or (segments, n, k) for several segments
   weft_decode_job *jobs; // (segments)
   uint8_t *payloads;     // (segments, n, k)
@@ -29,6 +39,21 @@ struct weft_bench_codec {
 static weft_segment_id id_of(const weft_bench_shape *shape) {
   return (weft_segment_id){
       .stream = 1, .segment = 1, .blocks = (uint32_t)shape->n, .block_bytes = (uint32_t)shape->k};
+}
+
+static void *take(void *user, size_t bytes, size_t align) {
+  kept_memory *const kept = user;
+  if (!kept->keeping)
+    return weft_bench_allocator.alloc(NULL, bytes, align);
+  void *const memory = weft_bench_place(bytes);
+  if (memory && kept->count < sizeof kept->region / sizeof *kept->region)
+    kept->region[kept->count++] = (weft_bench_region){memory, bytes};
+  return memory;
+}
+
+static void give(void *user, void *memory) {
+  (void)user;
+  free(memory);
 }
 
 static void make_coders(weft_bench_codec *codec) {
@@ -42,7 +67,9 @@ static void make_coders(weft_bench_codec *codec) {
   weft_bench_must("segment", weft_segment_new(codec->ctx, &options, NULL, &codec->segment));
   weft_bench_must("encoder", weft_encoder_new(codec->segment, NULL, &codec->encoder));
   weft_bench_must("encoder", weft_encoder_new(codec->segment, &seeded, &codec->seeded));
+  codec->recoder_memory.keeping = true;
   weft_bench_must("recoder", weft_recoder_new(codec->ctx, &options.id, shape->n, &codec->recoder));
+  codec->recoder_memory.keeping = false;
   for (size_t i = 0; i < shape->n; i++) {
     codec->packets[i] = (weft_packet){.id = options.id,
                                       .mode = WEFT_PACKET_VECTOR,
@@ -87,7 +114,15 @@ weft_bench_codec *weft_bench_codec_new(const weft_bench_shape *shape,
       .jobs = weft_bench_alloc(segments, sizeof(weft_decode_job)),
       .payloads = weft_bench_alloc(segments * shape->n, shape->k),
   };
-  const weft_ctx_options options = {.backend = row, .threads = threads, .split = split};
+  const weft_allocator memory = {take, give, &codec->recoder_memory};
+  const weft_ctx_options options = {
+      .backend = row, .threads = threads, .split = split, .allocator = &memory};
+  codec->batch = (weft_batch){.packets = codec->made,
+                              .coefficients = codec->made_mixing,
+                              .coefficients_stride = shape->n,
+                              .payload = codec->out,
+                              .payload_stride = shape->k,
+                              .mem = WEFT_MEM_HOST};
   weft_bench_pin_workers(machine, threads);
   weft_bench_must(row, weft_ctx_new(&codec->ctx, &options));
   weft_bench_pin(machine, 0);
@@ -111,14 +146,11 @@ void weft_bench_codec_free(weft_bench_codec *codec) {
 // ---------------------------------------------------------------------------------------------
 // The calls that are timed
 
+// Made once: what it takes to fill one in is no part of what is measured.
 static weft_batch batch_of(const weft_bench_codec *codec, size_t count) {
-  return (weft_batch){.count = count,
-                      .packets = codec->made,
-                      .coefficients = codec->made_mixing,
-                      .coefficients_stride = codec->shape->n,
-                      .payload = codec->out,
-                      .payload_stride = codec->shape->k,
-                      .mem = WEFT_MEM_HOST};
+  weft_batch batch = codec->batch;
+  batch.count = count;
+  return batch;
 }
 
 static void combine(const weft_bench_codec *codec, size_t count) {
@@ -260,6 +292,38 @@ static const char *check(const weft_bench_codec *codec, weft_bench_operation ope
   return what;
 }
 
+// What a call reads and writes; returns how many regions.
+static size_t regions_of(const weft_bench_codec *codec, weft_bench_operation operation,
+                         size_t out_bytes, weft_bench_region *out) {
+  const weft_bench_shape *const shape = codec->shape;
+  const size_t segment = shape->n * shape->k, matrix = shape->n * shape->n;
+  size_t count = 0;
+  out[count++] = (weft_bench_region){codec->out, out_bytes};
+  switch (operation) {
+  case WEFT_BENCH_RECODE:
+  case WEFT_BENCH_RECODE_ONE:
+    for (size_t i = 0; i < codec->recoder_memory.count; i++)
+      out[count++] = codec->recoder_memory.region[i];
+    out[count++] = (weft_bench_region){codec->made_mixing, shape->m * shape->n};
+    break;
+  case WEFT_BENCH_DECODE_BATCH:
+  case WEFT_BENCH_DECODE_MULTI:
+    out[count++] = (weft_bench_region){codec->payloads, out_bytes};
+    out[count++] = (weft_bench_region){shape->square, matrix};
+    break;
+  case WEFT_BENCH_DECODE_EAGER:
+  case WEFT_BENCH_DECODE_DEFERRED:
+    out[count++] = (weft_bench_region){shape->payloads, segment};
+    out[count++] = (weft_bench_region){shape->square, matrix};
+    break;
+  default:
+    out[count++] = (weft_bench_region){shape->data, segment};
+    out[count++] = (weft_bench_region){shape->mixing, shape->m * shape->n};
+    out[count++] = (weft_bench_region){codec->made_mixing, shape->m * shape->n};
+  }
+  return count;
+}
+
 int weft_bench_add_operation(weft_bench_group *group, weft_bench_codec *codec,
                              weft_bench_operation operation, const char *variant, int ceiling) {
   const weft_bench_shape *const shape = codec->shape;
@@ -268,7 +332,8 @@ int weft_bench_add_operation(weft_bench_group *group, weft_bench_codec *codec,
   const size_t in_bytes = segments * shape->n * shape->k;
   memset(codec->out, 0xa5, out_bytes);
   operations[operation].call(codec);
-  const bool held = operation >= WEFT_BENCH_RECODE; // works on packets, not on the source
+  weft_bench_candidate work = {.call = operations[operation].call, .user = codec};
+  work.region_count = regions_of(codec, operation, out_bytes, work.regions);
   return weft_bench_group_add(
       group, &(weft_bench_case){
                  .operation = operations[operation].name,
@@ -284,11 +349,7 @@ int weft_bench_add_operation(weft_bench_group *group, weft_bench_codec *codec,
                             [WEFT_BENCH_INPUT] = (double)in_bytes},
                  .ceiling = ceiling,
                  .bound_by = WEFT_BENCH_PRODUCTS,
-                 .work = {.call = operations[operation].call,
-                          .user = codec,
-                          .regions = {{held ? shape->payloads : shape->data, shape->n * shape->k},
-                                      {codec->out, out_bytes}},
-                          .region_count = 2},
+                 .work = work,
                  .checked = check(codec, operation, blocks),
              });
 }

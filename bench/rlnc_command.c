@@ -94,7 +94,11 @@ static void add_threads(rlnc_scene *scene, const char *row, size_t threads, int 
                        single[WEFT_BENCH_DECODE_MULTI], WEFT_BENCH_OUTPUT);
 }
 
-static void ask(rlnc_scene *scene, const int *at, int read) {
+typedef struct reads {
+  int forwards, turning;
+} reads;
+
+static void ask(rlnc_scene *scene, const int *at, reads read) {
   weft_bench_group *const group = scene->group;
   const int encode = at[WEFT_BENCH_ENCODE];
   static const struct {
@@ -112,9 +116,11 @@ static void ask(rlnc_scene *scene, const int *at, int read) {
   for (size_t i = 0; i < sizeof times / sizeof *times; i++)
     weft_bench_group_ask(group, times[i].name, encode, at[times[i].over], WEFT_BENCH_OUTPUT);
   weft_bench_group_ask(group, "rate of source bytes: one recoded packet / read",
-                       at[WEFT_BENCH_RECODE_ONE], read, WEFT_BENCH_INPUT);
+                       at[WEFT_BENCH_RECODE_ONE], read.forwards, WEFT_BENCH_INPUT);
+  weft_bench_group_ask(group, "rate of source bytes: one recoded packet / turning read",
+                       at[WEFT_BENCH_RECODE_ONE], read.turning, WEFT_BENCH_INPUT);
   weft_bench_group_ask(group, "rate of source bytes: one coded packet / read",
-                       at[WEFT_BENCH_ENCODE_ONE], read, WEFT_BENCH_INPUT);
+                       at[WEFT_BENCH_ENCODE_ONE], read.forwards, WEFT_BENCH_INPUT);
 }
 
 static void add_isal(rlnc_scene *scene, const int *best) {
@@ -153,7 +159,9 @@ static void run_shape(rlnc_run *run, size_t n, size_t k) {
   weft_bench_group *const group = weft_bench_group_new(title);
   rlnc_scene scene = {
       .run = run, .shape = &shape, .group = group, .isal_out = weft_bench_alloc(m, k)};
-  const int read = weft_bench_add_read(group, run->machine.features, shape.data, shape.n * shape.k);
+  const size_t bytes = shape.n * shape.k;
+  const reads read = {weft_bench_add_read(group, run->machine.features, shape.data, bytes),
+                      weft_bench_add_read_turning(group, run->machine.features, shape.data, bytes)};
   for (size_t r = 0; r < run->row_count; r++) {
     int single[WEFT_BENCH_OPERATIONS];
     const int ceiling = weft_bench_add_row_ceiling(group, run->rows[r]->name, run->rows[r]->cpu,

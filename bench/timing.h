@@ -16,11 +16,13 @@ typedef struct weft_bench_region {
   size_t bytes;
 } weft_bench_region;
 
+#define WEFT_BENCH_REGIONS 8u
+
 typedef struct weft_bench_candidate {
   void (*call)(void *user); // does the work once
   void *user;
   size_t threads; // that the call keeps busy
-  weft_bench_region regions[4];
+  weft_bench_region regions[WEFT_BENCH_REGIONS];
   size_t region_count;
 } weft_bench_candidate;
 

@@ -100,6 +100,25 @@ typedef struct weft_invert {
   weft_mem mem;      // of in, out and singular
 } weft_invert;
 
+#define WEFT_NO_PIVOT UINT16_MAX
+
+// Progressive elimination: `count` states of one shape, each a matrix [C | X] in reduced row
+// echelon form with row p, where known[p] is set, having its leading 1 in column p; other rows mean
+// nothing. Each takes `arrivals` packets [a | y] one after the other: what the known rows say is
+// taken out; if nothing of the vector is left the packet is dependent; else it becomes the row of
+// its first column that is left, which is then taken out of the others. All arrays are dense.
+typedef struct weft_eliminate {
+  size_t count, arrivals;
+  size_t k, len;    // k: 1..WEFT_PANEL_ROWS
+  uint8_t *c;       // (count, k, k)
+  uint8_t *x;       // (count, k, len)
+  uint8_t *known;   // (count, k): 0 or 1
+  const uint8_t *a; // (count, arrivals, k)
+  const uint8_t *y; // (count, arrivals, len)
+  uint16_t *pivot;  // (count, arrivals): the row that a packet became, or WEFT_NO_PIVOT
+  weft_mem mem;     // of all of it
+} weft_eliminate;
+
 // What a seeded packet's coefficients follow from: the key of the keystream is these and a zero, as
 // u64 little-endian each (docs/wire.md).
 typedef struct weft_seed {
@@ -141,6 +160,8 @@ typedef struct weft_host_kernel {
   // bytes; panel_prepared then takes such rows as x.
   void (*prepare_row)(uint8_t *out, const uint8_t *in, size_t len);
   void (*panel_prepared)(const weft_panel *panel);
+  // Optional, for comparisons: y[i] = a[i] * b[i], where no operand repeats. y may equal a or b.
+  void (*pairs)(uint8_t *y, const uint8_t *a, const uint8_t *b, size_t len);
 } weft_host_kernel;
 
 struct weft_backend {
@@ -163,6 +184,9 @@ struct weft_backend {
   weft_status (*prepare)(const weft_backend *row, const weft_exec *exec, size_t k, size_t len,
                          const weft_const_rows *x, weft_operand **out);
   void (*release)(const weft_backend *row, const weft_exec *exec, weft_operand *operand);
+  // Packets that arrive one by one; optional.
+  weft_status (*eliminate)(const weft_backend *row, const weft_exec *exec,
+                           const weft_eliminate *eliminate);
   // Seeds to coefficients; NULL for host rows, which are given coefficients.
   weft_status (*expand)(const weft_backend *row, const weft_exec *exec,
                         const weft_expansion *expansion);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "kernels/backend.h"
+#include "weft/code_store.h"
 
 // How many devices can be used; 0 without driver or device, which is no error.
 size_t weft_device_count(void);
@@ -34,6 +35,12 @@ void weft_device_stream_free(weft_device *device, void *stream);
 weft_status weft_device_stream_poll(weft_device *device, void *stream);
 weft_status weft_device_stream_wait(weft_device *device, void *stream);
 
+// store: copied; NULL: none. Before the device is used.
+void weft_device_set_code_store(weft_device *device, const weft_code_store *store);
+// Bytes that products with one matrix must have read before a kernel is compiled for it; 0: the
+// first use compiles. SIZE_MAX: never, only what the store holds is used.
+void weft_device_compile_after(weft_device *device, size_t bytes);
+
 // Enqueues a copy. HOST memory makes it synchronous with the caller, as the runtime defines.
 weft_status weft_device_copy(weft_device *device, void *to, weft_mem to_mem, const void *from,
                              weft_mem from_mem, size_t bytes, void *stream);
@@ -43,11 +50,28 @@ weft_status weft_device_copy_rows(weft_device *device, void *to, size_t to_strid
                                   const void *from, size_t from_stride, weft_mem from_mem,
                                   size_t bytes, size_t rows, void *stream);
 
+// `bytes` bytes from PINNED or DEVICE memory to PINNED or DEVICE memory.
+typedef struct weft_device_piece {
+  void *to;
+  const void *from;
+  size_t bytes;
+} weft_device_piece;
+
+// Enqueues many copies as one launch: a copy of its own costs the host more than a packet is worth.
+// `pieces` (count) lies in PINNED memory and stays until the stream has passed it.
+weft_status weft_device_copy_pieces(const weft_exec *exec, const weft_device_piece *pieces,
+                                    size_t count);
+
 // Work that is put on `later` from now on waits for what is on `earlier` now.
 weft_status weft_device_stream_order(weft_device *device, void *later, void *earlier);
 
 // Device memory in the order of the stream: work enqueued before the free may still use it.
 weft_status weft_device_scratch(const weft_exec *exec, size_t bytes, void **out);
 void weft_device_scratch_free(const weft_exec *exec, void *memory); // accepts NULL
+
+// *flag (DEVICE memory, 4 bytes) becomes 1 if the `bytes` bytes at a and b, PINNED or DEVICE, are
+// not all the same; else it stays as it is.
+weft_status weft_device_compare(const weft_exec *exec, const uint8_t *a, const uint8_t *b,
+                                size_t bytes, void *flag);
 
 #endif

@@ -91,6 +91,14 @@ weft_status weft_device_copy_rows(weft_device *device, void *to, size_t to_strid
   return WEFT_E_UNSUPPORTED;
 }
 
+weft_status weft_device_copy_pieces(const weft_exec *exec, const weft_device_piece *pieces,
+                                    size_t count) {
+  (void)exec;
+  (void)pieces;
+  (void)count;
+  return WEFT_E_UNSUPPORTED;
+}
+
 weft_status weft_device_stream_order(weft_device *device, void *later, void *earlier) {
   (void)device;
   (void)later;
@@ -108,4 +116,24 @@ weft_status weft_device_scratch(const weft_exec *exec, size_t bytes, void **out)
 void weft_device_scratch_free(const weft_exec *exec, void *memory) {
   (void)exec;
   (void)memory;
+}
+
+void weft_device_set_code_store(weft_device *device, const weft_code_store *store) {
+  (void)device;
+  (void)store;
+}
+
+void weft_device_compile_after(weft_device *device, size_t bytes) {
+  (void)device;
+  (void)bytes;
+}
+
+weft_status weft_device_compare(const weft_exec *exec, const uint8_t *a, const uint8_t *b,
+                                size_t bytes, void *flag) {
+  (void)exec;
+  (void)a;
+  (void)b;
+  (void)bytes;
+  (void)flag;
+  return WEFT_E_UNSUPPORTED;
 }

@@ -12,6 +12,12 @@
 extern const uint8_t weft_gf256_exp[512];
 // log[x] for x != 0; log[0] is 255, which no nonzero element has.
 extern const uint8_t weft_gf256_log[256];
+// The same without a special case: log_zero[0] is 510, and exp_zero is 0 from there on, so that
+// exp_zero[log_zero[a] + log_zero[b]] = a * b for all a and b.
+extern const uint16_t weft_gf256_log_zero[256];
+extern const uint8_t weft_gf256_exp_zero[1021];
+// product[a][b] = a * b.
+extern const uint8_t weft_gf256_product[256][256];
 // inv[x] * x = 1 for x != 0; inv[0] is 0.
 extern const uint8_t weft_gf256_inv[256];
 // nibble[c][i] = c * i and nibble[c][16 + i] = c * (i << 4), for 0 <= i < 16.

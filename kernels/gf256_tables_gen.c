@@ -30,6 +30,22 @@ static void powers(void) {
   bytes("weft_gf256_exp[512]", exp, 1, 512);
   bytes("weft_gf256_log[256]", log, 1, 256);
   bytes("weft_gf256_inv[256]", inv, 1, 256);
+  uint8_t exp_zero[1021] = {0};
+  for (unsigned i = 0; i < 510; i++)
+    exp_zero[i] = exp[i];
+  bytes("weft_gf256_exp_zero[1021]", exp_zero, 1, 1021);
+  printf("\n_Alignas(64) const uint16_t weft_gf256_log_zero[256] = {510,");
+  for (unsigned x = 1; x < 256; x++)
+    printf("%u,%s", log[x], x % 16 == 15 ? "\n" : " ");
+  printf("};\n");
+}
+
+static void products(void) {
+  static uint8_t product[256][256];
+  for (unsigned a = 0; a < 256; a++)
+    for (unsigned b = 0; b < 256; b++)
+      product[a][b] = weft_gf256_mul((uint8_t)a, (uint8_t)b);
+  bytes("weft_gf256_product[256][256]", product[0], 256, 256);
 }
 
 static void nibbles(void) {
@@ -65,6 +81,7 @@ int main(void) {
          "// Made by gf256_tables_gen.c at build time.\n"
          "#include \"kernels/gf256.h\"\n");
   powers();
+  products();
   nibbles();
   affines();
   return fflush(stdout) != 0 || ferror(stdout);

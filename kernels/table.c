@@ -14,14 +14,15 @@
 #define HOST_ROW(name_, needs, align_, kernel, technique_)                                         \
   {                                                                                                \
     .name = name_, .technique = technique_, .cpu = (needs), .mem = WEFT_MEM_HOST, .align = align_, \
-    .host = &(kernel), .gemm = weft_host_gemm, .xorm = weft_host_xorm, .invert = weft_host_invert  \
+    .host = &(kernel), .gemm = weft_host_gemm, .xorm = weft_host_xorm, .invert = weft_host_invert, \
+    .eliminate = weft_host_eliminate                                                               \
   }
 
 #define HOST_ROW_PREPARED(name_, needs, align_, kernel, technique_)                                \
   {                                                                                                \
     .name = name_, .technique = technique_, .cpu = (needs), .mem = WEFT_MEM_HOST, .align = align_, \
     .host = &(kernel), .gemm = weft_host_gemm, .xorm = weft_host_xorm, .invert = weft_host_invert, \
-    .prepare = weft_host_prepare, .release = weft_host_release                                     \
+    .eliminate = weft_host_eliminate, .prepare = weft_host_prepare, .release = weft_host_release   \
   }
 
 static const weft_backend table[] = {
@@ -49,6 +50,22 @@ static const weft_backend table[] = {
     HOST_ROW_PREPARED("logdomain", 0, 1, weft_host_logdomain,
                       "log and exp tables, sources turned into logarithms once (Shojania & Li)"),
     HOST_ROW("logexp", 0, 1, weft_host_logexp, "log and exp tables"),
+    HOST_ROW("loop-word64", 0, 8, weft_host_loop_word64,
+             "loop-based multiplication of 8 bytes in a general register (Shojania & Li)"),
+    HOST_ROW("mul-full-table", 0, 1, weft_host_mul_full_table,
+             "byte by byte: table of all 65,536 products"),
+    HOST_ROW("mul-half-tables", 0, 1, weft_host_mul_half_tables,
+             "byte by byte: two tables, by halves of one factor"),
+    HOST_ROW("mul-exp-branch-free", 0, 1, weft_host_mul_exp_branch_free,
+             "byte by byte: log and exp of 1021 entries, no test for zero"),
+    HOST_ROW("mul-exp-doubled", 0, 1, weft_host_mul_exp_doubled,
+             "byte by byte: log and exp of 510 entries, no modulo"),
+    HOST_ROW("mul-exp-fold", 0, 1, weft_host_mul_exp_fold,
+             "byte by byte: log and exp, modulo by AND and shift"),
+    HOST_ROW("mul-exp-modulo", 0, 1, weft_host_mul_exp_modulo,
+             "byte by byte: log and exp, modulo 255"),
+    HOST_ROW("mul-peasant", 0, 1, weft_host_mul_peasant,
+             "byte by byte: loop over the bits (Russian peasant)"),
     HOST_ROW("scalar", 0, 1, weft_host_scalar, "the definition: the specification of all rows"),
 };
 

@@ -24,7 +24,13 @@
 #include "kernels/backend.h"
 #include "kernels/unroll.h"
 
-enum { STREAM_COLUMNS = 4096, FAN_VECS = 4, XOR_VECS = 4, PACK_OUTPUTS = 32 };
+enum {
+  STREAM_COLUMNS = 4096,
+  STREAM_FROM = 4 * TILE_VECS * VEC_BYTES, // bytes; a shorter row is a few tiles of one output row
+  FAN_VECS = 4,
+  XOR_VECS = 4,
+  PACK_OUTPUTS = 32
+};
 
 // `part` is 0 for whole vectors, else how many bytes are left before the panel's end.
 WEFT_INLINE vec tile_load(const weft_panel *p, const uint8_t *row, size_t column, size_t part) {
@@ -151,8 +157,9 @@ WEFT_INLINE void stream_pass(uint8_t *y, const uint8_t *a, const uint8_t *const 
   }
 }
 
-// One output row, whole vectors of [begin, end).
-static void stream_row(const weft_panel *p, size_t begin, size_t end) {
+// One output row, whole vectors of [begin, end). A function of its own, as is packed_columns: the
+// registers and the large frame of one are no matter of the other's.
+__attribute__((noinline)) static void stream_row(const weft_panel *p, size_t begin, size_t end) {
   for (size_t column = begin; column < end; column += STREAM_COLUMNS) {
     const size_t stop = end - column < STREAM_COLUMNS ? end : column + STREAM_COLUMNS;
     bool accumulate = p->accumulate;
@@ -219,7 +226,8 @@ static void fan_out(const weft_panel *p, size_t begin, size_t end) {
 // All output rows of all whole columns of tiles, on copies of the sources. Rows of a large segment
 // lie far apart, often by a power of two: the lines of one column then share few sets of the caches
 // and would be fetched anew for each tile.
-static size_t packed_columns(const weft_panel *p, size_t column, size_t whole) {
+__attribute__((noinline)) static size_t packed_columns(const weft_panel *p, size_t column,
+                                                       size_t whole) {
   enum { WIDTH = TILE_VECS * VEC_BYTES };
   _Alignas(64) uint8_t pack[WEFT_PACK_ROWS * WIDTH];
   const uint8_t *x[WEFT_PACK_ROWS];
@@ -246,7 +254,7 @@ static void tile_panel(const weft_panel *p) {
   const size_t part = (p->end - p->begin) % VEC_BYTES;
   const size_t whole = p->end - part;
   size_t column = p->begin;
-  if (p->m == 1) {
+  if (p->m == 1 && whole - column >= STREAM_FROM) {
     stream_row(p, column, whole);
   } else if (p->k == 1) {
     fan_out(p, column, whole);

@@ -21,6 +21,13 @@ static inline const uint8_t *weft_batch_payload(const weft_batch *batch, size_t 
   return batch->payload_rows ? batch->payload_rows[i] : batch->payload + i * batch->payload_stride;
 }
 
+// Where vector i lies, likewise.
+static inline const uint8_t *weft_batch_vector(const weft_batch *batch, size_t i) {
+  return batch->coefficients_mem == WEFT_MEM_DEVICE
+             ? NULL
+             : batch->coefficients + i * batch->coefficients_stride;
+}
+
 static inline weft_status weft_batch_check_payloads(const weft_batch *batch,
                                                     const weft_segment_id *id, bool has_device) {
   if (!batch->payload_rows && !batch->payload)
@@ -51,12 +58,16 @@ static inline weft_batch weft_batch_in_datagram(const weft_segment_id *id, weft_
 
 // Says of each packet, where the caller wants that, that its vector and payload are the batch's.
 static inline void weft_batch_describe_vectors(const weft_batch *batch, const weft_segment_id *id) {
-  for (size_t i = 0; batch->packets && i < batch->count; i++)
-    batch->packets[i] =
-        (weft_packet){.id = *id,
-                      .mode = WEFT_PACKET_VECTOR,
-                      .coefficients = batch->coefficients + i * batch->coefficients_stride,
-                      .payload = weft_batch_payload(batch, i)};
+  for (size_t i = 0; batch->packets && i < batch->count; i++) {
+    weft_packet *packet = &batch->packets[i]; // member by member: see set_product in recoder.c
+    packet->id = *id;
+    packet->mode = WEFT_PACKET_VECTOR;
+    packet->index = 0;
+    packet->seed = 0;
+    packet->density_q16 = 0;
+    packet->coefficients = weft_batch_vector(batch, i);
+    packet->payload = weft_batch_payload(batch, i);
+  }
 }
 
 #endif

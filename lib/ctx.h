@@ -12,7 +12,7 @@
 #include "kernels/device.h"
 #include "weft/context.h"
 
-enum { WEFT_SPARE_STREAMS = 8 };
+enum { WEFT_SPARE_STREAMS = 8, WEFT_SIDE_STREAMS = 6 };
 
 struct weft_ctx {
   weft_allocator allocator;
@@ -21,6 +21,7 @@ struct weft_ctx {
   weft_pool *pool;
   weft_partition partition;
   weft_device *device; // NULL when row is a host row
+  struct weft_code_folder *code_folder; // NULL: compiled kernels are kept elsewhere, or nowhere
   // Streams that calls without a queue borrow, so that several threads can make such calls.
   pthread_mutex_t spare_lock;
   void *spare[WEFT_SPARE_STREAMS];
@@ -36,9 +37,9 @@ typedef struct weft_deferred {
 
 struct weft_queue {
   weft_ctx *ctx;
-  void *stream; // NULL without a device
-  void *copies; // a second stream, made when a call first needs it (weft_queue_copies)
-  bool foreign; // stream is the caller's own
+  void *stream;                  // NULL without a device
+  void *side[WEFT_SIDE_STREAMS]; // made when a call first needs them (weft_queue_side)
+  bool foreign;                  // stream is the caller's own
   weft_deferred *deferred;
 };
 
@@ -66,8 +67,9 @@ typedef struct weft_call {
 
 weft_status weft_call_begin(weft_ctx *ctx, weft_queue *queue, weft_call *call);
 weft_status weft_call_end(weft_ctx *ctx, weft_call *call, weft_status status);
-// The stream on which results travel while the queue's own computes.
-weft_status weft_queue_copies(weft_queue *queue, void **out);
+// A stream for what goes on beside the queue's own: on the first, results travel while that
+// computes.
+weft_status weft_queue_side(weft_queue *queue, size_t index, void **out);
 // Leaves `deferred` on the call's queue.
 void weft_call_defer(weft_call *call, weft_deferred *deferred);
 

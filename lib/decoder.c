@@ -22,7 +22,7 @@ static weft_decoder *new_handle(weft_ctx *ctx, size_t n) {
   weft_decoder *decoder = weft_ctx_take(ctx, handle_bytes(n), _Alignof(weft_decoder));
   if (!decoder)
     return NULL;
-  *decoder = (weft_decoder){.ctx = ctx};
+  *decoder = (weft_decoder){.ctx = ctx, .first_arrival = WEFT_NO_ARRIVAL};
   decoder->rows = (uint8_t **)(decoder + 1);
   decoder->pivots = (uint16_t *)(decoder->rows + n);
   decoder->unknown = (uint8_t *)(decoder->pivots + n);
@@ -44,8 +44,13 @@ weft_status weft_decoder_new(weft_ctx *ctx, const weft_decoder_options *options,
   if (!ctx || !options || !weft_segment_id_valid(&options->id))
     return WEFT_E_ARGUMENT;
   const size_t n = options->id.blocks, k = options->id.block_bytes;
+  const bool on_device = options->mem == WEFT_MEM_DEVICE;
   if (options->blocks && options->blocks_stride != 0 && options->blocks_stride < k)
     return WEFT_E_ARGUMENT;
+  if (options->mem == WEFT_MEM_PINNED || (on_device && (options->blocks || options->eager)))
+    return WEFT_E_ARGUMENT;
+  if (on_device && !ctx->device)
+    return WEFT_E_UNSUPPORTED;
   weft_decoder *decoder = new_handle(ctx, n);
   if (!decoder)
     return WEFT_E_NOMEM;
@@ -53,11 +58,18 @@ weft_status weft_decoder_new(weft_ctx *ctx, const weft_decoder_options *options,
   decoder->eager = options->eager;
   decoder->own_blocks = !options->blocks;
   decoder->stride = options->blocks && options->blocks_stride != 0 ? options->blocks_stride : k;
+  decoder->mem = options->mem;
   decoder->matrix = weft_ctx_take(ctx, n * n, LINE);
-  decoder->blocks = options->blocks ? options->blocks : weft_ctx_take(ctx, n * k, LINE);
-  if (!decoder->matrix || !decoder->blocks) {
+  weft_status status = decoder->matrix ? WEFT_OK : WEFT_E_NOMEM;
+  if (status == WEFT_OK && on_device) {
+    status = weft_decoder_take_slots(decoder);
+  } else if (status == WEFT_OK) {
+    decoder->blocks = options->blocks ? options->blocks : weft_ctx_take(ctx, n * k, LINE);
+    status = decoder->blocks ? WEFT_OK : WEFT_E_NOMEM;
+  }
+  if (status != WEFT_OK) {
     weft_decoder_free(decoder);
-    return WEFT_E_NOMEM;
+    return status;
   }
   *out = decoder;
   return WEFT_OK;
@@ -69,6 +81,7 @@ void weft_decoder_free(weft_decoder *decoder) {
   weft_ctx *ctx = decoder->ctx;
   if (decoder->own_blocks)
     weft_ctx_give(ctx, decoder->blocks);
+  weft_free(ctx, WEFT_MEM_DEVICE, decoder->slots);
   weft_ctx_give(ctx, decoder->matrix);
   weft_ctx_give(ctx, decoder);
 }
@@ -132,11 +145,13 @@ static size_t find_pivot(const weft_decoder *decoder) {
 }
 
 // Takes column s out of all rows that have it: one rank-1 update.
-static weft_status clear_column(weft_decoder *decoder, size_t s) {
+static weft_status clear_column(weft_decoder *decoder, size_t s, uint8_t *undo) {
   const size_t n = decoder->id.blocks;
   size_t hit = 0;
   for (size_t i = 0; i < decoder->rank; i++) {
     uint8_t *row = weft_decoder_row(decoder, decoder->pivots[i]);
+    if (undo)
+      undo[decoder->pivots[i]] = row[s];
     decoder->factors[hit] = row[s];
     decoder->rows[hit] = row;
     hit += row[s] != 0;
@@ -160,7 +175,7 @@ static weft_status clear_column(weft_decoder *decoder, size_t s) {
 }
 
 // Makes work the row of pivot s.
-static weft_status install(weft_decoder *decoder, size_t s) {
+static weft_status install(weft_decoder *decoder, size_t s, uint8_t *undo) {
   const size_t n = decoder->id.blocks;
   const uint8_t inverse = weft_gf256_inv[decoder->work[s]];
   decoder->work[s] = 1; // T's entry of the payload that goes to slot s
@@ -172,17 +187,18 @@ static weft_status install(weft_decoder *decoder, size_t s) {
                                      .a_stride = 1,
                                      .x = {.base = decoder->work, .stride = n},
                                      .y = {.base = weft_decoder_row(decoder, s), .stride = n}}));
-  WEFT_TRY(clear_column(decoder, s));
+  WEFT_TRY(clear_column(decoder, s, undo));
   decoder->unknown[s] = 0;
   decoder->pivots[decoder->rank++] = (uint16_t)s;
+  if (decoder->widest < s + 1)
+    decoder->widest = s + 1;
   while (decoder->prefix < n && weft_decoder_has_block(decoder, decoder->prefix))
     decoder->prefix++;
   return WEFT_OK;
 }
 
-weft_status weft_decoder_add(weft_decoder *decoder, const weft_packet *packet) {
-  if (!decoder || !packet || !packet->payload)
-    return WEFT_E_ARGUMENT;
+weft_status weft_decoder_accept(weft_decoder *decoder, const weft_packet *packet, uint8_t *undo,
+                                size_t *slot) {
   if (!weft_segment_id_equal(&packet->id, &decoder->id))
     return WEFT_E_FOREIGN;
   WEFT_TRY(weft_packet_check(packet));
@@ -193,8 +209,50 @@ weft_status weft_decoder_add(weft_decoder *decoder, const weft_packet *packet) {
   const size_t s = find_pivot(decoder);
   if (s == decoder->id.blocks)
     return WEFT_DEPENDENT;
-  WEFT_TRY(install(decoder, s));
-  memcpy(weft_decoder_slot(decoder, s), packet->payload, decoder->id.block_bytes);
+  WEFT_TRY(install(decoder, s, undo));
+  *slot = s;
+  return WEFT_OK;
+}
+
+// Adding a row twice takes it away again.
+void weft_decoder_undo(weft_decoder *decoder, size_t slot, const uint8_t *undo) {
+  const size_t n = decoder->id.blocks;
+  size_t hit = 0;
+  decoder->rank--;
+  decoder->unknown[slot] = 0xFF;
+  for (size_t i = 0; i < decoder->rank; i++) {
+    decoder->factors[hit] = undo[decoder->pivots[i]];
+    decoder->rows[hit] = weft_decoder_row(decoder, decoder->pivots[i]);
+    hit += decoder->factors[hit] != 0;
+  }
+  if (hit > 0) // which is the product that was accepted before
+    (void)multiply(decoder,
+                   &(weft_gemm){.m = hit,
+                                .k = 1,
+                                .len = n,
+                                .a = decoder->factors,
+                                .a_stride = 1,
+                                .x = {.base = weft_decoder_row(decoder, slot), .stride = n},
+                                .y = {.ptr = decoder->rows},
+                                .accumulate = true});
+  for (size_t i = 0; i < hit; i++)
+    decoder->rows[i][slot] = decoder->factors[i];
+  for (size_t i = 0; i < decoder->prefix; i++)
+    if (!weft_decoder_has_block(decoder, i))
+      decoder->prefix = i;
+}
+
+weft_status weft_decoder_add(weft_decoder *decoder, const weft_packet *packet) {
+  if (!decoder || !packet || !packet->payload)
+    return WEFT_E_ARGUMENT;
+  if (weft_decoder_on_device(decoder)) {
+    weft_arrival arrival = {.decoder = decoder, .packet = *packet};
+    WEFT_TRY(weft_decoders_add(&arrival, 1, WEFT_MEM_HOST, NULL));
+    return arrival.status;
+  }
+  size_t slot = 0;
+  WEFT_TRY(weft_decoder_accept(decoder, packet, NULL, &slot));
+  memcpy(weft_decoder_slot(decoder, slot), packet->payload, decoder->id.block_bytes);
   // Should memory for it lack, the payload stays deferred, and whoever wants a block is told.
   if (decoder->eager)
     (void)weft_decoder_reduce(decoder);
@@ -236,12 +294,35 @@ size_t weft_decoder_prefix(const weft_decoder *decoder) { return decoder->prefix
 weft_status weft_decoder_block(weft_decoder *decoder, size_t index, const uint8_t **out) {
   if (!decoder || !out || index >= decoder->id.blocks)
     return WEFT_E_ARGUMENT;
+  if (weft_decoder_on_device(decoder))
+    return WEFT_E_UNSUPPORTED;
   if (!weft_decoder_has_block(decoder, index))
     return WEFT_PENDING;
   if (!weft_decoder_is_clean(decoder, index))
     WEFT_TRY(weft_decoder_reduce(decoder));
   *out = weft_decoder_slot(decoder, index);
   return WEFT_OK;
+}
+
+// The blocks that hold the bytes, and what is wanted of them.
+static weft_status read_from_device(weft_decoder *decoder, size_t offset, size_t bytes,
+                                    uint8_t *out) {
+  const size_t k = decoder->id.block_bytes, first = offset / k;
+  if (bytes == 0)
+    return WEFT_OK;
+  const size_t count = (offset + bytes - 1) / k - first + 1;
+  uint8_t *blocks = weft_ctx_take(decoder->ctx, count * k, LINE);
+  if (!blocks)
+    return WEFT_E_NOMEM;
+  weft_reading reading = {
+      .decoder = decoder, .first = first, .count = count, .out = blocks, .out_stride = k};
+  weft_status status = weft_decoders_read(&reading, 1, NULL);
+  if (status == WEFT_OK)
+    status = reading.status;
+  if (status == WEFT_OK)
+    memcpy(out, blocks + offset % k, bytes);
+  weft_ctx_give(decoder->ctx, blocks);
+  return status;
 }
 
 weft_status weft_decoder_read(weft_decoder *decoder, size_t offset, size_t bytes, uint8_t *out) {
@@ -252,6 +333,8 @@ weft_status weft_decoder_read(weft_decoder *decoder, size_t offset, size_t bytes
     return WEFT_E_ARGUMENT;
   if (!weft_decoder_complete(decoder))
     return WEFT_PENDING;
+  if (weft_decoder_on_device(decoder))
+    return read_from_device(decoder, offset, bytes, out);
   WEFT_TRY(weft_decoder_reduce(decoder));
   while (bytes > 0) {
     const size_t at = offset % k;

@@ -12,6 +12,9 @@
 // So one elimination step on whole rows of M brings coefficients and T up to date at once, and
 // payloads are multiplied by T in one product when somebody wants them (decoder_payload.c). A slot
 // is clean when its row of T is the unit vector: it holds what row p stands for.
+//
+// On a device (decoder_device.c) slots stay as they came, never clean: T is multiplied with them on
+// the way to whoever reads.
 #ifndef WEFT_LIB_DECODER_H
 #define WEFT_LIB_DECODER_H
 
@@ -34,6 +37,15 @@ struct weft_decoder {
   size_t stride;
   bool own_blocks;
   uint8_t *matrix; // M (n, n), dense
+  // On a device: slot p is [vector of n bytes | payload of k bytes] as they came, at slots + p *
+  // stride + lead, so that payloads are aligned; zero without pivot. `blocks` is NULL then.
+  weft_mem mem;
+  uint8_t *slots;
+  size_t lead;   // bytes
+  bool zeroed;   // slots without pivot are, once the queue has passed what is on it
+  size_t widest; // 1 + the largest pivot
+  // Of the call at hand, when it is one for many decoders: the first and last of its arrivals.
+  uint32_t first_arrival, last_arrival;
   // Views into the handle's one allocation of n of each.
   uint8_t **rows;   // pointers of the product at hand
   uint16_t *pivots; // in order of arrival; `rank` are set
@@ -52,11 +64,40 @@ static inline uint8_t *weft_decoder_slot(const weft_decoder *decoder, size_t piv
   return decoder->blocks + pivot * decoder->stride;
 }
 
+// Eliminates a packet's coefficients. WEFT_OK: innovative, *slot gets its pivot, where the payload
+// is still to be put; `undo` (n bytes, or NULL) gets what weft_decoder_undo needs. Else nothing
+// changed.
+weft_status weft_decoder_accept(weft_decoder *decoder, const weft_packet *packet, uint8_t *undo,
+                                size_t *slot);
+// Takes back the newest pivot, `slot`.
+void weft_decoder_undo(weft_decoder *decoder, size_t slot, const uint8_t *undo);
+
 // Multiplies payloads by T until every slot is clean. On error nothing has changed.
 weft_status weft_decoder_reduce(weft_decoder *decoder);
 // The most memory that it takes while it runs.
 size_t weft_decoder_reduce_bytes(const weft_segment_id *id);
 // Whether slot p holds what row p stands for.
 bool weft_decoder_is_clean(const weft_decoder *decoder, size_t pivot);
+
+// --- decoder_many.c ---
+
+enum { WEFT_NO_ARRIVAL = UINT32_MAX };
+
+// --- decoder_device.c: decoders whose payloads lie on a device ---
+
+static inline bool weft_decoder_on_device(const weft_decoder *decoder) {
+  return decoder->mem == WEFT_MEM_DEVICE;
+}
+
+static inline uint8_t *weft_decoder_device_slot(const weft_decoder *decoder, size_t pivot) {
+  return decoder->slots + pivot * decoder->stride + decoder->lead;
+}
+
+weft_status weft_decoder_take_slots(weft_decoder *decoder);
+// Clears the slots without pivot of those decoders whose slots are not cleared.
+weft_status weft_decoders_clear(weft_call *call, weft_decoder *const *decoders, size_t count);
+weft_status weft_decoders_recode_on_device(weft_call *call, weft_decoder *const *decoders,
+                                           const weft_batch *batches, size_t count);
+weft_status weft_decoders_read_on_device(weft_call *call, weft_reading *readings, size_t count);
 
 #endif

@@ -65,6 +65,8 @@ weft_status weft_decoder_recode_batch(weft_decoder *decoder, const weft_batch *b
     return WEFT_E_ARGUMENT;
   if (batch->count == 0)
     return WEFT_OK;
+  if (weft_decoder_on_device(decoder))
+    return weft_decoders_recode(&decoder, batch, 1, NULL);
   WEFT_TRY(weft_batch_check_payloads(batch, &decoder->id, false));
   WEFT_TRY(weft_batch_check_coefficients(batch, &decoder->id));
   if (decoder->rank == 0)

@@ -52,8 +52,9 @@ void weft_queue_free(weft_queue *queue) {
   (void)weft_queue_wait(queue); // whatever went wrong, what was left is freed
   if (queue->stream && !queue->foreign)
     weft_device_stream_free(queue->ctx->device, queue->stream);
-  if (queue->copies)
-    weft_device_stream_free(queue->ctx->device, queue->copies);
+  for (size_t i = 0; i < WEFT_SIDE_STREAMS; i++)
+    if (queue->side[i])
+      weft_device_stream_free(queue->ctx->device, queue->side[i]);
   weft_ctx_give(queue->ctx, queue);
 }
 
@@ -112,11 +113,11 @@ static void return_stream(weft_ctx *ctx, void *stream) {
     weft_device_stream_free(ctx->device, stream);
 }
 
-weft_status weft_queue_copies(weft_queue *queue, void **out) {
+weft_status weft_queue_side(weft_queue *queue, size_t index, void **out) {
   weft_status status = WEFT_OK;
-  if (!queue->copies)
-    status = borrow_stream(queue->ctx, &queue->copies);
-  *out = queue->copies;
+  if (!queue->side[index])
+    status = borrow_stream(queue->ctx, &queue->side[index]);
+  *out = queue->side[index];
   return status;
 }
 
@@ -139,8 +140,9 @@ weft_status weft_call_end(weft_ctx *ctx, weft_call *call, weft_status status) {
   const weft_status waited = weft_queue_wait(call->queue);
   if (call->own.stream)
     return_stream(ctx, call->own.stream);
-  if (call->own.copies)
-    return_stream(ctx, call->own.copies);
+  for (size_t i = 0; i < WEFT_SIDE_STREAMS; i++)
+    if (call->own.side[i])
+      return_stream(ctx, call->own.side[i]);
   return status != WEFT_OK ? status : waited;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The recoder: keeps packets as they came and mixes them, without elimination.
+#include <stdbool.h>
 #include <string.h>
 
 #include "lib/batch.h"
@@ -8,26 +9,67 @@
 #include "lib/random.h"
 #include "weft/rlnc.h"
 
-enum { LINE = 64 };
+enum {
+  LINE = 64,
+  // Held payloads lie in blocks of columns, so that a product of one packet reads what is next to
+  // each other; as many bytes as such a product takes at a time (kernels/tile.h).
+  COLUMNS = 4096,
+  TOGETHER = 16 // parts of a packet that one call multiplies
+};
 
 struct weft_recoder {
   weft_ctx *ctx;
   weft_segment_id id;
   size_t capacity, held;
   size_t next_mixed; // which held packet takes the next one in, once all places are taken
-  // (capacity + 1, stride) rows of a payload and its coefficients, so that one product mixes both;
-  // the last is where a single packet is mixed.
-  uint8_t *rows;
-  size_t stride; // bytes
+  size_t parts;      // of a packet: its coefficients, then its payload in pieces of COLUMNS bytes
+  bool backwards;    // the last single packet was mixed from the last held one to the first
+  uint8_t *bytes;    // part by part: (capacity, stride of the part)
+  // Part by part, (2, capacity): its rows in order, then in reverse.
+  const uint8_t **rows;
   weft_random random;
 };
 
-static uint8_t *payload_of(const weft_recoder *recoder, size_t i) {
-  return recoder->rows + i * recoder->stride;
+typedef struct part {
+  uint8_t *base;
+  size_t stride;      // bytes, a multiple of LINE
+  size_t offset, len; // which bytes of the coefficients, or of the payload, it holds
+  const uint8_t *const *rows;
+} part;
+
+static size_t padded(size_t bytes) { return (bytes + LINE - 1) / LINE * LINE; }
+
+// Part 0 is the coefficients.
+static part part_of(const weft_recoder *recoder, size_t index) {
+  const size_t n = recoder->id.blocks, k = recoder->id.block_bytes;
+  const uint8_t *const *rows = recoder->rows + index * 2 * recoder->capacity;
+  if (index == 0)
+    return (part){recoder->bytes, padded(n), 0, n, rows};
+  const size_t offset = (index - 1) * COLUMNS;
+  const size_t len = k - offset < COLUMNS ? k - offset : COLUMNS;
+  uint8_t *base = recoder->bytes + recoder->capacity * (padded(n) + offset);
+  return (part){base, padded(len), offset, len, rows};
 }
 
 static uint8_t *coefficients_of(const weft_recoder *recoder, size_t i) {
-  return payload_of(recoder, i) + recoder->id.block_bytes;
+  return recoder->bytes + i * padded(recoder->id.blocks);
+}
+
+static weft_status take_memory(weft_recoder *recoder) {
+  const size_t n = recoder->id.blocks, k = recoder->id.block_bytes, capacity = recoder->capacity;
+  recoder->parts = 1 + (k + COLUMNS - 1) / COLUMNS;
+  recoder->bytes = weft_ctx_take(recoder->ctx, capacity * (padded(n) + padded(k)), LINE);
+  recoder->rows = weft_ctx_take(recoder->ctx, recoder->parts * 2 * capacity * sizeof *recoder->rows,
+                                _Alignof(uint8_t *));
+  if (!recoder->bytes || !recoder->rows)
+    return WEFT_E_NOMEM;
+  for (size_t p = 0; p < recoder->parts; p++) {
+    const part at = part_of(recoder, p);
+    const uint8_t **rows = recoder->rows + p * 2 * capacity;
+    for (size_t i = 0; i < capacity; i++)
+      rows[i] = rows[2 * capacity - 1 - i] = at.base + i * at.stride;
+  }
+  return WEFT_OK;
 }
 
 weft_status weft_recoder_new(weft_ctx *ctx, const weft_segment_id *id, size_t capacity,
@@ -41,12 +83,11 @@ weft_status weft_recoder_new(weft_ctx *ctx, const weft_segment_id *id, size_t ca
   if (!recoder)
     return WEFT_E_NOMEM;
   *recoder = (weft_recoder){.ctx = ctx, .id = *id, .capacity = capacity};
-  recoder->stride = ((size_t)id->block_bytes + id->blocks + LINE - 1) / LINE * LINE;
   weft_random_init(&recoder->random);
-  recoder->rows = weft_ctx_take(ctx, (capacity + 1) * recoder->stride, LINE);
-  if (!recoder->rows) {
+  const weft_status status = take_memory(recoder);
+  if (status != WEFT_OK) {
     weft_recoder_free(recoder);
-    return WEFT_E_NOMEM;
+    return status;
   }
   *out = recoder;
   return WEFT_OK;
@@ -56,6 +97,7 @@ void weft_recoder_free(weft_recoder *recoder) {
   if (!recoder)
     return;
   weft_ctx *ctx = recoder->ctx;
+  weft_ctx_give(ctx, recoder->bytes);
   weft_ctx_give(ctx, recoder->rows);
   weft_ctx_give(ctx, recoder);
 }
@@ -89,7 +131,7 @@ static weft_status add_scaled(const weft_recoder *recoder, uint8_t factor, const
 // of each other and the factor is the wrong one, any other factor will do.
 static weft_status mix_in(weft_recoder *recoder, const uint8_t *coefficients,
                           const uint8_t *payload) {
-  const size_t n = recoder->id.blocks, k = recoder->id.block_bytes;
+  const size_t n = recoder->id.blocks;
   const size_t place = recoder->next_mixed;
   uint8_t mixed[WEFT_MAX_BLOCKS];
   uint8_t factor;
@@ -98,7 +140,11 @@ static weft_status mix_in(weft_recoder *recoder, const uint8_t *coefficients,
     memcpy(mixed, coefficients_of(recoder, place), n);
     WEFT_TRY(add_scaled(recoder, factor, coefficients, mixed, n));
   } while (weft_all_zero(mixed, n));
-  WEFT_TRY(add_scaled(recoder, factor, payload, payload_of(recoder, place), k));
+  for (size_t p = 1; p < recoder->parts; p++) {
+    const part at = part_of(recoder, p);
+    uint8_t *y = at.base + place * at.stride;
+    WEFT_TRY(add_scaled(recoder, factor, payload + at.offset, y, at.len));
+  }
   memcpy(coefficients_of(recoder, place), mixed, n);
   recoder->next_mixed = (place + 1) % recoder->capacity;
   return WEFT_OK;
@@ -112,13 +158,16 @@ weft_status weft_recoder_add(weft_recoder *recoder, const weft_packet *packet) {
   WEFT_TRY(weft_packet_check(packet));
   uint8_t coefficients[WEFT_MAX_BLOCKS];
   WEFT_TRY(weft_packet_coefficients(packet, coefficients));
-  const size_t n = recoder->id.blocks, k = recoder->id.block_bytes;
+  const size_t n = recoder->id.blocks;
   if (weft_all_zero(coefficients, n))
     return WEFT_DEPENDENT;
   if (recoder->held == recoder->capacity)
     return mix_in(recoder, coefficients, packet->payload);
   memcpy(coefficients_of(recoder, recoder->held), coefficients, n);
-  memcpy(payload_of(recoder, recoder->held), packet->payload, k);
+  for (size_t p = 1; p < recoder->parts; p++) {
+    const part at = part_of(recoder, p);
+    memcpy(at.base + recoder->held * at.stride, packet->payload + at.offset, at.len);
+  }
   recoder->held++;
   return WEFT_OK;
 }
@@ -134,68 +183,131 @@ weft_status weft_recoder_add_datagram(weft_recoder *recoder, const uint8_t *data
 
 // --- mixing ---
 
-// out (m, len) = weights (m, held) * x (held, len), x being a part of every row
-static weft_status mix(const weft_recoder *recoder, size_t m, const uint8_t *weights,
-                       const uint8_t *x, size_t len, weft_rows out) {
-  const weft_ctx *ctx = recoder->ctx;
-  const weft_exec exec = weft_ctx_host_exec(ctx, ctx->pool);
-  const weft_gemm product = {.m = m,
-                             .k = recoder->held,
-                             .len = len,
-                             .a = weights,
-                             .a_stride = recoder->held,
-                             .x = {.base = x, .stride = recoder->stride},
-                             .y = out};
-  return ctx->host->gemm(ctx->host, &exec, &product, 1);
+// out (m, len of the part) = weights (m, held) * the part of all held packets. Member by member,
+// since a compound literal of this size is cleared by a microcoded loop and then copied in pieces
+// that stores still under way cannot serve: 3 % of a whole call for one packet.
+static void set_product(weft_gemm *product, const weft_recoder *recoder, const part *at, size_t m,
+                        const uint8_t *weights, weft_rows out) {
+  product->m = m;
+  product->k = recoder->held;
+  product->len = at->len;
+  product->a = weights;
+  product->a_stride = recoder->held;
+  product->a_mem = WEFT_MEM_HOST;
+  product->x.base = NULL;
+  product->x.stride = 0;
+  product->x.ptr = at->rows;
+  product->x.mem = WEFT_MEM_HOST;
+  product->x_prepared = NULL;
+  product->y.base = out.base;
+  product->y.stride = out.stride;
+  product->y.ptr = out.ptr;
+  product->y.mem = out.mem;
+  product->accumulate = false;
 }
 
-// One packet on demand is bound by reading all that is held, so both parts are mixed in one pass
-// and then put where they belong. Held packets may depend on each other, so a mix of them can be
-// zero; it is then drawn again.
-static weft_status recode_one(weft_recoder *recoder, uint8_t *coefficients, uint8_t *payload) {
-  const size_t n = recoder->id.blocks, k = recoder->id.block_bytes;
-  const weft_rows mixed = {.base = payload_of(recoder, recoder->capacity),
-                           .stride = recoder->stride};
-  uint8_t weights[WEFT_MAX_BLOCKS];
-  do {
-    weft_random_nonzero(&recoder->random, weights, recoder->held);
-    WEFT_TRY(mix(recoder, 1, weights, recoder->rows, k + n, mixed));
-  } while (weft_all_zero(mixed.base + k, n));
-  memcpy(payload, mixed.base, k);
-  memcpy(coefficients, mixed.base + k, n);
+static weft_status multiply(const weft_recoder *recoder, const weft_gemm *products, size_t count) {
+  const weft_ctx *ctx = recoder->ctx;
+  const weft_exec exec = weft_ctx_host_exec(ctx, ctx->pool);
+  return ctx->host->gemm(ctx->host, &exec, products, count);
+}
+
+// One packet on demand is bound by reading all that is held. Each is made the other way round than
+// the one before, which begins where that ended: with what the nearest cache still has, and without
+// which a segment just too large for a cache would find nothing there.
+static weft_status mix_one(weft_recoder *recoder, const uint8_t *weights, uint8_t *coefficients,
+                           uint8_t *payload) {
+  const bool backwards = recoder->backwards = !recoder->backwards;
+  const size_t turned = 2 * recoder->capacity - recoder->held;
+  weft_gemm products[TOGETHER];
+  for (size_t first = 0; first < recoder->parts; first += TOGETHER) {
+    const size_t left = recoder->parts - first, count = left < TOGETHER ? left : TOGETHER;
+    for (size_t i = 0; i < count; i++) {
+      const size_t p = backwards ? recoder->parts - 1 - first - i : first + i;
+      part at = part_of(recoder, p);
+      uint8_t *out = p == 0 ? coefficients : payload + at.offset;
+      at.rows += backwards ? turned : 0;
+      set_product(&products[i], recoder, &at, 1, weights,
+                  (weft_rows){.base = out, .stride = at.len});
+    }
+    WEFT_TRY(multiply(recoder, products, count));
+  }
   return WEFT_OK;
 }
 
-// weights: (batch->count, held). Payloads go straight to where the caller wants them.
-static weft_status recode_many(weft_recoder *recoder, const weft_batch *batch, uint8_t *weights) {
+// Held packets may depend on each other, so a mix of them can be zero; it is then drawn again.
+static weft_status recode_one(weft_recoder *recoder, uint8_t *coefficients, uint8_t *payload) {
+  uint8_t weights[WEFT_MAX_BLOCKS];
+  do {
+    weft_random_nonzero(&recoder->random, weights, recoder->held);
+    WEFT_TRY(mix_one(recoder, weights, coefficients, payload));
+  } while (weft_all_zero(coefficients, recoder->id.blocks));
+  return WEFT_OK;
+}
+
+// Coefficients of fresh packets, none of which is zero. weights: (batch->count, held)
+static weft_status mix_coefficients(weft_recoder *recoder, const weft_batch *batch,
+                                    uint8_t *weights) {
   const size_t n = recoder->id.blocks, held = recoder->held;
   const weft_rows out = {.base = batch->coefficients, .stride = batch->coefficients_stride};
-  const uint8_t *coefficients = coefficients_of(recoder, 0);
+  const part at = part_of(recoder, 0);
+  weft_gemm all, again;
+  set_product(&all, recoder, &at, batch->count, weights, out);
   weft_random_nonzero(&recoder->random, weights, batch->count * held);
-  WEFT_TRY(mix(recoder, batch->count, weights, coefficients, n, out));
+  WEFT_TRY(multiply(recoder, &all, 1));
   for (size_t i = 0; i < batch->count; i++) {
-    const weft_rows one = {.base = weft_row(&out, i), .stride = n};
-    while (weft_all_zero(one.base, n)) {
+    const weft_rows row = {.base = weft_row(&out, i), .stride = n};
+    set_product(&again, recoder, &at, 1, weights + i * held, row);
+    while (weft_all_zero(row.base, n)) {
       weft_random_nonzero(&recoder->random, weights + i * held, held);
-      WEFT_TRY(mix(recoder, 1, weights + i * held, coefficients, n, one));
+      WEFT_TRY(multiply(recoder, &again, 1));
     }
   }
-  return mix(recoder, batch->count, weights, recoder->rows, recoder->id.block_bytes,
-             weft_batch_rows(batch, 0));
+  return WEFT_OK;
+}
+
+// rows: (batch->count), of use where the payloads are given as pointers.
+static weft_status mix_payloads(const weft_recoder *recoder, const weft_batch *batch,
+                                const uint8_t *weights, uint8_t **rows) {
+  for (size_t p = 1; p < recoder->parts; p++) {
+    const part at = part_of(recoder, p);
+    weft_rows out = weft_batch_rows(batch, 0);
+    if (out.ptr) {
+      for (size_t i = 0; i < batch->count; i++)
+        rows[i] = batch->payload_rows[i] + at.offset;
+      out.ptr = rows;
+    } else {
+      out.base += at.offset;
+    }
+    weft_gemm product;
+    set_product(&product, recoder, &at, batch->count, weights, out);
+    WEFT_TRY(multiply(recoder, &product, 1));
+  }
+  return WEFT_OK;
+}
+
+static weft_status recode_many(weft_recoder *recoder, const weft_batch *batch) {
+  const size_t pointers = batch->payload_rows ? sizeof *batch->payload_rows : 0;
+  if (batch->count > SIZE_MAX / (recoder->held + pointers))
+    return WEFT_E_NOMEM;
+  // The pointers, which want to be aligned, then the weights.
+  const size_t bytes = batch->count * (pointers + recoder->held);
+  uint8_t **rows = weft_ctx_take(recoder->ctx, bytes, LINE);
+  if (!rows)
+    return WEFT_E_NOMEM;
+  uint8_t *weights = (uint8_t *)rows + batch->count * pointers;
+  weft_status status = mix_coefficients(recoder, batch, weights);
+  if (status == WEFT_OK)
+    status = mix_payloads(recoder, batch, weights, rows);
+  weft_ctx_give(recoder->ctx, rows);
+  return status;
 }
 
 static weft_status recode(weft_recoder *recoder, const weft_batch *batch) {
-  if (batch->count == 1)
-    return recode_one(recoder, batch->coefficients,
-                      batch->payload_rows ? batch->payload_rows[0] : batch->payload);
-  if (batch->count > SIZE_MAX / recoder->held)
-    return WEFT_E_NOMEM;
-  uint8_t *weights = weft_ctx_take(recoder->ctx, batch->count * recoder->held, LINE);
-  if (!weights)
-    return WEFT_E_NOMEM;
-  const weft_status status = recode_many(recoder, batch, weights);
-  weft_ctx_give(recoder->ctx, weights);
-  return status;
+  if (batch->count > 1)
+    return recode_many(recoder, batch);
+  return recode_one(recoder, batch->coefficients,
+                    batch->payload_rows ? batch->payload_rows[0] : batch->payload);
 }
 
 weft_status weft_recoder_batch(weft_recoder *recoder, const weft_batch *batch) {

@@ -68,6 +68,7 @@ struct weft_device {
   cudaMemPool_t pool; // scratch in stream order
   std::mutex mutex;   // of all below
   Arena arenas[2];    // PINNED, DEVICE
+  weft_device_kernels *kernels; // compiled at run time; has a lock of its own
   uint8_t *tables;
   cudaTextureObject_t table_texture;
 };
@@ -136,7 +137,8 @@ static weft_status open_on(weft_device *device) {
   int no = 0; // scratch of one stream must not make it wait for another that used it before
   WEFT_CUDA_TRY(
       cudaMemPoolSetAttribute(device->pool, cudaMemPoolReuseAllowInternalDependencies, &no));
-  return WEFT_OK;
+  device->kernels = weft_device_kernels_new(device->allocator);
+  return device->kernels ? WEFT_OK : WEFT_E_NOMEM;
 }
 
 extern "C" weft_status weft_device_open(weft_device **out, size_t index,
@@ -183,6 +185,7 @@ extern "C" void weft_device_close(weft_device *device) {
   {
     weft_device_scope scope(device);
     (void)cudaDeviceSynchronize();
+    weft_device_kernels_free(device->kernels);
     if (device->table_texture)
       (void)cudaDestroyTextureObject(device->table_texture);
     if (device->tables)
@@ -209,6 +212,8 @@ extern "C" int weft_device_sm(const weft_device *device) { return device->sm; }
 extern "C" const char *weft_device_name(const weft_device *device) { return device->name; }
 
 const weft_device_shape *weft_device_get_shape(const weft_device *device) { return &device->shape; }
+
+weft_device_kernels *weft_device_kernels_of(weft_device *device) { return device->kernels; }
 
 // A new block from the runtime; when that has none left, once more without the kept ones.
 static weft_status block_new(weft_device *device, weft_mem mem, size_t bytes, Block **out) {

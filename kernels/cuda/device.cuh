@@ -54,6 +54,12 @@ private:
   void *memory_;
 };
 
+// What a device keeps for nvrtc.h: made with the device, freed before it.
+struct weft_device_kernels;
+weft_device_kernels *weft_device_kernels_new(const weft_allocator *allocator);
+void weft_device_kernels_free(weft_device_kernels *kernels); // accepts NULL; the device is current
+weft_device_kernels *weft_device_kernels_of(weft_device *device);
+
 // weft_cuda_tables as a buffer texture of bytes. Made on first use; lives as long as the device.
 weft_status weft_device_table_texture(weft_device *device, cudaTextureObject_t *out);
 

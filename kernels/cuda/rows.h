@@ -12,6 +12,8 @@ extern "C" {
 weft_status weft_cuda_xorm(const weft_backend *row, const weft_exec *exec, const weft_xorm *xorm);
 weft_status weft_cuda_invert(const weft_backend *row, const weft_exec *exec,
                              const weft_invert *invert);
+weft_status weft_cuda_eliminate(const weft_backend *row, const weft_exec *exec,
+                                const weft_eliminate *eliminate);
 weft_status weft_cuda_row_expand(const weft_backend *row, const weft_exec *exec,
                                  const weft_expansion *expansion);
 void weft_cuda_release(const weft_backend *row, const weft_exec *exec, weft_operand *operand);
@@ -46,7 +48,7 @@ WEFT_CUDA_DECLARE(logexp_constant)
     .name = row_name, .technique = what, .sm_min = from, .sm_max = to, .mem = WEFT_MEM_DEVICE,     \
     .align = 16, .gemm = weft_cuda_##id##_gemm, .xorm = weft_cuda_xorm,                            \
     .invert = weft_cuda_invert, .prepare = weft_cuda_##id##_prepare, .release = weft_cuda_release, \
-    .expand = weft_cuda_row_expand                                                                 \
+    .eliminate = weft_cuda_eliminate, .expand = weft_cuda_row_expand                               \
   }
 
 // Best first; the binary tensor rows come before these.
@@ -78,6 +80,8 @@ WEFT_CUDA_DECLARE(logexp_constant)
       WEFT_CUDA_ROW(logexp_texture, "cuda-logexp-texture", "log/exp in texture memory"),           \
       WEFT_CUDA_ROW(logexp_constant, "cuda-logexp-constant", "log/exp in constant memory")
 
+#include "kernels/cuda/storage_rows.h"
+
 #define WEFT_CUDA_TENSOR_ROWS                                                                      \
   WEFT_CUDA_ROW_FOR(b1_wgmma, "cuda-b1-wgmma",                                                     \
                     "8x8 bit matrices multiplied by binary tensor cores (wgmma, and.popc)", 90,    \
@@ -87,7 +91,7 @@ WEFT_CUDA_DECLARE(logexp_constant)
                         80, 90)
 
 // What table.c lists: a comma after each.
-#define WEFT_CUDA_ROWS WEFT_CUDA_TENSOR_ROWS, WEFT_CUDA_TABLE_ROWS,
+#define WEFT_CUDA_ROWS WEFT_CUDA_TENSOR_ROWS, WEFT_CUDA_TABLE_ROWS, WEFT_CUDA_STORAGE_ROWS,
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
 // panels of up to 256 source blocks, and launched in batches of one shape.
 #include "kernels/cuda/batch.cuh"
 #include "kernels/cuda/rows.h"
+#include "kernels/cuda/storage.h"
 #include "kernels/cuda/tensor.cuh"
 
 #include <string.h>
@@ -254,6 +255,17 @@ weft_status products(const weft_backend *row, weft_tensor_multiply kernel, const
       end++;
     if (gemms[i].m == 0 || gemms[i].len == 0)
       continue;
+    // Few outputs of long rows: no tiles are made.
+    if (weft_storage_suits(&gemms[i], end - i)) {
+      weft_status stored = WEFT_OK;
+      for (; i < end && stored == WEFT_OK; i++)
+        stored = weft_storage_gemm(exec, &gemms[i]);
+      i -= stored != WEFT_OK; // from this one on as others
+      if (stored == WEFT_OK)
+        continue;
+      if (stored != WEFT_E_UNSUPPORTED)
+        return stored;
+    }
     if (gemms[i].k) {
       WEFT_TRY(like_products(row, kernel, exec, gemms + i, end - i));
       continue;

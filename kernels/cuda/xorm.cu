@@ -3,6 +3,7 @@
 // packet of some groups and adds the input packets that its list names. Lists, not bits, because
 // good bit matrices are sparse. Inputs are read from the second cache by all but the first block.
 #include "kernels/cuda/batch.cuh"
+#include "kernels/cuda/storage.h"
 
 namespace {
 
@@ -129,6 +130,35 @@ weft_status enqueue(const weft_exec *exec, const weft_xorm &xorm, const uint32_t
   return launch<uint8_t>(exec, args, xorm.packet_bytes);
 }
 
+// Every output by its list: whatever the matrix, packets and addresses.
+weft_status by_lists(const weft_exec *exec, const weft_xorm &xorm) {
+  const size_t words = xorm.m * xorm.w + 1 + count_bits(xorm);
+  const weft_allocator *allocator = exec->allocator;
+  uint32_t *lists = static_cast<uint32_t *>(
+      allocator->alloc(allocator->user, words * sizeof *lists, alignof(uint32_t)));
+  if (!lists)
+    return WEFT_E_NOMEM;
+  write_lists(xorm, lists);
+  const weft_status status = enqueue(exec, xorm, lists, words * sizeof *lists);
+  allocator->free(allocator->user, lists);
+  return status;
+}
+
+// What is left of a product from byte `from` of every shard on.
+weft_status rest(const weft_exec *exec, const weft_xorm &xorm, size_t from) {
+  const uint8_t *x[256]; // as many shards as a made kernel takes
+  uint8_t *y[256];
+  for (size_t j = 0; j < xorm.k; j++)
+    x[j] = weft_const_row(&xorm.x, j) + from;
+  for (size_t i = 0; i < xorm.m; i++)
+    y[i] = weft_row(&xorm.y, i) + from;
+  weft_xorm part = xorm;
+  part.len = xorm.len - from;
+  part.x.ptr = x;
+  part.y.ptr = y;
+  return by_lists(exec, part);
+}
+
 } // namespace
 
 extern "C" weft_status weft_cuda_xorm(const weft_backend *row, const weft_exec *exec,
@@ -144,14 +174,11 @@ extern "C" weft_status weft_cuda_xorm(const weft_backend *row, const weft_exec *
     return WEFT_E_UNSUPPORTED;
   weft_device_scope scope(exec->device);
   WEFT_TRY(scope.status());
-  const size_t words = xorm->m * xorm->w + 1 + count_bits(*xorm);
-  const weft_allocator *allocator = exec->allocator;
-  uint32_t *lists = static_cast<uint32_t *>(
-      allocator->alloc(allocator->user, words * sizeof *lists, alignof(uint32_t)));
-  if (!lists)
-    return WEFT_E_NOMEM;
-  write_lists(*xorm, lists);
-  const weft_status status = enqueue(exec, *xorm, lists, words * sizeof *lists);
-  allocator->free(allocator->user, lists);
-  return status;
+  size_t groups = 0;
+  const weft_status made = weft_storage_program_xorm(exec, xorm, &groups);
+  if (made == WEFT_E_UNSUPPORTED)
+    return by_lists(exec, *xorm);
+  WEFT_TRY(made);
+  const size_t done = groups * xorm->w * xorm->packet_bytes;
+  return done < xorm->len ? rest(exec, *xorm, done) : WEFT_OK;
 }

@@ -144,20 +144,31 @@ void weft_batch_drop_slab(weft_server *server, weft_server_batch *batch) {
   weft_free(lane->ctx, batch->slab_mem, slab);
 }
 
-weft_status weft_batch_begin(weft_server_lane *lane, weft_server_batch *batch, weft_queue *queue) {
+weft_status weft_batch_prepare(weft_server_lane *lane, weft_server_batch *batch) {
   WEFT_TRY(make_resident(lane, batch->segment));
   WEFT_TRY(take_slab(lane, batch));
   const weft_encoder_options options = {.seeded = true,
                                         .first_seed = batch->first_seed,
                                         .density_q16 = lane->server->options.density_q16};
-  WEFT_TRY(weft_encoder_new(batch->segment->resident[lane->index], &options, &batch->encoder));
-  const weft_batch coded = {.count = batch->packets,
+  return weft_encoder_new(batch->segment->resident[lane->index], &options, &batch->encoder);
+}
+
+weft_status weft_flight_begin(const weft_server_flight *flight, weft_queue *queue) {
+  weft_encoder *encoders[WEFT_FLIGHT_MAX];
+  weft_batch coded[WEFT_FLIGHT_MAX];
+  for (size_t i = 0; i < flight->count; i++) {
+    const weft_server_batch *batch = flight->batch[i];
+    encoders[i] = batch->encoder;
+    coded[i] = (weft_batch){.count = batch->packets,
                             .packets = batch->headers,
                             .payload = batch->slab + batch->payload_at,
                             .payload_stride = batch->stride,
                             .mem = batch->slab_mem};
-  WEFT_TRY(weft_encoder_batch(batch->encoder, &coded, queue));
-  return write_headers(batch);
+  }
+  WEFT_TRY(weft_encoder_batches(encoders, coded, flight->count, queue));
+  for (size_t i = 0; i < flight->count; i++)
+    WEFT_TRY(write_headers(flight->batch[i]));
+  return WEFT_OK;
 }
 
 void weft_batch_end(weft_server_lane *lane, weft_server_batch *batch) {

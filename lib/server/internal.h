@@ -16,7 +16,8 @@
 #include "weft/server.h"
 
 enum {
-  WEFT_LANE_DEPTH = 3,   // products that a device lane keeps in flight
+  WEFT_LANE_DEPTH = 3,   // flights that a device lane keeps under way
+  WEFT_FLIGHT_MAX = 32,  // products of one flight
   WEFT_LANE_SPARES = 8,  // slabs that a host lane keeps
   WEFT_COST_BUCKETS = 64 // by the logarithm of a product's multiply-accumulates
 };
@@ -50,6 +51,15 @@ typedef struct weft_server_segment {
   bool dead; // removed from the map; freed with the last reference
 } weft_server_segment;
 
+// Products that were begun by one call, on one queue of a lane: a launch costs the same for many.
+typedef struct weft_server_flight {
+  struct weft_server_batch *batch[WEFT_FLIGHT_MAX];
+  size_t count;
+  double work;  // of all
+  bool crowded; // it is not one product on a lane that had nothing else to do
+  int64_t start_us;
+} weft_server_flight;
+
 // One product: packets of one segment for some clients, in one slab of datagrams.
 typedef struct weft_server_batch {
   struct weft_server_batch *next;
@@ -63,7 +73,6 @@ typedef struct weft_server_batch {
   size_t lane;     // index
   double work;     // multiply-accumulates
   double guess_us; // predicted duration
-  int64_t start_us;
   weft_status status;
   // The slab: datagram i starts at slab + i * stride, its payload payload_at bytes in.
   uint8_t *slab;
@@ -92,13 +101,15 @@ typedef struct weft_server_lane {
   pthread_cond_t wake;
   weft_server_batch *head, *tail; // assigned, not started
   double backlog_us;              // predicted, of all assigned and not finished
-  weft_lane_cost cost;
+  // What a product takes that is alone, and what each adds where others are under way: a device
+  // takes several in hardly more time than one.
+  weft_lane_cost alone, crowded;
   weft_server_lane_stats stats;
   weft_server_spare spare[WEFT_LANE_SPARES];
   size_t spares;
   // The lane's thread only.
   weft_queue *queue[WEFT_LANE_DEPTH];
-  weft_server_batch *flying[WEFT_LANE_DEPTH];
+  weft_server_flight flying[WEFT_LANE_DEPTH];
   size_t flying_first, flying_count;
   int64_t last_done_us;
 } weft_server_lane;
@@ -120,7 +131,8 @@ struct weft_server {
   int64_t next_expiry_us;
   // Finished batches with packets to take.
   weft_server_batch *ready_head, *ready_tail;
-  size_t running; // batches assigned and not finished
+  size_t running;  // batches assigned and not finished
+  size_t explored; // products that could go to any lane, counted
   weft_server_stats stats;
 };
 
@@ -183,8 +195,10 @@ bool weft_server_assign(weft_server *server, weft_server_lane *lane, weft_server
 // Turns `packets` of the segment's wants into a batch; lock held.
 weft_status weft_batch_new(weft_server *server, weft_server_segment *segment, size_t packets,
                            weft_server_batch **out);
-// Enqueues the product on one of the lane's queues; no lock.
-weft_status weft_batch_begin(weft_server_lane *lane, weft_server_batch *batch, weft_queue *queue);
+// Makes what the product needs: its segment on the lane, its slab, its encoder; no lock.
+weft_status weft_batch_prepare(weft_server_lane *lane, weft_server_batch *batch);
+// Enqueues the products of a flight, all prepared, in one call; no lock.
+weft_status weft_flight_begin(const weft_server_flight *flight, weft_queue *queue);
 // Frees what only the making needed; no lock.
 void weft_batch_end(weft_server_lane *lane, weft_server_batch *batch);
 // Frees the slab of a batch that must be made again elsewhere; no lock.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A lane: one context, one thread, the products assigned to it, and what they are known to take.
+// Products that wait when a lane begins are begun together.
 #define _POSIX_C_SOURCE 200809L
 #include <string.h>
 
@@ -7,12 +8,18 @@
 
 // --- who makes it ---
 
-// Below this a product is not worth dividing among lanes.
-static const double SHARE_US = 200;
+// Where work would be done sooner than this, a product is not worth dividing among lanes; nor is
+// one that takes less than that itself, since there are others to be spread.
+static const double SHARE_US = 200, WHOLE_US = 50;
 // A lane with work for this long has no use for more products; larger ones serve it better.
 static const double BUSY_US = 500;
 // A smaller part of what waits is not worth a product of its own.
 enum { SMALLEST_SHARE = 64 };
+
+static double predict(const weft_server_lane *lane, double work) {
+  const double us = lane->backlog_us > 0 ? weft_cost_predict(&lane->crowded, work) : 0;
+  return us > 0 ? us : weft_cost_predict(&lane->alone, work);
+}
 
 // The lane that is predicted to finish such work first, but for those in `tried`; NULL: none is
 // left.
@@ -23,7 +30,7 @@ static weft_server_lane *first_to_finish(weft_server *server, double work, uint3
     weft_server_lane *lane = &server->lane[i];
     if (lane->failed || (tried >> i & 1u))
       continue;
-    const double us = lane->backlog_us + weft_cost_predict(&lane->cost, work);
+    const double us = lane->backlog_us + predict(lane, work);
     if (!best || us < *done_us) {
       best = lane;
       *done_us = us;
@@ -37,13 +44,26 @@ static size_t packets_within(const weft_server_lane *lane, const weft_segment_id
                              size_t packets, double room_us) {
   if (room_us <= 0)
     return 0;
-  const double all_us = weft_cost_predict(&lane->cost, weft_cost_work(id, packets));
+  const double all_us = predict(lane, weft_cost_work(id, packets));
   const double some = (double)packets * (all_us > room_us ? room_us / all_us : 1);
   const size_t part = (size_t)some;
   if (part == 0 || part < packets / SMALLEST_SHARE)
     return 0;
   // What a device takes has a floor, which proportion does not see.
-  return weft_cost_predict(&lane->cost, weft_cost_work(id, part)) <= room_us ? part : 0;
+  return predict(lane, weft_cost_work(id, part)) <= room_us ? part : 0;
+}
+
+// A lane that once seemed slow would not be asked again, and so never be known better: of many
+// products that could go anywhere one goes to the next best, unless that would take far longer.
+enum { EXPLORE_EVERY = 256, EXPLORE_WORTH = 4 };
+
+static weft_server_lane *next_best(weft_server *server, const weft_server_lane *best, double work,
+                                   double us) {
+  if (best->backlog_us > 0 || ++server->explored % EXPLORE_EVERY != 0)
+    return NULL;
+  double other_us = 0;
+  weft_server_lane *other = first_to_finish(server, work, 1u << best->index, &other_us);
+  return other && other->backlog_us <= 0 && other_us < EXPLORE_WORTH * us ? other : NULL;
 }
 
 // A slower lane gets what it can make until the quickest one would have finished everything; what
@@ -53,7 +73,12 @@ weft_server_share weft_server_next_share(weft_server *server, const weft_segment
   double done_us = 0;
   weft_server_lane *best = first_to_finish(server, weft_cost_work(id, packets), 0, &done_us);
   weft_server_share share = {.lane = best, .packets = packets};
-  if (!best || done_us < SHARE_US)
+  if (!best)
+    return share;
+  weft_server_lane *other = next_best(server, best, weft_cost_work(id, packets), done_us);
+  if (other)
+    return (weft_server_share){.lane = other, .packets = packets};
+  if (done_us < SHARE_US || done_us - best->backlog_us < WHOLE_US)
     return share;
   size_t largest = 0;
   for (size_t i = 0; i < server->lanes; i++) {
@@ -89,7 +114,7 @@ bool weft_server_assign(weft_server *server, weft_server_lane *lane, weft_server
   if (!lane)
     return false;
   batch->lane = lane->index;
-  batch->guess_us = weft_cost_predict(&lane->cost, batch->work);
+  batch->guess_us = predict(lane, batch->work);
   batch->next = NULL;
   lane->backlog_us += batch->guess_us;
   *(lane->tail ? &lane->tail->next : &lane->head) = batch;
@@ -141,22 +166,27 @@ static void fail_lane(weft_server_lane *lane, weft_status status) {
     move_or_fail(lane, batch, status);
 }
 
-static void count_done(weft_server_lane *lane, weft_server_batch *batch) {
+// What a flight took is shared out among its products by their work.
+static void count_done(weft_server_lane *lane, const weft_server_flight *flight) {
   const int64_t now = weft_server_clock(lane->server);
-  // A product that waited behind another on the same device is charged from that one's end.
-  const int64_t from = batch->start_us > lane->last_done_us ? batch->start_us : lane->last_done_us;
+  // One that waited behind another on the same device is charged from that one's end.
+  const int64_t from =
+      flight->start_us > lane->last_done_us ? flight->start_us : lane->last_done_us;
   const double us = (double)(now > from ? now - from : 1);
   lane->last_done_us = now;
-  weft_cost_learn(&lane->cost, batch->work, us);
-  lane->stats.batches++;
-  lane->stats.packets += batch->packets;
-  lane->stats.coded_bytes += batch->packets * batch->datagram_bytes;
   lane->stats.busy_us += (uint64_t)us;
+  for (size_t i = 0; i < flight->count; i++) {
+    const weft_server_batch *batch = flight->batch[i];
+    weft_cost_learn(flight->crowded ? &lane->crowded : &lane->alone, batch->work,
+                    us * batch->work / flight->work);
+    lane->stats.batches++;
+    lane->stats.packets += batch->packets;
+    lane->stats.coded_bytes += batch->packets * batch->datagram_bytes;
+  }
 }
 
 static void finish(weft_server_lane *lane, weft_server_batch *batch, weft_status status) {
   if (status == WEFT_OK) {
-    count_done(lane, batch);
     leave(lane, batch);
     batch->status = WEFT_OK;
     weft_batch_ready(lane->server, batch);
@@ -174,51 +204,102 @@ static size_t depth_of(const weft_server_lane *lane) {
 }
 
 // The last step of a product, without the lock: its bytes are there, or a status is.
-static weft_status settle(weft_server_lane *lane, weft_server_batch *batch, weft_queue *queue,
-                          weft_status status) {
-  const weft_status waited = weft_queue_wait(queue);
-  if (status == WEFT_OK)
-    status = waited;
+static void settle(weft_server_lane *lane, weft_server_batch *batch, weft_status status) {
   if (status == WEFT_OK) {
     weft_batch_end(lane, batch);
-    return status;
+    return;
   }
   // Another lane may have to make it, in memory of its own kind.
   weft_encoder_free(batch->encoder);
   batch->encoder = NULL;
   if (batch->slab)
     weft_batch_drop_slab(lane->server, batch);
+}
+
+static weft_status settle_flight(weft_server_lane *lane, const weft_server_flight *flight,
+                                 weft_queue *queue, weft_status status) {
+  const weft_status waited = weft_queue_wait(queue);
+  if (status == WEFT_OK)
+    status = waited;
+  for (size_t i = 0; i < flight->count; i++)
+    settle(lane, flight->batch[i], status);
   return status;
+}
+
+// With the lock.
+static void finish_flight(weft_server_lane *lane, const weft_server_flight *flight,
+                          weft_status status) {
+  if (status == WEFT_OK)
+    count_done(lane, flight);
+  for (size_t i = 0; i < flight->count; i++)
+    finish(lane, flight->batch[i], status);
+}
+
+// Products for the next flight: all that wait, up to an amount, so that the lane's flights overlap.
+static void gather_flight(weft_server_lane *lane, weft_server_flight *flight) {
+  enum { FLIGHT_BYTES = 4 << 20 };
+  size_t bytes = 0;
+  *flight = (weft_server_flight){.crowded = lane->flying_count > 0};
+  while (lane->head && flight->count < WEFT_FLIGHT_MAX &&
+         (flight->count == 0 || bytes + lane->head->slab_bytes <= FLIGHT_BYTES)) {
+    weft_server_batch *batch = pop(lane);
+    bytes += batch->slab_bytes;
+    flight->batch[flight->count++] = batch;
+  }
+  flight->crowded = flight->crowded || flight->count > 1;
+}
+
+// Those that cannot be made here leave the flight, for another lane or with a status.
+static void prepare_flight(weft_server_lane *lane, weft_server_flight *flight) {
+  size_t kept = 0;
+  for (size_t i = 0; i < flight->count; i++) {
+    weft_server_batch *batch = flight->batch[i];
+    const weft_status status = weft_batch_prepare(lane, batch);
+    if (status == WEFT_OK) {
+      flight->work += batch->work;
+      flight->batch[kept++] = batch;
+      continue;
+    }
+    settle(lane, batch, status);
+    pthread_mutex_lock(&lane->server->lock);
+    finish(lane, batch, status);
+    pthread_mutex_unlock(&lane->server->lock);
+  }
+  flight->count = kept;
 }
 
 static void begin_next(weft_server_lane *lane) {
   weft_server *server = lane->server;
-  weft_server_batch *batch = pop(lane);
   const size_t slot = (lane->flying_first + lane->flying_count) % depth_of(lane);
-  lane->flying[slot] = batch;
+  weft_server_flight *flight = &lane->flying[slot];
+  gather_flight(lane, flight);
   lane->flying_count++;
   pthread_mutex_unlock(&server->lock);
-  batch->start_us = weft_server_clock(server);
-  weft_status status = weft_batch_begin(lane, batch, lane->queue[slot]);
+  flight->start_us = weft_server_clock(server);
+  prepare_flight(lane, flight);
+  weft_status status = WEFT_OK;
+  if (flight->count > 0)
+    status = weft_flight_begin(flight, lane->queue[slot]);
   if (status != WEFT_OK)
-    status = settle(lane, batch, lane->queue[slot], status);
+    status = settle_flight(lane, flight, lane->queue[slot], status);
   pthread_mutex_lock(&server->lock);
-  if (status != WEFT_OK) {
+  if (status != WEFT_OK || flight->count == 0) {
     lane->flying_count--; // it was the newest
-    finish(lane, batch, status);
+    if (flight->count > 0)
+      finish_flight(lane, flight, status);
   }
 }
 
 static void end_oldest(weft_server_lane *lane) {
   weft_server *server = lane->server;
   const size_t slot = lane->flying_first;
-  weft_server_batch *batch = lane->flying[slot];
+  weft_server_flight *flight = &lane->flying[slot];
   pthread_mutex_unlock(&server->lock);
-  const weft_status status = settle(lane, batch, lane->queue[slot], WEFT_OK);
+  const weft_status status = settle_flight(lane, flight, lane->queue[slot], WEFT_OK);
   pthread_mutex_lock(&server->lock);
   lane->flying_first = (slot + 1) % depth_of(lane);
   lane->flying_count--;
-  finish(lane, batch, status);
+  finish_flight(lane, flight, status);
 }
 
 static void *run(void *user) {
@@ -306,9 +387,12 @@ static weft_status time_product(weft_server_lane *lane, weft_server_segment *seg
     return status;
   }
   batch->lane = lane->index;
+  const weft_server_flight flight = {.batch = {batch}, .count = 1};
   const int64_t start = weft_server_clock(server);
-  status = weft_batch_begin(lane, batch, lane->queue[0]);
-  status = settle(lane, batch, lane->queue[0], status);
+  status = weft_batch_prepare(lane, batch);
+  if (status == WEFT_OK)
+    status = weft_flight_begin(&flight, lane->queue[0]);
+  status = settle_flight(lane, &flight, lane->queue[0], status);
   *us = weft_server_clock(server) - start;
   server->stats.ready_bytes -= batch->slab_bytes;
   weft_batch_free(server, batch);
@@ -345,7 +429,7 @@ weft_status weft_lane_calibrate(weft_server_lane *lane) {
        packets *= CALIBRATION_STEP) {
     status = quickest_product(lane, &segment, packets, &us);
     if (status == WEFT_OK)
-      weft_cost_learn(&lane->cost, weft_cost_work(&segment.id, packets), us > 0 ? (double)us : 1);
+      weft_cost_learn(&lane->alone, weft_cost_work(&segment.id, packets), us > 0 ? (double)us : 1);
   }
   server->stats.segment_bytes = held;
   weft_segment_free(segment.resident[lane->index]);

@@ -347,7 +347,7 @@ size_t weft_server_predict_lane(weft_server *server, const weft_segment_id *id, 
   double best_us = -1;
   pthread_mutex_lock(&server->lock);
   for (size_t i = 0; i < server->lanes; i++) {
-    const double us = weft_cost_predict(&server->lane[i].cost, work);
+    const double us = weft_cost_predict(&server->lane[i].alone, work);
     if (!server->lane[i].failed && (best_us < 0 || us < best_us)) {
       best = i;
       best_us = us;

@@ -74,7 +74,8 @@ collected() {
 count_rows() {
   local row m n=128 k=1024 one three
   command -v valgrind >/dev/null || skip "needs valgrind (tools/packages.txt, section ci)"
-  for row in avx2 ssse3 loop-avx2 loop-sse2 logdomain logexp scalar; do
+  for row in avx2 ssse3 loop-avx2 loop-sse2 loop-word64 logdomain logexp mul-full-table mul-half-tables \
+    mul-exp-branch-free mul-exp-doubled mul-exp-fold mul-exp-modulo mul-peasant scalar; do
     for m in 16 1; do
       one=$(collected "$row" "$m" "$n" "$k" 1)
       [ -n "$one" ] || {

@@ -132,10 +132,13 @@ int main(int argc, char **argv) {
   printf("ok xorm\n");
   check_invert(&device, &rows[0], rounds, k_max);
   printf("ok invert\n");
+  check_eliminate(&device, &rows[0], rounds);
+  printf("ok eliminate\n");
   check_decode(&device, rounds);
   printf("ok decode\n");
   check_expand(&device, rounds);
   printf("ok expand\n");
+  check_storage(&device, &rows[0], rounds);
   weft_device_stream_free(device.device, device.stream);
   weft_device_close(device.device);
   printf("all ok\n");

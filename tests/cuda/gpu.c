@@ -33,6 +33,8 @@ int gpu_row_count(void) {
 
 const char *gpu_row_name(int index) { return row_at(index)->name; }
 
+const char *gpu_slowest_row(void) { return gpu_row_name(gpu_row_count() - 1); }
+
 bool gpu_skip_row(const char *test, int index) {
   const weft_backend *row = row_at(index);
   char name[128];

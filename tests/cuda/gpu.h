@@ -11,9 +11,11 @@
 // Whether the test must be skipped; then it has said so, by name, with the reason.
 bool gpu_skip(const char *test);
 
-// Compiled device rows, best first, and whether device 0 can run one; it too says what it skips.
+// Compiled device rows, best first, the last of which every device runs; and whether device 0 can
+// run one, which too says what it skips.
 int gpu_row_count(void);
 const char *gpu_row_name(int index);
+const char *gpu_slowest_row(void);
 bool gpu_skip_row(const char *test, int index);
 
 // Bytes in some memory. Outputs have a margin on both sides, which must keep its poison.

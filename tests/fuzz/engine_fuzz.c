@@ -23,7 +23,7 @@ static void require(int condition) {
 static void feed(weft_engine *engine) {
   static const uint8_t segment[BLOCKS * BLOCK_BYTES] = {1, 2, 3};
   while (weft_engine_source_ready(engine))
-    require(weft_engine_source_put(engine, segment, sizeof segment) == WEFT_OK);
+    require(weft_engine_source_put(engine, segment, sizeof segment, 0, 0) == WEFT_OK);
 }
 
 static void read_all(weft_engine *engine) {
@@ -79,18 +79,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const weft_engine_options how = {.stream = 7,
                                    .blocks = BLOCKS,
                                    .block_bytes = BLOCK_BYTES,
-                                   .source = source != 0,
                                    .window = WINDOW,
                                    .batch = 2,
                                    .neighbours_max = 2,
-                                   .upload_bits_per_s = 1000000,
                                    .codec = &codec,
-                                   .policy = &weft_policy_push,
-                                   .rng = &rng};
-  require(weft_engine_new(ctx, &how, &engine) == WEFT_OK);
+                                   .policy = &weft_policy_push};
+  const weft_engine_self self = {.source = source != 0, .upload_bits_per_s = 1000000, .rng = rng};
+  require(weft_engine_new(ctx, &how, &self, &engine) == WEFT_OK);
   size_t neighbour;
-  require(weft_engine_add_neighbour(engine, 0, &neighbour) == WEFT_OK);
-  require(weft_engine_add_neighbour(engine, 0, &neighbour) == WEFT_OK);
+  require(weft_engine_add_neighbour(engine, NULL, 0, &neighbour) == WEFT_OK);
+  require(weft_engine_add_neighbour(engine, NULL, 0, &neighbour) == WEFT_OK);
   int64_t now_us = 0;
   for (size_t at = 1; at + 2 <= size;) {
     const size_t from = data[at] & 1u;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The field: the definition against long division, and every table against the definition.
+#include "kernels/backend.h"
 #include "kernels/cpu.h"
 #include "kernels/gf256.h"
 #include "tests/support/test_main.h"
@@ -45,6 +46,37 @@ START_TEST(logarithms) {
   for (unsigned a = 1; a < 256; a++)
     for (unsigned b = 1; b < 256; b++)
       ck_assert_uint_eq(weft_gf256_exp[weft_gf256_log[a] + weft_gf256_log[b]], multiply(a, b));
+}
+END_TEST
+
+START_TEST(tables_without_special_cases) {
+  for (unsigned a = 0; a < 256; a++)
+    for (unsigned b = 0; b < 256; b++) {
+      ck_assert_uint_eq(weft_gf256_exp_zero[weft_gf256_log_zero[a] + weft_gf256_log_zero[b]],
+                        multiply(a, b));
+      ck_assert_uint_eq(weft_gf256_product[a][b], multiply(a, b));
+    }
+}
+END_TEST
+
+// Rows that multiply byte by byte, all pairs.
+START_TEST(pairs) {
+  static uint8_t a[65536], b[65536], y[65536];
+  size_t rows = 0;
+  for (unsigned i = 0; i < 65536; i++)
+    a[i] = (uint8_t)(i >> 8), b[i] = (uint8_t)i;
+  for (size_t r = 0; r < weft_backend_count; r++) {
+    const weft_backend *const row = &weft_backends[r];
+    if (!row->host || !row->host->pairs)
+      continue;
+    rows++;
+    memset(y, 0xa5, sizeof y);
+    row->host->pairs(y, a, b, sizeof y);
+    for (unsigned i = 0; i < 65536; i++)
+      ck_assert_msg(y[i] == multiply(a[i], b[i]), "row %s: %u * %u is not %u", row->name, a[i],
+                    b[i], y[i]);
+  }
+  ck_assert_uint_ge(rows, 7);
 }
 END_TEST
 
@@ -96,6 +128,8 @@ int main(void) {
   tcase_add_test(cases, all_products);
   tcase_add_test(cases, all_inverses);
   tcase_add_test(cases, logarithms);
+  tcase_add_test(cases, tables_without_special_cases);
+  tcase_add_test(cases, pairs);
   tcase_add_test(cases, nibbles);
   tcase_add_test(cases, affine_matrices);
   tcase_add_test(cases, status_words);

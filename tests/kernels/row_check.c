@@ -147,6 +147,14 @@ bool row_check_lengths(row_check *check) {
                           .offset = offset};
         good = run_placed(check, s, &p, &rng);
       }
+  // A single output row is multiplied in another way when it is long, several sources at a time.
+  static const size_t longer[] = {319, 320, 511, 512, 513, 576, 1023, 1025, 2111, 4095, 4096};
+  for (size_t l = 0; l < sizeof longer / sizeof *longer && good; l++)
+    for (size_t k = 1; k <= ROWS_MAX && good; k += check->step > 1 ? 3 : 1)
+      for (int at_end = 0; at_end < 2 && good; at_end++) {
+        const placed p = {.m = 1, .k = k, .len = longer[l], .at_end = at_end};
+        good = run_placed(check, s, &p, &rng);
+      }
   setting_free(s);
   return good;
 }

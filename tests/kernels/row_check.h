@@ -29,6 +29,8 @@ bool row_check_threads(row_check *check);
 bool row_check_prepared(row_check *check);
 // Random and singular matrices: the same verdict as scalar, the same bytes, A * A^-1 = I.
 bool row_check_inverses(row_check *check);
+// States that packets arrive at one by one: their definition, and scalar's bytes.
+bool row_check_eliminate(row_check *check);
 // w 1..8, odd packet sizes, several groups.
 bool row_check_xorm(row_check *check);
 

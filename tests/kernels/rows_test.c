@@ -79,6 +79,9 @@ END_TEST
 START_TEST(inverses) { check_row((size_t)_i, row_check_inverses); }
 END_TEST
 
+START_TEST(eliminations) { check_row((size_t)_i, row_check_eliminate); }
+END_TEST
+
 START_TEST(xorm) { check_row((size_t)_i, row_check_xorm); }
 END_TEST
 
@@ -94,6 +97,7 @@ int main(void) {
   tcase_add_loop_test(cases, few_outputs, 0, rows);
   tcase_add_loop_test(cases, prepared, 0, rows);
   tcase_add_loop_test(cases, inverses, 0, rows);
+  tcase_add_loop_test(cases, eliminations, 0, rows);
   suite_add_tcase(suite, cases);
   TCase *shared = tcase_create("threads"); // rows_threads_test runs these alone
   tcase_add_loop_test(shared, threads, 0, rows);

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encode, recode and decode end to end: every byte comes back, for every row of this machine and
-// many shapes.
+// Encode and decode end to end: every byte comes back, for every row of this machine and many
+// shapes. Recoding is in recode_test.c.
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/fixture.h"
 #include "tests/support/test_main.h"
-
-enum { HOPS = 8 };
 
 typedef struct shape {
   size_t n, k, bytes; // true length; 0: n * k
@@ -281,136 +279,6 @@ START_TEST(segments_out_of_range) {
 }
 END_TEST
 
-// --- hops ---
-
-// A chain of relays, alternately decoders and recoders of random capacity; each link loses packets,
-// and each relay sends as soon as it holds anything.
-START_TEST(eight_recoding_hops) {
-  fixture_start(60 + (uint64_t)_i);
-  weft_ctx *ctx = fixture_ctx(NULL, 1);
-  const size_t n = 1 + fixture_below(48), k = 1 + fixture_below(300);
-  const weft_encoder_options options = {.seeded = _i % 2 == 0, .systematic = _i % 3 == 0};
-  fixture_source source = fixture_source_new(ctx, n, k, n * k, &options);
-  weft_decoder *relays[HOPS] = {NULL}, *sink = fixture_decoder(ctx, &source.id);
-  weft_recoder *mixers[HOPS] = {NULL};
-  for (size_t h = 0; h < HOPS; h++)
-    if (h % 2 == 0)
-      relays[h] = fixture_decoder(ctx, &source.id);
-    else
-      EXPECT_OK(weft_recoder_new(ctx, &source.id, h == 1 ? n : n - fixture_below((n + 1) / 2),
-                                 &mixers[h]));
-  const size_t capacity = WEFT_WIRE_HEADER_BYTES + 48 + 300 + 16;
-  uint8_t *datagram = fixture_malloc(capacity);
-  size_t sent = 0;
-  while (!weft_decoder_complete(sink)) {
-    EXPECT(sent++ < 200 * (n + HOPS)); // recoding from part of the segment must get through
-    for (size_t h = 0; h <= HOPS; h++) {
-      size_t bytes;
-      weft_status status = h == 0 ? weft_encoder_next(source.encoder, datagram, capacity, &bytes)
-                           : relays[h - 1] != NULL
-                               ? weft_decoder_recode(relays[h - 1], datagram, capacity, &bytes)
-                               : weft_recoder_next(mixers[h - 1], datagram, capacity, &bytes);
-      if (status == WEFT_PENDING || fixture_below(10) == 0)
-        continue;
-      EXPECT_OK(status);
-      weft_decoder *to = h == HOPS ? sink : relays[h];
-      status = to ? weft_decoder_add_datagram(to, datagram, bytes)
-                  : weft_recoder_add_datagram(mixers[h], datagram, bytes);
-      EXPECT(status == WEFT_OK || status == WEFT_DEPENDENT);
-    }
-  }
-  fixture_check_decoded(&source, sink);
-  for (size_t h = 0; h < HOPS; h++) {
-    weft_decoder_free(relays[h]);
-    weft_recoder_free(mixers[h]);
-  }
-  weft_decoder_free(sink);
-  free(datagram);
-  fixture_source_free(&source);
-  weft_ctx_free(ctx);
-}
-END_TEST
-
-// A recoder that holds dependent packets still sends nothing that is zero, and a mixed-in multiple
-// of what is held does not cancel it.
-START_TEST(recoder_never_sends_zero) {
-  fixture_start(80);
-  weft_ctx *ctx = fixture_ctx(NULL, 1);
-  const weft_segment_id id = fixture_id(3, 4);
-  weft_recoder *recoder;
-  EXPECT_OK(weft_recoder_new(ctx, &id, 2, &recoder));
-  uint8_t datagram[64], vector[3] = {0, 0, 0}, payload[4] = {1, 2, 3, 4};
-  weft_packet packet = {
-      .id = id, .mode = WEFT_PACKET_VECTOR, .coefficients = vector, .payload = payload};
-  size_t bytes;
-  EXPECT_STATUS(weft_recoder_next(recoder, datagram, sizeof datagram, &bytes), WEFT_PENDING);
-  EXPECT_STATUS(weft_recoder_add(recoder, &packet), WEFT_DEPENDENT);
-  EXPECT(weft_recoder_held(recoder) == 0);
-  vector[1] = 9;
-  for (int i = 0; i < 3000; i++) {
-    EXPECT_OK(weft_recoder_add(recoder, &packet));
-    EXPECT(weft_recoder_held(recoder) == (i == 0 ? 1 : 2));
-    EXPECT_OK(weft_recoder_next(recoder, datagram, sizeof datagram, &bytes));
-    const uint8_t *c = datagram + WEFT_WIRE_HEADER_BYTES;
-    EXPECT(c[0] == 0 && c[1] != 0 && c[2] == 0);
-  }
-  packet.id.segment++;
-  EXPECT_STATUS(weft_recoder_add(recoder, &packet), WEFT_E_FOREIGN);
-  weft_recoder_free(recoder);
-  weft_ctx_free(ctx);
-}
-END_TEST
-
-START_TEST(recoded_batches_decode) {
-  fixture_start(81);
-  weft_ctx *ctx = fixture_ctx(fixture_row_name(_i), 2);
-  const size_t n = 20, k = 90;
-  fixture_source source = fixture_source_new(ctx, n, k, n * k, NULL);
-  weft_decoder *relay = fixture_decoder(ctx, &source.id);
-  fixture_feed(source.encoder, relay);
-  weft_recoder *mixer;
-  EXPECT_OK(weft_recoder_new(ctx, &source.id, n, &mixer));
-  uint8_t coefficients[24 * 21], payload[24 * 91];
-  weft_packet packets[24];
-  const weft_batch batch = {.count = 24,
-                            .packets = packets,
-                            .coefficients = coefficients,
-                            .coefficients_stride = 21,
-                            .payload = payload,
-                            .payload_stride = 91};
-  weft_decoder *first = fixture_decoder(ctx, &source.id),
-               *second = fixture_decoder(ctx, &source.id);
-  EXPECT_OK(weft_decoder_recode_batch(relay, &batch));
-  // The mixer holds n innovative packets: any n that arrive would be dependent once in 255 runs.
-  for (size_t i = 0; i < 24; i++)
-    if (weft_decoder_add(first, &packets[i]) == WEFT_OK)
-      EXPECT_OK(weft_recoder_add(mixer, &packets[i]));
-  fixture_check_decoded(&source, first);
-  EXPECT_OK(weft_recoder_batch(mixer, &batch));
-  for (size_t i = 0; i < 24; i++)
-    weft_decoder_add(second, &packets[i]);
-  fixture_check_decoded(&source, second);
-  // Each further packet is mixed into one that is held, which costs a rank at the most.
-  for (size_t i = 0; i < 4; i++)
-    EXPECT_OK(weft_recoder_add(mixer, &packets[i]));
-  EXPECT(weft_recoder_held(mixer) == n);
-  weft_decoder *third = fixture_decoder(ctx, &source.id);
-  EXPECT_OK(weft_recoder_batch(mixer, &batch));
-  for (size_t i = 0; i < 24; i++)
-    weft_decoder_add(third, &packets[i]);
-  EXPECT(weft_decoder_rank(third) >= n - 4);
-  if (weft_decoder_complete(third))
-    fixture_check_decoded(&source, third);
-  weft_decoder_free(third);
-  weft_decoder_free(second);
-  weft_decoder_free(first);
-  weft_recoder_free(mixer);
-  weft_decoder_free(relay);
-  fixture_source_free(&source);
-  weft_ctx_free(ctx);
-}
-END_TEST
-
 // --- batch decoding ---
 
 static void batch_decode(weft_ctx *ctx, size_t jobs_count, weft_queue *queue) {
@@ -498,11 +366,6 @@ int main(void) {
   tcase_add_test(tcase, caller_owned_coefficients);
   tcase_add_loop_test(tcase, borrowed_segments, 0, fixture_row_count());
   tcase_add_test(tcase, segments_out_of_range);
-  suite_add_tcase(suite, tcase);
-  tcase = tcase_create("recoding");
-  tcase_add_loop_test(tcase, eight_recoding_hops, 0, 20);
-  tcase_add_test(tcase, recoder_never_sends_zero);
-  tcase_add_loop_test(tcase, recoded_batches_decode, 0, fixture_row_count());
   suite_add_tcase(suite, tcase);
   tcase = tcase_create("batch decoder");
   tcase_add_loop_test(tcase, batch_decoder, 0, fixture_row_count());

@@ -172,9 +172,10 @@ START_TEST(the_window_bounds_what_is_held) {
   fixture f;
   EXPECT_OK(fixture_new(&f, NULL, 2, input, INPUT_BYTES, 9, NULL));
   for (int i = 0; i < FIXTURE_WINDOW; i++)
-    EXPECT_OK(weft_engine_source_put(f.engine[0], input, FIXTURE_SEGMENT_BYTES));
+    EXPECT_OK(weft_engine_source_put(f.engine[0], input, FIXTURE_SEGMENT_BYTES, 0, 0));
   EXPECT(!weft_engine_source_ready(f.engine[0]));
-  EXPECT_STATUS(weft_engine_source_put(f.engine[0], input, FIXTURE_SEGMENT_BYTES), WEFT_E_STATE);
+  EXPECT_STATUS(weft_engine_source_put(f.engine[0], input, FIXTURE_SEGMENT_BYTES, 0, 0),
+                WEFT_E_STATE);
   // A segment past a receiver's window is not taken, however well-formed.
   uint8_t hello[WEFT_HELLO_BYTES], bytes[256], payload[FIXTURE_BLOCK_BYTES] = {0};
   const weft_hello greeting = {
@@ -230,17 +231,16 @@ END_TEST
 START_TEST(bad_options_are_refused) {
   fixture f;
   EXPECT_OK(fixture_new(&f, NULL, 2, input, 0, 11, NULL));
-  const weft_rng rng = weft_rng_chacha_table(&f.network);
+  const weft_engine_self self = {.rng = weft_rng_chacha_table(&f.network)}, no_rng = {0};
   const weft_engine_options good = {.blocks = 1,
                                     .block_bytes = 1,
                                     .window = 1,
                                     .batch = 1,
                                     .neighbours_max = 1,
                                     .codec = &f.codec,
-                                    .policy = &weft_policy_push,
-                                    .rng = &rng};
-  weft_engine_options bad[9];
-  for (size_t i = 0; i < 9; i++)
+                                    .policy = &weft_policy_push};
+  weft_engine_options bad[8];
+  for (size_t i = 0; i < 8; i++)
     bad[i] = good;
   bad[0].blocks = 0;
   bad[1].blocks = WEFT_MAX_BLOCKS + 1;
@@ -250,11 +250,11 @@ START_TEST(bad_options_are_refused) {
   bad[5].neighbours_max = 0;
   bad[6].codec = NULL;
   bad[7].policy = NULL;
-  bad[8].rng = NULL;
   weft_engine *engine;
-  for (size_t i = 0; i < 9; i++)
-    EXPECT_STATUS(weft_engine_new(f.ctx, &bad[i], &engine), WEFT_E_ARGUMENT);
-  EXPECT_OK(weft_engine_new(f.ctx, &good, &engine));
+  for (size_t i = 0; i < 8; i++)
+    EXPECT_STATUS(weft_engine_new(f.ctx, &bad[i], &self, &engine), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_engine_new(f.ctx, &good, &no_rng, &engine), WEFT_E_ARGUMENT);
+  EXPECT_OK(weft_engine_new(f.ctx, &good, &self, &engine));
   weft_engine_free(engine);
   weft_engine_free(NULL);
   fixture_free(&f);
@@ -281,8 +281,8 @@ static bool pick_first(void *user, const weft_policy_view *view, const weft_rng 
 
 static int picks;
 static const weft_policy policy_first = {.name = "first", .user = &picks, .pick = pick_first};
-static void use_policy_first(weft_engine_options *options, size_t index) {
-  (void)index;
+static void use_policy_first(weft_engine_options *options, weft_engine_self *self, size_t index) {
+  (void)index, (void)self;
   options->policy = &policy_first;
 }
 
@@ -304,8 +304,9 @@ static bool pick_nonsense(void *user, const weft_policy_view *view, const weft_r
   return true;
 }
 static const weft_policy policy_nonsense = {.name = "nonsense", .pick = pick_nonsense};
-static void use_policy_nonsense(weft_engine_options *options, size_t index) {
-  (void)index;
+static void use_policy_nonsense(weft_engine_options *options, weft_engine_self *self,
+                                size_t index) {
+  (void)index, (void)self;
   options->policy = &policy_nonsense;
 }
 

@@ -22,7 +22,8 @@ fixture_fate fixture_perfect(fixture *f) {
 
 weft_status fixture_new(fixture *f, const weft_allocator *allocator, size_t engines,
                         const uint8_t *input, size_t bytes, uint64_t salt,
-                        void (*adjust)(weft_engine_options *options, size_t index)) {
+                        void (*adjust)(weft_engine_options *options, weft_engine_self *self,
+                                       size_t index)) {
   *f = (fixture){.engines = engines, .input = input, .input_bytes = bytes, .fate = fixture_perfect};
   const weft_ctx_options ctx = {.allocator = allocator};
   WEFT_TRY(weft_ctx_new(&f->ctx, &ctx));
@@ -31,22 +32,22 @@ weft_status fixture_new(fixture *f, const weft_allocator *allocator, size_t engi
   weft_rng_chacha_seed(&f->network, fixture_seed(), salt);
   for (size_t i = 0; i < engines; i++) {
     weft_rng_chacha_seed(&f->chacha[i], fixture_seed(), salt + 1 + i);
-    const weft_rng rng = weft_rng_chacha_table(&f->chacha[i]);
-    weft_engine_options options = {.stream = 7,
-                                   .blocks = FIXTURE_BLOCKS,
-                                   .block_bytes = FIXTURE_BLOCK_BYTES,
-                                   .source = i == 0,
-                                   .window = FIXTURE_WINDOW,
-                                   .batch = 4,
-                                   .neighbours_max = FIXTURE_ENGINES,
-                                   .upload_bits_per_s = 1000000,
-                                   .codec = &f->codec,
-                                   .policy = &weft_policy_push,
-                                   .rng = &rng};
+    weft_engine_options *options = &f->options[i];
+    weft_engine_self self = {.source = i == 0,
+                             .upload_bits_per_s = 1000000,
+                             .rng = weft_rng_chacha_table(&f->chacha[i])};
+    *options = (weft_engine_options){.stream = 7,
+                                     .blocks = FIXTURE_BLOCKS,
+                                     .block_bytes = FIXTURE_BLOCK_BYTES,
+                                     .window = FIXTURE_WINDOW,
+                                     .batch = 4,
+                                     .neighbours_max = FIXTURE_ENGINES,
+                                     .codec = &f->codec,
+                                     .policy = &weft_policy_push};
     if (adjust)
-      adjust(&options, i);
+      adjust(options, &self, i);
     f->output[i] = malloc(bytes + 1);
-    const weft_status status = weft_engine_new(f->ctx, &options, &f->engine[i]);
+    const weft_status status = weft_engine_new(f->ctx, options, &self, &f->engine[i]);
     if (status != WEFT_OK) {
       fixture_free(f);
       return status;
@@ -55,7 +56,7 @@ weft_status fixture_new(fixture *f, const weft_allocator *allocator, size_t engi
   for (size_t i = 0; i < engines; i++)
     for (size_t j = 0; j < engines; j++)
       if (i != j)
-        EXPECT_OK(weft_engine_add_neighbour(f->engine[i], 0, &f->neighbour[i][j]));
+        EXPECT_OK(weft_engine_add_neighbour(f->engine[i], NULL, 0, &f->neighbour[i][j]));
   return WEFT_OK;
 }
 
@@ -129,8 +130,8 @@ static weft_status feed(fixture *f) {
     const size_t left = f->input_bytes - f->fed;
     const size_t bytes = left < FIXTURE_SEGMENT_BYTES ? left : FIXTURE_SEGMENT_BYTES;
     if (bytes == 0)
-      return weft_engine_source_end(f->engine[0]);
-    WEFT_TRY(weft_engine_source_put(f->engine[0], f->input + f->fed, bytes));
+      return weft_engine_source_end(f->engine[0], f->now_us);
+    WEFT_TRY(weft_engine_source_put(f->engine[0], f->input + f->fed, bytes, 0, f->now_us));
     f->fed += bytes;
   }
   return WEFT_OK;

@@ -46,6 +46,7 @@ typedef struct fixture {
   weft_codec_rlnc rlnc;
   weft_codec codec;
   size_t engines;
+  weft_engine_options options[FIXTURE_ENGINES];
   weft_engine *engine[FIXTURE_ENGINES];
   weft_rng_chacha chacha[FIXTURE_ENGINES], network;
   size_t neighbour[FIXTURE_ENGINES][FIXTURE_ENGINES]; // j's number at i
@@ -66,7 +67,8 @@ typedef struct fixture {
 // before that engine is made. WEFT_E_NOMEM leaves nothing behind.
 weft_status fixture_new(fixture *f, const weft_allocator *allocator, size_t engines,
                         const uint8_t *input, size_t bytes, uint64_t salt,
-                        void (*adjust)(weft_engine_options *options, size_t index));
+                        void (*adjust)(weft_engine_options *options, weft_engine_self *self,
+                                       size_t index));
 void fixture_free(fixture *f);
 
 // Runs until every receiver has everything and nobody wants to be called, or until the time comes.

@@ -150,9 +150,15 @@ typedef struct weft_decoder_options {
   size_t blocks_stride; // bytes, >= k; 0: k
   // false: payloads are deferred (above). true: reduced as each packet arrives, as in the papers.
   bool eager;
+  // HOST, or DEVICE on a device context: payloads then lie in device memory, n * (n + k) bytes and
+  // up to 31 more a row. Such a decoder has no `blocks`, is never eager, and is meant for the calls
+  // on many decoders below; of the others each waits for the device, and weft_decoder_block is
+  // WEFT_E_UNSUPPORTED.
+  weft_mem mem;
 } weft_decoder_options;
 
-// Errors: WEFT_E_ARGUMENT (NULL, an id out of range, a stride below k), WEFT_E_NOMEM.
+// Errors: WEFT_E_ARGUMENT (NULL, an id out of range, a stride below k, `mem` with what it
+// excludes), WEFT_E_UNSUPPORTED (DEVICE on a host context), WEFT_E_NOMEM, WEFT_E_DEVICE*.
 weft_status weft_decoder_new(weft_ctx *ctx, const weft_decoder_options *options,
                              weft_decoder **out);
 void weft_decoder_free(weft_decoder *decoder); // accepts NULL
@@ -185,15 +191,60 @@ weft_status weft_decoder_recode(weft_decoder *decoder, uint8_t *datagram, size_t
                                 size_t *written);
 // m recoded packets in one product. Only VECTOR packets; batch->coefficients is required, and the
 // payloads go to HOST or PINNED memory. A packet is never zero. WEFT_PENDING at rank 0. Errors:
-// WEFT_E_ARGUMENT, WEFT_E_UNSUPPORTED (DEVICE payloads), WEFT_E_NOMEM.
+// WEFT_E_ARGUMENT, WEFT_E_UNSUPPORTED (DEVICE memory, of a decoder in host memory), WEFT_E_NOMEM.
 weft_status weft_decoder_recode_batch(weft_decoder *decoder, const weft_batch *batch);
 
 weft_status weft_decoder_fix_random(weft_decoder *decoder, const uint8_t *key);
 
-// The most memory that a decoder of this shape ever holds: its handle, blocks unless the caller
-// owns them, n * n bytes of matrix; and while payloads are reduced, n * n bytes and at most 2 MiB
-// more. 0 for an id out of range.
+// The most host memory that a decoder of this shape ever holds: its handle, blocks unless the
+// caller owns them, n * n bytes of matrix; and while payloads are reduced, n * n bytes and at most
+// 2 MiB more. 0 for an id out of range.
 size_t weft_decoder_memory_bytes(const weft_segment_id *id, bool own_blocks);
+
+// ---------------------------------------------------------------------------------------------
+// Many decoders at once: what a relay does with the packets that arrived since it last looked. All
+// decoders of a call belong to one context and have their payloads in memory of one kind. In host
+// memory they are worked on by the context's threads, and the call is done on return. On a device,
+// coefficients are eliminated by the context's threads, which tells at once what is innovative;
+// payloads are only moved, and multiplied when somebody reads or recodes, all by one launch. With a
+// queue such calls only enqueue, and until it is idle the decoders are good for calls on that queue
+// alone; should it then report an error, they are good for freeing alone.
+
+typedef struct weft_arrival {
+  weft_decoder *decoder;
+  weft_packet packet; // its coefficients, if any, lie in host memory, PINNED or not
+  weft_status status; // result: as weft_decoder_add has it
+} weft_arrival;
+
+// Takes packets, each for its decoder, in their order. mem: of all payloads, and PINNED only if the
+// coefficients are as well; a vector right before its payload, as in a datagram, moves in one piece
+// with it. HOST memory is not needed after the call, PINNED and DEVICE memory must stay until the
+// queue is idle. The call's own status is WEFT_OK when all packets could be tried; after any other
+// no decoder has changed. Errors: WEFT_E_ARGUMENT, WEFT_E_UNSUPPORTED (DEVICE payloads for decoders
+// in host memory), WEFT_E_NOMEM, WEFT_E_DEVICE*.
+weft_status weft_decoders_add(weft_arrival *arrivals, size_t count, weft_mem mem,
+                              weft_queue *queue);
+
+// Recodes: batch i is m packets of decoder i, in any memory (decoders in host memory: HOST or
+// PINNED). Decoders differ. As weft_decoder_recode_batch otherwise, but that on a device
+// coefficients are there with the payloads, and mix what arrived rather than what was reduced.
+// Coefficients right before their payload, as in a datagram, are made in one piece with it.
+// WEFT_PENDING: a decoder is at rank 0, nothing was made.
+weft_status weft_decoders_recode(weft_decoder *const *decoders, const weft_batch *batches,
+                                 size_t count, weft_queue *queue);
+
+typedef struct weft_reading {
+  weft_decoder *decoder;
+  size_t first, count; // blocks [first, first + count)
+  uint8_t *out;        // (count, k), row stride out_stride bytes
+  size_t out_stride;   // bytes; does not matter for count = 1
+  weft_mem mem;        // of out
+  weft_status status;  // result: WEFT_OK, or WEFT_PENDING: not all of them are known, none was read
+} weft_reading;
+
+// Decodes blocks that are known, of a complete decoder any. Errors: WEFT_E_ARGUMENT,
+// WEFT_E_UNSUPPORTED (DEVICE memory with a decoder in host memory), WEFT_E_NOMEM, WEFT_E_DEVICE*.
+weft_status weft_decoders_read(weft_reading *readings, size_t count, weft_queue *queue);
 
 // ---------------------------------------------------------------------------------------------
 // Recoder: mixes packets as they came, without elimination; the cheapest relay.
@@ -202,7 +253,8 @@ typedef struct weft_recoder weft_recoder;
 
 // Keeps up to `capacity` packets (1..n); each further one is mixed into one of those held, in turn,
 // so that nothing received is wasted. Works on the context's host row. Memory: capacity * (n + k)
-// bytes. Errors: WEFT_E_ARGUMENT (NULL, an id or capacity out of range), WEFT_E_NOMEM.
+// bytes, n and k rounded up to 64 each, and pointers: 2 + 2 for each 4 KiB of k, times capacity.
+// Errors: WEFT_E_ARGUMENT (NULL, an id or capacity out of range), WEFT_E_NOMEM.
 weft_status weft_recoder_new(weft_ctx *ctx, const weft_segment_id *id, size_t capacity,
                              weft_recoder **out);
 void weft_recoder_free(weft_recoder *recoder); // accepts NULL

@@ -6,8 +6,8 @@
 // Use: after anything went in, take events until there are none, then datagrams until there are
 // none, then sleep until weft_engine_deadline() or the next datagram. One thread at a time.
 //
-// Memory: one window of segments per stream (window * codec->memory_bytes), one burst of datagrams,
-// and per neighbour about 2 KiB + 8 bytes * window. Nothing grows with the length of the stream.
+// Memory: weft_engine_memory_bytes() says it: a fixed part, made at once, and window *
+// codec->memory_bytes. Nothing grows with the length of the stream or with what neighbours send.
 #ifndef WEFT_PEER_ENGINE_H
 #define WEFT_PEER_ENGINE_H
 
@@ -17,44 +17,59 @@
 
 #include "weft/context.h"
 #include "weft/peer_codec.h"
+#include "weft/peer_options.h"
 #include "weft/peer_policy.h"
 #include "weft/peer_rng.h"
+#include "weft/peer_statistics.h"
+#include "weft/peer_trust.h"
 #include "weft/status.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define WEFT_ENGINE_MAX_WINDOW 4096u
-#define WEFT_ENGINE_MAX_NEIGHBOURS 1024u
-#define WEFT_ENGINE_MAX_BATCH 256u
-#define WEFT_ENGINE_NEVER INT64_MAX
-
 typedef struct weft_engine weft_engine;
+typedef struct weft_engine_scratch weft_engine_scratch;
 
-typedef struct weft_engine_options {
-  uint64_t stream;
-  uint32_t blocks;            // n of every segment but the last, which may have fewer
-  uint32_t block_bytes;       // k
-  bool source;                // has the stream; else receives it
-  size_t window;              // segments held at once, 1..WEFT_ENGINE_MAX_WINDOW
-  size_t batch;               // packets in one burst at most, 1..WEFT_ENGINE_MAX_BATCH
-  size_t neighbours_max;      // 1..WEFT_ENGINE_MAX_NEIGHBOURS
-  uint64_t upload_bits_per_s; // pace of what it sends; 0: no limit
-  const weft_codec *codec;    // the three tables are copied; what they point to must outlive
-  const weft_policy *policy;  // the engine
-  const weft_rng *rng;
-} weft_engine_options;
+// Room for one burst, which engines of one thread with the same options may share: what
+// weft_engine_output gives is then valid until the next call on any of them.
+weft_status weft_engine_scratch_new(weft_ctx *ctx, const weft_engine_options *options,
+                                    weft_engine_scratch **out);
+void weft_engine_scratch_free(weft_engine_scratch *scratch); // accepts NULL
 
-// Memory comes from the context. Errors: WEFT_E_ARGUMENT, WEFT_E_NOMEM.
-weft_status weft_engine_new(weft_ctx *ctx, const weft_engine_options *options, weft_engine **out);
+// Memory comes from the context, in one piece but for scratch and segments. `options` and what it
+// names are not copied: they must outlive the engine and may serve any number of engines; `self` is
+// copied. Errors: WEFT_E_ARGUMENT, WEFT_E_NOMEM.
+weft_status weft_engine_new(weft_ctx *ctx, const weft_engine_options *options,
+                            const weft_engine_self *self, weft_engine **out);
 void weft_engine_free(weft_engine *engine); // accepts NULL
+// Of one engine, without scratch and the codec's segments. 0 for options out of range.
+size_t weft_engine_memory_bytes(const weft_engine_options *options);
+
+// --- Neighbours
 
 // A neighbour is a number that the engine hands out; where it lives is the caller's business.
-// Errors: WEFT_E_STATE when there is no room.
-weft_status weft_engine_add_neighbour(weft_engine *engine, int64_t now_us, size_t *neighbour);
+typedef struct weft_neighbour_options {
+  weft_peer_address address; // length 0: not to be told to others
+  bool is_source;            // the session below has proved it: what it sends needs no checksum
+  bool dialled;              // the session was opened from here
+} weft_neighbour_options;
+
+// options may be NULL. Errors: WEFT_E_STATE when there is no room (see weft_engine_refusal).
+weft_status weft_engine_add_neighbour(weft_engine *engine, const weft_neighbour_options *options,
+                                      int64_t now_us, size_t *neighbour);
 // Forgets a neighbour at once (it went away below the engine).
 weft_status weft_engine_remove_neighbour(weft_engine *engine, size_t neighbour);
+// What to answer whoever found no room: a message with addresses of others. Returns its bytes.
+size_t weft_engine_refusal(weft_engine *engine, uint8_t out[WEFT_DATAGRAM_MAX]);
+
+// Addresses of peers to try, from a tracker or by hand. Known ones and our own are passed over; the
+// oldest make room.
+void weft_engine_add_address(weft_engine *engine, const weft_peer_address *address);
+// A WEFT_EVENT_DIAL led to nothing.
+void weft_engine_dial_failed(weft_engine *engine, const weft_peer_address *address);
+
+// --- Datagrams and the time
 
 // A datagram from a neighbour. WEFT_OK, or WEFT_DEPENDENT for a packet that was of no use. Refused
 // and without effect but for the statistics: WEFT_E_VERSION, WEFT_E_MALFORMED, WEFT_E_FOREIGN,
@@ -63,7 +78,7 @@ weft_status weft_engine_remove_neighbour(weft_engine *engine, size_t neighbour);
 weft_status weft_engine_input(weft_engine *engine, size_t neighbour, const uint8_t *datagram,
                               size_t bytes, int64_t now_us);
 
-// Lets time pass: timers of greetings, announcements and silent neighbours.
+// Lets time pass: timers of greetings, announcements, playback and silent neighbours.
 void weft_engine_tick(weft_engine *engine, int64_t now_us);
 
 // Datagrams for one neighbour, valid until the next call on the engine.
@@ -72,77 +87,107 @@ typedef struct weft_datagram {
   size_t bytes;
 } weft_datagram;
 
+// Coded packets of one burst have one length, except that a short control message may come last.
 typedef struct weft_burst {
   size_t neighbour;
   size_t count;
-  const weft_datagram *datagrams;
+  const weft_datagram *datagrams; // (count)
+  // A codec with tokens: the coded packets, which have no datagrams then; token_count 0: none.
+  uint64_t segment;
+  size_t token_count, token_bytes;
+  const void *token;
+  size_t wire_bytes; // of all, tokens as their packets would be; without the layers below
 } weft_burst;
 
 // The next burst to send now. WEFT_PENDING: none before the deadline or the next input.
 weft_status weft_engine_output(weft_engine *engine, int64_t now_us, weft_burst *out);
 
+// A burst's token at its neighbour, as weft_engine_input of `count` packets. Losses are the
+// caller's: a codec's token must then be shortened by it.
+weft_status weft_engine_input_token(weft_engine *engine, size_t neighbour, uint64_t segment,
+                                    size_t count, const void *token, size_t bytes, int64_t now_us);
+
 // When tick and output want to be called again; WEFT_ENGINE_NEVER: only after an input.
 int64_t weft_engine_deadline(const weft_engine *engine);
 
+// Says goodbye to every neighbour: output gives the messages, then nothing more.
+void weft_engine_leave(weft_engine *engine);
+
+// --- Events
+
 typedef enum weft_event_kind {
-  WEFT_EVENT_DECODED,        // segment is complete
+  WEFT_EVENT_DECODED,        // segment is complete and, where there is trust, verified
   WEFT_EVENT_NEIGHBOUR_OPEN, // neighbour answered
-  WEFT_EVENT_NEIGHBOUR_LOST  // neighbour left, or was silent for too long; its number is free
+  WEFT_EVENT_NEIGHBOUR_LOST, // neighbour is gone, for `reason`; its number is free
+  WEFT_EVENT_PLAY,           // paced modes: segment is due now and can be read
+  WEFT_EVENT_SKIP,           // live: segment was not complete in time and will not be played
+  WEFT_EVENT_STALL,          // VoD: playback waits for segment
+  WEFT_EVENT_RESUME,         // VoD: playback goes on with segment
+  WEFT_EVENT_LOAD,           // a source that loads: give segment with weft_engine_source_load
+  WEFT_EVENT_DIAL,           // open a session to `address`, then weft_engine_add_neighbour
+  WEFT_EVENT_LONELY          // too few addresses are known: ask a tracker, weft_engine_add_address
 } weft_event_kind;
+
+typedef enum weft_lost_reason {
+  WEFT_LOST_LEFT,     // it said so
+  WEFT_LOST_SILENT,   // for too long
+  WEFT_LOST_FULL,     // it had no room for us
+  WEFT_LOST_REPLACED, // it was of little use
+  WEFT_LOST_BANNED    // it sent what the source never made: refuse its identity from now on
+} weft_lost_reason;
 
 typedef struct weft_event {
   weft_event_kind kind;
   uint64_t segment;
   size_t neighbour;
+  weft_lost_reason reason;
+  weft_peer_address address; // DIAL, NEIGHBOUR_LOST
 } weft_event;
 
 bool weft_engine_event(weft_engine *engine, weft_event *out); // false: no more
 
 // --- The source's side
 
-// Whether the window has room for another segment.
+// Whether the window has room for another segment. Live: always, the oldest is dropped.
 bool weft_engine_source_ready(const weft_engine *engine);
-// The next segment, n * k bytes; the last may have fewer and then ends the stream. Copied.
+// The next segment, n * k bytes; the last may have fewer and then ends the stream. Copied. at_us:
+// when its first byte is to be played, relative to any origin, never falling; 0 where a rate paces.
 // Errors: WEFT_E_STATE (no source, no room, or ended), WEFT_E_ARGUMENT, WEFT_E_NOMEM.
-weft_status weft_engine_source_put(weft_engine *engine, const uint8_t *data, size_t bytes);
+weft_status weft_engine_source_put(weft_engine *engine, const uint8_t *data, size_t bytes,
+                                   int64_t at_us, int64_t now_us);
 // Ends a stream whose last segment was full, or that has none.
-weft_status weft_engine_source_end(weft_engine *engine);
+weft_status weft_engine_source_end(weft_engine *engine, int64_t now_us);
+// A source that loads (self.stream_bytes): what a LOAD event asked for. The event is repeated when
+// the answer was an error. Errors: as above.
+weft_status weft_engine_source_load(weft_engine *engine, uint64_t segment, const uint8_t *data,
+                                    size_t bytes, int64_t now_us);
 
 // --- The receiver's side
 
-// True length of the next segment in order, if it can be read now: WEFT_PENDING while it cannot.
+// True length of the next segment in order, if it can be read now: WEFT_PENDING while it cannot. In
+// paced modes a segment can be read from the time it is due; in live mode the next in order is the
+// next that is not skipped.
 weft_status weft_engine_readable(const weft_engine *engine, uint64_t *segment, size_t *bytes);
 weft_status weft_engine_read(weft_engine *engine, size_t offset, size_t bytes, uint8_t *out);
 // Done with that segment; it stays for neighbours that lack it, then makes room.
 weft_status weft_engine_release(weft_engine *engine);
+// Goes on with `segment`, before or behind. Not live. Errors: WEFT_E_STATE, WEFT_E_ARGUMENT (past
+// the known end).
+weft_status weft_engine_seek(weft_engine *engine, uint64_t segment, int64_t now_us);
 // The stream's end is known and everything before it was released.
 bool weft_engine_done(const weft_engine *engine);
 // Done, and so is every neighbour: nothing more will be sent unless somebody asks.
 bool weft_engine_finished(const weft_engine *engine);
 
+// When segment is to be played, in the caller's time. WEFT_PENDING while playback has no schedule.
+weft_status weft_engine_play_time(const weft_engine *engine, uint64_t segment, int64_t *at_us);
+
 // --- Statistics
 
-typedef struct weft_engine_statistics {
-  uint64_t sent_packets;        // coded data
-  uint64_t sent_payload_bytes;  // their payloads
-  uint64_t sent_header_bytes;   // their headers and coefficients
-  uint64_t sent_control;        // every other message
-  uint64_t sent_control_bytes;  //
-  uint64_t received_packets;    // coded data that was well-formed
-  uint64_t received_innovative; // raised a rank
-  uint64_t received_dependent;  // added nothing to an incomplete segment
-  uint64_t received_late;       // for a segment that was complete already
-  uint64_t received_outside;    // beyond the window
-  uint64_t received_payload_bytes;
-  uint64_t received_header_bytes;
-  uint64_t received_control;
-  uint64_t received_control_bytes;
-  uint64_t refused;       // malformed, foreign, of another version
-  uint64_t refused_bytes; //
-  uint64_t segments;      // complete
-} weft_engine_statistics;
-
 void weft_engine_get_statistics(const weft_engine *engine, weft_engine_statistics *out);
+// Errors: WEFT_E_STATE (no such neighbour).
+weft_status weft_engine_get_neighbour(const weft_engine *engine, size_t neighbour,
+                                      weft_neighbour_statistics *out);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table through which the peer's engine decides what to send next, and what it lets a policy
-// see. weft ships random push; others can be handed in from outside.
+// The table through which the peer's engine decides what to send and what to ask for, and what it
+// lets a policy see. weft ships random push, pull, source-only and rarest-first; others can be
+// handed in from outside.
 #ifndef WEFT_PEER_POLICY_H
 #define WEFT_PEER_POLICY_H
 
@@ -16,11 +17,13 @@ extern "C" {
 
 // What the peer holds of one segment of its window.
 typedef struct weft_policy_segment {
-  uint16_t blocks; // n; 0: nothing is known of the segment yet
-  uint16_t rank;   // 0..n
+  uint16_t blocks;   // n; 0: past the end of the stream
+  uint16_t rank;     // 0..n; what can be sent on
+  uint16_t received; // rank, and packets that wait for their checksum
+  uint16_t asked;    // packets that were asked for and have not come yet
 } weft_policy_segment;
 
-// What the peer knows of the same segment at one neighbour.
+// What the peer knows of a segment at one neighbour.
 typedef struct weft_policy_want {
   uint16_t rank;      // as last announced
   uint16_t in_flight; // packets sent to it that the announcement cannot have counted
@@ -28,41 +31,70 @@ typedef struct weft_policy_want {
 } weft_policy_want;
 
 typedef struct weft_policy_neighbour {
-  bool open;                     // takes packets now
-  uint16_t degree;               // how many neighbours it has itself
-  const weft_policy_want *wants; // (window), segment s at s % window
+  bool open;       // takes packets now: known, and its congestion window has room
+  bool known;      // a map of it came: the rest below means something
+  uint16_t degree; // how many neighbours it has itself
+  uint16_t asking; // requests of ours that it has not answered
+  uint64_t first;  // wants cover segments first .. first + count - 1, segment s at s % window
+  uint32_t count;  // at most window
+  uint64_t oldest; // it has segments oldest .. first - 1 whole
+  const weft_policy_want *wants; // (window)
+  const uint8_t *blocks;         // (window, blocks_stride) bitmaps of what it holds; uncoded only
 } weft_policy_neighbour;
 
-// Segments first .. first + count - 1 are in the window; segment s stands at s % window.
+// Segments first .. first + count - 1 are in our window; segment s stands at s % window if `number`
+// says so: a source that loads what is asked for holds any segments.
 typedef struct weft_policy_view {
   int64_t now_us;
-  uint64_t first;
+  bool source;
+  uint64_t first, missing; // missing: the oldest that is not complete
   size_t count, window;
+  uint64_t horizon;                    // segments known to exist
+  uint64_t play;                       // the segment being played, or next to be
+  int64_t segment_us;                  // how long one segment plays; 0: not paced
   const weft_policy_segment *segments; // (window)
+  const uint64_t *number;              // (window) which segment stands at a place
   size_t neighbours;
   const weft_policy_neighbour *neighbour; // (neighbours)
   size_t batch_max;                       // packets that one burst may hold
+  size_t blocks_stride;                   // bytes of one bitmap
+  const uint8_t *blocks;                  // (window, blocks_stride) what we hold or have asked for
 } weft_policy_view;
 
 typedef struct weft_policy_choice {
   size_t neighbour;
   uint64_t segment;
   size_t count; // packets, 1..batch_max
+  // Requests for blocks (uncoded): bits of blocks base .. base + 63.
+  uint16_t base;
+  uint64_t mask;
 } weft_policy_choice;
 
 typedef struct weft_policy {
   const char *name;
   void *user;
-  // Names the next burst; false: nothing is worth sending before something changes. Must draw
-  // chance from `rng` only. The engine refuses a choice outside the view.
+  // Names the next burst to push; false: nothing is worth sending before something changes. Must
+  // draw chance from `rng` only. The engine refuses a choice outside the view. NULL: nothing is
+  // pushed, only requests are served.
   bool (*pick)(void *user, const weft_policy_view *view, const weft_rng *rng,
                weft_policy_choice *out);
+  // Names the next request to send; false: none. Called when something changed, and at least every
+  // `ask_every_us` while something is missing. NULL: the engine's own repair near deadlines only.
+  bool (*ask)(void *user, const weft_policy_view *view, const weft_rng *rng,
+              weft_policy_choice *out);
 } weft_policy;
 
 // Random push after R2 (Wang & Li, "R2: Random push with random network coding in live
 // peer-to-peer streaming", 2007): a random neighbour, a random segment that prefers those played
 // first, and none that a brake message has stopped.
 extern const weft_policy weft_policy_push;
+// Receivers ask for coded packets of the segments that are due first; holders answer.
+extern const weft_policy weft_policy_pull;
+// Only the source sends, by random push: what a server without peers would do.
+extern const weft_policy weft_policy_source_only;
+// No coding: each receiver asks for the block of the playback window that the fewest neighbours
+// hold, urgent ones first. With weft_codec_blocks and 30 to 50 neighbours.
+extern const weft_policy weft_policy_rarest;
 
 #ifdef __cplusplus
 }

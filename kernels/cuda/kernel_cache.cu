@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels that a device has had compiled at run time, by exact key; the least recently used go
+// first. A kernel comes from the caller's store if it holds it, so that a program compiles once.
+#include <mutex>
+#include <new>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/cuda/device.cuh"
+#include "kernels/cuda/nvrtc.h"
+
+namespace {
+
+enum { EntriesMax = 512 };
+
+// A compile takes about a second, in which a device reads terabytes; half of that is what the
+// general kernels lose by then.
+constexpr size_t CompileAfter = size_t{1} << 40;
+
+struct Entry {
+  uint8_t *key;
+  size_t key_bytes;
+  uint64_t hash, used;
+  size_t work;
+  bool refused;
+  cudaLibrary_t library;
+  cudaKernel_t kernel;
+};
+
+uint64_t hash_of(const void *bytes, size_t count) { // FNV-1a
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (size_t i = 0; i < count; i++)
+    hash = (hash ^ static_cast<const uint8_t *>(bytes)[i]) * 0x100000001b3u;
+  return hash;
+}
+
+} // namespace
+
+struct weft_device_kernels {
+  const weft_allocator *allocator;
+  std::mutex mutex; // of all below; held while compiling
+  weft_code_store store;
+  size_t compile_after;
+  size_t count;
+  uint64_t now;
+  Entry entries[EntriesMax];
+};
+
+weft_device_kernels *weft_device_kernels_new(const weft_allocator *allocator) {
+  void *memory =
+      allocator->alloc(allocator->user, sizeof(weft_device_kernels), alignof(weft_device_kernels));
+  if (!memory)
+    return nullptr;
+  weft_device_kernels *kernels = new (memory) weft_device_kernels();
+  kernels->allocator = allocator;
+  kernels->compile_after = CompileAfter;
+  return kernels;
+}
+
+static void drop(weft_device_kernels *kernels, Entry *entry) {
+  if (entry->library)
+    (void)cudaLibraryUnload(entry->library);
+  (void)cudaGetLastError();
+  if (entry->key)
+    kernels->allocator->free(kernels->allocator->user, entry->key);
+  *entry = Entry();
+}
+
+void weft_device_kernels_free(weft_device_kernels *kernels) {
+  if (!kernels)
+    return;
+  const weft_allocator *allocator = kernels->allocator;
+  for (size_t i = 0; i < kernels->count; i++)
+    drop(kernels, &kernels->entries[i]);
+  kernels->~weft_device_kernels();
+  allocator->free(allocator->user, kernels);
+}
+
+extern "C" void weft_device_set_code_store(weft_device *device, const weft_code_store *store) {
+  weft_device_kernels *kernels = weft_device_kernels_of(device);
+  std::lock_guard<std::mutex> lock(kernels->mutex);
+  kernels->store = store ? *store : weft_code_store();
+}
+
+extern "C" void weft_device_compile_after(weft_device *device, size_t bytes) {
+  weft_device_kernels *kernels = weft_device_kernels_of(device);
+  std::lock_guard<std::mutex> lock(kernels->mutex);
+  kernels->compile_after = bytes;
+}
+
+static Entry *find(weft_device_kernels *kernels, const weft_kernel_want *want, uint64_t hash) {
+  for (size_t i = 0; i < kernels->count; i++) {
+    Entry *entry = &kernels->entries[i];
+    if (entry->hash == hash && entry->key_bytes == want->key_bytes &&
+        memcmp(entry->key, want->key, want->key_bytes) == 0)
+      return entry;
+  }
+  return nullptr;
+}
+
+// A place for a new key; the oldest one's when all are taken, whose kernel may still be running.
+static weft_status add(weft_device_kernels *kernels, const weft_kernel_want *want, uint64_t hash,
+                       Entry **out) {
+  const weft_allocator *allocator = kernels->allocator;
+  uint8_t *key = static_cast<uint8_t *>(allocator->alloc(allocator->user, want->key_bytes, 16));
+  if (!key)
+    return WEFT_E_NOMEM;
+  memcpy(key, want->key, want->key_bytes);
+  Entry *place = &kernels->entries[0];
+  if (kernels->count < EntriesMax) {
+    place = &kernels->entries[kernels->count++];
+  } else {
+    for (size_t i = 1; i < kernels->count; i++)
+      if (kernels->entries[i].used < place->used)
+        place = &kernels->entries[i];
+    if (place->library)
+      (void)cudaDeviceSynchronize();
+    drop(kernels, place);
+  }
+  place->key = key;
+  place->key_bytes = want->key_bytes;
+  place->hash = hash;
+  *out = place;
+  return WEFT_OK;
+}
+
+static weft_status load_code(Entry *entry, const weft_kernel_want *want, const void *code) {
+  WEFT_CUDA_TRY(
+      cudaLibraryLoadData(&entry->library, code, nullptr, nullptr, 0, nullptr, nullptr, 0));
+  WEFT_CUDA_TRY(cudaLibraryGetKernel(&entry->kernel, entry->library, "weft_kernel"));
+  return WEFT_CUDA(cudaFuncSetAttribute(reinterpret_cast<const void *>(entry->kernel),
+                                        cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                        static_cast<int>(want->shared_bytes)));
+}
+
+static bool repaid(const weft_device_kernels *kernels, const Entry *entry) {
+  return kernels->compile_after != SIZE_MAX && entry->work >= kernels->compile_after;
+}
+
+// Loads or compiles; the caller holds the lock.
+static weft_status make(weft_device *device, weft_device_kernels *kernels,
+                        const weft_kernel_want *want, Entry *entry) {
+  const weft_allocator *allocator = kernels->allocator;
+  const bool compile = want->now || repaid(kernels, entry);
+  if (!compile && !kernels->store.load)
+    return WEFT_OK;
+  char machine[400];
+  int driver = 0;
+  (void)cudaDriverGetVersion(&driver);
+  snprintf(machine, sizeof machine, "%s sm_%d driver %d nvrtc %s", weft_device_name(device),
+           weft_device_sm(device), driver, weft_nvrtc_version());
+  char *source = nullptr;
+  WEFT_TRY(want->source(want->user, allocator, &source));
+  void *code = nullptr;
+  size_t bytes = 0;
+  weft_status status = WEFT_OK;
+  if (kernels->store.load && kernels->store.load(kernels->store.user, allocator, machine, source,
+                                                 &code, &bytes) != WEFT_OK)
+    code = nullptr; // as if it were not there
+  if (code && load_code(entry, want, code) != WEFT_OK) {
+    allocator->free(allocator->user, code);
+    code = nullptr;
+    entry->kernel = nullptr;
+  }
+  if (!code && compile) {
+    status =
+        weft_nvrtc_compile(allocator, source, weft_device_sm(device), &code, &bytes, nullptr, 0);
+    if (status == WEFT_OK)
+      status = load_code(entry, want, code);
+    if (status == WEFT_OK && kernels->store.save)
+      kernels->store.save(kernels->store.user, machine, source, code, bytes);
+    entry->refused = status == WEFT_E_UNSUPPORTED || status == WEFT_E_DEVICE;
+    if (status != WEFT_OK)
+      entry->kernel = nullptr;
+  }
+  if (code)
+    allocator->free(allocator->user, code);
+  allocator->free(allocator->user, source);
+  return status;
+}
+
+extern "C" weft_status weft_device_kernel(weft_device *device, const weft_kernel_want *want,
+                                          void **kernel) {
+  *kernel = nullptr;
+  weft_device_kernels *kernels = weft_device_kernels_of(device);
+  const uint64_t hash = hash_of(want->key, want->key_bytes);
+  weft_device_scope scope(device);
+  WEFT_TRY(scope.status());
+  std::lock_guard<std::mutex> lock(kernels->mutex);
+  Entry *entry = find(kernels, want, hash);
+  const bool fresh = !entry;
+  if (fresh)
+    WEFT_TRY(add(kernels, want, hash, &entry));
+  entry->used = ++kernels->now;
+  entry->work += want->work < SIZE_MAX - entry->work ? want->work : 0;
+  if (entry->refused)
+    return WEFT_E_UNSUPPORTED;
+  // The store is asked once, compiling is done when it has become worth it.
+  if (!entry->kernel && (fresh || want->now || repaid(kernels, entry)))
+    WEFT_TRY(make(device, kernels, want, entry));
+  *kernel = entry->kernel;
+  return WEFT_OK;
+}

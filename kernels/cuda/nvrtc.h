@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that are compiled at run time, by NVRTC where the machine has it: the library is opened
+// when first needed, so nothing links to it. Compiled code is kept per device by its source; a
+// store that the caller supplies keeps it for longer (kernels do no file I/O themselves).
+#ifndef WEFT_KERNELS_CUDA_NVRTC_H
+#define WEFT_KERNELS_CUDA_NVRTC_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#include "kernels/device.h"
+
+// Compiles CUDA source to machine code for `sm` ("90a" is used for 90). *code comes from the
+// allocator. WEFT_E_UNSUPPORTED: there is no NVRTC; WEFT_E_DEVICE: it refused the source, and `log`
+// (may be NULL) begins with what it said.
+weft_status weft_nvrtc_compile(const weft_allocator *allocator, const char *source, int sm,
+                               void **code, size_t *code_bytes, char *log, size_t log_bytes);
+// "13.0", or "" without NVRTC. Static.
+const char *weft_nvrtc_version(void);
+
+// A kernel that may be wanted: `key` says exactly which, `source` writes its text (from the
+// allocator, zero-terminated) when it has to be compiled. `work` is what this use amounts to, in
+// bytes; compiling waits until all uses together repay it (weft_device_compile_after).
+typedef struct weft_kernel_want {
+  const void *key;
+  size_t key_bytes;
+  weft_status (*source)(void *user, const weft_allocator *allocator, char **out);
+  void *user;
+  size_t work;
+  bool now;            // compile at once
+  size_t shared_bytes; // dynamic shared memory of a launch
+} weft_kernel_want;
+
+// The function `weft_kernel` of the source on the device, as a cudaKernel_t: at hand from before,
+// from the store, or compiled. NULL with WEFT_OK: not yet worth it. It stays valid until many
+// others have been used since. WEFT_E_UNSUPPORTED: there is no NVRTC, or the source did not compile
+// before.
+weft_status weft_device_kernel(weft_device *device, const weft_kernel_want *want, void **kernel);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch decoding on a device: one batch of inversions and one launch of products for all segments
+// of one n. Payloads in device memory are multiplied where they lie. Those in the host's go over
+// the bus in pieces, each on a stream in its turn: one piece is on its way in while another is
+// multiplied and a third is on its way out.
+#include "lib/decode_batch.h"
+#include "lib/staging.h"
+
+enum {
+  // A piece: long enough that inverting and launching hide behind its copies, short enough that the
+  // first and the last, which overlap with nothing, do not count.
+  PIECES = 64,
+  PIECE_LEAST = 2 << 20, // bytes
+  PIECE_MOST = 8 << 20
+};
+
+// What a run of jobs of equal n needs until the queue has passed it.
+typedef struct device_batch {
+  weft_deferred deferred;
+  weft_decode_job *jobs;
+  size_t count;
+  void *flags; // pinned: (count), 1 where singular
+} device_batch;
+
+static void finish_device(weft_deferred *self, weft_ctx *ctx, weft_status status) {
+  device_batch *batch = (device_batch *)self;
+  for (size_t i = 0; i < batch->count; i++)
+    if (batch->jobs[i].status == WEFT_PENDING)
+      batch->jobs[i].status = status != WEFT_OK                    ? status
+                              : ((const uint8_t *)batch->flags)[i] ? WEFT_E_SINGULAR
+                                                                   : WEFT_OK;
+  weft_device_free(ctx->device, WEFT_MEM_PINNED, batch->flags);
+  weft_ctx_give(ctx, batch);
+}
+
+// Jobs of a batch that are decoded together, on call->exec.stream.
+typedef struct piece {
+  weft_ctx *ctx;
+  weft_call *call;
+  weft_decode_job *jobs;
+  size_t count;
+  uint8_t *flags; // pinned
+  // Device memory, dense.
+  uint8_t *matrices; // (count, n, n)
+  uint8_t *singular; // (count)
+  uint8_t *in, *out; // (n, k) of each job; NULL where payloads are in device memory
+} piece;
+
+static size_t payload_bytes(const weft_decode_job *job) { return job->blocks * job->block_bytes; }
+
+// --- coefficients ---
+
+// Whether the matrices are one dense array that the device reaches.
+static bool matrices_follow(const piece *p) {
+  const weft_decode_job *first = &p->jobs[0];
+  const size_t n = first->blocks;
+  for (size_t i = 0; i < p->count; i++) {
+    const weft_decode_job *job = &p->jobs[i];
+    if (job->coefficients_mem == WEFT_MEM_HOST ||
+        job->coefficients_mem != first->coefficients_mem ||
+        (n > 1 && job->coefficients_stride != n) ||
+        job->coefficients != first->coefficients + i * n * n)
+      return false;
+  }
+  return true;
+}
+
+// Dense copies of the matrices, on the device.
+static weft_status gather_matrices(const piece *p) {
+  const size_t n = p->jobs[0].blocks, matrix_bytes = n * n;
+  if (matrices_follow(p))
+    return weft_call_upload(p->call, p->matrices, p->jobs[0].coefficients,
+                            p->jobs[0].coefficients_mem, p->count * matrix_bytes);
+  size_t host = 0; // jobs whose matrices lie where the CPU reads them: staged together
+  for (size_t i = 0; i < p->count; i++)
+    host += p->jobs[i].coefficients_mem != WEFT_MEM_DEVICE;
+  weft_kept *staged = NULL;
+  if (host > 0)
+    WEFT_TRY(weft_call_keep(p->ctx, p->call, p->count * matrix_bytes, &staged));
+  for (size_t i = 0; staged && i < p->count; i++)
+    if (p->jobs[i].coefficients_mem != WEFT_MEM_DEVICE)
+      weft_decode_matrix(&p->jobs[i], staged->bytes + i * matrix_bytes);
+  if (staged)
+    WEFT_TRY(weft_call_upload(p->call, p->matrices, staged->bytes, staged->mem,
+                              p->count * matrix_bytes));
+  for (size_t i = 0; i < p->count; i++) {
+    const weft_decode_job *job = &p->jobs[i];
+    if (job->coefficients_mem == WEFT_MEM_DEVICE)
+      WEFT_TRY(weft_device_copy_rows(
+          p->ctx->device, p->matrices + i * matrix_bytes, n, WEFT_MEM_DEVICE, job->coefficients,
+          n > 1 ? job->coefficients_stride : n, WEFT_MEM_DEVICE, n, n, p->call->exec.stream));
+  }
+  return WEFT_OK;
+}
+
+// --- payloads ---
+
+// Rows at addresses of their own, in pinned memory: one launch brings them.
+static weft_status upload_rows(const piece *p, const weft_decode_job *job, uint8_t *to) {
+  weft_kept *kept;
+  WEFT_TRY(weft_call_keep(p->ctx, p->call, job->blocks * sizeof(weft_device_piece), &kept));
+  weft_device_piece *pieces = (weft_device_piece *)(void *)kept->bytes;
+  for (size_t i = 0; i < job->blocks; i++)
+    pieces[i] =
+        (weft_device_piece){to + i * job->block_bytes, job->payload_rows[i], job->block_bytes};
+  return weft_device_copy_pieces(&p->call->exec, pieces, job->blocks);
+}
+
+static weft_status upload_staged(const piece *p, const weft_decode_job *job, uint8_t *to) {
+  const size_t k = job->block_bytes;
+  weft_kept *kept;
+  WEFT_TRY(weft_call_keep(p->ctx, p->call, payload_bytes(job), &kept));
+  for (size_t i = 0; i < job->blocks; i++)
+    memcpy(kept->bytes + i * k,
+           job->payload_rows ? job->payload_rows[i] : job->payload + i * job->payload_stride, k);
+  return weft_call_upload(p->call, to, kept->bytes, kept->mem, payload_bytes(job));
+}
+
+static bool is_dense(const weft_decode_job *job, const uint8_t *base, size_t stride) {
+  return base && job->mem == WEFT_MEM_PINNED && (job->blocks == 1 || stride == job->block_bytes);
+}
+
+// How many jobs from the first on have their payloads, or results, next to each other.
+static size_t run_of(const piece *p, size_t first, bool results, size_t *bytes) {
+  size_t run = 0;
+  const uint8_t *next = NULL;
+  *bytes = 0;
+  for (; first + run < p->count; run++) {
+    const weft_decode_job *job = &p->jobs[first + run];
+    const uint8_t *base = results ? job->out : job->payload_rows ? NULL : job->payload;
+    if (!is_dense(job, base, results ? job->out_stride : job->payload_stride) ||
+        (run > 0 && base != next))
+      break;
+    next = base + payload_bytes(job);
+    *bytes += payload_bytes(job);
+  }
+  return run;
+}
+
+static weft_status upload(const piece *p) {
+  uint8_t *to = p->in;
+  for (size_t i = 0; i < p->count;) {
+    const weft_decode_job *job = &p->jobs[i];
+    size_t bytes;
+    const size_t run = run_of(p, i, false, &bytes);
+    if (run > 0) {
+      WEFT_TRY(weft_call_upload(p->call, to, job->payload, WEFT_MEM_PINNED, bytes));
+      to += bytes;
+      i += run;
+      continue;
+    }
+    if (job->mem == WEFT_MEM_HOST)
+      WEFT_TRY(upload_staged(p, job, to));
+    else if (job->payload_rows)
+      WEFT_TRY(upload_rows(p, job, to));
+    else
+      WEFT_TRY(weft_device_copy_rows(p->ctx->device, to, job->block_bytes, WEFT_MEM_DEVICE,
+                                     job->payload, job->payload_stride, WEFT_MEM_PINNED,
+                                     job->block_bytes, job->blocks, p->call->exec.stream));
+    to += payload_bytes(job);
+    i++;
+  }
+  return WEFT_OK;
+}
+
+// To ordinary memory when the queue is found idle.
+static weft_status download_staged(const piece *p, const weft_decode_job *job,
+                                   const uint8_t *from) {
+  weft_kept *kept;
+  WEFT_TRY(weft_call_keep(p->ctx, p->call, payload_bytes(job), &kept));
+  kept->results = kept->bytes;
+  kept->to = (weft_rows){.base = job->out, .stride = job->out_stride};
+  kept->rows = job->blocks;
+  kept->row_bytes = job->block_bytes;
+  return weft_device_copy(p->ctx->device, kept->bytes, kept->mem, from, WEFT_MEM_DEVICE,
+                          payload_bytes(job), p->call->exec.stream);
+}
+
+static weft_status download(const piece *p) {
+  const uint8_t *from = p->out;
+  void *stream = p->call->exec.stream;
+  for (size_t i = 0; i < p->count;) {
+    const weft_decode_job *job = &p->jobs[i];
+    size_t bytes;
+    const size_t run = run_of(p, i, true, &bytes);
+    if (run > 0) {
+      WEFT_TRY(weft_device_copy(p->ctx->device, job->out, WEFT_MEM_PINNED, from, WEFT_MEM_DEVICE,
+                                bytes, stream));
+      from += bytes;
+      i += run;
+      continue;
+    }
+    if (job->mem == WEFT_MEM_HOST)
+      WEFT_TRY(download_staged(p, job, from));
+    else
+      WEFT_TRY(weft_device_copy_rows(p->ctx->device, job->out,
+                                     job->blocks > 1 ? job->out_stride : job->block_bytes,
+                                     WEFT_MEM_PINNED, from, job->block_bytes, WEFT_MEM_DEVICE,
+                                     job->block_bytes, job->blocks, stream));
+    from += payload_bytes(job);
+    i++;
+  }
+  return WEFT_OK;
+}
+
+// --- a piece ---
+
+static weft_status multiply(const piece *p) {
+  weft_gemm *products = weft_ctx_take(p->ctx, p->count * sizeof *products, _Alignof(weft_gemm));
+  if (!products)
+    return WEFT_E_NOMEM;
+  const size_t n = p->jobs[0].blocks;
+  size_t at = 0;
+  for (size_t i = 0; i < p->count; i++) {
+    const weft_decode_job *job = &p->jobs[i];
+    products[i] = weft_decode_product(job, p->matrices + i * n * n, WEFT_MEM_DEVICE);
+    if (p->in) {
+      products[i].x =
+          (weft_const_rows){.base = p->in + at, .stride = job->block_bytes, .mem = WEFT_MEM_DEVICE};
+      products[i].y =
+          (weft_rows){.base = p->out + at, .stride = job->block_bytes, .mem = WEFT_MEM_DEVICE};
+    }
+    at += payload_bytes(job);
+  }
+  const weft_status status = p->ctx->row->gemm(p->ctx->row, &p->call->exec, products, p->count);
+  weft_ctx_give(p->ctx, products);
+  return status;
+}
+
+static weft_status decode_piece(const piece *p) {
+  if (p->in)
+    WEFT_TRY(upload(p));
+  WEFT_TRY(gather_matrices(p));
+  const weft_invert invert = {.count = p->count,
+                              .k = p->jobs[0].blocks,
+                              .in = p->matrices,
+                              .out = p->matrices,
+                              .singular = p->singular,
+                              .mem = WEFT_MEM_DEVICE};
+  WEFT_TRY(p->ctx->row->invert(p->ctx->row, &p->call->exec, &invert));
+  WEFT_TRY(multiply(p));
+  if (p->in)
+    WEFT_TRY(download(p));
+  // Last: it would wait for other pieces' results on the bus, and the product for it.
+  return weft_device_copy(p->ctx->device, p->flags, WEFT_MEM_PINNED, p->singular, WEFT_MEM_DEVICE,
+                          p->count, p->call->exec.stream);
+}
+
+// Its device memory comes and goes in the stream's order. `bytes`: of payloads that have to be
+// brought.
+static weft_status enqueue_piece(piece p, size_t bytes) {
+  enum { ALIGN = 64 };
+  const size_t n = p.jobs[0].blocks;
+  const size_t payloads = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+  void *scratch;
+  WEFT_TRY(weft_device_scratch(&p.call->exec, 2 * payloads + p.count * (n * n + 1), &scratch));
+  p.in = bytes > 0 ? scratch : NULL;
+  p.out = (uint8_t *)scratch + payloads;
+  p.matrices = p.out + payloads;
+  p.singular = p.matrices + p.count * n * n;
+  const weft_status status = decode_piece(&p);
+  weft_device_scratch_free(&p.call->exec, scratch);
+  return status;
+}
+
+// --- pieces in turn ---
+
+static weft_status take_turns(weft_ctx *ctx, const device_batch *batch, weft_call *call,
+                              size_t piece_bytes) {
+  size_t some, turn = 0;
+  for (size_t first = 0; first < batch->count; first += some, turn++) {
+    weft_call beside = *call; // the same queue, another stream
+    size_t bytes = payload_bytes(&batch->jobs[first]);
+    for (some = 1; first + some < batch->count; some++) {
+      const size_t more = payload_bytes(&batch->jobs[first + some]);
+      if (bytes + more > piece_bytes)
+        break;
+      bytes += more;
+    }
+    WEFT_TRY(weft_queue_side(call->queue, turn % WEFT_SIDE_STREAMS, &beside.exec.stream));
+    if (turn < WEFT_SIDE_STREAMS)
+      WEFT_TRY(weft_device_stream_order(ctx->device, beside.exec.stream, call->exec.stream));
+    const piece p = {.ctx = ctx,
+                     .call = &beside,
+                     .jobs = batch->jobs + first,
+                     .count = some,
+                     .flags = (uint8_t *)batch->flags + first};
+    WEFT_TRY(enqueue_piece(p, bytes));
+  }
+  return WEFT_OK;
+}
+
+// Whoever waits for the queue waits for the streams beside it too.
+static weft_status join(weft_ctx *ctx, const weft_call *call) {
+  weft_status status = WEFT_OK;
+  for (size_t i = 0; i < WEFT_SIDE_STREAMS; i++) {
+    void *side = call->queue->side[i];
+    if (!side)
+      continue;
+    const weft_status joined = weft_device_stream_order(ctx->device, call->exec.stream, side);
+    if (joined != WEFT_OK) {
+      (void)weft_device_stream_wait(ctx->device, side);
+      status = joined;
+    }
+  }
+  return status;
+}
+
+static weft_status enqueue(weft_ctx *ctx, device_batch *batch, weft_call *call) {
+  WEFT_TRY(weft_device_alloc(ctx->device, WEFT_MEM_PINNED, batch->count, &batch->flags));
+  size_t bytes = 0;
+  for (size_t i = 0; batch->jobs[0].mem != WEFT_MEM_DEVICE && i < batch->count; i++)
+    bytes += payload_bytes(&batch->jobs[i]);
+  if (bytes <= PIECE_LEAST)
+    return enqueue_piece((piece){.ctx = ctx,
+                                 .call = call,
+                                 .jobs = batch->jobs,
+                                 .count = batch->count,
+                                 .flags = batch->flags},
+                         bytes);
+  size_t piece_bytes = bytes / PIECES;
+  piece_bytes = piece_bytes > PIECE_LEAST ? piece_bytes : PIECE_LEAST;
+  piece_bytes = piece_bytes < PIECE_MOST ? piece_bytes : PIECE_MOST;
+  const weft_status status = take_turns(ctx, batch, call, piece_bytes);
+  const weft_status joined = join(ctx, call);
+  return status != WEFT_OK ? status : joined;
+}
+
+// One n, and payloads all on the device or all not.
+static bool belong_together(const weft_decode_job *a, const weft_decode_job *b) {
+  return a->blocks == b->blocks && (a->mem == WEFT_MEM_DEVICE) == (b->mem == WEFT_MEM_DEVICE);
+}
+
+weft_status weft_decode_on_device(weft_ctx *ctx, weft_decode_job *jobs, size_t count,
+                                  weft_call *call) {
+  size_t equal;
+  for (size_t first = 0; first < count; first += equal) {
+    for (equal = 1; first + equal < count && belong_together(&jobs[first], &jobs[first + equal]);)
+      equal++;
+    device_batch *batch = weft_ctx_take(ctx, sizeof *batch, _Alignof(device_batch));
+    if (!batch) {
+      for (size_t i = first; i < count; i++)
+        jobs[i].status = WEFT_E_NOMEM;
+      return WEFT_E_NOMEM;
+    }
+    *batch =
+        (device_batch){.deferred = {.finish = finish_device}, .jobs = jobs + first, .count = equal};
+    weft_call_defer(call, &batch->deferred); // from here on the queue frees it
+    const weft_status status = enqueue(ctx, batch, call);
+    if (status != WEFT_OK) {
+      for (size_t i = first; i < count; i++)
+        jobs[i].status = status;
+      return status;
+    }
+  }
+  return WEFT_OK;
+}

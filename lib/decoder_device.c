@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decoders whose payloads lie on a device. Elimination stays on the CPU (decoder.c): it is a few
+// hundred products of a byte for each byte of a vector, on which the caller waits, while the
+// device's answer would come after a round trip. Payloads are never reduced in place: slots hold
+// vectors and payloads as they came, zero where nothing has come, and
+//
+//   blocks = rows of M * slots    (M's columns without pivot meet zeros)
+//   recoded packets = random weights * [vectors | payloads]
+//
+// Both are products like any other, of many decoders in one launch, whatever their ranks.
+#include <string.h>
+
+#include "lib/batch.h"
+#include "lib/decoder.h"
+#include "lib/staging.h"
+
+enum { ALIGN = 16, ROWS_STEP = 32 };
+
+weft_status weft_decoder_take_slots(weft_decoder *decoder) {
+  const size_t n = decoder->id.blocks, k = decoder->id.block_bytes;
+  void *memory;
+  decoder->lead = (ALIGN - n % ALIGN) % ALIGN;
+  decoder->stride = (decoder->lead + n + k + ALIGN - 1) / ALIGN * ALIGN;
+  WEFT_TRY(weft_device_alloc(decoder->ctx->device, WEFT_MEM_DEVICE, n * decoder->stride, &memory));
+  decoder->slots = memory;
+  return WEFT_OK;
+}
+
+// A product without terms.
+static weft_status clear_slots(const weft_call *call, const weft_decoder *decoder, size_t first,
+                               size_t count) {
+  const weft_ctx *ctx = decoder->ctx;
+  const weft_gemm zeros = {.m = count,
+                           .len = decoder->stride,
+                           .a_mem = WEFT_MEM_DEVICE,
+                           .x = {.mem = WEFT_MEM_DEVICE},
+                           .y = {.base = decoder->slots + first * decoder->stride,
+                                 .stride = decoder->stride,
+                                 .mem = WEFT_MEM_DEVICE}};
+  return ctx->row->gemm(ctx->row, &call->exec, &zeros, 1);
+}
+
+weft_status weft_decoders_clear(weft_call *call, weft_decoder *const *decoders, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    weft_decoder *decoder = decoders[i];
+    const size_t n = decoder->id.blocks;
+    size_t run = 1;
+    for (size_t p = 0; !decoder->zeroed && p < n; p += run) {
+      for (run = 1; p + run < n && decoder->unknown[p + run] == decoder->unknown[p];)
+        run++;
+      if (decoder->unknown[p])
+        WEFT_TRY(clear_slots(call, decoder, p, run));
+    }
+    decoder->zeroed = true;
+  }
+  return WEFT_OK;
+}
+
+// --- recoding ---
+
+// A vector right before its payload.
+static bool is_one_piece(const weft_batch *batch, size_t n) {
+  return !batch->payload_rows && batch->coefficients_mem == batch->mem &&
+         batch->payload == batch->coefficients + n &&
+         (batch->count == 1 || batch->payload_stride == batch->coefficients_stride);
+}
+
+// How many slots are mixed, the same for all decoders of one n, so that they share a launch.
+static size_t rows_of(const weft_decoder *decoder, size_t widest) {
+  return widest < decoder->id.blocks ? widest : decoder->id.blocks;
+}
+
+static size_t widest_of(weft_decoder *const *decoders, size_t count) {
+  size_t widest = 0;
+  for (size_t i = 0; i < count; i++)
+    widest = decoders[i]->widest > widest ? decoders[i]->widest : widest;
+  return (widest + ROWS_STEP - 1) / ROWS_STEP * ROWS_STEP;
+}
+
+typedef struct mixing {
+  weft_decoder *const *decoders;
+  const weft_batch *batches;
+  size_t count, widest;
+  uint8_t *weights; // (batch->count, rows) of each decoder, dense
+  weft_mem mem;     // of weights
+  weft_gemm *products;
+} mixing;
+
+static size_t weights_bytes(const mixing *m) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < m->count; i++)
+    bytes += m->batches[i].count * rows_of(m->decoders[i], m->widest);
+  return bytes;
+}
+
+static void draw_on_host(const mixing *m) {
+  uint8_t *to = m->weights;
+  for (size_t i = 0; i < m->count; i++) {
+    const size_t bytes = m->batches[i].count * rows_of(m->decoders[i], m->widest);
+    weft_random_nonzero(&m->decoders[i]->random, to, bytes);
+    to += bytes;
+  }
+}
+
+static weft_status draw_on_device(const mixing *m, const weft_call *call) {
+  const weft_ctx *ctx = call->queue->ctx;
+  uint8_t *to = m->weights;
+  size_t run;
+  for (size_t i = 0; i < m->count; i += run) {
+    const size_t rows = rows_of(m->decoders[i], m->widest);
+    weft_expansion expansion = {.k = rows, .fresh = true, .out = to, .out_stride = rows};
+    for (run = 0; i + run < m->count && rows_of(m->decoders[i + run], m->widest) == rows; run++)
+      expansion.count += m->batches[i + run].count;
+    weft_random_bytes(&m->decoders[i]->random, expansion.key, sizeof expansion.key);
+    if (expansion.count > 0)
+      WEFT_TRY(ctx->row->expand(ctx->row, &call->exec, &expansion));
+    to += expansion.count * rows;
+  }
+  return WEFT_OK;
+}
+
+// Bytes [from, from + len) of the slots, mixed into `to`.
+static weft_gemm product_of(const mixing *m, size_t i, const uint8_t *weights, size_t from,
+                            size_t len, weft_rows to) {
+  const weft_decoder *decoder = m->decoders[i];
+  const size_t rows = rows_of(decoder, m->widest);
+  return (weft_gemm){.m = m->batches[i].count,
+                     .k = rows,
+                     .len = len,
+                     .a = weights,
+                     .a_stride = rows,
+                     .a_mem = m->mem,
+                     .x = {.base = weft_decoder_device_slot(decoder, 0) + from,
+                           .stride = decoder->stride,
+                           .mem = WEFT_MEM_DEVICE},
+                     .y = to};
+}
+
+// Vectors of all first, then payloads, so that those of one shape follow each other.
+static size_t list_products(const mixing *m) {
+  size_t used = 0;
+  for (int payloads = 0; payloads < 2; payloads++) {
+    const uint8_t *weights = m->weights;
+    for (size_t i = 0; i < m->count; i++) {
+      const weft_batch *batch = &m->batches[i];
+      const size_t n = m->decoders[i]->id.blocks, k = m->decoders[i]->id.block_bytes;
+      const weft_rows vectors = {.base = batch->coefficients,
+                                 .stride = batch->count > 1 ? batch->coefficients_stride : n + k,
+                                 .mem = batch->coefficients_mem};
+      const bool one = is_one_piece(batch, n);
+      if (payloads && one)
+        m->products[used++] = product_of(m, i, weights, 0, n + k, vectors);
+      else if (payloads)
+        m->products[used++] = product_of(m, i, weights, n, k, weft_batch_rows(batch, 0));
+      else if (!one)
+        m->products[used++] = product_of(m, i, weights, 0, n, vectors);
+      weights += batch->count * rows_of(m->decoders[i], m->widest);
+    }
+  }
+  return used;
+}
+
+static weft_status mix(mixing *m, weft_call *call) {
+  const weft_ctx *ctx = call->queue->ctx;
+  bool fixed = false;
+  for (size_t i = 0; i < m->count; i++)
+    fixed = fixed || m->decoders[i]->random.fixed;
+  WEFT_TRY(weft_decoders_clear(call, m->decoders, m->count));
+  if (fixed || !ctx->row->expand) {
+    weft_kept *kept;
+    WEFT_TRY(weft_call_keep(call->queue->ctx, call, weights_bytes(m), &kept));
+    m->weights = kept->bytes;
+    m->mem = kept->mem;
+    draw_on_host(m);
+    return weft_call_products(call, m->products, list_products(m));
+  }
+  void *scratch;
+  WEFT_TRY(weft_device_scratch(&call->exec, weights_bytes(m), &scratch));
+  m->weights = scratch;
+  m->mem = WEFT_MEM_DEVICE;
+  weft_status status = draw_on_device(m, call);
+  if (status == WEFT_OK)
+    status = weft_call_products(call, m->products, list_products(m));
+  weft_device_scratch_free(&call->exec, scratch);
+  return status;
+}
+
+weft_status weft_decoders_recode_on_device(weft_call *call, weft_decoder *const *decoders,
+                                           const weft_batch *batches, size_t count) {
+  const weft_ctx *ctx = call->queue->ctx;
+  mixing m = {.decoders = decoders, .batches = batches, .count = count};
+  m.widest = widest_of(decoders, count);
+  m.products = weft_ctx_take(ctx, 2 * count * sizeof *m.products, _Alignof(weft_gemm));
+  if (!m.products)
+    return WEFT_E_NOMEM;
+  const weft_status status = mix(&m, call);
+  weft_ctx_give(ctx, m.products);
+  for (size_t i = 0; status == WEFT_OK && i < count; i++)
+    weft_batch_describe_vectors(&batches[i], &decoders[i]->id);
+  return status;
+}
+
+// --- reading ---
+
+typedef struct gathering {
+  weft_reading *readings;
+  uint8_t *const *to; // (count) dense rows of M
+} gathering;
+
+static void gather_rows(void *user, size_t i) {
+  const gathering *g = user;
+  const weft_reading *reading = &g->readings[i];
+  if (reading->status == WEFT_OK)
+    memcpy(g->to[i], weft_decoder_row(reading->decoder, reading->first),
+           reading->count * reading->decoder->id.blocks);
+}
+
+static weft_gemm product_of_reading(const weft_reading *reading, const uint8_t *rows) {
+  const weft_decoder *decoder = reading->decoder;
+  const size_t n = decoder->id.blocks, k = decoder->id.block_bytes;
+  return (weft_gemm){.m = reading->count,
+                     .k = n,
+                     .len = k,
+                     .a = rows,
+                     .a_stride = n,
+                     .a_mem = WEFT_MEM_DEVICE,
+                     .x = {.base = weft_decoder_device_slot(decoder, 0) + n,
+                           .stride = decoder->stride,
+                           .mem = WEFT_MEM_DEVICE},
+                     .y = {.base = reading->out,
+                           .stride = reading->count > 1 ? reading->out_stride : k,
+                           .mem = reading->mem}};
+}
+
+// The rows of M travel in one copy; products: (count), places: (count).
+static weft_status read_all(weft_call *call, weft_reading *readings, size_t count,
+                            weft_gemm *products, uint8_t **places) {
+  weft_ctx *ctx = call->queue->ctx;
+  size_t bytes = 0, used = 0;
+  for (size_t i = 0; i < count; i++)
+    if (readings[i].status == WEFT_OK)
+      bytes += readings[i].count * readings[i].decoder->id.blocks;
+  if (bytes == 0)
+    return WEFT_OK;
+  weft_kept *kept;
+  void *scratch;
+  WEFT_TRY(weft_call_keep(ctx, call, bytes, &kept));
+  WEFT_TRY(weft_device_scratch(&call->exec, bytes, &scratch));
+  size_t at = 0;
+  for (size_t i = 0; i < count; i++) {
+    places[i] = kept->bytes + at;
+    if (readings[i].status != WEFT_OK)
+      continue;
+    products[used++] = product_of_reading(&readings[i], (uint8_t *)scratch + at);
+    at += readings[i].count * readings[i].decoder->id.blocks;
+  }
+  weft_pool_run(ctx->pool, count, gather_rows, &(gathering){readings, places});
+  weft_status status = weft_device_copy(ctx->device, scratch, WEFT_MEM_DEVICE, kept->bytes,
+                                        kept->mem, bytes, call->exec.stream);
+  if (status == WEFT_OK)
+    status = weft_call_products(call, products, used);
+  weft_device_scratch_free(&call->exec, scratch);
+  return status;
+}
+
+weft_status weft_decoders_read_on_device(weft_call *call, weft_reading *readings, size_t count) {
+  const weft_ctx *ctx = call->queue->ctx;
+  const size_t each = sizeof(weft_gemm) + sizeof(uint8_t *);
+  weft_gemm *products = weft_ctx_take(ctx, count * each, _Alignof(weft_gemm));
+  if (!products)
+    return WEFT_E_NOMEM;
+  uint8_t **places = (uint8_t **)(products + count);
+  const weft_status status = read_all(call, readings, count, products, places);
+  weft_ctx_give(ctx, products);
+  return status;
+}

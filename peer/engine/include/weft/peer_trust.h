@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who a stream belongs to: the table through which the engine signs and checks what only the source
+// may say (manifests, checksums), with libsodium's Ed25519, or with nothing, for simulations that
+// count bytes and checks and spend no time on them.
+#ifndef WEFT_PEER_TRUST_H
+#define WEFT_PEER_TRUST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEFT_SIGNATURE_BYTES 64u
+#define WEFT_PUBLIC_KEY_BYTES 32u
+#define WEFT_SECRET_KEY_BYTES 64u
+
+// May serve any number of engines of one thread.
+typedef struct weft_trust {
+  void *user;
+  // Of the source alone; NULL elsewhere. False: the key is missing.
+  bool (*sign)(void *user, const uint8_t *text, size_t bytes, uint8_t out[WEFT_SIGNATURE_BYTES]);
+  bool (*verify)(void *user, const uint8_t *text, size_t bytes,
+                 const uint8_t signature[WEFT_SIGNATURE_BYTES]);
+} weft_trust;
+
+typedef struct weft_trust_ed25519 {
+  uint8_t public_key[WEFT_PUBLIC_KEY_BYTES];
+  uint8_t secret_key[WEFT_SECRET_KEY_BYTES]; // the source's
+  bool is_source;                            // secret_key is set
+} weft_trust_ed25519;
+
+weft_trust weft_trust_ed25519_table(weft_trust_ed25519 *keys); // `keys` must stay where it is
+
+// Signs with zeros and believes everything: simulations only.
+extern const weft_trust weft_trust_counted;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

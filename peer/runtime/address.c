@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Addresses as people write them.
+#define _POSIX_C_SOURCE 200809L
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "weft/peer_node.h"
+
+static const uint8_t v4_prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+static bool parse_port(const char *text, uint16_t *out) {
+  char *end;
+  const unsigned long value = strtoul(text, &end, 10);
+  if (*text < '0' || *text > '9' || *end || value > 65535)
+    return false;
+  *out = (uint16_t)value;
+  return true;
+}
+
+bool weft_address_parse(const char *text, weft_address *out) {
+  char host[256];
+  const char *colon = strrchr(text, ':');
+  const char *port = colon ? colon + 1 : text;
+  size_t bytes = colon ? (size_t)(colon - text) : 0;
+  *out = (weft_address){0};
+  if (!parse_port(port, &out->port) || bytes >= sizeof host)
+    return false;
+  memcpy(host, text, bytes);
+  host[bytes] = '\0';
+  if (bytes == 0)
+    return true;
+  if (host[0] == '[' && host[bytes - 1] == ']') {
+    host[bytes - 1] = '\0';
+    return inet_pton(AF_INET6, host + 1, out->ip) == 1;
+  }
+  const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM};
+  struct addrinfo *found;
+  if (strchr(host, ':') || getaddrinfo(host, NULL, &hints, &found) != 0)
+    return false; // an IPv6 address wants its brackets
+  for (const struct addrinfo *a = found; a; a = a->ai_next) {
+    if (a->ai_family == AF_INET) {
+      struct sockaddr_in v4;
+      memcpy(&v4, a->ai_addr, sizeof v4);
+      memcpy(out->ip, v4_prefix, 12);
+      memcpy(out->ip + 12, &v4.sin_addr, 4);
+      break;
+    }
+    struct sockaddr_in6 v6;
+    memcpy(&v6, a->ai_addr, sizeof v6);
+    memcpy(out->ip, &v6.sin6_addr, 16);
+  }
+  freeaddrinfo(found);
+  return true;
+}
+
+const char *weft_address_text(const weft_address *address, char out[WEFT_ADDRESS_TEXT]) {
+  char ip[INET6_ADDRSTRLEN] = "?";
+  const bool v4 = memcmp(address->ip, v4_prefix, 12) == 0;
+  (void)inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? address->ip + 12 : address->ip, ip, sizeof ip);
+  (void)snprintf(out, WEFT_ADDRESS_TEXT, v4 ? "%s:%u" : "[%s]:%u", ip, (unsigned)address->port);
+  return out;
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "peer/runtime/describe.h"
+
+#include <string.h>
+
+#include "weft/packet.h"
+
+enum { VERSION = 1, FLAG_TRUSTED = 1, FLAG_CHECKSUMS = 2, FLAG_LEAVING = 1 };
+
+static void put(uint8_t *p, uint64_t v, size_t bytes) {
+  for (size_t i = 0; i < bytes; i++)
+    p[i] = (uint8_t)(v >> (8 * (bytes - 1 - i)));
+}
+static uint64_t get(const uint8_t *p, size_t bytes) {
+  uint64_t v = 0;
+  for (size_t i = 0; i < bytes; i++)
+    v = v << 8 | p[i];
+  return v;
+}
+
+size_t weft_describe(weft_node_role role, const weft_stream *s, uint8_t *out) {
+  static const weft_stream none;
+  const weft_stream *about = s ? s : &none;
+  out[0] = VERSION;
+  out[1] = (uint8_t)role;
+  out[2] = (uint8_t)about->mode;
+  out[3] = (uint8_t)((about->trusted ? FLAG_TRUSTED : 0) | (about->checksums ? FLAG_CHECKSUMS : 0));
+  put(out + 4, about->blocks, 2);
+  put(out + 6, 0, 2);
+  put(out + 8, about->block_bytes, 4);
+  put(out + 12, about->id, 8);
+  put(out + 20, about->rate_bits_per_s, 8);
+  put(out + 28, about->bytes, 8);
+  put(out + 36, about->lag_ms, 4);
+  put(out + 40, 0, 4);
+  memcpy(out + 44, about->source_key, 32);
+  return WEFT_DESCRIPTION_BYTES;
+}
+
+bool weft_described(const uint8_t *blob, size_t bytes, weft_node_role *role, weft_stream *out) {
+  if (bytes != WEFT_DESCRIPTION_BYTES || blob[0] != VERSION || blob[1] > WEFT_NODE_TRACKER ||
+      blob[2] > WEFT_MODE_LIVE || blob[3] > (FLAG_TRUSTED | FLAG_CHECKSUMS) || get(blob + 6, 2) ||
+      get(blob + 40, 4))
+    return false;
+  *role = (weft_node_role)blob[1];
+  *out = (weft_stream){.mode = (weft_engine_mode)blob[2],
+                       .trusted = blob[3] & FLAG_TRUSTED,
+                       .checksums = blob[3] & FLAG_CHECKSUMS,
+                       .blocks = (uint16_t)get(blob + 4, 2),
+                       .block_bytes = (uint32_t)get(blob + 8, 4),
+                       .id = get(blob + 12, 8),
+                       .rate_bits_per_s = get(blob + 20, 8),
+                       .bytes = get(blob + 28, 8),
+                       .lag_ms = (uint32_t)get(blob + 36, 4)};
+  memcpy(out->source_key, blob + 44, 32);
+  const bool has_stream = *role == WEFT_NODE_PEER || *role == WEFT_NODE_SOURCE;
+  // Every coded packet with its coefficients must fit into one datagram.
+  const bool fits = out->blocks >= 1 && out->block_bytes >= 1 &&
+                    WEFT_WIRE_SESSION_HEADER_BYTES + (size_t)out->blocks + out->block_bytes <=
+                        WEFT_SESSION_PLAIN_BYTES;
+  return has_stream ? out->id != 0 && fits : true;
+}
+
+void weft_address_write(const weft_address *address, uint8_t out[WEFT_LIST_ENTRY_BYTES]) {
+  memcpy(out, address->ip, 16);
+  put(out + 16, address->port, 2);
+}
+
+weft_address weft_address_read(const uint8_t in[WEFT_LIST_ENTRY_BYTES]) {
+  weft_address a = {.port = (uint16_t)get(in + 16, 2)};
+  memcpy(a.ip, in, 16);
+  return a;
+}
+
+size_t weft_announce_write(bool leaving, uint64_t stream, uint8_t *out) {
+  out[0] = WEFT_WIRE_VERSION;
+  out[1] = WEFT_KIND_ANNOUNCE;
+  put(out + 2, leaving ? FLAG_LEAVING : 0, 2);
+  put(out + 4, stream, 8);
+  return WEFT_ANNOUNCE_BYTES;
+}
+
+bool weft_announce_parse(const uint8_t *data, size_t bytes, bool *leaving, uint64_t *stream) {
+  if (bytes != WEFT_ANNOUNCE_BYTES || get(data + 2, 2) > FLAG_LEAVING)
+    return false;
+  *leaving = data[3] == FLAG_LEAVING;
+  *stream = get(data + 4, 8);
+  return true;
+}
+
+size_t weft_list_write(uint64_t stream, const weft_address *entries, size_t count, uint8_t *out) {
+  out[0] = WEFT_WIRE_VERSION;
+  out[1] = WEFT_KIND_LIST;
+  put(out + 2, count, 2);
+  put(out + 4, stream, 8);
+  for (size_t i = 0; i < count; i++)
+    weft_address_write(&entries[i], out + WEFT_LIST_BYTES + i * WEFT_LIST_ENTRY_BYTES);
+  return WEFT_LIST_BYTES + count * WEFT_LIST_ENTRY_BYTES;
+}
+
+bool weft_list_parse(const uint8_t *data, size_t bytes, weft_address *entries, size_t *count) {
+  if (bytes < WEFT_LIST_BYTES || get(data + 2, 2) > WEFT_LIST_MAX ||
+      bytes != WEFT_LIST_BYTES + get(data + 2, 2) * WEFT_LIST_ENTRY_BYTES)
+    return false;
+  *count = (size_t)get(data + 2, 2);
+  for (size_t i = 0; i < *count; i++)
+    entries[i] = weft_address_read(data + WEFT_LIST_BYTES + i * WEFT_LIST_ENTRY_BYTES);
+  return true;
+}

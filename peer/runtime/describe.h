@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What nodes tell each other beside the engine's messages: the blob of a handshake, and the words
+// between a node and a tracker (docs/protocol.md).
+#ifndef WEFT_PEER_DESCRIBE_H
+#define WEFT_PEER_DESCRIBE_H
+
+#include "weft/peer_node.h"
+
+#define WEFT_DESCRIPTION_BYTES 76u
+
+// Kinds of messages; the engine's are below.
+enum { WEFT_KIND_ANNOUNCE = 64, WEFT_KIND_LIST = 65, WEFT_KIND_NODE_FIRST = 64 };
+enum { WEFT_ANNOUNCE_BYTES = 12, WEFT_LIST_BYTES = 12, WEFT_LIST_ENTRY_BYTES = 18 };
+enum { WEFT_LIST_MAX = 32, WEFT_LIST_MAX_BYTES = WEFT_LIST_BYTES + 32 * WEFT_LIST_ENTRY_BYTES };
+
+size_t weft_describe(weft_node_role role, const weft_stream *stream, uint8_t *out);
+// stream->id is 0 where the other side has none. False: malformed.
+bool weft_described(const uint8_t *blob, size_t bytes, weft_node_role *role, weft_stream *stream);
+
+size_t weft_announce_write(bool leaving, uint64_t stream, uint8_t *out);
+bool weft_announce_parse(const uint8_t *data, size_t bytes, bool *leaving, uint64_t *stream);
+// entries: (count) addresses
+size_t weft_list_write(uint64_t stream, const weft_address *entries, size_t count, uint8_t *out);
+// Returns false when malformed; else *count and entries (WEFT_LIST_MAX).
+bool weft_list_parse(const uint8_t *data, size_t bytes, weft_address *entries, size_t *count);
+
+void weft_address_write(const weft_address *address, uint8_t out[WEFT_LIST_ENTRY_BYTES]);
+weft_address weft_address_read(const uint8_t in[WEFT_LIST_ENTRY_BYTES]);
+
+#endif

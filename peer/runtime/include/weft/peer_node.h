@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node of a stream on UDP: the engine, sessions with its neighbours, and the socket below them.
+// It owns no loop and reads no clock: weft_node_attach (peer_loop.h) puts it on a GLib main loop,
+// and whoever has a loop of another kind calls receive and turn itself.
+//
+// Use: when the descriptor can be read, weft_node_receive; then let the application feed or read
+// the engine; then weft_node_turn; sleep until weft_node_deadline or the descriptor is ready. One
+// thread at a time.
+#ifndef WEFT_PEER_NODE_H
+#define WEFT_PEER_NODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weft/peer_engine.h"
+#include "weft/peer_session.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// What a stream is; the source says it, everyone hands it on when a session opens.
+typedef struct weft_stream {
+  uint64_t id; // never 0
+  uint16_t blocks;
+  uint32_t block_bytes;
+  weft_engine_mode mode;
+  bool trusted;             // manifests are signed with source_key
+  bool checksums;           // and checksums are revealed
+  uint64_t rate_bits_per_s; // 0: what arrives paces it
+  uint64_t bytes;           // whole length, 0: unknown
+  uint32_t lag_ms;          // live
+  uint8_t source_key[32];
+} weft_stream;
+
+typedef enum weft_node_role {
+  WEFT_NODE_JOINING, // has no stream yet
+  WEFT_NODE_PEER,
+  WEFT_NODE_SOURCE,
+  WEFT_NODE_TRACKER // knows who has which stream, and has none itself
+} weft_node_role;
+
+typedef enum weft_node_event_kind {
+  WEFT_NODE_STREAM,         // joining: the stream is known now, and there is an engine
+  WEFT_NODE_NEIGHBOUR,      // opened
+  WEFT_NODE_NEIGHBOUR_LOST, //
+  WEFT_NODE_BANNED,         // a neighbour that polluted
+  WEFT_NODE_UNREACHABLE,    // a bootstrap address; it is tried again
+  WEFT_NODE_ENGINE          // of the engine's own: PLAY, SKIP, STALL, RESUME, LOAD, DECODED
+} weft_node_event_kind;
+
+typedef struct weft_node_event {
+  weft_node_event_kind kind;
+  weft_address address;       // not of ENGINE
+  weft_session_reason reason; // UNREACHABLE, NEIGHBOUR_LOST
+  const uint8_t *public_key;  // (32) NEIGHBOUR, BANNED
+  weft_event engine;
+} weft_node_event;
+
+#define WEFT_NODE_BOOTSTRAP 16u // addresses to begin with, at most
+
+typedef struct weft_node_options {
+  weft_ctx *ctx;
+  weft_node_role role; // JOINING, SOURCE or TRACKER
+  weft_address listen;
+  weft_identity identity;
+  weft_session_cipher cipher;
+  // Whom to begin with: sources, peers or trackers.
+  const weft_address *bootstrap; // (bootstrap_count)
+  size_t bootstrap_count;
+  // Joining: whose stream it must be; NULL: that of the first that answers.
+  const uint8_t *source_key;
+  weft_stream stream;                                      // SOURCE; source_key is the identity's
+  size_t links_max;                                        // sessions; 0: 64, or 1024 for a tracker
+  size_t window, batch, neighbours_max, neighbours_target; // 0: 64 segments, 16, 32, 8
+  uint64_t upload_bits_per_s;                              // 0: no limit
+  bool congestion;                                         // LEDBAT
+  int64_t startup_us;
+  const weft_policy *policy;                               // NULL: push
+  void (*event)(void *user, const weft_node_event *event); // NULL: nobody is told
+  void *user;
+} weft_node_options;
+
+typedef struct weft_node weft_node;
+
+// *error: an errno when the status is WEFT_E_IO (the address cannot be listened on).
+// Errors: WEFT_E_ARGUMENT, WEFT_E_NOMEM, WEFT_E_RANDOM, WEFT_E_IO.
+weft_status weft_node_new(const weft_node_options *options, int64_t now_us, weft_node **out,
+                          int *error);
+void weft_node_free(weft_node *node); // accepts NULL
+
+int weft_node_fd(const weft_node *node);
+bool weft_node_wants_write(const weft_node *node); // call turn when it can be written
+weft_status weft_node_address(const weft_node *node, weft_address *out);
+const weft_stream *weft_node_stream(const weft_node *node); // NULL while there is none
+weft_engine *weft_node_engine(weft_node *node);             // NULL while there is none
+size_t weft_node_links(const weft_node *node);              // open sessions
+
+// Takes what has come, a bounded share at a time. True: there may be more.
+bool weft_node_receive(weft_node *node, int64_t now_us);
+// Timers, events, sending. Failures of the machine come back; the node stays usable.
+weft_status weft_node_turn(weft_node *node, int64_t now_us);
+int64_t weft_node_deadline(const weft_node *node);
+// Says goodbye; then a turn sends it.
+void weft_node_leave(weft_node *node, int64_t now_us);
+
+typedef struct weft_node_statistics {
+  weft_engine_statistics engine;
+  weft_session_statistics sessions;
+  uint64_t links;                                                   // open
+  uint64_t sent, sent_bytes, send_calls, send_errors, send_dropped; // datagrams
+  uint64_t received, received_bytes, receive_calls;
+  uint64_t announced; // nodes that a tracker knows
+} weft_node_statistics;
+
+void weft_node_get_statistics(const weft_node *node, weft_node_statistics *out);
+
+#define WEFT_ADDRESS_TEXT 64u
+// "1.2.3.4:5", "[::1]:5", "name:5" (looked up, which may wait), ":5" and "5" (any address).
+bool weft_address_parse(const char *text, weft_address *out);
+const char *weft_address_text(const weft_address *address, char out[WEFT_ADDRESS_TEXT]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

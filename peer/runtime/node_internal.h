@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of the node share.
+#ifndef WEFT_PEER_NODE_INTERNAL_H
+#define WEFT_PEER_NODE_INTERNAL_H
+
+#include "peer/runtime/describe.h"
+#include "peer/runtime/udp.h"
+
+#define NONE SIZE_MAX
+#define NODE_UDP_IP_BYTES 28u // below each datagram
+
+// Timers, microseconds.
+enum {
+  NODE_RETRY_US = 2000000,     // a bootstrap address that did not answer
+  NODE_SEEK_US = 1000000,      // looking at all this again
+  NODE_EXCHANGE_US = 1000000,  // asking neighbours for more of them
+  NODE_ANNOUNCE_US = 30000000, // to a tracker
+  NODE_CHECKSUM_US = 200000    // between two reveals of one segment
+};
+enum { NODE_CANDIDATES = 64, NODE_BANS = 256, NODE_RECEIVE_MOST = 512, NODE_SEND_MOST = 64 };
+
+typedef struct node_link {
+  bool used, open, tracker;
+  size_t neighbour; // the engine's number
+  size_t bootstrap; // which of the bootstrap addresses this is
+  weft_address address;
+  uint8_t public_key[32];
+  int64_t next_us;    // ANNOUNCE to a tracker
+  uint64_t announced; // at a tracker: the stream that the other side has
+  bool announced_source;
+} node_link;
+
+typedef struct node_bootstrap {
+  weft_address address;
+  size_t link;
+  int64_t next_us;
+} node_bootstrap;
+
+struct weft_node {
+  weft_node_options options;
+  weft_ctx *ctx;
+  weft_node_role role;
+  weft_udp udp;
+  weft_sessions *sessions;
+  weft_engine *engine;
+  weft_engine_options engine_options;
+  weft_stream stream;
+  weft_rng_chacha chance; // of the engine and of choices here
+  weft_codec_rlnc rlnc;
+  weft_codec codec;
+  weft_trust_ed25519 keys;
+  weft_trust trust;
+  node_link *links; // (options.links_max), by session link
+  size_t *link_of;  // (options.neighbours_max), by neighbour
+  size_t open_links, dials;
+  node_bootstrap bootstrap[WEFT_NODE_BOOTSTRAP];
+  weft_address candidates[NODE_CANDIDATES];
+  size_t candidate_count, candidate_next;
+  uint8_t bans[NODE_BANS][32];
+  size_t ban_count;
+  int64_t now_us, seek_us;
+  bool leaving, more_output;
+  uint64_t send_dropped;
+};
+
+weft_rng weft_node_rng(weft_node *node);
+void weft_node_tell(weft_node *node, weft_node_event_kind kind, size_t link);
+// Seals and sends one message of the node's own.
+void weft_node_say(weft_node *node, size_t link, const uint8_t *message, size_t bytes);
+// Starts a session with the address; NONE when that cannot be.
+size_t weft_node_dial(weft_node *node, const weft_address *address);
+
+// node_members.c: who else is there
+void weft_node_add_candidate(weft_node *node, const weft_address *address);
+// The same address as the engine hands it on.
+weft_peer_address weft_node_opaque(const weft_address *address);
+// A neighbour that the engine wants.
+void weft_node_dial_for_engine(weft_node *node, const weft_peer_address *address);
+void weft_node_announce(weft_node *node, size_t link);
+void weft_node_message(weft_node *node, size_t link, const uint8_t *data, size_t bytes);
+void weft_node_seek(weft_node *node); // bootstrap again, more neighbours, trackers
+int64_t weft_node_seek_deadline(const weft_node *node);
+
+// node_stream.c: the engine and its neighbours
+weft_status weft_node_start_engine(weft_node *node, const weft_stream *stream);
+void weft_node_opened(weft_node *node, size_t link);
+void weft_node_lost(weft_node *node, size_t link, weft_session_reason reason);
+void weft_node_engine_events(weft_node *node);
+
+#endif

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who else is there: bootstrap addresses, trackers, and what neighbours know.
+#include <string.h>
+
+#include "peer/runtime/node_internal.h"
+
+size_t weft_node_dial(weft_node *node, const weft_address *address) {
+  size_t link;
+  if (weft_sessions_open(node->sessions, address, NULL, node->now_us, &link) != WEFT_OK)
+    return NONE;
+  node->links[link] =
+      (node_link){.used = true, .neighbour = NONE, .bootstrap = NONE, .address = *address};
+  node->dials++;
+  return link;
+}
+
+static bool same(const weft_address *a, const weft_address *b) {
+  return a->port == b->port && memcmp(a->ip, b->ip, sizeof a->ip) == 0;
+}
+
+static bool linked(const weft_node *node, const weft_address *address) {
+  for (size_t i = 0; i < node->options.links_max; i++)
+    if (node->links[i].used && same(&node->links[i].address, address))
+      return true;
+  return false;
+}
+
+void weft_node_add_candidate(weft_node *node, const weft_address *address) {
+  for (size_t i = 0; i < node->candidate_count; i++)
+    if (same(&node->candidates[i], address))
+      return;
+  node->candidates[node->candidate_next] = *address;
+  node->candidate_next = (node->candidate_next + 1) % NODE_CANDIDATES;
+  node->candidate_count += node->candidate_count < NODE_CANDIDATES;
+}
+
+void weft_node_announce(weft_node *node, size_t link) {
+  uint8_t message[WEFT_ANNOUNCE_BYTES];
+  weft_node_say(node, link, message, weft_announce_write(false, node->stream.id, message));
+  node->links[link].next_us = node->now_us + NODE_ANNOUNCE_US;
+}
+
+weft_peer_address weft_node_opaque(const weft_address *address) {
+  weft_peer_address opaque = {.length = WEFT_LIST_ENTRY_BYTES};
+  weft_address_write(address, opaque.bytes);
+  return opaque;
+}
+
+void weft_node_dial_for_engine(weft_node *node, const weft_peer_address *opaque) {
+  weft_address address = {0};
+  if (opaque->length == WEFT_LIST_ENTRY_BYTES)
+    address = weft_address_read(opaque->bytes);
+  if (address.port == 0 || linked(node, &address) || node->leaving ||
+      weft_node_dial(node, &address) == NONE)
+    weft_engine_dial_failed(node->engine, opaque);
+}
+
+// Before the stream is known: somebody of the tracker's list must tell it.
+static void dial_candidates(weft_node *node) {
+  const weft_rng rng = weft_node_rng(node);
+  for (size_t tries = 0;
+       node->role == WEFT_NODE_JOINING && tries < 3 && node->dials < 3 && node->candidate_count;
+       tries++) {
+    const weft_address address =
+        node->candidates[(size_t)weft_rng_below(&rng, node->candidate_count)];
+    if (!linked(node, &address))
+      (void)weft_node_dial(node, &address);
+  }
+}
+
+// A tracker's answer: of those that have the stream (0: any), some at random.
+static void answer(weft_node *node, size_t link, uint64_t stream) {
+  uint8_t message[WEFT_LIST_MAX_BYTES];
+  weft_address entries[WEFT_LIST_MAX];
+  const weft_rng rng = weft_node_rng(node);
+  uint64_t seen = 0;
+  for (size_t i = 0; i < node->options.links_max; i++) {
+    const node_link *l = &node->links[i];
+    if (i == link || !l->open || !l->announced || (stream && l->announced != stream))
+      continue;
+    seen++;
+    const uint64_t at = seen <= WEFT_LIST_MAX ? seen - 1 : weft_rng_below(&rng, seen);
+    if (at < WEFT_LIST_MAX)
+      entries[at] = l->address;
+  }
+  const size_t count = seen < WEFT_LIST_MAX ? (size_t)seen : WEFT_LIST_MAX;
+  weft_node_say(node, link, message, weft_list_write(stream, entries, count, message));
+}
+
+void weft_node_message(weft_node *node, size_t link, const uint8_t *data, size_t bytes) {
+  weft_address entries[WEFT_LIST_MAX];
+  uint64_t stream;
+  size_t count;
+  bool leaving;
+  if (!node->links[link].open || data[0] != WEFT_WIRE_VERSION)
+    return;
+  if (data[1] == WEFT_KIND_ANNOUNCE && node->role == WEFT_NODE_TRACKER &&
+      weft_announce_parse(data, bytes, &leaving, &stream)) {
+    node->links[link].announced = leaving ? 0 : stream;
+    if (!leaving)
+      answer(node, link, stream);
+  } else if (data[1] == WEFT_KIND_LIST && node->links[link].tracker &&
+             weft_list_parse(data, bytes, entries, &count)) {
+    for (size_t i = 0; i < count; i++) {
+      const weft_peer_address opaque = weft_node_opaque(&entries[i]);
+      if (node->engine)
+        weft_engine_add_address(node->engine, &opaque);
+      else
+        weft_node_add_candidate(node, &entries[i]);
+    }
+    dial_candidates(node);
+  }
+}
+
+static size_t bootstrap_count(const weft_node *node) { return node->options.bootstrap_count; }
+
+void weft_node_seek(weft_node *node) {
+  if (node->leaving || node->now_us < weft_node_seek_deadline(node))
+    return;
+  for (size_t i = 0; i < bootstrap_count(node); i++) {
+    node_bootstrap *b = &node->bootstrap[i];
+    if (b->link != NONE || node->now_us < b->next_us)
+      continue;
+    b->next_us = node->now_us + NODE_RETRY_US;
+    if (linked(node, &b->address))
+      continue;
+    b->link = weft_node_dial(node, &b->address);
+    if (b->link != NONE)
+      node->links[b->link].bootstrap = i;
+  }
+  for (size_t i = 0; i < node->options.links_max; i++)
+    if (node->links[i].open && node->links[i].tracker && node->now_us >= node->links[i].next_us)
+      weft_node_announce(node, i);
+  dial_candidates(node);
+  node->seek_us = node->now_us + NODE_SEEK_US;
+}
+
+int64_t weft_node_seek_deadline(const weft_node *node) {
+  if (node->leaving || (node->role == WEFT_NODE_TRACKER && bootstrap_count(node) == 0))
+    return INT64_MAX;
+  return node->seek_us;
+}

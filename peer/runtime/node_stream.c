@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stream of a node: making its engine, and which session is which of the engine's neighbours.
+#include <string.h>
+
+#include "peer/runtime/node_internal.h"
+
+static void set_trust(weft_node *node, bool source) {
+  memcpy(node->keys.public_key, node->stream.source_key, sizeof node->keys.public_key);
+  node->keys.is_source = source;
+  if (source)
+    memcpy(node->keys.secret_key, node->options.identity.secret_key, sizeof node->keys.secret_key);
+  node->trust = weft_trust_ed25519_table(&node->keys);
+}
+
+static void set_engine_options(weft_node *node) {
+  const weft_node_options *o = &node->options;
+  const weft_stream *s = &node->stream;
+  const bool source = node->role == WEFT_NODE_SOURCE;
+  node->engine_options =
+      (weft_engine_options){.stream = s->id,
+                            .blocks = s->blocks,
+                            .block_bytes = s->block_bytes,
+                            .mode = s->mode,
+                            .window = o->window,
+                            .batch = o->batch,
+                            .neighbours_max = o->neighbours_max,
+                            .neighbours_target = source ? 0 : o->neighbours_target,
+                            .addresses_max = NODE_CANDIDATES,
+                            .datagram_overhead = WEFT_SESSION_OVERHEAD_BYTES + NODE_UDP_IP_BYTES,
+                            .congestion = o->congestion,
+                            .rate_bits_per_s = s->mode == WEFT_MODE_BULK ? 0 : s->rate_bits_per_s,
+                            .lag_us = (int64_t)s->lag_ms * 1000,
+                            .startup_us = o->startup_us,
+                            .checksum_us = s->checksums ? NODE_CHECKSUM_US : 0,
+                            .timers = {.exchange_us = NODE_EXCHANGE_US},
+                            .codec = &node->codec,
+                            .policy = o->policy ? o->policy : &weft_policy_push,
+                            .trust = s->trusted ? &node->trust : NULL};
+}
+
+weft_status weft_node_start_engine(weft_node *node, const weft_stream *stream) {
+  const weft_node_options *o = &node->options;
+  const bool source = node->role == WEFT_NODE_SOURCE;
+  node->stream = *stream;
+  node->rlnc = (weft_codec_rlnc){.ctx = node->ctx};
+  node->codec = weft_codec_rlnc_table(&node->rlnc);
+  set_trust(node, source);
+  set_engine_options(node);
+  const weft_engine_self self = {.source = source,
+                                 .upload_bits_per_s = o->upload_bits_per_s,
+                                 .rng = weft_node_rng(node),
+                                 .stream_bytes =
+                                     source && stream->mode == WEFT_MODE_VOD ? stream->bytes : 0};
+  WEFT_TRY(weft_engine_new(node->ctx, &node->engine_options, &self, &node->engine));
+  for (size_t i = 0; i < node->candidate_count; i++) {
+    const weft_peer_address address = weft_node_opaque(&node->candidates[i]);
+    weft_engine_add_address(node->engine, &address);
+  }
+  if (source)
+    return WEFT_OK;
+  uint8_t blob[WEFT_DESCRIPTION_BYTES];
+  node->role = WEFT_NODE_PEER;
+  return weft_sessions_set_blob(node->sessions, blob, weft_describe(WEFT_NODE_PEER, stream, blob));
+}
+
+// The joining node learns the stream from the first that has one which it may take.
+static void learn_stream(weft_node *node, size_t link, const weft_stream *stream) {
+  const uint8_t *key = node->options.source_key;
+  if (node->engine || node->role != WEFT_NODE_JOINING || stream->id == 0 ||
+      (key && memcmp(key, stream->source_key, 32) != 0))
+    return;
+  if (weft_node_start_engine(node, stream) != WEFT_OK)
+    return;
+  weft_node_tell(node, WEFT_NODE_STREAM, link);
+  for (size_t i = 0; i < node->options.links_max; i++)
+    if (node->links[i].tracker)
+      node->links[i].next_us = node->seek_us = node->now_us; // it should know of us
+}
+
+// No room: the other side learns who else there is, and goes.
+static void refuse(weft_node *node, size_t link) {
+  uint8_t message[WEFT_DATAGRAM_MAX];
+  weft_node_say(node, link, message, weft_engine_refusal(node->engine, message));
+}
+
+static void add_neighbour(weft_node *node, size_t link, bool initiated) {
+  node_link *l = &node->links[link];
+  const weft_neighbour_options options = {
+      .address = weft_node_opaque(&l->address),
+      .is_source = memcmp(l->public_key, node->stream.source_key, 32) == 0,
+      .dialled = initiated};
+  if (weft_engine_add_neighbour(node->engine, &options, node->now_us, &l->neighbour) != WEFT_OK) {
+    l->neighbour = NONE;
+    refuse(node, link);
+    return;
+  }
+  node->link_of[l->neighbour] = link;
+}
+
+void weft_node_opened(weft_node *node, size_t link) {
+  weft_session_peer peer;
+  weft_stream stream;
+  weft_node_role role;
+  node_link *l = &node->links[link];
+  if (weft_sessions_peer(node->sessions, link, &peer) != WEFT_OK)
+    return;
+  if (!l->used)
+    *l = (node_link){.used = true, .neighbour = NONE, .bootstrap = NONE};
+  else
+    node->dials--;
+  l->open = true;
+  l->address = peer.address;
+  memcpy(l->public_key, peer.public_key, 32);
+  node->open_links++;
+  const bool known = weft_described(peer.blob, peer.blob_bytes, &role, &stream);
+  if (known)
+    learn_stream(node, link, &stream);
+  l->tracker = known && role == WEFT_NODE_TRACKER;
+  const bool other = known && stream.id != 0 && node->engine && stream.id != node->stream.id;
+  const bool useless = !node->engine && !l->tracker && node->role != WEFT_NODE_TRACKER;
+  if (!known || other || useless) {
+    weft_sessions_close(node->sessions, link, node->now_us);
+    weft_node_lost(node, link, WEFT_SESSION_OTHER_IDENTITY);
+    return;
+  }
+  if (l->tracker) {
+    weft_node_announce(node, link);
+  } else if (node->engine) {
+    add_neighbour(node, link, peer.initiated);
+    weft_node_tell(node, WEFT_NODE_NEIGHBOUR, link);
+  }
+}
+
+void weft_node_lost(weft_node *node, size_t link, weft_session_reason reason) {
+  node_link *l = &node->links[link];
+  if (!l->used)
+    return;
+  if (l->neighbour != NONE && node->engine) {
+    (void)weft_engine_remove_neighbour(node->engine, l->neighbour);
+    node->link_of[l->neighbour] = NONE;
+  }
+  if (l->open)
+    node->open_links--;
+  else
+    node->dials--;
+  const weft_node_event event = {.kind = l->open ? WEFT_NODE_NEIGHBOUR_LOST : WEFT_NODE_UNREACHABLE,
+                                 .address = l->address,
+                                 .reason = reason,
+                                 .public_key = l->public_key};
+  const bool told = l->open ? !l->tracker : l->bootstrap != NONE;
+  if (!l->open && node->engine) {
+    const weft_peer_address address = weft_node_opaque(&l->address);
+    weft_engine_dial_failed(node->engine, &address);
+  }
+  if (l->bootstrap != NONE) {
+    node->bootstrap[l->bootstrap].link = NONE;
+    node->bootstrap[l->bootstrap].next_us =
+        reason == WEFT_SESSION_REPLACED ? INT64_MAX : node->now_us + NODE_RETRY_US;
+  }
+  *l = (node_link){.neighbour = NONE, .bootstrap = NONE};
+  if (told && node->options.event && !node->leaving)
+    node->options.event(node->options.user, &event);
+}
+
+// The engine is done with a neighbour: so is the session.
+static void drop_neighbour(weft_node *node, const weft_event *event) {
+  const size_t link = node->link_of[event->neighbour];
+  node->link_of[event->neighbour] = NONE;
+  if (link == NONE)
+    return;
+  node_link *l = &node->links[link];
+  l->neighbour = NONE;
+  if (event->reason == WEFT_LOST_BANNED) {
+    memcpy(node->bans[node->ban_count++ % NODE_BANS], l->public_key, 32);
+    weft_node_tell(node, WEFT_NODE_BANNED, link);
+  }
+  weft_sessions_close(node->sessions, link, node->now_us);
+  weft_node_lost(node, link, WEFT_SESSION_CLOSED);
+}
+
+void weft_node_engine_events(weft_node *node) {
+  weft_event event;
+  while (weft_engine_event(node->engine, &event)) {
+    if (event.kind == WEFT_EVENT_NEIGHBOUR_LOST) {
+      drop_neighbour(node, &event);
+    } else if (event.kind == WEFT_EVENT_DIAL) {
+      weft_node_dial_for_engine(node, &event.address);
+    } else if (event.kind != WEFT_EVENT_NEIGHBOUR_OPEN && node->options.event) {
+      const weft_node_event told = {.kind = WEFT_NODE_ENGINE, .engine = event};
+      node->options.event(node->options.user, &told);
+    }
+  }
+}

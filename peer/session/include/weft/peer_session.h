@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Secure sessions with neighbours over datagrams, without input or output: datagrams and the time
+// go in, opened datagrams, events and handshake datagrams come out (docs/session.md).
+//
+// Nobody who has not shown that it receives at its address costs more than a cheap check; nobody
+// who has not proved an identity gets state that lasts. Same calls, same arguments, same results:
+// chance comes from the rng, which must be fit for keys.
+//
+// Use: after anything went in, take events until there are none, then output until there is none,
+// then sleep until weft_sessions_deadline() or the next datagram. One thread at a time.
+//
+// Memory: taken once, by weft_sessions_new: about 4 KiB per link and 100 KiB more.
+#ifndef WEFT_PEER_SESSION_H
+#define WEFT_PEER_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weft/context.h"
+#include "weft/peer_rng.h"
+#include "weft/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEFT_SESSION_DATAGRAM_BYTES 1200u // of any datagram, at most
+#define WEFT_SESSION_HEADER_BYTES 12u     // before what is sealed
+#define WEFT_SESSION_TAG_BYTES 16u        // behind it
+#define WEFT_SESSION_OVERHEAD_BYTES (WEFT_SESSION_HEADER_BYTES + WEFT_SESSION_TAG_BYTES)
+#define WEFT_SESSION_PLAIN_BYTES (WEFT_SESSION_DATAGRAM_BYTES - WEFT_SESSION_OVERHEAD_BYTES)
+#define WEFT_SESSION_KEY_BYTES 32u
+#define WEFT_SESSION_BLOB_BYTES 160u // that each side tells of itself, at most
+#define WEFT_SESSION_MAX_LINKS 1024u
+#define WEFT_SESSION_NEVER INT64_MAX
+
+typedef struct weft_sessions weft_sessions;
+
+typedef struct weft_address {
+  uint8_t ip[16]; // IPv6; IPv4 as ::ffff:a.b.c.d
+  uint16_t port;
+} weft_address;
+
+// An Ed25519 key pair: who a node is, for as long as it keeps the pair.
+typedef struct weft_identity {
+  uint8_t public_key[32];
+  uint8_t secret_key[64];
+} weft_identity;
+
+void weft_identity_from_seed(const uint8_t seed[32], weft_identity *out);
+
+typedef enum weft_session_cipher {
+  WEFT_CIPHER_BEST, // AES-256-GCM where both processors have it, else ChaCha20-Poly1305
+  WEFT_CIPHER_CHACHA
+} weft_session_cipher;
+
+typedef struct weft_sessions_options {
+  weft_identity identity;
+  const uint8_t *blob; // what the other side learns when a session opens; copied
+  size_t blob_bytes;   // 0..WEFT_SESSION_BLOB_BYTES
+  size_t links_max;    // 1..WEFT_SESSION_MAX_LINKS
+  weft_session_cipher cipher;
+  int64_t rekey_us;          // age at which keys are replaced; 0: 120 s
+  int64_t silent_us;         // a link that is not heard for so long is lost; 0: 30 s
+  uint32_t handshakes_per_s; // answered with a signature at most; 0: 100
+  const weft_rng *rng;       // the table is copied
+  // Whether a proven identity may have a session; NULL: all may.
+  bool (*admit)(void *user, const uint8_t public_key[32], const weft_address *address);
+  void *user;
+} weft_sessions_options;
+
+// Errors: WEFT_E_ARGUMENT, WEFT_E_NOMEM, WEFT_E_RANDOM (libsodium could not start).
+weft_status weft_sessions_new(weft_ctx *ctx, const weft_sessions_options *options, int64_t now_us,
+                              weft_sessions **out);
+void weft_sessions_free(weft_sessions *sessions); // accepts NULL; wipes keys
+
+// What the other sides of later handshakes learn. Errors: WEFT_E_ARGUMENT (too long).
+weft_status weft_sessions_set_blob(weft_sessions *sessions, const uint8_t *blob, size_t bytes);
+
+// Begins a session; an event tells what becomes of it. public_key: who must answer, NULL: anybody.
+// Errors: WEFT_E_STATE (no room for another link).
+weft_status weft_sessions_open(weft_sessions *sessions, const weft_address *address,
+                               const uint8_t *public_key, int64_t now_us, size_t *link);
+// Ends it at once, telling the other side; no event.
+void weft_sessions_close(weft_sessions *sessions, size_t link, int64_t now_us);
+
+typedef struct weft_session_plain {
+  size_t link;
+  uint8_t *data; // inside the datagram
+  size_t bytes;
+} weft_session_plain;
+
+// A datagram that came from `address`; it is opened in place. WEFT_OK: *out has what was sealed.
+// WEFT_PENDING: it was for this layer alone. WEFT_DEPENDENT: a replay. Refused without effect but
+// on the statistics: WEFT_E_MALFORMED, WEFT_E_FOREIGN (unknown key id, bad tag, cookie or
+// signature), WEFT_E_STATE (no room, or over a rate limit).
+weft_status weft_sessions_input(weft_sessions *sessions, const weft_address *address,
+                                uint8_t *datagram, size_t bytes, int64_t now_us,
+                                weft_session_plain *out);
+
+// The next datagram of this layer's own. WEFT_PENDING: none. Valid until the next call.
+weft_status weft_sessions_output(weft_sessions *sessions, weft_address *address,
+                                 const uint8_t **datagram, size_t *bytes);
+
+void weft_sessions_tick(weft_sessions *sessions, int64_t now_us);
+int64_t weft_sessions_deadline(const weft_sessions *sessions);
+
+// --- Sealing
+
+// Counters for `count` datagrams of one link. Sealing with it reads the link's key only, so several
+// threads may seal at once, as long as nothing else is called on the sessions meanwhile.
+typedef struct weft_seal {
+  const void *key;
+  uint64_t counter;
+  uint32_t remote_id;
+  bool aes;
+} weft_seal;
+
+// Errors: WEFT_E_STATE (the link is not open).
+weft_status weft_sessions_reserve(weft_sessions *sessions, size_t link, size_t count,
+                                  int64_t now_us, weft_seal *out);
+// Seals datagram i of the reserved ones: plain (bytes), into out: bytes +
+// WEFT_SESSION_OVERHEAD_BYTES, which is returned. plain may be out + WEFT_SESSION_HEADER_BYTES.
+size_t weft_seal_datagram(const weft_seal *seal, size_t i, const uint8_t *plain, size_t bytes,
+                          uint8_t *out);
+
+// --- Events
+
+typedef enum weft_session_event_kind {
+  WEFT_SESSION_OPENED, // both sides have proved who they are
+  WEFT_SESSION_LOST    // the link's number is free once this is told
+} weft_session_event_kind;
+
+typedef enum weft_session_reason {
+  WEFT_SESSION_NO_ANSWER,      // of an opening
+  WEFT_SESSION_OTHER_IDENTITY, // somebody else answered, or one that admit refused
+  WEFT_SESSION_SILENT,         // nothing was heard for too long
+  WEFT_SESSION_CLOSED,         // by the other side
+  WEFT_SESSION_REPLACED,       // by another session with the same identity
+  WEFT_SESSION_EXPIRED         // keys too old, and no new ones could be agreed on
+} weft_session_reason;
+
+typedef struct weft_session_event {
+  weft_session_event_kind kind;
+  weft_session_reason reason; // of LOST
+  size_t link;
+} weft_session_event;
+
+bool weft_sessions_event(weft_sessions *sessions, weft_session_event *out); // false: no more
+
+// Who is at the other end of an open link, or of one whose event was just told.
+typedef struct weft_session_peer {
+  weft_address address;
+  uint8_t public_key[32];
+  const uint8_t *blob;
+  size_t blob_bytes;
+  bool initiated; // by this side
+  bool aes;
+} weft_session_peer;
+
+// Errors: WEFT_E_STATE (not open).
+weft_status weft_sessions_peer(const weft_sessions *sessions, size_t link, weft_session_peer *out);
+
+typedef struct weft_session_statistics {
+  uint64_t opened;     // sessions
+  uint64_t rekeyed;    //
+  uint64_t handshakes; // answered with a signature
+  uint64_t retries;    // cookies handed out
+  uint64_t limited;    // datagrams over a rate limit
+  uint64_t malformed;  // no datagram of this layer
+  uint64_t foreign;    // unknown key id, bad tag, cookie or signature
+  uint64_t replayed;   //
+  uint64_t opened_datagrams, sealed_datagrams;
+} weft_session_statistics;
+
+void weft_sessions_get_statistics(const weft_sessions *sessions, weft_session_statistics *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// The codec of coefficient vectors: what RLNC would do to the payloads is done to the vectors
+// alone, so ranks are exact. A segment is its subspace's basis in reduced row echelon form:
+// reducing a burst is then one product with the basis, and a second one keeps the form. A token is
+// `count` vectors of n bytes, and before them one byte: whether they are polluted.
+#include <string.h>
+
+#include "kernels/gf256.h"
+#include "sim/codec/codecs.h"
+#include "sim/rng.h"
+
+typedef struct segment {
+  uint16_t blocks, rank;
+  bool source, polluted;
+  uint32_t made;
+  const weft_rng *rng;
+  uint16_t *pivot; // (rank) column of row i's leading one, where all other rows have zero
+  uint8_t *basis;  // (rank, n); NULL: everything
+} segment;
+
+static void free_basis(weft_sim_codec *c, segment *s) {
+  if (s->basis)
+    weft_sim_arena_give(c->arena, s->basis);
+  if (s->pivot)
+    weft_sim_arena_give(c->arena, s->pivot);
+  s->basis = NULL;
+  s->pivot = NULL;
+}
+
+static void close_segment(void *user, void *opened) {
+  weft_sim_codec *c = user;
+  if (!opened)
+    return;
+  free_basis(c, opened);
+  weft_sim_arena_give(c->arena, opened);
+}
+
+static weft_status new_segment(weft_sim_codec *c, const weft_segment_id *id, const weft_rng *rng,
+                               segment **out) {
+  segment *s = weft_sim_arena_take(c->arena, sizeof *s, sizeof(void *));
+  if (!s)
+    return WEFT_E_NOMEM;
+  *s = (segment){.blocks = (uint16_t)id->blocks, .rng = rng};
+  *out = s;
+  return WEFT_OK;
+}
+
+static weft_status open_source(void *user, const weft_segment_id *id, const uint8_t *data,
+                               size_t bytes, const weft_rng *rng, void **out) {
+  segment *s;
+  (void)data;
+  (void)bytes;
+  WEFT_TRY(new_segment(user, id, rng, &s));
+  s->source = true;
+  s->rank = s->blocks;
+  *out = s;
+  return WEFT_OK;
+}
+
+static weft_status open_sink(void *user, const weft_segment_id *id, const weft_rng *rng,
+                             void **out) {
+  weft_sim_codec *c = user;
+  segment *s;
+  WEFT_TRY(new_segment(c, id, rng, &s));
+  const size_t n = id->blocks;
+  s->pivot = weft_sim_arena_take(c->arena, n * sizeof *s->pivot, sizeof(void *));
+  s->basis = weft_sim_arena_take(c->arena, n * n, sizeof(void *));
+  if (!s->pivot || !s->basis) {
+    close_segment(c, s);
+    return WEFT_E_NOMEM;
+  }
+  *out = s;
+  return WEFT_OK;
+}
+
+static size_t rank(void *user, const void *opened) {
+  (void)user;
+  return ((const segment *)opened)->rank;
+}
+
+// y(m, n) = or ^= a(m, k) * x(k, n)
+static void multiply(const weft_sim_codec *c, size_t m, size_t k, size_t n, const uint8_t *a,
+                     const uint8_t *x, uint8_t *y, bool accumulate) {
+  const weft_gemm gemm = {.m = m,
+                          .k = k,
+                          .len = n,
+                          .a = a,
+                          .a_stride = k,
+                          .x = {.base = x, .stride = n},
+                          .y = {.base = y, .stride = n},
+                          .accumulate = accumulate};
+  (void)c->row->gemm(c->row, &c->exec, &gemm, 1); // host rows fail for prepared operands only
+}
+
+static weft_status make_token(void *user, void *opened, size_t count, void *out, size_t *bytes) {
+  weft_sim_codec *c = user;
+  segment *s = opened;
+  const size_t n = s->blocks;
+  uint8_t *vectors = (uint8_t *)out + 1;
+  if (s->rank == 0)
+    return WEFT_PENDING;
+  *(uint8_t *)out = s->polluted || c->pollutes;
+  *bytes = 1 + count * n;
+  c->made = s;
+  if (s->basis) {
+    s->rng->fill(s->rng->user, c->work, count * s->rank);
+    multiply(c, count, s->rank, n, c->work, s->basis, vectors, false);
+    return WEFT_OK;
+  }
+  s->rng->fill(s->rng->user, vectors, count * n);
+  for (size_t i = 0; i < count && s->source; i++)
+    if (s->made++ < n) { // each block once as it is
+      memset(vectors + i * n, 0, n);
+      vectors[i * n + s->made - 1] = 1;
+    }
+  return WEFT_OK;
+}
+
+static void scale_row(uint8_t *row, size_t n, uint8_t factor) {
+  for (size_t i = 0; i < n; i++)
+    row[i] = weft_gf256_mul(row[i], factor);
+}
+
+// Eliminates among `count` vectors that the basis has been taken out of. What is left of them, in
+// the form of the basis, comes first; returns how many. pivots[i] is row i's.
+static size_t eliminate(const weft_sim_codec *c, uint8_t *v, size_t count, size_t n,
+                        uint16_t *pivots) {
+  size_t kept = 0;
+  for (size_t i = 0; i < count; i++) {
+    uint8_t *row = v + i * n;
+    for (size_t j = 0; j < kept; j++)
+      if (row[pivots[j]]) {
+        const uint8_t factor = row[pivots[j]];
+        multiply(c, 1, 1, n, &factor, v + j * n, row, true);
+      }
+    size_t pivot = 0;
+    while (pivot < n && row[pivot] == 0)
+      pivot++;
+    if (pivot == n)
+      continue;
+    scale_row(row, n, weft_gf256_inv[row[pivot]]);
+    if (row != v + kept * n)
+      memcpy(v + kept * n, row, n);
+    for (size_t j = 0; j < kept; j++)
+      if (v[j * n + pivot]) {
+        const uint8_t factor = v[j * n + pivot];
+        multiply(c, 1, 1, n, &factor, v + kept * n, v + j * n, true);
+      }
+    pivots[kept++] = (uint16_t)pivot;
+  }
+  return kept;
+}
+
+static weft_status add_token(void *user, void *opened, size_t count, const void *bytes,
+                             size_t length, size_t *innovative) {
+  weft_sim_codec *c = user;
+  segment *s = opened;
+  const size_t n = s->blocks, r = s->rank;
+  *innovative = 0;
+  if (count > c->batch || length != 1 + count * n)
+    return WEFT_E_MALFORMED;
+  if (!s->basis)
+    return WEFT_DEPENDENT;
+  uint8_t *v = c->work, *factors = c->work + c->batch * n;
+  uint16_t pivots[WEFT_SIM_TOKEN_PACKETS];
+  memcpy(v, (const uint8_t *)bytes + 1, count * n);
+  for (size_t i = 0; i < count; i++)
+    for (size_t j = 0; j < r; j++)
+      factors[i * r + j] = v[i * n + s->pivot[j]];
+  multiply(c, count, r, n, factors, s->basis, v, true);
+  const size_t kept = eliminate(c, v, count, n, pivots);
+  if (kept == 0)
+    return WEFT_DEPENDENT;
+  for (size_t j = 0; j < r; j++)
+    for (size_t i = 0; i < kept; i++)
+      factors[j * kept + i] = s->basis[j * n + pivots[i]];
+  multiply(c, r, kept, n, factors, v, s->basis, true);
+  memcpy(s->basis + r * n, v, kept * n);
+  memcpy(s->pivot + r, pivots, kept * sizeof *pivots);
+  s->rank = (uint16_t)(r + kept);
+  s->polluted = s->polluted || *(const uint8_t *)bytes;
+  *innovative = kept;
+  if (s->rank == n) // any vector is one of its own now
+    free_basis(c, s);
+  return WEFT_OK;
+}
+
+static bool verify_token(void *user, const void *bytes, size_t length) {
+  (void)user;
+  return length > 0 && *(const uint8_t *)bytes == 0;
+}
+
+static weft_status read_nothing(void *user, void *opened, size_t offset, size_t bytes,
+                                uint8_t *out) {
+  (void)user;
+  (void)opened;
+  (void)offset;
+  memset(out, 0, bytes);
+  return WEFT_OK;
+}
+
+static weft_status digest(void *user, void *opened, size_t bytes, uint8_t out[WEFT_DIGEST_BYTES]) {
+  (void)user;
+  (void)bytes;
+  memset(out, ((const segment *)opened)->polluted, WEFT_DIGEST_BYTES);
+  return WEFT_OK;
+}
+
+static weft_status checksum(void *user, void *opened, uint64_t seed, uint8_t *sums) {
+  (void)user;
+  (void)seed;
+  memset(sums, 0, (size_t)((const segment *)opened)->blocks * WEFT_CHECKSUM_ROWS);
+  return WEFT_OK;
+}
+
+static size_t memory_bytes(void *user, const weft_segment_id *id) {
+  (void)user;
+  return sizeof(segment) + id->blocks * (id->blocks + sizeof(uint16_t));
+}
+
+weft_codec weft_sim_codec_coefficients_table(weft_sim_codec *codec) {
+  return (weft_codec){.name = "coefficients",
+                      .user = codec,
+                      .open_source = open_source,
+                      .open_sink = open_sink,
+                      .close = close_segment,
+                      .rank = rank,
+                      .read = read_nothing,
+                      .memory_bytes = memory_bytes,
+                      .digest = digest,
+                      .checksum = checksum,
+                      .token_bytes_max = 1 + codec->batch * codec->blocks,
+                      .make_token = make_token,
+                      .add_token = add_token,
+                      .verify_token = verify_token,
+                      .token_packet_bytes = weft_sim_packet_bytes};
+}

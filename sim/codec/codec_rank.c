@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// The statistical codec. Let A send to B, with ranks a and b. A packet of A's is a random vector of
+// A's subspace; of its directions, m = a - dim(A and B) are new to B, and it adds nothing with
+// probability 256^-m. What A and B have in common is at least
+//   - what came from A to B and from B to A, all of it counted when it was innovative, and
+//   - a + b - u, where u packets of the source span everything that either can hold.
+// The larger of the two is taken for the truth.
+#include <string.h>
+
+#include "sim/codec/codecs.h"
+#include "sim/rng.h"
+
+enum { WORDS = 4, BITS = 64 * WORDS };
+
+typedef struct token {
+  uint16_t count, rank;
+  uint16_t shared; // innovative at the sender, from this receiver
+  bool source, polluted;
+  uint32_t first; // source: number of the burst's first packet
+  uint64_t left;  // which of the burst's packets are left
+  uint64_t support[WORDS];
+} token;
+
+typedef struct segment {
+  uint16_t blocks, rank;
+  bool source, polluted;
+  uint32_t made; // packets, at the source
+  const weft_rng *rng;
+  uint64_t support[WORDS]; // the source's packets that went into this
+  uint8_t from[];          // (neighbours) innovative packets
+} segment;
+
+static size_t segment_bytes(const weft_sim_codec *c) { return sizeof(segment) + c->neighbours; }
+
+static weft_status open_segment(weft_sim_codec *c, const weft_segment_id *id, const weft_rng *rng,
+                                bool source, void **out) {
+  segment *s = weft_sim_arena_take(c->arena, segment_bytes(c), sizeof(void *));
+  if (!s)
+    return WEFT_E_NOMEM;
+  memset(s, 0, segment_bytes(c));
+  s->blocks = (uint16_t)id->blocks;
+  s->source = source;
+  s->rank = source ? s->blocks : 0;
+  s->rng = rng;
+  *out = s;
+  return WEFT_OK;
+}
+
+static weft_status open_source(void *user, const weft_segment_id *id, const uint8_t *data,
+                               size_t bytes, const weft_rng *rng, void **out) {
+  (void)data;
+  (void)bytes;
+  return open_segment(user, id, rng, true, out);
+}
+
+static weft_status open_sink(void *user, const weft_segment_id *id, const weft_rng *rng,
+                             void **out) {
+  return open_segment(user, id, rng, false, out);
+}
+
+static void close_segment(void *user, void *opened) {
+  weft_sim_codec *c = user;
+  if (opened)
+    weft_sim_arena_give(c->arena, opened);
+}
+
+static size_t rank(void *user, const void *opened) {
+  (void)user;
+  return ((const segment *)opened)->rank;
+}
+
+// A bit stands for this many packets of the source.
+static size_t packets_per_bit(size_t blocks) { return (blocks + BITS - 1) / BITS; }
+
+static void support_of_source(token *t, size_t blocks) {
+  const size_t per_bit = packets_per_bit(blocks);
+  memset(t->support, 0, sizeof t->support);
+  for (uint64_t left = t->left; left; left &= left - 1) {
+    const size_t bit = (t->first + (size_t)__builtin_ctzll(left)) / per_bit % BITS;
+    t->support[bit / 64] |= UINT64_C(1) << bit % 64;
+  }
+}
+
+static weft_status make_token(void *user, void *opened, size_t count, void *out, size_t *bytes) {
+  weft_sim_codec *c = user;
+  segment *s = opened;
+  if (s->rank == 0)
+    return WEFT_PENDING;
+  token t = {.count = (uint16_t)count,
+             .rank = s->rank,
+             .source = s->source,
+             .polluted = s->polluted || c->pollutes,
+             .first = s->made,
+             .left = count >= 64 ? UINT64_MAX : (UINT64_C(1) << count) - 1};
+  if (s->source) {
+    s->made += (uint32_t)count;
+    support_of_source(&t, s->blocks);
+  } else {
+    memcpy(t.support, s->support, sizeof t.support);
+  }
+  memcpy(out, &t, sizeof t);
+  *bytes = sizeof t;
+  c->made = s;
+  return WEFT_OK;
+}
+
+// Directions of the sender's that the receiver lacks.
+static size_t news(const segment *s, const token *t, size_t given) {
+  const size_t lacks = (size_t)(s->blocks - s->rank);
+  if (t->source || t->rank >= s->blocks)
+    return lacks;
+  size_t span = 0;
+  for (size_t i = 0; i < WORDS; i++)
+    span += (size_t)__builtin_popcountll(s->support[i] | t->support[i]);
+  span *= packets_per_bit(s->blocks);
+  span = span < s->blocks ? span : s->blocks;
+  const size_t sum = (size_t)s->rank + t->rank;
+  const size_t known = sum > span ? sum - span : 0;
+  const size_t exchanged = (size_t)t->shared + given;
+  const size_t common = known > exchanged ? known : exchanged;
+  const size_t fresh = t->rank > common ? t->rank - common : 0;
+  return fresh < lacks ? fresh : lacks;
+}
+
+// Whether a random vector lies in the part that is no news: with probability 256^-news.
+static bool adds_nothing(const segment *s, size_t fresh) {
+  if (fresh == 0)
+    return true;
+  if (fresh > 6)
+    return false; // 2^-56 and less
+  return weft_rng_u64(s->rng) >> (64 - 8 * fresh) == 0;
+}
+
+static weft_status add_token(void *user, void *opened, size_t count, const void *bytes,
+                             size_t length, size_t *innovative) {
+  weft_sim_codec *c = user;
+  segment *s = opened;
+  token t;
+  *innovative = 0;
+  if (length != sizeof t || s->source)
+    return WEFT_E_MALFORMED;
+  memcpy(&t, bytes, sizeof t);
+  uint8_t *given = &s->from[c->from];
+  size_t fresh = news(s, &t, *given);
+  for (size_t i = 0; i < count; i++) {
+    if (adds_nothing(s, fresh))
+      continue;
+    fresh--;
+    s->rank++;
+    *given = (uint8_t)(*given + (*given < UINT8_MAX));
+    (*innovative)++;
+  }
+  for (size_t i = 0; i < WORDS; i++)
+    s->support[i] |= t.support[i];
+  s->polluted = s->polluted || (t.polluted && *innovative > 0);
+  return *innovative ? WEFT_OK : WEFT_DEPENDENT;
+}
+
+static bool verify_token(void *user, const void *bytes, size_t length) {
+  token t;
+  (void)user;
+  if (length != sizeof t)
+    return false;
+  memcpy(&t, bytes, sizeof t);
+  return !t.polluted;
+}
+
+static weft_status read_nothing(void *user, void *opened, size_t offset, size_t bytes,
+                                uint8_t *out) {
+  (void)user;
+  (void)opened;
+  (void)offset;
+  memset(out, 0, bytes);
+  return WEFT_OK;
+}
+
+static weft_status digest(void *user, void *opened, size_t bytes, uint8_t out[WEFT_DIGEST_BYTES]) {
+  (void)user;
+  (void)bytes;
+  memset(out, ((const segment *)opened)->polluted, WEFT_DIGEST_BYTES);
+  return WEFT_OK;
+}
+
+static weft_status checksum(void *user, void *opened, uint64_t seed, uint8_t *sums) {
+  (void)user;
+  (void)seed;
+  memset(sums, 0, (size_t)((const segment *)opened)->blocks * WEFT_CHECKSUM_ROWS);
+  return WEFT_OK;
+}
+
+static size_t memory_bytes(void *user, const weft_segment_id *id) {
+  (void)id;
+  return segment_bytes(user);
+}
+
+void weft_sim_rank_address(const weft_sim_codec *codec, void *bytes, size_t to) {
+  const segment *s = codec->made;
+  token t;
+  memcpy(&t, bytes, sizeof t);
+  t.shared = s->from[to];
+  memcpy(bytes, &t, sizeof t);
+}
+
+void weft_sim_rank_lose(const weft_sim_codec *codec, void *bytes, size_t count, uint64_t lost) {
+  token t;
+  memcpy(&t, bytes, sizeof t);
+  t.left &= ~lost;
+  t.count = (uint16_t)(count - (size_t)__builtin_popcountll(lost));
+  if (t.source)
+    support_of_source(&t, codec->blocks);
+  memcpy(bytes, &t, sizeof t);
+}
+
+weft_codec weft_sim_codec_rank_table(weft_sim_codec *codec) {
+  return (weft_codec){.name = "rank",
+                      .user = codec,
+                      .open_source = open_source,
+                      .open_sink = open_sink,
+                      .close = close_segment,
+                      .rank = rank,
+                      .read = read_nothing,
+                      .memory_bytes = memory_bytes,
+                      .digest = digest,
+                      .checksum = checksum,
+                      .token_bytes_max = sizeof(token),
+                      .make_token = make_token,
+                      .add_token = add_token,
+                      .verify_token = verify_token,
+                      .token_packet_bytes = weft_sim_packet_bytes};
+}

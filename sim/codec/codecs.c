@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the codecs without payload share: their making, and what the network does to tokens.
+#include "sim/codec/codecs.h"
+
+#include <string.h>
+
+#include "kernels/cpu.h"
+
+weft_status weft_sim_codec_init(weft_sim_codec *codec) {
+  const size_t n = codec->blocks;
+  if (n < 1 || n > WEFT_MAX_BLOCKS || codec->batch < 1 || codec->batch > WEFT_SIM_TOKEN_PACKETS)
+    return WEFT_E_ARGUMENT;
+  if (codec->fidelity != WEFT_SIM_COEFFICIENTS)
+    return WEFT_OK;
+  const weft_machine machine = {.cpu = weft_cpu_features()};
+  WEFT_TRY(weft_backend_select(&machine, WEFT_MEM_HOST, NULL, &codec->row));
+  codec->allocator = weft_sim_arena_allocator(codec->arena);
+  codec->exec = (weft_exec){.allocator = &codec->allocator};
+  // Vectors of a burst, and their factors or those of the whole basis.
+  codec->work = weft_sim_arena_take(codec->arena, 2 * codec->batch * n, sizeof(void *));
+  return codec->work ? WEFT_OK : WEFT_E_NOMEM;
+}
+
+void weft_sim_codec_clear(weft_sim_codec *codec) {
+  if (codec->work)
+    weft_sim_arena_give(codec->arena, codec->work);
+  codec->work = NULL;
+}
+
+weft_codec weft_sim_codec_table(weft_sim_codec *codec) {
+  return codec->fidelity == WEFT_SIM_RANK ? weft_sim_codec_rank_table(codec)
+                                          : weft_sim_codec_coefficients_table(codec);
+}
+
+size_t weft_sim_packet_bytes(void *user, const weft_segment_id *id, bool at_source) {
+  (void)user;
+  return weft_packet_session_bytes(id, at_source ? WEFT_PACKET_DENSE : WEFT_PACKET_VECTOR);
+}
+
+void weft_sim_token_address(const weft_sim_codec *codec, void *token, size_t to) {
+  if (codec->fidelity == WEFT_SIM_RANK)
+    weft_sim_rank_address(codec, token, to);
+}
+
+size_t weft_sim_token_lose(const weft_sim_codec *codec, void *token, size_t bytes, size_t count,
+                           uint64_t lost) {
+  if (codec->fidelity == WEFT_SIM_RANK) {
+    weft_sim_rank_lose(codec, token, count, lost);
+    return bytes;
+  }
+  uint8_t *vectors = (uint8_t *)token + 1;
+  const size_t n = (bytes - 1) / count; // a stream's last segment may have fewer blocks
+  size_t kept = 0;
+  for (size_t i = 0; i < count; i++)
+    if (!(lost >> i & 1)) {
+      memmove(vectors + kept * n, vectors + i * n, n);
+      kept++;
+    }
+  return 1 + kept * n;
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// The model: draws that belong to a peer or a pair, never to an order of events.
+#include "sim/model.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+// Purposes of draws, so that none shifts another.
+enum {
+  OF_CLASS = 1,
+  OF_NAT,
+  OF_ISP,
+  OF_RIDER,
+  OF_POLLUTER,
+  OF_PLACE,
+  OF_PATH,
+  OF_ARRIVAL,
+  OF_STAY,
+  OF_FAILURE
+};
+
+int64_t weft_sim_link_send(weft_sim_link *link, uint64_t bits_per_s, size_t bytes, int64_t now_us) {
+  if (link->free_us < now_us) {
+    link->free_us = now_us;
+    link->rest = 0;
+  }
+  if (bits_per_s == 0)
+    return link->free_us;
+  const uint64_t work = (uint64_t)bytes * 8u * 1000000u + link->rest;
+  link->free_us += (int64_t)(work / bits_per_s);
+  link->rest = work % bits_per_s;
+  return link->free_us;
+}
+
+bool weft_sim_loses(double loss, double burst, bool *bad, weft_sim_rng *rng) {
+  if (loss <= 0)
+    return false;
+  const double chance = weft_sim_unit(weft_sim_rng_next(rng));
+  if (burst <= 1)
+    return chance < loss;
+  const double leave = 1 / burst, enter = leave * loss / (1 - loss);
+  *bad = *bad ? chance >= leave : chance < enter;
+  return *bad;
+}
+
+static double unit(const weft_sim_model *m, uint64_t purpose, uint64_t a, uint64_t b) {
+  return weft_sim_unit(weft_sim_draw(m->parameters->seed, purpose, a, b));
+}
+
+size_t weft_sim_class_of(const weft_sim_model *m, uint32_t peer) {
+  const weft_sim_parameters *p = m->parameters;
+  double at = unit(m, OF_CLASS, peer, 0) * m->share_sum;
+  for (size_t i = 0; i + 1 < p->class_count; i++) {
+    if (at < p->classes[i].share)
+      return peer ? i : 0;
+    at -= p->classes[i].share;
+  }
+  return peer ? p->class_count - 1 : 0;
+}
+
+uint32_t weft_sim_isp_of(const weft_sim_model *m, uint32_t peer) {
+  return m->parameters->isps > 1
+             ? (uint32_t)(unit(m, OF_ISP, peer, 0) * (double)m->parameters->isps)
+             : 0;
+}
+
+bool weft_sim_behind_nat(const weft_sim_model *m, uint32_t peer) {
+  return peer && unit(m, OF_NAT, peer, 0) < m->parameters->classes[weft_sim_class_of(m, peer)].nat;
+}
+
+bool weft_sim_is_free_rider(const weft_sim_model *m, uint32_t peer) {
+  return peer && unit(m, OF_RIDER, peer, 0) < m->parameters->free_riders;
+}
+
+bool weft_sim_is_polluter(const weft_sim_model *m, uint32_t peer) {
+  return peer && unit(m, OF_POLLUTER, peer, 0) < m->parameters->polluters;
+}
+
+// Peers of one ISP or region lie together: around a point of its own.
+void weft_sim_place_of(const weft_sim_model *m, uint32_t peer, double *x, double *y) {
+  const uint32_t isp = weft_sim_isp_of(m, peer);
+  const double spread = m->parameters->isps > 1 ? 0.15 : 0.5;
+  const double centre_x = m->parameters->isps > 1 ? 0.15 + 0.7 * unit(m, OF_PLACE, isp, 2) : 0.5;
+  const double centre_y = m->parameters->isps > 1 ? 0.15 + 0.7 * unit(m, OF_PLACE, isp, 3) : 0.5;
+  *x = centre_x + spread * (2 * unit(m, OF_PLACE, peer, 0) - 1);
+  *y = centre_y + spread * (2 * unit(m, OF_PLACE, peer, 1) - 1);
+}
+
+static int64_t path_us(const weft_sim_model *m, uint32_t a, uint32_t b) {
+  const weft_sim_parameters *p = m->parameters;
+  const uint32_t low = a < b ? a : b, high = a < b ? b : a;
+  const double range = (double)(p->delay_max_us - p->delay_min_us);
+  if (p->latency == WEFT_SIM_MATRIX)
+    return p
+        ->matrix_us[weft_sim_isp_of(m, low) % p->regions][weft_sim_isp_of(m, high) % p->regions];
+  if (p->latency == WEFT_SIM_UNIFORM)
+    return p->delay_min_us + (int64_t)(range * unit(m, OF_PATH, low, high));
+  double ax, ay, bx, by;
+  weft_sim_place_of(m, a, &ax, &ay);
+  weft_sim_place_of(m, b, &bx, &by);
+  const double distance = sqrt((ax - bx) * (ax - bx) + (ay - by) * (ay - by)) / sqrt(2.0);
+  return p->delay_min_us + (int64_t)(range * distance);
+}
+
+int64_t weft_sim_delay_us(const weft_sim_model *m, uint32_t a, uint32_t b) {
+  const weft_sim_class *classes = m->parameters->classes;
+  return path_us(m, a, b) + classes[weft_sim_class_of(m, a)].delay_us +
+         classes[weft_sim_class_of(m, b)].delay_us;
+}
+
+static int64_t least_delay_us(const weft_sim_parameters *p) {
+  int64_t path = p->delay_min_us, access = INT64_MAX;
+  if (p->latency == WEFT_SIM_MATRIX) {
+    path = INT64_MAX;
+    for (size_t i = 0; i < p->regions; i++)
+      for (size_t j = 0; j < p->regions; j++)
+        path = p->matrix_us[i][j] < path ? p->matrix_us[i][j] : path;
+  }
+  for (size_t i = 0; i < p->class_count; i++)
+    access = p->classes[i].delay_us < access ? p->classes[i].delay_us : access;
+  return path + 2 * access;
+}
+
+// --- Coming and going
+
+static double exponential(double mean, double chance) { return -mean * log1p(-chance); }
+
+static int ascending(const void *a, const void *b) {
+  const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+// One arrival a line, in seconds, and if it is there how long the peer stays.
+static weft_status read_trace(weft_sim_model *m) {
+  const weft_sim_parameters *p = m->parameters;
+  FILE *file = fopen(p->trace_file, "r");
+  if (!file)
+    return WEFT_E_IO;
+  weft_status status = WEFT_OK;
+  char line[256];
+  uint32_t i = 1;
+  while (i <= p->peers && status == WEFT_OK && fgets(line, sizeof line, file)) {
+    double at, stay;
+    const int fields = line[0] == '#' ? 0 : sscanf(line, "%lf %lf", &at, &stay);
+    if (fields < 1)
+      continue;
+    m->arrive_us[i] = (int64_t)(at * 1e6);
+    if (!(at >= 0 && at < 1e9) || m->arrive_us[i] < m->arrive_us[i - 1])
+      status = WEFT_E_MALFORMED; // in order, so that peers are numbered as they come
+    if (fields > 1)
+      m->leave_us[i] = m->arrive_us[i] + (int64_t)(stay * 1e6);
+    i++;
+  }
+  fclose(file);
+  for (; i <= p->peers; i++)
+    m->arrive_us[i] = WEFT_SIM_NEVER;
+  return status;
+}
+
+static void draw_arrivals(weft_sim_model *m) {
+  const weft_sim_parameters *p = m->parameters;
+  const uint32_t rush =
+      p->arrival == WEFT_SIM_FLASH ? (uint32_t)(p->flash_share * (double)p->peers) : 0;
+  double at_s = 0;
+  for (uint32_t i = 1; i <= p->peers; i++) {
+    const double chance = unit(m, OF_ARRIVAL, i, 0);
+    if (p->arrival == WEFT_SIM_TOGETHER) {
+      m->arrive_us[i] = (int64_t)(chance * 200000); // not all in one microsecond
+    } else if (i <= rush) {
+      m->arrive_us[i] = (int64_t)(chance * (double)p->flash_us);
+    } else {
+      at_s += exponential(1 / p->arrivals_per_s, chance);
+      m->arrive_us[i] = (int64_t)(at_s * 1e6);
+    }
+  }
+  qsort(m->arrive_us + 1, p->peers, sizeof *m->arrive_us, ascending);
+}
+
+static void draw_departures(weft_sim_model *m) {
+  const weft_sim_parameters *p = m->parameters;
+  for (uint32_t i = 1; i <= p->peers; i++) {
+    if (m->arrive_us[i] == WEFT_SIM_NEVER)
+      continue;
+    const double chance = unit(m, OF_STAY, i, 0);
+    double stay_s = -1;
+    if (p->departure == WEFT_SIM_EXPONENTIAL)
+      stay_s = exponential(p->stay_mean_s, chance);
+    else if (p->departure == WEFT_SIM_PARETO) // the least stay follows from mean and alpha
+      stay_s = p->stay_mean_s * (p->pareto_alpha - 1) / p->pareto_alpha *
+               pow(1 - chance, -1 / p->pareto_alpha);
+    if (stay_s >= 0 && stay_s < 1e9)
+      m->leave_us[i] = m->arrive_us[i] + (int64_t)(stay_s * 1e6);
+    if (m->arrive_us[i] < p->failure_us && p->failure_us < m->leave_us[i] &&
+        unit(m, OF_FAILURE, i, 0) < p->failure_share)
+      m->leave_us[i] = p->failure_us;
+  }
+}
+
+weft_status weft_sim_model_init(weft_sim_model *m, const weft_sim_parameters *p) {
+  *m = (weft_sim_model){.parameters = p, .window_us = least_delay_us(p)};
+  for (size_t i = 0; i < p->class_count; i++)
+    m->share_sum += p->classes[i].share;
+  m->arrive_us = calloc((size_t)p->peers + 1, sizeof *m->arrive_us);
+  m->leave_us = calloc((size_t)p->peers + 1, sizeof *m->leave_us);
+  if (!m->arrive_us || !m->leave_us)
+    return WEFT_E_NOMEM;
+  for (uint32_t i = 0; i <= p->peers; i++)
+    m->leave_us[i] = WEFT_SIM_NEVER;
+  if (p->arrival == WEFT_SIM_TRACE)
+    WEFT_TRY(read_trace(m));
+  else
+    draw_arrivals(m);
+  draw_departures(m);
+  return WEFT_OK;
+}
+
+void weft_sim_model_clear(weft_sim_model *m) {
+  free(m->arrive_us);
+  free(m->leave_us);
+  m->arrive_us = m->leave_us = NULL;
+}
+
+uint32_t weft_sim_arrived(const weft_sim_model *m, int64_t now_us) {
+  uint32_t low = 1, high = m->parameters->peers + 1; // the first that comes later
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (m->arrive_us[middle] <= now_us)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low - 1;
+}
+
+uint32_t weft_sim_find_peer(const weft_sim_model *m, uint32_t peer, int64_t now_us,
+                            weft_sim_rng *rng) {
+  const weft_sim_parameters *p = m->parameters;
+  const uint32_t there = weft_sim_arrived(m, now_us);
+  const bool local = p->isps > 1 && weft_sim_unit(weft_sim_rng_next(rng)) < p->isp_local;
+  for (int attempt = 0; attempt < 64; attempt++) {
+    const uint32_t other = (uint32_t)weft_sim_rng_below(rng, (uint64_t)there + 1);
+    if (other == peer || m->leave_us[other] <= now_us || weft_sim_behind_nat(m, other))
+      continue;
+    if (local && attempt < 32 && weft_sim_isp_of(m, other) != weft_sim_isp_of(m, peer))
+      continue;
+    return other;
+  }
+  return peer;
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that a run follows from. Files and flags fill it by the table in scenario/keys.c; docs/sim.md
+// says what each means.
+#ifndef WEFT_SIM_PARAMETERS_H
+#define WEFT_SIM_PARAMETERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/codec/codecs.h"
+
+#define WEFT_SIM_MAX_PEERS 20000000u
+#define WEFT_SIM_MAX_CLASSES 8u
+#define WEFT_SIM_MAX_REGIONS 8u
+#define WEFT_SIM_NAME 48u
+#define WEFT_SIM_NEVER INT64_MAX
+
+typedef enum weft_sim_scheme {
+  WEFT_SIM_PUSH,        // RLNC, random push
+  WEFT_SIM_PULL,        // RLNC, receivers ask
+  WEFT_SIM_SOURCE_ONLY, // RLNC, nobody but the source sends
+  WEFT_SIM_RAREST,      // no coding: blocks, the rarest of the playback window first
+  WEFT_SIM_SCHEMES
+} weft_sim_scheme;
+
+typedef enum weft_sim_mode { WEFT_SIM_BULK, WEFT_SIM_VOD, WEFT_SIM_LIVE } weft_sim_mode;
+
+// Who knows whom.
+typedef enum weft_sim_topology {
+  WEFT_SIM_TRACKER, // joiners ask a tracker, then peers tell each other of peers
+  WEFT_SIM_GRAPH    // a random graph, fixed from the start
+} weft_sim_topology;
+
+typedef enum weft_sim_latency {
+  WEFT_SIM_UNIFORM, // of each pair, between the least and the greatest
+  WEFT_SIM_PLANE,   // by distance: every peer has a place
+  WEFT_SIM_MATRIX   // by the peers' regions
+} weft_sim_latency;
+
+typedef enum weft_sim_arrival {
+  WEFT_SIM_TOGETHER, // at the start
+  WEFT_SIM_POISSON,  // at a rate
+  WEFT_SIM_FLASH,    // most within a short time, the others at a rate
+  WEFT_SIM_TRACE     // from a file
+} weft_sim_arrival;
+
+typedef enum weft_sim_departure {
+  WEFT_SIM_STAY,
+  WEFT_SIM_EXPONENTIAL,
+  WEFT_SIM_PARETO
+} weft_sim_departure;
+
+// A kind of access to the network.
+typedef struct weft_sim_class {
+  char name[WEFT_SIM_NAME];
+  double share; // of the peers, by weight
+  uint64_t up_bits_per_s, down_bits_per_s;
+  int64_t delay_us; // one way, added to every path
+  double loss;      // at its own end
+  double burst;     // mean packets of a run of losses; 1 or less: independent
+  double nat;       // share that cannot be connected to
+} weft_sim_class;
+
+typedef struct weft_sim_parameters {
+  char name[WEFT_SIM_NAME];
+  uint64_t seed;
+  // The stream.
+  weft_sim_mode mode;
+  weft_sim_scheme scheme;
+  weft_sim_fidelity fidelity;
+  bool fidelity_auto;
+  uint32_t blocks, block_bytes;
+  uint64_t rate_bits_per_s;
+  int64_t duration_us; // of the stream; the run may go on a little
+  uint64_t bulk_bytes; // bulk: what is sent
+  // The engine.
+  uint32_t window, batch, neighbours, neighbours_max;
+  int64_t lag_us, startup_us, map_us, map_idle_us, checksum_us, silent_us;
+  uint32_t overhead_bytes; // below each datagram: IP, UDP, the session's seal
+  uint32_t handshake_bytes;
+  bool coded_only; // the source sends no block as it is
+  // Peers and links.
+  uint32_t peers;
+  uint64_t source_bits_per_s;
+  weft_sim_class classes[WEFT_SIM_MAX_CLASSES];
+  size_t class_count;
+  double loss;      // on every path
+  int64_t queue_us; // longest that an uplink's or downlink's queue may be
+  weft_sim_topology topology;
+  weft_sim_latency latency;
+  int64_t delay_min_us, delay_max_us;
+  uint32_t regions;
+  int64_t matrix_us[WEFT_SIM_MAX_REGIONS][WEFT_SIM_MAX_REGIONS];
+  uint32_t isps;
+  double isp_local; // share of a tracker's answer that is of the asker's own ISP
+  // Coming and going.
+  weft_sim_arrival arrival;
+  double arrivals_per_s;
+  double flash_share;
+  int64_t flash_us;
+  char trace_file[256];
+  weft_sim_departure departure;
+  double stay_mean_s, pareto_alpha;
+  double polite;        // share of the leavers that say so
+  int64_t failure_us;   // when many fail at once; WEFT_SIM_NEVER
+  double failure_share; //
+  double free_riders, polluters;
+  double seeks_per_hour; // VoD, of each viewer
+  // What is recorded.
+  uint32_t sampled; // peers that the trace and the report follow
+} weft_sim_parameters;
+
+#endif

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of a swarm share: peers, lanes, and who does what.
+#ifndef WEFT_SIM_SWARM_INTERNAL_H
+#define WEFT_SIM_SWARM_INTERNAL_H
+
+#include "sim/core/arena.h"
+#include "sim/core/core.h"
+#include "sim/graph.h"
+#include "sim/model.h"
+#include "sim/swarm/swarm.h"
+
+#define WEFT_SIM_NOBODY UINT32_MAX
+
+enum {
+  WEFT_SIM_DIALS = 4,  // connections that one peer may be waiting for
+  WEFT_SIM_BANS = 4,   // identities it remembers to refuse
+  WEFT_SIM_ANSWER = 24 // addresses in a tracker's answer
+};
+static const int64_t WEFT_SIM_DIAL_US = 3000000;     // then a dialled peer counts as away
+static const int64_t WEFT_SIM_TRACKER_US = 10000000; // between questions to the tracker
+static const int64_t WEFT_SIM_SAMPLE_US = 500000;
+
+// Message kinds. Content of TOKEN: segment, count, then the token; of BURST: count, their lengths,
+// then the datagrams; of REFUSE: a message of the engine's.
+enum {
+  WEFT_SIM_CONNECT,
+  WEFT_SIM_ACCEPT,
+  WEFT_SIM_REFUSE,
+  WEFT_SIM_BURST,
+  WEFT_SIM_TOKEN,
+  WEFT_SIM_PASSED = 0x100 // has passed the downlink's queue
+};
+
+typedef struct weft_sim_token_head {
+  uint64_t segment;
+  uint32_t count, bytes;
+} weft_sim_token_head;
+
+typedef enum weft_sim_state { WEFT_SIM_ABSENT, WEFT_SIM_ONLINE, WEFT_SIM_GONE } weft_sim_state;
+
+typedef struct weft_sim_dial {
+  uint32_t peer; // WEFT_SIM_NOBODY: none
+  int64_t until_us;
+} weft_sim_dial;
+
+// One peer of this rank. Its neighbours' numbers stand apart: lane->neighbours.
+typedef struct weft_sim_peer {
+  weft_engine *engine;
+  uint32_t id;
+  uint32_t sequence;
+  uint8_t state, class_index;
+  bool free_rider, polluter, nat, bad, sampled, open; // open: told weft_sim_second of itself
+  weft_sim_rng engine_rng, link_rng;
+  weft_sim_link up, down;
+  uint64_t hash;
+  int64_t deadline_us; // the engine's
+  int64_t own_us;      // of the tracker, dials, samples, seeks, feeding: the soonest
+  int64_t wake_us;     // the soonest turn that was asked for
+  int64_t tracker_us, sample_us, seek_us, feed_us;
+  weft_sim_dial dials[WEFT_SIM_DIALS];
+  uint32_t banned[WEFT_SIM_BANS];
+  uint32_t degree;
+  int64_t done_us;
+  uint64_t delivered_bytes, wrong_bytes;
+} weft_sim_peer;
+
+typedef struct weft_sim_arrived_message {
+  int64_t time_us;
+  const weft_sim_message *message;
+} weft_sim_arrived_message;
+
+// A thread's share, with memory of its own.
+typedef struct weft_sim_share {
+  struct weft_sim_swarm *swarm;
+  weft_sim_lane *lane; // in a turn
+  int64_t begin_us, end_us;
+  size_t number, index; // of the lane, in this rank and among all
+  weft_sim_arena *arena;
+  weft_ctx *ctx;
+  weft_engine_options engine; // of all its peers
+  weft_engine_options rider;  // of those that give nothing
+  weft_engine_scratch *scratch;
+  weft_codec_rlnc rlnc;
+  weft_codec_blocks plain;
+  weft_sim_codec code, polluted_code;
+  weft_codec codec, source_codec, polluted_codec, made_codec;
+  weft_policy rider_policy;
+  weft_sim_peer *peers; // (peer_count) peer i * lanes + index
+  uint32_t *neighbours; // (peer_count, neighbours_max)
+  size_t peer_count;
+  weft_sim_viewer *viewers; // (peer_count)
+  weft_sim_arrived_message *inbox;
+  size_t inbox_capacity;
+  uint8_t *segment; // n * k bytes on their way in or out; and once more, for comparison
+  weft_sim_totals totals;
+  weft_sim_second *seconds;
+  weft_sim_sample *samples;
+  size_t sample_count, sample_capacity;
+  weft_sim_trace *trace;
+  size_t trace_count, trace_capacity;
+  bool trace_cut;
+  int64_t progress_us; // bulk
+  uint64_t unfinished; // bulk: peers that have not everything
+} weft_sim_share;
+
+struct weft_sim_swarm {
+  weft_sim_options options;
+  weft_sim_parameters parameters;
+  weft_sim_model model;
+  weft_sim_graph graph; // empty: peers find each other
+  weft_sim_core *core;
+  weft_sim_share *shares; // (threads)
+  size_t lanes;           // of all ranks
+  uint64_t segment_bytes, segments;
+  int64_t segment_us, end_us, stall_us;
+  size_t second_count;
+  bool fed_all;
+  uint64_t fed_bytes, fed_segments;
+  weft_sim_result result;
+  void *gathered[4]; // arrays of the result
+};
+
+static inline uint32_t *weft_sim_neighbours(const weft_sim_share *share, const weft_sim_peer *p) {
+  return share->neighbours + (size_t)(p - share->peers) * share->swarm->parameters.neighbours_max;
+}
+
+// peer.c: one peer's turn, and what its engine asks for
+weft_status weft_sim_take_turn(void *user, weft_sim_lane *lane, const weft_sim_turn *turn);
+void weft_sim_prefetch(void *user, uint32_t actor);
+// Events, deliveries and bursts, after something went in.
+weft_status weft_sim_drain(weft_sim_share *share, weft_sim_peer *peer, int64_t now_us);
+weft_status weft_sim_add_neighbour(weft_sim_share *share, weft_sim_peer *peer, uint32_t other,
+                                   bool dialled, int64_t now_us, size_t *number);
+
+// life.c: coming, going, the tracker, dials, feeding
+weft_status weft_sim_join(weft_sim_share *share, weft_sim_peer *peer, int64_t now_us);
+weft_status weft_sim_leave(weft_sim_share *share, weft_sim_peer *peer, int64_t now_us);
+weft_status weft_sim_own_timers(weft_sim_share *share, weft_sim_peer *peer, int64_t now_us);
+int64_t weft_sim_own_time(const weft_sim_share *share, const weft_sim_peer *peer);
+weft_status weft_sim_dial_to(weft_sim_share *share, weft_sim_peer *peer,
+                             const weft_peer_address *address, int64_t now_us);
+weft_status weft_sim_feed(weft_sim_share *share, weft_sim_peer *peer, int64_t now_us);
+weft_status weft_sim_load(weft_sim_share *share, weft_sim_peer *peer, uint64_t segment,
+                          int64_t now_us);
+weft_status weft_sim_deliver(weft_sim_share *share, weft_sim_peer *peer, int64_t now_us);
+
+// network.c: what goes out and what comes in
+weft_status weft_sim_transmit(weft_sim_share *share, weft_sim_peer *peer, const weft_burst *burst,
+                              int64_t now_us);
+weft_status weft_sim_send_plain(weft_sim_share *share, weft_sim_peer *peer, uint32_t to,
+                                uint32_t kind, const void *content, size_t bytes, size_t wire_bytes,
+                                int64_t now_us);
+weft_status weft_sim_arrive(weft_sim_share *share, weft_sim_peer *peer,
+                            const weft_sim_message *message, int64_t now_us);
+// When it has passed the downlink; < 0: the queue is full, or nobody is there.
+int64_t weft_sim_pass_downlink(weft_sim_share *share, weft_sim_peer *peer,
+                               const weft_sim_message *message);
+
+// results.c
+void weft_sim_note(weft_sim_share *share, const weft_sim_trace *trace);
+void weft_sim_take_sample(weft_sim_share *share, weft_sim_peer *peer, int64_t now_us);
+void weft_sim_count_peer(weft_sim_share *share, weft_sim_peer *peer, int64_t now_us, bool left);
+static inline weft_sim_second *weft_sim_now(const weft_sim_share *share, int64_t now_us) {
+  const size_t second = (size_t)(now_us / 1000000);
+  const size_t last = share->swarm->second_count - 1;
+  return &share->seconds[second < last ? second : last];
+}
+
+// True failures of the machine, as against a datagram that an engine had no use for.
+static inline bool weft_sim_is_failure(weft_status status) {
+  return status >= WEFT_E_NOMEM || status == WEFT_E_ARGUMENT || status == WEFT_E_BUFFER;
+}
+
+#endif

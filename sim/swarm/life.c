@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// A peer's coming and going, what it asks the tracker, the stream's way in and out.
+#include <string.h>
+
+#include "sim/swarm/internal.h"
+
+// --- The stream
+
+// The bytes of a stream that is made from the seed.
+static void make_bytes(const weft_sim_swarm *swarm, uint64_t segment, uint8_t *out, size_t bytes) {
+  weft_sim_rng rng = {.state = weft_sim_draw(swarm->parameters.seed, 100, segment, 0)};
+  for (size_t i = 0; i < bytes; i += sizeof(uint64_t)) {
+    const uint64_t word = weft_sim_rng_next(&rng);
+    memcpy(out + i, &word, bytes - i < sizeof word ? bytes - i : sizeof word);
+  }
+}
+
+static size_t made_bytes(const weft_sim_swarm *swarm, uint64_t segment) {
+  const uint64_t all = swarm->result.stream_bytes, at = segment * swarm->segment_bytes;
+  return (size_t)(all - at < swarm->segment_bytes ? all - at : swarm->segment_bytes);
+}
+
+static weft_status feed(weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {
+  weft_sim_swarm *swarm = share->swarm;
+  const weft_sim_hooks *hooks = &swarm->options.hooks;
+  const bool real = swarm->parameters.fidelity == WEFT_SIM_BYTES;
+  size_t bytes = (size_t)swarm->segment_bytes;
+  bool last;
+  if (hooks->feed) {
+    WEFT_TRY(hooks->feed(hooks->user, share->segment, bytes, &bytes));
+    last = bytes < swarm->segment_bytes;
+  } else {
+    last = swarm->fed_segments >= swarm->segments;
+    bytes = last ? 0 : made_bytes(swarm, swarm->fed_segments);
+    if (real)
+      make_bytes(swarm, swarm->fed_segments, share->segment, bytes);
+  }
+  share->progress_us = now_us;
+  swarm->fed_bytes += bytes;
+  swarm->fed_all = last || bytes < swarm->segment_bytes;
+  if (bytes == 0)
+    return weft_engine_source_end(p->engine, now_us);
+  swarm->fed_segments++;
+  return weft_engine_source_put(p->engine, share->segment, bytes,
+                                (int64_t)(swarm->fed_segments - 1) * swarm->segment_us, now_us);
+}
+
+weft_status weft_sim_feed(weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {
+  weft_sim_swarm *swarm = share->swarm;
+  if (swarm->parameters.mode == WEFT_SIM_VOD)
+    return WEFT_OK; // loads what is asked for
+  if (swarm->parameters.mode == WEFT_SIM_BULK) {
+    while (!swarm->fed_all && weft_engine_source_ready(p->engine))
+      WEFT_TRY(feed(share, p, now_us));
+    return WEFT_OK;
+  }
+  // A live segment exists when its last byte does.
+  while (!swarm->fed_all && p->feed_us <= now_us) {
+    WEFT_TRY(feed(share, p, now_us));
+    p->feed_us += swarm->segment_us;
+  }
+  if (swarm->fed_all)
+    p->feed_us = WEFT_SIM_NEVER;
+  return WEFT_OK;
+}
+
+weft_status weft_sim_load(weft_sim_share *share, weft_sim_peer *peer, uint64_t segment,
+                          int64_t now_us) {
+  const weft_sim_swarm *swarm = share->swarm;
+  const size_t bytes = made_bytes(swarm, segment);
+  if (swarm->parameters.fidelity == WEFT_SIM_BYTES)
+    make_bytes(swarm, segment, share->segment, bytes);
+  return weft_engine_source_load(peer->engine, segment, share->segment, bytes, now_us);
+}
+
+static weft_status check(weft_sim_share *share, weft_sim_peer *p, uint64_t segment, size_t bytes) {
+  const weft_sim_swarm *swarm = share->swarm;
+  const weft_sim_hooks *hooks = &swarm->options.hooks;
+  if (swarm->parameters.fidelity != WEFT_SIM_BYTES)
+    return WEFT_OK;
+  WEFT_TRY(weft_engine_read(p->engine, 0, bytes, share->segment));
+  if (hooks->deliver)
+    return hooks->deliver(hooks->user, p->id, share->segment, bytes);
+  if (hooks->feed)
+    return WEFT_OK;
+  uint8_t *wanted = share->segment + swarm->segment_bytes;
+  make_bytes(swarm, segment, wanted, bytes);
+  for (size_t i = 0; i < bytes && memcmp(share->segment, wanted, bytes) != 0; i++)
+    p->wrong_bytes += share->segment[i] != wanted[i];
+  return WEFT_OK;
+}
+
+weft_status weft_sim_deliver(weft_sim_share *share, weft_sim_peer *peer, int64_t now_us) {
+  uint64_t segment;
+  size_t bytes;
+  while (weft_engine_readable(peer->engine, &segment, &bytes) == WEFT_OK) {
+    WEFT_TRY(check(share, peer, segment, bytes));
+    WEFT_TRY(weft_engine_release(peer->engine));
+    peer->delivered_bytes += bytes;
+  }
+  if (peer->done_us == WEFT_SIM_NEVER && weft_engine_done(peer->engine)) {
+    peer->done_us = now_us;
+    share->unfinished--;
+  }
+  return WEFT_OK;
+}
+
+// --- The tracker and its answers
+
+static void ask_tracker(weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {
+  const weft_sim_swarm *swarm = share->swarm;
+  for (size_t i = 0; i < WEFT_SIM_ANSWER; i++) {
+    const uint32_t other = weft_sim_find_peer(&swarm->model, p->id, now_us, &p->link_rng);
+    if (other == p->id)
+      continue;
+    weft_peer_address address = {.length = sizeof other};
+    memcpy(address.bytes, &other, sizeof other);
+    weft_engine_add_address(p->engine, &address);
+  }
+}
+
+weft_status weft_sim_dial_to(weft_sim_share *share, weft_sim_peer *peer,
+                             const weft_peer_address *address, int64_t now_us) {
+  uint32_t other;
+  memcpy(&other, address->bytes, sizeof other);
+  size_t free_dial = WEFT_SIM_DIALS;
+  bool refused = other == peer->id;
+  for (size_t i = 0; i < WEFT_SIM_DIALS; i++) {
+    refused = refused || peer->dials[i].peer == other || peer->banned[i] == other;
+    if (peer->dials[i].peer == WEFT_SIM_NOBODY)
+      free_dial = i;
+  }
+  if (refused || free_dial == WEFT_SIM_DIALS) {
+    weft_engine_dial_failed(peer->engine, address);
+    return WEFT_OK;
+  }
+  peer->dials[free_dial] = (weft_sim_dial){.peer = other, .until_us = now_us + WEFT_SIM_DIAL_US};
+  if (peer->dials[free_dial].until_us < peer->own_us)
+    peer->own_us = peer->dials[free_dial].until_us;
+  return weft_sim_send_plain(share, peer, other, WEFT_SIM_CONNECT, NULL, 0,
+                             share->swarm->parameters.handshake_bytes / 2, now_us);
+}
+
+static void end_dials(weft_sim_peer *p, int64_t now_us) {
+  for (size_t i = 0; i < WEFT_SIM_DIALS; i++) {
+    if (p->dials[i].peer == WEFT_SIM_NOBODY || p->dials[i].until_us > now_us)
+      continue;
+    weft_peer_address address = {.length = sizeof p->dials[i].peer};
+    memcpy(address.bytes, &p->dials[i].peer, sizeof p->dials[i].peer);
+    p->dials[i].peer = WEFT_SIM_NOBODY;
+    weft_engine_dial_failed(p->engine, &address);
+  }
+}
+
+// --- Timers of the peer's that are not its engine's
+
+int64_t weft_sim_own_time(const weft_sim_share *share, const weft_sim_peer *p) {
+  (void)share;
+  int64_t next = p->tracker_us < p->sample_us ? p->tracker_us : p->sample_us;
+  next = p->seek_us < next ? p->seek_us : next;
+  next = p->feed_us < next ? p->feed_us : next;
+  for (size_t i = 0; i < WEFT_SIM_DIALS; i++)
+    if (p->dials[i].peer != WEFT_SIM_NOBODY && p->dials[i].until_us < next)
+      next = p->dials[i].until_us;
+  return next;
+}
+
+static int64_t seek_after(const weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {
+  const double per_hour = share->swarm->parameters.seeks_per_hour;
+  if (per_hour <= 0 || p->id == 0)
+    return WEFT_SIM_NEVER;
+  // Uniform gaps with the mean that was asked for: no logarithm, the same on every machine.
+  const double gap_s = 3600 / per_hour * 2 * weft_sim_unit(weft_sim_rng_next(&p->link_rng));
+  return now_us + (int64_t)(gap_s * 1e6) + 1;
+}
+
+weft_status weft_sim_own_timers(weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {
+  const weft_sim_swarm *swarm = share->swarm;
+  if (p->feed_us <= now_us)
+    WEFT_TRY(weft_sim_feed(share, p, now_us));
+  if (p->tracker_us <= now_us) {
+    if (p->degree < swarm->parameters.neighbours)
+      ask_tracker(share, p, now_us);
+    p->tracker_us = now_us + WEFT_SIM_TRACKER_US;
+  }
+  if (p->sample_us <= now_us) {
+    weft_sim_take_sample(share, p, now_us);
+    p->sample_us = now_us + WEFT_SIM_SAMPLE_US;
+  }
+  if (p->seek_us <= now_us) {
+    (void)weft_engine_seek(p->engine, weft_sim_rng_below(&p->link_rng, swarm->segments), now_us);
+    p->seek_us = seek_after(share, p, now_us);
+  }
+  end_dials(p, now_us);
+  return WEFT_OK;
+}
+
+// --- Coming and going
+
+static weft_status new_engine(weft_sim_share *share, weft_sim_peer *p) {
+  const weft_sim_swarm *swarm = share->swarm;
+  const weft_sim_parameters *o = &swarm->parameters;
+  weft_engine_self self = {.source = p->id == 0,
+                           .upload_bits_per_s = p->id == 0
+                                                    ? o->source_bits_per_s
+                                                    : o->classes[p->class_index].up_bits_per_s,
+                           .rng = weft_sim_rng_table(&p->engine_rng),
+                           .scratch = share->scratch};
+  if (p->id == 0 && o->mode == WEFT_SIM_VOD)
+    self.stream_bytes = swarm->result.stream_bytes;
+  if (p->id == 0)
+    self.codec = &share->source_codec;
+  else if (p->polluter)
+    self.codec = &share->polluted_codec;
+  self.address.length = p->nat ? 0 : sizeof p->id;
+  memcpy(self.address.bytes, &p->id, sizeof p->id);
+  return weft_engine_new(share->ctx, p->free_rider ? &share->rider : &share->engine, &self,
+                         &p->engine);
+}
+
+weft_status weft_sim_join(weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {
+  const weft_sim_swarm *swarm = share->swarm;
+  const weft_sim_parameters *o = &swarm->parameters;
+  WEFT_TRY(new_engine(share, p));
+  p->state = WEFT_SIM_ONLINE;
+  for (size_t i = 0; i < o->neighbours_max; i++)
+    weft_sim_neighbours(share, p)[i] = WEFT_SIM_NOBODY;
+  for (size_t i = 0; i < WEFT_SIM_DIALS; i++)
+    p->dials[i].peer = WEFT_SIM_NOBODY;
+  for (size_t i = 0; i < WEFT_SIM_BANS; i++)
+    p->banned[i] = WEFT_SIM_NOBODY;
+  p->tracker_us = p->id && o->topology == WEFT_SIM_TRACKER ? now_us : WEFT_SIM_NEVER;
+  p->sample_us = p->sampled ? now_us : WEFT_SIM_NEVER;
+  p->seek_us = seek_after(share, p, now_us);
+  p->feed_us = WEFT_SIM_NEVER;
+  if (p->id == 0)
+    p->feed_us = o->mode == WEFT_SIM_LIVE ? now_us + swarm->segment_us : WEFT_SIM_NEVER;
+  p->deadline_us = WEFT_SIM_NEVER;
+  share->totals.viewers += p->id != 0;
+  weft_sim_viewer *viewer = &share->viewers[p - share->peers];
+  viewer->came = true;
+  viewer->joined_us = now_us;
+  if (p->sampled)
+    weft_sim_note(
+        share, &(weft_sim_trace){
+                   .time_us = now_us, .peer = p->id, .other = p->id, .kind = WEFT_SIM_TRACE_JOIN});
+  const weft_sim_graph *graph = &swarm->graph;
+  for (size_t i = 0; graph->degree && i < graph->degree[p->id]; i++) {
+    size_t number;
+    WEFT_TRY(weft_sim_add_neighbour(share, p, graph->neighbour[p->id * graph->degree_max + i], true,
+                                    now_us, &number));
+  }
+  WEFT_TRY(weft_sim_own_timers(share, p, now_us));
+  p->own_us = weft_sim_own_time(share, p);
+  return weft_sim_drain(share, p, now_us);
+}
+
+weft_status weft_sim_leave(weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {
+  const double polite = share->swarm->parameters.polite;
+  if (weft_sim_unit(weft_sim_rng_next(&p->link_rng)) < polite) {
+    weft_engine_leave(p->engine);
+    WEFT_TRY(weft_sim_drain(share, p, now_us));
+  }
+  if (p->sampled)
+    weft_sim_note(
+        share, &(weft_sim_trace){
+                   .time_us = now_us, .peer = p->id, .other = p->id, .kind = WEFT_SIM_TRACE_LEAVE});
+  weft_sim_count_peer(share, p, now_us, true);
+  weft_engine_free(p->engine);
+  p->engine = NULL;
+  p->state = WEFT_SIM_GONE;
+  return WEFT_OK;
+}

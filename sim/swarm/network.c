@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bursts from engine to engine: the sender's uplink, the path, losses, the receiver's downlink.
+#include <string.h>
+
+#include "sim/swarm/internal.h"
+
+static uint64_t uplink_rate(const weft_sim_share *share, const weft_sim_peer *p) {
+  const weft_sim_parameters *o = &share->swarm->parameters;
+  return p->id == 0 ? o->source_bits_per_s : o->classes[p->class_index].up_bits_per_s;
+}
+
+// --- Out
+
+// Room for a message that leaves now; NULL and WEFT_OK: the uplink's queue is full, it is lost.
+static weft_status post(weft_sim_share *share, weft_sim_peer *p, uint32_t to, uint32_t kind,
+                        size_t bytes, size_t wire_bytes, int64_t now_us, void **out) {
+  const weft_sim_swarm *swarm = share->swarm;
+  *out = NULL;
+  if (p->up.free_us - now_us > swarm->parameters.queue_us)
+    return WEFT_OK;
+  const int64_t left_us = weft_sim_link_send(&p->up, uplink_rate(share, p), wire_bytes, now_us);
+  const weft_sim_message message = {.time_us =
+                                        left_us + weft_sim_delay_us(&swarm->model, p->id, to),
+                                    .destination = to,
+                                    .source = p->id,
+                                    .sequence = p->sequence++,
+                                    .bytes = (uint32_t)bytes,
+                                    .kind = kind,
+                                    .word = (uint32_t)wire_bytes};
+  share->totals.messages++;
+  *out = weft_sim_send(share->lane, &message);
+  weft_sim_second *second = weft_sim_now(share, now_us);
+  *(p->id ? &second->peer_bytes : &second->source_bytes) += wire_bytes;
+  return *out ? WEFT_OK : WEFT_E_NOMEM;
+}
+
+static bool is_data(const uint8_t *datagram) { return datagram[1] <= WEFT_PACKET_SPARSE; }
+
+static void count_lost(weft_sim_share *share, const uint8_t *datagram, size_t bytes) {
+  weft_sim_totals *t = &share->totals;
+  weft_sim_now(share, share->begin_us)->lost_bytes += bytes;
+  if (!is_data(datagram)) {
+    t->lost_control++;
+    t->lost_control_bytes += bytes;
+    return;
+  }
+  const size_t payload = share->swarm->parameters.block_bytes;
+  t->lost_packets++;
+  t->lost_payload_bytes += payload;
+  t->lost_header_bytes += bytes - payload;
+}
+
+static void count_lost_tokens(weft_sim_share *share, size_t count, size_t wire_bytes) {
+  const size_t payload = count * share->swarm->parameters.block_bytes;
+  weft_sim_now(share, share->begin_us)->lost_bytes += wire_bytes;
+  share->totals.lost_packets += count;
+  share->totals.lost_payload_bytes += payload;
+  share->totals.lost_header_bytes += wire_bytes > payload ? wire_bytes - payload : 0;
+}
+
+weft_status weft_sim_send_plain(weft_sim_share *share, weft_sim_peer *peer, uint32_t to,
+                                uint32_t kind, const void *content, size_t bytes, size_t wire_bytes,
+                                int64_t now_us) {
+  void *room;
+  WEFT_TRY(post(share, peer, to, kind, bytes, wire_bytes, now_us, &room));
+  share->totals.handshake_bytes += wire_bytes;
+  if (room && bytes)
+    memcpy(room, content, bytes);
+  return WEFT_OK;
+}
+
+static weft_status send_tokens(weft_sim_share *share, weft_sim_peer *p, uint32_t to,
+                               const weft_burst *burst, size_t wire_bytes, int64_t now_us) {
+  const weft_sim_token_head head = {.segment = burst->segment,
+                                    .count = (uint32_t)burst->token_count,
+                                    .bytes = (uint32_t)burst->token_bytes};
+  void *room;
+  WEFT_TRY(post(share, p, to, WEFT_SIM_TOKEN, sizeof head + burst->token_bytes, wire_bytes, now_us,
+                &room));
+  if (!room) {
+    count_lost_tokens(share, burst->token_count, wire_bytes);
+    return WEFT_OK;
+  }
+  memcpy(room, &head, sizeof head);
+  uint8_t *token = (uint8_t *)room + sizeof head;
+  memcpy(token, burst->token, burst->token_bytes);
+  weft_sim_token_address(p->polluter ? &share->polluted_code : &share->code, token,
+                         burst->neighbour);
+  return WEFT_OK;
+}
+
+static weft_status send_datagrams(weft_sim_share *share, weft_sim_peer *p, uint32_t to,
+                                  const weft_burst *burst, int64_t now_us) {
+  size_t total = 0;
+  for (size_t i = 0; i < burst->count; i++)
+    total += burst->datagrams[i].bytes;
+  const size_t head = (1 + burst->count) * sizeof(uint32_t);
+  const size_t wire = total + burst->count * share->swarm->parameters.overhead_bytes;
+  void *room;
+  WEFT_TRY(post(share, p, to, WEFT_SIM_BURST, head + total, wire, now_us, &room));
+  if (!room) {
+    for (size_t i = 0; i < burst->count; i++)
+      count_lost(share, burst->datagrams[i].data, burst->datagrams[i].bytes);
+    return WEFT_OK;
+  }
+  uint32_t *lengths = room;
+  uint8_t *to_bytes = (uint8_t *)room + head;
+  *lengths++ = (uint32_t)burst->count;
+  for (size_t i = 0; i < burst->count; i++) {
+    const weft_datagram *d = &burst->datagrams[i];
+    lengths[i] = (uint32_t)d->bytes;
+    memcpy(to_bytes, d->data, d->bytes);
+    to_bytes += d->bytes;
+  }
+  return WEFT_OK;
+}
+
+weft_status weft_sim_transmit(weft_sim_share *share, weft_sim_peer *peer, const weft_burst *burst,
+                              int64_t now_us) {
+  const uint32_t to = weft_sim_neighbours(share, peer)[burst->neighbour];
+  if (to == WEFT_SIM_NOBODY)
+    return WEFT_OK;
+  if (burst->token_count) {
+    size_t wire = burst->wire_bytes + burst->token_count * share->swarm->parameters.overhead_bytes;
+    for (size_t i = 0; i < burst->count; i++)
+      wire -= burst->datagrams[i].bytes; // they go by themselves
+    WEFT_TRY(send_tokens(share, peer, to, burst, wire, now_us));
+  }
+  return burst->count ? send_datagrams(share, peer, to, burst, now_us) : WEFT_OK;
+}
+
+// --- In
+
+// A message that nobody gets.
+static void lose(weft_sim_share *share, const weft_sim_message *message) {
+  const uint32_t kind = message->kind & ~(uint32_t)WEFT_SIM_PASSED;
+  if (kind == WEFT_SIM_TOKEN) {
+    const weft_sim_token_head *head = weft_sim_content(message);
+    count_lost_tokens(share, head->count, message->word);
+  } else if (kind == WEFT_SIM_BURST) {
+    const uint32_t *lengths = weft_sim_content(message);
+    const uint8_t *at = (const uint8_t *)(lengths + 1 + *lengths);
+    for (uint32_t i = 0; i < *lengths; at += lengths[1 + i++])
+      count_lost(share, at, lengths[1 + i]);
+  }
+}
+
+int64_t weft_sim_pass_downlink(weft_sim_share *share, weft_sim_peer *peer,
+                               const weft_sim_message *message) {
+  const weft_sim_parameters *o = &share->swarm->parameters;
+  if (message->kind & WEFT_SIM_PASSED)
+    return message->time_us;
+  if (peer->state == WEFT_SIM_ONLINE && peer->id == 0)
+    return message->time_us;
+  if (peer->state == WEFT_SIM_ONLINE && peer->down.free_us - message->time_us <= o->queue_us)
+    return weft_sim_link_send(&peer->down, o->classes[peer->class_index].down_bits_per_s,
+                              message->word, message->time_us);
+  if (peer->state != WEFT_SIM_ONLINE)
+    share->totals.unheard_bytes += message->word;
+  lose(share, message);
+  return -1;
+}
+
+static bool is_lost(const weft_sim_share *share, weft_sim_peer *p) {
+  const weft_sim_parameters *o = &share->swarm->parameters;
+  const weft_sim_class *class = &o->classes[p->class_index];
+  bool none = false;
+  return weft_sim_loses(o->loss, 1, &none, &p->link_rng) ||
+         (p->id && weft_sim_loses(class->loss, class->burst, &p->bad, &p->link_rng));
+}
+
+static void hash_bytes(weft_sim_peer *p, const uint8_t *bytes, size_t length) {
+  uint64_t word;
+  for (; length >= sizeof word; bytes += sizeof word, length -= sizeof word) {
+    memcpy(&word, bytes, sizeof word);
+    p->hash = weft_sim_mix(p->hash ^ word);
+  }
+  word = length;
+  memcpy(&word, bytes, length);
+  p->hash = weft_sim_mix(p->hash + word);
+}
+
+// The engine's number of a peer; SIZE_MAX: unknown.
+static size_t number_of(const weft_sim_share *share, const weft_sim_peer *p, uint32_t other) {
+  const uint32_t *neighbours = weft_sim_neighbours(share, p);
+  for (size_t i = 0; i < share->swarm->parameters.neighbours_max; i++)
+    if (neighbours[i] == other)
+      return i;
+  return SIZE_MAX;
+}
+
+static weft_status take_tokens(weft_sim_share *share, weft_sim_peer *p, size_t from,
+                               const weft_sim_message *m, int64_t now_us) {
+  weft_sim_token_head head;
+  uint8_t *token = (uint8_t *)weft_sim_content(m) + sizeof head; // the record is ours by now
+  memcpy(&head, weft_sim_content(m), sizeof head);
+  uint64_t lost = 0;
+  for (size_t i = 0; i < head.count; i++)
+    lost |= (uint64_t)is_lost(share, p) << i;
+  if (lost) {
+    const size_t gone = (size_t)__builtin_popcountll(lost);
+    count_lost_tokens(share, gone, m->word / head.count * gone);
+    head.bytes = (uint32_t)weft_sim_token_lose(&share->code, token, head.bytes, head.count, lost);
+    head.count -= (uint32_t)gone;
+    if (head.count == 0)
+      return WEFT_OK;
+  }
+  hash_bytes(p, token, head.bytes < 64 ? head.bytes : 64);
+  share->totals.packets += head.count;
+  share->code.from = share->polluted_code.from = from;
+  const weft_status status =
+      weft_engine_input_token(p->engine, from, head.segment, head.count, token, head.bytes, now_us);
+  return weft_sim_is_failure(status) ? status : WEFT_OK;
+}
+
+static weft_status take_datagrams(weft_sim_share *share, weft_sim_peer *p, size_t from,
+                                  const weft_sim_message *m, int64_t now_us) {
+  const uint32_t *lengths = weft_sim_content(m);
+  const uint32_t count = *lengths++;
+  const uint8_t *at = (const uint8_t *)(lengths + count);
+  for (uint32_t i = 0; i < count; at += lengths[i++]) {
+    if (is_lost(share, p)) {
+      count_lost(share, at, lengths[i]);
+      continue;
+    }
+    hash_bytes(p, at, lengths[i] < 64 ? lengths[i] : 64);
+    share->totals.packets += is_data(at);
+    const weft_status status = weft_engine_input(p->engine, from, at, lengths[i], now_us);
+    if (weft_sim_is_failure(status))
+      return status;
+  }
+  return WEFT_OK;
+}
+
+static weft_status take_connect(weft_sim_share *share, weft_sim_peer *p, uint32_t other,
+                                int64_t now_us) {
+  if (p->nat)
+    return WEFT_OK; // never gets in
+  for (size_t i = 0; i < WEFT_SIM_BANS; i++)
+    if (p->banned[i] == other)
+      return WEFT_OK;
+  size_t number = number_of(share, p, other);
+  const size_t wire = share->swarm->parameters.handshake_bytes / 2;
+  if (number == SIZE_MAX) {
+    const weft_status status = weft_sim_add_neighbour(share, p, other, false, now_us, &number);
+    if (status == WEFT_E_STATE) {
+      uint8_t text[WEFT_DATAGRAM_MAX];
+      const size_t bytes = weft_engine_refusal(p->engine, text);
+      return weft_sim_send_plain(share, p, other, WEFT_SIM_REFUSE, text, bytes, wire + bytes,
+                                 now_us);
+    }
+    WEFT_TRY(status);
+  }
+  return weft_sim_send_plain(share, p, other, WEFT_SIM_ACCEPT, NULL, 0, wire, now_us);
+}
+
+static weft_status take_answer(weft_sim_share *share, weft_sim_peer *p, const weft_sim_message *m,
+                               int64_t now_us) {
+  bool asked = false;
+  for (size_t i = 0; i < WEFT_SIM_DIALS; i++)
+    if (p->dials[i].peer == m->source) {
+      p->dials[i].peer = WEFT_SIM_NOBODY;
+      asked = true;
+    }
+  size_t number = number_of(share, p, m->source);
+  if (!asked || number != SIZE_MAX)
+    return WEFT_OK;
+  const weft_status status = weft_sim_add_neighbour(share, p, m->source, true, now_us, &number);
+  if (status != WEFT_OK)
+    return status == WEFT_E_STATE ? WEFT_OK : status; // full by now; the other end will notice
+  if (m->kind == WEFT_SIM_REFUSE && m->bytes) {
+    const weft_status refused =
+        weft_engine_input(p->engine, number, weft_sim_content(m), m->bytes, now_us);
+    return weft_sim_is_failure(refused) ? refused : WEFT_OK;
+  }
+  return WEFT_OK;
+}
+
+static bool first_is_data(const weft_sim_message *message) {
+  const uint32_t *lengths = weft_sim_content(message);
+  return is_data((const uint8_t *)(lengths + 1 + *lengths));
+}
+
+weft_status weft_sim_arrive(weft_sim_share *share, weft_sim_peer *peer,
+                            const weft_sim_message *message, int64_t now_us) {
+  weft_sim_message m = *message;
+  peer->hash = weft_sim_mix(peer->hash + (uint64_t)now_us * 3 + m.source);
+  peer->hash ^= weft_sim_mix(m.sequence);
+  share->totals.events++;
+  switch (m.kind & ~(uint32_t)WEFT_SIM_PASSED) {
+  case WEFT_SIM_CONNECT:
+    return take_connect(share, peer, m.source, now_us);
+  case WEFT_SIM_ACCEPT:
+  case WEFT_SIM_REFUSE:
+    return take_answer(share, peer, message, now_us);
+  default:
+    break;
+  }
+  const size_t from = number_of(share, peer, m.source);
+  if (from == SIZE_MAX) {
+    share->totals.unheard_bytes += m.word;
+    lose(share, message);
+    return WEFT_OK;
+  }
+  const bool token = (m.kind & ~(uint32_t)WEFT_SIM_PASSED) == WEFT_SIM_TOKEN;
+  const bool data = token || first_is_data(message);
+  if (peer->sampled && data && m.source < share->swarm->parameters.sampled) {
+    const weft_sim_token_head *head = weft_sim_content(message);
+    weft_sim_note(share, &(weft_sim_trace){.time_us = now_us,
+                                           .peer = peer->id,
+                                           .other = m.source,
+                                           .kind = WEFT_SIM_TRACE_DATA,
+                                           .packets = token ? head->count
+                                                            : *(const uint32_t *)(const void *)head,
+                                           .segment = token ? head->segment : 0});
+  }
+  return token ? take_tokens(share, peer, from, message, now_us)
+               : take_datagrams(share, peer, from, message, now_us);
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// One peer's turn: what arrived in a window and what its own timers ask for, in order of time, and
+// after each what its engine wants done.
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/swarm/internal.h"
+
+static weft_sim_peer *peer_of(const weft_sim_swarm *swarm, size_t lane, uint32_t actor) {
+  return &swarm->shares[lane].peers[actor / swarm->lanes];
+}
+
+void weft_sim_prefetch(void *user, uint32_t actor) {
+  const weft_sim_swarm *swarm = user;
+  size_t lane;
+  if (!weft_sim_core_owns(swarm->core, actor, &lane))
+    return;
+  const weft_sim_peer *p = peer_of(swarm, lane, actor);
+  __builtin_prefetch(p);
+  __builtin_prefetch((const char *)p + 64);
+  __builtin_prefetch((const char *)p + 128);
+  if (p->engine)
+    for (size_t i = 0; i < 8; i++)
+      __builtin_prefetch((const char *)p->engine + 64 * i);
+}
+
+// --- What the engine wants done
+
+weft_status weft_sim_add_neighbour(weft_sim_share *share, weft_sim_peer *peer, uint32_t other,
+                                   bool dialled, int64_t now_us, size_t *number) {
+  weft_neighbour_options options = {.is_source = other == 0, .dialled = dialled};
+  if (!weft_sim_behind_nat(&share->swarm->model, other)) {
+    options.address.length = sizeof other;
+    memcpy(options.address.bytes, &other, sizeof other);
+  }
+  WEFT_TRY(weft_engine_add_neighbour(peer->engine, &options, now_us, number));
+  weft_sim_neighbours(share, peer)[*number] = other;
+  peer->degree++;
+  return WEFT_OK;
+}
+
+static void lose_neighbour(weft_sim_share *share, weft_sim_peer *p, const weft_event *event) {
+  uint32_t *neighbours = weft_sim_neighbours(share, p);
+  if (event->reason == WEFT_LOST_BANNED) {
+    memmove(p->banned + 1, p->banned, (WEFT_SIM_BANS - 1) * sizeof *p->banned);
+    p->banned[0] = neighbours[event->neighbour];
+  }
+  neighbours[event->neighbour] = WEFT_SIM_NOBODY;
+  p->degree -= p->degree > 0;
+}
+
+static void note_play(weft_sim_share *share, weft_sim_peer *p, const weft_event *event,
+                      int64_t now_us) {
+  weft_sim_second *second = weft_sim_now(share, now_us);
+  const bool played = event->kind == WEFT_EVENT_PLAY;
+  second->due += event->kind == WEFT_EVENT_PLAY || event->kind == WEFT_EVENT_SKIP;
+  second->in_time += played;
+  second->stalls += event->kind == WEFT_EVENT_STALL;
+  if (!p->sampled)
+    return;
+  const weft_sim_trace note = {.time_us = now_us,
+                               .peer = p->id,
+                               .other = p->id,
+                               .kind = played                           ? WEFT_SIM_TRACE_PLAY
+                                       : event->kind == WEFT_EVENT_SKIP ? WEFT_SIM_TRACE_SKIP
+                                                                        : WEFT_SIM_TRACE_STALL,
+                               .segment = event->segment};
+  weft_sim_note(share, &note);
+}
+
+static weft_status take_events(weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {
+  weft_event event;
+  while (weft_engine_event(p->engine, &event))
+    switch (event.kind) {
+    case WEFT_EVENT_DECODED:
+      share->progress_us = now_us;
+      break;
+    case WEFT_EVENT_NEIGHBOUR_OPEN:
+    case WEFT_EVENT_RESUME:
+      break;
+    case WEFT_EVENT_NEIGHBOUR_LOST:
+      lose_neighbour(share, p, &event);
+      break;
+    case WEFT_EVENT_PLAY:
+    case WEFT_EVENT_SKIP:
+    case WEFT_EVENT_STALL:
+      note_play(share, p, &event, now_us);
+      break;
+    case WEFT_EVENT_LOAD:
+      WEFT_TRY(weft_sim_load(share, p, event.segment, now_us));
+      break;
+    case WEFT_EVENT_DIAL:
+      WEFT_TRY(weft_sim_dial_to(share, p, &event.address, now_us));
+      break;
+    }
+  return WEFT_OK;
+}
+
+weft_status weft_sim_drain(weft_sim_share *share, weft_sim_peer *peer, int64_t now_us) {
+  WEFT_TRY(take_events(share, peer, now_us));
+  if (peer->id != 0)
+    WEFT_TRY(weft_sim_deliver(share, peer, now_us));
+  else if (share->swarm->parameters.mode == WEFT_SIM_BULK)
+    WEFT_TRY(weft_sim_feed(share, peer, now_us));
+  weft_burst burst;
+  weft_status status;
+  while ((status = weft_engine_output(peer->engine, now_us, &burst)) == WEFT_OK)
+    WEFT_TRY(weft_sim_transmit(share, peer, &burst, now_us));
+  if (status != WEFT_PENDING)
+    return status;
+  const int64_t deadline = weft_engine_deadline(peer->engine);
+  // Time must pass.
+  peer->deadline_us = deadline != WEFT_ENGINE_NEVER && deadline <= now_us ? now_us + 1 : deadline;
+  return WEFT_OK;
+}
+
+// --- A turn
+
+static weft_status grow_inbox(weft_sim_share *share, size_t count) {
+  if (count <= share->inbox_capacity)
+    return WEFT_OK;
+  free(share->inbox);
+  share->inbox_capacity = 2 * count;
+  share->inbox = malloc(share->inbox_capacity * sizeof *share->inbox);
+  if (share->inbox)
+    return WEFT_OK;
+  share->inbox_capacity = 0;
+  return WEFT_E_NOMEM;
+}
+
+// Messages in the order in which the downlink lets them pass; those that do so after the window
+// come again then.
+static weft_status receive(weft_sim_share *share, weft_sim_peer *p, const weft_sim_turn *turn,
+                           size_t *count) {
+  size_t n = 0;
+  WEFT_TRY(grow_inbox(share, turn->count));
+  for (size_t i = 0; i < turn->count; i++) {
+    const weft_sim_message *m = turn->messages[i];
+    const int64_t passed_us = weft_sim_pass_downlink(share, p, m);
+    if (passed_us >= turn->end_us) {
+      weft_sim_message later = *m;
+      later.time_us = passed_us;
+      later.kind |= WEFT_SIM_PASSED;
+      void *room = weft_sim_send(share->lane, &later);
+      if (!room)
+        return WEFT_E_NOMEM;
+      memcpy(room, weft_sim_content(m), m->bytes);
+    } else if (passed_us >= 0) {
+      size_t j = n++;
+      for (; j > 0 && share->inbox[j - 1].time_us > passed_us; j--)
+        share->inbox[j] = share->inbox[j - 1];
+      share->inbox[j] = (weft_sim_arrived_message){.time_us = passed_us, .message = m};
+    }
+  }
+  *count = n;
+  return WEFT_OK;
+}
+
+static int64_t next_own(const weft_sim_share *share, const weft_sim_peer *p) {
+  const weft_sim_model *model = &share->swarm->model;
+  if (p->state == WEFT_SIM_GONE)
+    return WEFT_SIM_NEVER;
+  if (p->state == WEFT_SIM_ABSENT)
+    return model->arrive_us[p->id];
+  int64_t next = model->leave_us[p->id];
+  next = p->deadline_us < next ? p->deadline_us : next;
+  return p->own_us < next ? p->own_us : next;
+}
+
+static weft_status own_event(weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {
+  p->hash = weft_sim_mix(p->hash + (uint64_t)now_us);
+  share->totals.events++;
+  if (p->state == WEFT_SIM_ABSENT)
+    return weft_sim_join(share, p, now_us);
+  if (share->swarm->model.leave_us[p->id] <= now_us)
+    return weft_sim_leave(share, p, now_us);
+  if (p->deadline_us <= now_us)
+    weft_engine_tick(p->engine, now_us);
+  if (p->own_us <= now_us) {
+    WEFT_TRY(weft_sim_own_timers(share, p, now_us));
+    p->own_us = weft_sim_own_time(share, p);
+  }
+  return weft_sim_drain(share, p, now_us);
+}
+
+static weft_status work_through(weft_sim_share *share, weft_sim_peer *p, size_t count) {
+  int64_t now_us = share->begin_us;
+  for (size_t i = 0;;) {
+    int64_t own_us = next_own(share, p);
+    own_us = own_us < now_us ? now_us : own_us; // a deadline that moved into the past
+    if (i < count && share->inbox[i].time_us <= own_us) {
+      const weft_sim_message *m = share->inbox[i].message;
+      now_us = share->inbox[i++].time_us;
+      if (p->state != WEFT_SIM_ONLINE)
+        continue;
+      WEFT_TRY(weft_sim_arrive(share, p, m, now_us));
+      WEFT_TRY(weft_sim_drain(share, p, now_us));
+    } else if (own_us < share->end_us) {
+      now_us = own_us;
+      WEFT_TRY(own_event(share, p, now_us));
+    } else {
+      return WEFT_OK;
+    }
+  }
+}
+
+weft_status weft_sim_take_turn(void *user, weft_sim_lane *lane, const weft_sim_turn *turn) {
+  weft_sim_swarm *swarm = user;
+  weft_sim_share *share = &swarm->shares[turn->lane];
+  weft_sim_peer *p = peer_of(swarm, turn->lane, turn->actor);
+  size_t count;
+  share->lane = lane;
+  share->begin_us = turn->begin_us;
+  share->end_us = turn->end_us;
+  WEFT_TRY(receive(share, p, turn, &count));
+  WEFT_TRY(work_through(share, p, count));
+  int64_t next = next_own(share, p);
+  if (next == WEFT_SIM_NEVER || next >= swarm->end_us)
+    return WEFT_OK;
+  if (p->wake_us < turn->end_us || next < p->wake_us) {
+    // A ring of windows lies ahead: what is later is looked at again then.
+    const int64_t far = turn->begin_us + (turn->end_us - turn->begin_us) * 2000;
+    p->wake_us = next < far ? next : far;
+    weft_sim_wake(lane, p->id, p->wake_us);
+  }
+  return WEFT_OK;
+}

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is counted of peers and lanes, and its sum over all of them.
+#define _POSIX_C_SOURCE 200809L
+#include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include "sim/swarm/internal.h"
+
+enum { KEPT_MAX = 400000 }; // samples, and entries of the trace, of one lane
+
+// Makes room for one more of `bytes` bytes each; false: there is enough, or no memory.
+static bool grow(void *array, size_t count, size_t *capacity, size_t bytes) {
+  void *items;
+  if (count < *capacity)
+    return true;
+  if (count >= KEPT_MAX)
+    return false;
+  memcpy(&items, array, sizeof items); // the address of some pointer to objects
+  const size_t larger = *capacity ? 2 * *capacity : 1024;
+  items = realloc(items, larger * bytes);
+  if (!items)
+    return false;
+  memcpy(array, &items, sizeof items);
+  *capacity = larger;
+  return true;
+}
+
+void weft_sim_note(weft_sim_share *share, const weft_sim_trace *trace) {
+  if (grow(&share->trace, share->trace_count, &share->trace_capacity, sizeof *trace))
+    share->trace[share->trace_count++] = *trace;
+  else
+    share->trace_cut = true;
+}
+
+void weft_sim_take_sample(weft_sim_share *share, weft_sim_peer *peer, int64_t now_us) {
+  weft_engine_statistics s;
+  weft_engine_get_statistics(peer->engine, &s);
+  if (grow(&share->samples, share->sample_count, &share->sample_capacity, sizeof *share->samples))
+    share->samples[share->sample_count++] = (weft_sim_sample){.time_us = now_us,
+                                                              .peer = peer->id,
+                                                              .degree = peer->degree,
+                                                              .innovative = s.received_innovative,
+                                                              .segments = s.segments,
+                                                              .played = s.in_time};
+}
+
+// The statistics are sums, but for a few marks; these do not add up and are left out.
+static void add_statistics(weft_engine_statistics *sum, const weft_engine_statistics *one) {
+  const int64_t marks[] = {sum->startup_us, sum->lag_us};
+  const int64_t most =
+      sum->waited_max_us > one->waited_max_us ? sum->waited_max_us : one->waited_max_us;
+  enum { WORDS = sizeof *sum / sizeof(uint64_t) };
+  uint64_t to[WORDS], from[WORDS];
+  memcpy(to, sum, sizeof *sum);
+  memcpy(from, one, sizeof *one);
+  for (size_t i = 0; i < WORDS; i++)
+    to[i] += from[i];
+  memcpy(sum, to, sizeof *sum);
+  sum->startup_us = marks[0];
+  sum->lag_us = marks[1];
+  sum->waited_max_us = most;
+}
+
+void weft_sim_count_peer(weft_sim_share *share, weft_sim_peer *p, int64_t now_us, bool left) {
+  weft_engine_statistics s;
+  weft_engine_get_statistics(p->engine, &s);
+  for (size_t i = 0; i < sizeof s / sizeof(uint64_t); i++) {
+    uint64_t word;
+    memcpy(&word, (const uint8_t *)&s + i * sizeof word, sizeof word);
+    p->hash = weft_sim_mix(p->hash ^ word) + i;
+  }
+  const weft_sim_hooks *hooks = &share->swarm->options.hooks;
+  if (hooks->ended)
+    hooks->ended(hooks->user, p->id, p->degree, p->done_us, &s);
+  p->hash = weft_sim_mix(p->hash + p->delivered_bytes + (uint64_t)p->done_us);
+  add_statistics(p->id ? &share->totals.peers : &share->totals.source, &s);
+  share->totals.delivered_bytes += p->delivered_bytes;
+  share->totals.wrong_bytes += p->wrong_bytes;
+  weft_sim_viewer *v = &share->viewers[p - share->peers];
+  const uint64_t overhead = share->swarm->parameters.overhead_bytes;
+  v->left = left;
+  v->left_us = left ? now_us : WEFT_SIM_NEVER;
+  v->done = p->done_us != WEFT_SIM_NEVER;
+  v->done_us = p->done_us;
+  v->startup_us = s.startup_us;
+  v->lag_us = s.lag_us;
+  v->due = s.due;
+  v->in_time = s.in_time;
+  v->skipped = s.skipped;
+  v->stalls = s.stalls;
+  v->stalled_us = s.stalled_us;
+  v->delivered_bytes = p->delivered_bytes;
+  v->wrong_bytes = p->wrong_bytes;
+  v->sent_bytes = s.sent_payload_bytes + s.sent_header_bytes + s.sent_control_bytes +
+                  overhead * (s.sent_packets + s.sent_control);
+  v->received_bytes = s.received_payload_bytes + s.received_header_bytes +
+                      s.received_control_bytes +
+                      overhead * (s.received_packets + s.received_control);
+  v->innovative = s.received_innovative;
+  v->dependent = s.received_dependent;
+  v->late = s.received_late;
+  v->banned = s.banned;
+  v->hash_failures = s.hash_failures;
+}
+
+// --- Sums
+
+static void add_totals(weft_sim_totals *sum, const weft_sim_totals *one) {
+  enum { WORDS = offsetof(weft_sim_totals, source) / sizeof(uint64_t) };
+  uint64_t to[WORDS], from[WORDS];
+  memcpy(to, sum, sizeof to);
+  memcpy(from, one, sizeof from);
+  for (size_t i = 0; i < WORDS; i++)
+    to[i] += from[i];
+  memcpy(sum, to, sizeof to);
+  add_statistics(&sum->source, &one->source);
+  add_statistics(&sum->peers, &one->peers);
+}
+
+// Each peer's digest as four numbers; their sums do not depend on who adds them up.
+static void add_hash(uint64_t sum[4], const weft_sim_peer *p) {
+  const uint64_t text[] = {p->id, p->hash};
+  uint64_t digest[4];
+  (void)crypto_generichash((uint8_t *)digest, sizeof digest, (const uint8_t *)text, sizeof text,
+                           NULL, 0);
+  for (size_t i = 0; i < 4; i++)
+    sum[i] += digest[i];
+}
+
+// How many were there in each second, from what is known of every peer.
+static void count_online(weft_sim_swarm *swarm, weft_sim_share *share) {
+  for (size_t i = 0; i < share->peer_count; i++) {
+    const weft_sim_viewer *v = &share->viewers[i];
+    if (!v->came || v->peer == 0)
+      continue;
+    const size_t first = (size_t)(v->joined_us / 1000000);
+    const size_t end = v->left ? (size_t)(v->left_us / 1000000) + 1 : swarm->second_count;
+    for (size_t s = first; s < end && s < swarm->second_count; s++)
+      share->seconds[s].online++;
+  }
+}
+
+static int by_peer(const void *a, const void *b) {
+  const weft_sim_viewer *x = a, *y = b;
+  return (x->peer > y->peer) - (x->peer < y->peer);
+}
+
+static int by_sample_time(const void *a, const void *b) {
+  const weft_sim_sample *x = a, *y = b;
+  if (x->time_us != y->time_us)
+    return x->time_us < y->time_us ? -1 : 1;
+  return (x->peer > y->peer) - (x->peer < y->peer);
+}
+
+static int by_trace_time(const void *a, const void *b) {
+  const weft_sim_trace *x = a, *y = b;
+  if (x->time_us != y->time_us)
+    return x->time_us < y->time_us ? -1 : 1;
+  if (x->peer != y->peer)
+    return x->peer < y->peer ? -1 : 1;
+  if (x->other != y->other)
+    return x->other < y->other ? -1 : 1;
+  if (x->kind != y->kind)
+    return x->kind < y->kind ? -1 : 1;
+  if (x->segment != y->segment)
+    return x->segment < y->segment ? -1 : 1;
+  return (x->packets > y->packets) - (x->packets < y->packets);
+}
+
+typedef struct part {
+  const void *items;
+  size_t count;
+} part;
+
+// All lanes' items of one kind, then all ranks'; the array is the swarm's.
+static weft_status gather(weft_sim_swarm *swarm, size_t slot, size_t item_bytes,
+                          part (*part_of)(const weft_sim_share *share), size_t *count) {
+  weft_sim_transport *t = swarm->options.transport;
+  uint64_t most = 0, own = 0;
+  for (size_t i = 0; i < swarm->options.threads; i++)
+    own += part_of(&swarm->shares[i]).count;
+  most = own;
+  uint64_t *counts = NULL;
+  if (t) {
+    counts = calloc(t->ranks, sizeof *counts);
+    if (!counts)
+      return WEFT_E_NOMEM;
+    counts[t->rank] = own;
+    WEFT_TRY(t->sum(t->user, counts, t->ranks)); // a leak of `counts` on a run that ends anyway
+    for (size_t r = 0; r < t->ranks; r++)
+      most = counts[r] > most ? counts[r] : most;
+  }
+  const size_t ranks = t ? t->ranks : 1;
+  uint8_t *mine = calloc(most ? most : 1, item_bytes);
+  uint8_t *all = t && t->rank ? NULL : calloc(most ? most * ranks : 1, item_bytes);
+  if (!mine || (!all && !(t && t->rank))) {
+    free(counts);
+    free(mine);
+    free(all);
+    return WEFT_E_NOMEM;
+  }
+  size_t at = 0;
+  for (size_t i = 0; i < swarm->options.threads; i++) {
+    const part p = part_of(&swarm->shares[i]);
+    if (p.count)
+      memcpy(mine + at * item_bytes, p.items, p.count * item_bytes);
+    at += p.count;
+  }
+  weft_status status = WEFT_OK;
+  *count = own;
+  if (!t) {
+    free(all);
+    all = mine;
+    mine = NULL;
+  } else {
+    status = t->gather(t->user, mine, most * item_bytes, all);
+    size_t to = 0;
+    for (size_t r = 0; all && r < ranks; r++) { // close the gaps
+      memmove(all + to * item_bytes, all + r * most * item_bytes, counts[r] * item_bytes);
+      to += counts[r];
+    }
+    *count = to;
+  }
+  free(counts);
+  free(mine);
+  free(swarm->gathered[slot]);
+  swarm->gathered[slot] = all;
+  return status;
+}
+
+static part viewers_of(const weft_sim_share *s) {
+  const size_t skip = s->peer_count && s->peers[0].id == 0; // the source
+  return (part){.items = s->viewers + skip, .count = s->peer_count - skip};
+}
+static part samples_of(const weft_sim_share *s) {
+  return (part){.items = s->samples, .count = s->sample_count};
+}
+static part trace_of(const weft_sim_share *s) {
+  return (part){.items = s->trace, .count = s->trace_count};
+}
+
+static weft_status sum_over_ranks(weft_sim_swarm *swarm, uint64_t *values, size_t count) {
+  weft_sim_transport *t = swarm->options.transport;
+  return t ? t->sum(t->user, values, count) : WEFT_OK;
+}
+
+static weft_status sum_seconds(weft_sim_swarm *swarm) {
+  enum { FIELDS = sizeof(weft_sim_second) / sizeof(uint64_t) };
+  const size_t words = swarm->second_count * FIELDS;
+  uint64_t *sum = calloc(words, sizeof *sum);
+  if (!sum)
+    return WEFT_E_NOMEM;
+  for (size_t i = 0; i < swarm->options.threads; i++) {
+    const uint8_t *from = (const uint8_t *)swarm->shares[i].seconds;
+    for (size_t w = 0; w < words; w++) {
+      uint64_t word;
+      memcpy(&word, from + w * sizeof word, sizeof word);
+      sum[w] += word;
+    }
+  }
+  const weft_status status = sum_over_ranks(swarm, sum, words);
+  free(swarm->gathered[3]);
+  swarm->gathered[3] = sum;
+  swarm->result.seconds = (const weft_sim_second *)(const void *)sum;
+  swarm->result.second_count = swarm->second_count;
+  return status;
+}
+
+static weft_status sum_totals(weft_sim_swarm *swarm) {
+  weft_sim_result *r = &swarm->result;
+  r->totals = (weft_sim_totals){0};
+  uint64_t hash[4] = {0};
+  r->memory_bytes = weft_sim_core_bytes(swarm->core);
+  for (size_t i = 0; i < swarm->options.threads; i++) {
+    weft_sim_share *share = &swarm->shares[i];
+    add_totals(&r->totals, &share->totals);
+    for (size_t p = 0; p < share->peer_count; p++)
+      add_hash(hash, &share->peers[p]);
+    r->memory_bytes += weft_sim_arena_bytes(share->arena);
+    r->memory_bytes += share->peer_count * (sizeof *share->peers + sizeof *share->viewers +
+                                            swarm->parameters.neighbours_max * sizeof(uint32_t));
+    r->trace_cut = r->trace_cut || share->trace_cut;
+  }
+  uint64_t words[sizeof r->totals / sizeof(uint64_t)];
+  memcpy(words, &r->totals, sizeof words);
+  WEFT_TRY(sum_over_ranks(swarm, words, sizeof words / sizeof *words));
+  WEFT_TRY(sum_over_ranks(swarm, hash, 4));
+  memcpy(&r->totals, words, sizeof words);
+  for (size_t i = 0; i < sizeof r->hash; i++)
+    r->hash[i] = (uint8_t)(hash[i / 8] >> 8 * (i % 8));
+  return WEFT_OK;
+}
+
+weft_status weft_sim_swarm_result(weft_sim_swarm *swarm, weft_sim_result *out) {
+  weft_sim_result *r = &swarm->result;
+  r->end_us = weft_sim_core_now(swarm->core);
+  for (size_t i = 0; i < swarm->options.threads; i++) {
+    weft_sim_share *share = &swarm->shares[i];
+    for (size_t p = 0; p < share->peer_count; p++)
+      if (share->peers[p].engine) {
+        weft_sim_count_peer(share, &share->peers[p], r->end_us, false);
+        weft_engine_free(share->peers[p].engine);
+        share->peers[p].engine = NULL;
+        share->peers[p].state = WEFT_SIM_GONE;
+      }
+    count_online(swarm, share);
+  }
+  WEFT_TRY(sum_totals(swarm));
+  WEFT_TRY(sum_seconds(swarm));
+  WEFT_TRY(gather(swarm, 0, sizeof(weft_sim_viewer), viewers_of, &r->viewer_count));
+  WEFT_TRY(gather(swarm, 1, sizeof(weft_sim_sample), samples_of, &r->sample_count));
+  WEFT_TRY(gather(swarm, 2, sizeof(weft_sim_trace), trace_of, &r->trace_count));
+  r->viewers = swarm->gathered[0];
+  r->samples = swarm->gathered[1];
+  r->trace = swarm->gathered[2];
+  if (r->viewers)
+    qsort(swarm->gathered[0], r->viewer_count, sizeof(weft_sim_viewer), by_peer);
+  if (r->samples)
+    qsort(swarm->gathered[1], r->sample_count, sizeof(weft_sim_sample), by_sample_time);
+  if (r->trace)
+    qsort(swarm->gathered[2], r->trace_count, sizeof(weft_sim_trace), by_trace_time);
+  for (size_t s = 0; s < r->second_count; s++)
+    if (r->seconds[s].online > r->totals.online_most)
+      r->totals.online_most = r->seconds[s].online;
+  if (swarm->options.hooks.feed) {
+    r->stream_bytes = swarm->fed_bytes;
+    r->segments = swarm->fed_segments;
+  }
+  *out = *r;
+  return WEFT_OK;
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+// A swarm's making, its run and its end.
+#define _POSIX_C_SOURCE 200809L
+#include "sim/swarm/swarm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/swarm/internal.h"
+
+static const int64_t STALL_US = INT64_C(600000000);
+
+// --- Codecs and engines of a lane
+
+static weft_status make_codecs(weft_sim_share *share) {
+  const weft_sim_swarm *swarm = share->swarm;
+  const weft_sim_parameters *o = &swarm->parameters;
+  const weft_sim_hooks *hooks = &swarm->options.hooks;
+  if (o->scheme == WEFT_SIM_RAREST) {
+    share->plain = (weft_codec_blocks){.ctx = share->ctx};
+    share->codec = share->source_codec = share->polluted_codec =
+        weft_codec_blocks_table(&share->plain);
+  } else if (o->fidelity == WEFT_SIM_BYTES) {
+    share->rlnc = (weft_codec_rlnc){.ctx = share->ctx, .coded_only = o->coded_only};
+    share->made_codec = weft_codec_rlnc_table(&share->rlnc);
+    share->codec = share->source_codec = share->polluted_codec = share->made_codec;
+    if (hooks->codec) {
+      share->codec = *hooks->codec(hooks->user, share->number, false, &share->made_codec);
+      share->source_codec = *hooks->codec(hooks->user, share->number, true, &share->made_codec);
+    }
+  } else {
+    share->code = (weft_sim_codec){.fidelity = o->fidelity,
+                                   .arena = share->arena,
+                                   .blocks = o->blocks,
+                                   .batch = o->batch,
+                                   .neighbours = o->neighbours_max};
+    share->polluted_code = share->code;
+    share->polluted_code.pollutes = true;
+    WEFT_TRY(weft_sim_codec_init(&share->code));
+    WEFT_TRY(weft_sim_codec_init(&share->polluted_code));
+    share->codec = share->source_codec = weft_sim_codec_table(&share->code);
+    share->polluted_codec = weft_sim_codec_table(&share->polluted_code);
+  }
+  return WEFT_OK;
+}
+
+static const weft_policy *policy_of(weft_sim_scheme scheme) {
+  static const weft_policy *const policies[] = {
+      [WEFT_SIM_PUSH] = &weft_policy_push,
+      [WEFT_SIM_PULL] = &weft_policy_pull,
+      [WEFT_SIM_SOURCE_ONLY] = &weft_policy_source_only,
+      [WEFT_SIM_RAREST] = &weft_policy_rarest,
+  };
+  return policies[scheme];
+}
+
+static void set_engine(weft_sim_share *share) {
+  const weft_sim_swarm *swarm = share->swarm;
+  const weft_sim_parameters *o = &swarm->parameters;
+  static const weft_engine_mode modes[] = {[WEFT_SIM_BULK] = WEFT_MODE_BULK,
+                                           [WEFT_SIM_VOD] = WEFT_MODE_VOD,
+                                           [WEFT_SIM_LIVE] = WEFT_MODE_LIVE};
+  share->engine = (weft_engine_options){
+      .stream = o->seed,
+      .blocks = o->blocks,
+      .block_bytes = o->block_bytes,
+      .mode = modes[o->mode],
+      .window = o->window,
+      .batch = o->batch,
+      .neighbours_max = o->neighbours_max,
+      .neighbours_target = o->topology == WEFT_SIM_TRACKER ? o->neighbours : 0,
+      .addresses_max = o->topology == WEFT_SIM_TRACKER ? 32 : 0,
+      .datagram_overhead = o->overhead_bytes,
+      .rate_bits_per_s = o->mode == WEFT_SIM_BULK ? 0 : o->rate_bits_per_s,
+      .lag_us = o->lag_us,
+      .startup_us = o->startup_us,
+      .checksum_us = o->checksum_us,
+      .timers = {.map_us = o->map_us, .map_idle_us = o->map_idle_us, .silent_us = o->silent_us},
+      .codec = &share->codec,
+      .policy = swarm->options.policy ? swarm->options.policy : policy_of(o->scheme),
+      .trust = o->checksum_us || o->polluters > 0 ? &weft_trust_counted : NULL};
+  // Whoever gives nothing pushes nothing; what it is asked for goes out at next to no rate.
+  share->rider_policy = *share->engine.policy;
+  share->rider_policy.pick = NULL;
+  share->rider = share->engine;
+  share->rider.policy = &share->rider_policy;
+}
+
+static weft_status make_share(weft_sim_swarm *swarm, size_t number) {
+  const weft_sim_parameters *o = &swarm->parameters;
+  weft_sim_share *share = &swarm->shares[number];
+  const weft_sim_transport *t = swarm->options.transport;
+  share->swarm = swarm;
+  share->number = number;
+  share->index = (t ? t->rank : 0) * swarm->options.threads + number;
+  share->arena = weft_sim_arena_new();
+  if (!share->arena)
+    return WEFT_E_NOMEM;
+  const weft_allocator allocator = weft_sim_arena_allocator(share->arena);
+  // The lanes are the threads: a product is never shared.
+  const weft_ctx_options context = {
+      .backend = o->fidelity == WEFT_SIM_BYTES ? swarm->options.backend : NULL,
+      .threads = 1,
+      .allocator = &allocator};
+  WEFT_TRY(weft_ctx_new(&share->ctx, &context));
+  WEFT_TRY(make_codecs(share));
+  set_engine(share);
+  WEFT_TRY(weft_engine_scratch_new(share->ctx, &share->engine, &share->scratch));
+  for (size_t id = share->index; id <= o->peers; id += swarm->lanes)
+    share->peer_count++;
+  share->peers = calloc(share->peer_count + 1, sizeof *share->peers);
+  share->viewers = calloc(share->peer_count + 1, sizeof *share->viewers);
+  share->neighbours = calloc(share->peer_count + 1, o->neighbours_max * sizeof(uint32_t));
+  share->seconds = calloc(swarm->second_count, sizeof *share->seconds);
+  share->segment = calloc(2, (size_t)swarm->segment_bytes);
+  return share->peers && share->viewers && share->neighbours && share->seconds && share->segment
+             ? WEFT_OK
+             : WEFT_E_NOMEM;
+}
+
+static void make_peers(weft_sim_share *share) {
+  const weft_sim_swarm *swarm = share->swarm;
+  const weft_sim_model *model = &swarm->model;
+  for (size_t i = 0; i < share->peer_count; i++) {
+    weft_sim_peer *p = &share->peers[i];
+    const uint32_t id = (uint32_t)(share->index + i * swarm->lanes);
+    p->id = id;
+    p->class_index = (uint8_t)weft_sim_class_of(model, id);
+    p->nat = weft_sim_behind_nat(model, id);
+    p->free_rider = weft_sim_is_free_rider(model, id);
+    p->polluter = weft_sim_is_polluter(model, id);
+    p->sampled = id < swarm->parameters.sampled;
+    // Two generators a peer: what the network does must not shift what the engine draws.
+    p->engine_rng.state = weft_sim_draw(swarm->parameters.seed, 101, id, 0);
+    p->link_rng.state = weft_sim_draw(swarm->parameters.seed, 102, id, 0);
+    p->hash = id;
+    p->done_us = WEFT_SIM_NEVER;
+    p->deadline_us = p->own_us = WEFT_SIM_NEVER;
+    p->tracker_us = p->sample_us = p->seek_us = p->feed_us = WEFT_SIM_NEVER;
+    share->viewers[i] = (weft_sim_viewer){.peer = id,
+                                          .class_index = p->class_index,
+                                          .free_rider = p->free_rider,
+                                          .polluter = p->polluter,
+                                          .nat = p->nat,
+                                          .joined_us = WEFT_SIM_NEVER,
+                                          .left_us = WEFT_SIM_NEVER,
+                                          .done_us = WEFT_SIM_NEVER,
+                                          .startup_us = -1,
+                                          .lag_us = -1};
+    share->unfinished += id != 0 && model->arrive_us[id] != WEFT_SIM_NEVER;
+    p->wake_us = model->arrive_us[id];
+    if (p->wake_us < swarm->end_us) {
+      const int64_t far = model->window_us * 2000;
+      p->wake_us = p->wake_us < far ? p->wake_us : far;
+      weft_sim_core_wake(swarm->core, id, p->wake_us);
+    }
+  }
+}
+
+// --- The swarm
+
+static void set_times(weft_sim_swarm *swarm) {
+  const weft_sim_parameters *o = &swarm->parameters;
+  weft_sim_result *r = &swarm->result;
+  swarm->segment_bytes = (uint64_t)o->blocks * o->block_bytes;
+  r->stream_bytes = o->mode == WEFT_SIM_BULK
+                        ? o->bulk_bytes
+                        : (uint64_t)((double)o->rate_bits_per_s / 8e6 * (double)o->duration_us);
+  swarm->segments = (r->stream_bytes + swarm->segment_bytes - 1) / swarm->segment_bytes;
+  r->segments = swarm->segments;
+  r->window_us = swarm->model.window_us;
+  swarm->stall_us = STALL_US;
+  if (o->mode == WEFT_SIM_BULK) {
+    uint64_t slowest = o->source_bits_per_s;
+    for (size_t i = 0; i < o->class_count; i++)
+      slowest = o->classes[i].up_bits_per_s < slowest ? o->classes[i].up_bits_per_s : slowest;
+    swarm->stall_us +=
+        (int64_t)(100.0 * (double)swarm->segment_bytes * 8e6 / (double)slowest / (1 - o->loss));
+    swarm->end_us = WEFT_SIM_NEVER / 2;
+    swarm->second_count = 86400;
+    return;
+  }
+  swarm->segment_us = (int64_t)((double)swarm->segment_bytes * 8e6 / (double)o->rate_bits_per_s);
+  r->segment_us = swarm->segment_us;
+  swarm->end_us = o->duration_us;
+  swarm->second_count = (size_t)(o->duration_us / 1000000) + 1;
+}
+
+static weft_status make_graph(weft_sim_swarm *swarm) {
+  const weft_sim_parameters *o = &swarm->parameters;
+  if (o->topology != WEFT_SIM_GRAPH)
+    return WEFT_OK;
+  weft_sim_rng state = {.state = weft_sim_draw(o->seed, 103, 0, 0)};
+  const weft_rng rng = weft_sim_rng_table(&state);
+  for (uint32_t i = 0; i <= o->peers; i++)
+    swarm->model.arrive_us[i] = 0;
+  return weft_sim_graph_new((size_t)o->peers + 1, o->neighbours, &rng, &swarm->graph);
+}
+
+static weft_status build(weft_sim_swarm *swarm) {
+  const weft_sim_options *o = &swarm->options;
+  WEFT_TRY(weft_sim_model_init(&swarm->model, &swarm->parameters));
+  set_times(swarm);
+  WEFT_TRY(make_graph(swarm));
+  const weft_sim_core_options core = {.actors = swarm->parameters.peers + 1,
+                                      .threads = o->threads,
+                                      .window_us = swarm->model.window_us,
+                                      .transport = o->transport,
+                                      .user = swarm,
+                                      .turn = weft_sim_take_turn,
+                                      .prefetch = weft_sim_prefetch};
+  WEFT_TRY(weft_sim_core_new(&core, &swarm->core));
+  swarm->lanes = o->threads * (o->transport ? o->transport->ranks : 1);
+  void *shares = NULL;
+  if (posix_memalign(&shares, 128, o->threads * sizeof *swarm->shares) != 0)
+    return WEFT_E_NOMEM;
+  swarm->shares = shares;
+  memset(shares, 0, o->threads * sizeof *swarm->shares);
+  for (size_t i = 0; i < o->threads; i++) {
+    WEFT_TRY(make_share(swarm, i));
+    make_peers(&swarm->shares[i]);
+  }
+  return WEFT_OK;
+}
+
+weft_status weft_sim_swarm_new(const weft_sim_options *options, weft_sim_swarm **out) {
+  if (!options || !out || !options->parameters || options->threads < 1)
+    return WEFT_E_ARGUMENT;
+  const weft_sim_parameters *p = options->parameters;
+  if (p->peers < 1 || p->peers > WEFT_SIM_MAX_PEERS || p->class_count < 1 || p->neighbours < 1 ||
+      p->neighbours_max < p->neighbours || p->delay_min_us < 1)
+    return WEFT_E_ARGUMENT;
+  weft_sim_swarm *swarm = calloc(1, sizeof *swarm);
+  if (!swarm)
+    return WEFT_E_NOMEM;
+  swarm->options = *options;
+  swarm->parameters = *p;
+  const weft_status status = build(swarm);
+  if (status != WEFT_OK)
+    weft_sim_swarm_free(swarm);
+  else
+    *out = swarm;
+  return status;
+}
+
+static void free_share(weft_sim_share *share) {
+  for (size_t i = 0; share->peers && i < share->peer_count; i++)
+    weft_engine_free(share->peers[i].engine);
+  weft_engine_scratch_free(share->scratch);
+  if (share->code.arena) {
+    weft_sim_codec_clear(&share->code);
+    weft_sim_codec_clear(&share->polluted_code);
+  }
+  weft_ctx_free(share->ctx);
+  weft_sim_arena_free(share->arena);
+  free(share->peers);
+  free(share->viewers);
+  free(share->neighbours);
+  free(share->seconds);
+  free(share->samples);
+  free(share->trace);
+  free(share->segment);
+  free(share->inbox);
+}
+
+void weft_sim_swarm_free(weft_sim_swarm *swarm) {
+  if (!swarm)
+    return;
+  for (size_t i = 0; swarm->shares && i < swarm->options.threads; i++)
+    free_share(&swarm->shares[i]);
+  weft_sim_core_free(swarm->core);
+  weft_sim_model_clear(&swarm->model);
+  weft_sim_graph_free(&swarm->graph);
+  for (size_t i = 0; i < sizeof swarm->gathered / sizeof *swarm->gathered; i++)
+    free(swarm->gathered[i]);
+  free(swarm->shares);
+  free(swarm);
+}
+
+static bool keep_on(void *user, int64_t now_us) {
+  weft_sim_swarm *swarm = user;
+  const weft_sim_hooks *hooks = &swarm->options.hooks;
+  return !hooks->keep_on || hooks->keep_on(hooks->user, now_us);
+}
+
+// Until nothing is under way any more, so that every byte that was sent is accounted for; engines
+// that still have something to say to each other after a minute are cut short.
+static weft_status let_arrive(weft_sim_swarm *swarm, int64_t now_us) {
+  weft_sim_transport *t = swarm->options.transport;
+  for (int64_t until_us = now_us; until_us < now_us + 60000000;) {
+    uint64_t under_way = weft_sim_core_under_way(swarm->core);
+    if (t)
+      WEFT_TRY(t->sum(t->user, &under_way, 1));
+    if (under_way == 0)
+      return WEFT_OK;
+    until_us += 10000;
+    WEFT_TRY(weft_sim_core_run(swarm->core, until_us, keep_on));
+  }
+  return WEFT_OK;
+}
+
+// Bulk ends when everybody has everything, which all ranks find out together.
+static weft_status run_bulk(weft_sim_swarm *swarm) {
+  weft_sim_transport *t = swarm->options.transport;
+  int64_t until_us = 0, progress_us = 0;
+  for (;;) {
+    until_us += 100000;
+    WEFT_TRY(weft_sim_core_run(swarm->core, until_us, keep_on));
+    uint64_t left = 0, last = 0;
+    for (size_t i = 0; i < swarm->options.threads; i++) {
+      left += swarm->shares[i].unfinished;
+      if ((uint64_t)swarm->shares[i].progress_us > last)
+        last = (uint64_t)swarm->shares[i].progress_us;
+    }
+    uint64_t sums[2] = {left, (int64_t)last > progress_us};
+    if (t)
+      WEFT_TRY(t->sum(t->user, sums, 2));
+    if (sums[0] == 0)
+      return let_arrive(swarm, until_us);
+    if (sums[1])
+      progress_us = until_us;
+    if (until_us - progress_us > swarm->stall_us)
+      return WEFT_E_STATE;
+  }
+}
+
+weft_status weft_sim_swarm_run(weft_sim_swarm *swarm) {
+  if (swarm->parameters.mode == WEFT_SIM_BULK)
+    return run_bulk(swarm);
+  return weft_sim_core_run(swarm->core, swarm->end_us, keep_on);
+}
+
+const char *weft_sim_swarm_backend(const weft_sim_swarm *swarm) {
+  static const char *const names[] = {
+      [WEFT_SIM_COEFFICIENTS] = "coefficients", [WEFT_SIM_RANK] = "rank"};
+  return swarm->parameters.fidelity == WEFT_SIM_BYTES ? weft_ctx_backend(swarm->shares[0].ctx)
+                                                      : names[swarm->parameters.fidelity];
+}

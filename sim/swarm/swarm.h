@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// A swarm in virtual time: a source and viewers, every one the peer's own engine, on the network
+// that the model describes. The same parameters give the same run, bit for bit, on any backend and
+// any number of threads and ranks.
+#ifndef WEFT_SIM_SWARM_SWARM_H
+#define WEFT_SIM_SWARM_SWARM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/core/transport.h"
+#include "sim/parameters.h"
+#include "weft/peer_engine.h"
+
+typedef struct weft_sim_swarm weft_sim_swarm;
+
+// What a program can take part in; all zero: nothing. Real bytes only, but for keep_on.
+typedef struct weft_sim_hooks {
+  void *user;
+  // The stream, instead of one made from the seed: up to `capacity` bytes; fewer only at its end.
+  weft_status (*feed)(void *user, uint8_t *out, size_t capacity, size_t *bytes);
+  // What a viewer (1..peers) decoded, in order; from any thread, one at a time for each viewer.
+  weft_status (*deliver)(void *user, uint32_t viewer, const uint8_t *data, size_t bytes);
+  // Between windows; false ends the run with WEFT_PENDING.
+  bool (*keep_on)(void *user, int64_t now_us);
+  // A codec in place of RLNC's, for a lane.
+  const weft_codec *(*codec)(void *user, size_t lane, bool source, const weft_codec *rlnc);
+  // An engine is about to end; from any thread, once for each peer that came (0: the source).
+  void (*ended)(void *user, uint32_t peer, size_t degree, int64_t done_us,
+                const weft_engine_statistics *statistics);
+} weft_sim_hooks;
+
+typedef struct weft_sim_options {
+  const weft_sim_parameters *parameters; // must outlive the swarm
+  size_t threads;                        // >= 1
+  const char *backend;                   // of real bytes; NULL: the best
+  weft_sim_transport *transport;         // NULL: one rank
+  weft_sim_hooks hooks;
+  const weft_policy *policy; // instead of the scheme's own; NULL: that
+} weft_sim_options;
+
+// What became of a viewer.
+typedef struct weft_sim_viewer {
+  uint32_t peer;
+  uint8_t class_index;
+  bool came, left, free_rider, polluter, nat;
+  bool done;                      // has the whole stream
+  int64_t joined_us, left_us;     // WEFT_SIM_NEVER: did not
+  int64_t done_us;                // when it had the whole stream; WEFT_SIM_NEVER
+  int64_t startup_us, lag_us;     // -1: did not play
+  uint64_t due, in_time, skipped; // segments
+  uint64_t stalls;
+  int64_t stalled_us;
+  uint64_t delivered_bytes, wrong_bytes;
+  uint64_t sent_bytes, received_bytes, innovative, dependent, late;
+  uint64_t banned, hash_failures;
+} weft_sim_viewer;
+
+// One second of the run, all peers together.
+typedef struct weft_sim_second {
+  uint64_t online, due, in_time, stalls, source_bytes, peer_bytes, lost_bytes;
+} weft_sim_second;
+
+// A sampled peer at a moment.
+typedef struct weft_sim_sample {
+  int64_t time_us;
+  uint32_t peer;
+  uint32_t degree;
+  uint64_t innovative; // packets so far: its rank over all segments
+  uint64_t segments;   // complete so far
+  uint64_t played;
+} weft_sim_sample;
+
+// Coded packets from one sampled peer (other) to another, or something that befell one.
+typedef enum weft_sim_trace_kind {
+  WEFT_SIM_TRACE_JOIN,
+  WEFT_SIM_TRACE_LEAVE,
+  WEFT_SIM_TRACE_DATA,
+  WEFT_SIM_TRACE_PLAY,
+  WEFT_SIM_TRACE_SKIP,
+  WEFT_SIM_TRACE_STALL
+} weft_sim_trace_kind;
+
+typedef struct weft_sim_trace {
+  int64_t time_us;
+  uint32_t peer, other;
+  uint32_t packets;
+  uint32_t kind;
+  uint64_t segment;
+} weft_sim_trace;
+
+typedef struct weft_sim_totals {
+  uint64_t events;   // handed to engines: bursts, control messages, timers, comings and goings
+  uint64_t packets;  // coded packets that arrived
+  uint64_t messages; // that crossed the network
+  uint64_t viewers, online_most;
+  uint64_t handshake_bytes;
+  uint64_t lost_packets, lost_payload_bytes, lost_header_bytes;
+  uint64_t lost_control, lost_control_bytes;
+  uint64_t unheard_bytes; // sent to peers that were gone
+  uint64_t wrong_bytes, delivered_bytes;
+  weft_engine_statistics source, peers; // sums over engines
+} weft_sim_totals;
+
+#define WEFT_SIM_HASH_BYTES 32u
+
+typedef struct weft_sim_result {
+  int64_t end_us;
+  uint64_t stream_bytes, segments;
+  int64_t segment_us; // 0: bulk
+  int64_t window_us;
+  weft_sim_totals totals;
+  uint8_t hash[WEFT_SIM_HASH_BYTES];
+  uint64_t memory_bytes;          // of engines, segments and messages on this rank, at most
+  const weft_sim_viewer *viewers; // (viewer_count) rank 0 has them all
+  size_t viewer_count;
+  const weft_sim_second *seconds; // (second_count)
+  size_t second_count;
+  const weft_sim_sample *samples;
+  size_t sample_count;
+  const weft_sim_trace *trace;
+  size_t trace_count;
+  bool trace_cut; // more happened than is kept
+} weft_sim_result;
+
+// Errors: WEFT_E_ARGUMENT, WEFT_E_NOMEM, WEFT_E_IO and WEFT_E_MALFORMED (trace file), and those of
+// weft_ctx_new.
+weft_status weft_sim_swarm_new(const weft_sim_options *options, weft_sim_swarm **out);
+void weft_sim_swarm_free(weft_sim_swarm *swarm); // accepts NULL
+
+// WEFT_PENDING: keep_on said no. WEFT_E_STATE: bulk made no progress for ten minutes.
+weft_status weft_sim_swarm_run(weft_sim_swarm *swarm);
+
+// After the run, also one that failed. All ranks call it; only rank 0's `out` is complete. The
+// arrays are the swarm's.
+weft_status weft_sim_swarm_result(weft_sim_swarm *swarm, weft_sim_result *out);
+
+// The codec's row, or the fidelity's name.
+const char *weft_sim_swarm_backend(const weft_sim_swarm *swarm);
+
+#endif

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Encoding on a device: every row, every mode and memory, many segments in one call.
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cuda/lib_cases.h"
+
+START_TEST(encode_modes_and_memories) {
+  if (gpu_skip_row("encode_modes_and_memories", _i))
+    return;
+  fixture_start(100 + (uint64_t)_i);
+  weft_ctx *ctx = fixture_ctx(gpu_row_name(_i), 1);
+  for (int round = 0; round < (lib_reduced() ? 2 : _i < 2 ? 60 : 15); round++)
+    lib_encode_once(ctx);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+// More coded bytes than one piece of the pipeline into pinned memory, dense and strided.
+START_TEST(pinned_pieces) {
+  if (gpu_skip("pinned_pieces"))
+    return;
+  fixture_start(150);
+  weft_ctx *ctx = fixture_ctx("cuda", 1);
+  const size_t n = 16, k = 4096, m = lib_reduced() ? 2200 : 9000;
+  fixture_source source =
+      fixture_source_new(ctx, n, k, n * k, &(weft_encoder_options){.seeded = true});
+  for (size_t extra = 0; extra <= 32; extra += 32) {
+    const size_t stride = k + extra;
+    gpu_buffer out = gpu_output(ctx, WEFT_MEM_PINNED, m * stride);
+    const weft_batch batch = {
+        .count = m, .payload = out.at, .payload_stride = stride, .mem = WEFT_MEM_PINNED};
+    EXPECT_OK(weft_encoder_batch(source.encoder, &batch, NULL));
+    uint8_t *got = gpu_read(&out), *c = fixture_malloc(m * n), *expect = fixture_malloc(m * k);
+    for (size_t i = 0; i < m; i++)
+      EXPECT_OK(weft_packet_coefficients(&(weft_packet){.id = source.id,
+                                                        .mode = WEFT_PACKET_DENSE,
+                                                        .seed = i + (extra ? m : 0),
+                                                        .payload = got},
+                                         c + i * n));
+    gpu_reference(expect, c, source.data, m, n, k);
+    for (size_t i = 0; i < m; i++)
+      EXPECT(memcmp(got + i * stride, expect + i * k, k) == 0);
+    free(got), free(c), free(expect);
+    gpu_buffer_free(&out);
+  }
+  fixture_source_free(&source);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(combine_memories) {
+  if (gpu_skip("combine_memories"))
+    return;
+  fixture_start(160);
+  weft_ctx *ctx = fixture_ctx("cuda", 1);
+  for (int round = 0; round < (lib_reduced() ? 9 : 27); round++) {
+    const size_t n = 1 + fixture_below(200), k = 1 + fixture_below(2000), m = 1 + fixture_below(90);
+    fixture_source source = fixture_source_new(ctx, n, k, n * k, NULL);
+    uint8_t *c = fixture_malloc(m * n), *expect = fixture_malloc(m * k);
+    fixture_fill(c, m * n);
+    gpu_buffer a = gpu_input(ctx, (weft_mem)(round % 3), c, m * n);
+    gpu_buffer y = gpu_output(ctx, (weft_mem)(round / 3 % 3), m * k);
+    const weft_batch batch = {
+        .count = m, .payload = y.at, .payload_stride = k, .mem = y.mem, .coefficients_mem = a.mem};
+    weft_queue *queue;
+    EXPECT_OK(weft_queue_new(ctx, &queue));
+    EXPECT_OK(weft_encoder_combine(source.encoder, m, a.at, n, &batch, queue));
+    EXPECT_OK(weft_queue_wait(queue));
+    gpu_reference(expect, c, source.data, m, n, k);
+    uint8_t *got = gpu_read(&y);
+    EXPECT(memcmp(got, expect, m * k) == 0);
+    free(got), free(c), free(expect);
+    weft_queue_free(queue);
+    gpu_buffer_free(&a);
+    gpu_buffer_free(&y);
+    fixture_source_free(&source);
+  }
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+// Segments made in one call, for one batch or more, coded by one call into rows that lie next to
+// each other or do not: the same bytes as from the specification.
+static void code_together(weft_ctx *ctx, weft_queue *queue, bool contiguous) {
+  const size_t n = 1 + fixture_below(140), k = 1 + fixture_below(5000);
+  const size_t count = 1 + fixture_below(40), m = 1 + fixture_below(150), bytes = n * k;
+  const size_t stride = contiguous ? k : k + 16;
+  const weft_mem mem = lib_any_memory();
+  uint8_t *data = fixture_malloc(count * bytes), *c = fixture_malloc(m * n);
+  uint8_t *expect = fixture_malloc(m * k);
+  fixture_fill(data, count * bytes);
+  gpu_buffer source = gpu_input(ctx, mem, data, count * bytes);
+  gpu_buffer out = gpu_output(ctx, WEFT_MEM_PINNED, count * m * stride);
+  weft_segment_options *options = fixture_malloc(count * sizeof *options);
+  weft_segment **segments = fixture_malloc(count * sizeof *segments);
+  weft_encoder **encoders = fixture_malloc(count * sizeof *encoders);
+  weft_batch *batches = fixture_malloc(count * sizeof *batches);
+  const bool once = fixture_below(2), backwards = fixture_below(3) == 0;
+  for (size_t i = 0; i < count; i++) {
+    options[i] = (weft_segment_options){.id = fixture_id(n, k), .bytes = bytes, .mem = mem};
+    options[i].data = source.at + (backwards ? count - 1 - i : i) * bytes;
+    options[i].id.segment = i;
+    options[i].once = once;
+  }
+  EXPECT_OK(weft_segments_new(ctx, options, count, queue, segments));
+  for (size_t i = 0; i < count; i++) {
+    EXPECT_OK(weft_encoder_new(segments[i], &(weft_encoder_options){.seeded = true}, &encoders[i]));
+    batches[i] = (weft_batch){.count = m,
+                              .payload = out.at + i * m * stride,
+                              .payload_stride = stride,
+                              .mem = WEFT_MEM_PINNED};
+  }
+  EXPECT_OK(weft_encoder_batches(encoders, batches, count, queue));
+  EXPECT_OK(weft_queue_wait(queue));
+  uint8_t *got = gpu_read(&out);
+  for (size_t i = 0; i < count; i++) {
+    weft_packet packet = {.id = options[i].id, .mode = WEFT_PACKET_DENSE};
+    for (size_t j = 0; j < m; j++, packet.seed++)
+      EXPECT_OK(weft_packet_coefficients(&packet, c + j * n));
+    gpu_reference(expect, c, data + (backwards ? count - 1 - i : i) * bytes, m, n, k);
+    for (size_t j = 0; j < m; j++)
+      EXPECT(memcmp(got + (i * m + j) * stride, expect + j * k, k) == 0);
+    weft_encoder_free(encoders[i]);
+    weft_segment_free(segments[i]);
+  }
+  gpu_buffer_free(&source);
+  gpu_buffer_free(&out);
+  free(got), free(data), free(c), free(expect);
+  free(options), free(segments), free(encoders), free(batches);
+}
+
+START_TEST(segments_made_together) {
+  if (gpu_skip("segments_made_together"))
+    return;
+  fixture_start(180);
+  weft_ctx *ctx = fixture_ctx("cuda", 1);
+  weft_queue *queue;
+  EXPECT_OK(weft_queue_new(ctx, &queue));
+  for (int i = 0; i < (lib_reduced() ? 2 : 24); i++)
+    code_together(ctx, queue, i % 2 == 0);
+  weft_queue_free(queue);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+void lib_add_encode_tests(TCase *cases) {
+  tcase_add_loop_test(cases, encode_modes_and_memories, 0, gpu_row_count());
+  tcase_add_test(cases, pinned_pieces);
+  tcase_add_test(cases, segments_made_together);
+  tcase_add_test(cases, combine_memories);
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queues on a device: nothing waits, streams of the caller's own.
+#include <string.h>
+
+#include "lib/ctx.h"
+#include "tests/cuda/lib_cases.h"
+#include "weft/cuda.h"
+
+// Behind a product that takes long, calls with pinned and device memory return at once: the queue
+// is still busy then. Ordinary memory waits for nothing either.
+START_TEST(nothing_waits_with_a_queue) {
+  if (lib_reduced() || gpu_skip("nothing_waits_with_a_queue"))
+    return;
+  fixture_start(170);
+  weft_ctx *ctx = fixture_ctx(gpu_slowest_row(), 1);
+  const size_t n = 128, k = 4096, m = 40000;
+  fixture_source source =
+      fixture_source_new(ctx, n, k, n * k, &(weft_encoder_options){.seeded = true});
+  gpu_buffer slow = gpu_output(ctx, WEFT_MEM_DEVICE, m * k);
+  weft_queue *queue;
+  EXPECT_OK(weft_queue_new(ctx, &queue));
+  const weft_batch first = {
+      .count = m, .payload = slow.at, .payload_stride = k, .mem = WEFT_MEM_DEVICE};
+  for (int mem = 0; mem < 3; mem++) {
+    const size_t few = 200;
+    gpu_buffer out = gpu_output(ctx, (weft_mem)mem, few * k);
+    gpu_buffer data = gpu_input(ctx, (weft_mem)mem, source.data, n * k);
+    const weft_batch second = {
+        .count = few, .payload = out.at, .payload_stride = k, .mem = (weft_mem)mem};
+    for (int warm = 0; warm < 2; warm++) { // memory for staging is allocated once, which does wait
+      weft_segment *other;
+      EXPECT_OK(weft_encoder_batch(source.encoder, &first, queue));
+      EXPECT_OK(weft_encoder_batch(source.encoder, &second, queue));
+      const weft_segment_options segment = {
+          .id = source.id, .data = data.at, .bytes = n * k, .mem = (weft_mem)mem};
+      EXPECT_OK(weft_segment_new(ctx, &segment, queue, &other));
+      const weft_status busy = weft_queue_poll(queue);
+      EXPECT(warm == 0 || busy == WEFT_PENDING);
+      EXPECT_OK(weft_queue_wait(queue));
+      EXPECT_OK(weft_queue_poll(queue));
+      weft_segment_free(other);
+    }
+    gpu_buffer_free(&out);
+    gpu_buffer_free(&data);
+  }
+  weft_queue_free(queue);
+  gpu_buffer_free(&slow);
+  fixture_source_free(&source);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(foreign_stream) {
+  if (gpu_skip("foreign_stream"))
+    return;
+  fixture_start(310);
+  weft_ctx *ctx = fixture_ctx("cuda", 1);
+  void *stream;
+  EXPECT_OK(weft_device_stream_new(ctx->device, &stream));
+  weft_queue *queue = NULL;
+  EXPECT_STATUS(weft_queue_wrap_cuda_stream(ctx, NULL, &queue), WEFT_E_ARGUMENT);
+  EXPECT_OK(weft_queue_wrap_cuda_stream(ctx, stream, &queue));
+  lib_coding c;
+  lib_coding_start(&c, ctx, queue, 20, 300, 50);
+  EXPECT_OK(weft_encoder_batch(c.encoder, &c.batch, queue));
+  EXPECT_OK(weft_device_stream_wait(ctx->device, stream)); // the caller's own way to wait
+  EXPECT_OK(weft_queue_poll(queue));
+  lib_coding_finish(&c);
+  weft_queue_free(queue);
+  EXPECT_OK(weft_device_stream_wait(ctx->device, stream)); // it is still there
+  weft_device_stream_free(ctx->device, stream);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+void lib_add_queue_tests(TCase *cases) {
+  tcase_add_test(cases, nothing_waits_with_a_queue);
+  tcase_add_test(cases, foreign_stream);
+}

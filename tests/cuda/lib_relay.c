@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decoders whose payloads lie on a device: packets of several segments in any order and memory,
+// dependent, foreign and malformed ones among them, mirrored by decoders in host memory; recoded at
+// any rank, read in part and whole; also when calls fail.
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/runtime.h"
+#include "tests/cuda/lib_cases.h"
+
+enum { SEGMENTS_MAX = 6, UNKNOWN_ERROR = 999, MEMORY_ALLOCATION = 2 };
+
+typedef struct flow {
+  fixture_source source;  // on the host
+  weft_decoder *relay;    // on the device
+  weft_decoder *mirror;   // what the relay must know
+  weft_decoder *receiver; // of recoded packets, on the host
+  bool sparse;
+} flow;
+
+typedef struct scene {
+  weft_ctx *device, *host;
+  weft_queue *queue; // or NULL
+  flow flows[SEGMENTS_MAX];
+  size_t count;
+  bool failing; // each call may fail once, and is made again
+} scene;
+
+static void relay_new(scene *r, weft_ctx *device, size_t most_n, size_t most_k, bool failing) {
+  *r = (scene){.device = device, .host = fixture_ctx(NULL, 1), .failing = failing};
+  fixture_row = weft_ctx_backend(device);
+  if (!failing && fixture_below(3) > 0)
+    EXPECT_OK(weft_queue_new(device, &r->queue));
+  r->count = 1 + fixture_below(SEGMENTS_MAX);
+  const bool same = fixture_below(2);
+  size_t n = 1 + fixture_below(most_n), k = 1 + fixture_below(most_k);
+  for (size_t i = 0; i < r->count; i++) {
+    flow *f = &r->flows[i];
+    if (!same) {
+      n = 1 + fixture_below(most_n);
+      k = 1 + fixture_below(most_k);
+    }
+    const weft_encoder_options options = {.systematic = fixture_below(3) == 0,
+                                          .seeded = fixture_below(2),
+                                          .density_q16 = fixture_below(3) ? 0 : 9000};
+    f->source = fixture_source_new(r->host, n, k, n * k, &options);
+    const weft_decoder_options wanted = {.id = f->source.id, .mem = WEFT_MEM_DEVICE};
+    EXPECT_OK(weft_decoder_new(device, &wanted, &f->relay));
+    f->mirror = fixture_decoder(r->host, &f->source.id);
+    f->receiver = fixture_decoder(r->host, &f->source.id);
+    if (fixture_below(3) == 0) {
+      uint8_t key[32];
+      fixture_fill(key, sizeof key);
+      EXPECT_OK(weft_decoder_fix_random(f->relay, key));
+    }
+  }
+}
+
+static void wait_for(const scene *r) {
+  if (r->queue)
+    EXPECT_OK(weft_queue_wait(r->queue));
+}
+
+static void relay_free(scene *r) {
+  wait_for(r);
+  for (size_t i = 0; i < r->count; i++) {
+    weft_decoder_free(r->flows[i].relay);
+    weft_decoder_free(r->flows[i].mirror);
+    weft_decoder_free(r->flows[i].receiver);
+    fixture_source_free(&r->flows[i].source);
+  }
+  weft_queue_free(r->queue);
+  weft_ctx_free(r->host);
+}
+
+static void inject(const scene *r) {
+  if (r->failing && fixture_below(3) > 0)
+    weft_cuda_inject(fixture_below(8), fixture_below(2) ? UNKNOWN_ERROR : MEMORY_ALLOCATION, 0);
+}
+
+// Whether the call is to be made again, with nothing in its way this time.
+static bool failed(const scene *r, weft_status status) {
+  weft_cuda_inject(0, 0, 0);
+  if (status == WEFT_E_DEVICE || status == WEFT_E_DEVICE_NOMEM) {
+    EXPECT(r->failing);
+    return true;
+  }
+  return false;
+}
+
+static void same_knowledge(const flow *f) {
+  EXPECT(weft_decoder_rank(f->relay) == weft_decoder_rank(f->mirror));
+  EXPECT(weft_decoder_prefix(f->relay) == weft_decoder_prefix(f->mirror));
+  for (size_t i = 0; i < f->source.id.blocks; i++)
+    EXPECT(weft_decoder_has_block(f->relay, i) == weft_decoder_has_block(f->mirror, i));
+}
+
+// --- arrivals ---
+
+// Datagrams as they arrived, in one buffer; sometimes one that nobody sent like this.
+typedef struct arriving {
+  size_t count;
+  weft_arrival arrivals[64];
+  flow *flows[64];
+  weft_packet host[64]; // the same with payloads in host memory
+  uint8_t *datagrams;
+  gpu_buffer buffer;
+  weft_mem mem;
+} arriving;
+
+static size_t datagram_room(const scene *r) {
+  size_t room = 0;
+  for (size_t i = 0; i < r->count; i++) {
+    const size_t bytes = weft_packet_bytes(&r->flows[i].source.id, WEFT_PACKET_VECTOR) + 8;
+    room = bytes > room ? bytes : room;
+  }
+  return room;
+}
+
+static void spoil(weft_packet *packet) {
+  switch (fixture_below(40)) {
+  case 0:
+    packet->id.segment++; // foreign
+    break;
+  case 1:
+    packet->mode = (weft_packet_mode)9; // malformed
+    break;
+  case 2:
+    packet->mode = WEFT_PACKET_SPARSE; // likewise
+    packet->density_q16 = 0;
+    break;
+  default:
+    break;
+  }
+}
+
+static arriving *arriving_new(scene *r) {
+  arriving *a = calloc(1, sizeof *a);
+  EXPECT(a != NULL);
+  const size_t room = datagram_room(r) + fixture_below(5);
+  a->count = 1 + fixture_below(64);
+  a->mem = lib_any_memory();
+  a->datagrams = fixture_malloc(a->count * room);
+  size_t repeat = 0;
+  for (size_t i = 0; i < a->count; i++) {
+    uint8_t *datagram = a->datagrams + i * room;
+    a->flows[i] = &r->flows[fixture_below(r->count)];
+    size_t bytes;
+    if (i > 0 && fixture_below(6) == 0) { // once more
+      repeat = fixture_below(i);
+      a->flows[i] = a->flows[repeat];
+      memcpy(datagram, a->datagrams + repeat * room, room);
+      bytes = weft_packet_bytes(&a->flows[i]->source.id, (weft_packet_mode)datagram[1]);
+    } else {
+      EXPECT_OK(weft_encoder_next(a->flows[i]->source.encoder, datagram, room, &bytes));
+    }
+    EXPECT_OK(weft_packet_parse(datagram, bytes, &a->host[i]));
+    spoil(&a->host[i]);
+  }
+  a->buffer = gpu_input(r->device, a->mem, a->datagrams, a->count * room);
+  for (size_t i = 0; i < a->count; i++) {
+    weft_packet packet = a->host[i];
+    packet.payload = a->buffer.at + (packet.payload - a->datagrams);
+    if (a->mem == WEFT_MEM_PINNED && packet.coefficients)
+      packet.coefficients = a->buffer.at + (packet.coefficients - a->datagrams);
+    a->arrivals[i] = (weft_arrival){.decoder = a->flows[i]->relay, .packet = packet};
+  }
+  return a;
+}
+
+static void arrive(scene *r) {
+  arriving *a = arriving_new(r);
+  weft_status status;
+  do {
+    inject(r);
+    status = weft_decoders_add(a->arrivals, a->count, a->mem, r->queue);
+    for (size_t i = 0; status != WEFT_OK && i < r->count; i++)
+      same_knowledge(&r->flows[i]);
+  } while (failed(r, status));
+  EXPECT_OK(status);
+  for (size_t i = 0; i < a->count; i++) {
+    const weft_status wanted = weft_decoder_add(a->flows[i]->mirror, &a->host[i]);
+    EXPECT_STATUS(a->arrivals[i].status, wanted);
+  }
+  for (size_t i = 0; i < r->count; i++)
+    same_knowledge(&r->flows[i]);
+  if (a->mem == WEFT_MEM_HOST) // not needed any more
+    memset(a->buffer.at, 0xEE, a->buffer.bytes);
+  free(a->datagrams);
+  if (a->mem != WEFT_MEM_HOST)
+    wait_for(r);
+  gpu_buffer_free(&a->buffer);
+  free(a);
+}
+
+// --- recoding ---
+
+typedef struct recoding {
+  weft_batch batch;
+  gpu_buffer payloads, vectors;
+  bool one_piece;
+  size_t stride;
+} recoding;
+
+static recoding recoding_new(scene *r, const flow *f) {
+  const size_t n = f->source.id.blocks, k = f->source.id.block_bytes, m = 1 + fixture_below(20);
+  recoding c = {.one_piece = fixture_below(2), .stride = n + k + fixture_below(20)};
+  c.batch = (weft_batch){.count = m, .packets = calloc(m, sizeof(weft_packet))};
+  c.payloads = gpu_output(r->device, lib_any_memory(), m * c.stride);
+  c.batch.payload = c.payloads.at + n;
+  c.batch.payload_stride = c.stride;
+  c.batch.mem = c.batch.coefficients_mem = c.payloads.mem;
+  c.batch.coefficients = c.payloads.at;
+  c.batch.coefficients_stride = c.stride;
+  if (!c.one_piece) {
+    c.vectors = gpu_output(r->device, lib_any_memory(), m * c.stride);
+    c.batch.coefficients = c.vectors.at;
+    c.batch.coefficients_mem = c.vectors.mem;
+  }
+  return c;
+}
+
+static void recoding_check(recoding *c, flow *f) {
+  const size_t n = f->source.id.blocks, k = f->source.id.block_bytes, m = c->batch.count;
+  uint8_t *got = gpu_read(&c->payloads), *vectors = c->one_piece ? NULL : gpu_read(&c->vectors);
+  uint8_t *all = fixture_malloc(m * n), *expect = fixture_malloc(m * k);
+  for (size_t i = 0; i < m; i++)
+    memcpy(all + i * n, (vectors ? vectors : got) + i * c->stride, n);
+  gpu_reference(expect, all, f->source.data, m, n, k);
+  for (size_t i = 0; i < m; i++) {
+    const uint8_t *payload = got + i * c->stride + n;
+    EXPECT(memcmp(payload, expect + i * k, k) == 0);
+    const weft_packet *said = &c->batch.packets[i];
+    EXPECT(said->mode == WEFT_PACKET_VECTOR);
+    EXPECT((said->coefficients != NULL) == (c->batch.coefficients_mem != WEFT_MEM_DEVICE));
+    EXPECT((said->payload != NULL) == (c->batch.mem != WEFT_MEM_DEVICE));
+    const weft_packet packet = {.id = f->source.id,
+                                .mode = WEFT_PACKET_VECTOR,
+                                .coefficients = all + i * n,
+                                .payload = payload};
+    const size_t rank = weft_decoder_rank(f->receiver);
+    const weft_status added = weft_decoder_add(f->receiver, &packet);
+    EXPECT(added == WEFT_OK || added == WEFT_DEPENDENT);
+    // Recoded packets never say more than the relay knows.
+    EXPECT(weft_decoder_rank(f->receiver) <= weft_decoder_rank(f->relay));
+    bool any = false;
+    for (size_t j = 0; j < n; j++)
+      any = any || all[i * n + j] != 0;
+    EXPECT(any && (added == WEFT_DEPENDENT) == (weft_decoder_rank(f->receiver) == rank));
+  }
+  free(got), free(vectors), free(all), free(expect), free(c->batch.packets);
+  gpu_buffer_free(&c->payloads);
+  if (!c->one_piece)
+    gpu_buffer_free(&c->vectors);
+}
+
+static void recode(scene *r) {
+  weft_decoder *decoders[SEGMENTS_MAX];
+  weft_batch batches[SEGMENTS_MAX];
+  recoding all[SEGMENTS_MAX];
+  flow *flows[SEGMENTS_MAX];
+  size_t count = 0;
+  for (size_t i = 0; i < r->count; i++) {
+    if (weft_decoder_rank(r->flows[i].relay) == 0 || fixture_below(4) == 0)
+      continue;
+    flows[count] = &r->flows[i];
+    decoders[count] = flows[count]->relay;
+    all[count] = recoding_new(r, flows[count]);
+    batches[count] = all[count].batch;
+    count++;
+  }
+  weft_status status;
+  do {
+    inject(r);
+    status = weft_decoders_recode(decoders, batches, count, r->queue);
+  } while (failed(r, status));
+  EXPECT_OK(status);
+  wait_for(r);
+  for (size_t i = 0; i < count; i++)
+    recoding_check(&all[i], flows[i]);
+}
+
+// --- reading ---
+
+static void read_some(scene *r) {
+  weft_reading readings[SEGMENTS_MAX];
+  gpu_buffer out[SEGMENTS_MAX];
+  for (size_t i = 0; i < r->count; i++) {
+    const flow *f = &r->flows[i];
+    const size_t n = f->source.id.blocks, k = f->source.id.block_bytes;
+    const size_t stride = k + fixture_below(20), first = fixture_below(n + 1);
+    const bool prefix = fixture_below(2);
+    out[i] = gpu_output(r->device, lib_any_memory(), n * stride);
+    readings[i] = (weft_reading){.decoder = f->relay,
+                                 .first = prefix ? 0 : first,
+                                 .count = prefix ? weft_decoder_prefix(f->mirror)
+                                                 : fixture_below(n - first + 1),
+                                 .out = out[i].at,
+                                 .out_stride = stride,
+                                 .mem = out[i].mem};
+  }
+  weft_status status;
+  do {
+    inject(r);
+    status = weft_decoders_read(readings, r->count, r->queue);
+  } while (failed(r, status));
+  EXPECT_OK(status);
+  wait_for(r);
+  for (size_t i = 0; i < r->count; i++) {
+    const flow *f = &r->flows[i];
+    const size_t k = f->source.id.block_bytes;
+    uint8_t *got = gpu_read(&out[i]);
+    bool known = true;
+    for (size_t b = 0; b < readings[i].count; b++)
+      known = known && weft_decoder_has_block(f->mirror, readings[i].first + b);
+    EXPECT_STATUS(readings[i].status, known ? WEFT_OK : WEFT_PENDING);
+    for (size_t b = 0; b < readings[i].count; b++)
+      if (known)
+        EXPECT(memcmp(got + b * readings[i].out_stride,
+                      f->source.data + (readings[i].first + b) * k, k) == 0);
+      else
+        for (size_t at = 0; at < k; at++)
+          EXPECT(got[b * readings[i].out_stride + at] == out[i].poison);
+    free(got);
+    gpu_buffer_free(&out[i]);
+  }
+}
+
+static bool all_complete(const scene *r) {
+  for (size_t i = 0; i < r->count; i++)
+    if (!weft_decoder_complete(r->flows[i].relay) || !weft_decoder_complete(r->flows[i].receiver))
+      return false;
+  return true;
+}
+
+static void relay_once(weft_ctx *ctx, size_t most_n, size_t most_k, bool failing) {
+  scene r;
+  relay_new(&r, ctx, most_n, most_k, failing);
+  while (!all_complete(&r)) {
+    arrive(&r);
+    if (fixture_below(3) > 0)
+      recode(&r);
+    if (fixture_below(6) == 0)
+      read_some(&r);
+  }
+  read_some(&r);
+  wait_for(&r);
+  for (size_t i = 0; i < r.count; i++) {
+    const flow *f = &r.flows[i];
+    fixture_check_decoded(&f->source, f->receiver);
+    const size_t bytes = (size_t)f->source.id.blocks * f->source.id.block_bytes;
+    const size_t from = fixture_below(bytes), some = fixture_below(bytes - from + 1);
+    uint8_t *out = fixture_malloc(some);
+    EXPECT_OK(weft_decoder_read(f->relay, from, some, out));
+    EXPECT(memcmp(out, f->source.data + from, some) == 0);
+    free(out);
+  }
+  relay_free(&r);
+}
+
+START_TEST(relay_many_segments) {
+  if (gpu_skip_row("relay_many_segments", _i))
+    return;
+  fixture_start(700 + (uint64_t)_i);
+  weft_ctx *ctx = fixture_ctx(gpu_row_name(_i), 1 + fixture_below(3));
+  for (int round = 0; round < (lib_reduced() ? 6 : _i < 2 ? 12 : 2); round++)
+    relay_once(ctx, lib_reduced() ? 40 : 140, lib_reduced() ? 300 : 1500, false);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(relay_large_segment) {
+  if (lib_reduced() || gpu_skip("relay_large_segment"))
+    return;
+  fixture_start(740);
+  weft_ctx *ctx = fixture_ctx("cuda", 2);
+  fixture_source source = fixture_source_new(ctx, 1024, 700, 1024 * 700, NULL);
+  weft_decoder *relay = NULL, *sink = fixture_decoder(ctx, &source.id);
+  const weft_decoder_options wanted = {.id = source.id, .mem = WEFT_MEM_DEVICE};
+  EXPECT_OK(weft_decoder_new(ctx, &wanted, &relay));
+  fixture_feed(source.encoder, relay);
+  uint8_t datagram[WEFT_WIRE_HEADER_BYTES + 1024 + 700];
+  for (size_t bytes; !weft_decoder_complete(sink);) {
+    EXPECT_OK(weft_decoder_recode(relay, datagram, sizeof datagram, &bytes));
+    const weft_status added = weft_decoder_add_datagram(sink, datagram, bytes);
+    EXPECT(added == WEFT_OK || added == WEFT_DEPENDENT);
+  }
+  fixture_check_decoded(&source, sink);
+  uint8_t *out = fixture_malloc(1024 * 700);
+  EXPECT_OK(weft_decoder_read(relay, 0, 1024 * 700, out));
+  EXPECT(memcmp(out, source.data, 1024 * 700) == 0);
+  free(out);
+  weft_decoder_free(relay);
+  weft_decoder_free(sink);
+  fixture_source_free(&source);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+// Every call may fail, and then has changed nothing.
+START_TEST(relay_with_failures) {
+  if (gpu_skip("relay_with_failures"))
+    return;
+  fixture_start(750);
+  weft_ctx *ctx = fixture_ctx("cuda", 2);
+  for (int round = 0; round < (lib_reduced() ? 8 : 24); round++)
+    relay_once(ctx, 40, 300, true);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(relay_refuses) {
+  if (gpu_skip("relay_refuses"))
+    return;
+  fixture_start(760);
+  weft_ctx *ctx = fixture_ctx("cuda", 1), *host = fixture_ctx(NULL, 1);
+  const weft_segment_id id = fixture_id(8, 100);
+  uint8_t blocks[800], vector[8] = {1};
+  weft_decoder *decoder = NULL, *other = fixture_decoder(ctx, &id);
+  weft_decoder_options options = {.id = id, .mem = WEFT_MEM_DEVICE};
+  EXPECT_STATUS(weft_decoder_new(host, &options, &decoder), WEFT_E_UNSUPPORTED);
+  options.eager = true;
+  EXPECT_STATUS(weft_decoder_new(ctx, &options, &decoder), WEFT_E_ARGUMENT);
+  options.eager = false;
+  options.blocks = blocks;
+  EXPECT_STATUS(weft_decoder_new(ctx, &options, &decoder), WEFT_E_ARGUMENT);
+  options.blocks = NULL;
+  options.mem = WEFT_MEM_PINNED;
+  EXPECT_STATUS(weft_decoder_new(ctx, &options, &decoder), WEFT_E_ARGUMENT);
+  options.mem = WEFT_MEM_DEVICE;
+  EXPECT_OK(weft_decoder_new(ctx, &options, &decoder));
+  const uint8_t *block;
+  EXPECT_STATUS(weft_decoder_block(decoder, 0, &block), WEFT_E_UNSUPPORTED);
+  const weft_packet packet = {
+      .id = id, .mode = WEFT_PACKET_VECTOR, .coefficients = vector, .payload = blocks};
+  weft_arrival two[2] = {{.decoder = decoder, .packet = packet},
+                         {.decoder = other, .packet = packet}};
+  EXPECT_STATUS(weft_decoders_add(two, 2, WEFT_MEM_HOST, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_decoders_add(two + 1, 1, WEFT_MEM_DEVICE, NULL), WEFT_E_UNSUPPORTED);
+  EXPECT_STATUS(weft_decoders_add(NULL, 1, WEFT_MEM_HOST, NULL), WEFT_E_ARGUMENT);
+  const weft_batch batch = {.count = 1, .coefficients = vector, .payload = blocks};
+  EXPECT_STATUS(weft_decoders_recode(&decoder, &batch, 1, NULL), WEFT_PENDING);
+  weft_reading reading = {.decoder = decoder, .first = 8, .count = 1, .out = blocks};
+  EXPECT_STATUS(weft_decoders_read(&reading, 1, NULL), WEFT_E_ARGUMENT);
+  EXPECT(weft_decoder_rank(decoder) == 0 && weft_decoder_rank(other) == 0);
+  weft_decoder_free(decoder);
+  weft_decoder_free(other);
+  weft_ctx_free(ctx);
+  weft_ctx_free(host);
+}
+END_TEST
+
+// Decoders in host memory on a device context: as on any other.
+START_TEST(recode_on_a_device_context) {
+  if (gpu_skip("recode_on_a_device_context"))
+    return;
+  fixture_start(300);
+  weft_ctx *ctx = fixture_ctx("cuda", 2);
+  fixture_source source = fixture_source_new(ctx, 40, 700, 40 * 700 - 3, NULL);
+  weft_decoder *relay = fixture_decoder(ctx, &source.id), *sink = fixture_decoder(ctx, &source.id);
+  fixture_feed(source.encoder, relay);
+  uint8_t datagram[2048];
+  for (size_t bytes; !weft_decoder_complete(sink);) {
+    EXPECT_OK(weft_decoder_recode(relay, datagram, sizeof datagram, &bytes));
+    const weft_status added = weft_decoder_add_datagram(sink, datagram, bytes);
+    EXPECT(added == WEFT_OK || added == WEFT_DEPENDENT);
+  }
+  fixture_check_decoded(&source, sink);
+  weft_decoder_free(relay);
+  weft_decoder_free(sink);
+  fixture_source_free(&source);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+void lib_add_relay_tests(TCase *cases) {
+  tcase_add_test(cases, recode_on_a_device_context);
+  tcase_add_loop_test(cases, relay_many_segments, 0, gpu_row_count());
+  tcase_add_test(cases, relay_large_segment);
+  tcase_add_test(cases, relay_with_failures);
+  tcase_add_test(cases, relay_refuses);
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// The codecs without payload: exact ranks against closed forms, and the statistical codec against
+// the exact one on the same random pushes.
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/codec/codecs.h"
+#include "sim/rng.h"
+#include "tests/support/test_main.h"
+#include "tests/support/test_rng.h"
+
+#define EXPECT(condition)                                                                          \
+  do {                                                                                             \
+    if (!(condition))                                                                              \
+      ck_abort_msg("%s (WEFT_TEST_SEED=%#llx)", #condition, (unsigned long long)test_seed());      \
+  } while (0)
+
+enum { NODES = 24, DEGREE = 4, BLOCKS = 32, BATCH = 4 };
+
+typedef struct mesh {
+  weft_sim_arena *arena;
+  weft_sim_codec state;
+  weft_codec codec;
+  weft_sim_rng rng;
+  weft_rng table;
+  void *segment[NODES];
+  size_t link[NODES][DEGREE]; // to
+  size_t back[NODES][DEGREE]; // our number there
+} mesh;
+
+static void open_mesh(mesh *m, weft_sim_fidelity fidelity, uint64_t seed) {
+  *m = (mesh){.arena = weft_sim_arena_new(), .rng = {.state = seed}};
+  m->state = (weft_sim_codec){.fidelity = fidelity,
+                              .arena = m->arena,
+                              .blocks = BLOCKS,
+                              .batch = BATCH,
+                              .neighbours = DEGREE + 1};
+  EXPECT(weft_sim_codec_init(&m->state) == WEFT_OK);
+  m->codec = weft_sim_codec_table(&m->state);
+  m->table = weft_sim_rng_table(&m->rng);
+  const weft_segment_id id = {.blocks = BLOCKS, .block_bytes = 1024};
+  EXPECT(m->codec.open_source(&m->state, &id, NULL, 0, &m->table, &m->segment[0]) == WEFT_OK);
+  for (size_t i = 1; i < NODES; i++)
+    EXPECT(m->codec.open_sink(&m->state, &id, &m->table, &m->segment[i]) == WEFT_OK);
+}
+
+static void close_mesh(mesh *m) {
+  for (size_t i = 0; i < NODES; i++)
+    m->codec.close(&m->state, m->segment[i]);
+  weft_sim_codec_clear(&m->state);
+  weft_sim_arena_free(m->arena);
+}
+
+// Links: a ring one way round and another by a stride, so that everybody has DEGREE neighbours.
+static void link_up(mesh *m) {
+  static const size_t steps[DEGREE] = {1, NODES - 1, 5, NODES - 5};
+  for (size_t i = 0; i < NODES; i++)
+    for (size_t d = 0; d < DEGREE; d++) {
+      m->link[i][d] = (i + steps[d]) % NODES;
+      m->back[i][d] = d ^ 1;
+    }
+}
+
+// One burst over one link, of which each packet is lost with probability 1/8.
+static void push(mesh *m, size_t from, size_t d, uint64_t chance, uint64_t *dependent) {
+  uint8_t token[1 + BATCH * BLOCKS + 64];
+  size_t bytes, innovative, count = 1 + chance % BATCH;
+  const size_t to = m->link[from][d];
+  if (to == 0 || m->codec.make_token(&m->state, m->segment[from], count, token, &bytes) != WEFT_OK)
+    return;
+  weft_sim_token_address(&m->state, token, d);
+  uint64_t lost = 0;
+  for (size_t i = 0; i < count; i++)
+    lost |= (uint64_t)((chance >> (8 + 3 * i) & 7) == 0) << i;
+  if (lost) {
+    bytes = weft_sim_token_lose(&m->state, token, bytes, count, lost);
+    count -= (size_t)__builtin_popcountll(lost);
+  }
+  if (count == 0)
+    return;
+  const bool complete = m->codec.rank(&m->state, m->segment[to]) == BLOCKS;
+  m->state.from = m->back[from][d];
+  const weft_status status =
+      m->codec.add_token(&m->state, m->segment[to], count, token, bytes, &innovative);
+  EXPECT((status == WEFT_OK) == (innovative > 0));
+  if (!complete)
+    *dependent += count - innovative;
+}
+
+typedef struct spread {
+  double pushes_half, pushes_all, dependent; // half of all peers complete, and all
+} spread;
+
+static spread run(weft_sim_fidelity fidelity, uint64_t seed, bool starved) {
+  mesh *m = malloc(sizeof *m);
+  EXPECT(m != NULL);
+  open_mesh(m, fidelity, seed);
+  link_up(m);
+  weft_sim_rng chance = {.state = seed ^ 77};
+  uint64_t dependent = 0;
+  spread out = {0};
+  for (size_t pushes = 1; out.pushes_all == 0; pushes++) {
+    EXPECT(pushes < 1000000);
+    const uint64_t r = weft_sim_rng_next(&chance);
+    // A starved swarm: the source gets one push in 40 and not its share of one in 24.
+    const size_t from =
+        starved && (r >> 60) > 0 ? 1 + (r >> 32 & 0xfff) % (NODES - 1) : (r >> 32 & 0xfff) % NODES;
+    push(m, from, r >> 48 & (DEGREE - 1), r & 0xffffffff, &dependent);
+    size_t complete = 0;
+    for (size_t i = 1; i < NODES; i++)
+      complete += m->codec.rank(&m->state, m->segment[i]) == BLOCKS;
+    if (complete >= NODES / 2 && out.pushes_half == 0)
+      out.pushes_half = (double)pushes;
+    if (complete == NODES - 1)
+      out.pushes_all = (double)pushes;
+  }
+  out.dependent = (double)dependent;
+  close_mesh(m);
+  free(m);
+  return out;
+}
+
+static spread mean(weft_sim_fidelity fidelity, bool starved, size_t runs) {
+  spread sum = {0};
+  for (size_t i = 0; i < runs; i++) {
+    const spread s = run(fidelity, weft_sim_draw(test_seed(), 3, i, 0), starved);
+    sum.pushes_half += s.pushes_half / (double)runs;
+    sum.pushes_all += s.pushes_all / (double)runs;
+    sum.dependent += s.dependent / (double)runs;
+  }
+  return sum;
+}
+
+START_TEST(rank_agrees_with_coefficients) {
+  enum { RUNS = 60 };
+  for (int starved = 0; starved < 2; starved++) {
+    const spread exact = mean(WEFT_SIM_COEFFICIENTS, starved, RUNS);
+    const spread guess = mean(WEFT_SIM_RANK, starved, RUNS);
+    printf("%s: half %.0f against %.0f, all %.0f against %.0f, dependent %.0f against %.0f\n",
+           starved ? "starved" : "fed", guess.pushes_half, exact.pushes_half, guess.pushes_all,
+           exact.pushes_all, guess.dependent, exact.dependent);
+    EXPECT(fabs(guess.pushes_half / exact.pushes_half - 1) < 0.1);
+    EXPECT(fabs(guess.pushes_all / exact.pushes_all - 1) < 0.1);
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("sim codecs");
+  TCase *t = tcase_create("codecs");
+  tcase_add_test(t, rank_agrees_with_coefficients);
+  suite_add_tcase(suite, t);
+  return test_main(suite);
+}

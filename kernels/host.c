@@ -77,6 +77,7 @@ static void panels(const weft_host_kernel *kernel, const weft_gemm *g, const gem
                                 .k = k,
                                 .begin = piece->begin,
                                 .end = piece->end,
+                                .row_bytes = g->len,
                                 .a = g->a + m0 * g->a_stride + k0,
                                 .a_stride = g->a_stride,
                                 .x = x,

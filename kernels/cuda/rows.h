@@ -82,6 +82,8 @@ WEFT_CUDA_DECLARE(logexp_constant)
       WEFT_CUDA_ROW(logexp_texture, "cuda-logexp-texture", "log/exp in texture memory"),           \
       WEFT_CUDA_ROW(logexp_constant, "cuda-logexp-constant", "log/exp in constant memory")
 
+#include "kernels/cuda/storage_rows.h"
+
 #define WEFT_CUDA_TENSOR_ROWS                                                                      \
   WEFT_CUDA_ROW_FOR(b1, "cuda-b1", "the quicker of the next two rows by the number of blocks", 90, \
                     90),                                                                           \
@@ -95,7 +97,7 @@ WEFT_CUDA_DECLARE(logexp_constant)
                         80, 90)
 
 // What table.c lists: a comma after each.
-#define WEFT_CUDA_ROWS WEFT_CUDA_TENSOR_ROWS, WEFT_CUDA_TABLE_ROWS,
+#define WEFT_CUDA_ROWS WEFT_CUDA_TENSOR_ROWS, WEFT_CUDA_TABLE_ROWS, WEFT_CUDA_STORAGE_ROWS,
 
 #ifdef __cplusplus
 }

@@ -95,7 +95,7 @@ void check_wait(check_device *device) {
 }
 
 // Checks of what all rows share, by name.
-static const char *const others[] = {"xorm", "invert", "eliminate", "decode", "expand"};
+static const char *const others[] = {"xorm", "invert", "eliminate", "decode", "expand", "storage"};
 enum { Others = sizeof others / sizeof *others };
 
 static void check_others(check_device *device, unsigned rounds, size_t k_max) {
@@ -104,6 +104,7 @@ static void check_others(check_device *device, unsigned rounds, size_t k_max) {
   check_eliminate(device, &rows[0], rounds);
   check_decode(device, rounds);
   check_expand(device, rounds);
+  check_storage(device, &rows[0], rounds);
   for (size_t i = 0; i < Others; i++)
     printf("ok %s\n", others[i]);
 }

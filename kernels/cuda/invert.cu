@@ -160,12 +160,9 @@ __device__ bool small_block(SmallShared<PANELS> *shared, int b) {
 }
 
 // The first of the warps in `free` whose rows have an inverse in panel b; PANELS when none has.
-// The others wait meanwhile, and warps of equal number share a scheduler, so that the blocks of a
-// multiprocessor begin with different warps (`turn`).
 template <int PANELS>
-__device__ uint32_t small_owner(SmallShared<PANELS> *shared, int b, uint32_t free, uint32_t turn) {
-  for (uint32_t i = 0; i < PANELS; i++) {
-    const uint32_t owner = (i + turn) % PANELS;
+__device__ uint32_t small_owner(SmallShared<PANELS> *shared, int b, uint32_t free) {
+  for (uint32_t owner = 0; owner < PANELS; owner++) {
     if (!(free >> owner & 1))
       continue;
     if (threadIdx.x / 32 == owner) {
@@ -181,14 +178,14 @@ __device__ uint32_t small_owner(SmallShared<PANELS> *shared, int b, uint32_t fre
 }
 
 template <int PANELS>
-__device__ bool small_invert(SmallShared<PANELS> *shared, uint32_t turn) {
+__device__ bool small_invert(SmallShared<PANELS> *shared) {
   uint32_t free = (1u << PANELS) - 1; // warps whose rows have not been pivots
   bool general = false;               // from the first panel on for which no warp's rows do
   shared->step[threadIdx.x] = WEFT_PANEL_NONE;
   __syncthreads();
 #pragma unroll 1
   for (int b = 0; b < PANELS; b++) {
-    const uint32_t owner = general ? PANELS : small_owner(shared, b, free, turn);
+    const uint32_t owner = general ? PANELS : small_owner(shared, b, free);
     if (owner < PANELS) {
       free &= ~(1u << owner);
       small_update<true>(shared, b, owner);
@@ -212,7 +209,7 @@ __global__ void __launch_bounds__(32 * PANELS, SmallThreads<PANELS> / (32 * PANE
     const size_t at = static_cast<size_t>(i) * args.k * args.k;
     small_load(shared, args.in + at, args.k);
     __syncthreads();
-    const bool regular = small_invert(shared, blockIdx.x / args.sms);
+    const bool regular = small_invert(shared);
     if (regular)
       small_store(shared, args.out + at, args.k);
     if (threadIdx.x == 0)

@@ -22,13 +22,15 @@ const weft_tensor_technique Karatsuba = {WEFT_KARATSUBA_STEP, WEFT_KARATSUBA_STE
                                          2 * WEFT_KARATSUBA_TILE_BYTES(1), weft_karatsuba_prepare,
                                          weft_karatsuba_wgmma};
 
-// Which technique a row takes for k source blocks.
-typedef const weft_tensor_technique &(*Choice)(size_t k);
-const weft_tensor_technique &choose_wgmma(size_t) { return Wgmma; }
-const weft_tensor_technique &choose_mma(size_t) { return Mma; }
-const weft_tensor_technique &choose_karatsuba(size_t) { return Karatsuba; }
-// As measured (docs/gpu.md): from here on Karatsuba saves more than its third sum costs.
-const weft_tensor_technique &choose_quicker(size_t k) { return k > 448 ? Karatsuba : Wgmma; }
+// Which technique a row takes for k source blocks of len bytes.
+typedef const weft_tensor_technique &(*Choice)(size_t k, size_t len);
+const weft_tensor_technique &choose_wgmma(size_t, size_t) { return Wgmma; }
+const weft_tensor_technique &choose_mma(size_t, size_t) { return Mma; }
+const weft_tensor_technique &choose_karatsuba(size_t, size_t) { return Karatsuba; }
+// As measured (docs/gpu.md): there Karatsuba saves more than its third sum costs.
+const weft_tensor_technique &choose_quicker(size_t k, size_t len) {
+  return k > 448 && len >= 4096 ? Karatsuba : Wgmma;
+}
 
 // The inner dimension in panels of equal steps; a product with k = 0 has none.
 struct Panels {
@@ -203,7 +205,7 @@ weft_status send_rows(const weft_exec *exec, Pointer const *rows, size_t count, 
 weft_status like_products(const weft_backend *row, Choice choice, const weft_exec *exec,
                           const weft_gemm *gemms, size_t count) {
   const weft_gemm &like = gemms[0];
-  const Panels panels(choice(like.k), like.k);
+  const Panels panels(choice(like.k, like.len), like.k);
   const Needs needs = needs_of(panels, like);
   const size_t descriptors = count > WEFT_TENSOR_FEW ? align16(count * sizeof(weft_tensor_job)) : 0;
   bool bring_a = false;
@@ -295,7 +297,7 @@ weft_status prepare(const weft_backend *row, Choice choice, const weft_exec *exe
       allocator->alloc(allocator->user, sizeof *operand, alignof(weft_operand)));
   if (!operand)
     return WEFT_E_NOMEM;
-  const Panels panels(choice(k), k);
+  const Panels panels(choice(k, len), k);
   *operand = {row, nullptr, panels.bytes(len), k, len, 0};
   weft_scratch pointers(exec);
   const uint8_t *const *x_ptr = nullptr;

@@ -423,8 +423,10 @@ extern "C" weft_status weft_program_plan_for(const weft_program_shape *shape,
   if (sums == 0 || shape->k == 0 || sums > 136 || shape->k + shape->m > 256)
     return WEFT_E_UNSUPPORTED;
   const size_t registers = (sums + Spare + (shape->packet_bytes ? 0 : 8) + 7) / 8 * 8;
-  // Much code is shared best by one large block; little code runs best in small ones.
-  plan->blocks_per_sm = shape->blocks_per_sm ? shape->blocks_per_sm : sums > 40 ? 1 : 4;
+  // Few sums leave registers for small blocks, which divide the work best; much code is shared best
+  // by the warps of one large block.
+  const size_t best = sums <= 32 ? 4 : shape->k > 24 ? 1 : 2;
+  plan->blocks_per_sm = shape->blocks_per_sm ? shape->blocks_per_sm : best;
   plan->threads = Registers / registers / plan->blocks_per_sm / 32 * 32;
   if (plan->threads > ThreadsMax / plan->blocks_per_sm)
     plan->threads = ThreadsMax / plan->blocks_per_sm;

@@ -24,7 +24,8 @@ static const struct {
     {"threads", "encoding on several threads", weft_bench_storage_threads, false},
     {"gpu-device", "the GPU and its ceilings", weft_bench_storage_gpu_device, true},
     {"gpu-rs", "Reed-Solomon on a GPU, resident", weft_bench_storage_gpu_rs, true},
-    {"gpu-crs", "Cauchy Reed-Solomon on a GPU, resident", weft_bench_storage_gpu_crs, true},
+    {"gpu-crs", "Cauchy Reed-Solomon on a GPU, smallest w", weft_bench_storage_gpu_crs, true},
+    {"gpu-crs8", "Cauchy Reed-Solomon on a GPU, w = 8", weft_bench_storage_gpu_crs8, true},
     {"gpu-rows", "the published GPU techniques", weft_bench_storage_gpu_rows, true},
     {"gpu-host", "a GPU from and to host memory", weft_bench_storage_gpu_host, true},
 };

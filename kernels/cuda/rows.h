@@ -24,7 +24,9 @@ void weft_cuda_release(const weft_backend *row, const weft_exec *exec, weft_oper
   weft_status weft_cuda_##id##_prepare(const weft_backend *row, const weft_exec *exec, size_t k,   \
                                        size_t len, const weft_const_rows *x, weft_operand **out);
 
+WEFT_CUDA_DECLARE(b1)
 WEFT_CUDA_DECLARE(b1_wgmma)
+WEFT_CUDA_DECLARE(b1_wgmma_karatsuba)
 WEFT_CUDA_DECLARE(b1_mma)
 WEFT_CUDA_DECLARE(nibble_prmt)
 WEFT_CUDA_DECLARE(table_32)
@@ -80,16 +82,22 @@ WEFT_CUDA_DECLARE(logexp_constant)
       WEFT_CUDA_ROW(logexp_texture, "cuda-logexp-texture", "log/exp in texture memory"),           \
       WEFT_CUDA_ROW(logexp_constant, "cuda-logexp-constant", "log/exp in constant memory")
 
+#include "kernels/cuda/storage_rows.h"
+
 #define WEFT_CUDA_TENSOR_ROWS                                                                      \
-  WEFT_CUDA_ROW_FOR(b1_wgmma, "cuda-b1-wgmma",                                                     \
-                    "8x8 bit matrices multiplied by binary tensor cores (wgmma, and.popc)", 90,    \
+  WEFT_CUDA_ROW_FOR(b1, "cuda-b1", "the quicker of the next two rows by the number of blocks", 90, \
                     90),                                                                           \
+      WEFT_CUDA_ROW_FOR(b1_wgmma, "cuda-b1-wgmma",                                                 \
+                        "8x8 bit matrices multiplied by binary tensor cores (wgmma, and.popc)",    \
+                        90, 90),                                                                   \
+      WEFT_CUDA_ROW_FOR(b1_wgmma_karatsuba, "cuda-b1-wgmma-karatsuba",                             \
+                        "the same, three 4x4 bit matrices each (Karatsuba)", 90, 90),              \
       WEFT_CUDA_ROW_FOR(b1_mma, "cuda-b1-mma",                                                     \
                         "8x8 bit matrices multiplied by binary tensor cores (mma.sync, and.popc)", \
                         80, 90)
 
 // What table.c lists: a comma after each.
-#define WEFT_CUDA_ROWS WEFT_CUDA_TENSOR_ROWS, WEFT_CUDA_TABLE_ROWS,
+#define WEFT_CUDA_ROWS WEFT_CUDA_TENSOR_ROWS, WEFT_CUDA_TABLE_ROWS, WEFT_CUDA_STORAGE_ROWS,
 
 #ifdef __cplusplus
 }

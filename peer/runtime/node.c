@@ -62,6 +62,7 @@ static weft_status start(weft_node *node, int64_t now_us, int *error) {
     memcpy(node->stream.source_key, o->identity.public_key, 32);
   }
   WEFT_TRY(new_sessions(node, now_us));
+  weft_udp_filter(&node->udp, weft_sessions_places(node->sessions));
   return node->role == WEFT_NODE_SOURCE ? weft_node_start_engine(node, &node->stream) : WEFT_OK;
 }
 

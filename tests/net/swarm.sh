@@ -89,7 +89,7 @@ grep -q ready relay.log || exit 1
 mkfifo pipe
 exec 8<>pipe
 (in_space 0 "$weft" peer source --input - --listen 10.77.0.1:7000 --rate "$rate" --lag 3000 \
-  --upload $((rate * 39 / 10)) ${WEFT_SWARM_SOURCE_OPTIONS:-} <pipe 8>&- 2>source.log) &
+  --upload ${WEFT_SWARM_UPLOAD:-$((rate * 39 / 10))} ${WEFT_SWARM_SOURCE_OPTIONS:-} <pipe 8>&- 2>source.log) &
 source_pid=$!
 for ((i = 0; i < 100; i++)); do
   grep -q '^info source' source.log && break

@@ -2,6 +2,7 @@
 // `weft demo`: feeds the input to a swarm and hashes what every peer gives out.
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -135,6 +136,11 @@ static int take_result(run *r, weft_sim_swarm *swarm) {
   out->backend = weft_sim_swarm_backend(swarm);
   out->threads = s->threads;
   out->complete = true;
+  if (r->input.cut)
+    cli_error(NAME, CLI_OK,
+              "%s was cut while it was read: the input is the %" PRIu64 " bytes of %" PRIu64
+              " that were there",
+              r->input.path, out->input_bytes, r->input.total);
   return out->same == s->swarm.peers ? CLI_OK : CLI_DIFFERS;
 }
 

@@ -141,6 +141,7 @@ typedef struct weft_expansion {
 typedef struct weft_panel {
   size_t m, k;             // output rows, inner dimension, each 1..WEFT_PANEL_ROWS
   size_t begin, end;       // columns [begin, end) of every row
+  size_t row_bytes;        // of whole rows, of which other threads may work on other columns
   const uint8_t *a;        // (m, k), row stride a_stride bytes
   size_t a_stride;         // bytes
   const uint8_t *const *x; // k rows

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "kernels/backend.h"
+#include "weft/code_store.h"
 
 // How many devices can be used; 0 without driver or device, which is no error.
 size_t weft_device_count(void);
@@ -33,17 +34,6 @@ void weft_device_stream_free(weft_device *device, void *stream);
 // WEFT_OK when all work on the stream is done, WEFT_PENDING, or what went wrong.
 weft_status weft_device_stream_poll(weft_device *device, void *stream);
 weft_status weft_device_stream_wait(weft_device *device, void *stream);
-
-// Where kernels compiled at run time are kept between runs of the program; both may come from
-// several threads. `machine` names device, driver and compiler.
-typedef struct weft_code_store {
-  void *user;
-  // Code saved before for this source, from the allocator; *code NULL when there is none.
-  weft_status (*load)(void *user, const weft_allocator *allocator, const char *machine,
-                      const char *source, void **code, size_t *code_bytes);
-  void (*save)(void *user, const char *machine, const char *source, const void *code,
-               size_t code_bytes);
-} weft_code_store;
 
 // store: copied; NULL: none. Before the device is used.
 void weft_device_set_code_store(weft_device *device, const weft_code_store *store);
@@ -78,5 +68,10 @@ weft_status weft_device_stream_order(weft_device *device, void *later, void *ear
 // Device memory in the order of the stream: work enqueued before the free may still use it.
 weft_status weft_device_scratch(const weft_exec *exec, size_t bytes, void **out);
 void weft_device_scratch_free(const weft_exec *exec, void *memory); // accepts NULL
+
+// *flag (DEVICE memory, 4 bytes) becomes 1 if the `bytes` bytes at a and b, PINNED or DEVICE, are
+// not all the same; else it stays as it is.
+weft_status weft_device_compare(const weft_exec *exec, const uint8_t *a, const uint8_t *b,
+                                size_t bytes, void *flag);
 
 #endif

@@ -127,3 +127,13 @@ void weft_device_compile_after(weft_device *device, size_t bytes) {
   (void)device;
   (void)bytes;
 }
+
+weft_status weft_device_compare(const weft_exec *exec, const uint8_t *a, const uint8_t *b,
+                                size_t bytes, void *flag) {
+  (void)exec;
+  (void)a;
+  (void)b;
+  (void)bytes;
+  (void)flag;
+  return WEFT_E_UNSUPPORTED;
+}

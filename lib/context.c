@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/code_folder.h"
 #include "lib/ctx.h"
 #include "weft/weft.h"
 
@@ -60,12 +61,30 @@ static weft_status select_device_row(weft_ctx *ctx, const char *name, size_t ind
   return weft_backend_select(&machine, WEFT_MEM_DEVICE, forced, &ctx->row);
 }
 
+// Where kernels that the device compiles are kept, and when it does.
+static weft_status keep_code(weft_ctx *ctx, const weft_ctx_options *options) {
+  const char *path = options->code_folder ? options->code_folder : getenv("WEFT_CODE_FOLDER");
+  if (options->compile_after)
+    weft_device_compile_after(ctx->device, options->compile_after);
+  if (options->code_store) {
+    weft_device_set_code_store(ctx->device, options->code_store);
+    return WEFT_OK;
+  }
+  if (!path || path[0] == '\0')
+    return WEFT_OK;
+  WEFT_TRY(weft_code_folder_new(&ctx->code_folder, path, &ctx->allocator));
+  const weft_code_store store = weft_code_folder_store(ctx->code_folder);
+  weft_device_set_code_store(ctx->device, &store);
+  return WEFT_OK;
+}
+
 static weft_status select_rows(weft_ctx *ctx, const weft_ctx_options *options) {
   const char *name = wanted_name(options);
   const weft_machine machine = {.cpu = weft_cpu_features()};
   if (name && names_device(name)) {
     WEFT_TRY(weft_backend_select(&machine, WEFT_MEM_HOST, NULL, &ctx->host));
-    return select_device_row(ctx, name, options->device);
+    WEFT_TRY(select_device_row(ctx, name, options->device));
+    return keep_code(ctx, options);
   }
   WEFT_TRY(weft_backend_select(&machine, WEFT_MEM_HOST, name, &ctx->host));
   ctx->row = ctx->host;
@@ -120,6 +139,7 @@ void weft_ctx_free(weft_ctx *ctx) {
   for (size_t i = 0; i < ctx->spares; i++)
     weft_device_stream_free(ctx->device, ctx->spare[i]);
   weft_device_close(ctx->device);
+  weft_code_folder_free(ctx->code_folder);
   weft_pool_free(ctx->pool);
   pthread_mutex_destroy(&ctx->spare_lock);
   allocator.free(allocator.user, ctx);

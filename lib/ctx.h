@@ -12,7 +12,7 @@
 #include "kernels/device.h"
 #include "weft/context.h"
 
-enum { WEFT_SPARE_STREAMS = 8, WEFT_SIDE_STREAMS = 4 };
+enum { WEFT_SPARE_STREAMS = 8, WEFT_SIDE_STREAMS = 6 };
 
 struct weft_ctx {
   weft_allocator allocator;
@@ -21,6 +21,7 @@ struct weft_ctx {
   weft_pool *pool;
   weft_partition partition;
   weft_device *device; // NULL when row is a host row
+  struct weft_code_folder *code_folder; // NULL: compiled kernels are kept elsewhere, or nowhere
   // Streams that calls without a queue borrow, so that several threads can make such calls.
   pthread_mutex_t spare_lock;
   void *spare[WEFT_SPARE_STREAMS];

@@ -9,7 +9,7 @@
 enum {
   // A piece: long enough that inverting and launching hide behind its copies, short enough that the
   // first and the last, which overlap with nothing, do not count.
-  PIECES = 32,
+  PIECES = 64,
   PIECE_LEAST = 2 << 20, // bytes
   PIECE_MOST = 8 << 20
 };
@@ -238,10 +238,12 @@ static weft_status decode_piece(const piece *p) {
                               .singular = p->singular,
                               .mem = WEFT_MEM_DEVICE};
   WEFT_TRY(p->ctx->row->invert(p->ctx->row, &p->call->exec, &invert));
-  WEFT_TRY(weft_device_copy(p->ctx->device, p->flags, WEFT_MEM_PINNED, p->singular, WEFT_MEM_DEVICE,
-                            p->count, p->call->exec.stream));
   WEFT_TRY(multiply(p));
-  return p->in ? download(p) : WEFT_OK;
+  if (p->in)
+    WEFT_TRY(download(p));
+  // Last: it would wait for other pieces' results on the bus, and the product for it.
+  return weft_device_copy(p->ctx->device, p->flags, WEFT_MEM_PINNED, p->singular, WEFT_MEM_DEVICE,
+                          p->count, p->call->exec.stream);
 }
 
 // Its device memory comes and goes in the stream's order. `bytes`: of payloads that have to be

@@ -133,11 +133,15 @@ static weft_status load_code(Entry *entry, const weft_kernel_want *want, const v
                                         static_cast<int>(want->shared_bytes)));
 }
 
+static bool repaid(const weft_device_kernels *kernels, const Entry *entry) {
+  return kernels->compile_after != SIZE_MAX && entry->work >= kernels->compile_after;
+}
+
 // Loads or compiles; the caller holds the lock.
 static weft_status make(weft_device *device, weft_device_kernels *kernels,
                         const weft_kernel_want *want, Entry *entry) {
   const weft_allocator *allocator = kernels->allocator;
-  const bool compile = kernels->compile_after != SIZE_MAX && entry->work >= kernels->compile_after;
+  const bool compile = want->now || repaid(kernels, entry);
   if (!compile && !kernels->store.load)
     return WEFT_OK;
   char machine[400];
@@ -150,8 +154,8 @@ static weft_status make(weft_device *device, weft_device_kernels *kernels,
   void *code = nullptr;
   size_t bytes = 0;
   weft_status status = WEFT_OK;
-  if (kernels->store.load &&
-      kernels->store.load(kernels->store.user, allocator, machine, source, &code, &bytes) != WEFT_OK)
+  if (kernels->store.load && kernels->store.load(kernels->store.user, allocator, machine, source,
+                                                 &code, &bytes) != WEFT_OK)
     code = nullptr; // as if it were not there
   if (code && load_code(entry, want, code) != WEFT_OK) {
     allocator->free(allocator->user, code);
@@ -159,7 +163,8 @@ static weft_status make(weft_device *device, weft_device_kernels *kernels,
     entry->kernel = nullptr;
   }
   if (!code && compile) {
-    status = weft_nvrtc_compile(allocator, source, weft_device_sm(device), &code, &bytes, nullptr, 0);
+    status =
+        weft_nvrtc_compile(allocator, source, weft_device_sm(device), &code, &bytes, nullptr, 0);
     if (status == WEFT_OK)
       status = load_code(entry, want, code);
     if (status == WEFT_OK && kernels->store.save)
@@ -191,7 +196,7 @@ extern "C" weft_status weft_device_kernel(weft_device *device, const weft_kernel
   if (entry->refused)
     return WEFT_E_UNSUPPORTED;
   // The store is asked once, compiling is done when it has become worth it.
-  if (!entry->kernel && (fresh || entry->work >= kernels->compile_after))
+  if (!entry->kernel && (fresh || want->now || repaid(kernels, entry)))
     WEFT_TRY(make(device, kernels, want, entry));
   *kernel = entry->kernel;
   return WEFT_OK;

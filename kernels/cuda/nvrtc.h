@@ -27,12 +27,14 @@ typedef struct weft_kernel_want {
   weft_status (*source)(void *user, const weft_allocator *allocator, char **out);
   void *user;
   size_t work;
+  bool now;            // compile at once
   size_t shared_bytes; // dynamic shared memory of a launch
 } weft_kernel_want;
 
 // The function `weft_kernel` of the source on the device, as a cudaKernel_t: at hand from before,
-// from the store, or compiled. NULL with WEFT_OK: not yet worth it. It stays valid until many others
-// have been used since. WEFT_E_UNSUPPORTED: there is no NVRTC, or the source did not compile before.
+// from the store, or compiled. NULL with WEFT_OK: not yet worth it. It stays valid until many
+// others have been used since. WEFT_E_UNSUPPORTED: there is no NVRTC, or the source did not compile
+// before.
 weft_status weft_device_kernel(weft_device *device, const weft_kernel_want *want, void **kernel);
 
 #ifdef __cplusplus

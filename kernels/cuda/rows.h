@@ -80,6 +80,8 @@ WEFT_CUDA_DECLARE(logexp_constant)
       WEFT_CUDA_ROW(logexp_texture, "cuda-logexp-texture", "log/exp in texture memory"),           \
       WEFT_CUDA_ROW(logexp_constant, "cuda-logexp-constant", "log/exp in constant memory")
 
+#include "kernels/cuda/storage_rows.h"
+
 #define WEFT_CUDA_TENSOR_ROWS                                                                      \
   WEFT_CUDA_ROW_FOR(b1_wgmma, "cuda-b1-wgmma",                                                     \
                     "8x8 bit matrices multiplied by binary tensor cores (wgmma, and.popc)", 90,    \
@@ -89,7 +91,7 @@ WEFT_CUDA_DECLARE(logexp_constant)
                         80, 90)
 
 // What table.c lists: a comma after each.
-#define WEFT_CUDA_ROWS WEFT_CUDA_TENSOR_ROWS, WEFT_CUDA_TABLE_ROWS,
+#define WEFT_CUDA_ROWS WEFT_CUDA_TENSOR_ROWS, WEFT_CUDA_TABLE_ROWS, WEFT_CUDA_STORAGE_ROWS,
 
 #ifdef __cplusplus
 }

@@ -5,8 +5,8 @@
 #include "kernels/cuda/storage.h"
 #include "kernels/cuda/storage_source.h"
 
-#include <string.h>
 #include <stdlib.h>
+#include <string.h>
 
 namespace {
 
@@ -69,11 +69,12 @@ weft_status launch(const weft_exec *exec, void *kernel, const weft_program_plan 
   args->two = 2;
   args->four = 4;
   args->sixteen = 16;
-  const unsigned grid = static_cast<unsigned>(args->tiles < most || getenv("WG") ? args->tiles : most);
+  const unsigned grid =
+      static_cast<unsigned>(args->tiles < most || getenv("WG") ? args->tiles : most);
   void *list[] = {args};
   return WEFT_CUDA(cudaLaunchKernel(static_cast<const void *>(kernel), dim3(grid),
-                                    dim3(static_cast<unsigned>(plan.threads)), list, plan.shared_bytes,
-                                    weft_cuda_stream(exec)));
+                                    dim3(static_cast<unsigned>(plan.threads)), list,
+                                    plan.shared_bytes, weft_cuda_stream(exec)));
 }
 
 bool aligned(const void *pointer) { return reinterpret_cast<uintptr_t>(pointer) % 16 == 0; }
@@ -118,8 +119,7 @@ weft_status find_kernel(const weft_exec *exec, const weft_xorm &xorm, Panel *pan
   shape.bits = xorm.bits + panel->from * xorm.w * xorm.bits_stride;
   shape.bits_stride = xorm.bits_stride;
   shape.blocks_per_sm = getenv("WB") ? atoi(getenv("WB")) : 0;
-  shape.sm_shared_bytes =
-      static_cast<size_t>(weft_device_get_shape(exec->device)->sm_shared_bytes);
+  shape.sm_shared_bytes = static_cast<size_t>(weft_device_get_shape(exec->device)->sm_shared_bytes);
   WEFT_TRY(weft_program_plan_for(&shape, shape.sm_shared_bytes, &panel->plan));
   WEFT_TRY(kernel_for(exec, &shape, panel->plan, xorm.k * xorm.len, &panel->kernel));
   return panel->kernel ? WEFT_OK : WEFT_E_UNSUPPORTED;
@@ -200,8 +200,7 @@ extern "C" weft_status weft_storage_program_gemm(const weft_exec *exec, const we
   shape.bits = bits;
   shape.bits_stride = 8 * gemm->k;
   shape.blocks_per_sm = getenv("WB") ? atoi(getenv("WB")) : 0;
-  shape.sm_shared_bytes =
-      static_cast<size_t>(weft_device_get_shape(exec->device)->sm_shared_bytes);
+  shape.sm_shared_bytes = static_cast<size_t>(weft_device_get_shape(exec->device)->sm_shared_bytes);
   weft_program_plan plan;
   void *kernel = nullptr;
   weft_status status = weft_program_plan_for(&shape, shape.sm_shared_bytes, &plan);

@@ -62,7 +62,8 @@ private:
     size_t room = room_ ? 2 * room_ : 16384;
     while (room < wanted)
       room *= 2;
-    char *more = failed_ ? nullptr : static_cast<char *>(allocator_->alloc(allocator_->user, room, 16));
+    char *more =
+        failed_ ? nullptr : static_cast<char *>(allocator_->alloc(allocator_->user, room, 16));
     if (!more) {
       failed_ = true;
       return false;
@@ -227,7 +228,8 @@ void make_sum(Text &text, Table &table, unsigned pattern, size_t batch) {
   for (unsigned i = 0; i < parts; i++)
     name_of(name[i], sizeof name[i], table.prefix, part[i], batch);
   if (parts == 2)
-    text.add("  const u32 %c%u_%zu = X2(%s, %s);\n", table.prefix, pattern, batch, name[0], name[1]);
+    text.add("  const u32 %c%u_%zu = X2(%s, %s);\n", table.prefix, pattern, batch, name[0],
+             name[1]);
   else
     text.add("  const u32 %c%u_%zu = X3(%s, %s, %s);\n", table.prefix, pattern, batch, name[0],
              name[1], name[2]);
@@ -280,7 +282,8 @@ void add_stage(Text &text, const weft_program_shape &shape, const weft_program_p
   for (size_t j = first; j < first + some; j++)
     if (shape.packet_bytes)
       for (size_t c = 0; c < shape.w; c++)
-        text.add("  const u32 v%zu_%zu = load(at + %zu * SHARD + %zu * PLANE);\n", j, c, j - first, c);
+        text.add("  const u32 v%zu_%zu = load(at + %zu * SHARD + %zu * PLANE);\n", j, c, j - first,
+                 c);
     else
       text.add("  u32 b%zu[8];\n  for (int i = 0; i < 8; i++) "
                "b%zu[i] = load(at + %zu * SHARD + i * PLANE);\n",
@@ -354,10 +357,11 @@ void add_geometry(Text &text, const weft_program_shape &shape, const weft_progra
              "#define WORD (((u64)tile * %zu + tid / %zu) * %zu + tid %% %zu)\n",
              shape.packet_bytes, words, group, words, plan.tile_words, plan.groups, words,
              plan.groups, words, group / 4, words);
-    text.add("#define GEOMETRY const u32 bytes = (tile + 1 == args.tiles ? args.last : %zuu) * %zuu;\n"
-             "#define SHARD_BYTES bytes\n"
-             "#define COPY copy(to, from + (u64)tile * %zu, bytes, barrier);\n",
-             plan.groups, group, plan.groups * group);
+    text.add(
+        "#define GEOMETRY const u32 bytes = (tile + 1 == args.tiles ? args.last : %zuu) * %zuu;\n"
+        "#define SHARD_BYTES bytes\n"
+        "#define COPY copy(to, from + (u64)tile * %zu, bytes, barrier);\n",
+        plan.groups, group, plan.groups * group);
     return;
   }
   const size_t part = 4 * plan.tile_words;

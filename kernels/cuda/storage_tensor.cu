@@ -4,11 +4,12 @@
 // registers, which gives it the fragments that mma wants, so that data never passes through shared
 // memory and no tiles are made.
 //
-// mma.m16n8k256 (and, popc) wants of lane (g, q) = (lane / 4, lane % 4) the bits of rows g and g + 8
-// at 32q and 128 + 32q. Rows are byte positions and 32 bits are four sources: quarter h of the inner
-// dimension is sources 16h + 4q + i, i < 4, byte i. Lane (g, q) loads positions 16g..16g+15 of its
-// sources and has fragments for 8 tiles of 16 positions. Columns are arranged so that a thread owns
-// the 8 bits of one byte: bit 2t + e of coded block 4c + q is column 2q + e of tile t of quad c.
+// mma.m16n8k256 (and, popc) wants of lane (g, q) = (lane / 4, lane % 4) the bits of rows g and g +
+// 8 at 32q and 128 + 32q. Rows are byte positions and 32 bits are four sources: quarter h of the
+// inner dimension is sources 16h + 4q + i, i < 4, byte i. Lane (g, q) loads positions 16g..16g+15
+// of its sources and has fragments for 8 tiles of 16 positions. Columns are arranged so that a
+// thread owns the 8 bits of one byte: bit 2t + e of coded block 4c + q is column 2q + e of tile t
+// of quad c.
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/storage.h"
 #include "kernels/cuda/tensor_expand.cuh"
@@ -153,9 +154,9 @@ __device__ __forceinline__ uint32_t shift_add(int a, float power, int b) {
   return __float_as_uint(__fmaf_rn(__int_as_float(a), power, __int_as_float(b)));
 }
 
-// Bits of the four positions of a thread to bytes: d[tile][bit pair][fragment]. Sums of less than 32
-// sources fit a byte; wider ones are kept 12 bits apart, so that every other byte has its bits in
-// the upper half until the end.
+// Bits of the four positions of a thread to bytes: d[tile][bit pair][fragment]. Sums of less than
+// 32 sources fit a byte; wider ones are kept 12 bits apart, so that every other byte has its bits
+// in the upper half until the end.
 template <bool Wide>
 __device__ __forceinline__ uint32_t pack(const int (&d)[2][4][4], const weft_tensor_powers &power) {
   uint32_t bit[8];
@@ -271,9 +272,8 @@ weft_status launch(const weft_exec *exec, const Args &args) {
   const uint64_t most =
       static_cast<uint64_t>(weft_device_get_shape(exec->device)->sms) * BlocksPerSm;
   const uint64_t blocks = (args.tiles + Warps - 1) / Warps;
-  tensor_kernel<H, Wide, BlocksPerSm>
-      <<<static_cast<unsigned>(blocks < most ? blocks : most), 32 * Warps, shared,
-         weft_cuda_stream(exec)>>>(args);
+  tensor_kernel<H, Wide, BlocksPerSm><<<static_cast<unsigned>(blocks < most ? blocks : most),
+                                        32 * Warps, shared, weft_cuda_stream(exec)>>>(args);
   return WEFT_CUDA_LAUNCHED();
 }
 

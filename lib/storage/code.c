@@ -206,16 +206,16 @@ weft_status weft_code_check(const weft_code *code, const weft_stripe *stripes, s
   if (!code || (count && !stripes) || (queue && queue->ctx != code->ctx))
     return WEFT_E_ARGUMENT;
   for (size_t i = 0; i < count; i++) {
-    if (stripes[i].mem == WEFT_MEM_DEVICE)
+    if (stripes[i].mem == WEFT_MEM_DEVICE && !code->ctx->device)
       return WEFT_E_UNSUPPORTED;
     if (!stripes[i].shards && !stripes[i].base && stripes[i].bytes)
       return WEFT_E_ARGUMENT;
   }
-  return queue ? weft_queue_wait(queue) : WEFT_OK;
+  return WEFT_OK;
 }
 
 weft_status weft_code_encode(weft_code *code, const weft_stripe *stripes, size_t count,
                              weft_queue *queue) {
   WEFT_TRY(weft_code_check(code, stripes, count, queue));
-  return weft_plan_execute(code->encode, stripes, count, false);
+  return weft_plan_dispatch(code->encode, stripes, count, false, queue);
 }

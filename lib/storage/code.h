@@ -57,7 +57,7 @@ static inline uint8_t *weft_stripe_shard(const weft_stripe *stripe, size_t i) {
   return stripe->base ? stripe->base + i * stripe->stride : NULL;
 }
 
-// What every call checks first: memory the host reaches, and a queue of the same context.
+// What every call checks first: memory that the context reaches, and a queue of the same context.
 weft_status weft_code_check(const weft_code *code, const weft_stripe *stripes, size_t count,
                             weft_queue *queue);
 
@@ -66,7 +66,10 @@ weft_status weft_plan_make(weft_code *code, const uint8_t *inputs, const uint8_t
                            size_t output_count, bool reduce, weft_plan **out);
 void weft_plan_let_go(weft_plan *plan);
 
-// Runs a plan; in_order: shards lie in the plan's order.
+// Runs a plan where its stripes lie; in_order: shards lie in the plan's order.
+weft_status weft_plan_dispatch(weft_plan *plan, const weft_stripe *stripes, size_t count,
+                               bool in_order, weft_queue *queue);
+// The same on the host row; what the stripes hold is there already.
 weft_status weft_plan_execute(weft_plan *plan, const weft_stripe *stripes, size_t count,
                               bool in_order);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/storage/code.h"
+#include "lib/storage/device_run.h"
 
 // Bytes of a shard that are worked on at a time where scratch is needed: what a second-level cache
 // holds beside the parity it meets.
@@ -93,16 +94,40 @@ static weft_status check_shard(const weft_code *code, size_t index, const uint8_
   return index >= code->k || (!data && stripe->bytes) ? WEFT_E_ARGUMENT : WEFT_OK;
 }
 
+// The exclusive-or of one or two shards in DEVICE memory, brought into the parity there.
+static weft_status add_on_device(const weft_code *code, size_t index, const uint8_t *const *x,
+                                 size_t sources, const weft_stripe *stripe, bool accumulate,
+                                 weft_queue *queue) {
+  weft_call call;
+  parity_run part = {0, 0};
+  WEFT_TRY(weft_call_begin(code->ctx, queue, &call));
+  weft_status status = WEFT_OK;
+  while (status == WEFT_OK && next_run(code, stripe, &part))
+    status = weft_device_add_columns(code, part.first, part.count, index, x, sources, stripe,
+                                     accumulate, &call);
+  return weft_call_end(code->ctx, &call, status);
+}
+
+// One shard, wherever the stripe lies; host memory waits for what the queue holds.
+static weft_status add_anywhere(const weft_code *code, size_t index, const uint8_t *data,
+                                const weft_stripe *stripe, bool accumulate, weft_queue *queue) {
+  if (stripe->mem == WEFT_MEM_DEVICE)
+    return add_on_device(code, index, &data, 1, stripe, accumulate, queue);
+  if (queue)
+    WEFT_TRY(weft_queue_wait(queue));
+  return add_shard(code, index, data, stripe, accumulate);
+}
+
 weft_status weft_code_add_delta(weft_code *code, size_t index, const uint8_t *delta,
                                 const weft_stripe *stripe, weft_queue *queue) {
   WEFT_TRY(check_shard(code, index, delta, stripe, queue));
-  return add_shard(code, index, delta, stripe, true);
+  return add_anywhere(code, index, delta, stripe, true, queue);
 }
 
 weft_status weft_code_parity_delta(weft_code *code, size_t index, const uint8_t *delta,
                                    const weft_stripe *stripe, weft_queue *queue) {
   WEFT_TRY(check_shard(code, index, delta, stripe, queue));
-  return add_shard(code, index, delta, stripe, false);
+  return add_anywhere(code, index, delta, stripe, false, queue);
 }
 
 // Bytes per chunk, in whole units.
@@ -117,6 +142,11 @@ weft_status weft_code_update(weft_code *code, size_t index, const uint8_t *old_b
   WEFT_TRY(check_shard(code, index, old_bytes, stripe, queue));
   if (!new_bytes && stripe->bytes)
     return WEFT_E_ARGUMENT;
+  const uint8_t *const changed[2] = {old_bytes, new_bytes};
+  if (stripe->mem == WEFT_MEM_DEVICE)
+    return add_on_device(code, index, changed, 2, stripe, true, queue);
+  if (queue)
+    WEFT_TRY(weft_queue_wait(queue));
   const size_t chunk = chunk_bytes(code);
   uint8_t *delta = weft_ctx_take(code->ctx, chunk, 64);
   if (!delta)
@@ -179,7 +209,7 @@ weft_status weft_progress_add(weft_progress *progress, size_t index, const uint8
   if (progress->finished || progress->added[index])
     return WEFT_E_STATE;
   // The first shard writes the parity, so that nobody has to clear it.
-  WEFT_TRY(add_shard(code, index, data, &progress->stripe, progress->missing < code->k));
+  WEFT_TRY(add_anywhere(code, index, data, &progress->stripe, progress->missing < code->k, queue));
   progress->added[index] = true;
   progress->missing--;
   return WEFT_OK;
@@ -197,6 +227,8 @@ weft_status weft_progress_finish(weft_progress *progress) {
   if (progress->missing < code->k)
     return WEFT_OK;
   const size_t bytes = weft_code_parity_bytes(code, progress->stripe.bytes);
+  if (progress->stripe.mem == WEFT_MEM_DEVICE) // zero times anything; nothing else was written yet
+    return bytes ? WEFT_E_UNSUPPORTED : WEFT_OK;
   for (size_t i = 0; i < code->m; i++)
     if (progress->parity[code->k + i] && bytes)
       memset(progress->parity[code->k + i], 0, bytes);
@@ -222,23 +254,33 @@ static weft_status verify_chunk(weft_code *code, const weft_stripe *stripe, size
   return WEFT_OK;
 }
 
-weft_status weft_code_verify(weft_code *code, const weft_stripe *stripe, uint8_t *wrong,
-                             size_t *wrong_count, weft_queue *queue) {
-  if (!wrong_count || !stripe)
-    return WEFT_E_ARGUMENT;
-  WEFT_TRY(weft_code_check(code, stripe, 1, queue));
+static weft_status verify_on_host(weft_code *code, const weft_stripe *stripe, bool *differs,
+                                  weft_queue *queue) {
+  if (queue)
+    WEFT_TRY(weft_queue_wait(queue));
   const size_t chunk = chunk_bytes(code) * weft_ctx_threads(code->ctx);
   uint8_t *scratch = weft_ctx_take(code->ctx, code->m * chunk, 64);
   if (!scratch)
     return WEFT_E_NOMEM;
-  bool differs[WEFT_MAX_SHARDS] = {false};
   weft_status status = WEFT_OK;
   for (size_t at = 0; at < stripe->bytes && status == WEFT_OK; at += chunk) {
     const size_t left = stripe->bytes - at;
     status = verify_chunk(code, stripe, at, left < chunk ? left : chunk, scratch, differs);
   }
   weft_ctx_give(code->ctx, scratch);
-  WEFT_TRY(status);
+  return status;
+}
+
+weft_status weft_code_verify(weft_code *code, const weft_stripe *stripe, uint8_t *wrong,
+                             size_t *wrong_count, weft_queue *queue) {
+  if (!wrong_count || !stripe)
+    return WEFT_E_ARGUMENT;
+  WEFT_TRY(weft_code_check(code, stripe, 1, queue));
+  bool differs[WEFT_MAX_SHARDS] = {false};
+  if (stripe->mem == WEFT_MEM_DEVICE)
+    WEFT_TRY(weft_device_verify(code, stripe, differs, queue));
+  else
+    WEFT_TRY(verify_on_host(code, stripe, differs, queue));
   *wrong_count = 0;
   for (size_t i = 0; i < code->m; i++) {
     *wrong_count += differs[i];

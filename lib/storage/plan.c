@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "lib/storage/device_run.h"
 #include "lib/storage/xor_run.h"
 
 enum {
@@ -256,12 +257,21 @@ weft_status weft_plan_execute(weft_plan *plan, const weft_stripe *stripes, size_
   return WEFT_OK;
 }
 
+weft_status weft_plan_dispatch(weft_plan *plan, const weft_stripe *stripes, size_t count,
+                               bool in_order, weft_queue *queue) {
+  if (plan->code->ctx->device)
+    return weft_device_run_plan(plan, stripes, count, in_order, queue);
+  if (queue)
+    WEFT_TRY(weft_queue_wait(queue));
+  return weft_plan_execute(plan, stripes, count, in_order);
+}
+
 weft_status weft_plan_run(weft_plan *plan, const weft_stripe *stripes, size_t count,
                           weft_queue *queue) {
   if (!plan)
     return WEFT_E_ARGUMENT;
   WEFT_TRY(weft_code_check(plan->code, stripes, count, queue));
-  return weft_plan_execute(plan, stripes, count, false);
+  return weft_plan_dispatch(plan, stripes, count, false, queue);
 }
 
 weft_status weft_plan_run_in_order(weft_plan *plan, const weft_stripe *stripes, size_t count,
@@ -269,5 +279,5 @@ weft_status weft_plan_run_in_order(weft_plan *plan, const weft_stripe *stripes, 
   if (!plan)
     return WEFT_E_ARGUMENT;
   WEFT_TRY(weft_code_check(plan->code, stripes, count, queue));
-  return weft_plan_execute(plan, stripes, count, true);
+  return weft_plan_dispatch(plan, stripes, count, true, queue);
 }

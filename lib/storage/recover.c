@@ -136,7 +136,7 @@ weft_status weft_code_recover(weft_code *code, const weft_erasures *erasures,
   if (!q.outputs || !count)
     return WEFT_OK;
   WEFT_TRY(obtain(code, &q, &plan));
-  const weft_status status = weft_plan_execute(plan, stripes, count, false);
+  const weft_status status = weft_plan_dispatch(plan, stripes, count, false, queue);
   weft_plan_let_go(plan);
   return status;
 }

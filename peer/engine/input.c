@@ -66,7 +66,7 @@ static weft_status take_map(weft_engine *e, size_t index, const weft_map *map, i
   if (n->state == WEFT_NEIGHBOUR_GREETING)
     return WEFT_E_STATE; // its HELLO was lost: ours is repeated until answered
   WEFT_TRY(take_end(e, index, map, now_us));
-  weft_window_learn_horizon(e, map->horizon, now_us);
+  weft_window_hear_horizon(e, map->horizon, now_us);
   weft_neighbour_heard(n, &map->stamps, now_us);
   weft_flight_forget(e, n, now_us - n->round_trip_us);
   e->policy_view[index].degree = map->degree;

@@ -182,6 +182,7 @@ struct weft_engine {
   uint64_t missing;  // oldest segment that is neither complete nor skipped
   uint64_t released; // segments the application is done with
   uint64_t horizon;  // segments known to exist
+  uint64_t rumour;   // the same, by those who cannot prove it
   uint64_t end_bytes;
   weft_manifest end; // where there is trust: the one that ends the stream, if end_known
   bool started;      // it is known where to begin
@@ -272,6 +273,8 @@ void weft_window_jump(weft_engine *engine, uint64_t segment); // goes on there, 
 // Learns the end of the stream, or that it is longer than known.
 weft_status weft_window_learn_end(weft_engine *engine, uint64_t end_bytes);
 void weft_window_learn_horizon(weft_engine *engine, uint64_t horizon, int64_t now_us);
+void weft_window_hear_horizon(weft_engine *engine, uint64_t horizon, int64_t now_us);
+uint64_t weft_window_edge(const weft_engine *engine); // the end of what can be asked for
 // Something changed that neighbours should hear of and the policy should look at again.
 void weft_engine_changed(weft_engine *engine);
 void weft_tell(weft_engine *engine, bool *what); // an event of a slot
@@ -347,6 +350,7 @@ bool weft_checksums_on(const weft_engine *engine);
 void weft_held_drop(weft_engine *engine, weft_slot *slot);
 weft_status weft_held_keep(weft_engine *engine, size_t index, const weft_engine_arrival *arrival,
                            bool verified, size_t gain, bool added, int64_t now_us);
+void weft_held_settle(weft_engine *engine, uint64_t segment); // of a complete segment
 // Tries what is held against the hash.
 void weft_held_try(weft_engine *engine, uint64_t segment, int64_t now_us);
 weft_status weft_checksum_take(weft_engine *engine, size_t index, const weft_checksum *checksum,

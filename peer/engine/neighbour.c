@@ -99,6 +99,9 @@ void weft_neighbour_drop(weft_engine *e, size_t index, weft_lost_reason reason) 
   e->clocks[index] = (weft_clock){.timer_us = WEFT_ENGINE_NEVER, .map_us = WEFT_ENGINE_NEVER};
   weft_neighbour_show(e, n);
   weft_requests_forget(e, index);
+  for (size_t at = 0; at < e->window; at++) // its number may be another's soon
+    if (e->slots[at].solo == index)
+      e->slots[at].solo = WEFT_NO_NEIGHBOUR;
   e->degree--;
   weft_exchange_lost(e, n);
   weft_window_advance(e); // may have waited for this one

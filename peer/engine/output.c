@@ -49,7 +49,10 @@ static size_t put_map(weft_engine *e, size_t index, int64_t now_us, uint8_t *out
     const size_t at = (e->missing + i) % e->window;
     uint8_t *bitmap = out + WEFT_MAP_BYTES + i * entry;
     if (!e->blocks_stride) {
-      weft_map_put_rank(out, i, e->held[at].received);
+      // Only what is verified counts as complete.
+      const uint16_t rank = e->held[at].received, blocks = e->held[at].blocks;
+      const bool claims = rank >= blocks && blocks > 0 && !e->slots[at].complete;
+      weft_map_put_rank(out, i, (uint16_t)(claims ? blocks - 1 : rank));
       continue;
     }
     memset(bitmap, 0, entry);

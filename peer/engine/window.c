@@ -94,6 +94,7 @@ void weft_window_complete(weft_engine *e, uint64_t segment, int64_t now_us) {
   slot->complete = true;
   slot->solo = WEFT_NO_NEIGHBOUR;
   held->rank = held->received = held->blocks;
+  weft_held_settle(e, segment);
   weft_held_drop(e, slot);
   if (e->blocks)
     memset(e->blocks + (segment % e->window) * e->blocks_stride, 0xFF, e->blocks_stride);
@@ -199,6 +200,23 @@ void weft_window_learn_horizon(weft_engine *e, uint64_t horizon, int64_t now_us)
   e->horizon = horizon;
   weft_play_learn(e, horizon - 1, now_us);
   weft_engine_changed(e);
+}
+
+// What is not signed may be asked for, but neither is it waited for nor does it tell the time.
+void weft_window_hear_horizon(weft_engine *e, uint64_t horizon, int64_t now_us) {
+  if (e->self.source)
+    return;
+  if (!e->options->trust) {
+    weft_window_learn_horizon(e, horizon, now_us);
+  } else if (horizon > e->rumour) {
+    e->rumour = horizon;
+    e->idle = e->ask_idle = false;
+  }
+}
+
+uint64_t weft_window_edge(const weft_engine *e) {
+  const uint64_t known = e->rumour > e->horizon ? e->rumour : e->horizon, end = e->tail + e->window;
+  return known < end ? known : end;
 }
 
 bool weft_engine_done(const weft_engine *e) {

@@ -7,15 +7,17 @@
 #include "peer/runtime/udp.h"
 
 #define NONE SIZE_MAX
+#define NODE_UDP_IP_BYTES 28u // below each datagram
 
 // Timers, microseconds.
 enum {
   NODE_RETRY_US = 2000000,     // a bootstrap address that did not answer
-  NODE_SEEK_US = 1000000,      // asking for more neighbours while there are too few
+  NODE_SEEK_US = 1000000,      // looking at all this again
+  NODE_EXCHANGE_US = 1000000,  // asking neighbours for more of them
   NODE_ANNOUNCE_US = 30000000, // to a tracker
-  NODE_BAN_US = 600000000
+  NODE_CHECKSUM_US = 200000    // between two reveals of one segment
 };
-enum { NODE_CANDIDATES = 128, NODE_BANS = 256, NODE_RECEIVE_MOST = 512, NODE_SEND_MOST = 64 };
+enum { NODE_CANDIDATES = 64, NODE_BANS = 256, NODE_RECEIVE_MOST = 512, NODE_SEND_MOST = 64 };
 
 typedef struct node_link {
   bool used, open, tracker;
@@ -46,6 +48,8 @@ struct weft_node {
   weft_rng_chacha chance; // of the engine and of choices here
   weft_codec_rlnc rlnc;
   weft_codec codec;
+  weft_trust_ed25519 keys;
+  weft_trust trust;
   node_link *links; // (options.links_max), by session link
   size_t *link_of;  // (options.neighbours_max), by neighbour
   size_t open_links, dials;
@@ -68,7 +72,10 @@ size_t weft_node_dial(weft_node *node, const weft_address *address);
 
 // node_members.c: who else is there
 void weft_node_add_candidate(weft_node *node, const weft_address *address);
-void weft_node_forget_candidate(weft_node *node, const weft_address *address);
+// The same address as the engine hands it on.
+weft_peer_address weft_node_opaque(const weft_address *address);
+// A neighbour that the engine wants.
+void weft_node_dial_for_engine(weft_node *node, const weft_peer_address *address);
 void weft_node_announce(weft_node *node, size_t link);
 void weft_node_message(weft_node *node, size_t link, const uint8_t *data, size_t bytes);
 void weft_node_seek(weft_node *node); // bootstrap again, more neighbours, trackers

@@ -138,6 +138,7 @@ int main(int argc, char **argv) {
   printf("ok decode\n");
   check_expand(&device, rounds);
   printf("ok expand\n");
+  check_storage(&device, &rows[0], rounds);
   weft_device_stream_free(device.device, device.stream);
   weft_device_close(device.device);
   printf("all ok\n");

@@ -45,6 +45,8 @@ void check_invert(check_device *device, const weft_backend *row, unsigned rounds
 void check_eliminate(check_device *device, const weft_backend *row, unsigned rounds);
 void check_decode(check_device *device, unsigned rounds);
 void check_expand(check_device *device, unsigned rounds);
+// Storage techniques; `first`: a row whose xorm may make kernels.
+void check_storage(check_device *device, const weft_backend *first, unsigned rounds);
 void check_faults(check_device *device, const weft_backend *row);
 
 #endif

@@ -73,7 +73,7 @@ size_t swarm_add(swarm *s, const weft_engine_self *given) {
   const size_t index = s->nodes++;
   EXPECT(index < SWARM_NODES);
   swarm_node *n = &s->node[index];
-  *n = (swarm_node){.first_play_us = -1, .banned_us = -1};
+  *n = (swarm_node){.first_play_us = -1};
   weft_rng_chacha_seed(&n->chacha, test_seed(), 1000 + index);
   weft_engine_self self = given ? *given : (weft_engine_self){0};
   self.rng = weft_rng_chacha_table(&n->chacha);
@@ -101,8 +101,8 @@ void swarm_connect(swarm *s, size_t a, size_t b) {
     s->node[a].deadline_us = 0;
     return;
   }
-  s->node[a].links[at_a] = (swarm_link){.used = true, .node = b, .neighbour = at_b};
-  s->node[b].links[at_b] = (swarm_link){.used = true, .node = a, .neighbour = at_a};
+  s->node[a].links[at_a] = (swarm_link){.used = true, .node = b, .neighbour = at_b, .bad_us = -1};
+  s->node[b].links[at_b] = (swarm_link){.used = true, .node = a, .neighbour = at_a, .bad_us = -1};
   s->node[a].deadline_us = s->node[b].deadline_us = 0;
 }
 
@@ -232,10 +232,14 @@ static void take_events(swarm *s, size_t index) {
     }
     if (event.kind == WEFT_EVENT_NEIGHBOUR_LOST) {
       n->lost[event.reason]++;
-      if (event.reason == WEFT_LOST_BANNED && n->banned_us < 0)
-        n->banned_us = s->now_us;
       const swarm_link link = n->links[event.neighbour];
       n->links[event.neighbour].used = false;
+      if (event.reason == WEFT_LOST_BANNED) {
+        const int64_t delay_us = link.bad_us < 0 ? 0 : s->now_us - link.bad_us;
+        n->banned++;
+        n->banned_wrongly += !s->node[link.node].polluter;
+        n->ban_delay_us = delay_us > n->ban_delay_us ? delay_us : n->ban_delay_us;
+      }
       swarm_node *other = &s->node[link.node]; // the session is gone at both ends
       if (link.used && other->engine && other->links[link.neighbour].used &&
           other->links[link.neighbour].node == index) {
@@ -291,6 +295,9 @@ static void arrive(swarm *s, swarm_event *event) {
     const weft_status status =
         weft_engine_input(to->engine, event->neighbour, event->data, event->bytes, s->now_us);
     EXPECT(status < WEFT_E_NOMEM && status != WEFT_E_BUFFER && status != WEFT_E_ARGUMENT);
+    if (s->node[event->from].polluter && event->data[1] <= WEFT_PACKET_SPARSE &&
+        status == WEFT_OK && to->links[event->neighbour].bad_us < 0)
+      to->links[event->neighbour].bad_us = s->now_us; // the first that was of any use
     to->deadline_us = s->now_us;
   }
   free(event);

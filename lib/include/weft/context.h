@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "weft/code_store.h"
 #include "weft/memory.h"
 #include "weft/status.h"
 
@@ -35,6 +36,14 @@ typedef struct weft_ctx_options {
   weft_split split;
   size_t device;                   // index of the GPU, for device rows
   const weft_allocator *allocator; // NULL: the C library's; copied
+  // Storage codes on a GPU can have a kernel compiled for one matrix (with NVRTC, where it is
+  // installed), which is then the quickest. Where such kernels are kept between runs: a store, or a
+  // folder that exists; NULL: the environment's WEFT_CODE_FOLDER, else nowhere. The store is copied.
+  const weft_code_store *code_store;
+  const char *code_folder;
+  // Compiles once products with a matrix have read this many bytes; 0: when that repays a second of
+  // compiling (1 TiB). 1: at first use. SIZE_MAX: never, only what is kept is used.
+  size_t compile_after;
 } weft_ctx_options;
 
 // Errors: WEFT_E_BACKEND_UNKNOWN, WEFT_E_BACKEND_ABSENT (never replaced by another row),

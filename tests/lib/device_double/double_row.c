@@ -62,6 +62,7 @@ typedef struct product {
   weft_gemm gemm;
   const uint8_t **x_ptr; // copies, NULL where there are none
   uint8_t **y_ptr;
+  uint8_t *a; // a copy of coefficients in ordinary memory, which travel with a launch
 } product;
 
 static void for_rows(void (*what)(weft_mem, const void *, size_t), weft_mem mem,
@@ -85,6 +86,10 @@ static void run_product(double_op *op) {
   weft_gemm g = p->gemm;
   g.x.ptr = p->x_ptr;
   g.y.ptr = p->y_ptr;
+  if (p->a) {
+    g.a = p->a;
+    g.a_stride = g.k;
+  }
   for_operands(double_open, &g);
   weft_gemm plain = g;
   uint8_t *turned = NULL;
@@ -102,6 +107,7 @@ static void run_product(double_op *op) {
   free(turned);
   free(p->x_ptr);
   free(p->y_ptr);
+  free(p->a);
 }
 
 static void *copy_of(const void *from, size_t bytes) {
@@ -116,21 +122,115 @@ static weft_status gemm(const weft_backend *row, const weft_exec *exec, const we
     const weft_gemm *g = &gemms[i];
     if (g->m == 0 || g->len == 0)
       continue;
-    if (g->y.mem == WEFT_MEM_HOST ||
-        (g->k > 0 && (g->a_mem == WEFT_MEM_HOST || (!g->x_prepared && g->x.mem == WEFT_MEM_HOST))))
+    if (g->y.mem == WEFT_MEM_HOST || (g->k > 0 && !g->x_prepared && g->x.mem == WEFT_MEM_HOST))
       return WEFT_E_UNSUPPORTED;
     product p = {.op = {.run = run_product}, .gemm = *g};
     if (!g->x_prepared)
       p.x_ptr = copy_of(g->x.ptr, g->k * sizeof *p.x_ptr);
     p.y_ptr = copy_of(g->y.ptr, g->m * sizeof *p.y_ptr);
+    if (g->a_mem == WEFT_MEM_HOST) {
+      p.a = must(malloc(g->m * g->k + 1));
+      for (size_t r = 0; r < g->m && g->k > 0; r++)
+        memcpy(p.a + r * g->k, g->a + r * g->a_stride, g->k);
+    }
     const weft_status status = double_enqueue(exec->stream, &p.op, sizeof p);
     if (status != WEFT_OK) {
       free(p.x_ptr);
       free(p.y_ptr);
+      free(p.a);
       return status;
     }
   }
   return WEFT_OK;
+}
+
+// --- packets ---
+
+typedef struct packets {
+  double_op op;
+  weft_xorm xorm;
+  const uint8_t **x_ptr;
+  uint8_t **y_ptr;
+  uint8_t *bits;
+} packets;
+
+static void for_packets(void (*what)(weft_mem, const void *, size_t), const weft_xorm *p) {
+  for_rows(what, p->x.mem, p->x.base, p->x.stride, p->x.ptr, p->k, p->len);
+  for_rows(what, p->y.mem, p->y.base, p->y.stride, (const uint8_t *const *)p->y.ptr, p->m, p->len);
+}
+
+static void run_packets(double_op *op) {
+  const packets *p = (const packets *)op;
+  weft_xorm xorm = p->xorm;
+  xorm.x.ptr = p->x_ptr;
+  xorm.y.ptr = p->y_ptr;
+  xorm.bits = p->bits;
+  for_packets(double_open, &xorm);
+  weft_xorm plain = xorm;
+  plain.x.mem = plain.y.mem = WEFT_MEM_HOST;
+  if (host_row()->xorm(host_row(), &host_exec, &plain) != WEFT_OK)
+    abort();
+  for_packets(double_close, &xorm);
+  free(p->x_ptr);
+  free(p->y_ptr);
+  free(p->bits);
+}
+
+static weft_status xorm(const weft_backend *row, const weft_exec *exec, const weft_xorm *xorm) {
+  (void)row;
+  WEFT_TRY(describe(exec));
+  if (xorm->m == 0 || xorm->len == 0)
+    return WEFT_OK;
+  if (xorm->y.mem == WEFT_MEM_HOST || (xorm->k > 0 && xorm->x.mem == WEFT_MEM_HOST))
+    return WEFT_E_UNSUPPORTED;
+  packets p = {.op = {.run = run_packets}, .xorm = *xorm};
+  p.x_ptr = copy_of(xorm->x.ptr, xorm->k * sizeof *p.x_ptr);
+  p.y_ptr = copy_of(xorm->y.ptr, xorm->m * sizeof *p.y_ptr);
+  p.bits = copy_of(xorm->bits, xorm->m * xorm->w * xorm->bits_stride);
+  const weft_status status = double_enqueue(exec->stream, &p.op, sizeof p);
+  if (status != WEFT_OK) {
+    free(p.x_ptr);
+    free(p.y_ptr);
+    free(p.bits);
+  }
+  return status;
+}
+
+typedef struct comparison {
+  double_op op;
+  const uint8_t *a, *b;
+  size_t bytes;
+  void *flag;
+} comparison;
+
+static void run_comparison(double_op *op) {
+  const comparison *c = (const comparison *)op;
+  const uint32_t one = 1;
+  double_open(WEFT_MEM_DEVICE, c->a, c->bytes);
+  double_open(WEFT_MEM_DEVICE, c->b, c->bytes);
+  double_open(WEFT_MEM_DEVICE, c->flag, sizeof one);
+  if (memcmp(c->a, c->b, c->bytes) != 0)
+    memcpy(c->flag, &one, sizeof one);
+  double_close(WEFT_MEM_DEVICE, c->a, c->bytes);
+  double_close(WEFT_MEM_DEVICE, c->b, c->bytes);
+  double_close(WEFT_MEM_DEVICE, c->flag, sizeof one);
+}
+
+weft_status weft_device_compare(const weft_exec *exec, const uint8_t *a, const uint8_t *b,
+                                size_t bytes, void *flag) {
+  const comparison c = {{.run = run_comparison}, a, b, bytes, flag};
+  return bytes ? double_enqueue(exec->stream, &c.op, sizeof c) : WEFT_OK;
+}
+
+// The double compiles nothing.
+void weft_device_compile_after(weft_device *device, size_t bytes) {
+  (void)device;
+  (void)bytes;
+}
+
+void weft_device_set_code_store(weft_device *device, const weft_code_store *store) {
+  (void)device;
+  (void)store;
 }
 
 // --- the other operations ---
@@ -258,7 +358,7 @@ static weft_status prepare(const weft_backend *row, const weft_exec *exec, size_
 
 // --- the table ---
 
-enum { ROWS_MAX = 32 };
+enum { ROWS_MAX = 64 };
 static weft_backend table[ROWS_MAX];
 static size_t table_count;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -271,6 +371,7 @@ static void fill_table(void) {
                                         .mem = WEFT_MEM_DEVICE,
                                         .align = 16,
                                         .gemm = gemm,
+                                        .xorm = xorm,
                                         .invert = invert,
                                         .prepare = prepare,
                                         .release = release,

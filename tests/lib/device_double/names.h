@@ -20,6 +20,9 @@
 #define weft_device_stream_free weft_double_stream_free
 #define weft_device_stream_poll weft_double_stream_poll
 #define weft_device_stream_wait weft_double_stream_wait
+#define weft_device_compare weft_double_compare
+#define weft_device_compile_after weft_double_compile_after
+#define weft_device_set_code_store weft_double_set_code_store
 #define weft_device_copy weft_double_copy
 #define weft_device_copy_rows weft_double_copy_rows
 #define weft_device_copy_pieces weft_double_copy_pieces

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file for each kernel, named by the hash of what it is for, with a hash of the code before it: a
+// file that is cut off or damaged counts as missing. Files appear whole (a temporary file, then
+// rename), so that programs may share the folder. Whoever can write to it can run code on the GPU.
+#define _POSIX_C_SOURCE 200809L
+#include "lib/code_folder.h"
+
+#include <sodium.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { HASH_BYTES = 32, NAME_BYTES = 2 * HASH_BYTES, TAIL_BYTES = 32, CODE_MOST = 64 << 20 };
+
+static const char magic[16] = "weft kernel 1\n";
+
+struct weft_code_folder {
+  const weft_allocator *allocator;
+  size_t path_bytes;
+  char path[];
+};
+
+weft_status weft_code_folder_new(weft_code_folder **out, const char *path,
+                                 const weft_allocator *allocator) {
+  const size_t bytes = strlen(path) + 1;
+  weft_code_folder *folder =
+      allocator->alloc(allocator->user, sizeof *folder + bytes, _Alignof(weft_code_folder));
+  *out = folder;
+  if (!folder)
+    return WEFT_E_NOMEM;
+  folder->allocator = allocator;
+  folder->path_bytes = bytes;
+  memcpy(folder->path, path, bytes);
+  return WEFT_OK;
+}
+
+void weft_code_folder_free(weft_code_folder *folder) {
+  if (folder)
+    folder->allocator->free(folder->allocator->user, folder);
+}
+
+static char *file_name(const weft_code_folder *folder, const char *machine, const char *source) {
+  crypto_generichash_state state;
+  uint8_t hash[HASH_BYTES];
+  crypto_generichash_init(&state, NULL, 0, sizeof hash);
+  crypto_generichash_update(&state, (const uint8_t *)machine, strlen(machine) + 1);
+  crypto_generichash_update(&state, (const uint8_t *)source, strlen(source) + 1);
+  crypto_generichash_final(&state, hash, sizeof hash);
+  const weft_allocator *allocator = folder->allocator;
+  char *name =
+      allocator->alloc(allocator->user, folder->path_bytes + NAME_BYTES + TAIL_BYTES, 16);
+  if (!name)
+    return NULL;
+  memcpy(name, folder->path, folder->path_bytes - 1);
+  name[folder->path_bytes - 1] = '/';
+  sodium_bin2hex(name + folder->path_bytes, NAME_BYTES + 1, hash, sizeof hash);
+  return name;
+}
+
+static weft_status read_code(FILE *file, const weft_allocator *allocator, void **code,
+                             size_t *code_bytes) {
+  char head[sizeof magic];
+  uint8_t hash[HASH_BYTES], found[HASH_BYTES];
+  struct stat about;
+  const size_t before = sizeof head + sizeof hash;
+  if (fread(head, 1, sizeof head, file) != sizeof head || memcmp(head, magic, sizeof head) != 0 ||
+      fread(hash, 1, sizeof hash, file) != sizeof hash || fstat(fileno(file), &about) != 0 ||
+      about.st_size <= (off_t)before || about.st_size > CODE_MOST)
+    return WEFT_E_IO;
+  const size_t bytes = (size_t)about.st_size - before;
+  void *memory = allocator->alloc(allocator->user, bytes, 16);
+  if (!memory)
+    return WEFT_E_NOMEM;
+  const bool whole = fread(memory, 1, bytes, file) == bytes;
+  crypto_generichash(found, sizeof found, memory, bytes, NULL, 0);
+  if (!whole || memcmp(found, hash, sizeof hash) != 0) {
+    allocator->free(allocator->user, memory);
+    return WEFT_E_DAMAGED;
+  }
+  *code = memory;
+  *code_bytes = bytes;
+  return WEFT_OK;
+}
+
+static weft_status load(void *user, const weft_allocator *allocator, const char *machine,
+                        const char *source, void **code, size_t *code_bytes) {
+  const weft_code_folder *folder = user;
+  *code = NULL;
+  *code_bytes = 0;
+  char *name = file_name(folder, machine, source);
+  if (!name)
+    return WEFT_E_NOMEM;
+  FILE *file = fopen(name, "rbe");
+  folder->allocator->free(folder->allocator->user, name);
+  if (!file)
+    return WEFT_OK;
+  const weft_status status = read_code(file, allocator, code, code_bytes);
+  fclose(file);
+  return status == WEFT_E_NOMEM ? status : WEFT_OK; // what cannot be read is not there
+}
+
+static bool write_code(FILE *file, const void *code, size_t code_bytes) {
+  uint8_t hash[HASH_BYTES];
+  crypto_generichash(hash, sizeof hash, code, code_bytes, NULL, 0);
+  return fwrite(magic, 1, sizeof magic, file) == sizeof magic &&
+         fwrite(hash, 1, sizeof hash, file) == sizeof hash &&
+         fwrite(code, 1, code_bytes, file) == code_bytes && fflush(file) == 0;
+}
+
+// A failure costs a compile next time, no more.
+static void save(void *user, const char *machine, const char *source, const void *code,
+                 size_t code_bytes) {
+  const weft_code_folder *folder = user;
+  char *name = file_name(folder, machine, source), *temporary = file_name(folder, machine, source);
+  if (name && temporary) {
+    snprintf(temporary + folder->path_bytes + NAME_BYTES, TAIL_BYTES, ".%08x%08x",
+             (unsigned)getpid(), randombytes_random());
+    FILE *file = fopen(temporary, "wbxe");
+    if (file) {
+      const bool written = write_code(file, code, code_bytes);
+      if (fclose(file) != 0 || !written || rename(temporary, name) != 0)
+        (void)unlink(temporary);
+    }
+  }
+  if (name)
+    folder->allocator->free(folder->allocator->user, name);
+  if (temporary)
+    folder->allocator->free(folder->allocator->user, temporary);
+}
+
+weft_code_store weft_code_folder_store(weft_code_folder *folder) {
+  return (weft_code_store){.user = folder, .load = load, .save = save};
+}

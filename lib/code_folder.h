@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// A folder of compiled kernels, as a weft_code_store.
+#ifndef WEFT_LIB_CODE_FOLDER_H
+#define WEFT_LIB_CODE_FOLDER_H
+
+#include "weft/code_store.h"
+
+typedef struct weft_code_folder weft_code_folder;
+
+weft_status weft_code_folder_new(weft_code_folder **out, const char *path,
+                                 const weft_allocator *allocator);
+void weft_code_folder_free(weft_code_folder *folder); // accepts NULL
+weft_code_store weft_code_folder_store(weft_code_folder *folder);
+
+#endif

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+// Storage codes on a device: plans on device memory as they lie, pipelines for what lies elsewhere.
+#include "lib/storage/device_run.h"
+
+#include <string.h>
+
+#include "lib/staging.h"
+
+enum {
+  PIECES_IN_FLIGHT = 3,   // one arrives, one is computed, one leaves
+  PIECE_BYTES = 24 << 20, // of all shards of a piece: long copies, short enough to overlap
+  SMALL_BYTES = 1 << 20,  // of data in host memory: sooner computed than carried
+  POINTERS = WEFT_MAX_SHARDS
+};
+
+// Shards in device memory: k inputs and r outputs of one product.
+typedef struct product {
+  const uint8_t *in[POINTERS];
+  uint8_t *out[POINTERS];
+  size_t bytes; // CRS: whole groups
+} product;
+
+// outputs(r) of a plan's matrix, or of some rows of it.
+static weft_status multiply(const weft_code *code, const weft_exec *exec, const product *p,
+                            size_t k, size_t r, const uint8_t *matrix, size_t stride,
+                            bool accumulate) {
+  const weft_backend *row = code->ctx->row;
+  if (p->bytes == 0 || r == 0)
+    return WEFT_OK;
+  const weft_const_rows x = {.ptr = p->in, .mem = WEFT_MEM_DEVICE};
+  const weft_rows y = {.ptr = p->out, .mem = WEFT_MEM_DEVICE};
+  if (!weft_code_is_crs(code)) {
+    const weft_gemm gemm = {.m = r,
+                            .k = k,
+                            .len = p->bytes,
+                            .a = matrix,
+                            .a_stride = stride,
+                            .x = x,
+                            .y = y,
+                            .accumulate = accumulate};
+    return row->gemm(row, exec, &gemm, 1);
+  }
+  const weft_xorm xorm = {.m = r,
+                          .k = k,
+                          .w = code->w,
+                          .packet_bytes = code->packet_bytes,
+                          .len = p->bytes,
+                          .bits = matrix,
+                          .bits_stride = stride,
+                          .x = x,
+                          .y = y,
+                          .accumulate = accumulate};
+  return row->xorm(row, exec, &xorm);
+}
+
+// The matrix of a plan as `multiply` takes it: coefficients, or bits made for the call.
+static weft_status matrix_of(const weft_plan *plan, const uint8_t **matrix, size_t *stride,
+                             uint8_t **made) {
+  const weft_code *code = plan->code;
+  *made = NULL;
+  *matrix = plan->matrix;
+  *stride = code->k;
+  if (!weft_code_is_crs(code))
+    return WEFT_OK;
+  *stride = code->k * code->w;
+  *made = weft_ctx_take(code->ctx, plan->outputs * code->w * *stride, 64);
+  if (!*made)
+    return WEFT_E_NOMEM;
+  weft_matrix_to_bits(&code->generator.field, plan->matrix, plan->outputs, code->k, *made);
+  *matrix = *made;
+  return WEFT_OK;
+}
+
+// `bytes` zeros at a device address. Copied aside first, so nothing waits.
+static weft_status clear(weft_call *call, uint8_t *to, size_t bytes) {
+  static const uint8_t zeros[4096];
+  for (size_t at = 0; at < bytes; at += sizeof zeros) {
+    const size_t some = bytes - at < sizeof zeros ? bytes - at : sizeof zeros;
+    WEFT_TRY(weft_call_upload(call, to + at, zeros, WEFT_MEM_HOST, some));
+  }
+  return WEFT_OK;
+}
+
+// One plan on its way through the device.
+typedef struct run {
+  weft_plan *plan;
+  weft_call *call;
+  weft_exec exec; // the call's, or one of a side stream
+  const uint8_t *matrix;
+  size_t stride;
+  bool in_order;
+} run;
+
+static uint8_t *shard_of(const run *r, const weft_stripe *stripe, size_t i) {
+  return weft_stripe_shard(stripe, r->in_order ? i : r->plan->ids[i]);
+}
+
+// Bytes that shard i of the plan has of a group cut to `tail` bytes: parity shards are whole.
+static size_t held(const run *r, size_t i, size_t tail, size_t unit) {
+  return r->plan->ids[i] < r->plan->code->k ? tail : unit;
+}
+
+// The group that is not whole, padded with zeros in scratch.
+static weft_status run_tail(const run *r, const weft_stripe *stripe, size_t done) {
+  const weft_code *code = r->plan->code;
+  const size_t unit = weft_code_unit_bytes(code), step = (unit + 15) / 16 * 16;
+  const size_t tail = stripe->bytes - done, k = code->k, outputs = r->plan->outputs;
+  void *memory;
+  WEFT_TRY(weft_device_scratch(&r->exec, (k + outputs) * step, &memory));
+  product p = {.bytes = unit};
+  weft_status status = clear(r->call, memory, k * step);
+  for (size_t i = 0; i < k + outputs; i++) {
+    uint8_t *copy = (uint8_t *)memory + i * step;
+    if (i >= k) {
+      p.out[i - k] = copy;
+      continue;
+    }
+    p.in[i] = copy;
+    if (status == WEFT_OK)
+      status =
+          weft_device_copy(r->exec.device, copy, WEFT_MEM_DEVICE, shard_of(r, stripe, i) + done,
+                           WEFT_MEM_DEVICE, held(r, i, tail, unit), r->exec.stream);
+  }
+  if (status == WEFT_OK)
+    status = multiply(code, &r->exec, &p, k, outputs, r->matrix, r->stride, false);
+  for (size_t i = 0; i < outputs && status == WEFT_OK; i++)
+    status =
+        weft_device_copy(r->exec.device, shard_of(r, stripe, k + i) + done, WEFT_MEM_DEVICE,
+                         p.out[i], WEFT_MEM_DEVICE, held(r, k + i, tail, unit), r->exec.stream);
+  weft_device_scratch_free(&r->exec, memory);
+  return status;
+}
+
+// A stripe whose shards are device memory.
+static weft_status run_resident(const run *r, const weft_stripe *stripe) {
+  const weft_code *code = r->plan->code;
+  const size_t done = stripe->bytes / weft_code_unit_bytes(code) * weft_code_unit_bytes(code);
+  product p = {.bytes = done};
+  for (size_t i = 0; i < code->k; i++)
+    p.in[i] = shard_of(r, stripe, i);
+  for (size_t i = 0; i < r->plan->outputs; i++)
+    p.out[i] = shard_of(r, stripe, code->k + i);
+  WEFT_TRY(multiply(code, &r->exec, &p, code->k, r->plan->outputs, r->matrix, r->stride, false));
+  return done < stripe->bytes ? run_tail(r, stripe, done) : WEFT_OK;
+}
+
+// Bytes [at, at + n) of a stripe in host memory, through `memory`: in, through the product, out.
+static weft_status run_piece(const run *r, const weft_stripe *stripe, size_t at, size_t n,
+                             uint8_t *memory, size_t step) {
+  const weft_code *code = r->plan->code;
+  const size_t k = code->k, all = k + r->plan->outputs, whole = weft_code_parity_bytes(code, n);
+  uint8_t *shards[POINTERS] = {NULL};
+  for (size_t i = 0; i < k; i++) {
+    shards[i] = memory + i * step;
+    const size_t bytes = r->plan->ids[i] < k ? n : whole;
+    WEFT_TRY(weft_device_copy(r->exec.device, shards[i], WEFT_MEM_DEVICE,
+                              shard_of(r, stripe, i) + at, stripe->mem, bytes, r->exec.stream));
+  }
+  for (size_t i = k; i < all; i++)
+    shards[i] = memory + i * step;
+  run here = *r;
+  here.in_order = true;
+  const weft_stripe piece = {.shards = shards, .bytes = n, .mem = WEFT_MEM_DEVICE};
+  WEFT_TRY(run_resident(&here, &piece));
+  for (size_t i = k; i < all; i++) {
+    const size_t bytes = r->plan->ids[i] < k ? n : whole;
+    WEFT_TRY(weft_device_copy(r->exec.device, shard_of(r, stripe, i) + at, stripe->mem, shards[i],
+                              WEFT_MEM_DEVICE, bytes, r->exec.stream));
+  }
+  return WEFT_OK;
+}
+
+// Pieces of a stripe in host memory, dealt to streams in turn: while one is computed, the next
+// arrives and the one before leaves.
+static weft_status run_travelling(const run *r, const weft_stripe *stripe) {
+  const weft_code *code = r->plan->code;
+  const size_t all = code->k + r->plan->outputs, unit = weft_code_unit_bytes(code);
+  size_t step = PIECE_BYTES / all / unit * unit;
+  step = step < unit ? unit : step;
+  if (unit == 1)
+    step = (step + 255) / 256 * 256;
+  const size_t most = weft_code_parity_bytes(code, stripe->bytes);
+  step = step < most ? step : most;
+  const size_t place = (step + 255) / 256 * 256;
+  run lanes[PIECES_IN_FLIGHT];
+  void *memory[PIECES_IN_FLIGHT] = {NULL};
+  weft_status status = WEFT_OK;
+  for (size_t i = 0; i < PIECES_IN_FLIGHT && status == WEFT_OK; i++) {
+    lanes[i] = *r;
+    status = weft_queue_side(r->call->queue, i, &lanes[i].exec.stream);
+    if (status == WEFT_OK)
+      status = weft_device_stream_order(r->exec.device, lanes[i].exec.stream, r->exec.stream);
+    if (status == WEFT_OK)
+      status = weft_device_scratch(&lanes[i].exec, all * place, &memory[i]);
+  }
+  size_t lane = 0;
+  for (size_t at = 0; at < stripe->bytes && status == WEFT_OK; at += step) {
+    const size_t left = stripe->bytes - at;
+    status = run_piece(&lanes[lane], stripe, at, left < step ? left : step, memory[lane], place);
+    lane = (lane + 1) % PIECES_IN_FLIGHT;
+  }
+  for (size_t i = 0; i < PIECES_IN_FLIGHT; i++) {
+    if (!memory[i])
+      continue;
+    weft_device_scratch_free(&lanes[i].exec, memory[i]);
+    const weft_status joined =
+        weft_device_stream_order(r->exec.device, r->exec.stream, lanes[i].exec.stream);
+    status = status != WEFT_OK ? status : joined;
+  }
+  return status;
+}
+
+static bool device_failed(weft_status status) {
+  return status == WEFT_E_DEVICE || status == WEFT_E_DEVICE_NOMEM || status == WEFT_E_DEVICE_LOST;
+}
+
+// On the host row, when all that the queue holds is done.
+static weft_status run_on_host(weft_plan *plan, const weft_stripe *stripe, bool in_order,
+                               weft_call *call, bool failed) {
+  const weft_status waited = weft_device_stream_wait(call->exec.device, call->exec.stream);
+  if (waited != WEFT_OK && !failed)
+    return waited; // what is to be read may not be there
+  return weft_plan_execute(plan, stripe, 1, in_order);
+}
+
+static weft_status run_stripe(run *r, const weft_stripe *stripe) {
+  const weft_code *code = r->plan->code;
+  if (stripe->mem == WEFT_MEM_DEVICE)
+    return run_resident(r, stripe);
+  if (code->k * stripe->bytes < SMALL_BYTES)
+    return run_on_host(r->plan, stripe, r->in_order, r->call, false);
+  weft_status status = run_travelling(r, stripe);
+  // Bytes in ordinary memory are the caller's again when the call returns; and what the device
+  // fails at only shows when it is waited for.
+  if (status == WEFT_OK && stripe->mem == WEFT_MEM_HOST)
+    status = weft_device_stream_wait(r->exec.device, r->exec.stream);
+  return device_failed(status) ? run_on_host(r->plan, stripe, r->in_order, r->call, true) : status;
+}
+
+weft_status weft_device_run_plan(weft_plan *plan, const weft_stripe *stripes, size_t count,
+                                 bool in_order, weft_queue *queue) {
+  weft_ctx *ctx = plan->code->ctx;
+  if (!plan->outputs || !count)
+    return WEFT_OK;
+  weft_call call;
+  uint8_t *made;
+  run r = {.plan = plan, .call = &call, .in_order = in_order};
+  WEFT_TRY(matrix_of(plan, &r.matrix, &r.stride, &made));
+  weft_status status = weft_call_begin(ctx, queue, &call);
+  if (status == WEFT_OK) {
+    r.exec = call.exec;
+    for (size_t i = 0; i < count && status == WEFT_OK; i++)
+      status = run_stripe(&r, &stripes[i]);
+    status = weft_call_end(ctx, &call, status);
+  }
+  weft_ctx_give(ctx, made);
+  return status;
+}
+
+// ---------------------------------------------------------------------------------------------
+// Parity in parts
+
+weft_status weft_device_add_columns(const weft_code *code, size_t first, size_t count, size_t index,
+                                    const uint8_t *const *x, size_t sources,
+                                    const weft_stripe *stripe, bool accumulate, weft_call *call) {
+  const size_t w = weft_code_is_crs(code) ? code->w : 1, unit = weft_code_unit_bytes(code);
+  const uint8_t *all = weft_code_is_crs(code) ? code->bits : code->generator.parity;
+  uint8_t matrix[WEFT_MAX_SHARDS * 8 * 16]; // (count * w, sources * w), sources <= 2
+  const size_t stride = sources * w;
+  for (size_t r = 0; r < count * w; r++)
+    for (size_t s = 0; s < sources; s++)
+      memcpy(matrix + r * stride + s * w, all + ((first * w + r) * code->k + index) * w, w);
+  const size_t tail = stripe->bytes % unit, whole = stripe->bytes - tail;
+  product p = {.bytes = whole};
+  for (size_t s = 0; s < sources; s++)
+    p.in[s] = x[s];
+  for (size_t i = 0; i < count; i++)
+    p.out[i] = weft_stripe_shard(stripe, code->k + first + i);
+  const weft_exec *exec = &call->exec;
+  WEFT_TRY(multiply(code, exec, &p, sources, count, matrix, stride, accumulate));
+  if (!tail)
+    return WEFT_OK;
+  const size_t step = (unit + 15) / 16 * 16;
+  void *memory;
+  WEFT_TRY(weft_device_scratch(exec, sources * step, &memory));
+  weft_status status = clear(call, memory, sources * step);
+  for (size_t s = 0; s < sources && status == WEFT_OK; s++) {
+    p.in[s] = (uint8_t *)memory + s * step;
+    status = weft_device_copy(exec->device, (uint8_t *)memory + s * step, WEFT_MEM_DEVICE,
+                              x[s] + whole, WEFT_MEM_DEVICE, tail, exec->stream);
+  }
+  for (size_t i = 0; i < count; i++)
+    p.out[i] += whole;
+  p.bytes = unit;
+  if (status == WEFT_OK)
+    status = multiply(code, exec, &p, sources, count, matrix, stride, accumulate);
+  weft_device_scratch_free(exec, memory);
+  return status;
+}
+
+// Parity made anew in scratch, and compared there.
+static weft_status compare(weft_code *code, const weft_stripe *stripe, weft_call *call,
+                           const run *r, uint8_t *memory, size_t place, uint32_t *flags) {
+  uint8_t *shards[POINTERS];
+  const size_t k = code->k, bytes = weft_code_parity_bytes(code, stripe->bytes);
+  for (size_t i = 0; i < k + code->m; i++)
+    shards[i] = i < k ? weft_stripe_shard(stripe, i) : memory + (i - k) * place;
+  const weft_stripe made = {.shards = shards, .bytes = stripe->bytes, .mem = WEFT_MEM_DEVICE};
+  WEFT_TRY(run_resident(r, &made));
+  WEFT_TRY(clear(call, (uint8_t *)flags, code->m * sizeof *flags));
+  for (size_t i = 0; i < code->m; i++)
+    WEFT_TRY(weft_device_compare(&call->exec, shards[k + i], weft_stripe_shard(stripe, k + i),
+                                 bytes, flags + i));
+  return WEFT_OK;
+}
+
+weft_status weft_device_verify(weft_code *code, const weft_stripe *stripe, bool *differs,
+                               weft_queue *queue) {
+  weft_ctx *ctx = code->ctx;
+  if (!code->m)
+    return WEFT_OK;
+  const size_t place = (weft_code_parity_bytes(code, stripe->bytes) + 255) / 256 * 256;
+  uint32_t flags[WEFT_MAX_SHARDS] = {0};
+  weft_call call;
+  uint8_t *made;
+  void *memory = NULL;
+  run r = {.plan = code->encode, .call = &call};
+  WEFT_TRY(matrix_of(code->encode, &r.matrix, &r.stride, &made));
+  weft_status status = weft_call_begin(ctx, queue, &call);
+  if (status == WEFT_OK) {
+    r.exec = call.exec;
+    status = weft_device_scratch(&call.exec, code->m * (place + sizeof(uint32_t)), &memory);
+    uint32_t *const at = (uint32_t *)(void *)((uint8_t *)memory + code->m * place);
+    if (status == WEFT_OK)
+      status = compare(code, stripe, &call, &r, memory, place, at);
+    if (status == WEFT_OK)
+      status = weft_device_copy(ctx->device, flags, WEFT_MEM_HOST, at, WEFT_MEM_DEVICE,
+                                code->m * sizeof *flags, call.exec.stream);
+    if (status == WEFT_OK)
+      status = weft_device_stream_wait(ctx->device, call.exec.stream);
+    weft_device_scratch_free(&call.exec, memory);
+    status = weft_call_end(ctx, &call, status);
+  }
+  for (size_t i = 0; i < code->m; i++)
+    differs[i] = flags[i] != 0;
+  weft_ctx_give(ctx, made);
+  return status;
+}

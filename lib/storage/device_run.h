@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans and parity updates on a device context: where the bytes lie decides how they get there.
+#ifndef WEFT_LIB_STORAGE_DEVICE_RUN_H
+#define WEFT_LIB_STORAGE_DEVICE_RUN_H
+
+#include "lib/storage/code.h"
+
+// Runs a plan for stripes in any memory. DEVICE stripes only enqueue. Others travel through device
+// memory in pieces, on several streams; if the device fails them, or they are small, the host row
+// computes them.
+weft_status weft_device_run_plan(weft_plan *plan, const weft_stripe *stripes, size_t count,
+                                 bool in_order, weft_queue *queue);
+
+// Parity shards [first, first + count) of a stripe in DEVICE memory ^= (or =, without accumulate)
+// column `index` of the code times the exclusive-or of `sources` shards of stripe->bytes bytes.
+weft_status weft_device_add_columns(const weft_code *code, size_t first, size_t count, size_t index,
+                                    const uint8_t *const *x, size_t sources,
+                                    const weft_stripe *stripe, bool accumulate, weft_call *call);
+
+// Which parity shards of a stripe in DEVICE memory do not match its data. Waits.
+weft_status weft_device_verify(weft_code *code, const weft_stripe *stripe, bool *differs,
+                               weft_queue *queue);
+
+#endif

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Storage products on a device against references: every published technique, the tensor kernel on
+// rows as they lie, and kernels made for one matrix where NVRTC is there.
+#include "tests/cuda/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/nvrtc.h"
+#include "kernels/cuda/rows.h"
+#include "kernels/cuda/storage.h"
+
+enum { Margin = 64 };
+
+static const weft_backend rows[] = {WEFT_CUDA_STORAGE_ROWS};
+
+static size_t below(size_t n) { return (size_t)(check_random() >> 16) % n; }
+
+static void *host(size_t bytes) {
+  void *memory = calloc(bytes + 1, 1);
+  if (!memory)
+    check_fail("no host memory");
+  return memory;
+}
+
+// k inputs and m outputs of `len` bytes, dense in host memory, with room around the outputs that
+// must keep its poison; on the device the same, by pointers.
+typedef struct shards {
+  size_t k, m, len, step; // step: between shards on the device
+  uint8_t *x, *y, *poison;
+  uint8_t *memory; // on the device
+  const uint8_t *in[256];
+  uint8_t *out[256];
+} shards;
+
+static void shards_new(check_device *device, shards *s, size_t k, size_t m, size_t len,
+                       size_t off) {
+  *s = (shards){.k = k, .m = m, .len = len, .step = (len + off + 2 * Margin + 15) / 16 * 16};
+  const size_t bytes = (k + m) * s->step;
+  s->x = host(k * len);
+  s->y = host(m * len);
+  s->poison = host(bytes);
+  s->memory = check_memory(device, bytes);
+  check_fill(s->x, k * len, 10);
+  check_fill(s->poison, bytes, 0);
+  for (size_t j = 0; j < k; j++)
+    memcpy(s->poison + j * s->step + Margin + off, s->x + j * len, len);
+  check_copy(device, s->memory, WEFT_MEM_DEVICE, s->poison, WEFT_MEM_HOST, bytes);
+  for (size_t i = 0; i < k + m; i++) {
+    uint8_t *at = s->memory + i * s->step + Margin + off;
+    if (i < k)
+      s->in[i] = at;
+    else
+      s->out[i - k] = at;
+  }
+  // What accumulation starts from is the poison.
+  for (size_t i = 0; i < m; i++)
+    memcpy(s->y + i * len, s->poison + (k + i) * s->step + Margin + off, len);
+}
+
+// y: what the outputs must be now.
+static void shards_compare(check_device *device, shards *s, const char *what, size_t off) {
+  const size_t bytes = (s->k + s->m) * s->step;
+  uint8_t *got = host(bytes);
+  check_copy(device, got, WEFT_MEM_HOST, s->memory, WEFT_MEM_DEVICE, bytes);
+  check_wait(device);
+  for (size_t i = 0; i < s->m; i++)
+    memcpy(s->poison + (s->k + i) * s->step + Margin + off, s->y + i * s->len, s->len);
+  for (size_t at = 0; at < bytes; at++)
+    if (got[at] != s->poison[at])
+      check_fail("%s: k %zu m %zu len %zu + %zu: shard %zu byte %zd is %02x, not %02x", what, s->k,
+                 s->m, s->len, off, at / s->step, (ssize_t)(at % s->step) - Margin - (ssize_t)off,
+                 got[at], s->poison[at]);
+  free(got);
+}
+
+static void shards_free(check_device *device, shards *s) {
+  weft_device_free(device->device, WEFT_MEM_DEVICE, s->memory);
+  free(s->x), free(s->y), free(s->poison);
+}
+
+typedef weft_status (*gemm_call)(const weft_exec *exec, const weft_gemm *gemm);
+
+static weft_status gibraltar(const weft_exec *exec, const weft_gemm *gemm) {
+  return rows[0].gemm(&rows[0], exec, gemm, 1);
+}
+
+static void check_bytes(check_device *device, const char *what, gemm_call call, size_t k_most,
+                        size_t m_most, bool any_address) {
+  const size_t lens[] = {1, 3, 16, 100, 127, 128, 1024, 4095, 4096, 4100, 20000, 70001};
+  shards s;
+  const size_t k = 1 + below(k_most), m = 1 + below(m_most), off = any_address ? below(3) : 0;
+  shards_new(device, &s, k, m, lens[below(sizeof lens / sizeof *lens)], off);
+  uint8_t *a = host(m * k);
+  check_fill(a, m * k, 10);
+  const bool accumulate = below(2);
+  if (!accumulate)
+    memset(s.y, 0, m * s.len);
+  check_product(s.y, a, s.x, m, k, s.len);
+  const weft_gemm gemm = {.m = m,
+                          .k = k,
+                          .len = s.len,
+                          .a = a,
+                          .a_stride = k,
+                          .x = {.ptr = s.in, .mem = WEFT_MEM_DEVICE},
+                          .y = {.ptr = s.out, .mem = WEFT_MEM_DEVICE},
+                          .accumulate = accumulate};
+  const weft_status status = call(&device->exec, &gemm);
+  if (status != WEFT_E_UNSUPPORTED || any_address) {
+    check_status(status, what);
+    shards_compare(device, &s, what, off);
+  }
+  free(a);
+  shards_free(device, &s);
+}
+
+static void xor_reference(uint8_t *y, const weft_xorm *p, const uint8_t *x) {
+  const size_t group = p->w * p->packet_bytes;
+  for (size_t o = 0; o < p->m * p->w; o++)
+    for (size_t c = 0; c < p->k * p->w; c++)
+      for (size_t g = 0; p->bits[o * p->bits_stride + c] && g < p->len / group; g++)
+        for (size_t b = 0; b < p->packet_bytes; b++)
+          y[o / p->w * p->len + g * group + o % p->w * p->packet_bytes + b] ^=
+              x[c / p->w * p->len + g * group + c % p->w * p->packet_bytes + b];
+}
+
+// Whether the row took the shape.
+static bool check_packets(check_device *device, const weft_backend *row, const char *what,
+                          size_t packet) {
+  const size_t w = 2 + below(7), k = 1 + below(12), m = 1 + below(9), stride = k * w + below(3);
+  shards s;
+  shards_new(device, &s, k, m, w * packet * (1 + below(3 + 2000 / packet)), 0);
+  uint8_t *bits = host(m * w * stride);
+  for (size_t i = 0; i < m * w * stride; i++)
+    bits[i] = below(2) != 0;
+  const bool accumulate = below(2);
+  if (!accumulate)
+    memset(s.y, 0, m * s.len);
+  const weft_xorm xorm = {.m = m,
+                          .k = k,
+                          .w = w,
+                          .packet_bytes = packet,
+                          .len = s.len,
+                          .bits = bits,
+                          .bits_stride = stride,
+                          .x = {.ptr = s.in, .mem = WEFT_MEM_DEVICE},
+                          .y = {.ptr = s.out, .mem = WEFT_MEM_DEVICE},
+                          .accumulate = accumulate};
+  xor_reference(s.y, &xorm, s.x);
+  const weft_status status = row->xorm(row, &device->exec, &xorm);
+  const bool taken = status != WEFT_E_UNSUPPORTED;
+  if (taken) {
+    check_status(status, what);
+    shards_compare(device, &s, what, 0);
+  }
+  free(bits);
+  shards_free(device, &s);
+  return taken;
+}
+
+static void check_row(check_device *device, const weft_backend *row, unsigned rounds) {
+  const size_t packets[] = {8, 8, 8, 16, 64, 1000, 1024, 4096};
+  unsigned taken = 0;
+  for (unsigned i = 0; i < rounds; i++)
+    taken += check_packets(device, row, row->name, packets[below(i ? 8 : 1)]);
+  if (!taken)
+    check_fail("%s took none of %u shapes", row->name, rounds);
+}
+
+void check_storage(check_device *device, const weft_backend *first, unsigned rounds) {
+  for (unsigned i = 0; i < rounds; i++)
+    check_bytes(device, "tensor kernel", weft_storage_tensor, i % 4 ? 40 : 200, 20, false);
+  printf("ok storage: tensor\n");
+  for (unsigned i = 0; i < rounds; i++)
+    check_bytes(device, rows[0].name, gibraltar, i % 4 ? 12 : 60, 8, true);
+  printf("ok storage: %s\n", rows[0].name);
+  for (size_t r = 1; r < sizeof rows / sizeof *rows; r++) {
+    check_row(device, &rows[r], rounds);
+    printf("ok storage: %s\n", rows[r].name);
+  }
+  if (!weft_nvrtc_version()[0]) {
+    printf("skipped storage: made kernels need NVRTC (libnvrtc.so)\n");
+    return;
+  }
+  weft_device_compile_after(device->device, 0);
+  const size_t packets[] = {8, 16, 64, 512, 1008, 2048, 4096, 12};
+  for (unsigned i = 0; i < rounds / 2 + 1; i++) {
+    check_bytes(device, "made kernel", weft_storage_program_gemm, 12, 8, false);
+    check_packets(device, first, "made kernel for packets", packets[below(8)]);
+  }
+  weft_device_compile_after(device->device, SIZE_MAX);
+  printf("ok storage: made kernels, NVRTC %s\n", weft_nvrtc_version());
+}

@@ -14,6 +14,7 @@
 enum {
   QUEUES = 4,
   TOGETHER = 56,  // segments that a queue takes at a time
+  AHEAD = 16,     // datagrams whose headers are fetched before they are read
   ARRIVALS = 2048 // packets of one call: what a relay finds when it looks
 };
 
@@ -199,7 +200,8 @@ static void arrive(weft_bench_relay *r, size_t first, size_t some, weft_queue *q
   for (size_t at = 0; at < all;) { // a packet of each segment in turn
     size_t count = 0;
     for (; count < ARRIVALS && at < all; count++, at++) {
-      const size_t s = first + at % some;
+      const size_t s = first + at % some, soon = at + AHEAD < all ? at + AHEAD : at;
+      __builtin_prefetch(datagram(r->in, r, first + soon % some, soon / some));
       r->arrivals[count].decoder = r->decoders[s];
       weft_bench_must("parse", weft_packet_parse(datagram(r->in, r, s, at / some), r->stride,
                                                  &r->arrivals[count].packet));

@@ -276,21 +276,24 @@ static void run_group(weft_bench_storage_run *run, weft_bench_group *group) {
 // Plans and codes outlive the cases that use them.
 enum { CODES = 24 };
 
-static void resident(weft_bench_storage_run *run, const char *name, size_t w, const char *title) {
-  static const size_t ms[] = {2, 4, 8, 16};
-  static const size_t ks[] = {2, 4, 8, 10, 13, 16, 20, 24, 32, 33, 45};
-  for (size_t a = 0; a < sizeof ms / sizeof *ms; a++) {
+static void resident(weft_bench_storage_run *run, const char *name, size_t w, const char *title,
+                     const size_t *ks, size_t k_count) {
+  static const size_t presets[] = {2, 4, 8, 16};
+  weft_bench_sizes ms = run->options.m;
+  weft_bench_sizes_default(&ms, presets, sizeof presets / sizeof *presets);
+  for (size_t a = 0; a < ms.count; a++) {
+    const size_t m = ms.value[a];
     scene *s = scene_new(run, "cuda", WEFT_MEM_DEVICE, 61, SHARD);
     weft_code *codes[CODES];
     size_t count = 0;
     char text[128];
-    snprintf(text, sizeof text, "%s, 10 MiB shards, resident, m = %zu", title, ms[a]);
+    snprintf(text, sizeof text, "%s, 10 MiB shards, resident, m = %zu", title, m);
     weft_bench_group *group = weft_bench_group_new(text);
-    for (size_t b = 0; b < sizeof ks / sizeof *ks; b++) {
-      if (ks[b] < ms[a] || (run->options.quick && ks[b] != ms[a] && ks[b] % 8 != 0))
+    for (size_t b = 0; b < k_count; b++) {
+      if (ks[b] < m)
         continue;
-      codes[count] = code_of(s, name, ks[b], ms[a], w);
-      add_code(s, group, codes[count++], add_dram(s, group, ks[b], ms[a]));
+      codes[count] = code_of(s, name, ks[b], m, w);
+      add_code(s, group, codes[count++], add_dram(s, group, ks[b], m));
     }
     run_group(run, group);
     weft_bench_group_free(group);
@@ -303,12 +306,19 @@ static void resident(weft_bench_storage_run *run, const char *name, size_t w, co
 }
 
 void weft_bench_storage_gpu_rs(weft_bench_storage_run *run) {
-  resident(run, "cauchy", 0, "RS over GF(2^8)");
+  static const size_t ks[] = {2, 4, 8, 10, 13, 16, 20, 24, 32, 33, 45};
+  resident(run, "cauchy", 0, "RS over GF(2^8)", ks, sizeof ks / sizeof *ks);
 }
 
+// Fewer shapes: each has three kernels compiled.
+static const size_t crs_ks[] = {2, 4, 8, 16, 32, 45};
+
 void weft_bench_storage_gpu_crs(weft_bench_storage_run *run) {
-  resident(run, "cauchy_good", 0, "CRS, smallest w");
-  resident(run, "cauchy_good", 8, "CRS, w = 8");
+  resident(run, "cauchy_good", 0, "CRS, smallest w", crs_ks, sizeof crs_ks / sizeof *crs_ks);
+}
+
+void weft_bench_storage_gpu_crs8(weft_bench_storage_run *run) {
+  resident(run, "cauchy_good", 8, "CRS, w = 8", crs_ks, sizeof crs_ks / sizeof *crs_ks);
 }
 
 // Every row of the table on G-CRS's own layout, or on bytes.

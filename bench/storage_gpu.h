@@ -7,6 +7,7 @@
 
 void weft_bench_storage_gpu_rs(weft_bench_storage_run *run);     // resident shards, bytes
 void weft_bench_storage_gpu_crs(weft_bench_storage_run *run);    // resident shards, packets
+void weft_bench_storage_gpu_crs8(weft_bench_storage_run *run);   // packets, w = 8
 void weft_bench_storage_gpu_rows(weft_bench_storage_run *run);   // every published technique
 void weft_bench_storage_gpu_host(weft_bench_storage_run *run);   // from and to host memory
 void weft_bench_storage_gpu_device(weft_bench_storage_run *run); // device, driver, ceilings

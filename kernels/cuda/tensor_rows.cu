@@ -320,6 +320,58 @@ weft_status prepare(const weft_backend *row, Choice choice, const weft_exec *exe
   return WEFT_OK;
 }
 
+// Operands of one shape, without their tiles.
+weft_status operands_new(const weft_backend *row, const weft_exec *exec, size_t k, size_t len,
+                         size_t bytes, size_t count, weft_operand **out) {
+  const weft_allocator *allocator = exec->allocator;
+  for (size_t i = 0; i < count; i++) {
+    out[i] = static_cast<weft_operand *>(
+        allocator->alloc(allocator->user, sizeof *out[i], alignof(weft_operand)));
+    if (!out[i])
+      return WEFT_E_NOMEM;
+    *out[i] = {row, nullptr, bytes, k, len, 0};
+    if (bytes)
+      WEFT_TRY(weft_device_alloc(exec->device, WEFT_MEM_DEVICE, bytes, &out[i]->data));
+  }
+  return WEFT_OK;
+}
+
+weft_status fill_operands(const weft_exec *exec, const Panels &panels, size_t k, size_t len,
+                          const uint8_t *const *x, size_t x_stride, size_t count,
+                          weft_operand *const *operands) {
+  Jobs jobs(exec->allocator, count);
+  if (!jobs.at)
+    return WEFT_E_NOMEM;
+  for (size_t i = 0; i < count; i++)
+    jobs.at[i] = {nullptr, x[i], static_cast<uint8_t *>(operands[i]->data)};
+  weft_scratch descriptors(exec);
+  if (count > WEFT_TENSOR_FEW)
+    WEFT_TRY(descriptors.alloc(count * sizeof(weft_tensor_job)));
+  return Batch(exec, panels, k, len, count, jobs.at, descriptors.as<weft_tensor_job>())
+      .prepare(x_stride, nullptr);
+}
+
+weft_status prepare_many(const weft_backend *row, Choice choice, const weft_exec *exec, size_t k,
+                         size_t len, const uint8_t *const *x, size_t x_stride, size_t count,
+                         weft_operand **out) {
+  for (size_t i = 0; i < count; i++)
+    out[i] = nullptr;
+  if (k > UINT32_MAX / 2 || len > UINT32_MAX / 2 || count > UINT32_MAX / 2)
+    return WEFT_E_ARGUMENT;
+  weft_device_scope scope(exec->device);
+  WEFT_TRY(scope.status());
+  const Panels panels(choice(k), k);
+  const size_t bytes = panels.bytes(len);
+  weft_status status = operands_new(row, exec, k, len, bytes, count, out);
+  if (status == WEFT_OK && bytes && count)
+    status = fill_operands(exec, panels, k, len, x, x_stride, count, out);
+  for (size_t i = 0; status != WEFT_OK && i < count; i++) {
+    weft_cuda_release(row, exec, out[i]);
+    out[i] = nullptr;
+  }
+  return status;
+}
+
 } // namespace
 
 weft_status weft_tensor_cut(const weft_tensor_batch &batch, const weft_tensor_sizes &sizes,
@@ -368,6 +420,11 @@ weft_status weft_tensor_cut(const weft_tensor_batch &batch, const weft_tensor_si
                                                   size_t k, size_t len, const weft_const_rows *x,  \
                                                   weft_operand **out) {                            \
     return prepare(row, choice, exec, k, len, x, out);                                             \
+  }                                                                                                \
+  extern "C" weft_status weft_cuda_##id##_prepare_many(                                            \
+      const weft_backend *row, const weft_exec *exec, size_t k, size_t len,                        \
+      const uint8_t *const *x, size_t x_stride, size_t count, weft_operand **out) {                \
+    return prepare_many(row, choice, exec, k, len, x, x_stride, count, out);                       \
   }
 
 WEFT_TENSOR_ROW(b1, choose_quicker)

@@ -143,7 +143,7 @@ static weft_status take_trusted(weft_engine *e, size_t index, const weft_engine_
   e->progress += (uint32_t)innovative;
   if (e->blocks)
     e->codec->has(e->codec->user, slot->segment,
-                  e->blocks + (a->segment % e->window) * e->blocks_stride);
+                  e->blocks + (weft_place(e, a->segment)) * e->blocks_stride);
   return WEFT_OK;
 }
 
@@ -178,7 +178,8 @@ weft_status weft_data_take(weft_engine *e, size_t index, const weft_engine_arriv
   if (late)
     return useless(e, index, a, now_us);
   // A short segment is the stream's last; before that is known its shape cannot be trusted.
-  if (!has || !e->started || a->blocks != blocks) {
+  const bool nothing_to_learn = e->self.source && (!has || !weft_window_slot(e, segment)->complete);
+  if (!has || nothing_to_learn || !e->started || a->blocks != blocks) {
     e->statistics.received_outside += a->count;
     return WEFT_DEPENDENT;
   }

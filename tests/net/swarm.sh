@@ -20,6 +20,7 @@ weft=$(readlink -f -- "$1")
 relay=$(readlink -f -- "$2")
 shift 2
 peers=32 seconds=20 churn=0 polluters=0 polluter=$weft
+source_options=()
 rate=2500000
 while [ $# -gt 0 ]; do
   case $1 in
@@ -35,6 +36,7 @@ while [ $# -gt 0 ]; do
   esac
   shift 2
 done
+[ "$polluters" -eq 0 ] || source_options=(--checksums on)
 seed=${WEFT_TEST_SEED:-$((RANDOM * 32768 + RANDOM))}
 printf 'seed: WEFT_TEST_SEED=%s\n' "$seed"
 RANDOM=$seed
@@ -47,7 +49,8 @@ bad=0
 
 # shellcheck disable=SC2317 # called by the trap
 finish() {
-  kill -KILL "${running[@]}" "$source_pid" "$relay_pid" 2>/dev/null
+  [ -z "$source_pid" ] || kill -KILL "${running[@]}" "$source_pid" 2>/dev/null
+  [ -z "$relay_pid" ] || kill -KILL "$relay_pid" 2>/dev/null
   wait 2>/dev/null
 }
 source_pid='' relay_pid=''
@@ -56,6 +59,11 @@ trap finish EXIT
 fail() {
   printf 'FAIL: %s (WEFT_TEST_SEED=%s)\n' "$1" "$seed" >&2
   bad=1
+}
+
+field() { # NAME LINE: what stands behind NAME=; 0 if nothing
+  local pattern=" $1=(-?[0-9]+)"
+  if [[ $2 =~ $pattern ]]; then printf '%s\n' "${BASH_REMATCH[1]}"; else printf '0\n'; fi
 }
 
 in_space() { # I COMMAND...: in namespace I
@@ -70,14 +78,12 @@ if command -v ffmpeg >/dev/null; then
     -b:v 2M -maxrate 2M -bufsize 1M -muxrate "$rate" -f mpegts in.ts || exit 1
 else
   printf 'no ffmpeg: random bytes instead of a 720p H.264 MPEG-TS\n'
-  head -c $((rate / 8 * seconds)) /dev/urandom >in.ts
+  head -c $((rate * seconds / 8)) /dev/urandom >in.ts
 fi
 total=$(stat -c %s in.ts)
 
 # --- The network: 2 % loss, 20 ms +- 5 ms each way, 0.5 % twice
-spaces=$((2 * peers + 1))
-[ "$churn" -gt 0 ] || spaces=$((peers + 1))
-"$relay" "$work" "$spaces" "$seed" 20000 20000 5000 5000 >relay.log &
+"$relay" "$work" $((peers + 1)) "$seed" 20000 20000 5000 5000 >relay.log &
 relay_pid=$!
 for ((i = 0; i < 200; i++)); do
   grep -q ready relay.log && break
@@ -89,7 +95,7 @@ grep -q ready relay.log || exit 1
 mkfifo pipe
 exec 8<>pipe
 (in_space 0 "$weft" peer source --input - --listen 10.77.0.1:7000 --rate "$rate" --lag 3000 \
-  --upload $((rate * 39 / 10)) ${WEFT_SWARM_SOURCE_OPTIONS:-} <pipe 8>&- 2>source.log) &
+  --upload $((rate * 39 / 10)) "${source_options[@]}" <pipe 8>&- 2>source.log) &
 source_pid=$!
 for ((i = 0; i < 100; i++)); do
   grep -q '^info source' source.log && break
@@ -119,7 +125,7 @@ exec 8>&-
 start=$SECONDS
 
 # --- Churn
-killed=0 next=$((peers + 1)) space=$((peers + 1))
+killed=0 next=$((peers + 1))
 declare -A space_of=()
 for ((i = 1; i <= peers; i++)); do space_of[peer$i]=$i; done
 while [ "$churn" -gt 0 ] && [ $((SECONDS - start)) -lt $((seconds - 12)) ]; do
@@ -128,7 +134,7 @@ while [ "$churn" -gt 0 ] && [ $((SECONDS - start)) -lt $((seconds - 12)) ]; do
   for ((i = 0; i < peers * churn / 100; i++)); do
     at=$((RANDOM % ${#names[@]}))
     name=${names[$at]}
-    [ -n "$name" ] && [ -n "${running[$name]:-}" ] || continue
+    [ -n "${running[$name]:-}" ] || continue # killed in this round already
     kill -KILL "${running[$name]}"
     wait "${running[$name]}" 2>/dev/null
     unset "running[$name]"
@@ -139,12 +145,10 @@ while [ "$churn" -gt 0 ] && [ $((SECONDS - start)) -lt $((seconds - 12)) ]; do
     next=$((next + 1))
   done
 done
-: "$space"
-
 # --- The end
 wait "$cat_pid"
 least=1 slowest=0 due_all=0 in_all=0 ended=0
-honest=0
+honest=0 wrong=0 banned=0
 for name in "${!running[@]}"; do
   wait "${running[$name]}"
   code=$?
@@ -154,14 +158,15 @@ for name in "${!running[@]}"; do
   honest=$((honest + 1))
   [ "$code" -eq 0 ] || fail "$name: exit $code: $(tail -n 1 "$name.log")"
   line=$(grep '^info summary' "$name.log" | tail -n 1)
-  due=$(sed 's/.* due=\([0-9]*\).*/\1/' <<<"$line")
-  in_time=$(sed 's/.* in_time=\([0-9]*\).*/\1/' <<<"$line")
-  startup=$(sed 's/.* startup_ms=\(-\?[0-9]*\).*/\1/' <<<"$line")
+  due=$(field due "$line") in_time=$(field in_time "$line") startup=$(field startup_ms "$line")
+  wrong=$((wrong + $(field hash_failures "$line"))) banned=$((banned + $(field banned "$line")))
   bytes=$(stat -c %s "$name.out" 2>/dev/null || echo 0)
   due_all=$((due_all + ${due:-0})) in_all=$((in_all + ${in_time:-0}))
   [ "${startup:-99999}" -le "$slowest" ] || slowest=$startup
   if [ "${due:-0}" -eq 0 ]; then
     fail "$name played nothing"
+  elif [ "$churn" -eq 0 ] && [ "$startup" -ge 3000 ]; then
+    fail "$name: start-up took $startup ms"
   elif [ "$in_time" -eq "$due" ]; then
     # Played without a gap: what came out is the input from some segment on.
     tail -c "$bytes" in.ts | cmp -s - "$name.out" || fail "$name: its bytes differ"
@@ -177,8 +182,8 @@ kill -TERM "$relay_pid"
 wait "$relay_pid"
 least=$(awk -v a="$in_all" -v b="$due_all" 'BEGIN { printf "%.4f", b ? a / b : 0 }')
 ratio=$(awk -v a="${source_sent:-0}" -v b="$total" 'BEGIN { printf "%.2f", a / b }')
-printf 'peers=%s killed=%s ended=%s continuity=%s startup_ms_max=%s source_upload=%sx %s\n' "$peers" "$killed" "$ended" \
-  "$least" "$slowest" "$ratio" "$(tail -n 1 relay.log)"
+printf 'peers=%s killed=%s ended=%s continuity=%s startup_ms_max=%s source_upload=%sx refetched=%s banned=%s %s\n' "$peers" \
+  "$killed" "$ended" "$least" "$slowest" "$ratio" "$wrong" "$banned" "$(tail -n 1 relay.log)"
 # Start-up is counted from the first neighbour; before the first byte there is nothing to play.
 awk -v r="$ratio" 'BEGIN { exit !(r < 4) }' || fail "the source sent $ratio times the stream"
 if [ "$churn" -gt 0 ] || [ "$polluters" -gt 0 ]; then

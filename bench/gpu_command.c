@@ -10,6 +10,7 @@
 #include "bench/commands.h"
 #include "bench/gpu_cases.h"
 #include "bench/gpu_ceilings.h"
+#include "bench/gpu_relay.h"
 #include "lib/ctx.h"
 
 typedef struct gpu_run {
@@ -109,17 +110,52 @@ static void host_to_host(gpu_run *run) {
   const int direct = weft_bench_gpu_add_direct(gpu, group, 65536, n, k, out);
   const int duplex = weft_bench_gpu_add_host_to_host(gpu, group, 2048, n, k, both);
   const int large = weft_bench_gpu_add_host_to_host(gpu, group, 256, n, 8 * k, both);
-  weft_bench_gpu_add_decode(gpu, group, 256, n, k, WEFT_MEM_PINNED, both);
+  const int decoded = weft_bench_gpu_add_decode(gpu, group, 256, n, k, WEFT_MEM_PINNED, both);
+  const int decoded_many = weft_bench_gpu_add_decode(gpu, group, 2048, n, k, WEFT_MEM_PINNED, both);
+  for (int preparing = 0; preparing < 2; preparing++) {
+    weft_bench_gpu_add_upload(gpu, group, 2048, 64, 1024, preparing != 0, in);
+    weft_bench_gpu_add_upload(gpu, group, 256, n, k, preparing != 0, in);
+  }
   weft_bench_group_ask(group, "one way: library / copy", copies, out, WEFT_BENCH_OUTPUT);
   weft_bench_group_ask(group, "one way: kernel's stores / copy", direct, out, WEFT_BENCH_OUTPUT);
   weft_bench_group_ask(group, "both ways: library / copies, k 4096", duplex, both,
                        WEFT_BENCH_OUTPUT);
   weft_bench_group_ask(group, "both ways: library / copies, k 32768", large, both,
                        WEFT_BENCH_OUTPUT);
+  weft_bench_group_ask(group, "both ways: decode / copies, 256 segments", decoded, both,
+                       WEFT_BENCH_OUTPUT);
+  weft_bench_group_ask(group, "both ways: decode / copies, 2,048 segments", decoded_many, both,
+                       WEFT_BENCH_OUTPUT);
   weft_bench_group_ask(group, "in / out", in, out, WEFT_BENCH_OUTPUT);
   weft_bench_report_run(&run->report, &run->options, group);
   weft_bench_group_free(group);
   weft_bench_gpu_free(gpu);
+}
+
+// Datagrams in, recoded datagrams out: decoders with their payloads on the device.
+static void relay(gpu_run *run) {
+  static const struct { size_t segments, n, k; } shapes[] = {{256, 128, 4096}, {1024, 64, 1024}};
+  const size_t bytes = (size_t)256 << 20;
+  const size_t threads = run->machine.cpus > 3 ? run->machine.cpus - 2 : 1;
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+    weft_bench_gpu *gpu = open_gpu(run);
+    weft_bench_relay *r = weft_bench_relay_new(run->row, threads, shapes[i].segments, shapes[i].n,
+                                               shapes[i].k, run->options.seed);
+    char *title = weft_bench_text("relay, n = %zu, k = %zu, %zu segments", shapes[i].n, shapes[i].k,
+                                  shapes[i].segments);
+    weft_bench_group *group = weft_bench_group_new(title);
+    const int in = weft_bench_gpu_add_copy(gpu, group, "pinned to device", WEFT_MEM_DEVICE,
+                                           WEFT_MEM_PINNED, bytes);
+    const int out = weft_bench_gpu_add_copy(gpu, group, "device to pinned", WEFT_MEM_PINNED,
+                                            WEFT_MEM_DEVICE, bytes);
+    const int both = weft_bench_gpu_add_duplex(gpu, group, bytes);
+    weft_bench_relay_add(r, group, in, out, both);
+    weft_bench_report_run(&run->report, &run->options, group);
+    weft_bench_group_free(group);
+    free(title);
+    weft_bench_relay_free(r);
+    weft_bench_gpu_free(gpu);
+  }
 }
 
 // Segments spread over 1, 2, 4, ... devices, and all there are.
@@ -175,8 +211,9 @@ int weft_bench_gpu_command(int argc, char **argv) {
   static const struct {
     const char *name;
     void (*run)(gpu_run *run);
-  } parts[] = {{"n", encode_by_n}, {"k", encode_by_k},     {"shapes", server_shapes},
-               {"decode", decode}, {"host", host_to_host}, {"devices", devices}};
+  } parts[] = {{"n", encode_by_n},  {"k", encode_by_k},     {"shapes", server_shapes},
+               {"decode", decode},  {"host", host_to_host}, {"relay", relay},
+               {"devices", devices}};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     if (weft_bench_listed(run.options.operations, parts[i].name))
       parts[i].run(&run);

@@ -32,25 +32,42 @@ static const struct {
 
 enum { PARTS = sizeof parts / sizeof *parts };
 
+// Reads shapes such as "10+4,32+8"; false where one is none. *count is at most `capacity`.
+static bool read_shapes(const char *at, weft_bench_sizes_of_code *out, size_t capacity,
+                        size_t *count) {
+  for (*count = 0; *at && *count < capacity; *count += 1) {
+    char *end = NULL;
+    const size_t k = strtoul(at, &end, 10);
+    const size_t m = *end == '+' ? strtoul(end + 1, &end, 10) : 0;
+    if (k == 0 || m == 0 || k + m > 256 || (*end && *end != ','))
+      return false;
+    out[*count] = (weft_bench_sizes_of_code){k, m};
+    at = end + (*end == ',');
+  }
+  return true;
+}
+
 size_t weft_bench_storage_shapes(const weft_bench_storage_run *run,
                                  const weft_bench_sizes_of_code *preset, size_t preset_count,
                                  weft_bench_sizes_of_code *out, size_t capacity) {
   size_t count = 0;
-  const char *at = run->options.shapes;
-  for (size_t i = 0; !at && i < preset_count && count < capacity; i++)
-    out[count++] = preset[i];
-  while (at && *at && count < capacity) {
-    char *end = NULL;
-    const size_t k = strtoul(at, &end, 10);
-    const size_t m = *end == '+' ? strtoul(end + 1, &end, 10) : 0;
-    if (k == 0 || m == 0 || k + m > 256 || (*end && *end != ',')) {
-      fprintf(stderr, "weft bench storage: --shapes: '%s' is no shape such as 10+4\n", at);
-      exit(WEFT_BENCH_USAGE);
-    }
-    out[count++] = (weft_bench_sizes_of_code){k, m};
-    at = end + (*end == ',');
-  }
+  if (run->options.shapes && read_shapes(run->options.shapes, out, capacity, &count))
+    return count;
+  for (count = 0; count < preset_count && count < capacity; count++)
+    out[count] = preset[count];
   return count;
+}
+
+static bool shapes_known(const char *list) {
+  weft_bench_sizes_of_code shape[1];
+  for (const char *at = list; at && *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
+    size_t count = 0;
+    if (!read_shapes(at, shape, 1, &count)) {
+      fprintf(stderr, "weft bench storage: --shapes: '%s' is no shape such as 10+4\n", at);
+      return false;
+    }
+  }
+  return true;
 }
 
 static void add_peer(weft_bench_storage_run *run, weft_bench_storage_peer *peer) {
@@ -151,7 +168,7 @@ int weft_bench_storage_command(int argc, char **argv) {
     weft_bench_machine_read(&run->machine);
     const char *const rows = run->options.rows ? run->options.rows : "best";
     failed = weft_bench_rows_choose("storage", rows, run->machine.features, &run->row, 1) == 1 &&
-                     parts_known(run->options.operations)
+                     parts_known(run->options.operations) && shapes_known(run->options.shapes)
                  ? measure(run)
                  : WEFT_BENCH_USAGE;
   }

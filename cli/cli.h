@@ -24,7 +24,7 @@ enum {
 
 // Every subcommand takes its own name as argv[0] and returns an exit code.
 typedef int cli_command(int argc, char **argv);
-cli_command cli_demo, cli_backends, cli_store;
+cli_command cli_demo, cli_sim, cli_backends, cli_peer, cli_store;
 
 // "weft demo: --peers ..." on standard error; returns the code.
 int cli_error(const char *command, int code, const char *format, ...) G_GNUC_PRINTF(3, 4);
@@ -56,6 +56,7 @@ typedef struct cli_input {
   const char *path;
   int fd;
   uint64_t total, at; // of a clip or regular file; total 0 where unknown
+  bool cut;           // a regular file ended before the size that it had when it was opened
   uint64_t seed;
 } cli_input;
 // Both return 0 or an errno.

@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "cli/demo.h"
+#include "sim/scenario/scenario.h"
 
 #define NAME "demo"
+enum { MAX_PEERS = 65535 };
 
 static const char summary[] =
     "Streams an input from a source to peers that recode for each other: random push over a "
@@ -46,7 +48,7 @@ static int check(const demo_words *w, demo_settings *s) {
     const char *option;
     gint64 value, min, max;
   } ranges[] = {
-      {"--peers", w->peers, 1, WEFT_SWARM_MAX_PEERS},
+      {"--peers", w->peers, 1, MAX_PEERS},
       {"--segment-blocks", w->blocks, 1, WEFT_MAX_BLOCKS},
       {"--block-bytes", w->block_bytes, 1, WEFT_MAX_BLOCK_BYTES},
       {"--degree", w->degree, 2, WEFT_ENGINE_MAX_NEIGHBOURS},
@@ -62,37 +64,49 @@ static int check(const demo_words *w, demo_settings *s) {
   }
   if (!(w->loss >= 0 && w->loss <= 0.9))
     return cli_error(NAME, CLI_USAGE, "--loss must be 0..0.9, not %g", w->loss);
-  if (!(w->delay_min_ms >= 0 && w->delay_min_ms <= w->delay_max_ms && w->delay_max_ms <= 10000))
-    return cli_error(NAME, CLI_USAGE, "delays must be 0 <= --delay-min <= --delay-max <= 10000 ms");
+  if (!(w->delay_min_ms >= 0.1 && w->delay_min_ms <= w->delay_max_ms && w->delay_max_ms <= 10000))
+    return cli_error(NAME, CLI_USAGE,
+                     "delays must be 0.1 <= --delay-min <= --delay-max <= 10000 ms");
   if (w->clip && w->input)
     return cli_error(NAME, CLI_USAGE, "--clip makes the input, so it does not go with --input");
-  weft_swarm_options *o = &s->swarm;
-  int code = quantity("--upload", w->upload, &o->peer_bits_per_s);
+  weft_sim_parameters *o = &s->swarm;
+  int code = quantity("--upload", w->upload, &o->classes[0].up_bits_per_s);
   if (code < 0)
     code = quantity("--source-upload", w->source_upload, &o->source_bits_per_s);
   return code < 0 ? quantity("--clip", w->clip, &s->clip_bytes) : code;
 }
 
 static demo_settings settings_of(const demo_words *w) {
-  return (demo_settings){.input = w->input,
-                         .backend = w->backend,
-                         .clip_bytes = 32u << 20,
-                         .seed = (uint64_t)w->seed,
-                         .threads = w->threads ? (size_t)w->threads : g_get_num_processors(),
-                         .json = w->json,
-                         .coded_only = w->coded_only,
-                         .swarm = {.peers = (size_t)w->peers,
-                                   .degree = (size_t)w->degree,
-                                   .blocks = (uint32_t)w->blocks,
-                                   .block_bytes = (uint32_t)w->block_bytes,
-                                   .window = (size_t)w->window,
-                                   .batch = (size_t)w->batch,
-                                   .source_bits_per_s = 40000000,
-                                   .peer_bits_per_s = 20000000,
-                                   .delay_min_us = (int64_t)(w->delay_min_ms * 1000),
-                                   .delay_max_us = (int64_t)(w->delay_max_ms * 1000),
-                                   .loss = w->loss,
-                                   .seed = (uint64_t)w->seed}};
+  demo_settings s = {.input = w->input,
+                     .backend = w->backend,
+                     .clip_bytes = 32u << 20,
+                     .seed = (uint64_t)w->seed,
+                     .threads = w->threads ? (size_t)w->threads : g_get_num_processors(),
+                     .json = w->json};
+  weft_sim_defaults(&s.swarm);
+  weft_sim_parameters *o = &s.swarm;
+  o->mode = WEFT_SIM_BULK;
+  o->fidelity = WEFT_SIM_BYTES;
+  o->topology = WEFT_SIM_GRAPH;
+  o->latency = WEFT_SIM_UNIFORM;
+  o->seed = (uint64_t)w->seed;
+  o->peers = (uint32_t)w->peers;
+  o->neighbours = o->neighbours_max = (uint32_t)w->degree;
+  o->blocks = (uint32_t)w->blocks;
+  o->block_bytes = (uint32_t)w->block_bytes;
+  o->window = (uint32_t)w->window;
+  o->batch = (uint32_t)w->batch;
+  o->coded_only = w->coded_only;
+  o->overhead_bytes = 0; // datagrams of the engine, and nothing below them
+  o->queue_us = INT64_C(3600000000);
+  o->source_bits_per_s = 40000000;
+  o->classes[0] = (weft_sim_class){.name = "peer", .share = 1, .up_bits_per_s = 20000000};
+  o->delay_min_us = (int64_t)(w->delay_min_ms * 1000);
+  o->delay_max_us = (int64_t)(w->delay_max_ms * 1000);
+  o->loss = w->loss;
+  o->map_us = o->map_idle_us = o->silent_us = 0; // the engine's own
+  o->sampled = 0;
+  return s;
 }
 
 static int parse(int argc, char **argv, demo_words *w) {
@@ -123,7 +137,7 @@ static int parse(int argc, char **argv, demo_words *w) {
       {"backend", 'b', 0, G_OPTION_ARG_STRING, &w->backend,
        "Backend row that computes (the best one; see weft backends)", "NAME"},
       {"threads", 't', 0, G_OPTION_ARG_INT64, &w->threads,
-       "Threads that share a product (one per processor)", "N"},
+       "Threads that share the peers (one per processor)", "N"},
       {"json", 0, 0, G_OPTION_ARG_NONE, &w->json, "One JSON object instead of the tables", NULL},
       {0}};
   return cli_parse(NAME, summary, description, entries, argc, argv);

@@ -5,7 +5,7 @@
 
 #include "cli/cli.h"
 #include "sim/codec_timed.h"
-#include "sim/swarm.h"
+#include "sim/swarm/swarm.h"
 
 enum { DEMO_DIGEST_BYTES = 32 };
 
@@ -14,8 +14,8 @@ typedef struct demo_settings {
   const char *backend;
   uint64_t clip_bytes, seed;
   size_t threads;
-  bool json, coded_only;
-  weft_swarm_options swarm; // all but codecs, policy and calls
+  bool json;
+  weft_sim_parameters swarm; // a run of the simulator with real bytes
 } demo_settings;
 
 // What one peer decoded.
@@ -25,16 +25,24 @@ typedef struct demo_peer {
   bool same; // as the input
 } demo_peer;
 
+// What one node's engine counted. Node 0 is the source.
+typedef struct demo_node {
+  size_t degree;
+  int64_t done_us; // when the last byte was decoded; WEFT_SIM_NEVER
+  uint64_t delivered_bytes;
+  weft_engine_statistics statistics;
+} demo_node;
+
 typedef struct demo_outcome {
   bool complete;       // the run came to its end, and all below is set
   const char *backend; // the row that computed
   size_t threads;
   uint8_t digest[DEMO_DIGEST_BYTES]; // of the input
   uint64_t input_bytes;
-  demo_peer *peers;       // (swarm.peers)
-  weft_swarm_node *nodes; // (swarm.peers + 1)
-  size_t same;            // peers that hold the input
-  weft_swarm_result result;
+  demo_peer *peers; // (swarm.peers)
+  demo_node *nodes; // (swarm.peers + 1)
+  size_t same;      // peers that hold the input
+  weft_sim_result result;
   weft_codec_cost encode, recode, decode;
   double wall_s;
 } demo_outcome;

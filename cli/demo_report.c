@@ -15,7 +15,7 @@ typedef struct overhead {
 } overhead;
 
 static overhead overhead_of(const demo_outcome *outcome, size_t peers, uint64_t block_bytes) {
-  overhead o = {.lost = outcome->result.lost_payload_bytes};
+  overhead o = {.lost = outcome->result.totals.lost_payload_bytes};
   for (size_t i = 0; i <= peers; i++) {
     const weft_engine_statistics *s = &outcome->nodes[i].statistics;
     const uint64_t innovative = s->received_innovative * block_bytes;
@@ -44,7 +44,7 @@ static times times_of(const demo_outcome *outcome, size_t peers) {
     done[i] = outcome->nodes[i + 1].done_us;
   qsort(done, peers, sizeof *done, compare_times);
   times t = {.min = -1, .median = -1, .max = -1};
-  if (done[0] != WEFT_SWARM_NEVER)
+  if (done[0] != WEFT_SIM_NEVER)
     t = (times){.min = (double)done[0] / 1e6,
                 .median = (double)(done[(peers - 1) / 2] + done[peers / 2]) / 2e6,
                 .max = (double)done[peers - 1] / 1e6};
@@ -69,26 +69,26 @@ static uint64_t useless(const weft_engine_statistics *s) {
 
 static void print_head(const demo_settings *s, const demo_outcome *outcome) {
   char size[CLI_TEXT];
-  const weft_swarm_options *o = &s->swarm;
+  const weft_sim_parameters *o = &s->swarm;
   printf("%s of %s, seed %" PRIu64 "; n = %u blocks of k = %u bytes; backend %s, %zu thread%s\n",
          cli_bytes_text(outcome->input_bytes, size), s->input ? s->input : "clip", s->seed,
          o->blocks, o->block_bytes, outcome->backend, outcome->threads,
          outcome->threads == 1 ? "" : "s");
-  printf("source and %zu peers, at most %zu neighbours each, %g %% loss, %g..%g ms, uplinks %g and "
+  printf("source and %u peers, at most %u neighbours each, %g %% loss, %g..%g ms, uplinks %g and "
          "%g Mbit/s\n\n",
-         o->peers, o->degree, o->loss * 100, (double)o->delay_min_us / 1e3,
+         o->peers, o->neighbours, o->loss * 100, (double)o->delay_min_us / 1e3,
          (double)o->delay_max_us / 1e3, (double)o->source_bits_per_s / 1e6,
-         (double)o->peer_bits_per_s / 1e6);
+         (double)o->classes[0].up_bits_per_s / 1e6);
 }
 
 static void print_peers(const demo_settings *s, const demo_outcome *outcome) {
   const size_t shown = s->swarm.peers < ROWS ? s->swarm.peers : ROWS;
   printf(" peer  neighbours  decoded at   packets in  innovative  useless   packets out  bytes\n");
   for (size_t i = 0; i < shown; i++) {
-    const weft_swarm_node *n = &outcome->nodes[i + 1];
+    const demo_node *n = &outcome->nodes[i + 1];
     const weft_engine_statistics *e = &n->statistics;
     char at[CLI_TEXT] = "never";
-    if (n->done_us != WEFT_SWARM_NEVER)
+    if (n->done_us != WEFT_SIM_NEVER)
       snprintf(at, sizeof at, "%.3f s", (double)n->done_us / 1e6);
     printf("%5zu  %10zu  %10s  %11" PRIu64 " %11" PRIu64 " %8" PRIu64 "  %12" PRIu64 "  %s\n",
            i + 1, n->degree, at, e->received_packets, e->received_innovative, useless(e),
@@ -128,11 +128,11 @@ void demo_report_table(const demo_settings *s, const demo_outcome *outcome) {
   print_cost("encoded by the source", &outcome->encode);
   print_cost("recoded by the peers", &outcome->recode);
   print_cost("decoded by the peers", &outcome->decode);
-  char state[2 * WEFT_SWARM_HASH_BYTES + 1], digest[2 * DEMO_DIGEST_BYTES + 1];
+  char state[2 * WEFT_SIM_HASH_BYTES + 1], digest[2 * DEMO_DIGEST_BYTES + 1];
   hex(outcome->result.hash, sizeof outcome->result.hash, state);
   hex(outcome->digest, sizeof outcome->digest, digest);
-  printf("\n%" PRIu64 " events, state hash %s\n", outcome->result.events, state);
-  printf("%zu of %zu peers hold BLAKE2b %s = input\n", outcome->same, s->swarm.peers, digest);
+  printf("\n%" PRIu64 " events, state hash %s\n", outcome->result.totals.events, state);
+  printf("%zu of %u peers hold BLAKE2b %s = input\n", outcome->same, s->swarm.peers, digest);
 }
 
 // --- JSON
@@ -160,7 +160,7 @@ static void json_cost(const char *name, const weft_codec_cost *cost, const char 
 }
 
 static void json_peer(const demo_outcome *outcome, size_t i) {
-  const weft_swarm_node *n = &outcome->nodes[i + 1];
+  const demo_node *n = &outcome->nodes[i + 1];
   const weft_engine_statistics *e = &n->statistics;
   char digest[2 * DEMO_DIGEST_BYTES + 1];
   hex(outcome->peers[i].digest, DEMO_DIGEST_BYTES, digest);
@@ -169,7 +169,7 @@ static void json_peer(const demo_outcome *outcome, size_t i) {
          ",\"dependent\":%" PRIu64 ",\"late\":%" PRIu64 ",\"outside_window\":%" PRIu64
          ",\"refused\":%" PRIu64 ",\"packets_sent\":%" PRIu64 ",\"control_sent\":%" PRIu64 "}",
          i ? "," : "", i + 1, n->degree,
-         n->done_us == WEFT_SWARM_NEVER ? -1.0 : (double)n->done_us / 1e6, outcome->peers[i].bytes,
+         n->done_us == WEFT_SIM_NEVER ? -1.0 : (double)n->done_us / 1e6, outcome->peers[i].bytes,
          digest, outcome->peers[i].same ? "true" : "false", e->received_packets,
          e->received_innovative, e->received_dependent, e->received_late, e->received_outside,
          e->refused, e->sent_packets, e->sent_control);
@@ -178,22 +178,22 @@ static void json_peer(const demo_outcome *outcome, size_t i) {
 void demo_report_json(const demo_settings *s, const demo_outcome *outcome) {
   const times t = times_of(outcome, s->swarm.peers);
   const overhead o = overhead_of(outcome, s->swarm.peers, s->swarm.block_bytes);
-  const weft_swarm_options *w = &s->swarm;
-  char state[2 * WEFT_SWARM_HASH_BYTES + 1], digest[2 * DEMO_DIGEST_BYTES + 1];
+  const weft_sim_parameters *w = &s->swarm;
+  char state[2 * WEFT_SIM_HASH_BYTES + 1], digest[2 * DEMO_DIGEST_BYTES + 1];
   hex(outcome->result.hash, sizeof outcome->result.hash, state);
   hex(outcome->digest, sizeof outcome->digest, digest);
   putchar('{');
   json_string("version", weft_version());
   json_string("input", s->input);
   json_string("backend", outcome->backend);
-  printf("\"threads\":%zu,\"seed\":%" PRIu64 ",\"peers\":%zu,\"degree\":%zu,\"segment_blocks\":%u,"
-         "\"block_bytes\":%u,\"window\":%zu,\"batch\":%zu,\"loss\":%.17g,",
-         outcome->threads, s->seed, w->peers, w->degree, w->blocks, w->block_bytes, w->window,
+  printf("\"threads\":%zu,\"seed\":%" PRIu64 ",\"peers\":%u,\"degree\":%u,\"segment_blocks\":%u,"
+         "\"block_bytes\":%u,\"window\":%u,\"batch\":%u,\"loss\":%.17g,",
+         outcome->threads, s->seed, w->peers, w->neighbours, w->blocks, w->block_bytes, w->window,
          w->batch, w->loss);
   printf("\"source_upload_bits_per_s\":%" PRIu64 ",\"upload_bits_per_s\":%" PRIu64
          ",\"delay_min_us\":%" PRId64 ",\"delay_max_us\":%" PRId64 ",\"coded_only\":%s,",
-         w->source_bits_per_s, w->peer_bits_per_s, w->delay_min_us, w->delay_max_us,
-         s->coded_only ? "true" : "false");
+         w->source_bits_per_s, w->classes[0].up_bits_per_s, w->delay_min_us, w->delay_max_us,
+         w->coded_only ? "true" : "false");
   printf("\"input_bytes\":%" PRIu64 ",\"input_blake2b\":\"%s\",\"peers_same\":%zu,\"ok\":%s,",
          outcome->input_bytes, digest, outcome->same, outcome->same == w->peers ? "true" : "false");
   printf("\"decode_s\":{\"min\":%.6f,\"median\":%.6f,\"max\":%.6f},", t.min, t.median, t.max);
@@ -206,7 +206,8 @@ void demo_report_json(const demo_settings *s, const demo_outcome *outcome) {
   json_cost("recode", &outcome->recode, ",");
   json_cost("decode", &outcome->decode, "");
   printf("},\"wall_s\":%.3f,\"virtual_s\":%.6f,\"events\":%" PRIu64 ",\"state_hash\":\"%s\",",
-         outcome->wall_s, (double)outcome->result.end_us / 1e6, outcome->result.events, state);
+         outcome->wall_s, (double)outcome->result.end_us / 1e6, outcome->result.totals.events,
+         state);
   printf("\"per_peer\":[");
   for (size_t i = 0; i < w->peers; i++)
     json_peer(outcome, i);

@@ -2,6 +2,7 @@
 // `weft demo`: feeds the input to a swarm and hashes what every peer gives out.
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -13,13 +14,19 @@
 
 #define NAME "demo"
 
+typedef struct timed {
+  weft_codec_timed codec;
+  weft_codec table;
+} timed;
+
 typedef struct run {
   const demo_settings *settings;
   demo_outcome *out;
   cli_input input;
   int input_error; // errno
   cli_progress progress;
-  uint64_t delivered; // by all peers
+  _Atomic uint64_t delivered; // by all peers
+  timed *timed;               // (threads, 2): recoding, and the source's
   crypto_generichash_state *input_hash;
   crypto_generichash_state *hashes; // (peers)
 } run;
@@ -43,8 +50,9 @@ static weft_status feed(void *user, uint8_t *out, size_t capacity, size_t *bytes
   return WEFT_OK;
 }
 
-static weft_status deliver(void *user, size_t peer, const uint8_t *data, size_t bytes) {
+static weft_status deliver(void *user, uint32_t viewer, const uint8_t *data, size_t bytes) {
   run *r = user;
+  const size_t peer = viewer - 1;
   (void)crypto_generichash_update(&r->hashes[peer], data, bytes);
   r->out->peers[peer].bytes += bytes;
   r->delivered += bytes;
@@ -84,59 +92,91 @@ static void compare(run *r) {
   for (size_t i = 0; i < r->settings->swarm.peers; i++) {
     demo_peer *peer = &out->peers[i];
     (void)crypto_generichash_final(&r->hashes[i], peer->digest, sizeof peer->digest);
-    peer->same = out->nodes[i + 1].done_us != WEFT_SWARM_NEVER && peer->bytes == out->input_bytes &&
+    peer->same = out->nodes[i + 1].done_us != WEFT_SIM_NEVER && peer->bytes == out->input_bytes &&
                  memcmp(peer->digest, out->digest, sizeof peer->digest) == 0;
     out->same += peer->same;
   }
 }
 
-static int run_swarm(run *r, weft_ctx *ctx) {
+static const weft_codec *timed_codec(void *user, size_t lane, bool source, const weft_codec *rlnc) {
+  run *r = user;
+  timed *t = &r->timed[2 * lane + source];
+  t->codec = (weft_codec_timed){.inner = rlnc, .clock_ns = now_ns};
+  t->table = weft_codec_timed_table(&t->codec);
+  return &t->table;
+}
+
+static void ended(void *user, uint32_t peer, size_t degree, int64_t done_us,
+                  const weft_engine_statistics *statistics) {
+  run *r = user;
+  r->out->nodes[peer] = (demo_node){.degree = degree,
+                                    .done_us = done_us,
+                                    .delivered_bytes = peer ? r->out->peers[peer - 1].bytes : 0,
+                                    .statistics = *statistics};
+}
+
+static void add_cost(weft_codec_cost *sum, const weft_codec_cost *one) {
+  sum->bytes += one->bytes;
+  sum->nanoseconds += one->nanoseconds;
+}
+
+static int take_result(run *r, weft_sim_swarm *swarm) {
   const demo_settings *s = r->settings;
   demo_outcome *out = r->out;
-  weft_codec_rlnc rlnc = {.ctx = ctx, .coded_only = s->coded_only};
-  const weft_codec codec = weft_codec_rlnc_table(&rlnc);
-  weft_codec_timed at_source = {.inner = &codec, .clock_ns = now_ns}, at_peers = at_source;
-  const weft_codec source_codec = weft_codec_timed_table(&at_source);
-  const weft_codec peer_codec = weft_codec_timed_table(&at_peers);
-  weft_swarm_options options = s->swarm;
-  options.source_codec = &source_codec;
-  options.peer_codec = &peer_codec;
-  options.policy = &weft_policy_push;
-  options.user = r;
-  options.feed = feed;
-  options.deliver = deliver;
-  options.keep_on = keep_on;
-  weft_swarm *swarm;
-  weft_status status = weft_swarm_new(ctx, &options, &swarm);
+  const weft_status status = weft_sim_swarm_result(swarm, &out->result);
+  if (status != WEFT_OK)
+    return failure(status, r);
+  cli_progress_end(&r->progress);
+  for (size_t i = 0; i < s->threads; i++) {
+    add_cost(&out->encode, &r->timed[2 * i + 1].codec.make);
+    add_cost(&out->recode, &r->timed[2 * i].codec.make);
+    add_cost(&out->decode, &r->timed[2 * i].codec.decode);
+  }
+  compare(r);
+  out->backend = weft_sim_swarm_backend(swarm);
+  out->threads = s->threads;
+  out->complete = true;
+  if (r->input.cut)
+    cli_error(NAME, CLI_OK,
+              "%s was cut while it was read: the input is the %" PRIu64 " bytes of %" PRIu64
+              " that were there",
+              r->input.path, out->input_bytes, r->input.total);
+  return out->same == s->swarm.peers ? CLI_OK : CLI_DIFFERS;
+}
+
+static int run_swarm(run *r) {
+  const demo_settings *s = r->settings;
+  const weft_sim_options options = {.parameters = &s->swarm,
+                                    .threads = s->threads,
+                                    .backend = s->backend,
+                                    .hooks = {.user = r,
+                                              .feed = feed,
+                                              .deliver = deliver,
+                                              .keep_on = keep_on,
+                                              .codec = timed_codec,
+                                              .ended = ended}};
+  weft_sim_swarm *swarm;
+  weft_status status = weft_sim_swarm_new(&options, &swarm);
+  if (status == WEFT_E_BACKEND_UNKNOWN || status == WEFT_E_BACKEND_ABSENT) {
+    const char *name = s->backend ? s->backend : getenv("WEFT_BACKEND");
+    return cli_error(NAME, CLI_MACHINE, "backend %s: %s (see weft backends)",
+                     name ? name : "(best)", weft_status_text(status));
+  }
   if (status != WEFT_OK)
     return failure(status, r);
   const uint64_t start = now_ns(NULL);
   cli_progress_start(&r->progress);
-  status = weft_swarm_run(swarm);
-  out->wall_s = (double)(now_ns(NULL) - start) / 1e9;
-  int code = CLI_OK;
-  if (status == WEFT_OK) {
-    cli_progress_end(&r->progress);
-    for (size_t i = 0; i <= options.peers; i++)
-      out->nodes[i] = weft_swarm_get_node(swarm, i);
-    out->result = weft_swarm_get_result(swarm);
-    out->encode = at_source.make;
-    out->recode = at_peers.make;
-    out->decode = at_peers.decode;
-    compare(r);
-    out->complete = true;
-    code = out->same == options.peers ? CLI_OK : CLI_DIFFERS;
-  } else {
-    code = failure(status, r);
-  }
-  weft_swarm_free(swarm);
+  status = weft_sim_swarm_run(swarm);
+  r->out->wall_s = (double)(now_ns(NULL) - start) / 1e9;
+  const int code = status == WEFT_OK ? take_result(r, swarm) : failure(status, r);
+  weft_sim_swarm_free(swarm);
   return code;
 }
 
 // Whether the windows of all nodes fit into this machine: better told now than by a kill later.
 static int check_memory(const demo_settings *s) {
   const weft_segment_id id = {.blocks = s->swarm.blocks, .block_bytes = s->swarm.block_bytes};
-  const double need = (double)(s->swarm.peers + 1) * (double)s->swarm.window *
+  const double need = ((double)s->swarm.peers + 1) * (double)s->swarm.window *
                       (double)weft_decoder_memory_bytes(&id, true);
   const double have = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
   if (need <= 0.8 * have)
@@ -145,23 +185,6 @@ static int check_memory(const demo_settings *s) {
                    "the windows may take %.1f GiB and this machine has %.1f GiB; lower --peers, "
                    "--window, --segment-blocks or --block-bytes",
                    need / 0x1p30, have / 0x1p30);
-}
-
-static int with_context(run *r) {
-  const weft_ctx_options options = {.backend = r->settings->backend,
-                                    .threads = r->settings->threads};
-  weft_ctx *ctx;
-  const weft_status status = weft_ctx_new(&ctx, &options);
-  if (status != WEFT_OK) {
-    const char *name = options.backend ? options.backend : getenv("WEFT_BACKEND");
-    return cli_error(NAME, CLI_MACHINE, "backend %s: %s (see weft backends)",
-                     name ? name : "(best)", weft_status_text(status));
-  }
-  r->out->backend = weft_ctx_backend(ctx);
-  r->out->threads = weft_ctx_threads(ctx);
-  const int code = run_swarm(r, ctx);
-  weft_ctx_free(ctx);
-  return code;
 }
 
 int demo_run(const demo_settings *settings, demo_outcome *out) {
@@ -178,7 +201,8 @@ int demo_run(const demo_settings *settings, demo_outcome *out) {
   cli_catch_signals();
   const size_t peers = settings->swarm.peers;
   out->peers = g_new0(demo_peer, peers);
-  out->nodes = g_new0(weft_swarm_node, peers + 1);
+  out->nodes = g_new0(demo_node, peers + 1);
+  r.timed = g_new0(timed, 2 * settings->threads);
   // libsodium wants its states aligned to 64 bytes, which not every stack frame is under gcc's
   // ASan.
   void *hashes = NULL;
@@ -190,9 +214,10 @@ int demo_run(const demo_settings *settings, demo_outcome *out) {
     (void)crypto_generichash_init(r.input_hash, NULL, 0, DEMO_DIGEST_BYTES);
     for (size_t i = 0; i < peers; i++)
       (void)crypto_generichash_init(&r.hashes[i], NULL, 0, DEMO_DIGEST_BYTES);
-    code = with_context(&r);
+    code = run_swarm(&r);
   }
   free(hashes);
+  g_free(r.timed);
   cli_input_close(&r.input);
   return code;
 }

@@ -15,6 +15,7 @@ enum { CLIP_PIECE = 65536 }; // bytes of the clip that come from one key
 
 int cli_input_open(cli_input *input) {
   input->at = 0;
+  input->cut = false;
   input->fd = -1;
   if (!input->path)
     return 0;
@@ -77,6 +78,7 @@ int cli_input_read(cli_input *input, uint8_t *out, size_t capacity, size_t *byte
     *bytes += (size_t)n;
   }
   input->at += *bytes;
+  input->cut = *bytes < capacity && input->at < input->total;
   return 0;
 }
 

@@ -16,8 +16,10 @@ static const struct {
   const char *about;
 } commands[] = {
     {"demo", cli_demo, "stream through a swarm of recoding peers, and check every byte"},
+    {"sim", cli_sim, "simulate swarms of up to millions of viewers, and report what they saw"},
     {"bench", weft_bench_main, "measure this machine against its ceilings and other libraries"},
     {"store", cli_store, "keep a file as shards of which any k suffice: encode, decode, repair"},
+    {"peer", cli_peer, "stream over UDP: be a source, join one, or track who is there"},
     {"backends", cli_backends, "list the backend rows, and which of them run here"},
 };
 

@@ -53,9 +53,9 @@ typedef struct gemm_piece {
 
 static void panels(const weft_host_kernel *kernel, const weft_gemm *g, const gemm_piece *piece) {
   const weft_operand *operand = g->x_prepared;
-  const weft_const_rows sources =
-      operand ? (weft_const_rows){.base = operand->bytes, .stride = operand->stride} : g->x;
-  const weft_rows rows = g->y;
+  const uint8_t *const x_base = operand ? operand->bytes : g->x.base;
+  const size_t x_stride = operand ? operand->stride : g->x.stride;
+  const uint8_t *const *const x_ptr = operand ? NULL : g->x.ptr;
   const uint8_t *x_made[WEFT_PANEL_ROWS];
   uint8_t *y_made[WEFT_PANEL_ROWS];
   // All but small sources are packed by the kernel, a limited number of them at a time.
@@ -63,20 +63,21 @@ static void panels(const weft_host_kernel *kernel, const weft_gemm *g, const gem
   const size_t k_max = packed ? WEFT_PACK_ROWS : WEFT_PANEL_ROWS;
   for (size_t k0 = 0; k0 < g->k; k0 += k_max) {
     const size_t k = smaller(g->k - k0, k_max);
-    const uint8_t *const *x = sources.ptr ? sources.ptr + k0 : x_made;
-    if (!sources.ptr) // a condition of the loop would keep it from being vectorised
+    const uint8_t *const *x = x_ptr ? x_ptr + k0 : x_made;
+    if (!x_ptr) // a condition of the loop would keep it from being vectorised
       for (size_t j = 0; j < k; j++)
-        x_made[j] = sources.base + (k0 + j) * sources.stride;
+        x_made[j] = x_base + (k0 + j) * x_stride;
     for (size_t m0 = piece->row_begin; m0 < piece->row_end; m0 += WEFT_PANEL_ROWS) {
       const size_t m = smaller(piece->row_end - m0, WEFT_PANEL_ROWS);
-      uint8_t *const *y = rows.ptr ? rows.ptr + m0 : y_made;
-      if (!rows.ptr)
+      uint8_t *const *y = g->y.ptr ? g->y.ptr + m0 : y_made;
+      if (!g->y.ptr)
         for (size_t i = 0; i < m; i++)
-          y_made[i] = rows.base + (m0 + i) * rows.stride;
+          y_made[i] = g->y.base + (m0 + i) * g->y.stride;
       const weft_panel panel = {.m = m,
                                 .k = k,
                                 .begin = piece->begin,
                                 .end = piece->end,
+                                .row_bytes = g->len,
                                 .a = g->a + m0 * g->a_stride + k0,
                                 .a_stride = g->a_stride,
                                 .x = x,

@@ -58,11 +58,16 @@ static inline weft_batch weft_batch_in_datagram(const weft_segment_id *id, weft_
 
 // Says of each packet, where the caller wants that, that its vector and payload are the batch's.
 static inline void weft_batch_describe_vectors(const weft_batch *batch, const weft_segment_id *id) {
-  for (size_t i = 0; batch->packets && i < batch->count; i++)
-    batch->packets[i] = (weft_packet){.id = *id,
-                                      .mode = WEFT_PACKET_VECTOR,
-                                      .coefficients = weft_batch_vector(batch, i),
-                                      .payload = weft_batch_payload(batch, i)};
+  for (size_t i = 0; batch->packets && i < batch->count; i++) {
+    weft_packet *packet = &batch->packets[i]; // member by member: see set_product in recoder.c
+    packet->id = *id;
+    packet->mode = WEFT_PACKET_VECTOR;
+    packet->index = 0;
+    packet->seed = 0;
+    packet->density_q16 = 0;
+    packet->coefficients = weft_batch_vector(batch, i);
+    packet->payload = weft_batch_payload(batch, i);
+  }
 }
 
 #endif

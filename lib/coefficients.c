@@ -61,6 +61,8 @@ bool weft_coefficients_sparse_none(const weft_segment_id *id, uint64_t seed, uin
 }
 
 bool weft_all_zero(const uint8_t *bytes, size_t count) {
+  if (count > 0 && bytes[0] != 0) // as nearly all vectors begin
+    return false;
   uint8_t any = 0;
   for (size_t i = 0; i < count; i++)
     any |= bytes[i];

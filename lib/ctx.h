@@ -12,7 +12,7 @@
 #include "kernels/device.h"
 #include "weft/context.h"
 
-enum { WEFT_SPARE_STREAMS = 8, WEFT_SIDE_STREAMS = 4 };
+enum { WEFT_SPARE_STREAMS = 8, WEFT_SIDE_STREAMS = 6 };
 
 struct weft_ctx {
   weft_allocator allocator;

@@ -98,9 +98,10 @@ static weft_status send_last(pipeline *line) {
   for (size_t i = 0; i < line->last_count; i += run) {
     const weft_gemm *from = &line->last[i], *to = &line->last_target[i];
     size_t rows = from->m;
-    // Results are dense here; those that are to lie next to each other travel in one copy.
-    for (run = 1; i + run < line->last_count && to[run].len == to->len && to->y.stride == to->len &&
-                  to[run].y.stride == to->len && to[run].y.base == to->y.base + rows * to->len;
+    // Results are dense here; those that are to follow each other travel in one copy.
+    for (run = 1;
+         i + run < line->last_count && to[run].len == to->len && to[run].y.stride == to->y.stride &&
+         to[run].y.base == to->y.base + rows * to->y.stride;
          run++)
       rows += from[run].m;
     WEFT_TRY(weft_device_copy_rows(device, to->y.base, to->y.stride, to->y.mem, from->y.base,
@@ -160,12 +161,12 @@ static weft_status run_pieces(pipeline *line, size_t count, weft_gemm *memory, s
 static weft_status copy_while_computing(weft_call *call, const weft_gemm *gemms, size_t count,
                                         size_t bytes) {
   weft_ctx *ctx = call->queue->ctx;
-  pipeline line = {.call = call, .gemms = gemms, .room = PIECE_BYTES};
+  const size_t pieces = (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
+  pipeline line = {.call = call, .gemms = gemms, .room = (bytes + pieces - 1) / pieces};
+  size_t longest = 0; // rows stay whole
   for (size_t i = 0; i < count; i++)
-    if (gemms[i].len > line.room)
-      line.room = gemms[i].len;
-  if (bytes < line.room)
-    line.room = bytes;
+    longest = gemms[i].len > longest ? gemms[i].len : longest;
+  line.room += pieces > 1 ? longest : 0;
   const size_t slots = count + 1; // a piece holds each product at most once
   weft_gemm *memory = weft_ctx_take(ctx, 4 * slots * sizeof *memory, _Alignof(weft_gemm));
   if (!memory)

@@ -8,6 +8,8 @@
 // The newest duration counts a quarter: a lane that others also use is followed within a few
 // products, and one slow product does not turn the choice.
 static const double NEWEST = 0.25;
+// What a product was disturbed by is not what products of its size take.
+static const double MOST = 3;
 
 double weft_cost_work(const weft_segment_id *id, size_t packets) {
   return (double)packets * (double)id->blocks * (double)id->block_bytes;
@@ -42,6 +44,8 @@ double weft_cost_predict(const weft_lane_cost *cost, double work) {
 void weft_cost_learn(weft_lane_cost *cost, double work, double us) {
   const size_t bucket = bucket_of(work);
   const double weight = cost->work[bucket] > 0 ? NEWEST : 1;
+  if (cost->work[bucket] > 0 && us > MOST * cost->us[bucket])
+    us = MOST * cost->us[bucket];
   cost->work[bucket] += weight * (work - cost->work[bucket]);
   cost->us[bucket] += weight * (us - cost->us[bucket]);
 }

@@ -131,7 +131,8 @@ struct weft_server {
   int64_t next_expiry_us;
   // Finished batches with packets to take.
   weft_server_batch *ready_head, *ready_tail;
-  size_t running; // batches assigned and not finished
+  size_t running;  // batches assigned and not finished
+  size_t explored; // products that could go to any lane, counted
   weft_server_stats stats;
 };
 

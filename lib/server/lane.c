@@ -53,6 +53,19 @@ static size_t packets_within(const weft_server_lane *lane, const weft_segment_id
   return predict(lane, weft_cost_work(id, part)) <= room_us ? part : 0;
 }
 
+// A lane that once seemed slow would not be asked again, and so never be known better: of many
+// products that could go anywhere one goes to the next best, unless that would take far longer.
+enum { EXPLORE_EVERY = 256, EXPLORE_WORTH = 4 };
+
+static weft_server_lane *next_best(weft_server *server, const weft_server_lane *best, double work,
+                                   double us) {
+  if (best->backlog_us > 0 || ++server->explored % EXPLORE_EVERY != 0)
+    return NULL;
+  double other_us = 0;
+  weft_server_lane *other = first_to_finish(server, work, 1u << best->index, &other_us);
+  return other && other->backlog_us <= 0 && other_us < EXPLORE_WORTH * us ? other : NULL;
+}
+
 // A slower lane gets what it can make until the quickest one would have finished everything; what
 // is left then takes less. So all lanes work while there is work, and finish together.
 weft_server_share weft_server_next_share(weft_server *server, const weft_segment_id *id,
@@ -60,7 +73,12 @@ weft_server_share weft_server_next_share(weft_server *server, const weft_segment
   double done_us = 0;
   weft_server_lane *best = first_to_finish(server, weft_cost_work(id, packets), 0, &done_us);
   weft_server_share share = {.lane = best, .packets = packets};
-  if (!best || done_us < SHARE_US || done_us - best->backlog_us < WHOLE_US)
+  if (!best)
+    return share;
+  weft_server_lane *other = next_best(server, best, weft_cost_work(id, packets), done_us);
+  if (other)
+    return (weft_server_share){.lane = other, .packets = packets};
+  if (done_us < SHARE_US || done_us - best->backlog_us < WHOLE_US)
     return share;
   size_t largest = 0;
   for (size_t i = 0; i < server->lanes; i++) {

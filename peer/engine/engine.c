@@ -1,81 +1,130 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's life, its timers and its events.
+// The engine's life: options, memory, events.
+#include <sodium.h>
 #include <string.h>
 
 #include "peer/engine/internal.h"
 
 static bool options_valid(const weft_engine_options *o) {
-  return o->blocks >= 1 && o->blocks <= WEFT_MAX_BLOCKS && o->block_bytes >= 1 &&
-         o->block_bytes <= WEFT_MAX_BLOCK_BYTES && o->window >= 1 &&
-         o->window <= WEFT_ENGINE_MAX_WINDOW && o->batch >= 1 &&
-         o->batch <= WEFT_ENGINE_MAX_BATCH && o->neighbours_max >= 1 &&
-         o->neighbours_max <= WEFT_ENGINE_MAX_NEIGHBOURS && o->codec && o->policy;
+  if (!(o->blocks >= 1 && o->blocks <= WEFT_MAX_BLOCKS && o->block_bytes >= 1 &&
+        o->block_bytes <= WEFT_MAX_BLOCK_BYTES && o->window >= 1 &&
+        o->window <= WEFT_ENGINE_MAX_WINDOW && o->batch >= 1 && o->batch <= WEFT_ENGINE_MAX_BATCH &&
+        o->neighbours_max >= 1 && o->neighbours_max <= WEFT_ENGINE_MAX_NEIGHBOURS && o->codec &&
+        o->policy && o->flights_max <= UINT16_MAX && o->requests_max <= WEFT_REQUEST_MAX_ENTRIES &&
+        o->mode <= WEFT_MODE_LIVE && o->behind < o->window && o->addresses_max <= 4096))
+    return false;
+  if (o->mode != WEFT_MODE_BULK && o->rate_bits_per_s == 0 && !o->trust)
+    return false; // nothing says when to play
+  if (o->checksum_us && (!o->trust || o->blocks > WEFT_CHECKSUM_MAX_BLOCKS))
+    return false;
+  return o->checksum_us >= 0 && o->spread_us >= 0 && o->lag_us >= 0 && o->startup_us >= 0;
 }
 
-// `count` items of `bytes` each, zeroed.
-static weft_status allocate(weft_ctx *ctx, size_t count, size_t bytes, void *out) {
-  void *memory;
-  WEFT_TRY(weft_alloc(ctx, WEFT_MEM_HOST, count * bytes, &memory));
-  memset(memory, 0, count * bytes);
-  memcpy(out, &memory, sizeof memory); // out is the address of some pointer to objects
-  return WEFT_OK;
+static bool self_valid(const weft_engine_options *o, const weft_engine_self *s) {
+  return s->rng.fill && (!s->stream_bytes || (s->source && o->mode != WEFT_MODE_LIVE));
 }
 
-static weft_status allocate_window(weft_engine *e) {
-  const weft_engine_options *o = &e->options;
-  WEFT_TRY(allocate(e->ctx, o->window, sizeof *e->slots, &e->slots));
-  WEFT_TRY(allocate(e->ctx, o->window, sizeof *e->held, &e->held));
-  WEFT_TRY(allocate(e->ctx, o->neighbours_max, sizeof *e->neighbours, &e->neighbours));
-  WEFT_TRY(allocate(e->ctx, o->neighbours_max, sizeof *e->policy_view, &e->policy_view));
-  for (size_t i = 0; i < o->neighbours_max; i++) {
-    weft_neighbour *n = &e->neighbours[i];
-    WEFT_TRY(allocate(e->ctx, o->window, sizeof *n->wants, &n->wants));
-    WEFT_TRY(allocate(e->ctx, o->window, sizeof *n->brake_due, &n->brake_due));
-  }
-  return WEFT_OK;
+// --- Memory: everything of fixed size in one piece
+
+typedef struct layout {
+  size_t at;
+  uint8_t *base; // NULL while measuring
+} layout;
+
+static void *take(layout *l, size_t count, size_t bytes) {
+  const size_t at = (l->at + 15) / 16 * 16;
+  l->at = at + count * bytes;
+  return l->base ? l->base + at : NULL;
 }
 
-static weft_status allocate_burst(weft_engine *e) {
-  const weft_engine_options *o = &e->options;
-  // Headers differ in length, payloads lie at one place: the header ends where the payload starts.
-  const size_t coefficients = o->blocks > 16 ? o->blocks : 16; // at least any other mode's data
-  e->out_payload = (WEFT_WIRE_SESSION_HEADER_BYTES + coefficients + 63) / 64 * 64;
-  e->out_stride = (e->out_payload + o->block_bytes + 63) / 64 * 64;
-  WEFT_TRY(allocate(e->ctx, o->batch, e->out_stride, &e->out));
-  WEFT_TRY(allocate(e->ctx, o->batch, sizeof *e->payload_rows, &e->payload_rows));
-  WEFT_TRY(allocate(e->ctx, o->batch, sizeof *e->packets, &e->packets));
-  WEFT_TRY(allocate(e->ctx, o->batch, o->blocks, &e->coefficients));
-  WEFT_TRY(allocate(e->ctx, o->batch, sizeof *e->datagrams, &e->datagrams));
-  WEFT_TRY(allocate(e->ctx, 1, WEFT_MESSAGE_MAX_CONTROL, &e->control));
-  WEFT_TRY(allocate(e->ctx, o->window, sizeof *e->ranks, &e->ranks));
-  for (size_t i = 0; i < o->batch; i++)
-    e->payload_rows[i] = e->out + i * e->out_stride + e->out_payload;
-  return WEFT_OK;
+static size_t flights(const weft_engine_options *o) { return o->flights_max ? o->flights_max : 64; }
+static size_t requests(const weft_engine_options *o) {
+  if (o->mode == WEFT_MODE_BULK && !o->policy->ask && !o->trust)
+    return 0; // nothing is ever asked for
+  return o->requests_max ? o->requests_max : 8;
+}
+
+static void lay_out_neighbour(layout *l, const weft_engine_options *o, size_t stride,
+                              weft_neighbour *n) {
+  weft_neighbour unused;
+  n = n ? n : &unused;
+  n->wants = take(l, o->window, sizeof *n->wants);
+  n->marks = take(l, o->window, 1);
+  n->blocks = stride ? take(l, o->window, stride) : NULL;
+  n->flight = take(l, flights(o), sizeof *n->flight);
+  n->asks = take(l, requests(o), sizeof *n->asks);
+  n->owed = take(l, requests(o), sizeof *n->owed);
+}
+
+static size_t lay_out(layout *l, const weft_engine_options *o) {
+  weft_engine *e = take(l, 1, sizeof *e), unused;
+  e = e ? e : &unused;
+  e->blocks_stride = o->codec->has ? (o->blocks + 7) / 8 : 0;
+  e->slots = take(l, o->window, sizeof *e->slots);
+  e->held = take(l, o->window, sizeof *e->held);
+  e->number = take(l, o->window, sizeof *e->number);
+  e->blocks = e->blocks_stride ? take(l, o->window, e->blocks_stride) : NULL;
+  e->neighbours = take(l, o->neighbours_max, sizeof *e->neighbours);
+  e->policy_view = take(l, o->neighbours_max, sizeof *e->policy_view);
+  e->clocks = take(l, o->neighbours_max, sizeof *e->clocks);
+  e->due = take(l, o->neighbours_max, sizeof *e->due);
+  e->candidates = take(l, o->addresses_max, sizeof *e->candidates);
+  for (size_t i = 0; i < o->neighbours_max; i++)
+    lay_out_neighbour(l, o, e->blocks_stride, l->base ? &e->neighbours[i] : NULL);
+  return l->at;
+}
+
+size_t weft_engine_memory_bytes(const weft_engine_options *options) {
+  layout l = {0};
+  return options && options_valid(options) ? lay_out(&l, options) : 0;
 }
 
 weft_status weft_engine_new(weft_ctx *ctx, const weft_engine_options *options,
                             const weft_engine_self *self, weft_engine **out) {
-  if (!ctx || !options || !self || !self->rng.fill || !out || !options_valid(options))
+  if (!ctx || !options || !self || !out || !options_valid(options) || !self_valid(options, self))
     return WEFT_E_ARGUMENT;
-  weft_engine *e;
-  WEFT_TRY(allocate(ctx, 1, sizeof *e, &e));
+  layout l = {0};
+  const size_t bytes = lay_out(&l, options);
+  void *memory;
+  WEFT_TRY(weft_alloc(ctx, WEFT_MEM_HOST, bytes, &memory));
+  memset(memory, 0, bytes);
+  l = (layout){.base = memory};
+  lay_out(&l, options);
+  weft_engine *e = memory;
   e->ctx = ctx;
-  e->options = *options;
+  e->options = options;
   e->self = *self;
-  e->codec = self->codec ? *self->codec : *options->codec;
-  e->policy = *options->policy;
-  e->rng = self->rng;
-  e->options.codec = &e->codec;
-  e->options.policy = &e->policy;
-  weft_status status = allocate_window(e);
-  if (status == WEFT_OK)
-    status = allocate_burst(e);
+  e->codec = self->codec ? self->codec : options->codec;
+  e->window = options->window;
+  e->window_mask = (e->window & (e->window - 1)) == 0 ? e->window - 1 : 0;
+  e->segment_bytes = (uint64_t)options->blocks * options->block_bytes;
+  e->scratch = self->scratch;
+  e->own_scratch = !self->scratch;
+  const weft_status status =
+      e->own_scratch ? weft_engine_scratch_new(ctx, options, &e->scratch) : WEFT_OK;
   if (status != WEFT_OK) {
-    weft_engine_free(e);
+    weft_free(ctx, WEFT_MEM_HOST, e);
     return status;
   }
-  for (size_t s = 0; s < options->window; s++)
-    e->held[s].blocks = (uint16_t)options->blocks;
+  for (size_t i = 0; i < options->neighbours_max; i++)
+    e->clocks[i] = (weft_clock){.timer_us = WEFT_ENGINE_NEVER, .map_us = WEFT_ENGINE_NEVER};
+  e->statistics.startup_us = e->statistics.lag_us = -1;
+  e->offset_us[0] = e->offset_us[1] = e->clock_us[0] = e->clock_us[1] = INT64_MAX;
+  e->exchange_us = e->ask_us = WEFT_ENGINE_NEVER;
+  e->joined_us = -1;
+  e->alert_until_us = INT64_MIN;
+  e->started = self->source || (!weft_is_live(e) && self->start != WEFT_START_OLDEST);
+  weft_window_jump(e, self->source || !e->started ? 0 : self->start);
+  if (weft_loads(e)) {
+    for (size_t i = 0; i < e->window; i++)
+      e->number[i] = WEFT_NO_SEGMENT;
+    weft_window_set_end(e, self->stream_bytes);
+    e->horizon = e->missing = e->released = weft_window_total(e);
+  }
+  if (weft_loads(e) && weft_manifest_end(e, e->horizon, e->end_bytes) != WEFT_OK) {
+    weft_engine_free(e);
+    return WEFT_E_ARGUMENT; // the key is missing
+  }
   *out = e;
   return WEFT_OK;
 }
@@ -83,86 +132,134 @@ weft_status weft_engine_new(weft_ctx *ctx, const weft_engine_options *options,
 void weft_engine_free(weft_engine *e) {
   if (!e)
     return;
-  for (size_t s = 0; e->slots && s < e->options.window; s++)
-    e->codec.close(e->codec.user, e->slots[s].segment);
-  for (size_t i = 0; e->neighbours && i < e->options.neighbours_max; i++) {
-    weft_free(e->ctx, WEFT_MEM_HOST, e->neighbours[i].wants);
-    weft_free(e->ctx, WEFT_MEM_HOST, e->neighbours[i].brake_due);
-  }
-  void *const parts[] = {e->slots,     e->held,         e->neighbours, e->policy_view,
-                         e->out,       e->payload_rows, e->packets,    e->coefficients,
-                         e->datagrams, e->control,      e->ranks,      e};
-  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-    weft_free(e->ctx, WEFT_MEM_HOST, parts[i]);
+  for (size_t s = 0; s < e->window; s++)
+    weft_slot_close(e, &e->slots[s]);
+  if (e->own_scratch)
+    weft_engine_scratch_free(e->scratch);
+  weft_free(e->ctx, WEFT_MEM_HOST, e);
 }
 
-// --- Time
+// --- Room for one burst
 
-// When the neighbour wants something done next.
-static int64_t neighbour_deadline(const weft_engine *e, const weft_neighbour *n) {
-  if (n->state == WEFT_NEIGHBOUR_GREETING || n->state == WEFT_NEIGHBOUR_OPEN) {
-    const bool greeting = n->state == WEFT_NEIGHBOUR_GREETING;
-    const int64_t again = greeting                ? n->hello_us + WEFT_HELLO_EVERY_US
-                          : n->told != e->version ? n->map_us + WEFT_MAP_EVERY_US
-                                                  : n->map_us + WEFT_MAP_IDLE_US;
-    const int64_t silent = n->heard_us + WEFT_SILENT_US;
-    return again < silent ? again : silent;
-  }
-  return WEFT_ENGINE_NEVER;
+static size_t lay_out_scratch(layout *l, const weft_engine_options *o) {
+  weft_engine_scratch *s = take(l, 1, sizeof *s), unused;
+  s = s ? s : &unused;
+  // Headers differ in length, payloads lie at one place: the header ends where the payload starts.
+  const size_t coefficients = o->blocks > 16 ? o->blocks : 16; // at least any other mode's data
+  const size_t rows = o->codec->make_token ? 1 : o->batch;     // tokens have no datagrams
+  s->batch = o->batch;
+  s->out_payload = (WEFT_WIRE_SESSION_HEADER_BYTES + coefficients + 63) / 64 * 64;
+  s->out_stride = (s->out_payload + o->block_bytes + 63) / 64 * 64;
+  s->payload_rows = take(l, rows, sizeof *s->payload_rows);
+  s->packets = take(l, rows, sizeof *s->packets);
+  s->coefficients = take(l, rows, o->blocks);
+  s->datagrams = take(l, o->batch + WEFT_CONTROL_ROOM, sizeof *s->datagrams);
+  s->control = take(l, WEFT_CONTROL_ROOM, WEFT_DATAGRAM_MAX);
+  s->token = take(l, 1, o->codec->token_bytes_max + 1);
+  l->at = (l->at + 63) / 64 * 64;
+  s->out = take(l, rows, s->out_stride);
+  l->at = (l->at + 63) / 64 * 64;
+  s->hash = take(l, 1, (sizeof(crypto_generichash_state) + 63) / 64 * 64);
+  for (size_t i = 0; l->base && i < rows; i++)
+    s->payload_rows[i] = s->out + i * s->out_stride + s->out_payload;
+  return l->at;
 }
 
-int64_t weft_engine_deadline(const weft_engine *e) {
-  if (e->farewell)
-    return WEFT_ENGINE_NEVER; // whoever still asks is answered
-  int64_t deadline = e->idle || e->degree == 0 ? WEFT_ENGINE_NEVER : e->pace_us;
-  for (size_t i = 0; i < e->options.neighbours_max; i++) {
-    const int64_t d = neighbour_deadline(e, &e->neighbours[i]);
-    deadline = d < deadline ? d : deadline;
-  }
-  return deadline;
+weft_status weft_engine_scratch_new(weft_ctx *ctx, const weft_engine_options *options,
+                                    weft_engine_scratch **out) {
+  if (!ctx || !options || !out || !options_valid(options))
+    return WEFT_E_ARGUMENT;
+  layout l = {0};
+  const size_t bytes = lay_out_scratch(&l, options);
+  void *memory;
+  WEFT_TRY(weft_alloc(ctx, WEFT_MEM_HOST, bytes, &memory));
+  memset(memory, 0, bytes);
+  l = (layout){.base = memory};
+  lay_out_scratch(&l, options);
+  *out = memory;
+  (*out)->ctx = ctx;
+  return WEFT_OK;
 }
 
-void weft_engine_tick(weft_engine *e, int64_t now_us) {
-  for (size_t i = 0; i < e->options.neighbours_max && !e->farewell; i++) {
-    weft_neighbour *n = &e->neighbours[i];
-    if (now_us < neighbour_deadline(e, n))
-      continue;
-    if (now_us >= n->heard_us + WEFT_SILENT_US)
-      weft_neighbour_drop(e, i, WEFT_LOST_SILENT);
-    else if (n->state == WEFT_NEIGHBOUR_GREETING)
-      n->hello_due = true;
-    else
-      n->map_due = true;
-  }
+void weft_engine_scratch_free(weft_engine_scratch *scratch) {
+  if (scratch)
+    weft_free(scratch->ctx, WEFT_MEM_HOST, scratch);
 }
 
 // --- Events
 
-bool weft_engine_event(weft_engine *e, weft_event *out) {
-  for (size_t i = 0; i < e->options.neighbours_max; i++) {
+void weft_tell(weft_engine *e, bool *what) {
+  e->tell += !*what;
+  *what = true;
+}
+
+static bool told(weft_engine *e, bool *what) {
+  const bool was = *what;
+  *what = false;
+  e->tell -= was;
+  return was;
+}
+
+static bool neighbour_event(weft_engine *e, weft_event *out) {
+  for (size_t i = 0; i < e->used && e->lost_count; i++) {
     weft_neighbour *n = &e->neighbours[i];
     if (n->state == WEFT_NEIGHBOUR_LOST) {
       n->state = WEFT_NEIGHBOUR_FREE;
-      *out = (weft_event){.kind = WEFT_EVENT_NEIGHBOUR_LOST, .neighbour = i, .reason = n->lost};
+      e->lost_count--;
+      *out = (weft_event){.kind = WEFT_EVENT_NEIGHBOUR_LOST,
+                          .neighbour = i,
+                          .reason = (weft_lost_reason)n->lost,
+                          .address = n->address};
       return true;
     }
     if (n->open_event) {
       n->open_event = false;
-      *out = (weft_event){.kind = WEFT_EVENT_NEIGHBOUR_OPEN, .neighbour = i};
-      return true;
-    }
-  }
-  for (uint64_t s = e->tail; s - e->tail < e->options.window; s++) {
-    weft_slot *slot = weft_window_slot(e, s);
-    if (slot->decoded_event) {
-      slot->decoded_event = false;
-      *out = (weft_event){.kind = WEFT_EVENT_DECODED, .segment = s};
+      e->lost_count--;
+      *out = (weft_event){.kind = WEFT_EVENT_NEIGHBOUR_OPEN, .neighbour = i, .address = n->address};
       return true;
     }
   }
   return false;
 }
 
+static bool slot_event(weft_engine *e, weft_event *out) {
+  for (uint64_t i = 0; i < e->window; i++) {
+    const uint64_t s = e->number[weft_place(e, e->tail + i)];
+    weft_slot *slot = &e->slots[weft_place(e, e->tail + i)];
+    if (told(e, &slot->tell_decoded))
+      *out = (weft_event){.kind = WEFT_EVENT_DECODED, .segment = s};
+    else if (told(e, &slot->tell_play))
+      *out = (weft_event){.kind = WEFT_EVENT_PLAY, .segment = s};
+    else if (told(e, &slot->tell_skip))
+      *out = (weft_event){.kind = WEFT_EVENT_SKIP, .segment = s};
+    else if (told(e, &slot->tell_load))
+      *out = (weft_event){.kind = WEFT_EVENT_LOAD, .segment = s};
+    else
+      continue;
+    return true;
+  }
+  return false;
+}
+
+bool weft_engine_event(weft_engine *e, weft_event *out) {
+  if (e->lost_count && neighbour_event(e, out))
+    return true;
+  if (told(e, &e->tell_stall)) {
+    *out = (weft_event){.kind = WEFT_EVENT_STALL, .segment = e->play};
+    return true;
+  }
+  if (told(e, &e->tell_resume)) {
+    *out = (weft_event){.kind = WEFT_EVENT_RESUME, .segment = e->play};
+    return true;
+  }
+  if (e->tell && slot_event(e, out))
+    return true;
+  return (e->dial || e->lonely) && weft_exchange_event(e, out);
+}
+
 void weft_engine_get_statistics(const weft_engine *engine, weft_engine_statistics *out) {
   *out = engine->statistics;
+  const int64_t offset = weft_clock_offset(engine->offset_us);
+  if (weft_is_live(engine) && !engine->self.source && offset != INT64_MAX)
+    out->lag_us = weft_or(engine->options->lag_us, 3000000);
 }

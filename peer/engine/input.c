@@ -1,152 +1,171 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the engine does with a datagram.
+#include <string.h>
+
 #include "peer/engine/internal.h"
 
-// Not of use, but no fault of the sender's. A segment that is complete is braked once more, should
-// the brake have been lost.
-static weft_status useless(weft_engine *engine, weft_neighbour *neighbour, uint64_t segment,
-                           int64_t now_us) {
-  if (segment < engine->tail || weft_window_slot(engine, segment)->complete) {
-    engine->statistics.received_late++;
-    if (now_us - neighbour->brake_us >= WEFT_BRAKE_EVERY_US) {
-      neighbour->brake_us = now_us;
-      if (weft_window_has(engine, segment))
-        weft_neighbour_brake(engine, neighbour, segment);
-      else
-        neighbour->map_due = true;
-    }
-  } else {
-    engine->statistics.received_dependent++;
-  }
-  return WEFT_DEPENDENT;
-}
-
-static weft_status take_packet(weft_engine *engine, weft_neighbour *neighbour,
-                               const weft_packet *packet, int64_t now_us) {
-  const uint64_t segment = packet->id.segment;
-  const bool late = segment < engine->tail;
-  const uint32_t blocks = weft_window_blocks(engine, segment);
-  if (!late && (packet->id.blocks > blocks || (engine->end_known && packet->id.blocks != blocks)))
-    return WEFT_E_FOREIGN;
-  engine->statistics.received_packets++;
-  engine->statistics.received_payload_bytes += packet->id.block_bytes;
-  engine->statistics.received_header_bytes +=
-      weft_packet_session_bytes(&packet->id, packet->mode) - packet->id.block_bytes;
-  if (late)
-    return useless(engine, neighbour, segment, now_us);
-  // A short segment is the stream's last; before the end is known its shape cannot be trusted.
-  if (!weft_window_has(engine, segment) || packet->id.blocks != blocks) {
-    engine->statistics.received_outside++;
-    return WEFT_DEPENDENT;
-  }
-  weft_slot *slot = weft_window_slot(engine, segment);
-  if (slot->complete)
-    return useless(engine, neighbour, segment, now_us);
-  if (!slot->segment)
-    WEFT_TRY(
-        engine->codec.open_sink(engine->codec.user, &packet->id, &engine->rng, &slot->segment));
-  const weft_status status = engine->codec.add(engine->codec.user, slot->segment, packet);
-  if (status == WEFT_DEPENDENT)
-    return useless(engine, neighbour, segment, now_us);
-  WEFT_TRY(status);
-  engine->statistics.received_innovative++;
-  const size_t rank = engine->codec.rank(engine->codec.user, slot->segment);
-  engine->held[segment % engine->options.window].rank = (uint16_t)rank;
-  weft_window_learn_horizon(engine, segment + 1);
-  weft_engine_changed(engine);
-  if (rank == blocks)
-    weft_window_complete(engine, segment);
-  return WEFT_OK;
-}
-
-static weft_status take_hello(weft_engine *engine, size_t index, const weft_hello *hello,
+static weft_status take_hello(weft_engine *e, size_t index, const weft_hello *hello,
                               int64_t now_us) {
-  weft_neighbour *neighbour = &engine->neighbours[index];
-  const weft_engine_options *own = &engine->options;
+  weft_neighbour *n = &e->neighbours[index];
+  const weft_engine_options *own = e->options;
   if (hello->stream != own->stream || hello->blocks != own->blocks ||
       hello->block_bytes != own->block_bytes)
     return WEFT_E_FOREIGN;
-  weft_neighbour_heard(neighbour, &hello->stamps, now_us);
-  neighbour->answer_due = hello->answer_wanted;
-  if (neighbour->state == WEFT_NEIGHBOUR_GREETING) {
-    neighbour->accept_end = hello->window;
-    weft_neighbour_open(engine, index);
-    for (uint64_t s = engine->tail; s - engine->tail < own->window; s++)
-      weft_window_refresh(engine, neighbour, s);
+  weft_neighbour_heard(n, &hello->stamps, now_us);
+  if (hello->answer_wanted)
+    weft_neighbour_due(e, index, WEFT_DUE_ANSWER);
+  if (n->state == WEFT_NEIGHBOUR_GREETING) {
+    weft_neighbour_open(e, index, now_us);
+    weft_neighbour_range(e, index, 0, hello->window);
+    for (uint64_t s = e->horizon > 2 ? e->horizon - 2 : 0; s < e->horizon; s++)
+      weft_manifest_offer(e, index, s); // so that it learns the time
   }
   return WEFT_OK;
 }
 
-static weft_status take_map(weft_engine *engine, size_t index, const weft_map *map,
-                            int64_t now_us) {
-  weft_neighbour *neighbour = &engine->neighbours[index];
-  if (neighbour->state == WEFT_NEIGHBOUR_GREETING)
-    return WEFT_E_STATE; // its HELLO was lost: ours is repeated until answered
-  if (map->end_known)
-    WEFT_TRY(weft_window_learn_end(engine, map->end_bytes));
-  if (engine->end_known && map->horizon > engine->horizon)
+// What a map says of the end of the stream; where there is trust, a reason to ask for its manifest.
+static weft_status take_end(weft_engine *e, size_t index, const weft_map *map, int64_t now_us) {
+  weft_neighbour *n = &e->neighbours[index];
+  if (map->end_known && !e->options->trust)
+    WEFT_TRY(weft_window_learn_end(e, map->end_bytes));
+  if (e->end_known && map->horizon > weft_window_total(e))
     return WEFT_E_FOREIGN; // past the end
-  weft_window_learn_horizon(engine, map->horizon);
-  weft_neighbour_heard(neighbour, &map->stamps, now_us);
-  weft_flight_forget(engine, neighbour, now_us - neighbour->round_trip_us);
-  neighbour->knows_end = neighbour->knows_end || map->end_known;
-  // An older map may come after a newer one; what was complete stays so, and ranks never fall.
-  if (map->first > neighbour->first_missing)
-    neighbour->first_missing = map->first;
-  if (map->first + map->count > neighbour->accept_end)
-    neighbour->accept_end = map->first + map->count;
-  engine->policy_view[index].degree = map->degree;
-  for (uint64_t s = engine->tail; s - engine->tail < engine->options.window; s++) {
-    weft_policy_want *want = &neighbour->wants[s % engine->options.window];
-    if (s >= map->first && s - map->first < map->count) {
-      const uint16_t rank = weft_map_rank(map, (size_t)(s - map->first));
-      want->rank = rank > want->rank ? rank : want->rank;
-    }
-    weft_window_refresh(engine, neighbour, s);
-  }
-  engine->idle = false;
-  weft_window_advance(engine);
+  if (map->end_known && !e->end_known && !n->knows_end)
+    weft_request_send(
+        e, index,
+        &(weft_request){.segment = WEFT_MESSAGE_MAX_SEGMENT, .kind = WEFT_REQUEST_MANIFEST},
+        now_us);
+  if (e->options->trust && !e->started && weft_is_live(e) && map->horizon > 0)
+    weft_request_send(e, index,
+                      &(weft_request){.segment = map->horizon - 1, .kind = WEFT_REQUEST_MANIFEST},
+                      now_us); // which tells the time
+  n->knows_end = n->knows_end || map->end_known;
   return WEFT_OK;
 }
 
-static void take_brake(weft_engine *engine, weft_neighbour *neighbour, uint64_t segment) {
-  if (!weft_window_has(engine, segment))
-    return;
-  neighbour->wants[segment % engine->options.window].rank =
-      (uint16_t)weft_window_blocks(engine, segment);
-  weft_window_refresh(engine, neighbour, segment);
-  engine->idle = false; // others may be served instead
-  weft_window_advance(engine);
+static void take_entries(weft_engine *e, weft_neighbour *n, const weft_map *map) {
+  for (size_t i = 0; i < map->count; i++) {
+    const uint64_t s = map->first + i;
+    weft_policy_want *want = weft_neighbour_want(e, n, s);
+    if (!want)
+      continue;
+    // An older map may come after a newer one: ranks never fall.
+    const uint16_t rank = weft_map_rank(map, i);
+    want->rank = rank > want->rank ? rank : want->rank;
+    if (n->blocks && map->bitmaps) {
+      uint8_t *to = n->blocks + (weft_place(e, s)) * e->blocks_stride;
+      for (size_t b = 0; b < e->blocks_stride; b++)
+        to[b] |= map->entries[i * map->entry_bytes + b];
+    }
+    weft_want_refresh(e, want, s);
+  }
 }
 
-static void take_bye(weft_engine *engine, size_t index, weft_bye_reason reason) {
-  weft_neighbour *neighbour = &engine->neighbours[index];
-  if (reason == WEFT_BYE_LEAVING) {
-    weft_neighbour_drop(engine, index, WEFT_LOST_LEFT);
+static weft_status take_map(weft_engine *e, size_t index, const weft_map *map, int64_t now_us) {
+  weft_neighbour *n = &e->neighbours[index];
+  if (n->state == WEFT_NEIGHBOUR_GREETING)
+    return WEFT_E_STATE; // its HELLO was lost: ours is repeated until answered
+  WEFT_TRY(take_end(e, index, map, now_us));
+  weft_window_hear_horizon(e, map->horizon, now_us);
+  weft_neighbour_heard(n, &map->stamps, now_us);
+  weft_flight_forget(e, n, now_us - n->round_trip_us);
+  e->policy_view[index].degree = map->degree;
+  if (n->mapped && (int16_t)(uint16_t)(map->epoch - n->epoch) < 0)
+    return WEFT_OK; // from before it jumped
+  const bool jumped = n->mapped && map->epoch != n->epoch;
+  if (jumped || !n->mapped || map->first >= n->first)
+    weft_neighbour_range(e, index, map->first, map->first + map->count);
+  n->epoch = map->epoch;
+  n->mapped = true;
+  n->oldest = map->back == WEFT_MAP_BACK_ALL ? 0 : map->first - map->back;
+  weft_neighbour_show(e, n);
+  if (!e->started && !weft_is_live(e)) {
+    e->started = true;
+    weft_window_jump(e, n->oldest);
+    weft_neighbour_due(e, index, WEFT_DUE_MAP);
+  }
+  take_entries(e, n, map);
+  e->idle = e->ask_idle = false;
+  weft_neighbour_show(e, n);
+  weft_loads_tell(e, index);
+  weft_window_advance(e);
+  return WEFT_OK;
+}
+
+static void take_brake(weft_engine *e, size_t index, uint64_t segment) {
+  weft_neighbour *n = &e->neighbours[index];
+  weft_policy_want *want = weft_neighbour_want(e, n, segment);
+  if (!want)
+    return;
+  want->rank = (uint16_t)weft_window_blocks(e, segment);
+  if (n->blocks)
+    memset(n->blocks + (weft_place(e, segment)) * e->blocks_stride, 0xFF, e->blocks_stride);
+  weft_want_refresh(e, want, segment);
+  e->idle = e->ask_idle = false; // others may be served instead
+  weft_window_advance(e);
+}
+
+static void take_bye(weft_engine *e, size_t index, weft_bye_reason reason) {
+  weft_neighbour *n = &e->neighbours[index];
+  if (reason != WEFT_BYE_FINISHED) {
+    weft_neighbour_drop(e, index, reason == WEFT_BYE_LEAVING ? WEFT_LOST_LEFT : WEFT_LOST_REPLACED);
     return;
   }
-  neighbour->state = WEFT_NEIGHBOUR_FINISHED;
-  weft_neighbour_show(engine, neighbour);
-  weft_window_advance(engine);
+  n->state = WEFT_NEIGHBOUR_FINISHED;
+  weft_neighbour_show(e, n);
+  weft_neighbour_timer(e, index);
+  weft_window_advance(e);
 }
 
-static weft_status take_message(weft_engine *engine, size_t index, const weft_message *message,
-                                size_t bytes, int64_t now_us) {
-  weft_neighbour *neighbour = &engine->neighbours[index];
-  if (message->kind == WEFT_MESSAGE_DATA)
-    return take_packet(engine, neighbour, &message->as.data, now_us);
-  engine->statistics.received_control++;
-  engine->statistics.received_control_bytes += bytes;
-  switch (message->kind) {
+static weft_status take_packet(weft_engine *e, size_t index, const weft_packet *packet,
+                               const uint8_t *datagram, size_t bytes, int64_t now_us) {
+  const weft_engine_arrival arrival = {.segment = packet->id.segment,
+                                       .blocks = packet->id.blocks,
+                                       .count = 1,
+                                       .packet = packet,
+                                       .datagram = datagram,
+                                       .bytes = bytes};
+  if (e->codec->make_token)
+    return WEFT_E_FOREIGN; // this stream has no packets with payloads
+  return weft_data_take(e, index, &arrival, now_us);
+}
+
+static weft_status take_message(weft_engine *e, size_t index, const weft_message *m,
+                                const uint8_t *datagram, size_t bytes, int64_t now_us) {
+  if (m->kind == WEFT_MESSAGE_DATA)
+    return take_packet(e, index, &m->as.data, datagram, bytes, now_us);
+  e->statistics.received_control++;
+  e->statistics.received_control_bytes += bytes;
+  switch (m->kind) {
   case WEFT_MESSAGE_HELLO:
-    return take_hello(engine, index, &message->as.hello, now_us);
+    return take_hello(e, index, &m->as.hello, now_us);
   case WEFT_MESSAGE_MAP:
-    return take_map(engine, index, &message->as.map, now_us);
+    return take_map(e, index, &m->as.map, now_us);
   case WEFT_MESSAGE_BRAKE:
-    take_brake(engine, neighbour, message->as.brake);
+    take_brake(e, index, m->as.brake);
     return WEFT_OK;
   case WEFT_MESSAGE_BYE:
-    take_bye(engine, index, message->as.bye);
+    take_bye(e, index, m->as.bye);
+    return WEFT_OK;
+  case WEFT_MESSAGE_PACE:
+    weft_pace_took(e, index, &m->as.pace, now_us);
+    return WEFT_OK;
+  case WEFT_MESSAGE_ACK:
+    if (e->options->congestion)
+      weft_ledbat_acked(e, index, &m->as.ack, now_us);
+    return WEFT_OK;
+  case WEFT_MESSAGE_MANIFEST:
+    return weft_manifest_take(e, index, &m->as.manifest, now_us);
+  case WEFT_MESSAGE_CHECKSUM:
+    return weft_checksum_take(e, index, &m->as.checksum, now_us);
+  case WEFT_MESSAGE_REVEALED:
+    weft_revealed_take(e, index, &m->as.revealed, now_us);
+    return WEFT_OK;
+  case WEFT_MESSAGE_REQUEST:
+    weft_requests_take(e, index, &m->as.requests, now_us);
+    return WEFT_OK;
+  case WEFT_MESSAGE_REFER:
+    weft_refer_take(e, index, &m->as.refer, now_us);
     return WEFT_OK;
   case WEFT_MESSAGE_DATA:
     break;
@@ -154,28 +173,59 @@ static weft_status take_message(weft_engine *engine, size_t index, const weft_me
   return WEFT_E_MALFORMED;
 }
 
-weft_status weft_engine_input(weft_engine *engine, size_t neighbour, const uint8_t *datagram,
+static bool known(const weft_engine *e, size_t neighbour) {
+  return e->neighbours[neighbour].state != WEFT_NEIGHBOUR_FREE &&
+         e->neighbours[neighbour].state != WEFT_NEIGHBOUR_LOST;
+}
+
+static bool refused(weft_engine *e, weft_status status, size_t bytes) {
+  if (status != WEFT_E_VERSION && status != WEFT_E_MALFORMED && status != WEFT_E_FOREIGN)
+    return false;
+  e->statistics.refused++;
+  e->statistics.refused_bytes += bytes;
+  return true;
+}
+
+weft_status weft_engine_input(weft_engine *e, size_t neighbour, const uint8_t *datagram,
                               size_t bytes, int64_t now_us) {
-  if (neighbour >= engine->options.neighbours_max || (!datagram && bytes))
+  if (neighbour >= e->options->neighbours_max || (!datagram && bytes))
     return WEFT_E_ARGUMENT;
-  weft_neighbour *from = &engine->neighbours[neighbour];
-  if (from->state == WEFT_NEIGHBOUR_FREE || from->state == WEFT_NEIGHBOUR_LOST)
+  if (!known(e, neighbour))
     return WEFT_E_STATE;
+  weft_neighbour *from = &e->neighbours[neighbour];
   weft_message message;
-  const weft_status parsed = weft_message_parse(datagram, bytes, engine->options.stream,
-                                                engine->options.block_bytes, &message);
+  const weft_status parsed = weft_message_parse(
+      datagram, bytes, e->options->stream, e->options->blocks, e->options->block_bytes, &message);
   const weft_status status =
-      parsed == WEFT_OK ? take_message(engine, neighbour, &message, bytes, now_us) : parsed;
-  if (status == WEFT_E_VERSION || status == WEFT_E_MALFORMED || status == WEFT_E_FOREIGN) {
-    engine->statistics.refused++;
-    engine->statistics.refused_bytes += bytes;
+      parsed == WEFT_OK ? take_message(e, neighbour, &message, datagram, bytes, now_us) : parsed;
+  if (refused(e, status, bytes) || !known(e, neighbour))
     return status;
-  }
   from->heard_us = now_us;
-  if (engine->farewell && message.kind != WEFT_MESSAGE_BYE &&
-      now_us - from->brake_us >= WEFT_BRAKE_EVERY_US) {
+  if (e->farewell && message.kind != WEFT_MESSAGE_BYE &&
+      now_us - from->brake_us >= WEFT_TIMER(e, brake_us, 20000)) {
     from->brake_us = now_us;
-    from->bye_due = from->state == WEFT_NEIGHBOUR_OPEN;
+    if (from->state == WEFT_NEIGHBOUR_OPEN)
+      weft_neighbour_due(e, neighbour, WEFT_DUE_BYE);
   }
+  if (message.kind != WEFT_MESSAGE_DATA || e->clocks[neighbour].timer_us <= now_us)
+    weft_neighbour_timer(e, neighbour);
+  return status;
+}
+
+weft_status weft_engine_input_token(weft_engine *e, size_t neighbour, uint64_t segment,
+                                    size_t count, const void *token, size_t bytes, int64_t now_us) {
+  if (neighbour >= e->options->neighbours_max || !e->codec->make_token || !token ||
+      bytes > e->codec->token_bytes_max || count == 0 || count > UINT16_MAX)
+    return WEFT_E_ARGUMENT;
+  if (!known(e, neighbour))
+    return WEFT_E_STATE;
+  const weft_engine_arrival arrival = {.segment = segment,
+                                       .blocks = weft_window_blocks(e, segment),
+                                       .count = count,
+                                       .token = token,
+                                       .bytes = bytes};
+  const weft_status status = weft_data_take(e, neighbour, &arrival, now_us);
+  if (!refused(e, status, bytes) && known(e, neighbour))
+    e->neighbours[neighbour].heard_us = now_us;
   return status;
 }

@@ -4,35 +4,70 @@
 #define WEFT_PEER_ENGINE_INTERNAL_H
 
 #include "peer/engine/messages.h"
+#include "peer/engine/messages_parse.h"
 #include "weft/peer_engine.h"
-#include "weft/peer_rng.h"
 
-// Timers, microseconds (docs/protocol.md).
-enum {
-  WEFT_HELLO_EVERY_US = 200000,     // greeting again until answered
-  WEFT_MAP_EVERY_US = 50000,        // announcing ranks that changed
-  WEFT_MAP_IDLE_US = 500000,        // announcing them again when they did not
-  WEFT_BRAKE_EVERY_US = 20000,      // braking again a neighbour that keeps sending
-  WEFT_SILENT_US = 30000000,        // after this a neighbour is lost
-  WEFT_ROUND_TRIP_GUESS_US = 200000 // before the first measurement
-};
+#define WEFT_NO_SEGMENT UINT64_MAX
+#define WEFT_NO_NEIGHBOUR UINT16_MAX
 
-// Bursts on their way to one neighbour, at most: no more is sent until an announcement counts some.
-// Without this bound a fast uplink floods a distant neighbour with what it no longer needs.
-#define WEFT_FLIGHT_BURSTS 64u
+// A packet, or a token, that waits until a checksum has judged it (checksum.c).
+typedef struct weft_held {
+  struct weft_held *next;
+  int64_t at_us; // when it came
+  uint16_t neighbour, generation;
+  uint16_t count; // packets
+  uint16_t gain;  // by how much they raised the rank
+  bool verified;  // by a checksum, or sent by the source itself
+  bool added;     // the decoder has it
+  size_t bytes;
+  uint8_t data[]; // datagram or token
+} weft_held;
+
+// The newest checksum of a segment, to judge by and to hand on.
+typedef struct weft_reveal {
+  uint64_t made_us, seed;
+  uint8_t signature[WEFT_SIGNATURE_BYTES];
+  uint8_t sums[]; // (n, WEFT_CHECKSUM_ROWS)
+} weft_reveal;
 
 // One segment of the window; segment s stands at s % window.
 typedef struct weft_slot {
   void *segment; // the codec's; NULL until its first packet
-  bool complete;
-  bool decoded_event; // to be told
+  weft_held *held, *held_last;
+  weft_reveal *reveal;
+  int64_t at_us, made_us;  // of the manifest
+  int64_t solo_us;         // when `solo` was chosen
+  int64_t next_reveal_us;  // source
+  int64_t asked_reveal_us; // when the newest checksum was asked for
+  uint64_t asked_made_us;
+  uint32_t bytes;      // true length, of the manifest
+  uint16_t waiting;    // packets held, neither verified nor in the decoder
+  uint16_t loose;      // packets in the decoder that are not verified
+  uint16_t kept;       // packets held, all of them
+  uint16_t solo;       // after a hash failure: the one neighbour that may send; else NO_NEIGHBOUR
+  uint8_t reveals;     // source: made so far
+  bool complete;       // and verified, where there is trust
+  bool manifest, last; // the manifest is known, and ends the stream
+  bool skipped;        // live: its time came too early
+  bool failed;         // the hash did not match before
+  bool tried;          // what is held was tried against the hash, in vain
+  bool tell_decoded, tell_play, tell_skip, tell_load;
+  uint8_t digest[WEFT_DIGEST_BYTES];
+  uint8_t signature[WEFT_SIGNATURE_BYTES];
 } weft_slot;
 
 typedef struct weft_flight {
   int64_t at_us;
-  uint64_t segment;
+  uint32_t segment; // modulo 2^32
   uint16_t count;
 } weft_flight;
+
+// A request of ours that is not answered yet.
+typedef struct weft_ask {
+  weft_request request;
+  int64_t at_us;
+  bool sent;
+} weft_ask;
 
 typedef enum weft_neighbour_state {
   WEFT_NEIGHBOUR_FREE,
@@ -42,100 +77,333 @@ typedef enum weft_neighbour_state {
   WEFT_NEIGHBOUR_LOST      // the event is still to be told
 } weft_neighbour_state;
 
+// What is to be said to a neighbour.
+enum {
+  WEFT_DUE_HELLO = 1,
+  WEFT_DUE_ANSWER = 2,
+  WEFT_DUE_BYE = 4,
+  WEFT_DUE_BRAKES = 8,
+  WEFT_DUE_ACK = 16,
+  WEFT_DUE_MANIFESTS = 32,
+  WEFT_DUE_CHECKSUMS = 64,
+  WEFT_DUE_REQUEST = 128,
+  WEFT_DUE_MAP = 256,
+  WEFT_DUE_REFER = 512,
+  WEFT_DUE_REFER_ASK = 1024
+};
+
+// Of one segment of our window at one neighbour.
+enum {
+  WEFT_MARK_BRAKE = 1,        // to be told to stop
+  WEFT_MARK_HAS_MANIFEST = 2, // it was sent to it, or came from it
+  WEFT_MARK_MANIFEST = 4,     // to be sent
+  WEFT_MARK_REVEALED = 8,     // to be told that there is a checksum
+  WEFT_MARK_CHECKSUM = 16     // to be sent
+};
+
+typedef struct weft_ledbat {
+  uint32_t sent, acked_sent, acked_received; // coded packets, modulo 2^32
+  uint32_t base[2];                          // smallest delay of this minute and of the last
+  uint32_t recent[4];                        // delays of the last acknowledgements
+  uint8_t recent_at, recent_count;
+  int64_t base_us, cut_us, acked_us; // minute began; window was halved; last acknowledgement
+  uint64_t window;                   // bytes
+  int64_t queueing_us;
+} weft_ledbat;
+
 typedef struct weft_neighbour {
-  weft_neighbour_state state;
-  weft_lost_reason lost;
-  bool open_event, hello_due, answer_due, map_due, bye_due;
-  bool knows_end;         // of the stream
-  bool timed;             // round_trip_us was measured
-  uint64_t told;          // the engine's version when it was last announced
-  uint64_t first_missing; // every segment before it is complete there
-  uint64_t accept_end;    // it takes segments before this one
-  int64_t heard_us, hello_us, map_us, brake_us;
-  // Round trips: what to echo, when it came, and the smallest seen.
+  uint8_t state, lost;
+  bool open_event, knows_end, timed, is_source, dialled, acking, leaving;
+  uint8_t bye;                        // reason
+  uint16_t generation;                // of this number
+  uint16_t epoch;                     // of its maps
+  bool mapped;                        // a map came
+  bool end_due;                       // the manifest that ends the stream is to be sent
+  uint64_t first, accept_end, oldest; // it wants first .. accept_end - 1, holds from oldest on
+  int64_t heard_us, hello_us, brake_us, spoke_us, added_us;
+  int64_t stamp_us, round_trip_us; // what to echo, when it came; smoothed round trip
   uint32_t stamp;
-  int64_t stamp_us, round_trip_us;
-  // Per segment of our window, at s % window.
-  weft_policy_want *wants;
-  bool *brake_due;
-  size_t brakes_due;
-  weft_flight flight[WEFT_FLIGHT_BURSTS]; // a ring, oldest first
-  size_t flight_first, flight_count;
+  uint32_t pace_sent, pace_stamp; // newest PACE
+  int64_t pace_us, ack_due_us;
+  uint32_t received; // coded packets
+  uint64_t received_packets, received_innovative, innovative_before;
+  weft_ledbat ledbat;
+  weft_policy_want *wants; // (window), its segments first .. accept_end - 1
+  uint8_t *marks;          // (window), our segments
+  uint8_t *blocks;         // (window, stride) uncoded
+  weft_flight *flight;     // (flights_max) a ring, oldest first
+  weft_ask *asks;          // (requests_max)
+  weft_request *owed;      // (requests_max)
+  uint16_t flight_first, flight_count, ask_count, owed_count;
+  weft_peer_address address;
 } weft_neighbour;
 
-struct weft_engine {
+// When a neighbour wants something next; apart and small, since all are looked at after each event.
+typedef struct weft_clock {
+  int64_t timer_us;       // but for maps
+  int64_t map_us;         // when it was last announced what is here; NEVER: it is not open
+  uint32_t told;          // the engine's version then
+  uint32_t told_progress; // packets gained by then
+} weft_clock;
+
+typedef struct weft_candidate {
+  weft_peer_address address;
+  uint8_t failures;
+  bool dialling;
+  int64_t after_us; // not to be dialled before
+} weft_candidate;
+
+struct weft_engine_scratch {
   weft_ctx *ctx;
-  weft_engine_options options; // its table pointers lead to the copies below
-  weft_engine_self self;
-  weft_codec codec;
-  weft_policy policy;
-  weft_rng rng;
-
-  // The window: segments tail .. tail + window - 1.
-  uint64_t tail;     // oldest segment that is kept
-  uint64_t missing;  // oldest segment that is not complete
-  uint64_t released; // segments the application is done with
-  uint64_t horizon;  // segments known to exist
-  bool end_known;
-  bool farewell; // everybody has everything, and was told so
-  uint64_t end_bytes;
-  weft_slot *slots;
-  weft_policy_segment *held; // what the policy sees of the slots
-
-  weft_neighbour *neighbours;         // (neighbours_max)
-  weft_policy_neighbour *policy_view; // (neighbours_max)
-  size_t degree;                      // neighbours that are not FREE
-
-  int64_t pace_us;    // no data before this time
-  uint64_t pace_rest; // bits * 1e6 that pace_us does not hold yet
-  uint64_t version;   // counts changes that neighbours should hear of
-  bool idle;          // the policy found nothing since the last change
-  weft_engine_statistics statistics;
-
-  // One burst.
   uint8_t *out;
-  size_t out_stride, out_payload; // bytes of one datagram's room, and where in it the payload goes
+  size_t out_stride, out_payload; // bytes of one datagram's room, and where the payload goes
+  size_t batch;
   uint8_t **payload_rows;
   weft_packet *packets;
   uint8_t *coefficients;
   weft_datagram *datagrams;
-  uint8_t *control; // one control message
-  uint16_t *ranks;
+  uint8_t *control; // WEFT_CONTROL_ROOM messages
+  uint8_t *token;
+  uint8_t *hash; // libsodium's state, aligned to 64 bytes
 };
+#define WEFT_CONTROL_ROOM 4u
+
+struct weft_engine {
+  weft_ctx *ctx;
+  const weft_engine_options *options;
+  weft_engine_self self;
+  const weft_codec *codec;
+  weft_engine_scratch *scratch;
+  bool own_scratch;
+  size_t window, window_mask;    // the mask is 0 unless the window is a power of two
+  uint64_t segment_bytes, total; // n * k; segments in the stream, if its end is known
+
+  // The window: segments tail .. tail + window - 1.
+  uint64_t tail;     // oldest segment that is kept
+  uint64_t missing;  // oldest segment that is neither complete nor skipped
+  uint64_t released; // segments the application is done with
+  uint64_t horizon;  // segments known to exist
+  uint64_t rumour;   // the same, by those who cannot prove it
+  uint64_t end_bytes;
+  weft_manifest end; // where there is trust: the one that ends the stream, if end_known
+  bool started;      // it is known where to begin
+  bool end_known, farewell, leaving;
+  uint16_t epoch;
+  weft_slot *slots;
+  weft_policy_segment *held; // what the policy sees of the slots
+  uint64_t *number;          // which segment stands at each place
+  uint8_t *blocks;           // uncoded: (window, stride) what we hold or asked for
+  size_t blocks_stride;
+  size_t tell; // slots with something to tell
+
+  // Playback (playback.c).
+  uint64_t play;          // next to be played
+  uint64_t timed_segment; // the newest whose time is known, and what followed from it
+  int64_t timed_us, segment_us;
+  bool playing, stalled, tell_stall, tell_resume;
+  int64_t origin_us;    // VoD: local time less media time
+  int64_t offset_us[2]; // live: smallest seen in this minute and the last
+  int64_t offset_turn_us, stall_us, joined_us, ask_us;
+  int64_t clock_us[2]; // local less the source's clock, the same way
+  int64_t clock_turn_us;
+  int64_t alert_until_us; // mixes nothing that is not verified
+
+  weft_neighbour *neighbours;         // (neighbours_max)
+  weft_policy_neighbour *policy_view; // (neighbours_max)
+  weft_clock *clocks;                 // (neighbours_max)
+  uint16_t *due;                      // (neighbours_max)
+  size_t degree;                      // neighbours that are neither FREE nor LOST
+  size_t used;                        // one more than the last number ever used
+  size_t due_count, lost_count, owed_count, next_owed;
+  weft_candidate *candidates; // (addresses_max)
+  size_t candidate_count;
+  size_t dial;                             // neighbours to be had
+  bool lonely;                             // to be told
+  uint64_t skipped_before, horizon_before; // at the last look
+  int64_t exchange_us, dial_us, replace_us;
+
+  int64_t pace_us;    // no data before this time
+  uint64_t pace_rest; // bits * 1e6 that pace_us does not hold yet
+  uint32_t version;   // counts changes that neighbours should hear of
+  uint32_t progress;  // counts packets gained
+  bool idle;          // the policy found nothing since the last change
+  bool ask_idle;
+  weft_engine_statistics statistics;
+};
+
+static inline int64_t weft_or(int64_t value, int64_t otherwise) {
+  return value ? value : otherwise;
+}
+#define WEFT_TIMER(engine, name, otherwise) weft_or((engine)->options->timers.name, (otherwise))
+
+static inline bool weft_is_live(const weft_engine *e) { return e->options->mode == WEFT_MODE_LIVE; }
+static inline bool weft_is_paced(const weft_engine *e) {
+  return e->options->mode != WEFT_MODE_BULK;
+}
+static inline bool weft_loads(const weft_engine *e) {
+  return e->self.source && e->self.stream_bytes;
+}
+static inline uint64_t weft_segment_bytes(const weft_engine *e) { return e->segment_bytes; }
+
+// Where a segment stands: segment % window, which costs less where the window is a power of two.
+static inline size_t weft_place(const weft_engine *e, uint64_t segment) {
+  return (size_t)(e->window_mask ? segment & e->window_mask : segment % e->window);
+}
 
 // window.c
 // n of a segment; 0 if it lies past the end of the stream.
 uint32_t weft_window_blocks(const weft_engine *engine, uint64_t segment);
-// Segments in the stream, if its end is known.
-uint64_t weft_window_total(const weft_engine *engine);
-static inline weft_slot *weft_window_slot(const weft_engine *engine, uint64_t segment) {
-  return &engine->slots[segment % engine->options.window];
+size_t weft_window_bytes(const weft_engine *engine, uint64_t segment); // true length
+static inline uint64_t weft_window_total(const weft_engine *e) { return e->total; }
+void weft_window_set_end(weft_engine *engine, uint64_t end_bytes);
+static inline weft_slot *weft_window_slot(const weft_engine *e, uint64_t segment) {
+  return &e->slots[weft_place(e, segment)];
 }
-static inline bool weft_window_has(const weft_engine *engine, uint64_t segment) {
-  return segment >= engine->tail && segment - engine->tail < engine->options.window;
+static inline weft_policy_segment *weft_window_held(const weft_engine *e, uint64_t segment) {
+  return &e->held[weft_place(e, segment)];
 }
+static inline bool weft_window_has(const weft_engine *e, uint64_t segment) {
+  return e->number[weft_place(e, segment)] == segment;
+}
+// Gives a place to a segment, empty.
+void weft_window_place(weft_engine *engine, uint64_t segment);
+void weft_slot_close(weft_engine *engine, weft_slot *slot); // its segment and what is held
 // A segment became complete: brakes, events, announcements.
-void weft_window_complete(weft_engine *engine, uint64_t segment);
-// Drops segments that the application and every neighbour are done with.
-void weft_window_advance(weft_engine *engine);
-// What is seen of the neighbour's wants after it announced something, or after the window moved.
-void weft_window_refresh(weft_engine *engine, weft_neighbour *neighbour, uint64_t segment);
+void weft_window_complete(weft_engine *engine, uint64_t segment, int64_t now_us);
+void weft_window_in_order(weft_engine *engine); // moves `missing` on
+void weft_window_advance(weft_engine *engine);  // drops segments that nobody here waits for
+void weft_window_move(weft_engine *engine, uint64_t tail);
+void weft_window_jump(weft_engine *engine, uint64_t segment); // goes on there, with nothing
 // Learns the end of the stream, or that it is longer than known.
 weft_status weft_window_learn_end(weft_engine *engine, uint64_t end_bytes);
-void weft_window_learn_horizon(weft_engine *engine, uint64_t horizon);
+void weft_window_learn_horizon(weft_engine *engine, uint64_t horizon, int64_t now_us);
+void weft_window_hear_horizon(weft_engine *engine, uint64_t horizon, int64_t now_us);
+uint64_t weft_window_edge(const weft_engine *engine); // the end of what can be asked for
 // Something changed that neighbours should hear of and the policy should look at again.
 void weft_engine_changed(weft_engine *engine);
+void weft_tell(weft_engine *engine, bool *what); // an event of a slot
 
 // neighbour.c
-void weft_neighbour_open(weft_engine *engine, size_t index);
+void weft_neighbour_open(weft_engine *engine, size_t index, int64_t now_us);
 // Tells the policy whether the neighbour takes packets now.
 void weft_neighbour_show(weft_engine *engine, const weft_neighbour *neighbour);
-void weft_neighbour_brake(weft_engine *engine, weft_neighbour *neighbour, uint64_t segment);
+void weft_neighbour_due(weft_engine *engine, size_t index, unsigned what);
+void weft_neighbour_mark(weft_engine *engine, size_t index, uint64_t segment, unsigned mark,
+                         unsigned due);
+void weft_neighbour_timer(weft_engine *engine, size_t index); // after anything it depends on
+bool weft_neighbour_repeats(const weft_engine *engine, const weft_neighbour *neighbour);
+int64_t weft_neighbour_deadline(const weft_engine *engine, size_t index);
 void weft_neighbour_drop(weft_engine *engine, size_t index, weft_lost_reason reason);
-void weft_flight_add(weft_engine *engine, weft_neighbour *neighbour, const weft_flight *flight);
+void weft_neighbour_ban(weft_engine *engine, size_t index);
+// Its window begins at `first` and ends before `end` now.
+void weft_neighbour_range(weft_engine *engine, size_t index, uint64_t first, uint64_t end);
+// NULL: the segment is not in its window.
+weft_policy_want *weft_neighbour_want(const weft_engine *engine, const weft_neighbour *neighbour,
+                                      uint64_t segment);
+void weft_want_refresh(const weft_engine *engine, weft_policy_want *want, uint64_t segment);
+bool weft_neighbour_complete(const weft_engine *engine, const weft_neighbour *neighbour,
+                             uint64_t segment); // whether it has the whole segment, and still holds
+void weft_flight_add(weft_engine *engine, weft_neighbour *neighbour, int64_t at_us,
+                     uint64_t segment, size_t count);
 // Forgets bursts sent at or before `until_us`: announcements count them now.
 void weft_flight_forget(weft_engine *engine, weft_neighbour *neighbour, int64_t until_us);
 void weft_neighbour_heard(weft_neighbour *neighbour, const weft_stamps *stamps, int64_t now_us);
 weft_stamps weft_neighbour_stamps(const weft_neighbour *neighbour, int64_t now_us);
+
+// congestion.c
+void weft_ledbat_start(weft_engine *engine, weft_neighbour *neighbour, int64_t now_us);
+bool weft_ledbat_room(const weft_engine *engine, const weft_neighbour *neighbour);
+void weft_ledbat_acked(weft_engine *engine, size_t index, const weft_ack *ack, int64_t now_us);
+void weft_ledbat_silence(weft_engine *engine, size_t index, int64_t now_us);
+void weft_pace_took(weft_engine *engine, size_t index, const weft_pace *pace, int64_t now_us);
+
+// data.c
+typedef struct weft_engine_arrival {
+  uint64_t segment;
+  uint32_t blocks;
+  size_t count;              // packets
+  const weft_packet *packet; // or
+  const void *token;
+  const uint8_t *datagram; // of the packet
+  size_t bytes;            // of the datagram or token
+} weft_engine_arrival;
+weft_status weft_data_take(weft_engine *engine, size_t index, const weft_engine_arrival *arrival,
+                           int64_t now_us);
+// Gives one arrival to the decoder: WEFT_OK or WEFT_DEPENDENT, *innovative by how much rank rose.
+weft_status weft_data_add(weft_engine *engine, uint64_t segment, const weft_engine_arrival *arrival,
+                          size_t *innovative);
+// Every packet is there: checks the hash if it can.
+void weft_data_full(weft_engine *engine, uint64_t segment, int64_t now_us);
+void weft_data_show_rank(weft_engine *engine, uint64_t segment, int64_t now_us);
+
+// manifest.c
+weft_status weft_manifest_make(weft_engine *engine, uint64_t segment, const uint8_t *data,
+                               size_t bytes, int64_t at_us, bool last, int64_t now_us);
+// Of the end of a stream whose last segment, before `segment`, did not say so.
+weft_status weft_manifest_end(weft_engine *engine, uint64_t segment, uint64_t end_bytes);
+weft_status weft_manifest_take(weft_engine *engine, size_t index, const weft_manifest *manifest,
+                               int64_t now_us);
+// Whether the neighbour must be sent the segment's manifest first; then it is due.
+bool weft_manifest_offer(weft_engine *engine, size_t index, uint64_t segment);
+size_t weft_manifest_put(const weft_engine *engine, uint64_t segment, uint8_t *out);
+// Whether a complete segment is what its manifest says.
+weft_status weft_manifest_check(weft_engine *engine, uint64_t segment, bool *matches);
+
+// checksum.c
+bool weft_checksums_on(const weft_engine *engine);
+void weft_held_drop(weft_engine *engine, weft_slot *slot);
+weft_status weft_held_keep(weft_engine *engine, size_t index, const weft_engine_arrival *arrival,
+                           bool verified, size_t gain, bool added, int64_t now_us);
+void weft_held_settle(weft_engine *engine, uint64_t segment); // of a complete segment
+// Tries what is held against the hash.
+void weft_held_try(weft_engine *engine, uint64_t segment, int64_t now_us);
+weft_status weft_checksum_take(weft_engine *engine, size_t index, const weft_checksum *checksum,
+                               int64_t now_us);
+void weft_revealed_take(weft_engine *engine, size_t index, const weft_revealed *revealed,
+                        int64_t now_us);
+size_t weft_checksum_put(weft_engine *engine, uint64_t segment, uint8_t *out);
+void weft_checksum_tick(weft_engine *engine, int64_t now_us);
+int64_t weft_checksum_deadline(const weft_engine *engine);
+
+// request.c
+void weft_request_send(weft_engine *engine, size_t index, const weft_request *request,
+                       int64_t now_us);
+void weft_requests_take(weft_engine *engine, size_t index, const weft_requests *requests,
+                        int64_t now_us);
+void weft_request_answered(weft_engine *engine, size_t index, uint64_t segment, size_t count,
+                           const weft_packet *packet);
+void weft_requests_forget(weft_engine *engine, size_t index);
+void weft_requests_tick(weft_engine *engine, int64_t now_us);
+int64_t weft_requests_deadline(const weft_engine *engine);
+void weft_requests_ask(weft_engine *engine, int64_t now_us); // as the policy says
+// A burst that somebody asked for; false: none. Takes what it names off what is owed.
+bool weft_owed_next(weft_engine *engine, weft_policy_choice *out);
+
+// playback.c
+int64_t weft_segment_at(const weft_engine *engine, uint64_t segment); // media time, as far as known
+void weft_play_manifest(weft_engine *engine, uint64_t segment, int64_t at_us, int64_t now_us);
+void weft_play_learn(weft_engine *engine, uint64_t segment, int64_t now_us);
+void weft_play_tick(weft_engine *engine, int64_t now_us);
+int64_t weft_play_deadline(const weft_engine *engine);
+void weft_play_start(weft_engine *engine, int64_t now_us); // chooses where to begin
+int64_t weft_clock_offset(const int64_t pair[2]);          // INT64_MAX: unknown
+void weft_clock_learn(int64_t pair[2], int64_t *turn_us, int64_t sample, int64_t now_us);
+
+// exchange.c
+void weft_refer_take(weft_engine *engine, size_t index, const weft_refer *refer, int64_t now_us);
+size_t weft_refer_put(weft_engine *engine, size_t index, uint8_t flags, uint8_t *out);
+void weft_exchange_tick(weft_engine *engine, int64_t now_us);
+int64_t weft_exchange_deadline(const weft_engine *engine);
+bool weft_exchange_event(weft_engine *engine, weft_event *out);
+void weft_exchange_lost(weft_engine *engine, const weft_neighbour *neighbour);
+
+// source.c
+void weft_loads_tell(weft_engine *engine, size_t index); // what the neighbour wants
+
+// output.c, burst.c
+void weft_pace_spend(weft_engine *engine, size_t bytes, int64_t now_us);
+size_t weft_control_put(weft_engine *engine, size_t index, int64_t now_us, uint8_t *out);
+weft_status weft_burst_next(weft_engine *engine, int64_t now_us, weft_burst *out);
+weft_policy_view weft_engine_view(const weft_engine *engine, int64_t now_us);
 
 #endif

@@ -1,151 +1,217 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading and writing the messages of a peer session.
+// Reading and writing the messages of a peer session: greetings, maps, brakes, farewells, pace.
+// What the source signs is in messages_signed.c, what is asked for in messages_asked.c.
 #include "peer/engine/messages.h"
 
-enum { FLAG_ANSWER_WANTED = 1, FLAG_END_KNOWN = 1 };
+#include "peer/engine/bytes.h"
+#include "peer/engine/messages_parse.h"
 
-// --- Big-endian numbers
+enum { FLAG_ANSWER_WANTED = 1, FLAG_END_KNOWN = 1, FLAG_BITMAPS = 2 };
 
-static uint16_t get16(const uint8_t *p) { return (uint16_t)(p[0] << 8 | p[1]); }
-static uint32_t get32(const uint8_t *p) { return (uint32_t)get16(p) << 16 | get16(p + 2); }
-static uint64_t get64(const uint8_t *p) { return (uint64_t)get32(p) << 32 | get32(p + 4); }
-
-static void put16(uint8_t *p, uint16_t v) {
-  p[0] = (uint8_t)(v >> 8);
-  p[1] = (uint8_t)v;
-}
-static void put32(uint8_t *p, uint32_t v) {
-  put16(p, (uint16_t)(v >> 16));
-  put16(p + 2, (uint16_t)v);
-}
-static void put64(uint8_t *p, uint64_t v) {
-  put32(p, (uint32_t)(v >> 32));
-  put32(p + 4, (uint32_t)v);
-}
-
-static void put_start(uint8_t *p, unsigned kind, uint16_t word) {
+void weft_message_start(uint8_t *p, unsigned kind, uint16_t word) {
   p[0] = WEFT_WIRE_VERSION;
   p[1] = (uint8_t)kind;
-  put16(p + 2, word);
+  weft_put16(p + 2, word);
 }
 
 static void get_stamps(const uint8_t *p, weft_stamps *out) {
-  *out = (weft_stamps){.stamp = get32(p), .echo = get32(p + 4), .held = get32(p + 8)};
+  *out =
+      (weft_stamps){.stamp = weft_get32(p), .echo = weft_get32(p + 4), .held = weft_get32(p + 8)};
 }
 
 static void put_stamps(uint8_t *p, const weft_stamps *stamps) {
-  put32(p, stamps->stamp);
-  put32(p + 4, stamps->echo);
-  put32(p + 8, stamps->held);
+  weft_put32(p, stamps->stamp);
+  weft_put32(p + 4, stamps->echo);
+  weft_put32(p + 8, stamps->held);
 }
 
-// --- Messages
+// --- Reading
 
 static weft_status parse_hello(const uint8_t *d, size_t bytes, weft_hello *out) {
   if (bytes != WEFT_HELLO_BYTES)
     return WEFT_E_MALFORMED;
-  *out = (weft_hello){.answer_wanted = (get16(d + 2) & FLAG_ANSWER_WANTED) != 0,
-                      .stream = get64(d + 4),
-                      .blocks = get16(d + 12),
-                      .window = get16(d + 14),
-                      .block_bytes = get32(d + 16)};
+  *out = (weft_hello){.answer_wanted = (weft_get16(d + 2) & FLAG_ANSWER_WANTED) != 0,
+                      .stream = weft_get64(d + 4),
+                      .blocks = weft_get16(d + 12),
+                      .window = weft_get16(d + 14),
+                      .block_bytes = weft_get32(d + 16)};
   get_stamps(d + 20, &out->stamps);
-  if (get16(d + 2) & ~FLAG_ANSWER_WANTED || out->window == 0 ||
-      out->window > WEFT_MESSAGE_MAX_RANKS)
+  if (weft_get16(d + 2) & ~FLAG_ANSWER_WANTED || out->window > WEFT_MESSAGE_MAX_WINDOW)
     return WEFT_E_MALFORMED;
   return WEFT_OK;
 }
 
-static weft_status parse_map(const uint8_t *d, size_t bytes, weft_map *out) {
+static weft_status parse_map(const uint8_t *d, size_t bytes, uint32_t blocks, weft_map *out) {
   if (bytes < WEFT_MAP_BYTES)
     return WEFT_E_MALFORMED;
-  *out = (weft_map){.end_known = (get16(d + 2) & FLAG_END_KNOWN) != 0,
-                    .first = get64(d + 4),
-                    .horizon = get64(d + 12),
-                    .end_bytes = get64(d + 20),
-                    .degree = get16(d + 40),
-                    .count = get16(d + 42),
-                    .ranks = d + WEFT_MAP_BYTES};
+  const uint16_t flags = weft_get16(d + 2);
+  *out = (weft_map){.end_known = (flags & FLAG_END_KNOWN) != 0,
+                    .bitmaps = (flags & FLAG_BITMAPS) != 0,
+                    .first = weft_get64(d + 4),
+                    .horizon = weft_get64(d + 12),
+                    .end_bytes = weft_get64(d + 20),
+                    .degree = weft_get16(d + 40),
+                    .count = weft_get16(d + 42),
+                    .epoch = weft_get16(d + 44),
+                    .back = weft_get16(d + 46),
+                    .entries = d + WEFT_MAP_BYTES};
   get_stamps(d + 28, &out->stamps);
-  const uint64_t limit = UINT64_MAX - WEFT_MESSAGE_MAX_RANKS; // sums below cannot wrap
-  if (get16(d + 2) & ~FLAG_END_KNOWN || out->count > WEFT_MESSAGE_MAX_RANKS ||
-      bytes != WEFT_MAP_BYTES + 2u * out->count || out->first > limit || out->horizon > limit ||
-      out->first > out->horizon || (!out->end_known && out->end_bytes != 0))
+  out->entry_bytes = out->bitmaps ? (blocks + 7u) / 8u : 2u;
+  const uint64_t limit = WEFT_MESSAGE_MAX_SEGMENT; // sums below cannot wrap
+  if (flags & ~(FLAG_END_KNOWN | FLAG_BITMAPS) || out->count > WEFT_MESSAGE_MAX_WINDOW ||
+      bytes != WEFT_MAP_BYTES + out->entry_bytes * out->count || out->first > limit ||
+      out->horizon > limit ||
+      (out->back != WEFT_MAP_BACK_ALL &&
+       (out->back > WEFT_MESSAGE_MAX_WINDOW || out->back > out->first)) ||
+      (!out->end_known && out->end_bytes != 0))
     return WEFT_E_MALFORMED;
-  for (size_t i = 0; i < out->count; i++)
+  for (size_t i = 0; i < out->count && !out->bitmaps; i++)
     if (weft_map_rank(out, i) > WEFT_MAX_BLOCKS)
       return WEFT_E_MALFORMED;
   return WEFT_OK;
 }
 
-uint16_t weft_map_rank(const weft_map *map, size_t i) { return get16(map->ranks + 2 * i); }
-
-weft_status weft_message_parse(const uint8_t *datagram, size_t bytes, uint64_t stream,
-                               uint32_t block_bytes, weft_message *out) {
-  if (bytes > 0 && datagram[0] != WEFT_WIRE_VERSION)
-    return WEFT_E_VERSION;
-  if (bytes < WEFT_NOTE_BYTES) // no message is shorter
-    return WEFT_E_MALFORMED;
-  switch (datagram[1]) {
-  case WEFT_PACKET_SYSTEMATIC:
-  case WEFT_PACKET_VECTOR:
-  case WEFT_PACKET_DENSE:
-  case WEFT_PACKET_SPARSE:
-    out->kind = WEFT_MESSAGE_DATA;
-    return weft_packet_parse_session(datagram, bytes, stream, block_bytes, &out->as.data);
-  case WEFT_MESSAGE_HELLO:
-    out->kind = WEFT_MESSAGE_HELLO;
-    return parse_hello(datagram, bytes, &out->as.hello);
-  case WEFT_MESSAGE_MAP:
-    out->kind = WEFT_MESSAGE_MAP;
-    return parse_map(datagram, bytes, &out->as.map);
-  case WEFT_MESSAGE_BRAKE:
-    out->kind = WEFT_MESSAGE_BRAKE;
-    out->as.brake = get64(datagram + 4);
-    return bytes == WEFT_NOTE_BYTES && get16(datagram + 2) == 0 ? WEFT_OK : WEFT_E_MALFORMED;
-  case WEFT_MESSAGE_BYE:
-    out->kind = WEFT_MESSAGE_BYE;
-    out->as.bye = (weft_bye_reason)get16(datagram + 2);
-    return bytes == WEFT_NOTE_BYTES && get16(datagram + 2) <= WEFT_BYE_FINISHED &&
-                   get64(datagram + 4) == 0
-               ? WEFT_OK
-               : WEFT_E_MALFORMED;
-  default:
-    return WEFT_E_MALFORMED;
-  }
+uint16_t weft_map_rank(const weft_map *map, size_t i) {
+  if (!map->bitmaps)
+    return weft_get16(map->entries + 2 * i);
+  uint16_t rank = 0;
+  for (size_t b = 0; b < map->entry_bytes; b++)
+    for (unsigned bits = map->entries[i * map->entry_bytes + b]; bits; bits &= bits - 1)
+      rank++;
+  return rank;
 }
 
+static weft_status parse_brake(const uint8_t *d, size_t bytes, uint64_t *out) {
+  *out = weft_get64(d + 4);
+  return bytes == WEFT_NOTE_BYTES && weft_get16(d + 2) == 0 && *out <= WEFT_MESSAGE_MAX_SEGMENT
+             ? WEFT_OK
+             : WEFT_E_MALFORMED;
+}
+
+static weft_status parse_bye(const uint8_t *d, size_t bytes, weft_bye_reason *out) {
+  *out = (weft_bye_reason)weft_get16(d + 2);
+  return bytes == WEFT_NOTE_BYTES && weft_get16(d + 2) <= WEFT_BYE_LAST && weft_get64(d + 4) == 0
+             ? WEFT_OK
+             : WEFT_E_MALFORMED;
+}
+
+static weft_status parse_pace(const uint8_t *d, size_t bytes, weft_pace *out) {
+  *out = (weft_pace){.sent = weft_get32(d + 4), .stamp = weft_get32(d + 8)};
+  return bytes == WEFT_PACE_BYTES && weft_get16(d + 2) == 0 ? WEFT_OK : WEFT_E_MALFORMED;
+}
+
+static weft_status parse_ack(const uint8_t *d, size_t bytes, weft_ack *out) {
+  if (bytes != WEFT_ACK_BYTES || weft_get16(d + 2) != 0)
+    return WEFT_E_MALFORMED;
+  *out = (weft_ack){.sent = weft_get32(d + 4),
+                    .received = weft_get32(d + 8),
+                    .delay = weft_get32(d + 12),
+                    .stamp = weft_get32(d + 16),
+                    .held = weft_get32(d + 20)};
+  return WEFT_OK;
+}
+
+weft_status weft_message_parse(const uint8_t *datagram, size_t bytes, uint64_t stream,
+                               uint32_t blocks, uint32_t block_bytes, weft_message *out) {
+  if (bytes > 0 && datagram[0] != WEFT_WIRE_VERSION)
+    return WEFT_E_VERSION;
+  if (bytes < WEFT_REFER_BYTES) // no message is shorter
+    return WEFT_E_MALFORMED;
+  const unsigned kind = datagram[1];
+  if (kind <= WEFT_PACKET_SPARSE) {
+    out->kind = WEFT_MESSAGE_DATA;
+    WEFT_TRY(weft_packet_parse_session(datagram, bytes, stream, block_bytes, &out->as.data));
+    return out->as.data.id.segment <= WEFT_MESSAGE_MAX_SEGMENT ? WEFT_OK : WEFT_E_MALFORMED;
+  }
+  out->kind = (weft_message_kind)kind;
+  if (kind == WEFT_MESSAGE_REFER)
+    return weft_refer_parse(datagram, bytes, &out->as.refer);
+  if (bytes < WEFT_NOTE_BYTES)
+    return WEFT_E_MALFORMED;
+  switch (out->kind) {
+  case WEFT_MESSAGE_HELLO:
+    return parse_hello(datagram, bytes, &out->as.hello);
+  case WEFT_MESSAGE_MAP:
+    return parse_map(datagram, bytes, blocks, &out->as.map);
+  case WEFT_MESSAGE_BRAKE:
+    return parse_brake(datagram, bytes, &out->as.brake);
+  case WEFT_MESSAGE_BYE:
+    return parse_bye(datagram, bytes, &out->as.bye);
+  case WEFT_MESSAGE_PACE:
+    return parse_pace(datagram, bytes, &out->as.pace);
+  case WEFT_MESSAGE_ACK:
+    return parse_ack(datagram, bytes, &out->as.ack);
+  case WEFT_MESSAGE_MANIFEST:
+    return weft_manifest_parse(datagram, bytes, &out->as.manifest);
+  case WEFT_MESSAGE_CHECKSUM:
+    return weft_checksum_parse(datagram, bytes, &out->as.checksum);
+  case WEFT_MESSAGE_REVEALED:
+    return weft_revealed_parse(datagram, bytes, &out->as.revealed);
+  case WEFT_MESSAGE_REQUEST:
+    return weft_requests_parse(datagram, bytes, &out->as.requests);
+  case WEFT_MESSAGE_DATA:
+  case WEFT_MESSAGE_REFER:
+    break;
+  }
+  return WEFT_E_MALFORMED;
+}
+
+// --- Writing
+
 size_t weft_hello_write(const weft_hello *hello, uint8_t *out) {
-  put_start(out, WEFT_MESSAGE_HELLO, hello->answer_wanted ? FLAG_ANSWER_WANTED : 0);
-  put64(out + 4, hello->stream);
-  put16(out + 12, hello->blocks);
-  put16(out + 14, hello->window);
-  put32(out + 16, hello->block_bytes);
+  weft_message_start(out, WEFT_MESSAGE_HELLO, hello->answer_wanted ? FLAG_ANSWER_WANTED : 0);
+  weft_put64(out + 4, hello->stream);
+  weft_put16(out + 12, hello->blocks);
+  weft_put16(out + 14, hello->window);
+  weft_put32(out + 16, hello->block_bytes);
   put_stamps(out + 20, &hello->stamps);
   return WEFT_HELLO_BYTES;
 }
 
-size_t weft_map_write(const weft_map *map, const uint16_t *ranks, uint8_t *out) {
-  put_start(out, WEFT_MESSAGE_MAP, map->end_known ? FLAG_END_KNOWN : 0);
-  put64(out + 4, map->first);
-  put64(out + 12, map->horizon);
-  put64(out + 20, map->end_known ? map->end_bytes : 0);
+size_t weft_map_write(const weft_map *map, uint8_t *out) {
+  const unsigned flags =
+      (map->end_known ? FLAG_END_KNOWN : 0u) | (map->bitmaps ? FLAG_BITMAPS : 0u);
+  weft_message_start(out, WEFT_MESSAGE_MAP, (uint16_t)flags);
+  weft_put64(out + 4, map->first);
+  weft_put64(out + 12, map->horizon);
+  weft_put64(out + 20, map->end_known ? map->end_bytes : 0);
   put_stamps(out + 28, &map->stamps);
-  put16(out + 40, map->degree);
-  put16(out + 42, map->count);
-  for (size_t i = 0; i < map->count; i++)
-    put16(out + WEFT_MAP_BYTES + 2 * i, ranks[i]);
-  return WEFT_MAP_BYTES + 2u * map->count;
+  weft_put16(out + 40, map->degree);
+  weft_put16(out + 42, map->count);
+  weft_put16(out + 44, map->epoch);
+  weft_put16(out + 46, map->back);
+  return WEFT_MAP_BYTES + map->entry_bytes * map->count;
+}
+
+void weft_map_put_rank(uint8_t *out, size_t i, uint16_t rank) {
+  weft_put16(out + WEFT_MAP_BYTES + 2 * i, rank);
 }
 
 size_t weft_brake_write(uint64_t segment, uint8_t *out) {
-  put_start(out, WEFT_MESSAGE_BRAKE, 0);
-  put64(out + 4, segment);
+  weft_message_start(out, WEFT_MESSAGE_BRAKE, 0);
+  weft_put64(out + 4, segment);
   return WEFT_NOTE_BYTES;
 }
 
 size_t weft_bye_write(weft_bye_reason reason, uint8_t *out) {
-  put_start(out, WEFT_MESSAGE_BYE, (uint16_t)reason);
-  put64(out + 4, 0);
+  weft_message_start(out, WEFT_MESSAGE_BYE, (uint16_t)reason);
+  weft_put64(out + 4, 0);
   return WEFT_NOTE_BYTES;
+}
+
+size_t weft_pace_write(const weft_pace *pace, uint8_t *out) {
+  weft_message_start(out, WEFT_MESSAGE_PACE, 0);
+  weft_put32(out + 4, pace->sent);
+  weft_put32(out + 8, pace->stamp);
+  return WEFT_PACE_BYTES;
+}
+
+size_t weft_ack_write(const weft_ack *ack, uint8_t *out) {
+  weft_message_start(out, WEFT_MESSAGE_ACK, 0);
+  weft_put32(out + 4, ack->sent);
+  weft_put32(out + 8, ack->received);
+  weft_put32(out + 12, ack->delay);
+  weft_put32(out + 16, ack->stamp);
+  weft_put32(out + 20, ack->held);
+  return WEFT_ACK_BYTES;
 }

@@ -1,119 +1,322 @@
 // SPDX-License-Identifier: Apache-2.0
-// Neighbours: coming and going, round trips, and what is on its way to each.
+// Neighbours: coming and going, what each wants, round trips, and what is on its way to each.
+#include <string.h>
+
 #include "peer/engine/internal.h"
 
-weft_status weft_engine_add_neighbour(weft_engine *engine, const weft_neighbour_options *options,
+enum {
+  ROUND_TRIP_GUESS_US = 200000, // before the first measurement
+  MAP_APART_US = 2000           // between maps to one neighbour, at least
+};
+
+// --- Coming and going
+
+static void start(weft_engine *e, size_t index, const weft_neighbour_options *options,
+                  int64_t now_us) {
+  weft_neighbour *n = &e->neighbours[index];
+  const weft_neighbour old = *n;
+  *n = (weft_neighbour){.state = WEFT_NEIGHBOUR_GREETING,
+                        .generation = (uint16_t)(old.generation + 1),
+                        .wants = old.wants,
+                        .marks = old.marks,
+                        .blocks = old.blocks,
+                        .flight = old.flight,
+                        .asks = old.asks,
+                        .owed = old.owed,
+                        .heard_us = now_us,
+                        .hello_us = now_us,
+                        .brake_us = now_us,
+                        .spoke_us = now_us,
+                        .added_us = now_us,
+                        .ack_due_us = WEFT_ENGINE_NEVER,
+                        .round_trip_us = ROUND_TRIP_GUESS_US};
+  if (options) {
+    n->address = options->address;
+    n->is_source = options->is_source;
+    n->dialled = options->dialled;
+  }
+  memset(n->wants, 0, e->window * sizeof *n->wants);
+  memset(n->marks, 0, e->window);
+  if (n->blocks)
+    memset(n->blocks, 0, e->window * e->blocks_stride);
+  weft_ledbat_start(e, n, now_us);
+  e->policy_view[index] =
+      (weft_policy_neighbour){.degree = 1, .wants = n->wants, .blocks = n->blocks};
+}
+
+weft_status weft_engine_add_neighbour(weft_engine *e, const weft_neighbour_options *options,
                                       int64_t now_us, size_t *neighbour) {
-  (void)options;
-  for (size_t i = 0; i < engine->options.neighbours_max; i++) {
-    weft_neighbour *n = &engine->neighbours[i];
-    if (n->state != WEFT_NEIGHBOUR_FREE)
+  for (size_t i = 0; i < e->options->neighbours_max; i++) {
+    if (e->neighbours[i].state != WEFT_NEIGHBOUR_FREE)
       continue;
-    *n = (weft_neighbour){.state = WEFT_NEIGHBOUR_GREETING,
-                          .wants = n->wants,
-                          .brake_due = n->brake_due,
-                          .heard_us = now_us,
-                          .hello_us = now_us,
-                          .map_us = now_us,
-                          .brake_us = now_us,
-                          .round_trip_us = WEFT_ROUND_TRIP_GUESS_US};
-    n->hello_due = true;
-    for (size_t s = 0; s < engine->options.window; s++) {
-      n->wants[s] = (weft_policy_want){0};
-      n->brake_due[s] = false;
-    }
-    engine->policy_view[i] = (weft_policy_neighbour){
-        .degree = 1, .wants = n->wants, .count = (uint32_t)engine->options.window};
-    engine->degree++;
+    start(e, i, options, now_us);
+    e->degree++;
+    e->used = e->used > i ? e->used : i + 1;
+    e->due[i] = 0;
+    weft_neighbour_due(e, i, WEFT_DUE_HELLO);
+    weft_neighbour_timer(e, i);
+    if (e->joined_us < 0)
+      e->joined_us = now_us;
+    if (e->exchange_us == WEFT_ENGINE_NEVER && e->options->addresses_max)
+      e->exchange_us = now_us + WEFT_TIMER(e, exchange_us, 5000000);
     *neighbour = i;
     return WEFT_OK;
   }
   return WEFT_E_STATE;
 }
 
-void weft_neighbour_show(weft_engine *engine, const weft_neighbour *neighbour) {
-  engine->policy_view[neighbour - engine->neighbours].open =
-      neighbour->state == WEFT_NEIGHBOUR_OPEN && neighbour->flight_count < WEFT_FLIGHT_BURSTS;
+void weft_neighbour_show(weft_engine *e, const weft_neighbour *n) {
+  const size_t flights = e->options->flights_max ? e->options->flights_max : 64;
+  weft_policy_neighbour *view = &e->policy_view[n - e->neighbours];
+  view->open = n->state == WEFT_NEIGHBOUR_OPEN && n->flight_count < flights &&
+               (!e->options->congestion || weft_ledbat_room(e, n));
+  view->known = n->state == WEFT_NEIGHBOUR_OPEN && n->mapped;
+  view->oldest = n->oldest;
+  view->first = n->first;
+  view->count = (uint32_t)(n->accept_end - n->first);
 }
 
-void weft_neighbour_drop(weft_engine *engine, size_t index, weft_lost_reason reason) {
-  engine->neighbours[index].state = WEFT_NEIGHBOUR_LOST; // free once the event is told
-  engine->neighbours[index].lost = reason;
-  weft_neighbour_show(engine, &engine->neighbours[index]);
-  engine->degree--;
-  weft_window_advance(engine); // may have waited for this one
+void weft_neighbour_due(weft_engine *e, size_t index, unsigned what) {
+  e->due_count += e->due[index] == 0;
+  e->due[index] = (uint16_t)(e->due[index] | what);
 }
 
-weft_status weft_engine_remove_neighbour(weft_engine *engine, size_t neighbour) {
-  if (neighbour >= engine->options.neighbours_max ||
-      engine->neighbours[neighbour].state == WEFT_NEIGHBOUR_FREE ||
-      engine->neighbours[neighbour].state == WEFT_NEIGHBOUR_LOST)
+void weft_neighbour_mark(weft_engine *e, size_t index, uint64_t segment, unsigned mark,
+                         unsigned due) {
+  uint8_t *marks = &e->neighbours[index].marks[weft_place(e, segment)];
+  *marks = (uint8_t)(*marks | mark);
+  weft_neighbour_due(e, index, due);
+}
+
+void weft_neighbour_drop(weft_engine *e, size_t index, weft_lost_reason reason) {
+  weft_neighbour *n = &e->neighbours[index];
+  e->lost_count += !n->open_event;
+  n->open_event = false;
+  n->state = WEFT_NEIGHBOUR_LOST; // free once the event is told
+  n->lost = (uint8_t)reason;
+  e->due_count -= e->due[index] != 0;
+  e->due[index] = 0;
+  e->clocks[index] = (weft_clock){.timer_us = WEFT_ENGINE_NEVER, .map_us = WEFT_ENGINE_NEVER};
+  weft_neighbour_show(e, n);
+  weft_requests_forget(e, index);
+  for (size_t at = 0; at < e->window; at++) // its number may be another's soon
+    if (e->slots[at].solo == index)
+      e->slots[at].solo = WEFT_NO_NEIGHBOUR;
+  e->degree--;
+  weft_exchange_lost(e, n);
+  weft_window_advance(e); // may have waited for this one
+}
+
+void weft_neighbour_ban(weft_engine *e, size_t index) {
+  if (e->neighbours[index].state == WEFT_NEIGHBOUR_LOST ||
+      e->neighbours[index].state == WEFT_NEIGHBOUR_FREE)
+    return;
+  e->statistics.banned++;
+  weft_neighbour_drop(e, index, WEFT_LOST_BANNED);
+}
+
+weft_status weft_engine_remove_neighbour(weft_engine *e, size_t neighbour) {
+  if (neighbour >= e->options->neighbours_max ||
+      e->neighbours[neighbour].state == WEFT_NEIGHBOUR_FREE ||
+      e->neighbours[neighbour].state == WEFT_NEIGHBOUR_LOST)
     return WEFT_E_STATE;
-  weft_neighbour_drop(engine, neighbour, WEFT_LOST_LEFT);
-  engine->neighbours[neighbour].state = WEFT_NEIGHBOUR_FREE; // the caller knows
+  weft_neighbour_drop(e, neighbour, WEFT_LOST_LEFT);
+  e->neighbours[neighbour].state = WEFT_NEIGHBOUR_FREE; // the caller knows
+  e->lost_count--;
   return WEFT_OK;
 }
 
-void weft_neighbour_open(weft_engine *engine, size_t index) {
-  weft_neighbour *neighbour = &engine->neighbours[index];
-  if (neighbour->state != WEFT_NEIGHBOUR_GREETING)
+void weft_neighbour_open(weft_engine *e, size_t index, int64_t now_us) {
+  weft_neighbour *n = &e->neighbours[index];
+  if (n->state != WEFT_NEIGHBOUR_GREETING)
     return;
-  neighbour->state = WEFT_NEIGHBOUR_OPEN;
-  neighbour->open_event = neighbour->map_due = true;
-  weft_neighbour_show(engine, neighbour);
-  engine->idle = false;
+  n->state = WEFT_NEIGHBOUR_OPEN;
+  n->open_event = true;
+  e->lost_count++; // counts both kinds of event
+  e->clocks[index].map_us = now_us;
+  weft_neighbour_due(e, index, WEFT_DUE_MAP);
+  weft_neighbour_show(e, n);
+  e->idle = e->ask_idle = false;
 }
 
-void weft_neighbour_brake(weft_engine *engine, weft_neighbour *neighbour, uint64_t segment) {
-  bool *due = &neighbour->brake_due[segment % engine->options.window];
-  neighbour->brakes_due += !*due;
-  *due = true;
+void weft_engine_leave(weft_engine *e) {
+  e->leaving = e->farewell = true;
+  for (size_t i = 0; i < e->used; i++) {
+    weft_neighbour *n = &e->neighbours[i];
+    if (n->state == WEFT_NEIGHBOUR_FREE || n->state == WEFT_NEIGHBOUR_LOST)
+      continue;
+    e->due[i] = 0;
+    n->bye = WEFT_BYE_LEAVING;
+    n->leaving = true;
+  }
+  e->due_count = 0;
+  for (size_t i = 0; i < e->used; i++)
+    if (e->neighbours[i].leaving)
+      weft_neighbour_due(e, i, WEFT_DUE_BYE);
 }
 
-void weft_neighbour_heard(weft_neighbour *neighbour, const weft_stamps *stamps, int64_t now_us) {
-  neighbour->stamp = stamps->stamp;
-  neighbour->stamp_us = now_us;
+// --- When each wants something next
+
+static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// Whether the neighbour may be waiting for a map that was lost.
+bool weft_neighbour_repeats(const weft_engine *e, const weft_neighbour *n) {
+  return !weft_is_paced(e) || (e->end_known && !n->knows_end) ||
+         (!e->self.source && !weft_engine_done(e));
+}
+
+void weft_neighbour_timer(weft_engine *e, size_t index) {
+  const weft_neighbour *n = &e->neighbours[index];
+  weft_clock *clock = &e->clocks[index];
+  int64_t at = WEFT_ENGINE_NEVER;
+  if (n->state == WEFT_NEIGHBOUR_GREETING)
+    at = n->hello_us + WEFT_TIMER(e, hello_us, 200000);
+  if (n->state == WEFT_NEIGHBOUR_OPEN) {
+    at = earlier(n->spoke_us + WEFT_TIMER(e, keep_us, 10000000), n->ack_due_us);
+    if (weft_neighbour_repeats(e, n))
+      at = earlier(at, clock->map_us + WEFT_TIMER(e, map_idle_us, 1000000));
+    if (e->options->congestion && n->ledbat.sent != n->ledbat.acked_sent)
+      at = earlier(at, n->ledbat.acked_us + 1000000 + 4 * n->round_trip_us);
+  } else {
+    clock->map_us = WEFT_ENGINE_NEVER;
+  }
+  if (n->state == WEFT_NEIGHBOUR_GREETING || n->state == WEFT_NEIGHBOUR_OPEN)
+    at = earlier(at, n->heard_us + WEFT_TIMER(e, silent_us, 30000000));
+  clock->timer_us = at;
+}
+
+// Ranks that changed are announced soon after a quarter of a segment, so that fast links do not run
+// ahead of what they are told; else after a while, for slow ones.
+int64_t weft_neighbour_deadline(const weft_engine *e, size_t index) {
+  const weft_clock *clock = &e->clocks[index];
+  if (clock->told == e->version || clock->map_us == WEFT_ENGINE_NEVER)
+    return clock->timer_us;
+  const bool much = e->progress - clock->told_progress >= (e->options->blocks + 3) / 4;
+  return earlier(clock->timer_us,
+                 clock->map_us + (much ? MAP_APART_US : WEFT_TIMER(e, map_us, 200000)));
+}
+
+// --- What it wants
+
+weft_policy_want *weft_neighbour_want(const weft_engine *e, const weft_neighbour *n,
+                                      uint64_t segment) {
+  return segment >= n->first && segment < n->accept_end ? &n->wants[weft_place(e, segment)] : NULL;
+}
+
+void weft_want_refresh(const weft_engine *e, weft_policy_want *want, uint64_t segment) {
+  want->accepts = want->rank < weft_window_blocks(e, segment);
+}
+
+bool weft_neighbour_complete(const weft_engine *e, const weft_neighbour *n, uint64_t segment) {
+  if (n->state != WEFT_NEIGHBOUR_OPEN || !n->mapped)
+    return false;
+  if (segment < n->first)
+    return segment >= n->oldest;
+  const weft_policy_want *want = weft_neighbour_want(e, n, segment);
+  return want && want->rank > 0 && want->rank >= weft_window_blocks(e, segment);
+}
+
+static void clear(weft_engine *e, weft_neighbour *n, uint64_t segment) {
+  n->wants[weft_place(e, segment)] = (weft_policy_want){0};
+  if (n->blocks)
+    memset(n->blocks + (weft_place(e, segment)) * e->blocks_stride, 0, e->blocks_stride);
+}
+
+void weft_neighbour_range(weft_engine *e, size_t index, uint64_t first, uint64_t end) {
+  weft_neighbour *n = &e->neighbours[index];
+  if (end < first)
+    end = first;
+  if (end - first > e->window)
+    end = first + e->window;
+  const uint64_t old_end = n->accept_end;
+  if (first < n->first || first >= old_end) { // elsewhere: nothing is known there
+    n->first = n->accept_end = first;
+  } else {
+    n->first = first;
+  }
+  for (uint64_t s = n->accept_end > first ? n->accept_end : first; s < end; s++) {
+    clear(e, n, s);
+    weft_want_refresh(e, &n->wants[weft_place(e, s)], s);
+  }
+  if (end > n->accept_end)
+    n->accept_end = end;
+  weft_neighbour_show(e, n);
+}
+
+// --- Round trips
+
+void weft_neighbour_heard(weft_neighbour *n, const weft_stamps *stamps, int64_t now_us) {
+  n->stamp = stamps->stamp;
+  n->stamp_us = now_us;
   if (stamps->echo == 0)
     return;
   const int64_t sample = (int64_t)(uint32_t)((uint32_t)now_us - stamps->echo - stamps->held);
-  if (sample > WEFT_SILENT_US) // a clock that jumped, or a liar
+  if (sample > 30000000) // a clock that jumped, or a liar
     return;
   // Up at once, down slowly: forgetting too early what is on its way costs packets sent twice.
-  neighbour->round_trip_us = neighbour->timed && sample < neighbour->round_trip_us
-                                 ? (7 * neighbour->round_trip_us + sample) / 8
-                                 : sample;
-  neighbour->timed = true;
+  n->round_trip_us =
+      n->timed && sample < n->round_trip_us ? (7 * n->round_trip_us + sample) / 8 : sample;
+  n->timed = true;
 }
 
-weft_stamps weft_neighbour_stamps(const weft_neighbour *neighbour, int64_t now_us) {
+weft_stamps weft_neighbour_stamps(const weft_neighbour *n, int64_t now_us) {
   const uint32_t stamp = (uint32_t)now_us;
   return (weft_stamps){.stamp = stamp ? stamp : 1, // 0 stands for none
-                       .echo = neighbour->stamp,
-                       .held = neighbour->stamp ? (uint32_t)(now_us - neighbour->stamp_us) : 0};
+                       .echo = n->stamp,
+                       .held = n->stamp ? (uint32_t)(now_us - n->stamp_us) : 0};
 }
 
 // --- What is on its way
 
-static void forget_oldest(weft_engine *engine, weft_neighbour *neighbour) {
-  const weft_flight *flight = &neighbour->flight[neighbour->flight_first];
-  weft_policy_want *want = &neighbour->wants[flight->segment % engine->options.window];
-  if (weft_window_has(engine, flight->segment)) // else its place has another segment by now
-    want->in_flight = (uint16_t)(want->in_flight - flight->count);
-  neighbour->flight_first = (neighbour->flight_first + 1) % WEFT_FLIGHT_BURSTS;
-  neighbour->flight_count--;
+void weft_flight_add(weft_engine *e, weft_neighbour *n, int64_t at_us, uint64_t segment,
+                     size_t count) {
+  const size_t flights = e->options->flights_max ? e->options->flights_max : 64;
+  if (n->flight_count == flights) { // a request may be served past the bound
+    weft_flight_forget(e, n, n->flight[n->flight_first].at_us);
+  }
+  const size_t at = (n->flight_first + n->flight_count) % flights;
+  n->flight[at] =
+      (weft_flight){.at_us = at_us, .segment = (uint32_t)segment, .count = (uint16_t)count};
+  n->flight_count++;
+  weft_policy_want *want = weft_neighbour_want(e, n, segment);
+  if (want)
+    want->in_flight = (uint16_t)(want->in_flight + count);
+  weft_neighbour_show(e, n);
 }
 
-void weft_flight_add(weft_engine *engine, weft_neighbour *neighbour, const weft_flight *flight) {
-  const size_t at = (neighbour->flight_first + neighbour->flight_count) % WEFT_FLIGHT_BURSTS;
-  neighbour->flight[at] = *flight;
-  neighbour->flight_count++;
-  weft_policy_want *want = &neighbour->wants[flight->segment % engine->options.window];
-  want->in_flight = (uint16_t)(want->in_flight + flight->count);
-  weft_neighbour_show(engine, neighbour);
+void weft_flight_forget(weft_engine *e, weft_neighbour *n, int64_t until_us) {
+  const size_t flights = e->options->flights_max ? e->options->flights_max : 64;
+  while (n->flight_count && n->flight[n->flight_first].at_us <= until_us) {
+    const weft_flight *flight = &n->flight[n->flight_first];
+    const uint64_t segment = n->first + (uint32_t)(flight->segment - (uint32_t)n->first);
+    weft_policy_want *want = weft_neighbour_want(e, n, segment);
+    if (want) // else its place has another segment by now
+      want->in_flight =
+          (uint16_t)(want->in_flight > flight->count ? want->in_flight - flight->count : 0);
+    n->flight_first = (uint16_t)((n->flight_first + 1) % flights);
+    n->flight_count--;
+  }
+  weft_neighbour_show(e, n);
 }
 
-void weft_flight_forget(weft_engine *engine, weft_neighbour *neighbour, int64_t until_us) {
-  while (neighbour->flight_count && neighbour->flight[neighbour->flight_first].at_us <= until_us)
-    forget_oldest(engine, neighbour);
-  weft_neighbour_show(engine, neighbour);
+// --- Statistics
+
+weft_status weft_engine_get_neighbour(const weft_engine *e, size_t neighbour,
+                                      weft_neighbour_statistics *out) {
+  if (neighbour >= e->options->neighbours_max)
+    return WEFT_E_STATE;
+  const weft_neighbour *n = &e->neighbours[neighbour];
+  if (n->state == WEFT_NEIGHBOUR_FREE || n->state == WEFT_NEIGHBOUR_LOST)
+    return WEFT_E_STATE;
+  *out = (weft_neighbour_statistics){.open = n->state == WEFT_NEIGHBOUR_OPEN,
+                                     .is_source = n->is_source,
+                                     .round_trip_us = n->round_trip_us,
+                                     .queueing_us = n->ledbat.queueing_us,
+                                     .window_bytes = e->options->congestion ? n->ledbat.window : 0,
+                                     .sent_packets = n->ledbat.sent,
+                                     .received_packets = n->received_packets,
+                                     .received_innovative = n->received_innovative,
+                                     .first = n->first,
+                                     .degree = e->policy_view[neighbour].degree};
+  return WEFT_OK;
 }

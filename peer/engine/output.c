@@ -1,158 +1,251 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine sends: control messages that are due, then coded bursts at its pace. Nothing is
-// queued: each burst is made when it is asked for.
+// What the engine says beside data. Nothing is queued: a message is made when it is asked for.
+#include <string.h>
+
 #include "peer/engine/internal.h"
 
-// --- Control messages
-
-static size_t make_hello(weft_engine *e, weft_neighbour *n, int64_t now_us) {
-  const weft_hello hello = {.answer_wanted = n->hello_due,
-                            .stream = e->options.stream,
-                            .blocks = (uint16_t)e->options.blocks,
-                            .window = (uint16_t)e->options.window,
-                            .block_bytes = e->options.block_bytes,
+static size_t put_hello(weft_engine *e, size_t index, bool wanted, int64_t now_us, uint8_t *out) {
+  weft_neighbour *n = &e->neighbours[index];
+  const bool from_zero = e->started && e->tail == 0 && !e->self.source;
+  const weft_hello hello = {.answer_wanted = wanted,
+                            .stream = e->options->stream,
+                            .blocks = (uint16_t)e->options->blocks,
+                            .window = from_zero ? (uint16_t)e->window : 0,
+                            .block_bytes = e->options->block_bytes,
                             .stamps = weft_neighbour_stamps(n, now_us)};
-  if (n->hello_due)
+  if (wanted)
     n->hello_us = now_us;
-  n->hello_due = n->answer_due = false;
-  return weft_hello_write(&hello, e->control);
+  return weft_hello_write(&hello, out);
 }
 
-static size_t make_map(weft_engine *e, weft_neighbour *n, int64_t now_us) {
-  uint64_t end = e->tail + e->options.window;
+static uint16_t back_of(const weft_engine *e) {
+  if (weft_loads(e))
+    return WEFT_MAP_BACK_ALL;
+  const uint64_t back = e->missing - e->tail;
+  return (uint16_t)(back < WEFT_MESSAGE_MAX_WINDOW ? back : WEFT_MESSAGE_MAX_WINDOW);
+}
+
+static size_t put_map(weft_engine *e, size_t index, int64_t now_us, uint8_t *out) {
+  weft_neighbour *n = &e->neighbours[index];
+  const size_t entry = e->blocks_stride ? e->blocks_stride : 2;
+  uint64_t end = e->tail + e->window;
   if (e->end_known && end > weft_window_total(e))
     end = weft_window_total(e);
-  const uint16_t count = e->missing < end ? (uint16_t)(end - e->missing) : 0;
-  for (uint16_t i = 0; i < count; i++)
-    e->ranks[i] = e->held[(e->missing + i) % e->options.window].rank;
+  size_t count = e->started && !e->self.source && e->missing < end ? (size_t)(end - e->missing) : 0;
+  const size_t most = (WEFT_DATAGRAM_MAX - WEFT_MAP_BYTES) / entry;
+  count = count < most ? count : most;
   const weft_map map = {.end_known = e->end_known,
+                        .bitmaps = e->blocks_stride != 0,
                         .first = e->missing,
                         .horizon = e->horizon,
                         .end_bytes = e->end_bytes,
                         .stamps = weft_neighbour_stamps(n, now_us),
                         .degree = (uint16_t)e->degree,
-                        .count = count};
-  n->map_due = false;
-  n->map_us = now_us;
-  n->told = e->version;
-  return weft_map_write(&map, e->ranks, e->control);
-}
-
-static size_t make_brake(weft_engine *e, weft_neighbour *n) {
-  for (uint64_t s = e->tail;; s++) { // brakes_due says that there is one
-    bool *due = &n->brake_due[s % e->options.window];
-    if (!*due)
+                        .count = (uint16_t)count,
+                        .epoch = e->epoch,
+                        .back = back_of(e),
+                        .entry_bytes = entry};
+  for (size_t i = 0; i < count; i++) {
+    const size_t at = weft_place(e, e->missing + i);
+    uint8_t *bitmap = out + WEFT_MAP_BYTES + i * entry;
+    if (!e->blocks_stride) {
+      // Only what is verified counts as complete.
+      const uint16_t rank = e->held[at].received, blocks = e->held[at].blocks;
+      const bool claims = rank >= blocks && blocks > 0 && !e->slots[at].complete;
+      weft_map_put_rank(out, i, (uint16_t)(claims ? blocks - 1 : rank));
       continue;
-    *due = false;
-    n->brakes_due--;
-    return weft_brake_write(s, e->control);
+    }
+    memset(bitmap, 0, entry);
+    if (e->slots[at].segment)
+      e->codec->has(e->codec->user, e->slots[at].segment, bitmap);
   }
+  weft_clock *clock = &e->clocks[index];
+  clock->map_us = now_us;
+  clock->told = e->version;
+  clock->told_progress = e->progress;
+  return weft_map_write(&map, out);
 }
 
-// The control message that is due to the neighbour; 0 if none.
-static size_t make_control(weft_engine *e, weft_neighbour *n, int64_t now_us) {
-  if (n->state == WEFT_NEIGHBOUR_GREETING || n->state == WEFT_NEIGHBOUR_OPEN) {
-    if (n->hello_due || n->answer_due)
-      return make_hello(e, n, now_us);
+// The message of one marked segment, and whether more are marked with `mark`.
+static bool take_mark(weft_engine *e, size_t index, unsigned mark, uint64_t *segment) {
+  weft_neighbour *n = &e->neighbours[index];
+  for (size_t at = 0; at < e->window; at++) {
+    const size_t place = weft_place(e, e->tail + at);
+    if (!(n->marks[place] & mark))
+      continue;
+    n->marks[place] = (uint8_t)(n->marks[place] & ~mark);
+    *segment = e->number[place];
+    return true;
   }
-  if (n->state != WEFT_NEIGHBOUR_OPEN)
+  return false;
+}
+
+static void done_with(weft_engine *e, size_t index, unsigned what) {
+  e->due[index] = (uint16_t)(e->due[index] & ~what);
+  e->due_count -= e->due[index] == 0;
+}
+
+static size_t put_manifest(weft_engine *e, size_t index, uint8_t *out) {
+  weft_neighbour *n = &e->neighbours[index];
+  uint64_t segment;
+  while (take_mark(e, index, WEFT_MARK_MANIFEST, &segment)) {
+    const size_t bytes = weft_manifest_put(e, segment, out);
+    if (bytes)
+      return bytes;
+  }
+  done_with(e, index, WEFT_DUE_MANIFESTS);
+  const bool end = n->end_due && e->end_known;
+  n->end_due = false;
+  return end ? weft_manifest_put(e, WEFT_MESSAGE_MAX_SEGMENT, out) : 0;
+}
+
+static size_t put_checksum(weft_engine *e, size_t index, uint8_t *out) {
+  uint64_t segment;
+  while (take_mark(e, index, WEFT_MARK_REVEALED, &segment)) {
+    const weft_slot *slot = weft_window_slot(e, segment);
+    if (slot->reveal)
+      return weft_revealed_write(
+          &(weft_revealed){.segment = segment, .made_us = slot->reveal->made_us}, out);
+  }
+  while (take_mark(e, index, WEFT_MARK_CHECKSUM, &segment)) {
+    const size_t bytes = weft_checksum_put(e, segment, out);
+    if (bytes)
+      return bytes;
+  }
+  done_with(e, index, WEFT_DUE_CHECKSUMS);
+  return 0;
+}
+
+static size_t put_brake(weft_engine *e, size_t index, uint8_t *out) {
+  uint64_t segment;
+  if (take_mark(e, index, WEFT_MARK_BRAKE, &segment))
+    return weft_brake_write(segment, out);
+  done_with(e, index, WEFT_DUE_BRAKES);
+  return 0;
+}
+
+static size_t put_ack(weft_engine *e, size_t index, int64_t now_us, uint8_t *out) {
+  weft_neighbour *n = &e->neighbours[index];
+  n->ack_due_us = WEFT_ENGINE_NEVER;
+  const weft_ack ack = {.sent = n->pace_sent,
+                        .received = n->received,
+                        .delay = (uint32_t)n->pace_us - n->pace_stamp,
+                        .stamp = n->pace_stamp,
+                        .held = (uint32_t)(now_us - n->pace_us)};
+  return weft_ack_write(&ack, out);
+}
+
+static size_t put_request(weft_engine *e, size_t index, uint8_t *out) {
+  weft_neighbour *n = &e->neighbours[index];
+  weft_request requests[WEFT_REQUEST_MAX_ENTRIES];
+  size_t count = 0;
+  for (size_t i = 0; i < n->ask_count && count < WEFT_REQUEST_MAX_ENTRIES; i++) {
+    if (n->asks[i].sent)
+      continue;
+    n->asks[i].sent = true;
+    requests[count++] = n->asks[i].request;
+  }
+  e->statistics.sent_requests += count;
+  return count ? weft_request_write(requests, count, out) : 0;
+}
+
+static size_t put_one(weft_engine *e, size_t index, unsigned what, int64_t now_us, uint8_t *out) {
+  weft_neighbour *n = &e->neighbours[index];
+  switch (what) {
+  case WEFT_DUE_HELLO:
+  case WEFT_DUE_ANSWER:
+    return put_hello(e, index, what == WEFT_DUE_HELLO, now_us, out);
+  case WEFT_DUE_BYE:
+    return weft_bye_write((weft_bye_reason)n->bye, out);
+  case WEFT_DUE_ACK:
+    return n->pace_stamp ? put_ack(e, index, now_us, out) : 0;
+  case WEFT_DUE_REQUEST:
+    return put_request(e, index, out);
+  case WEFT_DUE_MAP:
+    return put_map(e, index, now_us, out);
+  case WEFT_DUE_REFER:
+    return weft_refer_put(e, index, 0, out);
+  case WEFT_DUE_REFER_ASK:
+    return weft_refer_put(e, index, WEFT_REFER_WANTED, out);
+  default:
     return 0;
-  if (n->bye_due) {
-    n->bye_due = false;
-    return weft_bye_write(WEFT_BYE_FINISHED, e->control);
   }
-  if (n->brakes_due)
-    return make_brake(e, n);
-  return n->map_due ? make_map(e, n, now_us) : 0;
 }
 
-// --- Pace
-
-// The uplink is busy with these bytes; parts of a microsecond are carried on.
-static void pace(weft_engine *e, size_t bytes, int64_t now_us) {
-  const uint64_t rate = e->self.upload_bits_per_s;
-  if (e->pace_us < now_us) {
-    e->pace_us = now_us;
-    e->pace_rest = 0;
-  }
-  if (rate == 0)
-    return;
-  const uint64_t work = (uint64_t)bytes * 8u * 1000000u + e->pace_rest;
-  e->pace_us += (int64_t)(work / rate);
-  e->pace_rest = work % rate;
+// Whether it may be said in the neighbour's state.
+static bool sayable(const weft_engine *e, size_t index, unsigned what) {
+  const weft_neighbour *n = &e->neighbours[index];
+  if (n->leaving)
+    return what == WEFT_DUE_BYE;
+  if (what == WEFT_DUE_HELLO || what == WEFT_DUE_ANSWER)
+    return n->state == WEFT_NEIGHBOUR_GREETING || n->state == WEFT_NEIGHBOUR_OPEN;
+  return n->state == WEFT_NEIGHBOUR_OPEN;
 }
 
-// --- Coded bursts
-
-static bool choice_valid(const weft_engine *e, const weft_policy_choice *choice) {
-  return choice->neighbour < e->options.neighbours_max && e->policy_view[choice->neighbour].open &&
-         weft_window_has(e, choice->segment) && weft_window_slot(e, choice->segment)->segment &&
-         choice->count >= 1 && choice->count <= e->options.batch;
+// The most pressing message that is due to the neighbour; 0 if none is left.
+size_t weft_control_put(weft_engine *e, size_t index, int64_t now_us, uint8_t *out) {
+  while (e->due[index]) {
+    const unsigned what = e->due[index] & (0u - e->due[index]); // the lowest bit
+    if (!sayable(e, index, what)) {
+      done_with(e, index, what);
+      continue;
+    }
+    size_t bytes;
+    if (what == WEFT_DUE_BRAKES) {
+      bytes = put_brake(e, index, out);
+    } else if (what == WEFT_DUE_MANIFESTS) {
+      bytes = put_manifest(e, index, out);
+    } else if (what == WEFT_DUE_CHECKSUMS) {
+      bytes = put_checksum(e, index, out);
+    } else {
+      done_with(e, index, what);
+      bytes = put_one(e, index, what, now_us, out);
+    }
+    if (bytes == 0)
+      continue;
+    e->neighbours[index].spoke_us = now_us;
+    if (e->neighbours[index].leaving) {
+      e->neighbours[index].leaving = false;
+      if (e->leaving)
+        e->neighbours[index].state = WEFT_NEIGHBOUR_FINISHED;
+      else
+        weft_neighbour_drop(e, index, WEFT_LOST_REPLACED);
+    }
+    return bytes;
+  }
+  return 0;
 }
 
-static weft_status make_burst(weft_engine *e, const weft_policy_choice *choice, int64_t now_us,
-                              weft_burst *out) {
-  const weft_batch batch = {.count = choice->count,
-                            .packets = e->packets,
-                            .coefficients = e->coefficients,
-                            .coefficients_stride = e->options.blocks,
-                            .payload_rows = e->payload_rows};
-  WEFT_TRY(e->codec.make(e->codec.user, weft_window_slot(e, choice->segment)->segment, &batch));
-  size_t total = 0;
-  for (size_t i = 0; i < choice->count; i++) {
-    weft_packet packet = e->packets[i];
-    const size_t k = packet.id.block_bytes;
-    const size_t bytes = weft_packet_session_bytes(&packet.id, packet.mode);
-    uint8_t *start = e->payload_rows[i] - (bytes - k);
-    size_t written;
-    packet.payload = NULL; // it lies behind the header already
-    WEFT_TRY(weft_packet_write_session(&packet, start, bytes, &written));
-    e->datagrams[i] = (weft_datagram){.data = start, .bytes = bytes};
-    e->statistics.sent_header_bytes += bytes - k;
-    e->statistics.sent_payload_bytes += k;
-    total += bytes;
+static void control_burst(weft_engine *e, size_t index, int64_t now_us, weft_burst *out) {
+  *out = (weft_burst){.neighbour = index, .datagrams = e->scratch->datagrams};
+  while (out->count < WEFT_CONTROL_ROOM) {
+    uint8_t *at = e->scratch->control + out->count * WEFT_DATAGRAM_MAX;
+    const size_t bytes = weft_control_put(e, index, now_us, at);
+    if (bytes == 0)
+      break;
+    e->scratch->datagrams[out->count++] = (weft_datagram){.data = at, .bytes = bytes};
+    out->wire_bytes += bytes;
+    e->statistics.sent_control++;
+    e->statistics.sent_control_bytes += bytes;
+    weft_pace_spend(e, bytes, now_us);
   }
-  e->statistics.sent_packets += choice->count;
-  pace(e, total, now_us);
-  weft_flight_add(e, &e->neighbours[choice->neighbour],
-                  &(weft_flight){.at_us = e->pace_us,
-                                 .segment = choice->segment,
-                                 .count = (uint16_t)choice->count});
-  *out = (weft_burst){
-      .neighbour = choice->neighbour, .count = choice->count, .datagrams = e->datagrams};
-  return WEFT_OK;
-}
-
-static weft_status next_burst(weft_engine *e, int64_t now_us, weft_burst *out) {
-  if (e->idle || e->pace_us > now_us)
-    return WEFT_PENDING;
-  const weft_policy_view view = {.now_us = now_us,
-                                 .first = e->tail,
-                                 .count = e->options.window,
-                                 .window = e->options.window,
-                                 .segments = e->held,
-                                 .neighbours = e->options.neighbours_max,
-                                 .neighbour = e->policy_view,
-                                 .batch_max = e->options.batch};
-  weft_policy_choice choice;
-  if (!e->policy.pick(e->policy.user, &view, &e->rng, &choice)) {
-    e->idle = true;
-    return WEFT_PENDING;
-  }
-  return choice_valid(e, &choice) ? make_burst(e, &choice, now_us, out) : WEFT_E_ARGUMENT;
+  weft_neighbour_timer(e, index);
 }
 
 weft_status weft_engine_output(weft_engine *e, int64_t now_us, weft_burst *out) {
-  for (size_t i = 0; i < e->options.neighbours_max; i++) {
-    const size_t bytes = make_control(e, &e->neighbours[i], now_us);
-    if (bytes == 0)
-      continue;
-    e->statistics.sent_control++;
-    e->statistics.sent_control_bytes += bytes;
-    pace(e, bytes, now_us);
-    e->datagrams[0] = (weft_datagram){.data = e->control, .bytes = bytes};
-    *out = (weft_burst){.neighbour = i, .count = 1, .datagrams = e->datagrams};
-    return WEFT_OK;
+  weft_requests_ask(e, now_us);
+  for (;;) {
+    for (size_t i = 0; i < e->used && e->due_count; i++) {
+      if (!e->due[i])
+        continue;
+      control_burst(e, i, now_us, out);
+      if (out->count)
+        return WEFT_OK;
+    }
+    if (e->farewell)
+      return WEFT_PENDING;
+    const weft_status status = weft_burst_next(e, now_us, out);
+    if (status != WEFT_PENDING || e->due_count == 0)
+      return status;
   }
-  return e->farewell ? WEFT_PENDING : next_burst(e, now_us, out);
 }

@@ -12,12 +12,14 @@ static size_t useful(const weft_policy_view *view, const weft_policy_neighbour *
                      uint64_t s) {
   const weft_policy_segment *own = &view->segments[s % view->window];
   const weft_policy_want *want = &neighbour->wants[s % view->window];
+  if (view->number[s % view->window] != s)
+    return 0;
   // The neighbour's others send too, and about as much as we do: without counting them, a fifth of
   // all packets came too late or in vain (16 peers of degree 4, 5..40 ms).
   const size_t expected = (size_t)want->rank + 2u * want->in_flight;
   // At rank r a neighbour surely lacks own.rank - r of the directions held here; with equal ranks
   // it may lack none.
-  if (!(want->flags & WEFT_WANT_ACCEPTS) || own->rank <= expected)
+  if (!want->accepts || own->rank <= expected)
     return 0;
   size_t count = own->rank - expected;
   // Its other neighbours see the same need: near the end each takes its share, not all of it.
@@ -34,11 +36,14 @@ static size_t useful(const weft_policy_view *view, const weft_policy_neighbour *
 // flight for it when it completes is wasted; a flatter one keeps windows from moving on.
 static bool choose_segment(const weft_policy_view *view, size_t index, const weft_rng *rng,
                            weft_policy_choice *out) {
+  const weft_policy_neighbour *neighbour = &view->neighbour[index];
+  const uint64_t first = neighbour->first > view->first ? neighbour->first : view->first;
+  const uint64_t end = neighbour->first + neighbour->count, own_end = view->first + view->count;
   uint64_t chance = 0;
   unsigned left = 0; // throws in `chance`
   bool found = false;
-  for (uint64_t s = view->first; s < view->first + view->count; s++) {
-    const size_t count = useful(view, &view->neighbour[index], s);
+  for (uint64_t s = first; s < end && s < own_end; s++) {
+    const size_t count = useful(view, neighbour, s);
     if (count == 0)
       continue;
     if (left == 0) {
@@ -73,3 +78,10 @@ static bool pick(void *user, const weft_policy_view *view, const weft_rng *rng,
 }
 
 const weft_policy weft_policy_push = {.name = "push", .pick = pick};
+
+static bool pick_at_source(void *user, const weft_policy_view *view, const weft_rng *rng,
+                           weft_policy_choice *out) {
+  return view->source && pick(user, view, rng, out);
+}
+
+const weft_policy weft_policy_source_only = {.name = "source-only", .pick = pick_at_source};

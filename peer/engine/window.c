@@ -1,213 +1,242 @@
 // SPDX-License-Identifier: Apache-2.0
-// The window of segments: what is held, what neighbours still want of it, and when it moves on.
+// The window of segments: what is held, and when it moves on.
+#include <string.h>
+
 #include "peer/engine/internal.h"
 
-uint64_t weft_window_total(const weft_engine *engine) {
-  const uint64_t segment_bytes = (uint64_t)engine->options.blocks * engine->options.block_bytes;
-  return engine->end_bytes / segment_bytes + (engine->end_bytes % segment_bytes != 0);
+void weft_window_set_end(weft_engine *e, uint64_t end_bytes) {
+  e->end_known = true;
+  e->end_bytes = end_bytes;
+  e->total = end_bytes / e->segment_bytes + (end_bytes % e->segment_bytes != 0);
 }
 
-uint32_t weft_window_blocks(const weft_engine *engine, uint64_t segment) {
-  const uint32_t n = engine->options.blocks, k = engine->options.block_bytes;
-  if (!engine->end_known || (segment + 1) < weft_window_total(engine))
-    return n;
-  if (segment >= weft_window_total(engine))
-    return 0;
-  const uint64_t last = engine->end_bytes - segment * ((uint64_t)n * k);
-  return (uint32_t)(last / k + (last % k != 0));
+size_t weft_window_bytes(const weft_engine *e, uint64_t segment) {
+  const uint64_t segment_bytes = weft_segment_bytes(e);
+  if (weft_window_has(e, segment) && weft_window_slot(e, segment)->manifest)
+    return weft_window_slot(e, segment)->bytes;
+  if (!e->end_known || segment + 1 < weft_window_total(e))
+    return (size_t)segment_bytes;
+  return segment < weft_window_total(e) ? (size_t)(e->end_bytes - segment * segment_bytes) : 0;
 }
 
-void weft_engine_changed(weft_engine *engine) {
-  engine->idle = false;
-  engine->version++;
+static uint32_t count_blocks(const weft_engine *e, uint64_t segment) {
+  const size_t k = e->options->block_bytes, bytes = weft_window_bytes(e, segment);
+  return (uint32_t)(bytes / k + (bytes % k != 0));
 }
 
-void weft_window_refresh(weft_engine *engine, weft_neighbour *neighbour, uint64_t segment) {
-  const size_t at = segment % engine->options.window;
-  const uint16_t blocks = (uint16_t)weft_window_blocks(engine, segment);
-  weft_policy_want *want = &neighbour->wants[at];
-  engine->held[at].blocks = blocks;
-  if (segment < neighbour->first_missing)
-    want->rank = blocks;
-  const bool accepts = segment < neighbour->accept_end && want->rank < blocks;
-  want->flags = accepts ? WEFT_WANT_ACCEPTS : 0;
+uint32_t weft_window_blocks(const weft_engine *e, uint64_t segment) {
+  return weft_window_has(e, segment) ? weft_window_held(e, segment)->blocks
+                                     : count_blocks(e, segment);
 }
 
-static void refresh_all(weft_engine *engine) {
-  for (size_t i = 0; i < engine->options.neighbours_max; i++)
-    for (uint64_t s = engine->tail; s - engine->tail < engine->options.window; s++)
-      weft_window_refresh(engine, &engine->neighbours[i], s);
+void weft_engine_changed(weft_engine *e) {
+  e->idle = e->ask_idle = false;
+  e->version++;
 }
 
-void weft_window_complete(weft_engine *engine, uint64_t segment) {
-  weft_slot *slot = weft_window_slot(engine, segment);
+// --- Places
+
+void weft_slot_close(weft_engine *e, weft_slot *slot) {
+  e->codec->close(e->codec->user, slot->segment);
+  slot->segment = NULL;
+  weft_held_drop(e, slot);
+  weft_free(e->ctx, WEFT_MEM_HOST, slot->reveal);
+  slot->reveal = NULL;
+}
+
+void weft_window_place(weft_engine *e, uint64_t segment) {
+  const size_t at = weft_place(e, segment);
+  weft_slot *slot = &e->slots[at];
+  weft_slot_close(e, slot);
+  e->tell -= (size_t)slot->tell_decoded + slot->tell_play + slot->tell_skip + slot->tell_load;
+  *slot = (weft_slot){.solo = WEFT_NO_NEIGHBOUR, .next_reveal_us = WEFT_ENGINE_NEVER};
+  e->number[at] = segment;
+  if (e->blocks)
+    memset(e->blocks + at * e->blocks_stride, 0, e->blocks_stride);
+  e->held[at] = (weft_policy_segment){.blocks = (uint16_t)count_blocks(e, segment)};
+  for (size_t i = 0; i < e->used; i++)
+    e->neighbours[i].marks[at] = 0;
+}
+
+// Segments before `tail` make room.
+void weft_window_move(weft_engine *e, uint64_t tail) {
+  if (tail <= e->tail)
+    return;
+  const uint64_t gone = tail - e->tail;
+  const uint64_t from = gone > e->window ? tail : e->tail + e->window;
+  e->tail = tail;
+  for (uint64_t s = from; s < tail + e->window; s++)
+    weft_window_place(e, s);
+  e->released = e->released < tail ? tail : e->released;
+  if (e->missing < tail) {
+    e->missing = tail;
+    weft_window_in_order(e);
+  }
+  weft_engine_changed(e);
+}
+
+void weft_window_jump(weft_engine *e, uint64_t segment) {
+  e->tail = e->missing = e->released = e->play = segment;
+  for (uint64_t s = segment; s < segment + e->window; s++)
+    weft_window_place(e, s);
+  e->epoch++;
+  weft_engine_changed(e);
+}
+
+// --- Completion and progress
+
+void weft_window_in_order(weft_engine *e) {
+  while (weft_window_has(e, e->missing)) {
+    const weft_slot *slot = weft_window_slot(e, e->missing);
+    if (!slot->complete && !slot->skipped)
+      break;
+    e->missing++;
+  }
+}
+
+void weft_window_complete(weft_engine *e, uint64_t segment, int64_t now_us) {
+  weft_slot *slot = weft_window_slot(e, segment);
+  weft_policy_segment *held = weft_window_held(e, segment);
   slot->complete = true;
-  slot->decoded_event = !engine->self.source;
-  engine->statistics.segments++;
-  while (weft_window_has(engine, engine->missing) &&
-         weft_window_slot(engine, engine->missing)->complete)
-    engine->missing++;
-  for (size_t i = 0; i < engine->options.neighbours_max && !engine->self.source; i++) {
-    weft_neighbour *neighbour = &engine->neighbours[i];
-    if (neighbour->state == WEFT_NEIGHBOUR_OPEN)
-      weft_neighbour_brake(engine, neighbour, segment);
-  }
-  weft_window_learn_horizon(engine, segment + 1);
-  weft_engine_changed(engine);
+  slot->solo = WEFT_NO_NEIGHBOUR;
+  held->rank = held->received = held->blocks;
+  weft_held_settle(e, segment);
+  weft_held_drop(e, slot);
+  if (e->blocks)
+    memset(e->blocks + (weft_place(e, segment)) * e->blocks_stride, 0xFF, e->blocks_stride);
+  if (!e->self.source)
+    weft_tell(e, &slot->tell_decoded);
+  e->statistics.segments++;
+  weft_window_in_order(e);
+  for (size_t i = 0; i < e->used && !e->self.source; i++)
+    if (e->neighbours[i].state == WEFT_NEIGHBOUR_OPEN &&
+        !weft_neighbour_complete(e, &e->neighbours[i], segment))
+      weft_neighbour_mark(e, i, segment, WEFT_MARK_BRAKE, WEFT_DUE_BRAKES);
+  weft_window_learn_horizon(e, segment + 1, now_us);
+  weft_engine_changed(e);
 }
 
-// Whether nobody needs the segment from here any more.
-static bool segment_over(const weft_engine *engine, uint64_t segment) {
-  if (segment >= engine->released)
-    return false;
-  for (size_t i = 0; i < engine->options.neighbours_max; i++) {
-    const weft_neighbour *neighbour = &engine->neighbours[i];
-    const bool waits =
-        neighbour->state == WEFT_NEIGHBOUR_GREETING || neighbour->state == WEFT_NEIGHBOUR_OPEN;
-    if (waits && segment >= neighbour->first_missing &&
-        neighbour->wants[segment % engine->options.window].rank <
-            weft_window_blocks(engine, segment))
-      return false;
-  }
-  return true;
+// A neighbour that lacks a segment which was dropped here: nothing here is of use to it.
+static bool far_behind(const weft_engine *e, const weft_neighbour *n) {
+  for (uint64_t s = n->first; s < n->accept_end && s < e->tail; s++)
+    if (n->wants[weft_place(e, s)].accepts)
+      return n->accept_end <= e->tail;
+  return false;
 }
 
-void weft_window_advance(weft_engine *engine) {
-  const size_t window = engine->options.window;
-  while (segment_over(engine, engine->tail)) {
-    const size_t at = engine->tail % window;
-    engine->codec.close(engine->codec.user, engine->slots[at].segment);
-    engine->slots[at] = (weft_slot){0};
-    engine->held[at] = (weft_policy_segment){0};
-    engine->tail++;
-    for (size_t i = 0; i < engine->options.neighbours_max; i++) {
-      weft_neighbour *neighbour = &engine->neighbours[i];
-      neighbour->wants[at] = (weft_policy_want){0};
-      neighbour->brakes_due -= neighbour->brake_due[at];
-      neighbour->brake_due[at] = false;
-      weft_window_refresh(engine, neighbour, engine->tail + window - 1);
+// Whether a neighbour still waits for the segment from here (bulk).
+static bool waited_for(const weft_engine *e, uint64_t segment) {
+  for (size_t i = 0; i < e->used; i++) {
+    const weft_neighbour *n = &e->neighbours[i];
+    if (n->state == WEFT_NEIGHBOUR_GREETING)
+      return true;
+    if (n->state != WEFT_NEIGHBOUR_OPEN || segment < n->first || far_behind(e, n))
+      continue;
+    const weft_policy_want *want = weft_neighbour_want(e, n, segment);
+    if (!want || want->rank < weft_window_blocks(e, segment))
+      return true;
+  }
+  return false;
+}
+
+static uint64_t tail_wanted(const weft_engine *e) {
+  if (weft_is_paced(e)) {
+    const uint64_t behind = e->options->behind ? e->options->behind : e->window / 4;
+    return e->released > behind ? e->released - behind : 0;
+  }
+  uint64_t tail = e->tail;
+  while (tail < e->released && !waited_for(e, tail))
+    tail++;
+  return tail;
+}
+
+static void say_farewell(weft_engine *e) {
+  e->farewell = true;
+  for (size_t i = 0; i < e->used; i++)
+    if (e->neighbours[i].state == WEFT_NEIGHBOUR_OPEN) {
+      e->neighbours[i].bye = WEFT_BYE_FINISHED;
+      weft_neighbour_due(e, i, WEFT_DUE_BYE);
     }
-    weft_engine_changed(engine);
-  }
-  if (weft_engine_finished(engine) && !engine->farewell) {
-    engine->farewell = true;
-    for (size_t i = 0; i < engine->options.neighbours_max; i++)
-      engine->neighbours[i].bye_due = engine->neighbours[i].state == WEFT_NEIGHBOUR_OPEN;
+}
+
+void weft_window_advance(weft_engine *e) {
+  if (weft_loads(e))
+    return; // it holds what is asked for
+  if (!e->self.source || !weft_is_paced(e))
+    weft_window_move(e, tail_wanted(e));
+  if (!e->farewell && !weft_is_paced(e) && weft_engine_finished(e))
+    say_farewell(e);
+}
+
+// --- The end of the stream, and how far it is known
+
+static void refresh_blocks(weft_engine *e) {
+  for (size_t at = 0; at < e->window; at++)
+    if (e->number[at] != WEFT_NO_SEGMENT)
+      e->held[at].blocks = (uint16_t)count_blocks(e, e->number[at]);
+  for (size_t i = 0; i < e->used; i++) {
+    weft_neighbour *n = &e->neighbours[i];
+    for (uint64_t s = n->first; s < n->accept_end; s++)
+      weft_want_refresh(e, &n->wants[weft_place(e, s)], s);
   }
 }
 
-weft_status weft_window_learn_end(weft_engine *engine, uint64_t end_bytes) {
-  if (engine->end_known)
-    return engine->end_bytes == end_bytes ? WEFT_OK : WEFT_E_FOREIGN;
-  engine->end_known = true;
-  engine->end_bytes = end_bytes;
-  if (engine->horizon > weft_window_total(engine)) { // contradicts what was seen
-    engine->end_known = false;
-    engine->end_bytes = 0;
+weft_status weft_window_learn_end(weft_engine *e, uint64_t end_bytes) {
+  if (e->end_known)
+    return e->end_bytes == end_bytes ? WEFT_OK : WEFT_E_FOREIGN;
+  weft_window_set_end(e, end_bytes);
+  if (e->horizon > weft_window_total(e)) { // contradicts what was seen
+    e->end_known = false;
+    e->end_bytes = 0;
     return WEFT_E_FOREIGN;
   }
-  engine->horizon = weft_window_total(engine);
-  refresh_all(engine);
-  weft_engine_changed(engine);
-  for (size_t i = 0; i < engine->options.neighbours_max; i++) // worth telling at once
-    engine->neighbours[i].map_due = engine->neighbours[i].state == WEFT_NEIGHBOUR_OPEN;
+  e->horizon = weft_window_total(e);
+  refresh_blocks(e);
+  weft_engine_changed(e);
+  for (size_t i = 0; i < e->used; i++) // worth telling at once
+    if (e->neighbours[i].state == WEFT_NEIGHBOUR_OPEN)
+      weft_neighbour_due(e, i, WEFT_DUE_MAP);
   return WEFT_OK;
 }
 
-void weft_window_learn_horizon(weft_engine *engine, uint64_t horizon) {
-  if (horizon <= engine->horizon)
+void weft_window_learn_horizon(weft_engine *e, uint64_t horizon, int64_t now_us) {
+  if (horizon <= e->horizon || (e->end_known && horizon > weft_window_total(e)))
     return;
-  engine->horizon = horizon;
-  weft_engine_changed(engine);
+  e->horizon = horizon;
+  weft_play_learn(e, horizon - 1, now_us);
+  weft_engine_changed(e);
 }
 
-// --- What the application does with it
-
-bool weft_engine_source_ready(const weft_engine *engine) {
-  return engine->self.source && !engine->end_known && weft_window_has(engine, engine->horizon);
+// What is not signed may be asked for, but neither is it waited for nor does it tell the time.
+void weft_window_hear_horizon(weft_engine *e, uint64_t horizon, int64_t now_us) {
+  if (e->self.source)
+    return;
+  if (!e->options->trust) {
+    weft_window_learn_horizon(e, horizon, now_us);
+  } else if (horizon > e->rumour) {
+    e->rumour = horizon;
+    e->idle = e->ask_idle = false;
+  }
 }
 
-weft_status weft_engine_source_put(weft_engine *engine, const uint8_t *data, size_t bytes,
-                                   int64_t at_us, int64_t now_us) {
-  (void)at_us, (void)now_us;
-  const size_t k = engine->options.block_bytes, segment_bytes = engine->options.blocks * k;
-  if (!weft_engine_source_ready(engine))
-    return WEFT_E_STATE;
-  if (!data || bytes == 0 || bytes > segment_bytes)
-    return WEFT_E_ARGUMENT;
-  const uint64_t segment = engine->horizon;
-  const weft_segment_id id = {.stream = engine->options.stream,
-                              .segment = segment,
-                              .blocks = (uint32_t)((bytes + k - 1) / k),
-                              .block_bytes = (uint32_t)k};
-  weft_slot *slot = weft_window_slot(engine, segment);
-  WEFT_TRY(engine->codec.open_source(engine->codec.user, &id, data, bytes, &engine->rng,
-                                     &slot->segment));
-  engine->held[segment % engine->options.window] =
-      (weft_policy_segment){.blocks = (uint16_t)id.blocks, .rank = (uint16_t)id.blocks};
-  engine->released = segment + 1;
-  weft_window_complete(engine, segment);
-  return bytes == segment_bytes
-             ? WEFT_OK
-             : weft_window_learn_end(engine, segment * (uint64_t)segment_bytes + bytes);
+uint64_t weft_window_edge(const weft_engine *e) {
+  const uint64_t known = e->rumour > e->horizon ? e->rumour : e->horizon, end = e->tail + e->window;
+  return known < end ? known : end;
 }
 
-weft_status weft_engine_source_end(weft_engine *engine, int64_t now_us) {
-  (void)now_us;
-  if (!engine->self.source || engine->end_known)
-    return WEFT_E_STATE;
-  const uint64_t segment_bytes = (uint64_t)engine->options.blocks * engine->options.block_bytes;
-  WEFT_TRY(weft_window_learn_end(engine, engine->horizon * segment_bytes));
-  weft_window_advance(engine);
-  return WEFT_OK;
+bool weft_engine_done(const weft_engine *e) {
+  return e->end_known && e->started && e->released >= weft_window_total(e);
 }
 
-weft_status weft_engine_readable(const weft_engine *engine, uint64_t *segment, size_t *bytes) {
-  const uint64_t s = engine->released;
-  const uint64_t segment_bytes = (uint64_t)engine->options.blocks * engine->options.block_bytes;
-  if (engine->self.source)
-    return WEFT_E_STATE;
-  if (!weft_window_has(engine, s) || !weft_window_slot(engine, s)->complete)
-    return WEFT_PENDING;
-  // The last segment known to exist may be the stream's last, whose true length comes with the end.
-  if (!engine->end_known && s + 1 >= engine->horizon)
-    return WEFT_PENDING;
-  const uint64_t left = engine->end_bytes - s * segment_bytes;
-  *segment = s;
-  *bytes = (size_t)(engine->end_known && left < segment_bytes ? left : segment_bytes);
-  return WEFT_OK;
-}
-
-weft_status weft_engine_read(weft_engine *engine, size_t offset, size_t bytes, uint8_t *out) {
-  uint64_t segment;
-  size_t length;
-  WEFT_TRY(weft_engine_readable(engine, &segment, &length));
-  if (offset > length || bytes > length - offset)
-    return WEFT_E_ARGUMENT;
-  return engine->codec.read(engine->codec.user, weft_window_slot(engine, segment)->segment, offset,
-                            bytes, out);
-}
-
-weft_status weft_engine_release(weft_engine *engine) {
-  uint64_t segment;
-  size_t bytes;
-  WEFT_TRY(weft_engine_readable(engine, &segment, &bytes));
-  engine->released++;
-  weft_window_advance(engine);
-  return WEFT_OK;
-}
-
-bool weft_engine_done(const weft_engine *engine) {
-  return engine->end_known && engine->released >= weft_window_total(engine);
-}
-
-bool weft_engine_finished(const weft_engine *engine) {
-  if (!weft_engine_done(engine) || engine->tail < weft_window_total(engine))
+bool weft_engine_finished(const weft_engine *e) {
+  const bool bulk = !weft_is_paced(e) && !weft_loads(e);
+  if (!weft_engine_done(e) || (bulk && e->tail < weft_window_total(e)))
     return false;
-  for (size_t i = 0; i < engine->options.neighbours_max; i++) {
-    const weft_neighbour *neighbour = &engine->neighbours[i];
-    if (neighbour->state == WEFT_NEIGHBOUR_GREETING ||
-        (neighbour->state == WEFT_NEIGHBOUR_OPEN && !neighbour->knows_end))
+  for (size_t i = 0; i < e->used; i++) {
+    const weft_neighbour *n = &e->neighbours[i];
+    if (n->state == WEFT_NEIGHBOUR_GREETING ||
+        (n->state == WEFT_NEIGHBOUR_OPEN &&
+         (!n->knows_end || (!bulk && n->first < weft_window_total(e)))))
       return false;
   }
   return true;

@@ -7,15 +7,18 @@
 #include "peer/runtime/udp.h"
 
 #define NONE SIZE_MAX
+#define NODE_UDP_IP_BYTES 28u // below each datagram
 
 // Timers, microseconds.
 enum {
   NODE_RETRY_US = 2000000,     // a bootstrap address that did not answer
-  NODE_SEEK_US = 1000000,      // asking for more neighbours while there are too few
+  NODE_SEEK_US = 1000000,      // looking at all this again
+  NODE_REFUSE_US = 200000,     // telling again that there is no room
+  NODE_EXCHANGE_US = 1000000,  // asking neighbours for more of them
   NODE_ANNOUNCE_US = 30000000, // to a tracker
-  NODE_BAN_US = 600000000
+  NODE_CHECKSUM_US = 200000    // between two reveals of one segment
 };
-enum { NODE_CANDIDATES = 128, NODE_BANS = 256, NODE_RECEIVE_MOST = 512, NODE_SEND_MOST = 64 };
+enum { NODE_CANDIDATES = 64, NODE_BANS = 256, NODE_RECEIVE_MOST = 512, NODE_SEND_MOST = 64 };
 
 typedef struct node_link {
   bool used, open, tracker;
@@ -23,7 +26,7 @@ typedef struct node_link {
   size_t bootstrap; // which of the bootstrap addresses this is
   weft_address address;
   uint8_t public_key[32];
-  int64_t next_us;    // ANNOUNCE to a tracker
+  int64_t next_us;    // ANNOUNCE to a tracker, or telling again that there is no room
   uint64_t announced; // at a tracker: the stream that the other side has
   bool announced_source;
 } node_link;
@@ -46,6 +49,8 @@ struct weft_node {
   weft_rng_chacha chance; // of the engine and of choices here
   weft_codec_rlnc rlnc;
   weft_codec codec;
+  weft_trust_ed25519 keys;
+  weft_trust trust;
   node_link *links; // (options.links_max), by session link
   size_t *link_of;  // (options.neighbours_max), by neighbour
   size_t open_links, dials;
@@ -68,7 +73,10 @@ size_t weft_node_dial(weft_node *node, const weft_address *address);
 
 // node_members.c: who else is there
 void weft_node_add_candidate(weft_node *node, const weft_address *address);
-void weft_node_forget_candidate(weft_node *node, const weft_address *address);
+// The same address as the engine hands it on.
+weft_peer_address weft_node_opaque(const weft_address *address);
+// A neighbour that the engine wants.
+void weft_node_dial_for_engine(weft_node *node, const weft_peer_address *address);
 void weft_node_announce(weft_node *node, size_t link);
 void weft_node_message(weft_node *node, size_t link, const uint8_t *data, size_t bytes);
 void weft_node_seek(weft_node *node); // bootstrap again, more neighbours, trackers
@@ -77,6 +85,8 @@ int64_t weft_node_seek_deadline(const weft_node *node);
 // node_stream.c: the engine and its neighbours
 weft_status weft_node_start_engine(weft_node *node, const weft_stream *stream);
 void weft_node_opened(weft_node *node, size_t link);
+// A session that found no room among the neighbours tries once more.
+void weft_node_admit_again(weft_node *node, size_t link);
 void weft_node_lost(weft_node *node, size_t link, weft_session_reason reason);
 void weft_node_engine_events(weft_node *node);
 

@@ -40,38 +40,35 @@ void weft_node_announce(weft_node *node, size_t link) {
   node->links[link].next_us = node->now_us + NODE_ANNOUNCE_US;
 }
 
-void weft_node_forget_candidate(weft_node *node, const weft_address *address) {
-  for (size_t i = 0; i < node->candidate_count; i++)
-    if (same(&node->candidates[i], address)) {
-      node->candidates[i] = node->candidates[--node->candidate_count];
-      node->candidate_next = node->candidate_count % NODE_CANDIDATES;
-      return;
-    }
+weft_peer_address weft_node_opaque(const weft_address *address) {
+  weft_peer_address opaque = {.length = WEFT_LIST_ENTRY_BYTES};
+  weft_address_write(address, opaque.bytes);
+  return opaque;
 }
 
-static size_t neighbours(const weft_node *node) {
-  size_t count = node->dials;
-  for (size_t i = 0; i < node->options.links_max; i++)
-    count += node->links[i].open && !node->links[i].tracker;
-  return count;
+void weft_node_dial_for_engine(weft_node *node, const weft_peer_address *opaque) {
+  weft_address address = {0};
+  if (opaque->length == WEFT_LIST_ENTRY_BYTES)
+    address = weft_address_read(opaque->bytes);
+  if (address.port == 0 || linked(node, &address) || node->leaving ||
+      weft_node_dial(node, &address) == NONE)
+    weft_engine_dial_failed(node->engine, opaque);
 }
 
-// Too few neighbours: tries some of the addresses that are known.
+// Before the stream is known: somebody of the tracker's list must tell it.
 static void dial_candidates(weft_node *node) {
   const weft_rng rng = weft_node_rng(node);
-  const size_t target = node->options.neighbours_target;
-  size_t have = neighbours(node);
-  if (node->role != WEFT_NODE_PEER && node->role != WEFT_NODE_JOINING)
-    return;
-  for (size_t tries = 0; tries < 2 * target && have < target && node->candidate_count; tries++) {
+  for (size_t tries = 0;
+       node->role == WEFT_NODE_JOINING && tries < 3 && node->dials < 3 && node->candidate_count;
+       tries++) {
     const weft_address address =
         node->candidates[(size_t)weft_rng_below(&rng, node->candidate_count)];
-    if (!linked(node, &address) && weft_node_dial(node, &address) != NONE)
-      have++;
+    if (!linked(node, &address))
+      (void)weft_node_dial(node, &address);
   }
 }
 
-// Addresses for whoever asks: of those known here with the stream, some at random.
+// A tracker's answer: of those that have the stream (0: any), some at random.
 static void answer(weft_node *node, size_t link, uint64_t stream) {
   uint8_t message[WEFT_LIST_MAX_BYTES];
   weft_address entries[WEFT_LIST_MAX];
@@ -79,10 +76,7 @@ static void answer(weft_node *node, size_t link, uint64_t stream) {
   uint64_t seen = 0;
   for (size_t i = 0; i < node->options.links_max; i++) {
     const node_link *l = &node->links[i];
-    const bool has = node->role == WEFT_NODE_TRACKER
-                         ? l->announced && (!stream || l->announced == stream)
-                         : l->neighbour != NONE;
-    if (i == link || !l->open || l->tracker || !has)
+    if (i == link || !l->open || !l->announced || (stream && l->announced != stream))
       continue;
     seen++;
     const uint64_t at = seen <= WEFT_LIST_MAX ? seen - 1 : weft_rng_below(&rng, seen);
@@ -100,30 +94,21 @@ void weft_node_message(weft_node *node, size_t link, const uint8_t *data, size_t
   bool leaving;
   if (!node->links[link].open || data[0] != WEFT_WIRE_VERSION)
     return;
-  if (data[1] == WEFT_KIND_ANNOUNCE && weft_announce_parse(data, bytes, &leaving, &stream)) {
-    if (node->role == WEFT_NODE_TRACKER)
-      node->links[link].announced = leaving ? 0 : stream;
+  if (data[1] == WEFT_KIND_ANNOUNCE && node->role == WEFT_NODE_TRACKER &&
+      weft_announce_parse(data, bytes, &leaving, &stream)) {
+    node->links[link].announced = leaving ? 0 : stream;
     if (!leaving)
       answer(node, link, stream);
-  } else if (data[1] == WEFT_KIND_LIST && weft_list_parse(data, bytes, entries, &count)) {
-    for (size_t i = 0; i < count; i++)
-      weft_node_add_candidate(node, &entries[i]);
-    dial_candidates(node);
-  }
-}
-
-// Asks one of those who may know more.
-static void ask_for_addresses(weft_node *node) {
-  const weft_rng rng = weft_node_rng(node);
-  if (neighbours(node) >= node->options.neighbours_target || !node->open_links)
-    return;
-  const size_t start = (size_t)weft_rng_below(&rng, node->options.links_max);
-  for (size_t i = 0; i < node->options.links_max; i++) {
-    const size_t link = (start + i) % node->options.links_max;
-    if (node->links[link].open) {
-      weft_node_announce(node, link);
-      return;
+  } else if (data[1] == WEFT_KIND_LIST && node->links[link].tracker &&
+             weft_list_parse(data, bytes, entries, &count)) {
+    for (size_t i = 0; i < count; i++) {
+      const weft_peer_address opaque = weft_node_opaque(&entries[i]);
+      if (node->engine)
+        weft_engine_add_address(node->engine, &opaque);
+      else
+        weft_node_add_candidate(node, &entries[i]);
     }
+    dial_candidates(node);
   }
 }
 
@@ -147,8 +132,6 @@ void weft_node_seek(weft_node *node) {
     if (node->links[i].open && node->links[i].tracker && node->now_us >= node->links[i].next_us)
       weft_node_announce(node, i);
   dial_candidates(node);
-  if (node->role == WEFT_NODE_PEER)
-    ask_for_addresses(node);
   node->seek_us = node->now_us + NODE_SEEK_US;
 }
 

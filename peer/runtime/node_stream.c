@@ -4,30 +4,58 @@
 
 #include "peer/runtime/node_internal.h"
 
+static void set_trust(weft_node *node, bool source) {
+  memcpy(node->keys.public_key, node->stream.source_key, sizeof node->keys.public_key);
+  node->keys.is_source = source;
+  if (source)
+    memcpy(node->keys.secret_key, node->options.identity.secret_key, sizeof node->keys.secret_key);
+  node->trust = weft_trust_ed25519_table(&node->keys);
+}
+
+static void set_engine_options(weft_node *node) {
+  const weft_node_options *o = &node->options;
+  const weft_stream *s = &node->stream;
+  const bool source = node->role == WEFT_NODE_SOURCE;
+  node->engine_options =
+      (weft_engine_options){.stream = s->id,
+                            .blocks = s->blocks,
+                            .block_bytes = s->block_bytes,
+                            .mode = s->mode,
+                            .window = o->window,
+                            .batch = o->batch,
+                            .neighbours_max = o->neighbours_max,
+                            .neighbours_target = source ? 0 : o->neighbours_target,
+                            .addresses_max = NODE_CANDIDATES,
+                            .datagram_overhead = WEFT_SESSION_OVERHEAD_BYTES + NODE_UDP_IP_BYTES,
+                            .congestion = o->congestion,
+                            .rate_bits_per_s = s->mode == WEFT_MODE_BULK ? 0 : s->rate_bits_per_s,
+                            .lag_us = (int64_t)s->lag_ms * 1000,
+                            .startup_us = o->startup_us,
+                            .checksum_us = s->checksums ? NODE_CHECKSUM_US : 0,
+                            .timers = {.exchange_us = NODE_EXCHANGE_US},
+                            .codec = &node->codec,
+                            .policy = o->policy ? o->policy : &weft_policy_push,
+                            .trust = s->trusted ? &node->trust : NULL};
+}
+
 weft_status weft_node_start_engine(weft_node *node, const weft_stream *stream) {
   const weft_node_options *o = &node->options;
   const bool source = node->role == WEFT_NODE_SOURCE;
   node->stream = *stream;
   node->rlnc = (weft_codec_rlnc){.ctx = node->ctx};
   node->codec = weft_codec_rlnc_table(&node->rlnc);
-  node->engine_options =
-      (weft_engine_options){.stream = stream->id,
-                            .blocks = stream->blocks,
-                            .block_bytes = stream->block_bytes,
-                            .mode = stream->mode,
-                            .window = o->window,
-                            .batch = o->batch,
-                            .neighbours_max = o->neighbours_max,
-                            .datagram_overhead = WEFT_SESSION_OVERHEAD_BYTES + 28,
-                            .congestion = o->congestion,
-                            .rate_bits_per_s = stream->rate_bits_per_s,
-                            .lag_us = (int64_t)stream->lag_ms * 1000,
-                            .startup_us = o->startup_us,
-                            .codec = &node->codec,
-                            .policy = o->policy ? o->policy : &weft_policy_push};
-  const weft_engine_self self = {
-      .source = source, .upload_bits_per_s = o->upload_bits_per_s, .rng = weft_node_rng(node)};
+  set_trust(node, source);
+  set_engine_options(node);
+  const weft_engine_self self = {.source = source,
+                                 .upload_bits_per_s = o->upload_bits_per_s,
+                                 .rng = weft_node_rng(node),
+                                 .stream_bytes =
+                                     source && stream->mode == WEFT_MODE_VOD ? stream->bytes : 0};
   WEFT_TRY(weft_engine_new(node->ctx, &node->engine_options, &self, &node->engine));
+  for (size_t i = 0; i < node->candidate_count; i++) {
+    const weft_peer_address address = weft_node_opaque(&node->candidates[i]);
+    weft_engine_add_address(node->engine, &address);
+  }
   if (source)
     return WEFT_OK;
   uint8_t blob[WEFT_DESCRIPTION_BYTES];
@@ -49,16 +77,28 @@ static void learn_stream(weft_node *node, size_t link, const weft_stream *stream
       node->links[i].next_us = node->seek_us = node->now_us; // it should know of us
 }
 
+// No room: the other side learns who else there is, and goes.
+static void refuse(weft_node *node, size_t link) {
+  uint8_t message[WEFT_DATAGRAM_MAX];
+  weft_node_say(node, link, message, weft_engine_refusal(node->engine, message));
+  node->links[link].next_us = node->now_us + NODE_REFUSE_US;
+}
+
 static void add_neighbour(weft_node *node, size_t link, bool initiated) {
   node_link *l = &node->links[link];
   const weft_neighbour_options options = {
-      .is_source = memcmp(l->public_key, node->stream.source_key, 32) == 0, .dialled = initiated};
+      .address = weft_node_opaque(&l->address),
+      .is_source = memcmp(l->public_key, node->stream.source_key, 32) == 0,
+      .dialled = initiated};
   if (weft_engine_add_neighbour(node->engine, &options, node->now_us, &l->neighbour) != WEFT_OK) {
-    l->neighbour = NONE; // no room: it may still ask for addresses
+    l->neighbour = NONE;
+    refuse(node, link);
     return;
   }
   node->link_of[l->neighbour] = link;
 }
+
+void weft_node_admit_again(weft_node *node, size_t link) { add_neighbour(node, link, false); }
 
 void weft_node_opened(weft_node *node, size_t link) {
   weft_session_peer peer;
@@ -91,8 +131,6 @@ void weft_node_opened(weft_node *node, size_t link) {
   } else if (node->engine) {
     add_neighbour(node, link, peer.initiated);
     weft_node_tell(node, WEFT_NODE_NEIGHBOUR, link);
-    if (peer.initiated)
-      weft_node_announce(node, link); // who else is there?
   }
 }
 
@@ -113,8 +151,10 @@ void weft_node_lost(weft_node *node, size_t link, weft_session_reason reason) {
                                  .reason = reason,
                                  .public_key = l->public_key};
   const bool told = l->open ? !l->tracker : l->bootstrap != NONE;
-  if (!l->open)
-    weft_node_forget_candidate(node, &l->address);
+  if (!l->open && node->engine) {
+    const weft_peer_address address = weft_node_opaque(&l->address);
+    weft_engine_dial_failed(node->engine, &address);
+  }
   if (l->bootstrap != NONE) {
     node->bootstrap[l->bootstrap].link = NONE;
     node->bootstrap[l->bootstrap].next_us =
@@ -146,6 +186,8 @@ void weft_node_engine_events(weft_node *node) {
   while (weft_engine_event(node->engine, &event)) {
     if (event.kind == WEFT_EVENT_NEIGHBOUR_LOST) {
       drop_neighbour(node, &event);
+    } else if (event.kind == WEFT_EVENT_DIAL) {
+      weft_node_dial_for_engine(node, &event.address);
     } else if (event.kind != WEFT_EVENT_NEIGHBOUR_OPEN && node->options.event) {
       const weft_node_event told = {.kind = WEFT_NODE_ENGINE, .engine = event};
       node->options.event(node->options.user, &told);

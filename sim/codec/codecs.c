@@ -49,7 +49,7 @@ size_t weft_sim_token_lose(const weft_sim_codec *codec, void *token, size_t byte
     return bytes;
   }
   uint8_t *vectors = (uint8_t *)token + 1;
-  const size_t n = codec->blocks;
+  const size_t n = (bytes - 1) / count; // a stream's last segment may have fewer blocks
   size_t kept = 0;
   for (size_t i = 0; i < count; i++)
     if (!(lost >> i & 1)) {

@@ -120,6 +120,18 @@ int64_t weft_sim_core_now(const weft_sim_core *core) {
   return core->window * core->options.window_us;
 }
 
+uint64_t weft_sim_core_under_way(const weft_sim_core *core) {
+  uint64_t count = 0;
+  for (size_t i = 0; i < core->options.threads; i++) {
+    const weft_sim_lane *lane = &core->lanes[i];
+    for (size_t b = 0; b < WEFT_SIM_RING; b++)
+      count += lane->ring[b].messages.count;
+    for (size_t to = 0; to < core->total; to++) // those before these have been read
+      count += lane->letters[core->parity ^ 1][to].count;
+  }
+  return count;
+}
+
 uint64_t weft_sim_core_bytes(const weft_sim_core *core) {
   uint64_t bytes = 0;
   for (size_t i = 0; i < core->options.threads; i++)

@@ -51,6 +51,8 @@ void weft_sim_core_free(weft_sim_core *core); // accepts NULL
 weft_status weft_sim_core_run(weft_sim_core *core, int64_t until_us,
                               bool (*keep_on)(void *user, int64_t now_us));
 int64_t weft_sim_core_now(const weft_sim_core *core);
+// Messages of this rank that are still to arrive. Between runs.
+uint64_t weft_sim_core_under_way(const weft_sim_core *core);
 uint64_t weft_sim_core_bytes(const weft_sim_core *core); // memory for what is under way
 
 // Whether the actor is this rank's, and of which lane.

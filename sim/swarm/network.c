@@ -38,6 +38,7 @@ static bool is_data(const uint8_t *datagram) { return datagram[1] <= WEFT_PACKET
 
 static void count_lost(weft_sim_share *share, const uint8_t *datagram, size_t bytes) {
   weft_sim_totals *t = &share->totals;
+  weft_sim_now(share, share->begin_us)->lost_bytes += bytes;
   if (!is_data(datagram)) {
     t->lost_control++;
     t->lost_control_bytes += bytes;
@@ -51,6 +52,7 @@ static void count_lost(weft_sim_share *share, const uint8_t *datagram, size_t by
 
 static void count_lost_tokens(weft_sim_share *share, size_t count, size_t wire_bytes) {
   const size_t payload = count * share->swarm->parameters.block_bytes;
+  weft_sim_now(share, share->begin_us)->lost_bytes += wire_bytes;
   share->totals.lost_packets += count;
   share->totals.lost_payload_bytes += payload;
   share->totals.lost_header_bytes += wire_bytes > payload ? wire_bytes - payload : 0;
@@ -129,30 +131,33 @@ weft_status weft_sim_transmit(weft_sim_share *share, weft_sim_peer *peer, const 
 
 // --- In
 
-int64_t weft_sim_pass_downlink(weft_sim_share *share, weft_sim_peer *peer,
-                               const weft_sim_message *message) {
-  const weft_sim_parameters *o = &share->swarm->parameters;
-  if (message->kind & WEFT_SIM_PASSED)
-    return message->time_us;
-  if (peer->state != WEFT_SIM_ONLINE) {
-    share->totals.unheard_bytes += message->word;
-    return -1;
-  }
-  if (peer->id == 0)
-    return message->time_us;
-  if (peer->down.free_us - message->time_us <= o->queue_us)
-    return weft_sim_link_send(&peer->down, o->classes[peer->class_index].down_bits_per_s,
-                              message->word, message->time_us);
-  // The queue is full: lost like on the path.
-  if (message->kind == WEFT_SIM_TOKEN) {
+// A message that nobody gets.
+static void lose(weft_sim_share *share, const weft_sim_message *message) {
+  const uint32_t kind = message->kind & ~(uint32_t)WEFT_SIM_PASSED;
+  if (kind == WEFT_SIM_TOKEN) {
     const weft_sim_token_head *head = weft_sim_content(message);
     count_lost_tokens(share, head->count, message->word);
-  } else if (message->kind == WEFT_SIM_BURST) {
+  } else if (kind == WEFT_SIM_BURST) {
     const uint32_t *lengths = weft_sim_content(message);
     const uint8_t *at = (const uint8_t *)(lengths + 1 + *lengths);
     for (uint32_t i = 0; i < *lengths; at += lengths[1 + i++])
       count_lost(share, at, lengths[1 + i]);
   }
+}
+
+int64_t weft_sim_pass_downlink(weft_sim_share *share, weft_sim_peer *peer,
+                               const weft_sim_message *message) {
+  const weft_sim_parameters *o = &share->swarm->parameters;
+  if (message->kind & WEFT_SIM_PASSED)
+    return message->time_us;
+  if (peer->state == WEFT_SIM_ONLINE && peer->id == 0)
+    return message->time_us;
+  if (peer->state == WEFT_SIM_ONLINE && peer->down.free_us - message->time_us <= o->queue_us)
+    return weft_sim_link_send(&peer->down, o->classes[peer->class_index].down_bits_per_s,
+                              message->word, message->time_us);
+  if (peer->state != WEFT_SIM_ONLINE)
+    share->totals.unheard_bytes += message->word;
+  lose(share, message);
   return -1;
 }
 
@@ -271,6 +276,11 @@ static weft_status take_answer(weft_sim_share *share, weft_sim_peer *p, const we
   return WEFT_OK;
 }
 
+static bool first_is_data(const weft_sim_message *message) {
+  const uint32_t *lengths = weft_sim_content(message);
+  return is_data((const uint8_t *)(lengths + 1 + *lengths));
+}
+
 weft_status weft_sim_arrive(weft_sim_share *share, weft_sim_peer *peer,
                             const weft_sim_message *message, int64_t now_us) {
   weft_sim_message m = *message;
@@ -289,22 +299,20 @@ weft_status weft_sim_arrive(weft_sim_share *share, weft_sim_peer *peer,
   const size_t from = number_of(share, peer, m.source);
   if (from == SIZE_MAX) {
     share->totals.unheard_bytes += m.word;
+    lose(share, message);
     return WEFT_OK;
   }
   const bool token = (m.kind & ~(uint32_t)WEFT_SIM_PASSED) == WEFT_SIM_TOKEN;
-  if (peer->sampled && m.source < share->swarm->parameters.sampled) {
-    const weft_sim_trace note = {
-        .time_us = now_us,
-        .peer = peer->id,
-        .other = m.source,
-        .kind = token || is_data((const uint8_t *)weft_sim_content(message) +
-                                 (1 + *(const uint32_t *)weft_sim_content(message)) * 4)
-                    ? WEFT_SIM_TRACE_DATA
-                    : WEFT_SIM_TRACE_CONTROL,
-        .packets = token ? ((const weft_sim_token_head *)weft_sim_content(message))->count
-                         : *(const uint32_t *)weft_sim_content(message),
-        .segment = token ? ((const weft_sim_token_head *)weft_sim_content(message))->segment : 0};
-    weft_sim_note(share, &note);
+  const bool data = token || first_is_data(message);
+  if (peer->sampled && data && m.source < share->swarm->parameters.sampled) {
+    const weft_sim_token_head *head = weft_sim_content(message);
+    weft_sim_note(share, &(weft_sim_trace){.time_us = now_us,
+                                           .peer = peer->id,
+                                           .other = m.source,
+                                           .kind = WEFT_SIM_TRACE_DATA,
+                                           .packets = token ? head->count
+                                                            : *(const uint32_t *)(const void *)head,
+                                           .segment = token ? head->segment : 0});
   }
   return token ? take_tokens(share, peer, from, message, now_us)
                : take_datagrams(share, peer, from, message, now_us);

@@ -71,6 +71,9 @@ void weft_sim_count_peer(weft_sim_share *share, weft_sim_peer *p, int64_t now_us
     memcpy(&word, (const uint8_t *)&s + i * sizeof word, sizeof word);
     p->hash = weft_sim_mix(p->hash ^ word) + i;
   }
+  const weft_sim_hooks *hooks = &share->swarm->options.hooks;
+  if (hooks->ended)
+    hooks->ended(hooks->user, p->id, p->degree, p->done_us, &s);
   p->hash = weft_sim_mix(p->hash + p->delivered_bytes + (uint64_t)p->done_us);
   add_statistics(p->id ? &share->totals.peers : &share->totals.source, &s);
   share->totals.delivered_bytes += p->delivered_bytes;

@@ -69,7 +69,9 @@ static void set_engine(weft_sim_share *share) {
       .batch = o->batch,
       .neighbours_max = o->neighbours_max,
       .neighbours_target = o->topology == WEFT_SIM_TRACKER ? o->neighbours : 0,
-      .addresses_max = o->topology == WEFT_SIM_TRACKER ? 32 : 0,
+      .addresses_max = o->topology == WEFT_SIM_TRACKER ? o->addresses : 0,
+      .flights_max = o->flights,
+      .requests_max = o->requests,
       .datagram_overhead = o->overhead_bytes,
       .rate_bits_per_s = o->mode == WEFT_SIM_BULK ? 0 : o->rate_bits_per_s,
       .lag_us = o->lag_us,
@@ -283,6 +285,22 @@ static bool keep_on(void *user, int64_t now_us) {
   return !hooks->keep_on || hooks->keep_on(hooks->user, now_us);
 }
 
+// Until nothing is under way any more, so that every byte that was sent is accounted for; engines
+// that still have something to say to each other after a minute are cut short.
+static weft_status let_arrive(weft_sim_swarm *swarm, int64_t now_us) {
+  weft_sim_transport *t = swarm->options.transport;
+  for (int64_t until_us = now_us; until_us < now_us + 60000000;) {
+    uint64_t under_way = weft_sim_core_under_way(swarm->core);
+    if (t)
+      WEFT_TRY(t->sum(t->user, &under_way, 1));
+    if (under_way == 0)
+      return WEFT_OK;
+    until_us += 10000;
+    WEFT_TRY(weft_sim_core_run(swarm->core, until_us, keep_on));
+  }
+  return WEFT_OK;
+}
+
 // Bulk ends when everybody has everything, which all ranks find out together.
 static weft_status run_bulk(weft_sim_swarm *swarm) {
   weft_sim_transport *t = swarm->options.transport;
@@ -300,7 +318,7 @@ static weft_status run_bulk(weft_sim_swarm *swarm) {
     if (t)
       WEFT_TRY(t->sum(t->user, sums, 2));
     if (sums[0] == 0)
-      return WEFT_OK;
+      return let_arrive(swarm, until_us);
     if (sums[1])
       progress_us = until_us;
     if (until_us - progress_us > swarm->stall_us)

@@ -26,6 +26,9 @@ typedef struct weft_sim_hooks {
   bool (*keep_on)(void *user, int64_t now_us);
   // A codec in place of RLNC's, for a lane.
   const weft_codec *(*codec)(void *user, size_t lane, bool source, const weft_codec *rlnc);
+  // An engine is about to end; from any thread, once for each peer that came (0: the source).
+  void (*ended)(void *user, uint32_t peer, size_t degree, int64_t done_us,
+                const weft_engine_statistics *statistics);
 } weft_sim_hooks;
 
 typedef struct weft_sim_options {
@@ -56,7 +59,7 @@ typedef struct weft_sim_viewer {
 
 // One second of the run, all peers together.
 typedef struct weft_sim_second {
-  uint64_t online, due, in_time, stalls, source_bytes, peer_bytes, lost_bytes, innovative;
+  uint64_t online, due, in_time, stalls, source_bytes, peer_bytes, lost_bytes;
 } weft_sim_second;
 
 // A sampled peer at a moment.
@@ -69,12 +72,11 @@ typedef struct weft_sim_sample {
   uint64_t played;
 } weft_sim_sample;
 
-// A burst or message between sampled peers, or a peer's coming (kind join) or going (leave).
+// Coded packets from one sampled peer (other) to another, or something that befell one.
 typedef enum weft_sim_trace_kind {
   WEFT_SIM_TRACE_JOIN,
   WEFT_SIM_TRACE_LEAVE,
   WEFT_SIM_TRACE_DATA,
-  WEFT_SIM_TRACE_CONTROL,
   WEFT_SIM_TRACE_PLAY,
   WEFT_SIM_TRACE_SKIP,
   WEFT_SIM_TRACE_STALL

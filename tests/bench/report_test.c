@@ -116,12 +116,13 @@ END_TEST
 
 START_TEST(cold_report) {
   make_paths();
-  ck_assert_int_eq(
-      bench((const char *[]){"weft bench", "rlnc", "--quick", "--rep-ms", "1", "--n", "8", "--k",
-                             "1K", "--cold", "--operations", "encode,decode-batch", "--isal", "",
-                             "--json", path[0], NULL}),
-      0);
+  ck_assert_int_eq(bench((const char *[]){"weft bench", "rlnc", "--quick", "--rep-ms", "1", "--n",
+                                          "8", "--k", "1K", "--cold", "--small-pages",
+                                          "--operations", "encode,decode-batch,recode-one",
+                                          "--isal", "", "--json", path[0], NULL}),
+                   0);
   ck_assert_uint_eq(check_report(path[0], "decode-batch"), 1);
+  ck_assert_uint_eq(check_report(path[0], "recode-one"), 1);
   ck_assert_uint_eq(check_report(path[0], "recode"), 0);
   remove_paths();
 }
@@ -138,20 +139,143 @@ START_TEST(mul_report) {
 }
 END_TEST
 
+START_TEST(storage_report) {
+  make_paths();
+  ck_assert_int_eq(
+      bench((const char *[]){"weft bench", "storage", "--quick", "--rep-ms", "1", "--operations",
+                             "small,update,threads", "--shapes", "5+3", "--bytes", "3K",
+                             "--threads", "1,2", "--json", path[0], NULL}),
+      0);
+  ck_assert_uint_ge(check_report(path[0], "encode"), 3);
+  ck_assert_uint_ge(check_report(path[0], "recover"), 2);
+  ck_assert_uint_ge(check_report(path[0], "add delta"), 1);
+  ck_assert_int_eq(
+      bench((const char *[]){"weft bench", "storage", "--quick", "--rep-ms", "1", "--operations",
+                             "crs", "--shapes", "4+2", "--bytes", "4K", "--json", path[0], NULL}),
+      0);
+  ck_assert_uint_ge(check_report(path[0], "encode"), 2);
+  ck_assert_int_eq(bench((const char *[]){"weft bench", "storage", "--shapes", "4x2",
+                                          "--operations", "update", NULL}),
+                   2);
+  remove_paths();
+}
+END_TEST
+
+// What the comparison prints; free() it.
+static char *compared(const char *first, const char *second, int expected) {
+  char output[300];
+  snprintf(output, sizeof output, "%s.out", path[0]);
+  fflush(stdout);
+  const int terminal = dup(STDOUT_FILENO);
+  ck_assert_ptr_nonnull(freopen(output, "w", stdout));
+  const int status = bench((const char *[]){"weft bench", "compare", first, second, NULL});
+  fflush(stdout);
+  ck_assert_int_ge(dup2(terminal, STDOUT_FILENO), 0);
+  close(terminal);
+  ck_assert_int_eq(status, expected);
+  FILE *const file = fopen(output, "r");
+  ck_assert_ptr_nonnull(file);
+  char *const text = calloc(1, 65536);
+  ck_assert_uint_lt(fread(text, 1, 65535, file), 65535);
+  fclose(file);
+  unlink(output);
+  return text;
+}
+
+static void compare_says(const char *first, const char *second, const char *const *wanted) {
+  char *const text = compared(first, second, 0);
+  for (; *wanted; wanted++)
+    ck_assert_msg(strstr(text, *wanted) != NULL, "no '%s' in:\n%s", *wanted, text);
+  free(text);
+}
+
+// Two cases with known times: nine repetitions around `first_s` and `second_s` seconds, and a share
+// of the ceiling; the second case only if it has a time.
+static void write_report(const char *file, const char *commit, double first_s, double second_s,
+                         double share) {
+  json_t *const cases = json_array();
+  for (int c = 0; c < (second_s > 0 ? 2 : 1); c++) {
+    json_t *const seconds = json_array();
+    for (int i = 0; i < 9; i++)
+      json_array_append_new(seconds, json_real((c == 0 ? first_s : second_s) * (1 + i / 1000.0)));
+    json_array_append_new(cases, json_pack("{s:s, s:o, s:{s:f}}", "id", c == 0 ? "one" : "two",
+                                           "seconds_per_call", seconds, "share_of_ceiling",
+                                           "median", share));
+  }
+  json_t *const root = json_pack("{s:i, s:s, s:[{s:s, s:o}]}", "schema", 1, "commit", commit,
+                                 "groups", "title", "shape", "cases", cases);
+  ck_assert_int_eq(json_dump_file(root, file, 0), 0);
+  json_decref(root);
+}
+
+START_TEST(compare_says_what_changed) {
+  make_paths();
+  write_report(path[0], "aaa", 2e-3, 5e-3, 0.5);
+  write_report(path[1], "bbb", 1e-3, 5e-3, 0.75);
+  compare_says(path[0], path[1],
+               (const char *[]){"commit: aaa -> bbb\n", "  one ", "x2.000, apart by 98.4 %",
+                                "share of ceiling 50.0 % -> 75.0 %\n",
+                                "1 changed, 1 not separable, 0 without counterpart\n", NULL});
+  compare_says(path[1], path[0], // slower: the other way round
+               (const char *[]){"x0.500, apart by 98.4 %", "1 changed, 1 not separable", NULL});
+  char *const text = compared(path[0], path[1], 0);
+  ck_assert_msg(strstr(text, "two") == NULL, "a case that is the same is listed:\n%s", text);
+  free(text);
+  write_report(path[1], "aaa", 2.001e-3, 0, 0.5); // the ranges overlap; the second case is gone
+  compare_says(path[0], path[1],
+               (const char *[]){"  only in the first: two\n",
+                                "0 changed, 1 not separable, 1 without counterpart\n", NULL});
+  remove_paths();
+}
+END_TEST
+
 START_TEST(compare_reports) {
   make_paths();
-  for (int i = 0; i < 2; i++)
-    ck_assert_int_eq(bench((const char *[]){"weft bench", "mul", "--quick", "--rep-ms", "1",
-                                            "--rows", "scalar", "--n", "4", "--k", "64", "--m", "1",
-                                            "--isal", "", "--json", path[i], NULL}),
-                     0);
-  ck_assert_int_eq(bench((const char *[]){"weft bench", "compare", path[0], path[1], NULL}), 0);
+  ck_assert_int_eq(bench((const char *[]){"weft bench", "mul", "--quick", "--rep-ms", "1", "--rows",
+                                          "scalar", "--n", "4", "--k", "64", "--m", "1", "--isal",
+                                          "", "--json", path[0], NULL}),
+                   0);
+  compare_says(path[0], path[0], (const char *[]){"0 changed, ", " 0 without counterpart\n", NULL});
   FILE *const spoilt = fopen(path[1], "w");
   ck_assert_ptr_nonnull(spoilt);
   fputs("{\"schema\": 1, \"groups\": [", spoilt);
   fclose(spoilt);
-  ck_assert_int_eq(bench((const char *[]){"weft bench", "compare", path[0], path[1], NULL}),
-                   WEFT_BENCH_IO);
+  free(compared(path[0], path[1], WEFT_BENCH_IO));
+  write_report(path[1], "aaa", 1e-3, 0, 0.5);
+  json_t *const other = json_load_file(path[1], 0, NULL);
+  json_object_set_new(other, "schema", json_integer(99));
+  ck_assert_int_eq(json_dump_file(other, path[1], 0), 0);
+  json_decref(other);
+  free(compared(path[0], path[1], WEFT_BENCH_IO));
+  remove_paths();
+}
+END_TEST
+
+// Found out at the start: no measuring, no table.
+START_TEST(unwritable_report) {
+  make_paths();
+  char folder[300];
+  snprintf(folder, sizeof folder, "%s.missing/report.json", path[0]);
+  static const char *const comparisons[] = {"rlnc", "mul", "ceilings", "gpu", "server"};
+  for (size_t i = 0; i < sizeof comparisons / sizeof *comparisons; i++)
+    for (int f = 0; f < 2; f++)
+      ck_assert_int_eq(bench((const char *[]){"weft bench", comparisons[i], "--quick", "--json",
+                                              f == 0 ? folder : "/", NULL}),
+                       WEFT_BENCH_IO);
+  // What a file holds is not lost before there is something to take its place.
+  FILE *const kept = fopen(path[0], "w");
+  ck_assert_ptr_nonnull(kept);
+  fputs("kept", kept);
+  fclose(kept);
+  ck_assert_int_eq(bench((const char *[]){"weft bench", "rlnc", "--rows", "no-such-row", "--json",
+                                          path[0], NULL}),
+                   WEFT_BENCH_USAGE);
+  char text[8] = "";
+  FILE *const again = fopen(path[0], "r");
+  ck_assert_ptr_nonnull(again);
+  ck_assert_ptr_nonnull(fgets(text, sizeof text, again));
+  fclose(again);
+  ck_assert_str_eq(text, "kept");
   remove_paths();
 }
 END_TEST
@@ -182,7 +306,10 @@ int main(void) {
   tcase_add_test(tests, rlnc_report);
   tcase_add_test(tests, cold_report);
   tcase_add_test(tests, mul_report);
+  tcase_add_test(tests, storage_report);
+  tcase_add_test(tests, compare_says_what_changed);
   tcase_add_test(tests, compare_reports);
+  tcase_add_test(tests, unwritable_report);
   tcase_add_test(tests, wrong_arguments);
   suite_add_tcase(suite, tests);
   SRunner *const runner = srunner_create(suite);

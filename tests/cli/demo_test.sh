@@ -49,6 +49,29 @@ if command -v b2sum >/dev/null; then # an independent BLAKE2b
   cmp -s ours theirs || fail "BLAKE2b differs from b2sum's"
 fi
 
+# A file that loses its end while it is read: the run goes on with what was there, and says so.
+head -c 3000000 /dev/urandom >shrinking
+python3 - "$weft" <<'PYTHON' || fail "a file cut while it was read: $(cat out err)"
+import os, subprocess, sys
+with open("out", "w") as out, open("err", "w") as err:
+    run = subprocess.Popen([sys.argv[1], "demo", "--peers", "2", "--window", "1", "--segment-blocks", "8", "--block-bytes",
+                            "256", "--input", "shrinking"], stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+    while run.poll() is None and os.path.getsize("shrinking") > 200000:
+        if os.path.exists(f"/proc/{run.pid}/fdinfo"):
+            for number in os.listdir(f"/proc/{run.pid}/fd"):
+                try:
+                    name = os.readlink(f"/proc/{run.pid}/fd/{number}")
+                    at = int(open(f"/proc/{run.pid}/fdinfo/{number}").readline().split()[1])
+                except OSError:
+                    continue
+                if name.endswith("/shrinking") and at > 0:
+                    os.truncate("shrinking", 200000)
+    assert run.wait() == 0
+assert "2 of 2 peers hold" in open("out").read()
+said = open("err").read()
+assert "shrinking was cut while it was read" in said and "of 3000000 that were there" in said, said
+PYTHON
+
 # --- shapes
 
 expect 0 demo --clip 300k --peers 1

@@ -11,8 +11,13 @@
 #include "weft/weft.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+const char *weft_fuzz_missing(void); // of the replay (tools/fuzz/replay_main.c)
 
 enum { BLOCKS_MAX = 16, BYTES_MAX = 40, DATAGRAM_MAX = 24 + BLOCKS_MAX + BYTES_MAX + 16 };
+
+// What inputs have led to so far.
+static bool complete_of[BLOCKS_MAX + 1]; // by number of blocks
+static bool saw_dependent, saw_refused, saw_mixed_in;
 
 typedef struct machine {
   const uint8_t *at, *end; // the steps still to come
@@ -60,9 +65,15 @@ static void feed(machine *m, const uint8_t *datagram, size_t bytes) {
   require(weft_decoder_rank(m->deferred) == rank + (status == WEFT_OK));
   require(weft_decoder_rank(m->eager) == weft_decoder_rank(m->deferred));
   require(rank + (status == WEFT_OK) <= m->id.blocks);
+  const size_t held = weft_recoder_held(m->recoder);
   const weft_status mixed = weft_recoder_add_datagram(m->recoder, datagram, bytes);
   require((mixed == WEFT_OK || mixed == WEFT_DEPENDENT) ==
           (status == WEFT_OK || status == WEFT_DEPENDENT));
+  saw_dependent = saw_dependent || status == WEFT_DEPENDENT;
+  saw_refused = saw_refused || (status != WEFT_OK && status != WEFT_DEPENDENT);
+  saw_mixed_in =
+      saw_mixed_in || (mixed == WEFT_OK && weft_recoder_held(m->recoder) < m->id.blocks &&
+                       weft_recoder_held(m->recoder) == held);
 }
 
 // A packet of the program's own choice, with the payload that belongs to it.
@@ -147,6 +158,16 @@ static void run(machine *m) {
   }
   check_blocks(m, m->deferred);
   check_blocks(m, m->eager);
+  if (weft_decoder_complete(m->deferred))
+    complete_of[m->id.blocks] = true;
+}
+
+const char *weft_fuzz_missing(void) {
+  if (!complete_of[1] || !complete_of[2] || !complete_of[5] || !complete_of[BLOCKS_MAX])
+    return "full rank with 1, 2, 5 and 16 blocks";
+  if (!saw_dependent || !saw_refused)
+    return "a dependent packet and one that is refused";
+  return saw_mixed_in ? NULL : "a packet mixed into another that a recoder holds";
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -118,9 +118,9 @@ static void check_shape(weft_ctx *ctx, weft_ctx *scalar, size_t n, size_t k, siz
 START_TEST(recoded_payloads_are_the_product) {
   static const struct {
     size_t n, k, capacity;
-  } shapes[] = {{1, 1, 1},     {2, 63, 2},    {3, 64, 1},    {5, 65, 3},    {16, 1000, 16},
-                {65, 200, 9},  {7, 4095, 7},  {7, 4096, 5},  {6, 4097, 6},  {9, 8192, 4},
-                {4, 12345, 3}, {300, 70, 11}, {3, 65536, 3}, {2, 65537, 2}, {2, 140000, 2}};
+  } shapes[] = {{1, 1, 1},     {2, 63, 2},    {3, 64, 1},   {5, 65, 3},   {16, 1000, 16},
+                {65, 200, 9},  {7, 4095, 7},  {7, 4096, 5}, {6, 4097, 6}, {9, 8192, 4},
+                {4, 12345, 3}, {300, 70, 11}, {2, 65537, 2}};
   fixture_start(82);
   weft_ctx *scalar = fixture_ctx("scalar", 1);
   weft_ctx *ctx = fixture_ctx(fixture_row_name(_i), _i % 2 == 0 ? 1 : 3);

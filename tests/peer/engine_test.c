@@ -271,7 +271,7 @@ static bool pick_first(void *user, const weft_policy_view *view, const weft_rng 
     for (uint64_t s = view->first; view->neighbour[i].open && s < view->first + view->count; s++) {
       const weft_policy_want *want = &view->neighbour[i].wants[s % view->window];
       const weft_policy_segment *own = &view->segments[s % view->window];
-      if ((want->flags & WEFT_WANT_ACCEPTS) && own->rank > want->rank + want->in_flight) {
+      if (want->accepts && own->rank > want->rank + want->in_flight) {
         *out = (weft_policy_choice){.neighbour = i, .segment = s, .count = 1};
         return true;
       }

@@ -8,93 +8,233 @@
 #include "tests/support/test_main.h"
 #include "tests/support/test_rng.h"
 
-enum { N = 5, K = 32 };
+enum { N = 5, K = 32, KINDS = 16, ROOM = 256 };
 
 static weft_status parse(const uint8_t *bytes, size_t count, weft_message *out) {
-  return weft_message_parse(bytes, count, 7, K, out);
+  return weft_message_parse(bytes, count, 7, N, K, out);
+}
+
+static const weft_stamps stamps = {.stamp = 1, .echo = 0xFFFFFFFF, .held = 3};
+
+static size_t make_map(bool bitmaps, uint8_t *out) {
+  static const uint16_t ranks[3] = {0, 7, 1024};
+  const weft_map map = {.end_known = true,
+                        .bitmaps = bitmaps,
+                        .first = 5,
+                        .horizon = 9,
+                        .end_bytes = 1234,
+                        .stamps = stamps,
+                        .degree = 2,
+                        .count = 3,
+                        .epoch = 6,
+                        .back = 4,
+                        .entry_bytes = bitmaps ? 1 : 2};
+  for (size_t i = 0; i < 3; i++)
+    if (bitmaps)
+      out[WEFT_MAP_BYTES + i] = (uint8_t)(7u << i);
+    else
+      weft_map_put_rank(out, i, ranks[i]);
+  return weft_map_write(&map, out);
+}
+
+static size_t make_signed(size_t which, uint8_t *out) {
+  static const uint8_t sums[N * WEFT_CHECKSUM_ROWS] = {1, 2, 3};
+  weft_manifest manifest = {.last = true,
+                            .segment = 77,
+                            .blocks = N,
+                            .bytes = N * K - 3,
+                            .at_us = 123456789,
+                            .made_us = 987654321};
+  weft_checksum checksum = {
+      .segment = 78, .blocks = N, .made_us = 55, .seed = 0x0102030405060708, .sums = sums};
+  manifest.digest[31] = 9;
+  manifest.signature[63] = 8;
+  checksum.signature[0] = 7;
+  const weft_revealed revealed = {.segment = 79, .made_us = 56};
+  return which == 0   ? weft_manifest_write(&manifest, out)
+         : which == 1 ? weft_checksum_write(&checksum, out)
+                      : weft_revealed_write(&revealed, out);
+}
+
+static size_t make_asking(size_t which, uint8_t *out) {
+  const weft_request requests[4] = {
+      {.segment = 1, .kind = WEFT_REQUEST_PACKETS, .count = 9},
+      {.segment = 2, .kind = WEFT_REQUEST_BLOCKS, .count = 64, .mask = 0x8000000000000001},
+      {.segment = 3, .kind = WEFT_REQUEST_MANIFEST},
+      {.segment = 4, .kind = WEFT_REQUEST_CHECKSUM}};
+  const weft_peer_address addresses[2] = {{.length = 6, .bytes = {1, 2, 3, 4, 5, 6}},
+                                          {.length = 1, .bytes = {9}}};
+  return which == 0 ? weft_request_write(requests, 4, out)
+                    : weft_refer_write(WEFT_REFER_WANTED | WEFT_REFER_FULL, addresses, 2, out);
+}
+
+static size_t make_packet(weft_packet_mode mode, uint8_t *out) {
+  static const uint8_t coefficients[N] = {1, 2, 3, 4, 5}, payload[K] = {9};
+  const weft_packet packet = {.id = {.stream = 7, .segment = 3, .blocks = N, .block_bytes = K},
+                              .mode = mode,
+                              .index = 2,
+                              .seed = 77,
+                              .density_q16 = 5,
+                              .coefficients = coefficients,
+                              .payload = payload};
+  size_t written = 0;
+  EXPECT_OK(weft_packet_write_session(&packet, out, ROOM, &written));
+  return written;
 }
 
 // One message of each kind; returns its length.
 static size_t make(size_t which, uint8_t *out) {
-  static const uint8_t coefficients[N] = {1, 2, 3, 4, 5}, payload[K] = {9};
-  static const uint16_t ranks[3] = {0, 7, 1024};
-  const weft_stamps stamps = {.stamp = 1, .echo = 0xFFFFFFFF, .held = 3};
   const weft_hello hello = {.answer_wanted = true,
                             .stream = UINT64_C(0x1122334455667788),
                             .blocks = N,
                             .window = 4,
                             .block_bytes = K,
                             .stamps = stamps};
-  const weft_map map = {.end_known = true,
-                        .first = 5,
-                        .horizon = 9,
-                        .end_bytes = 1234,
-                        .stamps = stamps,
-                        .degree = 2,
-                        .count = 3};
-  weft_packet packet = {.id = {.stream = 7, .segment = 3, .blocks = N, .block_bytes = K},
-                        .mode = (weft_packet_mode)(which - 4),
-                        .index = 2,
-                        .seed = 77,
-                        .density_q16 = 5,
-                        .coefficients = coefficients,
-                        .payload = payload};
-  size_t written = 0;
+  const weft_pace pace = {.sent = 17, .stamp = 0x01020304};
+  const weft_ack ack = {.sent = 17, .received = 16, .delay = 5, .stamp = 6, .held = 7};
   switch (which) {
   case 0:
     return weft_hello_write(&hello, out);
   case 1:
-    return weft_map_write(&map, ranks, out);
   case 2:
-    return weft_brake_write(99, out);
+    return make_map(which == 2, out);
   case 3:
+    return weft_brake_write(99, out);
+  case 4:
     return weft_bye_write(WEFT_BYE_FINISHED, out);
+  case 5:
+    return weft_pace_write(&pace, out);
+  case 6:
+    return weft_ack_write(&ack, out);
+  case 7:
+  case 8:
+  case 9:
+    return make_signed(which - 7, out);
+  case 10:
+  case 11:
+    return make_asking(which - 10, out);
   default:
-    EXPECT_OK(weft_packet_write_session(&packet, out, 256, &written));
-    return written;
+    return make_packet((weft_packet_mode)(which - 12), out);
   }
 }
 
 START_TEST(messages_come_back) {
-  uint8_t bytes[256];
+  uint8_t bytes[ROOM];
   weft_message m;
   EXPECT_OK(parse(bytes, make(0, bytes), &m));
   EXPECT(m.kind == WEFT_MESSAGE_HELLO && m.as.hello.answer_wanted &&
          m.as.hello.stream == UINT64_C(0x1122334455667788) && m.as.hello.blocks == N &&
          m.as.hello.window == 4 && m.as.hello.block_bytes == K && m.as.hello.stamps.stamp == 1 &&
          m.as.hello.stamps.echo == 0xFFFFFFFF && m.as.hello.stamps.held == 3);
-  EXPECT_OK(parse(bytes, make(1, bytes), &m));
-  EXPECT(m.kind == WEFT_MESSAGE_MAP && m.as.map.end_known && m.as.map.first == 5 &&
-         m.as.map.horizon == 9 && m.as.map.end_bytes == 1234 && m.as.map.degree == 2 &&
-         m.as.map.count == 3 && weft_map_rank(&m.as.map, 1) == 7 &&
-         weft_map_rank(&m.as.map, 2) == 1024);
-  EXPECT_OK(parse(bytes, make(2, bytes), &m));
-  EXPECT(m.kind == WEFT_MESSAGE_BRAKE && m.as.brake == 99);
+  for (size_t which = 1; which <= 2; which++) {
+    EXPECT_OK(parse(bytes, make(which, bytes), &m));
+    EXPECT(m.kind == WEFT_MESSAGE_MAP && m.as.map.end_known && m.as.map.first == 5 &&
+           m.as.map.horizon == 9 && m.as.map.end_bytes == 1234 && m.as.map.degree == 2 &&
+           m.as.map.count == 3 && m.as.map.epoch == 6 && m.as.map.back == 4);
+    EXPECT(weft_map_rank(&m.as.map, 1) == (which == 2 ? 3 : 7));
+    EXPECT(weft_map_rank(&m.as.map, 2) == (which == 2 ? 3 : 1024));
+  }
   EXPECT_OK(parse(bytes, make(3, bytes), &m));
+  EXPECT(m.kind == WEFT_MESSAGE_BRAKE && m.as.brake == 99);
+  EXPECT_OK(parse(bytes, make(4, bytes), &m));
   EXPECT(m.kind == WEFT_MESSAGE_BYE && m.as.bye == WEFT_BYE_FINISHED);
+  EXPECT_OK(parse(bytes, make(5, bytes), &m));
+  EXPECT(m.kind == WEFT_MESSAGE_PACE && m.as.pace.sent == 17 && m.as.pace.stamp == 0x01020304);
+  EXPECT_OK(parse(bytes, make(6, bytes), &m));
+  EXPECT(m.kind == WEFT_MESSAGE_ACK && m.as.ack.sent == 17 && m.as.ack.received == 16 &&
+         m.as.ack.delay == 5 && m.as.ack.stamp == 6 && m.as.ack.held == 7);
   for (size_t mode = 0; mode < 4; mode++) {
-    EXPECT_OK(parse(bytes, make(4 + mode, bytes), &m));
+    EXPECT_OK(parse(bytes, make(12 + mode, bytes), &m));
     EXPECT(m.kind == WEFT_MESSAGE_DATA && m.as.data.mode == (weft_packet_mode)mode &&
            m.as.data.id.stream == 7 && m.as.data.id.segment == 3 && m.as.data.payload[0] == 9);
   }
 }
 END_TEST
 
+START_TEST(signed_and_asking_messages_come_back) {
+  uint8_t bytes[ROOM];
+  weft_message m;
+  EXPECT_OK(parse(bytes, make(7, bytes), &m));
+  const weft_manifest *manifest = &m.as.manifest;
+  EXPECT(m.kind == WEFT_MESSAGE_MANIFEST && manifest->last && manifest->segment == 77 &&
+         manifest->blocks == N && manifest->bytes == N * K - 3 && manifest->at_us == 123456789 &&
+         manifest->made_us == 987654321 && manifest->digest[31] == 9 &&
+         manifest->signature[63] == 8);
+  EXPECT_OK(parse(bytes, make(8, bytes), &m));
+  EXPECT(m.kind == WEFT_MESSAGE_CHECKSUM && m.as.checksum.segment == 78 &&
+         m.as.checksum.blocks == N && m.as.checksum.made_us == 55 &&
+         m.as.checksum.seed == 0x0102030405060708 && m.as.checksum.signature[0] == 7 &&
+         m.as.checksum.sums[2] == 3);
+  EXPECT_OK(parse(bytes, make(9, bytes), &m));
+  EXPECT(m.kind == WEFT_MESSAGE_REVEALED && m.as.revealed.segment == 79 &&
+         m.as.revealed.made_us == 56);
+  EXPECT_OK(parse(bytes, make(10, bytes), &m));
+  EXPECT(m.kind == WEFT_MESSAGE_REQUEST && m.as.requests.count == 4);
+  const weft_request blocks = weft_requests_get(&m.as.requests, 1);
+  EXPECT(blocks.segment == 2 && blocks.kind == WEFT_REQUEST_BLOCKS && blocks.count == 64 &&
+         blocks.mask == 0x8000000000000001);
+  EXPECT_OK(parse(bytes, make(11, bytes), &m));
+  const uint8_t *at = m.as.refer.addresses;
+  const weft_peer_address first = weft_refer_next(&at), second = weft_refer_next(&at);
+  EXPECT(m.kind == WEFT_MESSAGE_REFER && m.as.refer.count == 2 && m.as.refer.flags == 3);
+  EXPECT(first.length == 6 && first.bytes[5] == 6 && second.length == 1 && second.bytes[0] == 9);
+}
+END_TEST
+
+// Whatever byte of a signed message changes, what is signed changes; nothing else matters to it.
+START_TEST(signatures_cover_everything) {
+  for (size_t which = 7; which <= 8; which++) {
+    uint8_t whole[ROOM], text[WEFT_SIGNED_MAX], other[WEFT_SIGNED_MAX];
+    weft_message m;
+    const size_t length = make(which, whole);
+    EXPECT_OK(parse(whole, length, &m));
+    const size_t bytes = which == 7 ? weft_manifest_text(&m.as.manifest, 7, K, text)
+                                    : weft_checksum_text(&m.as.checksum, 7, K, text);
+    for (size_t byte = 2; byte < length; byte++) {
+      uint8_t changed[ROOM];
+      memcpy(changed, whole, length);
+      changed[byte] ^= 1;
+      if (parse(changed, length, &m) != WEFT_OK)
+        continue;
+      const size_t count = which == 7 ? weft_manifest_text(&m.as.manifest, 7, K, other)
+                                      : weft_checksum_text(&m.as.checksum, 7, K, other);
+      const bool in_signature = which == 7 ? byte >= length - WEFT_SIGNATURE_BYTES
+                                           : byte >= 28 && byte < WEFT_CHECKSUM_BYTES;
+      EXPECT(count == bytes && (memcmp(text, other, bytes) == 0) == in_signature);
+    }
+    EXPECT_OK(parse(whole, length, &m));
+    if (which == 7)
+      EXPECT(weft_manifest_text(&m.as.manifest, 8, K, other) == bytes);
+    else
+      EXPECT(weft_checksum_text(&m.as.checksum, 7, K + 1, other) == bytes);
+    EXPECT(memcmp(text, other, bytes) != 0); // another stream or shape
+  }
+}
+END_TEST
+
 START_TEST(the_bytes_are_those_of_the_document) {
-  uint8_t bytes[256];
+  uint8_t bytes[ROOM];
   const uint8_t brake[] = {1, 18, 0, 0, 0, 0, 0, 0, 0, 0, 0, 99};
+  const uint8_t pace[] = {1, 20, 0, 0, 0, 0, 0, 17, 1, 2, 3, 4};
+  const uint8_t revealed[] = {1, 24, 0, 0, 0, 0, 0, 0, 0, 0, 0, 79, 0, 0, 0, 0, 0, 0, 0, 56};
+  const uint8_t refer[] = {1, 26, 3, 2, 6, 1, 2, 3, 4, 5, 6, 1, 9};
   const uint8_t hello[] = {1,    16, 0,    1,    0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77,
                            0x88, 0,  5,    0,    4,    0,    0,    0,    32,   0,    0,
                            0,    1,  0xFF, 0xFF, 0xFF, 0xFF, 0,    0,    0,    3};
-  EXPECT(make(2, bytes) == sizeof brake && memcmp(bytes, brake, sizeof brake) == 0);
+  EXPECT(make(3, bytes) == sizeof brake && memcmp(bytes, brake, sizeof brake) == 0);
+  EXPECT(make(5, bytes) == sizeof pace && memcmp(bytes, pace, sizeof pace) == 0);
+  EXPECT(make(9, bytes) == sizeof revealed && memcmp(bytes, revealed, sizeof revealed) == 0);
+  EXPECT(make(11, bytes) == sizeof refer && memcmp(bytes, refer, sizeof refer) == 0);
   EXPECT(make(0, bytes) == sizeof hello && memcmp(bytes, hello, sizeof hello) == 0);
+  EXPECT(make(1, bytes) == WEFT_MAP_BYTES + 6 && make(2, bytes) == WEFT_MAP_BYTES + 3);
+  EXPECT(make(7, bytes) == 136 && make(8, bytes) == 92 + 8 * N && make(10, bytes) == 12 + 4 * 20);
 }
 END_TEST
 
 START_TEST(truncated_and_long_messages_are_refused) {
   test_guard guard = test_guard_new(512);
-  uint8_t whole[256];
-  for (size_t which = 0; which < 8; which++) {
+  uint8_t whole[ROOM];
+  for (size_t which = 0; which < KINDS; which++) {
     const size_t length = make(which, whole);
     for (size_t cut = 0; cut <= length + 1; cut++) {
       uint8_t *at = guard.end - cut; // one byte further faults
@@ -110,10 +250,10 @@ END_TEST
 
 START_TEST(changed_bytes_are_read_safely) {
   test_guard guard = test_guard_new(512);
-  for (size_t which = 0; which < 8; which++)
-    for (size_t byte = 0; byte < 64; byte++)
+  for (size_t which = 0; which < KINDS; which++)
+    for (size_t byte = 0; byte < ROOM; byte++)
       for (unsigned value = 0; value < 256; value++) {
-        uint8_t whole[256];
+        uint8_t whole[ROOM];
         const size_t length = make(which, whole);
         if (byte >= length)
           continue;
@@ -131,18 +271,29 @@ START_TEST(changed_bytes_are_read_safely) {
 }
 END_TEST
 
-START_TEST(maps_that_contradict_themselves_are_refused) {
-  uint8_t bytes[256];
-  weft_message m;
-  const size_t length = make(1, bytes);
-  bytes[11] = 10; // first = 10 > horizon = 9
-  EXPECT_STATUS(parse(bytes, length, &m), WEFT_E_MALFORMED);
-  make(1, bytes);
-  bytes[3] = 0; // an end that is not known
-  EXPECT_STATUS(parse(bytes, length, &m), WEFT_E_MALFORMED);
-  make(1, bytes);
-  memset(bytes + 4, 0xFF, 16); // sums would wrap
-  EXPECT_STATUS(parse(bytes, length, &m), WEFT_E_MALFORMED);
+START_TEST(messages_that_contradict_themselves_are_refused) {
+  static const struct {
+    size_t which, byte;
+    uint8_t value;
+  } bad[] = {{1, 11, 3},  // four segments before segment 3
+             {1, 3, 0},   // an end that is not known
+             {1, 4, 1},   // segments past every limit
+             {4, 3, 3},   // a reason nobody has
+             {7, 12, 5},  // more blocks than there may be
+             {7, 14, 1},  // what must be zero
+             {8, 3, 6},   // sums of more blocks than follow
+             {10, 21, 4}, // a kind of request nobody has
+             {11, 2, 4},  // a flag nobody has
+             {11, 4, 21}, // an address that is too long
+             {11, 4, 0}}; // and one of nothing
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    uint8_t bytes[ROOM];
+    weft_message m;
+    const size_t length = make(bad[i].which, bytes);
+    EXPECT_OK(parse(bytes, length, &m));
+    bytes[bad[i].byte] = bad[i].value;
+    EXPECT_STATUS(parse(bytes, length, &m), WEFT_E_MALFORMED);
+  }
 }
 END_TEST
 
@@ -153,7 +304,9 @@ int main(void) {
   tcase_add_test(t, the_bytes_are_those_of_the_document);
   tcase_add_test(t, truncated_and_long_messages_are_refused);
   tcase_add_test(t, changed_bytes_are_read_safely);
-  tcase_add_test(t, maps_that_contradict_themselves_are_refused);
+  tcase_add_test(t, messages_that_contradict_themselves_are_refused);
+  tcase_add_test(t, signed_and_asking_messages_come_back);
+  tcase_add_test(t, signatures_cover_everything);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

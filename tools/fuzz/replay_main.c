@@ -10,6 +10,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+// A target may say, once all is replayed, what its corpus should have reached and has not; NULL:
+// nothing. Otherwise a corpus that has become stale would still pass.
+__attribute__((weak)) const char *weft_fuzz_missing(void);
+
 // Long files are cut at only this many lengths, evenly spread.
 enum { MAX_CUTS = 4096 };
 
@@ -64,6 +68,11 @@ int main(int argc, char **argv) {
     if (replay(argv[i]) != 0) {
       return 1;
     }
+  }
+  const char *missing = weft_fuzz_missing != NULL ? weft_fuzz_missing() : NULL;
+  if (missing != NULL) {
+    fprintf(stderr, "the corpus never reaches: %s\n", missing);
+    return 1;
   }
   printf("%d inputs replayed\n", argc - 1);
   return 0;

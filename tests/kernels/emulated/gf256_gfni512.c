@@ -2,6 +2,8 @@
 // kernels/x86/gf256_gfni512.c once more, on emulated instructions.
 #include "tests/kernels/emulated/intrinsics.h"
 
+#define FEW_COLUMNS 1024
+#define FEW_GROUPED 1024
 #define FEW_CACHED 40000
 #define FEW_PAST_CACHE 80000
 #define weft_host_gfni512 weft_emulated_gfni512

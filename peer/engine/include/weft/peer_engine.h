@@ -124,7 +124,8 @@ typedef enum weft_event_kind {
   WEFT_EVENT_STALL,          // VoD: playback waits for segment
   WEFT_EVENT_RESUME,         // VoD: playback goes on with segment
   WEFT_EVENT_LOAD,           // a source that loads: give segment with weft_engine_source_load
-  WEFT_EVENT_DIAL            // open a session to `address`, then weft_engine_add_neighbour
+  WEFT_EVENT_DIAL,           // open a session to `address`, then weft_engine_add_neighbour
+  WEFT_EVENT_LONELY          // too few addresses are known: ask a tracker, weft_engine_add_address
 } weft_event_kind;
 
 typedef enum weft_lost_reason {

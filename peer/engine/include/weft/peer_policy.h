@@ -27,27 +27,23 @@ typedef struct weft_policy_segment {
 typedef struct weft_policy_want {
   uint16_t rank;      // as last announced
   uint16_t in_flight; // packets sent to it that the announcement cannot have counted
-  uint8_t flags;      // WEFT_WANT_*
+  bool accepts;       // inside its window, and not complete there
 } weft_policy_want;
-enum {
-  WEFT_WANT_ACCEPTS = 1,  // inside its window, and not complete there
-  WEFT_WANT_MANIFEST = 2, // it has the segment's manifest (the engine's own)
-  WEFT_WANT_BRAKE = 4     // it is to be told to stop (the engine's own)
-};
 
 typedef struct weft_policy_neighbour {
-  bool open;        // takes packets now: known, and its congestion window has room
-  uint16_t degree;  // how many neighbours it has itself
-  uint16_t asking;  // requests of ours that it has not answered
-  uint64_t first;   // wants cover segments first .. first + count - 1, segment s at s % window
-  uint32_t count;   // at most window
-  uint32_t stopped; // of these, the first `stopped` are complete there
+  bool open;       // takes packets now: known, and its congestion window has room
+  bool known;      // a map of it came: the rest below means something
+  uint16_t degree; // how many neighbours it has itself
+  uint16_t asking; // requests of ours that it has not answered
+  uint64_t first;  // wants cover segments first .. first + count - 1, segment s at s % window
+  uint32_t count;  // at most window
+  uint64_t oldest; // it has segments oldest .. first - 1 whole
   const weft_policy_want *wants; // (window)
   const uint8_t *blocks;         // (window, blocks_stride) bitmaps of what it holds; uncoded only
 } weft_policy_neighbour;
 
-// Segments first .. first + count - 1 are in our window; segment s stands at s % window. A source
-// that loads what is asked for holds any segments: `number` says which one stands at a place.
+// Segments first .. first + count - 1 are in our window; segment s stands at s % window if `number`
+// says so: a source that loads what is asked for holds any segments.
 typedef struct weft_policy_view {
   int64_t now_us;
   bool source;
@@ -57,7 +53,7 @@ typedef struct weft_policy_view {
   uint64_t play;                       // the segment being played, or next to be
   int64_t segment_us;                  // how long one segment plays; 0: not paced
   const weft_policy_segment *segments; // (window)
-  const uint64_t *number;              // (window); NULL: the contiguous window above
+  const uint64_t *number;              // (window) which segment stands at a place
   size_t neighbours;
   const weft_policy_neighbour *neighbour; // (neighbours)
   size_t batch_max;                       // packets that one burst may hold

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft peer`: what its files share.
+#ifndef WEFT_CLI_PEER_H
+#define WEFT_CLI_PEER_H
+
+#include "cli/cli.h"
+#include "peer/runtime/feed.h"
+#include "peer/runtime/http.h"
+#include "peer/runtime/sink.h"
+#include "weft/peer_loop.h"
+#include "weft/peer_node.h"
+
+typedef enum peer_log_level { PEER_ERROR, PEER_WARNING, PEER_INFO, PEER_DEBUG } peer_log_level;
+
+typedef struct peer_settings {
+  weft_node_role role; // SOURCE, JOINING, TRACKER
+  char *input, *output, *key_file, *backend, *config;
+  weft_address listen, metrics;
+  bool has_metrics, has_source_key, log_json, checksums;
+  weft_address bootstrap[WEFT_NODE_BOOTSTRAP];
+  size_t bootstrap_count;
+  uint8_t source_key[32];
+  uint64_t rate_bits_per_s, upload_bits_per_s, stream;
+  uint32_t blocks, block_bytes, lag_ms, startup_ms;
+  size_t window, batch, neighbours, threads;
+  double linger_s, timeout_s;
+  weft_session_cipher cipher;
+  peer_log_level log_level;
+} peer_settings;
+
+// peer_options.c: -1 to go on, else the exit code.
+int peer_settings_read(const char *word, int argc, char **argv, peer_settings *out);
+void peer_settings_clear(peer_settings *settings);
+// The identity of --key-file, made when there is none yet; without it one for this run.
+int peer_identity(const peer_settings *settings, weft_identity *out);
+
+// peer_log.c: one line on standard error. fields: "key=value" pairs, already formatted.
+void peer_log_set(peer_log_level level, bool json);
+void peer_log(peer_log_level level, const char *event, const char *format, ...) G_GNUC_PRINTF(3, 4);
+
+// peer_report.c
+typedef struct peer_view {
+  const peer_settings *settings;
+  weft_node *node;
+  const weft_feed *feed; // NULL elsewhere than at a source
+  const weft_sink *sink; // NULL elsewhere than at a joined peer
+  gint64 start_us;
+  bool healthy;
+} peer_view;
+char *peer_metrics(const peer_view *view); // Prometheus text
+char *peer_status(const peer_view *view);  // JSON
+// For weft_http_options.page, user: a peer_view.
+char *peer_page(void *user, const char *path, const char **type, unsigned *status);
+
+// peer_run.c
+int peer_run(const peer_settings *settings);
+
+#endif

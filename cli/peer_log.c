@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Structured logs on standard error: "level event key=value ..." or one JSON object a line.
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "cli/peer.h"
+
+static peer_log_level shown = PEER_INFO;
+static bool as_json;
+
+void peer_log_set(peer_log_level level, bool json) {
+  shown = level;
+  as_json = json;
+}
+
+static json_t *value_of(const char *text) {
+  char *end;
+  const gint64 number = g_ascii_strtoll(text, &end, 10);
+  return *text && !*end ? json_integer(number) : json_string(text);
+}
+
+static void write_json(const char *level, const char *event, const char *fields) {
+  json_t *line = json_object();
+  g_autoptr(GDateTime) now = g_date_time_new_now_utc();
+  g_autofree char *time = g_date_time_format(now, "%Y-%m-%dT%H:%M:%S.%fZ");
+  json_object_set_new(line, "time", json_string(time));
+  json_object_set_new(line, "level", json_string(level));
+  json_object_set_new(line, "event", json_string(event));
+  g_auto(GStrv) words = g_strsplit(fields, " ", -1);
+  for (char **w = words; *w; w++) {
+    char *equals = strchr(*w, '=');
+    if (!equals)
+      continue;
+    *equals = '\0';
+    json_object_set_new(line, *w, value_of(equals + 1));
+  }
+  char *text = json_dumps(line, JSON_COMPACT);
+  fprintf(stderr, "%s\n", text);
+  free(text);
+  json_decref(line);
+}
+
+void peer_log(peer_log_level level, const char *event, const char *format, ...) {
+  static const char *const names[] = {"error", "warning", "info", "debug"};
+  static const char *const syslog_prefix[] = {"<3>", "<4>", "<6>", "<7>"};
+  va_list arguments;
+  if (level > shown)
+    return;
+  va_start(arguments, format);
+  g_autofree char *fields = g_strdup_vprintf(format, arguments);
+  va_end(arguments);
+  if (as_json) {
+    write_json(names[level], event, fields);
+    return;
+  }
+  // The journal takes the level from this prefix, and stamps the line itself.
+  const bool journal = getenv("JOURNAL_STREAM") != NULL;
+  fprintf(stderr, "%s%s %s%s%s\n", journal ? syslog_prefix[level] : "", names[level], event,
+          *fields ? " " : "", fields);
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft peer`: what it tells of itself: Prometheus metrics, a JSON status, its health.
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+#include <sodium.h>
+
+#include "cli/peer.h"
+
+typedef struct metric {
+  const char *name, *type, *help;
+  double value;
+} metric;
+
+static const char *role_name(const peer_view *view) {
+  static const char *const names[] = {"joining", "peer", "source", "tracker"};
+  const weft_node_role role = view->settings->role;
+  return names[role == WEFT_NODE_JOINING && weft_node_stream(view->node) ? WEFT_NODE_PEER : role];
+}
+
+static double continuity(const weft_engine_statistics *e) {
+  return e->due ? (double)e->in_time / (double)e->due : 1;
+}
+
+char *peer_metrics(const peer_view *view) {
+  weft_node_statistics s;
+  weft_node_get_statistics(view->node, &s);
+  const weft_engine_statistics *e = &s.engine;
+  const metric metrics[] = {
+      {"weft_peer_neighbours", "gauge", "Open sessions.", (double)s.links},
+      {"weft_peer_uptime_seconds", "gauge", "Since the start.",
+       (double)(g_get_monotonic_time() - view->start_us) / 1e6},
+      {"weft_peer_datagrams_sent_total", "counter", "Datagrams sent.", (double)s.sent},
+      {"weft_peer_bytes_sent_total", "counter", "Bytes of datagrams sent.", (double)s.sent_bytes},
+      {"weft_peer_send_calls_total", "counter", "System calls that sent them.",
+       (double)s.send_calls},
+      {"weft_peer_datagrams_dropped_total", "counter", "Datagrams that could not be sent.",
+       (double)(s.send_dropped + s.send_errors)},
+      {"weft_peer_datagrams_received_total", "counter", "Datagrams received.", (double)s.received},
+      {"weft_peer_bytes_received_total", "counter", "Bytes of datagrams received.",
+       (double)s.received_bytes},
+      {"weft_peer_packets_sent_total", "counter", "Coded packets sent.", (double)e->sent_packets},
+      {"weft_peer_packets_innovative_total", "counter", "Coded packets that raised a rank.",
+       (double)e->received_innovative},
+      {"weft_peer_packets_dependent_total", "counter", "Coded packets that added nothing.",
+       (double)e->received_dependent},
+      {"weft_peer_packets_late_total", "counter", "Coded packets for complete segments.",
+       (double)e->received_late},
+      {"weft_peer_segments_total", "counter", "Segments complete.", (double)e->segments},
+      {"weft_peer_segments_due_total", "counter", "Segments whose time to play came.",
+       (double)e->due},
+      {"weft_peer_segments_in_time_total", "counter", "Of these, complete by then.",
+       (double)e->in_time},
+      {"weft_peer_segments_skipped_total", "counter", "Live segments not played.",
+       (double)e->skipped},
+      {"weft_peer_continuity_ratio", "gauge", "Segments in time of segments due.", continuity(e)},
+      {"weft_peer_stalls_total", "counter", "Times that playback waited.", (double)e->stalls},
+      {"weft_peer_played_bytes_total", "counter", "Bytes given to the output.",
+       view->sink ? (double)weft_sink_bytes(view->sink) : 0},
+      {"weft_peer_taken_bytes_total", "counter", "Bytes taken from the input.",
+       view->feed ? (double)weft_feed_taken(view->feed) : 0},
+      {"weft_peer_sessions_opened_total", "counter", "Sessions opened.", (double)s.sessions.opened},
+      {"weft_peer_sessions_rekeyed_total", "counter", "Keys replaced.", (double)s.sessions.rekeyed},
+      {"weft_peer_handshakes_total", "counter", "Handshakes answered with a signature.",
+       (double)s.sessions.handshakes},
+      {"weft_peer_cookies_total", "counter", "Cookies handed out.", (double)s.sessions.retries},
+      {"weft_peer_refused_total", "counter", "Datagrams of strangers, damaged or over a limit.",
+       (double)(s.sessions.malformed + s.sessions.foreign + s.sessions.limited)},
+      {"weft_peer_replayed_total", "counter", "Datagrams that had come before.",
+       (double)s.sessions.replayed},
+      {"weft_peer_hash_failures_total", "counter", "Segments unlike their manifest.",
+       (double)e->hash_failures},
+      {"weft_peer_banned_total", "counter", "Neighbours banned for pollution.", (double)e->banned},
+      {"weft_peer_announced", "gauge", "Nodes that this tracker knows.", (double)s.announced},
+  };
+  GString *out = g_string_new(NULL);
+  for (size_t i = 0; i < G_N_ELEMENTS(metrics); i++) {
+    char number[G_ASCII_DTOSTR_BUF_SIZE];
+    g_string_append_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %s\n", metrics[i].name,
+                           metrics[i].help, metrics[i].name, metrics[i].type, metrics[i].name,
+                           g_ascii_dtostr(number, sizeof number, metrics[i].value));
+  }
+  g_string_append_printf(out,
+                         "# HELP weft_peer_info What this node is.\n# TYPE weft_peer_info gauge\n"
+                         "weft_peer_info{role=\"%s\",version=\"%s\"} 1\n",
+                         role_name(view), weft_version());
+  return g_string_free(out, FALSE);
+}
+
+static json_t *stream_json(const weft_stream *s) {
+  char id[20], key[65];
+  if (!s)
+    return json_null();
+  static const char *const modes[] = {"bulk", "vod", "live"};
+  g_snprintf(id, sizeof id, "%016" G_GINT64_MODIFIER "x", s->id);
+  (void)sodium_bin2hex(key, sizeof key, s->source_key, 32);
+  return json_pack("{s:s, s:s, s:s, s:i, s:i, s:I}", "id", id, "source_key", key, "mode",
+                   modes[s->mode], "segment_blocks", (int)s->blocks, "block_bytes",
+                   (int)s->block_bytes, "rate_bits_per_s", (json_int_t)s->rate_bits_per_s);
+}
+
+char *peer_status(const peer_view *view) {
+  weft_node_statistics s;
+  weft_address own = {.port = 0};
+  char address[WEFT_ADDRESS_TEXT];
+  weft_node_get_statistics(view->node, &s);
+  (void)weft_node_address(view->node, &own);
+  const weft_engine_statistics *e = &s.engine;
+  json_t *root = json_pack(
+      "{s:s, s:s, s:s, s:b, s:f, s:I, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, s:I, "
+      "s:f}, "
+      "s:I, s:I}",
+      "role", role_name(view), "version", weft_version(), "address",
+      weft_address_text(&own, address), "healthy", (int)view->healthy, "uptime_s",
+      (double)(g_get_monotonic_time() - view->start_us) / 1e6, "neighbours", (json_int_t)s.links,
+      "stream", stream_json(weft_node_stream(view->node)), "traffic", "sent", (json_int_t)s.sent,
+      "sent_bytes", (json_int_t)s.sent_bytes, "received", (json_int_t)s.received, "received_bytes",
+      (json_int_t)s.received_bytes, "segments", "complete", (json_int_t)e->segments, "due",
+      (json_int_t)e->due, "in_time", (json_int_t)e->in_time, "skipped", (json_int_t)e->skipped,
+      "hash_failures", (json_int_t)e->hash_failures, "continuity", continuity(e), "played_bytes",
+      (json_int_t)(view->sink ? weft_sink_bytes(view->sink) : 0), "taken_bytes",
+      (json_int_t)(view->feed ? weft_feed_taken(view->feed) : 0));
+  char *text = json_dumps(root, JSON_INDENT(2));
+  char *out = g_strconcat(text ? text : "{}", "\n", NULL);
+  free(text);
+  json_decref(root);
+  return out;
+}
+
+char *peer_page(void *user, const char *path, const char **type, unsigned *status) {
+  const peer_view *view = user;
+  if (strcmp(path, "/metrics") == 0) {
+    *type = "text/plain; version=0.0.4; charset=utf-8";
+    return peer_metrics(view);
+  }
+  if (strcmp(path, "/status") == 0) {
+    *type = "application/json";
+    return peer_status(view);
+  }
+  if (strcmp(path, "/healthz") == 0) {
+    *status = view->healthy ? 200 : 503;
+    return g_strdup(view->healthy ? "ok\n" : "no neighbours\n");
+  }
+  return NULL;
+}

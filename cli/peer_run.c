@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft peer`: one node on the main loop, from its input or to its output, until the end.
+#include <signal.h>
+#include <string.h>
+
+#include <glib-unix.h>
+#include <sodium.h>
+
+#include "cli/peer.h"
+#include "peer/runtime/notify.h"
+
+#define NAME "peer"
+
+typedef struct run {
+  const peer_settings *s;
+  GMainLoop *loop;
+  weft_ctx *ctx;
+  weft_node *node;
+  GSource *source;
+  weft_feed *feed;
+  weft_sink *sink;
+  weft_http *pages;
+  peer_view view;
+  int code;
+  bool stopped, other_key, unreachable;
+  gint64 alone_us; // since when there has been nobody
+  gint64 ended_us; // everything is played, or given; 0: not yet
+  // Playing at the stream's pace, where the engine does not: segment i at play_us + i * segment_us.
+  bool playing;
+  gint64 play_us, due_us;
+} run;
+
+static void stop(run *r, int code) {
+  if (!r->stopped) {
+    r->stopped = true;
+    r->code = code;
+    g_main_loop_quit(r->loop);
+  }
+}
+
+static void wake(void *user) {
+  run *r = user;
+  if (r->source)
+    weft_node_source_wake(r->source);
+}
+
+// --- Events
+
+static void told_stream(run *r) {
+  const weft_stream *stream = weft_node_stream(r->node);
+  char key[65];
+  (void)sodium_bin2hex(key, sizeof key, stream->source_key, 32);
+  peer_log(PEER_INFO, "stream",
+           "id=%016" G_GINT64_MODIFIER
+           "x source_key=%s blocks=%u block_bytes=%u rate=%" G_GUINT64_FORMAT,
+           stream->id, key, stream->blocks, stream->block_bytes, stream->rate_bits_per_s);
+  char *why = NULL;
+  r->sink = weft_sink_open(
+      &(weft_sink_options){.output = r->s->output,
+                           .segment_bytes = (size_t)stream->blocks * stream->block_bytes,
+                           .wake = wake,
+                           .user = r},
+      &why);
+  r->view.sink = r->sink;
+  if (!r->sink)
+    stop(r, cli_error(NAME, CLI_IO, "%s", why));
+  g_free(why);
+}
+
+static void load(run *r, uint64_t segment) {
+  const weft_status status =
+      weft_feed_load(r->feed, weft_node_engine(r->node), segment, g_get_monotonic_time());
+  if (status == WEFT_E_IO)
+    stop(r, cli_error(NAME, CLI_IO, "%s", weft_feed_error(r->feed)));
+  else if (status != WEFT_OK)
+    peer_log(PEER_WARNING, "load", "segment=%" G_GUINT64_FORMAT " status=%s", segment,
+             weft_status_name(status));
+}
+
+static void on_event(void *user, const weft_node_event *event) {
+  static const char *const reasons[] = {"no-answer", "other-identity", "silent",
+                                        "closed",    "replaced",       "expired"};
+  run *r = user;
+  char text[WEFT_ADDRESS_TEXT];
+  const char *address = weft_address_text(&event->address, text);
+  switch (event->kind) {
+  case WEFT_NODE_STREAM:
+    told_stream(r);
+    break;
+  case WEFT_NODE_NEIGHBOUR:
+    peer_log(PEER_DEBUG, "neighbour", "address=%s", address);
+    break;
+  case WEFT_NODE_NEIGHBOUR_LOST:
+    peer_log(PEER_DEBUG, "neighbour-lost", "address=%s reason=%s", address, reasons[event->reason]);
+    r->other_key = r->other_key || (!r->sink && event->reason == WEFT_SESSION_OTHER_IDENTITY);
+    break;
+  case WEFT_NODE_BANNED:
+    peer_log(PEER_WARNING, "banned", "address=%s", address);
+    break;
+  case WEFT_NODE_UNREACHABLE:
+    peer_log(PEER_WARNING, "unreachable", "address=%s reason=%s", address, reasons[event->reason]);
+    r->unreachable = true;
+    break;
+  case WEFT_NODE_ENGINE:
+    if (event->engine.kind == WEFT_EVENT_LOAD)
+      load(r, event->engine.segment);
+    peer_log(PEER_DEBUG, "engine", "kind=%d segment=%" G_GUINT64_FORMAT, (int)event->engine.kind,
+             event->engine.segment);
+    break;
+  }
+}
+
+static gboolean on_term(gpointer user) {
+  run *r = user;
+  peer_log(PEER_INFO, "stopping", "signal=TERM");
+  stop(r, CLI_OK);
+  return G_SOURCE_CONTINUE;
+}
+
+static gboolean on_interrupt(gpointer user) {
+  stop(user, CLI_SIGNAL + SIGINT);
+  return G_SOURCE_CONTINUE;
+}
+
+// --- The source
+
+// Live, it is over when it is over; a file waits for somebody who wants it.
+static bool everybody_served(run *r) {
+  weft_engine_statistics s;
+  weft_engine_get_statistics(weft_node_engine(r->node), &s);
+  return weft_node_stream(r->node)->mode == WEFT_MODE_LIVE ||
+         (s.sent_packets > 0 && weft_engine_finished(weft_node_engine(r->node)));
+}
+
+static void pump_source(run *r, gint64 now_us) {
+  weft_engine *engine = weft_node_engine(r->node);
+  if (weft_node_stream(r->node)->mode == WEFT_MODE_VOD)
+    return; // segments are loaded when they are asked for
+  const weft_status status = weft_feed_pump(r->feed, engine, now_us);
+  if (status == WEFT_E_IO)
+    stop(r, cli_error(NAME, CLI_IO, "%s", weft_feed_error(r->feed)));
+  else if (status != WEFT_OK)
+    stop(r, cli_error(NAME, CLI_MACHINE, "%s", weft_status_text(status)));
+  else if (weft_feed_ended(r->feed) && r->ended_us == 0 && everybody_served(r))
+    r->ended_us = now_us;
+  r->due_us = weft_feed_deadline(r->feed);
+}
+
+// --- The joined peer
+
+static gint64 segment_us(const weft_stream *s) {
+  return s->rate_bits_per_s
+             ? (gint64)((double)s->blocks * s->block_bytes * 8e6 / (double)s->rate_bits_per_s)
+             : 0;
+}
+
+// Whether the segment may be played now; else due_us says when.
+static bool may_play(run *r, uint64_t segment, gint64 now_us) {
+  const gint64 each_us = segment_us(weft_node_stream(r->node));
+  if (weft_node_stream(r->node)->mode != WEFT_MODE_BULK)
+    return true; // the engine says when
+  if (!r->playing) {
+    r->playing = true;
+    r->play_us = now_us + (gint64)r->s->startup_ms * 1000 - (gint64)segment * each_us;
+  }
+  const gint64 at_us = r->play_us + (gint64)segment * each_us;
+  if (each_us == 0 || now_us >= at_us)
+    return true;
+  r->due_us = at_us;
+  return false;
+}
+
+static weft_status play(run *r, gint64 now_us) {
+  weft_engine *engine = weft_node_engine(r->node);
+  uint64_t segment;
+  size_t bytes;
+  r->due_us = G_MAXINT64;
+  WEFT_TRY(weft_sink_pump(r->sink, now_us));
+  while (weft_sink_has_room(r->sink)) {
+    const weft_status status = weft_engine_readable(engine, &segment, &bytes);
+    if (status == WEFT_PENDING || !may_play(r, segment, now_us))
+      break;
+    WEFT_TRY(status);
+    WEFT_TRY(weft_engine_read(engine, 0, bytes, weft_sink_room(r->sink)));
+    WEFT_TRY(weft_engine_release(engine));
+    WEFT_TRY(weft_sink_wrote(r->sink, bytes, segment_us(weft_node_stream(r->node)), now_us));
+  }
+  r->due_us = MIN(r->due_us, weft_sink_deadline(r->sink));
+  return WEFT_OK;
+}
+
+static void pump_peer(run *r, gint64 now_us) {
+  if (!r->sink)
+    return;
+  const weft_status status = play(r, now_us);
+  if (status == WEFT_E_IO)
+    stop(r, cli_error(NAME, CLI_IO, "%s", weft_sink_error(r->sink)));
+  else if (status != WEFT_OK)
+    stop(r, cli_error(NAME, CLI_MACHINE, "%s", weft_status_text(status)));
+  else if (weft_engine_done(weft_node_engine(r->node)) && r->ended_us == 0) {
+    weft_sink_end(r->sink);
+    if (weft_sink_empty(r->sink)) {
+      r->ended_us = now_us;
+      peer_log(PEER_INFO, "ended", "bytes=%" G_GUINT64_FORMAT, weft_sink_bytes(r->sink));
+    }
+  }
+}
+
+static void pump(void *user, int64_t now_us) {
+  run *r = user;
+  if (r->s->role == WEFT_NODE_SOURCE)
+    pump_source(r, now_us);
+  else if (r->s->role == WEFT_NODE_JOINING)
+    pump_peer(r, now_us);
+}
+
+static void failed(void *user, weft_status status) {
+  (void)user;
+  peer_log(PEER_WARNING, "failed", "status=%s", weft_status_name(status));
+}
+
+// --- Ten times a second: what is due, what has ended, what is lost
+
+static void look_for_the_end(run *r, gint64 now_us) {
+  gint64 linger_us = (gint64)(r->s->linger_s * 1e6);
+  if (!r->ended_us)
+    return;
+  if (weft_node_stream(r->node)->mode == WEFT_MODE_LIVE)
+    linger_us += (gint64)weft_node_stream(r->node)->lag_ms * 1000; // others play that much later
+  if (weft_engine_finished(weft_node_engine(r->node)) || weft_node_links(r->node) == 0 ||
+      now_us - r->ended_us >= linger_us)
+    stop(r, CLI_OK);
+}
+
+static void look_for_company(run *r, gint64 now_us) {
+  if (weft_node_links(r->node) > 0) {
+    r->alone_us = now_us;
+    if (!r->view.healthy)
+      weft_notify("READY=1");
+    r->view.healthy = true;
+    return;
+  }
+  if (r->s->role != WEFT_NODE_JOINING) {
+    r->view.healthy = true;
+    return;
+  }
+  r->view.healthy = false;
+  if (r->ended_us || now_us - r->alone_us < (gint64)(r->s->timeout_s * 1e6))
+    return;
+  if (r->sink)
+    stop(r, cli_error(NAME, CLI_DIFFERS, "the stream was lost after %" G_GUINT64_FORMAT " bytes",
+                      weft_sink_bytes(r->sink)));
+  else if (r->other_key)
+    stop(r, cli_error(NAME, CLI_KEY, "whoever answered has no stream with that --source-key"));
+  else
+    stop(r, cli_error(NAME, CLI_IO, "nobody answered at %s",
+                      r->s->bootstrap_count > 1 ? "any of the addresses" : "that address"));
+}
+
+static gboolean on_tick(gpointer user) {
+  run *r = user;
+  const gint64 now_us = g_get_monotonic_time();
+  look_for_the_end(r, now_us);
+  look_for_company(r, now_us);
+  return G_SOURCE_CONTINUE;
+}
+
+// A segment or a piece of one is due before the node's own deadline.
+static gboolean on_due_prepare(GSource *source, gint *timeout) {
+  run *r = *(run **)(source + 1);
+  const gint64 left = r->due_us == G_MAXINT64 ? G_MAXINT64 : r->due_us - g_get_monotonic_time();
+  *timeout = left == G_MAXINT64 ? -1 : left <= 0 ? 0 : (gint)MIN(left / 1000 + 1, 1000);
+  return left <= 0;
+}
+
+static gboolean on_due_check(GSource *source) {
+  const run *r = *(run **)(source + 1);
+  return r->due_us != G_MAXINT64 && r->due_us <= g_get_monotonic_time();
+}
+
+static gboolean on_due(GSource *source, GSourceFunc callback, gpointer data) {
+  run *r = *(run **)(source + 1);
+  (void)callback, (void)data;
+  r->due_us = G_MAXINT64;
+  wake(r);
+  return G_SOURCE_CONTINUE;
+}
+
+// --- The whole
+
+// A file with a rate can be watched from anywhere, a file without one is only fetched; what comes
+// is live.
+static weft_engine_mode mode_of(const run *r) {
+  if (weft_feed_bytes(r->feed) == 0)
+    return WEFT_MODE_LIVE;
+  return r->s->rate_bits_per_s ? WEFT_MODE_VOD : WEFT_MODE_BULK;
+}
+
+static int open_node(run *r) {
+  const peer_settings *s = r->s;
+  weft_node_options o = {.ctx = r->ctx,
+                         .role = s->role,
+                         .listen = s->listen,
+                         .cipher = s->cipher,
+                         .bootstrap = s->bootstrap,
+                         .bootstrap_count = s->bootstrap_count,
+                         .source_key = s->has_source_key ? s->source_key : NULL,
+                         .window = s->window,
+                         .batch = s->batch,
+                         .neighbours_target = s->neighbours,
+                         .neighbours_max = s->role == WEFT_NODE_SOURCE ? 2 * s->neighbours : 0,
+                         .upload_bits_per_s = s->upload_bits_per_s,
+                         .startup_us = (int64_t)s->startup_ms * 1000,
+                         .event = on_event,
+                         .user = r};
+  int error;
+  int code = peer_identity(s, &o.identity);
+  if (code >= 0)
+    return code;
+  if (s->role == WEFT_NODE_SOURCE)
+    o.stream = (weft_stream){.id = s->stream,
+                             .blocks = (uint16_t)s->blocks,
+                             .block_bytes = s->block_bytes,
+                             .mode = mode_of(r),
+                             .trusted = true,
+                             .checksums = s->checksums,
+                             .rate_bits_per_s = s->rate_bits_per_s,
+                             .bytes = weft_feed_bytes(r->feed),
+                             .lag_ms = s->lag_ms};
+  const weft_status status = weft_node_new(&o, g_get_monotonic_time(), &r->node, &error);
+  sodium_memzero(&o.identity, sizeof o.identity);
+  if (status == WEFT_E_IO)
+    return cli_error(NAME, CLI_IO, "--listen: %s", g_strerror(error));
+  return status == WEFT_OK ? -1 : cli_error(NAME, CLI_MACHINE, "%s", weft_status_text(status));
+}
+
+static int open_parts(run *r) {
+  const peer_settings *s = r->s;
+  const weft_ctx_options ctx = {.backend = s->backend, .threads = s->threads};
+  weft_status status = weft_ctx_new(&r->ctx, &ctx);
+  g_autofree char *why = NULL;
+  if (status != WEFT_OK)
+    return cli_error(NAME, CLI_MACHINE, "%s", weft_status_text(status));
+  if (s->role == WEFT_NODE_SOURCE) {
+    r->feed =
+        weft_feed_open(&(weft_feed_options){.input = s->input,
+                                            .segment_bytes = (size_t)s->blocks * s->block_bytes,
+                                            .rate_bits_per_s = s->rate_bits_per_s,
+                                            .wake = wake,
+                                            .user = r},
+                       &why);
+    if (!r->feed)
+      return cli_error(NAME, CLI_IO, "%s", why);
+  }
+  const int code = open_node(r);
+  if (code >= 0)
+    return code;
+  r->view = (peer_view){
+      .settings = s, .node = r->node, .feed = r->feed, .start_us = g_get_monotonic_time()};
+  if (!s->has_metrics)
+    return -1;
+  r->pages = weft_http_new(
+      &(weft_http_options){.listen = s->metrics, .page = peer_page, .user = &r->view}, &why);
+  return r->pages ? -1 : cli_error(NAME, CLI_IO, "--metrics: %s", why);
+}
+
+static void close_parts(run *r) {
+  weft_http_free(r->pages);
+  weft_feed_close(r->feed);
+  weft_sink_close(r->sink);
+  weft_node_free(r->node);
+  weft_ctx_free(r->ctx);
+}
+
+static void tell_start(run *r) {
+  weft_address address;
+  char text[WEFT_ADDRESS_TEXT], key[65] = "";
+  static const char *const names[] = {"join", "", "source", "tracker"};
+  (void)weft_node_address(r->node, &address);
+  if (r->s->role == WEFT_NODE_SOURCE)
+    (void)sodium_bin2hex(key, sizeof key, weft_node_stream(r->node)->source_key, 32);
+  peer_log(PEER_INFO, names[r->s->role], "listen=%s%s%s metrics=%u",
+           weft_address_text(&address, text), *key ? " key=" : "", key,
+           r->pages ? weft_http_port(r->pages) : 0);
+}
+
+// What came of it, in one line.
+static void tell_end(const run *r) {
+  weft_node_statistics s;
+  weft_node_get_statistics(r->node, &s);
+  peer_log(PEER_INFO, "summary",
+           "due=%" G_GUINT64_FORMAT " in_time=%" G_GUINT64_FORMAT " skipped=%" G_GUINT64_FORMAT
+           " stalls=%" G_GUINT64_FORMAT " startup_ms=%" G_GINT64_FORMAT " bytes=%" G_GUINT64_FORMAT
+           " sent_bytes=%" G_GUINT64_FORMAT " received_bytes=%" G_GUINT64_FORMAT
+           " innovative=%" G_GUINT64_FORMAT " dependent=%" G_GUINT64_FORMAT
+           " late=%" G_GUINT64_FORMAT " hash_failures=%" G_GUINT64_FORMAT
+           " banned=%" G_GUINT64_FORMAT,
+           s.engine.due, s.engine.in_time, s.engine.skipped, s.engine.stalls,
+           s.engine.startup_us / 1000, r->sink ? weft_sink_bytes(r->sink) : 0, s.sent_bytes,
+           s.received_bytes, s.engine.received_innovative, s.engine.received_dependent,
+           s.engine.received_late, s.engine.hash_failures, s.engine.banned);
+}
+
+static void leave(run *r) {
+  weft_notify("STOPPING=1");
+  tell_end(r);
+  if (r->sink)
+    (void)weft_sink_pump(r->sink, G_MAXINT64 / 2); // what was read is written
+  const gint64 now_us = g_get_monotonic_time();
+  weft_node_leave(r->node, now_us);
+  (void)weft_node_turn(r->node, now_us);
+}
+
+static void run_loop(run *r) {
+  static GSourceFuncs due_functions = {on_due_prepare, on_due_check, on_due, NULL, NULL, NULL};
+  const weft_node_loop calls = {.pump = pump, .failed = failed, .user = r};
+  const guint watches[] = {g_timeout_add(100, on_tick, r), g_unix_signal_add(SIGTERM, on_term, r),
+                           g_unix_signal_add(SIGINT, on_interrupt, r)};
+  GSource *due = g_source_new(&due_functions, sizeof(GSource) + sizeof(run *));
+  *(run **)(due + 1) = r;
+  (void)g_source_attach(due, NULL);
+  r->source = weft_node_source_new(r->node, &calls);
+  (void)g_source_attach(r->source, NULL);
+  tell_start(r);
+  if (r->s->role != WEFT_NODE_JOINING)
+    weft_notify("READY=1");
+  if (!r->stopped)
+    g_main_loop_run(r->loop);
+  leave(r);
+  g_source_destroy(r->source);
+  g_source_unref(r->source);
+  r->source = NULL;
+  g_source_destroy(due);
+  g_source_unref(due);
+  for (size_t i = 0; i < G_N_ELEMENTS(watches); i++)
+    g_source_remove(watches[i]);
+}
+
+int peer_run(const peer_settings *settings) {
+  run r = {.s = settings,
+           .loop = g_main_loop_new(NULL, FALSE),
+           .due_us = G_MAXINT64,
+           .alone_us = g_get_monotonic_time()};
+  peer_log_set(settings->log_level, settings->log_json);
+  signal(SIGPIPE, SIG_IGN); // a reader of standard output that goes is an error of that output
+  r.code = open_parts(&r);
+  if (r.code < 0)
+    run_loop(&r);
+  close_parts(&r);
+  g_main_loop_unref(r.loop);
+  return r.code;
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft sim`: its options, of which most are the keys of scenario files.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/sim.h"
+
+#define NAME "sim"
+
+static const char summary[] =
+    "SCENARIO is a shipped one (--list) or a file; without it flash-crowd. Runs it in virtual "
+    "time\n"
+    "with the peer's own engine, tells what viewers saw and what the source paid, and writes "
+    "run.json,\n"
+    "summary.csv, peers.csv, series.csv, trace.jsonl and report.html into a folder.";
+
+static const char description[] =
+    "Numbers take k, M, G; times a unit (20 ms, 5 s, 10 min). The same scenario and seed give the "
+    "same\n"
+    "state hash, whatever the threads. A sweep can be killed and started again: what is done "
+    "stays.\n"
+    "Exit codes: 0 done; 1 some byte came out wrong; 2 command line or scenario; 3 input or "
+    "output;\n"
+    "4 memory, backend or device; 130 interrupted by Ctrl-C, 143 by SIGTERM.";
+
+typedef struct words {
+  char *out, *backend;
+  char **sweeps;
+  gint64 threads, seeds;
+  gboolean json, list, no_files, gnuplot, quiet;
+  char **values; // (keys)
+} words;
+
+static void free_words(words *w) {
+  for (size_t i = 0; i < weft_sim_key_count(); i++)
+    g_free(w->values[i]);
+  g_free(w->values);
+  g_free(w->out);
+  g_free(w->backend);
+  g_strfreev(w->sweeps);
+}
+
+static int parse(int argc, char **argv, words *w) {
+  const GOptionEntry own[] = {
+      {"out", 'o', 0, G_OPTION_ARG_FILENAME, &w->out, "Folder for the results (weft-sim-out)",
+       "DIR"},
+      {"no-files", 0, 0, G_OPTION_ARG_NONE, &w->no_files, "Write no files", NULL},
+      {"sweep", 0, 0, G_OPTION_ARG_STRING_ARRAY, &w->sweeps,
+       "Run for each of these values; may be given again for a grid", "KEY=V,V"},
+      {"seeds", 0, 0, G_OPTION_ARG_INT64, &w->seeds, "Runs of each point, seeds counting up (1)",
+       "N"},
+      {"threads", 't', 0, G_OPTION_ARG_INT64, &w->threads, "Threads (one per processor)", "N"},
+      {"backend", 'b', 0, G_OPTION_ARG_STRING, &w->backend, "Backend row of real bytes", "NAME"},
+      {"json", 0, 0, G_OPTION_ARG_NONE, &w->json,
+       "run.json on standard output instead of the table", NULL},
+      {"gnuplot", 0, 0, G_OPTION_ARG_NONE, &w->gnuplot, "A gnuplot script beside the tables", NULL},
+      {"quiet", 'q', 0, G_OPTION_ARG_NONE, &w->quiet, "No table", NULL},
+      {"list", 0, 0, G_OPTION_ARG_NONE, &w->list, "List the shipped scenarios", NULL}};
+  const size_t keys = weft_sim_key_count(), fixed = G_N_ELEMENTS(own);
+  GOptionEntry *entries = g_new0(GOptionEntry, fixed + keys + 1);
+  memcpy(entries, own, sizeof own);
+  for (size_t i = 0; i < keys; i++) {
+    const weft_sim_key key = weft_sim_key_at(i);
+    entries[fixed + i] =
+        (GOptionEntry){key.name, 0, 0, G_OPTION_ARG_STRING, &w->values[i], key.help, "VALUE"};
+  }
+  const int code = cli_parse(NAME, summary, description, entries, argc, argv);
+  g_free(entries);
+  return code;
+}
+
+static int list(void) {
+  const char *about, *name;
+  for (size_t i = 0; (name = weft_sim_shipped(i, &about)); i++)
+    printf("%-16s %.*s\n", name, (int)strcspn(about, "\n"), about);
+  return cli_flush(NAME, CLI_OK);
+}
+
+static int load(const char *scenario, const words *w, weft_sim_parameters *p) {
+  char why[WEFT_SIM_TEXT];
+  weft_sim_defaults(p);
+  if (!weft_sim_load_scenario(p, scenario, why))
+    return cli_error(NAME, CLI_USAGE, "%s", why);
+  for (size_t i = 0; i < weft_sim_key_count(); i++)
+    if (w->values[i] && !weft_sim_set(p, weft_sim_key_at(i).name, w->values[i], why))
+      return cli_error(NAME, CLI_USAGE, "--%s", why);
+  return -1;
+}
+
+static int run(const char *scenario, const words *w, weft_sim_transport *transport) {
+  weft_sim_parameters p;
+  char why[WEFT_SIM_TEXT];
+  if (w->seeds < 1 || w->seeds > 100000 || w->threads < 0 || w->threads > 1024)
+    return cli_error(NAME, CLI_USAGE, "--seeds must be 1..100000 and --threads 0..1024");
+  const int code = load(scenario, w, &p);
+  if (code >= 0)
+    return code;
+  const sim_settings settings = {.backend = w->backend,
+                                 .threads =
+                                     w->threads ? (size_t)w->threads : g_get_num_processors(),
+                                 .folder = w->no_files ? NULL
+                                           : w->out    ? w->out
+                                                       : "weft-sim-out",
+                                 .json = w->json,
+                                 .quiet = w->quiet,
+                                 .gnuplot = w->gnuplot,
+                                 .transport = transport};
+  if (w->sweeps || w->seeds > 1) {
+    if (!settings.folder)
+      return cli_error(NAME, CLI_USAGE, "a sweep needs its files");
+    return sim_sweep(&settings, &p, w->sweeps, (size_t)w->seeds);
+  }
+  if (!weft_sim_check(&p, why))
+    return cli_error(NAME, CLI_USAGE, "%s: %s", p.name, why);
+  sim_outcome outcome = {0};
+  const int result = sim_run(&settings, &p, settings.folder, true, &outcome);
+  sim_outcome_clear(&outcome);
+  return result;
+}
+
+int sim_command(int argc, char **argv, weft_sim_transport *transport) {
+  const char *scenario = "flash-crowd";
+  if (argc > 1 && argv[1][0] != '-') { // the options' parser wants none
+    scenario = argv[1];
+    argv[1] = argv[0];
+    argc--;
+    argv++;
+  }
+  words w = {.seeds = 1, .values = g_new0(char *, weft_sim_key_count())};
+  int code = parse(argc, argv, &w);
+  if (code < 0)
+    code = w.list ? list() : run(scenario, &w, transport);
+  free_words(&w);
+  return code;
+}
+
+int cli_sim(int argc, char **argv) { return sim_command(argc, argv, NULL); }

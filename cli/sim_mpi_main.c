@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program `weft-sim-mpi`: `weft sim` spread over the ranks of MPI. Rank 0 writes.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mpi.h>
+
+#include "cli/sim.h"
+#include "sim/mpi/transport_mpi.h"
+
+// Takes --oversubscribe out of the arguments.
+static bool take_oversubscribe(int *argc, char **argv) {
+  bool found = false;
+  int kept = 0;
+  for (int i = 0; i < *argc; i++) {
+    if (strcmp(argv[i], "--oversubscribe") == 0)
+      found = true;
+    else
+      argv[kept++] = argv[i];
+  }
+  argv[kept] = NULL;
+  *argc = kept;
+  return found;
+}
+
+int main(int argc, char **argv) {
+  int provided;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+  const bool oversubscribe = take_oversubscribe(&argc, argv);
+  weft_sim_transport transport;
+  int code;
+  const size_t local = weft_sim_mpi_local_ranks();
+  if (weft_sim_mpi_new(&transport) != WEFT_OK) {
+    code = cli_error("sim", CLI_MACHINE, "%s", weft_status_text(WEFT_E_NOMEM));
+  } else if (local > g_get_num_processors() && !oversubscribe) {
+    code = CLI_USAGE;
+    if (transport.rank == 0)
+      cli_error("sim", code,
+                "%zu ranks on %u processors: ranks would wait for each other; "
+                "--oversubscribe if that is meant",
+                local, g_get_num_processors());
+  } else {
+    // A rank is a thread unless --threads says otherwise.
+    char **words = g_new0(char *, (size_t)argc + 3);
+    bool threads = false;
+    for (int i = 0; i < argc; i++) {
+      words[i] = argv[i];
+      threads = threads || strncmp(argv[i], "--threads", 9) == 0 || strcmp(argv[i], "-t") == 0;
+    }
+    char name[] = "--threads=1";
+    if (!threads)
+      words[argc] = name;
+    code = sim_command(argc + !threads, words, &transport);
+    g_free(words);
+  }
+  weft_sim_mpi_free(&transport);
+  int worst = code;
+  MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return worst;
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft sim`: one run, its progress, its table.
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "cli/sim.h"
+#include "tools/build_info.h"
+
+#define NAME "sim"
+
+typedef struct progress {
+  bool shown;
+  gint64 start_us, next_us;
+  int64_t end_us; // of virtual time
+} progress;
+
+static bool keep_on(void *user, int64_t now_us) {
+  progress *p = user;
+  const gint64 clock_us = p->shown ? g_get_monotonic_time() : 0;
+  if (p->shown && clock_us >= p->next_us) {
+    const double share = (double)now_us / (double)p->end_us;
+    const double seconds = (double)(clock_us - p->start_us) / 1e6;
+    p->next_us = clock_us + 200000;
+    fprintf(stderr, "\r\033[K%3.0f %%  %.1f s of %.1f s virtual", 100 * share, (double)now_us / 1e6,
+            (double)p->end_us / 1e6);
+    if (share > 0.01)
+      fprintf(stderr, ", %.0f s left", seconds / share - seconds);
+  }
+  return cli_signal() == 0;
+}
+
+static void end_progress(const progress *p) {
+  if (p->shown)
+    fputs("\r\033[K", stderr);
+}
+
+static void put_table(const weft_sim_report *report, const char *folder) {
+  const weft_sim_result *r = report->result;
+  printf("scenario %s, seed %" G_GUINT64_FORMAT ", fidelity %s: %.1f s of virtual time in %.2f s\n",
+         report->parameters->name, report->parameters->seed, report->backend,
+         (double)r->end_us / 1e6, report->wall_s);
+  for (size_t i = 0; i < report->metrics->count; i++) {
+    const weft_sim_metric *m = &report->metrics->items[i];
+    if (isfinite(m->value))
+      printf("  %-26s %.6g\n", m->name, m->value);
+  }
+  printf("  %-26s %.0f events/s, %.0f packets/s, %.0f MiB\n", "speed",
+         (double)r->totals.events / report->wall_s, (double)r->totals.packets / report->wall_s,
+         (double)r->memory_bytes / 0x1p20);
+  fputs("state hash ", stdout);
+  for (size_t i = 0; i < WEFT_SIM_HASH_BYTES; i++)
+    printf("%02x", r->hash[i]);
+  putchar('\n');
+  if (folder)
+    printf("report: %s/report.html\n", folder);
+}
+
+static void machine_text(char *out, size_t room) {
+  struct utsname u;
+  if (uname(&u) != 0)
+    snprintf(out, room, "unknown");
+  else
+    snprintf(out, room, "%.40s %.40s, %u processors", u.sysname, u.machine, g_get_num_processors());
+}
+
+static void put_gnuplot(const char *folder) {
+  char *path = g_strdup_printf("%s/figures.gp", folder);
+  FILE *to = fopen(path, "w");
+  if (to) {
+    fputs("# gnuplot figures.gp makes figures.pdf from the tables beside it\n"
+          "set datafile separator ','\nset terminal pdfcairo size 12cm,8cm\n"
+          "set output 'figures.pdf'\nset key outside top\nset grid\nset xlabel 'seconds'\n"
+          "set ylabel 'continuity'\nset yrange [0:1.02]\n"
+          "plot 'series.csv' using 1:($3>0?$4/$3:1/0) skip 1 with lines title 'continuity'\n"
+          "set ylabel 'Mbit/s'\nset yrange [0:*]\n"
+          "plot 'series.csv' using 1:($6*8e-6) skip 1 with lines title 'source', \\\n"
+          "     '' using 1:($7*8e-6) skip 1 with lines title 'peers'\n"
+          "set xlabel 'start-up delay, seconds'\nset ylabel 'share of viewers'\n"
+          "plot 'peers.csv' using 9:(1.0) skip 1 smooth cnorm with lines title 'start-up delay'\n",
+          to);
+    fclose(to);
+  }
+  g_free(path);
+}
+
+static int failed(weft_status status, const char *folder) {
+  if (cli_signal())
+    return cli_error(NAME, CLI_SIGNAL + cli_signal(),
+                     "interrupted; earlier results are as they were");
+  if (status == WEFT_E_IO)
+    return cli_error(NAME, CLI_IO, "%s: %s", folder ? folder : "trace", strerror(errno));
+  if (status == WEFT_E_MALFORMED)
+    return cli_error(NAME, CLI_USAGE, "the trace of arrivals is no list of rising seconds");
+  if (status == WEFT_E_STATE)
+    return cli_error(NAME, CLI_DIFFERS, "the swarm made no progress for ten minutes");
+  return cli_error(NAME, CLI_MACHINE, "%s", weft_status_text(status));
+}
+
+static int finish(const sim_settings *settings, weft_sim_report *report, const char *folder,
+                  bool all, sim_outcome *out) {
+  weft_status status = weft_sim_measure(report->parameters, report->result, &out->metrics);
+  if (status != WEFT_OK)
+    return failed(status, folder);
+  report->metrics = &out->metrics;
+  out->heading = weft_sim_summary_heading(report);
+  out->row = weft_sim_summary_row(report);
+  if (folder) {
+    char *path = g_build_filename(folder, "run.json", NULL);
+    status = all ? weft_sim_write_all(report, folder) : weft_sim_write_run_json(report, path);
+    g_free(path);
+    if (status != WEFT_OK)
+      return failed(status, folder);
+    if (all && settings->gnuplot)
+      put_gnuplot(folder);
+  }
+  if (all && settings->json) {
+    json_t *run = weft_sim_run_json(report);
+    json_dumpf(run, stdout, JSON_COMPACT);
+    json_decref(run);
+    putchar('\n');
+  } else if (all && !settings->quiet) {
+    put_table(report, folder);
+  }
+  if (report->result->totals.wrong_bytes > 0)
+    return cli_error(NAME, CLI_DIFFERS, "%" G_GUINT64_FORMAT " bytes came out wrong",
+                     report->result->totals.wrong_bytes);
+  return CLI_OK;
+}
+
+int sim_run(const sim_settings *settings, const weft_sim_parameters *parameters, const char *folder,
+            bool all, sim_outcome *out) {
+  const weft_sim_transport *t = settings->transport;
+  progress p = {.shown = isatty(STDERR_FILENO) == 1 && !(t && t->rank),
+                .start_us = g_get_monotonic_time(),
+                .end_us = parameters->duration_us};
+  const weft_sim_options options = {.parameters = parameters,
+                                    .threads = settings->threads,
+                                    .backend = settings->backend,
+                                    .transport = settings->transport,
+                                    .hooks = {.user = &p, .keep_on = keep_on}};
+  weft_sim_swarm *swarm;
+  cli_catch_signals();
+  weft_status status = weft_sim_swarm_new(&options, &swarm);
+  if (status != WEFT_OK)
+    return failed(status, parameters->trace_file);
+  status = weft_sim_swarm_run(swarm);
+  end_progress(&p);
+  char machine[128];
+  machine_text(machine, sizeof machine);
+  weft_sim_result result;
+  if (status == WEFT_OK)
+    status = weft_sim_swarm_result(swarm, &result);
+  weft_sim_report report = {.parameters = parameters,
+                            .result = &result,
+                            .revision = weft_build_commit(),
+                            .backend = weft_sim_swarm_backend(swarm),
+                            .machine = machine,
+                            .ranks = t ? t->ranks : 1,
+                            .threads = settings->threads,
+                            .wall_s = (double)(g_get_monotonic_time() - p.start_us) / 1e6};
+  int code = CLI_OK;
+  if (status != WEFT_OK)
+    code = failed(status, folder);
+  else if (!t || t->rank == 0)
+    code = finish(settings, &report, folder, all, out);
+  weft_sim_swarm_free(swarm);
+  return code == CLI_OK && all ? cli_flush(NAME, code) : code;
+}
+
+void sim_outcome_clear(sim_outcome *outcome) {
+  free(outcome->row);
+  free(outcome->heading);
+  *outcome = (sim_outcome){0};
+}

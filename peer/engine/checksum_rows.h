@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The random linear functions of checksums (docs/protocol.md).
+#ifndef WEFT_PEER_CHECKSUM_ROWS_H
+#define WEFT_PEER_CHECKSUM_ROWS_H
+
+#include "weft/peer_codec.h"
+
+// WEFT_CHECKSUM_ROWS bytes, linear over GF(2^8) in the payload.
+void weft_checksum_of(uint64_t seed, const uint8_t *payload, size_t bytes,
+                      uint8_t out[WEFT_CHECKSUM_ROWS]);
+// What a combination of blocks must have, by the blocks' own sums (blocks, WEFT_CHECKSUM_ROWS).
+void weft_checksum_combine(const uint8_t *coefficients, size_t blocks, const uint8_t *sums,
+                           uint8_t out[WEFT_CHECKSUM_ROWS]);
+
+#endif

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Congestion control of each neighbour: LEDBAT (RFC 6817) on the one-way delay of the last packet
+// of each burst. Losses alone do not shrink the window as TCP's would: coded packets need no
+// retransmission, and links that lose a few percent by nature would starve. More than an eighth is
+// taken for congestion.
+#include "peer/engine/internal.h"
+
+enum {
+  TARGET_US = 60000, // of queueing delay
+  START_PACKETS = 16,
+  LEAST_PACKETS = 2,
+  BASE_US = 60000000 // how long one base delay counts
+};
+
+static uint64_t packet_bytes(const weft_engine *e) {
+  const weft_engine_options *o = e->options;
+  return WEFT_WIRE_SESSION_HEADER_BYTES + o->blocks + o->block_bytes + o->datagram_overhead;
+}
+
+void weft_ledbat_start(weft_engine *e, weft_neighbour *n, int64_t now_us) {
+  n->ledbat = (weft_ledbat){.base = {UINT32_MAX, UINT32_MAX},
+                            .base_us = now_us,
+                            .cut_us = now_us,
+                            .acked_us = now_us,
+                            .window = START_PACKETS * packet_bytes(e)};
+  const uint64_t burst = 2 * e->options->batch * packet_bytes(e);
+  if (n->ledbat.window < burst)
+    n->ledbat.window = burst;
+}
+
+bool weft_ledbat_room(const weft_engine *e, const weft_neighbour *n) {
+  const uint64_t flight = (uint32_t)(n->ledbat.sent - n->ledbat.acked_sent) * packet_bytes(e);
+  return flight < n->ledbat.window;
+}
+
+// Delays are differences of two clocks, so only differences of delays mean anything. They are kept
+// relative to the first one, and compared as signed numbers: clocks may wrap and drift.
+static bool below(uint32_t a, uint32_t b) { return (int32_t)(a - b) < 0; }
+
+static uint32_t learn_delay(weft_ledbat *l, uint32_t delay, int64_t now_us) {
+  if (now_us - l->base_us >= BASE_US || l->recent_count == 0) {
+    l->base[1] = l->recent_count == 0 ? delay : l->base[0];
+    l->base[0] = delay;
+    l->base_us = now_us;
+  }
+  if (below(delay, l->base[0]))
+    l->base[0] = delay;
+  l->recent[l->recent_at] = delay;
+  l->recent_at = (uint8_t)((l->recent_at + 1) % 4);
+  l->recent_count = (uint8_t)(l->recent_count < 4 ? l->recent_count + 1 : 4);
+  uint32_t least = delay; // the current delay is the least of the last few: jitter is no queue
+  for (unsigned i = 0; i < l->recent_count; i++)
+    least = below(l->recent[i], least) ? l->recent[i] : least;
+  const uint32_t base = below(l->base[1], l->base[0]) ? l->base[1] : l->base[0];
+  return least - base;
+}
+
+static void cut(weft_engine *e, weft_ledbat *l, int64_t now_us) {
+  const uint64_t least = LEAST_PACKETS * packet_bytes(e);
+  l->window = l->window / 2 > least ? l->window / 2 : least;
+  l->cut_us = now_us;
+}
+
+void weft_ledbat_acked(weft_engine *e, size_t index, const weft_ack *ack, int64_t now_us) {
+  weft_neighbour *n = &e->neighbours[index];
+  weft_ledbat *l = &n->ledbat;
+  const uint32_t sent = ack->sent - l->acked_sent, came = ack->received - l->acked_received;
+  if ((int32_t)sent <= 0 || (int32_t)(l->sent - ack->sent) < 0)
+    return; // overtaken by a newer one, or of packets that were never sent
+  const weft_stamps stamps = {.stamp = n->stamp, .echo = ack->stamp, .held = ack->held};
+  const int64_t stamp_us = n->stamp_us;
+  weft_neighbour_heard(n, &stamps, now_us);
+  n->stamp_us = stamp_us; // the echo was of a PACE: maps keep their own
+  l->acked_sent = ack->sent;
+  l->acked_received = ack->received;
+  l->acked_us = now_us;
+  l->queueing_us = (int64_t)learn_delay(l, ack->delay, now_us);
+  const bool lossy = sent >= 8 && (int32_t)(sent - came) > (int32_t)(sent / 8);
+  if (lossy && now_us - l->cut_us > n->round_trip_us) {
+    cut(e, l, now_us);
+  } else {
+    // window += gain * (target - queueing) / target * acked bytes * packet / window
+    const int64_t off = TARGET_US - l->queueing_us;
+    const int64_t packet = (int64_t)packet_bytes(e), acked = (int64_t)sent * packet;
+    const int64_t limited = off < -TARGET_US ? -TARGET_US : off;
+    const int64_t change = limited * acked / TARGET_US * packet / (int64_t)l->window * 2;
+    // Not grown past twice what is used: an idle sender learns nothing about the path.
+    const uint64_t used = (uint32_t)(l->sent - l->acked_sent + sent) * (uint64_t)packet;
+    const int64_t least = LEAST_PACKETS * packet;
+    const int64_t window = (int64_t)l->window + change;
+    if (change < 0 || 2 * used >= l->window)
+      l->window = (uint64_t)(window > least ? window : least);
+  }
+  e->idle = false;
+  weft_neighbour_show(e, n);
+  weft_neighbour_timer(e, index);
+}
+
+// Nothing was acknowledged for long: what is on its way is lost.
+void weft_ledbat_silence(weft_engine *e, size_t index, int64_t now_us) {
+  weft_neighbour *n = &e->neighbours[index];
+  weft_ledbat *l = &n->ledbat;
+  if (l->sent == l->acked_sent || now_us < l->acked_us + 1000000 + 4 * n->round_trip_us)
+    return;
+  l->acked_sent = l->sent;
+  l->acked_us = now_us;
+  l->window = LEAST_PACKETS * packet_bytes(e);
+  e->idle = false;
+  weft_neighbour_show(e, n);
+}
+
+void weft_pace_took(weft_engine *e, size_t index, const weft_pace *pace, int64_t now_us) {
+  weft_neighbour *n = &e->neighbours[index];
+  if (n->pace_stamp && (int32_t)(pace->sent - n->pace_sent) <= 0)
+    return; // overtaken
+  n->pace_sent = pace->sent;
+  n->pace_stamp = pace->stamp;
+  n->pace_us = now_us;
+  if (n->ack_due_us == WEFT_ENGINE_NEVER)
+    n->ack_due_us = now_us + WEFT_TIMER(e, ack_us, 10000);
+}

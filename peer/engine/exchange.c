@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who else there is: addresses that neighbours, trackers and people name, whom to dial, and which
+// neighbour makes room when it is of little use.
+#include <string.h>
+
+#include "peer/engine/internal.h"
+
+enum { RETRY_US = 10000000, MOST_FAILURES = 3, MOST_TOLD = 16, GRACE_US = 15000000 };
+
+static bool same(const weft_peer_address *a, const weft_peer_address *b) {
+  return a->length == b->length && memcmp(a->bytes, b->bytes, a->length) == 0;
+}
+
+static bool is_neighbour(const weft_engine *e, const weft_peer_address *address) {
+  for (size_t i = 0; i < e->used; i++)
+    if (e->neighbours[i].state != WEFT_NEIGHBOUR_FREE && same(&e->neighbours[i].address, address))
+      return true;
+  return false;
+}
+
+static weft_candidate *find(const weft_engine *e, const weft_peer_address *address) {
+  for (size_t i = 0; i < e->candidate_count; i++)
+    if (same(&e->candidates[i].address, address))
+      return &e->candidates[i];
+  return NULL;
+}
+
+static void forget(weft_engine *e, size_t at) {
+  for (size_t i = at + 1; i < e->candidate_count; i++)
+    e->candidates[i - 1] = e->candidates[i];
+  e->candidate_count--;
+}
+
+void weft_engine_add_address(weft_engine *e, const weft_peer_address *address) {
+  if (e->options->addresses_max == 0 || address->length == 0 ||
+      address->length > WEFT_PEER_ADDRESS_BYTES || same(address, &e->self.address) ||
+      find(e, address) || is_neighbour(e, address))
+    return;
+  if (e->candidate_count == e->options->addresses_max)
+    forget(e, 0); // the oldest
+  e->candidates[e->candidate_count++] = (weft_candidate){.address = *address};
+  if (e->exchange_us == WEFT_ENGINE_NEVER)
+    e->exchange_us = 0;
+}
+
+void weft_engine_dial_failed(weft_engine *e, const weft_peer_address *address) {
+  weft_candidate *candidate = find(e, address);
+  if (!candidate)
+    return;
+  candidate->dialling = false;
+  if (++candidate->failures >= MOST_FAILURES)
+    forget(e, (size_t)(candidate - e->candidates));
+}
+
+void weft_exchange_lost(weft_engine *e, const weft_neighbour *n) {
+  weft_candidate *candidate = find(e, &n->address);
+  if (n->lost == WEFT_LOST_BANNED && candidate)
+    forget(e, (size_t)(candidate - e->candidates));
+  if (e->options->addresses_max && e->exchange_us != WEFT_ENGINE_NEVER)
+    e->exchange_us = 0; // look for another at once
+}
+
+// --- Messages
+
+void weft_refer_take(weft_engine *e, size_t index, const weft_refer *refer, int64_t now_us) {
+  (void)now_us;
+  const uint8_t *at = refer->addresses;
+  for (size_t i = 0; i < refer->count; i++) {
+    const weft_peer_address address = weft_refer_next(&at);
+    weft_engine_add_address(e, &address);
+  }
+  if (refer->count)
+    e->exchange_us = e->options->addresses_max ? 0 : WEFT_ENGINE_NEVER;
+  if (refer->flags & WEFT_REFER_FULL)
+    weft_neighbour_drop(e, index, WEFT_LOST_FULL);
+  else if (refer->flags & WEFT_REFER_WANTED)
+    weft_neighbour_due(e, index, WEFT_DUE_REFER);
+}
+
+size_t weft_refer_put(weft_engine *e, size_t index, uint8_t flags, uint8_t *out) {
+  weft_peer_address told[MOST_TOLD];
+  size_t count = 0;
+  const size_t start = e->used ? (size_t)weft_rng_below(&e->self.rng, e->used) : 0;
+  for (size_t i = 0; i < e->used && count < MOST_TOLD && !(flags & WEFT_REFER_WANTED); i++) {
+    const weft_neighbour *n = &e->neighbours[(start + i) % e->used];
+    if (n->state == WEFT_NEIGHBOUR_OPEN && n->address.length && (start + i) % e->used != index)
+      told[count++] = n->address;
+  }
+  return weft_refer_write(flags, told, count, out);
+}
+
+size_t weft_engine_refusal(weft_engine *e, uint8_t out[WEFT_DATAGRAM_MAX]) {
+  return weft_refer_put(e, SIZE_MAX, WEFT_REFER_FULL, out);
+}
+
+// --- What to do about it
+
+// A neighbour that gave nothing new since the last look, and lacks nothing that we have.
+static size_t poorest(const weft_engine *e, int64_t now_us) {
+  size_t worst = SIZE_MAX;
+  uint64_t least = UINT64_MAX;
+  for (size_t i = 0; i < e->used; i++) {
+    const weft_neighbour *n = &e->neighbours[i];
+    if (n->state != WEFT_NEIGHBOUR_OPEN || n->is_source || now_us - n->added_us < GRACE_US)
+      continue;
+    const uint64_t gave = n->received_innovative - n->innovative_before;
+    if (gave < least) {
+      least = gave;
+      worst = i;
+    }
+  }
+  return least == 0 ? worst : SIZE_MAX;
+}
+
+static void replace(weft_engine *e, int64_t now_us) {
+  const size_t index = poorest(e, now_us);
+  for (size_t i = 0; i < e->used; i++)
+    e->neighbours[i].innovative_before = e->neighbours[i].received_innovative;
+  if (index == SIZE_MAX || e->degree < e->options->neighbours_target || e->candidate_count == 0 ||
+      e->missing >= e->horizon)
+    return;
+  weft_neighbour *n = &e->neighbours[index];
+  n->bye = WEFT_BYE_REPLACED;
+  n->leaving = true; // gone once it is told
+  e->due_count -= e->due[index] != 0;
+  e->due[index] = 0;
+  weft_neighbour_due(e, index, WEFT_DUE_BYE);
+}
+
+// Live: the stream goes on elsewhere, it seems. Neighbours that know only each other must be left.
+static bool starving(weft_engine *e) {
+  const bool skipped = e->statistics.skipped != e->skipped_before;
+  const bool still = weft_is_live(e) && e->started && !weft_engine_done(e) && !e->self.source &&
+                     e->horizon == e->horizon_before;
+  e->skipped_before = e->statistics.skipped;
+  e->horizon_before = e->horizon;
+  return skipped || still;
+}
+
+static size_t to_dial(weft_engine *e) {
+  const size_t target = e->options->neighbours_target;
+  if (target == 0)
+    return 0;
+  if (e->degree < target)
+    return target - e->degree;
+  return starving(e) && e->degree < e->options->neighbours_max ? 1 : 0;
+}
+
+void weft_exchange_tick(weft_engine *e, int64_t now_us) {
+  if (now_us < e->exchange_us || e->options->addresses_max == 0)
+    return;
+  e->exchange_us = now_us + WEFT_TIMER(e, exchange_us, 5000000);
+  for (size_t i = 0; i < e->candidate_count; i++)
+    if (e->candidates[i].dialling && now_us >= e->candidates[i].after_us)
+      e->candidates[i].dialling = false; // no word of it
+  e->dial = to_dial(e);
+  e->lonely = e->dial > e->candidate_count;
+  e->dial_us = now_us;
+  if (e->dial > e->candidate_count && e->used) {
+    const size_t start = (size_t)weft_rng_below(&e->self.rng, e->used);
+    for (size_t i = 0; i < e->used; i++) {
+      const size_t index = (start + i) % e->used;
+      if (e->neighbours[index].state != WEFT_NEIGHBOUR_OPEN)
+        continue;
+      weft_neighbour_due(e, index, WEFT_DUE_REFER_ASK);
+      break;
+    }
+  }
+  if (!e->self.source && now_us >= e->replace_us) {
+    e->replace_us = now_us + 2 * WEFT_TIMER(e, exchange_us, 5000000);
+    replace(e, now_us);
+  }
+}
+
+int64_t weft_exchange_deadline(const weft_engine *e) { return e->exchange_us; }
+
+bool weft_exchange_event(weft_engine *e, weft_event *out) {
+  if (e->lonely) {
+    e->lonely = false;
+    *out = (weft_event){.kind = WEFT_EVENT_LONELY};
+    return true;
+  }
+  for (size_t i = 0; i < e->candidate_count && e->dial; i++) {
+    weft_candidate *candidate = &e->candidates[i];
+    if (candidate->dialling || e->dial_us < candidate->after_us)
+      continue;
+    if (is_neighbour(e, &candidate->address)) {
+      forget(e, i--);
+      continue;
+    }
+    candidate->dialling = true;
+    candidate->after_us = e->dial_us + RETRY_US;
+    e->dial--;
+    *out = (weft_event){.kind = WEFT_EVENT_DIAL, .address = candidate->address};
+    return true;
+  }
+  e->dial = 0;
+  return false;
+}

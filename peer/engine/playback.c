@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// When segments are played. Live: all peers play a segment `lag` behind the moment at which it
+// became available at the source, as nearly as they know it: the smallest delay seen. VoD: each at
+// its own time; what is late stalls.
+#include "peer/engine/internal.h"
+
+enum { TURN_US = 60000000 }; // how long one smallest delay counts
+static const int64_t FAR = INT64_MAX / 4;
+
+// --- Clocks: the smallest of this minute and of the last, so that drift is followed
+
+int64_t weft_clock_offset(const int64_t pair[2]) { return pair[0] < pair[1] ? pair[0] : pair[1]; }
+
+void weft_clock_learn(int64_t pair[2], int64_t *turn_us, int64_t sample, int64_t now_us) {
+  if (pair[0] == INT64_MAX || now_us - *turn_us >= TURN_US) {
+    pair[1] = pair[0];
+    pair[0] = sample;
+    *turn_us = now_us;
+  }
+  pair[0] = sample < pair[0] ? sample : pair[0];
+}
+
+// --- Media time
+
+static int64_t segment_us(const weft_engine *e) {
+  const uint64_t rate = e->options->rate_bits_per_s, bits = 8 * weft_segment_bytes(e);
+  return rate ? (int64_t)(bits * 1000000 / rate) : e->segment_us;
+}
+
+int64_t weft_segment_at(const weft_engine *e, uint64_t segment) {
+  const uint64_t rate = e->options->rate_bits_per_s, bits = 8 * weft_segment_bytes(e);
+  if (rate) {
+    if (segment > ((uint64_t)1 << 62) / bits || segment * bits / rate > (uint64_t)FAR / 1000000)
+      return FAR;
+    const uint64_t all = segment * bits;
+    return (int64_t)(all / rate * 1000000 + all % rate * 1000000 / rate);
+  }
+  if (weft_window_has(e, segment) && weft_window_slot(e, segment)->manifest)
+    return weft_window_slot(e, segment)->at_us;
+  const int64_t steps = (int64_t)segment - (int64_t)e->timed_segment;
+  if (e->segment_us && (steps > FAR / e->segment_us || steps < -(FAR / e->segment_us)))
+    return FAR;
+  return e->timed_us + steps * e->segment_us;
+}
+
+static int64_t lag(const weft_engine *e) { return weft_or(e->options->lag_us, 3000000); }
+static int64_t startup(const weft_engine *e) { return weft_or(e->options->startup_us, 1000000); }
+
+static bool live_known(const weft_engine *e) {
+  return weft_clock_offset(e->offset_us) != INT64_MAX;
+}
+
+static int64_t live_time(const weft_engine *e, uint64_t segment) {
+  return weft_segment_at(e, segment) + weft_clock_offset(e->offset_us) + lag(e);
+}
+
+// --- Where to begin
+
+void weft_play_start(weft_engine *e, int64_t now_us) {
+  if (e->started || !weft_is_live(e) || !live_known(e))
+    return;
+  const int64_t each = segment_us(e), wanted = now_us + startup(e);
+  uint64_t segment =
+      e->options->rate_bits_per_s ? (e->horizon ? e->horizon - 1 : 0) : e->timed_segment;
+  if (each > 0) { // from the newest, so many steps back or on that it is due when it can be had
+    int64_t steps = (wanted - live_time(e, segment)) / each;
+    if (steps < -(int64_t)segment)
+      steps = -(int64_t)segment;
+    segment += (uint64_t)steps;
+  }
+  while (live_time(e, segment) < wanted && each > 0)
+    segment++;
+  e->started = true;
+  weft_window_jump(e, segment);
+  for (size_t i = 0; i < e->used; i++)
+    if (e->neighbours[i].state == WEFT_NEIGHBOUR_OPEN)
+      weft_neighbour_due(e, i, WEFT_DUE_MAP);
+}
+
+void weft_play_learn(weft_engine *e, uint64_t segment, int64_t now_us) {
+  // What nobody signed tells the time only where nothing is signed.
+  if (!weft_is_live(e) || e->self.source || e->options->trust)
+    return;
+  weft_clock_learn(e->offset_us, &e->offset_turn_us, now_us - weft_segment_at(e, segment), now_us);
+  weft_play_start(e, now_us);
+}
+
+void weft_play_manifest(weft_engine *e, uint64_t segment, int64_t at_us, int64_t now_us) {
+  if (!weft_is_paced(e) || e->self.source)
+    return;
+  const bool first = e->timed_segment == 0 && e->timed_us == 0 && e->segment_us == 0;
+  if (!first && segment > e->timed_segment)
+    e->segment_us = (at_us - e->timed_us) / (int64_t)(segment - e->timed_segment);
+  else if (!first && e->segment_us == 0 && segment < e->timed_segment)
+    e->segment_us = (e->timed_us - at_us) / (int64_t)(e->timed_segment - segment);
+  if (first || segment >= e->timed_segment) {
+    e->timed_segment = segment;
+    e->timed_us = at_us;
+  }
+  if (!weft_is_live(e))
+    return;
+  const int64_t at = e->options->rate_bits_per_s ? weft_segment_at(e, segment) : at_us;
+  weft_clock_learn(e->offset_us, &e->offset_turn_us, now_us - at, now_us);
+  weft_play_start(e, now_us);
+}
+
+// --- Playing
+
+static bool over(const weft_engine *e) { return e->end_known && e->play >= weft_window_total(e); }
+
+static void play_one(weft_engine *e, int64_t now_us) {
+  if (e->statistics.startup_us < 0)
+    e->statistics.startup_us = now_us - (e->joined_us < 0 ? now_us : e->joined_us);
+  weft_tell(e, &weft_window_slot(e, e->play)->tell_play);
+  e->play++;
+}
+
+static void skip_one(weft_engine *e) {
+  weft_slot *slot = weft_window_slot(e, e->play);
+  slot->skipped = true;
+  weft_window_held(e, e->play)->rank = 0; // others may take it for complete here: nothing is sent
+  e->statistics.skipped++;
+  weft_tell(e, &slot->tell_skip);
+  if (e->released == e->play)
+    e->released++;
+  e->play++;
+  weft_window_in_order(e);
+  weft_engine_changed(e);
+}
+
+static bool live_due(const weft_engine *e) {
+  return e->started && live_known(e) && !over(e) && e->play < e->horizon &&
+         weft_window_has(e, e->play);
+}
+
+static void live_tick(weft_engine *e, int64_t now_us) {
+  const uint64_t before = e->play;
+  if (live_due(e) && segment_us(e) > 0 && live_time(e, e->play + e->window) <= now_us) {
+    e->started = false; // asleep for longer than the window: begin again near the edge
+    weft_play_start(e, now_us);
+    return;
+  }
+  while (live_due(e) && live_time(e, e->play) <= now_us) {
+    const bool complete = weft_window_slot(e, e->play)->complete;
+    e->statistics.due++;
+    e->statistics.in_time += complete;
+    if (complete)
+      play_one(e, now_us);
+    else
+      skip_one(e);
+  }
+  if (e->play != before)
+    weft_window_advance(e);
+}
+
+static bool vod_ready(const weft_engine *e) { // to begin
+  if (over(e) || !weft_window_has(e, e->play) || e->missing <= e->play)
+    return false;
+  return (e->end_known && e->missing >= weft_window_total(e)) ||
+         e->missing >= e->tail + e->window ||
+         weft_segment_at(e, e->missing) - weft_segment_at(e, e->play) >= startup(e);
+}
+
+static bool vod_here(const weft_engine *e) {
+  return weft_window_has(e, e->play) && weft_window_slot(e, e->play)->complete;
+}
+
+static void vod_tick(weft_engine *e, int64_t now_us) {
+  if (!e->playing && vod_ready(e)) {
+    e->playing = true;
+    e->origin_us = now_us - weft_segment_at(e, e->play);
+  }
+  if (e->stalled && vod_here(e)) {
+    e->stalled = false;
+    e->statistics.stalled_us += now_us - e->stall_us;
+    e->origin_us = now_us - weft_segment_at(e, e->play);
+    weft_tell(e, &e->tell_resume);
+    play_one(e, now_us);
+  }
+  while (e->playing && !e->stalled && !over(e) &&
+         weft_segment_at(e, e->play) + e->origin_us <= now_us) {
+    e->statistics.due++;
+    if (!vod_here(e)) {
+      e->stalled = true;
+      e->stall_us = now_us;
+      e->statistics.stalls++;
+      weft_tell(e, &e->tell_stall);
+      return;
+    }
+    e->statistics.in_time++;
+    play_one(e, now_us);
+  }
+}
+
+void weft_play_tick(weft_engine *e, int64_t now_us) {
+  if (e->self.source)
+    return;
+  if (e->options->mode == WEFT_MODE_LIVE)
+    live_tick(e, now_us);
+  else if (e->options->mode == WEFT_MODE_VOD)
+    vod_tick(e, now_us);
+}
+
+int64_t weft_play_deadline(const weft_engine *e) {
+  if (e->self.source || !weft_is_paced(e))
+    return WEFT_ENGINE_NEVER;
+  if (weft_is_live(e))
+    return live_due(e) ? live_time(e, e->play) : WEFT_ENGINE_NEVER;
+  if (!e->playing)
+    return vod_ready(e) ? 0 : WEFT_ENGINE_NEVER;
+  if (e->stalled)
+    return vod_here(e) ? 0 : WEFT_ENGINE_NEVER;
+  return over(e) ? WEFT_ENGINE_NEVER : weft_segment_at(e, e->play) + e->origin_us;
+}
+
+weft_status weft_engine_play_time(const weft_engine *e, uint64_t segment, int64_t *at_us) {
+  if (e->self.source || !weft_is_paced(e))
+    return WEFT_E_STATE;
+  if (weft_is_live(e) ? !live_known(e) : !e->playing || e->stalled)
+    return WEFT_PENDING;
+  *at_us = weft_is_live(e) ? live_time(e, segment) : weft_segment_at(e, segment) + e->origin_us;
+  return WEFT_OK;
+}

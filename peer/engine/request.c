@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asking and answering: pull policies, repair near deadlines, manifests that are missing, and
+// segments that must come from one neighbour alone.
+#include "peer/engine/internal.h"
+
+static size_t room(const weft_engine *e) {
+  if (e->options->mode == WEFT_MODE_BULK && !e->options->policy->ask && !e->options->trust)
+    return 0;
+  return e->options->requests_max ? e->options->requests_max : 8;
+}
+
+static int64_t ask_every(const weft_engine *e) { return WEFT_TIMER(e, ask_us, 100000); }
+
+static uint16_t bits(uint64_t mask) {
+  uint16_t count = 0;
+  for (; mask; mask &= mask - 1)
+    count++;
+  return count;
+}
+
+static uint16_t packets_of(const weft_request *r) {
+  return r->kind == WEFT_REQUEST_PACKETS  ? r->count
+         : r->kind == WEFT_REQUEST_BLOCKS ? bits(r->mask)
+                                          : 0;
+}
+
+// --- What we asked for
+
+static void set_blocks(weft_engine *e, const weft_request *r, bool on) {
+  if (!e->blocks || r->kind != WEFT_REQUEST_BLOCKS || !weft_window_has(e, r->segment))
+    return;
+  uint8_t *row = e->blocks + (weft_place(e, r->segment)) * e->blocks_stride;
+  for (size_t b = 0; b < 64 && r->count / 8u + b / 8 < e->blocks_stride; b++)
+    if (r->mask >> b & 1) {
+      uint8_t *byte = &row[r->count / 8u + b / 8];
+      *byte = (uint8_t)(on ? *byte | 1u << b % 8 : *byte & ~(1u << b % 8));
+    }
+  const weft_slot *slot = weft_window_slot(e, r->segment);
+  if (!on && slot->segment) // some of them are here
+    e->codec->has(e->codec->user, slot->segment, row);
+}
+
+static void count_asked(weft_engine *e, uint64_t segment, int change) {
+  if (!weft_window_has(e, segment))
+    return;
+  weft_policy_segment *held = weft_window_held(e, segment);
+  const int asked = held->asked + change;
+  held->asked = (uint16_t)(asked > 0 ? asked : 0);
+}
+
+void weft_request_send(weft_engine *e, size_t index, const weft_request *r, int64_t now_us) {
+  weft_neighbour *n = &e->neighbours[index];
+  for (size_t i = 0; i < n->ask_count; i++)
+    if (n->asks[i].request.segment == r->segment && n->asks[i].request.kind == r->kind &&
+        r->kind >= WEFT_REQUEST_MANIFEST)
+      return; // under way
+  if (n->ask_count >= room(e))
+    return;
+  n->asks[n->ask_count++] = (weft_ask){.request = *r, .at_us = now_us};
+  e->policy_view[index].asking = n->ask_count;
+  count_asked(e, r->segment, packets_of(r));
+  set_blocks(e, r, true);
+  weft_neighbour_due(e, index, WEFT_DUE_REQUEST);
+}
+
+static void remove_ask(weft_engine *e, size_t index, size_t at) {
+  weft_neighbour *n = &e->neighbours[index];
+  const weft_request r = n->asks[at].request;
+  n->asks[at] = n->asks[--n->ask_count];
+  e->policy_view[index].asking = n->ask_count;
+  count_asked(e, r.segment, -(int)packets_of(&r));
+  set_blocks(e, &r, false);
+}
+
+void weft_requests_forget(weft_engine *e, size_t index) {
+  weft_neighbour *n = &e->neighbours[index];
+  while (n->ask_count)
+    remove_ask(e, index, n->ask_count - 1u);
+  e->owed_count -= n->owed_count;
+  n->owed_count = 0;
+}
+
+void weft_request_answered(weft_engine *e, size_t index, uint64_t segment, size_t count,
+                           const weft_packet *packet) {
+  weft_neighbour *n = &e->neighbours[index];
+  for (size_t i = n->ask_count; i-- > 0 && count;) {
+    weft_request *r = &n->asks[i].request;
+    if (r->segment != segment)
+      continue;
+    if (r->kind == WEFT_REQUEST_PACKETS) {
+      const uint16_t got = (uint16_t)(count < r->count ? count : r->count);
+      count_asked(e, segment, -(int)got);
+      r->count = (uint16_t)(r->count - got);
+      count -= got;
+    } else if (r->kind == WEFT_REQUEST_BLOCKS && packet && packet->index >= r->count &&
+               packet->index - r->count < 64 && r->mask >> (packet->index - r->count) & 1) {
+      r->mask &= ~(UINT64_C(1) << (packet->index - r->count));
+      count_asked(e, segment, -1);
+    }
+    if (r->kind <= WEFT_REQUEST_BLOCKS && packets_of(r) == 0) {
+      remove_ask(e, index, i);
+      e->ask_idle = false;
+    }
+  }
+}
+
+static void expire(weft_engine *e, int64_t now_us) {
+  for (size_t i = 0; i < e->used; i++) {
+    weft_neighbour *n = &e->neighbours[i];
+    for (size_t a = n->ask_count; a-- > 0;) {
+      const bool data = n->asks[a].request.kind <= WEFT_REQUEST_BLOCKS;
+      const int64_t patience = (data ? 4 : 1) * ask_every(e) + 2 * n->round_trip_us;
+      if (now_us - n->asks[a].at_us < patience)
+        continue;
+      e->statistics.requests_expired += data;
+      remove_ask(e, i, a);
+    }
+  }
+}
+
+// --- What is missing
+
+// A random neighbour among those that can help with the segment: WEFT_NO_NEIGHBOUR if none. With
+// `verified`, only those that have all of it.
+static uint16_t helper(weft_engine *e, uint64_t segment, bool verified, uint16_t except) {
+  const uint16_t received = weft_window_held(e, segment)->received;
+  uint16_t best = WEFT_NO_NEIGHBOUR;
+  unsigned seen = 0;
+  for (size_t i = 0; i < e->used; i++) {
+    const weft_neighbour *n = &e->neighbours[i];
+    if (n->state != WEFT_NEIGHBOUR_OPEN || n->ask_count >= room(e) || i == except)
+      continue;
+    const weft_policy_want *want = weft_neighbour_want(e, n, segment);
+    if (weft_neighbour_complete(e, n, segment) || (!verified && want && want->rank > received))
+      if (weft_rng_below(&e->self.rng, ++seen) == 0)
+        best = (uint16_t)i;
+  }
+  return best;
+}
+
+static void ask_packets(weft_engine *e, uint64_t segment, uint16_t index, int64_t now_us) {
+  const weft_policy_segment *held = weft_window_held(e, segment);
+  const int lacks = held->blocks - held->received - held->asked;
+  if (lacks <= 0 || index == WEFT_NO_NEIGHBOUR || e->codec->has)
+    return;
+  weft_request_send(
+      e, index,
+      &(weft_request){.segment = segment, .kind = WEFT_REQUEST_PACKETS, .count = (uint16_t)lacks},
+      now_us);
+}
+
+// After a hash failure one neighbour alone sends the segment, so that whoever spoils it is known.
+static void choose_solo(weft_engine *e, uint64_t segment, int64_t now_us) {
+  weft_slot *slot = weft_window_slot(e, segment);
+  const int64_t patience = 10 * ask_every(e);
+  if (slot->solo != WEFT_NO_NEIGHBOUR && now_us - slot->solo_us < patience &&
+      e->neighbours[slot->solo].state == WEFT_NEIGHBOUR_OPEN) {
+    ask_packets(e, segment, slot->solo, now_us);
+    return;
+  }
+  const uint16_t next = helper(e, segment, true, slot->solo);
+  if (next == WEFT_NO_NEIGHBOUR)
+    return;
+  if (next != slot->solo) { // what another one sent must not be mixed with it
+    weft_slot_close(e, slot);
+    slot->waiting = slot->loose = 0;
+    weft_data_show_rank(e, segment, now_us);
+  }
+  slot->solo = next;
+  slot->solo_us = now_us;
+  ask_packets(e, segment, next, now_us);
+}
+
+static void ask_manifest(weft_engine *e, uint64_t segment, int64_t now_us) {
+  if (e->degree == 0)
+    return;
+  const size_t start = (size_t)weft_rng_below(&e->self.rng, e->used);
+  for (size_t i = 0; i < e->used; i++) {
+    const size_t index = (start + i) % e->used;
+    if (e->neighbours[index].state != WEFT_NEIGHBOUR_OPEN || !e->neighbours[index].mapped)
+      continue;
+    weft_request_send(e, index, &(weft_request){.segment = segment, .kind = WEFT_REQUEST_MANIFEST},
+                      now_us);
+    return;
+  }
+}
+
+static bool urgent(const weft_engine *e, uint64_t segment, int64_t now_us) {
+  int64_t at_us;
+  if (!weft_is_paced(e) || weft_engine_play_time(e, segment, &at_us) != WEFT_OK)
+    return weft_is_paced(e) && segment == e->play; // it keeps playback from beginning
+  const int64_t before =
+      weft_is_live(e) ? weft_or(e->options->lag_us, 3000000) / 3 : 10 * ask_every(e);
+  return at_us - now_us < before;
+}
+
+static void mend(weft_engine *e, uint64_t segment, int64_t now_us) {
+  weft_slot *slot = weft_window_slot(e, segment);
+  const weft_policy_segment *held = weft_window_held(e, segment);
+  if (slot->complete || slot->skipped || held->blocks == 0)
+    return;
+  if (e->options->trust && !slot->manifest && held->received > 0)
+    ask_manifest(e, segment, now_us);
+  else if (held->received == held->blocks && !slot->waiting && !slot->loose && slot->segment &&
+           e->codec->rank(e->codec->user, slot->segment) == held->blocks)
+    weft_data_full(e, segment, now_us); // there was no memory for it before
+  else if (slot->failed)
+    choose_solo(e, segment, now_us);
+  else if (!e->options->policy->ask && urgent(e, segment, now_us))
+    ask_packets(e, segment, helper(e, segment, false, WEFT_NO_NEIGHBOUR), now_us);
+}
+
+static bool lacking(const weft_engine *e) {
+  return room(e) && !e->self.source && e->started && e->degree && e->missing < weft_window_edge(e);
+}
+
+void weft_requests_tick(weft_engine *e, int64_t now_us) {
+  if (e->ask_us == WEFT_ENGINE_NEVER && lacking(e))
+    e->ask_us = now_us + ask_every(e);
+  if (now_us < e->ask_us)
+    return;
+  expire(e, now_us);
+  e->ask_us = lacking(e) ? now_us + ask_every(e) : WEFT_ENGINE_NEVER;
+  for (uint64_t s = e->missing; lacking(e) && s < weft_window_edge(e); s++)
+    if (weft_window_has(e, s))
+      mend(e, s, now_us);
+  e->ask_idle = false;
+}
+
+int64_t weft_requests_deadline(const weft_engine *e) { return e->ask_us; }
+
+void weft_requests_ask(weft_engine *e, int64_t now_us) {
+  const weft_policy *policy = e->options->policy;
+  if (!policy->ask || e->ask_idle || e->self.source || !e->started || e->farewell)
+    return;
+  e->ask_idle = true;
+  for (size_t i = 0; i < e->used * room(e); i++) {
+    const weft_policy_view view = weft_engine_view(e, now_us);
+    weft_policy_choice choice = {0};
+    if (!policy->ask(policy->user, &view, &e->self.rng, &choice))
+      return;
+    if (choice.neighbour >= e->used || !weft_window_has(e, choice.segment) ||
+        e->neighbours[choice.neighbour].state != WEFT_NEIGHBOUR_OPEN ||
+        e->neighbours[choice.neighbour].ask_count >= room(e) ||
+        (choice.mask ? choice.base % 64 != 0 || choice.base >= e->options->blocks
+                     : choice.count == 0 || choice.count > WEFT_MAX_BLOCKS))
+      return; // outside the view
+    weft_request_send(
+        e, choice.neighbour,
+        &(weft_request){.segment = choice.segment,
+                        .kind = choice.mask ? WEFT_REQUEST_BLOCKS : WEFT_REQUEST_PACKETS,
+                        .count = choice.mask ? choice.base : (uint16_t)choice.count,
+                        .mask = choice.mask},
+        now_us);
+  }
+}
+
+// --- What we are asked for
+
+static void owe(weft_engine *e, size_t index, const weft_request *r) {
+  weft_neighbour *n = &e->neighbours[index];
+  for (size_t i = 0; i < n->owed_count; i++) {
+    weft_request *old = &n->owed[i];
+    if (old->segment != r->segment || old->kind != r->kind)
+      continue;
+    if (r->kind == WEFT_REQUEST_PACKETS) {
+      old->count = r->count > old->count ? r->count : old->count;
+      return;
+    }
+    if (old->count == r->count) {
+      old->mask |= r->mask;
+      return;
+    }
+  }
+  if (n->owed_count >= room(e))
+    return; // it will ask again
+  n->owed[n->owed_count++] = *r;
+  e->owed_count++;
+  e->idle = false;
+}
+
+void weft_requests_take(weft_engine *e, size_t index, const weft_requests *requests,
+                        int64_t now_us) {
+  (void)now_us;
+  if (e->neighbours[index].state != WEFT_NEIGHBOUR_OPEN)
+    return;
+  for (size_t i = 0; i < requests->count; i++) {
+    const weft_request r = weft_requests_get(requests, i);
+    e->statistics.received_requests++;
+    if (r.kind == WEFT_REQUEST_MANIFEST && weft_window_has(e, r.segment)) {
+      weft_neighbour_mark(e, index, r.segment, WEFT_MARK_MANIFEST, WEFT_DUE_MANIFESTS);
+    } else if (r.kind == WEFT_REQUEST_MANIFEST) {
+      e->neighbours[index].end_due = true; // all that can be given beyond the window
+      weft_neighbour_due(e, index, WEFT_DUE_MANIFESTS);
+    } else if (!weft_window_has(e, r.segment)) {
+      continue;
+    } else if (r.kind == WEFT_REQUEST_CHECKSUM) {
+      weft_neighbour_mark(e, index, r.segment, WEFT_MARK_CHECKSUM, WEFT_DUE_CHECKSUMS);
+    } else if ((r.kind == WEFT_REQUEST_BLOCKS) == (e->codec->has != NULL)) {
+      owe(e, index, &r);
+    }
+  }
+}
+
+static bool serve_blocks(const weft_engine *e, weft_request *r, size_t *count, uint64_t *mask) {
+  uint8_t have[WEFT_MAX_BLOCKS / 8] = {0};
+  e->codec->has(e->codec->user, weft_window_slot(e, r->segment)->segment, have);
+  *count = 0;
+  *mask = 0;
+  for (size_t b = 0; b < 64 && *count < e->options->batch; b++) {
+    const size_t block = r->count + b;
+    if (!(r->mask >> b & 1) || block >= e->options->blocks || !(have[block / 8] >> block % 8 & 1))
+      continue;
+    *mask |= UINT64_C(1) << b;
+    ++*count;
+  }
+  r->mask = *mask ? r->mask & ~*mask : 0;
+  return *count > 0;
+}
+
+static void pay(weft_engine *e, weft_neighbour *n, size_t at) {
+  for (size_t i = at + 1; i < n->owed_count; i++)
+    n->owed[i - 1] = n->owed[i];
+  n->owed_count--;
+  e->owed_count--;
+}
+
+static bool serve(weft_engine *e, size_t index, weft_policy_choice *out) {
+  weft_neighbour *n = &e->neighbours[index];
+  while (n->owed_count) {
+    weft_request *r = &n->owed[0];
+    const bool here = weft_window_has(e, r->segment) && weft_window_held(e, r->segment)->rank > 0 &&
+                      weft_window_slot(e, r->segment)->segment;
+    *out = (weft_policy_choice){.neighbour = index, .segment = r->segment};
+    if (here && r->kind == WEFT_REQUEST_BLOCKS) {
+      out->base = r->count;
+      const bool some = serve_blocks(e, r, &out->count, &out->mask);
+      if (r->mask == 0)
+        pay(e, n, 0);
+      if (some)
+        return true;
+    } else if (here) {
+      out->count = r->count < e->options->batch ? r->count : e->options->batch;
+      r->count = (uint16_t)(r->count - out->count);
+      if (r->count == 0)
+        pay(e, n, 0);
+      return true;
+    } else {
+      pay(e, n, 0);
+    }
+  }
+  return false;
+}
+
+bool weft_owed_next(weft_engine *e, weft_policy_choice *out) {
+  for (size_t i = 0; i < e->used && e->owed_count; i++) {
+    const size_t index = (e->next_owed + i) % e->used;
+    if (e->neighbours[index].owed_count == 0 || !e->policy_view[index].open)
+      continue;
+    if (weft_manifest_offer(e, index, e->neighbours[index].owed[0].segment))
+      return false;
+    if (serve(e, index, out)) {
+      e->next_owed = (index + 1) % e->used;
+      return true;
+    }
+  }
+  return false;
+}

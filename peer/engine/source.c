@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the stream comes in at the source, and goes out at a receiver.
+#include "peer/engine/internal.h"
+
+// --- Source
+
+bool weft_engine_source_ready(const weft_engine *e) {
+  return e->self.source && !weft_loads(e) && !e->end_known &&
+         (weft_is_paced(e) || weft_window_has(e, e->horizon));
+}
+
+static weft_status open_segment(weft_engine *e, uint64_t segment, const uint8_t *data,
+                                size_t bytes) {
+  const size_t k = e->options->block_bytes;
+  weft_slot *slot = weft_window_slot(e, segment);
+  const weft_segment_id id = {.stream = e->options->stream,
+                              .segment = segment,
+                              .blocks = (uint32_t)((bytes + k - 1) / k),
+                              .block_bytes = (uint32_t)k};
+  WEFT_TRY(e->codec->open_source(e->codec->user, &id, data, bytes, &e->self.rng, &slot->segment));
+  weft_window_held(e, segment)->blocks = (uint16_t)id.blocks;
+  slot->bytes = (uint32_t)bytes;
+  return WEFT_OK;
+}
+
+weft_status weft_engine_source_put(weft_engine *e, const uint8_t *data, size_t bytes, int64_t at_us,
+                                   int64_t now_us) {
+  const size_t segment_bytes = (size_t)weft_segment_bytes(e);
+  if (!weft_engine_source_ready(e))
+    return WEFT_E_STATE;
+  if (!data || bytes == 0 || bytes > segment_bytes || at_us < 0)
+    return WEFT_E_ARGUMENT;
+  const uint64_t segment = e->horizon;
+  if (weft_is_paced(e) && segment >= e->window)
+    weft_window_move(e, segment - e->window + 1); // a stream that plays waits for nobody
+  WEFT_TRY(open_segment(e, segment, data, bytes));
+  const weft_status status =
+      weft_manifest_make(e, segment, data, bytes, at_us, bytes < segment_bytes, now_us);
+  if (status != WEFT_OK) {
+    weft_window_place(e, segment);
+    return status;
+  }
+  if (weft_checksums_on(e))
+    weft_window_slot(e, segment)->next_reveal_us = now_us + e->options->checksum_us;
+  e->released = segment + 1;
+  weft_window_complete(e, segment, now_us);
+  return bytes == segment_bytes
+             ? WEFT_OK
+             : weft_window_learn_end(e, segment * (uint64_t)segment_bytes + bytes);
+}
+
+weft_status weft_engine_source_end(weft_engine *e, int64_t now_us) {
+  if (!e->self.source || e->end_known)
+    return WEFT_E_STATE;
+  (void)now_us;
+  WEFT_TRY(weft_manifest_end(e, e->horizon, e->horizon * weft_segment_bytes(e)));
+  WEFT_TRY(weft_window_learn_end(e, e->horizon * weft_segment_bytes(e)));
+  weft_window_advance(e);
+  return WEFT_OK;
+}
+
+weft_status weft_engine_source_load(weft_engine *e, uint64_t segment, const uint8_t *data,
+                                    size_t bytes, int64_t now_us) {
+  if (!weft_loads(e))
+    return WEFT_E_STATE;
+  if (!data || segment >= weft_window_total(e) || !weft_window_has(e, segment))
+    return WEFT_E_ARGUMENT;
+  weft_slot *slot = weft_window_slot(e, segment);
+  if (slot->segment)
+    return WEFT_OK; // loaded already
+  if (bytes != weft_window_bytes(e, segment))
+    return WEFT_E_ARGUMENT;
+  weft_status status = open_segment(e, segment, data, bytes);
+  if (status != WEFT_OK) {
+    weft_tell(e, &slot->tell_load); // again
+    return status;
+  }
+  status = weft_manifest_make(e, segment, data, bytes, 0, bytes < weft_segment_bytes(e), now_us);
+  if (status != WEFT_OK) {
+    weft_window_place(e, segment);
+    weft_tell(e, &slot->tell_load);
+    return status;
+  }
+  weft_policy_segment *held = weft_window_held(e, segment);
+  held->rank = held->received = held->blocks;
+  slot->complete = true;
+  e->statistics.segments++;
+  weft_engine_changed(e);
+  return WEFT_OK;
+}
+
+// Asks the application for what a neighbour takes and is not here. A place that another neighbour
+// still needs is not taken from it.
+void weft_loads_tell(weft_engine *e, size_t index) {
+  const weft_neighbour *n = &e->neighbours[index];
+  if (!weft_loads(e))
+    return;
+  for (uint64_t s = n->first; s < n->accept_end && s < weft_window_total(e); s++) {
+    const uint64_t old = e->number[weft_place(e, s)];
+    if (old == s || !n->wants[weft_place(e, s)].accepts)
+      continue;
+    bool needed = false;
+    for (size_t i = 0; i < e->used && old != WEFT_NO_SEGMENT && !needed; i++) {
+      const weft_policy_want *want = weft_neighbour_want(e, &e->neighbours[i], old);
+      needed = e->neighbours[i].state == WEFT_NEIGHBOUR_OPEN && want && want->accepts;
+    }
+    if (needed)
+      continue;
+    weft_window_place(e, s);
+    weft_tell(e, &weft_window_slot(e, s)->tell_load);
+  }
+}
+
+// --- Receiver
+
+weft_status weft_engine_readable(const weft_engine *e, uint64_t *segment, size_t *bytes) {
+  const uint64_t s = e->released;
+  if (e->self.source)
+    return WEFT_E_STATE;
+  if (!e->started || !weft_window_has(e, s) || !weft_window_slot(e, s)->complete)
+    return WEFT_PENDING;
+  if (weft_is_paced(e) && s >= e->play)
+    return WEFT_PENDING; // its time has not come
+  // Without a manifest, the last segment known to exist may be the stream's last, whose true length
+  // comes with the end.
+  if (!weft_window_slot(e, s)->manifest && !e->end_known && s + 1 >= e->horizon)
+    return WEFT_PENDING;
+  *segment = s;
+  *bytes = weft_window_bytes(e, s);
+  return WEFT_OK;
+}
+
+weft_status weft_engine_read(weft_engine *e, size_t offset, size_t bytes, uint8_t *out) {
+  uint64_t segment;
+  size_t length;
+  WEFT_TRY(weft_engine_readable(e, &segment, &length));
+  if (offset > length || bytes > length - offset)
+    return WEFT_E_ARGUMENT;
+  return e->codec->read(e->codec->user, weft_window_slot(e, segment)->segment, offset, bytes, out);
+}
+
+weft_status weft_engine_release(weft_engine *e) {
+  uint64_t segment;
+  size_t bytes;
+  WEFT_TRY(weft_engine_readable(e, &segment, &bytes));
+  e->released++;
+  while (weft_window_has(e, e->released) && weft_window_slot(e, e->released)->skipped)
+    e->released++;
+  weft_window_advance(e);
+  return WEFT_OK;
+}
+
+weft_status weft_engine_seek(weft_engine *e, uint64_t segment, int64_t now_us) {
+  (void)now_us;
+  if (e->self.source || weft_is_live(e) || e->farewell)
+    return WEFT_E_STATE;
+  if (segment > WEFT_MESSAGE_MAX_SEGMENT || (e->end_known && segment > weft_window_total(e)))
+    return WEFT_E_ARGUMENT;
+  if (e->started && segment >= e->tail && segment - e->tail < e->window) {
+    for (uint64_t s = e->tail; s < e->tail + e->window; s++)
+      weft_window_slot(e, s)->skipped = false;
+    e->released = e->play = e->missing = segment; // what is here already stays
+    e->epoch++;
+    weft_window_in_order(e);
+    weft_window_advance(e);
+  } else {
+    weft_window_jump(e, segment);
+  }
+  e->started = true;
+  e->playing = e->stalled = false;
+  for (size_t i = 0; i < e->used; i++)
+    if (e->neighbours[i].state == WEFT_NEIGHBOUR_OPEN)
+      weft_neighbour_due(e, i, WEFT_DUE_MAP);
+  weft_engine_changed(e);
+  return WEFT_OK;
+}

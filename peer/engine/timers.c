@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens because time passes, and when the next of it does.
+#include "peer/engine/internal.h"
+
+static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
+
+int64_t weft_engine_deadline(const weft_engine *e) {
+  if (e->due_count)
+    return 0; // output has something at once
+  if (e->farewell)
+    return WEFT_ENGINE_NEVER; // whoever still asks is answered
+  int64_t at = (e->idle && !e->owed_count) || e->degree == 0 ? WEFT_ENGINE_NEVER : e->pace_us;
+  for (size_t i = 0; i < e->used; i++)
+    at = earlier(at, weft_neighbour_deadline(e, i));
+  at = earlier(at, weft_play_deadline(e));
+  at = earlier(at, weft_requests_deadline(e));
+  if (weft_checksums_on(e))
+    at = earlier(at, weft_checksum_deadline(e));
+  at = earlier(at, weft_exchange_deadline(e));
+  return at > 0 ? at : 0;
+}
+
+static void neighbour_tick(weft_engine *e, size_t i, int64_t now_us) {
+  weft_neighbour *n = &e->neighbours[i];
+  const weft_clock *clock = &e->clocks[i];
+  if (now_us >= n->heard_us + WEFT_TIMER(e, silent_us, 30000000)) {
+    weft_neighbour_drop(e, i, WEFT_LOST_SILENT);
+    return;
+  }
+  if (n->state == WEFT_NEIGHBOUR_GREETING) {
+    if (now_us >= n->hello_us + WEFT_TIMER(e, hello_us, 200000))
+      weft_neighbour_due(e, i, WEFT_DUE_HELLO);
+    return;
+  }
+  if (now_us >= n->ack_due_us)
+    weft_neighbour_due(e, i, WEFT_DUE_ACK);
+  if (e->options->congestion)
+    weft_ledbat_silence(e, i, now_us);
+  const bool idle =
+      weft_neighbour_repeats(e, n) && now_us >= clock->map_us + WEFT_TIMER(e, map_idle_us, 1000000);
+  const bool quiet = now_us >= n->spoke_us + WEFT_TIMER(e, keep_us, 10000000);
+  const int64_t timer_us = clock->timer_us;
+  e->clocks[i].timer_us = WEFT_ENGINE_NEVER; // what remains is the map's own
+  const bool changed = now_us >= weft_neighbour_deadline(e, i);
+  e->clocks[i].timer_us = timer_us;
+  if (idle || quiet || changed)
+    weft_neighbour_due(e, i, WEFT_DUE_MAP);
+  weft_neighbour_timer(e, i);
+}
+
+void weft_engine_tick(weft_engine *e, int64_t now_us) {
+  if (e->farewell)
+    return;
+  for (size_t i = 0; i < e->used; i++)
+    if (now_us >= weft_neighbour_deadline(e, i))
+      neighbour_tick(e, i, now_us);
+  weft_play_tick(e, now_us);
+  if (weft_checksums_on(e))
+    weft_checksum_tick(e, now_us);
+  weft_requests_tick(e, now_us);
+  weft_exchange_tick(e, now_us);
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include "peer/runtime/feed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib-unix.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "weft/peer_node.h"
+
+enum { UDP_ROOM = 65536, UDP_SOCKET_BYTES = 4 << 20 };
+
+struct weft_feed {
+  weft_feed_options options;
+  int fd;
+  bool file, udp; // file: can be read anywhere
+  bool end_seen, ended;
+  uint64_t bytes, taken;
+  uint8_t *segment; // being filled: segment_bytes, and a datagram's room more
+  size_t held;
+  int64_t first_us; // when its first byte came
+  // Pace: segment i is not given before start_us + i * segment_us.
+  int64_t start_us, due_us;
+  bool started;
+  guint watch;
+  char error[128];
+};
+
+static int open_udp(const char *text, int *error) {
+  weft_address address;
+  int on = 1, off = 0, room = UDP_SOCKET_BYTES;
+  struct sockaddr_in6 to = {.sin6_family = AF_INET6};
+  if (!weft_address_parse(text, &address)) {
+    *error = EINVAL;
+    return -1;
+  }
+  memcpy(&to.sin6_addr, address.ip, 16);
+  to.sin6_port = htons(address.port);
+  const int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd >= 0) {
+    (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+  }
+  if (fd < 0 || bind(fd, (struct sockaddr *)&to, sizeof to) != 0) {
+    *error = errno;
+    if (fd >= 0)
+      close(fd);
+    return -1;
+  }
+  return fd;
+}
+
+weft_feed *weft_feed_open(const weft_feed_options *options, char **error) {
+  weft_feed *f = g_new0(weft_feed, 1);
+  struct stat about;
+  int code = 0;
+  f->options = *options;
+  f->udp = g_str_has_prefix(options->input, "udp://");
+  if (f->udp)
+    f->fd = open_udp(options->input + strlen("udp://"), &code);
+  else if (strcmp(options->input, "-") == 0)
+    f->fd = STDIN_FILENO;
+  else
+    f->fd = open(options->input, O_RDONLY | O_CLOEXEC);
+  if (f->fd < 0 && !code)
+    code = errno;
+  if (!code && !f->udp && fstat(f->fd, &about) == 0) {
+    code = S_ISDIR(about.st_mode) ? EISDIR : 0;
+    f->file = S_ISREG(about.st_mode) && f->fd != STDIN_FILENO;
+    f->bytes = f->file ? (uint64_t)about.st_size : 0;
+  }
+  if (code) {
+    *error = g_strdup_printf("%s: %s", options->input, g_strerror(code));
+    weft_feed_close(f);
+    return NULL;
+  }
+  f->segment = g_malloc(options->segment_bytes + UDP_ROOM);
+  return f;
+}
+
+void weft_feed_close(weft_feed *f) {
+  if (!f)
+    return;
+  if (f->watch)
+    g_source_remove(f->watch);
+  if (f->fd > STDIN_FILENO)
+    close(f->fd);
+  g_free(f->segment);
+  g_free(f);
+}
+
+uint64_t weft_feed_bytes(const weft_feed *f) { return f->bytes; }
+bool weft_feed_ended(const weft_feed *f) { return f->ended; }
+const char *weft_feed_error(const weft_feed *f) { return f->error; }
+uint64_t weft_feed_taken(const weft_feed *f) { return f->taken; }
+int64_t weft_feed_deadline(const weft_feed *f) { return f->due_us ? f->due_us : INT64_MAX; }
+
+static gboolean on_readable(gint fd, GIOCondition condition, gpointer user) {
+  weft_feed *f = user;
+  (void)fd, (void)condition;
+  f->watch = 0;
+  f->options.wake(f->options.user);
+  return G_SOURCE_REMOVE;
+}
+
+static weft_status failed(weft_feed *f, int code) {
+  g_snprintf(f->error, sizeof f->error, "%s: %s", f->options.input, g_strerror(code));
+  return WEFT_E_IO;
+}
+
+// Fills the segment with what is there now, without waiting.
+static weft_status fill(weft_feed *f, int64_t now_us) {
+  const size_t segment = f->options.segment_bytes;
+  while (!f->end_seen && f->held < segment) {
+    struct pollfd ready = {.fd = f->fd, .events = POLLIN};
+    if (!f->file && poll(&ready, 1, 0) <= 0) {
+      if (!f->watch)
+        f->watch = g_unix_fd_add(f->fd, G_IO_IN | G_IO_HUP | G_IO_ERR, on_readable, f);
+      return WEFT_OK;
+    }
+    const size_t room = f->udp ? UDP_ROOM : segment - f->held;
+    const ssize_t n = read(f->fd, f->segment + f->held, room);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+      continue;
+    if (n < 0)
+      return failed(f, errno);
+    if (f->held == 0)
+      f->first_us = now_us;
+    f->held += (size_t)n;
+    f->end_seen = n == 0 && !f->udp;
+  }
+  return WEFT_OK;
+}
+
+static bool paced(weft_feed *f, int64_t now_us) {
+  const uint64_t rate = f->options.rate_bits_per_s;
+  f->due_us = 0;
+  if (rate == 0)
+    return true;
+  if (!f->started) {
+    f->started = true;
+    f->start_us = now_us;
+  }
+  const int64_t due = f->start_us + (int64_t)((double)f->taken * 8e6 / (double)rate);
+  if (now_us >= due)
+    return true;
+  f->due_us = due;
+  return false;
+}
+
+static weft_status give(weft_feed *f, weft_engine *engine, int64_t now_us) {
+  const size_t bytes = MIN(f->held, f->options.segment_bytes);
+  WEFT_TRY(weft_engine_source_put(engine, f->segment, bytes, f->first_us, now_us));
+  f->taken += bytes;
+  f->held -= bytes;
+  memmove(f->segment, f->segment + bytes, f->held); // the rest of a datagram
+  f->first_us = now_us;
+  f->ended = f->end_seen && f->held == 0 && bytes < f->options.segment_bytes;
+  return WEFT_OK;
+}
+
+weft_status weft_feed_pump(weft_feed *f, weft_engine *engine, int64_t now_us) {
+  while (!f->ended && weft_engine_source_ready(engine) && paced(f, now_us)) {
+    WEFT_TRY(fill(f, now_us));
+    if (f->held >= f->options.segment_bytes || (f->end_seen && f->held)) {
+      WEFT_TRY(give(f, engine, now_us));
+    } else if (f->end_seen) {
+      f->ended = true;
+      return weft_engine_source_end(engine, now_us);
+    } else {
+      return WEFT_OK;
+    }
+  }
+  return WEFT_OK;
+}
+
+weft_status weft_feed_load(weft_feed *f, weft_engine *engine, uint64_t segment, int64_t now_us) {
+  const uint64_t start = segment * f->options.segment_bytes;
+  const size_t wanted = (size_t)MIN(f->options.segment_bytes, f->bytes - MIN(start, f->bytes));
+  size_t held = 0;
+  while (held < wanted) {
+    const ssize_t n = pread(f->fd, f->segment + held, wanted - held, (off_t)(start + held));
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0)
+      return failed(f, errno);
+    if (n == 0)
+      return failed(f, ENODATA); // cut since it was opened
+    held += (size_t)n;
+  }
+  f->taken += held;
+  return weft_engine_source_load(engine, segment, f->segment, held, now_us);
+}
+
+weft_status weft_feed_end(weft_feed *f, weft_engine *engine, int64_t now_us) {
+  if (f->ended)
+    return WEFT_OK;
+  f->end_seen = true;
+  while (f->held && weft_engine_source_ready(engine))
+    WEFT_TRY(give(f, engine, now_us));
+  if (f->ended)
+    return WEFT_OK;
+  f->ended = true;
+  return weft_engine_source_end(engine, now_us);
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "peer/runtime/http.h"
+
+#include <errno.h>
+#include <glib-unix.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <string.h>
+
+enum { KEPT = 8 << 20, TS_PACKET = 188, CLIENTS_MAX = 64, BLOCK = 16384, IDLE_S = 60 };
+
+typedef struct client {
+  weft_http *http;
+  struct MHD_Connection *connection;
+  uint64_t at; // of the stream
+  bool waiting;
+} client;
+
+struct weft_http {
+  weft_http_options options;
+  struct MHD_Daemon *daemon;
+  guint watch, timer;
+  uint8_t *kept; // the last KEPT bytes of the stream, byte i at i % KEPT
+  uint64_t written;
+  bool ended, running;
+  GPtrArray *clients; // of the stream
+};
+
+static gboolean on_time(gpointer user);
+
+// Lets the library work, and asks when it wants to work again.
+static void work(weft_http *http) {
+  MHD_UNSIGNED_LONG_LONG wait_ms;
+  if (http->running)
+    return; // from within one of its callbacks
+  http->running = true;
+  (void)MHD_run(http->daemon);
+  http->running = false;
+  if (http->timer)
+    g_source_remove(http->timer);
+  http->timer = 0;
+  if (MHD_get_timeout(http->daemon, &wait_ms) == MHD_YES)
+    http->timer = g_timeout_add((guint)MIN(wait_ms, 60000), on_time, http);
+}
+
+static gboolean on_time(gpointer user) {
+  weft_http *http = user;
+  http->timer = 0;
+  work(http);
+  return G_SOURCE_REMOVE;
+}
+
+static gboolean on_ready(gint fd, GIOCondition condition, gpointer user) {
+  (void)fd, (void)condition;
+  work(user);
+  return G_SOURCE_CONTINUE;
+}
+
+// --- The stream
+
+static ssize_t give(void *user, uint64_t position, char *out, size_t room) {
+  client *c = user;
+  weft_http *http = c->http;
+  (void)position;
+  if (http->written - c->at > KEPT)
+    return MHD_CONTENT_READER_END_WITH_ERROR; // too slow
+  const uint64_t left = http->written - c->at;
+  if (left == 0 && http->ended)
+    return MHD_CONTENT_READER_END_OF_STREAM;
+  if (left == 0) {
+    c->waiting = true;
+    MHD_suspend_connection(c->connection);
+    return 0;
+  }
+  size_t n = (size_t)MIN(left, room);
+  const size_t from = (size_t)(c->at % KEPT);
+  n = MIN(n, KEPT - from);
+  memcpy(out, http->kept + from, n);
+  c->at += n;
+  return (ssize_t)n;
+}
+
+static void gone(void *user) {
+  client *c = user;
+  g_ptr_array_remove_fast(c->http->clients, c);
+  g_free(c);
+}
+
+static enum MHD_Result answer_stream(weft_http *http, struct MHD_Connection *connection) {
+  client *c = g_new0(client, 1);
+  c->http = http;
+  c->connection = connection;
+  // From the beginning while all of it is kept; else from where it is, at a packet of MPEG-TS.
+  c->at = http->written < KEPT / 2 ? 0 : http->written / TS_PACKET * TS_PACKET;
+  struct MHD_Response *response =
+      MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, give, c, gone);
+  if (!response) {
+    g_free(c);
+    return MHD_NO;
+  }
+  g_ptr_array_add(http->clients, c);
+  (void)MHD_add_response_header(response, "Content-Type", "video/mp2t");
+  (void)MHD_add_response_header(response, "Cache-Control", "no-store");
+  (void)MHD_add_response_header(response, "Access-Control-Allow-Origin", "*");
+  const enum MHD_Result result = MHD_queue_response(connection, MHD_HTTP_OK, response);
+  MHD_destroy_response(response);
+  return result;
+}
+
+static enum MHD_Result answer_text(struct MHD_Connection *connection, unsigned status,
+                                   const char *type, char *text) {
+  struct MHD_Response *response =
+      MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_COPY);
+  g_free(text);
+  if (!response)
+    return MHD_NO;
+  (void)MHD_add_response_header(response, "Content-Type", type);
+  (void)MHD_add_response_header(response, "Cache-Control", "no-store");
+  const enum MHD_Result result = MHD_queue_response(connection, status, response);
+  MHD_destroy_response(response);
+  return result;
+}
+
+static enum MHD_Result on_request(void *user, struct MHD_Connection *connection, const char *path,
+                                  const char *method, const char *version, const char *body,
+                                  size_t *body_bytes, void **state) {
+  static int seen;
+  weft_http *http = user;
+  const char *type = "text/plain; charset=utf-8";
+  unsigned status = MHD_HTTP_OK;
+  (void)version, (void)body;
+  if (!*state) { // headers only so far
+    *state = &seen;
+    return MHD_YES;
+  }
+  if (*body_bytes) {
+    *body_bytes = 0;
+    return MHD_YES;
+  }
+  if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+    return answer_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, type, g_strdup("GET only\n"));
+  if (http->options.stream && strcmp(path, "/") == 0)
+    return answer_stream(http, connection);
+  char *text =
+      http->options.page ? http->options.page(http->options.user, path, &type, &status) : NULL;
+  if (!text)
+    return answer_text(connection, MHD_HTTP_NOT_FOUND, type, g_strdup("not found\n"));
+  return answer_text(connection, status, type, text);
+}
+
+// --- Life
+
+weft_http *weft_http_new(const weft_http_options *options, char **error) {
+  weft_http *http = g_new0(weft_http, 1);
+  struct sockaddr_in6 at = {.sin6_family = AF_INET6, .sin6_port = htons(options->listen.port)};
+  memcpy(&at.sin6_addr, options->listen.ip, 16);
+  http->options = *options;
+  http->clients = g_ptr_array_new();
+  if (options->stream)
+    http->kept = g_malloc(KEPT);
+  errno = 0;
+  http->daemon = MHD_start_daemon(
+      MHD_USE_EPOLL | MHD_USE_DUAL_STACK | MHD_ALLOW_SUSPEND_RESUME, options->listen.port, NULL,
+      NULL, on_request, http, MHD_OPTION_SOCK_ADDR, &at, MHD_OPTION_CONNECTION_LIMIT,
+      (unsigned)CLIENTS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_END);
+  const union MHD_DaemonInfo *info =
+      http->daemon ? MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+  if (!info) {
+    *error = g_strdup(errno ? g_strerror(errno) : "the HTTP server could not start");
+    weft_http_free(http);
+    return NULL;
+  }
+  http->watch = g_unix_fd_add(info->epoll_fd, G_IO_IN, on_ready, http);
+  work(http);
+  return http;
+}
+
+void weft_http_free(weft_http *http) {
+  if (!http)
+    return;
+  if (http->watch)
+    g_source_remove(http->watch);
+  if (http->timer)
+    g_source_remove(http->timer);
+  for (guint i = 0; http->clients && i < http->clients->len; i++) {
+    client *c = g_ptr_array_index(http->clients, i);
+    if (c->waiting) // the library wants nobody suspended when it stops
+      MHD_resume_connection(c->connection);
+    c->waiting = false;
+  }
+  if (http->daemon)
+    MHD_stop_daemon(http->daemon);
+  g_ptr_array_unref(http->clients);
+  g_free(http->kept);
+  g_free(http);
+}
+
+uint16_t weft_http_port(const weft_http *http) {
+  const union MHD_DaemonInfo *info = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_BIND_PORT);
+  return info ? info->port : 0;
+}
+
+static void resume(weft_http *http) {
+  for (guint i = 0; i < http->clients->len; i++) {
+    client *c = g_ptr_array_index(http->clients, i);
+    if (c->waiting)
+      MHD_resume_connection(c->connection);
+    c->waiting = false;
+  }
+  work(http);
+}
+
+void weft_http_write(weft_http *http, const uint8_t *data, size_t bytes) {
+  while (bytes) {
+    const size_t to = (size_t)(http->written % KEPT), n = MIN(bytes, KEPT - to);
+    memcpy(http->kept + to, data, n);
+    http->written += n;
+    data += n;
+    bytes -= n;
+  }
+  resume(http);
+}
+
+void weft_http_end(weft_http *http) {
+  http->ended = true;
+  resume(http);
+}
+
+bool weft_http_drained(const weft_http *http) {
+  for (guint i = 0; i < http->clients->len; i++) {
+    const client *c = g_ptr_array_index(http->clients, i);
+    if (c->at < http->written)
+      return false;
+  }
+  return true;
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small HTTP server on the GLib main loop, by libmicrohttpd: pages that are made when asked for,
+// or one stream that every client receives from where it is now.
+#ifndef WEFT_PEER_HTTP_H
+#define WEFT_PEER_HTTP_H
+
+#include <glib.h>
+
+#include "weft/peer_session.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_http weft_http;
+
+typedef struct weft_http_options {
+  weft_address listen;
+  bool stream; // "/" is the stream; else `page` makes what is asked for
+  // The page of `path` (g_free), its type and HTTP status; NULL: there is none.
+  char *(*page)(void *user, const char *path, const char **type, unsigned *status);
+  void *user;
+} weft_http_options;
+
+// NULL, and *error (g_free) says why. Lives on the thread's default main context.
+weft_http *weft_http_new(const weft_http_options *options, char **error);
+void weft_http_free(weft_http *http); // accepts NULL
+// The stream's next bytes. Kept for clients: the last 8 MiB; who falls behind is cut off.
+void weft_http_write(weft_http *http, const uint8_t *data, size_t bytes);
+void weft_http_end(weft_http *http);           // no more: answers end when all is sent
+bool weft_http_drained(const weft_http *http); // no client has anything left to get
+uint16_t weft_http_port(const weft_http *http);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
+#include "peer/runtime/sink.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib-unix.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "weft/peer_node.h"
+
+enum { UDP_BYTES = 7 * 188, SPREAD_STEP_US = 2000 }; // 7 MPEG-TS packets, as is usual
+
+struct weft_sink {
+  weft_sink_options options;
+  int fd;
+  bool file, udp; // file: never makes us wait
+  struct sockaddr_in6 to;
+  weft_http *http;
+  uint8_t *segment;
+  size_t held, at;
+  int64_t start_us, over_us, due_us; // udp: spreads the segment
+  uint64_t bytes;
+  guint watch;
+  char error[160];
+};
+
+static weft_sink *refuse(weft_sink *s, char **error, const char *why) {
+  *error = g_strdup_printf("%s: %s", s->options.output, why);
+  weft_sink_close(s);
+  return NULL;
+}
+
+weft_sink *weft_sink_open(const weft_sink_options *options, char **error) {
+  weft_sink *s = g_new0(weft_sink, 1);
+  weft_address address;
+  s->options = *options;
+  s->fd = -1;
+  if (g_str_has_prefix(options->output, "http://")) {
+    g_autofree char *authority = g_strdup(options->output + strlen("http://"));
+    char *slash = strchr(authority, '/');
+    if (slash && slash[1])
+      return refuse(s, error, "takes no path");
+    if (slash)
+      *slash = '\0';
+    if (!weft_address_parse(authority, &address))
+      return refuse(s, error, "is not http://[ADDRESS]:PORT/");
+    g_autofree char *why = NULL;
+    s->http = weft_http_new(&(weft_http_options){.listen = address, .stream = true}, &why);
+    if (!s->http)
+      return refuse(s, error, why);
+  } else if (g_str_has_prefix(options->output, "udp://")) {
+    s->udp = true;
+    if (!weft_address_parse(options->output + strlen("udp://"), &address) || address.port == 0)
+      return refuse(s, error, "is not udp://HOST:PORT");
+    s->to.sin6_family = AF_INET6;
+    s->to.sin6_port = htons(address.port);
+    memcpy(&s->to.sin6_addr, address.ip, 16);
+    s->fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  } else if (strcmp(options->output, "-") == 0) {
+    s->fd = STDOUT_FILENO;
+  } else {
+    s->file = true;
+    s->fd = open(options->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  }
+  if (!s->http && s->fd < 0)
+    return refuse(s, error, g_strerror(errno));
+  s->segment = g_malloc(options->segment_bytes);
+  return s;
+}
+
+void weft_sink_close(weft_sink *s) {
+  if (!s)
+    return;
+  if (s->watch)
+    g_source_remove(s->watch);
+  if (s->fd > STDERR_FILENO)
+    close(s->fd);
+  weft_http_free(s->http);
+  g_free(s->segment);
+  g_free(s);
+}
+
+bool weft_sink_has_room(const weft_sink *s) { return s->held == 0; }
+uint8_t *weft_sink_room(weft_sink *s) { return s->segment; }
+const char *weft_sink_error(const weft_sink *s) { return s->error; }
+uint64_t weft_sink_bytes(const weft_sink *s) { return s->bytes; }
+int64_t weft_sink_deadline(const weft_sink *s) { return s->due_us ? s->due_us : INT64_MAX; }
+bool weft_sink_empty(const weft_sink *s) {
+  return s->held == 0 && (!s->http || weft_http_drained(s->http));
+}
+void weft_sink_end(weft_sink *s) {
+  if (s->http)
+    weft_http_end(s->http);
+}
+
+static gboolean on_writable(gint fd, GIOCondition condition, gpointer user) {
+  weft_sink *s = user;
+  (void)fd, (void)condition;
+  s->watch = 0;
+  s->options.wake(s->options.user);
+  return G_SOURCE_REMOVE;
+}
+
+static weft_status failed(weft_sink *s) {
+  g_snprintf(s->error, sizeof s->error, "%s: %s", s->options.output, g_strerror(errno));
+  return WEFT_E_IO;
+}
+
+// A pipe that poll calls writable takes PIPE_BUF bytes without making us wait.
+static weft_status pump_stream(weft_sink *s) {
+  while (s->at < s->held) {
+    struct pollfd ready = {.fd = s->fd, .events = POLLOUT};
+    if (!s->file && poll(&ready, 1, 0) <= 0) {
+      if (!s->watch)
+        s->watch = g_unix_fd_add(s->fd, G_IO_OUT | G_IO_HUP | G_IO_ERR, on_writable, s);
+      return WEFT_OK;
+    }
+    const size_t left = s->held - s->at;
+    const ssize_t n =
+        write(s->fd, s->segment + s->at, s->file ? left : MIN(left, (size_t)PIPE_BUF));
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+      continue;
+    if (n < 0)
+      return failed(s);
+    s->at += (size_t)n;
+  }
+  s->held = s->at = 0;
+  return WEFT_OK;
+}
+
+static void pump_udp(weft_sink *s, int64_t now_us) {
+  const int64_t gone = now_us - s->start_us;
+  s->due_us = 0;
+  while (s->at < s->held) {
+    const int64_t due = (int64_t)((double)s->at / (double)s->held * (double)s->over_us);
+    if (gone < due) {
+      s->due_us = s->start_us + due + SPREAD_STEP_US;
+      return;
+    }
+    const size_t n = MIN(s->held - s->at, (size_t)UDP_BYTES);
+    // Nobody may be listening, now or ever: that is no error of a live output.
+    (void)sendto(s->fd, s->segment + s->at, n, MSG_DONTWAIT | MSG_NOSIGNAL,
+                 (const struct sockaddr *)&s->to, sizeof s->to);
+    s->at += n;
+  }
+  s->held = s->at = 0;
+}
+
+weft_status weft_sink_pump(weft_sink *s, int64_t now_us) {
+  if (s->held == 0)
+    return WEFT_OK;
+  if (s->udp)
+    pump_udp(s, now_us);
+  return s->udp ? WEFT_OK : pump_stream(s);
+}
+
+weft_status weft_sink_wrote(weft_sink *s, size_t bytes, int64_t over_us, int64_t now_us) {
+  s->bytes += bytes;
+  if (s->http) {
+    weft_http_write(s->http, s->segment, bytes);
+    return WEFT_OK;
+  }
+  s->held = bytes;
+  s->at = 0;
+  s->start_us = now_us;
+  s->over_us = over_us;
+  return weft_sink_pump(s, now_us);
+}

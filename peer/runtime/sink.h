@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a peer plays the stream to: a file, standard output, UDP datagrams, or HTTP clients.
+#ifndef WEFT_PEER_SINK_H
+#define WEFT_PEER_SINK_H
+
+#include <glib.h>
+
+#include "peer/runtime/http.h"
+#include "weft/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_sink weft_sink;
+
+typedef struct weft_sink_options {
+  const char *output; // FILE, "-", "udp://HOST:PORT", "http://:PORT/"
+  size_t segment_bytes;
+  void (*wake)(void *user); // there is room again
+  void *user;
+} weft_sink_options;
+
+// NULL, and *error (g_free) says why.
+weft_sink *weft_sink_open(const weft_sink_options *options, char **error);
+void weft_sink_close(weft_sink *sink); // accepts NULL
+bool weft_sink_has_room(const weft_sink *sink);
+// Room for a segment, which weft_sink_wrote then takes; over_us: for how long it plays (udp spreads
+// it over that time).
+uint8_t *weft_sink_room(weft_sink *sink);
+weft_status weft_sink_wrote(weft_sink *sink, size_t bytes, int64_t over_us, int64_t now_us);
+// WEFT_E_IO: weft_sink_error says why.
+weft_status weft_sink_pump(weft_sink *sink, int64_t now_us);
+// Everything is out (http: all clients have it).
+bool weft_sink_empty(const weft_sink *sink);
+const char *weft_sink_error(const weft_sink *sink);
+uint64_t weft_sink_bytes(const weft_sink *sink);
+int64_t weft_sink_deadline(const weft_sink *sink);
+// No more will come: http answers end.
+void weft_sink_end(weft_sink *sink);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// What no run can fulfil, said before it starts.
+#define _POSIX_C_SOURCE 200809L
+#include <stdio.h>
+#include <unistd.h>
+
+#include "sim/scenario/scenario.h"
+#include "weft/peer_engine.h"
+
+enum { BYTES_UP_TO = 100, COEFFICIENTS_UP_TO = 5000 }; // peers, when the fidelity is ours to choose
+
+double weft_sim_memory_bytes(const weft_sim_parameters *p) {
+  const weft_engine_options engine = {.blocks = p->blocks,
+                                      .block_bytes = p->block_bytes,
+                                      .window = p->window,
+                                      .batch = p->batch,
+                                      .neighbours_max = p->neighbours_max,
+                                      .flights_max = p->flights,
+                                      .requests_max = p->requests,
+                                      .addresses_max =
+                                          p->topology == WEFT_SIM_TRACKER ? p->addresses : 0,
+                                      .codec = NULL};
+  const double n = p->blocks, k = p->block_bytes;
+  double segment = 64.0 + p->neighbours_max;
+  if (p->fidelity == WEFT_SIM_COEFFICIENTS)
+    segment = n * n + 2 * n;
+  if (p->fidelity == WEFT_SIM_BYTES || p->scheme == WEFT_SIM_RAREST)
+    segment = n * (n + k);
+  const double engine_bytes = (double)weft_engine_memory_bytes(&engine);
+  return (double)p->peers * (engine_bytes + p->window * segment + 600 + 4.0 * p->neighbours_max);
+}
+
+static bool fits(const weft_sim_parameters *p, char error[WEFT_SIM_TEXT]) {
+  const double have = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+  const double need = weft_sim_memory_bytes(p);
+  if (need <= 0.95 * have)
+    return true;
+  snprintf(error, WEFT_SIM_TEXT,
+           "the run may take %.1f GiB and this machine has %.1f GiB; lower peers, window or "
+           "neighbours-max, or choose fidelity = rank",
+           need / 0x1p30, have / 0x1p30);
+  return false;
+}
+
+static const char *impossible(const weft_sim_parameters *p) {
+  const double segment_us = (double)p->blocks * p->block_bytes * 8e6 / (double)p->rate_bits_per_s;
+  if (p->neighbours_max < p->neighbours)
+    return "neighbours-max must be at least neighbours";
+  if (p->topology == WEFT_SIM_GRAPH && p->neighbours < 2)
+    return "neighbours must be at least 2 in a graph";
+  if (p->delay_max_us < p->delay_min_us)
+    return "delay-max must be at least delay-min";
+  if (p->latency == WEFT_SIM_MATRIX && p->regions == 0)
+    return "latency = matrix needs a matrix";
+  if (p->arrival == WEFT_SIM_TRACE && !p->trace_file[0])
+    return "arrival = trace needs trace, a file";
+  if (p->topology == WEFT_SIM_GRAPH && p->arrival != WEFT_SIM_TOGETHER)
+    return "topology = graph is fixed from the start: arrival must be together";
+  if (p->mode == WEFT_SIM_LIVE && segment_us * (p->window - 2.0) < (double)p->lag_us)
+    return "window holds less than lag: raise window or segment-blocks, or lower lag";
+  if (p->mode == WEFT_SIM_LIVE && (double)p->lag_us < 2 * segment_us)
+    return "lag must be at least two segments (segment-blocks * block-bytes * 8 / rate each)";
+  if (p->mode != WEFT_SIM_BULK && (double)p->duration_us < 2 * segment_us)
+    return "duration must be at least two segments";
+  if (p->mode != WEFT_SIM_BULK && p->source_bits_per_s < p->rate_bits_per_s)
+    return "source-upload is below rate: the stream cannot leave the source";
+  if (p->scheme == WEFT_SIM_RAREST && p->neighbours < 4)
+    return "rarest needs neighbours of 4 at least (30 to 50 are usual)";
+  if (p->seeks_per_hour > 0 && p->mode != WEFT_SIM_VOD)
+    return "seeks-per-hour needs mode = vod";
+  if (p->polluters > 0 && p->scheme == WEFT_SIM_RAREST)
+    return "polluters are modelled for the coded schemes only";
+  return NULL;
+}
+
+static bool classes_possible(const weft_sim_parameters *p, char error[WEFT_SIM_TEXT]) {
+  for (size_t i = 0; i < p->class_count && p->mode != WEFT_SIM_BULK; i++)
+    if (p->classes[i].down_bits_per_s < p->rate_bits_per_s) {
+      snprintf(error, WEFT_SIM_TEXT, "class %s: download is below rate: it can never play",
+               p->classes[i].name);
+      return false;
+    }
+  return true;
+}
+
+bool weft_sim_check(weft_sim_parameters *p, char error[WEFT_SIM_TEXT]) {
+  if (p->fidelity_auto)
+    p->fidelity = p->peers <= BYTES_UP_TO          ? WEFT_SIM_BYTES
+                  : p->peers <= COEFFICIENTS_UP_TO ? WEFT_SIM_COEFFICIENTS
+                                                   : WEFT_SIM_RANK;
+  if (p->scheme == WEFT_SIM_RAREST)
+    p->fidelity = WEFT_SIM_BYTES; // blocks have no shorter form
+  p->fidelity_auto = false;
+  const char *why = impossible(p);
+  if (why) {
+    snprintf(error, WEFT_SIM_TEXT, "%s", why);
+    return false;
+  }
+  return classes_possible(p, error) && fits(p, error);
+}

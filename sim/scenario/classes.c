@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kinds of access: those that are known by name, and how a scenario changes them.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/scenario/keys.h"
+
+// Ordinary lines of each kind; docs/sim.md says where the figures come from.
+static const weft_sim_class known[] = {
+    {.name = "dsl",
+     .up_bits_per_s = 1000000,
+     .down_bits_per_s = 16000000,
+     .delay_us = 12000,
+     .loss = 0.001,
+     .burst = 1,
+     .nat = 0.5},
+    {.name = "cable",
+     .up_bits_per_s = 5000000,
+     .down_bits_per_s = 50000000,
+     .delay_us = 7000,
+     .loss = 0.001,
+     .burst = 1,
+     .nat = 0.5},
+    {.name = "fibre",
+     .up_bits_per_s = 50000000,
+     .down_bits_per_s = 100000000,
+     .delay_us = 2000,
+     .loss = 0.0002,
+     .burst = 1,
+     .nat = 0.4},
+    {.name = "lte",
+     .up_bits_per_s = 5000000,
+     .down_bits_per_s = 20000000,
+     .delay_us = 25000,
+     .loss = 0.02,
+     .burst = 6,
+     .nat = 0.95},
+    {.name = "server",
+     .up_bits_per_s = 1000000000,
+     .down_bits_per_s = 1000000000,
+     .delay_us = 500,
+     .loss = 0,
+     .burst = 1,
+     .nat = 0},
+    {.name = "plain",
+     .up_bits_per_s = 1200000,
+     .down_bits_per_s = 20000000,
+     .delay_us = 0,
+     .loss = 0,
+     .burst = 1,
+     .nat = 0},
+};
+
+bool weft_sim_known_class(const char *name, weft_sim_class *out) {
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (strcmp(known[i].name, name) == 0) {
+      *out = known[i];
+      out->share = 1;
+      return true;
+    }
+  return false;
+}
+
+static weft_sim_class *find(weft_sim_parameters *p, const char *name) {
+  for (size_t i = 0; i < p->class_count; i++)
+    if (strcmp(p->classes[i].name, name) == 0)
+      return &p->classes[i];
+  return NULL;
+}
+
+// "dsl:40 cable:30": a name that is not known takes what its own section says.
+bool weft_sim_set_classes(weft_sim_parameters *p, const char *value, char error[WEFT_SIM_TEXT]) {
+  weft_sim_class made[WEFT_SIM_MAX_CLASSES];
+  size_t count = 0;
+  for (const char *at = value; *at;) {
+    const size_t length = strcspn(at, ": ");
+    weft_sim_class class;
+    char name[WEFT_SIM_NAME];
+    if (count == WEFT_SIM_MAX_CLASSES || length == 0 || length >= sizeof name ||
+        at[length] != ':') {
+      snprintf(error, WEFT_SIM_TEXT,
+               "classes takes up to %u names with weights, as dsl:40 fibre:60",
+               WEFT_SIM_MAX_CLASSES);
+      return false;
+    }
+    memcpy(name, at, length);
+    name[length] = '\0';
+    const weft_sim_class *before = find(p, name);
+    if (before)
+      class = *before;
+    else if (!weft_sim_known_class(name, &class)) {
+      (void)weft_sim_known_class("plain", &class);
+      snprintf(class.name, sizeof class.name, "%s", name);
+    }
+    char *end;
+    class.share = strtod(at + length + 1, &end);
+    if (end == at + length + 1 || !(class.share > 0) || (*end && *end != ' ')) {
+      snprintf(error, WEFT_SIM_TEXT, "classes: the weight of %s must be a number above 0", name);
+      return false;
+    }
+    made[count++] = class;
+    at = end + strspn(end, " ");
+  }
+  if (count == 0) {
+    snprintf(error, WEFT_SIM_TEXT, "classes must name one class at least");
+    return false;
+  }
+  memcpy(p->classes, made, count * sizeof *made);
+  p->class_count = count;
+  return true;
+}
+
+bool weft_sim_set_class(weft_sim_parameters *p, const char *name, const char *key,
+                        const char *value, char error[WEFT_SIM_TEXT]) {
+  weft_sim_class *class = find(p, name);
+  double n;
+  if (!class) {
+    snprintf(error, WEFT_SIM_TEXT, "class %.40s is not among classes", name);
+    return false;
+  }
+  static const char *const keys[] = {"upload", "download", "delay", "loss", "burst", "nat"};
+  bool is_key = false;
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    is_key = is_key || strcmp(key, keys[i]) == 0;
+  if (!is_key) {
+    snprintf(error, WEFT_SIM_TEXT, "a class has no key '%.40s'", key);
+    return false;
+  }
+  const bool is_rate = strcmp(key, "upload") == 0 || strcmp(key, "download") == 0;
+  const bool is_time = strcmp(key, "delay") == 0;
+  if (is_time ? !weft_sim_parse_time(value, &n) : !weft_sim_parse_quantity(value, &n)) {
+    snprintf(error, WEFT_SIM_TEXT, "%.40s takes %s, not '%.40s'", key,
+             is_time ? "a time such as 20 ms" : "a number", value);
+    return false;
+  }
+  const double most = is_rate ? 1e13 : is_time ? 10e6 : strcmp(key, "burst") == 0 ? 1000 : 0.9999;
+  if (!(n >= (is_rate ? 1000 : 0) && n <= most)) {
+    snprintf(error, WEFT_SIM_TEXT, "%.40s must be %g to %g", key, is_rate ? 1000.0 : 0.0, most);
+    return false;
+  }
+  if (strcmp(key, "upload") == 0)
+    class->up_bits_per_s = (uint64_t)n;
+  else if (strcmp(key, "download") == 0)
+    class->down_bits_per_s = (uint64_t)n;
+  else if (is_time)
+    class->delay_us = (int64_t)n;
+  else if (strcmp(key, "loss") == 0)
+    class->loss = n;
+  else if (strcmp(key, "burst") == 0)
+    class->burst = n;
+  else
+    class->nat = n;
+  return true;
+}

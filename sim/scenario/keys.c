@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of keys, and values as text in both directions.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/scenario/keys.h"
+
+#define AT(field) offsetof(weft_sim_parameters, field)
+#define S 1e6
+#define INFINITE 9e15
+
+static const char *const modes[] = {"bulk", "vod", "live", NULL};
+static const char *const schemes[] = {"push", "pull", "source-only", "rarest", NULL};
+static const char *const fidelities[] = {"bytes", "coefficients", "rank", NULL};
+static const char *const topologies[] = {"tracker", "graph", NULL};
+static const char *const latencies[] = {"uniform", "plane", "matrix", NULL};
+static const char *const arrivals[] = {"together", "poisson", "flash", "trace", NULL};
+static const char *const departures[] = {"stay", "exponential", "pareto", NULL};
+
+#define PEERS 1, WEFT_SIM_MAX_PEERS
+#define SHARE 0, 1
+
+static const key_row rows[] = {
+    {"stream", "seed", "same parameters and seed, same run, bit for bit", KEY_U64, AT(seed), 0,
+     INFINITE, NULL},
+    {"stream", "mode", "live, vod, or bulk (as fast as it goes)", KEY_NAME, AT(mode), 0, 0, modes},
+    {"stream", "scheme", "push, pull, source-only (all RLNC) or rarest (no coding)", KEY_NAME,
+     AT(scheme), 0, 0, schemes},
+    {"stream", "fidelity", "auto, bytes, coefficients or rank", KEY_FIDELITY, AT(fidelity), 0, 0,
+     fidelities},
+    {"stream", "rate", "of the stream, bits/s", KEY_U64, AT(rate_bits_per_s), 1000, 1e12, NULL},
+    {"stream", "duration", "of the run, as 60 s or 10 min", KEY_TIME, AT(duration_us), 1 * S,
+     1e6 * S, NULL},
+    {"stream", "bulk-bytes", "length of the stream in bulk mode", KEY_U64, AT(bulk_bytes), 1, 1e12,
+     NULL},
+    {"stream", "segment-blocks", "n", KEY_U32, AT(blocks), 1, WEFT_MAX_BLOCKS, NULL},
+    {"stream", "block-bytes", "k", KEY_U32, AT(block_bytes), 1, WEFT_MAX_BLOCK_BYTES, NULL},
+    {"stream", "coded-only", "the source sends no block as it is: true or false", KEY_BOOL,
+     AT(coded_only), 0, 0, NULL},
+    {"engine", "window", "segments that a peer holds", KEY_U32, AT(window), 1, 4096, NULL},
+    {"engine", "batch", "packets in one burst", KEY_U32, AT(batch), 1, WEFT_SIM_TOKEN_PACKETS,
+     NULL},
+    {"engine", "neighbours", "that a peer looks for", KEY_U32, AT(neighbours), 1, 1024, NULL},
+    {"engine", "neighbours-max", "that it takes at most", KEY_U32, AT(neighbours_max), 1, 1024,
+     NULL},
+    {"engine", "flights", "bursts on their way to one neighbour; 0: 64", KEY_U32, AT(flights), 0,
+     1024, NULL},
+    {"engine", "requests", "of one neighbour that wait; 0: 8", KEY_U32, AT(requests), 0, 255, NULL},
+    {"engine", "addresses", "of other peers that a peer remembers", KEY_U32, AT(addresses), 1, 1024,
+     NULL},
+    {"engine", "lag", "live: how far behind the source to play", KEY_TIME, AT(lag_us), 0.01 * S,
+     3600 * S, NULL},
+    {"engine", "startup", "time given to the first segments before playing", KEY_TIME,
+     AT(startup_us), 1000, 3600 * S, NULL},
+    {"engine", "map-every", "announcing ranks that changed", KEY_TIME, AT(map_us), 1000, 60 * S,
+     NULL},
+    {"engine", "map-idle", "announcing them when they did not", KEY_TIME, AT(map_idle_us), 1000,
+     600 * S, NULL},
+    {"engine", "silence", "after which a neighbour counts as lost", KEY_TIME, AT(silent_us),
+     0.1 * S, 3600 * S, NULL},
+    {"engine", "checksum-every", "reveals against pollution; 0 s: none", KEY_TIME, AT(checksum_us),
+     0, 60 * S, NULL},
+    {"engine", "overhead-bytes", "below each datagram: IP, UDP, seal", KEY_U32, AT(overhead_bytes),
+     0, 1000, NULL},
+    {"engine", "handshake-bytes", "of one session's opening, both ways together", KEY_U32,
+     AT(handshake_bytes), 2, 100000, NULL},
+    {"network", "peers", "viewers that may come", KEY_U32, AT(peers), PEERS, NULL},
+    {"network", "source-upload", "the source's uplink, bits/s", KEY_U64, AT(source_bits_per_s),
+     1000, 1e13, NULL},
+    {"network", "classes", "kinds of access and their weights, as dsl:40 fibre:60", KEY_CLASSES, 0,
+     0, 0, NULL},
+    {"network", "loss", "probability that a path loses a datagram", KEY_REAL, AT(loss), 0, 0.9,
+     NULL},
+    {"network", "queue", "longest wait in an uplink or downlink", KEY_TIME, AT(queue_us), 1000,
+     3600 * S, NULL},
+    {"network", "topology", "tracker, or graph (fixed, random)", KEY_NAME, AT(topology), 0, 0,
+     topologies},
+    {"network", "latency", "uniform, plane or matrix", KEY_NAME, AT(latency), 0, 0, latencies},
+    {"network", "delay-min", "least delay of a path, one way", KEY_TIME, AT(delay_min_us), 100,
+     10 * S, NULL},
+    {"network", "delay-max", "greatest", KEY_TIME, AT(delay_max_us), 100, 60 * S, NULL},
+    {"network", "matrix", "delays between regions in ms, rows parted by ;", KEY_MATRIX, 0, 0, 0,
+     NULL},
+    {"network", "isps", "providers (or regions) that peers belong to", KEY_U32, AT(isps), 1, 100000,
+     NULL},
+    {"network", "isp-local", "share of a tracker's answers from the same provider", KEY_REAL,
+     AT(isp_local), SHARE, NULL},
+    {"churn", "arrival", "together, poisson, flash or trace", KEY_NAME, AT(arrival), 0, 0,
+     arrivals},
+    {"churn", "arrivals-per-s", "poisson, and those who come after a flash", KEY_REAL,
+     AT(arrivals_per_s), 1e-6, 1e7, NULL},
+    {"churn", "flash-share", "of the viewers who come in the flash", KEY_REAL, AT(flash_share),
+     SHARE, NULL},
+    {"churn", "flash-within", "how long the flash lasts", KEY_TIME, AT(flash_us), 0, 3600 * S,
+     NULL},
+    {"churn", "trace", "file: a line per arrival, seconds and (optional) stay", KEY_TEXT,
+     AT(trace_file), 0, 0, NULL},
+    {"churn", "departure", "stay, exponential or pareto", KEY_NAME, AT(departure), 0, 0,
+     departures},
+    {"churn", "stay-mean", "mean stay", KEY_STAY, AT(stay_mean_s), 0.1, 1e7, NULL},
+    {"churn", "pareto-alpha", "how heavy the tail is, above 1", KEY_REAL, AT(pareto_alpha), 1.01,
+     100, NULL},
+    {"churn", "polite", "share of leavers who say goodbye", KEY_REAL, AT(polite), SHARE, NULL},
+    {"churn", "failure-at", "when many fail at once; never", KEY_TIME, AT(failure_us), 0, 1e6 * S,
+     NULL},
+    {"churn", "failure-share", "how many of those present", KEY_REAL, AT(failure_share), SHARE,
+     NULL},
+    {"churn", "free-riders", "share who send nothing on", KEY_REAL, AT(free_riders), SHARE, NULL},
+    {"churn", "polluters", "share who send rubbish", KEY_REAL, AT(polluters), SHARE, NULL},
+    {"churn", "seeks-per-hour", "vod: of each viewer", KEY_REAL, AT(seeks_per_hour), 0, 3600, NULL},
+    {"report", "sampled", "peers that trace and report follow", KEY_U32, AT(sampled), 0, 10000,
+     NULL},
+};
+
+size_t weft_sim_key_count(void) { return sizeof rows / sizeof *rows; }
+
+weft_sim_key weft_sim_key_at(size_t index) {
+  return (weft_sim_key){
+      .group = rows[index].group, .name = rows[index].name, .help = rows[index].help};
+}
+
+const key_row *weft_sim_find_key(const char *group, const char *name) {
+  for (size_t i = 0; i < weft_sim_key_count(); i++)
+    if (strcmp(rows[i].name, name) == 0 && (!group || strcmp(rows[i].group, group) == 0))
+      return &rows[i];
+  return NULL;
+}
+
+// --- Numbers
+
+// A number and what is left behind it.
+static bool number(const char *text, double *out, const char **rest) {
+  char *end;
+  *out = strtod(text, &end);
+  while (*end == ' ')
+    end++;
+  *rest = end;
+  return end != text && isfinite(*out);
+}
+
+bool weft_sim_parse_quantity(const char *text, double *out) {
+  static const char letters[] = "kMGT";
+  const char *rest;
+  if (!number(text, out, &rest))
+    return false;
+  if (*rest) {
+    const char letter = *rest == 'K' ? 'k' : *rest;
+    const char *at = strchr(letters, letter);
+    if (!at)
+      return false;
+    const double base = rest[1] == 'i' ? 1024 : 1000;
+    *out *= pow(base, (double)(at - letters + 1));
+    rest += rest[1] == 'i' ? 2 : 1;
+  }
+  return *rest == '\0';
+}
+
+bool weft_sim_parse_time(const char *text, double *us) {
+  static const struct {
+    const char *unit;
+    double us;
+  } units[] = {{"us", 1}, {"ms", 1e3}, {"s", 1e6}, {"min", 60e6}, {"h", 3600e6}};
+  const char *rest;
+  if (!number(text, us, &rest))
+    return false;
+  for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+    if (strcmp(rest, units[i].unit) == 0) {
+      *us *= units[i].us;
+      return true;
+    }
+  return *us == 0 && *rest == '\0';
+}
+
+static void time_text(int64_t us, char out[WEFT_SIM_TEXT]) {
+  if (us == WEFT_SIM_NEVER)
+    snprintf(out, WEFT_SIM_TEXT, "never");
+  else if (us % 1000000 == 0)
+    snprintf(out, WEFT_SIM_TEXT, "%lld s", (long long)(us / 1000000));
+  else if (us % 1000 == 0)
+    snprintf(out, WEFT_SIM_TEXT, "%lld ms", (long long)(us / 1000));
+  else
+    snprintf(out, WEFT_SIM_TEXT, "%lld us", (long long)us);
+}
+
+// --- Values in and out
+
+static void *field(weft_sim_parameters *p, const key_row *row) {
+  return (uint8_t *)p + row->offset;
+}
+
+static bool in_range(const key_row *row, double value, char error[WEFT_SIM_TEXT]) {
+  if (value >= row->min && value <= row->max)
+    return true;
+  if (row->kind == KEY_TIME)
+    snprintf(error, WEFT_SIM_TEXT, "%s must be %g s to %g s", row->name, row->min / 1e6,
+             row->max / 1e6);
+  else
+    snprintf(error, WEFT_SIM_TEXT, "%s must be %.10g to %.10g, not %.10g", row->name, row->min,
+             row->max, value);
+  return false;
+}
+
+static bool set_name(const key_row *row, const char *value, int *out, char error[WEFT_SIM_TEXT]) {
+  for (int i = 0; row->names[i]; i++)
+    if (strcmp(row->names[i], value) == 0) {
+      *out = i;
+      return true;
+    }
+  size_t at =
+      (size_t)snprintf(error, WEFT_SIM_TEXT, "%s is '%.40s' and not one of", row->name, value);
+  for (size_t i = 0; row->names[i] && at < WEFT_SIM_TEXT; i++)
+    at += (size_t)snprintf(error + at, WEFT_SIM_TEXT - at, "%s %s", i ? "," : "", row->names[i]);
+  return false;
+}
+
+static bool set_matrix(weft_sim_parameters *p, const char *value, char error[WEFT_SIM_TEXT]) {
+  size_t row = 0, column = 0, width = 0;
+  for (const char *at = value; *at;) {
+    const char *rest;
+    double ms;
+    if (row == WEFT_SIM_MAX_REGIONS || column == WEFT_SIM_MAX_REGIONS || !number(at, &ms, &rest) ||
+        !(ms >= 0.1 && ms <= 60000)) {
+      snprintf(error, WEFT_SIM_TEXT, "matrix takes up to %u rows of delays of 0.1 to 60000 ms",
+               WEFT_SIM_MAX_REGIONS);
+      return false;
+    }
+    p->matrix_us[row][column++] = (int64_t)(ms * 1000);
+    at = rest;
+    if (*at == ';' || *at == '\0') {
+      if (row && column != width)
+        break;
+      width = column;
+      column = 0;
+      row++;
+      at += *at == ';';
+      while (*at == ' ')
+        at++;
+    }
+  }
+  p->regions = (uint32_t)row;
+  if (row > 0 && row == width)
+    return true;
+  snprintf(error, WEFT_SIM_TEXT, "matrix must be square");
+  return false;
+}
+
+bool weft_sim_set_row(weft_sim_parameters *p, const key_row *row, const char *value,
+                      char error[WEFT_SIM_TEXT]) {
+  double n = 0;
+  int chosen;
+  switch (row->kind) {
+  case KEY_U32:
+  case KEY_U64:
+    if (!weft_sim_parse_quantity(value, &n) || n != floor(n)) {
+      snprintf(error, WEFT_SIM_TEXT, "%s takes a whole number such as 4 or 20M, not '%.40s'",
+               row->name, value);
+      return false;
+    }
+    if (!in_range(row, n, error))
+      return false;
+    if (row->kind == KEY_U32)
+      *(uint32_t *)field(p, row) = (uint32_t)n;
+    else
+      *(uint64_t *)field(p, row) = (uint64_t)n;
+    return true;
+  case KEY_REAL:
+  case KEY_STAY:
+    if (row->kind == KEY_STAY && weft_sim_parse_time(value, &n)) {
+      n /= 1e6;
+    } else if (row->kind == KEY_STAY || !weft_sim_parse_quantity(value, &n)) {
+      snprintf(error, WEFT_SIM_TEXT, "%s takes %s, not '%.40s'", row->name,
+               row->kind == KEY_STAY ? "a time such as 5 min" : "a number such as 0.05", value);
+      return false;
+    }
+    if (!in_range(row, n, error))
+      return false;
+    *(double *)field(p, row) = n;
+    return true;
+  case KEY_TIME:
+    if (strcmp(value, "never") == 0 && row->max >= 1e6 * S) {
+      *(int64_t *)field(p, row) = WEFT_SIM_NEVER;
+      return true;
+    }
+    if (!weft_sim_parse_time(value, &n)) {
+      snprintf(error, WEFT_SIM_TEXT, "%s takes a time such as 20 ms, 5 s or 10 min, not '%.40s'",
+               row->name, value);
+      return false;
+    }
+    if (!in_range(row, n, error))
+      return false;
+    *(int64_t *)field(p, row) = (int64_t)llround(n);
+    return true;
+  case KEY_BOOL:
+    if (strcmp(value, "true") != 0 && strcmp(value, "false") != 0) {
+      snprintf(error, WEFT_SIM_TEXT, "%s takes true or false, not '%.40s'", row->name, value);
+      return false;
+    }
+    *(bool *)field(p, row) = *value == 't';
+    return true;
+  case KEY_FIDELITY:
+    p->fidelity_auto = strcmp(value, "auto") == 0;
+    if (p->fidelity_auto)
+      return true;
+    if (!set_name(row, value, &chosen, error))
+      return false;
+    p->fidelity = (weft_sim_fidelity)chosen;
+    return true;
+  case KEY_NAME:
+    if (!set_name(row, value, &chosen, error))
+      return false;
+    memcpy(field(p, row), &chosen, sizeof chosen); // enumerations are ints
+    return true;
+  case KEY_TEXT:
+    if (strlen(value) >= sizeof p->trace_file) {
+      snprintf(error, WEFT_SIM_TEXT, "%s is too long", row->name);
+      return false;
+    }
+    snprintf(field(p, row), sizeof p->trace_file, "%s", value);
+    return true;
+  case KEY_CLASSES:
+    return weft_sim_set_classes(p, value, error);
+  case KEY_MATRIX:
+    return set_matrix(p, value, error);
+  }
+  return false;
+}
+
+bool weft_sim_set(weft_sim_parameters *parameters, const char *name, const char *value,
+                  char error[WEFT_SIM_TEXT]) {
+  const key_row *row = weft_sim_find_key(NULL, name);
+  if (row)
+    return weft_sim_set_row(parameters, row, value, error);
+  snprintf(error, WEFT_SIM_TEXT, "there is no key '%.60s'", name);
+  return false;
+}
+
+static void matrix_text(const weft_sim_parameters *p, char out[WEFT_SIM_TEXT]) {
+  size_t at = 0;
+  out[0] = '\0';
+  for (size_t i = 0; i < p->regions; i++)
+    for (size_t j = 0; j < p->regions && at < WEFT_SIM_TEXT; j++)
+      at += (size_t)snprintf(out + at, WEFT_SIM_TEXT - at, "%s%g",
+                             j   ? " "
+                             : i ? "; "
+                                 : "",
+                             (double)p->matrix_us[i][j] / 1000);
+}
+
+static void classes_text(const weft_sim_parameters *p, char out[WEFT_SIM_TEXT]) {
+  size_t at = 0;
+  out[0] = '\0';
+  for (size_t i = 0; i < p->class_count && at < WEFT_SIM_TEXT; i++)
+    at += (size_t)snprintf(out + at, WEFT_SIM_TEXT - at, "%s%s:%g", i ? " " : "",
+                           p->classes[i].name, p->classes[i].share);
+}
+
+void weft_sim_key_text(const weft_sim_parameters *parameters, size_t index,
+                       char out[WEFT_SIM_TEXT]) {
+  const key_row *row = &rows[index];
+  const void *at = (const uint8_t *)parameters + row->offset;
+  int chosen = 0;
+  switch (row->kind) {
+  case KEY_U32:
+    snprintf(out, WEFT_SIM_TEXT, "%lu", (unsigned long)*(const uint32_t *)at);
+    return;
+  case KEY_U64:
+    snprintf(out, WEFT_SIM_TEXT, "%llu", (unsigned long long)*(const uint64_t *)at);
+    return;
+  case KEY_REAL:
+    snprintf(out, WEFT_SIM_TEXT, "%g", *(const double *)at);
+    return;
+  case KEY_STAY:
+    snprintf(out, WEFT_SIM_TEXT, "%g s", *(const double *)at);
+    return;
+  case KEY_TIME:
+    time_text(*(const int64_t *)at, out);
+    return;
+  case KEY_BOOL:
+    snprintf(out, WEFT_SIM_TEXT, "%s", *(const bool *)at ? "true" : "false");
+    return;
+  case KEY_FIDELITY:
+  case KEY_NAME:
+    memcpy(&chosen, at, sizeof chosen);
+    snprintf(out, WEFT_SIM_TEXT, "%s", row->names[chosen]);
+    return;
+  case KEY_TEXT:
+    snprintf(out, WEFT_SIM_TEXT, "%s", (const char *)at);
+    return;
+  case KEY_CLASSES:
+    classes_text(parameters, out);
+    return;
+  case KEY_MATRIX:
+    matrix_text(parameters, out);
+    return;
+  }
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scenario files, defaults, and what cannot be run.
+#include <stdio.h>
+#include <string.h>
+
+#include <glib.h>
+
+#include "sim/scenario/keys.h"
+#include "sim/scenario/shipped.h"
+
+void weft_sim_defaults(weft_sim_parameters *out) {
+  *out = (weft_sim_parameters){.name = "custom",
+                               .seed = 1,
+                               .mode = WEFT_SIM_LIVE,
+                               .scheme = WEFT_SIM_PUSH,
+                               .fidelity_auto = true,
+                               .blocks = 64,
+                               .block_bytes = 1024,
+                               .rate_bits_per_s = 768000,
+                               .duration_us = 60000000,
+                               .bulk_bytes = 32u << 20,
+                               .window = 24,
+                               .batch = 8,
+                               .neighbours = 8,
+                               .neighbours_max = 16,
+                               .addresses = 32,
+                               .lag_us = 6000000,
+                               .startup_us = 1500000,
+                               .map_us = 300000,
+                               .map_idle_us = 1000000,
+                               .silent_us = 10000000,
+                               .overhead_bytes = 60, // IPv4 and UDP 28, the session's seal 32
+                               .handshake_bytes = 1000,
+                               .peers = 200,
+                               .source_bits_per_s = 6000000,
+                               .class_count = 1,
+                               .queue_us = 1000000,
+                               .latency = WEFT_SIM_PLANE,
+                               .delay_min_us = 5000,
+                               .delay_max_us = 60000,
+                               .isps = 1,
+                               .arrivals_per_s = 10,
+                               .flash_share = 0.8,
+                               .flash_us = 10000000,
+                               .stay_mean_s = 600,
+                               .pareto_alpha = 1.5,
+                               .polite = 0.7,
+                               .failure_us = WEFT_SIM_NEVER,
+                               .failure_share = 0.5,
+                               .sampled = 48};
+  (void)weft_sim_known_class("plain", &out->classes[0]);
+}
+
+// --- Files
+
+// The line on which a key of a group is set, or the group begins (key NULL); 0: none.
+static int line_of(const char *text, const char *group, const char *key) {
+  int line = 1;
+  bool inside = false;
+  for (const char *at = text; at && *at; line++) {
+    const char *end = strchr(at, '\n');
+    const size_t length = end ? (size_t)(end - at) : strlen(at);
+    if (*at == '[') {
+      inside = strlen(group) + 2 <= length && strncmp(at + 1, group, strlen(group)) == 0 &&
+               at[1 + strlen(group)] == ']';
+      if (inside && !key)
+        return line;
+    } else if (inside && key && strncmp(at, key, strlen(key)) == 0) {
+      const char after = at[strlen(key)];
+      if (after == '=' || after == ' ' || after == '\t')
+        return line;
+    }
+    at = end ? end + 1 : NULL;
+  }
+  return 0;
+}
+
+// The first line that is no key, group or comment; GLib says that there is one, and not where.
+static int bad_line(const char *text) {
+  int line = 1;
+  bool grouped = false;
+  for (const char *at = text; at && *at; line++) {
+    const char *end = strchr(at, '\n');
+    const size_t length = end ? (size_t)(end - at) : strlen(at);
+    const size_t blank = strspn(at, " \t\r");
+    if (*at == '[' && memchr(at, ']', length))
+      grouped = true;
+    else if (blank < length && *at != '#' && (!grouped || !memchr(at, '=', length)))
+      return line;
+    at = end ? end + 1 : NULL;
+  }
+  return 0;
+}
+
+static bool set_one(weft_sim_parameters *p, const char *group, const char *key, const char *value,
+                    char error[WEFT_SIM_TEXT]) {
+  if (strncmp(group, "class ", 6) == 0)
+    return weft_sim_set_class(p, group + 6, key, value, error);
+  const key_row *row = weft_sim_find_key(group, key);
+  if (row)
+    return weft_sim_set_row(p, row, value, error);
+  const key_row *elsewhere = weft_sim_find_key(NULL, key);
+  if (elsewhere)
+    snprintf(error, WEFT_SIM_TEXT, "%s belongs into [%s]", key, elsewhere->group);
+  else
+    snprintf(error, WEFT_SIM_TEXT, "there is no key '%.60s' in [%.60s]", key, group);
+  return false;
+}
+
+static bool set_group(weft_sim_parameters *p, GKeyFile *keys, const char *group, const char *text,
+                      const char *file, char error[WEFT_SIM_TEXT]) {
+  gchar **names = g_key_file_get_keys(keys, group, NULL, NULL);
+  bool good = true;
+  for (size_t i = 0; names && names[i] && good; i++) {
+    gchar *value = g_key_file_get_value(keys, group, names[i], NULL);
+    char why[WEFT_SIM_TEXT];
+    good = value && set_one(p, group, names[i], g_strstrip(value), why);
+    if (!good)
+      snprintf(error, WEFT_SIM_TEXT, "%.200s:%d: %.250s", file, line_of(text, group, names[i]),
+               value ? why : "a value that is not UTF-8");
+    g_free(value);
+  }
+  g_strfreev(names);
+  return good;
+}
+
+bool weft_sim_load_text(weft_sim_parameters *parameters, const char *text, const char *file,
+                        char error[WEFT_SIM_TEXT]) {
+  GKeyFile *keys = g_key_file_new();
+  GError *wrong = NULL;
+  if (!g_key_file_load_from_data(keys, text, strlen(text), G_KEY_FILE_NONE, &wrong)) {
+    snprintf(error, WEFT_SIM_TEXT, "%.200s:%d: %.250s", file, bad_line(text), wrong->message);
+    g_error_free(wrong);
+    g_key_file_free(keys);
+    return false;
+  }
+  gchar **groups = g_key_file_get_groups(keys, NULL);
+  bool good = true;
+  // The classes before what is said of each.
+  if (g_key_file_has_key(keys, "network", "classes", NULL)) {
+    gchar *value = g_key_file_get_value(keys, "network", "classes", NULL);
+    char why[WEFT_SIM_TEXT];
+    good = weft_sim_set_classes(parameters, g_strstrip(value), why);
+    if (!good)
+      snprintf(error, WEFT_SIM_TEXT, "%.200s:%d: %.250s", file, line_of(text, "network", "classes"),
+               why);
+    g_free(value);
+  }
+  for (size_t i = 0; groups[i] && good; i++) {
+    good = strncmp(groups[i], "class ", 6) == 0;
+    for (size_t k = 0; k < weft_sim_key_count() && !good; k++)
+      good = strcmp(weft_sim_key_at(k).group, groups[i]) == 0;
+    if (!good)
+      snprintf(error, WEFT_SIM_TEXT, "%.200s:%d: there is no group [%.60s]", file,
+               line_of(text, groups[i], NULL), groups[i]);
+    else
+      good = set_group(parameters, keys, groups[i], text, file, error);
+  }
+  g_strfreev(groups);
+  g_key_file_free(keys);
+  return good;
+}
+
+const char *weft_sim_shipped(size_t index, const char **about) {
+  if (index >= weft_sim_shipped_count)
+    return NULL;
+  *about = weft_sim_shipped_files[index].text + 2;
+  return weft_sim_shipped_files[index].name;
+}
+
+bool weft_sim_load_scenario(weft_sim_parameters *parameters, const char *name,
+                            char error[WEFT_SIM_TEXT]) {
+  for (size_t i = 0; i < weft_sim_shipped_count; i++)
+    if (strcmp(weft_sim_shipped_files[i].name, name) == 0) {
+      snprintf(parameters->name, sizeof parameters->name, "%s", name);
+      return weft_sim_load_text(parameters, weft_sim_shipped_files[i].text, name, error);
+    }
+  gchar *text = NULL;
+  GError *wrong = NULL;
+  if (!g_file_get_contents(name, &text, NULL, &wrong)) {
+    snprintf(error, WEFT_SIM_TEXT, "%.400s (shipped scenarios: weft sim --list)", wrong->message);
+    g_error_free(wrong);
+    return false;
+  }
+  gchar *base = g_path_get_basename(name);
+  char *dot = strrchr(base, '.');
+  if (dot)
+    *dot = '\0';
+  snprintf(parameters->name, sizeof parameters->name, "%.40s", base);
+  g_free(base);
+  const bool good = weft_sim_load_text(parameters, text, name, error);
+  g_free(text);
+  return good;
+}

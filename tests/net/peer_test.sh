@@ -1,0 +1,225 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `weft peer` as processes on real sockets of the loopback: every input and output, byte for byte; what
+# it tells of itself; and the exit code of everything that can go wrong.
+set -uo pipefail
+weft=$(readlink -f -- "$1")
+work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/peer.XXXXXX")
+cd -- "$work" || exit 1
+pids=()
+bad=0
+
+# shellcheck disable=SC2317 # called by the trap
+finish() {
+  for pid in "${pids[@]}"; do kill -KILL "$pid" 2>/dev/null; done
+  wait 2>/dev/null
+  rm -rf -- "$work"
+}
+trap finish EXIT
+
+fail() {
+  printf 'FAIL: %s\n' "$1" >&2
+  for log in ./*.log; do
+    printf -- '--- %s\n' "$log" >&2
+    tail -n 20 "$log" >&2
+  done
+  bad=1
+}
+
+# start NAME ARGUMENT...: in the background; $pid, and its log in NAME.log
+start() {
+  local name=$1
+  shift
+  "$weft" peer "$@" <&0 2>"$name.log" 8>&- & # 8: the pipe below, whose end must be seen
+  pid=$!
+  pids+=("$pid")
+}
+
+# The port that NAME.log says it listens on.
+port_of() {
+  local i text
+  for ((i = 0; i < 200; i++)); do
+    text=$(sed -n "s/.* listen=[^ ]*:\([0-9]*\).* ${2:-metrics}=\([0-9]*\).*/\1 \2/p" "$1.log" | head -n 1)
+    if [ -n "$text" ]; then
+      [ "${2:-}" = metrics ] && printf '%s\n' "${text#* }" || printf '%s\n' "${text% *}"
+      return 0
+    fi
+    sleep 0.05
+  done
+  return 1
+}
+
+# expect CODE TEXT ARGUMENT...: weft peer must end with the code, and say so on standard error
+expect() {
+  local code=$1 text=$2 got
+  shift 2
+  timeout 20 "$weft" peer "$@" >/dev/null 2>error.txt </dev/null
+  got=$?
+  [ "$got" -eq "$code" ] || fail "weft peer $*: exit $got, not $code: $(tail -n 1 error.txt)"
+  grep -qF -- "$text" error.txt || fail "weft peer $*: no '$text' in: $(tail -n 3 error.txt)"
+}
+
+same() { cmp -- "$1" "$2" || fail "$3"; }
+
+http_get() { # HOST PORT PATH FILE
+  exec 9<>"/dev/tcp/$1/$2" || return 1
+  printf 'GET %s HTTP/1.0\r\nHost: %s\r\n\r\n' "$3" "$1" >&9
+  cat <&9 >"$4.raw"
+  exec 9>&-
+  # What follows the empty line.
+  sed '1,/^\r$/d' "$4.raw" >"$4"
+}
+
+head -c 3000000 /dev/urandom >in.bin
+
+# --- A file to a file and to standard output, two receivers, with metrics; the source ends by SIGTERM.
+start source source --input in.bin --listen 127.0.0.1:0 --rate 24M --metrics 127.0.0.1:0 --linger 60
+source_pid=$pid
+port=$(port_of source) || fail "the source did not start"
+key=$(sed -n 's/.* key=\([0-9a-f]*\).*/\1/p' source.log | head -n 1)
+start join1 join --source "127.0.0.1:$port" --output out1.bin --source-key "$key" --startup 200
+join1=$pid
+for ((i = 0; i < 200; i++)); do
+  [ -s out1.bin ] && break
+  sleep 0.05
+done
+metrics=$(port_of source metrics)
+http_get 127.0.0.1 "$metrics" /metrics metrics.txt || fail "no metrics"
+grep -q '^weft_peer_packets_sent_total [1-9]' metrics.txt || fail "metrics without packets"
+grep -q '^weft_peer_taken_bytes_total [1-9]' metrics.txt || fail "metrics without the input's bytes"
+http_get 127.0.0.1 "$metrics" /healthz health.txt
+grep -qx ok health.txt || fail "not healthy: $(cat health.txt)"
+http_get 127.0.0.1 "$metrics" /status status.json
+grep -q '"role": "source"' status.json || fail "no status"
+http_get 127.0.0.1 "$metrics" /none none.txt
+grep -q '404' none.txt.raw || fail "a page that is not there"
+timeout 60 "$weft" peer join --source "127.0.0.1:$port" --output - --startup 0 --log-format json >out2.bin 2>join2.log ||
+  fail "join to standard output: exit $?"
+wait "$join1" || fail "join to a file: exit $?"
+same in.bin out1.bin "file output"
+same in.bin out2.bin "standard output"
+grep -q '"event":"stream"' join2.log || fail "no JSON log"
+kill -TERM "$source_pid" 2>/dev/null # it may have ended: everybody had everything
+wait "$source_pid"
+code=$?
+[ "$code" -eq 0 ] || fail "the source after SIGTERM: exit $code"
+
+# --- Standard input, live, through a tracker, to HTTP.
+start tracker tracker --listen 127.0.0.1:0
+tracker=$(port_of tracker)
+mkfifo pipe
+exec 8<>pipe
+start live source --input - --listen 127.0.0.1:0 --tracker "127.0.0.1:$tracker" <pipe
+live_pid=$pid
+http_port=$((20000 + RANDOM % 20000))
+start join3 join --source "127.0.0.1:$tracker" --output "http://127.0.0.1:$http_port/"
+join3=$pid
+for ((i = 0; i < 200; i++)); do
+  grep -q '^info stream' join3.log && break
+  sleep 0.05
+done
+head -c 300000 in.bin >&8
+for ((i = 0; i < 100; i++)); do
+  http_get 127.0.0.1 "$http_port" / out3.bin 2>/dev/null 8>&- &
+  reader=$!
+  sleep 0.3
+  kill -0 "$reader" 2>/dev/null && break
+done
+tail -c +300001 in.bin >&8
+exec 8>&-
+wait "$reader"
+wait "$join3" || fail "join to HTTP: exit $?"
+wait "$live_pid" || fail "live source at the end of its input: exit $?"
+# A live stream is received from where it was when the peer knew its times: whole segments, to the end.
+header=$(LC_ALL=C sed -n '1,/^\r$/p' out3.bin.raw | LC_ALL=C sed '/^\r$/q' | wc -c)
+tail -c +$((header + 1)) out3.bin.raw >out3.bin
+bytes=$(stat -c %s out3.bin)
+if [ $(((3000000 - bytes) % 65536)) -ne 0 ] || [ "$bytes" -lt 2600000 ]; then
+  fail "HTTP output: $bytes bytes"
+fi
+tail -c "$bytes" in.bin | cmp - out3.bin || fail "HTTP output differs"
+
+# --- UDP in and out: order and loss are the network's, here there is none.
+udp_in=$((20000 + RANDOM % 20000))
+udp_out=$((udp_in + 1))
+start udpsource source --input "udp://127.0.0.1:$udp_in" --listen 127.0.0.1:0
+udp_pid=$pid
+port=$(port_of udpsource)
+start udprelay source --input "udp://127.0.0.1:$udp_out" --listen 127.0.0.1:0
+start join4 join --source "127.0.0.1:$port" --output "udp://127.0.0.1:$udp_out" --startup 0
+start join5 join --source "127.0.0.1:$(port_of udprelay)" --output out4.bin --startup 0
+relay_join=$pid
+for ((i = 0; i < 200; i++)); do
+  grep -q '^info stream' join4.log && grep -q '^info stream' join5.log && break
+  sleep 0.05
+done
+for ((i = 0; i < 300; i++)); do # 300 datagrams of 1316 bytes
+  dd if=in.bin bs=1316 skip="$i" count=1 status=none >"/dev/udp/127.0.0.1/$udp_in"
+done
+wanted=$((300 * 1316 / 65536 * 65536 - 65536)) # whole segments; the last waits for the end
+for ((i = 0; i < 200; i++)); do
+  [ "$(stat -c %s out4.bin 2>/dev/null || echo 0)" -ge $((wanted - 65536)) ] && break
+  sleep 0.05
+done
+bytes=$(stat -c %s out4.bin 2>/dev/null || echo 0)
+[ "$bytes" -ge 65536 ] || fail "UDP output: only $bytes bytes"
+cmp -n "$bytes" in.bin out4.bin || fail "UDP output differs"
+kill -TERM "$udp_pid" "$relay_join"
+wait "$udp_pid" || fail "live source after SIGTERM: exit $?"
+wait "$relay_join" || fail "join after SIGTERM: exit $?"
+
+# --- Options: a flag wins over the environment, that over the file.
+printf '[peer]\nlisten=nonsense\nlog-level=debug\n' >peer.conf
+expect 2 "--listen takes" source --config peer.conf --input in.bin
+WEFT_PEER_LISTEN=also-nonsense expect 2 "also-nonsense" source --config peer.conf --input in.bin
+WEFT_PEER_LISTEN=also-nonsense expect 2 "flag-nonsense" source --config peer.conf --input in.bin --listen flag-nonsense
+printf '[peer]\nlistn=:1\n' >wrong.conf
+expect 2 "listn" source --config wrong.conf --input in.bin
+expect 2 "absent.conf" source --config absent.conf --input in.bin
+
+# --- What can go wrong
+expect 2 "source, join or tracker" relay
+expect 2 "--input is missing" source
+expect 2 "--source is missing" join --output x
+expect 2 "--output is missing" join --source 127.0.0.1:1
+expect 2 "no HOST:PORT" join --source 127.0.0.1 --output x
+expect 2 "must fit into one datagram" source --input in.bin --segment-blocks 1000 --block-bytes 1000
+expect 2 "--rate takes" source --input in.bin --rate fast
+expect 2 "--window must be" source --input in.bin --window 0
+expect 3 "absent.bin" source --input absent.bin
+expect 3 "Is a directory" source --input .
+expect 3 "--listen" source --input in.bin --listen 192.0.2.1:7000
+expect 3 "nobody answered" join --source 127.0.0.1:9 --output x --timeout 1
+expect 4 "backend" source --input in.bin --backend none
+expect 5 "64 hexadecimal" join --source 127.0.0.1:9 --output x --source-key 1234
+printf 'short\n' >bad.key
+expect 5 "does not hold 64" source --input in.bin --key-file bad.key
+start keyed source --input in.bin --listen 127.0.0.1:0 --key-file own.key
+keyed=$pid
+port=$(port_of keyed)
+[ "$(stat -c %a own.key)" = 600 ] || fail "the key file's mode"
+expect 5 "--source-key" join --source "127.0.0.1:$port" --output x --timeout 2 --source-key "$key"
+expect 3 "No such file" join --source "127.0.0.1:$port" --output absent/x
+kill -INT "$keyed"
+wait "$keyed"
+code=$?
+[ "$code" -eq 130 ] || fail "after Ctrl-C: exit $code, not 130"
+
+# --- A stream whose source dies is lost, and that is told.
+start dying source --input in.bin --rate 800k --listen 127.0.0.1:0
+dying=$pid
+port=$(port_of dying)
+start orphan join --source "127.0.0.1:$port" --output x --timeout 2 --startup 0
+orphan=$pid
+for ((i = 0; i < 200; i++)); do
+  [ -s x ] && break
+  sleep 0.05
+done
+kill -TERM "$dying" # says goodbye: nobody has to wait for silence
+wait "$orphan"
+code=$?
+[ "$code" -eq 1 ] || fail "a lost stream: exit $code, not 1"
+grep -q "the stream was lost" orphan.log || fail "a lost stream is not told"
+
+[ "$bad" -eq 0 ] && printf 'every input and output, byte for byte\n'
+exit "$bad"

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+// Playback in small swarms: live continuity through loss, churn and late joins; VoD pace, stalls,
+// seeks and joins from the beginning; the source's departure.
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/peer/swarm.h"
+#include "tests/support/test_main.h"
+#include "tests/support/test_rng.h"
+
+enum { SEGMENT = 1024, SEGMENTS = 120, INPUT_BYTES = SEGMENTS * SEGMENT + 77 };
+static const int64_t SEGMENT_US = 100000, SECOND = 1000000;
+static uint8_t input[INPUT_BYTES];
+
+static void setup(void) {
+  test_rng rng = test_rng_new(test_seed(), 11);
+  test_rng_fill(&rng, input, sizeof input);
+}
+
+static fixture_fate lossy(swarm *s, size_t from, size_t to) {
+  (void)from, (void)to;
+  return (fixture_fate){.copies = swarm_draw(s, 100) >= 5 ? 1 + (swarm_draw(s, 100) < 2) : 0,
+                        .delay_us = 15000 + (int64_t)swarm_draw(s, 10000)};
+}
+
+static swarm *live(uint64_t salt) {
+  swarm *s = malloc(sizeof *s);
+  swarm_init(s, input, sizeof input, salt);
+  s->options.mode = WEFT_MODE_LIVE;
+  s->options.window = 32;
+  s->options.lag_us = 2 * SECOND;
+  s->options.startup_us = SECOND;
+  s->feed_every_us = SEGMENT_US;
+  return s;
+}
+
+static void mesh(swarm *s, size_t nodes, size_t degree) {
+  for (size_t i = 1; i < nodes; i++)
+    for (size_t d = 1; d <= degree && d <= i; d++)
+      swarm_connect(s, i, d == 1 && i <= 4 ? 0 : i - d);
+}
+
+static void end(swarm *s) {
+  swarm_free(s);
+  free(s);
+}
+
+static double continuity(const swarm *s, size_t node) {
+  const weft_engine_statistics x = swarm_statistics(s, node);
+  return x.due ? (double)x.in_time / (double)x.due : 0;
+}
+
+// Everybody joins at the start: all segments in time, every byte right, all start within 3 s.
+static void expect_live(swarm *s, size_t nodes) {
+  swarm_start(s, NULL);
+  for (size_t i = 1; i < nodes; i++)
+    swarm_add(s, NULL);
+  mesh(s, nodes, 3);
+  swarm_run(s, SEGMENTS * SEGMENT_US + 10 * SECOND);
+  for (size_t i = 1; i < nodes; i++) {
+    const weft_engine_statistics x = swarm_statistics(s, i);
+    EXPECT(!s->node[i].wrong);
+    EXPECT(s->node[i].plays == x.in_time && s->node[i].skips == x.skipped);
+    EXPECT(x.due == x.in_time + x.skipped && x.due >= SEGMENTS - 30);
+    EXPECT(continuity(s, i) == 1.0);
+    EXPECT(x.startup_us >= 0 && x.startup_us <= 3 * SECOND);
+    EXPECT(weft_engine_done(s->node[i].engine));
+    EXPECT(s->node[i].read == x.in_time);
+  }
+  end(s);
+}
+
+START_TEST(live_plays_everything_in_time) {
+  swarm *s = live(1);
+  expect_live(s, 8);
+}
+END_TEST
+
+START_TEST(live_plays_through_losses) {
+  swarm *s = live(2);
+  s->fate = lossy;
+  s->options.congestion = true;
+  expect_live(s, 12);
+}
+END_TEST
+
+START_TEST(live_plays_by_rate_without_trust) {
+  swarm *s = live(3);
+  s->options.trust = NULL;
+  s->options.rate_bits_per_s = (uint64_t)(SEGMENT * 8 * SECOND / SEGMENT_US);
+  expect_live(s, 6);
+}
+END_TEST
+
+START_TEST(live_plays_with_checksums) {
+  swarm *s = live(4);
+  s->fate = lossy;
+  s->options.checksum_us = 200000;
+  s->options.spread_us = 100000;
+  expect_live(s, 12);
+}
+END_TEST
+
+START_TEST(late_joiners_of_a_live_stream_start_near_its_edge) {
+  swarm *s = live(5);
+  swarm_start(s, NULL);
+  for (size_t i = 1; i < 5; i++)
+    swarm_add(s, NULL);
+  mesh(s, 5, 2);
+  swarm_run(s, 6 * SECOND);
+  const size_t late = swarm_add(s, NULL);
+  s->node[late].next = 40; // it must not get anything much older
+  swarm_connect(s, late, 3);
+  swarm_connect(s, late, 4);
+  swarm_run(s, SEGMENTS * SEGMENT_US + 10 * SECOND);
+  const weft_engine_statistics x = swarm_statistics(s, late);
+  EXPECT(x.startup_us >= 0 && x.startup_us <= 2 * SECOND);
+  EXPECT(continuity(s, late) == 1.0 && !s->node[late].wrong && x.due > 50);
+  // All play the same segment at the same time, as nearly as delays are known.
+  int64_t here, there;
+  EXPECT_OK(weft_engine_play_time(s->node[late].engine, 100, &here));
+  EXPECT_OK(weft_engine_play_time(s->node[1].engine, 100, &there));
+  EXPECT(llabs(here - there) < 200000);
+  end(s);
+}
+END_TEST
+
+// Peers die without a word and others come, once a second; who stays sees hardly anything of it.
+START_TEST(live_goes_on_through_churn) {
+  swarm *s = live(6);
+  s->fate = lossy;
+  s->options.neighbours_target = 4;
+  s->options.addresses_max = 32;
+  s->options.timers.silent_us = 2 * SECOND;
+  s->options.timers.exchange_us = SECOND;
+  s->options.timers.keep_us = 500000;
+  swarm_start(s, NULL);
+  for (size_t i = 1; i < 14; i++)
+    swarm_add(s, NULL);
+  mesh(s, 14, 3);
+  size_t next = 5;
+  for (int64_t at = 3; at < 11; at++) {
+    swarm_run(s, at * SECOND);
+    swarm_kill(s, next, at % 2 == 0);
+    const size_t fresh = swarm_add(s, NULL);
+    for (size_t known = 1; known <= 4; known++) // some may have no room
+      swarm_connect(s, fresh, known);
+    next++;
+  }
+  swarm_run(s, SEGMENTS * SEGMENT_US + 10 * SECOND);
+  for (size_t i = 1; i < s->nodes; i++) {
+    EXPECT(!s->node[i].wrong);
+    if (s->node[i].engine)
+      EXPECT(continuity(s, i) >= 0.95);
+  }
+  end(s);
+}
+END_TEST
+
+START_TEST(live_ends_when_the_source_leaves) {
+  for (int polite = 0; polite < 2; polite++) {
+    swarm *s = live(7);
+    s->options.timers.silent_us = 2 * SECOND;
+    s->options.timers.keep_us = 500000;
+    swarm_start(s, NULL);
+    for (size_t i = 1; i < 5; i++)
+      swarm_add(s, NULL);
+    mesh(s, 5, 2);
+    swarm_run(s, 6 * SECOND);
+    swarm_kill(s, 0, polite);
+    swarm_run(s, 20 * SECOND);
+    for (size_t i = 1; i < 5; i++) {
+      const weft_engine_statistics x = swarm_statistics(s, i);
+      // What the source had spread is played; what it never made is not waited for by skipping.
+      EXPECT(x.due >= 40 && x.skipped <= 2 && !s->node[i].wrong);
+      EXPECT(s->node[i].lost[polite ? WEFT_LOST_LEFT : WEFT_LOST_SILENT] >= (i == 1));
+      EXPECT(weft_engine_deadline(s->node[i].engine) > s->now_us);
+    }
+    end(s);
+  }
+}
+END_TEST
+
+// --- VoD
+
+static swarm *vod(uint64_t salt) {
+  swarm *s = malloc(sizeof *s);
+  swarm_init(s, input, sizeof input, salt);
+  s->options.mode = WEFT_MODE_VOD;
+  s->options.rate_bits_per_s = (uint64_t)(SEGMENT * 8 * SECOND / SEGMENT_US);
+  s->options.startup_us = 300000;
+  return s;
+}
+
+START_TEST(vod_plays_at_its_rate_from_any_time_of_joining) {
+  swarm *s = vod(8);
+  s->fate = lossy;
+  swarm_start(s, &(weft_engine_self){.stream_bytes = INPUT_BYTES});
+  for (size_t i = 1; i < 4; i++)
+    swarm_add(s, NULL);
+  mesh(s, 4, 2);
+  swarm_run(s, 5 * SECOND);
+  const size_t late = swarm_add(s, NULL); // from byte 0
+  swarm_connect(s, late, 0);
+  swarm_connect(s, late, 2);
+  swarm_run(s, SEGMENTS * SEGMENT_US + 12 * SECOND);
+  for (size_t i = 1; i <= late; i++) {
+    const weft_engine_statistics x = swarm_statistics(s, i);
+    EXPECT(s->node[i].read == SEGMENTS + 1 && !s->node[i].wrong);
+    EXPECT(x.due == SEGMENTS + 1 && x.in_time + x.stalls >= x.due && x.stalls <= 1);
+    EXPECT(weft_engine_done(s->node[i].engine));
+    EXPECT(x.startup_us <= 2 * SECOND);
+  }
+  end(s);
+}
+END_TEST
+
+START_TEST(vod_seeks_forwards_and_back) {
+  swarm *s = vod(9);
+  swarm_start(s, &(weft_engine_self){.stream_bytes = INPUT_BYTES});
+  swarm_add(s, NULL);
+  swarm_add(s, &(weft_engine_self){.start = 20});
+  mesh(s, 3, 2);
+  swarm_run(s, 2 * SECOND);
+  static const uint64_t places[] = {100, 3, 8, 60, 59};
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    EXPECT_OK(weft_engine_seek(s->node[1].engine, places[i], s->now_us));
+    s->node[1].next = places[i];
+    const uint64_t read = s->node[1].read;
+    swarm_run(s, s->now_us + 2 * SECOND);
+    EXPECT(s->node[1].read >= read + 10 && s->node[1].next >= places[i] + 10);
+  }
+  EXPECT_STATUS(weft_engine_seek(s->node[1].engine, 1000, s->now_us), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_engine_seek(s->node[0].engine, 1, s->now_us), WEFT_E_STATE);
+  swarm_run(s, s->now_us + 20 * SECOND);
+  for (size_t i = 1; i < 3; i++)
+    EXPECT(weft_engine_done(s->node[i].engine) && !s->node[i].wrong);
+  end(s);
+}
+END_TEST
+
+static fixture_fate dead_for_a_while(swarm *s, size_t from, size_t to) {
+  (void)from, (void)to;
+  const bool dead = s->now_us > 3 * SECOND && s->now_us < 7 * SECOND;
+  return (fixture_fate){.copies = !dead, .delay_us = 10000};
+}
+
+START_TEST(vod_stalls_and_goes_on) {
+  swarm *s = vod(10);
+  s->options.window = 8;
+  s->fate = dead_for_a_while;
+  swarm_start(s, &(weft_engine_self){.stream_bytes = INPUT_BYTES});
+  swarm_add(s, NULL);
+  swarm_connect(s, 1, 0);
+  swarm_run(s, SEGMENTS * SEGMENT_US + 15 * SECOND);
+  const weft_engine_statistics x = swarm_statistics(s, 1);
+  EXPECT(x.stalls >= 1 && s->node[1].stalls == x.stalls && s->node[1].resumes == x.stalls);
+  EXPECT(x.stalled_us > 2 * SECOND && x.stalled_us < 6 * SECOND);
+  EXPECT(s->node[1].read == SEGMENTS + 1 && !s->node[1].wrong);
+  end(s);
+}
+END_TEST
+
+// Bulk, joined in the middle of a stream that does not wait: from what is still there.
+START_TEST(a_late_joiner_starts_with_the_oldest_segment_there_is) {
+  swarm *s = vod(11);
+  s->options.mode = WEFT_MODE_BULK;
+  s->feed_every_us = SEGMENT_US;
+  swarm_start(s, NULL);
+  swarm_add(s, NULL);
+  swarm_connect(s, 1, 0);
+  swarm_run(s, 5 * SECOND);
+  const size_t late = swarm_add(s, &(weft_engine_self){.start = WEFT_START_OLDEST});
+  swarm_connect(s, late, 0);
+  swarm_connect(s, late, 1);
+  swarm_run(s, SEGMENTS * SEGMENT_US + 10 * SECOND);
+  EXPECT(s->node[1].read == SEGMENTS + 1 && !s->node[1].wrong);
+  EXPECT(s->node[late].read > 60 && !s->node[late].wrong);
+  EXPECT(weft_engine_done(s->node[late].engine));
+  end(s);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("playback");
+  TCase *t = tcase_create("playback");
+  tcase_add_checked_fixture(t, setup, NULL);
+  tcase_add_test(t, live_plays_everything_in_time);
+  tcase_add_test(t, live_plays_through_losses);
+  tcase_add_test(t, live_plays_by_rate_without_trust);
+  tcase_add_test(t, live_plays_with_checksums);
+  tcase_add_test(t, late_joiners_of_a_live_stream_start_near_its_edge);
+  tcase_add_test(t, live_goes_on_through_churn);
+  tcase_add_test(t, live_ends_when_the_source_leaves);
+  tcase_add_test(t, vod_plays_at_its_rate_from_any_time_of_joining);
+  tcase_add_test(t, vod_seeks_forwards_and_back);
+  tcase_add_test(t, vod_stalls_and_goes_on);
+  tcase_add_test(t, a_late_joiner_starts_with_the_oldest_segment_there_is);
+  suite_add_tcase(suite, t);
+  return test_main(suite);
+}

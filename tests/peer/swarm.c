@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/peer/swarm.h"
+
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/test_rng.h"
+
+enum { N = 16, K = 64, SEGMENT = N * K };
+
+struct swarm_event {
+  int64_t due_us;
+  uint64_t sequence;
+  size_t from, to, neighbour; // neighbour: the sender's number at the receiver
+  size_t bytes;
+  uint8_t data[];
+};
+
+uint64_t swarm_draw(swarm *s, uint64_t bound) {
+  const weft_rng rng = weft_rng_chacha_table(&s->network);
+  return weft_rng_below(&rng, bound);
+}
+
+static fixture_fate perfect(swarm *s, size_t from, size_t to) {
+  (void)s, (void)from, (void)to;
+  return (fixture_fate){.copies = 1, .delay_us = 10000};
+}
+
+void swarm_init(swarm *s, const uint8_t *input, size_t bytes, uint64_t salt) {
+  memset(s, 0, sizeof *s);
+  s->input = input;
+  s->input_bytes = bytes;
+  s->fate = perfect;
+  weft_rng_chacha_seed(&s->network, test_seed(), salt);
+  uint8_t seed[crypto_sign_SEEDBYTES];
+  const weft_rng rng = weft_rng_chacha_table(&s->network);
+  rng.fill(rng.user, seed, sizeof seed);
+  (void)crypto_sign_seed_keypair(s->keys.public_key, s->keys.secret_key, seed);
+  s->keys.is_source = true;
+  memcpy(s->public_keys.public_key, s->keys.public_key, sizeof s->keys.public_key);
+  s->trust = weft_trust_ed25519_table(&s->keys);
+  s->public_trust = weft_trust_ed25519_table(&s->public_keys);
+  s->options = (weft_engine_options){.stream = 9,
+                                     .blocks = N,
+                                     .block_bytes = K,
+                                     .window = 16,
+                                     .batch = 4,
+                                     .neighbours_max = 8,
+                                     .codec = &s->codec,
+                                     .policy = &weft_policy_push,
+                                     .trust = &s->public_trust};
+}
+
+void swarm_start(swarm *s, const weft_engine_self *source) {
+  const weft_ctx_options options = {.allocator = s->allocator, .threads = 1};
+  EXPECT_OK(weft_ctx_new(&s->ctx, &options));
+  s->rlnc.ctx = s->blocks.ctx = s->ctx;
+  if (!s->codec.add)
+    s->codec = weft_codec_rlnc_table(&s->rlnc);
+  s->source_options = s->options;
+  if (s->options.trust)
+    s->source_options.trust = &s->trust;
+  weft_engine_self self = source ? *source : (weft_engine_self){0};
+  self.source = true;
+  EXPECT(swarm_add(s, &self) == 0);
+}
+
+static weft_peer_address address_of(size_t node) {
+  return (weft_peer_address){.length = 2, .bytes = {(uint8_t)(node >> 8), (uint8_t)node}};
+}
+
+size_t swarm_add(swarm *s, const weft_engine_self *given) {
+  const size_t index = s->nodes++;
+  EXPECT(index < SWARM_NODES);
+  swarm_node *n = &s->node[index];
+  *n = (swarm_node){.first_play_us = -1};
+  weft_rng_chacha_seed(&n->chacha, test_seed(), 1000 + index);
+  weft_engine_self self = given ? *given : (weft_engine_self){0};
+  self.rng = weft_rng_chacha_table(&n->chacha);
+  self.address = address_of(index);
+  if (self.upload_bits_per_s == 0)
+    self.upload_bits_per_s = 20000000;
+  n->next = self.start == WEFT_START_OLDEST ? 0 : self.start;
+  EXPECT_OK(
+      weft_engine_new(s->ctx, index == 0 ? &s->source_options : &s->options, &self, &n->engine));
+  return index;
+}
+
+void swarm_connect(swarm *s, size_t a, size_t b) {
+  size_t at_a, at_b;
+  const weft_neighbour_options to_b = {
+      .address = address_of(b), .is_source = b == 0, .dialled = true};
+  const weft_neighbour_options to_a = {.address = address_of(a), .is_source = a == 0};
+  if (weft_engine_add_neighbour(s->node[a].engine, &to_b, s->now_us, &at_a) != WEFT_OK)
+    return;
+  if (weft_engine_add_neighbour(s->node[b].engine, &to_a, s->now_us, &at_b) != WEFT_OK) {
+    uint8_t refusal[WEFT_DATAGRAM_MAX]; // which names others
+    const size_t bytes = weft_engine_refusal(s->node[b].engine, refusal);
+    s->node[a].links[at_a] = (swarm_link){0};
+    EXPECT_OK(weft_engine_input(s->node[a].engine, at_a, refusal, bytes, s->now_us));
+    s->node[a].deadline_us = 0;
+    return;
+  }
+  s->node[a].links[at_a] = (swarm_link){.used = true, .node = b, .neighbour = at_b, .bad_us = -1};
+  s->node[b].links[at_b] = (swarm_link){.used = true, .node = a, .neighbour = at_a, .bad_us = -1};
+  s->node[a].deadline_us = s->node[b].deadline_us = 0;
+}
+
+// --- Datagrams under way: a heap by time, then by the order of sending
+
+static bool before(const swarm_event *a, const swarm_event *b) {
+  return a->due_us != b->due_us ? a->due_us < b->due_us : a->sequence < b->sequence;
+}
+
+static void push(swarm *s, swarm_event *event) {
+  if (s->heap_count == s->heap_room) {
+    s->heap_room = s->heap_room ? 2 * s->heap_room : 256;
+    s->heap = realloc(s->heap, s->heap_room * sizeof(swarm_event *));
+  }
+  size_t at = s->heap_count++;
+  for (; at && before(event, s->heap[(at - 1) / 2]); at = (at - 1) / 2)
+    s->heap[at] = s->heap[(at - 1) / 2];
+  s->heap[at] = event;
+}
+
+static swarm_event *pop(swarm *s) {
+  swarm_event *first = s->heap[0], *last = s->heap[--s->heap_count];
+  size_t at = 0;
+  for (;;) {
+    size_t child = 2 * at + 1;
+    if (child >= s->heap_count)
+      break;
+    if (child + 1 < s->heap_count && before(s->heap[child + 1], s->heap[child]))
+      child++;
+    if (!before(s->heap[child], last))
+      break;
+    s->heap[at] = s->heap[child];
+    at = child;
+  }
+  s->heap[at] = last;
+  return first;
+}
+
+static void send(swarm *s, size_t from, size_t neighbour, const weft_datagram *d) {
+  swarm_node *n = &s->node[from];
+  const swarm_link *link = &n->links[neighbour];
+  const bool data = d->data[1] <= WEFT_PACKET_SPARSE;
+  if (!link->used || (data && n->free_rider))
+    return;
+  n->data_sent += data ? d->bytes : 0;
+  const fixture_fate fate = s->fate(s, from, link->node);
+  for (int copy = 0; copy < fate.copies; copy++) {
+    swarm_event *event = malloc(sizeof *event + d->bytes);
+    *event = (swarm_event){.due_us = s->now_us + fate.delay_us,
+                           .sequence = s->sequence++,
+                           .from = from,
+                           .to = link->node,
+                           .neighbour = link->neighbour,
+                           .bytes = d->bytes};
+    memcpy(event->data, d->data, d->bytes);
+    if (n->polluter && data)
+      event->data[d->bytes - 1 - swarm_draw(s, K)] ^= (uint8_t)(1 + swarm_draw(s, 255));
+    if (s->damage && swarm_draw(s, 16) == 0) {
+      event->data[swarm_draw(s, d->bytes)] ^= (uint8_t)(1u << swarm_draw(s, 8));
+      s->damaged++;
+    }
+    push(s, event);
+  }
+}
+
+// --- One node's turn
+
+// Whether the call did what it should; one that failed for want of memory is noted.
+static bool done(swarm *s, weft_status status) {
+  if (status == WEFT_E_NOMEM && s->tolerate_nomem) {
+    s->nomem++;
+    return false;
+  }
+  EXPECT_OK(status);
+  return true;
+}
+
+static void feed(swarm *s) {
+  weft_engine *source = s->node[0].engine;
+  while (s->fed <= s->input_bytes && s->feed_us <= s->now_us && weft_engine_source_ready(source)) {
+    const size_t left = s->input_bytes - s->fed, bytes = left < SEGMENT ? left : SEGMENT;
+    if (!done(s, bytes ? weft_engine_source_put(source, s->input + s->fed, bytes, s->feed_us,
+                                                s->now_us)
+                       : weft_engine_source_end(source, s->now_us)))
+      return;
+    s->fed += bytes < SEGMENT ? s->input_bytes + 1 : bytes;
+    s->feed_us += s->feed_every_us;
+  }
+}
+
+static void read_all(swarm *s, swarm_node *n) {
+  uint64_t segment;
+  size_t bytes;
+  while (weft_engine_readable(n->engine, &segment, &bytes) == WEFT_OK) {
+    uint8_t piece[SEGMENT];
+    const size_t at = (size_t)segment * SEGMENT;
+    EXPECT(bytes <= SEGMENT && at + bytes <= s->input_bytes && segment >= n->next);
+    if (!done(s, weft_engine_read(n->engine, 0, bytes, piece)))
+      return;
+    n->wrong = n->wrong || memcmp(piece, s->input + at, bytes) != 0;
+    EXPECT_OK(weft_engine_release(n->engine));
+    n->read++;
+    n->next = segment + 1;
+  }
+}
+
+static void dial(swarm *s, size_t index, const weft_peer_address *address) {
+  const size_t to = (size_t)address->bytes[0] << 8 | address->bytes[1];
+  if (to >= s->nodes || !s->node[to].engine || to == index) {
+    weft_engine_dial_failed(s->node[index].engine, address);
+    return;
+  }
+  swarm_connect(s, index, to);
+}
+
+static void take_events(swarm *s, size_t index) {
+  swarm_node *n = &s->node[index];
+  weft_event event;
+  while (weft_engine_event(n->engine, &event)) {
+    n->plays += event.kind == WEFT_EVENT_PLAY;
+    n->skips += event.kind == WEFT_EVENT_SKIP;
+    n->stalls += event.kind == WEFT_EVENT_STALL;
+    n->resumes += event.kind == WEFT_EVENT_RESUME;
+    n->decoded += event.kind == WEFT_EVENT_DECODED;
+    if (event.kind == WEFT_EVENT_PLAY && n->first_play_us < 0)
+      n->first_play_us = s->now_us;
+    if (event.kind == WEFT_EVENT_DIAL)
+      dial(s, index, &event.address);
+    for (int i = 0; i < 3 && event.kind == WEFT_EVENT_LONELY; i++) { // a tracker's answer
+      const weft_peer_address address = address_of(swarm_draw(s, s->nodes));
+      weft_engine_add_address(n->engine, &address);
+    }
+    if (event.kind == WEFT_EVENT_LOAD) {
+      const size_t at = (size_t)event.segment * SEGMENT, left = s->input_bytes - at;
+      EXPECT(at < s->input_bytes);
+      (void)done(s, weft_engine_source_load(n->engine, event.segment, s->input + at,
+                                            left < SEGMENT ? left : SEGMENT, s->now_us));
+    }
+    if (event.kind == WEFT_EVENT_NEIGHBOUR_LOST) {
+      n->lost[event.reason]++;
+      const swarm_link link = n->links[event.neighbour];
+      n->links[event.neighbour].used = false;
+      if (event.reason == WEFT_LOST_BANNED) {
+        const int64_t delay_us = link.bad_us < 0 ? 0 : s->now_us - link.bad_us;
+        n->banned++;
+        n->banned_wrongly += !s->node[link.node].polluter;
+        n->ban_delay_us = delay_us > n->ban_delay_us ? delay_us : n->ban_delay_us;
+      }
+      swarm_node *other = &s->node[link.node]; // the session is gone at both ends
+      if (link.used && other->engine && other->links[link.neighbour].used &&
+          other->links[link.neighbour].node == index) {
+        other->links[link.neighbour].used = false;
+        (void)weft_engine_remove_neighbour(other->engine, link.neighbour);
+        other->deadline_us = 0;
+      }
+    }
+  }
+}
+
+static void turn(swarm *s, size_t index) {
+  swarm_node *n = &s->node[index];
+  weft_engine_tick(n->engine, s->now_us);
+  if (index == 0)
+    feed(s);
+  else
+    read_all(s, n);
+  take_events(s, index);
+  weft_burst burst;
+  weft_status status;
+  while ((status = weft_engine_output(n->engine, s->now_us, &burst)) == WEFT_OK)
+    for (size_t i = 0; i < burst.count; i++)
+      send(s, index, burst.neighbour, &burst.datagrams[i]);
+  if (status != WEFT_PENDING)
+    (void)done(s, status);
+  n->deadline_us = weft_engine_deadline(n->engine);
+}
+
+void swarm_kill(swarm *s, size_t node, bool polite) {
+  swarm_node *n = &s->node[node];
+  if (polite) {
+    weft_engine_leave(n->engine);
+    turn(s, node);
+  }
+  weft_engine_free(n->engine);
+  n->engine = NULL;
+}
+
+static int64_t next_time(const swarm *s) {
+  int64_t next = s->heap_count ? s->heap[0]->due_us : WEFT_ENGINE_NEVER;
+  for (size_t i = 0; i < s->nodes; i++)
+    if (s->node[i].engine && s->node[i].deadline_us < next)
+      next = s->node[i].deadline_us;
+  if (s->node[0].engine && s->feed_every_us && s->fed <= s->input_bytes && s->feed_us < next)
+    next = s->feed_us;
+  return next <= s->now_us ? s->now_us + 1 : next;
+}
+
+static void arrive(swarm *s, swarm_event *event) {
+  swarm_node *to = &s->node[event->to];
+  const swarm_link *link = to->engine ? &to->links[event->neighbour] : NULL;
+  if (link && link->used && link->node == event->from) {
+    const weft_status status =
+        weft_engine_input(to->engine, event->neighbour, event->data, event->bytes, s->now_us);
+    s->nomem += status == WEFT_E_NOMEM && s->tolerate_nomem;
+    EXPECT((status < WEFT_E_NOMEM && status != WEFT_E_BUFFER && status != WEFT_E_ARGUMENT) ||
+           (status == WEFT_E_NOMEM && s->tolerate_nomem));
+    if (s->node[event->from].polluter && event->data[1] <= WEFT_PACKET_SPARSE &&
+        status == WEFT_OK && to->links[event->neighbour].bad_us < 0)
+      to->links[event->neighbour].bad_us = s->now_us; // the first that was of any use
+    to->deadline_us = s->now_us;
+  }
+  free(event);
+}
+
+void swarm_run(swarm *s, int64_t until_us) {
+  for (size_t i = 0; i < s->nodes; i++)
+    if (s->node[i].engine)
+      turn(s, i);
+  for (int64_t next; (next = next_time(s)) <= until_us;) {
+    s->now_us = next;
+    while (s->heap_count && s->heap[0]->due_us <= s->now_us)
+      arrive(s, pop(s));
+    for (size_t i = 0; i < s->nodes; i++)
+      if (s->node[i].engine && (s->node[i].deadline_us <= s->now_us || i == 0))
+        turn(s, i);
+  }
+  s->now_us = until_us;
+}
+
+void swarm_free(swarm *s) {
+  while (s->heap_count)
+    free(pop(s));
+  free(s->heap);
+  for (size_t i = 0; i < s->nodes; i++)
+    weft_engine_free(s->node[i].engine);
+  weft_ctx_free(s->ctx);
+}
+
+weft_engine_statistics swarm_statistics(const swarm *s, size_t node) {
+  weft_engine_statistics statistics;
+  weft_engine_get_statistics(s->node[node].engine, &statistics);
+  return statistics;
+}

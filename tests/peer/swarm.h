@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// A swarm of engines for tests: a scripted network, a source that is fed as its mode wants it,
+// peers that come and go, polluters. Every byte that a peer gives out is compared with what went
+// in.
+#ifndef WEFT_TESTS_PEER_SWARM_H
+#define WEFT_TESTS_PEER_SWARM_H
+
+#include "tests/peer/fixture.h"
+
+enum { SWARM_NODES = 48, SWARM_LINKS = 48 };
+
+typedef struct swarm_link { // by the engine's neighbour number
+  bool used;
+  size_t node, neighbour; // at the other end
+  int64_t bad_us;         // when its first spoilt packet came; -1: none
+} swarm_link;
+
+typedef struct swarm_node {
+  weft_engine *engine; // NULL: gone
+  weft_rng_chacha chacha;
+  swarm_link links[SWARM_LINKS];
+  bool polluter;   // spoils every coded packet that it sends
+  bool free_rider; // sends no coded packet
+  bool wrong;      // gave out a byte that never went in
+  uint64_t read;   // segments given out
+  uint64_t next;   // segment expected next: what is read before it is an error
+  size_t plays, skips, stalls, resumes, decoded, lost[5];
+  int64_t first_play_us;
+  size_t banned, banned_wrongly;
+  int64_t ban_delay_us; // from a neighbour's first spoilt packet to its ban, at most
+  uint64_t data_sent;   // bytes of coded packets
+  int64_t deadline_us;
+} swarm_node;
+
+typedef struct swarm_event swarm_event;
+
+typedef struct swarm {
+  weft_ctx *ctx;
+  weft_codec_rlnc rlnc;
+  weft_codec_blocks blocks;
+  weft_codec codec;
+  weft_trust_ed25519 keys, public_keys;
+  weft_trust trust, public_trust;
+  weft_engine_options options, source_options;
+  const uint8_t *input;
+  size_t input_bytes, fed;
+  int64_t feed_every_us, feed_us; // live; 0: as fast as the source takes it
+  weft_rng_chacha network;
+  fixture_fate (*fate)(struct swarm *s, size_t from, size_t to);
+  swarm_node node[SWARM_NODES];
+  size_t nodes; // node 0 is the source
+  int64_t now_us;
+  swarm_event **heap;
+  size_t heap_count, heap_room;
+  uint64_t sequence, damaged;
+  const weft_allocator *allocator; // NULL: the C library's
+  bool tolerate_nomem;             // one allocation fails: what it was for is lost or done again
+  size_t nomem;
+  bool damage; // the network flips bits of one datagram in 16 of what it carries
+} swarm;
+
+// Options to be filled in further before swarm_start. n = 16, k = 64, window 16, batch 4, trust.
+void swarm_init(swarm *s, const uint8_t *input, size_t bytes, uint64_t salt);
+void swarm_start(swarm *s, const weft_engine_self *source); // makes the context and node 0
+size_t swarm_add(swarm *s, const weft_engine_self *self);   // self may be NULL
+void swarm_connect(swarm *s, size_t a, size_t b);
+void swarm_kill(swarm *s, size_t node, bool polite);
+void swarm_run(swarm *s, int64_t until_us);
+void swarm_free(swarm *s);
+
+weft_engine_statistics swarm_statistics(const swarm *s, size_t node);
+uint64_t swarm_draw(swarm *s, uint64_t bound);
+
+#endif

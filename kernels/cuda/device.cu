@@ -65,9 +65,9 @@ struct weft_device {
   int index, sm;
   char name[256];
   weft_device_shape shape;
-  cudaMemPool_t pool; // scratch in stream order
-  std::mutex mutex;   // of all below
-  Arena arenas[2];    // PINNED, DEVICE
+  cudaMemPool_t pool;           // scratch in stream order
+  std::mutex mutex;             // of all below
+  Arena arenas[2];              // PINNED, DEVICE
   weft_device_kernels *kernels; // compiled at run time; has a lock of its own
   uint8_t *tables;
   cudaTextureObject_t table_texture;

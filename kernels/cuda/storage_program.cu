@@ -115,6 +115,22 @@ struct Panel {
   void *kernel;
 };
 
+// Instructions of a kernel, about: reading a shard, and for eight packets the subset sums and one
+// addition for each output packet. Kernels that do not stay in the instruction cache crawl.
+size_t instructions(size_t k, size_t w, size_t sums, size_t to_read) {
+  return k * to_read + k * w * (22 + sums) / 8;
+}
+
+// Output shards of one kernel: as many as there are registers and instructions for.
+size_t panel_outputs(const weft_xorm &xorm) {
+  enum { ToRead = 20, InstructionsMost = 6000 };
+  size_t most = SumsMax / xorm.w;
+  most = most < xorm.m ? most : xorm.m;
+  while (most > 8 && instructions(xorm.k, xorm.w, most * xorm.w, ToRead) > InstructionsMost)
+    most--;
+  return most;
+}
+
 weft_status find_kernel(const weft_exec *exec, const weft_xorm &xorm, Panel *panel) {
   weft_program_shape shape = {};
   shape.k = xorm.k;
@@ -162,8 +178,8 @@ extern "C" weft_status weft_storage_program_xorm(const weft_exec *exec, const we
   weft_device_scope scope(exec->device);
   WEFT_TRY(scope.status());
   // Panels of about one size; all kernels are there before the first runs.
-  Panel panels[2 * ShardsMax * 8 / SumsMax];
-  const size_t most = SumsMax / xorm->w, count = (xorm->m + most - 1) / most;
+  Panel panels[ShardsMax / 8];
+  const size_t most = panel_outputs(*xorm), count = (xorm->m + most - 1) / most;
   for (size_t p = 0; p < count; p++) {
     panels[p].from = p * xorm->m / count;
     panels[p].m = (p + 1) * xorm->m / count - panels[p].from;
@@ -252,8 +268,10 @@ extern "C" bool weft_storage_suits(const weft_gemm *gemm, size_t count) {
 extern "C" weft_status weft_storage_gemm(const weft_exec *exec, const weft_gemm *gemm) {
   // Making bytes of tensor sums costs more than the sums where sources are few or outputs many;
   // where neither is so, tensor cores are quicker. Measured on an H200.
+  enum { ToRead = 76, InstructionsMost = 4600 };
   const size_t sources_most = gemm->m <= 2 ? 13 : gemm->m <= 4 ? 10 : SIZE_MAX;
-  if (gemm->k <= sources_most) {
+  if (gemm->k <= sources_most &&
+      instructions(gemm->k, 8, 8 * gemm->m, ToRead) <= InstructionsMost) {
     const weft_status status = weft_storage_program_gemm(exec, gemm);
     if (status != WEFT_E_UNSUPPORTED)
       return status;

@@ -360,7 +360,7 @@ weft_status prepare_many(const weft_backend *row, Choice choice, const weft_exec
     return WEFT_E_ARGUMENT;
   weft_device_scope scope(exec->device);
   WEFT_TRY(scope.status());
-  const Panels panels(choice(k), k);
+  const Panels panels(choice(k, len), k);
   const size_t bytes = panels.bytes(len);
   weft_status status = operands_new(row, exec, k, len, bytes, count, out);
   if (status == WEFT_OK && bytes && count)

@@ -303,6 +303,7 @@ weft_policy_want *weft_neighbour_want(const weft_engine *engine, const weft_neig
 void weft_want_refresh(const weft_engine *engine, weft_policy_want *want, uint64_t segment);
 bool weft_neighbour_complete(const weft_engine *engine, const weft_neighbour *neighbour,
                              uint64_t segment); // whether it has the whole segment, and still holds
+int64_t weft_flight_patience(const weft_engine *engine, const weft_neighbour *neighbour);
 void weft_flight_add(weft_engine *engine, weft_neighbour *neighbour, int64_t at_us,
                      uint64_t segment, size_t count);
 // Forgets bursts sent at or before `until_us`: announcements count them now.

@@ -53,11 +53,15 @@ static void fill(swarm *s, size_t nodes, size_t degree) {
 
 static void expect_all(swarm *s, size_t nodes) {
   swarm_run(s, SEGMENTS * SEGMENT_US + 10 * SECOND);
+  double due = 0, in_time = 0;
   for (size_t i = 1; i < nodes; i++) {
     const weft_engine_statistics x = swarm_statistics(s, i);
     EXPECT(!s->node[i].wrong && x.due >= SEGMENTS - 40);
-    EXPECT((double)x.in_time >= 0.99 * (double)x.due);
+    EXPECT((double)x.in_time >= 0.95 * (double)x.due); // a few segments of eighty
+    due += (double)x.due;
+    in_time += (double)x.in_time;
   }
+  EXPECT(in_time >= 0.99 * due);
 }
 
 START_TEST(pull_plays_everything) {

@@ -21,12 +21,13 @@ weft_policy_view weft_engine_view(const weft_engine *e, int64_t now_us) {
   const bool paced = weft_is_paced(e) && !e->self.source;
   return (weft_policy_view){.now_us = now_us,
                             .source = e->self.source,
+                            .live = weft_is_live(e),
                             .first = weft_loads(e) ? 0 : e->tail,
                             .missing = e->missing,
                             .count = weft_loads(e) ? (size_t)weft_window_total(e) : e->window,
                             .window = e->window,
                             .horizon = e->rumour > e->horizon ? e->rumour : e->horizon,
-                            .play = paced ? e->play : e->released,
+                            .play = paced || weft_is_live(e) ? e->play : e->released,
                             .segment_us = paced ? weft_segment_at(e, 1) - weft_segment_at(e, 0) : 0,
                             .segments = e->held,
                             .number = e->number,
@@ -123,6 +124,7 @@ static weft_status make_burst(weft_engine *e, const weft_policy_choice *choice, 
                       .segment = choice->segment};
   WEFT_TRY(e->codec->make_token ? make_token(e, choice, out) : make_datagrams(e, choice, out));
   e->statistics.sent_packets += choice->count;
+  weft_window_held(e, choice->segment)->sent += (uint32_t)choice->count;
   add_pace(e, choice->neighbour, choice->count, now_us, out);
   weft_pace_spend(e, out->wire_bytes + choice->count * e->options->datagram_overhead, now_us);
   weft_neighbour *n = &e->neighbours[choice->neighbour];
@@ -133,18 +135,33 @@ static weft_status make_burst(weft_engine *e, const weft_policy_choice *choice, 
   return WEFT_OK;
 }
 
+// What a live source made longer ago than the playback lag, nobody plays any more.
+static void pass_over_old(weft_engine *e, int64_t now_us) {
+  const int64_t lag_us = weft_or(e->options->lag_us, 3000000);
+  e->play = e->play < e->tail ? e->tail : e->play;
+  while (e->play < e->horizon && weft_window_slot(e, e->play)->made_us + lag_us <= now_us)
+    e->play++;
+}
+
 static weft_status choose(weft_engine *e, int64_t now_us, weft_policy_choice *choice) {
   const weft_policy *policy = e->options->policy;
-  if (e->owed_count && weft_owed_next(e, choice))
+  const bool live_source = e->self.source && weft_is_live(e);
+  if (live_source)
+    pass_over_old(e, now_us);
+  // A live source answers requests with what is left of its uplink: new segments must get out, or
+  // everybody asks for everything.
+  const bool push_first = live_source && policy->pick;
+  if (!push_first && e->owed_count && weft_owed_next(e, choice))
     return WEFT_OK;
   if (e->due_count)
     return WEFT_PENDING; // a manifest goes before what is owed
   const weft_policy_view view = weft_engine_view(e, now_us);
-  if (!policy->pick || !policy->pick(policy->user, &view, &e->self.rng, choice)) {
-    e->idle = true;
-    return WEFT_PENDING;
-  }
-  return choice_valid(e, choice) ? WEFT_OK : WEFT_E_ARGUMENT;
+  if (policy->pick && policy->pick(policy->user, &view, &e->self.rng, choice))
+    return choice_valid(e, choice) ? WEFT_OK : WEFT_E_ARGUMENT;
+  if (push_first && e->owed_count && weft_owed_next(e, choice))
+    return WEFT_OK;
+  e->idle = e->due_count == 0;
+  return WEFT_PENDING;
 }
 
 weft_status weft_burst_next(weft_engine *e, int64_t now_us, weft_burst *out) {

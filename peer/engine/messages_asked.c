@@ -76,7 +76,7 @@ weft_peer_address weft_refer_next(const uint8_t **at) {
 
 size_t weft_refer_write(uint8_t flags, const weft_peer_address *addresses, size_t count,
                         uint8_t *out) {
-  weft_message_start(out, WEFT_MESSAGE_REFER, (uint16_t)(flags << 8 | count));
+  weft_message_start(out, WEFT_MESSAGE_REFER, (uint16_t)((size_t)flags << 8 | count));
   size_t at = WEFT_REFER_BYTES;
   for (size_t i = 0; i < count; i++) {
     out[at] = addresses[i].length;

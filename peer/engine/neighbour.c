@@ -83,7 +83,7 @@ void weft_neighbour_due(weft_engine *e, size_t index, unsigned what) {
 
 void weft_neighbour_mark(weft_engine *e, size_t index, uint64_t segment, unsigned mark,
                          unsigned due) {
-  uint8_t *marks = &e->neighbours[index].marks[segment % e->window];
+  uint8_t *marks = &e->neighbours[index].marks[weft_place(e, segment)];
   *marks = (uint8_t)(*marks | mark);
   weft_neighbour_due(e, index, due);
 }
@@ -165,6 +165,10 @@ bool weft_neighbour_repeats(const weft_engine *e, const weft_neighbour *n) {
          (!e->self.source && !weft_engine_done(e));
 }
 
+int64_t weft_flight_patience(const weft_engine *e, const weft_neighbour *n) {
+  return n->round_trip_us + WEFT_TIMER(e, map_us, 200000);
+}
+
 void weft_neighbour_timer(weft_engine *e, size_t index) {
   const weft_neighbour *n = &e->neighbours[index];
   weft_clock *clock = &e->clocks[index];
@@ -175,6 +179,8 @@ void weft_neighbour_timer(weft_engine *e, size_t index) {
     at = earlier(n->spoke_us + WEFT_TIMER(e, keep_us, 10000000), n->ack_due_us);
     if (weft_neighbour_repeats(e, n))
       at = earlier(at, clock->map_us + WEFT_TIMER(e, map_idle_us, 1000000));
+    if (n->flight_count) // what no map counts will not come any more
+      at = earlier(at, n->flight[n->flight_first].at_us + weft_flight_patience(e, n));
     if (e->options->congestion && n->ledbat.sent != n->ledbat.acked_sent)
       at = earlier(at, n->ledbat.acked_us + 1000000 + 4 * n->round_trip_us);
   } else {
@@ -200,7 +206,7 @@ int64_t weft_neighbour_deadline(const weft_engine *e, size_t index) {
 
 weft_policy_want *weft_neighbour_want(const weft_engine *e, const weft_neighbour *n,
                                       uint64_t segment) {
-  return segment >= n->first && segment < n->accept_end ? &n->wants[segment % e->window] : NULL;
+  return segment >= n->first && segment < n->accept_end ? &n->wants[weft_place(e, segment)] : NULL;
 }
 
 void weft_want_refresh(const weft_engine *e, weft_policy_want *want, uint64_t segment) {
@@ -217,9 +223,9 @@ bool weft_neighbour_complete(const weft_engine *e, const weft_neighbour *n, uint
 }
 
 static void clear(weft_engine *e, weft_neighbour *n, uint64_t segment) {
-  n->wants[segment % e->window] = (weft_policy_want){0};
+  n->wants[weft_place(e, segment)] = (weft_policy_want){0};
   if (n->blocks)
-    memset(n->blocks + (segment % e->window) * e->blocks_stride, 0, e->blocks_stride);
+    memset(n->blocks + (weft_place(e, segment)) * e->blocks_stride, 0, e->blocks_stride);
 }
 
 void weft_neighbour_range(weft_engine *e, size_t index, uint64_t first, uint64_t end) {
@@ -236,7 +242,7 @@ void weft_neighbour_range(weft_engine *e, size_t index, uint64_t first, uint64_t
   }
   for (uint64_t s = n->accept_end > first ? n->accept_end : first; s < end; s++) {
     clear(e, n, s);
-    weft_want_refresh(e, &n->wants[s % e->window], s);
+    weft_want_refresh(e, &n->wants[weft_place(e, s)], s);
   }
   if (end > n->accept_end)
     n->accept_end = end;
@@ -278,6 +284,8 @@ void weft_flight_add(weft_engine *e, weft_neighbour *n, int64_t at_us, uint64_t 
   n->flight[at] =
       (weft_flight){.at_us = at_us, .segment = (uint32_t)segment, .count = (uint16_t)count};
   n->flight_count++;
+  if (n->flight_count == 1)
+    weft_neighbour_timer(e, (size_t)(n - e->neighbours));
   weft_policy_want *want = weft_neighbour_want(e, n, segment);
   if (want)
     want->in_flight = (uint16_t)(want->in_flight + count);

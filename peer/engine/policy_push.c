@@ -12,11 +12,12 @@ static size_t useful(const weft_policy_view *view, const weft_policy_neighbour *
                      uint64_t s) {
   const weft_policy_segment *own = &view->segments[s % view->window];
   const weft_policy_want *want = &neighbour->wants[s % view->window];
-  if (view->number[s % view->window] != s)
+  if (view->number[s % view->window] != s || (view->live && s < view->play))
     return 0;
+  const bool shared = neighbour->degree > 1 && !(view->live && view->source);
   // The neighbour's others send too, and about as much as we do: without counting them, a fifth of
   // all packets came too late or in vain (16 peers of degree 4, 5..40 ms).
-  const size_t expected = (size_t)want->rank + 2u * want->in_flight;
+  const size_t expected = (size_t)want->rank + (shared ? 2u : 1u) * want->in_flight;
   // At rank r a neighbour surely lacks own.rank - r of the directions held here; with equal ranks
   // it may lack none.
   if (!want->accepts || own->rank <= expected)
@@ -62,6 +63,25 @@ static bool choose_segment(const weft_policy_view *view, size_t index, const wef
   return found;
 }
 
+// A live source spreads its uplink evenly: what it sent least of comes first, so that every new
+// segment gets into the swarm. Serving the oldest first, it would mend for many what they could
+// mend for each other, and be late with everything new.
+static bool choose_least_sent(const weft_policy_view *view, size_t index, weft_policy_choice *out) {
+  const weft_policy_neighbour *neighbour = &view->neighbour[index];
+  const uint64_t first = neighbour->first > view->first ? neighbour->first : view->first;
+  const uint64_t end = neighbour->first + neighbour->count, own_end = view->first + view->count;
+  uint32_t least = UINT32_MAX;
+  for (uint64_t s = first; s < end && s < own_end; s++) {
+    const size_t count = useful(view, neighbour, s);
+    const uint32_t sent = view->segments[s % view->window].sent;
+    if (count == 0 || sent >= least)
+      continue;
+    least = sent;
+    *out = (weft_policy_choice){.neighbour = index, .segment = s, .count = count};
+  }
+  return least != UINT32_MAX;
+}
+
 static bool pick(void *user, const weft_policy_view *view, const weft_rng *rng,
                  weft_policy_choice *out) {
   (void)user;
@@ -71,7 +91,10 @@ static bool pick(void *user, const weft_policy_view *view, const weft_rng *rng,
   const size_t start = (size_t)weft_rng_below(rng, view->neighbours);
   for (size_t i = 0; i < view->neighbours; i++) {
     const size_t index = (start + i) % view->neighbours;
-    if (view->neighbour[index].open && choose_segment(view, index, rng, out))
+    if (!view->neighbour[index].open)
+      continue;
+    if (view->source && view->live ? choose_least_sent(view, index, out)
+                                   : choose_segment(view, index, rng, out))
       return true;
   }
   return false;

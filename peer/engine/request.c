@@ -29,7 +29,7 @@ static uint16_t packets_of(const weft_request *r) {
 static void set_blocks(weft_engine *e, const weft_request *r, bool on) {
   if (!e->blocks || r->kind != WEFT_REQUEST_BLOCKS || !weft_window_has(e, r->segment))
     return;
-  uint8_t *row = e->blocks + (r->segment % e->window) * e->blocks_stride;
+  uint8_t *row = e->blocks + (weft_place(e, r->segment)) * e->blocks_stride;
   for (size_t b = 0; b < 64 && r->count / 8u + b / 8 < e->blocks_stride; b++)
     if (r->mask >> b & 1) {
       uint8_t *byte = &row[r->count / 8u + b / 8];
@@ -124,18 +124,21 @@ static void expire(weft_engine *e, int64_t now_us) {
 // `verified`, only those that have all of it.
 static uint16_t helper(weft_engine *e, uint64_t segment, bool verified, uint16_t except) {
   const uint16_t received = weft_window_held(e, segment)->received;
-  uint16_t best = WEFT_NO_NEIGHBOUR;
+  uint16_t best = WEFT_NO_NEIGHBOUR, source = WEFT_NO_NEIGHBOUR;
   unsigned seen = 0;
   for (size_t i = 0; i < e->used; i++) {
     const weft_neighbour *n = &e->neighbours[i];
     if (n->state != WEFT_NEIGHBOUR_OPEN || n->ask_count >= room(e) || i == except)
       continue;
     const weft_policy_want *want = weft_neighbour_want(e, n, segment);
-    if (weft_neighbour_complete(e, n, segment) || (!verified && want && want->rank > received))
-      if (weft_rng_below(&e->self.rng, ++seen) == 0)
-        best = (uint16_t)i;
+    if (!weft_neighbour_complete(e, n, segment) && (verified || !want || want->rank <= received))
+      continue;
+    if (n->is_source)
+      source = (uint16_t)i; // only if nobody else can: everybody would ask it
+    else if (weft_rng_below(&e->self.rng, ++seen) == 0)
+      best = (uint16_t)i;
   }
-  return best;
+  return best == WEFT_NO_NEIGHBOUR ? source : best;
 }
 
 static void ask_packets(weft_engine *e, uint64_t segment, uint16_t index, int64_t now_us) {

@@ -32,6 +32,11 @@ static void neighbour_tick(weft_engine *e, size_t i, int64_t now_us) {
       weft_neighbour_due(e, i, WEFT_DUE_HELLO);
     return;
   }
+  const int64_t patience_us = weft_flight_patience(e, n);
+  if (n->flight_count && now_us >= n->flight[n->flight_first].at_us + patience_us) {
+    weft_flight_forget(e, n, now_us - patience_us);
+    e->idle = false;
+  }
   if (now_us >= n->ack_due_us)
     weft_neighbour_due(e, i, WEFT_DUE_ACK);
   if (e->options->congestion)

@@ -101,6 +101,36 @@ START_TEST(live_plays_with_checksums) {
 }
 END_TEST
 
+// Everybody knows the source, which can send four copies: new segments get out all the same, and
+// the peers do the rest.
+START_TEST(a_crowd_at_the_source_is_served_by_itself) {
+  swarm *s = live(12);
+  s->fate = lossy;
+  s->options.neighbours_max = 40;
+  s->options.congestion = true;
+  const uint64_t rate = (uint64_t)(SEGMENT * 8 * SECOND / SEGMENT_US);
+  swarm_start(s, &(weft_engine_self){.upload_bits_per_s = rate * 10});
+  for (size_t i = 1; i <= 32; i++)
+    swarm_add(s, &(weft_engine_self){.upload_bits_per_s = rate * 12});
+  for (size_t i = 1; i <= 32; i++) {
+    swarm_connect(s, i, 0);
+    for (size_t d = 1; d <= 4; d++)
+      swarm_connect(s, i, 1 + (i + d * d - 1) % 32);
+  }
+  swarm_run(s, SEGMENTS * SEGMENT_US + 10 * SECOND);
+  double due = 0, in_time = 0;
+  for (size_t i = 1; i <= 32; i++) {
+    const weft_engine_statistics x = swarm_statistics(s, i);
+    due += (double)x.due;
+    in_time += (double)x.in_time;
+    EXPECT(!s->node[i].wrong);
+  }
+  EXPECT(in_time >= 0.99 * due && due > 32 * 80);
+  EXPECT(s->node[0].data_sent < (uint64_t)INPUT_BYTES * 8);
+  end(s);
+}
+END_TEST
+
 START_TEST(late_joiners_of_a_live_stream_start_near_its_edge) {
   swarm *s = live(5);
   swarm_start(s, NULL);
@@ -289,6 +319,7 @@ int main(void) {
   tcase_add_test(t, live_plays_through_losses);
   tcase_add_test(t, live_plays_by_rate_without_trust);
   tcase_add_test(t, live_plays_with_checksums);
+  tcase_add_test(t, a_crowd_at_the_source_is_served_by_itself);
   tcase_add_test(t, late_joiners_of_a_live_stream_start_near_its_edge);
   tcase_add_test(t, live_goes_on_through_churn);
   tcase_add_test(t, live_ends_when_the_source_leaves);

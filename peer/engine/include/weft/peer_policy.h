@@ -21,6 +21,7 @@ typedef struct weft_policy_segment {
   uint16_t rank;     // 0..n; what can be sent on
   uint16_t received; // rank, and packets that wait for their checksum
   uint16_t asked;    // packets that were asked for and have not come yet
+  uint32_t sent;     // packets sent to all neighbours
 } weft_policy_segment;
 
 // What the peer knows of a segment at one neighbour.
@@ -46,11 +47,11 @@ typedef struct weft_policy_neighbour {
 // says so: a source that loads what is asked for holds any segments.
 typedef struct weft_policy_view {
   int64_t now_us;
-  bool source;
+  bool source, live;
   uint64_t first, missing; // missing: the oldest that is not complete
   size_t count, window;
   uint64_t horizon;                    // segments known to exist
-  uint64_t play;                       // the segment being played, or next to be
+  uint64_t play;                       // next to be played; live: nobody needs those before it
   int64_t segment_us;                  // how long one segment plays; 0: not paced
   const weft_policy_segment *segments; // (window)
   const uint64_t *number;              // (window) which segment stands at a place

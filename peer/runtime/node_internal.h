@@ -77,6 +77,7 @@ void weft_node_add_candidate(weft_node *node, const weft_address *address);
 weft_peer_address weft_node_opaque(const weft_address *address);
 // A neighbour that the engine wants.
 void weft_node_dial_for_engine(weft_node *node, const weft_peer_address *address);
+void weft_node_ask_trackers(weft_node *node); // soon
 void weft_node_announce(weft_node *node, size_t link);
 void weft_node_message(weft_node *node, size_t link, const uint8_t *data, size_t bytes);
 void weft_node_seek(weft_node *node); // bootstrap again, more neighbours, trackers

@@ -68,6 +68,12 @@ static void dial_candidates(weft_node *node) {
   }
 }
 
+void weft_node_ask_trackers(weft_node *node) {
+  for (size_t i = 0; i < node->options.links_max; i++)
+    if (node->links[i].tracker)
+      node->links[i].next_us = node->seek_us = node->now_us;
+}
+
 // A tracker's answer: of those that have the stream (0: any), some at random.
 static void answer(weft_node *node, size_t link, uint64_t stream) {
   uint8_t message[WEFT_LIST_MAX_BYTES];

@@ -72,9 +72,7 @@ static void learn_stream(weft_node *node, size_t link, const weft_stream *stream
   if (weft_node_start_engine(node, stream) != WEFT_OK)
     return;
   weft_node_tell(node, WEFT_NODE_STREAM, link);
-  for (size_t i = 0; i < node->options.links_max; i++)
-    if (node->links[i].tracker)
-      node->links[i].next_us = node->seek_us = node->now_us; // it should know of us
+  weft_node_ask_trackers(node); // they should know of us, too
 }
 
 // No room: the other side learns who else there is, and goes.
@@ -186,6 +184,8 @@ void weft_node_engine_events(weft_node *node) {
   while (weft_engine_event(node->engine, &event)) {
     if (event.kind == WEFT_EVENT_NEIGHBOUR_LOST) {
       drop_neighbour(node, &event);
+    } else if (event.kind == WEFT_EVENT_LONELY) {
+      weft_node_ask_trackers(node);
     } else if (event.kind == WEFT_EVENT_DIAL) {
       weft_node_dial_for_engine(node, &event.address);
     } else if (event.kind != WEFT_EVENT_NEIGHBOUR_OPEN && node->options.event) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A peer that spoils what it passes on: weft linked with this in the place of the call that recodes.
-// Every fourth payload has one byte changed, so that some of what it sends is as it should be.
+// A peer that spoils what it passes on: weft linked with this in the place of the call that
+// recodes. Every fourth payload has one byte changed, so that some of what it sends is as it should
+// be.
 #include "weft/rlnc.h"
 
 weft_status __real_weft_decoder_recode_batch(weft_decoder *decoder, const weft_batch *batch);

@@ -125,11 +125,13 @@ exec 8>&-
 start=$SECONDS
 
 # --- Churn
-killed=0 next=$((peers + 1))
+killed=0 next=$((peers + 1)) first_memory=0 memory=0
 declare -A space_of=()
 for ((i = 1; i <= peers; i++)); do space_of[peer$i]=$i; done
 while [ "$churn" -gt 0 ] && [ $((SECONDS - start)) -lt $((seconds - 12)) ]; do
   sleep 10
+  memory=$(awk '/^VmRSS/ { print $2 }' "/proc/$source_pid/status" 2>/dev/null)
+  if [ "$first_memory" -eq 0 ] && [ $((SECONDS - start)) -ge 30 ]; then first_memory=${memory:-0}; fi
   names=("${!running[@]}")
   for ((i = 0; i < peers * churn / 100; i++)); do
     at=$((RANDOM % ${#names[@]}))
@@ -145,6 +147,12 @@ while [ "$churn" -gt 0 ] && [ $((SECONDS - start)) -lt $((seconds - 12)) ]; do
     next=$((next + 1))
   done
 done
+# Half a minute in, the source has all that it will ever need.
+if [ "$first_memory" -gt 0 ]; then
+  printf 'source: %s KiB after 30 s, %s KiB at the end\n' "$first_memory" "$memory"
+  [ "$memory" -le $((first_memory * 11 / 10 + 1024)) ] || fail "the source grew from $first_memory to $memory KiB"
+fi
+
 # --- The end
 wait "$cat_pid"
 least=1 slowest=0 due_all=0 in_all=0 ended=0

@@ -33,8 +33,7 @@ typedef struct weft_bench_sizes_of_code {
   size_t k, m;
 } weft_bench_sizes_of_code;
 
-// The shapes that the user asked for, else `preset`; returns how many. Ends the program over a
-// shape that is none.
+// The shapes that the user asked for, else `preset`; returns how many.
 size_t weft_bench_storage_shapes(const weft_bench_storage_run *run,
                                  const weft_bench_sizes_of_code *preset, size_t preset_count,
                                  weft_bench_sizes_of_code *out, size_t capacity);

@@ -9,39 +9,65 @@
 #include "bench/commands.h"
 #include "bench/rows.h"
 #include "bench/storage.h"
+#include "bench/storage_gpu.h"
+#include "kernels/device.h"
 
 static const struct {
   const char *name, *what;
   void (*run)(weft_bench_storage_run *run);
+  bool device; // by default only where there is one
 } parts[] = {
-    {"encode", "Reed-Solomon encoding and recovery", weft_bench_storage_encode},
-    {"small", "the same with shards of 4 KiB", weft_bench_storage_small},
-    {"update", "one source into the parity", weft_bench_storage_update},
-    {"crs", "Cauchy Reed-Solomon by XOR programs", weft_bench_storage_crs},
-    {"threads", "encoding on several threads", weft_bench_storage_threads},
+    {"encode", "Reed-Solomon encoding and recovery", weft_bench_storage_encode, false},
+    {"small", "the same with shards of 4 KiB", weft_bench_storage_small, false},
+    {"update", "one source into the parity", weft_bench_storage_update, false},
+    {"crs", "Cauchy Reed-Solomon by XOR programs", weft_bench_storage_crs, false},
+    {"threads", "encoding on several threads", weft_bench_storage_threads, false},
+    {"gpu-device", "the GPU and its ceilings", weft_bench_storage_gpu_device, true},
+    {"gpu-rs", "Reed-Solomon on a GPU, resident", weft_bench_storage_gpu_rs, true},
+    {"gpu-crs", "Cauchy Reed-Solomon on a GPU, smallest w", weft_bench_storage_gpu_crs, true},
+    {"gpu-crs8", "Cauchy Reed-Solomon on a GPU, w = 8", weft_bench_storage_gpu_crs8, true},
+    {"gpu-rows", "the published GPU techniques", weft_bench_storage_gpu_rows, true},
+    {"gpu-host", "a GPU from and to host memory", weft_bench_storage_gpu_host, true},
 };
 
 enum { PARTS = sizeof parts / sizeof *parts };
+
+// Reads shapes such as "10+4,32+8"; false where one is none. *count is at most `capacity`.
+static bool read_shapes(const char *at, weft_bench_sizes_of_code *out, size_t capacity,
+                        size_t *count) {
+  for (*count = 0; *at && *count < capacity; *count += 1) {
+    char *end = NULL;
+    const size_t k = strtoul(at, &end, 10);
+    const size_t m = *end == '+' ? strtoul(end + 1, &end, 10) : 0;
+    if (k == 0 || m == 0 || k + m > 256 || (*end && *end != ','))
+      return false;
+    out[*count] = (weft_bench_sizes_of_code){k, m};
+    at = end + (*end == ',');
+  }
+  return true;
+}
 
 size_t weft_bench_storage_shapes(const weft_bench_storage_run *run,
                                  const weft_bench_sizes_of_code *preset, size_t preset_count,
                                  weft_bench_sizes_of_code *out, size_t capacity) {
   size_t count = 0;
-  const char *at = run->options.shapes;
-  for (size_t i = 0; !at && i < preset_count && count < capacity; i++)
-    out[count++] = preset[i];
-  while (at && *at && count < capacity) {
-    char *end = NULL;
-    const size_t k = strtoul(at, &end, 10);
-    const size_t m = *end == '+' ? strtoul(end + 1, &end, 10) : 0;
-    if (k == 0 || m == 0 || k + m > 256 || (*end && *end != ',')) {
-      fprintf(stderr, "weft bench storage: --shapes: '%s' is no shape such as 10+4\n", at);
-      exit(WEFT_BENCH_USAGE);
-    }
-    out[count++] = (weft_bench_sizes_of_code){k, m};
-    at = end + (*end == ',');
-  }
+  if (run->options.shapes && read_shapes(run->options.shapes, out, capacity, &count))
+    return count;
+  for (count = 0; count < preset_count && count < capacity; count++)
+    out[count] = preset[count];
   return count;
+}
+
+static bool shapes_known(const char *list) {
+  weft_bench_sizes_of_code shape[1];
+  for (const char *at = list; at && *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
+    size_t count = 0;
+    if (!read_shapes(at, shape, 1, &count)) {
+      fprintf(stderr, "weft bench storage: --shapes: '%s' is no shape such as 10+4\n", at);
+      return false;
+    }
+  }
+  return true;
 }
 
 static void add_peer(weft_bench_storage_run *run, weft_bench_storage_peer *peer) {
@@ -100,7 +126,20 @@ static size_t some_threads(const weft_bench_machine *machine, size_t *threads) {
   return count;
 }
 
+// Whether a part that was asked for by name needs a GPU where there is none.
+static bool device_missing(const char *list) {
+  bool wanted = false;
+  for (size_t p = 0; p < PARTS && list; p++)
+    wanted = wanted || (parts[p].device && weft_bench_listed(list, parts[p].name));
+  if (!wanted || weft_device_count() > 0)
+    return false;
+  fprintf(stderr, "weft bench storage: there is no GPU (%s)\n", weft_device_absence());
+  return true;
+}
+
 static int measure(weft_bench_storage_run *run) {
+  if (device_missing(run->options.operations))
+    return WEFT_BENCH_MACHINE;
   weft_bench_options *const options = &run->options;
   size_t threads[8];
   const size_t thread_counts = some_threads(&run->machine, threads);
@@ -109,8 +148,12 @@ static int measure(weft_bench_storage_run *run) {
   weft_bench_report_begin(&run->report, options, &run->machine);
   open_peers(run);
   for (size_t p = 0; p < PARTS; p++)
-    if (weft_bench_listed(options->operations, parts[p].name))
+    if (!weft_bench_listed(options->operations, parts[p].name))
+      continue;
+    else if (!parts[p].device || weft_device_count() > 0)
       parts[p].run(run);
+    else
+      printf("%s: left out, it needs a GPU (%s)\n", parts[p].name, weft_device_absence());
   for (size_t p = 0; p < run->peer_count; p++)
     weft_bench_peer_close(run->peers[p]);
   weft_bench_unpin(&run->machine);
@@ -125,7 +168,7 @@ int weft_bench_storage_command(int argc, char **argv) {
     weft_bench_machine_read(&run->machine);
     const char *const rows = run->options.rows ? run->options.rows : "best";
     failed = weft_bench_rows_choose("storage", rows, run->machine.features, &run->row, 1) == 1 &&
-                     parts_known(run->options.operations)
+                     parts_known(run->options.operations) && shapes_known(run->options.shapes)
                  ? measure(run)
                  : WEFT_BENCH_USAGE;
   }

@@ -26,7 +26,7 @@ static void add_peers(weft_bench_storage_run *run, weft_bench_scene *scene,
                       weft_bench_storage_operation operation, const char *what, int own,
                       size_t threads) {
   for (size_t p = 0; p < run->peer_count; p++) {
-    if (!is_rs(run->peers[p]))
+    if (!is_rs(run->peers[p]) || (threads > 1 && run->peers[p]->one_caller))
       continue;
     const int peer = weft_bench_scene_add_peer(scene, run->peers[p], operation, 0, 0, threads);
     if (peer >= 0)

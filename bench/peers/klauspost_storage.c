@@ -57,7 +57,10 @@ static int prepare(const weft_bench_storage_peer *peer, weft_bench_storage_opera
 weft_bench_storage_peer *weft_bench_peer_klauspost(const char *file) {
   klauspost *const p = weft_bench_alloc(1, sizeof *p);
   void *const library = weft_bench_library_open("klauspost", file, "");
-  p->peer = (weft_bench_storage_peer){.code = "cauchy", .library = library, .prepare = prepare};
+  p->peer = (weft_bench_storage_peer){.code = "cauchy",
+                                      .one_caller = true, // each call enters Go's scheduler
+                                      .library = library,
+                                      .prepare = prepare};
   const char *(*version)(void) = NULL;
   if (library && weft_bench_library_find(library, "weft_klauspost_new", &p->make, sizeof p->make) &&
       weft_bench_library_find(library, "weft_klauspost_run", &p->run, sizeof p->run) &&

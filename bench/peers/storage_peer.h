@@ -3,6 +3,7 @@
 #ifndef WEFT_BENCH_PEERS_STORAGE_PEER_H
 #define WEFT_BENCH_PEERS_STORAGE_PEER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,6 +35,7 @@ typedef struct weft_bench_storage_call {
 struct weft_bench_storage_peer { // each library's source adds its functions behind it
   char name[48];
   const char *code; // of weft, that has the same bytes; CRS: without its parameters
+  bool one_caller;  // calls from several threads at once say nothing about it
   void *library;
   // Fills in `out`, with all tables made that the library's users keep. 0 where the library has no
   // such operation. The shards outlive the call.

@@ -143,7 +143,7 @@ static weft_status take_trusted(weft_engine *e, size_t index, const weft_engine_
   e->progress += (uint32_t)innovative;
   if (e->blocks)
     e->codec->has(e->codec->user, slot->segment,
-                  e->blocks + (a->segment % e->window) * e->blocks_stride);
+                  e->blocks + (weft_place(e, a->segment)) * e->blocks_stride);
   return WEFT_OK;
 }
 

@@ -83,7 +83,7 @@ void weft_neighbour_due(weft_engine *e, size_t index, unsigned what) {
 
 void weft_neighbour_mark(weft_engine *e, size_t index, uint64_t segment, unsigned mark,
                          unsigned due) {
-  uint8_t *marks = &e->neighbours[index].marks[segment % e->window];
+  uint8_t *marks = &e->neighbours[index].marks[weft_place(e, segment)];
   *marks = (uint8_t)(*marks | mark);
   weft_neighbour_due(e, index, due);
 }
@@ -200,7 +200,7 @@ int64_t weft_neighbour_deadline(const weft_engine *e, size_t index) {
 
 weft_policy_want *weft_neighbour_want(const weft_engine *e, const weft_neighbour *n,
                                       uint64_t segment) {
-  return segment >= n->first && segment < n->accept_end ? &n->wants[segment % e->window] : NULL;
+  return segment >= n->first && segment < n->accept_end ? &n->wants[weft_place(e, segment)] : NULL;
 }
 
 void weft_want_refresh(const weft_engine *e, weft_policy_want *want, uint64_t segment) {
@@ -217,9 +217,9 @@ bool weft_neighbour_complete(const weft_engine *e, const weft_neighbour *n, uint
 }
 
 static void clear(weft_engine *e, weft_neighbour *n, uint64_t segment) {
-  n->wants[segment % e->window] = (weft_policy_want){0};
+  n->wants[weft_place(e, segment)] = (weft_policy_want){0};
   if (n->blocks)
-    memset(n->blocks + (segment % e->window) * e->blocks_stride, 0, e->blocks_stride);
+    memset(n->blocks + (weft_place(e, segment)) * e->blocks_stride, 0, e->blocks_stride);
 }
 
 void weft_neighbour_range(weft_engine *e, size_t index, uint64_t first, uint64_t end) {
@@ -236,7 +236,7 @@ void weft_neighbour_range(weft_engine *e, size_t index, uint64_t first, uint64_t
   }
   for (uint64_t s = n->accept_end > first ? n->accept_end : first; s < end; s++) {
     clear(e, n, s);
-    weft_want_refresh(e, &n->wants[s % e->window], s);
+    weft_want_refresh(e, &n->wants[weft_place(e, s)], s);
   }
   if (end > n->accept_end)
     n->accept_end = end;

@@ -46,7 +46,7 @@ static size_t put_map(weft_engine *e, size_t index, int64_t now_us, uint8_t *out
                         .back = back_of(e),
                         .entry_bytes = entry};
   for (size_t i = 0; i < count; i++) {
-    const size_t at = (e->missing + i) % e->window;
+    const size_t at = weft_place(e, e->missing + i);
     uint8_t *bitmap = out + WEFT_MAP_BYTES + i * entry;
     if (!e->blocks_stride) {
       // Only what is verified counts as complete.
@@ -70,7 +70,7 @@ static size_t put_map(weft_engine *e, size_t index, int64_t now_us, uint8_t *out
 static bool take_mark(weft_engine *e, size_t index, unsigned mark, uint64_t *segment) {
   weft_neighbour *n = &e->neighbours[index];
   for (size_t at = 0; at < e->window; at++) {
-    const size_t place = (e->tail + at) % e->window;
+    const size_t place = weft_place(e, e->tail + at);
     if (!(n->marks[place] & mark))
       continue;
     n->marks[place] = (uint8_t)(n->marks[place] & ~mark);

@@ -29,7 +29,7 @@ static uint16_t packets_of(const weft_request *r) {
 static void set_blocks(weft_engine *e, const weft_request *r, bool on) {
   if (!e->blocks || r->kind != WEFT_REQUEST_BLOCKS || !weft_window_has(e, r->segment))
     return;
-  uint8_t *row = e->blocks + (r->segment % e->window) * e->blocks_stride;
+  uint8_t *row = e->blocks + (weft_place(e, r->segment)) * e->blocks_stride;
   for (size_t b = 0; b < 64 && r->count / 8u + b / 8 < e->blocks_stride; b++)
     if (r->mask >> b & 1) {
       uint8_t *byte = &row[r->count / 8u + b / 8];

@@ -139,6 +139,28 @@ START_TEST(mul_report) {
 }
 END_TEST
 
+START_TEST(storage_report) {
+  make_paths();
+  ck_assert_int_eq(
+      bench((const char *[]){"weft bench", "storage", "--quick", "--rep-ms", "1", "--operations",
+                             "small,update,threads", "--shapes", "5+3", "--bytes", "3K",
+                             "--threads", "1,2", "--json", path[0], NULL}),
+      0);
+  ck_assert_uint_ge(check_report(path[0], "encode"), 3);
+  ck_assert_uint_ge(check_report(path[0], "recover"), 2);
+  ck_assert_uint_ge(check_report(path[0], "add delta"), 1);
+  ck_assert_int_eq(
+      bench((const char *[]){"weft bench", "storage", "--quick", "--rep-ms", "1", "--operations",
+                             "crs", "--shapes", "4+2", "--bytes", "4K", "--json", path[0], NULL}),
+      0);
+  ck_assert_uint_ge(check_report(path[0], "encode"), 2);
+  ck_assert_int_eq(bench((const char *[]){"weft bench", "storage", "--shapes", "4x2",
+                                          "--operations", "update", NULL}),
+                   2);
+  remove_paths();
+}
+END_TEST
+
 // What the comparison prints; free() it.
 static char *compared(const char *first, const char *second, int expected) {
   char output[300];
@@ -284,6 +306,7 @@ int main(void) {
   tcase_add_test(tests, rlnc_report);
   tcase_add_test(tests, cold_report);
   tcase_add_test(tests, mul_report);
+  tcase_add_test(tests, storage_report);
   tcase_add_test(tests, compare_says_what_changed);
   tcase_add_test(tests, compare_reports);
   tcase_add_test(tests, unwritable_report);

@@ -50,6 +50,40 @@ expect 0 read d --offset 3000000 --output part
 cmp part <(tail -c 1 in) || fail "read to the end"
 expect 0 read d --offset 0 --length 0
 
+# --- more than fits into memory: 600 MB through a process that may have 256 MB, threads' stacks and all
+
+limited() (
+  ulimit -v 262144
+  "$weft" store "$@"
+)
+stream() { { openssl enc -aes-128-ctr -K "$(printf %032d 7)" -iv "$(printf %032d 0)" -nosalt -in /dev/zero 2>/dev/null || true; } | head -c 600000007; }
+if ! command -v openssl >/dev/null || ! limited --help >/dev/null 2>&1; then
+  echo "SKIPPED: larger than memory: it needs openssl, and a program that runs within 256 MB (sanitizers do not)"
+else
+  stream | limited encode -k 4 -m 2 --threads 2 - --output-dir large >/dev/null || fail "encode of more than memory"
+  rm large/shard-000.weft large/shard-005.weft
+  limited decode large --threads 2 --output - 2>/dev/null | cmp - <(stream) || fail "decode of more than memory"
+  limited repair large >/dev/null 2>&1 || fail "repair of more than memory"
+  expect 0 verify large
+fi
+rm -rf large
+
+# --- a block device, there and back
+
+dd if=/dev/urandom of=disk.img bs=512 count=20011 status=none
+if device=$(losetup --find --show disk.img 2>/dev/null); then
+  expect 0 encode -k 4 -m 2 "$device" --output-dir block
+  rm block/shard-002.weft
+  dd if=/dev/zero of="$device" bs=512 count=20011 conv=fsync status=none
+  expect 0 decode block --output "$device"
+  sync "$device"
+  losetup --detach "$device"
+  "$weft" store decode block --output - 2>/dev/null | cmp - disk.img || fail "block device"
+  [ "$(stat -c %s disk.img)" = $((20011 * 512)) ] || fail "the device's size"
+else
+  echo "SKIPPED: block device: it needs root and a loop device"
+fi
+
 # --- damage, with exact messages
 
 expect 0 verify d

@@ -5,6 +5,7 @@
 
 #include "peer/engine/checksum_rows.h"
 #include "tests/peer/swarm.h"
+#include "tests/support/test_allocator.h"
 #include "tests/support/test_main.h"
 #include "tests/support/test_rng.h"
 
@@ -163,6 +164,31 @@ START_TEST(damage_never_comes_out) {
 }
 END_TEST
 
+// Any allocation may fail once, with packets that wait, are tried, judged and thrown away: nothing
+// leaks, no byte is wrong, and at most what was being fetched is late.
+START_TEST(failed_allocations_do_no_harm) {
+  long last = 1;
+  for (long n = 1; last > 0; n += 1 + n / 6) {
+    test_allocator memory;
+    test_allocator_init(&memory, 0);
+    swarm *s = live(5, true);
+    s->input_bytes = 25 * SEGMENT + 3;
+    s->allocator = &memory.allocator;
+    s->tolerate_nomem = true;
+    fill(s, 5);
+    s->node[3].polluter = true;
+    atomic_store(&memory.calls, 0);
+    memory.fail_at = n; // of those that the stream makes
+    swarm_run(s, 9 * SECOND);
+    expect_right(s);
+    EXPECT(honest_continuity(s) >= 0.9);
+    last = test_allocator_failed(&memory) ? n : 0;
+    end(s);
+    EXPECT(test_allocator_live(&memory) == 0);
+  }
+}
+END_TEST
+
 START_TEST(checksums_are_linear_and_notice_changes) {
   test_rng rng = test_rng_new(test_seed(), 13);
   enum { K = 1000 };
@@ -207,6 +233,7 @@ int main(void) {
   tcase_add_test(t, a_bulk_stream_survives_a_polluter);
   tcase_add_test(t, free_riders_do_no_harm);
   tcase_add_test(t, damage_never_comes_out);
+  tcase_add_test(t, failed_allocations_do_no_harm);
   tcase_add_test(t, checksums_are_linear_and_notice_changes);
   suite_add_tcase(suite, t);
   return test_main(suite);

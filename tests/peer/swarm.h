@@ -53,6 +53,9 @@ typedef struct swarm {
   swarm_event **heap;
   size_t heap_count, heap_room;
   uint64_t sequence, damaged;
+  const weft_allocator *allocator; // NULL: the C library's
+  bool tolerate_nomem;             // one allocation fails: what it was for is lost or done again
+  size_t nomem;
   bool damage; // the network flips bits of one datagram in 16 of what it carries
 } swarm;
 

@@ -9,6 +9,7 @@ int weft_bench_rlnc_command(int argc, char **argv);
 int weft_bench_storage_command(int argc, char **argv);
 int weft_bench_gpu_command(int argc, char **argv);
 int weft_bench_server_command(int argc, char **argv);
+int weft_bench_peer_command(int argc, char **argv);
 int weft_bench_compare_command(int argc, char **argv);
 
 #endif

@@ -355,6 +355,32 @@ int weft_bench_gpu_add_host_to_host(weft_bench_gpu *gpu, weft_bench_group *group
              WEFT_BENCH_OUTPUT);
 }
 
+// Segments become resident, all by one call, and are freed again.
+static void call_upload(void *user) {
+  gpu_case *c = user;
+  weft_bench_must("segments", weft_segments_new(c->gpu->ctx, c->options, c->segments,
+                                                c->gpu->queue[0], c->segment));
+  wait_all(c->gpu);
+  for (size_t s = 0; s < c->segments; s++)
+    weft_segment_free(c->segment[s]);
+}
+
+int weft_bench_gpu_add_upload(weft_bench_gpu *gpu, weft_bench_group *group, size_t segments,
+                              size_t n, size_t k, bool preparing, int ceiling) {
+  gpu_case *c = case_new(gpu, segments, 0, n, k);
+  c->from_mem = WEFT_MEM_PINNED;
+  c->from = random_memory(gpu, WEFT_MEM_PINNED, segments * n * k, false);
+  encoders_new(c);
+  c->options = weft_bench_alloc(segments, sizeof *c->options);
+  for (size_t s = 0; s < segments; s++) {
+    c->options[s] = segment_options(c, s);
+    c->options[s].once = !preparing;
+  }
+  return add(group, c, "segments from pinned memory", preparing ? "prepared" : "not prepared",
+             call_upload, (double)segments * (double)n * (double)k, "by tests/cuda", ceiling,
+             WEFT_BENCH_OUTPUT);
+}
+
 static void call_decode(void *user) {
   const gpu_case *c = user;
   weft_bench_must("decode", weft_decode_batch(c->gpu->ctx, c->jobs, c->segments, c->gpu->queue[0]));

@@ -43,6 +43,9 @@ int weft_bench_gpu_add_direct(weft_bench_gpu *gpu, weft_bench_group *group, size
 // counted.
 int weft_bench_gpu_add_host_to_host(weft_bench_gpu *gpu, weft_bench_group *group, size_t segments,
                                     size_t n, size_t k, int ceiling);
+// weft_segments_new from pinned memory, with the row's preparation of each or without.
+int weft_bench_gpu_add_upload(weft_bench_gpu *gpu, weft_bench_group *group, size_t segments,
+                              size_t n, size_t k, bool preparing, int ceiling);
 // weft_decode_batch: inversion and preprocessing counted in.
 int weft_bench_gpu_add_decode(weft_bench_gpu *gpu, weft_bench_group *group, size_t segments,
                               size_t n, size_t k, weft_mem mem, int ceiling);

@@ -112,6 +112,10 @@ static void host_to_host(gpu_run *run) {
   const int large = weft_bench_gpu_add_host_to_host(gpu, group, 256, n, 8 * k, both);
   const int decoded = weft_bench_gpu_add_decode(gpu, group, 256, n, k, WEFT_MEM_PINNED, both);
   const int decoded_many = weft_bench_gpu_add_decode(gpu, group, 2048, n, k, WEFT_MEM_PINNED, both);
+  for (int preparing = 0; preparing < 2; preparing++) {
+    weft_bench_gpu_add_upload(gpu, group, 2048, 64, 1024, preparing != 0, in);
+    weft_bench_gpu_add_upload(gpu, group, 256, n, k, preparing != 0, in);
+  }
   weft_bench_group_ask(group, "one way: library / copy", copies, out, WEFT_BENCH_OUTPUT);
   weft_bench_group_ask(group, "one way: kernel's stores / copy", direct, out, WEFT_BENCH_OUTPUT);
   weft_bench_group_ask(group, "both ways: library / copies, k 4096", duplex, both,

@@ -14,6 +14,7 @@
 enum {
   QUEUES = 4,
   TOGETHER = 56,  // segments that a queue takes at a time
+  AHEAD = 16,     // datagrams whose headers are fetched before they are read
   ARRIVALS = 2048 // packets of one call: what a relay finds when it looks
 };
 
@@ -26,11 +27,13 @@ struct weft_bench_relay {
   uint8_t *out;    // pinned: likewise
   uint8_t *blocks; // pinned: (segments, n, k)
   weft_decoder **decoders;
-  weft_arrival *arrivals;    // (ARRIVALS)
-  weft_batch *batches;       // (segments)
-  weft_reading *readings;    // (segments)
-  weft_device_piece *pieces; // pinned: (segments * n), all packets
-  uint8_t *landed;           // device memory
+  weft_arrival *arrivals;     // (ARRIVALS)
+  weft_batch *batches;        // (segments)
+  weft_reading *readings;     // (segments)
+  weft_device_piece *pieces;  // pinned: (segments * n), all packets
+  uint8_t *landed;            // device memory
+  weft_eliminate progressive; // in device memory, for comparison
+  uint8_t *unknown;           // pinned: zeros
 };
 
 static weft_segment_id id_of(const weft_bench_relay *r, size_t segment) {
@@ -94,6 +97,35 @@ static void list_pieces(weft_bench_relay *r) {
                                        datagram(r->in, r, 0, i) + WEFT_WIRE_HEADER_BYTES, bytes};
 }
 
+static void *upload(weft_bench_relay *r, size_t bytes, uint64_t seed) {
+  uint8_t *random_bytes = weft_bench_alloc(1, bytes), *out = memory(r, WEFT_MEM_DEVICE, bytes);
+  weft_bench_random random;
+  weft_bench_random_seed(&random, seed);
+  weft_bench_random_bytes(&random, random_bytes, bytes);
+  weft_bench_must("upload", weft_device_copy(r->ctx->device, out, WEFT_MEM_DEVICE, random_bytes,
+                                             WEFT_MEM_HOST, bytes, r->queue[0]->stream));
+  weft_bench_must("upload", weft_queue_wait(r->queue[0]));
+  free(random_bytes);
+  return out;
+}
+
+static void make_progressive(weft_bench_relay *r, uint64_t seed) {
+  const size_t rows = r->segments * r->n;
+  r->unknown = memory(r, WEFT_MEM_PINNED, rows);
+  memset(r->unknown, 0, rows);
+  r->progressive = (weft_eliminate){.count = r->segments,
+                                    .arrivals = r->n,
+                                    .k = r->n,
+                                    .len = r->k,
+                                    .c = memory(r, WEFT_MEM_DEVICE, rows * r->n),
+                                    .x = memory(r, WEFT_MEM_DEVICE, rows * r->k),
+                                    .known = memory(r, WEFT_MEM_DEVICE, rows),
+                                    .a = upload(r, rows * r->n, seed),
+                                    .y = upload(r, rows * r->k, seed + 1),
+                                    .pivot = memory(r, WEFT_MEM_DEVICE, rows * sizeof(uint16_t)),
+                                    .mem = WEFT_MEM_DEVICE};
+}
+
 weft_bench_relay *weft_bench_relay_new(const char *row, size_t threads, size_t segments, size_t n,
                                        size_t k, uint64_t seed) {
   weft_bench_relay *r = weft_bench_alloc(1, sizeof *r);
@@ -114,6 +146,7 @@ weft_bench_relay *weft_bench_relay_new(const char *row, size_t threads, size_t s
   r->readings = weft_bench_alloc(segments, sizeof *r->readings);
   fill_datagrams(r, seed);
   list_pieces(r);
+  make_progressive(r, seed);
   return r;
 }
 
@@ -129,10 +162,21 @@ static void free_decoders(weft_bench_relay *r) {
   }
 }
 
+static void free_progressive(weft_bench_relay *r) {
+  weft_free(r->ctx, WEFT_MEM_PINNED, r->unknown);
+  weft_free(r->ctx, WEFT_MEM_DEVICE, r->progressive.c);
+  weft_free(r->ctx, WEFT_MEM_DEVICE, r->progressive.x);
+  weft_free(r->ctx, WEFT_MEM_DEVICE, r->progressive.known);
+  weft_free(r->ctx, WEFT_MEM_DEVICE, (void *)r->progressive.a);
+  weft_free(r->ctx, WEFT_MEM_DEVICE, (void *)r->progressive.y);
+  weft_free(r->ctx, WEFT_MEM_DEVICE, r->progressive.pivot);
+}
+
 void weft_bench_relay_free(weft_bench_relay *r) {
   if (!r)
     return;
   free_decoders(r);
+  free_progressive(r);
   for (size_t i = 0; i < QUEUES; i++)
     weft_queue_free(r->queue[i]);
   weft_free(r->ctx, WEFT_MEM_PINNED, r->in);
@@ -156,7 +200,8 @@ static void arrive(weft_bench_relay *r, size_t first, size_t some, weft_queue *q
   for (size_t at = 0; at < all;) { // a packet of each segment in turn
     size_t count = 0;
     for (; count < ARRIVALS && at < all; count++, at++) {
-      const size_t s = first + at % some;
+      const size_t s = first + at % some, soon = at + AHEAD < all ? at + AHEAD : at;
+      __builtin_prefetch(datagram(r->in, r, first + soon % some, soon / some));
       r->arrivals[count].decoder = r->decoders[s];
       weft_bench_must("parse", weft_packet_parse(datagram(r->in, r, s, at / some), r->stride,
                                                  &r->arrivals[count].packet));
@@ -223,6 +268,19 @@ static void call_gather(void *user) {
   wait_all(r);
 }
 
+// The same packets' worth of progressive elimination on the device, payloads and all.
+static void call_eliminate(void *user) {
+  const weft_bench_relay *r = user;
+  weft_exec exec = weft_ctx_host_exec(r->ctx, NULL);
+  exec.device = r->ctx->device;
+  exec.stream = r->queue[0]->stream;
+  weft_bench_must("clear",
+                  weft_device_copy(exec.device, r->progressive.known, WEFT_MEM_DEVICE, r->unknown,
+                                   WEFT_MEM_PINNED, r->segments * r->n, exec.stream));
+  weft_bench_must("eliminate", r->ctx->row->eliminate(r->ctx->row, &exec, &r->progressive));
+  wait_all(r);
+}
+
 // Recoded packets rebuild the source; so do the relay's own blocks.
 static const char *check(weft_bench_relay *r) {
   weft_ctx *host;
@@ -281,6 +339,7 @@ void weft_bench_relay_add(weft_bench_relay *r, weft_bench_group *group, int in, 
   const char *checked = check(r);
   const int gathered = add(r, group, "packets gathered by one launch", call_gather,
                            "by tests/cuda, as part of arrivals", in);
+  add(r, group, "eliminated on the device, payloads and all", call_eliminate, "by tests/cuda", -1);
   weft_bench_group_ask(group, "gathered / copy in", gathered, in, WEFT_BENCH_OUTPUT);
   const int arrived = add(r, group, "packets from pinned memory to decoders on the device",
                           call_arrive, checked, in);

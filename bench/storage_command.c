@@ -9,16 +9,25 @@
 #include "bench/commands.h"
 #include "bench/rows.h"
 #include "bench/storage.h"
+#include "bench/storage_gpu.h"
+#include "kernels/device.h"
 
 static const struct {
   const char *name, *what;
   void (*run)(weft_bench_storage_run *run);
+  bool device; // by default only where there is one
 } parts[] = {
-    {"encode", "Reed-Solomon encoding and recovery", weft_bench_storage_encode},
-    {"small", "the same with shards of 4 KiB", weft_bench_storage_small},
-    {"update", "one source into the parity", weft_bench_storage_update},
-    {"crs", "Cauchy Reed-Solomon by XOR programs", weft_bench_storage_crs},
-    {"threads", "encoding on several threads", weft_bench_storage_threads},
+    {"encode", "Reed-Solomon encoding and recovery", weft_bench_storage_encode, false},
+    {"small", "the same with shards of 4 KiB", weft_bench_storage_small, false},
+    {"update", "one source into the parity", weft_bench_storage_update, false},
+    {"crs", "Cauchy Reed-Solomon by XOR programs", weft_bench_storage_crs, false},
+    {"threads", "encoding on several threads", weft_bench_storage_threads, false},
+    {"gpu-device", "the GPU and its ceilings", weft_bench_storage_gpu_device, true},
+    {"gpu-rs", "Reed-Solomon on a GPU, resident", weft_bench_storage_gpu_rs, true},
+    {"gpu-crs", "Cauchy Reed-Solomon on a GPU, smallest w", weft_bench_storage_gpu_crs, true},
+    {"gpu-crs8", "Cauchy Reed-Solomon on a GPU, w = 8", weft_bench_storage_gpu_crs8, true},
+    {"gpu-rows", "the published GPU techniques", weft_bench_storage_gpu_rows, true},
+    {"gpu-host", "a GPU from and to host memory", weft_bench_storage_gpu_host, true},
 };
 
 enum { PARTS = sizeof parts / sizeof *parts };
@@ -117,7 +126,20 @@ static size_t some_threads(const weft_bench_machine *machine, size_t *threads) {
   return count;
 }
 
+// Whether a part that was asked for by name needs a GPU where there is none.
+static bool device_missing(const char *list) {
+  bool wanted = false;
+  for (size_t p = 0; p < PARTS && list; p++)
+    wanted = wanted || (parts[p].device && weft_bench_listed(list, parts[p].name));
+  if (!wanted || weft_device_count() > 0)
+    return false;
+  fprintf(stderr, "weft bench storage: there is no GPU (%s)\n", weft_device_absence());
+  return true;
+}
+
 static int measure(weft_bench_storage_run *run) {
+  if (device_missing(run->options.operations))
+    return WEFT_BENCH_MACHINE;
   weft_bench_options *const options = &run->options;
   size_t threads[8];
   const size_t thread_counts = some_threads(&run->machine, threads);
@@ -126,8 +148,12 @@ static int measure(weft_bench_storage_run *run) {
   weft_bench_report_begin(&run->report, options, &run->machine);
   open_peers(run);
   for (size_t p = 0; p < PARTS; p++)
-    if (weft_bench_listed(options->operations, parts[p].name))
+    if (!weft_bench_listed(options->operations, parts[p].name))
+      continue;
+    else if (!parts[p].device || weft_device_count() > 0)
       parts[p].run(run);
+    else
+      printf("%s: left out, it needs a GPU (%s)\n", parts[p].name, weft_device_absence());
   for (size_t p = 0; p < run->peer_count; p++)
     weft_bench_peer_close(run->peers[p]);
   weft_bench_unpin(&run->machine);

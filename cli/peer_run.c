@@ -308,6 +308,7 @@ static int open_node(run *r) {
                          .window = s->window,
                          .batch = s->batch,
                          .neighbours_target = s->neighbours,
+                         .neighbours_max = s->role == WEFT_NODE_SOURCE ? 2 * s->neighbours : 0,
                          .upload_bits_per_s = s->upload_bits_per_s,
                          .startup_us = (int64_t)s->startup_ms * 1000,
                          .event = on_event,
@@ -383,8 +384,26 @@ static void tell_start(run *r) {
            r->pages ? weft_http_port(r->pages) : 0);
 }
 
+// What came of it, in one line.
+static void tell_end(const run *r) {
+  weft_node_statistics s;
+  weft_node_get_statistics(r->node, &s);
+  peer_log(PEER_INFO, "summary",
+           "due=%" G_GUINT64_FORMAT " in_time=%" G_GUINT64_FORMAT " skipped=%" G_GUINT64_FORMAT
+           " stalls=%" G_GUINT64_FORMAT " startup_ms=%" G_GINT64_FORMAT " bytes=%" G_GUINT64_FORMAT
+           " sent_bytes=%" G_GUINT64_FORMAT " received_bytes=%" G_GUINT64_FORMAT
+           " innovative=%" G_GUINT64_FORMAT " dependent=%" G_GUINT64_FORMAT
+           " late=%" G_GUINT64_FORMAT " hash_failures=%" G_GUINT64_FORMAT
+           " banned=%" G_GUINT64_FORMAT,
+           s.engine.due, s.engine.in_time, s.engine.skipped, s.engine.stalls,
+           s.engine.startup_us / 1000, r->sink ? weft_sink_bytes(r->sink) : 0, s.sent_bytes,
+           s.received_bytes, s.engine.received_innovative, s.engine.received_dependent,
+           s.engine.received_late, s.engine.hash_failures, s.engine.banned);
+}
+
 static void leave(run *r) {
   weft_notify("STOPPING=1");
+  tell_end(r);
   if (r->sink)
     (void)weft_sink_pump(r->sink, G_MAXINT64 / 2); // what was read is written
   const gint64 now_us = g_get_monotonic_time();

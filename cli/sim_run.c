@@ -66,7 +66,7 @@ static void machine_text(char *out, size_t room) {
   if (uname(&u) != 0)
     snprintf(out, room, "unknown");
   else
-    snprintf(out, room, "%s %s, %u processors", u.sysname, u.machine, g_get_num_processors());
+    snprintf(out, room, "%.40s %.40s, %u processors", u.sysname, u.machine, g_get_num_processors());
 }
 
 static void put_gnuplot(const char *folder) {

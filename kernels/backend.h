@@ -183,6 +183,11 @@ struct weft_backend {
   // The operand keeps no reference to x once the stream has passed this call.
   weft_status (*prepare)(const weft_backend *row, const weft_exec *exec, size_t k, size_t len,
                          const weft_const_rows *x, weft_operand **out);
+  // The same for `count` operands of one shape at once, whose rows begin at x[i] in DEVICE memory;
+  // optional. After an error there are none.
+  weft_status (*prepare_many)(const weft_backend *row, const weft_exec *exec, size_t k, size_t len,
+                              const uint8_t *const *x, size_t x_stride, size_t count,
+                              weft_operand **out);
   void (*release)(const weft_backend *row, const weft_exec *exec, weft_operand *operand);
   // Packets that arrive one by one; optional.
   weft_status (*eliminate)(const weft_backend *row, const weft_exec *exec,

@@ -50,7 +50,7 @@ weft_status weft_device_copy_rows(weft_device *device, void *to, size_t to_strid
                                   const void *from, size_t from_stride, weft_mem from_mem,
                                   size_t bytes, size_t rows, void *stream);
 
-// `bytes` bytes from PINNED or DEVICE memory to PINNED or DEVICE memory.
+// `bytes` bytes from PINNED or DEVICE memory, or zeros (from: NULL), to PINNED or DEVICE memory.
 typedef struct weft_device_piece {
   void *to;
   const void *from;

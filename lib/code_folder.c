@@ -50,8 +50,7 @@ static char *file_name(const weft_code_folder *folder, const char *machine, cons
   crypto_generichash_update(&state, (const uint8_t *)source, strlen(source) + 1);
   crypto_generichash_final(&state, hash, sizeof hash);
   const weft_allocator *allocator = folder->allocator;
-  char *name =
-      allocator->alloc(allocator->user, folder->path_bytes + NAME_BYTES + TAIL_BYTES, 16);
+  char *name = allocator->alloc(allocator->user, folder->path_bytes + NAME_BYTES + TAIL_BYTES, 16);
   if (!name)
     return NULL;
   memcpy(name, folder->path, folder->path_bytes - 1);

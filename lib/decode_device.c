@@ -6,12 +6,14 @@
 #include "lib/decode_batch.h"
 #include "lib/staging.h"
 
+// Bytes of a piece: long enough that inverting and launching hide behind its copies. The first and
+// the last copies overlap with nothing, so pieces begin and end small.
 enum {
-  // A piece: long enough that inverting and launching hide behind its copies, short enough that the
-  // first and the last, which overlap with nothing, do not count.
-  PIECES = 64,
-  PIECE_LEAST = 2 << 20, // bytes
-  PIECE_MOST = 8 << 20
+  PIECES = 32, // about
+  PIECE_LEAST = 2 << 20,
+  PIECE_MOST = 16 << 20,
+  PIECE_FIRST = 1 << 20,
+  PIECE_SHARE = 3 // a piece is at most one part in so many of what is left
 };
 
 // What a run of jobs of equal n needs until the queue has passed it.
@@ -39,7 +41,6 @@ typedef struct piece {
   weft_call *call;
   weft_decode_job *jobs;
   size_t count;
-  uint8_t *flags; // pinned
   // Device memory, dense.
   uint8_t *matrices; // (count, n, n)
   uint8_t *singular; // (count)
@@ -239,11 +240,7 @@ static weft_status decode_piece(const piece *p) {
                               .mem = WEFT_MEM_DEVICE};
   WEFT_TRY(p->ctx->row->invert(p->ctx->row, &p->call->exec, &invert));
   WEFT_TRY(multiply(p));
-  if (p->in)
-    WEFT_TRY(download(p));
-  // Last: it would wait for other pieces' results on the bus, and the product for it.
-  return weft_device_copy(p->ctx->device, p->flags, WEFT_MEM_PINNED, p->singular, WEFT_MEM_DEVICE,
-                          p->count, p->call->exec.stream);
+  return p->in ? download(p) : WEFT_OK;
 }
 
 // Its device memory comes and goes in the stream's order. `bytes`: of payloads that have to be
@@ -253,11 +250,10 @@ static weft_status enqueue_piece(piece p, size_t bytes) {
   const size_t n = p.jobs[0].blocks;
   const size_t payloads = (bytes + ALIGN - 1) / ALIGN * ALIGN;
   void *scratch;
-  WEFT_TRY(weft_device_scratch(&p.call->exec, 2 * payloads + p.count * (n * n + 1), &scratch));
+  WEFT_TRY(weft_device_scratch(&p.call->exec, 2 * payloads + p.count * n * n, &scratch));
   p.in = bytes > 0 ? scratch : NULL;
   p.out = (uint8_t *)scratch + payloads;
   p.matrices = p.out + payloads;
-  p.singular = p.matrices + p.count * n * n;
   const weft_status status = decode_piece(&p);
   weft_device_scratch_free(&p.call->exec, scratch);
   return status;
@@ -265,18 +261,31 @@ static weft_status enqueue_piece(piece p, size_t bytes) {
 
 // --- pieces in turn ---
 
+// How many bytes the next piece should have.
+static size_t next_piece(size_t done, size_t left, size_t all) {
+  size_t bytes = all / PIECES > PIECE_LEAST ? all / PIECES : PIECE_LEAST;
+  bytes = bytes < PIECE_MOST ? bytes : PIECE_MOST;
+  if (bytes > done + PIECE_FIRST) // doubles until there
+    bytes = done + PIECE_FIRST;
+  if (bytes > left / PIECE_SHARE)
+    bytes = left / PIECE_SHARE;
+  return bytes > PIECE_FIRST ? bytes : PIECE_FIRST;
+}
+
 static weft_status take_turns(weft_ctx *ctx, const device_batch *batch, weft_call *call,
-                              size_t piece_bytes) {
-  size_t some, turn = 0;
+                              uint8_t *singular, size_t all) {
+  size_t some, turn = 0, done = 0;
   for (size_t first = 0; first < batch->count; first += some, turn++) {
     weft_call beside = *call; // the same queue, another stream
+    const size_t wanted = next_piece(done, all - done, all);
     size_t bytes = payload_bytes(&batch->jobs[first]);
     for (some = 1; first + some < batch->count; some++) {
       const size_t more = payload_bytes(&batch->jobs[first + some]);
-      if (bytes + more > piece_bytes)
+      if (bytes + more > wanted)
         break;
       bytes += more;
     }
+    done += bytes;
     WEFT_TRY(weft_queue_side(call->queue, turn % WEFT_SIDE_STREAMS, &beside.exec.stream));
     if (turn < WEFT_SIDE_STREAMS)
       WEFT_TRY(weft_device_stream_order(ctx->device, beside.exec.stream, call->exec.stream));
@@ -284,7 +293,7 @@ static weft_status take_turns(weft_ctx *ctx, const device_batch *batch, weft_cal
                      .call = &beside,
                      .jobs = batch->jobs + first,
                      .count = some,
-                     .flags = (uint8_t *)batch->flags + first};
+                     .singular = singular + first};
     WEFT_TRY(enqueue_piece(p, bytes));
   }
   return WEFT_OK;
@@ -306,8 +315,8 @@ static weft_status join(weft_ctx *ctx, const weft_call *call) {
   return status;
 }
 
-static weft_status enqueue(weft_ctx *ctx, device_batch *batch, weft_call *call) {
-  WEFT_TRY(weft_device_alloc(ctx->device, WEFT_MEM_PINNED, batch->count, &batch->flags));
+static weft_status enqueue_all(weft_ctx *ctx, const device_batch *batch, weft_call *call,
+                               uint8_t *singular) {
   size_t bytes = 0;
   for (size_t i = 0; batch->jobs[0].mem != WEFT_MEM_DEVICE && i < batch->count; i++)
     bytes += payload_bytes(&batch->jobs[i]);
@@ -316,14 +325,25 @@ static weft_status enqueue(weft_ctx *ctx, device_batch *batch, weft_call *call) 
                                  .call = call,
                                  .jobs = batch->jobs,
                                  .count = batch->count,
-                                 .flags = batch->flags},
+                                 .singular = singular},
                          bytes);
-  size_t piece_bytes = bytes / PIECES;
-  piece_bytes = piece_bytes > PIECE_LEAST ? piece_bytes : PIECE_LEAST;
-  piece_bytes = piece_bytes < PIECE_MOST ? piece_bytes : PIECE_MOST;
-  const weft_status status = take_turns(ctx, batch, call, piece_bytes);
+  const weft_status status = take_turns(ctx, batch, call, singular, bytes);
   const weft_status joined = join(ctx, call);
   return status != WEFT_OK ? status : joined;
+}
+
+// The flags travel last, once: on the bus they would wait behind payloads, and products behind
+// them.
+static weft_status enqueue(weft_ctx *ctx, device_batch *batch, weft_call *call) {
+  void *singular;
+  WEFT_TRY(weft_device_alloc(ctx->device, WEFT_MEM_PINNED, batch->count, &batch->flags));
+  WEFT_TRY(weft_device_scratch(&call->exec, batch->count, &singular));
+  weft_status status = enqueue_all(ctx, batch, call, singular);
+  if (status == WEFT_OK)
+    status = weft_device_copy(ctx->device, batch->flags, WEFT_MEM_PINNED, singular, WEFT_MEM_DEVICE,
+                              batch->count, call->exec.stream);
+  weft_device_scratch_free(&call->exec, singular);
+  return status;
 }
 
 // One n, and payloads all on the device or all not.

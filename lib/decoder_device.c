@@ -26,33 +26,38 @@ weft_status weft_decoder_take_slots(weft_decoder *decoder) {
   return WEFT_OK;
 }
 
-// A product without terms.
-static weft_status clear_slots(const weft_call *call, const weft_decoder *decoder, size_t first,
-                               size_t count) {
-  const weft_ctx *ctx = decoder->ctx;
-  const weft_gemm zeros = {.m = count,
-                           .len = decoder->stride,
-                           .a_mem = WEFT_MEM_DEVICE,
-                           .x = {.mem = WEFT_MEM_DEVICE},
-                           .y = {.base = decoder->slots + first * decoder->stride,
-                                 .stride = decoder->stride,
-                                 .mem = WEFT_MEM_DEVICE}};
-  return ctx->row->gemm(ctx->row, &call->exec, &zeros, 1);
+// Pieces that clear what has no pivot; NULL only counts them.
+static size_t list_clearing(const weft_decoder *decoder, weft_device_piece *pieces) {
+  enum { CLEAR_BYTES = 32 * 1024 }; // of one piece, so that many blocks share the work
+  const size_t n = decoder->id.blocks;
+  size_t used = 0, run;
+  for (size_t p = 0; p < n; p += run) {
+    for (run = 1; p + run < n && decoder->unknown[p + run] == decoder->unknown[p];)
+      run++;
+    const size_t bytes = decoder->unknown[p] ? run * decoder->stride : 0;
+    for (size_t at = 0; at < bytes; at += CLEAR_BYTES, used++)
+      if (pieces)
+        pieces[used] =
+            (weft_device_piece){.to = decoder->slots + p * decoder->stride + at,
+                                .bytes = bytes - at < CLEAR_BYTES ? bytes - at : CLEAR_BYTES};
+  }
+  return used;
 }
 
 weft_status weft_decoders_clear(weft_call *call, weft_decoder *const *decoders, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    weft_decoder *decoder = decoders[i];
-    const size_t n = decoder->id.blocks;
-    size_t run = 1;
-    for (size_t p = 0; !decoder->zeroed && p < n; p += run) {
-      for (run = 1; p + run < n && decoder->unknown[p + run] == decoder->unknown[p];)
-        run++;
-      if (decoder->unknown[p])
-        WEFT_TRY(clear_slots(call, decoder, p, run));
-    }
-    decoder->zeroed = true;
+  size_t needed = 0, used = 0;
+  for (size_t i = 0; i < count; i++)
+    needed += decoders[i]->zeroed ? 0 : list_clearing(decoders[i], NULL);
+  if (needed > 0) {
+    weft_kept *kept;
+    WEFT_TRY(weft_call_keep(call->queue->ctx, call, needed * sizeof(weft_device_piece), &kept));
+    weft_device_piece *pieces = (weft_device_piece *)(void *)kept->bytes;
+    for (size_t i = 0; i < count; i++)
+      used += decoders[i]->zeroed ? 0 : list_clearing(decoders[i], pieces + used);
+    WEFT_TRY(weft_device_copy_pieces(&call->exec, pieces, used));
   }
+  for (size_t i = 0; i < count; i++)
+    decoders[i]->zeroed = true;
   return WEFT_OK;
 }
 

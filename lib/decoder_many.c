@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls on many decoders at once: packets are gathered by decoder, and each thread of the context
 // takes decoders of its own. Payloads for a device are brought into slots by one launch behind it.
+#include <stdatomic.h>
 #include <string.h>
 
 #include "lib/batch.h"
@@ -12,10 +13,6 @@ enum { LINE = 64 };
 typedef struct landing {
   uint32_t next; // arrival of the same decoder, or WEFT_NO_ARRIVAL
   size_t slot;   // where it was innovative
-  uint8_t *undo; // (n)
-  // Pinned memory for what the device cannot read in one piece where it lies: the vector alone, or
-  // with the payload behind it. NULL: nothing.
-  uint8_t *staged;
 } landing;
 
 typedef struct adding {
@@ -25,6 +22,15 @@ typedef struct adding {
   landing *landings;
   weft_decoder **decoders;
   size_t decoder_count;
+  // On a device.
+  size_t most_blocks; // the largest n
+  uint8_t *undo;      // (count, most_blocks)
+  // Pinned memory for what the device cannot read where it lies in one piece: vectors, or in host
+  // memory payloads behind them too.
+  uint8_t *staged;
+  size_t staged_stride;
+  weft_device_piece *pieces; // pinned
+  atomic_size_t piece_count;
 } adding;
 
 static bool on_device(const adding *a) { return weft_decoder_on_device(a->arrivals[0].decoder); }
@@ -86,68 +92,53 @@ static bool is_one_piece(const weft_arrival *arrival) {
          packet->coefficients + arrival->decoder->id.blocks == packet->payload;
 }
 
-static size_t staged_bytes(const adding *a, const weft_arrival *arrival) {
-  const weft_segment_id *id = &arrival->decoder->id;
-  if (a->mem == WEFT_MEM_HOST)
-    return (size_t)id->blocks + id->block_bytes;
-  return is_one_piece(arrival) ? 0 : id->blocks;
+// Lists what is to be copied into the slot of an innovative arrival.
+static void list_pieces(adding *a, size_t i) {
+  const weft_arrival *arrival = &a->arrivals[i];
+  const weft_decoder *decoder = arrival->decoder;
+  const size_t n = decoder->id.blocks, k = decoder->id.block_bytes;
+  uint8_t *to = weft_decoder_device_slot(decoder, a->landings[i].slot);
+  uint8_t *staged = a->staged + i * a->staged_stride;
+  const bool on_host = a->mem == WEFT_MEM_HOST, one = on_host || is_one_piece(arrival);
+  const size_t at = atomic_fetch_add(&a->piece_count, one ? 1 : 2);
+  if (!one || on_host)
+    memcpy(staged, decoder->vector, n);
+  if (on_host)
+    memcpy(staged + n, arrival->packet.payload, k);
+  if (one) {
+    a->pieces[at] = (weft_device_piece){to, on_host ? staged : arrival->packet.coefficients, n + k};
+    return;
+  }
+  a->pieces[at] = (weft_device_piece){to, staged, n};
+  a->pieces[at + 1] = (weft_device_piece){to + n, arrival->packet.payload, k};
 }
 
 static void eliminate(void *user, size_t index) {
-  const adding *a = user;
+  adding *a = user;
   weft_decoder *decoder = a->decoders[index];
-  const size_t n = decoder->id.blocks;
   for (uint32_t i = decoder->first_arrival; i != WEFT_NO_ARRIVAL; i = a->landings[i].next) {
     weft_arrival *arrival = &a->arrivals[i];
-    landing *l = &a->landings[i];
-    arrival->status = weft_decoder_accept(decoder, &arrival->packet, l->undo, &l->slot);
-    if (arrival->status != WEFT_OK || !l->staged)
-      continue;
-    memcpy(l->staged, decoder->vector, n);
-    if (a->mem == WEFT_MEM_HOST)
-      memcpy(l->staged + n, arrival->packet.payload, decoder->id.block_bytes);
+    arrival->status = weft_decoder_accept(decoder, &arrival->packet, a->undo + i * a->most_blocks,
+                                          &a->landings[i].slot);
+    if (arrival->status == WEFT_OK)
+      list_pieces(a, i);
   }
-}
-
-// What is to be copied into slots; gives how many pieces.
-static size_t list_pieces(const adding *a, weft_device_piece *pieces) {
-  size_t used = 0;
-  for (size_t i = 0; i < a->count; i++) {
-    const weft_arrival *arrival = &a->arrivals[i];
-    const landing *l = &a->landings[i];
-    if (arrival->status != WEFT_OK)
-      continue;
-    const size_t n = arrival->decoder->id.blocks, k = arrival->decoder->id.block_bytes;
-    uint8_t *to = weft_decoder_device_slot(arrival->decoder, l->slot);
-    const bool apart = l->staged && a->mem != WEFT_MEM_HOST;
-    pieces[used++] = (weft_device_piece){to, l->staged ? l->staged : arrival->packet.coefficients,
-                                         apart ? n : n + k};
-    if (apart)
-      pieces[used++] = (weft_device_piece){to + n, arrival->packet.payload, k};
-  }
-  return used;
 }
 
 // All memory is taken before anything changes.
-static weft_status land(adding *a, weft_call *call, uint8_t *undo) {
+static weft_status land(adding *a, weft_call *call, size_t most_bytes) {
+  enum { ALIGN = 16 };
   weft_ctx *ctx = call->queue->ctx;
-  size_t bytes = 2 * a->count * sizeof(weft_device_piece);
-  for (size_t i = 0; i < a->count; i++)
-    bytes += staged_bytes(a, &a->arrivals[i]);
+  const size_t staged = a->most_blocks + (a->mem == WEFT_MEM_HOST ? most_bytes : 0);
+  a->staged_stride = (staged + ALIGN - 1) / ALIGN * ALIGN;
   weft_kept *kept;
-  WEFT_TRY(weft_call_keep(ctx, call, bytes, &kept));
-  weft_device_piece *pieces = (weft_device_piece *)(void *)kept->bytes;
-  uint8_t *staged = (uint8_t *)(pieces + 2 * a->count);
-  for (size_t i = 0; i < a->count; i++) {
-    const size_t some = staged_bytes(a, &a->arrivals[i]);
-    a->landings[i].undo = undo;
-    a->landings[i].staged = some > 0 ? staged : NULL;
-    undo += a->arrivals[i].decoder->id.blocks;
-    staged += some;
-  }
+  WEFT_TRY(weft_call_keep(ctx, call, a->count * (2 * sizeof(weft_device_piece) + a->staged_stride),
+                          &kept));
+  a->pieces = (weft_device_piece *)(void *)kept->bytes;
+  a->staged = (uint8_t *)(a->pieces + 2 * a->count);
   weft_pool_run(ctx->pool, a->decoder_count, eliminate, a);
   WEFT_TRY(weft_decoders_clear(call, a->decoders, a->decoder_count));
-  return weft_device_copy_pieces(&call->exec, pieces, list_pieces(a, pieces));
+  return weft_device_copy_pieces(&call->exec, a->pieces, atomic_load(&a->piece_count));
 }
 
 // Payloads may not have come: what was eliminated for them is taken back, the newest first.
@@ -155,18 +146,19 @@ static void take_back(const adding *a, weft_status why) {
   for (size_t i = a->count; i-- > 0;) {
     weft_arrival *arrival = &a->arrivals[i];
     if (arrival->status == WEFT_OK)
-      weft_decoder_undo(arrival->decoder, a->landings[i].slot, a->landings[i].undo);
+      weft_decoder_undo(arrival->decoder, a->landings[i].slot, a->undo + i * a->most_blocks);
     arrival->status = why;
     arrival->decoder->zeroed = false;
   }
 }
 
-static weft_status add_all_on_device(adding *a, weft_ctx *ctx, weft_queue *queue, uint8_t *undo) {
+static weft_status add_all_on_device(adding *a, weft_ctx *ctx, weft_queue *queue,
+                                     size_t most_bytes) {
   weft_call call;
   WEFT_TRY(weft_call_begin(ctx, queue, &call));
   for (size_t i = 0; i < a->count; i++)
     a->arrivals[i].status = WEFT_PENDING;
-  const weft_status status = weft_call_end(ctx, &call, land(a, &call, undo));
+  const weft_status status = weft_call_end(ctx, &call, land(a, &call, most_bytes));
   if (status != WEFT_OK)
     take_back(a, status);
   return status;
@@ -181,19 +173,26 @@ weft_status weft_decoders_add(weft_arrival *arrivals, size_t count, weft_mem mem
   if (queue && queue->ctx != ctx)
     return WEFT_E_ARGUMENT;
   adding a = {.arrivals = arrivals, .count = count, .mem = mem};
+  atomic_init(&a.piece_count, 0);
+  size_t most_bytes = 0;
+  for (size_t i = 0; on_device(&a) && i < count; i++) {
+    const weft_segment_id *id = &arrivals[i].decoder->id;
+    a.most_blocks = id->blocks > a.most_blocks ? id->blocks : a.most_blocks;
+    most_bytes = id->block_bytes > most_bytes ? id->block_bytes : most_bytes;
+  }
   const size_t each = sizeof *a.landings + sizeof *a.decoders;
-  size_t bytes = count * each;
-  for (size_t i = 0; on_device(&a) && i < count; i++)
-    bytes += arrivals[i].decoder->id.blocks;
-  uint8_t *memory = weft_ctx_take(ctx, bytes, LINE);
+  if (count > SIZE_MAX / (each + 2 * a.most_blocks + most_bytes + 64))
+    return WEFT_E_NOMEM;
+  uint8_t *memory = weft_ctx_take(ctx, count * (each + a.most_blocks), LINE);
   if (!memory)
     return WEFT_E_NOMEM;
   a.landings = (landing *)(void *)memory;
   a.decoders = (weft_decoder **)(a.landings + count);
+  a.undo = memory + count * each;
   gather_by_decoder(&a);
   weft_status status = WEFT_OK;
   if (on_device(&a))
-    status = add_all_on_device(&a, ctx, queue, memory + count * each);
+    status = add_all_on_device(&a, ctx, queue, most_bytes);
   else
     add_all_on_host(&a, ctx->pool);
   scatter(&a);

@@ -138,6 +138,36 @@ static bool fit_together(const weft_ctx *ctx, const weft_segment_options *option
   return true;
 }
 
+// In one launch where the row has that; a launch for each would take longer than its copy.
+static weft_status prepare_together(weft_segment_group *group, const weft_segment_options *options,
+                                    size_t count, weft_call *call) {
+  const weft_ctx *ctx = call->queue->ctx;
+  const weft_backend *row = ctx->row;
+  if (!row->prepare_many || count == 1) {
+    for (size_t i = 0; i < count; i++)
+      WEFT_TRY(prepare(&group->segments[i], &options[i], call));
+    return WEFT_OK;
+  }
+  const size_t each = sizeof(uint8_t *) + sizeof(weft_operand *);
+  void *memory = weft_ctx_take(ctx, count * each, _Alignof(uint8_t *));
+  if (!memory)
+    return WEFT_E_NOMEM;
+  const uint8_t **x = memory;
+  weft_operand **operands = (weft_operand **)(x + count);
+  size_t wanted = 0;
+  for (size_t i = 0; i < count; i++)
+    if (!options[i].once)
+      x[wanted++] = group->segments[i].blocks.base;
+  const weft_segment_id *id = &options[0].id;
+  const weft_status status = row->prepare_many(row, &call->exec, id->blocks, id->block_bytes, x,
+                                               id->block_bytes, wanted, operands);
+  for (size_t i = 0, made = 0; status == WEFT_OK && i < count; i++)
+    if (!options[i].once)
+      group->segments[i].operand = operands[made++];
+  weft_ctx_give(ctx, memory);
+  return status;
+}
+
 // What follows each other in memory travels in one copy.
 static weft_status upload_together(weft_segment_group *group, const weft_segment_options *options,
                                    size_t count, weft_call *call) {
@@ -150,9 +180,7 @@ static weft_status upload_together(weft_segment_group *group, const weft_segment
     WEFT_TRY(weft_call_upload(call, (uint8_t *)group->device + i * bytes, options[i].data,
                               options[i].mem, run * bytes));
   }
-  for (size_t i = 0; i < count; i++)
-    WEFT_TRY(prepare(&group->segments[i], &options[i], call));
-  return WEFT_OK;
+  return prepare_together(group, options, count, call);
 }
 
 static weft_status new_together(weft_ctx *ctx, const weft_segment_options *options, size_t count,

@@ -110,6 +110,13 @@ bench_timing bench_time(void *stream, int reps, void (*call)(void *user), void *
   return {seconds[reps / 2], seconds[0], seconds[reps - 1]};
 }
 
+int bench_multiprocessors(void) {
+  int device, count;
+  CHECK(cudaGetDevice(&device));
+  CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
+  return count;
+}
+
 namespace {
 struct Ceiling {
   int which, sms;
@@ -145,9 +152,7 @@ const char *bench_ceiling(void *stream, int i, double *rate) {
   Ceiling c = {};
   c.which = i;
   c.stream = static_cast<cudaStream_t>(stream);
-  int device;
-  CHECK(cudaGetDevice(&device));
-  CHECK(cudaDeviceGetAttribute(&c.sms, cudaDevAttrMultiProcessorCount, device));
+  c.sms = bench_multiprocessors();
   c.bytes = size_t{1} << 30;
   const size_t lanes = static_cast<size_t>(16) * c.sms * Threads;
   CHECK(cudaMalloc(&c.out, 4 * lanes));

@@ -2,7 +2,8 @@
 // Times the table, loop and nibble rows, preparation, inversion, decoding and expansion on a device
 // and prints JSON lines: coded GB/s and multiply-accumulates with median, min and max, beside the
 // ceilings of the same run.
-//   table_bench [what: all, ceilings, rows, grid, prepare, invert, decode, expand] [row] [reps]
+//   table_bench [what: all, ceilings, rows, grid, prepare, invert, multi, decode, expand] [row]
+//   [reps]
 #include "bench/cuda/table_bench.h"
 
 #include <stdint.h>
@@ -10,54 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/cuda/harness.h"
 #include "kernels/cuda/decode.h"
 #include "kernels/cuda/expand.h"
 #include "kernels/cuda/nomemory.h"
 #include "kernels/cuda/rows.h"
-#include "kernels/device.h"
 
 static const weft_backend rows[] = {WEFT_CUDA_TABLE_ROWS};
+static const weft_backend tensor_rows[] = {WEFT_CUDA_TENSOR_ROWS};
 enum { RowCount = sizeof rows / sizeof *rows };
 
-static void *heap_alloc(void *user, size_t bytes, size_t align) {
-  (void)user;
-  return aligned_alloc(align, (bytes + align - 1) / align * align);
-}
-static void heap_free(void *user, void *memory) {
-  (void)user;
-  free(memory);
-}
-static const weft_allocator allocator = {heap_alloc, heap_free, NULL};
-
-static weft_device *device;
-static weft_exec exec = {.allocator = &allocator};
 static int reps = 9;
-
-static void must(weft_status status, const char *what) {
-  if (status == WEFT_OK)
-    return;
-  printf("%s: status %d\n", what, (int)status);
-  exit(1);
-}
-
-static void *memory_new(size_t bytes) {
-  void *memory;
-  must(weft_device_alloc(device, WEFT_MEM_DEVICE, bytes, &memory), "memory");
-  return memory;
-}
-
-static void memory_free(void *memory) { weft_device_free(device, WEFT_MEM_DEVICE, memory); }
-
-// Random bytes on the device, made there.
-static uint8_t *random_new(size_t bytes) {
-  uint8_t *memory = memory_new(bytes + 65536);
-  static uint8_t salt = 1;
-  weft_expansion expansion = {
-      .count = bytes / 65536 + 1, .k = 65536, .out = memory, .out_stride = 65536};
-  expansion.key[0] = salt++;
-  must(weft_cuda_expand(&exec, &expansion), "random");
-  return memory;
-}
 
 typedef struct Product {
   const weft_backend *row; // NULL: the bound without memory
@@ -67,9 +31,9 @@ typedef struct Product {
 
 static void run_product(void *user) {
   const Product *p = user;
-  must(p->row ? p->row->gemm(p->row, &exec, p->gemms, p->count)
-              : weft_cuda_nomemory_gemm(&exec, p->gemms),
-       "gemm");
+  harness_must(p->row ? p->row->gemm(p->row, &harness_exec, p->gemms, p->count)
+                      : weft_cuda_nomemory_gemm(&harness_exec, p->gemms),
+               "gemm");
 }
 
 static void print_timing(const char *kind, const char *name, size_t count, size_t m, size_t n,
@@ -84,8 +48,8 @@ static void print_timing(const char *kind, const char *name, size_t count, size_
 // `count` segments of n blocks of len bytes, m coded blocks of each.
 static void time_product(const weft_backend *row, size_t count, size_t m, size_t n, size_t len,
                          bool prepared) {
-  uint8_t *a = random_new(count * m * n), *x = random_new(count * n * len);
-  uint8_t *y = memory_new(count * m * len);
+  uint8_t *a = harness_random_new(count * m * n), *x = harness_random_new(count * n * len);
+  uint8_t *y = harness_memory_new(count * m * len);
   weft_gemm *gemms = calloc(count, sizeof *gemms);
   weft_operand **operands = calloc(count, sizeof *operands);
   for (size_t i = 0; i < count; i++) {
@@ -99,20 +63,20 @@ static void time_product(const weft_backend *row, size_t count, size_t m, size_t
                            .x = xs,
                            .y = {y + i * m * len, len, NULL, WEFT_MEM_DEVICE}};
     if (prepared)
-      must(row->prepare(row, &exec, n, len, &xs, &operands[i]), "prepare");
+      harness_must(row->prepare(row, &harness_exec, n, len, &xs, &operands[i]), "prepare");
     gemms[i].x_prepared = operands[i];
   }
   Product p = {row, gemms, count};
-  const bench_timing t = bench_time(exec.stream, reps, run_product, &p);
+  const bench_timing t = bench_time(harness_exec.stream, reps, run_product, &p);
   const double bytes = (double)count * (double)m * (double)len;
   print_timing(prepared ? "encode" : "encode+prepare", row ? row->name : "nomemory", count, m, n,
                len, bytes, bytes * (double)n, t);
   for (size_t i = 0; i < count; i++)
     if (operands[i])
-      row->release(row, &exec, operands[i]);
+      row->release(row, &harness_exec, operands[i]);
   free(gemms);
   free(operands);
-  memory_free(a), memory_free(x), memory_free(y);
+  harness_memory_free(a), harness_memory_free(x), harness_memory_free(y);
 }
 
 typedef struct Preparation {
@@ -124,17 +88,17 @@ typedef struct Preparation {
 static void run_prepare(void *user) {
   const Preparation *p = user;
   weft_operand *operand;
-  must(p->row->prepare(p->row, &exec, p->n, p->len, &p->x, &operand), "prepare");
-  p->row->release(p->row, &exec, operand);
+  harness_must(p->row->prepare(p->row, &harness_exec, p->n, p->len, &p->x, &operand), "prepare");
+  p->row->release(p->row, &harness_exec, operand);
 }
 
 static void time_prepare(const weft_backend *row) {
   const size_t n = 128, len = 4u << 20;
-  uint8_t *x = random_new(n * len);
+  uint8_t *x = harness_random_new(n * len);
   Preparation p = {row, n, len, {x, len, NULL, WEFT_MEM_DEVICE}};
-  const bench_timing t = bench_time(exec.stream, reps, run_prepare, &p);
+  const bench_timing t = bench_time(harness_exec.stream, reps, run_prepare, &p);
   print_timing("prepare", row->name, 1, 0, n, len, (double)n * (double)len, 0, t);
-  memory_free(x);
+  harness_memory_free(x);
 }
 
 typedef struct Inversion {
@@ -145,43 +109,102 @@ typedef struct Inversion {
 
 static void run_invert(void *user) {
   const Inversion *p = user;
-  must(p->per_sm ? weft_cuda_invert_augmented(&exec, &p->invert, p->per_sm, p->pivoting)
-                 : weft_cuda_invert(NULL, &exec, &p->invert),
-       "invert");
+  harness_must(p->per_sm
+                   ? weft_cuda_invert_augmented(&harness_exec, &p->invert, p->per_sm, p->pivoting)
+                   : weft_cuda_invert(NULL, &harness_exec, &p->invert),
+               "invert");
 }
 
 static void time_invert(const char *name, size_t count, size_t k, unsigned per_sm,
                         weft_cuda_pivoting pivoting) {
-  uint8_t *in = random_new(count * k * k), *out = memory_new(count * k * k);
-  uint8_t *singular = memory_new(count);
+  uint8_t *in = harness_random_new(count * k * k), *out = harness_memory_new(count * k * k);
+  uint8_t *singular = harness_memory_new(count);
   Inversion p = {{count, k, in, out, singular, WEFT_MEM_DEVICE}, per_sm, pivoting};
-  const bench_timing t = bench_time(exec.stream, reps, run_invert, &p);
+  const bench_timing t = bench_time(harness_exec.stream, reps, run_invert, &p);
   const double bytes = (double)count * (double)(k * k);
   print_timing("invert", name, count, k, k, k, bytes, bytes * (double)k, t);
-  memory_free(in), memory_free(out), memory_free(singular);
+  harness_memory_free(in), harness_memory_free(out), harness_memory_free(singular);
+}
+
+// Decoding of many segments is a batch of inversions and a product with the blocks as they came;
+// both are timed by themselves, and the share of the first printed (Shojania and Li, Fig. 9).
+static bench_timing time_step(void (*call)(void *user), void *user) {
+  return bench_time(harness_exec.stream, reps, call, user);
+}
+
+static void time_multi(const weft_backend *row, size_t count, unsigned per_sm, size_t n,
+                       size_t len) {
+  uint8_t *c = harness_random_new(count * n * n), *inverse = harness_memory_new(count * n * n);
+  uint8_t *x = harness_random_new(count * n * len), *y = harness_memory_new(count * n * len);
+  uint8_t *singular = harness_memory_new(count);
+  weft_gemm *gemms = calloc(count, sizeof *gemms);
+  for (size_t i = 0; i < count; i++)
+    gemms[i] = (weft_gemm){.m = n,
+                           .k = n,
+                           .len = len,
+                           .a = inverse + i * n * n,
+                           .a_stride = n,
+                           .a_mem = WEFT_MEM_DEVICE,
+                           .x = {x + i * n * len, len, NULL, WEFT_MEM_DEVICE},
+                           .y = {y + i * n * len, len, NULL, WEFT_MEM_DEVICE}};
+  Inversion ours = {{count, n, c, inverse, singular, WEFT_MEM_DEVICE}, 0, WEFT_CUDA_PIVOT_SCAN};
+  Inversion paper = ours;
+  paper.per_sm = per_sm, paper.pivoting = WEFT_CUDA_PIVOT_ATOMIC_MIN;
+  Product p = {row, gemms, count};
+  const double product = time_step(run_product, &p).median_s;
+  const double first = time_step(run_invert, &ours).median_s;
+  const double augmented = per_sm ? time_step(run_invert, &paper).median_s : 0;
+  const double bytes = (double)count * (double)n * (double)len;
+  printf(
+      "{\"kind\": \"decode-multi\", \"row\": \"%s\", \"count\": %zu, \"per_sm\": %u, \"n\": %zu, "
+      "\"k\": %zu, \"product_us\": %.1f, \"invert_us\": %.1f, \"share\": %.3f, \"GBps\": %.1f, "
+      "\"augmented_us\": %.1f, \"augmented_share\": %.3f}\n",
+      row->name, count, per_sm, n, len, product * 1e6, first * 1e6, first / (first + product),
+      bytes / (first + product) * 1e-9, augmented * 1e6, augmented / (augmented + product));
+  fflush(stdout);
+  free(gemms);
+  harness_memory_free(c), harness_memory_free(inverse), harness_memory_free(singular);
+  harness_memory_free(x), harness_memory_free(y);
+}
+
+// One and two segments per multiprocessor, as the paper has them, and many.
+static void time_multis(void) {
+  const int sm = weft_device_sm(harness_exec.device);
+  const weft_backend *row = &rows[0];
+  for (size_t i = sizeof tensor_rows / sizeof *tensor_rows; i-- > 0;)
+    if (sm >= tensor_rows[i].sm_min && sm <= tensor_rows[i].sm_max)
+      row = &tensor_rows[i];
+  const size_t sms = (size_t)bench_multiprocessors();
+  for (size_t len = 128; len <= 32768; len *= 4) {
+    for (unsigned per_sm = 1; per_sm <= 2; per_sm++)
+      time_multi(row, per_sm * sms, per_sm, 128, len);
+    time_multi(row, 2048, 0, 128, len);
+  }
 }
 
 static void run_decode(void *user) {
-  must(weft_cuda_decode_single(&exec, (const weft_cuda_decode *)user), "decode");
+  harness_must(weft_cuda_decode_single(&harness_exec, (const weft_cuda_decode *)user), "decode");
 }
 
 static void time_decode(const char *name, size_t k, size_t len, weft_cuda_pivoting pivoting) {
-  uint8_t *c = random_new(k * k), *y = random_new(k * len), *x = memory_new(k * len);
-  uint8_t *singular = memory_new(1);
+  uint8_t *c = harness_random_new(k * k), *y = harness_random_new(k * len),
+          *x = harness_memory_new(k * len);
+  uint8_t *singular = harness_memory_new(1);
   weft_cuda_decode p = {k, len, c, y, x, len, len, singular, pivoting};
-  const bench_timing t = bench_time(exec.stream, reps, run_decode, &p);
+  const bench_timing t = bench_time(harness_exec.stream, reps, run_decode, &p);
   const double bytes = (double)k * (double)len;
   print_timing("decode-single", name, 1, k, k, len, bytes, bytes * (double)k, t);
-  memory_free(c), memory_free(y), memory_free(x), memory_free(singular);
+  harness_memory_free(c), harness_memory_free(y), harness_memory_free(x),
+      harness_memory_free(singular);
 }
 
 static void run_expand(void *user) {
-  must(weft_cuda_expand(&exec, (const weft_expansion *)user), "expand");
+  harness_must(weft_cuda_expand(&harness_exec, (const weft_expansion *)user), "expand");
 }
 
 static void time_expand(const char *name, size_t count, size_t k, uint16_t density, bool seeds) {
-  uint8_t *out = memory_new(count * k);
-  weft_seed *seed = seeds ? (weft_seed *)(void *)random_new(count * sizeof *seed) : NULL;
+  uint8_t *out = harness_memory_new(count * k);
+  weft_seed *seed = seeds ? (weft_seed *)(void *)harness_random_new(count * sizeof *seed) : NULL;
   weft_expansion p = {.count = count,
                       .k = k,
                       .fresh = !seed,
@@ -189,9 +212,9 @@ static void time_expand(const char *name, size_t count, size_t k, uint16_t densi
                       .density_q16 = density,
                       .out = out,
                       .out_stride = k};
-  const bench_timing t = bench_time(exec.stream, reps, run_expand, &p);
+  const bench_timing t = bench_time(harness_exec.stream, reps, run_expand, &p);
   print_timing("expand", name, count, count, k, k, (double)count * (double)k, 0, t);
-  memory_free(out), memory_free(seed);
+  harness_memory_free(out), harness_memory_free(seed);
 }
 
 static void time_rows(const char *only) {
@@ -223,16 +246,11 @@ int main(int argc, char **argv) {
   const char *only = argc > 2 && strcmp(argv[2], "all") != 0 ? argv[2] : NULL;
   reps = argc > 3 ? atoi(argv[3]) : 9;
   const bool all = strcmp(what, "all") == 0;
-  if (weft_device_count() == 0) {
-    printf("skipped: no CUDA device\n");
+  if (!harness_open(argc, argv, reps))
     return 0;
-  }
-  must(weft_device_open(&device, 0, &allocator), "open");
-  must(weft_device_stream_new(device, &exec.stream), "stream");
-  exec.device = device;
   for (int i = 0; (all || strcmp(what, "ceilings") == 0) && i < BENCH_CEILINGS; i++) {
     double rate;
-    const char *name = bench_ceiling(exec.stream, i, &rate);
+    const char *name = bench_ceiling(harness_exec.stream, i, &rate);
     printf("{\"kind\": \"ceiling\", \"name\": \"%s\", \"T_per_s\": %.3f}\n", name, rate * 1e-12);
   }
   if (all || strcmp(what, "rows") == 0)
@@ -256,6 +274,8 @@ int main(int argc, char **argv) {
                     WEFT_CUDA_PIVOT_ATOMIC_MIN);
       }
   }
+  if (all || strcmp(what, "multi") == 0)
+    time_multis();
   if (all || strcmp(what, "decode") == 0)
     for (size_t len = 128; len <= 32768; len *= 4) {
       time_decode("scan", 128, len, WEFT_CUDA_PIVOT_SCAN);
@@ -268,7 +288,6 @@ int main(int argc, char **argv) {
   }
   if (strcmp(what, "grid") == 0)
     time_grid(only);
-  weft_device_stream_free(device, exec.stream);
-  weft_device_close(device);
+  harness_close();
   return 0;
 }

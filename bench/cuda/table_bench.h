@@ -15,6 +15,9 @@ typedef struct bench_timing {
 // Times `call` with device events: one warm-up, then `reps` runs (at most 101).
 bench_timing bench_time(void *stream, int reps, void (*call)(void *user), void *user);
 
+// Of the current device.
+int bench_multiprocessors(void);
+
 enum { BENCH_CEILINGS = 6 };
 // Runs ceiling number i and gives its name and rate.
 const char *bench_ceiling(void *stream, int i, double *rate);

@@ -61,17 +61,6 @@ Needs needs_of(const weft_cuda_technique &technique, const weft_gemm &gemm) {
   return needs;
 }
 
-weft_status check(const weft_backend *row, const weft_gemm &gemm) {
-  if (gemm.m > UINT32_MAX / 2 || gemm.k > UINT32_MAX / 2 || gemm.len > UINT32_MAX / 2)
-    return WEFT_E_ARGUMENT;
-  if (gemm.y.mem == WEFT_MEM_HOST)
-    return WEFT_E_UNSUPPORTED;
-  if (!gemm.x_prepared)
-    return gemm.x.mem == WEFT_MEM_HOST && gemm.k ? WEFT_E_UNSUPPORTED : WEFT_OK;
-  const weft_operand *x = gemm.x_prepared;
-  return x->row == row && x->k == gemm.k && x->len == gemm.len ? WEFT_OK : WEFT_E_ARGUMENT;
-}
-
 // Brings X of one product into the layout, in scratch at *at.
 weft_status pack_x(const weft_cuda_technique &technique, const weft_exec *exec,
                    const weft_const_rows &x, size_t k, size_t len, uint8_t *out, uint8_t *x_ptr) {
@@ -174,6 +163,17 @@ weft_status enqueue(const weft_cuda_technique &technique, const weft_exec *exec,
 
 } // namespace
 
+weft_status weft_cuda_check(const weft_backend *row, const weft_gemm &gemm) {
+  if (gemm.m > UINT32_MAX / 2 || gemm.k > UINT32_MAX / 2 || gemm.len > UINT32_MAX / 2)
+    return WEFT_E_ARGUMENT;
+  if (gemm.y.mem == WEFT_MEM_HOST)
+    return WEFT_E_UNSUPPORTED;
+  if (!gemm.x_prepared)
+    return gemm.x.mem == WEFT_MEM_HOST && gemm.k ? WEFT_E_UNSUPPORTED : WEFT_OK;
+  const weft_operand *x = gemm.x_prepared;
+  return x->row == row && x->k == gemm.k && x->len == gemm.len ? WEFT_OK : WEFT_E_ARGUMENT;
+}
+
 weft_status weft_cuda_pack_raw(cudaStream_t stream, const weft_cuda_pack &pack) {
   return weft_cuda_pack_launch<RawLayout>(stream, pack);
 }
@@ -198,7 +198,7 @@ weft_status weft_cuda_product(const weft_cuda_technique &technique, const weft_b
   for (size_t i = 0; i < count; i++) {
     if (is_empty(gemms[i]))
       continue;
-    WEFT_TRY(check(row, gemms[i]));
+    WEFT_TRY(weft_cuda_check(row, gemms[i]));
     const Needs needs = needs_of(technique, gemms[i]);
     bytes += needs.a + needs.x + needs.x_ptr + needs.y_ptr;
     used++;

@@ -63,6 +63,9 @@ weft_status weft_cuda_prepare(const weft_cuda_technique &technique, const weft_b
 extern "C" void weft_cuda_release(const weft_backend *row, const weft_exec *exec,
                                   weft_operand *operand);
 
+// Whether the device can take the product as it is, and its prepared operand is this row's.
+weft_status weft_cuda_check(const weft_backend *row, const weft_gemm &gemm);
+
 // Writes host bytes to device memory in stream order, without a wait and without keeping `from`.
 weft_status weft_cuda_upload(const weft_exec *exec, void *to, const void *from, size_t bytes);
 

@@ -38,6 +38,18 @@ __device__ void copy_words(uint8_t *to, const uint8_t *from, uint32_t bytes) {
     to[at] = from[at];
 }
 
+__device__ void clear_chunk(uint8_t *to, uint32_t bytes) {
+  const uint32_t before = static_cast<uint32_t>(-reinterpret_cast<uintptr_t>(to) & 15);
+  const uint32_t head = before < bytes ? before : bytes, whole = (bytes - head) / 16;
+  for (uint32_t i = threadIdx.x; i < whole; i += Threads)
+    reinterpret_cast<uint4 *>(to + head)[i] = make_uint4(0, 0, 0, 0);
+  if (threadIdx.x < head)
+    to[threadIdx.x] = 0;
+  const uint32_t at = head + 16 * whole + threadIdx.x;
+  if (at < bytes)
+    to[at] = 0;
+}
+
 // Chunks of a piece have the alignment of its beginning.
 __device__ void copy_chunk(uint8_t *to, const uint8_t *from, uint32_t bytes) {
   const uintptr_t both = reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from);
@@ -60,7 +72,11 @@ __global__ void __launch_bounds__(Threads)
     for (size_t at = static_cast<size_t>(blockIdx.y) * ChunkBytes; at < piece.bytes;
          at += static_cast<size_t>(gridDim.y) * ChunkBytes) {
       const size_t left = piece.bytes - at;
-      copy_chunk(to + at, from + at, static_cast<uint32_t>(left < ChunkBytes ? left : ChunkBytes));
+      const uint32_t some = static_cast<uint32_t>(left < ChunkBytes ? left : ChunkBytes);
+      if (from)
+        copy_chunk(to + at, from + at, some);
+      else
+        clear_chunk(to + at, some);
     }
   }
 }

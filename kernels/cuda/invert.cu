@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches of inversions; see invert_panel.cuh for the method. Up to 128 rows a matrix stays in one
+// Batches of inversions; see invert_panel.cuh for the method. Up to 256 rows a matrix stays in one
 // block's shared memory and one launch does all; up to 1024 rows it stays in global memory, and
 // each panel is two launches for the whole batch.
 #include "kernels/cuda/device.cuh"
@@ -7,17 +7,20 @@
 
 namespace {
 
-enum { SmallRows = 128, LargeRows = 1024, UpdateRows = 32, UpdateColumns = 256 };
-// Threads of a multiprocessor among which the small kernel shares the registers out.
-enum { SmallThreads = 640 };
+enum { SmallRows = 256, LargeRows = 1024, UpdateRows = 32, UpdateColumns = 256 };
+// Threads of a multiprocessor among which the small kernel shares the registers out: a thread holds
+// 8 columns of every other panel.
+template <int PANELS>
+constexpr int SmallThreads = PANELS > 4 ? 512 : 640;
 
 struct Args {
   const uint8_t *in;
   uint8_t *out, *singular;
   uint32_t count, k;
+  uint32_t sms;
 };
 
-// ---- up to 128 rows ----
+// ---- up to 256 rows ----
 
 template <int PANELS>
 struct SmallShared {
@@ -26,7 +29,7 @@ struct SmallShared {
   weft_panel_exchange exchange[2];
   uint32_t matrix[Rows * RowWords];
   uint16_t pivots[Rows];   // row of step p
-  uint8_t step[Rows];      // step of row r, 255: not picked yet
+  uint16_t step[Rows];     // step of row r, WEFT_PANEL_NONE: not picked yet
   bool block_done[PANELS]; // whether a warp found all pivots of a panel in its own rows
 };
 
@@ -125,14 +128,14 @@ __device__ bool small_general(SmallShared<PANELS> *shared, int b) {
   const uint4 low = at[0], high = at[1];
   uint32_t word[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
   uint16_t *pivots = shared->pivots + 32 * b;
-  bool picked = shared->step[row] != 255;
+  bool picked = shared->step[row] != WEFT_PANEL_NONE;
   if (!weft_panel_eliminate(&shared->tables, shared->exchange, word, &picked, pivots))
     return false;
   at[0] = make_uint4(word[0], word[1], word[2], word[3]);
   at[1] = make_uint4(word[4], word[5], word[6], word[7]);
   __syncthreads(); // pivots
   if (row < 32)
-    shared->step[pivots[row]] = static_cast<uint8_t>(32 * b + row);
+    shared->step[pivots[row]] = static_cast<uint16_t>(32 * b + row);
   __syncthreads();
   small_update<false>(shared, b, 0);
   return true;
@@ -152,7 +155,7 @@ __device__ bool small_block(SmallShared<PANELS> *shared, int b) {
   at[0] = make_uint4(word[0], word[1], word[2], word[3]);
   at[1] = make_uint4(word[4], word[5], word[6], word[7]);
   __syncwarp();
-  shared->step[pivots[row & 31]] = static_cast<uint8_t>(32 * b + (row & 31));
+  shared->step[pivots[row & 31]] = static_cast<uint16_t>(32 * b + (row & 31));
   return true;
 }
 
@@ -178,7 +181,7 @@ template <int PANELS>
 __device__ bool small_invert(SmallShared<PANELS> *shared) {
   uint32_t free = (1u << PANELS) - 1; // warps whose rows have not been pivots
   bool general = false;               // from the first panel on for which no warp's rows do
-  shared->step[threadIdx.x] = 255;
+  shared->step[threadIdx.x] = WEFT_PANEL_NONE;
   __syncthreads();
 #pragma unroll 1
   for (int b = 0; b < PANELS; b++) {
@@ -197,7 +200,7 @@ __device__ bool small_invert(SmallShared<PANELS> *shared) {
 }
 
 template <int PANELS>
-__global__ void __launch_bounds__(32 * PANELS, SmallThreads / (32 * PANELS))
+__global__ void __launch_bounds__(32 * PANELS, SmallThreads<PANELS> / (32 * PANELS))
     small_kernel(const Args args) {
   extern __shared__ __align__(16) uint8_t memory[];
   SmallShared<PANELS> *shared = reinterpret_cast<SmallShared<PANELS> *>(memory);
@@ -223,8 +226,7 @@ weft_status small_launch(const weft_exec *exec, const Args &args) {
   int resident = 0;
   WEFT_CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, small_kernel<PANELS>,
                                                               32 * PANELS, shared));
-  const uint32_t most =
-      static_cast<uint32_t>(weft_device_get_shape(exec->device)->sms * (resident ? resident : 1));
+  const uint32_t most = args.sms * static_cast<uint32_t>(resident ? resident : 1);
   const uint32_t grid = args.count < most ? args.count : most;
   small_kernel<PANELS><<<grid, 32 * PANELS, shared, weft_cuda_stream(exec)>>>(args);
   return WEFT_CUDA_LAUNCHED();
@@ -371,8 +373,12 @@ weft_status large_launch(const weft_exec *exec, const Args &all) {
   large.step = large.pivots + part * rows;
   for (uint32_t done = 0; done < all.count; done += part) {
     const size_t at = static_cast<size_t>(done) * all.k * all.k;
-    large.args = {all.in + at, all.out + at, all.singular + done,
-                  all.count - done < part ? all.count - done : part, all.k};
+    large.args = {all.in + at,
+                  all.out + at,
+                  all.singular + done,
+                  all.count - done < part ? all.count - done : part,
+                  all.k,
+                  all.sms};
     WEFT_TRY(large_run(weft_cuda_stream(exec), large));
   }
   return WEFT_OK;
@@ -397,8 +403,12 @@ extern "C" weft_status weft_cuda_invert(const weft_backend *row, const weft_exec
     return WEFT_E_ARGUMENT;
   weft_device_scope scope(exec->device);
   WEFT_TRY(scope.status());
-  const Args args = {invert->in, invert->out, invert->singular,
-                     static_cast<uint32_t>(invert->count), static_cast<uint32_t>(invert->k)};
+  const Args args = {invert->in,
+                     invert->out,
+                     invert->singular,
+                     static_cast<uint32_t>(invert->count),
+                     static_cast<uint32_t>(invert->k),
+                     static_cast<uint32_t>(weft_device_get_shape(exec->device)->sms)};
   switch (args.k <= SmallRows ? (args.k + 31) / 32 : 0) {
   case 1:
     return small_launch<1>(exec, args);
@@ -408,6 +418,12 @@ extern "C" weft_status weft_cuda_invert(const weft_backend *row, const weft_exec
     return small_launch<3>(exec, args);
   case 4:
     return small_launch<4>(exec, args);
+  case 5:
+  case 6:
+    return small_launch<6>(exec, args);
+  case 7:
+  case 8:
+    return small_launch<8>(exec, args);
   default:
     return large_launch(exec, args);
   }

@@ -24,8 +24,16 @@ void weft_cuda_release(const weft_backend *row, const weft_exec *exec, weft_oper
   weft_status weft_cuda_##id##_prepare(const weft_backend *row, const weft_exec *exec, size_t k,   \
                                        size_t len, const weft_const_rows *x, weft_operand **out);
 
-WEFT_CUDA_DECLARE(b1_wgmma)
-WEFT_CUDA_DECLARE(b1_mma)
+#define WEFT_CUDA_DECLARE_TENSOR(id)                                                               \
+  WEFT_CUDA_DECLARE(id)                                                                            \
+  weft_status weft_cuda_##id##_prepare_many(const weft_backend *row, const weft_exec *exec,        \
+                                            size_t k, size_t len, const uint8_t *const *x,         \
+                                            size_t x_stride, size_t count, weft_operand **out);
+
+WEFT_CUDA_DECLARE_TENSOR(b1)
+WEFT_CUDA_DECLARE_TENSOR(b1_wgmma)
+WEFT_CUDA_DECLARE_TENSOR(b1_wgmma_karatsuba)
+WEFT_CUDA_DECLARE_TENSOR(b1_mma)
 WEFT_CUDA_DECLARE(nibble_prmt)
 WEFT_CUDA_DECLARE(table_32)
 WEFT_CUDA_DECLARE(loop)
@@ -44,12 +52,16 @@ WEFT_CUDA_DECLARE(logexp_constant)
 #define WEFT_CUDA_ROW(id, row_name, what) WEFT_CUDA_ROW_FOR(id, row_name, what, 80, 999)
 
 #define WEFT_CUDA_ROW_FOR(id, row_name, what, from, to)                                            \
-  {                                                                                                \
-    .name = row_name, .technique = what, .sm_min = from, .sm_max = to, .mem = WEFT_MEM_DEVICE,     \
-    .align = 16, .gemm = weft_cuda_##id##_gemm, .xorm = weft_cuda_xorm,                            \
-    .invert = weft_cuda_invert, .prepare = weft_cuda_##id##_prepare, .release = weft_cuda_release, \
-    .eliminate = weft_cuda_eliminate, .expand = weft_cuda_row_expand                               \
-  }
+  { WEFT_CUDA_MEMBERS(id, row_name, what, from, to) }
+
+#define WEFT_CUDA_TENSOR_ROW(id, row_name, what, from, to)                                         \
+  { WEFT_CUDA_MEMBERS(id, row_name, what, from, to), .prepare_many = weft_cuda_##id##_prepare_many }
+
+#define WEFT_CUDA_MEMBERS(id, row_name, what, from, to)                                            \
+  .name = row_name, .technique = what, .sm_min = from, .sm_max = to, .mem = WEFT_MEM_DEVICE,       \
+  .align = 16, .gemm = weft_cuda_##id##_gemm, .xorm = weft_cuda_xorm, .invert = weft_cuda_invert,  \
+  .prepare = weft_cuda_##id##_prepare, .release = weft_cuda_release,                               \
+  .eliminate = weft_cuda_eliminate, .expand = weft_cuda_row_expand
 
 // Best first; the binary tensor rows come before these.
 #define WEFT_CUDA_TABLE_ROWS                                                                       \
@@ -83,12 +95,16 @@ WEFT_CUDA_DECLARE(logexp_constant)
 #include "kernels/cuda/storage_rows.h"
 
 #define WEFT_CUDA_TENSOR_ROWS                                                                      \
-  WEFT_CUDA_ROW_FOR(b1_wgmma, "cuda-b1-wgmma",                                                     \
-                    "8x8 bit matrices multiplied by binary tensor cores (wgmma, and.popc)", 90,    \
-                    90),                                                                           \
-      WEFT_CUDA_ROW_FOR(b1_mma, "cuda-b1-mma",                                                     \
-                        "8x8 bit matrices multiplied by binary tensor cores (mma.sync, and.popc)", \
-                        80, 90)
+  WEFT_CUDA_TENSOR_ROW(b1, "cuda-b1", "the quicker of the next two rows by the number of blocks",  \
+                       90, 90),                                                                    \
+      WEFT_CUDA_TENSOR_ROW(b1_wgmma, "cuda-b1-wgmma",                                              \
+                           "8x8 bit matrices multiplied by binary tensor cores (wgmma, and.popc)", \
+                           90, 90),                                                                \
+      WEFT_CUDA_TENSOR_ROW(b1_wgmma_karatsuba, "cuda-b1-wgmma-karatsuba",                          \
+                           "the same, three 4x4 bit matrices each (Karatsuba)", 90, 90),           \
+      WEFT_CUDA_TENSOR_ROW(                                                                        \
+          b1_mma, "cuda-b1-mma",                                                                   \
+          "8x8 bit matrices multiplied by binary tensor cores (mma.sync, and.popc)", 80, 90)
 
 // What table.c lists: a comma after each.
 #define WEFT_CUDA_ROWS WEFT_CUDA_TENSOR_ROWS, WEFT_CUDA_TABLE_ROWS, WEFT_CUDA_STORAGE_ROWS,

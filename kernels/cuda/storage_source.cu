@@ -173,7 +173,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weft_kernel(const 
   extern __shared__ uint4 shared[];
   __shared__ u64 rows[K + M];
   const u32 tid = threadIdx.x, full = address_of(shared), empty = full + 8 * STAGES, data = empty + 8 * STAGES;
-  const u32 offset = OFFSET;
+  const u32 place = tid < TILE_WORDS ? tid : 0, offset = OFFSET; // threads without work read too
   const u64 *given = args.table ? args.table + (u64)blockIdx.y * (K + M) : args.own;
   for (u32 i = tid; i < K + M; i += THREADS) rows[i] = given[i];
   if (tid == 0) {
@@ -338,10 +338,11 @@ void add_geometry(Text &text, const weft_program_shape &shape, const weft_progra
            "#define TILE_STAGES %zuu\n#define SHARD %zuu\n",
            plan.threads, plan.blocks_per_sm, static_cast<int>(Lag),
            static_cast<int>(ShardsPerStage), stages_of(shape), plan.stage_bytes / ShardsPerStage);
+  text.add("#define TILE_WORDS %zuu\n", plan.tile_words);
   text.add("#define PUT(p, v) __stcs(p, v);\n#define ADD(p, v) __stcs(p, __ldcs(p) ^ (v));\n");
   const size_t group = shape.w * shape.packet_bytes, threads = plan.threads;
   if (!shape.packet_bytes) {
-    text.add("#define PLANE %zuu\n#define OFFSET 4 * tid\n#define ACTIVE true\n"
+    text.add("#define PLANE %zuu\n#define OFFSET 4 * place\n#define ACTIVE true\n"
              "#define WORD ((u64)tile * %zu + tid)\n",
              4 * threads, 8 * threads);
     text.add("#define GEOMETRY const u32 bytes = tile + 1 == args.tiles ? args.last : %zuu;\n"
@@ -352,7 +353,7 @@ void add_geometry(Text &text, const weft_program_shape &shape, const weft_progra
   }
   const size_t words = shape.packet_bytes / 4;
   if (plan.groups) {
-    text.add("#define PLANE %zuu\n#define OFFSET (tid / %zu * %zu + tid %% %zu * 4)\n"
+    text.add("#define PLANE %zuu\n#define OFFSET (place / %zu * %zu + place %% %zu * 4)\n"
              "#define ACTIVE (tid < %zu && (u64)tile * %zu + tid / %zu < args.length)\n"
              "#define WORD (((u64)tile * %zu + tid / %zu) * %zu + tid %% %zu)\n",
              shape.packet_bytes, words, group, words, plan.tile_words, plan.groups, words,
@@ -365,7 +366,7 @@ void add_geometry(Text &text, const weft_program_shape &shape, const weft_progra
     return;
   }
   const size_t part = 4 * plan.tile_words;
-  text.add("#define PLANE %zuu\n#define OFFSET 4 * tid\n"
+  text.add("#define PLANE %zuu\n#define OFFSET 4 * place\n"
            "#define ACTIVE (tid < %zu && tile %% %zu * %zu + tid < %zu)\n"
            "#define WORD ((u64)(tile / %zu) * %zu + tile %% %zu * %zu + tid)\n",
            part, plan.tile_words, plan.tiles_per_group, plan.tile_words, words,
@@ -423,8 +424,10 @@ extern "C" weft_status weft_program_plan_for(const weft_program_shape *shape,
   if (sums == 0 || shape->k == 0 || sums > 136 || shape->k + shape->m > 256)
     return WEFT_E_UNSUPPORTED;
   const size_t registers = (sums + Spare + (shape->packet_bytes ? 0 : 8) + 7) / 8 * 8;
-  // Much code is shared best by one large block; little code runs best in small ones.
-  plan->blocks_per_sm = shape->blocks_per_sm ? shape->blocks_per_sm : sums > 40 ? 1 : 4;
+  // Few sums leave registers for small blocks, which divide the work best; much code is shared best
+  // by the warps of one large block.
+  const size_t best = sums <= 32 ? 4 : shape->k > 24 ? 1 : 2;
+  plan->blocks_per_sm = shape->blocks_per_sm ? shape->blocks_per_sm : best;
   plan->threads = Registers / registers / plan->blocks_per_sm / 32 * 32;
   if (plan->threads > ThreadsMax / plan->blocks_per_sm)
     plan->threads = ThreadsMax / plan->blocks_per_sm;

@@ -8,15 +8,24 @@
 
 // Makes the tiles at job.y of the rows at job.x of every product.
 weft_status weft_tensor_prepare(const weft_exec *exec, const weft_tensor_batch &batch);
+weft_status weft_karatsuba_prepare(const weft_exec *exec, const weft_tensor_batch &batch);
 
 // Y = or ^= A * X for every product, X in tiles.
-typedef weft_status (*weft_tensor_multiply)(const weft_exec *exec, const weft_tensor_batch &batch);
 weft_status weft_tensor_wgmma(const weft_exec *exec, const weft_tensor_batch &batch);
 weft_status weft_tensor_mma(const weft_exec *exec, const weft_tensor_batch &batch);
+weft_status weft_karatsuba_wgmma(const weft_exec *exec, const weft_tensor_batch &batch);
+
+// A way to multiply, with the layout of its tiles.
+struct weft_tensor_technique {
+  uint32_t step, steps_max; // source blocks per step; steps per panel
+  uint32_t pair_bytes;      // of a pair of tiles, per step
+  weft_status (*prepare)(const weft_exec *exec, const weft_tensor_batch &batch);
+  weft_status (*multiply)(const weft_exec *exec, const weft_tensor_batch &batch);
+};
 
 // Cuts a batch for blocks with `shared_bytes` of dynamic shared memory, or says that it is too
 // long.
-weft_status weft_tensor_cut(const weft_tensor_batch &batch, uint32_t sms, uint32_t shared_bytes,
-                            weft_tensor_plan *plan);
+weft_status weft_tensor_cut(const weft_tensor_batch &batch, const weft_tensor_sizes &sizes,
+                            uint32_t sms, uint32_t shared_bytes, weft_tensor_plan *plan);
 
 #endif

@@ -19,6 +19,14 @@
 // A thread owns columns 2q and 2q + 1 of every 8: all 8 bits of its byte.
 //
 // More than 8 steps are cut into panels of equal steps, each a product of its own that adds to Y.
+//
+// The Karatsuba product (tensor_karatsuba.cuh) takes three products of 4 x 4 bits a byte instead of
+// 8 x 8 bits, so that a source block is 4 bits of the inner dimension and a step is 64 of them:
+//   data: a tile of a pair is three planes (high nibbles, both xored, low nibbles) of 64 positions;
+//     byte i of 16 holds the nibbles of blocks 32 jg + i (low) and 32 jg + 16 + i (high);
+//   coefficients: 64 coded blocks make a chunk, three matrices of 256 bit rows. Bit b of coded
+//   block
+//     4g + q of a matrix lies at ((b % 2, q, b / 2, g), (i, jg)) : ((16, 32, 128, 256), (1, 4096))
 #ifndef WEFT_KERNELS_CUDA_TENSOR_LAYOUT_H
 #define WEFT_KERNELS_CUDA_TENSOR_LAYOUT_H
 
@@ -26,19 +34,25 @@
 #include <stdint.h>
 
 enum {
-  WEFT_TENSOR_STEP = 32,             // source blocks per tensor instruction
-  WEFT_TENSOR_STEPS_MAX = 8,         // per panel
-  WEFT_TENSOR_PAIR = 128,            // byte positions per pair of tiles
-  WEFT_TENSOR_CHUNK = 32,            // coded blocks per chunk of coefficients
-  WEFT_TENSOR_STAGES_MAX = 8,        // pairs of tiles in shared memory
-  WEFT_TENSOR_SLOTS_MAX = 16,        // chunks in shared memory
-  WEFT_TENSOR_FEW = 144,             // products whose descriptors fit into a launch's parameters
-  WEFT_TENSOR_COEF_BYTES = 128 << 10 // of a group of chunks that work on the same tiles
+  WEFT_TENSOR_STEP = 32,              // source blocks per tensor instruction
+  WEFT_TENSOR_STEPS_MAX = 8,          // per panel
+  WEFT_TENSOR_PAIR = 128,             // byte positions per pair of tiles
+  WEFT_TENSOR_CHUNK = 32,             // coded blocks per chunk of coefficients
+  WEFT_TENSOR_STAGES_MAX = 8,         // pairs of tiles in shared memory
+  WEFT_TENSOR_SLOTS_MAX = 16,         // chunks in shared memory
+  WEFT_TENSOR_FEW = 144,              // products whose descriptors fit into a launch's parameters
+  WEFT_TENSOR_COEF_BYTES = 128 << 10, // of a group of chunks that work on the same tiles
+  WEFT_KARATSUBA_STEP = 64,
+  WEFT_KARATSUBA_STEPS_MAX = 4,
+  WEFT_KARATSUBA_CHUNK = 64
 };
 
 // Bytes of a pair of tiles, and of a chunk.
 #define WEFT_TENSOR_PAIR_BYTES(steps) ((uint32_t)(steps) * (WEFT_TENSOR_STEP * WEFT_TENSOR_PAIR))
 #define WEFT_TENSOR_CHUNK_BYTES(steps) ((uint32_t)(steps) * (WEFT_TENSOR_STEP * 256u))
+// Of a tile (half a pair) and a chunk of the Karatsuba product.
+#define WEFT_KARATSUBA_TILE_BYTES(steps) ((uint32_t)(steps) * (3u * 64 * WEFT_KARATSUBA_STEP / 2))
+#define WEFT_KARATSUBA_CHUNK_BYTES(steps) ((uint32_t)(steps) * (3u * 256 * WEFT_KARATSUBA_STEP / 2))
 
 // One product; all pointers are device memory.
 typedef struct weft_tensor_job {
@@ -55,9 +69,10 @@ typedef struct weft_tensor_batch {
   uint8_t *const *y_ptr;                // of a single product: m row addresses, or NULL
   size_t a_stride, x_stride, y_stride;  // bytes
   uint32_t count, m, n, len;
-  uint32_t steps;                 // ceil(n / 32), at most WEFT_TENSOR_STEPS_MAX
+  uint32_t steps;                 // of the inner dimension
   bool a_words, x_words, y_words; // rows are words at aligned addresses, strides below 2^30
   bool accumulate;
+  bool y_device; // not pinned memory, which has no atomic xor
 } weft_tensor_batch;
 
 // Powers of two that the compiler cannot see: it would turn the products by them into shifts on the
@@ -69,14 +84,21 @@ typedef struct weft_tensor_powers {
 // How a batch is cut. The work is a line of units (product, group of chunks, pair of tiles); every
 // block takes an equal run of it.
 typedef struct weft_tensor_plan {
-  uint32_t chunks; // ceil(m / 32)
+  uint32_t chunks; // of coded blocks
   uint32_t group;  // chunks per group
   uint32_t groups; // ceil(chunks / group)
   uint32_t pairs;  // ceil(len / 128)
   uint32_t total;  // count * groups * pairs
   uint32_t stages, slots;
+  bool alone; // an expanding warp makes whole chunks, or all of them share each
   weft_tensor_powers power;
 } weft_tensor_plan;
+
+// What a kernel keeps in shared memory.
+typedef struct weft_tensor_sizes {
+  uint32_t chunk_blocks, chunk_bytes; // coded blocks of a chunk of coefficients, and its bytes
+  uint32_t stage_bytes, parts;        // of the ring of tiles, and how many make a pair
+} weft_tensor_sizes;
 
 typedef struct weft_tensor_args {
   weft_tensor_batch batch;

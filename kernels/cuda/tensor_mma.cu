@@ -140,7 +140,9 @@ __global__ void __launch_bounds__(32 * Warps, 1)
 weft_status weft_tensor_mma(const weft_exec *exec, const weft_tensor_batch &batch) {
   const weft_device_shape *shape = weft_device_get_shape(exec->device);
   weft_tensor_args args = {batch, {}};
-  WEFT_TRY(weft_tensor_cut(batch, static_cast<uint32_t>(shape->sms),
+  const weft_tensor_sizes sizes = {WEFT_TENSOR_CHUNK, WEFT_TENSOR_CHUNK_BYTES(batch.steps),
+                                   WEFT_TENSOR_PAIR_BYTES(batch.steps), 1};
+  WEFT_TRY(weft_tensor_cut(batch, sizes, static_cast<uint32_t>(shape->sms),
                            static_cast<uint32_t>(shape->block_shared_bytes), &args.plan));
   const size_t shared = args.plan.group * WEFT_TENSOR_CHUNK_BYTES(batch.steps) +
                         2 * WEFT_TENSOR_PAIR_BYTES(batch.steps);

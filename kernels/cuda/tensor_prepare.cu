@@ -2,36 +2,11 @@
 // Rows to pairs of tiles, once per resident segment: the preprocessing of the binary tensor
 // product. Limited by device memory: every byte is read once and written once.
 #include "kernels/cuda/tensor.cuh"
+#include "kernels/cuda/tensor_read.cuh"
 
 namespace {
 
 enum { WarpsPerBlock = 8 };
-
-// Four bytes at `at` of a row; zero beyond its end.
-__device__ __forceinline__ uint32_t bytes_of(const weft_tensor_batch &batch, const uint8_t *row,
-                                             uint32_t at) {
-  if (batch.x_words && at + 4 <= batch.len)
-    return __ldg(reinterpret_cast<const uint32_t *>(row + at));
-  uint32_t word = 0;
-  for (uint32_t i = 0; i < 4 && at + i < batch.len; i++)
-    word |= static_cast<uint32_t>(row[at + i]) << (8 * i);
-  return word;
-}
-
-// Four positions of 16 blocks to the 16-byte rows of those positions.
-__device__ __forceinline__ void transpose(const uint32_t (&in)[16], uint32_t (&out)[4][4]) {
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    const uint32_t a = __byte_perm(in[4 * i], in[4 * i + 1], 0x5140);
-    const uint32_t b = __byte_perm(in[4 * i + 2], in[4 * i + 3], 0x5140);
-    const uint32_t c = __byte_perm(in[4 * i], in[4 * i + 1], 0x7362);
-    const uint32_t d = __byte_perm(in[4 * i + 2], in[4 * i + 3], 0x7362);
-    out[0][i] = __byte_perm(a, b, 0x5410);
-    out[1][i] = __byte_perm(a, b, 0x7632);
-    out[2][i] = __byte_perm(c, d, 0x5410);
-    out[3][i] = __byte_perm(c, d, 0x7632);
-  }
-}
 
 // A warp takes 16 source blocks x 128 positions at a time, a lane the 4 positions
 // 4 * (r + 8 * w) onwards, r = lane % 8.
@@ -46,23 +21,10 @@ __global__ void __launch_bounds__(32 * WarpsPerBlock)
     const uint32_t rest = static_cast<uint32_t>(task - product * per_product);
     const uint32_t pair = rest / (2 * batch.steps), jg = rest - pair * (2 * batch.steps);
     const weft_tensor_job &job = batch.jobs ? batch.jobs[product] : batch.few[product];
-    const uint32_t at = pair * WEFT_TENSOR_PAIR + 4 * lane, j0 = 16 * jg;
+    const uint32_t at = pair * WEFT_TENSOR_PAIR + 4 * lane;
     uint32_t in[16], out[4][4];
-    if (batch.x_words && !batch.x_ptr && at + 4 <= batch.len && j0 + 16 <= batch.n) {
-      const uint8_t *from = job.x + j0 * batch.x_stride + at;
-#pragma unroll
-      for (uint32_t i = 0; i < 16; i++)
-        in[i] = __ldg(reinterpret_cast<const uint32_t *>(from + i * batch.x_stride));
-    } else {
-#pragma unroll
-      for (uint32_t i = 0; i < 16; i++)
-        in[i] = j0 + i < batch.n
-                    ? bytes_of(
-                          batch,
-                          batch.x_ptr ? batch.x_ptr[j0 + i] : job.x + (j0 + i) * batch.x_stride, at)
-                    : 0;
-    }
-    transpose(in, out);
+    weft_tensor_read(in, batch, job, 16 * jg, at);
+    weft_tensor_transpose(in, out);
     uint8_t *to = job.y + static_cast<size_t>(pair) * WEFT_TENSOR_PAIR_BYTES(batch.steps) +
                   jg * 1024 + w * 256 + r * 16;
 #pragma unroll

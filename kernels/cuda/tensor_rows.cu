@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows cuda-b1-wgmma and cuda-b1-mma: products brought to device pointers and tiles, cut into
-// panels of up to 256 source blocks, and launched in batches of one shape.
+// The rows of the binary tensor product (cuda-b1 and those whose names begin so): products brought
+// to device pointers and tiles, cut into panels of up to 256 source blocks, and launched in batches
+// of one shape.
 #include "kernels/cuda/batch.cuh"
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/storage.h"
@@ -12,31 +13,45 @@ namespace {
 
 size_t align16(size_t bytes) { return (bytes + 15) & ~static_cast<size_t>(15); }
 
+const weft_tensor_technique Wgmma = {WEFT_TENSOR_STEP, WEFT_TENSOR_STEPS_MAX,
+                                     WEFT_TENSOR_PAIR_BYTES(1), weft_tensor_prepare,
+                                     weft_tensor_wgmma};
+const weft_tensor_technique Mma = {WEFT_TENSOR_STEP, WEFT_TENSOR_STEPS_MAX,
+                                   WEFT_TENSOR_PAIR_BYTES(1), weft_tensor_prepare, weft_tensor_mma};
+const weft_tensor_technique Karatsuba = {WEFT_KARATSUBA_STEP, WEFT_KARATSUBA_STEPS_MAX,
+                                         2 * WEFT_KARATSUBA_TILE_BYTES(1), weft_karatsuba_prepare,
+                                         weft_karatsuba_wgmma};
+
+// Which technique a row takes for k source blocks of len bytes.
+typedef const weft_tensor_technique &(*Choice)(size_t k, size_t len);
+const weft_tensor_technique &choose_wgmma(size_t, size_t) { return Wgmma; }
+const weft_tensor_technique &choose_mma(size_t, size_t) { return Mma; }
+const weft_tensor_technique &choose_karatsuba(size_t, size_t) { return Karatsuba; }
+// As measured (docs/gpu.md): there Karatsuba saves more than its third sum costs.
+const weft_tensor_technique &choose_quicker(size_t k, size_t len) {
+  return k > 448 && len >= 4096 ? Karatsuba : Wgmma;
+}
+
 // The inner dimension in panels of equal steps; a product with k = 0 has none.
 struct Panels {
+  const weft_tensor_technique &technique;
   uint32_t count, steps; // steps of every panel
-  explicit Panels(size_t k) {
-    const uint32_t all = static_cast<uint32_t>((k + WEFT_TENSOR_STEP - 1) / WEFT_TENSOR_STEP);
-    count = (all + WEFT_TENSOR_STEPS_MAX - 1) / WEFT_TENSOR_STEPS_MAX;
+  Panels(const weft_tensor_technique &with, size_t k) : technique(with) {
+    const uint32_t all = static_cast<uint32_t>((k + with.step - 1) / with.step);
+    count = (all + with.steps_max - 1) / with.steps_max;
     steps = count ? (all + count - 1) / count : 0;
   }
-  size_t first(uint32_t panel) const {
-    return static_cast<size_t>(panel) * steps * WEFT_TENSOR_STEP;
-  }
+  size_t first(uint32_t panel) const { return size_t{panel} * steps * technique.step; }
   // Source blocks of a panel; the last may have few, or none.
   uint32_t blocks(size_t k, uint32_t panel) const {
-    const size_t from = first(panel), most = static_cast<size_t>(steps) * WEFT_TENSOR_STEP;
+    const size_t from = first(panel), most = first(1);
     return static_cast<uint32_t>(from >= k ? 0 : k - from < most ? k - from : most);
   }
+  size_t panel_bytes(size_t len) const { // of one panel's tiles
+    return (len + WEFT_TENSOR_PAIR - 1) / WEFT_TENSOR_PAIR * technique.pair_bytes * steps;
+  }
+  size_t bytes(size_t len) const { return panel_bytes(len) * count; }
 };
-
-size_t pairs_of(size_t len) { return (len + WEFT_TENSOR_PAIR - 1) / WEFT_TENSOR_PAIR; }
-
-// Bytes of all panels' tiles, one panel after the other.
-size_t tiles_bytes(size_t k, size_t len) {
-  const Panels panels(k);
-  return pairs_of(len) * panels.count * WEFT_TENSOR_PAIR_BYTES(panels.steps);
-}
 
 bool words(const void *base, size_t stride) {
   return reinterpret_cast<uintptr_t>(base) % 4 == 0 && stride % 4 == 0 && stride < 1u << 30;
@@ -49,7 +64,7 @@ size_t a_stride_of(const weft_gemm &gemm) {
 // Whether two products can share a launch.
 bool alike(const weft_gemm &a, const weft_gemm &b) {
   return a.m == b.m && a.k == b.k && a.len == b.len && a.accumulate == b.accumulate && !a.x.ptr &&
-         !b.x.ptr && !a.y.ptr && !b.y.ptr && a.y.stride == b.y.stride &&
+         !b.x.ptr && !a.y.ptr && !b.y.ptr && a.y.mem == b.y.mem && a.y.stride == b.y.stride &&
          a_stride_of(a) == a_stride_of(b) && !a.x_prepared == !b.x_prepared &&
          (a.x_prepared || a.x.stride == b.x.stride);
 }
@@ -59,25 +74,14 @@ struct Needs {
   size_t tiles, x_ptr, y_ptr;
 };
 
-Needs needs_of(const weft_gemm &gemm) {
+Needs needs_of(const Panels &panels, const weft_gemm &gemm) {
   Needs needs = {0, 0, 0};
   if (!gemm.x_prepared) {
-    needs.tiles = tiles_bytes(gemm.k, gemm.len);
+    needs.tiles = panels.bytes(gemm.len);
     needs.x_ptr = gemm.x.ptr ? align16(gemm.k * sizeof(uint8_t *)) : 0;
   }
   needs.y_ptr = gemm.y.ptr ? align16(gemm.m * sizeof(uint8_t *)) : 0;
   return needs;
-}
-
-weft_status check(const weft_backend *row, const weft_gemm &gemm) {
-  if (gemm.m > UINT32_MAX / 2 || gemm.k > UINT32_MAX / 2 || gemm.len > UINT32_MAX / 2)
-    return WEFT_E_ARGUMENT;
-  if (gemm.y.mem == WEFT_MEM_HOST)
-    return WEFT_E_UNSUPPORTED;
-  if (!gemm.x_prepared)
-    return gemm.x.mem == WEFT_MEM_HOST && gemm.k ? WEFT_E_UNSUPPORTED : WEFT_OK;
-  const weft_operand *x = gemm.x_prepared;
-  return x->row == row && x->k == gemm.k && x->len == gemm.len ? WEFT_OK : WEFT_E_ARGUMENT;
 }
 
 // Y of a product without source blocks.
@@ -96,10 +100,9 @@ weft_status clear(const weft_exec *exec, const weft_gemm &gemm) {
 class Batch {
 public:
   // jobs: (count), for the host side; on_device: the same in device memory when they are not few.
-  Batch(const weft_exec *exec, size_t k, size_t len, size_t count, weft_tensor_job *jobs,
-        weft_tensor_job *on_device)
-      : exec_(exec), panels_(k), k_(k),
-        panel_bytes_(pairs_of(len) * WEFT_TENSOR_PAIR_BYTES(panels_.steps)), count_(count),
+  Batch(const weft_exec *exec, const Panels &panels, size_t k, size_t len, size_t count,
+        weft_tensor_job *jobs, weft_tensor_job *on_device)
+      : exec_(exec), panels_(panels), k_(k), panel_bytes_(panels.panel_bytes(len)), count_(count),
         jobs_(jobs), on_device_(on_device), batch_() {
     batch_.count = static_cast<uint32_t>(count);
     batch_.len = static_cast<uint32_t>(len);
@@ -116,7 +119,7 @@ public:
       batch_.n = panels_.blocks(k_, panel);
       batch_.x_ptr = x_ptr ? x_ptr + panels_.first(panel) : nullptr;
       WEFT_TRY(send());
-      WEFT_TRY(weft_tensor_prepare(exec_, batch_));
+      WEFT_TRY(panels_.technique.prepare(exec_, batch_));
       for (size_t i = 0; i < count_; i++) {
         jobs_[i].x += x_ptr ? 0 : panels_.first(1) * x_stride;
         jobs_[i].y += panel_bytes_;
@@ -126,13 +129,14 @@ public:
   }
 
   // jobs[i].x: the first panel's tiles.
-  weft_status multiply(weft_tensor_multiply kernel, const weft_gemm &like, uint8_t *const *y_ptr) {
+  weft_status multiply(const weft_gemm &like, uint8_t *const *y_ptr) {
     batch_.m = static_cast<uint32_t>(like.m);
     batch_.a_stride = a_stride_of(like);
     batch_.y_stride = like.y.stride;
     batch_.y_ptr = y_ptr;
     batch_.a_words = true;
     batch_.y_words = !y_ptr;
+    batch_.y_device = like.y.mem == WEFT_MEM_DEVICE;
     for (size_t i = 0; i < count_; i++) {
       batch_.a_words = batch_.a_words && words(jobs_[i].a, batch_.a_stride);
       batch_.y_words = batch_.y_words && words(jobs_[i].y, batch_.y_stride);
@@ -141,7 +145,7 @@ public:
       batch_.n = panels_.blocks(k_, panel);
       batch_.accumulate = like.accumulate || panel > 0;
       WEFT_TRY(send());
-      WEFT_TRY(kernel(exec_, batch_));
+      WEFT_TRY(panels_.technique.multiply(exec_, batch_));
       for (size_t i = 0; i < count_; i++) {
         jobs_[i].a += panels_.first(1);
         jobs_[i].x += panel_bytes_;
@@ -198,14 +202,15 @@ weft_status send_rows(const weft_exec *exec, Pointer const *rows, size_t count, 
 
 // `count` products that can share a launch, none of them empty. Scratch: descriptors, row
 // addresses (of a single product), then coefficients and tiles of each.
-weft_status like_products(const weft_backend *row, weft_tensor_multiply kernel,
-                          const weft_exec *exec, const weft_gemm *gemms, size_t count) {
+weft_status like_products(const weft_backend *row, Choice choice, const weft_exec *exec,
+                          const weft_gemm *gemms, size_t count) {
   const weft_gemm &like = gemms[0];
-  const Needs needs = needs_of(like);
+  const Panels panels(choice(like.k, like.len), like.k);
+  const Needs needs = needs_of(panels, like);
   const size_t descriptors = count > WEFT_TENSOR_FEW ? align16(count * sizeof(weft_tensor_job)) : 0;
   bool bring_a = false;
   for (size_t i = 0; i < count; i++) {
-    WEFT_TRY(check(row, gemms[i]));
+    WEFT_TRY(weft_cuda_check(row, gemms[i]));
     bring_a = bring_a || gemms[i].a_mem != WEFT_MEM_DEVICE;
   }
   const size_t a_bytes = bring_a ? align16(like.m * like.k) : 0;
@@ -222,7 +227,7 @@ weft_status like_products(const weft_backend *row, weft_tensor_multiply kernel,
   const uint8_t *const *x_ptr = nullptr;
   uint8_t *const *y_ptr = nullptr;
   WEFT_TRY(send_rows(exec, like.y.ptr, like.m, memory + descriptors, &y_ptr));
-  Batch batch(exec, like.k, like.len, count, jobs.at, scratch.as<weft_tensor_job>());
+  Batch batch(exec, panels, like.k, like.len, count, jobs.at, scratch.as<weft_tensor_job>());
   if (needs.tiles) {
     WEFT_TRY(send_rows(exec, like.x.ptr, like.k, memory + descriptors + needs.y_ptr, &x_ptr));
     for (size_t i = 0; i < count; i++)
@@ -242,10 +247,10 @@ weft_status like_products(const weft_backend *row, weft_tensor_multiply kernel,
                               : static_cast<const uint8_t *>(gemm.x_prepared->data),
                   gemm.y.base};
   }
-  return batch.multiply(kernel, like, y_ptr);
+  return batch.multiply(like, y_ptr);
 }
 
-weft_status products(const weft_backend *row, weft_tensor_multiply kernel, const weft_exec *exec,
+weft_status products(const weft_backend *row, Choice choice, const weft_exec *exec,
                      const weft_gemm *gemms, size_t count) {
   weft_device_scope scope(exec->device);
   WEFT_TRY(scope.status());
@@ -267,19 +272,19 @@ weft_status products(const weft_backend *row, weft_tensor_multiply kernel, const
         return stored;
     }
     if (gemms[i].k) {
-      WEFT_TRY(like_products(row, kernel, exec, gemms + i, end - i));
+      WEFT_TRY(like_products(row, choice, exec, gemms + i, end - i));
       continue;
     }
     for (size_t j = i; j < end; j++) {
-      WEFT_TRY(check(row, gemms[j]));
+      WEFT_TRY(weft_cuda_check(row, gemms[j]));
       WEFT_TRY(clear(exec, gemms[j]));
     }
   }
   return WEFT_OK;
 }
 
-weft_status prepare(const weft_backend *row, const weft_exec *exec, size_t k, size_t len,
-                    const weft_const_rows *x, weft_operand **out) {
+weft_status prepare(const weft_backend *row, Choice choice, const weft_exec *exec, size_t k,
+                    size_t len, const weft_const_rows *x, weft_operand **out) {
   *out = nullptr;
   if (k > UINT32_MAX / 2 || len > UINT32_MAX / 2)
     return WEFT_E_ARGUMENT;
@@ -292,7 +297,8 @@ weft_status prepare(const weft_backend *row, const weft_exec *exec, size_t k, si
       allocator->alloc(allocator->user, sizeof *operand, alignof(weft_operand)));
   if (!operand)
     return WEFT_E_NOMEM;
-  *operand = {row, nullptr, tiles_bytes(k, len), k, len, 0};
+  const Panels panels(choice(k, len), k);
+  *operand = {row, nullptr, panels.bytes(len), k, len, 0};
   weft_scratch pointers(exec);
   const uint8_t *const *x_ptr = nullptr;
   weft_status status = WEFT_OK;
@@ -304,7 +310,7 @@ weft_status prepare(const weft_backend *row, const weft_exec *exec, size_t k, si
     status = send_rows(exec, x->ptr, k, pointers.as<uint8_t>(), &x_ptr);
   if (status == WEFT_OK && operand->bytes) {
     weft_tensor_job job = {nullptr, x->base, static_cast<uint8_t *>(operand->data)};
-    status = Batch(exec, k, len, 1, &job, nullptr).prepare(x->stride, x_ptr);
+    status = Batch(exec, panels, k, len, 1, &job, nullptr).prepare(x->stride, x_ptr);
   }
   if (status != WEFT_OK) {
     weft_cuda_release(row, exec, operand);
@@ -314,18 +320,70 @@ weft_status prepare(const weft_backend *row, const weft_exec *exec, size_t k, si
   return WEFT_OK;
 }
 
+// Operands of one shape, without their tiles.
+weft_status operands_new(const weft_backend *row, const weft_exec *exec, size_t k, size_t len,
+                         size_t bytes, size_t count, weft_operand **out) {
+  const weft_allocator *allocator = exec->allocator;
+  for (size_t i = 0; i < count; i++) {
+    out[i] = static_cast<weft_operand *>(
+        allocator->alloc(allocator->user, sizeof *out[i], alignof(weft_operand)));
+    if (!out[i])
+      return WEFT_E_NOMEM;
+    *out[i] = {row, nullptr, bytes, k, len, 0};
+    if (bytes)
+      WEFT_TRY(weft_device_alloc(exec->device, WEFT_MEM_DEVICE, bytes, &out[i]->data));
+  }
+  return WEFT_OK;
+}
+
+weft_status fill_operands(const weft_exec *exec, const Panels &panels, size_t k, size_t len,
+                          const uint8_t *const *x, size_t x_stride, size_t count,
+                          weft_operand *const *operands) {
+  Jobs jobs(exec->allocator, count);
+  if (!jobs.at)
+    return WEFT_E_NOMEM;
+  for (size_t i = 0; i < count; i++)
+    jobs.at[i] = {nullptr, x[i], static_cast<uint8_t *>(operands[i]->data)};
+  weft_scratch descriptors(exec);
+  if (count > WEFT_TENSOR_FEW)
+    WEFT_TRY(descriptors.alloc(count * sizeof(weft_tensor_job)));
+  return Batch(exec, panels, k, len, count, jobs.at, descriptors.as<weft_tensor_job>())
+      .prepare(x_stride, nullptr);
+}
+
+weft_status prepare_many(const weft_backend *row, Choice choice, const weft_exec *exec, size_t k,
+                         size_t len, const uint8_t *const *x, size_t x_stride, size_t count,
+                         weft_operand **out) {
+  for (size_t i = 0; i < count; i++)
+    out[i] = nullptr;
+  if (k > UINT32_MAX / 2 || len > UINT32_MAX / 2 || count > UINT32_MAX / 2)
+    return WEFT_E_ARGUMENT;
+  weft_device_scope scope(exec->device);
+  WEFT_TRY(scope.status());
+  const Panels panels(choice(k), k);
+  const size_t bytes = panels.bytes(len);
+  weft_status status = operands_new(row, exec, k, len, bytes, count, out);
+  if (status == WEFT_OK && bytes && count)
+    status = fill_operands(exec, panels, k, len, x, x_stride, count, out);
+  for (size_t i = 0; status != WEFT_OK && i < count; i++) {
+    weft_cuda_release(row, exec, out[i]);
+    out[i] = nullptr;
+  }
+  return status;
+}
+
 } // namespace
 
-weft_status weft_tensor_cut(const weft_tensor_batch &batch, uint32_t sms, uint32_t shared_bytes,
-                            weft_tensor_plan *plan) {
-  const uint32_t chunk = WEFT_TENSOR_CHUNK_BYTES(batch.steps);
-  const uint32_t pair = WEFT_TENSOR_PAIR_BYTES(batch.steps);
+weft_status weft_tensor_cut(const weft_tensor_batch &batch, const weft_tensor_sizes &sizes,
+                            uint32_t sms, uint32_t shared_bytes, weft_tensor_plan *plan) {
+  const uint32_t chunk = sizes.chunk_bytes, pair = sizes.stage_bytes * sizes.parts;
   if (shared_bytes < chunk + 2 * pair)
     return WEFT_E_UNSUPPORTED;
-  const uint32_t room = (shared_bytes - 2 * pair) / chunk; // beside two stages
-  plan->chunks = (batch.m + WEFT_TENSOR_CHUNK - 1) / WEFT_TENSOR_CHUNK;
+  const uint32_t room = (shared_bytes - 2 * pair) / chunk; // beside two pairs of tiles
+  plan->chunks = (batch.m + sizes.chunk_blocks - 1) / sizes.chunk_blocks;
   plan->pairs = (batch.len + WEFT_TENSOR_PAIR - 1) / WEFT_TENSOR_PAIR;
-  uint32_t group = WEFT_TENSOR_COEF_BYTES / chunk;
+  // Both warpgroups on the same tiles, at least.
+  uint32_t group = 2 * chunk > WEFT_TENSOR_COEF_BYTES ? 2 : WEFT_TENSOR_COEF_BYTES / chunk;
   group = group < room ? group : room;
   const uint32_t most_slots = WEFT_TENSOR_SLOTS_MAX, most_stages = WEFT_TENSOR_STAGES_MAX;
   group = group < most_slots ? group : most_slots;
@@ -344,30 +402,32 @@ weft_status weft_tensor_cut(const weft_tensor_batch &batch, uint32_t sms, uint32
   // Slots for the next group's chunks come before more stages: expanding takes longer than copying.
   const uint32_t slots = 2 * plan->group < room ? 2 * plan->group : room;
   plan->slots = slots < most_slots ? slots : most_slots;
-  const uint32_t stages = (shared_bytes - plan->slots * chunk) / pair;
+  const uint32_t stages = (shared_bytes - plan->slots * chunk) / sizes.stage_bytes;
   plan->stages = stages < most_stages ? stages : most_stages;
+  // A small chunk with few pairs of tiles: nothing hides the way to its coefficients, so that warps
+  // wait side by side.
+  plan->alone = chunk <= 16384 && plan->pairs <= 8 && plan->slots > 3 && total >= 16ull * sms;
   plan->power = {2, 4, 16, 1u << 16};
   return WEFT_OK;
 }
 
-extern "C" weft_status weft_cuda_b1_wgmma_gemm(const weft_backend *row, const weft_exec *exec,
-                                               const weft_gemm *gemms, size_t count) {
-  return products(row, weft_tensor_wgmma, exec, gemms, count);
-}
+#define WEFT_TENSOR_ROW(id, choice)                                                                \
+  extern "C" weft_status weft_cuda_##id##_gemm(const weft_backend *row, const weft_exec *exec,     \
+                                               const weft_gemm *gemms, size_t count) {             \
+    return products(row, choice, exec, gemms, count);                                              \
+  }                                                                                                \
+  extern "C" weft_status weft_cuda_##id##_prepare(const weft_backend *row, const weft_exec *exec,  \
+                                                  size_t k, size_t len, const weft_const_rows *x,  \
+                                                  weft_operand **out) {                            \
+    return prepare(row, choice, exec, k, len, x, out);                                             \
+  }                                                                                                \
+  extern "C" weft_status weft_cuda_##id##_prepare_many(                                            \
+      const weft_backend *row, const weft_exec *exec, size_t k, size_t len,                        \
+      const uint8_t *const *x, size_t x_stride, size_t count, weft_operand **out) {                \
+    return prepare_many(row, choice, exec, k, len, x, x_stride, count, out);                       \
+  }
 
-extern "C" weft_status weft_cuda_b1_mma_gemm(const weft_backend *row, const weft_exec *exec,
-                                             const weft_gemm *gemms, size_t count) {
-  return products(row, weft_tensor_mma, exec, gemms, count);
-}
-
-extern "C" weft_status weft_cuda_b1_wgmma_prepare(const weft_backend *row, const weft_exec *exec,
-                                                  size_t k, size_t len, const weft_const_rows *x,
-                                                  weft_operand **out) {
-  return prepare(row, exec, k, len, x, out);
-}
-
-extern "C" weft_status weft_cuda_b1_mma_prepare(const weft_backend *row, const weft_exec *exec,
-                                                size_t k, size_t len, const weft_const_rows *x,
-                                                weft_operand **out) {
-  return prepare(row, exec, k, len, x, out);
-}
+WEFT_TENSOR_ROW(b1, choose_quicker)
+WEFT_TENSOR_ROW(b1_wgmma, choose_wgmma)
+WEFT_TENSOR_ROW(b1_wgmma_karatsuba, choose_karatsuba)
+WEFT_TENSOR_ROW(b1_mma, choose_mma)

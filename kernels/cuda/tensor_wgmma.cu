@@ -23,9 +23,11 @@ weft_status launch(const weft_exec *exec, const weft_tensor_args &args) {
 weft_status weft_tensor_wgmma(const weft_exec *exec, const weft_tensor_batch &batch) {
   const weft_device_shape *shape = weft_device_get_shape(exec->device);
   const uint32_t shared = static_cast<uint32_t>(shape->block_shared_bytes) -
-                          static_cast<uint32_t>(sizeof(weft_wgmma_barriers));
+                          static_cast<uint32_t>(sizeof(weft_wgmma_shared));
   weft_tensor_args args = {batch, {}};
-  WEFT_TRY(weft_tensor_cut(batch, static_cast<uint32_t>(shape->sms), shared, &args.plan));
+  const weft_tensor_sizes sizes = {WEFT_TENSOR_CHUNK, WEFT_TENSOR_CHUNK_BYTES(batch.steps),
+                                   WEFT_TENSOR_PAIR_BYTES(batch.steps), 1};
+  WEFT_TRY(weft_tensor_cut(batch, sizes, static_cast<uint32_t>(shape->sms), shared, &args.plan));
   switch (batch.steps) {
   case 1:
     return launch<1>(exec, args);

@@ -25,7 +25,7 @@ weft_policy_view weft_engine_view(const weft_engine *e, int64_t now_us) {
                             .missing = e->missing,
                             .count = weft_loads(e) ? (size_t)weft_window_total(e) : e->window,
                             .window = e->window,
-                            .horizon = e->horizon,
+                            .horizon = e->rumour > e->horizon ? e->rumour : e->horizon,
                             .play = paced ? e->play : e->released,
                             .segment_us = paced ? weft_segment_at(e, 1) - weft_segment_at(e, 0) : 0,
                             .segments = e->held,

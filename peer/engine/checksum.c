@@ -216,19 +216,37 @@ static void judge(weft_engine *e, uint64_t segment, int64_t now_us) {
     weft_held_try(e, segment, now_us);
 }
 
+// A complete segment is the truth: what still waits is judged by a checksum of this peer's own, so
+// that a polluter does not get away because others were faster.
+void weft_held_settle(weft_engine *e, uint64_t segment) {
+  weft_slot *slot = weft_window_slot(e, segment);
+  uint8_t memory[sizeof(weft_reveal) + WEFT_CHECKSUM_ROWS * WEFT_CHECKSUM_MAX_BLOCKS + 16];
+  weft_reveal *truth = (weft_reveal *)(void *)(memory + (16 - (uintptr_t)memory % 16) % 16);
+  bool known = false;
+  for (weft_held **at = &slot->held; *at;) {
+    weft_held *held = *at;
+    const bool open = !held->verified && !held->added;
+    if (open && !known) {
+      truth->seed = weft_rng_u64(&e->self.rng);
+      if (e->codec->checksum &&
+          e->codec->checksum(e->codec->user, slot->segment, truth->seed, truth->sums) != WEFT_OK)
+        return;
+      known = true;
+    }
+    if (open && !agrees(e, truth, held)) {
+      *at = held->next;
+      convict(e, slot, held);
+    } else {
+      at = &held->next;
+    }
+  }
+}
+
 // --- Taking and handing on
 
-// Whether this peer or a neighbour has packets of the segment to come.
-static bool wanted(const weft_engine *e, uint64_t segment) {
-  if (!weft_window_slot(e, segment)->complete)
-    return true;
-  for (size_t i = 0; i < e->used; i++) {
-    const weft_policy_want *want = weft_neighbour_want(e, &e->neighbours[i], segment);
-    if (e->neighbours[i].state == WEFT_NEIGHBOUR_OPEN && want && want->accepts)
-      return true;
-  }
-  return false;
-}
+// Everybody hands checksums on until the segment is played: who is complete may stand between the
+// source and those who are not.
+static bool wanted(const weft_engine *e, uint64_t segment) { return segment >= e->play; }
 
 void weft_revealed_take(weft_engine *e, size_t index, const weft_revealed *r, int64_t now_us) {
   if (!weft_checksums_on(e) || e->self.source || !weft_window_has(e, r->segment))
@@ -244,11 +262,10 @@ void weft_revealed_take(weft_engine *e, size_t index, const weft_revealed *r, in
                     now_us);
 }
 
-static void hand_on(weft_engine *e, uint64_t segment, size_t except, unsigned mark) {
+static void hand_on(weft_engine *e, uint64_t segment, size_t except) {
   for (size_t i = 0; i < e->used; i++)
-    if (i != except && e->neighbours[i].state == WEFT_NEIGHBOUR_OPEN &&
-        !weft_neighbour_complete(e, &e->neighbours[i], segment))
-      weft_neighbour_mark(e, i, segment, mark, WEFT_DUE_CHECKSUMS);
+    if (i != except && e->neighbours[i].state == WEFT_NEIGHBOUR_OPEN)
+      weft_neighbour_mark(e, i, segment, WEFT_MARK_REVEALED, WEFT_DUE_CHECKSUMS);
 }
 
 static weft_status room_for(weft_engine *e, weft_slot *slot, size_t sums) {
@@ -285,7 +302,7 @@ weft_status weft_checksum_take(weft_engine *e, size_t index, const weft_checksum
   memcpy(slot->reveal->sums, c->sums, sums);
   weft_clock_learn(e->clock_us, &e->clock_turn_us, now_us - (int64_t)c->made_us, now_us);
   e->statistics.checksums++;
-  hand_on(e, c->segment, index, WEFT_MARK_REVEALED);
+  hand_on(e, c->segment, index);
   if (!slot->complete)
     judge(e, c->segment, now_us);
   return WEFT_OK;
@@ -326,7 +343,7 @@ static weft_status reveal(weft_engine *e, uint64_t segment, int64_t now_us) {
   if (!e->options->trust->sign(e->options->trust->user, text, bytes, r->signature))
     return WEFT_E_KEY;
   e->statistics.checksums++;
-  hand_on(e, segment, SIZE_MAX, WEFT_MARK_CHECKSUM);
+  hand_on(e, segment, SIZE_MAX);
   return WEFT_OK;
 }
 

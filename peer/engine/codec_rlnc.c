@@ -10,6 +10,7 @@ typedef struct coded_segment {
   weft_segment *segment; // the source's
   weft_encoder *encoder;
   weft_decoder *decoder; // everyone else's
+  weft_segment_id id;
 } coded_segment;
 
 static void close_segment(void *user, void *opened) {
@@ -54,6 +55,7 @@ static weft_status open_sink(void *user, const weft_segment_id *id, const weft_r
   const weft_codec_rlnc *rlnc = user;
   coded_segment *s;
   WEFT_TRY(new_segment(rlnc, &s));
+  s->id = *id;
   const weft_decoder_options options = {.id = *id};
   weft_status status = weft_decoder_new(rlnc->ctx, &options, &s->decoder);
   if (status == WEFT_OK) {
@@ -119,11 +121,21 @@ static weft_status sum_blocks(const coded_segment *s, uint64_t seed, uint8_t *pa
   return status;
 }
 
+static weft_status sum_decoded(const coded_segment *s, uint64_t seed, uint8_t *sums,
+                               const weft_segment_id *id) {
+  for (size_t i = 0; i < id->blocks; i++) {
+    const uint8_t *block;
+    WEFT_TRY(weft_decoder_block(s->decoder, i, &block));
+    weft_checksum_of(seed, block, id->block_bytes, sums + i * WEFT_CHECKSUM_ROWS);
+  }
+  return WEFT_OK;
+}
+
 static weft_status checksum(void *user, void *opened, uint64_t seed, uint8_t *sums) {
   const weft_codec_rlnc *rlnc = user;
   const coded_segment *s = opened;
-  if (!s->segment)
-    return WEFT_E_STATE;
+  if (s->decoder)
+    return sum_decoded(s, seed, sums, &s->id);
   void *payload;
   WEFT_TRY(
       weft_alloc(rlnc->ctx, WEFT_MEM_HOST, weft_segment_get_id(s->segment)->block_bytes, &payload));

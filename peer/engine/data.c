@@ -63,7 +63,7 @@ void weft_data_show_rank(weft_engine *e, uint64_t segment, int64_t now_us) {
   const weft_slot *slot = weft_window_slot(e, segment);
   weft_policy_segment *held = weft_window_held(e, segment);
   const size_t rank = slot->segment ? e->codec->rank(e->codec->user, slot->segment) : 0;
-  const size_t all = rank + slot->waiting;
+  const size_t all = rank + (slot->tried ? 0 : slot->waiting); // tried: some of it is spoilt
   const bool dubious = e->options->trust && !weft_checksums_on(e) && now_us < e->alert_until_us;
   held->rank = slot->loose || dubious ? 0 : (uint16_t)rank;
   held->received = (uint16_t)(all < held->blocks ? all : held->blocks);
@@ -143,7 +143,7 @@ static weft_status take_trusted(weft_engine *e, size_t index, const weft_engine_
   e->progress += (uint32_t)innovative;
   if (e->blocks)
     e->codec->has(e->codec->user, slot->segment,
-                  e->blocks + (a->segment % e->window) * e->blocks_stride);
+                  e->blocks + (weft_place(e, a->segment)) * e->blocks_stride);
   return WEFT_OK;
 }
 
@@ -178,7 +178,8 @@ weft_status weft_data_take(weft_engine *e, size_t index, const weft_engine_arriv
   if (late)
     return useless(e, index, a, now_us);
   // A short segment is the stream's last; before that is known its shape cannot be trusted.
-  if (!has || !e->started || a->blocks != blocks) {
+  const bool nothing_to_learn = e->self.source && (!has || !weft_window_slot(e, segment)->complete);
+  if (!has || nothing_to_learn || !e->started || a->blocks != blocks) {
     e->statistics.received_outside += a->count;
     return WEFT_DEPENDENT;
   }
@@ -197,7 +198,7 @@ weft_status weft_data_take(weft_engine *e, size_t index, const weft_engine_arriv
   weft_data_show_rank(e, segment, now_us);
   if (status == WEFT_DEPENDENT)
     return status;
-  weft_window_learn_horizon(e, segment + 1, now_us);
+  weft_window_hear_horizon(e, segment + 1, now_us);
   weft_engine_changed(e);
   if (!slot->loose && slot->segment && e->codec->rank(e->codec->user, slot->segment) == blocks)
     weft_data_full(e, segment, now_us);

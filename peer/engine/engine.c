@@ -96,6 +96,8 @@ weft_status weft_engine_new(weft_ctx *ctx, const weft_engine_options *options,
   e->self = *self;
   e->codec = self->codec ? self->codec : options->codec;
   e->window = options->window;
+  e->window_mask = (e->window & (e->window - 1)) == 0 ? e->window - 1 : 0;
+  e->segment_bytes = (uint64_t)options->blocks * options->block_bytes;
   e->scratch = self->scratch;
   e->own_scratch = !self->scratch;
   const weft_status status =
@@ -116,8 +118,7 @@ weft_status weft_engine_new(weft_ctx *ctx, const weft_engine_options *options,
   if (weft_loads(e)) {
     for (size_t i = 0; i < e->window; i++)
       e->number[i] = WEFT_NO_SEGMENT;
-    e->end_known = true;
-    e->end_bytes = self->stream_bytes;
+    weft_window_set_end(e, self->stream_bytes);
     e->horizon = e->missing = e->released = weft_window_total(e);
   }
   if (weft_loads(e) && weft_manifest_end(e, e->horizon, e->end_bytes) != WEFT_OK) {
@@ -223,8 +224,8 @@ static bool neighbour_event(weft_engine *e, weft_event *out) {
 
 static bool slot_event(weft_engine *e, weft_event *out) {
   for (uint64_t i = 0; i < e->window; i++) {
-    const uint64_t s = e->number[(e->tail + i) % e->window];
-    weft_slot *slot = &e->slots[(e->tail + i) % e->window];
+    const uint64_t s = e->number[weft_place(e, e->tail + i)];
+    weft_slot *slot = &e->slots[weft_place(e, e->tail + i)];
     if (told(e, &slot->tell_decoded))
       *out = (weft_event){.kind = WEFT_EVENT_DECODED, .segment = s};
     else if (told(e, &slot->tell_play))

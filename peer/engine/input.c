@@ -53,7 +53,7 @@ static void take_entries(weft_engine *e, weft_neighbour *n, const weft_map *map)
     const uint16_t rank = weft_map_rank(map, i);
     want->rank = rank > want->rank ? rank : want->rank;
     if (n->blocks && map->bitmaps) {
-      uint8_t *to = n->blocks + (s % e->window) * e->blocks_stride;
+      uint8_t *to = n->blocks + (weft_place(e, s)) * e->blocks_stride;
       for (size_t b = 0; b < e->blocks_stride; b++)
         to[b] |= map->entries[i * map->entry_bytes + b];
     }
@@ -66,7 +66,7 @@ static weft_status take_map(weft_engine *e, size_t index, const weft_map *map, i
   if (n->state == WEFT_NEIGHBOUR_GREETING)
     return WEFT_E_STATE; // its HELLO was lost: ours is repeated until answered
   WEFT_TRY(take_end(e, index, map, now_us));
-  weft_window_learn_horizon(e, map->horizon, now_us);
+  weft_window_hear_horizon(e, map->horizon, now_us);
   weft_neighbour_heard(n, &map->stamps, now_us);
   weft_flight_forget(e, n, now_us - n->round_trip_us);
   e->policy_view[index].degree = map->degree;
@@ -99,7 +99,7 @@ static void take_brake(weft_engine *e, size_t index, uint64_t segment) {
     return;
   want->rank = (uint16_t)weft_window_blocks(e, segment);
   if (n->blocks)
-    memset(n->blocks + (segment % e->window) * e->blocks_stride, 0xFF, e->blocks_stride);
+    memset(n->blocks + (weft_place(e, segment)) * e->blocks_stride, 0xFF, e->blocks_stride);
   weft_want_refresh(e, want, segment);
   e->idle = e->ask_idle = false; // others may be served instead
   weft_window_advance(e);

@@ -175,13 +175,15 @@ struct weft_engine {
   const weft_codec *codec;
   weft_engine_scratch *scratch;
   bool own_scratch;
-  size_t window;
+  size_t window, window_mask;    // the mask is 0 unless the window is a power of two
+  uint64_t segment_bytes, total; // n * k; segments in the stream, if its end is known
 
   // The window: segments tail .. tail + window - 1.
   uint64_t tail;     // oldest segment that is kept
   uint64_t missing;  // oldest segment that is neither complete nor skipped
   uint64_t released; // segments the application is done with
   uint64_t horizon;  // segments known to exist
+  uint64_t rumour;   // the same, by those who cannot prove it
   uint64_t end_bytes;
   weft_manifest end; // where there is trust: the one that ends the stream, if end_known
   bool started;      // it is known where to begin
@@ -241,24 +243,27 @@ static inline bool weft_is_paced(const weft_engine *e) {
 static inline bool weft_loads(const weft_engine *e) {
   return e->self.source && e->self.stream_bytes;
 }
-static inline uint64_t weft_segment_bytes(const weft_engine *e) {
-  return (uint64_t)e->options->blocks * e->options->block_bytes;
+static inline uint64_t weft_segment_bytes(const weft_engine *e) { return e->segment_bytes; }
+
+// Where a segment stands: segment % window, which costs less where the window is a power of two.
+static inline size_t weft_place(const weft_engine *e, uint64_t segment) {
+  return (size_t)(e->window_mask ? segment & e->window_mask : segment % e->window);
 }
 
 // window.c
 // n of a segment; 0 if it lies past the end of the stream.
 uint32_t weft_window_blocks(const weft_engine *engine, uint64_t segment);
 size_t weft_window_bytes(const weft_engine *engine, uint64_t segment); // true length
-uint64_t
-weft_window_total(const weft_engine *engine); // segments in the stream, if its end is known
+static inline uint64_t weft_window_total(const weft_engine *e) { return e->total; }
+void weft_window_set_end(weft_engine *engine, uint64_t end_bytes);
 static inline weft_slot *weft_window_slot(const weft_engine *e, uint64_t segment) {
-  return &e->slots[segment % e->window];
+  return &e->slots[weft_place(e, segment)];
 }
 static inline weft_policy_segment *weft_window_held(const weft_engine *e, uint64_t segment) {
-  return &e->held[segment % e->window];
+  return &e->held[weft_place(e, segment)];
 }
 static inline bool weft_window_has(const weft_engine *e, uint64_t segment) {
-  return e->number[segment % e->window] == segment;
+  return e->number[weft_place(e, segment)] == segment;
 }
 // Gives a place to a segment, empty.
 void weft_window_place(weft_engine *engine, uint64_t segment);
@@ -272,6 +277,8 @@ void weft_window_jump(weft_engine *engine, uint64_t segment); // goes on there, 
 // Learns the end of the stream, or that it is longer than known.
 weft_status weft_window_learn_end(weft_engine *engine, uint64_t end_bytes);
 void weft_window_learn_horizon(weft_engine *engine, uint64_t horizon, int64_t now_us);
+void weft_window_hear_horizon(weft_engine *engine, uint64_t horizon, int64_t now_us);
+uint64_t weft_window_edge(const weft_engine *engine); // the end of what can be asked for
 // Something changed that neighbours should hear of and the policy should look at again.
 void weft_engine_changed(weft_engine *engine);
 void weft_tell(weft_engine *engine, bool *what); // an event of a slot
@@ -347,6 +354,7 @@ bool weft_checksums_on(const weft_engine *engine);
 void weft_held_drop(weft_engine *engine, weft_slot *slot);
 weft_status weft_held_keep(weft_engine *engine, size_t index, const weft_engine_arrival *arrival,
                            bool verified, size_t gain, bool added, int64_t now_us);
+void weft_held_settle(weft_engine *engine, uint64_t segment); // of a complete segment
 // Tries what is held against the hash.
 void weft_held_try(weft_engine *engine, uint64_t segment, int64_t now_us);
 weft_status weft_checksum_take(weft_engine *engine, size_t index, const weft_checksum *checksum,

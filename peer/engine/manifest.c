@@ -83,7 +83,7 @@ size_t weft_manifest_put(const weft_engine *e, uint64_t segment, uint8_t *out) {
 // Before the first packet of a segment goes to a neighbour, its manifest does.
 bool weft_manifest_offer(weft_engine *e, size_t index, uint64_t segment) {
   const weft_slot *slot = weft_window_slot(e, segment);
-  uint8_t *marks = &e->neighbours[index].marks[segment % e->window];
+  uint8_t *marks = &e->neighbours[index].marks[weft_place(e, segment)];
   if (!e->options->trust || !weft_window_has(e, segment) || !slot->manifest ||
       *marks & WEFT_MARK_HAS_MANIFEST)
     return false;
@@ -142,7 +142,7 @@ weft_status weft_manifest_take(weft_engine *e, size_t index, const weft_manifest
     return WEFT_DEPENDENT;
   const bool has = weft_window_has(e, m->segment) && e->started && m->blocks > 0;
   if (has) {
-    uint8_t *marks = &e->neighbours[index].marks[m->segment % e->window];
+    uint8_t *marks = &e->neighbours[index].marks[weft_place(e, m->segment)];
     *marks |= WEFT_MARK_HAS_MANIFEST;
   }
   const bool known = has && weft_window_slot(e, m->segment)->manifest;

@@ -83,7 +83,7 @@ void weft_neighbour_due(weft_engine *e, size_t index, unsigned what) {
 
 void weft_neighbour_mark(weft_engine *e, size_t index, uint64_t segment, unsigned mark,
                          unsigned due) {
-  uint8_t *marks = &e->neighbours[index].marks[segment % e->window];
+  uint8_t *marks = &e->neighbours[index].marks[weft_place(e, segment)];
   *marks = (uint8_t)(*marks | mark);
   weft_neighbour_due(e, index, due);
 }
@@ -99,6 +99,9 @@ void weft_neighbour_drop(weft_engine *e, size_t index, weft_lost_reason reason) 
   e->clocks[index] = (weft_clock){.timer_us = WEFT_ENGINE_NEVER, .map_us = WEFT_ENGINE_NEVER};
   weft_neighbour_show(e, n);
   weft_requests_forget(e, index);
+  for (size_t at = 0; at < e->window; at++) // its number may be another's soon
+    if (e->slots[at].solo == index)
+      e->slots[at].solo = WEFT_NO_NEIGHBOUR;
   e->degree--;
   weft_exchange_lost(e, n);
   weft_window_advance(e); // may have waited for this one
@@ -197,7 +200,7 @@ int64_t weft_neighbour_deadline(const weft_engine *e, size_t index) {
 
 weft_policy_want *weft_neighbour_want(const weft_engine *e, const weft_neighbour *n,
                                       uint64_t segment) {
-  return segment >= n->first && segment < n->accept_end ? &n->wants[segment % e->window] : NULL;
+  return segment >= n->first && segment < n->accept_end ? &n->wants[weft_place(e, segment)] : NULL;
 }
 
 void weft_want_refresh(const weft_engine *e, weft_policy_want *want, uint64_t segment) {
@@ -214,9 +217,9 @@ bool weft_neighbour_complete(const weft_engine *e, const weft_neighbour *n, uint
 }
 
 static void clear(weft_engine *e, weft_neighbour *n, uint64_t segment) {
-  n->wants[segment % e->window] = (weft_policy_want){0};
+  n->wants[weft_place(e, segment)] = (weft_policy_want){0};
   if (n->blocks)
-    memset(n->blocks + (segment % e->window) * e->blocks_stride, 0, e->blocks_stride);
+    memset(n->blocks + (weft_place(e, segment)) * e->blocks_stride, 0, e->blocks_stride);
 }
 
 void weft_neighbour_range(weft_engine *e, size_t index, uint64_t first, uint64_t end) {
@@ -233,7 +236,7 @@ void weft_neighbour_range(weft_engine *e, size_t index, uint64_t first, uint64_t
   }
   for (uint64_t s = n->accept_end > first ? n->accept_end : first; s < end; s++) {
     clear(e, n, s);
-    weft_want_refresh(e, &n->wants[s % e->window], s);
+    weft_want_refresh(e, &n->wants[weft_place(e, s)], s);
   }
   if (end > n->accept_end)
     n->accept_end = end;

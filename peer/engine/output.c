@@ -46,10 +46,13 @@ static size_t put_map(weft_engine *e, size_t index, int64_t now_us, uint8_t *out
                         .back = back_of(e),
                         .entry_bytes = entry};
   for (size_t i = 0; i < count; i++) {
-    const size_t at = (e->missing + i) % e->window;
+    const size_t at = weft_place(e, e->missing + i);
     uint8_t *bitmap = out + WEFT_MAP_BYTES + i * entry;
     if (!e->blocks_stride) {
-      weft_map_put_rank(out, i, e->held[at].received);
+      // Only what is verified counts as complete.
+      const uint16_t rank = e->held[at].received, blocks = e->held[at].blocks;
+      const bool claims = rank >= blocks && blocks > 0 && !e->slots[at].complete;
+      weft_map_put_rank(out, i, (uint16_t)(claims ? blocks - 1 : rank));
       continue;
     }
     memset(bitmap, 0, entry);
@@ -67,7 +70,7 @@ static size_t put_map(weft_engine *e, size_t index, int64_t now_us, uint8_t *out
 static bool take_mark(weft_engine *e, size_t index, unsigned mark, uint64_t *segment) {
   weft_neighbour *n = &e->neighbours[index];
   for (size_t at = 0; at < e->window; at++) {
-    const size_t place = (e->tail + at) % e->window;
+    const size_t place = weft_place(e, e->tail + at);
     if (!(n->marks[place] & mark))
       continue;
     n->marks[place] = (uint8_t)(n->marks[place] & ~mark);

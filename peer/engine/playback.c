@@ -118,6 +118,7 @@ static void play_one(weft_engine *e, int64_t now_us) {
 static void skip_one(weft_engine *e) {
   weft_slot *slot = weft_window_slot(e, e->play);
   slot->skipped = true;
+  weft_window_held(e, e->play)->rank = 0; // others may take it for complete here: nothing is sent
   e->statistics.skipped++;
   weft_tell(e, &slot->tell_skip);
   if (e->released == e->play)
@@ -134,6 +135,11 @@ static bool live_due(const weft_engine *e) {
 
 static void live_tick(weft_engine *e, int64_t now_us) {
   const uint64_t before = e->play;
+  if (live_due(e) && segment_us(e) > 0 && live_time(e, e->play + e->window) <= now_us) {
+    e->started = false; // asleep for longer than the window: begin again near the edge
+    weft_play_start(e, now_us);
+    return;
+  }
   while (live_due(e) && live_time(e, e->play) <= now_us) {
     const bool complete = weft_window_slot(e, e->play)->complete;
     e->statistics.due++;

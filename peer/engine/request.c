@@ -29,7 +29,7 @@ static uint16_t packets_of(const weft_request *r) {
 static void set_blocks(weft_engine *e, const weft_request *r, bool on) {
   if (!e->blocks || r->kind != WEFT_REQUEST_BLOCKS || !weft_window_has(e, r->segment))
     return;
-  uint8_t *row = e->blocks + (r->segment % e->window) * e->blocks_stride;
+  uint8_t *row = e->blocks + (weft_place(e, r->segment)) * e->blocks_stride;
   for (size_t b = 0; b < 64 && r->count / 8u + b / 8 < e->blocks_stride; b++)
     if (r->mask >> b & 1) {
       uint8_t *byte = &row[r->count / 8u + b / 8];
@@ -211,9 +211,7 @@ static void mend(weft_engine *e, uint64_t segment, int64_t now_us) {
 }
 
 static bool lacking(const weft_engine *e) {
-  const uint64_t end = e->tail + e->window;
-  return room(e) && !e->self.source && e->started && e->degree &&
-         e->missing < (e->horizon < end ? e->horizon : end);
+  return room(e) && !e->self.source && e->started && e->degree && e->missing < weft_window_edge(e);
 }
 
 void weft_requests_tick(weft_engine *e, int64_t now_us) {
@@ -222,9 +220,8 @@ void weft_requests_tick(weft_engine *e, int64_t now_us) {
   if (now_us < e->ask_us)
     return;
   expire(e, now_us);
-  const uint64_t end = e->tail + e->window;
   e->ask_us = lacking(e) ? now_us + ask_every(e) : WEFT_ENGINE_NEVER;
-  for (uint64_t s = e->missing; lacking(e) && s < (e->horizon < end ? e->horizon : end); s++)
+  for (uint64_t s = e->missing; lacking(e) && s < weft_window_edge(e); s++)
     if (weft_window_has(e, s))
       mend(e, s, now_us);
   e->ask_idle = false;

@@ -96,8 +96,8 @@ void weft_loads_tell(weft_engine *e, size_t index) {
   if (!weft_loads(e))
     return;
   for (uint64_t s = n->first; s < n->accept_end && s < weft_window_total(e); s++) {
-    const uint64_t old = e->number[s % e->window];
-    if (old == s || !n->wants[s % e->window].accepts)
+    const uint64_t old = e->number[weft_place(e, s)];
+    if (old == s || !n->wants[weft_place(e, s)].accepts)
       continue;
     bool needed = false;
     for (size_t i = 0; i < e->used && old != WEFT_NO_SEGMENT && !needed; i++) {

@@ -16,7 +16,8 @@ int64_t weft_engine_deadline(const weft_engine *e) {
   at = earlier(at, weft_requests_deadline(e));
   if (weft_checksums_on(e))
     at = earlier(at, weft_checksum_deadline(e));
-  return earlier(at, weft_exchange_deadline(e));
+  at = earlier(at, weft_exchange_deadline(e));
+  return at > 0 ? at : 0;
 }
 
 static void neighbour_tick(weft_engine *e, size_t i, int64_t now_us) {

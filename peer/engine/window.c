@@ -4,9 +4,10 @@
 
 #include "peer/engine/internal.h"
 
-uint64_t weft_window_total(const weft_engine *e) {
-  const uint64_t segment_bytes = weft_segment_bytes(e);
-  return e->end_bytes / segment_bytes + (e->end_bytes % segment_bytes != 0);
+void weft_window_set_end(weft_engine *e, uint64_t end_bytes) {
+  e->end_known = true;
+  e->end_bytes = end_bytes;
+  e->total = end_bytes / e->segment_bytes + (end_bytes % e->segment_bytes != 0);
 }
 
 size_t weft_window_bytes(const weft_engine *e, uint64_t segment) {
@@ -18,9 +19,14 @@ size_t weft_window_bytes(const weft_engine *e, uint64_t segment) {
   return segment < weft_window_total(e) ? (size_t)(e->end_bytes - segment * segment_bytes) : 0;
 }
 
-uint32_t weft_window_blocks(const weft_engine *e, uint64_t segment) {
+static uint32_t count_blocks(const weft_engine *e, uint64_t segment) {
   const size_t k = e->options->block_bytes, bytes = weft_window_bytes(e, segment);
   return (uint32_t)(bytes / k + (bytes % k != 0));
+}
+
+uint32_t weft_window_blocks(const weft_engine *e, uint64_t segment) {
+  return weft_window_has(e, segment) ? weft_window_held(e, segment)->blocks
+                                     : count_blocks(e, segment);
 }
 
 void weft_engine_changed(weft_engine *e) {
@@ -39,7 +45,7 @@ void weft_slot_close(weft_engine *e, weft_slot *slot) {
 }
 
 void weft_window_place(weft_engine *e, uint64_t segment) {
-  const size_t at = segment % e->window;
+  const size_t at = weft_place(e, segment);
   weft_slot *slot = &e->slots[at];
   weft_slot_close(e, slot);
   e->tell -= (size_t)slot->tell_decoded + slot->tell_play + slot->tell_skip + slot->tell_load;
@@ -47,7 +53,7 @@ void weft_window_place(weft_engine *e, uint64_t segment) {
   e->number[at] = segment;
   if (e->blocks)
     memset(e->blocks + at * e->blocks_stride, 0, e->blocks_stride);
-  e->held[at] = (weft_policy_segment){.blocks = (uint16_t)weft_window_blocks(e, segment)};
+  e->held[at] = (weft_policy_segment){.blocks = (uint16_t)count_blocks(e, segment)};
   for (size_t i = 0; i < e->used; i++)
     e->neighbours[i].marks[at] = 0;
 }
@@ -94,9 +100,10 @@ void weft_window_complete(weft_engine *e, uint64_t segment, int64_t now_us) {
   slot->complete = true;
   slot->solo = WEFT_NO_NEIGHBOUR;
   held->rank = held->received = held->blocks;
+  weft_held_settle(e, segment);
   weft_held_drop(e, slot);
   if (e->blocks)
-    memset(e->blocks + (segment % e->window) * e->blocks_stride, 0xFF, e->blocks_stride);
+    memset(e->blocks + (weft_place(e, segment)) * e->blocks_stride, 0xFF, e->blocks_stride);
   if (!e->self.source)
     weft_tell(e, &slot->tell_decoded);
   e->statistics.segments++;
@@ -112,7 +119,7 @@ void weft_window_complete(weft_engine *e, uint64_t segment, int64_t now_us) {
 // A neighbour that lacks a segment which was dropped here: nothing here is of use to it.
 static bool far_behind(const weft_engine *e, const weft_neighbour *n) {
   for (uint64_t s = n->first; s < n->accept_end && s < e->tail; s++)
-    if (n->wants[s % e->window].accepts)
+    if (n->wants[weft_place(e, s)].accepts)
       return n->accept_end <= e->tail;
   return false;
 }
@@ -166,19 +173,18 @@ void weft_window_advance(weft_engine *e) {
 static void refresh_blocks(weft_engine *e) {
   for (size_t at = 0; at < e->window; at++)
     if (e->number[at] != WEFT_NO_SEGMENT)
-      e->held[at].blocks = (uint16_t)weft_window_blocks(e, e->number[at]);
+      e->held[at].blocks = (uint16_t)count_blocks(e, e->number[at]);
   for (size_t i = 0; i < e->used; i++) {
     weft_neighbour *n = &e->neighbours[i];
     for (uint64_t s = n->first; s < n->accept_end; s++)
-      weft_want_refresh(e, &n->wants[s % e->window], s);
+      weft_want_refresh(e, &n->wants[weft_place(e, s)], s);
   }
 }
 
 weft_status weft_window_learn_end(weft_engine *e, uint64_t end_bytes) {
   if (e->end_known)
     return e->end_bytes == end_bytes ? WEFT_OK : WEFT_E_FOREIGN;
-  e->end_known = true;
-  e->end_bytes = end_bytes;
+  weft_window_set_end(e, end_bytes);
   if (e->horizon > weft_window_total(e)) { // contradicts what was seen
     e->end_known = false;
     e->end_bytes = 0;
@@ -199,6 +205,23 @@ void weft_window_learn_horizon(weft_engine *e, uint64_t horizon, int64_t now_us)
   e->horizon = horizon;
   weft_play_learn(e, horizon - 1, now_us);
   weft_engine_changed(e);
+}
+
+// What is not signed may be asked for, but neither is it waited for nor does it tell the time.
+void weft_window_hear_horizon(weft_engine *e, uint64_t horizon, int64_t now_us) {
+  if (e->self.source)
+    return;
+  if (!e->options->trust) {
+    weft_window_learn_horizon(e, horizon, now_us);
+  } else if (horizon > e->rumour) {
+    e->rumour = horizon;
+    e->idle = e->ask_idle = false;
+  }
+}
+
+uint64_t weft_window_edge(const weft_engine *e) {
+  const uint64_t known = e->rumour > e->horizon ? e->rumour : e->horizon, end = e->tail + e->window;
+  return known < end ? known : end;
 }
 
 bool weft_engine_done(const weft_engine *e) {

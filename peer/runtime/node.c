@@ -62,6 +62,7 @@ static weft_status start(weft_node *node, int64_t now_us, int *error) {
     memcpy(node->stream.source_key, o->identity.public_key, 32);
   }
   WEFT_TRY(new_sessions(node, now_us));
+  weft_udp_filter(&node->udp, weft_sessions_places(node->sessions));
   return node->role == WEFT_NODE_SOURCE ? weft_node_start_engine(node, &node->stream) : WEFT_OK;
 }
 
@@ -151,6 +152,8 @@ static void take(void *user, const weft_address *from, uint8_t *datagram, size_t
     weft_node_message(node, plain.link, plain.data, plain.bytes);
   else if (l->open && l->neighbour != NONE)
     (void)weft_engine_input(node->engine, l->neighbour, plain.data, plain.bytes, node->now_us);
+  else if (l->open && node->engine && !l->tracker && node->now_us >= l->next_us)
+    weft_node_admit_again(node, plain.link); // it had no room, and the refusal was lost
 }
 
 bool weft_node_receive(weft_node *node, int64_t now_us) {

@@ -13,6 +13,7 @@
 enum {
   NODE_RETRY_US = 2000000,     // a bootstrap address that did not answer
   NODE_SEEK_US = 1000000,      // looking at all this again
+  NODE_REFUSE_US = 200000,     // telling again that there is no room
   NODE_EXCHANGE_US = 1000000,  // asking neighbours for more of them
   NODE_ANNOUNCE_US = 30000000, // to a tracker
   NODE_CHECKSUM_US = 200000    // between two reveals of one segment
@@ -25,7 +26,7 @@ typedef struct node_link {
   size_t bootstrap; // which of the bootstrap addresses this is
   weft_address address;
   uint8_t public_key[32];
-  int64_t next_us;    // ANNOUNCE to a tracker
+  int64_t next_us;    // ANNOUNCE to a tracker, or telling again that there is no room
   uint64_t announced; // at a tracker: the stream that the other side has
   bool announced_source;
 } node_link;
@@ -84,6 +85,8 @@ int64_t weft_node_seek_deadline(const weft_node *node);
 // node_stream.c: the engine and its neighbours
 weft_status weft_node_start_engine(weft_node *node, const weft_stream *stream);
 void weft_node_opened(weft_node *node, size_t link);
+// A session that found no room among the neighbours tries once more.
+void weft_node_admit_again(weft_node *node, size_t link);
 void weft_node_lost(weft_node *node, size_t link, weft_session_reason reason);
 void weft_node_engine_events(weft_node *node);
 

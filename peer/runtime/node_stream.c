@@ -81,6 +81,7 @@ static void learn_stream(weft_node *node, size_t link, const weft_stream *stream
 static void refuse(weft_node *node, size_t link) {
   uint8_t message[WEFT_DATAGRAM_MAX];
   weft_node_say(node, link, message, weft_engine_refusal(node->engine, message));
+  node->links[link].next_us = node->now_us + NODE_REFUSE_US;
 }
 
 static void add_neighbour(weft_node *node, size_t link, bool initiated) {
@@ -96,6 +97,8 @@ static void add_neighbour(weft_node *node, size_t link, bool initiated) {
   }
   node->link_of[l->neighbour] = link;
 }
+
+void weft_node_admit_again(weft_node *node, size_t link) { add_neighbour(node, link, false); }
 
 void weft_node_opened(weft_node *node, size_t link) {
   weft_session_peer peer;

@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <stdio.h>
@@ -108,6 +109,36 @@ weft_status weft_udp_own_address(const weft_udp *udp, weft_address *out) {
     return WEFT_E_IO;
   from_kernel(&own, out);
   return WEFT_OK;
+}
+
+// --- What strangers send
+
+void weft_udp_filter(weft_udp *udp, size_t places) {
+  enum { UDP_HEADER = 8, FIRST = 0x71, LAST = 0x76, LEAST = 28, INIT_BYTES = 192 };
+  // Lengths are "at least": a run that GRO joined is looked at as one. 15 refuses, 16 takes; jumps
+  // count from the line after.
+  struct sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
+      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, UDP_HEADER + LEAST, 0, 15 - 2),
+      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, UDP_HEADER),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FIRST, 9 - 4, 0),
+      BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, LAST, 15 - 5, 0),
+      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, FIRST, 0, 15 - 6),
+      BPF_STMT(BPF_LD | BPF_H | BPF_ABS, UDP_HEADER + 2), // the key id's low 16 bits
+      BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xfff),
+      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, (uint32_t)places, 15 - 9, 16 - 9),
+      BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0), // INIT
+      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, UDP_HEADER + INIT_BYTES, 0, 15 - 11),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, UDP_HEADER),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)FIRST << 24, 0, 15 - 13),
+      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, UDP_HEADER + 4),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 16 - 15, 0),
+      BPF_STMT(BPF_RET | BPF_K, 0),
+      BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+  };
+  const struct sock_fprog all = {.len = sizeof program / sizeof *program, .filter = program};
+  // Where there are no filters, everything is only checked here.
+  (void)setsockopt(udp->fd, SOL_SOCKET, SO_ATTACH_FILTER, &all, sizeof all);
 }
 
 // --- Sending

@@ -39,6 +39,11 @@ weft_status weft_udp_open(weft_ctx *ctx, const weft_address *address, weft_udp *
 void weft_udp_close(weft_udp *udp);
 weft_status weft_udp_own_address(const weft_udp *udp, weft_address *out);
 
+// Has the kernel drop what cannot be a session's datagram before anybody is woken for it: another
+// first byte, too short, an INIT without its zeros, a key id beyond `places`. What it lets through
+// is checked all the same.
+void weft_udp_filter(weft_udp *udp, size_t places);
+
 // Room for the next datagram to `to`; NULL while the socket is blocked. What waits for another
 // address is sent first.
 uint8_t *weft_udp_room(weft_udp *udp, const weft_address *to);

@@ -125,6 +125,8 @@ size_t weft_session_new_keys(weft_sessions *s, int64_t now_us) {
 _Static_assert(3 * WEFT_SESSION_MAX_LINKS + WEFT_HALF_OPEN <= 1u << WEFT_SLOT_BITS,
                "an id holds its slot");
 
+size_t weft_sessions_places(const weft_sessions *s) { return s->keys_count; }
+
 void weft_session_free_keys(weft_sessions *s, size_t *keys) {
   if (*keys != NONE)
     sodium_memzero(&s->keys[*keys], sizeof s->keys[*keys]);

@@ -116,11 +116,6 @@ static weft_status make_token(void *user, void *opened, size_t count, void *out,
   return WEFT_OK;
 }
 
-static void scale_row(uint8_t *row, size_t n, uint8_t factor) {
-  for (size_t i = 0; i < n; i++)
-    row[i] = weft_gf256_mul(row[i], factor);
-}
-
 // Eliminates among `count` vectors that the basis has been taken out of. What is left of them, in
 // the form of the basis, comes first; returns how many. pivots[i] is row i's.
 static size_t eliminate(const weft_sim_codec *c, uint8_t *v, size_t count, size_t n,
@@ -138,9 +133,9 @@ static size_t eliminate(const weft_sim_codec *c, uint8_t *v, size_t count, size_
       pivot++;
     if (pivot == n)
       continue;
-    scale_row(row, n, weft_gf256_inv[row[pivot]]);
-    if (row != v + kept * n)
-      memcpy(v + kept * n, row, n);
+    uint8_t scaled[WEFT_MAX_BLOCKS];
+    multiply(c, 1, 1, n, &weft_gf256_inv[row[pivot]], row, scaled, false);
+    memcpy(v + kept * n, scaled, n);
     for (size_t j = 0; j < kept; j++)
       if (v[j * n + pivot]) {
         const uint8_t factor = v[j * n + pivot];

@@ -15,7 +15,11 @@ double weft_sim_memory_bytes(const weft_sim_parameters *p) {
                                       .window = p->window,
                                       .batch = p->batch,
                                       .neighbours_max = p->neighbours_max,
-                                      .addresses_max = p->topology == WEFT_SIM_TRACKER ? 32 : 0};
+                                      .flights_max = p->flights,
+                                      .requests_max = p->requests,
+                                      .addresses_max =
+                                          p->topology == WEFT_SIM_TRACKER ? p->addresses : 0,
+                                      .codec = NULL};
   const double n = p->blocks, k = p->block_bytes;
   double segment = 64.0 + p->neighbours_max;
   if (p->fidelity == WEFT_SIM_COEFFICIENTS)

@@ -119,6 +119,14 @@ bool weft_sim_set_class(weft_sim_parameters *p, const char *name, const char *ke
     snprintf(error, WEFT_SIM_TEXT, "class %.40s is not among classes", name);
     return false;
   }
+  static const char *const keys[] = {"upload", "download", "delay", "loss", "burst", "nat"};
+  bool is_key = false;
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    is_key = is_key || strcmp(key, keys[i]) == 0;
+  if (!is_key) {
+    snprintf(error, WEFT_SIM_TEXT, "a class has no key '%.40s'", key);
+    return false;
+  }
   const bool is_rate = strcmp(key, "upload") == 0 || strcmp(key, "download") == 0;
   const bool is_time = strcmp(key, "delay") == 0;
   if (is_time ? !weft_sim_parse_time(value, &n) : !weft_sim_parse_quantity(value, &n)) {
@@ -141,11 +149,7 @@ bool weft_sim_set_class(weft_sim_parameters *p, const char *name, const char *ke
     class->loss = n;
   else if (strcmp(key, "burst") == 0)
     class->burst = n;
-  else if (strcmp(key, "nat") == 0)
+  else
     class->nat = n;
-  else {
-    snprintf(error, WEFT_SIM_TEXT, "a class has no key '%.40s'", key);
-    return false;
-  }
   return true;
 }

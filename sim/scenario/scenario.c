@@ -23,6 +23,7 @@ void weft_sim_defaults(weft_sim_parameters *out) {
                                .batch = 8,
                                .neighbours = 8,
                                .neighbours_max = 16,
+                               .addresses = 32,
                                .lag_us = 6000000,
                                .startup_us = 1500000,
                                .map_us = 300000,
@@ -46,7 +47,7 @@ void weft_sim_defaults(weft_sim_parameters *out) {
                                .polite = 0.7,
                                .failure_us = WEFT_SIM_NEVER,
                                .failure_share = 0.5,
-                               .sampled = 64};
+                               .sampled = 48};
   (void)weft_sim_known_class("plain", &out->classes[0]);
 }
 

@@ -89,6 +89,11 @@ static weft_status take_events(weft_sim_share *share, weft_sim_peer *p, int64_t 
     case WEFT_EVENT_LOAD:
       WEFT_TRY(weft_sim_load(share, p, event.segment, now_us));
       break;
+    case WEFT_EVENT_LONELY: // the tracker is asked a moment later, together with other timers
+      if (p->tracker_us != WEFT_SIM_NEVER && p->tracker_us > now_us + 200000)
+        p->tracker_us = now_us + 200000;
+      p->own_us = p->tracker_us < p->own_us ? p->tracker_us : p->own_us;
+      break;
     case WEFT_EVENT_DIAL:
       WEFT_TRY(weft_sim_dial_to(share, p, &event.address, now_us));
       break;

@@ -141,7 +141,8 @@ static void invert_batch(check_device *device, const Method *method, size_t k, s
 
 void check_invert(check_device *device, const weft_backend *row, unsigned rounds, size_t k_max) {
   const Method method = {row, 0, WEFT_CUDA_PIVOT_SCAN};
-  const size_t sizes[] = {1, 2, 5, 16, 31, 32, 33, 64, 65, 96, 97, 127, 128, 129, 160, 255, 1024};
+  const size_t sizes[] = {1,  2,   5,   16,  31,  32,  33,  64,  65,  96,
+                          97, 127, 128, 129, 160, 192, 255, 256, 257, 1024};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
     if (sizes[i] <= k_max)
       invert_batch(device, &method, sizes[i], sizes[i] > 300 ? 2 : 9, 0, i % 2);

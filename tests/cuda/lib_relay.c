@@ -111,7 +111,7 @@ typedef struct arriving {
 static size_t datagram_room(const scene *r) {
   size_t room = 0;
   for (size_t i = 0; i < r->count; i++) {
-    const size_t bytes = weft_packet_bytes(&r->flows[i].source.id, WEFT_PACKET_VECTOR) + 8;
+    const size_t bytes = weft_packet_bytes(&r->flows[i].source.id, WEFT_PACKET_VECTOR) + 16;
     room = bytes > room ? bytes : room;
   }
   return room;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The embedding example must succeed, and say so. $1: the program.
+# The examples that check every byte must succeed, and say so. $1: the program.
 set -eu
 said=$("$1")
 echo "$said"

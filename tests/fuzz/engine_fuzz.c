@@ -2,8 +2,10 @@
 // Any datagrams at all, from two neighbours, at any pace, into a peer's engine, as a receiver or a
 // source. It must stay within its memory and its ranks, and give out nothing but datagrams.
 //
-// Input: one byte, 1 for a source; then steps of neighbour (bit 0) and time (the rest, in 4 ms),
-// length of the datagram, datagram.
+// Input: one byte of options (bit 0 a source, bits 1 and 2 the mode, bit 3 trust, bit 4 checksums,
+// bit 5 blocks without a code, bit 6 congestion control, bit 7 pull); then steps of neighbour (bit
+// 0) and time (the rest, in 4 ms), length of the datagram, datagram.
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,17 +15,18 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { BLOCKS = 4, BLOCK_BYTES = 16, WINDOW = 3, BURSTS = 64 };
+enum { BLOCKS = 4, BLOCK_BYTES = 16, WINDOW = 3, BURSTS = 256 };
 
 static void require(int condition) {
   if (!condition)
     abort();
 }
 
-static void feed(weft_engine *engine) {
+static void feed(weft_engine *engine, int64_t now_us) {
   static const uint8_t segment[BLOCKS * BLOCK_BYTES] = {1, 2, 3};
-  while (weft_engine_source_ready(engine))
-    require(weft_engine_source_put(engine, segment, sizeof segment, 0, 0) == WEFT_OK);
+  for (int i = 0; i < WINDOW && weft_engine_source_ready(engine);
+       i++) // paced: there is always room
+    require(weft_engine_source_put(engine, segment, sizeof segment, now_us, now_us) == WEFT_OK);
 }
 
 static void read_all(weft_engine *engine) {
@@ -42,16 +45,16 @@ static void turn(weft_engine *engine, int source, int64_t now_us) {
   weft_burst burst;
   weft_engine_tick(engine, now_us);
   if (source)
-    feed(engine);
+    feed(engine, now_us);
   else
     read_all(engine);
   while (weft_engine_event(engine, &event))
-    require(event.kind <= WEFT_EVENT_NEIGHBOUR_LOST && event.neighbour < 2);
+    require(event.kind <= WEFT_EVENT_LONELY && event.neighbour < 2);
   // The pace allows one data burst per turn, and each neighbour has a few messages due.
   for (int i = 0; weft_engine_output(engine, now_us, &burst) == WEFT_OK; i++) {
     require(i < BURSTS && burst.neighbour < 2 && burst.count >= 1);
     for (size_t d = 0; d < burst.count; d++)
-      require(burst.datagrams[d].bytes >= 12 && burst.datagrams[d].data[0] == WEFT_WIRE_VERSION);
+      require(burst.datagrams[d].bytes >= 4 && burst.datagrams[d].data[0] == WEFT_WIRE_VERSION);
   }
   require(weft_engine_deadline(engine) >= 0);
 }
@@ -72,18 +75,33 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const weft_ctx_options options = {.backend = "scalar"};
   require(weft_ctx_new(&ctx, &options) == WEFT_OK);
   weft_codec_rlnc rlnc = {.ctx = ctx};
-  const weft_codec codec = weft_codec_rlnc_table(&rlnc);
+  weft_codec_blocks blocks = {.ctx = ctx};
+  const bool plain = (data[0] & 32) != 0, trust = (data[0] & 8) != 0;
+  const weft_codec codec = plain ? weft_codec_blocks_table(&blocks) : weft_codec_rlnc_table(&rlnc);
   weft_rng_chacha_seed(&chacha, 1, 1);
   const weft_rng rng = weft_rng_chacha_table(&chacha);
   const int source = data[0] & 1;
+  const unsigned mode = (data[0] >> 1 & 3u) % 3u;
   const weft_engine_options how = {.stream = 7,
                                    .blocks = BLOCKS,
                                    .block_bytes = BLOCK_BYTES,
+                                   .mode = (weft_engine_mode)mode,
                                    .window = WINDOW,
                                    .batch = 2,
                                    .neighbours_max = 2,
+                                   .neighbours_target = 2,
+                                   .addresses_max = 4,
+                                   .requests_max = 4,
+                                   .congestion = (data[0] & 64) != 0,
+                                   .rate_bits_per_s = 100000,
+                                   .lag_us = 200000,
+                                   .startup_us = 100000,
+                                   .checksum_us = trust && data[0] & 16 ? 20000 : 0,
                                    .codec = &codec,
-                                   .policy = &weft_policy_push};
+                                   .policy = plain           ? &weft_policy_rarest
+                                             : data[0] & 128 ? &weft_policy_pull
+                                                             : &weft_policy_push,
+                                   .trust = trust ? &weft_trust_counted : NULL};
   const weft_engine_self self = {.source = source != 0, .upload_bits_per_s = 1000000, .rng = rng};
   require(weft_engine_new(ctx, &how, &self, &engine) == WEFT_OK);
   size_t neighbour;

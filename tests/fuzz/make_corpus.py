@@ -65,11 +65,32 @@ def engines():
         return struct.pack(">BBHQ", 1, kind, word, number)
 
     def ranks(first, horizon, end, *counts):
-        head = struct.pack(">BBHQQQIIIHH", 1, 17, int(end > 0), first, horizon, end, 9, 1, 0, 2, len(counts))
+        head = struct.pack(">BBHQQQIIIHHHH", 1, 17, int(end > 0), first, horizon, end, 9, 1, 0, 2, len(counts), 0, 0)
         return head + struct.pack(f">{len(counts)}H", *counts)
 
     def block(segment, index, n=4):
         return struct.pack(">BBHQH", 1, 0, n, segment, index) + bytes(range(16))
+
+    def manifest(segment, n=4, size=64, last=0, at=0):
+        return struct.pack(">BBHQHHIQQI", 1, 22, last, segment, n, 0, size, at, 5, 0) + bytes(96)
+
+    def checksum(segment, made):
+        return struct.pack(">BBHQQQ", 1, 23, 4, segment, made, 77) + bytes(64 + 32)
+
+    def revealed(segment, made):
+        return struct.pack(">BBHQQ", 1, 24, 0, segment, made)
+
+    def request(*entries):
+        return struct.pack(">BBHQ", 1, 25, len(entries), 0) + b"".join(struct.pack(">QHHQ", *e) for e in entries)
+
+    def refer(flags, *addresses):
+        return bytes([1, 26, flags, len(addresses)]) + b"".join(bytes([len(a)]) + a for a in addresses)
+
+    def pace(sent, stamp):
+        return struct.pack(">BBHII", 1, 20, 0, sent, stamp)
+
+    def ack(sent, received):
+        return struct.pack(">BBHIIIII", 1, 21, 0, sent, received, 1000, 9, 10)
 
     hello = struct.pack(">BBHQHHIIII", 1, 16, 1, 7, 4, 3, 16, 1, 0, 0)
     both = step(0, hello) + step(1, hello)
@@ -83,9 +104,24 @@ def engines():
         "strangers": step(0, block(0, 0)) + step(1, ranks(0, 1, 0)) + step(0, hello[:-1]) + step(0, hello[:4] + hello),
         "silence": both + step(0, b"", 127) * 64,
     }
+    manifests = b"".join(step(0, manifest(s, at=s * 1000)) for s in range(3))
+    asked = [(0, 0, 3, 0), (0, 1, 0, 9), (1, 2, 0, 0), (1, 3, 0, 0), (1 << 48, 2, 0, 0)]
+    trusting = {
+        "signed": both + manifests + blocks + step(0, manifest(3, 1, 5, 1)) + last + step(0, block(3, 0, 1)),
+        "ended": both + step(0, manifest(2, 0, 0, 1, 128)) + step(1, ranks(0, 2, 128, 0, 0)) + manifests + blocks,
+        "revealed": both + manifests + step(1, block(0, 0), 60) + step(1, revealed(0, 9)) + step(1, checksum(0, 400000)) + blocks,
+        "asked": both + step(0, ranks(0, 1, 0, 0, 0, 0)) + step(0, request(*asked)) * 3 + step(1, request(asked[0])) * 9,
+        "referred": both + step(0, refer(1)) + step(0, refer(0, b"ab", b"cde")) + step(1, refer(2, b"f" * 20)) + step(0, b"", 127) * 9,
+        "paced": both + step(0, ranks(0, 1, 0, 0, 0, 0)) + step(0, ack(1, 1)) + step(0, ack(3, 1)) + step(0, pace(4, 7)) + step(1, pace(1, 9)),
+    }
     for name, steps in conversations.items():
         write("engine", name + "-receiver", b"\0" + steps)
         write("engine", name + "-source", b"\1" + steps)
+    # Modes and tables of engine_fuzz.c: live, VoD, trust, checksums, blocks, congestion.
+    for name, steps in {**conversations, **trusting}.items():
+        for how in (0x0C, 0x1C, 0x0A, 0x2C, 0x48, 0x49, 0x0D, 0x1D, 0x2D, 0x8A, 0x8B):
+            if name in trusting or how in (0x1C, 0x2D):
+                write("engine", f"{name}-{how:02x}", bytes([how]) + steps)
 
 
 def stores():

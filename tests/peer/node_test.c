@@ -236,7 +236,7 @@ START_TEST(a_flood_does_no_harm) {
   EXPECT(all_have_it(&p, 1));
   weft_node_statistics s;
   weft_node_get_statistics(p.node[source], &s);
-  EXPECT(s.sessions.malformed + s.sessions.foreign >= 100 && s.links == 1);
+  EXPECT(s.sessions.opened == 1 && s.links == 1); // and most of it never came this far
   close(fd);
   party_free(&p);
 }

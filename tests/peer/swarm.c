@@ -53,7 +53,8 @@ void swarm_init(swarm *s, const uint8_t *input, size_t bytes, uint64_t salt) {
 }
 
 void swarm_start(swarm *s, const weft_engine_self *source) {
-  EXPECT_OK(weft_ctx_new(&s->ctx, NULL));
+  const weft_ctx_options options = {.allocator = s->allocator, .threads = 1};
+  EXPECT_OK(weft_ctx_new(&s->ctx, &options));
   s->rlnc.ctx = s->blocks.ctx = s->ctx;
   if (!s->codec.add)
     s->codec = weft_codec_rlnc_table(&s->rlnc);
@@ -73,7 +74,7 @@ size_t swarm_add(swarm *s, const weft_engine_self *given) {
   const size_t index = s->nodes++;
   EXPECT(index < SWARM_NODES);
   swarm_node *n = &s->node[index];
-  *n = (swarm_node){.first_play_us = -1, .banned_us = -1};
+  *n = (swarm_node){.first_play_us = -1};
   weft_rng_chacha_seed(&n->chacha, test_seed(), 1000 + index);
   weft_engine_self self = given ? *given : (weft_engine_self){0};
   self.rng = weft_rng_chacha_table(&n->chacha);
@@ -101,8 +102,8 @@ void swarm_connect(swarm *s, size_t a, size_t b) {
     s->node[a].deadline_us = 0;
     return;
   }
-  s->node[a].links[at_a] = (swarm_link){.used = true, .node = b, .neighbour = at_b};
-  s->node[b].links[at_b] = (swarm_link){.used = true, .node = a, .neighbour = at_a};
+  s->node[a].links[at_a] = (swarm_link){.used = true, .node = b, .neighbour = at_b, .bad_us = -1};
+  s->node[b].links[at_b] = (swarm_link){.used = true, .node = a, .neighbour = at_a, .bad_us = -1};
   s->node[a].deadline_us = s->node[b].deadline_us = 0;
 }
 
@@ -170,14 +171,24 @@ static void send(swarm *s, size_t from, size_t neighbour, const weft_datagram *d
 
 // --- One node's turn
 
+// Whether the call did what it should; one that failed for want of memory is noted.
+static bool done(swarm *s, weft_status status) {
+  if (status == WEFT_E_NOMEM && s->tolerate_nomem) {
+    s->nomem++;
+    return false;
+  }
+  EXPECT_OK(status);
+  return true;
+}
+
 static void feed(swarm *s) {
   weft_engine *source = s->node[0].engine;
   while (s->fed <= s->input_bytes && s->feed_us <= s->now_us && weft_engine_source_ready(source)) {
     const size_t left = s->input_bytes - s->fed, bytes = left < SEGMENT ? left : SEGMENT;
-    if (bytes)
-      EXPECT_OK(weft_engine_source_put(source, s->input + s->fed, bytes, s->feed_us, s->now_us));
-    else
-      EXPECT_OK(weft_engine_source_end(source, s->now_us));
+    if (!done(s, bytes ? weft_engine_source_put(source, s->input + s->fed, bytes, s->feed_us,
+                                                s->now_us)
+                       : weft_engine_source_end(source, s->now_us)))
+      return;
     s->fed += bytes < SEGMENT ? s->input_bytes + 1 : bytes;
     s->feed_us += s->feed_every_us;
   }
@@ -190,7 +201,8 @@ static void read_all(swarm *s, swarm_node *n) {
     uint8_t piece[SEGMENT];
     const size_t at = (size_t)segment * SEGMENT;
     EXPECT(bytes <= SEGMENT && at + bytes <= s->input_bytes && segment >= n->next);
-    EXPECT_OK(weft_engine_read(n->engine, 0, bytes, piece));
+    if (!done(s, weft_engine_read(n->engine, 0, bytes, piece)))
+      return;
     n->wrong = n->wrong || memcmp(piece, s->input + at, bytes) != 0;
     EXPECT_OK(weft_engine_release(n->engine));
     n->read++;
@@ -227,15 +239,19 @@ static void take_events(swarm *s, size_t index) {
     if (event.kind == WEFT_EVENT_LOAD) {
       const size_t at = (size_t)event.segment * SEGMENT, left = s->input_bytes - at;
       EXPECT(at < s->input_bytes);
-      EXPECT_OK(weft_engine_source_load(n->engine, event.segment, s->input + at,
-                                        left < SEGMENT ? left : SEGMENT, s->now_us));
+      (void)done(s, weft_engine_source_load(n->engine, event.segment, s->input + at,
+                                            left < SEGMENT ? left : SEGMENT, s->now_us));
     }
     if (event.kind == WEFT_EVENT_NEIGHBOUR_LOST) {
       n->lost[event.reason]++;
-      if (event.reason == WEFT_LOST_BANNED && n->banned_us < 0)
-        n->banned_us = s->now_us;
       const swarm_link link = n->links[event.neighbour];
       n->links[event.neighbour].used = false;
+      if (event.reason == WEFT_LOST_BANNED) {
+        const int64_t delay_us = link.bad_us < 0 ? 0 : s->now_us - link.bad_us;
+        n->banned++;
+        n->banned_wrongly += !s->node[link.node].polluter;
+        n->ban_delay_us = delay_us > n->ban_delay_us ? delay_us : n->ban_delay_us;
+      }
       swarm_node *other = &s->node[link.node]; // the session is gone at both ends
       if (link.used && other->engine && other->links[link.neighbour].used &&
           other->links[link.neighbour].node == index) {
@@ -260,7 +276,8 @@ static void turn(swarm *s, size_t index) {
   while ((status = weft_engine_output(n->engine, s->now_us, &burst)) == WEFT_OK)
     for (size_t i = 0; i < burst.count; i++)
       send(s, index, burst.neighbour, &burst.datagrams[i]);
-  EXPECT(status == WEFT_PENDING);
+  if (status != WEFT_PENDING)
+    (void)done(s, status);
   n->deadline_us = weft_engine_deadline(n->engine);
 }
 
@@ -290,7 +307,12 @@ static void arrive(swarm *s, swarm_event *event) {
   if (link && link->used && link->node == event->from) {
     const weft_status status =
         weft_engine_input(to->engine, event->neighbour, event->data, event->bytes, s->now_us);
-    EXPECT(status < WEFT_E_NOMEM && status != WEFT_E_BUFFER && status != WEFT_E_ARGUMENT);
+    s->nomem += status == WEFT_E_NOMEM && s->tolerate_nomem;
+    EXPECT((status < WEFT_E_NOMEM && status != WEFT_E_BUFFER && status != WEFT_E_ARGUMENT) ||
+           (status == WEFT_E_NOMEM && s->tolerate_nomem));
+    if (s->node[event->from].polluter && event->data[1] <= WEFT_PACKET_SPARSE &&
+        status == WEFT_OK && to->links[event->neighbour].bad_us < 0)
+      to->links[event->neighbour].bad_us = s->now_us; // the first that was of any use
     to->deadline_us = s->now_us;
   }
   free(event);

@@ -12,6 +12,7 @@ enum { SWARM_NODES = 48, SWARM_LINKS = 48 };
 typedef struct swarm_link { // by the engine's neighbour number
   bool used;
   size_t node, neighbour; // at the other end
+  int64_t bad_us;         // when its first spoilt packet came; -1: none
 } swarm_link;
 
 typedef struct swarm_node {
@@ -24,8 +25,10 @@ typedef struct swarm_node {
   uint64_t read;   // segments given out
   uint64_t next;   // segment expected next: what is read before it is an error
   size_t plays, skips, stalls, resumes, decoded, lost[5];
-  int64_t first_play_us, banned_us; // banned_us: when it banned somebody first
-  uint64_t data_sent;               // bytes of coded packets
+  int64_t first_play_us;
+  size_t banned, banned_wrongly;
+  int64_t ban_delay_us; // from a neighbour's first spoilt packet to its ban, at most
+  uint64_t data_sent;   // bytes of coded packets
   int64_t deadline_us;
 } swarm_node;
 
@@ -50,6 +53,9 @@ typedef struct swarm {
   swarm_event **heap;
   size_t heap_count, heap_room;
   uint64_t sequence, damaged;
+  const weft_allocator *allocator; // NULL: the C library's
+  bool tolerate_nomem;             // one allocation fails: what it was for is lost or done again
+  size_t nomem;
   bool damage; // the network flips bits of one datagram in 16 of what it carries
 } swarm;
 

@@ -148,9 +148,49 @@ START_TEST(rank_agrees_with_coefficients) {
 }
 END_TEST
 
+// n random vectors of n coordinates have full rank with probability (1 - 256^-1)(1 - 256^-2)...
+START_TEST(full_rank_is_as_likely_as_it_must_be) {
+  enum { TRIALS = 40000, N = 6 };
+  double expected = 1;
+  for (int i = 1; i <= N; i++)
+    expected *= 1 - pow(256, -i);
+  for (int f = 0; f < 2; f++) {
+    mesh *m = malloc(sizeof *m);
+    EXPECT(m != NULL);
+    open_mesh(m, f ? WEFT_SIM_RANK : WEFT_SIM_COEFFICIENTS, test_seed());
+    const weft_segment_id id = {.blocks = N, .block_bytes = 1};
+    size_t full = 0;
+    for (size_t i = 0; i < TRIALS; i++) {
+      // A relay that is complete sends random vectors; a source would send its blocks first.
+      void *relay, *sink;
+      uint8_t token[1 + BATCH * BLOCKS + 64];
+      size_t bytes, innovative;
+      EXPECT(m->codec.open_source(&m->state, &id, NULL, 0, &m->table, &relay) == WEFT_OK);
+      EXPECT(m->codec.open_sink(&m->state, &id, &m->table, &sink) == WEFT_OK);
+      for (size_t sent = 0; sent < N; sent += 3) { // past the source's own blocks
+        EXPECT(m->codec.make_token(&m->state, relay, 3, token, &bytes) == WEFT_OK);
+      }
+      for (size_t sent = 0; sent < N; sent += 3) {
+        EXPECT(m->codec.make_token(&m->state, relay, 3, token, &bytes) == WEFT_OK);
+        m->state.from = 0;
+        (void)m->codec.add_token(&m->state, sink, 3, token, bytes, &innovative);
+      }
+      full += m->codec.rank(&m->state, sink) == N;
+      m->codec.close(&m->state, relay);
+      m->codec.close(&m->state, sink);
+    }
+    const double deviation = sqrt(TRIALS * expected * (1 - expected));
+    EXPECT(fabs((double)full - TRIALS * expected) < 5 * deviation);
+    close_mesh(m);
+    free(m);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("sim codecs");
   TCase *t = tcase_create("codecs");
+  tcase_add_test(t, full_rank_is_as_likely_as_it_must_be);
   tcase_add_test(t, rank_agrees_with_coefficients);
   suite_add_tcase(suite, t);
   return test_main(suite);

@@ -126,7 +126,67 @@ START_TEST(the_model_follows_its_laws) {
     EXPECT(weft_sim_delay_us(&m, a, b) == weft_sim_delay_us(&m, b, a));
     EXPECT(weft_sim_delay_us(&m, a, b) >= m.window_us);
   }
+  // Little's law: those present are arrivals per second times the mean stay.
+  double present = 0;
+  for (int64_t at_us = 150000000; at_us < 390000000; at_us += 1000000)
+    for (uint32_t i = 1; i <= p.peers; i++)
+      present += m.arrive_us[i] <= at_us && at_us < m.leave_us[i];
+  const double settled = 1 - (exp(-1.5) - exp(-3.9)) / 2.4; // the run has not lasted for ever
+  EXPECT(fabs(present / 240 / (50 * 100 * settled) - 1) < 0.05);
   weft_sim_model_clear(&m);
+}
+END_TEST
+
+// One viewer, one source, no loss: greetings take one way, then the uplink is the bottleneck, and
+// the last byte takes one way again. (With rare announcements the sender may wait for one.)
+START_TEST(one_hop_takes_what_it_must) {
+  static const char *const settings[] = {"map-every",
+                                         "20 ms",
+                                         "map-idle",
+                                         "20 ms",
+                                         "mode",
+                                         "bulk",
+                                         "topology",
+                                         "graph",
+                                         "peers",
+                                         "1",
+                                         "bulk-bytes",
+                                         "2M",
+                                         "neighbours",
+                                         "2",
+                                         "latency",
+                                         "uniform",
+                                         "delay-min",
+                                         "30 ms",
+                                         "delay-max",
+                                         "30 ms",
+                                         "source-upload",
+                                         "4M",
+                                         "overhead-bytes",
+                                         "0",
+                                         "window",
+                                         "64",
+                                         "classes",
+                                         "plain:1",
+                                         NULL};
+  const weft_sim_fidelity fidelities[] = {WEFT_SIM_BYTES, WEFT_SIM_COEFFICIENTS, WEFT_SIM_RANK};
+  for (size_t f = 0; f < 3; f++) {
+    weft_sim_parameters p = with(settings);
+    p.fidelity = fidelities[f];
+    p.classes[0].down_bits_per_s = 0;
+    const weft_sim_options options = {.parameters = &p, .threads = 1};
+    weft_sim_swarm *swarm;
+    weft_sim_result r;
+    EXPECT(weft_sim_swarm_new(&options, &swarm) == WEFT_OK);
+    EXPECT(weft_sim_swarm_run(swarm) == WEFT_OK && weft_sim_swarm_result(swarm, &r) == WEFT_OK);
+    // Blocks as they are, with a header of 16 bytes; seeded packets have 20.
+    const double least_s = 0.030 + 2e6 / 1024 * (1024 + 16) * 8 / 4e6 + 0.030;
+    const double done_s = (double)r.viewers[0].done_us / 1e6;
+    if (!(done_s > 0.995 * least_s && done_s < 1.08 * least_s))
+      ck_abort_msg("%g s, not %g s (WEFT_TEST_SEED=%#llx)", done_s, least_s,
+                   (unsigned long long)test_seed());
+    weft_sim_swarm_free(swarm);
+  }
 }
 END_TEST
 
@@ -231,6 +291,7 @@ int main(void) {
   tcase_add_test(t, losses_are_as_frequent_as_asked);
   tcase_add_test(t, graphs_are_connected_and_bounded);
   tcase_add_test(t, the_model_follows_its_laws);
+  tcase_add_test(t, one_hop_takes_what_it_must);
   tcase_add_test(t, runs_repeat_bit_for_bit);
   tcase_add_test(t, bytes_add_up);
   tcase_add_test(t, runs_can_be_stopped);

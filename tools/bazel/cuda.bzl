@@ -44,6 +44,9 @@ def _cuda_library_impl(ctx):
     # Not tied to --config=werror, which would compile all of CUDA a second time.
     if NVCC_IS_KNOWN:
         args.add("-Werror=all-warnings")
+
+        # A quarter of the size, most of which is line numbers.
+        args.add("-compress-mode=size")
     args.add_all(context.defines, before_each = "-D")
     args.add_all(context.quote_includes, format_each = "-Xcompiler=-iquote,%s")
     args.add_all(context.includes, before_each = "-I")

@@ -372,6 +372,11 @@ static void run_pieces(double_op *op) {
     const weft_device_piece *piece = &c->pieces[i];
     const weft_mem to = mem_of(piece->to, piece->bytes), from = mem_of(piece->from, piece->bytes);
     double_open(to, piece->to, piece->bytes);
+    if (!piece->from) {
+      memset(piece->to, 0, piece->bytes);
+      double_close(to, piece->to, piece->bytes);
+      continue;
+    }
     double_open(from, piece->from, piece->bytes);
     if (piece->bytes > 0)
       memcpy(piece->to, piece->from, piece->bytes);

@@ -356,6 +356,20 @@ static weft_status prepare(const weft_backend *row, const weft_exec *exec, size_
   return status;
 }
 
+static weft_status prepare_many(const weft_backend *row, const weft_exec *exec, size_t k,
+                                size_t len, const uint8_t *const *x, size_t x_stride, size_t count,
+                                weft_operand **out) {
+  weft_status status = WEFT_OK;
+  size_t made = 0;
+  for (; made < count && status == WEFT_OK; made += status == WEFT_OK) {
+    const weft_const_rows rows = {.base = x[made], .stride = x_stride, .mem = WEFT_MEM_DEVICE};
+    status = prepare(row, exec, k, len, &rows, &out[made]);
+  }
+  while (status != WEFT_OK && made > 0)
+    release(row, exec, out[--made]);
+  return status;
+}
+
 // --- the table ---
 
 enum { ROWS_MAX = 64 };
@@ -374,6 +388,7 @@ static void fill_table(void) {
                                         .xorm = xorm,
                                         .invert = invert,
                                         .prepare = prepare,
+                                        .prepare_many = prepare_many,
                                         .release = release,
                                         .expand = expand};
   for (size_t i = 0; i < weft_backend_count; i++)

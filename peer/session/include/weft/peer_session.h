@@ -106,6 +106,9 @@ weft_status weft_sessions_output(weft_sessions *sessions, weft_address *address,
 void weft_sessions_tick(weft_sessions *sessions, int64_t now_us);
 int64_t weft_sessions_deadline(const weft_sessions *sessions);
 
+// The low 12 bits of every key id that this end gives out are below this: a filter can drop others.
+size_t weft_sessions_places(const weft_sessions *sessions);
+
 // --- Sealing
 
 // Counters for `count` datagrams of one link. Sealing with it reads the link's key only, so several

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+// Storage codes on a device, through the library: production path, published techniques, host to
+// host. Beside every case stands its bound, measured in the same rounds: the time that a copy in
+// device memory takes for the bytes that the case must read and write, or PCIe for host memory.
+#include "bench/storage_gpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench.h"
+#include "bench/buffers.h"
+#include "bench/check.h"
+#include "bench/gpu_ceilings.h"
+#include "lib/ctx.h"
+#include "weft/weft.h"
+
+enum { REPEAT = 8, SHARD = 10 << 20, COPY = 512 << 20, HOST_SHARD = 64 << 20, PLANS = 64 };
+
+// One device context with one stripe's memory.
+typedef struct scene {
+  weft_ctx *ctx;
+  weft_queue *queue, *other;
+  weft_mem mem;
+  size_t most; // shards
+  size_t shard_bytes;
+  uint8_t *memory, *from, *to;
+  weft_plan *plans[PLANS]; // of its cases
+  size_t plan_count;
+} scene;
+
+// What a case calls.
+typedef struct storage_case {
+  scene *scene;
+  weft_code *code;
+  weft_plan *plan; // NULL: encode
+  weft_stripe stripe;
+  size_t bytes; // of a copy
+  char variant[128];
+} storage_case;
+
+static void *room(scene *s, weft_mem mem, size_t bytes) {
+  void *memory;
+  weft_bench_must("memory", weft_alloc(s->ctx, mem, bytes, &memory));
+  return memory;
+}
+
+static void fill(scene *s, uint8_t *to, weft_mem mem, size_t bytes, uint64_t seed) {
+  enum { PIECE = 8 << 20 };
+  uint8_t *piece = weft_bench_alloc(1, PIECE);
+  weft_bench_random random;
+  weft_bench_random_seed(&random, seed);
+  for (size_t at = 0; at < bytes; at += PIECE) {
+    const size_t some = bytes - at < PIECE ? bytes - at : PIECE;
+    if (at % (8 * (size_t)PIECE) == 0)
+      weft_bench_random_bytes(&random, piece, PIECE);
+    weft_bench_must("copy", weft_device_copy(s->ctx->device, to + at, mem, piece, WEFT_MEM_HOST,
+                                             some, s->queue->stream));
+  }
+  weft_bench_must("copy", weft_queue_wait(s->queue));
+  free(piece);
+}
+
+static scene *scene_new(const weft_bench_storage_run *run, const char *row, weft_mem mem,
+                        size_t shards, size_t shard_bytes) {
+  scene *s = weft_bench_alloc(1, sizeof *s);
+  *s = (scene){.mem = mem, .most = shards, .shard_bytes = shard_bytes};
+  const weft_ctx_options options = {.backend = row, .compile_after = 1};
+  weft_bench_must(row, weft_ctx_new(&s->ctx, &options));
+  weft_bench_must("queue", weft_queue_new(s->ctx, &s->queue));
+  weft_bench_must("queue", weft_queue_new(s->ctx, &s->other));
+  s->memory = room(s, mem, shards * shard_bytes);
+  s->from = room(s, WEFT_MEM_DEVICE, COPY);
+  s->to = room(s, WEFT_MEM_DEVICE, COPY);
+  fill(s, s->memory, mem, shards * shard_bytes, run->options.seed);
+  fill(s, s->from, WEFT_MEM_DEVICE, COPY, run->options.seed + 1);
+  return s;
+}
+
+static void scene_free(scene *s) {
+  weft_free(s->ctx, WEFT_MEM_DEVICE, s->to);
+  weft_free(s->ctx, WEFT_MEM_DEVICE, s->from);
+  weft_free(s->ctx, s->mem, s->memory);
+  weft_queue_free(s->other);
+  weft_queue_free(s->queue);
+  weft_ctx_free(s->ctx);
+  free(s);
+}
+
+// --- ceilings ---
+
+static void call_copy(void *user) {
+  const storage_case *c = user;
+  for (int i = 0; i < REPEAT; i++)
+    weft_bench_must("copy", weft_device_copy(c->scene->ctx->device, c->scene->to, WEFT_MEM_DEVICE,
+                                             c->scene->from, WEFT_MEM_DEVICE, COPY,
+                                             c->scene->queue->stream));
+  weft_bench_must("copy", weft_queue_wait(c->scene->queue));
+}
+
+// A copy's bytes (read and write) as if they were a code's: k of k + m would be data.
+static int add_dram(scene *s, weft_bench_group *group, size_t k, size_t m) {
+  storage_case *c = weft_bench_alloc(1, sizeof *c);
+  *c = (storage_case){.scene = s};
+  snprintf(c->variant, sizeof c->variant, "device memory, %zu of %zu", k, k + m);
+  const double data = 2.0 * COPY * REPEAT * (double)k / (double)(k + m);
+  return weft_bench_group_add(
+      group, &(weft_bench_case){.operation = "ceiling",
+                                .row = "copy",
+                                .variant = c->variant,
+                                .n = k,
+                                .k = COPY,
+                                .m = m,
+                                .threads = 1,
+                                .amount = {[WEFT_BENCH_INPUT] = data},
+                                .ceiling = -1,
+                                .work = {.call = call_copy, .user = c, .threads = 1},
+                                .owned = c});
+}
+
+// k shares of a piece in and m out at once, `bytes` in the larger direction.
+static void call_duplex(void *user) {
+  const storage_case *c = user;
+  scene *s = c->scene;
+  const size_t k = weft_code_data_shards(c->code), m = weft_code_parity_shards(c->code);
+  for (size_t i = 0; i < k; i++)
+    weft_bench_must("copy", weft_device_copy(s->ctx->device, s->to, WEFT_MEM_DEVICE,
+                                             c->stripe.base + i * c->stripe.stride, WEFT_MEM_PINNED,
+                                             c->stripe.bytes, s->queue->stream));
+  for (size_t i = 0; i < m; i++)
+    weft_bench_must("copy",
+                    weft_device_copy(s->ctx->device, c->stripe.base + (k + i) * c->stripe.stride,
+                                     WEFT_MEM_PINNED, s->from, WEFT_MEM_DEVICE, c->stripe.bytes,
+                                     s->other->stream));
+  weft_bench_must("copy", weft_queue_wait(s->queue));
+  weft_bench_must("copy", weft_queue_wait(s->other));
+}
+
+// The same on one stream: what one copy engine would take, k / (k + m) of the one-way rate.
+static void call_one_engine(void *user) {
+  const storage_case *c = user;
+  scene *s = c->scene;
+  const size_t k = weft_code_data_shards(c->code), m = weft_code_parity_shards(c->code);
+  for (size_t i = 0; i < k + m; i++) {
+    uint8_t *shard = c->stripe.base + i * c->stripe.stride;
+    weft_bench_must("copy",
+                    i < k ? weft_device_copy(s->ctx->device, s->to, WEFT_MEM_DEVICE, shard,
+                                             WEFT_MEM_PINNED, c->stripe.bytes, s->queue->stream)
+                          : weft_device_copy(s->ctx->device, shard, WEFT_MEM_PINNED, s->from,
+                                             WEFT_MEM_DEVICE, c->stripe.bytes, s->queue->stream));
+  }
+  weft_bench_must("copy", weft_queue_wait(s->queue));
+}
+
+// --- cases ---
+
+static void run_once(const storage_case *c) {
+  weft_bench_must(c->variant, c->plan ? weft_plan_run(c->plan, &c->stripe, 1, c->scene->queue)
+                                      : weft_code_encode(c->code, &c->stripe, 1, c->scene->queue));
+}
+
+static void call_storage(void *user) {
+  const storage_case *c = user;
+  const int times = c->scene->mem == WEFT_MEM_DEVICE ? REPEAT : 1;
+  for (int i = 0; i < times; i++)
+    run_once(c);
+  weft_bench_must("wait", weft_queue_wait(c->scene->queue));
+}
+
+// Compares parity with data: by the device's own verify, whose compare is another kernel, and the
+// first kilobytes by the CPU.
+static const char *checked(const storage_case *c) {
+  size_t wrong = 0;
+  scene *s = c->scene;
+  weft_bench_must("verify", weft_code_verify(c->code, &c->stripe, NULL, &wrong, s->queue));
+  const size_t unit = weft_code_unit_bytes(c->code), k = weft_code_data_shards(c->code);
+  const size_t bytes = (16384 + unit - 1) / unit * unit;
+  const size_t all = k + weft_code_parity_shards(c->code);
+  uint8_t *copy = weft_bench_alloc(all, bytes);
+  for (size_t i = 0; i < all; i++)
+    weft_bench_must("copy", weft_device_copy(s->ctx->device, copy + i * bytes, WEFT_MEM_HOST,
+                                             c->stripe.base + i * c->stripe.stride, c->stripe.mem,
+                                             bytes, s->queue->stream));
+  weft_bench_must("copy", weft_queue_wait(s->queue));
+  weft_ctx *host;
+  weft_code *code;
+  size_t wrong_here = 0;
+  weft_bench_must("host", weft_ctx_new(&host, &(weft_ctx_options){.backend = "scalar"}));
+  const weft_code_options options = {.name = weft_code_name(c->code), .k = k, .m = all - k};
+  weft_bench_must("code", weft_code_new(host, &options, &code));
+  const weft_stripe stripe = {.base = copy, .stride = bytes, .bytes = bytes};
+  weft_bench_must("verify", weft_code_verify(code, &stripe, NULL, &wrong_here, NULL));
+  weft_code_free(code);
+  weft_ctx_free(host);
+  free(copy);
+  if (wrong || wrong_here) {
+    fprintf(stderr, "weft bench storage: wrong bytes: %s on %s\n", c->variant,
+            weft_ctx_backend(s->ctx));
+    exit(WEFT_BENCH_WRONG);
+  }
+  return "every byte on the device, 16 KiB of each shard by row scalar";
+}
+
+static weft_code *code_of(scene *s, const char *name, size_t k, size_t m, size_t w) {
+  weft_code *code;
+  const weft_code_options options = {.name = name, .k = k, .m = m, .w = w};
+  weft_bench_must(name, weft_code_new(s->ctx, &options, &code));
+  return code;
+}
+
+static storage_case *case_new(scene *s, weft_code *code) {
+  storage_case *c = weft_bench_alloc(1, sizeof *c);
+  const size_t unit = weft_code_unit_bytes(code);
+  *c = (storage_case){.scene = s, .code = code};
+  c->stripe = (weft_stripe){.base = s->memory,
+                            .stride = s->shard_bytes,
+                            .bytes = s->shard_bytes / unit * unit,
+                            .mem = s->mem};
+  snprintf(c->variant, sizeof c->variant, "%s", weft_code_name(code));
+  return c;
+}
+
+static int add_case(weft_bench_group *group, storage_case *c, const char *operation, int ceiling) {
+  const size_t k = weft_code_data_shards(c->code), m = weft_code_parity_shards(c->code);
+  const double times = c->scene->mem == WEFT_MEM_DEVICE ? REPEAT : 1;
+  const double data = (double)k * (double)c->stripe.bytes * times;
+  run_once(c);
+  weft_bench_must("wait", weft_queue_wait(c->scene->queue));
+  const char *how = checked(c);
+  return weft_bench_group_add(
+      group,
+      &(weft_bench_case){
+          .operation = operation,
+          .row = weft_ctx_backend(c->scene->ctx),
+          .variant = c->variant,
+          .n = k,
+          .k = c->stripe.bytes,
+          .m = m,
+          .threads = 1,
+          .amount = {[WEFT_BENCH_INPUT] = data, [WEFT_BENCH_OUTPUT] = data * (double)m / (double)k},
+          .ceiling = ceiling,
+          .bound_by = WEFT_BENCH_INPUT,
+          .work = {.call = call_storage, .user = c, .threads = 1},
+          .checked = how,
+          .owned = c});
+}
+
+// Encode, and recovery of min(k, m) data shards and of m shards of both kinds.
+static void add_code(scene *s, weft_bench_group *group, weft_code *code, int ceiling) {
+  const size_t k = weft_code_data_shards(code), m = weft_code_parity_shards(code);
+  const int encode = add_case(group, case_new(s, code), "encode", ceiling);
+  uint8_t lost[WEFT_MAX_SHARDS];
+  const size_t count = k < m ? k : m;
+  for (int mixed = 0; mixed < 2; mixed++) {
+    for (size_t i = 0; i < count; i++) // data shards, or every second of them parity
+      lost[i] = (uint8_t)(mixed && i % 2 ? k + i : i * (k / count));
+    storage_case *c = case_new(s, code);
+    const weft_erasures erasures = {.lost = lost, .lost_count = count};
+    weft_bench_must("plan", weft_plan_for(code, &erasures, &c->plan));
+    s->plans[s->plan_count++] = c->plan;
+    snprintf(c->variant, sizeof c->variant, "%s lost=%zu %s", weft_code_name(code), count,
+             mixed ? "data and parity" : "data");
+    const int recover = add_case(group, c, "recover", ceiling);
+    weft_bench_group_ask(group,
+                         mixed ? "recover data and parity / encode" : "recover data / encode",
+                         recover, encode, WEFT_BENCH_INPUT);
+  }
+}
+
+static void run_group(weft_bench_storage_run *run, weft_bench_group *group) {
+  group->shown[0] = WEFT_BENCH_INPUT;
+  group->shown[1] = WEFT_BENCH_OUTPUT;
+  weft_bench_report_run(&run->report, &run->options, group);
+}
+
+// Plans and codes outlive the cases that use them.
+enum { CODES = 24 };
+
+static void resident(weft_bench_storage_run *run, const char *name, size_t w, const char *title,
+                     const size_t *ks, size_t k_count) {
+  static const size_t presets[] = {2, 4, 8, 16};
+  weft_bench_sizes ms = run->options.m;
+  weft_bench_sizes_default(&ms, presets, sizeof presets / sizeof *presets);
+  for (size_t a = 0; a < ms.count; a++) {
+    const size_t m = ms.value[a];
+    scene *s = scene_new(run, "cuda", WEFT_MEM_DEVICE, 61, SHARD);
+    weft_code *codes[CODES];
+    size_t count = 0;
+    char text[128];
+    snprintf(text, sizeof text, "%s, 10 MiB shards, resident, m = %zu", title, m);
+    weft_bench_group *group = weft_bench_group_new(text);
+    for (size_t b = 0; b < k_count; b++) {
+      if (ks[b] < m)
+        continue;
+      codes[count] = code_of(s, name, ks[b], m, w);
+      add_code(s, group, codes[count++], add_dram(s, group, ks[b], m));
+    }
+    run_group(run, group);
+    weft_bench_group_free(group);
+    while (s->plan_count > 0)
+      weft_plan_free(s->plans[--s->plan_count]);
+    while (count > 0)
+      weft_code_free(codes[--count]);
+    scene_free(s);
+  }
+}
+
+void weft_bench_storage_gpu_rs(weft_bench_storage_run *run) {
+  static const size_t ks[] = {2, 4, 8, 10, 13, 16, 20, 24, 32, 33, 45};
+  resident(run, "cauchy", 0, "RS over GF(2^8)", ks, sizeof ks / sizeof *ks);
+}
+
+// Fewer shapes: each has three kernels compiled.
+static const size_t crs_ks[] = {2, 4, 8, 16, 32, 45};
+
+void weft_bench_storage_gpu_crs(weft_bench_storage_run *run) {
+  resident(run, "cauchy_good", 0, "CRS, smallest w", crs_ks, sizeof crs_ks / sizeof *crs_ks);
+}
+
+void weft_bench_storage_gpu_crs8(weft_bench_storage_run *run) {
+  resident(run, "cauchy_good", 8, "CRS, w = 8", crs_ks, sizeof crs_ks / sizeof *crs_ks);
+}
+
+// Every row of the table on G-CRS's own layout, or on bytes.
+void weft_bench_storage_gpu_rows(weft_bench_storage_run *run) {
+  static const weft_bench_sizes_of_code shapes[] = {{10, 2}, {10, 4}, {16, 8}, {32, 16}};
+  for (size_t a = 0; a < sizeof shapes / sizeof *shapes; a++) {
+    const size_t k = shapes[a].k, m = shapes[a].m;
+    char text[128];
+    snprintf(text, sizeof text, "published techniques, 10 MiB shards, %zu + %zu", k, m);
+    weft_bench_group *group = weft_bench_group_new(text);
+    scene *scenes[2 * CODES];
+    weft_code *codes[2 * CODES];
+    size_t count = 0;
+    int ceiling = -1;
+    for (size_t r = 0; r < weft_backend_count; r++) {
+      const weft_backend *row = &weft_backends[r];
+      const bool bytes = strcmp(row->name, "cuda-gibraltar") == 0 || r == 0;
+      const bool packets = strncmp(row->name, "cuda-gcrs", 9) == 0 ||
+                           strncmp(row->name, "cuda-perasure", 13) == 0 || r == 0;
+      for (int crs = 0; crs < 2 && row->mem == WEFT_MEM_DEVICE; crs++) {
+        if (!(crs ? packets : bytes) || count == 2 * CODES)
+          continue;
+        scene *s = scene_new(run, row->name, WEFT_MEM_DEVICE, k + m, SHARD);
+        scenes[count] = s;
+        codes[count] = code_of(s, crs ? "gcrs" : "vandermonde", k, m, 0);
+        if (ceiling < 0)
+          ceiling = add_dram(s, group, k, m);
+        storage_case *c = case_new(s, codes[count++]);
+        const weft_status status = weft_code_encode(c->code, &c->stripe, 1, s->queue);
+        if (status == WEFT_E_UNSUPPORTED) {
+          printf("%s: %s does not take %zu + %zu\n", c->variant, row->name, k, m);
+          free(c);
+          continue;
+        }
+        add_case(group, c, "encode", ceiling);
+      }
+    }
+    run_group(run, group);
+    weft_bench_group_free(group);
+    while (count > 0) {
+      weft_code_free(codes[--count]);
+      scene_free(scenes[count]);
+    }
+  }
+}
+
+void weft_bench_storage_gpu_host(weft_bench_storage_run *run) {
+  static const weft_bench_sizes_of_code shapes[] = {{4, 2}, {10, 4}, {8, 8}};
+  for (size_t a = 0; a < sizeof shapes / sizeof *shapes; a++) {
+    const size_t k = shapes[a].k, m = shapes[a].m;
+    scene *s = scene_new(run, "cuda", WEFT_MEM_PINNED, k + m, HOST_SHARD);
+    char text[128];
+    snprintf(text, sizeof text, "host to host, pinned, 64 MiB shards, %zu + %zu", k, m);
+    weft_bench_group *group = weft_bench_group_new(text);
+    weft_code *rs = code_of(s, "cauchy", k, m, 0), *crs = code_of(s, "cauchy_good", k, m, 0);
+    const double data = (double)k * HOST_SHARD;
+    int bounds[2];
+    for (int one = 0; one < 2; one++) {
+      storage_case *c = case_new(s, rs);
+      c->stripe.bytes = HOST_SHARD;
+      bounds[one] = weft_bench_group_add(
+          group, &(weft_bench_case){
+                     .operation = "ceiling",
+                     .row = "copy",
+                     .variant = one ? "PCIe, one engine for k in and m out"
+                                    : "PCIe, k in and m out at once",
+                     .n = k,
+                     .k = HOST_SHARD,
+                     .m = m,
+                     .threads = 1,
+                     .amount = {[WEFT_BENCH_INPUT] = data},
+                     .ceiling = -1,
+                     .work = {.call = one ? call_one_engine : call_duplex, .user = c, .threads = 1},
+                     .owned = c});
+    }
+    const int both[2] = {add_case(group, case_new(s, rs), "encode", bounds[0]),
+                         add_case(group, case_new(s, crs), "encode", bounds[0])};
+    weft_bench_group_ask(group, "RS / one engine", both[0], bounds[1], WEFT_BENCH_INPUT);
+    weft_bench_group_ask(group, "CRS / one engine", both[1], bounds[1], WEFT_BENCH_INPUT);
+    run_group(run, group);
+    weft_bench_group_free(group);
+    weft_code_free(crs);
+    weft_code_free(rs);
+    scene_free(s);
+  }
+}
+
+void weft_bench_storage_gpu_device(weft_bench_storage_run *run) {
+  weft_ctx *ctx;
+  weft_bench_must("device", weft_ctx_new(&ctx, &(weft_ctx_options){.backend = "cuda"}));
+  json_t *device = json_object();
+  json_object_set_new(device, "name", json_string(weft_device_name(ctx->device)));
+  json_object_set_new(device, "sm", json_integer(weft_device_sm(ctx->device)));
+  json_object_set_new(device, "driver", weft_bench_gpu_driver());
+  json_object_set_new(device, "ceilings", weft_bench_gpu_ceilings(ctx));
+  json_object_set_new(run->report.root, "device", device);
+  weft_ctx_free(ctx);
+}

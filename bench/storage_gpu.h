@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Storage codes on a device: parts of `weft bench storage`.
+#ifndef WEFT_BENCH_STORAGE_GPU_H
+#define WEFT_BENCH_STORAGE_GPU_H
+
+#include "bench/storage.h"
+
+void weft_bench_storage_gpu_rs(weft_bench_storage_run *run);     // resident shards, bytes
+void weft_bench_storage_gpu_crs(weft_bench_storage_run *run);    // resident shards, packets
+void weft_bench_storage_gpu_crs8(weft_bench_storage_run *run);   // packets, w = 8
+void weft_bench_storage_gpu_rows(weft_bench_storage_run *run);   // every published technique
+void weft_bench_storage_gpu_host(weft_bench_storage_run *run);   // from and to host memory
+void weft_bench_storage_gpu_device(weft_bench_storage_run *run); // device, driver, ceilings
+
+#endif

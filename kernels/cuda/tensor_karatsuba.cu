@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prepares data for the product of tensor_karatsuba.cuh and launches it, one kernel per number of
+// steps.
+#include "kernels/cuda/tensor.cuh"
+#include "kernels/cuda/tensor_karatsuba.cuh"
+#include "kernels/cuda/tensor_read.cuh"
+
+namespace {
+
+enum { WarpsPerBlock = 8 };
+
+// A warp takes 32 source blocks x 128 positions at a time, a lane the 4 positions
+// 4 * (r + 8 * w) onwards, r = lane % 8.
+__global__ void __launch_bounds__(32 * WarpsPerBlock)
+    prepare_kernel(const __grid_constant__ weft_tensor_batch batch, uint32_t pairs) {
+  const uint32_t lane = threadIdx.x & 31, r = lane & 7, w = lane >> 3;
+  const uint32_t groups = 2 * batch.steps, plane = groups * 1024;
+  const uint64_t per_product = static_cast<uint64_t>(pairs) * groups;
+  const uint64_t tasks = per_product * batch.count;
+  for (uint64_t task = blockIdx.x * WarpsPerBlock + (threadIdx.x >> 5); task < tasks;
+       task += static_cast<uint64_t>(gridDim.x) * WarpsPerBlock) {
+    const uint32_t product = static_cast<uint32_t>(task / per_product);
+    const uint32_t rest = static_cast<uint32_t>(task - product * per_product);
+    const uint32_t pair = rest / groups, jg = rest - pair * groups;
+    const weft_tensor_job &job = batch.jobs ? batch.jobs[product] : batch.few[product];
+    const uint32_t at = pair * WEFT_TENSOR_PAIR + 4 * lane;
+    uint32_t low[16], high[16];
+    {
+      uint32_t a[16], b[16];
+      weft_tensor_read(a, batch, job, 32 * jg, at);
+      weft_tensor_read(b, batch, job, 32 * jg + 16, at);
+#pragma unroll
+      for (int i = 0; i < 16; i++) {
+        low[i] = weft_tensor_select(0x0f0f0f0fu, a[i], b[i] << 4);
+        high[i] = weft_tensor_select(0x0f0f0f0fu, a[i] >> 4, b[i]);
+      }
+    }
+    uint32_t out_low[4][4], out_high[4][4];
+    weft_tensor_transpose(low, out_low);
+    weft_tensor_transpose(high, out_high);
+    uint8_t *to = job.y + static_cast<size_t>(pair) * 2 * WEFT_KARATSUBA_TILE_BYTES(batch.steps) +
+                  jg * 1024 + w * 256 + r * 16;
+#pragma unroll
+    for (uint32_t byte = 0; byte < 4; byte++) { // byte = s + 2h
+      const uint32_t(&l)[4] = out_low[byte];
+      const uint32_t(&h)[4] = out_high[byte];
+      uint8_t *row = to + (byte & 1) * 128 + (byte >> 1) * WEFT_KARATSUBA_TILE_BYTES(batch.steps);
+      *reinterpret_cast<uint4 *>(row) = make_uint4(h[0], h[1], h[2], h[3]);
+      *reinterpret_cast<uint4 *>(row + plane) =
+          make_uint4(h[0] ^ l[0], h[1] ^ l[1], h[2] ^ l[2], h[3] ^ l[3]);
+      *reinterpret_cast<uint4 *>(row + 2 * plane) = make_uint4(l[0], l[1], l[2], l[3]);
+    }
+  }
+}
+
+template <int Steps>
+weft_status launch(const weft_exec *exec, const weft_tensor_args &args) {
+  const size_t shared = args.plan.slots * WEFT_KARATSUBA_CHUNK_BYTES(Steps) +
+                        args.plan.stages * WEFT_KARATSUBA_TILE_BYTES(Steps);
+  WEFT_CUDA_TRY(cudaFuncSetAttribute(weft_karatsuba_kernel<Steps>,
+                                     cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     static_cast<int>(shared)));
+  const uint32_t sms = static_cast<uint32_t>(weft_device_get_shape(exec->device)->sms);
+  const uint32_t blocks = args.plan.total < sms ? args.plan.total : sms;
+  weft_karatsuba_kernel<Steps>
+      <<<blocks, WEFT_WGMMA_THREADS, shared, weft_cuda_stream(exec)>>>(args);
+  return WEFT_CUDA_LAUNCHED();
+}
+
+} // namespace
+
+weft_status weft_karatsuba_prepare(const weft_exec *exec, const weft_tensor_batch &batch) {
+  const uint32_t pairs = (batch.len + WEFT_TENSOR_PAIR - 1) / WEFT_TENSOR_PAIR;
+  const uint64_t tasks = static_cast<uint64_t>(pairs) * 2 * batch.steps * batch.count;
+  if (tasks == 0)
+    return WEFT_OK;
+  const uint64_t blocks = (tasks + WarpsPerBlock - 1) / WarpsPerBlock;
+  const uint64_t most = 64ull * static_cast<uint64_t>(weft_device_get_shape(exec->device)->sms);
+  prepare_kernel<<<static_cast<unsigned>(blocks < most ? blocks : most), 32 * WarpsPerBlock, 0,
+                   weft_cuda_stream(exec)>>>(batch, pairs);
+  return WEFT_CUDA_LAUNCHED();
+}
+
+weft_status weft_karatsuba_wgmma(const weft_exec *exec, const weft_tensor_batch &batch) {
+  const weft_device_shape *shape = weft_device_get_shape(exec->device);
+  const uint32_t shared = static_cast<uint32_t>(shape->block_shared_bytes) -
+                          static_cast<uint32_t>(sizeof(weft_wgmma_shared)) - 2 * 256 * 16;
+  const weft_tensor_sizes sizes = {WEFT_KARATSUBA_CHUNK, WEFT_KARATSUBA_CHUNK_BYTES(batch.steps),
+                                   WEFT_KARATSUBA_TILE_BYTES(batch.steps), 2};
+  weft_tensor_args args = {batch, {}};
+  WEFT_TRY(weft_tensor_cut(batch, sizes, static_cast<uint32_t>(shape->sms), shared, &args.plan));
+  switch (batch.steps) {
+  case 1:
+    return launch<1>(exec, args);
+  case 2:
+    return launch<2>(exec, args);
+  case 3:
+    return launch<3>(exec, args);
+  case 4:
+    return launch<4>(exec, args);
+  default:
+    return WEFT_E_ARGUMENT;
+  }
+}

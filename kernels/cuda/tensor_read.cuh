@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads rows and turns them, for the kernels that make tiles of them.
+#ifndef WEFT_KERNELS_CUDA_TENSOR_READ_CUH
+#define WEFT_KERNELS_CUDA_TENSOR_READ_CUH
+
+#include "kernels/cuda/tensor_layout.h"
+
+// Four bytes at `at` of a row; zero beyond its end.
+__device__ __forceinline__ uint32_t weft_tensor_bytes_of(const weft_tensor_batch &batch,
+                                                         const uint8_t *row, uint32_t at) {
+  if (batch.x_words && at + 4 <= batch.len)
+    return __ldg(reinterpret_cast<const uint32_t *>(row + at));
+  uint32_t word = 0;
+  for (uint32_t i = 0; i < 4 && at + i < batch.len; i++)
+    word |= static_cast<uint32_t>(row[at + i]) << (8 * i);
+  return word;
+}
+
+// Four positions of 16 blocks to the 16-byte rows of those positions.
+__device__ __forceinline__ void weft_tensor_transpose(const uint32_t (&in)[16],
+                                                      uint32_t (&out)[4][4]) {
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const uint32_t a = __byte_perm(in[4 * i], in[4 * i + 1], 0x5140);
+    const uint32_t b = __byte_perm(in[4 * i + 2], in[4 * i + 3], 0x5140);
+    const uint32_t c = __byte_perm(in[4 * i], in[4 * i + 1], 0x7362);
+    const uint32_t d = __byte_perm(in[4 * i + 2], in[4 * i + 3], 0x7362);
+    out[0][i] = __byte_perm(a, b, 0x5410);
+    out[1][i] = __byte_perm(a, b, 0x7632);
+    out[2][i] = __byte_perm(c, d, 0x5410);
+    out[3][i] = __byte_perm(c, d, 0x7632);
+  }
+}
+
+// Four bytes at `at` of blocks j0..j0+15; zero outside (n, len).
+__device__ __forceinline__ void weft_tensor_read(uint32_t (&in)[16], const weft_tensor_batch &batch,
+                                                 const weft_tensor_job &job, uint32_t j0,
+                                                 uint32_t at) {
+  if (batch.x_words && !batch.x_ptr && at + 4 <= batch.len && j0 + 16 <= batch.n) {
+    const uint8_t *from = job.x + j0 * batch.x_stride + at;
+#pragma unroll
+    for (uint32_t i = 0; i < 16; i++)
+      in[i] = __ldg(reinterpret_cast<const uint32_t *>(from + i * batch.x_stride));
+    return;
+  }
+#pragma unroll
+  for (uint32_t i = 0; i < 16; i++) {
+    const uint32_t j = j0 + i;
+    in[i] = j < batch.n ? weft_tensor_bytes_of(
+                              batch, batch.x_ptr ? batch.x_ptr[j] : job.x + j * batch.x_stride, at)
+                        : 0;
+  }
+}
+
+#endif

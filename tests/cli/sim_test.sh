@@ -1,0 +1,244 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `weft sim` as users call it: shipped scenarios, wrong files and flags, results and their agreement,
+# sweeps that were killed, the page in a browser, ranks of MPI.
+set -euo pipefail
+
+weft=$PWD/$1
+mpi=${2:+$PWD/$2}
+work=${TEST_TMPDIR:-$(mktemp -d)}
+cd -- "$work"
+failures=0
+
+fail() {
+  printf 'FAILED: %s\n' "$*" >&2
+  failures=$((failures + 1))
+}
+
+expect() { # CODE ARGUMENT...
+  local wanted=$1 got=0
+  shift
+  "$weft" "$@" >out 2>err </dev/null || got=$?
+  [ "$got" = "$wanted" ] || fail "weft $*: exit $got, not $wanted: $(cat err)"
+}
+
+says() { grep -q -- "$1" "$2" || fail "no '$1' in $2: $(cat "$2")"; }
+
+small=(--peers 30 --duration 15s --arrival together --departure stay --threads 2)
+
+# --- every shipped scenario, cut down
+
+expect 0 sim --list
+says '^flash-crowd ' out
+while read -r name _; do
+  case $name in
+    download) expect 0 sim "$name" --peers 10 --bulk-bytes 300k --no-files ;;
+    *) expect 0 sim "$name" --peers 24 --duration 12s --no-files ;;
+  esac
+  says '^state hash [0-9a-f]\{64\}$' out
+done < <("$weft" sim --list)
+
+# --- schemes
+
+for scheme in push pull source-only rarest; do
+  expect 0 sim "${small[@]}" --scheme "$scheme" --source-upload 60M --no-files --neighbours 12 --neighbours-max 24
+  says '^  continuity ' out
+done
+
+# --- results say the same in every form
+
+expect 0 sim "${small[@]}" --out results --gnuplot
+for file in run.json summary.csv peers.csv series.csv trace.jsonl report.html figures.gp; do
+  [ -s "results/$file" ] || fail "no results/$file"
+done
+python3 - results <<'PYTHON' || fail "results"
+import csv, json, re, sys
+folder = sys.argv[1]
+run = json.load(open(f"{folder}/run.json"))
+assert run["scenario"] == "flash-crowd" and run["ranks"] == 1 and len(run["state_hash"]) == 64
+assert run["parameters"]["network"]["peers"] == "30" and run["wall_s"] > 0
+m = run["metrics"]
+assert m["viewers"] == 30 and m["wrong_bytes"] == 0 and 0 < m["continuity"] <= 1, m
+shares = [m["share_" + k] for k in ("useful", "dependent", "duplicate", "polluted", "header", "control", "lost")]
+assert 0.97 < sum(shares) < 1.001, sum(shares)  # what is under way at the end is in none
+rows = list(csv.DictReader(open(f"{folder}/summary.csv")))
+assert len(rows) == 1 and rows[0]["state_hash"] == run["state_hash"]
+for name, value in m.items():
+    text = rows[0][name]
+    assert (text == "") == (value is None) and (value is None or abs(float(text) - value) <= 1e-8 * abs(value) + 1e-12), name
+peers = list(csv.DictReader(open(f"{folder}/peers.csv")))
+assert len(peers) == 30
+due, in_time = sum(int(p["due"]) for p in peers), sum(int(p["in_time"]) for p in peers)
+assert due and abs(in_time / due - m["continuity"]) < 1e-9
+series = list(csv.DictReader(open(f"{folder}/series.csv")))
+assert sum(int(s["due"]) for s in series) >= due and len(series) == 16
+kinds = {json.loads(line)["event"] for line in open(f"{folder}/trace.jsonl")}
+assert {"join", "data", "play"} <= kinds, kinds
+page = open(f"{folder}/report.html").read()
+data = json.loads(re.search(r"const run = (\{.*?\});</script>", page, re.S).group(1))
+assert data["metrics"] == m or all(a is None or abs(a - m[k]) < 1e-6 * abs(a) + 1e-9 for k, a in data["metrics"].items())
+assert sum(data["series"]["due"]) == sum(int(s["due"]) for s in series)
+assert not re.search(r"(src|href)\s*=\s*[\"']?https?:", page), "the page needs the network"
+assert data["swarm"]["frames"] and data["rank"]["mean"] and len(data["classes"]) == 3
+PYTHON
+
+# --- the page in a browser
+
+browser=
+for name in chromium chromium-browser google-chrome; do
+  if command -v "$name" >/dev/null; then browser=$name; break; fi
+done
+if [ -z "$browser" ]; then
+  printf 'skipped: no chromium on PATH, so report.html is not opened\n'
+else
+  HOME=$work timeout 120 "$browser" --headless=new --no-sandbox --disable-gpu --enable-logging=stderr --v=0 \
+    --virtual-time-budget=4000 --window-size=1200,2600 --dump-dom "file://$work/results/report.html" >dom 2>console || true
+  if [ -s dom ]; then
+    says 'data-ready="yes"' dom
+    says '<canvas' dom
+    [ "$(grep -o 'class="uplot' dom | wc -l)" -ge 5 ] || fail "charts are missing"
+    ! grep -E 'CONSOLE.*(rror|TypeError)' console || fail "errors on the page's console"
+    HOME=$work timeout 120 "$browser" --headless=new --no-sandbox --disable-gpu --virtual-time-budget=4000 \
+      --window-size=1200,2600 --screenshot="$work/page.png" "file://$work/results/report.html" >/dev/null 2>&1 || true
+    python3 - page.png <<'PYTHON' || fail "the page's picture is blank"
+import sys, zlib
+d = open(sys.argv[1], "rb").read()
+assert d[:8] == b"\x89PNG\r\n\x1a\n"
+at, data, width, height, kind = 8, b"", 0, 0, 0
+while at < len(d):
+    n, name = int.from_bytes(d[at:at + 4], "big"), d[at + 4:at + 8]
+    if name == b"IHDR":
+        width, height = int.from_bytes(d[at + 8:at + 12], "big"), int.from_bytes(d[at + 12:at + 16], "big")
+        kind = d[at + 17]
+    if name == b"IDAT":
+        data += d[at + 8:at + 8 + n]
+    at += 12 + n
+raw, step = zlib.decompress(data), {2: 3, 6: 4}[kind]
+rows, last = [], bytearray(width * step)
+for y in range(height):  # undo the filters
+    f, line = raw[y * (width * step + 1)], bytearray(raw[y * (width * step + 1) + 1:(y + 1) * (width * step + 1)])
+    for x in range(len(line)):
+        a = line[x - step] if x >= step else 0
+        b, c = last[x], last[x - step] if x >= step else 0
+        p = abs(b - c), abs(a - c), abs(a + b - 2 * c)
+        line[x] = (line[x] + (0, a, b, (a + b) // 2, a if p[0] <= p[1] and p[0] <= p[2] else b if p[1] <= p[2] else c)[f]) & 255
+    rows.append(line)
+    last = line
+dark = sum(1 for r in rows for x in range(0, width * step, step) if tuple(r[x:x + 3]) == (16, 22, 31))
+lines = sum(1 for r in rows for x in range(0, width * step, step) if r[x + 2] > 150 and r[x] < 100)
+assert dark > 20000, f"no swarm canvas: {dark}"
+assert lines > 1500, f"nothing is drawn: {lines}"
+PYTHON
+  else
+    printf 'skipped: %s does not start here, so report.html is not opened\n' "$browser"
+  fi
+fi
+
+# --- what is wrong is said, with line and key
+
+wrong() {
+  local code=$1 text=$2
+  shift 2
+  expect "$code" "$@"
+  says "$text" err
+  [ ! -s out ] || fail "weft $*: output beside the error"
+}
+printf '[network]\npeers = 10\npears = 3\n' >key.ini
+wrong 2 "key.ini:3: there is no key 'pears' in \[network\]" sim key.ini
+printf '# a comment\n[network]\n\npeers = many\n' >value.ini
+wrong 2 'value.ini:4: peers takes a whole number' sim value.ini
+printf '[stream]\nlag = 5 s\n' >group.ini
+wrong 2 'group.ini:2: lag belongs into \[engine\]' sim group.ini
+printf '[engine]\nlag = 5\n' >unit.ini
+wrong 2 'unit.ini:2: lag takes a time such as' sim unit.ini
+printf '[network]\npeers = 10\n[nonsense]\na = 1\n' >name.ini
+wrong 2 'name.ini:3: there is no group \[nonsense\]' sim name.ini
+printf '[network]\npeers 10\n' >line.ini
+wrong 2 'line.ini:2: ' sim line.ini
+printf '[network]\nclasses = mine:1\n[class mine]\nupload = 2M\nspeed = 3\n' >class.ini
+wrong 2 "class.ini:5: a class has no key 'speed'" sim class.ini
+wrong 2 "there is no key\|Unknown option" sim --no-such-key 1
+wrong 2 '--scheme is .dance. and not one of push' sim --scheme dance
+wrong 2 '--loss must be 0 to 0.9, not 2' sim --loss 2
+wrong 2 'source-upload is below rate' sim --source-upload 100k
+wrong 2 'download is below rate' sim --rate 18M --source-upload 1G --segment-blocks 1024 --block-bytes 4096 --lag 8s --startup 4s
+wrong 2 'neighbours-max must be at least' sim --neighbours 20 --neighbours-max 4
+wrong 2 'window holds less than lag' sim --window 2
+wrong 2 'this machine has' sim --peers 20M --fidelity bytes
+wrong 2 'No such file' sim no-such-scenario
+wrong 3 'no-such-trace' sim --arrival trace --trace no-such-trace --no-files
+wrong 2 'seeds' sim --seeds 0
+if [ -w /dev/full ]; then
+  code=0
+  "$weft" sim "${small[@]}" --no-files >/dev/full 2>err || code=$?
+  [ "$code" = 3 ] || fail "a full disk: exit $code"
+fi
+mkdir -p closed && cp results/run.json closed/ && mkdir closed/peers.csv.part
+wrong 3 'closed' sim "${small[@]}" --out closed
+cmp -s results/run.json closed/run.json || fail "an earlier result was changed by a run that failed"
+
+# --- a sweep, killed and started again
+
+sweep=(sim "${small[@]}" --sweep "loss=0,0.05" --sweep "scheme=push,pull" --seeds 2 --out grid)
+"$weft" "${sweep[@]}" >/dev/null 2>&1 &
+child=$!
+for _ in $(seq 100); do
+  [ "$(find grid/runs -name run.json 2>/dev/null | wc -l)" -lt 2 ] || break
+  sleep 0.1
+done
+kill -KILL "$child" 2>/dev/null || true
+wait "$child" 2>/dev/null || true
+find grid/runs -name run.json -exec stat -c '%n %Y %i' {} + | sort >before
+expect 0 "${sweep[@]}"
+find grid/runs -name run.json -exec stat -c '%n %Y %i' {} + | sort >after
+[ "$(wc -l <after)" = 8 ] || fail "a sweep of 8 left $(wc -l <after) runs"
+[ "$(comm -12 before after | wc -l)" = "$(wc -l <before)" ] || fail "runs that were done were run again"
+python3 - <<'PYTHON' || fail "means"
+import csv, math
+rows = list(csv.DictReader(open("grid/summary.csv")))
+means = list(csv.DictReader(open("grid/means.csv")))
+assert len(rows) == 8 and len(means) == 4
+for m in means:
+    v = [float(r["source_bytes"]) for r in rows if r["loss"] == m["loss"] and r["scheme"] == m["scheme"]]
+    assert len(v) == 2 == int(m["runs"]) and abs(sum(v) / 2 - float(m["source_bytes"])) < 1e-6 * v[0]
+    half = 12.706 * abs(v[0] - v[1]) / 2  # t of one degree of freedom; s / sqrt(2)
+    assert abs(half - float(m["source_bytes_ci95"])) <= 0.01 * half + 1, (half, m["source_bytes_ci95"])
+PYTHON
+
+# --- Ctrl-C
+
+code=0
+python3 - "$weft" <<'PYTHON' >out 2>err || code=$?
+import signal, subprocess, sys, time
+child = subprocess.Popen([sys.argv[1], "sim", "--peers", "2000", "--duration", "10min", "--no-files"])
+time.sleep(2)
+child.send_signal(signal.SIGINT)
+sys.exit(child.wait(timeout=60))
+PYTHON
+[ "$code" = 130 ] || fail "SIGINT: exit $code: $(cat err)"
+says 'interrupted' err
+
+# --- ranks
+
+state() { grep '^state hash' "$1"; }
+if [ -z "$mpi" ] || [ ! -x "$mpi" ] || ! command -v mpirun >/dev/null; then
+  printf 'skipped: no MPI here, so weft-sim-mpi is not run\n'
+else
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm_rsh_agent=/bin/false
+  export HOME=$work TMPDIR=$work OMPI_MCA_btl_vader_single_copy_mechanism=none
+  expect 0 sim "${small[@]}" --fidelity rank --no-files
+  state out >alone
+  for ranks in 1 2 3; do
+    timeout 120 mpirun --oversubscribe -n "$ranks" "$mpi" --oversubscribe "${small[@]}" --threads 1 --fidelity rank --no-files \
+      >state 2>err || fail "mpirun -n $ranks: $(cat err)"
+    state state | cmp -s - alone || fail "$ranks ranks end in another state than one process"
+  done
+  many=$(($(nproc) + 1))
+  code=0
+  timeout 60 mpirun --oversubscribe -n "$many" "$mpi" "${small[@]}" --no-files >state 2>err || code=$?
+  [ "$code" != 0 ] || fail "$many ranks on $(nproc) processors were not refused"
+  says 'ranks would wait for each other' err
+fi
+
+[ "$failures" = 0 ] || exit 1
+printf 'weft sim: all as documented\n'

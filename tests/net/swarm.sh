@@ -1,0 +1,193 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A live 720p MPEG-TS from one source to many peers, each in a network namespace of its own, over a network
+# that delays, reorders, loses and doubles (relay.c): every peer must play it without a gap, byte for byte.
+#
+#   swarm.sh WEFT RELAY [--peers N] [--seconds S] [--churn PERCENT] [--polluters PERCENT --polluter WEFT]
+#
+# churn: so many of the peers are killed every 10 s, and others come in their place.
+# Without user namespaces or TUN it says so and passes; without ffmpeg the stream is random bytes.
+set -uo pipefail
+if [ "${WEFT_IN_NAMESPACE:-}" != yes ]; then
+  if ! unshare -Urm true 2>/dev/null || [ ! -e /dev/net/tun ]; then
+    printf 'skipped: needs user namespaces (unshare -Urm) and /dev/net/tun\n'
+    exit 0
+  fi
+  WEFT_IN_NAMESPACE=yes exec unshare -Urm --propagation private "$0" "$@"
+fi
+
+weft=$(readlink -f -- "$1")
+relay=$(readlink -f -- "$2")
+shift 2
+peers=32 seconds=20 churn=0 polluters=0 polluter=$weft
+source_options=()
+rate=2500000
+while [ $# -gt 0 ]; do
+  case $1 in
+    --peers) peers=$2 ;;
+    --seconds) seconds=$2 ;;
+    --churn) churn=$2 ;;
+    --polluters) polluters=$2 ;;
+    --polluter) polluter=$(readlink -f -- "$2") ;;
+    *)
+      printf 'swarm.sh: what is %s?\n' "$1" >&2
+      exit 2
+      ;;
+  esac
+  shift 2
+done
+[ "$polluters" -eq 0 ] || source_options=(--checksums on)
+seed=${WEFT_TEST_SEED:-$((RANDOM * 32768 + RANDOM))}
+printf 'seed: WEFT_TEST_SEED=%s\n' "$seed"
+RANDOM=$seed
+
+work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/swarm.XXXXXX")
+mount -t tmpfs none "$work" || exit 1 # the namespaces' names live here
+cd -- "$work" || exit 1
+declare -A running=()
+bad=0
+
+# shellcheck disable=SC2317 # called by the trap
+finish() {
+  [ -z "$source_pid" ] || kill -KILL "${running[@]}" "$source_pid" 2>/dev/null
+  [ -z "$relay_pid" ] || kill -KILL "$relay_pid" 2>/dev/null
+  wait 2>/dev/null
+}
+source_pid='' relay_pid=''
+trap finish EXIT
+
+fail() {
+  printf 'FAIL: %s (WEFT_TEST_SEED=%s)\n' "$1" "$seed" >&2
+  bad=1
+}
+
+field() { # NAME LINE: what stands behind NAME=; 0 if nothing
+  local pattern=" $1=(-?[0-9]+)"
+  if [[ $2 =~ $pattern ]]; then printf '%s\n' "${BASH_REMATCH[1]}"; else printf '0\n'; fi
+}
+
+in_space() { # I COMMAND...: in namespace I
+  local space=$1
+  shift
+  exec nsenter --net="$work/ns$space" -- "$@"
+}
+
+# --- The stream
+if command -v ffmpeg >/dev/null; then
+  ffmpeg -v error -f lavfi -i testsrc2=size=1280x720:rate=25 -t "$seconds" -c:v libx264 -preset ultrafast \
+    -b:v 2M -maxrate 2M -bufsize 1M -muxrate "$rate" -f mpegts in.ts || exit 1
+else
+  printf 'no ffmpeg: random bytes instead of a 720p H.264 MPEG-TS\n'
+  head -c $((rate * seconds / 8)) /dev/urandom >in.ts
+fi
+total=$(stat -c %s in.ts)
+
+# --- The network: 2 % loss, 20 ms +- 5 ms each way, 0.5 % twice
+"$relay" "$work" $((peers + 1)) "$seed" 20000 20000 5000 5000 >relay.log &
+relay_pid=$!
+for ((i = 0; i < 200; i++)); do
+  grep -q ready relay.log && break
+  sleep 0.05
+done
+grep -q ready relay.log || exit 1
+
+# --- The source: paced by --rate, its upload below four times the stream
+mkfifo pipe
+exec 8<>pipe
+(in_space 0 "$weft" peer source --input - --listen 10.77.0.1:7000 --rate "$rate" --lag 3000 \
+  --upload $((rate * 39 / 10)) "${source_options[@]}" <pipe 8>&- 2>source.log) &
+source_pid=$!
+for ((i = 0; i < 100; i++)); do
+  grep -q '^info source' source.log && break
+  sleep 0.05
+done
+key=$(sed -n 's/.* key=\([0-9a-f]*\).*/\1/p' source.log | head -n 1)
+
+bad_peers=$((peers * polluters / 100))
+started=0
+start_peer() { # SPACE NAME
+  local program=$weft
+  [ "$started" -ge "$bad_peers" ] || program=$polluter
+  started=$((started + 1))
+  (in_space "$1" "$program" peer join --source 10.77.0.1:7000 --source-key "$key" --output "$2.out" --startup 1000 \
+    --upload $((rate * 3)) --linger 1 8>&- 2>"$2.log") &
+  running[$2]=$!
+}
+
+for ((i = 1; i <= peers; i++)); do start_peer "$i" "peer$i"; done
+for ((t = 0; t < 200; t++)); do
+  [ "$(grep -l '^info stream' peer*.log 2>/dev/null | wc -l)" -eq "$peers" ] && break
+  sleep 0.05
+done
+cat in.ts >&8 &
+cat_pid=$!
+exec 8>&-
+start=$SECONDS
+
+# --- Churn
+killed=0 next=$((peers + 1))
+declare -A space_of=()
+for ((i = 1; i <= peers; i++)); do space_of[peer$i]=$i; done
+while [ "$churn" -gt 0 ] && [ $((SECONDS - start)) -lt $((seconds - 12)) ]; do
+  sleep 10
+  names=("${!running[@]}")
+  for ((i = 0; i < peers * churn / 100; i++)); do
+    at=$((RANDOM % ${#names[@]}))
+    name=${names[$at]}
+    [ -n "${running[$name]:-}" ] || continue # killed in this round already
+    kill -KILL "${running[$name]}"
+    wait "${running[$name]}" 2>/dev/null
+    unset "running[$name]"
+    rm -f -- "$name.out" "$name.log"
+    killed=$((killed + 1))
+    start_peer "${space_of[$name]}" "peer$next"
+    space_of[peer$next]=${space_of[$name]}
+    next=$((next + 1))
+  done
+done
+# --- The end
+wait "$cat_pid"
+least=1 slowest=0 due_all=0 in_all=0 ended=0
+honest=0 wrong=0 banned=0
+for name in "${!running[@]}"; do
+  wait "${running[$name]}"
+  code=$?
+  unset "running[$name]"
+  number=${name#peer}
+  [ "$number" -gt "$bad_peers" ] || continue # a polluter: nothing is asked of it
+  honest=$((honest + 1))
+  [ "$code" -eq 0 ] || fail "$name: exit $code: $(tail -n 1 "$name.log")"
+  line=$(grep '^info summary' "$name.log" | tail -n 1)
+  due=$(field due "$line") in_time=$(field in_time "$line") startup=$(field startup_ms "$line")
+  wrong=$((wrong + $(field hash_failures "$line"))) banned=$((banned + $(field banned "$line")))
+  bytes=$(stat -c %s "$name.out" 2>/dev/null || echo 0)
+  due_all=$((due_all + ${due:-0})) in_all=$((in_all + ${in_time:-0}))
+  [ "${startup:-99999}" -le "$slowest" ] || slowest=$startup
+  if [ "${due:-0}" -eq 0 ]; then
+    fail "$name played nothing"
+  elif [ "$churn" -eq 0 ] && [ "$startup" -ge 3000 ]; then
+    fail "$name: start-up took $startup ms"
+  elif [ "$in_time" -eq "$due" ]; then
+    # Played without a gap: what came out is the input from some segment on.
+    tail -c "$bytes" in.ts | cmp -s - "$name.out" || fail "$name: its bytes differ"
+    [ $(((total - bytes) % 65536)) -eq 0 ] || fail "$name: began within a segment"
+  elif [ "$churn" -eq 0 ] && [ "$polluters" -eq 0 ]; then
+    fail "$name: $((due - in_time)) of $due segments came too late"
+  fi
+  ended=$((ended + 1))
+done
+wait "$source_pid"
+source_sent=$(sed -n 's/.*summary.* sent_bytes=\([0-9]*\).*/\1/p' source.log)
+kill -TERM "$relay_pid"
+wait "$relay_pid"
+least=$(awk -v a="$in_all" -v b="$due_all" 'BEGIN { printf "%.4f", b ? a / b : 0 }')
+ratio=$(awk -v a="${source_sent:-0}" -v b="$total" 'BEGIN { printf "%.2f", a / b }')
+printf 'peers=%s killed=%s ended=%s continuity=%s startup_ms_max=%s source_upload=%sx refetched=%s banned=%s %s\n' "$peers" \
+  "$killed" "$ended" "$least" "$slowest" "$ratio" "$wrong" "$banned" "$(tail -n 1 relay.log)"
+# Start-up is counted from the first neighbour; before the first byte there is nothing to play.
+awk -v r="$ratio" 'BEGIN { exit !(r < 4) }' || fail "the source sent $ratio times the stream"
+if [ "$churn" -gt 0 ] || [ "$polluters" -gt 0 ]; then
+  awk -v c="$least" 'BEGIN { exit !(c >= 0.99) }' || fail "continuity $least"
+fi
+[ "$bad" -eq 0 ] || tail -n 3 source.log peer*.log 2>/dev/null | head -n 60 >&2
+exit "$bad"

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+// Policies and codecs of the tree, and one from outside without payloads; congestion control;
+// memory and idleness.
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/peer/swarm.h"
+#include "tests/support/test_main.h"
+#include "tests/support/test_rng.h"
+
+enum { SEGMENT = 1024, SEGMENTS = 80, INPUT_BYTES = SEGMENTS * SEGMENT - 300 };
+static const int64_t SEGMENT_US = 100000, SECOND = 1000000;
+static uint8_t input[INPUT_BYTES];
+
+static void setup(void) {
+  test_rng rng = test_rng_new(test_seed(), 14);
+  test_rng_fill(&rng, input, sizeof input);
+}
+
+static fixture_fate lossy(swarm *s, size_t from, size_t to) {
+  (void)from, (void)to;
+  return (fixture_fate){.copies = swarm_draw(s, 100) >= 3,
+                        .delay_us = 15000 + (int64_t)swarm_draw(s, 10000)};
+}
+
+static swarm *live(uint64_t salt, const weft_policy *policy) {
+  swarm *s = malloc(sizeof *s);
+  swarm_init(s, input, sizeof input, salt);
+  s->fate = lossy;
+  s->options.mode = WEFT_MODE_LIVE;
+  s->options.window = 48;
+  s->options.lag_us = 3 * SECOND;
+  s->options.startup_us = SECOND;
+  s->options.neighbours_max = 24;
+  s->options.policy = policy;
+  s->feed_every_us = SEGMENT_US;
+  return s;
+}
+
+static void end(swarm *s) {
+  swarm_free(s);
+  free(s);
+}
+
+// Everybody knows `degree` others.
+static void fill(swarm *s, size_t nodes, size_t degree) {
+  for (size_t i = 1; i < nodes; i++) {
+    swarm_add(s, NULL);
+    for (size_t d = 1; d <= degree && d <= i; d++)
+      swarm_connect(s, i, i - d);
+  }
+}
+
+static void expect_all(swarm *s, size_t nodes) {
+  swarm_run(s, SEGMENTS * SEGMENT_US + 10 * SECOND);
+  for (size_t i = 1; i < nodes; i++) {
+    const weft_engine_statistics x = swarm_statistics(s, i);
+    EXPECT(!s->node[i].wrong && x.due >= SEGMENTS - 40);
+    EXPECT((double)x.in_time >= 0.99 * (double)x.due);
+  }
+}
+
+START_TEST(pull_plays_everything) {
+  swarm *s = live(1, &weft_policy_pull);
+  swarm_start(s, NULL);
+  fill(s, 10, 4);
+  expect_all(s, 10);
+  uint64_t useless = 0, all = 0;
+  for (size_t i = 1; i < 10; i++) {
+    const weft_engine_statistics x = swarm_statistics(s, i);
+    EXPECT(x.sent_requests > 0);
+    useless += x.received_dependent + x.received_late;
+    all += x.received_packets;
+  }
+  EXPECT(useless * 4 < all); // it asks for what it needs
+  end(s);
+}
+END_TEST
+
+START_TEST(rarest_first_plays_blocks) {
+  swarm *s = live(2, &weft_policy_rarest);
+  s->codec = weft_codec_blocks_table(&s->blocks);
+  s->options.requests_max = 8;
+  swarm_start(s, NULL);
+  fill(s, 16, 8);
+  expect_all(s, 16);
+  uint64_t source = s->node[0].data_sent, useless = 0, all = 0;
+  for (size_t i = 1; i < 16; i++) {
+    const weft_engine_statistics x = swarm_statistics(s, i);
+    useless += x.received_dependent + x.received_late;
+    all += x.received_packets;
+  }
+  EXPECT(useless * 10 < all);
+  EXPECT(source < 8 * (uint64_t)INPUT_BYTES * 5 / 4); // of 15 peers, the source serves few
+  end(s);
+}
+END_TEST
+
+START_TEST(source_only_leaves_peers_silent) {
+  swarm *s = live(3, &weft_policy_source_only);
+  swarm_start(s, NULL);
+  fill(s, 5, 4);
+  expect_all(s, 5);
+  uint64_t sent = 0;
+  for (size_t i = 1; i < 5; i++)
+    sent += swarm_statistics(s, i).sent_packets;
+  EXPECT(sent * 20 < swarm_statistics(s, 0).sent_packets); // repair alone
+  end(s);
+}
+END_TEST
+
+// --- A codec without payloads: a token is a byte for each packet, and every packet is innovative
+
+typedef struct counted {
+  size_t rank, blocks;
+  bool source;
+} counted;
+static weft_status counted_open(const weft_segment_id *id, bool source, void **out) {
+  counted *c = malloc(sizeof *c);
+  *c = (counted){.rank = source ? id->blocks : 0, .blocks = id->blocks, .source = source};
+  *out = c;
+  return WEFT_OK;
+}
+static weft_status counted_source(void *user, const weft_segment_id *id, const uint8_t *data,
+                                  size_t bytes, const weft_rng *rng, void **out) {
+  (void)user, (void)data, (void)bytes, (void)rng;
+  return counted_open(id, true, out);
+}
+static weft_status counted_sink(void *user, const weft_segment_id *id, const weft_rng *rng,
+                                void **out) {
+  (void)user, (void)rng;
+  return counted_open(id, false, out);
+}
+static void counted_close(void *user, void *segment) {
+  (void)user;
+  free(segment);
+}
+static size_t counted_rank(void *user, const void *segment) {
+  (void)user;
+  return ((const counted *)segment)->rank;
+}
+static weft_status counted_make(void *user, void *segment, size_t count, void *token,
+                                size_t *bytes) {
+  (void)user;
+  if (((counted *)segment)->rank == 0)
+    return WEFT_PENDING;
+  memset(token, 7, count);
+  *bytes = count;
+  return WEFT_OK;
+}
+static weft_status counted_add(void *user, void *segment, size_t count, const void *token,
+                               size_t bytes, size_t *innovative) {
+  (void)user;
+  counted *c = segment;
+  EXPECT(bytes == count && ((const uint8_t *)token)[count - 1] == 7);
+  const size_t room = c->blocks - c->rank;
+  *innovative = count < room ? count : room;
+  c->rank += *innovative;
+  return *innovative ? WEFT_OK : WEFT_DEPENDENT;
+}
+static bool counted_verify(void *user, const void *token, size_t bytes) {
+  (void)user;
+  return bytes > 0 && ((const uint8_t *)token)[0] == 7;
+}
+static size_t counted_bytes(void *user, const weft_segment_id *id, bool at_source) {
+  (void)user, (void)at_source;
+  return 12 + id->blocks + id->block_bytes;
+}
+static weft_status counted_digest(void *user, void *segment, size_t bytes,
+                                  uint8_t out[WEFT_DIGEST_BYTES]) {
+  (void)user, (void)segment, (void)bytes;
+  memset(out, 0, WEFT_DIGEST_BYTES);
+  return WEFT_OK;
+}
+static weft_status counted_read(void *user, void *segment, size_t offset, size_t bytes,
+                                uint8_t *out) {
+  (void)user, (void)segment, (void)offset;
+  memset(out, 0, bytes);
+  return WEFT_OK;
+}
+static const weft_codec counted_codec = {.name = "counted",
+                                         .open_source = counted_source,
+                                         .open_sink = counted_sink,
+                                         .close = counted_close,
+                                         .rank = counted_rank,
+                                         .read = counted_read,
+                                         .digest = counted_digest,
+                                         .token_bytes_max = 64,
+                                         .make_token = counted_make,
+                                         .add_token = counted_add,
+                                         .verify_token = counted_verify,
+                                         .token_packet_bytes = counted_bytes};
+
+// Two engines that share their scratch, by hand.
+START_TEST(tokens_take_the_place_of_datagrams) {
+  for (int checksums = 0; checksums < 2; checksums++) {
+    weft_ctx *ctx;
+    EXPECT_OK(weft_ctx_new(&ctx, NULL));
+    const weft_engine_options options = {.stream = 3,
+                                         .blocks = 64,
+                                         .block_bytes = 1024,
+                                         .mode = WEFT_MODE_LIVE,
+                                         .window = 16,
+                                         .batch = 8,
+                                         .neighbours_max = 8,
+                                         .congestion = true,
+                                         .checksum_us = checksums ? 200000 : 0,
+                                         .rate_bits_per_s = 768000,
+                                         .codec = &counted_codec,
+                                         .policy = &weft_policy_push,
+                                         .trust = &weft_trust_counted};
+    weft_engine_scratch *scratch;
+    EXPECT_OK(weft_engine_scratch_new(ctx, &options, &scratch));
+    weft_rng_chacha chacha[2];
+    weft_engine *engine[2];
+    size_t number;
+    for (size_t i = 0; i < 2; i++) {
+      weft_rng_chacha_seed(&chacha[i], test_seed(), 50 + i);
+      const weft_engine_self self = {.source = i == 0,
+                                     .upload_bits_per_s = 4000000,
+                                     .rng = weft_rng_chacha_table(&chacha[i]),
+                                     .scratch = scratch};
+      EXPECT_OK(weft_engine_new(ctx, &options, &self, &engine[i]));
+      EXPECT_OK(weft_engine_add_neighbour(engine[i], NULL, 0, &number));
+    }
+    const int64_t segment_us = INT64_C(64) * 1024 * 8 * 1000000 / 768000;
+    static uint8_t data[64 * 1024];
+    uint64_t put = 0, wire = 0;
+    for (int64_t now = 0; now < 20 * SECOND; now += 5000) {
+      if (now >= (int64_t)put * segment_us) {
+        EXPECT_OK(weft_engine_source_put(engine[0], data, sizeof data, 0, now));
+        put++;
+      }
+      for (size_t i = 0; i < 2; i++) {
+        weft_engine_tick(engine[i], now);
+        weft_event event;
+        uint64_t segment;
+        size_t bytes;
+        while (weft_engine_event(engine[i], &event))
+          ;
+        while (i == 1 && weft_engine_readable(engine[1], &segment, &bytes) == WEFT_OK)
+          EXPECT_OK(weft_engine_release(engine[1]));
+        weft_burst burst;
+        while (weft_engine_output(engine[i], now, &burst) == WEFT_OK) {
+          wire += i == 0 ? burst.wire_bytes : 0;
+          uint8_t token[64], datagram[8][WEFT_DATAGRAM_MAX];
+          size_t lengths[8];
+          EXPECT(burst.token_count <= 8 && burst.count <= 8);
+          if (burst.token_count)
+            memcpy(token, burst.token, burst.token_bytes);
+          for (size_t d = 0; d < burst.count; d++) {
+            lengths[d] = burst.datagrams[d].bytes;
+            memcpy(datagram[d], burst.datagrams[d].data, lengths[d]);
+          }
+          if (burst.token_count)
+            (void)weft_engine_input_token(engine[1 - i], 0, burst.segment, burst.token_count, token,
+                                          burst.token_bytes, now);
+          for (size_t d = 0; d < burst.count; d++)
+            (void)weft_engine_input(engine[1 - i], 0, datagram[d], lengths[d], now);
+        }
+      }
+    }
+    weft_engine_statistics x, source;
+    weft_engine_get_statistics(engine[0], &source);
+    weft_engine_get_statistics(engine[1], &x);
+    EXPECT(x.due >= 18 && x.in_time == x.due && x.signatures > 0);
+    EXPECT(source.sent_payload_bytes == source.sent_packets * 1024);
+    EXPECT(wire ==
+           source.sent_payload_bytes + source.sent_header_bytes + source.sent_control_bytes);
+    EXPECT(!checksums || x.checksums > 0);
+    for (size_t i = 0; i < 2; i++)
+      weft_engine_free(engine[i]);
+    weft_engine_scratch_free(scratch);
+    weft_ctx_free(ctx);
+  }
+}
+END_TEST
+
+START_TEST(an_engine_is_small) {
+  const weft_engine_options options = {.stream = 3,
+                                       .blocks = 64,
+                                       .block_bytes = 1024,
+                                       .mode = WEFT_MODE_LIVE,
+                                       .window = 12,
+                                       .batch = 8,
+                                       .neighbours_max = 8,
+                                       .flights_max = 16,
+                                       .requests_max = 4,
+                                       .addresses_max = 8,
+                                       .codec = &counted_codec,
+                                       .policy = &weft_policy_push,
+                                       .trust = &weft_trust_counted};
+  const size_t bytes = weft_engine_memory_bytes(&options);
+  ck_assert_msg(bytes > 0 && bytes <= 12 * 1024, "%zu bytes", bytes);
+}
+END_TEST
+
+// A bottleneck of 4 Mbit/s with a queue of its own: the queue stays short.
+static int64_t queue_until_us, worst_queue_us;
+static fixture_fate bottleneck(swarm *s, size_t from, size_t to) {
+  (void)to;
+  if (from != 0)
+    return (fixture_fate){.copies = 1, .delay_us = 20000};
+  if (queue_until_us < s->now_us)
+    queue_until_us = s->now_us;
+  queue_until_us += 100 * 8 / 4; // of about 100 bytes
+  const int64_t queue_us = queue_until_us - s->now_us;
+  if (s->now_us > 2 * SECOND && queue_us > worst_queue_us)
+    worst_queue_us = queue_us;
+  return (fixture_fate){.copies = queue_us < 500000, .delay_us = 20000 + queue_us};
+}
+
+START_TEST(ledbat_keeps_the_queue_short) {
+  static uint8_t big[400 * SEGMENT];
+  swarm *s = malloc(sizeof *s);
+  swarm_init(s, big, sizeof big, 5);
+  s->options.congestion = true;
+  s->options.timers.map_us = 50000;
+  s->fate = bottleneck;
+  queue_until_us = worst_queue_us = 0;
+  swarm_start(s, &(weft_engine_self){.upload_bits_per_s = 100000000});
+  swarm_add(s, NULL);
+  swarm_connect(s, 0, 1);
+  swarm_run(s, 60 * SECOND);
+  EXPECT(s->node[1].read == 400 && !s->node[1].wrong);
+  EXPECT(worst_queue_us > 0 && worst_queue_us < 250000);
+  end(s);
+}
+END_TEST
+
+// A live stream that stands still: nothing but the timers of the document.
+START_TEST(idle_engines_sleep) {
+  swarm *s = live(6, &weft_policy_push);
+  s->fate = lossy;
+  swarm_start(s, NULL);
+  fill(s, 3, 2);
+  swarm_run(s, SEGMENTS * SEGMENT_US + 10 * SECOND);
+  const uint64_t before = s->sequence;
+  swarm_run(s, s->now_us + 60 * SECOND);
+  EXPECT(s->sequence - before < 60 * 6 / 5); // six ends of links, a word each 10 s, and replies
+  end(s);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("policy");
+  TCase *t = tcase_create("policy");
+  tcase_add_checked_fixture(t, setup, NULL);
+  tcase_add_test(t, pull_plays_everything);
+  tcase_add_test(t, rarest_first_plays_blocks);
+  tcase_add_test(t, source_only_leaves_peers_silent);
+  tcase_add_test(t, tokens_take_the_place_of_datagrams);
+  tcase_add_test(t, an_engine_is_small);
+  tcase_add_test(t, ledbat_keeps_the_queue_short);
+  tcase_add_test(t, idle_engines_sleep);
+  suite_add_tcase(suite, t);
+  return test_main(suite);
+}

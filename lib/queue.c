@@ -89,6 +89,9 @@ weft_status weft_queue_wait(weft_queue *queue) {
   weft_status status = WEFT_OK;
   if (queue->stream)
     status = weft_device_stream_wait(queue->ctx->device, queue->stream);
+  // A device that is not lost still works in memory that is about to be handed out again.
+  if (status != WEFT_OK && status != WEFT_E_DEVICE_LOST)
+    (void)weft_device_stream_wait(queue->ctx->device, queue->stream);
   finish_all(queue, status);
   return status;
 }

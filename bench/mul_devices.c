@@ -37,11 +37,19 @@ static void run_rows(weft_bench_report *report, const weft_bench_options *option
   weft_bench_group_free(group);
 }
 
+// Rows of packets multiply bytes by another row's kernel: that would be timed twice.
+static bool own_product(const weft_backend *row) {
+  for (const weft_backend *other = weft_backends; other < row; other++)
+    if (strcmp(other->name, "cuda-nibble-prmt") == 0 && other->gemm == row->gemm)
+      return false;
+  return true;
+}
+
 void weft_bench_mul_devices(weft_bench_report *report, const weft_bench_options *options) {
   weft_bench_gpu **const gpus = weft_bench_alloc(weft_backend_count, sizeof *gpus);
   size_t open = 0;
   for (size_t i = 0; i < weft_backend_count; i++) {
-    if (weft_backends[i].mem != WEFT_MEM_DEVICE)
+    if (weft_backends[i].mem != WEFT_MEM_DEVICE || !own_product(&weft_backends[i]))
       continue;
     weft_status status = WEFT_OK;
     gpus[i] = weft_bench_gpu_new(weft_backends[i].name, 0, options->seed, &status);

@@ -20,7 +20,7 @@ struct weft_ctx {
   const weft_backend *host; // computes what is small; the same as row without a device
   weft_pool *pool;
   weft_partition partition;
-  weft_device *device; // NULL when row is a host row
+  weft_device *device;                  // NULL when row is a host row
   struct weft_code_folder *code_folder; // NULL: compiled kernels are kept elsewhere, or nowhere
   // Streams that calls without a queue borrow, so that several threads can make such calls.
   pthread_mutex_t spare_lock;

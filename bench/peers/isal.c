@@ -32,11 +32,7 @@ weft_bench_isal *weft_bench_isal_open(const char *file) {
   return NULL;
 }
 
-void weft_bench_isal_close(weft_bench_isal *isal) {
-  if (isal)
-    weft_bench_library_close(isal->library);
-  free(isal);
-}
+void weft_bench_isal_close(weft_bench_isal *isal) { free(isal); }
 
 void weft_bench_isal_prepare(const weft_bench_isal *isal, weft_bench_isal_product *product,
                              size_t m, size_t n, size_t k, const uint8_t *a, size_t a_stride,

@@ -121,8 +121,4 @@ weft_bench_storage_peer *weft_bench_peer_isal(const char *file) {
   return &p->peer;
 }
 
-void weft_bench_peer_close(weft_bench_storage_peer *peer) {
-  if (peer && peer->library)
-    weft_bench_library_close(peer->library);
-  free(peer);
-}
+void weft_bench_peer_close(weft_bench_storage_peer *peer) { free(peer); }

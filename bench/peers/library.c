@@ -14,11 +14,6 @@ void *weft_bench_library_open(const char *what, const char *file, const char *pa
   return library;
 }
 
-void weft_bench_library_close(void *library) {
-  if (library)
-    dlclose(library);
-}
-
 // ISO C has no cast from an object pointer to a function's; POSIX promises that the bytes fit.
 bool weft_bench_library_find(void *library, const char *name, void *out, size_t room) {
   void *const symbol = dlsym(library, name);

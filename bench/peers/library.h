@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+// It stays open until the program ends, as Jerasure makes tables that it cannot give back.
 // NULL, after a line that says so, when the file cannot be opened; `what` names the library and
 // `package` Debian's package of it ("": there is none).
 void *weft_bench_library_open(const char *what, const char *file, const char *package);
-void weft_bench_library_close(void *library); // accepts NULL
 
 // Writes a function's address to `out`, `room` bytes; NULL and false where there is none.
 bool weft_bench_library_find(void *library, const char *name, void *out, size_t room);

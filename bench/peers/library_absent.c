@@ -11,8 +11,6 @@ void *weft_bench_library_open(const char *what, const char *file, const char *pa
   return NULL;
 }
 
-void weft_bench_library_close(void *library) { (void)library; }
-
 bool weft_bench_library_find(void *library, const char *name, void *out, size_t room) {
   (void)library, (void)name;
   memset(out, 0, room);

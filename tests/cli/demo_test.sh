@@ -196,7 +196,7 @@ assert b"] " in seen and b"% " in seen and b"decoded" in seen, seen
 assert seen.endswith(b"\r\x1b[K"), seen  # wiped
 PYTHON
 
-# --- memory: eight times the input, the same memory
+# --- memory: four times the input, the same memory, once all windows have been full
 
 rss_kib() { # of a run on a clip of this length; the sanitizer keeps little of what was freed
   ASAN_OPTIONS=${ASAN_OPTIONS:-}:quarantine_size_mb=1 python3 - "$weft" "$1" <<'PYTHON'
@@ -206,8 +206,8 @@ subprocess.run([sys.argv[1], "demo", "--clip", sys.argv[2], "--peers", "2", "--w
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 PYTHON
 }
-short=$(rss_kib 6M)
-long=$(rss_kib 48M)
+short=$(rss_kib 24M)
+long=$(rss_kib 96M)
 [ "$long" -lt $((short + 8192)) ] || fail "memory grows with the input: $short KiB, then $long KiB"
 
 # --- help

@@ -69,10 +69,11 @@ static void shards_compare(check_device *device, shards *s, const char *what, si
     memcpy(s->poison + (s->k + i) * s->step + Margin + off, s->y + i * s->len, s->len);
   for (size_t at = 0; at < bytes; at++)
     if (got[at] != s->poison[at])
-      check_fail("%s: k %zu m %zu len %zu: shard %zu byte %zu (of which %zu lie before it) is %02x, "
-                 "not %02x",
-                 what, s->k, s->m, s->len, at / s->step, at % s->step, Margin + off, got[at],
-                 s->poison[at]);
+      check_fail(
+          "%s: k %zu m %zu len %zu: shard %zu byte %zu (of which %zu lie before it) is %02x, "
+          "not %02x",
+          what, s->k, s->m, s->len, at / s->step, at % s->step, Margin + off, got[at],
+          s->poison[at]);
   free(got);
 }
 

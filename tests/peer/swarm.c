@@ -219,6 +219,14 @@ static void dial(swarm *s, size_t index, const weft_peer_address *address) {
   swarm_connect(s, index, to);
 }
 
+// From now on a polluter whose first spoilt packet was of this segment is on borrowed time.
+static void segment_ended(const swarm *s, swarm_node *n, uint64_t segment) {
+  for (size_t i = 0; i < SWARM_LINKS; i++)
+    if (n->links[i].used && n->links[i].bad && n->links[i].bad_us < 0 &&
+        n->links[i].bad_segment == segment)
+      n->links[i].bad_us = s->now_us;
+}
+
 static void take_events(swarm *s, size_t index) {
   swarm_node *n = &s->node[index];
   weft_event event;
@@ -228,6 +236,8 @@ static void take_events(swarm *s, size_t index) {
     n->stalls += event.kind == WEFT_EVENT_STALL;
     n->resumes += event.kind == WEFT_EVENT_RESUME;
     n->decoded += event.kind == WEFT_EVENT_DECODED;
+    if (event.kind == WEFT_EVENT_DECODED || event.kind == WEFT_EVENT_SKIP)
+      segment_ended(s, n, event.segment);
     if (event.kind == WEFT_EVENT_PLAY && n->first_play_us < 0)
       n->first_play_us = s->now_us;
     if (event.kind == WEFT_EVENT_DIAL)
@@ -301,6 +311,14 @@ static int64_t next_time(const swarm *s) {
   return next <= s->now_us ? s->now_us + 1 : next;
 }
 
+// Of a coded packet within a session (docs/wire.md).
+static uint64_t segment_of(const uint8_t *packet) {
+  uint64_t segment = 0;
+  for (size_t i = 0; i < 8; i++)
+    segment = segment << 8 | packet[4 + i];
+  return segment;
+}
+
 static void arrive(swarm *s, swarm_event *event) {
   swarm_node *to = &s->node[event->to];
   const swarm_link *link = to->engine ? &to->links[event->neighbour] : NULL;
@@ -311,8 +329,10 @@ static void arrive(swarm *s, swarm_event *event) {
     EXPECT((status < WEFT_E_NOMEM && status != WEFT_E_BUFFER && status != WEFT_E_ARGUMENT) ||
            (status == WEFT_E_NOMEM && s->tolerate_nomem));
     if (s->node[event->from].polluter && event->data[1] <= WEFT_PACKET_SPARSE &&
-        status == WEFT_OK && to->links[event->neighbour].bad_us < 0)
-      to->links[event->neighbour].bad_us = s->now_us; // the first that was of any use
+        status == WEFT_OK && !to->links[event->neighbour].bad) { // the first that was of any use
+      to->links[event->neighbour].bad = true;
+      to->links[event->neighbour].bad_segment = segment_of(event->data);
+    }
     to->deadline_us = s->now_us;
   }
   free(event);

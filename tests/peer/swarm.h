@@ -12,7 +12,9 @@ enum { SWARM_NODES = 48, SWARM_LINKS = 48 };
 typedef struct swarm_link { // by the engine's neighbour number
   bool used;
   size_t node, neighbour; // at the other end
-  int64_t bad_us;         // when its first spoilt packet came; -1: none
+  uint64_t bad_segment;   // of its first spoilt packet, if `bad`
+  bool bad;
+  int64_t bad_us; // when that segment was complete or given up; -1: not yet
 } swarm_link;
 
 typedef struct swarm_node {

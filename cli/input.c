@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,7 +12,10 @@
 
 #include "cli/cli.h"
 
-enum { CLIP_PIECE = 65536 }; // bytes of the clip that come from one key
+enum {
+  CLIP_PIECE = 65536, // bytes of the clip that come from one key
+  LOOK_MS = 100       // how often a wait for input looks for a signal
+};
 
 int cli_input_open(cli_input *input) {
   input->at = 0;
@@ -61,6 +65,17 @@ static void read_clip(cli_input *input, uint8_t *out, size_t capacity, size_t *b
   }
 }
 
+// A signal may reach another thread than the one that waits here, so it waits in short turns.
+// Returns 0 when there is something to read (or the end, or an error, which read() tells), or
+// EINTR.
+static int wait_for_input(int fd) {
+  struct pollfd wanted = {.fd = fd, .events = POLLIN};
+  while (cli_signal() == 0)
+    if (poll(&wanted, 1, LOOK_MS) > 0)
+      return 0;
+  return EINTR;
+}
+
 int cli_input_read(cli_input *input, uint8_t *out, size_t capacity, size_t *bytes) {
   if (!input->path) {
     read_clip(input, out, capacity, bytes);
@@ -68,6 +83,9 @@ int cli_input_read(cli_input *input, uint8_t *out, size_t capacity, size_t *byte
   }
   *bytes = 0;
   while (*bytes < capacity) {
+    const int waited = wait_for_input(input->fd);
+    if (waited != 0)
+      return waited;
     const ssize_t n = read(input->fd, out + *bytes, capacity - *bytes);
     if (n < 0 && errno == EINTR && cli_signal() == 0)
       continue;

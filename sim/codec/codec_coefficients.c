@@ -10,8 +10,9 @@
 #include "sim/rng.h"
 
 typedef struct segment {
-  uint16_t blocks, rank;
-  bool source, polluted;
+  weft_sim_held held; // first
+  uint16_t rank;
+  bool source;
   uint32_t made;
   const weft_rng *rng;
   uint16_t *pivot; // (rank) column of row i's leading one, where all other rows have zero
@@ -40,7 +41,7 @@ static weft_status new_segment(weft_sim_codec *c, const weft_segment_id *id, con
   segment *s = weft_sim_arena_take(c->arena, sizeof *s, sizeof(void *));
   if (!s)
     return WEFT_E_NOMEM;
-  *s = (segment){.blocks = (uint16_t)id->blocks, .rng = rng};
+  *s = (segment){.held.blocks = (uint16_t)id->blocks, .rng = rng};
   *out = s;
   return WEFT_OK;
 }
@@ -52,7 +53,7 @@ static weft_status open_source(void *user, const weft_segment_id *id, const uint
   (void)bytes;
   WEFT_TRY(new_segment(user, id, rng, &s));
   s->source = true;
-  s->rank = s->blocks;
+  s->rank = s->held.blocks;
   *out = s;
   return WEFT_OK;
 }
@@ -95,11 +96,11 @@ static void multiply(const weft_sim_codec *c, size_t m, size_t k, size_t n, cons
 static weft_status make_token(void *user, void *opened, size_t count, void *out, size_t *bytes) {
   weft_sim_codec *c = user;
   segment *s = opened;
-  const size_t n = s->blocks;
+  const size_t n = s->held.blocks;
   uint8_t *vectors = (uint8_t *)out + 1;
   if (s->rank == 0)
     return WEFT_PENDING;
-  *(uint8_t *)out = s->polluted || c->pollutes;
+  *(uint8_t *)out = s->held.polluted || c->pollutes;
   *bytes = 1 + count * n;
   c->made = s;
   if (s->basis) {
@@ -150,7 +151,7 @@ static weft_status add_token(void *user, void *opened, size_t count, const void 
                              size_t length, size_t *innovative) {
   weft_sim_codec *c = user;
   segment *s = opened;
-  const size_t n = s->blocks, r = s->rank;
+  const size_t n = s->held.blocks, r = s->rank;
   *innovative = 0;
   if (count > c->batch || length != 1 + count * n)
     return WEFT_E_MALFORMED;
@@ -173,7 +174,7 @@ static weft_status add_token(void *user, void *opened, size_t count, const void 
   memcpy(s->basis + r * n, v, kept * n);
   memcpy(s->pivot + r, pivots, kept * sizeof *pivots);
   s->rank = (uint16_t)(r + kept);
-  s->polluted = s->polluted || *(const uint8_t *)bytes;
+  s->held.polluted = s->held.polluted || *(const uint8_t *)bytes;
   *innovative = kept;
   if (s->rank == n) // any vector is one of its own now
     free_basis(c, s);
@@ -183,29 +184,6 @@ static weft_status add_token(void *user, void *opened, size_t count, const void 
 static bool verify_token(void *user, const void *bytes, size_t length) {
   (void)user;
   return length > 0 && *(const uint8_t *)bytes == 0;
-}
-
-static weft_status read_nothing(void *user, void *opened, size_t offset, size_t bytes,
-                                uint8_t *out) {
-  (void)user;
-  (void)opened;
-  (void)offset;
-  memset(out, 0, bytes);
-  return WEFT_OK;
-}
-
-static weft_status digest(void *user, void *opened, size_t bytes, uint8_t out[WEFT_DIGEST_BYTES]) {
-  (void)user;
-  (void)bytes;
-  memset(out, ((const segment *)opened)->polluted, WEFT_DIGEST_BYTES);
-  return WEFT_OK;
-}
-
-static weft_status checksum(void *user, void *opened, uint64_t seed, uint8_t *sums) {
-  (void)user;
-  (void)seed;
-  memset(sums, 0, (size_t)((const segment *)opened)->blocks * WEFT_CHECKSUM_ROWS);
-  return WEFT_OK;
 }
 
 static size_t memory_bytes(void *user, const weft_segment_id *id) {
@@ -220,10 +198,10 @@ weft_codec weft_sim_codec_coefficients_table(weft_sim_codec *codec) {
                       .open_sink = open_sink,
                       .close = close_segment,
                       .rank = rank,
-                      .read = read_nothing,
+                      .read = weft_sim_held_read,
                       .memory_bytes = memory_bytes,
-                      .digest = digest,
-                      .checksum = checksum,
+                      .digest = weft_sim_held_digest,
+                      .checksum = weft_sim_held_checksum,
                       .token_bytes_max = 1 + codec->batch * codec->blocks,
                       .make_token = make_token,
                       .add_token = add_token,

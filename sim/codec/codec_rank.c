@@ -22,8 +22,9 @@ typedef struct token {
 } token;
 
 typedef struct segment {
-  uint16_t blocks, rank;
-  bool source, polluted;
+  weft_sim_held held; // first
+  uint16_t rank;
+  bool source;
   uint32_t made; // packets, at the source
   const weft_rng *rng;
   uint64_t support[WORDS]; // the source's packets that went into this
@@ -38,9 +39,9 @@ static weft_status open_segment(weft_sim_codec *c, const weft_segment_id *id, co
   if (!s)
     return WEFT_E_NOMEM;
   memset(s, 0, segment_bytes(c));
-  s->blocks = (uint16_t)id->blocks;
+  s->held.blocks = (uint16_t)id->blocks;
   s->source = source;
-  s->rank = source ? s->blocks : 0;
+  s->rank = source ? s->held.blocks : 0;
   s->rng = rng;
   *out = s;
   return WEFT_OK;
@@ -89,12 +90,12 @@ static weft_status make_token(void *user, void *opened, size_t count, void *out,
   token t = {.count = (uint16_t)count,
              .rank = s->rank,
              .source = s->source,
-             .polluted = s->polluted || c->pollutes,
+             .polluted = s->held.polluted || c->pollutes,
              .first = s->made,
              .left = count >= 64 ? UINT64_MAX : (UINT64_C(1) << count) - 1};
   if (s->source) {
     s->made += (uint32_t)count;
-    support_of_source(&t, s->blocks);
+    support_of_source(&t, s->held.blocks);
   } else {
     memcpy(t.support, s->support, sizeof t.support);
   }
@@ -106,14 +107,14 @@ static weft_status make_token(void *user, void *opened, size_t count, void *out,
 
 // Directions of the sender's that the receiver lacks.
 static size_t news(const segment *s, const token *t, size_t given) {
-  const size_t lacks = (size_t)(s->blocks - s->rank);
-  if (t->source || t->rank >= s->blocks)
+  const size_t lacks = (size_t)(s->held.blocks - s->rank);
+  if (t->source || t->rank >= s->held.blocks)
     return lacks;
   size_t span = 0;
   for (size_t i = 0; i < WORDS; i++)
     span += (size_t)__builtin_popcountll(s->support[i] | t->support[i]);
-  span *= packets_per_bit(s->blocks);
-  span = span < s->blocks ? span : s->blocks;
+  span *= packets_per_bit(s->held.blocks);
+  span = span < s->held.blocks ? span : s->held.blocks;
   const size_t sum = (size_t)s->rank + t->rank;
   const size_t known = sum > span ? sum - span : 0;
   const size_t exchanged = (size_t)t->shared + given;
@@ -152,7 +153,7 @@ static weft_status add_token(void *user, void *opened, size_t count, const void 
   }
   for (size_t i = 0; i < WORDS; i++)
     s->support[i] |= t.support[i];
-  s->polluted = s->polluted || (t.polluted && *innovative > 0);
+  s->held.polluted = s->held.polluted || (t.polluted && *innovative > 0);
   return *innovative ? WEFT_OK : WEFT_DEPENDENT;
 }
 
@@ -163,29 +164,6 @@ static bool verify_token(void *user, const void *bytes, size_t length) {
     return false;
   memcpy(&t, bytes, sizeof t);
   return !t.polluted;
-}
-
-static weft_status read_nothing(void *user, void *opened, size_t offset, size_t bytes,
-                                uint8_t *out) {
-  (void)user;
-  (void)opened;
-  (void)offset;
-  memset(out, 0, bytes);
-  return WEFT_OK;
-}
-
-static weft_status digest(void *user, void *opened, size_t bytes, uint8_t out[WEFT_DIGEST_BYTES]) {
-  (void)user;
-  (void)bytes;
-  memset(out, ((const segment *)opened)->polluted, WEFT_DIGEST_BYTES);
-  return WEFT_OK;
-}
-
-static weft_status checksum(void *user, void *opened, uint64_t seed, uint8_t *sums) {
-  (void)user;
-  (void)seed;
-  memset(sums, 0, (size_t)((const segment *)opened)->blocks * WEFT_CHECKSUM_ROWS);
-  return WEFT_OK;
 }
 
 static size_t memory_bytes(void *user, const weft_segment_id *id) {
@@ -218,10 +196,10 @@ weft_codec weft_sim_codec_rank_table(weft_sim_codec *codec) {
                       .open_sink = open_sink,
                       .close = close_segment,
                       .rank = rank,
-                      .read = read_nothing,
+                      .read = weft_sim_held_read,
                       .memory_bytes = memory_bytes,
-                      .digest = digest,
-                      .checksum = checksum,
+                      .digest = weft_sim_held_digest,
+                      .checksum = weft_sim_held_checksum,
                       .token_bytes_max = sizeof(token),
                       .make_token = make_token,
                       .add_token = add_token,

@@ -58,3 +58,23 @@ size_t weft_sim_token_lose(const weft_sim_codec *codec, void *token, size_t byte
     }
   return 1 + kept * n;
 }
+
+weft_status weft_sim_held_read(void *user, void *opened, size_t offset, size_t bytes,
+                               uint8_t *out) {
+  (void)user, (void)opened, (void)offset;
+  memset(out, 0, bytes);
+  return WEFT_OK;
+}
+
+weft_status weft_sim_held_digest(void *user, void *opened, size_t bytes,
+                                 uint8_t out[WEFT_DIGEST_BYTES]) {
+  (void)user, (void)bytes;
+  memset(out, ((const weft_sim_held *)opened)->polluted, WEFT_DIGEST_BYTES);
+  return WEFT_OK;
+}
+
+weft_status weft_sim_held_checksum(void *user, void *opened, uint64_t seed, uint8_t *sums) {
+  (void)user, (void)seed;
+  memset(sums, 0, (size_t)((const weft_sim_held *)opened)->blocks * WEFT_CHECKSUM_ROWS);
+  return WEFT_OK;
+}

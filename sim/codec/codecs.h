@@ -55,6 +55,17 @@ void weft_sim_token_address(const weft_sim_codec *codec, void *token, size_t to)
 size_t weft_sim_token_lose(const weft_sim_codec *codec, void *token, size_t bytes, size_t count,
                            uint64_t lost);
 
+// What the engine may ask of a segment without payload; both kinds of segment begin with it.
+typedef struct weft_sim_held {
+  uint16_t blocks;
+  bool polluted; // its digest is another one then
+} weft_sim_held;
+
+weft_status weft_sim_held_read(void *user, void *opened, size_t offset, size_t bytes, uint8_t *out);
+weft_status weft_sim_held_digest(void *user, void *opened, size_t bytes,
+                                 uint8_t out[WEFT_DIGEST_BYTES]);
+weft_status weft_sim_held_checksum(void *user, void *opened, uint64_t seed, uint8_t *sums);
+
 // The files' own.
 void weft_sim_rank_address(const weft_sim_codec *codec, void *token, size_t to);
 void weft_sim_rank_lose(const weft_sim_codec *codec, void *token, size_t count, uint64_t lost);

@@ -21,8 +21,9 @@ def six:
   if type != "number" or . == 0 or (. == floor and fabs < 1e15) then .
   else . as $v | pow(10; 5 - ($v | fabs | log10 | floor)) as $s | ($v * $s | round) / $s end;
 
-# One data set of gnuplot's, to be named after `index`.
-def block($name; rows): "# \($name)", ([rows][] | map(. // "" | six | tostring) | join("\t")), "", "";
+# One data set of gnuplot's, to be named after `index`. An empty one would give its name to the next.
+def block($name; rows): [rows] as $rows | "# \($name)",
+  (if $rows == [] then [range(12) | "NaN"] else $rows[] end | map(. // "" | six | tostring) | join("\t")), "", "";
 
 # bytes as people write them
 def size: if . % 1048576 == 0 then "\(. / 1048576) MiB" elif . % 1024 == 0 then "\(. / 1024) KiB" else "\(.) B" end;

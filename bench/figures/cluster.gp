@@ -9,7 +9,7 @@ set boxwidth 0.36
 set xrange [-0.6:3.6]
 set xtics ('26 + 2' 0, '24 + 4' 1, '22 + 6' 2, '20 + 8' 3)
 set ylabel 'seconds'
-set yrange [0:*]
+set yrange [0:4]
 do for [operation in 'encode decode'] {
   set title operation eq 'encode' ? 'encode, and spread' : 'gather k of those left, and decode'
   if (operation eq 'encode') { set key top left } else { unset key }

@@ -134,8 +134,9 @@ static const weft_backend *row_called(const char *name) {
   return NULL;
 }
 
-// A case counts when it has repetitions and was made by the technique that its row has today. The
-// device programs' lines name no technique: they call the kernel of the row that they name.
+// A case counts when it has undisturbed repetitions and was made by the technique that its row has
+// today. The device programs' lines name no technique: they call the kernel of the row that they
+// name.
 static bool case_counts(const result_file *file, const json_t *entry) {
   if (file->repetitions >= REPETITIONS)
     return true;
@@ -150,7 +151,9 @@ static bool case_counts(const result_file *file, const json_t *entry) {
            row->technique);
     return false;
   }
-  return json_array_size(json_object_get(entry, "seconds_per_call")) >= REPETITIONS ||
+  const size_t disturbed =
+      (size_t)json_integer_value(json_object_get(entry, "repetitions_disturbed"));
+  return json_array_size(json_object_get(entry, "seconds_per_call")) >= REPETITIONS + disturbed ||
          json_array_size(json_object_get(entry, "conflicts_per_lookup")) >= REPETITIONS;
 }
 

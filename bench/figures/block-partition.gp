@@ -23,7 +23,7 @@ unset key
 all = '16 32 64 128 256 512 1024'
 set arrow 1 from 100,1 to 40000,1 nohead ls 10
 plot for [i=1:7] data index 'ratio'.word(all, i) using 1:2:3:4 with yerrorlines lc rgb ramp[i] pt shapes[i] ps 0.7 lw 2, \
-     for [i=1:7] '' index 'ratio'.word(all, i) using ($1*1.15):2:5 with labels left tc rgb ramp[i] font ',11', \
+     for [i=1:7] '' index 'ratio'.word(all, i) using ($1*1.15):($2+(i==6?0.03:i==5?-0.02:0)):5 with labels left tc rgb ramp[i] font ',11', \
      '' index 'intel' using 1:2:3:4 with yerrorlines ls 8, \
      '' index 'intel' using ($1*1.15):($1 == 16384 ? $2*0.9 : NaN):('n = 128, Intel, gfni512') with labels left tc rgb '#777777' font ',11'
 unset multiplot

@@ -5,7 +5,7 @@
 include "weft";
 def counted($row): [$bounds | split("\n")[] | split(" ")
   | if .[0] == "counted" and .[2] == $row and .[3] == "16" then (.[6] | tonumber)
-    elif .[0] == "loop" and (([.[2], .[3]] | join(" ")) == ({"gfni512": "vgf2p8affineqb zmm", "gfni256": "vgf2p8affineqb ymm", "avx512": "vpshufb zmm"}[$row] // "none")) then (.[4] | tonumber)
+    elif .[0] == "loop" and .[4] == "packed_columns" and (([.[2], .[3]] | join(" ")) == ({"gfni512": "vgf2p8affineqb zmm", "gfni256": "vgf2p8affineqb ymm", "avx512": "vpshufb zmm"}[$row] // "none")) then (.[5] | tonumber)
     else empty end][0];
 def cells($cases; $row): [$cases[] | select(.row == $row and .k == 4096 and .variant == "")][0]
   | if . == null then "", "" else (products | spread | with_spread), (products.median * counted($row) / 1000 | three) end;

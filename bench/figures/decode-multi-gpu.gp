@@ -28,7 +28,8 @@ plot for [i=1:3] data index 'count'.word(counts, i) using 1:2 with linespoints l
 set title 'share of inversion in the time (the paper''s Fig. 9)'
 set ylabel '%'
 unset logscale y
-set yrange [0:100]
+set yrange [0:135]
+set ytics 0,20,100
 set xrange [100:40000]
 set key top right noreverse Right
 plot for [i=1:3] data index 'count'.word(counts, i) using 1:3 with linespoints ls i title word(names, i), \

@@ -15,7 +15,7 @@ names = '"weft" "ISA-L 2.32" "klauspost 1.12" "ISA-L 2.30" "Jerasure"'
 do for [bytes in '65536 1048576'] {
   do for [machine in 'intel amd'] {
     set title (machine eq 'intel' ? 'Intel Xeon, AVX-512 and GFNI' : 'AMD EPYC (family 25, model 17), AVX2').', '.(bytes eq '65536' ? '64 KiB' : '1 MiB').' shards' font ',12'
-    if (machine eq 'amd') { set yrange [0:30] } else { set yrange [0:*] }
+    if (machine eq 'amd') { set yrange [0:bytes eq '65536' ? 45 : 30] } else { set yrange [0:*] }
     if (machine eq 'amd' && bytes eq '65536') { set key top right noreverse Right } else { unset key }
     plot for [i=1:5] data index machine.bytes.' '.word(who, i) using ($1+(i-3)*0.175):3 with boxes ls i title word(names, i), \
          for [i=1:5] '' index machine.bytes.' '.word(who, i) using ($1+(i-3)*0.175):4:(0):($5-$4) with vectors as 1 notitle

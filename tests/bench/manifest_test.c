@@ -40,20 +40,29 @@ static bool ends(const char *text, const char *end) {
   return length >= of && strcmp(text + length - of, end) == 0;
 }
 
-// The cases of all groups, and the server's loops, which name lanes instead of a row.
+// What was measured in as many rounds as the method says, and names no row.
+static void add_summary(json_t *all, const json_t *root, json_t *entry, const char *operation,
+                        json_t *row) {
+  json_object_set_new(entry, "operation", json_string(operation));
+  json_object_set(entry, "row", row);
+  json_object_set(entry, "rounds", json_object_get(json_object_get(root, "method"), "repetitions"));
+  json_array_append(all, entry);
+}
+
+// The cases of all groups, the server's loops and the flood of a peer.
 static json_t *cases_of(const json_t *root) {
-  json_t *const all = json_array(), *group = NULL, *loop = NULL;
+  json_t *const all = json_array(), *const node = json_string("node");
+  json_t *const flood = json_object_get(root, "flood"), *group = NULL, *loop = NULL;
   size_t i = 0;
   json_array_foreach(json_object_get(root, "groups"), i, group) {
     json_array_extend(all, json_object_get(group, "cases"));
   }
   json_array_foreach(json_object_get(json_object_get(root, "server"), "closed_loop"), i, loop) {
-    json_object_set_new(loop, "operation", json_string("closed-loop"));
-    json_object_set(loop, "row", json_object_get(loop, "lanes"));
-    json_object_set(loop, "rounds",
-                    json_object_get(json_object_get(root, "method"), "repetitions"));
-    json_array_append(all, loop);
+    add_summary(all, root, loop, "closed-loop", json_object_get(loop, "lanes"));
   }
+  if (flood)
+    add_summary(all, root, flood, "flood", node);
+  json_decref(node);
   return all;
 }
 

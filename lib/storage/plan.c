@@ -34,10 +34,6 @@ static weft_status fill(weft_plan *plan, const uint8_t *inputs, const uint8_t *o
                         bool reduce) {
   const weft_code *code = plan->code;
   const size_t k = code->k, r = plan->outputs;
-  plan->ids = weft_ctx_take(code->ctx, k + r + r * k, 64);
-  if (!plan->ids)
-    return WEFT_E_NOMEM;
-  plan->matrix = plan->ids + k + r;
   memcpy(plan->ids, inputs, k);
   if (r)
     memcpy(plan->ids + k, outputs, r);
@@ -71,13 +67,16 @@ static weft_status check_ids(const weft_code *code, const uint8_t *inputs, const
 
 weft_status weft_plan_make(weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
                            size_t output_count, bool reduce, weft_plan **out) {
-  WEFT_TRY(check_ids(code, inputs, outputs, output_count));
-  weft_plan *plan = weft_ctx_take(code->ctx, sizeof *plan, _Alignof(weft_plan));
+  const size_t ids = code->k + output_count;
+  weft_plan *plan =
+      weft_ctx_take(code->ctx, sizeof *plan + ids + output_count * code->k, _Alignof(weft_plan));
   if (!plan)
     return WEFT_E_NOMEM;
   memset(plan, 0, sizeof *plan);
   plan->code = code;
   plan->outputs = output_count;
+  plan->ids = (uint8_t *)(plan + 1);
+  plan->matrix = plan->ids + ids;
   atomic_init(&plan->holders, 1);
   atomic_init(&plan->worked, 0);
   atomic_init(&plan->reduced, NULL);
@@ -96,7 +95,6 @@ void weft_plan_let_go(weft_plan *plan) {
   weft_ctx *ctx = plan->code->ctx;
   weft_xor_program_free(plan->plain);
   weft_xor_program_free(atomic_load(&plan->reduced));
-  weft_ctx_give(ctx, plan->ids);
   weft_ctx_give(ctx, plan);
 }
 
@@ -107,6 +105,7 @@ weft_status weft_plan_new(weft_code *code, const uint8_t *inputs, const uint8_t 
   *out = NULL;
   if (!code || !inputs || (output_count && !outputs))
     return WEFT_E_ARGUMENT;
+  WEFT_TRY(check_ids(code, inputs, outputs, output_count));
   return weft_plan_make(code, inputs, outputs, output_count, true, out);
 }
 

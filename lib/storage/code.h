@@ -40,6 +40,7 @@ struct weft_code {
   weft_generator generator;
   size_t k, m, w;
   size_t packet_bytes; // 0: RS
+  bool device_inverse; // recovery matrices are made on the device
   char name[WEFT_CODE_NAME_BYTES];
   uint8_t *bits; // CRS: (m * w, k * w), the expanded parity matrix
   weft_plan *encode;

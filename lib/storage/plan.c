@@ -16,6 +16,17 @@ enum {
 // ---------------------------------------------------------------------------------------------
 // Making
 
+// The plan's matrix. A device that fails at it leaves it to the CPU.
+static weft_status solve(const weft_plan *plan, const uint8_t *inputs, const uint8_t *outputs) {
+  const weft_code *code = plan->code;
+  weft_status status = WEFT_E_DEVICE;
+  if (code->device_inverse && plan->outputs > 0)
+    status = weft_device_solve(code, inputs, outputs, plan->outputs, plan->matrix);
+  if (status != WEFT_E_DEVICE && status != WEFT_E_DEVICE_NOMEM && status != WEFT_E_DEVICE_LOST)
+    return status;
+  return weft_generator_solve(&code->generator, inputs, outputs, plan->outputs, plan->matrix);
+}
+
 // The bit matrix of a plan, expanded for as long as it takes to make a program of it.
 static weft_status make_program(const weft_plan *plan, bool reduce, weft_xor_program **out) {
   const weft_code *code = plan->code;
@@ -37,7 +48,7 @@ static weft_status fill(weft_plan *plan, const uint8_t *inputs, const uint8_t *o
   memcpy(plan->ids, inputs, k);
   if (r)
     memcpy(plan->ids + k, outputs, r);
-  WEFT_TRY(weft_generator_solve(&code->generator, inputs, outputs, r, plan->matrix));
+  WEFT_TRY(solve(plan, inputs, outputs));
   if (!weft_code_is_crs(code) || !r)
     return WEFT_OK;
   WEFT_TRY(make_program(plan, false, &plan->plain));

@@ -16,7 +16,7 @@ typedef struct peer_settings {
   weft_node_role role; // SOURCE, JOINING, TRACKER
   char *input, *output, *key_file, *backend, *config;
   weft_address listen, metrics;
-  bool has_metrics, has_source_key, log_json, checksums;
+  bool has_metrics, has_source_key, log_json, checksums, congestion;
   weft_address bootstrap[WEFT_NODE_BOOTSTRAP];
   size_t bootstrap_count;
   uint8_t source_key[32];

@@ -34,6 +34,7 @@ enum {
   O_KEY_FILE,
   O_RATE,
   O_UPLOAD,
+  O_CONGESTION,
   O_STREAM,
   O_BLOCKS,
   O_BLOCK_BYTES,
@@ -71,6 +72,8 @@ static const option options[OPTIONS] = {
                     "This node's identity; made if there is none. Without it: one for this run"},
     [O_RATE] = {"rate", SOURCE, "0", "RATE", "Bits/s at which the stream plays (0: as it comes)"},
     [O_UPLOAD] = {"upload", SOURCE | JOIN, "0", "RATE", "Bits/s sent at most (0: no limit)"},
+    [O_CONGESTION] = {"congestion", SOURCE | JOIN, "ledbat", "NAME",
+                      "ledbat: makes way when the path to a neighbour queues; off: --upload alone"},
     [O_STREAM] = {"stream", SOURCE, "0", "HEX", "The stream's number (0: a random one)"},
     [O_BLOCKS] = {"segment-blocks", SOURCE, "64", "N", "Blocks in a segment"},
     [O_BLOCK_BYTES] = {"block-bytes", SOURCE, "1024", "N", "Bytes in a block"},
@@ -206,7 +209,11 @@ static int word_of(char **values, size_t which, const char *const *words, size_t
 static int words(char **v, peer_settings *s) {
   static const char *const ciphers[] = {"best", "chacha20"}, *const formats[] = {"text", "json"},
                            *const levels[] = {"error", "warning", "info", "debug"};
-  static const char *const switches[] = {"off", "on"};
+  static const char *const switches[] = {"off", "on"}, *const controls[] = {"off", "ledbat"};
+  const int control = v[O_CONGESTION] ? word_of(v, O_CONGESTION, controls, 2) : 0;
+  if (control < 0)
+    return refuse(O_CONGESTION, v[O_CONGESTION], "ledbat or off");
+  s->congestion = control == 1;
   const int checksums = v[O_CHECKSUMS] ? word_of(v, O_CHECKSUMS, switches, 2) : 0;
   if (checksums < 0)
     return refuse(O_CHECKSUMS, v[O_CHECKSUMS], "on or off");

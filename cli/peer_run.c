@@ -310,6 +310,7 @@ static int open_node(run *r) {
                          .neighbours_target = s->neighbours,
                          .neighbours_max = s->role == WEFT_NODE_SOURCE ? 2 * s->neighbours : 0,
                          .upload_bits_per_s = s->upload_bits_per_s,
+                         .congestion = s->congestion,
                          .startup_us = (int64_t)s->startup_ms * 1000,
                          .event = on_event,
                          .user = r};

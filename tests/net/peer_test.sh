@@ -185,6 +185,7 @@ expect 2 "--output is missing" join --source 127.0.0.1:1
 expect 2 "no HOST:PORT" join --source 127.0.0.1 --output x
 expect 2 "must fit into one datagram" source --input in.bin --segment-blocks 1000 --block-bytes 1000
 expect 2 "--rate takes" source --input in.bin --rate fast
+expect 2 "--congestion takes" source --input in.bin --congestion reno
 expect 2 "--window must be" source --input in.bin --window 0
 expect 3 "absent.bin" source --input absent.bin
 expect 3 "Is a directory" source --input .

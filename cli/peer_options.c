@@ -41,6 +41,7 @@ enum {
   O_WINDOW,
   O_BATCH,
   O_NEIGHBOURS,
+  O_FROM,
   O_STARTUP,
   O_LAG,
   O_CHECKSUMS,
@@ -82,6 +83,8 @@ static const option options[OPTIONS] = {
                  "Packets coded in one product, and sent to one neighbour"},
     [O_NEIGHBOURS] = {"neighbours", SOURCE | JOIN, "8", "N",
                       "Neighbours looked for; of a source: twice as many are taken"},
+    [O_FROM] = {"from", JOIN, "0", "PLACE",
+                "On demand: play from so many seconds on, or bytes with B behind (3000000B)"},
     [O_STARTUP] = {"startup", JOIN, "1000", "MS", "Buffered before playing"},
     [O_LAG] = {"lag", SOURCE, "3000", "MS", "Live: how far behind the source all play"},
     [O_CHECKSUMS] = {"checksums", SOURCE, "off", "on|off",
@@ -181,6 +184,24 @@ static int seconds(char **values, size_t which, double *out) {
   return *values[which] && !*end && *out >= 0 && *out <= 1e6
              ? -1
              : refuse(which, values[which], "seconds");
+}
+
+// Seconds, or bytes with a B behind.
+static int place(char **values, size_t which, peer_settings *s) {
+  const char *text = values[which];
+  char *end;
+  if (g_str_has_suffix(text, "B")) {
+    errno = 0;
+    s->from_bytes = g_ascii_strtoull(text, &end, 10);
+    if (errno || !g_ascii_isdigit(*text) || strcmp(end, "B") != 0)
+      return refuse(which, text, "seconds, or bytes as in 3000000B");
+    s->from_is_bytes = true;
+    return -1;
+  }
+  s->from_s = g_ascii_strtod(text, &end);
+  return *text && !*end && s->from_s >= 0 && s->from_s <= 1e9
+             ? -1
+             : refuse(which, text, "seconds, or bytes as in 3000000B");
 }
 
 static int addresses(char **values, size_t which, peer_settings *s) {
@@ -284,6 +305,8 @@ static int numbers(char **v, peer_settings *s) {
     code = rate(v, O_UPLOAD, &s->upload_bits_per_s);
   if (code < 0)
     code = seconds(v, O_LINGER, &s->linger_s);
+  if (code < 0 && v[O_FROM])
+    code = place(v, O_FROM, s);
   return code < 0 ? seconds(v, O_TIMEOUT, &s->timeout_s) : code;
 }
 

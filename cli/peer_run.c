@@ -28,6 +28,8 @@ typedef struct run {
   // Playing at the stream's pace, where the engine does not: segment i at play_us + i * segment_us.
   bool playing;
   gint64 play_us, due_us;
+  uint64_t skip_segment; // after a seek: of this segment, its first `skip` bytes are not wanted
+  size_t skip;
 } run;
 
 static void stop(run *r, int code) {
@@ -46,6 +48,43 @@ static void wake(void *user) {
 
 // --- Events
 
+// Goes on at this byte of the stream.
+static bool seek(run *r, uint64_t position) {
+  const weft_stream *stream = weft_node_stream(r->node);
+  const uint64_t each = (uint64_t)stream->blocks * stream->block_bytes;
+  if (stream->mode != WEFT_MODE_VOD || position >= stream->bytes ||
+      weft_engine_seek(weft_node_engine(r->node), position / each, g_get_monotonic_time()) !=
+          WEFT_OK)
+    return false;
+  r->skip_segment = position / each;
+  r->skip = (size_t)(position % each);
+  r->ended_us = 0;
+  weft_sink_move(r->sink, position);
+  peer_log(PEER_INFO, "seek", "position=%" G_GUINT64_FORMAT, position);
+  wake(r);
+  return true;
+}
+
+static bool on_seek(void *user, uint64_t position) { return seek(user, position); }
+
+// Where --from says to begin.
+static void begin(run *r) {
+  enum { TS_PACKET = 188 }; // so that a player finds its feet at once
+  const weft_stream *stream = weft_node_stream(r->node);
+  uint64_t position = r->s->from_bytes;
+  if (!r->s->from_is_bytes)
+    position =
+        (uint64_t)(r->s->from_s * (double)stream->rate_bits_per_s / 8) / TS_PACKET * TS_PACKET;
+  if (r->s->from_is_bytes ? position == 0 : r->s->from_s == 0)
+    return;
+  if (stream->mode != WEFT_MODE_VOD)
+    stop(r, cli_error(NAME, CLI_USAGE, "--from: this stream is not on demand"));
+  else if (!seek(r, position))
+    stop(r, cli_error(NAME, CLI_USAGE,
+                      "--from lies past the end of the stream (%" G_GUINT64_FORMAT " bytes)",
+                      stream->bytes));
+}
+
 static void told_stream(run *r) {
   const weft_stream *stream = weft_node_stream(r->node);
   char key[65];
@@ -58,12 +97,16 @@ static void told_stream(run *r) {
   r->sink = weft_sink_open(
       &(weft_sink_options){.output = r->s->output,
                            .segment_bytes = (size_t)stream->blocks * stream->block_bytes,
+                           .length = stream->mode == WEFT_MODE_VOD ? stream->bytes : 0,
                            .wake = wake,
+                           .seek = on_seek,
                            .user = r},
       &why);
   r->view.sink = r->sink;
   if (!r->sink)
     stop(r, cli_error(NAME, CLI_IO, "%s", why));
+  else
+    begin(r);
   g_free(why);
 }
 
@@ -181,9 +224,11 @@ static weft_status play(run *r, gint64 now_us) {
     if (status == WEFT_PENDING || !may_play(r, segment, now_us))
       break;
     WEFT_TRY(status);
-    WEFT_TRY(weft_engine_read(engine, 0, bytes, weft_sink_room(r->sink)));
+    const size_t skip = segment == r->skip_segment ? MIN(r->skip, bytes) : 0;
+    r->skip = 0;
+    WEFT_TRY(weft_engine_read(engine, skip, bytes - skip, weft_sink_room(r->sink)));
     WEFT_TRY(weft_engine_release(engine));
-    WEFT_TRY(weft_sink_wrote(r->sink, bytes, segment_us(weft_node_stream(r->node)), now_us));
+    WEFT_TRY(weft_sink_wrote(r->sink, bytes - skip, segment_us(weft_node_stream(r->node)), now_us));
   }
   r->due_us = MIN(r->due_us, weft_sink_deadline(r->sink));
   return WEFT_OK;
@@ -227,8 +272,11 @@ static void look_for_the_end(run *r, gint64 now_us) {
     return;
   if (weft_node_stream(r->node)->mode == WEFT_MODE_LIVE)
     linger_us += (gint64)weft_node_stream(r->node)->lag_ms * 1000; // others play that much later
-  if (weft_engine_finished(weft_node_engine(r->node)) || weft_node_links(r->node) == 0 ||
-      now_us - r->ended_us >= linger_us)
+  // Whoever watches over HTTP may go back yet.
+  const bool needed =
+      (r->sink && weft_sink_seekable(r->sink)) ||
+      !(weft_engine_finished(weft_node_engine(r->node)) || weft_node_links(r->node) == 0);
+  if (!needed || now_us - r->ended_us >= linger_us)
     stop(r, CLI_OK);
 }
 

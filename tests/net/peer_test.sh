@@ -73,7 +73,11 @@ http_get() { # HOST PORT PATH FILE [HEADER]
 head_of() { LC_ALL=C sed '/^\r$/q' "$1.raw"; }
 
 # body_of FILE: what follows the headers, to the byte (sed would end a last line that has no end)
-body_of() { tail -c +$(($(head_of "$1" | wc -c) + 1)) "$1.raw" >"$1"; }
+body_of() {
+  local head
+  head=$(head_of "$1" | wc -c)
+  tail -c +$((head + 1)) "$1.raw" >"$1"
+}
 
 head -c 3000000 /dev/urandom >in.bin
 

@@ -22,7 +22,7 @@ typedef struct peer_settings {
   uint8_t source_key[32];
   uint64_t rate_bits_per_s, upload_bits_per_s, stream;
   uint32_t blocks, block_bytes, lag_ms, startup_ms;
-  size_t window, batch, neighbours, threads;
+  size_t window, batch, neighbours, threads, gather;
   double linger_s, timeout_s, from_s;
   uint64_t from_bytes; // if from_is_bytes, else from_s
   bool from_is_bytes;

@@ -42,6 +42,7 @@ enum {
   O_BATCH,
   O_NEIGHBOURS,
   O_FROM,
+  O_GATHER,
   O_STARTUP,
   O_LAG,
   O_CHECKSUMS,
@@ -85,6 +86,8 @@ static const option options[OPTIONS] = {
                       "Neighbours looked for; of a source: twice as many are taken"},
     [O_FROM] = {"from", JOIN, "0", "PLACE",
                 "On demand: play from so many seconds on, or bytes with B behind (3000000B)"},
+    [O_GATHER] = {"gather", JOIN, "8", "N",
+                  "Not live: segments decoded in one call, beside the main loop (1: each at once)"},
     [O_STARTUP] = {"startup", JOIN, "1000", "MS", "Buffered before playing"},
     [O_LAG] = {"lag", SOURCE, "3000", "MS", "Live: how far behind the source all play"},
     [O_CHECKSUMS] = {"checksums", SOURCE, "off", "on|off",
@@ -293,12 +296,16 @@ static int shape(char **v, peer_settings *s) {
 
 static int numbers(char **v, peer_settings *s) {
   char *end;
+  uint64_t gather = 0;
   s->stream = g_ascii_strtoull(v[O_STREAM], &end, 16);
   if (!*v[O_STREAM] || *end)
     return refuse(O_STREAM, v[O_STREAM], "a hexadecimal number");
   while (s->stream == 0)
     randombytes_buf(&s->stream, sizeof s->stream);
   int code = shape(v, s);
+  if (code < 0 && v[O_GATHER])
+    code = whole(v, O_GATHER, 1, WEFT_ENGINE_MAX_GATHER, &gather);
+  s->gather = (size_t)gather;
   if (code < 0)
     code = rate(v, O_RATE, &s->rate_bits_per_s);
   if (code < 0)

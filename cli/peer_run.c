@@ -49,7 +49,8 @@ static void wake(void *user) {
 // --- Events
 
 // Goes on at this byte of the stream.
-static bool seek(run *r, uint64_t position) {
+static bool seek(void *user, uint64_t position) {
+  run *r = user;
   const weft_stream *stream = weft_node_stream(r->node);
   const uint64_t each = (uint64_t)stream->blocks * stream->block_bytes;
   if (stream->mode != WEFT_MODE_VOD || position >= stream->bytes ||
@@ -64,8 +65,6 @@ static bool seek(run *r, uint64_t position) {
   wake(r);
   return true;
 }
-
-static bool on_seek(void *user, uint64_t position) { return seek(user, position); }
 
 // Where --from says to begin.
 static void begin(run *r) {
@@ -99,7 +98,7 @@ static void told_stream(run *r) {
                            .segment_bytes = (size_t)stream->blocks * stream->block_bytes,
                            .length = stream->mode == WEFT_MODE_VOD ? stream->bytes : 0,
                            .wake = wake,
-                           .seek = on_seek,
+                           .seek = seek,
                            .user = r},
       &why);
   r->view.sink = r->sink;
@@ -355,6 +354,7 @@ static int open_node(run *r) {
                          .source_key = s->has_source_key ? s->source_key : NULL,
                          .window = s->window,
                          .batch = s->batch,
+                         .gather = s->gather,
                          .neighbours_target = s->neighbours,
                          .neighbours_max = s->role == WEFT_NODE_SOURCE ? 2 * s->neighbours : 0,
                          .upload_bits_per_s = s->upload_bits_per_s,

@@ -99,6 +99,7 @@ void weft_node_free(weft_node *node) {
   if (!node)
     return;
   weft_engine_free(node->engine);
+  weft_gatherer_free(node->gatherer);
   weft_sessions_free(node->sessions);
   weft_udp_close(&node->udp);
   weft_ctx *ctx = node->ctx;

@@ -3,6 +3,7 @@
 #ifndef WEFT_PEER_NODE_INTERNAL_H
 #define WEFT_PEER_NODE_INTERNAL_H
 
+#include "peer/runtime/codec_gather.h"
 #include "peer/runtime/describe.h"
 #include "peer/runtime/udp.h"
 
@@ -48,6 +49,7 @@ struct weft_node {
   weft_stream stream;
   weft_rng_chacha chance; // of the engine and of choices here
   weft_codec_rlnc rlnc;
+  weft_gatherer *gatherer; // NULL: each segment is decoded by itself
   weft_codec codec;
   weft_trust_ed25519 keys;
   weft_trust trust;

@@ -23,6 +23,7 @@ static void set_engine_options(weft_node *node) {
                             .mode = s->mode,
                             .window = o->window,
                             .batch = o->batch,
+                            .gather = node->gatherer ? o->gather : 0,
                             .neighbours_max = o->neighbours_max,
                             .neighbours_target = source ? 0 : o->neighbours_target,
                             .addresses_max = NODE_CANDIDATES,
@@ -44,6 +45,11 @@ weft_status weft_node_start_engine(weft_node *node, const weft_stream *stream) {
   node->stream = *stream;
   node->rlnc = (weft_codec_rlnc){.ctx = node->ctx};
   node->codec = weft_codec_rlnc_table(&node->rlnc);
+  if (!source && o->gather > 1 && stream->trusted && stream->mode != WEFT_MODE_LIVE) {
+    if (!node->gatherer)
+      WEFT_TRY(weft_gatherer_new(node->ctx, &node->gatherer));
+    node->codec = weft_gatherer_table(node->gatherer);
+  }
   set_trust(node, source);
   set_engine_options(node);
   const weft_engine_self self = {.source = source,

@@ -74,8 +74,11 @@ typedef struct weft_node_options {
   weft_stream stream;                                      // SOURCE; source_key is the identity's
   size_t links_max;                                        // sessions; 0: 64, or 1024 for a tracker
   size_t window, batch, neighbours_max, neighbours_target; // 0: 64 segments, 16, 32, 8
-  uint64_t upload_bits_per_s;                              // 0: no limit
-  bool congestion;                                         // LEDBAT
+  // On demand and bulk, where segments are signed: full ones decoded in one call, on a thread
+  // beside this one; 0, 1: each by itself.
+  size_t gather;
+  uint64_t upload_bits_per_s; // 0: no limit
+  bool congestion;            // LEDBAT
   int64_t startup_us;
   const weft_policy *policy;                               // NULL: push
   void (*event)(void *user, const weft_node_event *event); // NULL: nobody is told

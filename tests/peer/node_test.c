@@ -26,6 +26,7 @@ typedef struct party {
   uint8_t *input, *output[NODES];
   size_t got[NODES];
   bool ended, held_back;
+  bool gather; // signed, and segments decoded together
   size_t lost[NODES];
 } party;
 
@@ -59,15 +60,19 @@ static void party_free(party *p) {
 
 static size_t add(party *p, weft_node_role role, const weft_address *bootstrap) {
   const size_t i = p->count++;
-  weft_node_options options = {
-      .ctx = p->ctx,
-      .role = role,
-      .bootstrap = bootstrap,
-      .bootstrap_count = bootstrap ? 1 : 0,
-      .window = 16,
-      .batch = 8,
-      .upload_bits_per_s = 200000000,
-      .stream = {.id = 5, .blocks = BLOCKS, .block_bytes = BLOCK_BYTES, .mode = WEFT_MODE_BULK}};
+  weft_node_options options = {.ctx = p->ctx,
+                               .role = role,
+                               .bootstrap = bootstrap,
+                               .bootstrap_count = bootstrap ? 1 : 0,
+                               .window = 16,
+                               .batch = 8,
+                               .upload_bits_per_s = 200000000,
+                               .gather = p->gather ? 6 : 0,
+                               .stream = {.id = 5,
+                                          .blocks = BLOCKS,
+                                          .block_bytes = BLOCK_BYTES,
+                                          .mode = WEFT_MODE_BULK,
+                                          .trusted = p->gather}};
   uint8_t seed[32] = {(uint8_t)(i + 1)};
   int error;
   EXPECT(weft_address_parse("127.0.0.1:0", &options.listen));
@@ -139,6 +144,25 @@ START_TEST(a_stream_arrives) {
   for (int i = 0; i < 3; i++)
     add(&p, WEFT_NODE_JOINING, &p.address[source]);
   run_until_done(&p, source, 1);
+  party_free(&p);
+}
+END_TEST
+
+// What is gathered is recoded to others meanwhile.
+START_TEST(segments_are_decoded_together) {
+  party p;
+  party_new(&p);
+  p.gather = true;
+  const size_t source = add(&p, WEFT_NODE_SOURCE, NULL);
+  for (int i = 0; i < 3; i++)
+    add(&p, WEFT_NODE_JOINING, &p.address[source]);
+  run_until_done(&p, source, 1);
+  for (size_t i = 1; i < p.count; i++) {
+    weft_node_statistics s;
+    weft_node_get_statistics(p.node[i], &s);
+    EXPECT(s.engine.gathered_segments == s.engine.segments && s.engine.hash_failures == 0);
+    EXPECT(s.engine.gathered_runs > 0 && s.engine.gathered_runs < s.engine.gathered_segments);
+  }
   party_free(&p);
 }
 END_TEST
@@ -263,6 +287,7 @@ int main(void) {
   Suite *suite = suite_create("node");
   TCase *tc = tcase_create("node");
   tcase_add_test(tc, a_stream_arrives);
+  tcase_add_test(tc, segments_are_decoded_together);
   tcase_add_test(tc, neighbours_find_each_other);
   tcase_add_test(tc, a_tracker_knows_the_others);
   tcase_add_test(tc, who_leaves_is_forgotten);

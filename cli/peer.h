@@ -49,8 +49,9 @@ typedef struct peer_view {
   gint64 start_us;
   bool healthy;
 } peer_view;
-char *peer_metrics(const peer_view *view); // Prometheus text
-char *peer_status(const peer_view *view);  // JSON
+char *peer_metrics(const peer_view *view);     // Prometheus text
+char *peer_status(const peer_view *view);      // JSON
+void peer_tell_summary(const peer_view *view); // a line of the log
 // For weft_http_options.page, user: a peer_view.
 char *peer_page(void *user, const char *path, const char **type, unsigned *status);
 

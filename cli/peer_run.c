@@ -23,7 +23,8 @@ typedef struct run {
   peer_view view;
   int code;
   bool stopped, other_key, unreachable;
-  gint64 alone_us; // since when there has been nobody
+  gint64 alone_us; // since when there has been nobody, or nothing new
+  guint64 seen;    // of what there was new, by then
   gint64 ended_us; // everything is played, or given; 0: not yet
   // Playing at the stream's pace, where the engine does not: segment i at play_us + i * segment_us.
   bool playing;
@@ -152,9 +153,17 @@ static void on_event(void *user, const weft_node_event *event) {
   }
 }
 
+// A live source says where the stream ends, and goes when all know; told once more, it goes at
+// once.
 static gboolean on_term(gpointer user) {
   run *r = user;
   peer_log(PEER_INFO, "stopping", "signal=TERM");
+  if (r->s->role == WEFT_NODE_SOURCE && !weft_feed_ended(r->feed) &&
+      weft_node_stream(r->node)->mode == WEFT_MODE_LIVE &&
+      weft_feed_end(r->feed, weft_node_engine(r->node), g_get_monotonic_time()) == WEFT_OK) {
+    wake(r);
+    return G_SOURCE_CONTINUE;
+  }
   stop(r, CLI_OK);
   return G_SOURCE_CONTINUE;
 }
@@ -279,20 +288,33 @@ static void look_for_the_end(run *r, gint64 now_us) {
     stop(r, CLI_OK);
 }
 
+// Whether the stream goes on: the source is there, or something came or was played, or it is the
+// output that waits.
+static bool goes_on(run *r) {
+  weft_engine_statistics s;
+  if (!r->sink || weft_node_links(r->node) == 0)
+    return weft_node_links(r->node) > 0;
+  weft_engine_get_statistics(weft_node_engine(r->node), &s);
+  const guint64 seen = s.segments + s.due + weft_sink_bytes(r->sink);
+  const bool more = seen != r->seen;
+  r->seen = seen;
+  // Live, before the first manifest, nobody knows whether there is a source yet.
+  const bool begun = weft_node_stream(r->node)->mode != WEFT_MODE_LIVE || s.lag_us >= 0;
+  return !begun || more || !weft_sink_has_room(r->sink) || weft_node_has_source(r->node);
+}
+
 static void look_for_company(run *r, gint64 now_us) {
-  if (weft_node_links(r->node) > 0) {
+  if (goes_on(r))
     r->alone_us = now_us;
+  if (weft_node_links(r->node) > 0) {
     if (!r->view.healthy)
       weft_notify("READY=1");
     r->view.healthy = true;
-    return;
+  } else {
+    r->view.healthy = r->s->role != WEFT_NODE_JOINING;
   }
-  if (r->s->role != WEFT_NODE_JOINING) {
-    r->view.healthy = true;
-    return;
-  }
-  r->view.healthy = false;
-  if (r->ended_us || now_us - r->alone_us < (gint64)(r->s->timeout_s * 1e6))
+  if (r->s->role != WEFT_NODE_JOINING || r->ended_us ||
+      now_us - r->alone_us < (gint64)(r->s->timeout_s * 1e6))
     return;
   if (r->sink)
     stop(r, cli_error(NAME, CLI_DIFFERS, "the stream was lost after %" G_GUINT64_FORMAT " bytes",
@@ -433,26 +455,9 @@ static void tell_start(run *r) {
            r->pages ? weft_http_port(r->pages) : 0);
 }
 
-// What came of it, in one line.
-static void tell_end(const run *r) {
-  weft_node_statistics s;
-  weft_node_get_statistics(r->node, &s);
-  peer_log(PEER_INFO, "summary",
-           "due=%" G_GUINT64_FORMAT " in_time=%" G_GUINT64_FORMAT " skipped=%" G_GUINT64_FORMAT
-           " stalls=%" G_GUINT64_FORMAT " startup_ms=%" G_GINT64_FORMAT " bytes=%" G_GUINT64_FORMAT
-           " sent_bytes=%" G_GUINT64_FORMAT " received_bytes=%" G_GUINT64_FORMAT
-           " innovative=%" G_GUINT64_FORMAT " dependent=%" G_GUINT64_FORMAT
-           " late=%" G_GUINT64_FORMAT " hash_failures=%" G_GUINT64_FORMAT
-           " banned=%" G_GUINT64_FORMAT,
-           s.engine.due, s.engine.in_time, s.engine.skipped, s.engine.stalls,
-           s.engine.startup_us / 1000, r->sink ? weft_sink_bytes(r->sink) : 0, s.sent_bytes,
-           s.received_bytes, s.engine.received_innovative, s.engine.received_dependent,
-           s.engine.received_late, s.engine.hash_failures, s.engine.banned);
-}
-
 static void leave(run *r) {
   weft_notify("STOPPING=1");
-  tell_end(r);
+  peer_tell_summary(&r->view);
   if (r->sink)
     (void)weft_sink_pump(r->sink, G_MAXINT64 / 2); // what was read is written
   const gint64 now_us = g_get_monotonic_time();

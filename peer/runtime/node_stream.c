@@ -169,6 +169,14 @@ void weft_node_lost(weft_node *node, size_t link, weft_session_reason reason) {
     node->options.event(node->options.user, &event);
 }
 
+bool weft_node_has_source(const weft_node *node) {
+  for (size_t i = 0; node->engine && i < node->options.links_max; i++)
+    if (node->links[i].open && node->links[i].neighbour != NONE &&
+        memcmp(node->links[i].public_key, node->stream.source_key, 32) == 0)
+      return true;
+  return false;
+}
+
 // The engine is done with a neighbour: so is the session.
 static void drop_neighbour(weft_node *node, const weft_event *event) {
   const size_t link = node->link_of[event->neighbour];

@@ -30,7 +30,7 @@ fail() {
 start() {
   local name=$1
   shift
-  "$weft" peer "$@" <&0 2>"$name.log" 8>&- & # 8: the pipe below, whose end must be seen
+  "$weft" peer "$@" <&0 2>"$name.log" 7>&- 8>&- & # 7, 8: pipes below, whose end must be seen
   pid=$!
   pids+=("$pid")
 }
@@ -80,6 +80,31 @@ body_of() {
 }
 
 head -c 3000000 /dev/urandom >in.bin
+
+# --- A live source that is killed: nobody knows the end. Looked at when all else is done, below.
+mkfifo cut
+exec 7<>cut
+start cutsource source --input - --listen 127.0.0.1:0 --rate 4M <cut
+cut_source=$pid
+port=$(port_of cutsource)
+start cut1 join --source "127.0.0.1:$port" --output cut1.bin --startup 100 --timeout 4
+cut1=$pid
+start cut2 join --source "127.0.0.1:$port" --output cut2.bin --startup 100 --timeout 4
+cut2=$pid
+for ((i = 0; i < 200; i++)); do
+  grep -q '^info stream' cut1.log && grep -q '^info stream' cut2.log && break
+  sleep 0.05
+done
+cat in.bin >&7 2>/dev/null &
+pids+=("$!") # reads its own pipe, too: it ends by being killed
+for ((i = 0; i < 200; i++)); do
+  [ "$(stat -c %s cut1.bin 2>/dev/null || echo 0)" -ge 300000 ] && break
+  sleep 0.05
+done
+kill -KILL "$cut_source"
+exec 7>&-
+start cut3 join --source "127.0.0.1:$(port_of cut1)" --output cut3.bin --startup 100 --timeout 4 # who comes then
+cut3=$pid
 
 # --- A file to a file and to standard output, two receivers, with metrics; the source ends by SIGTERM.
 start source source --input in.bin --listen 127.0.0.1:0 --rate 24M --metrics 127.0.0.1:0 --linger 60
@@ -251,6 +276,41 @@ kill -INT "$keyed"
 wait "$keyed"
 code=$?
 [ "$code" -eq 130 ] || fail "after Ctrl-C: exit $code, not 130"
+
+# --- The killed live source: what was there is played, then all find out, and whoever came late with them.
+for name in cut1 cut2 cut3; do
+  wait "${!name}"
+  code=$?
+  [ "$code" -eq 1 ] || fail "$name, after its source was killed: exit $code, not 1"
+  grep -q "the stream was lost" "$name.log" || fail "$name: a lost stream is not told"
+done
+for name in cut1 cut2; do
+  bytes=$(stat -c %s "$name.bin")
+  [ "$bytes" -ge 300000 ] || fail "$name played only $bytes bytes"
+done
+
+# --- A live source that is stopped says where the stream ends: everybody gets all of it, and exits 0.
+mkfifo last
+exec 7<>last
+start stopped source --input - --listen 127.0.0.1:0 --rate 4M <last
+stopped=$pid
+start last1 join --source "127.0.0.1:$(port_of stopped)" --output last1.bin --startup 100
+last1=$pid
+for ((i = 0; i < 200; i++)); do
+  grep -q '^info stream' last1.log && break
+  sleep 0.05
+done
+cat in.bin >&7 2>/dev/null &
+pids+=("$!") # reads its own pipe, too: it ends by being killed
+sleep 2
+kill -TERM "$stopped"
+wait "$last1" || fail "join of a live source that was stopped: exit $?"
+wait "$stopped" || fail "a live source that was stopped: exit $?"
+exec 7>&-
+bytes=$(stat -c %s last1.bin)
+[ "$bytes" -ge 500000 ] || fail "a live source that was stopped: only $bytes bytes came"
+grep -q "ended bytes=$bytes" last1.log || fail "a live source that was stopped: no end is told"
+cmp -n "$bytes" in.bin last1.bin || fail "a live source that was stopped: other bytes"
 
 # --- A stream whose source dies is lost, and that is told.
 start dying source --input in.bin --rate 800k --listen 127.0.0.1:0

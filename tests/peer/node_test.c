@@ -26,7 +26,8 @@ typedef struct party {
   uint8_t *input, *output[NODES];
   size_t got[NODES];
   bool ended, held_back;
-  bool gather; // signed, and segments decoded together
+  size_t neighbours_max; // 0: the default
+  bool gather;           // signed, and segments decoded together
   size_t lost[NODES];
 } party;
 
@@ -68,6 +69,7 @@ static size_t add(party *p, weft_node_role role, const weft_address *bootstrap) 
                                .batch = 8,
                                .upload_bits_per_s = 200000000,
                                .gather = p->gather ? 6 : 0,
+                               .neighbours_max = role == WEFT_NODE_SOURCE ? p->neighbours_max : 0,
                                .stream = {.id = 5,
                                           .blocks = BLOCKS,
                                           .block_bytes = BLOCK_BYTES,
@@ -192,6 +194,23 @@ START_TEST(neighbours_find_each_other) {
 }
 END_TEST
 
+// A source that takes two: the others hear of those, and are served by them.
+START_TEST(a_full_source_sends_on_to_others) {
+  party p;
+  party_new(&p);
+  p.neighbours_max = 2;
+  const size_t source = add(&p, WEFT_NODE_SOURCE, NULL);
+  for (int i = 0; i < 5; i++)
+    add(&p, WEFT_NODE_JOINING, &p.address[source]);
+  run_until_done(&p, source, 1);
+  for (size_t i = 1, served = 0; i < p.count; i++) {
+    served += weft_node_has_source(p.node[i]);
+    EXPECT(served <= 2);
+  }
+  party_free(&p);
+}
+END_TEST
+
 START_TEST(a_tracker_knows_the_others) {
   party p;
   party_new(&p);
@@ -289,6 +308,7 @@ int main(void) {
   tcase_add_test(tc, a_stream_arrives);
   tcase_add_test(tc, segments_are_decoded_together);
   tcase_add_test(tc, neighbours_find_each_other);
+  tcase_add_test(tc, a_full_source_sends_on_to_others);
   tcase_add_test(tc, a_tracker_knows_the_others);
   tcase_add_test(tc, who_leaves_is_forgotten);
   tcase_add_test(tc, a_flood_does_no_harm);

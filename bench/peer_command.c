@@ -322,10 +322,11 @@ static void run_throughput(weft_bench_report *report, const weft_bench_options *
       (void)add_way(group, &ways[i], kinds[i].operation, kinds[i].row, kinds[i].variant);
   }
   weft_bench_report_run(report, options, group);
-  printf("  datagrams per send call %.1f%s; taken at the other end %.1f %% of the bytes\n",
-         (double)udp.statistics.sent / (double)udp.statistics.send_calls,
-         udp.no_segmenting ? " (no UDP_SEGMENT)" : "",
-         100.0 * (double)atomic_load(&d.bytes) / (double)udp.statistics.sent_bytes);
+  if (udp.statistics.send_calls)
+    printf("  datagrams per send call %.1f%s; taken at the other end %.1f %% of the bytes\n",
+           (double)udp.statistics.sent / (double)udp.statistics.send_calls,
+           udp.no_segmenting ? " (no UDP_SEGMENT)" : "",
+           100.0 * (double)atomic_load(&d.bytes) / (double)udp.statistics.sent_bytes);
   drain_stop(&d);
   weft_udp_close(&udp);
   source.codec.close(&rlnc, source.segment);

@@ -19,7 +19,13 @@ enum {
   NODE_ANNOUNCE_US = 30000000, // to a tracker
   NODE_CHECKSUM_US = 200000    // between two reveals of one segment
 };
-enum { NODE_CANDIDATES = 64, NODE_BANS = 256, NODE_RECEIVE_MOST = 512, NODE_SEND_MOST = 64, NODE_SPARE = 16 };
+enum {
+  NODE_CANDIDATES = 64,
+  NODE_BANS = 256,
+  NODE_RECEIVE_MOST = 512,
+  NODE_SEND_MOST = 64,
+  NODE_SPARE = 16
+};
 
 typedef struct node_link {
   bool used, open, tracker;

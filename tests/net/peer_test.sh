@@ -82,15 +82,16 @@ body_of() {
 head -c 3000000 /dev/urandom >in.bin
 
 # --- A live source that is killed: nobody knows the end. Looked at when all else is done, below.
-mkfifo cut
-exec 7<>cut
-start cutsource source --input - --listen 127.0.0.1:0 --rate 4M <cut
+mkfifo cut.pipe
+exec 7<>cut.pipe
+start cutsource source --input - --listen 127.0.0.1:0 --rate 4M <cut.pipe
 cut_source=$pid
+declare -A cut=()
 port=$(port_of cutsource)
 start cut1 join --source "127.0.0.1:$port" --output cut1.bin --startup 100 --timeout 4
-cut1=$pid
+cut[cut1]=$pid
 start cut2 join --source "127.0.0.1:$port" --output cut2.bin --startup 100 --timeout 4
-cut2=$pid
+cut[cut2]=$pid
 for ((i = 0; i < 200; i++)); do
   grep -q '^info stream' cut1.log && grep -q '^info stream' cut2.log && break
   sleep 0.05
@@ -104,7 +105,7 @@ done
 kill -KILL "$cut_source"
 exec 7>&-
 start cut3 join --source "127.0.0.1:$(port_of cut1)" --output cut3.bin --startup 100 --timeout 4 # who comes then
-cut3=$pid
+cut[cut3]=$pid
 
 # --- A file to a file and to standard output, two receivers, with metrics; the source ends by SIGTERM.
 start source source --input in.bin --listen 127.0.0.1:0 --rate 24M --metrics 127.0.0.1:0 --linger 60
@@ -279,7 +280,7 @@ code=$?
 
 # --- The killed live source: what was there is played, then all find out, and whoever came late with them.
 for name in cut1 cut2 cut3; do
-  wait "${!name}"
+  wait "${cut[$name]}"
   code=$?
   [ "$code" -eq 1 ] || fail "$name, after its source was killed: exit $code, not 1"
   grep -q "the stream was lost" "$name.log" || fail "$name: a lost stream is not told"
@@ -290,9 +291,9 @@ for name in cut1 cut2; do
 done
 
 # --- A live source that is stopped says where the stream ends: everybody gets all of it, and exits 0.
-mkfifo last
-exec 7<>last
-start stopped source --input - --listen 127.0.0.1:0 --rate 4M <last
+mkfifo last.pipe
+exec 7<>last.pipe
+start stopped source --input - --listen 127.0.0.1:0 --rate 4M <last.pipe
 stopped=$pid
 start last1 join --source "127.0.0.1:$(port_of stopped)" --output last1.bin --startup 100
 last1=$pid

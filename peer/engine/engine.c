@@ -11,7 +11,8 @@ static bool options_valid(const weft_engine_options *o) {
         o->window <= WEFT_ENGINE_MAX_WINDOW && o->batch >= 1 && o->batch <= WEFT_ENGINE_MAX_BATCH &&
         o->neighbours_max >= 1 && o->neighbours_max <= WEFT_ENGINE_MAX_NEIGHBOURS && o->codec &&
         o->policy && o->flights_max <= UINT16_MAX && o->requests_max <= WEFT_REQUEST_MAX_ENTRIES &&
-        o->mode <= WEFT_MODE_LIVE && o->behind < o->window && o->gather <= WEFT_ENGINE_MAX_GATHER && o->addresses_max <= 4096))
+        o->mode <= WEFT_MODE_LIVE && o->behind < o->window && o->gather <= WEFT_ENGINE_MAX_GATHER &&
+        o->addresses_max <= 4096))
     return false;
   if (o->mode != WEFT_MODE_BULK && o->rate_bits_per_s == 0 && !o->trust)
     return false; // nothing says when to play

@@ -202,6 +202,17 @@ START_TEST(a_full_source_sends_on_to_others) {
   const size_t source = add(&p, WEFT_NODE_SOURCE, NULL);
   for (int i = 0; i < 5; i++)
     add(&p, WEFT_NODE_JOINING, &p.address[source]);
+  p.held_back = true; // who is nobody's neighbour yet is not waited for
+  const int64_t until = now_us() + 20000000;
+  size_t met = 0;
+  while (met < 5 && now_us() < until) {
+    turn(&p, source);
+    met = 0;
+    for (size_t i = 1; i < p.count; i++)
+      met += weft_node_links(p.node[i]) >= 4;
+  }
+  EXPECT(met == 5);
+  p.held_back = false;
   run_until_done(&p, source, 1);
   for (size_t i = 1, served = 0; i < p.count; i++) {
     served += weft_node_has_source(p.node[i]);

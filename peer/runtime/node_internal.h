@@ -17,7 +17,8 @@ enum {
   NODE_REFUSE_US = 200000,     // telling again that there is no room
   NODE_EXCHANGE_US = 1000000,  // asking neighbours for more of them
   NODE_ANNOUNCE_US = 30000000, // to a tracker
-  NODE_CHECKSUM_US = 200000    // between two reveals of one segment
+  NODE_CHECKSUM_US = 200000,   // between two reveals of one segment
+  NODE_SLACK_US = 1000         // what is due within this is sent at once
 };
 enum {
   NODE_CANDIDATES = 64,

@@ -30,9 +30,18 @@ typedef struct weft_reveal {
   uint8_t sums[]; // (n, WEFT_CHECKSUM_ROWS)
 } weft_reveal;
 
+// Where a full segment is on its way to being decoded (gather.c).
+typedef enum weft_gathering {
+  WEFT_GATHERING_NONE,
+  WEFT_GATHERING_WAITS, // for others
+  WEFT_GATHERING_WORKS, // the codec does
+  WEFT_GATHERING_DONE   // and its hash is to be looked at
+} weft_gathering;
+
 // One segment of the window; segment s stands at s % window.
 typedef struct weft_slot {
   void *segment; // the codec's; NULL until its first packet
+  weft_gathering gathering;
   weft_held *held, *held_last;
   weft_reveal *reveal;
   int64_t at_us, made_us;  // of the manifest
@@ -194,7 +203,8 @@ struct weft_engine {
   uint64_t *number;          // which segment stands at each place
   uint8_t *blocks;           // uncoded: (window, stride) what we hold or asked for
   size_t blocks_stride;
-  size_t tell; // slots with something to tell
+  size_t tell;       // slots with something to tell
+  int64_t gather_us; // when full segments are looked at again
 
   // Playback (playback.c).
   uint64_t play;          // next to be played
@@ -336,6 +346,11 @@ weft_status weft_data_add(weft_engine *engine, uint64_t segment, const weft_engi
 // Every packet is there: checks the hash if it can.
 void weft_data_full(weft_engine *engine, uint64_t segment, int64_t now_us);
 void weft_data_show_rank(weft_engine *engine, uint64_t segment, int64_t now_us);
+
+// gather.c
+// Whether the full segment is decoded with others, now or soon; false: at once, by itself.
+bool weft_gather_take(weft_engine *engine, uint64_t segment, int64_t now_us);
+void weft_gather_tick(weft_engine *engine, int64_t now_us);
 
 // manifest.c
 weft_status weft_manifest_make(weft_engine *engine, uint64_t segment, const uint8_t *data,

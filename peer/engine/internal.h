@@ -215,6 +215,7 @@ struct weft_engine {
   size_t degree;                      // neighbours that are neither FREE nor LOST
   size_t used;                        // one more than the last number ever used
   size_t due_count, lost_count, owed_count, next_owed;
+  size_t ask_count; // requests of ours that are not answered, at all neighbours
   weft_candidate *candidates; // (addresses_max)
   size_t candidate_count;
   size_t dial;                             // neighbours to be had

@@ -52,9 +52,13 @@ typedef struct weft_slot {
   bool failed;         // the hash did not match before
   bool tried;          // what is held was tried against the hash, in vain
   bool tell_decoded, tell_play, tell_skip, tell_load;
+} weft_slot;
+
+// What the source signed of the segment at a slot.
+typedef struct weft_proof {
   uint8_t digest[WEFT_DIGEST_BYTES];
   uint8_t signature[WEFT_SIGNATURE_BYTES];
-} weft_slot;
+} weft_proof;
 
 typedef struct weft_flight {
   int64_t at_us;
@@ -111,7 +115,7 @@ typedef struct weft_ledbat {
   int64_t queueing_us;
 } weft_ledbat;
 
-typedef struct weft_neighbour {
+typedef struct weft_neighbour { // in the order of use: a simulator has millions
   uint8_t state, lost;
   bool open_event, knows_end, timed, is_source, dialled, acking, leaving;
   uint8_t bye;                        // reason
@@ -120,21 +124,24 @@ typedef struct weft_neighbour {
   bool mapped;                        // a map came
   bool end_due;                       // the manifest that ends the stream is to be sent
   uint64_t first, accept_end, oldest; // it wants first .. accept_end - 1, holds from oldest on
-  int64_t heard_us, hello_us, brake_us, spoke_us, added_us;
-  int64_t stamp_us, round_trip_us; // what to echo, when it came; smoothed round trip
-  uint32_t stamp;
-  uint32_t pace_sent, pace_stamp; // newest PACE
-  int64_t pace_us, ack_due_us;
+  int64_t heard_us, brake_us;
+  int64_t round_trip_us; // smoothed
+  int64_t spoke_us, stamp_us;
+  uint32_t stamp;    // what to echo, which came at stamp_us
   uint32_t received; // coded packets
-  uint64_t received_packets, received_innovative, innovative_before;
-  weft_ledbat ledbat;
+  uint64_t received_packets, received_innovative;
   weft_policy_want *wants; // (window), its segments first .. accept_end - 1
-  uint8_t *marks;          // (window), our segments
-  uint8_t *blocks;         // (window, stride) uncoded
   weft_flight *flight;     // (flights_max) a ring, oldest first
-  weft_ask *asks;          // (requests_max)
-  weft_request *owed;      // (requests_max)
   uint16_t flight_first, flight_count, ask_count, owed_count;
+  int64_t ack_due_us;
+  weft_ledbat ledbat;
+  uint8_t *marks;     // (window), our segments
+  uint8_t *blocks;    // (window, stride) uncoded
+  weft_ask *asks;     // (requests_max)
+  weft_request *owed; // (requests_max)
+  int64_t hello_us, added_us, pace_us;
+  uint32_t pace_sent, pace_stamp; // newest PACE
+  uint64_t innovative_before;
   weft_peer_address address;
 } weft_neighbour;
 
@@ -185,11 +192,12 @@ struct weft_engine {
   uint64_t horizon;  // segments known to exist
   uint64_t rumour;   // the same, by those who cannot prove it
   uint64_t end_bytes;
-  weft_manifest end; // where there is trust: the one that ends the stream, if end_known
-  bool started;      // it is known where to begin
+  weft_manifest *end; // where there is trust: the one that ends the stream, if end_known
+  bool started;       // it is known where to begin
   bool end_known, farewell, leaving;
   uint16_t epoch;
   weft_slot *slots;
+  weft_proof *proofs;        // (window), where there is trust
   weft_policy_segment *held; // what the policy sees of the slots
   uint64_t *number;          // which segment stands at each place
   uint8_t *blocks;           // uncoded: (window, stride) what we hold or asked for
@@ -209,13 +217,14 @@ struct weft_engine {
   int64_t alert_until_us; // mixes nothing that is not verified
 
   weft_neighbour *neighbours;         // (neighbours_max)
+  weft_policy_want *wants;            // (neighbours_max, window)
   weft_policy_neighbour *policy_view; // (neighbours_max)
   weft_clock *clocks;                 // (neighbours_max)
   uint16_t *due;                      // (neighbours_max)
   size_t degree;                      // neighbours that are neither FREE nor LOST
   size_t used;                        // one more than the last number ever used
   size_t due_count, lost_count, owed_count, next_owed;
-  size_t ask_count; // requests of ours that are not answered, at all neighbours
+  size_t ask_count;           // requests of ours that are not answered, at all neighbours
   weft_candidate *candidates; // (addresses_max)
   size_t candidate_count;
   size_t dial;                             // neighbours to be had
@@ -259,6 +268,9 @@ static inline uint64_t weft_window_total(const weft_engine *e) { return e->total
 void weft_window_set_end(weft_engine *engine, uint64_t end_bytes);
 static inline weft_slot *weft_window_slot(const weft_engine *e, uint64_t segment) {
   return &e->slots[weft_place(e, segment)];
+}
+static inline weft_proof *weft_window_proof(const weft_engine *e, uint64_t segment) {
+  return &e->proofs[weft_place(e, segment)];
 }
 static inline weft_policy_segment *weft_window_held(const weft_engine *e, uint64_t segment) {
   return &e->held[weft_place(e, segment)];

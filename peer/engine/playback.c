@@ -135,7 +135,9 @@ static bool live_due(const weft_engine *e) {
 
 static void live_tick(weft_engine *e, int64_t now_us) {
   const uint64_t before = e->play;
-  if (live_due(e) && segment_us(e) > 0 && live_time(e, e->play + e->window) <= now_us) {
+  if (!live_due(e) || live_time(e, before) > now_us)
+    return;
+  if (segment_us(e) > 0 && live_time(e, e->play + e->window) <= now_us) {
     e->started = false; // asleep for longer than the window: begin again near the edge
     weft_play_start(e, now_us);
     return;

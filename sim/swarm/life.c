@@ -224,7 +224,7 @@ weft_status weft_sim_join(weft_sim_share *share, weft_sim_peer *p, int64_t now_u
   WEFT_TRY(new_engine(share, p));
   p->state = WEFT_SIM_ONLINE;
   for (size_t i = 0; i < o->neighbours_max; i++)
-    weft_sim_neighbours(share, p)[i] = WEFT_SIM_NOBODY;
+    weft_sim_contacts(share, p)[i].peer = WEFT_SIM_NOBODY;
   for (size_t i = 0; i < WEFT_SIM_DIALS; i++)
     p->dials[i].peer = WEFT_SIM_NOBODY;
   for (size_t i = 0; i < WEFT_SIM_BANS; i++)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine's life: options, memory, events.
 #include <sodium.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "peer/engine/internal.h"
@@ -49,7 +50,6 @@ static void lay_out_neighbour(layout *l, const weft_engine_options *o, size_t st
   weft_neighbour unused;
   n = n ? n : &unused;
   n->flight = take(l, flights(o), sizeof *n->flight);
-  n->marks = take(l, o->window, 1);
   n->blocks = stride ? take(l, o->window, stride) : NULL;
   n->asks = take(l, requests(o), sizeof *n->asks);
   n->owed = take(l, requests(o), sizeof *n->owed);
@@ -65,6 +65,7 @@ static size_t lay_out_hot(layout *l, const weft_engine_options *o) {
   e->held = take(l, o->window, sizeof *e->held);
   e->number = take(l, o->window, sizeof *e->number);
   e->wants = take(l, o->neighbours_max * o->window, sizeof *e->wants);
+  e->marks = take(l, o->neighbours_max, o->window);
   return l->at;
 }
 
@@ -78,8 +79,10 @@ static size_t lay_out(layout *l, const weft_engine_options *o) {
   e->blocks = e->blocks_stride ? take(l, o->window, e->blocks_stride) : NULL;
   for (size_t i = 0; i < o->neighbours_max; i++) {
     lay_out_neighbour(l, o, e->blocks_stride, l->base ? &e->neighbours[i] : NULL);
-    if (l->base)
+    if (l->base) {
       e->neighbours[i].wants = e->wants + i * o->window;
+      e->neighbours[i].marks = e->marks + i * o->window;
+    }
   }
   e->candidates = take(l, o->addresses_max, sizeof *e->candidates);
   e->proofs = o->trust ? take(l, o->window, sizeof *e->proofs) : NULL;
@@ -92,12 +95,17 @@ size_t weft_engine_hot_bytes(const weft_engine_options *options) {
   return options && options_valid(options) ? lay_out_hot(&l, options) : 0;
 }
 
-void weft_engine_prefetch(const weft_engine *e, size_t neighbour, uint64_t segment) {
-  const char *n = (const char *)&e->neighbours[neighbour];
-  __builtin_prefetch(n);
-  __builtin_prefetch(n + 64);
-  __builtin_prefetch(n + 128);
-  __builtin_prefetch(&e->slots[weft_place(e, segment)]);
+void weft_engine_prefetch(const weft_engine *e, size_t neighbour, uint64_t segment, bool near) {
+  const weft_neighbour *n = &e->neighbours[neighbour];
+  const weft_slot *slot = &e->slots[weft_place(e, segment)];
+  if (near) {
+    __builtin_prefetch(n->flight + n->flight_first);
+    __builtin_prefetch(slot->segment);
+    return;
+  }
+  for (size_t at = 0; at < offsetof(weft_neighbour, marks); at += 64)
+    __builtin_prefetch((const char *)n + at);
+  __builtin_prefetch(slot);
 }
 
 size_t weft_engine_memory_bytes(const weft_engine_options *options) {
@@ -138,6 +146,7 @@ weft_status weft_engine_new(weft_ctx *ctx, const weft_engine_options *options,
   e->offset_us[0] = e->offset_us[1] = e->clock_us[0] = e->clock_us[1] = INT64_MAX;
   e->exchange_us = e->ask_us = WEFT_ENGINE_NEVER;
   e->joined_us = -1;
+  e->due_segment = WEFT_NO_SEGMENT;
   e->alert_until_us = INT64_MIN;
   e->started = self->source || (!weft_is_live(e) && self->start != WEFT_START_OLDEST);
   weft_window_jump(e, self->source || !e->started ? 0 : self->start);

@@ -209,6 +209,8 @@ struct weft_engine {
   uint64_t timed_segment; // the newest whose time is known, and what followed from it
   int64_t timed_us, segment_us;
   bool playing, stalled, tell_stall, tell_resume;
+  uint64_t due_segment; // live: the media time of `play`, kept since each deadline wants it
+  int64_t due_us;
   int64_t origin_us;    // VoD: local time less media time
   int64_t offset_us[2]; // live: smallest seen in this minute and the last
   int64_t offset_turn_us, stall_us, joined_us, ask_us;
@@ -221,6 +223,7 @@ struct weft_engine {
   weft_policy_neighbour *policy_view; // (neighbours_max)
   weft_clock *clocks;                 // (neighbours_max)
   uint16_t *due;                      // (neighbours_max)
+  uint8_t *marks;                     // (neighbours_max, window)
   size_t degree;                      // neighbours that are neither FREE nor LOST
   size_t used;                        // one more than the last number ever used
   size_t due_count, lost_count, owed_count, next_owed;
@@ -261,8 +264,7 @@ static inline size_t weft_place(const weft_engine *e, uint64_t segment) {
 }
 
 // window.c
-// n of a segment; 0 if it lies past the end of the stream.
-uint32_t weft_window_blocks(const weft_engine *engine, uint64_t segment);
+uint32_t weft_window_count_blocks(const weft_engine *engine, uint64_t segment);
 size_t weft_window_bytes(const weft_engine *engine, uint64_t segment); // true length
 static inline uint64_t weft_window_total(const weft_engine *e) { return e->total; }
 void weft_window_set_end(weft_engine *engine, uint64_t end_bytes);
@@ -277,6 +279,11 @@ static inline weft_policy_segment *weft_window_held(const weft_engine *e, uint64
 }
 static inline bool weft_window_has(const weft_engine *e, uint64_t segment) {
   return e->number[weft_place(e, segment)] == segment;
+}
+// n of a segment; 0 if it lies past the end of the stream.
+static inline uint32_t weft_window_blocks(const weft_engine *e, uint64_t segment) {
+  const size_t at = weft_place(e, segment);
+  return e->number[at] == segment ? e->held[at].blocks : weft_window_count_blocks(e, segment);
 }
 // Gives a place to a segment, empty.
 void weft_window_place(weft_engine *engine, uint64_t segment);
@@ -305,15 +312,28 @@ void weft_neighbour_mark(weft_engine *engine, size_t index, uint64_t segment, un
                          unsigned due);
 void weft_neighbour_timer(weft_engine *engine, size_t index); // after anything it depends on
 bool weft_neighbour_repeats(const weft_engine *engine, const weft_neighbour *neighbour);
-int64_t weft_neighbour_deadline(const weft_engine *engine, size_t index);
+// When its map is due because something changed.
+int64_t weft_neighbour_map_time(const weft_engine *engine, const weft_clock *clock);
+static inline int64_t weft_neighbour_deadline(const weft_engine *e, size_t index) {
+  const weft_clock *clock = &e->clocks[index];
+  if (clock->told == e->version || clock->map_us == WEFT_ENGINE_NEVER)
+    return clock->timer_us;
+  const int64_t map_us = weft_neighbour_map_time(e, clock);
+  return clock->timer_us < map_us ? clock->timer_us : map_us;
+}
 void weft_neighbour_drop(weft_engine *engine, size_t index, weft_lost_reason reason);
 void weft_neighbour_ban(weft_engine *engine, size_t index);
 // Its window begins at `first` and ends before `end` now.
 void weft_neighbour_range(weft_engine *engine, size_t index, uint64_t first, uint64_t end);
 // NULL: the segment is not in its window.
-weft_policy_want *weft_neighbour_want(const weft_engine *engine, const weft_neighbour *neighbour,
-                                      uint64_t segment);
-void weft_want_refresh(const weft_engine *engine, weft_policy_want *want, uint64_t segment);
+static inline weft_policy_want *weft_neighbour_want(const weft_engine *e, const weft_neighbour *n,
+                                                    uint64_t segment) {
+  return segment >= n->first && segment < n->accept_end ? &n->wants[weft_place(e, segment)] : NULL;
+}
+static inline void weft_want_refresh(const weft_engine *e, weft_policy_want *want,
+                                     uint64_t segment) {
+  want->accepts = want->rank < weft_window_blocks(e, segment);
+}
 bool weft_neighbour_complete(const weft_engine *engine, const weft_neighbour *neighbour,
                              uint64_t segment); // whether it has the whole segment, and still holds
 int64_t weft_flight_patience(const weft_engine *engine, const weft_neighbour *neighbour);

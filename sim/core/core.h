@@ -38,7 +38,7 @@ typedef struct weft_sim_core_options {
   weft_sim_transport *transport; // NULL: one rank
   void *user;
   weft_status (*turn)(void *user, weft_sim_lane *lane, const weft_sim_turn *turn);
-  // Actors that soon have turns, each of their messages (NULL: a wake) in three steps, so that each
+  // Actors that soon have turns, each of their messages (NULL: a wake) in four steps, so that each
   // may follow a pointer which the one before fetched. NULL: none.
   void (*prefetch)(void *user, size_t lane, uint32_t actor, const weft_sim_message *message,
                    unsigned step);

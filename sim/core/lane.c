@@ -9,10 +9,10 @@ enum {
   DIGIT_BITS = 11,
   DIGITS = 1 << DIGIT_BITS,
   SMALL = 48, // entries up to which insertion is quicker than counting
-  STEPS = 3   // of a prefetch
+  STEPS = 4   // of a prefetch
 };
 // How many entries each step runs ahead.
-static const size_t AHEAD[STEPS] = {16, 10, 4};
+static const size_t AHEAD[STEPS] = {20, 13, 7, 3};
 
 weft_status weft_sim_lane_init(weft_sim_lane *lane) {
   lane->pool.capacity =

@@ -15,7 +15,7 @@ static void prefetch_bytes(const void *start, size_t bytes) {
     __builtin_prefetch((const char *)start + at);
 }
 
-// The peer; what its engine always reads; what it reads for this message.
+// The peer; what its engine always reads; what it reads for this message, in two steps.
 void weft_sim_prefetch(void *user, size_t lane, uint32_t actor, const weft_sim_message *message,
                        unsigned step) {
   const weft_sim_swarm *swarm = user;
@@ -30,7 +30,7 @@ void weft_sim_prefetch(void *user, size_t lane, uint32_t actor, const weft_sim_m
   } else if (p->engine && message) {
     const size_t from = weft_sim_number_of(share, p, message->source);
     if (from != SIZE_MAX)
-      weft_engine_prefetch(p->engine, from, weft_sim_segment_of(message));
+      weft_engine_prefetch(p->engine, from, weft_sim_segment_of(message), step == 3);
   }
 }
 

@@ -337,6 +337,14 @@ weft_status weft_sim_swarm_run(weft_sim_swarm *swarm) {
   return weft_sim_core_run(swarm->core, swarm->end_us, keep_on);
 }
 
+void weft_sim_swarm_progress(const weft_sim_swarm *swarm, uint64_t *events, uint64_t *packets) {
+  *events = *packets = 0;
+  for (size_t i = 0; i < swarm->options.threads; i++) {
+    *events += swarm->shares[i].totals.events;
+    *packets += swarm->shares[i].totals.packets;
+  }
+}
+
 const char *weft_sim_swarm_backend(const weft_sim_swarm *swarm) {
   static const char *const names[] = {
       [WEFT_SIM_COEFFICIENTS] = "coefficients", [WEFT_SIM_RANK] = "rank"};

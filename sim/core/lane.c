@@ -221,6 +221,8 @@ static void prefetch(weft_sim_lane *lane, const weft_sim_core_options *o, size_t
         __builtin_prefetch(e->message);
         __builtin_prefetch((const char *)e->message + 64);
       }
+      if (step < 2 && done[step] > 0 && e[-1].actor == e->actor)
+        continue; // its turn is the one before's
       o->prefetch(o->user, lane->number, (uint32_t)(e->actor * lane->total + lane->index),
                   e->message, step);
     }

@@ -29,13 +29,13 @@ number() { # KEY FILE: the value of a key of the run's JSON
 
 if [ -n "$mpi" ] && ! command -v mpirun >/dev/null; then
   echo "sim_curve.sh: no mpirun here: threads only" >&2
-  mpi=
+  mpi=""
 fi
 model=$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)
 printf '{"what":"simulated swarm, threads and ranks","machine":"%s, %s processors","scenario":"%s","peers":%s,' \
   "$model" "$processors" "$scenario" "$peers"
 printf '"duration":"%s","seed":%s,"runs":[' "$duration" "$seed"
-hash= comma=
+hash="" comma=""
 # In turn, so that a busy neighbour meets every point.
 for rep in $(seq "$reps"); do
   for count in $counts; do

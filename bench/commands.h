@@ -11,6 +11,7 @@ int weft_bench_storage_command(int argc, char **argv);
 int weft_bench_gpu_command(int argc, char **argv);
 int weft_bench_server_command(int argc, char **argv);
 int weft_bench_peer_command(int argc, char **argv);
+int weft_bench_sim_command(int argc, char **argv);
 int weft_bench_compare_command(int argc, char **argv);
 
 #endif

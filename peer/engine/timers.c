@@ -9,7 +9,8 @@ int64_t weft_engine_deadline(const weft_engine *e) {
     return 0; // output has something at once
   if (e->farewell)
     return WEFT_ENGINE_NEVER; // whoever still asks is answered
-  int64_t at = (e->idle && !e->owed_count) || e->degree == 0 ? WEFT_ENGINE_NEVER : e->pace_us;
+  // Idle also while all that is owed waits for neighbours that take nothing now.
+  int64_t at = e->idle || e->degree == 0 ? WEFT_ENGINE_NEVER : e->pace_us;
   for (size_t i = 0; i < e->used; i++)
     at = earlier(at, weft_neighbour_deadline(e, i));
   at = earlier(at, weft_play_deadline(e));

@@ -11,8 +11,8 @@
 bool weft_policy_seed(void *user, const weft_policy_view *view, const weft_rng *rng,
                       weft_policy_choice *out);
 
-// Whether the source may be asked for a segment: live, once a third of its time is over. Before that
-// others are asked, or all would ask the source for all that is new, since nobody else has it.
+// Whether the source may be asked for a segment: live, once a third of its time is over. Before
+// that others are asked, or all would ask the source for all that is new, since nobody else has it.
 bool weft_policy_source_in_turn(const weft_policy_view *view, uint64_t segment);
 
 #endif

@@ -37,11 +37,11 @@ typedef struct weft_policy_neighbour {
   bool known;      // a map of it came: the rest below means something
   uint16_t degree; // how many neighbours it has itself
   uint16_t asking; // requests of ours that it has not answered
-  uint16_t room;   // packets that it may be asked for now: what it answers in time, less those asked
-  bool source;     // of the stream
-  uint64_t first;  // wants cover segments first .. first + count - 1, segment s at s % window
-  uint32_t count;  // at most window
-  uint64_t oldest; // it has segments oldest .. first - 1 whole
+  uint16_t room;  // packets that it may be asked for now: what it answers in time, less those asked
+  bool source;    // of the stream
+  uint64_t first; // wants cover segments first .. first + count - 1, segment s at s % window
+  uint32_t count; // at most window
+  uint64_t oldest;               // it has segments oldest .. first - 1 whole
   const weft_policy_want *wants; // (window)
   const uint8_t *blocks;         // (window, blocks_stride) bitmaps of what it holds; uncoded only
 } weft_policy_neighbour;

@@ -176,7 +176,7 @@ weft_status weft_data_take(weft_engine *e, size_t index, const weft_engine_arriv
   count_bytes(e, a);
   n->received += (uint32_t)a->count;
   n->received_packets += a->count;
-  weft_request_answered(e, index, segment, a->count, a->packet);
+  weft_request_answered(e, index, segment, a->count, a->packet, now_us);
   if (late)
     return useless(e, index, a, now_us);
   // A short segment is the stream's last; before that is known its shape cannot be trusted.
@@ -198,6 +198,9 @@ weft_status weft_data_take(weft_engine *e, size_t index, const weft_engine_arriv
   if (slot->complete)
     return WEFT_OK;
   weft_data_show_rank(e, segment, now_us);
+  weft_policy_want *want = weft_neighbour_want(e, n, segment);
+  if (want)
+    want->vain = status == WEFT_DEPENDENT;
   if (status == WEFT_DEPENDENT)
     return status;
   weft_window_hear_horizon(e, segment + 1, now_us);

@@ -78,8 +78,9 @@ typedef struct weft_flight {
 // A request of ours that is not answered yet.
 typedef struct weft_ask {
   weft_request request;
-  int64_t at_us;
-  bool sent;
+  int64_t hope_us;  // when it was asked, or the newest sign since that the answer will come
+  uint16_t order;   // of this neighbour's, modulo 2^16
+  bool sent, begun; // begun: a part of the answer came
 } weft_ask;
 
 typedef enum weft_neighbour_state {
@@ -151,6 +152,10 @@ typedef struct weft_neighbour { // in the order of use: a simulator has millions
   int64_t hello_us, added_us, pace_us;
   uint32_t pace_sent, pace_stamp; // newest PACE
   uint64_t innovative_before;
+  uint16_t asked;      // packets, of all asks
+  uint16_t ask_window; // packets that it answers in time: grows with answers, halves without
+  uint16_t ask_gain;   // answers towards the next step
+  uint16_t ask_order;  // of the next ask
   weft_peer_address address;
 } weft_neighbour;
 
@@ -420,7 +425,8 @@ void weft_request_send(weft_engine *engine, size_t index, const weft_request *re
 void weft_requests_take(weft_engine *engine, size_t index, const weft_requests *requests,
                         int64_t now_us);
 void weft_request_answered(weft_engine *engine, size_t index, uint64_t segment, size_t count,
-                           const weft_packet *packet);
+                           const weft_packet *packet, int64_t now_us);
+void weft_requests_start(weft_engine *engine, size_t index); // of a new neighbour
 void weft_requests_forget(weft_engine *engine, size_t index);
 void weft_requests_tick(weft_engine *engine, int64_t now_us);
 int64_t weft_requests_deadline(const weft_engine *engine);

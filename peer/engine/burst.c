@@ -129,6 +129,7 @@ static weft_status make_burst(weft_engine *e, const weft_policy_choice *choice, 
   weft_pace_spend(e, out->wire_bytes + choice->count * e->options->datagram_overhead, now_us);
   weft_neighbour *n = &e->neighbours[choice->neighbour];
   n->spoke_us = now_us;
+  weft_neighbour_expect(e, choice->neighbour, e->pace_us);
   weft_flight_add(e, n, e->pace_us, choice->segment, choice->count);
   if (e->options->congestion)
     weft_neighbour_timer(e, choice->neighbour);

@@ -141,8 +141,11 @@ static size_t to_dial(weft_engine *e) {
   const size_t target = e->options->neighbours_target;
   if (target == 0)
     return 0;
-  if (e->degree < target)
-    return target - e->degree;
+  const size_t alive = e->degree - e->doubtful;
+  if (alive < target)
+    return target - alive < e->options->neighbours_max - e->degree
+               ? target - alive
+               : e->options->neighbours_max - e->degree;
   return starving(e) && e->degree < e->options->neighbours_max ? 1 : 0;
 }
 

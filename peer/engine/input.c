@@ -200,7 +200,7 @@ weft_status weft_engine_input(weft_engine *e, size_t neighbour, const uint8_t *d
       parsed == WEFT_OK ? take_message(e, neighbour, &message, datagram, bytes, now_us) : parsed;
   if (refused(e, status, bytes) || !known(e, neighbour))
     return status;
-  from->heard_us = now_us;
+  weft_neighbour_spoke(e, neighbour, now_us);
   if (e->farewell && message.kind != WEFT_MESSAGE_BYE &&
       now_us - from->brake_us >= WEFT_TIMER(e, brake_us, 20000)) {
     from->brake_us = now_us;
@@ -226,6 +226,6 @@ weft_status weft_engine_input_token(weft_engine *e, size_t neighbour, uint64_t s
                                        .bytes = bytes};
   const weft_status status = weft_data_take(e, neighbour, &arrival, now_us);
   if (!refused(e, status, bytes) && known(e, neighbour))
-    e->neighbours[neighbour].heard_us = now_us;
+    weft_neighbour_spoke(e, neighbour, now_us);
   return status;
 }

@@ -121,6 +121,8 @@ typedef struct weft_neighbour {
   bool end_due;                       // the manifest that ends the stream is to be sent
   uint64_t first, accept_end, oldest; // it wants first .. accept_end - 1, holds from oldest on
   int64_t heard_us, hello_us, brake_us, spoke_us, added_us;
+  int64_t unanswered_us; // the first that called for a word since; NEVER: nothing did
+  int64_t doubt_us;      // since when it may be gone; NEVER: it is there
   int64_t stamp_us, round_trip_us; // what to echo, when it came; smoothed round trip
   uint32_t stamp;
   uint32_t pace_sent, pace_stamp; // newest PACE
@@ -213,6 +215,7 @@ struct weft_engine {
   weft_clock *clocks;                 // (neighbours_max)
   uint16_t *due;                      // (neighbours_max)
   size_t degree;                      // neighbours that are neither FREE nor LOST
+  size_t doubtful;                    // of these, those that may be gone
   size_t used;                        // one more than the last number ever used
   size_t due_count, lost_count, owed_count, next_owed;
   weft_candidate *candidates; // (addresses_max)
@@ -291,6 +294,11 @@ void weft_neighbour_due(weft_engine *engine, size_t index, unsigned what);
 void weft_neighbour_mark(weft_engine *engine, size_t index, uint64_t segment, unsigned mark,
                          unsigned due);
 void weft_neighbour_timer(weft_engine *engine, size_t index); // after anything it depends on
+// Something was sent that a living neighbour soon answers; and a word came.
+void weft_neighbour_expect(weft_engine *engine, size_t index, int64_t at_us);
+void weft_neighbour_spoke(weft_engine *engine, size_t index, int64_t now_us);
+bool weft_neighbour_gone(weft_engine *engine, size_t index, int64_t now_us); // looks, and doubts
+bool weft_neighbour_probe(const weft_engine *engine, size_t index, int64_t now_us);
 bool weft_neighbour_repeats(const weft_engine *engine, const weft_neighbour *neighbour);
 int64_t weft_neighbour_deadline(const weft_engine *engine, size_t index);
 void weft_neighbour_drop(weft_engine *engine, size_t index, weft_lost_reason reason);

@@ -61,6 +61,7 @@ void weft_request_send(weft_engine *e, size_t index, const weft_request *r, int6
   count_asked(e, r->segment, packets_of(r));
   set_blocks(e, r, true);
   weft_neighbour_due(e, index, WEFT_DUE_REQUEST);
+  weft_neighbour_expect(e, index, now_us);
 }
 
 static void remove_ask(weft_engine *e, size_t index, size_t at) {
@@ -128,7 +129,7 @@ static uint16_t helper(weft_engine *e, uint64_t segment, bool verified, uint16_t
   unsigned seen = 0;
   for (size_t i = 0; i < e->used; i++) {
     const weft_neighbour *n = &e->neighbours[i];
-    if (n->state != WEFT_NEIGHBOUR_OPEN || n->ask_count >= room(e) || i == except)
+    if (!e->policy_view[i].known || n->ask_count >= room(e) || i == except)
       continue;
     const weft_policy_want *want = weft_neighbour_want(e, n, segment);
     if (!weft_neighbour_complete(e, n, segment) && (verified || !want || want->rank <= received))
@@ -180,7 +181,7 @@ static void ask_manifest(weft_engine *e, uint64_t segment, int64_t now_us) {
   const size_t start = (size_t)weft_rng_below(&e->self.rng, e->used);
   for (size_t i = 0; i < e->used; i++) {
     const size_t index = (start + i) % e->used;
-    if (e->neighbours[index].state != WEFT_NEIGHBOUR_OPEN || !e->neighbours[index].mapped)
+    if (!e->policy_view[index].known)
       continue;
     weft_request_send(e, index, &(weft_request){.segment = segment, .kind = WEFT_REQUEST_MANIFEST},
                       now_us);

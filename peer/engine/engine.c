@@ -63,6 +63,7 @@ static size_t lay_out(layout *l, const weft_engine_options *o) {
   e->slots = take(l, o->window, sizeof *e->slots);
   e->held = take(l, o->window, sizeof *e->held);
   e->number = take(l, o->window, sizeof *e->number);
+  e->helpers = take(l, o->window, 1);
   e->blocks = e->blocks_stride ? take(l, o->window, e->blocks_stride) : NULL;
   e->neighbours = take(l, o->neighbours_max, sizeof *e->neighbours);
   e->policy_view = take(l, o->neighbours_max, sizeof *e->policy_view);
@@ -112,6 +113,7 @@ weft_status weft_engine_new(weft_ctx *ctx, const weft_engine_options *options,
   e->offset_us[0] = e->offset_us[1] = e->clock_us[0] = e->clock_us[1] = INT64_MAX;
   e->exchange_us = e->ask_us = WEFT_ENGINE_NEVER;
   e->joined_us = -1;
+  e->salt = weft_rng_u64(&e->self.rng);
   e->alert_until_us = INT64_MIN;
   e->started = self->source || (!weft_is_live(e) && self->start != WEFT_START_OLDEST);
   weft_window_jump(e, self->source || !e->started ? 0 : self->start);

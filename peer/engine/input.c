@@ -52,6 +52,9 @@ static void take_entries(weft_engine *e, weft_neighbour *n, const weft_map *map)
     // An older map may come after a newer one: ranks never fall.
     const uint16_t rank = weft_map_rank(map, i);
     want->rank = rank > want->rank ? rank : want->rank;
+    want->helpers = weft_map_helpers(map, i);
+    if (weft_map_spent(map, i) && weft_window_has(e, s))
+      want->common = weft_window_held(e, s)->rank;
     if (n->blocks && map->bitmaps) {
       uint8_t *to = n->blocks + (weft_place(e, s)) * e->blocks_stride;
       for (size_t b = 0; b < e->blocks_stride; b++)
@@ -69,7 +72,8 @@ static weft_status take_map(weft_engine *e, size_t index, const weft_map *map, i
   weft_window_hear_horizon(e, map->horizon, now_us);
   weft_neighbour_heard(n, &map->stamps, now_us);
   weft_flight_forget(e, n, now_us - n->round_trip_us);
-  e->policy_view[index].degree = map->degree;
+  e->policy_view[index].suppliers = map->suppliers;
+  e->policy_view[index].maps++;
   if (n->mapped && (int16_t)(uint16_t)(map->epoch - n->epoch) < 0)
     return WEFT_OK; // from before it jumped
   const bool jumped = n->mapped && map->epoch != n->epoch;

@@ -16,9 +16,9 @@ typedef struct weft_held {
   int64_t at_us; // when it came
   uint16_t neighbour, generation;
   uint16_t count; // packets
-  uint16_t gain;  // by how much they raised the rank
-  bool verified;  // by a checksum, or sent by the source itself
-  bool added;     // the decoder has it
+  uint16_t gain;  // by how much they raised the trial's rank
+  bool verified;  // by a checksum, or sent by the source itself: what is mixed may contain it
+  bool added;     // the trial has it
   size_t bytes;
   uint8_t data[]; // datagram or token
 } weft_held;
@@ -32,17 +32,18 @@ typedef struct weft_reveal {
 
 // One segment of the window; segment s stands at s % window.
 typedef struct weft_slot {
-  void *segment; // the codec's; NULL until its first packet
+  void *segment; // the codec's; NULL until its first packet. With checksums: what is verified
+  void *trial;   // with checksums: everything that came, verified or not
   weft_held *held, *held_last;
   weft_reveal *reveal;
   int64_t at_us, made_us;  // of the manifest
   int64_t solo_us;         // when `solo` was chosen
+  int64_t mended_us;       // live source: when a request for a part of it was answered
   int64_t next_reveal_us;  // source
   int64_t asked_reveal_us; // when the newest checksum was asked for
   uint64_t asked_made_us;
   uint32_t bytes;      // true length, of the manifest
-  uint16_t waiting;    // packets held, neither verified nor in the decoder
-  uint16_t loose;      // packets in the decoder that are not verified
+  uint16_t waiting;    // packets held that the trial has no room for: it is spoilt
   uint16_t kept;       // packets held, all of them
   uint16_t solo;       // after a hash failure: the one neighbour that may send; else NO_NEIGHBOUR
   uint8_t reveals;     // source: made so far
@@ -50,7 +51,7 @@ typedef struct weft_slot {
   bool manifest, last; // the manifest is known, and ends the stream
   bool skipped;        // live: its time came too early
   bool failed;         // the hash did not match before
-  bool tried;          // what is held was tried against the hash, in vain
+  bool tried;          // the trial has rank n and did not match: something in it is spoilt
   bool tell_decoded, tell_play, tell_skip, tell_load;
   uint8_t digest[WEFT_DIGEST_BYTES];
   uint8_t signature[WEFT_SIGNATURE_BYTES];
@@ -98,7 +99,8 @@ enum {
   WEFT_MARK_HAS_MANIFEST = 2, // it was sent to it, or came from it
   WEFT_MARK_MANIFEST = 4,     // to be sent
   WEFT_MARK_REVEALED = 8,     // to be told that there is a checksum
-  WEFT_MARK_CHECKSUM = 16     // to be sent
+  WEFT_MARK_CHECKSUM = 16,    // to be sent
+  WEFT_MARK_SPENT = 32        // a packet of its added nothing: its next map says so
 };
 
 typedef struct weft_ledbat {
@@ -121,8 +123,9 @@ typedef struct weft_neighbour {
   bool end_due;                       // the manifest that ends the stream is to be sent
   uint64_t first, accept_end, oldest; // it wants first .. accept_end - 1, holds from oldest on
   int64_t heard_us, hello_us, brake_us, spoke_us, added_us;
-  int64_t unanswered_us; // the first that called for a word since; NEVER: nothing did
-  int64_t doubt_us;      // since when it may be gone; NEVER: it is there
+  int64_t gave_us;                 // its last coded packet
+  int64_t unanswered_us;           // the first that called for a word since; NEVER: nothing did
+  int64_t doubt_us;                // since when it may be gone; NEVER: it is there
   int64_t stamp_us, round_trip_us; // what to echo, when it came; smoothed round trip
   uint32_t stamp;
   uint32_t pace_sent, pace_stamp; // newest PACE
@@ -216,6 +219,9 @@ struct weft_engine {
   uint16_t *due;                      // (neighbours_max)
   size_t degree;                      // neighbours that are neither FREE nor LOST
   size_t doubtful;                    // of these, those that may be gone
+  uint16_t suppliers;                 // of these, those that sent packets lately
+  int64_t suppliers_us;               // when these and `helpers` were counted
+  uint8_t *helpers;                   // (window) neighbours that have more of a segment
   size_t used;                        // one more than the last number ever used
   size_t due_count, lost_count, owed_count, next_owed;
   weft_candidate *candidates; // (addresses_max)
@@ -229,6 +235,7 @@ struct weft_engine {
   uint64_t pace_rest; // bits * 1e6 that pace_us does not hold yet
   uint32_t version;   // counts changes that neighbours should hear of
   uint32_t progress;  // counts packets gained
+  uint64_t salt;      // weft_policy_view
   bool idle;          // the policy found nothing since the last change
   bool ask_idle;
   weft_engine_statistics statistics;
@@ -339,8 +346,10 @@ typedef struct weft_engine_arrival {
 weft_status weft_data_take(weft_engine *engine, size_t index, const weft_engine_arrival *arrival,
                            int64_t now_us);
 // Gives one arrival to the decoder: WEFT_OK or WEFT_DEPENDENT, *innovative by how much rank rose.
-weft_status weft_data_add(weft_engine *engine, uint64_t segment, const weft_engine_arrival *arrival,
+// `into`: a slot's segment or trial, opened with the first.
+weft_status weft_data_add(weft_engine *engine, void **into, const weft_engine_arrival *arrival,
                           size_t *innovative);
+size_t weft_data_rank(const weft_engine *engine, const void *opened); // 0 of NULL
 // Every packet is there: checks the hash if it can.
 void weft_data_full(weft_engine *engine, uint64_t segment, int64_t now_us);
 void weft_data_show_rank(weft_engine *engine, uint64_t segment, int64_t now_us);
@@ -361,10 +370,11 @@ weft_status weft_manifest_check(weft_engine *engine, uint64_t segment, bool *mat
 // checksum.c
 bool weft_checksums_on(const weft_engine *engine);
 void weft_held_drop(weft_engine *engine, weft_slot *slot);
-weft_status weft_held_keep(weft_engine *engine, size_t index, const weft_engine_arrival *arrival,
-                           bool verified, size_t gain, bool added, int64_t now_us);
-void weft_held_settle(weft_engine *engine, uint64_t segment); // of a complete segment
-// Tries what is held against the hash.
+// Takes an arrival that is to be judged, or that the source sent itself.
+weft_status weft_held_take(weft_engine *engine, size_t index, const weft_engine_arrival *arrival,
+                           size_t *innovative, int64_t now_us);
+void weft_held_settle(weft_engine *engine, uint64_t segment, int64_t now_us); // it is complete
+// Tries what came against the hash, if its rank is n.
 void weft_held_try(weft_engine *engine, uint64_t segment, int64_t now_us);
 weft_status weft_checksum_take(weft_engine *engine, size_t index, const weft_checksum *checksum,
                                int64_t now_us);
@@ -386,7 +396,7 @@ void weft_requests_tick(weft_engine *engine, int64_t now_us);
 int64_t weft_requests_deadline(const weft_engine *engine);
 void weft_requests_ask(weft_engine *engine, int64_t now_us); // as the policy says
 // A burst that somebody asked for; false: none. Takes what it names off what is owed.
-bool weft_owed_next(weft_engine *engine, weft_policy_choice *out);
+bool weft_owed_next(weft_engine *engine, weft_policy_choice *out, int64_t now_us);
 
 // playback.c
 int64_t weft_segment_at(const weft_engine *engine, uint64_t segment); // media time, as far as known

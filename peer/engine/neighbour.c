@@ -29,6 +29,7 @@ static void start(weft_engine *e, size_t index, const weft_neighbour_options *op
                         .brake_us = now_us,
                         .spoke_us = now_us,
                         .added_us = now_us,
+                        .gave_us = INT64_MIN / 2,
                         .ack_due_us = WEFT_ENGINE_NEVER,
                         .unanswered_us = WEFT_ENGINE_NEVER,
                         .doubt_us = WEFT_ENGINE_NEVER,
@@ -44,7 +45,7 @@ static void start(weft_engine *e, size_t index, const weft_neighbour_options *op
     memset(n->blocks, 0, e->window * e->blocks_stride);
   weft_ledbat_start(e, n, now_us);
   e->policy_view[index] =
-      (weft_policy_neighbour){.degree = 1, .wants = n->wants, .blocks = n->blocks};
+      (weft_policy_neighbour){.suppliers = 1, .wants = n->wants, .blocks = n->blocks};
 }
 
 weft_status weft_engine_add_neighbour(weft_engine *e, const weft_neighbour_options *options,
@@ -72,8 +73,8 @@ void weft_neighbour_show(weft_engine *e, const weft_neighbour *n) {
   const size_t flights = e->options->flights_max ? e->options->flights_max : 64;
   weft_policy_neighbour *view = &e->policy_view[n - e->neighbours];
   const bool here = n->state == WEFT_NEIGHBOUR_OPEN && n->doubt_us == WEFT_ENGINE_NEVER;
-  view->open = here && n->flight_count < flights &&
-               (!e->options->congestion || weft_ledbat_room(e, n));
+  view->open =
+      here && n->flight_count < flights && (!e->options->congestion || weft_ledbat_room(e, n));
   view->known = here && n->mapped;
   view->oldest = n->oldest;
   view->first = n->first;
@@ -247,8 +248,8 @@ void weft_neighbour_timer(weft_engine *e, size_t index) {
     if (n->doubt_us == WEFT_ENGINE_NEVER)
       at = earlier(at, doubt_deadline(e, n));
     else
-      at = earlier(at, earlier(n->doubt_us + WEFT_TIMER(e, silent_us, 6000000),
-                               n->hello_us + PROBE_US));
+      at = earlier(
+          at, earlier(n->doubt_us + WEFT_TIMER(e, silent_us, 6000000), n->hello_us + PROBE_US));
   } else {
     clock->map_us = WEFT_ENGINE_NEVER;
     if (n->state == WEFT_NEIGHBOUR_GREETING)
@@ -353,8 +354,11 @@ void weft_flight_add(weft_engine *e, weft_neighbour *n, int64_t at_us, uint64_t 
   if (n->flight_count == 1)
     weft_neighbour_timer(e, (size_t)(n - e->neighbours));
   weft_policy_want *want = weft_neighbour_want(e, n, segment);
-  if (want)
+  if (want) {
     want->in_flight = (uint16_t)(want->in_flight + count);
+    want->common =
+        (uint16_t)(want->common + count < UINT16_MAX ? want->common + count : UINT16_MAX);
+  }
   weft_neighbour_show(e, n);
 }
 
@@ -391,6 +395,6 @@ weft_status weft_engine_get_neighbour(const weft_engine *e, size_t neighbour,
                                      .received_packets = n->received_packets,
                                      .received_innovative = n->received_innovative,
                                      .first = n->first,
-                                     .degree = e->policy_view[neighbour].degree};
+                                     .suppliers = e->policy_view[neighbour].suppliers};
   return WEFT_OK;
 }

@@ -28,14 +28,17 @@ typedef struct weft_policy_segment {
 typedef struct weft_policy_want {
   uint16_t rank;      // as last announced
   uint16_t in_flight; // packets sent to it that the announcement cannot have counted
+  uint16_t common;    // directions of ours that it has already, as far as we can tell
   bool accepts;       // inside its window, and not complete there
+  uint8_t helpers;    // its neighbours that have more of it, as it says: 15 or more; 0: unknown
 } weft_policy_want;
 
 typedef struct weft_policy_neighbour {
   bool open;       // takes packets now: known, and its congestion window has room
   bool known;      // a map of it came: the rest below means something
-  uint16_t degree; // how many neighbours it has itself
-  uint16_t asking; // requests of ours that it has not answered
+  uint16_t suppliers; // how many neighbours send it packets, we among them
+  uint16_t asking;    // requests of ours that it has not answered
+  uint16_t maps;      // how many of its maps came: rises whenever its wants are known afresh
   uint64_t first;  // wants cover segments first .. first + count - 1, segment s at s % window
   uint32_t count;  // at most window
   uint64_t oldest; // it has segments oldest .. first - 1 whole
@@ -47,6 +50,7 @@ typedef struct weft_policy_neighbour {
 // says so: a source that loads what is asked for holds any segments.
 typedef struct weft_policy_view {
   int64_t now_us;
+  uint64_t salt; // drawn once: for chance that stays the same while nothing changes
   bool source, live;
   uint64_t first, missing; // missing: the oldest that is not complete
   size_t count, window;

@@ -41,6 +41,7 @@ struct weft_code {
   size_t k, m, w;
   size_t packet_bytes; // 0: RS
   bool device_inverse; // recovery matrices are made on the device
+  bool zero_copy;      // the device works on PINNED shards in place
   char name[WEFT_CODE_NAME_BYTES];
   uint8_t *bits; // CRS: (m * w, k * w), the expanded parity matrix
   weft_plan *encode;

@@ -15,11 +15,12 @@ enum {
   BUNDLED_BYTES = 64 * 1024 // of their shards, at most: longer ones fill the device by themselves
 };
 
-// Shards in device memory: k inputs and r outputs of one product.
+// Shards that the device reaches: k inputs and r outputs of one product.
 typedef struct product {
   const uint8_t *in[POINTERS];
   uint8_t *out[POINTERS];
   size_t bytes; // CRS: whole groups
+  weft_mem mem; // DEVICE or PINNED
 } product;
 
 // outputs(r) of a plan's matrix, or of some rows of it.
@@ -29,8 +30,8 @@ static weft_status multiply(const weft_code *code, const weft_exec *exec, const 
   const weft_backend *row = code->ctx->row;
   if (p->bytes == 0 || r == 0)
     return WEFT_OK;
-  const weft_const_rows x = {.ptr = p->in, .mem = WEFT_MEM_DEVICE};
-  const weft_rows y = {.ptr = p->out, .mem = WEFT_MEM_DEVICE};
+  const weft_const_rows x = {.ptr = p->in, .mem = p->mem};
+  const weft_rows y = {.ptr = p->out, .mem = p->mem};
   if (!weft_code_is_crs(code)) {
     const weft_gemm gemm = {.m = r,
                             .k = k,
@@ -109,7 +110,7 @@ static weft_status run_tail(const run *r, const weft_stripe *stripe, size_t done
   const size_t tail = stripe->bytes - done, k = code->k, outputs = r->plan->outputs;
   void *memory;
   WEFT_TRY(weft_device_scratch(&r->exec, (k + outputs) * step, &memory));
-  product p = {.bytes = unit};
+  product p = {.bytes = unit, .mem = WEFT_MEM_DEVICE};
   weft_call here = *r->call; // its queue, but the stream that the rest of the tail is on
   here.exec = r->exec;
   weft_status status = clear(&here, memory, k * step);
@@ -123,23 +124,23 @@ static weft_status run_tail(const run *r, const weft_stripe *stripe, size_t done
     if (status == WEFT_OK)
       status =
           weft_device_copy(r->exec.device, copy, WEFT_MEM_DEVICE, shard_of(r, stripe, i) + done,
-                           WEFT_MEM_DEVICE, held(r, i, tail, unit), r->exec.stream);
+                           stripe->mem, held(r, i, tail, unit), r->exec.stream);
   }
   if (status == WEFT_OK)
     status = multiply(code, &r->exec, &p, k, outputs, r->matrix, r->stride, false);
   for (size_t i = 0; i < outputs && status == WEFT_OK; i++)
     status =
-        weft_device_copy(r->exec.device, shard_of(r, stripe, k + i) + done, WEFT_MEM_DEVICE,
-                         p.out[i], WEFT_MEM_DEVICE, held(r, k + i, tail, unit), r->exec.stream);
+        weft_device_copy(r->exec.device, shard_of(r, stripe, k + i) + done, stripe->mem, p.out[i],
+                         WEFT_MEM_DEVICE, held(r, k + i, tail, unit), r->exec.stream);
   weft_device_scratch_free(&r->exec, memory);
   return status;
 }
 
-// A stripe whose shards are device memory.
+// A stripe whose shards the device works on where they are.
 static weft_status run_resident(const run *r, const weft_stripe *stripe) {
   const weft_code *code = r->plan->code;
   const size_t done = stripe->bytes / weft_code_unit_bytes(code) * weft_code_unit_bytes(code);
-  product p = {.bytes = done};
+  product p = {.bytes = done, .mem = stripe->mem};
   for (size_t i = 0; i < code->k; i++)
     p.in[i] = shard_of(r, stripe, i);
   for (size_t i = 0; i < r->plan->outputs; i++)
@@ -272,9 +273,10 @@ static weft_status run_stripe(run *r, const weft_stripe *stripe) {
   const weft_code *code = r->plan->code;
   if (stripe->mem == WEFT_MEM_DEVICE)
     return run_resident(r, stripe);
-  if (code->k * stripe->bytes < SMALL_BYTES)
+  const bool in_place = code->zero_copy && stripe->mem == WEFT_MEM_PINNED;
+  if (!in_place && code->k * stripe->bytes < SMALL_BYTES)
     return run_on_host(r->plan, stripe, r->in_order, r->call, false);
-  weft_status status = run_travelling(r, stripe);
+  weft_status status = in_place ? run_resident(r, stripe) : run_travelling(r, stripe);
   // Bytes in ordinary memory are the caller's again when the call returns; and what the device
   // fails at only shows when it is waited for.
   if (status == WEFT_OK && stripe->mem == WEFT_MEM_HOST)
@@ -318,7 +320,7 @@ weft_status weft_device_add_columns(const weft_code *code, size_t first, size_t 
     for (size_t s = 0; s < sources; s++)
       memcpy(matrix + r * stride + s * w, all + ((first * w + r) * code->k + index) * w, w);
   const size_t tail = stripe->bytes % unit, whole = stripe->bytes - tail;
-  product p = {.bytes = whole};
+  product p = {.bytes = whole, .mem = WEFT_MEM_DEVICE};
   for (size_t s = 0; s < sources; s++)
     p.in[s] = x[s];
   for (size_t i = 0; i < count; i++)

@@ -273,6 +273,33 @@ START_TEST(inverse_by_choice) {
 }
 END_TEST
 
+// Pinned shards in place: whole groups and tails, then with failing calls.
+START_TEST(zero_copy) {
+  if (gpu_skip("zero_copy"))
+    return;
+  weft_ctx *ctx = fixture_ctx("cuda", 1), *scalar = fixture_ctx("scalar", 1);
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+    weft_code_options options = shapes[i];
+    options.zero_copy = true;
+    pair p;
+    pair_new(&p, scalar, ctx, &options, reduced() ? 3001 : 70001, WEFT_MEM_PINNED);
+    exercise(&p, ctx, NULL);
+    for (size_t skip = 0; skip < 8; skip++) {
+      weft_cuda_inject(skip, 2, 0);
+      const weft_status status = weft_code_encode(p.device_code, &p.stripe, 1, NULL);
+      weft_cuda_inject(0, 0, 0);
+      EXPECT(status == WEFT_OK || status == WEFT_E_DEVICE_NOMEM);
+      EXPECT_OK(weft_code_encode(p.code, &p.host, 1, NULL));
+      if (status == WEFT_OK)
+        pair_compare(&p, "in place, after a fault");
+    }
+    pair_free(&p);
+  }
+  weft_ctx_free(scalar);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 // One, two and four contexts share stripes, the columns of one, and the rows of the matrix.
 START_TEST(groups) {
   if (gpu_skip("groups"))
@@ -405,6 +432,7 @@ int main(void) {
   tcase_add_test(tests, many_stripes);
   tcase_add_test(tests, groups);
   tcase_add_test(tests, inverse_by_choice);
+  tcase_add_test(tests, zero_copy);
   tcase_add_test(tests, fails_over);
   tcase_add_loop_test(tests, rows_agree, 0, gpu_row_count());
   suite_add_tcase(suite, tests);

@@ -66,6 +66,9 @@ typedef struct weft_code_options {
   // the device inverts the k x k matrix of what is there; for w = 8 on a context with a device. The
   // bytes are the same.
   bool device_inverse;
+  // Encoding and recovery of PINNED stripes on a device context: true: the device reads and writes
+  // them where they are, small ones too; false: they travel through its memory. Others: no matter.
+  bool zero_copy;
 } weft_code_options;
 
 // Errors: WEFT_E_ARGUMENT (an unknown name, sizes the code does not have); WEFT_E_SINGULAR: the

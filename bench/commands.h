@@ -3,6 +3,7 @@
 #ifndef WEFT_BENCH_COMMANDS_H
 #define WEFT_BENCH_COMMANDS_H
 
+int weft_bench_banks_command(int argc, char **argv);
 int weft_bench_ceilings_command(int argc, char **argv);
 int weft_bench_mul_command(int argc, char **argv);
 int weft_bench_rlnc_command(int argc, char **argv);

@@ -58,7 +58,8 @@ static void put_table(const weft_sim_report *report, const char *folder) {
     printf("%02x", r->hash[i]);
   putchar('\n');
   if (folder)
-    printf("report: %s/report.html\n", folder);
+    printf("report: %s/%s\n", folder,
+           report->parameters->kind == WEFT_SIM_STORE ? "run.json" : "report.html");
 }
 
 static void machine_text(char *out, size_t room) {
@@ -104,9 +105,15 @@ static int failed(weft_status status, const char *folder) {
 
 static int finish(const sim_settings *settings, weft_sim_report *report, const char *folder,
                   bool all, sim_outcome *out) {
-  weft_status status = weft_sim_measure(report->parameters, report->result, &out->metrics);
+  weft_status status = WEFT_OK;
+  out->metrics.count = 0;
+  if (report->parameters->kind != WEFT_SIM_STORE)
+    status = weft_sim_measure(report->parameters, report->result, &out->metrics);
   if (status != WEFT_OK)
     return failed(status, folder);
+  for (size_t i = 0; report->service && i < report->service->own.count; i++)
+    weft_sim_add_metric(&out->metrics, report->service->own.items[i].name,
+                        report->service->own.items[i].value);
   report->metrics = &out->metrics;
   out->heading = weft_sim_summary_heading(report);
   out->row = weft_sim_summary_row(report);
@@ -133,43 +140,71 @@ static int finish(const sim_settings *settings, weft_sim_report *report, const c
   return CLI_OK;
 }
 
-int sim_run(const sim_settings *settings, const weft_sim_parameters *parameters, const char *folder,
-            bool all, sim_outcome *out) {
-  const weft_sim_transport *t = settings->transport;
-  progress p = {.shown = isatty(STDERR_FILENO) == 1 && !(t && t->rank),
-                .start_us = g_get_monotonic_time(),
-                .end_us = parameters->duration_us};
+static int64_t clock_us(void *user) {
+  (void)user;
+  return g_get_monotonic_time();
+}
+
+// A server or a store: one process, one thread.
+static weft_status run_service(const sim_settings *settings, const weft_sim_parameters *parameters,
+                               progress *p, weft_sim_service *service) {
+  const weft_sim_service_options options = {.parameters = parameters,
+                                            .backend = settings->backend,
+                                            .user = p,
+                                            .clock_us = clock_us,
+                                            .keep_on = keep_on};
+  return parameters->kind == WEFT_SIM_STORE ? weft_sim_keep(&options, service)
+                                            : weft_sim_serve(&options, service);
+}
+
+static weft_status run_swarm(const sim_settings *settings, const weft_sim_parameters *parameters,
+                             progress *p, weft_sim_swarm **swarm, weft_sim_result *result) {
   const weft_sim_options options = {.parameters = parameters,
                                     .threads = settings->threads,
                                     .backend = settings->backend,
                                     .transport = settings->transport,
-                                    .hooks = {.user = &p, .keep_on = keep_on}};
-  weft_sim_swarm *swarm;
+                                    .hooks = {.user = p, .keep_on = keep_on}};
+  WEFT_TRY(weft_sim_swarm_new(&options, swarm));
+  WEFT_TRY(weft_sim_swarm_run(*swarm));
+  return weft_sim_swarm_result(*swarm, result);
+}
+
+int sim_run(const sim_settings *settings, const weft_sim_parameters *parameters, const char *folder,
+            bool all, sim_outcome *out) {
+  const weft_sim_transport *t = settings->transport;
+  const bool services = parameters->kind != WEFT_SIM_SWARM;
+  if (services && t && t->ranks > 1)
+    return cli_error(NAME, CLI_USAGE, "a server or a store runs on one rank");
+  progress p = {.shown = isatty(STDERR_FILENO) == 1 && !(t && t->rank),
+                .start_us = g_get_monotonic_time(),
+                .end_us = parameters->duration_us};
+  weft_sim_swarm *swarm = NULL;
+  weft_sim_service service = {0};
+  weft_sim_result result;
   cli_catch_signals();
-  weft_status status = weft_sim_swarm_new(&options, &swarm);
-  if (status != WEFT_OK)
-    return failed(status, parameters->trace_file);
-  status = weft_sim_swarm_run(swarm);
+  const weft_status status = services ? run_service(settings, parameters, &p, &service)
+                                      : run_swarm(settings, parameters, &p, &swarm, &result);
   end_progress(&p);
   char machine[128];
   machine_text(machine, sizeof machine);
-  weft_sim_result result;
-  if (status == WEFT_OK)
-    status = weft_sim_swarm_result(swarm, &result);
   weft_sim_report report = {.parameters = parameters,
-                            .result = &result,
+                            .result = services ? &service.result : &result,
+                            .service = services ? &service : NULL,
                             .revision = weft_build_commit(),
-                            .backend = weft_sim_swarm_backend(swarm),
+                            .backend = services ? service.backend
+                                       : swarm  ? weft_sim_swarm_backend(swarm)
+                                                : "",
                             .machine = machine,
                             .ranks = t ? t->ranks : 1,
-                            .threads = settings->threads,
+                            .threads = services ? 1 : settings->threads,
                             .wall_s = (double)(g_get_monotonic_time() - p.start_us) / 1e6};
   int code = CLI_OK;
   if (status != WEFT_OK)
-    code = failed(status, folder);
+    code = failed(status, swarm || services ? folder : parameters->trace_file);
   else if (!t || t->rank == 0)
     code = finish(settings, &report, folder, all, out);
   weft_sim_swarm_free(swarm);
+  weft_sim_service_clear(&service);
   return code == CLI_OK && all ? cli_flush(NAME, code) : code;
 }
 

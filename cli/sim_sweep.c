@@ -207,12 +207,16 @@ static char *means_text(const sweep *s) {
 }
 
 static void put_means(const sweep *s) {
-  static const char *const shown[] = {"continuity",    "startup_p95_s",  "stalls_per_hour",
-                                      "server_saving", "source_streams", "share_useful"};
+  static const char *const shown[] = {"continuity",    "startup_p95_s",     "stalls_per_hour",
+                                      "server_saving", "source_streams",    "share_useful",
+                                      "coding_load",   "answer_p95_ms",     "coded_lost",
+                                      "copied_lost",   "coded_repair_bytes"};
   for (size_t i = 0; i < s->axis_count; i++)
     printf("%-14s ", s->axes[i].key);
   for (size_t m = 0; m < G_N_ELEMENTS(shown); m++)
-    printf("%22s", shown[m]);
+    for (size_t i = 0; i < s->names.count; i++)
+      if (strcmp(s->names.items[i].name, shown[m]) == 0)
+        printf("%22s", shown[m]);
   putchar('\n');
   for (size_t point = 0; point < s->points; point++) {
     for (size_t i = 0; i < s->axis_count; i++)

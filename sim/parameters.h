@@ -24,6 +24,13 @@ typedef enum weft_sim_scheme {
   WEFT_SIM_SCHEMES
 } weft_sim_scheme;
 
+// What is simulated.
+typedef enum weft_sim_kind {
+  WEFT_SIM_SWARM,  // peers that stream to each other
+  WEFT_SIM_SERVER, // a streaming server that codes for each client
+  WEFT_SIM_STORE   // objects kept as shards on peers that come and go
+} weft_sim_kind;
+
 typedef enum weft_sim_mode { WEFT_SIM_BULK, WEFT_SIM_VOD, WEFT_SIM_LIVE } weft_sim_mode;
 
 // Who knows whom.
@@ -65,6 +72,7 @@ typedef struct weft_sim_class {
 typedef struct weft_sim_parameters {
   char name[WEFT_SIM_NAME];
   uint64_t seed;
+  weft_sim_kind kind;
   // The stream.
   weft_sim_mode mode;
   weft_sim_scheme scheme;
@@ -108,6 +116,19 @@ typedef struct weft_sim_parameters {
   double failure_share; //
   double free_riders, polluters;
   double seeks_per_hour; // VoD, of each viewer
+  // The server.
+  uint64_t coding_bytes_per_s; // coded payload that it makes; 0: as fast as this machine does
+  int64_t gather_us;           // a request waits so long for others of its segment
+  uint32_t ask_packets;        // in one request
+  // The store.
+  char code[WEFT_SIM_NAME];
+  uint32_t data_shards, parity_shards, shard_bytes, objects;
+  double away_mean_s;         // absence of a peer that comes back
+  double gone_share;          // of departures: with disk and all; another comes instead
+  int64_t repair_after_us;    // absent for so long, a peer counts as gone
+  uint32_t repair_below;      // repair when fewer shards are counted; 0: all
+  uint64_t repair_bits_per_s; // of one repair
+  double reads_per_hour;      // of all objects together
   // What is recorded.
   uint32_t sampled; // peers that the trace and the report follow
 } weft_sim_parameters;

@@ -330,7 +330,8 @@ weft_status weft_lane_start(weft_server *server, size_t index, weft_ctx *ctx) {
   lane->stats.backend = weft_ctx_backend(ctx);
   for (size_t i = 0; i < depth_of(lane); i++)
     WEFT_TRY(weft_queue_new(ctx, &lane->queue[i]));
-  WEFT_TRY(weft_lane_calibrate(lane));
+  if (!server->options.repeatable)
+    WEFT_TRY(weft_lane_calibrate(lane));
   if (pthread_cond_init(&lane->wake, NULL) != 0)
     return WEFT_E_THREAD;
   if (pthread_create(&lane->thread, NULL, run, lane) != 0) {

@@ -120,7 +120,8 @@ static weft_status new_segment(weft_server *server, const weft_segment_id *id, c
   memcpy(entry->data, data, bytes);
   memset(entry->data + bytes, 0, padded - bytes);
   // Servers of one stream must not send the same combinations, so each starts elsewhere.
-  randombytes_buf(&entry->next_seed, sizeof entry->next_seed);
+  if (!server->options.repeatable)
+    randombytes_buf(&entry->next_seed, sizeof entry->next_seed);
   *out = entry;
   return WEFT_OK;
 }

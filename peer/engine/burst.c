@@ -29,6 +29,7 @@ weft_policy_view weft_engine_view(const weft_engine *e, int64_t now_us) {
                             .horizon = e->rumour > e->horizon ? e->rumour : e->horizon,
                             .play = paced || weft_is_live(e) ? e->play : e->released,
                             .segment_us = paced ? weft_segment_at(e, 1) - weft_segment_at(e, 0) : 0,
+                            .lag_us = weft_is_live(e) ? weft_or(e->options->lag_us, 3000000) : 0,
                             .segments = e->held,
                             .number = e->number,
                             .neighbours = e->used,

@@ -100,6 +100,8 @@ void weft_data_full(weft_engine *e, uint64_t segment, int64_t now_us) {
     e->ask_us = now_us;
     return;
   }
+  if (weft_gather_take(e, segment, now_us))
+    return;
   bool matches = false;
   if (weft_manifest_check(e, segment, &matches) != WEFT_OK) {
     e->ask_us = now_us; // for want of memory: again with the next tick
@@ -174,7 +176,7 @@ weft_status weft_data_take(weft_engine *e, size_t index, const weft_engine_arriv
   count_bytes(e, a);
   n->received += (uint32_t)a->count;
   n->received_packets += a->count;
-  weft_request_answered(e, index, segment, a->count, a->packet);
+  weft_request_answered(e, index, segment, a->count, a->packet, now_us);
   if (late)
     return useless(e, index, a, now_us);
   // A short segment is the stream's last; before that is known its shape cannot be trusted.
@@ -196,6 +198,9 @@ weft_status weft_data_take(weft_engine *e, size_t index, const weft_engine_arriv
   if (slot->complete)
     return WEFT_OK;
   weft_data_show_rank(e, segment, now_us);
+  weft_policy_want *want = weft_neighbour_want(e, n, segment);
+  if (want)
+    want->vain = status == WEFT_DEPENDENT;
   if (status == WEFT_DEPENDENT)
     return status;
   weft_window_hear_horizon(e, segment + 1, now_us);

@@ -12,7 +12,8 @@ static bool options_valid(const weft_engine_options *o) {
         o->window <= WEFT_ENGINE_MAX_WINDOW && o->batch >= 1 && o->batch <= WEFT_ENGINE_MAX_BATCH &&
         o->neighbours_max >= 1 && o->neighbours_max <= WEFT_ENGINE_MAX_NEIGHBOURS && o->codec &&
         o->policy && o->flights_max <= UINT16_MAX && o->requests_max <= WEFT_REQUEST_MAX_ENTRIES &&
-        o->mode <= WEFT_MODE_LIVE && o->behind < o->window && o->addresses_max <= 4096))
+        o->mode <= WEFT_MODE_LIVE && o->behind < o->window && o->gather <= WEFT_ENGINE_MAX_GATHER &&
+        o->addresses_max <= 4096))
     return false;
   if (o->mode != WEFT_MODE_BULK && o->rate_bits_per_s == 0 && !o->trust)
     return false; // nothing says when to play
@@ -144,7 +145,7 @@ weft_status weft_engine_new(weft_ctx *ctx, const weft_engine_options *options,
     e->clocks[i] = (weft_clock){.timer_us = WEFT_ENGINE_NEVER, .map_us = WEFT_ENGINE_NEVER};
   e->statistics.startup_us = e->statistics.lag_us = -1;
   e->offset_us[0] = e->offset_us[1] = e->clock_us[0] = e->clock_us[1] = INT64_MAX;
-  e->exchange_us = e->ask_us = WEFT_ENGINE_NEVER;
+  e->exchange_us = e->ask_us = e->gather_us = WEFT_ENGINE_NEVER;
   e->joined_us = -1;
   e->due_segment = WEFT_NO_SEGMENT;
   e->alert_until_us = INT64_MIN;

@@ -51,6 +51,7 @@ static void take_entries(weft_engine *e, weft_neighbour *n, const weft_map *map)
       continue;
     // An older map may come after a newer one: ranks never fall.
     const uint16_t rank = weft_map_rank(map, i);
+    want->vain = want->vain && rank <= want->rank;
     want->rank = rank > want->rank ? rank : want->rank;
     if (n->blocks && map->bitmaps) {
       uint8_t *to = n->blocks + (weft_place(e, s)) * e->blocks_stride;

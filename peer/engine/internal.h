@@ -30,9 +30,18 @@ typedef struct weft_reveal {
   uint8_t sums[]; // (n, WEFT_CHECKSUM_ROWS)
 } weft_reveal;
 
+// Where a full segment is on its way to being decoded (gather.c).
+typedef enum weft_gathering {
+  WEFT_GATHERING_NONE,
+  WEFT_GATHERING_WAITS, // for others
+  WEFT_GATHERING_WORKS, // the codec does
+  WEFT_GATHERING_DONE   // and its hash is to be looked at
+} weft_gathering;
+
 // One segment of the window; segment s stands at s % window.
 typedef struct weft_slot {
   void *segment; // the codec's; NULL until its first packet
+  weft_gathering gathering;
   weft_held *held, *held_last;
   weft_reveal *reveal;
   int64_t at_us, made_us;  // of the manifest
@@ -69,8 +78,9 @@ typedef struct weft_flight {
 // A request of ours that is not answered yet.
 typedef struct weft_ask {
   weft_request request;
-  int64_t at_us;
-  bool sent;
+  int64_t hope_us;  // when it was asked, or the newest sign since that the answer will come
+  uint16_t order;   // of this neighbour's, modulo 2^16
+  bool sent, begun; // begun: a part of the answer came
 } weft_ask;
 
 typedef enum weft_neighbour_state {
@@ -142,6 +152,10 @@ typedef struct weft_neighbour { // in the order of use: a simulator has millions
   int64_t hello_us, added_us, pace_us;
   uint32_t pace_sent, pace_stamp; // newest PACE
   uint64_t innovative_before;
+  uint16_t asked;      // packets, of all asks
+  uint16_t ask_window; // packets that it answers in time: grows with answers, halves without
+  uint16_t ask_gain;   // answers towards the next step
+  uint16_t ask_order;  // of the next ask
   weft_peer_address address;
 } weft_neighbour;
 
@@ -202,7 +216,8 @@ struct weft_engine {
   uint64_t *number;          // which segment stands at each place
   uint8_t *blocks;           // uncoded: (window, stride) what we hold or asked for
   size_t blocks_stride;
-  size_t tell; // slots with something to tell
+  size_t tell;       // slots with something to tell
+  int64_t gather_us; // when full segments are looked at again
 
   // Playback (playback.c).
   uint64_t play;          // next to be played
@@ -370,6 +385,11 @@ weft_status weft_data_add(weft_engine *engine, uint64_t segment, const weft_engi
 void weft_data_full(weft_engine *engine, uint64_t segment, int64_t now_us);
 void weft_data_show_rank(weft_engine *engine, uint64_t segment, int64_t now_us);
 
+// gather.c
+// Whether the full segment is decoded with others, now or soon; false: at once, by itself.
+bool weft_gather_take(weft_engine *engine, uint64_t segment, int64_t now_us);
+void weft_gather_tick(weft_engine *engine, int64_t now_us);
+
 // manifest.c
 weft_status weft_manifest_make(weft_engine *engine, uint64_t segment, const uint8_t *data,
                                size_t bytes, int64_t at_us, bool last, int64_t now_us);
@@ -405,7 +425,8 @@ void weft_request_send(weft_engine *engine, size_t index, const weft_request *re
 void weft_requests_take(weft_engine *engine, size_t index, const weft_requests *requests,
                         int64_t now_us);
 void weft_request_answered(weft_engine *engine, size_t index, uint64_t segment, size_t count,
-                           const weft_packet *packet);
+                           const weft_packet *packet, int64_t now_us);
+void weft_requests_start(weft_engine *engine, size_t index); // of a new neighbour
 void weft_requests_forget(weft_engine *engine, size_t index);
 void weft_requests_tick(weft_engine *engine, int64_t now_us);
 int64_t weft_requests_deadline(const weft_engine *engine);

@@ -40,8 +40,9 @@ static void start(weft_engine *e, size_t index, const weft_neighbour_options *op
   if (n->blocks)
     memset(n->blocks, 0, e->window * e->blocks_stride);
   weft_ledbat_start(e, n, now_us);
-  e->policy_view[index] =
-      (weft_policy_neighbour){.degree = 1, .wants = n->wants, .blocks = n->blocks};
+  e->policy_view[index] = (weft_policy_neighbour){
+      .degree = 1, .source = n->is_source, .wants = n->wants, .blocks = n->blocks};
+  weft_requests_start(e, index);
 }
 
 weft_status weft_engine_add_neighbour(weft_engine *e, const weft_neighbour_options *options,

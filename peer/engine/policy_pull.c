@@ -1,28 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pull: receivers ask for coded packets of what is played first; nobody sends unasked.
-#include "weft/peer_policy.h"
+// Pull: receivers ask for coded packets of what is played first; nobody but a live source sends
+// unasked.
+#include "peer/engine/policy_seed.h"
 
-enum { AHEAD = 3 }; // requests of one neighbour under way, at most
+enum {
+  SPARE = 32, // of so many packets one is asked for twice when time is short: some get lost
+  DOUBT = 8   // the part of a rank that is thought news where ranks do not tell
+};
 
-// A neighbour that can help with the segment, the least busy one; `neighbours` if there is none.
+// How many packets of it a neighbour can give that we lack, as far as ranks tell. One of no higher
+// rank has other directions too, as long as neither has all; but how many nobody knows.
+static size_t can_give(const weft_policy_view *view, const weft_policy_neighbour *n,
+                       uint64_t segment, bool *sure) {
+  const size_t at = segment % view->window;
+  const weft_policy_segment *own = &view->segments[at];
+  const bool inside = segment >= n->first && segment < n->first + n->count;
+  const size_t rank = segment < n->first ? own->blocks : inside ? n->wants[at].rank : 0;
+  *sure = rank > own->received;
+  if (segment < n->oldest || (inside && n->wants[at].vain))
+    return 0;
+  return *sure ? rank - own->received : (rank + DOUBT - 1) / DOUBT;
+}
+
+// A neighbour that can help with the segment, the least busy one of the surest; `neighbours` if
+// there is none.
 static size_t helper(const weft_policy_view *view, uint64_t segment, const weft_rng *rng,
                      size_t *gives) {
-  const weft_policy_segment *own = &view->segments[segment % view->window];
   const size_t start = (size_t)weft_rng_below(rng, view->neighbours);
-  size_t best = view->neighbours, best_asking = AHEAD;
+  const bool ask_source = weft_policy_source_in_turn(view, segment);
+  size_t best = view->neighbours, best_room = 0;
+  bool best_sure = false;
   for (size_t i = 0; i < view->neighbours; i++) {
     const size_t index = (start + i) % view->neighbours;
     const weft_policy_neighbour *n = &view->neighbour[index];
-    if (n->asking >= best_asking || !n->known)
+    if (n->room == 0 || !n->known || (n->source && !ask_source))
       continue;
-    const size_t at = segment % view->window;
-    const bool inside = segment >= n->first && segment < n->first + n->count;
-    const size_t rank = segment < n->first ? own->blocks : inside ? n->wants[at].rank : 0;
-    if (rank <= own->received || segment < n->oldest)
+    bool sure;
+    const size_t some = can_give(view, n, segment, &sure);
+    if (some == 0 || sure < best_sure || (sure == best_sure && n->room <= best_room))
       continue;
     best = index;
-    best_asking = n->asking;
-    *gives = rank - own->received;
+    best_room = n->room;
+    best_sure = sure;
+    *gives = some;
   }
   return best;
 }
@@ -33,14 +53,17 @@ static bool ask(void *user, const weft_policy_view *view, const weft_rng *rng,
   for (uint64_t s = view->missing; s < view->first + view->count && s < view->horizon; s++) {
     const weft_policy_segment *own = &view->segments[s % view->window];
     const size_t coming = (size_t)own->received + own->asked;
-    if (coming >= own->blocks || view->neighbours == 0)
+    const size_t wanted =
+        own->blocks + (weft_policy_source_in_turn(view, s) ? own->blocks / SPARE + 1u : 0u);
+    if (coming >= wanted || view->neighbours == 0)
       continue;
     size_t gives = 0;
     const size_t index = helper(view, s, rng, &gives);
     if (index == view->neighbours)
       continue;
-    size_t count = own->blocks - coming;
+    size_t count = wanted - coming;
     count = count < gives ? count : gives;
+    count = count < view->neighbour[index].room ? count : view->neighbour[index].room;
     *out = (weft_policy_choice){.neighbour = index,
                                 .segment = s,
                                 .count = count < view->batch_max ? count : view->batch_max};
@@ -49,4 +72,4 @@ static bool ask(void *user, const weft_policy_view *view, const weft_rng *rng,
   return false;
 }
 
-const weft_policy weft_policy_pull = {.name = "pull", .ask = ask};
+const weft_policy weft_policy_pull = {.name = "pull", .pick = weft_policy_seed, .ask = ask};

@@ -3,15 +3,16 @@
 // playback window that the fewest neighbours hold, so that no two peers hold the same blocks for
 // long; what is due soon comes before everything else, in order. Blocks of one segment and word of
 // 64 that the same neighbour can give travel in one request.
-#include "weft/peer_policy.h"
+#include "peer/engine/policy_seed.h"
 
-enum { AHEAD = 2, URGENT = 2 }; // requests of one neighbour under way; segments asked for in order
+enum { URGENT = 2 }; // segments asked for in order
 
 typedef struct scan {
   const weft_policy_view *view;
   uint64_t segment;
   size_t word; // blocks 64 * word ...
   uint64_t missing;
+  bool ask_source;
 } scan;
 
 static uint64_t word_of(const uint8_t *bitmap, size_t stride, size_t word) {
@@ -66,7 +67,7 @@ static bool choose(const scan *s, const weft_rng *rng, unsigned *rarity, weft_po
   for (size_t i = 0; i < s->view->neighbours; i++) {
     const size_t index = (start + i) % s->view->neighbours;
     const weft_policy_neighbour *n = &s->view->neighbour[index];
-    if (n->asking >= AHEAD)
+    if (n->room == 0 || (n->source && !s->ask_source))
       continue;
     const uint64_t gives = blocks_of(s->view, n, s->segment, s->word) & s->missing;
     for (unsigned j = 0; j < 64; j++) {
@@ -86,7 +87,9 @@ static bool choose(const scan *s, const weft_rng *rng, unsigned *rarity, weft_po
   // Others as rare, up to a share, so that one request is worth its bytes.
   const uint64_t gives =
       blocks_of(s->view, &s->view->neighbour[out->neighbour], s->segment, s->word) & s->missing;
-  for (unsigned j = 0; j < 64 && bits(out->mask) < s->view->batch_max; j++) {
+  const weft_policy_neighbour *chosen = &s->view->neighbour[out->neighbour];
+  const size_t most = chosen->room < s->view->batch_max ? chosen->room : s->view->batch_max;
+  for (unsigned j = 0; j < 64 && bits(out->mask) < most; j++) {
     const unsigned b = (j + turn) % 64;
     if (gives >> b & 1 && holders[b] <= *rarity)
       out->mask |= UINT64_C(1) << b;
@@ -109,7 +112,11 @@ static bool ask(void *user, const weft_policy_view *view, const weft_rng *rng,
       const uint64_t all = in_word == 64 ? UINT64_MAX : (UINT64_C(1) << in_word) - 1;
       const uint64_t have =
           word_of(view->blocks + s % view->window * view->blocks_stride, view->blocks_stride, word);
-      const scan at = {.view = view, .segment = s, .word = word, .missing = all & ~have};
+      const scan at = {.view = view,
+                       .segment = s,
+                       .word = word,
+                       .missing = all & ~have,
+                       .ask_source = weft_policy_source_in_turn(view, s)};
       if (at.missing && choose(&at, rng, &rarity, out))
         found = true;
     }
@@ -119,4 +126,4 @@ static bool ask(void *user, const weft_policy_view *view, const weft_rng *rng,
   return found;
 }
 
-const weft_policy weft_policy_rarest = {.name = "rarest", .ask = ask};
+const weft_policy weft_policy_rarest = {.name = "rarest", .pick = weft_policy_seed, .ask = ask};

@@ -26,6 +26,23 @@ static uint16_t packets_of(const weft_request *r) {
 
 // --- What we asked for
 
+// Packets asked of one neighbour and not come yet: from few, as many as it answers in time. A
+// neighbour whom many ask, the source above all, would else owe more than anybody waits for, and
+// send what has long come from elsewhere.
+enum { ASK_LEAST = 2, ASK_FIRST = 8, ASK_MOST = 64, ASK_STEP = 8, ASKS_APART = 1 << 15 };
+
+static void show_room(weft_engine *e, size_t index) {
+  const weft_neighbour *n = &e->neighbours[index];
+  e->policy_view[index].asking = n->ask_count;
+  e->policy_view[index].room =
+      (uint16_t)(n->ask_count < room(e) && n->asked < n->ask_window ? n->ask_window - n->asked : 0);
+}
+
+void weft_requests_start(weft_engine *e, size_t index) {
+  e->neighbours[index].ask_window = ASK_FIRST;
+  show_room(e, index);
+}
+
 static void set_blocks(weft_engine *e, const weft_request *r, bool on) {
   if (!e->blocks || r->kind != WEFT_REQUEST_BLOCKS || !weft_window_has(e, r->segment))
     return;
@@ -40,7 +57,10 @@ static void set_blocks(weft_engine *e, const weft_request *r, bool on) {
     e->codec->has(e->codec->user, slot->segment, row);
 }
 
-static void count_asked(weft_engine *e, uint64_t segment, int change) {
+static void count_asked(weft_engine *e, size_t index, uint64_t segment, int change) {
+  weft_neighbour *n = &e->neighbours[index];
+  n->asked = (uint16_t)(n->asked + change);
+  show_room(e, index);
   if (!weft_window_has(e, segment))
     return;
   weft_policy_segment *held = weft_window_held(e, segment);
@@ -56,10 +76,9 @@ void weft_request_send(weft_engine *e, size_t index, const weft_request *r, int6
       return; // under way
   if (n->ask_count >= room(e))
     return;
-  n->asks[n->ask_count++] = (weft_ask){.request = *r, .at_us = now_us};
+  n->asks[n->ask_count++] = (weft_ask){.request = *r, .hope_us = now_us, .order = n->ask_order++};
   e->ask_count++;
-  e->policy_view[index].asking = n->ask_count;
-  count_asked(e, r->segment, packets_of(r));
+  count_asked(e, index, r->segment, packets_of(r));
   set_blocks(e, r, true);
   weft_neighbour_due(e, index, WEFT_DUE_REQUEST);
 }
@@ -69,8 +88,7 @@ static void remove_ask(weft_engine *e, size_t index, size_t at) {
   const weft_request r = n->asks[at].request;
   n->asks[at] = n->asks[--n->ask_count];
   e->ask_count--;
-  e->policy_view[index].asking = n->ask_count;
-  count_asked(e, r.segment, -(int)packets_of(&r));
+  count_asked(e, index, r.segment, -(int)packets_of(&r));
   set_blocks(e, &r, false);
 }
 
@@ -82,8 +100,20 @@ void weft_requests_forget(weft_engine *e, size_t index) {
   n->owed_count = 0;
 }
 
+// Requests are answered in order: what was asked no sooner than this one may still come.
+static void hope(weft_neighbour *n, weft_ask *answered, size_t count, int64_t now_us) {
+  const uint16_t order = answered->order;
+  answered->begun = true;
+  for (size_t i = 0; i < n->ask_count; i++)
+    if ((uint16_t)(n->asks[i].order - order) < ASKS_APART)
+      n->asks[i].hope_us = now_us;
+  for (n->ask_gain = (uint16_t)(n->ask_gain + count); n->ask_gain >= ASK_STEP;
+       n->ask_gain = (uint16_t)(n->ask_gain - ASK_STEP))
+    n->ask_window = (uint16_t)(n->ask_window + (n->ask_window < ASK_MOST));
+}
+
 void weft_request_answered(weft_engine *e, size_t index, uint64_t segment, size_t count,
-                           const weft_packet *packet) {
+                           const weft_packet *packet, int64_t now_us) {
   weft_neighbour *n = &e->neighbours[index];
   for (size_t i = n->ask_count; i-- > 0 && count;) {
     weft_request *r = &n->asks[i].request;
@@ -91,13 +121,15 @@ void weft_request_answered(weft_engine *e, size_t index, uint64_t segment, size_
       continue;
     if (r->kind == WEFT_REQUEST_PACKETS) {
       const uint16_t got = (uint16_t)(count < r->count ? count : r->count);
-      count_asked(e, segment, -(int)got);
+      hope(n, &n->asks[i], got, now_us);
+      count_asked(e, index, segment, -(int)got);
       r->count = (uint16_t)(r->count - got);
       count -= got;
     } else if (r->kind == WEFT_REQUEST_BLOCKS && packet && packet->index >= r->count &&
                packet->index - r->count < 64 && r->mask >> (packet->index - r->count) & 1) {
       r->mask &= ~(UINT64_C(1) << (packet->index - r->count));
-      count_asked(e, segment, -1);
+      hope(n, &n->asks[i], 1, now_us);
+      count_asked(e, index, segment, -1);
     }
     if (r->kind <= WEFT_REQUEST_BLOCKS && packets_of(r) == 0) {
       remove_ask(e, index, i);
@@ -106,16 +138,27 @@ void weft_request_answered(weft_engine *e, size_t index, uint64_t segment, size_
   }
 }
 
+// What was answered in part is answered: a burst holds it all, and what is missing was lost.
+static int64_t patience(const weft_engine *e, const weft_neighbour *n, const weft_ask *ask) {
+  const bool data = ask->request.kind <= WEFT_REQUEST_BLOCKS;
+  return (data && !ask->begun ? 4 : 1) * ask_every(e) + 2 * n->round_trip_us;
+}
+
 static void expire(weft_engine *e, int64_t now_us) {
   for (size_t i = 0; i < e->used; i++) {
     weft_neighbour *n = &e->neighbours[i];
+    bool late = false;
     for (size_t a = n->ask_count; a-- > 0;) {
       const bool data = n->asks[a].request.kind <= WEFT_REQUEST_BLOCKS;
-      const int64_t patience = (data ? 4 : 1) * ask_every(e) + 2 * n->round_trip_us;
-      if (now_us - n->asks[a].at_us < patience)
+      if (now_us - n->asks[a].hope_us < patience(e, n, &n->asks[a]))
         continue;
       e->statistics.requests_expired += data;
+      late = late || (data && !n->asks[a].begun); // else a packet was lost on its way
       remove_ask(e, i, a);
+    }
+    if (late) {
+      n->ask_window = (uint16_t)(n->ask_window / 2 > ASK_LEAST ? n->ask_window / 2 : ASK_LEAST);
+      show_room(e, i);
     }
   }
 }

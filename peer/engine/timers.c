@@ -15,6 +15,7 @@ int64_t weft_engine_deadline(const weft_engine *e) {
     at = earlier(at, weft_neighbour_deadline(e, i));
   at = earlier(at, weft_play_deadline(e));
   at = earlier(at, weft_requests_deadline(e));
+  at = earlier(at, e->gather_us);
   if (weft_checksums_on(e))
     at = earlier(at, weft_checksum_deadline(e));
   at = earlier(at, weft_exchange_deadline(e));
@@ -60,6 +61,7 @@ void weft_engine_tick(weft_engine *e, int64_t now_us) {
   for (size_t i = 0; i < e->used; i++)
     if (now_us >= weft_neighbour_deadline(e, i))
       neighbour_tick(e, i, now_us);
+  weft_gather_tick(e, now_us);
   weft_play_tick(e, now_us);
   if (weft_checksums_on(e))
     weft_checksum_tick(e, now_us);

@@ -34,6 +34,7 @@ void weft_engine_changed(weft_engine *e) {
 void weft_slot_close(weft_engine *e, weft_slot *slot) {
   e->codec->close(e->codec->user, slot->segment);
   slot->segment = NULL;
+  slot->gathering = WEFT_GATHERING_NONE;
   weft_held_drop(e, slot);
   weft_free(e->ctx, WEFT_MEM_HOST, slot->reveal);
   slot->reveal = NULL;

@@ -207,6 +207,24 @@ static size_t seconds_used(const weft_sim_result *r) {
   return end < r->second_count ? end : r->second_count;
 }
 
+static weft_status put_hours(void *user, FILE *to) {
+  const weft_sim_service *service = ((const weft_sim_report *)user)->service;
+  fputs("hour,online,coded_readable,copied_readable,coded_lost,copied_lost,coded_repair_bytes,"
+        "copied_repair_bytes\n",
+        to);
+  for (size_t i = 0; i < service->hour_count; i++) {
+    const weft_sim_hour *h = &service->hours[i];
+    const uint64_t fields[] = {
+        h->online,      h->coded_readable,     h->copied_readable,    h->coded_lost,
+        h->copied_lost, h->coded_repair_bytes, h->copied_repair_bytes};
+    fprintf(to, "%zu", i + 1);
+    for (size_t f = 0; f < sizeof fields / sizeof *fields; f++)
+      fprintf(to, ",%" PRIu64, fields[f]);
+    fputc('\n', to);
+  }
+  return WEFT_OK;
+}
+
 static weft_status put_series(void *user, FILE *to) {
   const weft_sim_result *r = ((const weft_sim_report *)user)->result;
   fputs("second,online,due,in_time,stalls,source_bytes,peer_bytes,lost_bytes\n", to);
@@ -223,7 +241,8 @@ static weft_status put_series(void *user, FILE *to) {
 }
 
 weft_status weft_sim_write_series_csv(const weft_sim_report *report, const char *path) {
-  return weft_sim_write_file(path, put_series, (void *)(uintptr_t)report);
+  const bool hours = report->parameters->kind == WEFT_SIM_STORE;
+  return weft_sim_write_file(path, hours ? put_hours : put_series, (void *)(uintptr_t)report);
 }
 
 static weft_status put_trace(void *user, FILE *to) {
@@ -250,13 +269,19 @@ weft_status weft_sim_write_all(const weft_sim_report *report, const char *folder
   static const struct {
     const char *name;
     weft_status (*write)(const weft_sim_report *report, const char *path);
-  } files[] = {
-      {"peers.csv", weft_sim_write_peers_csv},     {"series.csv", weft_sim_write_series_csv},
-      {"trace.jsonl", weft_sim_write_trace_jsonl}, {"report.html", weft_sim_write_html},
-      {"summary.csv", weft_sim_write_summary_csv}, {"run.json", weft_sim_write_run_json}};
+    bool store; // also of a store
+  } files[] = {{"peers.csv", weft_sim_write_peers_csv, false},
+               {"series.csv", weft_sim_write_series_csv, true},
+               {"trace.jsonl", weft_sim_write_trace_jsonl, false},
+               {"report.html", weft_sim_write_html, false},
+               {"summary.csv", weft_sim_write_summary_csv, true},
+               {"run.json", weft_sim_write_run_json, true}};
+  const bool store = report->parameters->kind == WEFT_SIM_STORE;
   if (mkdir(folder, 0777) != 0 && errno != EEXIST)
     return WEFT_E_IO;
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    if (store && !files[i].store)
+      continue;
     char *path = malloc(strlen(folder) + 32);
     if (!path)
       return WEFT_E_NOMEM;

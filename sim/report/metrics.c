@@ -6,37 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void add(weft_sim_metrics *m, const char *name, double value) {
-  if (m->count < WEFT_SIM_METRICS)
-    m->items[m->count++] = (weft_sim_metric){.name = name, .value = value};
-}
-
 double weft_sim_metric_of(const weft_sim_metrics *metrics, const char *name) {
   for (size_t i = 0; i < metrics->count; i++)
     if (strcmp(metrics->items[i].name, name) == 0)
       return metrics->items[i].value;
   return (double)NAN;
-}
-
-static int ascending(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-// The value that a share q of them does not exceed (nearest rank).
-static double quantile(const double *sorted, size_t count, double q) {
-  if (count == 0)
-    return (double)NAN;
-  const double at = ceil(q * (double)count);
-  return sorted[at < 1 ? 0 : (size_t)at - 1];
-}
-
-static void add_quantiles(weft_sim_metrics *m, double *values, size_t count,
-                          const char *const names[3]) {
-  static const double q[] = {0.5, 0.95, 0.99};
-  qsort(values, count, sizeof *values, ascending);
-  for (size_t i = 0; i < 3; i++)
-    add(m, names[i], quantile(values, count, q[i]));
 }
 
 static double ratio(double a, double b) { return b > 0 ? a / b : (double)NAN; }
@@ -72,15 +46,15 @@ static weft_status add_viewers(weft_sim_metrics *m, const weft_sim_result *r) {
       dones[finished++] = (double)(v->done_us - v->joined_us) / 1e6;
   }
   const bool paced = r->segment_us > 0;
-  add(m, "continuity", paced ? ratio(in_time, due) : (double)NAN);
-  add(m, "skip_rate", paced ? ratio(skipped, due) : (double)NAN);
-  add(m, "stalls_per_hour", paced ? ratio(stalls, watched_h) : (double)NAN);
-  add(m, "stalled_share", paced ? ratio(stalled_s / 3600, watched_h) : (double)NAN);
-  add(m, "never_played", paced ? never : (double)NAN);
-  add_quantiles(m, values, started, startup);
-  add_quantiles(m, lags, lagged, lag);
-  add_quantiles(m, dones, finished, done);
-  add(m, "done", (double)finished);
+  weft_sim_add_metric(m, "continuity", paced ? ratio(in_time, due) : (double)NAN);
+  weft_sim_add_metric(m, "skip_rate", paced ? ratio(skipped, due) : (double)NAN);
+  weft_sim_add_metric(m, "stalls_per_hour", paced ? ratio(stalls, watched_h) : (double)NAN);
+  weft_sim_add_metric(m, "stalled_share", paced ? ratio(stalled_s / 3600, watched_h) : (double)NAN);
+  weft_sim_add_metric(m, "never_played", paced ? never : (double)NAN);
+  weft_sim_add_quantiles(m, values, started, startup);
+  weft_sim_add_quantiles(m, lags, lagged, lag);
+  weft_sim_add_quantiles(m, dones, finished, done);
+  weft_sim_add_metric(m, "done", (double)finished);
   free(values);
   return WEFT_OK;
 }
@@ -91,8 +65,8 @@ weft_status weft_sim_measure(const weft_sim_parameters *o, const weft_sim_result
   const weft_engine_statistics *s = &t->source, *p = &t->peers;
   const double k = o->block_bytes, overhead = o->overhead_bytes;
   m->count = 0;
-  add(m, "viewers", (double)t->viewers);
-  add(m, "viewers_at_once", (double)t->online_most);
+  weft_sim_add_metric(m, "viewers", (double)t->viewers);
+  weft_sim_add_metric(m, "viewers_at_once", (double)t->online_most);
   WEFT_TRY(add_viewers(m, r));
   // What left the source, and what the audience watched of it.
   const double source_bytes =
@@ -100,9 +74,9 @@ weft_status weft_sim_measure(const weft_sim_parameters *o, const weft_sim_result
       overhead * (double)(s->sent_packets + s->sent_control);
   const double watched =
       r->segment_us > 0 ? (double)p->in_time * (double)o->blocks * k : (double)t->delivered_bytes;
-  add(m, "source_bytes", source_bytes);
-  add(m, "source_streams", ratio(source_bytes, (double)r->stream_bytes));
-  add(m, "server_saving", watched > 0 ? 1 - source_bytes / watched : (double)NAN);
+  weft_sim_add_metric(m, "source_bytes", source_bytes);
+  weft_sim_add_metric(m, "source_streams", ratio(source_bytes, (double)r->stream_bytes));
+  weft_sim_add_metric(m, "server_saving", watched > 0 ? 1 - source_bytes / watched : (double)NAN);
   // Where every byte went that left an uplink.
   const double packets = (double)(s->sent_packets + p->sent_packets);
   const double control = (double)(s->sent_control + p->sent_control);
@@ -112,23 +86,24 @@ weft_status weft_sim_measure(const weft_sim_parameters *o, const weft_sim_result
       (double)(s->sent_control_bytes + p->sent_control_bytes) + (double)t->handshake_bytes;
   const double payload = (double)(s->sent_payload_bytes + p->sent_payload_bytes);
   const double all = payload + header + control_bytes;
-  add(m, "sent_bytes", all);
-  add(m, "share_useful", ratio((double)p->received_innovative * k, all));
-  add(m, "share_dependent", ratio((double)p->received_dependent * k, all));
-  add(m, "share_duplicate", ratio((double)(p->received_late + p->received_outside) * k, all));
-  add(m, "share_polluted", ratio((double)p->received_polluted * k, all));
-  add(m, "share_header", ratio(header, all));
-  add(m, "share_control", ratio(control_bytes, all));
+  weft_sim_add_metric(m, "sent_bytes", all);
+  weft_sim_add_metric(m, "share_useful", ratio((double)p->received_innovative * k, all));
+  weft_sim_add_metric(m, "share_dependent", ratio((double)p->received_dependent * k, all));
+  weft_sim_add_metric(m, "share_duplicate",
+                      ratio((double)(p->received_late + p->received_outside) * k, all));
+  weft_sim_add_metric(m, "share_polluted", ratio((double)p->received_polluted * k, all));
+  weft_sim_add_metric(m, "share_header", ratio(header, all));
+  weft_sim_add_metric(m, "share_control", ratio(control_bytes, all));
   const double arrived =
       (double)(p->received_innovative + p->received_dependent + p->received_late +
                p->received_outside + p->received_polluted + p->received_waiting);
-  add(m, "share_lost", ratio(packets > arrived ? (packets - arrived) * k : 0, all));
-  add(m, "dependent_per_innovative",
-      ratio((double)p->received_dependent, (double)p->received_innovative));
-  add(m, "wrong_bytes", (double)t->wrong_bytes);
-  add(m, "banned", (double)p->banned);
-  add(m, "hash_failures", (double)p->hash_failures);
-  add(m, "events", (double)t->events);
-  add(m, "packets", (double)t->packets);
+  weft_sim_add_metric(m, "share_lost", ratio(packets > arrived ? (packets - arrived) * k : 0, all));
+  weft_sim_add_metric(m, "dependent_per_innovative",
+                      ratio((double)p->received_dependent, (double)p->received_innovative));
+  weft_sim_add_metric(m, "wrong_bytes", (double)t->wrong_bytes);
+  weft_sim_add_metric(m, "banned", (double)p->banned);
+  weft_sim_add_metric(m, "hash_failures", (double)p->hash_failures);
+  weft_sim_add_metric(m, "events", (double)t->events);
+  weft_sim_add_metric(m, "packets", (double)t->packets);
   return WEFT_OK;
 }

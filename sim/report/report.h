@@ -8,11 +8,13 @@
 #include <jansson.h>
 
 #include "sim/report/metrics.h"
+#include "sim/services/services.h"
 
 typedef struct weft_sim_report {
   const weft_sim_parameters *parameters;
   const weft_sim_result *result;
   const weft_sim_metrics *metrics;
+  const weft_sim_service *service; // NULL: a swarm
   const char *revision, *backend, *machine;
   size_t ranks, threads;
   double wall_s;
@@ -25,7 +27,8 @@ weft_status weft_sim_write_peers_csv(const weft_sim_report *report, const char *
 weft_status weft_sim_write_series_csv(const weft_sim_report *report, const char *path);
 weft_status weft_sim_write_trace_jsonl(const weft_sim_report *report, const char *path);
 weft_status weft_sim_write_html(const weft_sim_report *report, const char *path);
-// All of the above into a folder, which is made.
+// All of the above into a folder, which is made; of a store run.json, summary.csv, and series.csv
+// by hours.
 weft_status weft_sim_write_all(const weft_sim_report *report, const char *folder);
 
 // run.json's object; NULL: no memory.

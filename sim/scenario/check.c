@@ -21,6 +21,10 @@ double weft_sim_memory_bytes(const weft_sim_parameters *p) {
                                           p->topology == WEFT_SIM_TRACKER ? p->addresses : 0,
                                       .codec = NULL};
   const double n = p->blocks, k = p->block_bytes;
+  if (p->kind == WEFT_SIM_STORE) // as shards, and as copies
+    return 2.0 * p->objects * (p->data_shards + p->parity_shards) * p->shard_bytes;
+  if (p->kind == WEFT_SIM_SERVER)
+    return (double)p->peers * (n * (n + k) + 2000) + 2.0 * 64 * 1048576;
   double segment = 64.0 + p->neighbours_max;
   if (p->fidelity == WEFT_SIM_COEFFICIENTS)
     segment = n * n + 2 * n;
@@ -73,6 +77,30 @@ static const char *impossible(const weft_sim_parameters *p) {
   return NULL;
 }
 
+static const char *impossible_server(const weft_sim_parameters *p) {
+  const double segment_us = (double)p->blocks * p->block_bytes * 8e6 / (double)p->rate_bits_per_s;
+  if ((double)p->duration_us < 2 * segment_us)
+    return "duration must be at least two segments";
+  if (p->source_bits_per_s < p->rate_bits_per_s)
+    return "source-upload is below rate: the stream cannot leave the server";
+  if (p->latency == WEFT_SIM_MATRIX && p->regions == 0)
+    return "latency = matrix needs a matrix";
+  return p->arrival == WEFT_SIM_TRACE && !p->trace_file[0] ? "arrival = trace needs trace, a file"
+                                                           : NULL;
+}
+
+static const char *impossible_store(const weft_sim_parameters *p) {
+  if (p->data_shards + p->parity_shards > 256)
+    return "data-shards and parity-shards are 256 together at most";
+  if (p->peers < 2 * (p->data_shards + p->parity_shards))
+    return "peers must be at least twice data-shards + parity-shards: each shard has its own";
+  if (p->duration_us < INT64_C(2) * 3600 * 1000000)
+    return "a store runs for 2 h at least";
+  if (p->repair_below > p->data_shards + p->parity_shards)
+    return "repair-below is more than all shards";
+  return NULL;
+}
+
 static bool classes_possible(const weft_sim_parameters *p, char error[WEFT_SIM_TEXT]) {
   for (size_t i = 0; i < p->class_count && p->mode != WEFT_SIM_BULK; i++)
     if (p->classes[i].down_bits_per_s < p->rate_bits_per_s) {
@@ -88,13 +116,15 @@ bool weft_sim_check(weft_sim_parameters *p, char error[WEFT_SIM_TEXT]) {
     p->fidelity = p->peers <= BYTES_UP_TO          ? WEFT_SIM_BYTES
                   : p->peers <= COEFFICIENTS_UP_TO ? WEFT_SIM_COEFFICIENTS
                                                    : WEFT_SIM_RANK;
-  if (p->scheme == WEFT_SIM_RAREST)
+  if (p->kind != WEFT_SIM_SWARM || p->scheme == WEFT_SIM_RAREST)
     p->fidelity = WEFT_SIM_BYTES; // blocks have no shorter form
   p->fidelity_auto = false;
-  const char *why = impossible(p);
+  const char *why = p->kind == WEFT_SIM_STORE    ? impossible_store(p)
+                    : p->kind == WEFT_SIM_SERVER ? impossible_server(p)
+                                                 : impossible(p);
   if (why) {
     snprintf(error, WEFT_SIM_TEXT, "%s", why);
     return false;
   }
-  return classes_possible(p, error) && fits(p, error);
+  return (p->kind == WEFT_SIM_STORE || classes_possible(p, error)) && fits(p, error);
 }

@@ -11,6 +11,7 @@
 #define S 1e6
 #define INFINITE 9e15
 
+static const char *const kinds[] = {"swarm", "server", "store", NULL};
 static const char *const modes[] = {"bulk", "vod", "live", NULL};
 static const char *const schemes[] = {"push", "pull", "source-only", "rarest", NULL};
 static const char *const fidelities[] = {"bytes", "coefficients", "rank", NULL};
@@ -25,6 +26,8 @@ static const char *const departures[] = {"stay", "exponential", "pareto", NULL};
 static const key_row rows[] = {
     {"stream", "seed", "same parameters and seed, same run, bit for bit", KEY_U64, AT(seed), 0,
      INFINITE, NULL},
+    {"stream", "kind", "swarm, server (codes for each client) or store (keeps shards)", KEY_NAME,
+     AT(kind), 0, 0, kinds},
     {"stream", "mode", "live, vod, or bulk (as fast as it goes)", KEY_NAME, AT(mode), 0, 0, modes},
     {"stream", "scheme", "push, pull, source-only (all RLNC) or rarest (no coding)", KEY_NAME,
      AT(scheme), 0, 0, schemes},
@@ -110,6 +113,29 @@ static const key_row rows[] = {
     {"churn", "free-riders", "share who send nothing on", KEY_REAL, AT(free_riders), SHARE, NULL},
     {"churn", "polluters", "share who send rubbish", KEY_REAL, AT(polluters), SHARE, NULL},
     {"churn", "seeks-per-hour", "vod: of each viewer", KEY_REAL, AT(seeks_per_hour), 0, 3600, NULL},
+    {"server", "coding-rate", "bytes/s that it codes; 0: what this machine does", KEY_U64,
+     AT(coding_bytes_per_s), 0, 1e13, NULL},
+    {"server", "gather", "a request waits for others of its segment", KEY_TIME, AT(gather_us), 0,
+     10 * S, NULL},
+    {"server", "ask-packets", "in one request", KEY_U32, AT(ask_packets), 1, WEFT_MAX_BLOCKS, NULL},
+    {"store", "code", "a code of weft/storage.h, as cauchy or cauchy_good:w=4:packet=512",
+     KEY_NAMED, AT(code), 0, 0, NULL},
+    {"store", "data-shards", "k", KEY_U32, AT(data_shards), 1, 255, NULL},
+    {"store", "parity-shards", "m", KEY_U32, AT(parity_shards), 1, 255, NULL},
+    {"store", "shard-bytes", "of each shard", KEY_U32, AT(shard_bytes), 1, 1 << 26, NULL},
+    {"store", "objects", "that are kept", KEY_U32, AT(objects), 1, 1e6, NULL},
+    {"store", "away-mean", "mean absence of a peer that comes back", KEY_STAY, AT(away_mean_s), 1,
+     1e7, NULL},
+    {"store", "gone-share", "of departures that are for good, with the disk", KEY_REAL,
+     AT(gone_share), SHARE, NULL},
+    {"store", "repair-after", "absent for so long, a peer counts as gone", KEY_TIME,
+     AT(repair_after_us), 1 * S, 1e6 * S, NULL},
+    {"store", "repair-below", "repair when fewer shards are counted; 0: all", KEY_U32,
+     AT(repair_below), 0, 256, NULL},
+    {"store", "repair-rate", "of one repair, bits/s", KEY_U64, AT(repair_bits_per_s), 1000, 1e12,
+     NULL},
+    {"store", "reads-per-hour", "of all objects together", KEY_REAL, AT(reads_per_hour), 0, 1e6,
+     NULL},
     {"report", "sampled", "peers that trace and report follow", KEY_U32, AT(sampled), 0, 10000,
      NULL},
 };
@@ -319,6 +345,13 @@ bool weft_sim_set_row(weft_sim_parameters *p, const key_row *row, const char *va
     }
     snprintf(field(p, row), sizeof p->trace_file, "%s", value);
     return true;
+  case KEY_NAMED:
+    if (strlen(value) >= sizeof p->code) {
+      snprintf(error, WEFT_SIM_TEXT, "%s is too long", row->name);
+      return false;
+    }
+    snprintf(field(p, row), sizeof p->code, "%s", value);
+    return true;
   case KEY_CLASSES:
     return weft_sim_set_classes(p, value, error);
   case KEY_MATRIX:
@@ -386,6 +419,7 @@ void weft_sim_key_text(const weft_sim_parameters *parameters, size_t index,
     snprintf(out, WEFT_SIM_TEXT, "%s", row->names[chosen]);
     return;
   case KEY_TEXT:
+  case KEY_NAMED:
     snprintf(out, WEFT_SIM_TEXT, "%s", (const char *)at);
     return;
   case KEY_CLASSES:

@@ -14,7 +14,8 @@ typedef enum key_kind {
   KEY_BOOL,
   KEY_NAME, // an enumeration
   KEY_FIDELITY,
-  KEY_TEXT,
+  KEY_TEXT,  // a file's name
+  KEY_NAMED, // a short name
   KEY_CLASSES,
   KEY_MATRIX
 } key_kind;

@@ -47,6 +47,18 @@ void weft_sim_defaults(weft_sim_parameters *out) {
                                .polite = 0.7,
                                .failure_us = WEFT_SIM_NEVER,
                                .failure_share = 0.5,
+                               .gather_us = 2000,
+                               .ask_packets = 32,
+                               .code = "cauchy",
+                               .data_shards = 8,
+                               .parity_shards = 8,
+                               .shard_bytes = 16384,
+                               .objects = 200,
+                               .away_mean_s = 12 * 3600,
+                               .gone_share = 0.1,
+                               .repair_after_us = INT64_C(6) * 3600 * 1000000,
+                               .repair_bits_per_s = 1000000,
+                               .reads_per_hour = 20,
                                .sampled = 48};
   (void)weft_sim_known_class("plain", &out->classes[0]);
 }

@@ -33,10 +33,23 @@ says '^flash-crowd ' out
 while read -r name _; do
   case $name in
     download) expect 0 sim "$name" --peers 10 --bulk-bytes 300k --no-files ;;
+    storage-swarm) expect 0 sim "$name" --peers 40 --duration 48h --no-files ;;
     *) expect 0 sim "$name" --peers 24 --duration 12s --no-files ;;
   esac
   says '^state hash [0-9a-f]\{64\}$' out
 done < <("$weft" sim --list)
+
+# --- without a swarm
+
+expect 0 sim streaming-server --peers 12 --duration 11s --coding-rate 100M --out server
+says '^  coding_load ' out
+for file in run.json summary.csv peers.csv series.csv report.html; do
+  [ -s "server/$file" ] || fail "no server/$file"
+done
+expect 0 sim storage-swarm --peers 40 --duration 48h --sweep code=cauchy,vandermonde --seeds 2 --out store
+[ "$(wc -l <store/summary.csv)" = 5 ] || fail "store/summary.csv has $(wc -l <store/summary.csv) lines"
+expect 0 sim storage-swarm --peers 40 --duration 48h --out hours
+[ "$(wc -l <hours/series.csv)" = 49 ] || fail "hours/series.csv has $(wc -l <hours/series.csv) lines"
 
 # --- schemes
 
@@ -164,6 +177,8 @@ wrong 2 'source-upload is below rate' sim --source-upload 100k
 wrong 2 'download is below rate' sim --rate 18M --source-upload 1G --segment-blocks 1024 --block-bytes 4096 --lag 8s --startup 4s
 wrong 2 'neighbours-max must be at least' sim --neighbours 20 --neighbours-max 4
 wrong 2 'window holds less than lag' sim --window 2
+wrong 2 'peers must be at least twice' sim storage-swarm --peers 20
+wrong 2 'data-shards and parity-shards are 256' sim storage-swarm --peers 999 --data-shards 200 --parity-shards 100
 wrong 2 'this machine has' sim --peers 20M --fidelity bytes
 wrong 2 'No such file' sim no-such-scenario
 wrong 3 'no-such-trace' sim --arrival trace --trace no-such-trace --no-files

@@ -29,6 +29,7 @@ typedef struct weft_policy_want {
   uint16_t rank;      // as last announced
   uint16_t in_flight; // packets sent to it that the announcement cannot have counted
   bool accepts;       // inside its window, and not complete there
+  bool vain;          // its last packet added nothing here, and its rank has not risen since
 } weft_policy_want;
 
 typedef struct weft_policy_neighbour {
@@ -36,9 +37,11 @@ typedef struct weft_policy_neighbour {
   bool known;      // a map of it came: the rest below means something
   uint16_t degree; // how many neighbours it has itself
   uint16_t asking; // requests of ours that it has not answered
-  uint64_t first;  // wants cover segments first .. first + count - 1, segment s at s % window
-  uint32_t count;  // at most window
-  uint64_t oldest; // it has segments oldest .. first - 1 whole
+  uint16_t room;  // packets that it may be asked for now: what it answers in time, less those asked
+  bool source;    // of the stream
+  uint64_t first; // wants cover segments first .. first + count - 1, segment s at s % window
+  uint32_t count; // at most window
+  uint64_t oldest;               // it has segments oldest .. first - 1 whole
   const weft_policy_want *wants; // (window)
   const uint8_t *blocks;         // (window, blocks_stride) bitmaps of what it holds; uncoded only
 } weft_policy_neighbour;
@@ -53,6 +56,7 @@ typedef struct weft_policy_view {
   uint64_t horizon;                    // segments known to exist
   uint64_t play;                       // next to be played; live: nobody needs those before it
   int64_t segment_us;                  // how long one segment plays; 0: not paced
+  int64_t lag_us;                      // live: how far playback is behind the source
   const weft_policy_segment *segments; // (window)
   const uint64_t *number;              // (window) which segment stands at a place
   size_t neighbours;

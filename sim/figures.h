@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Figures of a run under the names that every output uses (docs/sim.md defines them).
+#ifndef WEFT_SIM_FIGURES_H
+#define WEFT_SIM_FIGURES_H
+
+#include <stddef.h>
+
+typedef struct weft_sim_metric {
+  const char *name;
+  double value; // NaN: there is none
+} weft_sim_metric;
+
+#define WEFT_SIM_METRICS 64u
+
+typedef struct weft_sim_metrics {
+  weft_sim_metric items[WEFT_SIM_METRICS];
+  size_t count;
+} weft_sim_metrics;
+
+static inline void weft_sim_add_metric(weft_sim_metrics *m, const char *name, double value) {
+  if (m->count < WEFT_SIM_METRICS)
+    m->items[m->count++] = (weft_sim_metric){.name = name, .value = value};
+}
+
+// Sorts the values and adds those that a share of 0.5, 0.95 and 0.99 of them does not exceed
+// (nearest rank), under three names.
+void weft_sim_add_quantiles(weft_sim_metrics *metrics, double *values, size_t count,
+                            const char *const names[3]);
+
+#endif

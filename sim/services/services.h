@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scenarios without a swarm: a streaming server with its clients, and a store of shards on peers
+// that come and go. Virtual time on one thread; the library's own objects, real bytes.
+#ifndef WEFT_SIM_SERVICES_SERVICES_H
+#define WEFT_SIM_SERVICES_SERVICES_H
+
+#include "sim/figures.h"
+#include "sim/swarm/swarm.h"
+
+typedef struct weft_sim_service_options {
+  const weft_sim_parameters *parameters; // must outlive the result
+  const char *backend;                   // NULL: the best
+  void *user;
+  // A monotonic clock: it measures how fast this machine codes, and nothing else.
+  int64_t (*clock_us)(void *user);
+  bool (*keep_on)(void *user, int64_t now_us); // false: the run ends with WEFT_PENDING
+} weft_sim_service_options;
+
+// One hour of a store, objects counted at its end.
+typedef struct weft_sim_hour {
+  uint64_t online; // peers
+  uint64_t coded_readable, copied_readable, coded_lost, copied_lost;
+  uint64_t coded_repair_bytes, copied_repair_bytes; // of this hour
+} weft_sim_hour;
+
+typedef struct weft_sim_service {
+  weft_sim_result result; // as a swarm's
+  weft_sim_metrics own;   // figures that a swarm has not
+  char backend[32];
+  weft_sim_viewer *viewers;
+  weft_sim_second *seconds;
+  weft_sim_hour *hours; // (hour_count) a store's
+  size_t hour_count;
+} weft_sim_service;
+
+// A server (weft_server) codes for clients that ask for the newest segments; every client decodes
+// and compares. The server's coding takes the time that coding_bytes_per_s says, measured if that
+// is 0; links and arrivals are the model's. Errors: WEFT_PENDING, WEFT_E_NOMEM, and the library's.
+weft_status weft_sim_serve(const weft_sim_service_options *options, weft_sim_service *out);
+
+// Objects as shards of a storage code, and the same objects as copies of about the same size, on
+// the same peers: who is there, what is read, lost and repaired. Errors: likewise.
+weft_status weft_sim_keep(const weft_sim_service_options *options, weft_sim_service *out);
+
+void weft_sim_service_clear(weft_sim_service *service); // also after an error
+
+#endif

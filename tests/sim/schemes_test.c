@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The schemes of a study must each be a strong one: with as many neighbours as real systems have,
+// so that everybody knows the source, those that ask must neither overload it nor ask in vain.
+#include <check.h>
+
+#include "sim/scenario/scenario.h"
+#include "sim/swarm/swarm.h"
+#include "tests/support/test_main.h"
+#include "tests/support/test_rng.h"
+
+#define EXPECT(condition)                                                                          \
+  do {                                                                                             \
+    if (!(condition))                                                                              \
+      ck_abort_msg("%s (WEFT_TEST_SEED=%#llx)", #condition, (unsigned long long)test_seed());      \
+  } while (0)
+
+static weft_sim_totals run(const char *scheme, const char *neighbours, const char *most) {
+  const char *const settings[] = {
+      "scheme",        scheme,     "neighbours", neighbours, "neighbours-max", most,
+      "peers",         "50",       "duration",   "20 s",     "loss",           "0.02",
+      "lag",           "4 s",      "startup",    "1 s",      "classes",        "cable:100",
+      "arrival",       "together", "departure",  "stay",     "fidelity",       "bytes",
+      "source-upload", "6M",       "sampled",    "0"};
+  weft_sim_parameters p;
+  char why[WEFT_SIM_TEXT];
+  weft_sim_defaults(&p);
+  p.seed = test_seed() >> 12;
+  for (size_t i = 0; i < sizeof settings / sizeof *settings; i += 2)
+    if (!weft_sim_set(&p, settings[i], settings[i + 1], why))
+      ck_abort_msg("%s", why);
+  if (!weft_sim_check(&p, why))
+    ck_abort_msg("%s", why);
+  const weft_sim_options options = {.parameters = &p, .threads = 2};
+  weft_sim_swarm *swarm;
+  weft_sim_result result;
+  EXPECT(weft_sim_swarm_new(&options, &swarm) == WEFT_OK);
+  EXPECT(weft_sim_swarm_run(swarm) == WEFT_OK);
+  EXPECT(weft_sim_swarm_result(swarm, &result) == WEFT_OK);
+  EXPECT(result.totals.wrong_bytes == 0 && result.totals.peers.due > 50 * 15);
+  const weft_sim_totals totals = result.totals;
+  weft_sim_swarm_free(swarm);
+  return totals;
+}
+
+static const char *const schemes[] = {"rarest", "pull"};
+static const char *const few_and_many[][2] = {{"12", "16"}, {"30", "50"}};
+
+START_TEST(asking_schemes_hold_with_many_neighbours) {
+  const weft_sim_totals t = run(schemes[_i / 2], few_and_many[_i % 2][0], few_and_many[_i % 2][1]);
+  const weft_engine_statistics *p = &t.peers, *s = &t.source;
+  EXPECT((double)p->in_time >= 0.99 * (double)p->due);
+  // Not all of the 7.8 streams that its uplink holds, less headers, and little in vain.
+  EXPECT((double)s->sent_payload_bytes < 5.5 * 20 * 768e3 / 8);
+  EXPECT(10 * (p->received_dependent + p->received_late) < p->received_innovative);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("schemes");
+  TCase *t = tcase_create("schemes");
+  tcase_add_loop_test(t, asking_schemes_hold_with_many_neighbours, 0, 4);
+  suite_add_tcase(suite, t);
+  return test_main(suite);
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scenarios without a swarm: a streaming server in virtual time, and a store against what
+// probability says of it.
+#define _POSIX_C_SOURCE 200809L
+#include <check.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "sim/scenario/scenario.h"
+#include "sim/services/services.h"
+#include "tests/support/test_main.h"
+#include "tests/support/test_rng.h"
+
+#define EXPECT(condition)                                                                          \
+  do {                                                                                             \
+    if (!(condition))                                                                              \
+      ck_abort_msg("%s (WEFT_TEST_SEED=%#llx)", #condition, (unsigned long long)test_seed());      \
+  } while (0)
+
+static int64_t clock_us(void *user) {
+  struct timespec now;
+  (void)user;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static weft_sim_parameters with(const char *scenario, const char *const *settings) {
+  weft_sim_parameters p;
+  char why[WEFT_SIM_TEXT];
+  weft_sim_defaults(&p);
+  if (!weft_sim_load_scenario(&p, scenario, why))
+    ck_abort_msg("%s", why);
+  p.seed = test_seed() >> 12;
+  for (; *settings; settings += 2)
+    if (!weft_sim_set(&p, settings[0], settings[1], why))
+      ck_abort_msg("%s", why);
+  if (!weft_sim_check(&p, why))
+    ck_abort_msg("%s", why);
+  return p;
+}
+
+static double figure(const weft_sim_service *s, const char *name) {
+  for (size_t i = 0; i < s->own.count; i++)
+    if (strcmp(s->own.items[i].name, name) == 0)
+      return s->own.items[i].value;
+  ck_abort_msg("no figure %s", name);
+  return 0;
+}
+
+static weft_sim_service serve(const weft_sim_parameters *p, const char *backend) {
+  const weft_sim_service_options options = {
+      .parameters = p, .backend = backend, .clock_us = clock_us};
+  weft_sim_service out;
+  EXPECT(weft_sim_serve(&options, &out) == WEFT_OK);
+  EXPECT(out.result.totals.wrong_bytes == 0);
+  return out;
+}
+
+static weft_sim_service keep(const weft_sim_parameters *p, const char *backend) {
+  const weft_sim_service_options options = {
+      .parameters = p, .backend = backend, .clock_us = clock_us};
+  weft_sim_service out;
+  EXPECT(weft_sim_keep(&options, &out) == WEFT_OK);
+  EXPECT(out.result.totals.wrong_bytes == 0);
+  return out;
+}
+
+static bool same(const weft_sim_service *a, const weft_sim_service *b) {
+  return memcmp(a->result.hash, b->result.hash, sizeof a->result.hash) == 0;
+}
+
+START_TEST(a_server_serves_everybody) {
+  const char *const settings[] = {
+      "peers", "10",          "duration", "12 s", "coding-rate", "20M", "segment-blocks",
+      "16",    "block-bytes", "512",      "rate", "64k",         "lag", "3 s",
+      "loss",  "0.02",        NULL};
+  weft_sim_parameters p = with("streaming-server", settings);
+  weft_sim_service a = serve(&p, NULL), b = serve(&p, "scalar");
+  EXPECT(same(&a, &b)); // whatever codes
+  const weft_sim_totals *t = &a.result.totals;
+  EXPECT(t->viewers == 10 && t->peers.due > 50 && t->peers.in_time == t->peers.due);
+  EXPECT(t->delivered_bytes >= 50 * 16 * 512);
+  // The lane was busy for what it coded at that rate.
+  EXPECT(fabs(figure(&a, "coding_load") - (double)t->source.sent_payload_bytes / 20e6 / 12) < 1e-3);
+  EXPECT(figure(&a, "requests_again") > 0);
+  p.seed++;
+  weft_sim_service c = serve(&p, NULL);
+  EXPECT(!same(&a, &c));
+  weft_sim_service_clear(&a);
+  weft_sim_service_clear(&b);
+  weft_sim_service_clear(&c);
+}
+END_TEST
+
+// Ten streams of 64 kbit/s ask for more than it codes: some come late, and its lane never rests.
+START_TEST(a_slow_server_is_late) {
+  const char *const settings[] = {
+      "peers",       "10",          "duration", "16 s", "coding-rate", "40k", "segment-blocks",
+      "16",          "block-bytes", "512",      "rate", "64k",         "lag", "2 s",
+      "ask-packets", "4",           NULL};
+  const weft_sim_parameters p = with("streaming-server", settings);
+  weft_sim_service s = serve(&p, NULL);
+  EXPECT(s.result.totals.peers.in_time < s.result.totals.peers.due);
+  EXPECT(figure(&s, "coding_load") > 0.85);
+  EXPECT(figure(&s, "packets_per_product") > 4); // they gather
+  weft_sim_service_clear(&s);
+}
+END_TEST
+
+static double choose(unsigned n, unsigned k) {
+  return exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0));
+}
+
+// Without loss of disks and without repair, peers are there or not by a coin: a = 3/4.
+START_TEST(a_store_reads_as_often_as_chance_allows) {
+  const char *const settings[] = {
+      "peers",       "400", "duration",     "270 h", "stay-mean",    "3 h", "away-mean",      "1 h",
+      "gone-share",  "0",   "repair-after", "270 h", "data-shards",  "4",   "parity-shards",  "4",
+      "shard-bytes", "64",  "objects",      "400",   "repair-below", "0",   "reads-per-hour", "400",
+      NULL};
+  const weft_sim_parameters p = with("storage-swarm", settings);
+  weft_sim_service s = keep(&p, NULL);
+  double expected = 0;
+  for (unsigned i = 4; i <= 8; i++)
+    expected += choose(8, i) * pow(0.75, i) * pow(0.25, 8 - i);
+  EXPECT(fabs(figure(&s, "coded_read_availability") - expected) < 0.01);
+  EXPECT(fabs(figure(&s, "copied_read_availability") - (1 - 0.25 * 0.25)) < 0.01);
+  // A read decodes unless all four data shards are there, of the reads that succeed.
+  EXPECT(fabs(figure(&s, "coded_reads_decoded") - (1 - pow(0.75, 4) / expected)) < 0.02);
+  EXPECT(figure(&s, "coded_lost") == 0 && figure(&s, "coded_repairs") == 0);
+  weft_sim_service_clear(&s);
+}
+END_TEST
+
+START_TEST(a_store_repairs_what_is_gone) {
+  const char *const names[] = {"cauchy", "cauchy_good:w=4:packet=8"};
+  for (size_t i = 0; i < 2; i++) {
+    const char *const settings[] = {
+        "peers",      "60",           "duration",    "240 h",   "code",
+        names[i],     "shard-bytes",  "320",         "objects", "60",
+        "gone-share", "0.2",          "data-shards", "5",       "parity-shards",
+        "5",          "repair-below", "0",           NULL};
+    weft_sim_parameters p = with("storage-swarm", settings);
+    weft_sim_service a = keep(&p, NULL), b = keep(&p, "scalar");
+    EXPECT(same(&a, &b));
+    EXPECT(figure(&a, "coded_repaired_parts") > 100 && figure(&a, "copied_repaired_parts") > 20);
+    weft_sim_service_clear(&b);
+    p.repair_below = 1; // nobody repairs: shards run out
+    b = keep(&p, NULL);
+    EXPECT(figure(&b, "coded_lost") > figure(&a, "coded_lost") + 10);
+    EXPECT(figure(&b, "copied_lost") > 0 && figure(&b, "coded_repairs") == 0);
+    weft_sim_service_clear(&a);
+    weft_sim_service_clear(&b);
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("services");
+  TCase *t = tcase_create("services");
+  tcase_add_test(t, a_server_serves_everybody);
+  tcase_add_test(t, a_slow_server_is_late);
+  tcase_add_test(t, a_store_reads_as_often_as_chance_allows);
+  tcase_add_test(t, a_store_repairs_what_is_gone);
+  suite_add_tcase(suite, t);
+  return test_main(suite);
+}

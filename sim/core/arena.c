@@ -15,7 +15,7 @@ enum {
   PAGES = REGION_BYTES / PAGE_BYTES,
   HEAD_BYTES = 4096, // of a region, at its start
   STEP = 64,         // sizes and alignments are multiples of this
-  CLASSES = 64,
+  CLASSES = 128,
   PIECE_MAX = 1 << 16
 };
 
@@ -51,11 +51,11 @@ weft_sim_arena *weft_sim_arena_new(void) {
   weft_sim_arena *a = calloc(1, sizeof *a);
   if (!a)
     return NULL;
-  // Steps of 64 up to 512 bytes, then eight classes for each doubling: at most 1/8 is lost.
+  // Steps of 64 up to 1,024 bytes, then sixteen classes for each doubling: at most 1/16 is lost.
   for (size_t bytes = STEP; bytes <= PIECE_MAX && a->class_count < CLASSES;) {
     a->classes[a->class_count++].bytes = bytes;
     size_t step = STEP;
-    while (step * 16 <= bytes)
+    while (step * 32 <= bytes)
       step *= 2;
     bytes += step;
   }

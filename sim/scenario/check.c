@@ -50,6 +50,8 @@ static const char *impossible(const weft_sim_parameters *p) {
   const double segment_us = (double)p->blocks * p->block_bytes * 8e6 / (double)p->rate_bits_per_s;
   if (p->neighbours_max < p->neighbours)
     return "neighbours-max must be at least neighbours";
+  if (p->source_neighbours > p->neighbours_max)
+    return "source-neighbours is more than neighbours-max";
   if (p->topology == WEFT_SIM_GRAPH && p->neighbours < 2)
     return "neighbours must be at least 2 in a graph";
   if (p->delay_max_us < p->delay_min_us)

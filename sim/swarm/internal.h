@@ -78,6 +78,7 @@ typedef struct weft_sim_share {
   weft_sim_arena *arena;
   weft_ctx *ctx;
   weft_engine_options engine; // of all its peers
+  weft_engine_options source; // of peer 0
   weft_engine_options rider;  // of those that give nothing
   weft_engine_scratch *scratch;
   weft_codec_rlnc rlnc;

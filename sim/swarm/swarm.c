@@ -77,13 +77,19 @@ static void set_engine(weft_sim_share *share) {
       .lag_us = o->lag_us,
       .startup_us = o->startup_us,
       .checksum_us = o->checksum_us,
-      .timers = {.map_us = o->map_us, .map_idle_us = o->map_idle_us, .silent_us = o->silent_us},
+      .timers = {.map_us = o->map_us,
+                 .map_idle_us = o->map_idle_us,
+                 .silent_us = o->silent_us,
+                 .exchange_us = o->exchange_us},
       .codec = &share->codec,
       .policy = swarm->options.policy ? swarm->options.policy : policy_of(o->scheme),
-      .trust = o->checksum_us || o->polluters > 0 ? &weft_trust_counted : NULL};
+      .trust = o->manifests || o->checksum_us || o->polluters > 0 ? &weft_trust_counted : NULL};
   // Whoever gives nothing pushes nothing; what it is asked for goes out at next to no rate.
   share->rider_policy = *share->engine.policy;
   share->rider_policy.pick = NULL;
+  share->source = share->engine;
+  if (o->source_neighbours)
+    share->source.neighbours_max = o->source_neighbours;
   share->rider = share->engine;
   share->rider.policy = &share->rider_policy;
 }

@@ -3,6 +3,7 @@
 #ifndef WEFT_BENCH_COMMANDS_H
 #define WEFT_BENCH_COMMANDS_H
 
+int weft_bench_banks_command(int argc, char **argv);
 int weft_bench_ceilings_command(int argc, char **argv);
 int weft_bench_mul_command(int argc, char **argv);
 int weft_bench_rlnc_command(int argc, char **argv);
@@ -10,6 +11,7 @@ int weft_bench_storage_command(int argc, char **argv);
 int weft_bench_gpu_command(int argc, char **argv);
 int weft_bench_server_command(int argc, char **argv);
 int weft_bench_peer_command(int argc, char **argv);
+int weft_bench_sim_command(int argc, char **argv);
 int weft_bench_compare_command(int argc, char **argv);
 
 #endif

@@ -73,13 +73,18 @@ static weft_bench_ratio ratio_between(const weft_bench_group *group,
   return ratio;
 }
 
-// A ceiling is one core's: t threads may reach t times as much.
+// A core's ceiling is one core's: t threads may reach t times as much. All threads share a bus and
+// a device's memory, which bound what comes out.
+static double ceilings_of(const weft_bench_case *entry, weft_bench_metric bound_by) {
+  return bound_by == WEFT_BENCH_OUTPUT ? 1 : (double)entry->threads;
+}
+
 static weft_bench_ratio ceiling_share(const weft_bench_group *group,
                                       const weft_bench_samples *samples, size_t c) {
   const weft_bench_case *const entry = &group->cases[c];
   if (!entry->also)
     return ratio_between(group, samples, (int)c, entry->ceiling, entry->bound_by,
-                         (double)entry->threads);
+                         ceilings_of(entry, entry->bound_by));
   // The lower of two bounds, as a rate of the case's own amount, so that both are comparable.
   const size_t bounds[2] = {(size_t)entry->ceiling, entry->also - 1}, reps = samples[c].reps;
   const weft_bench_metric by[2] = {entry->bound_by, entry->also_by};
@@ -90,7 +95,7 @@ static weft_bench_ratio ceiling_share(const weft_bench_group *group,
     own[i] = 1 / samples[c].seconds[i];
     usable[i] = true;
     for (size_t b = 0; b < 2; b++) {
-      const double most = (double)entry->threads * group->cases[bounds[b]].amount[by[b]] /
+      const double most = ceilings_of(entry, by[b]) * group->cases[bounds[b]].amount[by[b]] /
                           samples[bounds[b]].seconds[i] / entry->amount[by[b]];
       bound[i] = b == 0 || most < bound[i] ? most : bound[i];
       usable[i] = usable[i] && samples[bounds[b]].usable[i];

@@ -18,7 +18,9 @@ static const struct {
     {"gpu", weft_bench_gpu_command, "the library on a GPU, beside the GPU's ceilings"},
     {"server", weft_bench_server_command, "the streaming server on host and device lanes"},
     {"peer", weft_bench_peer_command, "a peer's way out: coding, sealing, sending; and a flood"},
+    {"sim", weft_bench_sim_command, "swarms in virtual time: events per second, memory per peer"},
     {"ceilings", weft_bench_ceilings_command, "what this machine's arithmetic and memory can do"},
+    {"banks", weft_bench_banks_command, "lookups of a warp that meet in shared memory, simulated"},
     {"compare", weft_bench_compare_command, "A.json B.json: what changed beyond noise"},
 };
 

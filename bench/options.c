@@ -18,7 +18,7 @@
 static const char help[] =
     "  --n LIST           blocks in a segment (128)\n"
     "  --k LIST           bytes in a block; suffix K or M for 1024 or 1024^2\n"
-    "  --m LIST           coded blocks per call\n"
+    "  --m LIST           coded blocks per call; sim: peers\n"
     "  --rows LIST        backend rows by name, best, or all\n"
     "  --operations LIST  only these operations\n"
     "  --threads LIST     threads (1,2)\n"

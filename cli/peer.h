@@ -16,14 +16,16 @@ typedef struct peer_settings {
   weft_node_role role; // SOURCE, JOINING, TRACKER
   char *input, *output, *key_file, *backend, *config;
   weft_address listen, metrics;
-  bool has_metrics, has_source_key, log_json, checksums;
+  bool has_metrics, has_source_key, log_json, checksums, congestion;
   weft_address bootstrap[WEFT_NODE_BOOTSTRAP];
   size_t bootstrap_count;
   uint8_t source_key[32];
   uint64_t rate_bits_per_s, upload_bits_per_s, stream;
   uint32_t blocks, block_bytes, lag_ms, startup_ms;
-  size_t window, batch, neighbours, threads;
-  double linger_s, timeout_s;
+  size_t window, batch, neighbours, threads, gather;
+  double linger_s, timeout_s, from_s;
+  uint64_t from_bytes; // if from_is_bytes, else from_s
+  bool from_is_bytes;
   weft_session_cipher cipher;
   peer_log_level log_level;
 } peer_settings;
@@ -47,8 +49,9 @@ typedef struct peer_view {
   gint64 start_us;
   bool healthy;
 } peer_view;
-char *peer_metrics(const peer_view *view); // Prometheus text
-char *peer_status(const peer_view *view);  // JSON
+char *peer_metrics(const peer_view *view);     // Prometheus text
+char *peer_status(const peer_view *view);      // JSON
+void peer_tell_summary(const peer_view *view); // a line of the log
 // For weft_http_options.page, user: a peer_view.
 char *peer_page(void *user, const char *path, const char **type, unsigned *status);
 

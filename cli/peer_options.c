@@ -34,12 +34,15 @@ enum {
   O_KEY_FILE,
   O_RATE,
   O_UPLOAD,
+  O_CONGESTION,
   O_STREAM,
   O_BLOCKS,
   O_BLOCK_BYTES,
   O_WINDOW,
   O_BATCH,
   O_NEIGHBOURS,
+  O_FROM,
+  O_GATHER,
   O_STARTUP,
   O_LAG,
   O_CHECKSUMS,
@@ -71,6 +74,8 @@ static const option options[OPTIONS] = {
                     "This node's identity; made if there is none. Without it: one for this run"},
     [O_RATE] = {"rate", SOURCE, "0", "RATE", "Bits/s at which the stream plays (0: as it comes)"},
     [O_UPLOAD] = {"upload", SOURCE | JOIN, "0", "RATE", "Bits/s sent at most (0: no limit)"},
+    [O_CONGESTION] = {"congestion", SOURCE | JOIN, "ledbat", "NAME",
+                      "ledbat: makes way when the path to a neighbour queues; off: --upload alone"},
     [O_STREAM] = {"stream", SOURCE, "0", "HEX", "The stream's number (0: a random one)"},
     [O_BLOCKS] = {"segment-blocks", SOURCE, "64", "N", "Blocks in a segment"},
     [O_BLOCK_BYTES] = {"block-bytes", SOURCE, "1024", "N", "Bytes in a block"},
@@ -79,6 +84,10 @@ static const option options[OPTIONS] = {
                  "Packets coded in one product, and sent to one neighbour"},
     [O_NEIGHBOURS] = {"neighbours", SOURCE | JOIN, "8", "N",
                       "Neighbours looked for; of a source: twice as many are taken"},
+    [O_FROM] = {"from", JOIN, "0", "PLACE",
+                "On demand: play from so many seconds on, or bytes with B behind (3000000B)"},
+    [O_GATHER] = {"gather", JOIN, "8", "N",
+                  "Not live: segments decoded in one call, beside the main loop (1: each at once)"},
     [O_STARTUP] = {"startup", JOIN, "1000", "MS", "Buffered before playing"},
     [O_LAG] = {"lag", SOURCE, "3000", "MS", "Live: how far behind the source all play"},
     [O_CHECKSUMS] = {"checksums", SOURCE, "off", "on|off",
@@ -180,6 +189,24 @@ static int seconds(char **values, size_t which, double *out) {
              : refuse(which, values[which], "seconds");
 }
 
+// Seconds, or bytes with a B behind.
+static int place(char **values, size_t which, peer_settings *s) {
+  const char *text = values[which];
+  char *end;
+  if (g_str_has_suffix(text, "B")) {
+    errno = 0;
+    s->from_bytes = g_ascii_strtoull(text, &end, 10);
+    if (errno || !g_ascii_isdigit(*text) || strcmp(end, "B") != 0)
+      return refuse(which, text, "seconds, or bytes as in 3000000B");
+    s->from_is_bytes = true;
+    return -1;
+  }
+  s->from_s = g_ascii_strtod(text, &end);
+  return *text && !*end && s->from_s >= 0 && s->from_s <= 1e9
+             ? -1
+             : refuse(which, text, "seconds, or bytes as in 3000000B");
+}
+
 static int addresses(char **values, size_t which, peer_settings *s) {
   if (!values[which])
     return -1;
@@ -206,7 +233,11 @@ static int word_of(char **values, size_t which, const char *const *words, size_t
 static int words(char **v, peer_settings *s) {
   static const char *const ciphers[] = {"best", "chacha20"}, *const formats[] = {"text", "json"},
                            *const levels[] = {"error", "warning", "info", "debug"};
-  static const char *const switches[] = {"off", "on"};
+  static const char *const switches[] = {"off", "on"}, *const controls[] = {"off", "ledbat"};
+  const int control = v[O_CONGESTION] ? word_of(v, O_CONGESTION, controls, 2) : 0;
+  if (control < 0)
+    return refuse(O_CONGESTION, v[O_CONGESTION], "ledbat or off");
+  s->congestion = control == 1;
   const int checksums = v[O_CHECKSUMS] ? word_of(v, O_CHECKSUMS, switches, 2) : 0;
   if (checksums < 0)
     return refuse(O_CHECKSUMS, v[O_CHECKSUMS], "on or off");
@@ -265,18 +296,24 @@ static int shape(char **v, peer_settings *s) {
 
 static int numbers(char **v, peer_settings *s) {
   char *end;
+  uint64_t gather = 0;
   s->stream = g_ascii_strtoull(v[O_STREAM], &end, 16);
   if (!*v[O_STREAM] || *end)
     return refuse(O_STREAM, v[O_STREAM], "a hexadecimal number");
   while (s->stream == 0)
     randombytes_buf(&s->stream, sizeof s->stream);
   int code = shape(v, s);
+  if (code < 0 && v[O_GATHER])
+    code = whole(v, O_GATHER, 1, WEFT_ENGINE_MAX_GATHER, &gather);
+  s->gather = (size_t)gather;
   if (code < 0)
     code = rate(v, O_RATE, &s->rate_bits_per_s);
   if (code < 0)
     code = rate(v, O_UPLOAD, &s->upload_bits_per_s);
   if (code < 0)
     code = seconds(v, O_LINGER, &s->linger_s);
+  if (code < 0 && v[O_FROM])
+    code = place(v, O_FROM, s);
   return code < 0 ? seconds(v, O_TIMEOUT, &s->timeout_s) : code;
 }
 

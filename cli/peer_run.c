@@ -23,11 +23,14 @@ typedef struct run {
   peer_view view;
   int code;
   bool stopped, other_key, unreachable;
-  gint64 alone_us; // since when there has been nobody
+  gint64 alone_us; // since when there has been nobody, or nothing new
+  guint64 seen;    // of what there was new, by then
   gint64 ended_us; // everything is played, or given; 0: not yet
   // Playing at the stream's pace, where the engine does not: segment i at play_us + i * segment_us.
   bool playing;
   gint64 play_us, due_us;
+  uint64_t skip_segment; // after a seek: of this segment, its first `skip` bytes are not wanted
+  size_t skip;
 } run;
 
 static void stop(run *r, int code) {
@@ -46,6 +49,42 @@ static void wake(void *user) {
 
 // --- Events
 
+// Goes on at this byte of the stream.
+static bool seek(void *user, uint64_t position) {
+  run *r = user;
+  const weft_stream *stream = weft_node_stream(r->node);
+  const uint64_t each = (uint64_t)stream->blocks * stream->block_bytes;
+  if (stream->mode != WEFT_MODE_VOD || position >= stream->bytes ||
+      weft_engine_seek(weft_node_engine(r->node), position / each, g_get_monotonic_time()) !=
+          WEFT_OK)
+    return false;
+  r->skip_segment = position / each;
+  r->skip = (size_t)(position % each);
+  r->ended_us = 0;
+  weft_sink_move(r->sink, position);
+  peer_log(PEER_INFO, "seek", "position=%" G_GUINT64_FORMAT, position);
+  wake(r);
+  return true;
+}
+
+// Where --from says to begin.
+static void begin(run *r) {
+  enum { TS_PACKET = 188 }; // so that a player finds its feet at once
+  const weft_stream *stream = weft_node_stream(r->node);
+  uint64_t position = r->s->from_bytes;
+  if (!r->s->from_is_bytes)
+    position =
+        (uint64_t)(r->s->from_s * (double)stream->rate_bits_per_s / 8) / TS_PACKET * TS_PACKET;
+  if (r->s->from_is_bytes ? position == 0 : r->s->from_s == 0)
+    return;
+  if (stream->mode != WEFT_MODE_VOD)
+    stop(r, cli_error(NAME, CLI_USAGE, "--from: this stream is not on demand"));
+  else if (!seek(r, position))
+    stop(r, cli_error(NAME, CLI_USAGE,
+                      "--from lies past the end of the stream (%" G_GUINT64_FORMAT " bytes)",
+                      stream->bytes));
+}
+
 static void told_stream(run *r) {
   const weft_stream *stream = weft_node_stream(r->node);
   char key[65];
@@ -58,12 +97,16 @@ static void told_stream(run *r) {
   r->sink = weft_sink_open(
       &(weft_sink_options){.output = r->s->output,
                            .segment_bytes = (size_t)stream->blocks * stream->block_bytes,
+                           .length = stream->mode == WEFT_MODE_VOD ? stream->bytes : 0,
                            .wake = wake,
+                           .seek = seek,
                            .user = r},
       &why);
   r->view.sink = r->sink;
   if (!r->sink)
     stop(r, cli_error(NAME, CLI_IO, "%s", why));
+  else
+    begin(r);
   g_free(why);
 }
 
@@ -110,9 +153,17 @@ static void on_event(void *user, const weft_node_event *event) {
   }
 }
 
+// A live source says where the stream ends, and goes when all know; told once more, it goes at
+// once.
 static gboolean on_term(gpointer user) {
   run *r = user;
   peer_log(PEER_INFO, "stopping", "signal=TERM");
+  if (r->s->role == WEFT_NODE_SOURCE && !weft_feed_ended(r->feed) &&
+      weft_node_stream(r->node)->mode == WEFT_MODE_LIVE &&
+      weft_feed_end(r->feed, weft_node_engine(r->node), g_get_monotonic_time()) == WEFT_OK) {
+    wake(r);
+    return G_SOURCE_CONTINUE;
+  }
   stop(r, CLI_OK);
   return G_SOURCE_CONTINUE;
 }
@@ -181,9 +232,11 @@ static weft_status play(run *r, gint64 now_us) {
     if (status == WEFT_PENDING || !may_play(r, segment, now_us))
       break;
     WEFT_TRY(status);
-    WEFT_TRY(weft_engine_read(engine, 0, bytes, weft_sink_room(r->sink)));
+    const size_t skip = segment == r->skip_segment ? MIN(r->skip, bytes) : 0;
+    r->skip = 0;
+    WEFT_TRY(weft_engine_read(engine, skip, bytes - skip, weft_sink_room(r->sink)));
     WEFT_TRY(weft_engine_release(engine));
-    WEFT_TRY(weft_sink_wrote(r->sink, bytes, segment_us(weft_node_stream(r->node)), now_us));
+    WEFT_TRY(weft_sink_wrote(r->sink, bytes - skip, segment_us(weft_node_stream(r->node)), now_us));
   }
   r->due_us = MIN(r->due_us, weft_sink_deadline(r->sink));
   return WEFT_OK;
@@ -227,25 +280,41 @@ static void look_for_the_end(run *r, gint64 now_us) {
     return;
   if (weft_node_stream(r->node)->mode == WEFT_MODE_LIVE)
     linger_us += (gint64)weft_node_stream(r->node)->lag_ms * 1000; // others play that much later
-  if (weft_engine_finished(weft_node_engine(r->node)) || weft_node_links(r->node) == 0 ||
-      now_us - r->ended_us >= linger_us)
+  // Whoever watches over HTTP may go back yet.
+  const bool needed =
+      (r->sink && weft_sink_seekable(r->sink)) ||
+      !(weft_engine_finished(weft_node_engine(r->node)) || weft_node_links(r->node) == 0);
+  if (!needed || now_us - r->ended_us >= linger_us)
     stop(r, CLI_OK);
 }
 
+// Whether the stream goes on: the source is there, or something came or was played, or it is the
+// output that waits.
+static bool goes_on(run *r) {
+  weft_engine_statistics s;
+  if (!r->sink || weft_node_links(r->node) == 0)
+    return weft_node_links(r->node) > 0;
+  weft_engine_get_statistics(weft_node_engine(r->node), &s);
+  const guint64 seen = s.segments + s.due + weft_sink_bytes(r->sink);
+  const bool more = seen != r->seen;
+  r->seen = seen;
+  // Live, before the first manifest, nobody knows whether there is a source yet.
+  const bool begun = weft_node_stream(r->node)->mode != WEFT_MODE_LIVE || s.lag_us >= 0;
+  return !begun || more || !weft_sink_has_room(r->sink) || weft_node_has_source(r->node);
+}
+
 static void look_for_company(run *r, gint64 now_us) {
-  if (weft_node_links(r->node) > 0) {
+  if (goes_on(r))
     r->alone_us = now_us;
+  if (weft_node_links(r->node) > 0) {
     if (!r->view.healthy)
       weft_notify("READY=1");
     r->view.healthy = true;
-    return;
+  } else {
+    r->view.healthy = r->s->role != WEFT_NODE_JOINING;
   }
-  if (r->s->role != WEFT_NODE_JOINING) {
-    r->view.healthy = true;
-    return;
-  }
-  r->view.healthy = false;
-  if (r->ended_us || now_us - r->alone_us < (gint64)(r->s->timeout_s * 1e6))
+  if (r->s->role != WEFT_NODE_JOINING || r->ended_us ||
+      now_us - r->alone_us < (gint64)(r->s->timeout_s * 1e6))
     return;
   if (r->sink)
     stop(r, cli_error(NAME, CLI_DIFFERS, "the stream was lost after %" G_GUINT64_FORMAT " bytes",
@@ -307,9 +376,11 @@ static int open_node(run *r) {
                          .source_key = s->has_source_key ? s->source_key : NULL,
                          .window = s->window,
                          .batch = s->batch,
+                         .gather = s->gather,
                          .neighbours_target = s->neighbours,
                          .neighbours_max = s->role == WEFT_NODE_SOURCE ? 2 * s->neighbours : 0,
                          .upload_bits_per_s = s->upload_bits_per_s,
+                         .congestion = s->congestion,
                          .startup_us = (int64_t)s->startup_ms * 1000,
                          .event = on_event,
                          .user = r};
@@ -384,26 +455,9 @@ static void tell_start(run *r) {
            r->pages ? weft_http_port(r->pages) : 0);
 }
 
-// What came of it, in one line.
-static void tell_end(const run *r) {
-  weft_node_statistics s;
-  weft_node_get_statistics(r->node, &s);
-  peer_log(PEER_INFO, "summary",
-           "due=%" G_GUINT64_FORMAT " in_time=%" G_GUINT64_FORMAT " skipped=%" G_GUINT64_FORMAT
-           " stalls=%" G_GUINT64_FORMAT " startup_ms=%" G_GINT64_FORMAT " bytes=%" G_GUINT64_FORMAT
-           " sent=%" G_GUINT64_FORMAT " sent_bytes=%" G_GUINT64_FORMAT
-           " received_bytes=%" G_GUINT64_FORMAT " innovative=%" G_GUINT64_FORMAT
-           " dependent=%" G_GUINT64_FORMAT " late=%" G_GUINT64_FORMAT
-           " hash_failures=%" G_GUINT64_FORMAT " banned=%" G_GUINT64_FORMAT,
-           s.engine.due, s.engine.in_time, s.engine.skipped, s.engine.stalls,
-           s.engine.startup_us / 1000, r->sink ? weft_sink_bytes(r->sink) : 0, s.sent, s.sent_bytes,
-           s.received_bytes, s.engine.received_innovative, s.engine.received_dependent,
-           s.engine.received_late, s.engine.hash_failures, s.engine.banned);
-}
-
 static void leave(run *r) {
   weft_notify("STOPPING=1");
-  tell_end(r);
+  peer_tell_summary(&r->view);
   if (r->sink)
     (void)weft_sink_pump(r->sink, G_MAXINT64 / 2); // what was read is written
   const gint64 now_us = g_get_monotonic_time();

@@ -89,6 +89,30 @@ static void panels(const weft_host_kernel *kernel, const weft_gemm *g, const gem
   }
 }
 
+// A product that is one panel as it stands, on one thread: packets on demand, updates, stripes of a
+// few KiB, which come by the thousand. Member by member, since a panel made of a piece would be
+// copied in parts that stores still under way cannot serve.
+static void one_panel(const weft_host_kernel *kernel, const weft_gemm *g) {
+  uint8_t *const row = g->y.base;
+  weft_panel panel;
+  panel.m = g->m;
+  panel.k = g->k;
+  panel.begin = 0;
+  panel.end = panel.row_bytes = g->len;
+  panel.a = g->a;
+  panel.a_stride = g->a_stride;
+  panel.x = g->x.ptr;
+  panel.y = g->y.ptr ? g->y.ptr : &row;
+  panel.packed = g->k > 1 && g->k * g->len > PACK_FROM;
+  panel.accumulate = g->accumulate;
+  kernel->panel(&panel);
+}
+
+static bool is_one_panel(const weft_gemm *g) {
+  return g->x.ptr && !g->x_prepared && (g->y.ptr || g->m == 1) && g->m - 1 < WEFT_PANEL_ROWS &&
+         g->k - 1 < WEFT_PACK_ROWS && g->len > 0;
+}
+
 static void run_piece(const weft_host_kernel *kernel, const weft_gemm *g, const gemm_piece *piece) {
   if (piece->begin >= piece->end || piece->row_begin >= piece->row_end)
     return;
@@ -153,7 +177,10 @@ weft_status weft_host_gemm(const weft_backend *row, const weft_exec *exec, const
       job.threads == 1 || (exec->partition == WEFT_PARTITION_AUTO && macs < SERIAL_MACS);
   if (alone) { // the way of the many small products
     for (size_t i = 0; i < count; i++)
-      run_piece(job.kernel, &gemms[i], &(gemm_piece){.row_end = gemms[i].m, .end = gemms[i].len});
+      if (is_one_panel(&gemms[i]))
+        one_panel(job.kernel, &gemms[i]);
+      else
+        run_piece(job.kernel, &gemms[i], &(gemm_piece){.row_end = gemms[i].m, .end = gemms[i].len});
     return WEFT_OK;
   }
   if (count > 0)

@@ -306,7 +306,9 @@ static weft_status code(weft_call *call, part *parts, size_t count) {
         return WEFT_E_NOMEM;
       bytes += coded_of(&parts[i]) * blocks_of(&parts[i]);
     }
-  weft_gemm *products = weft_ctx_take(ctx, count * sizeof *products, _Alignof(weft_gemm));
+  weft_gemm one; // as most calls for a packet on demand have
+  weft_gemm *products =
+      count > 1 ? weft_ctx_take(ctx, count * sizeof *products, _Alignof(weft_gemm)) : &one;
   if (!products)
     return WEFT_E_NOMEM;
   void *scratch = NULL;
@@ -317,7 +319,8 @@ static weft_status code(weft_call *call, part *parts, size_t count) {
     status = make_payloads(call, parts, count, products);
   if (scratch)
     weft_device_scratch_free(&call->exec, scratch);
-  weft_ctx_give(ctx, products);
+  if (products != &one)
+    weft_ctx_give(ctx, products);
   return status;
 }
 

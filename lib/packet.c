@@ -157,7 +157,7 @@ static weft_status write_body(const weft_packet *packet, uint8_t *body, size_t r
   const size_t bytes = mode_data + (packet->payload ? packet->id.block_bytes : 0);
   if (room < bytes)
     return WEFT_E_BUFFER;
-  if (packet->payload)
+  if (packet->payload && packet->payload != body + mode_data) // it may have been made there
     memmove(body + mode_data, packet->payload, packet->id.block_bytes);
   switch (packet->mode) {
   case WEFT_PACKET_SYSTEMATIC:

@@ -137,8 +137,11 @@ weft_status weft_call_begin(weft_ctx *ctx, weft_queue *queue, weft_call *call) {
 }
 
 weft_status weft_call_end(weft_ctx *ctx, weft_call *call, weft_status status) {
-  // Without a device the work is done: what it left can be freed at once, queue or not.
-  if (call->queue != &call->own && ctx->device)
+  if (!ctx->device) { // the work is done: what it left can be freed at once, queue or not
+    finish_all(call->queue, WEFT_OK);
+    return status;
+  }
+  if (call->queue != &call->own)
     return status;
   const weft_status waited = weft_queue_wait(call->queue);
   if (call->own.stream)

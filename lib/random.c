@@ -7,9 +7,13 @@
 
 _Static_assert(WEFT_RANDOM_KEY_BYTES == randombytes_SEEDBYTES, "one key makes one keystream");
 
+// Fills of the buffer from one key of the system's; asking for it costs a quarter of a fill.
+enum { FILLS_PER_KEY = 16 };
+
 void weft_random_init(weft_random *random) {
   random->fixed = false;
   random->left = 0;
+  random->fills = 0;
 }
 
 void weft_random_fix(weft_random *random, const uint8_t *key) {
@@ -18,18 +22,15 @@ void weft_random_fix(weft_random *random, const uint8_t *key) {
   memcpy(random->key, key, sizeof random->key);
 }
 
+// Each fill begins with the key of the next, which nobody else sees.
 static void refill(weft_random *random) {
-  uint8_t key[WEFT_RANDOM_KEY_BYTES];
-  if (random->fixed)
-    memcpy(key, random->key, sizeof key);
-  else
-    randombytes_buf(key, sizeof key);
-  randombytes_buf_deterministic(random->buffer, sizeof random->buffer, key);
-  random->left = sizeof random->buffer;
-  if (random->fixed) {
-    memcpy(random->key, random->buffer, sizeof random->key);
-    random->left -= sizeof random->key;
+  if (!random->fixed && random->fills-- == 0) {
+    randombytes_buf(random->key, sizeof random->key);
+    random->fills = FILLS_PER_KEY - 1;
   }
+  randombytes_buf_deterministic(random->buffer, sizeof random->buffer, random->key);
+  memcpy(random->key, random->buffer, sizeof random->key);
+  random->left = sizeof random->buffer - sizeof random->key;
 }
 
 void weft_random_bytes(weft_random *random, uint8_t *out, size_t bytes) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fresh coefficients. Bytes come from libsodium's randombytes: 32 of them at a time from the
-// system, stretched by its stream cipher, since asking the system for every vector would cost more
-// than the product that uses it.
+// Fresh coefficients. Bytes come from libsodium's randombytes: 32 of them from the system for every
+// 64 KiB, stretched by its stream cipher, since asking the system for every vector would cost more
+// than the product that uses it. A process that forks must make its handles anew.
 #ifndef WEFT_LIB_RANDOM_H
 #define WEFT_LIB_RANDOM_H
 
@@ -12,9 +12,10 @@
 enum { WEFT_RANDOM_KEY_BYTES = 32, WEFT_RANDOM_BUFFER_BYTES = 4096 };
 
 typedef struct weft_random {
-  bool fixed; // the next key is the keystream's own, so that everything follows from the first key
+  bool fixed;     // nothing comes from the system: all follows from the first key
+  unsigned fills; // of the buffer, until the next key comes from the system
   size_t left;
-  uint8_t key[WEFT_RANDOM_KEY_BYTES];       // fixed only
+  uint8_t key[WEFT_RANDOM_KEY_BYTES];       // of the next fill
   uint8_t buffer[WEFT_RANDOM_BUFFER_BYTES]; // the last `left` bytes are unused
 } weft_random;
 

@@ -19,6 +19,19 @@ static weft_status check(const weft_ctx *ctx, const weft_segment_options *option
   return options->mem == WEFT_MEM_DEVICE && !ctx->device ? WEFT_E_UNSUPPORTED : WEFT_OK;
 }
 
+// Pointers to the blocks, of which `count` follow each other: made once, since to make them anew
+// for each packet on demand would take a hundredth of its product.
+static weft_status point_to_blocks(weft_segment *segment, const uint8_t *blocks, size_t count) {
+  const size_t n = segment->id.blocks, k = segment->id.block_bytes;
+  segment->ptr = weft_ctx_take(segment->ctx, n * sizeof *segment->ptr, _Alignof(uint8_t *));
+  if (!segment->ptr)
+    return WEFT_E_NOMEM;
+  for (size_t i = 0; i < count; i++)
+    segment->ptr[i] = blocks + i * k;
+  segment->blocks = (weft_const_rows){.base = blocks, .stride = k, .ptr = segment->ptr};
+  return WEFT_OK;
+}
+
 // A copy of the data, padded with zeros.
 static weft_status copy_blocks(weft_segment *segment, const weft_segment_options *options) {
   const size_t k = options->id.block_bytes;
@@ -28,29 +41,24 @@ static weft_status copy_blocks(weft_segment *segment, const weft_segment_options
     return WEFT_E_NOMEM;
   memcpy(segment->owned, options->data, options->bytes);
   memset(segment->owned + options->bytes, 0, capacity - options->bytes);
-  segment->blocks = (weft_const_rows){.base = segment->owned, .stride = k};
-  return WEFT_OK;
+  return point_to_blocks(segment, segment->owned, options->id.blocks);
 }
 
 // The caller's data in place. What it does not fill is a copy of the block that it ends in, and one
 // block of zeros for all that follow.
 static weft_status borrow_blocks(weft_segment *segment, const weft_segment_options *options) {
   const size_t n = options->id.blocks, k = options->id.block_bytes;
-  segment->blocks = (weft_const_rows){.base = options->data, .stride = k};
-  if (options->bytes == n * k)
-    return WEFT_OK;
   const size_t full = options->bytes / k, rest = options->bytes % k;
-  segment->ptr = weft_ctx_take(segment->ctx, n * sizeof *segment->ptr, _Alignof(uint8_t *));
+  WEFT_TRY(point_to_blocks(segment, options->data, full));
+  if (full == n)
+    return WEFT_OK;
   segment->owned = weft_ctx_take(segment->ctx, 2 * k, LINE);
-  if (!segment->ptr || !segment->owned)
+  if (!segment->owned)
     return WEFT_E_NOMEM;
   memset(segment->owned, 0, 2 * k);
   memcpy(segment->owned, options->data + full * k, rest);
-  for (size_t i = 0; i < n; i++)
-    segment->ptr[i] = i < full    ? options->data + i * k
-                      : i == full ? segment->owned
-                                  : segment->owned + k;
-  segment->blocks.ptr = segment->ptr;
+  for (size_t i = full; i < n; i++)
+    segment->ptr[i] = i == full ? segment->owned : segment->owned + k;
   return WEFT_OK;
 }
 

@@ -14,7 +14,7 @@ struct weft_segment {
   weft_ctx *ctx;
   weft_segment_id id;
   weft_const_rows blocks;    // (n, k), where the context's row reads them; the last one padded
-  const uint8_t **ptr;       // (n) blocks of a borrowed segment, else NULL
+  const uint8_t **ptr;       // (n) blocks in host memory, else NULL
   uint8_t *owned;            // host memory: a copy of all blocks, or padding; may be NULL
   void *device;              // device memory: a copy of all blocks
   weft_operand *operand;     // the row's own layout of them, where it has one

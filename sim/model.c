@@ -166,7 +166,7 @@ static void draw_arrivals(weft_sim_model *m) {
   for (uint32_t i = 1; i <= p->peers; i++) {
     const double chance = unit(m, OF_ARRIVAL, i, 0);
     if (p->arrival == WEFT_SIM_TOGETHER) {
-      m->arrive_us[i] = (int64_t)(chance * 200000); // not all in one microsecond
+      m->arrive_us[i] = (int64_t)(chance * WEFT_SIM_TOGETHER_US); // not all in one microsecond
     } else if (i <= rush) {
       m->arrive_us[i] = (int64_t)(chance * (double)p->flash_us);
     } else {

@@ -14,6 +14,8 @@ typedef struct weft_sim_link {
   uint64_t rest;   // bits * 1e6 modulo the rate: what free_us does not hold
 } weft_sim_link;
 
+#define WEFT_SIM_TOGETHER_US 200000 // within which those come who come together
+
 // When the last of these bytes has passed.
 int64_t weft_sim_link_send(weft_sim_link *link, uint64_t bits_per_s, size_t bytes, int64_t now_us);
 

@@ -44,6 +44,19 @@ static weft_status take(void *user, size_t lane_index, uint64_t stripe) {
   return WEFT_OK;
 }
 
+// While later stripes are coded the disk writes earlier ones, so that little is left to wait for at
+// the end. One batch behind: of the last, other threads may still be writing.
+static void write_back(const weft_store *store, uint64_t stripe) {
+  enum { BATCH = 8 };
+  const weft_store_geometry *g = &store->geometry;
+  if ((stripe + 1) % BATCH != 0 || stripe + 1 < 2 * BATCH)
+    return;
+  const uint64_t from = weft_store_chunk_offset(g, stripe + 1 - 2 * BATCH);
+  const uint64_t to = weft_store_chunk_offset(g, stripe + 1 - BATCH);
+  for (size_t i = 0; i < g->k + g->m; i++)
+    (void)store->io->start_writing(store->files[i].fd, (off_t)from, (off_t)(to - from));
+}
+
 static weft_status work(void *user, size_t lane_index, uint64_t stripe) {
   encoding *e = user;
   weft_store *store = e->store;
@@ -58,6 +71,7 @@ static weft_status work(void *user, size_t lane_index, uint64_t stripe) {
   }
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
     WEFT_TRY(weft_store_write_chunk(store, lane, store->files[i].fd, i, stripe));
+  write_back(store, stripe);
   return WEFT_OK;
 }
 
@@ -102,9 +116,12 @@ static weft_status commit(encoding *e) {
   const size_t all = store->geometry.k + store->geometry.m;
   char from[WEFT_STORE_PATH_BYTES], to[WEFT_STORE_PATH_BYTES];
   store->header.length = e->length;
+  for (size_t i = 0; i < all; i++) { // all of them at once, before the first is waited for
+    WEFT_TRY(weft_store_write_header(store, store->files[i].fd, i));
+    (void)store->io->start_writing(store->files[i].fd, 0, 0);
+  }
   for (size_t i = 0; i < all; i++) {
     WEFT_TRY(weft_store_shard_path(store->folder, i, true, from));
-    WEFT_TRY(weft_store_write_header(store, store->files[i].fd, i));
     WEFT_TRY(weft_store_sync_file(store->io, store->files[i].fd, from, store->report));
   }
   WEFT_TRY(weft_store_sync_names(store->io, store->folder, store->report));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The system's file calls, and transfers that are complete.
-#define _DEFAULT_SOURCE // preadv, pwritev
+#define _GNU_SOURCE // preadv, pwritev, sync_file_range
 #include "store/io.h"
 
 #include <errno.h>
@@ -13,6 +13,15 @@ static int posix_open(const char *path, int flags, mode_t mode) {
   return open(path, flags | O_CLOEXEC, mode);
 }
 
+static int posix_start_writing(int fd, off_t offset, off_t bytes) {
+#ifdef SYNC_FILE_RANGE_WRITE
+  return sync_file_range(fd, offset, bytes, SYNC_FILE_RANGE_WRITE);
+#else
+  (void)fd, (void)offset, (void)bytes;
+  return 0;
+#endif
+}
+
 const weft_store_io weft_store_posix_io = {.open = posix_open,
                                            .close = close,
                                            .read = read,
@@ -20,6 +29,7 @@ const weft_store_io weft_store_posix_io = {.open = posix_open,
                                            .preadv = preadv,
                                            .pwritev = pwritev,
                                            .fsync = fsync,
+                                           .start_writing = posix_start_writing,
                                            .rename = rename,
                                            .unlink = unlink,
                                            .mkdir = mkdir};

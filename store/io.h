@@ -18,6 +18,9 @@ typedef struct weft_store_io {
   ssize_t (*preadv)(int fd, const struct iovec *parts, int count, off_t offset);
   ssize_t (*pwritev)(int fd, const struct iovec *parts, int count, off_t offset);
   int (*fsync)(int fd);
+  // Asks for `bytes` of a file (0: all from `offset` on) to go to the disk, without waiting for
+  // them. A hint: where the system has no such call it does nothing.
+  int (*start_writing)(int fd, off_t offset, off_t bytes);
   int (*rename)(const char *from, const char *to);
   int (*unlink)(const char *path);
   int (*mkdir)(const char *path, mode_t mode);

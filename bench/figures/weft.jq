@@ -1,7 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the figures share: the cases of result files.
-def cases: .groups[].cases[];
+# What the figures and tables share. Results are one JSON object with groups of cases (weft bench) or one object a line
+# (the device programs); published points are in published.json.
+def cases: .groups[]?.cases[]?;
 def coded: .gigabytes_per_second.output;
 def products: .gigabytes_per_second.products;
 # median, min, max
 def spread: [.median, .min, .max];
+# GB/s of data, when a call makes m shards of k
+def data_rate: (.n / .m) as $f | coded | spread | map(. * $f);
+
+# Lines of the device programs: GB/s coded and its spread.
+def line_name: .name // .row;
+def line_spread:
+  if .GBps_min then [.GBps, .GBps_min, .GBps_max]
+  elif .min_us then [.GBps, .GBps * .us / .max_us, .GBps * .us / .min_us]
+  else [.GBps, .GBps, .GBps] end;
+
+# Six figures, so that all versions of jq print the same.
+def six:
+  if type != "number" or . == 0 or (. == floor and fabs < 1e15) then .
+  else . as $v | pow(10; 5 - ($v | fabs | log10 | floor)) as $s | ($v * $s | round) / $s end;
+
+# One data set of gnuplot's, to be named after `index`. An empty one would give its name to the next.
+def block($name; rows): [rows] as $rows | "# \($name)",
+  (if $rows == [] then [range(12) | "NaN"] else $rows[] end | map(. // "" | six | tostring) | join("\t")), "", "";
+
+# bytes as people write them
+def size: if . % 1048576 == 0 then "\(. / 1048576) MiB" elif . % 1024 == 0 then "\(. / 1024) KiB" else "\(.) B" end;
+
+# The published figure of that id, and its label.
+def published($all; $id): $all.points[] | select(.id == $id);
+
+# Numbers for people: three figures.
+def digits($n):
+  if . == null then "-"
+  elif . == 0 then "0"
+  else . as $v | ($v | fabs | log10 | floor) as $e | ($n - 1 - $e) as $p
+    | (if $p <= 0 then ($v | round | tostring)
+       else pow(10; $p) as $s | ($v * $s | round) as $i
+         | ($i / $s | fabs | floor) as $whole
+         | ($i | fabs - $whole * $s | round | tostring) as $rest
+         | (if $v < 0 then "-" else "" end) + "\($whole)." + ("0" * ($p - ($rest | length)) // "") + $rest end)
+  end;
+def three: digits(3);
+def with_spread: "\(.[0] | three) (\(.[1] | three)..\(.[2] | three))";
+def percent: "\(. * 100 | digits(3)) %";
+# a table of Markdown
+def row(cells): "| " + ([cells] | join(" | ")) + " |";
+def heading(cells): row(cells), ("|" + ([cells] | map("---") | join("|")) + "|");

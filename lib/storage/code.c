@@ -145,6 +145,9 @@ static weft_status fill(weft_code *code, const weft_code_options *options) {
   for (size_t i = 0; i < code->k + code->m; i++)
     ids[i] = (uint8_t)i;
   WEFT_TRY(weft_plan_make(code, ids, ids + code->k, code->m, false, &code->encode));
+  if (options->device_inverse && (code->w != 8 || !code->ctx->device || !code->ctx->row->invert))
+    return WEFT_E_UNSUPPORTED;
+  code->device_inverse = options->device_inverse; // from now on: parity needs none
   return weft_code_cache_new(code, options->cached_plans ? options->cached_plans : PLANS_DEFAULT);
 }
 

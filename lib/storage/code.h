@@ -19,7 +19,7 @@ struct weft_plan {
   weft_code *code;
   atomic_size_t holders; // the cache, the caller, calls under way
   size_t outputs;        // r
-  uint8_t *ids;          // (k + r): inputs, then outputs
+  uint8_t *ids;          // (k + r): inputs, then outputs; these and the matrix follow the struct
   uint8_t *matrix;       // (r, k)
   // CRS only. `plain` is there from the start, `reduced` once the plan has worked enough.
   weft_xor_program *plain;
@@ -40,6 +40,7 @@ struct weft_code {
   weft_generator generator;
   size_t k, m, w;
   size_t packet_bytes; // 0: RS
+  bool device_inverse; // recovery matrices are made on the device
   char name[WEFT_CODE_NAME_BYTES];
   uint8_t *bits; // CRS: (m * w, k * w), the expanded parity matrix
   weft_plan *encode;
@@ -61,7 +62,7 @@ static inline uint8_t *weft_stripe_shard(const weft_stripe *stripe, size_t i) {
 weft_status weft_code_check(const weft_code *code, const weft_stripe *stripes, size_t count,
                             weft_queue *queue);
 
-// A plan held once, by the caller. `reduce`: at once. Checks the ids.
+// A plan held once, by the caller, of ids that are distinct and in range. `reduce`: at once.
 weft_status weft_plan_make(weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
                            size_t output_count, bool reduce, weft_plan **out);
 void weft_plan_let_go(weft_plan *plan);

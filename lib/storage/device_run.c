@@ -10,7 +10,9 @@ enum {
   PIECES_IN_FLIGHT = 3,   // one arrives, one is computed, one leaves
   PIECE_BYTES = 24 << 20, // of all shards of a piece: long copies, short enough to overlap
   SMALL_BYTES = 1 << 20,  // of data in host memory: sooner computed than carried
-  POINTERS = WEFT_MAX_SHARDS
+  POINTERS = WEFT_MAX_SHARDS,
+  BUNDLE = 32,              // resident stripes whose products go to the row together
+  BUNDLED_BYTES = 64 * 1024 // of their shards, at most: longer ones fill the device by themselves
 };
 
 // Shards in device memory: k inputs and r outputs of one product.
@@ -108,7 +110,9 @@ static weft_status run_tail(const run *r, const weft_stripe *stripe, size_t done
   void *memory;
   WEFT_TRY(weft_device_scratch(&r->exec, (k + outputs) * step, &memory));
   product p = {.bytes = unit};
-  weft_status status = clear(r->call, memory, k * step);
+  weft_call here = *r->call; // its queue, but the stream that the rest of the tail is on
+  here.exec = r->exec;
+  weft_status status = clear(&here, memory, k * step);
   for (size_t i = 0; i < k + outputs; i++) {
     uint8_t *copy = (uint8_t *)memory + i * step;
     if (i >= k) {
@@ -142,6 +146,47 @@ static weft_status run_resident(const run *r, const weft_stripe *stripe) {
     p.out[i] = shard_of(r, stripe, code->k + i);
   WEFT_TRY(multiply(code, &r->exec, &p, code->k, r->plan->outputs, r->matrix, r->stride, false));
   return done < stripe->bytes ? run_tail(r, stripe, done) : WEFT_OK;
+}
+
+// Whether a plan reads shards that follow each other and makes such, as encoding does.
+static bool runs_on(const run *r) {
+  const uint8_t *ids = r->plan->ids;
+  const size_t k = r->plan->code->k;
+  for (size_t i = 1; i < k + r->plan->outputs && !r->in_order; i++)
+    if (i != k && ids[i] != ids[i - 1] + 1)
+      return false;
+  return true;
+}
+
+// How many of the stripes that follow can be made by one call of the row, which has one launch for
+// products that are alike: RS, resident, with a stride.
+static size_t bundled(const run *r, const weft_stripe *stripes, size_t count) {
+  size_t n = 0;
+  while (n < count && n < BUNDLE && stripes[n].mem == WEFT_MEM_DEVICE && !stripes[n].shards &&
+         stripes[n].bytes > 0 && stripes[n].bytes <= BUNDLED_BYTES)
+    n++;
+  return n > 1 && !weft_code_is_crs(r->plan->code) && runs_on(r) ? n : 0;
+}
+
+// Such stripes: a launch for each would take longer than its product.
+static weft_status run_bundle(const run *r, const weft_stripe *stripes, size_t count) {
+  const weft_code *code = r->plan->code;
+  const weft_backend *row = code->ctx->row;
+  weft_gemm gemms[BUNDLE];
+  for (size_t s = 0; s < count; s++) {
+    const weft_stripe *stripe = &stripes[s];
+    gemms[s] = (weft_gemm){
+        .m = r->plan->outputs,
+        .k = code->k,
+        .len = stripe->bytes,
+        .a = r->matrix,
+        .a_stride = r->stride,
+        .x = {.base = shard_of(r, stripe, 0), .stride = stripe->stride, .mem = WEFT_MEM_DEVICE},
+        .y = {.base = shard_of(r, stripe, code->k),
+              .stride = stripe->stride,
+              .mem = WEFT_MEM_DEVICE}};
+  }
+  return row->gemm(row, &r->exec, gemms, count);
 }
 
 // Bytes [at, at + n) of a stripe in host memory, through `memory`: in, through the product, out.
@@ -249,8 +294,10 @@ weft_status weft_device_run_plan(weft_plan *plan, const weft_stripe *stripes, si
   weft_status status = weft_call_begin(ctx, queue, &call);
   if (status == WEFT_OK) {
     r.exec = call.exec;
-    for (size_t i = 0; i < count && status == WEFT_OK; i++)
-      status = run_stripe(&r, &stripes[i]);
+    for (size_t i = 0, n; i < count && status == WEFT_OK; i += n > 0 ? n : 1) {
+      n = bundled(&r, stripes + i, count - i);
+      status = n > 0 ? run_bundle(&r, stripes + i, n) : run_stripe(&r, &stripes[i]);
+    }
     status = weft_call_end(ctx, &call, status);
   }
   weft_ctx_give(ctx, made);

@@ -21,4 +21,9 @@ weft_status weft_device_add_columns(const weft_code *code, size_t first, size_t 
 weft_status weft_device_verify(weft_code *code, const weft_stripe *stripe, bool *differs,
                                weft_queue *queue);
 
+// matrix(count, k) as weft_generator_solve makes it, by inversion on the device, for codes over
+// GF(2^8) on a row that inverts. Waits. WEFT_E_SINGULAR, WEFT_E_NOMEM, WEFT_E_DEVICE*.
+weft_status weft_device_solve(const weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
+                              size_t count, uint8_t *matrix);
+
 #endif

@@ -21,7 +21,7 @@ typedef struct survey {
 #define ABSENT UINT16_MAX
 
 static weft_status take_survey(const weft_generator *g, const uint8_t *in, survey *s) {
-  memset(s->position, 0xff, sizeof s->position);
+  memset(s->position, 0xff, (g->k + g->m) * sizeof s->position[0]);
   s->absent = s->stand_ins = 0;
   for (size_t c = 0; c < g->k; c++) {
     if (in[c] >= g->k + g->m || s->position[in[c]] != ABSENT)
@@ -36,29 +36,60 @@ static weft_status take_survey(const weft_generator *g, const uint8_t *in, surve
   return WEFT_OK;
 }
 
-static unsigned log_difference(const weft_generator *g, size_t a, size_t b) {
-  return a == g->infinite || b == g->infinite ? 0 : g->field.log[g->point[a] ^ g->point[b]];
+// The points of some shards, but for the infinite one, a difference with which counts as 1.
+typedef struct points {
+  size_t count;
+  uint8_t z[WEFT_SHARDS_MAX];
+} points;
+
+static void take_points(const weft_generator *g, const uint8_t *ids, size_t count, points *out) {
+  out->count = 0;
+  for (size_t i = 0; i < count; i++)
+    if (ids[i] != g->infinite)
+      out->z[out->count++] = g->point[ids[i]];
 }
 
-// log of prod(ids: z(shard) + z(id)), without the shard itself.
-static unsigned log_product(const weft_generator *g, size_t shard, const uint8_t *ids,
-                            size_t count) {
+// log of the product of differences between a shard and all of `with`, but for itself where it is
+// one of those: log[0] is 0. The compiler must not see through the sum: its vectors of look-ups,
+// put together byte by byte, take twice as long.
+static unsigned log_product(const weft_generator *g, size_t shard, const points *with) {
+  const uint8_t *const log = g->field.log, z = g->point[shard];
   unsigned sum = 0;
-  for (size_t i = 0; i < count; i++)
-    if (ids[i] != shard)
-      sum += log_difference(g, shard, ids[i]);
-  return sum % g->field.order;
+  if (shard == g->infinite)
+    return sum;
+  for (size_t j = 0; j < with->count; j++) {
+    sum += log[z ^ with->z[j]];
+    __asm__("" : "+r"(sum));
+  }
+  return sum;
+}
+
+// exp(own + weight - difference of the shard and each input) for all k inputs.
+static void fill_row(const weft_generator *g, const uint8_t *in, size_t shard, unsigned own,
+                     const uint16_t *weight, uint8_t *restrict row) {
+  const uint8_t *const log = g->field.log, *const exp = g->field.exp, *const point = g->point;
+  const uint8_t z = g->point[shard];
+  const unsigned order = g->field.order;
+  for (size_t c = 0; c < g->k; c++) {
+    const unsigned both = own + weight[c], once = both > order ? both - order : both;
+    const bool infinite = shard == g->infinite || in[c] == g->infinite;
+    row[c] = exp[once + order - (infinite ? 0 : log[z ^ point[in[c]]])];
+  }
 }
 
 static void solve_by_points(const weft_generator *g, const survey *s, const uint8_t *in,
                             const uint8_t *out, size_t count, uint8_t *matrix) {
-  const unsigned order = g->field.order;
-  unsigned weight[WEFT_SHARDS_MAX]; // log of the factor that belongs to each input
+  const weft_gfw *field = &g->field;
+  const unsigned order = field->order;
+  const unsigned most = (unsigned)s->absent * order; // of a product over E or P
+  points absent, stand_ins;
+  take_points(g, s->absent_id, s->absent, &absent);
+  take_points(g, s->stand_in_id, s->stand_ins, &stand_ins);
+  uint16_t weight[WEFT_SHARDS_MAX]; // log of the factor that belongs to each input
   for (size_t c = 0; c < g->k; c++)
-    weight[c] =
-        (log_product(g, in[c], s->absent_id, s->absent) + order -
-         log_product(g, in[c], s->stand_in_id, s->stand_ins) + g->field.log[g->scale[in[c]]]) %
-        order;
+    weight[c] = (uint16_t)weft_gfw_fold(field, log_product(g, in[c], &absent) + most -
+                                                   log_product(g, in[c], &stand_ins) +
+                                                   field->log[g->scale[in[c]]]);
   for (size_t r = 0; r < count; r++) {
     uint8_t *row = matrix + r * g->k;
     if (s->position[out[r]] != ABSENT) {
@@ -67,11 +98,9 @@ static void solve_by_points(const weft_generator *g, const survey *s, const uint
       continue;
     }
     const unsigned own =
-        (log_product(g, out[r], s->stand_in_id, s->stand_ins) + 2 * order -
-         log_product(g, out[r], s->absent_id, s->absent) - g->field.log[g->scale[out[r]]]) %
-        order;
-    for (size_t c = 0; c < g->k; c++)
-      row[c] = g->field.exp[(own + weight[c] + order - log_difference(g, out[r], in[c])) % order];
+        weft_gfw_fold(field, log_product(g, out[r], &stand_ins) + most + order -
+                                 log_product(g, out[r], &absent) - field->log[g->scale[out[r]]]);
+    fill_row(g, in, out[r], own, weight, row);
   }
 }
 

@@ -20,6 +20,7 @@ bool weft_gfw_init(weft_gfw *field, unsigned w) {
     if (x >> w)
       x ^= polynomial[w];
   }
+  field->exp[2 * field->order] = 1;
   return true;
 }
 

@@ -14,8 +14,8 @@
 typedef struct weft_gfw {
   unsigned w;
   unsigned order;   // 2^w - 1, of the multiplicative group
-  uint8_t exp[512]; // exp[i] = 2^i for 0 <= i < 2 * order
-  uint8_t log[256]; // of 1..order; log[0] is 0 and means nothing
+  uint8_t exp[512]; // exp[i] = 2^i for 0 <= i <= 2 * order
+  uint8_t log[256]; // of 1..order; log[0] is 0: the element counts as 1
 } weft_gfw;
 
 // The polynomials are 7, B, 13, 25, 43, 89, 11D hex, as Jerasure has them. False: w out of range.
@@ -28,6 +28,13 @@ static inline uint8_t weft_gfw_mul(const weft_gfw *field, uint8_t a, uint8_t b) 
 // b != 0
 static inline uint8_t weft_gfw_div(const weft_gfw *field, uint8_t a, uint8_t b) {
   return a ? field->exp[field->log[a] + field->order - field->log[b]] : 0;
+}
+
+// A sum of logarithms modulo the order, 2^w - 1, which may come out as the order instead of 0.
+static inline unsigned weft_gfw_fold(const weft_gfw *field, unsigned sum) {
+  while (sum > field->order)
+    sum = (sum & field->order) + (sum >> field->w);
+  return sum;
 }
 
 // Ones in the w x w bit matrix of the multiplication by `element`: what it costs a CRS code.

@@ -6,9 +6,11 @@
 #include "lib/storage/code.h"
 #include "lib/storage/device_run.h"
 
-// Bytes of a shard that are worked on at a time where scratch is needed: what a second-level cache
-// holds beside the parity it meets.
-#define CHUNK_BYTES ((size_t)32 * 1024)
+// Bytes of a shard that are worked on at a time where scratch is needed. VERIFY: what a
+// second-level cache holds beside the parity it meets. UPDATE: what the first-level cache holds
+// beside the rest.
+#define VERIFY_BYTES ((size_t)32 * 1024)
+#define UPDATE_BYTES ((size_t)4 * 1024)
 
 // A run of parity shards [first, first + count) that are all there.
 typedef struct parity_run {
@@ -131,9 +133,20 @@ weft_status weft_code_parity_delta(weft_code *code, size_t index, const uint8_t 
 }
 
 // Bytes per chunk, in whole units.
-static size_t chunk_bytes(const weft_code *code) {
+static size_t chunk_bytes(const weft_code *code, size_t wanted) {
   const size_t unit = weft_code_unit_bytes(code);
-  return unit > CHUNK_BYTES ? unit : CHUNK_BYTES / unit * unit;
+  return unit > wanted ? unit : wanted / unit * unit;
+}
+
+// The change of bytes [at, at + n) of a shard, as whole units in scratch, brought into the parity.
+static weft_status update_chunk(const weft_code *code, size_t index, const uint8_t *const *changed,
+                                const weft_stripe *stripe, size_t at, size_t n, uint8_t *delta) {
+  const size_t padded = weft_code_parity_bytes(code, n);
+  const uint8_t *const both[2] = {changed[0] + at, changed[1] + at};
+  code->ctx->host->host->xor_rows(delta, both, 2, 0, n, false);
+  if (padded > n)
+    memset(delta + n, 0, padded - n);
+  return multiply(code, index, delta, stripe, at, padded, true);
 }
 
 weft_status weft_code_update(weft_code *code, size_t index, const uint8_t *old_bytes,
@@ -147,20 +160,18 @@ weft_status weft_code_update(weft_code *code, size_t index, const uint8_t *old_b
     return add_on_device(code, index, changed, 2, stripe, true, queue);
   if (queue)
     WEFT_TRY(weft_queue_wait(queue));
-  const size_t chunk = chunk_bytes(code);
-  uint8_t *delta = weft_ctx_take(code->ctx, chunk, 64);
+  _Alignas(64) uint8_t near[UPDATE_BYTES];
+  const size_t chunk = chunk_bytes(code, UPDATE_BYTES);
+  uint8_t *delta = chunk > sizeof near ? weft_ctx_take(code->ctx, chunk, 64) : near;
   if (!delta)
     return WEFT_E_NOMEM;
   weft_status status = WEFT_OK;
   for (size_t at = 0; at < stripe->bytes && status == WEFT_OK; at += chunk) {
-    const size_t left = stripe->bytes - at, n = left < chunk ? left : chunk;
-    const size_t padded = weft_code_parity_bytes(code, n);
-    const uint8_t *const both[2] = {old_bytes + at, new_bytes + at};
-    code->ctx->host->host->xor_rows(delta, both, 2, 0, n, false);
-    memset(delta + n, 0, padded - n);
-    status = multiply(code, index, delta, stripe, at, padded, true);
+    const size_t left = stripe->bytes - at;
+    status = update_chunk(code, index, changed, stripe, at, left < chunk ? left : chunk, delta);
   }
-  weft_ctx_give(code->ctx, delta);
+  if (delta != near)
+    weft_ctx_give(code->ctx, delta);
   return status;
 }
 
@@ -258,7 +269,7 @@ static weft_status verify_on_host(weft_code *code, const weft_stripe *stripe, bo
                                   weft_queue *queue) {
   if (queue)
     WEFT_TRY(weft_queue_wait(queue));
-  const size_t chunk = chunk_bytes(code) * weft_ctx_threads(code->ctx);
+  const size_t chunk = chunk_bytes(code, VERIFY_BYTES) * weft_ctx_threads(code->ctx);
   uint8_t *scratch = weft_ctx_take(code->ctx, code->m * chunk, 64);
   if (!scratch)
     return WEFT_E_NOMEM;

@@ -16,6 +16,17 @@ enum {
 // ---------------------------------------------------------------------------------------------
 // Making
 
+// The plan's matrix. A device that fails at it leaves it to the CPU.
+static weft_status solve(const weft_plan *plan, const uint8_t *inputs, const uint8_t *outputs) {
+  const weft_code *code = plan->code;
+  weft_status status = WEFT_E_DEVICE;
+  if (code->device_inverse && plan->outputs > 0)
+    status = weft_device_solve(code, inputs, outputs, plan->outputs, plan->matrix);
+  if (status != WEFT_E_DEVICE && status != WEFT_E_DEVICE_NOMEM && status != WEFT_E_DEVICE_LOST)
+    return status;
+  return weft_generator_solve(&code->generator, inputs, outputs, plan->outputs, plan->matrix);
+}
+
 // The bit matrix of a plan, expanded for as long as it takes to make a program of it.
 static weft_status make_program(const weft_plan *plan, bool reduce, weft_xor_program **out) {
   const weft_code *code = plan->code;
@@ -34,14 +45,10 @@ static weft_status fill(weft_plan *plan, const uint8_t *inputs, const uint8_t *o
                         bool reduce) {
   const weft_code *code = plan->code;
   const size_t k = code->k, r = plan->outputs;
-  plan->ids = weft_ctx_take(code->ctx, k + r + r * k, 64);
-  if (!plan->ids)
-    return WEFT_E_NOMEM;
-  plan->matrix = plan->ids + k + r;
   memcpy(plan->ids, inputs, k);
   if (r)
     memcpy(plan->ids + k, outputs, r);
-  WEFT_TRY(weft_generator_solve(&code->generator, inputs, outputs, r, plan->matrix));
+  WEFT_TRY(solve(plan, inputs, outputs));
   if (!weft_code_is_crs(code) || !r)
     return WEFT_OK;
   WEFT_TRY(make_program(plan, false, &plan->plain));
@@ -71,13 +78,16 @@ static weft_status check_ids(const weft_code *code, const uint8_t *inputs, const
 
 weft_status weft_plan_make(weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
                            size_t output_count, bool reduce, weft_plan **out) {
-  WEFT_TRY(check_ids(code, inputs, outputs, output_count));
-  weft_plan *plan = weft_ctx_take(code->ctx, sizeof *plan, _Alignof(weft_plan));
+  const size_t ids = code->k + output_count;
+  weft_plan *plan =
+      weft_ctx_take(code->ctx, sizeof *plan + ids + output_count * code->k, _Alignof(weft_plan));
   if (!plan)
     return WEFT_E_NOMEM;
   memset(plan, 0, sizeof *plan);
   plan->code = code;
   plan->outputs = output_count;
+  plan->ids = (uint8_t *)(plan + 1);
+  plan->matrix = plan->ids + ids;
   atomic_init(&plan->holders, 1);
   atomic_init(&plan->worked, 0);
   atomic_init(&plan->reduced, NULL);
@@ -96,7 +106,6 @@ void weft_plan_let_go(weft_plan *plan) {
   weft_ctx *ctx = plan->code->ctx;
   weft_xor_program_free(plan->plain);
   weft_xor_program_free(atomic_load(&plan->reduced));
-  weft_ctx_give(ctx, plan->ids);
   weft_ctx_give(ctx, plan);
 }
 
@@ -107,6 +116,7 @@ weft_status weft_plan_new(weft_code *code, const uint8_t *inputs, const uint8_t 
   *out = NULL;
   if (!code || !inputs || (output_count && !outputs))
     return WEFT_E_ARGUMENT;
+  WEFT_TRY(check_ids(code, inputs, outputs, output_count));
   return weft_plan_make(code, inputs, outputs, output_count, true, out);
 }
 

@@ -12,7 +12,7 @@ typedef struct request {
 } request;
 
 static weft_status mark(const weft_code *code, const uint8_t *ids, size_t count, bool *marked) {
-  memset(marked, 0, WEFT_MAX_SHARDS * sizeof *marked);
+  memset(marked, 0, (code->k + code->m) * sizeof *marked);
   for (size_t i = 0; i < count; i++) {
     if (ids[i] >= code->k + code->m || marked[ids[i]])
       return WEFT_E_ARGUMENT;
@@ -31,7 +31,7 @@ static weft_status make_request(const weft_code *code, const weft_erasures *e, r
   if (e->wanted)
     WEFT_TRY(mark(code, e->wanted, e->wanted_count, wanted));
   else
-    memcpy(wanted, lost, sizeof wanted);
+    memcpy(wanted, lost, (code->k + code->m) * sizeof *wanted);
   if (e->lost_count > code->m)
     return WEFT_E_SINGULAR;
   size_t found = 0;
@@ -48,10 +48,15 @@ static weft_status make_request(const weft_code *code, const weft_erasures *e, r
   return WEFT_OK;
 }
 
-static uint64_t hash_of(const uint8_t *bytes, size_t count) { // FNV-1a
+static uint64_t hash_of(const uint8_t *bytes, size_t count) { // FNV-1a, by words
   uint64_t hash = UINT64_C(0xcbf29ce484222325);
-  for (size_t i = 0; i < count; i++)
-    hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+  for (size_t i = 0, n; i < count; i += n) {
+    uint64_t word = 0;
+    n = count - i < sizeof word ? count - i : sizeof word;
+    memcpy(&word, bytes + i, n);
+    hash = (hash ^ word) * UINT64_C(0x100000001b3);
+    hash ^= hash >> 32;
+  }
   return hash;
 }
 
@@ -71,8 +76,6 @@ static weft_plan *look_up(weft_code *code, const request *q, uint64_t hash) {
 
 // Keeps `plan` as well; gives the plan that made room, to be let go outside the lock.
 static weft_plan *keep(weft_code *code, weft_plan *plan, uint64_t hash) {
-  if (!code->capacity)
-    return NULL;
   weft_cached_plan *place = &code->cached[0];
   if (code->filled < code->capacity)
     place = &code->cached[code->filled++];
@@ -95,6 +98,8 @@ static weft_status obtain(weft_code *code, const request *q, weft_plan **out) {
   if (*out)
     return WEFT_OK;
   WEFT_TRY(weft_plan_make(code, q->ids, q->ids + code->k, q->outputs, false, out));
+  if (!code->capacity)
+    return WEFT_OK;
   pthread_mutex_lock(&code->lock);
   weft_plan *gone = NULL, *other = look_up(code, q, hash); // made by another thread meanwhile
   if (other) {

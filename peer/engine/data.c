@@ -100,6 +100,8 @@ void weft_data_full(weft_engine *e, uint64_t segment, int64_t now_us) {
     e->ask_us = now_us;
     return;
   }
+  if (weft_gather_take(e, segment, now_us))
+    return;
   bool matches = false;
   if (weft_manifest_check(e, segment, &matches) != WEFT_OK) {
     e->ask_us = now_us; // for want of memory: again with the next tick

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine's life: options, memory, events.
 #include <sodium.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "peer/engine/internal.h"
@@ -11,7 +12,8 @@ static bool options_valid(const weft_engine_options *o) {
         o->window <= WEFT_ENGINE_MAX_WINDOW && o->batch >= 1 && o->batch <= WEFT_ENGINE_MAX_BATCH &&
         o->neighbours_max >= 1 && o->neighbours_max <= WEFT_ENGINE_MAX_NEIGHBOURS && o->codec &&
         o->policy && o->flights_max <= UINT16_MAX && o->requests_max <= WEFT_REQUEST_MAX_ENTRIES &&
-        o->mode <= WEFT_MODE_LIVE && o->behind < o->window && o->addresses_max <= 4096))
+        o->mode <= WEFT_MODE_LIVE && o->behind < o->window && o->gather <= WEFT_ENGINE_MAX_GATHER &&
+        o->addresses_max <= 4096))
     return false;
   if (o->mode != WEFT_MODE_BULK && o->rate_bits_per_s == 0 && !o->trust)
     return false; // nothing says when to play
@@ -48,30 +50,63 @@ static void lay_out_neighbour(layout *l, const weft_engine_options *o, size_t st
                               weft_neighbour *n) {
   weft_neighbour unused;
   n = n ? n : &unused;
-  n->wants = take(l, o->window, sizeof *n->wants);
-  n->marks = take(l, o->window, 1);
-  n->blocks = stride ? take(l, o->window, stride) : NULL;
   n->flight = take(l, flights(o), sizeof *n->flight);
+  n->blocks = stride ? take(l, o->window, stride) : NULL;
   n->asks = take(l, requests(o), sizeof *n->asks);
   n->owed = take(l, requests(o), sizeof *n->owed);
 }
 
-static size_t lay_out(layout *l, const weft_engine_options *o) {
+// What nearly every call looks at comes first, and close together.
+static size_t lay_out_hot(layout *l, const weft_engine_options *o) {
   weft_engine *e = take(l, 1, sizeof *e), unused;
   e = e ? e : &unused;
-  e->blocks_stride = o->codec->has ? (o->blocks + 7) / 8 : 0;
-  e->slots = take(l, o->window, sizeof *e->slots);
-  e->held = take(l, o->window, sizeof *e->held);
-  e->number = take(l, o->window, sizeof *e->number);
-  e->blocks = e->blocks_stride ? take(l, o->window, e->blocks_stride) : NULL;
-  e->neighbours = take(l, o->neighbours_max, sizeof *e->neighbours);
-  e->policy_view = take(l, o->neighbours_max, sizeof *e->policy_view);
   e->clocks = take(l, o->neighbours_max, sizeof *e->clocks);
   e->due = take(l, o->neighbours_max, sizeof *e->due);
-  e->candidates = take(l, o->addresses_max, sizeof *e->candidates);
-  for (size_t i = 0; i < o->neighbours_max; i++)
-    lay_out_neighbour(l, o, e->blocks_stride, l->base ? &e->neighbours[i] : NULL);
+  e->policy_view = take(l, o->neighbours_max, sizeof *e->policy_view);
+  e->held = take(l, o->window, sizeof *e->held);
+  e->number = take(l, o->window, sizeof *e->number);
+  e->wants = take(l, o->neighbours_max * o->window, sizeof *e->wants);
+  e->marks = take(l, o->neighbours_max, o->window);
   return l->at;
+}
+
+static size_t lay_out(layout *l, const weft_engine_options *o) {
+  weft_engine unused, *e = l->base ? (weft_engine *)(void *)l->base : &unused;
+  lay_out_hot(l, o);
+  l->at = (l->at + 63) / 64 * 64;
+  e->blocks_stride = o->codec->has ? (o->blocks + 7) / 8 : 0;
+  e->neighbours = take(l, o->neighbours_max, sizeof *e->neighbours);
+  e->slots = take(l, o->window, sizeof *e->slots);
+  e->blocks = e->blocks_stride ? take(l, o->window, e->blocks_stride) : NULL;
+  for (size_t i = 0; i < o->neighbours_max; i++) {
+    lay_out_neighbour(l, o, e->blocks_stride, l->base ? &e->neighbours[i] : NULL);
+    if (l->base) {
+      e->neighbours[i].wants = e->wants + i * o->window;
+      e->neighbours[i].marks = e->marks + i * o->window;
+    }
+  }
+  e->candidates = take(l, o->addresses_max, sizeof *e->candidates);
+  e->proofs = o->trust ? take(l, o->window, sizeof *e->proofs) : NULL;
+  e->end = o->trust ? take(l, 1, sizeof *e->end) : NULL;
+  return l->at;
+}
+
+size_t weft_engine_hot_bytes(const weft_engine_options *options) {
+  layout l = {0};
+  return options && options_valid(options) ? lay_out_hot(&l, options) : 0;
+}
+
+void weft_engine_prefetch(const weft_engine *e, size_t neighbour, uint64_t segment, bool near) {
+  const weft_neighbour *n = &e->neighbours[neighbour];
+  const weft_slot *slot = &e->slots[weft_place(e, segment)];
+  if (near) {
+    __builtin_prefetch(n->flight + n->flight_first);
+    __builtin_prefetch(slot->segment);
+    return;
+  }
+  for (size_t at = 0; at < offsetof(weft_neighbour, marks); at += 64)
+    __builtin_prefetch((const char *)n + at);
+  __builtin_prefetch(slot);
 }
 
 size_t weft_engine_memory_bytes(const weft_engine_options *options) {
@@ -110,8 +145,9 @@ weft_status weft_engine_new(weft_ctx *ctx, const weft_engine_options *options,
     e->clocks[i] = (weft_clock){.timer_us = WEFT_ENGINE_NEVER, .map_us = WEFT_ENGINE_NEVER};
   e->statistics.startup_us = e->statistics.lag_us = -1;
   e->offset_us[0] = e->offset_us[1] = e->clock_us[0] = e->clock_us[1] = INT64_MAX;
-  e->exchange_us = e->ask_us = WEFT_ENGINE_NEVER;
+  e->exchange_us = e->ask_us = e->gather_us = WEFT_ENGINE_NEVER;
   e->joined_us = -1;
+  e->due_segment = WEFT_NO_SEGMENT;
   e->alert_until_us = INT64_MIN;
   e->started = self->source || (!weft_is_live(e) && self->start != WEFT_START_OLDEST);
   weft_window_jump(e, self->source || !e->started ? 0 : self->start);

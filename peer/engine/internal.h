@@ -30,9 +30,18 @@ typedef struct weft_reveal {
   uint8_t sums[]; // (n, WEFT_CHECKSUM_ROWS)
 } weft_reveal;
 
+// Where a full segment is on its way to being decoded (gather.c).
+typedef enum weft_gathering {
+  WEFT_GATHERING_NONE,
+  WEFT_GATHERING_WAITS, // for others
+  WEFT_GATHERING_WORKS, // the codec does
+  WEFT_GATHERING_DONE   // and its hash is to be looked at
+} weft_gathering;
+
 // One segment of the window; segment s stands at s % window.
 typedef struct weft_slot {
   void *segment; // the codec's; NULL until its first packet
+  weft_gathering gathering;
   weft_held *held, *held_last;
   weft_reveal *reveal;
   int64_t at_us, made_us;  // of the manifest
@@ -52,9 +61,13 @@ typedef struct weft_slot {
   bool failed;         // the hash did not match before
   bool tried;          // what is held was tried against the hash, in vain
   bool tell_decoded, tell_play, tell_skip, tell_load;
+} weft_slot;
+
+// What the source signed of the segment at a slot.
+typedef struct weft_proof {
   uint8_t digest[WEFT_DIGEST_BYTES];
   uint8_t signature[WEFT_SIGNATURE_BYTES];
-} weft_slot;
+} weft_proof;
 
 typedef struct weft_flight {
   int64_t at_us;
@@ -112,7 +125,7 @@ typedef struct weft_ledbat {
   int64_t queueing_us;
 } weft_ledbat;
 
-typedef struct weft_neighbour {
+typedef struct weft_neighbour { // in the order of use: a simulator has millions
   uint8_t state, lost;
   bool open_event, knows_end, timed, is_source, dialled, acking, leaving;
   uint8_t bye;                        // reason
@@ -121,21 +134,24 @@ typedef struct weft_neighbour {
   bool mapped;                        // a map came
   bool end_due;                       // the manifest that ends the stream is to be sent
   uint64_t first, accept_end, oldest; // it wants first .. accept_end - 1, holds from oldest on
-  int64_t heard_us, hello_us, brake_us, spoke_us, added_us;
-  int64_t stamp_us, round_trip_us; // what to echo, when it came; smoothed round trip
-  uint32_t stamp;
-  uint32_t pace_sent, pace_stamp; // newest PACE
-  int64_t pace_us, ack_due_us;
+  int64_t heard_us, brake_us;
+  int64_t round_trip_us; // smoothed
+  int64_t spoke_us, stamp_us;
+  uint32_t stamp;    // what to echo, which came at stamp_us
   uint32_t received; // coded packets
-  uint64_t received_packets, received_innovative, innovative_before;
-  weft_ledbat ledbat;
+  uint64_t received_packets, received_innovative;
   weft_policy_want *wants; // (window), its segments first .. accept_end - 1
-  uint8_t *marks;          // (window), our segments
-  uint8_t *blocks;         // (window, stride) uncoded
   weft_flight *flight;     // (flights_max) a ring, oldest first
-  weft_ask *asks;          // (requests_max)
-  weft_request *owed;      // (requests_max)
   uint16_t flight_first, flight_count, ask_count, owed_count;
+  int64_t ack_due_us;
+  weft_ledbat ledbat;
+  uint8_t *marks;     // (window), our segments
+  uint8_t *blocks;    // (window, stride) uncoded
+  weft_ask *asks;     // (requests_max)
+  weft_request *owed; // (requests_max)
+  int64_t hello_us, added_us, pace_us;
+  uint32_t pace_sent, pace_stamp; // newest PACE
+  uint64_t innovative_before;
   uint16_t asked;      // packets, of all asks
   uint16_t ask_window; // packets that it answers in time: grows with answers, halves without
   uint16_t ask_gain;   // answers towards the next step
@@ -190,22 +206,26 @@ struct weft_engine {
   uint64_t horizon;  // segments known to exist
   uint64_t rumour;   // the same, by those who cannot prove it
   uint64_t end_bytes;
-  weft_manifest end; // where there is trust: the one that ends the stream, if end_known
-  bool started;      // it is known where to begin
+  weft_manifest *end; // where there is trust: the one that ends the stream, if end_known
+  bool started;       // it is known where to begin
   bool end_known, farewell, leaving;
   uint16_t epoch;
   weft_slot *slots;
+  weft_proof *proofs;        // (window), where there is trust
   weft_policy_segment *held; // what the policy sees of the slots
   uint64_t *number;          // which segment stands at each place
   uint8_t *blocks;           // uncoded: (window, stride) what we hold or asked for
   size_t blocks_stride;
-  size_t tell; // slots with something to tell
+  size_t tell;       // slots with something to tell
+  int64_t gather_us; // when full segments are looked at again
 
   // Playback (playback.c).
   uint64_t play;          // next to be played
   uint64_t timed_segment; // the newest whose time is known, and what followed from it
   int64_t timed_us, segment_us;
   bool playing, stalled, tell_stall, tell_resume;
+  uint64_t due_segment; // live: the media time of `play`, kept since each deadline wants it
+  int64_t due_us;
   int64_t origin_us;    // VoD: local time less media time
   int64_t offset_us[2]; // live: smallest seen in this minute and the last
   int64_t offset_turn_us, stall_us, joined_us, ask_us;
@@ -214,12 +234,15 @@ struct weft_engine {
   int64_t alert_until_us; // mixes nothing that is not verified
 
   weft_neighbour *neighbours;         // (neighbours_max)
+  weft_policy_want *wants;            // (neighbours_max, window)
   weft_policy_neighbour *policy_view; // (neighbours_max)
   weft_clock *clocks;                 // (neighbours_max)
   uint16_t *due;                      // (neighbours_max)
+  uint8_t *marks;                     // (neighbours_max, window)
   size_t degree;                      // neighbours that are neither FREE nor LOST
   size_t used;                        // one more than the last number ever used
   size_t due_count, lost_count, owed_count, next_owed;
+  size_t ask_count;           // requests of ours that are not answered, at all neighbours
   weft_candidate *candidates; // (addresses_max)
   size_t candidate_count;
   size_t dial;                             // neighbours to be had
@@ -256,19 +279,26 @@ static inline size_t weft_place(const weft_engine *e, uint64_t segment) {
 }
 
 // window.c
-// n of a segment; 0 if it lies past the end of the stream.
-uint32_t weft_window_blocks(const weft_engine *engine, uint64_t segment);
+uint32_t weft_window_count_blocks(const weft_engine *engine, uint64_t segment);
 size_t weft_window_bytes(const weft_engine *engine, uint64_t segment); // true length
 static inline uint64_t weft_window_total(const weft_engine *e) { return e->total; }
 void weft_window_set_end(weft_engine *engine, uint64_t end_bytes);
 static inline weft_slot *weft_window_slot(const weft_engine *e, uint64_t segment) {
   return &e->slots[weft_place(e, segment)];
 }
+static inline weft_proof *weft_window_proof(const weft_engine *e, uint64_t segment) {
+  return &e->proofs[weft_place(e, segment)];
+}
 static inline weft_policy_segment *weft_window_held(const weft_engine *e, uint64_t segment) {
   return &e->held[weft_place(e, segment)];
 }
 static inline bool weft_window_has(const weft_engine *e, uint64_t segment) {
   return e->number[weft_place(e, segment)] == segment;
+}
+// n of a segment; 0 if it lies past the end of the stream.
+static inline uint32_t weft_window_blocks(const weft_engine *e, uint64_t segment) {
+  const size_t at = weft_place(e, segment);
+  return e->number[at] == segment ? e->held[at].blocks : weft_window_count_blocks(e, segment);
 }
 // Gives a place to a segment, empty.
 void weft_window_place(weft_engine *engine, uint64_t segment);
@@ -297,15 +327,28 @@ void weft_neighbour_mark(weft_engine *engine, size_t index, uint64_t segment, un
                          unsigned due);
 void weft_neighbour_timer(weft_engine *engine, size_t index); // after anything it depends on
 bool weft_neighbour_repeats(const weft_engine *engine, const weft_neighbour *neighbour);
-int64_t weft_neighbour_deadline(const weft_engine *engine, size_t index);
+// When its map is due because something changed.
+int64_t weft_neighbour_map_time(const weft_engine *engine, const weft_clock *clock);
+static inline int64_t weft_neighbour_deadline(const weft_engine *e, size_t index) {
+  const weft_clock *clock = &e->clocks[index];
+  if (clock->told == e->version || clock->map_us == WEFT_ENGINE_NEVER)
+    return clock->timer_us;
+  const int64_t map_us = weft_neighbour_map_time(e, clock);
+  return clock->timer_us < map_us ? clock->timer_us : map_us;
+}
 void weft_neighbour_drop(weft_engine *engine, size_t index, weft_lost_reason reason);
 void weft_neighbour_ban(weft_engine *engine, size_t index);
 // Its window begins at `first` and ends before `end` now.
 void weft_neighbour_range(weft_engine *engine, size_t index, uint64_t first, uint64_t end);
 // NULL: the segment is not in its window.
-weft_policy_want *weft_neighbour_want(const weft_engine *engine, const weft_neighbour *neighbour,
-                                      uint64_t segment);
-void weft_want_refresh(const weft_engine *engine, weft_policy_want *want, uint64_t segment);
+static inline weft_policy_want *weft_neighbour_want(const weft_engine *e, const weft_neighbour *n,
+                                                    uint64_t segment) {
+  return segment >= n->first && segment < n->accept_end ? &n->wants[weft_place(e, segment)] : NULL;
+}
+static inline void weft_want_refresh(const weft_engine *e, weft_policy_want *want,
+                                     uint64_t segment) {
+  want->accepts = want->rank < weft_window_blocks(e, segment);
+}
 bool weft_neighbour_complete(const weft_engine *engine, const weft_neighbour *neighbour,
                              uint64_t segment); // whether it has the whole segment, and still holds
 int64_t weft_flight_patience(const weft_engine *engine, const weft_neighbour *neighbour);
@@ -341,6 +384,11 @@ weft_status weft_data_add(weft_engine *engine, uint64_t segment, const weft_engi
 // Every packet is there: checks the hash if it can.
 void weft_data_full(weft_engine *engine, uint64_t segment, int64_t now_us);
 void weft_data_show_rank(weft_engine *engine, uint64_t segment, int64_t now_us);
+
+// gather.c
+// Whether the full segment is decoded with others, now or soon; false: at once, by itself.
+bool weft_gather_take(weft_engine *engine, uint64_t segment, int64_t now_us);
+void weft_gather_tick(weft_engine *engine, int64_t now_us);
 
 // manifest.c
 weft_status weft_manifest_make(weft_engine *engine, uint64_t segment, const uint8_t *data,

@@ -19,6 +19,12 @@ static weft_status sign(weft_engine *e, weft_manifest *m) {
              : WEFT_E_KEY;
 }
 
+static void keep_proof(weft_engine *e, const weft_manifest *m) {
+  weft_proof *proof = weft_window_proof(e, m->segment);
+  memcpy(proof->digest, m->digest, sizeof proof->digest);
+  memcpy(proof->signature, m->signature, sizeof proof->signature);
+}
+
 weft_status weft_manifest_make(weft_engine *e, uint64_t segment, const uint8_t *data, size_t bytes,
                                int64_t at_us, bool last, int64_t now_us) {
   weft_slot *slot = weft_window_slot(e, segment);
@@ -39,44 +45,44 @@ weft_status weft_manifest_make(weft_engine *e, uint64_t segment, const uint8_t *
     (void)crypto_generichash(m.digest, sizeof m.digest, data, bytes, NULL, 0);
   e->statistics.hashed_bytes += bytes;
   WEFT_TRY(sign(e, &m));
-  memcpy(slot->digest, m.digest, sizeof slot->digest);
-  memcpy(slot->signature, m.signature, sizeof slot->signature);
+  keep_proof(e, &m);
   slot->manifest = true;
   slot->last = last;
   if (last)
-    e->end = m;
+    *e->end = m;
   return WEFT_OK;
 }
 
 weft_status weft_manifest_end(weft_engine *e, uint64_t segment, uint64_t end_bytes) {
   if (!e->options->trust)
     return WEFT_OK;
-  e->end = (weft_manifest){.last = true, .segment = segment, .at_us = end_bytes};
-  return sign(e, &e->end);
+  *e->end = (weft_manifest){.last = true, .segment = segment, .at_us = end_bytes};
+  return sign(e, e->end);
 }
 
 // --- Handing on
 
-static weft_manifest of_slot(uint64_t segment, const weft_slot *slot, uint16_t blocks) {
+static weft_manifest of_slot(const weft_engine *e, uint64_t segment) {
+  const weft_slot *slot = weft_window_slot(e, segment);
+  const weft_proof *proof = weft_window_proof(e, segment);
   weft_manifest m = {.last = slot->last,
                      .segment = segment,
-                     .blocks = blocks,
+                     .blocks = weft_window_held(e, segment)->blocks,
                      .bytes = slot->bytes,
                      .at_us = (uint64_t)slot->at_us,
                      .made_us = (uint64_t)slot->made_us};
-  memcpy(m.digest, slot->digest, sizeof m.digest);
-  memcpy(m.signature, slot->signature, sizeof m.signature);
+  memcpy(m.digest, proof->digest, sizeof m.digest);
+  memcpy(m.signature, proof->signature, sizeof m.signature);
   return m;
 }
 
 size_t weft_manifest_put(const weft_engine *e, uint64_t segment, uint8_t *out) {
   if (weft_window_has(e, segment) && weft_window_slot(e, segment)->manifest) {
-    const weft_manifest m =
-        of_slot(segment, weft_window_slot(e, segment), weft_window_held(e, segment)->blocks);
+    const weft_manifest m = of_slot(e, segment);
     return weft_manifest_write(&m, out);
   }
-  return e->options->trust && e->end_known && segment >= e->end.segment
-             ? weft_manifest_write(&e->end, out)
+  return e->options->trust && e->end_known && segment >= e->end->segment
+             ? weft_manifest_write(e->end, out)
              : 0;
 }
 
@@ -122,8 +128,7 @@ static void fill_slot(weft_engine *e, const weft_manifest *m, int64_t now_us) {
   slot->bytes = m->bytes;
   slot->at_us = (int64_t)m->at_us;
   slot->made_us = (int64_t)m->made_us;
-  memcpy(slot->digest, m->digest, sizeof slot->digest);
-  memcpy(slot->signature, m->signature, sizeof slot->signature);
+  keep_proof(e, m);
   if (held->blocks != m->blocks) { // what was taken for it was of another shape
     weft_slot_close(e, slot);
     slot->waiting = slot->loose = 0;
@@ -160,7 +165,7 @@ weft_status weft_manifest_take(weft_engine *e, size_t index, const weft_manifest
   if (m->last && !e->end_known) {
     const uint64_t end = m->blocks ? m->segment * weft_segment_bytes(e) + m->bytes : m->at_us;
     WEFT_TRY(weft_window_learn_end(e, end));
-    e->end = *m;
+    *e->end = *m;
   }
   if (has)
     fill_slot(e, m, now_us);
@@ -193,6 +198,6 @@ weft_status weft_manifest_check(weft_engine *e, uint64_t segment, bool *matches)
     }
     (void)crypto_generichash_final(state, digest, sizeof digest);
   }
-  *matches = memcmp(digest, slot->digest, sizeof digest) == 0;
+  *matches = memcmp(digest, weft_window_proof(e, segment)->digest, sizeof digest) == 0;
   return WEFT_OK;
 }

@@ -194,25 +194,12 @@ void weft_neighbour_timer(weft_engine *e, size_t index) {
 
 // Ranks that changed are announced soon after a quarter of a segment, so that fast links do not run
 // ahead of what they are told; else after a while, for slow ones.
-int64_t weft_neighbour_deadline(const weft_engine *e, size_t index) {
-  const weft_clock *clock = &e->clocks[index];
-  if (clock->told == e->version || clock->map_us == WEFT_ENGINE_NEVER)
-    return clock->timer_us;
+int64_t weft_neighbour_map_time(const weft_engine *e, const weft_clock *clock) {
   const bool much = e->progress - clock->told_progress >= (e->options->blocks + 3) / 4;
-  return earlier(clock->timer_us,
-                 clock->map_us + (much ? MAP_APART_US : WEFT_TIMER(e, map_us, 200000)));
+  return clock->map_us + (much ? MAP_APART_US : WEFT_TIMER(e, map_us, 200000));
 }
 
 // --- What it wants
-
-weft_policy_want *weft_neighbour_want(const weft_engine *e, const weft_neighbour *n,
-                                      uint64_t segment) {
-  return segment >= n->first && segment < n->accept_end ? &n->wants[weft_place(e, segment)] : NULL;
-}
-
-void weft_want_refresh(const weft_engine *e, weft_policy_want *want, uint64_t segment) {
-  want->accepts = want->rank < weft_window_blocks(e, segment);
-}
 
 bool weft_neighbour_complete(const weft_engine *e, const weft_neighbour *n, uint64_t segment) {
   if (n->state != WEFT_NEIGHBOUR_OPEN || !n->mapped)

@@ -54,6 +54,13 @@ static int64_t live_time(const weft_engine *e, uint64_t segment) {
   return weft_segment_at(e, segment) + weft_clock_offset(e->offset_us) + lag(e);
 }
 
+// The same of the next to be played.
+static int64_t live_next(const weft_engine *e) {
+  if (e->due_segment != e->play)
+    return live_time(e, e->play);
+  return e->due_us + weft_clock_offset(e->offset_us) + lag(e);
+}
+
 // --- Where to begin
 
 void weft_play_start(weft_engine *e, int64_t now_us) {
@@ -135,7 +142,15 @@ static bool live_due(const weft_engine *e) {
 
 static void live_tick(weft_engine *e, int64_t now_us) {
   const uint64_t before = e->play;
-  if (live_due(e) && segment_us(e) > 0 && live_time(e, e->play + e->window) <= now_us) {
+  if (!live_due(e))
+    return;
+  if (e->due_segment != before && e->options->rate_bits_per_s) { // else manifests may change it
+    e->due_us = weft_segment_at(e, before);
+    e->due_segment = before;
+  }
+  if (live_next(e) > now_us)
+    return;
+  if (segment_us(e) > 0 && live_time(e, e->play + e->window) <= now_us) {
     e->started = false; // asleep for longer than the window: begin again near the edge
     weft_play_start(e, now_us);
     return;
@@ -205,7 +220,7 @@ int64_t weft_play_deadline(const weft_engine *e) {
   if (e->self.source || !weft_is_paced(e))
     return WEFT_ENGINE_NEVER;
   if (weft_is_live(e))
-    return live_due(e) ? live_time(e, e->play) : WEFT_ENGINE_NEVER;
+    return live_due(e) ? live_next(e) : WEFT_ENGINE_NEVER;
   if (!e->playing)
     return vod_ready(e) ? 0 : WEFT_ENGINE_NEVER;
   if (e->stalled)

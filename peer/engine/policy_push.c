@@ -7,12 +7,12 @@
 
 #include "weft/peer_rng.h"
 
-// How many packets for segment s the neighbour can use from us; 0: none.
+// How many packets for segment s, which stands at `at`, the neighbour can use from us; 0: none.
 static size_t useful(const weft_policy_view *view, const weft_policy_neighbour *neighbour,
-                     uint64_t s) {
-  const weft_policy_segment *own = &view->segments[s % view->window];
-  const weft_policy_want *want = &neighbour->wants[s % view->window];
-  if (view->number[s % view->window] != s || (view->live && s < view->play))
+                     uint64_t s, size_t at) {
+  const weft_policy_segment *own = &view->segments[at];
+  const weft_policy_want *want = &neighbour->wants[at];
+  if (!want->accepts || own->rank == 0 || view->number[at] != s || (view->live && s < view->play))
     return 0;
   const bool shared = neighbour->degree > 1 && !(view->live && view->source);
   // The neighbour's others send too, and about as much as we do: without counting them, a fifth of
@@ -20,7 +20,7 @@ static size_t useful(const weft_policy_view *view, const weft_policy_neighbour *
   const size_t expected = (size_t)want->rank + (shared ? 2u : 1u) * want->in_flight;
   // At rank r a neighbour surely lacks own.rank - r of the directions held here; with equal ranks
   // it may lack none.
-  if (!want->accepts || own->rank <= expected)
+  if (own->rank <= expected)
     return 0;
   size_t count = own->rank - expected;
   // Its other neighbours see the same need: near the end each takes its share, not all of it.
@@ -30,6 +30,12 @@ static size_t useful(const weft_policy_view *view, const weft_policy_neighbour *
   if (count > share)
     count = share;
   return count > view->batch_max ? view->batch_max : count;
+}
+
+// The place after `at`: windows are walked through, since a division for each segment costs more
+// than what is looked at there.
+static size_t after(const weft_policy_view *view, size_t at) {
+  return at + 1 < view->window ? at + 1 : 0;
 }
 
 // The segment for one neighbour: each useful one is taken with probability 1/8 before the next is
@@ -43,8 +49,9 @@ static bool choose_segment(const weft_policy_view *view, size_t index, const wef
   uint64_t chance = 0;
   unsigned left = 0; // throws in `chance`
   bool found = false;
-  for (uint64_t s = first; s < end && s < own_end; s++) {
-    const size_t count = useful(view, neighbour, s);
+  size_t at = (size_t)(first % view->window);
+  for (uint64_t s = first; s < end && s < own_end; s++, at = after(view, at)) {
+    const size_t count = useful(view, neighbour, s, at);
     if (count == 0)
       continue;
     if (left == 0) {
@@ -71,9 +78,10 @@ static bool choose_least_sent(const weft_policy_view *view, size_t index, weft_p
   const uint64_t first = neighbour->first > view->first ? neighbour->first : view->first;
   const uint64_t end = neighbour->first + neighbour->count, own_end = view->first + view->count;
   uint32_t least = UINT32_MAX;
-  for (uint64_t s = first; s < end && s < own_end; s++) {
-    const size_t count = useful(view, neighbour, s);
-    const uint32_t sent = view->segments[s % view->window].sent;
+  size_t at = (size_t)(first % view->window);
+  for (uint64_t s = first; s < end && s < own_end; s++, at = after(view, at)) {
+    const size_t count = useful(view, neighbour, s, at);
+    const uint32_t sent = view->segments[at].sent;
     if (count == 0 || sent >= least)
       continue;
     least = sent;

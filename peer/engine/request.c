@@ -77,6 +77,7 @@ void weft_request_send(weft_engine *e, size_t index, const weft_request *r, int6
   if (n->ask_count >= room(e))
     return;
   n->asks[n->ask_count++] = (weft_ask){.request = *r, .hope_us = now_us, .order = n->ask_order++};
+  e->ask_count++;
   count_asked(e, index, r->segment, packets_of(r));
   set_blocks(e, r, true);
   weft_neighbour_due(e, index, WEFT_DUE_REQUEST);
@@ -86,6 +87,7 @@ static void remove_ask(weft_engine *e, size_t index, size_t at) {
   weft_neighbour *n = &e->neighbours[index];
   const weft_request r = n->asks[at].request;
   n->asks[at] = n->asks[--n->ask_count];
+  e->ask_count--;
   count_asked(e, index, r.segment, -(int)packets_of(&r));
   set_blocks(e, &r, false);
 }
@@ -231,13 +233,16 @@ static void ask_manifest(weft_engine *e, uint64_t segment, int64_t now_us) {
   }
 }
 
+// How long before it is played a segment that is still incomplete is asked for.
+static int64_t ahead(const weft_engine *e) {
+  return weft_is_live(e) ? weft_or(e->options->lag_us, 3000000) / 3 : 10 * ask_every(e);
+}
+
 static bool urgent(const weft_engine *e, uint64_t segment, int64_t now_us) {
   int64_t at_us;
   if (!weft_is_paced(e) || weft_engine_play_time(e, segment, &at_us) != WEFT_OK)
     return weft_is_paced(e) && segment == e->play; // it keeps playback from beginning
-  const int64_t before =
-      weft_is_live(e) ? weft_or(e->options->lag_us, 3000000) / 3 : 10 * ask_every(e);
-  return at_us - now_us < before;
+  return at_us - now_us < ahead(e);
 }
 
 static void mend(weft_engine *e, uint64_t segment, int64_t now_us) {
@@ -260,16 +265,33 @@ static bool lacking(const weft_engine *e) {
   return room(e) && !e->self.source && e->started && e->degree && e->missing < weft_window_edge(e);
 }
 
+// When to look again. Live, with nothing asked for and nothing to verify, there is nothing to do
+// until the oldest segment that is missing becomes urgent; the clock may still move a little.
+static int64_t next_look(const weft_engine *e, int64_t now_us) {
+  const int64_t soon_us = now_us + ask_every(e), late_us = now_us + 10 * ask_every(e);
+  int64_t at_us;
+  if (e->options->policy->ask || e->options->trust || e->ask_count || !weft_is_live(e) ||
+      weft_engine_play_time(e, e->missing, &at_us) != WEFT_OK)
+    return soon_us;
+  at_us -= ahead(e) - 1;
+  return at_us < soon_us ? soon_us : at_us < late_us ? at_us : late_us;
+}
+
 void weft_requests_tick(weft_engine *e, int64_t now_us) {
   if (e->ask_us == WEFT_ENGINE_NEVER && lacking(e))
     e->ask_us = now_us + ask_every(e);
   if (now_us < e->ask_us)
     return;
-  expire(e, now_us);
-  e->ask_us = lacking(e) ? now_us + ask_every(e) : WEFT_ENGINE_NEVER;
+  if (e->ask_count)
+    expire(e, now_us);
+  e->ask_us = WEFT_ENGINE_NEVER;
   for (uint64_t s = e->missing; lacking(e) && s < weft_window_edge(e); s++)
     if (weft_window_has(e, s))
       mend(e, s, now_us);
+  if (lacking(e)) { // a segment that failed wants it at once
+    const int64_t next_us = next_look(e, now_us);
+    e->ask_us = next_us < e->ask_us ? next_us : e->ask_us;
+  }
   e->ask_idle = false;
 }
 

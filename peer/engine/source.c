@@ -117,10 +117,10 @@ weft_status weft_engine_readable(const weft_engine *e, uint64_t *segment, size_t
   const uint64_t s = e->released;
   if (e->self.source)
     return WEFT_E_STATE;
-  if (!e->started || !weft_window_has(e, s) || !weft_window_slot(e, s)->complete)
-    return WEFT_PENDING;
   if (weft_is_paced(e) && s >= e->play)
     return WEFT_PENDING; // its time has not come
+  if (!e->started || !weft_window_has(e, s) || !weft_window_slot(e, s)->complete)
+    return WEFT_PENDING;
   // Without a manifest, the last segment known to exist may be the stream's last, whose true length
   // comes with the end.
   if (!weft_window_slot(e, s)->manifest && !e->end_known && s + 1 >= e->horizon)

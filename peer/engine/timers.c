@@ -9,11 +9,13 @@ int64_t weft_engine_deadline(const weft_engine *e) {
     return 0; // output has something at once
   if (e->farewell)
     return WEFT_ENGINE_NEVER; // whoever still asks is answered
-  int64_t at = (e->idle && !e->owed_count) || e->degree == 0 ? WEFT_ENGINE_NEVER : e->pace_us;
+  // Idle also while all that is owed waits for neighbours that take nothing now.
+  int64_t at = e->idle || e->degree == 0 ? WEFT_ENGINE_NEVER : e->pace_us;
   for (size_t i = 0; i < e->used; i++)
     at = earlier(at, weft_neighbour_deadline(e, i));
   at = earlier(at, weft_play_deadline(e));
   at = earlier(at, weft_requests_deadline(e));
+  at = earlier(at, e->gather_us);
   if (weft_checksums_on(e))
     at = earlier(at, weft_checksum_deadline(e));
   at = earlier(at, weft_exchange_deadline(e));
@@ -59,6 +61,7 @@ void weft_engine_tick(weft_engine *e, int64_t now_us) {
   for (size_t i = 0; i < e->used; i++)
     if (now_us >= weft_neighbour_deadline(e, i))
       neighbour_tick(e, i, now_us);
+  weft_gather_tick(e, now_us);
   weft_play_tick(e, now_us);
   if (weft_checksums_on(e))
     weft_checksum_tick(e, now_us);

@@ -19,14 +19,9 @@ size_t weft_window_bytes(const weft_engine *e, uint64_t segment) {
   return segment < weft_window_total(e) ? (size_t)(e->end_bytes - segment * segment_bytes) : 0;
 }
 
-static uint32_t count_blocks(const weft_engine *e, uint64_t segment) {
+uint32_t weft_window_count_blocks(const weft_engine *e, uint64_t segment) {
   const size_t k = e->options->block_bytes, bytes = weft_window_bytes(e, segment);
   return (uint32_t)(bytes / k + (bytes % k != 0));
-}
-
-uint32_t weft_window_blocks(const weft_engine *e, uint64_t segment) {
-  return weft_window_has(e, segment) ? weft_window_held(e, segment)->blocks
-                                     : count_blocks(e, segment);
 }
 
 void weft_engine_changed(weft_engine *e) {
@@ -39,6 +34,7 @@ void weft_engine_changed(weft_engine *e) {
 void weft_slot_close(weft_engine *e, weft_slot *slot) {
   e->codec->close(e->codec->user, slot->segment);
   slot->segment = NULL;
+  slot->gathering = WEFT_GATHERING_NONE;
   weft_held_drop(e, slot);
   weft_free(e->ctx, WEFT_MEM_HOST, slot->reveal);
   slot->reveal = NULL;
@@ -53,7 +49,7 @@ void weft_window_place(weft_engine *e, uint64_t segment) {
   e->number[at] = segment;
   if (e->blocks)
     memset(e->blocks + at * e->blocks_stride, 0, e->blocks_stride);
-  e->held[at] = (weft_policy_segment){.blocks = (uint16_t)count_blocks(e, segment)};
+  e->held[at] = (weft_policy_segment){.blocks = (uint16_t)weft_window_count_blocks(e, segment)};
   for (size_t i = 0; i < e->used; i++)
     e->neighbours[i].marks[at] = 0;
 }
@@ -173,7 +169,7 @@ void weft_window_advance(weft_engine *e) {
 static void refresh_blocks(weft_engine *e) {
   for (size_t at = 0; at < e->window; at++)
     if (e->number[at] != WEFT_NO_SEGMENT)
-      e->held[at].blocks = (uint16_t)count_blocks(e, e->number[at]);
+      e->held[at].blocks = (uint16_t)weft_window_count_blocks(e, e->number[at]);
   for (size_t i = 0; i < e->used; i++) {
     weft_neighbour *n = &e->neighbours[i];
     for (uint64_t s = n->first; s < n->accept_end; s++)

@@ -12,7 +12,7 @@ enum { KEPT = 8 << 20, TS_PACKET = 188, CLIENTS_MAX = 64, BLOCK = 16384, IDLE_S 
 typedef struct client {
   weft_http *http;
   struct MHD_Connection *connection;
-  uint64_t at; // of the stream
+  uint64_t at, end; // of the stream: the next byte, and where the answer ends
   bool waiting;
 } client;
 
@@ -20,8 +20,8 @@ struct weft_http {
   weft_http_options options;
   struct MHD_Daemon *daemon;
   guint watch, timer;
-  uint8_t *kept; // the last KEPT bytes of the stream, byte i at i % KEPT
-  uint64_t written;
+  uint8_t *kept;          // the last KEPT bytes of the stream, byte i at i % KEPT
+  uint64_t base, written; // nothing before `base` is there
   bool ended, running;
   GPtrArray *clients; // of the stream
 };
@@ -58,21 +58,27 @@ static gboolean on_ready(gint fd, GIOCondition condition, gpointer user) {
 
 // --- The stream
 
+static uint64_t oldest(const weft_http *http) {
+  return http->written - http->base > KEPT ? http->written - KEPT : http->base;
+}
+
 static ssize_t give(void *user, uint64_t position, char *out, size_t room) {
   client *c = user;
   weft_http *http = c->http;
   (void)position;
-  if (http->written - c->at > KEPT)
-    return MHD_CONTENT_READER_END_WITH_ERROR; // too slow
-  const uint64_t left = http->written - c->at;
-  if (left == 0 && http->ended)
+  if (c->at < oldest(http))
+    return MHD_CONTENT_READER_END_WITH_ERROR; // too slow, or the stream went on elsewhere
+  if (c->at == c->end)
     return MHD_CONTENT_READER_END_OF_STREAM;
-  if (left == 0) {
+  if (c->at >= http->written && http->ended)
+    return http->options.length ? MHD_CONTENT_READER_END_WITH_ERROR
+                                : MHD_CONTENT_READER_END_OF_STREAM;
+  if (c->at >= http->written) {
     c->waiting = true;
     MHD_suspend_connection(c->connection);
     return 0;
   }
-  size_t n = (size_t)MIN(left, room);
+  size_t n = (size_t)MIN(MIN(http->written, c->end) - c->at, room);
   const size_t from = (size_t)(c->at % KEPT);
   n = MIN(n, KEPT - from);
   memcpy(out, http->kept + from, n);
@@ -86,23 +92,100 @@ static void gone(void *user) {
   g_free(c);
 }
 
-static enum MHD_Result answer_stream(weft_http *http, struct MHD_Connection *connection) {
+// What the header Range asks for. False: it cannot be had. Without one that is understood: all.
+static bool wanted_range(const weft_http *http, const char *text, uint64_t *first, uint64_t *end,
+                         bool *partial) {
+  const uint64_t length = http->options.length;
+  char *rest;
+  *first = 0;
+  *end = length;
+  *partial = text && g_str_has_prefix(text, "bytes=") && !strchr(text, ',');
+  if (!*partial)
+    return true;
+  text += strlen("bytes=");
+  const bool suffix = *text == '-';
+  if (!g_ascii_isdigit(suffix ? text[1] : text[0])) {
+    *partial = false;
+    return true;
+  }
+  const uint64_t number = g_ascii_strtoull(suffix ? text + 1 : text, &rest, 10);
+  if (suffix) {
+    *first = number < length ? length - number : 0;
+    return number > 0;
+  }
+  *first = number;
+  if (*rest == '-' && g_ascii_isdigit(rest[1])) {
+    const uint64_t last = g_ascii_strtoull(rest + 1, NULL, 10);
+    *end = last < length ? last + 1 : length;
+  }
+  return *first < *end;
+}
+
+static bool at_hand(const weft_http *http, uint64_t position) {
+  return position >= oldest(http) && position <= http->written;
+}
+
+// Where an answer begins: what is asked for, where the length is known; else from the beginning
+// while all of it is kept, or from where it is, at a packet of MPEG-TS. False: it cannot be had.
+static bool place_client(weft_http *http, client *c, const char *range, bool body, bool *partial) {
+  *partial = false;
+  c->end = UINT64_MAX;
+  c->at = http->base == 0 && http->written < KEPT / 2 ? 0 : http->written / TS_PACKET * TS_PACKET;
+  if (c->at < http->base)
+    c->at = http->base;
+  if (!http->options.length || (!range && http->clients->len)) // somebody else is watching
+    return true;
+  if (!wanted_range(http, range, &c->at, &c->end, partial))
+    return false;
+  return !body || at_hand(http, c->at) || http->options.seek(http->options.user, c->at);
+}
+
+static enum MHD_Result refuse_range(const weft_http *http, struct MHD_Connection *connection) {
+  char text[64];
+  struct MHD_Response *response =
+      MHD_create_response_from_buffer(0, (void *)(uintptr_t) "", MHD_RESPMEM_PERSISTENT);
+  if (!response)
+    return MHD_NO;
+  g_snprintf(text, sizeof text, "bytes */%" G_GUINT64_FORMAT, http->options.length);
+  (void)MHD_add_response_header(response, "Content-Range", text);
+  const enum MHD_Result result =
+      MHD_queue_response(connection, MHD_HTTP_RANGE_NOT_SATISFIABLE, response);
+  MHD_destroy_response(response);
+  return result;
+}
+
+static enum MHD_Result answer_stream(weft_http *http, struct MHD_Connection *connection,
+                                     bool body) {
+  const char *range = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Range");
+  bool partial;
   client *c = g_new0(client, 1);
   c->http = http;
   c->connection = connection;
-  // From the beginning while all of it is kept; else from where it is, at a packet of MPEG-TS.
-  c->at = http->written < KEPT / 2 ? 0 : http->written / TS_PACKET * TS_PACKET;
-  struct MHD_Response *response =
-      MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, give, c, gone);
-  if (!response) {
+  if (!place_client(http, c, range, body, &partial)) {
     g_free(c);
+    return refuse_range(http, connection);
+  }
+  const uint64_t first = c->at, size = c->end == UINT64_MAX ? MHD_SIZE_UNKNOWN : c->end - c->at;
+  g_ptr_array_add(http->clients, c);
+  struct MHD_Response *response = MHD_create_response_from_callback(size, BLOCK, give, c, gone);
+  if (!response) {
+    gone(c);
     return MHD_NO;
   }
-  g_ptr_array_add(http->clients, c);
   (void)MHD_add_response_header(response, "Content-Type", "video/mp2t");
   (void)MHD_add_response_header(response, "Cache-Control", "no-store");
   (void)MHD_add_response_header(response, "Access-Control-Allow-Origin", "*");
-  const enum MHD_Result result = MHD_queue_response(connection, MHD_HTTP_OK, response);
+  if (http->options.length)
+    (void)MHD_add_response_header(response, "Accept-Ranges", "bytes");
+  if (partial) {
+    char text[96];
+    g_snprintf(text, sizeof text,
+               "bytes %" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT, first,
+               c->end - 1, http->options.length);
+    (void)MHD_add_response_header(response, "Content-Range", text);
+  }
+  const enum MHD_Result result =
+      MHD_queue_response(connection, partial ? MHD_HTTP_PARTIAL_CONTENT : MHD_HTTP_OK, response);
   MHD_destroy_response(response);
   return result;
 }
@@ -140,7 +223,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
   if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
     return answer_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, type, g_strdup("GET only\n"));
   if (http->options.stream && strcmp(path, "/") == 0)
-    return answer_stream(http, connection);
+    return answer_stream(http, connection, strcmp(method, "GET") == 0);
   char *text =
       http->options.page ? http->options.page(http->options.user, path, &type, &status) : NULL;
   if (!text)
@@ -207,7 +290,7 @@ static void resume(weft_http *http) {
       MHD_resume_connection(c->connection);
     c->waiting = false;
   }
-  work(http);
+  work(http); // nothing when a request is being answered: the library goes on after it
 }
 
 void weft_http_write(weft_http *http, const uint8_t *data, size_t bytes) {
@@ -221,6 +304,12 @@ void weft_http_write(weft_http *http, const uint8_t *data, size_t bytes) {
   resume(http);
 }
 
+void weft_http_move(weft_http *http, uint64_t position) {
+  http->base = http->written = position;
+  http->ended = false;
+  resume(http); // who waited elsewhere is told so by `give`
+}
+
 void weft_http_end(weft_http *http) {
   http->ended = true;
   resume(http);
@@ -229,7 +318,7 @@ void weft_http_end(weft_http *http) {
 bool weft_http_drained(const weft_http *http) {
   for (guint i = 0; i < http->clients->len; i++) {
     const client *c = g_ptr_array_index(http->clients, i);
-    if (c->at < http->written)
+    if (c->at < MIN(http->written, c->end))
       return false;
   }
   return true;

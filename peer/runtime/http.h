@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small HTTP server on the GLib main loop, by libmicrohttpd: pages that are made when asked for,
-// or one stream that every client receives from where it is now.
+// or one stream that every client receives from where it is now. Where the stream's length is known
+// a client may ask for any range of it, and the stream goes on there.
 #ifndef WEFT_PEER_HTTP_H
 #define WEFT_PEER_HTTP_H
 
@@ -17,6 +18,10 @@ typedef struct weft_http weft_http;
 typedef struct weft_http_options {
   weft_address listen;
   bool stream; // "/" is the stream; else `page` makes what is asked for
+  // Of a stream that can be had from anywhere: its length, else 0, and who is asked to go on there
+  // when a client wants what is not kept: false if that cannot be, else weft_http_move follows.
+  uint64_t length;
+  bool (*seek)(void *user, uint64_t position);
   // The page of `path` (g_free), its type and HTTP status; NULL: there is none.
   char *(*page)(void *user, const char *path, const char **type, unsigned *status);
   void *user;
@@ -27,6 +32,8 @@ weft_http *weft_http_new(const weft_http_options *options, char **error);
 void weft_http_free(weft_http *http); // accepts NULL
 // The stream's next bytes. Kept for clients: the last 8 MiB; who falls behind is cut off.
 void weft_http_write(weft_http *http, const uint8_t *data, size_t bytes);
+// The next bytes are those from `position` on; nothing before is kept.
+void weft_http_move(weft_http *http, uint64_t position);
 void weft_http_end(weft_http *http);           // no more: answers end when all is sent
 bool weft_http_drained(const weft_http *http); // no client has anything left to get
 uint16_t weft_http_port(const weft_http *http);

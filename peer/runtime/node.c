@@ -82,10 +82,11 @@ weft_status weft_node_new(const weft_node_options *options, int64_t now_us, weft
   node->udp.fd = -1;
   node->now_us = node->seek_us = now_us;
   weft_node_options *o = &node->options;
-  default_to(&o->links_max, o->role == WEFT_NODE_TRACKER ? 1024 : 64);
   default_to(&o->window, 64);
   default_to(&o->batch, 16);
   default_to(&o->neighbours_max, 48);
+  // Some more than neighbours: trackers, and those who are told that there is no room.
+  default_to(&o->links_max, o->role == WEFT_NODE_TRACKER ? 1024 : o->neighbours_max + NODE_SPARE);
   default_to(&o->neighbours_target, 8);
   const weft_status status = start(node, now_us, error);
   if (status == WEFT_OK)
@@ -99,6 +100,7 @@ void weft_node_free(weft_node *node) {
   if (!node)
     return;
   weft_engine_free(node->engine);
+  weft_gatherer_free(node->gatherer);
   weft_sessions_free(node->sessions);
   weft_udp_close(&node->udp);
   weft_ctx *ctx = node->ctx;
@@ -156,8 +158,13 @@ static void take(void *user, const weft_address *from, uint8_t *datagram, size_t
     weft_node_admit_again(node, plain.link); // it had no room, and the refusal was lost
 }
 
+// Time never goes back, not even behind what was sent a little early.
+static void set_time(weft_node *node, int64_t now_us) {
+  node->now_us = now_us > node->now_us ? now_us : node->now_us;
+}
+
 bool weft_node_receive(weft_node *node, int64_t now_us) {
-  node->now_us = now_us;
+  set_time(node, now_us);
   return weft_udp_receive(&node->udp, NODE_RECEIVE_MOST, take, node) >= NODE_RECEIVE_MOST;
 }
 
@@ -197,6 +204,7 @@ static void send_burst(weft_node *node, const weft_burst *burst) {
 
 static weft_status send_engine(weft_node *node) {
   weft_burst burst;
+  const int64_t until_us = node->now_us + NODE_SLACK_US;
   node->more_output = false;
   for (size_t bursts = 0; node->engine && !node->udp.blocked; bursts++) {
     if (bursts == NODE_SEND_MOST) { // others want their turn
@@ -204,10 +212,19 @@ static weft_status send_engine(weft_node *node) {
       return WEFT_OK;
     }
     const weft_status status = weft_engine_output(node->engine, node->now_us, &burst);
-    if (status == WEFT_PENDING)
+    if (status == WEFT_OK) {
+      send_burst(node, &burst);
+      continue;
+    }
+    if (status != WEFT_PENDING)
+      return status;
+    // A loop's timers count milliseconds: what is due within one is due now. Else a control
+    // message, after which the uplink is busy for some microseconds, would keep data waiting a turn
+    // each time.
+    const int64_t at_us = weft_engine_deadline(node->engine);
+    if (at_us <= node->now_us || at_us > until_us)
       return WEFT_OK;
-    WEFT_TRY(status);
-    send_burst(node, &burst);
+    node->now_us = at_us;
   }
   return WEFT_OK;
 }
@@ -228,7 +245,8 @@ static void send_sessions(weft_node *node) {
 
 weft_status weft_node_turn(weft_node *node, int64_t now_us) {
   weft_session_event event;
-  node->now_us = now_us;
+  set_time(node, now_us);
+  now_us = node->now_us;
   if (node->udp.blocked)
     weft_udp_flush(&node->udp);
   weft_sessions_tick(node->sessions, now_us);
@@ -263,7 +281,7 @@ int64_t weft_node_deadline(const weft_node *node) {
 }
 
 void weft_node_leave(weft_node *node, int64_t now_us) {
-  node->now_us = now_us;
+  set_time(node, now_us);
   node->leaving = true;
   for (size_t link = 0; link < node->options.links_max; link++) {
     const node_link *l = &node->links[link];

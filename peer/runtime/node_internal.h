@@ -3,6 +3,7 @@
 #ifndef WEFT_PEER_NODE_INTERNAL_H
 #define WEFT_PEER_NODE_INTERNAL_H
 
+#include "peer/runtime/codec_gather.h"
 #include "peer/runtime/describe.h"
 #include "peer/runtime/udp.h"
 
@@ -16,9 +17,16 @@ enum {
   NODE_REFUSE_US = 200000,     // telling again that there is no room
   NODE_EXCHANGE_US = 1000000,  // asking neighbours for more of them
   NODE_ANNOUNCE_US = 30000000, // to a tracker
-  NODE_CHECKSUM_US = 200000    // between two reveals of one segment
+  NODE_CHECKSUM_US = 200000,   // between two reveals of one segment
+  NODE_SLACK_US = 1000         // what is due within this is sent at once
 };
-enum { NODE_CANDIDATES = 64, NODE_BANS = 256, NODE_RECEIVE_MOST = 512, NODE_SEND_MOST = 64 };
+enum {
+  NODE_CANDIDATES = 64,
+  NODE_BANS = 256,
+  NODE_RECEIVE_MOST = 512,
+  NODE_SEND_MOST = 64,
+  NODE_SPARE = 16
+};
 
 typedef struct node_link {
   bool used, open, tracker;
@@ -48,6 +56,7 @@ struct weft_node {
   weft_stream stream;
   weft_rng_chacha chance; // of the engine and of choices here
   weft_codec_rlnc rlnc;
+  weft_gatherer *gatherer; // NULL: each segment is decoded by itself
   weft_codec codec;
   weft_trust_ed25519 keys;
   weft_trust trust;

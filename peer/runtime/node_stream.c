@@ -23,6 +23,7 @@ static void set_engine_options(weft_node *node) {
                             .mode = s->mode,
                             .window = o->window,
                             .batch = o->batch,
+                            .gather = node->gatherer ? o->gather : 0,
                             .neighbours_max = o->neighbours_max,
                             .neighbours_target = source ? 0 : o->neighbours_target,
                             .addresses_max = NODE_CANDIDATES,
@@ -44,6 +45,11 @@ weft_status weft_node_start_engine(weft_node *node, const weft_stream *stream) {
   node->stream = *stream;
   node->rlnc = (weft_codec_rlnc){.ctx = node->ctx};
   node->codec = weft_codec_rlnc_table(&node->rlnc);
+  if (!source && o->gather > 1 && stream->trusted && stream->mode != WEFT_MODE_LIVE) {
+    if (!node->gatherer)
+      WEFT_TRY(weft_gatherer_new(node->ctx, &node->gatherer));
+    node->codec = weft_gatherer_table(node->gatherer);
+  }
   set_trust(node, source);
   set_engine_options(node);
   const weft_engine_self self = {.source = source,
@@ -161,6 +167,14 @@ void weft_node_lost(weft_node *node, size_t link, weft_session_reason reason) {
   *l = (node_link){.neighbour = NONE, .bootstrap = NONE};
   if (told && node->options.event && !node->leaving)
     node->options.event(node->options.user, &event);
+}
+
+bool weft_node_has_source(const weft_node *node) {
+  for (size_t i = 0; node->engine && i < node->options.links_max; i++)
+    if (node->links[i].open && node->links[i].neighbour != NONE &&
+        memcmp(node->links[i].public_key, node->stream.source_key, 32) == 0)
+      return true;
+  return false;
 }
 
 // The engine is done with a neighbour: so is the session.

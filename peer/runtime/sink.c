@@ -51,7 +51,12 @@ weft_sink *weft_sink_open(const weft_sink_options *options, char **error) {
     if (!weft_address_parse(authority, &address))
       return refuse(s, error, "is not http://[ADDRESS]:PORT/");
     g_autofree char *why = NULL;
-    s->http = weft_http_new(&(weft_http_options){.listen = address, .stream = true}, &why);
+    s->http = weft_http_new(&(weft_http_options){.listen = address,
+                                                 .stream = true,
+                                                 .length = options->length,
+                                                 .seek = options->seek,
+                                                 .user = options->user},
+                            &why);
     if (!s->http)
       return refuse(s, error, why);
   } else if (g_str_has_prefix(options->output, "udp://")) {
@@ -98,6 +103,14 @@ void weft_sink_end(weft_sink *s) {
   if (s->http)
     weft_http_end(s->http);
 }
+
+void weft_sink_move(weft_sink *s, uint64_t position) {
+  s->held = s->at = 0;
+  if (s->http)
+    weft_http_move(s->http, position);
+}
+
+bool weft_sink_seekable(const weft_sink *s) { return s->http && s->options.length; }
 
 static gboolean on_writable(gint fd, GIOCondition condition, gpointer user) {
   weft_sink *s = user;

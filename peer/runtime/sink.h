@@ -17,7 +17,10 @@ typedef struct weft_sink weft_sink;
 typedef struct weft_sink_options {
   const char *output; // FILE, "-", "udp://HOST:PORT", "http://:PORT/"
   size_t segment_bytes;
+  uint64_t length;          // of a stream that can be had from anywhere; else 0
   void (*wake)(void *user); // there is room again
+  // http: a client wants the stream from `position` on. False: that cannot be; else weft_sink_move.
+  bool (*seek)(void *user, uint64_t position);
   void *user;
 } weft_sink_options;
 
@@ -31,6 +34,9 @@ uint8_t *weft_sink_room(weft_sink *sink);
 weft_status weft_sink_wrote(weft_sink *sink, size_t bytes, int64_t over_us, int64_t now_us);
 // WEFT_E_IO: weft_sink_error says why.
 weft_status weft_sink_pump(weft_sink *sink, int64_t now_us);
+// What is written next is the stream from `position` on.
+void weft_sink_move(weft_sink *sink, uint64_t position);
+bool weft_sink_seekable(const weft_sink *sink); // clients may ask for any part of the stream
 // Everything is out (http: all clients have it).
 bool weft_sink_empty(const weft_sink *sink);
 const char *weft_sink_error(const weft_sink *sink);

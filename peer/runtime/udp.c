@@ -78,10 +78,10 @@ static int open_socket(weft_udp *udp, const weft_address *address) {
 }
 
 weft_status weft_udp_open(weft_ctx *ctx, const weft_address *address, weft_udp *out, int *error) {
-  void *run, *in;
+  void *queue, *in;
   *out = (weft_udp){.ctx = ctx, .fd = -1};
-  WEFT_TRY(weft_alloc(ctx, WEFT_MEM_HOST, WEFT_UDP_RUN * WEFT_SESSION_DATAGRAM_BYTES, &run));
-  out->run = run;
+  WEFT_TRY(weft_alloc(ctx, WEFT_MEM_HOST, WEFT_UDP_QUEUE * WEFT_SESSION_DATAGRAM_BYTES, &queue));
+  out->queue = queue;
   const weft_status status = weft_alloc(ctx, WEFT_MEM_HOST, MESSAGES * MESSAGE_BYTES, &in);
   if (status == WEFT_OK)
     out->in = in;
@@ -96,7 +96,7 @@ void weft_udp_close(weft_udp *udp) {
   if (udp->fd >= 0)
     close(udp->fd);
   if (udp->ctx) {
-    weft_free(udp->ctx, WEFT_MEM_HOST, udp->run);
+    weft_free(udp->ctx, WEFT_MEM_HOST, udp->queue);
     weft_free(udp->ctx, WEFT_MEM_HOST, udp->in);
   }
   *udp = (weft_udp){.fd = -1};
@@ -143,89 +143,156 @@ void weft_udp_filter(weft_udp *udp, size_t places) {
 
 // --- Sending
 
-// How many of the datagrams from run_at on one call can take: all as long as the first, but for a
-// shorter one at the end.
-static size_t run_length(const weft_udp *udp) {
-  size_t count = 1;
-  while (!udp->no_segmenting && udp->run_at + count < udp->run_count) {
-    const size_t first = udp->run_bytes[udp->run_at], next = udp->run_bytes[udp->run_at + count];
-    if (next > first)
-      break;
-    count++;
-    if (next < first)
-      break;
+enum { SEND_MESSAGES = 16 }; // of one sendmmsg
+
+// One run of a way: a message of sendmmsg, and what it is made of.
+typedef struct run {
+  struct iovec parts[WEFT_UDP_RUN];
+  any_address to;
+  _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(uint16_t))];
+  size_t way, count;
+  uint16_t after; // the place that follows
+} run;
+
+// Gathers datagrams of a way from place `first` on, of which `left` wait, that one message can
+// take: all as long as the first, but for a shorter one at the end.
+static void gather(const weft_udp *udp, size_t first, size_t left, run *out) {
+  const size_t bytes = udp->bytes[first];
+  size_t at = first;
+  out->count = 0;
+  for (bool more = true; more;) {
+    out->parts[out->count++] = (struct iovec){
+        .iov_base = udp->queue + at * WEFT_SESSION_DATAGRAM_BYTES, .iov_len = udp->bytes[at]};
+    const bool shorter = udp->bytes[at] < bytes;
+    at = udp->next[at];
+    more = !udp->no_segmenting && !shorter && out->count < left && out->count < WEFT_UDP_RUN &&
+           udp->bytes[at] <= bytes;
+  }
+  out->after = (uint16_t)at;
+}
+
+static void address_run(const weft_udp *udp, run *r, struct msghdr *message) {
+  *message = (struct msghdr){.msg_name = &r->to,
+                             .msg_namelen = to_kernel(udp, &udp->ways[r->way].to, &r->to),
+                             .msg_iov = r->parts,
+                             .msg_iovlen = r->count};
+  if (r->count == 1)
+    return;
+  const uint16_t segment = (uint16_t)r->parts[0].iov_len;
+  memset(r->control, 0, sizeof r->control);
+  message->msg_control = r->control;
+  message->msg_controllen = sizeof r->control;
+  struct cmsghdr *c = CMSG_FIRSTHDR(message);
+  c->cmsg_level = IPPROTO_UDP;
+  c->cmsg_type = UDP_SEGMENT;
+  c->cmsg_len = CMSG_LEN(sizeof segment);
+  memcpy(CMSG_DATA(c), &segment, sizeof segment);
+}
+
+// What waits, as messages, as far as they go into one call.
+static size_t make_messages(const weft_udp *udp, run *runs, struct mmsghdr *messages) {
+  size_t count = 0;
+  for (size_t w = 0; w < udp->way_count; w++) {
+    uint16_t at = udp->ways[w].first;
+    for (size_t left = udp->ways[w].count; left && count < SEND_MESSAGES; count++) {
+      run *r = &runs[count];
+      r->way = w;
+      gather(udp, at, left, r);
+      address_run(udp, r, &messages[count].msg_hdr);
+      at = r->after;
+      left -= r->count;
+    }
   }
   return count;
 }
 
-static ssize_t send_run(weft_udp *udp, size_t count) {
-  any_address to;
-  struct iovec parts[WEFT_UDP_RUN];
-  union {
-    char bytes[CMSG_SPACE(sizeof(uint16_t))];
-    struct cmsghdr align;
-  } control;
-  struct msghdr message = {.msg_name = &to,
-                           .msg_namelen = to_kernel(udp, &udp->to, &to),
-                           .msg_iov = parts,
-                           .msg_iovlen = count};
-  for (size_t i = 0; i < count; i++)
-    parts[i] =
-        (struct iovec){.iov_base = udp->run + (udp->run_at + i) * WEFT_SESSION_DATAGRAM_BYTES,
-                       .iov_len = udp->run_bytes[udp->run_at + i]};
-  if (count > 1) {
-    const uint16_t segment = (uint16_t)udp->run_bytes[udp->run_at];
-    memset(&control, 0, sizeof control);
-    message.msg_control = control.bytes;
-    message.msg_controllen = sizeof control.bytes;
-    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-    c->cmsg_level = IPPROTO_UDP;
-    c->cmsg_type = UDP_SEGMENT;
-    c->cmsg_len = CMSG_LEN(sizeof segment);
-    memcpy(CMSG_DATA(c), &segment, sizeof segment);
-  }
+static void gone(weft_udp *udp, const run *r) {
+  weft_udp_way *way = &udp->ways[r->way];
+  way->first = r->after;
+  way->count = (uint16_t)(way->count - r->count);
+}
+
+// Sends one call's worth. False: nothing waits any more, or the socket takes no more.
+static bool send_some(weft_udp *udp) {
+  run runs[SEND_MESSAGES];
+  struct mmsghdr messages[SEND_MESSAGES];
+  const size_t count = make_messages(udp, runs, messages);
+  if (count == 0)
+    return false;
   udp->statistics.send_calls++;
-  return sendmsg(udp->fd, &message, MSG_NOSIGNAL);
+  const int sent = sendmmsg(udp->fd, messages, (unsigned)count, MSG_NOSIGNAL);
+  for (int i = 0; i < sent; i++) {
+    udp->statistics.sent += runs[i].count;
+    udp->statistics.sent_bytes += messages[i].msg_len;
+    gone(udp, &runs[i]);
+  }
+  if (sent >= 0 || errno == EINTR)
+    return true;
+  if (errno == EAGAIN || errno == EWOULDBLOCK) {
+    udp->blocked = true;
+    return false;
+  }
+  if (runs[0].count > 1 && (errno == EIO || errno == EINVAL || errno == ENOPROTOOPT)) {
+    udp->no_segmenting = true; // a device or kernel without it
+    return true;
+  }
+  udp->statistics.send_errors += runs[0].count; // unreachable, too long for the path: as good as
+  gone(udp, &runs[0]);                          // lost on the way
+  return true;
 }
 
 void weft_udp_flush(weft_udp *udp) {
   udp->blocked = false;
-  while (udp->run_at < udp->run_count) {
-    const size_t count = run_length(udp);
-    const ssize_t sent = send_run(udp, count);
-    if (sent < 0 && errno == EINTR)
-      continue;
-    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-      udp->blocked = true;
-      return;
-    }
-    if (sent < 0 && count > 1 && (errno == EIO || errno == EINVAL || errno == ENOPROTOOPT)) {
-      udp->no_segmenting = true; // a device or kernel without it
-      continue;
-    }
-    if (sent < 0) { // unreachable, too long for the path: as good as lost on the way
-      udp->statistics.send_errors += count;
-    } else {
-      udp->statistics.sent += count;
-      udp->statistics.sent_bytes += (uint64_t)sent;
-    }
-    udp->run_at += count;
-  }
-  udp->run_at = udp->run_count = 0;
+  while (send_some(udp))
+    ;
+  if (!udp->blocked)
+    udp->queued = udp->way_count = 0;
+}
+
+static bool same_place(const weft_address *a, const weft_address *b) {
+  return a->port == b->port && memcmp(a->ip, b->ip, sizeof a->ip) == 0;
 }
 
 uint8_t *weft_udp_room(weft_udp *udp, const weft_address *to) {
-  const bool other = udp->run_count &&
-                     (udp->to.port != to->port || memcmp(udp->to.ip, to->ip, sizeof to->ip) != 0);
-  if (udp->blocked || other || udp->run_count == WEFT_UDP_RUN)
+  if (udp->blocked || udp->queued == WEFT_UDP_QUEUE)
     weft_udp_flush(udp);
   if (udp->blocked)
     return NULL;
-  udp->to = *to;
-  return udp->run + udp->run_count * WEFT_SESSION_DATAGRAM_BYTES;
+  if (udp->way >= udp->way_count || !same_place(&udp->ways[udp->way].to, to)) {
+    for (udp->way = 0; udp->way < udp->way_count; udp->way++)
+      if (same_place(&udp->ways[udp->way].to, to))
+        break;
+    if (udp->way == WEFT_UDP_WAYS) {
+      weft_udp_flush(udp);
+      if (udp->blocked)
+        return NULL;
+      udp->way = 0;
+    }
+    if (udp->way == udp->way_count)
+      udp->ways[udp->way_count++] = (weft_udp_way){.to = *to};
+  }
+  return udp->queue + udp->queued * WEFT_SESSION_DATAGRAM_BYTES;
 }
 
-void weft_udp_filled(weft_udp *udp, size_t bytes) { udp->run_bytes[udp->run_count++] = bytes; }
+void weft_udp_filled(weft_udp *udp, size_t bytes) {
+  weft_udp_way *way = &udp->ways[udp->way];
+  const uint16_t at = (uint16_t)udp->queued++;
+  udp->bytes[at] = (uint16_t)bytes;
+  const size_t longest = way->count ? udp->bytes[way->run_last] : 0;
+  if (way->count && bytes == longest && way->run_last != way->last) {
+    udp->next[at] = udp->next[way->run_last];
+    udp->next[way->run_last] = at;
+  } else {
+    if (way->count == 0)
+      way->first = at;
+    else
+      udp->next[way->last] = at;
+    way->last = at;
+  }
+  way->count++;
+  if (bytes >= longest)
+    way->run_last = at;
+}
 
 // --- Receiving
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A UDP socket at speed: one system call sends a run of equally long datagrams to one address
-// (UDP_SEGMENT), one receives many, each perhaps a run of its own (recvmmsg, UDP_GRO). Where the
-// kernel refuses to segment, datagrams go one by one from then on.
+// A UDP socket at speed. Datagrams wait in a queue until the turn ends, sorted by where they go, so
+// that bursts to one neighbour join: one system call (sendmmsg) then sends many runs of equally
+// long datagrams, each run to one address (UDP_SEGMENT). One call receives many, each perhaps a run
+// of its own (recvmmsg, UDP_GRO). Where the kernel refuses to segment, datagrams go one by one.
 #ifndef WEFT_PEER_UDP_H
 #define WEFT_PEER_UDP_H
 
@@ -14,23 +15,35 @@
 
 // Datagrams in one run: the kernel takes 64, and 65507 bytes.
 #define WEFT_UDP_RUN 48u
+// Datagrams that wait, and addresses that they go to: what more comes flushes the queue.
+#define WEFT_UDP_QUEUE 128u
+#define WEFT_UDP_WAYS 32u
 
 typedef struct weft_udp_statistics {
   uint64_t sent, sent_bytes, send_calls, send_errors;
   uint64_t received, received_bytes, receive_calls;
 } weft_udp_statistics;
 
+// What waits for one address, in order: places of the queue, chained by `next`. What is as long as
+// the run goes before shorter ones that came between (the end of a burst), so that bursts join.
+typedef struct weft_udp_way {
+  weft_address to;
+  uint16_t first, last, count;
+  uint16_t run_last; // the last one of the run's length
+} weft_udp_way;
+
 typedef struct weft_udp {
   weft_ctx *ctx;
   int fd;
   bool v4;            // the machine has no IPv6: addresses are ::ffff:a.b.c.d all the same
   bool no_segmenting; // the kernel refused
-  bool blocked;       // the run below waits until the socket takes it
-  // The run being filled: datagrams of WEFT_SESSION_DATAGRAM_BYTES room each, one address.
-  weft_address to;
-  uint8_t *run; // WEFT_UDP_RUN * WEFT_SESSION_DATAGRAM_BYTES
-  size_t run_count, run_at, run_bytes[WEFT_UDP_RUN];
-  uint8_t *in; // room for what one call receives
+  bool blocked;       // the queue waits until the socket takes it
+  uint8_t *queue;     // WEFT_UDP_QUEUE * WEFT_SESSION_DATAGRAM_BYTES
+  uint16_t bytes[WEFT_UDP_QUEUE], next[WEFT_UDP_QUEUE];
+  size_t queued; // places taken
+  weft_udp_way ways[WEFT_UDP_WAYS];
+  size_t way_count, way; // way: whom the room was given for
+  uint8_t *in;           // room for what one call receives
   weft_udp_statistics statistics;
 } weft_udp;
 
@@ -44,8 +57,7 @@ weft_status weft_udp_own_address(const weft_udp *udp, weft_address *out);
 // is checked all the same.
 void weft_udp_filter(weft_udp *udp, size_t places);
 
-// Room for the next datagram to `to`; NULL while the socket is blocked. What waits for another
-// address is sent first.
+// Room for the next datagram to `to`; NULL while the socket is blocked.
 uint8_t *weft_udp_room(weft_udp *udp, const weft_address *to);
 void weft_udp_filled(weft_udp *udp, size_t bytes); // the room holds a datagram of so many bytes
 void weft_udp_flush(weft_udp *udp);

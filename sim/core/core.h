@@ -38,7 +38,10 @@ typedef struct weft_sim_core_options {
   weft_sim_transport *transport; // NULL: one rank
   void *user;
   weft_status (*turn)(void *user, weft_sim_lane *lane, const weft_sim_turn *turn);
-  void (*prefetch)(void *user, uint32_t actor); // soon to have a turn; NULL: none
+  // Actors that soon have turns, in four steps, so that each may follow a pointer which the one
+  // before fetched: 0 and 1 once for a turn, 2 and 3 for each message (NULL: a wake). NULL: none.
+  void (*prefetch)(void *user, size_t lane, uint32_t actor, const weft_sim_message *message,
+                   unsigned step);
 } weft_sim_core_options;
 
 // Errors: WEFT_E_ARGUMENT, WEFT_E_NOMEM, WEFT_E_THREAD.

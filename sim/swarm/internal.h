@@ -36,6 +36,12 @@ typedef struct weft_sim_token_head {
   uint32_t count, bytes;
 } weft_sim_token_head;
 
+// What a message is about, as far as its head tells: a hint.
+static inline uint64_t weft_sim_segment_of(const weft_sim_message *message) {
+  const weft_sim_token_head *head = weft_sim_content(message);
+  return (message->kind & ~(uint32_t)WEFT_SIM_PASSED) == WEFT_SIM_TOKEN ? head->segment : 0;
+}
+
 typedef enum weft_sim_state { WEFT_SIM_ABSENT, WEFT_SIM_ONLINE, WEFT_SIM_GONE } weft_sim_state;
 
 typedef struct weft_sim_dial {
@@ -43,7 +49,13 @@ typedef struct weft_sim_dial {
   int64_t until_us;
 } weft_sim_dial;
 
-// One peer of this rank. Its neighbours' numbers stand apart: lane->neighbours.
+// Who the engine's neighbour of a number is.
+typedef struct weft_sim_contact {
+  uint32_t peer; // WEFT_SIM_NOBODY: none
+  uint32_t delay_us;
+} weft_sim_contact;
+
+// One peer of this rank. Its contacts stand apart: share->contacts.
 typedef struct weft_sim_peer {
   weft_engine *engine;
   uint32_t id;
@@ -86,8 +98,9 @@ typedef struct weft_sim_share {
   weft_sim_codec code, polluted_code;
   weft_codec codec, source_codec, polluted_codec, made_codec;
   weft_policy rider_policy;
-  weft_sim_peer *peers; // (peer_count) peer i * lanes + index
-  uint32_t *neighbours; // (peer_count, neighbours_max)
+  weft_sim_peer *peers;       // (peer_count) peer i * lanes + index
+  weft_sim_contact *contacts; // (peer_count, neighbours_max)
+  size_t hot_bytes;           // of an engine
   size_t peer_count;
   weft_sim_viewer *viewers; // (peer_count)
   weft_sim_arrived_message *inbox;
@@ -121,13 +134,24 @@ struct weft_sim_swarm {
   void *gathered[4]; // arrays of the result
 };
 
-static inline uint32_t *weft_sim_neighbours(const weft_sim_share *share, const weft_sim_peer *p) {
-  return share->neighbours + (size_t)(p - share->peers) * share->swarm->parameters.neighbours_max;
+static inline weft_sim_contact *weft_sim_contacts(const weft_sim_share *share,
+                                                  const weft_sim_peer *p) {
+  return share->contacts + (size_t)(p - share->peers) * share->swarm->parameters.neighbours_max;
+}
+// The engine's number of a peer; SIZE_MAX: unknown.
+static inline size_t weft_sim_number_of(const weft_sim_share *share, const weft_sim_peer *p,
+                                        uint32_t other) {
+  const weft_sim_contact *contacts = weft_sim_contacts(share, p);
+  for (size_t i = 0; i < share->swarm->parameters.neighbours_max; i++)
+    if (contacts[i].peer == other)
+      return i;
+  return SIZE_MAX;
 }
 
 // peer.c: one peer's turn, and what its engine asks for
 weft_status weft_sim_take_turn(void *user, weft_sim_lane *lane, const weft_sim_turn *turn);
-void weft_sim_prefetch(void *user, uint32_t actor);
+void weft_sim_prefetch(void *user, size_t lane, uint32_t actor, const weft_sim_message *message,
+                       unsigned step);
 // Events, deliveries and bursts, after something went in.
 weft_status weft_sim_drain(weft_sim_share *share, weft_sim_peer *peer, int64_t now_us);
 weft_status weft_sim_add_neighbour(weft_sim_share *share, weft_sim_peer *peer, uint32_t other,

@@ -227,12 +227,17 @@ weft_status weft_sim_join(weft_sim_share *share, weft_sim_peer *p, int64_t now_u
   WEFT_TRY(new_engine(share, p));
   p->state = WEFT_SIM_ONLINE;
   for (size_t i = 0; i < o->neighbours_max; i++)
-    weft_sim_neighbours(share, p)[i] = WEFT_SIM_NOBODY;
+    weft_sim_contacts(share, p)[i].peer = WEFT_SIM_NOBODY;
   for (size_t i = 0; i < WEFT_SIM_DIALS; i++)
     p->dials[i].peer = WEFT_SIM_NOBODY;
   for (size_t i = 0; i < WEFT_SIM_BANS; i++)
     p->banned[i] = WEFT_SIM_NOBODY;
   p->tracker_us = p->id && o->topology == WEFT_SIM_TRACKER ? now_us : WEFT_SIM_NEVER;
+  // Whoever comes together is told of all the others. Else the first to come, to whom the source
+  // belongs, are asked by everybody who comes within a moment, and of 100,000 none gets a word out.
+  // The source asks too: chance alone leaves it without anybody in one large swarm of twenty.
+  if (o->topology == WEFT_SIM_TRACKER && o->arrival == WEFT_SIM_TOGETHER)
+    p->tracker_us = now_us + WEFT_SIM_TOGETHER_US;
   p->sample_us = p->sampled ? now_us : WEFT_SIM_NEVER;
   p->seek_us = seek_after(share, p, now_us);
   p->feed_us = WEFT_SIM_NEVER;

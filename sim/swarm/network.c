@@ -12,16 +12,16 @@ static uint64_t uplink_rate(const weft_sim_share *share, const weft_sim_peer *p)
 // --- Out
 
 // Room for a message that leaves now; NULL and WEFT_OK: the uplink's queue is full, it is lost.
-static weft_status post(weft_sim_share *share, weft_sim_peer *p, uint32_t to, uint32_t kind,
-                        size_t bytes, size_t wire_bytes, int64_t now_us, void **out) {
+static weft_status post(weft_sim_share *share, weft_sim_peer *p, const weft_sim_contact *to,
+                        uint32_t kind, size_t bytes, size_t wire_bytes, int64_t now_us,
+                        void **out) {
   const weft_sim_swarm *swarm = share->swarm;
   *out = NULL;
   if (p->up.free_us - now_us > swarm->parameters.queue_us)
     return WEFT_OK;
   const int64_t left_us = weft_sim_link_send(&p->up, uplink_rate(share, p), wire_bytes, now_us);
-  const weft_sim_message message = {.time_us =
-                                        left_us + weft_sim_delay_us(&swarm->model, p->id, to),
-                                    .destination = to,
+  const weft_sim_message message = {.time_us = left_us + to->delay_us,
+                                    .destination = to->peer,
                                     .source = p->id,
                                     .sequence = p->sequence++,
                                     .bytes = (uint32_t)bytes,
@@ -62,14 +62,16 @@ weft_status weft_sim_send_plain(weft_sim_share *share, weft_sim_peer *peer, uint
                                 uint32_t kind, const void *content, size_t bytes, size_t wire_bytes,
                                 int64_t now_us) {
   void *room;
-  WEFT_TRY(post(share, peer, to, kind, bytes, wire_bytes, now_us, &room));
+  const weft_sim_contact contact = {
+      .peer = to, .delay_us = (uint32_t)weft_sim_delay_us(&share->swarm->model, peer->id, to)};
+  WEFT_TRY(post(share, peer, &contact, kind, bytes, wire_bytes, now_us, &room));
   share->totals.handshake_bytes += wire_bytes;
   if (room && bytes)
     memcpy(room, content, bytes);
   return WEFT_OK;
 }
 
-static weft_status send_tokens(weft_sim_share *share, weft_sim_peer *p, uint32_t to,
+static weft_status send_tokens(weft_sim_share *share, weft_sim_peer *p, const weft_sim_contact *to,
                                const weft_burst *burst, size_t wire_bytes, int64_t now_us) {
   const weft_sim_token_head head = {.segment = burst->segment,
                                     .count = (uint32_t)burst->token_count,
@@ -89,8 +91,9 @@ static weft_status send_tokens(weft_sim_share *share, weft_sim_peer *p, uint32_t
   return WEFT_OK;
 }
 
-static weft_status send_datagrams(weft_sim_share *share, weft_sim_peer *p, uint32_t to,
-                                  const weft_burst *burst, int64_t now_us) {
+static weft_status send_datagrams(weft_sim_share *share, weft_sim_peer *p,
+                                  const weft_sim_contact *to, const weft_burst *burst,
+                                  int64_t now_us) {
   size_t total = 0;
   for (size_t i = 0; i < burst->count; i++)
     total += burst->datagrams[i].bytes;
@@ -117,8 +120,8 @@ static weft_status send_datagrams(weft_sim_share *share, weft_sim_peer *p, uint3
 
 weft_status weft_sim_transmit(weft_sim_share *share, weft_sim_peer *peer, const weft_burst *burst,
                               int64_t now_us) {
-  const uint32_t to = weft_sim_neighbours(share, peer)[burst->neighbour];
-  if (to == WEFT_SIM_NOBODY)
+  const weft_sim_contact *to = &weft_sim_contacts(share, peer)[burst->neighbour];
+  if (to->peer == WEFT_SIM_NOBODY)
     return WEFT_OK;
   if (burst->token_count) {
     size_t wire = burst->wire_bytes + burst->token_count * share->swarm->parameters.overhead_bytes;
@@ -180,15 +183,6 @@ static void hash_bytes(weft_sim_peer *p, const uint8_t *bytes, size_t length) {
   p->hash = weft_sim_mix(p->hash + word);
 }
 
-// The engine's number of a peer; SIZE_MAX: unknown.
-static size_t number_of(const weft_sim_share *share, const weft_sim_peer *p, uint32_t other) {
-  const uint32_t *neighbours = weft_sim_neighbours(share, p);
-  for (size_t i = 0; i < share->swarm->parameters.neighbours_max; i++)
-    if (neighbours[i] == other)
-      return i;
-  return SIZE_MAX;
-}
-
 static weft_status take_tokens(weft_sim_share *share, weft_sim_peer *p, size_t from,
                                const weft_sim_message *m, int64_t now_us) {
   weft_sim_token_head head;
@@ -239,7 +233,7 @@ static weft_status take_connect(weft_sim_share *share, weft_sim_peer *p, uint32_
   for (size_t i = 0; i < WEFT_SIM_BANS; i++)
     if (p->banned[i] == other)
       return WEFT_OK;
-  size_t number = number_of(share, p, other);
+  size_t number = weft_sim_number_of(share, p, other);
   const size_t wire = share->swarm->parameters.handshake_bytes / 2;
   if (number == SIZE_MAX) {
     const weft_status status = weft_sim_add_neighbour(share, p, other, false, now_us, &number);
@@ -262,7 +256,7 @@ static weft_status take_answer(weft_sim_share *share, weft_sim_peer *p, const we
       p->dials[i].peer = WEFT_SIM_NOBODY;
       asked = true;
     }
-  size_t number = number_of(share, p, m->source);
+  size_t number = weft_sim_number_of(share, p, m->source);
   if (!asked || number != SIZE_MAX)
     return WEFT_OK;
   const weft_status status = weft_sim_add_neighbour(share, p, m->source, true, now_us, &number);
@@ -296,7 +290,7 @@ weft_status weft_sim_arrive(weft_sim_share *share, weft_sim_peer *peer,
   default:
     break;
   }
-  const size_t from = number_of(share, peer, m.source);
+  const size_t from = weft_sim_number_of(share, peer, m.source);
   if (from == SIZE_MAX) {
     share->totals.unheard_bytes += m.word;
     lose(share, message);

@@ -10,18 +10,28 @@ static weft_sim_peer *peer_of(const weft_sim_swarm *swarm, size_t lane, uint32_t
   return &swarm->shares[lane].peers[actor / swarm->lanes];
 }
 
-void weft_sim_prefetch(void *user, uint32_t actor) {
+static void prefetch_bytes(const void *start, size_t bytes) {
+  for (size_t at = 0; at < bytes; at += 64)
+    __builtin_prefetch((const char *)start + at);
+}
+
+// The peer; what its engine always reads; what it reads for this message, in two steps.
+void weft_sim_prefetch(void *user, size_t lane, uint32_t actor, const weft_sim_message *message,
+                       unsigned step) {
   const weft_sim_swarm *swarm = user;
-  size_t lane;
-  if (!weft_sim_core_owns(swarm->core, actor, &lane))
-    return;
+  const weft_sim_share *share = &swarm->shares[lane];
   const weft_sim_peer *p = peer_of(swarm, lane, actor);
-  __builtin_prefetch(p);
-  __builtin_prefetch((const char *)p + 64);
-  __builtin_prefetch((const char *)p + 128);
-  if (p->engine)
-    for (size_t i = 0; i < 8; i++)
-      __builtin_prefetch((const char *)p->engine + 64 * i);
+  if (step == 0) {
+    prefetch_bytes(p, sizeof *p);
+    prefetch_bytes(weft_sim_contacts(share, p),
+                   swarm->parameters.neighbours_max * sizeof(weft_sim_contact));
+  } else if (p->engine && step == 1) {
+    prefetch_bytes(p->engine, share->hot_bytes);
+  } else if (p->engine && message) {
+    const size_t from = weft_sim_number_of(share, p, message->source);
+    if (from != SIZE_MAX)
+      weft_engine_prefetch(p->engine, from, weft_sim_segment_of(message), step == 3);
+  }
 }
 
 // --- What the engine wants done
@@ -34,18 +44,20 @@ weft_status weft_sim_add_neighbour(weft_sim_share *share, weft_sim_peer *peer, u
     memcpy(options.address.bytes, &other, sizeof other);
   }
   WEFT_TRY(weft_engine_add_neighbour(peer->engine, &options, now_us, number));
-  weft_sim_neighbours(share, peer)[*number] = other;
+  weft_sim_contacts(share, peer)[*number] = (weft_sim_contact){
+      .peer = other,
+      .delay_us = (uint32_t)weft_sim_delay_us(&share->swarm->model, peer->id, other)};
   peer->degree++;
   return WEFT_OK;
 }
 
 static void lose_neighbour(weft_sim_share *share, weft_sim_peer *p, const weft_event *event) {
-  uint32_t *neighbours = weft_sim_neighbours(share, p);
+  weft_sim_contact *contact = &weft_sim_contacts(share, p)[event->neighbour];
   if (event->reason == WEFT_LOST_BANNED) {
     memmove(p->banned + 1, p->banned, (WEFT_SIM_BANS - 1) * sizeof *p->banned);
-    p->banned[0] = neighbours[event->neighbour];
+    p->banned[0] = contact->peer;
   }
-  neighbours[event->neighbour] = WEFT_SIM_NOBODY;
+  contact->peer = WEFT_SIM_NOBODY;
   p->degree -= p->degree > 0;
 }
 

@@ -279,8 +279,6 @@ static weft_status sum_totals(weft_sim_swarm *swarm) {
     for (size_t p = 0; p < share->peer_count; p++)
       add_hash(hash, &share->peers[p]);
     r->memory_bytes += weft_sim_arena_bytes(share->arena);
-    r->memory_bytes += share->peer_count * (sizeof *share->peers + sizeof *share->viewers +
-                                            swarm->parameters.neighbours_max * sizeof(uint32_t));
     r->trace_cut = r->trace_cut || share->trace_cut;
   }
   uint64_t words[sizeof r->totals / sizeof(uint64_t)];

@@ -94,6 +94,12 @@ static void set_engine(weft_sim_share *share) {
   share->rider.policy = &share->rider_policy;
 }
 
+// From the arena, since that asks for huge pages.
+static void *zeroed(weft_sim_share *share, size_t bytes) {
+  void *out = weft_sim_arena_take(share->arena, bytes, 64);
+  return out ? memset(out, 0, bytes) : NULL;
+}
+
 static weft_status make_share(weft_sim_swarm *swarm, size_t number) {
   const weft_sim_parameters *o = &swarm->parameters;
   weft_sim_share *share = &swarm->shares[number];
@@ -116,12 +122,14 @@ static weft_status make_share(weft_sim_swarm *swarm, size_t number) {
   WEFT_TRY(weft_engine_scratch_new(share->ctx, &share->engine, &share->scratch));
   for (size_t id = share->index; id <= o->peers; id += swarm->lanes)
     share->peer_count++;
-  share->peers = calloc(share->peer_count + 1, sizeof *share->peers);
-  share->viewers = calloc(share->peer_count + 1, sizeof *share->viewers);
-  share->neighbours = calloc(share->peer_count + 1, o->neighbours_max * sizeof(uint32_t));
+  share->hot_bytes = weft_engine_hot_bytes(&share->engine);
+  share->peers = zeroed(share, (share->peer_count + 1) * sizeof *share->peers);
+  share->viewers = zeroed(share, (share->peer_count + 1) * sizeof *share->viewers);
+  share->contacts =
+      zeroed(share, (share->peer_count + 1) * o->neighbours_max * sizeof *share->contacts);
   share->seconds = calloc(swarm->second_count, sizeof *share->seconds);
   share->segment = calloc(2, (size_t)swarm->segment_bytes);
-  return share->peers && share->viewers && share->neighbours && share->seconds && share->segment
+  return share->peers && share->viewers && share->contacts && share->seconds && share->segment
              ? WEFT_OK
              : WEFT_E_NOMEM;
 }
@@ -260,10 +268,7 @@ static void free_share(weft_sim_share *share) {
     weft_sim_codec_clear(&share->polluted_code);
   }
   weft_ctx_free(share->ctx);
-  weft_sim_arena_free(share->arena);
-  free(share->peers);
-  free(share->viewers);
-  free(share->neighbours);
+  weft_sim_arena_free(share->arena); // peers, viewers and contacts too
   free(share->seconds);
   free(share->samples);
   free(share->trace);
@@ -336,6 +341,14 @@ weft_status weft_sim_swarm_run(weft_sim_swarm *swarm) {
   if (swarm->parameters.mode == WEFT_SIM_BULK)
     return run_bulk(swarm);
   return weft_sim_core_run(swarm->core, swarm->end_us, keep_on);
+}
+
+void weft_sim_swarm_progress(const weft_sim_swarm *swarm, uint64_t *events, uint64_t *packets) {
+  *events = *packets = 0;
+  for (size_t i = 0; i < swarm->options.threads; i++) {
+    *events += swarm->shares[i].totals.events;
+    *packets += swarm->shares[i].totals.packets;
+  }
 }
 
 const char *weft_sim_swarm_backend(const weft_sim_swarm *swarm) {

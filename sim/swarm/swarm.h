@@ -132,6 +132,9 @@ void weft_sim_swarm_free(weft_sim_swarm *swarm); // accepts NULL
 // WEFT_PENDING: keep_on said no. WEFT_E_STATE: bulk made no progress for ten minutes.
 weft_status weft_sim_swarm_run(weft_sim_swarm *swarm);
 
+// So far, of this rank; from keep_on, or between runs.
+void weft_sim_swarm_progress(const weft_sim_swarm *swarm, uint64_t *events, uint64_t *packets);
+
 // After the run, also one that failed. All ranks call it; only rank 0's `out` is complete. The
 // arrays are the swarm's.
 weft_status weft_sim_swarm_result(weft_sim_swarm *swarm, weft_sim_result *out);

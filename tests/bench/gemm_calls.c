@@ -3,7 +3,8 @@
 // instructions sees the product: the difference between two numbers of calls is free of set-up.
 //
 //   gemm_calls --build            the compiler and its flags
-//   gemm_calls ROW M N K CALLS    exit status 3 where the row is not on this machine
+//   gemm_calls --rows             the host rows of this build, each with the CPU features that it
+//   needs gemm_calls ROW M N K CALLS    exit status 3 where the row is not on this machine
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,9 +32,25 @@ static void fill(uint8_t *out, size_t bytes) {
   }
 }
 
+static void print_rows(void) {
+  for (size_t r = 0; r < weft_backend_count; r++) {
+    if (weft_backends[r].mem != WEFT_MEM_HOST)
+      continue;
+    printf("%s", weft_backends[r].name);
+    for (unsigned bit = 0; bit < 32; bit++)
+      if (weft_backends[r].cpu >> bit & 1u)
+        printf(" %s", weft_cpu_feature_name((uint32_t)1 << bit));
+    printf("\n");
+  }
+}
+
 int main(int argc, char **argv) {
   if (argc == 2 && strcmp(argv[1], "--build") == 0) {
     printf("%s, %s\n", weft_build_compiler(), weft_build_flags());
+    return 0;
+  }
+  if (argc == 2 && strcmp(argv[1], "--rows") == 0) {
+    print_rows();
     return 0;
   }
   if (argc != 6) {

@@ -280,6 +280,45 @@ START_TEST(unwritable_report) {
 }
 END_TEST
 
+// What can be said without a simulation: 32 tables give each lane a bank of its own, 16 of bytes do
+// for 16 lanes, and give two lanes of 32 one word or two of a bank. Gibraltar's 2.92 is of words.
+START_TEST(bank_conflicts) {
+  static const struct {
+    const char *layout;
+    int lanes;
+    double low, high;
+  } known[] = {{"words x 32", 16, 1, 1},
+               {"words x 32", 32, 1, 1},
+               {"bytes x 16", 16, 1, 1},
+               {"bytes x 16", 32, 1.99, 2},
+               {"words", 16, 2.89, 2.95}};
+  make_paths();
+  ck_assert_int_eq(bench((const char *[]){"weft bench", "banks", "--json", path[0], NULL}), 0);
+  json_t *const root = json_load_file(path[0], 0, NULL);
+  const json_t *const groups = json_object_get(root, "groups");
+  const json_t *const cases = json_object_get(json_array_get(groups, 0), "cases"), *entry = NULL;
+  size_t found = 0, c = 0, r = 0;
+  json_array_foreach(cases, c, entry) {
+    const json_t *const turns = json_object_get(entry, "conflicts_per_lookup"), *turn = NULL;
+    ck_assert_uint_ge(json_array_size(turns), 9);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+      if (strcmp(json_string_value(json_object_get(entry, "layout")), known[i].layout) != 0 ||
+          (int)number_at(entry, "lanes") != known[i].lanes)
+        continue;
+      found++;
+      json_array_foreach(turns, r, turn) {
+        const double value = json_number_value(turn);
+        ck_assert_msg(value >= known[i].low && value <= known[i].high, "%s, %d lanes: %g",
+                      known[i].layout, known[i].lanes, value);
+      }
+    }
+  }
+  ck_assert_uint_eq(found, sizeof known / sizeof *known);
+  json_decref(root);
+  remove_paths();
+}
+END_TEST
+
 START_TEST(wrong_arguments) {
   static const char *const wrong[][5] = {
       {"weft bench", "nothing", NULL},
@@ -310,6 +349,7 @@ int main(void) {
   tcase_add_test(tests, compare_says_what_changed);
   tcase_add_test(tests, compare_reports);
   tcase_add_test(tests, unwritable_report);
+  tcase_add_test(tests, bank_conflicts);
   tcase_add_test(tests, wrong_arguments);
   suite_add_tcase(suite, tests);
   SRunner *const runner = srunner_create(suite);

@@ -30,7 +30,7 @@ fail() {
 start() {
   local name=$1
   shift
-  "$weft" peer "$@" <&0 2>"$name.log" 8>&- & # 8: the pipe below, whose end must be seen
+  "$weft" peer "$@" <&0 2>"$name.log" 7>&- 8>&- & # 7, 8: pipes below, whose end must be seen
   pid=$!
   pids+=("$pid")
 }
@@ -61,16 +61,51 @@ expect() {
 
 same() { cmp -- "$1" "$2" || fail "$3"; }
 
-http_get() { # HOST PORT PATH FILE
+http_get() { # HOST PORT PATH FILE [HEADER]
   exec 9<>"/dev/tcp/$1/$2" || return 1
-  printf 'GET %s HTTP/1.0\r\nHost: %s\r\n\r\n' "$3" "$1" >&9
+  printf 'GET %s HTTP/1.0\r\nHost: %s\r\n%s\r\n' "$3" "$1" "${5:+$5$'\r\n'}" >&9
   cat <&9 >"$4.raw"
   exec 9>&-
   # What follows the empty line.
-  sed '1,/^\r$/d' "$4.raw" >"$4"
+  LC_ALL=C sed '1,/^\r$/d' "$4.raw" >"$4"
+}
+
+head_of() { LC_ALL=C sed '/^\r$/q' "$1.raw"; }
+
+# body_of FILE: what follows the headers, to the byte (sed would end a last line that has no end)
+body_of() {
+  local head
+  head=$(head_of "$1" | wc -c)
+  tail -c +$((head + 1)) "$1.raw" >"$1"
 }
 
 head -c 3000000 /dev/urandom >in.bin
+
+# --- A live source that is killed: nobody knows the end. Looked at when all else is done, below.
+mkfifo cut.pipe
+exec 7<>cut.pipe
+start cutsource source --input - --listen 127.0.0.1:0 --rate 4M <cut.pipe
+cut_source=$pid
+declare -A cut=()
+port=$(port_of cutsource)
+start cut1 join --source "127.0.0.1:$port" --output cut1.bin --startup 100 --timeout 4
+cut[cut1]=$pid
+start cut2 join --source "127.0.0.1:$port" --output cut2.bin --startup 100 --timeout 4
+cut[cut2]=$pid
+for ((i = 0; i < 200; i++)); do
+  grep -q '^info stream' cut1.log && grep -q '^info stream' cut2.log && break
+  sleep 0.05
+done
+cat in.bin >&7 2>/dev/null &
+pids+=("$!") # reads its own pipe, too: it ends by being killed
+for ((i = 0; i < 200; i++)); do
+  [ "$(stat -c %s cut1.bin 2>/dev/null || echo 0)" -ge 300000 ] && break
+  sleep 0.05
+done
+kill -KILL "$cut_source"
+exec 7>&-
+start cut3 join --source "127.0.0.1:$(port_of cut1)" --output cut3.bin --startup 100 --timeout 4 # who comes then
+cut[cut3]=$pid
 
 # --- A file to a file and to standard output, two receivers, with metrics; the source ends by SIGTERM.
 start source source --input in.bin --listen 127.0.0.1:0 --rate 24M --metrics 127.0.0.1:0 --linger 60
@@ -99,6 +134,43 @@ wait "$join1" || fail "join to a file: exit $?"
 same in.bin out1.bin "file output"
 same in.bin out2.bin "standard output"
 grep -q '"event":"stream"' join2.log || fail "no JSON log"
+
+# --- From somewhere within: by bytes, by seconds (24 Mbit/s, whole packets of MPEG-TS), by HTTP ranges
+timeout 60 "$weft" peer join --source "127.0.0.1:$port" --output - --startup 0 --from 1000001B >part1.bin 2>from1.log ||
+  fail "--from bytes: exit $?"
+tail -c +1000002 in.bin | cmp - part1.bin || fail "--from bytes: other bytes"
+timeout 60 "$weft" peer join --source "127.0.0.1:$port" --output part2.bin --startup 0 --from 0.5 2>from2.log ||
+  fail "--from seconds: exit $?"
+tail -c +$((1500000 / 188 * 188 + 1)) in.bin | cmp - part2.bin || fail "--from seconds: other bytes"
+expect 2 "past the end" join --source "127.0.0.1:$port" --output x --from 3000000B
+http_port=$((20000 + RANDOM % 20000))
+start seeker join --source "127.0.0.1:$port" --output "http://127.0.0.1:$http_port/" --startup 100 --linger 30 --timeout 60
+seeker=$pid
+for ((i = 0; i < 200; i++)); do
+  grep -q '^info stream' seeker.log && break
+  sleep 0.05
+done
+range() { # FIRST LAST FILE
+  http_get 127.0.0.1 "$http_port" / "$3" "Range: bytes=$1-$2" || fail "no answer to the range $1-$2"
+  body_of "$3"
+  head_of "$3" | grep -q ' 206 ' || fail "range $1-$2: $(head -n 1 "$3.raw")"
+  head_of "$3" | grep -qi "^content-range: bytes $1-${2:-2999999}/3000000" || fail "range $1-$2: no Content-Range"
+  local bytes=$((${2:-2999999} - $1 + 1))
+  [ "$(stat -c %s "$3")" -eq "$bytes" ] || fail "range $1-$2: $(stat -c %s "$3") bytes, not $bytes"
+  cmp -i "$1:0" -n "$bytes" in.bin "$3" || fail "range $1-$2: other bytes"
+}
+range 2000003 2500000 range1.bin # forwards
+range 100000 399999 range2.bin   # and back
+range 2900001 "" range3.bin      # to the end
+range 5 6 range4.bin             # after it
+http_get 127.0.0.1 "$http_port" / range5.bin "Range: bytes=3000000-"
+head_of range5.bin | grep -q ' 416 ' || fail "a range past the end: $(head -n 1 range5.bin.raw)"
+http_get 127.0.0.1 "$http_port" / whole.bin
+body_of whole.bin
+same in.bin whole.bin "the whole over HTTP"
+kill -TERM "$seeker"
+wait "$seeker" || fail "the HTTP output after SIGTERM: exit $?"
+
 kill -TERM "$source_pid" 2>/dev/null # it may have ended: everybody had everything
 wait "$source_pid"
 code=$?
@@ -131,8 +203,7 @@ wait "$reader"
 wait "$join3" || fail "join to HTTP: exit $?"
 wait "$live_pid" || fail "live source at the end of its input: exit $?"
 # A live stream is received from where it was when the peer knew its times: whole segments, to the end.
-header=$(LC_ALL=C sed -n '1,/^\r$/p' out3.bin.raw | LC_ALL=C sed '/^\r$/q' | wc -c)
-tail -c +$((header + 1)) out3.bin.raw >out3.bin
+body_of out3.bin
 bytes=$(stat -c %s out3.bin)
 if [ $(((3000000 - bytes) % 65536)) -ne 0 ] || [ "$bytes" -lt 2600000 ]; then
   fail "HTTP output: $bytes bytes"
@@ -185,6 +256,8 @@ expect 2 "--output is missing" join --source 127.0.0.1:1
 expect 2 "no HOST:PORT" join --source 127.0.0.1 --output x
 expect 2 "must fit into one datagram" source --input in.bin --segment-blocks 1000 --block-bytes 1000
 expect 2 "--rate takes" source --input in.bin --rate fast
+expect 2 "--from takes" join --source 127.0.0.1:9 --output x --from 3x
+expect 2 "--congestion takes" source --input in.bin --congestion reno
 expect 2 "--window must be" source --input in.bin --window 0
 expect 3 "absent.bin" source --input absent.bin
 expect 3 "Is a directory" source --input .
@@ -204,6 +277,41 @@ kill -INT "$keyed"
 wait "$keyed"
 code=$?
 [ "$code" -eq 130 ] || fail "after Ctrl-C: exit $code, not 130"
+
+# --- The killed live source: what was there is played, then all find out, and whoever came late with them.
+for name in cut1 cut2 cut3; do
+  wait "${cut[$name]}"
+  code=$?
+  [ "$code" -eq 1 ] || fail "$name, after its source was killed: exit $code, not 1"
+  grep -q "the stream was lost" "$name.log" || fail "$name: a lost stream is not told"
+done
+for name in cut1 cut2; do
+  bytes=$(stat -c %s "$name.bin")
+  [ "$bytes" -ge 300000 ] || fail "$name played only $bytes bytes"
+done
+
+# --- A live source that is stopped says where the stream ends: everybody gets all of it, and exits 0.
+mkfifo last.pipe
+exec 7<>last.pipe
+start stopped source --input - --listen 127.0.0.1:0 --rate 4M <last.pipe
+stopped=$pid
+start last1 join --source "127.0.0.1:$(port_of stopped)" --output last1.bin --startup 100
+last1=$pid
+for ((i = 0; i < 200; i++)); do
+  grep -q '^info stream' last1.log && break
+  sleep 0.05
+done
+cat in.bin >&7 2>/dev/null &
+pids+=("$!") # reads its own pipe, too: it ends by being killed
+sleep 2
+kill -TERM "$stopped"
+wait "$last1" || fail "join of a live source that was stopped: exit $?"
+wait "$stopped" || fail "a live source that was stopped: exit $?"
+exec 7>&-
+bytes=$(stat -c %s last1.bin)
+[ "$bytes" -ge 500000 ] || fail "a live source that was stopped: only $bytes bytes came"
+grep -q "ended bytes=$bytes" last1.log || fail "a live source that was stopped: no end is told"
+cmp -n "$bytes" in.bin last1.bin || fail "a live source that was stopped: other bytes"
 
 # --- A stream whose source dies is lost, and that is told.
 start dying source --input in.bin --rate 800k --listen 127.0.0.1:0

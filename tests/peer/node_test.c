@@ -26,6 +26,8 @@ typedef struct party {
   uint8_t *input, *output[NODES];
   size_t got[NODES];
   bool ended, held_back;
+  size_t neighbours_max; // 0: the default
+  bool gather;           // signed, and segments decoded together
   size_t lost[NODES];
 } party;
 
@@ -59,15 +61,20 @@ static void party_free(party *p) {
 
 static size_t add(party *p, weft_node_role role, const weft_address *bootstrap) {
   const size_t i = p->count++;
-  weft_node_options options = {
-      .ctx = p->ctx,
-      .role = role,
-      .bootstrap = bootstrap,
-      .bootstrap_count = bootstrap ? 1 : 0,
-      .window = 16,
-      .batch = 8,
-      .upload_bits_per_s = 200000000,
-      .stream = {.id = 5, .blocks = BLOCKS, .block_bytes = BLOCK_BYTES, .mode = WEFT_MODE_BULK}};
+  weft_node_options options = {.ctx = p->ctx,
+                               .role = role,
+                               .bootstrap = bootstrap,
+                               .bootstrap_count = bootstrap ? 1 : 0,
+                               .window = 16,
+                               .batch = 8,
+                               .upload_bits_per_s = 200000000,
+                               .gather = p->gather ? 6 : 0,
+                               .neighbours_max = role == WEFT_NODE_SOURCE ? p->neighbours_max : 0,
+                               .stream = {.id = 5,
+                                          .blocks = BLOCKS,
+                                          .block_bytes = BLOCK_BYTES,
+                                          .mode = WEFT_MODE_BULK,
+                                          .trusted = p->gather}};
   uint8_t seed[32] = {(uint8_t)(i + 1)};
   int error;
   EXPECT(weft_address_parse("127.0.0.1:0", &options.listen));
@@ -143,6 +150,25 @@ START_TEST(a_stream_arrives) {
 }
 END_TEST
 
+// What is gathered is recoded to others meanwhile.
+START_TEST(segments_are_decoded_together) {
+  party p;
+  party_new(&p);
+  p.gather = true;
+  const size_t source = add(&p, WEFT_NODE_SOURCE, NULL);
+  for (int i = 0; i < 3; i++)
+    add(&p, WEFT_NODE_JOINING, &p.address[source]);
+  run_until_done(&p, source, 1);
+  for (size_t i = 1; i < p.count; i++) {
+    weft_node_statistics s;
+    weft_node_get_statistics(p.node[i], &s);
+    EXPECT(s.engine.gathered_segments == s.engine.segments && s.engine.hash_failures == 0);
+    EXPECT(s.engine.gathered_runs > 0 && s.engine.gathered_runs < s.engine.gathered_segments);
+  }
+  party_free(&p);
+}
+END_TEST
+
 // The source tells who else is there.
 START_TEST(neighbours_find_each_other) {
   party p;
@@ -164,6 +190,34 @@ START_TEST(neighbours_find_each_other) {
   run_until_done(&p, source, 1);
   EXPECT(memcmp(weft_node_stream(p.node[1])->source_key, weft_node_stream(p.node[0])->source_key,
                 32) == 0);
+  party_free(&p);
+}
+END_TEST
+
+// A source that takes two: the others hear of those, and are served by them.
+START_TEST(a_full_source_sends_on_to_others) {
+  party p;
+  party_new(&p);
+  p.neighbours_max = 2;
+  const size_t source = add(&p, WEFT_NODE_SOURCE, NULL);
+  for (int i = 0; i < 5; i++)
+    add(&p, WEFT_NODE_JOINING, &p.address[source]);
+  p.held_back = true; // who is nobody's neighbour yet is not waited for
+  const int64_t until = now_us() + 20000000;
+  size_t met = 0;
+  while (met < 5 && now_us() < until) {
+    turn(&p, source);
+    met = 0;
+    for (size_t i = 1; i < p.count; i++)
+      met += weft_node_links(p.node[i]) >= 4;
+  }
+  EXPECT(met == 5);
+  p.held_back = false;
+  run_until_done(&p, source, 1);
+  for (size_t i = 1, served = 0; i < p.count; i++) {
+    served += weft_node_has_source(p.node[i]);
+    EXPECT(served <= 2);
+  }
   party_free(&p);
 }
 END_TEST
@@ -263,7 +317,9 @@ int main(void) {
   Suite *suite = suite_create("node");
   TCase *tc = tcase_create("node");
   tcase_add_test(tc, a_stream_arrives);
+  tcase_add_test(tc, segments_are_decoded_together);
   tcase_add_test(tc, neighbours_find_each_other);
+  tcase_add_test(tc, a_full_source_sends_on_to_others);
   tcase_add_test(tc, a_tracker_knows_the_others);
   tcase_add_test(tc, who_leaves_is_forgotten);
   tcase_add_test(tc, a_flood_does_no_harm);

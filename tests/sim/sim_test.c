@@ -284,6 +284,59 @@ START_TEST(runs_can_be_stopped) {
 }
 END_TEST
 
+// Short of uplink, with deadlines that cannot be kept: engines owe what neighbours take nothing of
+// now, and must sleep until that changes.
+START_TEST(engines_that_owe_sleep) {
+  static const char *const settings[] = {"fidelity",
+                                         "rank",
+                                         "segment-blocks",
+                                         "128",
+                                         "duration",
+                                         "20 s",
+                                         "window",
+                                         "8",
+                                         "lag",
+                                         "6 s",
+                                         "map-every",
+                                         "1 s",
+                                         "map-idle",
+                                         "3 s",
+                                         "batch",
+                                         "16",
+                                         "neighbours",
+                                         "6",
+                                         "neighbours-max",
+                                         "8",
+                                         "flights",
+                                         "8",
+                                         "requests",
+                                         "2",
+                                         "source-upload",
+                                         "1G",
+                                         "delay-min",
+                                         "10 ms",
+                                         "arrival",
+                                         "together",
+                                         "peers",
+                                         "300",
+                                         "classes",
+                                         "plain:1",
+                                         NULL};
+  const weft_sim_parameters p = with(settings);
+  const weft_sim_options options = {.parameters = &p, .threads = 1};
+  weft_sim_swarm *swarm;
+  weft_sim_result r;
+  EXPECT(weft_sim_swarm_new(&options, &swarm) == WEFT_OK);
+  EXPECT(weft_sim_swarm_run(swarm) == WEFT_OK && weft_sim_swarm_result(swarm, &r) == WEFT_OK);
+  EXPECT(r.totals.packets > 0);
+  const double each = (double)r.totals.events / (300 * 20);
+  if (each > 120) // about 52; 240 where they do not
+    ck_abort_msg("%g events a second and peer (WEFT_TEST_SEED=%#llx)", each,
+                 (unsigned long long)test_seed());
+  weft_sim_swarm_free(swarm);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("sim");
   TCase *t = tcase_create("sim");
@@ -295,6 +348,7 @@ int main(void) {
   tcase_add_test(t, runs_repeat_bit_for_bit);
   tcase_add_test(t, bytes_add_up);
   tcase_add_test(t, runs_can_be_stopped);
+  tcase_add_test(t, engines_that_owe_sleep);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

@@ -271,6 +271,12 @@ static int fault_fsync(int fd) {
   (void)fd;
   return change();
 }
+// A hint, so that a system which refuses it loses nothing.
+static int fault_start_writing(int fd, off_t offset, off_t bytes) {
+  (void)fd, (void)offset, (void)bytes;
+  errno = ENOSYS;
+  return -1;
+}
 static int fault_rename(const char *from, const char *to) {
   return change() == 0 ? rename(from, to) : -1;
 }
@@ -290,6 +296,7 @@ const weft_store_io files_faulty_io = {.open = fault_open,
                                        .preadv = fault_preadv,
                                        .pwritev = fault_pwritev,
                                        .fsync = fault_fsync,
+                                       .start_writing = fault_start_writing,
                                        .rename = fault_rename,
                                        .unlink = fault_unlink,
                                        .mkdir = fault_mkdir};

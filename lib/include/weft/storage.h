@@ -28,6 +28,7 @@
 #ifndef WEFT_STORAGE_H
 #define WEFT_STORAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -61,11 +62,15 @@ typedef struct weft_code_options {
   // How many recovery plans the code keeps, the least recently used going first; 0: 128,
   // WEFT_NO_PLANS: none. A plan takes about r * k bytes for r shards, CRS: r * k * w * w.
   size_t cached_plans;
+  // Where recovery matrices come from. false: the CPU, in closed form where the code has one. true:
+  // the device inverts the k x k matrix of what is there; for w = 8 on a context with a device. The
+  // bytes are the same.
+  bool device_inverse;
 } weft_code_options;
 
 // Errors: WEFT_E_ARGUMENT (an unknown name, sizes the code does not have); WEFT_E_SINGULAR: the
 // code would not be MDS at these sizes; WEFT_E_UNSUPPORTED: that could not be settled in reasonable
-// time; WEFT_E_NOMEM, WEFT_E_THREAD.
+// time, or device_inverse without such a device or for w < 8; WEFT_E_NOMEM, WEFT_E_THREAD.
 weft_status weft_code_new(weft_ctx *ctx, const weft_code_options *options, weft_code **out);
 void weft_code_free(weft_code *code); // its plans and progresses go first; accepts NULL
 
@@ -168,6 +173,33 @@ typedef struct weft_plan_stats {
 } weft_plan_stats;
 
 void weft_code_plan_stats(weft_code *code, weft_plan_stats *out);
+
+// ---------------------------------------------------------------------------------------------
+// Groups: one code on several contexts, which is to say on several GPUs, at once.
+
+typedef struct weft_code_group weft_code_group;
+
+#define WEFT_MAX_GROUP 16u
+
+// `codes`: 1..WEFT_MAX_GROUP, alike in name, k and m, each best of a context of its own; they must
+// outlive the group. It has a thread for each. A group is used by one thread at a time. Errors:
+// WEFT_E_ARGUMENT, WEFT_E_NOMEM, WEFT_E_THREAD.
+weft_status weft_code_group_new(weft_code *const *codes, size_t count, weft_code_group **out);
+void weft_code_group_free(weft_code_group *group); // accepts NULL
+
+typedef enum weft_code_split {
+  WEFT_CODE_SPLIT_STRIPES, // each member has stripes of its own; columns of each, if these are few
+  WEFT_CODE_SPLIT_ROWS     // each member makes some of the shards, from all of the data (Gibraltar)
+} weft_code_split;
+
+// As weft_code_encode and weft_code_recover, in HOST or PINNED memory (DEVICE memory is one
+// context's: WEFT_E_UNSUPPORTED). They return when all members are done. A member whose device
+// fails computes its part on the CPU.
+weft_status weft_code_group_encode(weft_code_group *group, weft_code_split split,
+                                   const weft_stripe *stripes, size_t count);
+weft_status weft_code_group_recover(weft_code_group *group, weft_code_split split,
+                                    const weft_erasures *erasures, const weft_stripe *stripes,
+                                    size_t count);
 
 // ---------------------------------------------------------------------------------------------
 // Parity in parts. Of the stripe only the parity shards are used; those that are NULL are left out,

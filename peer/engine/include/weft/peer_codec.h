@@ -51,6 +51,12 @@ typedef struct weft_codec {
   void (*has)(void *user, const void *segment, uint8_t *bitmap);
   // BLAKE2b of the first `bytes` bytes of a complete segment. NULL: the engine reads and hashes.
   weft_status (*digest)(void *user, void *segment, size_t bytes, uint8_t out[WEFT_DIGEST_BYTES]);
+  // Decodes complete segments in one call, perhaps beside the caller. WEFT_OK: they are being
+  // worked on while `decoding` says so; meanwhile packets may be made of them, and they may be
+  // closed. Anything else: nothing was begun (it may be busy), and it can be tried again. Both or
+  // none: without them each segment is decoded when it is read.
+  weft_status (*decode)(void *user, void *const *segments, size_t count);
+  bool (*decoding)(void *user, const void *segment);
   // The checksums that the source reveals: WEFT_CHECKSUM_ROWS random linear functions, expanded
   // from seed, of each block: (n, WEFT_CHECKSUM_ROWS) bytes. NULL: no checksums with this codec.
   weft_status (*checksum)(void *user, void *segment, uint64_t seed, uint8_t *sums);

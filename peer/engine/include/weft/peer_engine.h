@@ -46,6 +46,13 @@ void weft_engine_free(weft_engine *engine); // accepts NULL
 // Of one engine, without scratch and the codec's segments. 0 for options out of range.
 size_t weft_engine_memory_bytes(const weft_engine_options *options);
 
+// For callers with so many engines that each is cold when its turn comes: nearly every call reads
+// the first so many bytes at the engine's address, and input from a neighbour (of a segment) what
+// the second one fetches, in two steps that each read what the step before fetched: those first
+// bytes; then, with `near`, what the first call fetched. Hints.
+size_t weft_engine_hot_bytes(const weft_engine_options *options);
+void weft_engine_prefetch(const weft_engine *engine, size_t neighbour, uint64_t segment, bool near);
+
 // --- Neighbours
 
 // A neighbour is a number that the engine hands out; where it lives is the caller's business.

@@ -20,6 +20,7 @@ extern "C" {
 #define WEFT_ENGINE_MAX_WINDOW 4096u
 #define WEFT_ENGINE_MAX_NEIGHBOURS 1024u
 #define WEFT_ENGINE_MAX_BATCH 256u
+#define WEFT_ENGINE_MAX_GATHER 64u
 #define WEFT_ENGINE_NEVER INT64_MAX
 #define WEFT_DATAGRAM_MAX                                                                          \
   1168u // bytes of any message but a coded packet, whose size is n's and k's
@@ -63,6 +64,7 @@ typedef struct weft_engine_options {
   size_t addresses_max;     // addresses remembered to dial; 0: no exchange of neighbours
   size_t flights_max;       // bursts on their way to one neighbour; 0: 64
   size_t requests_max;      // requests of one neighbour that wait; 0: 8
+  size_t gather;            // bulk, VoD: full segments decoded in one call; 0, 1: each by itself
   size_t datagram_overhead; // bytes below each message, counted in pace and congestion
   bool congestion;          // LEDBAT for each neighbour; else only the flights above and the cap
   // Playback, where the mode is paced.

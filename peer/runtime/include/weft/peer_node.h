@@ -71,11 +71,14 @@ typedef struct weft_node_options {
   size_t bootstrap_count;
   // Joining: whose stream it must be; NULL: that of the first that answers.
   const uint8_t *source_key;
-  weft_stream stream;                                      // SOURCE; source_key is the identity's
-  size_t links_max;                                        // sessions; 0: 64, or 1024 for a tracker
+  weft_stream stream; // SOURCE; source_key is the identity's
+  size_t links_max;   // sessions; 0: 16 more than neighbours, or 1024 for a tracker
   size_t window, batch, neighbours_max, neighbours_target; // 0: 64 segments, 16, 32, 8
-  uint64_t upload_bits_per_s;                              // 0: no limit
-  bool congestion;                                         // LEDBAT
+  // On demand and bulk, where segments are signed: full ones decoded in one call, on a thread
+  // beside this one; 0, 1: each by itself.
+  size_t gather;
+  uint64_t upload_bits_per_s; // 0: no limit
+  bool congestion;            // LEDBAT
   int64_t startup_us;
   const weft_policy *policy;                               // NULL: push
   void (*event)(void *user, const weft_node_event *event); // NULL: nobody is told
@@ -96,6 +99,7 @@ weft_status weft_node_address(const weft_node *node, weft_address *out);
 const weft_stream *weft_node_stream(const weft_node *node); // NULL while there is none
 weft_engine *weft_node_engine(weft_node *node);             // NULL while there is none
 size_t weft_node_links(const weft_node *node);              // open sessions
+bool weft_node_has_source(const weft_node *node);           // the source is a neighbour
 
 // Takes what has come, a bounded share at a time. True: there may be more.
 bool weft_node_receive(weft_node *node, int64_t now_us);

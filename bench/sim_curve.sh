@@ -1,0 +1,66 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# How a simulated swarm speeds up with threads and with MPI ranks, as JSON on standard output. Needs the program alone,
+# and for ranks `weft-sim-mpi` and mpirun. Every run must end in one state, or the script fails: speed of a different
+# computation says nothing.
+#
+# sim_curve.sh WEFT [WEFT_SIM_MPI]
+#   COUNTS="1 2 4 8 16"  threads, and ranks; those above the number of processors are left out
+#   PEERS=100000 DURATION="10 s" REPS=3 SCENARIO=million SEED=1
+# Environment variables of MPI are handed on (as root in a container, Open MPI wants OMPI_ALLOW_RUN_AS_ROOT=1 and
+# OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1).
+set -eu
+weft=${1:?"usage: sim_curve.sh WEFT [WEFT_SIM_MPI]"}
+mpi=${2:-}
+counts=${COUNTS:-1 2 4 8 16}
+peers=${PEERS:-100000}
+duration=${DURATION:-10 s}
+reps=${REPS:-3}
+scenario=${SCENARIO:-million}
+seed=${SEED:-1}
+processors=$(getconf _NPROCESSORS_ONLN)
+# A folder of its own, which weft-sim-mpi's ranks share.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+number() { # KEY FILE: the value of a key of the run's JSON
+  sed -n "s/.*\"$1\": *\"\{0,1\}\([0-9a-f.]*\)\"\{0,1\}[,}].*/\1/p" "$2" | head -n 1
+}
+
+if [ -n "$mpi" ] && ! command -v mpirun >/dev/null; then
+  echo "sim_curve.sh: no mpirun here: threads only" >&2
+  mpi=""
+fi
+model=$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)
+printf '{"what":"simulated swarm, threads and ranks","machine":"%s, %s processors","scenario":"%s","peers":%s,' \
+  "$model" "$processors" "$scenario" "$peers"
+printf '"duration":"%s","seed":%s,"runs":[' "$duration" "$seed"
+hash="" comma=""
+# In turn, so that a busy neighbour meets every point.
+for rep in $(seq "$reps"); do
+  for count in $counts; do
+    [ "$count" -le "$processors" ] || continue
+    for kind in threads ranks; do
+      [ "$kind" = threads ] || [ -n "$mpi" ] || continue
+      if [ "$kind" = threads ]; then
+        "$weft" sim "$scenario" --peers "$peers" --duration "$duration" --seed "$seed" --threads "$count" --no-files \
+          --json >"$work/run"
+      else
+        mpirun -n "$count" "$mpi" "$scenario" --peers "$peers" --duration "$duration" --seed "$seed" --no-files --json \
+          >"$work/run"
+      fi
+      state=$(number state_hash "$work/run")
+      hash=${hash:-$state}
+      if [ -z "$state" ] || [ "$state" != "$hash" ]; then
+        echo "sim_curve.sh: $count $kind ended in state '$state', others in $hash" >&2
+        exit 1
+      fi
+      wall=$(number wall_s "$work/run") events=$(number events "$work/run")
+      printf '%s{"kind":"%s","count":%s,"rep":%s,"wall_s":%s,"events":%s}' "$comma" "$kind" "$count" "$rep" "$wall" \
+        "$events"
+      comma=,
+      echo "$kind $count, run $rep: $wall s" >&2
+    done
+  done
+done
+printf '],"state_hash":"%s"}\n' "$hash"

@@ -64,22 +64,23 @@ with open(f"{out}/tables.md", "w") as to:
                 data.write("\n\n")
 PYTHON
 if command -v gnuplot >/dev/null; then
-  gnuplot - "$out" <<'GNUPLOT'
+  cat >"$out/figures.gp" <<'GNUPLOT'
 set terminal pngcairo size 1500,900 font ',11'
-set output ARG1.'/figures.png'
+set output folder.'/figures.png'
 set multiplot layout 2,3
 set grid
-set key bottom left
+set key bottom left reverse Left
 set yrange [0:1.03]
 set ylabel 'continuity, 95 % interval'
 do for [name in 'loss lag churn flash uplink'] {
   set title name
-  plot for [i=0:3] ARG1.'/'.name.'.dat' index i using 0:2:3:xtic(1) with yerrorlines title columnheader(1)
+  plot for [i=0:3] folder.'/'.name.'.dat' index i using 0:2:3:xtic(1) with yerrorlines title columnheader(1)
 }
 set title 'loss: source upload'
 set ylabel 'streams'
 set yrange [0:*]
-plot for [i=0:3] ARG1.'/loss.dat' index i using 0:4:5:xtic(1) with yerrorlines title columnheader(1)
+plot for [i=0:3] folder.'/loss.dat' index i using 0:4:5:xtic(1) with yerrorlines title columnheader(1)
 unset multiplot
 GNUPLOT
+  gnuplot -e "folder='$out'" "$out/figures.gp"
 fi

@@ -84,6 +84,10 @@ typedef struct weft_sim_parameters {
   uint64_t bulk_bytes; // bulk: what is sent
   // The engine.
   uint32_t window, batch, neighbours, neighbours_max;
+  uint32_t source_neighbours; // that the source takes at most; 0: neighbours_max
+  uint32_t gather_segments;   // vod, bulk: that are decoded together; 0: each by itself
+  bool manifests;             // every segment is signed for, as by real peers
+  int64_t exchange_us;        // between questions for more addresses; 0: the engine's own
   uint32_t flights, requests, addresses; // that an engine remembers; 0 flights or requests: its own
   int64_t lag_us, startup_us, map_us, map_idle_us, checksum_us, silent_us;
   uint32_t overhead_bytes; // below each datagram: IP, UDP, the session's seal

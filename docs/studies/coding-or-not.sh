@@ -1,25 +1,86 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes the figures of coding-or-not.md: RLNC against the uncoded baseline under loss, churn, flash crowds and short
-# lags.
-#   docs/studies/coding-or-not.sh WEFT FOLDER
-# Can be stopped and started again. The tables are FOLDER/*/means.csv.
+# Makes the figures of coding-or-not.md: RLNC push, RLNC pull and the source alone against an uncoded
+# rarest-first mesh, under loss, churn, flash crowds and short lags.
+#   docs/studies/coding-or-not.sh WEFT FOLDER [SEEDS]
+# Can be stopped and started again. FOLDER gets a folder of runs for each series and scheme (means.csv:
+# means and 95 % intervals over seeds), tables.md, and, with gnuplot, figures.png.
 set -euo pipefail
 weft=$1
 out=$2
+seeds=${3:-5}
 mkdir -p "$out"
-common=(--peers 60 --duration 30s --seeds 3 --source-upload 8M --classes cable:100 --neighbours 12 --neighbours-max 16 --quiet --gnuplot)
-study() { # NAME ARGUMENT...
-  local name=$1
-  shift
-  for scheme in push pull rarest; do
-    "$weft" sim flash-crowd "${common[@]}" --scheme "$scheme" "$@" --out "$out/$name-$scheme"
+common=(--peers 60 --duration 20s --seeds "$seeds" --source-upload 8M --classes cable:100 --fidelity bytes
+  --neighbours 30 --neighbours-max 50 --startup "1 s" --quiet)
+series() { # NAME SWEEP ARGUMENT...
+  local name=$1 sweep=$2 scheme
+  shift 2
+  for scheme in push pull rarest source-only; do
+    "$weft" sim flash-crowd "${common[@]}" --scheme "$scheme" "$@" --sweep "$sweep" --out "$out/$name-$scheme"
   done
 }
-study loss --arrival together --departure stay --sweep "loss=0,0.02,0.05,0.1"
-study lag --arrival together --departure stay --loss 0.02 --startup "1 s" --sweep "lag=2 s,3 s,6 s"
-study churn --arrival flash --departure exponential --polite 0.3 --sweep "stay-mean=15 s,60 s"
-study flash --arrival flash --departure stay --flash-share 0.9 --sweep "flash-within=1 s,10 s"
-# The baseline with the neighbours that large systems give it: here nearly everybody then knows the source.
-"$weft" sim flash-crowd "${common[@]}" --scheme rarest --arrival together --departure stay --neighbours 30 \
-  --neighbours-max 50 --sweep "source-upload=8M,20M,50M" --out "$out/wide-rarest"
+still=(--arrival together --departure stay)
+series loss "loss=0,0.02,0.05,0.1" "${still[@]}" --lag "3 s"
+series lag "lag=1500 ms,2 s,3 s,6 s" "${still[@]}" --loss 0.02
+series churn "stay-mean=10 s,20 s,60 s" --arrival poisson --arrivals-per-s 4 --departure exponential --polite 0.3 \
+  --loss 0.02 --lag "3 s"
+series flash "flash-within=1 s,5 s,15 s" --arrival flash --flash-share 1 --departure stay --loss 0.02 --lag "3 s"
+series uplink "classes=dsl:1,plain:1,cable:1,fibre:1" "${still[@]}" --loss 0.02 --lag "3 s"
+
+# --- Tables and figures
+python3 - "$out" <<'PYTHON'
+import csv, os, sys
+out = sys.argv[1]
+schemes = ["push", "pull", "rarest", "source-only"]
+names = {"loss": "Loss on every path (lag 3 s)", "lag": "How close to live (2 % loss)",
+         "churn": "Churn: mean stay (30 % say goodbye)", "flash": "Flash crowd: all come within",
+         "uplink": "Uplink of each viewer: 1, 1.2, 5, 50 Mbit/s"}
+columns = [("continuity", 4), ("startup_p95_s", 2), ("source_streams", 2), ("share_useful", 3)]
+with open(f"{out}/tables.md", "w") as to:
+    for name, title in names.items():
+        tables = {}
+        for scheme in schemes:
+            path = f"{out}/{name}-{scheme}/means.csv"
+            if os.path.exists(path):
+                tables[scheme] = list(csv.DictReader(open(path)))
+        if not tables:
+            continue
+        key = list(next(iter(tables.values()))[0])[0]
+        to.write(f"## {title}\n\n| {key} | scheme | continuity | start-up p95, s | source sends (streams) | useful share of all bytes |\n|---|---|---|---|---|---|\n")
+        for i, first in enumerate(next(iter(tables.values()))):
+            for scheme, rows in tables.items():
+                r = rows[i]
+                cells = []
+                for column, digits in columns:
+                    mean, half = r[column], r[column + "_ci95"]
+                    cells.append("" if mean == "" else f"{float(mean):.{digits}f}" + (f" ± {float(half):.{digits}f}" if half else ""))
+                to.write(f"| {first[key] if scheme == schemes[0] else ''} | {scheme} | " + " | ".join(cells) + " |\n")
+        to.write("\n")
+        with open(f"{out}/{name}.dat", "w") as data:
+            for scheme, rows in tables.items():
+                data.write(f'"{scheme}"\n')
+                for r in rows:
+                    data.write(f'"{r[key]}" {r["continuity"]} {r["continuity_ci95"] or 0} {r["source_streams"]} {r["source_streams_ci95"] or 0}\n')
+                data.write("\n\n")
+PYTHON
+if command -v gnuplot >/dev/null; then
+  cat >"$out/figures.gp" <<'GNUPLOT'
+set terminal pngcairo size 1500,900 font ',11'
+set output folder.'/figures.png'
+set multiplot layout 2,3
+set grid
+set key bottom left reverse Left
+set yrange [0:1.03]
+set ylabel 'continuity, 95 % interval'
+do for [name in 'loss lag churn flash uplink'] {
+  set title name
+  plot for [i=0:3] folder.'/'.name.'.dat' index i using 0:2:3:xtic(1) with yerrorlines title columnheader(1)
+}
+set title 'loss: source upload'
+set ylabel 'streams'
+set yrange [0:*]
+plot for [i=0:3] folder.'/loss.dat' index i using 0:4:5:xtic(1) with yerrorlines title columnheader(1)
+unset multiplot
+GNUPLOT
+  gnuplot -e "folder='$out'" "$out/figures.gp"
+fi

@@ -37,7 +37,7 @@ struct weft_gatherer {
   pthread_t thread;
   pthread_mutex_t lock;
   pthread_cond_t changed;
-  bool threaded, quit;
+  bool threaded, quit, stays;
   bool given, done; // a run is the thread's; and it has done it
   size_t count;
   gathered *segments[RUN_MOST];
@@ -225,7 +225,7 @@ static weft_status decode(void *user, void *const *segments, size_t count) {
   WEFT_TRY(fill_run(g, segments, count));
   if (g->count == 0)
     return WEFT_OK;
-  if (!g->threaded)
+  if (!g->threaded && !g->stays)
     g->threaded = pthread_create(&g->thread, NULL, work, g) == 0;
   for (size_t i = 0; i < g->count; i++)
     g->segments[i]->working = true;
@@ -374,6 +374,8 @@ weft_status weft_gatherer_new(weft_ctx *ctx, weft_gatherer **out) {
   (void)pthread_cond_init(&(*out)->changed, NULL);
   return WEFT_OK;
 }
+
+void weft_gatherer_stay(weft_gatherer *g) { g->stays = true; }
 
 void weft_gatherer_free(weft_gatherer *g) {
   if (!g)

@@ -103,6 +103,9 @@ weft_status weft_sim_measure(const weft_sim_parameters *o, const weft_sim_result
   weft_sim_add_metric(m, "wrong_bytes", (double)t->wrong_bytes);
   weft_sim_add_metric(m, "banned", (double)p->banned);
   weft_sim_add_metric(m, "hash_failures", (double)p->hash_failures);
+  weft_sim_add_metric(m, "gathered_segments", (double)p->gathered_segments);
+  weft_sim_add_metric(m, "segments_per_batch",
+                      ratio((double)p->gathered_segments, (double)p->gathered_runs));
   weft_sim_add_metric(m, "events", (double)t->events);
   weft_sim_add_metric(m, "packets", (double)t->packets);
   return WEFT_OK;

@@ -50,6 +50,12 @@ static const char *impossible(const weft_sim_parameters *p) {
   const double segment_us = (double)p->blocks * p->block_bytes * 8e6 / (double)p->rate_bits_per_s;
   if (p->neighbours_max < p->neighbours)
     return "neighbours-max must be at least neighbours";
+  if (p->gather_segments && (p->mode == WEFT_SIM_LIVE || p->fidelity != WEFT_SIM_BYTES ||
+                             p->scheme == WEFT_SIM_RAREST || !p->manifests))
+    return "gather-segments needs mode = vod or bulk, a coded scheme, fidelity = bytes and "
+           "manifests = true";
+  if (p->source_neighbours > p->neighbours_max)
+    return "source-neighbours is more than neighbours-max";
   if (p->topology == WEFT_SIM_GRAPH && p->neighbours < 2)
     return "neighbours must be at least 2 in a graph";
   if (p->delay_max_us < p->delay_min_us)

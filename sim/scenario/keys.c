@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "sim/scenario/keys.h"
+#include "weft/peer_options.h"
 
 #define AT(field) offsetof(weft_sim_parameters, field)
 #define S 1e6
@@ -48,6 +49,14 @@ static const key_row rows[] = {
     {"engine", "neighbours", "that a peer looks for", KEY_U32, AT(neighbours), 1, 1024, NULL},
     {"engine", "neighbours-max", "that it takes at most", KEY_U32, AT(neighbours_max), 1, 1024,
      NULL},
+    {"engine", "source-neighbours", "that the source takes at most; 0: neighbours-max", KEY_U32,
+     AT(source_neighbours), 0, 1024, NULL},
+    {"engine", "manifests", "every segment is signed for: true or false", KEY_BOOL, AT(manifests),
+     0, 0, NULL},
+    {"engine", "gather-segments", "vod, bulk: decoded by one batch; 0: each by itself", KEY_U32,
+     AT(gather_segments), 0, WEFT_ENGINE_MAX_GATHER, NULL},
+    {"engine", "exchange-every", "asking neighbours for addresses; 0: the engine's own", KEY_TIME,
+     AT(exchange_us), 0, 600 * S, NULL},
     {"engine", "flights", "bursts on their way to one neighbour; 0: 64", KEY_U32, AT(flights), 0,
      1024, NULL},
     {"engine", "requests", "of one neighbour that wait; 0: 8", KEY_U32, AT(requests), 0, 255, NULL},

@@ -3,6 +3,7 @@
 #ifndef WEFT_SIM_SWARM_INTERNAL_H
 #define WEFT_SIM_SWARM_INTERNAL_H
 
+#include "peer/runtime/codec_gather.h"
 #include "sim/core/arena.h"
 #include "sim/core/core.h"
 #include "sim/graph.h"
@@ -90,10 +91,12 @@ typedef struct weft_sim_share {
   weft_sim_arena *arena;
   weft_ctx *ctx;
   weft_engine_options engine; // of all its peers
+  weft_engine_options source; // of peer 0
   weft_engine_options rider;  // of those that give nothing
   weft_engine_scratch *scratch;
   weft_codec_rlnc rlnc;
   weft_codec_blocks plain;
+  weft_gatherer *gatherer;
   weft_sim_codec code, polluted_code;
   weft_codec codec, source_codec, polluted_codec, made_codec;
   weft_policy rider_policy;

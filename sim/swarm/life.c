@@ -214,8 +214,11 @@ static weft_status new_engine(weft_sim_share *share, weft_sim_peer *p) {
     self.codec = &share->polluted_codec;
   self.address.length = p->nat ? 0 : sizeof p->id;
   memcpy(self.address.bytes, &p->id, sizeof p->id);
-  return weft_engine_new(share->ctx, p->free_rider ? &share->rider : &share->engine, &self,
-                         &p->engine);
+  return weft_engine_new(share->ctx,
+                         p->id == 0      ? &share->source
+                         : p->free_rider ? &share->rider
+                                         : &share->engine,
+                         &self, &p->engine);
 }
 
 weft_status weft_sim_join(weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {

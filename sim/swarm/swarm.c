@@ -24,6 +24,11 @@ static weft_status make_codecs(weft_sim_share *share) {
     share->rlnc = (weft_codec_rlnc){.ctx = share->ctx, .coded_only = o->coded_only};
     share->made_codec = weft_codec_rlnc_table(&share->rlnc);
     share->codec = share->source_codec = share->polluted_codec = share->made_codec;
+    if (o->gather_segments) {
+      WEFT_TRY(weft_gatherer_new(share->ctx, &share->gatherer));
+      weft_gatherer_stay(share->gatherer); // a run must repeat
+      share->codec = weft_gatherer_table(share->gatherer);
+    }
     if (hooks->codec) {
       share->codec = *hooks->codec(hooks->user, share->number, false, &share->made_codec);
       share->source_codec = *hooks->codec(hooks->user, share->number, true, &share->made_codec);
@@ -70,6 +75,7 @@ static void set_engine(weft_sim_share *share) {
       .neighbours_max = o->neighbours_max,
       .neighbours_target = o->topology == WEFT_SIM_TRACKER ? o->neighbours : 0,
       .addresses_max = o->topology == WEFT_SIM_TRACKER ? o->addresses : 0,
+      .gather = o->gather_segments,
       .flights_max = o->flights,
       .requests_max = o->requests,
       .datagram_overhead = o->overhead_bytes,
@@ -77,13 +83,19 @@ static void set_engine(weft_sim_share *share) {
       .lag_us = o->lag_us,
       .startup_us = o->startup_us,
       .checksum_us = o->checksum_us,
-      .timers = {.map_us = o->map_us, .map_idle_us = o->map_idle_us, .silent_us = o->silent_us},
+      .timers = {.map_us = o->map_us,
+                 .map_idle_us = o->map_idle_us,
+                 .silent_us = o->silent_us,
+                 .exchange_us = o->exchange_us},
       .codec = &share->codec,
       .policy = swarm->options.policy ? swarm->options.policy : policy_of(o->scheme),
-      .trust = o->checksum_us || o->polluters > 0 ? &weft_trust_counted : NULL};
+      .trust = o->manifests || o->checksum_us || o->polluters > 0 ? &weft_trust_counted : NULL};
   // Whoever gives nothing pushes nothing; what it is asked for goes out at next to no rate.
   share->rider_policy = *share->engine.policy;
   share->rider_policy.pick = NULL;
+  share->source = share->engine;
+  if (o->source_neighbours)
+    share->source.neighbours_max = o->source_neighbours;
   share->rider = share->engine;
   share->rider.policy = &share->rider_policy;
 }
@@ -257,6 +269,7 @@ static void free_share(weft_sim_share *share) {
   for (size_t i = 0; share->peers && i < share->peer_count; i++)
     weft_engine_free(share->peers[i].engine);
   weft_engine_scratch_free(share->scratch);
+  weft_gatherer_free(share->gatherer);
   if (share->code.arena) {
     weft_sim_codec_clear(&share->code);
     weft_sim_codec_clear(&share->polluted_code);

@@ -2,11 +2,13 @@
 // Coded bursts, at the engine's pace: what is asked for first, then what the policy picks.
 #include "peer/engine/internal.h"
 
-// The uplink is busy with these bytes; parts of a microsecond are carried on.
+// The uplink is busy with these bytes; parts of a microsecond are carried on. Whoever wakes the
+// engine is late by a millisecond or so: that is not lost, or a busy uplink would never be full.
 void weft_pace_spend(weft_engine *e, size_t bytes, int64_t now_us) {
+  enum { LATE_US = 4000 };
   const uint64_t rate = e->self.upload_bits_per_s;
-  if (e->pace_us < now_us) {
-    e->pace_us = now_us;
+  if (e->pace_us < now_us - LATE_US) {
+    e->pace_us = now_us - LATE_US;
     e->pace_rest = 0;
   }
   if (rate == 0)
@@ -20,6 +22,7 @@ void weft_pace_spend(weft_engine *e, size_t bytes, int64_t now_us) {
 weft_policy_view weft_engine_view(const weft_engine *e, int64_t now_us) {
   const bool paced = weft_is_paced(e) && !e->self.source;
   return (weft_policy_view){.now_us = now_us,
+                            .salt = e->salt,
                             .source = e->self.source,
                             .live = weft_is_live(e),
                             .first = weft_loads(e) ? 0 : e->tail,
@@ -130,6 +133,7 @@ static weft_status make_burst(weft_engine *e, const weft_policy_choice *choice, 
   weft_pace_spend(e, out->wire_bytes + choice->count * e->options->datagram_overhead, now_us);
   weft_neighbour *n = &e->neighbours[choice->neighbour];
   n->spoke_us = now_us;
+  weft_neighbour_expect(e, choice->neighbour, e->pace_us);
   weft_flight_add(e, n, e->pace_us, choice->segment, choice->count);
   if (e->options->congestion)
     weft_neighbour_timer(e, choice->neighbour);
@@ -144,23 +148,43 @@ static void pass_over_old(weft_engine *e, int64_t now_us) {
     e->play++;
 }
 
+// Whether less of the segment was sent than it takes to have it elsewhere, small losses counted;
+// then no more than that is sent.
+static bool is_new(const weft_engine *e, weft_policy_choice *choice) {
+  if (!weft_window_has(e, choice->segment))
+    return false;
+  const weft_policy_segment *held = weft_window_held(e, choice->segment);
+  const size_t enough = held->blocks + 1u + held->blocks / 32u;
+  if (held->sent >= enough)
+    return false;
+  choice->count = choice->count < enough - held->sent ? choice->count : enough - held->sent;
+  return true;
+}
+
 static weft_status choose(weft_engine *e, int64_t now_us, weft_policy_choice *choice) {
   const weft_policy *policy = e->options->policy;
   const bool live_source = e->self.source && weft_is_live(e);
   if (live_source)
     pass_over_old(e, now_us);
-  // A live source answers requests with what is left of its uplink: new segments must get out, or
-  // everybody asks for everything.
   const bool push_first = live_source && policy->pick;
-  if (!push_first && e->owed_count && weft_owed_next(e, choice))
+  if (!push_first && e->owed_count && weft_owed_next(e, choice, now_us))
     return WEFT_OK;
   if (e->due_count)
     return WEFT_PENDING; // a manifest goes before what is owed
   const weft_policy_view view = weft_engine_view(e, now_us);
-  if (policy->pick && policy->pick(policy->user, &view, &e->self.rng, choice))
-    return choice_valid(e, choice) ? WEFT_OK : WEFT_E_ARGUMENT;
-  if (push_first && e->owed_count && weft_owed_next(e, choice))
+  const bool picked = policy->pick && policy->pick(policy->user, &view, &e->self.rng, choice);
+  // A live source brings each new segment into the swarm before it answers requests, or everybody
+  // asks for everything; but not more of it, or what was lost of an older one never comes.
+  weft_policy_choice owed;
+  if (push_first && !(picked && is_new(e, choice)) && e->owed_count &&
+      weft_owed_next(e, &owed, now_us)) {
+    *choice = owed;
     return WEFT_OK;
+  }
+  if (e->due_count)
+    return WEFT_PENDING;
+  if (picked)
+    return choice_valid(e, choice) ? WEFT_OK : WEFT_E_ARGUMENT;
   e->idle = e->due_count == 0;
   return WEFT_PENDING;
 }

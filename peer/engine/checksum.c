@@ -29,16 +29,14 @@ void weft_held_drop(weft_engine *e, weft_slot *slot) {
     slot->held = next;
   }
   slot->held_last = NULL;
-  slot->waiting = slot->loose = slot->kept = 0;
+  slot->waiting = slot->kept = 0;
 }
 
-weft_status weft_held_keep(weft_engine *e, size_t index, const weft_engine_arrival *a,
-                           bool verified, size_t gain, bool added, int64_t now_us) {
+static weft_status keep(weft_engine *e, size_t index, const weft_engine_arrival *a, int64_t now_us,
+                        weft_held **out) {
   weft_slot *slot = weft_window_slot(e, a->segment);
-  if (slot->kept + a->count > 2u * a->blocks + e->options->batch) {
-    e->statistics.received_dependent += added ? 0 : a->count;
+  if (slot->kept + a->count > 2u * a->blocks + e->options->batch)
     return WEFT_DEPENDENT; // more than it can need
-  }
   const void *from = a->packet ? (const void *)a->datagram : a->token;
   void *memory;
   WEFT_TRY(weft_alloc(e->ctx, WEFT_MEM_HOST, sizeof(weft_held) + a->bytes, &memory));
@@ -47,9 +45,6 @@ weft_status weft_held_keep(weft_engine *e, size_t index, const weft_engine_arriv
                       .neighbour = (uint16_t)index,
                       .generation = e->neighbours[index].generation,
                       .count = (uint16_t)a->count,
-                      .gain = (uint16_t)gain,
-                      .verified = verified,
-                      .added = added,
                       .bytes = a->bytes};
   memcpy(held->data, from, a->bytes);
   if (slot->held_last)
@@ -58,86 +53,123 @@ weft_status weft_held_keep(weft_engine *e, size_t index, const weft_engine_arriv
     slot->held = held;
   slot->held_last = held;
   slot->kept = (uint16_t)(slot->kept + a->count);
-  if (!added) {
-    slot->waiting = (uint16_t)(slot->waiting + a->count);
-    e->statistics.received_waiting += a->count;
-  } else if (!verified) {
-    slot->loose = (uint16_t)(slot->loose + a->count);
-  }
+  *out = held;
   return WEFT_OK;
 }
 
-// Gives what is held to the decoder.
-static void add_held(weft_engine *e, uint64_t segment, weft_held *held) {
-  weft_slot *slot = weft_window_slot(e, segment);
-  weft_packet packet;
-  weft_engine_arrival a = {.segment = segment,
-                           .blocks = weft_window_held(e, segment)->blocks,
-                           .count = held->count,
-                           .token = held->data,
-                           .bytes = held->bytes};
-  if (!e->codec->make_token) {
-    if (weft_packet_parse_session(held->data, held->bytes, e->options->stream,
-                                  e->options->block_bytes, &packet) != WEFT_OK)
-      return; // it was parsed when it came
-    a.packet = &packet;
-  }
-  size_t gain;
-  const weft_status status = weft_data_add(e, segment, &a, &gain);
-  if (status != WEFT_OK && status != WEFT_DEPENDENT)
-    return; // for want of memory: it waits on
-  held->added = true;
-  held->gain = (uint16_t)gain;
-  slot->waiting = (uint16_t)(slot->waiting - held->count);
-  slot->loose = (uint16_t)(slot->loose + (held->verified ? 0 : held->count));
-  e->statistics.received_waiting -= held->count;
-  e->statistics.received_innovative += gain;
-  e->statistics.received_dependent += held->count - gain;
+// What is held as it came; false: it cannot be read, though it was read when it came.
+static bool arrival_of(const weft_engine *e, uint64_t segment, const weft_held *held,
+                       weft_packet *packet, weft_engine_arrival *out) {
+  *out = (weft_engine_arrival){.segment = segment,
+                               .blocks = weft_window_held(e, segment)->blocks,
+                               .count = held->count,
+                               .token = held->data,
+                               .bytes = held->bytes};
+  if (e->codec->make_token)
+    return true;
+  out->packet = packet;
+  return weft_packet_parse_session(held->data, held->bytes, e->options->stream,
+                                   e->options->block_bytes, packet) == WEFT_OK;
 }
 
-// Takes everything out of the decoder and gives it what is verified.
+// Into the trial; counted as innovative or dependent from now on.
+static weft_status try_out(weft_engine *e, weft_slot *slot, const weft_engine_arrival *a,
+                           size_t *gain) {
+  const weft_status status = weft_data_add(e, &slot->trial, a, gain);
+  if (status != WEFT_OK && status != WEFT_DEPENDENT)
+    return status;
+  e->statistics.received_innovative += *gain;
+  e->statistics.received_dependent += a->count - *gain;
+  return WEFT_OK;
+}
+
+// Into what may be mixed.
+static void trust(weft_engine *e, weft_slot *slot, weft_held *held, const weft_engine_arrival *a) {
+  size_t gain;
+  held->verified = true;
+  (void)weft_data_add(e, &slot->segment, a, &gain); // for want of memory it is mixed less
+  weft_neighbour *n = &e->neighbours[held->neighbour];
+  weft_policy_want *want = weft_neighbour_want(e, n, a->segment);
+  if (want && n->generation == held->generation)
+    want->common = (uint16_t)(want->common + gain);
+}
+
+weft_status weft_held_take(weft_engine *e, size_t index, const weft_engine_arrival *a,
+                           size_t *innovative, int64_t now_us) {
+  weft_slot *slot = weft_window_slot(e, a->segment);
+  weft_held *held;
+  *innovative = 0;
+  if (!slot->tried) {
+    WEFT_TRY(try_out(e, slot, a, innovative));
+    if (*innovative == 0) // whatever is verified later, it adds nothing to the rest of that
+      return WEFT_OK;
+  }
+  const weft_status status = keep(e, index, a, now_us, &held);
+  if (status == WEFT_OK) {
+    held->added = !slot->tried;
+    held->gain = (uint16_t)*innovative;
+    if (e->neighbours[index].is_source)
+      trust(e, slot, held, a);
+  }
+  if (!slot->tried)
+    return WEFT_OK;        // what could not be kept may still complete the segment
+  if (status == WEFT_OK) { // the trial is full of something else
+    slot->waiting = (uint16_t)(slot->waiting + a->count);
+    e->statistics.received_waiting += a->count;
+  } else if (status == WEFT_DEPENDENT) {
+    e->statistics.received_dependent += a->count;
+  }
+  *innovative = status == WEFT_OK ? a->count : 0; // as far as anybody knows
+  return status == WEFT_DEPENDENT ? WEFT_OK : status;
+}
+
+// Begins the trial anew with what is left, now that something of it was convicted.
 static void rebuild(weft_engine *e, uint64_t segment) {
   weft_slot *slot = weft_window_slot(e, segment);
-  e->codec->close(e->codec->user, slot->segment);
-  slot->segment = NULL;
+  e->codec->close(e->codec->user, slot->trial);
+  slot->trial = NULL;
+  slot->tried = false;
   for (weft_held *held = slot->held; held; held = held->next) {
-    if (!held->added)
-      continue;
-    held->added = false;
-    slot->waiting = (uint16_t)(slot->waiting + held->count);
-    e->statistics.received_waiting += held->count;
-    e->statistics.received_innovative -= held->gain;
-    e->statistics.received_dependent -= held->count - held->gain;
+    weft_packet packet;
+    weft_engine_arrival a;
+    size_t gain = 0;
+    if (held->added) {
+      e->statistics.received_innovative -= held->gain;
+      e->statistics.received_dependent -= held->count - held->gain;
+    } else {
+      slot->waiting = (uint16_t)(slot->waiting - held->count);
+      e->statistics.received_waiting -= held->count;
+    }
+    held->added =
+        arrival_of(e, segment, held, &packet, &a) && try_out(e, slot, &a, &gain) == WEFT_OK;
+    held->gain = (uint16_t)gain;
+    if (!held->added) { // for want of memory: it waits on
+      slot->waiting = (uint16_t)(slot->waiting + held->count);
+      e->statistics.received_waiting += held->count;
+    }
   }
-  slot->loose = 0;
-  for (weft_held *held = slot->held; held; held = held->next)
-    if (held->verified)
-      add_held(e, segment, held);
-}
-
-static size_t rank_of(const weft_engine *e, const weft_slot *slot) {
-  return slot->segment ? e->codec->rank(e->codec->user, slot->segment) : 0;
 }
 
 void weft_held_try(weft_engine *e, uint64_t segment, int64_t now_us) {
   weft_slot *slot = weft_window_slot(e, segment);
-  const size_t blocks = weft_window_held(e, segment)->blocks;
   if (slot->complete || slot->failed || slot->tried || !slot->manifest ||
-      rank_of(e, slot) + slot->waiting < blocks)
+      weft_data_rank(e, slot->trial) < weft_window_held(e, segment)->blocks)
     return;
-  for (weft_held *held = slot->held; held; held = held->next)
-    if (!held->added)
-      add_held(e, segment, held);
+  void *const verified = slot->segment;
   bool matches = false;
-  if (rank_of(e, slot) < blocks || weft_manifest_check(e, segment, &matches) != WEFT_OK)
-    return;
-  if (matches) {
+  slot->segment = slot->trial;
+  const weft_status status = weft_manifest_check(e, segment, &matches);
+  if (status == WEFT_OK && matches) {
+    slot->trial = NULL;
+    e->codec->close(e->codec->user, verified);
     weft_window_complete(e, segment, now_us);
     return;
   }
+  slot->segment = verified;
+  if (status != WEFT_OK)
+    return; // for want of memory: again with the next packet
   e->statistics.hash_failures++;
   slot->tried = true; // the next checksum will tell why
-  rebuild(e, segment);
   weft_data_show_rank(e, segment, now_us);
 }
 
@@ -153,33 +185,65 @@ static bool agrees(const weft_engine *e, const weft_reveal *reveal, const weft_h
 }
 
 static void acquit(weft_engine *e, uint64_t segment, weft_held *held, int64_t now_us) {
-  weft_slot *slot = weft_window_slot(e, segment);
   const int64_t waited_us = now_us - held->at_us;
-  held->verified = true;
+  weft_packet packet;
+  weft_engine_arrival a;
   e->statistics.verified += held->count;
   e->statistics.waited_us += waited_us * held->count;
   if (waited_us > e->statistics.waited_max_us)
     e->statistics.waited_max_us = waited_us;
-  if (held->added)
-    slot->loose = (uint16_t)(slot->loose - held->count);
-  else
-    add_held(e, segment, held);
+  if (arrival_of(e, segment, held, &packet, &a))
+    trust(e, weft_window_slot(e, segment), held, &a);
 }
 
-static void convict(weft_engine *e, weft_slot *slot, weft_held *held) {
+// Takes it out of what is held; the trial may still contain it.
+static void discard(weft_engine *e, weft_slot *slot, weft_held *held) {
   slot->kept = (uint16_t)(slot->kept - held->count);
   e->statistics.received_polluted += held->count;
   if (held->added) {
-    slot->loose = (uint16_t)(slot->loose - held->count);
     e->statistics.received_innovative -= held->gain;
     e->statistics.received_dependent -= held->count - held->gain;
   } else {
     slot->waiting = (uint16_t)(slot->waiting - held->count);
     e->statistics.received_waiting -= held->count;
   }
+  weft_free(e->ctx, WEFT_MEM_HOST, held);
+}
+
+static void convict(weft_engine *e, const weft_held *held) {
   if (e->neighbours[held->neighbour].generation == held->generation)
     weft_neighbour_ban(e, held->neighbour);
-  weft_free(e->ctx, WEFT_MEM_HOST, held);
+}
+
+// What came from a neighbour that was just banned is not worth a trial anywhere.
+static bool of_banned(const weft_engine *e, const weft_held *held) {
+  const weft_neighbour *n = &e->neighbours[held->neighbour];
+  return n->generation == held->generation && n->state == WEFT_NEIGHBOUR_LOST &&
+         n->lost == WEFT_LOST_BANNED;
+}
+
+static void purge(weft_engine *e, int64_t now_us) {
+  for (size_t i = 0; i < e->window; i++) {
+    weft_slot *slot = &e->slots[i];
+    bool spoilt = false;
+    weft_held *last = NULL;
+    for (weft_held **at = &slot->held; *at;) {
+      weft_held *held = *at;
+      if (!held->verified && of_banned(e, held)) {
+        spoilt = spoilt || held->added;
+        *at = held->next;
+        discard(e, slot, held);
+      } else {
+        last = held;
+        at = &held->next;
+      }
+    }
+    slot->held_last = last;
+    if (!spoilt || slot->complete)
+      continue;
+    rebuild(e, e->number[i]);
+    weft_data_show_rank(e, e->number[i], now_us);
+  }
 }
 
 static void judge(weft_engine *e, uint64_t segment, int64_t now_us) {
@@ -188,15 +252,17 @@ static void judge(weft_engine *e, uint64_t segment, int64_t now_us) {
   // What came before anybody here can have known the checksum.
   const int64_t before = (int64_t)reveal->made_us + weft_clock_offset(e->clock_us) -
                          weft_or(e->options->spread_us, 250000);
-  bool spoilt = false;
+  bool spoilt = false, guilty = false;
   weft_held *last = NULL;
   for (weft_held **at = &slot->held; *at;) {
     weft_held *held = *at;
     const bool judged = !held->verified && held->at_us < before;
     if (judged && !agrees(e, reveal, held)) {
       spoilt = spoilt || held->added;
+      convict(e, held);
+      guilty = true;
       *at = held->next;
-      convict(e, slot, held);
+      discard(e, slot, held);
       continue;
     }
     if (judged)
@@ -205,27 +271,27 @@ static void judge(weft_engine *e, uint64_t segment, int64_t now_us) {
     at = &held->next;
   }
   slot->held_last = last;
-  slot->tried = false;
   if (spoilt)
     rebuild(e, segment);
+  if (guilty)
+    purge(e, now_us);
   weft_data_show_rank(e, segment, now_us);
   weft_engine_changed(e);
-  if (!slot->loose && rank_of(e, slot) == weft_window_held(e, segment)->blocks)
+  weft_held_try(e, segment, now_us);
+  if (!slot->complete && weft_data_rank(e, slot->segment) == weft_window_held(e, segment)->blocks)
     weft_data_full(e, segment, now_us);
-  else
-    weft_held_try(e, segment, now_us);
 }
 
 // A complete segment is the truth: what still waits is judged by a checksum of this peer's own, so
 // that a polluter does not get away because others were faster.
-void weft_held_settle(weft_engine *e, uint64_t segment) {
+void weft_held_settle(weft_engine *e, uint64_t segment, int64_t now_us) {
   weft_slot *slot = weft_window_slot(e, segment);
   uint8_t memory[sizeof(weft_reveal) + WEFT_CHECKSUM_ROWS * WEFT_CHECKSUM_MAX_BLOCKS + 16];
   weft_reveal *truth = (weft_reveal *)(void *)(memory + (16 - (uintptr_t)memory % 16) % 16);
-  bool known = false;
+  bool known = false, guilty = false;
   for (weft_held **at = &slot->held; *at;) {
     weft_held *held = *at;
-    const bool open = !held->verified && !held->added;
+    const bool open = !held->verified && (slot->tried || !held->added); // else it proved right
     if (open && !known) {
       truth->seed = weft_rng_u64(&e->self.rng);
       if (e->codec->checksum &&
@@ -234,12 +300,16 @@ void weft_held_settle(weft_engine *e, uint64_t segment) {
       known = true;
     }
     if (open && !agrees(e, truth, held)) {
+      convict(e, held);
+      guilty = true;
       *at = held->next;
-      convict(e, slot, held);
+      discard(e, slot, held);
     } else {
       at = &held->next;
     }
   }
+  if (guilty)
+    purge(e, now_us);
 }
 
 // --- Taking and handing on
@@ -252,6 +322,9 @@ void weft_revealed_take(weft_engine *e, size_t index, const weft_revealed *r, in
   if (!weft_checksums_on(e) || e->self.source || !weft_window_has(e, r->segment))
     return;
   weft_slot *slot = weft_window_slot(e, r->segment);
+  uint8_t *marks = &e->neighbours[index].marks[weft_place(e, r->segment)];
+  if (slot->reveal && r->made_us >= slot->reveal->made_us)
+    *marks = (uint8_t)(*marks & ~WEFT_MARK_REVEALED); // no news to it
   const bool asked = r->made_us <= slot->asked_made_us &&
                      now_us - slot->asked_reveal_us < WEFT_TIMER(e, ask_us, 100000);
   if ((slot->reveal && slot->reveal->made_us >= r->made_us) || asked || !wanted(e, r->segment))
@@ -262,10 +335,21 @@ void weft_revealed_take(weft_engine *e, size_t index, const weft_revealed *r, in
                     now_us);
 }
 
+// The source tells all, everyone else a few: that reaches nearly everybody, and whoever it misses
+// hears of the next one. Telling all cost more datagrams than the stream itself.
 static void hand_on(weft_engine *e, uint64_t segment, size_t except) {
-  for (size_t i = 0; i < e->used; i++)
-    if (i != except && e->neighbours[i].state == WEFT_NEIGHBOUR_OPEN)
-      weft_neighbour_mark(e, i, segment, WEFT_MARK_REVEALED, WEFT_DUE_CHECKSUMS);
+  enum { FEW = 4 };
+  const size_t start = e->used ? (size_t)weft_rng_below(&e->self.rng, e->used) : 0;
+  size_t left = e->self.source ? e->used : FEW;
+  for (size_t i = 0; i < e->used && left; i++) {
+    const size_t index = (start + i) % e->used;
+    const weft_neighbour *n = &e->neighbours[index];
+    if (index == except || n->state != WEFT_NEIGHBOUR_OPEN || n->is_source ||
+        n->doubt_us != WEFT_ENGINE_NEVER)
+      continue;
+    weft_neighbour_mark(e, index, segment, WEFT_MARK_REVEALED, WEFT_DUE_CHECKSUMS);
+    left--;
+  }
 }
 
 static weft_status room_for(weft_engine *e, weft_slot *slot, size_t sums) {

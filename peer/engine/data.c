@@ -40,20 +40,22 @@ static void count_bytes(weft_engine *e, const weft_engine_arrival *a) {
   e->statistics.received_header_bytes += a->count * (each > k ? each - k : 0);
 }
 
-weft_status weft_data_add(weft_engine *e, uint64_t segment, const weft_engine_arrival *a,
+size_t weft_data_rank(const weft_engine *e, const void *opened) {
+  return opened ? e->codec->rank(e->codec->user, opened) : 0;
+}
+
+weft_status weft_data_add(weft_engine *e, void **into, const weft_engine_arrival *a,
                           size_t *innovative) {
-  weft_slot *slot = weft_window_slot(e, segment);
   const weft_segment_id id = {.stream = e->options->stream,
-                              .segment = segment,
+                              .segment = a->segment,
                               .blocks = a->blocks,
                               .block_bytes = e->options->block_bytes};
   *innovative = 0;
-  if (!slot->segment)
-    WEFT_TRY(e->codec->open_sink(e->codec->user, &id, &e->self.rng, &slot->segment));
+  if (!*into)
+    WEFT_TRY(e->codec->open_sink(e->codec->user, &id, &e->self.rng, into));
   if (!a->packet)
-    return e->codec->add_token(e->codec->user, slot->segment, a->count, a->token, a->bytes,
-                               innovative);
-  const weft_status status = e->codec->add(e->codec->user, slot->segment, a->packet);
+    return e->codec->add_token(e->codec->user, *into, a->count, a->token, a->bytes, innovative);
+  const weft_status status = e->codec->add(e->codec->user, *into, a->packet);
   *innovative = status == WEFT_OK;
   return status;
 }
@@ -62,10 +64,11 @@ weft_status weft_data_add(weft_engine *e, uint64_t segment, const weft_engine_ar
 void weft_data_show_rank(weft_engine *e, uint64_t segment, int64_t now_us) {
   const weft_slot *slot = weft_window_slot(e, segment);
   weft_policy_segment *held = weft_window_held(e, segment);
-  const size_t rank = slot->segment ? e->codec->rank(e->codec->user, slot->segment) : 0;
-  const size_t all = rank + (slot->tried ? 0 : slot->waiting); // tried: some of it is spoilt
+  const size_t rank = weft_data_rank(e, slot->segment), tried = weft_data_rank(e, slot->trial);
+  // A trial that is spoilt says nothing of how much is missing.
+  const size_t all = tried > rank && !slot->tried ? tried : rank;
   const bool dubious = e->options->trust && !weft_checksums_on(e) && now_us < e->alert_until_us;
-  held->rank = slot->loose || dubious ? 0 : (uint16_t)rank;
+  held->rank = dubious ? 0 : (uint16_t)rank;
   held->received = (uint16_t)(all < held->blocks ? all : held->blocks);
 }
 
@@ -78,7 +81,6 @@ static void fail(weft_engine *e, uint64_t segment, int64_t now_us) {
   weft_slot_close(e, slot);
   slot->failed = true;
   slot->solo = WEFT_NO_NEIGHBOUR;
-  slot->loose = slot->waiting = 0;
   e->alert_until_us = now_us + ALERT_US;
   weft_data_show_rank(e, segment, now_us);
   for (uint64_t s = e->tail; s < e->tail + e->window; s++)
@@ -126,41 +128,32 @@ static bool admitted(const weft_engine *e, const weft_slot *slot, size_t index, 
   return slot->solo == index && now_us >= slot->solo_us + n->round_trip_us;
 }
 
-static weft_status take_trusted(weft_engine *e, size_t index, const weft_engine_arrival *a,
-                                bool keep, int64_t now_us) {
+static weft_status take_into(weft_engine *e, size_t index, const weft_engine_arrival *a,
+                             int64_t now_us) {
   weft_neighbour *n = &e->neighbours[index];
   weft_slot *slot = weft_window_slot(e, a->segment);
   size_t innovative;
-  const weft_status status = weft_data_add(e, a->segment, a, &innovative);
-  if (status != WEFT_OK && status != WEFT_DEPENDENT)
-    return status;
-  e->statistics.received_innovative += innovative;
-  e->statistics.received_dependent += a->count - innovative;
+  if (weft_checksums_on(e) && !slot->failed) {
+    WEFT_TRY(weft_held_take(e, index, a, &innovative, now_us));
+  } else {
+    const weft_status status = weft_data_add(e, &slot->segment, a, &innovative);
+    if (status != WEFT_OK && status != WEFT_DEPENDENT)
+      return status;
+    e->statistics.received_innovative += innovative;
+    e->statistics.received_dependent += a->count - innovative;
+    weft_policy_want *want = weft_neighbour_want(e, n, a->segment);
+    if (want) // what came from it, it has
+      want->common = (uint16_t)(want->common + innovative);
+  }
+  if (innovative < a->count) // then it has, but for one chance in 256, nothing else that is new
+    n->marks[weft_place(e, a->segment)] |= WEFT_MARK_SPENT;
   if (innovative == 0)
     return WEFT_DEPENDENT;
-  if (keep)
-    (void)weft_held_keep(e, index, a, n->is_source, innovative, true,
-                         now_us); // only a rebuild would want it
   n->received_innovative += innovative;
   e->progress += (uint32_t)innovative;
   if (e->blocks)
     e->codec->has(e->codec->user, slot->segment,
                   e->blocks + (weft_place(e, a->segment)) * e->blocks_stride);
-  return WEFT_OK;
-}
-
-static weft_status take_into(weft_engine *e, size_t index, const weft_engine_arrival *a,
-                             int64_t now_us) {
-  weft_slot *slot = weft_window_slot(e, a->segment);
-  const bool judged = weft_checksums_on(e) && !slot->failed;
-  const bool trusted = !judged || e->neighbours[index].is_source;
-  if (trusted || slot->loose) {
-    WEFT_TRY(take_trusted(e, index, a, judged, now_us));
-  } else {
-    WEFT_TRY(weft_held_keep(e, index, a, false, 0, false, now_us));
-    e->neighbours[index].received_innovative += a->count; // as far as anybody knows
-    e->progress += (uint32_t)a->count;
-  }
   return WEFT_OK;
 }
 
@@ -174,6 +167,7 @@ weft_status weft_data_take(weft_engine *e, size_t index, const weft_engine_arriv
   if (!late && (a->blocks > blocks || (shape_known && a->blocks != blocks)))
     return WEFT_E_FOREIGN;
   count_bytes(e, a);
+  n->gave_us = now_us;
   n->received += (uint32_t)a->count;
   n->received_packets += a->count;
   weft_request_answered(e, index, segment, a->count, a->packet, now_us);
@@ -193,7 +187,7 @@ weft_status weft_data_take(weft_engine *e, size_t index, const weft_engine_arriv
     e->statistics.received_packets -= a->count;
     return status;
   }
-  if (slot->waiting || slot->loose)
+  if (slot->trial)
     weft_held_try(e, segment, now_us);
   if (slot->complete)
     return WEFT_OK;
@@ -205,7 +199,7 @@ weft_status weft_data_take(weft_engine *e, size_t index, const weft_engine_arriv
     return status;
   weft_window_hear_horizon(e, segment + 1, now_us);
   weft_engine_changed(e);
-  if (!slot->loose && slot->segment && e->codec->rank(e->codec->user, slot->segment) == blocks)
+  if (weft_data_rank(e, slot->segment) == blocks)
     weft_data_full(e, segment, now_us);
   return WEFT_OK;
 }

@@ -65,6 +65,7 @@ static size_t lay_out_hot(layout *l, const weft_engine_options *o) {
   e->policy_view = take(l, o->neighbours_max, sizeof *e->policy_view);
   e->held = take(l, o->window, sizeof *e->held);
   e->number = take(l, o->window, sizeof *e->number);
+  e->helpers = take(l, o->window, 1);
   e->wants = take(l, o->neighbours_max * o->window, sizeof *e->wants);
   e->marks = take(l, o->neighbours_max, o->window);
   return l->at;
@@ -148,6 +149,7 @@ weft_status weft_engine_new(weft_ctx *ctx, const weft_engine_options *options,
   e->exchange_us = e->ask_us = e->gather_us = WEFT_ENGINE_NEVER;
   e->joined_us = -1;
   e->due_segment = WEFT_NO_SEGMENT;
+  e->salt = weft_rng_u64(&e->self.rng);
   e->alert_until_us = INT64_MIN;
   e->started = self->source || (!weft_is_live(e) && self->start != WEFT_START_OLDEST);
   weft_window_jump(e, self->source || !e->started ? 0 : self->start);

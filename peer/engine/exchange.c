@@ -127,23 +127,27 @@ static void replace(weft_engine *e, int64_t now_us) {
   weft_neighbour_due(e, index, WEFT_DUE_BYE);
 }
 
-// Live: the stream goes on elsewhere, it seems. Neighbours that know only each other must be left.
-static bool starving(weft_engine *e) {
+// Live: how many neighbours to have. Where the stream stands still it goes on elsewhere, it seems,
+// and neighbours that know only each other must be left: any number. Where segments come too late,
+// twice as many as otherwise: more would only divide the same uplinks, and each costs its maps.
+static size_t wanted(weft_engine *e) {
+  const size_t target = e->options->neighbours_target, most = e->options->neighbours_max;
   const bool skipped = e->statistics.skipped != e->skipped_before;
   const bool still = weft_is_live(e) && e->started && !weft_engine_done(e) && !e->self.source &&
                      e->horizon == e->horizon_before;
   e->skipped_before = e->statistics.skipped;
   e->horizon_before = e->horizon;
-  return skipped || still;
+  const size_t count = still ? most : skipped ? 2 * target : target;
+  return count < most ? count : most;
 }
 
 static size_t to_dial(weft_engine *e) {
-  const size_t target = e->options->neighbours_target;
+  const size_t target = e->options->neighbours_target, alive = e->degree - e->doubtful;
   if (target == 0)
     return 0;
-  if (e->degree < target)
-    return target - e->degree;
-  return starving(e) && e->degree < e->options->neighbours_max ? 1 : 0;
+  const size_t count = wanted(e), room = e->options->neighbours_max - e->degree;
+  const size_t lacks = alive < target ? target - alive : alive < count ? 1 : 0;
+  return lacks < room ? lacks : room;
 }
 
 void weft_exchange_tick(weft_engine *e, int64_t now_us) {

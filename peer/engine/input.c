@@ -53,6 +53,9 @@ static void take_entries(weft_engine *e, weft_neighbour *n, const weft_map *map)
     const uint16_t rank = weft_map_rank(map, i);
     want->vain = want->vain && rank <= want->rank;
     want->rank = rank > want->rank ? rank : want->rank;
+    want->helpers = weft_map_helpers(map, i) & WEFT_MAP_HELPERS_MAX;
+    if (weft_map_spent(map, i) && weft_window_has(e, s))
+      want->common = weft_window_held(e, s)->rank;
     if (n->blocks && map->bitmaps) {
       uint8_t *to = n->blocks + (weft_place(e, s)) * e->blocks_stride;
       for (size_t b = 0; b < e->blocks_stride; b++)
@@ -70,7 +73,8 @@ static weft_status take_map(weft_engine *e, size_t index, const weft_map *map, i
   weft_window_hear_horizon(e, map->horizon, now_us);
   weft_neighbour_heard(n, &map->stamps, now_us);
   weft_flight_forget(e, n, now_us - n->round_trip_us);
-  e->policy_view[index].degree = map->degree;
+  e->policy_view[index].suppliers = map->suppliers;
+  e->policy_view[index].maps++;
   if (n->mapped && (int16_t)(uint16_t)(map->epoch - n->epoch) < 0)
     return WEFT_OK; // from before it jumped
   const bool jumped = n->mapped && map->epoch != n->epoch;
@@ -201,7 +205,7 @@ weft_status weft_engine_input(weft_engine *e, size_t neighbour, const uint8_t *d
       parsed == WEFT_OK ? take_message(e, neighbour, &message, datagram, bytes, now_us) : parsed;
   if (refused(e, status, bytes) || !known(e, neighbour))
     return status;
-  from->heard_us = now_us;
+  weft_neighbour_spoke(e, neighbour, now_us);
   if (e->farewell && message.kind != WEFT_MESSAGE_BYE &&
       now_us - from->brake_us >= WEFT_TIMER(e, brake_us, 20000)) {
     from->brake_us = now_us;
@@ -227,6 +231,6 @@ weft_status weft_engine_input_token(weft_engine *e, size_t neighbour, uint64_t s
                                        .bytes = bytes};
   const weft_status status = weft_data_take(e, neighbour, &arrival, now_us);
   if (!refused(e, status, bytes) && known(e, neighbour))
-    e->neighbours[neighbour].heard_us = now_us;
+    weft_neighbour_spoke(e, neighbour, now_us);
   return status;
 }

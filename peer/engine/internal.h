@@ -16,9 +16,9 @@ typedef struct weft_held {
   int64_t at_us; // when it came
   uint16_t neighbour, generation;
   uint16_t count; // packets
-  uint16_t gain;  // by how much they raised the rank
-  bool verified;  // by a checksum, or sent by the source itself
-  bool added;     // the decoder has it
+  uint16_t gain;  // by how much they raised the trial's rank
+  bool verified;  // by a checksum, or sent by the source itself: what is mixed may contain it
+  bool added;     // the trial has it
   size_t bytes;
   uint8_t data[]; // datagram or token
 } weft_held;
@@ -40,18 +40,19 @@ typedef enum weft_gathering {
 
 // One segment of the window; segment s stands at s % window.
 typedef struct weft_slot {
-  void *segment; // the codec's; NULL until its first packet
+  void *segment; // the codec's; NULL until its first packet. With checksums: what is verified
+  void *trial;   // with checksums: everything that came, verified or not
   weft_gathering gathering;
   weft_held *held, *held_last;
   weft_reveal *reveal;
   int64_t at_us, made_us;  // of the manifest
   int64_t solo_us;         // when `solo` was chosen
+  int64_t mended_us;       // live source: when a request for a part of it was answered
   int64_t next_reveal_us;  // source
   int64_t asked_reveal_us; // when the newest checksum was asked for
   uint64_t asked_made_us;
   uint32_t bytes;      // true length, of the manifest
-  uint16_t waiting;    // packets held, neither verified nor in the decoder
-  uint16_t loose;      // packets in the decoder that are not verified
+  uint16_t waiting;    // packets held that the trial has no room for: it is spoilt
   uint16_t kept;       // packets held, all of them
   uint16_t solo;       // after a hash failure: the one neighbour that may send; else NO_NEIGHBOUR
   uint8_t reveals;     // source: made so far
@@ -59,7 +60,7 @@ typedef struct weft_slot {
   bool manifest, last; // the manifest is known, and ends the stream
   bool skipped;        // live: its time came too early
   bool failed;         // the hash did not match before
-  bool tried;          // what is held was tried against the hash, in vain
+  bool tried;          // the trial has rank n and did not match: something in it is spoilt
   bool tell_decoded, tell_play, tell_skip, tell_load;
 } weft_slot;
 
@@ -112,7 +113,8 @@ enum {
   WEFT_MARK_HAS_MANIFEST = 2, // it was sent to it, or came from it
   WEFT_MARK_MANIFEST = 4,     // to be sent
   WEFT_MARK_REVEALED = 8,     // to be told that there is a checksum
-  WEFT_MARK_CHECKSUM = 16     // to be sent
+  WEFT_MARK_CHECKSUM = 16,    // to be sent
+  WEFT_MARK_SPENT = 32        // a packet of its added nothing: its next map says so
 };
 
 typedef struct weft_ledbat {
@@ -135,6 +137,9 @@ typedef struct weft_neighbour { // in the order of use: a simulator has millions
   bool end_due;                       // the manifest that ends the stream is to be sent
   uint64_t first, accept_end, oldest; // it wants first .. accept_end - 1, holds from oldest on
   int64_t heard_us, brake_us;
+  int64_t unanswered_us; // the first that called for a word since; NEVER: nothing did
+  int64_t doubt_us;      // since when it may be gone; NEVER: it is there
+  int64_t gave_us;       // its last coded packet
   int64_t round_trip_us; // smoothed
   int64_t spoke_us, stamp_us;
   uint32_t stamp;    // what to echo, which came at stamp_us
@@ -240,6 +245,10 @@ struct weft_engine {
   uint16_t *due;                      // (neighbours_max)
   uint8_t *marks;                     // (neighbours_max, window)
   size_t degree;                      // neighbours that are neither FREE nor LOST
+  size_t doubtful;                    // of these, those that may be gone
+  uint16_t suppliers;                 // of these, those that sent packets lately
+  int64_t suppliers_us;               // when these and `helpers` were counted
+  uint8_t *helpers;                   // (window) neighbours that have more of a segment
   size_t used;                        // one more than the last number ever used
   size_t due_count, lost_count, owed_count, next_owed;
   size_t ask_count;           // requests of ours that are not answered, at all neighbours
@@ -254,6 +263,7 @@ struct weft_engine {
   uint64_t pace_rest; // bits * 1e6 that pace_us does not hold yet
   uint32_t version;   // counts changes that neighbours should hear of
   uint32_t progress;  // counts packets gained
+  uint64_t salt;      // weft_policy_view
   bool idle;          // the policy found nothing since the last change
   bool ask_idle;
   weft_engine_statistics statistics;
@@ -326,6 +336,11 @@ void weft_neighbour_due(weft_engine *engine, size_t index, unsigned what);
 void weft_neighbour_mark(weft_engine *engine, size_t index, uint64_t segment, unsigned mark,
                          unsigned due);
 void weft_neighbour_timer(weft_engine *engine, size_t index); // after anything it depends on
+// Something was sent that a living neighbour soon answers; and a word came.
+void weft_neighbour_expect(weft_engine *engine, size_t index, int64_t at_us);
+void weft_neighbour_spoke(weft_engine *engine, size_t index, int64_t now_us);
+bool weft_neighbour_gone(weft_engine *engine, size_t index, int64_t now_us); // looks, and doubts
+bool weft_neighbour_probe(const weft_engine *engine, size_t index, int64_t now_us);
 bool weft_neighbour_repeats(const weft_engine *engine, const weft_neighbour *neighbour);
 // When its map is due because something changed.
 int64_t weft_neighbour_map_time(const weft_engine *engine, const weft_clock *clock);
@@ -379,8 +394,10 @@ typedef struct weft_engine_arrival {
 weft_status weft_data_take(weft_engine *engine, size_t index, const weft_engine_arrival *arrival,
                            int64_t now_us);
 // Gives one arrival to the decoder: WEFT_OK or WEFT_DEPENDENT, *innovative by how much rank rose.
-weft_status weft_data_add(weft_engine *engine, uint64_t segment, const weft_engine_arrival *arrival,
+// `into`: a slot's segment or trial, opened with the first.
+weft_status weft_data_add(weft_engine *engine, void **into, const weft_engine_arrival *arrival,
                           size_t *innovative);
+size_t weft_data_rank(const weft_engine *engine, const void *opened); // 0 of NULL
 // Every packet is there: checks the hash if it can.
 void weft_data_full(weft_engine *engine, uint64_t segment, int64_t now_us);
 void weft_data_show_rank(weft_engine *engine, uint64_t segment, int64_t now_us);
@@ -406,10 +423,11 @@ weft_status weft_manifest_check(weft_engine *engine, uint64_t segment, bool *mat
 // checksum.c
 bool weft_checksums_on(const weft_engine *engine);
 void weft_held_drop(weft_engine *engine, weft_slot *slot);
-weft_status weft_held_keep(weft_engine *engine, size_t index, const weft_engine_arrival *arrival,
-                           bool verified, size_t gain, bool added, int64_t now_us);
-void weft_held_settle(weft_engine *engine, uint64_t segment); // of a complete segment
-// Tries what is held against the hash.
+// Takes an arrival that is to be judged, or that the source sent itself.
+weft_status weft_held_take(weft_engine *engine, size_t index, const weft_engine_arrival *arrival,
+                           size_t *innovative, int64_t now_us);
+void weft_held_settle(weft_engine *engine, uint64_t segment, int64_t now_us); // it is complete
+// Tries what came against the hash, if its rank is n.
 void weft_held_try(weft_engine *engine, uint64_t segment, int64_t now_us);
 weft_status weft_checksum_take(weft_engine *engine, size_t index, const weft_checksum *checksum,
                                int64_t now_us);
@@ -432,7 +450,7 @@ void weft_requests_tick(weft_engine *engine, int64_t now_us);
 int64_t weft_requests_deadline(const weft_engine *engine);
 void weft_requests_ask(weft_engine *engine, int64_t now_us); // as the policy says
 // A burst that somebody asked for; false: none. Takes what it names off what is owed.
-bool weft_owed_next(weft_engine *engine, weft_policy_choice *out);
+bool weft_owed_next(weft_engine *engine, weft_policy_choice *out, int64_t now_us);
 
 // playback.c
 int64_t weft_segment_at(const weft_engine *engine, uint64_t segment); // media time, as far as known

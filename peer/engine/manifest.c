@@ -131,13 +131,12 @@ static void fill_slot(weft_engine *e, const weft_manifest *m, int64_t now_us) {
   keep_proof(e, m);
   if (held->blocks != m->blocks) { // what was taken for it was of another shape
     weft_slot_close(e, slot);
-    slot->waiting = slot->loose = 0;
     *held = (weft_policy_segment){.blocks = m->blocks};
     return;
   }
-  if (slot->waiting || slot->loose)
+  if (slot->trial)
     weft_held_try(e, m->segment, now_us);
-  else if (slot->segment && e->codec->rank(e->codec->user, slot->segment) == m->blocks)
+  if (!slot->complete && weft_data_rank(e, slot->segment) == m->blocks)
     weft_data_full(e, m->segment, now_us);
 }
 

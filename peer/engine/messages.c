@@ -6,7 +6,13 @@
 #include "peer/engine/bytes.h"
 #include "peer/engine/messages_parse.h"
 
-enum { FLAG_ANSWER_WANTED = 1, FLAG_END_KNOWN = 1, FLAG_BITMAPS = 2 };
+enum {
+  FLAG_ANSWER_WANTED = 1,
+  FLAG_END_KNOWN = 1,
+  FLAG_BITMAPS = 2,
+  ENTRY_SPENT = 0x8000,
+  ENTRY_RANK = 0x7ff
+};
 
 void weft_message_start(uint8_t *p, unsigned kind, uint16_t word) {
   p[0] = WEFT_WIRE_VERSION;
@@ -50,7 +56,7 @@ static weft_status parse_map(const uint8_t *d, size_t bytes, uint32_t blocks, we
                     .first = weft_get64(d + 4),
                     .horizon = weft_get64(d + 12),
                     .end_bytes = weft_get64(d + 20),
-                    .degree = weft_get16(d + 40),
+                    .suppliers = weft_get16(d + 40),
                     .count = weft_get16(d + 42),
                     .epoch = weft_get16(d + 44),
                     .back = weft_get16(d + 46),
@@ -73,12 +79,20 @@ static weft_status parse_map(const uint8_t *d, size_t bytes, uint32_t blocks, we
 
 uint16_t weft_map_rank(const weft_map *map, size_t i) {
   if (!map->bitmaps)
-    return weft_get16(map->entries + 2 * i);
+    return (uint16_t)(weft_get16(map->entries + 2 * i) & ENTRY_RANK);
   uint16_t rank = 0;
   for (size_t b = 0; b < map->entry_bytes; b++)
     for (unsigned bits = map->entries[i * map->entry_bytes + b]; bits; bits &= bits - 1)
       rank++;
   return rank;
+}
+
+bool weft_map_spent(const weft_map *map, size_t i) {
+  return !map->bitmaps && weft_get16(map->entries + 2 * i) & ENTRY_SPENT;
+}
+
+uint8_t weft_map_helpers(const weft_map *map, size_t i) {
+  return map->bitmaps ? 0 : weft_get16(map->entries + 2 * i) >> 11 & WEFT_MAP_HELPERS_MAX;
 }
 
 static weft_status parse_brake(const uint8_t *d, size_t bytes, uint64_t *out) {
@@ -176,15 +190,16 @@ size_t weft_map_write(const weft_map *map, uint8_t *out) {
   weft_put64(out + 12, map->horizon);
   weft_put64(out + 20, map->end_known ? map->end_bytes : 0);
   put_stamps(out + 28, &map->stamps);
-  weft_put16(out + 40, map->degree);
+  weft_put16(out + 40, map->suppliers);
   weft_put16(out + 42, map->count);
   weft_put16(out + 44, map->epoch);
   weft_put16(out + 46, map->back);
   return WEFT_MAP_BYTES + map->entry_bytes * map->count;
 }
 
-void weft_map_put_rank(uint8_t *out, size_t i, uint16_t rank) {
-  weft_put16(out + WEFT_MAP_BYTES + 2 * i, rank);
+void weft_map_put_rank(uint8_t *out, size_t i, uint16_t rank, uint8_t helpers, bool spent) {
+  const unsigned entry = rank | (unsigned)helpers << 11 | (spent ? ENTRY_SPENT : 0u);
+  weft_put16(out + WEFT_MAP_BYTES + 2 * i, (uint16_t)entry);
 }
 
 size_t weft_brake_write(uint64_t segment, uint8_t *out) {

@@ -16,6 +16,7 @@
 
 #define WEFT_MESSAGE_MAX_WINDOW 4096u
 #define WEFT_MAP_BACK_ALL 65535u // the sender can give any segment
+#define WEFT_MAP_HELPERS_MAX 15u
 #define WEFT_HELLO_BYTES 32u
 #define WEFT_MAP_BYTES 48u // before the ranks
 #define WEFT_NOTE_BYTES 12u
@@ -69,7 +70,7 @@ typedef struct weft_map {
   uint64_t horizon;   // segments known to exist
   uint64_t end_bytes; // length of the stream, if end_known
   weft_stamps stamps;
-  uint16_t degree;        // neighbours of the sender
+  uint16_t suppliers;     // neighbours that send it coded packets
   uint16_t count;         // entries: segments first .. first + count - 1, those it accepts
   uint16_t epoch;         // rises when the sender jumps: `first` and ranks may fall then
   uint16_t back;          // segments before first that it still holds; WEFT_MAP_BACK_ALL: any
@@ -170,6 +171,10 @@ weft_status weft_message_parse(const uint8_t *datagram, size_t bytes, uint64_t s
                                uint32_t blocks, uint32_t block_bytes, weft_message *out);
 
 uint16_t weft_map_rank(const weft_map *map, size_t i);
+// Whether a packet of the receiver's for this segment added nothing.
+bool weft_map_spent(const weft_map *map, size_t i);
+// How many neighbours of the sender have more of it: up to WEFT_MAP_HELPERS_MAX.
+uint8_t weft_map_helpers(const weft_map *map, size_t i);
 weft_request weft_requests_get(const weft_requests *requests, size_t i);
 // The next address; `at` starts as refer->addresses and moves on.
 weft_peer_address weft_refer_next(const uint8_t **at);
@@ -178,7 +183,7 @@ weft_peer_address weft_refer_next(const uint8_t **at);
 size_t weft_hello_write(const weft_hello *hello, uint8_t *out);
 // Header only: the entries follow at out + WEFT_MAP_BYTES, written with the two below.
 size_t weft_map_write(const weft_map *map, uint8_t *out);
-void weft_map_put_rank(uint8_t *out, size_t i, uint16_t rank);
+void weft_map_put_rank(uint8_t *out, size_t i, uint16_t rank, uint8_t helpers, bool spent);
 size_t weft_brake_write(uint64_t segment, uint8_t *out);
 size_t weft_bye_write(weft_bye_reason reason, uint8_t *out);
 size_t weft_pace_write(const weft_pace *pace, uint8_t *out);

@@ -6,6 +6,7 @@
 
 enum {
   ROUND_TRIP_GUESS_US = 200000, // before the first measurement
+  PROBE_US = 400000,            // between greetings to one that may be gone
   MAP_APART_US = 2000           // between maps to one neighbour, at least
 };
 
@@ -28,7 +29,10 @@ static void start(weft_engine *e, size_t index, const weft_neighbour_options *op
                         .brake_us = now_us,
                         .spoke_us = now_us,
                         .added_us = now_us,
+                        .gave_us = INT64_MIN / 2,
                         .ack_due_us = WEFT_ENGINE_NEVER,
+                        .unanswered_us = WEFT_ENGINE_NEVER,
+                        .doubt_us = WEFT_ENGINE_NEVER,
                         .round_trip_us = ROUND_TRIP_GUESS_US};
   if (options) {
     n->address = options->address;
@@ -41,7 +45,7 @@ static void start(weft_engine *e, size_t index, const weft_neighbour_options *op
     memset(n->blocks, 0, e->window * e->blocks_stride);
   weft_ledbat_start(e, n, now_us);
   e->policy_view[index] = (weft_policy_neighbour){
-      .degree = 1, .source = n->is_source, .wants = n->wants, .blocks = n->blocks};
+      .suppliers = 1, .source = n->is_source, .wants = n->wants, .blocks = n->blocks};
   weft_requests_start(e, index);
 }
 
@@ -69,9 +73,10 @@ weft_status weft_engine_add_neighbour(weft_engine *e, const weft_neighbour_optio
 void weft_neighbour_show(weft_engine *e, const weft_neighbour *n) {
   const size_t flights = e->options->flights_max ? e->options->flights_max : 64;
   weft_policy_neighbour *view = &e->policy_view[n - e->neighbours];
-  view->open = n->state == WEFT_NEIGHBOUR_OPEN && n->flight_count < flights &&
-               (!e->options->congestion || weft_ledbat_room(e, n));
-  view->known = n->state == WEFT_NEIGHBOUR_OPEN && n->mapped;
+  const bool here = n->state == WEFT_NEIGHBOUR_OPEN && n->doubt_us == WEFT_ENGINE_NEVER;
+  view->open =
+      here && n->flight_count < flights && (!e->options->congestion || weft_ledbat_room(e, n));
+  view->known = here && n->mapped;
   view->oldest = n->oldest;
   view->first = n->first;
   view->count = (uint32_t)(n->accept_end - n->first);
@@ -93,6 +98,8 @@ void weft_neighbour_drop(weft_engine *e, size_t index, weft_lost_reason reason) 
   weft_neighbour *n = &e->neighbours[index];
   e->lost_count += !n->open_event;
   n->open_event = false;
+  e->doubtful -= n->doubt_us != WEFT_ENGINE_NEVER;
+  n->doubt_us = WEFT_ENGINE_NEVER;
   n->state = WEFT_NEIGHBOUR_LOST; // free once the event is told
   n->lost = (uint8_t)reason;
   e->due_count -= e->due[index] != 0;
@@ -156,6 +163,61 @@ void weft_engine_leave(weft_engine *e) {
       weft_neighbour_due(e, i, WEFT_DUE_BYE);
 }
 
+// --- Whether each is still there
+//
+// A neighbour that was killed says nothing. Waiting for half a minute of silence, as one must where
+// there may be nothing to say, a swarm whose peers come and go sends half of its packets to the
+// dead. So the silence counts from what a living neighbour answers: coded packets, which change
+// what it announces, and requests. Such a neighbour is sent nothing but greetings until it speaks.
+
+void weft_neighbour_expect(weft_engine *e, size_t index, int64_t at_us) {
+  weft_neighbour *n = &e->neighbours[index];
+  if (n->unanswered_us != WEFT_ENGINE_NEVER)
+    return;
+  n->unanswered_us = at_us;
+  weft_neighbour_timer(e, index);
+}
+
+void weft_neighbour_spoke(weft_engine *e, size_t index, int64_t now_us) {
+  weft_neighbour *n = &e->neighbours[index];
+  n->heard_us = now_us;
+  n->unanswered_us = WEFT_ENGINE_NEVER;
+  if (n->doubt_us == WEFT_ENGINE_NEVER)
+    return;
+  n->doubt_us = WEFT_ENGINE_NEVER;
+  e->doubtful--;
+  e->idle = e->ask_idle = false;
+  weft_neighbour_show(e, n);
+}
+
+static int64_t doubt_deadline(const weft_engine *e, const weft_neighbour *n) {
+  const int64_t quiet = n->heard_us + WEFT_TIMER(e, keep_us, 10000000); // it owed a keep-alive
+  const int64_t patience =
+      WEFT_TIMER(e, map_idle_us, 1000000) + WEFT_TIMER(e, map_us, 200000) + 2 * n->round_trip_us;
+  return (n->unanswered_us < quiet ? n->unanswered_us : quiet) + patience;
+}
+
+bool weft_neighbour_gone(weft_engine *e, size_t index, int64_t now_us) {
+  weft_neighbour *n = &e->neighbours[index];
+  const int64_t silent_us = WEFT_TIMER(e, silent_us, 6000000);
+  if (n->state == WEFT_NEIGHBOUR_GREETING)
+    return now_us >= n->heard_us + silent_us;
+  if (n->doubt_us == WEFT_ENGINE_NEVER && now_us >= doubt_deadline(e, n)) {
+    n->doubt_us = now_us;
+    e->doubtful++;
+    weft_requests_forget(e, index);
+    weft_flight_forget(e, n, WEFT_ENGINE_NEVER);
+    e->exchange_us = e->exchange_us != WEFT_ENGINE_NEVER ? now_us : e->exchange_us;
+    e->ask_idle = false;
+  }
+  return n->doubt_us != WEFT_ENGINE_NEVER && now_us >= n->doubt_us + silent_us;
+}
+
+bool weft_neighbour_probe(const weft_engine *e, size_t index, int64_t now_us) {
+  const weft_neighbour *n = &e->neighbours[index];
+  return n->doubt_us != WEFT_ENGINE_NEVER && now_us >= n->hello_us + PROBE_US;
+}
+
 // --- When each wants something next
 
 static int64_t earlier(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -184,11 +246,16 @@ void weft_neighbour_timer(weft_engine *e, size_t index) {
       at = earlier(at, n->flight[n->flight_first].at_us + weft_flight_patience(e, n));
     if (e->options->congestion && n->ledbat.sent != n->ledbat.acked_sent)
       at = earlier(at, n->ledbat.acked_us + 1000000 + 4 * n->round_trip_us);
+    if (n->doubt_us == WEFT_ENGINE_NEVER)
+      at = earlier(at, doubt_deadline(e, n));
+    else
+      at = earlier(
+          at, earlier(n->doubt_us + WEFT_TIMER(e, silent_us, 6000000), n->hello_us + PROBE_US));
   } else {
     clock->map_us = WEFT_ENGINE_NEVER;
+    if (n->state == WEFT_NEIGHBOUR_GREETING)
+      at = earlier(at, n->heard_us + WEFT_TIMER(e, silent_us, 6000000));
   }
-  if (n->state == WEFT_NEIGHBOUR_GREETING || n->state == WEFT_NEIGHBOUR_OPEN)
-    at = earlier(at, n->heard_us + WEFT_TIMER(e, silent_us, 30000000));
   clock->timer_us = at;
 }
 
@@ -275,8 +342,11 @@ void weft_flight_add(weft_engine *e, weft_neighbour *n, int64_t at_us, uint64_t 
   if (n->flight_count == 1)
     weft_neighbour_timer(e, (size_t)(n - e->neighbours));
   weft_policy_want *want = weft_neighbour_want(e, n, segment);
-  if (want)
+  if (want) {
     want->in_flight = (uint16_t)(want->in_flight + count);
+    want->common =
+        (uint16_t)(want->common + count < UINT16_MAX ? want->common + count : UINT16_MAX);
+  }
   weft_neighbour_show(e, n);
 }
 
@@ -313,6 +383,6 @@ weft_status weft_engine_get_neighbour(const weft_engine *e, size_t neighbour,
                                      .received_packets = n->received_packets,
                                      .received_innovative = n->received_innovative,
                                      .first = n->first,
-                                     .degree = e->policy_view[neighbour].degree};
+                                     .suppliers = e->policy_view[neighbour].suppliers};
   return WEFT_OK;
 }

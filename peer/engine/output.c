@@ -25,8 +25,39 @@ static uint16_t back_of(const weft_engine *e) {
   return (uint16_t)(back < WEFT_MESSAGE_MAX_WINDOW ? back : WEFT_MESSAGE_MAX_WINDOW);
 }
 
+// Neighbours that have more of a segment. A live source is not among them: it sends for all.
+static uint8_t helpers(const weft_engine *e, uint64_t segment) {
+  const uint16_t received = weft_window_held(e, segment)->received;
+  unsigned count = 0;
+  for (size_t i = 0; i < e->used && count < WEFT_MAP_HELPERS_MAX; i++) {
+    const weft_neighbour *n = &e->neighbours[i];
+    if (!e->policy_view[i].known || (n->is_source && weft_is_live(e)))
+      continue;
+    const weft_policy_want *want = weft_neighbour_want(e, n, segment);
+    count += want ? want->rank > received : segment < n->first && segment >= n->oldest;
+  }
+  return (uint8_t)count;
+}
+
+// What divides the work of those that send to us: neighbours that sent packets in the last second,
+// or all; and for each segment those that have more of it. Counted now and then, for all maps.
+static void count_suppliers(weft_engine *e, int64_t now_us) {
+  enum { RECENT_US = 1000000, APART_US = 50000 };
+  if (e->suppliers && now_us - e->suppliers_us < APART_US)
+    return;
+  size_t count = 0;
+  for (size_t i = 0; i < e->used; i++)
+    count += e->neighbours[i].state == WEFT_NEIGHBOUR_OPEN &&
+             now_us - e->neighbours[i].gave_us < RECENT_US;
+  e->suppliers_us = now_us;
+  e->suppliers = (uint16_t)(count ? count : e->degree);
+  for (uint64_t s = e->missing; !e->self.source && !e->blocks && s < weft_window_edge(e); s++)
+    e->helpers[weft_place(e, s)] = weft_window_slot(e, s)->complete ? 0 : helpers(e, s);
+}
+
 static size_t put_map(weft_engine *e, size_t index, int64_t now_us, uint8_t *out) {
   weft_neighbour *n = &e->neighbours[index];
+  count_suppliers(e, now_us);
   const size_t entry = e->blocks_stride ? e->blocks_stride : 2;
   uint64_t end = e->tail + e->window;
   if (e->end_known && end > weft_window_total(e))
@@ -40,7 +71,7 @@ static size_t put_map(weft_engine *e, size_t index, int64_t now_us, uint8_t *out
                         .horizon = e->horizon,
                         .end_bytes = e->end_bytes,
                         .stamps = weft_neighbour_stamps(n, now_us),
-                        .degree = (uint16_t)e->degree,
+                        .suppliers = e->suppliers,
                         .count = (uint16_t)count,
                         .epoch = e->epoch,
                         .back = back_of(e),
@@ -52,7 +83,9 @@ static size_t put_map(weft_engine *e, size_t index, int64_t now_us, uint8_t *out
       // Only what is verified counts as complete.
       const uint16_t rank = e->held[at].received, blocks = e->held[at].blocks;
       const bool claims = rank >= blocks && blocks > 0 && !e->slots[at].complete;
-      weft_map_put_rank(out, i, (uint16_t)(claims ? blocks - 1 : rank));
+      const bool spent = n->marks[at] & WEFT_MARK_SPENT;
+      n->marks[at] = (uint8_t)(n->marks[at] & ~WEFT_MARK_SPENT);
+      weft_map_put_rank(out, i, (uint16_t)(claims ? blocks - 1 : rank), e->helpers[at], spent);
       continue;
     }
     memset(bitmap, 0, entry);

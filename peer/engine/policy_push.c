@@ -1,11 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random push: a random neighbour, a random segment that prefers those played first.
 //
-// R2 pushes until a brake message comes back. What is in flight then is wasted, so ranks that the
-// neighbour announced, and what was sent since, tell beforehand where a packet can still be of use.
+// R2 pushes until a brake message comes back, and what is in flight then is wasted: with 16
+// neighbours and a round trip of 40 ms, two packets in five. So each of a neighbour's suppliers
+// sends it only its share of what it lacks until its next map says how far that brought it.
 #include "weft/peer_policy.h"
 
 #include "weft/peer_rng.h"
+
+// A number below 2^16 that stays the same until the neighbour is heard again: a share of half a
+// packet is one packet for half of the suppliers, not one for each of them sooner or later.
+static uint32_t steady_chance(const weft_policy_view *view, const weft_policy_neighbour *neighbour,
+                              uint64_t segment) {
+  const size_t index = (size_t)(neighbour - view->neighbour);
+  uint64_t z =
+      view->salt ^ segment * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)index << 16 ^ neighbour->maps;
+  z = (z ^ z >> 32) * UINT64_C(0xd6e8feb86659fd93);
+  z = (z ^ z >> 32) * UINT64_C(0xd6e8feb86659fd93);
+  return (uint32_t)(z >> 48);
+}
+
+// Our share of what the neighbour lacks, and of one packet more, since some are lost.
+static size_t share(const weft_policy_view *view, const weft_policy_neighbour *neighbour,
+                    uint64_t segment, size_t at, size_t lacks, bool surely) {
+  // Where few have the last that it lacks, these must not leave it to the many who have not. Before
+  // that, few become many before they are heard of.
+  const size_t tail = 2 + view->segments[at].blocks / 32u;
+  const weft_policy_want *want = &neighbour->wants[at];
+  const bool few =
+      surely && lacks <= tail && want->helpers > 0 && want->helpers < neighbour->suppliers;
+  const size_t suppliers = few ? want->helpers : neighbour->suppliers;
+  if (suppliers <= 1 || (view->live && view->source))
+    return lacks; // a live source gets every segment into the swarm, whoever else sends
+  const uint64_t parts = ((uint64_t)(lacks + 1) << 16) / suppliers;
+  const size_t count = (size_t)((parts + steady_chance(view, neighbour, segment)) >> 16);
+  return count < lacks ? count : lacks;
+}
 
 // How many packets for segment s, which stands at `at`, the neighbour can use from us; 0: none.
 static size_t useful(const weft_policy_view *view, const weft_policy_neighbour *neighbour,
@@ -14,21 +44,17 @@ static size_t useful(const weft_policy_view *view, const weft_policy_neighbour *
   const weft_policy_want *want = &neighbour->wants[at];
   if (!want->accepts || own->rank == 0 || view->number[at] != s || (view->live && s < view->play))
     return 0;
-  const bool shared = neighbour->degree > 1 && !(view->live && view->source);
-  // The neighbour's others send too, and about as much as we do: without counting them, a fifth of
-  // all packets came too late or in vain (16 peers of degree 4, 5..40 ms).
-  const size_t expected = (size_t)want->rank + (shared ? 2u : 1u) * want->in_flight;
-  // At rank r a neighbour surely lacks own.rank - r of the directions held here; with equal ranks
-  // it may lack none.
-  if (own->rank <= expected)
+  // At rank r a neighbour surely lacks own.rank - r of the directions held here. It probably lacks
+  // all that it did not get from here and we not from it: with equal ranks, too.
+  const size_t lacks = (size_t)(own->blocks - want->rank);
+  const size_t surely = own->rank > want->rank ? (size_t)(own->rank - want->rank) : 0;
+  const size_t maybe = own->rank > want->common ? (size_t)(own->rank - want->common) : 0;
+  const size_t news = surely > maybe ? surely : maybe;
+  const size_t part = share(view, neighbour, s, at, lacks, surely > 0);
+  const size_t most = part < news ? part : news;
+  if (most <= want->in_flight)
     return 0;
-  size_t count = own->rank - expected;
-  // Its other neighbours see the same need: near the end each takes its share, not all of it.
-  const size_t lacks = own->blocks - expected;
-  const size_t share =
-      neighbour->degree > 1 ? (lacks + neighbour->degree - 1) / neighbour->degree : lacks;
-  if (count > share)
-    count = share;
+  const size_t count = most - want->in_flight;
   return count > view->batch_max ? view->batch_max : count;
 }
 

@@ -81,6 +81,7 @@ void weft_request_send(weft_engine *e, size_t index, const weft_request *r, int6
   count_asked(e, index, r->segment, packets_of(r));
   set_blocks(e, r, true);
   weft_neighbour_due(e, index, WEFT_DUE_REQUEST);
+  weft_neighbour_expect(e, index, now_us);
 }
 
 static void remove_ask(weft_engine *e, size_t index, size_t at) {
@@ -173,7 +174,7 @@ static uint16_t helper(weft_engine *e, uint64_t segment, bool verified, uint16_t
   unsigned seen = 0;
   for (size_t i = 0; i < e->used; i++) {
     const weft_neighbour *n = &e->neighbours[i];
-    if (n->state != WEFT_NEIGHBOUR_OPEN || n->ask_count >= room(e) || i == except)
+    if (!e->policy_view[i].known || n->ask_count >= room(e) || i == except)
       continue;
     const weft_policy_want *want = weft_neighbour_want(e, n, segment);
     if (!weft_neighbour_complete(e, n, segment) && (verified || !want || want->rank <= received))
@@ -211,7 +212,6 @@ static void choose_solo(weft_engine *e, uint64_t segment, int64_t now_us) {
     return;
   if (next != slot->solo) { // what another one sent must not be mixed with it
     weft_slot_close(e, slot);
-    slot->waiting = slot->loose = 0;
     weft_data_show_rank(e, segment, now_us);
   }
   slot->solo = next;
@@ -225,7 +225,7 @@ static void ask_manifest(weft_engine *e, uint64_t segment, int64_t now_us) {
   const size_t start = (size_t)weft_rng_below(&e->self.rng, e->used);
   for (size_t i = 0; i < e->used; i++) {
     const size_t index = (start + i) % e->used;
-    if (e->neighbours[index].state != WEFT_NEIGHBOUR_OPEN || !e->neighbours[index].mapped)
+    if (!e->policy_view[index].known)
       continue;
     weft_request_send(e, index, &(weft_request){.segment = segment, .kind = WEFT_REQUEST_MANIFEST},
                       now_us);
@@ -252,8 +252,7 @@ static void mend(weft_engine *e, uint64_t segment, int64_t now_us) {
     return;
   if (e->options->trust && !slot->manifest && held->received > 0)
     ask_manifest(e, segment, now_us);
-  else if (held->received == held->blocks && !slot->waiting && !slot->loose && slot->segment &&
-           e->codec->rank(e->codec->user, slot->segment) == held->blocks)
+  else if (weft_data_rank(e, slot->segment) == held->blocks)
     weft_data_full(e, segment, now_us); // there was no memory for it before
   else if (slot->failed)
     choose_solo(e, segment, now_us);
@@ -393,7 +392,22 @@ static void pay(weft_engine *e, weft_neighbour *n, size_t at) {
   e->owed_count--;
 }
 
-static bool serve(weft_engine *e, size_t index, weft_policy_choice *out) {
+// What a live swarm lost of a segment, all its peers ask the source for: one answer will do, since
+// they pass it on to each other, and a small one. Whoever lacks more, because nobody else deals
+// with it, has to live on what the source pushes to all, or it would take the uplink of everybody.
+static bool mended(weft_engine *e, weft_request *r, int64_t now_us) {
+  weft_slot *slot = weft_window_slot(e, r->segment);
+  if (!e->self.source || !weft_is_live(e) || e->options->policy->ask)
+    return false;
+  const uint32_t most = 1 + weft_window_blocks(e, r->segment) / 16;
+  r->count = r->count < most ? r->count : (uint16_t)most;
+  if (slot->mended_us && now_us - slot->mended_us < ask_every(e))
+    return true;
+  slot->mended_us = now_us;
+  return false;
+}
+
+static bool serve(weft_engine *e, size_t index, weft_policy_choice *out, int64_t now_us) {
   weft_neighbour *n = &e->neighbours[index];
   while (n->owed_count) {
     weft_request *r = &n->owed[0];
@@ -407,7 +421,7 @@ static bool serve(weft_engine *e, size_t index, weft_policy_choice *out) {
         pay(e, n, 0);
       if (some)
         return true;
-    } else if (here) {
+    } else if (here && !mended(e, r, now_us)) {
       out->count = r->count < e->options->batch ? r->count : e->options->batch;
       r->count = (uint16_t)(r->count - out->count);
       if (r->count == 0)
@@ -420,14 +434,14 @@ static bool serve(weft_engine *e, size_t index, weft_policy_choice *out) {
   return false;
 }
 
-bool weft_owed_next(weft_engine *e, weft_policy_choice *out) {
+bool weft_owed_next(weft_engine *e, weft_policy_choice *out, int64_t now_us) {
   for (size_t i = 0; i < e->used && e->owed_count; i++) {
     const size_t index = (e->next_owed + i) % e->used;
     if (e->neighbours[index].owed_count == 0 || !e->policy_view[index].open)
       continue;
     if (weft_manifest_offer(e, index, e->neighbours[index].owed[0].segment))
       return false;
-    if (serve(e, index, out)) {
+    if (serve(e, index, out, now_us)) {
       e->next_owed = (index + 1) % e->used;
       return true;
     }

@@ -25,7 +25,7 @@ int64_t weft_engine_deadline(const weft_engine *e) {
 static void neighbour_tick(weft_engine *e, size_t i, int64_t now_us) {
   weft_neighbour *n = &e->neighbours[i];
   const weft_clock *clock = &e->clocks[i];
-  if (now_us >= n->heard_us + WEFT_TIMER(e, silent_us, 30000000)) {
+  if (n->state != WEFT_NEIGHBOUR_FINISHED && weft_neighbour_gone(e, i, now_us)) {
     weft_neighbour_drop(e, i, WEFT_LOST_SILENT);
     return;
   }
@@ -34,6 +34,8 @@ static void neighbour_tick(weft_engine *e, size_t i, int64_t now_us) {
       weft_neighbour_due(e, i, WEFT_DUE_HELLO);
     return;
   }
+  if (weft_neighbour_probe(e, i, now_us))
+    weft_neighbour_due(e, i, WEFT_DUE_HELLO);
   const int64_t patience_us = weft_flight_patience(e, n);
   if (n->flight_count && now_us >= n->flight[n->flight_first].at_us + patience_us) {
     weft_flight_forget(e, n, now_us - patience_us);

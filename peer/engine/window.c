@@ -35,6 +35,9 @@ void weft_slot_close(weft_engine *e, weft_slot *slot) {
   e->codec->close(e->codec->user, slot->segment);
   slot->segment = NULL;
   slot->gathering = WEFT_GATHERING_NONE;
+  e->codec->close(e->codec->user, slot->trial);
+  slot->trial = NULL;
+  slot->tried = false;
   weft_held_drop(e, slot);
   weft_free(e->ctx, WEFT_MEM_HOST, slot->reveal);
   slot->reveal = NULL;
@@ -47,6 +50,7 @@ void weft_window_place(weft_engine *e, uint64_t segment) {
   e->tell -= (size_t)slot->tell_decoded + slot->tell_play + slot->tell_skip + slot->tell_load;
   *slot = (weft_slot){.solo = WEFT_NO_NEIGHBOUR, .next_reveal_us = WEFT_ENGINE_NEVER};
   e->number[at] = segment;
+  e->helpers[at] = 0;
   if (e->blocks)
     memset(e->blocks + at * e->blocks_stride, 0, e->blocks_stride);
   e->held[at] = (weft_policy_segment){.blocks = (uint16_t)weft_window_count_blocks(e, segment)};
@@ -96,8 +100,10 @@ void weft_window_complete(weft_engine *e, uint64_t segment, int64_t now_us) {
   slot->complete = true;
   slot->solo = WEFT_NO_NEIGHBOUR;
   held->rank = held->received = held->blocks;
-  weft_held_settle(e, segment);
+  weft_held_settle(e, segment, now_us);
   weft_held_drop(e, slot);
+  e->codec->close(e->codec->user, slot->trial);
+  slot->trial = NULL;
   if (e->blocks)
     memset(e->blocks + (weft_place(e, segment)) * e->blocks_stride, 0xFF, e->blocks_stride);
   if (!e->self.source)

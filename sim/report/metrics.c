@@ -27,7 +27,7 @@ static weft_status add_viewers(weft_sim_metrics *m, const weft_sim_result *r) {
   double watched_h = 0, stalls = 0, due = 0, in_time = 0, skipped = 0, stalled_s = 0, never = 0;
   for (size_t i = 0; i < r->viewer_count; i++) {
     const weft_sim_viewer *v = &r->viewers[i];
-    if (!v->came)
+    if (!v->came || v->polluter) // whoever spoils the stream is no audience
       continue;
     const int64_t end_us = v->left ? v->left_us : r->end_us;
     watched_h += (double)(end_us - v->joined_us) / 3600e6;

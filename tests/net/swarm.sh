@@ -4,8 +4,10 @@
 # that delays, reorders, loses and doubles (relay.c): every peer must play it without a gap, byte for byte.
 #
 #   swarm.sh WEFT RELAY [--peers N] [--seconds S] [--churn PERCENT] [--polluters PERCENT --polluter WEFT]
+#            [--checksums on] [--keep FOLDER]
 #
 # churn: so many of the peers are killed every 10 s, and others come in their place.
+# checksums: the source reveals them, as it always does against polluters. keep: the logs are copied there.
 # Without user namespaces or TUN it says so and passes; without ffmpeg the stream is random bytes.
 set -uo pipefail
 if [ "${WEFT_IN_NAMESPACE:-}" != yes ]; then
@@ -19,8 +21,8 @@ fi
 weft=$(readlink -f -- "$1")
 relay=$(readlink -f -- "$2")
 shift 2
-peers=32 seconds=20 churn=0 polluters=0 polluter=$weft
-source_options=()
+peers=32 seconds=20 churn=0 polluters=0 polluter=$weft keep=
+source_options=() peer_options=()
 rate=2500000
 while [ $# -gt 0 ]; do
   case $1 in
@@ -29,6 +31,8 @@ while [ $# -gt 0 ]; do
     --churn) churn=$2 ;;
     --polluters) polluters=$2 ;;
     --polluter) polluter=$(readlink -f -- "$2") ;;
+    --checksums) [ "$2" = off ] || source_options=(--checksums on) ;;
+    --keep) keep=$(readlink -f -- "$2") ;;
     *)
       printf 'swarm.sh: what is %s?\n' "$1" >&2
       exit 2
@@ -37,6 +41,7 @@ while [ $# -gt 0 ]; do
   shift 2
 done
 [ "$polluters" -eq 0 ] || source_options=(--checksums on)
+[ -z "$keep" ] || peer_options=(--log-level debug)
 seed=${WEFT_TEST_SEED:-$((RANDOM * 32768 + RANDOM))}
 printf 'seed: WEFT_TEST_SEED=%s\n' "$seed"
 RANDOM=$seed
@@ -110,7 +115,7 @@ start_peer() { # SPACE NAME
   [ "$started" -ge "$bad_peers" ] || program=$polluter
   started=$((started + 1))
   (in_space "$1" "$program" peer join --source 10.77.0.1:7000 --source-key "$key" --output "$2.out" --startup 1000 \
-    --upload $((rate * 3)) --linger 1 8>&- 2>"$2.log") &
+    --upload $((rate * 3)) --linger 1 "${peer_options[@]}" 8>&- 2>"$2.log") &
   running[$2]=$!
 }
 
@@ -197,5 +202,6 @@ awk -v r="$ratio" 'BEGIN { exit !(r < 4) }' || fail "the source sent $ratio time
 if [ "$churn" -gt 0 ] || [ "$polluters" -gt 0 ]; then
   awk -v c="$least" 'BEGIN { exit !(c >= 0.99) }' || fail "continuity $least"
 fi
+[ -z "$keep" ] || cp -- *.log "$keep"
 [ "$bad" -eq 0 ] || tail -n 3 source.log peer*.log 2>/dev/null | head -n 60 >&2
 exit "$bad"

@@ -24,7 +24,7 @@ static size_t make_map(bool bitmaps, uint8_t *out) {
                         .horizon = 9,
                         .end_bytes = 1234,
                         .stamps = stamps,
-                        .degree = 2,
+                        .suppliers = 2,
                         .count = 3,
                         .epoch = 6,
                         .back = 4,
@@ -33,7 +33,7 @@ static size_t make_map(bool bitmaps, uint8_t *out) {
     if (bitmaps)
       out[WEFT_MAP_BYTES + i] = (uint8_t)(7u << i);
     else
-      weft_map_put_rank(out, i, ranks[i]);
+      weft_map_put_rank(out, i, ranks[i], (uint8_t)(i * 7), i == 1);
   return weft_map_write(&map, out);
 }
 
@@ -129,10 +129,14 @@ START_TEST(messages_come_back) {
   for (size_t which = 1; which <= 2; which++) {
     EXPECT_OK(parse(bytes, make(which, bytes), &m));
     EXPECT(m.kind == WEFT_MESSAGE_MAP && m.as.map.end_known && m.as.map.first == 5 &&
-           m.as.map.horizon == 9 && m.as.map.end_bytes == 1234 && m.as.map.degree == 2 &&
+           m.as.map.horizon == 9 && m.as.map.end_bytes == 1234 && m.as.map.suppliers == 2 &&
            m.as.map.count == 3 && m.as.map.epoch == 6 && m.as.map.back == 4);
     EXPECT(weft_map_rank(&m.as.map, 1) == (which == 2 ? 3 : 7));
     EXPECT(weft_map_rank(&m.as.map, 2) == (which == 2 ? 3 : 1024));
+    for (size_t i = 0; i < 3; i++) {
+      EXPECT(weft_map_helpers(&m.as.map, i) == (which == 2 ? 0 : 7 * i));
+      EXPECT(weft_map_spent(&m.as.map, i) == (which == 1 && i == 1));
+    }
   }
   EXPECT_OK(parse(bytes, make(3, bytes), &m));
   EXPECT(m.kind == WEFT_MESSAGE_BRAKE && m.as.brake == 99);

@@ -45,7 +45,7 @@ typedef struct weft_engine_timers {
   int64_t map_idle_us; // 1 s: announcing again while something is missing
   int64_t keep_us;     // 10 s: a word to a neighbour, for it and for NATs between
   int64_t brake_us;    // 20 ms: braking again a neighbour that keeps sending
-  int64_t silent_us;   // 30 s: after this a neighbour is lost
+  int64_t silent_us;   // 6 s: a neighbour that does not answer for so long is lost
   int64_t ask_us;      // 100 ms: asking again for what did not come
   int64_t exchange_us; // 5 s: asking for addresses, replacing poor neighbours
   int64_t ack_us;      // 10 ms: congestion feedback, at most this often

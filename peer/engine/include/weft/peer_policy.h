@@ -26,17 +26,20 @@ typedef struct weft_policy_segment {
 
 // What the peer knows of a segment at one neighbour.
 typedef struct weft_policy_want {
-  uint16_t rank;      // as last announced
-  uint16_t in_flight; // packets sent to it that the announcement cannot have counted
-  bool accepts;       // inside its window, and not complete there
-  bool vain;          // its last packet added nothing here, and its rank has not risen since
+  uint16_t rank;        // as last announced
+  uint16_t in_flight;   // packets sent to it that the announcement cannot have counted
+  uint16_t common;      // directions of ours that it has already, as far as we can tell
+  bool accepts : 1;     // inside its window, and not complete there
+  bool vain : 1;        // its last packet added nothing here, and its rank has not risen since
+  unsigned helpers : 4; // its neighbours that have more of it, as it says: 15 or more; 0: unknown
 } weft_policy_want;
 
 typedef struct weft_policy_neighbour {
-  bool open;       // takes packets now: known, and its congestion window has room
-  bool known;      // a map of it came: the rest below means something
-  uint16_t degree; // how many neighbours it has itself
-  uint16_t asking; // requests of ours that it has not answered
+  bool open;          // takes packets now: known, and its congestion window has room
+  bool known;         // a map of it came: the rest below means something
+  uint16_t suppliers; // how many neighbours send it packets, we among them
+  uint16_t asking;    // requests of ours that it has not answered
+  uint16_t maps;      // how many of its maps came: rises whenever its wants are known afresh
   uint16_t room;  // packets that it may be asked for now: what it answers in time, less those asked
   bool source;    // of the stream
   uint64_t first; // wants cover segments first .. first + count - 1, segment s at s % window
@@ -50,6 +53,7 @@ typedef struct weft_policy_neighbour {
 // says so: a source that loads what is asked for holds any segments.
 typedef struct weft_policy_view {
   int64_t now_us;
+  uint64_t salt; // drawn once: for chance that stays the same while nothing changes
   bool source, live;
   uint64_t first, missing; // missing: the oldest that is not complete
   size_t count, window;

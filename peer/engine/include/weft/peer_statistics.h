@@ -60,8 +60,8 @@ typedef struct weft_neighbour_statistics {
   int64_t queueing_us;   // delay above the smallest seen, as LEDBAT measures it
   uint64_t window_bytes; // congestion window; 0: congestion control is off
   uint64_t sent_packets, received_packets, received_innovative;
-  uint64_t first; // every segment before it is complete there
-  uint16_t degree;
+  uint64_t first;     // every segment before it is complete there
+  uint16_t suppliers; // neighbours that send it packets, as it says
 } weft_neighbour_statistics;
 
 #ifdef __cplusplus

@@ -30,7 +30,7 @@ static weft_status take_end(weft_engine *e, size_t index, const weft_map *map, i
     WEFT_TRY(weft_window_learn_end(e, map->end_bytes));
   if (e->end_known && map->horizon > weft_window_total(e))
     return WEFT_E_FOREIGN; // past the end
-  if (map->end_known && !e->end_known && !n->knows_end)
+  if (map->end_known && !e->end_known) // again, where the answer was lost
     weft_request_send(
         e, index,
         &(weft_request){.segment = WEFT_MESSAGE_MAX_SEGMENT, .kind = WEFT_REQUEST_MANIFEST},

@@ -261,7 +261,8 @@ static void mend(weft_engine *e, uint64_t segment, int64_t now_us) {
 }
 
 static bool lacking(const weft_engine *e) {
-  return room(e) && !e->self.source && e->started && e->degree && e->missing < weft_window_edge(e);
+  return room(e) && !e->self.source && e->started && e->degree &&
+         (e->missing < weft_window_edge(e) || e->ask_count);
 }
 
 // When to look again. Live, with nothing asked for and nothing to verify, there is nothing to do

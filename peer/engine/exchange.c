@@ -31,16 +31,21 @@ static void forget(weft_engine *e, size_t at) {
   e->candidate_count--;
 }
 
-void weft_engine_add_address(weft_engine *e, const weft_peer_address *address) {
+static bool add_address(weft_engine *e, const weft_peer_address *address) {
   if (e->options->addresses_max == 0 || address->length == 0 ||
       address->length > WEFT_PEER_ADDRESS_BYTES || same(address, &e->self.address) ||
       find(e, address) || is_neighbour(e, address))
-    return;
+    return false;
   if (e->candidate_count == e->options->addresses_max)
     forget(e, 0); // the oldest
   e->candidates[e->candidate_count++] = (weft_candidate){.address = *address};
   if (e->exchange_us == WEFT_ENGINE_NEVER)
     e->exchange_us = 0;
+  return true;
+}
+
+void weft_engine_add_address(weft_engine *e, const weft_peer_address *address) {
+  (void)add_address(e, address);
 }
 
 void weft_engine_dial_failed(weft_engine *e, const weft_peer_address *address) {
@@ -65,11 +70,12 @@ void weft_exchange_lost(weft_engine *e, const weft_neighbour *n) {
 void weft_refer_take(weft_engine *e, size_t index, const weft_refer *refer, int64_t now_us) {
   (void)now_us;
   const uint8_t *at = refer->addresses;
+  bool news = false; // what is known already must not lead to the next question
   for (size_t i = 0; i < refer->count; i++) {
     const weft_peer_address address = weft_refer_next(&at);
-    weft_engine_add_address(e, &address);
+    news = add_address(e, &address) || news;
   }
-  if (refer->count)
+  if (news)
     e->exchange_us = e->options->addresses_max ? 0 : WEFT_ENGINE_NEVER;
   if (refer->flags & WEFT_REFER_FULL)
     weft_neighbour_drop(e, index, WEFT_LOST_FULL);

@@ -37,6 +37,11 @@ int64_t weft_segment_at(const weft_engine *e, uint64_t segment) {
   }
   if (weft_window_has(e, segment) && weft_window_slot(e, segment)->manifest)
     return weft_window_slot(e, segment)->at_us;
+  // Times never fall: without its own, a segment is played no later than the next whose time is
+  // known. Not sooner, either, or what a source makes after a pause would be skipped before it comes.
+  for (uint64_t s = segment + 1; s <= e->timed_segment && weft_window_has(e, s); s++)
+    if (weft_window_slot(e, s)->manifest)
+      return weft_window_slot(e, s)->at_us;
   const int64_t steps = (int64_t)segment - (int64_t)e->timed_segment;
   if (e->segment_us && (steps > FAR / e->segment_us || steps < -(FAR / e->segment_us)))
     return FAR;

@@ -37,7 +37,9 @@ void weft_node_add_candidate(weft_node *node, const weft_address *address) {
 void weft_node_announce(weft_node *node, size_t link) {
   uint8_t message[WEFT_ANNOUNCE_BYTES];
   weft_node_say(node, link, message, weft_announce_write(false, node->stream.id, message));
-  node->links[link].next_us = node->now_us + NODE_ANNOUNCE_US;
+  // Whoever has no stream yet asks soon again: its source may be on its way to the tracker, too.
+  node->links[link].next_us =
+      node->now_us + (node->role == WEFT_NODE_JOINING ? NODE_RETRY_US : NODE_ANNOUNCE_US);
 }
 
 weft_peer_address weft_node_opaque(const weft_address *address) {

@@ -148,6 +148,7 @@ weft_status weft_engine_new(weft_ctx *ctx, const weft_engine_options *options,
   e->offset_us[0] = e->offset_us[1] = e->clock_us[0] = e->clock_us[1] = INT64_MAX;
   e->exchange_us = e->ask_us = e->gather_us = WEFT_ENGINE_NEVER;
   e->joined_us = -1;
+  e->begin_us = WEFT_ENGINE_NEVER;
   e->due_segment = WEFT_NO_SEGMENT;
   e->salt = weft_rng_u64(&e->self.rng);
   e->alert_until_us = INT64_MIN;

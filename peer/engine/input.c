@@ -29,7 +29,7 @@ static weft_status take_end(weft_engine *e, size_t index, const weft_map *map, i
   if (map->end_known && !e->options->trust)
     WEFT_TRY(weft_window_learn_end(e, map->end_bytes));
   if (e->end_known && map->horizon > weft_window_total(e))
-    return WEFT_E_FOREIGN; // past the end
+    return WEFT_E_FOREIGN;             // past the end
   if (map->end_known && !e->end_known) // again, where the answer was lost
     weft_request_send(
         e, index,

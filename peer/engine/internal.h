@@ -234,6 +234,7 @@ struct weft_engine {
   int64_t origin_us;    // VoD: local time less media time
   int64_t offset_us[2]; // live: smallest seen in this minute and the last
   int64_t offset_turn_us, stall_us, joined_us, ask_us;
+  int64_t begin_us;    // live: one time is known, and a second is waited for until then
   int64_t clock_us[2]; // local less the source's clock, the same way
   int64_t clock_turn_us;
   int64_t alert_until_us; // mixes nothing that is not verified

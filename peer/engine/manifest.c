@@ -159,6 +159,10 @@ weft_status weft_manifest_take(weft_engine *e, size_t index, const weft_manifest
   if (m->blocks > 0) {
     weft_clock_learn(e->clock_us, &e->clock_turn_us, now_us - (int64_t)m->made_us, now_us);
     weft_play_manifest(e, m->segment, (int64_t)m->at_us, now_us);
+    if (e->begin_us != WEFT_ENGINE_NEVER && m->segment > 0)
+      weft_request_send(e, index,
+                        &(weft_request){.segment = m->segment - 1, .kind = WEFT_REQUEST_MANIFEST},
+                        now_us);
     weft_window_learn_horizon(e, m->segment + 1, now_us);
   }
   if (m->last && !e->end_known) {

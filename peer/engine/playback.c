@@ -4,7 +4,10 @@
 // its own time; what is late stalls.
 #include "peer/engine/internal.h"
 
-enum { TURN_US = 60000000 }; // how long one smallest delay counts
+enum {
+  TURN_US = 60000000,     // how long one smallest delay counts
+  SECOND_TIME_US = 300000 // the second manifest is waited for
+};
 static const int64_t FAR = INT64_MAX / 4;
 
 // --- Clocks: the smallest of this minute and of the last, so that drift is followed
@@ -38,7 +41,8 @@ int64_t weft_segment_at(const weft_engine *e, uint64_t segment) {
   if (weft_window_has(e, segment) && weft_window_slot(e, segment)->manifest)
     return weft_window_slot(e, segment)->at_us;
   // Times never fall: without its own, a segment is played no later than the next whose time is
-  // known. Not sooner, either, or what a source makes after a pause would be skipped before it comes.
+  // known. Not sooner, either, or what a source makes after a pause would be skipped before it
+  // comes.
   for (uint64_t s = segment + 1; s <= e->timed_segment && weft_window_has(e, s); s++)
     if (weft_window_slot(e, s)->manifest)
       return weft_window_slot(e, s)->at_us;
@@ -72,6 +76,12 @@ void weft_play_start(weft_engine *e, int64_t now_us) {
   if (e->started || !weft_is_live(e) || !live_known(e))
     return;
   const int64_t each = segment_us(e), wanted = now_us + startup(e);
+  // From one time nobody can tell how far back to begin. A second one comes at once, if it is
+  // there.
+  if (each == 0 && e->timed_segment > 0 && now_us < e->begin_us) {
+    e->begin_us = e->begin_us == WEFT_ENGINE_NEVER ? now_us + SECOND_TIME_US : e->begin_us;
+    return;
+  }
   uint64_t segment =
       e->options->rate_bits_per_s ? (e->horizon ? e->horizon - 1 : 0) : e->timed_segment;
   if (each > 0) { // from the newest, so many steps back or on that it is due when it can be had
@@ -83,6 +93,7 @@ void weft_play_start(weft_engine *e, int64_t now_us) {
   while (live_time(e, segment) < wanted && each > 0)
     segment++;
   e->started = true;
+  e->begin_us = WEFT_ENGINE_NEVER;
   weft_window_jump(e, segment);
   for (size_t i = 0; i < e->used; i++)
     if (e->neighbours[i].state == WEFT_NEIGHBOUR_OPEN)
@@ -146,6 +157,8 @@ static bool live_due(const weft_engine *e) {
 }
 
 static void live_tick(weft_engine *e, int64_t now_us) {
+  if (!e->started && now_us >= e->begin_us)
+    weft_play_start(e, now_us);
   const uint64_t before = e->play;
   if (!live_due(e))
     return;
@@ -225,7 +238,7 @@ int64_t weft_play_deadline(const weft_engine *e) {
   if (e->self.source || !weft_is_paced(e))
     return WEFT_ENGINE_NEVER;
   if (weft_is_live(e))
-    return live_due(e) ? live_next(e) : WEFT_ENGINE_NEVER;
+    return !e->started ? e->begin_us : live_due(e) ? live_next(e) : WEFT_ENGINE_NEVER;
   if (!e->playing)
     return vod_ready(e) ? 0 : WEFT_ENGINE_NEVER;
   if (e->stalled)

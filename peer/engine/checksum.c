@@ -101,7 +101,7 @@ weft_status weft_held_take(weft_engine *e, size_t index, const weft_engine_arriv
   *innovative = 0;
   if (!slot->tried) {
     WEFT_TRY(try_out(e, slot, a, innovative));
-    if (*innovative == 0) // whatever is verified later, it adds nothing to the rest of that
+    if (*innovative == 0) // the trial holds it already, as combinations of others
       return WEFT_OK;
   }
   const weft_status status = keep(e, index, a, now_us, &held);

@@ -56,7 +56,7 @@ typedef struct keeping {
   uint8_t *object, *scratch; // an object; and its shards in a read
   weft_sim_rng rng;          // of placing and reading; not of peers' fates
   uint64_t online;
-  crypto_generichash_state hash;
+  crypto_generichash_state *hash; // libsodium wants it aligned to 64 bytes
 } keeping;
 
 static void fill(const keeping *s, uint32_t object) {
@@ -344,7 +344,7 @@ static weft_status end_hour(keeping *s, int64_t now_us) {
                        .coded_repair_bytes = s->ways[CODED].hour_bytes,
                        .copied_repair_bytes = s->ways[COPIED].hour_bytes};
   s->ways[CODED].hour_bytes = s->ways[COPIED].hour_bytes = 0;
-  crypto_generichash_update(&s->hash, (const uint8_t *)h, sizeof *h);
+  crypto_generichash_update(s->hash, (const uint8_t *)h, sizeof *h);
   WEFT_TRY(look(s, now_us));
   if (now_us + HOUR_US > s->p->duration_us)
     return WEFT_OK;
@@ -428,7 +428,10 @@ static weft_status start(keeping *s) {
     return WEFT_E_ARGUMENT; // of whole units only
   WEFT_TRY(way_new(s, &s->ways[CODED], k + m, k, p->shard_bytes));
   WEFT_TRY(way_new(s, &s->ways[COPIED], (k + m + k / 2) / k, 1, s->object_bytes));
-  crypto_generichash_init(&s->hash, NULL, 0, WEFT_SIM_HASH_BYTES);
+  s->hash = aligned_alloc(64, (sizeof *s->hash + 63) / 64 * 64);
+  if (!s->hash)
+    return WEFT_E_NOMEM;
+  crypto_generichash_init(s->hash, NULL, 0, WEFT_SIM_HASH_BYTES);
   // Everybody is there when the objects are put in.
   for (uint32_t i = 0; i < p->peers; i++)
     WEFT_TRY(come(s, i, 0));
@@ -492,7 +495,7 @@ static void sum_up(keeping *s) {
   r->totals.wrong_bytes = s->ways[CODED].wrong_bytes + s->ways[COPIED].wrong_bytes;
   weft_sim_add_metric(&s->out->own, "wrong_bytes", (double)r->totals.wrong_bytes);
   weft_sim_add_metric(&s->out->own, "events", (double)r->totals.events);
-  crypto_generichash_final(&s->hash, r->hash, sizeof r->hash);
+  crypto_generichash_final(s->hash, r->hash, sizeof r->hash);
 }
 
 weft_status weft_sim_keep(const weft_sim_service_options *options, weft_sim_service *out) {
@@ -516,5 +519,6 @@ weft_status weft_sim_keep(const weft_sim_service_options *options, weft_sim_serv
   free(s.peers);
   free(s.object);
   free(s.scratch);
+  free(s.hash);
   return status;
 }

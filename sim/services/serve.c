@@ -52,7 +52,7 @@ typedef struct serving {
   double *answers, *codings; // milliseconds of each request
   size_t answer_count, coding_count, capacity;
   uint64_t products, packets, requests, again;
-  crypto_generichash_state hash;
+  crypto_generichash_state *hash; // libsodium wants it aligned to 64 bytes
 } serving;
 
 static void fill(const serving *s, uint64_t segment, uint8_t *out) {
@@ -244,7 +244,7 @@ static weft_status finish(serving *s, uint32_t number, int64_t now_us) {
   uint8_t line[24];
   const uint64_t words[3] = {number, c->segment, (uint64_t)c->last_us};
   memcpy(line, words, sizeof line);
-  crypto_generichash_update(&s->hash, line, sizeof line);
+  crypto_generichash_update(s->hash, line, sizeof line);
   if (v->startup_us < 0) {
     v->startup_us = now_us - v->joined_us;
     v->lag_us = now_us - (int64_t)c->segment * s->segment_us;
@@ -410,7 +410,10 @@ static weft_status start(serving *s) {
   if (p->coding_bytes_per_s == 0)
     WEFT_TRY(measure(s));
   s->code_us = INT64_MAX;
-  crypto_generichash_init(&s->hash, NULL, 0, WEFT_SIM_HASH_BYTES);
+  s->hash = aligned_alloc(64, (sizeof *s->hash + 63) / 64 * 64);
+  if (!s->hash)
+    return WEFT_E_NOMEM;
+  crypto_generichash_init(s->hash, NULL, 0, WEFT_SIM_HASH_BYTES);
   // The server begins with one whole segment.
   WEFT_TRY(weft_sim_agenda_put(&s->agenda, 0, NEW_SEGMENT, 0, 0));
   for (uint32_t c = 1; c <= p->peers; c++) {
@@ -471,7 +474,7 @@ static void sum_up(serving *s) {
   r->seconds = s->out->seconds;
   r->segments = s->segments;
   r->stream_bytes = s->segments * s->segment_bytes;
-  crypto_generichash_final(&s->hash, r->hash, sizeof r->hash);
+  crypto_generichash_final(s->hash, r->hash, sizeof r->hash);
   weft_sim_add_metric(m, "coding_bytes_per_s", s->rate);
   weft_sim_add_metric(m, "coding_load", s->busy_us / (double)s->p->duration_us);
   weft_sim_add_metric(m, "uplink_load",
@@ -506,6 +509,7 @@ weft_status weft_sim_serve(const weft_sim_service_options *options, weft_sim_ser
   free(s.data);
   free(s.taken);
   free(s.answers);
+  free(s.hash);
   return status;
 }
 

@@ -19,7 +19,7 @@ fi
 weft=$(readlink -f -- "$1")
 relay=$(readlink -f -- "$2")
 shift 2
-peers=30 seconds=30 within=0.1 seeds=5
+peers=30 seconds=40 within=0.1 seeds=5
 while [ $# -gt 0 ]; do
   case $1 in
     --peers) peers=$2 ;;
@@ -67,7 +67,7 @@ grep -q ready relay.log || exit 1
 mkfifo pipe
 exec 8<>pipe
 (in_space 0 "$weft" peer source --input - --listen 10.77.0.1:7000 --rate "$rate" --lag 3000 \
-  --upload $((rate * 39 / 10)) <pipe 8>&- 2>source.log) &
+  --congestion off --upload $((rate * 39 / 10)) <pipe 8>&- 2>source.log) &
 source_pid=$!
 pids+=("$source_pid")
 for ((i = 0; i < 100; i++)); do
@@ -83,10 +83,10 @@ joiners=()
 for ((i = 1; i <= peers; i++)); do
   awk -v b="$begin" -v n="$(date +%s%N)" 'BEGIN { printf "%.6f\n", (n - b) / 1e9 }' >>trace
   (in_space "$i" "$weft" peer join --source 10.77.0.1:7000 --source-key "$key" --output /dev/null --startup 1000 \
-    --upload $((rate * 3)) --linger 1 8>&- 2>"peer$i.log") &
+    --congestion off --upload $((rate * 3)) --linger 1 8>&- 2>"peer$i.log") &
   joiners+=($!)
   pids+=($!)
-  sleep 0.05
+  sleep 0.25 # together they spread over several segments: who begins where is chance then
 done
 bad=0
 for pid in "${joiners[@]}"; do wait "$pid" || bad=1; done

@@ -344,8 +344,7 @@ static void hand_on(weft_engine *e, uint64_t segment, size_t except) {
   for (size_t i = 0; i < e->used && left; i++) {
     const size_t index = (start + i) % e->used;
     const weft_neighbour *n = &e->neighbours[index];
-    if (index == except || n->state != WEFT_NEIGHBOUR_OPEN || n->is_source ||
-        n->doubt_us != WEFT_ENGINE_NEVER)
+    if (index == except || n->state != WEFT_NEIGHBOUR_OPEN || n->is_source || n->doubtful)
       continue;
     weft_neighbour_mark(e, index, segment, WEFT_MARK_REVEALED, WEFT_DUE_CHECKSUMS);
     left--;

@@ -65,7 +65,6 @@ static size_t lay_out_hot(layout *l, const weft_engine_options *o) {
   e->policy_view = take(l, o->neighbours_max, sizeof *e->policy_view);
   e->held = take(l, o->window, sizeof *e->held);
   e->number = take(l, o->window, sizeof *e->number);
-  e->helpers = take(l, o->window, 1);
   e->wants = take(l, o->neighbours_max * o->window, sizeof *e->wants);
   e->marks = take(l, o->neighbours_max, o->window);
   return l->at;

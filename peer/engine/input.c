@@ -52,7 +52,7 @@ static void take_entries(weft_engine *e, weft_neighbour *n, const weft_map *map)
     // An older map may come after a newer one: ranks never fall.
     const uint16_t rank = weft_map_rank(map, i);
     want->vain = want->vain && rank <= want->rank;
-    want->rank = rank > want->rank ? rank : want->rank;
+    want->rank = (rank > want->rank ? rank : want->rank) & WEFT_WANT_RANK;
     want->helpers = weft_map_helpers(map, i) & WEFT_MAP_HELPERS_MAX;
     if (weft_map_spent(map, i) && weft_window_has(e, s))
       want->common = weft_window_held(e, s)->rank;
@@ -102,7 +102,7 @@ static void take_brake(weft_engine *e, size_t index, uint64_t segment) {
   weft_policy_want *want = weft_neighbour_want(e, n, segment);
   if (!want)
     return;
-  want->rank = (uint16_t)weft_window_blocks(e, segment);
+  want->rank = weft_window_blocks(e, segment) & WEFT_WANT_RANK;
   if (n->blocks)
     memset(n->blocks + (weft_place(e, segment)) * e->blocks_stride, 0xFF, e->blocks_stride);
   weft_want_refresh(e, want, segment);

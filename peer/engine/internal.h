@@ -9,6 +9,9 @@
 
 #define WEFT_NO_SEGMENT UINT64_MAX
 #define WEFT_NO_NEIGHBOUR UINT16_MAX
+// What the fields of a weft_policy_want hold; a rank is at most 1024, flights are bounded.
+#define WEFT_WANT_RANK 0x7ffu
+#define WEFT_WANT_FLIGHT 0x7fffu
 
 // A packet, or a token, that waits until a checksum has judged it (checksum.c).
 typedef struct weft_held {
@@ -42,12 +45,10 @@ typedef enum weft_gathering {
 typedef struct weft_slot {
   void *segment; // the codec's; NULL until its first packet. With checksums: what is verified
   void *trial;   // with checksums: everything that came, verified or not
-  weft_gathering gathering;
   weft_held *held, *held_last;
   weft_reveal *reveal;
   int64_t at_us, made_us;  // of the manifest
-  int64_t solo_us;         // when `solo` was chosen
-  int64_t mended_us;       // live source: when a request for a part of it was answered
+  int64_t solo_us;         // when `solo` was chosen; live source: when a request was answered
   int64_t next_reveal_us;  // source
   int64_t asked_reveal_us; // when the newest checksum was asked for
   uint64_t asked_made_us;
@@ -56,6 +57,8 @@ typedef struct weft_slot {
   uint16_t kept;       // packets held, all of them
   uint16_t solo;       // after a hash failure: the one neighbour that may send; else NO_NEIGHBOUR
   uint8_t reveals;     // source: made so far
+  uint8_t gathering;   // weft_gathering
+  uint8_t helpers;     // neighbours that have more of it, when last counted
   bool complete;       // and verified, where there is trust
   bool manifest, last; // the manifest is known, and ends the stream
   bool skipped;        // live: its time came too early
@@ -129,7 +132,7 @@ typedef struct weft_ledbat {
 
 typedef struct weft_neighbour { // in the order of use: a simulator has millions
   uint8_t state, lost;
-  bool open_event, knows_end, timed, is_source, dialled, acking, leaving;
+  bool open_event, knows_end, timed, is_source, dialled, doubtful, leaving;
   uint8_t bye;                        // reason
   uint16_t generation;                // of this number
   uint16_t epoch;                     // of its maps
@@ -137,8 +140,8 @@ typedef struct weft_neighbour { // in the order of use: a simulator has millions
   bool end_due;                       // the manifest that ends the stream is to be sent
   uint64_t first, accept_end, oldest; // it wants first .. accept_end - 1, holds from oldest on
   int64_t heard_us, brake_us;
-  int64_t unanswered_us; // the first that called for a word since; NEVER: nothing did
-  int64_t doubt_us;      // since when it may be gone; NEVER: it is there
+  int64_t unanswered_us; // the first that called for a word since, NEVER: nothing did; in doubt:
+                         // since when
   int64_t gave_us;       // its last coded packet
   int64_t round_trip_us; // smoothed
   int64_t spoke_us, stamp_us;
@@ -214,6 +217,7 @@ struct weft_engine {
   weft_manifest *end; // where there is trust: the one that ends the stream, if end_known
   bool started;       // it is known where to begin
   bool end_known, farewell, leaving;
+  bool lonely; // to be told
   uint16_t epoch;
   weft_slot *slots;
   weft_proof *proofs;        // (window), where there is trust
@@ -247,16 +251,13 @@ struct weft_engine {
   uint8_t *marks;                     // (neighbours_max, window)
   size_t degree;                      // neighbours that are neither FREE nor LOST
   size_t doubtful;                    // of these, those that may be gone
-  uint16_t suppliers;                 // of these, those that sent packets lately
   int64_t suppliers_us;               // when these and `helpers` were counted
-  uint8_t *helpers;                   // (window) neighbours that have more of a segment
   size_t used;                        // one more than the last number ever used
   size_t due_count, lost_count, owed_count, next_owed;
   size_t ask_count;           // requests of ours that are not answered, at all neighbours
   weft_candidate *candidates; // (addresses_max)
   size_t candidate_count;
   size_t dial;                             // neighbours to be had
-  bool lonely;                             // to be told
   uint64_t skipped_before, horizon_before; // at the last look
   int64_t exchange_us, dial_us, replace_us;
 
@@ -265,6 +266,7 @@ struct weft_engine {
   uint32_t version;   // counts changes that neighbours should hear of
   uint32_t progress;  // counts packets gained
   uint64_t salt;      // weft_policy_view
+  uint16_t suppliers; // neighbours that sent packets lately
   bool idle;          // the policy found nothing since the last change
   bool ask_idle;
   weft_engine_statistics statistics;

@@ -32,7 +32,6 @@ static void start(weft_engine *e, size_t index, const weft_neighbour_options *op
                         .gave_us = INT64_MIN / 2,
                         .ack_due_us = WEFT_ENGINE_NEVER,
                         .unanswered_us = WEFT_ENGINE_NEVER,
-                        .doubt_us = WEFT_ENGINE_NEVER,
                         .round_trip_us = ROUND_TRIP_GUESS_US};
   if (options) {
     n->address = options->address;
@@ -73,7 +72,7 @@ weft_status weft_engine_add_neighbour(weft_engine *e, const weft_neighbour_optio
 void weft_neighbour_show(weft_engine *e, const weft_neighbour *n) {
   const size_t flights = e->options->flights_max ? e->options->flights_max : 64;
   weft_policy_neighbour *view = &e->policy_view[n - e->neighbours];
-  const bool here = n->state == WEFT_NEIGHBOUR_OPEN && n->doubt_us == WEFT_ENGINE_NEVER;
+  const bool here = n->state == WEFT_NEIGHBOUR_OPEN && !n->doubtful;
   view->open =
       here && n->flight_count < flights && (!e->options->congestion || weft_ledbat_room(e, n));
   view->known = here && n->mapped;
@@ -98,8 +97,8 @@ void weft_neighbour_drop(weft_engine *e, size_t index, weft_lost_reason reason) 
   weft_neighbour *n = &e->neighbours[index];
   e->lost_count += !n->open_event;
   n->open_event = false;
-  e->doubtful -= n->doubt_us != WEFT_ENGINE_NEVER;
-  n->doubt_us = WEFT_ENGINE_NEVER;
+  e->doubtful -= n->doubtful;
+  n->doubtful = false;
   n->state = WEFT_NEIGHBOUR_LOST; // free once the event is told
   n->lost = (uint8_t)reason;
   e->due_count -= e->due[index] != 0;
@@ -172,7 +171,7 @@ void weft_engine_leave(weft_engine *e) {
 
 void weft_neighbour_expect(weft_engine *e, size_t index, int64_t at_us) {
   weft_neighbour *n = &e->neighbours[index];
-  if (n->unanswered_us != WEFT_ENGINE_NEVER)
+  if (n->doubtful || n->unanswered_us != WEFT_ENGINE_NEVER)
     return;
   n->unanswered_us = at_us;
   weft_neighbour_timer(e, index);
@@ -182,9 +181,9 @@ void weft_neighbour_spoke(weft_engine *e, size_t index, int64_t now_us) {
   weft_neighbour *n = &e->neighbours[index];
   n->heard_us = now_us;
   n->unanswered_us = WEFT_ENGINE_NEVER;
-  if (n->doubt_us == WEFT_ENGINE_NEVER)
+  if (!n->doubtful)
     return;
-  n->doubt_us = WEFT_ENGINE_NEVER;
+  n->doubtful = false;
   e->doubtful--;
   e->idle = e->ask_idle = false;
   weft_neighbour_show(e, n);
@@ -202,20 +201,21 @@ bool weft_neighbour_gone(weft_engine *e, size_t index, int64_t now_us) {
   const int64_t silent_us = WEFT_TIMER(e, silent_us, 6000000);
   if (n->state == WEFT_NEIGHBOUR_GREETING)
     return now_us >= n->heard_us + silent_us;
-  if (n->doubt_us == WEFT_ENGINE_NEVER && now_us >= doubt_deadline(e, n)) {
-    n->doubt_us = now_us;
+  if (!n->doubtful && now_us >= doubt_deadline(e, n)) {
+    n->doubtful = true;
+    n->unanswered_us = now_us;
     e->doubtful++;
     weft_requests_forget(e, index);
     weft_flight_forget(e, n, WEFT_ENGINE_NEVER);
     e->exchange_us = e->exchange_us != WEFT_ENGINE_NEVER ? now_us : e->exchange_us;
     e->ask_idle = false;
   }
-  return n->doubt_us != WEFT_ENGINE_NEVER && now_us >= n->doubt_us + silent_us;
+  return n->doubtful && now_us >= n->unanswered_us + silent_us;
 }
 
 bool weft_neighbour_probe(const weft_engine *e, size_t index, int64_t now_us) {
   const weft_neighbour *n = &e->neighbours[index];
-  return n->doubt_us != WEFT_ENGINE_NEVER && now_us >= n->hello_us + PROBE_US;
+  return n->doubtful && now_us >= n->hello_us + PROBE_US;
 }
 
 // --- When each wants something next
@@ -246,11 +246,11 @@ void weft_neighbour_timer(weft_engine *e, size_t index) {
       at = earlier(at, n->flight[n->flight_first].at_us + weft_flight_patience(e, n));
     if (e->options->congestion && n->ledbat.sent != n->ledbat.acked_sent)
       at = earlier(at, n->ledbat.acked_us + 1000000 + 4 * n->round_trip_us);
-    if (n->doubt_us == WEFT_ENGINE_NEVER)
+    if (!n->doubtful)
       at = earlier(at, doubt_deadline(e, n));
     else
-      at = earlier(
-          at, earlier(n->doubt_us + WEFT_TIMER(e, silent_us, 6000000), n->hello_us + PROBE_US));
+      at = earlier(at, earlier(n->unanswered_us + WEFT_TIMER(e, silent_us, 6000000),
+                               n->hello_us + PROBE_US));
   } else {
     clock->map_us = WEFT_ENGINE_NEVER;
     if (n->state == WEFT_NEIGHBOUR_GREETING)
@@ -343,7 +343,7 @@ void weft_flight_add(weft_engine *e, weft_neighbour *n, int64_t at_us, uint64_t 
     weft_neighbour_timer(e, (size_t)(n - e->neighbours));
   weft_policy_want *want = weft_neighbour_want(e, n, segment);
   if (want) {
-    want->in_flight = (uint16_t)(want->in_flight + count);
+    want->in_flight = (want->in_flight + count) & WEFT_WANT_FLIGHT;
     want->common =
         (uint16_t)(want->common + count < UINT16_MAX ? want->common + count : UINT16_MAX);
   }
@@ -357,8 +357,8 @@ void weft_flight_forget(weft_engine *e, weft_neighbour *n, int64_t until_us) {
     const uint64_t segment = n->first + (uint32_t)(flight->segment - (uint32_t)n->first);
     weft_policy_want *want = weft_neighbour_want(e, n, segment);
     if (want) // else its place has another segment by now
-      want->in_flight =
-          (uint16_t)(want->in_flight > flight->count ? want->in_flight - flight->count : 0);
+      want->in_flight = (want->in_flight > flight->count ? want->in_flight - flight->count : 0) &
+                        WEFT_WANT_FLIGHT;
     n->flight_first = (uint16_t)((n->flight_first + 1) % flights);
     n->flight_count--;
   }

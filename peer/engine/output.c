@@ -52,7 +52,7 @@ static void count_suppliers(weft_engine *e, int64_t now_us) {
   e->suppliers_us = now_us;
   e->suppliers = (uint16_t)(count ? count : e->degree);
   for (uint64_t s = e->missing; !e->self.source && !e->blocks && s < weft_window_edge(e); s++)
-    e->helpers[weft_place(e, s)] = weft_window_slot(e, s)->complete ? 0 : helpers(e, s);
+    weft_window_slot(e, s)->helpers = weft_window_slot(e, s)->complete ? 0 : helpers(e, s);
 }
 
 static size_t put_map(weft_engine *e, size_t index, int64_t now_us, uint8_t *out) {
@@ -85,7 +85,8 @@ static size_t put_map(weft_engine *e, size_t index, int64_t now_us, uint8_t *out
       const bool claims = rank >= blocks && blocks > 0 && !e->slots[at].complete;
       const bool spent = n->marks[at] & WEFT_MARK_SPENT;
       n->marks[at] = (uint8_t)(n->marks[at] & ~WEFT_MARK_SPENT);
-      weft_map_put_rank(out, i, (uint16_t)(claims ? blocks - 1 : rank), e->helpers[at], spent);
+      weft_map_put_rank(out, i, (uint16_t)(claims ? blocks - 1 : rank), e->slots[at].helpers,
+                        spent);
       continue;
     }
     memset(bitmap, 0, entry);

@@ -402,9 +402,9 @@ static bool mended(weft_engine *e, weft_request *r, int64_t now_us) {
     return false;
   const uint32_t most = 1 + weft_window_blocks(e, r->segment) / 16;
   r->count = r->count < most ? r->count : (uint16_t)most;
-  if (slot->mended_us && now_us - slot->mended_us < ask_every(e))
+  if (slot->solo_us && now_us - slot->solo_us < ask_every(e))
     return true;
-  slot->mended_us = now_us;
+  slot->solo_us = now_us;
   return false;
 }
 

@@ -50,7 +50,6 @@ void weft_window_place(weft_engine *e, uint64_t segment) {
   e->tell -= (size_t)slot->tell_decoded + slot->tell_play + slot->tell_skip + slot->tell_load;
   *slot = (weft_slot){.solo = WEFT_NO_NEIGHBOUR, .next_reveal_us = WEFT_ENGINE_NEVER};
   e->number[at] = segment;
-  e->helpers[at] = 0;
   if (e->blocks)
     memset(e->blocks + at * e->blocks_stride, 0, e->blocks_stride);
   e->held[at] = (weft_policy_segment){.blocks = (uint16_t)weft_window_count_blocks(e, segment)};

@@ -295,7 +295,7 @@ START_TEST(an_engine_is_small) {
                                        .policy = &weft_policy_push,
                                        .trust = &weft_trust_counted};
   const size_t bytes = weft_engine_memory_bytes(&options);
-  ck_assert_msg(bytes > 0 && bytes <= 13 * 1024, "%zu bytes", bytes);
+  ck_assert_msg(bytes > 0 && bytes <= 12 * 1024, "%zu bytes", bytes);
   const size_t hot = weft_engine_hot_bytes(&options); // what is worth fetching beforehand
   ck_assert_msg(hot > 0 && hot <= 4 * 1024 && hot < bytes, "%zu of %zu bytes", hot, bytes);
 }

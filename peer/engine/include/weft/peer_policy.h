@@ -25,13 +25,13 @@ typedef struct weft_policy_segment {
 } weft_policy_segment;
 
 // What the peer knows of a segment at one neighbour.
-typedef struct weft_policy_want {
-  uint16_t rank;        // as last announced
-  uint16_t in_flight;   // packets sent to it that the announcement cannot have counted
-  uint16_t common;      // directions of ours that it has already, as far as we can tell
-  bool accepts : 1;     // inside its window, and not complete there
-  bool vain : 1;        // its last packet added nothing here, and its rank has not risen since
-  unsigned helpers : 4; // its neighbours that have more of it, as it says: 15 or more; 0: unknown
+typedef struct weft_policy_want { // 6 bytes: a swarm's simulator has hundreds for each peer
+  uint16_t rank : 11;             // as last announced
+  uint16_t helpers : 4;           // its neighbours that have more of it: 15 or more; 0: unknown
+  uint16_t accepts : 1;           // inside its window, and not complete there
+  uint16_t in_flight : 15;        // packets sent to it that the announcement cannot have counted
+  uint16_t vain : 1; // its last packet added nothing here, and its rank has not risen since
+  uint16_t common;   // directions of ours that it has already, as far as we can tell
 } weft_policy_want;
 
 typedef struct weft_policy_neighbour {

@@ -51,13 +51,13 @@ static void fill(swarm *s, size_t nodes, size_t degree) {
   }
 }
 
-static void expect_all(swarm *s, size_t nodes) {
+static void expect_all(swarm *s, size_t nodes, double each) { // each: least continuity of one peer
   swarm_run(s, SEGMENTS * SEGMENT_US + 10 * SECOND);
   double due = 0, in_time = 0;
   for (size_t i = 1; i < nodes; i++) {
     const weft_engine_statistics x = swarm_statistics(s, i);
     EXPECT(!s->node[i].wrong && x.due >= SEGMENTS - 40);
-    EXPECT((double)x.in_time >= 0.95 * (double)x.due); // a few segments of eighty
+    EXPECT((double)x.in_time >= each * (double)x.due);
     due += (double)x.due;
     in_time += (double)x.in_time;
   }
@@ -68,7 +68,7 @@ START_TEST(pull_plays_everything) {
   swarm *s = live(1, &weft_policy_pull);
   swarm_start(s, NULL);
   fill(s, 10, 4);
-  expect_all(s, 10);
+  expect_all(s, 10, 0.99);
   uint64_t useless = 0, all = 0;
   for (size_t i = 1; i < 10; i++) {
     const weft_engine_statistics x = swarm_statistics(s, i);
@@ -87,7 +87,7 @@ START_TEST(rarest_first_plays_blocks) {
   s->options.requests_max = 8;
   swarm_start(s, NULL);
   fill(s, 16, 8);
-  expect_all(s, 16);
+  expect_all(s, 16, 0.95); // without coding, a few segments of eighty
   uint64_t source = s->node[0].data_sent, useless = 0, all = 0;
   for (size_t i = 1; i < 16; i++) {
     const weft_engine_statistics x = swarm_statistics(s, i);
@@ -104,7 +104,7 @@ START_TEST(source_only_leaves_peers_silent) {
   swarm *s = live(3, &weft_policy_source_only);
   swarm_start(s, NULL);
   fill(s, 5, 4);
-  expect_all(s, 5);
+  expect_all(s, 5, 0.99);
   uint64_t sent = 0;
   for (size_t i = 1; i < 5; i++)
     sent += swarm_statistics(s, i).sent_packets;

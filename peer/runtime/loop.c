@@ -24,7 +24,7 @@ static gboolean dispatch(GSource *source, GSourceFunc callback, gpointer data) {
   g_source_modify_unix_fd(source, s->tag,
                           weft_node_wants_write(s->node) ? G_IO_IN | G_IO_OUT : G_IO_IN);
   const int64_t deadline_us = weft_node_deadline(s->node);
-  const gint64 ready_us = more || deadline_us < 0 ? 0 : deadline_us == INT64_MAX ? -1 : deadline_us;
+  const gint64 ready_us = more ? 0 : deadline_us == INT64_MAX ? -1 : deadline_us;
   g_source_set_ready_time(source, ready_us);
   return G_SOURCE_CONTINUE;
 }

@@ -272,7 +272,7 @@ int64_t weft_node_deadline(const weft_node *node) {
   if (node->udp.blocked)
     return weft_node_seek_deadline(node); // what is due cannot be sent
   if (node->more_output)
-    return INT64_MIN;
+    return node->now_us; // at once
   int64_t at = weft_sessions_deadline(node->sessions);
   const int64_t seek = weft_node_seek_deadline(node);
   const int64_t engine = node->engine ? weft_engine_deadline(node->engine) : INT64_MAX;

@@ -372,7 +372,7 @@ void weft_sessions_tick(weft_sessions *s, int64_t now_us) {
 }
 
 int64_t weft_sessions_deadline(const weft_sessions *s) {
-  return s->ring_count ? INT64_MIN : s->deadline_us;
+  return s->ring_count ? 0 : s->deadline_us;
 }
 
 // --- Datagrams

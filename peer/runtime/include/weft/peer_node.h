@@ -105,6 +105,8 @@ bool weft_node_has_source(const weft_node *node);           // the source is a n
 bool weft_node_receive(weft_node *node, int64_t now_us);
 // Timers, events, sending. Failures of the machine come back; the node stays usable.
 weft_status weft_node_turn(weft_node *node, int64_t now_us);
+// At or before the last time given: at once. INT64_MAX: never. Times are never negative, so that
+// now can be taken from this.
 int64_t weft_node_deadline(const weft_node *node);
 // Says goodbye; then a turn sends it.
 void weft_node_leave(weft_node *node, int64_t now_us);

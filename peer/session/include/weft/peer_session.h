@@ -104,6 +104,7 @@ weft_status weft_sessions_output(weft_sessions *sessions, weft_address *address,
                                  const uint8_t **datagram, size_t *bytes);
 
 void weft_sessions_tick(weft_sessions *sessions, int64_t now_us);
+// 0: at once. INT64_MAX: never. Times are never negative, so that now can be taken from this.
 int64_t weft_sessions_deadline(const weft_sessions *sessions);
 
 // The low 12 bits of every key id that this end gives out are below this: a filter can drop others.

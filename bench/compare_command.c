@@ -18,7 +18,10 @@ static json_t *load(const char *file) {
   json_error_t error;
   json_t *const root = json_load_file(file, 0, &error);
   if (!root) {
-    fprintf(stderr, "weft bench compare: %s: %s (line %d)\n", file, error.text, error.line);
+    if (error.line > 0)
+      fprintf(stderr, "weft bench compare: %s: %s (line %d)\n", file, error.text, error.line);
+    else
+      fprintf(stderr, "weft bench compare: %s\n", error.text); // which names the file
     return NULL;
   }
   if (json_integer_value(json_object_get(root, "schema")) != WEFT_BENCH_SCHEMA ||

@@ -25,11 +25,15 @@ static const struct {
 };
 
 int weft_bench_main(int argc, char **argv) {
-  const char *const wanted = argc > 1 ? argv[1] : "--help";
+  const char *const wanted = argc > 1 ? argv[1] : "";
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
     if (strcmp(wanted, commands[i].name) == 0)
       return commands[i].run(argc - 1, argv + 1);
   const int help = strcmp(wanted, "--help") == 0 || strcmp(wanted, "-h") == 0;
+  if (*wanted && !help) {
+    fprintf(stderr, "weft bench: there is no comparison '%s' (see weft bench --help)\n", wanted);
+    return 2;
+  }
   FILE *const out = help ? stdout : stderr;
   fprintf(out, "usage: weft bench COMPARISON [options]; COMPARISON --help lists them\n");
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)

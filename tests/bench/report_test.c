@@ -331,6 +331,9 @@ START_TEST(wrong_arguments) {
       {"weft bench", "mul", "--rows", "scalar,,logexp", NULL},
       {"weft bench", "mul", "--rows", "neon,avx2", NULL}, // no machine has both
       {"weft bench", "mul", "--unknown", NULL},
+      {"weft bench", "mul", "--threads", "2", NULL}, // of other comparisons
+      {"weft bench", "rlnc", "--shapes", "4+2", NULL},
+      {"weft bench", "sim", "--cold", NULL},
       {"weft bench", "mul", "surplus", NULL},
       {"weft bench", "compare", "one", NULL},
   };

@@ -123,7 +123,7 @@ int weft_bench_compare_command(int argc, char **argv) {
   const bool help = argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
   if (argc != 3) {
     fprintf(help ? stdout : stderr, "usage: weft bench compare A.json B.json\n");
-    return help ? 0 : 2;
+    return help ? 0 : WEFT_BENCH_USAGE;
   }
   json_t *const a = load(argv[1]), *const b = load(argv[2]);
   case_counts tally = {0, 0, 0};

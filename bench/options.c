@@ -30,7 +30,7 @@ static const struct {
     {"n", 'n', "LIST", "mul,rlnc", "blocks in a segment (128)"},
     {"n", 'n', "LIST", "peer", "blocks in a segment (64)"},
     {"k", 'k', "LIST", "mul,rlnc,peer", "bytes in a block; suffix K or M for 1024 or 1024^2"},
-    {"m", 'm', "LIST", "mul,rlnc,peer", "coded blocks per call"},
+    {"m", 'm', "LIST", "mul,rlnc,peer", "coded blocks per call (mul: 128; rlnc: n; peer: 8,16,32)"},
     {"m", 'm', "LIST", "storage", "parity shards in the CRS parts on a GPU"},
     {"m", 'm', "LIST", "sim", "peers (1000,10000,100000)"},
     {"rows", 'r', "LIST", "mul,rlnc,storage", "backend rows by name, best, or all"},
@@ -192,19 +192,19 @@ int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv)
         fprintf(stderr,
                 "weft bench %s: '%s' is no option of it, or its value is missing (see --help)\n",
                 argv[0], argv[optind - 1]);
-        return 2;
+        return WEFT_BENCH_USAGE;
       }
       if (option == 'q')
         options->quick = true;
       else if (pass == 1 && !accept(options, option, optarg)) {
         fprintf(stderr, "weft bench %s: --%s does not take '%s'\n", argv[0], known[index].name,
                 optarg ? optarg : "");
-        return 2;
+        return WEFT_BENCH_USAGE;
       }
     }
     if (optind < argc) {
       fprintf(stderr, "weft bench %s: '%s' is no option\n", argv[0], argv[optind]);
-      return 2;
+      return WEFT_BENCH_USAGE;
     }
   }
   return can_write(options) ? 0 : WEFT_BENCH_IO;
@@ -221,6 +221,26 @@ bool weft_bench_listed(const char *list, const char *name) {
     at += item + (at[item] == ',');
   }
   return false;
+}
+
+bool weft_bench_operations_known(const weft_bench_options *options, const char *const *names,
+                                 size_t count) {
+  for (const char *at = options->operations; at && *at;) {
+    const size_t length = strcspn(at, ",");
+    size_t i = 0;
+    while (i < count && (strlen(names[i]) != length || strncmp(names[i], at, length) != 0))
+      i++;
+    if (i == count) {
+      fprintf(stderr, "weft bench %s: --operations: there is no '%.*s'; there are",
+              options->argv[0], (int)length, at);
+      for (i = 0; i < count; i++)
+        fprintf(stderr, "%s %s", i ? "," : "", names[i]);
+      fputc('\n', stderr);
+      return false;
+    }
+    at += length + (at[length] == ',');
+  }
+  return true;
 }
 
 void weft_bench_sizes_default(weft_bench_sizes *sizes, const size_t *values, size_t count) {

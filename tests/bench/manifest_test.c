@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "kernels/backend.h"
+#include "tests/support/test_main.h"
 
 enum { FILES_MAX = 256, WORDS_MAX = 16, REPETITIONS = 9 };
 
@@ -323,9 +324,5 @@ int main(int argc, char **argv) {
   tcase_add_test(cases, what_is_not_measured_is_told);
   tcase_add_test(cases, every_row_has_a_line);
   suite_add_tcase(suite, cases);
-  SRunner *const runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  const int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return test_main(suite);
 }

@@ -18,7 +18,10 @@ static json_t *load(const char *file) {
   json_error_t error;
   json_t *const root = json_load_file(file, 0, &error);
   if (!root) {
-    fprintf(stderr, "weft bench compare: %s: %s (line %d)\n", file, error.text, error.line);
+    if (error.line > 0)
+      fprintf(stderr, "weft bench compare: %s: %s (line %d)\n", file, error.text, error.line);
+    else
+      fprintf(stderr, "weft bench compare: %s\n", error.text); // which names the file
     return NULL;
   }
   if (json_integer_value(json_object_get(root, "schema")) != WEFT_BENCH_SCHEMA ||
@@ -120,7 +123,7 @@ int weft_bench_compare_command(int argc, char **argv) {
   const bool help = argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
   if (argc != 3) {
     fprintf(help ? stdout : stderr, "usage: weft bench compare A.json B.json\n");
-    return help ? 0 : 2;
+    return help ? 0 : WEFT_BENCH_USAGE;
   }
   json_t *const a = load(argv[1]), *const b = load(argv[2]);
   case_counts tally = {0, 0, 0};

@@ -189,11 +189,25 @@ static void devices(gpu_run *run) {
     weft_bench_gpu_free(gpus[--count]);
 }
 
+static const struct {
+  const char *name;
+  void (*run)(gpu_run *run);
+} parts[] = {{"n", encode_by_n},  {"k", encode_by_k},     {"shapes", server_shapes},
+             {"decode", decode},  {"host", host_to_host}, {"relay", relay},
+             {"devices", devices}};
+
+enum { PARTS = sizeof parts / sizeof *parts };
+
 int weft_bench_gpu_command(int argc, char **argv) {
   gpu_run run = {0};
   const int parsed = weft_bench_options_parse(&run.options, argc, argv);
   if (parsed != 0)
     return parsed == 1 ? 0 : parsed;
+  const char *names[PARTS];
+  for (size_t i = 0; i < PARTS; i++)
+    names[i] = parts[i].name;
+  if (!weft_bench_operations_known(&run.options, names, PARTS))
+    return WEFT_BENCH_USAGE;
   run.row = run.options.rows ? run.options.rows : "cuda";
   weft_bench_gpu *gpu = open_gpu(&run);
   if (!gpu)
@@ -208,13 +222,7 @@ int weft_bench_gpu_command(int argc, char **argv) {
   json_object_set_new(device, "ceilings", weft_bench_gpu_ceilings(weft_bench_gpu_ctx(gpu)));
   json_object_set_new(run.report.root, "device", device);
   weft_bench_gpu_free(gpu);
-  static const struct {
-    const char *name;
-    void (*run)(gpu_run *run);
-  } parts[] = {{"n", encode_by_n},  {"k", encode_by_k},     {"shapes", server_shapes},
-               {"decode", decode},  {"host", host_to_host}, {"relay", relay},
-               {"devices", devices}};
-  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+  for (size_t i = 0; i < PARTS; i++)
     if (weft_bench_listed(run.options.operations, parts[i].name))
       parts[i].run(&run);
   return weft_bench_report_end(&run.report, &run.options);

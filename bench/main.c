@@ -25,14 +25,18 @@ static const struct {
 };
 
 int weft_bench_main(int argc, char **argv) {
-  const char *const wanted = argc > 1 ? argv[1] : "--help";
+  const char *const wanted = argc > 1 ? argv[1] : "";
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
     if (strcmp(wanted, commands[i].name) == 0)
       return commands[i].run(argc - 1, argv + 1);
   const int help = strcmp(wanted, "--help") == 0 || strcmp(wanted, "-h") == 0;
+  if (*wanted && !help) {
+    fprintf(stderr, "weft bench: there is no comparison '%s' (see weft bench --help)\n", wanted);
+    return WEFT_BENCH_USAGE;
+  }
   FILE *const out = help ? stdout : stderr;
   fprintf(out, "usage: weft bench COMPARISON [options]; COMPARISON --help lists them\n");
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
     fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].what);
-  return help ? 0 : 2;
+  return help ? 0 : WEFT_BENCH_USAGE;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/bench.h"
 #include "bench/buffers.h"
 #include "bench/ceiling_cases.h"
 #include "bench/check.h"
@@ -209,7 +210,7 @@ int weft_bench_mul_command(int argc, char **argv) {
                                       rows.row, weft_backend_count);
   if (rows.count == 0) {
     free(rows.row);
-    return 2;
+    return WEFT_BENCH_USAGE;
   }
   weft_bench_pin(&machine, 0);
   weft_bench_report report;

@@ -15,27 +15,55 @@
 #include "bench/bench.h"
 #include "bench/buffers.h"
 
-static const char help[] =
-    "  --n LIST           blocks in a segment (128)\n"
-    "  --k LIST           bytes in a block; suffix K or M for 1024 or 1024^2\n"
-    "  --m LIST           coded blocks per call; sim: peers\n"
-    "  --rows LIST        backend rows by name, best, or all\n"
-    "  --operations LIST  only these operations\n"
-    "  --threads LIST     threads (1,2)\n"
-    "  --reps N           repetitions, at least 9 (11)\n"
-    "  --rep-ms N         length of a repetition in milliseconds (20)\n"
-    "  --small-pages      no huge pages for the data, as most programs have it\n"
-    "  --cold             evict the data from the caches before every call\n"
-    "  --seed N           of the random data (from the system)\n"
-    "  --isal FILE        ISA-L's shared library (libisal.so.2); an empty name: leave it out\n"
-    "  --shapes LIST      storage: data and parity shards, as 10+4,32+8\n"
-    "  --bytes LIST       storage: bytes of a shard (64K,1M)\n"
-    "  --codes LIST       storage: only these codes\n"
-    "  --jerasure FILE    Jerasure's shared library (libJerasure.so.2); an empty name: leave it "
-    "out\n"
-    "  --klauspost FILE   what bench/peers/klauspost builds (none)\n"
-    "  --json FILE        write every repetition's time, with provenance\n"
-    "  --quick            9 repetitions of 4 ms and fewer shapes\n";
+// Comparisons that time calls; `sim` and `banks` count instead.
+#define TIMED "mul,rlnc,storage,gpu,server,peer,ceilings"
+
+// Each option, and the comparisons that it means something to (NULL: all): the others refuse it, so
+// that nobody takes a figure for one of a shape that was never measured.
+static const struct {
+  const char *name;
+  int letter;
+  const char *value; // NULL: it takes none
+  const char *takers;
+  const char *about;
+} all[] = {
+    {"n", 'n', "LIST", "mul,rlnc", "blocks in a segment (128)"},
+    {"n", 'n', "LIST", "peer", "blocks in a segment (64)"},
+    {"k", 'k', "LIST", "mul,rlnc,peer", "bytes in a block; suffix K or M for 1024 or 1024^2"},
+    {"m", 'm', "LIST", "mul,rlnc,peer", "coded blocks per call (mul: 128; rlnc: n; peer: 8,16,32)"},
+    {"m", 'm', "LIST", "storage", "parity shards in the CRS parts on a GPU"},
+    {"m", 'm', "LIST", "sim", "peers (1000,10000,100000)"},
+    {"rows", 'r', "LIST", "mul,rlnc,storage", "backend rows by name, best, or all"},
+    {"rows", 'r', "NAME", "gpu,server", "the device's backend row (cuda)"},
+    {"rows", 'r', "LIST", "peer", "kinds of packets by a name of their table"},
+    {"operations", 'o', "LIST", "rlnc,storage,gpu,server,peer,sim", "only these operations"},
+    {"threads", 't', "LIST", "rlnc,storage,server", "threads"},
+    {"shapes", 'S', "LIST", "storage", "data and parity shards, as 10+4,32+8"},
+    {"bytes", 'b', "LIST", "storage", "bytes of a shard (64K,1M)"},
+    {"codes", 'C', "LIST", "storage", "only these codes"},
+    {"reps", 'R', "N", NULL, "repetitions, at least 9 (11)"},
+    {"rep-ms", 'M', "N", TIMED, "length of a repetition in milliseconds (20)"},
+    {"small-pages", 'p', NULL, TIMED, "no huge pages for the data, as most programs have it"},
+    {"cold", 'c', NULL, TIMED, "evict the data from the caches before every call"},
+    {"seed", 's', "N", NULL, "of the random data (from the system)"},
+    {"isal", 'i', "FILE", "mul,rlnc,storage",
+     "ISA-L's library (libisal.so.2); empty: leave it out"},
+    {"jerasure", 'J', "FILE", "storage", "Jerasure's (libJerasure.so.2); empty: leave it out"},
+    {"klauspost", 'K', "FILE", "storage", "what bench/peers/klauspost builds (none)"},
+    {"json", 'j', "FILE", NULL, "write every repetition's time, with provenance"},
+    {"quick", 'q', NULL, NULL, "9 repetitions of 4 ms and fewer shapes"},
+    {"help", 'h', NULL, NULL, "this list"},
+};
+
+enum { OPTIONS = sizeof all / sizeof *all };
+
+static void put_help(const char *comparison) {
+  printf("usage: weft bench %s [options]\n", comparison);
+  for (size_t i = 0; i < OPTIONS; i++)
+    if (weft_bench_listed(all[i].takers, comparison))
+      printf("  --%s %-*s %s\n", all[i].name, 16 - (int)strlen(all[i].name),
+             all[i].value ? all[i].value : "", all[i].about);
+}
 
 static bool parse_number(const char *text, uint64_t *out) {
   char *end = NULL;
@@ -141,29 +169,11 @@ static bool can_write(const weft_bench_options *options) {
 }
 
 int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv) {
-  static const struct option known[] = {
-      {"n", required_argument, NULL, 'n'},
-      {"k", required_argument, NULL, 'k'},
-      {"m", required_argument, NULL, 'm'},
-      {"threads", required_argument, NULL, 't'},
-      {"rows", required_argument, NULL, 'r'},
-      {"operations", required_argument, NULL, 'o'},
-      {"json", required_argument, NULL, 'j'},
-      {"isal", required_argument, NULL, 'i'},
-      {"jerasure", required_argument, NULL, 'J'},
-      {"klauspost", required_argument, NULL, 'K'},
-      {"shapes", required_argument, NULL, 'S'},
-      {"codes", required_argument, NULL, 'C'},
-      {"bytes", required_argument, NULL, 'b'},
-      {"reps", required_argument, NULL, 'R'},
-      {"rep-ms", required_argument, NULL, 'M'},
-      {"seed", required_argument, NULL, 's'},
-      {"cold", no_argument, NULL, 'c'},
-      {"quick", no_argument, NULL, 'q'},
-      {"small-pages", no_argument, NULL, 'p'},
-      {"help", no_argument, NULL, 'h'},
-      {NULL, 0, NULL, 0},
-  };
+  struct option known[OPTIONS + 1] = {0};
+  for (size_t i = 0, count = 0; i < OPTIONS; i++)
+    if (weft_bench_listed(all[i].takers, argv[0]))
+      known[count++] = (struct option){all[i].name, all[i].value ? required_argument : no_argument,
+                                       NULL, all[i].letter};
   *options = (weft_bench_options){.argc = argc, .argv = argv};
   options->seed = weft_bench_fresh_seed();
   opterr = 0; // our own words, with the whole command's name
@@ -175,25 +185,26 @@ int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv)
     int option = 0, index = 0;
     while ((option = getopt_long(argc, argv, "h", known, &index)) != -1) {
       if (option == 'h') {
-        printf("usage: weft bench %s [options]\n%s", argv[0], help);
+        put_help(argv[0]);
         return 1;
       }
       if (option == '?') {
-        fprintf(stderr, "weft bench %s: '%s' is no option, or its value is missing (see --help)\n",
+        fprintf(stderr,
+                "weft bench %s: '%s' is no option of it, or its value is missing (see --help)\n",
                 argv[0], argv[optind - 1]);
-        return 2;
+        return WEFT_BENCH_USAGE;
       }
       if (option == 'q')
         options->quick = true;
       else if (pass == 1 && !accept(options, option, optarg)) {
         fprintf(stderr, "weft bench %s: --%s does not take '%s'\n", argv[0], known[index].name,
                 optarg ? optarg : "");
-        return 2;
+        return WEFT_BENCH_USAGE;
       }
     }
     if (optind < argc) {
       fprintf(stderr, "weft bench %s: '%s' is no option\n", argv[0], argv[optind]);
-      return 2;
+      return WEFT_BENCH_USAGE;
     }
   }
   return can_write(options) ? 0 : WEFT_BENCH_IO;
@@ -210,6 +221,26 @@ bool weft_bench_listed(const char *list, const char *name) {
     at += item + (at[item] == ',');
   }
   return false;
+}
+
+bool weft_bench_operations_known(const weft_bench_options *options, const char *const *names,
+                                 size_t count) {
+  for (const char *at = options->operations; at && *at;) {
+    const size_t length = strcspn(at, ",");
+    size_t i = 0;
+    while (i < count && (strlen(names[i]) != length || strncmp(names[i], at, length) != 0))
+      i++;
+    if (i == count) {
+      fprintf(stderr, "weft bench %s: --operations: there is no '%.*s'; there are",
+              options->argv[0], (int)length, at);
+      for (i = 0; i < count; i++)
+        fprintf(stderr, "%s %s", i ? "," : "", names[i]);
+      fputc('\n', stderr);
+      return false;
+    }
+    at += length + (at[length] == ',');
+  }
+  return true;
 }
 
 void weft_bench_sizes_default(weft_bench_sizes *sizes, const size_t *values, size_t count) {

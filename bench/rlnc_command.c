@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/bench.h"
 #include "bench/buffers.h"
 #include "bench/ceiling_cases.h"
 #include "bench/check.h"
@@ -46,7 +47,7 @@ static weft_bench_codec *codec(rlnc_scene *scene, const char *row, size_t thread
                                size_t segments) {
   if (scene->codec_count == CODECS_MAX) {
     fprintf(stderr, "weft bench rlnc: too many rows and threads at once\n");
-    exit(2);
+    exit(WEFT_BENCH_USAGE);
   }
   return scene->codecs[scene->codec_count++] = weft_bench_codec_new(
              scene->shape, &scene->run->machine, row, threads, split, segments);
@@ -150,9 +151,8 @@ static void add_isal(rlnc_scene *scene, const int *best) {
   }
 }
 
-static void run_shape(rlnc_run *run, size_t n, size_t k) {
+static void run_shape(rlnc_run *run, size_t n, size_t k, size_t m) {
   weft_bench_shape shape;
-  const size_t m = run->options.m.count ? run->options.m.value[0] : n;
   weft_bench_shape_make(&shape, n, k, m, run->options.seed);
   char *const title = weft_bench_text("n = %zu, k = %zu; %zu segments at once in decode-multi", n,
                                       k, shape.segments);
@@ -184,6 +184,13 @@ static void run_shape(rlnc_run *run, size_t n, size_t k) {
   free(scene.isal_out), free(title);
 }
 
+static bool operations_known(const weft_bench_options *options) {
+  const char *names[WEFT_BENCH_OPERATIONS];
+  for (int o = 0; o < WEFT_BENCH_OPERATIONS; o++)
+    names[o] = weft_bench_operation_name((weft_bench_operation)o);
+  return weft_bench_operations_known(options, names, WEFT_BENCH_OPERATIONS);
+}
+
 int weft_bench_rlnc_command(int argc, char **argv) {
   rlnc_run *const run = weft_bench_alloc(1, sizeof *run);
   weft_bench_options *const options = &run->options;
@@ -193,8 +200,8 @@ int weft_bench_rlnc_command(int argc, char **argv) {
   if (parsed == 0)
     run->row_count = weft_bench_rows_choose("rlnc", options->rows ? options->rows : "best",
                                             run->machine.features, run->rows, ROWS_MAX);
-  if (parsed == 0 && run->row_count == 0)
-    failed = 2;
+  if (parsed == 0 && (run->row_count == 0 || !operations_known(options)))
+    failed = WEFT_BENCH_USAGE;
   if (parsed == 0 && failed == 0) {
     weft_bench_sizes_default(&options->n, (const size_t[]){128}, 1);
     weft_bench_sizes_default(&options->k, (const size_t[]){1024, 4096, 16384},
@@ -206,7 +213,9 @@ int weft_bench_rlnc_command(int argc, char **argv) {
     run->isal = weft_bench_isal_open(options->isal);
     for (size_t n = 0; n < options->n.count; n++)
       for (size_t k = 0; k < options->k.count; k++)
-        run_shape(run, options->n.value[n], options->k.value[k]);
+        for (size_t m = 0; m < options->m.count || m == 0; m++)
+          run_shape(run, options->n.value[n], options->k.value[k],
+                    options->m.count ? options->m.value[m] : options->n.value[n]);
     weft_bench_isal_close(run->isal);
     weft_bench_unpin(&run->machine);
     failed = weft_bench_report_end(&run->report, options);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/bench.h"
 #include "bench/buffers.h"
 #include "bench/check.h"
 #include "bench/commands.h"
@@ -323,7 +324,11 @@ int weft_bench_server_command(int argc, char **argv) {
   server_run *run = weft_bench_alloc(1, sizeof *run);
   const int parsed = weft_bench_options_parse(&run->options, argc, argv);
   int failed = parsed == 1 ? 0 : parsed;
-  if (parsed == 0) {
+  static const char *const parts[] = {"crossover", "closed", "paced", "peers"};
+  if (parsed == 0 &&
+      !weft_bench_operations_known(&run->options, parts, sizeof parts / sizeof *parts))
+    failed = WEFT_BENCH_USAGE;
+  else if (parsed == 0) {
     run->row = run->options.rows ? run->options.rows : "cuda";
     run->seconds = 4 * run->options.timing.rep_s;
     weft_bench_machine_read(&run->machine);

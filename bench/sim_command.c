@@ -179,6 +179,11 @@ int weft_bench_sim_command(int argc, char **argv) {
   const int parsed = weft_bench_options_parse(&options, argc, argv);
   if (parsed != 0)
     return parsed == 1 ? 0 : parsed;
+  const char *names[KINDS];
+  for (size_t s = 0; s < KINDS; s++)
+    names[s] = shapes[s].name;
+  if (!weft_bench_operations_known(&options, names, KINDS))
+    return WEFT_BENCH_USAGE;
   weft_bench_sizes_default(&options.m, (const size_t[]){1000, 10000, 100000},
                            options.quick ? 1 : 3);
   weft_bench_machine machine;

@@ -40,7 +40,8 @@ static int whole(const char *option, gint64 value, gint64 min, gint64 max) {
 static int quantity(const char *option, const char *text, uint64_t *out) {
   if (!text || cli_parse_quantity(text, out))
     return -1;
-  return cli_error(NAME, CLI_USAGE, "%s takes a number such as 20M, not '%s'", option, text);
+  return cli_error(NAME, CLI_USAGE, "%s takes a number from 1 on, such as 20M, not '%s'", option,
+                   text);
 }
 
 static int check(const demo_words *w, demo_settings *s) {

@@ -26,7 +26,7 @@ static const char description[] =
 
 typedef struct words {
   char *out, *backend;
-  char **sweeps;
+  char **sweeps, **scenarios;
   gint64 threads, seeds;
   gboolean json, list, no_files, gnuplot, quiet;
   char **values; // (keys)
@@ -39,6 +39,7 @@ static void free_words(words *w) {
   g_free(w->out);
   g_free(w->backend);
   g_strfreev(w->sweeps);
+  g_strfreev(w->scenarios);
 }
 
 static int parse(int argc, char **argv, words *w) {
@@ -56,7 +57,8 @@ static int parse(int argc, char **argv, words *w) {
        "run.json on standard output instead of the table", NULL},
       {"gnuplot", 0, 0, G_OPTION_ARG_NONE, &w->gnuplot, "A gnuplot script beside the tables", NULL},
       {"quiet", 'q', 0, G_OPTION_ARG_NONE, &w->quiet, "No table", NULL},
-      {"list", 0, 0, G_OPTION_ARG_NONE, &w->list, "List the shipped scenarios", NULL}};
+      {"list", 0, 0, G_OPTION_ARG_NONE, &w->list, "List the shipped scenarios", NULL},
+      {G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &w->scenarios, NULL, "[SCENARIO]"}};
   const size_t keys = weft_sim_key_count(), fixed = G_N_ELEMENTS(own);
   GOptionEntry *entries = g_new0(GOptionEntry, fixed + keys + 1);
   memcpy(entries, own, sizeof own);
@@ -120,17 +122,13 @@ static int run(const char *scenario, const words *w, weft_sim_transport *transpo
 }
 
 int sim_command(int argc, char **argv, weft_sim_transport *transport) {
-  const char *scenario = "flash-crowd";
-  if (argc > 1 && argv[1][0] != '-') { // the options' parser wants none
-    scenario = argv[1];
-    argv[1] = argv[0];
-    argc--;
-    argv++;
-  }
   words w = {.seeds = 1, .values = g_new0(char *, weft_sim_key_count())};
   int code = parse(argc, argv, &w);
+  if (code < 0 && w.scenarios && w.scenarios[1])
+    code = cli_error(NAME, CLI_USAGE, "takes one scenario, not '%s' too (see weft help " NAME ")",
+                     w.scenarios[1]);
   if (code < 0)
-    code = w.list ? list() : run(scenario, &w, transport);
+    code = w.list ? list() : run(w.scenarios ? w.scenarios[0] : "flash-crowd", &w, transport);
   free_words(&w);
   return code;
 }

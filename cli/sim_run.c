@@ -42,12 +42,16 @@ static void end_progress(const progress *p) {
 
 static void put_table(const weft_sim_report *report, const char *folder) {
   const weft_sim_result *r = report->result;
-  printf("scenario %s, seed %" G_GUINT64_FORMAT ", fidelity %s: %.1f s of virtual time in %.2f s\n",
-         report->parameters->name, report->parameters->seed, report->backend,
-         (double)r->end_us / 1e6, report->wall_s);
+  const bool bytes = report->service || report->parameters->fidelity == WEFT_SIM_BYTES;
+  printf("scenario %s, seed %" G_GUINT64_FORMAT ", %s %s: %.1f s of virtual time in %.2f s\n",
+         report->parameters->name, report->parameters->seed, bytes ? "bytes by" : "fidelity",
+         report->backend, (double)r->end_us / 1e6, report->wall_s);
   for (size_t i = 0; i < report->metrics->count; i++) {
     const weft_sim_metric *m = &report->metrics->items[i];
-    if (isfinite(m->value))
+    // Counts whole, all else to six digits.
+    if (isfinite(m->value) && fabs(m->value) < 1e15 && floor(m->value) == m->value)
+      printf("  %-26s %.0f\n", m->name, m->value);
+    else if (isfinite(m->value))
       printf("  %-26s %.6g\n", m->name, m->value);
   }
   printf("  %-26s %.0f events/s, %.0f packets/s, %.0f MiB\n", "speed",

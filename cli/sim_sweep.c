@@ -226,7 +226,12 @@ static void put_means(const sweep *s) {
         if (strcmp(s->names.items[i].name, shown[m]) == 0) {
           const double sum = s->sum[point * WEFT_SIM_METRICS + i];
           const double half = half_width(sum, s->square[point * WEFT_SIM_METRICS + i], s->n[point]);
-          printf("%12.4g +- %-7.2g", sum / (double)s->n[point], isfinite(half) ? half : 0);
+          char text[40] = "-";
+          if (isfinite(half))
+            g_snprintf(text, sizeof text, "%.4g +- %.2g", sum / (double)s->n[point], half);
+          else if (isfinite(sum))
+            g_snprintf(text, sizeof text, "%.4g", sum / (double)s->n[point]);
+          printf("%22s", text);
         }
     putchar('\n');
   }

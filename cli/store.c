@@ -103,6 +103,23 @@ static weft_status open_set(const weft_store_options *options, const char *folde
 
 // --- The calls; each returns -1 where out->status says what came of it
 
+// Whether there is such a code, whatever follows its name; its sizes are for the library to judge.
+static int code_known(const char *code) {
+  const char *name;
+  GString *names = g_string_new("");
+  int result = CLI_USAGE;
+  for (size_t i = 0; result >= 0 && (name = weft_code_known_name(i)); i++) {
+    const size_t length = strcspn(code, ":");
+    if (strlen(name) == length && strncmp(name, code, length) == 0)
+      result = -1;
+    g_string_append_printf(names, "%s%s", i ? ", " : "", name);
+  }
+  if (result >= 0)
+    cli_error(title, result, "there is no code '%s'; there are %s", code, names->str);
+  g_string_free(names, TRUE);
+  return result;
+}
+
 static int encode(const store_words *w, const weft_store_options *options, store_outcome *out) {
   uint64_t stripe = 0, total = 0;
   cli_input input;
@@ -112,7 +129,9 @@ static int encode(const store_words *w, const weft_store_options *options, store
     return cli_error(title, CLI_USAGE, "-k must be 1..256, -m 0..255, and their sum at most 256");
   if (w->stripe && !cli_parse_quantity(w->stripe, &stripe))
     return cli_error(title, CLI_USAGE, "--stripe takes a number such as 4Mi, not '%s'", w->stripe);
-  const int code = open_input(w->rest[0], &input, &total);
+  int code = w->code ? code_known(w->code) : -1;
+  if (code < 0)
+    code = open_input(w->rest[0], &input, &total);
   if (code >= 0)
     return code;
   const weft_store_shape shape = {.code = w->code ? w->code : "cauchy",

@@ -47,8 +47,10 @@ static void print_info(const store_outcome *outcome, FILE *to) {
   fprintf(to, "shards      %zu of %zu can be read from, %zu are needed\n", info.usable,
           shard_count(&info), info.geometry.k);
   for (size_t i = 0; i < shard_count(&info); i++)
-    fprintf(to, "  %s%s\n", info.shards[i].state == WEFT_SHARD_GOOD ? "" : info.shards[i].text,
-            info.shards[i].state == WEFT_SHARD_GOOD ? "good" : "");
+    if (info.shards[i].state == WEFT_SHARD_GOOD)
+      fprintf(to, "  shard-%03zu.weft: good\n", i);
+    else
+      fprintf(to, "  %s\n", info.shards[i].text);
 }
 
 void store_report_text(const store_outcome *outcome, FILE *to) {
@@ -58,13 +60,16 @@ void store_report_text(const store_outcome *outcome, FILE *to) {
     print_info(outcome, to);
     return;
   }
-  fprintf(to, "%s: %s in %.2f s, %s; backend %s, %zu threads\n", outcome->folder,
+  fprintf(to, "%s: %s in %.2f s, %s; backend %s, %zu thread%s\n", outcome->folder,
           cli_bytes_text(r->data_bytes, bytes), outcome->seconds,
           cli_rate_text(outcome->seconds > 0 ? (double)r->data_bytes / outcome->seconds : 0, rate),
-          outcome->backend, outcome->threads);
+          outcome->backend, outcome->threads, outcome->threads == 1 ? "" : "s");
   if (r->mended_shards || r->mended_chunks)
-    fprintf(to, "%" PRIu64 " shards made anew, %" PRIu64 " chunks rewritten\n", r->mended_shards,
-            r->mended_chunks);
+    fprintf(to, "made anew: %" PRIu64 " of the shards; rewritten: %" PRIu64 " chunks of others\n",
+            r->mended_shards, r->mended_chunks);
+  else if (strcmp(outcome->call, "verify") == 0 || strcmp(outcome->call, "scrub") == 0 ||
+           strcmp(outcome->call, "repair") == 0)
+    fputs("every byte of every shard is good\n", to);
 }
 
 // --- JSON

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The smallest program that codes: 64 blocks go out as coded packets, one in four is lost on the
-// way, and any 64 that arrive bring the data back. Prints nothing but the outcome.
+// way, and any 64 that arrive bring the data back. Prints nothing but the outcome. An error ends
+// the program, so nothing is freed then.
 #include <stdio.h>
 #include <string.h>
 

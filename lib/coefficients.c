@@ -44,6 +44,17 @@ void weft_coefficients_sparse(const weft_segment_id *id, uint64_t seed, uint16_t
   }
 }
 
+void weft_coefficients_named(const weft_packet *packet, uint8_t *out) {
+  if (packet->mode == WEFT_PACKET_SYSTEMATIC) {
+    memset(out, 0, packet->id.blocks);
+    out[packet->index] = 1;
+  } else if (packet->mode == WEFT_PACKET_DENSE) {
+    weft_coefficients_dense(&packet->id, packet->seed, out);
+  } else {
+    weft_coefficients_sparse(&packet->id, packet->seed, packet->density_q16, out);
+  }
+}
+
 // Up to the first hit each coefficient takes one number, so the first n numbers tell; nearly always
 // one block of the keystream does.
 bool weft_coefficients_sparse_none(const weft_segment_id *id, uint64_t seed, uint16_t density_q16) {

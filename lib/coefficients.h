@@ -16,6 +16,9 @@ void weft_coefficients_sparse(const weft_segment_id *id, uint64_t seed, uint16_t
 // Whether none is.
 bool weft_coefficients_sparse_none(const weft_segment_id *id, uint64_t seed, uint16_t density_q16);
 
+// What a packet of any mode but VECTOR stands for: its mode data say it.
+void weft_coefficients_named(const weft_packet *packet, uint8_t *out);
+
 bool weft_segment_id_valid(const weft_segment_id *id);
 bool weft_segment_id_equal(const weft_segment_id *a, const weft_segment_id *b);
 // WEFT_E_ARGUMENT: a pointer that the mode needs is missing. WEFT_E_MALFORMED: a field is outside

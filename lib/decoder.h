@@ -81,7 +81,7 @@ bool weft_decoder_is_clean(const weft_decoder *decoder, size_t pivot);
 
 // --- decoder_many.c ---
 
-enum { WEFT_NO_ARRIVAL = UINT32_MAX };
+#define WEFT_NO_ARRIVAL UINT32_MAX
 
 // --- decoder_device.c: decoders whose payloads lie on a device ---
 

@@ -50,23 +50,12 @@ static weft_packet describe(weft_encoder *encoder) {
 
 static void draw(weft_encoder *encoder, const weft_packet *packet, uint8_t *coefficients) {
   const size_t n = packet->id.blocks;
-  switch (packet->mode) {
-  case WEFT_PACKET_SYSTEMATIC:
-    memset(coefficients, 0, n);
-    coefficients[packet->index] = 1;
-    break;
-  case WEFT_PACKET_DENSE:
-    weft_coefficients_dense(&packet->id, packet->seed, coefficients);
-    break;
-  case WEFT_PACKET_SPARSE:
-    weft_coefficients_sparse(&packet->id, packet->seed, packet->density_q16, coefficients);
-    break;
-  default:
-    if (encoder->options.density_q16 == 0)
-      weft_random_nonzero(&encoder->random, coefficients, n);
-    else
-      weft_random_sparse(&encoder->random, encoder->options.density_q16, coefficients, n);
-  }
+  if (packet->mode != WEFT_PACKET_VECTOR)
+    weft_coefficients_named(packet, coefficients);
+  else if (encoder->options.density_q16 == 0)
+    weft_random_nonzero(&encoder->random, coefficients, n);
+  else
+    weft_random_sparse(&encoder->random, encoder->options.density_q16, coefficients, n);
 }
 
 // Dense seeds count up, so that their coefficients can be drawn by all threads at once.

@@ -216,21 +216,9 @@ weft_status weft_packet_write_session(const weft_packet *packet, uint8_t *datagr
 weft_status weft_packet_coefficients(const weft_packet *packet, uint8_t *coefficients) {
   if (!packet || !coefficients || weft_packet_check(packet) != WEFT_OK)
     return WEFT_E_ARGUMENT;
-  const size_t n = packet->id.blocks;
-  switch (packet->mode) {
-  case WEFT_PACKET_SYSTEMATIC:
-    memset(coefficients, 0, n);
-    coefficients[packet->index] = 1;
-    break;
-  case WEFT_PACKET_VECTOR:
-    memmove(coefficients, packet->coefficients, n);
-    break;
-  case WEFT_PACKET_DENSE:
-    weft_coefficients_dense(&packet->id, packet->seed, coefficients);
-    break;
-  case WEFT_PACKET_SPARSE:
-    weft_coefficients_sparse(&packet->id, packet->seed, packet->density_q16, coefficients);
-    break;
-  }
+  if (packet->mode == WEFT_PACKET_VECTOR)
+    memmove(coefficients, packet->coefficients, packet->id.blocks);
+  else
+    weft_coefficients_named(packet, coefficients);
   return WEFT_OK;
 }

@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "kernels/backend.h"
+#include "tests/support/test_main.h"
 
 enum { FILES_MAX = 256, WORDS_MAX = 16, REPETITIONS = 9 };
 
@@ -281,13 +282,14 @@ static void tell(visitor *self, char *const *words, size_t count) {
   }
 }
 
-// Nothing fails here: what is still to be measured is no secret.
+// What is still to be measured is told, and is no failure; a line that says so of what is there is.
 START_TEST(what_is_not_measured_is_told) {
   visitor debts = {.visit = tell, .open = true};
   load_results();
   each_line(&debts);
   printf("not measured yet: %zu cases in all\n", debts.lines - debts.found);
   fflush(stdout);
+  ck_assert_msg(debts.found == 0, "%zu lines of the manifest ask for what is there", debts.found);
 }
 END_TEST
 
@@ -322,9 +324,5 @@ int main(int argc, char **argv) {
   tcase_add_test(cases, what_is_not_measured_is_told);
   tcase_add_test(cases, every_row_has_a_line);
   suite_add_tcase(suite, cases);
-  SRunner *const runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  const int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return test_main(suite);
 }

@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "bench/bench.h"
+#include "tests/support/test_main.h"
 
 static char path[2][256];
 
@@ -331,6 +332,13 @@ START_TEST(wrong_arguments) {
       {"weft bench", "mul", "--rows", "scalar,,logexp", NULL},
       {"weft bench", "mul", "--rows", "neon,avx2", NULL}, // no machine has both
       {"weft bench", "mul", "--unknown", NULL},
+      {"weft bench", "mul", "--threads", "2", NULL}, // of other comparisons
+      {"weft bench", "rlnc", "--shapes", "4+2", NULL},
+      {"weft bench", "sim", "--cold", NULL},
+      {"weft bench", "rlnc", "--operations", "encode,no-such", NULL},
+      {"weft bench", "sim", "--operations", "no-such", NULL},
+      {"weft bench", "server", "--operations", "no-such", NULL},
+      {"weft bench", "gpu", "--operations", "no-such", NULL},
       {"weft bench", "mul", "surplus", NULL},
       {"weft bench", "compare", "one", NULL},
   };
@@ -352,9 +360,5 @@ int main(void) {
   tcase_add_test(tests, bank_conflicts);
   tcase_add_test(tests, wrong_arguments);
   suite_add_tcase(suite, tests);
-  SRunner *const runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  const int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return test_main(suite);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Median, spread and the rule that refuses a ratio.
 #include <check.h>
-#include <stdlib.h>
 
 #include "bench/stats.h"
+#include "tests/support/test_main.h"
 
 static const bool all[3] = {true, true, true};
 
@@ -65,9 +65,5 @@ int main(void) {
   tcase_add_test(tests, disturbed_rounds_are_left_out);
   tcase_add_test(tests, ranges);
   suite_add_tcase(suite, tests);
-  SRunner *const runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  const int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return test_main(suite);
 }

@@ -166,9 +166,9 @@ grep -q 'device *yes' rows || wrong 4 'backend cuda: this machine lacks' demo --
 wrong 2 "row 'no-such-row'" bench rlnc --rows no-such-row
 wrong 2 "unexpected argument 'x'" backends x
 wrong 2 "no command 'dance'" help dance
-wrong 2 'usage: weft bench' bench dance
+wrong 2 "no comparison 'dance'" bench dance
 wrong 2 'takes nothing' --version x
-wrong 3 'missing: unable to open' bench compare missing missing
+wrong 3 'unable to open missing: No such file' bench compare missing missing
 
 # --- a peer that differs
 

@@ -47,8 +47,9 @@ typedef struct weft_ctx_options {
   size_t compile_after;
 } weft_ctx_options;
 
-// Errors: WEFT_E_BACKEND_UNKNOWN, WEFT_E_BACKEND_ABSENT (never replaced by another row),
-// WEFT_E_NOMEM, WEFT_E_THREAD, WEFT_E_RANDOM, WEFT_E_DEVICE*.
+// Errors: WEFT_E_ARGUMENT (out is NULL), WEFT_E_BACKEND_UNKNOWN, WEFT_E_BACKEND_ABSENT (never
+// replaced by another row; also when there is no GPU `device`), WEFT_E_NOMEM, WEFT_E_THREAD,
+// WEFT_E_RANDOM, WEFT_E_DEVICE*. A code folder that cannot be used is none: nothing is kept then.
 weft_status weft_ctx_new(weft_ctx **out, const weft_ctx_options *options);
 void weft_ctx_free(weft_ctx *ctx); // accepts NULL
 
@@ -85,7 +86,7 @@ void weft_free(weft_ctx *ctx, weft_mem mem, void *memory); // accepts NULL
 weft_status weft_queue_new(weft_ctx *ctx, weft_queue **out);
 void weft_queue_free(weft_queue *queue);        // waits first; accepts NULL
 weft_status weft_queue_poll(weft_queue *queue); // WEFT_OK: idle; WEFT_PENDING; or what went wrong
-weft_status weft_queue_wait(weft_queue *queue);
+weft_status weft_queue_wait(weft_queue *queue); // WEFT_OK, or what went wrong
 
 #ifdef __cplusplus
 }

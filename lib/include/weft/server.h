@@ -63,8 +63,9 @@ void weft_server_free(weft_server *server); // accepts NULL
 
 // Makes a segment available until expires_us. Copies `bytes` bytes of host memory (1..n * k).
 // When the budget is exceeded, expired segments go first, then those least recently asked for;
-// those with packets pending or in the making stay. WEFT_E_NOMEM when that does not make room;
-// WEFT_E_STATE when the segment is there already.
+// those with packets pending or in the making stay. Errors: WEFT_E_NOMEM when that does not make
+// room; WEFT_E_STATE when the segment is there already; WEFT_E_ARGUMENT (NULL, a size out of range,
+// expires_us not after now_us). Nothing was pushed then.
 weft_status weft_server_push(weft_server *server, const weft_segment_id *id, const uint8_t *data,
                              size_t bytes, int64_t now_us, int64_t expires_us);
 bool weft_server_has(const weft_server *server, uint64_t stream, uint64_t segment);
@@ -77,7 +78,8 @@ typedef struct weft_server_request {
 } weft_server_request;
 
 // Asks for coded packets. *accepted gets how many requests were taken, in order: the rest fell to
-// the first error. WEFT_E_FOREIGN: no such segment (never pushed, expired or evicted).
+// the first error. Errors: WEFT_E_FOREIGN: no such segment (never pushed, expired or evicted);
+// WEFT_E_ARGUMENT (NULL, no packets), WEFT_E_NOMEM.
 weft_status weft_server_request_many(weft_server *server, const weft_server_request *requests,
                                      size_t count, int64_t now_us, size_t *accepted);
 
@@ -85,7 +87,8 @@ weft_status weft_server_request_many(weft_server *server, const weft_server_requ
 int weft_server_fd(const weft_server *server);
 // When weft_server_process must be called next, INT64_MAX if nothing waits for time to pass.
 int64_t weft_server_deadline(const weft_server *server);
-// Starts what is due and drops what has expired.
+// Starts what is due and drops what has expired. WEFT_E_NOMEM: what could not be started is kept
+// for the next call. What happens to a product later is told by its packets' status.
 weft_status weft_server_process(weft_server *server, int64_t now_us);
 
 typedef struct weft_server_packet {
@@ -99,7 +102,8 @@ typedef struct weft_server_packet {
 } weft_server_packet;
 
 // Hands out up to `capacity` ready packets; *count gets how many (0 is no error). Their bytes are
-// valid until they are released, which must happen to every one, in any order.
+// valid until they are released, which must happen to every one, in any order. Errors:
+// WEFT_E_ARGUMENT (NULL).
 weft_status weft_server_take(weft_server *server, weft_server_packet *packets, size_t capacity,
                              size_t *count);
 void weft_server_release(weft_server *server, const weft_server_packet *packets, size_t count);

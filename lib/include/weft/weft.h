@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// weft: random linear network coding and storage erasure codes over GF(2^8). One include for all.
+// weft: random linear network coding and storage erasure codes over GF(2^8). One include for all of
+// it but weft/cuda.h, for programs with CUDA streams of their own.
 #ifndef WEFT_WEFT_H
 #define WEFT_WEFT_H
 
@@ -7,6 +8,7 @@
 #include "weft/memory.h"
 #include "weft/packet.h"
 #include "weft/rlnc.h"
+#include "weft/server.h"
 #include "weft/status.h"
 #include "weft/storage.h"
 

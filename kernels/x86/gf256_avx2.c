@@ -13,11 +13,11 @@ static inline src src_make(vec x) {
   const vec mask = _mm256_set1_epi8(15);
   return (src){_mm256_and_si256(x, mask), _mm256_and_si256(_mm256_srli_epi64(x, 4), mask)};
 }
-static inline con con_make(uint8_t c) {
-  const uint8_t *table = weft_gf256_nibble[c];
+static inline con con_load(const uint8_t *table) {
   return (con){_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i_u *)table)),
                _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i_u *)(table + 16)))};
 }
+static inline con con_make(uint8_t c) { return con_load(weft_gf256_nibble[c]); }
 static inline vec mac(vec acc, src x, con c) {
   acc = vec_xor(acc, _mm256_shuffle_epi8(c.low, x.low));
   return vec_xor(acc, _mm256_shuffle_epi8(c.high, x.high));
@@ -29,4 +29,6 @@ static inline vec mac(vec acc, src x, con c) {
 #define STREAM_SOURCES 4
 #include "kernels/tile.h"
 
-const weft_host_kernel weft_host_avx2 = {.panel = tile_panel, .xor_rows = tile_xor_rows};
+#include "kernels/x86/few_rows_avx2.h"
+
+const weft_host_kernel weft_host_avx2 = {.panel = few_or_tile_panel, .xor_rows = tile_xor_rows};

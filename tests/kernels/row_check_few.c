@@ -85,6 +85,15 @@ bool row_check_few_outputs(row_check *check) {
       const few_case aligned = {.m = m, .k = sources[s], .len = 4096 + 64 * (m % 3)};
       if (!run_few(check, &aligned, &rng))
         return false;
+      // Long rows of many sources, which rows take in groups unless built to do so sooner.
+      const few_case grouped = {.m = m,
+                                .k = sources[s],
+                                .len = 8192 + test_rng_below(&rng, 2000),
+                                .offset = test_rng_below(&rng, 64),
+                                .accumulate = m % 2 == 0};
+      if (check->step == 1 && sources[s] % 16 == 1 && sources[s] > 16 && (m <= 8 || m == 16) &&
+          !run_few(check, &grouped, &rng))
+        return false;
     }
   return true;
 }

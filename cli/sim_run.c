@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/sim.h"
@@ -157,12 +158,19 @@ static weft_status run_service(const sim_settings *settings, const weft_sim_para
                                             : weft_sim_serve(&options, service);
 }
 
+static uint64_t thread_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
 static weft_status run_swarm(const sim_settings *settings, const weft_sim_parameters *parameters,
                              progress *p, weft_sim_swarm **swarm, weft_sim_result *result) {
   const weft_sim_options options = {.parameters = parameters,
                                     .threads = settings->threads,
                                     .backend = settings->backend,
                                     .transport = settings->transport,
+                                    .thread_ns = thread_ns,
                                     .hooks = {.user = p, .keep_on = keep_on}};
   WEFT_TRY(weft_sim_swarm_new(&options, swarm));
   WEFT_TRY(weft_sim_swarm_run(*swarm));

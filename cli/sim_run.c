@@ -141,9 +141,16 @@ static int finish(const sim_settings *settings, weft_sim_report *report, const c
   return CLI_OK;
 }
 
-static int64_t clock_us(void *user) {
+static uint64_t processor_ns(clockid_t clock) {
+  struct timespec t;
+  clock_gettime(clock, &t);
+  return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+// A server's rate is what one core codes, also while others keep the machine busy.
+static int64_t process_us(void *user) {
   (void)user;
-  return g_get_monotonic_time();
+  return (int64_t)(processor_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000);
 }
 
 // A server or a store: one process, one thread.
@@ -152,17 +159,13 @@ static weft_status run_service(const sim_settings *settings, const weft_sim_para
   const weft_sim_service_options options = {.parameters = parameters,
                                             .backend = settings->backend,
                                             .user = p,
-                                            .clock_us = clock_us,
+                                            .clock_us = process_us,
                                             .keep_on = keep_on};
   return parameters->kind == WEFT_SIM_STORE ? weft_sim_keep(&options, service)
                                             : weft_sim_serve(&options, service);
 }
 
-static uint64_t thread_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
+static uint64_t thread_ns(void) { return processor_ns(CLOCK_THREAD_CPUTIME_ID); }
 
 static weft_status run_swarm(const sim_settings *settings, const weft_sim_parameters *parameters,
                              progress *p, weft_sim_swarm **swarm, weft_sim_result *result) {

@@ -11,7 +11,7 @@ typedef struct weft_sim_service_options {
   const weft_sim_parameters *parameters; // must outlive the result
   const char *backend;                   // NULL: the best
   void *user;
-  // A monotonic clock: it measures how fast this machine codes, and nothing else.
+  // The process's processor time: it measures how fast this machine codes, and nothing else.
   int64_t (*clock_us)(void *user);
   bool (*keep_on)(void *user, int64_t now_us); // false: the run ends with WEFT_PENDING
 } weft_sim_service_options;

@@ -59,8 +59,7 @@ static void put_table(const weft_sim_report *report, const char *folder) {
     printf("%02x", r->hash[i]);
   putchar('\n');
   if (folder)
-    printf("report: %s/%s\n", folder,
-           report->parameters->kind == WEFT_SIM_STORE ? "run.json" : "report.html");
+    printf("report: %s/report.html\n", folder);
 }
 
 static void machine_text(char *out, size_t room) {

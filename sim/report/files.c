@@ -281,7 +281,7 @@ weft_status weft_sim_write_all(const weft_sim_report *report, const char *folder
   } files[] = {{"peers.csv", weft_sim_write_peers_csv, false},
                {"series.csv", weft_sim_write_series_csv, true},
                {"trace.jsonl", weft_sim_write_trace_jsonl, false},
-               {"report.html", weft_sim_write_html, false},
+               {"report.html", weft_sim_write_html, true},
                {"summary.csv", weft_sim_write_summary_csv, true},
                {"run.json", weft_sim_write_run_json, true}};
   const bool store = report->parameters->kind == WEFT_SIM_STORE;

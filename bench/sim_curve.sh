@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # How a simulated swarm speeds up with threads and with MPI ranks, as JSON on standard output. Needs the program alone,
 # and for ranks `weft-sim-mpi` and mpirun. Every run must end in one state, or the script fails: speed of a different
-# computation says nothing.
+# computation says nothing. Beside the time by the clock, which needs idle processors, each run has its effort in
+# processor time (docs/scale.md): what all lanes took, and the path, which is each window's longest lane and what is
+# done between windows; a path says what idle processors would take.
 #
 # sim_curve.sh WEFT [WEFT_SIM_MPI]
 #   COUNTS="1 2 4 8 16"  threads, and ranks; those above the number of processors are left out
@@ -55,11 +57,12 @@ for rep in $(seq "$reps"); do
         echo "sim_curve.sh: $count $kind ended in state '$state', others in $hash" >&2
         exit 1
       fi
-      wall=$(number wall_s "$work/run") events=$(number events "$work/run")
-      printf '%s{"kind":"%s","count":%s,"rep":%s,"wall_s":%s,"events":%s}' "$comma" "$kind" "$count" "$rep" "$wall" \
-        "$events"
+      wall=$(number wall_s "$work/run") events=$(number events "$work/run") lanes=$(number lanes_s "$work/run")
+      path=$(awk "BEGIN { print $(number longest_s "$work/run") + $(number between_s "$work/run") }")
+      printf '%s{"kind":"%s","count":%s,"rep":%s,"wall_s":%s,"lanes_s":%s,"path_s":%s,"events":%s}' "$comma" "$kind" \
+        "$count" "$rep" "$wall" "$lanes" "$path" "$events"
       comma=,
-      echo "$kind $count, run $rep: $wall s" >&2
+      echo "$kind $count, run $rep: $wall s; path $path of $lanes processor s" >&2
     done
   done
 done

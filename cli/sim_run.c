@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/sim.h"
@@ -62,8 +63,7 @@ static void put_table(const weft_sim_report *report, const char *folder) {
     printf("%02x", r->hash[i]);
   putchar('\n');
   if (folder)
-    printf("report: %s/%s\n", folder,
-           report->parameters->kind == WEFT_SIM_STORE ? "run.json" : "report.html");
+    printf("report: %s/report.html\n", folder);
 }
 
 static void machine_text(char *out, size_t room) {
@@ -144,9 +144,16 @@ static int finish(const sim_settings *settings, weft_sim_report *report, const c
   return CLI_OK;
 }
 
-static int64_t clock_us(void *user) {
+static uint64_t processor_ns(clockid_t clock) {
+  struct timespec t;
+  clock_gettime(clock, &t);
+  return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+// A server's rate is what one core codes, also while others keep the machine busy.
+static int64_t process_us(void *user) {
   (void)user;
-  return g_get_monotonic_time();
+  return (int64_t)(processor_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000);
 }
 
 // A server or a store: one process, one thread.
@@ -155,11 +162,13 @@ static weft_status run_service(const sim_settings *settings, const weft_sim_para
   const weft_sim_service_options options = {.parameters = parameters,
                                             .backend = settings->backend,
                                             .user = p,
-                                            .clock_us = clock_us,
+                                            .clock_us = process_us,
                                             .keep_on = keep_on};
   return parameters->kind == WEFT_SIM_STORE ? weft_sim_keep(&options, service)
                                             : weft_sim_serve(&options, service);
 }
+
+static uint64_t thread_ns(void) { return processor_ns(CLOCK_THREAD_CPUTIME_ID); }
 
 static weft_status run_swarm(const sim_settings *settings, const weft_sim_parameters *parameters,
                              progress *p, weft_sim_swarm **swarm, weft_sim_result *result) {
@@ -167,6 +176,7 @@ static weft_status run_swarm(const sim_settings *settings, const weft_sim_parame
                                     .threads = settings->threads,
                                     .backend = settings->backend,
                                     .transport = settings->transport,
+                                    .thread_ns = thread_ns,
                                     .hooks = {.user = p, .keep_on = keep_on}};
   WEFT_TRY(weft_sim_swarm_new(&options, swarm));
   WEFT_TRY(weft_sim_swarm_run(*swarm));

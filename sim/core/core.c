@@ -10,11 +10,11 @@
 #include "kernels/pool.h"
 #include "sim/core/lane.h"
 
-static const uint64_t ALIGN = 64;
-
-// What a rank sends another: for every lane there the bytes for it, and whether the sender failed.
+// What a rank sends another: whether it failed, what the window cost it and the meeting before, and
+// for every lane there the bytes for it.
 typedef struct parcel_head {
   uint64_t status;
+  uint64_t longest_ns, packed_ns, met_ns;
   uint64_t bytes[]; // (threads)
 } parcel_head;
 
@@ -25,6 +25,8 @@ struct weft_sim_core {
   size_t total;         // lanes of all ranks
   int64_t window;
   size_t parity;
+  weft_sim_effort effort;
+  uint64_t met_ns; // what this rank's last meeting took
   // Parcels, by rank.
   uint8_t **parcels;
   size_t *parcel_bytes, *parcel_capacity, *in_bytes;
@@ -47,7 +49,7 @@ static weft_status build(weft_sim_core *core) {
   const weft_allocator allocator = {.alloc = system_take, .free = system_give};
   const size_t ranks = o->transport ? o->transport->ranks : 1;
   core->total = ranks * o->threads;
-  core->lanes = system_take(NULL, o->threads * sizeof *core->lanes, ALIGN);
+  core->lanes = system_take(NULL, o->threads * sizeof *core->lanes, WEFT_SIM_LINES);
   core->parcels = calloc(ranks, sizeof *core->parcels);
   core->parcel_bytes = calloc(ranks, sizeof *core->parcel_bytes);
   core->parcel_capacity = calloc(ranks, sizeof *core->parcel_capacity);
@@ -140,7 +142,13 @@ uint64_t weft_sim_core_bytes(const weft_sim_core *core) {
   return bytes;
 }
 
+weft_sim_effort weft_sim_core_effort(const weft_sim_core *core) { return core->effort; }
+
 // --- A window
+
+static uint64_t thread_ns(const weft_sim_core *core) {
+  return core->options.thread_ns ? core->options.thread_ns() : 0;
+}
 
 // What other lanes sent during the window before.
 static void take_letters(weft_sim_core *core, weft_sim_lane *lane) {
@@ -163,6 +171,7 @@ static void take_letters(weft_sim_core *core, weft_sim_lane *lane) {
 static void work(void *user, size_t index) {
   weft_sim_core *core = user;
   weft_sim_lane *lane = &core->lanes[index];
+  const uint64_t start_ns = thread_ns(core);
   lane->window = core->window;
   lane->parity = core->parity;
   take_letters(core, lane);
@@ -171,6 +180,7 @@ static void work(void *user, size_t index) {
     weft_sim_log_clear(&lane->letters[core->parity][i], &lane->pool);
   if (lane->status == WEFT_OK)
     weft_sim_lane_work(lane, &core->options);
+  lane->worked_ns = thread_ns(core) - start_ns;
 }
 
 static weft_status pack(weft_sim_core *core, size_t rank, weft_status status) {
@@ -205,20 +215,54 @@ static weft_status pack(weft_sim_core *core, size_t rank, weft_status status) {
   return WEFT_OK;
 }
 
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
 // A failure of any rank, and keep_on's no, end the run on all of them.
-static weft_status meet_ranks(weft_sim_core *core, weft_status status) {
+static weft_status meet_ranks(weft_sim_core *core, uint64_t longest_ns, weft_status status) {
   weft_sim_transport *t = core->options.transport;
+  const uint64_t start_ns = thread_ns(core);
   for (size_t r = 0; r < t->ranks; r++)
     if (r != t->rank)
       WEFT_TRY(pack(core, r, status));
+  const uint64_t packed_at_ns = thread_ns(core), packed_ns = packed_at_ns - start_ns;
+  for (size_t r = 0; r < t->ranks; r++)
+    if (r != t->rank) {
+      parcel_head *head = (parcel_head *)(void *)core->parcels[r];
+      head->longest_ns = longest_ns;
+      head->packed_ns = packed_ns;
+      head->met_ns = core->met_ns;
+    }
   core->parcel_bytes[t->rank] = 0;
   WEFT_TRY(t->exchange(t->user, (const void *const *)core->parcels, core->parcel_bytes, core->in,
                        core->in_bytes));
   core->in[t->rank] = NULL;
-  for (size_t r = 0; r < t->ranks; r++)
-    if (core->in[r] && status == WEFT_OK)
-      status = (weft_status)((const parcel_head *)core->in[r])->status;
+  uint64_t longest_all_ns = longest_ns, packed_all_ns = packed_ns, met_all_ns = core->met_ns;
+  for (size_t r = 0; r < t->ranks; r++) {
+    const parcel_head *head = core->in[r];
+    if (!head)
+      continue;
+    if (status == WEFT_OK)
+      status = (weft_status)head->status;
+    longest_all_ns = larger(longest_all_ns, head->longest_ns);
+    packed_all_ns = larger(packed_all_ns, head->packed_ns);
+    // Ranks that came first waited, perhaps in turns of a loop; whoever came last did not.
+    met_all_ns = head->met_ns < met_all_ns ? head->met_ns : met_all_ns;
+  }
+  core->effort.longest_ns += longest_all_ns;
+  core->effort.between_ns += packed_all_ns + met_all_ns;
+  core->met_ns = thread_ns(core) - packed_at_ns;
   return status;
+}
+
+// What the window cost this rank; its longest lane.
+static uint64_t count_effort(weft_sim_core *core) {
+  uint64_t longest_ns = 0;
+  for (size_t i = 0; i < core->options.threads; i++) {
+    core->effort.lanes_ns += core->lanes[i].worked_ns;
+    longest_ns = larger(longest_ns, core->lanes[i].worked_ns);
+  }
+  core->effort.windows++;
+  return longest_ns;
 }
 
 weft_status weft_sim_core_run(weft_sim_core *core, int64_t until_us,
@@ -226,13 +270,16 @@ weft_status weft_sim_core_run(weft_sim_core *core, int64_t until_us,
   const weft_sim_core_options *o = &core->options;
   while (weft_sim_core_now(core) < until_us) {
     weft_pool_run(core->pool, o->threads, work, core);
+    const uint64_t longest_ns = count_effort(core);
     weft_status status = WEFT_OK;
     for (size_t i = 0; i < o->threads && status == WEFT_OK; i++)
       status = core->lanes[i].status;
     if (status == WEFT_OK && keep_on && !keep_on(o->user, weft_sim_core_now(core)))
       status = WEFT_PENDING;
     if (o->transport && o->transport->ranks > 1)
-      status = meet_ranks(core, status);
+      status = meet_ranks(core, longest_ns, status);
+    else
+      core->effort.longest_ns += longest_ns;
     WEFT_TRY(status);
     core->window++;
     core->parity ^= 1;

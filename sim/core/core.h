@@ -31,6 +31,15 @@ typedef struct weft_sim_turn {
   size_t count;
 } weft_sim_turn;
 
+// Where processor time went. However busy the machine is, and whoever waits for whom: on idle
+// processors, one for each lane, a run takes longest_ns + between_ns.
+typedef struct weft_sim_effort {
+  uint64_t windows;
+  uint64_t lanes_ns;   // all lanes of all ranks in their windows
+  uint64_t longest_ns; // each window's longest lane
+  uint64_t between_ns; // lanes idle: letters packed, ranks met; of each meeting the shortest call
+} weft_sim_effort;
+
 typedef struct weft_sim_core_options {
   uint32_t actors;
   size_t threads; // lanes of this rank
@@ -42,6 +51,7 @@ typedef struct weft_sim_core_options {
   // before fetched: 0 and 1 once for a turn, 2 and 3 for each message (NULL: a wake). NULL: none.
   void (*prefetch)(void *user, size_t lane, uint32_t actor, const weft_sim_message *message,
                    unsigned step);
+  uint64_t (*thread_ns)(void); // processor time of the calling thread; NULL: no effort is counted
 } weft_sim_core_options;
 
 // Errors: WEFT_E_ARGUMENT, WEFT_E_NOMEM, WEFT_E_THREAD.
@@ -57,6 +67,8 @@ int64_t weft_sim_core_now(const weft_sim_core *core);
 // Messages of this rank that are still to arrive. Between runs.
 uint64_t weft_sim_core_under_way(const weft_sim_core *core);
 uint64_t weft_sim_core_bytes(const weft_sim_core *core); // memory for what is under way
+// So far: lanes_ns of this rank, the rest of all.
+weft_sim_effort weft_sim_core_effort(const weft_sim_core *core);
 
 // Whether the actor is this rank's, and of which lane.
 bool weft_sim_core_owns(const weft_sim_core *core, uint32_t actor, size_t *lane);

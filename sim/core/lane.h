@@ -5,6 +5,9 @@
 
 #include "sim/core/core.h"
 
+// What two lanes write must not lie in one cache line, nor in the pair of lines that processors
+// fetch together.
+enum { WEFT_SIM_LINES = 128 };
 enum { WEFT_SIM_RING = 2048 }; // windows that lie ahead one by one; what is later waits in the last
 
 typedef struct weft_sim_entry {
@@ -18,8 +21,8 @@ typedef struct weft_sim_bucket {
 } weft_sim_bucket;
 
 struct weft_sim_lane {
-  size_t index, total; // among the lanes of all ranks
-  size_t number;       // in this rank
+  _Alignas(WEFT_SIM_LINES) size_t index, total; // among the lanes of all ranks
+  size_t number;                                // in this rank
   uint32_t actors;
   int64_t window_us;
   int64_t window; // the one that is worked on
@@ -32,6 +35,7 @@ struct weft_sim_lane {
   size_t entries_capacity;
   const weft_sim_message **run; // the messages of one turn
   size_t run_capacity;
+  uint64_t worked_ns; // in this window
   weft_status status;
 };
 

@@ -84,6 +84,12 @@ static json_t *parameters_json(const weft_sim_parameters *p) {
   return out;
 }
 
+static json_t *effort_json(const weft_sim_effort *e) {
+  return json_pack("{s:I, s:f, s:f, s:f}", "windows", (json_int_t)e->windows, "lanes_s",
+                   (double)e->lanes_ns / 1e9, "longest_s", (double)e->longest_ns / 1e9, "between_s",
+                   (double)e->between_ns / 1e9);
+}
+
 json_t *weft_sim_run_json(const weft_sim_report *report) {
   const weft_sim_result *r = report->result;
   char hash[2 * WEFT_SIM_HASH_BYTES + 1];
@@ -99,6 +105,8 @@ json_t *weft_sim_run_json(const weft_sim_report *report) {
       r->trace_cut);
   if (!out)
     return NULL;
+  if (r->effort.lanes_ns)
+    json_object_set_new(out, "effort", effort_json(&r->effort));
   json_object_set_new(out, "parameters", parameters_json(report->parameters));
   json_object_set_new(out, "metrics", metrics_json(report->metrics));
   return out;
@@ -273,7 +281,7 @@ weft_status weft_sim_write_all(const weft_sim_report *report, const char *folder
   } files[] = {{"peers.csv", weft_sim_write_peers_csv, false},
                {"series.csv", weft_sim_write_series_csv, true},
                {"trace.jsonl", weft_sim_write_trace_jsonl, false},
-               {"report.html", weft_sim_write_html, false},
+               {"report.html", weft_sim_write_html, true},
                {"summary.csv", weft_sim_write_summary_csv, true},
                {"run.json", weft_sim_write_run_json, true}};
   const bool store = report->parameters->kind == WEFT_SIM_STORE;

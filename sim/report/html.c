@@ -7,13 +7,13 @@
 #include <string.h>
 
 #include "sim/model.h"
-#include "sim/report/report.h"
+#include "sim/report/html.h"
 
 // Made by the build from sim/report/page.* and third_party/uplot.
 extern const unsigned char weft_sim_page_html[], weft_sim_page_css[], weft_sim_page_js[];
 extern const unsigned char weft_sim_uplot_js[], weft_sim_uplot_css[];
 
-enum { POINTS = 1500, STEPS = 200, FRAMES = 600, LINES = 64 };
+enum { FRAMES = 600, LINES = 64 };
 static const double FRAME_US = 500000;
 
 static json_t *number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
@@ -25,7 +25,8 @@ static json_t *count(uint64_t value) { return json_integer((json_int_t)value); }
 static json_t *series_json(const weft_sim_result *r) {
   const size_t end = (size_t)(r->end_us / 1000000) + 1;
   const size_t used = end < r->second_count ? end : r->second_count;
-  const size_t step = (used + POINTS - 1) / POINTS; // seconds that one point stands for
+  const size_t step =
+      (used + WEFT_SIM_POINTS - 1) / WEFT_SIM_POINTS; // seconds that one point stands for
   json_t *second = json_array(), *online = json_array(), *due = json_array(),
          *in_time = json_array(), *stalls = json_array(), *source = json_array(),
          *peers = json_array(), *lost = json_array();
@@ -56,14 +57,14 @@ static json_t *series_json(const weft_sim_result *r) {
                    "peer_bytes", peers, "lost_bytes", lost);
 }
 
-// --- Delays: the share of viewers at or below each of STEPS times
+// --- Delays: the share of viewers at or below each of WEFT_SIM_STEPS times
 
 static json_t *shares(const double *values, size_t n, size_t all, double most) {
   json_t *out = json_array();
-  for (size_t i = 0; i <= STEPS; i++) {
+  for (size_t i = 0; i <= WEFT_SIM_STEPS; i++) {
     size_t below = 0;
     for (size_t v = 0; v < n; v++)
-      below += values[v] <= most * (double)i / STEPS;
+      below += values[v] <= most * (double)i / WEFT_SIM_STEPS;
     json_array_append_new(out, number(all ? (double)below / (double)all : 0));
   }
   return out;
@@ -88,8 +89,8 @@ static json_t *quantiles_json(const weft_sim_result *r) {
     }
   }
   json_t *seconds = json_array();
-  for (size_t i = 0; started && i <= STEPS; i++)
-    json_array_append_new(seconds, number(most * (double)i / STEPS));
+  for (size_t i = 0; started && i <= WEFT_SIM_STEPS; i++)
+    json_array_append_new(seconds, number(most * (double)i / WEFT_SIM_STEPS));
   json_t *out = json_pack("{s:o, s:o, s:o}", "seconds", seconds, "startup",
                           started ? shares(startup, started, came, most) : json_array(), "lag",
                           started ? shares(lag, lagged, came, most) : json_array());
@@ -248,18 +249,34 @@ static json_t *swarm_json(const weft_sim_report *report) {
 
 static void put(FILE *to, const uint8_t *text) { fputs((const char *)text, to); }
 
-static weft_status put_html(void *user, FILE *to) {
-  const weft_sim_report *report = user;
-  json_t *run = weft_sim_run_json(report);
-  if (!run)
-    return WEFT_E_NOMEM;
+// What the page's charts show of a run of its kind.
+static void add_charts(json_t *run, const weft_sim_report *report) {
+  if (report->parameters->kind == WEFT_SIM_STORE) {
+    json_object_set_new(run, "store", weft_sim_store_json(report));
+    return;
+  }
   json_object_set_new(run, "segment_s", json_real((double)report->result->segment_us / 1e6));
   json_object_set_new(run, "rate_bits_per_s", count(report->parameters->rate_bits_per_s));
   json_object_set_new(run, "series", series_json(report->result));
   json_object_set_new(run, "quantiles", quantiles_json(report->result));
   json_object_set_new(run, "classes", classes_json(report));
+  if (report->parameters->kind == WEFT_SIM_SERVER) {
+    json_object_set_new(run, "server", weft_sim_server_json(report));
+    return;
+  }
   json_object_set_new(run, "rank", rank_json(report));
   json_object_set_new(run, "swarm", swarm_json(report));
+}
+
+static weft_status put_html(void *user, FILE *to) {
+  const weft_sim_report *report = user;
+  json_t *run = weft_sim_run_json(report);
+  if (!run)
+    return WEFT_E_NOMEM;
+  static const char *const kinds[] = {
+      [WEFT_SIM_SWARM] = "swarm", [WEFT_SIM_SERVER] = "server", [WEFT_SIM_STORE] = "store"};
+  json_object_set_new(run, "kind", json_string(kinds[report->parameters->kind]));
+  add_charts(run, report);
   // No "</script>" may come from the data: slashes are escaped.
   char *text = json_dumps(run, JSON_COMPACT | JSON_ESCAPE_SLASH | JSON_REAL_PRECISION(8));
   json_decref(run);

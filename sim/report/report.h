@@ -27,8 +27,8 @@ weft_status weft_sim_write_peers_csv(const weft_sim_report *report, const char *
 weft_status weft_sim_write_series_csv(const weft_sim_report *report, const char *path);
 weft_status weft_sim_write_trace_jsonl(const weft_sim_report *report, const char *path);
 weft_status weft_sim_write_html(const weft_sim_report *report, const char *path);
-// All of the above into a folder, which is made; of a store run.json, summary.csv, and series.csv
-// by hours.
+// All of the above into a folder, which is made; of a store no peers.csv and no trace.jsonl, and
+// series.csv by hours.
 weft_status weft_sim_write_all(const weft_sim_report *report, const char *folder);
 
 // run.json's object; NULL: no memory.

@@ -11,7 +11,7 @@ typedef struct weft_sim_service_options {
   const weft_sim_parameters *parameters; // must outlive the result
   const char *backend;                   // NULL: the best
   void *user;
-  // A monotonic clock: it measures how fast this machine codes, and nothing else.
+  // The process's processor time: it measures how fast this machine codes, and nothing else.
   int64_t (*clock_us)(void *user);
   bool (*keep_on)(void *user, int64_t now_us); // false: the run ends with WEFT_PENDING
 } weft_sim_service_options;
@@ -23,6 +23,13 @@ typedef struct weft_sim_hour {
   uint64_t coded_repair_bytes, copied_repair_bytes; // of this hour
 } weft_sim_hour;
 
+// One second of a server.
+typedef struct weft_sim_served {
+  uint64_t requests, again; // `again`: after a whole segment was asked for
+  uint64_t products, packets;
+  double coding_us; // that the lane was busy for
+} weft_sim_served;
+
 typedef struct weft_sim_service {
   weft_sim_result result; // as a swarm's
   weft_sim_metrics own;   // figures that a swarm has not
@@ -31,6 +38,10 @@ typedef struct weft_sim_service {
   weft_sim_second *seconds;
   weft_sim_hour *hours; // (hour_count) a store's
   size_t hour_count;
+  weft_sim_served *served; // (result.second_count) a server's
+  // A server's requests, from asking (at the client) until the last packet is coded, and there.
+  double *codings_ms, *answers_ms; // ascending
+  size_t coding_count, answer_count;
 } weft_sim_service;
 
 // A server (weft_server) codes for clients that ask for the newest segments; every client decodes

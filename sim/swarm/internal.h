@@ -82,9 +82,9 @@ typedef struct weft_sim_arrived_message {
   const weft_sim_message *message;
 } weft_sim_arrived_message;
 
-// A thread's share, with memory of its own.
+// A thread's share, with memory of its own; no two lie in one pair of cache lines.
 typedef struct weft_sim_share {
-  struct weft_sim_swarm *swarm;
+  _Alignas(128) struct weft_sim_swarm *swarm;
   weft_sim_lane *lane; // in a turn
   int64_t begin_us, end_us;
   size_t number, index; // of the lane, in this rank and among all

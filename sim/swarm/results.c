@@ -285,6 +285,8 @@ static weft_status sum_totals(weft_sim_swarm *swarm) {
   memcpy(words, &r->totals, sizeof words);
   WEFT_TRY(sum_over_ranks(swarm, words, sizeof words / sizeof *words));
   WEFT_TRY(sum_over_ranks(swarm, hash, 4));
+  r->effort = weft_sim_core_effort(swarm->core);
+  WEFT_TRY(sum_over_ranks(swarm, &r->effort.lanes_ns, 1));
   memcpy(&r->totals, words, sizeof words);
   for (size_t i = 0; i < sizeof r->hash; i++)
     r->hash[i] = (uint8_t)(hash[i / 8] >> 8 * (i % 8));

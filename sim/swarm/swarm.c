@@ -230,7 +230,8 @@ static weft_status build(weft_sim_swarm *swarm) {
                                       .transport = o->transport,
                                       .user = swarm,
                                       .turn = weft_sim_take_turn,
-                                      .prefetch = weft_sim_prefetch};
+                                      .prefetch = weft_sim_prefetch,
+                                      .thread_ns = o->thread_ns};
   WEFT_TRY(weft_sim_core_new(&core, &swarm->core));
   swarm->lanes = o->threads * (o->transport ? o->transport->ranks : 1);
   void *shares = NULL;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sim/core/transport.h"
+#include "sim/core/core.h"
 #include "sim/parameters.h"
 #include "weft/peer_engine.h"
 
@@ -37,7 +37,8 @@ typedef struct weft_sim_options {
   const char *backend;                   // of real bytes; NULL: the best
   weft_sim_transport *transport;         // NULL: one rank
   weft_sim_hooks hooks;
-  const weft_policy *policy; // instead of the scheme's own; NULL: that
+  const weft_policy *policy;   // instead of the scheme's own; NULL: that
+  uint64_t (*thread_ns)(void); // processor time of the calling thread; NULL: no effort is counted
 } weft_sim_options;
 
 // What became of a viewer.
@@ -110,6 +111,7 @@ typedef struct weft_sim_result {
   uint64_t stream_bytes, segments;
   int64_t segment_us; // 0: bulk
   int64_t window_us;
+  weft_sim_effort effort; // of all ranks
   weft_sim_totals totals;
   uint8_t hash[WEFT_SIM_HASH_BYTES];
   uint64_t memory_bytes;          // of engines, segments and messages on this rank, at most

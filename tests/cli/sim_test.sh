@@ -49,6 +49,9 @@ done
 expect 0 sim storage-swarm --peers 40 --duration 48h --sweep code=cauchy,vandermonde --seeds 2 --out store
 [ "$(wc -l <store/summary.csv)" = 5 ] || fail "store/summary.csv has $(wc -l <store/summary.csv) lines"
 expect 0 sim storage-swarm --peers 40 --duration 48h --out hours
+for file in run.json summary.csv report.html; do
+  [ -s "hours/$file" ] || fail "no hours/$file"
+done
 [ "$(wc -l <hours/series.csv)" = 49 ] || fail "hours/series.csv has $(wc -l <hours/series.csv) lines"
 
 # --- schemes
@@ -92,30 +95,57 @@ data = json.loads(re.search(r"const run = (\{.*?\});</script>", page, re.S).grou
 assert data["metrics"] == m or all(a is None or abs(a - m[k]) < 1e-6 * abs(a) + 1e-9 for k, a in data["metrics"].items())
 assert sum(data["series"]["due"]) == sum(int(s["due"]) for s in series)
 assert not re.search(r"(src|href)\s*=\s*[\"']?https?:", page), "the page needs the network"
-assert data["swarm"]["frames"] and data["rank"]["mean"] and len(data["classes"]) == 3
+assert data["swarm"]["frames"] and data["rank"]["mean"] and len(data["classes"]) == 3 and data["kind"] == "swarm"
+PYTHON
+python3 - <<'PYTHON' || fail "the services' pages"
+import csv, json, re
+def page(folder, kind):
+    text = open(f"{folder}/report.html").read()
+    assert not re.search(r"(src|href)\s*=\s*[\"']?https?:", text), "the page needs the network"
+    data = json.loads(re.search(r"const run = (\{.*?\});</script>", text, re.S).group(1))
+    run = json.load(open(f"{folder}/run.json"))
+    assert data["kind"] == kind and data["state_hash"] == run["state_hash"] and "swarm" not in data
+    return data, run["metrics"]
+data, m = page("server", "server")
+v = data["server"]
+assert len(v["second"]) == 11 and sum(v["requests"]) <= m["requests"] and sum(v["again"]) <= m["requests_again"]
+assert abs(sum(v["coding_load"]) / 11 - m["coding_load"]) < 1e-3 and sum(v["requests"]) > 0
+assert abs(sum(v["coded_bytes"]) - m["coding_load"] * 11 * 100e6) < 0.02 * sum(v["coded_bytes"])
+d = v["delays"]
+for name, key in (("coded", "coded"), ("answered", "answer")):
+    assert d[name] == sorted(d[name]) and 0.99 < d[name][-1] <= 1
+    at = next(i for i, share in enumerate(d[name]) if share >= 0.5)  # the median, to one step
+    assert d["ms"][max(0, at - 1)] <= m[key + "_p50_ms"] * 1.001 and m[key + "_p50_ms"] <= d["ms"][at] * 1.001
+assert all(c["received_mb"] > 0 for c in data["classes"] if c["viewers"])
+data, m = page("hours", "store")
+v, rows = data["store"], list(csv.DictReader(open("hours/series.csv")))
+assert v["hour"] == list(range(1, 49)) and v["hours_per_point"] == 1 and v["objects"] == 200
+for name in ("online", "coded_readable", "copied_readable", "coded_lost", "copied_lost", "coded_repair_bytes", "copied_repair_bytes"):
+    assert v[name] == [float(r[name]) for r in rows], name
+assert sum(v["coded_repair_bytes"]) <= m["coded_repair_bytes"] and v["coded_lost"][-1] <= m["coded_lost"]
 PYTHON
 
 # --- the page in a browser
 
-browser=
-for name in chromium chromium-browser google-chrome; do
-  if command -v "$name" >/dev/null; then browser=$name; break; fi
-done
-if [ -z "$browser" ]; then
-  printf 'skipped: no chromium on PATH, so report.html is not opened\n'
-else
+# Opens a page: its charts are there, nothing on the console, and its picture in FOLDER.png.
+open_page() { # FOLDER CHARTS
   HOME=$work timeout 120 "$browser" --headless=new --no-sandbox --disable-gpu --enable-logging=stderr --v=0 \
-    --virtual-time-budget=4000 --window-size=1200,2600 --dump-dom "file://$work/results/report.html" >dom 2>console || true
-  if [ -s dom ]; then
-    says 'data-ready="yes"' dom
-    says '<canvas' dom
-    [ "$(grep -o 'class="uplot' dom | wc -l)" -ge 5 ] || fail "charts are missing"
-    ! grep -E 'CONSOLE.*(rror|TypeError)' console || fail "errors on the page's console"
-    HOME=$work timeout 120 "$browser" --headless=new --no-sandbox --disable-gpu --virtual-time-budget=4000 \
-      --window-size=1200,2600 --screenshot="$work/page.png" "file://$work/results/report.html" >/dev/null 2>&1 || true
-    python3 - page.png <<'PYTHON' || fail "the page's picture is blank"
+    --virtual-time-budget=4000 --window-size=1200,2600 --dump-dom "file://$work/$1/report.html" >dom 2>console || true
+  [ -s dom ] || return 1
+  says 'data-ready="yes"' dom
+  says '<canvas' dom
+  [ "$(grep -o 'class="uplot' dom | wc -l)" = "$2" ] || fail "$1: $(grep -o 'class="uplot' dom | wc -l) charts, not $2"
+  ! grep -q 'class="none"' dom || fail "$1: a chart has nothing to show"
+  ! grep -E 'CONSOLE.*(rror|TypeError)' console || fail "$1: errors on the page's console"
+  HOME=$work timeout 120 "$browser" --headless=new --no-sandbox --disable-gpu --virtual-time-budget=4000 \
+    --window-size=1200,2600 --screenshot="$work/$1.png" "file://$work/$1/report.html" >/dev/null 2>&1 || true
+}
+
+# Points of the picture that are of the swarm's canvas, and of lines: at least so many.
+drawn() { # FOLDER DARK LINES
+  python3 - "$@" <<'PYTHON' || fail "$1: the page's picture is blank"
 import sys, zlib
-d = open(sys.argv[1], "rb").read()
+d = open(sys.argv[1] + ".png", "rb").read()
 assert d[:8] == b"\x89PNG\r\n\x1a\n"
 at, data, width, height, kind = 8, b"", 0, 0, 0
 while at < len(d):
@@ -139,9 +169,23 @@ for y in range(height):  # undo the filters
     last = line
 dark = sum(1 for r in rows for x in range(0, width * step, step) if tuple(r[x:x + 3]) == (16, 22, 31))
 lines = sum(1 for r in rows for x in range(0, width * step, step) if r[x + 2] > 150 and r[x] < 100)
-assert dark > 20000, f"no swarm canvas: {dark}"
-assert lines > 1500, f"nothing is drawn: {lines}"
+assert dark >= int(sys.argv[2]), f"no swarm canvas: {dark}"
+assert lines >= int(sys.argv[3]), f"nothing is drawn: {lines}"
 PYTHON
+}
+
+browser=
+for name in chromium chromium-browser google-chrome; do
+  if command -v "$name" >/dev/null; then browser=$name; break; fi
+done
+if [ -z "$browser" ]; then
+  printf 'skipped: no chromium on PATH, so report.html is not opened\n'
+else
+  if open_page results 5; then
+    drawn results 20001 1501
+    # What a server's and a store's pages show is of their kind, and nothing is left blank.
+    open_page server 8 && drawn server 0 1501
+    open_page hours 5 && drawn hours 0 1501
   else
     printf 'skipped: %s does not start here, so report.html is not opened\n' "$browser"
   fi

@@ -76,6 +76,11 @@ static void start(world *w, uint64_t seed) {
 
 // --- On the core
 
+// Processor time as the core sees it: one for each look, and TURN_NS for each turn.
+enum { TURN_NS = 10 };
+static _Thread_local uint64_t ticks;
+static uint64_t thread_ticks(void) { return ++ticks; }
+
 static void send_all(weft_sim_lane *lane, const answer *an) {
   for (size_t i = 0; i < an->count; i++) {
     void *to = weft_sim_send(lane, &an->messages[i]);
@@ -95,6 +100,7 @@ static void fire(actor *a, weft_sim_lane *lane, uint32_t self) {
 static weft_status turn(void *user, weft_sim_lane *lane, const weft_sim_turn *t) {
   world *w = user;
   actor *a = &w->actors[t->actor];
+  ticks += TURN_NS;
   for (size_t i = 0; i <= t->count; i++) {
     const int64_t until = i < t->count ? t->messages[i]->time_us : t->end_us;
     while (a->timer_us >= 0 && a->timer_us < until)
@@ -114,17 +120,23 @@ static weft_status turn(void *user, weft_sim_lane *lane, const weft_sim_turn *t)
   return WEFT_OK;
 }
 
-static void run_on_core(world *w, uint64_t seed, size_t threads) {
+static weft_sim_effort run_on_core(world *w, uint64_t seed, size_t threads) {
   start(w, seed);
-  const weft_sim_core_options options = {
-      .actors = ACTORS, .threads = threads, .window_us = WINDOW_US, .user = w, .turn = turn};
+  const weft_sim_core_options options = {.actors = ACTORS,
+                                         .threads = threads,
+                                         .window_us = WINDOW_US,
+                                         .user = w,
+                                         .turn = turn,
+                                         .thread_ns = thread_ticks};
   weft_sim_core *core;
   EXPECT(weft_sim_core_new(&options, &core) == WEFT_OK);
   for (uint32_t i = 0; i < ACTORS; i++)
     weft_sim_core_wake(core, i, w->actors[i].timer_us);
   EXPECT(weft_sim_core_run(core, END_US, NULL) == WEFT_OK);
   EXPECT(weft_sim_core_now(core) >= END_US && weft_sim_core_bytes(core) > 0);
+  const weft_sim_effort effort = weft_sim_core_effort(core);
   weft_sim_core_free(core);
+  return effort;
 }
 
 // --- The same, from a plain list
@@ -202,9 +214,16 @@ START_TEST(lanes_do_not_matter) {
     events += plain->actors[i].events;
   EXPECT(events > 1000);
   const size_t threads[] = {1, 2, 3, 7};
+  uint64_t turns = 0;
   for (size_t t = 0; t < sizeof threads / sizeof *threads; t++) {
-    run_on_core(core, test_seed(), threads[t]);
+    const weft_sim_effort e = run_on_core(core, test_seed(), threads[t]);
     EXPECT(memcmp(plain, core, sizeof *plain) == 0);
+    // Each lane looks at its clock twice in a window, and the turns are the same.
+    EXPECT(e.windows == (uint64_t)(END_US + WINDOW_US - 1) / WINDOW_US && e.between_ns == 0);
+    turns = threads[t] == 1 ? (e.lanes_ns - e.windows) / TURN_NS : turns;
+    EXPECT(turns > 1000 && e.lanes_ns == e.windows * threads[t] + turns * TURN_NS);
+    EXPECT(e.longest_ns >= e.lanes_ns / threads[t] && e.longest_ns <= e.lanes_ns);
+    EXPECT(threads[t] > 1 ? e.longest_ns < e.lanes_ns : e.longest_ns == e.lanes_ns);
   }
   free(plain);
   free(core);

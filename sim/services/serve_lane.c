@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// The server's one lane: which products it starts when, when they are done, and on what way their
+// packets reach the clients. While the lane is busy no product is started, so requests gather as
+// they do in a real event loop.
+#define _POSIX_C_SOURCE 200809L
+#include <math.h>
+#include <poll.h>
+#include <string.h>
+
+#include "sim/services/serving.h"
+
+void weft_sim_fill_segment(const weft_sim_serving *s, uint64_t segment, uint8_t *out) {
+  weft_sim_rng rng = {.state = weft_sim_draw(s->p->seed, 100, segment, 0)};
+  for (size_t i = 0; i < s->segment_bytes; i += sizeof(uint64_t)) {
+    const uint64_t word = weft_sim_rng_next(&rng);
+    memcpy(out + i, &word, s->segment_bytes - i < sizeof word ? s->segment_bytes - i : sizeof word);
+  }
+}
+
+weft_status weft_sim_push_segment(weft_sim_serving *s, int64_t now_us) {
+  const weft_segment_id id = weft_sim_segment_id(s, s->segments);
+  weft_sim_fill_segment(s, s->segments++, s->data);
+  WEFT_TRY(weft_server_push(s->server, &id, s->data, s->segment_bytes, now_us,
+                            now_us + s->p->lag_us + 4 * s->segment_us));
+  for (uint32_t c = 1; c <= s->p->peers; c++)
+    if (s->clients[c].waiting) {
+      s->clients[c].waiting = false;
+      WEFT_TRY(weft_sim_agenda_put(&s->agenda, now_us, WEFT_SIM_ASK, c, 0));
+    }
+  const int64_t next_us = now_us + s->segment_us;
+  return next_us <= s->p->duration_us
+             ? weft_sim_agenda_put(&s->agenda, next_us, WEFT_SIM_NEW_SEGMENT, 0, 0)
+             : WEFT_OK;
+}
+
+weft_status weft_sim_plan_coding(weft_sim_serving *s, int64_t now_us) {
+  weft_server_stats stats;
+  weft_server_get_stats(s->server, &stats);
+  if (stats.pending_packets == 0)
+    return WEFT_OK;
+  int64_t at_us = weft_server_deadline(s->server);
+  at_us = at_us > s->free_us ? at_us : s->free_us;
+  at_us = at_us > now_us ? at_us : now_us;
+  if (s->code_us <= at_us)
+    return WEFT_OK;
+  s->code_us = at_us;
+  return weft_sim_agenda_put(&s->agenda, at_us, WEFT_SIM_CODE, 0, 0);
+}
+
+static void note(double *values, size_t *count, size_t capacity, int64_t us) {
+  if (*count < capacity)
+    values[(*count)++] = (double)us / 1000;
+}
+
+// One packet leaves: lost, or in the client's decoder, with the time when it will be there.
+static weft_status deliver(weft_sim_serving *s, const weft_server_packet *packet,
+                           int64_t ready_us) {
+  const weft_sim_parameters *p = s->p;
+  const uint32_t number = (uint32_t)packet->client;
+  weft_sim_client *c = &s->clients[number];
+  weft_sim_totals *t = &s->out->result.totals;
+  const size_t wire = packet->bytes + p->overhead_bytes, header = packet->bytes - p->block_bytes;
+  const weft_sim_class *class = &p->classes[weft_sim_class_of(&s->model, number)];
+  const int64_t left_us = weft_sim_link_send(&s->up, p->source_bits_per_s, wire, ready_us);
+  c->coming--;
+  t->source.sent_packets++;
+  t->source.sent_payload_bytes += p->block_bytes;
+  t->source.sent_header_bytes += header;
+  weft_sim_second_of(s, left_us)->source_bytes += wire;
+  const bool lost = weft_sim_loses(p->loss, 1, NULL, &c->rng) |
+                    weft_sim_loses(class->loss, class->burst, &c->bad, &c->rng);
+  const int64_t at_us = weft_sim_link_send(&c->down, class->down_bits_per_s, wire,
+                                           left_us + weft_sim_delay_us(&s->model, 0, number));
+  c->last_us = at_us;
+  if (lost) {
+    t->lost_packets++;
+    weft_sim_second_of(s, at_us)->lost_bytes += wire;
+  } else if (packet->segment == c->segment && c->decoder) {
+    const weft_status status =
+        weft_decoder_add_datagram(c->decoder, packet->datagram, packet->bytes);
+    if (status != WEFT_OK && status != WEFT_DEPENDENT)
+      return status;
+    s->out->viewers[number - 1].received_bytes += wire;
+    t->packets++;
+    t->peers.received_packets++;
+    t->peers.received_innovative += status == WEFT_OK;
+    t->peers.received_dependent += status == WEFT_DEPENDENT;
+  }
+  if (c->coming == 0) { // the last of what was asked for
+    note(s->out->answers_ms, &s->out->answer_count, s->capacity, at_us - c->asked_us);
+    return weft_sim_agenda_put(&s->agenda, at_us, WEFT_SIM_ASK, number, 0);
+  }
+  return WEFT_OK;
+}
+
+// The lane codes from now on for so long, which may be in several seconds.
+static void count_coding(weft_sim_serving *s, double us) {
+  for (int64_t at_us = s->free_us; us > 0;) {
+    const int64_t next_us = (at_us / 1000000 + 1) * 1000000;
+    const double here_us = us < (double)(next_us - at_us) ? us : (double)(next_us - at_us);
+    weft_sim_served_of(s, at_us)->coding_us += here_us;
+    us -= here_us;
+    at_us = next_us;
+  }
+}
+
+// Takes what is ready; a product's packets are there when it is done as a whole.
+static weft_status hand_out(weft_sim_serving *s, size_t count) {
+  for (size_t i = 0; i < count;) {
+    size_t end = i + 1;
+    while (end < count && s->taken[end].lease == s->taken[i].lease)
+      end++;
+    const double us = (double)((end - i) * s->p->block_bytes) * 1e6 / s->rate;
+    s->busy_us += us;
+    count_coding(s, us);
+    s->free_us += (int64_t)llround(us);
+    s->products++;
+    s->packets += end - i;
+    weft_sim_served *served = weft_sim_served_of(s, s->free_us);
+    served->products++;
+    served->packets += end - i;
+    for (; i < end; i++) {
+      WEFT_TRY(s->taken[i].status);
+      weft_sim_client *c = &s->clients[s->taken[i].client];
+      if (c->coming == 1)
+        note(s->out->codings_ms, &s->out->coding_count, s->capacity, s->free_us - c->asked_us);
+      WEFT_TRY(deliver(s, &s->taken[i], s->free_us));
+    }
+  }
+  return WEFT_OK;
+}
+
+static weft_status drain(weft_sim_serving *s) {
+  for (;;) {
+    size_t count = 0;
+    WEFT_TRY(weft_server_take(s->server, s->taken, WEFT_SIM_TAKE, &count));
+    if (count > 0) {
+      const weft_status status = hand_out(s, count);
+      weft_server_release(s->server, s->taken, count);
+      WEFT_TRY(status);
+      continue;
+    }
+    weft_server_stats stats;
+    weft_server_get_stats(s->server, &stats);
+    if (stats.ready_bytes == 0) // nothing was started that is not handed out
+      return WEFT_OK;
+    struct pollfd wait = {.fd = weft_server_fd(s->server), .events = POLLIN};
+    if (poll(&wait, 1, WEFT_SIM_WAIT_MS) == 0)
+      return WEFT_E_STATE;
+  }
+}
+
+weft_status weft_sim_code(weft_sim_serving *s, int64_t now_us) {
+  s->code_us = INT64_MAX;
+  s->free_us = s->free_us > now_us ? s->free_us : now_us;
+  if (s->free_us == now_us) {
+    WEFT_TRY(weft_server_process(s->server, now_us));
+    WEFT_TRY(drain(s));
+  }
+  return weft_sim_plan_coding(s, now_us);
+}

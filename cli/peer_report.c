@@ -151,14 +151,15 @@ void peer_tell_summary(const peer_view *view) {
   weft_node_get_statistics(view->node, &s);
   peer_log(PEER_INFO, "summary",
            "due=%" G_GUINT64_FORMAT " in_time=%" G_GUINT64_FORMAT " skipped=%" G_GUINT64_FORMAT
-           " stalls=%" G_GUINT64_FORMAT " startup_ms=%" G_GINT64_FORMAT " bytes=%" G_GUINT64_FORMAT
+           " stalls=%" G_GUINT64_FORMAT " startup_ms=%" G_GINT64_FORMAT
+           " join_to_play_ms=%" G_GINT64_FORMAT " bytes=%" G_GUINT64_FORMAT
            " sent=%" G_GUINT64_FORMAT " sent_bytes=%" G_GUINT64_FORMAT
            " received_bytes=%" G_GUINT64_FORMAT " innovative=%" G_GUINT64_FORMAT
            " dependent=%" G_GUINT64_FORMAT " late=%" G_GUINT64_FORMAT
            " hash_failures=%" G_GUINT64_FORMAT " banned=%" G_GUINT64_FORMAT,
            s.engine.due, s.engine.in_time, s.engine.skipped, s.engine.stalls,
-           s.engine.startup_us / 1000, view->sink ? weft_sink_bytes(view->sink) : 0, s.sent,
-           s.sent_bytes, s.received_bytes, s.engine.received_innovative,
-           s.engine.received_dependent, s.engine.received_late, s.engine.hash_failures,
-           s.engine.banned);
+           s.engine.startup_us / 1000, view->play_us ? (view->play_us - view->start_us) / 1000 : -1,
+           view->sink ? weft_sink_bytes(view->sink) : 0, s.sent, s.sent_bytes, s.received_bytes,
+           s.engine.received_innovative, s.engine.received_dependent, s.engine.received_late,
+           s.engine.hash_failures, s.engine.banned);
 }

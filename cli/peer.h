@@ -46,7 +46,8 @@ typedef struct peer_view {
   weft_node *node;
   const weft_feed *feed; // NULL elsewhere than at a source
   const weft_sink *sink; // NULL elsewhere than at a joined peer
-  gint64 start_us;
+  gint64 start_us;       // joined: when it asked to
+  gint64 play_us;        // joined: when it played first; 0: not yet
   bool healthy;
 } peer_view;
 char *peer_metrics(const peer_view *view);     // Prometheus text

@@ -153,19 +153,33 @@ char *peer_page(void *user, const char *path, const char **type, unsigned *statu
 void peer_tell_summary(const peer_view *view) {
   weft_node_statistics s;
   weft_node_get_statistics(view->node, &s);
-  peer_log(
-      PEER_INFO, "summary",
-      "due=%" G_GUINT64_FORMAT " in_time=%" G_GUINT64_FORMAT " skipped=%" G_GUINT64_FORMAT
-      " stalls=%" G_GUINT64_FORMAT " startup_ms=%" G_GINT64_FORMAT " bytes=%" G_GUINT64_FORMAT
-      " sent=%" G_GUINT64_FORMAT " sent_bytes=%" G_GUINT64_FORMAT
-      " received_bytes=%" G_GUINT64_FORMAT " innovative=%" G_GUINT64_FORMAT
-      " dependent=%" G_GUINT64_FORMAT " late=%" G_GUINT64_FORMAT " hash_failures=%" G_GUINT64_FORMAT
-      " banned=%" G_GUINT64_FORMAT " verified=%" G_GUINT64_FORMAT " waited_ms=%" G_GINT64_FORMAT
-      " waited_ms_max=%" G_GINT64_FORMAT,
-      s.engine.due, s.engine.in_time, s.engine.skipped, s.engine.stalls, s.engine.startup_us / 1000,
-      view->sink ? weft_sink_bytes(view->sink) : 0, s.sent, s.sent_bytes, s.received_bytes,
-      s.engine.received_innovative, s.engine.received_dependent, s.engine.received_late,
-      s.engine.hash_failures, s.engine.banned, s.engine.verified,
-      s.engine.verified ? s.engine.waited_us / (int64_t)s.engine.verified / 1000 : 0,
-      s.engine.waited_max_us / 1000);
+  const weft_engine_statistics *e = &s.engine;
+  const struct {
+    const char *name;
+    gint64 value;
+  } fields[] = {
+      {"due", (gint64)e->due},
+      {"in_time", (gint64)e->in_time},
+      {"skipped", (gint64)e->skipped},
+      {"stalls", (gint64)e->stalls},
+      {"startup_ms", e->startup_us / 1000},
+      {"join_to_play_ms", view->play_us ? (view->play_us - view->start_us) / 1000 : -1},
+      {"bytes", view->sink ? (gint64)weft_sink_bytes(view->sink) : 0},
+      {"sent", (gint64)s.sent},
+      {"sent_bytes", (gint64)s.sent_bytes},
+      {"received_bytes", (gint64)s.received_bytes},
+      {"innovative", (gint64)e->received_innovative},
+      {"dependent", (gint64)e->received_dependent},
+      {"late", (gint64)e->received_late},
+      {"hash_failures", (gint64)e->hash_failures},
+      {"banned", (gint64)e->banned},
+      {"verified", (gint64)e->verified},
+      {"waited_ms", e->verified ? e->waited_us / (gint64)e->verified / 1000 : 0},
+      {"waited_ms_max", e->waited_max_us / 1000},
+  };
+  g_autoptr(GString) text = g_string_new(NULL);
+  for (size_t i = 0; i < G_N_ELEMENTS(fields); i++)
+    g_string_append_printf(text, "%s%s=%" G_GINT64_FORMAT, i ? " " : "", fields[i].name,
+                           fields[i].value);
+  peer_log(PEER_INFO, "summary", "%s", text->str);
 }

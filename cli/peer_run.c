@@ -147,6 +147,8 @@ static void on_event(void *user, const weft_node_event *event) {
   case WEFT_NODE_ENGINE:
     if (event->engine.kind == WEFT_EVENT_LOAD)
       load(r, event->engine.segment);
+    if (event->engine.kind == WEFT_EVENT_PLAY && r->view.play_us == 0)
+      r->view.play_us = g_get_monotonic_time();
     peer_log(PEER_DEBUG, "engine", "kind=%d segment=%" G_GUINT64_FORMAT, (int)event->engine.kind,
              event->engine.segment);
     break;

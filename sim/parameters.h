@@ -35,8 +35,9 @@ typedef enum weft_sim_mode { WEFT_SIM_BULK, WEFT_SIM_VOD, WEFT_SIM_LIVE } weft_s
 
 // Who knows whom.
 typedef enum weft_sim_topology {
-  WEFT_SIM_TRACKER, // joiners ask a tracker, then peers tell each other of peers
-  WEFT_SIM_GRAPH    // a random graph, fixed from the start
+  WEFT_SIM_TRACKER,  // joiners ask a tracker, then peers tell each other of peers
+  WEFT_SIM_GRAPH,    // a random graph, fixed from the start
+  WEFT_SIM_BOOTSTRAP // joiners know the source's address, which tells them of others
 } weft_sim_topology;
 
 typedef enum weft_sim_latency {
@@ -63,10 +64,12 @@ typedef struct weft_sim_class {
   char name[WEFT_SIM_NAME];
   double share; // of the peers, by weight
   uint64_t up_bits_per_s, down_bits_per_s;
-  int64_t delay_us; // one way, added to every path
-  double loss;      // at its own end
-  double burst;     // mean packets of a run of losses; 1 or less: independent
-  double nat;       // share that cannot be connected to
+  uint64_t
+      line_bits_per_s; // at which datagrams leave, where a peer sends less than it could; 0: up
+  int64_t delay_us;    // one way, added to every path
+  double loss;         // at its own end
+  double burst;        // mean packets of a run of losses; 1 or less: independent
+  double nat;          // share that cannot be connected to
 } weft_sim_class;
 
 typedef struct weft_sim_parameters {
@@ -96,6 +99,7 @@ typedef struct weft_sim_parameters {
   // Peers and links.
   uint32_t peers;
   uint64_t source_bits_per_s;
+  uint64_t source_line_bits_per_s; // as a class's
   weft_sim_class classes[WEFT_SIM_MAX_CLASSES];
   size_t class_count;
   double loss;      // on every path

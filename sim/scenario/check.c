@@ -18,7 +18,7 @@ double weft_sim_memory_bytes(const weft_sim_parameters *p) {
                                       .flights_max = p->flights,
                                       .requests_max = p->requests,
                                       .addresses_max =
-                                          p->topology == WEFT_SIM_TRACKER ? p->addresses : 0,
+                                          p->topology == WEFT_SIM_GRAPH ? 0 : p->addresses,
                                       .codec = NULL};
   const double n = p->blocks, k = p->block_bytes;
   if (p->kind == WEFT_SIM_STORE) // as shards, and as copies
@@ -74,6 +74,12 @@ static const char *impossible(const weft_sim_parameters *p) {
     return "duration must be at least two segments";
   if (p->mode != WEFT_SIM_BULK && p->source_bits_per_s < p->rate_bits_per_s)
     return "source-upload is below rate: the stream cannot leave the source";
+  if (p->source_line_bits_per_s && p->source_line_bits_per_s < p->source_bits_per_s)
+    return "source-line is below source-upload";
+  for (size_t i = 0; i < p->class_count; i++)
+    if (p->classes[i].line_bits_per_s &&
+        p->classes[i].line_bits_per_s < p->classes[i].up_bits_per_s)
+      return "a class's line is below its upload";
   if (p->scheme == WEFT_SIM_RAREST && p->neighbours < 4)
     return "rarest needs neighbours of 4 at least (30 to 50 are usual)";
   if (p->seeks_per_hour > 0 && p->mode != WEFT_SIM_VOD)

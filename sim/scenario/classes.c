@@ -119,7 +119,7 @@ bool weft_sim_set_class(weft_sim_parameters *p, const char *name, const char *ke
     snprintf(error, WEFT_SIM_TEXT, "class %.40s is not among classes", name);
     return false;
   }
-  static const char *const keys[] = {"upload", "download", "delay", "loss", "burst", "nat"};
+  static const char *const keys[] = {"upload", "download", "line", "delay", "loss", "burst", "nat"};
   bool is_key = false;
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
     is_key = is_key || strcmp(key, keys[i]) == 0;
@@ -127,7 +127,8 @@ bool weft_sim_set_class(weft_sim_parameters *p, const char *name, const char *ke
     snprintf(error, WEFT_SIM_TEXT, "a class has no key '%.40s'", key);
     return false;
   }
-  const bool is_rate = strcmp(key, "upload") == 0 || strcmp(key, "download") == 0;
+  const bool is_rate =
+      strcmp(key, "upload") == 0 || strcmp(key, "download") == 0 || strcmp(key, "line") == 0;
   const bool is_time = strcmp(key, "delay") == 0;
   if (is_time ? !weft_sim_parse_time(value, &n) : !weft_sim_parse_quantity(value, &n)) {
     snprintf(error, WEFT_SIM_TEXT, "%.40s takes %s, not '%.40s'", key,
@@ -143,6 +144,8 @@ bool weft_sim_set_class(weft_sim_parameters *p, const char *name, const char *ke
     class->up_bits_per_s = (uint64_t)n;
   else if (strcmp(key, "download") == 0)
     class->down_bits_per_s = (uint64_t)n;
+  else if (strcmp(key, "line") == 0)
+    class->line_bits_per_s = (uint64_t)n;
   else if (is_time)
     class->delay_us = (int64_t)n;
   else if (strcmp(key, "loss") == 0)

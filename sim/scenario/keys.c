@@ -16,7 +16,7 @@ static const char *const kinds[] = {"swarm", "server", "store", NULL};
 static const char *const modes[] = {"bulk", "vod", "live", NULL};
 static const char *const schemes[] = {"push", "pull", "source-only", "rarest", NULL};
 static const char *const fidelities[] = {"bytes", "coefficients", "rank", NULL};
-static const char *const topologies[] = {"tracker", "graph", NULL};
+static const char *const topologies[] = {"tracker", "graph", "source", NULL};
 static const char *const latencies[] = {"uniform", "plane", "matrix", NULL};
 static const char *const arrivals[] = {"together", "poisson", "flash", "trace", NULL};
 static const char *const departures[] = {"stay", "exponential", "pareto", NULL};
@@ -81,14 +81,17 @@ static const key_row rows[] = {
     {"network", "peers", "viewers that may come", KEY_U32, AT(peers), PEERS, NULL},
     {"network", "source-upload", "the source's uplink, bits/s", KEY_U64, AT(source_bits_per_s),
      1000, 1e13, NULL},
+    {"network", "source-line", "rate of the line below it, where that is more; 0: as the uplink",
+     KEY_U64, AT(source_line_bits_per_s), 0, 1e13, NULL},
     {"network", "classes", "kinds of access and their weights, as dsl:40 fibre:60", KEY_CLASSES, 0,
      0, 0, NULL},
     {"network", "loss", "probability that a path loses a datagram", KEY_REAL, AT(loss), 0, 0.9,
      NULL},
     {"network", "queue", "longest wait in an uplink or downlink", KEY_TIME, AT(queue_us), 1000,
      3600 * S, NULL},
-    {"network", "topology", "tracker, or graph (fixed, random)", KEY_NAME, AT(topology), 0, 0,
-     topologies},
+    {"network", "topology",
+     "tracker, source (its address is all that joiners know), or graph (fixed, random)", KEY_NAME,
+     AT(topology), 0, 0, topologies},
     {"network", "latency", "uniform, plane or matrix", KEY_NAME, AT(latency), 0, 0, latencies},
     {"network", "delay-min", "least delay of a path, one way", KEY_TIME, AT(delay_min_us), 100,
      10 * S, NULL},

@@ -13,19 +13,28 @@
 #define WEFT_SIM_NOBODY UINT32_MAX
 
 enum {
-  WEFT_SIM_DIALS = 4,  // connections that one peer may be waiting for
+  WEFT_SIM_DIALS = 8,  // connections that one peer may be waiting for
   WEFT_SIM_BANS = 4,   // identities it remembers to refuse
   WEFT_SIM_ANSWER = 24 // addresses in a tracker's answer
 };
-static const int64_t WEFT_SIM_DIAL_US = 3000000;     // then a dialled peer counts as away
-static const int64_t WEFT_SIM_TRACKER_US = 10000000; // between questions to the tracker
+static const int64_t WEFT_SIM_DIAL_US = 5000000;      // then a dialled peer counts as away
+static const int64_t WEFT_SIM_AGAIN_US = 250000;      // a message of a handshake, unanswered;
+static const int64_t WEFT_SIM_AGAIN_MAX_US = 1000000; // doubling up to this
+static const int64_t WEFT_SIM_TRACKER_US = 10000000;  // between questions to the tracker
+static const int64_t WEFT_SIM_BOOTSTRAP_US = 3000000; // between calls on a source that was full
 static const int64_t WEFT_SIM_SAMPLE_US = 500000;
 
-// Message kinds. Content of TOKEN: segment, count, then the token; of BURST: count, their lengths,
-// then the datagrams; of REFUSE: a message of the engine's.
+// Message kinds. The first seven open a session, in this order (docs/session.md): OPENED is the
+// responder's first DATA, REFUSE the same where there is no room. Content of TOKEN: segment, count,
+// then the token; of BURST: count, their lengths, then the datagrams; of REFUSE: a message of the
+// engine's.
 enum {
-  WEFT_SIM_CONNECT,
+  WEFT_SIM_INIT,
+  WEFT_SIM_RETRY,
+  WEFT_SIM_INIT_COOKIE,
   WEFT_SIM_ACCEPT,
+  WEFT_SIM_CONFIRM,
+  WEFT_SIM_OPENED,
   WEFT_SIM_REFUSE,
   WEFT_SIM_BURST,
   WEFT_SIM_TOKEN,
@@ -46,7 +55,9 @@ static inline uint64_t weft_sim_segment_of(const weft_sim_message *message) {
 typedef enum weft_sim_state { WEFT_SIM_ABSENT, WEFT_SIM_ONLINE, WEFT_SIM_GONE } weft_sim_state;
 
 typedef struct weft_sim_dial {
-  uint32_t peer; // WEFT_SIM_NOBODY: none
+  uint32_t peer;             // WEFT_SIM_NOBODY: none
+  uint32_t step;             // the message that waits for its answer: INIT, INIT_COOKIE or CONFIRM
+  int64_t again_us, wait_us; // when it is repeated, and how long after that
   int64_t until_us;
 } weft_sim_dial;
 
@@ -70,11 +81,11 @@ typedef struct weft_sim_peer {
   int64_t own_us;      // of the tracker, dials, samples, seeks, feeding: the soonest
   int64_t wake_us;     // the soonest turn that was asked for
   int64_t tracker_us, sample_us, seek_us, feed_us;
-  weft_sim_dial dials[WEFT_SIM_DIALS];
   uint32_t banned[WEFT_SIM_BANS];
   uint32_t degree;
   int64_t done_us;
   uint64_t delivered_bytes, wrong_bytes;
+  weft_sim_dial dials[WEFT_SIM_DIALS]; // seldom looked at
 } weft_sim_peer;
 
 typedef struct weft_sim_arrived_message {
@@ -164,12 +175,19 @@ weft_status weft_sim_join(weft_sim_share *share, weft_sim_peer *peer, int64_t no
 weft_status weft_sim_leave(weft_sim_share *share, weft_sim_peer *peer, int64_t now_us);
 weft_status weft_sim_own_timers(weft_sim_share *share, weft_sim_peer *peer, int64_t now_us);
 int64_t weft_sim_own_time(const weft_sim_share *share, const weft_sim_peer *peer);
-weft_status weft_sim_dial_to(weft_sim_share *share, weft_sim_peer *peer,
-                             const weft_peer_address *address, int64_t now_us);
 weft_status weft_sim_feed(weft_sim_share *share, weft_sim_peer *peer, int64_t now_us);
 weft_status weft_sim_load(weft_sim_share *share, weft_sim_peer *peer, uint64_t segment,
                           int64_t now_us);
 weft_status weft_sim_deliver(weft_sim_share *share, weft_sim_peer *peer, int64_t now_us);
+
+// handshake.c: opening sessions
+weft_status weft_sim_dial_to(weft_sim_share *share, weft_sim_peer *peer,
+                             const weft_peer_address *address, int64_t now_us);
+// Repeats what was not answered, and gives up what was not for long.
+weft_status weft_sim_dial_timers(weft_sim_share *share, weft_sim_peer *peer, int64_t now_us);
+int64_t weft_sim_dial_time(const weft_sim_peer *peer); // when that is due
+weft_status weft_sim_take_handshake(weft_sim_share *share, weft_sim_peer *peer,
+                                    const weft_sim_message *message, int64_t now_us);
 
 // network.c: what goes out and what comes in
 weft_status weft_sim_transmit(weft_sim_share *share, weft_sim_peer *peer, const weft_burst *burst,

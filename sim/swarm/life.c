@@ -119,37 +119,10 @@ static void ask_tracker(weft_sim_share *share, weft_sim_peer *p, int64_t now_us)
   }
 }
 
-weft_status weft_sim_dial_to(weft_sim_share *share, weft_sim_peer *peer,
-                             const weft_peer_address *address, int64_t now_us) {
-  uint32_t other;
-  memcpy(&other, address->bytes, sizeof other);
-  size_t free_dial = WEFT_SIM_DIALS;
-  bool refused = other == peer->id;
-  for (size_t i = 0; i < WEFT_SIM_DIALS; i++) {
-    refused = refused || peer->dials[i].peer == other || peer->banned[i] == other;
-    if (peer->dials[i].peer == WEFT_SIM_NOBODY)
-      free_dial = i;
-  }
-  if (refused || free_dial == WEFT_SIM_DIALS) {
-    weft_engine_dial_failed(peer->engine, address);
-    return WEFT_OK;
-  }
-  peer->dials[free_dial] = (weft_sim_dial){.peer = other, .until_us = now_us + WEFT_SIM_DIAL_US};
-  if (peer->dials[free_dial].until_us < peer->own_us)
-    peer->own_us = peer->dials[free_dial].until_us;
-  return weft_sim_send_plain(share, peer, other, WEFT_SIM_CONNECT, NULL, 0,
-                             share->swarm->parameters.handshake_bytes / 2, now_us);
-}
-
-static void end_dials(weft_sim_peer *p, int64_t now_us) {
-  for (size_t i = 0; i < WEFT_SIM_DIALS; i++) {
-    if (p->dials[i].peer == WEFT_SIM_NOBODY || p->dials[i].until_us > now_us)
-      continue;
-    weft_peer_address address = {.length = sizeof p->dials[i].peer};
-    memcpy(address.bytes, &p->dials[i].peer, sizeof p->dials[i].peer);
-    p->dials[i].peer = WEFT_SIM_NOBODY;
-    weft_engine_dial_failed(p->engine, &address);
-  }
+// The one address that a joiner was given, as a node's: called on again while it is no neighbour.
+static weft_status ask_source(weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {
+  weft_peer_address source = {.length = sizeof(uint32_t)}; // number 0
+  return weft_sim_dial_to(share, p, &source, now_us);
 }
 
 // --- Timers of the peer's that are not its engine's
@@ -159,10 +132,8 @@ int64_t weft_sim_own_time(const weft_sim_share *share, const weft_sim_peer *p) {
   int64_t next = p->tracker_us < p->sample_us ? p->tracker_us : p->sample_us;
   next = p->seek_us < next ? p->seek_us : next;
   next = p->feed_us < next ? p->feed_us : next;
-  for (size_t i = 0; i < WEFT_SIM_DIALS; i++)
-    if (p->dials[i].peer != WEFT_SIM_NOBODY && p->dials[i].until_us < next)
-      next = p->dials[i].until_us;
-  return next;
+  const int64_t dial_us = weft_sim_dial_time(p);
+  return dial_us < next ? dial_us : next;
 }
 
 static int64_t seek_after(const weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {
@@ -178,7 +149,10 @@ weft_status weft_sim_own_timers(weft_sim_share *share, weft_sim_peer *p, int64_t
   const weft_sim_swarm *swarm = share->swarm;
   if (p->feed_us <= now_us)
     WEFT_TRY(weft_sim_feed(share, p, now_us));
-  if (p->tracker_us <= now_us) {
+  if (p->tracker_us <= now_us && swarm->parameters.topology == WEFT_SIM_BOOTSTRAP) {
+    WEFT_TRY(ask_source(share, p, now_us));
+    p->tracker_us = now_us + WEFT_SIM_BOOTSTRAP_US;
+  } else if (p->tracker_us <= now_us) {
     if (p->degree < swarm->parameters.neighbours)
       ask_tracker(share, p, now_us);
     p->tracker_us = now_us + WEFT_SIM_TRACKER_US;
@@ -191,8 +165,7 @@ weft_status weft_sim_own_timers(weft_sim_share *share, weft_sim_peer *p, int64_t
     (void)weft_engine_seek(p->engine, weft_sim_rng_below(&p->link_rng, swarm->segments), now_us);
     p->seek_us = seek_after(share, p, now_us);
   }
-  end_dials(p, now_us);
-  return WEFT_OK;
+  return weft_sim_dial_timers(share, p, now_us);
 }
 
 // --- Coming and going
@@ -232,7 +205,7 @@ weft_status weft_sim_join(weft_sim_share *share, weft_sim_peer *p, int64_t now_u
     p->dials[i].peer = WEFT_SIM_NOBODY;
   for (size_t i = 0; i < WEFT_SIM_BANS; i++)
     p->banned[i] = WEFT_SIM_NOBODY;
-  p->tracker_us = p->id && o->topology == WEFT_SIM_TRACKER ? now_us : WEFT_SIM_NEVER;
+  p->tracker_us = p->id && o->topology != WEFT_SIM_GRAPH ? now_us : WEFT_SIM_NEVER;
   // Whoever comes together is told of all the others. Else the first to come, to whom the source
   // belongs, are asked by everybody who comes within a moment, and of 100,000 none gets a word out.
   // The source asks too: chance alone leaves it without anybody in one large swarm of twenty.

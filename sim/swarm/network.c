@@ -6,7 +6,10 @@
 
 static uint64_t uplink_rate(const weft_sim_share *share, const weft_sim_peer *p) {
   const weft_sim_parameters *o = &share->swarm->parameters;
-  return p->id == 0 ? o->source_bits_per_s : o->classes[p->class_index].up_bits_per_s;
+  const weft_sim_class *class = &o->classes[p->class_index];
+  if (p->id == 0)
+    return o->source_line_bits_per_s ? o->source_line_bits_per_s : o->source_bits_per_s;
+  return class->line_bits_per_s ? class->line_bits_per_s : class->up_bits_per_s;
 }
 
 // --- Out
@@ -226,50 +229,6 @@ static weft_status take_datagrams(weft_sim_share *share, weft_sim_peer *p, size_
   return WEFT_OK;
 }
 
-static weft_status take_connect(weft_sim_share *share, weft_sim_peer *p, uint32_t other,
-                                int64_t now_us) {
-  if (p->nat)
-    return WEFT_OK; // never gets in
-  for (size_t i = 0; i < WEFT_SIM_BANS; i++)
-    if (p->banned[i] == other)
-      return WEFT_OK;
-  size_t number = weft_sim_number_of(share, p, other);
-  const size_t wire = share->swarm->parameters.handshake_bytes / 2;
-  if (number == SIZE_MAX) {
-    const weft_status status = weft_sim_add_neighbour(share, p, other, false, now_us, &number);
-    if (status == WEFT_E_STATE) {
-      uint8_t text[WEFT_DATAGRAM_MAX];
-      const size_t bytes = weft_engine_refusal(p->engine, text);
-      return weft_sim_send_plain(share, p, other, WEFT_SIM_REFUSE, text, bytes, wire + bytes,
-                                 now_us);
-    }
-    WEFT_TRY(status);
-  }
-  return weft_sim_send_plain(share, p, other, WEFT_SIM_ACCEPT, NULL, 0, wire, now_us);
-}
-
-static weft_status take_answer(weft_sim_share *share, weft_sim_peer *p, const weft_sim_message *m,
-                               int64_t now_us) {
-  bool asked = false;
-  for (size_t i = 0; i < WEFT_SIM_DIALS; i++)
-    if (p->dials[i].peer == m->source) {
-      p->dials[i].peer = WEFT_SIM_NOBODY;
-      asked = true;
-    }
-  size_t number = weft_sim_number_of(share, p, m->source);
-  if (!asked || number != SIZE_MAX)
-    return WEFT_OK;
-  const weft_status status = weft_sim_add_neighbour(share, p, m->source, true, now_us, &number);
-  if (status != WEFT_OK)
-    return status == WEFT_E_STATE ? WEFT_OK : status; // full by now; the other end will notice
-  if (m->kind == WEFT_SIM_REFUSE && m->bytes) {
-    const weft_status refused =
-        weft_engine_input(p->engine, number, weft_sim_content(m), m->bytes, now_us);
-    return weft_sim_is_failure(refused) ? refused : WEFT_OK;
-  }
-  return WEFT_OK;
-}
-
 static bool first_is_data(const weft_sim_message *message) {
   const uint32_t *lengths = weft_sim_content(message);
   return is_data((const uint8_t *)(lengths + 1 + *lengths));
@@ -281,15 +240,8 @@ weft_status weft_sim_arrive(weft_sim_share *share, weft_sim_peer *peer,
   peer->hash = weft_sim_mix(peer->hash + (uint64_t)now_us * 3 + m.source);
   peer->hash ^= weft_sim_mix(m.sequence);
   share->totals.events++;
-  switch (m.kind & ~(uint32_t)WEFT_SIM_PASSED) {
-  case WEFT_SIM_CONNECT:
-    return take_connect(share, peer, m.source, now_us);
-  case WEFT_SIM_ACCEPT:
-  case WEFT_SIM_REFUSE:
-    return take_answer(share, peer, message, now_us);
-  default:
-    break;
-  }
+  if ((m.kind & ~(uint32_t)WEFT_SIM_PASSED) <= WEFT_SIM_REFUSE)
+    return is_lost(share, peer) ? WEFT_OK : weft_sim_take_handshake(share, peer, message, now_us);
   const size_t from = weft_sim_number_of(share, peer, m.source);
   if (from == SIZE_MAX) {
     share->totals.unheard_bytes += m.word;

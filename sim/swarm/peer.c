@@ -22,7 +22,7 @@ void weft_sim_prefetch(void *user, size_t lane, uint32_t actor, const weft_sim_m
   const weft_sim_share *share = &swarm->shares[lane];
   const weft_sim_peer *p = peer_of(swarm, lane, actor);
   if (step == 0) {
-    prefetch_bytes(p, sizeof *p);
+    prefetch_bytes(p, offsetof(weft_sim_peer, dials));
     prefetch_bytes(weft_sim_contacts(share, p),
                    swarm->parameters.neighbours_max * sizeof(weft_sim_contact));
   } else if (p->engine && step == 1) {
@@ -68,6 +68,9 @@ static void note_play(weft_sim_share *share, weft_sim_peer *p, const weft_event 
   second->due += event->kind == WEFT_EVENT_PLAY || event->kind == WEFT_EVENT_SKIP;
   second->in_time += played;
   second->stalls += event->kind == WEFT_EVENT_STALL;
+  weft_sim_viewer *viewer = &share->viewers[p - share->peers];
+  if (played && viewer->startup_us < 0)
+    viewer->startup_us = now_us - viewer->joined_us;
   if (!p->sampled)
     return;
   const weft_sim_trace note = {.time_us = now_us,
@@ -102,7 +105,8 @@ static weft_status take_events(weft_sim_share *share, weft_sim_peer *p, int64_t 
       WEFT_TRY(weft_sim_load(share, p, event.segment, now_us));
       break;
     case WEFT_EVENT_LONELY: // the tracker is asked a moment later, together with other timers
-      if (p->tracker_us != WEFT_SIM_NEVER && p->tracker_us > now_us + 200000)
+      if (share->swarm->parameters.topology == WEFT_SIM_TRACKER &&
+          p->tracker_us != WEFT_SIM_NEVER && p->tracker_us > now_us + 200000)
         p->tracker_us = now_us + 200000;
       p->own_us = p->tracker_us < p->own_us ? p->tracker_us : p->own_us;
       break;

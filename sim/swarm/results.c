@@ -84,7 +84,6 @@ void weft_sim_count_peer(weft_sim_share *share, weft_sim_peer *p, int64_t now_us
   v->left_us = left ? now_us : WEFT_SIM_NEVER;
   v->done = p->done_us != WEFT_SIM_NEVER;
   v->done_us = p->done_us;
-  v->startup_us = s.startup_us;
   v->lag_us = s.lag_us;
   v->due = s.due;
   v->in_time = s.in_time;

@@ -73,8 +73,8 @@ static void set_engine(weft_sim_share *share) {
       .window = o->window,
       .batch = o->batch,
       .neighbours_max = o->neighbours_max,
-      .neighbours_target = o->topology == WEFT_SIM_TRACKER ? o->neighbours : 0,
-      .addresses_max = o->topology == WEFT_SIM_TRACKER ? o->addresses : 0,
+      .neighbours_target = o->topology == WEFT_SIM_GRAPH ? 0 : o->neighbours,
+      .addresses_max = o->topology == WEFT_SIM_GRAPH ? 0 : o->addresses,
       .gather = o->gather_segments,
       .flights_max = o->flights,
       .requests_max = o->requests,
@@ -96,6 +96,8 @@ static void set_engine(weft_sim_share *share) {
   share->source = share->engine;
   if (o->source_neighbours)
     share->source.neighbours_max = o->source_neighbours;
+  if (o->topology == WEFT_SIM_BOOTSTRAP) // as a node's: it is called upon and calls on nobody
+    share->source.neighbours_target = 0;
   share->rider = share->engine;
   share->rider.policy = &share->rider_policy;
 }

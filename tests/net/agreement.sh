@@ -4,28 +4,25 @@
 # other, 2 % loss, 20 ms each way. Prints start-up delay, source upload and overhead of both as JSON,
 # and fails where they are further apart than --within (0.1).
 #
-#   agreement.sh WEFT RELAY [--peers N] [--seconds S] [--within X] [--seeds N]
+#   agreement.sh WEFT RELAY [--peers N] [--seconds S] [--within X] [--seeds N] [--keep FOLDER]
 #
-# Without user namespaces or TUN it says so and passes.
+# keep: the logs and the simulations' results are copied there. Without user namespaces or TUN it says so and passes.
 set -uo pipefail
-if [ "${WEFT_IN_NAMESPACE:-}" != yes ]; then
-  if ! unshare -Urm true 2>/dev/null || [ ! -e /dev/net/tun ]; then
-    printf 'skipped: needs user namespaces (unshare -Urm) and /dev/net/tun\n'
-    exit 0
-  fi
-  WEFT_IN_NAMESPACE=yes exec unshare -Urm --propagation private "$0" "$@"
-fi
+# shellcheck source=tests/net/spaces.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/spaces.sh"
+enter_spaces "$@"
 
 weft=$(readlink -f -- "$1")
 relay=$(readlink -f -- "$2")
 shift 2
-peers=30 seconds=40 within=0.1 seeds=5
+peers=30 seconds=40 within=0.1 seeds=5 keep=
 while [ $# -gt 0 ]; do
   case $1 in
     --peers) peers=$2 ;;
     --seconds) seconds=$2 ;;
     --within) within=$2 ;;
     --seeds) seeds=$2 ;;
+    --keep) keep=$(readlink -f -- "$2") ;;
     *)
       printf 'agreement.sh: what is %s?\n' "$1" >&2
       exit 2
@@ -37,9 +34,7 @@ rate=768000
 seed=${WEFT_TEST_SEED:-$((RANDOM * 32768 + RANDOM))}
 printf 'seed: WEFT_TEST_SEED=%s\n' "$seed" >&2
 
-work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/agreement.XXXXXX")
-mount -t tmpfs none "$work" || exit 1
-cd -- "$work" || exit 1
+enter_work agreement
 pids=()
 # shellcheck disable=SC2317 # called by the trap
 finish() {
@@ -48,44 +43,21 @@ finish() {
 }
 trap finish EXIT
 
-in_space() { # I COMMAND...: in namespace I
-  local space=$1
-  shift
-  exec nsenter --net="$work/ns$space" -- "$@"
-}
-
 # --- Real peers
 head -c $((rate * seconds / 8)) /dev/urandom >in.bin
-"$relay" "$work" $((peers + 1)) "$seed" 20000 20000 0 0 >relay.log &
-relay_pid=$!
+start_relay "$peers" "$seed" 20000 20000 0 0
 pids+=("$relay_pid")
-for ((i = 0; i < 200; i++)); do
-  grep -q ready relay.log && break
-  sleep 0.05
-done
-grep -q ready relay.log || exit 1
-mkfifo pipe
-exec 8<>pipe
-(in_space 0 "$weft" peer source --input - --listen 10.77.0.1:7000 --rate "$rate" --lag 3000 \
-  --congestion off --upload $((rate * 39 / 10)) <pipe 8>&- 2>source.log) &
-source_pid=$!
+start_source "$rate" --congestion off
 pids+=("$source_pid")
-for ((i = 0; i < 100; i++)); do
-  grep -q '^info source' source.log && break
-  sleep 0.05
-done
-key=$(sed -n 's/.* key=\([0-9a-f]*\).*/\1/p' source.log | head -n 1)
+begin=$(date +%s%N) # of the stream: its first segment is there with the first bytes
 cat in.bin >&8 &
 exec 8>&-
-begin=$(date +%s%N)
 sleep 4
 joiners=()
 for ((i = 1; i <= peers; i++)); do
-  awk -v b="$begin" -v n="$(date +%s%N)" 'BEGIN { printf "%.6f\n", (n - b) / 1e9 }' >>trace
-  (in_space "$i" "$weft" peer join --source 10.77.0.1:7000 --source-key "$key" --output /dev/null --startup 1000 \
-    --congestion off --upload $((rate * 3)) --linger 1 8>&- 2>"peer$i.log") &
-  joiners+=($!)
-  pids+=($!)
+  start_join "$i" "peer$i" "$weft" --output /dev/null --log-format json --congestion off --upload $((rate * 3))
+  joiners+=("$join_pid")
+  pids+=("$join_pid")
   sleep 0.25 # together they spread over several segments: who begins where is chance then
 done
 bad=0
@@ -94,14 +66,26 @@ wait "$source_pid" || bad=1
 kill -TERM "$relay_pid"
 [ "$bad" -eq 0 ] || { tail -n 2 ./*.log >&2; exit 1; }
 
-# --- The same, simulated
+# --- The same, simulated: everybody asks to join when the real one did
+python3 - "$begin" "$peers" <<'PYTHON' || exit 1
+import datetime, json, sys
+begin, peers = int(sys.argv[1]) / 1e9, int(sys.argv[2])
+joined = []
+for i in range(1, peers + 1):
+    events = [json.loads(line) for line in open(f"peer{i}.log")]
+    at = next(e["time"] for e in events if e["event"] == "join").replace("Z", "+00:00")
+    joined.append(datetime.datetime.fromisoformat(at).timestamp() - begin)
+    json.dump(next(e for e in events if e["event"] == "summary"), open(f"summary{i}.json", "w"))
+with open("trace", "w") as trace:
+    trace.writelines(f"{at:.6f}\n" for at in sorted(joined))
+PYTHON
 for ((s = 1; s <= seeds; s++)); do
   "$weft" sim agreement --peers "$peers" --duration "${seconds}s" --arrival trace --trace trace --seed "$s" \
     --no-files --json >"sim$s.json" || exit 1
 done
 
+[ -z "$keep" ] || cp -- ./*.log trace sim*.json "$keep"
 grep -h '^info summary' source.log >source.line
-grep -h '^info summary' peer*.log >peer.lines
 python3 - "$within" "$peers" <<'PYTHON'
 import glob, json, re, sys
 within, peers = float(sys.argv[1]), int(sys.argv[2])
@@ -111,12 +95,11 @@ def mean(values):
     values = list(values)
     return sum(values) / len(values)
 source = fields(open("source.line").read())
-real = [fields(line) for line in open("peer.lines")]
-assert len(real) == peers, f"{len(real)} of {peers} peers told what came of it"
+real = [json.load(open(f"summary{i}.json")) for i in range(1, peers + 1)]
 stream = len(open("in.bin", "rb").read())
 wire = lambda f: f["sent_bytes"] + 28 * f["sent"]  # IP and UDP
 sent = wire(source) + sum(map(wire, real))
-median = sorted(f["startup_ms"] for f in real)[(peers + 1) // 2 - 1] / 1000
+median = sorted(f["join_to_play_ms"] for f in real)[(peers + 1) // 2 - 1] / 1000
 a = {"startup_s": median, "source_streams": wire(source) / stream,
      "overhead": sent / (1024 * sum(f["innovative"] for f in real)) - 1,
      "continuity": sum(f["in_time"] for f in real) / sum(f["due"] for f in real)}

@@ -10,13 +10,9 @@
 # checksums: the source reveals them, as it always does against polluters. keep: the logs are copied there.
 # Without user namespaces or TUN it says so and passes; without ffmpeg the stream is random bytes.
 set -uo pipefail
-if [ "${WEFT_IN_NAMESPACE:-}" != yes ]; then
-  if ! unshare -Urm true 2>/dev/null || [ ! -e /dev/net/tun ]; then
-    printf 'skipped: needs user namespaces (unshare -Urm) and /dev/net/tun\n'
-    exit 0
-  fi
-  WEFT_IN_NAMESPACE=yes exec unshare -Urm --propagation private "$0" "$@"
-fi
+# shellcheck source=tests/net/spaces.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/spaces.sh"
+enter_spaces "$@"
 
 weft=$(readlink -f -- "$1")
 relay=$(readlink -f -- "$2")
@@ -45,9 +41,7 @@ seed=${WEFT_TEST_SEED:-$((RANDOM * 32768 + RANDOM))}
 printf 'seed: WEFT_TEST_SEED=%s\n' "$seed"
 RANDOM=$seed
 
-work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/swarm.XXXXXX")
-mount -t tmpfs none "$work" || exit 1 # the namespaces' names live here
-cd -- "$work" || exit 1
+enter_work swarm
 declare -A running=()
 bad=0
 
@@ -70,12 +64,6 @@ field() { # NAME LINE: what stands behind NAME=; 0 if nothing
   if [[ $2 =~ $pattern ]]; then printf '%s\n' "${BASH_REMATCH[1]}"; else printf '0\n'; fi
 }
 
-in_space() { # I COMMAND...: in namespace I
-  local space=$1
-  shift
-  exec nsenter --net="$work/ns$space" -- "$@"
-}
-
 # --- The stream
 if command -v ffmpeg >/dev/null; then
   ffmpeg -v error -f lavfi -i testsrc2=size=1280x720:rate=25 -t "$seconds" -c:v libx264 -preset ultrafast \
@@ -87,25 +75,10 @@ fi
 total=$(stat -c %s in.ts)
 
 # --- The network: 2 % loss, 20 ms +- 5 ms each way, 0.5 % twice
-"$relay" "$work" $((peers + 1)) "$seed" 20000 20000 5000 5000 >relay.log &
-relay_pid=$!
-for ((i = 0; i < 200; i++)); do
-  grep -q ready relay.log && break
-  sleep 0.05
-done
-grep -q ready relay.log || exit 1
+start_relay "$peers" "$seed" 20000 20000 5000 5000
 
-# --- The source: paced by --rate, its upload below four times the stream
-mkfifo pipe
-exec 8<>pipe
-(in_space 0 "$weft" peer source --input - --listen 10.77.0.1:7000 --rate "$rate" --lag 3000 \
-  --upload $((rate * 39 / 10)) "${source_options[@]}" <pipe 8>&- 2>source.log) &
-source_pid=$!
-for ((i = 0; i < 100; i++)); do
-  grep -q "^info source" source.log 2>/dev/null && break
-  sleep 0.05
-done
-key=$(sed -n 's/.* key=\([0-9a-f]*\).*/\1/p' source.log | head -n 1)
+# --- The source, paced by --rate
+start_source "$rate" "${source_options[@]}"
 
 played() { # NAME: the bytes of the segments that its log says were played
   local segment
@@ -120,9 +93,8 @@ start_peer() { # SPACE NAME
   local program=$weft
   [ "$started" -ge "$bad_peers" ] || program=$polluter
   started=$((started + 1))
-  (in_space "$1" "$program" peer join --source 10.77.0.1:7000 --source-key "$key" --output "$2.out" --startup 1000 \
-    --upload $((rate * 3)) --linger 1 --log-level debug 8>&- 2>"$2.log") &
-  running[$2]=$!
+  start_join "$1" "$2" "$program" --output "$2.out" --upload $((rate * 3)) --log-level debug
+  running[$2]=$join_pid
 }
 
 for ((i = 1; i <= peers; i++)); do start_peer "$i" "peer$i"; done

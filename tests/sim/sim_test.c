@@ -190,6 +190,77 @@ START_TEST(one_hop_takes_what_it_must) {
 }
 END_TEST
 
+// --- Joining
+
+enum { JOINERS = 8 };
+
+static void note_startup(void *user, uint32_t peer, size_t degree, int64_t done_us,
+                         const weft_engine_statistics *statistics) {
+  int64_t *startup_us = user;
+  (void)degree, (void)done_us;
+  if (peer > 0)
+    startup_us[peer - 1] = statistics->startup_us;
+}
+
+// A session is open at the initiator after three round trips; an engine counts from then, its
+// viewer from asking. The source takes two: it names them to the others, who play too.
+START_TEST(joining_takes_three_round_trips) {
+  static const char *const settings[] = {"peers",
+                                         "8",
+                                         "topology",
+                                         "source",
+                                         "latency",
+                                         "uniform",
+                                         "delay-min",
+                                         "20 ms",
+                                         "delay-max",
+                                         "20 ms",
+                                         "source-neighbours",
+                                         "2",
+                                         "duration",
+                                         "25 s",
+                                         "source-upload",
+                                         "20M",
+                                         "arrival",
+                                         "poisson",
+                                         "arrivals-per-s",
+                                         "2",
+                                         "departure",
+                                         "stay",
+                                         "rate",
+                                         "768k",
+                                         "classes",
+                                         "plain:1",
+                                         "fidelity",
+                                         "bytes",
+                                         NULL};
+  weft_sim_parameters p = with(settings);
+  p.classes[0].up_bits_per_s = 20000000;
+  p.classes[0].line_bits_per_s = p.source_line_bits_per_s = 1000000000; // nothing waits for bursts
+  int64_t startup_us[JOINERS];
+  for (size_t i = 0; i < JOINERS; i++)
+    startup_us[i] = -1;
+  const weft_sim_options options = {
+      .parameters = &p, .threads = 1, .hooks = {.user = startup_us, .ended = note_startup}};
+  weft_sim_swarm *swarm;
+  weft_sim_result r;
+  EXPECT(weft_sim_swarm_new(&options, &swarm) == WEFT_OK);
+  EXPECT(weft_sim_swarm_run(swarm) == WEFT_OK && weft_sim_swarm_result(swarm, &r) == WEFT_OK);
+  EXPECT(r.viewer_count == JOINERS);
+  for (size_t i = 0; i < JOINERS; i++) {
+    const weft_sim_viewer *v = &r.viewers[i];
+    if (!v->came || v->joined_us > 15000000)
+      continue;
+    EXPECT(v->in_time > 0 && startup_us[i] > 0 && v->wrong_bytes == 0);
+    const int64_t opening_us = v->startup_us - startup_us[i];
+    if (opening_us < 120000 || opening_us > 125000)
+      ck_abort_msg("peer %u: %lld us (WEFT_TEST_SEED=%#llx)", v->peer, (long long)opening_us,
+                   (unsigned long long)test_seed());
+  }
+  weft_sim_swarm_free(swarm);
+}
+END_TEST
+
 // --- Runs
 
 static bool stop_at_once(void *user, int64_t now_us) {
@@ -243,6 +314,12 @@ START_TEST(runs_repeat_bit_for_bit) {
     const outcome other = run(&p, NULL, 1);
     EXPECT(!same(&a, &other));
   }
+  const char *const sent_on[] = {
+      "peers", "40",   "duration",          "15 s", "fidelity", "rank", "topology", "source",
+      "loss",  "0.05", "source-neighbours", "9",    NULL};
+  const weft_sim_parameters s = with(sent_on);
+  const outcome one = run(&s, NULL, 1), three = run(&s, NULL, 3);
+  EXPECT(one.status == WEFT_OK && one.result.totals.packets > 1000 && same(&one, &three));
   const weft_sim_parameters p = with(bulk);
   const outcome best = run(&p, NULL, 2), scalar = run(&p, "scalar", 1);
   EXPECT(best.status == WEFT_OK && same(&best, &scalar));
@@ -345,6 +422,7 @@ int main(void) {
   tcase_add_test(t, graphs_are_connected_and_bounded);
   tcase_add_test(t, the_model_follows_its_laws);
   tcase_add_test(t, one_hop_takes_what_it_must);
+  tcase_add_test(t, joining_takes_three_round_trips);
   tcase_add_test(t, runs_repeat_bit_for_bit);
   tcase_add_test(t, bytes_add_up);
   tcase_add_test(t, runs_can_be_stopped);

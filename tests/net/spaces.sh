@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# For scripts that run real peers, each in a network namespace of its own: to be sourced. It has the
+# namespaces, the network between them (relay.c), the source and those who join it.
+# shellcheck disable=SC2034 # what it sets, scripts use
+
+# enter_spaces "$@": the script again, as root of namespaces of its own; without them it says so and passes.
+enter_spaces() {
+  [ "${WEFT_IN_NAMESPACE:-}" != yes ] || return 0
+  if ! unshare -Urm true 2>/dev/null || [ ! -e /dev/net/tun ]; then
+    printf 'skipped: needs user namespaces (unshare -Urm) and /dev/net/tun\n'
+    exit 0
+  fi
+  WEFT_IN_NAMESPACE=yes exec unshare -Urm --propagation private "$0" "$@"
+}
+
+# enter_work NAME: an empty folder for this run; the namespaces' names live there.
+enter_work() {
+  work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/$1.XXXXXX")
+  mount -t tmpfs none "$work" || exit 1
+  cd -- "$work" || exit 1
+}
+
+in_space() { # I COMMAND...: in namespace I
+  local space=$1
+  shift
+  exec nsenter --net="$work/ns$space" -- "$@"
+}
+
+# start_relay PEERS SEED ARGUMENT...: the network, for a source and so many peers; $relay_pid
+start_relay() {
+  local count=$(($1 + 1)) seed=$2 i
+  shift 2
+  # shellcheck disable=SC2154 # set by the script
+  "$relay" "$work" "$count" "$seed" "$@" >relay.log &
+  relay_pid=$!
+  for ((i = 0; i < 200; i++)); do
+    grep -q ready relay.log && return
+    sleep 0.05
+  done
+  exit 1
+}
+
+# start_source RATE OPTION...: a live source in namespace 0, of what is written to descriptor 8, its upload
+# below four times the stream; $source_pid, and its key in $key
+start_source() {
+  local rate=$1 i
+  shift
+  mkfifo pipe
+  exec 8<>pipe
+  # shellcheck disable=SC2154 # set by the script
+  (in_space 0 "$weft" peer source --input - --listen 10.77.0.1:7000 --rate "$rate" --lag 3000 \
+    --upload $((rate * 39 / 10)) "$@" <pipe 8>&- 2>source.log) &
+  source_pid=$!
+  for ((i = 0; i < 100; i++)); do
+    grep -q '^info source' source.log 2>/dev/null && break
+    sleep 0.05
+  done
+  key=$(sed -n 's/.* key=\([0-9a-f]*\).*/\1/p' source.log | head -n 1)
+}
+
+# start_join SPACE NAME PROGRAM OPTION...: a peer of that source, its log in NAME.log; $join_pid
+start_join() {
+  local space=$1 name=$2 program=$3
+  shift 3
+  (in_space "$space" "$program" peer join --source 10.77.0.1:7000 --source-key "$key" --startup 1000 --linger 1 \
+    "$@" 8>&- 2>"$name.log") &
+  join_pid=$!
+}

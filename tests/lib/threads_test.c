@@ -79,9 +79,14 @@ static weft_status batch(worker *w) {
                                 .out_stride = K};
   }
   WEFT_TRY(weft_decode_batch(w->ctx, jobs, JOBS, NULL));
+  size_t singular = 0; // one in 250; all six are never
   for (size_t j = 0; j < JOBS; j++)
-    if (jobs[j].status != WEFT_E_SINGULAR)
-      w->same = w->same && memcmp(jobs[j].out, w->source->data, N * K) == 0;
+    if (jobs[j].status == WEFT_E_SINGULAR)
+      singular++;
+    else
+      w->same =
+          w->same && jobs[j].status == WEFT_OK && memcmp(jobs[j].out, w->source->data, N * K) == 0;
+  w->same = w->same && singular < JOBS;
   free(memory);
   weft_encoder_free(encoder);
   return WEFT_OK;

@@ -68,6 +68,14 @@ weft_status weft_plan_make(weft_code *code, const uint8_t *inputs, const uint8_t
                            size_t output_count, bool reduce, weft_plan **out);
 void weft_plan_let_go(weft_plan *plan);
 
+// Makes a plan on the stack and runs it: where no plans are kept, asking for memory would be a good
+// part of a short recovery. For a plan that is small: of a byte code, on the host.
+enum { WEFT_SMALL_PLAN_BYTES = 2048 };
+bool weft_plan_is_small(const weft_code *code, size_t output_count);
+weft_status weft_plan_run_once(weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
+                               size_t output_count, const weft_stripe *stripes, size_t count,
+                               weft_queue *queue);
+
 // Runs a plan where its stripes lie; in_order: shards lie in the plan's order.
 weft_status weft_plan_dispatch(weft_plan *plan, const weft_stripe *stripes, size_t count,
                                bool in_order, weft_queue *queue);

@@ -144,6 +144,15 @@ static void matrix_from_points(weft_generator *g) {
                        weft_gfw_mul(&g->field, g->scale[g->k + i], difference(g, g->k + i, j)));
 }
 
+// What recovery matrices are summed up from.
+static void fill_logarithms(weft_generator *g) {
+  const size_t n = g->k + g->m, stride = weft_generator_stride(g);
+  memset(g->log_difference, 0, n * stride);
+  for (size_t a = 0; a < n; a++)
+    for (size_t b = 0; b < n; b++)
+      g->log_difference[a * stride + b] = g->field.log[difference(g, a, b)];
+}
+
 static void matrix_from_powers(weft_generator *g, weft_generator_kind kind) {
   const weft_gfw *field = &g->field;
   for (size_t i = 0; i < g->m; i++)
@@ -175,10 +184,13 @@ weft_status weft_generator_init(weft_generator *g, weft_generator_kind kind, siz
   g->by_points = set_points(g, kind);
   if (!m)
     return WEFT_OK;
-  g->parity = allocator->alloc(allocator->user, m * k, 64);
+  const size_t logarithms = g->by_points ? (k + m) * weft_generator_stride(g) : 0;
+  g->parity = allocator->alloc(allocator->user, m * k + logarithms, 64);
   if (!g->parity)
     return WEFT_E_NOMEM;
   if (g->by_points) {
+    g->log_difference = g->parity + m * k;
+    fill_logarithms(g);
     matrix_from_points(g);
     return WEFT_OK;
   }
@@ -192,7 +204,7 @@ weft_status weft_generator_init(weft_generator *g, weft_generator_kind kind, siz
 void weft_generator_clear(weft_generator *g) {
   if (g->parity)
     g->allocator->free(g->allocator->user, g->parity);
-  g->parity = NULL;
+  g->parity = g->log_difference = NULL;
 }
 
 void weft_matrix_to_bits(const weft_gfw *field, const uint8_t *matrix, size_t rows, size_t columns,

@@ -36,71 +36,60 @@ static weft_status take_survey(const weft_generator *g, const uint8_t *in, surve
   return WEFT_OK;
 }
 
-// The points of some shards, but for the infinite one, a difference with which counts as 1.
-typedef struct points {
-  size_t count;
-  uint8_t z[WEFT_SHARDS_MAX];
-} points;
-
-static void take_points(const weft_generator *g, const uint8_t *ids, size_t count, points *out) {
-  out->count = 0;
-  for (size_t i = 0; i < count; i++)
-    if (ids[i] != g->infinite)
-      out->z[out->count++] = g->point[ids[i]];
+// Sums of logarithms modulo the order, which may come out as the order instead of 0. Three foldings
+// bring any 16 bits of w = 8 there, and what smaller w have; without a decision they are vectors.
+static uint16_t fold(const weft_gfw *field, unsigned sum) {
+  for (int i = 0; i < 3; i++)
+    sum = (sum & field->order) + (sum >> field->w);
+  return (uint16_t)sum;
 }
 
-// log of the product of differences between a shard and all of `with`, but for itself where it is
-// one of those: log[0] is 0. The compiler must not see through the sum: its vectors of look-ups,
-// put together byte by byte, take twice as long.
-static unsigned log_product(const weft_generator *g, size_t shard, const points *with) {
-  const uint8_t *const log = g->field.log, z = g->point[shard];
-  unsigned sum = 0;
-  if (shard == g->infinite)
-    return sum;
-  for (size_t j = 0; j < with->count; j++) {
-    sum += log[z ^ with->z[j]];
-    __asm__("" : "+r"(sum));
+// log of every shard's factor: its scale, its differences from E, over those from P. Shard by shard
+// for whole rows of logarithms, needed or not: they are added as vectors.
+static void weigh(const weft_generator *g, const survey *s, uint16_t *restrict weight) {
+  const size_t n = weft_generator_stride(g);
+  const uint8_t *const log = g->field.log;
+  // At most 128 absent ones, so that no sum exceeds 128 * 255 * 2 + 255 = 65535.
+  const unsigned most = (unsigned)s->absent * g->field.order;
+  for (size_t t = 0; t < n; t++)
+    weight[t] = (uint16_t)(most + log[g->scale[t]]);
+  for (size_t e = 0; e < s->absent; e++) {
+    const uint8_t *const add = g->log_difference + s->absent_id[e] * n;
+    const uint8_t *const take = g->log_difference + s->stand_in_id[e] * n;
+    for (size_t t = 0; t < n; t++)
+      weight[t] = (uint16_t)(weight[t] + add[t] - take[t]);
   }
-  return sum;
+  for (size_t t = 0; t < n; t++)
+    weight[t] = fold(&g->field, weight[t]);
 }
 
-// exp(own + weight - difference of the shard and each input) for all k inputs.
-static void fill_row(const weft_generator *g, const uint8_t *in, size_t shard, unsigned own,
+// exp(weight of each input - weight of the shard - log of their difference) for all k inputs.
+static void fill_row(const weft_generator *g, const uint8_t *in, size_t shard,
                      const uint16_t *weight, uint8_t *restrict row) {
-  const uint8_t *const log = g->field.log, *const exp = g->field.exp, *const point = g->point;
-  const uint8_t z = g->point[shard];
-  const unsigned order = g->field.order;
-  for (size_t c = 0; c < g->k; c++) {
-    const unsigned both = own + weight[c], once = both > order ? both - order : both;
-    const bool infinite = shard == g->infinite || in[c] == g->infinite;
-    row[c] = exp[once + order - (infinite ? 0 : log[z ^ point[in[c]]])];
+  const size_t n = weft_generator_stride(g);
+  const unsigned own = 2 * g->field.order - weight[shard];
+  const uint8_t *const take = g->log_difference + shard * n;
+  uint16_t sum[WEFT_SHARDS_MAX];
+  for (size_t t = 0; t < n; t++) {
+    const unsigned all = own + weight[t] - take[t];
+    sum[t] = (uint16_t)((all & g->field.order) + (all >> g->field.w));
   }
+  for (size_t c = 0; c < g->k; c++)
+    row[c] = g->field.exp[sum[in[c]]];
 }
 
 static void solve_by_points(const weft_generator *g, const survey *s, const uint8_t *in,
                             const uint8_t *out, size_t count, uint8_t *matrix) {
-  const weft_gfw *field = &g->field;
-  const unsigned order = field->order;
-  const unsigned most = (unsigned)s->absent * order; // of a product over E or P
-  points absent, stand_ins;
-  take_points(g, s->absent_id, s->absent, &absent);
-  take_points(g, s->stand_in_id, s->stand_ins, &stand_ins);
-  uint16_t weight[WEFT_SHARDS_MAX]; // log of the factor that belongs to each input
-  for (size_t c = 0; c < g->k; c++)
-    weight[c] = (uint16_t)weft_gfw_fold(field, log_product(g, in[c], &absent) + most -
-                                                   log_product(g, in[c], &stand_ins) +
-                                                   field->log[g->scale[in[c]]]);
+  uint16_t weight[WEFT_SHARDS_MAX];
+  weigh(g, s, weight);
   for (size_t r = 0; r < count; r++) {
     uint8_t *row = matrix + r * g->k;
     if (s->position[out[r]] != ABSENT) {
       memset(row, 0, g->k);
       row[s->position[out[r]]] = 1;
-      continue;
+    } else {
+      fill_row(g, in, out[r], weight, row);
     }
-    const unsigned own =
-        weft_gfw_fold(field, log_product(g, out[r], &stand_ins) + most + order -
-                                 log_product(g, out[r], &absent) - field->log[g->scale[out[r]]]);
-    fill_row(g, in, out[r], own, weight, row);
   }
 }
 

@@ -30,13 +30,6 @@ static inline uint8_t weft_gfw_div(const weft_gfw *field, uint8_t a, uint8_t b) 
   return a ? field->exp[field->log[a] + field->order - field->log[b]] : 0;
 }
 
-// A sum of logarithms modulo the order, 2^w - 1, which may come out as the order instead of 0.
-static inline unsigned weft_gfw_fold(const weft_gfw *field, unsigned sum) {
-  while (sum > field->order)
-    sum = (sum & field->order) + (sum >> field->w);
-  return sum;
-}
-
 // Ones in the w x w bit matrix of the multiplication by `element`: what it costs a CRS code.
 unsigned weft_gfw_ones(const weft_gfw *field, uint8_t element);
 

@@ -76,22 +76,29 @@ static weft_status check_ids(const weft_code *code, const uint8_t *inputs, const
   return WEFT_OK;
 }
 
-weft_status weft_plan_make(weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
-                           size_t output_count, bool reduce, weft_plan **out) {
-  const size_t ids = code->k + output_count;
-  weft_plan *plan =
-      weft_ctx_take(code->ctx, sizeof *plan + ids + output_count * code->k, _Alignof(weft_plan));
-  if (!plan)
-    return WEFT_E_NOMEM;
+// The struct, the ids and the matrix, one behind the other.
+static size_t plan_bytes(const weft_code *code, size_t output_count) {
+  return sizeof(weft_plan) + code->k + output_count + output_count * code->k;
+}
+
+static void begin(weft_plan *plan, weft_code *code, size_t output_count) {
   memset(plan, 0, sizeof *plan);
   plan->code = code;
   plan->outputs = output_count;
   plan->ids = (uint8_t *)(plan + 1);
-  plan->matrix = plan->ids + ids;
+  plan->matrix = plan->ids + code->k + output_count;
   atomic_init(&plan->holders, 1);
   atomic_init(&plan->worked, 0);
   atomic_init(&plan->reduced, NULL);
   atomic_flag_clear(&plan->reducing);
+}
+
+weft_status weft_plan_make(weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
+                           size_t output_count, bool reduce, weft_plan **out) {
+  weft_plan *plan = weft_ctx_take(code->ctx, plan_bytes(code, output_count), _Alignof(weft_plan));
+  if (!plan)
+    return WEFT_E_NOMEM;
+  begin(plan, code, output_count);
   const weft_status status = fill(plan, inputs, outputs, reduce);
   if (status == WEFT_OK)
     *out = plan;
@@ -274,6 +281,23 @@ weft_status weft_plan_dispatch(weft_plan *plan, const weft_stripe *stripes, size
   if (queue)
     WEFT_TRY(weft_queue_wait(queue));
   return weft_plan_execute(plan, stripes, count, in_order);
+}
+
+bool weft_plan_is_small(const weft_code *code, size_t output_count) {
+  return !code->ctx->device && !weft_code_is_crs(code) &&
+         plan_bytes(code, output_count) <= WEFT_SMALL_PLAN_BYTES;
+}
+
+weft_status weft_plan_run_once(weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
+                               size_t output_count, const weft_stripe *stripes, size_t count,
+                               weft_queue *queue) {
+  union {
+    weft_plan plan;
+    uint8_t bytes[WEFT_SMALL_PLAN_BYTES];
+  } near;
+  begin(&near.plan, code, output_count);
+  WEFT_TRY(fill(&near.plan, inputs, outputs, false));
+  return weft_plan_dispatch(&near.plan, stripes, count, false, queue);
 }
 
 weft_status weft_plan_run(weft_plan *plan, const weft_stripe *stripes, size_t count,

@@ -140,6 +140,12 @@ weft_status weft_code_recover(weft_code *code, const weft_erasures *erasures,
   WEFT_TRY(make_request(code, erasures, &q));
   if (!q.outputs || !count)
     return WEFT_OK;
+  if (!code->capacity && weft_plan_is_small(code, q.outputs)) {
+    pthread_mutex_lock(&code->lock);
+    code->misses++;
+    pthread_mutex_unlock(&code->lock);
+    return weft_plan_run_once(code, q.ids, q.ids + code->k, q.outputs, stripes, count, queue);
+  }
   WEFT_TRY(obtain(code, &q, &plan));
   const weft_status status = weft_plan_dispatch(plan, stripes, count, false, queue);
   weft_plan_let_go(plan);

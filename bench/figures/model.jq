@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+# A model of the CRS kernels in the spirit of G-CRS's, in our own terms (docs/storage-gpu.md): microseconds
+#   T = T_0 + max(T_DRAM, T_SM) + (1 - rho) min(T_DRAM, T_SM)
+# T_DRAM: the k + m shards at the rate of the copy in the same group. T_SM: lanes' issue slots at the rate measured for
+# LOP3 and IMAD together, or LOP3s at theirs. Constants are fitted on some cells and tried on others.
+include "weft";
+def model_cells: . as $all | .groups[] | .cases as $cases
+  | $cases[] | select(.operation == "encode" and (.variant | test(":w=[0-9]+:packet=(8|512)$")))
+  | .n as $k | ($cases[] | select(.operation == "ceiling" and .n == $k and (.variant | startswith("device memory")))) as $copy
+  | (.variant | capture(":w=(?<w>[0-9]+):") | .w | tonumber) as $w
+  | {row, k: .n, m, w: $w, production: (.variant | startswith("cauchy_good")), data: .amount_per_call.input,
+     us: (.amount_per_call.input / .gigabytes_per_second.input.median / 1000),
+     dram: (.amount_per_call.input / $copy.gigabytes_per_second.input.median / 1000)}
+  # a step: one input word of eight bytes met by one output word's thread, or by all of a thread's outputs
+  | .steps = .data / 8 * .w / 1e6
+  | .issue = $all.device.ceilings["lop3 and imad"] / 1e12 | .lop3 = $all.device.ceilings.lop3_lane_ops / 1e12;
+def combined($t0; $rho; $sm): $t0 + ([.dram, $sm] | max) + (1 - $rho) * ([.dram, $sm] | min);
+def error($t): $t / .us - 1;
+def mean_error: map(fabs) | add / length;
+
+# Published kernels. One output a thread: $c slots a step and rho, from two cells, in which arithmetic is the longer
+# part. All outputs of a word in one thread: $a slots a step and $b for each output; rho is left at 1.
+def slots_of($c; $m): $c * $m * .steps / .issue;
+def fit_single($p; $q):
+  ($p | .steps * .m / .issue) as $ps | ($q | .steps * .m / .issue) as $qs
+  | (($p.us * $qs - $q.us * $ps) / ($p.dram * $qs - $q.dram * $ps)) as $x
+  | ([[$x, 0] | max, 1] | min) as $share
+  | {rho: (1 - $share), c: ((($p.us - $share * $p.dram) / $ps + ($q.us - $share * $q.dram) / $qs) / 2)};
+def fit_all($p; $q):
+  ($p | .us * .issue / .steps) as $ps | ($q | .us * .issue / .steps) as $qs
+  | (($qs - $ps) / ($q.m - $p.m)) as $b | {rho: 1, b: $b, a: ($ps - $b * $p.m)};
+def published_time($f): if $f.c then combined(0; $f.rho; slots_of($f.c; .m)) else combined(0; 1; ($f.a + $f.b * .m) * .steps / .issue) end;
+
+# The production path: subset sums of four packets, eleven LOP3s, and one an output for eight packets; T_0 and rho by search.
+def production_sm: .data / 4 * (11 / 4 + .m * .w / 8) / 1e6 / .lop3;
+def production_time($f): production_sm as $sm | combined($f.t0; $f.rho; $sm);
+def fit_production($cells):
+  [range(0; 9) as $t | range(0; 51) as $r | {t0: ($t * 5), rho: ($r / 50)}
+    | . as $f | .error = ([$cells[] | . as $cell | production_time($f) as $t | $cell | error($t)] | mean_error)] | min_by(.error);

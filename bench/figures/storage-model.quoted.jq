@@ -1,0 +1,13 @@
+# results: results/nvidia-h200/storage.json
+# SPDX-License-Identifier: Apache-2.0
+# The model's constants and errors as docs/storage-gpu.md tells them.
+include "weft"; include "model";
+def errors($f): map(. as $c | production_time($f) as $t | $c | error($t));
+"docs/storage-gpu.md" as $doc
+| input | [model_cells | select(.production)] as $cells | fit_production([$cells[] | select(.w == 8)]) as $f
+| [$cells[] | select(.w != 8)] as $tried
+| [$doc, "T_0 = \($f.t0) us and rho = \($f.rho), mean error \($f.error | percent) where fitted and \($tried | errors($f) | mean_error | percent) where tried"],
+  [$doc, "(m <= 4: \([$tried[] | select(.m <= 4)] | errors($f) | mean_error | percent))"],
+  [$doc, "k >= 16 without 45 + 16: \([$tried[] | select(.k >= 16 and (.k != 45 or .m != 16))] | errors($f) | mean_error | percent)"],
+  [$doc, "taking T_DRAM alone \($tried | map(. as $c | error(.dram)) | mean_error | percent)"]
+| @tsv

@@ -34,7 +34,9 @@ out = sys.argv[1]
 schemes = ["push", "pull", "rarest", "source-only"]
 names = {"loss": "Loss on every path (lag 3 s)", "lag": "How close to live (2 % loss)",
          "churn": "Churn: mean stay (30 % say goodbye)", "flash": "Flash crowd: all come within",
-         "uplink": "Uplink of each viewer: 1, 1.2, 5, 50 Mbit/s"}
+         "uplink": "Uplink of each viewer (2 % loss, lag 3 s)"}
+keys = {"classes": "uplink"}
+labels = {"dsl:1": "1 Mbit/s (dsl)", "plain:1": "1.2 (plain)", "cable:1": "5 (cable)", "fibre:1": "50 (fibre)"}
 columns = [("continuity", 4), ("startup_p95_s", 2), ("source_streams", 2), ("share_useful", 3)]
 with open(f"{out}/tables.md", "w") as to:
     for name, title in names.items():
@@ -46,7 +48,7 @@ with open(f"{out}/tables.md", "w") as to:
         if not tables:
             continue
         key = list(next(iter(tables.values()))[0])[0]
-        to.write(f"## {title}\n\n| {key} | scheme | continuity | start-up p95, s | source sends (streams) | useful share of all bytes |\n|---|---|---|---|---|---|\n")
+        to.write(f"## {title}\n\n| {keys.get(key, key)} | scheme | continuity | start-up p95, s | source sends (streams) | useful share of all bytes |\n|---|---|---|---|---|---|\n")
         for i, first in enumerate(next(iter(tables.values()))):
             for scheme, rows in tables.items():
                 r = rows[i]
@@ -54,7 +56,7 @@ with open(f"{out}/tables.md", "w") as to:
                 for column, digits in columns:
                     mean, half = r[column], r[column + "_ci95"]
                     cells.append("" if mean == "" else f"{float(mean):.{digits}f}" + (f" ± {float(half):.{digits}f}" if half else ""))
-                to.write(f"| {first[key] if scheme == schemes[0] else ''} | {scheme} | " + " | ".join(cells) + " |\n")
+                to.write(f"| {labels.get(first[key], first[key]) if scheme == schemes[0] else ''} | {scheme} | " + " | ".join(cells) + " |\n")
         to.write("\n")
         with open(f"{out}/{name}.dat", "w") as data:
             for scheme, rows in tables.items():
@@ -65,19 +67,22 @@ with open(f"{out}/tables.md", "w") as to:
 PYTHON
 if command -v gnuplot >/dev/null; then
   cat >"$out/figures.gp" <<'GNUPLOT'
-set terminal pngcairo size 1500,900 font ',11'
+set terminal pngcairo size 1500,1000 font ',11'
 set output folder.'/figures.png'
 set multiplot layout 2,3
 set grid
-set key bottom left reverse Left
-set yrange [0:1.03]
-set ylabel 'continuity, 95 % interval'
-do for [name in 'loss lag churn flash uplink'] {
-  set title name
-  plot for [i=0:3] folder.'/'.name.'.dat' index i using 0:2:3:xtic(1) with yerrorlines title columnheader(1)
+set offsets 0.25, 0.25, 0, 0
+set key outside bottom center horizontal
+set yrange [0:1.05]
+set ylabel 'continuity, mean and 95 % interval'
+names = 'loss lag churn flash uplink'
+array titles[5] = ['Loss on every path', 'Lag behind the source', 'Mean stay of a viewer', 'Flash crowd: all come within', 'Uplink: 1, 1.2, 5, 50 Mbit/s']
+do for [at=1:5] {
+  set title titles[at]
+  plot for [i=0:3] folder.'/'.word(names, at).'.dat' index i using 0:2:3:xtic(1) with yerrorlines title columnheader(1)
 }
-set title 'loss: source upload'
-set ylabel 'streams'
+set title 'Loss on every path: what the source sends'
+set ylabel 'streams, mean and 95 % interval'
 set yrange [0:*]
 plot for [i=0:3] folder.'/loss.dat' index i using 0:4:5:xtic(1) with yerrorlines title columnheader(1)
 unset multiplot

@@ -26,13 +26,14 @@
   tiles.forEach(([name, value]) => { const d = document.createElement("div"), b = document.createElement("b"), s = document.createElement("span"); d.className = "tile"; b.textContent = value; s.textContent = name; d.append(b, s); $("tiles").append(d); });
 
   const colours = ["#2463b5", "#c2571a", "#2f8f4e", "#8a3ea8", "#b3243b", "#0f8b8d"];
+  const few = values => values.filter(v => v !== null).length <= 30; // a line through few, far apart, would hide them
   function chart(id, data, series, format, xLabel, range) {
     const box = $(id);
     if (!data[0].length) { box.className = "none"; box.textContent = "nothing to show in this mode"; return; }
     new uPlot({
       width: Math.max(280, box.clientWidth), height: 240, scales: { x: { time: false }, y: range ? { range } : {} },
       axes: [{ label: xLabel || "seconds", size: 40, labelSize: 18 }, { size: 84, values: (u, vs) => vs.map(format) }],
-      series: [{ label: xLabel || "s" }].concat(series.map((s, i) => Object.assign({ stroke: colours[i % colours.length], width: 1.5, points: { show: false }, value: (u, v) => v === null ? "–" : format(v) }, s))),
+      series: [{ label: xLabel || "s" }].concat(series.map((s, i) => Object.assign({ stroke: colours[i % colours.length], width: 1.5, spanGaps: true, points: { show: few(data[i + 1]), size: 5 }, value: (u, v) => v === null ? "–" : format(v) }, s))),
     }, data, box);
   }
   function server() {
@@ -80,7 +81,7 @@
   function ranks() {
     const lines = run.rank.peers.slice(0, 24);
     chart("rank", run.rank.time.length ? [run.rank.time].concat(lines.map(p => p.packets), [run.rank.mean]) : [[]],
-      lines.map(p => ({ label: "peer " + p.peer, width: 1, stroke: "rgba(36,99,181,.35)" })).concat([{ label: "mean", width: 3, stroke: "#c2571a" }]), v => text(v, 0));
+      lines.map(p => ({ label: "peer " + p.peer, width: 1, stroke: "rgba(36,99,181,.35)", spanGaps: false, points: { show: false } })).concat([{ label: "mean", width: 3, stroke: "#c2571a" }]), v => text(v, 0));
     document.querySelectorAll("#rank .u-legend").forEach(l => l.remove()); // two dozen peers need no legend
   }
   Object.entries(m).forEach(([k, v]) => $("metrics").append(row([k, v === null ? "–" : text(v, 6)], "td", true)));

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one core of a node gives out: coded, sealed, and sent over the loopback, each alone and all
+// together.
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "bench/buffers.h"
+#include "bench/check.h"
+#include "bench/peer_cases.h"
+#include "peer/runtime/udp.h"
+#include "weft/peer_codec.h"
+#include "weft/peer_node.h"
+
+// A busy node's turn: bursts to one neighbour after the other, then what waits is sent.
+enum { BATCH_MAX = WEFT_UDP_RUN, NEIGHBOURS = 4, BURSTS = 16, DRAIN_STEP_US = 500 };
+
+// --- Two ends of a session, in one process
+
+typedef struct pair {
+  weft_sessions *end[2];
+  weft_rng_chacha chance[2];
+  size_t link;
+} pair;
+
+static weft_address place(size_t i) {
+  return (weft_address){.ip = {[15] = (uint8_t)(i + 1)}, .port = 1};
+}
+
+static void exchange(pair *p) {
+  for (int round = 0; round < 10; round++)
+    for (size_t i = 0; i < 2; i++) {
+      weft_address to;
+      const weft_address from = place(i);
+      const uint8_t *data;
+      uint8_t copy[WEFT_SESSION_DATAGRAM_BYTES];
+      size_t bytes;
+      weft_session_plain plain;
+      while (weft_sessions_output(p->end[i], &to, &data, &bytes) == WEFT_OK) {
+        memcpy(copy, data, bytes);
+        (void)weft_sessions_input(p->end[1 - i], &from, copy, bytes, 1, &plain);
+      }
+    }
+}
+
+static void pair_new(pair *p, weft_ctx *ctx, weft_session_cipher cipher) {
+  const weft_address other = place(1);
+  weft_session_event event;
+  for (size_t i = 0; i < 2; i++) {
+    const uint8_t seed[32] = {(uint8_t)(i + 1)};
+    weft_rng_chacha_seed(&p->chance[i], 1, i);
+    const weft_rng rng = weft_rng_chacha_table(&p->chance[i]);
+    weft_sessions_options options = {.links_max = 2, .cipher = cipher, .rng = &rng};
+    weft_identity_from_seed(seed, &options.identity);
+    weft_bench_must("sessions", weft_sessions_new(ctx, &options, 1, &p->end[i]));
+  }
+  weft_bench_must("open", weft_sessions_open(p->end[0], &other, NULL, 1, &p->link));
+  exchange(p);
+  if (!weft_sessions_event(p->end[0], &event) || event.kind != WEFT_SESSION_OPENED)
+    weft_bench_must("handshake", WEFT_E_STATE);
+}
+
+static void pair_free(pair *p) {
+  weft_sessions_free(p->end[0]);
+  weft_sessions_free(p->end[1]);
+}
+
+// --- The way out
+
+typedef struct way {
+  size_t n, k, m;
+  weft_codec codec;
+  void *segment;
+  weft_rng rng;
+  pair *sessions; // (NEIGHBOURS)
+  weft_udp *udp;
+  const weft_address *to; // (NEIGHBOURS)
+  // One burst: packets with room for their headers before them.
+  uint8_t *packets, *coefficients, *rows[BATCH_MAX];
+  weft_packet views[BATCH_MAX];
+  uint8_t *sealed;
+  size_t stride, bytes; // of one packet's room, and of one packet
+  size_t bursts;        // of one turn
+  bool code, seal, send;
+} way;
+
+static void code_burst(way *w) {
+  const weft_batch batch = {.count = w->m,
+                            .packets = w->views,
+                            .coefficients = w->coefficients,
+                            .coefficients_stride = w->n,
+                            .payload_rows = w->rows};
+  weft_bench_must("make", w->codec.make(w->codec.user, w->segment, &batch));
+  for (size_t i = 0; i < w->m; i++) {
+    weft_packet packet = w->views[i];
+    size_t written;
+    packet.payload = NULL; // it is in its place
+    w->bytes = weft_packet_session_bytes(&packet.id, packet.mode);
+    weft_bench_must("header", weft_packet_write_session(&packet, w->rows[i] - (w->bytes - w->k),
+                                                        w->bytes, &written));
+  }
+}
+
+static uint8_t *room_for(const way *w, size_t neighbour) {
+  if (!w->send)
+    return w->sealed;
+  for (;;) {
+    uint8_t *room = weft_udp_room(w->udp, &w->to[neighbour]);
+    if (room)
+      return room;
+    struct pollfd ready = {.fd = w->udp->fd, .events = POLLOUT}; // the socket is full
+    (void)poll(&ready, 1, 10);
+  }
+}
+
+static void put_burst(way *w, size_t neighbour) {
+  const pair *session = &w->sessions[neighbour];
+  weft_seal seal;
+  if (w->seal)
+    weft_bench_must("reserve",
+                    weft_sessions_reserve(session->end[0], session->link, w->m, 1, &seal));
+  for (size_t i = 0; i < w->m; i++) {
+    uint8_t *room = room_for(w, neighbour);
+    if (w->seal)
+      (void)weft_seal_datagram(&seal, i, w->rows[i] - (w->bytes - w->k), w->bytes, room);
+    if (w->send)
+      weft_udp_filled(w->udp, w->bytes + WEFT_SESSION_OVERHEAD_BYTES);
+  }
+}
+
+static void call(void *user) {
+  way *w = user;
+  for (size_t b = 0; b < w->bursts; b++) {
+    if (w->code)
+      code_burst(w);
+    if (w->seal || w->send)
+      put_burst(w, b % NEIGHBOURS);
+  }
+  if (w->send)
+    weft_udp_flush(w->udp);
+}
+
+static void way_rooms(way *w) {
+  w->stride = (12 + w->n + w->k + 127) / 64 * 64;
+  w->packets = weft_bench_alloc(BATCH_MAX, w->stride);
+  w->coefficients = weft_bench_alloc(BATCH_MAX, w->n);
+  w->sealed = weft_bench_alloc(1, WEFT_SESSION_DATAGRAM_BYTES);
+  for (size_t i = 0; i < BATCH_MAX; i++)
+    w->rows[i] = w->packets + (i + 1) * w->stride - (w->k + 63) / 64 * 64;
+}
+
+// A relay holds the whole segment, from packets of a source.
+static void fill_relay(way *relay, way *source, const weft_segment_id *id) {
+  weft_bench_must("relay",
+                  relay->codec.open_sink(relay->codec.user, id, &relay->rng, &relay->segment));
+  source->m = 1;
+  while (relay->codec.rank(relay->codec.user, relay->segment) < id->blocks) {
+    code_burst(source);
+    weft_packet packet = source->views[0];
+    packet.payload = source->rows[0];
+    (void)relay->codec.add(relay->codec.user, relay->segment, &packet);
+  }
+}
+
+// --- Who takes it
+
+typedef struct drain {
+  int fd[NEIGHBOURS];
+  weft_address address[NEIGHBOURS];
+  atomic_bool stop;
+  atomic_ullong bytes;
+  pthread_t thread;
+} drain;
+
+// Looks every so often, as a driver that gathers interrupts does: waking it for every datagram
+// would be counted as the sender's work.
+static void *drain_run(void *user) {
+  drain *d = user;
+  uint8_t *room = weft_bench_alloc(1, 1 << 16);
+  while (!atomic_load(&d->stop)) {
+    for (size_t i = 0; i < NEIGHBOURS; i++)
+      for (ssize_t n; (n = recv(d->fd[i], room, 1 << 16, MSG_DONTWAIT)) > 0;)
+        atomic_fetch_add(&d->bytes, (unsigned long long)n);
+    (void)nanosleep(&(struct timespec){.tv_nsec = DRAIN_STEP_US * 1000}, NULL);
+  }
+  free(room);
+  return NULL;
+}
+
+static int drain_socket(weft_address *address) {
+  const int on = 1, room = 16 << 20;
+  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t bytes = sizeof at;
+  const int fd = socket(AF_INET, SOCK_DGRAM, 0);
+  (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+  (void)setsockopt(fd, IPPROTO_UDP, 104 /* UDP_GRO */, &on, sizeof on);
+  if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) != 0 ||
+      getsockname(fd, (struct sockaddr *)&at, &bytes) != 0)
+    weft_bench_must("a socket of the loopback", WEFT_E_IO);
+  *address = (weft_address){.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1},
+                            .port = ntohs(at.sin_port)};
+  return fd;
+}
+
+static void drain_start(drain *d) {
+  for (size_t i = 0; i < NEIGHBOURS; i++)
+    d->fd[i] = drain_socket(&d->address[i]);
+  if (pthread_create(&d->thread, NULL, drain_run, d) != 0)
+    weft_bench_must("a thread", WEFT_E_THREAD);
+}
+
+static void drain_stop(drain *d) {
+  atomic_store(&d->stop, true);
+  pthread_join(d->thread, NULL);
+  for (size_t i = 0; i < NEIGHBOURS; i++)
+    close(d->fd[i]);
+}
+
+// --- Throughput
+
+static int add_way(weft_bench_group *group, way *w, const char *operation, const char *row,
+                   const char *variant) {
+  code_burst(w);
+  const weft_bench_case entry = {
+      .operation = operation,
+      .row = row,
+      .variant = variant,
+      .n = w->n,
+      .k = w->k,
+      .m = w->m,
+      .threads = 1,
+      .amount = {[WEFT_BENCH_OUTPUT] = (double)(w->bursts * w->m * w->k)},
+      .ceiling = -1,
+      .checked = "by the tests of session and codec",
+      .work = {.call = call, .user = w}};
+  return weft_bench_group_add(group, &entry);
+}
+
+void weft_bench_peer_throughput(weft_bench_report *report, const weft_bench_options *options,
+                                weft_ctx *ctx, size_t n, size_t k, size_t m) {
+  enum { WAYS = 11 };
+  weft_codec_rlnc rlnc = {.ctx = ctx, .coded_only = true};
+  const weft_segment_id id = {.stream = 1, .blocks = (uint32_t)n, .block_bytes = (uint32_t)k};
+  weft_rng_chacha chance;
+  weft_rng_chacha_seed(&chance, options->seed, 7);
+  pair aes[NEIGHBOURS], chacha[NEIGHBOURS];
+  for (size_t i = 0; i < NEIGHBOURS; i++) {
+    pair_new(&aes[i], ctx, WEFT_CIPHER_BEST);
+    pair_new(&chacha[i], ctx, WEFT_CIPHER_CHACHA);
+  }
+  drain d = {.bytes = 0};
+  drain_start(&d);
+  weft_udp udp;
+  int error;
+  weft_bench_must("udp", weft_udp_open(ctx, &(weft_address){.port = 0}, &udp, &error));
+  uint8_t *data = weft_bench_alloc(n, k);
+  weft_bench_random random;
+  weft_bench_random_seed(&random, options->seed);
+  weft_bench_random_bytes(&random, data, n * k);
+  way source = {.n = n,
+                .k = k,
+                .m = m,
+                .codec = weft_codec_rlnc_table(&rlnc),
+                .to = d.address,
+                .bursts = BURSTS,
+                .udp = &udp,
+                .rng = weft_rng_chacha_table(&chance)};
+  way_rooms(&source);
+  weft_bench_must("source",
+                  source.codec.open_source(&rlnc, &id, data, n * k, &source.rng, &source.segment));
+  way relay = source;
+  way_rooms(&relay);
+  fill_relay(&relay, &source, &id);
+  source.m = m;
+  weft_session_peer peer;
+  weft_bench_must("peer", weft_sessions_peer(aes[0].end[0], aes[0].link, &peer));
+  const char *best = peer.aes ? "aes-256-gcm" : "chacha20";
+  const struct {
+    const way *base;
+    pair *sessions;
+    bool code, seal, send;
+    size_t bursts;
+    const char *operation, *row, *variant;
+  } kinds[WAYS] = {{&source, aes, true, false, false, BURSTS, "code", "source", ""},
+                   {&relay, aes, true, false, false, BURSTS, "code", "relay", ""},
+                   {&relay, aes, false, true, false, BURSTS, "seal", best, ""},
+                   {&relay, chacha, false, true, false, BURSTS, "seal", "chacha20", ""},
+                   {&relay, aes, false, false, true, BURSTS, "send", "udp", ""},
+                   {&relay, aes, false, false, true, 1, "send", "udp", "one burst"},
+                   {&source, aes, true, true, true, BURSTS, "all", best, "source"},
+                   {&relay, aes, true, true, true, BURSTS, "all", best, "relay"},
+                   {&relay, aes, true, true, true, 1, "all", best, "relay, one burst"},
+                   {&source, chacha, true, true, true, BURSTS, "all", "chacha20", "source"},
+                   {&relay, chacha, true, true, true, BURSTS, "all", "chacha20", "relay"}};
+  way ways[WAYS];
+  char *title =
+      weft_bench_text("out of one core, n = %zu, k = %zu, bursts of %zu; %d bursts a turn, "
+                      "to %d neighbours",
+                      n, k, m, BURSTS, NEIGHBOURS);
+  weft_bench_group *group = weft_bench_group_new(title);
+  for (size_t i = 0; i < WAYS; i++) {
+    ways[i] = *kinds[i].base;
+    ways[i].sessions = kinds[i].sessions;
+    ways[i].bursts = kinds[i].bursts;
+    ways[i].code = kinds[i].code;
+    ways[i].seal = kinds[i].seal;
+    ways[i].send = kinds[i].send;
+    const bool row = !options->rows || weft_bench_listed(options->rows, kinds[i].row) ||
+                     weft_bench_listed(options->rows, kinds[i].variant);
+    if (row && weft_bench_listed(options->operations, kinds[i].operation))
+      (void)add_way(group, &ways[i], kinds[i].operation, kinds[i].row, kinds[i].variant);
+  }
+  weft_bench_report_run(report, options, group);
+  if (udp.statistics.send_calls)
+    printf("  datagrams per send call %.1f%s; taken at the other end %.1f %% of the bytes\n",
+           (double)udp.statistics.sent / (double)udp.statistics.send_calls,
+           udp.no_segmenting ? " (no UDP_SEGMENT)" : "",
+           100.0 * (double)atomic_load(&d.bytes) / (double)udp.statistics.sent_bytes);
+  drain_stop(&d);
+  weft_udp_close(&udp);
+  source.codec.close(&rlnc, source.segment);
+  source.codec.close(&rlnc, relay.segment);
+  for (size_t i = 0; i < NEIGHBOURS; i++)
+    pair_free(&aes[i]), pair_free(&chacha[i]);
+  weft_bench_group_free(group);
+  free(title), free(data), free(source.packets), free(source.coefficients), free(source.sealed);
+  free(relay.packets), free(relay.coefficients), free(relay.sealed);
+}

@@ -143,8 +143,12 @@ static weft_status add_token(void *user, void *opened, size_t count, const void 
   memcpy(&t, bytes, sizeof t);
   uint8_t *given = &s->from[c->from];
   size_t fresh = news(s, &t, *given);
+  // Blocks as they are never lie in the span of other blocks.
+  const bool blocks_only = t.source && s->rank == *given;
   for (size_t i = 0; i < count; i++) {
-    if (adds_nothing(s, fresh))
+    const size_t number = t.first + (size_t)__builtin_ctzll(t.left | UINT64_C(1) << 63);
+    t.left &= t.left - 1;
+    if (!(blocks_only && number < s->held.blocks && fresh) && adds_nothing(s, fresh))
       continue;
     fresh--;
     s->rank++;

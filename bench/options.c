@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,44 +19,59 @@
 // Comparisons that time calls; `sim` and `banks` count instead.
 #define TIMED "mul,rlnc,storage,gpu,server,peer,ceilings"
 
+// What an option's word is: a list of sizes or a text, put where `at` says; a number or a flag, for
+// take() to judge.
+typedef enum kind { SIZES, TEXT, NUMBER, FLAG, HELP } kind;
+
+#define IN(field) offsetof(weft_bench_options, field)
+
 // Each option, and the comparisons that it means something to (NULL: all): the others refuse it, so
 // that nobody takes a figure for one of a shape that was never measured.
 static const struct {
   const char *name;
-  int letter;
+  kind kind;
+  size_t at;
   const char *value; // NULL: it takes none
   const char *takers;
   const char *about;
 } all[] = {
-    {"n", 'n', "LIST", "mul,rlnc", "blocks in a segment (128)"},
-    {"n", 'n', "LIST", "peer", "blocks in a segment (64)"},
-    {"k", 'k', "LIST", "mul,rlnc,peer", "bytes in a block; suffix K or M for 1024 or 1024^2"},
-    {"m", 'm', "LIST", "mul,rlnc,peer", "coded blocks per call (mul: 128; rlnc: n; peer: 8,16,32)"},
-    {"m", 'm', "LIST", "storage", "parity shards in the CRS parts on a GPU"},
-    {"m", 'm', "LIST", "sim", "peers (1000,10000,100000)"},
-    {"rows", 'r', "LIST", "mul,rlnc,storage", "backend rows by name, best, or all"},
-    {"rows", 'r', "NAME", "gpu,server", "the device's backend row (cuda)"},
-    {"rows", 'r', "LIST", "peer", "kinds of packets by a name of their table"},
-    {"operations", 'o', "LIST", "rlnc,storage,gpu,server,peer,sim", "only these operations"},
-    {"threads", 't', "LIST", "rlnc,storage,server", "threads"},
-    {"shapes", 'S', "LIST", "storage", "data and parity shards, as 10+4,32+8"},
-    {"bytes", 'b', "LIST", "storage", "bytes of a shard (64K,1M)"},
-    {"codes", 'C', "LIST", "storage", "only these codes"},
-    {"reps", 'R', "N", NULL, "repetitions, at least 9 (11)"},
-    {"rep-ms", 'M', "N", TIMED, "length of a repetition in milliseconds (20)"},
-    {"small-pages", 'p', NULL, TIMED, "no huge pages for the data, as most programs have it"},
-    {"cold", 'c', NULL, TIMED, "evict the data from the caches before every call"},
-    {"seed", 's', "N", NULL, "of the random data (from the system)"},
-    {"isal", 'i', "FILE", "mul,rlnc,storage",
+    {"n", SIZES, IN(n), "LIST", "mul,rlnc", "blocks in a segment (128)"},
+    {"n", SIZES, IN(n), "LIST", "peer", "blocks in a segment (64)"},
+    {"k", SIZES, IN(k), "LIST", "mul,rlnc,peer",
+     "bytes in a block; suffix K or M for 1024 or 1024^2"},
+    {"m", SIZES, IN(m), "LIST", "mul,rlnc,peer",
+     "coded blocks per call (mul: 128; rlnc: n; peer: 8,16,32)"},
+    {"m", SIZES, IN(m), "LIST", "storage", "parity shards in the CRS parts on a GPU"},
+    {"m", SIZES, IN(m), "LIST", "sim", "peers (1000,10000,100000)"},
+    {"rows", TEXT, IN(rows), "LIST", "mul,rlnc,storage", "backend rows by name, best, or all"},
+    {"rows", TEXT, IN(rows), "NAME", "gpu,server", "the device's backend row (cuda)"},
+    {"rows", TEXT, IN(rows), "LIST", "peer", "kinds of packets by a name of their table"},
+    {"operations", TEXT, IN(operations), "LIST", "rlnc,storage,gpu,server,peer,sim",
+     "only these operations"},
+    {"threads", SIZES, IN(threads), "LIST", "rlnc,storage,server", "threads"},
+    {"shapes", TEXT, IN(shapes), "LIST", "storage", "data and parity shards, as 10+4,32+8"},
+    {"bytes", SIZES, IN(bytes), "LIST", "storage", "bytes of a shard (64K,1M)"},
+    {"codes", TEXT, IN(codes), "LIST", "storage", "only these codes"},
+    {"reps", NUMBER, IN(timing.reps), "N", NULL, "repetitions, at least 9 (11)"},
+    {"rep-ms", NUMBER, IN(timing.rep_s), "N", TIMED, "length of a repetition in milliseconds (20)"},
+    {"small-pages", FLAG, IN(small_pages), NULL, TIMED,
+     "no huge pages for the data, as most programs have it"},
+    {"cold", FLAG, IN(timing.cold), NULL, TIMED,
+     "evict the data from the caches before every call"},
+    {"seed", NUMBER, IN(seed), "N", NULL, "of the random data (from the system)"},
+    {"isal", TEXT, IN(isal), "FILE", "mul,rlnc,storage",
      "ISA-L's library (libisal.so.2); empty: leave it out"},
-    {"jerasure", 'J', "FILE", "storage", "Jerasure's (libJerasure.so.2); empty: leave it out"},
-    {"klauspost", 'K', "FILE", "storage", "what bench/peers/klauspost builds (none)"},
-    {"json", 'j', "FILE", NULL, "write every repetition's time, with provenance"},
-    {"quick", 'q', NULL, NULL, "9 repetitions of 4 ms and fewer shapes"},
-    {"help", 'h', NULL, NULL, "this list"},
+    {"jerasure", TEXT, IN(jerasure), "FILE", "storage",
+     "Jerasure's (libJerasure.so.2); empty: leave it out"},
+    {"klauspost", TEXT, IN(klauspost), "FILE", "storage",
+     "what bench/peers/klauspost builds (none)"},
+    {"json", TEXT, IN(json), "FILE", NULL, "write every repetition's time, with provenance"},
+    {"quick", FLAG, IN(quick), NULL, NULL, "9 repetitions of 4 ms and fewer shapes"},
+    {"help", HELP, 0, NULL, NULL, "this list"},
 };
 
-enum { OPTIONS = sizeof all / sizeof *all };
+// getopt_long gives an option as FIRST + its index, above all characters.
+enum { OPTIONS = sizeof all / sizeof *all, FIRST = 256 };
 
 static void put_help(const char *comparison) {
   printf("usage: weft bench %s [options]\n", comparison);
@@ -95,63 +111,38 @@ static bool parse_list(const char *text, weft_bench_sizes *out) {
   return out->count > 0;
 }
 
-// One option; false when its argument is out of range.
-static bool accept(weft_bench_options *options, int option, const char *argument) {
+static bool take_number(weft_bench_options *options, size_t at, const char *argument) {
   uint64_t number = 0;
-  switch (option) {
-  case 'n':
-    return parse_list(argument, &options->n);
-  case 'k':
-    return parse_list(argument, &options->k);
-  case 'm':
-    return parse_list(argument, &options->m);
-  case 't':
-    return parse_list(argument, &options->threads);
-  case 'r':
-    options->rows = argument;
-    return true;
-  case 'o':
-    options->operations = argument;
-    return true;
-  case 'j':
-    options->json = argument;
-    return true;
-  case 'i':
-    options->isal = argument;
-    return true;
-  case 'J':
-    options->jerasure = argument;
-    return true;
-  case 'K':
-    options->klauspost = argument;
-    return true;
-  case 'S':
-    options->shapes = argument;
-    return true;
-  case 'C':
-    options->codes = argument;
-    return true;
-  case 'b':
-    return parse_list(argument, &options->bytes);
-  case 'R':
-    options->timing.reps = parse_number(argument, &number) ? (size_t)number : 0;
-    return number >= WEFT_BENCH_MIN_REPS && number <= 10000;
-  case 'M':
-    if (!parse_number(argument, &number) || number < 1 || number > 60000)
-      return false;
-    options->timing.rep_s = (double)number * 1e-3;
-    return true;
-  case 's':
-    return parse_number(argument, &options->seed);
-  case 'c':
-    options->timing.cold = true;
-    return true;
-  case 'p':
-    options->small_pages = true;
-    weft_bench_small_pages();
-    return true;
-  default:
+  if (!parse_number(argument, &number))
     return false;
+  if (at == IN(seed)) {
+    options->seed = number;
+    return true;
+  }
+  if (at == IN(timing.reps)) {
+    options->timing.reps = (size_t)number;
+    return number >= WEFT_BENCH_MIN_REPS && number <= 10000;
+  }
+  options->timing.rep_s = (double)number * 1e-3;
+  return number >= 1 && number <= 60000;
+}
+
+// One option; false when its argument is out of range.
+static bool take(weft_bench_options *options, size_t option, const char *argument) {
+  void *const at = (char *)options + all[option].at;
+  switch (all[option].kind) {
+  case SIZES:
+    return parse_list(argument, at);
+  case TEXT:
+    *(const char **)at = argument;
+    return true;
+  case NUMBER:
+    return take_number(options, all[option].at, argument);
+  default:
+    *(bool *)at = true;
+    if (options->small_pages)
+      weft_bench_small_pages();
+    return true;
   }
 }
 
@@ -173,7 +164,7 @@ int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv)
   for (size_t i = 0, count = 0; i < OPTIONS; i++)
     if (weft_bench_listed(all[i].takers, argv[0]))
       known[count++] = (struct option){all[i].name, all[i].value ? required_argument : no_argument,
-                                       NULL, all[i].letter};
+                                       NULL, FIRST + (int)i};
   *options = (weft_bench_options){.argc = argc, .argv = argv};
   options->seed = weft_bench_fresh_seed();
   opterr = 0; // our own words, with the whole command's name
@@ -182,9 +173,9 @@ int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv)
     options->timing.reps = options->quick ? WEFT_BENCH_MIN_REPS : 11;
     options->timing.rep_s = options->quick ? 0.004 : 0.020;
     optind = 1;
-    int option = 0, index = 0;
-    while ((option = getopt_long(argc, argv, "h", known, &index)) != -1) {
-      if (option == 'h') {
+    int option = 0;
+    while ((option = getopt_long(argc, argv, "h", known, NULL)) != -1) {
+      if (option == 'h' || (option >= FIRST && all[option - FIRST].kind == HELP)) {
         put_help(argv[0]);
         return 1;
       }
@@ -194,10 +185,11 @@ int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv)
                 argv[0], argv[optind - 1]);
         return WEFT_BENCH_USAGE;
       }
-      if (option == 'q')
-        options->quick = true;
-      else if (pass == 1 && !accept(options, option, optarg)) {
-        fprintf(stderr, "weft bench %s: --%s does not take '%s'\n", argv[0], known[index].name,
+      const size_t taken = (size_t)(option - FIRST);
+      if (pass == 0 && all[taken].at != IN(quick))
+        continue;
+      if (!take(options, taken, optarg)) {
+        fprintf(stderr, "weft bench %s: --%s does not take '%s'\n", argv[0], all[taken].name,
                 optarg ? optarg : "");
         return WEFT_BENCH_USAGE;
       }

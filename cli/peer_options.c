@@ -136,15 +136,22 @@ static int from_file(const char *path, int word, char **values) {
 
 static int gather(const char *word_text, int word, int argc, char **argv, char **values) {
   GOptionEntry entries[OPTIONS + 1] = {{0}};
+  char *about[OPTIONS] = {0}; // with defaults
   size_t count = 0;
   g_autofree char *command = g_strconcat(NAME " ", word_text, NULL);
-  for (size_t i = 0; i < OPTIONS; i++)
-    if (options[i].words & word)
-      entries[count++] = (GOptionEntry){options[i].name,     0,          0,
-                                        G_OPTION_ARG_STRING, &values[i], options[i].about,
-                                        options[i].argument};
+  for (size_t i = 0; i < OPTIONS; i++) {
+    const option *o = &options[i];
+    if (!(o->words & word))
+      continue;
+    about[i] = g_strdup_printf(o->otherwise ? "%s [%s]" : "%s", o->about, o->otherwise);
+    entries[count++] =
+        (GOptionEntry){o->name, 0, 0, G_OPTION_ARG_STRING, &values[i], about[i], o->argument};
+  }
   int code = cli_parse(command, "See weft peer --help for what it does and its exit codes.",
-                       "Rates take k, M, G (powers of 1000).", entries, argc, argv);
+                       "In brackets: what holds otherwise. Rates take k, M, G (powers of 1000).",
+                       entries, argc, argv);
+  for (size_t i = 0; i < OPTIONS; i++)
+    g_free(about[i]);
   for (size_t i = 0; i < OPTIONS && code < 0; i++)
     if (!values[i] && (options[i].words & word))
       values[i] = from_environment(options[i].name);

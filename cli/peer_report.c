@@ -72,6 +72,10 @@ char *peer_metrics(const peer_view *view) {
       {"weft_peer_hash_failures_total", "counter", "Segments unlike their manifest.",
        (double)e->hash_failures},
       {"weft_peer_banned_total", "counter", "Neighbours banned for pollution.", (double)e->banned},
+      {"weft_peer_verified_packets_total", "counter", "Packets that agreed with a checksum.",
+       (double)e->verified},
+      {"weft_peer_verified_wait_seconds_total", "counter", "What they waited for it, together.",
+       (double)e->waited_us / 1e6},
       {"weft_peer_announced", "gauge", "Nodes that this tracker knows.", (double)s.announced},
   };
   GString *out = g_string_new(NULL);
@@ -149,16 +153,19 @@ char *peer_page(void *user, const char *path, const char **type, unsigned *statu
 void peer_tell_summary(const peer_view *view) {
   weft_node_statistics s;
   weft_node_get_statistics(view->node, &s);
-  peer_log(PEER_INFO, "summary",
-           "due=%" G_GUINT64_FORMAT " in_time=%" G_GUINT64_FORMAT " skipped=%" G_GUINT64_FORMAT
-           " stalls=%" G_GUINT64_FORMAT " startup_ms=%" G_GINT64_FORMAT " bytes=%" G_GUINT64_FORMAT
-           " sent=%" G_GUINT64_FORMAT " sent_bytes=%" G_GUINT64_FORMAT
-           " received_bytes=%" G_GUINT64_FORMAT " innovative=%" G_GUINT64_FORMAT
-           " dependent=%" G_GUINT64_FORMAT " late=%" G_GUINT64_FORMAT
-           " hash_failures=%" G_GUINT64_FORMAT " banned=%" G_GUINT64_FORMAT,
-           s.engine.due, s.engine.in_time, s.engine.skipped, s.engine.stalls,
-           s.engine.startup_us / 1000, view->sink ? weft_sink_bytes(view->sink) : 0, s.sent,
-           s.sent_bytes, s.received_bytes, s.engine.received_innovative,
-           s.engine.received_dependent, s.engine.received_late, s.engine.hash_failures,
-           s.engine.banned);
+  peer_log(
+      PEER_INFO, "summary",
+      "due=%" G_GUINT64_FORMAT " in_time=%" G_GUINT64_FORMAT " skipped=%" G_GUINT64_FORMAT
+      " stalls=%" G_GUINT64_FORMAT " startup_ms=%" G_GINT64_FORMAT " bytes=%" G_GUINT64_FORMAT
+      " sent=%" G_GUINT64_FORMAT " sent_bytes=%" G_GUINT64_FORMAT
+      " received_bytes=%" G_GUINT64_FORMAT " innovative=%" G_GUINT64_FORMAT
+      " dependent=%" G_GUINT64_FORMAT " late=%" G_GUINT64_FORMAT " hash_failures=%" G_GUINT64_FORMAT
+      " banned=%" G_GUINT64_FORMAT " verified=%" G_GUINT64_FORMAT " waited_ms=%" G_GINT64_FORMAT
+      " waited_ms_max=%" G_GINT64_FORMAT,
+      s.engine.due, s.engine.in_time, s.engine.skipped, s.engine.stalls, s.engine.startup_us / 1000,
+      view->sink ? weft_sink_bytes(view->sink) : 0, s.sent, s.sent_bytes, s.received_bytes,
+      s.engine.received_innovative, s.engine.received_dependent, s.engine.received_late,
+      s.engine.hash_failures, s.engine.banned, s.engine.verified,
+      s.engine.verified ? s.engine.waited_us / (int64_t)s.engine.verified / 1000 : 0,
+      s.engine.waited_max_us / 1000);
 }

@@ -24,6 +24,8 @@ struct weft_http {
   uint64_t base, written; // nothing before `base` is there
   bool ended, running;
   GPtrArray *clients; // of the stream
+  const char *type;   // of the stream, by its first bytes; NULL before they are here
+  GPtrArray *early;   // connections that asked before that: suspended, and asked again after it
 };
 
 static gboolean on_time(gpointer user);
@@ -57,6 +59,25 @@ static gboolean on_ready(gint fd, GIOCondition condition, gpointer user) {
 }
 
 // --- The stream
+
+// What begins so is of that type: players go by it, and not all look for themselves.
+static const struct {
+  size_t at, bytes;
+  const char *begins, *type;
+} types[] = {
+    {4, 4, "ftyp", "video/mp4"},       {0, 4, "\x1a\x45\xdf\xa3", "video/webm"},
+    {0, 4, "OggS", "application/ogg"}, {0, 3, "FLV", "video/x-flv"},
+    {0, 3, "ID3", "audio/mpeg"},       {0, 4, "fLaC", "audio/flac"},
+    {188, 1, "\x47", "video/mp2t"}, // the second packet's sync byte
+};
+
+static const char *type_of(const uint8_t *data, size_t bytes) {
+  for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+    if (bytes >= types[i].at + types[i].bytes &&
+        memcmp(data + types[i].at, types[i].begins, types[i].bytes) == 0)
+      return types[i].type;
+  return "application/octet-stream";
+}
 
 static uint64_t oldest(const weft_http *http) {
   return http->written - http->base > KEPT ? http->written - KEPT : http->base;
@@ -156,6 +177,11 @@ static enum MHD_Result refuse_range(const weft_http *http, struct MHD_Connection
 
 static enum MHD_Result answer_stream(weft_http *http, struct MHD_Connection *connection,
                                      bool body) {
+  if (!http->type) {
+    g_ptr_array_add(http->early, connection);
+    MHD_suspend_connection(connection);
+    return MHD_YES;
+  }
   const char *range = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Range");
   bool partial;
   client *c = g_new0(client, 1);
@@ -172,7 +198,7 @@ static enum MHD_Result answer_stream(weft_http *http, struct MHD_Connection *con
     gone(c);
     return MHD_NO;
   }
-  (void)MHD_add_response_header(response, "Content-Type", "video/mp2t");
+  (void)MHD_add_response_header(response, "Content-Type", http->type);
   (void)MHD_add_response_header(response, "Cache-Control", "no-store");
   (void)MHD_add_response_header(response, "Access-Control-Allow-Origin", "*");
   if (http->options.length)
@@ -233,12 +259,19 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
 
 // --- Life
 
+static void resume_early(weft_http *http) {
+  for (guint i = 0; i < http->early->len; i++)
+    MHD_resume_connection(g_ptr_array_index(http->early, i));
+  g_ptr_array_set_size(http->early, 0);
+}
+
 weft_http *weft_http_new(const weft_http_options *options, char **error) {
   weft_http *http = g_new0(weft_http, 1);
   struct sockaddr_in6 at = {.sin6_family = AF_INET6, .sin6_port = htons(options->listen.port)};
   memcpy(&at.sin6_addr, options->listen.ip, 16);
   http->options = *options;
   http->clients = g_ptr_array_new();
+  http->early = g_ptr_array_new();
   if (options->stream)
     http->kept = g_malloc(KEPT);
   errno = 0;
@@ -271,9 +304,11 @@ void weft_http_free(weft_http *http) {
       MHD_resume_connection(c->connection);
     c->waiting = false;
   }
+  resume_early(http);
   if (http->daemon)
     MHD_stop_daemon(http->daemon);
   g_ptr_array_unref(http->clients);
+  g_ptr_array_unref(http->early);
   g_free(http->kept);
   g_free(http);
 }
@@ -293,7 +328,14 @@ static void resume(weft_http *http) {
   work(http); // nothing when a request is being answered: the library goes on after it
 }
 
+static void know_type(weft_http *http, const uint8_t *data, size_t bytes) {
+  if (!http->type)
+    http->type = type_of(data, bytes);
+  resume_early(http);
+}
+
 void weft_http_write(weft_http *http, const uint8_t *data, size_t bytes) {
+  know_type(http, data, bytes);
   while (bytes) {
     const size_t to = (size_t)(http->written % KEPT), n = MIN(bytes, KEPT - to);
     memcpy(http->kept + to, data, n);
@@ -312,6 +354,7 @@ void weft_http_move(weft_http *http, uint64_t position) {
 
 void weft_http_end(weft_http *http) {
   http->ended = true;
+  know_type(http, NULL, 0);
   resume(http);
 }
 

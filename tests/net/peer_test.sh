@@ -79,7 +79,10 @@ body_of() {
   tail -c +$((head + 1)) "$1.raw" >"$1"
 }
 
-head -c 3000000 /dev/urandom >in.bin
+{
+  printf '\0\0\0\040ftypisom' # what an MP4 begins with
+  head -c 2999988 /dev/urandom
+} >in.bin
 
 # --- A live source that is killed: nobody knows the end. Looked at when all else is done, below.
 mkfifo cut.pipe
@@ -154,6 +157,7 @@ range() { # FIRST LAST FILE
   http_get 127.0.0.1 "$http_port" / "$3" "Range: bytes=$1-$2" || fail "no answer to the range $1-$2"
   body_of "$3"
   head_of "$3" | grep -q ' 206 ' || fail "range $1-$2: $(head -n 1 "$3.raw")"
+  head_of "$3" | grep -qi '^content-type: video/mp4' || fail "range $1-$2: another type"
   head_of "$3" | grep -qi "^content-range: bytes $1-${2:-2999999}/3000000" || fail "range $1-$2: no Content-Range"
   local bytes=$((${2:-2999999} - $1 + 1))
   [ "$(stat -c %s "$3")" -eq "$bytes" ] || fail "range $1-$2: $(stat -c %s "$3") bytes, not $bytes"

@@ -14,7 +14,8 @@
       ck_abort_msg("%s (WEFT_TEST_SEED=%#llx)", #condition, (unsigned long long)test_seed());      \
   } while (0)
 
-static weft_sim_totals run(const char *scheme, const char *neighbours, const char *most) {
+static weft_sim_totals run(const char *scheme, const char *neighbours, const char *most,
+                           uint64_t number) {
   const char *const settings[] = {
       "scheme",        scheme,     "neighbours", neighbours, "neighbours-max", most,
       "peers",         "50",       "duration",   "20 s",     "loss",           "0.02",
@@ -24,7 +25,7 @@ static weft_sim_totals run(const char *scheme, const char *neighbours, const cha
   weft_sim_parameters p;
   char why[WEFT_SIM_TEXT];
   weft_sim_defaults(&p);
-  p.seed = test_seed() >> 12;
+  p.seed = (test_seed() >> 12) + number;
   for (size_t i = 0; i < sizeof settings / sizeof *settings; i += 2)
     if (!weft_sim_set(&p, settings[i], settings[i + 1], why))
       ck_abort_msg("%s", why);
@@ -45,13 +46,20 @@ static weft_sim_totals run(const char *scheme, const char *neighbours, const cha
 static const char *const schemes[] = {"rarest", "pull"};
 static const char *const few_and_many[][2] = {{"12", "16"}, {"30", "50"}};
 
+// What comes in vain does so while all join, and differs from run to run: three are asked together.
 START_TEST(asking_schemes_hold_with_many_neighbours) {
-  const weft_sim_totals t = run(schemes[_i / 2], few_and_many[_i % 2][0], few_and_many[_i % 2][1]);
-  const weft_engine_statistics *p = &t.peers, *s = &t.source;
-  EXPECT((double)p->in_time >= 0.99 * (double)p->due);
-  // Not all of the 7.8 streams that its uplink holds, less headers, and little in vain.
-  EXPECT((double)s->sent_payload_bytes < 5.5 * 20 * 768e3 / 8);
-  EXPECT(10 * (p->received_dependent + p->received_late) < p->received_innovative);
+  uint64_t in_vain = 0, innovative = 0;
+  for (uint64_t number = 0; number < 3; number++) {
+    const weft_sim_totals t =
+        run(schemes[_i / 2], few_and_many[_i % 2][0], few_and_many[_i % 2][1], number);
+    const weft_engine_statistics *p = &t.peers, *s = &t.source;
+    EXPECT((double)p->in_time >= 0.99 * (double)p->due);
+    // Not all of the 7.8 streams that its uplink holds, less headers, and little in vain.
+    EXPECT((double)s->sent_payload_bytes < 5.5 * 20 * 768e3 / 8);
+    in_vain += p->received_dependent + p->received_late;
+    innovative += p->received_innovative;
+  }
+  EXPECT(10 * in_vain < innovative);
 }
 END_TEST
 

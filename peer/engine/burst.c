@@ -31,7 +31,7 @@ weft_policy_view weft_engine_view(const weft_engine *e, int64_t now_us) {
                             .window = e->window,
                             .horizon = e->rumour > e->horizon ? e->rumour : e->horizon,
                             .play = paced || weft_is_live(e) ? e->play : e->released,
-                            .segment_us = paced ? weft_segment_at(e, 1) - weft_segment_at(e, 0) : 0,
+                            .segment_us = paced ? weft_segment_us(e) : 0,
                             .lag_us = weft_is_live(e) ? weft_or(e->options->lag_us, 3000000) : 0,
                             .segments = e->held,
                             .number = e->number,

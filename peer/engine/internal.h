@@ -456,6 +456,11 @@ void weft_requests_ask(weft_engine *engine, int64_t now_us); // as the policy sa
 bool weft_owed_next(weft_engine *engine, weft_policy_choice *out, int64_t now_us);
 
 // playback.c
+// By the rate alone; else by the source's own clock, which its manifests tell: a live input can
+// pause.
+bool weft_timed_by_rate(const weft_engine *engine);
+int64_t weft_segment_us(const weft_engine *engine);                        // 0: not known yet
+int64_t weft_segment_by_rate(const weft_engine *engine, uint64_t segment); // there is one
 int64_t weft_segment_at(const weft_engine *engine, uint64_t segment); // media time, as far as known
 void weft_play_manifest(weft_engine *engine, uint64_t segment, int64_t at_us, int64_t now_us);
 void weft_play_learn(weft_engine *engine, uint64_t segment, int64_t now_us);

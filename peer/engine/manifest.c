@@ -28,7 +28,8 @@ static void keep_proof(weft_engine *e, const weft_manifest *m) {
 weft_status weft_manifest_make(weft_engine *e, uint64_t segment, const uint8_t *data, size_t bytes,
                                int64_t at_us, bool last, int64_t now_us) {
   weft_slot *slot = weft_window_slot(e, segment);
-  slot->at_us = e->options->rate_bits_per_s ? weft_segment_at(e, segment) : at_us;
+  const bool by_rate = weft_timed_by_rate(e) || (at_us == 0 && e->options->rate_bits_per_s);
+  slot->at_us = by_rate ? weft_segment_by_rate(e, segment) : at_us;
   slot->made_us = now_us;
   if (!e->options->trust)
     return WEFT_OK;

@@ -25,19 +25,26 @@ void weft_clock_learn(int64_t pair[2], int64_t *turn_us, int64_t sample, int64_t
 
 // --- Media time
 
-static int64_t segment_us(const weft_engine *e) {
+int64_t weft_segment_us(const weft_engine *e) {
   const uint64_t rate = e->options->rate_bits_per_s, bits = 8 * weft_segment_bytes(e);
   return rate ? (int64_t)(bits * 1000000 / rate) : e->segment_us;
 }
 
-int64_t weft_segment_at(const weft_engine *e, uint64_t segment) {
+bool weft_timed_by_rate(const weft_engine *e) {
+  return e->options->rate_bits_per_s && !(weft_is_live(e) && e->options->trust);
+}
+
+int64_t weft_segment_by_rate(const weft_engine *e, uint64_t segment) {
   const uint64_t rate = e->options->rate_bits_per_s, bits = 8 * weft_segment_bytes(e);
-  if (rate) {
-    if (segment > ((uint64_t)1 << 62) / bits || segment * bits / rate > (uint64_t)FAR / 1000000)
-      return FAR;
-    const uint64_t all = segment * bits;
-    return (int64_t)(all / rate * 1000000 + all % rate * 1000000 / rate);
-  }
+  if (segment > ((uint64_t)1 << 62) / bits || segment * bits / rate > (uint64_t)FAR / 1000000)
+    return FAR;
+  const uint64_t all = segment * bits;
+  return (int64_t)(all / rate * 1000000 + all % rate * 1000000 / rate);
+}
+
+int64_t weft_segment_at(const weft_engine *e, uint64_t segment) {
+  if (weft_timed_by_rate(e))
+    return weft_segment_by_rate(e, segment);
   if (weft_window_has(e, segment) && weft_window_slot(e, segment)->manifest)
     return weft_window_slot(e, segment)->at_us;
   // Times never fall: without its own, a segment is played no later than the next whose time is
@@ -46,10 +53,10 @@ int64_t weft_segment_at(const weft_engine *e, uint64_t segment) {
   for (uint64_t s = segment + 1; s <= e->timed_segment && weft_window_has(e, s); s++)
     if (weft_window_slot(e, s)->manifest)
       return weft_window_slot(e, s)->at_us;
-  const int64_t steps = (int64_t)segment - (int64_t)e->timed_segment;
-  if (e->segment_us && (steps > FAR / e->segment_us || steps < -(FAR / e->segment_us)))
+  const int64_t steps = (int64_t)segment - (int64_t)e->timed_segment, each = weft_segment_us(e);
+  if (each && (steps > FAR / each || steps < -(FAR / each)))
     return FAR;
-  return e->timed_us + steps * e->segment_us;
+  return e->timed_us + steps * each;
 }
 
 static int64_t lag(const weft_engine *e) { return weft_or(e->options->lag_us, 3000000); }
@@ -75,15 +82,14 @@ static int64_t live_next(const weft_engine *e) {
 void weft_play_start(weft_engine *e, int64_t now_us) {
   if (e->started || !weft_is_live(e) || !live_known(e))
     return;
-  const int64_t each = segment_us(e), wanted = now_us + startup(e);
+  const int64_t each = weft_segment_us(e), wanted = now_us + startup(e);
   // From one time nobody can tell how far back to begin. A second one comes at once, if it is
   // there.
   if (each == 0 && e->timed_segment > 0 && now_us < e->begin_us) {
     e->begin_us = e->begin_us == WEFT_ENGINE_NEVER ? now_us + SECOND_TIME_US : e->begin_us;
     return;
   }
-  uint64_t segment =
-      e->options->rate_bits_per_s ? (e->horizon ? e->horizon - 1 : 0) : e->timed_segment;
+  uint64_t segment = weft_timed_by_rate(e) ? (e->horizon ? e->horizon - 1 : 0) : e->timed_segment;
   if (each > 0) { // from the newest, so many steps back or on that it is due when it can be had
     int64_t steps = (wanted - live_time(e, segment)) / each;
     if (steps < -(int64_t)segment)
@@ -122,8 +128,7 @@ void weft_play_manifest(weft_engine *e, uint64_t segment, int64_t at_us, int64_t
   }
   if (!weft_is_live(e))
     return;
-  const int64_t at = e->options->rate_bits_per_s ? weft_segment_at(e, segment) : at_us;
-  weft_clock_learn(e->offset_us, &e->offset_turn_us, now_us - at, now_us);
+  weft_clock_learn(e->offset_us, &e->offset_turn_us, now_us - at_us, now_us);
   weft_play_start(e, now_us);
 }
 
@@ -162,13 +167,13 @@ static void live_tick(weft_engine *e, int64_t now_us) {
   const uint64_t before = e->play;
   if (!live_due(e))
     return;
-  if (e->due_segment != before && e->options->rate_bits_per_s) { // else manifests may change it
+  if (e->due_segment != before && weft_timed_by_rate(e)) { // else manifests may change it
     e->due_us = weft_segment_at(e, before);
     e->due_segment = before;
   }
   if (live_next(e) > now_us)
     return;
-  if (segment_us(e) > 0 && live_time(e, e->play + e->window) <= now_us) {
+  if (weft_segment_us(e) > 0 && live_time(e, e->play + e->window) <= now_us) {
     e->started = false; // asleep for longer than the window: begin again near the edge
     weft_play_start(e, now_us);
     return;

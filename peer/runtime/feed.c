@@ -15,6 +15,9 @@
 #include "weft/peer_node.h"
 
 enum { UDP_ROOM = 65536, UDP_SOCKET_BYTES = 4 << 20 };
+// An input that was silent for longer had a pause, which is no part of a segment's time. What it
+// gave too late is made up for faster than the rate for so long at most: a pause is not.
+enum { PAUSE_US = 500000, CATCH_UP_US = 250000 };
 
 struct weft_feed {
   weft_feed_options options;
@@ -24,10 +27,10 @@ struct weft_feed {
   uint64_t bytes, taken;
   uint8_t *segment; // being filled: segment_bytes, and a datagram's room more
   size_t held;
-  int64_t first_us; // when its first byte came
-  // Pace: segment i is not given before start_us + i * segment_us.
-  int64_t start_us, due_us;
-  bool started;
+  int64_t first_us; // when its first byte came, pauses since then left out
+  int64_t last_us;  // when bytes came last
+  int64_t next_us;  // pace: when the next segment may be taken; 0: at once
+  int64_t due_us;   // when to come again, 0: not for the pace
   guint watch;
   char error[128];
 };
@@ -133,6 +136,9 @@ static weft_status fill(weft_feed *f, int64_t now_us) {
       return failed(f, errno);
     if (f->held == 0)
       f->first_us = now_us;
+    else if (now_us - f->last_us > PAUSE_US)
+      f->first_us += now_us - f->last_us;
+    f->last_us = now_us;
     f->held += (size_t)n;
     f->end_seen = n == 0 && !f->udp;
   }
@@ -140,24 +146,24 @@ static weft_status fill(weft_feed *f, int64_t now_us) {
 }
 
 static bool paced(weft_feed *f, int64_t now_us) {
+  f->due_us = now_us < f->next_us ? f->next_us : 0;
+  return f->due_us == 0;
+}
+
+static void pace(weft_feed *f, size_t bytes) {
   const uint64_t rate = f->options.rate_bits_per_s;
-  f->due_us = 0;
   if (rate == 0)
-    return true;
-  if (!f->started) {
-    f->started = true;
-    f->start_us = now_us;
-  }
-  const int64_t due = f->start_us + (int64_t)((double)f->taken * 8e6 / (double)rate);
-  if (now_us >= due)
-    return true;
-  f->due_us = due;
-  return false;
+    return;
+  const int64_t late_us = f->next_us ? f->first_us - f->next_us : INT64_MAX;
+  if (late_us > CATCH_UP_US)
+    f->next_us = f->first_us;
+  f->next_us += (int64_t)((double)bytes * 8e6 / (double)rate);
 }
 
 static weft_status give(weft_feed *f, weft_engine *engine, int64_t now_us) {
   const size_t bytes = MIN(f->held, f->options.segment_bytes);
   WEFT_TRY(weft_engine_source_put(engine, f->segment, bytes, f->first_us, now_us));
+  pace(f, bytes);
   f->taken += bytes;
   f->held -= bytes;
   memmove(f->segment, f->segment + bytes, f->held); // the rest of a datagram

@@ -47,7 +47,7 @@ trap finish EXIT
 head -c $((rate * seconds / 8)) /dev/urandom >in.bin
 start_relay "$peers" "$seed" 20000 20000 0 0
 pids+=("$relay_pid")
-start_source "$rate" --congestion off
+start_source "$rate" --lag 3000 --congestion off
 pids+=("$source_pid")
 begin=$(date +%s%N) # of the stream: its first segment is there with the first bytes
 cat in.bin >&8 &

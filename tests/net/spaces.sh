@@ -49,7 +49,7 @@ start_source() {
   mkfifo pipe
   exec 8<>pipe
   # shellcheck disable=SC2154 # set by the script
-  (in_space 0 "$weft" peer source --input - --listen 10.77.0.1:7000 --rate "$rate" --lag 3000 \
+  (in_space 0 "$weft" peer source --input - --listen 10.77.0.1:7000 --rate "$rate" \
     --upload $((rate * 39 / 10)) "$@" <pipe 8>&- 2>source.log) &
   source_pid=$!
   for ((i = 0; i < 100; i++)); do

@@ -4,10 +4,11 @@
 # that delays, reorders, loses and doubles (relay.c): every peer must play it without a gap, byte for byte.
 #
 #   swarm.sh WEFT RELAY [--peers N] [--seconds S] [--churn PERCENT] [--polluters PERCENT --polluter WEFT]
-#            [--checksums on] [--keep FOLDER]
+#            [--checksums on] [--late SECONDS] [--pause SECONDS] [--keep FOLDER]
 #
 # churn: so many of the peers are killed every 10 s, and others come in their place.
-# checksums: the source reveals them, as it always does against polluters. keep: the logs are copied there.
+# checksums: the source reveals them, as it always does against polluters. late: the stream begins so long after all
+# came. pause: it stops for so long half-way. keep: the logs are copied there.
 # Without user namespaces or TUN it says so and passes; without ffmpeg the stream is random bytes.
 set -uo pipefail
 # shellcheck source=tests/net/spaces.sh
@@ -17,7 +18,7 @@ enter_spaces "$@"
 weft=$(readlink -f -- "$1")
 relay=$(readlink -f -- "$2")
 shift 2
-peers=32 seconds=20 churn=0 polluters=0 polluter=$weft keep=
+peers=32 seconds=20 churn=0 polluters=0 polluter=$weft late=0 pause=0 keep=
 source_options=()
 rate=2500000
 while [ $# -gt 0 ]; do
@@ -28,6 +29,8 @@ while [ $# -gt 0 ]; do
     --polluters) polluters=$2 ;;
     --polluter) polluter=$(readlink -f -- "$2") ;;
     --checksums) [ "$2" = off ] || source_options=(--checksums on) ;;
+    --late) late=$2 ;;
+    --pause) pause=$2 ;;
     --keep) keep=$(readlink -f -- "$2") ;;
     *)
       printf 'swarm.sh: what is %s?\n' "$1" >&2
@@ -36,7 +39,8 @@ while [ $# -gt 0 ]; do
   esac
   shift 2
 done
-[ "$polluters" -eq 0 ] || source_options=(--checksums on)
+source_options+=(--lag 2200)
+[ "$polluters" -eq 0 ] || source_options=(--checksums on --lag 3000) # judging packets takes its time
 seed=${WEFT_TEST_SEED:-$((RANDOM * 32768 + RANDOM))}
 printf 'seed: WEFT_TEST_SEED=%s\n' "$seed"
 RANDOM=$seed
@@ -102,7 +106,12 @@ for ((t = 0; t < 200; t++)); do
   [ "$(grep -l '^info stream' peer*.log 2>/dev/null | wc -l)" -eq "$peers" ] && break
   sleep 0.05
 done
-cat in.ts >&8 &
+sleep "$late"
+{
+  head -c $((total / 2)) in.ts
+  sleep "$pause"
+  tail -c +$((total / 2 + 1)) in.ts
+} >&8 &
 cat_pid=$!
 exec 8>&-
 start=$SECONDS
@@ -163,7 +172,7 @@ for name in "${!running[@]}"; do
     played "$name" | cmp -s - "$name.out" || fail "$name: its bytes differ from the segments played"
   fi
   if [ "$churn" -eq 0 ] && [ "$polluters" -eq 0 ]; then
-    [ "$startup" -lt 3000 ] || fail "$name: start-up took $startup ms"
+    [ "$startup" -lt $((3000 + late * 1000)) ] || fail "$name: start-up took $startup ms"
     [ "$in_time" -eq "$due" ] || fail "$name: $((due - in_time)) of $due segments came too late"
   fi
   ended=$((ended + 1))

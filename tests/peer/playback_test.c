@@ -92,6 +92,28 @@ START_TEST(live_plays_by_rate_without_trust) {
 }
 END_TEST
 
+// A live input with a rate that begins 8 s after everybody came, and then pauses for 8 s: longer
+// than the lag. Nothing of it is late for that.
+START_TEST(live_waits_for_a_late_and_for_a_pausing_input) {
+  swarm *s = live(7);
+  s->options.rate_bits_per_s = (uint64_t)(SEGMENT * 8 * SECOND / SEGMENT_US);
+  s->feed_us = 8 * SECOND;
+  swarm_start(s, NULL);
+  for (size_t i = 1; i < 6; i++)
+    swarm_add(s, NULL);
+  mesh(s, 6, 3);
+  swarm_run(s, 8 * SECOND + SEGMENTS / 2 * SEGMENT_US);
+  s->feed_us += 8 * SECOND;
+  swarm_run(s, SEGMENTS * SEGMENT_US + 26 * SECOND);
+  for (size_t i = 1; i < 6; i++) {
+    const weft_engine_statistics x = swarm_statistics(s, i);
+    EXPECT(!s->node[i].wrong && x.due >= SEGMENTS && x.in_time == x.due);
+    EXPECT(x.startup_us <= 11 * SECOND && weft_engine_done(s->node[i].engine));
+  }
+  end(s);
+}
+END_TEST
+
 START_TEST(live_plays_with_checksums) {
   swarm *s = live(4);
   s->fate = lossy;
@@ -318,6 +340,7 @@ int main(void) {
   tcase_add_test(t, live_plays_everything_in_time);
   tcase_add_test(t, live_plays_through_losses);
   tcase_add_test(t, live_plays_by_rate_without_trust);
+  tcase_add_test(t, live_waits_for_a_late_and_for_a_pausing_input);
   tcase_add_test(t, live_plays_with_checksums);
   tcase_add_test(t, a_crowd_at_the_source_is_served_by_itself);
   tcase_add_test(t, late_joiners_of_a_live_stream_start_near_its_edge);

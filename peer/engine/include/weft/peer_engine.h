@@ -158,8 +158,9 @@ bool weft_engine_event(weft_engine *engine, weft_event *out); // false: no more
 // Whether the window has room for another segment. Live: always, the oldest is dropped.
 bool weft_engine_source_ready(const weft_engine *engine);
 // The next segment, n * k bytes; the last may have fewer and then ends the stream. Copied. at_us:
-// when its first byte is to be played, relative to any origin, never falling; 0 where a rate paces.
-// Errors: WEFT_E_STATE (no source, no room, or ended), WEFT_E_ARGUMENT, WEFT_E_NOMEM.
+// when its first byte is to be played, relative to any origin, never falling; 0 where the rate
+// tells (live: of an input that never pauses). Errors: WEFT_E_STATE (no source, no room, or ended),
+// WEFT_E_ARGUMENT, WEFT_E_NOMEM.
 weft_status weft_engine_source_put(weft_engine *engine, const uint8_t *data, size_t bytes,
                                    int64_t at_us, int64_t now_us);
 // Ends a stream whose last segment was full, or that has none.

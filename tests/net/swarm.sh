@@ -39,8 +39,13 @@ while [ $# -gt 0 ]; do
   esac
   shift 2
 done
-source_options+=(--lag 2200)
-[ "$polluters" -eq 0 ] || source_options=(--checksums on --lag 3000) # judging packets takes its time
+lag=2200
+[ "$churn" -eq 0 ] || lag=3000
+if [ "$polluters" -gt 0 ]; then
+  source_options=(--checksums on)
+  lag=4000 # judging packets takes its time
+fi
+source_options+=(--lag "$lag")
 seed=${WEFT_TEST_SEED:-$((RANDOM * 32768 + RANDOM))}
 printf 'seed: WEFT_TEST_SEED=%s\n' "$seed"
 RANDOM=$seed

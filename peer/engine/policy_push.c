@@ -116,19 +116,35 @@ static bool choose_least_sent(const weft_policy_view *view, size_t index, weft_p
   return least != UINT32_MAX;
 }
 
+// What goes to a neighbour with no other supplier goes no further: nobody took it in yet, or all
+// have banned it, and such a one lacks everything for ever. Those come seven times in eight after
+// the rest.
+static bool pick_at_live_source(const weft_policy_view *view, const weft_rng *rng,
+                                weft_policy_choice *out) {
+  const size_t start = (size_t)weft_rng_below(rng, view->neighbours);
+  const bool all = weft_rng_below(rng, 8) == 0;
+  for (int cut_off = 0; cut_off < 2; cut_off++)
+    for (size_t i = 0; i < view->neighbours; i++) {
+      const size_t index = (start + i) % view->neighbours;
+      const weft_policy_neighbour *n = &view->neighbour[index];
+      if (n->open && (all || (n->suppliers <= 1) == cut_off) && choose_least_sent(view, index, out))
+        return true;
+    }
+  return false;
+}
+
 static bool pick(void *user, const weft_policy_view *view, const weft_rng *rng,
                  weft_policy_choice *out) {
   (void)user;
   if (view->neighbours == 0)
     return false;
+  if (view->source && view->live)
+    return pick_at_live_source(view, rng, out);
   // A random start and a step round: uniform while most neighbours want something, as they do.
   const size_t start = (size_t)weft_rng_below(rng, view->neighbours);
   for (size_t i = 0; i < view->neighbours; i++) {
     const size_t index = (start + i) % view->neighbours;
-    if (!view->neighbour[index].open)
-      continue;
-    if (view->source && view->live ? choose_least_sent(view, index, out)
-                                   : choose_segment(view, index, rng, out))
+    if (view->neighbour[index].open && choose_segment(view, index, rng, out))
       return true;
   }
   return false;

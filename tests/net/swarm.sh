@@ -39,12 +39,8 @@ while [ $# -gt 0 ]; do
   esac
   shift 2
 done
-lag=2200
-[ "$churn" -eq 0 ] || lag=3000
-if [ "$polluters" -gt 0 ]; then
-  source_options=(--checksums on)
-  lag=4000 # judging packets takes its time
-fi
+[ "$polluters" -eq 0 ] || source_options=(--checksums on)
+if [ "$churn" -gt 0 ] || [ "$polluters" -gt 0 ]; then lag=3000; else lag=2200; fi # start-up takes the lag, too
 source_options+=(--lag "$lag")
 seed=${WEFT_TEST_SEED:-$((RANDOM * 32768 + RANDOM))}
 printf 'seed: WEFT_TEST_SEED=%s\n' "$seed"

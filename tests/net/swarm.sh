@@ -40,7 +40,7 @@ while [ $# -gt 0 ]; do
   shift 2
 done
 [ "$polluters" -eq 0 ] || source_options=(--checksums on)
-if [ "$churn" -gt 0 ] || [ "$polluters" -gt 0 ]; then lag=3000; else lag=2200; fi # start-up takes the lag, too
+if [ "$churn" -gt 0 ] || [ "$polluters" -gt 0 ]; then lag=3000; else lag=2000; fi # start-up takes the lag, too
 source_options+=(--lag "$lag")
 seed=${WEFT_TEST_SEED:-$((RANDOM * 32768 + RANDOM))}
 printf 'seed: WEFT_TEST_SEED=%s\n' "$seed"

@@ -47,18 +47,23 @@ static const char *const schemes[] = {"rarest", "pull"};
 static const char *const few_and_many[][2] = {{"12", "16"}, {"30", "50"}};
 
 // What comes in vain does so while all join, and differs from run to run: three are asked together.
+// In about one run in twenty `pull` loses one of the 61 segments for everybody, since handshakes
+// take the time that they take (docs/sim.md): no run may lose a second.
 START_TEST(asking_schemes_hold_with_many_neighbours) {
-  uint64_t in_vain = 0, innovative = 0;
+  uint64_t in_vain = 0, innovative = 0, due = 0, in_time = 0;
   for (uint64_t number = 0; number < 3; number++) {
     const weft_sim_totals t =
         run(schemes[_i / 2], few_and_many[_i % 2][0], few_and_many[_i % 2][1], number);
     const weft_engine_statistics *p = &t.peers, *s = &t.source;
-    EXPECT((double)p->in_time >= 0.99 * (double)p->due);
+    EXPECT((double)p->in_time >= 0.98 * (double)p->due);
+    due += p->due;
+    in_time += p->in_time;
     // Not all of the 7.8 streams that its uplink holds, less headers, and little in vain.
     EXPECT((double)s->sent_payload_bytes < 5.5 * 20 * 768e3 / 8);
     in_vain += p->received_dependent + p->received_late;
     innovative += p->received_innovative;
   }
+  EXPECT((double)in_time >= 0.99 * (double)due);
   EXPECT(10 * in_vain < innovative);
 }
 END_TEST

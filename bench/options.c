@@ -171,7 +171,7 @@ int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv)
   for (int pass = 0; pass < 2; pass++) {
     // First --quick alone, so that other options overrule it wherever they stand.
     options->timing.reps = options->quick ? WEFT_BENCH_MIN_REPS : 11;
-    options->timing.rep_s = options->quick ? 0.004 : 0.020;
+    options->timing.rep_s = !weft_bench_listed(TIMED, argv[0]) ? 0 : options->quick ? 0.004 : 0.020;
     optind = 1;
     int option = 0;
     while ((option = getopt_long(argc, argv, "h", known, NULL)) != -1) {

@@ -30,7 +30,7 @@ typedef struct weft_bench_options {
   uint64_t seed;
   bool quick;
   bool small_pages; // no huge pages for the measured memory
-  weft_bench_timing timing;
+  weft_bench_timing timing; // rep_s 0: it times no calls, but counts in simulations
   int argc; // the command line, for the record
   char **argv;
 } weft_bench_options;

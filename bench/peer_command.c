@@ -15,6 +15,9 @@ int weft_bench_peer_command(int argc, char **argv) {
   const int parsed = weft_bench_options_parse(&options, argc, argv);
   if (parsed != 0)
     return parsed == 1 ? 0 : parsed;
+  static const char *const names[] = {"code", "seal", "send", "all", "flood"};
+  if (!weft_bench_operations_known(&options, names, sizeof names / sizeof *names))
+    return WEFT_BENCH_USAGE;
   weft_bench_sizes_default(&options.n, (const size_t[]){64}, 1);
   weft_bench_sizes_default(&options.k, (const size_t[]){1024}, 1);
   weft_bench_sizes_default(&options.m, (const size_t[]){8, 16, 32}, options.quick ? 1 : 3);

@@ -31,6 +31,16 @@ static json_t *command_line(const weft_bench_options *options) {
   return out;
 }
 
+// What nothing was timed for has no length of a repetition, cache or clock.
+static json_t *method_json(const weft_bench_options *options) {
+  if (options->timing.rep_s <= 0)
+    return json_pack("{s:i}", "repetitions", (int)options->timing.reps);
+  return json_pack("{s:i, s:f, s:b, s:s, s:s}", "repetitions", (int)options->timing.reps,
+                   "repetition_s", options->timing.rep_s, "cold_cache", (int)options->timing.cold,
+                   "pages", options->small_pages ? "small" : "huge where asked for", "clock",
+                   "CLOCK_MONOTONIC, candidates in turn, one core per thread");
+}
+
 json_t *weft_bench_provenance(const weft_bench_options *options,
                               const weft_bench_machine *machine) {
   char features[256], date[32] = "";
@@ -49,12 +59,7 @@ json_t *weft_bench_provenance(const weft_bench_options *options,
   char *const seed = weft_bench_text("%" PRIu64, options->seed);
   json_object_set_new(out, "seed", json_string(seed)); // may exceed what JSON's numbers hold
   free(seed);
-  json_object_set_new(out, "method",
-                      json_pack("{s:i, s:f, s:b, s:s, s:s}", "repetitions",
-                                (int)options->timing.reps, "repetition_s", options->timing.rep_s,
-                                "cold_cache", (int)options->timing.cold, "pages",
-                                options->small_pages ? "small" : "huge where asked for", "clock",
-                                "CLOCK_MONOTONIC, candidates in turn, one core per thread"));
+  json_object_set_new(out, "method", method_json(options));
   json_object_set_new(out, "machine",
                       json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:I, s:I, s:I}", "cpu",
                                 machine->cpu, "folder", machine->folder, "system", machine->kernel,
@@ -73,7 +78,9 @@ void weft_bench_provenance_print(const weft_bench_options *options,
          weft_build_compiler(), weft_build_flags());
   printf("%s, %zu CPUs, %zu cores%s; %s\n", machine->cpu, machine->cpus, machine->cores,
          machine->hypervisor ? ", virtual" : "", features);
-  printf("%zu repetitions of %.0f ms in turn, %s cache%s; seed %" PRIu64 "\n", options->timing.reps,
-         options->timing.rep_s * 1e3, options->timing.cold ? "cold" : "warm",
-         options->small_pages ? ", small pages" : "", options->seed);
+  printf("%zu repetitions", options->timing.reps);
+  if (options->timing.rep_s > 0)
+    printf(" of %.0f ms in turn, %s cache%s", options->timing.rep_s * 1e3,
+           options->timing.cold ? "cold" : "warm", options->small_pages ? ", small pages" : "");
+  printf("; seed %" PRIu64 "\n", options->seed);
 }

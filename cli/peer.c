@@ -9,9 +9,9 @@
 
 static int usage(FILE *to) {
   fputs(
-      "usage: weft peer source --input FILE|-|udp://:PORT --listen ADDRESS [OPTION...]\n"
+      "usage: weft peer source --input FILE|-|udp://:PORT [--listen ADDRESS] [OPTION...]\n"
       "       weft peer join --source ADDRESS --output FILE|-|udp://HOST:PORT|http://:PORT/\n"
-      "       weft peer tracker --listen ADDRESS\n\n"
+      "       weft peer tracker [--listen ADDRESS] [OPTION...]\n\n"
       "  source     gives a stream: a file from its first byte, or what comes\n"
       "  join       receives it, passes it on, and plays it; ends with the stream\n"
       "  tracker    tells those who join of each other\n\n"

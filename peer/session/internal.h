@@ -27,7 +27,7 @@ enum {
   WEFT_RETRY_BYTES = 28,
   WEFT_COOKIE_BYTES = 16,
   WEFT_ACCEPT_BOX = 44,  // where its encrypted part begins
-  WEFT_CONFIRM_BOX = 8,  //
+  WEFT_CONFIRM_BOX = 8,  // the same of CONFIRM
   WEFT_PROOF_BYTES = 96, // identity and signature
   WEFT_ACCEPT_MIN = WEFT_ACCEPT_BOX + WEFT_PROOF_BYTES + 16,
   WEFT_CONFIRM_MIN = WEFT_CONFIRM_BOX + WEFT_PROOF_BYTES + 16,

@@ -180,6 +180,45 @@ const char *weft_sim_shipped(size_t index, const char **about) {
   return weft_sim_shipped_files[index].name;
 }
 
+// Letters to add, drop, change or swap with the next one, to make `b` of `a`. Names are short.
+static size_t distance(const char *a, const char *b) {
+  enum { LETTERS = 32 };
+  size_t rows[3][LETTERS + 1] = {{0}};
+  const size_t la = strlen(a), lb = strlen(b);
+  if (la > LETTERS || lb > LETTERS)
+    return SIZE_MAX;
+  for (size_t j = 0; j <= lb; j++)
+    rows[0][j] = j;
+  for (size_t i = 1; i <= la; i++) {
+    size_t *now = rows[i % 3];
+    const size_t *last = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
+    now[0] = i;
+    for (size_t j = 1; j <= lb; j++) {
+      now[j] = MIN(MIN(last[j], now[j - 1]) + 1, last[j - 1] + (a[i - 1] != b[j - 1]));
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        now[j] = MIN(now[j], before[j - 2] + 1);
+    }
+  }
+  return rows[la % 3][lb];
+}
+
+// What was meant by a name that is neither shipped nor a file: names that a slip or two make of it,
+// or that have it in them.
+static void tell_unknown(const char *name, char error[WEFT_SIM_TEXT]) {
+  GString *text = g_string_new("");
+  for (size_t i = 0; i < weft_sim_shipped_count; i++) {
+    const char *shipped = weft_sim_shipped_files[i].name;
+    if (distance(name, shipped) <= (strlen(shipped) + 2) / 4 ||
+        (strlen(name) > 2 && strstr(shipped, name)))
+      g_string_append_printf(text, "%s%s", text->len ? ", " : "; near it: ", shipped);
+  }
+  g_string_append_printf(text, " (weft sim --list tells %s)",
+                         text->len ? "all" : "the shipped ones");
+  snprintf(error, WEFT_SIM_TEXT, "there is no scenario '%.100s', and no file of that name%.300s",
+           name, text->str);
+  g_string_free(text, TRUE);
+}
+
 bool weft_sim_load_scenario(weft_sim_parameters *parameters, const char *name,
                             char error[WEFT_SIM_TEXT]) {
   for (size_t i = 0; i < weft_sim_shipped_count; i++)
@@ -190,7 +229,10 @@ bool weft_sim_load_scenario(weft_sim_parameters *parameters, const char *name,
   gchar *text = NULL;
   GError *wrong = NULL;
   if (!g_file_get_contents(name, &text, NULL, &wrong)) {
-    snprintf(error, WEFT_SIM_TEXT, "%.400s (shipped scenarios: weft sim --list)", wrong->message);
+    if (g_error_matches(wrong, G_FILE_ERROR, G_FILE_ERROR_NOENT))
+      tell_unknown(name, error);
+    else
+      snprintf(error, WEFT_SIM_TEXT, "%.400s (shipped scenarios: weft sim --list)", wrong->message);
     g_error_free(wrong);
     return false;
   }

@@ -297,6 +297,7 @@ START_TEST(bank_conflicts) {
   ck_assert_int_eq(bench((const char *[]){"weft bench", "banks", "--json", path[0], NULL}), 0);
   json_t *const root = json_load_file(path[0], 0, NULL);
   const json_t *const groups = json_object_get(root, "groups");
+  ck_assert_uint_eq(json_object_size(json_object_get(root, "method")), 1); // it times nothing
   const json_t *const cases = json_object_get(json_array_get(groups, 0), "cases"), *entry = NULL;
   size_t found = 0, c = 0, r = 0;
   json_array_foreach(cases, c, entry) {
@@ -338,6 +339,7 @@ START_TEST(wrong_arguments) {
       {"weft bench", "rlnc", "--operations", "encode,no-such", NULL},
       {"weft bench", "sim", "--operations", "no-such", NULL},
       {"weft bench", "server", "--operations", "no-such", NULL},
+      {"weft bench", "peer", "--operations", "flood,no-such", NULL},
       {"weft bench", "gpu", "--operations", "no-such", NULL},
       {"weft bench", "mul", "surplus", NULL},
       {"weft bench", "compare", "one", NULL},

@@ -225,7 +225,10 @@ wrong 2 'window holds less than lag' sim --window 2
 wrong 2 'peers must be at least twice' sim storage-swarm --peers 20
 wrong 2 'data-shards and parity-shards are 256' sim storage-swarm --peers 999 --data-shards 200 --parity-shards 100
 wrong 2 'this machine has' sim --peers 20M --fidelity bytes
-wrong 2 'No such file' sim no-such-scenario
+wrong 2 "there is no scenario 'no-such', and no file of that name (weft sim --list" sim no-such
+wrong 2 "'flash-crwod', and no file of that name; near it: flash-crowd (" sim flash-crwod
+wrong 2 '; near it: storage-swarm (' sim storage
+wrong 2 'directory' sim /
 wrong 3 'no-such-trace' sim --arrival trace --trace no-such-trace --no-files
 wrong 2 'seeds' sim --seeds 0
 if [ -w /dev/full ]; then

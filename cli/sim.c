@@ -90,7 +90,8 @@ static int load(const char *scenario, const words *w, weft_sim_parameters *p) {
   return -1;
 }
 
-static int run(const char *scenario, const words *w, weft_sim_transport *transport) {
+static int run(const char *scenario, const words *w, const char *command,
+               weft_sim_transport *transport) {
   weft_sim_parameters p;
   char why[WEFT_SIM_TEXT];
   if (w->seeds < 1 || w->seeds > 100000 || w->threads < 0 || w->threads > 1024)
@@ -104,6 +105,7 @@ static int run(const char *scenario, const words *w, weft_sim_transport *transpo
                                  .folder = w->no_files ? NULL
                                            : w->out    ? w->out
                                                        : "weft-sim-out",
+                                 .command = command,
                                  .json = w->json,
                                  .quiet = w->quiet,
                                  .gnuplot = w->gnuplot,
@@ -121,15 +123,32 @@ static int run(const char *scenario, const words *w, weft_sim_transport *transpo
   return result;
 }
 
+// The command line; words that a shell would change are quoted.
+static char *command_text(int argc, char **argv) {
+  GString *out = g_string_new("weft");
+  for (int i = 0; i < argc; i++) {
+    char *word = i ? g_utf8_make_valid(argv[i], -1) : g_strdup(NAME);
+    const size_t plain = strspn(word, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "_@%+=:,./-");
+    char *quoted = *word && !word[plain] ? g_strdup(word) : g_shell_quote(word);
+    g_string_append_printf(out, " %s", quoted);
+    g_free(quoted);
+    g_free(word);
+  }
+  return g_string_free(out, FALSE);
+}
+
 int sim_command(int argc, char **argv, weft_sim_transport *transport) {
+  char *command = command_text(argc, argv); // before parsing takes words out
   words w = {.seeds = 1, .values = g_new0(char *, weft_sim_key_count())};
   int code = parse(argc, argv, &w);
   if (code < 0 && w.scenarios && w.scenarios[1])
     code = cli_error(NAME, CLI_USAGE, "takes one scenario, not '%s' too (see weft help " NAME ")",
                      w.scenarios[1]);
   if (code < 0)
-    code = w.list ? list() : run(w.scenarios ? w.scenarios[0] : "flash-crowd", &w, transport);
+    code =
+        w.list ? list() : run(w.scenarios ? w.scenarios[0] : "flash-crowd", &w, command, transport);
   free_words(&w);
+  g_free(command);
   return code;
 }
 

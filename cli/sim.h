@@ -11,7 +11,8 @@
 typedef struct sim_settings {
   const char *backend;
   size_t threads;
-  const char *folder; // NULL: no files
+  const char *folder;  // NULL: no files
+  const char *command; // as a shell would take it again
   bool json, quiet, gnuplot;
   weft_sim_transport *transport; // NULL: one rank
 } sim_settings;

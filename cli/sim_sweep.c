@@ -9,60 +9,74 @@
 
 #include <sodium.h>
 
-#include "cli/sim.h"
+#include "cli/sim_sweep.h"
+#include "tools/build_info.h"
 
 #define NAME "sim"
 enum { AXES = 8, VALUES = 64, ID_BYTES = 8 };
 
-typedef struct axis {
-  char *key;
-  char **values;
-  size_t count;
-} axis;
-
-typedef struct sweep {
-  const sim_settings *settings;
-  axis axes[AXES];
-  size_t axis_count, points, seeds;
-  GString *summary;     // of all runs that are done
-  double *sum, *square; // (points, metrics)
-  size_t *n;            // (points)
-  weft_sim_metrics names;
-} sweep;
-
 // --- The grid
 
-static int read_axes(sweep *s, char *const *texts) {
-  s->points = 1;
-  for (size_t i = 0; texts && texts[i]; i++) {
-    const char *equals = strchr(texts[i], '=');
-    if (!equals || s->axis_count == AXES)
-      return cli_error(NAME, CLI_USAGE, "--sweep takes KEY=VALUE,VALUE..., %d times at most", AXES);
-    axis *a = &s->axes[s->axis_count++];
-    a->key = g_strndup(texts[i], (gsize)(equals - texts[i]));
-    a->values = g_strsplit(equals + 1, ",", VALUES);
-    a->count = g_strv_length(a->values);
-    s->points *= a->count;
-  }
+static int read_axis(sim_sweep_state *s, const char *text) {
+  const char *equals = strchr(text, '=');
+  if (!equals || s->axis_count == SIM_SWEEP_AXES)
+    return cli_error(NAME, CLI_USAGE, "--sweep takes KEY=VALUE,VALUE..., %d times at most",
+                     SIM_SWEEP_AXES);
+  const size_t length = (size_t)(equals - text);
+  size_t key = 0;
+  while (key < weft_sim_key_count() && (strlen(weft_sim_key_at(key).name) != length ||
+                                        strncmp(weft_sim_key_at(key).name, text, length) != 0))
+    key++;
+  if (key == weft_sim_key_count())
+    return cli_error(NAME, CLI_USAGE, "--sweep: there is no key '%.*s'", (int)length, text);
+  // Each kind has figures of its own, which would not fit into one table.
+  if (strcmp(weft_sim_key_at(key).name, "kind") == 0)
+    return cli_error(NAME, CLI_USAGE, "--sweep: kind cannot be swept: sweep each kind by itself");
+  for (size_t i = 0; i < s->axis_count; i++)
+    if (s->axes[i].key == key)
+      return cli_error(NAME, CLI_USAGE, "--sweep: %s is given twice", weft_sim_key_at(key).name);
+  sim_sweep_axis *a = &s->axes[s->axis_count++];
+  a->key = key;
+  a->values = g_strsplit(equals + 1, ",", 0);
+  a->count = g_strv_length(a->values);
+  for (size_t i = 0; i < a->count; i++)
+    g_strstrip(a->values[i]);
+  if (a->count < 1 || a->count > SIM_SWEEP_VALUES)
+    return cli_error(NAME, CLI_USAGE, "--sweep: %s takes 1 to %d values", weft_sim_key_at(key).name,
+                     SIM_SWEEP_VALUES);
+  s->points *= a->count;
   return -1;
 }
 
-static const char *value_at(const sweep *s, size_t point, size_t index) {
-  for (size_t i = 0; i < index; i++)
-    point /= s->axes[i].count;
-  return s->axes[index].values[point % s->axes[index].count];
+static int read_axes(sim_sweep_state *s, char *const *texts) {
+  int code = -1;
+  for (size_t i = 0; code < 0 && texts && texts[i]; i++)
+    code = read_axis(s, texts[i]);
+  return code;
 }
 
-static int set_point(const sweep *s, size_t point, uint64_t seed, weft_sim_parameters *p) {
+size_t sim_sweep_index(const sim_sweep_state *s, size_t point, size_t axis) {
+  for (size_t i = 0; i < axis; i++)
+    point /= s->axes[i].count;
+  return point % s->axes[axis].count;
+}
+
+const char *sim_sweep_value(const sim_sweep_state *s, size_t point, size_t axis) {
+  return s->axes[axis].values[sim_sweep_index(s, point, axis)];
+}
+
+int sim_sweep_set_point(const sim_sweep_state *s, size_t point, uint64_t seed,
+                        weft_sim_parameters *p) {
   char why[WEFT_SIM_TEXT];
+  *p = *s->parameters;
   p->seed = seed;
   for (size_t i = 0; i < s->axis_count; i++)
-    if (!weft_sim_set(p, s->axes[i].key, value_at(s, point, i), why))
+    if (!weft_sim_set(p, weft_sim_key_at(s->axes[i].key).name, sim_sweep_value(s, point, i), why))
       return cli_error(NAME, CLI_USAGE, "--sweep: %s", why);
   return weft_sim_check(p, why) ? -1 : cli_error(NAME, CLI_USAGE, "%s: %s", p->name, why);
 }
 
-static void id_of(const weft_sim_parameters *p, char out[2 * ID_BYTES + 1]) {
+static void id_of(const weft_sim_parameters *p, char out[2 * SIM_SWEEP_ID_BYTES + 1]) {
   uint8_t digest[crypto_generichash_BYTES];
   crypto_generichash_state state;
   char text[WEFT_SIM_TEXT];
@@ -74,13 +88,13 @@ static void id_of(const weft_sim_parameters *p, char out[2 * ID_BYTES + 1]) {
     (void)crypto_generichash_update(&state, (const uint8_t *)text, strlen(text) + 1);
   }
   (void)crypto_generichash_final(&state, digest, sizeof digest);
-  sodium_bin2hex(out, 2 * ID_BYTES + 1, digest, ID_BYTES);
+  sodium_bin2hex(out, 2 * SIM_SWEEP_ID_BYTES + 1, digest, SIM_SWEEP_ID_BYTES);
 }
 
 // --- One run's figures, from its file or by running it
 
 // False: there is no such file, or it is not whole.
-static bool read_metrics(const char *path, weft_sim_metrics *out) {
+static bool read_metrics(const char *path, weft_sim_metrics *out, const char **revision) {
   json_t *run = json_load_file(path, 0, NULL);
   json_t *metrics = json_object_get(run, "metrics"), *value;
   const char *name;
@@ -91,42 +105,184 @@ static bool read_metrics(const char *path, weft_sim_metrics *out) {
           .name = g_intern_string(name),
           .value = json_is_number(value) ? json_number_value(value) : (double)NAN};
   }
+  const char *made_by = json_string_value(json_object_get(run, "revision"));
+  *revision = g_intern_string(made_by ? made_by : "unknown");
   json_decref(run);
   return out->count > 0;
 }
 
-static void add_row(sweep *s, const weft_sim_parameters *p, size_t point,
-                    const weft_sim_metrics *m) {
-  if (s->summary->len == 0) {
-    g_string_append(s->summary, "scenario,seed");
-    for (size_t i = 0; i < s->axis_count; i++)
-      g_string_append_printf(s->summary, ",%s", s->axes[i].key);
-    for (size_t i = 0; i < m->count; i++)
-      g_string_append_printf(s->summary, ",%s", m->items[i].name);
-    g_string_append_c(s->summary, '\n');
-    s->names = *m;
+// A cell that a comma or quote in it would split.
+static void append_cell(GString *out, const char *text) {
+  if (!strpbrk(text, ",\"\r\n")) {
+    g_string_append(out, text);
+    return;
   }
-  g_string_append_printf(s->summary, "%s,%" G_GUINT64_FORMAT, p->name, p->seed);
+  g_string_append_c(out, '"');
+  for (; *text; text++)
+    g_string_append_printf(out, *text == '"' ? "\"%c" : "%c", *text);
+  g_string_append_c(out, '"');
+}
+
+static void add_heading(sim_sweep_state *s, const weft_sim_metrics *m) {
+  g_string_append(s->summary, "scenario,seed");
   for (size_t i = 0; i < s->axis_count; i++)
-    g_string_append_printf(s->summary, ",%s", value_at(s, point, i));
-  for (size_t i = 0; i < m->count; i++) {
-    if (isfinite(m->items[i].value))
-      g_string_append_printf(s->summary, ",%.9g", m->items[i].value);
-    else
-      g_string_append_c(s->summary, ',');
-    s->sum[point * WEFT_SIM_METRICS + i] += m->items[i].value;
-    s->square[point * WEFT_SIM_METRICS + i] += m->items[i].value * m->items[i].value;
+    g_string_append_printf(s->summary, ",%s", weft_sim_key_at(s->axes[i].key).name);
+  for (size_t i = 0; i < m->count; i++)
+    g_string_append_printf(s->summary, ",%s", m->items[i].name);
+  g_string_append_c(s->summary, '\n');
+  s->names = *m;
+}
+
+static void add_run(sim_sweep_state *s, const weft_sim_parameters *p, sim_sweep_run *run,
+                    const weft_sim_metrics *m) {
+  if (s->summary->len == 0)
+    add_heading(s, m);
+  append_cell(s->summary, p->name);
+  g_string_append_printf(s->summary, ",%" G_GUINT64_FORMAT, p->seed);
+  for (size_t i = 0; i < s->axis_count; i++) {
+    g_string_append_c(s->summary, ',');
+    append_cell(s->summary, sim_sweep_value(s, run->point, i));
+  }
+  // By name: an earlier build's run.json may have other figures.
+  for (size_t i = 0; i < s->names.count; i++) {
+    run->values[i] = weft_sim_metric_of(m, s->names.items[i].name);
+    g_string_append_c(s->summary, ',');
+    if (isfinite(run->values[i]))
+      g_string_append_printf(s->summary, "%.9g", run->values[i]);
   }
   g_string_append_c(s->summary, '\n');
-  s->n[point]++;
+  if (s->n[run->point]++ == 0)
+    s->first[run->point] = s->runs->len;
+  g_array_append_vals(s->runs, run, 1);
 }
+
+// Reads a run's figures or, if there are none yet, makes them (`make`; else leaves it out).
+static int do_run(sim_sweep_state *s, size_t point, uint64_t seed, bool make) {
+  weft_sim_parameters p;
+  sim_sweep_run run = {.point = point};
+  sim_outcome outcome = {0};
+  int code = sim_sweep_set_point(s, point, seed, &p);
+  if (code >= 0)
+    return code;
+  run.seed = p.seed;
+  id_of(&p, run.id);
+  char *folder = g_build_filename(s->settings->folder, "runs", run.id, NULL);
+  char *path = g_build_filename(folder, "run.json", NULL);
+  bool there = read_metrics(path, &outcome.metrics, &run.revision);
+  if (!there && make) {
+    run.revision = g_intern_string(weft_build_commit());
+    code = g_mkdir_with_parents(folder, 0777) != 0
+               ? cli_error(NAME, CLI_IO, "%s: %s", folder, g_strerror(errno))
+               : sim_run(s->settings, &p, folder, false, &outcome);
+    // A run that got bytes wrong has left its figures all the same.
+    there = code == CLI_OK || read_metrics(path, &outcome.metrics, &run.revision);
+    code = code == CLI_OK ? -1 : code;
+  }
+  if (there)
+    add_run(s, &p, &run, &outcome.metrics);
+  sim_outcome_clear(&outcome);
+  g_free(folder);
+  g_free(path);
+  return code;
+}
+
+// --- Means
+
+sim_sweep_mean sim_sweep_mean_of(const sim_sweep_state *s, size_t point, size_t metric) {
+  static const double t[] = {0,     0,     12.706, 4.303, 3.182, 2.776, 2.571,
+                             2.447, 2.365, 2.306,  2.262, 2.228, 2.201, 2.179,
+                             2.160, 2.145, 2.131,  2.120, 2.110, 2.101, 2.093};
+  sim_sweep_mean out = {.mean = (double)NAN, .half = (double)NAN};
+  const sim_sweep_run *runs = &g_array_index(s->runs, sim_sweep_run, s->first[point]);
+  const size_t n = s->n[point];
+  const double count = (double)n;
+  double sum = 0, square = 0;
+  for (size_t i = 0; i < n; i++)
+    sum += runs[i].values[metric];
+  if (n == 0 || !isfinite(sum))
+    return out;
+  out.mean = sum / count;
+  for (size_t i = 0; i < n; i++) // from the mean: of squares of large figures nothing would be left
+    square += (runs[i].values[metric] - out.mean) * (runs[i].values[metric] - out.mean);
+  if (n > 1)
+    out.half = (n < G_N_ELEMENTS(t) ? t[n] : 1.96 + 2.5 / (count - 1)) *
+               sqrt(square / (count - 1) / count);
+  return out;
+}
+
+static const char *axis_name(const sim_sweep_state *s, size_t axis) {
+  return weft_sim_key_at(s->axes[axis].key).name;
+}
+
+static char *means_text(const sim_sweep_state *s) {
+  GString *out = g_string_new("");
+  for (size_t i = 0; i < s->axis_count; i++)
+    g_string_append_printf(out, "%s,", axis_name(s, i));
+  g_string_append(out, "runs");
+  for (size_t i = 0; i < s->names.count; i++)
+    g_string_append_printf(out, ",%s,%s_ci95", s->names.items[i].name, s->names.items[i].name);
+  g_string_append_c(out, '\n');
+  for (size_t point = 0; point < s->points; point++) {
+    for (size_t i = 0; i < s->axis_count; i++) {
+      append_cell(out, sim_sweep_value(s, point, i));
+      g_string_append_c(out, ',');
+    }
+    g_string_append_printf(out, "%zu", s->n[point]);
+    for (size_t i = 0; i < s->names.count; i++) {
+      const sim_sweep_mean m = sim_sweep_mean_of(s, point, i);
+      g_string_append_c(out, ',');
+      if (isfinite(m.mean))
+        g_string_append_printf(out, "%.9g", m.mean);
+      g_string_append_c(out, ',');
+      if (isfinite(m.half))
+        g_string_append_printf(out, "%.3g", m.half);
+    }
+    g_string_append_c(out, '\n');
+  }
+  return g_string_free(out, FALSE);
+}
+
+static void put_means(const sim_sweep_state *s) {
+  static const char *const shown[] = {"continuity",    "startup_p95_s",     "stalls_per_hour",
+                                      "server_saving", "source_streams",    "share_useful",
+                                      "coding_load",   "answer_p95_ms",     "coded_lost",
+                                      "copied_lost",   "coded_repair_bytes"};
+  for (size_t i = 0; i < s->axis_count; i++)
+    printf("%-14s ", axis_name(s, i));
+  for (size_t m = 0; m < G_N_ELEMENTS(shown); m++)
+    for (size_t i = 0; i < s->names.count; i++)
+      if (strcmp(s->names.items[i].name, shown[m]) == 0)
+        printf("%22s", shown[m]);
+  putchar('\n');
+  for (size_t point = 0; point < s->points; point++) {
+    for (size_t i = 0; i < s->axis_count; i++)
+      printf("%-14s ", sim_sweep_value(s, point, i));
+    for (size_t m = 0; m < G_N_ELEMENTS(shown); m++)
+      for (size_t i = 0; i < s->names.count; i++)
+        if (strcmp(s->names.items[i].name, shown[m]) == 0) {
+          const sim_sweep_mean mean = sim_sweep_mean_of(s, point, i);
+          char text[40] = "-";
+          if (isfinite(mean.half))
+            g_snprintf(text, sizeof text, "%.4g +- %.2g", mean.mean, mean.half);
+          else if (isfinite(mean.mean))
+            g_snprintf(text, sizeof text, "%.4g", mean.mean);
+          printf("%22s", text);
+        }
+    putchar('\n');
+  }
+  printf("%u runs in %s: summary.csv, means.csv (95 %% confidence intervals)\n"
+         "report: %s/report.html\n",
+         s->runs->len, s->settings->folder, s->settings->folder);
+}
+
+// --- Files of the whole
 
 static weft_status put_text(void *user, FILE *to) {
   fputs(user, to);
   return WEFT_OK;
 }
 
-static int write_text(const sweep *s, const char *name, const char *text) {
+static int write_text(const sim_sweep_state *s, const char *name, const char *text) {
   char *path = g_build_filename(s->settings->folder, name, NULL);
   union {
     const char *in;
@@ -139,162 +295,109 @@ static int write_text(const sweep *s, const char *name, const char *text) {
   return code;
 }
 
-static int do_run(sweep *s, const weft_sim_parameters *p, size_t point) {
-  char id[2 * ID_BYTES + 1];
-  id_of(p, id);
-  char *folder = g_build_filename(s->settings->folder, "runs", id, NULL);
-  char *path = g_build_filename(folder, "run.json", NULL);
-  sim_outcome outcome = {0};
+static int write_page(const sim_sweep_state *s) {
+  json_t *data = sim_sweep_json(s);
+  char *path = g_build_filename(s->settings->folder, "report.html", NULL);
+  const weft_status status = data ? weft_sim_write_sweep_html(data, path) : WEFT_E_NOMEM;
   int code = -1;
-  if (g_mkdir_with_parents(folder, 0777) != 0)
-    code = cli_error(NAME, CLI_IO, "%s: %s", folder, g_strerror(errno));
-  else if (!read_metrics(path, &outcome.metrics)) {
-    code = sim_run(s->settings, p, folder, false, &outcome);
-    code = code == CLI_OK ? -1 : code;
-  }
-  if (code < 0) {
-    add_row(s, p, point, &outcome.metrics);
-    code = write_text(s, "summary.csv", s->summary->str);
-  }
-  sim_outcome_clear(&outcome);
-  g_free(folder);
+  if (status == WEFT_E_IO)
+    code = cli_error(NAME, CLI_IO, "%s: %s", path, g_strerror(errno));
+  else if (status != WEFT_OK)
+    code = cli_error(NAME, CLI_MACHINE, "%s", weft_status_text(status));
   g_free(path);
+  json_decref(data);
   return code;
 }
 
-// --- Means
-
-// Half of the 95 % confidence interval of a mean of n values: Student's t.
-static double half_width(double sum, double square, size_t n) {
-  static const double t[] = {0,     0,     12.706, 4.303, 3.182, 2.776, 2.571,
-                             2.447, 2.365, 2.306,  2.262, 2.228, 2.201, 2.179,
-                             2.160, 2.145, 2.131,  2.120, 2.110, 2.101, 2.093};
-  if (n < 2)
-    return (double)NAN;
-  const double count = (double)n, mean = sum / count;
-  const double variance = (square - count * mean * mean) / (count - 1);
-  const double factor = n < G_N_ELEMENTS(t) ? t[n] : 1.96 + 2.5 / (count - 1);
-  return factor * sqrt(variance > 0 ? variance / count : 0);
-}
-
-static char *means_text(const sweep *s) {
-  GString *out = g_string_new("");
-  for (size_t i = 0; i < s->axis_count; i++)
-    g_string_append_printf(out, "%s,", s->axes[i].key);
-  g_string_append(out, "runs");
-  for (size_t i = 0; i < s->names.count; i++)
-    g_string_append_printf(out, ",%s,%s_ci95", s->names.items[i].name, s->names.items[i].name);
-  g_string_append_c(out, '\n');
-  for (size_t point = 0; point < s->points; point++) {
-    for (size_t i = 0; i < s->axis_count; i++)
-      g_string_append_printf(out, "%s,", value_at(s, point, i));
-    g_string_append_printf(out, "%zu", s->n[point]);
-    for (size_t i = 0; i < s->names.count; i++) {
-      const double sum = s->sum[point * WEFT_SIM_METRICS + i];
-      const double half = half_width(sum, s->square[point * WEFT_SIM_METRICS + i], s->n[point]);
-      if (isfinite(sum) && s->n[point])
-        g_string_append_printf(out, ",%.9g", sum / (double)s->n[point]);
-      else
-        g_string_append_c(out, ',');
-      if (isfinite(half))
-        g_string_append_printf(out, ",%.3g", half);
-      else
-        g_string_append_c(out, ',');
-    }
-    g_string_append_c(out, '\n');
-  }
-  return g_string_free(out, FALSE);
-}
-
-static void put_means(const sweep *s) {
-  static const char *const shown[] = {"continuity",    "startup_p95_s",     "stalls_per_hour",
-                                      "server_saving", "source_streams",    "share_useful",
-                                      "coding_load",   "answer_p95_ms",     "coded_lost",
-                                      "copied_lost",   "coded_repair_bytes"};
-  for (size_t i = 0; i < s->axis_count; i++)
-    printf("%-14s ", s->axes[i].key);
-  for (size_t m = 0; m < G_N_ELEMENTS(shown); m++)
-    for (size_t i = 0; i < s->names.count; i++)
-      if (strcmp(s->names.items[i].name, shown[m]) == 0)
-        printf("%22s", shown[m]);
-  putchar('\n');
-  for (size_t point = 0; point < s->points; point++) {
-    for (size_t i = 0; i < s->axis_count; i++)
-      printf("%-14s ", value_at(s, point, i));
-    for (size_t m = 0; m < G_N_ELEMENTS(shown); m++)
-      for (size_t i = 0; i < s->names.count; i++)
-        if (strcmp(s->names.items[i].name, shown[m]) == 0) {
-          const double sum = s->sum[point * WEFT_SIM_METRICS + i];
-          const double half = half_width(sum, s->square[point * WEFT_SIM_METRICS + i], s->n[point]);
-          char text[40] = "-";
-          if (isfinite(half))
-            g_snprintf(text, sizeof text, "%.4g +- %.2g", sum / (double)s->n[point], half);
-          else if (isfinite(sum))
-            g_snprintf(text, sizeof text, "%.4g", sum / (double)s->n[point]);
-          printf("%22s", text);
-        }
-    putchar('\n');
-  }
-  printf("%zu runs in %s: summary.csv, means.csv (95 %% confidence intervals)\n",
-         s->points * s->seeds, s->settings->folder);
-}
-
-static int finish(sweep *s) {
+// Means and page of the runs that are there.
+static int write_whole(const sim_sweep_state *s) {
   char *means = means_text(s);
   int code = write_text(s, "means.csv", means);
   g_free(means);
-  if (code < 0 && s->settings->gnuplot && s->axis_count) {
-    size_t column = 0;
-    while (column < s->names.count && strcmp(s->names.items[column].name, "continuity") != 0)
-      column++;
-    const size_t first = s->axis_count + 2 + 2 * column;
-    char *script = g_strdup_printf(
-        "# gnuplot means.gp makes means.pdf from means.csv\nset datafile separator ','\n"
-        "set terminal pdfcairo size 12cm,8cm\nset output 'means.pdf'\nset grid\n"
-        "set xlabel '%s'\nset ylabel 'continuity'\n"
-        "plot 'means.csv' using %zu:%zu:%zu skip 1 with yerrorlines title 'mean, 95 %% interval'\n",
-        s->axes[s->axis_count - 1].key, s->axis_count, first, first + 1);
-    code = write_text(s, "means.gp", script);
-    g_free(script);
-  }
+  return code < 0 ? write_page(s) : code;
+}
+
+static int write_gnuplot(const sim_sweep_state *s) {
+  size_t column = 0;
+  while (column < s->names.count && strcmp(s->names.items[column].name, "continuity") != 0)
+    column++;
+  const size_t first = s->axis_count + 2 + 2 * column;
+  char *script = g_strdup_printf(
+      "# gnuplot means.gp makes means.pdf from means.csv\nset datafile separator ','\n"
+      "set terminal pdfcairo size 12cm,8cm\nset output 'means.pdf'\nset grid\n"
+      "set xlabel '%s'\nset ylabel 'continuity'\n"
+      "plot 'means.csv' using %zu:%zu:%zu skip 1 with yerrorlines title 'mean, 95 %% interval'\n",
+      axis_name(s, s->axis_count - 1), s->axis_count, first, first + 1);
+  const int code = write_text(s, "means.gp", script);
+  g_free(script);
+  return code;
+}
+
+static int finish(const sim_sweep_state *s) {
+  int code = write_whole(s);
+  if (code < 0 && s->settings->gnuplot && s->axis_count)
+    code = write_gnuplot(s);
   if (code >= 0)
     return code;
   if (!s->settings->quiet)
     put_means(s);
+  for (size_t i = 0; i < s->names.count; i++)
+    for (size_t r = 0; r < s->runs->len && strcmp(s->names.items[i].name, "wrong_bytes") == 0; r++)
+      if (g_array_index(s->runs, sim_sweep_run, r).values[i] > 0)
+        return cli_error(NAME, CLI_DIFFERS, "bytes came out wrong in run %s",
+                         g_array_index(s->runs, sim_sweep_run, r).id);
   return cli_flush(NAME, CLI_OK);
+}
+
+// All runs, point by point; what is there now and then, and also of a sweep that ends early.
+static int run_all(sim_sweep_state *s) {
+  enum { PAGE_EVERY_US = 10000000 };
+  gint64 page_us = g_get_monotonic_time() + PAGE_EVERY_US;
+  int code = -1;
+  for (size_t i = 0; i < s->points * s->seeds; i++) {
+    const size_t before = s->runs->len;
+    const int result = do_run(s, i / s->seeds, s->parameters->seed + i % s->seeds, code < 0);
+    code = code < 0 ? result : code;
+    if (code < 0 && s->runs->len > before)
+      code = write_text(s, "summary.csv", s->summary->str);
+    if (code < 0 && g_get_monotonic_time() > page_us) {
+      code = write_whole(s);
+      page_us = g_get_monotonic_time() + PAGE_EVERY_US;
+    }
+  }
+  if (code < 0)
+    return finish(s);
+  if (code != CLI_IO && s->runs->len && write_text(s, "summary.csv", s->summary->str) < 0)
+    (void)write_whole(s);
+  return code;
 }
 
 int sim_sweep(const sim_settings *settings, const weft_sim_parameters *parameters,
               char *const *sweeps, size_t seeds) {
-  sweep s = {.settings = settings, .seeds = seeds, .summary = g_string_new("")};
+  sim_sweep_state s = {.settings = settings,
+                       .parameters = parameters,
+                       .points = 1,
+                       .seeds = seeds,
+                       .summary = g_string_new(""),
+                       .runs = g_array_new(FALSE, FALSE, sizeof(sim_sweep_run))};
   int code = settings->transport
                  ? cli_error(NAME, CLI_USAGE, "a sweep runs on one rank: start several instead")
                  : read_axes(&s, sweeps);
-  if (code < 0) {
-    s.sum = g_new0(double, s.points *WEFT_SIM_METRICS);
-    s.square = g_new0(double, s.points *WEFT_SIM_METRICS);
-    s.n = g_new0(size_t, s.points);
-  }
   // All points before the first run: what cannot be run is told at once.
   for (size_t i = 0; code < 0 && i < s.points; i++) {
-    weft_sim_parameters p = *parameters;
-    code = set_point(&s, i, parameters->seed, &p);
+    weft_sim_parameters p;
+    code = sim_sweep_set_point(&s, i, parameters->seed, &p);
   }
-  for (size_t i = 0; code < 0 && i < s.points * seeds; i++) {
-    weft_sim_parameters p = *parameters;
-    code = set_point(&s, i / seeds, parameters->seed + i % seeds, &p);
-    if (code < 0)
-      code = do_run(&s, &p, i / seeds);
+  if (code < 0) {
+    s.first = g_new0(size_t, s.points);
+    s.n = g_new0(size_t, s.points);
+    code = run_all(&s);
   }
-  if (code < 0)
-    code = finish(&s);
-  for (size_t i = 0; i < s.axis_count; i++) {
-    g_free(s.axes[i].key);
+  for (size_t i = 0; i < s.axis_count; i++)
     g_strfreev(s.axes[i].values);
-  }
-  g_free(s.sum);
-  g_free(s.square);
+  g_free(s.first);
   g_free(s.n);
+  g_array_free(s.runs, TRUE);
   g_string_free(s.summary, TRUE);
   return code;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// report.html: a page, a chart library and the run as JSON, in one file.
-#include <errno.h>
+// A run's report.html: what its charts show, as JSON.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +8,8 @@
 #include "sim/model.h"
 #include "sim/report/html.h"
 
-// Made by the build from sim/report/page.* and third_party/uplot.
-extern const unsigned char weft_sim_page_html[], weft_sim_page_css[], weft_sim_page_js[];
-extern const unsigned char weft_sim_uplot_js[], weft_sim_uplot_css[];
+// Made by the build from sim/report/page.*.
+extern const unsigned char weft_sim_page_html[], weft_sim_page_js[];
 
 enum { FRAMES = 600, LINES = 64 };
 static const double FRAME_US = 500000;
@@ -247,8 +245,6 @@ static json_t *swarm_json(const weft_sim_report *report) {
 
 // --- The file
 
-static void put(FILE *to, const uint8_t *text) { fputs((const char *)text, to); }
-
 // What the page's charts show of a run of its kind.
 static void add_charts(json_t *run, const weft_sim_report *report) {
   if (report->parameters->kind == WEFT_SIM_STORE) {
@@ -277,27 +273,11 @@ static weft_status put_html(void *user, FILE *to) {
       [WEFT_SIM_SWARM] = "swarm", [WEFT_SIM_SERVER] = "server", [WEFT_SIM_STORE] = "store"};
   json_object_set_new(run, "kind", json_string(kinds[report->parameters->kind]));
   add_charts(run, report);
-  // No "</script>" may come from the data: slashes are escaped.
-  char *text = json_dumps(run, JSON_COMPACT | JSON_ESCAPE_SLASH | JSON_REAL_PRECISION(8));
+  const weft_sim_page page = {
+      .html = weft_sim_page_html, .js = weft_sim_page_js, .name = "run", .data = run};
+  const weft_status status = weft_sim_put_page(to, &page);
   json_decref(run);
-  if (!text)
-    return WEFT_E_NOMEM;
-  put(to, (const uint8_t *)"<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\">"
-                           "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
-                           "<title>weft sim</title>\n<style>");
-  put(to, weft_sim_uplot_css);
-  put(to, weft_sim_page_css);
-  put(to, (const uint8_t *)"</style></head>\n<body>\n");
-  put(to, weft_sim_page_html);
-  put(to, (const uint8_t *)"<script>");
-  put(to, weft_sim_uplot_js);
-  put(to, (const uint8_t *)"</script>\n<script id=\"run-data\">const run = ");
-  fputs(text, to);
-  put(to, (const uint8_t *)";</script>\n<script>");
-  put(to, weft_sim_page_js);
-  put(to, (const uint8_t *)"</script>\n</body>\n</html>\n");
-  free(text);
-  return WEFT_OK;
+  return status;
 }
 
 weft_status weft_sim_write_html(const weft_sim_report *report, const char *path) {

@@ -2,18 +2,13 @@
 // The report's page: everything it shows is in `run`, which stands above it in the file.
 (function () {
   "use strict";
-  const $ = id => document.getElementById(id), m = run.metrics;
-  const text = (v, digits) => v === null || v === undefined ? "–" : v.toLocaleString("en", { maximumFractionDigits: digits === undefined ? 3 : digits });
-  const percent = v => v === null ? "–" : text(100 * v, 2) + " %";
-  const bits = v => v >= 1e9 ? text(v / 1e9, 2) + " Gbit/s" : v >= 1e6 ? text(v / 1e6, 2) + " Mbit/s" : text(v / 1e3, 1) + " kbit/s";
-  const row = (cells, tag, firstIsText) => { const tr = document.createElement("tr"); cells.forEach((c, i) => { const td = document.createElement(tag || "td"); td.textContent = c; if (i || !firstIsText) td.className = "n"; tr.append(td); }); return tr; };
+  const { $, text, percent, bits, bytes, row, colours, parts, slice } = weft, m = run.metrics;
   $("title").textContent = "Scenario " + run.scenario;
   document.title = "weft sim: " + run.scenario;
   const p = run.parameters, k = run.kind;
   document.querySelectorAll("[data-kinds]").forEach(e => { if (!e.dataset.kinds.split(" ").includes(k)) e.remove(); });
   const what = { swarm: () => `${p.stream.scheme}, ${p.stream.fidelity}`, server: () => `server on ${run.backend}, ${p.stream["segment-blocks"]} × ${p.stream["block-bytes"]} bytes`, store: () => `${p.store.code}, ${p.store["data-shards"]} + ${p.store["parity-shards"]} shards of ${p.store["shard-bytes"]}` }[k]();
   $("subtitle").textContent = `seed ${run.seed}, ${what}; ${text(run.events)} events in ${text(run.wall_s, 1)} s; state ${run.state_hash.slice(0, 16)}…; revision ${run.revision}`;
-  const bytes = v => v >= 1e9 ? text(v / 1e9, 2) + " GB" : v >= 1e6 ? text(v / 1e6, 1) + " MB" : text(v / 1e3, 1) + " kB";
   const times = (name, quantiles, digits, unit) => quantiles.map(q => text(m[`${name}_${q}_${unit}`], digits)).join(" / ") + " " + unit;
   const tiles = {
     swarm: () => [["continuity", percent(m.continuity)], ["viewers", text(m.viewers)], ["start-up p50 / p95 / p99", times("startup", ["p50", "p95", "p99"], 1, "s")],
@@ -25,14 +20,15 @@
   }[k]();
   tiles.forEach(([name, value]) => { const d = document.createElement("div"), b = document.createElement("b"), s = document.createElement("span"); d.className = "tile"; b.textContent = value; s.textContent = name; d.append(b, s); $("tiles").append(d); });
 
-  const colours = ["#2463b5", "#c2571a", "#2f8f4e", "#8a3ea8", "#b3243b", "#0f8b8d"];
+  // Of counts: from nought to something even if there was none, and no mark between whole numbers.
+  const counts = (u, least, most) => [0, Math.max(4, 1.05 * most)], whole = Array.from({ length: 30 }, (v, i) => [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3));
   const few = values => values.filter(v => v !== null).length <= 30; // a line through few, far apart, would hide them
-  function chart(id, data, series, format, xLabel, range) {
+  function chart(id, data, series, format, xLabel, range, steps) {
     const box = $(id);
     if (!data[0].length) { box.className = "none"; box.textContent = "nothing to show in this mode"; return; }
     new uPlot({
       width: Math.max(280, box.clientWidth), height: 240, scales: { x: { time: false }, y: range ? { range } : {} },
-      axes: [{ label: xLabel || "seconds", size: 40, labelSize: 18 }, { size: 84, values: (u, vs) => vs.map(format) }],
+      axes: [{ label: xLabel || "seconds", size: 40, labelSize: 18 }, Object.assign({ size: 84, values: (u, vs) => vs.map(format) }, steps ? { incrs: steps } : {})],
       series: [{ label: xLabel || "s" }].concat(series.map((s, i) => Object.assign({ stroke: colours[i % colours.length], width: 1.5, spanGaps: true, points: { show: few(data[i + 1]), size: 5 }, value: (u, v) => v === null ? "–" : format(v) }, s))),
     }, data, box);
   }
@@ -44,13 +40,13 @@
     chart("load", [v.second, v.coding_load], [{ label: "busy" }], percent, "", [0, 1.02]);
   }
   function store() {
-    const v = run.store, h = v.hour, two = [{ label: "coded" }, { label: "copied" }], whole = n => text(n, 0);
+    const v = run.store, h = v.hour, two = [{ label: "coded" }, { label: "copied" }], count = n => text(n, 0);
     const sum = a => { let all = 0; return a.map(b => all += b); };
-    chart("readable", [h, v.coded_readable, v.copied_readable], two, whole, "hours", (u, least, most) => [Math.max(0, Math.floor(least - 0.1 * (v.objects - least) - 1)), Math.max(v.objects, most)]);
-    chart("lost", [h, v.coded_lost, v.copied_lost], two, n => text(n, 1), "hours", (u, least, most) => [0, Math.max(1, most)]);
+    chart("readable", [h, v.coded_readable, v.copied_readable], two, count, "hours", (u, least, most) => [Math.max(0, Math.floor(least - 0.1 * (v.objects - least) - 1)), Math.max(v.objects, most)]);
+    chart("lost", [h, v.coded_lost, v.copied_lost], two, n => text(n, 1), "hours", counts, whole);
     chart("repair", [h, v.coded_repair_bytes, v.copied_repair_bytes], two, bytes, "hours");
     chart("repaired", [h, sum(v.coded_repair_bytes), sum(v.copied_repair_bytes)], two, bytes, "hours");
-    chart("online", [h, v.online], [{ label: "peers" }], whole, "hours", (u, least, most) => [0, Math.max(+p.network.peers || 0, most)]);
+    chart("online", [h, v.online], [{ label: "peers" }], count, "hours", (u, least, most) => [0, Math.max(+p.network.peers || 0, most)]);
     $("ways").append(row(["", "coded", "copied"], "th", true));
     [["bytes kept / bytes of objects", "overhead", text], ["objects lost", "lost", text], ["durability", "durability", percent], ["reads served", "read_availability", percent], ["of these decoded", "reads_decoded", percent],
       ["repairs", "repairs", text], ["parts made anew", "repaired_parts", text], ["moved by repairs", "repair_bytes", bytes], ["the same a day / bytes kept", "repair_share_per_day", percent]]
@@ -63,15 +59,14 @@
     chart("delays", run.quantiles.startup.length ? [run.quantiles.seconds, run.quantiles.startup, run.quantiles.lag] : [[]], [{ label: "start-up" }, { label: "lag" }], percent, "seconds", [0, 1.02]);
     if (k === "server") $("pays").textContent = "What the server sends";
     if (k === "server") $("stalls").previousSibling.textContent = "Segments skipped in each second";
-    chart("stalls", paced ? [t, s.due.map((d, i) => d - s.in_time[i]), s.stalls].slice(0, k === "server" ? 2 : 3) : [[]], [{ label: "skipped" }, { label: "stalls" }].slice(0, k === "server" ? 1 : 2), v => text(v, 0));
+    chart("stalls", paced ? [t, s.due.map((d, i) => d - s.in_time[i]), s.stalls].slice(0, k === "server" ? 2 : 3) : [[]], [{ label: "skipped" }, { label: "stalls" }].slice(0, k === "server" ? 1 : 2), v => text(v, 0), "", counts, whole);
     const upload = [[s.source_bytes.map(b => 8 * b), { label: "source" }], [s.peer_bytes.map(b => 8 * b), { label: "peers" }], [s.online.map(n => paced ? n * run.rate_bits_per_s : null), { label: "audience × rate", dash: [6, 4] }]]
       .filter(([, line]) => k === "swarm" || line.label !== "peers");
     chart("upload", [t].concat(upload.map(u => u[0])), upload.map(u => u[1]), bits);
-    const parts = [["useful payload", m.share_useful, "#2f8f4e"], ["dependent", m.share_dependent, "#c2571a"], ["duplicate or late", m.share_duplicate, "#d9a514"], ["polluted", m.share_polluted, "#b3243b"],
-      ["lost", m.share_lost, "#7a8390"], ["header", m.share_header, "#2463b5"], ["control", m.share_control, "#8a3ea8"]];
     $("split-table").append(row(["", "share of all sent bytes", "bytes"], "th", true));
-    parts.forEach(([name, share, colour]) => {
-      const d = document.createElement("div"); d.style.cssText = `width:${100 * (share || 0)}%;background:${colour}`; d.title = name; $("split").append(d);
+    parts.forEach(([name, key, colour]) => {
+      const share = m[key];
+      $("split").append(slice(name, share, colour));
       const tr = row([name, percent(share), text(Math.round((share || 0) * m.sent_bytes), 0)], "td", true); tr.firstChild.style.borderLeft = "10px solid " + colour; $("split-table").append(tr);
     });
     const columns = k === "server" ? 5 : 6; // clients of a server send next to nothing

@@ -27,7 +27,9 @@ weft_status weft_sim_write_peers_csv(const weft_sim_report *report, const char *
 weft_status weft_sim_write_series_csv(const weft_sim_report *report, const char *path);
 weft_status weft_sim_write_trace_jsonl(const weft_sim_report *report, const char *path);
 weft_status weft_sim_write_html(const weft_sim_report *report, const char *path);
-// All of the above into a folder, which is made; of a store no peers.csv and no trace.jsonl, and
+// A sweep's page; docs/sim.md tells what it shows, cli/sim_sweep_page.c what `sweep` holds.
+weft_status weft_sim_write_sweep_html(const json_t *sweep, const char *path);
+// All of a run's into a folder, which is made; of a store no peers.csv and no trace.jsonl, and
 // series.csv by hours.
 weft_status weft_sim_write_all(const weft_sim_report *report, const char *folder);
 

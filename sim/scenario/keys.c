@@ -442,3 +442,22 @@ void weft_sim_key_text(const weft_sim_parameters *parameters, size_t index,
     return;
   }
 }
+
+double weft_sim_key_number(const weft_sim_parameters *parameters, size_t index, const char **unit) {
+  const key_row *row = &rows[index];
+  const void *at = (const uint8_t *)parameters + row->offset;
+  *unit = row->kind == KEY_TIME || row->kind == KEY_STAY ? "s" : "";
+  switch (row->kind) {
+  case KEY_U32:
+    return *(const uint32_t *)at;
+  case KEY_U64:
+    return (double)*(const uint64_t *)at;
+  case KEY_REAL:
+  case KEY_STAY:
+    return *(const double *)at;
+  case KEY_TIME:
+    return *(const int64_t *)at == WEFT_SIM_NEVER ? (double)NAN : (double)*(const int64_t *)at / S;
+  default:
+    return (double)NAN;
+  }
+}

@@ -240,7 +240,10 @@ bool weft_sim_load_scenario(weft_sim_parameters *parameters, const char *name,
   char *dot = strrchr(base, '.');
   if (dot)
     *dot = '\0';
-  snprintf(parameters->name, sizeof parameters->name, "%.40s", base);
+  const gchar *end;
+  if (!g_utf8_validate(base, (gssize)MIN(strlen(base), 40), &end)) // also where a letter would be cut
+    base[end - base] = '\0';
+  snprintf(parameters->name, sizeof parameters->name, "%.40s", *base ? base : "custom");
   g_free(base);
   const bool good = weft_sim_load_text(parameters, text, name, error);
   g_free(text);

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sweep's grid and the figures of its runs, for the tables and the page.
+#ifndef WEFT_CLI_SIM_SWEEP_H
+#define WEFT_CLI_SIM_SWEEP_H
+
+#include "cli/sim.h"
+
+enum { SIM_SWEEP_AXES = 8, SIM_SWEEP_VALUES = 64, SIM_SWEEP_ID_BYTES = 8 };
+
+typedef struct sim_sweep_axis {
+  size_t key; // of weft_sim_key_at
+  char **values;
+  size_t count;
+} sim_sweep_axis;
+
+// One run that is there.
+typedef struct sim_sweep_run {
+  size_t point;
+  uint64_t seed;
+  char id[2 * SIM_SWEEP_ID_BYTES + 1];
+  const char *revision;            // interned
+  double values[WEFT_SIM_METRICS]; // by the sweep's names; NaN: none
+} sim_sweep_run;
+
+typedef struct sim_sweep_state {
+  const sim_settings *settings;
+  const weft_sim_parameters *parameters; // that the axes change
+  sim_sweep_axis axes[SIM_SWEEP_AXES];
+  size_t axis_count, points, seeds;
+  weft_sim_metrics names; // of the first run
+  GArray *runs;           // sim_sweep_run, point by point
+  size_t *first, *n;      // (points) of a point's runs among them
+  GString *summary;       // of all of them
+} sim_sweep_state;
+
+// The text of an axis at a point of the grid, its index among the axis's values, and the point's
+// parameters (what cannot be run is told; an exit code then, else -1).
+size_t sim_sweep_index(const sim_sweep_state *s, size_t point, size_t axis);
+const char *sim_sweep_value(const sim_sweep_state *s, size_t point, size_t axis);
+int sim_sweep_set_point(const sim_sweep_state *s, size_t point, uint64_t seed,
+                        weft_sim_parameters *p);
+
+typedef struct sim_sweep_mean {
+  size_t n;          // runs of the point
+  double mean, half; // half of the 95 % interval: Student's t; NaN: none
+} sim_sweep_mean;
+sim_sweep_mean sim_sweep_mean_of(const sim_sweep_state *s, size_t point, size_t metric);
+
+// report.html's data; NULL: no memory.
+json_t *sim_sweep_json(const sim_sweep_state *s);
+
+#endif

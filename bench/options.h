@@ -29,9 +29,9 @@ typedef struct weft_bench_options {
   weft_bench_sizes bytes; // of a shard
   uint64_t seed;
   bool quick;
-  bool small_pages; // no huge pages for the measured memory
+  bool small_pages;         // no huge pages for the measured memory
   weft_bench_timing timing; // rep_s 0: it times no calls, but counts in simulations
-  int argc; // the command line, for the record
+  int argc;                 // the command line, for the record
   char **argv;
 } weft_bench_options;
 

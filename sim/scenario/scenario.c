@@ -241,7 +241,8 @@ bool weft_sim_load_scenario(weft_sim_parameters *parameters, const char *name,
   if (dot)
     *dot = '\0';
   const gchar *end;
-  if (!g_utf8_validate(base, (gssize)MIN(strlen(base), 40), &end)) // also where a letter would be cut
+  if (!g_utf8_validate(base, (gssize)MIN(strlen(base), 40),
+                       &end)) // also where a letter would be cut
     base[end - base] = '\0';
   snprintf(parameters->name, sizeof parameters->name, "%.40s", *base ? base : "custom");
   g_free(base);

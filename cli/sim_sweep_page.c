@@ -21,17 +21,16 @@ static json_t *axis_json(const sim_sweep_state *s, size_t axis) {
   const sim_sweep_axis *a = &s->axes[axis];
   const weft_sim_key key = weft_sim_key_at(a->key);
   json_t *values = json_array(), *numbers = json_array();
-  const char *unit = "";
   for (size_t i = 0; i < a->count; i++) {
     weft_sim_parameters p = *s->parameters;
     char why[WEFT_SIM_TEXT];
     const bool good = weft_sim_set(&p, key.name, a->values[i], why);
-    const double value = weft_sim_key_number(&p, a->key, &unit);
+    const double value = weft_sim_key_number(&p, a->key);
     json_array_append_new(values, text_json(a->values[i]));
     json_array_append_new(numbers, good ? number(value) : json_null());
   }
-  return json_pack("{s:s, s:s, s:s, s:o, s:o}", "key", key.name, "help", key.help, "unit", unit,
-                   "values", values, "numbers", numbers);
+  return json_pack("{s:s, s:s, s:o, s:o}", "key", key.name, "help", key.help, "values", values,
+                   "numbers", numbers);
 }
 
 static json_t *point_json(const sim_sweep_state *s, size_t point) {

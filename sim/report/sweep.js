@@ -64,7 +64,7 @@
   // --- Axes: keys of the sweep and, if there are several, the seeds
   const numeric = a => a.numbers.every(v => v !== null) && new Set(a.numbers).size > 1;
   const SEED = axes.length, seeds = [...new Set(runs.map(r => r.seed))].sort((a, b) => a - b);
-  const all = axes.concat(seeds.length > 1 && !axes.some(a => a.key === "seed") ? [{ key: "seed", help: "", unit: "", values: seeds, numbers: seeds.map(Number) }] : []);
+  const all = axes.concat(seeds.length > 1 && !axes.some(a => a.key === "seed") ? [{ key: "seed", help: "", values: seeds, numbers: seeds.map(Number) }] : []);
   function bestAxis() {
     const fit = axes.map((a, i) => i).filter(i => numeric(axes[i]));
     const from = fit.length ? fit : axes.map((a, i) => i).filter(i => axes[i].values.length > 1);
@@ -140,7 +140,6 @@
     if (isShare(metrics[m]) && most <= 1) high = Math.min(high, 1 + 0.06 * (1 - low)); // nor above all
     return [low, high];
   }
-  const short = v => Math.abs(v) >= 1e9 ? text(v / 1e9) + "G" : Math.abs(v) >= 1e6 ? text(v / 1e6) + "M" : Math.abs(v) >= 1e4 ? text(v / 1e3) + "k" : text(v, 6);
   function update() {
     const m = metrics.indexOf($("metric").value), over = +$("over").value, a = all[over], numbers = !!a && numeric(a);
     filters.forEach((s, i) => { s.parentNode.hidden = i === over || axes[i].values.length < 2; });
@@ -158,11 +157,12 @@
     const span = numbers ? used[used.length - 1] - used[0] : used.length, ends = !numbers ? [-0.5, used.length - 0.5] : log ? [used[0] / (used[used.length - 1] / used[0]) ** 0.04, used[used.length - 1] * (used[used.length - 1] / used[0]) ** 0.04] : [used[0] - 0.04 * (span || 1), used[used.length - 1] + 0.04 * (span || 1)];
     const wide = Math.max(280, $("chart").clientWidth), gap = numbers ? Math.min(4, 24 / lines.length) : 0.6 * (wide - 100) / used.length / Math.max(2, lines.length);
     const where = v => log ? Math.log(v) : v, px = v => (where(v) - where(ends[0])) / (where(ends[1]) - where(ends[0])) * (wide - 100);
-    const apart = used.every((v, i) => !i || px(v) - px(used[i - 1]) > 44) || !numbers;
+    const marked = []; // as many of the values as have room
+    used.forEach(v => { if (!numbers || !marked.length || px(v) - px(marked[marked.length - 1]) > 44) marked.push(v); });
     const name = v => { const i = numbers ? a.numbers.indexOf(v) : v; return a ? a.values[i] : ""; };
     plot = new uPlot({
       width: wide, height: Math.max(300, Math.min(460, Math.round(0.42 * wide))), scales: { x: { time: false, distr: log ? 3 : 1, range: () => ends }, y: { range: () => range } },
-      axes: [Object.assign({ label: a ? a.key + (a.unit && !apart ? ` (${a.unit})` : "") : "", size: 40, labelSize: 20, grid: { show: numbers } }, apart ? { splits: () => used, values: (u, vs) => vs.map(v => v === null ? "" : name(v)) } : { values: (u, vs) => vs.map(v => v === null ? "" : short(v)) }),
+      axes: [{ label: a ? a.key : "", size: 40, labelSize: 20, grid: { show: numbers }, splits: () => marked, filter: (u, vs) => vs, values: (u, vs) => vs.map(v => v === null ? "" : name(v)) },
         { label: label(m), labelSize: 22, size: 78, values: (u, vs) => { const step = vs.length > 1 ? Math.abs(vs[1] - vs[0]) / unit.per : 1; return vs.map(v => ceiling && v > 1.0001 ? "" : fixed(v / unit.per, Math.max(0, Math.min(9, -order(step || 1) + (Math.abs(step / 10 ** order(step || 1) - 2.5) < 1e-6 ? 1 : 0)))) + unit.name); } }],
       series: [{ label: a ? a.key : "", value: (u, v) => v === null ? "" : name(v) }].concat(lines.map(l => ({ label: l.name, stroke: l.colour, dash: l.dash || undefined, width: 2, paths: () => null, points: { show: false }, value: (u, v, s, i) => { const d = i === null ? null : l.dots.find(d => d.x === xs[i]); return d ? (d.n ? meanText(m, d.mean, d.half) : "no run") : ""; } }))),
       legend: { markers: { dash: (u, i) => i && lines[i - 1].dash ? "dashed" : "solid" } }, cursor: { points: { show: false }, drag: { x: false, y: false } },

@@ -443,10 +443,9 @@ void weft_sim_key_text(const weft_sim_parameters *parameters, size_t index,
   }
 }
 
-double weft_sim_key_number(const weft_sim_parameters *parameters, size_t index, const char **unit) {
+double weft_sim_key_number(const weft_sim_parameters *parameters, size_t index) {
   const key_row *row = &rows[index];
   const void *at = (const uint8_t *)parameters + row->offset;
-  *unit = row->kind == KEY_TIME || row->kind == KEY_STAY ? "s" : "";
   switch (row->kind) {
   case KEY_U32:
     return *(const uint32_t *)at;

@@ -20,9 +20,8 @@ size_t weft_sim_key_count(void);
 weft_sim_key weft_sim_key_at(size_t index);
 void weft_sim_key_text(const weft_sim_parameters *parameters, size_t index,
                        char out[WEFT_SIM_TEXT]);
-// The same as a number, a time in seconds; NaN: it is none (a name, a text, never). *unit: "s", or
-// empty.
-double weft_sim_key_number(const weft_sim_parameters *parameters, size_t index, const char **unit);
+// The same as a number, a time in seconds; NaN: it is none (a name, a text, never).
+double weft_sim_key_number(const weft_sim_parameters *parameters, size_t index);
 
 void weft_sim_defaults(weft_sim_parameters *out);
 // False: `error` tells why.

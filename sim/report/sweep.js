@@ -21,11 +21,11 @@
   // Numbers are written in one unit per figure, so that columns and axes can be compared.
   function unitOf(m) {
     const name = metrics[m], most = Math.max(0, ...runs.map(r => Math.abs(r.values[m] || 0)));
-    if (isShare(name)) return { name: " %", per: 0.01 };
-    if (name.endsWith("_ms")) return { name: " ms", per: 1 };
-    if (name.endsWith("_s") && !name.endsWith("per_s")) return { name: " s", per: 1 };
+    if (isShare(name)) return { name: "\u00a0%", per: 0.01 };
+    if (name.endsWith("_ms")) return { name: "\u00a0ms", per: 1 };
+    if (name.endsWith("_s") && !name.endsWith("per_s")) return { name: "\u00a0s", per: 1 };
     const scale = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e4, "k"]].find(s => most >= s[0]);
-    if (/_bytes(_per_s)?$/.test(name)) return { name: (scale ? ` ${scale[1]}B` : " B") + (name.endsWith("per_s") ? "/s" : ""), per: scale ? Math.min(scale[0], scale[1] === "k" ? 1e3 : 1e15) : 1 };
+    if (/_bytes(_per_s)?$/.test(name)) return { name: (scale ? `\u00a0${scale[1]}B` : "\u00a0B") + (name.endsWith("per_s") ? "/s" : ""), per: scale ? Math.min(scale[0], scale[1] === "k" ? 1e3 : 1e15) : 1 };
     return { name: "", per: 1 };
   }
   const fixed = (v, digits) => v.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
@@ -257,6 +257,9 @@
   bytesTable();
   recall();
   update();
+  // Paper is narrower than most windows.
+  addEventListener("beforeprint", () => { if (plot) plot.setSize({ width: 680, height: 320 }); });
+  addEventListener("afterprint", update);
   let width = innerWidth;
   addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; update(); } });
   document.body.dataset.ready = "yes";

@@ -286,6 +286,19 @@ PYTHON
 cp "${PWD}/key.ini" 'a,b"<!--<script>&.ini' && sed -i /pears/d 'a,b"<!--<script>&.ini'
 expect 0 sim 'a,b"<!--<script>&.ini' "${small[@]}" --sweep "lag=5 s,2500 ms" --sweep peers=10 --out odd
 expect 0 sim "${small[@]}" --seeds 3 --out seeds
+# Of a run that got bytes wrong, and of one that an earlier build made, with other figures.
+cp -r grid spoilt
+python3 - spoilt/runs/*/run.json <<'PYTHON'
+import json, sys
+seconds = [path for path in sys.argv[1:] if json.load(open(path))["seed"] == 2]  # the first run names the figures
+for path, name, value in ((seconds[0], "wrong_bytes", 5.0), (seconds[1], "share_useful", None)):
+    run = json.load(open(path))
+    del run["metrics"][name]
+    run["metrics"].update({name: value} if value else {"of_another_time": 1.0})
+    json.dump(run, open(path, "w"))
+PYTHON
+expect 1 "${sweep[@]}" --out spoilt
+says 'bytes came out wrong in run [0-9a-f]\{16\}$' err
 wrong 2 'kind cannot be swept' sim --sweep kind=swarm,store
 wrong 2 'loss is given twice' sim --sweep loss=0 --sweep loss=0.1
 wrong 2 "there is no key 'lass'" sim --sweep lass=0
@@ -310,7 +323,7 @@ def page(folder):
         run = json.load(open(f"{folder}/runs/{r['id']}/run.json"))
         at = data["points"][r["point"]]["at"]
         assert r["seed"] == row["seed"] == str(run["seed"]) and [a["values"][i] for a, i in zip(data["axes"], at)] == [row[k] for k in keys]
-        assert all(close(v, row[name], 8) and (v is None or abs(v - run["metrics"][name]) <= 1e-8 * abs(v)) for v, name in zip(r["values"], names))
+        assert all(close(v, row[name], 8) and (v is None or abs(v - run["metrics"].get(name)) <= 1e-8 * abs(v)) for v, name in zip(r["values"], names))
         known = {k: v for group in run["parameters"].values() if isinstance(group, dict) for k, v in group.items()}
         assert all(known[k] == v for group, k, v in data["common"]) and not set(keys) & {k for _, k, _ in data["common"]}
         assert data["scenario"] == row["scenario"] == run["scenario"]
@@ -323,6 +336,9 @@ if __name__ == "__main__":
     assert odd["scenario"] == 'a,b"<!--<script>&' and odd["axes"][0]["numbers"] == [5, 2.5]
     assert "--sweep 'lag=5 s,2500 ms'" in odd["command"] and all(h is None for p in odd["points"] for h in p["half"])
     assert page("seeds")["axes"] == [] and page("store")["kind"] == "store"
+    spoilt = page("spoilt")
+    assert sum(r["values"][spoilt["metrics"].index("wrong_bytes")] for r in spoilt["runs"]) == 5
+    assert sum(p["mean"][spoilt["metrics"].index("share_useful")] is None for p in spoilt["points"]) == 1
     cut = page("cut")
     assert 3 <= len(cut["runs"]) < 12 and any(p["runs"] == 0 and set(p["mean"]) == {None} for p in cut["points"])
 PYTHON
@@ -385,12 +401,13 @@ assert len(says["sorted"]) == len(means) and says["sorted"] == sorted(says["sort
 assert says["charts"] == len(drawn) and says["different"] > len(drawn) // 2 and says["least"] > 30 and min(says["axes"]) > 30, (says["charts"], says["different"], says["least"], says["axes"])
 assert len(says["pictures"]) == 1 and says["pictures"][0][0] == "data:image/png;base64," and says["pictures"][0][1] > 3000, says["pictures"]
 assert len(says["links"]) == len(data["runs"]) and all(os.path.exists(f"{folder}/{link}") for link in says["links"])
-assert ("missing" in says["warning"]) == (len(data["runs"]) < len(data["points"]) * data["seeds"]), says["warning"]
+assert ("missing:" in says["warning"]) == (len(data["runs"]) < len(data["points"]) * data["seeds"]), says["warning"]
+assert ("Bytes came out wrong in 1 run" in says["warning"]) == (folder == "spoilt"), says["warning"]
 assert says["title"] == "weft sim: sweep of " + data["scenario"]
 PYTHON
 }
 if [ -n "$browser" ] && [ -s results.png ]; then
-  for folder in grid cut odd seeds; do
+  for folder in grid cut odd seeds spoilt; do
     read_page "$folder"
   done
 fi

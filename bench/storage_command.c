@@ -28,6 +28,7 @@ static const struct {
     {"gpu-crs8", "Cauchy Reed-Solomon on a GPU, w = 8", weft_bench_storage_gpu_crs8, true},
     {"gpu-rows", "the published GPU techniques", weft_bench_storage_gpu_rows, true},
     {"gpu-host", "a GPU from and to host memory", weft_bench_storage_gpu_host, true},
+    {"gpu-devices", "one code on several GPUs", weft_bench_storage_gpu_devices, true},
 };
 
 enum { PARTS = sizeof parts / sizeof *parts };
@@ -111,7 +112,7 @@ static bool parts_known(const char *list) {
       fprintf(stderr, "weft bench storage: --operations: no part is called '%.*s'; there are:\n",
               (int)length, at);
       for (p = 0; p < PARTS; p++)
-        fprintf(stderr, "  %-10s %s\n", parts[p].name, parts[p].what);
+        fprintf(stderr, "  %-11s %s\n", parts[p].name, parts[p].what);
       return false;
     }
     at += length + (at[length] == ',');

@@ -18,6 +18,7 @@
     store: () => [["objects lost, coded", text(m.coded_lost)], ["objects lost, copied", text(m.copied_lost)], ["reads served, coded", percent(m.coded_read_availability)], ["reads served, copied", percent(m.copied_read_availability)],
       ["repairs moved, coded", bytes(m.coded_repair_bytes)], ["repairs moved, copied", bytes(m.copied_repair_bytes)], ["peers online, mean", text(m.online_mean, 1)], ["wrong bytes", text(m.wrong_bytes)]],
   }[k]();
+  $("tiles").style.setProperty("--across", tiles.length > 7 ? Math.ceil(tiles.length / 2) : tiles.length); // rows without a gap
   tiles.forEach(([name, value]) => { const d = document.createElement("div"), b = document.createElement("b"), s = document.createElement("span"); d.className = "tile"; b.textContent = value; s.textContent = name; d.append(b, s); $("tiles").append(d); });
 
   // Of counts: from nought to something even if there was none, and no mark between whole numbers.

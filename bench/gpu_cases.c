@@ -7,6 +7,7 @@
 
 #include "bench/buffers.h"
 #include "bench/check.h"
+#include "bench/gpu_ceilings.h"
 #include "lib/ctx.h"
 
 enum { QUEUES = 6, HELD_MAX = 4096 };
@@ -181,6 +182,29 @@ int weft_bench_gpu_add_duplex(weft_bench_gpu *gpu, weft_bench_group *group, size
   c->repeat = 4;
   return add(group, c, "ceiling", "pinned copies both ways at once, bytes each way", call_duplex,
              (double)bytes, "", -1, WEFT_BENCH_OUTPUT);
+}
+
+// --- the tensor cores alone ---
+
+static void call_tensor(void *user) {
+  const gpu_case *c = user;
+  (void)weft_bench_gpu_queue_tensor(c->gpu->queue[0]->stream, c->to, (int)c->repeat);
+  wait_all(c->gpu);
+}
+
+int weft_bench_gpu_add_tensor(weft_bench_gpu *gpu, weft_bench_group *group, size_t n) {
+  gpu_case *c = case_new(gpu, 1, 0, n, 0);
+  c->to = memory(gpu, WEFT_MEM_DEVICE, WEFT_BENCH_TENSOR_ROOM);
+  const double products = weft_bench_gpu_queue_tensor(gpu->queue[0]->stream, c->to, 1);
+  wait_all(gpu);
+  if (products == 0) {
+    free(c);
+    return -1;
+  }
+  c->repeat = 16;
+  // A coded byte is 8 inner products of 8 n bits.
+  return add(group, c, "ceiling", "b1 wgmma, as bytes coded", call_tensor,
+             products / (64.0 * (double)n), "", -1, WEFT_BENCH_OUTPUT);
 }
 
 // --- products at the row ---

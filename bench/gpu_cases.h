@@ -20,6 +20,9 @@ weft_ctx *weft_bench_gpu_ctx(const weft_bench_gpu *gpu);
 int weft_bench_gpu_add_copy(weft_bench_gpu *gpu, weft_bench_group *group, const char *name,
                             weft_mem to, weft_mem from, size_t bytes);
 int weft_bench_gpu_add_duplex(weft_bench_gpu *gpu, weft_bench_group *group, size_t bytes);
+// The binary tensor cores alone, as bytes coded from n blocks: in turn with the products, so that
+// both have the clock that the card's power leaves them. -1: no device of that kind.
+int weft_bench_gpu_add_tensor(weft_bench_gpu *gpu, weft_bench_group *group, size_t n);
 
 // m coded blocks of each of `segments` segments at the row, operands prepared, coefficients on the
 // device; `preparing`: the preparation of each segment is counted in.

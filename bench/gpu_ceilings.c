@@ -44,3 +44,12 @@ json_t *weft_bench_gpu_ceilings(weft_ctx *ctx) {
   return json_null();
 #endif
 }
+
+double weft_bench_gpu_queue_tensor(void *stream, void *room, int launches) {
+#if WEFT_HAVE_CUDA
+  return bench_tensor_queue_wgmma(stream, room, launches);
+#else
+  (void)stream, (void)room, (void)launches;
+  return 0;
+#endif
+}

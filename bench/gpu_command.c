@@ -68,13 +68,14 @@ static void server_shapes(gpu_run *run) {
   weft_bench_gpu *gpu = open_gpu(run);
   weft_bench_group *group =
       weft_bench_group_new("live (177333 blocks of one segment) and VoD (n of each of 512)");
-  const int dram = add_dram(gpu, group);
-  const int one = weft_bench_gpu_add_product(gpu, group, 1, live, n, k, false, dram);
-  const int many = weft_bench_gpu_add_product(gpu, group, vod, n, n, k, false, dram);
-  const int prepared = weft_bench_gpu_add_product(gpu, group, vod, n, n, k, true, dram);
-  const int seeded = weft_bench_gpu_add_encode(gpu, group, 1, live, n, k, WEFT_MEM_DEVICE, dram);
+  const int dram = add_dram(gpu, group), tensor = weft_bench_gpu_add_tensor(gpu, group, n);
+  const int bound = tensor < 0 ? dram : tensor;
+  const int one = weft_bench_gpu_add_product(gpu, group, 1, live, n, k, false, bound);
+  const int many = weft_bench_gpu_add_product(gpu, group, vod, n, n, k, false, bound);
+  const int prepared = weft_bench_gpu_add_product(gpu, group, vod, n, n, k, true, bound);
+  const int seeded = weft_bench_gpu_add_encode(gpu, group, 1, live, n, k, WEFT_MEM_DEVICE, bound);
   const int seeded_many =
-      weft_bench_gpu_add_encode(gpu, group, vod, n, n, k, WEFT_MEM_DEVICE, dram);
+      weft_bench_gpu_add_encode(gpu, group, vod, n, n, k, WEFT_MEM_DEVICE, bound);
   weft_bench_group_ask(group, "VoD / live, kernel", many, one, WEFT_BENCH_OUTPUT);
   weft_bench_group_ask(group, "preprocessing counted / not", prepared, many, WEFT_BENCH_OUTPUT);
   weft_bench_group_ask(group, "library with seeds / kernel, live", seeded, one, WEFT_BENCH_OUTPUT);

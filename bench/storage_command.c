@@ -35,6 +35,7 @@ static const struct {
     {"gpu-perasure", "PErasure's figures", weft_bench_storage_gpu_perasure, BY_NAME},
     {"gpu-gcrs", "G-CRS's figures", weft_bench_storage_gpu_gcrs, BY_NAME},
     {"gpu-slides", "GPU-RSCode's slides", weft_bench_storage_gpu_slides, BY_NAME},
+    {"gpu-devices", "one code on several GPUs", weft_bench_storage_gpu_devices, true},
 };
 
 enum { PARTS = sizeof parts / sizeof *parts };

@@ -11,5 +11,7 @@ void weft_bench_storage_gpu_crs8(weft_bench_storage_run *run);   // packets, w =
 void weft_bench_storage_gpu_rows(weft_bench_storage_run *run);   // every published technique
 void weft_bench_storage_gpu_host(weft_bench_storage_run *run);   // from and to host memory
 void weft_bench_storage_gpu_device(weft_bench_storage_run *run); // device, driver, ceilings
+// From and to host memory by 1, 2, 4, ... devices together (storage_devices.c).
+void weft_bench_storage_gpu_devices(weft_bench_storage_run *run);
 
 #endif

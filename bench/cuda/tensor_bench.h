@@ -10,6 +10,10 @@ extern "C" {
 enum { BENCH_TENSOR_CEILINGS = 4 };
 // Runs ceiling number i: its name, and multiply-accumulates of bits, or bytes, per second.
 const char *bench_tensor_ceiling(void *stream, int i, double *rate);
+// Queues `launches` of ceiling 0, wgmma on bits, for a caller that times it among other work: bit
+// products of one launch; 0: the device has none, nothing was queued. `out`: device memory, 4 bytes
+// for each of 256 threads a multiprocessor.
+double bench_tensor_queue_wgmma(void *stream, void *out, int launches);
 
 #ifdef __cplusplus
 }

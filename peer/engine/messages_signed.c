@@ -14,7 +14,7 @@ enum {
   CHECKSUM_SIGNATURE_AT = SUMS_AT - WEFT_SIGNATURE_BYTES
 };
 _Static_assert(SIGNATURE_AT + WEFT_SIGNATURE_BYTES == WEFT_MANIFEST_BYTES, "the manifest's parts");
-static const uint64_t TIME_LIMIT = UINT64_C(1) << 62; // so that differences cannot wrap
+static const uint64_t TIME_LIMIT = UINT64_C(1) << 60; // differences, and sums of a few, cannot wrap
 
 weft_status weft_manifest_parse(const uint8_t *d, size_t bytes, weft_manifest *out) {
   if (bytes != WEFT_MANIFEST_BYTES)

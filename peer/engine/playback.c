@@ -96,7 +96,9 @@ void weft_play_start(weft_engine *e, int64_t now_us) {
       steps = -(int64_t)segment;
     segment += (uint64_t)steps;
   }
-  while (live_time(e, segment) < wanted && each > 0)
+  // What the step leaves is a rounding, or times in the window that are not of one rate. Times past
+  // all reason are cut off at FAR, and more steps would not change them.
+  for (size_t i = 0; i <= e->window && each > 0 && live_time(e, segment) < wanted; i++)
     segment++;
   e->started = true;
   e->begin_us = WEFT_ENGINE_NEVER;

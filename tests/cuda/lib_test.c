@@ -30,14 +30,23 @@ START_TEST(soak) {
 }
 END_TEST
 
+static void add_soak(TCase *cases) { tcase_add_test(cases, soak); }
+
 int main(void) {
   Suite *suite = suite_create("library on a device");
-  TCase *cases = tcase_create("device");
-  lib_add_encode_tests(cases);
-  lib_add_queue_tests(cases);
-  lib_add_decode_tests(cases);
-  lib_add_relay_tests(cases);
-  tcase_add_test(cases, soak);
-  suite_add_tcase(suite, cases);
+  // Cases of their own, so that slow checkers can take one each (CK_RUN_CASE).
+  static const struct {
+    const char *name;
+    void (*add)(TCase *);
+  } parts[] = {{"encode", lib_add_encode_tests},
+               {"queue", lib_add_queue_tests},
+               {"decode", lib_add_decode_tests},
+               {"relay", lib_add_relay_tests},
+               {"soak", add_soak}};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    TCase *cases = tcase_create(parts[i].name);
+    parts[i].add(cases);
+    suite_add_tcase(suite, cases);
+  }
   return test_main(suite);
 }

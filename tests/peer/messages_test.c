@@ -285,6 +285,8 @@ START_TEST(messages_that_contradict_themselves_are_refused) {
              {4, 3, 3},   // a reason nobody has
              {7, 12, 5},  // more blocks than there may be
              {7, 14, 1},  // what must be zero
+             {7, 20, 17}, // a time past all reason
+             {7, 28, 17}, // and a clock
              {8, 3, 6},   // sums of more blocks than follow
              {10, 21, 4}, // a kind of request nobody has
              {11, 2, 4},  // a flag nobody has

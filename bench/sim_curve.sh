@@ -34,8 +34,9 @@ if [ -n "$mpi" ] && ! command -v mpirun >/dev/null; then
   mpi=""
 fi
 model=$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)
-printf '{"what":"simulated swarm, threads and ranks","machine":"%s, %s processors","scenario":"%s","peers":%s,' \
-  "$model" "$processors" "$scenario" "$peers"
+commit=$("$weft" --version | sed -n 's/.*commit \([^,]*\),.*/\1/p')
+printf '{"what":"simulated swarm, threads and ranks","commit":"%s","machine":"%s, %s processors","scenario":"%s","peers":%s,' \
+  "$commit" "$model" "$processors" "$scenario" "$peers"
 printf '"duration":"%s","seed":%s,"runs":[' "$duration" "$seed"
 hash="" comma=""
 # In turn, so that a busy neighbour meets every point.

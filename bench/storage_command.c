@@ -10,12 +10,15 @@
 #include "bench/rows.h"
 #include "bench/storage.h"
 #include "bench/storage_gpu.h"
+#include "bench/storage_gpu_papers.h"
 #include "kernels/device.h"
+
+enum { BY_NAME = 2 };
 
 static const struct {
   const char *name, *what;
   void (*run)(weft_bench_storage_run *run);
-  bool device; // by default only where there is one
+  int device; // true: by default only where there is one; BY_NAME: only where asked for by name
 } parts[] = {
     {"encode", "Reed-Solomon encoding and recovery", weft_bench_storage_encode, false},
     {"small", "the same with shards of 4 KiB", weft_bench_storage_small, false},
@@ -28,6 +31,10 @@ static const struct {
     {"gpu-crs8", "Cauchy Reed-Solomon on a GPU, w = 8", weft_bench_storage_gpu_crs8, true},
     {"gpu-rows", "the published GPU techniques", weft_bench_storage_gpu_rows, true},
     {"gpu-host", "a GPU from and to host memory", weft_bench_storage_gpu_host, true},
+    {"gpu-gibraltar", "Gibraltar's figures", weft_bench_storage_gpu_gibraltar, BY_NAME},
+    {"gpu-perasure", "PErasure's figures", weft_bench_storage_gpu_perasure, BY_NAME},
+    {"gpu-gcrs", "G-CRS's figures", weft_bench_storage_gpu_gcrs, BY_NAME},
+    {"gpu-slides", "GPU-RSCode's slides", weft_bench_storage_gpu_slides, BY_NAME},
     {"gpu-devices", "one code on several GPUs", weft_bench_storage_gpu_devices, true},
 };
 
@@ -112,7 +119,7 @@ static bool parts_known(const char *list) {
       fprintf(stderr, "weft bench storage: --operations: no part is called '%.*s'; there are:\n",
               (int)length, at);
       for (p = 0; p < PARTS; p++)
-        fprintf(stderr, "  %-11s %s\n", parts[p].name, parts[p].what);
+        fprintf(stderr, "  %-14s %s\n", parts[p].name, parts[p].what);
       return false;
     }
     at += length + (at[length] == ',');
@@ -149,7 +156,8 @@ static int measure(weft_bench_storage_run *run) {
   weft_bench_report_begin(&run->report, options, &run->machine);
   open_peers(run);
   for (size_t p = 0; p < PARTS; p++)
-    if (!weft_bench_listed(options->operations, parts[p].name))
+    if (!weft_bench_listed(options->operations, parts[p].name) ||
+        (parts[p].device == BY_NAME && !options->operations))
       continue;
     else if (!parts[p].device || weft_device_count() > 0)
       parts[p].run(run);

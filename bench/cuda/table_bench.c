@@ -2,8 +2,8 @@
 // Times the table, loop and nibble rows, preparation, inversion, decoding and expansion on a device
 // and prints JSON lines: coded GB/s and multiply-accumulates with median, min and max, beside the
 // ceilings of the same run.
-//   table_bench [what: all, ceilings, rows, grid, prepare, invert, multi, decode, expand] [row]
-//   [reps]
+//   table_bench [what: all, ceilings, rows, grid, prepare, invert, multi, multi-grid, decode,
+//   expand] [row,...] [reps]
 #include "bench/cuda/table_bench.h"
 
 #include <stdint.h>
@@ -20,20 +20,23 @@
 static const weft_backend rows[] = {WEFT_CUDA_TABLE_ROWS};
 static const weft_backend tensor_rows[] = {WEFT_CUDA_TENSOR_ROWS};
 enum { RowCount = sizeof rows / sizeof *rows };
+static const size_t AT_ONCE = (size_t)8 << 30;
 
 static int reps = 9;
 
 typedef struct Product {
   const weft_backend *row; // NULL: the bound without memory
   weft_gemm *gemms;
-  size_t count;
+  size_t count, at_once; // at_once: of a call
 } Product;
 
 static void run_product(void *user) {
   const Product *p = user;
-  harness_must(p->row ? p->row->gemm(p->row, &harness_exec, p->gemms, p->count)
-                      : weft_cuda_nomemory_gemm(&harness_exec, p->gemms),
-               "gemm");
+  for (size_t i = 0; i < p->count; i += p->at_once)
+    harness_must(p->row ? p->row->gemm(p->row, &harness_exec, p->gemms + i,
+                                       p->count - i < p->at_once ? p->count - i : p->at_once)
+                        : weft_cuda_nomemory_gemm(&harness_exec, p->gemms),
+                 "gemm");
 }
 
 static void print_timing(const char *kind, const char *name, size_t count, size_t m, size_t n,
@@ -66,7 +69,7 @@ static void time_product(const weft_backend *row, size_t count, size_t m, size_t
       harness_must(row->prepare(row, &harness_exec, n, len, &xs, &operands[i]), "prepare");
     gemms[i].x_prepared = operands[i];
   }
-  Product p = {row, gemms, count};
+  Product p = {row, gemms, count, count};
   const bench_timing t = bench_time(harness_exec.stream, reps, run_product, &p);
   const double bytes = (double)count * (double)m * (double)len;
   print_timing(prepared ? "encode" : "encode+prepare", row ? row->name : "nomemory", count, m, n,
@@ -132,10 +135,13 @@ static bench_timing time_step(void (*call)(void *user), void *user) {
   return bench_time(harness_exec.stream, reps, call, user);
 }
 
+// Blocks of more than AT_ONCE bytes are decoded in calls that share it: coefficients are every
+// segment's own, blocks those of the call before.
 static void time_multi(const weft_backend *row, size_t count, unsigned per_sm, size_t n,
                        size_t len) {
+  const size_t at_once = count * n * len > AT_ONCE ? AT_ONCE / (n * len) : count;
   uint8_t *c = harness_random_new(count * n * n), *inverse = harness_memory_new(count * n * n);
-  uint8_t *x = harness_random_new(count * n * len), *y = harness_memory_new(count * n * len);
+  uint8_t *x = harness_random_new(at_once * n * len), *y = harness_memory_new(at_once * n * len);
   uint8_t *singular = harness_memory_new(count);
   weft_gemm *gemms = calloc(count, sizeof *gemms);
   for (size_t i = 0; i < count; i++)
@@ -145,41 +151,55 @@ static void time_multi(const weft_backend *row, size_t count, unsigned per_sm, s
                            .a = inverse + i * n * n,
                            .a_stride = n,
                            .a_mem = WEFT_MEM_DEVICE,
-                           .x = {x + i * n * len, len, NULL, WEFT_MEM_DEVICE},
-                           .y = {y + i * n * len, len, NULL, WEFT_MEM_DEVICE}};
+                           .x = {x + i % at_once * n * len, len, NULL, WEFT_MEM_DEVICE},
+                           .y = {y + i % at_once * n * len, len, NULL, WEFT_MEM_DEVICE}};
   Inversion ours = {{count, n, c, inverse, singular, WEFT_MEM_DEVICE}, 0, WEFT_CUDA_PIVOT_SCAN};
   Inversion paper = ours;
   paper.per_sm = per_sm, paper.pivoting = WEFT_CUDA_PIVOT_ATOMIC_MIN;
-  Product p = {row, gemms, count};
+  Product p = {row, gemms, count, at_once};
   const double product = time_step(run_product, &p).median_s;
   const double first = time_step(run_invert, &ours).median_s;
   const double augmented = per_sm ? time_step(run_invert, &paper).median_s : 0;
   const double bytes = (double)count * (double)n * (double)len;
-  printf(
-      "{\"kind\": \"decode-multi\", \"row\": \"%s\", \"count\": %zu, \"per_sm\": %u, \"n\": %zu, "
-      "\"k\": %zu, \"product_us\": %.1f, \"invert_us\": %.1f, \"share\": %.3f, \"GBps\": %.1f, "
-      "\"augmented_us\": %.1f, \"augmented_share\": %.3f}\n",
-      row->name, count, per_sm, n, len, product * 1e6, first * 1e6, first / (first + product),
-      bytes / (first + product) * 1e-9, augmented * 1e6, augmented / (augmented + product));
+  printf("{\"kind\": \"decode-multi\", \"row\": \"%s\", \"count\": %zu, \"at_once\": %zu, "
+         "\"per_sm\": %u, \"n\": %zu, \"k\": %zu, \"product_us\": %.1f, \"invert_us\": %.1f, "
+         "\"share\": %.3f, \"GBps\": %.1f, "
+         "\"augmented_us\": %.1f, \"augmented_share\": %.3f}\n",
+         row->name, count, at_once, per_sm, n, len, product * 1e6, first * 1e6,
+         first / (first + product), bytes / (first + product) * 1e-9, augmented * 1e6,
+         augmented / (augmented + product));
   fflush(stdout);
   free(gemms);
   harness_memory_free(c), harness_memory_free(inverse), harness_memory_free(singular);
   harness_memory_free(x), harness_memory_free(y);
 }
 
-// One and two segments per multiprocessor, as the paper has them, and many.
-static void time_multis(void) {
+static const weft_backend *best_row(void) {
   const int sm = weft_device_sm(harness_exec.device);
   const weft_backend *row = &rows[0];
   for (size_t i = sizeof tensor_rows / sizeof *tensor_rows; i-- > 0;)
     if (sm >= tensor_rows[i].sm_min && sm <= tensor_rows[i].sm_max)
       row = &tensor_rows[i];
+  return row;
+}
+
+// One and two segments per multiprocessor, as the paper has them, and many.
+static void time_multis(void) {
+  const weft_backend *row = best_row();
   const size_t sms = (size_t)bench_multiprocessors();
   for (size_t len = 128; len <= 32768; len *= 4) {
     for (unsigned per_sm = 1; per_sm <= 2; per_sm++)
       time_multi(row, per_sm * sms, per_sm, 128, len);
     time_multi(row, 2048, 0, 128, len);
   }
+}
+
+// Many, over n as well.
+static void time_multi_grid(void) {
+  static const size_t ns[] = {16, 32, 64, 256, 512, 1024};
+  for (size_t i = 0; i < sizeof ns / sizeof *ns; i++)
+    for (size_t len = 128; len <= 32768; len *= 4)
+      time_multi(best_row(), 2048, 0, ns[i], len);
 }
 
 static void run_decode(void *user) {
@@ -217,9 +237,18 @@ static void time_expand(const char *name, size_t count, size_t k, uint16_t densi
   harness_memory_free(out), harness_memory_free(seed);
 }
 
+// Whether a row is in the comma-separated list; NULL has all.
+static bool listed(const char *list, const char *name) {
+  const size_t length = strlen(name);
+  for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',')
+    if (strcspn(at, ",") == length && strncmp(at, name, length) == 0)
+      return true;
+  return !list;
+}
+
 static void time_rows(const char *only) {
   for (size_t i = 0; i < RowCount; i++)
-    if (!only || strcmp(only, rows[i].name) == 0)
+    if (listed(only, rows[i].name))
       time_product(&rows[i], 1, 8448, 128, 4096, true);
   if (!only)
     time_product(NULL, 1, 8448, 128, 4096, false);
@@ -229,7 +258,7 @@ static void time_grid(const char *only) {
   const size_t ns[] = {16, 32, 64, 128, 256, 512, 1024};
   const size_t lens[] = {128, 512, 1024, 4096, 16384, 32768};
   for (size_t i = 0; i < RowCount; i++) {
-    if (only ? strcmp(only, rows[i].name) != 0 : i > 2)
+    if (only ? !listed(only, rows[i].name) : i > 2)
       continue;
     for (size_t n = 0; n < sizeof ns / sizeof *ns; n++)
       for (size_t k = 0; k < sizeof lens / sizeof *lens; k++)
@@ -257,7 +286,7 @@ int main(int argc, char **argv) {
     time_rows(only);
   if (all || strcmp(what, "prepare") == 0)
     for (size_t i = 0; i < RowCount; i++)
-      if (!only || strcmp(only, rows[i].name) == 0)
+      if (listed(only, rows[i].name))
         time_prepare(&rows[i]);
   if (all || strcmp(what, "invert") == 0) {
     const size_t sizes[] = {16, 32, 64, 128, 256, 512, 1024};
@@ -288,6 +317,8 @@ int main(int argc, char **argv) {
   }
   if (strcmp(what, "grid") == 0)
     time_grid(only);
+  if (strcmp(what, "multi-grid") == 0)
+    time_multi_grid();
   harness_close();
   return 0;
 }

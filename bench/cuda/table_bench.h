@@ -22,6 +22,10 @@ enum { BENCH_CEILINGS = 6 };
 // Runs ceiling number i and gives its name and rate.
 const char *bench_ceiling(void *stream, int i, double *rate);
 
+// Enqueues one pass over `bytes` bytes with `rounds` rounds of four LOP3s on each 16; without
+// memory it does the arithmetic alone. 0 when the launch failed.
+int bench_overlap(void *stream, const void *from, void *to, size_t bytes, int rounds, int memory);
+
 #ifdef __cplusplus
 }
 #endif

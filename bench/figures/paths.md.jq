@@ -17,7 +17,7 @@ def median_of: sort | .[length / 2 | floor];
   def own($row): [.cases[] | select(.row == $row and .operation == "encode" and .threads == 1)][0];
   def stripe($title; $row; $machine): .groups[] | select(.title == $title) | [.cases[] | select(.row == $row and .operation == "encode" and .variant == "cauchy")][0]
     | row("RS \($title), \($machine)", "\(data_rate | with_spread) GB/s of data", (if $row == "avx2" then "two shuffles and XORs, or load and store" else "GF2P8AFFINEQB, or load and store" end), share,
-        (if .m >= 8 then "sources do not fit the first cache; powers of two apart" elif .m == 3 then "three outputs take as many instructions as four" elif $row == "avx2" then "splitting into nibbles, 16 registers" else "at its bound" end));
+        (if .m >= 8 then "sources do not fit the first cache; powers of two apart" elif $row == "avx2" then "splitting into nibbles, 16 registers" else "at its bound" end));
   def of_gpu($operation; $variant; $m): [$gpu | cases | select(.operation == $operation and .variant == $variant and .n == 128 and .k == 4096 and ($m == 0 or .m == $m))];
   def relay_share($variant; $ceiling): [$gpu.groups[] | select(.title | startswith("relay, n = 128")) | .cases] [0]
     | ([.[] | select(.variant == $variant)][0] | coded.median) as $rate | ([.[] | select(.variant == $ceiling)][0] | coded.median) as $most | [$rate, $most];

@@ -20,7 +20,6 @@ def median_of: sort | .[length / 2 | floor];
   [$doc, "still \($intel | asked("binary tensor product / best without tensor cores").median | digits(1)) times the best table"],
   [$doc, "With 32 of both it would be \($banks | at("words"; 32) | three)"],
   [$doc, "table-5 (\($banks | at("words x 8"; 16) | digits(2))) beats one table of bytes (\($banks | at("bytes"; 16) | digits(2))), as it found; for ours bytes (\($banks | at("bytes"; 32) | digits(2))) beat table-5 (\($banks | at("words x 8"; 32) | digits(2)))"],
-  [$doc, "(6, 3) is behind ISA-L 2.30 by \([$storage.groups[] | select(.title == "(6, 3), 64 KiB shards") | .ratios[] | select(.name == "encode: weft / isa-l 2.30")][0] | behind)"],
   [$doc, "updating two parities is behind by \([$storage.groups[] | select(.title | startswith("(10, 2), 64 KiB shards: one")) | .ratios[] | select(.name == "add delta: weft / isa-l 2.30")][0] | behind)"],
   [$doc, ([$cluster2, $cluster6 | cases | (.coding_seconds_per_call | median_of) / (.seconds_per_call | median_of) * 100] | "`weft store` is \(min | round) to \(max | round) % of the total")],
   ["README.md", ([$devices.groups[].ratios[] | spread | with_spread] | "Two and four devices reach \(.[0]) and \(.[1]) times one")]

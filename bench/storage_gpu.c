@@ -290,7 +290,7 @@ static int add_together(weft_bench_group *group, scene *s, weft_code *code, int 
   c->at_once = c->stripes;
   c->calls = (c->calls + c->stripes - 1) / c->stripes;
   snprintf(c->variant, sizeof c->variant, "%s stripes=%zu", weft_code_name(code), c->stripes);
-  return add_case(group, c, "encode", ceiling);
+  return add_case(group, c, "encode together", ceiling);
 }
 
 // Encode, one stripe or all by a call, and recovery of min(k, m) data shards and of m shards of

@@ -103,54 +103,39 @@ void add_place(Text &text, const weft_program_shape &shape, const weft_program_p
       each, each, group, each, 4 * plan.words);
 }
 
-// Bytes of a shard that a block reads, where they lie together; else 0.
-size_t tile_bytes(const weft_program_shape &shape, const weft_program_plan &plan) {
-  if (!shape.packet_bytes)
-    return 32 * plan.threads;
-  const bool whole = plan.threads * plan.words % (shape.packet_bytes / 4) == 0;
-  const size_t bytes = 4 * shape.w * plan.words * plan.threads;
-  return whole && bytes % 16 == 0 ? bytes : 0;
-}
-
-// The blocks that are there while the kernel before this one ends fetch their tiles into the second
-// cache, which is coherent, so that it does not matter what is still being written.
-void add_early(Text &text, const weft_program_shape &shape, const weft_program_plan &plan) {
-  const size_t bytes = tile_bytes(shape, plan);
-  if (bytes)
-    text.add(
-        "  if (blockIdx.y == 0 && blockIdx.x < args.early)\n"
-        "    for (u32 j = threadIdx.x; j < K; j += THREADS)\n"
-        "      asm volatile(\"cp.async.bulk.prefetch.L2.global [%%0], %zu;\" ::\"l\"(rows[j] + "
-        "(u64)blockIdx.x * %zu) : \"memory\");\n",
-        bytes, bytes);
-}
-
 } // namespace
 
+// As many threads as there are registers for sums and for words on their way, about 64 bytes of
+// which each needs for memory never to wait. Small blocks divide the work best; the warps of larger
+// ones share the code that they fetch, which is longer where bytes are sliced. All measured on an
+// H200.
 extern "C" weft_status weft_program_plan_for(const weft_program_shape *shape,
                                              weft_program_plan *plan) {
-  enum { SmallCode = 4000 };
+  enum { LongCode = 20 }; // shards of more than four outputs
   const size_t sums = shape->m * shape->w;
   *plan = {};
   if (sums == 0 || shape->k == 0 || sums > WEFT_PROGRAM_SUMS || shape->k + shape->m > 256 ||
       shape->packet_bytes % 4)
     return WEFT_E_UNSUPPORTED;
-  // As many threads as there are registers for sums and for words on their way, about 64 bytes of
-  // which each needs for memory never to wait. Small blocks divide the work best; warps of large
-  // blocks share the code that they fetch.
-  const size_t at_once = sums <= 16   ? 1024
-                         : sums <= 32 ? 640
-                         : sums <= 64 ? 512
-                         : sums <= 96 ? 384
-                                      : 256;
-  plan->threads = sums <= 32 ? 128 : shape->packet_bytes ? 128 : 256;
-  plan->blocks_per_sm = at_once / plan->threads;
-  plan->ahead = (sums <= 32 ? 24 : 16) / shape->w;
-  if (sums > 96 && shape->packet_bytes)
-    plan->ahead = 3;
-  plan->words = 1;
-  if (shape->packet_bytes && shape->packet_bytes % 8 == 0 && shape->k * shape->w < 8)
-    plan->words = 2;
+  size_t resident = 256;
+  plan->threads = 128;
+  plan->ahead = 16 / shape->w;
+  if (sums <= 16)
+    resident = 768, plan->ahead = 24 / shape->w;
+  else if (sums <= 32)
+    resident = 640, plan->ahead = 24 / shape->w;
+  else if (sums <= 64)
+    resident = 512;
+  else if (sums <= 96)
+    resident = 384, plan->ahead = 18 / shape->w;
+  else if (shape->packet_bytes)
+    plan->threads = 64, plan->ahead = 32 / shape->w;
+  if (!shape->packet_bytes && sums > 32 && shape->k > LongCode)
+    plan->threads = 256;
+  plan->blocks_per_sm = resident / plan->threads;
+  // Small products have little on its way in one word a thread.
+  const bool short_column = shape->packet_bytes && shape->k * shape->w < 8;
+  plan->words = short_column && shape->packet_bytes % 8 == 0 ? 2 : 1;
   return WEFT_OK;
 }
 
@@ -159,13 +144,6 @@ extern "C" size_t weft_program_blocks(const weft_program_shape *shape,
   const size_t units =
       shape->packet_bytes ? length * (shape->packet_bytes / 4 / plan->words) : (length + 31) / 32;
   return (units + plan->threads - 1) / plan->threads;
-}
-
-extern "C" size_t weft_program_whole_blocks(const weft_program_shape *shape,
-                                            const weft_program_plan *plan, size_t length) {
-  const size_t bytes = shape->packet_bytes ? length * shape->w * shape->packet_bytes : length;
-  const size_t tile = tile_bytes(*shape, *plan);
-  return tile ? bytes / tile : 0;
 }
 
 extern "C" weft_status weft_program_source(const weft_program_shape *shape,
@@ -178,7 +156,6 @@ extern "C" weft_status weft_program_source(const weft_program_shape *shape,
   text.add("typedef %s W;\n", plan->words == 2 ? "uint2" : "u32");
   text.put(functions, sizeof functions - 1);
   add_place(text, *shape, *plan);
-  add_early(text, *shape, *plan);
   text.add("  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n");
   for (size_t j = 0; j < plan->ahead; j++)
     add_load(text, *shape, j);

@@ -28,12 +28,9 @@ typedef struct weft_program_plan {
 // Errors: WEFT_E_UNSUPPORTED (too many outputs for registers, packets that do not suit).
 weft_status weft_program_plan_for(const weft_program_shape *shape, weft_program_plan *plan);
 
-// Blocks for `length` bytes or groups; how many of them, from the first on, have a whole tile whose
-// bytes they can ask for early.
+// Blocks for `length` bytes or groups.
 size_t weft_program_blocks(const weft_program_shape *shape, const weft_program_plan *plan,
                            size_t length);
-size_t weft_program_whole_blocks(const weft_program_shape *shape, const weft_program_plan *plan,
-                                 size_t length);
 
 // The source, zero-terminated, from the allocator.
 weft_status weft_program_source(const weft_program_shape *shape, const weft_program_plan *plan,

@@ -15,7 +15,15 @@
 #include "lib/ctx.h"
 #include "weft/weft.h"
 
-enum { REPEAT = 8, SHARD = 10 << 20, COPY = 512 << 20, HOST_SHARD = 64 << 20, PLANS = 64 };
+enum {
+  REPEAT = 8, // calls that wait together
+  SHARD = 10 << 20,
+  SHARDS_MOST =
+      61, // of a scene: 610 MiB, so that no stripe is in the second cache when its turn comes
+  COPY = 512 << 20,
+  HOST_SHARD = 64 << 20,
+  PLANS = 64
+};
 
 // One device context with one stripe's memory.
 typedef struct scene {
@@ -33,9 +41,9 @@ typedef struct scene {
 typedef struct storage_case {
   scene *scene;
   weft_code *code;
-  weft_plan *plan; // NULL: encode
-  weft_stripe stripe;
-  size_t bytes; // of a copy
+  weft_plan *plan;                 // NULL: encode
+  weft_stripe stripe[SHARDS_MOST]; // in different memory: taken in turn, or all by one call
+  size_t stripes, at_once, calls;
   char variant[128];
 } storage_case;
 
@@ -125,12 +133,12 @@ static void call_duplex(void *user) {
   const size_t k = weft_code_data_shards(c->code), m = weft_code_parity_shards(c->code);
   for (size_t i = 0; i < k; i++)
     weft_bench_must("copy", weft_device_copy(s->ctx->device, s->to, WEFT_MEM_DEVICE,
-                                             c->stripe.base + i * c->stripe.stride, WEFT_MEM_PINNED,
-                                             c->stripe.bytes, s->queue->stream));
+                                             c->stripe->base + i * c->stripe->stride,
+                                             WEFT_MEM_PINNED, c->stripe->bytes, s->queue->stream));
   for (size_t i = 0; i < m; i++)
     weft_bench_must("copy",
-                    weft_device_copy(s->ctx->device, c->stripe.base + (k + i) * c->stripe.stride,
-                                     WEFT_MEM_PINNED, s->from, WEFT_MEM_DEVICE, c->stripe.bytes,
+                    weft_device_copy(s->ctx->device, c->stripe->base + (k + i) * c->stripe->stride,
+                                     WEFT_MEM_PINNED, s->from, WEFT_MEM_DEVICE, c->stripe->bytes,
                                      s->other->stream));
   weft_bench_must("copy", weft_queue_wait(s->queue));
   weft_bench_must("copy", weft_queue_wait(s->other));
@@ -142,45 +150,49 @@ static void call_one_engine(void *user) {
   scene *s = c->scene;
   const size_t k = weft_code_data_shards(c->code), m = weft_code_parity_shards(c->code);
   for (size_t i = 0; i < k + m; i++) {
-    uint8_t *shard = c->stripe.base + i * c->stripe.stride;
+    uint8_t *shard = c->stripe->base + i * c->stripe->stride;
     weft_bench_must("copy",
                     i < k ? weft_device_copy(s->ctx->device, s->to, WEFT_MEM_DEVICE, shard,
-                                             WEFT_MEM_PINNED, c->stripe.bytes, s->queue->stream)
+                                             WEFT_MEM_PINNED, c->stripe->bytes, s->queue->stream)
                           : weft_device_copy(s->ctx->device, shard, WEFT_MEM_PINNED, s->from,
-                                             WEFT_MEM_DEVICE, c->stripe.bytes, s->queue->stream));
+                                             WEFT_MEM_DEVICE, c->stripe->bytes, s->queue->stream));
   }
   weft_bench_must("copy", weft_queue_wait(s->queue));
 }
 
 // --- cases ---
 
-static void run_once(const storage_case *c) {
-  weft_bench_must(c->variant, c->plan ? weft_plan_run(c->plan, &c->stripe, 1, c->scene->queue)
-                                      : weft_code_encode(c->code, &c->stripe, 1, c->scene->queue));
+// `count` stripes from the case's `first` on, by one call.
+static void run_stripes(const storage_case *c, size_t first, size_t count) {
+  const weft_stripe *stripes = c->stripe + first;
+  weft_bench_must(c->variant, c->plan ? weft_plan_run(c->plan, stripes, count, c->scene->queue)
+                                      : weft_code_encode(c->code, stripes, count, c->scene->queue));
 }
 
 static void call_storage(void *user) {
   const storage_case *c = user;
-  const int times = c->scene->mem == WEFT_MEM_DEVICE ? REPEAT : 1;
-  for (int i = 0; i < times; i++)
-    run_once(c);
+  for (size_t i = 0, at = 0; i < c->calls; i++, at += c->at_once) {
+    at = at + c->at_once <= c->stripes ? at : 0;
+    run_stripes(c, at, c->at_once);
+  }
   weft_bench_must("wait", weft_queue_wait(c->scene->queue));
 }
 
 // Compares parity with data: by the device's own verify, whose compare is another kernel, and the
-// first kilobytes by the CPU.
+// first kilobytes of a stripe by the CPU.
 static const char *checked(const storage_case *c) {
   size_t wrong = 0;
   scene *s = c->scene;
-  weft_bench_must("verify", weft_code_verify(c->code, &c->stripe, NULL, &wrong, s->queue));
+  for (size_t i = 0, some; i < c->stripes; i++, wrong += some)
+    weft_bench_must("verify", weft_code_verify(c->code, &c->stripe[i], NULL, &some, s->queue));
   const size_t unit = weft_code_unit_bytes(c->code), k = weft_code_data_shards(c->code);
   const size_t bytes = (16384 + unit - 1) / unit * unit;
   const size_t all = k + weft_code_parity_shards(c->code);
   uint8_t *copy = weft_bench_alloc(all, bytes);
   for (size_t i = 0; i < all; i++)
     weft_bench_must("copy", weft_device_copy(s->ctx->device, copy + i * bytes, WEFT_MEM_HOST,
-                                             c->stripe.base + i * c->stripe.stride, c->stripe.mem,
-                                             bytes, s->queue->stream));
+                                             c->stripe->base + i * c->stripe->stride,
+                                             c->stripe->mem, bytes, s->queue->stream));
   weft_bench_must("copy", weft_queue_wait(s->queue));
   weft_ctx *host;
   weft_code *code;
@@ -208,23 +220,50 @@ static weft_code *code_of(scene *s, const char *name, size_t k, size_t m, size_t
   return code;
 }
 
+// A case on every stripe that the scene's memory has room for. On the device it makes as many calls
+// as move the bytes of REPEAT copies.
 static storage_case *case_new(scene *s, weft_code *code) {
   storage_case *c = weft_bench_alloc(1, sizeof *c);
   const size_t unit = weft_code_unit_bytes(code);
-  *c = (storage_case){.scene = s, .code = code};
-  c->stripe = (weft_stripe){.base = s->memory,
-                            .stride = s->shard_bytes,
-                            .bytes = s->shard_bytes / unit * unit,
-                            .mem = s->mem};
+  const size_t all = weft_code_data_shards(code) + weft_code_parity_shards(code);
+  *c = (storage_case){.scene = s, .code = code, .stripes = s->most / all, .at_once = 1, .calls = 1};
+  for (size_t i = 0; i < c->stripes; i++)
+    c->stripe[i] = (weft_stripe){.base = s->memory + i * all * s->shard_bytes,
+                                 .stride = s->shard_bytes,
+                                 .bytes = s->shard_bytes / unit * unit,
+                                 .mem = s->mem};
+  if (s->mem == WEFT_MEM_DEVICE)
+    c->calls = 2 * (size_t)COPY * REPEAT / (all * s->shard_bytes);
   snprintf(c->variant, sizeof c->variant, "%s", weft_code_name(code));
   return c;
 }
 
+// Other bytes where a case's results go, so that what it does not write is found out.
+static void spoil(const storage_case *c, const uint8_t *lost, size_t count) {
+  scene *s = c->scene;
+  for (size_t i = 0; i < c->stripes; i++)
+    for (size_t j = 0; j < count; j++)
+      weft_bench_must("copy", weft_device_copy(s->ctx->device,
+                                               c->stripe[i].base + lost[j] * c->stripe[i].stride,
+                                               s->mem, s->from, WEFT_MEM_DEVICE, c->stripe[i].bytes,
+                                               s->queue->stream));
+}
+
+static void spoil_parity(const storage_case *c) {
+  uint8_t lost[WEFT_MAX_SHARDS];
+  const size_t k = weft_code_data_shards(c->code), m = weft_code_parity_shards(c->code);
+  for (size_t i = 0; i < m; i++)
+    lost[i] = (uint8_t)(k + i);
+  spoil(c, lost, m);
+}
+
 static int add_case(weft_bench_group *group, storage_case *c, const char *operation, int ceiling) {
   const size_t k = weft_code_data_shards(c->code), m = weft_code_parity_shards(c->code);
-  const double times = c->scene->mem == WEFT_MEM_DEVICE ? REPEAT : 1;
-  const double data = (double)k * (double)c->stripe.bytes * times;
-  run_once(c);
+  const double data = (double)k * (double)c->stripe->bytes * (double)(c->calls * c->at_once);
+  if (!c->plan)
+    spoil_parity(c);
+  for (size_t i = 0; i < c->stripes; i += c->at_once)
+    run_stripes(c, i, c->at_once);
   weft_bench_must("wait", weft_queue_wait(c->scene->queue));
   const char *how = checked(c);
   return weft_bench_group_add(
@@ -234,7 +273,7 @@ static int add_case(weft_bench_group *group, storage_case *c, const char *operat
           .row = weft_ctx_backend(c->scene->ctx),
           .variant = c->variant,
           .n = k,
-          .k = c->stripe.bytes,
+          .k = c->stripe->bytes,
           .m = m,
           .threads = 1,
           .amount = {[WEFT_BENCH_INPUT] = data, [WEFT_BENCH_OUTPUT] = data * (double)m / (double)k},
@@ -245,10 +284,22 @@ static int add_case(weft_bench_group *group, storage_case *c, const char *operat
           .owned = c});
 }
 
-// Encode, and recovery of min(k, m) data shards and of m shards of both kinds.
+// All stripes by one call.
+static int add_together(weft_bench_group *group, scene *s, weft_code *code, int ceiling) {
+  storage_case *c = case_new(s, code);
+  c->at_once = c->stripes;
+  c->calls = (c->calls + c->stripes - 1) / c->stripes;
+  snprintf(c->variant, sizeof c->variant, "%s stripes=%zu", weft_code_name(code), c->stripes);
+  return add_case(group, c, "encode together", ceiling);
+}
+
+// Encode, one stripe or all by a call, and recovery of min(k, m) data shards and of m shards of
+// both kinds, one stripe by a call.
 static void add_code(scene *s, weft_bench_group *group, weft_code *code, int ceiling) {
   const size_t k = weft_code_data_shards(code), m = weft_code_parity_shards(code);
   const int encode = add_case(group, case_new(s, code), "encode", ceiling);
+  if (s->most / (k + m) > 1)
+    add_together(group, s, code, ceiling);
   uint8_t lost[WEFT_MAX_SHARDS];
   const size_t count = k < m ? k : m;
   for (int mixed = 0; mixed < 2; mixed++) {
@@ -260,6 +311,7 @@ static void add_code(scene *s, weft_bench_group *group, weft_code *code, int cei
     s->plans[s->plan_count++] = c->plan;
     snprintf(c->variant, sizeof c->variant, "%s lost=%zu %s", weft_code_name(code), count,
              mixed ? "data and parity" : "data");
+    spoil(c, lost, count);
     const int recover = add_case(group, c, "recover", ceiling);
     weft_bench_group_ask(group,
                          mixed ? "recover data and parity / encode" : "recover data / encode",
@@ -283,7 +335,7 @@ static void resident(weft_bench_storage_run *run, const char *name, size_t w, co
   weft_bench_sizes_default(&ms, presets, sizeof presets / sizeof *presets);
   for (size_t a = 0; a < ms.count; a++) {
     const size_t m = ms.value[a];
-    scene *s = scene_new(run, "cuda", WEFT_MEM_DEVICE, 61, SHARD);
+    scene *s = scene_new(run, "cuda", WEFT_MEM_DEVICE, SHARDS_MOST, SHARD);
     weft_code *codes[CODES];
     size_t count = 0;
     char text[128];
@@ -347,7 +399,8 @@ void weft_bench_storage_gpu_rows(weft_bench_storage_run *run) {
         if (ceiling < 0)
           ceiling = add_dram(s, group, k, m);
         storage_case *c = case_new(s, codes[count++]);
-        const weft_status status = weft_code_encode(c->code, &c->stripe, 1, s->queue);
+        c->calls = REPEAT;
+        const weft_status status = weft_code_encode(c->code, c->stripe, 1, s->queue);
         if (status == WEFT_E_UNSUPPORTED) {
           printf("%s: %s does not take %zu + %zu\n", c->variant, row->name, k, m);
           free(c);
@@ -378,7 +431,7 @@ void weft_bench_storage_gpu_host(weft_bench_storage_run *run) {
     int bounds[2];
     for (int one = 0; one < 2; one++) {
       storage_case *c = case_new(s, rs);
-      c->stripe.bytes = HOST_SHARD;
+      c->stripe->bytes = HOST_SHARD;
       bounds[one] = weft_bench_group_add(
           group, &(weft_bench_case){
                      .operation = "ceiling",

@@ -177,6 +177,9 @@ struct weft_backend {
   weft_status (*gemm)(const weft_backend *row, const weft_exec *exec, const weft_gemm *gemms,
                       size_t count);
   weft_status (*xorm)(const weft_backend *row, const weft_exec *exec, const weft_xorm *xorm);
+  // `count` of them that differ in x and y alone; optional.
+  weft_status (*xorm_many)(const weft_backend *row, const weft_exec *exec, const weft_xorm *xorms,
+                           size_t count);
   weft_status (*invert)(const weft_backend *row, const weft_exec *exec, const weft_invert *invert);
 
   // Makes X(k, len) resident in the layout that gemm likes; NULL where rows are used as they are.

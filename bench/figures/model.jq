@@ -8,9 +8,9 @@ def model_cells: . as $all | .groups[] | .cases as $cases
   | $cases[] | select(.operation == "encode" and (.variant | test(":w=[0-9]+:packet=(8|512)$")))
   | .n as $k | ($cases[] | select(.operation == "ceiling" and .n == $k and (.variant | startswith("device memory")))) as $copy
   | (.variant | capture(":w=(?<w>[0-9]+):") | .w | tonumber) as $w
-  | {row, k: .n, m, w: $w, production: (.variant | startswith("cauchy_good")), data: .amount_per_call.input,
-     us: (.amount_per_call.input / .gigabytes_per_second.input.median / 1000),
-     dram: (.amount_per_call.input / $copy.gigabytes_per_second.input.median / 1000)}
+  | {row, k: .n, m, w: $w, production: (.variant | startswith("cauchy_good")), data: (.n * .k),
+     us: (.n * .k / .gigabytes_per_second.input.median / 1000),
+     dram: (.n * .k / $copy.gigabytes_per_second.input.median / 1000)}
   # a step: one input word of eight bytes met by one output word's thread, or by all of a thread's outputs
   | .steps = .data / 8 * .w / 1e6
   | .issue = $all.device.ceilings["lop3 and imad"] / 1e12 | .lop3 = $all.device.ceilings.lop3_lane_ops / 1e12;
@@ -35,5 +35,5 @@ def published_time($f): if $f.c then combined(0; $f.rho; slots_of($f.c; .m)) els
 def production_sm: .data / 4 * (11 / 4 + .m * .w / 8) / 1e6 / .lop3;
 def production_time($f): production_sm as $sm | combined($f.t0; $f.rho; $sm);
 def fit_production($cells):
-  [range(0; 9) as $t | range(0; 51) as $r | {t0: ($t * 5), rho: ($r / 50)}
+  [range(0; 17) as $t | range(0; 51) as $r | {t0: ($t / 4), rho: ($r / 50)}
     | . as $f | .error = ([$cells[] | . as $cell | production_time($f) as $t | $cell | error($t)] | mean_error)] | min_by(.error);

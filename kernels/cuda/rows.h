@@ -10,6 +10,8 @@ extern "C" {
 
 // Shared by the rows.
 weft_status weft_cuda_xorm(const weft_backend *row, const weft_exec *exec, const weft_xorm *xorm);
+weft_status weft_cuda_xorm_many(const weft_backend *row, const weft_exec *exec,
+                                const weft_xorm *xorms, size_t count);
 weft_status weft_cuda_invert(const weft_backend *row, const weft_exec *exec,
                              const weft_invert *invert);
 weft_status weft_cuda_eliminate(const weft_backend *row, const weft_exec *exec,
@@ -59,7 +61,8 @@ WEFT_CUDA_DECLARE(logexp_constant)
 
 #define WEFT_CUDA_MEMBERS(id, row_name, what, from, to)                                            \
   .name = row_name, .technique = what, .sm_min = from, .sm_max = to, .mem = WEFT_MEM_DEVICE,       \
-  .align = 16, .gemm = weft_cuda_##id##_gemm, .xorm = weft_cuda_xorm, .invert = weft_cuda_invert,  \
+  .align = 16, .gemm = weft_cuda_##id##_gemm, .xorm = weft_cuda_xorm,                              \
+  .xorm_many = weft_cuda_xorm_many, .invert = weft_cuda_invert,                                    \
   .prepare = weft_cuda_##id##_prepare, .release = weft_cuda_release,                               \
   .eliminate = weft_cuda_eliminate, .expand = weft_cuda_row_expand
 

@@ -19,18 +19,21 @@ enum {
 weft_status weft_storage_tensor(const weft_exec *exec, const weft_gemm *gemm);
 
 // The same as a straight-line kernel of its own over bits, where that has been found worth
-// compiling (nvrtc.h). A in host memory.
-weft_status weft_storage_program_gemm(const weft_exec *exec, const weft_gemm *gemm);
+// compiling (nvrtc.h). A in host memory. `count` products that are alike in all but their rows, by
+// one launch.
+weft_status weft_storage_program_gemm(const weft_exec *exec, const weft_gemm *gemms, size_t count);
+// The most of them.
+size_t weft_storage_program_stripes(size_t k, size_t m);
 
 // Whether `count` products like this one are storage products: few outputs of few, long rows.
 bool weft_storage_suits(const weft_gemm *gemm, size_t count);
-// Such a product by the quicker of both ways, as measured.
-weft_status weft_storage_gemm(const weft_exec *exec, const weft_gemm *gemm);
+// The first *done of `count` products by the quicker of both ways, as measured: the first one,
+// which suits, and those after it that differ from it in their rows alone.
+weft_status weft_storage_gemm(const weft_exec *exec, const weft_gemm *gemms, size_t count,
+                              size_t *done);
 
-// Y = bits * X on packets as a kernel of its own, likewise. The first *done_groups groups of every
-// shard are computed; the few after them are the caller's.
-weft_status weft_storage_program_xorm(const weft_exec *exec, const weft_xorm *xorm,
-                                      size_t *done_groups);
+// Y = bits * X on packets as a kernel of its own, likewise.
+weft_status weft_storage_program_xorm(const weft_exec *exec, const weft_xorm *xorms, size_t count);
 
 #ifdef __cplusplus
 }

@@ -9,90 +9,26 @@
 
 namespace {
 
-enum { ShardsMax = 256, SumsMax = 128 };
+enum { ShardsMax = 256 };
 
 // As the source declares it.
 struct Args {
   uint64_t own[ShardsMax];
-  const uint64_t *table;
   uint64_t length;
-  uint32_t tiles, last;
   uint32_t accumulate, two, four, sixteen;
 };
 
-// The shape and, behind it, the bits: 8 to a byte.
+// The shape and, behind it, the matrix: bits, 8 to a byte and rows of whole bytes, or coefficients.
 struct Key {
   uint32_t k, m, w, packet_bytes;
-  uint8_t bits[];
+  uint8_t matrix[];
 };
 
-weft_status write_source(void *user, const weft_allocator *allocator, char **out) {
-  const weft_program_shape *shape = static_cast<const weft_program_shape *>(user);
-  weft_program_plan plan;
-  WEFT_TRY(weft_program_plan_for(shape, shape->sm_shared_bytes, &plan));
-  return weft_program_source(shape, &plan, allocator, out);
-}
-
-weft_status kernel_for(const weft_exec *exec, weft_program_shape *shape,
-                       const weft_program_plan &plan, size_t work, void **kernel) {
-  const weft_allocator *allocator = exec->allocator;
-  const size_t rows = shape->m * shape->w, columns = shape->k * shape->w;
-  const size_t bytes = sizeof(Key) + (rows * columns + 7) / 8;
-  Key *key = static_cast<Key *>(allocator->alloc(allocator->user, bytes, alignof(Key)));
-  if (!key)
-    return WEFT_E_NOMEM;
-  memset(key, 0, bytes);
-  key->k = static_cast<uint32_t>(shape->k);
-  key->m = static_cast<uint32_t>(shape->m);
-  key->w = static_cast<uint32_t>(shape->w);
-  key->packet_bytes = static_cast<uint32_t>(shape->packet_bytes);
-  for (size_t r = 0, at = 0; r < rows; r++)
-    for (size_t c = 0; c < columns; c++, at++)
-      key->bits[at / 8] = static_cast<uint8_t>(
-          key->bits[at / 8] | (shape->bits[r * shape->bits_stride + c] & 1u) << (at % 8));
-  weft_kernel_want want = {};
-  want.key = key;
-  want.key_bytes = bytes;
-  want.source = write_source;
-  want.user = shape;
-  want.work = work;
-  want.shared_bytes = plan.shared_bytes;
-  const weft_status status = weft_device_kernel(exec->device, &want, kernel);
-  allocator->free(allocator->user, key);
-  return status;
-}
-
-// A block takes a few tiles, then another block does: multiprocessors do not all read memory at the
-// same rate, and those that are ahead take more. With few stages in a tile a block takes several,
-// for its ring to fill once.
-weft_status launch(const weft_exec *exec, void *kernel, const weft_program_plan &plan, size_t k,
-                   Args *args) {
-  enum { ShardsOfBlock = 16 };
-  const size_t resident =
-      static_cast<size_t>(weft_device_get_shape(exec->device)->sms) * plan.blocks_per_sm;
-  const size_t each = (ShardsOfBlock + k - 1) / k, blocks = (args->tiles + each - 1) / each;
-  args->two = 2;
-  args->four = 4;
-  args->sixteen = 16;
-  const size_t all = blocks > resident ? blocks : resident;
-  const unsigned grid = static_cast<unsigned>(all < args->tiles ? all : args->tiles);
-  void *list[] = {args};
-  return WEFT_CUDA(cudaLaunchKernel(static_cast<const void *>(kernel), dim3(grid),
-                                    dim3(static_cast<unsigned>(plan.threads)), list,
-                                    plan.shared_bytes, weft_cuda_stream(exec)));
-}
-
-bool aligned(const void *pointer) { return reinterpret_cast<uintptr_t>(pointer) % 16 == 0; }
-
-bool rows_aligned(const weft_const_rows &x, size_t k, const weft_rows &y, size_t m) {
-  for (size_t j = 0; j < k; j++)
-    if (!aligned(weft_const_row(&x, j)))
-      return false;
-  for (size_t i = 0; i < m; i++)
-    if (!aligned(weft_row(&y, i)))
-      return false;
-  return true;
-}
+// What a kernel is for. Bytes have their matrix as coefficients until it is really needed as bits.
+struct Wanted {
+  weft_program_shape shape;
+  const weft_gemm *gemm; // of bytes, else NULL
+};
 
 // The bit matrix of multiplication: column x of an element is element * 2^x.
 void expand(uint8_t *bits, const weft_gemm &gemm) {
@@ -108,154 +44,244 @@ void expand(uint8_t *bits, const weft_gemm &gemm) {
     }
 }
 
-// Outputs [from, from + m) of a product on packets, as one kernel.
-struct Panel {
-  size_t from, m;
+weft_status write_source(void *user, const weft_allocator *allocator, char **out) {
+  const Wanted *wanted = static_cast<const Wanted *>(user);
+  weft_program_shape shape = wanted->shape;
   weft_program_plan plan;
-  void *kernel;
-};
+  WEFT_TRY(weft_program_plan_for(&shape, &plan));
+  if (!wanted->gemm)
+    return weft_program_source(&shape, &plan, allocator, out);
+  uint8_t *bits =
+      static_cast<uint8_t *>(allocator->alloc(allocator->user, 64 * shape.m * shape.k, 16));
+  if (!bits)
+    return WEFT_E_NOMEM;
+  expand(bits, *wanted->gemm);
+  shape.bits = bits;
+  shape.bits_stride = 8 * shape.k;
+  const weft_status status = weft_program_source(&shape, &plan, allocator, out);
+  allocator->free(allocator->user, bits);
+  return status;
+}
+
+// Bytes that are 0 or 1 to bits. The last byte may hold fewer than eight.
+void pack_bits(uint8_t *to, const uint8_t *bits, size_t count) {
+  for (size_t at = 0; at < count; at += 8) {
+    uint64_t eight = 0;
+    memcpy(&eight, bits + at, count - at < 8 ? count - at : 8);
+    *to++ = static_cast<uint8_t>((eight & 0x0101010101010101u) * 0x0102040810204080u >> 56);
+  }
+}
+
+weft_status kernel_for(const weft_exec *exec, Wanted *wanted, size_t work, void **kernel) {
+  const weft_allocator *allocator = exec->allocator;
+  const weft_program_shape &shape = wanted->shape;
+  const weft_gemm *gemm = wanted->gemm;
+  const size_t rows = gemm ? shape.m : shape.m * shape.w;
+  const size_t row_bytes = gemm ? shape.k : (shape.k * shape.w + 7) / 8;
+  const size_t bytes = sizeof(Key) + rows * row_bytes;
+  Key *key = static_cast<Key *>(allocator->alloc(allocator->user, bytes, alignof(Key)));
+  if (!key)
+    return WEFT_E_NOMEM;
+  key->k = static_cast<uint32_t>(shape.k);
+  key->m = static_cast<uint32_t>(shape.m);
+  key->w = static_cast<uint32_t>(shape.w);
+  key->packet_bytes = static_cast<uint32_t>(shape.packet_bytes);
+  for (size_t r = 0; r < rows; r++)
+    if (gemm)
+      memcpy(key->matrix + r * row_bytes, gemm->a + r * gemm->a_stride, row_bytes);
+    else
+      pack_bits(key->matrix + r * row_bytes, shape.bits + r * shape.bits_stride, shape.k * shape.w);
+  weft_kernel_want want = {};
+  want.key = key;
+  want.key_bytes = bytes;
+  want.source = write_source;
+  want.user = wanted;
+  want.work = work;
+  const weft_status status = weft_device_kernel(exec->device, &want, kernel);
+  allocator->free(allocator->user, key);
+  return status;
+}
+
+// `stripes` products by one launch: as many as their addresses have room for; `length` bytes or
+// groups each. A kernel may begin while the one before it in the stream ends: it waits for that
+// one's last write itself, before it reads or writes anything.
+weft_status launch(const weft_exec *exec, void *kernel, const Wanted &wanted,
+                   const weft_program_plan &plan, size_t length, size_t stripes, Args *args) {
+  const size_t blocks = weft_program_blocks(&wanted.shape, &plan, length);
+  args->length = length;
+  args->two = 2;
+  args->four = 4;
+  args->sixteen = 16;
+  cudaLaunchAttribute early = {};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(stripes));
+  config.blockDim = dim3(static_cast<unsigned>(plan.threads));
+  config.stream = weft_cuda_stream(exec);
+  config.attrs = &early;
+  config.numAttrs = 1;
+  void *list[] = {args};
+  return WEFT_CUDA(cudaLaunchKernelExC(&config, static_cast<const void *>(kernel), list));
+}
+
+bool aligned(const void *pointer) { return reinterpret_cast<uintptr_t>(pointer) % 16 == 0; }
+
+bool rows_aligned(const weft_const_rows &x, size_t k, const weft_rows &y, size_t m) {
+  for (size_t j = 0; j < k; j++)
+    if (!aligned(weft_const_row(&x, j)))
+      return false;
+  for (size_t i = 0; i < m; i++)
+    if (!aligned(weft_row(&y, i)))
+      return false;
+  return true;
+}
 
 // Instructions of a kernel, about: reading a shard, and for eight packets the subset sums and one
-// addition for each output packet. Kernels that do not stay in the instruction cache crawl.
+// addition for each output packet. Kernels that are far larger than the instruction cache crawl.
 size_t instructions(size_t k, size_t w, size_t sums, size_t to_read) {
   return k * to_read + k * w * (22 + sums) / 8;
 }
 
-// Output shards of one kernel: as many as there are registers and instructions for.
+// Output shards of one kernel for packets: as many as there are registers and instructions for.
 size_t panel_outputs(const weft_xorm &xorm) {
-  enum { ToRead = 20, InstructionsMost = 6000 };
-  size_t most = SumsMax / xorm.w;
+  enum { ToRead = 12, InstructionsMost = 8000 };
+  size_t most = size_t{WEFT_PROGRAM_SUMS} / xorm.w;
   most = most < xorm.m ? most : xorm.m;
   while (most > 8 && instructions(xorm.k, xorm.w, most * xorm.w, ToRead) > InstructionsMost)
     most--;
   return most;
 }
 
-weft_status find_kernel(const weft_exec *exec, const weft_xorm &xorm, Panel *panel) {
-  weft_program_shape shape = {};
+// Outputs [from, from + m) of a product on packets, as one kernel.
+struct Panel {
+  size_t from, m;
+  Wanted wanted;
+  weft_program_plan plan;
+  void *kernel;
+};
+
+weft_status find_kernel(const weft_exec *exec, const weft_xorm &xorm, size_t count, Panel *panel) {
+  weft_program_shape &shape = panel->wanted.shape;
   shape.k = xorm.k;
   shape.m = panel->m;
   shape.w = xorm.w;
   shape.packet_bytes = xorm.packet_bytes;
   shape.bits = xorm.bits + panel->from * xorm.w * xorm.bits_stride;
   shape.bits_stride = xorm.bits_stride;
-  shape.sm_shared_bytes = static_cast<size_t>(weft_device_get_shape(exec->device)->sm_shared_bytes);
-  WEFT_TRY(weft_program_plan_for(&shape, shape.sm_shared_bytes, &panel->plan));
-  WEFT_TRY(kernel_for(exec, &shape, panel->plan, xorm.k * xorm.len, &panel->kernel));
+  WEFT_TRY(weft_program_plan_for(&shape, &panel->plan));
+  WEFT_TRY(kernel_for(exec, &panel->wanted, count * xorm.k * xorm.len, &panel->kernel));
   return panel->kernel ? WEFT_OK : WEFT_E_UNSUPPORTED;
 }
 
-// `groups` of every shard.
-weft_status run_panel(const weft_exec *exec, const weft_xorm &xorm, const Panel &panel,
-                      size_t groups) {
-  const weft_program_plan &plan = panel.plan;
-  Args args = {};
-  for (size_t j = 0; j < xorm.k; j++)
-    args.own[j] = reinterpret_cast<uint64_t>(weft_const_row(&xorm.x, j));
-  for (size_t i = 0; i < panel.m; i++)
-    args.own[xorm.k + i] = reinterpret_cast<uint64_t>(weft_row(&xorm.y, panel.from + i));
-  args.length = groups;
-  const size_t tiles =
-      plan.groups ? (groups + plan.groups - 1) / plan.groups : groups * plan.tiles_per_group;
-  if (tiles > UINT32_MAX / 4)
-    return WEFT_E_ARGUMENT;
-  args.tiles = static_cast<uint32_t>(tiles);
-  if (plan.groups)
-    args.last = static_cast<uint32_t>(groups - (tiles - 1) * plan.groups);
-  args.accumulate = xorm.accumulate;
-  return launch(exec, panel.kernel, plan, xorm.k, &args);
+weft_status run_panel(const weft_exec *exec, const weft_xorm *xorms, size_t count,
+                      const Panel &panel) {
+  Args args;
+  uint64_t *own = args.own;
+  for (size_t s = 0; s < count; s++) {
+    for (size_t j = 0; j < xorms->k; j++)
+      *own++ = reinterpret_cast<uint64_t>(weft_const_row(&xorms[s].x, j));
+    for (size_t i = 0; i < panel.m; i++)
+      *own++ = reinterpret_cast<uint64_t>(weft_row(&xorms[s].y, panel.from + i));
+  }
+  args.accumulate = xorms->accumulate;
+  return launch(exec, panel.kernel, panel.wanted, panel.plan,
+                xorms->len / (xorms->w * xorms->packet_bytes), count, &args);
+}
+
+bool suits_program(const weft_exec *exec, const weft_xorm &xorm) {
+  return xorm.k && xorm.m && xorm.k + xorm.m <= ShardsMax && xorm.w <= 8 &&
+         xorm.x.mem != WEFT_MEM_HOST && xorm.y.mem != WEFT_MEM_HOST &&
+         xorm.len / 4 <= UINT32_MAX / 2 && weft_device_sm(exec->device) >= 90 &&
+         rows_aligned(xorm.x, xorm.k, xorm.y, xorm.m);
+}
+
+bool suits_program(const weft_exec *exec, const weft_gemm &gemm) {
+  return !gemm.x_prepared && gemm.a_mem != WEFT_MEM_DEVICE && gemm.k && gemm.m &&
+         gemm.m <= WEFT_PROGRAM_SUMS / 8 && gemm.k + gemm.m <= ShardsMax &&
+         gemm.x.mem != WEFT_MEM_HOST && gemm.y.mem != WEFT_MEM_HOST && gemm.len >= 16 &&
+         gemm.len / 4096 <= INT32_MAX && weft_device_sm(exec->device) >= 90 &&
+         rows_aligned(gemm.x, gemm.k, gemm.y, gemm.m);
+}
+
+// Bytes from `from` on, fewer than 16.
+weft_status run_tail(const weft_exec *exec, const weft_gemm &gemm, size_t from) {
+  const uint8_t *x[ShardsMax];
+  uint8_t *y[ShardsMax];
+  for (size_t j = 0; j < gemm.k; j++)
+    x[j] = weft_const_row(&gemm.x, j) + from;
+  for (size_t i = 0; i < gemm.m; i++)
+    y[i] = weft_row(&gemm.y, i) + from;
+  weft_gemm tail = gemm;
+  tail.len = gemm.len - from;
+  tail.x.ptr = x;
+  tail.y.ptr = y;
+  return weft_storage_tensor(exec, &tail);
 }
 
 } // namespace
 
-extern "C" weft_status weft_storage_program_xorm(const weft_exec *exec, const weft_xorm *xorm,
-                                                 size_t *done_groups) {
-  *done_groups = 0;
-  if (!xorm->k || !xorm->m || xorm->k + xorm->m > ShardsMax || xorm->w > 8 ||
-      xorm->x.mem == WEFT_MEM_HOST || xorm->y.mem == WEFT_MEM_HOST ||
-      weft_device_sm(exec->device) < 90 || !rows_aligned(xorm->x, xorm->k, xorm->y, xorm->m))
-    return WEFT_E_UNSUPPORTED;
+extern "C" size_t weft_storage_program_stripes(size_t k, size_t m) {
+  return k + m ? ShardsMax / (k + m) : 0;
+}
+
+extern "C" weft_status weft_storage_program_xorm(const weft_exec *exec, const weft_xorm *xorms,
+                                                 size_t count) {
+  enum { PanelsMax = 4 };
+  const weft_xorm &like = xorms[0];
+  for (size_t s = 0; s < count; s++)
+    if (!suits_program(exec, xorms[s]))
+      return WEFT_E_UNSUPPORTED;
   weft_device_scope scope(exec->device);
   WEFT_TRY(scope.status());
   // Panels of about one size; all kernels are there before the first runs.
-  Panel panels[ShardsMax / 8];
-  const size_t most = panel_outputs(*xorm), count = (xorm->m + most - 1) / most;
-  for (size_t p = 0; p < count; p++) {
-    panels[p].from = p * xorm->m / count;
-    panels[p].m = (p + 1) * xorm->m / count - panels[p].from;
-    WEFT_TRY(find_kernel(exec, *xorm, &panels[p]));
+  Panel panels[PanelsMax] = {};
+  const size_t most = panel_outputs(like), number = (like.m + most - 1) / most;
+  if (number > PanelsMax)
+    return WEFT_E_UNSUPPORTED;
+  for (size_t p = 0; p < number; p++) {
+    panels[p].from = p * like.m / number;
+    panels[p].m = (p + 1) * like.m / number - panels[p].from;
+    WEFT_TRY(find_kernel(exec, like, count, &panels[p]));
   }
-  const size_t group = xorm->w * xorm->packet_bytes, groups = xorm->len / group;
-  const size_t together = panels[0].plan.groups; // the same for all
-  // The copies of a tile are whole 16 bytes.
-  const size_t whole =
-      together && groups % together * group % 16 ? groups - groups % together : groups;
-  for (size_t p = 0; p < count && whole; p++)
-    WEFT_TRY(run_panel(exec, *xorm, panels[p], whole));
-  *done_groups = whole;
+  for (size_t p = 0; p < number; p++)
+    WEFT_TRY(run_panel(exec, xorms, count, panels[p]));
   return WEFT_OK;
 }
 
-extern "C" weft_status weft_storage_program_gemm(const weft_exec *exec, const weft_gemm *gemm) {
-  if (gemm->x_prepared || gemm->a_mem == WEFT_MEM_DEVICE || !gemm->k || !gemm->m ||
-      gemm->m > SumsMax / 8 || gemm->k + gemm->m > ShardsMax || gemm->x.mem == WEFT_MEM_HOST ||
-      gemm->y.mem == WEFT_MEM_HOST || weft_device_sm(exec->device) < 90 ||
-      !rows_aligned(gemm->x, gemm->k, gemm->y, gemm->m))
-    return WEFT_E_UNSUPPORTED;
-  const size_t whole = gemm->len / 16 * 16;
-  if (!whole)
-    return WEFT_E_UNSUPPORTED;
+extern "C" weft_status weft_storage_program_gemm(const weft_exec *exec, const weft_gemm *gemms,
+                                                 size_t count) {
+  const weft_gemm &like = gemms[0];
+  for (size_t s = 0; s < count; s++)
+    if (!suits_program(exec, gemms[s]))
+      return WEFT_E_UNSUPPORTED;
   weft_device_scope scope(exec->device);
   WEFT_TRY(scope.status());
-  const weft_allocator *allocator = exec->allocator;
-  uint8_t *bits =
-      static_cast<uint8_t *>(allocator->alloc(allocator->user, 64 * gemm->m * gemm->k, 16));
-  if (!bits)
-    return WEFT_E_NOMEM;
-  expand(bits, *gemm);
-  weft_program_shape shape = {};
-  shape.k = gemm->k;
-  shape.m = gemm->m;
-  shape.w = 8;
-  shape.bits = bits;
-  shape.bits_stride = 8 * gemm->k;
-  shape.sm_shared_bytes = static_cast<size_t>(weft_device_get_shape(exec->device)->sm_shared_bytes);
+  Wanted wanted = {};
+  wanted.gemm = &like;
+  wanted.shape.k = like.k;
+  wanted.shape.m = like.m;
+  wanted.shape.w = 8;
   weft_program_plan plan;
   void *kernel = nullptr;
-  weft_status status = weft_program_plan_for(&shape, shape.sm_shared_bytes, &plan);
-  if (status == WEFT_OK)
-    status = kernel_for(exec, &shape, plan, gemm->k * gemm->len, &kernel);
-  allocator->free(allocator->user, bits);
-  WEFT_TRY(status);
+  WEFT_TRY(weft_program_plan_for(&wanted.shape, &plan));
+  WEFT_TRY(kernel_for(exec, &wanted, count * like.k * like.len, &kernel));
   if (!kernel)
     return WEFT_E_UNSUPPORTED;
-  Args args = {};
-  for (size_t j = 0; j < gemm->k; j++)
-    args.own[j] = reinterpret_cast<uint64_t>(weft_const_row(&gemm->x, j));
-  for (size_t i = 0; i < gemm->m; i++)
-    args.own[gemm->k + i] = reinterpret_cast<uint64_t>(weft_row(&gemm->y, i));
-  args.length = whole;
-  const size_t tile = 32 * plan.threads;
-  const size_t tiles = (whole + tile - 1) / tile;
-  if (tiles > UINT32_MAX / 4)
-    return WEFT_E_ARGUMENT;
-  args.tiles = static_cast<uint32_t>(tiles);
-  args.last = static_cast<uint32_t>(whole - (tiles - 1) * tile);
-  args.accumulate = gemm->accumulate;
-  WEFT_TRY(launch(exec, kernel, plan, gemm->k, &args));
-  if (whole == gemm->len)
-    return WEFT_OK;
-  const uint8_t *x[ShardsMax];
-  uint8_t *y[ShardsMax];
-  for (size_t j = 0; j < gemm->k; j++)
-    x[j] = weft_const_row(&gemm->x, j) + whole;
-  for (size_t i = 0; i < gemm->m; i++)
-    y[i] = weft_row(&gemm->y, i) + whole;
-  weft_gemm tail = *gemm;
-  tail.len = gemm->len - whole;
-  tail.x.ptr = x;
-  tail.y.ptr = y;
-  return weft_storage_tensor(exec, &tail);
+  Args args;
+  uint64_t *own = args.own;
+  for (size_t s = 0; s < count; s++) {
+    for (size_t j = 0; j < like.k; j++)
+      *own++ = reinterpret_cast<uint64_t>(weft_const_row(&gemms[s].x, j));
+    for (size_t i = 0; i < like.m; i++)
+      *own++ = reinterpret_cast<uint64_t>(weft_row(&gemms[s].y, i));
+  }
+  const size_t whole = like.len / 16 * 16;
+  args.accumulate = like.accumulate;
+  WEFT_TRY(launch(exec, kernel, wanted, plan, whole, count, &args));
+  for (size_t s = 0; s < count && whole < like.len; s++)
+    WEFT_TRY(run_tail(exec, gemms[s], whole));
+  return WEFT_OK;
 }
 
 extern "C" bool weft_storage_suits(const weft_gemm *gemm, size_t count) {
@@ -265,16 +291,30 @@ extern "C" bool weft_storage_suits(const weft_gemm *gemm, size_t count) {
          gemm->len >= (count > 4 ? LongBatch : LongRow);
 }
 
-extern "C" weft_status weft_storage_gemm(const weft_exec *exec, const weft_gemm *gemm) {
-  // Making bytes of tensor sums costs more than the sums where sources are few or outputs many;
-  // where neither is so, tensor cores are quicker. Measured on an H200.
-  enum { ToRead = 76, InstructionsMost = 4600 };
-  const size_t sources_most = gemm->m <= 2 ? 13 : gemm->m <= 4 ? 10 : SIZE_MAX;
-  if (gemm->k <= sources_most &&
-      instructions(gemm->k, 8, 8 * gemm->m, ToRead) <= InstructionsMost) {
-    const weft_status status = weft_storage_program_gemm(exec, gemm);
+// Whether a kernel of its own is quicker than the tensor kernel, as measured on an H200: while its
+// code is not far larger than the instruction cache.
+static bool program_is_quicker(const weft_gemm &gemm) {
+  enum { ToRead = 76, InstructionsMost = 7600 };
+  return instructions(gemm.k, 8, 8 * gemm.m, ToRead) <= InstructionsMost;
+}
+
+static bool same_but_rows(const weft_gemm &a, const weft_gemm &b) {
+  return a.m == b.m && a.k == b.k && a.len == b.len && a.a == b.a && a.a_stride == b.a_stride &&
+         a.accumulate == b.accumulate;
+}
+
+extern "C" weft_status weft_storage_gemm(const weft_exec *exec, const weft_gemm *gemms,
+                                         size_t count, size_t *done) {
+  const weft_gemm &like = gemms[0];
+  *done = 1;
+  if (program_is_quicker(like)) {
+    const size_t most = weft_storage_program_stripes(like.k, like.m);
+    while (*done < count && *done < most && same_but_rows(like, gemms[*done]))
+      ++*done;
+    const weft_status status = weft_storage_program_gemm(exec, gemms, *done);
     if (status != WEFT_E_UNSUPPORTED)
       return status;
+    *done = 1;
   }
-  return weft_storage_tensor(exec, gemm);
+  return weft_storage_tensor(exec, gemms);
 }

@@ -14,21 +14,23 @@ typedef struct weft_program_shape {
   size_t packet_bytes; // a multiple of 16; 0: bytes of GF(2^8), sliced into bits by the kernel
   const uint8_t *bits; // (m * w, k * w), row stride bits_stride
   size_t bits_stride;
-  size_t sm_shared_bytes; // of the device
-  size_t blocks_per_sm;   // 0: what is best
 } weft_program_shape;
 
-// How its data is cut, which follows from the shape.
+enum { WEFT_PROGRAM_SUMS = 128 }; // m * w, at most: they lie in registers
+
+// How the kernel works, which follows from the shape without its bits.
 typedef struct weft_program_plan {
-  size_t threads, blocks_per_sm, stages, stage_bytes, shared_bytes;
-  size_t tile_words;      // of a packet: threads that have work; RS: of an eighth of the bytes
-  size_t groups;          // whole groups in a tile; 0: a tile is part of one group
-  size_t tiles_per_group; // where groups is 0
+  size_t threads, blocks_per_sm; // of a block; blocks that there must be registers for
+  size_t words;                  // of a packet that a thread has: 1 or 2
+  size_t ahead;                  // shards that are on their way while one is added
 } weft_program_plan;
 
 // Errors: WEFT_E_UNSUPPORTED (too many outputs for registers, packets that do not suit).
-weft_status weft_program_plan_for(const weft_program_shape *shape, size_t sm_shared_bytes,
-                                  weft_program_plan *plan);
+weft_status weft_program_plan_for(const weft_program_shape *shape, weft_program_plan *plan);
+
+// Blocks for `length` bytes or groups.
+size_t weft_program_blocks(const weft_program_shape *shape, const weft_program_plan *plan,
+                           size_t length);
 
 // The source, zero-terminated, from the allocator.
 weft_status weft_program_source(const weft_program_shape *shape, const weft_program_plan *plan,

@@ -263,9 +263,12 @@ weft_status products(const weft_backend *row, Choice choice, const weft_exec *ex
     // Few outputs of long rows: no tiles are made.
     if (weft_storage_suits(&gemms[i], end - i)) {
       weft_status stored = WEFT_OK;
-      for (; i < end && stored == WEFT_OK; i++)
-        stored = weft_storage_gemm(exec, &gemms[i]);
-      i -= stored != WEFT_OK; // from this one on as others
+      while (i < end && stored == WEFT_OK) {
+        size_t done = 0;
+        stored = weft_storage_gemm(exec, &gemms[i], count - i, &done);
+        i += stored == WEFT_OK ? done : 0; // from this one on as others
+      }
+      end = end < i ? i : end;
       if (stored == WEFT_OK)
         continue;
       if (stored != WEFT_E_UNSUPPORTED)

@@ -144,41 +144,38 @@ weft_status by_lists(const weft_exec *exec, const weft_xorm &xorm) {
   return status;
 }
 
-// What is left of a product from byte `from` of every shard on.
-weft_status rest(const weft_exec *exec, const weft_xorm &xorm, size_t from) {
-  const uint8_t *x[256]; // as many shards as a made kernel takes
-  uint8_t *y[256];
-  for (size_t j = 0; j < xorm.k; j++)
-    x[j] = weft_const_row(&xorm.x, j) + from;
-  for (size_t i = 0; i < xorm.m; i++)
-    y[i] = weft_row(&xorm.y, i) + from;
-  weft_xorm part = xorm;
-  part.len = xorm.len - from;
-  part.x.ptr = x;
-  part.y.ptr = y;
-  return by_lists(exec, part);
-}
-
 } // namespace
+
+extern "C" weft_status weft_cuda_xorm_many(const weft_backend *row, const weft_exec *exec,
+                                           const weft_xorm *xorms, size_t count) {
+  (void)row;
+  for (size_t i = 0; i < count; i++) {
+    const weft_xorm &xorm = xorms[i];
+    if (xorm.w == 0 || xorm.w > 8 || xorm.packet_bytes == 0 ||
+        xorm.len % (xorm.w * xorm.packet_bytes) != 0 || xorm.m > UINT32_MAX / 16 ||
+        xorm.k > UINT32_MAX / 16)
+      return WEFT_E_ARGUMENT;
+    if (xorm.m != 0 && xorm.len != 0 &&
+        (xorm.y.mem == WEFT_MEM_HOST || (xorm.k && xorm.x.mem == WEFT_MEM_HOST)))
+      return WEFT_E_UNSUPPORTED;
+  }
+  if (count == 0 || xorms->m == 0 || xorms->len == 0)
+    return WEFT_OK;
+  weft_device_scope scope(exec->device);
+  WEFT_TRY(scope.status());
+  const size_t most = weft_storage_program_stripes(xorms->k, xorms->m);
+  for (size_t i = 0, some; i < count; i += some) {
+    some = most == 0 ? 1 : count - i < most ? count - i : most;
+    const weft_status made = weft_storage_program_xorm(exec, xorms + i, some);
+    if (made != WEFT_E_UNSUPPORTED)
+      WEFT_TRY(made);
+    for (size_t j = i; j < i + some && made == WEFT_E_UNSUPPORTED; j++)
+      WEFT_TRY(by_lists(exec, xorms[j]));
+  }
+  return WEFT_OK;
+}
 
 extern "C" weft_status weft_cuda_xorm(const weft_backend *row, const weft_exec *exec,
                                       const weft_xorm *xorm) {
-  (void)row;
-  if (xorm->w == 0 || xorm->w > 8 || xorm->packet_bytes == 0 ||
-      xorm->len % (xorm->w * xorm->packet_bytes) != 0 || xorm->m > UINT32_MAX / 16 ||
-      xorm->k > UINT32_MAX / 16)
-    return WEFT_E_ARGUMENT;
-  if (xorm->m == 0 || xorm->len == 0)
-    return WEFT_OK;
-  if (xorm->y.mem == WEFT_MEM_HOST || (xorm->k && xorm->x.mem == WEFT_MEM_HOST))
-    return WEFT_E_UNSUPPORTED;
-  weft_device_scope scope(exec->device);
-  WEFT_TRY(scope.status());
-  size_t groups = 0;
-  const weft_status made = weft_storage_program_xorm(exec, xorm, &groups);
-  if (made == WEFT_E_UNSUPPORTED)
-    return by_lists(exec, *xorm);
-  WEFT_TRY(made);
-  const size_t done = groups * xorm->w * xorm->packet_bytes;
-  return done < xorm->len ? rest(exec, *xorm, done) : WEFT_OK;
+  return weft_cuda_xorm_many(row, exec, xorm, 1);
 }

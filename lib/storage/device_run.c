@@ -11,11 +11,11 @@ enum {
   PIECE_BYTES = 24 << 20, // of all shards of a piece: long copies, short enough to overlap
   SMALL_BYTES = 1 << 20,  // of data in host memory: sooner computed than carried
   POINTERS = WEFT_MAX_SHARDS,
-  BUNDLE = 32,              // resident stripes whose products go to the row together
-  BUNDLED_BYTES = 64 * 1024 // of their shards, at most: longer ones fill the device by themselves
+  BUNDLE = 32,             // resident stripes whose products go to the row together
+  STRIDED_BYTES = 64 << 10 // of their shards: up to here the row likes base and stride better
 };
 
-// Shards that the device reaches: k inputs and r outputs of one product.
+// Shards that the device reaches: k inputs and r outputs of a product, or of each of several.
 typedef struct product {
   const uint8_t *in[POINTERS];
   uint8_t *out[POINTERS];
@@ -23,37 +23,52 @@ typedef struct product {
   weft_mem mem; // DEVICE or PINNED
 } product;
 
-// outputs(r) of a plan's matrix, or of some rows of it.
-static weft_status multiply(const weft_code *code, const weft_exec *exec, const product *p,
-                            size_t k, size_t r, const uint8_t *matrix, size_t stride,
-                            bool accumulate) {
+// outputs(r) of a plan's matrix, or of some rows of it, for `count` products of one length.
+static weft_status multiply_many(const weft_code *code, const weft_exec *exec, const product *p,
+                                 size_t count, size_t k, size_t r, const uint8_t *matrix,
+                                 size_t stride, bool accumulate) {
   const weft_backend *row = code->ctx->row;
   if (p->bytes == 0 || r == 0)
     return WEFT_OK;
-  const weft_const_rows x = {.ptr = p->in, .mem = p->mem};
-  const weft_rows y = {.ptr = p->out, .mem = p->mem};
-  if (!weft_code_is_crs(code)) {
-    const weft_gemm gemm = {.m = r,
-                            .k = k,
-                            .len = p->bytes,
-                            .a = matrix,
-                            .a_stride = stride,
-                            .x = x,
-                            .y = y,
-                            .accumulate = accumulate};
-    return row->gemm(row, exec, &gemm, 1);
+  weft_gemm gemms[BUNDLE];
+  weft_xorm xorms[BUNDLE];
+  for (size_t i = 0; i < count; i++) {
+    const weft_const_rows x = {.ptr = p->in + i * k, .mem = p->mem};
+    const weft_rows y = {.ptr = p->out + i * r, .mem = p->mem};
+    if (!weft_code_is_crs(code))
+      gemms[i] = (weft_gemm){.m = r,
+                             .k = k,
+                             .len = p->bytes,
+                             .a = matrix,
+                             .a_stride = stride,
+                             .x = x,
+                             .y = y,
+                             .accumulate = accumulate};
+    else
+      xorms[i] = (weft_xorm){.m = r,
+                             .k = k,
+                             .w = code->w,
+                             .packet_bytes = code->packet_bytes,
+                             .len = p->bytes,
+                             .bits = matrix,
+                             .bits_stride = stride,
+                             .x = x,
+                             .y = y,
+                             .accumulate = accumulate};
   }
-  const weft_xorm xorm = {.m = r,
-                          .k = k,
-                          .w = code->w,
-                          .packet_bytes = code->packet_bytes,
-                          .len = p->bytes,
-                          .bits = matrix,
-                          .bits_stride = stride,
-                          .x = x,
-                          .y = y,
-                          .accumulate = accumulate};
-  return row->xorm(row, exec, &xorm);
+  if (!weft_code_is_crs(code))
+    return row->gemm(row, exec, gemms, count);
+  if (count > 1 && row->xorm_many)
+    return row->xorm_many(row, exec, xorms, count);
+  for (size_t i = 0; i < count; i++)
+    WEFT_TRY(row->xorm(row, exec, &xorms[i]));
+  return WEFT_OK;
+}
+
+static weft_status multiply(const weft_code *code, const weft_exec *exec, const product *p,
+                            size_t k, size_t r, const uint8_t *matrix, size_t stride,
+                            bool accumulate) {
+  return multiply_many(code, exec, p, 1, k, r, matrix, stride, accumulate);
 }
 
 // The matrix of a plan as `multiply` takes it: coefficients, or bits made for the call.
@@ -159,18 +174,29 @@ static bool runs_on(const run *r) {
   return true;
 }
 
-// How many of the stripes that follow can be made by one call of the row, which has one launch for
-// products that are alike: RS, resident, with a stride.
-static size_t bundled(const run *r, const weft_stripe *stripes, size_t count) {
-  size_t n = 0;
-  while (n < count && n < BUNDLE && stripes[n].mem == WEFT_MEM_DEVICE && !stripes[n].shards &&
-         stripes[n].bytes > 0 && stripes[n].bytes <= BUNDLED_BYTES)
-    n++;
-  return n > 1 && !weft_code_is_crs(r->plan->code) && runs_on(r) ? n : 0;
+static bool strided(const run *r, const weft_stripe *stripe) {
+  return !stripe->shards && stripe->bytes <= STRIDED_BYTES && !weft_code_is_crs(r->plan->code) &&
+         runs_on(r);
 }
 
-// Such stripes: a launch for each would take longer than its product.
-static weft_status run_bundle(const run *r, const weft_stripe *stripes, size_t count) {
+// How many of the stripes that follow can be made by one call of the row, which has one launch for
+// products that are alike: resident, of one length in whole groups.
+static size_t bundled(const run *r, const weft_stripe *stripes, size_t count) {
+  const weft_code *code = r->plan->code;
+  const bool by_stride = strided(r, stripes);
+  const size_t room = by_stride ? BUNDLE : POINTERS / (code->k + r->plan->outputs);
+  const size_t most = room < BUNDLE ? room : BUNDLE;
+  size_t n = 0;
+  while (n < count && n < most && stripes[n].mem == WEFT_MEM_DEVICE && stripes[n].bytes > 0 &&
+         stripes[n].bytes % weft_code_unit_bytes(code) == 0 &&
+         strided(r, &stripes[n]) == by_stride &&
+         (by_stride || stripes[n].bytes == stripes[0].bytes))
+    n++;
+  return n > 1 ? n : 0;
+}
+
+// Short ones, by base and stride: a launch for each would take longer than its product.
+static weft_status run_strided(const run *r, const weft_stripe *stripes, size_t count) {
   const weft_code *code = r->plan->code;
   const weft_backend *row = code->ctx->row;
   weft_gemm gemms[BUNDLE];
@@ -188,6 +214,21 @@ static weft_status run_bundle(const run *r, const weft_stripe *stripes, size_t c
               .mem = WEFT_MEM_DEVICE}};
   }
   return row->gemm(row, &r->exec, gemms, count);
+}
+
+static weft_status run_bundle(const run *r, const weft_stripe *stripes, size_t count) {
+  const weft_code *code = r->plan->code;
+  const size_t k = code->k, outputs = r->plan->outputs;
+  if (strided(r, stripes))
+    return run_strided(r, stripes, count);
+  product p = {.bytes = stripes->bytes, .mem = WEFT_MEM_DEVICE};
+  for (size_t s = 0; s < count; s++) {
+    for (size_t i = 0; i < k; i++)
+      p.in[s * k + i] = shard_of(r, &stripes[s], i);
+    for (size_t i = 0; i < outputs; i++)
+      p.out[s * outputs + i] = shard_of(r, &stripes[s], k + i);
+  }
+  return multiply_many(code, &r->exec, &p, count, k, outputs, r->matrix, r->stride, false);
 }
 
 // Bytes [at, at + n) of a stripe in host memory, through `memory`: in, through the product, out.

@@ -117,6 +117,10 @@ static void check_bytes(check_device *device, const char *what, gemm_call call, 
   shards_free(device, &s);
 }
 
+static weft_status made(const weft_exec *exec, const weft_gemm *gemm) {
+  return weft_storage_program_gemm(exec, gemm, 1);
+}
+
 static void xor_reference(uint8_t *y, const weft_xorm *p, const uint8_t *x) {
   const size_t group = p->w * p->packet_bytes;
   for (size_t o = 0; o < p->m * p->w; o++)
@@ -161,6 +165,53 @@ static bool check_packets(check_device *device, const weft_backend *row, const c
   return taken;
 }
 
+// Several stripes by one launch: bytes if `packet` is a multiple of 1024, which bytes do not ask
+// for.
+static void check_stripes(check_device *device, size_t packet) {
+  enum { Stripes = 5 };
+  const bool bytes = packet % 1024 == 0;
+  const size_t w = bytes ? 8 : 2 + below(7), unit = bytes ? 1 : w * packet;
+  const size_t k = 1 + below(6), m = 1 + below(5), count = 1 + below(Stripes);
+  const size_t len = bytes ? 16 + below(9000) : unit * (1 + below(3 + 2000 / packet));
+  const size_t rows_of = bytes ? m : m * w, columns = bytes ? k : k * w;
+  uint8_t *matrix = host(rows_of * columns);
+  for (size_t i = 0; i < rows_of * columns; i++)
+    matrix[i] = (uint8_t)below(bytes ? 256 : 2);
+  shards s[Stripes];
+  weft_gemm gemms[Stripes];
+  weft_xorm xorms[Stripes];
+  for (size_t i = 0; i < count; i++) {
+    shards_new(device, &s[i], k, m, len, 0);
+    memset(s[i].y, 0, m * len);
+    const weft_const_rows x = {.ptr = s[i].in, .mem = WEFT_MEM_DEVICE};
+    const weft_rows y = {.ptr = s[i].out, .mem = WEFT_MEM_DEVICE};
+    gemms[i] = (weft_gemm){.m = m, .k = k, .len = len, .a = matrix, .a_stride = k, .x = x, .y = y};
+    xorms[i] = (weft_xorm){.m = m,
+                           .k = k,
+                           .w = w,
+                           .packet_bytes = packet,
+                           .len = len,
+                           .bits = matrix,
+                           .bits_stride = columns,
+                           .x = x,
+                           .y = y};
+    if (bytes)
+      check_product(s[i].y, matrix, s[i].x, m, k, len);
+    else
+      xor_reference(s[i].y, &xorms[i], s[i].x);
+  }
+  const weft_status status = bytes ? weft_storage_program_gemm(&device->exec, gemms, count)
+                                   : weft_storage_program_xorm(&device->exec, xorms, count);
+  if (status != WEFT_E_UNSUPPORTED)
+    check_status(status, "made kernel for stripes");
+  for (size_t i = 0; i < count; i++) {
+    if (status == WEFT_OK)
+      shards_compare(device, &s[i], "made kernel for stripes", 0);
+    shards_free(device, &s[i]);
+  }
+  free(matrix);
+}
+
 static void check_row(check_device *device, const weft_backend *row, unsigned rounds) {
   const size_t packets[] = {8, 8, 8, 16, 64, 1000, 1024, 4096};
   unsigned taken = 0;
@@ -188,7 +239,8 @@ void check_storage(check_device *device, const weft_backend *first, unsigned rou
   weft_device_compile_after(device->device, 0);
   const size_t packets[] = {8, 16, 64, 512, 1008, 2048, 4096, 12};
   for (unsigned i = 0; i < rounds / 2 + 1; i++) {
-    check_bytes(device, "made kernel", weft_storage_program_gemm, 12, 8, false);
+    check_bytes(device, "made kernel", made, 12, 16, false);
+    check_stripes(device, packets[below(8)]);
     check_packets(device, first, "made kernel for packets", packets[below(8)]);
   }
   weft_device_compile_after(device->device, SIZE_MAX);

@@ -196,6 +196,13 @@ static weft_status xorm(const weft_backend *row, const weft_exec *exec, const we
   return status;
 }
 
+static weft_status xorm_many(const weft_backend *row, const weft_exec *exec, const weft_xorm *xorms,
+                             size_t count) {
+  for (size_t i = 0; i < count; i++)
+    WEFT_TRY(xorm(row, exec, &xorms[i]));
+  return WEFT_OK;
+}
+
 typedef struct comparison {
   double_op op;
   const uint8_t *a, *b;
@@ -386,6 +393,7 @@ static void fill_table(void) {
                                         .align = 16,
                                         .gemm = gemm,
                                         .xorm = xorm,
+                                        .xorm_many = xorm_many,
                                         .invert = invert,
                                         .prepare = prepare,
                                         .prepare_many = prepare_many,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with few coded blocks, as erasure codes have them, by binary tensor cores. Sources are
-// read once, as they lie: a thread takes 16 bytes of four rows at a time and transposes them in
-// registers, which gives it the fragments that mma wants, so that data never passes through shared
-// memory and no tiles are made.
+// Products with few coded blocks, as erasure codes have them, by binary tensor cores: on sm_90 by
+// storage_wgmma.cu where it takes them, else here. Sources are read once, as they lie: a thread
+// takes 16 bytes of four rows at a time and transposes them in registers, which gives it the
+// fragments that mma wants, so that data never passes through shared memory and no tiles are made.
 //
 // mma.m16n8k256 (and, popc) wants of lane (g, q) = (lane / 4, lane % 4) the bits of rows g and g +
 // 8 at 32q and 128 + 32q. Rows are byte positions and 32 bits are four sources: quarter h of the
@@ -11,31 +11,20 @@
 // thread owns the 8 bits of one byte: bit 2t + e of coded block 4c + q is column 2q + e of tile t
 // of quad c.
 #include "kernels/cuda/device.cuh"
-#include "kernels/cuda/storage.h"
+#include "kernels/cuda/storage_tensor.cuh"
 #include "kernels/cuda/tensor_expand.cuh"
-#include "kernels/cuda/tensor_pack.cuh"
 
 #include <string.h>
 
 namespace {
 
 enum {
-  Quarter = 16,    // sources
-  Warps = 4,       // of a block
-  Positions = 128, // of a warp's tile
-  Quad = 4,        // coded blocks whose bytes a thread packs together
-  Parameters = 1024
+  Quarter = WEFT_STORAGE_QUARTER,
+  Warps = WEFT_STORAGE_WARPS,
+  Positions = WEFT_STORAGE_POSITIONS,
+  Quad = WEFT_STORAGE_QUAD
 };
-
-struct Args {
-  const uint8_t *x[WEFT_STORAGE_SOURCES];
-  uint8_t *y[WEFT_STORAGE_OUTPUTS];
-  uint8_t a[Parameters]; // (m, k) dense
-  uint64_t len, tiles;
-  uint32_t m, k;
-  weft_tensor_powers power;
-  bool accumulate;
-};
+using Args = weft_storage_args;
 
 // The first step of a sum starts from zero: in the instruction, not by clearing registers.
 __device__ __forceinline__ void mma_k256(int (&d)[4], const uint32_t (&a)[4], uint32_t b0,
@@ -97,16 +86,6 @@ __device__ __forceinline__ void store16(uint8_t *row, uint64_t at, uint64_t len,
     }
 }
 
-// Four words of four rows to four words of four positions.
-__device__ __forceinline__ void transpose(uint32_t (&w)[4]) {
-  const uint32_t a = __byte_perm(w[0], w[1], 0x5140), b = __byte_perm(w[2], w[3], 0x5140);
-  const uint32_t c = __byte_perm(w[0], w[1], 0x7362), d = __byte_perm(w[2], w[3], 0x7362);
-  w[0] = __byte_perm(a, b, 0x5410);
-  w[1] = __byte_perm(a, b, 0x7632);
-  w[2] = __byte_perm(c, d, 0x5410);
-  w[3] = __byte_perm(c, d, 0x7632);
-}
-
 // data[h][p]: the four sources of quarter h at position p of the thread's 16.
 template <int H>
 __device__ __forceinline__ void load_tile(uint32_t (&data)[H][16], const uint8_t *const *rows,
@@ -143,15 +122,9 @@ __device__ __forceinline__ void transpose_tile(uint32_t (&data)[H][16],
 #pragma unroll
     for (int i = 0; i < 16; i += 4) {
       uint32_t w[4] = {rows[h][i], rows[h][i + 1], rows[h][i + 2], rows[h][i + 3]};
-      transpose(w);
+      weft_storage_transpose(w);
       data[h][i] = w[0], data[h][i + 1] = w[1], data[h][i + 2] = w[2], data[h][i + 3] = w[3];
     }
-}
-
-// a * 2^shift + b on the floating-point pipe, which has twice the rate of integer products: small
-// integers are denormal floats, whose sums are exact, bit for bit, below 2^24.
-__device__ __forceinline__ uint32_t shift_add(int a, float power, int b) {
-  return __float_as_uint(__fmaf_rn(__int_as_float(a), power, __int_as_float(b)));
 }
 
 // Bits of the four positions of a thread to bytes: d[tile][bit pair][fragment]. Sums of less than
@@ -164,8 +137,8 @@ __device__ __forceinline__ uint32_t pack(const int (&d)[2][4][4], const weft_ten
   for (int b = 0; b < 8; b++) {
     const int t = b >> 1, e = b & 1;
     const float apart = Wide ? 4096.0f : 256.0f;
-    const uint32_t low = shift_add(d[0][t][2 + e], apart, d[0][t][e]);
-    const uint32_t high = shift_add(d[1][t][2 + e], apart, d[1][t][e]);
+    const uint32_t low = weft_storage_shift_add(d[0][t][2 + e], apart, d[0][t][e]);
+    const uint32_t high = weft_storage_shift_add(d[1][t][2 + e], apart, d[1][t][e]);
     bit[b] = __byte_perm(low, high, 0x5410);
   }
   const uint32_t one = Wide ? 0x10011001u : 0x01010101u, three = 3 * one;
@@ -291,6 +264,7 @@ weft_status run(const weft_exec *exec, const Args &args) {
 }
 
 size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+size_t ceil_div(size_t a, size_t b) { return (a + b - 1) / b; }
 
 } // namespace
 
@@ -310,12 +284,17 @@ extern "C" weft_status weft_storage_tensor(const weft_exec *exec, const weft_gem
   args.len = gemm->len;
   args.tiles = (gemm->len + Positions - 1) / Positions;
   args.power = {2, 4, 16, 1u << 16};
-  // A panel's coefficients travel with the launch; panels of sources add up.
+  // A panel's coefficients travel with the launch; panels of sources add up. Outputs are dealt
+  // evenly, because a launch's time goes by quads of them.
   for (size_t from = 0; from < gemm->k && args.tiles; from += args.k) {
     const size_t left = gemm->k - from;
     args.k = static_cast<uint32_t>(smaller(left, WEFT_STORAGE_SOURCES));
-    const size_t most = smaller(Parameters / args.k, WEFT_STORAGE_OUTPUTS);
     args.accumulate = gemm->accumulate || from > 0;
+    const size_t outputs = weft_storage_wgmma_suits(exec, args.len, args.accumulate)
+                               ? size_t{WEFT_STORAGE_WGMMA_OUTPUTS}
+                               : size_t{WEFT_STORAGE_OUTPUTS};
+    const size_t room = smaller(WEFT_STORAGE_PARAMETERS / args.k, outputs);
+    const size_t most = gemm->m ? ceil_div(gemm->m, ceil_div(gemm->m, room)) : 1;
     for (uint32_t j = 0; j < args.k; j++)
       args.x[j] = weft_const_row(&gemm->x, from + j);
     for (size_t row = 0; row < gemm->m; row += args.m) {
@@ -324,7 +303,8 @@ extern "C" weft_status weft_storage_tensor(const weft_exec *exec, const weft_gem
         args.y[i] = weft_row(&gemm->y, row + i);
         memcpy(args.a + i * args.k, gemm->a + (row + i) * gemm->a_stride + from, args.k);
       }
-      WEFT_TRY(run(exec, args));
+      const weft_status status = weft_storage_wgmma(exec, args);
+      WEFT_TRY(status == WEFT_E_UNSUPPORTED ? run(exec, args) : status);
     }
   }
   return WEFT_OK;

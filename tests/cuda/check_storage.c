@@ -90,12 +90,14 @@ static weft_status gibraltar(const weft_exec *exec, const weft_gemm *gemm) {
 
 static void check_bytes(check_device *device, const char *what, gemm_call call, size_t k_most,
                         size_t m_most, bool any_address) {
-  const size_t lens[] = {1, 3, 16, 100, 127, 128, 1024, 4095, 4096, 4100, 20000, 70001};
+  const size_t lens[] = {1, 3, 16, 100, 127, 128, 512, 541, 1024, 4095, 4096, 4100, 20000, 70001};
   shards s;
   const size_t k = 1 + below(k_most), m = 1 + below(m_most), off = any_address ? below(3) : 0;
   shards_new(device, &s, k, m, lens[below(sizeof lens / sizeof *lens)], off);
   uint8_t *a = host(m * k);
   check_fill(a, m * k, 10);
+  if (below(4) == 0) // rows of bits with very many or few ones
+    memset(a, a[0], m * k);
   const bool accumulate = below(2);
   if (!accumulate)
     memset(s.y, 0, m * s.len);

@@ -72,10 +72,12 @@ weft_status weft_engine_add_neighbour(weft_engine *e, const weft_neighbour_optio
 void weft_neighbour_show(weft_engine *e, const weft_neighbour *n) {
   const size_t flights = e->options->flights_max ? e->options->flights_max : 64;
   weft_policy_neighbour *view = &e->policy_view[n - e->neighbours];
-  const bool here = n->state == WEFT_NEIGHBOUR_OPEN && !n->doubtful;
+  // One whose map has not come would be taken to lack everything, and for one with no other
+  // supplier: most of that it has already.
+  const bool known = n->state == WEFT_NEIGHBOUR_OPEN && !n->doubtful && n->mapped;
   view->open =
-      here && n->flight_count < flights && (!e->options->congestion || weft_ledbat_room(e, n));
-  view->known = here && n->mapped;
+      known && n->flight_count < flights && (!e->options->congestion || weft_ledbat_room(e, n));
+  view->known = known;
   view->oldest = n->oldest;
   view->first = n->first;
   view->count = (uint32_t)(n->accept_end - n->first);

@@ -39,16 +39,20 @@ static uint8_t helpers(const weft_engine *e, uint64_t segment) {
   return (uint8_t)count;
 }
 
-// What divides the work of those that send to us: neighbours that sent packets in the last second,
-// or all; and for each segment those that have more of it. Counted now and then, for all maps.
+// What divides the work of those that send to us: halfway from the neighbours that sent packets in
+// the last second to all, since more are about to whenever something new comes; and for each
+// segment those that have more of it. Counted now and then, for all maps.
 static void count_suppliers(weft_engine *e, int64_t now_us) {
   enum { RECENT_US = 1000000, APART_US = 50000 };
   if (e->suppliers && now_us - e->suppliers_us < APART_US)
     return;
-  size_t count = 0;
-  for (size_t i = 0; i < e->used; i++)
-    count += e->neighbours[i].state == WEFT_NEIGHBOUR_OPEN &&
-             now_us - e->neighbours[i].gave_us < RECENT_US;
+  size_t giving = 0, open = 0;
+  for (size_t i = 0; i < e->used; i++) {
+    const weft_neighbour *n = &e->neighbours[i];
+    open += n->state == WEFT_NEIGHBOUR_OPEN && !n->doubtful;
+    giving += n->state == WEFT_NEIGHBOUR_OPEN && now_us - n->gave_us < RECENT_US;
+  }
+  const size_t count = (giving + open + 1) / 2;
   e->suppliers_us = now_us;
   e->suppliers = (uint16_t)(count ? count : e->degree);
   for (uint64_t s = e->missing; !e->self.source && !e->blocks && s < weft_window_edge(e); s++)

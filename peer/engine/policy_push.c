@@ -3,7 +3,8 @@
 //
 // R2 pushes until a brake message comes back, and what is in flight then is wasted: with 16
 // neighbours and a round trip of 40 ms, two packets in five. So each of a neighbour's suppliers
-// sends it only its share of what it lacks until its next map says how far that brought it.
+// sends it only its share of what it lacks until its next map says how far that brought it, and
+// who has little of a segment does not send it to everybody.
 #include "weft/peer_policy.h"
 
 #include "weft/peer_rng.h"
@@ -37,6 +38,16 @@ static size_t share(const weft_policy_view *view, const weft_policy_neighbour *n
   return count < lacks ? count : lacks;
 }
 
+// How much of a segment may still be sent, to all together. Who holds little of it holds what
+// others near got from the same few: sent to every neighbour, half of that is no news by the time
+// it comes, whatever their last maps said. Twice what came in spreads it as fast.
+static size_t budget(const weft_policy_view *view, const weft_policy_segment *own) {
+  if (view->source || 2u * own->rank >= own->blocks)
+    return SIZE_MAX;
+  const size_t most = 2u * own->rank + 1u;
+  return most > own->sent ? most - own->sent : 0;
+}
+
 // How many packets for segment s, which stands at `at`, the neighbour can use from us; 0: none.
 static size_t useful(const weft_policy_view *view, const weft_policy_neighbour *neighbour,
                      uint64_t s, size_t at) {
@@ -54,7 +65,8 @@ static size_t useful(const weft_policy_view *view, const weft_policy_neighbour *
   const size_t most = part < news ? part : news;
   if (most <= want->in_flight)
     return 0;
-  const size_t count = most - want->in_flight;
+  const size_t left = budget(view, own);
+  const size_t count = most - want->in_flight < left ? most - want->in_flight : left;
   return count > view->batch_max ? view->batch_max : count;
 }
 

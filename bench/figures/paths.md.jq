@@ -1,4 +1,4 @@
-# results: results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/rlnc.json results/amd-epyc-family-25-model-17-stepping-1/rlnc.json results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/storage.json results/amd-epyc-family-25-model-17-stepping-1/storage.json results/nvidia-h200/gpu.json results/nvidia-h200/tensor.jsonl results/nvidia-h200/storage.json results/nvidia-h200/server.json
+# results: results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/rlnc.json results/amd-epyc-family-25-model-17-stepping-1/rlnc.json results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/storage.json results/amd-epyc-family-25-model-17-stepping-1/storage.json results/nvidia-h200/gpu.json results/nvidia-h200/tensor.jsonl results/nvidia-h200/storage.json results/nvidia-h200/storage-published.json results/nvidia-h200/server.json
 # SPDX-License-Identifier: Apache-2.0
 # Each path: what was measured, of which bound, and what share; what holds it back is said by hand.
 include "weft";
@@ -44,7 +44,6 @@ def median_of: sort | .[length / 2 | floor];
   ($server.server.together[] | select(.in_flight != 1) | row("GPU and CPU together, \(.serving | split(",")[0:3] | join(",")), \(.in_flight) in flight", "", "sum of both alone", (spread | with_spread), (if .median < 0.9 then "too few requests to split" else "at its bound" end))),
   ((["RS over", "RS"], ["CRS, smallest", "CRS, smallest w"], ["CRS, w = 8", "CRS, w = 8"]) as [$title, $name] | (2, 4, 8, 16) as $m
     | shares($title; $m) as $s | row("\($name), m = \($m), H200, resident", "k = \(if $m > 2 then $m else 2 end) to 45", "copy in device memory", ("median \($s | median_of | percent), \($s | min | percent) to \($s | max | percent)"),
-      (if $name == "RS" then (if $m == 16 then "the tensor kernel's epilogue" elif $m == 8 then "the same; k just above a step of 16" else "launch and fill at small k; k just above 16, 32" end)
-       else (if $m == 16 then "code beyond the instruction cache" else "launch and fill of the ring at small k" end) end))),
-  ($storage_gpu.groups[] | select(.title | startswith("host to host")) | .cases as $c | [$c[] | select(.variant == "cauchy")][0]
+      (if $m < 16 then "a call's first loads and last stores, most at small k" elif $name == "RS" then "the tensor kernel's issue slots, and the power limit" else "code beyond the instruction cache" end))),
+  ($all[] | select(.device? and .groups?) | .groups[] | select(.title | startswith("host to host")) | .cases as $c | [$c[] | select(.variant == "cauchy")][0]
     | row("RS \(.n) + \(.m), pinned to pinned", "\(data_rate | with_spread) GB/s of data", "k in and m out at once", (data_rate[0] / ([$c[] | select(.variant == "PCIe, k in and m out at once")][0].gigabytes_per_second.input.median) | percent), "first and last piece overlap with nothing"))

@@ -141,6 +141,8 @@ void weft_bench_storage_gpu_devices(weft_bench_storage_run *run) {
   weft_bench_sizes_of_code shapes[4];
   const size_t count =
       weft_bench_storage_shapes(run, preset, sizeof preset / sizeof *preset, shapes, 4);
+  // The members' threads get the cores that this one may use when they are made.
+  weft_bench_unpin(&run->machine);
   for (size_t a = 0; a < count; a++) {
     devices d;
     open_devices(run, &d, shapes[a].k, shapes[a].m);
@@ -162,4 +164,5 @@ void weft_bench_storage_gpu_devices(weft_bench_storage_run *run) {
     free(title);
     close_devices(&d);
   }
+  weft_bench_pin(&run->machine, 0);
 }

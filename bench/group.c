@@ -291,6 +291,23 @@ static json_t *json_group(const weft_bench_group *group, const weft_bench_sample
 // ---------------------------------------------------------------------------------------------
 // The report
 
+enum { JSON_FORM = JSON_INDENT(1) | JSON_REAL_PRECISION(9) };
+
+// FILE.part, or NULL where there is nothing to keep one beside.
+static char *part_path(const weft_bench_options *options) {
+  return options->json && strncmp(options->json, "/dev/", 5) != 0
+             ? weft_bench_text("%s.part", options->json)
+             : NULL;
+}
+
+// What is measured so far: a run that is stopped has lost only the group that it was at.
+static void write_part(const weft_bench_report *report, const weft_bench_options *options) {
+  char *const path = part_path(options);
+  if (path && json_dump_file(report->root, path, JSON_FORM) != 0)
+    fprintf(stderr, "weft bench: %s could not be written\n", path);
+  free(path);
+}
+
 void weft_bench_report_begin(weft_bench_report *report, const weft_bench_options *options,
                              const weft_bench_machine *machine) {
   report->start_s = weft_bench_now_s();
@@ -313,6 +330,7 @@ void weft_bench_report_run(weft_bench_report *report, const weft_bench_options *
   json_array_append_new(report->groups, json_group(group, samples));
   for (size_t c = 0; c < group->case_count; c++)
     weft_bench_samples_free(&samples[c]);
+  write_part(report, options);
 }
 
 int weft_bench_report_end(weft_bench_report *report, const weft_bench_options *options) {
@@ -320,10 +338,14 @@ int weft_bench_report_end(weft_bench_report *report, const weft_bench_options *o
   int failed = 0;
   json_object_set_new(report->root, "took_s", json_real(took_s));
   printf("\n%.1f s\n", took_s);
-  if (options->json &&
-      json_dump_file(report->root, options->json, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) != 0) {
+  if (options->json && json_dump_file(report->root, options->json, JSON_FORM) != 0) {
     fprintf(stderr, "weft bench: %s could not be written\n", options->json);
     failed = WEFT_BENCH_IO;
+  } else {
+    char *const part = part_path(options);
+    if (part)
+      (void)remove(part);
+    free(part);
   }
   json_decref(report->groups);
   json_decref(report->root);

@@ -65,7 +65,8 @@ static const struct {
      "Jerasure's (libJerasure.so.2); empty: leave it out"},
     {"klauspost", TEXT, IN(klauspost), "FILE", "storage",
      "what bench/peers/klauspost builds (none)"},
-    {"json", TEXT, IN(json), "FILE", NULL, "write every repetition's time, with provenance"},
+    {"json", TEXT, IN(json), "FILE", NULL,
+     "write every repetition's time, with provenance; FILE.part after every group"},
     {"quick", FLAG, IN(quick), NULL, NULL, "9 repetitions of 4 ms and fewer shapes"},
     {"help", HELP, 0, NULL, NULL, "this list"},
 };

@@ -3,9 +3,12 @@
 // repetition, its figures must follow from them, and wrong arguments must be refused.
 #define _POSIX_C_SOURCE 200809L // mkstemp
 #include <check.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -111,6 +114,35 @@ START_TEST(rlnc_report) {
                              "130", "--isal", "", "--json", path[0], NULL}),
       0);
   ck_assert_uint_eq(check_report(path[0], "recode-one"), 2);
+  char part[300];
+  snprintf(part, sizeof part, "%s.part", path[0]);
+  ck_assert_int_ne(access(part, F_OK), 0); // only a run that was stopped leaves one
+  remove_paths();
+}
+END_TEST
+
+// A run that is killed at its second group has left the first beside the file that it was to write.
+START_TEST(a_killed_run_keeps_what_it_measured) {
+  make_paths();
+  char part[300];
+  snprintf(part, sizeof part, "%s.part", path[0]);
+  const pid_t child = fork();
+  ck_assert_int_ge(child, 0);
+  if (child == 0)
+    _exit(bench((const char *[]){"weft bench", "rlnc", "--quick", "--rep-ms", "1", "--reps", "9",
+                                 "--n", "8,9,10,11,12,13,14,15,16", "--k", "130", "--isal", "",
+                                 "--json", path[0], NULL}));
+  size_t groups = 0;
+  for (int i = 0; i < 6000 && groups == 0; i++) {
+    json_t *const root = json_load_file(part, 0, NULL); // NULL: not there yet, or half of it is
+    groups = json_array_size(json_object_get(root, "groups"));
+    json_decref(root);
+    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+  }
+  ck_assert_int_eq(kill(child, SIGKILL), 0);
+  ck_assert_int_eq(waitpid(child, NULL, 0), child);
+  ck_assert_uint_ge(groups, 1);
+  unlink(part);
   remove_paths();
 }
 END_TEST
@@ -353,6 +385,7 @@ int main(void) {
   Suite *const suite = suite_create("bench/report");
   TCase *const tests = tcase_create("report");
   tcase_add_test(tests, rlnc_report);
+  tcase_add_test(tests, a_killed_run_keeps_what_it_measured);
   tcase_add_test(tests, cold_report);
   tcase_add_test(tests, mul_report);
   tcase_add_test(tests, storage_report);

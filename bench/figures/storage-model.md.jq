@@ -1,4 +1,4 @@
-# results: results/nvidia-h200/storage.json
+# results: results/nvidia-h200/storage-published.json
 # SPDX-License-Identifier: Apache-2.0
 # The model beside the measurements: published kernels fitted on 10 + 2 and 16 + 8 and tried on the other two shapes.
 include "weft"; include "model";

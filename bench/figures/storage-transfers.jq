@@ -1,9 +1,10 @@
-# results: results/nvidia-h200/storage.json figures/published.json
+# results: results/nvidia-h200/storage.json results/nvidia-h200/storage-published.json figures/published.json
 # SPDX-License-Identifier: Apache-2.0
 # A stripe from host memory: total by the pipeline, its bounds by the bus, and the kernel alone, where the same shape
 # was measured resident. GB/s of data.
-include "weft";
-[inputs] as [$results, $published]
+include "weft"; include "storage_tables";
+[inputs] as [$new, $old, $published]
+| ($new | with_older($old)) as $results
 | [$results.groups[] | select([.cases[] | select(.variant | startswith("PCIe"))] | length > 0)] as $groups
 | [$groups[] | .cases as $c
     | {k: $c[0].n, m: $c[0].m,

@@ -17,3 +17,6 @@ def recoveries($title): [resident($title)] as $cases | [$cases[] | select(.opera
 # Shares of all shapes that the goal is about.
 def goal_shares($title): [resident($title)] as $cases | [$cases[] | select(.operation == "encode" and (.m < 16 or .n >= 16)) | . as $e
   | data_rate[0] / ($cases | at("ceiling"; $e.n; $e.m) | .gigabytes_per_second.input.median)];
+# Groups that a run did not reach, from one before it; of the production path only what the bus decides.
+def with_older($old): [.groups[].title] as $here | .groups += [$old.groups[] | select(.title as $t | $here | index([$t]) | not)
+  | if .title | startswith("published") then .cases |= map(select(.row != "cuda-b1")) else . end];

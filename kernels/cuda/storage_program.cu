@@ -291,11 +291,14 @@ extern "C" bool weft_storage_suits(const weft_gemm *gemm, size_t count) {
          gemm->len >= (count > 4 ? LongBatch : LongRow);
 }
 
-// Whether a kernel of its own is quicker than the tensor kernel, as measured on an H200: while its
-// code is not far larger than the instruction cache.
+// Whether a kernel of its own is quicker than the tensor kernel, as measured on an H200: it slices
+// each source into bits and then works for each output, where tensor cores work for a step of
+// sources and outputs whether they are there or not. Code that is far larger than the instruction
+// cache crawls.
 static bool program_is_quicker(const weft_gemm &gemm) {
   enum { ToRead = 76, InstructionsMost = 7600 };
-  return instructions(gemm.k, 8, 8 * gemm.m, ToRead) <= InstructionsMost;
+  const size_t sources_most = gemm.m <= 4 ? SIZE_MAX : gemm.m <= 8 ? 23 : 19;
+  return gemm.k <= sources_most && instructions(gemm.k, 8, 8 * gemm.m, ToRead) <= InstructionsMost;
 }
 
 static bool same_but_rows(const weft_gemm &a, const weft_gemm &b) {

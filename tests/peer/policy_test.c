@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "peer/engine/messages.h"
 #include "tests/peer/swarm.h"
 #include "tests/support/test_main.h"
 #include "tests/support/test_rng.h"
@@ -316,6 +317,76 @@ static fixture_fate bottleneck(swarm *s, size_t from, size_t to) {
   return (fixture_fate){.copies = queue_us < 500000, .delay_us = 20000 + queue_us};
 }
 
+// One neighbour that lacks all of one segment, of which we have `rank` and sent `sent`: how many
+// packets push would send it now.
+static size_t pushed(uint16_t rank, uint32_t sent, bool source) {
+  enum { BLOCKS = 64 };
+  const weft_policy_segment own = {.blocks = BLOCKS, .rank = rank, .received = rank, .sent = sent};
+  const weft_policy_want want = {.accepts = 1};
+  const weft_policy_neighbour neighbour = {
+      .open = true, .known = true, .suppliers = 1, .first = 0, .count = 1, .wants = &want};
+  const uint64_t number = 0;
+  const weft_policy_view view = {.live = true,
+                                 .source = source,
+                                 .count = 1,
+                                 .window = 1,
+                                 .horizon = 1,
+                                 .segments = &own,
+                                 .number = &number,
+                                 .neighbours = 1,
+                                 .neighbour = &neighbour,
+                                 .batch_max = BLOCKS};
+  weft_rng_chacha chacha;
+  weft_rng_chacha_seed(&chacha, fixture_seed(), 3);
+  const weft_rng rng = weft_rng_chacha_table(&chacha);
+  weft_policy_choice choice = {0};
+  return weft_policy_push.pick(NULL, &view, &rng, &choice) ? choice.count : 0;
+}
+
+START_TEST(little_of_a_segment_is_sent_to_few) {
+  EXPECT(pushed(0, 0, false) == 0);
+  EXPECT(pushed(1, 0, false) == 1);   // what is held, and no more to one
+  EXPECT(pushed(1, 2, false) == 1);   // to a third
+  EXPECT(pushed(1, 3, false) == 0);   // 2 r + 1 went out
+  EXPECT(pushed(31, 60, false) == 3); // 63 in all
+  EXPECT(pushed(31, 63, false) == 0);
+  EXPECT(pushed(32, 63, false) == 32); // half of it: as much as is wanted
+  EXPECT(pushed(64, 1000, false) == 64);
+  EXPECT(pushed(8, 1000, true) == 8); // a source has nobody to wait for
+}
+END_TEST
+
+// A neighbour that greets and whose map does not come seems to lack everything: it is sent nothing.
+START_TEST(a_stranger_is_sent_nothing_before_its_map) {
+  swarm *s = live(9, &weft_policy_push);
+  s->options.rate_bits_per_s = 0;
+  swarm_start(s, NULL);
+  fill(s, 2, 1);
+  swarm_run(s, 2 * SECOND);
+  weft_engine *engine = s->node[1].engine;
+  EXPECT(swarm_statistics(s, 1).segments > 0); // it has something to give
+  size_t stranger;
+  EXPECT_OK(weft_engine_add_neighbour(engine, NULL, s->now_us, &stranger));
+  uint8_t hello[WEFT_DATAGRAM_MAX];
+  const weft_hello greeting = {.stream = s->options.stream,
+                               .blocks = (uint16_t)s->options.blocks,
+                               .window = (uint16_t)s->options.window,
+                               .block_bytes = (uint32_t)s->options.block_bytes,
+                               .stamps = {.stamp = 1}};
+  const size_t bytes = weft_hello_write(&greeting, hello);
+  EXPECT_OK(weft_engine_input(engine, stranger, hello, bytes, s->now_us));
+  weft_neighbour_statistics x;
+  EXPECT_OK(weft_engine_get_neighbour(engine, stranger, &x));
+  EXPECT(x.open);
+  weft_burst burst;
+  for (int i = 0; i < 1000 && weft_engine_output(engine, s->now_us, &burst) == WEFT_OK; i++)
+    ;
+  EXPECT_OK(weft_engine_get_neighbour(engine, stranger, &x));
+  EXPECT(x.sent_packets == 0);
+  end(s);
+}
+END_TEST
+
 START_TEST(ledbat_keeps_the_queue_short) {
   static uint8_t big[400 * SEGMENT];
   swarm *s = malloc(sizeof *s);
@@ -357,6 +428,8 @@ int main(void) {
   tcase_add_test(t, source_only_leaves_peers_silent);
   tcase_add_test(t, tokens_take_the_place_of_datagrams);
   tcase_add_test(t, an_engine_is_small);
+  tcase_add_test(t, little_of_a_segment_is_sent_to_few);
+  tcase_add_test(t, a_stranger_is_sent_nothing_before_its_map);
   tcase_add_test(t, ledbat_keeps_the_queue_short);
   tcase_add_test(t, idle_engines_sleep);
   suite_add_tcase(suite, t);

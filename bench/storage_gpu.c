@@ -16,11 +16,8 @@
 #include "weft/weft.h"
 
 enum {
-  REPEAT = 8, // calls that wait together
   SHARD = 10 << 20,
-  SHARDS_MOST =
-      61, // of a scene: 610 MiB, so that no stripe is in the second cache when its turn comes
-  COPY = 512 << 20,
+  SHARDS_MOST = 61, // of a scene: 610 MiB, so that no stripe is in a cache when its turn comes
   HOST_SHARD = 64 << 20,
   PLANS = 64
 };
@@ -78,10 +75,10 @@ static scene *scene_new(const weft_bench_storage_run *run, const char *row, weft
   weft_bench_must("queue", weft_queue_new(s->ctx, &s->queue));
   weft_bench_must("queue", weft_queue_new(s->ctx, &s->other));
   s->memory = room(s, mem, shards * shard_bytes);
-  s->from = room(s, WEFT_MEM_DEVICE, COPY);
-  s->to = room(s, WEFT_MEM_DEVICE, COPY);
+  s->from = room(s, WEFT_MEM_DEVICE, WEFT_BENCH_COPY_BYTES);
+  s->to = room(s, WEFT_MEM_DEVICE, WEFT_BENCH_COPY_BYTES);
   fill(s, s->memory, mem, shards * shard_bytes, run->options.seed);
-  fill(s, s->from, WEFT_MEM_DEVICE, COPY, run->options.seed + 1);
+  fill(s, s->from, WEFT_MEM_DEVICE, WEFT_BENCH_COPY_BYTES, run->options.seed + 1);
   return s;
 }
 
@@ -97,33 +94,46 @@ static void scene_free(scene *s) {
 
 // --- ceilings ---
 
+typedef struct copy_case {
+  weft_ctx *ctx;
+  weft_queue *queue;
+  uint8_t *to;
+  const uint8_t *from;
+  char variant[64];
+} copy_case;
+
 static void call_copy(void *user) {
-  const storage_case *c = user;
-  for (int i = 0; i < REPEAT; i++)
-    weft_bench_must("copy", weft_device_copy(c->scene->ctx->device, c->scene->to, WEFT_MEM_DEVICE,
-                                             c->scene->from, WEFT_MEM_DEVICE, COPY,
-                                             c->scene->queue->stream));
-  weft_bench_must("copy", weft_queue_wait(c->scene->queue));
+  const copy_case *c = user;
+  for (int i = 0; i < WEFT_BENCH_COPIES; i++)
+    weft_bench_must("copy",
+                    weft_device_copy(c->ctx->device, c->to, WEFT_MEM_DEVICE, c->from,
+                                     WEFT_MEM_DEVICE, WEFT_BENCH_COPY_BYTES, c->queue->stream));
+  weft_bench_must("copy", weft_queue_wait(c->queue));
 }
 
-// A copy's bytes (read and write) as if they were a code's: k of k + m would be data.
-static int add_dram(scene *s, weft_bench_group *group, size_t k, size_t m) {
-  storage_case *c = weft_bench_alloc(1, sizeof *c);
-  *c = (storage_case){.scene = s};
+int weft_bench_storage_add_copy(weft_bench_group *group, weft_ctx *ctx, weft_queue *queue,
+                                uint8_t *to, const uint8_t *from, size_t k, size_t m) {
+  copy_case *c = weft_bench_alloc(1, sizeof *c);
+  *c = (copy_case){.ctx = ctx, .queue = queue, .to = to, .from = from};
   snprintf(c->variant, sizeof c->variant, "device memory, %zu of %zu", k, k + m);
-  const double data = 2.0 * COPY * REPEAT * (double)k / (double)(k + m);
+  const double moved = 2.0 * WEFT_BENCH_COPY_BYTES * WEFT_BENCH_COPIES;
   return weft_bench_group_add(
-      group, &(weft_bench_case){.operation = "ceiling",
-                                .row = "copy",
-                                .variant = c->variant,
-                                .n = k,
-                                .k = COPY,
-                                .m = m,
-                                .threads = 1,
-                                .amount = {[WEFT_BENCH_INPUT] = data},
-                                .ceiling = -1,
-                                .work = {.call = call_copy, .user = c, .threads = 1},
-                                .owned = c});
+      group,
+      &(weft_bench_case){.operation = "ceiling",
+                         .row = "copy",
+                         .variant = c->variant,
+                         .n = k,
+                         .k = WEFT_BENCH_COPY_BYTES,
+                         .m = m,
+                         .threads = 1,
+                         .amount = {[WEFT_BENCH_INPUT] = moved * (double)k / (double)(k + m)},
+                         .ceiling = -1,
+                         .work = {.call = call_copy, .user = c, .threads = 1},
+                         .owned = c});
+}
+
+static int add_dram(scene *s, weft_bench_group *group, size_t k, size_t m) {
+  return weft_bench_storage_add_copy(group, s->ctx, s->queue, s->to, s->from, k, m);
 }
 
 // k shares of a piece in and m out at once, `bytes` in the larger direction.
@@ -221,7 +231,7 @@ static weft_code *code_of(scene *s, const char *name, size_t k, size_t m, size_t
 }
 
 // A case on every stripe that the scene's memory has room for. On the device it makes as many calls
-// as move the bytes of REPEAT copies.
+// as move the bytes of WEFT_BENCH_COPIES copies.
 static storage_case *case_new(scene *s, weft_code *code) {
   storage_case *c = weft_bench_alloc(1, sizeof *c);
   const size_t unit = weft_code_unit_bytes(code);
@@ -233,7 +243,7 @@ static storage_case *case_new(scene *s, weft_code *code) {
                                  .bytes = s->shard_bytes / unit * unit,
                                  .mem = s->mem};
   if (s->mem == WEFT_MEM_DEVICE)
-    c->calls = 2 * (size_t)COPY * REPEAT / (all * s->shard_bytes);
+    c->calls = 2 * (size_t)WEFT_BENCH_COPY_BYTES * WEFT_BENCH_COPIES / (all * s->shard_bytes);
   snprintf(c->variant, sizeof c->variant, "%s", weft_code_name(code));
   return c;
 }
@@ -399,7 +409,7 @@ void weft_bench_storage_gpu_rows(weft_bench_storage_run *run) {
         if (ceiling < 0)
           ceiling = add_dram(s, group, k, m);
         storage_case *c = case_new(s, codes[count++]);
-        c->calls = REPEAT;
+        c->calls = WEFT_BENCH_COPIES;
         const weft_status status = weft_code_encode(c->code, c->stripe, 1, s->queue);
         if (status == WEFT_E_UNSUPPORTED) {
           printf("%s: %s does not take %zu + %zu\n", c->variant, row->name, k, m);

@@ -4,6 +4,7 @@
 #define WEFT_BENCH_STORAGE_GPU_H
 
 #include "bench/storage.h"
+#include "weft/weft.h"
 
 void weft_bench_storage_gpu_rs(weft_bench_storage_run *run);     // resident shards, bytes
 void weft_bench_storage_gpu_crs(weft_bench_storage_run *run);    // resident shards, packets
@@ -13,5 +14,10 @@ void weft_bench_storage_gpu_host(weft_bench_storage_run *run);   // from and to 
 void weft_bench_storage_gpu_device(weft_bench_storage_run *run); // device, driver, ceilings
 // From and to host memory by 1, 2, 4, ... devices together (storage_devices.c).
 void weft_bench_storage_gpu_devices(weft_bench_storage_run *run);
+enum { WEFT_BENCH_COPY_BYTES = 512 << 20, WEFT_BENCH_COPIES = 8 };
+// Copies of that size in device memory, so many of them queued, as the bound of a code with k + m
+// shards: the bytes read and written as if k of k + m were data.
+int weft_bench_storage_add_copy(weft_bench_group *group, weft_ctx *ctx, weft_queue *queue,
+                                uint8_t *to, const uint8_t *from, size_t k, size_t m);
 
 #endif

@@ -9,10 +9,11 @@
 #include "bench/bench.h"
 #include "bench/buffers.h"
 #include "bench/check.h"
+#include "bench/storage_gpu.h"
 #include "lib/ctx.h"
 #include "weft/weft.h"
 
-enum { MADE = 512, WINDOW = 16384, COPY = 256 << 20, ALIGN = 256 };
+enum { MADE = 512, WINDOW = 16384, ALIGN = 256 };
 
 struct weft_bench_pipeline {
   weft_ctx *ctx, *host_ctx;
@@ -21,7 +22,7 @@ struct weft_bench_pipeline {
   size_t shards, shard_bytes, device_bytes;
   uint8_t *host;   // (shards, shard_bytes)
   uint8_t *device; // pieces; random bytes wherever a case has been checked
-  uint8_t *copied; // two halves of COPY bytes
+  uint8_t *copied; // two halves of WEFT_BENCH_COPY_BYTES
   weft_code *codes[MADE];
   weft_plan *plans[MADE];
   size_t code_count, plan_count;
@@ -63,7 +64,8 @@ weft_bench_pipeline *weft_bench_pipeline_new(const weft_bench_storage_run *run, 
     weft_bench_must("queue", weft_queue_new(p->ctx, &p->queues[i]));
   weft_bench_must("memory", weft_alloc(p->ctx, WEFT_MEM_DEVICE, p->device_bytes, &memory));
   p->device = memory;
-  weft_bench_must("memory", weft_alloc(p->ctx, WEFT_MEM_DEVICE, 2 * (size_t)COPY, &memory));
+  weft_bench_must("memory",
+                  weft_alloc(p->ctx, WEFT_MEM_DEVICE, 2 * (size_t)WEFT_BENCH_COPY_BYTES, &memory));
   p->copied = memory;
   if (mem == WEFT_MEM_PINNED)
     weft_bench_must("memory", weft_alloc(p->ctx, mem, shards * shard_bytes, &memory));
@@ -266,38 +268,8 @@ int weft_bench_pipeline_add(weft_bench_pipeline *p, weft_bench_group *group,
           .owned = c});
 }
 
-// --- ceiling ---
-
-typedef struct copy_case {
-  const weft_bench_pipeline *pipeline;
-  char variant[64];
-} copy_case;
-
-static void call_copy(void *user) {
-  const weft_bench_pipeline *p = ((const copy_case *)user)->pipeline;
-  for (int i = 0; i < 8; i++)
-    weft_bench_must("copy",
-                    weft_device_copy(p->ctx->device, p->copied, WEFT_MEM_DEVICE, p->copied + COPY,
-                                     WEFT_MEM_DEVICE, COPY, p->queues[0]->stream));
-  weft_bench_must("copy", weft_queue_wait(p->queues[0]));
-}
-
 int weft_bench_pipeline_add_dram(weft_bench_pipeline *p, weft_bench_group *group, size_t k,
                                  size_t m) {
-  copy_case *c = weft_bench_alloc(1, sizeof *c);
-  c->pipeline = p;
-  snprintf(c->variant, sizeof c->variant, "device memory, %zu of %zu", k, k + m);
-  const double data = 2.0 * 8 * COPY * (double)k / (double)(k + m);
-  return weft_bench_group_add(group,
-                              &(weft_bench_case){.operation = "ceiling",
-                                                 .row = "copy",
-                                                 .variant = c->variant,
-                                                 .n = k,
-                                                 .k = COPY,
-                                                 .m = m,
-                                                 .threads = 1,
-                                                 .amount = {[WEFT_BENCH_INPUT] = data},
-                                                 .ceiling = -1,
-                                                 .work = {call_copy, .user = c, .threads = 1},
-                                                 .owned = c});
+  return weft_bench_storage_add_copy(group, p->ctx, p->queues[0], p->copied,
+                                     p->copied + WEFT_BENCH_COPY_BYTES, k, m);
 }

@@ -266,7 +266,7 @@ struct weft_engine {
   uint32_t version;   // counts changes that neighbours should hear of
   uint32_t progress;  // counts packets gained
   uint64_t salt;      // weft_policy_view
-  uint16_t suppliers; // neighbours that sent packets lately
+  uint16_t suppliers; // by how many what is lacked here is divided
   bool idle;          // the policy found nothing since the last change
   bool ask_idle;
   weft_engine_statistics statistics;

@@ -70,7 +70,7 @@ typedef struct weft_map {
   uint64_t horizon;   // segments known to exist
   uint64_t end_bytes; // length of the stream, if end_known
   weft_stamps stamps;
-  uint16_t suppliers;     // neighbours that send it coded packets
+  uint16_t suppliers;     // by how many what it lacks is divided
   uint16_t count;         // entries: segments first .. first + count - 1, those it accepts
   uint16_t epoch;         // rises when the sender jumps: `first` and ranks may fall then
   uint16_t back;          // segments before first that it still holds; WEFT_MAP_BACK_ALL: any

@@ -37,7 +37,7 @@ typedef struct weft_policy_want { // 6 bytes: a swarm's simulator has hundreds f
 typedef struct weft_policy_neighbour {
   bool open;          // takes packets now: known, and its congestion window has room
   bool known;         // a map of it came: the rest below means something
-  uint16_t suppliers; // how many neighbours send it packets, we among them
+  uint16_t suppliers; // by how many its map divides what it lacks, us among them
   uint16_t asking;    // requests of ours that it has not answered
   uint16_t maps;      // how many of its maps came: rises whenever its wants are known afresh
   uint16_t room;  // packets that it may be asked for now: what it answers in time, less those asked

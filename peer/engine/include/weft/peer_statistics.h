@@ -61,7 +61,7 @@ typedef struct weft_neighbour_statistics {
   uint64_t window_bytes; // congestion window; 0: congestion control is off
   uint64_t sent_packets, received_packets, received_innovative;
   uint64_t first;     // every segment before it is complete there
-  uint16_t suppliers; // neighbours that send it packets, as it says
+  uint16_t suppliers; // by how many it divides what it lacks, as its map says
 } weft_neighbour_statistics;
 
 #ifdef __cplusplus

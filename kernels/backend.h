@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "kernels/cpu.h"
+#include "kernels/factors.h"
 #include "kernels/pool.h"
 #include "weft/memory.h"
 #include "weft/status.h"
@@ -71,6 +72,7 @@ typedef struct weft_gemm {
   const weft_operand *x_prepared; // X made resident by the same row's prepare, or NULL
   weft_rows y;                    // (m, len)
   bool accumulate;
+  const weft_factors *factors; // of A, which rows may use instead of it; NULL: none known
 } weft_gemm;
 
 // The same over GF(2), on packets: shard s is a run of groups, each of w packets of packet_bytes.
@@ -150,6 +152,9 @@ typedef struct weft_panel {
   bool accumulate;
 } weft_panel;
 
+typedef struct weft_acts weft_acts; // kernels/host_steps.h
+typedef struct weft_strip weft_strip;
+
 // What a host technique supplies; the driver in host.c does the rest.
 typedef struct weft_host_kernel {
   void (*panel)(const weft_panel *panel); // over GF(2^8)
@@ -160,6 +165,10 @@ typedef struct weft_host_kernel {
   // bytes; panel_prepared then takes such rows as x.
   void (*prepare_row)(uint8_t *out, const uint8_t *in, size_t len);
   void (*panel_prepared)(const weft_panel *panel);
+  // Optional: products by factors. They are worth it where eight times the entries of the matrix
+  // are more than these for each product and sum among the steps (measured).
+  void (*steps)(const weft_strip *strip);
+  size_t steps_product, steps_sum;
   // Optional, for comparisons: y[i] = a[i] * b[i], where no operand repeats. y may equal a or b.
   void (*pairs)(uint8_t *y, const uint8_t *a, const uint8_t *b, size_t len);
 } weft_host_kernel;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/host_kernels.h"
+#include "kernels/host_steps.h"
 
 enum {
   LINE = 64,                 // cuts by column fall on cache lines of the row
@@ -41,6 +42,7 @@ static bool on_host(weft_mem mem) { return mem != WEFT_MEM_DEVICE; }
 
 typedef struct gemm_job {
   const weft_host_kernel *kernel;
+  const weft_allocator *allocator;
   const weft_gemm *gemms;
   size_t pieces; // of every product
   size_t threads;
@@ -113,6 +115,11 @@ static bool is_one_panel(const weft_gemm *g) {
          g->k - 1 < WEFT_PACK_ROWS && g->len > 0;
 }
 
+// Columns from `begin` on of a whole product by its factors: where that ends.
+static size_t by_factors(const gemm_job *job, const weft_gemm *g, size_t begin, size_t end) {
+  return g->factors ? weft_host_steps(job->kernel, job->allocator, g, begin, end) : begin;
+}
+
 static void run_piece(const weft_host_kernel *kernel, const weft_gemm *g, const gemm_piece *piece) {
   if (piece->begin >= piece->end || piece->row_begin >= piece->row_end)
     return;
@@ -147,6 +154,8 @@ static void gemm_task(void *user, size_t index) {
     piece.begin = smaller(part * columns, g->len);
     piece.end = smaller(piece.begin + columns, g->len);
   }
+  if (piece.row_begin == 0 && piece.row_end == g->m)
+    piece.begin = by_factors(job, g, piece.begin, piece.end);
   run_piece(job->kernel, g, &piece);
 }
 
@@ -169,6 +178,7 @@ weft_status weft_host_gemm(const weft_backend *row, const weft_exec *exec, const
     macs += gemms[i].m * (gemms[i].k + 1) * gemms[i].len;
   }
   gemm_job job = {.kernel = row->host,
+                  .allocator = exec->allocator,
                   .gemms = gemms,
                   .pieces = 1,
                   .threads = weft_pool_threads(exec->pool),
@@ -176,11 +186,14 @@ weft_status weft_host_gemm(const weft_backend *row, const weft_exec *exec, const
   const bool alone =
       job.threads == 1 || (exec->partition == WEFT_PARTITION_AUTO && macs < SERIAL_MACS);
   if (alone) { // the way of the many small products
-    for (size_t i = 0; i < count; i++)
-      if (is_one_panel(&gemms[i]))
+    for (size_t i = 0; i < count; i++) {
+      const size_t done = by_factors(&job, &gemms[i], 0, gemms[i].len);
+      if (done == 0 && is_one_panel(&gemms[i]))
         one_panel(job.kernel, &gemms[i]);
       else
-        run_piece(job.kernel, &gemms[i], &(gemm_piece){.row_end = gemms[i].m, .end = gemms[i].len});
+        run_piece(job.kernel, &gemms[i],
+                  &(gemm_piece){.row_end = gemms[i].m, .begin = done, .end = gemms[i].len});
+    }
     return WEFT_OK;
   }
   if (count > 0)

@@ -20,7 +20,7 @@ struct Args {
 
 // The shape and, behind it, the matrix: bits, 8 to a byte and rows of whole bytes, or coefficients.
 struct Key {
-  uint32_t k, m, w, packet_bytes;
+  uint32_t k, m, w, packet_bytes, factored;
   uint8_t matrix[];
 };
 
@@ -49,7 +49,7 @@ weft_status write_source(void *user, const weft_allocator *allocator, char **out
   weft_program_shape shape = wanted->shape;
   weft_program_plan plan;
   WEFT_TRY(weft_program_plan_for(&shape, &plan));
-  if (!wanted->gemm)
+  if (!wanted->gemm || shape.factors)
     return weft_program_source(&shape, &plan, allocator, out);
   uint8_t *bits =
       static_cast<uint8_t *>(allocator->alloc(allocator->user, 64 * shape.m * shape.k, 16));
@@ -86,6 +86,7 @@ weft_status kernel_for(const weft_exec *exec, Wanted *wanted, size_t work, void 
   key->m = static_cast<uint32_t>(shape.m);
   key->w = static_cast<uint32_t>(shape.w);
   key->packet_bytes = static_cast<uint32_t>(shape.packet_bytes);
+  key->factored = shape.factors != nullptr;
   for (size_t r = 0; r < rows; r++)
     if (gemm)
       memcpy(key->matrix + r * row_bytes, gemm->a + r * gemm->a_stride, row_bytes);
@@ -196,9 +197,15 @@ bool suits_program(const weft_exec *exec, const weft_xorm &xorm) {
          rows_aligned(xorm.x, xorm.k, xorm.y, xorm.m);
 }
 
+// Whether its factors are quicker than its bits: few outputs cost little as they are.
+bool by_factors(const weft_gemm &gemm) {
+  enum { OutputsLeast = 5 };
+  return gemm.factors && gemm.m >= OutputsLeast && gemm.factors->slots <= WEFT_PROGRAM_SLOTS;
+}
+
 bool suits_program(const weft_exec *exec, const weft_gemm &gemm) {
   return !gemm.x_prepared && gemm.a_mem != WEFT_MEM_DEVICE && gemm.k && gemm.m &&
-         gemm.m <= WEFT_PROGRAM_SUMS / 8 && gemm.k + gemm.m <= ShardsMax &&
+         (by_factors(gemm) || gemm.m <= WEFT_PROGRAM_SUMS / 8) && gemm.k + gemm.m <= ShardsMax &&
          gemm.x.mem != WEFT_MEM_HOST && gemm.y.mem != WEFT_MEM_HOST && gemm.len >= 16 &&
          gemm.len / 4096 <= INT32_MAX && weft_device_sm(exec->device) >= 90 &&
          rows_aligned(gemm.x, gemm.k, gemm.y, gemm.m);
@@ -262,6 +269,7 @@ extern "C" weft_status weft_storage_program_gemm(const weft_exec *exec, const we
   wanted.shape.k = like.k;
   wanted.shape.m = like.m;
   wanted.shape.w = 8;
+  wanted.shape.factors = by_factors(like) ? like.factors : nullptr;
   weft_program_plan plan;
   void *kernel = nullptr;
   WEFT_TRY(weft_program_plan_for(&wanted.shape, &plan));
@@ -296,14 +304,16 @@ extern "C" bool weft_storage_suits(const weft_gemm *gemm, size_t count) {
 // sources and outputs whether they are there or not. Code that is far larger than the instruction
 // cache crawls.
 static bool program_is_quicker(const weft_gemm &gemm) {
-  enum { ToRead = 76, InstructionsMost = 7600 };
+  enum { ToRead = 76, InstructionsMost = 7600, FactoredMost = 24, FactoredOfMany = 40 };
+  if (by_factors(gemm))
+    return gemm.k <= (gemm.m <= 8 ? FactoredMost : FactoredOfMany);
   const size_t sources_most = gemm.m <= 4 ? SIZE_MAX : gemm.m <= 8 ? 23 : 19;
   return gemm.k <= sources_most && instructions(gemm.k, 8, 8 * gemm.m, ToRead) <= InstructionsMost;
 }
 
 static bool same_but_rows(const weft_gemm &a, const weft_gemm &b) {
   return a.m == b.m && a.k == b.k && a.len == b.len && a.a == b.a && a.a_stride == b.a_stride &&
-         a.accumulate == b.accumulate;
+         a.accumulate == b.accumulate && a.factors == b.factors;
 }
 
 extern "C" weft_status weft_storage_gemm(const weft_exec *exec, const weft_gemm *gemms,

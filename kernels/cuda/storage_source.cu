@@ -103,6 +103,22 @@ void add_place(Text &text, const weft_program_shape &shape, const weft_program_p
       each, each, group, each, 4 * plan.words);
 }
 
+// Registers for all slots and as much again as sums of one take; shards on their way in shared
+// memory, of which there must be a lot. All measured on an H200, as below.
+weft_status plan_steps(const weft_program_shape *shape, weft_program_plan *plan) {
+  enum { LongCode = 16 }; // shards
+  const size_t slots = shape->factors->slots;
+  if (slots > WEFT_PROGRAM_SLOTS || shape->packet_bytes || shape->k + shape->m > 256)
+    return WEFT_E_UNSUPPORTED;
+  const bool few = slots <= 12, some = slots <= 16 && shape->m <= 8;
+  const bool meet = !few && !some && shape->k > LongCode;
+  plan->threads = meet ? 128 : 64;
+  plan->blocks_per_sm = few ? 8 : some ? 6 : meet ? 2 : 4;
+  plan->ahead = few || some ? 8 : meet ? 11 : 16;
+  plan->words = 1;
+  return WEFT_OK;
+}
+
 } // namespace
 
 // As many threads as there are registers for sums and for words on their way, about 64 bytes of
@@ -114,6 +130,8 @@ extern "C" weft_status weft_program_plan_for(const weft_program_shape *shape,
   enum { LongCode = 20 }; // shards of more than four outputs
   const size_t sums = shape->m * shape->w;
   *plan = {};
+  if (shape->factors)
+    return plan_steps(shape, plan);
   if (sums == 0 || shape->k == 0 || sums > WEFT_PROGRAM_SUMS || shape->k + shape->m > 256 ||
       shape->packet_bytes % 4)
     return WEFT_E_UNSUPPORTED;
@@ -157,6 +175,11 @@ extern "C" weft_status weft_program_source(const weft_program_shape *shape,
   text.put(functions, sizeof functions - 1);
   add_place(text, *shape, *plan);
   text.add("  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n");
+  if (shape->factors) {
+    weft_made::add_steps(text, *shape, *plan);
+    text.add("}\n");
+    return text.take(source);
+  }
   for (size_t j = 0; j < plan->ahead; j++)
     add_load(text, *shape, j);
   for (size_t row = 0; row < shape->m * shape->w; row++)

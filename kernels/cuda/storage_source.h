@@ -14,15 +14,19 @@ typedef struct weft_program_shape {
   size_t packet_bytes; // a multiple of 16; 0: bytes of GF(2^8), sliced into bits by the kernel
   const uint8_t *bits; // (m * w, k * w), row stride bits_stride
   size_t bits_stride;
+  const weft_factors *factors; // of the same bytes' matrix, instead of bits; or NULL
 } weft_program_shape;
 
-enum { WEFT_PROGRAM_SUMS = 128 }; // m * w, at most: they lie in registers
+enum {
+  WEFT_PROGRAM_SUMS = 128, // m * w, at most: they lie in registers
+  WEFT_PROGRAM_SLOTS = 24  // of factors, likewise
+};
 
 // How the kernel works, which follows from the shape without its bits.
 typedef struct weft_program_plan {
   size_t threads, blocks_per_sm; // of a block; blocks that there must be registers for
   size_t words;                  // of a packet that a thread has: 1 or 2
-  size_t ahead;                  // shards that are on their way while one is added
+  size_t ahead;                  // shards that are on their way while one is added, or one less
 } weft_program_plan;
 
 // Errors: WEFT_E_UNSUPPORTED (too many outputs for registers, packets that do not suit).

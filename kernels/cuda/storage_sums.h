@@ -90,5 +90,8 @@ struct Packets {
 void add_packet(Text &text, const weft_program_shape &shape, Packets &packets, size_t column,
                 const char *value, bool last);
 
+// The body of a kernel by steps of factors, behind the place in the rows.
+void add_steps(Text &text, const weft_program_shape &shape, const weft_program_plan &plan);
+
 } // namespace weft_made
 #endif

@@ -12,6 +12,7 @@
 
 #include "lib/ctx.h"
 #include "lib/storage/generator.h"
+#include "lib/storage/transform.h"
 #include "lib/storage/xor_program.h"
 #include "weft/storage.h"
 
@@ -21,6 +22,7 @@ struct weft_plan {
   size_t outputs;        // r
   uint8_t *ids;          // (k + r): inputs, then outputs; these and the matrix follow the struct
   uint8_t *matrix;       // (r, k)
+  weft_factors *factors; // of the matrix; NULL: none known. Owned
   // CRS only. `plain` is there from the start, `reduced` once the plan has worked enough.
   weft_xor_program *plain;
   _Atomic(weft_xor_program *) reduced;

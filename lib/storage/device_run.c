@@ -19,8 +19,9 @@ enum {
 typedef struct product {
   const uint8_t *in[POINTERS];
   uint8_t *out[POINTERS];
-  size_t bytes; // CRS: whole groups
-  weft_mem mem; // DEVICE or PINNED
+  size_t bytes;                // CRS: whole groups
+  weft_mem mem;                // DEVICE or PINNED
+  const weft_factors *factors; // of the matrix; NULL: none known
 } product;
 
 // outputs(r) of a plan's matrix, or of some rows of it, for `count` products of one length.
@@ -43,7 +44,8 @@ static weft_status multiply_many(const weft_code *code, const weft_exec *exec, c
                              .a_stride = stride,
                              .x = x,
                              .y = y,
-                             .accumulate = accumulate};
+                             .accumulate = accumulate,
+                             .factors = p->factors};
     else
       xorms[i] = (weft_xorm){.m = r,
                              .k = k,
@@ -155,7 +157,7 @@ static weft_status run_tail(const run *r, const weft_stripe *stripe, size_t done
 static weft_status run_resident(const run *r, const weft_stripe *stripe) {
   const weft_code *code = r->plan->code;
   const size_t done = stripe->bytes / weft_code_unit_bytes(code) * weft_code_unit_bytes(code);
-  product p = {.bytes = done, .mem = stripe->mem};
+  product p = {.bytes = done, .mem = stripe->mem, .factors = r->plan->factors};
   for (size_t i = 0; i < code->k; i++)
     p.in[i] = shard_of(r, stripe, i);
   for (size_t i = 0; i < r->plan->outputs; i++)
@@ -211,7 +213,8 @@ static weft_status run_strided(const run *r, const weft_stripe *stripes, size_t 
         .x = {.base = shard_of(r, stripe, 0), .stride = stripe->stride, .mem = WEFT_MEM_DEVICE},
         .y = {.base = shard_of(r, stripe, code->k),
               .stride = stripe->stride,
-              .mem = WEFT_MEM_DEVICE}};
+              .mem = WEFT_MEM_DEVICE},
+        .factors = r->plan->factors};
   }
   return row->gemm(row, &r->exec, gemms, count);
 }
@@ -221,7 +224,7 @@ static weft_status run_bundle(const run *r, const weft_stripe *stripes, size_t c
   const size_t k = code->k, outputs = r->plan->outputs;
   if (strided(r, stripes))
     return run_strided(r, stripes, count);
-  product p = {.bytes = stripes->bytes, .mem = WEFT_MEM_DEVICE};
+  product p = {.bytes = stripes->bytes, .mem = WEFT_MEM_DEVICE, .factors = r->plan->factors};
   for (size_t s = 0; s < count; s++) {
     for (size_t i = 0; i < k; i++)
       p.in[s * k + i] = shard_of(r, &stripes[s], i);

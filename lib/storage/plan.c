@@ -113,6 +113,7 @@ void weft_plan_let_go(weft_plan *plan) {
   weft_ctx *ctx = plan->code->ctx;
   weft_xor_program_free(plan->plain);
   weft_xor_program_free(atomic_load(&plan->reduced));
+  weft_factors_free(plan->factors, &ctx->allocator);
   weft_ctx_give(ctx, plan);
 }
 
@@ -178,7 +179,8 @@ static weft_status multiply(const weft_plan *plan, const batch *b) {
                            .a = plan->matrix,
                            .a_stride = code->k,
                            .x = {.ptr = inputs_of(plan, b, s)},
-                           .y = {.ptr = outputs_of(plan, b, s)}};
+                           .y = {.ptr = outputs_of(plan, b, s)},
+                           .factors = plan->factors};
   const weft_backend *row = code->ctx->host;
   const weft_exec exec = weft_ctx_host_exec(code->ctx, code->ctx->pool);
   return row->gemm(row, &exec, gemms, b->count);

@@ -10,6 +10,7 @@
 #include "kernels/cuda/nvrtc.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/storage.h"
+#include "tests/support/test_steps.h"
 
 enum { Margin = 64 };
 
@@ -121,6 +122,39 @@ static void check_bytes(check_device *device, const char *what, gemm_call call, 
 
 static weft_status made(const weft_exec *exec, const weft_gemm *gemm) {
   return weft_storage_program_gemm(exec, gemm, 1);
+}
+
+// A made kernel by random factors, and by their matrix where it takes none of them.
+static void check_factors(check_device *device) {
+  static test_steps steps;
+  test_rng rng = test_rng_new(check_random(), 0);
+  const size_t k = 1 + below(30), m = 1 + below(16);
+  test_steps_random(&rng, k, m, 4 + below(21), below(60), &steps);
+  weft_factors *factors;
+  check_status(weft_factors_new(steps.step, steps.count, steps.slots, &check_allocator, &factors),
+               "factors");
+  shards s;
+  shards_new(device, &s, k, m, 16 + below(9000), 0);
+  const bool accumulate = below(3) == 0;
+  if (!accumulate)
+    memset(s.y, 0, m * s.len);
+  check_product(s.y, steps.a, s.x, m, k, s.len);
+  const weft_gemm gemm = {.m = m,
+                          .k = k,
+                          .len = s.len,
+                          .a = steps.a,
+                          .a_stride = k,
+                          .x = {.ptr = s.in, .mem = WEFT_MEM_DEVICE},
+                          .y = {.ptr = s.out, .mem = WEFT_MEM_DEVICE},
+                          .accumulate = accumulate,
+                          .factors = factors};
+  const weft_status status = weft_storage_program_gemm(&device->exec, &gemm, 1);
+  if (status != WEFT_E_UNSUPPORTED) {
+    check_status(status, "made kernel by factors");
+    shards_compare(device, &s, "made kernel by factors", 0);
+  }
+  weft_factors_free(factors, &check_allocator);
+  shards_free(device, &s);
 }
 
 static void xor_reference(uint8_t *y, const weft_xorm *p, const uint8_t *x) {
@@ -242,6 +276,7 @@ void check_storage(check_device *device, const weft_backend *first, unsigned rou
   const size_t packets[] = {8, 16, 64, 512, 1008, 2048, 4096, 12};
   for (unsigned i = 0; i < rounds / 2 + 1; i++) {
     check_bytes(device, "made kernel", made, 12, 16, false);
+    check_factors(device);
     check_stripes(device, packets[below(8)]);
     check_packets(device, first, "made kernel for packets", packets[below(8)]);
   }

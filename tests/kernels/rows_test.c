@@ -70,6 +70,9 @@ END_TEST
 START_TEST(few_outputs) { check_row((size_t)_i, row_check_few_outputs); }
 END_TEST
 
+START_TEST(factors) { check_row((size_t)_i, row_check_factors); }
+END_TEST
+
 START_TEST(threads) { check_row((size_t)_i, row_check_threads); }
 END_TEST
 
@@ -95,6 +98,7 @@ int main(void) {
   tcase_add_loop_test(cases, lengths, 0, rows);
   tcase_add_loop_test(cases, shapes, 0, rows);
   tcase_add_loop_test(cases, few_outputs, 0, rows);
+  tcase_add_loop_test(cases, factors, 0, rows);
   tcase_add_loop_test(cases, prepared, 0, rows);
   tcase_add_loop_test(cases, inverses, 0, rows);
   tcase_add_loop_test(cases, eliminations, 0, rows);

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// A matrix over GF(2^8) as the steps of a transform. A product with some matrices, those of
+// Reed-Solomon codes among them, takes far fewer multiplications by butterflies than entry by
+// entry. A code that knows such a way offers it beside its matrix; the bytes are the same.
+#ifndef WEFT_KERNELS_FACTORS_H
+#define WEFT_KERNELS_FACTORS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weft/memory.h"
+#include "weft/status.h"
+
+// On slots, each of which holds a row of bytes.
+typedef enum weft_step_kind {
+  WEFT_STEP_LOAD,    // slot `to` = row `from` of X
+  WEFT_STEP_SET,     // to = c * from, which may be one slot
+  WEFT_STEP_ADD,     // to ^= c * from
+  WEFT_STEP_INVERSE, // butterfly: from ^= to, then to ^= c * from
+  WEFT_STEP_FORWARD, // butterfly: to ^= c * from, then from ^= to
+  WEFT_STEP_STORE    // row `to` of Y = or ^= slot `from`
+} weft_step_kind;
+
+typedef struct weft_step {
+  uint8_t kind, to, from, c;
+} weft_step;
+
+// Every row of Y is stored once, in any order; rows of X are loaded in their order.
+typedef struct weft_factors {
+  size_t slots; // that are used, 1..256
+  size_t count;
+  const weft_step *steps;
+  const struct weft_acts *acts; // the same as host techniques execute it; NULL: too long for them
+} weft_factors;
+
+// Copies the steps. WEFT_E_NOMEM.
+weft_status weft_factors_new(const weft_step *steps, size_t count, size_t slots,
+                             const weft_allocator *allocator, weft_factors **out);
+void weft_factors_free(weft_factors *factors, const weft_allocator *allocator);
+
+#endif

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Factors, and from their steps to acts (host_steps.h). Loads and stores vanish into the acts
+// beside them; two levels of butterflies on the same four slots become one act, which halves what
+// is read and written.
+#include <string.h>
+
+#include "kernels/host_steps.h"
+
+enum { STEPS_COLUMNS = 2048 }; // in shorter rows acts cost more than they save
+
+typedef struct maker {
+  weft_acts *acts;
+  uint16_t place[WEFT_ACT_SLOTS]; // where a slot's value lies
+  size_t writer[WEFT_ACT_SLOTS];  // the act that made it, and
+  uint8_t output[WEFT_ACT_SLOTS]; // which output of it
+  bool read[WEFT_ACT_SLOTS];      // since then
+} maker;
+
+static bool butterfly(const weft_step *s) {
+  return s->kind == WEFT_STEP_INVERSE || s->kind == WEFT_STEP_FORWARD;
+}
+
+// The next step after `at` that touches a slot, or the count.
+static size_t next_touch(const weft_factors *f, size_t at, uint8_t slot) {
+  for (at++; at < f->count; at++) {
+    const weft_step *s = &f->steps[at];
+    if ((s->kind != WEFT_STEP_STORE && s->to == slot) ||
+        (s->kind != WEFT_STEP_LOAD && s->from == slot))
+      break;
+  }
+  return at;
+}
+
+// Steps of the second level of four that begin with step `at`, or false. first[0] = at and first[1]
+// are followed, on their slots, by second[0] and second[1].
+static bool find_four(const weft_factors *f, size_t at, size_t *first, size_t *second) {
+  const weft_step *a = &f->steps[at];
+  const bool inverse = a->kind == WEFT_STEP_INVERSE;
+  second[0] = next_touch(f, at, a->to);
+  second[1] = next_touch(f, at, a->from);
+  if (second[0] == f->count || second[1] == f->count || second[0] == second[1])
+    return false;
+  const weft_step *c = &f->steps[second[0]], *d = &f->steps[second[1]];
+  // a = (0, 1) then c = (0, 2), d = (1, 3); or a = (0, 2) then c = (0, 1), d = (2, 3).
+  if (c->kind != a->kind || d->kind != a->kind || c->to != a->to || d->to != a->from ||
+      (inverse && c->c != d->c))
+    return false;
+  for (size_t b = at + 1; b < second[0] && b < second[1]; b++) {
+    const weft_step *s = &f->steps[b];
+    if (s->kind != a->kind || s->to != c->from || s->from != d->from)
+      continue;
+    if (next_touch(f, b, s->to) != second[0] || next_touch(f, b, s->from) != second[1] ||
+        (!inverse && s->c != a->c))
+      return false;
+    first[0] = at;
+    first[1] = b;
+    return true;
+  }
+  return false;
+}
+
+static void count_work(weft_acts *acts, const weft_step *s) {
+  acts->products += s->kind != WEFT_STEP_LOAD && s->kind != WEFT_STEP_STORE && s->c > 1;
+  acts->sums += butterfly(s);
+  acts->sums += (butterfly(s) || s->kind == WEFT_STEP_ADD) && s->c > 0;
+}
+
+static uint16_t read_slot(maker *m, weft_act *act, uint8_t slot) {
+  m->read[slot] = true;
+  act->reads = act->reads || m->place[slot] >= WEFT_PLACE_X;
+  return m->place[slot];
+}
+
+static uint16_t write_slot(maker *m, size_t output, uint8_t slot) {
+  m->place[slot] = slot;
+  m->writer[slot] = m->acts->count;
+  m->output[slot] = (uint8_t)output;
+  m->read[slot] = false;
+  return slot;
+}
+
+static weft_act *new_act(maker *m, weft_act_kind kind) {
+  weft_act *act = &m->acts->act[m->acts->count];
+  memset(act, 0, sizeof *act);
+  act->kind = (uint8_t)kind;
+  return act;
+}
+
+static void add_four(maker *m, const weft_factors *f, const size_t *first, const size_t *second) {
+  const weft_step *a = &f->steps[first[0]], *b = &f->steps[first[1]];
+  const weft_step *c = &f->steps[second[0]], *d = &f->steps[second[1]];
+  const bool inverse = a->kind == WEFT_STEP_INVERSE;
+  weft_act *act = new_act(m, inverse ? WEFT_ACT_INVERSE4 : WEFT_ACT_FORWARD4);
+  const uint8_t slots[4] = {a->to, inverse ? a->from : b->to, inverse ? b->to : a->from, b->from};
+  act->c[0] = inverse ? a->c : c->c;
+  act->c[1] = inverse ? b->c : d->c;
+  act->c[2] = inverse ? c->c : a->c;
+  for (size_t i = 0; i < 4; i++)
+    act->in[i] = read_slot(m, act, slots[i]);
+  for (size_t i = 0; i < 4; i++)
+    act->out[i] = write_slot(m, i, slots[i]);
+  m->acts->count++;
+}
+
+static void add_one(maker *m, const weft_step *s) {
+  static const weft_act_kind kinds[] = {[WEFT_STEP_SET] = WEFT_ACT_SET,
+                                        [WEFT_STEP_ADD] = WEFT_ACT_ADD,
+                                        [WEFT_STEP_INVERSE] = WEFT_ACT_INVERSE,
+                                        [WEFT_STEP_FORWARD] = WEFT_ACT_FORWARD};
+  weft_act *act = new_act(m, kinds[s->kind]);
+  act->c[0] = s->c;
+  size_t inputs = 0;
+  if (s->kind != WEFT_STEP_SET)
+    act->in[inputs++] = read_slot(m, act, s->to);
+  act->in[inputs] = read_slot(m, act, s->from);
+  act->out[0] = write_slot(m, 0, s->to);
+  if (butterfly(s))
+    act->out[1] = write_slot(m, 1, s->from);
+  m->acts->count++;
+}
+
+// A row of Y is written by the act that made it, unless others have read it meanwhile.
+static void add_store(maker *m, const weft_step *s) {
+  const uint16_t row = (uint16_t)(WEFT_PLACE_Y + s->to);
+  if (m->place[s->from] < WEFT_PLACE_X && !m->read[s->from]) {
+    m->acts->act[m->writer[s->from]].out[m->output[s->from]] = row;
+    m->place[s->from] = row;
+    return;
+  }
+  weft_act *act = new_act(m, WEFT_ACT_SET);
+  act->c[0] = 1;
+  act->in[0] = m->place[s->from];
+  act->out[0] = row;
+  m->acts->count++;
+}
+
+// False: too many.
+static bool make(const weft_factors *f, weft_acts *acts) {
+  if (f->slots > WEFT_ACT_SLOTS || f->count > WEFT_ACTS_MAX)
+    return false;
+  maker m = {.acts = acts};
+  size_t first[2], second[2];
+  uint16_t four[WEFT_ACTS_MAX]; // of a step that belongs to four: the first of them, and one
+  memset(four, 0, f->count * sizeof *four);
+  acts->slots = f->slots;
+  for (size_t at = 0; at < f->count; at++)
+    if (!four[at] && butterfly(&f->steps[at]) && find_four(f, at, first, second) &&
+        !four[first[1]] && !four[second[0]] && !four[second[1]])
+      four[at] = four[first[1]] = four[second[0]] = four[second[1]] = (uint16_t)(at + 1);
+  for (size_t at = 0; at < f->count; at++) {
+    const weft_step *s = &f->steps[at];
+    count_work(acts, s);
+    if (four[at]) { // where their second level begins
+      if (!find_four(f, four[at] - 1u, first, second))
+        return false;
+      if (at == (second[0] < second[1] ? second[0] : second[1]))
+        add_four(&m, f, first, second);
+    } else if (s->kind == WEFT_STEP_LOAD) {
+      m.place[s->to] = (uint16_t)(WEFT_PLACE_X + s->from);
+    } else if (s->kind == WEFT_STEP_STORE) {
+      add_store(&m, s);
+    } else {
+      add_one(&m, s);
+    }
+  }
+  return true;
+}
+
+weft_status weft_factors_new(const weft_step *steps, size_t count, size_t slots,
+                             const weft_allocator *allocator, weft_factors **out) {
+  const size_t acts_bytes = sizeof(weft_acts) + count * sizeof(weft_act);
+  *out = NULL;
+  weft_factors *made = allocator->alloc(
+      allocator->user, sizeof *made + acts_bytes + count * sizeof *steps, _Alignof(weft_factors));
+  if (!made)
+    return WEFT_E_NOMEM;
+  weft_acts *acts = (weft_acts *)(made + 1);
+  weft_step *copy = (weft_step *)((uint8_t *)acts + acts_bytes);
+  memset(acts, 0, sizeof *acts);
+  memcpy(copy, steps, count * sizeof *steps);
+  *made = (weft_factors){.slots = slots, .count = count, .steps = copy};
+  made->acts = make(made, acts) ? acts : NULL;
+  *out = made;
+  return WEFT_OK;
+}
+
+void weft_factors_free(weft_factors *factors, const weft_allocator *allocator) {
+  if (factors)
+    allocator->free(allocator->user, factors);
+}
+
+// --- running ---
+
+// Steps cost more for each product than entry by entry: what lies in slots is read and written.
+static bool pays(const weft_host_kernel *kernel, const weft_gemm *g) {
+  const weft_acts *acts = g->factors->acts;
+  return 8 * g->m * g->k >= kernel->steps_product * acts->products + kernel->steps_sum * acts->sums;
+}
+
+size_t weft_host_steps(const weft_host_kernel *kernel, const weft_allocator *allocator,
+                       const weft_gemm *g, size_t begin, size_t end) {
+  const uint8_t *x[WEFT_ACT_ROWS];
+  uint8_t *y[WEFT_ACT_ROWS];
+  const size_t columns = (end - begin) / WEFT_ACT_STEP * WEFT_ACT_STEP;
+  if (!kernel->steps || !g->factors || !g->factors->acts || g->x_prepared || g->accumulate ||
+      g->k > WEFT_ACT_ROWS || g->m > WEFT_ACT_ROWS || columns < STEPS_COLUMNS || !pays(kernel, g))
+    return begin;
+  const weft_acts *acts = g->factors->acts;
+  size_t width = WEFT_ACT_SCRATCH / acts->slots / WEFT_ACT_STEP * WEFT_ACT_STEP;
+  width = width < WEFT_ACT_COLUMNS ? width : WEFT_ACT_COLUMNS;
+  width = width < columns ? width : columns;
+  uint8_t *scratch = allocator->alloc(allocator->user, acts->slots * (width + WEFT_ACT_APART), 64);
+  if (!scratch) // then entry by entry, which needs none
+    return begin;
+  for (size_t j = 0; j < g->k; j++)
+    x[j] = weft_const_row(&g->x, j);
+  for (size_t i = 0; i < g->m; i++)
+    y[i] = weft_row(&g->y, i);
+  const weft_strip strip = {.acts = acts,
+                            .k = g->k,
+                            .m = g->m,
+                            .x = x,
+                            .y = y,
+                            .begin = begin,
+                            .end = begin + columns,
+                            .width = width,
+                            .scratch = scratch};
+  kernel->steps(&strip);
+  allocator->free(allocator->user, scratch);
+  return begin + columns;
+}

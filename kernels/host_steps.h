@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of a factored matrix as host techniques execute them: butterflies joined four rows at a
+// time, rows of X read and rows of Y written where they lie.
+#ifndef WEFT_KERNELS_HOST_STEPS_H
+#define WEFT_KERNELS_HOST_STEPS_H
+
+#include "kernels/backend.h"
+
+enum {
+  WEFT_ACTS_MAX = 1024,         // steps of one product
+  WEFT_ACT_SLOTS = 64,          // slots, at most
+  WEFT_ACT_ROWS = 256,          // rows of X, and of Y
+  WEFT_ACT_STEP = 128,          // columns are worked on in multiples of this
+  WEFT_ACT_COLUMNS = 8192,      // that are worked on at once, at most,
+  WEFT_ACT_SCRATCH = 256 << 10, // or as many as leave the slots in the second-level cache
+  WEFT_ACT_APART = 192          // bytes between slots, which then share no sets of a cache
+};
+
+// Operands are places: slots, then rows of X, then rows of Y.
+enum { WEFT_PLACE_X = WEFT_ACT_SLOTS, WEFT_PLACE_Y = WEFT_PLACE_X + WEFT_ACT_ROWS };
+enum { WEFT_PLACES = WEFT_PLACE_Y + WEFT_ACT_ROWS };
+
+typedef enum weft_act_kind {
+  WEFT_ACT_SET,     // out[0] = c[0] * in[0]
+  WEFT_ACT_ADD,     // out[0] = in[0] ^ c[0] * in[1]
+  WEFT_ACT_INVERSE, // a butterfly of in[0], in[1]
+  WEFT_ACT_FORWARD,
+  WEFT_ACT_INVERSE4, // of 0, 1 by c[0] and 2, 3 by c[1]; then of 0, 2 and 1, 3 by c[2]
+  WEFT_ACT_FORWARD4  // of 0, 2 and 1, 3 by c[2]; then of 0, 1 by c[0] and 2, 3 by c[1]
+} weft_act_kind;
+
+typedef struct weft_act {
+  uint8_t kind, c[3];
+  bool reads; // rows of X, which are worth fetching ahead
+  uint16_t in[4], out[4];
+} weft_act;
+
+typedef struct weft_acts {
+  size_t count, slots;
+  size_t products, sums; // of its steps: multiplications by anything but 0 and 1; exclusive-ors
+  weft_act act[];
+} weft_acts;
+
+// What a technique executes acts on: columns [begin, end), a multiple of WEFT_ACT_STEP of them.
+struct weft_strip {
+  const weft_acts *acts;
+  size_t k, m;
+  const uint8_t *const *x;  // k rows
+  uint8_t *const *y;        // m rows
+  size_t begin, end, width; // width: columns worked on at once
+  uint8_t *scratch;         // slots of width bytes, WEFT_ACT_APART apart
+};
+
+// Multiplies columns [begin, ...) by factors and answers where it ended: at `begin` where the
+// technique has no steps or the matrix is not worth them.
+size_t weft_host_steps(const weft_host_kernel *kernel, const weft_allocator *allocator,
+                       const weft_gemm *gemm, size_t begin, size_t end);
+
+#endif

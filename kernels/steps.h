@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Acts (host_steps.h) of every vector technique, written once; a technique's file includes this
+// after tile.h, by whose vectors and products it works. Columns are taken in strips, so short that
+// slots stay in the second-level cache, and so long that rows of X are read page by page: strips
+// that fit the first-level cache are up to half as quick (docs/performance.md).
+#ifndef WEFT_KERNELS_STEPS_H
+#define WEFT_KERNELS_STEPS_H
+
+#include "kernels/host_steps.h"
+#include "kernels/unroll.h"
+
+enum {
+  STEPS_VECS = 2, // that an act works on at once
+  STEPS_STEP = STEPS_VECS * VEC_BYTES,
+  STEPS_FETCH = 8 // rows
+};
+
+// An act on `width` bytes of its rows.
+typedef struct act_rows {
+  const uint8_t *in[4];
+  uint8_t *out[4];
+  uint8_t c[3];
+  const uint8_t *fetch[4]; // rows that will be read soon, where `fetches`
+  bool fetches;
+  size_t width; // bytes
+} act_rows;
+
+WEFT_INLINE void act_inverse(vec *a, vec *b, con c, const bool zero) {
+  *b = vec_xor(*b, *a);
+  if (!zero)
+    *a = mac(*a, src_make(*b), c);
+}
+
+WEFT_INLINE void act_forward(vec *a, vec *b, con c, const bool zero) {
+  if (!zero)
+    *a = mac(*a, src_make(*b), c);
+  *b = vec_xor(*b, *a);
+}
+
+WEFT_INLINE void act_load(const act_rows *r, const size_t rows, size_t column,
+                          vec x[][STEPS_VECS]) {
+  if (r->fetches)
+    WEFT_UNROLL for (size_t i = 0; i < rows; i++) {
+      WEFT_UNROLL for (size_t line = 0; line < STEPS_STEP; line += 64) __builtin_prefetch(
+          r->fetch[i] + column + line, 0, 2); // beyond a row at times, but no read
+    }
+  WEFT_UNROLL for (size_t i = 0; i < rows; i++) {
+    WEFT_UNROLL for (size_t v = 0; v < STEPS_VECS; v++) x[i][v] =
+        vec_load(r->in[i] + column + v * VEC_BYTES);
+  }
+}
+
+WEFT_INLINE void act_store(const act_rows *r, const size_t rows, size_t column,
+                           vec x[][STEPS_VECS]) {
+  WEFT_UNROLL for (size_t i = 0; i < rows; i++) {
+    WEFT_UNROLL for (size_t v = 0; v < STEPS_VECS; v++)
+        vec_store(r->out[i] + column + v * VEC_BYTES, x[i][v]);
+  }
+}
+
+// Inlined for each constant zero0, zero2: whether c[0], c[2] are 0.
+WEFT_INLINE void act_inverse4(const act_rows *r, const bool zero0, const bool zero2) {
+  const con c0 = con_make(r->c[0]), c1 = con_make(r->c[1]), c2 = con_make(r->c[2]);
+  for (size_t column = 0; column < r->width; column += STEPS_STEP) {
+    vec x[4][STEPS_VECS];
+    act_load(r, 4, column, x);
+    WEFT_UNROLL for (size_t v = 0; v < STEPS_VECS; v++) {
+      act_inverse(&x[0][v], &x[1][v], c0, zero0);
+      act_inverse(&x[2][v], &x[3][v], c1, false);
+      act_inverse(&x[0][v], &x[2][v], c2, zero2);
+      act_inverse(&x[1][v], &x[3][v], c2, zero2);
+    }
+    act_store(r, 4, column, x);
+  }
+}
+
+WEFT_INLINE void act_forward4(const act_rows *r, const bool zero0, const bool zero2) {
+  const con c0 = con_make(r->c[0]), c1 = con_make(r->c[1]), c2 = con_make(r->c[2]);
+  for (size_t column = 0; column < r->width; column += STEPS_STEP) {
+    vec x[4][STEPS_VECS];
+    act_load(r, 4, column, x);
+    WEFT_UNROLL for (size_t v = 0; v < STEPS_VECS; v++) {
+      act_forward(&x[0][v], &x[2][v], c2, zero2);
+      act_forward(&x[1][v], &x[3][v], c2, zero2);
+      act_forward(&x[0][v], &x[1][v], c0, zero0);
+      act_forward(&x[2][v], &x[3][v], c1, false);
+    }
+    act_store(r, 4, column, x);
+  }
+}
+
+WEFT_INLINE void act_two(const act_rows *r, const bool inverse) {
+  const con c = con_make(r->c[0]);
+  for (size_t column = 0; column < r->width; column += STEPS_STEP) {
+    vec x[2][STEPS_VECS];
+    act_load(r, 2, column, x);
+    WEFT_UNROLL for (size_t v = 0; v < STEPS_VECS; v++) if (inverse)
+        act_inverse(&x[0][v], &x[1][v], c, false);
+    else act_forward(&x[0][v], &x[1][v], c, false);
+    act_store(r, 2, column, x);
+  }
+}
+
+// out = in[0] ^ c * in[1], or c * in[0].
+WEFT_INLINE void act_product(const act_rows *r, const size_t inputs, const bool one) {
+  const con c = con_make(r->c[0]);
+  for (size_t column = 0; column < r->width; column += STEPS_STEP) {
+    vec x[2][STEPS_VECS];
+    act_load(r, inputs, column, x);
+    WEFT_UNROLL for (size_t v = 0; v < STEPS_VECS; v++) {
+      const vec from = x[inputs - 1][v];
+      const vec sum = inputs == 2 ? x[0][v] : vec_zero();
+      x[0][v] = one ? vec_xor(sum, from) : mac(sum, src_make(from), c);
+    }
+    act_store(r, 1, column, x);
+  }
+}
+
+static void act_run(uint8_t kind, const act_rows *r) {
+  const bool zero0 = r->c[0] == 0, zero2 = r->c[2] == 0, one = r->c[0] == 1;
+  switch (kind) {
+  case WEFT_ACT_INVERSE4:
+    zero0 ? (zero2 ? act_inverse4(r, true, true) : act_inverse4(r, true, false))
+          : act_inverse4(r, false, false);
+    break;
+  case WEFT_ACT_FORWARD4:
+    zero0 ? (zero2 ? act_forward4(r, true, true) : act_forward4(r, true, false))
+          : act_forward4(r, false, false);
+    break;
+  case WEFT_ACT_INVERSE:
+    act_two(r, true);
+    break;
+  case WEFT_ACT_FORWARD:
+    act_two(r, false);
+    break;
+  case WEFT_ACT_ADD:
+    one ? act_product(r, 2, true) : act_product(r, 2, false);
+    break;
+  default:
+    one ? act_product(r, 1, true) : act_product(r, 1, false);
+  }
+}
+
+// Places of an act's operands, and of the rows of X that are read STEPS_FETCH rows later: the next
+// strip begins again with the first ones.
+static act_rows act_places(const weft_act *act, const weft_strip *strip, uint8_t *const *place) {
+  act_rows r = {.fetches = act->reads};
+  for (size_t i = 0; i < 4; i++) {
+    r.in[i] = r.fetch[i] = place[act->in[i]];
+    r.out[i] = place[act->out[i]];
+    if (!act->reads || act->in[i] < WEFT_PLACE_X)
+      continue;
+    const size_t next = act->in[i] - (size_t)WEFT_PLACE_X + STEPS_FETCH;
+    r.fetch[i] = next < strip->k ? place[WEFT_PLACE_X + next]
+                                 : place[WEFT_PLACE_X + next % strip->k] + strip->width;
+  }
+  for (size_t i = 0; i < 3; i++)
+    r.c[i] = act->c[i];
+  return r;
+}
+
+static void steps_run(const weft_strip *strip) {
+  const weft_acts *acts = strip->acts;
+  uint8_t *place[WEFT_PLACES];
+  for (size_t s = 0; s < acts->slots; s++)
+    place[s] = strip->scratch + s * (strip->width + WEFT_ACT_APART);
+  for (size_t column = strip->begin; column < strip->end; column += strip->width) {
+    const size_t left = strip->end - column;
+    for (size_t j = 0; j < strip->k; j++) // read only
+      place[WEFT_PLACE_X + j] = (uint8_t *)(uintptr_t)(strip->x[j] + column);
+    for (size_t i = 0; i < strip->m; i++)
+      place[WEFT_PLACE_Y + i] = strip->y[i] + column;
+    for (size_t a = 0; a < acts->count; a++) {
+      act_rows r = act_places(&acts->act[a], strip, place);
+      r.width = left < strip->width ? left : strip->width;
+      act_run(acts->act[a].kind, &r);
+    }
+  }
+}
+
+#endif

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/test_steps.h"
+
+#include <string.h>
+
+enum { ROWS = 256 };
+
+static uint8_t times(uint8_t a, uint8_t b) {
+  unsigned product = 0, x = a;
+  for (; b; b >>= 1) {
+    product ^= b & 1u ? x : 0;
+    x = x << 1 ^ (x & 0x80u ? 0x11Du : 0);
+  }
+  return (uint8_t)product;
+}
+
+static void add(uint8_t *to, const uint8_t *from, uint8_t c, size_t k) {
+  for (size_t j = 0; j < k; j++)
+    to[j] ^= times(c, from[j]);
+}
+
+static void set(uint8_t *to, const uint8_t *from, uint8_t c, size_t k) {
+  for (size_t j = 0; j < k; j++)
+    to[j] = times(c, from[j]);
+}
+
+bool test_steps_matrix(const weft_step *steps, size_t count, size_t slots, size_t k, size_t m,
+                       uint8_t *a) {
+  static uint8_t value[ROWS][ROWS]; // of each slot, as a combination of rows of X
+  bool held[ROWS] = {false}, stored[ROWS] = {false};
+  size_t loaded = 0, done = 0;
+  for (size_t i = 0; i < count; i++) {
+    const weft_step *s = &steps[i];
+    const bool loads = s->kind == WEFT_STEP_LOAD, stores = s->kind == WEFT_STEP_STORE;
+    const bool both = !loads && !stores && s->kind != WEFT_STEP_SET;
+    if ((!stores && s->to >= slots) || (!loads && (s->from >= slots || !held[s->from])) ||
+        (both && (!held[s->to] || s->to == s->from)))
+      return false;
+    uint8_t *to = value[s->to], *from = value[s->from];
+    switch ((weft_step_kind)s->kind) {
+    case WEFT_STEP_LOAD:
+      if (s->from != loaded++ || loaded > k)
+        return false;
+      memset(to, 0, k);
+      to[s->from] = 1;
+      break;
+    case WEFT_STEP_SET:
+      set(to, from, s->c, k);
+      break;
+    case WEFT_STEP_ADD:
+      add(to, from, s->c, k);
+      break;
+    case WEFT_STEP_INVERSE:
+      add(from, to, 1, k);
+      add(to, from, s->c, k);
+      break;
+    case WEFT_STEP_FORWARD:
+      add(to, from, s->c, k);
+      add(from, to, 1, k);
+      break;
+    case WEFT_STEP_STORE:
+      if (s->to >= m || stored[s->to])
+        return false;
+      stored[s->to] = true;
+      memcpy(a + s->to * k, from, k);
+      done++;
+      break;
+    }
+    if (!stores)
+      held[s->to] = true;
+  }
+  return done == m;
+}
+
+typedef struct writer {
+  test_rng *rng;
+  test_steps *out;
+  bool held[TEST_STEPS_SLOTS];
+  size_t held_count;
+} writer;
+
+static uint8_t constant(writer *w) {
+  const size_t kind = test_rng_below(w->rng, 5);
+  return kind < 2 ? (uint8_t)kind : (uint8_t)test_rng_next(w->rng);
+}
+
+static void put(writer *w, weft_step_kind kind, size_t to, size_t from, uint8_t c) {
+  w->out->step[w->out->count++] = (weft_step){(uint8_t)kind, (uint8_t)to, (uint8_t)from, c};
+  if (kind == WEFT_STEP_STORE || w->held[to])
+    return;
+  w->held[to] = true;
+  w->held_count++;
+}
+
+// `count` slots that hold something, all different.
+static void pick(writer *w, size_t *slots, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    bool again;
+    do {
+      slots[i] = test_rng_below(w->rng, w->out->slots);
+      again = !w->held[slots[i]];
+      for (size_t j = 0; j < i; j++)
+        again = again || slots[j] == slots[i];
+    } while (again);
+  }
+}
+
+// Two levels of butterflies on four slots: as transforms have them, or nearly.
+static void put_four(writer *w) {
+  size_t s[4];
+  pick(w, s, 4);
+  const bool inverse = test_rng_below(w->rng, 2), alike = test_rng_below(w->rng, 4) > 0;
+  const weft_step_kind kind = inverse ? WEFT_STEP_INVERSE : WEFT_STEP_FORWARD;
+  const uint8_t shared = constant(w), other = alike ? shared : constant(w);
+  const size_t first = inverse ? 1 : 2, second = inverse ? 2 : 1;
+  put(w, kind, s[0], s[first], inverse ? constant(w) : shared);
+  put(w, kind, s[second], s[3], inverse ? constant(w) : other);
+  put(w, kind, s[0], s[second], inverse ? shared : constant(w));
+  if (test_rng_below(w->rng, 8) == 0)
+    put(w, WEFT_STEP_ADD, s[1], s[0], constant(w));
+  put(w, kind, s[first], s[3], inverse ? other : constant(w));
+}
+
+static void put_any(writer *w) {
+  size_t s[2];
+  const size_t choice = test_rng_below(w->rng, 8);
+  if (choice < 3 && w->held_count >= 4) {
+    put_four(w);
+  } else if (choice < 5 || w->held_count < 2) {
+    pick(w, s, 1);
+    put(w, WEFT_STEP_SET, test_rng_below(w->rng, w->out->slots), s[0], constant(w));
+  } else {
+    static const weft_step_kind kinds[] = {WEFT_STEP_ADD, WEFT_STEP_INVERSE, WEFT_STEP_FORWARD};
+    pick(w, s, 2);
+    put(w, kinds[choice - 5], s[0], s[1], constant(w));
+  }
+}
+
+void test_steps_random(test_rng *rng, size_t k, size_t m, size_t slots, size_t work,
+                       test_steps *out) {
+  enum { FourMost = 5 };
+  writer w = {.rng = rng, .out = out};
+  out->k = k;
+  out->m = m;
+  out->slots = slots;
+  out->count = 0;
+  size_t loaded = 0, stored = 0;
+  while (loaded < k || stored < m) {
+    const bool room = out->count + FourMost + (k - loaded) + (m - stored) <= TEST_STEPS_MAX;
+    if (loaded < k && (!w.held_count || !room || test_rng_below(rng, work + k) < k))
+      put(&w, WEFT_STEP_LOAD, test_rng_below(rng, slots), loaded, 1), loaded++;
+    else if (stored < m && (!room || test_rng_below(rng, work + m) < m)) {
+      size_t slot;
+      pick(&w, &slot, 1);
+      put(&w, WEFT_STEP_STORE, stored++, slot, 1);
+    } else
+      put_any(&w);
+  }
+  test_steps_matrix(out->step, out->count, slots, k, m, out->a);
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random steps of factored matrices (kernels/factors.h), and the matrix that they stand for.
+#ifndef WEFT_TESTS_TEST_STEPS_H
+#define WEFT_TESTS_TEST_STEPS_H
+
+#include <stdbool.h>
+
+#include "kernels/factors.h"
+#include "tests/support/test_rng.h"
+
+enum { TEST_STEPS_MAX = 1024, TEST_STEPS_SLOTS = 64, TEST_STEPS_ROWS = 64 };
+
+typedef struct test_steps {
+  size_t k, m, slots, count;
+  weft_step step[TEST_STEPS_MAX];
+  uint8_t a[TEST_STEPS_ROWS * TEST_STEPS_ROWS]; // (m, k)
+} test_steps;
+
+// k loads, m stores and about `work` more, among them butterflies in fours; 1 <= k, m <= 64 and
+// 4 <= slots <= 64.
+void test_steps_random(test_rng *rng, size_t k, size_t m, size_t slots, size_t work,
+                       test_steps *out);
+
+// The matrix of any steps: (m, k). False: a row is not stored once, or slots are used that hold
+// nothing or are not there.
+bool test_steps_matrix(const weft_step *steps, size_t count, size_t slots, size_t k, size_t m,
+                       uint8_t *a);
+
+#endif

@@ -283,23 +283,45 @@ static weft_status carry(const run *r, const piece *p, size_t first, size_t end,
   return WEFT_OK;
 }
 
-// One piece: in on the call's stream, when the lane's memory is free again; through the product and
-// out on the lane's.
-static weft_status run_piece(const run *lane, const piece *p) {
+// Streams of the stripes that travel: pieces come on the call's own, are computed on a lane's, and
+// go on another, so that transfers follow each other without a gap in either direction.
+typedef struct travel {
+  run lane[PIECES_IN_FLIGHT];
+  void *memory[PIECES_IN_FLIGHT];
+  piece piece[PIECES_IN_FLIGHT]; // the last of each lane
+  size_t started, gone;          // pieces
+  void *arrivals, *departures;
+} travel;
+
+static weft_status depart(travel *t) {
+  const size_t i = t->gone++ % PIECES_IN_FLIGHT;
+  const run *lane = &t->lane[i];
+  const size_t k = lane->plan->code->k;
+  WEFT_TRY(weft_device_stream_order(lane->exec.device, t->departures, lane->exec.stream));
+  return carry(lane, &t->piece[i], k, k + lane->plan->outputs, t->departures);
+}
+
+// What departs is only asked for when the last piece before the next in its lane has arrived: a
+// stream waits for all that another holds at that time.
+static weft_status run_piece(travel *t, const weft_stripe *stripe, size_t at, size_t n,
+                             size_t step) {
+  const size_t i = t->started % PIECES_IN_FLIGHT;
+  const run *lane = &t->lane[i];
   const size_t k = lane->plan->code->k, all = k + lane->plan->outputs;
-  weft_device *device = lane->exec.device;
-  void *arrivals = lane->call->exec.stream;
-  WEFT_TRY(weft_device_stream_order(device, arrivals, lane->exec.stream));
-  WEFT_TRY(carry(lane, p, 0, k, arrivals));
-  WEFT_TRY(weft_device_stream_order(device, lane->exec.stream, arrivals));
+  piece *p = &t->piece[i];
+  *p = (piece){stripe, at, n, t->memory[i], step};
+  if (t->started++ >= PIECES_IN_FLIGHT)
+    WEFT_TRY(weft_device_stream_order(lane->exec.device, t->arrivals, t->departures));
+  WEFT_TRY(carry(lane, p, 0, k, t->arrivals));
+  WEFT_TRY(weft_device_stream_order(lane->exec.device, lane->exec.stream, t->arrivals));
   uint8_t *shards[POINTERS] = {NULL};
-  for (size_t i = 0; i < all; i++)
-    shards[i] = p->memory + i * p->step;
+  for (size_t s = 0; s < all; s++)
+    shards[s] = p->memory + s * step;
   run here = *lane;
   here.in_order = true;
-  const weft_stripe there = {.shards = shards, .bytes = p->n, .mem = WEFT_MEM_DEVICE};
+  const weft_stripe there = {.shards = shards, .bytes = n, .mem = WEFT_MEM_DEVICE};
   WEFT_TRY(run_resident(&here, &there));
-  return carry(lane, p, k, all, lane->exec.stream);
+  return t->started - t->gone == PIECES_IN_FLIGHT ? depart(t) : WEFT_OK;
 }
 
 // Bytes of a shard in a piece: a sixteenth of all that there is, within bounds.
@@ -323,45 +345,60 @@ static size_t piece_step(const run *r, const weft_stripe *stripes, size_t count,
   return step;
 }
 
-static weft_status open_lanes(const run *r, run *lanes, void **memory, size_t bytes) {
+static weft_status open_travel(const run *r, size_t bytes, travel *t) {
+  *t = (travel){.arrivals = r->exec.stream};
+  WEFT_TRY(weft_queue_side(r->call->queue, PIECES_IN_FLIGHT, &t->departures));
   for (size_t i = 0; i < PIECES_IN_FLIGHT; i++) {
-    lanes[i] = *r;
-    WEFT_TRY(weft_queue_side(r->call->queue, i, &lanes[i].exec.stream));
-    WEFT_TRY(weft_device_stream_order(r->exec.device, lanes[i].exec.stream, r->exec.stream));
-    WEFT_TRY(weft_device_scratch(&lanes[i].exec, bytes, &memory[i]));
+    run *lane = &t->lane[i];
+    *lane = *r;
+    WEFT_TRY(weft_queue_side(r->call->queue, i, &lane->exec.stream));
+    WEFT_TRY(weft_device_stream_order(r->exec.device, lane->exec.stream, t->arrivals));
+    WEFT_TRY(weft_device_scratch(&lane->exec, bytes, &t->memory[i]));
+    WEFT_TRY(weft_device_stream_order(r->exec.device, t->arrivals, lane->exec.stream));
   }
   return WEFT_OK;
 }
 
-// Pieces of stripes in host memory, dealt to streams in turn: while one is computed, the next
-// arrives and the one before leaves. Arrivals have a stream of their own, so that they follow each
-// other without a gap.
+// Whoever waits for the call's stream waits for all of it.
+static weft_status close_travel(const run *r, travel *t, weft_status status) {
+  weft_device *device = r->exec.device;
+  while (status == WEFT_OK && t->gone < t->started)
+    status = depart(t);
+  if (status == WEFT_OK)
+    status = weft_device_stream_order(device, t->arrivals, t->departures);
+  if (status != WEFT_OK) { // what has been asked for may still use memory that is freed now
+    (void)weft_device_stream_wait(device, t->arrivals);
+    if (t->departures)
+      (void)weft_device_stream_wait(device, t->departures);
+  }
+  for (size_t i = 0; i < PIECES_IN_FLIGHT; i++) {
+    if (!t->memory[i])
+      continue;
+    const weft_status left = weft_device_stream_order(device, t->lane[i].exec.stream, t->arrivals);
+    if (left != WEFT_OK)
+      (void)weft_device_stream_wait(device, t->arrivals);
+    weft_device_scratch_free(&t->lane[i].exec, t->memory[i]);
+    const weft_status joined =
+        weft_device_stream_order(device, t->arrivals, t->lane[i].exec.stream);
+    status = status != WEFT_OK ? status : left != WEFT_OK ? left : joined;
+  }
+  return status;
+}
+
+// Pieces of stripes in host memory: while one is computed, the next arrives and the one before
+// leaves.
 static weft_status run_travelling(const run *r, const weft_stripe *stripes, size_t count) {
   const size_t all = r->plan->code->k + r->plan->outputs;
   size_t place;
   const size_t step = piece_step(r, stripes, count, &place);
-  run lanes[PIECES_IN_FLIGHT];
-  void *memory[PIECES_IN_FLIGHT] = {NULL};
-  weft_status status = open_lanes(r, lanes, memory, all * place);
-  size_t lane = 0;
+  travel t;
+  weft_status status = open_travel(r, all * place, &t);
   for (size_t s = 0; s < count; s++)
     for (size_t at = 0; at < stripes[s].bytes && status == WEFT_OK; at += step) {
       const size_t left = stripes[s].bytes - at;
-      const piece p = {&stripes[s], at, left < step ? left : step, memory[lane], place};
-      status = run_piece(&lanes[lane], &p);
-      lane = (lane + 1) % PIECES_IN_FLIGHT;
+      status = run_piece(&t, &stripes[s], at, left < step ? left : step, place);
     }
-  if (status != WEFT_OK) // what has been asked for may still arrive in memory that is freed now
-    (void)weft_device_stream_wait(r->exec.device, r->exec.stream);
-  for (size_t i = 0; i < PIECES_IN_FLIGHT; i++) {
-    if (!memory[i])
-      continue;
-    weft_device_scratch_free(&lanes[i].exec, memory[i]);
-    const weft_status joined =
-        weft_device_stream_order(r->exec.device, r->exec.stream, lanes[i].exec.stream);
-    status = status != WEFT_OK ? status : joined;
-  }
-  return status;
+  return close_travel(r, &t, status);
 }
 
 static bool device_failed(weft_status status) {

@@ -5,10 +5,12 @@
 #include <stdint.h>
 
 enum {
-  PIECES_IN_FLIGHT = 4,   // one arrives, one is computed, one leaves, and one has left
-  PIECE_MOST = 24 << 20,  // of all shards of a piece: long copies, short enough to overlap
-  PIECE_LEAST = 4 << 20,  // shorter ones are all latency
-  PIECES = 16,            // that there should be, as the first arrives and the last leaves alone
+  PIECES_IN_FLIGHT = 4,  // one arrives, one is computed, one leaves, and one has left
+  PIECE_MOST = 24 << 20, // of all shards of a piece: long copies, short enough to overlap
+  PIECE_LEAST = 4 << 20, // shorter ones are all latency
+  PIECES = 16,           // that there should be, as the first arrives and the last leaves alone
+  PAGE = 4096,
+  GRAIN_MOST = 64 << 10,
   STRIDE_MOST = INT32_MAX // that a copy of several rows takes
 };
 
@@ -118,11 +120,12 @@ static size_t piece_step(const run *r, const weft_stripe *stripes, size_t count,
   size_t step = bytes / PIECES;
   step = step < PIECE_LEAST / all ? PIECE_LEAST / all : step;
   step = step > PIECE_MOST / all ? PIECE_MOST / all : step;
-  step = step < unit ? unit : step / unit * unit;
-  if (unit == 1)
-    step = (step + 255) / 256 * 256;
+  size_t grain = unit; // whole units and, if they are not long, whole pages: the bus likes these
+  while (grain % PAGE != 0 && grain < GRAIN_MOST)
+    grain += unit;
+  step = step < grain ? grain : step / grain * grain;
   step = step < longest ? step : longest;
-  *place = (step + 255) / 256 * 256;
+  *place = (step + PAGE - 1) / PAGE * PAGE;
   return step;
 }
 

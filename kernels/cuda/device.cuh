@@ -22,16 +22,6 @@ const weft_device_shape *weft_device_get_shape(const weft_device *device);
 struct weft_device_span {
   uintptr_t low, high;
 };
-template <class Byte>
-weft_device_span weft_device_span_of(Byte *const *rows, size_t count, size_t row_bytes) {
-  weft_device_span span = {UINTPTR_MAX, 0};
-  for (size_t i = 0; i < count; i++) {
-    const uintptr_t at = reinterpret_cast<uintptr_t>(rows[i]);
-    span.low = at < span.low ? at : span.low;
-    span.high = at + row_bytes > span.high ? at + row_bytes : span.high;
-  }
-  return span;
-}
 
 // Kernels that let the next one in their stream begin while they end, and wait for the one before
 // them only at their own end, where that is harmless. A kernel with these reads and writes is about

@@ -334,6 +334,17 @@ __global__ void __launch_bounds__(Threads, BlocksPerSm)
 #endif
 }
 
+template <class Byte>
+weft_device_span span_of(Byte *const *rows, size_t count, size_t row_bytes) {
+  weft_device_span span = {UINTPTR_MAX, 0};
+  for (size_t i = 0; i < count; i++) {
+    const uintptr_t at = reinterpret_cast<uintptr_t>(rows[i]);
+    span.low = at < span.low ? at : span.low;
+    span.high = at + row_bytes > span.high ? at + row_bytes : span.high;
+  }
+  return span;
+}
+
 template <int Quarters, int Quads, int Passes, int Stages, bool One, int BlocksPerSm>
 weft_status launch(const weft_exec *exec, const weft_storage_args &args, uint32_t run) {
   const auto kernel = wgmma_kernel<Quarters, Quads, Passes, Stages, One, BlocksPerSm>;
@@ -362,8 +373,8 @@ weft_status launch(const weft_exec *exec, const weft_storage_args &args, uint32_
   config.attrs = &overlap;
   config.numAttrs = 1;
   const size_t sms = static_cast<size_t>(weft_device_get_shape(exec->device)->sms);
-  cut.overlaps = weft_device_may_overlap(exec, weft_device_span_of(args.x, args.k, args.len),
-                                         weft_device_span_of(args.y, args.m, args.len),
+  cut.overlaps = weft_device_may_overlap(exec, span_of(args.x, args.k, args.len),
+                                         span_of(args.y, args.m, args.len),
                                          config.gridDim.x > sms * BlocksOfSm);
   const weft_status status = WEFT_CUDA(cudaLaunchKernelEx(&config, kernel, args, cut));
   if (status != WEFT_OK)

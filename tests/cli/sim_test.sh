@@ -142,8 +142,8 @@ PYTHON
 # --- the page in a browser
 
 # Opens a page: its charts are there, nothing on the console, and its picture in FOLDER.png.
-open_page() { # FOLDER CHARTS
-  HOME=$work timeout 120 "$browser" --headless=new --no-sandbox --disable-gpu --enable-logging=stderr --v=0 \
+open_page() { # FOLDER CHARTS [FLAG]
+  HOME=$work timeout 120 "$browser" ${3:+"$3"} --headless=new --no-sandbox --disable-gpu --enable-logging=stderr --v=0 \
     --virtual-time-budget=4000 --window-size=1200,2600 --dump-dom "file://$work/$1/report.html" >dom 2>console || true
   [ -s dom ] || return 1
   says 'data-ready="yes"' dom
@@ -151,12 +151,12 @@ open_page() { # FOLDER CHARTS
   [ "$(grep -o 'class="uplot' dom | wc -l)" = "$2" ] || fail "$1: $(grep -o 'class="uplot' dom | wc -l) charts, not $2"
   ! grep -q 'class="none"' dom || fail "$1: a chart has nothing to show"
   ! grep -E 'CONSOLE.*(rror|TypeError)' console || fail "$1: errors on the page's console"
-  HOME=$work timeout 120 "$browser" --headless=new --no-sandbox --disable-gpu --virtual-time-budget=4000 \
+  HOME=$work timeout 120 "$browser" ${3:+"$3"} --headless=new --no-sandbox --disable-gpu --virtual-time-budget=4000 \
     --window-size=1200,2600 --screenshot="$work/$1.png" "file://$work/$1/report.html" >/dev/null 2>&1 || true
 }
 
-# Points of the picture that are of the swarm's canvas, and of lines: at least so many.
-drawn() { # FOLDER DARK LINES
+# Points of the picture that are of the swarm's canvas, and of lines: at least so many; the page's paper.
+drawn() { # FOLDER DARK LINES [PAPER]
   python3 - "$@" <<'PYTHON' || fail "$1: the page's picture is blank"
 import sys, zlib
 d = open(sys.argv[1] + ".png", "rb").read()
@@ -185,6 +185,8 @@ dark = sum(1 for r in rows for x in range(0, width * step, step) if tuple(r[x:x 
 lines = sum(1 for r in rows for x in range(0, width * step, step) if r[x + 2] > 150 and r[x] < 100)
 assert dark >= int(sys.argv[2]), f"no swarm canvas: {dark}"
 assert lines >= int(sys.argv[3]), f"nothing is drawn: {lines}"
+paper = "#" + bytes(rows[4][4 * step:4 * step + 3]).hex()
+assert paper == (sys.argv[4] if len(sys.argv) > 4 else "#f6f7f9"), f"the page is on {paper}"
 PYTHON
 }
 
@@ -197,6 +199,7 @@ if [ -z "$browser" ]; then
 else
   if open_page results 5; then
     drawn results 20001 1501
+    open_page results 5 --blink-settings=preferredColorScheme=0 && drawn results 20001 1501 '#10151c'
     # What a server's and a store's pages show is of their kind, and nothing is left blank.
     open_page server 8 && drawn server 0 1501
     open_page hours 5 && drawn hours 0 1501

@@ -212,10 +212,12 @@ WEFT_INLINE void fan_rows(const weft_panel *p, size_t begin, size_t end, const b
     fan_pass(p, row, 1, begin, end, accumulate);
 }
 
-// One source, whole vectors of [begin, end): the mirror image of stream_row.
+// One source, whole vectors of [begin, end): the mirror image of stream_row. Where one pass takes all
+// rows, nothing is read twice, and stopping on the way would only cost.
 static void fan_out(const weft_panel *p, size_t begin, size_t end) {
-  for (size_t column = begin; column < end; column += STREAM_COLUMNS) {
-    const size_t stop = end - column < STREAM_COLUMNS ? end : column + STREAM_COLUMNS;
+  const size_t run = p->m <= 3 || p->m == TILE_ROWS ? end - begin : STREAM_COLUMNS;
+  for (size_t column = begin; column < end; column += run) {
+    const size_t stop = end - column < run ? end : column + run;
     if (p->accumulate)
       fan_rows(p, column, stop, true);
     else

@@ -125,6 +125,20 @@ for name in ("online", "coded_readable", "copied_readable", "coded_lost", "copie
 assert sum(v["coded_repair_bytes"]) <= m["coded_repair_bytes"] and v["coded_lost"][-1] <= m["coded_lost"]
 PYTHON
 
+# A name that a comma or a quote in it would split; shares told in percent.
+printf '[network]\npeers = 8\nloss = 2%%\nclasses = "x",y:1\n[class "x",y]\nloss = 0.5 %%\nnat = 10 %%\n' >'two, "three".ini'
+expect 0 sim 'two, "three".ini' --duration 15s --arrival together --departure stay --threads 2 --flash-share '50 %' --out named
+python3 - <<'PYTHON' || fail "names and shares"
+import csv, json
+rows, run = list(csv.DictReader(open("named/summary.csv"))), json.load(open("named/run.json"))
+assert [rows[0][k] for k in ("scenario", "scheme", "fidelity")] == ['two, "three"', "push", "bytes"], rows
+assert float(rows[0]["continuity"]) == run["metrics"]["continuity"]
+p = run["parameters"]
+assert p["network"]["loss"] == "0.02" and p["churn"]["flash-share"] == "0.5"
+assert p["classes"][0]["loss"] == 0.005 and p["classes"][0]["nat"] == 0.1
+assert {r["class"] for r in csv.DictReader(open("named/peers.csv"))} == {'"x",y'}
+PYTHON
+
 # --- the page in a browser
 
 # Opens a page: its charts are there, nothing on the console, and its picture in FOLDER.png.
@@ -217,6 +231,9 @@ wrong 2 "class.ini:5: a class has no key 'speed'" sim class.ini
 wrong 2 "there is no key\|Unknown option" sim --no-such-key 1
 wrong 2 '--scheme is .dance. and not one of push' sim --scheme dance
 wrong 2 '--loss must be 0 to 0.9, not 2' sim --loss 2
+wrong 2 '--loss must be 0 to 0.9, not 0.95' sim --loss '95 %'
+wrong 2 "--loss takes a share such as 0.05 or 5 %, not '5 %%'" sim --loss '5 %%'
+wrong 2 "--arrivals-per-s takes a number such as 0.5, not '5 %'" sim --arrivals-per-s '5 %'
 wrong 2 'source-upload is below rate' sim --source-upload 100k
 wrong 2 'download is below rate' sim --rate 18M --source-upload 1G --segment-blocks 1024 --block-bytes 4096 --lag 8s --startup 4s
 wrong 2 'neighbours-max must be at least' sim --neighbours 20 --neighbours-max 4

@@ -7,9 +7,12 @@
 #include "lib/staging.h"
 
 enum {
-  PIECES_IN_FLIGHT = 3,   // one arrives, one is computed, one leaves
-  PIECE_BYTES = 24 << 20, // of all shards of a piece: long copies, short enough to overlap
-  SMALL_BYTES = 1 << 20,  // of data in host memory: sooner computed than carried
+  PIECES_IN_FLIGHT = 4,    // one arrives, one is computed, one leaves, and one has left
+  PIECE_MOST = 24 << 20,   // of all shards of a piece: long copies, short enough to overlap
+  PIECE_LEAST = 4 << 20,   // shorter ones are all latency
+  PIECES = 16,             // that there should be, as the first arrives and the last leaves alone
+  STRIDE_MOST = INT32_MAX, // that a copy of several rows takes
+  SMALL_BYTES = 1 << 20,   // of data in host memory: sooner computed than carried
   POINTERS = WEFT_MAX_SHARDS,
   BUNDLE = 32,             // resident stripes whose products go to the row together
   STRIDED_BYTES = 64 << 10 // of their shards: up to here the row likes base and stride better
@@ -231,61 +234,125 @@ static weft_status run_bundle(const run *r, const weft_stripe *stripes, size_t c
   return multiply_many(code, &r->exec, &p, count, k, outputs, r->matrix, r->stride, false);
 }
 
-// Bytes [at, at + n) of a stripe in host memory, through `memory`: in, through the product, out.
-static weft_status run_piece(const run *r, const weft_stripe *stripe, size_t at, size_t n,
-                             uint8_t *memory, size_t step) {
+// Bytes [at, at + n) of a stripe in host memory, through `memory`, whose shards are `step` apart.
+typedef struct piece {
+  const weft_stripe *stripe;
+  size_t at, n;
+  uint8_t *memory;
+  size_t step;
+} piece;
+
+static size_t bytes_of(const run *r, const piece *p, size_t i) {
   const weft_code *code = r->plan->code;
-  const size_t k = code->k, all = k + r->plan->outputs, whole = weft_code_parity_bytes(code, n);
-  uint8_t *shards[POINTERS] = {NULL};
-  for (size_t i = 0; i < k; i++) {
-    shards[i] = memory + i * step;
-    const size_t bytes = r->plan->ids[i] < k ? n : whole;
-    WEFT_TRY(weft_device_copy(r->exec.device, shards[i], WEFT_MEM_DEVICE,
-                              shard_of(r, stripe, i) + at, stripe->mem, bytes, r->exec.stream));
-  }
-  for (size_t i = k; i < all; i++)
-    shards[i] = memory + i * step;
-  run here = *r;
-  here.in_order = true;
-  const weft_stripe piece = {.shards = shards, .bytes = n, .mem = WEFT_MEM_DEVICE};
-  WEFT_TRY(run_resident(&here, &piece));
-  for (size_t i = k; i < all; i++) {
-    const size_t bytes = r->plan->ids[i] < k ? n : whole;
-    WEFT_TRY(weft_device_copy(r->exec.device, shard_of(r, stripe, i) + at, stripe->mem, shards[i],
-                              WEFT_MEM_DEVICE, bytes, r->exec.stream));
+  return r->plan->ids[i] < code->k ? p->n : weft_code_parity_bytes(code, p->n);
+}
+
+// How many shards of a piece, from `first` on and before `end`, lie evenly in memory. They are all
+// in one allocation only if the caller has given a base and a stride.
+static size_t evenly(const run *r, const piece *p, size_t first, size_t end, size_t *stride) {
+  const size_t bytes = bytes_of(r, p, first);
+  *stride = bytes;
+  if (p->stripe->shards || p->stripe->mem != WEFT_MEM_PINNED || first + 1 == end)
+    return 1;
+  const uintptr_t base = (uintptr_t)shard_of(r, p->stripe, first);
+  const uintptr_t next = (uintptr_t)shard_of(r, p->stripe, first + 1);
+  if (next < base + bytes || next - base > STRIDE_MOST)
+    return 1;
+  *stride = next - base;
+  size_t n = 1;
+  while (first + n < end && bytes_of(r, p, first + n) == bytes &&
+         (uintptr_t)shard_of(r, p->stripe, first + n) == base + n * *stride)
+    n++;
+  return n;
+}
+
+// Shards [first, end) of the plan to the device or back, on a stream: those that lie evenly by one
+// command, since the bus rests for some microseconds after each.
+static weft_status carry(const run *r, const piece *p, size_t first, size_t end, void *stream) {
+  const weft_mem mem = p->stripe->mem;
+  for (size_t i = first, stride, n; i < end; i += n) {
+    n = evenly(r, p, i, end, &stride);
+    uint8_t *there = p->memory + i * p->step, *here = shard_of(r, p->stripe, i) + p->at;
+    const size_t bytes = bytes_of(r, p, i);
+    WEFT_TRY(i < r->plan->code->k
+                 ? weft_device_copy_rows(r->exec.device, there, p->step, WEFT_MEM_DEVICE, here,
+                                         stride, mem, bytes, n, stream)
+                 : weft_device_copy_rows(r->exec.device, here, stride, mem, there, p->step,
+                                         WEFT_MEM_DEVICE, bytes, n, stream));
   }
   return WEFT_OK;
 }
 
-// Pieces of a stripe in host memory, dealt to streams in turn: while one is computed, the next
-// arrives and the one before leaves.
-static weft_status run_travelling(const run *r, const weft_stripe *stripe) {
+// One piece: in on the call's stream, when the lane's memory is free again; through the product and
+// out on the lane's.
+static weft_status run_piece(const run *lane, const piece *p) {
+  const size_t k = lane->plan->code->k, all = k + lane->plan->outputs;
+  weft_device *device = lane->exec.device;
+  void *arrivals = lane->call->exec.stream;
+  WEFT_TRY(weft_device_stream_order(device, arrivals, lane->exec.stream));
+  WEFT_TRY(carry(lane, p, 0, k, arrivals));
+  WEFT_TRY(weft_device_stream_order(device, lane->exec.stream, arrivals));
+  uint8_t *shards[POINTERS] = {NULL};
+  for (size_t i = 0; i < all; i++)
+    shards[i] = p->memory + i * p->step;
+  run here = *lane;
+  here.in_order = true;
+  const weft_stripe there = {.shards = shards, .bytes = p->n, .mem = WEFT_MEM_DEVICE};
+  WEFT_TRY(run_resident(&here, &there));
+  return carry(lane, p, k, all, lane->exec.stream);
+}
+
+// Bytes of a shard in a piece: a sixteenth of all that there is, within bounds.
+static size_t piece_step(const run *r, const weft_stripe *stripes, size_t count, size_t *place) {
   const weft_code *code = r->plan->code;
   const size_t all = code->k + r->plan->outputs, unit = weft_code_unit_bytes(code);
-  size_t step = PIECE_BYTES / all / unit * unit;
-  step = step < unit ? unit : step;
+  size_t bytes = 0, longest = 0;
+  for (size_t i = 0; i < count; i++) {
+    const size_t whole = weft_code_parity_bytes(code, stripes[i].bytes);
+    longest = longest > whole ? longest : whole;
+    bytes += whole;
+  }
+  size_t step = bytes / PIECES;
+  step = step < PIECE_LEAST / all ? PIECE_LEAST / all : step;
+  step = step > PIECE_MOST / all ? PIECE_MOST / all : step;
+  step = step < unit ? unit : step / unit * unit;
   if (unit == 1)
     step = (step + 255) / 256 * 256;
-  const size_t most = weft_code_parity_bytes(code, stripe->bytes);
-  step = step < most ? step : most;
-  const size_t place = (step + 255) / 256 * 256;
+  step = step < longest ? step : longest;
+  *place = (step + 255) / 256 * 256;
+  return step;
+}
+
+static weft_status open_lanes(const run *r, run *lanes, void **memory, size_t bytes) {
+  for (size_t i = 0; i < PIECES_IN_FLIGHT; i++) {
+    lanes[i] = *r;
+    WEFT_TRY(weft_queue_side(r->call->queue, i, &lanes[i].exec.stream));
+    WEFT_TRY(weft_device_stream_order(r->exec.device, lanes[i].exec.stream, r->exec.stream));
+    WEFT_TRY(weft_device_scratch(&lanes[i].exec, bytes, &memory[i]));
+  }
+  return WEFT_OK;
+}
+
+// Pieces of stripes in host memory, dealt to streams in turn: while one is computed, the next
+// arrives and the one before leaves. Arrivals have a stream of their own, so that they follow each
+// other without a gap.
+static weft_status run_travelling(const run *r, const weft_stripe *stripes, size_t count) {
+  const size_t all = r->plan->code->k + r->plan->outputs;
+  size_t place;
+  const size_t step = piece_step(r, stripes, count, &place);
   run lanes[PIECES_IN_FLIGHT];
   void *memory[PIECES_IN_FLIGHT] = {NULL};
-  weft_status status = WEFT_OK;
-  for (size_t i = 0; i < PIECES_IN_FLIGHT && status == WEFT_OK; i++) {
-    lanes[i] = *r;
-    status = weft_queue_side(r->call->queue, i, &lanes[i].exec.stream);
-    if (status == WEFT_OK)
-      status = weft_device_stream_order(r->exec.device, lanes[i].exec.stream, r->exec.stream);
-    if (status == WEFT_OK)
-      status = weft_device_scratch(&lanes[i].exec, all * place, &memory[i]);
-  }
+  weft_status status = open_lanes(r, lanes, memory, all * place);
   size_t lane = 0;
-  for (size_t at = 0; at < stripe->bytes && status == WEFT_OK; at += step) {
-    const size_t left = stripe->bytes - at;
-    status = run_piece(&lanes[lane], stripe, at, left < step ? left : step, memory[lane], place);
-    lane = (lane + 1) % PIECES_IN_FLIGHT;
-  }
+  for (size_t s = 0; s < count; s++)
+    for (size_t at = 0; at < stripes[s].bytes && status == WEFT_OK; at += step) {
+      const size_t left = stripes[s].bytes - at;
+      const piece p = {&stripes[s], at, left < step ? left : step, memory[lane], place};
+      status = run_piece(&lanes[lane], &p);
+      lane = (lane + 1) % PIECES_IN_FLIGHT;
+    }
+  if (status != WEFT_OK) // what has been asked for may still arrive in memory that is freed now
+    (void)weft_device_stream_wait(r->exec.device, r->exec.stream);
   for (size_t i = 0; i < PIECES_IN_FLIGHT; i++) {
     if (!memory[i])
       continue;
@@ -310,19 +377,36 @@ static weft_status run_on_host(weft_plan *plan, const weft_stripe *stripe, bool 
   return weft_plan_execute(plan, stripe, 1, in_order);
 }
 
-static weft_status run_stripe(run *r, const weft_stripe *stripe) {
-  const weft_code *code = r->plan->code;
-  if (stripe->mem == WEFT_MEM_DEVICE)
-    return run_resident(r, stripe);
-  const bool in_place = code->zero_copy && stripe->mem == WEFT_MEM_PINNED;
-  if (!in_place && code->k * stripe->bytes < SMALL_BYTES)
-    return run_on_host(r->plan, stripe, r->in_order, r->call, false);
-  weft_status status = in_place ? run_resident(r, stripe) : run_travelling(r, stripe);
+static bool in_place(const run *r, const weft_stripe *stripe) {
+  return stripe->mem == WEFT_MEM_DEVICE ||
+         (r->plan->code->zero_copy && stripe->mem == WEFT_MEM_PINNED);
+}
+
+static bool travels(const run *r, const weft_stripe *stripe) {
+  return !in_place(r, stripe) && r->plan->code->k * stripe->bytes >= SMALL_BYTES;
+}
+
+// The first stripe of `count`, or as many as travel through the device together.
+static weft_status run_stripes(run *r, const weft_stripe *stripes, size_t count, size_t *done) {
+  bool ordinary = false;
+  size_t n = 0;
+  for (; n < count && travels(r, &stripes[n]); n++)
+    ordinary = ordinary || stripes[n].mem == WEFT_MEM_HOST;
+  *done = n > 0 ? n : 1;
+  if (stripes->mem == WEFT_MEM_DEVICE)
+    return run_resident(r, stripes);
+  if (n == 0 && !in_place(r, stripes))
+    return run_on_host(r->plan, stripes, r->in_order, r->call, false);
+  weft_status status = n > 0 ? run_travelling(r, stripes, n) : run_resident(r, stripes);
   // Bytes in ordinary memory are the caller's again when the call returns; and what the device
   // fails at only shows when it is waited for.
-  if (status == WEFT_OK && stripe->mem == WEFT_MEM_HOST)
+  if (status == WEFT_OK && ordinary)
     status = weft_device_stream_wait(r->exec.device, r->exec.stream);
-  return device_failed(status) ? run_on_host(r->plan, stripe, r->in_order, r->call, true) : status;
+  if (!device_failed(status))
+    return status;
+  for (size_t i = 0; i < *done; i++)
+    WEFT_TRY(run_on_host(r->plan, &stripes[i], r->in_order, r->call, true));
+  return WEFT_OK;
 }
 
 weft_status weft_device_run_plan(weft_plan *plan, const weft_stripe *stripes, size_t count,
@@ -337,9 +421,9 @@ weft_status weft_device_run_plan(weft_plan *plan, const weft_stripe *stripes, si
   weft_status status = weft_call_begin(ctx, queue, &call);
   if (status == WEFT_OK) {
     r.exec = call.exec;
-    for (size_t i = 0, n; i < count && status == WEFT_OK; i += n > 0 ? n : 1) {
+    for (size_t i = 0, n; i < count && status == WEFT_OK; i += n) {
       n = bundled(&r, stripes + i, count - i);
-      status = n > 0 ? run_bundle(&r, stripes + i, n) : run_stripe(&r, &stripes[i]);
+      status = n > 0 ? run_bundle(&r, stripes + i, n) : run_stripes(&r, stripes + i, count - i, &n);
     }
     status = weft_call_end(ctx, &call, status);
   }

@@ -422,19 +422,24 @@ END_TEST
 // A test that failed may have left its fault behind.
 static void no_faults(void) { weft_cuda_inject(0, 0, 0); }
 
-int main(void) {
-  Suite *suite = suite_create("storage on a device");
-  TCase *tests = tcase_create("storage");
+// A case of its own for each, so that slow checkers can take one each (CK_RUN_CASE).
+static TCase *add_case(Suite *suite, const char *name) {
+  TCase *tests = tcase_create(name);
   tcase_set_timeout(tests, 300);
   tcase_add_checked_fixture(tests, no_faults, no_faults);
-  tcase_add_test(tests, every_memory);
-  tcase_add_test(tests, in_pieces);
-  tcase_add_test(tests, many_stripes);
-  tcase_add_test(tests, groups);
-  tcase_add_test(tests, inverse_by_choice);
-  tcase_add_test(tests, zero_copy);
-  tcase_add_test(tests, fails_over);
-  tcase_add_loop_test(tests, rows_agree, 0, gpu_row_count());
   suite_add_tcase(suite, tests);
+  return tests;
+}
+
+int main(void) {
+  Suite *suite = suite_create("storage on a device");
+  tcase_add_test(add_case(suite, "memory"), every_memory);
+  tcase_add_test(add_case(suite, "pieces"), in_pieces);
+  tcase_add_test(add_case(suite, "stripes"), many_stripes);
+  tcase_add_test(add_case(suite, "groups"), groups);
+  tcase_add_test(add_case(suite, "inverse"), inverse_by_choice);
+  tcase_add_test(add_case(suite, "zero_copy"), zero_copy);
+  tcase_add_test(add_case(suite, "fails_over"), fails_over);
+  tcase_add_loop_test(add_case(suite, "rows"), rows_agree, 0, gpu_row_count());
   return test_main(suite);
 }

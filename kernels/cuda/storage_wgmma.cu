@@ -30,8 +30,9 @@ enum {
   Threads = 32 * WEFT_STORAGE_WARPS,
   WarpTile = WEFT_STORAGE_POSITIONS,
   Tile = WEFT_STORAGE_WARPS * WarpTile,
-  Step = 32,        // positions of a warp
-  GroupBytes = 512, // of four sources in a warp's stage
+  Step = 32,                   // positions of a warp
+  GroupBytes = 512,            // of four sources in a warp's stage
+  BlocksOfSm = 2048 / Threads, // at most
   SumMost = 255
 };
 
@@ -40,6 +41,7 @@ struct Cut {
   uint32_t run;       // tiles of a block
   uint32_t tiles;     // of the launch
   uint32_t last_move; // bytes from the last tile but one to the last
+  bool overlaps;      // waits for the kernel before it only at its end (weft_device_may_overlap)
 };
 
 // Passes are products of Quads each, with the same positions; One: see weft_storage_wgmma_step.
@@ -309,8 +311,9 @@ __global__ void __launch_bounds__(Threads, BlocksPerSm)
     rows[threadIdx.x] = args.x[min(threadIdx.x, args.k - 1)];
   __syncthreads();
   // What is above and the next kernel's share of it run while the kernel before ends.
-  asm volatile("griddepcontrol.wait;" ::: "memory");
   asm volatile("griddepcontrol.launch_dependents;");
+  if (!cut.overlaps)
+    asm volatile("griddepcontrol.wait;" ::: "memory");
   using Own = Walk<Quarters, Quads, Passes, Stages, One>;
   Own walk(args, cut);
   const uint32_t shared = weft_shared_address(memory);
@@ -324,6 +327,8 @@ __global__ void __launch_bounds__(Threads, BlocksPerSm)
   walk.run();
   if (blockIdx.x == 0)
     Own::finish(args);
+  if (cut.overlaps)
+    asm volatile("griddepcontrol.wait;" ::: "memory");
 #else
   (void)args, (void)cut;
 #endif
@@ -340,7 +345,8 @@ weft_status launch(const weft_exec *exec, const weft_storage_args &args, uint32_
   const uint32_t room =
       static_cast<uint32_t>(weft_device_get_shape(exec->device)->sms) * BlocksPerSm;
   const uint64_t whole = args.len / 16 * 16, tiles = (whole + Tile - 1) / Tile;
-  Cut cut = {run, static_cast<uint32_t>(tiles), static_cast<uint32_t>(whole - (tiles - 1) * Tile)};
+  Cut cut = {run, static_cast<uint32_t>(tiles), static_cast<uint32_t>(whole - (tiles - 1) * Tile),
+             false};
   while (cut.run > 1 && cut.tiles < cut.run * room)
     cut.run /= 2;
   WEFT_CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -352,10 +358,17 @@ weft_status launch(const weft_exec *exec, const weft_storage_args &args, uint32_
   config.gridDim = (cut.tiles + cut.run - 1) / cut.run;
   config.blockDim = Threads;
   config.dynamicSmemBytes = shared;
-  config.stream = weft_cuda_stream(exec);
+  config.stream = static_cast<cudaStream_t>(exec->stream);
   config.attrs = &overlap;
   config.numAttrs = 1;
-  return WEFT_CUDA(cudaLaunchKernelEx(&config, kernel, args, cut));
+  const size_t sms = static_cast<size_t>(weft_device_get_shape(exec->device)->sms);
+  cut.overlaps = weft_device_may_overlap(exec, weft_device_span_of(args.x, args.k, args.len),
+                                         weft_device_span_of(args.y, args.m, args.len),
+                                         config.gridDim.x > sms * BlocksOfSm);
+  const weft_status status = WEFT_CUDA(cudaLaunchKernelEx(&config, kernel, args, cut));
+  if (status != WEFT_OK)
+    weft_device_overlap_ends(exec);
+  return status;
 }
 
 // Ones of the bit rows of every coefficient's matrix, a byte for each of the eight.

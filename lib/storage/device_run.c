@@ -5,14 +5,10 @@
 #include <string.h>
 
 #include "lib/staging.h"
+#include "lib/storage/device_travel.h"
 
 enum {
-  PIECES_IN_FLIGHT = 4,    // one arrives, one is computed, one leaves, and one has left
-  PIECE_MOST = 24 << 20,   // of all shards of a piece: long copies, short enough to overlap
-  PIECE_LEAST = 4 << 20,   // shorter ones are all latency
-  PIECES = 16,             // that there should be, as the first arrives and the last leaves alone
-  STRIDE_MOST = INT32_MAX, // that a copy of several rows takes
-  SMALL_BYTES = 1 << 20,   // of data in host memory: sooner computed than carried
+  SMALL_BYTES = 1 << 20, // of data in host memory: sooner computed than carried
   POINTERS = WEFT_MAX_SHARDS,
   BUNDLE = 32,             // resident stripes whose products go to the row together
   STRIDED_BYTES = 64 << 10 // of their shards: up to here the row likes base and stride better
@@ -102,18 +98,10 @@ static weft_status clear(weft_call *call, uint8_t *to, size_t bytes) {
   return WEFT_OK;
 }
 
-// One plan on its way through the device.
-typedef struct run {
-  weft_plan *plan;
-  weft_call *call;
-  weft_exec exec; // the call's, or one of a side stream
-  const uint8_t *matrix;
-  size_t stride;
-  bool in_order;
-} run;
+typedef weft_device_run run;
 
 static uint8_t *shard_of(const run *r, const weft_stripe *stripe, size_t i) {
-  return weft_stripe_shard(stripe, r->in_order ? i : r->plan->ids[i]);
+  return weft_device_run_shard(r, stripe, i);
 }
 
 // Bytes that shard i of the plan has of a group cut to `tail` bytes: parity shards are whole.
@@ -154,8 +142,7 @@ static weft_status run_tail(const run *r, const weft_stripe *stripe, size_t done
   return status;
 }
 
-// A stripe whose shards the device works on where they are.
-static weft_status run_resident(const run *r, const weft_stripe *stripe) {
+weft_status weft_device_run_resident(const run *r, const weft_stripe *stripe) {
   const weft_code *code = r->plan->code;
   const size_t done = stripe->bytes / weft_code_unit_bytes(code) * weft_code_unit_bytes(code);
   product p = {.bytes = done, .mem = stripe->mem};
@@ -234,136 +221,6 @@ static weft_status run_bundle(const run *r, const weft_stripe *stripes, size_t c
   return multiply_many(code, &r->exec, &p, count, k, outputs, r->matrix, r->stride, false);
 }
 
-// Bytes [at, at + n) of a stripe in host memory, through `memory`, whose shards are `step` apart.
-typedef struct piece {
-  const weft_stripe *stripe;
-  size_t at, n;
-  uint8_t *memory;
-  size_t step;
-} piece;
-
-static size_t bytes_of(const run *r, const piece *p, size_t i) {
-  const weft_code *code = r->plan->code;
-  return r->plan->ids[i] < code->k ? p->n : weft_code_parity_bytes(code, p->n);
-}
-
-// How many shards of a piece, from `first` on and before `end`, lie evenly in memory. They are all
-// in one allocation only if the caller has given a base and a stride.
-static size_t evenly(const run *r, const piece *p, size_t first, size_t end, size_t *stride) {
-  const size_t bytes = bytes_of(r, p, first);
-  *stride = bytes;
-  if (p->stripe->shards || p->stripe->mem != WEFT_MEM_PINNED || first + 1 == end)
-    return 1;
-  const uintptr_t base = (uintptr_t)shard_of(r, p->stripe, first);
-  const uintptr_t next = (uintptr_t)shard_of(r, p->stripe, first + 1);
-  if (next < base + bytes || next - base > STRIDE_MOST)
-    return 1;
-  *stride = next - base;
-  size_t n = 1;
-  while (first + n < end && bytes_of(r, p, first + n) == bytes &&
-         (uintptr_t)shard_of(r, p->stripe, first + n) == base + n * *stride)
-    n++;
-  return n;
-}
-
-// Shards [first, end) of the plan to the device or back, on a stream: those that lie evenly by one
-// command, since the bus rests for some microseconds after each.
-static weft_status carry(const run *r, const piece *p, size_t first, size_t end, void *stream) {
-  const weft_mem mem = p->stripe->mem;
-  for (size_t i = first, stride, n; i < end; i += n) {
-    n = evenly(r, p, i, end, &stride);
-    uint8_t *there = p->memory + i * p->step, *here = shard_of(r, p->stripe, i) + p->at;
-    const size_t bytes = bytes_of(r, p, i);
-    WEFT_TRY(i < r->plan->code->k
-                 ? weft_device_copy_rows(r->exec.device, there, p->step, WEFT_MEM_DEVICE, here,
-                                         stride, mem, bytes, n, stream)
-                 : weft_device_copy_rows(r->exec.device, here, stride, mem, there, p->step,
-                                         WEFT_MEM_DEVICE, bytes, n, stream));
-  }
-  return WEFT_OK;
-}
-
-// One piece: in on the call's stream, when the lane's memory is free again; through the product and
-// out on the lane's.
-static weft_status run_piece(const run *lane, const piece *p) {
-  const size_t k = lane->plan->code->k, all = k + lane->plan->outputs;
-  weft_device *device = lane->exec.device;
-  void *arrivals = lane->call->exec.stream;
-  WEFT_TRY(weft_device_stream_order(device, arrivals, lane->exec.stream));
-  WEFT_TRY(carry(lane, p, 0, k, arrivals));
-  WEFT_TRY(weft_device_stream_order(device, lane->exec.stream, arrivals));
-  uint8_t *shards[POINTERS] = {NULL};
-  for (size_t i = 0; i < all; i++)
-    shards[i] = p->memory + i * p->step;
-  run here = *lane;
-  here.in_order = true;
-  const weft_stripe there = {.shards = shards, .bytes = p->n, .mem = WEFT_MEM_DEVICE};
-  WEFT_TRY(run_resident(&here, &there));
-  return carry(lane, p, k, all, lane->exec.stream);
-}
-
-// Bytes of a shard in a piece: a sixteenth of all that there is, within bounds.
-static size_t piece_step(const run *r, const weft_stripe *stripes, size_t count, size_t *place) {
-  const weft_code *code = r->plan->code;
-  const size_t all = code->k + r->plan->outputs, unit = weft_code_unit_bytes(code);
-  size_t bytes = 0, longest = 0;
-  for (size_t i = 0; i < count; i++) {
-    const size_t whole = weft_code_parity_bytes(code, stripes[i].bytes);
-    longest = longest > whole ? longest : whole;
-    bytes += whole;
-  }
-  size_t step = bytes / PIECES;
-  step = step < PIECE_LEAST / all ? PIECE_LEAST / all : step;
-  step = step > PIECE_MOST / all ? PIECE_MOST / all : step;
-  step = step < unit ? unit : step / unit * unit;
-  if (unit == 1)
-    step = (step + 255) / 256 * 256;
-  step = step < longest ? step : longest;
-  *place = (step + 255) / 256 * 256;
-  return step;
-}
-
-static weft_status open_lanes(const run *r, run *lanes, void **memory, size_t bytes) {
-  for (size_t i = 0; i < PIECES_IN_FLIGHT; i++) {
-    lanes[i] = *r;
-    WEFT_TRY(weft_queue_side(r->call->queue, i, &lanes[i].exec.stream));
-    WEFT_TRY(weft_device_stream_order(r->exec.device, lanes[i].exec.stream, r->exec.stream));
-    WEFT_TRY(weft_device_scratch(&lanes[i].exec, bytes, &memory[i]));
-  }
-  return WEFT_OK;
-}
-
-// Pieces of stripes in host memory, dealt to streams in turn: while one is computed, the next
-// arrives and the one before leaves. Arrivals have a stream of their own, so that they follow each
-// other without a gap.
-static weft_status run_travelling(const run *r, const weft_stripe *stripes, size_t count) {
-  const size_t all = r->plan->code->k + r->plan->outputs;
-  size_t place;
-  const size_t step = piece_step(r, stripes, count, &place);
-  run lanes[PIECES_IN_FLIGHT];
-  void *memory[PIECES_IN_FLIGHT] = {NULL};
-  weft_status status = open_lanes(r, lanes, memory, all * place);
-  size_t lane = 0;
-  for (size_t s = 0; s < count; s++)
-    for (size_t at = 0; at < stripes[s].bytes && status == WEFT_OK; at += step) {
-      const size_t left = stripes[s].bytes - at;
-      const piece p = {&stripes[s], at, left < step ? left : step, memory[lane], place};
-      status = run_piece(&lanes[lane], &p);
-      lane = (lane + 1) % PIECES_IN_FLIGHT;
-    }
-  if (status != WEFT_OK) // what has been asked for may still arrive in memory that is freed now
-    (void)weft_device_stream_wait(r->exec.device, r->exec.stream);
-  for (size_t i = 0; i < PIECES_IN_FLIGHT; i++) {
-    if (!memory[i])
-      continue;
-    weft_device_scratch_free(&lanes[i].exec, memory[i]);
-    const weft_status joined =
-        weft_device_stream_order(r->exec.device, r->exec.stream, lanes[i].exec.stream);
-    status = status != WEFT_OK ? status : joined;
-  }
-  return status;
-}
-
 static bool device_failed(weft_status status) {
   return status == WEFT_E_DEVICE || status == WEFT_E_DEVICE_NOMEM || status == WEFT_E_DEVICE_LOST;
 }
@@ -394,10 +251,11 @@ static weft_status run_stripes(run *r, const weft_stripe *stripes, size_t count,
     ordinary = ordinary || stripes[n].mem == WEFT_MEM_HOST;
   *done = n > 0 ? n : 1;
   if (stripes->mem == WEFT_MEM_DEVICE)
-    return run_resident(r, stripes);
+    return weft_device_run_resident(r, stripes);
   if (n == 0 && !in_place(r, stripes))
     return run_on_host(r->plan, stripes, r->in_order, r->call, false);
-  weft_status status = n > 0 ? run_travelling(r, stripes, n) : run_resident(r, stripes);
+  weft_status status =
+      n > 0 ? weft_device_run_travelling(r, stripes, n) : weft_device_run_resident(r, stripes);
   // Bytes in ordinary memory are the caller's again when the call returns; and what the device
   // fails at only shows when it is waited for.
   if (status == WEFT_OK && ordinary)
@@ -480,7 +338,7 @@ static weft_status compare(weft_code *code, const weft_stripe *stripe, weft_call
   for (size_t i = 0; i < k + code->m; i++)
     shards[i] = i < k ? weft_stripe_shard(stripe, i) : memory + (i - k) * place;
   const weft_stripe made = {.shards = shards, .bytes = stripe->bytes, .mem = WEFT_MEM_DEVICE};
-  WEFT_TRY(run_resident(r, &made));
+  WEFT_TRY(weft_device_run_resident(r, &made));
   WEFT_TRY(clear(call, (uint8_t *)flags, code->m * sizeof *flags));
   for (size_t i = 0; i < code->m; i++)
     WEFT_TRY(weft_device_compare(&call->exec, shards[k + i], weft_stripe_shard(stripe, k + i),

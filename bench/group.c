@@ -259,6 +259,8 @@ static json_t *json_case(const weft_bench_group *group, const weft_bench_samples
     }
     json_object_set_new(out, "share_of_ceiling", share);
   }
+  if (entry->notes)
+    json_object_set_new(out, "notes", entry->notes(entry->work.user));
   json_object_set_new(out, "calls_per_lap", json_integer((json_int_t)samples[c].calls));
   json_object_set_new(out, "laps", json_integer((json_int_t)samples[c].laps));
   json_object_set_new(out, "laps_dropped", json_integer((json_int_t)samples[c].dropped));

@@ -35,8 +35,9 @@ typedef struct weft_bench_case {
   size_t also;
   weft_bench_metric also_by;
   weft_bench_candidate work;
-  const char *checked; // how the output was checked before it was timed
-  void *owned;         // freed with the group; may be NULL
+  json_t *(*notes)(void *user); // what else the case has seen, of work.user; may be NULL
+  const char *checked;          // how the output was checked before it was timed
+  void *owned;                  // freed with the group; may be NULL
 } weft_bench_case;
 
 // A question: how many times the rate of case `over` does case `of` reach?

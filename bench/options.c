@@ -52,8 +52,9 @@ static const struct {
     {"shapes", TEXT, IN(shapes), "LIST", "storage", "data and parity shards, as 10+4,32+8"},
     {"bytes", SIZES, IN(bytes), "LIST", "storage", "bytes of a shard (64K,1M)"},
     {"codes", TEXT, IN(codes), "LIST", "storage", "only these codes"},
-    {"reps", NUMBER, IN(timing.reps), "N", NULL, "repetitions, at least 9 (11)"},
-    {"rep-ms", NUMBER, IN(timing.rep_s), "N", TIMED, "length of a repetition in milliseconds (20)"},
+    {"reps", NUMBER, IN(timing.reps), "N", NULL, "repetitions, at least 9 (11; mul: 9)"},
+    {"rep-ms", NUMBER, IN(timing.rep_s), "N", TIMED,
+     "length of a repetition in milliseconds (20; mul: 10)"},
     {"small-pages", FLAG, IN(small_pages), NULL, TIMED,
      "no huge pages for the data, as most programs have it"},
     {"cold", FLAG, IN(timing.cold), NULL, TIMED,
@@ -160,6 +161,16 @@ static bool can_write(const weft_bench_options *options) {
   return file && fclose(file) == 0;
 }
 
+// mul has the most candidates, the slowest among them, and is to take less than 40 s.
+static weft_bench_timing timing_unless_asked(const char *comparison, bool quick) {
+  const bool mul = strcmp(comparison, "mul") == 0;
+  return (weft_bench_timing){.reps = quick || mul ? WEFT_BENCH_MIN_REPS : 11,
+                             .rep_s = !weft_bench_listed(TIMED, comparison) ? 0
+                                      : quick                               ? 0.004
+                                      : mul                                 ? 0.010
+                                                                            : 0.020};
+}
+
 int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv) {
   struct option known[OPTIONS + 1] = {0};
   for (size_t i = 0, count = 0; i < OPTIONS; i++)
@@ -171,8 +182,7 @@ int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv)
   opterr = 0; // our own words, with the whole command's name
   for (int pass = 0; pass < 2; pass++) {
     // First --quick alone, so that other options overrule it wherever they stand.
-    options->timing.reps = options->quick ? WEFT_BENCH_MIN_REPS : 11;
-    options->timing.rep_s = !weft_bench_listed(TIMED, argv[0]) ? 0 : options->quick ? 0.004 : 0.020;
+    options->timing = timing_unless_asked(argv[0], options->quick);
     optind = 1;
     int option = 0;
     while ((option = getopt_long(argc, argv, "h", known, NULL)) != -1) {

@@ -2,16 +2,21 @@
 // Storage codes on a device, through the library: production path, published techniques, host to
 // host. Beside every case stands its bound, measured in the same rounds: the time that a copy in
 // device memory takes for the bytes that the case must read and write, or PCIe for host memory.
+#define _POSIX_C_SOURCE 200809L // nanosleep
 #include "bench/storage_gpu.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "bench/bench.h"
 #include "bench/buffers.h"
 #include "bench/check.h"
 #include "bench/gpu_ceilings.h"
+#include "bench/gpu_clock.h"
+#include "bench/storage_compile.h"
 #include "lib/ctx.h"
 #include "weft/weft.h"
 
@@ -19,7 +24,8 @@ enum {
   SHARD = 10 << 20,
   SHARDS_MOST = 61, // of a scene: 610 MiB, so that no stripe is in a cache when its turn comes
   HOST_SHARD = 64 << 20,
-  PLANS = 64
+  PLANS = 64,
+  MUCH_ARITHMETIC = 16 // outputs from which on the card may reach its power cap
 };
 
 // One device context with one stripe's memory.
@@ -41,6 +47,9 @@ typedef struct storage_case {
   weft_plan *plan;                 // NULL: encode
   weft_stripe stripe[SHARDS_MOST]; // in different memory: taken in turn, or all by one call
   size_t stripes, at_once, calls;
+  double warm_s;  // before every repetition: of the same calls; below 0: rest
+  unsigned reads; // of the clock, one after every repetition
+  weft_bench_gpu_clock low, high;
   char variant[128];
 } storage_case;
 
@@ -188,6 +197,42 @@ static void call_storage(void *user) {
   weft_bench_must("wait", weft_queue_wait(c->scene->queue));
 }
 
+// --- clocks ---
+
+static void call_before(void *user) {
+  const storage_case *c = user;
+  const double until = weft_bench_now_s() + fabs(c->warm_s);
+  const struct timespec rest = {.tv_nsec = (long)(-c->warm_s * 1e9)};
+  if (c->warm_s < 0)
+    (void)nanosleep(&rest, NULL);
+  while (c->warm_s > 0 && weft_bench_now_s() < until)
+    call_storage(user);
+}
+
+// The clock changes in milliseconds, so that it is still the one that the calls had.
+static void read_clock(void *user) {
+  storage_case *c = user;
+  weft_bench_gpu_clock now;
+  if (!weft_bench_gpu_clock_read(&now))
+    return;
+  if (c->reads++ == 0)
+    c->low = c->high = now;
+  c->low.mhz = now.mhz < c->low.mhz ? now.mhz : c->low.mhz;
+  c->high.mhz = now.mhz > c->high.mhz ? now.mhz : c->high.mhz;
+  c->high.watts = now.watts > c->high.watts ? now.watts : c->high.watts;
+  c->high.throttle |= now.throttle;
+}
+
+static json_t *clocks(void *user) {
+  const storage_case *c = user;
+  return json_pack("{s:f, s:i, s:i, s:i, s:i, s:I}", "warm_s", c->warm_s, "clock_reads",
+                   (int)c->reads, "mhz_least", (int)c->low.mhz, "mhz_most", (int)c->high.mhz,
+                   "watts_most", (int)c->high.watts, "throttle_reasons",
+                   (json_int_t)c->high.throttle);
+}
+
+// --- checks ---
+
 // Compares parity with data: by the device's own verify, whose compare is another kernel, and the
 // first kilobytes of a stripe by the CPU.
 static const char *checked(const storage_case *c) {
@@ -289,7 +334,12 @@ static int add_case(weft_bench_group *group, storage_case *c, const char *operat
           .amount = {[WEFT_BENCH_INPUT] = data, [WEFT_BENCH_OUTPUT] = data * (double)m / (double)k},
           .ceiling = ceiling,
           .bound_by = WEFT_BENCH_INPUT,
-          .work = {.call = call_storage, .user = c, .threads = 1},
+          .work = {.call = call_storage,
+                   .user = c,
+                   .before = c->warm_s != 0 ? call_before : NULL,
+                   .after = read_clock,
+                   .threads = 1},
+          .notes = clocks,
           .checked = how,
           .owned = c});
 }
@@ -303,6 +353,17 @@ static int add_together(weft_bench_group *group, scene *s, weft_code *code, int 
   return add_case(group, c, "encode together", ceiling);
 }
 
+// Encoding of one kind and no other for WARM_S before every repetition, so that the card has the
+// clock that its power allows; and after a rest.
+static void add_sustained(weft_bench_group *group, scene *s, weft_code *code, int ceiling) {
+  static const double warm_s[] = {0.1, -0.02};
+  for (size_t i = 0; i < sizeof warm_s / sizeof *warm_s; i++) {
+    storage_case *c = case_new(s, code);
+    c->warm_s = warm_s[i];
+    add_case(group, c, c->warm_s > 0 ? "encode sustained" : "encode rested", ceiling);
+  }
+}
+
 // Encode, one stripe or all by a call, and recovery of min(k, m) data shards and of m shards of
 // both kinds, one stripe by a call.
 static void add_code(scene *s, weft_bench_group *group, weft_code *code, int ceiling) {
@@ -310,11 +371,11 @@ static void add_code(scene *s, weft_bench_group *group, weft_code *code, int cei
   const int encode = add_case(group, case_new(s, code), "encode", ceiling);
   if (s->most / (k + m) > 1)
     add_together(group, s, code, ceiling);
+  if (m >= MUCH_ARITHMETIC)
+    add_sustained(group, s, code, ceiling);
   uint8_t lost[WEFT_MAX_SHARDS];
-  const size_t count = k < m ? k : m;
   for (int mixed = 0; mixed < 2; mixed++) {
-    for (size_t i = 0; i < count; i++) // data shards, or every second of them parity
-      lost[i] = (uint8_t)(mixed && i % 2 ? k + i : i * (k / count));
+    const size_t count = weft_bench_storage_lost(k, m, mixed, lost);
     storage_case *c = case_new(s, code);
     const weft_erasures erasures = {.lost = lost, .lost_count = count};
     weft_bench_must("plan", weft_plan_for(code, &erasures, &c->plan));
@@ -338,11 +399,23 @@ static void run_group(weft_bench_storage_run *run, weft_bench_group *group) {
 // Plans and codes outlive the cases that use them.
 enum { CODES = 24 };
 
+static void compile_all(const weft_bench_storage_run *run, const char *name, size_t w,
+                        const weft_bench_sizes *ms, const size_t *ks, size_t k_count) {
+  weft_bench_sizes_of_code shapes[WEFT_BENCH_LIST * CODES];
+  size_t count = 0;
+  for (size_t b = k_count; b-- > 0;) // long ones first
+    for (size_t a = ms->count; a-- > 0;)
+      if (ks[b] >= ms->value[a])
+        shapes[count++] = (weft_bench_sizes_of_code){ks[b], ms->value[a]};
+  weft_bench_storage_compile(run, name, w, shapes, count);
+}
+
 static void resident(weft_bench_storage_run *run, const char *name, size_t w, const char *title,
                      const size_t *ks, size_t k_count) {
   static const size_t presets[] = {2, 4, 8, 16};
   weft_bench_sizes ms = run->options.m;
   weft_bench_sizes_default(&ms, presets, sizeof presets / sizeof *presets);
+  compile_all(run, name, w, &ms, ks, k_count);
   for (size_t a = 0; a < ms.count; a++) {
     const size_t m = ms.value[a];
     scene *s = scene_new(run, "cuda", WEFT_MEM_DEVICE, SHARDS_MOST, SHARD);

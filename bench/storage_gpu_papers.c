@@ -217,7 +217,7 @@ void weft_bench_storage_gpu_gcrs(weft_bench_storage_run *run) {
 // --- GPU-RSCode's slides: k = 4, n = 6 ---
 
 void weft_bench_storage_gpu_slides(weft_bench_storage_run *run) {
-  static const size_t counts[] = {1, 2, 4}, megabytes[] = {1000, 1500, 2000};
+  static const size_t counts[] = {1, 2, 3, 4}, megabytes[] = {1000, 1500, 2000};
   static const char *const memories[] = {"pinned", "pageable"};
   enum { K = 4, M = 2, MB = 1000000 };
   weft_bench_pipeline *both[2];

@@ -52,8 +52,9 @@ timed() {
 }
 
 [ "$(nproc)" -le 2 ] || taskset -cp 0,1 $$ >/dev/null
-copies=() encodes=() ratios=()
+copies=() encodes=() ratios=() loads=()
 for ((i = 0; i < rounds; i++)); do
+  loads+=("$(cut -d ' ' -f 1 /proc/loadavg)") # programs that ran or waited over the last minute, ours among them
   if ((i % 2)); then
     b=$(timed encode) a=$(timed copy)
   else
@@ -74,5 +75,6 @@ if [ -n "$json" ]; then
   printf '{"bytes": %d, "k": %d, "m": %d, "threads": 2, "cpu": "%s", "date": "%s",\n "copy_s": %s,\n "encode_s": %s,\n' \
     "$bytes" "$k" "$m" "$(sed -n 's/^model name[^:]*: //p;T;q' /proc/cpuinfo)" "$(date -u +%FT%TZ)" \
     "$(list "${copies[@]}")" "$(list "${encodes[@]}")" >"$json"
+  printf ' "load": %s, "cpus": %d,\n' "$(list "${loads[@]}")" "$(getconf _NPROCESSORS_ONLN)" >>"$json"
   printf ' "ratio": {"median": %s, "min": %s, "max": %s}}\n' "$middle" "$low" "$high" >>"$json"
 fi

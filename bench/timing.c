@@ -229,8 +229,12 @@ void weft_bench_measure(const weft_bench_timing *timing, const weft_bench_candid
     for (size_t i = 0; i < count; i++) {
       const size_t c = (i + rep) % count; // another one begins each round
       samples[c].usable[rep] = true;
+      if (candidates[c].before)
+        candidates[c].before(candidates[c].user);
       samples[c].seconds[rep] =
           repetition(timing, &candidates[c], &samples[c], &samples[c].usable[rep]);
+      if (candidates[c].after)
+        candidates[c].after(candidates[c].user);
     }
 }
 

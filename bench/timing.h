@@ -21,7 +21,8 @@ typedef struct weft_bench_region {
 typedef struct weft_bench_candidate {
   void (*call)(void *user); // does the work once
   void *user;
-  size_t threads; // that the call keeps busy
+  void (*before)(void *user), (*after)(void *user); // a repetition, not timed; may be NULL
+  size_t threads;                                   // that the call keeps busy
   weft_bench_region regions[WEFT_BENCH_REGIONS];
   size_t region_count;
 } weft_bench_candidate;

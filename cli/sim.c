@@ -16,10 +16,9 @@ static const char summary[] =
     "summary.csv, peers.csv, series.csv, trace.jsonl and report.html into a folder.";
 
 static const char description[] =
-    "Numbers take k, M, G; times a unit (20 ms, 5 s, 10 min). The same scenario and seed give the "
-    "same\n"
-    "state hash, whatever the threads. A sweep can be killed and started again: what is done "
-    "stays.\n"
+    "Numbers take k, M, G; times a unit (20 ms, 5 s, 10 min); shares may be in percent (2 %). The\n"
+    "same scenario and seed give the same state hash, whatever the threads. A sweep can be killed\n"
+    "and started again: what is done stays.\n"
     "Exit codes: 0 done; 1 some byte came out wrong; 2 command line or scenario; 3 input or "
     "output;\n"
     "4 memory, backend or device; 130 interrupted by Ctrl-C, 143 by SIGTERM.";

@@ -15,6 +15,7 @@
 //     n < VEC_BYTES, before column `end`, somewhere in the vector, alike in all three. The first is
 //     for sources and may read [0, end), the others are for outputs and touch [end - n, end) only
 //   src_make(vec), con_make(coefficient), mac(acc, src, con)
+//   VEC_TERNARY where vec_xor3 adds two vectors to a third in one instruction
 //   mac2(acc, src, con, src, con) and TILE_PAIRS 1 where two sources merge better than one by one
 //   TILE_ROWS (at most 12), TILE_VECS, STREAM_SOURCES (even); docs/performance.md says what was
 //   tried
@@ -212,10 +213,12 @@ WEFT_INLINE void fan_rows(const weft_panel *p, size_t begin, size_t end, const b
     fan_pass(p, row, 1, begin, end, accumulate);
 }
 
-// One source, whole vectors of [begin, end): the mirror image of stream_row.
+// One source, whole vectors of [begin, end): the mirror image of stream_row. Where one pass takes
+// all rows, nothing is read twice, and stopping on the way would only cost.
 static void fan_out(const weft_panel *p, size_t begin, size_t end) {
-  for (size_t column = begin; column < end; column += STREAM_COLUMNS) {
-    const size_t stop = end - column < STREAM_COLUMNS ? end : column + STREAM_COLUMNS;
+  const size_t run = p->m <= 3 || p->m == TILE_ROWS ? end - begin : STREAM_COLUMNS;
+  for (size_t column = begin; column < end; column += run) {
+    const size_t stop = end - column < run ? end : column + run;
     if (p->accumulate)
       fan_rows(p, column, stop, true);
     else
@@ -276,7 +279,15 @@ WEFT_INLINE void xor_tile(uint8_t *y, const uint8_t *const *x, size_t k, size_t 
   vec acc[XOR_VECS];
   WEFT_UNROLL for (size_t v = 0; v < vecs; v++) acc[v] =
       accumulate ? tile_load_own(&ends, y, column + v * VEC_BYTES, part) : vec_zero();
-  for (size_t j = 0; j < k; j++) {
+  size_t j = 0;
+#ifdef VEC_TERNARY
+  for (; j + 2 <= k; j += 2) {
+    WEFT_UNROLL for (size_t v = 0; v < vecs; v++) acc[v] =
+        vec_xor3(acc[v], tile_load(&ends, x[j], column + v * VEC_BYTES, part),
+                 tile_load(&ends, x[j + 1], column + v * VEC_BYTES, part));
+  }
+#endif
+  for (; j < k; j++) {
     WEFT_UNROLL for (size_t v = 0; v < vecs; v++) acc[v] =
         vec_xor(acc[v], tile_load(&ends, x[j], column + v * VEC_BYTES, part));
   }

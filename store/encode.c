@@ -136,12 +136,26 @@ static weft_status commit(encoding *e) {
 
 // --- Shape
 
+static const char *why_no_code(weft_status made) {
+  switch (made) {
+  case WEFT_E_ARGUMENT:
+    return "it does not come in these sizes (CRS: k + m at most 2^w; raid6: m = 2)";
+  case WEFT_E_SINGULAR:
+    return "some k of these shards would not give back the others";
+  case WEFT_E_UNSUPPORTED:
+    return "whether any k of these shards give back the others cannot be settled in reasonable "
+           "time";
+  default:
+    return weft_status_text(made);
+  }
+}
+
 static weft_status shape_of(weft_store *store, const weft_store_shape *shape) {
   const weft_code_options options = {.name = shape->code, .k = shape->k, .m = shape->m};
   const weft_status made = weft_code_new(store->options.ctx, &options, &store->code);
   if (made != WEFT_OK)
     return weft_store_fail(store->report, made, "code %s with k = %zu, m = %zu: %s", shape->code,
-                           shape->k, shape->m, weft_status_text(made));
+                           shape->k, shape->m, why_no_code(made));
   const uint64_t unit = weft_code_unit_bytes(store->code);
   uint64_t chunk = shape->stripe_bytes ? shape->stripe_bytes : WEFT_STORE_DEFAULT_STRIPE_BYTES;
   chunk = chunk / shape->k + (chunk % shape->k != 0);

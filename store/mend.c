@@ -177,7 +177,8 @@ static weft_status verdict(const mending *m) {
                            "is stripe %llu",
                            (unsigned long long)report->inconsistent_stripes,
                            (unsigned long long)report->first_inconsistent);
-  return ill ? weft_store_fail(report, WEFT_E_DAMAGED, "%zu of %zu shards are damaged", ill,
+  return ill ? weft_store_fail(report, WEFT_E_DAMAGED,
+                               "%zu of %zu shards are damaged or unreadable", ill,
                                store->geometry.k + store->geometry.m)
              : WEFT_OK;
 }

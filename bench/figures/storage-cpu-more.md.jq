@@ -1,4 +1,4 @@
-# results: results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/storage-busy-host-1.json results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/storage-busy-host-2.json
+# results: results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/storage.json results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/storage-2.json
 # SPDX-License-Identifier: Apache-2.0
 # Small shards, updates and CRS on the Intel core, each beside other libraries in the same rounds.
 include "weft";

@@ -20,7 +20,7 @@ set xrange [12:11000]
 set xtics ('16' 16, '64' 64, '256' 256, '1K' 1024, '4K' 4096)
 set key top left reverse Left samplen 2
 set yrange [0:900]
-set label 1 'published: up to 230, m = 4' at 13,250 font ',11' tc rgb '#777777'
+set label 1 'published, m = 4: up to 230' at 300,30 font ',11' tc rgb '#777777'
 set arrow 1 from 12,230 to 11000,230 nohead ls 8
 plot for [w=4:8] data index 'm4w'.w using 1:2:3:4 with yerrorlines ls w-3 title 'w = '.w, \
      for [w=4:8] '' index 'm1w'.w using 1:2:3:4 with yerrorlines ls w-3 dt (4,3) notitle

@@ -60,7 +60,16 @@ void memory_put(weft_mem mem, void *memory) {
 
 } // namespace
 
+// What may still run on a stream when the next kernel begins (weft_device_may_overlap).
+struct Running {
+  void *stream; // NULL: a free place
+  bool known;
+  weft_device_span reads, writes;
+};
+
 struct weft_device {
+  enum { Streams = 64 }; // those beyond never overlap
+
   const weft_allocator *allocator;
   int index, sm;
   char name[256];
@@ -71,7 +80,39 @@ struct weft_device {
   weft_device_kernels *kernels; // compiled at run time; has a lock of its own
   uint8_t *tables;
   cudaTextureObject_t table_texture;
+  std::mutex running_mutex;
+  Running running[Streams];
 };
+
+static Running *running_on(weft_device *device, const void *stream) {
+  for (Running &r : device->running)
+    if (r.stream == stream)
+      return &r;
+  return nullptr;
+}
+
+static bool apart(weft_device_span a, weft_device_span b) {
+  return a.high <= b.low || b.high <= a.low;
+}
+
+bool weft_device_may_overlap(const weft_exec *exec, weft_device_span reads, weft_device_span writes,
+                             bool lets_next) {
+  std::lock_guard<std::mutex> lock(exec->device->running_mutex);
+  Running *before = exec->stream ? running_on(exec->device, exec->stream) : nullptr;
+  if (!before)
+    return false;
+  const bool may = before->known && apart(before->writes, reads) && apart(before->writes, writes) &&
+                   apart(before->reads, writes);
+  *before = {exec->stream, lets_next, reads, writes};
+  return may;
+}
+
+void weft_device_overlap_ends(const weft_exec *exec) {
+  std::lock_guard<std::mutex> lock(exec->device->running_mutex);
+  Running *before = exec->stream ? running_on(exec->device, exec->stream) : nullptr;
+  if (before)
+    before->known = false;
+}
 
 static Arena *arena_of(weft_device *device, weft_mem mem) {
   return &device->arenas[mem == WEFT_MEM_DEVICE];
@@ -286,6 +327,10 @@ extern "C" weft_status weft_device_stream_new(weft_device *device, void **out) {
   cudaStream_t stream;
   WEFT_CUDA_TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   *out = stream;
+  std::lock_guard<std::mutex> lock(device->running_mutex);
+  Running *place = running_on(device, nullptr);
+  if (place)
+    *place = {stream, false, {}, {}};
   return WEFT_OK;
 }
 
@@ -295,6 +340,10 @@ extern "C" void weft_device_stream_free(weft_device *device, void *stream) {
   weft_device_scope scope(device);
   (void)cudaStreamDestroy(static_cast<cudaStream_t>(stream));
   (void)cudaGetLastError();
+  std::lock_guard<std::mutex> lock(device->running_mutex);
+  Running *place = running_on(device, stream);
+  if (place)
+    *place = {};
 }
 
 extern "C" weft_status weft_device_stream_poll(weft_device *device, void *stream) {

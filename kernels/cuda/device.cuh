@@ -18,7 +18,25 @@ struct weft_device_shape {
 };
 const weft_device_shape *weft_device_get_shape(const weft_device *device);
 
+// Addresses that a launch touches at most, [low, high).
+struct weft_device_span {
+  uintptr_t low, high;
+};
+
+// Kernels that let the next one in their stream begin while they end, and wait for the one before
+// them only at their own end, where that is harmless. A kernel with these reads and writes is about
+// to be launched on the stream: whether the one before it is such a kernel too, and neither writes
+// what the other reads or writes. `lets_next`: it has more blocks than fit the device, so that the
+// next one begins after the one before this is over. Never for streams that weft has not made, on
+// which others may launch what it does not know.
+bool weft_device_may_overlap(const weft_exec *exec, weft_device_span reads, weft_device_span writes,
+                             bool lets_next);
+// The next kernel on the stream waits for all before it.
+void weft_device_overlap_ends(const weft_exec *exec);
+
+// For every other kind of launch.
 static inline cudaStream_t weft_cuda_stream(const weft_exec *exec) {
+  weft_device_overlap_ends(exec);
   return static_cast<cudaStream_t>(exec->stream);
 }
 

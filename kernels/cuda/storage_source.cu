@@ -30,6 +30,7 @@ template <class V> __device__ __forceinline__ void put(u64 to, V v, u32 accumula
   }
   __stcs((V *)to, v);
 }
+__device__ __forceinline__ void wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     weft_kernel(const __grid_constant__ Args args) {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -136,7 +137,7 @@ extern "C" weft_status weft_program_plan_for(const weft_program_shape *shape,
       shape->packet_bytes % 4)
     return WEFT_E_UNSUPPORTED;
   size_t resident = 256;
-  plan->threads = 128;
+  plan->threads = shape->packet_bytes && sums > 16 ? 64 : 128;
   plan->ahead = 16 / shape->w;
   if (sums <= 16)
     resident = 768, plan->ahead = 24 / shape->w;
@@ -147,7 +148,7 @@ extern "C" weft_status weft_program_plan_for(const weft_program_shape *shape,
   else if (sums <= 96)
     resident = 384, plan->ahead = 18 / shape->w;
   else if (shape->packet_bytes)
-    plan->threads = 64, plan->ahead = 32 / shape->w;
+    plan->ahead = 40 / shape->w;
   if (!shape->packet_bytes && sums > 32 && shape->k > LongCode)
     plan->threads = 256;
   plan->blocks_per_sm = resident / plan->threads;
@@ -174,12 +175,16 @@ extern "C" weft_status weft_program_source(const weft_program_shape *shape,
   text.add("typedef %s W;\n", plan->words == 2 ? "uint2" : "u32");
   text.put(functions, sizeof functions - 1);
   add_place(text, *shape, *plan);
-  text.add("  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");\n");
-  if (shape->factors) {
+  if (shape->factors) { // which wait before they read: otherwise was not measured
+    text.add("  wait();\n");
     weft_made::add_steps(text, *shape, *plan);
     text.add("}\n");
     return text.take(source);
   }
+  // A kernel begins while the one before it in the stream ends, and waits for that one's last write
+  // before it reads; or, where it touches nothing of the other's, only before it is over itself, so
+  // that memory never rests between them.
+  text.add("  if (!args.overlaps) wait();\n");
   for (size_t j = 0; j < plan->ahead; j++)
     add_load(text, *shape, j);
   for (size_t row = 0; row < shape->m * shape->w; row++)
@@ -192,6 +197,6 @@ extern "C" weft_status weft_program_source(const weft_program_shape *shape,
   if (shape->packet_bytes)
     text.add("  if (!some) return;\n");
   add_outputs(text, *shape);
-  text.add("}\n");
+  text.add("  if (args.overlaps) wait();\n}\n");
   return text.take(source);
 }

@@ -12,7 +12,7 @@ typedef unsigned long long u64;
 struct Args {
   u64 own[256];      // addresses of k inputs, then m outputs, of each stripe, blockIdx.y
   u64 length; // bytes, or groups of packets
-  u32 accumulate, two, four, sixteen;
+  u32 accumulate, overlaps, two, four, sixteen;
 };
 __device__ __forceinline__ u32 X2(u32 a, u32 b) {
   u32 r; asm("xor.b32 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b)); return r;

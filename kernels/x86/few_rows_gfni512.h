@@ -29,8 +29,9 @@ enum {
 
 // Tests set less, so as to come by.
 #ifndef FEW_COLUMNS
-#define FEW_COLUMNS 2048 // in shorter rows the matrices do not pay,
-#define FEW_GROUPED 8192 // and in rows shorter than this groups do not
+#define FEW_COLUMNS 2048  // in shorter rows the matrices do not pay,
+#define FEW_GROUPED 8192  // and in rows shorter than this groups do not
+#define FEW_FAN_RUN 16384 // bytes of one source that several rows find in the first-level cache
 // Bytes of all rows: what the second-level cache serves unasked, and from where on results are
 // stored past the caches.
 #define FEW_CACHED ((size_t)3 << 19)
@@ -260,11 +261,11 @@ static void few_panel(const weft_panel *p) {
 
 // One source into several rows that exist: row by row, so that there are two streams.
 static void few_fan(const weft_panel *p) {
-  enum { RUN = 4096, VECS = 8, AHEAD = 256 };
+  enum { VECS = 8, AHEAD = 256 };
   const size_t end = p->end - (p->end - p->begin) % (VECS * VEC_BYTES);
   const uint8_t *const x = p->x[0];
-  for (size_t run = p->begin; run < end; run += RUN) {
-    const size_t stop = end - run < RUN ? end : run + RUN;
+  for (size_t run = p->begin; run < end; run += FEW_FAN_RUN) {
+    const size_t stop = end - run < FEW_FAN_RUN ? end : run + FEW_FAN_RUN;
     for (size_t i = 0; i < p->m; i++) {
       const vec c = _mm512_set1_epi64((long long)weft_gf256_affine[p->a[i * p->a_stride]]);
       uint8_t *const y = p->y[i];

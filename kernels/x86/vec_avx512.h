@@ -9,6 +9,7 @@
 #include "kernels/x86/intrinsics.h"
 
 #define VEC_BYTES 64
+#define VEC_TERNARY
 typedef __m512i vec;
 
 static inline vec vec_zero(void) { return _mm512_setzero_si512(); }

@@ -175,6 +175,7 @@ weft_status weft_code_new(weft_ctx *ctx, const weft_code_options *options, weft_
     return WEFT_E_NOMEM;
   memset(code, 0, sizeof *code);
   code->ctx = ctx;
+  atomic_init(&code->unkept, 0);
   if (pthread_mutex_init(&code->lock, NULL) != 0) {
     weft_ctx_give(ctx, code);
     return WEFT_E_THREAD;

@@ -47,10 +47,12 @@ struct weft_code {
   char name[WEFT_CODE_NAME_BYTES];
   uint8_t *bits; // CRS: (m * w, k * w), the expanded parity matrix
   weft_plan *encode;
-  pthread_mutex_t lock; // of all below
+  pthread_mutex_t lock; // of all below but the last
   weft_cached_plan *cached;
   size_t capacity, filled;
   uint64_t now, hits, misses;
+  atomic_uint_least64_t
+      unkept; // recoveries whose plan was made and not kept: misses, without a lock
 };
 
 static inline bool weft_code_is_crs(const weft_code *code) { return code->packet_bytes != 0; }

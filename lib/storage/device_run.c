@@ -5,11 +5,10 @@
 #include <string.h>
 
 #include "lib/staging.h"
+#include "lib/storage/device_travel.h"
 
 enum {
-  PIECES_IN_FLIGHT = 3,   // one arrives, one is computed, one leaves
-  PIECE_BYTES = 24 << 20, // of all shards of a piece: long copies, short enough to overlap
-  SMALL_BYTES = 1 << 20,  // of data in host memory: sooner computed than carried
+  SMALL_BYTES = 1 << 20, // of data in host memory: sooner computed than carried
   POINTERS = WEFT_MAX_SHARDS,
   BUNDLE = 32,             // resident stripes whose products go to the row together
   STRIDED_BYTES = 64 << 10 // of their shards: up to here the row likes base and stride better
@@ -101,18 +100,10 @@ static weft_status clear(weft_call *call, uint8_t *to, size_t bytes) {
   return WEFT_OK;
 }
 
-// One plan on its way through the device.
-typedef struct run {
-  weft_plan *plan;
-  weft_call *call;
-  weft_exec exec; // the call's, or one of a side stream
-  const uint8_t *matrix;
-  size_t stride;
-  bool in_order;
-} run;
+typedef weft_device_run run;
 
 static uint8_t *shard_of(const run *r, const weft_stripe *stripe, size_t i) {
-  return weft_stripe_shard(stripe, r->in_order ? i : r->plan->ids[i]);
+  return weft_device_run_shard(r, stripe, i);
 }
 
 // Bytes that shard i of the plan has of a group cut to `tail` bytes: parity shards are whole.
@@ -153,8 +144,7 @@ static weft_status run_tail(const run *r, const weft_stripe *stripe, size_t done
   return status;
 }
 
-// A stripe whose shards the device works on where they are.
-static weft_status run_resident(const run *r, const weft_stripe *stripe) {
+weft_status weft_device_run_resident(const run *r, const weft_stripe *stripe) {
   const weft_code *code = r->plan->code;
   const size_t done = stripe->bytes / weft_code_unit_bytes(code) * weft_code_unit_bytes(code);
   product p = {.bytes = done, .mem = stripe->mem, .factors = r->plan->factors};
@@ -234,72 +224,6 @@ static weft_status run_bundle(const run *r, const weft_stripe *stripes, size_t c
   return multiply_many(code, &r->exec, &p, count, k, outputs, r->matrix, r->stride, false);
 }
 
-// Bytes [at, at + n) of a stripe in host memory, through `memory`: in, through the product, out.
-static weft_status run_piece(const run *r, const weft_stripe *stripe, size_t at, size_t n,
-                             uint8_t *memory, size_t step) {
-  const weft_code *code = r->plan->code;
-  const size_t k = code->k, all = k + r->plan->outputs, whole = weft_code_parity_bytes(code, n);
-  uint8_t *shards[POINTERS] = {NULL};
-  for (size_t i = 0; i < k; i++) {
-    shards[i] = memory + i * step;
-    const size_t bytes = r->plan->ids[i] < k ? n : whole;
-    WEFT_TRY(weft_device_copy(r->exec.device, shards[i], WEFT_MEM_DEVICE,
-                              shard_of(r, stripe, i) + at, stripe->mem, bytes, r->exec.stream));
-  }
-  for (size_t i = k; i < all; i++)
-    shards[i] = memory + i * step;
-  run here = *r;
-  here.in_order = true;
-  const weft_stripe piece = {.shards = shards, .bytes = n, .mem = WEFT_MEM_DEVICE};
-  WEFT_TRY(run_resident(&here, &piece));
-  for (size_t i = k; i < all; i++) {
-    const size_t bytes = r->plan->ids[i] < k ? n : whole;
-    WEFT_TRY(weft_device_copy(r->exec.device, shard_of(r, stripe, i) + at, stripe->mem, shards[i],
-                              WEFT_MEM_DEVICE, bytes, r->exec.stream));
-  }
-  return WEFT_OK;
-}
-
-// Pieces of a stripe in host memory, dealt to streams in turn: while one is computed, the next
-// arrives and the one before leaves.
-static weft_status run_travelling(const run *r, const weft_stripe *stripe) {
-  const weft_code *code = r->plan->code;
-  const size_t all = code->k + r->plan->outputs, unit = weft_code_unit_bytes(code);
-  size_t step = PIECE_BYTES / all / unit * unit;
-  step = step < unit ? unit : step;
-  if (unit == 1)
-    step = (step + 255) / 256 * 256;
-  const size_t most = weft_code_parity_bytes(code, stripe->bytes);
-  step = step < most ? step : most;
-  const size_t place = (step + 255) / 256 * 256;
-  run lanes[PIECES_IN_FLIGHT];
-  void *memory[PIECES_IN_FLIGHT] = {NULL};
-  weft_status status = WEFT_OK;
-  for (size_t i = 0; i < PIECES_IN_FLIGHT && status == WEFT_OK; i++) {
-    lanes[i] = *r;
-    status = weft_queue_side(r->call->queue, i, &lanes[i].exec.stream);
-    if (status == WEFT_OK)
-      status = weft_device_stream_order(r->exec.device, lanes[i].exec.stream, r->exec.stream);
-    if (status == WEFT_OK)
-      status = weft_device_scratch(&lanes[i].exec, all * place, &memory[i]);
-  }
-  size_t lane = 0;
-  for (size_t at = 0; at < stripe->bytes && status == WEFT_OK; at += step) {
-    const size_t left = stripe->bytes - at;
-    status = run_piece(&lanes[lane], stripe, at, left < step ? left : step, memory[lane], place);
-    lane = (lane + 1) % PIECES_IN_FLIGHT;
-  }
-  for (size_t i = 0; i < PIECES_IN_FLIGHT; i++) {
-    if (!memory[i])
-      continue;
-    weft_device_scratch_free(&lanes[i].exec, memory[i]);
-    const weft_status joined =
-        weft_device_stream_order(r->exec.device, r->exec.stream, lanes[i].exec.stream);
-    status = status != WEFT_OK ? status : joined;
-  }
-  return status;
-}
-
 static bool device_failed(weft_status status) {
   return status == WEFT_E_DEVICE || status == WEFT_E_DEVICE_NOMEM || status == WEFT_E_DEVICE_LOST;
 }
@@ -313,19 +237,37 @@ static weft_status run_on_host(weft_plan *plan, const weft_stripe *stripe, bool 
   return weft_plan_execute(plan, stripe, 1, in_order);
 }
 
-static weft_status run_stripe(run *r, const weft_stripe *stripe) {
-  const weft_code *code = r->plan->code;
-  if (stripe->mem == WEFT_MEM_DEVICE)
-    return run_resident(r, stripe);
-  const bool in_place = code->zero_copy && stripe->mem == WEFT_MEM_PINNED;
-  if (!in_place && code->k * stripe->bytes < SMALL_BYTES)
-    return run_on_host(r->plan, stripe, r->in_order, r->call, false);
-  weft_status status = in_place ? run_resident(r, stripe) : run_travelling(r, stripe);
+static bool in_place(const run *r, const weft_stripe *stripe) {
+  return stripe->mem == WEFT_MEM_DEVICE ||
+         (r->plan->code->zero_copy && stripe->mem == WEFT_MEM_PINNED);
+}
+
+static bool travels(const run *r, const weft_stripe *stripe) {
+  return !in_place(r, stripe) && r->plan->code->k * stripe->bytes >= SMALL_BYTES;
+}
+
+// The first stripe of `count`, or as many as travel through the device together.
+static weft_status run_stripes(run *r, const weft_stripe *stripes, size_t count, size_t *done) {
+  bool ordinary = false;
+  size_t n = 0;
+  for (; n < count && travels(r, &stripes[n]); n++)
+    ordinary = ordinary || stripes[n].mem == WEFT_MEM_HOST;
+  *done = n > 0 ? n : 1;
+  if (stripes->mem == WEFT_MEM_DEVICE)
+    return weft_device_run_resident(r, stripes);
+  if (n == 0 && !in_place(r, stripes))
+    return run_on_host(r->plan, stripes, r->in_order, r->call, false);
+  weft_status status =
+      n > 0 ? weft_device_run_travelling(r, stripes, n) : weft_device_run_resident(r, stripes);
   // Bytes in ordinary memory are the caller's again when the call returns; and what the device
   // fails at only shows when it is waited for.
-  if (status == WEFT_OK && stripe->mem == WEFT_MEM_HOST)
+  if (status == WEFT_OK && ordinary)
     status = weft_device_stream_wait(r->exec.device, r->exec.stream);
-  return device_failed(status) ? run_on_host(r->plan, stripe, r->in_order, r->call, true) : status;
+  if (!device_failed(status))
+    return status;
+  for (size_t i = 0; i < *done; i++)
+    WEFT_TRY(run_on_host(r->plan, &stripes[i], r->in_order, r->call, true));
+  return WEFT_OK;
 }
 
 weft_status weft_device_run_plan(weft_plan *plan, const weft_stripe *stripes, size_t count,
@@ -340,9 +282,9 @@ weft_status weft_device_run_plan(weft_plan *plan, const weft_stripe *stripes, si
   weft_status status = weft_call_begin(ctx, queue, &call);
   if (status == WEFT_OK) {
     r.exec = call.exec;
-    for (size_t i = 0, n; i < count && status == WEFT_OK; i += n > 0 ? n : 1) {
+    for (size_t i = 0, n; i < count && status == WEFT_OK; i += n) {
       n = bundled(&r, stripes + i, count - i);
-      status = n > 0 ? run_bundle(&r, stripes + i, n) : run_stripe(&r, &stripes[i]);
+      status = n > 0 ? run_bundle(&r, stripes + i, n) : run_stripes(&r, stripes + i, count - i, &n);
     }
     status = weft_call_end(ctx, &call, status);
   }
@@ -399,7 +341,7 @@ static weft_status compare(weft_code *code, const weft_stripe *stripe, weft_call
   for (size_t i = 0; i < k + code->m; i++)
     shards[i] = i < k ? weft_stripe_shard(stripe, i) : memory + (i - k) * place;
   const weft_stripe made = {.shards = shards, .bytes = stripe->bytes, .mem = WEFT_MEM_DEVICE};
-  WEFT_TRY(run_resident(r, &made));
+  WEFT_TRY(weft_device_run_resident(r, &made));
   WEFT_TRY(clear(call, (uint8_t *)flags, code->m * sizeof *flags));
   for (size_t i = 0; i < code->m; i++)
     WEFT_TRY(weft_device_compare(&call->exec, shards[k + i], weft_stripe_shard(stripe, k + i),

@@ -146,11 +146,13 @@ static void matrix_from_points(weft_generator *g) {
 
 // What recovery matrices are summed up from.
 static void fill_logarithms(weft_generator *g) {
-  const size_t n = g->k + g->m, stride = weft_generator_stride(g);
-  memset(g->log_difference, 0, n * stride);
-  for (size_t a = 0; a < n; a++)
+  const size_t n = g->k + g->m, words = weft_generator_words(g);
+  for (size_t a = 0; a <= n; a++) {
+    uint16_t row[WEFT_SHARDS_MAX] = {0};
     for (size_t b = 0; b < n; b++)
-      g->log_difference[a * stride + b] = g->field.log[difference(g, a, b)];
+      row[b] = g->field.log[a < n ? difference(g, a, b) : g->scale[b]];
+    memcpy(g->logarithms + a * words, row, words * sizeof *g->logarithms);
+  }
 }
 
 static void matrix_from_powers(weft_generator *g, weft_generator_kind kind) {
@@ -184,12 +186,14 @@ weft_status weft_generator_init(weft_generator *g, weft_generator_kind kind, siz
   g->by_points = set_points(g, kind);
   if (!m)
     return WEFT_OK;
-  const size_t logarithms = g->by_points ? (k + m) * weft_generator_stride(g) : 0;
-  g->parity = allocator->alloc(allocator->user, m * k + logarithms, 64);
+  const size_t matrix = (m * k + sizeof(uint64_t) - 1) / sizeof(uint64_t) * sizeof(uint64_t);
+  const size_t logarithms =
+      g->by_points ? (k + m + 1) * weft_generator_words(g) * sizeof(uint64_t) : 0;
+  g->parity = allocator->alloc(allocator->user, matrix + logarithms, 64);
   if (!g->parity)
     return WEFT_E_NOMEM;
   if (g->by_points) {
-    g->log_difference = g->parity + m * k;
+    g->logarithms = (uint64_t *)(void *)(g->parity + matrix);
     fill_logarithms(g);
     matrix_from_points(g);
     return WEFT_OK;
@@ -204,7 +208,8 @@ weft_status weft_generator_init(weft_generator *g, weft_generator_kind kind, siz
 void weft_generator_clear(weft_generator *g) {
   if (g->parity)
     g->allocator->free(g->allocator->user, g->parity);
-  g->parity = g->log_difference = NULL;
+  g->parity = NULL;
+  g->logarithms = NULL;
 }
 
 void weft_matrix_to_bits(const weft_gfw *field, const uint8_t *matrix, size_t rows, size_t columns,

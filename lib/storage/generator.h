@@ -33,18 +33,20 @@ typedef enum weft_generator_kind {
 typedef struct weft_generator {
   weft_gfw field;
   size_t k, m;
-  bool by_points;                  // generalised Reed-Solomon: the members below but parity count
-  size_t infinite;                 // the shard whose point is infinite, or WEFT_SHARDS_MAX
-  uint8_t point[WEFT_SHARDS_MAX];  // (k + m)
-  uint8_t scale[WEFT_SHARDS_MAX];  // (k + m), nonzero
-  uint8_t *parity;                 // (m, k), row stride k; owned
-  uint8_t *log_difference;         // (k + m, stride), of points, zeros behind; follows parity
+  bool by_points;                 // generalised Reed-Solomon: the members below but parity count
+  size_t infinite;                // the shard whose point is infinite, or WEFT_SHARDS_MAX
+  uint8_t point[WEFT_SHARDS_MAX]; // (k + m)
+  uint8_t scale[WEFT_SHARDS_MAX]; // (k + m), nonzero
+  uint8_t *parity;                // (m, k), row stride k; owned
+  // (k + m + 1, words), 16 bits each and zeros behind: logarithms of the differences of points, and
+  // in the last row of the scales. They follow parity; NULL where there is none.
+  uint64_t *logarithms;
   const weft_allocator *allocator; // outlives the generator
 } weft_generator;
 
-// Of log_difference: whole vectors.
-static inline size_t weft_generator_stride(const weft_generator *generator) {
-  return (generator->k + generator->m + 15) / 16 * 16;
+// Words of four logarithms in a row of them.
+static inline size_t weft_generator_words(const weft_generator *generator) {
+  return (generator->k + generator->m + 3) / 4;
 }
 
 // 1 <= k, k + m <= 2^w (256 for w = 8). WEFT_E_ARGUMENT: sizes the code does not have.

@@ -36,52 +36,58 @@ static weft_status take_survey(const weft_generator *g, const uint8_t *in, surve
   return WEFT_OK;
 }
 
-// Sums of logarithms modulo the order, which may come out as the order instead of 0. Three foldings
-// bring any 16 bits of w = 8 there, and what smaller w have; without a decision they are vectors.
-static uint16_t fold(const weft_gfw *field, unsigned sum) {
-  for (int i = 0; i < 3; i++)
-    sum = (sum & field->order) + (sum >> field->w);
-  return (uint16_t)sum;
+// Four sums of logarithms in a word, which may be added and taken away as one number as long as
+// each ends up within its 16 bits.
+#define FOUR(lane) ((lane)*UINT64_C(0x0001000100010001))
+
+// Brings sums closer to the order, of which they are modulo, and which they may end at instead of
+// 0. Three foldings bring any 16 bits of w = 8 there, and what smaller w have.
+static uint64_t fold(uint64_t sums, uint64_t order, unsigned w) {
+  return (sums & FOUR(order)) + ((sums >> w) & FOUR(UINT64_C(0xffff) >> w));
 }
 
-// log of every shard's factor: its scale, its differences from E, over those from P. Shard by shard
-// for whole rows of logarithms, needed or not: they are added as vectors.
-static void weigh(const weft_generator *g, const survey *s, uint16_t *restrict weight) {
-  const size_t n = weft_generator_stride(g);
-  const uint8_t *const log = g->field.log;
+// log of every shard's factor: its scale, its differences from E, over those from P. For all of a
+// word, needed or not.
+static void weigh(const weft_generator *g, const survey *s, uint64_t *restrict weight) {
+  const size_t words = weft_generator_words(g);
+  const uint64_t order = g->field.order;
+  const unsigned w = g->field.w;
+  const uint64_t *const scale = g->logarithms + (g->k + g->m) * words;
   // At most 128 absent ones, so that no sum exceeds 128 * 255 * 2 + 255 = 65535.
-  const unsigned most = (unsigned)s->absent * g->field.order;
-  for (size_t t = 0; t < n; t++)
-    weight[t] = (uint16_t)(most + log[g->scale[t]]);
+  for (size_t t = 0; t < words; t++)
+    weight[t] = FOUR(s->absent * order) + scale[t];
   for (size_t e = 0; e < s->absent; e++) {
-    const uint8_t *const add = g->log_difference + s->absent_id[e] * n;
-    const uint8_t *const take = g->log_difference + s->stand_in_id[e] * n;
-    for (size_t t = 0; t < n; t++)
-      weight[t] = (uint16_t)(weight[t] + add[t] - take[t]);
+    const uint64_t *const add = g->logarithms + s->absent_id[e] * words;
+    const uint64_t *const take = g->logarithms + s->stand_in_id[e] * words;
+    for (size_t t = 0; t < words; t++)
+      weight[t] += add[t] - take[t];
   }
-  for (size_t t = 0; t < n; t++)
-    weight[t] = fold(&g->field, weight[t]);
+  for (size_t t = 0; t < words; t++)
+    weight[t] = fold(fold(fold(weight[t], order, w), order, w), order, w);
 }
 
 // exp(weight of each input - weight of the shard - log of their difference) for all k inputs.
 static void fill_row(const weft_generator *g, const uint8_t *in, size_t shard,
-                     const uint16_t *weight, uint8_t *restrict row) {
-  const size_t n = weft_generator_stride(g);
-  const unsigned own = 2 * g->field.order - weight[shard];
-  const uint8_t *const take = g->log_difference + shard * n;
-  uint16_t sum[WEFT_SHARDS_MAX];
-  for (size_t t = 0; t < n; t++) {
-    const unsigned all = own + weight[t] - take[t];
-    sum[t] = (uint16_t)((all & g->field.order) + (all >> g->field.w));
+                     const uint64_t *weight, uint8_t *restrict row) {
+  const size_t words = weft_generator_words(g);
+  const uint64_t order = g->field.order;
+  const uint64_t *const take = g->logarithms + shard * words;
+  const uint8_t *const exp = g->field.exp;
+  uint16_t own, sum[WEFT_SHARDS_MAX];
+  memcpy(&own, (const uint8_t *)weight + shard * sizeof own, sizeof own);
+  for (size_t t = 0; t < words; t++) {
+    const uint64_t four = fold(FOUR(2 * order - own) + weight[t] - take[t], order, g->field.w);
+    memcpy(sum + 4 * t, &four, sizeof four);
   }
   for (size_t c = 0; c < g->k; c++)
-    row[c] = g->field.exp[sum[in[c]]];
+    row[c] = exp[sum[in[c]]];
 }
 
 static void solve_by_points(const weft_generator *g, const survey *s, const uint8_t *in,
                             const uint8_t *out, size_t count, uint8_t *matrix) {
-  uint16_t weight[WEFT_SHARDS_MAX];
-  weigh(g, s, weight);
+  uint64_t weight[WEFT_SHARDS_MAX / 4];
+  if (g->m) // else nothing is absent, and there are no logarithms
+    weigh(g, s, weight);
   for (size_t r = 0; r < count; r++) {
     uint8_t *row = matrix + r * g->k;
     if (s->position[out[r]] != ABSENT) {

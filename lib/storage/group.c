@@ -81,11 +81,16 @@ static weft_stripe columns_of(const weft_code *code, const weft_stripe *stripe, 
   const size_t from = share(steps, members, member) * step;
   const size_t to =
       member + 1 == members ? stripe->bytes : share(steps, members, member + 1) * step;
-  for (size_t i = 0; i < code->k + code->m; i++) {
-    uint8_t *shard = weft_stripe_shard(stripe, i);
-    shards[i] = shard ? shard + from : NULL;
+  weft_stripe columns = *stripe;
+  columns.bytes = to - from;
+  if (!stripe->shards) { // still evenly apart, which is quicker to copy
+    columns.base += from;
+    return columns;
   }
-  return (weft_stripe){.shards = shards, .bytes = to - from, .mem = stripe->mem};
+  for (size_t i = 0; i < code->k + code->m; i++)
+    shards[i] = stripe->shards[i] ? stripe->shards[i] + from : NULL;
+  columns.shards = shards;
+  return columns;
 }
 
 // Columns of every stripe, for stripes fewer than members.

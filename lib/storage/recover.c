@@ -141,9 +141,7 @@ weft_status weft_code_recover(weft_code *code, const weft_erasures *erasures,
   if (!q.outputs || !count)
     return WEFT_OK;
   if (!code->capacity && weft_plan_is_small(code, q.outputs)) {
-    pthread_mutex_lock(&code->lock);
-    code->misses++;
-    pthread_mutex_unlock(&code->lock);
+    atomic_fetch_add_explicit(&code->unkept, 1, memory_order_relaxed);
     return weft_plan_run_once(code, q.ids, q.ids + code->k, q.outputs, stripes, count, queue);
   }
   WEFT_TRY(obtain(code, &q, &plan));
@@ -212,6 +210,6 @@ void weft_code_plan_stats(weft_code *code, weft_plan_stats *out) {
   *out = (weft_plan_stats){.plans = code->filled,
                            .capacity = code->capacity,
                            .hits = code->hits,
-                           .misses = code->misses};
+                           .misses = code->misses + atomic_load(&code->unkept)};
   pthread_mutex_unlock(&code->lock);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random push: a random neighbour, a random segment that prefers those played first.
+// Random push: a random neighbour, a random segment that prefers those played first; live, before
+// them the newest of which it has little.
 //
 // R2 pushes until a brake message comes back, and what is in flight then is wasted: with 16
 // neighbours and a round trip of 40 ms, two packets in five. So each of a neighbour's suppliers
@@ -74,6 +75,30 @@ static size_t useful(const weft_policy_view *view, const weft_policy_neighbour *
 // than what is looked at there.
 static size_t after(const weft_policy_view *view, size_t at) {
   return at + 1 < view->window ? at + 1 : 0;
+}
+
+// Live: the newest segment of which the neighbour has less than a quarter comes before all others,
+// since what it gets of that goes on from there. Were it to wait until those played sooner are
+// complete, a segment would begin its way through the mesh, hop by hop, only then, while uplinks
+// have nothing else to send. The longer the way, the later each is, until none is in time.
+static bool choose_new(const weft_policy_view *view, size_t index, weft_policy_choice *out) {
+  const weft_policy_neighbour *neighbour = &view->neighbour[index];
+  const uint64_t end = neighbour->first + neighbour->count, own_end = view->first + view->count;
+  uint64_t first = neighbour->first > view->first ? neighbour->first : view->first;
+  first = first > view->play ? first : view->play;
+  uint64_t s = end < own_end ? end : own_end;
+  for (s = s < view->horizon ? s : view->horizon; s-- > first;) {
+    const size_t at = (size_t)(s % view->window);
+    const weft_policy_want *want = &neighbour->wants[at];
+    if (4u * (want->rank + want->in_flight) >= view->segments[at].blocks)
+      continue;
+    const size_t count = useful(view, neighbour, s, at);
+    if (count == 0)
+      continue;
+    *out = (weft_policy_choice){.neighbour = index, .segment = s, .count = count};
+    return true;
+  }
+  return false;
 }
 
 // The segment for one neighbour: each useful one is taken with probability 1/8 before the next is
@@ -156,7 +181,8 @@ static bool pick(void *user, const weft_policy_view *view, const weft_rng *rng,
   const size_t start = (size_t)weft_rng_below(rng, view->neighbours);
   for (size_t i = 0; i < view->neighbours; i++) {
     const size_t index = (start + i) % view->neighbours;
-    if (view->neighbour[index].open && choose_segment(view, index, rng, out))
+    if (view->neighbour[index].open &&
+        ((view->live && choose_new(view, index, out)) || choose_segment(view, index, rng, out)))
       return true;
   }
   return false;

@@ -147,6 +147,54 @@ static size_t eliminate(const weft_sim_codec *c, uint8_t *v, size_t count, size_
   return kept;
 }
 
+// a(count, count), inverted in place without exchanging rows; false: a pivot was zero.
+static bool invert(uint8_t *a, size_t count) {
+  for (size_t k = 0; k < count; k++) {
+    uint8_t *row = a + k * count;
+    if (row[k] == 0)
+      return false;
+    const uint8_t *by = weft_gf256_product[weft_gf256_inv[row[k]]];
+    row[k] = 1;
+    for (size_t i = 0; i < count; i++)
+      row[i] = by[row[i]];
+    for (size_t j = 0; j < count; j++) {
+      uint8_t *other = a + j * count;
+      if (j == k || other[k] == 0)
+        continue;
+      by = weft_gf256_product[other[k]];
+      other[k] = 0;
+      for (size_t i = 0; i < count; i++)
+        other[i] ^= by[row[i]];
+    }
+  }
+  return true;
+}
+
+// The same into `out` where, as nearly always with random vectors, each row's pivot is the first
+// column that rows before it leave: one inverse of these columns and one product. False: it is not
+// so, and nothing was written.
+static bool eliminate_at_once(const weft_sim_codec *c, const uint8_t *v, size_t count, size_t n,
+                              uint16_t *pivots, uint8_t *out) {
+  uint8_t any[WEFT_MAX_BLOCKS], square[WEFT_SIM_TOKEN_PACKETS * WEFT_SIM_TOKEN_PACKETS];
+  memcpy(any, v, n);
+  for (size_t i = 1; i < count; i++)
+    for (size_t at = 0; at < n; at++)
+      any[at] |= v[i * n + at];
+  size_t columns = 0;
+  for (size_t at = 0; at < n && columns < count; at++)
+    if (any[at])
+      pivots[columns++] = (uint16_t)at;
+  if (columns < count)
+    return false;
+  for (size_t i = 0; i < count; i++)
+    for (size_t j = 0; j < count; j++)
+      square[i * count + j] = v[i * n + pivots[j]];
+  if (!invert(square, count))
+    return false;
+  multiply(c, count, count, n, square, v, out, false);
+  return true;
+}
+
 static weft_status add_token(void *user, void *opened, size_t count, const void *bytes,
                              size_t length, size_t *innovative) {
   weft_sim_codec *c = user;
@@ -164,14 +212,18 @@ static weft_status add_token(void *user, void *opened, size_t count, const void 
     for (size_t j = 0; j < r; j++)
       factors[i * r + j] = v[i * n + s->pivot[j]];
   multiply(c, count, r, n, factors, s->basis, v, true);
-  const size_t kept = eliminate(c, v, count, n, pivots);
+  uint8_t *rows = s->basis + r * n; // where they will stand
+  size_t kept = count;
+  if (count > n - r || !eliminate_at_once(c, v, count, n, pivots, rows)) {
+    kept = eliminate(c, v, count, n, pivots);
+    memcpy(rows, v, kept * n);
+  }
   if (kept == 0)
     return WEFT_DEPENDENT;
   for (size_t j = 0; j < r; j++)
     for (size_t i = 0; i < kept; i++)
       factors[j * kept + i] = s->basis[j * n + pivots[i]];
-  multiply(c, r, kept, n, factors, v, s->basis, true);
-  memcpy(s->basis + r * n, v, kept * n);
+  multiply(c, r, kept, n, factors, rows, s->basis, true);
   memcpy(s->pivot + r, pivots, kept * sizeof *pivots);
   s->rank = (uint16_t)(r + kept);
   s->held.polluted = s->held.polluted || *(const uint8_t *)bytes;

@@ -128,17 +128,46 @@ weft_status weft_sim_write_run_json(const weft_sim_report *report, const char *p
 
 // --- summary.csv
 
+enum { CELL = 2 * WEFT_SIM_NAME + 3 };
+
+// A name that a comma or quote in it would split.
+static const char *cell(const char *text, char out[CELL]) {
+  size_t at = 0;
+  const bool quoted = strpbrk(text, ",\"\r\n") != NULL;
+  if (quoted)
+    out[at++] = '"';
+  for (; *text && at + 4 < CELL; text++) {
+    if (*text == '"')
+      out[at++] = '"';
+    out[at++] = *text;
+  }
+  if (quoted)
+    out[at++] = '"';
+  out[at] = '\0';
+  return out;
+}
+
+// As scenario files have it.
+static const char *value(const weft_sim_parameters *p, const char *key, char out[WEFT_SIM_TEXT]) {
+  *out = '\0';
+  for (size_t i = 0; i < weft_sim_key_count(); i++)
+    if (strcmp(weft_sim_key_at(i).name, key) == 0)
+      weft_sim_key_text(p, i, out);
+  return out;
+}
+
 static char *text_of(const weft_sim_report *report, bool heading) {
   const weft_sim_metrics *m = report->metrics;
   const size_t room = 256 + 2 * WEFT_SIM_HASH_BYTES + m->count * 40;
-  char *out = malloc(room), hash[2 * WEFT_SIM_HASH_BYTES + 1];
+  char *out = malloc(room), hash[2 * WEFT_SIM_HASH_BYTES + 1], name[CELL];
+  char scheme[WEFT_SIM_TEXT], fidelity[WEFT_SIM_TEXT];
   if (!out)
     return NULL;
-  size_t at = heading
-                  ? (size_t)snprintf(out, room, "scenario,seed,scheme,fidelity,state_hash")
-                  : (size_t)snprintf(out, room, "%s,%" PRIu64 ",%d,%d,%s", report->parameters->name,
-                                     report->parameters->seed, (int)report->parameters->scheme,
-                                     (int)report->parameters->fidelity, hex(report->result, hash));
+  const weft_sim_parameters *p = report->parameters;
+  size_t at = heading ? (size_t)snprintf(out, room, "scenario,seed,scheme,fidelity,state_hash")
+                      : (size_t)snprintf(out, room, "%s,%" PRIu64 ",%s,%s,%s", cell(p->name, name),
+                                         p->seed, value(p, "scheme", scheme),
+                                         value(p, "fidelity", fidelity), hex(report->result, hash));
   for (size_t i = 0; i < m->count; i++)
     at += (size_t)(heading ? snprintf(out + at, room - at, ",%s", m->items[i].name)
                    : isfinite(m->items[i].value)
@@ -178,6 +207,7 @@ static void put_time(FILE *to, int64_t us) {
 static weft_status put_peers(void *user, FILE *to) {
   const weft_sim_report *report = user;
   const weft_sim_result *r = report->result;
+  char class[CELL];
   fputs("peer,class,nat,free_rider,polluter,joined_s,left_s,done_s,startup_s,lag_s,due,in_time,"
         "skipped,stalls,stalled_s,delivered_bytes,wrong_bytes,sent_bytes,received_bytes,innovative,"
         "dependent,late,banned,hash_failures\n",
@@ -187,7 +217,8 @@ static weft_status put_peers(void *user, FILE *to) {
     if (!v->came)
       continue;
     fprintf(to, "%" PRIu32 ",%s,%d,%d,%d", v->peer,
-            report->parameters->classes[v->class_index].name, v->nat, v->free_rider, v->polluter);
+            cell(report->parameters->classes[v->class_index].name, class), v->nat, v->free_rider,
+            v->polluter);
     put_time(to, v->joined_us);
     put_time(to, v->left_us);
     put_time(to, v->done_us);

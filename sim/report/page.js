@@ -2,7 +2,7 @@
 // The report's page: everything it shows is in `run`, which stands above it in the file.
 (function () {
   "use strict";
-  const { $, text, percent, bits, bytes, row, colours, parts, slice } = weft, m = run.metrics;
+  const { $, text, percent, bits, bytes, row, colours, parts, slice, axis } = weft, m = run.metrics;
   $("title").textContent = "Scenario " + run.scenario;
   document.title = "weft sim: " + run.scenario;
   const p = run.parameters, k = run.kind;
@@ -29,7 +29,7 @@
     if (!data[0].length) { box.className = "none"; box.textContent = "nothing to show in this mode"; return; }
     new uPlot({
       width: Math.max(280, box.clientWidth), height: 240, scales: { x: { time: false }, y: range ? { range } : {} },
-      axes: [{ label: xLabel || "seconds", size: 40, labelSize: 18 }, Object.assign({ size: 84, values: (u, vs) => vs.map(format) }, steps ? { incrs: steps } : {})],
+      axes: [axis({ label: xLabel || "seconds", size: 40, labelSize: 18 }), axis(Object.assign({ size: 84, values: (u, vs) => vs.map(format) }, steps ? { incrs: steps } : {}))],
       series: [{ label: xLabel || "s" }].concat(series.map((s, i) => Object.assign({ stroke: colours[i % colours.length], width: 1.5, spanGaps: true, points: { show: few(data[i + 1]), size: 5 }, value: (u, v) => v === null ? "–" : format(v) }, s))),
     }, data, box);
   }
@@ -77,7 +77,7 @@
   function ranks() {
     const lines = run.rank.peers.slice(0, 24);
     chart("rank", run.rank.time.length ? [run.rank.time].concat(lines.map(p => p.packets), [run.rank.mean]) : [[]],
-      lines.map(p => ({ label: "peer " + p.peer, width: 1, stroke: "rgba(36,99,181,.35)", spanGaps: false, points: { show: false } })).concat([{ label: "mean", width: 3, stroke: "#c2571a" }]), v => text(v, 0));
+      lines.map(p => ({ label: "peer " + p.peer, width: 1, stroke: colours[0] + "59", spanGaps: false, points: { show: false } })).concat([{ label: "mean", width: 3, stroke: colours[1] }]), v => text(v, 0));
     document.querySelectorAll("#rank .u-legend").forEach(l => l.remove()); // two dozen peers need no legend
   }
   Object.entries(m).forEach(([k, v]) => $("metrics").append(row([k, v === null ? "–" : text(v, 6)], "td", true)));

@@ -2,7 +2,7 @@
 // A sweep's page: everything it shows is in `sweep`, which stands above it in the file.
 (function () {
   "use strict";
-  const { $, text, row, colours, parts, slice } = weft, { axes, points, runs, metrics } = sweep;
+  const { $, text, row, colours, parts, slice, axis, ink, paper } = weft, { axes, points, runs, metrics } = sweep;
   points.forEach(p => { p.list = []; });
   runs.forEach(r => points[r.point].list.push(r));
 
@@ -162,8 +162,8 @@
     const name = v => { const i = numbers ? a.numbers.indexOf(v) : v; return a ? a.values[i] : ""; };
     plot = new uPlot({
       width: wide, height: Math.max(300, Math.min(460, Math.round(0.42 * wide))), scales: { x: { time: false, distr: log ? 3 : 1, range: () => ends }, y: { range: () => range } },
-      axes: [{ label: a ? a.key : "", size: 40, labelSize: 20, grid: { show: numbers }, splits: () => marked, filter: (u, vs) => vs, values: (u, vs) => vs.map(v => v === null ? "" : name(v)) },
-        { label: label(m), labelSize: 22, size: 78, values: (u, vs) => { const step = vs.length > 1 ? Math.abs(vs[1] - vs[0]) / unit.per : 1; return vs.map(v => ceiling && v > 1.0001 ? "" : fixed(v / unit.per, Math.max(0, Math.min(9, -order(step || 1) + (Math.abs(step / 10 ** order(step || 1) - 2.5) < 1e-6 ? 1 : 0)))) + unit.name); } }],
+      axes: [axis({ label: a ? a.key : "", size: 40, labelSize: 20, grid: { show: numbers }, splits: () => marked, filter: (u, vs) => vs, values: (u, vs) => vs.map(v => v === null ? "" : name(v)) }),
+        axis({ label: label(m), labelSize: 22, size: 78, values: (u, vs) => { const step = vs.length > 1 ? Math.abs(vs[1] - vs[0]) / unit.per : 1; return vs.map(v => ceiling && v > 1.0001 ? "" : fixed(v / unit.per, Math.max(0, Math.min(9, -order(step || 1) + (Math.abs(step / 10 ** order(step || 1) - 2.5) < 1e-6 ? 1 : 0)))) + unit.name); } })],
       series: [{ label: a ? a.key : "", value: (u, v) => v === null ? "" : name(v) }].concat(lines.map(l => ({ label: l.name, stroke: l.colour, dash: l.dash || undefined, width: 2, paths: () => null, points: { show: false }, value: (u, v, s, i) => { const d = i === null ? null : l.dots.find(d => d.x === xs[i]); return d ? (d.n ? meanText(m, d.mean, d.half) : "no run") : ""; } }))),
       legend: { markers: { dash: (u, i) => i && lines[i - 1].dash ? "dashed" : "solid" } }, cursor: { points: { show: false }, drag: { x: false, y: false } },
       hooks: { draw: [u => { const g = u.ctx; g.save(); g.beginPath(); g.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height); g.clip(); lines.forEach((l, i) => { if (u.series[i + 1].show) drawLine(u, l, (i - (lines.length - 1) / 2) * gap, numbers && over !== SEED, singles); }); g.restore(); }] },
@@ -226,11 +226,11 @@
     const from = plot.ctx.canvas, px = devicePixelRatio || 1, line = 20 * px, named = plot.series.slice(1).filter(s => s.show), across = Math.max(1, Math.floor(from.width / (260 * px))), rows = Math.ceil(named.length / across);
     const to = document.createElement("canvas"), g = to.getContext("2d");
     to.width = from.width; to.height = from.height + (rows + 3) * line;
-    g.fillStyle = "#fff"; g.fillRect(0, 0, to.width, to.height); g.fillStyle = "#1c2430";
+    g.fillStyle = paper; g.fillRect(0, 0, to.width, to.height); g.fillStyle = ink;
     g.font = `${15 * px}px sans-serif`; g.fillText(`${$("title").textContent}: ${label(metrics.indexOf($("metric").value))} over ${$("over").selectedOptions[0].textContent}`, 12 * px, 1.2 * line, to.width - 24 * px);
     g.drawImage(from, 0, 2 * line);
     g.font = `${13 * px}px sans-serif`;
-    named.forEach((s, i) => { const x = (12 + 260 * (i % across)) * px, y = from.height + (2.8 + Math.floor(i / across)) * line; g.fillStyle = typeof s.stroke === "function" ? s.stroke(plot, i + 1) : s.stroke; g.fillRect(x, y - 10 * px, 12 * px, 12 * px); g.fillStyle = "#1c2430"; g.fillText(s.label, x + 18 * px, y, 230 * px); });
+    named.forEach((s, i) => { const x = (12 + 260 * (i % across)) * px, y = from.height + (2.8 + Math.floor(i / across)) * line; g.fillStyle = typeof s.stroke === "function" ? s.stroke(plot, i + 1) : s.stroke; g.fillRect(x, y - 10 * px, 12 * px, 12 * px); g.fillStyle = ink; g.fillText(s.label, x + 18 * px, y, 230 * px); });
     const a = document.createElement("a"); a.href = to.toDataURL("image/png"); a.download = `${sweep.scenario}-${$("metric").value}.png`; a.click();
   };
 

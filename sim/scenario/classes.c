@@ -130,9 +130,15 @@ bool weft_sim_set_class(weft_sim_parameters *p, const char *name, const char *ke
   const bool is_rate =
       strcmp(key, "upload") == 0 || strcmp(key, "download") == 0 || strcmp(key, "line") == 0;
   const bool is_time = strcmp(key, "delay") == 0;
-  if (is_time ? !weft_sim_parse_time(value, &n) : !weft_sim_parse_quantity(value, &n)) {
+  const bool is_share = strcmp(key, "loss") == 0 || strcmp(key, "nat") == 0;
+  if (!(is_time    ? weft_sim_parse_time(value, &n)
+        : is_share ? weft_sim_parse_share(value, &n)
+                   : weft_sim_parse_quantity(value, &n))) {
     snprintf(error, WEFT_SIM_TEXT, "%.40s takes %s, not '%.40s'", key,
-             is_time ? "a time such as 20 ms" : "a number", value);
+             is_time    ? "a time such as 20 ms"
+             : is_share ? "a share such as 0.05 or 5 %"
+                        : "a number such as 20M",
+             value);
     return false;
   }
   const double most = is_rate ? 1e13 : is_time ? 10e6 : strcmp(key, "burst") == 0 ? 1000 : 0.9999;

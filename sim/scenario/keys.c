@@ -195,6 +195,15 @@ bool weft_sim_parse_quantity(const char *text, double *out) {
   return *rest == '\0';
 }
 
+bool weft_sim_parse_share(const char *text, double *out) {
+  const char *rest;
+  if (!number(text, out, &rest))
+    return false;
+  if (strcmp(rest, "%") == 0)
+    *out /= 100;
+  return *rest == '\0' || strcmp(rest, "%") == 0;
+}
+
 bool weft_sim_parse_time(const char *text, double *us) {
   static const struct {
     const char *unit;
@@ -223,6 +232,9 @@ static void time_text(int64_t us, char out[WEFT_SIM_TEXT]) {
 }
 
 // --- Values in and out
+
+// Shares and probabilities may be told in percent.
+static bool is_share(const key_row *row) { return row->kind == KEY_REAL && row->max <= 1; }
 
 static void *field(weft_sim_parameters *p, const key_row *row) {
   return (uint8_t *)p + row->offset;
@@ -307,9 +319,13 @@ bool weft_sim_set_row(weft_sim_parameters *p, const key_row *row, const char *va
   case KEY_STAY:
     if (row->kind == KEY_STAY && weft_sim_parse_time(value, &n)) {
       n /= 1e6;
-    } else if (row->kind == KEY_STAY || !weft_sim_parse_quantity(value, &n)) {
+    } else if (row->kind == KEY_STAY || !(is_share(row) ? weft_sim_parse_share(value, &n)
+                                                        : weft_sim_parse_quantity(value, &n))) {
       snprintf(error, WEFT_SIM_TEXT, "%s takes %s, not '%.40s'", row->name,
-               row->kind == KEY_STAY ? "a time such as 5 min" : "a number such as 0.05", value);
+               row->kind == KEY_STAY ? "a time such as 5 min"
+               : is_share(row)       ? "a share such as 0.05 or 5 %"
+                                     : "a number such as 0.5",
+               value);
       return false;
     }
     if (!in_range(row, n, error))

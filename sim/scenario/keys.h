@@ -36,6 +36,7 @@ bool weft_sim_set_classes(weft_sim_parameters *p, const char *value, char error[
 bool weft_sim_set_class(weft_sim_parameters *p, const char *name, const char *key,
                         const char *value, char error[WEFT_SIM_TEXT]);
 bool weft_sim_parse_quantity(const char *text, double *out);
+bool weft_sim_parse_share(const char *text, double *out); // 0.05 or 5 %
 bool weft_sim_parse_time(const char *text, double *us);
 
 #endif

@@ -125,11 +125,25 @@ for name in ("online", "coded_readable", "copied_readable", "coded_lost", "copie
 assert sum(v["coded_repair_bytes"]) <= m["coded_repair_bytes"] and v["coded_lost"][-1] <= m["coded_lost"]
 PYTHON
 
+# A name that a comma or a quote in it would split; shares told in percent.
+printf '[network]\npeers = 8\nloss = 2%%\nclasses = "x",y:1\n[class "x",y]\nloss = 0.5 %%\nnat = 10 %%\n' >'two, "three".ini'
+expect 0 sim 'two, "three".ini' --duration 15s --arrival together --departure stay --threads 2 --flash-share '50 %' --out named
+python3 - <<'PYTHON' || fail "names and shares"
+import csv, json
+rows, run = list(csv.DictReader(open("named/summary.csv"))), json.load(open("named/run.json"))
+assert [rows[0][k] for k in ("scenario", "scheme", "fidelity")] == ['two, "three"', "push", "bytes"], rows
+assert float(rows[0]["continuity"]) == run["metrics"]["continuity"]
+p = run["parameters"]
+assert p["network"]["loss"] == "0.02" and p["churn"]["flash-share"] == "0.5"
+assert p["classes"][0]["loss"] == 0.005 and p["classes"][0]["nat"] == 0.1
+assert {r["class"] for r in csv.DictReader(open("named/peers.csv"))} == {'"x",y'}
+PYTHON
+
 # --- the page in a browser
 
 # Opens a page: its charts are there, nothing on the console, and its picture in FOLDER.png.
-open_page() { # FOLDER CHARTS
-  HOME=$work timeout 120 "$browser" --headless=new --no-sandbox --disable-gpu --enable-logging=stderr --v=0 \
+open_page() { # FOLDER CHARTS [FLAG]
+  HOME=$work timeout 120 "$browser" ${3:+"$3"} --headless=new --no-sandbox --disable-gpu --enable-logging=stderr --v=0 \
     --virtual-time-budget=4000 --window-size=1200,2600 --dump-dom "file://$work/$1/report.html" >dom 2>console || true
   [ -s dom ] || return 1
   says 'data-ready="yes"' dom
@@ -137,12 +151,12 @@ open_page() { # FOLDER CHARTS
   [ "$(grep -o 'class="uplot' dom | wc -l)" = "$2" ] || fail "$1: $(grep -o 'class="uplot' dom | wc -l) charts, not $2"
   ! grep -q 'class="none"' dom || fail "$1: a chart has nothing to show"
   ! grep -E 'CONSOLE.*(rror|TypeError)' console || fail "$1: errors on the page's console"
-  HOME=$work timeout 120 "$browser" --headless=new --no-sandbox --disable-gpu --virtual-time-budget=4000 \
+  HOME=$work timeout 120 "$browser" ${3:+"$3"} --headless=new --no-sandbox --disable-gpu --virtual-time-budget=4000 \
     --window-size=1200,2600 --screenshot="$work/$1.png" "file://$work/$1/report.html" >/dev/null 2>&1 || true
 }
 
-# Points of the picture that are of the swarm's canvas, and of lines: at least so many.
-drawn() { # FOLDER DARK LINES
+# Points of the picture that are of the swarm's canvas, and of lines: at least so many; the page's paper.
+drawn() { # FOLDER DARK LINES [PAPER]
   python3 - "$@" <<'PYTHON' || fail "$1: the page's picture is blank"
 import sys, zlib
 d = open(sys.argv[1] + ".png", "rb").read()
@@ -171,6 +185,8 @@ dark = sum(1 for r in rows for x in range(0, width * step, step) if tuple(r[x:x 
 lines = sum(1 for r in rows for x in range(0, width * step, step) if r[x + 2] > 150 and r[x] < 100)
 assert dark >= int(sys.argv[2]), f"no swarm canvas: {dark}"
 assert lines >= int(sys.argv[3]), f"nothing is drawn: {lines}"
+paper = "#" + bytes(rows[4][4 * step:4 * step + 3]).hex()
+assert paper == (sys.argv[4] if len(sys.argv) > 4 else "#f6f7f9"), f"the page is on {paper}"
 PYTHON
 }
 
@@ -183,6 +199,7 @@ if [ -z "$browser" ]; then
 else
   if open_page results 5; then
     drawn results 20001 1501
+    open_page results 5 --blink-settings=preferredColorScheme=0 && drawn results 20001 1501 '#10151c'
     # What a server's and a store's pages show is of their kind, and nothing is left blank.
     open_page server 8 && drawn server 0 1501
     open_page hours 5 && drawn hours 0 1501
@@ -217,6 +234,9 @@ wrong 2 "class.ini:5: a class has no key 'speed'" sim class.ini
 wrong 2 "there is no key\|Unknown option" sim --no-such-key 1
 wrong 2 '--scheme is .dance. and not one of push' sim --scheme dance
 wrong 2 '--loss must be 0 to 0.9, not 2' sim --loss 2
+wrong 2 '--loss must be 0 to 0.9, not 0.95' sim --loss '95 %'
+wrong 2 "--loss takes a share such as 0.05 or 5 %, not '5 %%'" sim --loss '5 %%'
+wrong 2 "--arrivals-per-s takes a number such as 0.5, not '5 %'" sim --arrivals-per-s '5 %'
 wrong 2 'source-upload is below rate' sim --source-upload 100k
 wrong 2 'download is below rate' sim --rate 18M --source-upload 1G --segment-blocks 1024 --block-bytes 4096 --lag 8s --startup 4s
 wrong 2 'neighbours-max must be at least' sim --neighbours 20 --neighbours-max 4

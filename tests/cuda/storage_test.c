@@ -419,22 +419,86 @@ START_TEST(rows_agree) {
 }
 END_TEST
 
+// Calls that follow each other on a queue, some of which read or write what one before them does:
+// kernels that may begin before the last one ends must not where it matters.
+START_TEST(calls_follow) {
+  if (gpu_skip("calls_follow"))
+    return;
+  enum { POOL = 10, CALLS = 60, LONG = 10 << 20, SHORT = 96 << 10, TURNS = 3 };
+  weft_ctx *host_ctx = fixture_ctx(NULL, 1);
+  static const weft_code_options some[] = {{.name = "cauchy", .k = 2, .m = 2},
+                                           {.name = "gcrs", .k = 2, .m = 2, .w = 8},
+                                           {.name = "cauchy", .k = 3, .m = 1}};
+  for (size_t turn = 0; turn < TURNS; turn++) {
+    const size_t bytes = reduced() || turn == TURNS - 1 ? SHORT : LONG;
+    // Kernels made at once, and then none, so that bytes are for the tensor kernel.
+    const size_t compile_after = turn == 1 ? SIZE_MAX : 1;
+    weft_ctx *ctx;
+    EXPECT_OK(
+        weft_ctx_new(&ctx, &(weft_ctx_options){.backend = "cuda", .compile_after = compile_after}));
+    weft_code *codes[2][3];
+    for (size_t c = 0; c < 3; c++) {
+      EXPECT_OK(weft_code_new(host_ctx, &some[c], &codes[0][c]));
+      EXPECT_OK(weft_code_new(ctx, &some[c], &codes[1][c]));
+    }
+    uint8_t *expect = fixture_malloc(POOL * bytes);
+    fixture_fill(expect, POOL * bytes);
+    gpu_buffer buffer = gpu_input(ctx, WEFT_MEM_DEVICE, expect, POOL * bytes);
+    weft_queue *queue;
+    EXPECT_OK(weft_queue_new(ctx, &queue));
+    for (size_t i = 0; i < CALLS; i++) {
+      // stripes of four shards, side by side or across each other
+      const size_t first = fixture_below(POOL - 3), c = fixture_below(3);
+      const weft_stripe host = {
+          .base = expect + first * bytes, .stride = bytes, .bytes = bytes, .mem = WEFT_MEM_HOST};
+      weft_stripe there = host;
+      there.base = buffer.at + first * bytes;
+      there.mem = WEFT_MEM_DEVICE;
+      EXPECT_OK(weft_code_encode(codes[1][c], &there, 1, queue));
+      EXPECT_OK(weft_code_encode(codes[0][c], &host, 1, NULL));
+    }
+    EXPECT_OK(weft_queue_wait(queue));
+    uint8_t *got = gpu_read(&buffer);
+    for (size_t i = 0; i < POOL; i++)
+      if (memcmp(got + i * bytes, expect + i * bytes, bytes) != 0)
+        ck_abort_msg("calls that follow each other, shards of %zu bytes: shard %zu differs", bytes,
+                     i);
+    free(got);
+    weft_queue_free(queue);
+    gpu_buffer_free(&buffer);
+    free(expect);
+    for (size_t c = 0; c < 3; c++) {
+      weft_code_free(codes[1][c]);
+      weft_code_free(codes[0][c]);
+    }
+    weft_ctx_free(ctx);
+  }
+  weft_ctx_free(host_ctx);
+}
+END_TEST
+
 // A test that failed may have left its fault behind.
 static void no_faults(void) { weft_cuda_inject(0, 0, 0); }
 
-int main(void) {
-  Suite *suite = suite_create("storage on a device");
-  TCase *tests = tcase_create("storage");
+// A case of its own for each, so that slow checkers can take one each (CK_RUN_CASE).
+static TCase *add_case(Suite *suite, const char *name) {
+  TCase *tests = tcase_create(name);
   tcase_set_timeout(tests, 300);
   tcase_add_checked_fixture(tests, no_faults, no_faults);
-  tcase_add_test(tests, every_memory);
-  tcase_add_test(tests, in_pieces);
-  tcase_add_test(tests, many_stripes);
-  tcase_add_test(tests, groups);
-  tcase_add_test(tests, inverse_by_choice);
-  tcase_add_test(tests, zero_copy);
-  tcase_add_test(tests, fails_over);
-  tcase_add_loop_test(tests, rows_agree, 0, gpu_row_count());
   suite_add_tcase(suite, tests);
+  return tests;
+}
+
+int main(void) {
+  Suite *suite = suite_create("storage on a device");
+  tcase_add_test(add_case(suite, "memory"), every_memory);
+  tcase_add_test(add_case(suite, "pieces"), in_pieces);
+  tcase_add_test(add_case(suite, "stripes"), many_stripes);
+  tcase_add_test(add_case(suite, "follow"), calls_follow);
+  tcase_add_test(add_case(suite, "groups"), groups);
+  tcase_add_test(add_case(suite, "inverse"), inverse_by_choice);
+  tcase_add_test(add_case(suite, "zero_copy"), zero_copy);
+  tcase_add_test(add_case(suite, "fails_over"), fails_over);
+  tcase_add_loop_test(add_case(suite, "rows"), rows_agree, 0, gpu_row_count());
   return test_main(suite);
 }

@@ -37,7 +37,7 @@ static void open_mesh(mesh *m, weft_sim_fidelity fidelity, uint64_t seed) {
                               .arena = m->arena,
                               .blocks = BLOCKS,
                               .batch = BATCH,
-                              .neighbours = DEGREE + 1};
+                              .neighbours = DEGREE};
   EXPECT(weft_sim_codec_init(&m->state) == WEFT_OK);
   m->codec = weft_sim_codec_table(&m->state);
   m->table = weft_sim_rng_table(&m->rng);

@@ -25,6 +25,13 @@
 // made (isal_rs: m = 4 ends at k = 21, m = 5 at 5, m = 6 at 4; par1: m = 4 ends at k = 2).
 //
 // Threads: unlike other handles, a code and its plans may be used by several threads at once.
+//
+// Errors of every call with stripes, beside those named there: WEFT_E_ARGUMENT (a shard that is
+// needed is NULL, an id out of range or named twice, a stripe's memory of no known kind),
+// WEFT_E_NOMEM, WEFT_E_UNSUPPORTED (DEVICE memory without storage kernels) and, for DEVICE memory,
+// WEFT_E_DEVICE, _DEVICE_NOMEM and _DEVICE_LOST; HOST and PINNED stripes are done on the CPU when a
+// device fails. After an error the shards to be written hold undefined bytes, unless said
+// otherwise.
 #ifndef WEFT_STORAGE_H
 #define WEFT_STORAGE_H
 

@@ -4,6 +4,7 @@
 
 #define FEW_COLUMNS 1024
 #define FEW_GROUPED 1024
+#define FEW_FAN_RUN 4096
 #define FEW_CACHED 40000
 #define FEW_PAST_CACHE 80000
 #define weft_host_gfni512 weft_emulated_gfni512

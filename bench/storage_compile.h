@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that a part of `weft bench storage` will want, compiled on all cores beforehand.
+#ifndef WEFT_BENCH_STORAGE_COMPILE_H
+#define WEFT_BENCH_STORAGE_COMPILE_H
+
+#include "bench/storage.h"
+#include "weft/weft.h"
+
+// A case encodes, or recovers these shards: `count` of them lost, all data or every second parity.
+size_t weft_bench_storage_lost(size_t k, size_t m, bool mixed, uint8_t *lost);
+
+// Encoding and both kinds of recovery for every shape. Only where WEFT_CODE_FOLDER names a folder,
+// through which the cases then get them: half of a run's time is compiling otherwise.
+void weft_bench_storage_compile(const weft_bench_storage_run *run, const char *name, size_t w,
+                                const weft_bench_sizes_of_code *shapes, size_t count);
+
+#endif

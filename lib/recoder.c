@@ -204,6 +204,7 @@ static void set_product(weft_gemm *product, const weft_recoder *recoder, const p
   product->y.ptr = out.ptr;
   product->y.mem = out.mem;
   product->accumulate = false;
+  product->factors = NULL;
 }
 
 static weft_status multiply(const weft_recoder *recoder, const weft_gemm *products, size_t count) {

@@ -61,8 +61,6 @@ void weft_exchange_lost(weft_engine *e, const weft_neighbour *n) {
   weft_candidate *candidate = find(e, &n->address);
   if (n->lost == WEFT_LOST_BANNED && candidate)
     forget(e, (size_t)(candidate - e->candidates));
-  else if (n->lost == WEFT_LOST_FULL && candidate)
-    candidate->after_us -= RETRY_US / 2; // it makes room
   if (e->options->addresses_max && e->exchange_us != WEFT_ENGINE_NEVER)
     e->exchange_us = 0; // look for another at once
 }
@@ -98,9 +96,6 @@ size_t weft_refer_put(weft_engine *e, size_t index, uint8_t flags, uint8_t *out)
 }
 
 size_t weft_engine_refusal(weft_engine *e, uint8_t out[WEFT_DATAGRAM_MAX]) {
-  e->refused = !e->self.source;
-  if (e->refused && e->exchange_us != WEFT_ENGINE_NEVER)
-    e->exchange_us = 0;
   return weft_refer_put(e, SIZE_MAX, WEFT_REFER_FULL, out);
 }
 
@@ -123,42 +118,6 @@ static size_t poorest(const weft_engine *e, int64_t now_us) {
   return least == 0 ? worst : SIZE_MAX;
 }
 
-// The neighbour that most others send to, if these are more than a peer looks for: it can do
-// without us, and will not dial anybody instead.
-static size_t richest(const weft_engine *e) {
-  size_t best = SIZE_MAX, most = e->options->neighbours_target;
-  for (size_t i = 0; i < e->used; i++) {
-    const weft_neighbour *n = &e->neighbours[i];
-    if (n->state != WEFT_NEIGHBOUR_OPEN || n->is_source || n->leaving || !n->mapped ||
-        e->policy_view[i].suppliers <= most)
-      continue;
-    most = e->policy_view[i].suppliers;
-    best = i;
-  }
-  return best;
-}
-
-static void part_with(weft_engine *e, size_t index) {
-  weft_neighbour *n = &e->neighbours[index];
-  n->bye = WEFT_BYE_REPLACED;
-  n->leaving = true; // gone once it is told
-  e->due_count -= e->due[index] != 0;
-  e->due[index] = 0;
-  weft_neighbour_due(e, index, WEFT_DUE_BYE);
-}
-
-// Whoever was refused lacks neighbours, and where most are behind NATs whoever comes late may have
-// one alone or none, while those that can be connected to have all they can take.
-static void make_room(weft_engine *e, int64_t now_us) {
-  if (!e->refused || now_us < e->room_us || e->degree < e->options->neighbours_max)
-    return;
-  e->refused = false;
-  e->room_us = now_us + WEFT_TIMER(e, exchange_us, 5000000) / 5;
-  const size_t index = richest(e);
-  if (index != SIZE_MAX)
-    part_with(e, index);
-}
-
 static void replace(weft_engine *e, int64_t now_us) {
   const size_t index = poorest(e, now_us);
   for (size_t i = 0; i < e->used; i++)
@@ -166,7 +125,12 @@ static void replace(weft_engine *e, int64_t now_us) {
   if (index == SIZE_MAX || e->degree < e->options->neighbours_target || e->candidate_count == 0 ||
       e->missing >= e->horizon)
     return;
-  part_with(e, index);
+  weft_neighbour *n = &e->neighbours[index];
+  n->bye = WEFT_BYE_REPLACED;
+  n->leaving = true; // gone once it is told
+  e->due_count -= e->due[index] != 0;
+  e->due[index] = 0;
+  weft_neighbour_due(e, index, WEFT_DUE_BYE);
 }
 
 // Live: how many neighbours to have. Where the stream stands still it goes on elsewhere, it seems,
@@ -212,7 +176,6 @@ void weft_exchange_tick(weft_engine *e, int64_t now_us) {
       break;
     }
   }
-  make_room(e, now_us);
   if (!e->self.source && now_us >= e->replace_us) {
     e->replace_us = now_us + 2 * WEFT_TIMER(e, exchange_us, 5000000);
     replace(e, now_us);

@@ -15,12 +15,12 @@ enum { ShardsMax = 256 };
 struct Args {
   uint64_t own[ShardsMax];
   uint64_t length;
-  uint32_t accumulate, overlaps, two, four, sixteen;
+  uint32_t overlaps, two, four, sixteen;
 };
 
 // The shape and, behind it, the matrix: bits, 8 to a byte and rows of whole bytes, or coefficients.
 struct Key {
-  uint32_t k, m, w, packet_bytes, factored;
+  uint32_t k, m, w, packet_bytes, factored, accumulate;
   uint8_t matrix[];
 };
 
@@ -87,6 +87,7 @@ weft_status kernel_for(const weft_exec *exec, Wanted *wanted, size_t work, void 
   key->w = static_cast<uint32_t>(shape.w);
   key->packet_bytes = static_cast<uint32_t>(shape.packet_bytes);
   key->factored = shape.factors != nullptr;
+  key->accumulate = shape.accumulate;
   for (size_t r = 0; r < rows; r++)
     if (gemm)
       memcpy(key->matrix + r * row_bytes, gemm->a + r * gemm->a_stride, row_bytes);
@@ -202,6 +203,7 @@ weft_status find_kernel(const weft_exec *exec, const weft_xorm &xorm, size_t cou
   shape.packet_bytes = xorm.packet_bytes;
   shape.bits = xorm.bits + panel->from * xorm.w * xorm.bits_stride;
   shape.bits_stride = xorm.bits_stride;
+  shape.accumulate = xorm.accumulate;
   WEFT_TRY(weft_program_plan_for(&shape, &panel->plan));
   WEFT_TRY(kernel_for(exec, &panel->wanted, count * xorm.k * xorm.len, &panel->kernel));
   return panel->kernel ? WEFT_OK : WEFT_E_UNSUPPORTED;
@@ -217,7 +219,6 @@ weft_status run_panel(const weft_exec *exec, const weft_xorm *xorms, size_t coun
     for (size_t i = 0; i < panel.m; i++)
       *own++ = reinterpret_cast<uint64_t>(weft_row(&xorms[s].y, panel.from + i));
   }
-  args.accumulate = xorms->accumulate;
   return launch(exec, panel.kernel, panel.wanted, panel.plan,
                 xorms->len / (xorms->w * xorms->packet_bytes), count, &args);
 }
@@ -301,6 +302,7 @@ extern "C" weft_status weft_storage_program_gemm(const weft_exec *exec, const we
   wanted.shape.k = like.k;
   wanted.shape.m = like.m;
   wanted.shape.w = 8;
+  wanted.shape.accumulate = like.accumulate;
   wanted.shape.factors = by_factors(like) ? like.factors : nullptr;
   weft_program_plan plan;
   void *kernel = nullptr;
@@ -317,7 +319,6 @@ extern "C" weft_status weft_storage_program_gemm(const weft_exec *exec, const we
       *own++ = reinterpret_cast<uint64_t>(weft_row(&gemms[s].y, i));
   }
   const size_t whole = like.len / 16 * 16;
-  args.accumulate = like.accumulate;
   WEFT_TRY(launch(exec, kernel, wanted, plan, whole, count, &args));
   for (size_t s = 0; s < count && whole < like.len; s++)
     WEFT_TRY(run_tail(exec, gemms[s], whole));
@@ -336,10 +337,10 @@ extern "C" bool weft_storage_suits(const weft_gemm *gemm, size_t count) {
 // sources and outputs whether they are there or not. Code that is far larger than the instruction
 // cache crawls.
 static bool program_is_quicker(const weft_gemm &gemm) {
-  enum { ToRead = 76, InstructionsMost = 7600, FactoredMost = 24, FactoredOfMany = 40 };
+  enum { ToRead = 76, InstructionsMost = 7600, FactoredMost = 40, FactoredOfMany = 48 };
   if (by_factors(gemm))
     return gemm.k <= (gemm.m <= 8 ? FactoredMost : FactoredOfMany);
-  const size_t sources_most = gemm.m <= 4 ? SIZE_MAX : gemm.m <= 8 ? 23 : 19;
+  const size_t sources_most = gemm.m <= 4 ? SIZE_MAX : gemm.m <= 8 ? 23 : 21;
   return gemm.k <= sources_most && instructions(gemm.k, 8, 8 * gemm.m, ToRead) <= InstructionsMost;
 }
 

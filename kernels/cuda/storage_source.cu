@@ -1,33 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the kernel of one bit matrix. Its threads load what they add straight into registers, some
-// shards ahead: a thread has a word (or two) of each packet, or 32 bytes of each shard, and sums in
-// registers for all outputs. Nothing is shared, no thread waits for another, and a block ends with
-// its tile, so that the scheduler divides the work: rings in shared memory, filled by bulk copies,
-// were measured to lose 5 to 15 % by their first fill and by tiles that do not come out even.
+// Writes the kernel of one bit matrix. A thread has a word of each packet, or 32 bytes of each
+// shard, and sums in registers for all outputs. Shards come through rings (storage_ring.cu); a
+// block ends with its tile, so that the scheduler divides the work.
 #include "kernels/cuda/storage_sums.h"
 
 namespace {
 
 using weft_made::Packets;
+using weft_made::Ring;
 using weft_made::Text;
 
 const char functions[] = R"(
-__device__ __forceinline__ void get(u64 from, u32 &v) {
-  asm volatile("ld.global.cs.u32 %0, [%1];" : "=r"(v) : "l"(from));
-}
-__device__ __forceinline__ void get(u64 from, uint4 &v) {
-  asm volatile("ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(from));
-}
-__device__ __forceinline__ void get(u64 from, uint2 &v) {
-  asm volatile("ld.global.cs.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(from));
-}
-template <class V> __device__ __forceinline__ void put(u64 to, V v, u32 accumulate) {
-  if (accumulate) {
-    V old;
-    get(to, old);
-    v = X2(v, old);
-  }
+template <class V> __device__ __forceinline__ void put(u64 to, V v) {
+#if ACCUMULATE
+  v = X2(v, __ldcs((const V *)to));
+#endif
   __stcs((V *)to, v);
 }
 __device__ __forceinline__ void wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
@@ -37,131 +24,116 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
   const u64 *rows = args.own + blockIdx.y * (K + M);
 )";
 
-void add_load(Text &text, const weft_program_shape &shape, size_t j) {
-  if (j >= shape.k)
-    return;
+// Threads behind the end do what the last ones do, and write the same, unless that would be added
+// twice.
+const char place_of_bytes[] = R"(
+  const u64 at = ((u64)blockIdx.x * (THREADS / 32) + threadIdx.x / 32) * 1024 +
+                 threadIdx.x % 32 * 16, last = args.length - 16;
+  const u64 low = at <= last ? at : last, high = at + 512 <= last ? at + 512 : last;
+  const bool low_is_own = !ACCUMULATE || low == at, high_is_own = !ACCUMULATE || high == at + 512;
+)";
+
+const char place_of_packets[] = R"(
+  const u32 lane = threadIdx.x % 32, unit = blockIdx.x * THREADS + threadIdx.x;
+  const u32 units = (u32)args.length * (PACKET / 4);
+  const bool is_own = unit < units;
+  const u32 place = is_own ? unit : LINES ? units - 32 + lane : units - 1;
+  const u64 at = (u64)(place / (PACKET / 4)) * (W * PACKET) + place % (PACKET / 4) * 4;
+)";
+
+void add_place(Text &text, const weft_program_shape &shape, const weft_program_plan &plan) {
   if (!shape.packet_bytes) {
-    text.add("  uint4 l%zu, h%zu; get(rows[%zu] + low, l%zu); get(rows[%zu] + high, h%zu);\n", j, j,
-             j, j, j, j);
+    text.put(place_of_bytes, sizeof place_of_bytes - 1);
     return;
   }
-  text.add("  const u64 x%zu = rows[%zu] + at;\n", j, j);
-  for (size_t c = 0; c < shape.w; c++)
-    text.add("  W v%zu_%zu; get(x%zu + %zu, v%zu_%zu);\n", j, c, j, c * shape.packet_bytes, j, c);
+  text.add("#define W %zuu\n#define PACKET %zuu\n#define LINES %d\n", shape.w, shape.packet_bytes,
+           plan.lines);
+  text.put(place_of_packets, sizeof place_of_packets - 1);
 }
 
-void add_shard(Text &text, const weft_program_shape &shape, size_t j, Packets &p) {
+void add_shard(Text &text, const weft_program_shape &shape, Ring &ring, size_t j, Packets &p) {
+  ring.next(j);
   if (!shape.packet_bytes)
-    text.add("  u32 b%zu[8] = {l%zu.x, l%zu.y, l%zu.z, l%zu.w, h%zu.x, h%zu.y, h%zu.z, h%zu.w};\n"
-             "  slice(b%zu, args.two, args.four, args.sixteen);\n",
-             j, j, j, j, j, j, j, j, j, j);
+    text.add("  u32 b%zu[8]; take(%zu, b%zu);\n", j, ring.place(j), j);
   for (size_t c = 0; c < shape.w; c++) {
-    char value[32];
-    snprintf(value, sizeof value, shape.packet_bytes ? "v%zu_%zu" : "b%zu[%zu]", j, c);
+    char value[48];
+    if (shape.packet_bytes)
+      snprintf(value, sizeof value, "take(%zu, %zu)", ring.place(j), c);
+    else
+      snprintf(value, sizeof value, "b%zu[%zu]", j, c);
     weft_made::add_packet(text, shape, p, j * shape.w + c, value,
                           j + 1 == shape.k && c + 1 == shape.w);
   }
 }
 
 void add_outputs(Text &text, const weft_program_shape &shape) {
+  if (shape.packet_bytes)
+    text.add("  if (is_own) {\n");
   for (size_t i = 0; i < shape.m; i++) {
     const size_t row = shape.k + i, y = i * shape.w;
     if (shape.packet_bytes) {
       for (size_t l = 0; l < shape.w; l++)
-        text.add("  put(rows[%zu] + at + %zu, y%zu, args.accumulate);\n", row,
-                 l * shape.packet_bytes, y + l);
+        text.add("  put(rows[%zu] + at + %zu, y%zu);\n", row, l * shape.packet_bytes, y + l);
       continue;
     }
     text.add("  { u32 v[8] = {");
     for (size_t l = 0; l < 8; l++)
       text.add("y%zu%s", y + l, l < 7 ? ", " : "};\n");
-    text.add("    slice(v, args.two, args.four, args.sixteen);\n"
-             "    if (some) put(rows[%zu] + low, make_uint4(v[0], v[1], v[2], v[3]), "
-             "args.accumulate);\n"
-             "    if (all) put(rows[%zu] + high, make_uint4(v[4], v[5], v[6], v[7]), "
-             "args.accumulate); }\n",
-             row, row);
+    text.add("    leave(rows[%zu], v); }\n", row);
   }
-}
-
-// Threads behind the end load what the last ones do.
-void add_place(Text &text, const weft_program_shape &shape, const weft_program_plan &plan) {
-  if (!shape.packet_bytes) {
-    text.add(
-        "  const u64 at = ((u64)blockIdx.x * %zu + threadIdx.x / 32) * 1024 + threadIdx.x %% 32 * "
-        "16, last = args.length - 16;\n"
-        "  const bool some = at <= last, all = at + 512 <= last;\n"
-        "  const u64 low = some ? at : last, high = all ? at + 512 : last;\n",
-        plan.threads / 32);
-    return;
-  }
-  const size_t each = shape.packet_bytes / 4 / plan.words, group = shape.w * shape.packet_bytes;
-  text.add(
-      "  const u32 unit = blockIdx.x * THREADS + threadIdx.x, units = (u32)args.length * %zuu;\n"
-      "  const bool some = unit < units;\n"
-      "  const u32 place = some ? unit : units - 1;\n"
-      "  const u64 at = (u64)(place / %zuu) * %zu + place %% %zuu * %zu;\n",
-      each, each, group, each, 4 * plan.words);
+  if (shape.packet_bytes)
+    text.add("  }\n");
 }
 
 // Registers for all slots and as much again as sums of one take; shards on their way in shared
 // memory, of which there must be a lot. All measured on an H200, as below.
 weft_status plan_steps(const weft_program_shape *shape, weft_program_plan *plan) {
-  enum { LongCode = 16 }; // shards
+  enum { FewSlots = 12, SomeSlots = 16, ManyShards = 32 };
   const size_t slots = shape->factors->slots;
   if (slots > WEFT_PROGRAM_SLOTS || shape->packet_bytes || shape->k + shape->m > 256)
     return WEFT_E_UNSUPPORTED;
-  const bool few = slots <= 12, some = slots <= 16 && shape->m <= 8;
-  const bool meet = !few && !some && shape->k > LongCode;
-  plan->threads = meet ? 128 : 64;
-  plan->blocks_per_sm = few ? 8 : some ? 6 : meet ? 2 : 4;
-  plan->ahead = few || some ? 8 : meet ? 11 : 16;
-  plan->words = 1;
+  const bool few = slots <= FewSlots, some = slots <= SomeSlots && shape->m <= 8;
+  const bool many = shape->k > ManyShards;
+  plan->threads = few || some ? 64 : 128;
+  plan->blocks_per_sm = few ? 8 : some ? 6 : 2;
+  plan->ahead = few || some || many ? 8 : 11;
+  plan->meet = few || some ? 0 : 2;
   return WEFT_OK;
 }
 
 } // namespace
 
-// As many threads as there are registers for sums and for words on their way, about 64 bytes of
-// which each needs for memory never to wait. Small blocks divide the work best; the warps of larger
-// ones share the code that they fetch, which is longer where bytes are sliced. All measured on an
-// H200.
+// As many threads as there are registers for sums. Small blocks divide the work best; the warps of
+// larger ones, which meet now and then, share the code that they fetch: kernels as long as the
+// instruction cache are bound by that. All measured on an H200.
 extern "C" weft_status weft_program_plan_for(const weft_program_shape *shape,
                                              weft_program_plan *plan) {
-  enum { LongCode = 20 }; // shards of more than four outputs
+  enum { LongCode = 20, LineBytes = 128, ShortColumn = 32 }; // shards, bytes, packets
   const size_t sums = shape->m * shape->w;
+  const bool bytes = !shape->packet_bytes, is_long = shape->k > LongCode;
   *plan = {};
   if (shape->factors)
     return plan_steps(shape, plan);
   if (sums == 0 || shape->k == 0 || sums > WEFT_PROGRAM_SUMS || shape->k + shape->m > 256 ||
       shape->packet_bytes % 4)
     return WEFT_E_UNSUPPORTED;
-  size_t resident = 256;
-  plan->threads = shape->packet_bytes && sums > 16 ? 64 : 128;
-  plan->ahead = 16 / shape->w;
-  if (sums <= 16)
-    resident = 768, plan->ahead = 24 / shape->w;
-  else if (sums <= 32)
-    resident = 640, plan->ahead = 24 / shape->w;
-  else if (sums <= 64)
-    resident = 512;
-  else if (sums <= 96)
-    resident = 384, plan->ahead = 18 / shape->w;
-  else if (shape->packet_bytes)
-    plan->ahead = 40 / shape->w;
-  if (!shape->packet_bytes && sums > 32 && shape->k > LongCode)
+  const size_t resident = sums <= 16 ? 1024 : sums <= 32 ? 768 : sums <= 64 ? 512 : 384;
+  const bool large = sums > 64 && (is_long || bytes);
+  plan->threads = large || (bytes && sums > 16 && is_long) ? 128 : 64;
+  if (!bytes && shape->k * shape->w <= ShortColumn)
     plan->threads = 256;
   plan->blocks_per_sm = resident / plan->threads;
-  // Small products have little on its way in one word a thread.
-  const bool short_column = shape->packet_bytes && shape->k * shape->w < 8;
-  plan->words = short_column && shape->packet_bytes % 8 == 0 ? 2 : 1;
+  plan->lines = !bytes && shape->packet_bytes % LineBytes == 0;
+  plan->ahead = !bytes ? 8 : large ? 12 : sums <= 32 && is_long ? 6 : 8;
+  plan->ahead = plan->ahead <= shape->k ? plan->ahead : shape->k + 1;
+  plan->meet = plan->threads == 128 || (!bytes && sums > 96) ? 2 : 0;
   return WEFT_OK;
 }
 
 extern "C" size_t weft_program_blocks(const weft_program_shape *shape,
                                       const weft_program_plan *plan, size_t length) {
   const size_t units =
-      shape->packet_bytes ? length * (shape->packet_bytes / 4 / plan->words) : (length + 31) / 32;
+      shape->packet_bytes ? length * (shape->packet_bytes / 4) : (length + 31) / 32;
   return (units + plan->threads - 1) / plan->threads;
 }
 
@@ -172,7 +144,7 @@ extern "C" weft_status weft_program_source(const weft_program_shape *shape,
   text.put(weft_made::prelude, strlen(weft_made::prelude));
   text.add("#define K %zuu\n#define M %zuu\n#define THREADS %zuu\n#define BLOCKS %zu\n", shape->k,
            shape->m, plan->threads, plan->blocks_per_sm);
-  text.add("typedef %s W;\n", plan->words == 2 ? "uint2" : "u32");
+  text.add("#define ACCUMULATE %d\n", shape->accumulate);
   text.put(functions, sizeof functions - 1);
   add_place(text, *shape, *plan);
   if (shape->factors) { // which wait before they read: otherwise was not measured
@@ -185,17 +157,11 @@ extern "C" weft_status weft_program_source(const weft_program_shape *shape,
   // before it reads; or, where it touches nothing of the other's, only before it is over itself, so
   // that memory never rests between them.
   text.add("  if (!args.overlaps) wait();\n");
-  for (size_t j = 0; j < plan->ahead; j++)
-    add_load(text, *shape, j);
-  for (size_t row = 0; row < shape->m * shape->w; row++)
-    text.add("  W y%zu = {};\n", row);
+  Ring ring(text, *shape, *plan);
+  ring.begin();
   Packets packets = {};
-  for (size_t j = 0; j < shape->k; j++) {
-    add_load(text, *shape, j + plan->ahead);
-    add_shard(text, *shape, j, packets);
-  }
-  if (shape->packet_bytes)
-    text.add("  if (!some) return;\n");
+  for (size_t j = 0; j < shape->k; j++)
+    add_shard(text, *shape, ring, j, packets);
   add_outputs(text, *shape);
   text.add("  if (args.overlaps) wait();\n}\n");
   return text.take(source);

@@ -15,6 +15,7 @@ typedef struct weft_program_shape {
   const uint8_t *bits; // (m * w, k * w), row stride bits_stride
   size_t bits_stride;
   const weft_factors *factors; // of the same bytes' matrix, instead of bits; or NULL
+  bool accumulate;             // outputs are added to what is there
 } weft_program_shape;
 
 enum {
@@ -25,8 +26,9 @@ enum {
 // How the kernel works, which follows from the shape without its bits.
 typedef struct weft_program_plan {
   size_t threads, blocks_per_sm; // of a block; blocks that there must be registers for
-  size_t words;                  // of a packet that a thread has: 1 or 2
-  size_t ahead;                  // shards that are on their way while one is added, or one less
+  size_t ahead;                  // shards that there is room for in the ring, two or more
+  bool lines;                    // a warp's words of a packet are a line of 128 bytes
+  size_t meet;                   // the warps of a block meet after so many shards; 0: never
 } weft_program_plan;
 
 // Errors: WEFT_E_UNSUPPORTED (too many outputs for registers, packets that do not suit).

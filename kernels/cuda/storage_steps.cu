@@ -2,10 +2,6 @@
 // Steps of a factored matrix (kernels/factors.h) as text. A slot is eight words of bits, and c
 // times one a product with an 8 x 8 bit matrix: sums of three are looked for that several of its
 // rows want, greedily, since a LOP3 adds three words.
-//
-// Shards come through a ring in shared memory that each thread fills and reads for itself
-// (cp.async): no barrier, and no register until a shard is due. Loads into registers are put off by
-// the compiler until they are, however early they stand in the text.
 #include "kernels/cuda/storage_sums.h"
 
 namespace {
@@ -165,48 +161,13 @@ size_t alike(const weft_factors &factors, size_t first) {
   return count;
 }
 
-const char ring_functions[] = R"(
-  __shared__ uint4 ring_memory[RING * THREADS * 2];
-  const u32 ring = (u32)__cvta_generic_to_shared(ring_memory) + threadIdx.x * 16;
-  const auto ask = [&](u32 place, u64 row) {
-    const u32 to = ring + place * 32 * THREADS;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(row + low) : "memory");
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + 16 * THREADS),
-                 "l"(row + high) : "memory");
-  };
-  const auto sent = [] { asm volatile("cp.async.commit_group;" ::: "memory"); };
-  const auto take = [&](u32 place, u32 (&s)[8]) {
-    const u32 from = ring + place * 32 * THREADS;
-    asm volatile("cp.async.wait_group %0;" ::"n"(RING - 1) : "memory");
-    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(s[0]), "=r"(s[1]), "=r"(s[2]), "=r"(s[3]) : "r"(from) : "memory");
-    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(s[4]), "=r"(s[5]), "=r"(s[6]), "=r"(s[7]) : "r"(from + 16 * THREADS)
-                 : "memory");
-    slice(s, args.two, args.four, args.sixteen);
-  };
-  const auto leave = [&](u64 row, u32 (&s)[8]) {
-    slice(s, args.two, args.four, args.sixteen);
-    if (some) put(row + low, make_uint4(s[0], s[1], s[2], s[3]), args.accumulate);
-    if (all) put(row + high, make_uint4(s[4], s[5], s[6], s[7]), args.accumulate);
-  };
-)";
-
-// Asks for shard j, if there is one; groups are counted, so that there is one either way.
-void add_ask(Text &text, const weft_program_shape &shape, const weft_program_plan &plan, size_t j) {
-  if (j < shape.k)
-    text.add("  ask(%zu, rows[%zu]);\n", j % plan.ahead, j);
-  text.put("  sent();\n", 10);
-}
-
-void add_step(Text &text, Writer &writer, const weft_program_shape &shape,
-              const weft_program_plan &plan, const weft_step &step) {
+void add_step(Text &text, Writer &writer, weft_made::Ring &ring, const weft_program_shape &shape,
+              const weft_step &step) {
   const bool fresh = false;
   switch (step.kind) {
   case WEFT_STEP_LOAD:
-    // Into the place of the shard before this one, which has been read.
-    add_ask(text, shape, plan, step.from + plan.ahead - 1);
-    text.add("  take(%zu, s%d);\n", step.from % plan.ahead, step.to);
+    ring.next(step.from);
+    text.add("  take(%zu, s%d);\n", ring.place(step.from), step.to);
     break;
   case WEFT_STEP_STORE:
     text.add("  { u32 v[8];\n");
@@ -230,16 +191,14 @@ void weft_made::add_steps(Text &text, const weft_program_shape &shape,
                           const weft_program_plan &plan) {
   const weft_factors &factors = *shape.factors;
   Writer writer(text);
-  text.add("#define RING %zu\n", plan.ahead);
-  text.put(ring_functions, sizeof ring_functions - 1);
+  weft_made::Ring ring(text, shape, plan);
   for (size_t slot = 0; slot < factors.slots; slot++)
     text.add("  u32 s%zu[8];\n", slot);
-  for (size_t j = 0; j + 1 < plan.ahead; j++)
-    add_ask(text, shape, plan, j);
+  ring.begin();
   for (size_t i = 0; i < factors.count; i++) {
     const weft_step &step = factors.steps[i];
     if (step.kind != WEFT_STEP_ADD && step.kind != WEFT_STEP_SET) {
-      add_step(text, writer, shape, plan, step);
+      add_step(text, writer, ring, shape, step);
       continue;
     }
     uint8_t to[TargetsMost], c[TargetsMost];

@@ -12,7 +12,7 @@ typedef unsigned long long u64;
 struct Args {
   u64 own[256];      // addresses of k inputs, then m outputs, of each stripe, blockIdx.y
   u64 length; // bytes, or groups of packets
-  u32 accumulate, overlaps, two, four, sixteen;
+  u32 overlaps, two, four, sixteen;
 };
 __device__ __forceinline__ u32 X2(u32 a, u32 b) {
   u32 r; asm("xor.b32 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b)); return r;
@@ -22,10 +22,6 @@ __device__ __forceinline__ u32 X3(u32 a, u32 b, u32 c) {
 }
 __device__ __forceinline__ u32 SEL(u32 mask, u32 a, u32 b) {
   u32 r; asm("lop3.b32 %0, %1, %2, %3, 0xe2;" : "=r"(r) : "r"(a), "r"(mask), "r"(b)); return r;
-}
-__device__ __forceinline__ uint2 X2(uint2 a, uint2 b) { return {X2(a.x, b.x), X2(a.y, b.y)}; }
-__device__ __forceinline__ uint2 X3(uint2 a, uint2 b, uint2 c) {
-  return {X3(a.x, b.x, c.x), X3(a.y, b.y, c.y)};
 }
 __device__ __forceinline__ uint4 X2(uint4 a, uint4 b) {
   return {X2(a.x, b.x), X2(a.y, b.y), X2(a.z, b.z), X2(a.w, b.w)};
@@ -85,9 +81,9 @@ void make_sum(Text &text, Table &table, unsigned pattern, size_t batch) {
   for (unsigned i = 0; i < parts; i++)
     name_of(name[i], sizeof name[i], table.prefix, part[i], batch);
   if (parts == 2)
-    text.add("  const W %c%u_%zu = X2(%s, %s);\n", table.prefix, pattern, batch, name[0], name[1]);
+    text.add("  const u32 %c%u_%zu = X2(%s, %s);\n", table.prefix, pattern, batch, name[0], name[1]);
   else
-    text.add("  const W %c%u_%zu = X3(%s, %s, %s);\n", table.prefix, pattern, batch, name[0],
+    text.add("  const u32 %c%u_%zu = X3(%s, %s, %s);\n", table.prefix, pattern, batch, name[0],
              name[1], name[2]);
   table.made |= 1u << pattern;
 }
@@ -99,7 +95,7 @@ unsigned pattern_of(const weft_program_shape &shape, size_t row, const Packets &
   return pattern;
 }
 
-// Adds up to eight input packets to all outputs.
+// Adds up to eight input packets to all outputs; the first ones are what these begin with.
 void add_packets(Text &text, const weft_program_shape &shape, const Packets &p) {
   Table low = {1u << 1 | 1u << 2 | 1u << 4 | 1u << 8, 's'}, high = low;
   high.prefix = 't';
@@ -112,10 +108,15 @@ void add_packets(Text &text, const weft_program_shape &shape, const Packets &p) 
       make_sum(text, low, a, p.batch);
     if (b)
       make_sum(text, high, b, p.batch);
-    if (a && b)
+    const char *const one = a ? left : b ? right : "0";
+    if (p.batch == 0 && a && b)
+      text.add("  u32 y%zu = X2(%s, %s);\n", row, left, right);
+    else if (p.batch == 0)
+      text.add("  u32 y%zu = %s;\n", row, one);
+    else if (a && b)
       text.add("  y%zu = X3(y%zu, %s, %s);\n", row, row, left, right);
     else if (a || b)
-      text.add("  y%zu = X2(y%zu, %s);\n", row, row, a ? left : right);
+      text.add("  y%zu = X2(y%zu, %s);\n", row, row, one);
   }
 }
 
@@ -123,7 +124,7 @@ void add_packets(Text &text, const weft_program_shape &shape, const Packets &p) 
 
 void weft_made::add_packet(Text &text, const weft_program_shape &shape, Packets &p, size_t column,
                            const char *value, bool last) {
-  text.add("  const W %c%u_%zu = %s;\n", p.count < 4 ? 's' : 't', 1u << (p.count & 3), p.batch,
+  text.add("  const u32 %c%u_%zu = %s;\n", p.count < 4 ? 's' : 't', 1u << (p.count & 3), p.batch,
            value);
   p.column[p.count++] = column;
   if (p.count < Packets::Most && !last)

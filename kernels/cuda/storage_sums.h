@@ -90,6 +90,24 @@ struct Packets {
 void add_packet(Text &text, const weft_program_shape &shape, Packets &packets, size_t column,
                 const char *value, bool last);
 
+// Shards on their way to a thread: `ahead` places, of which the last one taken has one.
+class Ring {
+public:
+  Ring(Text &text, const weft_program_shape &shape, const weft_program_plan &plan);
+  void begin();
+  // Waits for shard j, which then is in place(j), and asks for one more.
+  void next(size_t j);
+  size_t place(size_t j) const { return j % ahead_; }
+
+private:
+  void ask(size_t j);
+
+  Text &text_;
+  const weft_program_shape &shape_;
+  size_t ahead_, meet_;
+  bool alone_; // each thread copies what it takes
+};
+
 // The body of a kernel by steps of factors, behind the place in the rows.
 void add_steps(Text &text, const weft_program_shape &shape, const weft_program_plan &plan);
 

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// How shards arrive at the threads of a made kernel: through a ring in shared memory, some shards
+// ahead (cp.async). Loads into registers are put off by the compiler until their use, however early
+// they stand in the text, and take registers from the sums. Rings filled by bulk copies for a whole
+// block lost 5 to 15 % by barriers and first fills; these are a thread's or a warp's own.
+//
+// A place of the ring has one shard. The next one goes to the place of the shard before that which
+// is waited for: as soon as its own thread has taken that one, or all of its warp have.
+#include "kernels/cuda/storage_sums.h"
+
+namespace {
+
+using weft_made::Text;
+
+// 32 bytes of a shard, which the thread copies and reads by itself.
+const char byte_ring[] = R"(
+  __shared__ uint4 ring_memory[RING * THREADS * 2];
+  const u32 ring = (u32)__cvta_generic_to_shared(ring_memory) + threadIdx.x * 16;
+  const auto ask = [&](u32 place, u64 row) {
+    const u32 to = ring + place * 32 * THREADS;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(row + low) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + 16 * THREADS),
+                 "l"(row + high) : "memory");
+  };
+  const auto take = [&](u32 place, u32 (&s)[8]) {
+    const u32 from = ring + place * 32 * THREADS;
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(s[0]), "=r"(s[1]), "=r"(s[2]), "=r"(s[3]) : "r"(from) : "memory");
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(s[4]), "=r"(s[5]), "=r"(s[6]), "=r"(s[7]) : "r"(from + 16 * THREADS)
+                 : "memory");
+    slice(s, args.two, args.four, args.sixteen);
+  };
+  const auto leave = [&](u64 row, u32 (&s)[8]) {
+    slice(s, args.two, args.four, args.sixteen);
+    if (low_is_own) put(row + low, make_uint4(s[0], s[1], s[2], s[3]));
+    if (high_is_own) put(row + high, make_uint4(s[4], s[5], s[6], s[7]));
+  };
+)";
+
+// A word of each packet of a shard for every lane of a warp. Where these are a line of 128 bytes,
+// a lane copies 16 bytes of a line, so that four packets are one instruction; else its own words.
+const char packet_ring[] = R"(
+  __shared__ uint4 ring_memory[RING * (THREADS / 32) * W * 8];
+  const u32 ring = (u32)__cvta_generic_to_shared(ring_memory) + threadIdx.x / 32 * (RING * W * 128);
+#if LINES
+  const u64 from = at + lane / 8 * PACKET + lane % 8 * 16 - lane * 4;
+  const auto ask = [&](u32 place, u64 row) {
+#pragma unroll
+    for (u32 i = 0; i < (W + 3) / 4; i++)
+      if (4 * i + 4 <= W || lane < 8 * (W % 4))
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+                     ::"r"(ring + lane * 16 + place * (W * 128) + i * 512),
+                       "l"(row + from + i * (4 * PACKET)) : "memory");
+  };
+#else
+  const auto ask = [&](u32 place, u64 row) {
+#pragma unroll
+    for (u32 i = 0; i < W; i++)
+      asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
+                   ::"r"(ring + lane * 4 + place * (W * 128) + i * 128),
+                     "l"(row + at + i * PACKET) : "memory");
+  };
+#endif
+  const auto take = [&](u32 place, u32 packet) {
+    u32 v;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v)
+                 : "r"(ring + lane * 4 + place * (W * 128) + packet * 128) : "memory");
+    return v;
+  };
+)";
+
+const char functions[] = R"(
+  const auto sent = [] { asm volatile("cp.async.commit_group;" ::: "memory"); };
+  const auto arrived = [] {
+    asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
+    if (WARP) __syncwarp();
+  };
+)";
+
+} // namespace
+
+weft_made::Ring::Ring(Text &text, const weft_program_shape &shape, const weft_program_plan &plan)
+    : text_(text), shape_(shape), ahead_(plan.ahead), meet_(plan.meet),
+      alone_(!shape.packet_bytes) {}
+
+void weft_made::Ring::begin() {
+  text_.add("#define RING %zu\n#define LATER %zu\n#define WARP %d\n", ahead_,
+            alone_ ? ahead_ - 1 : ahead_ - 2, !alone_);
+  if (alone_)
+    text_.put(byte_ring, sizeof byte_ring - 1);
+  else
+    text_.put(packet_ring, sizeof packet_ring - 1);
+  text_.put(functions, sizeof functions - 1);
+  for (size_t j = 0; j + 1 < ahead_; j++)
+    ask(j);
+}
+
+void weft_made::Ring::next(size_t j) {
+  if (alone_)
+    ask(j + ahead_ - 1);
+  text_.put("  arrived();\n", 13);
+  if (!alone_)
+    ask(j + ahead_ - 1);
+  if (meet_ && j % meet_ == meet_ - 1)
+    text_.put("  __syncthreads();\n", 19);
+}
+
+// Groups are counted, so that there is one whether there is a shard j or not.
+void weft_made::Ring::ask(size_t j) {
+  if (j < shape_.k)
+    text_.add("  ask(%zu, rows[%zu]);\n", place(j), j);
+  text_.put("  sent();\n", 10);
+}

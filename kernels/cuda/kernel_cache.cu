@@ -41,7 +41,7 @@ struct weft_device_kernels {
   std::mutex mutex; // of all below; held while compiling
   weft_code_store store;
   size_t compile_after;
-  size_t count;
+  size_t count, failed;
   uint64_t now;
   Entry entries[EntriesMax];
 };
@@ -133,6 +133,22 @@ static weft_status load_code(Entry *entry, const weft_kernel_want *want, const v
                                         static_cast<int>(want->shared_bytes)));
 }
 
+// A kernel that does not pass is never used.
+static weft_status try_out(weft_device_kernels *kernels, const weft_kernel_want *want,
+                           Entry *entry) {
+  bool passes = true;
+  weft_status status = WEFT_OK;
+  if (want->passes)
+    status = want->passes(want->user, entry->kernel, &passes);
+  if (status != WEFT_OK || !passes)
+    entry->kernel = nullptr;
+  if (status != WEFT_OK || passes)
+    return status;
+  kernels->failed++;
+  entry->refused = true;
+  return WEFT_E_UNSUPPORTED;
+}
+
 static bool repaid(const weft_device_kernels *kernels, const Entry *entry) {
   return kernels->compile_after != SIZE_MAX && entry->work >= kernels->compile_after;
 }
@@ -176,7 +192,7 @@ static weft_status make(weft_device *device, weft_device_kernels *kernels,
   if (code)
     allocator->free(allocator->user, code);
   allocator->free(allocator->user, source);
-  return status;
+  return status == WEFT_OK && entry->kernel ? try_out(kernels, want, entry) : status;
 }
 
 extern "C" weft_status weft_device_kernel(weft_device *device, const weft_kernel_want *want,
@@ -200,4 +216,10 @@ extern "C" weft_status weft_device_kernel(weft_device *device, const weft_kernel
     WEFT_TRY(make(device, kernels, want, entry));
   *kernel = entry->kernel;
   return WEFT_OK;
+}
+
+extern "C" size_t weft_device_kernels_failed(weft_device *device) {
+  weft_device_kernels *kernels = weft_device_kernels_of(device);
+  std::lock_guard<std::mutex> lock(kernels->mutex);
+  return kernels->failed;
 }

@@ -29,13 +29,18 @@ typedef struct weft_kernel_want {
   size_t work;
   bool now;            // compile at once
   size_t shared_bytes; // dynamic shared memory of a launch
+  // Whether a kernel that has just been loaded does what it should; NULL: it is believed.
+  weft_status (*passes)(void *user, void *kernel, bool *out);
 } weft_kernel_want;
 
 // The function `weft_kernel` of the source on the device, as a cudaKernel_t: at hand from before,
 // from the store, or compiled. NULL with WEFT_OK: not yet worth it. It stays valid until many
 // others have been used since. WEFT_E_UNSUPPORTED: there is no NVRTC, or the source did not compile
-// before.
+// before, or what came of it did not pass.
 weft_status weft_device_kernel(weft_device *device, const weft_kernel_want *want, void **kernel);
+
+// How many kernels did not pass on this device: what its compiler got wrong.
+size_t weft_device_kernels_failed(weft_device *device);
 
 #ifdef __cplusplus
 }

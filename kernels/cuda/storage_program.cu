@@ -4,6 +4,7 @@
 #include "kernels/cuda/nvrtc.h"
 #include "kernels/cuda/storage.h"
 #include "kernels/cuda/storage_source.h"
+#include "kernels/cuda/storage_trial.h"
 
 #include <string.h>
 
@@ -26,7 +27,9 @@ struct Key {
 
 // What a kernel is for. Bytes have their matrix as coefficients until it is really needed as bits.
 struct Wanted {
+  const weft_exec *exec;
   weft_program_shape shape;
+  weft_program_plan plan;
   const weft_gemm *gemm; // of bytes, else NULL
 };
 
@@ -47,10 +50,8 @@ void expand(uint8_t *bits, const weft_gemm &gemm) {
 weft_status write_source(void *user, const weft_allocator *allocator, char **out) {
   const Wanted *wanted = static_cast<const Wanted *>(user);
   weft_program_shape shape = wanted->shape;
-  weft_program_plan plan;
-  WEFT_TRY(weft_program_plan_for(&shape, &plan));
   if (!wanted->gemm || shape.factors)
-    return weft_program_source(&shape, &plan, allocator, out);
+    return weft_program_source(&shape, &wanted->plan, allocator, out);
   uint8_t *bits =
       static_cast<uint8_t *>(allocator->alloc(allocator->user, 64 * shape.m * shape.k, 16));
   if (!bits)
@@ -58,7 +59,7 @@ weft_status write_source(void *user, const weft_allocator *allocator, char **out
   expand(bits, *wanted->gemm);
   shape.bits = bits;
   shape.bits_stride = 8 * shape.k;
-  const weft_status status = weft_program_source(&shape, &plan, allocator, out);
+  const weft_status status = weft_program_source(&shape, &wanted->plan, allocator, out);
   allocator->free(allocator->user, bits);
   return status;
 }
@@ -70,38 +71,6 @@ void pack_bits(uint8_t *to, const uint8_t *bits, size_t count) {
     memcpy(&eight, bits + at, count - at < 8 ? count - at : 8);
     *to++ = static_cast<uint8_t>((eight & 0x0101010101010101u) * 0x0102040810204080u >> 56);
   }
-}
-
-weft_status kernel_for(const weft_exec *exec, Wanted *wanted, size_t work, void **kernel) {
-  const weft_allocator *allocator = exec->allocator;
-  const weft_program_shape &shape = wanted->shape;
-  const weft_gemm *gemm = wanted->gemm;
-  const size_t rows = gemm ? shape.m : shape.m * shape.w;
-  const size_t row_bytes = gemm ? shape.k : (shape.k * shape.w + 7) / 8;
-  const size_t bytes = sizeof(Key) + rows * row_bytes;
-  Key *key = static_cast<Key *>(allocator->alloc(allocator->user, bytes, alignof(Key)));
-  if (!key)
-    return WEFT_E_NOMEM;
-  key->k = static_cast<uint32_t>(shape.k);
-  key->m = static_cast<uint32_t>(shape.m);
-  key->w = static_cast<uint32_t>(shape.w);
-  key->packet_bytes = static_cast<uint32_t>(shape.packet_bytes);
-  key->factored = shape.factors != nullptr;
-  key->accumulate = shape.accumulate;
-  for (size_t r = 0; r < rows; r++)
-    if (gemm)
-      memcpy(key->matrix + r * row_bytes, gemm->a + r * gemm->a_stride, row_bytes);
-    else
-      pack_bits(key->matrix + r * row_bytes, shape.bits + r * shape.bits_stride, shape.k * shape.w);
-  weft_kernel_want want = {};
-  want.key = key;
-  want.key_bytes = bytes;
-  want.source = write_source;
-  want.user = wanted;
-  want.work = work;
-  const weft_status status = weft_device_kernel(exec->device, &want, kernel);
-  allocator->free(allocator->user, key);
-  return status;
 }
 
 // All rows of a launch: those that it reads, or those that it writes.
@@ -129,9 +98,10 @@ bool overlap_pays(const weft_program_shape &shape) {
 
 // `stripes` products by one launch: as many as their addresses have room for; `length` bytes or
 // groups each. A kernel may begin while the one before it in the stream ends (storage_source.cu).
-weft_status launch(const weft_exec *exec, void *kernel, const Wanted &wanted,
-                   const weft_program_plan &plan, size_t length, size_t stripes, Args *args) {
+weft_status launch(const Wanted &wanted, void *kernel, size_t length, size_t stripes, Args *args) {
   enum { ThreadsOfSm = 2048 };
+  const weft_exec *exec = wanted.exec;
+  const weft_program_plan &plan = wanted.plan;
   const size_t blocks = weft_program_blocks(&wanted.shape, &plan, length);
   const size_t room = static_cast<size_t>(weft_device_get_shape(exec->device)->sms) * ThreadsOfSm;
   args->length = length;
@@ -156,6 +126,72 @@ weft_status launch(const weft_exec *exec, void *kernel, const Wanted &wanted,
       WEFT_CUDA(cudaLaunchKernelExC(&config, static_cast<const void *>(kernel), list));
   if (status != WEFT_OK)
     weft_device_overlap_ends(exec);
+  return status;
+}
+
+// A kernel with its rows, as launch() wants them.
+struct Tried {
+  const Wanted *wanted;
+  void *kernel;
+};
+
+weft_status run_trial(void *user, const weft_trial_rows *rows) {
+  const Tried *tried = static_cast<const Tried *>(user);
+  const Wanted &wanted = *tried->wanted;
+  Args args;
+  for (size_t i = 0; i < wanted.shape.k + wanted.shape.m; i++)
+    args.own[i] = reinterpret_cast<uint64_t>(rows->first + i * rows->stride);
+  const weft_status status = launch(wanted, tried->kernel, rows->length, 1, &args);
+  weft_device_overlap_ends(wanted.exec);
+  return status;
+}
+
+weft_status passes(void *user, void *kernel, bool *out) {
+  const Wanted *wanted = static_cast<const Wanted *>(user);
+  Tried tried = {wanted, kernel};
+  weft_trial trial = {};
+  trial.shape = &wanted->shape;
+  trial.plan = &wanted->plan;
+  trial.run = run_trial;
+  trial.user = &tried;
+  if (wanted->gemm) {
+    trial.a = wanted->gemm->a;
+    trial.a_stride = wanted->gemm->a_stride;
+  }
+  return weft_trial_passes(wanted->exec, &trial, out);
+}
+
+weft_status kernel_for(Wanted *wanted, size_t work, void **kernel) {
+  const weft_exec *exec = wanted->exec;
+  const weft_allocator *allocator = exec->allocator;
+  const weft_program_shape &shape = wanted->shape;
+  const weft_gemm *gemm = wanted->gemm;
+  const size_t rows = gemm ? shape.m : shape.m * shape.w;
+  const size_t row_bytes = gemm ? shape.k : (shape.k * shape.w + 7) / 8;
+  const size_t bytes = sizeof(Key) + rows * row_bytes;
+  Key *key = static_cast<Key *>(allocator->alloc(allocator->user, bytes, alignof(Key)));
+  if (!key)
+    return WEFT_E_NOMEM;
+  key->k = static_cast<uint32_t>(shape.k);
+  key->m = static_cast<uint32_t>(shape.m);
+  key->w = static_cast<uint32_t>(shape.w);
+  key->packet_bytes = static_cast<uint32_t>(shape.packet_bytes);
+  key->factored = shape.factors != nullptr;
+  key->accumulate = shape.accumulate;
+  for (size_t r = 0; r < rows; r++)
+    if (gemm)
+      memcpy(key->matrix + r * row_bytes, gemm->a + r * gemm->a_stride, row_bytes);
+    else
+      pack_bits(key->matrix + r * row_bytes, shape.bits + r * shape.bits_stride, shape.k * shape.w);
+  weft_kernel_want want = {};
+  want.key = key;
+  want.key_bytes = bytes;
+  want.source = write_source;
+  want.passes = passes;
+  want.user = wanted;
+  want.work = work;
+  const weft_status status = weft_device_kernel(exec->device, &want, kernel);
+  allocator->free(allocator->user, key);
   return status;
 }
 
@@ -191,7 +227,6 @@ size_t panel_outputs(const weft_xorm &xorm) {
 struct Panel {
   size_t from, m;
   Wanted wanted;
-  weft_program_plan plan;
   void *kernel;
 };
 
@@ -204,13 +239,13 @@ weft_status find_kernel(const weft_exec *exec, const weft_xorm &xorm, size_t cou
   shape.bits = xorm.bits + panel->from * xorm.w * xorm.bits_stride;
   shape.bits_stride = xorm.bits_stride;
   shape.accumulate = xorm.accumulate;
-  WEFT_TRY(weft_program_plan_for(&shape, &panel->plan));
-  WEFT_TRY(kernel_for(exec, &panel->wanted, count * xorm.k * xorm.len, &panel->kernel));
+  panel->wanted.exec = exec;
+  WEFT_TRY(weft_program_plan_for(&shape, &panel->wanted.plan));
+  WEFT_TRY(kernel_for(&panel->wanted, count * xorm.k * xorm.len, &panel->kernel));
   return panel->kernel ? WEFT_OK : WEFT_E_UNSUPPORTED;
 }
 
-weft_status run_panel(const weft_exec *exec, const weft_xorm *xorms, size_t count,
-                      const Panel &panel) {
+weft_status run_panel(const weft_xorm *xorms, size_t count, const Panel &panel) {
   Args args;
   uint64_t *own = args.own;
   for (size_t s = 0; s < count; s++) {
@@ -219,8 +254,8 @@ weft_status run_panel(const weft_exec *exec, const weft_xorm *xorms, size_t coun
     for (size_t i = 0; i < panel.m; i++)
       *own++ = reinterpret_cast<uint64_t>(weft_row(&xorms[s].y, panel.from + i));
   }
-  return launch(exec, panel.kernel, panel.wanted, panel.plan,
-                xorms->len / (xorms->w * xorms->packet_bytes), count, &args);
+  return launch(panel.wanted, panel.kernel, xorms->len / (xorms->w * xorms->packet_bytes), count,
+                &args);
 }
 
 bool suits_program(const weft_exec *exec, const weft_xorm &xorm) {
@@ -285,7 +320,7 @@ extern "C" weft_status weft_storage_program_xorm(const weft_exec *exec, const we
     WEFT_TRY(find_kernel(exec, like, count, &panels[p]));
   }
   for (size_t p = 0; p < number; p++)
-    WEFT_TRY(run_panel(exec, xorms, count, panels[p]));
+    WEFT_TRY(run_panel(xorms, count, panels[p]));
   return WEFT_OK;
 }
 
@@ -298,16 +333,16 @@ extern "C" weft_status weft_storage_program_gemm(const weft_exec *exec, const we
   weft_device_scope scope(exec->device);
   WEFT_TRY(scope.status());
   Wanted wanted = {};
+  wanted.exec = exec;
   wanted.gemm = &like;
   wanted.shape.k = like.k;
   wanted.shape.m = like.m;
   wanted.shape.w = 8;
   wanted.shape.accumulate = like.accumulate;
   wanted.shape.factors = by_factors(like) ? like.factors : nullptr;
-  weft_program_plan plan;
   void *kernel = nullptr;
-  WEFT_TRY(weft_program_plan_for(&wanted.shape, &plan));
-  WEFT_TRY(kernel_for(exec, &wanted, count * like.k * like.len, &kernel));
+  WEFT_TRY(weft_program_plan_for(&wanted.shape, &wanted.plan));
+  WEFT_TRY(kernel_for(&wanted, count * like.k * like.len, &kernel));
   if (!kernel)
     return WEFT_E_UNSUPPORTED;
   Args args;
@@ -319,7 +354,7 @@ extern "C" weft_status weft_storage_program_gemm(const weft_exec *exec, const we
       *own++ = reinterpret_cast<uint64_t>(weft_row(&gemms[s].y, i));
   }
   const size_t whole = like.len / 16 * 16;
-  WEFT_TRY(launch(exec, kernel, wanted, plan, whole, count, &args));
+  WEFT_TRY(launch(wanted, kernel, whole, count, &args));
   for (size_t s = 0; s < count && whole < like.len; s++)
     WEFT_TRY(run_tail(exec, gemms[s], whole));
   return WEFT_OK;

@@ -81,7 +81,8 @@ void make_sum(Text &text, Table &table, unsigned pattern, size_t batch) {
   for (unsigned i = 0; i < parts; i++)
     name_of(name[i], sizeof name[i], table.prefix, part[i], batch);
   if (parts == 2)
-    text.add("  const u32 %c%u_%zu = X2(%s, %s);\n", table.prefix, pattern, batch, name[0], name[1]);
+    text.add("  const u32 %c%u_%zu = X2(%s, %s);\n", table.prefix, pattern, batch, name[0],
+             name[1]);
   else
     text.add("  const u32 %c%u_%zu = X3(%s, %s, %s);\n", table.prefix, pattern, batch, name[0],
              name[1], name[2]);

@@ -10,6 +10,7 @@
 #include "kernels/cuda/nvrtc.h"
 #include "kernels/cuda/rows.h"
 #include "kernels/cuda/storage.h"
+#include "kernels/cuda/storage_trial.h"
 #include "tests/support/test_steps.h"
 
 enum { Margin = 64 };
@@ -249,6 +250,87 @@ static void check_stripes(check_device *device, size_t packet) {
   free(matrix);
 }
 
+// What a made kernel is tried with: rows side by side.
+typedef struct candidate {
+  check_device *device;
+  const weft_backend *general;
+  const weft_program_shape *shape;
+  const uint8_t *a, *bits; // either
+  bool wrong;              // one coefficient or bit is another
+} candidate;
+
+static weft_status run_candidate(void *user, const weft_trial_rows *rows) {
+  const candidate *c = user;
+  const weft_program_shape *shape = c->shape;
+  const weft_const_rows x = {.base = rows->first, .stride = rows->stride, .mem = WEFT_MEM_DEVICE};
+  const weft_rows y = {.base = rows->first + shape->k * rows->stride,
+                       .stride = rows->stride,
+                       .mem = WEFT_MEM_DEVICE};
+  const size_t entries = c->a ? shape->m * shape->k : shape->m * shape->w * shape->k * shape->w;
+  uint8_t *matrix = host(entries);
+  memcpy(matrix, c->a ? c->a : c->bits, entries);
+  if (c->wrong)
+    matrix[below(entries)] ^= 1;
+  const weft_gemm gemm = {.m = shape->m,
+                          .k = shape->k,
+                          .len = rows->length,
+                          .a = matrix,
+                          .a_stride = shape->k,
+                          .x = x,
+                          .y = y,
+                          .accumulate = shape->accumulate};
+  const weft_xorm xorm = {.m = shape->m,
+                          .k = shape->k,
+                          .w = shape->w,
+                          .packet_bytes = shape->packet_bytes,
+                          .len = rows->length * shape->w * shape->packet_bytes,
+                          .bits = matrix,
+                          .bits_stride = shape->k * shape->w,
+                          .x = x,
+                          .y = y,
+                          .accumulate = shape->accumulate};
+  const weft_status status = c->a ? c->general->gemm(c->general, &c->device->exec, &gemm, 1)
+                                  : c->general->xorm(c->general, &c->device->exec, &xorm);
+  check_wait(c->device);
+  free(matrix);
+  return status;
+}
+
+// The trial of made kernels lets the right product pass and no other.
+static void check_trial(check_device *device, const weft_backend *general, bool bytes) {
+  const size_t w = bytes ? 8 : 2 + below(7), k = 1 + below(20), m = 1 + below(10);
+  const size_t packets[] = {8, 48, 512, 4096};
+  const size_t entries = bytes ? m * k : m * w * k * w;
+  uint8_t *matrix = host(entries);
+  for (size_t i = 0; i < entries; i++)
+    matrix[i] = (uint8_t)below(bytes ? 256 : 2);
+  const weft_program_shape shape = {.k = k,
+                                    .m = m,
+                                    .w = w,
+                                    .packet_bytes = bytes ? 0 : packets[below(4)],
+                                    .bits = bytes ? NULL : matrix,
+                                    .bits_stride = k * w,
+                                    .accumulate = below(2)};
+  weft_program_plan plan;
+  check_status(weft_program_plan_for(&shape, &plan), "plan");
+  candidate c = {.device = device,
+                 .general = general,
+                 .shape = &shape,
+                 .a = bytes ? matrix : NULL,
+                 .bits = matrix};
+  const weft_trial trial = {
+      .shape = &shape, .plan = &plan, .a = c.a, .a_stride = k, .run = run_candidate, .user = &c};
+  for (unsigned i = 0; i < 2; i++) {
+    bool passes;
+    c.wrong = i == 1;
+    check_status(weft_trial_passes(&device->exec, &trial, &passes), "trial");
+    if (passes == c.wrong)
+      check_fail("trial: k %zu m %zu w %zu packet %zu: a %s product %s", k, m, w,
+                 shape.packet_bytes, c.wrong ? "wrong" : "right", passes ? "passes" : "fails");
+  }
+  free(matrix);
+}
+
 static void check_row(check_device *device, const weft_backend *row, unsigned rounds) {
   const size_t packets[] = {8, 8, 8, 16, 64, 1000, 1024, 4096};
   unsigned taken = 0;
@@ -269,6 +351,9 @@ void check_storage(check_device *device, const weft_backend *first, unsigned rou
     check_row(device, &rows[r], rounds);
     printf("ok storage: %s\n", rows[r].name);
   }
+  for (unsigned i = 0; i < rounds; i++)
+    check_trial(device, first, i % 2);
+  printf("ok storage: trial of made kernels\n");
   if (!weft_nvrtc_version()[0]) {
     printf("skipped storage: made kernels need NVRTC (libnvrtc.so)\n");
     return;
@@ -283,5 +368,6 @@ void check_storage(check_device *device, const weft_backend *first, unsigned rou
     check_packets(device, first, "made kernel for packets", packets[below(8)], k_most, 16);
   }
   weft_device_compile_after(device->device, SIZE_MAX);
-  printf("ok storage: made kernels, NVRTC %s\n", weft_nvrtc_version());
+  printf("ok storage: made kernels, NVRTC %s, of which %zu did not pass their trial\n",
+         weft_nvrtc_version(), weft_device_kernels_failed(device->device));
 }

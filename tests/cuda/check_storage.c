@@ -259,13 +259,12 @@ typedef struct candidate {
   bool wrong;              // one coefficient or bit is another
 } candidate;
 
-static weft_status run_candidate(void *user, const weft_trial_rows *rows) {
+static weft_status run_candidate(void *user, const weft_trial_rows *on) {
   const candidate *c = user;
   const weft_program_shape *shape = c->shape;
-  const weft_const_rows x = {.base = rows->first, .stride = rows->stride, .mem = WEFT_MEM_DEVICE};
-  const weft_rows y = {.base = rows->first + shape->k * rows->stride,
-                       .stride = rows->stride,
-                       .mem = WEFT_MEM_DEVICE};
+  const weft_const_rows x = {.base = on->first, .stride = on->stride, .mem = WEFT_MEM_DEVICE};
+  const weft_rows y = {
+      .base = on->first + shape->k * on->stride, .stride = on->stride, .mem = WEFT_MEM_DEVICE};
   const size_t entries = c->a ? shape->m * shape->k : shape->m * shape->w * shape->k * shape->w;
   uint8_t *matrix = host(entries);
   memcpy(matrix, c->a ? c->a : c->bits, entries);
@@ -273,7 +272,7 @@ static weft_status run_candidate(void *user, const weft_trial_rows *rows) {
     matrix[below(entries)] ^= 1;
   const weft_gemm gemm = {.m = shape->m,
                           .k = shape->k,
-                          .len = rows->length,
+                          .len = on->length,
                           .a = matrix,
                           .a_stride = shape->k,
                           .x = x,
@@ -283,7 +282,7 @@ static weft_status run_candidate(void *user, const weft_trial_rows *rows) {
                           .k = shape->k,
                           .w = shape->w,
                           .packet_bytes = shape->packet_bytes,
-                          .len = rows->length * shape->w * shape->packet_bytes,
+                          .len = on->length * shape->w * shape->packet_bytes,
                           .bits = matrix,
                           .bits_stride = shape->k * shape->w,
                           .x = x,

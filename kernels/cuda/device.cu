@@ -107,12 +107,14 @@ bool weft_device_may_overlap(const weft_exec *exec, weft_device_span reads, weft
   return may;
 }
 
-void weft_device_overlap_ends(const weft_exec *exec) {
-  std::lock_guard<std::mutex> lock(exec->device->running_mutex);
-  Running *before = exec->stream ? running_on(exec->device, exec->stream) : nullptr;
+static void overlap_ends(weft_device *device, const void *stream) {
+  std::lock_guard<std::mutex> lock(device->running_mutex);
+  Running *before = stream ? running_on(device, stream) : nullptr;
   if (before)
     before->known = false;
 }
+
+void weft_device_overlap_ends(const weft_exec *exec) { overlap_ends(exec->device, exec->stream); }
 
 static Arena *arena_of(weft_device *device, weft_mem mem) {
   return &device->arenas[mem == WEFT_MEM_DEVICE];
@@ -371,6 +373,7 @@ extern "C" weft_status weft_device_copy(weft_device *device, void *to, weft_mem 
     return WEFT_OK;
   weft_device_scope scope(device);
   WEFT_TRY(scope.status());
+  overlap_ends(device, stream); // the driver may copy by a kernel
   return WEFT_CUDA(cudaMemcpyAsync(to, from, bytes, kind_of(to_mem, from_mem),
                                    static_cast<cudaStream_t>(stream)));
 }
@@ -385,6 +388,7 @@ extern "C" weft_status weft_device_copy_rows(weft_device *device, void *to, size
     return weft_device_copy(device, to, to_mem, from, from_mem, bytes * rows, stream);
   weft_device_scope scope(device);
   WEFT_TRY(scope.status());
+  overlap_ends(device, stream);
   return WEFT_CUDA(cudaMemcpy2DAsync(to, to_stride, from, from_stride, bytes, rows,
                                      kind_of(to_mem, from_mem), static_cast<cudaStream_t>(stream)));
 }

@@ -13,15 +13,8 @@
 // Emulated instructions are slow: they take one case in so many.
 enum { EMULATED_STEP = 16 };
 
-static size_t native_rows(void) {
-  size_t rows = 0;
-  while (test_host_row(rows))
-    rows++;
-  return rows;
-}
-
 static void check_row(size_t index, bool (*passes)(row_check *)) {
-  const size_t native = native_rows();
+  const size_t native = test_host_row_count();
   row_check check = {.row = index < native ? test_host_row(index)
                                            : &weft_emulated_rows[index - native],
                      .seed = test_seed(),
@@ -89,7 +82,7 @@ START_TEST(xorm) { check_row((size_t)_i, row_check_xorm); }
 END_TEST
 
 int main(void) {
-  const int rows = (int)(native_rows() + weft_emulated_row_count);
+  const int rows = (int)(test_host_row_count() + weft_emulated_row_count);
   print_absent_rows();
   Suite *suite = suite_create("rows");
   TCase *cases = tcase_create("alone");

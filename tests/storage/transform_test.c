@@ -139,13 +139,6 @@ START_TEST(every_row_encodes_by_definition) {
 }
 END_TEST
 
-static int rows(void) {
-  int count = 0;
-  while (test_host_row((size_t)count))
-    count++;
-  return count;
-}
-
 int main(void) {
   Suite *suite = suite_create("transforms of storage codes");
   TCase *steps = tcase_create("steps"), *bytes = tcase_create("bytes");
@@ -153,7 +146,7 @@ int main(void) {
   tcase_add_test(steps, products_are_few);
   tcase_add_test(steps, other_codes_have_none);
   tcase_add_test(steps, fails_without_memory);
-  tcase_add_loop_test(bytes, every_row_encodes_by_definition, 0, rows());
+  tcase_add_loop_test(bytes, every_row_encodes_by_definition, 0, (int)test_host_row_count());
   suite_add_tcase(suite, steps);
   suite_add_tcase(suite, bytes);
   return test_main(suite);

@@ -13,6 +13,13 @@ const weft_backend *test_host_row(size_t i) {
   return NULL;
 }
 
+size_t test_host_row_count(void) {
+  size_t count = 0;
+  while (test_host_row(count))
+    count++;
+  return count;
+}
+
 const weft_backend *test_row_named(const char *name) {
   for (size_t r = 0; r < weft_backend_count; r++)
     if (strcmp(weft_backends[r].name, name) == 0)

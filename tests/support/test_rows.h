@@ -7,6 +7,7 @@
 
 // The i-th host row that runs here, best first, or NULL past the last.
 const weft_backend *test_host_row(size_t i);
+size_t test_host_row_count(void);
 
 // A row of the table by name, NULL when it is not compiled in. Does not ask whether it runs here.
 const weft_backend *test_row_named(const char *name);

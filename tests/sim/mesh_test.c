@@ -3,18 +3,8 @@
 // must go on as it began: each segment begins its way while those before it are still being
 // completed. When it waited for them, every segment was a little later than the one before, until
 // after a minute or two none came in time (docs/scale.md).
-#include <check.h>
-
-#include "sim/scenario/scenario.h"
-#include "sim/swarm/swarm.h"
+#include "tests/sim/fixture.h"
 #include "tests/support/test_main.h"
-#include "tests/support/test_rng.h"
-
-#define EXPECT(condition)                                                                          \
-  do {                                                                                             \
-    if (!(condition))                                                                              \
-      ck_abort_msg("%s (WEFT_TEST_SEED=%#llx)", #condition, (unsigned long long)test_seed());      \
-  } while (0)
 
 START_TEST(segments_do_not_wait_for_those_before_them) {
   enum { PEERS = 1000, DUE = 13 }; // segments, of 5.46 s each, that each viewer sees due
@@ -29,23 +19,13 @@ START_TEST(segments_do_not_wait_for_those_before_them) {
                                   "silence",     "20 s",      "peers",          "1000",
                                   "classes",     "plain:100", "source-upload",  "1G",
                                   "delay-min",   "20 ms",     "arrival",        "together",
-                                  "departure",   "stay",      "sampled",        "0"};
-  weft_sim_parameters p;
-  char why[WEFT_SIM_TEXT];
-  weft_sim_defaults(&p);
-  p.seed = test_seed() >> 12;
-  for (size_t i = 0; i < sizeof settings / sizeof *settings; i += 2)
-    if (!weft_sim_set(&p, settings[i], settings[i + 1], why))
-      ck_abort_msg("%s", why);
+                                  "departure",   "stay",      "sampled",        "0",
+                                  NULL};
+  weft_sim_parameters p = sim_fixture_with(NULL, settings);
   p.classes[0].up_bits_per_s = 950000; // 1.24 streams; 1.19 are needed, with all that is in vain
-  if (!weft_sim_check(&p, why))
-    ck_abort_msg("%s", why);
   const weft_sim_options options = {.parameters = &p, .threads = 2};
-  weft_sim_swarm *swarm;
   weft_sim_result result;
-  EXPECT(weft_sim_swarm_new(&options, &swarm) == WEFT_OK);
-  EXPECT(weft_sim_swarm_run(swarm) == WEFT_OK);
-  EXPECT(weft_sim_swarm_result(swarm, &result) == WEFT_OK);
+  weft_sim_swarm *swarm = sim_fixture_run(&options, &result);
   const weft_engine_statistics *all = &result.totals.peers;
   EXPECT(all->due >= PEERS * DUE);
   EXPECT((double)all->in_time >= 0.999 * (double)all->due);

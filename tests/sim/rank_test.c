@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The statistical fidelity against exact ranks in whole swarms that its constant was not fitted on:
 // what studies read must come out alike, or the model has drifted.
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 
 #include "sim/report/metrics.h"
-#include "sim/scenario/scenario.h"
-#include "sim/swarm/swarm.h"
+#include "tests/sim/fixture.h"
 #include "tests/support/test_main.h"
-#include "tests/support/test_rng.h"
-
-#define EXPECT(condition)                                                                          \
-  do {                                                                                             \
-    if (!(condition))                                                                              \
-      ck_abort_msg("%s (WEFT_TEST_SEED=%#llx)", #condition, (unsigned long long)test_seed());      \
-  } while (0)
 
 enum { SEEDS = 4, FIGURES = 6 };
 enum { CONTINUITY, STARTUP_P50, STARTUP_P95, SOURCE_BYTES, DEPENDENT, USEFUL };
@@ -37,23 +28,13 @@ static void run(const shape *s, const char *fidelity, uint64_t number, double ou
       "classes",        s->classes, "fidelity", fidelity,   "peers",      "120",
       "duration",       "16 s",     "arrival",  "together", "departure",  "stay",
       "source-upload",  "8M",       "lag",      "6 s",      "startup",    "1500 ms",
-      "sampled",        "0"};
-  weft_sim_parameters p;
-  char why[WEFT_SIM_TEXT];
-  weft_sim_defaults(&p);
-  p.seed = (test_seed() >> 12) + number;
-  for (size_t i = 0; i < sizeof settings / sizeof *settings; i += 2)
-    if (!weft_sim_set(&p, settings[i], settings[i + 1], why))
-      ck_abort_msg("%s", why);
-  if (!weft_sim_check(&p, why))
-    ck_abort_msg("%s", why);
+      "sampled",        "0",        NULL};
+  weft_sim_parameters p = sim_fixture_with(NULL, settings);
+  p.seed += number;
   const weft_sim_options options = {.parameters = &p, .threads = 2};
-  weft_sim_swarm *swarm;
   weft_sim_result result;
   weft_sim_metrics metrics = {0};
-  EXPECT(weft_sim_swarm_new(&options, &swarm) == WEFT_OK);
-  EXPECT(weft_sim_swarm_run(swarm) == WEFT_OK);
-  EXPECT(weft_sim_swarm_result(swarm, &result) == WEFT_OK);
+  weft_sim_swarm *swarm = sim_fixture_run(&options, &result);
   EXPECT(weft_sim_measure(&p, &result, &metrics) == WEFT_OK);
   for (size_t f = 0; f < FIGURES; f++) {
     const double value = weft_sim_metric_of(&metrics, names[f]);

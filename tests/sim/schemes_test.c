@@ -1,42 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // The schemes of a study must each be a strong one: with as many neighbours as real systems have,
 // so that everybody knows the source, those that ask must neither overload it nor ask in vain.
-#include <check.h>
-
-#include "sim/scenario/scenario.h"
-#include "sim/swarm/swarm.h"
+#include "tests/sim/fixture.h"
 #include "tests/support/test_main.h"
-#include "tests/support/test_rng.h"
-
-#define EXPECT(condition)                                                                          \
-  do {                                                                                             \
-    if (!(condition))                                                                              \
-      ck_abort_msg("%s (WEFT_TEST_SEED=%#llx)", #condition, (unsigned long long)test_seed());      \
-  } while (0)
 
 static weft_sim_totals run(const char *scheme, const char *neighbours, const char *most,
                            uint64_t number) {
   const char *const settings[] = {
-      "scheme",        scheme,     "neighbours", neighbours, "neighbours-max", most,
-      "peers",         "50",       "duration",   "20 s",     "loss",           "0.02",
-      "lag",           "4 s",      "startup",    "1 s",      "classes",        "cable:100",
-      "arrival",       "together", "departure",  "stay",     "fidelity",       "bytes",
-      "source-upload", "6M",       "sampled",    "0"};
-  weft_sim_parameters p;
-  char why[WEFT_SIM_TEXT];
-  weft_sim_defaults(&p);
-  p.seed = (test_seed() >> 12) + number;
-  for (size_t i = 0; i < sizeof settings / sizeof *settings; i += 2)
-    if (!weft_sim_set(&p, settings[i], settings[i + 1], why))
-      ck_abort_msg("%s", why);
-  if (!weft_sim_check(&p, why))
-    ck_abort_msg("%s", why);
+      "scheme",    scheme,    "neighbours", neighbours, "neighbours-max",
+      most,        "peers",   "50",         "duration", "20 s",
+      "loss",      "0.02",    "lag",        "4 s",      "startup",
+      "1 s",       "classes", "cable:100",  "arrival",  "together",
+      "departure", "stay",    "fidelity",   "bytes",    "source-upload",
+      "6M",        "sampled", "0",          NULL};
+  weft_sim_parameters p = sim_fixture_with(NULL, settings);
+  p.seed += number;
   const weft_sim_options options = {.parameters = &p, .threads = 2};
-  weft_sim_swarm *swarm;
   weft_sim_result result;
-  EXPECT(weft_sim_swarm_new(&options, &swarm) == WEFT_OK);
-  EXPECT(weft_sim_swarm_run(swarm) == WEFT_OK);
-  EXPECT(weft_sim_swarm_result(swarm, &result) == WEFT_OK);
+  weft_sim_swarm *swarm = sim_fixture_run(&options, &result);
   EXPECT(result.totals.wrong_bytes == 0 && result.totals.peers.due > 50 * 15);
   const weft_sim_totals totals = result.totals;
   weft_sim_swarm_free(swarm);

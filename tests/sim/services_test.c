@@ -2,42 +2,19 @@
 // The scenarios without a swarm: a streaming server in virtual time, and a store against what
 // probability says of it.
 #define _POSIX_C_SOURCE 200809L
-#include <check.h>
 #include <math.h>
 #include <string.h>
 #include <time.h>
 
-#include "sim/scenario/scenario.h"
 #include "sim/services/services.h"
+#include "tests/sim/fixture.h"
 #include "tests/support/test_main.h"
-#include "tests/support/test_rng.h"
-
-#define EXPECT(condition)                                                                          \
-  do {                                                                                             \
-    if (!(condition))                                                                              \
-      ck_abort_msg("%s (WEFT_TEST_SEED=%#llx)", #condition, (unsigned long long)test_seed());      \
-  } while (0)
 
 static int64_t clock_us(void *user) {
   struct timespec now;
   (void)user;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
-static weft_sim_parameters with(const char *scenario, const char *const *settings) {
-  weft_sim_parameters p;
-  char why[WEFT_SIM_TEXT];
-  weft_sim_defaults(&p);
-  if (!weft_sim_load_scenario(&p, scenario, why))
-    ck_abort_msg("%s", why);
-  p.seed = test_seed() >> 12;
-  for (; *settings; settings += 2)
-    if (!weft_sim_set(&p, settings[0], settings[1], why))
-      ck_abort_msg("%s", why);
-  if (!weft_sim_check(&p, why))
-    ck_abort_msg("%s", why);
-  return p;
 }
 
 static double figure(const weft_sim_service *s, const char *name) {
@@ -75,7 +52,7 @@ START_TEST(a_server_serves_everybody) {
       "peers", "10",          "duration", "12 s", "coding-rate", "20M", "segment-blocks",
       "16",    "block-bytes", "512",      "rate", "64k",         "lag", "3 s",
       "loss",  "0.02",        NULL};
-  weft_sim_parameters p = with("streaming-server", settings);
+  weft_sim_parameters p = sim_fixture_with("streaming-server", settings);
   weft_sim_service a = serve(&p, NULL), b = serve(&p, "scalar");
   EXPECT(same(&a, &b)); // whatever codes
   const weft_sim_totals *t = &a.result.totals;
@@ -99,7 +76,7 @@ START_TEST(a_slow_server_is_late) {
       "peers",       "10",          "duration", "16 s", "coding-rate", "40k", "segment-blocks",
       "16",          "block-bytes", "512",      "rate", "64k",         "lag", "2 s",
       "ask-packets", "4",           NULL};
-  const weft_sim_parameters p = with("streaming-server", settings);
+  const weft_sim_parameters p = sim_fixture_with("streaming-server", settings);
   weft_sim_service s = serve(&p, NULL);
   EXPECT(s.result.totals.peers.in_time < s.result.totals.peers.due);
   EXPECT(figure(&s, "coding_load") > 0.85);
@@ -119,7 +96,7 @@ START_TEST(a_store_reads_as_often_as_chance_allows) {
       "gone-share",  "0",   "repair-after", "270 h", "data-shards",  "4",   "parity-shards",  "4",
       "shard-bytes", "64",  "objects",      "400",   "repair-below", "0",   "reads-per-hour", "400",
       NULL};
-  const weft_sim_parameters p = with("storage-swarm", settings);
+  const weft_sim_parameters p = sim_fixture_with("storage-swarm", settings);
   weft_sim_service s = keep(&p, NULL);
   double expected = 0;
   for (unsigned i = 4; i <= 8; i++)
@@ -141,7 +118,7 @@ START_TEST(a_store_repairs_what_is_gone) {
         names[i],     "shard-bytes",  "320",         "objects", "60",
         "gone-share", "0.2",          "data-shards", "5",       "parity-shards",
         "5",          "repair-below", "0",           NULL};
-    weft_sim_parameters p = with("storage-swarm", settings);
+    weft_sim_parameters p = sim_fixture_with("storage-swarm", settings);
     weft_sim_service a = keep(&p, NULL), b = keep(&p, "scalar");
     EXPECT(same(&a, &b));
     EXPECT(figure(&a, "coded_repaired_parts") > 100 && figure(&a, "copied_repaired_parts") > 20);

@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The simulator: links, graphs, the model, and runs that repeat bit for bit.
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/graph.h"
 #include "sim/model.h"
-#include "sim/scenario/scenario.h"
-#include "sim/swarm/swarm.h"
+#include "tests/sim/fixture.h"
 #include "tests/support/test_main.h"
-#include "tests/support/test_rng.h"
-
-#define EXPECT(condition)                                                                          \
-  do {                                                                                             \
-    if (!(condition))                                                                              \
-      ck_abort_msg("%s (WEFT_TEST_SEED=%#llx)", #condition, (unsigned long long)test_seed());      \
-  } while (0)
 
 START_TEST(links_carry_remainders) {
   // 3 bits/us: 1 byte takes 2 2/3 us; 3,000 of them 8,000 us and not 3,000 * 2 or * 3.
@@ -82,26 +73,13 @@ START_TEST(graphs_are_connected_and_bounded) {
 }
 END_TEST
 
-static weft_sim_parameters with(const char *const *settings) {
-  weft_sim_parameters p;
-  char why[WEFT_SIM_TEXT];
-  weft_sim_defaults(&p);
-  p.seed = test_seed() >> 12;
-  for (; *settings; settings += 2)
-    if (!weft_sim_set(&p, settings[0], settings[1], why))
-      ck_abort_msg("%s", why);
-  if (!weft_sim_check(&p, why))
-    ck_abort_msg("%s", why);
-  return p;
-}
-
 // Arrivals, stays and losses of the model against their laws.
 START_TEST(the_model_follows_its_laws) {
   static const char *const settings[] = {
       "peers",     "20000",     "arrival",     "poisson",       "arrivals-per-s",
       "50",        "departure", "exponential", "stay-mean",     "100 s",
       "polluters", "0.1",       "classes",     "dsl:1 fibre:3", NULL};
-  const weft_sim_parameters p = with(settings);
+  const weft_sim_parameters p = sim_fixture_with(NULL, settings);
   weft_sim_model m;
   EXPECT(weft_sim_model_init(&m, &p) == WEFT_OK);
   double stay = 0, dsl = 0, polluters = 0;
@@ -173,14 +151,12 @@ START_TEST(one_hop_takes_what_it_must) {
                                          NULL};
   const weft_sim_fidelity fidelities[] = {WEFT_SIM_BYTES, WEFT_SIM_COEFFICIENTS, WEFT_SIM_RANK};
   for (size_t f = 0; f < 3; f++) {
-    weft_sim_parameters p = with(settings);
+    weft_sim_parameters p = sim_fixture_with(NULL, settings);
     p.fidelity = fidelities[f];
     p.classes[0].down_bits_per_s = 0;
     const weft_sim_options options = {.parameters = &p, .threads = 1};
-    weft_sim_swarm *swarm;
     weft_sim_result r;
-    EXPECT(weft_sim_swarm_new(&options, &swarm) == WEFT_OK);
-    EXPECT(weft_sim_swarm_run(swarm) == WEFT_OK && weft_sim_swarm_result(swarm, &r) == WEFT_OK);
+    weft_sim_swarm *swarm = sim_fixture_run(&options, &r);
     // Blocks as they are have a header of 14 bytes, seeded ones (as which tokens count) 20; a HELLO
     // has 32 bytes, a map that wants nothing 48.
     const double up = (double)p.source_bits_per_s / 8, ways_s = 2 * 0.030;
@@ -240,7 +216,7 @@ START_TEST(joining_takes_three_round_trips) {
                                          "fidelity",
                                          "bytes",
                                          NULL};
-  weft_sim_parameters p = with(settings);
+  weft_sim_parameters p = sim_fixture_with(NULL, settings);
   p.classes[0].up_bits_per_s = 20000000;
   p.classes[0].line_bits_per_s = p.source_line_bits_per_s = 1000000000; // nothing waits for bursts
   int64_t startup_us[JOINERS];
@@ -248,10 +224,8 @@ START_TEST(joining_takes_three_round_trips) {
     startup_us[i] = -1;
   const weft_sim_options options = {
       .parameters = &p, .threads = 1, .hooks = {.user = startup_us, .ended = note_startup}};
-  weft_sim_swarm *swarm;
   weft_sim_result r;
-  EXPECT(weft_sim_swarm_new(&options, &swarm) == WEFT_OK);
-  EXPECT(weft_sim_swarm_run(swarm) == WEFT_OK && weft_sim_swarm_result(swarm, &r) == WEFT_OK);
+  weft_sim_swarm *swarm = sim_fixture_run(&options, &r);
   EXPECT(r.viewer_count == JOINERS);
   for (size_t i = 0; i < JOINERS; i++) {
     const weft_sim_viewer *v = &r.viewers[i];
@@ -311,7 +285,7 @@ START_TEST(runs_repeat_bit_for_bit) {
     const char *settings[sizeof live / sizeof *live];
     memcpy(settings, live, sizeof live);
     settings[13] = fidelities[f];
-    weft_sim_parameters p = with(settings);
+    weft_sim_parameters p = sim_fixture_with(NULL, settings);
     const outcome a = run(&p, NULL, 1), again = run(&p, NULL, 1), threads = run(&p, NULL, 3);
     EXPECT(a.status == WEFT_OK && a.result.totals.viewers > 30);
     EXPECT(a.result.totals.wrong_bytes == 0 && a.result.totals.packets > 1000);
@@ -323,10 +297,10 @@ START_TEST(runs_repeat_bit_for_bit) {
   const char *const sent_on[] = {
       "peers", "40",   "duration",          "15 s", "fidelity", "rank", "topology", "source",
       "loss",  "0.05", "source-neighbours", "9",    NULL};
-  const weft_sim_parameters s = with(sent_on);
+  const weft_sim_parameters s = sim_fixture_with(NULL, sent_on);
   const outcome one = run(&s, NULL, 1), three = run(&s, NULL, 3);
   EXPECT(one.status == WEFT_OK && one.result.totals.packets > 1000 && same(&one, &three));
-  const weft_sim_parameters p = with(bulk);
+  const weft_sim_parameters p = sim_fixture_with(NULL, bulk);
   const outcome best = run(&p, NULL, 2), scalar = run(&p, "scalar", 1);
   EXPECT(best.status == WEFT_OK && same(&best, &scalar));
 }
@@ -336,7 +310,7 @@ END_TEST
 START_TEST(bytes_add_up) {
   const double losses[] = {0, 0.05, 0.5};
   for (size_t l = 0; l < 3; l++) {
-    weft_sim_parameters p = with(bulk);
+    weft_sim_parameters p = sim_fixture_with(NULL, bulk);
     p.loss = losses[l];
     p.classes[0].loss = 0;
     const outcome o = run(&p, NULL, 2);
@@ -354,7 +328,7 @@ START_TEST(bytes_add_up) {
 END_TEST
 
 START_TEST(runs_can_be_stopped) {
-  const weft_sim_parameters p = with(bulk);
+  const weft_sim_parameters p = sim_fixture_with(NULL, bulk);
   int64_t stopped_us = 0;
   const weft_sim_options options = {
       .parameters = &p, .threads = 2, .hooks = {.user = &stopped_us, .keep_on = stop_at_once}};
@@ -405,12 +379,10 @@ START_TEST(engines_that_owe_sleep) {
                                          "classes",
                                          "plain:1",
                                          NULL};
-  const weft_sim_parameters p = with(settings);
+  const weft_sim_parameters p = sim_fixture_with(NULL, settings);
   const weft_sim_options options = {.parameters = &p, .threads = 1};
-  weft_sim_swarm *swarm;
   weft_sim_result r;
-  EXPECT(weft_sim_swarm_new(&options, &swarm) == WEFT_OK);
-  EXPECT(weft_sim_swarm_run(swarm) == WEFT_OK && weft_sim_swarm_result(swarm, &r) == WEFT_OK);
+  weft_sim_swarm *swarm = sim_fixture_run(&options, &r);
   EXPECT(r.totals.packets > 0);
   const double each = (double)r.totals.events / (300 * 20);
   if (each > 120) // about 52; 240 where they do not

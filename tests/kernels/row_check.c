@@ -9,8 +9,6 @@
 
 #include "tests/kernels/row_check_internal.h"
 #include "tests/support/test_allocator.h"
-#include "tests/support/test_guard.h"
-#include "tests/support/test_rng.h"
 
 enum { ROWS_MAX = 19, MARGIN = 64, PAGE = 4096 };
 
@@ -28,6 +26,55 @@ void *row_check_memory(size_t bytes) {
 }
 
 const weft_backend *row_check_scalar(void) { return &weft_backends[weft_backend_count - 1]; }
+
+void row_check_rows_new(row_check_rows *rows, const row_check_shape *shape, test_rng *rng) {
+  const size_t len = shape->len, from_end = shape->offset + len;
+  *rows = (row_check_rows){.k = shape->k, .m = shape->m, .bytes = from_end + MARGIN};
+  for (size_t j = 0; j < rows->k; j++) {
+    rows->x_memory[j] = test_guard_new(rows->bytes);
+    uint8_t *const row = rows->x_memory[j].end - from_end;
+    test_rng_fill(rng, row, len);
+    rows->x[j] = row;
+  }
+  for (size_t i = 0; i < rows->m; i++) {
+    rows->y_memory[i] = test_guard_new(rows->bytes);
+    uint8_t *const begin = rows->y_memory[i].end - rows->bytes;
+    rows->y[i] = begin + MARGIN;
+    rows->want[i] = row_check_memory(rows->bytes);
+    test_rng_fill(rng, begin, rows->bytes);
+    memcpy(rows->want[i], begin, rows->bytes);
+  }
+}
+
+weft_gemm row_check_rows_product(row_check_rows *rows, const row_check_shape *shape,
+                                 const uint8_t *a, const weft_exec *exec) {
+  uint8_t *inner[ROW_CHECK_ROWS];
+  for (size_t i = 0; i < rows->m; i++)
+    inner[i] = rows->want[i] + MARGIN;
+  weft_gemm g = {.m = rows->m,
+                 .k = rows->k,
+                 .len = shape->len,
+                 .a = a,
+                 .a_stride = rows->k,
+                 .x = {.ptr = rows->x},
+                 .y = {.ptr = inner},
+                 .accumulate = shape->accumulate};
+  row_check_scalar()->gemm(row_check_scalar(), exec, &g, 1);
+  g.y.ptr = rows->y;
+  return g;
+}
+
+bool row_check_rows_end(row_check_rows *rows) {
+  bool good = true;
+  for (size_t i = 0; i < rows->m; i++) {
+    good = good && memcmp(rows->want[i], rows->y_memory[i].end - rows->bytes, rows->bytes) == 0;
+    test_guard_free(&rows->y_memory[i]);
+    free(rows->want[i]);
+  }
+  for (size_t j = 0; j < rows->k; j++)
+    test_guard_free(&rows->x_memory[j]);
+  return good;
+}
 
 // Where rows lie in their guarded pages, and the product they are to give.
 typedef struct setting {

@@ -4,6 +4,8 @@
 #define WEFT_TESTS_KERNELS_ROW_CHECK_INTERNAL_H
 
 #include "tests/kernels/row_check.h"
+#include "tests/support/test_guard.h"
+#include "tests/support/test_rng.h"
 
 // Notes the failure with row and seed; returns false.
 bool row_check_fail(row_check *check, const char *what, const char *detail);
@@ -11,5 +13,29 @@ bool row_check_fail(row_check *check, const char *what, const char *detail);
 void *row_check_memory(size_t bytes);
 // The specification: the last row of the table.
 const weft_backend *row_check_scalar(void);
+
+enum { ROW_CHECK_ROWS = 64 };
+
+// Random rows of a product that end before guard pages, and what outputs and the bytes around them
+// must be once it is done.
+typedef struct row_check_rows {
+  size_t k, m, bytes; // bytes: that are compared of every output
+  test_guard x_memory[ROW_CHECK_ROWS], y_memory[ROW_CHECK_ROWS];
+  const uint8_t *x[ROW_CHECK_ROWS];
+  uint8_t *y[ROW_CHECK_ROWS], *want[ROW_CHECK_ROWS];
+} row_check_rows;
+
+// How large they are, and how far from the guard page each row ends.
+typedef struct row_check_shape {
+  size_t m, k, len, offset;
+  bool accumulate;
+} row_check_shape;
+
+void row_check_rows_new(row_check_rows *rows, const row_check_shape *shape, test_rng *rng);
+// The product of these rows with a (m, k), which scalar has done for comparison.
+weft_gemm row_check_rows_product(row_check_rows *rows, const row_check_shape *shape,
+                                 const uint8_t *a, const weft_exec *exec);
+// Frees them; whether all is as it must be.
+bool row_check_rows_end(row_check_rows *rows);
 
 #endif

@@ -54,8 +54,10 @@ static void *compile(void *user) {
   weft_ctx *ctx;
   weft_bench_must("context",
                   weft_ctx_new(&ctx, &(weft_ctx_options){.backend = "cuda", .compile_after = 1}));
-  for (size_t i; (i = atomic_fetch_add(&all->next, 1)) < all->count;)
-    compile_shape(all, ctx, all->shapes[i].k, all->shapes[i].m);
+  for (size_t i; (i = atomic_fetch_add(&all->next, 1)) < all->count;) {
+    const weft_bench_sizes_of_code *shape = &all->shapes[all->count - 1 - i]; // long ones first
+    compile_shape(all, ctx, shape->k, shape->m);
+  }
   weft_ctx_free(ctx);
   return NULL;
 }

@@ -397,46 +397,60 @@ static void run_group(weft_bench_storage_run *run, weft_bench_group *group) {
 }
 
 // Plans and codes outlive the cases that use them.
-enum { CODES = 24 };
+enum { CODES = 24, SHAPES = WEFT_BENCH_LIST * CODES };
 
-static void compile_all(const weft_bench_storage_run *run, const char *name, size_t w,
-                        const weft_bench_sizes *ms, const size_t *ks, size_t k_count) {
-  weft_bench_sizes_of_code shapes[WEFT_BENCH_LIST * CODES];
+// The shapes asked for that fit a scene, else all of these with as many data as parity shards or
+// more.
+static size_t choose_shapes(const weft_bench_storage_run *run, const size_t *ks, size_t k_count,
+                            weft_bench_sizes_of_code out[SHAPES]) {
+  static const size_t presets[] = {2, 4, 8, 16};
+  weft_bench_sizes ms = run->options.m;
+  weft_bench_sizes_default(&ms, presets, sizeof presets / sizeof *presets);
+  weft_bench_sizes_of_code all[SHAPES];
   size_t count = 0;
-  for (size_t b = k_count; b-- > 0;) // long ones first
-    for (size_t a = ms->count; a-- > 0;)
-      if (ks[b] >= ms->value[a])
-        shapes[count++] = (weft_bench_sizes_of_code){ks[b], ms->value[a]};
-  weft_bench_storage_compile(run, name, w, shapes, count);
+  for (size_t a = 0; a < ms.count; a++)
+    for (size_t b = 0; b < k_count; b++)
+      if (ks[b] >= ms.value[a])
+        all[count++] = (weft_bench_sizes_of_code){ks[b], ms.value[a]};
+  const size_t asked = weft_bench_storage_shapes(run, all, count, out, SHAPES);
+  count = 0;
+  for (size_t i = 0; i < asked; i++)
+    if (out[i].k + out[i].m <= SHARDS_MOST)
+      out[count++] = out[i];
+  return count;
+}
+
+// Codes of one m, on one scene.
+static void resident_group(weft_bench_storage_run *run, const char *name, size_t w,
+                           const char *title, const weft_bench_sizes_of_code *shapes,
+                           size_t shape_count) {
+  scene *s = scene_new(run, "cuda", WEFT_MEM_DEVICE, SHARDS_MOST, SHARD);
+  weft_code *codes[CODES];
+  char text[128];
+  snprintf(text, sizeof text, "%s, 10 MiB shards, resident, m = %zu", title, shapes->m);
+  weft_bench_group *group = weft_bench_group_new(text);
+  for (size_t i = 0; i < shape_count; i++) {
+    codes[i] = code_of(s, name, shapes[i].k, shapes[i].m, w);
+    add_code(s, group, codes[i], add_dram(s, group, shapes[i].k, shapes[i].m));
+  }
+  run_group(run, group);
+  weft_bench_group_free(group);
+  while (s->plan_count > 0)
+    weft_plan_free(s->plans[--s->plan_count]);
+  while (shape_count > 0)
+    weft_code_free(codes[--shape_count]);
+  scene_free(s);
 }
 
 static void resident(weft_bench_storage_run *run, const char *name, size_t w, const char *title,
                      const size_t *ks, size_t k_count) {
-  static const size_t presets[] = {2, 4, 8, 16};
-  weft_bench_sizes ms = run->options.m;
-  weft_bench_sizes_default(&ms, presets, sizeof presets / sizeof *presets);
-  compile_all(run, name, w, &ms, ks, k_count);
-  for (size_t a = 0; a < ms.count; a++) {
-    const size_t m = ms.value[a];
-    scene *s = scene_new(run, "cuda", WEFT_MEM_DEVICE, SHARDS_MOST, SHARD);
-    weft_code *codes[CODES];
-    size_t count = 0;
-    char text[128];
-    snprintf(text, sizeof text, "%s, 10 MiB shards, resident, m = %zu", title, m);
-    weft_bench_group *group = weft_bench_group_new(text);
-    for (size_t b = 0; b < k_count; b++) {
-      if (ks[b] < m)
-        continue;
-      codes[count] = code_of(s, name, ks[b], m, w);
-      add_code(s, group, codes[count++], add_dram(s, group, ks[b], m));
-    }
-    run_group(run, group);
-    weft_bench_group_free(group);
-    while (s->plan_count > 0)
-      weft_plan_free(s->plans[--s->plan_count]);
-    while (count > 0)
-      weft_code_free(codes[--count]);
-    scene_free(s);
+  weft_bench_sizes_of_code shapes[SHAPES];
+  const size_t count = choose_shapes(run, ks, k_count, shapes);
+  weft_bench_storage_compile(run, name, w, shapes, count);
+  for (size_t first = 0, next; first < count; first = next) {
+    for (next = first; next < count && next - first < CODES && shapes[next].m == shapes[first].m;)
+      next++;
+    resident_group(run, name, w, title, shapes + first, next - first);
   }
 }
 

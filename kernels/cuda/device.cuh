@@ -20,7 +20,11 @@ const weft_device_shape *weft_device_get_shape(const weft_device *device);
 
 // Addresses that a launch touches at most, [low, high).
 struct weft_device_span {
-  uintptr_t low, high;
+  uintptr_t low = UINTPTR_MAX, high = 0; // nothing
+  void add(uintptr_t at, size_t bytes) {
+    low = at < low ? at : low;
+    high = at + bytes > high ? at + bytes : high;
+  }
 };
 
 // Kernels that let the next one in their stream begin while they end, and wait for the one before

@@ -3,6 +3,7 @@
 #include "kernels/cuda/batch.cuh"
 #include "kernels/cuda/nvrtc.h"
 #include "kernels/cuda/storage.h"
+#include "kernels/cuda/storage_overlap.cuh"
 #include "kernels/cuda/storage_source.h"
 #include "kernels/cuda/storage_trial.h"
 
@@ -78,55 +79,39 @@ weft_device_span span_of(const Args &args, const weft_program_shape &shape, size
                          bool writes) {
   const size_t all = shape.k + shape.m,
                row_bytes = args.length * (shape.packet_bytes ? shape.w * shape.packet_bytes : 1);
-  weft_device_span span = {UINTPTR_MAX, 0};
+  weft_device_span span;
   for (size_t s = 0; s < stripes; s++)
-    for (size_t i = writes ? shape.k : 0; i < (writes ? all : shape.k); i++) {
-      const uintptr_t at = args.own[s * all + i];
-      span.low = at < span.low ? at : span.low;
-      span.high = at + row_bytes > span.high ? at + row_bytes : span.high;
-    }
+    for (size_t i = writes ? shape.k : 0; i < (writes ? all : shape.k); i++)
+      span.add(args.own[s * all + i], row_bytes);
   return span;
 }
 
-// Where code is long, blocks that begin together share what they fetch of it, which is worth more
-// than memory that never rests: measured, 1 to 4 % beyond these.
-bool overlap_pays(const weft_program_shape &shape) {
-  enum { SumsMost = 64, WorkMost = 2000 };
-  const size_t sums = shape.m * shape.w;
-  return sums <= SumsMost && shape.k * sums <= WorkMost;
-}
-
 // `stripes` products by one launch: as many as their addresses have room for; `length` bytes or
-// groups each. A kernel may begin while the one before it in the stream ends (storage_source.cu).
+// groups each.
 weft_status launch(const Wanted &wanted, void *kernel, size_t length, size_t stripes, Args *args) {
   enum { ThreadsOfSm = 2048 };
   const weft_exec *exec = wanted.exec;
+  const weft_program_shape &shape = wanted.shape;
   const weft_program_plan &plan = wanted.plan;
-  const size_t blocks = weft_program_blocks(&wanted.shape, &plan, length);
-  const size_t room = static_cast<size_t>(weft_device_get_shape(exec->device)->sms) * ThreadsOfSm;
+  const size_t blocks = weft_program_blocks(&shape, &plan, length);
+  const size_t sms = static_cast<size_t>(weft_device_get_shape(exec->device)->sms);
   args->length = length;
   args->two = 2;
   args->four = 4;
   args->sixteen = 16;
-  const bool may = weft_device_may_overlap(exec, span_of(*args, wanted.shape, stripes, false),
-                                           span_of(*args, wanted.shape, stripes, true),
-                                           blocks * stripes * plan.threads > room);
-  args->overlaps = may && overlap_pays(wanted.shape);
-  cudaLaunchAttribute early = {};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(stripes));
-  config.blockDim = dim3(static_cast<unsigned>(plan.threads));
-  config.stream = static_cast<cudaStream_t>(exec->stream);
-  config.attrs = &early;
-  config.numAttrs = 1;
+  weft_storage_touch touch = {};
+  touch.kind = shape.factors ? WEFT_STORAGE_FACTORS : WEFT_STORAGE_BITS;
+  touch.k = shape.k;
+  touch.sums = shape.m * shape.w;
+  touch.reads = span_of(*args, shape, stripes, false);
+  touch.writes = span_of(*args, shape, stripes, true);
+  touch.blocks = blocks * stripes;
+  touch.fit = sms * ThreadsOfSm / plan.threads;
+  args->overlaps = weft_storage_overlaps(exec, touch);
   void *list[] = {args};
-  const weft_status status =
-      WEFT_CUDA(cudaLaunchKernelExC(&config, static_cast<const void *>(kernel), list));
-  if (status != WEFT_OK)
-    weft_device_overlap_ends(exec);
-  return status;
+  return weft_storage_launch(exec, kernel,
+                             dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(stripes)),
+                             static_cast<unsigned>(plan.threads), 0, list);
 }
 
 // A kernel with its rows, as launch() wants them.

@@ -147,16 +147,12 @@ extern "C" weft_status weft_program_source(const weft_program_shape *shape,
   text.add("#define ACCUMULATE %d\n", shape->accumulate);
   text.put(functions, sizeof functions - 1);
   add_place(text, *shape, *plan);
-  if (shape->factors) { // which wait before they read: otherwise was not measured
-    text.add("  wait();\n");
+  text.add("  if (!args.overlaps) wait();\n"); // storage_overlap.cuh
+  if (shape->factors) {
     weft_made::add_steps(text, *shape, *plan);
-    text.add("}\n");
+    text.add("  if (args.overlaps) wait();\n}\n");
     return text.take(source);
   }
-  // A kernel begins while the one before it in the stream ends, and waits for that one's last write
-  // before it reads; or, where it touches nothing of the other's, only before it is over itself, so
-  // that memory never rests between them.
-  text.add("  if (!args.overlaps) wait();\n");
   Ring ring(text, *shape, *plan);
   ring.begin();
   Packets packets = {};

@@ -3,20 +3,23 @@
 // positions come from registers and whose bit rows of coefficients lie in shared memory.
 //
 // A warp copies 128 bytes of every source at a time into a ring of its own, some tiles ahead
-// (cp.async, a line to a line), and takes them from there 32 positions a step: lane (g, q) = (lane
-// / 4, lane % 4) reads a word of sources 16h + 4i + q and transposes four of them, which gives the
-// 32 bits of quarter h at positions 4g..4g+3 that the fragments want. Quarters beyond k multiply
+// (cp.async, a line to a line), and takes them from there 32 positions a step. Turned matrices of
+// eight sources and 16 positions (ldmatrix) give lane (g, q) = (lane / 4, lane % 4) two positions,
+// 2g and 2g + 1, of sources 2q and 2q + 1; two of them make the words of four sources that the
+// fragments want, 32 bits of quarter h: sources 16h + 2q, + 1, + 8, + 9. Quarters beyond k multiply
 // whatever lies there by zeros. Columns are arranged as in storage_tensor.cu.
 //
-// A step is two products of 64 positions: one has positions 4g + 2 and 4g + 3 of every lane, the
-// other those before them. Four sums become one word by two instructions on two pipes, and eight
-// such words one word of coded bytes while the next product runs. Words hold sums in bytes, so that
-// no row of bits may have more than 255 ones; codes have about four in each byte.
+// A step is two products of 64 positions, of the first and the second 16 of every warp. Four sums
+// become one word by two instructions on two pipes, and eight such words one word of coded bytes,
+// which the same matrices turn back into rows (stmatrix), while the next product runs: sums have
+// two places. Words hold sums in bytes, so that no row of bits may have more than 255 ones; codes
+// have about four in each byte.
 //
 // With up to 16 sources half of the inner dimension is left over. It counts odd bits once more,
 // which puts their parity where it is wanted.
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/gf256.cuh"
+#include "kernels/cuda/storage_overlap.cuh"
 #include "kernels/cuda/storage_tensor.cuh"
 #include "kernels/cuda/storage_wgmma_ptx.cuh"
 #include "kernels/cuda/tensor_expand.cuh"
@@ -30,7 +33,8 @@ enum {
   Threads = 32 * WEFT_STORAGE_WARPS,
   WarpTile = WEFT_STORAGE_POSITIONS,
   Tile = WEFT_STORAGE_WARPS * WarpTile,
-  Step = 32,        // positions of a warp
+  Step = 32, // positions of a warp
+  StepsOfTile = WarpTile / Step,
   GroupBytes = 512, // of four sources in a warp's stage
   SumMost = 255
 };
@@ -40,16 +44,18 @@ struct Cut {
   uint32_t run;       // tiles of a block
   uint32_t tiles;     // of the launch
   uint32_t last_move; // bytes from the last tile but one to the last
+  bool overlaps;      // the wait for the kernel before comes last
 };
 
-// Passes are products of Quads each, with the same positions; One: see weft_storage_wgmma_step.
-template <int Quarters, int Quads, int Passes, int Stages, bool One>
+// Passes are products of Quads each, with the same positions.
+template <int Quarters, int Quads, int Passes, int Stages>
 struct Walk {
   enum {
     QuadsAll = Quads * Passes,
     Steps = (Quarters + 1) / 2,        // of 256 bits
     HalfBytes = GroupBytes * QuadsAll, // of coefficients: 128 bits of every row
     CoefficientBytes = 2 * Steps * HalfBytes,
+    StagingBytes = 32 * Quad * QuadsAll, // of a warp: a step of every row
     Sums = 16 * Quads,
     Twice = Quarters == 1 // odd bits are counted twice
   };
@@ -59,12 +65,16 @@ struct Walk {
   const uint32_t lane, warp, g, q;
   const uint32_t stage_bytes; // of a warp
   const uint32_t first, here; // tiles of this block
-  uint32_t put, rows, get;    // shared addresses: this lane's place in stage 0, row table, fragment
-  uint64_t from;              // offset in every source of what is copied next
-  uint32_t coefficients;      // descriptor
+  // Shared addresses of this lane: where it copies to in stage 0, its sources in the row table, the
+  // row that it gives in stage 0, its 16 bytes of the staging.
+  uint32_t put, rows, get, out;
+  uint32_t last;         // from the row that it gives in the first quarter to that in the last
+  uint64_t from;         // offset in every source of what is copied next
+  uint32_t coefficients; // descriptor
   uint32_t zero;
-  uint32_t d[Sums], packed[8 * Quads], raw[Quarters][4], fragment[Quarters][4];
-  uint8_t *to[QuadsAll]; // where the next word of each quad's row goes
+  uint32_t sums[2][Sums], packed[8 * Quads];
+  uint32_t raw[Quarters][4], fragment[2][Quarters][4]; // of this step and the next, in turn
+  uint8_t *to;                                         // this lane's half of a row, at the tile
 
   __device__ __forceinline__ Walk(const weft_storage_args &args_, const Cut &cut_)
       : args(args_), cut(cut_), lane(threadIdx.x & 31), warp(threadIdx.x >> 5), g(lane >> 2),
@@ -82,28 +92,50 @@ struct Walk {
     return first + tile + 2 == cut.tiles ? cut.last_move : uint32_t{Tile};
   }
 
-  // Eight lanes take a line; chunks are turned by 2q, so that a fragment's lanes read all banks.
+  // A row of a stage is a line. Its chunks of 16 bytes are turned, so that eight rows of one chunk
+  // lie in all banks.
+  __device__ __forceinline__ static uint32_t turned(uint32_t group, uint32_t row, uint32_t chunk) {
+    return group * GroupBytes + row * 128 + ((chunk * 16) ^ (row * 32) ^ (group % 2 * 16));
+  }
+
+  // Eight lanes copy a line, and each takes a row of a matrix: of eight sources and a chunk.
+  // Sources that are not there are the last group's.
   __device__ __forceinline__ void place(uint32_t shared, uint32_t row_table) {
-    const uint32_t ring = shared + CoefficientBytes + warp * Stages * stage_bytes;
-    const uint32_t row = lane >> 3, chunk = lane & 7;
-    put = weft_opaque(ring + row * 128 + ((chunk * 16) ^ (row * 32)));
-    rows = weft_opaque(row_table + row * 8);
-    get = weft_opaque(ring + q * (128 + 32) + g * 4);
+    const uint32_t staging = shared + CoefficientBytes;
+    const uint32_t ring = staging + WEFT_STORAGE_WARPS * StagingBytes + warp * Stages * stage_bytes;
+    const uint32_t source = lane & 15, chunk = lane >> 4, group = source >> 2;
+    const uint32_t far = min(4 * (Quarters - 1) + group, (args.k - 1) / 4);
+    put = weft_opaque(ring + turned(0, lane >> 3, lane & 7));
+    rows = weft_opaque(row_table + (lane >> 3) * 16);
+    get = weft_opaque(ring + turned(group, source & 3, chunk));
+    last = weft_opaque(ring + turned(far, source & 3, chunk) - get);
+    out = weft_opaque(staging + warp * StagingBytes + lane * 16);
+  }
+
+  __device__ __forceinline__ void copy(int group, uint32_t stage, uint64_t row) {
+    if (group < 4 * (Quarters - 1) || group * 4 < args.k)
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(stage + group * GroupBytes),
+                   "l"(row + from)
+                   : "memory");
   }
 
   // Tiles are filled in order.
   __device__ __forceinline__ void fill(uint32_t tile, uint32_t slot) {
     if (tile < here) {
-      const uint32_t stage = put + slot * stage_bytes;
+      const uint32_t even = put + slot * stage_bytes, odd = even ^ 16;
 #pragma unroll
-      for (int i = 0; i < 4 * Quarters; i++)
-        if (i < 4 * (Quarters - 1) || i * 4 < args.k) {
-          uint64_t row;
-          asm volatile("ld.shared.b64 %0, [%1];" : "=l"(row) : "r"(rows + i * 32));
-          asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(stage + i * GroupBytes),
-                       "l"(row + from)
-                       : "memory");
-        }
+      for (int i = 0; i < 4 * Quarters; i += 4) {
+        uint64_t row[4];
+        asm volatile("ld.shared.v2.b64 {%0, %1}, [%2];"
+                     : "=l"(row[0]), "=l"(row[1])
+                     : "r"(rows + i * 32));
+        asm volatile("ld.shared.v2.b64 {%0, %1}, [%2];"
+                     : "=l"(row[2]), "=l"(row[3])
+                     : "r"(rows + i * 32 + 64));
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+          copy(i + j, j % 2 == 0 ? even : odd, row[j]);
+      }
       from += move(tile);
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
@@ -120,11 +152,13 @@ struct Walk {
     for (uint32_t i = threadIdx.x; i < CoefficientBytes / 32; i += Threads) {
       const uint32_t word = i & 3, r = i >> 2 & 3, c = (i >> 4) % QuadsAll;
       const uint32_t half = (i >> 4) / QuadsAll, row = min(Quad * c + r, args.m - 1);
-      const uint32_t source = (Twice ? 0 : Quarter * half) + word;
+      const uint32_t source = (Twice ? 0 : Quarter * half) + 2 * word;
       uint32_t some = 0, bits[8];
-      for (uint32_t s = 0; s < 4; s++)
-        if (source + 4 * s < args.k)
-          some |= static_cast<uint32_t>(args.a[row * args.k + source + 4 * s]) << (8 * s);
+      for (uint32_t s = 0; s < 4; s++) {
+        const uint32_t j = source + s % 2 + s / 2 * 8;
+        if (j < args.k)
+          some |= static_cast<uint32_t>(args.a[row * args.k + j]) << (8 * s);
+      }
       weft_tensor_masks(some, bits);
       const uint32_t at = shared + half * HalfBytes + c * 512 + r * 32 + word * 4;
 #pragma unroll
@@ -136,53 +170,53 @@ struct Walk {
     coefficients = weft_opaque(weft_wgmma_operand(shared, HalfBytes));
   }
 
+  // Two positions of two sources a word: 2g and 2g + 1 of sources 2q and 2q + 1 of the first eight,
+  // the same of the other eight, and both of the next chunk.
   __device__ __forceinline__ void load(uint32_t at) {
+#pragma unroll
+    for (int h = 0; h < Quarters; h++)
+      weft_storage_load_turned(raw[h], at + (h + 1 < Quarters ? 4 * h * GroupBytes : last));
+  }
+
+  __device__ __forceinline__ void transpose(int f) {
 #pragma unroll
     for (int h = 0; h < Quarters; h++)
 #pragma unroll
       for (int i = 0; i < 4; i++)
-        asm volatile("ld.shared.b32 %0, [%1];"
-                     : "=r"(raw[h][i])
-                     : "r"(at + (4 * h + i) * GroupBytes)
-                     : "memory");
+        fragment[f][h][i] =
+            __byte_perm(raw[h][i & 2], raw[h][(i & 2) + 1], i % 2 == 0 ? 0x6420 : 0x7531);
   }
 
-  __device__ __forceinline__ void transpose() {
-#pragma unroll
-    for (int h = 0; h < Quarters; h++) {
-#pragma unroll
-      for (int i = 0; i < 4; i++)
-        fragment[h][i] = raw[h][i];
-      weft_storage_transpose(fragment[h]);
-    }
-  }
-
-  // Starts the sums of positions `low` and low + 1 of every four.
-  __device__ __forceinline__ void multiply(int low, int pass) {
-    if (One)
-      weft_pin(d);
-    else
-      weft_pin_undefined(d);
+  // Starts sums of step `f`: of the first 16 positions where `low` is 0, of the second where it is
+  // 2. These have the first place, those the second.
+  __device__ __forceinline__ void multiply(int f, int low, int pass) {
+    uint32_t(&d)[Sums] = sums[low == 0];
+    weft_pin(d);
     weft_wgmma_fence();
 #pragma unroll
     for (int step = 0; step < Steps; step++) {
       const int h = 2 * step, other = h + 1 < Quarters ? h + 1 : h;
-      const uint32_t a[4] = {fragment[h][low], fragment[h][low + 1], fragment[other][low],
-                             fragment[other][low + 1]};
+      uint32_t a[4] = {fragment[f][h][low], fragment[f][h][low + 1], fragment[f][other][low],
+                       fragment[f][other][low + 1]};
+      if (other == h && !Twice) // times zero
+        asm volatile("" : "=r"(a[2]), "=r"(a[3]));
       const uint32_t b = coefficients + (step * 2 * HalfBytes + pass * Quads * 512) / 16;
-      weft_storage_wgmma_step(d, a, weft_wgmma_descriptor(b), step > 0 ? 1 : One ? zero : 0);
+      weft_storage_wgmma_step(d, a, weft_wgmma_descriptor(b), step > 0 ? 1 : zero);
     }
     weft_wgmma_commit();
     weft_pin(packed);
   }
 
-  __device__ __forceinline__ void await_sums() {
-    weft_wgmma_wait<0>();
-    weft_pin(d);
+  // Until `After` products are on their way.
+  template <int After>
+  __device__ __forceinline__ uint32_t (&await_sums(int place))[Sums] {
+    weft_wgmma_wait<After>();
+    weft_pin(sums[place]);
+    return sums[place];
   }
 
   // The upper two bytes of each word, in the lower half until the others come.
-  __device__ __forceinline__ void pack_upper() {
+  __device__ __forceinline__ void pack_upper(const uint32_t (&d)[Sums]) {
 #pragma unroll
     for (int i = 0; i < 8 * Quads; i++) {
       const int at = i / 2 * 4 + i % 2;
@@ -192,7 +226,7 @@ struct Walk {
     weft_pin(packed);
   }
 
-  __device__ __forceinline__ void pack_lower() {
+  __device__ __forceinline__ void pack_lower(const uint32_t (&d)[Sums]) {
 #pragma unroll
     for (int i = 0; i < 8 * Quads; i++) {
       const int at = i / 2 * 4 + i % 2;
@@ -215,68 +249,87 @@ struct Walk {
     return weft_tensor_select(0x0f0f0f0fu, low, high * args.power.p4);
   }
 
-  // Stores what the pass before this one has packed, and moves its rows on. Before there is
-  // anything, a word goes where the first one will go.
-  __device__ __forceinline__ void store(int pass, int64_t by) {
+  // What a pass has packed, to this warp's staging: 32 bytes of a row after those of another.
+  __device__ __forceinline__ void leave(int pass) {
+    uint32_t words[Quads];
 #pragma unroll
-    for (int c = 0; c < Quads; c++) {
-      const int row = pass * Quads + c;
-      __stcs(reinterpret_cast<uint32_t *>(to[row]), word(c));
-      to[row] += by;
+    for (int c = 0; c < Quads; c++)
+      words[c] = word(c);
+    weft_storage_store_turned(out + pass * Quads * 128, words);
+  }
+
+  // All rows of a step from there to memory.
+  __device__ __forceinline__ void send(uint32_t at, bool mine) {
+    __syncwarp();
+    if (mine) {
+      uint4 v;
+      asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                   : "r"(out)
+                   : "memory");
+      __stcs(reinterpret_cast<uint4 *>(to + at), v);
     }
+    __syncwarp();
+  }
+
+  // All passes of a step whose first product is on its way. Then that of the next step is; not
+  // across tiles, as the compiler waits for products that are on their way where a loop begins
+  // anew.
+  __device__ __forceinline__ void one_step(int step, bool mine) {
+    const int f = step % 2;
+#pragma unroll
+    for (int pass = 0; pass < Passes; pass++) {
+      multiply(f, 0, pass);
+      pack_upper(await_sums<1>(0));
+      if (pass + 1 < Passes) {
+        multiply(f, 2, pass + 1);
+        pack_lower(await_sums<1>(1));
+      } else {
+        transpose(1 - f);
+        if (step + 1 < StepsOfTile) {
+          multiply(1 - f, 2, 0);
+          pack_lower(await_sums<1>(1));
+        } else {
+          pack_lower(await_sums<0>(1));
+        }
+      }
+      leave(pass);
+    }
+    send(step * Step, mine);
   }
 
   __device__ __forceinline__ void run() {
-    // Rows that are not there are the last one again.
-#pragma unroll
-    for (int c = 0; c < QuadsAll; c++)
-      to[c] = args.y[min(Quad * c + q, args.m - 1)] + start() + warp * WarpTile + 4 * g;
+    const bool mine = lane / 2 < args.m;
+    to = args.y[min(lane / 2, args.m - 1)] + start() + warp * WarpTile + lane % 2 * 16;
 #pragma unroll
     for (int i = 0; i < 8 * Quads; i++)
       packed[i] = 0;
 #pragma unroll
-    for (int i = 0; i < Sums && One; i++)
-      d[i] = 0;
+    for (int i = 0; i < Sums; i++)
+      sums[0][i] = sums[1][i] = 0;
     uint32_t slot = 0;
-    int64_t moved = 0;
     await_oldest();
     load(get);
-    transpose();
+    transpose(0);
 #pragma unroll 1
     for (uint32_t tile = 0; tile < here; tile++) {
-      const int64_t to_next = static_cast<int64_t>(move(tile)) - (WarpTile - Step);
       const uint32_t stage = weft_opaque(get + slot * stage_bytes);
-#pragma unroll 1
-      for (uint32_t step = 0; step < WarpTile / Step; step++) {
-        const bool ends = step + 1 == WarpTile / Step;
+      multiply(0, 2, 0);
+#pragma unroll
+      for (int step = 0; step < StepsOfTile; step++) {
         uint32_t next = stage ^ (Step * (step + 1));
-        if (ends) { // the stage has been read
+        if (step + 1 == StepsOfTile) { // the stage has been read
           __syncwarp();
           fill(tile + Stages, slot);
           slot = slot + 1 == Stages ? 0 : slot + 1;
           await_oldest();
           next = get + slot * stage_bytes;
         }
-#pragma unroll
-        for (int pass = 0; pass < Passes; pass++) {
-          multiply(2, pass);
-          if (pass == 0)
-            store(Passes - 1, moved);
-          else
-            store(pass - 1, ends ? to_next : int64_t{Step});
-          if (pass == Passes - 1)
-            load(next);
-          await_sums();
-          pack_upper();
-          multiply(0, pass);
-          await_sums();
-          pack_lower();
-        }
-        transpose();
-        moved = ends ? to_next : int64_t{Step};
+        load(next);
+        one_step(step, mine);
       }
+      to += move(tile);
     }
-    store(Passes - 1, 0);
   }
 
   // The bytes after the last tile, fewer than 16 of every row.
@@ -299,19 +352,21 @@ struct Walk {
   }
 };
 
-template <int Quarters, int Quads, int Passes, int Stages, bool One, int BlocksPerSm>
+template <int Quarters, int Quads, int Passes, int Stages, int BlocksPerSm>
 __global__ void __launch_bounds__(Threads, BlocksPerSm)
     wgmma_kernel(const __grid_constant__ weft_storage_args args, const Cut cut) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(128) uint8_t memory[];
-  __shared__ const uint8_t *rows[Quarter * Quarters];
+  __shared__ __align__(16) const uint8_t *rows[Quarter * Quarters]; // of two groups, in turn
   if (threadIdx.x < Quarter * Quarters) // some sources are copied twice rather than asked about
-    rows[threadIdx.x] = args.x[min(threadIdx.x, args.k - 1)];
+    rows[threadIdx.x / 8 * 8 + threadIdx.x % 4 * 2 + threadIdx.x / 4 % 2] =
+        args.x[min(threadIdx.x, args.k - 1)];
   __syncthreads();
   // What is above and the next kernel's share of it run while the kernel before ends.
-  asm volatile("griddepcontrol.wait;" ::: "memory");
+  if (!cut.overlaps)
+    asm volatile("griddepcontrol.wait;" ::: "memory");
   asm volatile("griddepcontrol.launch_dependents;");
-  using Own = Walk<Quarters, Quads, Passes, Stages, One>;
+  using Own = Walk<Quarters, Quads, Passes, Stages>;
   Own walk(args, cut);
   const uint32_t shared = weft_shared_address(memory);
   walk.place(shared, weft_shared_address(rows));
@@ -324,38 +379,43 @@ __global__ void __launch_bounds__(Threads, BlocksPerSm)
   walk.run();
   if (blockIdx.x == 0)
     Own::finish(args);
+  if (cut.overlaps)
+    asm volatile("griddepcontrol.wait;" ::: "memory");
 #else
   (void)args, (void)cut;
 #endif
 }
 
-template <int Quarters, int Quads, int Passes, int Stages, bool One, int BlocksPerSm>
+template <int Quarters, int Quads, int Passes, int Stages, int BlocksPerSm>
 weft_status launch(const weft_exec *exec, const weft_storage_args &args, uint32_t run) {
-  const auto kernel = wgmma_kernel<Quarters, Quads, Passes, Stages, One, BlocksPerSm>;
+  const auto kernel = wgmma_kernel<Quarters, Quads, Passes, Stages, BlocksPerSm>;
   const uint32_t groups = (args.k + 3) / 4;
-  // Fragments of missing sources read beyond the last stage.
-  const size_t shared = Walk<Quarters, Quads, Passes, Stages, One>::CoefficientBytes +
-                        WEFT_STORAGE_WARPS * Stages * groups * GroupBytes +
-                        (4 * Quarters - groups) * GroupBytes;
-  const uint32_t room =
-      static_cast<uint32_t>(weft_device_get_shape(exec->device)->sms) * BlocksPerSm;
+  using Own = Walk<Quarters, Quads, Passes, Stages>;
+  const size_t shared = Own::CoefficientBytes + WEFT_STORAGE_WARPS * Own::StagingBytes +
+                        WEFT_STORAGE_WARPS * Stages * groups * GroupBytes;
+  const weft_device_shape &device = *weft_device_get_shape(exec->device);
+  const uint32_t sms = static_cast<uint32_t>(device.sms), room = sms * BlocksPerSm;
   const uint64_t whole = args.len / 16 * 16, tiles = (whole + Tile - 1) / Tile;
-  Cut cut = {run, static_cast<uint32_t>(tiles), static_cast<uint32_t>(whole - (tiles - 1) * Tile)};
+  Cut cut = {run, static_cast<uint32_t>(tiles), static_cast<uint32_t>(whole - (tiles - 1) * Tile),
+             false};
   while (cut.run > 1 && cut.tiles < cut.run * room)
     cut.run /= 2;
   WEFT_CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                      static_cast<int>(shared)));
-  cudaLaunchAttribute overlap;
-  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  overlap.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = (cut.tiles + cut.run - 1) / cut.run;
-  config.blockDim = Threads;
-  config.dynamicSmemBytes = shared;
-  config.stream = weft_cuda_stream(exec);
-  config.attrs = &overlap;
-  config.numAttrs = 1;
-  return WEFT_CUDA(cudaLaunchKernelEx(&config, kernel, args, cut));
+  weft_storage_touch touch = {};
+  touch.kind = WEFT_STORAGE_WGMMA;
+  touch.k = args.k;
+  touch.sums = 8 * args.m;
+  for (uint32_t j = 0; j < args.k; j++)
+    touch.reads.add(reinterpret_cast<uintptr_t>(args.x[j]), args.len);
+  for (uint32_t i = 0; i < args.m; i++)
+    touch.writes.add(reinterpret_cast<uintptr_t>(args.y[i]), args.len);
+  touch.blocks = (cut.tiles + cut.run - 1) / cut.run;
+  touch.fit = sms * (static_cast<size_t>(device.sm_shared_bytes) / shared);
+  cut.overlaps = weft_storage_overlaps(exec, touch);
+  void *list[] = {const_cast<weft_storage_args *>(&args), &cut};
+  return weft_storage_launch(exec, reinterpret_cast<const void *>(kernel),
+                             dim3(static_cast<unsigned>(touch.blocks)), Threads, shared, list);
 }
 
 // Ones of the bit rows of every coefficient's matrix, a byte for each of the eight.
@@ -397,38 +457,37 @@ weft_status choose(const weft_exec *exec, const weft_storage_args &args) {
   const uint32_t quarters = (args.k + Quarter - 1) / Quarter, quads = (args.m + Quad - 1) / Quad;
   switch (4 * (quarters - 1) + quads - 1) {
   case 0:
-    return launch<1, 1, 1, 4, true, 6>(exec, args, 4);
+    return launch<1, 1, 1, 4, 6>(exec, args, 4);
   case 1:
-    return launch<1, 2, 1, 3, true, 6>(exec, args, 8);
+    return launch<1, 2, 1, 3, 4>(exec, args, 8);
   case 2:
-    return launch<1, 1, 3, 3, true, 5>(exec, args, 8);
+    return launch<1, 1, 3, 3, 5>(exec, args, 8);
   case 3:
-    return launch<1, 2, 2, 3, true, 6>(exec, args, 8);
+    return launch<1, 2, 2, 3, 4>(exec, args, 8);
   case 4:
-    return launch<2, 1, 1, 2, true, 6>(exec, args, 4);
+    return launch<2, 1, 1, 2, 6>(exec, args, 4);
   case 5:
-    return launch<2, 1, 2, 2, true, 6>(exec, args, 4);
+    return launch<2, 1, 2, 2, 6>(exec, args, 4);
   case 6:
-    return launch<2, 1, 3, 2, true, 5>(exec, args, 8);
+    return launch<2, 1, 3, 2, 5>(exec, args, 8);
   case 7:
-    return launch<2, 2, 2, 2, true, 5>(exec, args, 8);
+    return launch<2, 2, 2, 2, 4>(exec, args, 8);
   case 8:
-    return launch<3, 1, 1, 2, true, 5>(exec, args, 4);
+    return launch<3, 1, 1, 2, 5>(exec, args, 4);
   case 9:
-    return launch<3, 1, 2, 2, true, 4>(exec, args, 8);
+    return launch<3, 1, 2, 2, 4>(exec, args, 4);
   case 10:
-    return launch<3, 1, 3, 2, true, 4>(exec, args, 8);
-  case 11: // four blocks fit with the rings of up to 40 sources
-    return args.k <= 40 ? launch<3, 2, 2, 2, true, 4>(exec, args, 8)
-                        : launch<3, 4, 1, 2, false, 3>(exec, args, 8);
+    return launch<3, 1, 3, 2, 4>(exec, args, 8);
+  case 11:
+    return launch<3, 2, 2, 2, 4>(exec, args, 8);
   case 12:
-    return launch<4, 1, 1, 2, false, 3>(exec, args, 4);
+    return launch<4, 1, 1, 2, 3>(exec, args, 4);
   case 13:
-    return launch<4, 2, 1, 2, false, 3>(exec, args, 8);
+    return launch<4, 2, 1, 2, 3>(exec, args, 8);
   case 14:
-    return launch<4, 1, 3, 2, true, 3>(exec, args, 8);
+    return launch<4, 1, 3, 2, 3>(exec, args, 8);
   case 15:
-    return launch<4, 4, 1, 2, false, 3>(exec, args, 8);
+    return launch<4, 2, 2, 2, 3>(exec, args, 8);
   default:
     return WEFT_E_UNSUPPORTED;
   }

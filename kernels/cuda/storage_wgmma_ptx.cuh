@@ -8,6 +8,33 @@
 
 #include <stdint.h>
 
+// Four 8 x 8 matrices of two bytes each, turned: of matrix i, lane (g, q) has columns g of rows 2q
+// and 2q + 1. Lane j of the i-th eight gives the address of its row j.
+__device__ __forceinline__ void weft_storage_load_turned(uint32_t (&v)[4], uint32_t row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+               : "r"(row)
+               : "memory");
+}
+
+// The other way round, one to four.
+__device__ __forceinline__ void weft_storage_store_turned(uint32_t row, const uint32_t (&v)[1]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%0], {%1};" ::"r"(row), "r"(v[0])
+               : "memory");
+}
+
+__device__ __forceinline__ void weft_storage_store_turned(uint32_t row, const uint32_t (&v)[2]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(row),
+               "r"(v[0]), "r"(v[1])
+               : "memory");
+}
+
+__device__ __forceinline__ void weft_storage_store_turned(uint32_t row, const uint32_t (&v)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row),
+               "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3])
+               : "memory");
+}
+
 __device__ __forceinline__ void weft_storage_wgmma_step(uint32_t (&d)[16], const uint32_t (&a)[4],
                                                         uint64_t b, uint32_t keep) {
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %21, 0;\n"

@@ -424,11 +424,12 @@ END_TEST
 START_TEST(calls_follow) {
   if (gpu_skip("calls_follow"))
     return;
-  enum { POOL = 10, CALLS = 60, LONG = 10 << 20, SHORT = 96 << 10, TURNS = 3 };
+  enum { POOL = 16, KINDS = 4, CALLS = 60, LONG = 10 << 20, SHORT = 96 << 10, TURNS = 3 };
   weft_ctx *host_ctx = fixture_ctx(NULL, 1);
   static const weft_code_options some[] = {{.name = "cauchy", .k = 2, .m = 2},
                                            {.name = "gcrs", .k = 2, .m = 2, .w = 8},
-                                           {.name = "cauchy", .k = 3, .m = 1}};
+                                           {.name = "cauchy", .k = 3, .m = 1},
+                                           {.name = "cauchy", .k = 4, .m = 5}}; // by factors
   for (size_t turn = 0; turn < TURNS; turn++) {
     const size_t bytes = reduced() || turn == TURNS - 1 ? SHORT : LONG;
     // Kernels made at once, and then none, so that bytes are for the tensor kernel.
@@ -436,8 +437,8 @@ START_TEST(calls_follow) {
     weft_ctx *ctx;
     EXPECT_OK(
         weft_ctx_new(&ctx, &(weft_ctx_options){.backend = "cuda", .compile_after = compile_after}));
-    weft_code *codes[2][3];
-    for (size_t c = 0; c < 3; c++) {
+    weft_code *codes[2][KINDS];
+    for (size_t c = 0; c < KINDS; c++) {
       EXPECT_OK(weft_code_new(host_ctx, &some[c], &codes[0][c]));
       EXPECT_OK(weft_code_new(ctx, &some[c], &codes[1][c]));
     }
@@ -447,8 +448,9 @@ START_TEST(calls_follow) {
     weft_queue *queue;
     EXPECT_OK(weft_queue_new(ctx, &queue));
     for (size_t i = 0; i < CALLS; i++) {
-      // stripes of four shards, side by side or across each other
-      const size_t first = fixture_below(POOL - 3), c = fixture_below(3);
+      // stripes side by side or across each other
+      const size_t c = fixture_below(KINDS);
+      const size_t first = fixture_below(POOL + 1 - some[c].k - some[c].m);
       const weft_stripe host = {
           .base = expect + first * bytes, .stride = bytes, .bytes = bytes, .mem = WEFT_MEM_HOST};
       weft_stripe there = host;
@@ -467,7 +469,7 @@ START_TEST(calls_follow) {
     weft_queue_free(queue);
     gpu_buffer_free(&buffer);
     free(expect);
-    for (size_t c = 0; c < 3; c++) {
+    for (size_t c = 0; c < KINDS; c++) {
       weft_code_free(codes[1][c]);
       weft_code_free(codes[0][c]);
     }

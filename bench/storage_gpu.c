@@ -268,11 +268,14 @@ static const char *checked(const storage_case *c) {
   return "every byte on the device, 16 KiB of each shard by row scalar";
 }
 
-static weft_code *code_of(scene *s, const char *name, size_t k, size_t m, size_t w) {
+static weft_code *code_with(scene *s, const weft_code_options *options) {
   weft_code *code;
-  const weft_code_options options = {.name = name, .k = k, .m = m, .w = w};
-  weft_bench_must(name, weft_code_new(s->ctx, &options, &code));
+  weft_bench_must(options->name, weft_code_new(s->ctx, options, &code));
   return code;
+}
+
+static weft_code *code_of(scene *s, const char *name, size_t k, size_t m, size_t w) {
+  return code_with(s, &(weft_code_options){.name = name, .k = k, .m = m, .w = w});
 }
 
 // A case on every stripe that the scene's memory has room for. On the device it makes as many calls
@@ -524,6 +527,8 @@ void weft_bench_storage_gpu_host(weft_bench_storage_run *run) {
     snprintf(text, sizeof text, "host to host, pinned, 64 MiB shards, %zu + %zu", k, m);
     weft_bench_group *group = weft_bench_group_new(text);
     weft_code *rs = code_of(s, "cauchy", k, m, 0), *crs = code_of(s, "cauchy_good", k, m, 0);
+    const weft_code_options in_place = {.name = "cauchy", .k = k, .m = m, .zero_copy = true};
+    weft_code *where_it_lies = code_with(s, &in_place);
     const double data = (double)k * HOST_SHARD;
     int bounds[2];
     for (int one = 0; one < 2; one++) {
@@ -548,8 +553,13 @@ void weft_bench_storage_gpu_host(weft_bench_storage_run *run) {
                          add_case(group, case_new(s, crs), "encode", bounds[0])};
     weft_bench_group_ask(group, "RS / one engine", both[0], bounds[1], WEFT_BENCH_INPUT);
     weft_bench_group_ask(group, "CRS / one engine", both[1], bounds[1], WEFT_BENCH_INPUT);
+    storage_case *c = case_new(s, where_it_lies);
+    strcat(c->variant, ", zero copy");
+    const int there = add_case(group, c, "encode", bounds[0]);
+    weft_bench_group_ask(group, "zero copy / pieces", there, both[0], WEFT_BENCH_INPUT);
     run_group(run, group);
     weft_bench_group_free(group);
+    weft_code_free(where_it_lies);
     weft_code_free(crs);
     weft_code_free(rs);
     scene_free(s);

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device with the memory of some stripes, and cases of storage codes on it: calls through the
+// library, each beside a bound, and each checked before it is timed.
+#ifndef WEFT_BENCH_STORAGE_DEVICE_SCENE_H
+#define WEFT_BENCH_STORAGE_DEVICE_SCENE_H
+
+#include "bench/gpu_clock.h"
+#include "bench/storage_gpu.h"
+
+enum {
+  WEFT_BENCH_SHARD = 10 << 20,
+  WEFT_BENCH_DEVICE_SCENE_SHARDS =
+      61, // of a scene: 610 MiB, so that no stripe is in a cache when its turn comes
+  WEFT_BENCH_HOST_SHARD = 64 << 20,
+  WEFT_BENCH_DEVICE_SCENE_PLANS = 64
+};
+
+// One device context with one stripe's memory.
+typedef struct weft_bench_device_scene {
+  weft_ctx *ctx;
+  weft_queue *queue, *other;
+  weft_mem mem;
+  size_t most; // shards
+  size_t shard_bytes;
+  uint8_t *memory, *from, *to;
+  weft_plan *plans[WEFT_BENCH_DEVICE_SCENE_PLANS]; // of its cases
+  size_t plan_count;
+} weft_bench_device_scene;
+
+// What a case calls.
+typedef struct weft_bench_device_scene_case {
+  weft_bench_device_scene *scene;
+  weft_code *code;
+  weft_plan *plan;                                    // NULL: encode
+  weft_stripe stripe[WEFT_BENCH_DEVICE_SCENE_SHARDS]; // in different memory: taken in turn, or all
+                                                      // by one call
+  size_t stripes, at_once, calls;
+  double warm_s;  // before every repetition: of the same calls; below 0: rest
+  unsigned reads; // of the clock, one after every repetition
+  weft_bench_gpu_clock low, high;
+  char variant[128];
+} weft_bench_device_scene_case;
+
+// Random bytes in `shards` shards of DEVICE or PINNED memory, for the backend row `row`.
+weft_bench_device_scene *weft_bench_device_scene_new(const weft_bench_storage_run *run,
+                                                     const char *row, weft_mem mem, size_t shards,
+                                                     size_t shard_bytes);
+void weft_bench_device_scene_free(weft_bench_device_scene *scene);
+
+weft_code *weft_bench_device_scene_code(weft_bench_device_scene *scene,
+                                        const weft_code_options *options);
+
+// A case of encoding on every stripe that the scene's memory has room for. On the device it makes
+// as many calls as move the bytes of WEFT_BENCH_COPIES copies.
+weft_bench_device_scene_case *weft_bench_device_scene_case_new(weft_bench_device_scene *scene,
+                                                               weft_code *code);
+// Other bytes where a case's results go, so that what it does not write is found out.
+void weft_bench_device_scene_spoil(const weft_bench_device_scene_case *c, const uint8_t *lost,
+                                   size_t count);
+// Runs it once, compares its bytes with the definition, and adds it to the group, which owns it.
+int weft_bench_device_scene_add(weft_bench_group *group, weft_bench_device_scene_case *c,
+                                const char *operation, int ceiling);
+
+// The bound of a code with k + m shards on the device: copies of as many bytes.
+int weft_bench_device_scene_copy(weft_bench_device_scene *scene, weft_bench_group *group, size_t k,
+                                 size_t m);
+// What the bus does at best for a case: k shares in and m out at once, and one after the other.
+void weft_bench_device_scene_duplex(void *a_case);
+void weft_bench_device_scene_one_engine(void *a_case);
+
+#endif

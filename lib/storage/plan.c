@@ -290,16 +290,18 @@ bool weft_plan_is_small(const weft_code *code, size_t output_count) {
          plan_bytes(code, output_count) <= WEFT_SMALL_PLAN_BYTES;
 }
 
-weft_status weft_plan_run_once(weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
-                               size_t output_count, const weft_stripe *stripes, size_t count,
-                               weft_queue *queue) {
-  union {
-    weft_plan plan;
-    uint8_t bytes[WEFT_SMALL_PLAN_BYTES];
-  } near;
-  begin(&near.plan, code, output_count);
-  WEFT_TRY(fill(&near.plan, inputs, outputs, false));
-  return weft_plan_dispatch(&near.plan, stripes, count, false, queue);
+weft_status weft_plan_run_once(weft_code *code, weft_request *q, const weft_stripe *stripes,
+                               size_t count, weft_queue *queue) {
+  const weft_generator *const g = &code->generator;
+  const uint8_t *const outputs = q->ids + code->k;
+  const weft_absence absence = {q->absent_count, q->absent, outputs - q->absent_count};
+  uint8_t matrix[WEFT_SMALL_PLAN_BYTES];
+  weft_plan plan = {.code = code, .outputs = q->outputs, .ids = q->ids, .matrix = matrix};
+  if (g->by_points)
+    weft_generator_solve_absence(g, &absence, q->ids, outputs, q->outputs, matrix);
+  else
+    WEFT_TRY(weft_generator_solve(g, q->ids, outputs, q->outputs, matrix));
+  return weft_plan_dispatch(&plan, stripes, count, false, queue);
 }
 
 weft_status weft_plan_run(weft_plan *plan, const weft_stripe *stripes, size_t count,

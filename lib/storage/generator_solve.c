@@ -67,31 +67,42 @@ static void weigh(const weft_generator *g, const weft_absence *a, uint16_t *weig
   }
 }
 
+enum { ROWS = 4 }; // that are filled at once
+
 // Entries are exp(weight of the input + log of their difference, inverted - weight of the shard).
-// Rows are filled by four, the last one over again where there are fewer.
+static void fill_rows(const weft_generator *g, const uint16_t *weight, const uint8_t *in,
+                      const uint8_t *shard, uint8_t *const *row) {
+  const size_t k = g->k, lanes = weft_generator_lanes(g);
+  const uint16_t *log[ROWS];
+  const uint8_t *exp[ROWS];
+  uint16_t sum[ROWS][WEFT_SHARDS_MAX];
+  for (size_t i = 0; i < ROWS; i++) {
+    log[i] = g->logarithms + shard[i] * lanes;
+    exp[i] = g->field.exp + g->field.order - weight[shard[i]];
+  }
+  for (size_t t = 0; t < lanes; t += 8)
+    for (size_t i = 0; i < ROWS; i++)
+      put_eight(sum[i] + t, eight_at(weight + t) + eight_at(log[i] + t));
+  for (size_t c = 0; c < k; c++) {
+    const size_t s = in[c];
+    for (size_t i = 0; i < ROWS; i++)
+      row[i][c] = exp[i][sum[i][s]];
+  }
+}
+
 void weft_generator_solve_absence(const weft_generator *g, const weft_absence *absence,
                                   const uint8_t *in, const uint8_t *out, size_t count,
                                   uint8_t *matrix) {
-  enum { ROWS = 4 };
-  const size_t k = g->k, lanes = weft_generator_lanes(g);
-  uint16_t weight[WEFT_SHARDS_MAX], sum[ROWS][WEFT_SHARDS_MAX];
+  uint16_t weight[WEFT_SHARDS_MAX];
   weigh(g, absence, weight);
   for (size_t r = 0; r < count; r += ROWS) {
-    const uint8_t *exp[ROWS];
-    uint8_t *row[ROWS];
-    for (size_t i = 0; i < ROWS; i++) {
-      const size_t at = r + i < count ? r + i : count - 1, shard = out[at];
-      const uint16_t *const log = g->logarithms + shard * lanes;
-      row[i] = matrix + at * k;
-      exp[i] = g->field.exp + g->field.order - weight[shard];
-      for (size_t t = 0; t < lanes; t += 8)
-        put_eight(sum[i] + t, eight_at(weight + t) + eight_at(log + t));
+    uint8_t shard[ROWS], *row[ROWS];
+    for (size_t i = 0; i < ROWS; i++) { // where there are fewer, the last one over again
+      const size_t at = r + i < count ? r + i : count - 1;
+      shard[i] = out[at];
+      row[i] = matrix + at * g->k;
     }
-    for (size_t c = 0; c < k; c++) {
-      const size_t s = in[c];
-      for (size_t i = 0; i < ROWS; i++)
-        row[i][c] = exp[i][sum[i][s]];
-    }
+    fill_rows(g, weight, in, shard, row);
   }
 }
 

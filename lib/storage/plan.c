@@ -172,15 +172,11 @@ static uint8_t *const *outputs_of(const weft_plan *plan, const batch *b, size_t 
 static weft_status multiply(const weft_plan *plan, const batch *b) {
   const weft_code *code = plan->code;
   weft_gemm gemms[BATCH];
-  for (size_t s = 0; s < b->count; s++)
-    gemms[s] = (weft_gemm){.m = plan->outputs,
-                           .k = code->k,
-                           .len = b->stripes[s].bytes,
-                           .a = plan->matrix,
-                           .a_stride = code->k,
-                           .x = {.ptr = inputs_of(plan, b, s)},
-                           .y = {.ptr = outputs_of(plan, b, s)},
-                           .factors = plan->factors};
+  for (size_t s = 0; s < b->count; s++) {
+    gemms[s] = weft_gemm_of(plan->outputs, code->k, b->stripes[s].bytes, plan->matrix, code->k,
+                            inputs_of(plan, b, s), outputs_of(plan, b, s));
+    gemms[s].factors = plan->factors;
+  }
   const weft_backend *row = code->ctx->host;
   const weft_exec exec = weft_ctx_host_exec(code->ctx, code->ctx->pool);
   return row->gemm(row, &exec, gemms, b->count);

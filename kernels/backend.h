@@ -75,6 +75,31 @@ typedef struct weft_gemm {
   const weft_factors *factors; // of A, which rows may use instead of it; NULL: none known
 } weft_gemm;
 
+// A product of rows in host memory, given by pointers. Member by member: compilers clear a struct
+// of this size by a string instruction, which takes as long as a product with 256 bytes.
+static inline weft_gemm weft_gemm_of(size_t m, size_t k, size_t len, const uint8_t *a,
+                                     size_t a_stride, const uint8_t *const *x, uint8_t *const *y) {
+  weft_gemm gemm;
+  gemm.m = m;
+  gemm.k = k;
+  gemm.len = len;
+  gemm.a = a;
+  gemm.a_stride = a_stride;
+  gemm.a_mem = WEFT_MEM_HOST;
+  gemm.x.base = NULL;
+  gemm.x.stride = 0;
+  gemm.x.ptr = x;
+  gemm.x.mem = WEFT_MEM_HOST;
+  gemm.x_prepared = NULL;
+  gemm.y.base = NULL;
+  gemm.y.stride = 0;
+  gemm.y.ptr = y;
+  gemm.y.mem = WEFT_MEM_HOST;
+  gemm.accumulate = false;
+  gemm.factors = NULL;
+  return gemm;
+}
+
 // The same over GF(2), on packets: shard s is a run of groups, each of w packets of packet_bytes.
 // Output packet (i, l) of every group = xor of the input packets (j, c) whose bit is set:
 // bits[(i * w + l) * bits_stride + (j * w + c)] is 0 or 1. len is a multiple of w * packet_bytes.

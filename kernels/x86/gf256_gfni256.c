@@ -22,4 +22,10 @@ static inline vec mac(vec acc, src x, con c) {
 #define STREAM_SOURCES 8
 #include "kernels/tile.h"
 
-const weft_host_kernel weft_host_gfni256 = {.panel = tile_panel, .xor_rows = tile_xor_rows};
+#include "kernels/steps.h"
+
+const weft_host_kernel weft_host_gfni256 = {.panel = tile_panel,
+                                            .xor_rows = tile_xor_rows,
+                                            .steps = steps_run,
+                                            .steps_product = 18,
+                                            .steps_sum = 3};

@@ -72,13 +72,24 @@ weft_status weft_plan_make(weft_code *code, const uint8_t *inputs, const uint8_t
                            size_t output_count, bool reduce, weft_plan **out);
 void weft_plan_let_go(weft_plan *plan);
 
+// What an erasure pattern asks for: the key of its plan.
+typedef struct weft_request {
+  uint8_t ids[2 * WEFT_MAX_SHARDS]; // k inputs, then outputs
+  size_t outputs;
+  // Data shards, in whose place the last inputs stand. They are the first outputs where all that is
+  // lost is wanted, otherwise apart.
+  const uint8_t *absent;
+  size_t absent_count;
+  uint8_t apart[WEFT_MAX_SHARDS];
+} weft_request;
+
 // Makes a plan on the stack and runs it: where no plans are kept, asking for memory would be a good
-// part of a short recovery. For a plan that is small: of a byte code, on the host.
+// part of a short recovery. For a plan that is small: of a byte code, on the host. The request has
+// been made for the code.
 enum { WEFT_SMALL_PLAN_BYTES = 2048 };
 bool weft_plan_is_small(const weft_code *code, size_t output_count);
-weft_status weft_plan_run_once(weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
-                               size_t output_count, const weft_stripe *stripes, size_t count,
-                               weft_queue *queue);
+weft_status weft_plan_run_once(weft_code *code, weft_request *request, const weft_stripe *stripes,
+                               size_t count, weft_queue *queue);
 
 // Runs a plan where its stripes lie; in_order: shards lie in the plan's order.
 weft_status weft_plan_dispatch(weft_plan *plan, const weft_stripe *stripes, size_t count,

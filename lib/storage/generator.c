@@ -6,6 +6,7 @@
 
 // Submatrices tried before a code without proof is turned down; a few hundredths of a second.
 #define MDS_BUDGET ((size_t)1 << 18)
+#define LINE ((size_t)64) // of a cache
 
 static uint8_t difference(const weft_generator *g, size_t a, size_t b) {
   return a == g->infinite || b == g->infinite ? 1 : g->point[a] ^ g->point[b];
@@ -146,12 +147,13 @@ static void matrix_from_points(weft_generator *g) {
 
 // What recovery matrices are summed up from.
 static void fill_logarithms(weft_generator *g) {
-  const size_t n = g->k + g->m, words = weft_generator_words(g);
+  const size_t n = g->k + g->m, lanes = weft_generator_lanes(g);
   for (size_t a = 0; a <= n; a++) {
     uint16_t row[WEFT_SHARDS_MAX] = {0};
     for (size_t b = 0; b < n; b++)
-      row[b] = g->field.log[a < n ? difference(g, a, b) : g->scale[b]];
-    memcpy(g->logarithms + a * words, row, words * sizeof *g->logarithms);
+      row[b] = a < n ? (uint16_t)(g->field.order - g->field.log[difference(g, a, b)])
+                     : g->field.log[g->scale[b]];
+    memcpy(g->logarithms + a * lanes, row, lanes * sizeof *row);
   }
 }
 
@@ -186,14 +188,14 @@ weft_status weft_generator_init(weft_generator *g, weft_generator_kind kind, siz
   g->by_points = set_points(g, kind);
   if (!m)
     return WEFT_OK;
-  const size_t matrix = (m * k + sizeof(uint64_t) - 1) / sizeof(uint64_t) * sizeof(uint64_t);
+  const size_t matrix = (m * k + LINE - 1) / LINE * LINE;
   const size_t logarithms =
-      g->by_points ? (k + m + 1) * weft_generator_words(g) * sizeof(uint64_t) : 0;
-  g->parity = allocator->alloc(allocator->user, matrix + logarithms, 64);
+      g->by_points ? (k + m + 1) * weft_generator_lanes(g) * sizeof(uint16_t) : 0;
+  g->parity = allocator->alloc(allocator->user, matrix + logarithms, LINE);
   if (!g->parity)
     return WEFT_E_NOMEM;
   if (g->by_points) {
-    g->logarithms = (uint64_t *)(void *)(g->parity + matrix);
+    g->logarithms = (uint16_t *)(void *)(g->parity + matrix);
     fill_logarithms(g);
     matrix_from_points(g);
     return WEFT_OK;

@@ -38,15 +38,15 @@ typedef struct weft_generator {
   uint8_t point[WEFT_SHARDS_MAX]; // (k + m)
   uint8_t scale[WEFT_SHARDS_MAX]; // (k + m), nonzero
   uint8_t *parity;                // (m, k), row stride k; owned
-  // (k + m + 1, words), 16 bits each and zeros behind: logarithms of the differences of points, and
-  // in the last row of the scales. They follow parity; NULL where there is none.
-  uint64_t *logarithms;
+  // (k + m + 1, lanes): logarithms, 1 to the order, of the differences of points, all inverted, and
+  // in the last row of the scales; zeros behind. They follow parity; NULL where there is none.
+  uint16_t *logarithms;
   const weft_allocator *allocator; // outlives the generator
 } weft_generator;
 
-// Words of four logarithms in a row of them.
-static inline size_t weft_generator_words(const weft_generator *generator) {
-  return (generator->k + generator->m + 3) / 4;
+// Logarithms in a row of them, which is looked at by eight.
+static inline size_t weft_generator_lanes(const weft_generator *generator) {
+  return (generator->k + generator->m + 7) / 8 * 8;
 }
 
 // 1 <= k, k + m <= 2^w (256 for w = 8). WEFT_E_ARGUMENT: sizes the code does not have.
@@ -59,6 +59,18 @@ void weft_generator_clear(weft_generator *generator);
 // in any order; out[r] may be any shard. WEFT_E_NOMEM, or WEFT_E_SINGULAR if `in` does not suffice.
 weft_status weft_generator_solve(const weft_generator *generator, const uint8_t *in,
                                  const uint8_t *out, size_t count, uint8_t *matrix);
+
+// Data shards that are absent, and as many parity shards that stand in for them.
+typedef struct weft_absence {
+  size_t count;
+  const uint8_t *data, *parity; // ids, in any order
+} weft_absence;
+
+// The same for who knows the absence: `in` names the other data shards and those parity shards.
+// Rows of shards that are in it mean nothing. For codes by points, m > 0.
+void weft_generator_solve_absence(const weft_generator *generator, const weft_absence *absence,
+                                  const uint8_t *in, const uint8_t *out, size_t count,
+                                  uint8_t *matrix);
 
 // The same by elimination, whatever the code: the specification of the closed form.
 weft_status weft_generator_solve_by_elimination(const weft_generator *generator, const uint8_t *in,

@@ -10,93 +10,116 @@
 
 #include <string.h>
 
-// Which shards are present, and where among the k inputs.
+// Which shards are present, and which data shards are not.
 typedef struct survey {
-  size_t absent, stand_ins;             // |E| and |P|, equal in a valid request
-  uint8_t absent_id[WEFT_SHARDS_MAX];   // E, data shards
-  uint8_t stand_in_id[WEFT_SHARDS_MAX]; // P, parity shards
-  uint16_t position[WEFT_SHARDS_MAX];   // of shard s in `in`, or ABSENT
+  bool present[WEFT_SHARDS_MAX];
+  uint8_t data[WEFT_SHARDS_MAX];   // E
+  uint8_t parity[WEFT_SHARDS_MAX]; // P
+  weft_absence absence;            // both
 } survey;
 
-#define ABSENT UINT16_MAX
-
 static weft_status take_survey(const weft_generator *g, const uint8_t *in, survey *s) {
-  memset(s->position, 0xff, (g->k + g->m) * sizeof s->position[0]);
-  s->absent = s->stand_ins = 0;
+  memset(s->present, 0, (g->k + g->m) * sizeof s->present[0]);
+  size_t absent = 0, stand_ins = 0; // equal in a valid request
   for (size_t c = 0; c < g->k; c++) {
-    if (in[c] >= g->k + g->m || s->position[in[c]] != ABSENT)
+    if (in[c] >= g->k + g->m || s->present[in[c]])
       return WEFT_E_ARGUMENT;
-    s->position[in[c]] = (uint16_t)c;
+    s->present[in[c]] = true;
     if (in[c] >= g->k)
-      s->stand_in_id[s->stand_ins++] = in[c];
+      s->parity[stand_ins++] = in[c];
   }
   for (size_t j = 0; j < g->k; j++)
-    if (s->position[j] == ABSENT)
-      s->absent_id[s->absent++] = (uint8_t)j;
+    if (!s->present[j])
+      s->data[absent++] = (uint8_t)j;
+  s->absence = (weft_absence){.count = absent, .data = s->data, .parity = s->parity};
   return WEFT_OK;
 }
 
-// Four sums of logarithms in a word, which may be added and taken away as one number as long as
-// each ends up within its 16 bits.
-#define FOUR(lane) ((lane)*UINT64_C(0x0001000100010001))
+// Eight sums of logarithms, added and folded at once: GNU C's vectors, which lie in registers where
+// the processor has any, or else are taken apart by the compiler. Written and read in the same
+// pieces, since sums are read soon after they were written.
+typedef uint16_t eight __attribute__((vector_size(16)));
+
+static eight eight_at(const uint16_t *lanes) {
+  eight v;
+  memcpy(&v, lanes, sizeof v);
+  return v;
+}
+
+static void put_eight(uint16_t *lanes, eight v) { memcpy(lanes, &v, sizeof v); }
 
 // Brings sums closer to the order, of which they are modulo, and which they may end at instead of
-// 0. Three foldings bring any 16 bits of w = 8 there, and what smaller w have.
-static uint64_t fold(uint64_t sums, uint64_t order, unsigned w) {
-  return (sums & FOUR(order)) + ((sums >> w) & FOUR(UINT64_C(0xffff) >> w));
-}
+// 0. Two foldings bring what is below 4^w there.
+static eight fold(eight sums, uint16_t order, unsigned w) { return (sums & order) + (sums >> w); }
 
-// log of every shard's factor: its scale, its differences from E, over those from P. For all of a
-// word, needed or not.
-static void weigh(const weft_generator *g, const survey *s, uint64_t *restrict weight) {
-  const size_t words = weft_generator_words(g);
-  const uint64_t order = g->field.order;
+// log of every shard's factor, 0 to the order: its scale, its differences from E, over those from
+// P. For all shards, needed or not.
+static void weigh(const weft_generator *g, const weft_absence *a, uint16_t *weight) {
+  const size_t lanes = weft_generator_lanes(g);
   const unsigned w = g->field.w;
-  const uint64_t *const scale = g->logarithms + (g->k + g->m) * words;
-  // At most 128 absent ones, so that no sum exceeds 128 * 255 * 2 + 255 = 65535.
-  for (size_t t = 0; t < words; t++)
-    weight[t] = FOUR(s->absent * order) + scale[t];
-  for (size_t e = 0; e < s->absent; e++) {
-    const uint64_t *const add = g->logarithms + s->absent_id[e] * words;
-    const uint64_t *const take = g->logarithms + s->stand_in_id[e] * words;
-    for (size_t t = 0; t < words; t++)
-      weight[t] += add[t] - take[t];
+  const uint16_t order = (uint16_t)g->field.order, offset = (uint16_t)(a->count * order);
+  const uint16_t *const log = g->logarithms, *const scale = log + (g->k + g->m) * lanes;
+  for (size_t t = 0; t < lanes; t += 8) {
+    eight sums = eight_at(scale + t) + offset;
+    for (size_t e = 0; e < a->count; e++)
+      sums += eight_at(log + a->parity[e] * lanes + t) - eight_at(log + a->data[e] * lanes + t);
+    put_eight(weight + t, fold(fold(sums, order, w), order, w));
   }
-  for (size_t t = 0; t < words; t++)
-    weight[t] = fold(fold(fold(weight[t], order, w), order, w), order, w);
 }
 
-// exp(weight of each input - weight of the shard - log of their difference) for all k inputs.
-static void fill_row(const weft_generator *g, const uint8_t *in, size_t shard,
-                     const uint64_t *weight, uint8_t *restrict row) {
-  const size_t words = weft_generator_words(g);
-  const uint64_t order = g->field.order;
-  const uint64_t *const take = g->logarithms + shard * words;
-  const uint8_t *const exp = g->field.exp;
-  uint16_t own, sum[WEFT_SHARDS_MAX];
-  memcpy(&own, (const uint8_t *)weight + shard * sizeof own, sizeof own);
-  for (size_t t = 0; t < words; t++) {
-    const uint64_t four = fold(FOUR(2 * order - own) + weight[t] - take[t], order, g->field.w);
-    memcpy(sum + 4 * t, &four, sizeof four);
+enum { ROWS = 4 }; // that are filled at once
+
+// Entries are exp(weight of the input + log of their difference, inverted - weight of the shard).
+static void fill_rows(const weft_generator *g, const uint16_t *weight, const uint8_t *in,
+                      const uint8_t *shard, uint8_t *const *row) {
+  const size_t k = g->k, lanes = weft_generator_lanes(g);
+  const uint16_t *log[ROWS];
+  const uint8_t *exp[ROWS];
+  uint16_t sum[ROWS][WEFT_SHARDS_MAX];
+  for (size_t i = 0; i < ROWS; i++) {
+    log[i] = g->logarithms + shard[i] * lanes;
+    exp[i] = g->field.exp + g->field.order - weight[shard[i]];
   }
-  for (size_t c = 0; c < g->k; c++)
-    row[c] = exp[sum[in[c]]];
+  for (size_t t = 0; t < lanes; t += 8)
+    for (size_t i = 0; i < ROWS; i++)
+      put_eight(sum[i] + t, eight_at(weight + t) + eight_at(log[i] + t));
+  for (size_t c = 0; c < k; c++) {
+    const size_t s = in[c];
+    for (size_t i = 0; i < ROWS; i++)
+      row[i][c] = exp[i][sum[i][s]];
+  }
+}
+
+void weft_generator_solve_absence(const weft_generator *g, const weft_absence *absence,
+                                  const uint8_t *in, const uint8_t *out, size_t count,
+                                  uint8_t *matrix) {
+  uint16_t weight[WEFT_SHARDS_MAX];
+  weigh(g, absence, weight);
+  for (size_t r = 0; r < count; r += ROWS) {
+    uint8_t shard[ROWS], *row[ROWS];
+    for (size_t i = 0; i < ROWS; i++) { // where there are fewer, the last one over again
+      const size_t at = r + i < count ? r + i : count - 1;
+      shard[i] = out[at];
+      row[i] = matrix + at * g->k;
+    }
+    fill_rows(g, weight, in, shard, row);
+  }
+}
+
+// The row of a shard that is an input itself.
+static void unit_row(const uint8_t *in, size_t k, uint8_t shard, uint8_t *row) {
+  const uint8_t *const at = memchr(in, shard, k);
+  memset(row, 0, k);
+  row[at - in] = 1;
 }
 
 static void solve_by_points(const weft_generator *g, const survey *s, const uint8_t *in,
                             const uint8_t *out, size_t count, uint8_t *matrix) {
-  uint64_t weight[WEFT_SHARDS_MAX / 4];
   if (g->m) // else nothing is absent, and there are no logarithms
-    weigh(g, s, weight);
-  for (size_t r = 0; r < count; r++) {
-    uint8_t *row = matrix + r * g->k;
-    if (s->position[out[r]] != ABSENT) {
-      memset(row, 0, g->k);
-      row[s->position[out[r]]] = 1;
-    } else {
-      fill_row(g, in, out[r], weight, row);
-    }
-  }
+    weft_generator_solve_absence(g, &s->absence, in, out, count, matrix);
+  for (size_t r = 0; r < count; r++)
+    if (s->present[out[r]])
+      unit_row(in, g->k, out[r], matrix + r * g->k);
 }
 
 // row(k) of a data shard that is absent, from the inverse of parity[P][E].
@@ -104,12 +127,12 @@ static void absent_row(const weft_generator *g, const survey *s, const uint8_t *
                        const uint8_t *inverse, size_t e, uint8_t *row) {
   for (size_t c = 0; c < g->k; c++) {
     uint8_t sum = 0;
-    for (size_t p = 0; p < s->stand_ins; p++) {
-      const uint8_t factor = inverse[e * s->absent + p];
+    for (size_t p = 0; p < s->absence.count; p++) {
+      const uint8_t factor = inverse[e * s->absence.count + p];
       if (in[c] < g->k)
         sum ^= weft_gfw_mul(&g->field, factor,
-                            g->parity[(size_t)(s->stand_in_id[p] - g->k) * g->k + in[c]]);
-      else if (in[c] == s->stand_in_id[p])
+                            g->parity[(size_t)(s->absence.parity[p] - g->k) * g->k + in[c]]);
+      else if (in[c] == s->absence.parity[p])
         sum ^= factor;
     }
     row[c] = sum;
@@ -122,33 +145,33 @@ static void parity_row(const weft_generator *g, const survey *s, const uint8_t *
   const uint8_t *own = g->parity + (shard - g->k) * g->k;
   for (size_t c = 0; c < g->k; c++) {
     uint8_t sum = in[c] < g->k ? own[in[c]] : 0;
-    for (size_t e = 0; e < s->absent; e++)
-      sum ^= weft_gfw_mul(&g->field, own[s->absent_id[e]], rebuilt[e * g->k + c]);
+    for (size_t e = 0; e < s->absence.count; e++)
+      sum ^= weft_gfw_mul(&g->field, own[s->absence.data[e]], rebuilt[e * g->k + c]);
     row[c] = sum;
   }
 }
 
 static weft_status eliminate(const weft_generator *g, const survey *s, const uint8_t *in,
                              const uint8_t *out, size_t count, uint8_t *matrix, uint8_t *work) {
-  const size_t e = s->absent;
+  const size_t e = s->absence.count;
   uint8_t *square = work, *inverse = work + e * e, *rebuilt = work + 2 * e * e; // (e, k)
   for (size_t p = 0; p < e; p++)
     for (size_t j = 0; j < e; j++)
-      square[p * e + j] = g->parity[(size_t)(s->stand_in_id[p] - g->k) * g->k + s->absent_id[j]];
+      square[p * e + j] =
+          g->parity[(size_t)(s->absence.parity[p] - g->k) * g->k + s->absence.data[j]];
   if (!weft_gfw_invert(&g->field, square, inverse, e))
     return WEFT_E_SINGULAR;
   for (size_t j = 0; j < e; j++)
     absent_row(g, s, in, inverse, j, rebuilt + j * g->k);
   for (size_t r = 0; r < count; r++) {
     uint8_t *row = matrix + r * g->k;
-    if (s->position[out[r]] != ABSENT) {
-      memset(row, 0, g->k);
-      row[s->position[out[r]]] = 1;
+    if (s->present[out[r]]) {
+      unit_row(in, g->k, out[r], row);
     } else if (out[r] >= g->k) {
       parity_row(g, s, in, rebuilt, out[r], row);
     } else {
-      const uint8_t *at = memchr(s->absent_id, out[r], e);
-      memcpy(row, rebuilt + (size_t)(at - s->absent_id) * g->k, g->k);
+      const uint8_t *at = memchr(s->absence.data, out[r], e);
+      memcpy(row, rebuilt + (size_t)(at - s->absence.data) * g->k, g->k);
     }
   }
   return WEFT_OK;
@@ -167,7 +190,7 @@ weft_status weft_generator_solve_by_elimination(const weft_generator *g, const u
   WEFT_TRY(take_survey(g, in, &s));
   WEFT_TRY(check_outputs(g, out, count));
   const weft_allocator *allocator = g->allocator;
-  const size_t bytes = s.absent * (2 * s.absent + g->k);
+  const size_t bytes = s.absence.count * (2 * s.absence.count + g->k);
   uint8_t *work = allocator->alloc(allocator->user, bytes ? bytes : 1, 64);
   if (!work)
     return WEFT_E_NOMEM;

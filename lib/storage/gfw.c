@@ -14,13 +14,14 @@ bool weft_gfw_init(weft_gfw *field, unsigned w) {
   field->order = (1u << w) - 1;
   unsigned x = 1;
   for (unsigned i = 0; i < field->order; i++) {
-    field->exp[i] = field->exp[i + field->order] = (uint8_t)x;
+    for (unsigned at = i; at < 3 * field->order; at += field->order)
+      field->exp[at] = (uint8_t)x;
     field->log[x] = (uint8_t)i;
     x <<= 1;
     if (x >> w)
       x ^= polynomial[w];
   }
-  field->exp[2 * field->order] = 1;
+  field->exp[3 * field->order] = 1;
   return true;
 }
 

@@ -14,7 +14,7 @@
 typedef struct weft_gfw {
   unsigned w;
   unsigned order;   // 2^w - 1, of the multiplicative group
-  uint8_t exp[512]; // exp[i] = 2^i for 0 <= i <= 2 * order
+  uint8_t exp[768]; // exp[i] = 2^i for 0 <= i <= 3 * order
   uint8_t log[256]; // of 1..order; log[0] is 0: the element counts as 1
 } weft_gfw;
 

@@ -38,14 +38,9 @@ static weft_status multiply_run(const weft_code *code, const parity_run *run, si
   for (size_t i = 0; i < run->count; i++)
     parity[i] = weft_stripe_shard(stripe, code->k + run->first + i) + offset;
   if (!weft_code_is_crs(code)) {
-    const weft_gemm gemm = {.m = run->count,
-                            .k = 1,
-                            .len = bytes,
-                            .a = code->generator.parity + run->first * code->k + index,
-                            .a_stride = code->k,
-                            .x = {.ptr = &x},
-                            .y = {.ptr = parity},
-                            .accumulate = accumulate};
+    const uint8_t *const column = code->generator.parity + run->first * code->k + index;
+    weft_gemm gemm = weft_gemm_of(run->count, 1, bytes, column, code->k, &x, parity);
+    gemm.accumulate = accumulate;
     return row->gemm(row, &exec, &gemm, 1);
   }
   const weft_xorm xorm = {.m = run->count,

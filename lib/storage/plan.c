@@ -172,15 +172,11 @@ static uint8_t *const *outputs_of(const weft_plan *plan, const batch *b, size_t 
 static weft_status multiply(const weft_plan *plan, const batch *b) {
   const weft_code *code = plan->code;
   weft_gemm gemms[BATCH];
-  for (size_t s = 0; s < b->count; s++)
-    gemms[s] = (weft_gemm){.m = plan->outputs,
-                           .k = code->k,
-                           .len = b->stripes[s].bytes,
-                           .a = plan->matrix,
-                           .a_stride = code->k,
-                           .x = {.ptr = inputs_of(plan, b, s)},
-                           .y = {.ptr = outputs_of(plan, b, s)},
-                           .factors = plan->factors};
+  for (size_t s = 0; s < b->count; s++) {
+    gemms[s] = weft_gemm_of(plan->outputs, code->k, b->stripes[s].bytes, plan->matrix, code->k,
+                            inputs_of(plan, b, s), outputs_of(plan, b, s));
+    gemms[s].factors = plan->factors;
+  }
   const weft_backend *row = code->ctx->host;
   const weft_exec exec = weft_ctx_host_exec(code->ctx, code->ctx->pool);
   return row->gemm(row, &exec, gemms, b->count);
@@ -290,16 +286,18 @@ bool weft_plan_is_small(const weft_code *code, size_t output_count) {
          plan_bytes(code, output_count) <= WEFT_SMALL_PLAN_BYTES;
 }
 
-weft_status weft_plan_run_once(weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
-                               size_t output_count, const weft_stripe *stripes, size_t count,
-                               weft_queue *queue) {
-  union {
-    weft_plan plan;
-    uint8_t bytes[WEFT_SMALL_PLAN_BYTES];
-  } near;
-  begin(&near.plan, code, output_count);
-  WEFT_TRY(fill(&near.plan, inputs, outputs, false));
-  return weft_plan_dispatch(&near.plan, stripes, count, false, queue);
+weft_status weft_plan_run_once(weft_code *code, weft_request *q, const weft_stripe *stripes,
+                               size_t count, weft_queue *queue) {
+  const weft_generator *const g = &code->generator;
+  const uint8_t *const outputs = q->ids + code->k;
+  const weft_absence absence = {q->absent_count, q->absent, outputs - q->absent_count};
+  uint8_t matrix[WEFT_SMALL_PLAN_BYTES];
+  weft_plan plan = {.code = code, .outputs = q->outputs, .ids = q->ids, .matrix = matrix};
+  if (g->by_points)
+    weft_generator_solve_absence(g, &absence, q->ids, outputs, q->outputs, matrix);
+  else
+    WEFT_TRY(weft_generator_solve(g, q->ids, outputs, q->outputs, matrix));
+  return weft_plan_dispatch(&plan, stripes, count, false, queue);
 }
 
 weft_status weft_plan_run(weft_plan *plan, const weft_stripe *stripes, size_t count,

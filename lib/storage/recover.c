@@ -5,46 +5,63 @@
 
 #include "lib/storage/code.h"
 
-// What a pattern asks for: the key of its plan.
-typedef struct request {
-  uint8_t ids[2 * WEFT_MAX_SHARDS]; // k inputs, then outputs
-  size_t outputs;
-} request;
+enum { WORDS = WEFT_MAX_SHARDS / 64 };
 
-static weft_status mark(const weft_code *code, const uint8_t *ids, size_t count, bool *marked) {
-  memset(marked, 0, (code->k + code->m) * sizeof *marked);
-  for (size_t i = 0; i < count; i++) {
-    if (ids[i] >= code->k + code->m || marked[ids[i]])
-      return WEFT_E_ARGUMENT;
-    marked[ids[i]] = true;
+// A list of shards as bits.
+static weft_status mark(const weft_code *code, const uint8_t *ids, size_t count, uint64_t *marked) {
+  const size_t n = code->k + code->m;
+  for (size_t t = 0; 64 * t < n; t++) {
+    uint64_t word = 0;
+    for (size_t i = 0; i < count; i++) {
+      const uint64_t bit = UINT64_C(1) << ids[i] % 64;
+      if (ids[i] >= n)
+        return WEFT_E_ARGUMENT;
+      if (ids[i] / 64 != t)
+        continue;
+      if (word & bit)
+        return WEFT_E_ARGUMENT;
+      word |= bit;
+    }
+    marked[t] = word;
   }
   return WEFT_OK;
 }
 
+// The first `count` shards whose bits, each exclusive-or `flip`, are set.
+static void list(const uint64_t *marked, uint64_t flip, size_t count, uint8_t *ids) {
+  for (size_t t = 0, found = 0; found < count; t++)
+    for (uint64_t left = marked[t] ^ flip; left && found < count; left &= left - 1)
+      ids[found++] = (uint8_t)(64 * t + (size_t)__builtin_ctzll(left));
+}
+
 // Reads all data shards that are there, then the first parity shards; outputs in order of their
 // ids, so that one pattern has one plan.
-static weft_status make_request(const weft_code *code, const weft_erasures *e, request *out) {
-  bool lost[WEFT_MAX_SHARDS], wanted[WEFT_MAX_SHARDS];
+static weft_status make_request(const weft_code *code, const weft_erasures *e, weft_request *out) {
+  const size_t k = code->k;
+  uint64_t lost[WORDS], wanted[WORDS];
   if (!e || (e->lost_count && !e->lost))
     return WEFT_E_ARGUMENT;
   WEFT_TRY(mark(code, e->lost, e->lost_count, lost));
-  if (e->wanted)
-    WEFT_TRY(mark(code, e->wanted, e->wanted_count, wanted));
-  else
-    memcpy(wanted, lost, (code->k + code->m) * sizeof *wanted);
   if (e->lost_count > code->m)
     return WEFT_E_SINGULAR;
-  size_t found = 0;
-  for (size_t s = 0; s < code->k + code->m && found < code->k; s++)
-    if (!lost[s])
-      out->ids[found++] = (uint8_t)s;
-  out->outputs = 0;
-  for (size_t s = 0; s < code->k + code->m; s++) {
-    if (wanted[s] && !lost[s])
-      return WEFT_E_ARGUMENT;
-    if (wanted[s])
-      out->ids[code->k + out->outputs++] = (uint8_t)s;
+  list(lost, UINT64_MAX, k, out->ids);
+  out->absent_count = 0;
+  while (out->absent_count < k && out->ids[k - 1 - out->absent_count] >= k)
+    out->absent_count++;
+  if (!e->wanted) {
+    out->outputs = e->lost_count;
+    out->absent = out->ids + k;
+    list(lost, 0, e->lost_count, out->ids + k);
+    return WEFT_OK;
   }
+  WEFT_TRY(mark(code, e->wanted, e->wanted_count, wanted));
+  for (size_t t = 0; 64 * t < k + code->m; t++)
+    if (wanted[t] & ~lost[t])
+      return WEFT_E_ARGUMENT;
+  out->outputs = e->wanted_count;
+  out->absent = out->apart;
+  list(lost, 0, out->absent_count, out->apart);
+  list(wanted, 0, e->wanted_count, out->ids + k);
   return WEFT_OK;
 }
 
@@ -61,7 +78,7 @@ static uint64_t hash_of(const uint8_t *bytes, size_t count) { // FNV-1a, by word
 }
 
 // Held for the caller, or NULL. Under the lock.
-static weft_plan *look_up(weft_code *code, const request *q, uint64_t hash) {
+static weft_plan *look_up(weft_code *code, const weft_request *q, uint64_t hash) {
   for (size_t i = 0; i < code->filled; i++) {
     weft_cached_plan *c = &code->cached[i];
     if (c->hash != hash || c->plan->outputs != q->outputs ||
@@ -89,7 +106,7 @@ static weft_plan *keep(weft_code *code, weft_plan *plan, uint64_t hash) {
   return gone;
 }
 
-static weft_status obtain(weft_code *code, const request *q, weft_plan **out) {
+static weft_status obtain(weft_code *code, const weft_request *q, weft_plan **out) {
   const uint64_t hash = hash_of(q->ids, code->k + q->outputs);
   pthread_mutex_lock(&code->lock);
   *out = look_up(code, q, hash);
@@ -134,7 +151,7 @@ void weft_code_cache_free(weft_code *code) {
 
 weft_status weft_code_recover(weft_code *code, const weft_erasures *erasures,
                               const weft_stripe *stripes, size_t count, weft_queue *queue) {
-  request q;
+  weft_request q;
   weft_plan *plan = NULL;
   WEFT_TRY(weft_code_check(code, stripes, count, queue));
   WEFT_TRY(make_request(code, erasures, &q));
@@ -142,7 +159,7 @@ weft_status weft_code_recover(weft_code *code, const weft_erasures *erasures,
     return WEFT_OK;
   if (!code->capacity && weft_plan_is_small(code, q.outputs)) {
     atomic_fetch_add_explicit(&code->unkept, 1, memory_order_relaxed);
-    return weft_plan_run_once(code, q.ids, q.ids + code->k, q.outputs, stripes, count, queue);
+    return weft_plan_run_once(code, &q, stripes, count, queue);
   }
   WEFT_TRY(obtain(code, &q, &plan));
   const weft_status status = weft_plan_dispatch(plan, stripes, count, false, queue);
@@ -151,7 +168,7 @@ weft_status weft_code_recover(weft_code *code, const weft_erasures *erasures,
 }
 
 weft_status weft_plan_for(weft_code *code, const weft_erasures *erasures, weft_plan **out) {
-  request q;
+  weft_request q;
   if (!out)
     return WEFT_E_ARGUMENT;
   *out = NULL;
@@ -195,7 +212,7 @@ weft_status weft_code_precompute(weft_code *code, size_t losses) {
     for (size_t i = 0; i < lost_count; i++)
       lost[i] = (uint8_t)i;
     do {
-      request q;
+      weft_request q;
       weft_plan *plan = NULL;
       WEFT_TRY(make_request(code, &(weft_erasures){.lost = lost, .lost_count = lost_count}, &q));
       WEFT_TRY(obtain(code, &q, &plan));

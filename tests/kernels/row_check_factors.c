@@ -7,7 +7,7 @@
 #include "tests/support/test_allocator.h"
 #include "tests/support/test_steps.h"
 
-_Static_assert(TEST_STEPS_ROWS <= ROW_CHECK_ROWS, "rows of any steps fit");
+_Static_assert((int)TEST_STEPS_ROWS <= (int)ROW_CHECK_ROWS, "rows of any steps fit");
 
 // `fail`: the allocation that fails, counted from 1; 0: none.
 static bool run(row_check *check, const test_steps *steps, const row_check_shape *c, long fail,

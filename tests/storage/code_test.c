@@ -127,17 +127,26 @@ static void every_loss_of(weft_code *code, test_rng *rng) {
   stripe_clear(&damaged);
 }
 
+// Plans are kept or made in each call.
+static const size_t cached_plans[] = {0, WEFT_NO_PLANS};
+
 START_TEST(every_loss_of_small_codes) {
   test_rng rng = test_rng_new(test_seed(), 200 + (uint64_t)_i);
   weft_ctx *ctx = context_on(NULL, 1);
+  const char *const name = exhaustive[_i / 2];
   for (size_t k = 1; k < SMALL; k++)
     for (size_t m = 1; k + m <= SMALL; m++) {
-      const code_case c = {exhaustive[_i], k, m, 0, strncmp(exhaustive[_i], "cauchy_", 7) ? 0 : 3};
+      const code_case c = {name, k, m, 0, strncmp(name, "cauchy_", 7) ? 0 : 3};
       weft_code *code = NULL;
       trying(weft_ctx_backend(ctx), &c);
-      const weft_status status = weft_code_new(
-          ctx, &(weft_code_options){.name = c.name, .k = k, .m = m, .packet_bytes = c.packet_bytes},
-          &code);
+      const weft_status status =
+          weft_code_new(ctx,
+                        &(weft_code_options){.name = c.name,
+                                             .k = k,
+                                             .m = m,
+                                             .packet_bytes = c.packet_bytes,
+                                             .cached_plans = cached_plans[_i % 2]},
+                        &code);
       if (status == WEFT_OK)
         every_loss_of(code, &rng);
       else if (strcmp(c.name, "raid6") == 0)
@@ -156,17 +165,26 @@ START_TEST(random_losses_of_large_codes) {
       {"reed_sol_van", 64, 16, 0, 0},  {"raid6", 200, 2, 0, 0},
       {"isal_rs", 21, 4, 0, 0},        {"cauchy_good", 64, 16, 8, 16},
       {"cauchy_orig", 45, 16, 6, 8},   {"cauchy_good", 24, 8, 5, 64},
-      {"gcrs", 45, 4, 8, 0},
+      {"gcrs", 45, 4, 8, 0},           {"cauchy", 100, 20, 0, 0},
   };
   test_rng rng = test_rng_new(test_seed(), 300 + (uint64_t)_i);
   weft_ctx *ctx = context_on(NULL, 2);
-  weft_code *code = code_on(ctx, &large[_i]);
-  stripe whole;
-  stripe_init(&whole, code, 1000, &rng, 0);
-  EXPECT_OK(weft_code_encode(code, &whole.view, 1, NULL));
-  random_losses(code, &whole, &rng, 30);
-  stripe_clear(&whole);
-  weft_code_free(code);
+  for (size_t c = 0; c < sizeof cached_plans / sizeof cached_plans[0]; c++) {
+    weft_code *code = code_on(ctx, &large[_i]);
+    const weft_code_options options = {.name = weft_code_name(code),
+                                       .k = large[_i].k,
+                                       .m = large[_i].m,
+                                       .cached_plans = cached_plans[c]};
+    weft_code *same = NULL;
+    stripe whole;
+    EXPECT_OK(weft_code_new(ctx, &options, &same));
+    stripe_init(&whole, same, 1000, &rng, 0);
+    EXPECT_OK(weft_code_encode(same, &whole.view, 1, NULL));
+    random_losses(same, &whole, &rng, 30);
+    stripe_clear(&whole);
+    weft_code_free(same);
+    weft_code_free(code);
+  }
   weft_ctx_free(ctx);
 }
 END_TEST
@@ -292,8 +310,8 @@ int main(void) {
   tcase_add_loop_test(encode, every_row_encodes_by_definition, 0, (int)test_host_row_count());
   tcase_add_loop_test(encode, long_shards_on_threads, 0, 5);
   tcase_add_loop_test(encode, bundles_of_strided_stripes, 0, 4);
-  tcase_add_loop_test(recover, every_loss_of_small_codes, 0, EXHAUSTIVE);
-  tcase_add_loop_test(recover, random_losses_of_large_codes, 0, 9);
+  tcase_add_loop_test(recover, every_loss_of_small_codes, 0, 2 * EXHAUSTIVE);
+  tcase_add_loop_test(recover, random_losses_of_large_codes, 0, 10);
   tcase_add_loop_test(recover, plans_in_an_order_of_ones_own, 0, 3);
   suite_add_tcase(suite, encode);
   suite_add_tcase(suite, recover);

@@ -162,6 +162,8 @@ START_TEST(calls_that_make_no_sense) {
       {{6}, 1, {0}, 0, WEFT_E_ARGUMENT},       {{1, 1}, 2, {0}, 0, WEFT_E_ARGUMENT},
       {{1, 2}, 2, {3}, 1, WEFT_E_ARGUMENT},    {{1, 2}, 2, {1, 1}, 2, WEFT_E_ARGUMENT},
       {{0, 1, 2}, 3, {0}, 1, WEFT_E_SINGULAR}, {{1, 2}, 2, {9}, 1, WEFT_E_ARGUMENT},
+      {{200}, 1, {0}, 0, WEFT_E_ARGUMENT},     {{1, 2}, 2, {255}, 1, WEFT_E_ARGUMENT},
+      {{1, 1, 2}, 3, {0}, 0, WEFT_E_ARGUMENT}, {{1, 64}, 2, {1}, 1, WEFT_E_ARGUMENT},
   };
   for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++) {
     const weft_erasures e = {.lost = losses[i].lost,

@@ -9,8 +9,8 @@
 
 enum {
   WEFT_BENCH_SHARD = 10 << 20,
-  WEFT_BENCH_DEVICE_SCENE_SHARDS =
-      61, // of a scene: 610 MiB, so that no stripe is in a cache when its turn comes
+  // Of a scene: 610 MiB, so that no stripe is in a cache when its turn comes.
+  WEFT_BENCH_DEVICE_SCENE_SHARDS = 61,
   WEFT_BENCH_HOST_SHARD = 64 << 20,
   WEFT_BENCH_DEVICE_SCENE_PLANS = 64
 };
@@ -31,9 +31,9 @@ typedef struct weft_bench_device_scene {
 typedef struct weft_bench_device_scene_case {
   weft_bench_device_scene *scene;
   weft_code *code;
-  weft_plan *plan;                                    // NULL: encode
-  weft_stripe stripe[WEFT_BENCH_DEVICE_SCENE_SHARDS]; // in different memory: taken in turn, or all
-                                                      // by one call
+  weft_plan *plan; // NULL: encode
+  // In different memory: taken in turn, or all by one call.
+  weft_stripe stripe[WEFT_BENCH_DEVICE_SCENE_SHARDS];
   size_t stripes, at_once, calls;
   double warm_s;  // before every repetition: of the same calls; below 0: rest
   unsigned reads; // of the clock, one after every repetition

@@ -57,7 +57,14 @@ def weft_isa_library(name, copts, srcs, hdrs = [], deps = [], **kwargs):
       deps: dependencies.
       **kwargs: further attributes of cc_library.
     """
-    weft_cc_library(name = name, srcs = srcs, hdrs = hdrs, deps = deps, copts = copts, **kwargs)
+
+    # Before gcc 13 the fake stack, on which AddressSanitizer looks for uses after a return, is aligned to 32 bytes, and
+    # vectors of 64 on it crash.
+    asan_copts = select({
+        "//tools:with_asan": ["--param=asan-use-after-return=0"],
+        "//conditions:default": [],
+    })
+    weft_cc_library(name = name, srcs = srcs, hdrs = hdrs, deps = deps, copts = copts + asan_copts, **kwargs)
 
 def weft_cc_binary(name, **kwargs):
     """A C program. Private unless it says otherwise."""

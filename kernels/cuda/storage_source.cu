@@ -127,6 +127,8 @@ extern "C" weft_status weft_program_plan_for(const weft_program_shape *shape,
   plan->ahead = !bytes ? 8 : large ? 12 : sums <= 32 && is_long ? 6 : 8;
   plan->ahead = plan->ahead <= shape->k ? plan->ahead : shape->k + 1;
   plan->meet = plan->threads == 128 || (!bytes && sums > 96) ? 2 : 0;
+  if (!bytes && plan->threads == 128)
+    plan->meet = 4;
   return WEFT_OK;
 }
 

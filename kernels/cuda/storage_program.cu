@@ -243,9 +243,11 @@ weft_status run_panel(const weft_xorm *xorms, size_t count, const Panel &panel) 
                 &args);
 }
 
+// A warp's words of each packet must be there (weft_program_way).
 bool suits_program(const weft_exec *exec, const weft_xorm &xorm) {
-  return xorm.k && xorm.m && xorm.k + xorm.m <= ShardsMax && xorm.w <= 8 &&
-         xorm.x.mem != WEFT_MEM_HOST && xorm.y.mem != WEFT_MEM_HOST &&
+  enum { WarpBytes = 128 };
+  return xorm.k && xorm.len >= xorm.w * WarpBytes && xorm.m && xorm.k + xorm.m <= ShardsMax &&
+         xorm.w <= 8 && xorm.x.mem != WEFT_MEM_HOST && xorm.y.mem != WEFT_MEM_HOST &&
          xorm.len / 4 <= UINT32_MAX / 2 && weft_device_sm(exec->device) >= 90 &&
          rows_aligned(xorm.x, xorm.k, xorm.y, xorm.m);
 }

@@ -38,12 +38,15 @@ const char byte_ring[] = R"(
   };
 )";
 
-// A word of each packet of a shard for every lane of a warp. Where these are a line of 128 bytes,
-// a lane copies 16 bytes of a line, so that four packets are one instruction; else its own words.
+// For every lane of a warp a word of each packet of a shard: in one of three ways, by what these
+// lie like.
 const char packet_ring[] = R"(
   __shared__ uint4 ring_memory[RING * (THREADS / 32) * W * 8];
   const u32 ring = (u32)__cvta_generic_to_shared(ring_memory) + threadIdx.x / 32 * (RING * W * 128);
-#if LINES
+)";
+
+// Lines of 128 bytes: a lane copies 16 bytes of one, so that four packets are one instruction.
+const char line_ring[] = R"(
   const u64 from = at + lane / 8 * PACKET + lane % 8 * 16 - lane * 4;
   const auto ask = [&](u32 place, u64 row) {
 #pragma unroll
@@ -53,7 +56,49 @@ const char packet_ring[] = R"(
                      ::"r"(ring + lane * 16 + place * (W * 128) + i * 512),
                        "l"(row + from + i * (4 * PACKET)) : "memory");
   };
-#else
+)";
+
+// Whole groups side by side, W lines in all, which are copied as they are. Their 16 bytes change
+// places within a line, so that lanes of different groups find different banks.
+const char group_ring[] = R"(
+  const auto moved = [](u32 to) { return to ^ (to >> 7 & 7) << 4; };
+  const u64 from = at - (lane / (PACKET / 4) * (W * PACKET) + lane % (PACKET / 4) * 4) + lane * 16;
+  const auto ask = [&](u32 place, u64 row) {
+#pragma unroll
+    for (u32 i = 0; i < (W + 3) / 4; i++)
+      if (4 * i + 4 <= W || lane < 8 * (W % 4))
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+                     ::"r"(ring + place * (W * 128) + moved(lane * 16 + i * 512)),
+                       "l"(row + from + i * 512) : "memory");
+  };
+  const auto where = [&](u32 place, u32 packet) {
+    return ring + place * (W * 128) + moved(lane / (PACKET / 4) * (W * PACKET) + packet * PACKET +
+                                            lane % (PACKET / 4) * 4);
+  };
+  const auto take = [&](u32 place, u32 packet) {
+    u32 v;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(where(place, packet)) : "memory");
+    return v;
+  };
+  const auto keep = [&](u32 place, u32 packet, u32 v) {
+    asm volatile("st.shared.u32 [%0], %1;" ::"r"(where(place, packet)), "r"(v) : "memory");
+  };
+  const auto leave = [&](u32 place, u64 row) {
+    __syncwarp();
+#pragma unroll
+    for (u32 i = 0; i < (W + 3) / 4; i++)
+      if (4 * i + 4 <= W || lane < 8 * (W % 4)) {
+        uint4 v;
+        asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                     : "r"(ring + place * (W * 128) + moved(lane * 16 + i * 512)) : "memory");
+        put(row + from + i * 512, v);
+      }
+  };
+)";
+
+// Any: a lane copies its own words.
+const char word_ring[] = R"(
   const auto ask = [&](u32 place, u64 row) {
 #pragma unroll
     for (u32 i = 0; i < W; i++)
@@ -61,7 +106,9 @@ const char packet_ring[] = R"(
                    ::"r"(ring + lane * 4 + place * (W * 128) + i * 128),
                      "l"(row + at + i * PACKET) : "memory");
   };
-#endif
+)";
+
+const char take_word[] = R"(
   const auto take = [&](u32 place, u32 packet) {
     u32 v;
     asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v)
@@ -81,8 +128,20 @@ const char functions[] = R"(
 } // namespace
 
 weft_made::Ring::Ring(Text &text, const weft_program_shape &shape, const weft_program_plan &plan)
-    : text_(text), shape_(shape), ahead_(plan.ahead), meet_(plan.meet),
+    : text_(text), shape_(shape), plan_(plan), ahead_(plan.ahead), meet_(plan.meet),
       alone_(!shape.packet_bytes) {}
+
+void weft_made::Ring::define_packets() {
+  text_.put(packet_ring, sizeof packet_ring - 1);
+  if (plan_.way == WEFT_PROGRAM_LINES)
+    text_.put(line_ring, sizeof line_ring - 1);
+  else if (plan_.way == WEFT_PROGRAM_GROUPS)
+    text_.put(group_ring, sizeof group_ring - 1);
+  else
+    text_.put(word_ring, sizeof word_ring - 1);
+  if (plan_.way != WEFT_PROGRAM_GROUPS)
+    text_.put(take_word, sizeof take_word - 1);
+}
 
 void weft_made::Ring::begin() {
   text_.add("#define RING %zu\n#define LATER %zu\n#define WARP %d\n", ahead_,
@@ -90,7 +149,7 @@ void weft_made::Ring::begin() {
   if (alone_)
     text_.put(byte_ring, sizeof byte_ring - 1);
   else
-    text_.put(packet_ring, sizeof packet_ring - 1);
+    define_packets();
   text_.put(functions, sizeof functions - 1);
   for (size_t j = 0; j + 1 < ahead_; j++)
     ask(j);

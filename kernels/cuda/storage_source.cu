@@ -37,7 +37,7 @@ const char place_of_packets[] = R"(
   const u32 lane = threadIdx.x % 32, unit = blockIdx.x * THREADS + threadIdx.x;
   const u32 units = (u32)args.length * (PACKET / 4);
   const bool is_own = unit < units;
-  const u32 place = is_own ? unit : LINES ? units - 32 + lane : units - 1;
+  const u32 place = TOGETHER ? min(unit - lane, units - 32) + lane : is_own ? unit : units - 1;
   const u64 at = (u64)(place / (PACKET / 4)) * (W * PACKET) + place % (PACKET / 4) * 4;
 )";
 
@@ -46,8 +46,8 @@ void add_place(Text &text, const weft_program_shape &shape, const weft_program_p
     text.put(place_of_bytes, sizeof place_of_bytes - 1);
     return;
   }
-  text.add("#define W %zuu\n#define PACKET %zuu\n#define LINES %d\n", shape.w, shape.packet_bytes,
-           plan.lines);
+  text.add("#define W %zuu\n#define PACKET %zuu\n#define TOGETHER %d\n", shape.w,
+           shape.packet_bytes, plan.way != WEFT_PROGRAM_WORDS);
   text.put(place_of_packets, sizeof place_of_packets - 1);
 }
 
@@ -66,23 +66,42 @@ void add_shard(Text &text, const weft_program_shape &shape, Ring &ring, size_t j
   }
 }
 
-void add_outputs(Text &text, const weft_program_shape &shape) {
-  if (shape.packet_bytes)
-    text.add("  if (is_own) {\n");
+// By way of places of the ring, which all lanes have read.
+void add_outputs_of_groups(Text &text, const weft_program_shape &shape, const Ring &ring) {
+  text.add("  __syncwarp();\n");
   for (size_t i = 0; i < shape.m; i++) {
-    const size_t row = shape.k + i, y = i * shape.w;
-    if (shape.packet_bytes) {
-      for (size_t l = 0; l < shape.w; l++)
-        text.add("  put(rows[%zu] + at + %zu, y%zu);\n", row, l * shape.packet_bytes, y + l);
-      continue;
-    }
+    for (size_t l = 0; l < shape.w; l++)
+      text.add("  keep(%zu, %zu, y%zu);\n", ring.place(i), l, i * shape.w + l);
+    text.add("  leave(%zu, rows[%zu]);\n", ring.place(i), shape.k + i);
+  }
+}
+
+void add_outputs_of_packets(Text &text, const weft_program_shape &shape) {
+  text.add("  if (is_own) {\n");
+  for (size_t i = 0; i < shape.m; i++)
+    for (size_t l = 0; l < shape.w; l++)
+      text.add("  put(rows[%zu] + at + %zu, y%zu);\n", shape.k + i, l * shape.packet_bytes,
+               i * shape.w + l);
+  text.add("  }\n");
+}
+
+void add_outputs_of_bytes(Text &text, const weft_program_shape &shape) {
+  for (size_t i = 0; i < shape.m; i++) {
     text.add("  { u32 v[8] = {");
     for (size_t l = 0; l < 8; l++)
-      text.add("y%zu%s", y + l, l < 7 ? ", " : "};\n");
-    text.add("    leave(rows[%zu], v); }\n", row);
+      text.add("y%zu%s", i * shape.w + l, l < 7 ? ", " : "};\n");
+    text.add("    leave(rows[%zu], v); }\n", shape.k + i);
   }
-  if (shape.packet_bytes)
-    text.add("  }\n");
+}
+
+// As wide as copies and stores can be. Adding to what is there asks whose each word is.
+weft_program_way way_of(const weft_program_shape &shape) {
+  enum { LineBytes = 128, Wide = 16 };
+  const size_t packet = shape.packet_bytes;
+  if (packet == 0 || packet % LineBytes == 0)
+    return packet ? WEFT_PROGRAM_LINES : WEFT_PROGRAM_WORDS;
+  const bool groups = LineBytes % packet == 0 && shape.w * packet % Wide == 0;
+  return groups && !shape.accumulate ? WEFT_PROGRAM_GROUPS : WEFT_PROGRAM_WORDS;
 }
 
 // Registers for all slots and as much again as sums of one take; shards on their way in shared
@@ -108,7 +127,7 @@ weft_status plan_steps(const weft_program_shape *shape, weft_program_plan *plan)
 // instruction cache are bound by that. All measured on an H200.
 extern "C" weft_status weft_program_plan_for(const weft_program_shape *shape,
                                              weft_program_plan *plan) {
-  enum { LongCode = 20, LineBytes = 128, ShortColumn = 32 }; // shards, bytes, packets
+  enum { LongCode = 20, ShortColumn = 32 }; // shards, packets
   const size_t sums = shape->m * shape->w;
   const bool bytes = !shape->packet_bytes, is_long = shape->k > LongCode;
   *plan = {};
@@ -123,7 +142,7 @@ extern "C" weft_status weft_program_plan_for(const weft_program_shape *shape,
   if (!bytes && shape->k * shape->w <= ShortColumn)
     plan->threads = 256;
   plan->blocks_per_sm = resident / plan->threads;
-  plan->lines = !bytes && shape->packet_bytes % LineBytes == 0;
+  plan->way = way_of(*shape);
   plan->ahead = !bytes ? 8 : large ? 12 : sums <= 32 && is_long ? 6 : 8;
   plan->ahead = plan->ahead <= shape->k ? plan->ahead : shape->k + 1;
   plan->meet = plan->threads == 128 || (!bytes && sums > 96) ? 2 : 0;
@@ -160,7 +179,12 @@ extern "C" weft_status weft_program_source(const weft_program_shape *shape,
   Packets packets = {};
   for (size_t j = 0; j < shape->k; j++)
     add_shard(text, *shape, ring, j, packets);
-  add_outputs(text, *shape);
+  if (!shape->packet_bytes)
+    add_outputs_of_bytes(text, *shape);
+  else if (plan->way == WEFT_PROGRAM_GROUPS)
+    add_outputs_of_groups(text, *shape, ring);
+  else
+    add_outputs_of_packets(text, *shape);
   text.add("  if (args.overlaps) wait();\n}\n");
   return text.take(source);
 }

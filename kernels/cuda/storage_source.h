@@ -23,11 +23,19 @@ enum {
   WEFT_PROGRAM_SLOTS = 24  // of factors, likewise
 };
 
+// What the words of a warp's lanes are in memory: of each packet a line of 128 bytes, whole groups,
+// or neither.
+typedef enum weft_program_way {
+  WEFT_PROGRAM_WORDS,
+  WEFT_PROGRAM_LINES,
+  WEFT_PROGRAM_GROUPS // of at least 32 words of each packet in all
+} weft_program_way;
+
 // How the kernel works, which follows from the shape without its bits.
 typedef struct weft_program_plan {
   size_t threads, blocks_per_sm; // of a block; blocks that there must be registers for
   size_t ahead;                  // shards that there is room for in the ring, two or more
-  bool lines;                    // a warp's words of a packet are a line of 128 bytes
+  weft_program_way way;          // packets
   size_t meet;                   // the warps of a block meet after so many shards; 0: never
 } weft_program_plan;
 

@@ -100,10 +100,12 @@ public:
   size_t place(size_t j) const { return j % ahead_; }
 
 private:
+  void define_packets();
   void ask(size_t j);
 
   Text &text_;
   const weft_program_shape &shape_;
+  const weft_program_plan &plan_;
   size_t ahead_, meet_;
   bool alone_; // each thread copies what it takes
 };

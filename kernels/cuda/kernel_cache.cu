@@ -133,20 +133,19 @@ static weft_status load_code(Entry *entry, const weft_kernel_want *want, const v
                                         static_cast<int>(want->shared_bytes)));
 }
 
-// A kernel that does not pass is never used.
+// A kernel that does not pass is never used, nor one that there is no room to try.
 static weft_status try_out(weft_device_kernels *kernels, const weft_kernel_want *want,
                            Entry *entry) {
   bool passes = true;
   weft_status status = WEFT_OK;
   if (want->passes)
     status = want->passes(want->user, entry->kernel, &passes);
-  if (status != WEFT_OK || !passes)
-    entry->kernel = nullptr;
-  if (status != WEFT_OK || passes)
-    return status;
-  kernels->failed++;
-  entry->refused = true;
-  return WEFT_E_UNSUPPORTED;
+  if (status == WEFT_OK && passes)
+    return WEFT_OK;
+  entry->kernel = nullptr;
+  entry->refused = status == WEFT_OK || status == WEFT_E_NOMEM;
+  kernels->failed += status == WEFT_OK;
+  return entry->refused ? WEFT_E_UNSUPPORTED : status;
 }
 
 static bool repaid(const weft_device_kernels *kernels, const Entry *entry) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One code on 1, 2, 4, ... devices at once, from and to pinned memory: stripes dealt to the
 // devices, or each device making some of the parity from all of the data (Gibraltar, section 6).
+// Beside them plain copies of the same bytes on as many devices, which is the bound of either.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "bench/check.h"
 #include "bench/storage_gpu.h"
 #include "kernels/device.h"
+#include "lib/ctx.h"
 #include "weft/weft.h"
 
 enum { MOST = 16, STRIPES = 8, SHARD = 16 << 20 };
@@ -17,6 +19,8 @@ enum { MOST = 16, STRIPES = 8, SHARD = 16 << 20 };
 typedef struct devices {
   weft_ctx *ctx[MOST];
   weft_code *code[MOST];
+  weft_queue *in[MOST], *out[MOST]; // of plain copies
+  uint8_t *room[MOST];              // two shards on the device
   size_t count;
   uint8_t *memory; // (STRIPES, k + m) shards, pinned
   weft_stripe stripes[STRIPES];
@@ -26,12 +30,36 @@ typedef struct shared_case {
   weft_code_group *members;
   weft_code_split split;
   const devices *of;
+  size_t count; // devices
   char variant[64], question[64];
 } shared_case;
 
 static void call_group(void *user) {
   const shared_case *c = user;
   weft_bench_must("group", weft_code_group_encode(c->members, c->split, c->of->stripes, STRIPES));
+}
+
+// What the bus and the host's memory let through: all data in and as much as parity out, at once.
+static void call_copies(void *user) {
+  const shared_case *c = user;
+  const devices *d = c->of;
+  const size_t k = weft_code_data_shards(d->code[0]), m = weft_code_parity_shards(d->code[0]);
+  for (size_t s = 0; s < STRIPES; s++) {
+    const size_t at = s % c->count;
+    weft_device *device = d->ctx[at]->device;
+    for (size_t i = 0; i < k + m; i++) {
+      uint8_t *shard = d->stripes[s].base + i * SHARD;
+      weft_bench_must("copy",
+                      i < k ? weft_device_copy(device, d->room[at], WEFT_MEM_DEVICE, shard,
+                                               WEFT_MEM_PINNED, SHARD, d->in[at]->stream)
+                            : weft_device_copy(device, shard, WEFT_MEM_PINNED, d->room[at] + SHARD,
+                                               WEFT_MEM_DEVICE, SHARD, d->out[at]->stream));
+    }
+  }
+  for (size_t at = 0; at < c->count; at++) {
+    weft_bench_must("copy", weft_queue_wait(d->in[at]));
+    weft_bench_must("copy", weft_queue_wait(d->out[at]));
+  }
 }
 
 static void open_devices(const weft_bench_storage_run *run, devices *d, size_t k, size_t m) {
@@ -41,7 +69,11 @@ static void open_devices(const weft_bench_storage_run *run, devices *d, size_t k
     weft_bench_must("device", weft_ctx_new(&d->ctx[d->count], &options));
     const weft_code_options code = {.name = "cauchy", .k = k, .m = m};
     weft_bench_must("code", weft_code_new(d->ctx[d->count], &code, &d->code[d->count]));
-    d->count++;
+    weft_bench_must("queue", weft_queue_new(d->ctx[d->count], &d->in[d->count]));
+    weft_bench_must("queue", weft_queue_new(d->ctx[d->count], &d->out[d->count]));
+    void *room;
+    weft_bench_must("memory", weft_alloc(d->ctx[d->count], WEFT_MEM_DEVICE, 2 * SHARD, &room));
+    d->room[d->count++] = room;
   }
   const size_t stripe_bytes = (k + m) * SHARD;
   void *memory;
@@ -62,6 +94,9 @@ static void open_devices(const weft_bench_storage_run *run, devices *d, size_t k
 static void close_devices(devices *d) {
   weft_free(d->ctx[0], WEFT_MEM_PINNED, d->memory);
   for (size_t i = d->count; i-- > 0;) {
+    weft_free(d->ctx[i], WEFT_MEM_DEVICE, d->room[i]);
+    weft_queue_free(d->out[i]);
+    weft_queue_free(d->in[i]);
     weft_code_free(d->code[i]);
     weft_ctx_free(d->ctx[i]);
   }
@@ -100,12 +135,32 @@ static const char *checked(const devices *d, size_t k, size_t m) {
   return "every stripe by one device's verify, 4 KiB of a shard by row scalar";
 }
 
-// `one`: the case of one device, or -1.
-static int add_shared(weft_bench_group *group, const devices *d, size_t count,
-                      weft_code_split split, int one) {
+static int add_copies(weft_bench_group *group, const devices *d, size_t count) {
   const size_t k = weft_code_data_shards(d->code[0]), m = weft_code_parity_shards(d->code[0]);
   shared_case *c = weft_bench_alloc(1, sizeof *c);
-  *c = (shared_case){.split = split, .of = d};
+  *c = (shared_case){.of = d, .count = count};
+  snprintf(c->variant, sizeof c->variant, "PCIe, k in and m out at once, %zu device%s", count,
+           count == 1 ? "" : "s");
+  return weft_bench_group_add(
+      group, &(weft_bench_case){.operation = "ceiling",
+                                .row = "copy",
+                                .variant = c->variant,
+                                .n = k,
+                                .k = SHARD,
+                                .m = m,
+                                .threads = count,
+                                .amount = {[WEFT_BENCH_INPUT] = (double)k * SHARD * STRIPES},
+                                .ceiling = -1,
+                                .work = {.call = call_copies, .user = c, .threads = 1},
+                                .owned = c});
+}
+
+// `one`: the case of one device, or -1.
+static int add_shared(weft_bench_group *group, const devices *d, size_t count,
+                      weft_code_split split, int ceiling, int one) {
+  const size_t k = weft_code_data_shards(d->code[0]), m = weft_code_parity_shards(d->code[0]);
+  shared_case *c = weft_bench_alloc(1, sizeof *c);
+  *c = (shared_case){.split = split, .of = d, .count = count};
   weft_bench_must("group", weft_code_group_new(d->code, count, &c->members));
   for (size_t s = 0; s < STRIPES; s++) // nothing that another case left counts as right
     memset(d->stripes[s].base + k * SHARD, 0x5a, m * SHARD);
@@ -127,7 +182,8 @@ static int add_shared(weft_bench_group *group, const devices *d, size_t count,
           .m = m,
           .threads = count,
           .amount = {[WEFT_BENCH_INPUT] = data, [WEFT_BENCH_OUTPUT] = data * (double)m / (double)k},
-          .ceiling = -1,
+          .ceiling = ceiling,
+          .bound_by = WEFT_BENCH_INPUT,
           .work = {.call = call_group, .user = c, .threads = 1},
           .checked = how,
           .owned = c});
@@ -152,10 +208,11 @@ void weft_bench_storage_gpu_devices(weft_bench_storage_run *run) {
     weft_bench_group *group = weft_bench_group_new(title);
     group->shown[0] = WEFT_BENCH_INPUT;
     group->shown[1] = WEFT_BENCH_OUTPUT;
-    const int one = add_shared(group, &d, 1, WEFT_CODE_SPLIT_STRIPES, -1);
+    const int one = add_shared(group, &d, 1, WEFT_CODE_SPLIT_STRIPES, add_copies(group, &d, 1), -1);
     for (size_t some = 2; some <= d.count; some *= 2) {
-      add_shared(group, &d, some, WEFT_CODE_SPLIT_STRIPES, one);
-      add_shared(group, &d, some, WEFT_CODE_SPLIT_ROWS, one);
+      const int copies = add_copies(group, &d, some);
+      add_shared(group, &d, some, WEFT_CODE_SPLIT_STRIPES, copies, one);
+      add_shared(group, &d, some, WEFT_CODE_SPLIT_ROWS, copies, one);
     }
     weft_bench_report_run(&run->report, &run->options, group);
     for (size_t i = 0; i < group->case_count; i++)

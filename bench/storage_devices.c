@@ -148,7 +148,7 @@ static int add_copies(weft_bench_group *group, const devices *d, size_t count) {
                                 .n = k,
                                 .k = SHARD,
                                 .m = m,
-                                .threads = count,
+                                .threads = 1, // which calls
                                 .amount = {[WEFT_BENCH_INPUT] = (double)k * SHARD * STRIPES},
                                 .ceiling = -1,
                                 .work = {.call = call_copies, .user = c, .threads = 1},
@@ -180,7 +180,7 @@ static int add_shared(weft_bench_group *group, const devices *d, size_t count,
           .n = k,
           .k = SHARD,
           .m = m,
-          .threads = count,
+          .threads = 1, // which calls
           .amount = {[WEFT_BENCH_INPUT] = data, [WEFT_BENCH_OUTPUT] = data * (double)m / (double)k},
           .ceiling = ceiling,
           .bound_by = WEFT_BENCH_INPUT,

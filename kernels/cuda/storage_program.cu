@@ -7,6 +7,10 @@
 #include "kernels/cuda/storage_source.h"
 #include "kernels/cuda/storage_trial.h"
 
+extern "C" {
+#include "kernels/gf256.h"
+}
+
 #include <string.h>
 
 namespace {
@@ -39,11 +43,11 @@ void expand(uint8_t *bits, const weft_gemm &gemm) {
   const size_t stride = 8 * gemm.k;
   for (size_t i = 0; i < gemm.m; i++)
     for (size_t j = 0; j < gemm.k; j++) {
-      unsigned c = gemm.a[i * gemm.a_stride + j];
-      for (size_t x = 0; x < 8; x++) {
+      const uint8_t c = gemm.a[i * gemm.a_stride + j];
+      for (unsigned x = 0; x < 8; x++) {
+        const unsigned column = weft_gf256_mul(c, static_cast<uint8_t>(1u << x));
         for (size_t l = 0; l < 8; l++)
-          bits[(8 * i + l) * stride + 8 * j + x] = static_cast<uint8_t>(c >> l & 1);
-        c = c << 1 ^ (c & 0x80 ? 0x11Du : 0);
+          bits[(8 * i + l) * stride + 8 * j + x] = static_cast<uint8_t>(column >> l & 1);
       }
     }
 }

@@ -4,6 +4,10 @@
 // rows want, greedily, since a LOP3 adds three words.
 #include "kernels/cuda/storage_sums.h"
 
+extern "C" {
+#include "kernels/gf256.h"
+}
+
 namespace {
 
 using weft_made::Text;
@@ -18,20 +22,11 @@ struct Net {
   size_t first_name; // of the sums
 };
 
-unsigned times(unsigned a, unsigned b) {
-  unsigned product = 0;
-  for (; b; b >>= 1) {
-    product ^= b & 1 ? a : 0;
-    a = a << 1 ^ (a & 0x80 ? 0x11Du : 0);
-  }
-  return product;
-}
-
-void add_rows(Net &net, unsigned c, bool begun) {
+void add_rows(Net &net, uint8_t c, bool begun) {
   for (unsigned l = 0; l < Bits; l++) {
     uint64_t row = 0;
     for (unsigned x = 0; x < Bits; x++)
-      row |= static_cast<uint64_t>(times(c, 1u << x) >> l & 1) << x;
+      row |= static_cast<uint64_t>(weft_gf256_mul(c, static_cast<uint8_t>(1u << x)) >> l & 1) << x;
     net.row[net.rows] = row;
     net.begun[net.rows++] = begun;
   }

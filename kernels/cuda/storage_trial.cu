@@ -8,6 +8,7 @@
 
 extern "C" {
 #include "kernels/device.h"
+#include "kernels/gf256.h"
 }
 
 namespace {
@@ -35,12 +36,9 @@ void fill(uint8_t *bytes, size_t count) { // xorshift
 }
 
 void multiply_add(uint8_t *y, uint8_t c, const uint8_t *x, size_t bytes) {
-  uint8_t product[256] = {0};
-  for (unsigned bit = 1, power = c; bit < 256; bit <<= 1) {
-    for (unsigned low = 0; low < bit; low++)
-      product[bit + low] = product[low] ^ static_cast<uint8_t>(power);
-    power = power << 1 ^ (power & 0x80 ? 0x11Du : 0);
-  }
+  uint8_t product[256];
+  for (unsigned value = 0; value < 256; value++)
+    product[value] = weft_gf256_mul(c, static_cast<uint8_t>(value));
   for (size_t i = 0; i < bytes; i++)
     y[i] ^= product[x[i]];
 }
@@ -103,11 +101,11 @@ extern "C" weft_status weft_trial_passes(const weft_exec *exec, const weft_trial
   b.trial = trial;
   *passes = false;
   if (trial->a) {
-    b.packet = b.sample = b.rows.length = 32 * (threads + 7) + 16;
+    b.packet = b.sample = b.rows.length = 32 * (2 * threads + 7) + 16;
     b.packets = 1;
   } else {
     b.packet = shape.packet_bytes;
-    b.rows.length = 4 * (threads + 33) / b.packet + 1;
+    b.rows.length = 4 * (2 * threads + 33) / b.packet + 1;
     b.packets = b.rows.length * shape.w;
     b.sample = b.packet < SampleMost ? b.packet : size_t{SampleMost};
   }

@@ -123,12 +123,13 @@ static void write_name(weft_code *code, const family *f) {
 
 // Encoding by transforms, where the code is one for which they are known and large enough to gain.
 // As many slots as a made kernel has registers for, or as a technique of the host takes.
-static weft_status factorise(weft_code *code) {
+static weft_status factorise(weft_code *code, const uint8_t *ids) {
   enum { ProductsLeast = 128, SlotsOfDevice = 24, SlotsOfHost = 64 };
   if (weft_code_is_crs(code) || code->k * code->m < ProductsLeast)
     return WEFT_OK;
-  const weft_status status = weft_transform_new(
-      &code->generator, code->ctx->device ? SlotsOfDevice : SlotsOfHost, &code->encode->factors);
+  const weft_status status =
+      weft_transform_new(&code->generator, ids, ids + code->k, code->m,
+                         code->ctx->device ? SlotsOfDevice : SlotsOfHost, &code->encode->factors);
   return status == WEFT_E_UNSUPPORTED ? WEFT_OK : status;
 }
 
@@ -156,7 +157,7 @@ static weft_status fill(weft_code *code, const weft_code_options *options) {
   for (size_t i = 0; i < code->k + code->m; i++)
     ids[i] = (uint8_t)i;
   WEFT_TRY(weft_plan_make(code, ids, ids + code->k, code->m, false, &code->encode));
-  WEFT_TRY(factorise(code));
+  WEFT_TRY(factorise(code, ids));
   if (options->device_inverse && (code->w != 8 || !code->ctx->device || !code->ctx->row->invert))
     return WEFT_E_UNSUPPORTED;
   code->zero_copy = options->zero_copy;

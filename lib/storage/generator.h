@@ -72,6 +72,12 @@ void weft_generator_solve_absence(const weft_generator *generator, const weft_ab
                                   const uint8_t *in, const uint8_t *out, size_t count,
                                   uint8_t *matrix);
 
+// Scales of all shards, by which the matrices above are Cauchy-like: its entries are
+// scale[in[c]] / (scale[out[r]] * difference of their points). For codes by points.
+// WEFT_E_ARGUMENT: ids that are not distinct or out of range.
+weft_status weft_generator_weigh(const weft_generator *generator, const uint8_t *in,
+                                 uint8_t *scale);
+
 // The same by elimination, whatever the code: the specification of the closed form.
 weft_status weft_generator_solve_by_elimination(const weft_generator *generator, const uint8_t *in,
                                                 const uint8_t *out, size_t count, uint8_t *matrix);

@@ -106,6 +106,16 @@ void weft_generator_solve_absence(const weft_generator *g, const weft_absence *a
   }
 }
 
+weft_status weft_generator_weigh(const weft_generator *g, const uint8_t *in, uint8_t *scale) {
+  survey s;
+  uint16_t weight[WEFT_SHARDS_MAX];
+  WEFT_TRY(take_survey(g, in, &s));
+  weigh(g, &s.absence, weight);
+  for (size_t i = 0; i < g->k + g->m; i++)
+    scale[i] = g->field.exp[weight[i]];
+  return WEFT_OK;
+}
+
 // The row of a shard that is an input itself.
 static void unit_row(const uint8_t *in, size_t k, uint8_t shard, uint8_t *row) {
   const uint8_t *const at = memchr(in, shard, k);

@@ -1,394 +1,170 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parity by additive Fourier transforms (after Gao and Mateer, and Lin, Chung and Han's basis).
-//
-// Shard s lies at the point s, so that points 2^s * c to 2^s * (c + 1) - 1, a block, are a coset of
-// the subspace V(s) = {0..2^s - 1}. Its vanishing polynomial S(s) has a constant derivative g(s),
-// and is constant on every other coset. So the part of parity that a block Y of data makes in
-// another block X of parity, the sum of d(y) / (x + y), is g(s) / S(s)(X + Y), a constant, times
-// the values in X of the polynomial that takes the values d in Y. An inverse transform finds that
-// polynomial in the basis of products of S, and a transform finds values of what all blocks of data
-// have added together; both are butterflies whose factors are W(s) = S(s) / S(s)(2^s).
-//
-// Blocks meet at the largest size at which that pays, as in a multipole method: the block in
-// which data ends and parity begins is halved until its halves can meet. Larger blocks are made of
-// the polynomials of their halves, so that all sizes share one inverse transform.
+// Parity, and any lost shards, are Cauchy-like products of the shards that are read
+// (generator_solve.c). Where losses are scattered, transforms of that product share little, and a
+// detour is shorter: what the data that is there gives to the parity shards that are read or
+// wanted, which is encoding; what is left of parity then depends on lost data alone, and a small
+// matrix rebuilds from it, entry by entry or by transforms as well.
 #include "lib/storage/transform.h"
 
 #include <string.h>
 
-enum { LEVELS = 9, NONE = -1, MEETINGS = 2048, STEPS = 8192 };
+#include "lib/storage/cauchy_steps.h"
 
-// Block Y of data, of 2^level points, adds to block X of parity.
-typedef struct meeting {
-  uint8_t level, x, y;
-} meeting;
+enum { NONE = WEFT_NO_SLOT };
 
-// How blocks meet: none larger than 2^level_most, and none of parity less than `least` eighths
-// full that could be halved instead.
-typedef struct layout {
-  size_t level_most, least;
-} layout;
-
-typedef struct builder {
+// What is read and wanted: data shards, then the parity shards that stand in for others.
+typedef struct task {
   const weft_generator *g;
-  layout layout;
-  size_t slots_most;
-  uint8_t vanishing[LEVELS][256]; // S(level) at every point
-  uint8_t twiddle[LEVELS][256];   // W(level)
-  uint8_t derivative[LEVELS];     // g(level)
-  meeting meetings[MEETINGS];
-  size_t meeting_count;
-  size_t top;                    // the largest level of a meeting
-  bool meets[LEVELS][256];       // a block of data, by its first point
-  uint8_t column[256], row[256]; // scales of blocks: what entries have in common
-  int16_t data[256];             // slots of polynomials of data, by point
-  int16_t parity[LEVELS][256];   // and of parity, by level and point
-  bool taken[256];               // slots
-  size_t slots;
-  bool failed;
-  size_t count;
-  weft_step steps[STEPS];
-} builder;
+  const uint8_t *in, *out;
+  size_t data, stand_ins, outputs;
+  uint8_t weight[WEFT_SHARDS_MAX]; // scales of all shards in this recovery
+  bool in_order;                   // data shards are read first
+} task;
 
-static uint8_t times(const builder *b, uint8_t x, uint8_t y) {
-  return weft_gfw_mul(&b->g->field, x, y);
+typedef struct workshop {
+  weft_step_list whole, apart;
+  weft_cauchy_matrix matrix;
+} workshop;
+
+static uint16_t point_of(const weft_generator *g, size_t shard) {
+  return shard == g->infinite ? WEFT_POINT_INFINITE : g->point[shard];
 }
 
-static uint8_t over(const builder *b, uint8_t x, uint8_t y) {
-  return weft_gfw_div(&b->g->field, x, y);
+static void add_source(weft_cauchy_matrix *m, const weft_generator *g, size_t shard,
+                       const uint8_t *scale) {
+  m->source[m->sources] = point_of(g, shard);
+  m->source_scale[m->sources++] = scale[shard];
 }
 
-static void fill_polynomials(builder *b) {
-  for (size_t x = 0; x < 256; x++)
-    b->vanishing[0][x] = (uint8_t)x;
-  b->derivative[0] = 1;
-  for (size_t s = 0; s < LEVELS - 1; s++) {
-    const uint8_t next = b->vanishing[s][(size_t)1 << s]; // at the first point beyond V(s)
-    for (size_t x = 0; x < 256; x++) {
-      const uint8_t value = b->vanishing[s][x];
-      b->vanishing[s + 1][x] = times(b, value, value ^ next);
-      b->twiddle[s][x] = over(b, value, next);
-    }
-    b->derivative[s + 1] = times(b, b->derivative[s], next);
-  }
+static void add_target(weft_cauchy_matrix *m, const weft_generator *g, size_t shard,
+                       const uint8_t *scale) {
+  m->target[m->targets] = point_of(g, shard);
+  m->target_scale[m->targets++] = scale[shard];
 }
 
-// ---------------------------------------------------------------------------------------------
-// Which blocks meet
+static void clear(weft_cauchy_matrix *m) { m->sources = m->targets = 0; }
 
-static size_t overlap(size_t begin, size_t end, size_t from, size_t size) {
-  const size_t low = from > begin ? from : begin, high = from + size < end ? from + size : end;
-  return high > low ? high - low : 0;
+// All that is wanted from all that is read.
+static bool as_a_whole(const task *t, weft_cauchy_writer *writer, workshop *shop) {
+  weft_cauchy_matrix *m = &shop->matrix;
+  clear(m);
+  for (size_t c = 0; c < t->data + t->stand_ins; c++)
+    add_source(m, t->g, t->in[c], t->weight);
+  for (size_t r = 0; r < t->outputs; r++)
+    add_target(m, t->g, t->out[r], t->weight);
+  return weft_cauchy_steps(writer, m, &(weft_cauchy_ends){0}, &shop->whole);
 }
 
-static size_t data_in(const builder *b, size_t block, size_t level) {
-  return overlap(0, b->g->k, block, (size_t)1 << level);
-}
-
-static size_t parity_in(const builder *b, size_t block, size_t level) {
-  return overlap(b->g->k, b->g->k + b->g->m, block, (size_t)1 << level);
-}
-
-static void meet(builder *b, size_t level, size_t x, size_t y) {
-  if (b->meeting_count == MEETINGS) {
-    b->failed = true;
-    return;
-  }
-  b->meetings[b->meeting_count++] = (meeting){(uint8_t)level, (uint8_t)x, (uint8_t)y};
-  b->meets[level][y] = true;
-  b->top = level > b->top ? level : b->top;
-}
-
-// Block x of parity takes what data from `from` on, up to its own, makes in it: as a whole, or in
-// halves; and then its halves what data in it makes in them.
-static void divide(builder *b, size_t level, size_t x, size_t from) {
-  const size_t size = (size_t)1 << level, k = b->g->k, full = parity_in(b, x, level);
-  if (!full || b->failed)
-    return;
-  const bool sparse = 8 * full <= b->layout.least * size;
-  if (level == 0 || (level <= b->layout.level_most && !sparse)) {
-    for (; from < x && from < k; from += size)
-      meet(b, level, x, from);
-    if (x >= k)
-      return;
-    from = x;
-  }
-  divide(b, level - 1, x, from);
-  divide(b, level - 1, x + size / 2, from);
-}
-
-// Whether polynomials of the block of this level that `point` is in are wanted, of this level or
-// larger.
-static bool wanted(const builder *b, size_t level, size_t point) {
-  for (size_t s = level; s <= b->top; s++)
-    if (b->meets[s][point >> s << s])
-      return true;
-  return false;
-}
-
-static uint8_t most_common(const uint8_t *values, size_t count) {
-  uint8_t seen[256] = {0}, best = values[0];
-  for (size_t i = 0; i < count; i++)
-    if (++seen[values[i]] > seen[best])
-      best = values[i];
-  return best;
-}
-
-// What scales of a block have in common goes into the constants of its meetings; the rest is
-// multiplied shard by shard.
-static void share_scales(builder *b) {
-  const size_t k = b->g->k, n = k + b->g->m;
-  const size_t size = (size_t)1 << b->top;
-  for (size_t y = 0; y < k; y += size)
-    memset(b->column + y, most_common(b->g->scale + y, data_in(b, y, b->top)), size);
-  for (size_t level = b->top + 1; level-- > 0;)
-    for (size_t i = 0; i < b->meeting_count; i++) {
-      const meeting *one = &b->meetings[i];
-      const size_t first = one->x < k ? k : one->x, end = first + parity_in(b, one->x, level);
-      if (one->level == level && !b->row[first] && end <= n)
-        memset(b->row + first, most_common(b->g->scale + first, end - first), end - first);
-    }
-}
-
-// ---------------------------------------------------------------------------------------------
-// Steps
-
-static void step(builder *b, weft_step_kind kind, int to, int from, uint8_t c) {
-  if (b->failed || b->count == STEPS || to < 0 || from < 0) {
-    b->failed = true;
-    return;
-  }
-  b->steps[b->count++] = (weft_step){(uint8_t)kind, (uint8_t)to, (uint8_t)from, c};
-}
-
-static int16_t take(builder *b) {
-  size_t slot = 0;
-  while (slot < b->slots_most && b->taken[slot])
-    slot++;
-  if (slot == b->slots_most) {
-    b->failed = true;
-    return 0;
-  }
-  b->taken[slot] = true;
-  b->slots = slot + 1 > b->slots ? slot + 1 : b->slots;
-  return (int16_t)slot;
-}
-
-static void give(builder *b, int16_t *slot) {
-  if (*slot != NONE)
-    b->taken[*slot] = false;
-  *slot = NONE;
-}
-
-static int16_t copy(builder *b, int16_t from, uint8_t c) {
-  const int16_t to = take(b);
-  step(b, WEFT_STEP_SET, to, from, c);
-  return to;
-}
-
-static void scale(builder *b, int16_t slot, uint8_t c) {
-  if (c != 1)
-    step(b, WEFT_STEP_SET, slot, slot, c);
-}
-
-// One coefficient of a block of data, c times of which go to `to`. moves: nobody else wants it.
-static void add_coefficient(builder *b, int16_t *to, int16_t *from, uint8_t c, bool moves) {
-  if (*to != NONE)
-    step(b, WEFT_STEP_ADD, *to, *from, c);
-  else if (moves) {
-    *to = *from;
-    *from = NONE;
-    scale(b, *to, c);
-  } else
-    *to = copy(b, *from, c);
-}
-
-// Brings the polynomial of a block of data to those of the blocks that it meets.
-static void add_to_parity(builder *b, size_t level, size_t y) {
-  const bool stays = wanted(b, level + 1, y);
-  uint8_t x[256], constant[256];
-  size_t met = 0;
-  for (size_t i = 0; i < b->meeting_count && b->meets[level][y]; i++) {
-    const meeting *one = &b->meetings[i];
-    if (one->level != level || one->y != y)
-      continue;
-    const uint8_t shared = over(b, b->column[y], b->row[one->x < b->g->k ? b->g->k : one->x]);
-    x[met] = one->x;
-    constant[met++] =
-        times(b, shared, over(b, b->derivative[level], b->vanishing[level][one->x ^ y]));
-  }
-  for (size_t q = 0; q < (size_t)1 << level; q++) {
-    int16_t *from = &b->data[y + q];
-    for (size_t i = 0; i < met && *from != NONE; i++)
-      add_coefficient(b, &b->parity[level][x[i] + q], from, constant[i], i + 1 == met && !stays);
-    if (!stays)
-      give(b, from);
-  }
-}
-
-// The polynomial of a pair of coefficients of both halves; the upper half may be zero.
-static void join(builder *b, int16_t *low, int16_t *high, uint8_t w) {
-  if (*high != NONE)
-    step(b, WEFT_STEP_INVERSE, *low, *high, w);
-  else if (*low != NONE && w == 1) {
-    *high = *low;
-    *low = NONE;
-  } else if (*low != NONE) {
-    *high = copy(b, *low, 1);
-    scale(b, *low, w ^ 1);
-  }
-}
-
-static void rise(builder *b, size_t level, size_t y) {
-  const size_t half = ((size_t)1 << level) / 2;
-  if (b->failed || !data_in(b, y, level))
-    return;
-  if (level == 0) {
-    b->data[y] = take(b);
-    step(b, WEFT_STEP_LOAD, b->data[y], (int)y, 1);
-    scale(b, b->data[y], over(b, b->g->scale[y], b->column[y]));
-  } else {
-    rise(b, level - 1, y);
-    rise(b, level - 1, y + half);
-    if (!wanted(b, level, y))
-      return;
-    for (size_t q = 0; q < half; q++)
-      join(b, &b->data[y + q], &b->data[y + half + q], b->twiddle[level - 1][y]);
-  }
-  add_to_parity(b, level, y);
-}
-
-// What a larger block gives to one of its halves.
-static void hand_down(builder *b, size_t level, size_t x, int16_t slot) {
-  int16_t *own = &b->parity[level][x];
-  if (*own != NONE) {
-    step(b, WEFT_STEP_ADD, slot, *own, 1);
-    give(b, own);
-  }
-  *own = slot;
-}
-
-// One pair of coefficients of block x of `level` becomes one of each half that has parity.
-static void part(builder *b, size_t level, size_t x, size_t q) {
-  const size_t half = ((size_t)1 << level) / 2;
-  const bool low = parity_in(b, x, level - 1), high = parity_in(b, x + half, level - 1);
-  const uint8_t w = b->twiddle[level - 1][x];
-  int16_t p = b->parity[level][x + q], r = b->parity[level][x + half + q];
-  if (p == NONE) {
-    b->failed = b->failed || r != NONE;
-    return;
-  }
-  if (r == NONE && low && high)
-    r = copy(b, p, 1);
-  else if (r != NONE && low && high)
-    step(b, WEFT_STEP_FORWARD, p, r, w);
-  else if (r != NONE) {
-    step(b, WEFT_STEP_ADD, p, r, low ? w : w ^ 1);
-    give(b, &r);
-  }
-  if (low)
-    hand_down(b, level - 1, x + q, p);
-  if (high)
-    hand_down(b, level - 1, x + half + q, low ? r : p);
-}
-
-static void descend(builder *b, size_t level, size_t x) {
-  const size_t k = b->g->k, half = ((size_t)1 << level) / 2;
-  if (b->failed || !parity_in(b, x, level))
-    return;
-  if (level == 0) {
-    scale(b, b->parity[0][x], over(b, b->row[x], b->g->scale[x]));
-    step(b, WEFT_STEP_STORE, (int)(x - k), b->parity[0][x], 1);
-    give(b, &b->parity[0][x]);
-    return;
-  }
-  for (size_t q = 0; q < half; q++)
-    part(b, level, x, q);
-  descend(b, level - 1, x);
-  descend(b, level - 1, x + half);
-}
-
-// ---------------------------------------------------------------------------------------------
-
-weft_transform_work weft_transform_count(const weft_factors *factors) {
-  weft_transform_work work = {0, 0};
-  for (size_t i = 0; i < factors->count; i++) {
-    const weft_step *one = &factors->steps[i];
-    const bool moves = one->kind == WEFT_STEP_LOAD || one->kind == WEFT_STEP_STORE;
-    const bool butterfly = one->kind == WEFT_STEP_INVERSE || one->kind == WEFT_STEP_FORWARD;
-    work.products += !moves && one->c > 1;
-    work.sums += butterfly;
-    work.sums += (butterfly || one->kind == WEFT_STEP_ADD) && one->c > 0;
-  }
-  return work;
-}
-
-// The steps of one layout; false if it does not do.
-static bool build(builder *b, size_t levels) {
-  b->failed = false;
-  b->meeting_count = b->top = b->slots = b->count = 0;
-  memset(b->meets, 0, sizeof b->meets);
-  memset(b->column, 0, sizeof b->column);
-  memset(b->row, 0, sizeof b->row);
-  memset(b->taken, 0, sizeof b->taken);
-  for (size_t x = 0; x < 256; x++)
-    b->data[x] = NONE;
-  for (size_t s = 0; s < LEVELS; s++)
-    memcpy(b->parity[s], b->data, sizeof b->data);
-  divide(b, levels, 0, 0);
-  if (b->failed)
+// What data gives to the stand-ins, and to parity shards that are wanted, by output.
+static bool encode_present(const task *t, weft_cauchy_writer *writer, workshop *shop,
+                           int16_t *stand_in, int16_t *wanted) {
+  weft_cauchy_matrix *m = &shop->matrix;
+  int16_t to[WEFT_POINTS];
+  clear(m);
+  for (size_t c = 0; c < t->data; c++)
+    add_source(m, t->g, t->in[c], t->g->scale);
+  for (size_t p = 0; p < t->stand_ins; p++)
+    add_target(m, t->g, t->in[t->data + p], t->g->scale);
+  for (size_t r = 0; r < t->outputs; r++)
+    if (t->out[r] >= t->g->k)
+      add_target(m, t->g, t->out[r], t->g->scale);
+  if (!weft_cauchy_steps(writer, m, &(weft_cauchy_ends){.to = to}, &shop->apart))
     return false;
-  share_scales(b);
-  for (size_t y = 0; y < b->g->k; y += (size_t)1 << b->top)
-    rise(b, b->top, y);
-  descend(b, levels, 0);
-  return !b->failed;
+  memcpy(stand_in, to, t->stand_ins * sizeof *to);
+  for (size_t r = 0, next = t->stand_ins; r < t->outputs; r++)
+    wanted[r] = t->out[r] >= t->g->k ? to[next++] : NONE;
+  return true;
 }
 
-static size_t work_of(const builder *b) {
-  const weft_factors factors = {.count = b->count, .steps = b->steps};
-  const weft_transform_work work = weft_transform_count(&factors);
+static uint8_t entry(const weft_generator *g, const weft_cauchy_matrix *m, size_t i, size_t j) {
+  const uint16_t x = m->target[i], y = m->source[j];
+  const bool infinite = x == WEFT_POINT_INFINITE || y == WEFT_POINT_INFINITE;
+  const uint8_t scale = weft_gfw_div(&g->field, m->source_scale[j], m->target_scale[i]);
+  return infinite ? scale : weft_gfw_div(&g->field, scale, (uint8_t)(x ^ y));
+}
+
+static void solve_by_entries(const task *t, const weft_cauchy_matrix *m, int16_t *stand_in,
+                             int16_t *wanted, weft_step_list *list) {
+  for (size_t r = 0; r < m->targets; r++) {
+    int16_t slot = weft_slot_copy(list, stand_in[0], entry(t->g, m, r, 0));
+    for (size_t p = 1; p < m->sources; p++)
+      weft_slot_add(list, &slot, &stand_in[p], entry(t->g, m, r, p), false);
+    if (wanted[r] != NONE)
+      weft_step_put(list, WEFT_STEP_ADD, slot, wanted[r], 1);
+    weft_step_put(list, WEFT_STEP_STORE, (int)r, slot, 1);
+    weft_slot_give(list, &slot);
+    weft_slot_give(list, &wanted[r]);
+  }
+}
+
+static bool apart(const task *t, weft_cauchy_writer *writer, workshop *shop) {
+  weft_cauchy_matrix *m = &shop->matrix;
+  weft_step_list *list = &shop->apart;
+  int16_t stand_in[WEFT_POINTS], wanted[WEFT_POINTS];
+  if (!t->stand_ins || !t->data || !t->in_order ||
+      !encode_present(t, writer, shop, stand_in, wanted))
+    return false;
+  clear(m);
+  for (size_t p = 0; p < t->stand_ins; p++) {
+    int16_t slot = weft_slot_take(list);
+    weft_step_put(list, WEFT_STEP_LOAD, slot, (int)(t->data + p), 1);
+    weft_step_put(list, WEFT_STEP_ADD, stand_in[p], slot, 1);
+    weft_slot_give(list, &slot);
+    add_source(m, t->g, t->in[t->data + p], t->weight);
+  }
+  for (size_t r = 0; r < t->outputs; r++)
+    add_target(m, t->g, t->out[r], t->weight);
+  solve_by_entries(t, m, stand_in, wanted, list);
+  return !list->failed;
+}
+
+static size_t cost(const weft_step_list *list) {
+  const weft_step_work work = weft_steps_work(list->step, list->count);
   return 2 * work.products + work.sums;
 }
 
-static weft_status best(builder *b, weft_factors **out) {
-  const weft_generator *g = b->g;
-  size_t levels = 0, rows = 0, least = SIZE_MAX;
-  layout found = {0, 0};
-  while ((size_t)1 << levels < g->k + g->m)
-    levels++;
-  while ((size_t)1 << rows < g->m)
-    rows++;
-  // Blocks of about as many points as there is parity.
-  for (size_t level = rows > 2 ? rows - 2 : 1; level < levels && level <= rows + 1; level++)
-    for (size_t eighths = 2; eighths <= 6; eighths += 2) {
-      b->layout = (layout){level, eighths};
-      if (build(b, levels) && work_of(b) < least) {
-        least = work_of(b);
-        found = b->layout;
-      }
-    }
-  b->layout = found;
-  if (least == SIZE_MAX || !build(b, levels))
+static weft_status choose(const task *t, weft_cauchy_writer *writer, workshop *shop,
+                          size_t slots_most, weft_factors **out) {
+  weft_step_list *best = NULL;
+  weft_step_list_begin(&shop->whole, slots_most);
+  weft_step_list_begin(&shop->apart, slots_most);
+  if (as_a_whole(t, writer, shop))
+    best = &shop->whole;
+  if (apart(t, writer, shop) && (!best || cost(&shop->apart) < cost(best)))
+    best = &shop->apart;
+  if (!best)
     return WEFT_E_UNSUPPORTED;
-  return weft_factors_new(b->steps, b->count, b->slots, g->allocator, out);
+  return weft_factors_new(best->step, best->count, best->slots, t->g->allocator, out);
 }
 
-weft_status weft_transform_new(const weft_generator *g, size_t slots_most, weft_factors **out) {
-  *out = NULL;
-  if (!g->by_points || g->field.w != 8 || g->infinite != WEFT_SHARDS_MAX || !g->m ||
-      slots_most > 256)
+weft_status weft_transform_new(const weft_generator *g, const uint8_t *in, const uint8_t *out,
+                               size_t count, size_t slots_most, weft_factors **factors) {
+  const weft_allocator *allocator = g->allocator;
+  *factors = NULL;
+  if (!g->by_points || g->field.w != 8 || !count || slots_most > 256)
     return WEFT_E_UNSUPPORTED;
-  for (size_t s = 0; s < g->k + g->m; s++)
-    if (g->point[s] != s)
-      return WEFT_E_UNSUPPORTED;
-  builder *b = g->allocator->alloc(g->allocator->user, sizeof *b, _Alignof(builder));
-  if (!b)
-    return WEFT_E_NOMEM;
-  b->g = g;
-  b->slots_most = slots_most;
-  fill_polynomials(b);
-  const weft_status status = best(b, out);
-  g->allocator->free(g->allocator->user, b);
+  task t = {.g = g, .in = in, .out = out, .outputs = count};
+  WEFT_TRY(weft_generator_weigh(g, in, t.weight));
+  t.in_order = true;
+  for (size_t c = 0; c < g->k; c++) {
+    t.data += in[c] < g->k;
+    t.in_order = t.in_order && (in[c] >= g->k || t.data == c + 1);
+  }
+  t.stand_ins = g->k - t.data;
+  weft_cauchy_writer *writer = allocator->alloc(allocator->user, weft_cauchy_writer_bytes(), 64);
+  workshop *shop = allocator->alloc(allocator->user, sizeof *shop, _Alignof(workshop));
+  weft_status status = WEFT_E_NOMEM;
+  if (writer && shop) {
+    weft_cauchy_writer_init(writer, &g->field);
+    status = choose(&t, writer, shop, slots_most, factors);
+  }
+  if (shop)
+    allocator->free(allocator->user, shop);
+  if (writer)
+    allocator->free(allocator->user, writer);
   return status;
+}
+
+weft_step_work weft_transform_count(const weft_factors *factors) {
+  return weft_steps_work(factors->steps, factors->count);
 }

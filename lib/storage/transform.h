@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parity matrix of a code on consecutive points as additive Fourier transforms.
+// What makes parity, and what rebuilds shards, as steps of additive Fourier transforms.
 #ifndef WEFT_LIB_STORAGE_TRANSFORM_H
 #define WEFT_LIB_STORAGE_TRANSFORM_H
 
 #include "kernels/factors.h"
 #include "lib/storage/generator.h"
+#include "lib/storage/step_list.h"
 
-// The parity matrix of a generator over GF(2^8) as steps on at most `slots_most` slots: of the ways
-// that are known the one with the least work; of the generator's allocator. WEFT_E_UNSUPPORTED:
-// points that are not 0, 1, 2 and so on, or no way in so few slots. WEFT_E_NOMEM.
-weft_status weft_transform_new(const weft_generator *generator, size_t slots_most,
-                               weft_factors **out);
+// The matrix of weft_generator_solve over GF(2^8) as steps on at most `slots_most` slots: of the
+// ways that are known the one with the least work; of the generator's allocator. No shard of `out`
+// may be in `in`. WEFT_E_UNSUPPORTED: a code without points, or no way in so few slots.
+// WEFT_E_ARGUMENT, WEFT_E_NOMEM.
+weft_status weft_transform_new(const weft_generator *generator, const uint8_t *in,
+                               const uint8_t *out, size_t count, size_t slots_most,
+                               weft_factors **factors);
 
-// What a program costs: multiplications by anything but 1, and exclusive-ors.
-typedef struct weft_transform_work {
-  size_t products, sums;
-} weft_transform_work;
-weft_transform_work weft_transform_count(const weft_factors *factors);
+weft_step_work weft_transform_count(const weft_factors *factors);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encoding by transforms: every shape's steps stand for the matrix of its code, with fewer products
-// where a code is large; and encoded shards are those of the definition.
+// Transforms: the steps of every shape, and of any losses, stand for the matrix of the code, with
+// fewer products where a code is large; and encoded shards are those of the definition.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,29 +12,68 @@
 #include "tests/support/test_rows.h"
 #include "tests/support/test_steps.h"
 
-static const weft_generator_kind kinds[] = {WEFT_GENERATOR_VANDERMONDE, WEFT_GENERATOR_CAUCHY};
+static const weft_generator_kind kinds[] = {WEFT_GENERATOR_VANDERMONDE, WEFT_GENERATOR_CAUCHY,
+                                            WEFT_GENERATOR_REED_SOL_VAN, WEFT_GENERATOR_CAUCHY_ORIG,
+                                            WEFT_GENERATOR_CAUCHY_GOOD};
 enum { KINDS = sizeof kinds / sizeof kinds[0], PARITIES = 32 };
 
-// Whether a way was found; its steps stand for the code's matrix.
-static bool check_shape(test_allocator *memory, weft_generator_kind kind, size_t k, size_t m,
-                        size_t slots) {
-  static uint8_t a[WEFT_SHARDS_MAX * WEFT_SHARDS_MAX];
-  weft_generator g;
+// What is read and what is wanted of a code.
+typedef struct request {
+  uint8_t in[WEFT_SHARDS_MAX], out[WEFT_SHARDS_MAX];
+  size_t outputs;
+} request;
+
+static request request_without(const bool *lost, size_t k, size_t m) {
+  request r = {.outputs = 0};
+  for (size_t s = 0, held = 0; s < k + m; s++)
+    if (lost[s])
+      r.out[r.outputs++] = (uint8_t)s;
+    else if (held < k)
+      r.in[held++] = (uint8_t)s;
+  return r;
+}
+
+static request encoding(size_t k, size_t m) {
+  bool lost[WEFT_SHARDS_MAX] = {false};
+  memset(lost + k, true, m);
+  return request_without(lost, k, m);
+}
+
+static weft_status transform_of(const weft_generator *g, const request *r, size_t slots,
+                                weft_factors **factors) {
+  return weft_transform_new(g, r->in, r->out, r->outputs, slots, factors);
+}
+
+// Whether a way was found; its steps stand for the matrix.
+static bool check_request(const weft_generator *g, const request *r, size_t slots,
+                          const char *what) {
+  static uint8_t a[WEFT_SHARDS_MAX * WEFT_SHARDS_MAX], expected[WEFT_SHARDS_MAX * WEFT_SHARDS_MAX];
   weft_factors *factors;
-  EXPECT_OK(weft_generator_init(&g, kind, k, m, 8, &memory->allocator));
-  const weft_status status = weft_transform_new(&g, slots, &factors);
+  const weft_status status = transform_of(g, r, slots, &factors);
   if (status == WEFT_OK) {
+    EXPECT_OK(weft_generator_solve(g, r->in, r->out, r->outputs, expected));
     ck_assert_uint_le(factors->slots, slots);
-    if (!test_steps_matrix(factors->steps, factors->count, factors->slots, k, m, a) ||
-        memcmp(a, g.parity, m * k) != 0)
-      ck_abort_msg("kind %d, %zu + %zu in %zu slots: another matrix", kind, k, m, slots);
+    if (!test_steps_matrix(factors->steps, factors->count, factors->slots, g->k, r->outputs, a) ||
+        memcmp(a, expected, r->outputs * g->k) != 0)
+      ck_abort_msg("%s, %zu + %zu in %zu slots: another matrix", what, g->k, g->m, slots);
   } else {
     EXPECT_STATUS(status, WEFT_E_UNSUPPORTED);
     ck_assert_ptr_null(factors);
   }
-  weft_factors_free(factors, &memory->allocator);
-  weft_generator_clear(&g);
+  weft_factors_free(factors, g->allocator);
   return status == WEFT_OK;
+}
+
+static bool check_shape(test_allocator *memory, weft_generator_kind kind, size_t k, size_t m,
+                        size_t slots) {
+  char what[32];
+  weft_generator g;
+  const request r = encoding(k, m);
+  snprintf(what, sizeof what, "encoding, kind %d", kind);
+  EXPECT_OK(weft_generator_init(&g, kind, k, m, 8, &memory->allocator));
+  const bool found = check_request(&g, &r, slots, what);
+  weft_generator_clear(&g);
+  return found;
 }
 
 START_TEST(steps_stand_for_the_matrix) {
@@ -43,12 +83,56 @@ START_TEST(steps_stand_for_the_matrix) {
   const size_t m = 1 + (size_t)_i / KINDS;
   for (size_t k = 1; k + m <= 256; k += k < 64 ? 1 : 61) {
     const bool found = check_shape(&memory, kind, k, m, 256);
-    if (!found && k > 1)
+    if (!found && k > 1 && k + m > 3)
       ck_abort_msg("kind %d, %zu + %zu: no way", kind, k, m);
     if (k % 4 == 0)
       check_shape(&memory, kind, k, m, 24);
   }
   check_shape(&memory, kind, 256 - 7 * m, 7 * m, 256);
+  ck_assert_int_eq(test_allocator_live(&memory), 0);
+}
+END_TEST
+
+// Losses of all sizes: one run of shards, or any; of data, or of any shards; some of them wanted.
+static request losses(test_rng *rng, size_t k, size_t m) {
+  bool lost[WEFT_SHARDS_MAX] = {false};
+  const size_t most = test_rng_below(rng, 3) ? k + m : k;
+  const size_t count = 1 + test_rng_below(rng, m < most ? m : most);
+  const size_t first = test_rng_below(rng, most - count + 1);
+  const bool run = test_rng_below(rng, 2);
+  for (size_t found = 0; found < count;) {
+    const size_t s = run ? first + found : test_rng_below(rng, most);
+    found += !lost[s];
+    lost[s] = true;
+  }
+  request r = request_without(lost, k, m);
+  if (test_rng_below(rng, 4) == 0)
+    r.outputs = 1 + test_rng_below(rng, r.outputs);
+  return r;
+}
+
+START_TEST(any_losses) {
+  enum { Shapes = 60, Times = 4 };
+  static const size_t slots[] = {256, 64, 24};
+  test_allocator memory;
+  test_allocator_init(&memory, 0);
+  test_rng rng = test_rng_new(test_seed(), 1300 + (uint64_t)_i);
+  size_t found = 0;
+  for (size_t shape = 0; shape < Shapes; shape++) {
+    const size_t m = 1 + test_rng_below(&rng, 32), k = 2 + test_rng_below(&rng, 254 - m);
+    char what[64];
+    weft_generator g;
+    EXPECT_OK(weft_generator_init(&g, kinds[_i], k, m, 8, &memory.allocator));
+    for (size_t time = 0; time < Times; time++) {
+      const request r = losses(&rng, k, m);
+      snprintf(what, sizeof what, "kind %d, shape %zu, losses %zu, seed %llu", kinds[_i], shape,
+               time, (unsigned long long)test_seed());
+      for (size_t s = 0; s < sizeof slots / sizeof *slots; s++)
+        found += check_request(&g, &r, slots[s], what);
+    }
+    weft_generator_clear(&g);
+  }
+  ck_assert_uint_ge(found, Shapes * Times); // of three times as many
   ck_assert_int_eq(test_allocator_live(&memory), 0);
 }
 END_TEST
@@ -63,9 +147,10 @@ START_TEST(products_are_few) {
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     weft_generator g;
     weft_factors *factors;
+    const request r = encoding(shapes[i].k, shapes[i].m);
     EXPECT_OK(weft_generator_init(&g, WEFT_GENERATOR_CAUCHY, shapes[i].k, shapes[i].m, 8,
                                   &memory.allocator));
-    EXPECT_OK(weft_transform_new(&g, 64, &factors));
+    EXPECT_OK(transform_of(&g, &r, 64, &factors));
     ck_assert_uint_le(weft_transform_count(factors).products, shapes[i].products);
     weft_factors_free(factors, &memory.allocator);
     weft_generator_clear(&g);
@@ -77,13 +162,13 @@ END_TEST
 START_TEST(other_codes_have_none) {
   test_allocator memory;
   test_allocator_init(&memory, 0);
-  static const weft_generator_kind others[] = {WEFT_GENERATOR_REED_SOL_VAN, WEFT_GENERATOR_ISAL_RS,
-                                               WEFT_GENERATOR_CAUCHY_ORIG};
+  static const weft_generator_kind others[] = {WEFT_GENERATOR_ISAL_RS, WEFT_GENERATOR_PAR1};
+  const request r = encoding(20, 3);
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
     weft_generator g;
     weft_factors *factors;
     EXPECT_OK(weft_generator_init(&g, others[i], 20, 3, 8, &memory.allocator));
-    EXPECT_STATUS(weft_transform_new(&g, 64, &factors), WEFT_E_UNSUPPORTED);
+    EXPECT_STATUS(transform_of(&g, &r, 64, &factors), WEFT_E_UNSUPPORTED);
     weft_generator_clear(&g);
   }
   ck_assert_int_eq(test_allocator_live(&memory), 0);
@@ -91,7 +176,8 @@ START_TEST(other_codes_have_none) {
 END_TEST
 
 START_TEST(fails_without_memory) {
-  for (size_t fail = 1; fail <= 3; fail++) {
+  const request r = encoding(20, 8);
+  for (size_t fail = 1; fail <= 4; fail++) {
     test_allocator memory;
     weft_generator g;
     weft_factors *factors;
@@ -100,8 +186,8 @@ START_TEST(fails_without_memory) {
     test_allocator scarce;
     test_allocator_init(&scarce, (long)fail);
     g.allocator = &scarce.allocator;
-    const weft_status status = weft_transform_new(&g, 64, &factors);
-    ck_assert_int_eq(status, fail <= 2 ? WEFT_E_NOMEM : WEFT_OK);
+    const weft_status status = transform_of(&g, &r, 64, &factors);
+    ck_assert_int_eq(status, fail <= 3 ? WEFT_E_NOMEM : WEFT_OK);
     weft_factors_free(factors, &scarce.allocator);
     g.allocator = &memory.allocator;
     weft_generator_clear(&g);
@@ -145,6 +231,7 @@ int main(void) {
   Suite *suite = suite_create("transforms of storage codes");
   TCase *steps = tcase_create("steps"), *bytes = tcase_create("bytes");
   tcase_add_loop_test(steps, steps_stand_for_the_matrix, 0, KINDS * PARITIES);
+  tcase_add_loop_test(steps, any_losses, 0, KINDS);
   tcase_add_test(steps, products_are_few);
   tcase_add_test(steps, other_codes_have_none);
   tcase_add_test(steps, fails_without_memory);

@@ -1,0 +1,542 @@
+// SPDX-License-Identifier: Apache-2.0
+// Additive Fourier transforms (after Gao and Mateer, and Lin, Chung and Han's basis).
+//
+// The points 2^s * c to 2^s * (c + 1) - 1, a block, are a coset of the subspace V(s) = {0..2^s -
+// 1}. Its vanishing polynomial S(s) has a constant derivative g(s), and is constant on every other
+// coset. So what the sources of a block Y give to the targets of another block X, the sum of
+// d(y) / (x + y), is g(s) / S(s)(X + Y), a constant, times the values in X of the polynomial that
+// takes the values d in Y. An inverse transform finds that polynomial in the basis of products of
+// S, and a transform finds values of what all blocks have added together; both are butterflies
+// whose factors are W(s) = S(s) / S(s)(2^s).
+//
+// Blocks meet at the largest size at which that pays, as in a multipole method: a block that has
+// sources and targets is halved until its halves can meet. Larger blocks are made of the
+// polynomials of their halves, so that all sizes share one inverse transform.
+//
+// Infinity: a source there adds a constant to every polynomial of targets. A target there is the
+// sum of all sources, which the last coefficient of a block is for its own.
+//
+// Scales that are d(j) = s (a + y(j)), as Jerasure has them, cost nothing:
+// (a + y) / (x + y) = 1 + (a + x) / (x + y), so the sum of all sources is added in the end instead.
+#include "lib/storage/cauchy_steps.h"
+
+#include <string.h>
+
+enum { LEVELS = 9, NONE = WEFT_NO_SLOT, MEETINGS = 2048 };
+
+// Block y of sources, of 2^level points, adds to block x of targets.
+typedef struct meeting {
+  uint8_t level, x, y;
+} meeting;
+
+// How blocks meet: none larger than 2^level_most, and none of targets less than `least` eighths
+// full that could be halved instead.
+typedef struct layout {
+  size_t level_most, least;
+} layout;
+
+struct weft_cauchy_writer {
+  const weft_gfw *field;
+  uint8_t vanishing[LEVELS][WEFT_POINTS]; // S(level) at every point
+  uint8_t twiddle[LEVELS][WEFT_POINTS];   // W(level)
+  uint8_t derivative[LEVELS];             // g(level)
+
+  const weft_cauchy_matrix *matrix;
+  int16_t source_at[WEFT_POINTS], target_at[WEFT_POINTS]; // by point: which, or NONE
+  uint16_t sources_before[WEFT_POINTS + 1], targets_before[WEFT_POINTS + 1];
+  int16_t infinite_source, infinite_target; // or NONE
+  size_t levels;                            // of the block that has all points
+  bool levelled;                            // scales of sources are as above; the sum is added, and
+  uint8_t sum_scale[WEFT_POINTS];           // by target: times this
+  uint8_t source_scale[WEFT_POINTS];        // by point, as they are or 1
+  uint8_t target_scale[WEFT_POINTS];        // by point; where levelled, with (a + x)
+
+  weft_step_list *list;
+  const weft_cauchy_ends *ends;
+  layout layout;
+  meeting meetings[MEETINGS];
+  size_t meeting_count;
+  bool too_many;
+  size_t top;                          // the largest level of a meeting
+  bool meets[LEVELS][WEFT_POINTS];     // a block of sources, by its first point
+  uint8_t column[WEFT_POINTS];         // scales that sources of a block have in common,
+  uint8_t row[WEFT_POINTS];            // and targets
+  uint16_t owner[WEFT_POINTS];         // blocks of targets that are in no other one that meets,
+  uint8_t owner_level[WEFT_POINTS];    // by point
+  size_t owners;                       // how many
+  int16_t data[WEFT_POINTS];           // slots of polynomials of sources, by point
+  int16_t parity[LEVELS][WEFT_POINTS]; // and of targets, by level and point
+  int16_t sum;                         // slot of the sum of all sources
+};
+
+typedef weft_cauchy_writer writer;
+
+size_t weft_cauchy_writer_bytes(void) { return sizeof(writer); }
+
+static uint8_t times(const writer *b, uint8_t x, uint8_t y) { return weft_gfw_mul(b->field, x, y); }
+
+static uint8_t over(const writer *b, uint8_t x, uint8_t y) { return weft_gfw_div(b->field, x, y); }
+
+void weft_cauchy_writer_init(writer *b, const weft_gfw *field) {
+  const size_t points = field->order + 1u;
+  memset(b, 0, sizeof *b);
+  b->field = field;
+  for (size_t x = 0; x < points; x++)
+    b->vanishing[0][x] = (uint8_t)x;
+  b->derivative[0] = 1;
+  for (size_t s = 0; s < field->w; s++) {
+    const uint8_t next = b->vanishing[s][(size_t)1 << s]; // at the first point beyond V(s)
+    for (size_t x = 0; x < points; x++) {
+      const uint8_t value = b->vanishing[s][x];
+      b->vanishing[s + 1][x] = times(b, value, value ^ next);
+      b->twiddle[s][x] = over(b, value, next);
+    }
+    b->derivative[s + 1] = times(b, b->derivative[s], next);
+  }
+}
+
+// ---------------------------------------------------------------------------------------------
+// The matrix, by points
+
+static size_t sources_in(const writer *b, size_t block, size_t level) {
+  return (size_t)(b->sources_before[block + ((size_t)1 << level)] - b->sources_before[block]);
+}
+
+static size_t targets_in(const writer *b, size_t block, size_t level) {
+  return (size_t)(b->targets_before[block + ((size_t)1 << level)] - b->targets_before[block]);
+}
+
+// Whether scales of sources are s (a + y), and not all the same; there must be none at infinity.
+static bool find_level(const writer *b, uint8_t *a, uint8_t *s) {
+  const weft_cauchy_matrix *m = b->matrix;
+  const uint8_t *u = m->source_scale;
+  if (m->sources < 3 || u[0] == u[1] || b->infinite_source != NONE || b->infinite_target != NONE)
+    return false;
+  const uint8_t y0 = (uint8_t)m->source[0], y1 = (uint8_t)m->source[1];
+  *a = over(b, times(b, u[0], y1) ^ times(b, u[1], y0), u[0] ^ u[1]);
+  if (*a == y0)
+    return false;
+  *s = over(b, u[0], *a ^ y0);
+  for (size_t j = 0; j < m->sources; j++)
+    if (times(b, *s, *a ^ (uint8_t)m->source[j]) != u[j])
+      return false;
+  return true;
+}
+
+// (s / v) (1 + (a + x) / (x + y)): scale v / (s (a + x)), and s / v times the sum. A target at `a`
+// itself is the sum alone, as one at infinity.
+static void level_scales(writer *b, uint8_t a, uint8_t s) {
+  const weft_cauchy_matrix *m = b->matrix;
+  for (size_t j = 0; j < m->sources; j++)
+    b->source_scale[m->source[j]] = 1;
+  for (size_t i = 0; i < m->targets; i++) {
+    const uint8_t x = (uint8_t)m->target[i], v = m->target_scale[i];
+    b->sum_scale[i] = over(b, s, v);
+    if (x != a) {
+      b->target_scale[x] = over(b, v, times(b, s, a ^ x));
+      continue;
+    }
+    b->target_at[x] = NONE;
+    b->infinite_target = (int16_t)i;
+  }
+}
+
+static void spread(writer *b, const weft_cauchy_matrix *m) {
+  b->matrix = m;
+  b->infinite_source = b->infinite_target = NONE;
+  for (size_t x = 0; x < WEFT_POINTS; x++)
+    b->source_at[x] = b->target_at[x] = NONE;
+  size_t last = 0;
+  for (size_t j = 0; j < m->sources; j++) {
+    const size_t y = m->source[j];
+    if (y == WEFT_POINT_INFINITE) {
+      b->infinite_source = (int16_t)j;
+      continue;
+    }
+    b->source_at[y] = (int16_t)j;
+    b->source_scale[y] = m->source_scale[j];
+    last = y > last ? y : last;
+  }
+  for (size_t i = 0; i < m->targets; i++) {
+    const size_t x = m->target[i];
+    if (x == WEFT_POINT_INFINITE) {
+      b->infinite_target = (int16_t)i;
+      b->sum_scale[i] = over(b, 1, m->target_scale[i]);
+      continue;
+    }
+    b->target_at[x] = (int16_t)i;
+    b->target_scale[x] = m->target_scale[i];
+    last = x > last ? x : last;
+  }
+  uint8_t a = 0, s = 0;
+  b->levelled = find_level(b, &a, &s);
+  if (b->levelled)
+    level_scales(b, a, s);
+  for (size_t x = 0; x < WEFT_POINTS; x++) {
+    b->sources_before[x + 1] = (uint16_t)(b->sources_before[x] + (b->source_at[x] != NONE));
+    b->targets_before[x + 1] = (uint16_t)(b->targets_before[x] + (b->target_at[x] != NONE));
+  }
+  for (b->levels = 0; (size_t)1 << b->levels <= last;)
+    b->levels++;
+}
+
+// ---------------------------------------------------------------------------------------------
+// Which blocks meet
+
+static void meet(writer *b, size_t level, size_t x, size_t y) {
+  b->too_many = b->too_many || b->meeting_count == MEETINGS;
+  if (b->too_many)
+    return;
+  b->meetings[b->meeting_count++] = (meeting){(uint8_t)level, (uint8_t)x, (uint8_t)y};
+  b->meets[level][y] = true;
+  b->top = level > b->top ? level : b->top;
+}
+
+// Targets of block x take what sources of all other blocks of this level give that are in the same
+// block of level `area`, as a whole or in halves; and then its halves what sources in it give.
+static void divide(writer *b, size_t level, size_t x, size_t area) {
+  const size_t size = (size_t)1 << level, base = x >> area << area;
+  const size_t full = targets_in(b, x, level);
+  if (!full || b->too_many || !sources_in(b, base, area))
+    return;
+  const bool sparse = 8 * full <= b->layout.least * size;
+  if (level == 0 || (level <= b->layout.level_most && !sparse)) {
+    for (size_t y = base; y < base + ((size_t)1 << area); y += size)
+      if (y != x && sources_in(b, y, level))
+        meet(b, level, x, y);
+    area = level;
+  }
+  if (level == 0)
+    return;
+  divide(b, level - 1, x, area);
+  divide(b, level - 1, x + size / 2, area);
+}
+
+static bool needs_sum(const writer *b) { return b->levelled || b->infinite_target != NONE; }
+
+// Whether polynomials of the block of this level that `point` is in are wanted, of this level or
+// larger.
+static bool wanted(const writer *b, size_t level, size_t point) {
+  if (needs_sum(b))
+    return level <= b->top;
+  for (size_t s = level; s <= b->top; s++)
+    if (b->meets[s][point >> s << s])
+      return true;
+  return false;
+}
+
+static uint8_t most_common(const uint8_t *scale, const int16_t *there, size_t count) {
+  uint8_t seen[WEFT_POINTS] = {0}, best = 0;
+  for (size_t i = 0; i < count; i++)
+    if (there[i] != NONE && ++seen[scale[i]] > seen[best])
+      best = scale[i];
+  return best;
+}
+
+// What scales of a block have in common goes into the constants of its meetings; the rest is
+// multiplied one by one.
+static void share_scales(writer *b) {
+  const size_t size = (size_t)1 << b->top;
+  for (size_t y = 0; y < WEFT_POINTS; y += size)
+    memset(b->column + y, most_common(b->source_scale + y, b->source_at + y, size), size);
+  for (size_t level = b->top + 1; level-- > 0;)
+    for (size_t i = 0; i < b->meeting_count; i++) {
+      const meeting *one = &b->meetings[i];
+      const size_t x = one->x, points = (size_t)1 << level;
+      if (one->level != level || b->row[x])
+        continue;
+      memset(b->row + x, most_common(b->target_scale + x, b->target_at + x, points), points);
+      b->owner[b->owners] = one->x;
+      b->owner_level[b->owners++] = one->level;
+    }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Steps
+
+// Brings the polynomial of a block of sources to those of the blocks that it meets.
+static void add_to_targets(writer *b, size_t level, size_t y) {
+  const bool stays = wanted(b, level + 1, y);
+  uint8_t x[WEFT_POINTS], constant[WEFT_POINTS];
+  size_t met = 0;
+  for (size_t i = 0; i < b->meeting_count && b->meets[level][y]; i++) {
+    const meeting *one = &b->meetings[i];
+    if (one->level != level || one->y != y)
+      continue;
+    const uint8_t shared = over(b, b->column[y], b->row[one->x]);
+    x[met] = one->x;
+    constant[met++] =
+        times(b, shared, over(b, b->derivative[level], b->vanishing[level][one->x ^ y]));
+  }
+  for (size_t q = 0; q < (size_t)1 << level; q++) {
+    int16_t *from = &b->data[y + q];
+    for (size_t i = 0; i < met && *from != NONE; i++)
+      weft_slot_add(b->list, &b->parity[level][x[i] + q], from, constant[i],
+                    i + 1 == met && !stays);
+    if (!stays)
+      weft_slot_give(b->list, from);
+  }
+}
+
+// The polynomial of a pair of coefficients of both halves.
+static void join(writer *b, int16_t *low, int16_t *high, uint8_t w) {
+  if (*low != NONE && *high != NONE) {
+    weft_step_put(b->list, WEFT_STEP_INVERSE, *low, *high, w);
+  } else if (*high != NONE) {
+    *low = w ? weft_slot_copy(b->list, *high, w) : NONE;
+  } else if (*low != NONE && w == 1) {
+    *high = *low;
+    *low = NONE;
+  } else if (*low != NONE) {
+    *high = weft_slot_copy(b->list, *low, 1);
+    weft_slot_scale(b->list, *low, w ^ 1);
+  }
+}
+
+static void load(writer *b, size_t y) {
+  const int16_t j = b->source_at[y];
+  if (b->ends->from) {
+    b->data[y] = b->ends->from[j];
+  } else {
+    b->data[y] = weft_slot_take(b->list);
+    weft_step_put(b->list, WEFT_STEP_LOAD, b->data[y], j, 1);
+  }
+  weft_slot_scale(b->list, b->data[y], over(b, b->source_scale[y], b->column[y]));
+}
+
+// The last coefficient of the largest blocks is the sum of their sources.
+static void add_to_sum(writer *b, size_t y) {
+  int16_t *last = &b->data[y + ((size_t)1 << b->top) - 1];
+  if (needs_sum(b) && *last != NONE)
+    weft_slot_add(b->list, &b->sum, last, b->column[y], false);
+}
+
+static void rise(writer *b, size_t level, size_t y) {
+  const size_t half = ((size_t)1 << level) / 2;
+  if (b->list->failed || !sources_in(b, y, level))
+    return;
+  if (level == 0) {
+    load(b, y);
+  } else {
+    rise(b, level - 1, y);
+    rise(b, level - 1, y + half);
+    if (!wanted(b, level, y))
+      return;
+    for (size_t q = 0; q < half; q++)
+      join(b, &b->data[y + q], &b->data[y + half + q], b->twiddle[level - 1][y]);
+  }
+  if (level == b->top)
+    add_to_sum(b, y);
+  add_to_targets(b, level, y);
+}
+
+// What a larger block gives to one of its halves.
+static void hand_down(writer *b, size_t level, size_t x, int16_t slot) {
+  int16_t *own = &b->parity[level][x];
+  if (slot == NONE)
+    return;
+  if (*own != NONE) {
+    weft_step_put(b->list, WEFT_STEP_ADD, slot, *own, 1);
+    weft_slot_give(b->list, own);
+  }
+  *own = slot;
+}
+
+// A slot that may be zero, times c, in place.
+static void shrink(writer *b, int16_t *slot, uint8_t c) {
+  if (c == 0)
+    weft_slot_give(b->list, slot);
+  else if (*slot != NONE)
+    weft_slot_scale(b->list, *slot, c);
+}
+
+// One pair of coefficients p, r of block x of `level` becomes one of each half that has targets:
+// p + w r, and that plus r.
+static void part(writer *b, size_t level, size_t x, size_t q) {
+  const size_t half = ((size_t)1 << level) / 2;
+  const bool low = targets_in(b, x, level - 1), high = targets_in(b, x + half, level - 1);
+  const uint8_t w = b->twiddle[level - 1][x];
+  int16_t p = b->parity[level][x + q], r = b->parity[level][x + half + q];
+  if (p == NONE && low && high) {
+    p = r == NONE || !w ? NONE : weft_slot_copy(b->list, r, w);
+    shrink(b, &r, w ^ 1);
+  } else if (p == NONE) {
+    p = r;
+    shrink(b, &p, low ? w : w ^ 1);
+    r = p;
+  } else if (r == NONE && low && high) {
+    r = weft_slot_copy(b->list, p, 1);
+  } else if (r != NONE && low && high) {
+    weft_step_put(b->list, WEFT_STEP_FORWARD, p, r, w);
+  } else {
+    if (r != NONE && w != (low ? 0 : 1))
+      weft_step_put(b->list, WEFT_STEP_ADD, p, r, low ? w : w ^ 1);
+    weft_slot_give(b->list, &r);
+    r = p;
+  }
+  if (low)
+    hand_down(b, level - 1, x + q, p);
+  if (high)
+    hand_down(b, level - 1, x + half + q, r);
+}
+
+// Target i is complete in `slot`.
+static void leave(writer *b, size_t i, int16_t slot) {
+  const weft_cauchy_ends *e = b->ends;
+  if (e->to) {
+    e->to[i] = slot;
+    return;
+  }
+  if (e->added && e->added[i] != NONE) {
+    int16_t added = e->added[i];
+    weft_step_put(b->list, WEFT_STEP_ADD, slot, added, 1);
+    weft_slot_give(b->list, &added);
+  }
+  weft_step_put(b->list, WEFT_STEP_STORE, (int)i, slot, 1);
+  weft_slot_give(b->list, &slot);
+}
+
+static void descend(writer *b, size_t level, size_t x) {
+  const size_t half = ((size_t)1 << level) / 2;
+  if (b->list->failed || !targets_in(b, x, level))
+    return;
+  if (level == 0) {
+    const size_t i = (size_t)b->target_at[x];
+    const int16_t slot = b->parity[0][x];
+    if (slot == NONE) { // no entry of the matrix is zero
+      b->list->failed = true;
+      return;
+    }
+    weft_slot_scale(b->list, slot, over(b, b->row[x], b->target_scale[x]));
+    if (b->levelled)
+      weft_step_put(b->list, WEFT_STEP_ADD, slot, b->sum, b->sum_scale[i]);
+    leave(b, i, slot);
+    return;
+  }
+  for (size_t q = 0; q < half; q++)
+    part(b, level, x, q);
+  descend(b, level - 1, x);
+  descend(b, level - 1, x + half);
+}
+
+// The source at infinity is a constant of every polynomial of targets that is no part of another.
+static void add_infinite_source(writer *b) {
+  int16_t slot = NONE;
+  const int16_t j = b->infinite_source;
+  if (j == NONE)
+    return;
+  if (b->ends->from) {
+    slot = b->ends->from[j];
+  } else {
+    slot = weft_slot_take(b->list);
+    weft_step_put(b->list, WEFT_STEP_LOAD, slot, j, 1);
+  }
+  for (size_t o = 0; o < b->owners; o++)
+    weft_slot_add(b->list, &b->parity[b->owner_level[o]][b->owner[o]], &slot,
+                  over(b, b->matrix->source_scale[j], b->row[b->owner[o]]), false);
+  weft_slot_give(b->list, &slot);
+}
+
+static void add_infinite_target(writer *b) {
+  const int16_t i = b->infinite_target;
+  if (i == NONE)
+    return;
+  weft_slot_scale(b->list, b->sum, b->sum_scale[i]);
+  leave(b, (size_t)i, b->sum);
+}
+
+// Blocks in the order of their first sources.
+static void rise_all(writer *b) {
+  const size_t size = (size_t)1 << b->top;
+  for (size_t j = 0; j < b->matrix->sources; j++) {
+    const size_t y = b->matrix->source[j] == WEFT_POINT_INFINITE
+                         ? WEFT_POINTS
+                         : b->matrix->source[j] / size * size;
+    bool first = y < WEFT_POINTS;
+    for (size_t before = y; first && before < y + size; before++)
+      first = b->source_at[before] == NONE || (size_t)b->source_at[before] >= j;
+    if (first)
+      rise(b, b->top, y);
+  }
+}
+
+// Rows of X are loaded in order.
+static bool in_order(const writer *b, size_t begin) {
+  size_t next = 0;
+  for (size_t i = begin; i < b->list->count; i++)
+    if (b->list->step[i].kind == WEFT_STEP_LOAD && b->list->step[i].from != next++)
+      return false;
+  return true;
+}
+
+// The steps of one layout, behind those that are there; false if it does not do.
+static bool build(writer *b) {
+  const size_t begin = b->list->count;
+  b->meeting_count = b->top = b->owners = 0;
+  b->too_many = false;
+  b->sum = NONE;
+  memset(b->meets, 0, sizeof b->meets);
+  memset(b->row, 0, sizeof b->row);
+  for (size_t x = 0; x < WEFT_POINTS; x++)
+    b->data[x] = NONE;
+  for (size_t s = 0; s < LEVELS; s++)
+    memcpy(b->parity[s], b->data, sizeof b->data);
+  divide(b, b->levels, 0, b->levels);
+  if (b->too_many)
+    return false;
+  share_scales(b);
+  rise_all(b);
+  add_infinite_source(b);
+  descend(b, b->levels, 0);
+  add_infinite_target(b);
+  if (b->levelled && b->infinite_target == NONE)
+    weft_slot_give(b->list, &b->sum);
+  return !b->list->failed && in_order(b, begin);
+}
+
+// What a list is taken back to.
+typedef struct mark {
+  size_t count, slots;
+  bool taken[256];
+} mark;
+
+static void take_back(weft_step_list *list, const mark *m) {
+  list->count = m->count;
+  list->slots = m->slots;
+  memcpy(list->taken, m->taken, sizeof list->taken);
+  list->failed = false;
+}
+
+bool weft_cauchy_steps(writer *b, const weft_cauchy_matrix *matrix, const weft_cauchy_ends *ends,
+                       weft_step_list *list) {
+  size_t rows = 0, least = SIZE_MAX;
+  layout found = {0, 0};
+  mark before = {.count = list->count, .slots = list->slots};
+  memcpy(before.taken, list->taken, sizeof before.taken);
+  if (list->failed)
+    return false;
+  spread(b, matrix);
+  b->list = list;
+  b->ends = ends;
+  while ((size_t)1 << rows < matrix->targets)
+    rows++;
+  // Blocks of about as many points as there are targets.
+  for (size_t level = rows > 2 ? rows - 2 : 1; level < b->levels && level <= rows + 1; level++)
+    for (size_t eighths = 2; eighths <= 6; eighths += 2) {
+      b->layout = (layout){level, eighths};
+      if (build(b)) {
+        const weft_step_work work =
+            weft_steps_work(list->step + before.count, list->count - before.count);
+        if (2 * work.products + work.sums < least) {
+          least = 2 * work.products + work.sums;
+          found = b->layout;
+        }
+      }
+      take_back(list, &before);
+    }
+  b->layout = found;
+  if (least != SIZE_MAX && build(b))
+    return true;
+  take_back(list, &before);
+  return false;
+}

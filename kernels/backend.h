@@ -113,6 +113,7 @@ typedef struct weft_xorm {
   weft_const_rows x;   // (k, len)
   weft_rows y;         // (m, len)
   bool accumulate;
+  const weft_factors *factors; // the same matrix, of bits of GF(2^8), as steps; or NULL
 } weft_xorm;
 
 #define WEFT_PANEL_ROWS 1024

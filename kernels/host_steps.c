@@ -59,10 +59,13 @@ static bool find_four(const weft_factors *f, size_t at, size_t *first, size_t *s
   return false;
 }
 
-static void count_work(weft_acts *acts, const weft_step *s) {
-  acts->products += s->kind != WEFT_STEP_LOAD && s->kind != WEFT_STEP_STORE && s->c > 1;
-  acts->sums += butterfly(s);
-  acts->sums += (butterfly(s) || s->kind == WEFT_STEP_ADD) && s->c > 0;
+static void count_work(weft_factors *f) {
+  for (size_t i = 0; i < f->count; i++) {
+    const weft_step *s = &f->steps[i];
+    f->products += s->kind != WEFT_STEP_LOAD && s->kind != WEFT_STEP_STORE && s->c > 1;
+    f->sums += butterfly(s);
+    f->sums += (butterfly(s) || s->kind == WEFT_STEP_ADD) && s->c > 0;
+  }
 }
 
 static uint16_t read_slot(maker *m, weft_act *act, uint8_t slot) {
@@ -149,7 +152,6 @@ static bool make(const weft_factors *f, weft_acts *acts) {
       four[at] = four[first[1]] = four[second[0]] = four[second[1]] = (uint16_t)(at + 1);
   for (size_t at = 0; at < f->count; at++) {
     const weft_step *s = &f->steps[at];
-    count_work(acts, s);
     if (four[at]) { // where their second level begins
       if (!find_four(f, four[at] - 1u, first, second))
         return false;
@@ -179,6 +181,7 @@ weft_status weft_factors_new(const weft_step *steps, size_t count, size_t slots,
   memset(acts, 0, sizeof *acts);
   memcpy(copy, steps, count * sizeof *steps);
   *made = (weft_factors){.slots = slots, .count = count, .steps = copy};
+  count_work(made);
   made->acts = make(made, acts) ? acts : NULL;
   *out = made;
   return WEFT_OK;
@@ -193,8 +196,8 @@ void weft_factors_free(weft_factors *factors, const weft_allocator *allocator) {
 
 // Steps cost more for each product than entry by entry: what lies in slots is read and written.
 static bool pays(const weft_host_kernel *kernel, const weft_gemm *g) {
-  const weft_acts *acts = g->factors->acts;
-  return 8 * g->m * g->k >= kernel->steps_product * acts->products + kernel->steps_sum * acts->sums;
+  const weft_factors *f = g->factors;
+  return 8 * g->m * g->k >= kernel->steps_product * f->products + kernel->steps_sum * f->sums;
 }
 
 size_t weft_host_steps(const weft_host_kernel *kernel, const weft_allocator *allocator,

@@ -37,7 +37,6 @@ typedef struct weft_act {
 
 typedef struct weft_acts {
   size_t count, slots;
-  size_t products, sums; // of its steps: multiplications by anything but 0 and 1; exclusive-ors
   weft_act act[];
 } weft_acts;
 

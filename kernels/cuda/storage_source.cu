@@ -109,8 +109,17 @@ weft_program_way way_of(const weft_program_shape &shape) {
 weft_status plan_steps(const weft_program_shape *shape, weft_program_plan *plan) {
   enum { FewSlots = 12, SomeSlots = 16, ManyShards = 32 };
   const size_t slots = shape->factors->slots;
-  if (slots > WEFT_PROGRAM_SLOTS || shape->packet_bytes || shape->k + shape->m > 256)
+  plan->way = way_of(*shape);
+  if (slots > WEFT_PROGRAM_SLOTS || shape->w != 8 || shape->k + shape->m > 256 ||
+      plan->way == WEFT_PROGRAM_GROUPS)
     return WEFT_E_UNSUPPORTED;
+  if (shape->packet_bytes) {
+    plan->threads = 128;
+    plan->blocks_per_sm = 2;
+    plan->ahead = 8;
+    plan->meet = 4;
+    return WEFT_OK;
+  }
   const bool few = slots <= FewSlots, some = slots <= SomeSlots && shape->m <= 8;
   const bool many = shape->k > ManyShards;
   plan->threads = few || some ? 64 : 128;

@@ -22,7 +22,7 @@
 
 #include <string.h>
 
-enum { LEVELS = 9, NONE = WEFT_NO_SLOT, MEETINGS = 2048 };
+enum { LEVELS = 9, NONE = -1, MEETINGS = 2048 };
 
 // Block y of sources, of 2^level points, adds to block x of targets.
 typedef struct meeting {
@@ -57,16 +57,16 @@ struct weft_cauchy_writer {
   meeting meetings[MEETINGS];
   size_t meeting_count;
   bool too_many;
-  size_t top;                          // the largest level of a meeting
-  bool meets[LEVELS][WEFT_POINTS];     // a block of sources, by its first point
-  uint8_t column[WEFT_POINTS];         // scales that sources of a block have in common,
-  uint8_t row[WEFT_POINTS];            // and targets
-  uint16_t owner[WEFT_POINTS];         // blocks of targets that are in no other one that meets,
-  uint8_t owner_level[WEFT_POINTS];    // by point
-  size_t owners;                       // how many
-  int16_t data[WEFT_POINTS];           // slots of polynomials of sources, by point
-  int16_t parity[LEVELS][WEFT_POINTS]; // and of targets, by level and point
-  int16_t sum;                         // slot of the sum of all sources
+  size_t top;                       // the largest level of a meeting
+  bool meets[LEVELS][WEFT_POINTS];  // a block of sources, by its first point
+  uint8_t column[WEFT_POINTS];      // scales that sources of a block have in common,
+  uint8_t row[WEFT_POINTS];         // and targets
+  uint16_t owner[WEFT_POINTS];      // blocks of targets that are in no other one that meets,
+  uint8_t owner_level[WEFT_POINTS]; // by point
+  size_t owners;                    // how many
+  weft_multiple data[WEFT_POINTS];  // coefficients of polynomials of sources, by point
+  weft_multiple parity[LEVELS][WEFT_POINTS]; // and of targets, by level and point
+  weft_multiple sum;                         // of all sources
 };
 
 typedef weft_cauchy_writer writer;
@@ -269,46 +269,21 @@ static void add_to_targets(writer *b, size_t level, size_t y) {
         times(b, shared, over(b, b->derivative[level], b->vanishing[level][one->x ^ y]));
   }
   for (size_t q = 0; q < (size_t)1 << level; q++) {
-    int16_t *from = &b->data[y + q];
-    for (size_t i = 0; i < met && *from != NONE; i++)
-      weft_slot_add(b->list, &b->parity[level][x[i] + q], from, constant[i],
-                    i + 1 == met && !stays);
+    for (size_t i = 0; i < met; i++)
+      weft_value_add(b->list, &b->parity[level][x[i] + q], b->data[y + q], constant[i]);
     if (!stays)
-      weft_slot_give(b->list, from);
+      weft_value_give(b->list, &b->data[y + q]);
   }
 }
 
-// The polynomial of a pair of coefficients of both halves.
-static void join(writer *b, int16_t *low, int16_t *high, uint8_t w) {
-  if (*low != NONE && *high != NONE) {
-    weft_step_put(b->list, WEFT_STEP_INVERSE, *low, *high, w);
-  } else if (*high != NONE) {
-    *low = w ? weft_slot_copy(b->list, *high, w) : NONE;
-  } else if (*low != NONE && w == 1) {
-    *high = *low;
-    *low = NONE;
-  } else if (*low != NONE) {
-    *high = weft_slot_copy(b->list, *low, 1);
-    weft_slot_scale(b->list, *low, w ^ 1);
-  }
-}
-
-static void load(writer *b, size_t y) {
-  const int16_t j = b->source_at[y];
-  if (b->ends->from) {
-    b->data[y] = b->ends->from[j];
-  } else {
-    b->data[y] = weft_slot_take(b->list);
-    weft_step_put(b->list, WEFT_STEP_LOAD, b->data[y], j, 1);
-  }
-  weft_slot_scale(b->list, b->data[y], over(b, b->source_scale[y], b->column[y]));
+static weft_multiple source(const writer *b, int16_t j) {
+  return b->ends->from ? b->ends->from[j] : weft_value_load(b->list, (size_t)j);
 }
 
 // The last coefficient of the largest blocks is the sum of their sources.
 static void add_to_sum(writer *b, size_t y) {
-  int16_t *last = &b->data[y + ((size_t)1 << b->top) - 1];
-  if (needs_sum(b) && *last != NONE)
-    weft_slot_add(b->list, &b->sum, last, b->column[y], false);
+  if (needs_sum(b))
+    weft_value_add(b->list, &b->sum, b->data[y + ((size_t)1 << b->top) - 1], b->column[y]);
 }
 
 static void rise(writer *b, size_t level, size_t y) {
@@ -316,14 +291,17 @@ static void rise(writer *b, size_t level, size_t y) {
   if (b->list->failed || !sources_in(b, y, level))
     return;
   if (level == 0) {
-    load(b, y);
+    b->data[y] = source(b, b->source_at[y]);
+    weft_value_scale(b->list, &b->data[y], over(b, b->source_scale[y], b->column[y]));
+    weft_value_settle(b->list, &b->data[y]);
   } else {
     rise(b, level - 1, y);
     rise(b, level - 1, y + half);
     if (!wanted(b, level, y))
       return;
     for (size_t q = 0; q < half; q++)
-      join(b, &b->data[y + q], &b->data[y + half + q], b->twiddle[level - 1][y]);
+      weft_value_inverse(b->list, &b->data[y + q], &b->data[y + half + q],
+                         b->twiddle[level - 1][y]);
   }
   if (level == b->top)
     add_to_sum(b, y);
@@ -331,23 +309,13 @@ static void rise(writer *b, size_t level, size_t y) {
 }
 
 // What a larger block gives to one of its halves.
-static void hand_down(writer *b, size_t level, size_t x, int16_t slot) {
-  int16_t *own = &b->parity[level][x];
-  if (slot == NONE)
+static void hand_down(writer *b, size_t level, size_t x, weft_multiple *value) {
+  weft_multiple *own = &b->parity[level][x];
+  if (weft_is_zero(*value))
     return;
-  if (*own != NONE) {
-    weft_step_put(b->list, WEFT_STEP_ADD, slot, *own, 1);
-    weft_slot_give(b->list, own);
-  }
-  *own = slot;
-}
-
-// A slot that may be zero, times c, in place.
-static void shrink(writer *b, int16_t *slot, uint8_t c) {
-  if (c == 0)
-    weft_slot_give(b->list, slot);
-  else if (*slot != NONE)
-    weft_slot_scale(b->list, *slot, c);
+  weft_value_add(b->list, value, *own, 1);
+  weft_value_give(b->list, own);
+  *own = *value;
 }
 
 // One pair of coefficients p, r of block x of `level` becomes one of each half that has targets:
@@ -356,44 +324,36 @@ static void part(writer *b, size_t level, size_t x, size_t q) {
   const size_t half = ((size_t)1 << level) / 2;
   const bool low = targets_in(b, x, level - 1), high = targets_in(b, x + half, level - 1);
   const uint8_t w = b->twiddle[level - 1][x];
-  int16_t p = b->parity[level][x + q], r = b->parity[level][x + half + q];
-  if (p == NONE && low && high) {
-    p = r == NONE || !w ? NONE : weft_slot_copy(b->list, r, w);
-    shrink(b, &r, w ^ 1);
-  } else if (p == NONE) {
-    p = r;
-    shrink(b, &p, low ? w : w ^ 1);
-    r = p;
-  } else if (r == NONE && low && high) {
-    r = weft_slot_copy(b->list, p, 1);
-  } else if (r != NONE && low && high) {
-    weft_step_put(b->list, WEFT_STEP_FORWARD, p, r, w);
+  weft_multiple *p = &b->parity[level][x + q], *r = &b->parity[level][x + half + q];
+  if (low && high) {
+    weft_value_forward(b->list, p, r, w);
   } else {
-    if (r != NONE && w != (low ? 0 : 1))
-      weft_step_put(b->list, WEFT_STEP_ADD, p, r, low ? w : w ^ 1);
-    weft_slot_give(b->list, &r);
-    r = p;
+    weft_value_add(b->list, p, *r, low ? w : w ^ 1);
+    weft_value_give(b->list, r);
   }
   if (low)
     hand_down(b, level - 1, x + q, p);
   if (high)
-    hand_down(b, level - 1, x + half + q, r);
+    hand_down(b, level - 1, x + half + q, low ? r : p);
 }
 
-// Target i is complete in `slot`.
-static void leave(writer *b, size_t i, int16_t slot) {
+// Target i is complete.
+static void leave(writer *b, size_t i, weft_multiple value) {
   const weft_cauchy_ends *e = b->ends;
-  if (e->to) {
-    e->to[i] = slot;
+  if (weft_is_zero(value)) { // no entry of the matrix is zero
+    b->list->failed = true;
     return;
   }
-  if (e->added && e->added[i] != NONE) {
-    int16_t added = e->added[i];
-    weft_step_put(b->list, WEFT_STEP_ADD, slot, added, 1);
-    weft_slot_give(b->list, &added);
+  if (e->to) {
+    e->to[i] = value;
+    return;
   }
-  weft_step_put(b->list, WEFT_STEP_STORE, (int)i, slot, 1);
-  weft_slot_give(b->list, &slot);
+  if (e->added) {
+    weft_multiple added = e->added[i];
+    weft_value_add(b->list, &value, added, 1);
+    weft_value_give(b->list, &added);
+  }
+  weft_value_store(b->list, i, &value);
 }
 
 static void descend(writer *b, size_t level, size_t x) {
@@ -402,15 +362,11 @@ static void descend(writer *b, size_t level, size_t x) {
     return;
   if (level == 0) {
     const size_t i = (size_t)b->target_at[x];
-    const int16_t slot = b->parity[0][x];
-    if (slot == NONE) { // no entry of the matrix is zero
-      b->list->failed = true;
-      return;
-    }
-    weft_slot_scale(b->list, slot, over(b, b->row[x], b->target_scale[x]));
+    weft_multiple value = b->parity[0][x];
+    weft_value_scale(b->list, &value, over(b, b->row[x], b->target_scale[x]));
     if (b->levelled)
-      weft_step_put(b->list, WEFT_STEP_ADD, slot, b->sum, b->sum_scale[i]);
-    leave(b, i, slot);
+      weft_value_add(b->list, &value, b->sum, b->sum_scale[i]);
+    leave(b, i, value);
     return;
   }
   for (size_t q = 0; q < half; q++)
@@ -421,28 +377,24 @@ static void descend(writer *b, size_t level, size_t x) {
 
 // The source at infinity is a constant of every polynomial of targets that is no part of another.
 static void add_infinite_source(writer *b) {
-  int16_t slot = NONE;
   const int16_t j = b->infinite_source;
   if (j == NONE)
     return;
-  if (b->ends->from) {
-    slot = b->ends->from[j];
-  } else {
-    slot = weft_slot_take(b->list);
-    weft_step_put(b->list, WEFT_STEP_LOAD, slot, j, 1);
-  }
+  weft_multiple value = source(b, j);
   for (size_t o = 0; o < b->owners; o++)
-    weft_slot_add(b->list, &b->parity[b->owner_level[o]][b->owner[o]], &slot,
-                  over(b, b->matrix->source_scale[j], b->row[b->owner[o]]), false);
-  weft_slot_give(b->list, &slot);
+    weft_value_add(b->list, &b->parity[b->owner_level[o]][b->owner[o]], value,
+                   over(b, b->matrix->source_scale[j], b->row[b->owner[o]]));
+  weft_value_give(b->list, &value);
 }
 
 static void add_infinite_target(writer *b) {
   const int16_t i = b->infinite_target;
-  if (i == NONE)
-    return;
-  weft_slot_scale(b->list, b->sum, b->sum_scale[i]);
-  leave(b, (size_t)i, b->sum);
+  if (i != NONE) {
+    weft_value_scale(b->list, &b->sum, b->sum_scale[i]);
+    leave(b, (size_t)i, b->sum);
+  } else {
+    weft_value_give(b->list, &b->sum);
+  }
 }
 
 // Blocks in the order of their first sources.
@@ -474,13 +426,11 @@ static bool build(writer *b) {
   const size_t begin = b->list->count;
   b->meeting_count = b->top = b->owners = 0;
   b->too_many = false;
-  b->sum = NONE;
+  b->sum = WEFT_ZERO;
   memset(b->meets, 0, sizeof b->meets);
   memset(b->row, 0, sizeof b->row);
-  for (size_t x = 0; x < WEFT_POINTS; x++)
-    b->data[x] = NONE;
-  for (size_t s = 0; s < LEVELS; s++)
-    memcpy(b->parity[s], b->data, sizeof b->data);
+  memset(b->data, 0, sizeof b->data);
+  memset(b->parity, 0, sizeof b->parity);
   divide(b, b->levels, 0, b->levels);
   if (b->too_many)
     return false;
@@ -489,32 +439,17 @@ static bool build(writer *b) {
   add_infinite_source(b);
   descend(b, b->levels, 0);
   add_infinite_target(b);
-  if (b->levelled && b->infinite_target == NONE)
-    weft_slot_give(b->list, &b->sum);
   return !b->list->failed && in_order(b, begin);
-}
-
-// What a list is taken back to.
-typedef struct mark {
-  size_t count, slots;
-  bool taken[256];
-} mark;
-
-static void take_back(weft_step_list *list, const mark *m) {
-  list->count = m->count;
-  list->slots = m->slots;
-  memcpy(list->taken, m->taken, sizeof list->taken);
-  list->failed = false;
 }
 
 bool weft_cauchy_steps(writer *b, const weft_cauchy_matrix *matrix, const weft_cauchy_ends *ends,
                        weft_step_list *list) {
   size_t rows = 0, least = SIZE_MAX;
   layout found = {0, 0};
-  mark before = {.count = list->count, .slots = list->slots};
-  memcpy(before.taken, list->taken, sizeof before.taken);
+  weft_step_mark before;
   if (list->failed)
     return false;
+  weft_step_list_mark(list, &before);
   spread(b, matrix);
   b->list = list;
   b->ends = ends;
@@ -532,11 +467,11 @@ bool weft_cauchy_steps(writer *b, const weft_cauchy_matrix *matrix, const weft_c
           found = b->layout;
         }
       }
-      take_back(list, &before);
+      weft_step_list_take_back(list, &before);
     }
   b->layout = found;
   if (least != SIZE_MAX && build(b))
     return true;
-  take_back(list, &before);
+  weft_step_list_take_back(list, &before);
   return false;
 }

@@ -17,11 +17,12 @@ typedef struct weft_cauchy_matrix {
   uint8_t source_scale[WEFT_POINTS], target_scale[WEFT_POINTS]; // nonzero
 } weft_cauchy_matrix;
 
-// Where values come from and go to. Slots of arrays that are given pass to the steps, or from them.
+// Where values come from and go to. Values of arrays that are given pass to the steps, or from
+// them.
 typedef struct weft_cauchy_ends {
-  const int16_t *from;  // (sources); NULL: rows of X, loaded in order
-  int16_t *to;          // (targets); NULL: rows of Y, stored
-  const int16_t *added; // (targets), added to what is stored, or WEFT_NO_SLOT; NULL: nothing is
+  const weft_multiple *from;  // (sources); NULL: rows of X, loaded in order
+  weft_multiple *to;          // (targets); NULL: rows of Y, stored
+  const weft_multiple *added; // (targets), zero or added to what is stored; NULL: nothing is
 } weft_cauchy_ends;
 
 // Working memory; initialised for a field, serves any number of products.

@@ -3,60 +3,153 @@
 
 #include <string.h>
 
-void weft_step_list_begin(weft_step_list *list, size_t slots_most) {
+void weft_step_list_begin(weft_step_list *list, const weft_gfw *field, size_t slots_most) {
+  list->field = field;
   list->slots_most = slots_most;
   list->failed = false;
   list->slots = list->count = 0;
-  memset(list->taken, 0, sizeof list->taken);
+  memset(list->users, 0, sizeof list->users);
 }
 
-void weft_step_put(weft_step_list *list, weft_step_kind kind, int to, int from, uint8_t c) {
-  if (list->failed || list->count == WEFT_STEP_LIST_MOST || to < 0 || from < 0) {
+void weft_step_list_mark(const weft_step_list *list, weft_step_mark *mark) {
+  mark->count = list->count;
+  mark->slots = list->slots;
+  memcpy(mark->users, list->users, sizeof mark->users);
+}
+
+void weft_step_list_take_back(weft_step_list *list, const weft_step_mark *mark) {
+  list->count = mark->count;
+  list->slots = mark->slots;
+  memcpy(list->users, mark->users, sizeof list->users);
+  list->failed = false;
+}
+
+static void put(weft_step_list *list, weft_step_kind kind, size_t to, size_t from, uint8_t c) {
+  if (list->count == WEFT_STEP_LIST_MOST)
     list->failed = true;
-    return;
-  }
-  list->step[list->count++] = (weft_step){(uint8_t)kind, (uint8_t)to, (uint8_t)from, c};
+  else if (!list->failed)
+    list->step[list->count++] = (weft_step){(uint8_t)kind, (uint8_t)to, (uint8_t)from, c};
 }
 
-int16_t weft_slot_take(weft_step_list *list) {
+static uint8_t take(weft_step_list *list) {
   size_t slot = 0;
-  while (slot < list->slots_most && list->taken[slot])
+  while (slot < list->slots_most && list->users[slot])
     slot++;
   if (slot == list->slots_most) {
     list->failed = true;
-    return 0;
+    slot = 0;
   }
-  list->taken[slot] = true;
+  list->users[slot]++;
   list->slots = slot + 1 > list->slots ? slot + 1 : list->slots;
-  return (int16_t)slot;
+  return (uint8_t)slot;
 }
 
-void weft_slot_give(weft_step_list *list, int16_t *slot) {
-  if (*slot != WEFT_NO_SLOT)
-    list->taken[*slot] = false;
-  *slot = WEFT_NO_SLOT;
+void weft_value_give(weft_step_list *list, weft_multiple *value) {
+  if (!weft_is_zero(*value))
+    list->users[value->slot]--;
+  *value = WEFT_ZERO;
 }
 
-int16_t weft_slot_copy(weft_step_list *list, int16_t from, uint8_t c) {
-  const int16_t to = weft_slot_take(list);
-  weft_step_put(list, WEFT_STEP_SET, to, from, c);
-  return to;
+// A slot of the value's own: c times what its slot held.
+static void move(weft_step_list *list, weft_multiple *value, uint8_t c) {
+  const uint8_t from = value->slot;
+  const bool shared = list->users[from] > 1;
+  if (!shared && c == 1)
+    return;
+  if (shared) {
+    value->slot = take(list);
+    list->users[from]--;
+  }
+  put(list, WEFT_STEP_SET, value->slot, from, c);
 }
 
-void weft_slot_scale(weft_step_list *list, int16_t slot, uint8_t c) {
-  if (c != 1)
-    weft_step_put(list, WEFT_STEP_SET, slot, slot, c);
+void weft_value_settle(weft_step_list *list, weft_multiple *value) {
+  if (weft_is_zero(*value)) {
+    list->failed = true;
+    return;
+  }
+  move(list, value, value->factor);
+  value->factor = 1;
 }
 
-void weft_slot_add(weft_step_list *list, int16_t *to, int16_t *from, uint8_t c, bool moves) {
-  if (*to != WEFT_NO_SLOT)
-    weft_step_put(list, WEFT_STEP_ADD, *to, *from, c);
-  else if (moves) {
-    *to = *from;
-    *from = WEFT_NO_SLOT;
-    weft_slot_scale(list, *to, c);
-  } else
-    *to = weft_slot_copy(list, *from, c);
+weft_multiple weft_value_load(weft_step_list *list, size_t row) {
+  const weft_multiple value = {take(list), 1};
+  put(list, WEFT_STEP_LOAD, value.slot, row, 1);
+  return value;
+}
+
+void weft_value_store(weft_step_list *list, size_t row, weft_multiple *value) {
+  if (value->factor != 1)
+    weft_value_settle(list, value);
+  put(list, WEFT_STEP_STORE, row, value->slot, 1);
+  weft_value_give(list, value);
+}
+
+weft_multiple weft_value_times(weft_step_list *list, weft_multiple value, uint8_t c) {
+  value.factor = weft_gfw_mul(list->field, value.factor, c);
+  if (weft_is_zero(value))
+    return WEFT_ZERO;
+  list->users[value.slot]++;
+  return value;
+}
+
+void weft_value_scale(weft_step_list *list, weft_multiple *value, uint8_t c) {
+  if (c == 0)
+    weft_value_give(list, value);
+  else
+    value->factor = weft_gfw_mul(list->field, value->factor, c);
+}
+
+void weft_value_add(weft_step_list *list, weft_multiple *to, weft_multiple from, uint8_t c) {
+  const uint8_t factor = weft_gfw_mul(list->field, from.factor, c);
+  if (factor == 0)
+    return;
+  if (weft_is_zero(*to)) {
+    *to = weft_value_times(list, from, c);
+  } else if (to->slot == from.slot) {
+    if (to->factor == factor)
+      weft_value_give(list, to);
+    else
+      to->factor ^= factor;
+  } else {
+    move(list, to, 1);
+    put(list, WEFT_STEP_ADD, to->slot, from.slot, weft_gfw_div(list->field, factor, to->factor));
+  }
+}
+
+// Both have slots of their own and one factor.
+static void align(weft_step_list *list, weft_multiple *a, weft_multiple *b) {
+  if (list->users[a->slot] > 1 && list->users[b->slot] == 1) {
+    align(list, b, a);
+    return;
+  }
+  move(list, a, 1);
+  move(list, b, weft_gfw_div(list->field, b->factor, a->factor));
+  b->factor = a->factor;
+}
+
+static bool of_one_slot(weft_multiple low, weft_multiple high) {
+  return weft_is_zero(low) || weft_is_zero(high) || low.slot == high.slot;
+}
+
+void weft_value_inverse(weft_step_list *list, weft_multiple *low, weft_multiple *high, uint8_t w) {
+  if (of_one_slot(*low, *high)) {
+    weft_value_add(list, high, *low, 1);
+    weft_value_add(list, low, *high, w);
+    return;
+  }
+  align(list, low, high);
+  put(list, WEFT_STEP_INVERSE, low->slot, high->slot, w);
+}
+
+void weft_value_forward(weft_step_list *list, weft_multiple *low, weft_multiple *high, uint8_t w) {
+  if (of_one_slot(*low, *high)) {
+    weft_value_add(list, low, *high, w);
+    weft_value_add(list, high, *low, 1);
+    return;
+  }
+  align(list, low, high);
+  put(list, WEFT_STEP_FORWARD, low->slot, high->slot, w);
 }
 
 weft_step_work weft_steps_work(const weft_step *steps, size_t count) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of a factored matrix (kernels/factors.h) while they are written down, and the slots that
-// they use. A slot that does not exist is zero.
+// Steps of a factored matrix (kernels/factors.h) while they are written down. Values are multiples
+// of what slots hold, so that copies and products that nobody needs by themselves are never made:
+// several values may be multiples of one slot, and a factor goes into the constants of later steps.
 #ifndef WEFT_LIB_STORAGE_STEP_LIST_H
 #define WEFT_LIB_STORAGE_STEP_LIST_H
 
@@ -9,30 +10,54 @@
 #include <stdint.h>
 
 #include "kernels/factors.h"
+#include "lib/storage/gfw.h"
 
-enum { WEFT_NO_SLOT = -1, WEFT_STEP_LIST_MOST = 8192 };
+enum { WEFT_STEP_LIST_MOST = 8192, WEFT_SLOTS_MOST = 256 };
+
+// factor times what the slot holds; a factor of 0 is zero, and then there is no slot.
+typedef struct weft_multiple {
+  uint8_t slot, factor;
+} weft_multiple;
+
+#define WEFT_ZERO ((weft_multiple){0, 0})
+
+static inline bool weft_is_zero(weft_multiple v) { return v.factor == 0; }
+
+// Where a list is taken back to.
+typedef struct weft_step_mark {
+  size_t count, slots;
+  uint16_t users[WEFT_SLOTS_MOST];
+} weft_step_mark;
 
 typedef struct weft_step_list {
+  const weft_gfw *field;
   size_t slots_most;
-  bool failed;     // too many steps or slots
-  size_t slots;    // that were ever used
-  bool taken[256]; // now
+  bool failed;                     // too many steps or slots
+  size_t slots;                    // that were ever used
+  uint16_t users[WEFT_SLOTS_MOST]; // values that are multiples of a slot now
   size_t count;
   weft_step step[WEFT_STEP_LIST_MOST];
 } weft_step_list;
 
-void weft_step_list_begin(weft_step_list *list, size_t slots_most);
+void weft_step_list_begin(weft_step_list *list, const weft_gfw *field, size_t slots_most);
+void weft_step_list_mark(const weft_step_list *list, weft_step_mark *mark);
+void weft_step_list_take_back(weft_step_list *list, const weft_step_mark *mark);
 
-void weft_step_put(weft_step_list *list, weft_step_kind kind, int to, int from, uint8_t c);
-int16_t weft_slot_take(weft_step_list *list);
-void weft_slot_give(weft_step_list *list, int16_t *slot); // and forgets it
+weft_multiple weft_value_load(weft_step_list *list, size_t row);
+// Row `row` is the value, which is given up.
+void weft_value_store(weft_step_list *list, size_t row, weft_multiple *value);
+void weft_value_give(weft_step_list *list, weft_multiple *value); // which is zero afterwards
 
-// c times a slot, which stays, in a new one. c != 0.
-int16_t weft_slot_copy(weft_step_list *list, int16_t from, uint8_t c);
-void weft_slot_scale(weft_step_list *list, int16_t slot, uint8_t c);
-
-// to += c * from, where `to` may be zero still. `moves`: nobody else wants `from`.
-void weft_slot_add(weft_step_list *list, int16_t *to, int16_t *from, uint8_t c, bool moves);
+// c times a value, which stays.
+weft_multiple weft_value_times(weft_step_list *list, weft_multiple value, uint8_t c);
+void weft_value_scale(weft_step_list *list, weft_multiple *value, uint8_t c);
+// to += c * from
+void weft_value_add(weft_step_list *list, weft_multiple *to, weft_multiple from, uint8_t c);
+// A slot of its own, which holds the value itself.
+void weft_value_settle(weft_step_list *list, weft_multiple *value);
+// Butterflies: high += low, low += w * high; and low += w * high, high += low.
+void weft_value_inverse(weft_step_list *list, weft_multiple *low, weft_multiple *high, uint8_t w);
+void weft_value_forward(weft_step_list *list, weft_multiple *low, weft_multiple *high, uint8_t w);
 
 // What a program costs: multiplications by anything but 1, and exclusive-ors.
 typedef struct weft_step_work {

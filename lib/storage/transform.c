@@ -10,8 +10,6 @@
 
 #include "lib/storage/cauchy_steps.h"
 
-enum { NONE = WEFT_NO_SLOT };
-
 // What is read and wanted: data shards, then the parity shards that stand in for others.
 typedef struct task {
   const weft_generator *g;
@@ -57,9 +55,9 @@ static bool as_a_whole(const task *t, weft_cauchy_writer *writer, workshop *shop
 
 // What data gives to the stand-ins, and to parity shards that are wanted, by output.
 static bool encode_present(const task *t, weft_cauchy_writer *writer, workshop *shop,
-                           int16_t *stand_in, int16_t *wanted) {
+                           weft_multiple *stand_in, weft_multiple *wanted) {
   weft_cauchy_matrix *m = &shop->matrix;
-  int16_t to[WEFT_POINTS];
+  weft_multiple to[WEFT_POINTS];
   clear(m);
   for (size_t c = 0; c < t->data; c++)
     add_source(m, t->g, t->in[c], t->g->scale);
@@ -72,7 +70,7 @@ static bool encode_present(const task *t, weft_cauchy_writer *writer, workshop *
     return false;
   memcpy(stand_in, to, t->stand_ins * sizeof *to);
   for (size_t r = 0, next = t->stand_ins; r < t->outputs; r++)
-    wanted[r] = t->out[r] >= t->g->k ? to[next++] : NONE;
+    wanted[r] = t->out[r] >= t->g->k ? to[next++] : WEFT_ZERO;
   return true;
 }
 
@@ -83,33 +81,31 @@ static uint8_t entry(const weft_generator *g, const weft_cauchy_matrix *m, size_
   return infinite ? scale : weft_gfw_div(&g->field, scale, (uint8_t)(x ^ y));
 }
 
-static void solve_by_entries(const task *t, const weft_cauchy_matrix *m, int16_t *stand_in,
-                             int16_t *wanted, weft_step_list *list) {
+static void solve_by_entries(const task *t, const weft_cauchy_matrix *m, weft_multiple *stand_in,
+                             weft_multiple *wanted, weft_step_list *list) {
   for (size_t r = 0; r < m->targets; r++) {
-    int16_t slot = weft_slot_copy(list, stand_in[0], entry(t->g, m, r, 0));
+    weft_multiple sum = weft_value_times(list, stand_in[0], entry(t->g, m, r, 0));
+    weft_value_settle(list, &sum);
     for (size_t p = 1; p < m->sources; p++)
-      weft_slot_add(list, &slot, &stand_in[p], entry(t->g, m, r, p), false);
-    if (wanted[r] != NONE)
-      weft_step_put(list, WEFT_STEP_ADD, slot, wanted[r], 1);
-    weft_step_put(list, WEFT_STEP_STORE, (int)r, slot, 1);
-    weft_slot_give(list, &slot);
-    weft_slot_give(list, &wanted[r]);
+      weft_value_add(list, &sum, stand_in[p], entry(t->g, m, r, p));
+    weft_value_add(list, &sum, wanted[r], 1);
+    weft_value_give(list, &wanted[r]);
+    weft_value_store(list, r, &sum);
   }
 }
 
 static bool apart(const task *t, weft_cauchy_writer *writer, workshop *shop) {
   weft_cauchy_matrix *m = &shop->matrix;
   weft_step_list *list = &shop->apart;
-  int16_t stand_in[WEFT_POINTS], wanted[WEFT_POINTS];
+  weft_multiple stand_in[WEFT_POINTS], wanted[WEFT_POINTS];
   if (!t->stand_ins || !t->data || !t->in_order ||
       !encode_present(t, writer, shop, stand_in, wanted))
     return false;
   clear(m);
   for (size_t p = 0; p < t->stand_ins; p++) {
-    int16_t slot = weft_slot_take(list);
-    weft_step_put(list, WEFT_STEP_LOAD, slot, (int)(t->data + p), 1);
-    weft_step_put(list, WEFT_STEP_ADD, stand_in[p], slot, 1);
-    weft_slot_give(list, &slot);
+    weft_multiple read = weft_value_load(list, t->data + p);
+    weft_value_add(list, &stand_in[p], read, 1);
+    weft_value_give(list, &read);
     add_source(m, t->g, t->in[t->data + p], t->weight);
   }
   for (size_t r = 0; r < t->outputs; r++)
@@ -126,8 +122,8 @@ static size_t cost(const weft_step_list *list) {
 static weft_status choose(const task *t, weft_cauchy_writer *writer, workshop *shop,
                           size_t slots_most, weft_factors **out) {
   weft_step_list *best = NULL;
-  weft_step_list_begin(&shop->whole, slots_most);
-  weft_step_list_begin(&shop->apart, slots_most);
+  weft_step_list_begin(&shop->whole, &t->g->field, slots_most);
+  weft_step_list_begin(&shop->apart, &t->g->field, slots_most);
   if (as_a_whole(t, writer, shop))
     best = &shop->whole;
   if (apart(t, writer, shop) && (!best || cost(&shop->apart) < cost(best)))
@@ -163,8 +159,4 @@ weft_status weft_transform_new(const weft_generator *g, const uint8_t *in, const
   if (writer)
     allocator->free(allocator->user, writer);
   return status;
-}
-
-weft_step_work weft_transform_count(const weft_factors *factors) {
-  return weft_steps_work(factors->steps, factors->count);
 }

@@ -5,7 +5,6 @@
 
 #include "kernels/factors.h"
 #include "lib/storage/generator.h"
-#include "lib/storage/step_list.h"
 
 // The matrix of weft_generator_solve over GF(2^8) as steps on at most `slots_most` slots: of the
 // ways that are known the one with the least work; of the generator's allocator. No shard of `out`
@@ -14,7 +13,5 @@
 weft_status weft_transform_new(const weft_generator *generator, const uint8_t *in,
                                const uint8_t *out, size_t count, size_t slots_most,
                                weft_factors **factors);
-
-weft_step_work weft_transform_count(const weft_factors *factors);
 
 #endif

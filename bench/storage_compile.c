@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "bench/buffers.h"
@@ -22,8 +23,16 @@ typedef struct work {
 
 size_t weft_bench_storage_lost(size_t k, size_t m, bool mixed, uint8_t *lost) {
   const size_t count = k < m ? k : m;
-  for (size_t i = 0; i < count; i++)
-    lost[i] = (uint8_t)(mixed && i % 2 ? k + i : i * (k / count));
+  weft_bench_random random;
+  bool taken[WEFT_MAX_SHARDS] = {false};
+  weft_bench_random_seed(&random, 256 * k + m);
+  for (size_t i = 0; i < count; i++) {
+    size_t one = i;
+    while (mixed && taken[one = (size_t)(weft_bench_random_next(&random) % (k + m))]) {
+    }
+    taken[one] = true;
+    lost[i] = (uint8_t)one;
+  }
   return count;
 }
 
@@ -43,7 +52,10 @@ static void compile_shape(const work *all, weft_ctx *ctx, size_t k, size_t m) {
     uint8_t lost[WEFT_MAX_SHARDS];
     const weft_erasures erasures = {.lost = lost,
                                     .lost_count = weft_bench_storage_lost(k, m, mixed, lost)};
-    weft_bench_must("recover", weft_code_recover(code, &erasures, &stripe, 1, NULL));
+    weft_plan *plan;
+    weft_bench_must("plan", weft_plan_for(code, &erasures, &plan));
+    weft_bench_must("recover", weft_plan_run(plan, &stripe, 1, NULL));
+    weft_plan_free(plan);
   }
   weft_free(ctx, WEFT_MEM_DEVICE, memory);
   weft_code_free(code);

@@ -6,7 +6,8 @@
 #include "bench/storage.h"
 #include "weft/weft.h"
 
-// A case encodes, or recovers these shards: `count` of them lost, all data or every second parity.
+// A case encodes, or recovers these shards, as many as it says: the first data shards, or any of
+// all shards, the same ones in every run.
 size_t weft_bench_storage_lost(size_t k, size_t m, bool mixed, uint8_t *lost);
 
 // Encoding and both kinds of recovery for every shape. Only where WEFT_CODE_FOLDER names a folder,

@@ -202,9 +202,28 @@ size_t instructions(size_t k, size_t w, size_t sums, size_t to_read) {
   return k * to_read + k * w * (22 + sums) / 8;
 }
 
+// LOP3s that a product takes by its factors, about, and entry by entry.
+size_t lop3s_by_factors(const weft_factors &factors) {
+  return 5 * factors.products + 8 * factors.sums;
+}
+size_t lop3s_by_entries(size_t m, size_t k) { return k * (22 + 8 * m); }
+
+// Whether packets are quicker by factors: where there are few, sums of them as they are keep more
+// threads resident.
+bool by_factors(const weft_xorm &xorm) {
+  enum { LineBytes = 128, EntriesLeast = 3400, LOP3sMost = 8000 };
+  if (!xorm.factors || xorm.w != 8 || xorm.packet_bytes % LineBytes)
+    return false;
+  const size_t entries = lop3s_by_entries(xorm.m, xorm.k), steps = lop3s_by_factors(*xorm.factors);
+  return xorm.factors->slots <= WEFT_PROGRAM_SLOTS && entries >= EntriesLeast &&
+         4 * steps <= 3 * entries && steps <= LOP3sMost;
+}
+
 // Output shards of one kernel for packets: as many as there are registers and instructions for.
 size_t panel_outputs(const weft_xorm &xorm) {
   enum { ToRead = 12, InstructionsMost = 8000 };
+  if (by_factors(xorm))
+    return xorm.m;
   size_t most = size_t{WEFT_PROGRAM_SUMS} / xorm.w;
   most = most < xorm.m ? most : xorm.m;
   while (most > 8 && instructions(xorm.k, xorm.w, most * xorm.w, ToRead) > InstructionsMost)
@@ -227,6 +246,7 @@ weft_status find_kernel(const weft_exec *exec, const weft_xorm &xorm, size_t cou
   shape.packet_bytes = xorm.packet_bytes;
   shape.bits = xorm.bits + panel->from * xorm.w * xorm.bits_stride;
   shape.bits_stride = xorm.bits_stride;
+  shape.factors = by_factors(xorm) ? xorm.factors : nullptr;
   shape.accumulate = xorm.accumulate;
   panel->wanted.exec = exec;
   WEFT_TRY(weft_program_plan_for(&shape, &panel->wanted.plan));
@@ -256,15 +276,21 @@ bool suits_program(const weft_exec *exec, const weft_xorm &xorm) {
          rows_aligned(xorm.x, xorm.k, xorm.y, xorm.m);
 }
 
-// Whether its factors are quicker than its bits: few outputs cost little as they are.
+bool has_factors(const weft_gemm &gemm) {
+  return gemm.factors && gemm.factors->slots <= WEFT_PROGRAM_SLOTS;
+}
+
+// Whether its factors are quicker than its bits: few outputs cost little as they are, and the
+// factors of scattered losses save little.
 bool by_factors(const weft_gemm &gemm) {
   enum { OutputsLeast = 5 };
-  return gemm.factors && gemm.m >= OutputsLeast && gemm.factors->slots <= WEFT_PROGRAM_SLOTS;
+  return has_factors(gemm) && gemm.m >= OutputsLeast &&
+         5 * lop3s_by_factors(*gemm.factors) <= 4 * lop3s_by_entries(gemm.m, gemm.k);
 }
 
 bool suits_program(const weft_exec *exec, const weft_gemm &gemm) {
   return !gemm.x_prepared && gemm.a_mem != WEFT_MEM_DEVICE && gemm.k && gemm.m &&
-         (by_factors(gemm) || gemm.m <= WEFT_PROGRAM_SUMS / 8) && gemm.k + gemm.m <= ShardsMax &&
+         (has_factors(gemm) || gemm.m <= WEFT_PROGRAM_SUMS / 8) && gemm.k + gemm.m <= ShardsMax &&
          gemm.x.mem != WEFT_MEM_HOST && gemm.y.mem != WEFT_MEM_HOST && gemm.len >= 16 &&
          gemm.len / 4096 <= INT32_MAX && weft_device_sm(exec->device) >= 90 &&
          rows_aligned(gemm.x, gemm.k, gemm.y, gemm.m);
@@ -315,8 +341,9 @@ extern "C" weft_status weft_storage_program_xorm(const weft_exec *exec, const we
   return WEFT_OK;
 }
 
-extern "C" weft_status weft_storage_program_gemm(const weft_exec *exec, const weft_gemm *gemms,
-                                                 size_t count) {
+// With the factors, or with the bits of the matrix.
+static weft_status program_gemm(const weft_exec *exec, const weft_gemm *gemms, size_t count,
+                                bool factored) {
   const weft_gemm &like = gemms[0];
   for (size_t s = 0; s < count; s++)
     if (!suits_program(exec, gemms[s]))
@@ -330,7 +357,7 @@ extern "C" weft_status weft_storage_program_gemm(const weft_exec *exec, const we
   wanted.shape.m = like.m;
   wanted.shape.w = 8;
   wanted.shape.accumulate = like.accumulate;
-  wanted.shape.factors = by_factors(like) ? like.factors : nullptr;
+  wanted.shape.factors = factored ? like.factors : nullptr;
   void *kernel = nullptr;
   WEFT_TRY(weft_program_plan_for(&wanted.shape, &wanted.plan));
   WEFT_TRY(kernel_for(&wanted, count * like.k * like.len, &kernel));
@@ -351,6 +378,11 @@ extern "C" weft_status weft_storage_program_gemm(const weft_exec *exec, const we
   return WEFT_OK;
 }
 
+extern "C" weft_status weft_storage_program_gemm(const weft_exec *exec, const weft_gemm *gemms,
+                                                 size_t count) {
+  return program_gemm(exec, gemms, count, has_factors(gemms[0]));
+}
+
 extern "C" bool weft_storage_suits(const weft_gemm *gemm, size_t count) {
   enum { LongRow = 4096, LongBatch = 256 << 10 };
   return !gemm->x_prepared && gemm->a_mem != WEFT_MEM_DEVICE && gemm->m <= WEFT_STORAGE_OUTPUTS &&
@@ -366,7 +398,7 @@ static bool program_is_quicker(const weft_gemm &gemm) {
   enum { ToRead = 76, InstructionsMost = 7600 };
   const bool few = gemm.m <= 8;
   if (by_factors(gemm))
-    return gemm.k <= (few ? 23u : 39u);
+    return gemm.k <= (few ? 23u : 40u);
   const size_t sources_most = gemm.m <= 4 ? SIZE_MAX : few ? 21 : 18;
   return gemm.k <= sources_most && instructions(gemm.k, 8, 8 * gemm.m, ToRead) <= InstructionsMost;
 }
@@ -384,7 +416,7 @@ extern "C" weft_status weft_storage_gemm(const weft_exec *exec, const weft_gemm 
     const size_t most = weft_storage_program_stripes(like.k, like.m);
     while (*done < count && *done < most && same_but_rows(like, gemms[*done]))
       ++*done;
-    const weft_status status = weft_storage_program_gemm(exec, gemms, *done);
+    const weft_status status = program_gemm(exec, gemms, *done, by_factors(like));
     if (status != WEFT_E_UNSUPPORTED)
       return status;
     *done = 1;

@@ -107,24 +107,17 @@ weft_program_way way_of(const weft_program_shape &shape) {
 // Registers for all slots and as much again as sums of one take; shards on their way in shared
 // memory, of which there must be a lot. All measured on an H200, as below.
 weft_status plan_steps(const weft_program_shape *shape, weft_program_plan *plan) {
-  enum { FewSlots = 12, SomeSlots = 16, ManyShards = 32 };
+  enum { FewSlots = 12, SomeSlots = 16 };
   const size_t slots = shape->factors->slots;
   plan->way = way_of(*shape);
   if (slots > WEFT_PROGRAM_SLOTS || shape->w != 8 || shape->k + shape->m > 256 ||
       plan->way == WEFT_PROGRAM_GROUPS)
     return WEFT_E_UNSUPPORTED;
-  if (shape->packet_bytes) {
-    plan->threads = 128;
-    plan->blocks_per_sm = 2;
-    plan->ahead = 8;
-    plan->meet = 4;
-    return WEFT_OK;
-  }
-  const bool few = slots <= FewSlots, some = slots <= SomeSlots && shape->m <= 8;
-  const bool many = shape->k > ManyShards;
+  const bool bytes = !shape->packet_bytes;
+  const bool few = bytes && slots <= FewSlots, some = bytes && slots <= SomeSlots && shape->m <= 8;
   plan->threads = few || some ? 64 : 128;
   plan->blocks_per_sm = few ? 8 : some ? 6 : 2;
-  plan->ahead = few || some || many ? 8 : 11;
+  plan->ahead = few || some ? 8 : 11;
   plan->meet = few || some ? 0 : 2;
   return WEFT_OK;
 }

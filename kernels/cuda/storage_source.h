@@ -20,7 +20,7 @@ typedef struct weft_program_shape {
 
 enum {
   WEFT_PROGRAM_SUMS = 128, // m * w, at most: they lie in registers
-  WEFT_PROGRAM_SLOTS = 24  // of factors, likewise
+  WEFT_PROGRAM_SLOTS = 29  // of factors, likewise
 };
 
 // What the words of a warp's lanes are in memory: of each packet a line of 128 bytes, whole groups,

@@ -124,8 +124,8 @@ static void write_name(weft_code *code, const family *f) {
 // Encoding by transforms, where the code is one for which they are known and large enough to gain.
 // As many slots as a made kernel has registers for, or as a technique of the host takes.
 static weft_status factorise(weft_code *code, const uint8_t *ids) {
-  enum { ProductsLeast = 128, SlotsOfDevice = 24, SlotsOfHost = 64 };
-  if (weft_code_is_crs(code) || code->k * code->m < ProductsLeast)
+  enum { ProductsLeast = 128, SlotsOfDevice = 29, SlotsOfHost = 64 };
+  if ((weft_code_is_crs(code) && !code->ctx->device) || code->k * code->m < ProductsLeast)
     return WEFT_OK;
   const weft_status status =
       weft_transform_new(&code->generator, ids, ids + code->k, code->m,

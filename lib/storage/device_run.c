@@ -55,7 +55,8 @@ static weft_status multiply_many(const weft_code *code, const weft_exec *exec, c
                              .bits_stride = stride,
                              .x = x,
                              .y = y,
-                             .accumulate = accumulate};
+                             .accumulate = accumulate,
+                             .factors = p->factors};
   }
   if (!weft_code_is_crs(code))
     return row->gemm(row, exec, gemms, count);

@@ -225,7 +225,8 @@ void check_xorm(check_device *device, const weft_backend *row, unsigned rounds) 
                             bits_stride,
                             {device_x, len, NULL, WEFT_MEM_DEVICE},
                             {device_y, len, NULL, WEFT_MEM_DEVICE},
-                            accumulate};
+                            accumulate,
+                            NULL};
     check_status(row->xorm(row, &device->exec, &xorm), "xorm");
     check_copy(device, y, WEFT_MEM_HOST, device_y, WEFT_MEM_DEVICE, m * len);
     check_wait(device);

@@ -130,7 +130,7 @@ static void check_factors(check_device *device) {
   static test_steps steps;
   test_rng rng = test_rng_new(check_random(), 0);
   const size_t k = 1 + below(30), m = 1 + below(16);
-  test_steps_random(&rng, k, m, 4 + below(21), below(60), &steps);
+  test_steps_random(&rng, k, m, 4 + below(26), below(60), &steps);
   weft_factors *factors;
   check_status(weft_factors_new(steps.step, steps.count, steps.slots, &check_allocator, &factors),
                "factors");
@@ -166,6 +166,50 @@ static void xor_reference(uint8_t *y, const weft_xorm *p, const uint8_t *x) {
         for (size_t b = 0; b < p->packet_bytes; b++)
           y[o / p->w * p->len + g * group + o % p->w * p->packet_bytes + b] ^=
               x[c / p->w * p->len + g * group + c % p->w * p->packet_bytes + b];
+}
+
+// The bit matrix of each entry: column x is entry * 2^x.
+static uint8_t *bits_of(const uint8_t *a, size_t m, size_t k) {
+  uint8_t *bits = host(64 * m * k);
+  for (size_t i = 0; i < m * k; i++)
+    for (unsigned x = 0, column = a[i]; x < 8; x++, column = column << 1 ^ (column >> 7) * 0x11Du)
+      for (size_t l = 0; l < 8; l++)
+        bits[(8 * (i / k) + l) * 8 * k + 8 * (i % k) + x] = (uint8_t)(column >> l & 1);
+  return bits;
+}
+
+// Packets by random factors, of matrices so large that a row may choose factors for them.
+static void check_packet_factors(check_device *device, const weft_backend *row) {
+  static test_steps steps;
+  test_rng rng = test_rng_new(check_random(), 0);
+  const size_t k = 24 + below(16), m = 16 + below(8), packet = 128 * (1 + below(4));
+  test_steps_random(&rng, k, m, 4 + below(26), below(60), &steps);
+  weft_factors *factors;
+  check_status(weft_factors_new(steps.step, steps.count, steps.slots, &check_allocator, &factors),
+               "factors");
+  shards s;
+  shards_new(device, &s, k, m, 8 * packet * (1 + below(3 + 4000 / packet)), 0);
+  uint8_t *bits = bits_of(steps.a, m, k);
+  const bool accumulate = below(3) == 0;
+  if (!accumulate)
+    memset(s.y, 0, m * s.len);
+  const weft_xorm xorm = {.m = m,
+                          .k = k,
+                          .w = 8,
+                          .packet_bytes = packet,
+                          .len = s.len,
+                          .bits = bits,
+                          .bits_stride = 8 * k,
+                          .x = {.ptr = s.in, .mem = WEFT_MEM_DEVICE},
+                          .y = {.ptr = s.out, .mem = WEFT_MEM_DEVICE},
+                          .accumulate = accumulate,
+                          .factors = factors};
+  xor_reference(s.y, &xorm, s.x);
+  check_status(row->xorm(row, &device->exec, &xorm), "packets by factors");
+  shards_compare(device, &s, "packets by factors", 0);
+  free(bits);
+  weft_factors_free(factors, &check_allocator);
+  shards_free(device, &s);
 }
 
 // Whether the row took the shape.
@@ -363,6 +407,7 @@ void check_storage(check_device *device, const weft_backend *first, unsigned rou
     const size_t k_most = i % 3 ? 12 : 50; // few and many shards are taken in another way
     check_bytes(device, "made kernel", made, k_most, 16, false);
     check_factors(device);
+    check_packet_factors(device, first);
     check_stripes(device, packets[below(8)]);
     check_packets(device, first, "made kernel for packets", packets[below(8)], k_most, 16);
   }

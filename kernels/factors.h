@@ -30,7 +30,9 @@ typedef struct weft_factors {
   size_t slots; // that are used, 1..256
   size_t count;
   const weft_step *steps;
-  size_t products, sums; // what it costs: multiplications by anything but 0 and 1; exclusive-ors
+  // What it costs: multiplications by anything but 0 and 1, of which so many are sets and adds of
+  // the same slot as the step before them; exclusive-ors.
+  size_t products, repeated, sums;
   const struct weft_acts *acts; // the same as host techniques execute it; NULL: too long for them
 } weft_factors;
 

@@ -59,9 +59,14 @@ static bool find_four(const weft_factors *f, size_t at, size_t *first, size_t *s
   return false;
 }
 
+static bool is_product(const weft_step *s) {
+  return s->kind == WEFT_STEP_SET || s->kind == WEFT_STEP_ADD;
+}
+
 static void count_work(weft_factors *f) {
   for (size_t i = 0; i < f->count; i++) {
     const weft_step *s = &f->steps[i];
+    f->repeated += i && is_product(s) && is_product(s - 1) && s->from == s[-1].from && s->c > 1;
     f->products += s->kind != WEFT_STEP_LOAD && s->kind != WEFT_STEP_STORE && s->c > 1;
     f->sums += butterfly(s);
     f->sums += (butterfly(s) || s->kind == WEFT_STEP_ADD) && s->c > 0;

@@ -204,7 +204,7 @@ size_t instructions(size_t k, size_t w, size_t sums, size_t to_read) {
 
 // LOP3s that a product takes by its factors, about, and entry by entry.
 size_t lop3s_by_factors(const weft_factors &factors) {
-  return 5 * factors.products + 8 * factors.sums;
+  return 5 * factors.products + 8 * factors.sums - 3 * factors.repeated;
 }
 size_t lop3s_by_entries(size_t m, size_t k) { return k * (22 + 8 * m); }
 
@@ -216,7 +216,7 @@ bool by_factors(const weft_xorm &xorm) {
     return false;
   const size_t entries = lop3s_by_entries(xorm.m, xorm.k), steps = lop3s_by_factors(*xorm.factors);
   return xorm.factors->slots <= WEFT_PROGRAM_SLOTS && entries >= EntriesLeast &&
-         4 * steps <= 3 * entries && steps <= LOP3sMost;
+         20 * steps <= 17 * entries && steps <= LOP3sMost;
 }
 
 // Output shards of one kernel for packets: as many as there are registers and instructions for.

@@ -17,7 +17,7 @@ namespace {
 using weft_made::Network;
 using weft_made::Text;
 
-enum { Bits = 8, TargetsMost = 4, SlotsMost = 256 };
+enum { Bits = 8, TargetsMost = 8, SlotsMost = 256 };
 
 // What is added, by name.
 struct Term {

@@ -17,6 +17,7 @@ typedef struct task {
   size_t data, stand_ins, outputs;
   uint8_t weight[WEFT_SHARDS_MAX]; // scales of all shards in this recovery
   bool in_order;                   // data shards are read first
+  size_t together;                 // outputs that are made at once entry by entry
 } task;
 
 typedef struct workshop {
@@ -81,16 +82,24 @@ static uint8_t entry(const weft_generator *g, const weft_cauchy_matrix *m, size_
   return infinite ? scale : weft_gfw_div(&g->field, scale, (uint8_t)(x ^ y));
 }
 
+// Some outputs at a time: what a source gives to them is one product after the other.
 static void solve_by_entries(const task *t, const weft_cauchy_matrix *m, weft_multiple *stand_in,
                              weft_multiple *wanted, weft_step_list *list) {
-  for (size_t r = 0; r < m->targets; r++) {
-    weft_multiple sum = weft_value_times(list, stand_in[0], entry(t->g, m, r, 0));
-    weft_value_settle(list, &sum);
+  for (size_t first = 0; first < m->targets; first += t->together) {
+    weft_multiple sum[WEFT_POINTS];
+    const size_t left = m->targets - first, count = left < t->together ? left : t->together;
+    for (size_t r = 0; r < count; r++) {
+      sum[r] = weft_value_times(list, stand_in[0], entry(t->g, m, first + r, 0));
+      weft_value_settle(list, &sum[r]);
+    }
     for (size_t p = 1; p < m->sources; p++)
-      weft_value_add(list, &sum, stand_in[p], entry(t->g, m, r, p));
-    weft_value_add(list, &sum, wanted[r], 1);
-    weft_value_give(list, &wanted[r]);
-    weft_value_store(list, r, &sum);
+      for (size_t r = 0; r < count; r++)
+        weft_value_add(list, &sum[r], stand_in[p], entry(t->g, m, first + r, p));
+    for (size_t r = 0; r < count; r++) {
+      weft_value_add(list, &sum[r], wanted[first + r], 1);
+      weft_value_give(list, &wanted[first + r]);
+      weft_value_store(list, first + r, &sum[r]);
+    }
   }
 }
 
@@ -142,6 +151,7 @@ weft_status weft_transform_new(const weft_generator *g, const uint8_t *in, const
   task t = {.g = g, .in = in, .out = out, .outputs = count};
   WEFT_TRY(weft_generator_weigh(g, in, t.weight));
   t.in_order = true;
+  t.together = slots_most > 32 ? 1 : 8;
   for (size_t c = 0; c < g->k; c++) {
     t.data += in[c] < g->k;
     t.in_order = t.in_order && (in[c] >= g->k || t.data == c + 1);

@@ -6,8 +6,6 @@
 
 #include "kernels/host_steps.h"
 
-enum { STEPS_COLUMNS = 2048 }; // in shorter rows acts cost more than they save
-
 typedef struct maker {
   weft_acts *acts;
   uint16_t place[WEFT_ACT_SLOTS];    // where a slot's value lies
@@ -287,7 +285,8 @@ void weft_factors_free(weft_factors *factors, const weft_allocator *allocator) {
 
 // --- running ---
 
-// Steps cost more for each product than entry by entry: what lies in slots is read and written.
+// Steps cost more for each product than entry by entry: what lies in slots is read and written. In
+// short rows acts cost more than they save.
 bool weft_host_steps_pay(const weft_host_kernel *kernel, size_t m, size_t k,
                          const weft_factors *factors) {
   const weft_acts *acts = factors->acts;
@@ -301,7 +300,7 @@ size_t weft_host_steps(const weft_host_kernel *kernel, const weft_allocator *all
   const uint8_t *x[WEFT_ACT_ROWS];
   uint8_t *y[WEFT_ACT_ROWS];
   const size_t columns = (end - begin) / WEFT_ACT_STEP * WEFT_ACT_STEP;
-  if (!g->factors || g->x_prepared || g->accumulate || columns < STEPS_COLUMNS ||
+  if (!g->factors || g->x_prepared || g->accumulate || columns < WEFT_STEPS_COLUMNS ||
       !weft_host_steps_pay(kernel, g->m, g->k, g->factors))
     return begin;
   const weft_acts *acts = g->factors->acts;

@@ -66,10 +66,6 @@ struct weft_strip {
   uint8_t *scratch;         // slots of width bytes, WEFT_ACT_APART apart
 };
 
-// Whether a technique is quicker by these factors than by the matrix (m, k) that they stand for.
-bool weft_host_steps_pay(const weft_host_kernel *kernel, size_t m, size_t k,
-                         const weft_factors *factors);
-
 // Multiplies columns [begin, ...) by factors and answers where it ended: at `begin` where the
 // technique has no steps or the matrix is not worth them.
 size_t weft_host_steps(const weft_host_kernel *kernel, const weft_allocator *allocator,

@@ -122,14 +122,18 @@ static void write_name(weft_code *code, const family *f) {
 }
 
 // Encoding by transforms, where the code is one for which they are known and large enough to gain.
-// As many slots as a made kernel has registers for, or as a technique of the host takes.
+// As many slots as a made kernel has registers for.
 static weft_status factorise(weft_code *code, const uint8_t *ids) {
-  enum { ProductsLeast = 128, SlotsOfDevice = 24, SlotsOfHost = 64 };
+  enum { ProductsLeast = 128, SlotsOfDevice = 24 };
+  weft_factors *factors = NULL;
   if (weft_code_is_crs(code) || code->k * code->m < ProductsLeast)
     return WEFT_OK;
   const weft_status status =
-      weft_transform_new(&code->generator, ids, ids + code->k, code->m,
-                         code->ctx->device ? SlotsOfDevice : SlotsOfHost, &code->encode->factors);
+      code->ctx->device
+          ? weft_transform_new(&code->generator, ids, ids + code->k, code->m, SlotsOfDevice,
+                               &factors)
+          : weft_transform_for_host(&code->generator, ids, ids + code->k, code->m, &factors);
+  atomic_init(&code->encode->factors, factors);
   return status == WEFT_E_UNSUPPORTED ? WEFT_OK : status;
 }
 

@@ -22,13 +22,15 @@ struct weft_plan {
   size_t outputs;        // r
   uint8_t *ids;          // (k + r): inputs, then outputs; these and the matrix follow the struct
   uint8_t *matrix;       // (r, k)
-  weft_factors *factors; // of the matrix; NULL: none known. Owned
-  // CRS only. `plain` is there from the start, `reduced` once the plan has worked enough.
+  // What a plan that has worked enough is given: a byte code's factors of the matrix, where they
+  // are known and pay; a CRS code's reduced program, for the plain one that is there from the
+  // start. NULL until then. Owned.
+  _Atomic(weft_factors *) factors;
   weft_xor_program *plain;
   _Atomic(weft_xor_program *) reduced;
-  atomic_flag reducing; // by one thread, once
-  atomic_size_t worked; // bytes read so far
-  size_t reduce_after;  // bytes read that repay the reduction
+  atomic_flag improving; // by one thread, once
+  atomic_size_t worked;  // bytes read so far
+  size_t improve_after;  // bytes read that repay it; SIZE_MAX: it has all that there is
 };
 
 typedef struct weft_cached_plan {
@@ -84,10 +86,11 @@ typedef struct weft_request {
 } weft_request;
 
 // Makes a plan on the stack and runs it: where no plans are kept, asking for memory would be a good
-// part of a short recovery. For a plan that is small: of a byte code, on the host. The request has
-// been made for the code.
+// part of a short recovery. For a plan that is small, of a byte code, on the host, and has no time
+// to become quicker. The request has been made for the code.
 enum { WEFT_SMALL_PLAN_BYTES = 2048 };
-bool weft_plan_is_small(const weft_code *code, size_t output_count);
+bool weft_plan_is_small(const weft_code *code, size_t output_count, const weft_stripe *stripes,
+                        size_t count);
 weft_status weft_plan_run_once(weft_code *code, weft_request *request, const weft_stripe *stripes,
                                size_t count, weft_queue *queue);
 

@@ -4,13 +4,15 @@
 
 #include <string.h>
 
+#include "kernels/pool.h"
 #include "lib/storage/device_run.h"
 #include "lib/storage/xor_run.h"
 
 enum {
   POINTERS = 2 * WEFT_MAX_SHARDS, // k inputs and r outputs of one stripe always fit
   BATCH = 32,                     // stripes that one call of the kernels takes
-  REDUCE_REPAYS = 4096            // bytes read for each one in the bit matrix, as measured
+  REDUCE_REPAYS = 4096,           // bytes read for each one in the bit matrix, as measured
+  FACTORS_REPAY = 32 << 10        // bytes read of each shard for each thread, likewise
 };
 
 // ---------------------------------------------------------------------------------------------
@@ -41,6 +43,53 @@ static weft_status make_program(const weft_plan *plan, bool reduce, weft_xor_pro
   return status;
 }
 
+// Of the inputs; for byte codes without stripes that are too short for factors.
+static size_t bytes_read(const weft_code *code, const weft_stripe *stripes, size_t count) {
+  size_t bytes = 0;
+  for (size_t s = 0; s < count; s++)
+    if (weft_code_is_crs(code) || stripes[s].bytes >= WEFT_STEPS_COLUMNS)
+      bytes += stripes[s].bytes * code->k;
+  return bytes;
+}
+
+// Bytes read that repay factors for so many outputs; SIZE_MAX: they would hardly pay. Few losses are
+// rebuilt by factors of encoding and a small matrix, so that entries are saved for data that is
+// there alone.
+static size_t factors_after(const weft_code *code, size_t outputs) {
+  const weft_factors *encode = code->encode ? atomic_load(&code->encode->factors) : NULL;
+  const size_t saved = 2 * outputs > code->k ? code->k : code->k - outputs;
+  if (!encode || code->ctx->device ||
+      !weft_host_steps_pay(code->ctx->host->host, outputs, saved, encode))
+    return SIZE_MAX;
+  return FACTORS_REPAY * code->k * weft_pool_threads(code->ctx->pool);
+}
+
+// WEFT_E_UNSUPPORTED: none that pay.
+static weft_status make_factors(const weft_plan *plan, weft_factors **out) {
+  const weft_code *code = plan->code;
+  WEFT_TRY(weft_transform_for_host(&code->generator, plan->ids, plan->ids + code->k, plan->outputs,
+                                   out));
+  if (weft_host_steps_pay(code->ctx->host->host, plan->outputs, code->k, *out))
+    return WEFT_OK;
+  weft_factors_free(*out, &code->ctx->allocator);
+  *out = NULL;
+  return WEFT_E_UNSUPPORTED;
+}
+
+// Makes what the plan runs quicker by. One thread at a time.
+static weft_status improve(weft_plan *plan) {
+  if (weft_code_is_crs(plan->code)) {
+    weft_xor_program *reduced = NULL;
+    WEFT_TRY(make_program(plan, true, &reduced));
+    atomic_store_explicit(&plan->reduced, reduced, memory_order_release);
+    return WEFT_OK;
+  }
+  weft_factors *factors = NULL;
+  WEFT_TRY(make_factors(plan, &factors));
+  atomic_store_explicit(&plan->factors, factors, memory_order_release);
+  return WEFT_OK;
+}
+
 static weft_status fill(weft_plan *plan, const uint8_t *inputs, const uint8_t *outputs,
                         bool reduce) {
   const weft_code *code = plan->code;
@@ -49,15 +98,17 @@ static weft_status fill(weft_plan *plan, const uint8_t *inputs, const uint8_t *o
   if (r)
     memcpy(plan->ids + k, outputs, r);
   WEFT_TRY(solve(plan, inputs, outputs));
-  if (!weft_code_is_crs(code) || !r)
+  if (!r)
     return WEFT_OK;
+  if (!weft_code_is_crs(code)) {
+    plan->improve_after = factors_after(code, r);
+    if (reduce && plan->improve_after != SIZE_MAX && improve(plan) != WEFT_E_NOMEM)
+      plan->improve_after = SIZE_MAX;
+    return WEFT_OK;
+  }
   WEFT_TRY(make_program(plan, false, &plan->plain));
-  plan->reduce_after = plan->plain->source_count * REDUCE_REPAYS;
-  weft_xor_program *reduced = NULL;
-  if (reduce)
-    WEFT_TRY(make_program(plan, true, &reduced));
-  atomic_init(&plan->reduced, reduced);
-  return WEFT_OK;
+  plan->improve_after = plan->plain->source_count * REDUCE_REPAYS;
+  return reduce ? improve(plan) : WEFT_OK;
 }
 
 static weft_status check_ids(const weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
@@ -89,8 +140,10 @@ static void begin(weft_plan *plan, weft_code *code, size_t output_count) {
   plan->matrix = plan->ids + code->k + output_count;
   atomic_init(&plan->holders, 1);
   atomic_init(&plan->worked, 0);
+  atomic_init(&plan->factors, NULL);
   atomic_init(&plan->reduced, NULL);
-  atomic_flag_clear(&plan->reducing);
+  atomic_flag_clear(&plan->improving);
+  plan->improve_after = SIZE_MAX;
 }
 
 weft_status weft_plan_make(weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
@@ -113,7 +166,7 @@ void weft_plan_let_go(weft_plan *plan) {
   weft_ctx *ctx = plan->code->ctx;
   weft_xor_program_free(plan->plain);
   weft_xor_program_free(atomic_load(&plan->reduced));
-  weft_factors_free(plan->factors, &ctx->allocator);
+  weft_factors_free(atomic_load(&plan->factors), &ctx->allocator);
   weft_ctx_give(ctx, plan);
 }
 
@@ -169,36 +222,41 @@ static uint8_t *const *outputs_of(const weft_plan *plan, const batch *b, size_t 
   return &b->pointer[s * (plan->code->k + plan->outputs) + plan->code->k];
 }
 
-static weft_status multiply(const weft_plan *plan, const batch *b) {
+// Makes the plan quicker once it has read enough. Where there is no memory for that, it goes on as
+// it is, and tries again.
+static void work(weft_plan *plan, const batch *b) {
+  const size_t bytes = bytes_read(plan->code, b->stripes, b->count);
+  if (atomic_fetch_add(&plan->worked, bytes) + bytes >= plan->improve_after &&
+      !atomic_flag_test_and_set(&plan->improving) && // else another thread is at it, or was
+      improve(plan) == WEFT_E_NOMEM)
+    atomic_flag_clear(&plan->improving);
+}
+
+static weft_status multiply(weft_plan *plan, const batch *b) {
   const weft_code *code = plan->code;
   weft_gemm gemms[BATCH];
+  const weft_factors *factors = atomic_load_explicit(&plan->factors, memory_order_acquire);
+  if (!factors && plan->improve_after != SIZE_MAX) {
+    work(plan, b);
+    factors = atomic_load_explicit(&plan->factors, memory_order_acquire);
+  }
   for (size_t s = 0; s < b->count; s++) {
     gemms[s] = weft_gemm_of(plan->outputs, code->k, b->stripes[s].bytes, plan->matrix, code->k,
                             inputs_of(plan, b, s), outputs_of(plan, b, s));
-    gemms[s].factors = plan->factors;
+    gemms[s].factors = factors;
   }
   const weft_backend *row = code->ctx->host;
   const weft_exec exec = weft_ctx_host_exec(code->ctx, code->ctx->pool);
   return row->gemm(row, &exec, gemms, b->count);
 }
 
-// The program to run now; reduces the plan's once it has read enough. Where there is no memory for
-// that, the plain program goes on serving.
+// The program to run now.
 static const weft_xor_program *program_for(weft_plan *plan, const batch *b) {
   weft_xor_program *reduced = atomic_load_explicit(&plan->reduced, memory_order_acquire);
-  if (reduced)
-    return reduced;
-  size_t bytes = 0;
-  for (size_t s = 0; s < b->count; s++)
-    bytes += b->stripes[s].bytes * plan->code->k;
-  if (atomic_fetch_add(&plan->worked, bytes) + bytes < plan->reduce_after)
-    return plan->plain;
-  if (atomic_flag_test_and_set(&plan->reducing)) // another thread is at it
-    return plan->plain;
-  if (make_program(plan, true, &reduced) == WEFT_OK)
-    atomic_store_explicit(&plan->reduced, reduced, memory_order_release);
-  else
-    atomic_flag_clear(&plan->reducing);
+  if (!reduced) {
+    work(plan, b);
+    reduced = atomic_load_explicit(&plan->reduced, memory_order_acquire);
+  }
   return reduced ? reduced : plan->plain;
 }
 
@@ -281,9 +339,11 @@ weft_status weft_plan_dispatch(weft_plan *plan, const weft_stripe *stripes, size
   return weft_plan_execute(plan, stripes, count, in_order);
 }
 
-bool weft_plan_is_small(const weft_code *code, size_t output_count) {
+bool weft_plan_is_small(const weft_code *code, size_t output_count, const weft_stripe *stripes,
+                        size_t count) {
   return !code->ctx->device && !weft_code_is_crs(code) &&
-         plan_bytes(code, output_count) <= WEFT_SMALL_PLAN_BYTES;
+         plan_bytes(code, output_count) <= WEFT_SMALL_PLAN_BYTES &&
+         bytes_read(code, stripes, count) < factors_after(code, output_count);
 }
 
 weft_status weft_plan_run_once(weft_code *code, weft_request *q, const weft_stripe *stripes,
@@ -292,7 +352,11 @@ weft_status weft_plan_run_once(weft_code *code, weft_request *q, const weft_stri
   const uint8_t *const outputs = q->ids + code->k;
   const weft_absence absence = {q->absent_count, q->absent, outputs - q->absent_count};
   uint8_t matrix[WEFT_SMALL_PLAN_BYTES];
-  weft_plan plan = {.code = code, .outputs = q->outputs, .ids = q->ids, .matrix = matrix};
+  weft_plan plan = {.code = code,
+                    .outputs = q->outputs,
+                    .ids = q->ids,
+                    .matrix = matrix,
+                    .improve_after = SIZE_MAX};
   if (g->by_points)
     weft_generator_solve_absence(g, &absence, q->ids, outputs, q->outputs, matrix);
   else

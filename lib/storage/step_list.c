@@ -5,9 +5,18 @@
 
 void weft_step_list_begin(weft_step_list *list, size_t slots_most) {
   list->slots_most = slots_most;
+  list->cost_most = SIZE_MAX;
   list->failed = false;
-  list->slots = list->count = 0;
+  list->slots = list->cost = list->count = 0;
   memset(list->taken, 0, sizeof list->taken);
+}
+
+static void add_work(weft_step_work *work, const weft_step *one) {
+  const bool moves = one->kind == WEFT_STEP_LOAD || one->kind == WEFT_STEP_STORE;
+  const bool butterfly = one->kind == WEFT_STEP_INVERSE || one->kind == WEFT_STEP_FORWARD;
+  work->products += !moves && one->c > 1;
+  work->sums += butterfly;
+  work->sums += (butterfly || one->kind == WEFT_STEP_ADD) && one->c > 0;
 }
 
 void weft_step_put(weft_step_list *list, weft_step_kind kind, int to, int from, uint8_t c) {
@@ -15,7 +24,11 @@ void weft_step_put(weft_step_list *list, weft_step_kind kind, int to, int from, 
     list->failed = true;
     return;
   }
-  list->step[list->count++] = (weft_step){(uint8_t)kind, (uint8_t)to, (uint8_t)from, c};
+  weft_step_work work = {0, 0};
+  list->step[list->count] = (weft_step){(uint8_t)kind, (uint8_t)to, (uint8_t)from, c};
+  add_work(&work, &list->step[list->count++]);
+  list->cost += 2 * work.products + work.sums;
+  list->failed = list->cost > list->cost_most;
 }
 
 int16_t weft_slot_take(weft_step_list *list) {
@@ -61,13 +74,7 @@ void weft_slot_add(weft_step_list *list, int16_t *to, int16_t *from, uint8_t c, 
 
 weft_step_work weft_steps_work(const weft_step *steps, size_t count) {
   weft_step_work work = {0, 0};
-  for (size_t i = 0; i < count; i++) {
-    const weft_step *one = &steps[i];
-    const bool moves = one->kind == WEFT_STEP_LOAD || one->kind == WEFT_STEP_STORE;
-    const bool butterfly = one->kind == WEFT_STEP_INVERSE || one->kind == WEFT_STEP_FORWARD;
-    work.products += !moves && one->c > 1;
-    work.sums += butterfly;
-    work.sums += (butterfly || one->kind == WEFT_STEP_ADD) && one->c > 0;
-  }
+  for (size_t i = 0; i < count; i++)
+    add_work(&work, &steps[i]);
   return work;
 }

@@ -13,10 +13,11 @@
 enum { WEFT_NO_SLOT = -1, WEFT_STEP_LIST_MOST = 8192 };
 
 typedef struct weft_step_list {
-  size_t slots_most;
-  bool failed;     // too many steps or slots
+  size_t slots_most, cost_most;
+  bool failed;     // too many steps or slots, or they cost too much
   size_t slots;    // that were ever used
   bool taken[256]; // now
+  size_t cost;     // two for each product, by anything but 1, and one for each exclusive-or
   size_t count;
   weft_step step[WEFT_STEP_LIST_MOST];
 } weft_step_list;

@@ -19,6 +19,8 @@ typedef struct task {
   size_t data, stand_ins, outputs;
   uint8_t weight[WEFT_SHARDS_MAX]; // scales of all shards in this recovery
   bool in_order;                   // data shards are read first
+  size_t slots_most;
+  size_t entry_saves; // what an entry of the small matrix costs less than its steps
 } task;
 
 typedef struct workshop {
@@ -118,51 +120,66 @@ static bool apart(const task *t, weft_cauchy_writer *writer, workshop *shop) {
   return !list->failed;
 }
 
-static size_t cost(const weft_step_list *list) {
-  const weft_step_work work = weft_steps_work(list->step, list->count);
-  return 2 * work.products + work.sums;
-}
-
+// The detour first: it is nearly always shorter, so that the other is soon seen to be longer.
 static weft_status choose(const task *t, weft_cauchy_writer *writer, workshop *shop,
-                          size_t slots_most, weft_factors **out) {
-  weft_step_list *best = NULL;
-  weft_step_list_begin(&shop->whole, slots_most);
-  weft_step_list_begin(&shop->apart, slots_most);
+                          weft_factors **out) {
+  const weft_step_list *best = NULL;
+  weft_step_list_begin(&shop->whole, t->slots_most);
+  weft_step_list_begin(&shop->apart, t->slots_most);
+  if (apart(t, writer, shop)) {
+    best = &shop->apart;
+    shop->whole.cost_most = best->cost - t->entry_saves * t->stand_ins * t->outputs;
+  }
   if (as_a_whole(t, writer, shop))
     best = &shop->whole;
-  if (apart(t, writer, shop) && (!best || cost(&shop->apart) < cost(best)))
-    best = &shop->apart;
   if (!best)
     return WEFT_E_UNSUPPORTED;
   return weft_factors_new(best->step, best->count, best->slots, t->g->allocator, out);
 }
 
-weft_status weft_transform_new(const weft_generator *g, const uint8_t *in, const uint8_t *out,
-                               size_t count, size_t slots_most, weft_factors **factors) {
-  const weft_allocator *allocator = g->allocator;
+static weft_status make(task *t, weft_factors **factors) {
+  const weft_generator *g = t->g;
   *factors = NULL;
-  if (!g->by_points || g->field.w != 8 || !count || slots_most > 256)
+  if (!g->by_points || g->field.w != 8 || !t->outputs || t->slots_most > 256)
     return WEFT_E_UNSUPPORTED;
-  task t = {.g = g, .in = in, .out = out, .outputs = count};
-  WEFT_TRY(weft_generator_weigh(g, in, t.weight));
-  t.in_order = true;
+  WEFT_TRY(weft_generator_weigh(g, t->in, t->weight));
+  t->in_order = true;
   for (size_t c = 0; c < g->k; c++) {
-    t.data += in[c] < g->k;
-    t.in_order = t.in_order && (in[c] >= g->k || t.data == c + 1);
+    t->data += t->in[c] < g->k;
+    t->in_order = t->in_order && (t->in[c] >= g->k || t->data == c + 1);
   }
-  t.stand_ins = g->k - t.data;
+  t->stand_ins = g->k - t->data;
+  const weft_allocator *allocator = g->allocator;
   weft_cauchy_writer *writer = allocator->alloc(allocator->user, weft_cauchy_writer_bytes(), 64);
   workshop *shop = allocator->alloc(allocator->user, sizeof *shop, _Alignof(workshop));
   weft_status status = WEFT_E_NOMEM;
   if (writer && shop) {
     weft_cauchy_writer_init(writer, &g->field);
-    status = choose(&t, writer, shop, slots_most, factors);
+    status = choose(t, writer, shop, factors);
   }
   if (shop)
     allocator->free(allocator->user, shop);
   if (writer)
     allocator->free(allocator->user, writer);
   return status;
+}
+
+weft_status weft_transform_new(const weft_generator *g, const uint8_t *in, const uint8_t *out,
+                               size_t count, size_t slots_most, weft_factors **factors) {
+  return make(&(task){.g = g, .in = in, .out = out, .outputs = count, .slots_most = slots_most},
+              factors);
+}
+
+weft_status weft_transform_for_host(const weft_generator *g, const uint8_t *in, const uint8_t *out,
+                                    size_t count, weft_factors **factors) {
+  enum { Slots = 64, EntrySaves = 2 };
+  return make(&(task){.g = g,
+                      .in = in,
+                      .out = out,
+                      .outputs = count,
+                      .slots_most = Slots,
+                      .entry_saves = EntrySaves},
+              factors);
 }
 
 weft_step_work weft_transform_count(const weft_factors *factors) {

@@ -29,4 +29,4 @@ const weft_host_kernel weft_host_gfni256 = {.panel = tile_panel,
                                             .steps = steps_run,
                                             .steps_product = 18,
                                             .steps_sum = 3,
-                                            .steps_entry = 9};
+                                            .steps_entry = 10};

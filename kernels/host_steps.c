@@ -162,16 +162,15 @@ static bool same_terms(const weft_factors *f, const weft_step *first, size_t ter
   return same;
 }
 
-// The panel that begins with step `at`: where it ends, or `at` where there is none. Outputs differ
-// from each other and from sources, but that a slot may be made anew once its row is stored.
+// The panel that begins with step `at`: where it ends, or `at` where there is none. Outputs are no
+// sources, as a slot is no term of its own, and differ, but that a slot may be made anew once its
+// row is stored.
 static size_t find_panel(const maker *m, const weft_factors *f, size_t at, weft_act_panel *panel) {
   const weft_step *first = &f->steps[at];
   const size_t terms = terms_at(f, at);
   const bool adds = first->kind == WEFT_STEP_ADD;
   bool taken[WEFT_ACT_SLOTS] = {false};
   size_t rows = 0, end = at;
-  for (size_t t = 0; t < terms; t++)
-    taken[first[t].from] = true;
   while (terms > 1 && terms <= WEFT_ACT_ROWS && rows < WEFT_ACT_ROWS && end < f->count &&
          same_terms(f, first, terms, end)) {
     const uint8_t to = f->steps[end].to;

@@ -130,8 +130,8 @@ static void put_sums(writer *w) {
   const size_t rows = 1 + test_rng_below(w->rng, RowsMost);
   const bool adds = test_rng_below(w->rng, 2);
   pick(w, from, terms);
-  for (size_t i = 0; i < rows; i++) {
-    const size_t to = test_rng_below(w->rng, w->out->slots);
+  for (size_t i = 0, to = 0; i < rows; i++) {
+    to = test_rng_below(w->rng, 3) ? test_rng_below(w->rng, w->out->slots) : to;
     const bool set = !(adds && w->held[to]);
     for (size_t t = test_rng_below(w->rng, 16) == 0; t < terms; t++)
       if (set && (t == 0 || !w->held[to]))
@@ -145,12 +145,12 @@ static void put_sums(writer *w) {
 
 static void put_any(writer *w) {
   size_t s[2];
-  const size_t choice = test_rng_below(w->rng, 9);
-  if (choice == 8 && w->held_count >= 3) {
+  const size_t choice = test_rng_below(w->rng, 12);
+  if (choice >= 8 && w->held_count >= 3) {
     put_sums(w);
   } else if (choice < 3 && w->held_count >= 4) {
     put_four(w);
-  } else if (choice < 5 || choice == 8 || w->held_count < 2) {
+  } else if (choice < 5 || choice >= 8 || w->held_count < 2) {
     pick(w, s, 1);
     put(w, WEFT_STEP_SET, test_rng_below(w->rng, w->out->slots), s[0], constant(w));
   } else {

@@ -115,7 +115,7 @@ static void add_one(maker *m, const weft_step *s) {
   m->acts->count++;
 }
 
-// A row of Y is written by the act that made it, unless others have read it meanwhile.
+// A row of Y is written by the act that made it, unless others have read it meanwhile: false.
 static bool move_store(maker *m, const weft_step *s) {
   if (m->place[s->from] >= WEFT_PLACE_X || m->read[s->from])
     return false;
@@ -254,14 +254,15 @@ static bool make(const weft_factors *f, weft_acts *acts) {
 weft_status weft_factors_new(const weft_step *steps, size_t count, size_t slots,
                              const weft_allocator *allocator, weft_factors **out) {
   // Panels are of three steps or more, with at most one operand more than steps.
-  const size_t acts_bytes = sizeof(weft_acts) + count * sizeof(weft_act),
-               panels_bytes = (count / 3 + 1) * sizeof(weft_act_panel),
-               operands_bytes = 2 * count * sizeof(uint16_t);
+  const size_t acts_bytes = sizeof(weft_acts) + count * sizeof(weft_act);
+  const size_t panels_bytes = (count / 3 + 1) * sizeof(weft_act_panel);
+  const size_t operands_bytes = 2 * count * sizeof(uint16_t);
+  const size_t steps_bytes = count * sizeof *steps; // and as many entries
   *out = NULL;
-  weft_factors *made = allocator->alloc(
-      allocator->user,
-      sizeof *made + acts_bytes + panels_bytes + operands_bytes + count + count * sizeof *steps,
-      _Alignof(weft_factors));
+  weft_factors *made = allocator->alloc(allocator->user,
+                                        sizeof *made + acts_bytes + panels_bytes + operands_bytes +
+                                            count + steps_bytes,
+                                        _Alignof(weft_factors));
   if (!made)
     return WEFT_E_NOMEM;
   weft_acts *acts = (weft_acts *)(made + 1);
@@ -270,7 +271,7 @@ weft_status weft_factors_new(const weft_step *steps, size_t count, size_t slots,
   acts->operands = (uint16_t *)((uint8_t *)acts->panels + panels_bytes);
   acts->a = (uint8_t *)acts->operands + operands_bytes;
   weft_step *copy = (weft_step *)(acts->a + count);
-  memcpy(copy, steps, count * sizeof *steps);
+  memcpy(copy, steps, steps_bytes);
   *made = (weft_factors){.slots = slots, .count = count, .steps = copy};
   made->acts = make(made, acts) ? acts : NULL;
   *out = made;

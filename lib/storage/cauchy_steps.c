@@ -260,7 +260,8 @@ static void shrink(writer *b, int16_t *slot, uint8_t c) {
 // p + w r, and that plus r.
 static void part(writer *b, size_t level, size_t x, size_t q) {
   const size_t half = ((size_t)1 << level) / 2;
-  const bool low = weft_targets_in(&b->at, x, level - 1), high = weft_targets_in(&b->at, x + half, level - 1);
+  const bool low = weft_targets_in(&b->at, x, level - 1),
+             high = weft_targets_in(&b->at, x + half, level - 1);
   const uint8_t w = b->twiddle[level - 1][x];
   int16_t p = b->parity[level][x + q], r = b->parity[level][x + half + q];
   if (p == NONE && low && high) {

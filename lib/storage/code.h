@@ -89,8 +89,8 @@ typedef struct weft_request {
 // part of a short recovery. For a plan that is small, of a byte code, on the host, and has no time
 // to become quicker. The request has been made for the code.
 enum { WEFT_SMALL_PLAN_BYTES = 2048 };
-bool weft_plan_is_small(const weft_code *code, size_t output_count, const weft_stripe *stripes,
-                        size_t count);
+bool weft_plan_is_small(const weft_code *code, const weft_request *request,
+                        const weft_stripe *stripes, size_t count);
 weft_status weft_plan_run_once(weft_code *code, weft_request *request, const weft_stripe *stripes,
                                size_t count, weft_queue *queue);
 

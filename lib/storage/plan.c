@@ -12,7 +12,7 @@ enum {
   POINTERS = 2 * WEFT_MAX_SHARDS, // k inputs and r outputs of one stripe always fit
   BATCH = 32,                     // stripes that one call of the kernels takes
   REDUCE_REPAYS = 4096,           // bytes read for each one in the bit matrix, as measured
-  FACTORS_REPAY = 32 << 10        // bytes read of each shard for each thread, likewise
+  FACTORS_REPAY = 48 << 10        // bytes read of each shard for each thread, likewise
 };
 
 // ---------------------------------------------------------------------------------------------
@@ -52,16 +52,17 @@ static size_t bytes_read(const weft_code *code, const weft_stripe *stripes, size
   return bytes;
 }
 
-// Bytes read that repay factors for so many outputs; SIZE_MAX: they would hardly pay. Few losses are
-// rebuilt by factors of encoding and a small matrix, so that entries are saved for data that is
-// there alone.
-static size_t factors_after(const weft_code *code, size_t outputs) {
+// Bytes read that repay factors; SIZE_MAX: they would hardly pay. Outputs are rebuilt by those of
+// encoding and a small matrix of as many columns as parity stands in for data, whose entries cost
+// up to a quarter more than others. All data from as much parity is encoding the other way round.
+static size_t factors_after(const weft_code *code, size_t outputs, size_t stand_ins) {
   const weft_factors *encode = code->encode ? atomic_load(&code->encode->factors) : NULL;
-  const size_t saved = 2 * outputs > code->k ? code->k : code->k - outputs;
+  const size_t k = code->k, spent = stand_ins + stand_ins / 4;
+  const size_t saved = stand_ins == k && outputs == k ? k : spent < k ? k - spent : 0;
   if (!encode || code->ctx->device ||
       !weft_host_steps_pay(code->ctx->host->host, outputs, saved, encode))
     return SIZE_MAX;
-  return FACTORS_REPAY * code->k * weft_pool_threads(code->ctx->pool);
+  return FACTORS_REPAY * k * weft_pool_threads(code->ctx->pool);
 }
 
 // WEFT_E_UNSUPPORTED: none that pay.
@@ -101,7 +102,10 @@ static weft_status fill(weft_plan *plan, const uint8_t *inputs, const uint8_t *o
   if (!r)
     return WEFT_OK;
   if (!weft_code_is_crs(code)) {
-    plan->improve_after = factors_after(code, r);
+    size_t stand_ins = 0;
+    for (size_t i = 0; i < k; i++)
+      stand_ins += inputs[i] >= k;
+    plan->improve_after = factors_after(code, r, stand_ins);
     if (reduce && plan->improve_after != SIZE_MAX && improve(plan) != WEFT_E_NOMEM)
       plan->improve_after = SIZE_MAX;
     return WEFT_OK;
@@ -339,11 +343,11 @@ weft_status weft_plan_dispatch(weft_plan *plan, const weft_stripe *stripes, size
   return weft_plan_execute(plan, stripes, count, in_order);
 }
 
-bool weft_plan_is_small(const weft_code *code, size_t output_count, const weft_stripe *stripes,
+bool weft_plan_is_small(const weft_code *code, const weft_request *q, const weft_stripe *stripes,
                         size_t count) {
   return !code->ctx->device && !weft_code_is_crs(code) &&
-         plan_bytes(code, output_count) <= WEFT_SMALL_PLAN_BYTES &&
-         bytes_read(code, stripes, count) < factors_after(code, output_count);
+         plan_bytes(code, q->outputs) <= WEFT_SMALL_PLAN_BYTES &&
+         bytes_read(code, stripes, count) < factors_after(code, q->outputs, q->absent_count);
 }
 
 weft_status weft_plan_run_once(weft_code *code, weft_request *q, const weft_stripe *stripes,

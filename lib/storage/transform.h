@@ -15,8 +15,8 @@ weft_status weft_transform_new(const weft_generator *generator, const uint8_t *i
                                const uint8_t *out, size_t count, size_t slots_most,
                                weft_factors **factors);
 
-// The same for techniques of the host: in the slots that they take, and with the small matrix at the
-// third of a product and a sum that an entry costs where they make panels of its steps.
+// The same for techniques of the host: in the slots that they take, and with the small matrix at
+// the third of a product and a sum that an entry costs where they make panels of its steps.
 weft_status weft_transform_for_host(const weft_generator *generator, const uint8_t *in,
                                     const uint8_t *out, size_t count, weft_factors **factors);
 

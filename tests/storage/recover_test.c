@@ -11,7 +11,7 @@
 #include "tests/support/test_rows.h"
 
 // So many stripes of LEAST bytes or more that a call repays factors, on two threads as well.
-enum { STRIPES = 32, LEAST = 2048 + 1, MOST = 2600, KINDS = 4 };
+enum { STRIPES = 48, LEAST = 2048 + 1, MOST = 2600, KINDS = 4 };
 
 // Stripes of one code that hold the same, and what they should hold.
 typedef struct scene {
@@ -228,8 +228,8 @@ START_TEST(a_plan_goes_on_without_memory) {
     scene s;
     test_allocator_init(&memory, 0);
     EXPECT_OK(weft_ctx_new(
-        &ctx, &(weft_ctx_options){
-                  .backend = row->name, .threads = 1, .allocator = &memory.allocator}));
+        &ctx,
+        &(weft_ctx_options){.backend = row->name, .threads = 1, .allocator = &memory.allocator}));
     weft_code *code = code_with(ctx, &large, 1);
     scene_init(&s, code, &rng);
     lose(&s, &rng, 0);

@@ -199,11 +199,11 @@ typedef struct weft_host_kernel {
   void (*pairs)(uint8_t *y, const uint8_t *a, const uint8_t *b, size_t len);
 } weft_host_kernel;
 
-// Whether a technique takes factors rather than a matrix (m, k) of which they are, or could be; in
-// rows of fewer columns than these it never does.
+// Whether a technique takes factors rather than a matrix (m, k) of which they are, or could be with
+// so many more entries of panels; in rows of fewer columns than these it never does.
 enum { WEFT_STEPS_COLUMNS = 2048 };
 bool weft_host_steps_pay(const weft_host_kernel *kernel, size_t m, size_t k,
-                         const weft_factors *factors);
+                         const weft_factors *factors, size_t entries);
 
 struct weft_backend {
   const char *name;      // WEFT_BACKEND=name forces it

@@ -53,14 +53,13 @@ static size_t bytes_read(const weft_code *code, const weft_stripe *stripes, size
 }
 
 // Bytes read that repay factors; SIZE_MAX: they would hardly pay. Outputs are rebuilt by those of
-// encoding and a small matrix of as many columns as parity stands in for data, whose entries cost
-// up to a quarter more than others. All data from as much parity is encoding the other way round.
+// encoding and a small matrix, of as many columns as parity stands in for data. All data from as
+// much parity is encoding the other way round.
 static size_t factors_after(const weft_code *code, size_t outputs, size_t stand_ins) {
   const weft_factors *encode = code->encode ? atomic_load(&code->encode->factors) : NULL;
-  const size_t k = code->k, spent = stand_ins + stand_ins / 4;
-  const size_t saved = stand_ins == k && outputs == k ? k : spent < k ? k - spent : 0;
+  const size_t k = code->k, entries = stand_ins == k && outputs == k ? 0 : outputs * stand_ins;
   if (!encode || code->ctx->device ||
-      !weft_host_steps_pay(code->ctx->host->host, outputs, saved, encode))
+      !weft_host_steps_pay(code->ctx->host->host, outputs, k, encode, entries))
     return SIZE_MAX;
   return FACTORS_REPAY * k * weft_pool_threads(code->ctx->pool);
 }
@@ -70,7 +69,7 @@ static weft_status make_factors(const weft_plan *plan, weft_factors **out) {
   const weft_code *code = plan->code;
   WEFT_TRY(weft_transform_for_host(&code->generator, plan->ids, plan->ids + code->k, plan->outputs,
                                    out));
-  if (weft_host_steps_pay(code->ctx->host->host, plan->outputs, code->k, *out))
+  if (weft_host_steps_pay(code->ctx->host->host, plan->outputs, code->k, *out, 0))
     return WEFT_OK;
   weft_factors_free(*out, &code->ctx->allocator);
   *out = NULL;

@@ -49,7 +49,8 @@ struct weft_cauchy_writer {
   layout layout;
   meeting meetings[MEETINGS];
   size_t meeting_count;
-  bool too_many;
+  size_t meetings_cost;                // about, or less
+  bool too_many;                       // or too costly
   size_t top;                          // the largest level of a meeting
   int16_t meets[LEVELS][WEFT_POINTS];  // the last meeting of a block of sources, by its first point
   uint8_t column[WEFT_POINTS];         // scales that sources of a block have in common,
@@ -92,7 +93,10 @@ void weft_cauchy_writer_init(writer *b, const weft_gfw *field) {
 // Which blocks meet
 
 static void meet(writer *b, size_t level, size_t x, size_t y) {
-  b->too_many = b->too_many || b->meeting_count == MEETINGS;
+  // Of the block's coefficients at least as many as sources are multiplied, and most are added.
+  b->meetings_cost += 2 * weft_sources_in(&b->at, y, level);
+  b->too_many = b->too_many || b->meeting_count == MEETINGS ||
+                b->list->cost + b->meetings_cost > b->list->cost_most;
   if (b->too_many)
     return;
   int16_t *last = &b->meets[level][y];
@@ -376,9 +380,9 @@ static bool in_order(const writer *b, size_t begin) {
   return true;
 }
 
-// How the blocks of one layout meet; false if there are too many.
+// How the blocks of one layout meet; false if that is too much.
 static bool lay_out(writer *b) {
-  b->meeting_count = b->top = b->owners = 0;
+  b->meeting_count = b->meetings_cost = b->top = b->owners = 0;
   b->too_many = false;
   memset(b->meets, 0xFF, sizeof b->meets);
   divide(b, b->at.levels, 0, b->at.levels);

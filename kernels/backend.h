@@ -192,12 +192,19 @@ typedef struct weft_host_kernel {
   void (*prepare_row)(uint8_t *out, const uint8_t *in, size_t len);
   void (*panel_prepared)(const weft_panel *panel);
   // Optional: products by factors. They are worth it where eight times the entries of the matrix
-  // are more than these for each product and sum among the steps (measured).
+  // are more than these for each product and sum among the steps, and for each entry of the panels
+  // that are made of them (measured).
   void (*steps)(const weft_strip *strip);
-  size_t steps_product, steps_sum;
+  size_t steps_product, steps_sum, steps_entry;
   // Optional, for comparisons: y[i] = a[i] * b[i], where no operand repeats. y may equal a or b.
   void (*pairs)(uint8_t *y, const uint8_t *a, const uint8_t *b, size_t len);
 } weft_host_kernel;
+
+// Whether a technique takes factors rather than a matrix (m, k) of which they are, or could be with
+// so many more entries of panels; in rows of fewer columns than these it never does.
+enum { WEFT_STEPS_COLUMNS = 2048 };
+bool weft_host_steps_pay(const weft_host_kernel *kernel, size_t m, size_t k,
+                         const weft_factors *factors, size_t entries);
 
 struct weft_backend {
   const char *name;      // WEFT_BACKEND=name forces it

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Factors, and from their steps to acts (host_steps.h). Loads and stores vanish into the acts
 // beside them; two levels of butterflies on the same four slots become one act, which halves what
-// is read and written.
+// is read and written; sums of the same slots become one panel of the technique's own.
 #include <string.h>
 
 #include "kernels/host_steps.h"
 
-enum { STEPS_COLUMNS = 2048 }; // in shorter rows acts cost more than they save
-
 typedef struct maker {
   weft_acts *acts;
-  uint16_t place[WEFT_ACT_SLOTS]; // where a slot's value lies
-  size_t writer[WEFT_ACT_SLOTS];  // the act that made it, and
-  uint8_t output[WEFT_ACT_SLOTS]; // which output of it
-  bool read[WEFT_ACT_SLOTS];      // since then
+  uint16_t place[WEFT_ACT_SLOTS];    // where a slot's value lies
+  uint16_t *written[WEFT_ACT_SLOTS]; // the output that says so of the act that made it
+  bool read[WEFT_ACT_SLOTS];         // since then
+  size_t panels, operands;           // made so far; of entries the acts know
 } maker;
 
 static bool butterfly(const weft_step *s) {
@@ -63,13 +61,17 @@ static bool is_product(const weft_step *s) {
   return s->kind == WEFT_STEP_SET || s->kind == WEFT_STEP_ADD;
 }
 
-static void count_work(weft_factors *f) {
+static void count_work(const weft_step *s, size_t *products, size_t *sums) {
+  *products += s->kind != WEFT_STEP_LOAD && s->kind != WEFT_STEP_STORE && s->c > 1;
+  *sums += butterfly(s);
+  *sums += (butterfly(s) || s->kind == WEFT_STEP_ADD) && s->c > 0;
+}
+
+static void count_cost(weft_factors *f) {
   for (size_t i = 0; i < f->count; i++) {
     const weft_step *s = &f->steps[i];
     f->repeated += i && is_product(s) && is_product(s - 1) && s->from == s[-1].from && s->c > 1;
-    f->products += s->kind != WEFT_STEP_LOAD && s->kind != WEFT_STEP_STORE && s->c > 1;
-    f->sums += butterfly(s);
-    f->sums += (butterfly(s) || s->kind == WEFT_STEP_ADD) && s->c > 0;
+    count_work(s, &f->products, &f->sums);
   }
 }
 
@@ -79,12 +81,10 @@ static uint16_t read_slot(maker *m, weft_act *act, uint8_t slot) {
   return m->place[slot];
 }
 
-static uint16_t write_slot(maker *m, size_t output, uint8_t slot) {
-  m->place[slot] = slot;
-  m->writer[slot] = m->acts->count;
-  m->output[slot] = (uint8_t)output;
+static void write_slot(maker *m, uint16_t *output, uint8_t slot) {
+  *output = m->place[slot] = slot;
+  m->written[slot] = output;
   m->read[slot] = false;
-  return slot;
 }
 
 static weft_act *new_act(maker *m, weft_act_kind kind) {
@@ -106,7 +106,7 @@ static void add_four(maker *m, const weft_factors *f, const size_t *first, const
   for (size_t i = 0; i < 4; i++)
     act->in[i] = read_slot(m, act, slots[i]);
   for (size_t i = 0; i < 4; i++)
-    act->out[i] = write_slot(m, i, slots[i]);
+    write_slot(m, &act->out[i], slots[i]);
   m->acts->count++;
 }
 
@@ -121,24 +121,106 @@ static void add_one(maker *m, const weft_step *s) {
   if (s->kind != WEFT_STEP_SET)
     act->in[inputs++] = read_slot(m, act, s->to);
   act->in[inputs] = read_slot(m, act, s->from);
-  act->out[0] = write_slot(m, 0, s->to);
+  write_slot(m, &act->out[0], s->to);
   if (butterfly(s))
-    act->out[1] = write_slot(m, 1, s->from);
+    write_slot(m, &act->out[1], s->from);
   m->acts->count++;
 }
 
-// A row of Y is written by the act that made it, unless others have read it meanwhile.
+// A row of Y is written by the act that made it, unless others have read it meanwhile: false.
+static bool move_store(maker *m, const weft_step *s) {
+  if (m->place[s->from] >= WEFT_PLACE_X || m->read[s->from])
+    return false;
+  *m->written[s->from] = m->place[s->from] = (uint16_t)(WEFT_PLACE_Y + s->to);
+  return true;
+}
+
 static void add_store(maker *m, const weft_step *s) {
-  const uint16_t row = (uint16_t)(WEFT_PLACE_Y + s->to);
-  if (m->place[s->from] < WEFT_PLACE_X && !m->read[s->from]) {
-    m->acts->act[m->writer[s->from]].out[m->output[s->from]] = row;
-    m->place[s->from] = row;
+  if (move_store(m, s))
     return;
-  }
   weft_act *act = new_act(m, WEFT_ACT_SET);
   act->c[0] = 1;
   act->in[0] = m->place[s->from];
-  act->out[0] = row;
+  act->out[0] = (uint16_t)(WEFT_PLACE_Y + s->to);
+  m->acts->count++;
+}
+
+// How many steps from `at` on make or add to one slot by products with others.
+static size_t terms_at(const weft_factors *f, size_t at) {
+  const weft_step *s = &f->steps[at];
+  size_t terms = 0;
+  if (s->kind == WEFT_STEP_SET ? s->from == s->to : s->kind != WEFT_STEP_ADD)
+    return 0;
+  for (terms = 1; at + terms < f->count; terms++)
+    if (s[terms].kind != WEFT_STEP_ADD || s[terms].to != s->to)
+      break;
+  return terms;
+}
+
+// Whether step `at` stores the slot of an output of a panel, and the panel may write there: a slot
+// that it adds to must not have been read.
+static bool stores_output(const maker *m, const weft_factors *f, size_t at, uint8_t slot,
+                          bool accumulate) {
+  return at < f->count && f->steps[at].kind == WEFT_STEP_STORE && f->steps[at].from == slot &&
+         !(accumulate && m->read[slot]);
+}
+
+// Whether one more output, from step `at` on, belongs to a panel that has the sources of `first`.
+static bool same_terms(const weft_factors *f, const weft_step *first, size_t terms, size_t at) {
+  const weft_step *s = &f->steps[at];
+  bool same = s->kind == first->kind && terms_at(f, at) == terms;
+  for (size_t t = 0; same && t < terms; t++)
+    same = s[t].from == first[t].from;
+  return same;
+}
+
+// The panel that begins with step `at`: where it ends, or `at` where there is none. Outputs are no
+// sources, as a slot is no term of its own, and differ, but that a slot may be made anew once its
+// row is stored.
+static size_t find_panel(const maker *m, const weft_factors *f, size_t at, weft_act_panel *panel) {
+  const weft_step *first = &f->steps[at];
+  const size_t terms = terms_at(f, at);
+  const bool adds = first->kind == WEFT_STEP_ADD;
+  bool taken[WEFT_ACT_SLOTS] = {false};
+  size_t rows = 0, end = at;
+  while (terms > 1 && terms <= WEFT_ACT_ROWS && rows < WEFT_ACT_ROWS && end < f->count &&
+         same_terms(f, first, terms, end)) {
+    const uint8_t to = f->steps[end].to;
+    if (taken[to] || (adds && m->place[to] != to))
+      break;
+    const bool stored = stores_output(m, f, end + terms, to, adds);
+    taken[to] = adds || !stored;
+    end += terms + stored;
+    rows++;
+  }
+  *panel = (weft_act_panel){.m = (uint16_t)rows,
+                            .k = (uint16_t)terms,
+                            .operand = (uint16_t)m->operands,
+                            .entry = (uint16_t)m->acts->entries,
+                            .accumulate = adds};
+  return rows * terms > 2 ? end : at;
+}
+
+static void add_panel(maker *m, const weft_factors *f, size_t at, const weft_act_panel *panel) {
+  weft_act *act = new_act(m, WEFT_ACT_PANEL);
+  uint16_t *operand = m->acts->operands + m->operands;
+  for (size_t t = 0; t < panel->k; t++)
+    *operand++ = read_slot(m, act, f->steps[at + t].from);
+  for (size_t i = 0; i < panel->m; i++, operand++) {
+    const uint8_t to = f->steps[at].to;
+    for (size_t t = 0; t < panel->k; t++)
+      m->acts->a[m->acts->entries++] = f->steps[at + t].c;
+    at += panel->k;
+    if (!panel->accumulate)
+      write_slot(m, operand, to);
+    if (stores_output(m, f, at, to, panel->accumulate))
+      (void)move_store(m, &f->steps[at++]);
+    *operand = m->place[to];
+    m->read[to] = m->read[to] || panel->accumulate; // its first writer's output stays where it is
+  }
+  act->in[0] = (uint16_t)m->panels;
+  m->acts->panels[m->panels++] = *panel;
+  m->operands += (size_t)panel->k + panel->m;
   m->acts->count++;
 }
 
@@ -157,6 +239,14 @@ static bool make(const weft_factors *f, weft_acts *acts) {
       four[at] = four[first[1]] = four[second[0]] = four[second[1]] = (uint16_t)(at + 1);
   for (size_t at = 0; at < f->count; at++) {
     const weft_step *s = &f->steps[at];
+    weft_act_panel panel;
+    const size_t end = find_panel(&m, f, at, &panel);
+    if (end > at) {
+      add_panel(&m, f, at, &panel);
+      at = end - 1;
+      continue;
+    }
+    count_work(s, &acts->products, &acts->sums);
     if (four[at]) { // where their second level begins
       if (!find_four(f, four[at] - 1u, first, second))
         return false;
@@ -175,18 +265,27 @@ static bool make(const weft_factors *f, weft_acts *acts) {
 
 weft_status weft_factors_new(const weft_step *steps, size_t count, size_t slots,
                              const weft_allocator *allocator, weft_factors **out) {
+  // Panels are of three steps or more, with at most one operand more than steps.
   const size_t acts_bytes = sizeof(weft_acts) + count * sizeof(weft_act);
+  const size_t panels_bytes = (count / 3 + 1) * sizeof(weft_act_panel);
+  const size_t operands_bytes = 2 * count * sizeof(uint16_t);
+  const size_t steps_bytes = count * sizeof *steps; // and as many entries
   *out = NULL;
-  weft_factors *made = allocator->alloc(
-      allocator->user, sizeof *made + acts_bytes + count * sizeof *steps, _Alignof(weft_factors));
+  weft_factors *made = allocator->alloc(allocator->user,
+                                        sizeof *made + acts_bytes + panels_bytes + operands_bytes +
+                                            count + steps_bytes,
+                                        _Alignof(weft_factors));
   if (!made)
     return WEFT_E_NOMEM;
   weft_acts *acts = (weft_acts *)(made + 1);
-  weft_step *copy = (weft_step *)((uint8_t *)acts + acts_bytes);
   memset(acts, 0, sizeof *acts);
-  memcpy(copy, steps, count * sizeof *steps);
+  acts->panels = (weft_act_panel *)((uint8_t *)acts + acts_bytes);
+  acts->operands = (uint16_t *)((uint8_t *)acts->panels + panels_bytes);
+  acts->a = (uint8_t *)acts->operands + operands_bytes;
+  weft_step *copy = (weft_step *)(acts->a + count);
+  memcpy(copy, steps, steps_bytes);
   *made = (weft_factors){.slots = slots, .count = count, .steps = copy};
-  count_work(made);
+  count_cost(made);
   made->acts = make(made, acts) ? acts : NULL;
   *out = made;
   return WEFT_OK;
@@ -199,10 +298,14 @@ void weft_factors_free(weft_factors *factors, const weft_allocator *allocator) {
 
 // --- running ---
 
-// Steps cost more for each product than entry by entry: what lies in slots is read and written.
-static bool pays(const weft_host_kernel *kernel, const weft_gemm *g) {
-  const weft_factors *f = g->factors;
-  return 8 * g->m * g->k >= kernel->steps_product * f->products + kernel->steps_sum * f->sums;
+// Steps cost more for each product than entry by entry: what lies in slots is read and written. In
+// short rows acts cost more than they save.
+bool weft_host_steps_pay(const weft_host_kernel *kernel, size_t m, size_t k,
+                         const weft_factors *factors, size_t entries) {
+  const weft_acts *acts = factors->acts;
+  return kernel->steps && acts && k <= WEFT_ACT_ROWS && m <= WEFT_ACT_ROWS &&
+         8 * m * k >= kernel->steps_product * acts->products + kernel->steps_sum * acts->sums +
+                          kernel->steps_entry * (acts->entries + entries);
 }
 
 size_t weft_host_steps(const weft_host_kernel *kernel, const weft_allocator *allocator,
@@ -210,8 +313,8 @@ size_t weft_host_steps(const weft_host_kernel *kernel, const weft_allocator *all
   const uint8_t *x[WEFT_ACT_ROWS];
   uint8_t *y[WEFT_ACT_ROWS];
   const size_t columns = (end - begin) / WEFT_ACT_STEP * WEFT_ACT_STEP;
-  if (!kernel->steps || !g->factors || !g->factors->acts || g->x_prepared || g->accumulate ||
-      g->k > WEFT_ACT_ROWS || g->m > WEFT_ACT_ROWS || columns < STEPS_COLUMNS || !pays(kernel, g))
+  if (!g->factors || g->x_prepared || g->accumulate || columns < WEFT_STEPS_COLUMNS ||
+      !weft_host_steps_pay(kernel, g->m, g->k, g->factors, 0))
     return begin;
   const weft_acts *acts = g->factors->acts;
   size_t width = WEFT_ACT_SCRATCH / acts->slots / WEFT_ACT_STEP * WEFT_ACT_STEP;
@@ -225,6 +328,7 @@ size_t weft_host_steps(const weft_host_kernel *kernel, const weft_allocator *all
   for (size_t i = 0; i < g->m; i++)
     y[i] = weft_row(&g->y, i);
   const weft_strip strip = {.acts = acts,
+                            .panel = kernel->panel,
                             .k = g->k,
                             .m = g->m,
                             .x = x,

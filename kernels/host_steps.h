@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps of a factored matrix as host techniques execute them: butterflies joined four rows at a
-// time, rows of X read and rows of Y written where they lie.
+// time, sums of the same slots joined to a panel of a product, rows of X read and rows of Y written
+// where they lie.
 #ifndef WEFT_KERNELS_HOST_STEPS_H
 #define WEFT_KERNELS_HOST_STEPS_H
 
 #include "kernels/backend.h"
 
 enum {
-  WEFT_ACTS_MAX = 1024,         // steps of one product
+  WEFT_ACTS_MAX = 4096,         // steps of one product
   WEFT_ACT_SLOTS = 64,          // slots, at most
   WEFT_ACT_ROWS = 256,          // rows of X, and of Y
   WEFT_ACT_STEP = 128,          // columns are worked on in multiples of this
@@ -26,7 +27,8 @@ typedef enum weft_act_kind {
   WEFT_ACT_INVERSE, // a butterfly of in[0], in[1]
   WEFT_ACT_FORWARD,
   WEFT_ACT_INVERSE4, // of 0, 1 by c[0] and 2, 3 by c[1]; then of 0, 2 and 1, 3 by c[2]
-  WEFT_ACT_FORWARD4  // of 0, 2 and 1, 3 by c[2]; then of 0, 1 by c[0] and 2, 3 by c[1]
+  WEFT_ACT_FORWARD4, // of 0, 2 and 1, 3 by c[2]; then of 0, 1 by c[0] and 2, 3 by c[1]
+  WEFT_ACT_PANEL     // a product entry by entry, of the operands and entries that its panel names
 } weft_act_kind;
 
 typedef struct weft_act {
@@ -35,14 +37,28 @@ typedef struct weft_act {
   uint16_t in[4], out[4];
 } weft_act;
 
+// Y(m, ) = or ^= A(m, k) X(k, ) on places.
+typedef struct weft_act_panel {
+  uint16_t m, k;
+  uint16_t operand; // the first of them: sources, then outputs
+  uint16_t entry;   // the first of them, row by row
+  bool accumulate;
+} weft_act_panel;
+
 typedef struct weft_acts {
   size_t count, slots;
+  // Of its acts: multiplications by anything but 0 and 1; exclusive-ors; entries of panels.
+  size_t products, sums, entries;
+  weft_act_panel *panels; // act.in[0] says which
+  uint16_t *operands;     // places
+  uint8_t *a;             // entries
   weft_act act[];
 } weft_acts;
 
 // What a technique executes acts on: columns [begin, end), a multiple of WEFT_ACT_STEP of them.
 struct weft_strip {
   const weft_acts *acts;
+  void (*panel)(const weft_panel *panel); // the technique's
   size_t k, m;
   const uint8_t *const *x;  // k rows
   uint8_t *const *y;        // m rows

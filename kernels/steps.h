@@ -159,6 +159,26 @@ static act_rows act_places(const weft_act *act, const weft_strip *strip, uint8_t
   return r;
 }
 
+static void act_panel(const weft_strip *strip, const weft_act_panel *panel, uint8_t *const *place,
+                      size_t width) {
+  const uint16_t *operand = strip->acts->operands + panel->operand;
+  const uint8_t *x[WEFT_PANEL_ROWS];
+  uint8_t *y[WEFT_PANEL_ROWS];
+  for (size_t j = 0; j < panel->k; j++)
+    x[j] = place[*operand++];
+  for (size_t i = 0; i < panel->m; i++)
+    y[i] = place[*operand++];
+  strip->panel(&(weft_panel){.m = panel->m,
+                             .k = panel->k,
+                             .end = width,
+                             .row_bytes = width,
+                             .a = strip->acts->a + panel->entry,
+                             .a_stride = panel->k,
+                             .x = x,
+                             .y = y,
+                             .accumulate = panel->accumulate});
+}
+
 static void steps_run(const weft_strip *strip) {
   const weft_acts *acts = strip->acts;
   uint8_t *place[WEFT_PLACES];
@@ -170,10 +190,16 @@ static void steps_run(const weft_strip *strip) {
       place[WEFT_PLACE_X + j] = (uint8_t *)(uintptr_t)(strip->x[j] + column);
     for (size_t i = 0; i < strip->m; i++)
       place[WEFT_PLACE_Y + i] = strip->y[i] + column;
+    const size_t width = left < strip->width ? left : strip->width;
     for (size_t a = 0; a < acts->count; a++) {
-      act_rows r = act_places(&acts->act[a], strip, place);
-      r.width = left < strip->width ? left : strip->width;
-      act_run(acts->act[a].kind, &r);
+      const weft_act *act = &acts->act[a];
+      if (act->kind == WEFT_ACT_PANEL) {
+        act_panel(strip, &acts->panels[act->in[0]], place, width);
+        continue;
+      }
+      act_rows r = act_places(act, strip, place);
+      r.width = width;
+      act_run(act->kind, &r);
     }
   }
 }

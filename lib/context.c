@@ -64,6 +64,7 @@ static weft_status select_device_row(weft_ctx *ctx, const char *name, size_t ind
 // Where kernels that the device compiles are kept, and when it does.
 static weft_status keep_code(weft_ctx *ctx, const weft_ctx_options *options) {
   const char *path = options->code_folder ? options->code_folder : getenv("WEFT_CODE_FOLDER");
+  ctx->compile_after = options->compile_after;
   if (options->compile_after)
     weft_device_compile_after(ctx->device, options->compile_after);
   if (options->code_store) {

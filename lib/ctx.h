@@ -22,6 +22,7 @@ struct weft_ctx {
   weft_partition partition;
   weft_device *device;                  // NULL when row is a host row
   struct weft_code_folder *code_folder; // NULL: compiled kernels are kept elsewhere, or nowhere
+  size_t compile_after;                 // as the options have it
   // Streams that calls without a queue borrow, so that several threads can make such calls.
   pthread_mutex_t spare_lock;
   void *spare[WEFT_SPARE_STREAMS];

@@ -34,4 +34,5 @@ const weft_host_kernel weft_host_avx512 = {.panel = tile_panel,
                                            .xor_rows = tile_xor_rows,
                                            .steps = steps_run,
                                            .steps_product = 21,
-                                           .steps_sum = 4};
+                                           .steps_sum = 4,
+                                           .steps_entry = 9};

@@ -28,4 +28,5 @@ const weft_host_kernel weft_host_gfni256 = {.panel = tile_panel,
                                             .xor_rows = tile_xor_rows,
                                             .steps = steps_run,
                                             .steps_product = 18,
-                                            .steps_sum = 3};
+                                            .steps_sum = 3,
+                                            .steps_entry = 10};

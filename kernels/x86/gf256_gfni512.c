@@ -30,4 +30,5 @@ const weft_host_kernel weft_host_gfni512 = {.panel = few_or_tile_panel,
                                             .xor_rows = tile_xor_rows,
                                             .steps = steps_run,
                                             .steps_product = 31,
-                                            .steps_sum = 5};
+                                            .steps_sum = 5,
+                                            .steps_entry = 9};

@@ -15,18 +15,18 @@
 //
 // Infinity: a source there adds a constant to every polynomial of targets. A target there is the
 // sum of all sources, which the last coefficient of a block is for its own.
-//
-// Scales that are d(j) = s (a + y(j)), as Jerasure has them, cost nothing:
-// (a + y) / (x + y) = 1 + (a + x) / (x + y), so the sum of all sources is added in the end instead.
 #include "lib/storage/cauchy_steps.h"
 
 #include <string.h>
 
-enum { LEVELS = 9, NONE = -1, MEETINGS = 2048 };
+#include "lib/storage/cauchy_points.h"
+
+enum { LEVELS = 9, NONE = WEFT_NO_POINT, MEETINGS = 2048 };
 
 // Block y of sources, of 2^level points, adds to block x of targets.
 typedef struct meeting {
   uint8_t level, x, y;
+  int16_t before; // of the same block of sources, or NONE
 } meeting;
 
 // How blocks meet: none larger than 2^level_most, and none of targets less than `least` eighths
@@ -42,29 +42,24 @@ struct weft_cauchy_writer {
   uint8_t derivative[LEVELS];             // g(level)
 
   const weft_cauchy_matrix *matrix;
-  int16_t source_at[WEFT_POINTS], target_at[WEFT_POINTS]; // by point: which, or NONE
-  uint16_t sources_before[WEFT_POINTS + 1], targets_before[WEFT_POINTS + 1];
-  int16_t infinite_source, infinite_target; // or NONE
-  size_t levels;                            // of the block that has all points
-  bool levelled;                            // scales of sources are as above; the sum is added, and
-  uint8_t sum_scale[WEFT_POINTS];           // by target: times this
-  uint8_t source_scale[WEFT_POINTS];        // by point, as they are or 1
-  uint8_t target_scale[WEFT_POINTS];        // by point; where levelled, with (a + x)
+  weft_cauchy_points at;
 
   weft_step_list *list;
   const weft_cauchy_ends *ends;
   layout layout;
   meeting meetings[MEETINGS];
   size_t meeting_count;
-  bool too_many;
-  size_t top;                       // the largest level of a meeting
-  bool meets[LEVELS][WEFT_POINTS];  // a block of sources, by its first point
-  uint8_t column[WEFT_POINTS];      // scales that sources of a block have in common,
-  uint8_t row[WEFT_POINTS];         // and targets
-  uint16_t owner[WEFT_POINTS];      // blocks of targets that are in no other one that meets,
-  uint8_t owner_level[WEFT_POINTS]; // by point
-  size_t owners;                    // how many
-  weft_multiple data[WEFT_POINTS];  // coefficients of polynomials of sources, by point
+  size_t meetings_cost;               // about, or less
+  bool too_many;                      // or too costly
+  size_t top;                         // the largest level of a meeting
+  int16_t meets[LEVELS][WEFT_POINTS]; // the last meeting of a block of sources, by its first point
+  uint8_t column[WEFT_POINTS];        // scales that sources of a block have in common,
+  uint8_t row[WEFT_POINTS];           // and targets
+  uint16_t owner[WEFT_POINTS];        // blocks of targets that are in no other one that meets,
+  uint8_t owner_level[WEFT_POINTS];   // by point
+  size_t owners;                      // how many
+  bool met[LEVELS][WEFT_POINTS];      // a block of targets, by its first point
+  weft_multiple data[WEFT_POINTS];    // coefficients of polynomials of sources, by point
   weft_multiple parity[LEVELS][WEFT_POINTS]; // and of targets, by level and point
   weft_multiple sum;                         // of all sources
 };
@@ -96,99 +91,21 @@ void weft_cauchy_writer_init(writer *b, const weft_gfw *field) {
 }
 
 // ---------------------------------------------------------------------------------------------
-// The matrix, by points
-
-static size_t sources_in(const writer *b, size_t block, size_t level) {
-  return (size_t)(b->sources_before[block + ((size_t)1 << level)] - b->sources_before[block]);
-}
-
-static size_t targets_in(const writer *b, size_t block, size_t level) {
-  return (size_t)(b->targets_before[block + ((size_t)1 << level)] - b->targets_before[block]);
-}
-
-// Whether scales of sources are s (a + y), and not all the same; there must be none at infinity.
-static bool find_level(const writer *b, uint8_t *a, uint8_t *s) {
-  const weft_cauchy_matrix *m = b->matrix;
-  const uint8_t *u = m->source_scale;
-  if (m->sources < 3 || u[0] == u[1] || b->infinite_source != NONE || b->infinite_target != NONE)
-    return false;
-  const uint8_t y0 = (uint8_t)m->source[0], y1 = (uint8_t)m->source[1];
-  *a = over(b, times(b, u[0], y1) ^ times(b, u[1], y0), u[0] ^ u[1]);
-  if (*a == y0)
-    return false;
-  *s = over(b, u[0], *a ^ y0);
-  for (size_t j = 0; j < m->sources; j++)
-    if (times(b, *s, *a ^ (uint8_t)m->source[j]) != u[j])
-      return false;
-  return true;
-}
-
-// (s / v) (1 + (a + x) / (x + y)): scale v / (s (a + x)), and s / v times the sum. A target at `a`
-// itself is the sum alone, as one at infinity.
-static void level_scales(writer *b, uint8_t a, uint8_t s) {
-  const weft_cauchy_matrix *m = b->matrix;
-  for (size_t j = 0; j < m->sources; j++)
-    b->source_scale[m->source[j]] = 1;
-  for (size_t i = 0; i < m->targets; i++) {
-    const uint8_t x = (uint8_t)m->target[i], v = m->target_scale[i];
-    b->sum_scale[i] = over(b, s, v);
-    if (x != a) {
-      b->target_scale[x] = over(b, v, times(b, s, a ^ x));
-      continue;
-    }
-    b->target_at[x] = NONE;
-    b->infinite_target = (int16_t)i;
-  }
-}
-
-static void spread(writer *b, const weft_cauchy_matrix *m) {
-  b->matrix = m;
-  b->infinite_source = b->infinite_target = NONE;
-  for (size_t x = 0; x < WEFT_POINTS; x++)
-    b->source_at[x] = b->target_at[x] = NONE;
-  size_t last = 0;
-  for (size_t j = 0; j < m->sources; j++) {
-    const size_t y = m->source[j];
-    if (y == WEFT_POINT_INFINITE) {
-      b->infinite_source = (int16_t)j;
-      continue;
-    }
-    b->source_at[y] = (int16_t)j;
-    b->source_scale[y] = m->source_scale[j];
-    last = y > last ? y : last;
-  }
-  for (size_t i = 0; i < m->targets; i++) {
-    const size_t x = m->target[i];
-    if (x == WEFT_POINT_INFINITE) {
-      b->infinite_target = (int16_t)i;
-      b->sum_scale[i] = over(b, 1, m->target_scale[i]);
-      continue;
-    }
-    b->target_at[x] = (int16_t)i;
-    b->target_scale[x] = m->target_scale[i];
-    last = x > last ? x : last;
-  }
-  uint8_t a = 0, s = 0;
-  b->levelled = find_level(b, &a, &s);
-  if (b->levelled)
-    level_scales(b, a, s);
-  for (size_t x = 0; x < WEFT_POINTS; x++) {
-    b->sources_before[x + 1] = (uint16_t)(b->sources_before[x] + (b->source_at[x] != NONE));
-    b->targets_before[x + 1] = (uint16_t)(b->targets_before[x] + (b->target_at[x] != NONE));
-  }
-  for (b->levels = 0; (size_t)1 << b->levels <= last;)
-    b->levels++;
-}
-
-// ---------------------------------------------------------------------------------------------
 // Which blocks meet
 
 static void meet(writer *b, size_t level, size_t x, size_t y) {
-  b->too_many = b->too_many || b->meeting_count == MEETINGS;
+  // Of the block's coefficients at least as many as there are sources are multiplied, and most are
+  // added; but for those that are the first that a block of targets has.
+  if (b->met[level][x])
+    b->meetings_cost += b->list->prices.repeated * weft_sources_in(&b->at, y, level);
+  b->met[level][x] = true;
+  b->too_many = b->too_many || b->meeting_count == MEETINGS ||
+                b->list->cost + b->meetings_cost > b->list->cost_most;
   if (b->too_many)
     return;
-  b->meetings[b->meeting_count++] = (meeting){(uint8_t)level, (uint8_t)x, (uint8_t)y};
-  b->meets[level][y] = true;
+  int16_t *last = &b->meets[level][y];
+  b->meetings[b->meeting_count] = (meeting){(uint8_t)level, (uint8_t)x, (uint8_t)y, *last};
+  *last = (int16_t)b->meeting_count++;
   b->top = level > b->top ? level : b->top;
 }
 
@@ -196,13 +113,13 @@ static void meet(writer *b, size_t level, size_t x, size_t y) {
 // block of level `area`, as a whole or in halves; and then its halves what sources in it give.
 static void divide(writer *b, size_t level, size_t x, size_t area) {
   const size_t size = (size_t)1 << level, base = x >> area << area;
-  const size_t full = targets_in(b, x, level);
-  if (!full || b->too_many || !sources_in(b, base, area))
+  const size_t full = weft_targets_in(&b->at, x, level);
+  if (!full || b->too_many || !weft_sources_in(&b->at, base, area))
     return;
   const bool sparse = 8 * full <= b->layout.least * size;
   if (level == 0 || (level <= b->layout.level_most && !sparse)) {
     for (size_t y = base; y < base + ((size_t)1 << area); y += size)
-      if (y != x && sources_in(b, y, level))
+      if (y != x && weft_sources_in(&b->at, y, level))
         meet(b, level, x, y);
     area = level;
   }
@@ -212,7 +129,7 @@ static void divide(writer *b, size_t level, size_t x, size_t area) {
   divide(b, level - 1, x + size / 2, area);
 }
 
-static bool needs_sum(const writer *b) { return b->levelled || b->infinite_target != NONE; }
+static bool needs_sum(const writer *b) { return b->at.levelled || b->at.infinite_target != NONE; }
 
 // Whether polynomials of the block of this level that `point` is in are wanted, of this level or
 // larger.
@@ -220,7 +137,7 @@ static bool wanted(const writer *b, size_t level, size_t point) {
   if (needs_sum(b))
     return level <= b->top;
   for (size_t s = level; s <= b->top; s++)
-    if (b->meets[s][point >> s << s])
+    if (b->meets[s][point >> s << s] != NONE)
       return true;
   return false;
 }
@@ -238,14 +155,14 @@ static uint8_t most_common(const uint8_t *scale, const int16_t *there, size_t co
 static void share_scales(writer *b) {
   const size_t size = (size_t)1 << b->top;
   for (size_t y = 0; y < WEFT_POINTS; y += size)
-    memset(b->column + y, most_common(b->source_scale + y, b->source_at + y, size), size);
+    memset(b->column + y, most_common(b->at.source_scale + y, b->at.source_at + y, size), size);
   for (size_t level = b->top + 1; level-- > 0;)
     for (size_t i = 0; i < b->meeting_count; i++) {
       const meeting *one = &b->meetings[i];
       const size_t x = one->x, points = (size_t)1 << level;
       if (one->level != level || b->row[x])
         continue;
-      memset(b->row + x, most_common(b->target_scale + x, b->target_at + x, points), points);
+      memset(b->row + x, most_common(b->at.target_scale + x, b->at.target_at + x, points), points);
       b->owner[b->owners] = one->x;
       b->owner_level[b->owners++] = one->level;
     }
@@ -259,17 +176,15 @@ static void add_to_targets(writer *b, size_t level, size_t y) {
   const bool stays = wanted(b, level + 1, y);
   uint8_t x[WEFT_POINTS], constant[WEFT_POINTS];
   size_t met = 0;
-  for (size_t i = 0; i < b->meeting_count && b->meets[level][y]; i++) {
+  for (int16_t i = b->meets[level][y]; i != NONE; i = b->meetings[i].before) {
     const meeting *one = &b->meetings[i];
-    if (one->level != level || one->y != y)
-      continue;
     const uint8_t shared = over(b, b->column[y], b->row[one->x]);
     x[met] = one->x;
     constant[met++] =
         times(b, shared, over(b, b->derivative[level], b->vanishing[level][one->x ^ y]));
   }
   for (size_t q = 0; q < (size_t)1 << level; q++) {
-    for (size_t i = 0; i < met; i++)
+    for (size_t i = met; i-- > 0;)
       weft_value_add(b->list, &b->parity[level][x[i] + q], b->data[y + q], constant[i]);
     if (!stays)
       weft_value_give(b->list, &b->data[y + q]);
@@ -288,11 +203,11 @@ static void add_to_sum(writer *b, size_t y) {
 
 static void rise(writer *b, size_t level, size_t y) {
   const size_t half = ((size_t)1 << level) / 2;
-  if (b->list->failed || !sources_in(b, y, level))
+  if (b->list->failed || !weft_sources_in(&b->at, y, level))
     return;
   if (level == 0) {
-    b->data[y] = source(b, b->source_at[y]);
-    weft_value_scale(b->list, &b->data[y], over(b, b->source_scale[y], b->column[y]));
+    b->data[y] = source(b, b->at.source_at[y]);
+    weft_value_scale(b->list, &b->data[y], over(b, b->at.source_scale[y], b->column[y]));
     weft_value_settle(b->list, &b->data[y]);
   } else {
     rise(b, level - 1, y);
@@ -322,7 +237,8 @@ static void hand_down(writer *b, size_t level, size_t x, weft_multiple *value) {
 // p + w r, and that plus r.
 static void part(writer *b, size_t level, size_t x, size_t q) {
   const size_t half = ((size_t)1 << level) / 2;
-  const bool low = targets_in(b, x, level - 1), high = targets_in(b, x + half, level - 1);
+  const bool low = weft_targets_in(&b->at, x, level - 1),
+             high = weft_targets_in(&b->at, x + half, level - 1);
   const uint8_t w = b->twiddle[level - 1][x];
   weft_multiple *p = &b->parity[level][x + q], *r = &b->parity[level][x + half + q];
   if (low && high) {
@@ -358,14 +274,14 @@ static void leave(writer *b, size_t i, weft_multiple value) {
 
 static void descend(writer *b, size_t level, size_t x) {
   const size_t half = ((size_t)1 << level) / 2;
-  if (b->list->failed || !targets_in(b, x, level))
+  if (b->list->failed || !weft_targets_in(&b->at, x, level))
     return;
   if (level == 0) {
-    const size_t i = (size_t)b->target_at[x];
+    const size_t i = (size_t)b->at.target_at[x];
     weft_multiple value = b->parity[0][x];
-    weft_value_scale(b->list, &value, over(b, b->row[x], b->target_scale[x]));
-    if (b->levelled)
-      weft_value_add(b->list, &value, b->sum, b->sum_scale[i]);
+    weft_value_scale(b->list, &value, over(b, b->row[x], b->at.target_scale[x]));
+    if (b->at.levelled)
+      weft_value_add(b->list, &value, b->sum, b->at.sum_scale[i]);
     leave(b, i, value);
     return;
   }
@@ -377,7 +293,7 @@ static void descend(writer *b, size_t level, size_t x) {
 
 // The source at infinity is a constant of every polynomial of targets that is no part of another.
 static void add_infinite_source(writer *b) {
-  const int16_t j = b->infinite_source;
+  const int16_t j = b->at.infinite_source;
   if (j == NONE)
     return;
   weft_multiple value = source(b, j);
@@ -388,9 +304,9 @@ static void add_infinite_source(writer *b) {
 }
 
 static void add_infinite_target(writer *b) {
-  const int16_t i = b->infinite_target;
+  const int16_t i = b->at.infinite_target;
   if (i != NONE) {
-    weft_value_scale(b->list, &b->sum, b->sum_scale[i]);
+    weft_value_scale(b->list, &b->sum, b->at.sum_scale[i]);
     leave(b, (size_t)i, b->sum);
   } else {
     weft_value_give(b->list, &b->sum);
@@ -406,7 +322,7 @@ static void rise_all(writer *b) {
                          : b->matrix->source[j] / size * size;
     bool first = y < WEFT_POINTS;
     for (size_t before = y; first && before < y + size; before++)
-      first = b->source_at[before] == NONE || (size_t)b->source_at[before] >= j;
+      first = b->at.source_at[before] == NONE || (size_t)b->at.source_at[before] >= j;
     if (first)
       rise(b, b->top, y);
   }
@@ -421,56 +337,83 @@ static bool in_order(const writer *b, size_t begin) {
   return true;
 }
 
-// The steps of one layout, behind those that are there; false if it does not do.
+// How the blocks of one layout meet; false if that is too much.
+static bool lay_out(writer *b) {
+  b->meeting_count = b->meetings_cost = b->top = b->owners = 0;
+  b->too_many = false;
+  memset(b->meets, 0xFF, sizeof b->meets);
+  memset(b->met, 0, sizeof b->met);
+  divide(b, b->at.levels, 0, b->at.levels);
+  return !b->too_many;
+}
+
+// The steps of a layout, behind those that are there; false if it does not do.
 static bool build(writer *b) {
   const size_t begin = b->list->count;
-  b->meeting_count = b->top = b->owners = 0;
-  b->too_many = false;
   b->sum = WEFT_ZERO;
-  memset(b->meets, 0, sizeof b->meets);
   memset(b->row, 0, sizeof b->row);
   memset(b->data, 0, sizeof b->data);
   memset(b->parity, 0, sizeof b->parity);
-  divide(b, b->levels, 0, b->levels);
-  if (b->too_many)
-    return false;
   share_scales(b);
   rise_all(b);
   add_infinite_source(b);
-  descend(b, b->levels, 0);
+  descend(b, b->at.levels, 0);
   add_infinite_target(b);
   return !b->list->failed && in_order(b, begin);
 }
 
+// Layouts that make the same blocks meet are one.
+static size_t hash_meetings(const writer *b) {
+  size_t hash = b->meeting_count;
+  for (size_t i = 0; i < b->meeting_count; i++) {
+    const meeting *one = &b->meetings[i];
+    hash = (hash ^ ((size_t)one->level << 16 | (size_t)one->x << 8 | one->y)) *
+           (size_t)UINT64_C(0x9E3779B97F4A7C15);
+    hash ^= hash >> 15;
+  }
+  return hash;
+}
+
 bool weft_cauchy_steps(writer *b, const weft_cauchy_matrix *matrix, const weft_cauchy_ends *ends,
                        weft_step_list *list) {
-  size_t rows = 0, least = SIZE_MAX;
+  enum { LayoutsMost = 12 };
+  const size_t cost_most = list->cost_most;
+  size_t rows = 0, tried[LayoutsMost], count = 0;
   layout found = {0, 0};
   weft_step_mark before;
   if (list->failed)
     return false;
   weft_step_list_mark(list, &before);
-  spread(b, matrix);
+  b->matrix = matrix;
+  weft_cauchy_points_set(&b->at, b->field, matrix);
   b->list = list;
   b->ends = ends;
   while ((size_t)1 << rows < matrix->targets)
     rows++;
   // Blocks of about as many points as there are targets.
-  for (size_t level = rows > 2 ? rows - 2 : 1; level < b->levels && level <= rows + 1; level++)
+  bool known = false;
+  for (size_t level = rows > 2 ? rows - 2 : 1; level < b->at.levels && level <= rows + 1; level++)
     for (size_t eighths = 2; eighths <= 6; eighths += 2) {
       b->layout = (layout){level, eighths};
+      if (!lay_out(b))
+        continue;
+      bool again = false;
+      tried[count] = hash_meetings(b);
+      for (size_t t = 0; t < count && !again; t++)
+        again = tried[t] == tried[count];
+      if (again)
+        continue;
+      count++;
       if (build(b)) {
-        const weft_step_work work =
-            weft_steps_work(list->step + before.count, list->count - before.count);
-        if (2 * work.products + work.sums < least) {
-          least = 2 * work.products + work.sums;
-          found = b->layout;
-        }
+        list->cost_most = list->cost - 1; // for others
+        found = b->layout;
+        known = true;
       }
       weft_step_list_take_back(list, &before);
     }
+  list->cost_most = cost_most;
   b->layout = found;
-  if (least != SIZE_MAX && build(b))
+  if (known && lay_out(b) && build(b))
     return true;
   weft_step_list_take_back(list, &before);
   return false;

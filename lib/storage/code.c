@@ -122,14 +122,15 @@ static void write_name(weft_code *code, const family *f) {
 }
 
 // Encoding by transforms, where the code is one for which they are known and large enough to gain.
-// As many slots as a made kernel has registers for, or as a technique of the host takes.
+// The host adds up packets by programs of their own.
 static weft_status factorise(weft_code *code, const uint8_t *ids) {
-  enum { ProductsLeast = 128, SlotsOfDevice = 29, SlotsOfHost = 64 };
-  if ((weft_code_is_crs(code) && !code->ctx->device) || code->k * code->m < ProductsLeast)
+  weft_factors *factors = NULL;
+  if ((weft_code_is_crs(code) && !code->ctx->device) || code->k * code->m < WEFT_FACTORS_LEAST)
     return WEFT_OK;
-  const weft_status status =
-      weft_transform_new(&code->generator, ids, ids + code->k, code->m,
-                         code->ctx->device ? SlotsOfDevice : SlotsOfHost, &code->encode->factors);
+  const weft_status status = weft_transform_new(
+      &code->generator, ids, ids + code->k, code->m,
+      code->ctx->device ? &weft_transform_for_device : &weft_transform_for_host, &factors);
+  atomic_init(&code->encode->factors, factors);
   return status == WEFT_E_UNSUPPORTED ? WEFT_OK : status;
 }
 

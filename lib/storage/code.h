@@ -16,19 +16,27 @@
 #include "lib/storage/xor_program.h"
 #include "weft/storage.h"
 
+enum { WEFT_FACTORS_LEAST = 128 }; // entries of a matrix: fewer are no worse as they are
+
+// Something that makes a plan quicker, once it has read enough to repay it.
+typedef struct weft_improvement {
+  atomic_size_t worked; // bytes read so far
+  size_t after;         // bytes read that repay it; SIZE_MAX: there is none, or it is there
+  atomic_flag begun;    // by one thread, once
+} weft_improvement;
+
 struct weft_plan {
   weft_code *code;
   atomic_size_t holders; // the cache, the caller, calls under way
   size_t outputs;        // r
   uint8_t *ids;          // (k + r): inputs, then outputs; these and the matrix follow the struct
   uint8_t *matrix;       // (r, k)
-  weft_factors *factors; // of the matrix; NULL: none known. Owned
-  // CRS only. `plain` is there from the start, `reduced` once the plan has worked enough.
+  // A byte code's, or for a device, factors of the matrix, where they are known and pay; a CRS
+  // code's reduced program, for the plain one that is there from the start. NULL until then. Owned.
+  _Atomic(weft_factors *) factors;
   weft_xor_program *plain;
   _Atomic(weft_xor_program *) reduced;
-  atomic_flag reducing; // by one thread, once
-  atomic_size_t worked; // bytes read so far
-  size_t reduce_after;  // bytes read that repay the reduction
+  weft_improvement on_host, on_device;
 };
 
 typedef struct weft_cached_plan {
@@ -84,10 +92,11 @@ typedef struct weft_request {
 } weft_request;
 
 // Makes a plan on the stack and runs it: where no plans are kept, asking for memory would be a good
-// part of a short recovery. For a plan that is small: of a byte code, on the host. The request has
-// been made for the code.
+// part of a short recovery. For a plan that is small, of a byte code, on the host, and has no time
+// to become quicker. The request has been made for the code.
 enum { WEFT_SMALL_PLAN_BYTES = 2048 };
-bool weft_plan_is_small(const weft_code *code, size_t output_count);
+bool weft_plan_is_small(const weft_code *code, const weft_request *request,
+                        const weft_stripe *stripes, size_t count);
 weft_status weft_plan_run_once(weft_code *code, weft_request *request, const weft_stripe *stripes,
                                size_t count, weft_queue *queue);
 

@@ -4,14 +4,17 @@
 
 #include <string.h>
 
+#include "kernels/pool.h"
 #include "lib/storage/device_run.h"
 #include "lib/storage/xor_run.h"
 
 enum {
   POINTERS = 2 * WEFT_MAX_SHARDS, // k inputs and r outputs of one stripe always fit
   BATCH = 32,                     // stripes that one call of the kernels takes
-  REDUCE_REPAYS = 4096            // bytes read for each one in the bit matrix, as measured
+  REDUCE_REPAYS = 4096,           // bytes read for each one in the bit matrix, as measured
+  FACTORS_REPAY = 48 << 10        // bytes read of each shard for each thread, likewise
 };
+#define DEVICE_FACTORS_REPAY ((size_t)16 << 30) // bytes read
 
 // ---------------------------------------------------------------------------------------------
 // Making
@@ -41,6 +44,90 @@ static weft_status make_program(const weft_plan *plan, bool reduce, weft_xor_pro
   return status;
 }
 
+// Of the inputs; for byte codes without stripes that are too short for factors.
+static size_t bytes_read(const weft_code *code, const weft_stripe *stripes, size_t count) {
+  size_t bytes = 0;
+  for (size_t s = 0; s < count; s++)
+    if (weft_code_is_crs(code) || stripes[s].bytes >= WEFT_STEPS_COLUMNS)
+      bytes += stripes[s].bytes * code->k;
+  return bytes;
+}
+
+// Bytes read that repay factors; SIZE_MAX: they would hardly pay. Outputs are rebuilt by those of
+// encoding and a small matrix, of as many columns as parity stands in for data. All data from as
+// much parity is encoding the other way round.
+static size_t factors_after(const weft_code *code, size_t outputs, size_t stand_ins) {
+  const weft_factors *encode = code->encode ? atomic_load(&code->encode->factors) : NULL;
+  const size_t k = code->k, entries = stand_ins == k && outputs == k ? 0 : outputs * stand_ins;
+  if (!encode || code->ctx->device ||
+      !weft_host_steps_pay(code->ctx->host->host, outputs, k, encode, entries))
+    return SIZE_MAX;
+  return FACTORS_REPAY * k * weft_pool_threads(code->ctx->pool);
+}
+
+// Bytes read on a device that make factors worth having: kernels are compiled for them, which
+// takes far longer than making them.
+static size_t device_factors_after(const weft_code *code, size_t outputs) {
+  const size_t compile_after = code->ctx->compile_after;
+  if (!code->ctx->device || outputs * code->k < WEFT_FACTORS_LEAST)
+    return SIZE_MAX;
+  return compile_after && compile_after < DEVICE_FACTORS_REPAY ? compile_after
+                                                               : DEVICE_FACTORS_REPAY;
+}
+
+// WEFT_E_UNSUPPORTED: none that pay.
+static weft_status make_factors(const weft_plan *plan, weft_factors **out) {
+  const weft_code *code = plan->code;
+  const weft_transform_for *who =
+      code->ctx->device ? &weft_transform_for_device : &weft_transform_for_host;
+  WEFT_TRY(weft_transform_new(&code->generator, plan->ids, plan->ids + code->k, plan->outputs, who,
+                              out));
+  if (code->ctx->device ||
+      weft_host_steps_pay(code->ctx->host->host, plan->outputs, code->k, *out, 0))
+    return WEFT_OK;
+  weft_factors_free(*out, &code->ctx->allocator);
+  *out = NULL;
+  return WEFT_E_UNSUPPORTED;
+}
+
+static weft_status give_factors(weft_plan *plan) {
+  weft_factors *factors = NULL;
+  WEFT_TRY(make_factors(plan, &factors));
+  atomic_store_explicit(&plan->factors, factors, memory_order_release);
+  return WEFT_OK;
+}
+
+static weft_status give_program(weft_plan *plan) {
+  weft_xor_program *reduced = NULL;
+  WEFT_TRY(make_program(plan, true, &reduced));
+  atomic_store_explicit(&plan->reduced, reduced, memory_order_release);
+  return WEFT_OK;
+}
+
+// Where there is no memory for an improvement, the plan goes on as it is, and tries again.
+static weft_status improve(weft_plan *plan, weft_improvement *i,
+                           weft_status (*give)(weft_plan *plan)) {
+  const weft_status status = give(plan);
+  if (status == WEFT_E_NOMEM)
+    atomic_flag_clear(&i->begun);
+  return status;
+}
+
+static void work(weft_plan *plan, weft_improvement *i, size_t bytes,
+                 weft_status (*give)(weft_plan *plan)) {
+  if (i->after != SIZE_MAX && atomic_fetch_add(&i->worked, bytes) + bytes >= i->after &&
+      !atomic_flag_test_and_set(&i->begun)) // else another thread is at it, or was
+    improve(plan, i, give);
+}
+
+// Makes now what would be made once it is repaid.
+static weft_status improve_now(weft_plan *plan, weft_improvement *i,
+                               weft_status (*give)(weft_plan *plan)) {
+  if (i->after == SIZE_MAX || atomic_flag_test_and_set(&i->begun))
+    return WEFT_OK;
+  return improve(plan, i, give);
+}
+
 static weft_status fill(weft_plan *plan, const uint8_t *inputs, const uint8_t *outputs,
                         bool reduce) {
   const weft_code *code = plan->code;
@@ -49,15 +136,23 @@ static weft_status fill(weft_plan *plan, const uint8_t *inputs, const uint8_t *o
   if (r)
     memcpy(plan->ids + k, outputs, r);
   WEFT_TRY(solve(plan, inputs, outputs));
-  if (!weft_code_is_crs(code) || !r)
+  if (!r)
     return WEFT_OK;
-  WEFT_TRY(make_program(plan, false, &plan->plain));
-  plan->reduce_after = plan->plain->source_count * REDUCE_REPAYS;
-  weft_xor_program *reduced = NULL;
+  plan->on_device.after = device_factors_after(code, r);
   if (reduce)
-    WEFT_TRY(make_program(plan, true, &reduced));
-  atomic_init(&plan->reduced, reduced);
-  return WEFT_OK;
+    improve_now(plan, &plan->on_device, give_factors);
+  if (!weft_code_is_crs(code)) {
+    size_t stand_ins = 0;
+    for (size_t i = 0; i < k; i++)
+      stand_ins += inputs[i] >= k;
+    plan->on_host.after = factors_after(code, r, stand_ins);
+    if (reduce)
+      improve_now(plan, &plan->on_host, give_factors);
+    return WEFT_OK;
+  }
+  WEFT_TRY(make_program(plan, false, &plan->plain));
+  plan->on_host.after = plan->plain->source_count * REDUCE_REPAYS;
+  return reduce ? improve_now(plan, &plan->on_host, give_program) : WEFT_OK;
 }
 
 static weft_status check_ids(const weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
@@ -81,6 +176,12 @@ static size_t plan_bytes(const weft_code *code, size_t output_count) {
   return sizeof(weft_plan) + code->k + output_count + output_count * code->k;
 }
 
+static void begin_improvement(weft_improvement *i) {
+  atomic_init(&i->worked, 0);
+  atomic_flag_clear(&i->begun);
+  i->after = SIZE_MAX;
+}
+
 static void begin(weft_plan *plan, weft_code *code, size_t output_count) {
   memset(plan, 0, sizeof *plan);
   plan->code = code;
@@ -88,9 +189,10 @@ static void begin(weft_plan *plan, weft_code *code, size_t output_count) {
   plan->ids = (uint8_t *)(plan + 1);
   plan->matrix = plan->ids + code->k + output_count;
   atomic_init(&plan->holders, 1);
-  atomic_init(&plan->worked, 0);
+  atomic_init(&plan->factors, NULL);
   atomic_init(&plan->reduced, NULL);
-  atomic_flag_clear(&plan->reducing);
+  begin_improvement(&plan->on_host);
+  begin_improvement(&plan->on_device);
 }
 
 weft_status weft_plan_make(weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
@@ -113,7 +215,7 @@ void weft_plan_let_go(weft_plan *plan) {
   weft_ctx *ctx = plan->code->ctx;
   weft_xor_program_free(plan->plain);
   weft_xor_program_free(atomic_load(&plan->reduced));
-  weft_factors_free(plan->factors, &ctx->allocator);
+  weft_factors_free(atomic_load(&plan->factors), &ctx->allocator);
   weft_ctx_give(ctx, plan);
 }
 
@@ -169,36 +271,31 @@ static uint8_t *const *outputs_of(const weft_plan *plan, const batch *b, size_t 
   return &b->pointer[s * (plan->code->k + plan->outputs) + plan->code->k];
 }
 
-static weft_status multiply(const weft_plan *plan, const batch *b) {
+static weft_status multiply(weft_plan *plan, const batch *b) {
   const weft_code *code = plan->code;
   weft_gemm gemms[BATCH];
+  const weft_factors *factors = atomic_load_explicit(&plan->factors, memory_order_acquire);
+  if (!factors) {
+    work(plan, &plan->on_host, bytes_read(code, b->stripes, b->count), give_factors);
+    factors = atomic_load_explicit(&plan->factors, memory_order_acquire);
+  }
   for (size_t s = 0; s < b->count; s++) {
     gemms[s] = weft_gemm_of(plan->outputs, code->k, b->stripes[s].bytes, plan->matrix, code->k,
                             inputs_of(plan, b, s), outputs_of(plan, b, s));
-    gemms[s].factors = plan->factors;
+    gemms[s].factors = factors;
   }
   const weft_backend *row = code->ctx->host;
   const weft_exec exec = weft_ctx_host_exec(code->ctx, code->ctx->pool);
   return row->gemm(row, &exec, gemms, b->count);
 }
 
-// The program to run now; reduces the plan's once it has read enough. Where there is no memory for
-// that, the plain program goes on serving.
+// The program to run now.
 static const weft_xor_program *program_for(weft_plan *plan, const batch *b) {
   weft_xor_program *reduced = atomic_load_explicit(&plan->reduced, memory_order_acquire);
-  if (reduced)
-    return reduced;
-  size_t bytes = 0;
-  for (size_t s = 0; s < b->count; s++)
-    bytes += b->stripes[s].bytes * plan->code->k;
-  if (atomic_fetch_add(&plan->worked, bytes) + bytes < plan->reduce_after)
-    return plan->plain;
-  if (atomic_flag_test_and_set(&plan->reducing)) // another thread is at it
-    return plan->plain;
-  if (make_program(plan, true, &reduced) == WEFT_OK)
-    atomic_store_explicit(&plan->reduced, reduced, memory_order_release);
-  else
-    atomic_flag_clear(&plan->reducing);
+  if (!reduced) {
+    work(plan, &plan->on_host, bytes_read(plan->code, b->stripes, b->count), give_program);
+    reduced = atomic_load_explicit(&plan->reduced, memory_order_acquire);
+  }
   return reduced ? reduced : plan->plain;
 }
 
@@ -274,16 +371,21 @@ weft_status weft_plan_execute(weft_plan *plan, const weft_stripe *stripes, size_
 
 weft_status weft_plan_dispatch(weft_plan *plan, const weft_stripe *stripes, size_t count,
                                bool in_order, weft_queue *queue) {
-  if (plan->code->ctx->device)
+  if (plan->code->ctx->device) {
+    if (!atomic_load_explicit(&plan->factors, memory_order_acquire))
+      work(plan, &plan->on_device, bytes_read(plan->code, stripes, count), give_factors);
     return weft_device_run_plan(plan, stripes, count, in_order, queue);
+  }
   if (queue)
     WEFT_TRY(weft_queue_wait(queue));
   return weft_plan_execute(plan, stripes, count, in_order);
 }
 
-bool weft_plan_is_small(const weft_code *code, size_t output_count) {
+bool weft_plan_is_small(const weft_code *code, const weft_request *q, const weft_stripe *stripes,
+                        size_t count) {
   return !code->ctx->device && !weft_code_is_crs(code) &&
-         plan_bytes(code, output_count) <= WEFT_SMALL_PLAN_BYTES;
+         plan_bytes(code, q->outputs) <= WEFT_SMALL_PLAN_BYTES &&
+         bytes_read(code, stripes, count) < factors_after(code, q->outputs, q->absent_count);
 }
 
 weft_status weft_plan_run_once(weft_code *code, weft_request *q, const weft_stripe *stripes,
@@ -292,7 +394,12 @@ weft_status weft_plan_run_once(weft_code *code, weft_request *q, const weft_stri
   const uint8_t *const outputs = q->ids + code->k;
   const weft_absence absence = {q->absent_count, q->absent, outputs - q->absent_count};
   uint8_t matrix[WEFT_SMALL_PLAN_BYTES];
-  weft_plan plan = {.code = code, .outputs = q->outputs, .ids = q->ids, .matrix = matrix};
+  weft_plan plan = {.code = code,
+                    .outputs = q->outputs,
+                    .ids = q->ids,
+                    .matrix = matrix,
+                    .on_host.after = SIZE_MAX,
+                    .on_device.after = SIZE_MAX};
   if (g->by_points)
     weft_generator_solve_absence(g, &absence, q->ids, outputs, q->outputs, matrix);
   else

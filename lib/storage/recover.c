@@ -157,7 +157,7 @@ weft_status weft_code_recover(weft_code *code, const weft_erasures *erasures,
   WEFT_TRY(make_request(code, erasures, &q));
   if (!q.outputs || !count)
     return WEFT_OK;
-  if (!code->capacity && weft_plan_is_small(code, q.outputs)) {
+  if (!code->capacity && weft_plan_is_small(code, &q, stripes, count)) {
     atomic_fetch_add_explicit(&code->unkept, 1, memory_order_relaxed);
     return weft_plan_run_once(code, &q, stripes, count, queue);
   }

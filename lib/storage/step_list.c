@@ -3,32 +3,57 @@
 
 #include <string.h>
 
-void weft_step_list_begin(weft_step_list *list, const weft_gfw *field, size_t slots_most) {
+void weft_step_list_begin(weft_step_list *list, const weft_gfw *field,
+                          const weft_step_prices *prices, size_t slots_most) {
   list->field = field;
+  list->prices = *prices;
   list->slots_most = slots_most;
+  list->cost_most = SIZE_MAX;
   list->failed = false;
-  list->slots = list->count = 0;
+  list->slots = list->count = list->cost = 0;
   memset(list->users, 0, sizeof list->users);
 }
 
 void weft_step_list_mark(const weft_step_list *list, weft_step_mark *mark) {
   mark->count = list->count;
+  mark->cost = list->cost;
   mark->slots = list->slots;
   memcpy(mark->users, list->users, sizeof mark->users);
 }
 
 void weft_step_list_take_back(weft_step_list *list, const weft_step_mark *mark) {
   list->count = mark->count;
+  list->cost = mark->cost;
   list->slots = mark->slots;
   memcpy(list->users, mark->users, sizeof list->users);
   list->failed = false;
 }
 
+static bool is_product(const weft_step *s) {
+  return s->kind == WEFT_STEP_SET || s->kind == WEFT_STEP_ADD;
+}
+
+static size_t cost_of(const weft_step_prices *prices, const weft_step *step, bool first) {
+  const bool butterfly = step->kind == WEFT_STEP_INVERSE || step->kind == WEFT_STEP_FORWARD;
+  const bool again =
+      !first && is_product(step) && is_product(step - 1) && step->from == step[-1].from;
+  size_t cost = butterfly ? prices->sum : 0;
+  if (step->c > 1)
+    cost += again ? prices->repeated : prices->product;
+  if (step->c && (butterfly || step->kind == WEFT_STEP_ADD))
+    cost += prices->sum;
+  return cost;
+}
+
 static void put(weft_step_list *list, weft_step_kind kind, size_t to, size_t from, uint8_t c) {
-  if (list->count == WEFT_STEP_LIST_MOST)
+  if (list->failed || list->count == WEFT_STEP_LIST_MOST) {
     list->failed = true;
-  else if (!list->failed)
-    list->step[list->count++] = (weft_step){(uint8_t)kind, (uint8_t)to, (uint8_t)from, c};
+    return;
+  }
+  weft_step *const step = &list->step[list->count];
+  *step = (weft_step){(uint8_t)kind, (uint8_t)to, (uint8_t)from, c};
+  list->cost += cost_of(&list->prices, step, list->count++ == 0);
+  list->failed = list->cost > list->cost_most;
 }
 
 static uint8_t take(weft_step_list *list) {
@@ -150,17 +175,4 @@ void weft_value_forward(weft_step_list *list, weft_multiple *low, weft_multiple 
   }
   align(list, low, high);
   put(list, WEFT_STEP_FORWARD, low->slot, high->slot, w);
-}
-
-weft_step_work weft_steps_work(const weft_step *steps, size_t count) {
-  weft_step_work work = {0, 0};
-  for (size_t i = 0; i < count; i++) {
-    const weft_step *one = &steps[i];
-    const bool moves = one->kind == WEFT_STEP_LOAD || one->kind == WEFT_STEP_STORE;
-    const bool butterfly = one->kind == WEFT_STEP_INVERSE || one->kind == WEFT_STEP_FORWARD;
-    work.products += !moves && one->c > 1;
-    work.sums += butterfly;
-    work.sums += (butterfly || one->kind == WEFT_STEP_ADD) && one->c > 0;
-  }
-  return work;
 }

@@ -23,23 +23,31 @@ typedef struct weft_multiple {
 
 static inline bool weft_is_zero(weft_multiple v) { return v.factor == 0; }
 
+// What steps cost where they are executed: multiplications by anything but 1, less where the one
+// before is a product of the same slot; and exclusive-ors.
+typedef struct weft_step_prices {
+  size_t product, repeated, sum; // repeated <= product
+} weft_step_prices;
+
 // Where a list is taken back to.
 typedef struct weft_step_mark {
-  size_t count, slots;
+  size_t count, cost, slots;
   uint16_t users[WEFT_SLOTS_MOST];
 } weft_step_mark;
 
 typedef struct weft_step_list {
   const weft_gfw *field;
-  size_t slots_most;
-  bool failed;                     // too many steps or slots
+  weft_step_prices prices;
+  size_t slots_most, cost_most;
+  bool failed;                     // too many steps or slots, or they cost too much
   size_t slots;                    // that were ever used
   uint16_t users[WEFT_SLOTS_MOST]; // values that are multiples of a slot now
-  size_t count;
+  size_t count, cost;
   weft_step step[WEFT_STEP_LIST_MOST];
 } weft_step_list;
 
-void weft_step_list_begin(weft_step_list *list, const weft_gfw *field, size_t slots_most);
+void weft_step_list_begin(weft_step_list *list, const weft_gfw *field,
+                          const weft_step_prices *prices, size_t slots_most);
 void weft_step_list_mark(const weft_step_list *list, weft_step_mark *mark);
 void weft_step_list_take_back(weft_step_list *list, const weft_step_mark *mark);
 
@@ -58,11 +66,5 @@ void weft_value_settle(weft_step_list *list, weft_multiple *value);
 // Butterflies: high += low, low += w * high; and low += w * high, high += low.
 void weft_value_inverse(weft_step_list *list, weft_multiple *low, weft_multiple *high, uint8_t w);
 void weft_value_forward(weft_step_list *list, weft_multiple *low, weft_multiple *high, uint8_t w);
-
-// What a program costs: multiplications by anything but 1, and exclusive-ors.
-typedef struct weft_step_work {
-  size_t products, sums;
-} weft_step_work;
-weft_step_work weft_steps_work(const weft_step *steps, size_t count);
 
 #endif

@@ -10,6 +10,15 @@
 
 #include "lib/storage/cauchy_steps.h"
 
+const weft_transform_for weft_transform_for_host = {
+    .slots_most = 64,
+    .prices = {.product = 2, .repeated = 2, .sum = 1},
+    .entry_saves = 2,
+    .together = 1};
+
+const weft_transform_for weft_transform_for_device = {
+    .slots_most = 29, .prices = {.product = 5, .repeated = 2, .sum = 8}, .together = 8};
+
 // What is read and wanted: data shards, then the parity shards that stand in for others.
 typedef struct task {
   const weft_generator *g;
@@ -17,7 +26,7 @@ typedef struct task {
   size_t data, stand_ins, outputs;
   uint8_t weight[WEFT_SHARDS_MAX]; // scales of all shards in this recovery
   bool in_order;                   // data shards are read first
-  size_t together;                 // outputs that are made at once entry by entry
+  const weft_transform_for *who;
 } task;
 
 typedef struct workshop {
@@ -85,9 +94,10 @@ static uint8_t entry(const weft_generator *g, const weft_cauchy_matrix *m, size_
 // Some outputs at a time: what a source gives to them is one product after the other.
 static void solve_by_entries(const task *t, const weft_cauchy_matrix *m, weft_multiple *stand_in,
                              weft_multiple *wanted, weft_step_list *list) {
-  for (size_t first = 0; first < m->targets; first += t->together) {
+  for (size_t first = 0; first < m->targets; first += t->who->together) {
     weft_multiple sum[WEFT_POINTS];
-    const size_t left = m->targets - first, count = left < t->together ? left : t->together;
+    const size_t left = m->targets - first,
+                 count = left < t->who->together ? left : t->who->together;
     for (size_t r = 0; r < count; r++) {
       sum[r] = weft_value_times(list, stand_in[0], entry(t->g, m, first + r, 0));
       weft_value_settle(list, &sum[r]);
@@ -123,50 +133,53 @@ static bool apart(const task *t, weft_cauchy_writer *writer, workshop *shop) {
   return !list->failed;
 }
 
-static size_t cost(const weft_step_list *list) {
-  const weft_step_work work = weft_steps_work(list->step, list->count);
-  return 2 * work.products + work.sums;
-}
-
+// The detour first: it is nearly always shorter, so that the other is soon seen to be longer.
 static weft_status choose(const task *t, weft_cauchy_writer *writer, workshop *shop,
-                          size_t slots_most, weft_factors **out) {
-  weft_step_list *best = NULL;
-  weft_step_list_begin(&shop->whole, &t->g->field, slots_most);
-  weft_step_list_begin(&shop->apart, &t->g->field, slots_most);
+                          weft_factors **out) {
+  const weft_step_list *best = NULL;
+  const weft_transform_for *who = t->who;
+  weft_step_list_begin(&shop->whole, &t->g->field, &who->prices, who->slots_most);
+  weft_step_list_begin(&shop->apart, &t->g->field, &who->prices, who->slots_most);
+  if (apart(t, writer, shop)) {
+    best = &shop->apart;
+    shop->whole.cost_most = best->cost - who->entry_saves * t->stand_ins * t->outputs;
+  }
   if (as_a_whole(t, writer, shop))
     best = &shop->whole;
-  if (apart(t, writer, shop) && (!best || cost(&shop->apart) < cost(best)))
-    best = &shop->apart;
   if (!best)
     return WEFT_E_UNSUPPORTED;
   return weft_factors_new(best->step, best->count, best->slots, t->g->allocator, out);
 }
 
-weft_status weft_transform_new(const weft_generator *g, const uint8_t *in, const uint8_t *out,
-                               size_t count, size_t slots_most, weft_factors **factors) {
-  const weft_allocator *allocator = g->allocator;
+static weft_status make(task *t, weft_factors **factors) {
+  const weft_generator *g = t->g;
   *factors = NULL;
-  if (!g->by_points || g->field.w != 8 || !count || slots_most > 256)
+  if (!g->by_points || g->field.w != 8 || !t->outputs || t->who->slots_most > WEFT_SLOTS_MOST)
     return WEFT_E_UNSUPPORTED;
-  task t = {.g = g, .in = in, .out = out, .outputs = count};
-  WEFT_TRY(weft_generator_weigh(g, in, t.weight));
-  t.in_order = true;
-  t.together = slots_most > 32 ? 1 : 8;
+  WEFT_TRY(weft_generator_weigh(g, t->in, t->weight));
+  t->in_order = true;
   for (size_t c = 0; c < g->k; c++) {
-    t.data += in[c] < g->k;
-    t.in_order = t.in_order && (in[c] >= g->k || t.data == c + 1);
+    t->data += t->in[c] < g->k;
+    t->in_order = t->in_order && (t->in[c] >= g->k || t->data == c + 1);
   }
-  t.stand_ins = g->k - t.data;
+  t->stand_ins = g->k - t->data;
+  const weft_allocator *allocator = g->allocator;
   weft_cauchy_writer *writer = allocator->alloc(allocator->user, weft_cauchy_writer_bytes(), 64);
   workshop *shop = allocator->alloc(allocator->user, sizeof *shop, _Alignof(workshop));
   weft_status status = WEFT_E_NOMEM;
   if (writer && shop) {
     weft_cauchy_writer_init(writer, &g->field);
-    status = choose(&t, writer, shop, slots_most, factors);
+    status = choose(t, writer, shop, factors);
   }
   if (shop)
     allocator->free(allocator->user, shop);
   if (writer)
     allocator->free(allocator->user, writer);
   return status;
+}
+
+weft_status weft_transform_new(const weft_generator *g, const uint8_t *in, const uint8_t *out,
+                               size_t count, const weft_transform_for *who,
+                               weft_factors **factors) {
+  return make(&(task){.g = g, .in = in, .out = out, .outputs = count, .who = who}, factors);
 }

@@ -5,13 +5,26 @@
 
 #include "kernels/factors.h"
 #include "lib/storage/generator.h"
+#include "lib/storage/step_list.h"
 
-// The matrix of weft_generator_solve over GF(2^8) as steps on at most `slots_most` slots: of the
-// ways that are known the one with the least work; of the generator's allocator. No shard of `out`
-// may be in `in`. WEFT_E_UNSUPPORTED: a code without points, or no way in so few slots.
-// WEFT_E_ARGUMENT, WEFT_E_NOMEM.
+// Who executes the steps.
+typedef struct weft_transform_for {
+  size_t slots_most;
+  weft_step_prices prices;
+  size_t entry_saves; // what an entry of a small matrix costs less than its steps
+  size_t together;    // outputs of a small matrix that are made at once
+} weft_transform_for;
+
+// Techniques of the host, which make panels of small matrices; and kernels made for a device, which
+// have slots in registers and count exclusive-ors of words.
+extern const weft_transform_for weft_transform_for_host, weft_transform_for_device;
+
+// The matrix of weft_generator_solve over GF(2^8) as steps: of the ways that are known the one with
+// the least work; of the generator's allocator. No shard of `out` may be in `in`.
+// WEFT_E_UNSUPPORTED: a code without points, or no way in so few slots. WEFT_E_ARGUMENT,
+// WEFT_E_NOMEM.
 weft_status weft_transform_new(const weft_generator *generator, const uint8_t *in,
-                               const uint8_t *out, size_t count, size_t slots_most,
+                               const uint8_t *out, size_t count, const weft_transform_for *who,
                                weft_factors **factors);
 
 #endif

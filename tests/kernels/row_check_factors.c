@@ -25,7 +25,7 @@ static bool run(row_check *check, const test_steps *steps, const row_check_shape
   // The row as it is, but that every matrix is worth its factors.
   weft_host_kernel kernel = *check->row->host;
   weft_backend row = *check->row;
-  kernel.steps_product = kernel.steps_sum = 0;
+  kernel.steps_product = kernel.steps_sum = kernel.steps_entry = 0;
   row.host = &kernel;
   g.factors = factors;
   test_allocator scarce;

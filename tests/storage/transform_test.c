@@ -41,7 +41,9 @@ static request encoding(size_t k, size_t m) {
 
 static weft_status transform_of(const weft_generator *g, const request *r, size_t slots,
                                 weft_factors **factors) {
-  return weft_transform_new(g, r->in, r->out, r->outputs, slots, factors);
+  weft_transform_for who = slots > 32 ? weft_transform_for_host : weft_transform_for_device;
+  who.slots_most = slots;
+  return weft_transform_new(g, r->in, r->out, r->outputs, &who, factors);
 }
 
 // Whether a way was found; its steps stand for the matrix.

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { ROWS = 256 };
+enum { ROWS = 256, SumsMost = 20, RowsMost = 10 };
 
 static uint8_t times(uint8_t a, uint8_t b) {
   unsigned product = 0, x = a;
@@ -76,7 +76,7 @@ typedef struct writer {
   test_rng *rng;
   test_steps *out;
   bool held[TEST_STEPS_SLOTS];
-  size_t held_count;
+  size_t held_count, stored;
 } writer;
 
 static uint8_t constant(writer *w) {
@@ -121,12 +121,36 @@ static void put_four(writer *w) {
   put(w, kind, s[first], s[3], inverse ? other : constant(w));
 }
 
+// Sums of the same slots in several others, some of which are stored at once: a product entry by
+// entry, or nearly, where an output is a source too, comes twice or has other terms.
+static void put_sums(writer *w) {
+  size_t from[SumsMost];
+  const size_t most = w->held_count < SumsMost ? w->held_count : SumsMost;
+  const size_t terms = 2 + test_rng_below(w->rng, most - 1);
+  const size_t rows = 1 + test_rng_below(w->rng, RowsMost);
+  const bool adds = test_rng_below(w->rng, 2);
+  pick(w, from, terms);
+  for (size_t i = 0, to = 0; i < rows; i++) {
+    to = test_rng_below(w->rng, 3) ? test_rng_below(w->rng, w->out->slots) : to;
+    const bool set = !(adds && w->held[to]);
+    for (size_t t = test_rng_below(w->rng, 16) == 0; t < terms; t++)
+      if (set && (t == 0 || !w->held[to]))
+        put(w, WEFT_STEP_SET, to, from[t], constant(w));
+      else if (from[t] != to)
+        put(w, WEFT_STEP_ADD, to, from[t], constant(w));
+    if (w->held[to] && w->stored < w->out->m && test_rng_below(w->rng, 2))
+      put(w, WEFT_STEP_STORE, w->stored++, to, 1);
+  }
+}
+
 static void put_any(writer *w) {
   size_t s[2];
-  const size_t choice = test_rng_below(w->rng, 8);
-  if (choice < 3 && w->held_count >= 4) {
+  const size_t choice = test_rng_below(w->rng, 12);
+  if (choice >= 8 && w->held_count >= 3) {
+    put_sums(w);
+  } else if (choice < 3 && w->held_count >= 4) {
     put_four(w);
-  } else if (choice < 5 || w->held_count < 2) {
+  } else if (choice < 5 || choice >= 8 || w->held_count < 2) {
     pick(w, s, 1);
     put(w, WEFT_STEP_SET, test_rng_below(w->rng, w->out->slots), s[0], constant(w));
   } else {
@@ -138,21 +162,21 @@ static void put_any(writer *w) {
 
 void test_steps_random(test_rng *rng, size_t k, size_t m, size_t slots, size_t work,
                        test_steps *out) {
-  enum { FourMost = 5 };
+  enum { WorkMost = (SumsMost + 1) * RowsMost };
   writer w = {.rng = rng, .out = out};
   out->k = k;
   out->m = m;
   out->slots = slots;
   out->count = 0;
-  size_t loaded = 0, stored = 0;
-  while (loaded < k || stored < m) {
-    const bool room = out->count + FourMost + (k - loaded) + (m - stored) <= TEST_STEPS_MAX;
+  size_t loaded = 0;
+  while (loaded < k || w.stored < m) {
+    const bool room = out->count + WorkMost + (k - loaded) + (m - w.stored) <= TEST_STEPS_MAX;
     if (loaded < k && (!w.held_count || !room || test_rng_below(rng, work + k) < k))
       put(&w, WEFT_STEP_LOAD, test_rng_below(rng, slots), loaded, 1), loaded++;
-    else if (stored < m && (!room || test_rng_below(rng, work + m) < m)) {
+    else if (w.stored < m && (!room || test_rng_below(rng, work + m) < m)) {
       size_t slot;
       pick(&w, &slot, 1);
-      put(&w, WEFT_STEP_STORE, stored++, slot, 1);
+      put(&w, WEFT_STEP_STORE, w.stored++, slot, 1);
     } else
       put_any(&w);
   }

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recovery by transforms: on every row the same bytes as by definition, whatever is lost, by plans
+// that are kept, made at once or for one call; several threads on one plan; memory that fails.
+#include <pthread.h>
+#include <string.h>
+
+#include "lib/storage/code.h"
+#include "tests/storage/stripes.h"
+#include "tests/support/test_allocator.h"
+#include "tests/support/test_main.h"
+#include "tests/support/test_rows.h"
+
+// So many stripes of LEAST bytes or more that a call repays factors, on two threads as well.
+enum { STRIPES = 48, LEAST = 2048 + 1, MOST = 2600, KINDS = 4 };
+
+// Stripes of one code that hold the same, and what they should hold.
+typedef struct scene {
+  weft_code *code;
+  stripe whole, stripes[STRIPES];
+  weft_stripe views[STRIPES];
+  uint8_t lost[WEFT_MAX_SHARDS];
+  size_t lost_count;
+} scene;
+
+static void scene_init(scene *s, weft_code *code, test_rng *rng) {
+  const size_t bytes = LEAST + test_rng_below(rng, MOST - LEAST);
+  s->code = code;
+  stripe_init(&s->whole, code, bytes, rng, 0);
+  encode_by_definition(code, &s->whole);
+  for (size_t i = 0; i < STRIPES; i++) {
+    stripe_init(&s->stripes[i], code, bytes, rng, i == 0);
+    stripe_copy(&s->stripes[i], &s->whole, code);
+    s->views[i] = s->stripes[i].view;
+  }
+}
+
+static void scene_clear(scene *s) {
+  stripe_clear(&s->whole);
+  for (size_t i = 0; i < STRIPES; i++)
+    stripe_clear(&s->stripes[i]);
+}
+
+// As many as can be lost: any data, any shards, a run of data, a run that ends in parity.
+static void lose(scene *s, test_rng *rng, size_t kind) {
+  const size_t k = weft_code_data_shards(s->code), m = weft_code_parity_shards(s->code);
+  const size_t first = kind == 2 ? test_rng_below(rng, k - m + 1) : k - m / 2;
+  s->lost_count = m;
+  if (kind < 2)
+    choose_ids(rng, s->lost, m, kind ? k + m : k);
+  else
+    for (size_t i = 0; i < m; i++)
+      s->lost[i] = (uint8_t)(first + i);
+}
+
+static weft_erasures spoil(scene *s, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    for (size_t l = 0; l < s->lost_count; l++)
+      stripe_spoil(&s->stripes[i], s->code, s->lost[l]);
+  return (weft_erasures){.lost = s->lost, .lost_count = s->lost_count};
+}
+
+static bool rebuilt(const scene *s, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (!stripe_same(&s->whole, &s->stripes[i], s->code))
+      return false;
+  return true;
+}
+
+static bool has_factors(const weft_plan *plan) {
+  return atomic_load(&((weft_plan *)(uintptr_t)plan)->factors) != NULL;
+}
+
+static weft_code *code_with(weft_ctx *ctx, const code_case *c, size_t cached_plans) {
+  weft_code *code = NULL;
+  trying(weft_ctx_backend(ctx), c);
+  EXPECT_OK(weft_code_new(
+      ctx,
+      &(weft_code_options){.name = c->name, .k = c->k, .m = c->m, .cached_plans = cached_plans},
+      &code));
+  return code;
+}
+
+// A plan that is kept, which becomes quicker on the way; one made to be quick; one for the call.
+static void recover_all_ways(scene *s, weft_code *uncached, bool quicker) {
+  weft_plan *plan = NULL;
+  weft_erasures e = spoil(s, STRIPES);
+  EXPECT_OK(weft_code_recover(s->code, &e, s->views, 1, NULL));
+  EXPECT(rebuilt(s, 1));
+  const weft_plan *kept = s->code->cached[s->code->filled - 1].plan;
+  EXPECT(!has_factors(kept));
+  e = spoil(s, 1);
+  EXPECT_OK(weft_code_recover(s->code, &e, s->views, STRIPES, NULL));
+  EXPECT(rebuilt(s, STRIPES));
+  EXPECT(has_factors(kept) || !quicker);
+  e = spoil(s, STRIPES);
+  EXPECT_OK(weft_plan_for(s->code, &e, &plan));
+  EXPECT(has_factors(plan) == has_factors(kept));
+  EXPECT_OK(weft_plan_run(plan, s->views, 1, NULL));
+  EXPECT(rebuilt(s, 1));
+  weft_plan_free(plan);
+  EXPECT_OK(weft_code_recover(uncached, &e, s->views, STRIPES, NULL));
+  EXPECT(rebuilt(s, STRIPES));
+}
+
+START_TEST(every_row_recovers_by_definition) {
+  static const code_case cases[] = {{"cauchy", 32, 16, 0, 0},
+                                    {"cauchy", 64, 16, 0, 0},
+                                    {"vandermonde", 61, 13, 0, 0},
+                                    {"reed_sol_van", 70, 20, 0, 0},
+                                    {"cauchy", 128, 32, 0, 0}}; // worth factors on all rows
+  const weft_backend *row = test_host_row((size_t)_i);
+  test_rng rng = test_rng_new(test_seed(), 2100 + (uint64_t)_i);
+  const size_t all = sizeof cases / sizeof *cases;
+  for (size_t i = 0; i < (row->host->steps ? all : 1); i++) {
+    weft_ctx *ctx = context_on(row->name, 1 + i % 2);
+    weft_code *code = code_with(ctx, &cases[i], KINDS);
+    weft_code *uncached = code_with(ctx, &cases[i], WEFT_NO_PLANS);
+    scene s;
+    scene_init(&s, code, &rng);
+    for (size_t kind = 0; kind < KINDS; kind++) {
+      lose(&s, &rng, kind);
+      recover_all_ways(&s, uncached, row->host->steps && cases[i].k == 128);
+    }
+    scene_clear(&s);
+    weft_code_free(uncached);
+    weft_code_free(code);
+    weft_ctx_free(ctx);
+  }
+}
+END_TEST
+
+// The best row that has steps; NULL: none runs here.
+static const weft_backend *row_with_steps(void) {
+  size_t i = 0;
+  while (i < test_host_row_count() && !test_host_row(i)->host->steps)
+    i++;
+  return test_host_row(i);
+}
+
+static const code_case large = {"cauchy", 128, 32, 0, 0};
+
+START_TEST(short_stripes_and_few_losses_ask_for_none) {
+  const weft_backend *row = row_with_steps();
+  weft_ctx *ctx = context_on(row ? row->name : NULL, 1);
+  weft_code *code = code_with(ctx, &large, 1);
+  test_rng rng = test_rng_new(test_seed(), 2200);
+  scene s;
+  scene_init(&s, code, &rng);
+  lose(&s, &rng, 0);
+  for (size_t i = 0; i < STRIPES; i++)
+    s.views[i].bytes = WEFT_STEPS_COLUMNS - 1;
+  for (int call = 0; call < 2; call++) {
+    const weft_erasures e = spoil(&s, STRIPES);
+    EXPECT_OK(weft_code_recover(code, &e, s.views, STRIPES, NULL));
+    EXPECT(!has_factors(code->cached[0].plan));
+  }
+  s.lost_count = 2;
+  for (size_t i = 0; i < STRIPES; i++) {
+    stripe_copy(&s.stripes[i], &s.whole, code);
+    s.views[i] = s.stripes[i].view;
+  }
+  const weft_erasures e = spoil(&s, STRIPES);
+  EXPECT_OK(weft_code_recover(code, &e, s.views, STRIPES, NULL));
+  EXPECT(rebuilt(&s, STRIPES));
+  EXPECT(!has_factors(code->cached[0].plan));
+  scene_clear(&s);
+  weft_code_free(code);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+// --- threads ---
+
+enum { THREADS = 4 };
+
+typedef struct worker {
+  scene *scene;
+  size_t first; // of its stripes, one a call
+  int wrong;
+} worker;
+
+static void *recover_own(void *user) {
+  worker *w = user;
+  scene *s = w->scene;
+  const weft_erasures e = {.lost = s->lost, .lost_count = s->lost_count};
+  for (size_t i = w->first; i < STRIPES; i += THREADS)
+    w->wrong += weft_code_recover(s->code, &e, &s->views[i], 1, NULL) != WEFT_OK;
+  return NULL;
+}
+
+START_TEST(threads_share_a_plan) {
+  const weft_backend *row = row_with_steps();
+  weft_ctx *ctx = context_on(row ? row->name : NULL, 1);
+  weft_code *code = code_with(ctx, &large, 1);
+  test_rng rng = test_rng_new(test_seed(), 2300);
+  scene s;
+  scene_init(&s, code, &rng);
+  lose(&s, &rng, 1);
+  (void)spoil(&s, STRIPES);
+  worker workers[THREADS];
+  pthread_t threads[THREADS];
+  for (size_t t = 0; t < THREADS; t++) {
+    workers[t] = (worker){.scene = &s, .first = t};
+    ck_assert_int_eq(pthread_create(&threads[t], NULL, recover_own, &workers[t]), 0);
+  }
+  for (size_t t = 0; t < THREADS; t++) {
+    ck_assert_int_eq(pthread_join(threads[t], NULL), 0);
+    EXPECT(workers[t].wrong == 0);
+  }
+  EXPECT(rebuilt(&s, STRIPES));
+  EXPECT(has_factors(code->cached[0].plan) == (row != NULL));
+  scene_clear(&s);
+  weft_code_free(code);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+// --- memory ---
+
+// A plan that is kept goes on by its matrix where factors find no memory, and gets them later.
+START_TEST(a_plan_goes_on_without_memory) {
+  const weft_backend *row = row_with_steps();
+  test_rng rng = test_rng_new(test_seed(), 2400);
+  long tries = 0;
+  for (bool failed = true; failed && row;) {
+    test_allocator memory;
+    weft_ctx *ctx = NULL;
+    scene s;
+    test_allocator_init(&memory, 0);
+    EXPECT_OK(weft_ctx_new(
+        &ctx,
+        &(weft_ctx_options){.backend = row->name, .threads = 1, .allocator = &memory.allocator}));
+    weft_code *code = code_with(ctx, &large, 1);
+    scene_init(&s, code, &rng);
+    lose(&s, &rng, 0);
+    weft_erasures e = spoil(&s, STRIPES);
+    EXPECT_OK(weft_code_recover(code, &e, s.views, 1, NULL));
+    memory.fail_at = memory.calls + ++tries;
+    EXPECT_OK(weft_code_recover(code, &e, s.views, STRIPES, NULL));
+    EXPECT(rebuilt(&s, STRIPES));
+    failed = memory.calls >= memory.fail_at;
+    memory.fail_at = 0;
+    e = spoil(&s, STRIPES);
+    EXPECT_OK(weft_code_recover(code, &e, s.views, STRIPES, NULL));
+    EXPECT(rebuilt(&s, STRIPES) && has_factors(code->cached[0].plan));
+    scene_clear(&s);
+    weft_code_free(code);
+    weft_ctx_free(ctx);
+    EXPECT(test_allocator_live(&memory) == 0);
+    failed = failed && tries < 6; // after the three of factors only what columns are worked on in
+  }
+  EXPECT(!row || tries >= 4);
+}
+END_TEST
+
+// A plan that should be quick at once is made all the same.
+START_TEST(a_quick_plan_is_made_without_memory) {
+  const weft_backend *row = row_with_steps();
+  test_rng rng = test_rng_new(test_seed(), 2500);
+  test_allocator memory;
+  weft_ctx *ctx = NULL;
+  scene s;
+  test_allocator_init(&memory, 0);
+  EXPECT_OK(weft_ctx_new(&ctx, &(weft_ctx_options){.backend = row ? row->name : NULL,
+                                                   .allocator = &memory.allocator}));
+  weft_code *code = code_with(ctx, &large, 1);
+  scene_init(&s, code, &rng);
+  lose(&s, &rng, 1);
+  size_t without = 0;
+  for (long n = 1, failed = 1; failed; n++) {
+    weft_plan *plan = NULL;
+    const weft_erasures e = spoil(&s, 1);
+    memory.fail_at = memory.calls + n;
+    const weft_status status = weft_plan_for(code, &e, &plan);
+    failed = memory.calls >= memory.fail_at;
+    memory.fail_at = 0;
+    EXPECT(status == WEFT_OK || (failed && status == WEFT_E_NOMEM));
+    if (status != WEFT_OK)
+      continue;
+    without += !has_factors(plan);
+    EXPECT_OK(weft_plan_run(plan, s.views, 1, NULL));
+    EXPECT(rebuilt(&s, 1));
+    weft_plan_free(plan);
+  }
+  EXPECT(without == (row ? 3 : 1)); // the writer's memory, the steps', the factors'
+  scene_clear(&s);
+  weft_code_free(code);
+  weft_ctx_free(ctx);
+  EXPECT(test_allocator_live(&memory) == 0);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("recovery by transforms");
+  TCase *bytes = tcase_create("bytes"), *shared = tcase_create("shared");
+  tcase_add_loop_test(bytes, every_row_recovers_by_definition, 0, (int)test_host_row_count());
+  tcase_add_test(bytes, short_stripes_and_few_losses_ask_for_none);
+  tcase_add_test(shared, threads_share_a_plan);
+  tcase_add_test(shared, a_plan_goes_on_without_memory);
+  tcase_add_test(shared, a_quick_plan_is_made_without_memory);
+  suite_add_tcase(suite, bytes);
+  suite_add_tcase(suite, shared);
+  return test_main(suite);
+}

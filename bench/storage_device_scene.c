@@ -12,6 +12,7 @@
 #include "bench/buffers.h"
 #include "bench/check.h"
 #include "lib/ctx.h"
+#include "lib/storage/code.h"
 #include "weft/weft.h"
 
 static void *room(weft_bench_device_scene *s, weft_mem mem, size_t bytes) {
@@ -187,12 +188,21 @@ static void read_clock(void *user) {
   c->high.throttle |= now.throttle;
 }
 
-static json_t *clocks(void *user) {
+// Clocks, and what the factors of the matrix cost that its kernel may have been made of.
+static json_t *notes(void *user) {
   const weft_bench_device_scene_case *c = user;
-  return json_pack("{s:f, s:i, s:i, s:i, s:i, s:I}", "warm_s", c->warm_s, "clock_reads",
-                   (int)c->reads, "mhz_least", (int)c->low.mhz, "mhz_most", (int)c->high.mhz,
-                   "watts_most", (int)c->high.watts, "throttle_reasons",
-                   (json_int_t)c->high.throttle);
+  json_t *out =
+      json_pack("{s:f, s:i, s:i, s:i, s:i, s:I}", "warm_s", c->warm_s, "clock_reads", (int)c->reads,
+                "mhz_least", (int)c->low.mhz, "mhz_most", (int)c->high.mhz, "watts_most",
+                (int)c->high.watts, "throttle_reasons", (json_int_t)c->high.throttle);
+  weft_plan *const plan = c->plan ? c->plan : c->code->encode;
+  const weft_factors *f = atomic_load(&plan->factors);
+  if (f)
+    json_object_set_new(out, "factors",
+                        json_pack("{s:I, s:I, s:I, s:I}", "slots", (json_int_t)f->slots, "products",
+                                  (json_int_t)f->products, "repeated", (json_int_t)f->repeated,
+                                  "sums", (json_int_t)f->sums));
+  return out;
 }
 
 // --- checks ---
@@ -307,7 +317,7 @@ int weft_bench_device_scene_add(weft_bench_group *group, weft_bench_device_scene
                    .before = c->warm_s != 0 ? call_before : NULL,
                    .after = read_clock,
                    .threads = 1},
-          .notes = clocks,
+          .notes = notes,
           .checked = how,
           .owned = c});
 }

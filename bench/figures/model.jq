@@ -10,7 +10,8 @@ def model_cells: . as $all | .groups[] | .cases as $cases
   | (.variant | capture(":w=(?<w>[0-9]+):") | .w | tonumber) as $w
   | {row, k: .n, m, w: $w, production: (.variant | startswith("cauchy_good")), data: (.n * .k),
      us: (.n * .k / .gigabytes_per_second.input.median / 1000),
-     dram: (.n * .k / $copy.gigabytes_per_second.input.median / 1000)}
+     dram: (.n * .k / $copy.gigabytes_per_second.input.median / 1000),
+     factors: (if .variant | test(":packet=512$") then .notes.factors else null end)}
   # a step: one input word of eight bytes met by one output word's thread, or by all of a thread's outputs
   | .steps = .data / 8 * .w / 1e6
   | .issue = $all.device.ceilings["lop3 and imad"] / 1e12 | .lop3 = $all.device.ceilings.lop3_lane_ops / 1e12;
@@ -31,8 +32,13 @@ def fit_all($p; $q):
   | (($qs - $ps) / ($q.m - $p.m)) as $b | {rho: 1, b: $b, a: ($ps - $b * $p.m)};
 def published_time($f): if $f.c then combined(0; $f.rho; slots_of($f.c; .m)) else combined(0; 1; ($f.a + $f.b * .m) * .steps / .issue) end;
 
-# The production path: subset sums of four packets, eleven LOP3s, and one an output for eight packets; T_0 and rho by search.
-def production_sm: .data / 4 * (11 / 4 + .m * .w / 8) / 1e6 / .lop3;
+# The production path: subset sums of four packets, eleven LOP3s, and one an output for eight packets, or steps of
+# factors, chosen and counted as storage_program.cu does; T_0 and rho by search.
+def by_entries: .k * (22 + 8 * .m);
+def by_factors: .factors | if . then 5 * .products + 8 * .sums - 3 * .repeated else infinite end;
+def takes_factors: .w == 8 and by_entries >= 3400 and 20 * by_factors <= 17 * by_entries and .factors.slots <= 29;
+def production_sm:
+  (if takes_factors then .data / 32 * by_factors / .k else .data / 4 * (11 / 4 + .m * .w / 8) end) / 1e6 / .lop3;
 def production_time($f): production_sm as $sm | combined($f.t0; $f.rho; $sm);
 def fit_production($cells):
   [range(0; 17) as $t | range(0; 51) as $r | {t0: ($t / 4), rho: ($r / 50)}

@@ -280,12 +280,14 @@ bool has_factors(const weft_gemm &gemm) {
   return gemm.factors && gemm.factors->slots <= WEFT_PROGRAM_SLOTS;
 }
 
-// Whether its factors are quicker than its bits: few outputs cost little as they are, and the
-// factors of scattered losses save little.
+// Whether its factors are quicker than its bits, as measured: few outputs cost little as they are;
+// scattered losses save little, for which the tensor kernel is quicker beside many shards.
 bool by_factors(const weft_gemm &gemm) {
-  enum { OutputsLeast = 5 };
-  return has_factors(gemm) && gemm.m >= OutputsLeast &&
-         5 * lop3s_by_factors(*gemm.factors) <= 4 * lop3s_by_entries(gemm.m, gemm.k);
+  enum { OutputsLeast = 5, Few = 8, FewShards = 18 };
+  if (!has_factors(gemm) || gemm.m < OutputsLeast)
+    return false;
+  const size_t percent = gemm.m <= Few ? 80 : gemm.k <= FewShards ? 76 : 71;
+  return 100 * lop3s_by_factors(*gemm.factors) <= percent * lop3s_by_entries(gemm.m, gemm.k);
 }
 
 bool suits_program(const weft_exec *exec, const weft_gemm &gemm) {

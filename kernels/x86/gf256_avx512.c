@@ -35,4 +35,4 @@ const weft_host_kernel weft_host_avx512 = {.panel = tile_panel,
                                            .steps = steps_run,
                                            .steps_product = 21,
                                            .steps_sum = 4,
-                                           .steps_entry = 9};
+                                           .steps_entry = 8};

@@ -141,8 +141,9 @@ static weft_status choose(const task *t, weft_cauchy_writer *writer, workshop *s
   weft_step_list_begin(&shop->whole, &t->g->field, &who->prices, who->slots_most);
   weft_step_list_begin(&shop->apart, &t->g->field, &who->prices, who->slots_most);
   if (apart(t, writer, shop)) {
+    const size_t saved = who->entry_saves * t->stand_ins * t->outputs;
     best = &shop->apart;
-    shop->whole.cost_most = best->cost - who->entry_saves * t->stand_ins * t->outputs;
+    shop->whole.cost_most = best->cost > saved ? best->cost - saved : 0;
   }
   if (as_a_whole(t, writer, shop))
     best = &shop->whole;

@@ -171,15 +171,28 @@ static void share_scales(writer *b) {
 // ---------------------------------------------------------------------------------------------
 // Steps
 
-// Brings the polynomial of a block of sources to those of the blocks that it meets.
+// Whether targets of a block are what comes of its polynomial, with no more factors.
+static bool is_even(const writer *b, size_t level, size_t x) {
+  for (size_t z = x; z < x + ((size_t)1 << level); z++)
+    if (b->at.target_at[z] != NONE && b->at.target_scale[z] != b->row[x])
+      return false;
+  return true;
+}
+
+// Brings the polynomial of a block of sources to those of the blocks that it meets. Where a factor
+// that the first of them leaves would stay until the end, a product by itself then, it may be
+// better multiplied at once.
 static void add_to_targets(writer *b, size_t level, size_t y) {
   const bool stays = wanted(b, level + 1, y);
   uint8_t x[WEFT_POINTS], constant[WEFT_POINTS];
+  bool settles[WEFT_POINTS];
   size_t met = 0;
   for (int16_t i = b->meets[level][y]; i != NONE; i = b->meetings[i].before) {
     const meeting *one = &b->meetings[i];
     const uint8_t shared = over(b, b->column[y], b->row[one->x]);
     x[met] = one->x;
+    settles[met] = b->list->early && !b->ends->to && weft_is_zero(b->parity[level][one->x]) &&
+                   is_even(b, level, one->x);
     constant[met++] =
         times(b, shared, over(b, b->derivative[level], b->vanishing[level][one->x ^ y]));
   }
@@ -188,6 +201,9 @@ static void add_to_targets(writer *b, size_t level, size_t y) {
       weft_value_add(b->list, &b->parity[level][x[i] + q], b->data[y + q], constant[i]);
     if (!stays)
       weft_value_give(b->list, &b->data[y + q]);
+    for (size_t i = met; i-- > 0;)
+      if (settles[i] && !weft_is_zero(b->parity[level][x[i] + q]))
+        weft_value_settle(b->list, &b->parity[level][x[i] + q]);
   }
 }
 

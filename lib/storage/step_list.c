@@ -4,9 +4,10 @@
 #include <string.h>
 
 void weft_step_list_begin(weft_step_list *list, const weft_gfw *field,
-                          const weft_step_prices *prices, size_t slots_most) {
+                          const weft_step_prices *prices, bool early, size_t slots_most) {
   list->field = field;
   list->prices = *prices;
+  list->early = early;
   list->slots_most = slots_most;
   list->cost_most = SIZE_MAX;
   list->failed = false;

@@ -38,6 +38,7 @@ typedef struct weft_step_mark {
 typedef struct weft_step_list {
   const weft_gfw *field;
   weft_step_prices prices;
+  bool early; // rather scales values when they are first made
   size_t slots_most, cost_most;
   bool failed;                     // too many steps or slots, or they cost too much
   size_t slots;                    // that were ever used
@@ -47,7 +48,7 @@ typedef struct weft_step_list {
 } weft_step_list;
 
 void weft_step_list_begin(weft_step_list *list, const weft_gfw *field,
-                          const weft_step_prices *prices, size_t slots_most);
+                          const weft_step_prices *prices, bool early, size_t slots_most);
 void weft_step_list_mark(const weft_step_list *list, weft_step_mark *mark);
 void weft_step_list_take_back(weft_step_list *list, const weft_step_mark *mark);
 

@@ -14,7 +14,8 @@ const weft_transform_for weft_transform_for_host = {
     .slots_most = 64,
     .prices = {.product = 2, .repeated = 2, .sum = 1},
     .entry_saves = 2,
-    .together = 1};
+    .together = 1,
+    .early = true};
 
 const weft_transform_for weft_transform_for_device = {
     .slots_most = 29, .prices = {.product = 5, .repeated = 2, .sum = 8}, .together = 8};
@@ -138,8 +139,8 @@ static weft_status choose(const task *t, weft_cauchy_writer *writer, workshop *s
                           weft_factors **out) {
   const weft_step_list *best = NULL;
   const weft_transform_for *who = t->who;
-  weft_step_list_begin(&shop->whole, &t->g->field, &who->prices, who->slots_most);
-  weft_step_list_begin(&shop->apart, &t->g->field, &who->prices, who->slots_most);
+  weft_step_list_begin(&shop->whole, &t->g->field, &who->prices, who->early, who->slots_most);
+  weft_step_list_begin(&shop->apart, &t->g->field, &who->prices, who->early, who->slots_most);
   if (apart(t, writer, shop)) {
     const size_t saved = who->entry_saves * t->stand_ins * t->outputs;
     best = &shop->apart;

@@ -13,6 +13,7 @@ typedef struct weft_transform_for {
   weft_step_prices prices;
   size_t entry_saves; // what an entry of a small matrix costs less than its steps
   size_t together;    // outputs of a small matrix that are made at once
+  bool early; // rather scales values when they are first made than rows when they are stored
 } weft_transform_for;
 
 // Techniques of the host, which make panels of small matrices; and kernels made for a device, which

@@ -18,6 +18,20 @@ struct weft_device_shape {
 };
 const weft_device_shape *weft_device_get_shape(const weft_device *device);
 
+// Lets blocks of a kernel have all the shared memory that there is. What is allowed holds for all
+// threads of the process: a launch's own size would be taken back by another thread that launches
+// the same kernel with less, between this call and the launch.
+template <class... Args>
+weft_status weft_device_allow_shared(const weft_exec *exec, void (*kernel)(Args...)) {
+  cudaFuncAttributes now;
+  WEFT_CUDA_TRY(cudaFuncGetAttributes(&now, kernel));
+  const int most = weft_device_get_shape(exec->device)->block_shared_bytes -
+                   static_cast<int>(now.sharedSizeBytes);
+  if (now.maxDynamicSharedSizeBytes == most)
+    return WEFT_OK;
+  return WEFT_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most));
+}
+
 // Addresses that a launch touches at most, [low, high).
 struct weft_device_span {
   uintptr_t low = UINTPTR_MAX, high = 0; // nothing

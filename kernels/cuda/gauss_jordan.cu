@@ -187,9 +187,7 @@ size_t shared_bytes(const Args &args) {
 
 template <bool ATOMIC>
 weft_status launch(const weft_exec *exec, const Args &args, uint32_t grid, size_t shared) {
-  WEFT_CUDA_TRY(cudaFuncSetAttribute(gauss_jordan_kernel<ATOMIC>,
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     static_cast<int>(shared)));
+  WEFT_TRY(weft_device_allow_shared(exec, gauss_jordan_kernel<ATOMIC>));
   gauss_jordan_kernel<ATOMIC><<<grid, Threads, shared, weft_cuda_stream(exec)>>>(args);
   return WEFT_CUDA_LAUNCHED();
 }

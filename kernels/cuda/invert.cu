@@ -221,8 +221,7 @@ __global__ void __launch_bounds__(32 * PANELS, SmallThreads<PANELS> / (32 * PANE
 template <int PANELS>
 weft_status small_launch(const weft_exec *exec, const Args &args) {
   const size_t shared = sizeof(SmallShared<PANELS>);
-  WEFT_CUDA_TRY(cudaFuncSetAttribute(
-      small_kernel<PANELS>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)));
+  WEFT_TRY(weft_device_allow_shared(exec, small_kernel<PANELS>));
   int resident = 0;
   WEFT_CUDA_TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, small_kernel<PANELS>,
                                                               32 * PANELS, shared));

@@ -136,9 +136,7 @@ weft_status weft_cuda_product_launch(const weft_exec *exec, const weft_cuda_batc
   const weft_device_shape *shape = weft_device_get_shape(exec->device);
   if (shared > static_cast<size_t>(shape->block_shared_bytes))
     return WEFT_E_UNSUPPORTED;
-  WEFT_CUDA_TRY(cudaFuncSetAttribute(weft_cuda_product_kernel<P>,
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     static_cast<int>(shared)));
+  WEFT_TRY(weft_device_allow_shared(exec, weft_cuda_product_kernel<P>));
   const uint32_t sms = static_cast<uint32_t>(shape->sms);
   const uint32_t grid = batch.tiles < sms ? batch.tiles : sms;
   weft_cuda_product_kernel<P>

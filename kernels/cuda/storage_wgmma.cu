@@ -400,8 +400,7 @@ weft_status launch(const weft_exec *exec, const weft_storage_args &args, uint32_
              false};
   while (cut.run > 1 && cut.tiles < cut.run * room)
     cut.run /= 2;
-  WEFT_CUDA_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     static_cast<int>(shared)));
+  WEFT_TRY(weft_device_allow_shared(exec, kernel));
   weft_storage_touch touch = {};
   touch.kind = WEFT_STORAGE_WGMMA;
   touch.k = args.k;

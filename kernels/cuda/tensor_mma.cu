@@ -146,8 +146,7 @@ weft_status weft_tensor_mma(const weft_exec *exec, const weft_tensor_batch &batc
                            static_cast<uint32_t>(shape->block_shared_bytes), &args.plan));
   const size_t shared = args.plan.group * WEFT_TENSOR_CHUNK_BYTES(batch.steps) +
                         2 * WEFT_TENSOR_PAIR_BYTES(batch.steps);
-  WEFT_CUDA_TRY(cudaFuncSetAttribute(mma_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     static_cast<int>(shared)));
+  WEFT_TRY(weft_device_allow_shared(exec, mma_kernel));
   const uint32_t sms = static_cast<uint32_t>(shape->sms);
   const uint32_t blocks = args.plan.total < sms ? args.plan.total : sms;
   mma_kernel<<<blocks, 32 * Warps, shared, weft_cuda_stream(exec)>>>(args);

@@ -9,9 +9,7 @@ template <int Steps>
 weft_status launch(const weft_exec *exec, const weft_tensor_args &args) {
   const size_t shared = args.plan.slots * WEFT_TENSOR_CHUNK_BYTES(Steps) +
                         args.plan.stages * WEFT_TENSOR_PAIR_BYTES(Steps);
-  WEFT_CUDA_TRY(cudaFuncSetAttribute(weft_wgmma_kernel<Steps>,
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     static_cast<int>(shared)));
+  WEFT_TRY(weft_device_allow_shared(exec, weft_wgmma_kernel<Steps>));
   const uint32_t sms = static_cast<uint32_t>(weft_device_get_shape(exec->device)->sms);
   const uint32_t blocks = args.plan.total < sms ? args.plan.total : sms;
   weft_wgmma_kernel<Steps><<<blocks, WEFT_WGMMA_THREADS, shared, weft_cuda_stream(exec)>>>(args);

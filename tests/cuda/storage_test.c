@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Storage codes on a device: every call with every memory, with a queue and without, against the
 // same code on the row `scalar`, byte for byte.
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -424,12 +425,12 @@ END_TEST
 START_TEST(calls_follow) {
   if (gpu_skip("calls_follow"))
     return;
-  enum { POOL = 16, KINDS = 4, CALLS = 60, LONG = 10 << 20, SHORT = 96 << 10, TURNS = 3 };
+  enum { POOL = 26, KINDS = 4, CALLS = 60, LONG = 10 << 20, SHORT = 96 << 10, TURNS = 3 };
   weft_ctx *host_ctx = fixture_ctx(NULL, 1);
   static const weft_code_options some[] = {{.name = "cauchy", .k = 2, .m = 2},
                                            {.name = "gcrs", .k = 2, .m = 2, .w = 8},
                                            {.name = "cauchy", .k = 3, .m = 1},
-                                           {.name = "cauchy", .k = 4, .m = 5}}; // by factors
+                                           {.name = "cauchy", .k = 16, .m = 8}}; // by factors
   for (size_t turn = 0; turn < TURNS; turn++) {
     const size_t bytes = reduced() || turn == TURNS - 1 ? SHORT : LONG;
     // Kernels made at once, and then none, so that bytes are for the tensor kernel.
@@ -479,6 +480,51 @@ START_TEST(calls_follow) {
 }
 END_TEST
 
+// A thread with a context and a stripe of its own.
+typedef struct neighbour {
+  pair p;
+  size_t calls;
+  weft_status status;
+} neighbour;
+
+static void *encode_often(void *user) {
+  neighbour *n = user;
+  for (size_t i = 0; i < n->calls && n->status == WEFT_OK; i++)
+    n->status = weft_code_encode(n->p.device_code, &n->p.stripe, 1, NULL);
+  return NULL;
+}
+
+// Threads that launch the same kernel for different shapes take no shared memory from each other.
+START_TEST(contexts_side_by_side) {
+  enum { NEIGHBOURS = 4, BYTES = 96 << 10 };
+  static const size_t k[NEIGHBOURS] = {33, 45, 41, 37}; // all of one variant of the tensor kernel
+  if (gpu_skip("contexts_side_by_side"))
+    return;
+  weft_ctx *scalar = fixture_ctx(NULL, 1), *ctx[NEIGHBOURS];
+  static neighbour all[NEIGHBOURS];
+  pthread_t thread[NEIGHBOURS];
+  for (size_t i = 0; i < NEIGHBOURS; i++) {
+    EXPECT_OK(
+        weft_ctx_new(&ctx[i], &(weft_ctx_options){.backend = "cuda", .compile_after = SIZE_MAX}));
+    all[i] = (neighbour){.calls = reduced() ? 4 : 300, .status = WEFT_OK};
+    pair_new(&all[i].p, scalar, ctx[i], &(weft_code_options){.name = "cauchy", .k = k[i], .m = 16},
+             BYTES, WEFT_MEM_DEVICE);
+    EXPECT_OK(weft_code_encode(all[i].p.code, &all[i].p.host, 1, NULL));
+  }
+  for (size_t i = 0; i < NEIGHBOURS; i++)
+    ck_assert_int_eq(pthread_create(&thread[i], NULL, encode_often, &all[i]), 0);
+  for (size_t i = 0; i < NEIGHBOURS; i++)
+    pthread_join(thread[i], NULL);
+  for (size_t i = 0; i < NEIGHBOURS; i++) {
+    EXPECT_OK(all[i].status);
+    pair_compare(&all[i].p, "side by side");
+    pair_free(&all[i].p);
+    weft_ctx_free(ctx[i]);
+  }
+  weft_ctx_free(scalar);
+}
+END_TEST
+
 // A test that failed may have left its fault behind.
 static void no_faults(void) { weft_cuda_inject(0, 0, 0); }
 
@@ -497,6 +543,7 @@ int main(void) {
   tcase_add_test(add_case(suite, "pieces"), in_pieces);
   tcase_add_test(add_case(suite, "stripes"), many_stripes);
   tcase_add_test(add_case(suite, "follow"), calls_follow);
+  tcase_add_test(add_case(suite, "contexts"), contexts_side_by_side);
   tcase_add_test(add_case(suite, "groups"), groups);
   tcase_add_test(add_case(suite, "inverse"), inverse_by_choice);
   tcase_add_test(add_case(suite, "zero_copy"), zero_copy);

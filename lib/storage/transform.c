@@ -3,7 +3,7 @@
 // (generator_solve.c). Where losses are scattered, transforms of that product share little, and a
 // detour is shorter: what the data that is there gives to the parity shards that are read or
 // wanted, which is encoding; what is left of parity then depends on lost data alone, and a small
-// matrix rebuilds from it, entry by entry or by transforms as well.
+// matrix rebuilds from it, entry by entry.
 #include "lib/storage/transform.h"
 
 #include <string.h>
@@ -17,6 +17,7 @@ const weft_transform_for weft_transform_for_host = {
     .together = 1,
     .early = true};
 
+// Slots: as many as kernels made for it have room for.
 const weft_transform_for weft_transform_for_device = {
     .slots_most = 29, .prices = {.product = 5, .repeated = 2, .sum = 8}, .together = 8};
 

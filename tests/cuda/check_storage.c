@@ -168,16 +168,6 @@ static void xor_reference(uint8_t *y, const weft_xorm *p, const uint8_t *x) {
               x[c / p->w * p->len + g * group + c % p->w * p->packet_bytes + b];
 }
 
-// The bit matrix of each entry: column x is entry * 2^x.
-static uint8_t *bits_of(const uint8_t *a, size_t m, size_t k) {
-  uint8_t *bits = host(64 * m * k);
-  for (size_t i = 0; i < m * k; i++)
-    for (unsigned x = 0, column = a[i]; x < 8; x++, column = column << 1 ^ (column >> 7) * 0x11Du)
-      for (size_t l = 0; l < 8; l++)
-        bits[(8 * (i / k) + l) * 8 * k + 8 * (i % k) + x] = (uint8_t)(column >> l & 1);
-  return bits;
-}
-
 // Packets by random factors, of matrices so large that a row may choose factors for them.
 static void check_packet_factors(check_device *device, const weft_backend *row) {
   static test_steps steps;
@@ -189,7 +179,8 @@ static void check_packet_factors(check_device *device, const weft_backend *row) 
                "factors");
   shards s;
   shards_new(device, &s, k, m, 8 * packet * (1 + below(3 + 4000 / packet)), 0);
-  uint8_t *bits = bits_of(steps.a, m, k);
+  uint8_t *bits = host(64 * m * k);
+  test_steps_bits(steps.a, m, k, bits);
   const bool accumulate = below(3) == 0;
   if (!accumulate)
     memset(s.y, 0, m * s.len);

@@ -195,14 +195,6 @@ static void check_kernel(const weft_program_shape *shape, const uint8_t *bits, t
   ck_assert_int_eq(test_allocator_live(&memory), 0);
 }
 
-// The bit matrix of each entry: column x is entry * 2^x.
-static void expand(uint8_t *bits, const uint8_t *a, size_t m, size_t k) {
-  for (size_t i = 0; i < m * k; i++)
-    for (unsigned x = 0, column = a[i]; x < W; x++, column = column << 1 ^ (column >> 7) * 0x11Du)
-      for (size_t l = 0; l < W; l++)
-        bits[(W * (i / k) + l) * W * k + W * (i % k) + x] = (uint8_t)(column >> l & 1);
-}
-
 START_TEST(steps) {
   static test_steps t;
   static uint8_t bits[W * SHARDS * W * SHARDS];
@@ -216,7 +208,7 @@ START_TEST(steps) {
                       test_rng_below(&rng, 80), &t);
     ck_assert_int_eq(weft_factors_new(t.step, t.count, t.slots, &memory.allocator, &factors),
                      WEFT_OK);
-    expand(bits, t.a, m, k);
+    test_steps_bits(t.a, m, k, bits);
     const weft_program_shape shape = {
         .k = k, .m = m, .w = W, .packet_bytes = _i ? 128 << round % 3 : 0, .factors = factors};
     check_kernel(&shape, bits, &rng);

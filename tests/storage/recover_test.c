@@ -137,11 +137,15 @@ static const weft_backend *row_with_steps(void) {
   return test_host_row(i);
 }
 
+static weft_ctx *context_with_steps(void) {
+  const weft_backend *row = row_with_steps();
+  return context_on(row ? row->name : NULL, 1);
+}
+
 static const code_case large = {"cauchy", 128, 32, 0, 0};
 
 START_TEST(short_stripes_and_few_losses_ask_for_none) {
-  const weft_backend *row = row_with_steps();
-  weft_ctx *ctx = context_on(row ? row->name : NULL, 1);
+  weft_ctx *ctx = context_with_steps();
   weft_code *code = code_with(ctx, &large, 1);
   test_rng rng = test_rng_new(test_seed(), 2200);
   scene s;
@@ -189,8 +193,7 @@ static void *recover_own(void *user) {
 }
 
 START_TEST(threads_share_a_plan) {
-  const weft_backend *row = row_with_steps();
-  weft_ctx *ctx = context_on(row ? row->name : NULL, 1);
+  weft_ctx *ctx = context_with_steps();
   weft_code *code = code_with(ctx, &large, 1);
   test_rng rng = test_rng_new(test_seed(), 2300);
   scene s;
@@ -208,7 +211,7 @@ START_TEST(threads_share_a_plan) {
     EXPECT(workers[t].wrong == 0);
   }
   EXPECT(rebuilt(&s, STRIPES));
-  EXPECT(has_factors(code->cached[0].plan) == (row != NULL));
+  EXPECT(has_factors(code->cached[0].plan) == (row_with_steps() != NULL));
   scene_clear(&s);
   weft_code_free(code);
   weft_ctx_free(ctx);

@@ -182,3 +182,13 @@ void test_steps_random(test_rng *rng, size_t k, size_t m, size_t slots, size_t w
   }
   test_steps_matrix(out->step, out->count, slots, k, m, out->a);
 }
+
+void test_steps_bits(const uint8_t *a, size_t m, size_t k, uint8_t *bits) {
+  enum { W = 8 };
+  for (size_t i = 0; i < m * k; i++)
+    for (unsigned x = 0; x < W; x++) {
+      const uint8_t column = times(a[i], (uint8_t)(1u << x));
+      for (size_t l = 0; l < W; l++)
+        bits[(W * (i / k) + l) * W * k + W * (i % k) + x] = (uint8_t)(column >> l & 1u);
+    }
+}

@@ -26,4 +26,7 @@ void test_steps_random(test_rng *rng, size_t k, size_t m, size_t slots, size_t w
 bool test_steps_matrix(const weft_step *steps, size_t count, size_t slots, size_t k, size_t m,
                        uint8_t *a);
 
+// bits(8 m, 8 k), dense: each entry of (m, k) becomes the matrix whose column x is entry * 2^x.
+void test_steps_bits(const uint8_t *a, size_t m, size_t k, uint8_t *bits);
+
 #endif

@@ -178,6 +178,22 @@ typedef struct weft_panel {
   bool accumulate;
 } weft_panel;
 
+// Packets times a bit matrix, on one thread: in every group, output packet i is the sum of the
+// input packets j whose bit is set. Packet j of group g lies at x[j] + g * group_bytes, outputs
+// likewise.
+enum { WEFT_BIT_SCRATCH = 512 };
+typedef struct weft_bit_panel {
+  size_t m, k;                // output and input packets of a group, at least 1
+  size_t groups, group_bytes; // group_bytes: from one group to the next
+  size_t begin, end;          // bytes [begin, end) of every packet
+  const uint64_t *blocks;     // (ceil(k / 8), ceil(m / 8)), as weft_bit_blocks makes them
+  const uint8_t *const *x;    // k rounded up to a multiple of 8; past k any that may be read
+  uint8_t *const *y;          // m, overlapping neither inputs nor each other
+  bool fetch;                 // inputs are not in a near cache
+  uint8_t *scratch;           // on a line
+  size_t scratch_bytes;       // at least ceil(k / 8) * WEFT_BIT_SCRATCH; some times that is better
+} weft_bit_panel;
+
 typedef struct weft_acts weft_acts; // kernels/host_steps.h
 typedef struct weft_strip weft_strip;
 
@@ -196,6 +212,11 @@ typedef struct weft_host_kernel {
   // that are made of them (measured).
   void (*steps)(const weft_strip *strip);
   size_t steps_product, steps_sum, steps_entry;
+  // Optional: packets times a matrix of bits. Blocks take these quarters of a cycle, for each
+  // vector of a packet; a program of the same matrix takes that for each bit that is set
+  // (measured).
+  void (*bits)(const weft_bit_panel *panel);
+  size_t bits_one, bits_input, bits_output, bits_block;
   // Optional, for comparisons: y[i] = a[i] * b[i], where no operand repeats. y may equal a or b.
   void (*pairs)(uint8_t *y, const uint8_t *a, const uint8_t *b, size_t len);
 } weft_host_kernel;
@@ -205,6 +226,11 @@ typedef struct weft_host_kernel {
 enum { WEFT_STEPS_COLUMNS = 2048 };
 bool weft_host_steps_pay(const weft_host_kernel *kernel, size_t m, size_t k,
                          const weft_factors *factors, size_t entries);
+
+// Blocks of a bit matrix (m, k) for weft_bit_panel: bits[i * stride + j] is 0 or 1; out has as
+// many blocks as weft_bit_block_count says.
+size_t weft_bit_block_count(size_t m, size_t k);
+void weft_bit_blocks(const uint8_t *bits, size_t stride, size_t m, size_t k, uint64_t *out);
 
 struct weft_backend {
   const char *name;      // WEFT_BACKEND=name forces it

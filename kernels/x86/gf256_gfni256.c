@@ -9,12 +9,11 @@ typedef vec src;
 typedef __m256i con;
 
 static inline src src_make(vec x) { return x; }
-static inline con con_make(uint8_t c) {
-  return _mm256_set1_epi64x((long long)weft_gf256_affine[c]);
-}
-static inline vec mac(vec acc, src x, con c) {
-  return vec_xor(acc, _mm256_gf2p8affine_epi64_epi8(x, c, 0));
-}
+static inline con con_of(uint64_t bits) { return _mm256_set1_epi64x((long long)bits); }
+static inline con con_make(uint8_t c) { return con_of(weft_gf256_affine[c]); }
+static inline vec product(src x, con c) { return _mm256_gf2p8affine_epi64_epi8(x, c, 0); }
+static inline vec bits_of(con blocks, vec x) { return product(blocks, x); }
+static inline vec mac(vec acc, src x, con c) { return vec_xor(acc, product(x, c)); }
 
 #define TILE_PAIRS 0
 #define TILE_ROWS 6
@@ -24,9 +23,17 @@ static inline vec mac(vec acc, src x, con c) {
 
 #include "kernels/steps.h"
 
+#define BITS_TILE 1
+#include "kernels/x86/bit_blocks.h"
+
 const weft_host_kernel weft_host_gfni256 = {.panel = tile_panel,
                                             .xor_rows = tile_xor_rows,
                                             .steps = steps_run,
                                             .steps_product = 18,
                                             .steps_sum = 3,
-                                            .steps_entry = 10};
+                                            .steps_entry = 10,
+                                            .bits = bits_panel,
+                                            .bits_one = 7,
+                                            .bits_input = 136,
+                                            .bits_output = 68,
+                                            .bits_block = 80};

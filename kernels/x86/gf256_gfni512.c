@@ -10,8 +10,10 @@ typedef vec src;
 typedef __m512i con;
 
 static inline src src_make(vec x) { return x; }
-static inline con con_make(uint8_t c) { return _mm512_set1_epi64((long long)weft_gf256_affine[c]); }
+static inline con con_of(uint64_t bits) { return _mm512_set1_epi64((long long)bits); }
+static inline con con_make(uint8_t c) { return con_of(weft_gf256_affine[c]); }
 static inline vec product(src x, con c) { return _mm512_gf2p8affine_epi64_epi8(x, c, 0); }
+static inline vec bits_of(con blocks, vec x) { return product(blocks, x); }
 static inline vec mac(vec acc, src x, con c) { return vec_xor(acc, product(x, c)); }
 static inline vec mac2(vec acc, src x, con c, src z, con d) {
   return vec_xor3(acc, product(x, c), product(z, d));
@@ -26,9 +28,17 @@ static inline vec mac2(vec acc, src x, con c, src z, con d) {
 #include "kernels/steps.h"
 #include "kernels/x86/few_rows_gfni512.h"
 
+#define BITS_TILE 2
+#include "kernels/x86/bit_blocks.h"
+
 const weft_host_kernel weft_host_gfni512 = {.panel = few_or_tile_panel,
                                             .xor_rows = tile_xor_rows,
                                             .steps = steps_run,
                                             .steps_product = 31,
                                             .steps_sum = 5,
-                                            .steps_entry = 9};
+                                            .steps_entry = 9,
+                                            .bits = bits_panel,
+                                            .bits_one = 5,
+                                            .bits_input = 112,
+                                            .bits_output = 52,
+                                            .bits_block = 56};

@@ -16,6 +16,14 @@ static inline vec vec_load(const uint8_t *p) { return _mm256_loadu_si256((const 
 static inline void vec_store(uint8_t *p, vec v) { _mm256_storeu_si256((__m256i_u *)p, v); }
 static inline vec vec_xor(vec a, vec b) { return _mm256_xor_si256(a, b); }
 
+// Elements of the lower or upper half of every 16 bytes of a and b, in turn.
+static inline vec vec_lo8(vec a, vec b) { return _mm256_unpacklo_epi8(a, b); }
+static inline vec vec_hi8(vec a, vec b) { return _mm256_unpackhi_epi8(a, b); }
+static inline vec vec_lo16(vec a, vec b) { return _mm256_unpacklo_epi16(a, b); }
+static inline vec vec_hi16(vec a, vec b) { return _mm256_unpackhi_epi16(a, b); }
+static inline vec vec_lo32(vec a, vec b) { return _mm256_unpacklo_epi32(a, b); }
+static inline vec vec_hi32(vec a, vec b) { return _mm256_unpackhi_epi32(a, b); }
+
 #include "kernels/tail_copy.h"
 
 #endif

@@ -18,6 +18,14 @@ static inline void vec_store(uint8_t *p, vec v) { _mm512_storeu_si512(p, v); }
 static inline vec vec_xor(vec a, vec b) { return _mm512_xor_si512(a, b); }
 static inline vec vec_xor3(vec a, vec b, vec c) { return _mm512_ternarylogic_epi64(a, b, c, 0x96); }
 
+// Elements of the lower or upper half of every 16 bytes of a and b, in turn.
+static inline vec vec_lo8(vec a, vec b) { return _mm512_unpacklo_epi8(a, b); }
+static inline vec vec_hi8(vec a, vec b) { return _mm512_unpackhi_epi8(a, b); }
+static inline vec vec_lo16(vec a, vec b) { return _mm512_unpacklo_epi16(a, b); }
+static inline vec vec_hi16(vec a, vec b) { return _mm512_unpackhi_epi16(a, b); }
+static inline vec vec_lo32(vec a, vec b) { return _mm512_unpacklo_epi32(a, b); }
+static inline vec vec_hi32(vec a, vec b) { return _mm512_unpackhi_epi32(a, b); }
+
 // The tail lies in the first n lanes; masked lanes are neither read nor written.
 static inline __mmask64 vec_first(size_t n) { return ~UINT64_C(0) >> (VEC_BYTES - n); }
 static inline vec vec_load_end(const uint8_t *row, size_t end, size_t n) {

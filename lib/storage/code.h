@@ -31,9 +31,12 @@ struct weft_plan {
   size_t outputs;        // r
   uint8_t *ids;          // (k + r): inputs, then outputs; these and the matrix follow the struct
   uint8_t *matrix;       // (r, k)
-  // A byte code's, or for a device, factors of the matrix, where they are known and pay; a CRS
-  // code's reduced program, for the plain one that is there from the start. NULL until then. Owned.
+  // A byte code's, or for a device, factors of the matrix, where they are known and pay; NULL until
+  // then. Owned, as are all of these.
   _Atomic(weft_factors *) factors;
+  // A CRS code's bit matrix, where the host row takes it so and that pays; else a program from the
+  // start, and NULL until there is a reduced one.
+  uint64_t *blocks;
   weft_xor_program *plain;
   _Atomic(weft_xor_program *) reduced;
   weft_improvement on_host, on_device;

@@ -6,7 +6,7 @@
 
 #include "kernels/pool.h"
 #include "lib/storage/device_run.h"
-#include "lib/storage/xor_run.h"
+#include "lib/storage/packet_run.h"
 
 enum {
   POINTERS = 2 * WEFT_MAX_SHARDS, // k inputs and r outputs of one stripe always fit
@@ -30,18 +30,37 @@ static weft_status solve(const weft_plan *plan, const uint8_t *inputs, const uin
   return weft_generator_solve(&code->generator, inputs, outputs, plan->outputs, plan->matrix);
 }
 
-// The bit matrix of a plan, expanded for as long as it takes to make a program of it.
-static weft_status make_program(const weft_plan *plan, bool reduce, weft_xor_program **out) {
+// The bit matrix of a plan, expanded for as long as it takes to make something of it.
+typedef struct bit_matrix {
+  size_t rows, columns;
+  uint8_t *bits; // (rows, columns)
+} bit_matrix;
+
+static weft_status expand(const weft_plan *plan, bit_matrix *out) {
   const weft_code *code = plan->code;
-  const size_t rows = plan->outputs * code->w, columns = code->k * code->w;
-  uint8_t *bits = weft_ctx_take(code->ctx, rows * columns, 64);
-  if (!bits)
+  out->rows = plan->outputs * code->w;
+  out->columns = code->k * code->w;
+  out->bits = weft_ctx_take(code->ctx, out->rows * out->columns, 64);
+  if (!out->bits)
     return WEFT_E_NOMEM;
-  weft_matrix_to_bits(&code->generator.field, plan->matrix, plan->outputs, code->k, bits);
-  const weft_status status =
-      weft_xor_program_new(out, bits, rows, columns, reduce, &code->ctx->allocator);
-  weft_ctx_give(code->ctx, bits);
-  return status;
+  weft_matrix_to_bits(&code->generator.field, plan->matrix, plan->outputs, code->k, out->bits);
+  return WEFT_OK;
+}
+
+static weft_status make_program(const weft_plan *plan, const bit_matrix *m, bool reduce,
+                                weft_xor_program **out) {
+  return weft_xor_program_new(out, m->bits, m->rows, m->columns, reduce,
+                              &plan->code->ctx->allocator);
+}
+
+static weft_status make_blocks(weft_plan *plan, const bit_matrix *m) {
+  plan->blocks =
+      weft_ctx_take(plan->code->ctx, weft_bit_block_count(m->rows, m->columns) * sizeof(uint64_t),
+                    _Alignof(uint64_t));
+  if (!plan->blocks)
+    return WEFT_E_NOMEM;
+  weft_bit_blocks(m->bits, m->columns, m->rows, m->columns, plan->blocks);
+  return WEFT_OK;
 }
 
 // Of the inputs; for byte codes without stripes that are too short for factors.
@@ -99,7 +118,11 @@ static weft_status give_factors(weft_plan *plan) {
 
 static weft_status give_program(weft_plan *plan) {
   weft_xor_program *reduced = NULL;
-  WEFT_TRY(make_program(plan, true, &reduced));
+  bit_matrix matrix;
+  WEFT_TRY(expand(plan, &matrix));
+  const weft_status status = make_program(plan, &matrix, true, &reduced);
+  weft_ctx_give(plan->code->ctx, matrix.bits);
+  WEFT_TRY(status);
   atomic_store_explicit(&plan->reduced, reduced, memory_order_release);
   return WEFT_OK;
 }
@@ -128,6 +151,23 @@ static weft_status improve_now(weft_plan *plan, weft_improvement *i,
   return improve(plan, i, give);
 }
 
+// What a CRS code's plan works with on the host: blocks that are as good from the start, or a
+// program, which becomes quicker.
+static weft_status give_packets(weft_plan *plan, bool reduce) {
+  const weft_host_kernel *kernel = plan->code->ctx->host->host;
+  bit_matrix matrix;
+  WEFT_TRY(expand(plan, &matrix));
+  const bool by_blocks = weft_packet_blocks_pay(kernel, matrix.bits, matrix.rows, matrix.columns,
+                                                plan->code->packet_bytes);
+  const weft_status status =
+      by_blocks ? make_blocks(plan, &matrix) : make_program(plan, &matrix, false, &plan->plain);
+  weft_ctx_give(plan->code->ctx, matrix.bits);
+  if (status != WEFT_OK || by_blocks)
+    return status;
+  plan->on_host.after = plan->plain->source_count * REDUCE_REPAYS;
+  return reduce ? improve_now(plan, &plan->on_host, give_program) : WEFT_OK;
+}
+
 static weft_status fill(weft_plan *plan, const uint8_t *inputs, const uint8_t *outputs,
                         bool reduce) {
   const weft_code *code = plan->code;
@@ -150,9 +190,7 @@ static weft_status fill(weft_plan *plan, const uint8_t *inputs, const uint8_t *o
       improve_now(plan, &plan->on_host, give_factors);
     return WEFT_OK;
   }
-  WEFT_TRY(make_program(plan, false, &plan->plain));
-  plan->on_host.after = plan->plain->source_count * REDUCE_REPAYS;
-  return reduce ? improve_now(plan, &plan->on_host, give_program) : WEFT_OK;
+  return give_packets(plan, reduce);
 }
 
 static weft_status check_ids(const weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
@@ -213,6 +251,7 @@ void weft_plan_let_go(weft_plan *plan) {
   if (!plan || atomic_fetch_sub(&plan->holders, 1) != 1)
     return;
   weft_ctx *ctx = plan->code->ctx;
+  weft_ctx_give(ctx, plan->blocks);
   weft_xor_program_free(plan->plain);
   weft_xor_program_free(atomic_load(&plan->reduced));
   weft_factors_free(atomic_load(&plan->factors), &ctx->allocator);
@@ -289,18 +328,24 @@ static weft_status multiply(weft_plan *plan, const batch *b) {
   return row->gemm(row, &exec, gemms, b->count);
 }
 
-// The program to run now.
-static const weft_xor_program *program_for(weft_plan *plan, const batch *b) {
+// The product to run now.
+static weft_packet_product product_for(weft_plan *plan, const batch *b) {
+  weft_packet_product product = {.inputs = plan->code->k * plan->code->w,
+                                 .outputs = plan->outputs * plan->code->w,
+                                 .blocks = plan->blocks};
+  if (plan->blocks)
+    return product;
   weft_xor_program *reduced = atomic_load_explicit(&plan->reduced, memory_order_acquire);
   if (!reduced) {
     work(plan, &plan->on_host, bytes_read(plan->code, b->stripes, b->count), give_program);
     reduced = atomic_load_explicit(&plan->reduced, memory_order_acquire);
   }
-  return reduced ? reduced : plan->plain;
+  product.program = reduced ? reduced : plan->plain;
+  return product;
 }
 
 // The group that is not whole, on copies padded with zeros: inputs, then outputs, a unit each.
-static weft_status run_tail(const weft_plan *plan, const weft_xor_program *program,
+static weft_status run_tail(const weft_plan *plan, const weft_packet_product *product,
                             const weft_exec *exec, const batch *b, size_t s, uint8_t *copies) {
   const weft_code *code = plan->code;
   const size_t unit = weft_code_unit_bytes(code), tail = b->stripes[s].bytes % unit;
@@ -314,10 +359,10 @@ static weft_status run_tail(const weft_plan *plan, const weft_xor_program *progr
     memcpy(pointer[i], inputs_of(plan, b, s)[i] + done, held);
     memset(pointer[i] + held, 0, unit - held);
   }
-  const weft_xor_job job = {
+  const weft_packet_job job = {
       .in = (const uint8_t *const *)pointer, .out = pointer + code->k, .groups = 1};
   WEFT_TRY(
-      weft_xor_run(exec, code->ctx->host->host, program, code->w, code->packet_bytes, &job, 1));
+      weft_packet_run(exec, code->ctx->host->host, product, code->w, code->packet_bytes, &job, 1));
   for (size_t i = 0; i < plan->outputs; i++)
     memcpy(outputs_of(plan, b, s)[i] + done, pointer[code->k + i],
            plan->ids[code->k + i] < code->k ? tail : unit);
@@ -328,17 +373,17 @@ static weft_status add_up(weft_plan *plan, const batch *b) {
   const weft_code *code = plan->code;
   const size_t unit = weft_code_unit_bytes(code);
   const weft_exec exec = weft_ctx_host_exec(code->ctx, code->ctx->pool);
-  const weft_xor_program *program = program_for(plan, b);
-  weft_xor_job jobs[BATCH];
+  const weft_packet_product product = product_for(plan, b);
+  weft_packet_job jobs[BATCH];
   bool tails = false;
   for (size_t s = 0; s < b->count; s++) {
-    jobs[s] = (weft_xor_job){.in = inputs_of(plan, b, s),
-                             .out = outputs_of(plan, b, s),
-                             .groups = b->stripes[s].bytes / unit};
+    jobs[s] = (weft_packet_job){.in = inputs_of(plan, b, s),
+                                .out = outputs_of(plan, b, s),
+                                .groups = b->stripes[s].bytes / unit};
     tails = tails || b->stripes[s].bytes % unit;
   }
-  WEFT_TRY(weft_xor_run(&exec, code->ctx->host->host, program, code->w, code->packet_bytes, jobs,
-                        b->count));
+  WEFT_TRY(weft_packet_run(&exec, code->ctx->host->host, &product, code->w, code->packet_bytes,
+                           jobs, b->count));
   if (!tails)
     return WEFT_OK;
   uint8_t *copies = weft_ctx_take(code->ctx, (code->k + plan->outputs) * unit, 64);
@@ -347,7 +392,7 @@ static weft_status add_up(weft_plan *plan, const batch *b) {
   weft_status status = WEFT_OK;
   for (size_t s = 0; s < b->count && status == WEFT_OK; s++)
     if (b->stripes[s].bytes % unit)
-      status = run_tail(plan, program, &exec, b, s, copies);
+      status = run_tail(plan, &product, &exec, b, s, copies);
   weft_ctx_give(code->ctx, copies);
   return status;
 }

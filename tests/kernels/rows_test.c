@@ -63,6 +63,9 @@ END_TEST
 START_TEST(few_outputs) { check_row((size_t)_i, row_check_few_outputs); }
 END_TEST
 
+START_TEST(bits) { check_row((size_t)_i, row_check_bits); }
+END_TEST
+
 START_TEST(factors) { check_row((size_t)_i, row_check_factors); }
 END_TEST
 
@@ -91,6 +94,7 @@ int main(void) {
   tcase_add_loop_test(cases, lengths, 0, rows);
   tcase_add_loop_test(cases, shapes, 0, rows);
   tcase_add_loop_test(cases, few_outputs, 0, rows);
+  tcase_add_loop_test(cases, bits, 0, rows);
   tcase_add_loop_test(cases, factors, 0, rows);
   tcase_add_loop_test(cases, prepared, 0, rows);
   tcase_add_loop_test(cases, inverses, 0, rows);

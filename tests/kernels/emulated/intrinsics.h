@@ -55,6 +55,31 @@ EMULATED void emulated_affine(uint8_t *out, const uint8_t *x, const uint8_t *mat
   }
 }
 
+// VPUNPCK: in each 16 bytes, elements of `size` bytes of the lower or upper half of a and b in
+// turn.
+EMULATED void emulated_unpack(uint8_t *out, const uint8_t *a, const uint8_t *b, size_t size,
+                              size_t half, size_t bytes) {
+  for (size_t at = 0; at < bytes; at++) {
+    const size_t element = at % 16 / size; // of the result's 16 bytes
+    const uint8_t *const from = element % 2 ? b : a;
+    out[at] = from[at / 16 * 16 + half * 8 + element / 2 * size + at % size];
+  }
+}
+
+#define EMULATED_UNPACK(prefix, vector, name, size, half)                                          \
+  EMULATED vector prefix##_unpack##name(vector a, vector b) {                                      \
+    vector v;                                                                                      \
+    emulated_unpack(v.b, a.b, b.b, size, half, sizeof v.b);                                        \
+    return v;                                                                                      \
+  }
+#define EMULATED_UNPACKS(prefix, vector)                                                           \
+  EMULATED_UNPACK(prefix, vector, lo_epi8, 1, 0)                                                   \
+  EMULATED_UNPACK(prefix, vector, hi_epi8, 1, 1)                                                   \
+  EMULATED_UNPACK(prefix, vector, lo_epi16, 2, 0)                                                  \
+  EMULATED_UNPACK(prefix, vector, hi_epi16, 2, 1)                                                  \
+  EMULATED_UNPACK(prefix, vector, lo_epi32, 4, 0)                                                  \
+  EMULATED_UNPACK(prefix, vector, hi_epi32, 4, 1)
+
 // --- 128 bits ---
 
 EMULATED __m128i _mm_loadu_si128(const __m128i_u *p) {
@@ -92,7 +117,11 @@ EMULATED __m256i _mm256_gf2p8affine_epi64_epi8(__m256i x, __m256i matrix, int co
   return v;
 }
 
+EMULATED_UNPACKS(_mm256, __m256i)
+
 // --- 512 bits ---
+
+EMULATED_UNPACKS(_mm512, __m512i)
 
 EMULATED __m512i _mm512_setzero_si512(void) { return (__m512i){{0}}; }
 

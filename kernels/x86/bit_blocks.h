@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packets times a bit matrix by GF2P8AFFINEQB; a technique's file includes this after its vectors.
+//
+// The instruction multiplies 8 x 8 bits by 8 x 8 bits in every qword. Cauchy Reed-Solomon has bits
+// that belong together in packets, the bytes of which lie far apart. So eight packets at a time are
+// interleaved, byte by byte, until each qword holds a byte of each of the eight (bits_zip); then it
+// is turned over, since the instruction wants columns of one factor. What is left is what these
+// rows do for coefficients of GF(2^8), but with blocks of any bits; the sums, which have output
+// packets for rows, are taken apart again (bits_unzip). Where a block's bits come from does not
+// matter: packets of several shards meet in one where w is not 8. Its cost does not depend on how
+// many bits are set, which XOR programs pay for one by one.
+//
+// The including file defines, besides what tile.h says:
+//   vec_lo8, vec_hi8, vec_lo16, vec_hi16, vec_lo32, vec_hi32: interleave the elements of the lower
+//     or upper halves of two vectors, in parts of 16 bytes
+//   bits_of(blocks, vec): in every qword the product of the 8 x 8 bits in both
+//   con_of(uint64_t): a qword in every qword
+//   BITS_TILE: output blocks whose sums fit the registers, 8 vectors each
+#ifndef WEFT_KERNELS_X86_BIT_BLOCKS_H
+#define WEFT_KERNELS_X86_BIT_BLOCKS_H
+
+#include "kernels/backend.h"
+#include "kernels/unroll.h"
+
+enum {
+  BITS = 8,         // rows and columns of a block
+  BITS_COLUMNS = 4, // vectors of a packet read one after the other, where the scratch allows
+  BITS_AHEAD = 512  // bytes to fetch ahead
+};
+
+// Where a vector of every packet lies: `at` bytes after the packet of group 0; or, when part is not
+// 0, it is the last `part` bytes before `end`.
+typedef struct bits_place {
+  size_t at, end, part;
+} bits_place;
+
+// Byte c of the packets r[0..8) become the qword of column c. Of every 16 columns, column
+// 8 * b3 + 4 * b2 + 2 * b1 + b0 ends up in r[4 * b3 + 2 * b2 + b1], qword b0.
+WEFT_INLINE void bits_zip(vec *r) {
+  vec a[BITS], b[BITS];
+  WEFT_UNROLL for (size_t i = 0; i < 4; i++) {
+    a[2 * i] = vec_lo8(r[2 * i], r[2 * i + 1]);
+    a[2 * i + 1] = vec_hi8(r[2 * i], r[2 * i + 1]);
+  }
+  WEFT_UNROLL for (size_t i = 0; i < 4; i++) {
+    const size_t from = i / 2 * 4 + i % 2;
+    b[2 * i] = vec_lo16(a[from], a[from + 2]);
+    b[2 * i + 1] = vec_hi16(a[from], a[from + 2]);
+  }
+  WEFT_UNROLL for (size_t i = 0; i < 4; i++) {
+    r[2 * i] = vec_lo32(b[i], b[i + 4]);
+    r[2 * i + 1] = vec_hi32(b[i], b[i + 4]);
+  }
+}
+
+// The way back. Each step brings one bit of the column from the vector's number to the byte's.
+WEFT_INLINE void bits_unzip(vec *r) {
+  vec a[BITS];
+  WEFT_UNROLL for (size_t step = 0; step < 4; step++) {
+    WEFT_UNROLL for (size_t i = 0; i < 4; i++) {
+      a[2 * i] = vec_lo8(r[i], r[i + 4]);
+      a[2 * i + 1] = vec_hi8(r[i], r[i + 4]);
+    }
+    WEFT_UNROLL for (size_t i = 0; i < BITS; i++) r[i] = a[i];
+  }
+}
+
+// Eight input packets at one place, as columns of bits.
+WEFT_INLINE void bits_read(const uint8_t *const *x, bits_place place, const bool fetch,
+                           uint8_t *out) {
+  const con turn = con_of(UINT64_C(0x0102040810204080)); // bit i of byte j: bit 7 - j of byte 7 - i
+  vec r[BITS];
+  WEFT_UNROLL for (size_t i = 0; i < BITS; i++) {
+    r[i] = place.part ? vec_load_end(x[i], place.end, place.part) : vec_load(x[i] + place.at);
+    if (fetch)
+      __builtin_prefetch(x[i] + place.at + BITS_AHEAD);
+  }
+  bits_zip(r);
+  WEFT_UNROLL for (size_t i = 0; i < BITS; i++) vec_store(out + i * VEC_BYTES, bits_of(turn, r[i]));
+}
+
+// Output packets at one place, of all inputs read into x: `blocks` blocks of 8 from block `first`
+// on, of the last of which only `left` packets are there.
+WEFT_INLINE void bits_sum(const weft_bit_panel *p, size_t first, const size_t blocks, size_t left,
+                          bits_place place, const uint8_t *x) {
+  const size_t stride = (p->m + BITS - 1) / BITS, count = (p->k + BITS - 1) / BITS;
+  const uint64_t *near = p->blocks + first;
+  vec acc[BITS_TILE * BITS];
+  WEFT_UNROLL for (size_t i = 0; i < blocks * BITS; i++) acc[i] = vec_zero();
+  size_t j = 0;
+#ifdef VEC_TERNARY
+  for (; j + 2 <= count; j += 2, near += 2 * stride, x += 2 * WEFT_BIT_SCRATCH) {
+    WEFT_UNROLL for (size_t b = 0; b < blocks; b++) {
+      const con c = con_of(near[b]), d = con_of(near[stride + b]);
+      WEFT_UNROLL for (size_t i = 0; i < BITS; i++) acc[b * BITS + i] =
+          vec_xor3(acc[b * BITS + i], bits_of(c, vec_load(x + i * VEC_BYTES)),
+                   bits_of(d, vec_load(x + WEFT_BIT_SCRATCH + i * VEC_BYTES)));
+    }
+  }
+#endif
+  for (; j < count; j++, near += stride, x += WEFT_BIT_SCRATCH) {
+    WEFT_UNROLL for (size_t b = 0; b < blocks; b++) {
+      const con c = con_of(near[b]);
+      WEFT_UNROLL for (size_t i = 0; i < BITS; i++) acc[b * BITS + i] =
+          vec_xor(acc[b * BITS + i], bits_of(c, vec_load(x + i * VEC_BYTES)));
+    }
+  }
+  WEFT_UNROLL for (size_t b = 0; b < blocks; b++) {
+    uint8_t *const *const y = p->y + (first + b) * BITS;
+    vec *const r = acc + b * BITS;
+    bits_unzip(r);
+    WEFT_UNROLL for (size_t i = 0; i < BITS; i++) {
+      if (b + 1 == blocks && i >= left)
+        break;
+      if (place.part)
+        vec_store_end(y[i], place.end, place.part, r[i]);
+      else
+        vec_store(y[i] + place.at, r[i]);
+    }
+  }
+}
+
+// `columns` vectors of every packet. Packets that lie a power of two apart share few sets of the
+// caches, so what is fetched of one is better used soon.
+WEFT_INLINE void bits_columns(const weft_bit_panel *p, bits_place place, const size_t columns,
+                              const bool fetch) {
+  const size_t blocks = (p->m + BITS - 1) / BITS, left = p->m - (blocks - 1) * BITS;
+  const size_t each = (p->k + BITS - 1) / BITS * WEFT_BIT_SCRATCH;
+  bits_place now = place;
+  uint8_t *x = p->scratch;
+  for (size_t j = 0; j < p->k; j += BITS, x += WEFT_BIT_SCRATCH)
+    for (size_t c = 0; c < columns; c++) {
+      now.at = place.at + c * VEC_BYTES;
+      bits_read(p->x + j, now, fetch, x + c * each);
+    }
+  for (size_t b = 0; b < blocks; b += BITS_TILE)
+    for (size_t c = 0; c < columns; c++) {
+      now.at = place.at + c * VEC_BYTES;
+      if (b + BITS_TILE < blocks)
+        bits_sum(p, b, BITS_TILE, BITS, now, p->scratch + c * each);
+      else if (b + BITS_TILE == blocks)
+        bits_sum(p, b, BITS_TILE, left, now, p->scratch + c * each);
+      else
+        bits_sum(p, b, 1, left, now, p->scratch + c * each);
+    }
+}
+
+WEFT_INLINE void bits_group(const weft_bit_panel *p, size_t at, size_t most, const bool fetch) {
+  const size_t part = (p->end - p->begin) % VEC_BYTES, whole = p->end - part;
+  for (size_t column = p->begin, n; column < whole; column += n * VEC_BYTES) {
+    const size_t are = (whole - column) / VEC_BYTES;
+    n = are < most ? are : most;
+    const bits_place place = {.at = at + column};
+    if (n == 1)
+      bits_columns(p, place, 1, fetch);
+    else
+      bits_columns(p, place, n, fetch);
+  }
+  if (part)
+    bits_columns(p, (bits_place){at + whole, at + p->end, part}, 1, false);
+}
+
+static void bits_panel(const weft_bit_panel *p) {
+  const size_t fit = p->scratch_bytes / ((p->k + BITS - 1) / BITS * WEFT_BIT_SCRATCH);
+  const size_t most = fit < BITS_COLUMNS ? fit : BITS_COLUMNS;
+  for (size_t g = 0; g < p->groups; g++)
+    if (p->fetch)
+      bits_group(p, g * p->group_bytes, most, true);
+    else
+      bits_group(p, g * p->group_bytes, most, false);
+}
+
+#endif

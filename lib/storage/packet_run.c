@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver of both ways. What is worked on at once is a run of bytes of every packet of a group;
+// of several groups where products by blocks find packets short. Packets that are too short for
+// either are gathered from several groups into runs of bytes of their own, and scattered again.
+#include "lib/storage/packet_run.h"
+
+#include <string.h>
+
+enum {
+  LINE = 64,
+  PROGRAM_MIN = 512,  // bytes of a packet at once: fewer, and the calls cost too much
+  BLOCKS_MIN = 64,    // likewise; vectors would be mostly empty
+  AT_ONCE_MAX = 4096, // more does not help
+  BLOCKS_SCRATCH = 32 << 10,
+  TOTAL = 96 * 1024, // of all packets at once: first-level cache and a bit
+  CACHED = 2 << 20,  // inputs beyond this are fetched ahead: too many streams for hardware
+  PIECES_PER_THREAD = 2
+};
+
+typedef struct run {
+  const weft_host_kernel *kernel;
+  const weft_packet_product *product;
+  size_t w, packet_bytes;
+  const weft_packet_job *jobs;
+  size_t count;
+  size_t outputs_at;  // among a workplace's packets
+  size_t slots_at;    // likewise
+  size_t bytes;       // of a packet at once
+  size_t groups;      // at once
+  bool gathered;      // else packets are used in place
+  size_t units;       // that all jobs are cut into: bytes of a packet, groups
+  size_t pieces;      // each takes a run of units
+  uint8_t *scratch;   // (pieces, piece_bytes)
+  size_t piece_bytes; // bytes
+} run;
+
+// What one piece works with; all of it in its part of the scratch.
+typedef struct workplace {
+  uint8_t **packet;       // inputs, outputs, slots: where the bytes at hand are
+  const uint8_t **source; // of a program's step at hand
+  uint8_t *blocks;        // the kernel's own scratch
+  uint8_t *bytes;         // slots; and, when gathering, inputs and outputs before them
+} workplace;
+
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+static size_t cut(size_t a, size_t pieces) { return a / pieces + (a % pieces != 0); }
+
+static size_t lines(size_t bytes) { return cut(bytes, LINE) * LINE; }
+
+static size_t slots(const weft_packet_product *p) { return p->program ? p->program->slots : 0; }
+
+static size_t packets(const run *r) { return r->slots_at + slots(r->product); }
+
+static size_t most_sources(const weft_packet_product *p) {
+  size_t most = 0;
+  for (size_t s = 0; p->program && s < p->program->step_count; s++)
+    if (p->program->steps[s].count > most)
+      most = p->program->steps[s].count;
+  return most;
+}
+
+static size_t block_scratch(const weft_packet_product *p) {
+  const size_t least = cut(p->inputs, 8) * WEFT_BIT_SCRATCH;
+  return p->program ? 0 : least < BLOCKS_SCRATCH ? BLOCKS_SCRATCH : least;
+}
+
+// Packets with bytes in the scratch come first when gathering, slots in any case.
+static size_t held(const run *r) {
+  return slots(r->product) + (r->gathered ? r->product->inputs + r->product->outputs : 0);
+}
+
+static workplace workplace_of(const run *r, size_t piece) {
+  uint8_t *at = r->scratch + piece * r->piece_bytes;
+  workplace w;
+  w.packet = (uint8_t **)(void *)at;
+  at += lines(packets(r) * sizeof *w.packet);
+  w.source = (const uint8_t **)(void *)at;
+  at += lines(most_sources(r->product) * sizeof *w.source);
+  w.blocks = at;
+  at += block_scratch(r->product);
+  w.bytes = at;
+  return w;
+}
+
+static size_t workplace_bytes(const run *r) {
+  return lines(packets(r) * sizeof(uint8_t *)) +
+         lines(most_sources(r->product) * sizeof(uint8_t *)) + block_scratch(r->product) +
+         held(r) * r->bytes + LINE;
+}
+
+// Starts fetching the bytes `ahead` of inputs [first, last), without waiting for them.
+static void fetch_ahead(const workplace *place, size_t first, size_t last, size_t ahead,
+                        size_t bytes) {
+  for (size_t i = first; i < last; i++)
+    for (size_t b = 0; b < bytes; b += LINE)
+      __builtin_prefetch(place->packet[i] + ahead + b, 0, 2);
+}
+
+// Runs the program over what the workplace's packets point to. `ahead`, when not 0, is how far on
+// the inputs of the next run lie; they are fetched between the steps.
+static void run_steps(const run *r, const workplace *place, size_t bytes, size_t ahead) {
+  const weft_xor_program *p = r->product->program;
+  size_t fetched = 0;
+  for (size_t s = 0; s < p->step_count; s++) {
+    if (ahead) {
+      const size_t until = (s + 1) * p->inputs / p->step_count;
+      fetch_ahead(place, fetched, until, ahead, bytes);
+      fetched = until;
+    }
+    const weft_xor_step *step = &p->steps[s];
+    uint8_t *target = place->packet[step->target];
+    const uint16_t *source = p->sources + step->first;
+    if (step->count == 0) {
+      memset(target, 0, bytes);
+      continue;
+    }
+    for (size_t i = 0; i < step->count; i++)
+      place->source[i] = place->packet[source[i]];
+    r->kernel->xor_rows(target, place->source, step->count, 0, bytes, false);
+  }
+}
+
+// Likewise by blocks, in that many groups.
+static void run_blocks(const run *r, const workplace *place, size_t bytes, size_t groups,
+                       bool fetch) {
+  const weft_bit_panel panel = {.m = r->product->outputs,
+                                .k = r->product->inputs,
+                                .groups = groups,
+                                .group_bytes = r->w * r->packet_bytes,
+                                .end = bytes,
+                                .blocks = r->product->blocks,
+                                .x = (const uint8_t *const *)place->packet,
+                                .y = place->packet + r->outputs_at,
+                                .fetch = fetch,
+                                .scratch = place->blocks,
+                                .scratch_bytes = block_scratch(r->product)};
+  r->kernel->bits(&panel);
+}
+
+// Past the last input, kernels read it again.
+static void repeat_last(const run *r, const workplace *place) {
+  for (size_t i = r->product->inputs; i < r->outputs_at; i++)
+    place->packet[i] = place->packet[i - 1];
+}
+
+// Bytes [begin, begin + r->bytes) of every packet, as far as there are, of groups from g on.
+static void run_in_place(const run *r, const workplace *place, const weft_packet_job *job, size_t g,
+                         size_t begin) {
+  const weft_packet_product *p = r->product;
+  const size_t n = smaller(r->bytes, r->packet_bytes - begin);
+  const size_t offset = g * r->w * r->packet_bytes + begin;
+  uint8_t **packet = place->packet;
+  for (size_t j = 0; j < p->inputs / r->w; j++)
+    for (size_t c = 0; c < r->w; c++) // only read, but the table serves targets too
+      *packet++ = (uint8_t *)(uintptr_t)(job->in[j] + offset + c * r->packet_bytes);
+  packet = place->packet + r->outputs_at;
+  for (size_t i = 0; i < p->outputs / r->w; i++)
+    for (size_t l = 0; l < r->w; l++)
+      *packet++ = job->out[i] + offset + l * r->packet_bytes;
+  const size_t group = r->w * r->packet_bytes;
+  const bool fetch = p->inputs / r->w * job->groups * group > CACHED;
+  if (p->program) {
+    run_steps(r, place, n, fetch && g + 1 < job->groups ? group : 0);
+  } else {
+    repeat_last(r, place);
+    run_blocks(r, place, n, smaller(r->groups, job->groups - g), fetch);
+  }
+}
+
+// Copies packet c of `groups` groups between a shard and a run of bytes.
+static void gather(uint8_t *to, const uint8_t *shard, size_t groups, size_t step, size_t bytes) {
+  if (bytes == 8) // G-CRS: a copy of known size is one instruction
+    for (size_t g = 0; g < groups; g++)
+      memcpy(to + g * 8, shard + g * step, 8);
+  else
+    for (size_t g = 0; g < groups; g++)
+      memcpy(to + g * bytes, shard + g * step, bytes);
+}
+
+static void scatter(uint8_t *shard, const uint8_t *from, size_t groups, size_t step, size_t bytes) {
+  if (bytes == 8)
+    for (size_t g = 0; g < groups; g++)
+      memcpy(shard + g * step, from + g * 8, 8);
+  else
+    for (size_t g = 0; g < groups; g++)
+      memcpy(shard + g * step, from + g * bytes, bytes);
+}
+
+static void run_gathered(const run *r, const workplace *place, const weft_packet_job *job,
+                         size_t first) {
+  const weft_packet_product *p = r->product;
+  const size_t groups = smaller(r->groups, job->groups - first);
+  const size_t step = r->w * r->packet_bytes, offset = first * step;
+  for (size_t i = 0; i < p->inputs; i++)
+    gather(place->packet[i], job->in[i / r->w] + offset + i % r->w * r->packet_bytes, groups, step,
+           r->packet_bytes);
+  if (p->program)
+    run_steps(r, place, groups * r->packet_bytes, 0);
+  else
+    run_blocks(r, place, groups * r->packet_bytes, 1, false);
+  for (size_t o = 0; o < p->outputs; o++)
+    scatter(job->out[o / r->w] + offset + o % r->w * r->packet_bytes,
+            place->packet[r->outputs_at + o], groups, step, r->packet_bytes);
+}
+
+static size_t runs_of_packet(const run *r) {
+  return r->gathered ? 1 : cut(r->packet_bytes, r->bytes);
+}
+
+static size_t units_of(const run *r, const weft_packet_job *job) {
+  return cut(job->groups, r->groups) * runs_of_packet(r);
+}
+
+// The packets that lie in the scratch.
+static void place_held(const run *r, const workplace *place) {
+  uint8_t *at = place->bytes;
+  if (r->gathered) {
+    for (size_t i = 0; i < r->product->inputs; i++, at += r->bytes)
+      place->packet[i] = at;
+    for (size_t i = 0; i < r->product->outputs; i++, at += r->bytes)
+      place->packet[r->outputs_at + i] = at;
+    repeat_last(r, place);
+  }
+  for (size_t s = r->slots_at; s < packets(r); s++, at += r->bytes)
+    place->packet[s] = at;
+}
+
+static void piece_task(void *user, size_t index) {
+  const run *r = user;
+  const workplace place = workplace_of(r, index);
+  place_held(r, &place);
+  const size_t share = cut(r->units, r->pieces), last = smaller((index + 1) * share, r->units);
+  const size_t runs = runs_of_packet(r);
+  size_t before = 0; // units of earlier jobs
+  for (size_t j = 0; j < r->count && before < last; j++) {
+    const size_t own = units_of(r, &r->jobs[j]);
+    const size_t start = smaller(index * share, last);
+    for (size_t u = start > before ? start - before : 0; u < own && before + u < last; u++) {
+      if (r->gathered)
+        run_gathered(r, &place, &r->jobs[j], u * r->groups);
+      else
+        run_in_place(r, &place, &r->jobs[j], u / runs * r->groups, u % runs * r->bytes);
+    }
+    before += own;
+  }
+}
+
+static void choose_size(run *r) {
+  const size_t least = r->product->program ? PROGRAM_MIN : BLOCKS_MIN;
+  size_t bytes = TOTAL / packets(r) / LINE * LINE;
+  bytes = bytes < PROGRAM_MIN ? PROGRAM_MIN : smaller(bytes, AT_ONCE_MAX);
+  r->gathered = r->packet_bytes < least;
+  r->groups = 1;
+  if (r->gathered || (!r->product->program && r->packet_bytes <= bytes / 2))
+    r->groups = bytes / r->packet_bytes;
+  if (r->gathered)
+    r->bytes = lines(r->groups * r->packet_bytes);
+  else // runs of one size, as near to that as the packet allows
+    r->bytes = lines(cut(r->packet_bytes, cut(r->packet_bytes, bytes)));
+}
+
+bool weft_packet_blocks_pay(const weft_host_kernel *kernel, const uint8_t *bits, size_t outputs,
+                            size_t inputs, size_t packet_bytes) {
+  if (!kernel->bits)
+    return false;
+  if (packet_bytes >= BLOCKS_MIN && packet_bytes < PROGRAM_MIN)
+    return true; // a program would gather them
+  size_t ones = 0;
+  for (size_t i = 0; i < outputs * inputs; i++)
+    ones += bits[i];
+  const size_t in = cut(inputs, 8), out = cut(outputs, 8);
+  return ones * kernel->bits_one >
+         in * kernel->bits_input + out * kernel->bits_output + in * out * kernel->bits_block;
+}
+
+weft_status weft_packet_run(const weft_exec *exec, const weft_host_kernel *kernel,
+                            const weft_packet_product *product, size_t w, size_t packet_bytes,
+                            const weft_packet_job *jobs, size_t count) {
+  run r = {.kernel = kernel,
+           .product = product,
+           .w = w,
+           .packet_bytes = packet_bytes,
+           .jobs = jobs,
+           .count = count,
+           .outputs_at = product->program ? product->inputs : cut(product->inputs, 8) * 8};
+  r.slots_at = r.outputs_at + product->outputs;
+  choose_size(&r);
+  for (size_t j = 0; j < count; j++)
+    r.units += units_of(&r, &jobs[j]);
+  if (r.units == 0 || product->outputs == 0)
+    return WEFT_OK;
+  const size_t threads = weft_pool_threads(exec->pool);
+  r.pieces = smaller(threads == 1 ? 1 : threads * PIECES_PER_THREAD, r.units);
+  r.piece_bytes = workplace_bytes(&r);
+  r.scratch = exec->allocator->alloc(exec->allocator->user, r.pieces * r.piece_bytes, LINE);
+  if (!r.scratch)
+    return WEFT_E_NOMEM;
+  weft_pool_run(exec->pool, r.pieces, piece_task, &r);
+  exec->allocator->free(exec->allocator->user, r.scratch);
+  return WEFT_OK;
+}

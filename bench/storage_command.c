@@ -31,6 +31,7 @@ static const struct {
     {"gpu-crs8", "Cauchy Reed-Solomon on a GPU, w = 8", weft_bench_storage_gpu_crs8, true},
     {"gpu-rows", "the published GPU techniques", weft_bench_storage_gpu_rows, true},
     {"gpu-host", "a GPU from and to host memory", weft_bench_storage_gpu_host, true},
+    {"gpu-model", "what a model of encoding on a GPU needs", weft_bench_storage_gpu_model, BY_NAME},
     {"gpu-gibraltar", "Gibraltar's figures", weft_bench_storage_gpu_gibraltar, BY_NAME},
     {"gpu-perasure", "PErasure's figures", weft_bench_storage_gpu_perasure, BY_NAME},
     {"gpu-gcrs", "G-CRS's figures", weft_bench_storage_gpu_gcrs, BY_NAME},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles ahead, a shape a thread, each with a context of its own: contexts keep their kernels to
+// Compiles ahead, a code a thread, each with a context of its own: contexts keep their kernels to
 // themselves, but share the folder that the environment names.
 #define _POSIX_C_SOURCE 200809L // getenv stays; pthreads
 #include "bench/storage_compile.h"
@@ -15,9 +15,9 @@
 enum { SHARD = 512 << 10, THREADS_MOST = 16 };
 
 typedef struct work {
-  const char *name;
-  size_t w, count;
-  const weft_bench_sizes_of_code *shapes;
+  const weft_code_options *codes;
+  size_t count;
+  bool recovery;
   atomic_size_t next;
 } work;
 
@@ -36,19 +36,17 @@ size_t weft_bench_storage_lost(size_t k, size_t m, bool mixed, uint8_t *lost) {
   return count;
 }
 
-static void compile_shape(const work *all, weft_ctx *ctx, size_t k, size_t m) {
+static void compile_code(weft_ctx *ctx, const weft_code_options *options, bool recovery) {
+  const size_t k = options->k, m = options->m;
   weft_code *code;
   void *memory;
-  weft_bench_must(
-      "code",
-      weft_code_new(ctx, &(weft_code_options){.name = all->name, .k = k, .m = m, .w = all->w},
-                    &code));
+  weft_bench_must("code", weft_code_new(ctx, options, &code));
   weft_bench_must("memory", weft_alloc(ctx, WEFT_MEM_DEVICE, (k + m) * SHARD, &memory));
   const size_t unit = weft_code_unit_bytes(code);
   const weft_stripe stripe = {
       .base = memory, .stride = SHARD, .bytes = SHARD / unit * unit, .mem = WEFT_MEM_DEVICE};
   weft_bench_must("encode", weft_code_encode(code, &stripe, 1, NULL));
-  for (int mixed = 0; mixed < 2; mixed++) {
+  for (int mixed = 0; mixed < 2 && recovery; mixed++) {
     uint8_t lost[WEFT_MAX_SHARDS];
     const weft_erasures erasures = {.lost = lost,
                                     .lost_count = weft_bench_storage_lost(k, m, mixed, lost)};
@@ -66,21 +64,19 @@ static void *compile(void *user) {
   weft_ctx *ctx;
   weft_bench_must("context",
                   weft_ctx_new(&ctx, &(weft_ctx_options){.backend = "cuda", .compile_after = 1}));
-  for (size_t i; (i = atomic_fetch_add(&all->next, 1)) < all->count;) {
-    const weft_bench_sizes_of_code *shape = &all->shapes[all->count - 1 - i]; // long ones first
-    compile_shape(all, ctx, shape->k, shape->m);
-  }
+  for (size_t i; (i = atomic_fetch_add(&all->next, 1)) < all->count;)
+    compile_code(ctx, &all->codes[all->count - 1 - i], all->recovery); // long ones first
   weft_ctx_free(ctx);
   return NULL;
 }
 
-void weft_bench_storage_compile(const weft_bench_storage_run *run, const char *name, size_t w,
-                                const weft_bench_sizes_of_code *shapes, size_t count) {
+void weft_bench_storage_compile(const weft_bench_storage_run *run, const weft_code_options *codes,
+                                size_t count, bool recovery) {
   const char *const folder = getenv("WEFT_CODE_FOLDER");
   if (!folder || !*folder)
     return;
   weft_bench_unpin(&run->machine); // threads have their maker's cores
-  work all = {.name = name, .w = w, .count = count, .shapes = shapes};
+  work all = {.codes = codes, .count = count, .recovery = recovery};
   pthread_t threads[THREADS_MOST];
   size_t started = 0;
   const size_t cores = run->machine.cores, most = cores < THREADS_MOST ? cores : THREADS_MOST;

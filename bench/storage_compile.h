@@ -10,9 +10,10 @@
 // all shards, the same ones in every run.
 size_t weft_bench_storage_lost(size_t k, size_t m, bool mixed, uint8_t *lost);
 
-// Encoding and both kinds of recovery for every shape. Only where WEFT_CODE_FOLDER names a folder,
-// through which the cases then get them: half of a run's time is compiling otherwise.
-void weft_bench_storage_compile(const weft_bench_storage_run *run, const char *name, size_t w,
-                                const weft_bench_sizes_of_code *shapes, size_t count);
+// Encoding by these codes and, if `recovery`, both kinds of it; long kernels should come last. Only
+// where WEFT_CODE_FOLDER names a folder, through which the cases then get them: half of a run's
+// time is compiling otherwise.
+void weft_bench_storage_compile(const weft_bench_storage_run *run, const weft_code_options *codes,
+                                size_t count, bool recovery);
 
 #endif

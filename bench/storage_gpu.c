@@ -135,8 +135,11 @@ static void resident_group(weft_bench_storage_run *run, const char *name, size_t
 static void resident(weft_bench_storage_run *run, const char *name, size_t w, const char *title,
                      const size_t *ks, size_t k_count) {
   weft_bench_sizes_of_code shapes[SHAPES];
+  weft_code_options codes[SHAPES];
   const size_t count = choose_shapes(run, ks, k_count, shapes);
-  weft_bench_storage_compile(run, name, w, shapes, count);
+  for (size_t i = 0; i < count; i++)
+    codes[i] = (weft_code_options){.name = name, .k = shapes[i].k, .m = shapes[i].m, .w = w};
+  weft_bench_storage_compile(run, codes, count, true);
   for (size_t first = 0, next; first < count; first = next) {
     for (next = first; next < count && next - first < CODES && shapes[next].m == shapes[first].m;)
       next++;

@@ -12,6 +12,9 @@ void weft_bench_storage_gpu_crs8(weft_bench_storage_run *run);   // packets, w =
 void weft_bench_storage_gpu_rows(weft_bench_storage_run *run);   // every published technique
 void weft_bench_storage_gpu_host(weft_bench_storage_run *run);   // from and to host memory
 void weft_bench_storage_gpu_device(weft_bench_storage_run *run); // device, driver, ceilings
+// Encoding beside the same shards' bytes read and written without any arithmetic, for a model of
+// its time: k = 1..45, m = 1..4, w = 4..8 (storage_model.c).
+void weft_bench_storage_gpu_model(weft_bench_storage_run *run);
 // From and to host memory by 1, 2, 4, ... devices together (storage_devices.c).
 void weft_bench_storage_gpu_devices(weft_bench_storage_run *run);
 enum { WEFT_BENCH_COPY_BYTES = 512 << 20, WEFT_BENCH_COPIES = 8 };

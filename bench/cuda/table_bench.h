@@ -26,6 +26,19 @@ const char *bench_ceiling(void *stream, int i, double *rate);
 // memory it does the arithmetic alone. 0 when the launch failed.
 int bench_overlap(void *stream, const void *from, void *to, size_t bytes, int rounds, int memory);
 
+// Stripes of k + m rows of `bytes`, one after the other.
+typedef struct bench_mix {
+  void *rows;
+  size_t bytes; // of a row, a multiple of 16 KiB
+  unsigned k, m, stripes;
+} bench_mix;
+// Enqueues reading k rows and writing m of each stripe, as often as `passes` says, by one launch:
+// what memory takes for such a mix.
+int bench_mix_all(void *stream, const bench_mix *mix, unsigned passes);
+// The same once for stripe number i, by a launch that begins while the one before it ends, and
+// waits for it only in the end.
+int bench_mix_one(void *stream, const bench_mix *mix, unsigned i);
+
 #ifdef __cplusplus
 }
 #endif

@@ -40,6 +40,36 @@ def takes_factors: .w == 8 and by_entries >= 3400 and 20 * by_factors <= 17 * by
 def production_sm:
   (if takes_factors then .data / 32 * by_factors / .k else .data / 4 * (11 / 4 + .m * .w / 8) end) / 1e6 / .lop3;
 def production_time($f): production_sm as $sm | combined($f.t0; $f.rho; $sm);
-def fit_production($cells):
-  [range(0; 17) as $t | range(0; 51) as $r | {t0: ($t / 4), rho: ($r / 50)}
+def fit_time($cells; $step):
+  [range(0; 4 / $step + 1) as $t | range(0; 51) as $r | {t0: ($t * $step), rho: ($r / 50)}
     | . as $f | .error = ([$cells[] | . as $cell | production_time($f) as $t | $cell | error($t)] | mean_error)] | min_by(.error);
+def fit_production($cells): fit_time($cells; 1 / 4);
+
+# Encoding by calls that overlap, beside what memory takes for the same bytes of the same shards in the same rounds
+# (gpu-model): read and written by one launch (mix), by a launch a stripe (launched), by the rate of the copy, and by the
+# rates of reading alone and of writing alone. w = 0: RS.
+def measured_cells: . as $all | .groups[] | select(.title | startswith("encoding, ")) | .cases as $cases
+  | def mixed($k; $m; $launched): $cases[] | select(.row == "mix" and .n == $k and .m == $m and (.variant | endswith(" a stripe")) == $launched)
+      | .gigabytes_per_second;
+    mixed(8; 0; false).input.median as $read | mixed(0; 8; false).output.median as $write
+  | ($cases[] | select(.row == "copy") | .gigabytes_per_second.input.median * (.n + .m) / .n) as $copy
+  | $cases[] | select(.operation == "encode") | .n as $k | .m as $m
+  | {k: $k, m: $m, w: ((.variant | capture(":w=(?<w>[0-9]+):") | .w | tonumber) // 0), data: (.n * .k), factors: .notes.factors, $read, $write,
+     us: (.n * .k / .gigabytes_per_second.input.median / 1000),
+     mix: (.n * .k / mixed($k; $m; false).input.median / 1000),
+     launched: (.n * .k / mixed($k; $m; true).input.median / 1000),
+     copied: ((.n + .m) * .k / $copy / 1000),
+     apart: ((.n / $read + .m / $write) * .k / 1000)}
+  | .lop3 = $all.device.ceilings.lop3_lane_ops / 1e12;
+
+# Where calls overlap (two stripes fit the bench's 61 shards, and storage_overlap.cu lets them), and arithmetic is the
+# shorter part: T = T_0 + k shards / read + m shards / write, by least squares of relative errors.
+def overlaps: .k + .m <= 30 and .m * .w <= 64 and .k * .m * .w <= 2000;
+def determinant: .[0][0] * (.[1][1] * .[2][2] - .[1][2] * .[2][1]) - .[0][1] * (.[1][0] * .[2][2] - .[1][2] * .[2][0])
+  + .[0][2] * (.[1][0] * .[2][1] - .[1][1] * .[2][0]);
+def terms: [1, .data / 1e6, .data / .k * .m / 1e6];
+def fit_apart($cells): [$cells[] | .us as $us | terms | map(. / $us)] as $x
+  | [range(3) as $i | [range(3) as $j | [$x[] | .[$i] * .[$j]] | add]] as $a | [range(3) as $i | [$x[] | .[$i]] | add] as $b
+  | [range(3) as $c | [range(3) as $i | [range(3) as $j | if $j == $c then $b[$i] else $a[$i][$j] end]] | determinant / ($a | determinant)]
+  | {t0: .[0], read: (1 / .[1]), write: (1 / .[2])};
+def apart_time($f): terms | $f.t0 + .[1] / $f.read + .[2] / $f.write;

@@ -66,48 +66,23 @@ WEFT_INLINE void bits_unzip(vec *r) {
 }
 
 // Eight input packets at one place, as columns of bits.
-WEFT_INLINE void bits_read(const uint8_t *const *x, bits_place place, const bool fetch,
-                           uint8_t *out) {
+WEFT_INLINE void bits_read(const uint8_t *const *x, const bits_place place, bool fetch, vec *r) {
   const con turn = con_of(UINT64_C(0x0102040810204080)); // bit i of byte j: bit 7 - j of byte 7 - i
-  vec r[BITS];
-  WEFT_UNROLL for (size_t i = 0; i < BITS; i++) {
-    r[i] = place.part ? vec_load_end(x[i], place.end, place.part) : vec_load(x[i] + place.at);
-    if (fetch)
-      __builtin_prefetch(x[i] + place.at + BITS_AHEAD);
-  }
+  if (fetch)
+    WEFT_UNROLL for (size_t i = 0; i < BITS; i++) __builtin_prefetch(x[i] + place.at + BITS_AHEAD);
+  WEFT_UNROLL for (size_t i = 0; i < BITS; i++) r[i] =
+      place.part ? vec_load_end(x[i], place.end, place.part) : vec_load(x[i] + place.at);
   bits_zip(r);
-  WEFT_UNROLL for (size_t i = 0; i < BITS; i++) vec_store(out + i * VEC_BYTES, bits_of(turn, r[i]));
+  WEFT_UNROLL for (size_t i = 0; i < BITS; i++) r[i] = bits_of(turn, r[i]);
 }
 
-// Output packets at one place, of all inputs read into x: `blocks` blocks of 8 from block `first`
-// on, of the last of which only `left` packets are there.
-WEFT_INLINE void bits_sum(const weft_bit_panel *p, size_t first, const size_t blocks, size_t left,
-                          bits_place place, const uint8_t *x) {
-  const size_t stride = (p->m + BITS - 1) / BITS, count = (p->k + BITS - 1) / BITS;
-  const uint64_t *near = p->blocks + first;
-  vec acc[BITS_TILE * BITS];
-  WEFT_UNROLL for (size_t i = 0; i < blocks * BITS; i++) acc[i] = vec_zero();
-  size_t j = 0;
-#ifdef VEC_TERNARY
-  for (; j + 2 <= count; j += 2, near += 2 * stride, x += 2 * WEFT_BIT_SCRATCH) {
-    WEFT_UNROLL for (size_t b = 0; b < blocks; b++) {
-      const con c = con_of(near[b]), d = con_of(near[stride + b]);
-      WEFT_UNROLL for (size_t i = 0; i < BITS; i++) acc[b * BITS + i] =
-          vec_xor3(acc[b * BITS + i], bits_of(c, vec_load(x + i * VEC_BYTES)),
-                   bits_of(d, vec_load(x + WEFT_BIT_SCRATCH + i * VEC_BYTES)));
-    }
-  }
-#endif
-  for (; j < count; j++, near += stride, x += WEFT_BIT_SCRATCH) {
-    WEFT_UNROLL for (size_t b = 0; b < blocks; b++) {
-      const con c = con_of(near[b]);
-      WEFT_UNROLL for (size_t i = 0; i < BITS; i++) acc[b * BITS + i] =
-          vec_xor(acc[b * BITS + i], bits_of(c, vec_load(x + i * VEC_BYTES)));
-    }
-  }
+// Output packets at one place from their sums: `blocks` blocks of 8 from block `first` on, of the
+// last of which only `left` packets are there.
+WEFT_INLINE void bits_write(const weft_bit_panel *p, size_t first, const size_t blocks, size_t left,
+                            bits_place place, vec *sums) {
   WEFT_UNROLL for (size_t b = 0; b < blocks; b++) {
     uint8_t *const *const y = p->y + (first + b) * BITS;
-    vec *const r = acc + b * BITS;
+    vec *const r = sums + b * BITS;
     bits_unzip(r);
     WEFT_UNROLL for (size_t i = 0; i < BITS; i++) {
       if (b + 1 == blocks && i >= left)
@@ -120,54 +95,110 @@ WEFT_INLINE void bits_sum(const weft_bit_panel *p, size_t first, const size_t bl
   }
 }
 
-// `columns` vectors of every packet. Packets that lie a power of two apart share few sets of the
-// caches, so what is fetched of one is better used soon.
-WEFT_INLINE void bits_columns(const weft_bit_panel *p, bits_place place, const size_t columns,
-                              const bool fetch) {
+// Adds the products of one input's vectors and the blocks of `near`.
+WEFT_INLINE void bits_add(const uint64_t *near, const size_t blocks, const vec *r, vec *sums) {
+  WEFT_UNROLL for (size_t b = 0; b < blocks; b++) {
+    const con c = con_of(near[b]);
+    WEFT_UNROLL for (size_t i = 0; i < BITS; i++) sums[b * BITS + i] =
+        vec_xor(sums[b * BITS + i], bits_of(c, r[i]));
+  }
+}
+
+// All output packets where registers hold their sums: no scratch.
+WEFT_INLINE void bits_few(const weft_bit_panel *p, const size_t blocks, const bits_place place) {
+  const uint64_t *near = p->blocks;
+  vec sums[BITS_TILE * BITS];
+  WEFT_UNROLL for (size_t i = 0; i < blocks * BITS; i++) sums[i] = vec_zero();
+  for (size_t j = 0; j < p->k; j += BITS, near += blocks) {
+    vec r[BITS];
+    bits_read(p->x + j, place, p->fetch, r);
+    bits_add(near, blocks, r, sums);
+  }
+  bits_write(p, 0, blocks, p->m - (blocks - 1) * BITS, place, sums);
+}
+
+// `blocks` blocks of output packets, of the last of which `left` are there, where x holds all
+// inputs.
+WEFT_INLINE void bits_tile(const weft_bit_panel *p, size_t first, const size_t blocks, size_t left,
+                           const bits_place place, const uint8_t *x) {
+  const size_t stride = (p->m + BITS - 1) / BITS, count = (p->k + BITS - 1) / BITS;
+  const uint64_t *near = p->blocks + first;
+  vec sums[BITS_TILE * BITS];
+  WEFT_UNROLL for (size_t i = 0; i < blocks * BITS; i++) sums[i] = vec_zero();
+  size_t j = 0;
+#ifdef VEC_TERNARY
+  for (; j + 2 <= count; j += 2, near += 2 * stride, x += 2 * WEFT_BIT_SCRATCH) {
+    WEFT_UNROLL for (size_t b = 0; b < blocks; b++) {
+      const con c = con_of(near[b]), d = con_of(near[stride + b]);
+      WEFT_UNROLL for (size_t i = 0; i < BITS; i++) sums[b * BITS + i] =
+          vec_xor3(sums[b * BITS + i], bits_of(c, vec_load(x + i * VEC_BYTES)),
+                   bits_of(d, vec_load(x + WEFT_BIT_SCRATCH + i * VEC_BYTES)));
+    }
+  }
+#endif
+  for (; j < count; j++, near += stride, x += WEFT_BIT_SCRATCH) {
+    vec r[BITS];
+    WEFT_UNROLL for (size_t i = 0; i < BITS; i++) r[i] = vec_load(x + i * VEC_BYTES);
+    bits_add(near, blocks, r, sums);
+  }
+  bits_write(p, first, blocks, left, place, sums);
+}
+
+// All output packets by way of the scratch, `columns` vectors of each. Packets that lie a power of
+// two apart share few sets of the caches, so what comes along with one vector is better used soon.
+WEFT_INLINE void bits_many(const weft_bit_panel *p, const bits_place place, size_t columns) {
   const size_t blocks = (p->m + BITS - 1) / BITS, left = p->m - (blocks - 1) * BITS;
   const size_t each = (p->k + BITS - 1) / BITS * WEFT_BIT_SCRATCH;
   bits_place now = place;
   uint8_t *x = p->scratch;
   for (size_t j = 0; j < p->k; j += BITS, x += WEFT_BIT_SCRATCH)
     for (size_t c = 0; c < columns; c++) {
+      vec r[BITS];
       now.at = place.at + c * VEC_BYTES;
-      bits_read(p->x + j, now, fetch, x + c * each);
+      bits_read(p->x + j, now, p->fetch, r);
+      WEFT_UNROLL for (size_t i = 0; i < BITS; i++) vec_store(x + c * each + i * VEC_BYTES, r[i]);
     }
   for (size_t b = 0; b < blocks; b += BITS_TILE)
     for (size_t c = 0; c < columns; c++) {
       now.at = place.at + c * VEC_BYTES;
-      if (b + BITS_TILE < blocks)
-        bits_sum(p, b, BITS_TILE, BITS, now, p->scratch + c * each);
-      else if (b + BITS_TILE == blocks)
-        bits_sum(p, b, BITS_TILE, left, now, p->scratch + c * each);
+      if (b + BITS_TILE <= blocks)
+        bits_tile(p, b, BITS_TILE, b + BITS_TILE < blocks ? BITS : left, now,
+                  p->scratch + c * each);
       else
-        bits_sum(p, b, 1, left, now, p->scratch + c * each);
+        bits_tile(p, b, 1, left, now, p->scratch + c * each);
     }
 }
 
-WEFT_INLINE void bits_group(const weft_bit_panel *p, size_t at, size_t most, const bool fetch) {
-  const size_t part = (p->end - p->begin) % VEC_BYTES, whole = p->end - part;
-  for (size_t column = p->begin, n; column < whole; column += n * VEC_BYTES) {
-    const size_t are = (whole - column) / VEC_BYTES;
-    n = are < most ? are : most;
-    const bits_place place = {.at = at + column};
-    if (n == 1)
-      bits_columns(p, place, 1, fetch);
-    else
-      bits_columns(p, place, n, fetch);
-  }
-  if (part)
-    bits_columns(p, (bits_place){at + whole, at + p->end, part}, 1, false);
+// Some vectors of every packet, or a part of one.
+WEFT_INLINE void bits_at(const weft_bit_panel *p, const bits_place place, size_t columns) {
+  const size_t blocks = (p->m + BITS - 1) / BITS;
+  if (blocks == 1)
+    bits_few(p, 1, place);
+  else if (blocks <= BITS_TILE)
+    bits_few(p, BITS_TILE, place);
+  else
+    bits_many(p, place, columns);
 }
 
-static void bits_panel(const weft_bit_panel *p) {
+__attribute__((noinline)) static void bits_part(const weft_bit_panel *p, const bits_place place) {
+  bits_at(p, place, 1);
+}
+
+static void bits_panel(const weft_bit_panel *panel) {
+  const weft_bit_panel own = *panel, *const p = &own; // which no store can alter
+  const size_t part = (p->end - p->begin) % VEC_BYTES, whole = p->end - part;
   const size_t fit = p->scratch_bytes / ((p->k + BITS - 1) / BITS * WEFT_BIT_SCRATCH);
-  const size_t most = fit < BITS_COLUMNS ? fit : BITS_COLUMNS;
-  for (size_t g = 0; g < p->groups; g++)
-    if (p->fetch)
-      bits_group(p, g * p->group_bytes, most, true);
-    else
-      bits_group(p, g * p->group_bytes, most, false);
+  const size_t most = p->m <= BITS_TILE * BITS ? 1 : fit < BITS_COLUMNS ? fit : BITS_COLUMNS;
+  for (size_t g = 0; g < p->groups; g++) {
+    const size_t from = g * p->group_bytes;
+    for (size_t column = p->begin, n; column < whole; column += n * VEC_BYTES) {
+      const size_t there = (whole - column) / VEC_BYTES;
+      n = there < most ? there : most;
+      bits_at(p, (bits_place){.at = from + column}, n);
+    }
+    if (part)
+      bits_part(panel, (bits_place){.at = from + whole, .end = from + p->end, .part = part});
+  }
 }
 
 #endif

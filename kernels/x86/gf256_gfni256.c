@@ -34,6 +34,6 @@ const weft_host_kernel weft_host_gfni256 = {.panel = tile_panel,
                                             .steps_entry = 10,
                                             .bits = bits_panel,
                                             .bits_one = 7,
-                                            .bits_input = 136,
-                                            .bits_output = 68,
+                                            .bits_input = 132,
+                                            .bits_output = 52,
                                             .bits_block = 80};

@@ -39,6 +39,6 @@ const weft_host_kernel weft_host_gfni512 = {.panel = few_or_tile_panel,
                                             .steps_entry = 9,
                                             .bits = bits_panel,
                                             .bits_one = 5,
-                                            .bits_input = 112,
+                                            .bits_input = 92,
                                             .bits_output = 52,
-                                            .bits_block = 56};
+                                            .bits_block = 62};

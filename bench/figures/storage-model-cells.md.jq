@@ -1,4 +1,4 @@
-# results: results/nvidia-h200/storage-model.json?
+# results: results/nvidia-h200/storage-model.json
 # SPDX-License-Identifier: Apache-2.0
 # The model beside encoding over k = 1..45, m = 1..4, w = 4..8 (docs/storage-gpu.md): fitted on w = 4 and 8, tried on the
 # others; cells of w = 8 and of the smallest w; mean errors by m and w; and what other terms for memory would give.

@@ -95,24 +95,29 @@ WEFT_INLINE void bits_write(const weft_bit_panel *p, size_t first, const size_t 
   }
 }
 
-// Adds the products of one input's vectors and the blocks of `near`.
-WEFT_INLINE void bits_add(const uint64_t *near, const size_t blocks, const vec *r, vec *sums) {
+// The products of one input's vectors and the blocks of `near`, added to sums unless they begin
+// them.
+WEFT_INLINE void bits_add(const uint64_t *near, const size_t blocks, const vec *r, const bool begin,
+                          vec *sums) {
   WEFT_UNROLL for (size_t b = 0; b < blocks; b++) {
     const con c = con_of(near[b]);
-    WEFT_UNROLL for (size_t i = 0; i < BITS; i++) sums[b * BITS + i] =
-        vec_xor(sums[b * BITS + i], bits_of(c, r[i]));
+    WEFT_UNROLL for (size_t i = 0; i < BITS; i++) {
+      const vec v = bits_of(c, r[i]);
+      sums[b * BITS + i] = begin ? v : vec_xor(sums[b * BITS + i], v);
+    }
   }
 }
 
 // All output packets where registers hold their sums: no scratch.
 WEFT_INLINE void bits_few(const weft_bit_panel *p, const size_t blocks, const bits_place place) {
   const uint64_t *near = p->blocks;
-  vec sums[BITS_TILE * BITS];
-  WEFT_UNROLL for (size_t i = 0; i < blocks * BITS; i++) sums[i] = vec_zero();
-  for (size_t j = 0; j < p->k; j += BITS, near += blocks) {
-    vec r[BITS];
+  vec r[BITS], sums[BITS_TILE * BITS];
+  bits_read(p->x, place, p->fetch, r);
+  bits_add(near, blocks, r, true, sums);
+  for (size_t j = BITS; j < p->k; j += BITS) {
+    near += blocks;
     bits_read(p->x + j, place, p->fetch, r);
-    bits_add(near, blocks, r, sums);
+    bits_add(near, blocks, r, false, sums);
   }
   bits_write(p, 0, blocks, p->m - (blocks - 1) * BITS, place, sums);
 }
@@ -139,7 +144,7 @@ WEFT_INLINE void bits_tile(const weft_bit_panel *p, size_t first, const size_t b
   for (; j < count; j++, near += stride, x += WEFT_BIT_SCRATCH) {
     vec r[BITS];
     WEFT_UNROLL for (size_t i = 0; i < BITS; i++) r[i] = vec_load(x + i * VEC_BYTES);
-    bits_add(near, blocks, r, sums);
+    bits_add(near, blocks, r, false, sums);
   }
   bits_write(p, first, blocks, left, place, sums);
 }

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many stripes in a call, on one device and on several (storage_cases.h).
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cuda/storage_cases.h"
+
+// Small stripes side by side in device memory, many in a call: with shards of a stride they go to
+// the device together, given as pointers one by one. Some are empty.
+START_TEST(many_stripes) {
+  if (gpu_skip("many_stripes"))
+    return;
+  enum { STRIPES = 70, K = 6, M = 3, ROOM = 1200 };
+  weft_ctx *ctx = fixture_ctx("cuda", 1), *scalar = fixture_ctx("scalar", 1);
+  const weft_code_options options = {.name = "cauchy", .k = K, .m = M};
+  weft_code *code, *expected;
+  EXPECT_OK(weft_code_new(ctx, &options, &code));
+  EXPECT_OK(weft_code_new(scalar, &options, &expected));
+  const size_t each = (K + M) * ROOM, all = STRIPES * each;
+  uint8_t *host = fixture_malloc(all);
+  fixture_fill(host, all);
+  gpu_buffer buffer = gpu_input(ctx, WEFT_MEM_DEVICE, host, all);
+  weft_stripe here[STRIPES], there[STRIPES];
+  uint8_t *pointers[STRIPES][K + M];
+  for (size_t s = 0; s < STRIPES; s++) {
+    here[s] = (weft_stripe){.base = host + s * each,
+                            .stride = ROOM,
+                            .bytes = fixture_below(9) ? 1 + fixture_below(ROOM) : 0};
+    there[s] = here[s];
+    there[s].mem = WEFT_MEM_DEVICE;
+    there[s].base = buffer.at + s * each;
+    for (size_t i = 0; i < K + M; i++)
+      pointers[s][i] = there[s].base + i * ROOM;
+    if (s % 37 == 20)
+      there[s].shards = pointers[s];
+  }
+  EXPECT_OK(weft_code_encode(expected, here, STRIPES, NULL));
+  EXPECT_OK(weft_code_encode(code, there, STRIPES, NULL));
+  uint8_t *got = gpu_read(&buffer);
+  storage_same_bytes(got, host, all);
+  free(got);
+  gpu_buffer_free(&buffer);
+  const uint8_t lost[] = {4, 5}, edge[] = {0, 7};
+  for (size_t i = 0; i < 2; i++) { // of one the plan's shards follow each other, of the other not
+    buffer = gpu_input(ctx, WEFT_MEM_DEVICE, host, all);
+    for (size_t s = 0; s < STRIPES; s++) {
+      there[s].base = buffer.at + s * each;
+      for (size_t j = 0; j < K + M; j++)
+        pointers[s][j] = there[s].base + j * ROOM;
+    }
+    const weft_erasures erasures = {.lost = i ? edge : lost, .lost_count = 2};
+    EXPECT_OK(weft_code_recover(code, &erasures, there, STRIPES, NULL));
+    got = gpu_read(&buffer);
+    storage_same_bytes(got, host, all);
+    free(got);
+    gpu_buffer_free(&buffer);
+  }
+  free(host);
+  weft_code_free(expected);
+  weft_code_free(code);
+  weft_ctx_free(scalar);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+// One, two and four contexts share stripes, the columns of one, and the rows of the matrix.
+START_TEST(groups) {
+  if (gpu_skip("groups"))
+    return;
+  enum { STRIPES = 5, K = 10, M = 4 };
+  const char *const names[] = {"cauchy", "cauchy_good:w=4:packet=512"};
+  weft_ctx *scalar = fixture_ctx("scalar", 1), *ctx[4];
+  for (size_t i = 0; i < 4; i++)
+    ctx[i] = fixture_ctx(i == 3 ? NULL : "cuda", 1); // a CPU among them
+  const size_t bytes = storage_reduced() ? 120001 : 300001;
+  for (size_t n = 0; n < 2; n++) {
+    const weft_code_options options = {.name = names[n], .k = K, .m = M};
+    weft_code *codes[4], *code;
+    EXPECT_OK(weft_code_new(scalar, &options, &code));
+    for (size_t i = 0; i < 4; i++)
+      EXPECT_OK(weft_code_new(ctx[i], &options, &codes[i]));
+    const size_t room = weft_code_parity_bytes(code, bytes), all = STRIPES * (K + M) * room;
+    uint8_t *host = fixture_malloc(all), *copy = fixture_malloc(all);
+    fixture_fill(host, all);
+    weft_stripe expected[STRIPES], stripes[STRIPES];
+    for (size_t s = 0; s < STRIPES; s++) {
+      expected[s] =
+          (weft_stripe){.base = host + s * (K + M) * room, .stride = room, .bytes = bytes - s};
+      stripes[s] = expected[s];
+      stripes[s].base = copy + s * (K + M) * room;
+    }
+    memcpy(copy, host, all);
+    EXPECT_OK(weft_code_encode(code, expected, STRIPES, NULL));
+    for (size_t members = 1; members <= 4; members *= 2) {
+      weft_code_group *group;
+      EXPECT_OK(weft_code_group_new(codes + (members < 4), members, &group));
+      for (size_t count = 1; count <= STRIPES; count += 4)
+        for (int rows = 0; rows < 2; rows++) {
+          const weft_code_split split = rows ? WEFT_CODE_SPLIT_ROWS : WEFT_CODE_SPLIT_STRIPES;
+          const size_t used = count * (K + M) * room;
+          for (size_t s = 0; s < count; s++)
+            memset(stripes[s].base + K * room, 0xaa, M * room);
+          EXPECT_OK(weft_code_group_encode(group, split, stripes, count));
+          for (size_t s = 0; s < count; s++) {
+            const size_t whole = weft_code_parity_bytes(code, stripes[s].bytes);
+            for (size_t i = K; i < K + M; i++)
+              storage_same_bytes(stripes[s].base + i * room, expected[s].base + i * room, whole);
+          }
+          const uint8_t lost[] = {12, 0, 9, 5}, wanted[] = {9, 12, 0};
+          for (size_t s = 0; s < count; s++)
+            for (size_t i = 0; i < 4; i++)
+              memset(stripes[s].base + lost[i] * room, 0x55, room);
+          const weft_erasures erasures = {
+              .lost = lost, .lost_count = 4, .wanted = wanted, .wanted_count = 3};
+          EXPECT_OK(weft_code_group_recover(group, split, &erasures, stripes, count));
+          for (size_t s = 0; s < count; s++)
+            for (size_t i = 0; i < 3; i++)
+              storage_same_bytes(stripes[s].base + wanted[i] * room,
+                                 expected[s].base + wanted[i] * room,
+                                 wanted[i] < K ? stripes[s].bytes
+                                               : weft_code_parity_bytes(code, stripes[s].bytes));
+          memcpy(copy, host, used);
+        }
+      weft_code_group_free(group);
+    }
+    for (size_t i = 0; i < 4; i++)
+      weft_code_free(codes[i]);
+    weft_code_free(code);
+    free(copy);
+    free(host);
+  }
+  for (size_t i = 0; i < 4; i++)
+    weft_ctx_free(ctx[i]);
+  weft_ctx_free(scalar);
+}
+END_TEST
+
+void storage_add_many_stripes(TCase *cases) { tcase_add_test(cases, many_stripes); }
+
+void storage_add_groups(TCase *cases) { tcase_add_test(cases, groups); }

@@ -1,39 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // `weft peer`: one node on the main loop, from its input or to its output, until the end.
 #include <signal.h>
-#include <string.h>
 
 #include <glib-unix.h>
 #include <sodium.h>
 
-#include "cli/peer.h"
+#include "cli/peer_run.h"
 #include "peer/runtime/notify.h"
 
 #define NAME "peer"
 
-typedef struct run {
-  const peer_settings *s;
-  GMainLoop *loop;
-  weft_ctx *ctx;
-  weft_node *node;
-  GSource *source;
-  weft_feed *feed;
-  weft_sink *sink;
-  weft_http *pages;
-  peer_view view;
-  int code;
-  bool stopped, other_key, unreachable;
-  gint64 alone_us; // since when there has been nobody, or nothing new
-  guint64 seen;    // of what there was new, by then
-  gint64 ended_us; // everything is played, or given; 0: not yet
-  // Playing at the stream's pace, where the engine does not: segment i at play_us + i * segment_us.
-  bool playing;
-  gint64 play_us, due_us;
-  uint64_t skip_segment; // after a seek: of this segment, its first `skip` bytes are not wanted
-  size_t skip;
-} run;
-
-static void stop(run *r, int code) {
+void peer_run_stop(peer_run_state *r, int code) {
   if (!r->stopped) {
     r->stopped = true;
     r->code = code;
@@ -41,80 +18,19 @@ static void stop(run *r, int code) {
   }
 }
 
-static void wake(void *user) {
-  run *r = user;
+void peer_run_wake(void *user) {
+  peer_run_state *r = user;
   if (r->source)
     weft_node_source_wake(r->source);
 }
 
 // --- Events
 
-// Goes on at this byte of the stream.
-static bool seek(void *user, uint64_t position) {
-  run *r = user;
-  const weft_stream *stream = weft_node_stream(r->node);
-  const uint64_t each = (uint64_t)stream->blocks * stream->block_bytes;
-  if (stream->mode != WEFT_MODE_VOD || position >= stream->bytes ||
-      weft_engine_seek(weft_node_engine(r->node), position / each, g_get_monotonic_time()) !=
-          WEFT_OK)
-    return false;
-  r->skip_segment = position / each;
-  r->skip = (size_t)(position % each);
-  r->ended_us = 0;
-  weft_sink_move(r->sink, position);
-  peer_log(PEER_INFO, "seek", "position=%" G_GUINT64_FORMAT, position);
-  wake(r);
-  return true;
-}
-
-// Where --from says to begin.
-static void begin(run *r) {
-  enum { TS_PACKET = 188 }; // so that a player finds its feet at once
-  const weft_stream *stream = weft_node_stream(r->node);
-  uint64_t position = r->s->from_bytes;
-  if (!r->s->from_is_bytes)
-    position =
-        (uint64_t)(r->s->from_s * (double)stream->rate_bits_per_s / 8) / TS_PACKET * TS_PACKET;
-  if (r->s->from_is_bytes ? position == 0 : r->s->from_s == 0)
-    return;
-  if (stream->mode != WEFT_MODE_VOD)
-    stop(r, cli_error(NAME, CLI_USAGE, "--from: this stream is not on demand"));
-  else if (!seek(r, position))
-    stop(r, cli_error(NAME, CLI_USAGE,
-                      "--from lies past the end of the stream (%" G_GUINT64_FORMAT " bytes)",
-                      stream->bytes));
-}
-
-static void told_stream(run *r) {
-  const weft_stream *stream = weft_node_stream(r->node);
-  char key[65];
-  (void)sodium_bin2hex(key, sizeof key, stream->source_key, 32);
-  peer_log(PEER_INFO, "stream",
-           "id=%016" G_GINT64_MODIFIER
-           "x source_key=%s blocks=%u block_bytes=%u rate=%" G_GUINT64_FORMAT,
-           stream->id, key, stream->blocks, stream->block_bytes, stream->rate_bits_per_s);
-  char *why = NULL;
-  r->sink = weft_sink_open(
-      &(weft_sink_options){.output = r->s->output,
-                           .segment_bytes = (size_t)stream->blocks * stream->block_bytes,
-                           .length = stream->mode == WEFT_MODE_VOD ? stream->bytes : 0,
-                           .wake = wake,
-                           .seek = seek,
-                           .user = r},
-      &why);
-  r->view.sink = r->sink;
-  if (!r->sink)
-    stop(r, cli_error(NAME, CLI_IO, "%s", why));
-  else
-    begin(r);
-  g_free(why);
-}
-
-static void load(run *r, uint64_t segment) {
+static void load(peer_run_state *r, uint64_t segment) {
   const weft_status status =
       weft_feed_load(r->feed, weft_node_engine(r->node), segment, g_get_monotonic_time());
   if (status == WEFT_E_IO)
-    stop(r, cli_error(NAME, CLI_IO, "%s", weft_feed_error(r->feed)));
+    peer_run_stop(r, cli_error(NAME, CLI_IO, "%s", weft_feed_error(r->feed)));
   else if (status != WEFT_OK)
     peer_log(PEER_WARNING, "load", "segment=%" G_GUINT64_FORMAT " status=%s", segment,
              weft_status_name(status));
@@ -123,12 +39,12 @@ static void load(run *r, uint64_t segment) {
 static void on_event(void *user, const weft_node_event *event) {
   static const char *const reasons[] = {"no-answer", "other-identity", "silent",
                                         "closed",    "replaced",       "expired"};
-  run *r = user;
+  peer_run_state *r = user;
   char text[WEFT_ADDRESS_TEXT];
   const char *address = weft_address_text(&event->address, text);
   switch (event->kind) {
   case WEFT_NODE_STREAM:
-    told_stream(r);
+    peer_play_open(r);
     break;
   case WEFT_NODE_NEIGHBOUR:
     peer_log(PEER_DEBUG, "neighbour", "address=%s", address);
@@ -158,115 +74,53 @@ static void on_event(void *user, const weft_node_event *event) {
 // A live source says where the stream ends, and goes when all know; told once more, it goes at
 // once.
 static gboolean on_term(gpointer user) {
-  run *r = user;
+  peer_run_state *r = user;
   peer_log(PEER_INFO, "stopping", "signal=TERM");
   if (r->s->role == WEFT_NODE_SOURCE && !weft_feed_ended(r->feed) &&
       weft_node_stream(r->node)->mode == WEFT_MODE_LIVE &&
       weft_feed_end(r->feed, weft_node_engine(r->node), g_get_monotonic_time()) == WEFT_OK) {
-    wake(r);
+    peer_run_wake(r);
     return G_SOURCE_CONTINUE;
   }
-  stop(r, CLI_OK);
+  peer_run_stop(r, CLI_OK);
   return G_SOURCE_CONTINUE;
 }
 
 static gboolean on_interrupt(gpointer user) {
-  stop(user, CLI_SIGNAL + SIGINT);
+  peer_run_stop(user, CLI_SIGNAL + SIGINT);
   return G_SOURCE_CONTINUE;
 }
 
 // --- The source
 
 // Live, it is over when it is over; a file waits for somebody who wants it.
-static bool everybody_served(run *r) {
+static bool everybody_served(peer_run_state *r) {
   weft_engine_statistics s;
   weft_engine_get_statistics(weft_node_engine(r->node), &s);
   return weft_node_stream(r->node)->mode == WEFT_MODE_LIVE ||
          (s.sent_packets > 0 && weft_engine_finished(weft_node_engine(r->node)));
 }
 
-static void pump_source(run *r, gint64 now_us) {
+static void pump_source(peer_run_state *r, gint64 now_us) {
   weft_engine *engine = weft_node_engine(r->node);
   if (weft_node_stream(r->node)->mode == WEFT_MODE_VOD)
     return; // segments are loaded when they are asked for
   const weft_status status = weft_feed_pump(r->feed, engine, now_us);
   if (status == WEFT_E_IO)
-    stop(r, cli_error(NAME, CLI_IO, "%s", weft_feed_error(r->feed)));
+    peer_run_stop(r, cli_error(NAME, CLI_IO, "%s", weft_feed_error(r->feed)));
   else if (status != WEFT_OK)
-    stop(r, cli_error(NAME, CLI_MACHINE, "%s", weft_status_text(status)));
+    peer_run_stop(r, cli_error(NAME, CLI_MACHINE, "%s", weft_status_text(status)));
   else if (weft_feed_ended(r->feed) && r->ended_us == 0 && everybody_served(r))
     r->ended_us = now_us;
   r->due_us = weft_feed_deadline(r->feed);
 }
 
-// --- The joined peer
-
-static gint64 segment_us(const weft_stream *s) {
-  return s->rate_bits_per_s
-             ? (gint64)((double)s->blocks * s->block_bytes * 8e6 / (double)s->rate_bits_per_s)
-             : 0;
-}
-
-// Whether the segment may be played now; else due_us says when.
-static bool may_play(run *r, uint64_t segment, gint64 now_us) {
-  const gint64 each_us = segment_us(weft_node_stream(r->node));
-  if (weft_node_stream(r->node)->mode != WEFT_MODE_BULK)
-    return true; // the engine says when
-  if (!r->playing) {
-    r->playing = true;
-    r->play_us = now_us + (gint64)r->s->startup_ms * 1000 - (gint64)segment * each_us;
-  }
-  const gint64 at_us = r->play_us + (gint64)segment * each_us;
-  if (each_us == 0 || now_us >= at_us)
-    return true;
-  r->due_us = at_us;
-  return false;
-}
-
-static weft_status play(run *r, gint64 now_us) {
-  weft_engine *engine = weft_node_engine(r->node);
-  uint64_t segment;
-  size_t bytes;
-  r->due_us = G_MAXINT64;
-  WEFT_TRY(weft_sink_pump(r->sink, now_us));
-  while (weft_sink_has_room(r->sink)) {
-    const weft_status status = weft_engine_readable(engine, &segment, &bytes);
-    if (status == WEFT_PENDING || !may_play(r, segment, now_us))
-      break;
-    WEFT_TRY(status);
-    const size_t skip = segment == r->skip_segment ? MIN(r->skip, bytes) : 0;
-    r->skip = 0;
-    WEFT_TRY(weft_engine_read(engine, skip, bytes - skip, weft_sink_room(r->sink)));
-    WEFT_TRY(weft_engine_release(engine));
-    WEFT_TRY(weft_sink_wrote(r->sink, bytes - skip, segment_us(weft_node_stream(r->node)), now_us));
-  }
-  r->due_us = MIN(r->due_us, weft_sink_deadline(r->sink));
-  return WEFT_OK;
-}
-
-static void pump_peer(run *r, gint64 now_us) {
-  if (!r->sink)
-    return;
-  const weft_status status = play(r, now_us);
-  if (status == WEFT_E_IO)
-    stop(r, cli_error(NAME, CLI_IO, "%s", weft_sink_error(r->sink)));
-  else if (status != WEFT_OK)
-    stop(r, cli_error(NAME, CLI_MACHINE, "%s", weft_status_text(status)));
-  else if (weft_engine_done(weft_node_engine(r->node)) && r->ended_us == 0) {
-    weft_sink_end(r->sink);
-    if (weft_sink_empty(r->sink)) {
-      r->ended_us = now_us;
-      peer_log(PEER_INFO, "ended", "bytes=%" G_GUINT64_FORMAT, weft_sink_bytes(r->sink));
-    }
-  }
-}
-
 static void pump(void *user, int64_t now_us) {
-  run *r = user;
+  peer_run_state *r = user;
   if (r->s->role == WEFT_NODE_SOURCE)
     pump_source(r, now_us);
   else if (r->s->role == WEFT_NODE_JOINING)
-    pump_peer(r, now_us);
+    peer_play_pump(r, now_us);
 }
 
 static void failed(void *user, weft_status status) {
@@ -274,86 +128,31 @@ static void failed(void *user, weft_status status) {
   peer_log(PEER_WARNING, "failed", "status=%s", weft_status_name(status));
 }
 
-// --- Ten times a second: what is due, what has ended, what is lost
-
-static void look_for_the_end(run *r, gint64 now_us) {
-  gint64 linger_us = (gint64)(r->s->linger_s * 1e6);
-  if (!r->ended_us)
-    return;
-  if (weft_node_stream(r->node)->mode == WEFT_MODE_LIVE)
-    linger_us += (gint64)weft_node_stream(r->node)->lag_ms * 1000; // others play that much later
-  // Whoever watches over HTTP may go back yet.
-  const bool needed =
-      (r->sink && weft_sink_seekable(r->sink)) ||
-      !(weft_engine_finished(weft_node_engine(r->node)) || weft_node_links(r->node) == 0);
-  if (!needed || now_us - r->ended_us >= linger_us)
-    stop(r, CLI_OK);
-}
-
-// Whether the stream goes on: the source is there, or something came or was played, or it is the
-// output that waits.
-static bool goes_on(run *r) {
-  weft_engine_statistics s;
-  if (!r->sink || weft_node_links(r->node) == 0)
-    return weft_node_links(r->node) > 0;
-  weft_engine_get_statistics(weft_node_engine(r->node), &s);
-  const guint64 seen = s.segments + s.due + weft_sink_bytes(r->sink);
-  const bool more = seen != r->seen;
-  r->seen = seen;
-  // Live, before the first manifest, nobody knows whether there is a source yet.
-  const bool begun = weft_node_stream(r->node)->mode != WEFT_MODE_LIVE || s.lag_us >= 0;
-  return !begun || more || !weft_sink_has_room(r->sink) || weft_node_has_source(r->node);
-}
-
-static void look_for_company(run *r, gint64 now_us) {
-  if (goes_on(r))
-    r->alone_us = now_us;
-  if (weft_node_links(r->node) > 0) {
-    if (!r->view.healthy)
-      weft_notify("READY=1");
-    r->view.healthy = true;
-  } else {
-    r->view.healthy = r->s->role != WEFT_NODE_JOINING;
-  }
-  if (r->s->role != WEFT_NODE_JOINING || r->ended_us ||
-      now_us - r->alone_us < (gint64)(r->s->timeout_s * 1e6))
-    return;
-  if (r->sink)
-    stop(r, cli_error(NAME, CLI_DIFFERS, "the stream was lost after %" G_GUINT64_FORMAT " bytes",
-                      weft_sink_bytes(r->sink)));
-  else if (r->other_key)
-    stop(r, cli_error(NAME, CLI_KEY, "whoever answered has no stream with that --source-key"));
-  else
-    stop(r, cli_error(NAME, CLI_IO, "nobody answered at %s",
-                      r->s->bootstrap_count > 1 ? "any of the addresses" : "that address"));
-}
+// --- The loop: ten times a second, and when something is due
 
 static gboolean on_tick(gpointer user) {
-  run *r = user;
-  const gint64 now_us = g_get_monotonic_time();
-  look_for_the_end(r, now_us);
-  look_for_company(r, now_us);
+  peer_end_look(user, g_get_monotonic_time());
   return G_SOURCE_CONTINUE;
 }
 
 // A segment or a piece of one is due before the node's own deadline.
 static gboolean on_due_prepare(GSource *source, gint *timeout) {
-  run *r = *(run **)(source + 1);
+  peer_run_state *r = *(peer_run_state **)(source + 1);
   const gint64 left = r->due_us == G_MAXINT64 ? G_MAXINT64 : r->due_us - g_get_monotonic_time();
   *timeout = left == G_MAXINT64 ? -1 : left <= 0 ? 0 : (gint)MIN(left / 1000 + 1, 1000);
   return left <= 0;
 }
 
 static gboolean on_due_check(GSource *source) {
-  const run *r = *(run **)(source + 1);
+  const peer_run_state *r = *(peer_run_state **)(source + 1);
   return r->due_us != G_MAXINT64 && r->due_us <= g_get_monotonic_time();
 }
 
 static gboolean on_due(GSource *source, GSourceFunc callback, gpointer data) {
-  run *r = *(run **)(source + 1);
+  peer_run_state *r = *(peer_run_state **)(source + 1);
   (void)callback, (void)data;
   r->due_us = G_MAXINT64;
-  wake(r);
+  peer_run_wake(r);
   return G_SOURCE_CONTINUE;
 }
 
@@ -361,13 +160,13 @@ static gboolean on_due(GSource *source, GSourceFunc callback, gpointer data) {
 
 // A file with a rate can be watched from anywhere, a file without one is only fetched; what comes
 // is live.
-static weft_engine_mode mode_of(const run *r) {
+static weft_engine_mode mode_of(const peer_run_state *r) {
   if (weft_feed_bytes(r->feed) == 0)
     return WEFT_MODE_LIVE;
   return r->s->rate_bits_per_s ? WEFT_MODE_VOD : WEFT_MODE_BULK;
 }
 
-static int open_node(run *r) {
+static int open_node(peer_run_state *r) {
   const peer_settings *s = r->s;
   weft_node_options o = {.ctx = r->ctx,
                          .role = s->role,
@@ -407,7 +206,7 @@ static int open_node(run *r) {
   return status == WEFT_OK ? -1 : cli_error(NAME, CLI_MACHINE, "%s", weft_status_text(status));
 }
 
-static int open_parts(run *r) {
+static int open_parts(peer_run_state *r) {
   const peer_settings *s = r->s;
   const weft_ctx_options ctx = {.backend = s->backend, .threads = s->threads};
   weft_status status = weft_ctx_new(&r->ctx, &ctx);
@@ -419,7 +218,7 @@ static int open_parts(run *r) {
         weft_feed_open(&(weft_feed_options){.input = s->input,
                                             .segment_bytes = (size_t)s->blocks * s->block_bytes,
                                             .rate_bits_per_s = s->rate_bits_per_s,
-                                            .wake = wake,
+                                            .wake = peer_run_wake,
                                             .user = r},
                        &why);
     if (!r->feed)
@@ -437,7 +236,7 @@ static int open_parts(run *r) {
   return r->pages ? -1 : cli_error(NAME, CLI_IO, "--metrics: %s", why);
 }
 
-static void close_parts(run *r) {
+static void close_parts(peer_run_state *r) {
   weft_http_free(r->pages);
   weft_feed_close(r->feed);
   weft_sink_close(r->sink);
@@ -445,7 +244,7 @@ static void close_parts(run *r) {
   weft_ctx_free(r->ctx);
 }
 
-static void tell_start(run *r) {
+static void tell_start(peer_run_state *r) {
   weft_address address;
   char text[WEFT_ADDRESS_TEXT], key[65] = "";
   static const char *const names[] = {"join", "", "source", "tracker"};
@@ -457,7 +256,7 @@ static void tell_start(run *r) {
            r->pages ? weft_http_port(r->pages) : 0);
 }
 
-static void leave(run *r) {
+static void leave(peer_run_state *r) {
   weft_notify("STOPPING=1");
   peer_tell_summary(&r->view);
   if (r->sink)
@@ -467,13 +266,13 @@ static void leave(run *r) {
   (void)weft_node_turn(r->node, now_us);
 }
 
-static void run_loop(run *r) {
+static void run_loop(peer_run_state *r) {
   static GSourceFuncs due_functions = {on_due_prepare, on_due_check, on_due, NULL, NULL, NULL};
   const weft_node_loop calls = {.pump = pump, .failed = failed, .user = r};
   const guint watches[] = {g_timeout_add(100, on_tick, r), g_unix_signal_add(SIGTERM, on_term, r),
                            g_unix_signal_add(SIGINT, on_interrupt, r)};
-  GSource *due = g_source_new(&due_functions, sizeof(GSource) + sizeof(run *));
-  *(run **)(due + 1) = r;
+  GSource *due = g_source_new(&due_functions, sizeof(GSource) + sizeof(peer_run_state *));
+  *(peer_run_state **)(due + 1) = r;
   (void)g_source_attach(due, NULL);
   r->source = weft_node_source_new(r->node, &calls);
   (void)g_source_attach(r->source, NULL);
@@ -493,10 +292,10 @@ static void run_loop(run *r) {
 }
 
 int peer_run(const peer_settings *settings) {
-  run r = {.s = settings,
-           .loop = g_main_loop_new(NULL, FALSE),
-           .due_us = G_MAXINT64,
-           .alone_us = g_get_monotonic_time()};
+  peer_run_state r = {.s = settings,
+                      .loop = g_main_loop_new(NULL, FALSE),
+                      .due_us = G_MAXINT64,
+                      .alone_us = g_get_monotonic_time()};
   peer_log_set(settings->log_level, settings->log_json);
   signal(SIGPIPE, SIG_IGN); // a reader of standard output that goes is an error of that output
   r.code = open_parts(&r);

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft peer`: when a run is over.
+#include "cli/peer_run.h"
+#include "peer/runtime/notify.h"
+
+#define NAME "peer"
+
+static void look_for_the_end(peer_run_state *r, gint64 now_us) {
+  gint64 linger_us = (gint64)(r->s->linger_s * 1e6);
+  if (!r->ended_us)
+    return;
+  if (weft_node_stream(r->node)->mode == WEFT_MODE_LIVE)
+    linger_us += (gint64)weft_node_stream(r->node)->lag_ms * 1000; // others play that much later
+  // Whoever watches over HTTP may go back yet.
+  const bool needed =
+      (r->sink && weft_sink_seekable(r->sink)) ||
+      !(weft_engine_finished(weft_node_engine(r->node)) || weft_node_links(r->node) == 0);
+  if (!needed || now_us - r->ended_us >= linger_us)
+    peer_run_stop(r, CLI_OK);
+}
+
+// Whether the stream goes on: the source is there, or something came or was played, or it is the
+// output that waits.
+static bool goes_on(peer_run_state *r) {
+  weft_engine_statistics s;
+  if (!r->sink || weft_node_links(r->node) == 0)
+    return weft_node_links(r->node) > 0;
+  weft_engine_get_statistics(weft_node_engine(r->node), &s);
+  const guint64 seen = s.segments + s.due + weft_sink_bytes(r->sink);
+  const bool more = seen != r->seen;
+  r->seen = seen;
+  // Live, before the first manifest, nobody knows whether there is a source yet.
+  const bool begun = weft_node_stream(r->node)->mode != WEFT_MODE_LIVE || s.lag_us >= 0;
+  return !begun || more || !weft_sink_has_room(r->sink) || weft_node_has_source(r->node);
+}
+
+static void look_for_company(peer_run_state *r, gint64 now_us) {
+  if (goes_on(r))
+    r->alone_us = now_us;
+  if (weft_node_links(r->node) > 0) {
+    if (!r->view.healthy)
+      weft_notify("READY=1");
+    r->view.healthy = true;
+  } else {
+    r->view.healthy = r->s->role != WEFT_NODE_JOINING;
+  }
+  if (r->s->role != WEFT_NODE_JOINING || r->ended_us ||
+      now_us - r->alone_us < (gint64)(r->s->timeout_s * 1e6))
+    return;
+  if (r->sink)
+    peer_run_stop(r, cli_error(NAME, CLI_DIFFERS,
+                               "the stream was lost after %" G_GUINT64_FORMAT " bytes",
+                               weft_sink_bytes(r->sink)));
+  else if (r->other_key)
+    peer_run_stop(
+        r, cli_error(NAME, CLI_KEY, "whoever answered has no stream with that --source-key"));
+  else
+    peer_run_stop(r,
+                  cli_error(NAME, CLI_IO, "nobody answered at %s",
+                            r->s->bootstrap_count > 1 ? "any of the addresses" : "that address"));
+}
+
+void peer_end_look(peer_run_state *r, gint64 now_us) {
+  look_for_the_end(r, now_us);
+  look_for_company(r, now_us);
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft peer`: a stream that was joined, from the engine to its output.
+#include <sodium.h>
+
+#include "cli/peer_run.h"
+
+#define NAME "peer"
+
+// Goes on at this byte of the stream.
+static bool seek(void *user, uint64_t position) {
+  peer_run_state *r = user;
+  const weft_stream *stream = weft_node_stream(r->node);
+  const uint64_t each = (uint64_t)stream->blocks * stream->block_bytes;
+  if (stream->mode != WEFT_MODE_VOD || position >= stream->bytes ||
+      weft_engine_seek(weft_node_engine(r->node), position / each, g_get_monotonic_time()) !=
+          WEFT_OK)
+    return false;
+  r->skip_segment = position / each;
+  r->skip = (size_t)(position % each);
+  r->ended_us = 0;
+  weft_sink_move(r->sink, position);
+  peer_log(PEER_INFO, "seek", "position=%" G_GUINT64_FORMAT, position);
+  peer_run_wake(r);
+  return true;
+}
+
+// Where --from says to begin.
+static void begin(peer_run_state *r) {
+  enum { TS_PACKET = 188 }; // so that a player finds its feet at once
+  const weft_stream *stream = weft_node_stream(r->node);
+  uint64_t position = r->s->from_bytes;
+  if (!r->s->from_is_bytes)
+    position =
+        (uint64_t)(r->s->from_s * (double)stream->rate_bits_per_s / 8) / TS_PACKET * TS_PACKET;
+  if (r->s->from_is_bytes ? position == 0 : r->s->from_s == 0)
+    return;
+  if (stream->mode != WEFT_MODE_VOD)
+    peer_run_stop(r, cli_error(NAME, CLI_USAGE, "--from: this stream is not on demand"));
+  else if (!seek(r, position))
+    peer_run_stop(r,
+                  cli_error(NAME, CLI_USAGE,
+                            "--from lies past the end of the stream (%" G_GUINT64_FORMAT " bytes)",
+                            stream->bytes));
+}
+
+void peer_play_open(peer_run_state *r) {
+  const weft_stream *stream = weft_node_stream(r->node);
+  char key[65];
+  (void)sodium_bin2hex(key, sizeof key, stream->source_key, 32);
+  peer_log(PEER_INFO, "stream",
+           "id=%016" G_GINT64_MODIFIER
+           "x source_key=%s blocks=%u block_bytes=%u rate=%" G_GUINT64_FORMAT,
+           stream->id, key, stream->blocks, stream->block_bytes, stream->rate_bits_per_s);
+  char *why = NULL;
+  r->sink = weft_sink_open(
+      &(weft_sink_options){.output = r->s->output,
+                           .segment_bytes = (size_t)stream->blocks * stream->block_bytes,
+                           .length = stream->mode == WEFT_MODE_VOD ? stream->bytes : 0,
+                           .wake = peer_run_wake,
+                           .seek = seek,
+                           .user = r},
+      &why);
+  r->view.sink = r->sink;
+  if (!r->sink)
+    peer_run_stop(r, cli_error(NAME, CLI_IO, "%s", why));
+  else
+    begin(r);
+  g_free(why);
+}
+
+static gint64 segment_us(const weft_stream *s) {
+  return s->rate_bits_per_s
+             ? (gint64)((double)s->blocks * s->block_bytes * 8e6 / (double)s->rate_bits_per_s)
+             : 0;
+}
+
+// Whether the segment may be played now; else due_us says when.
+static bool may_play(peer_run_state *r, uint64_t segment, gint64 now_us) {
+  const gint64 each_us = segment_us(weft_node_stream(r->node));
+  if (weft_node_stream(r->node)->mode != WEFT_MODE_BULK)
+    return true; // the engine says when
+  if (!r->playing) {
+    r->playing = true;
+    r->play_us = now_us + (gint64)r->s->startup_ms * 1000 - (gint64)segment * each_us;
+  }
+  const gint64 at_us = r->play_us + (gint64)segment * each_us;
+  if (each_us == 0 || now_us >= at_us)
+    return true;
+  r->due_us = at_us;
+  return false;
+}
+
+static weft_status play(peer_run_state *r, gint64 now_us) {
+  weft_engine *engine = weft_node_engine(r->node);
+  uint64_t segment;
+  size_t bytes;
+  r->due_us = G_MAXINT64;
+  WEFT_TRY(weft_sink_pump(r->sink, now_us));
+  while (weft_sink_has_room(r->sink)) {
+    const weft_status status = weft_engine_readable(engine, &segment, &bytes);
+    if (status == WEFT_PENDING || !may_play(r, segment, now_us))
+      break;
+    WEFT_TRY(status);
+    const size_t skip = segment == r->skip_segment ? MIN(r->skip, bytes) : 0;
+    r->skip = 0;
+    WEFT_TRY(weft_engine_read(engine, skip, bytes - skip, weft_sink_room(r->sink)));
+    WEFT_TRY(weft_engine_release(engine));
+    WEFT_TRY(weft_sink_wrote(r->sink, bytes - skip, segment_us(weft_node_stream(r->node)), now_us));
+  }
+  r->due_us = MIN(r->due_us, weft_sink_deadline(r->sink));
+  return WEFT_OK;
+}
+
+void peer_play_pump(peer_run_state *r, gint64 now_us) {
+  if (!r->sink)
+    return;
+  const weft_status status = play(r, now_us);
+  if (status == WEFT_E_IO)
+    peer_run_stop(r, cli_error(NAME, CLI_IO, "%s", weft_sink_error(r->sink)));
+  else if (status != WEFT_OK)
+    peer_run_stop(r, cli_error(NAME, CLI_MACHINE, "%s", weft_status_text(status)));
+  else if (weft_engine_done(weft_node_engine(r->node)) && r->ended_us == 0) {
+    weft_sink_end(r->sink);
+    if (weft_sink_empty(r->sink)) {
+      r->ended_us = now_us;
+      peer_log(PEER_INFO, "ended", "bytes=%" G_GUINT64_FORMAT, weft_sink_bytes(r->sink));
+    }
+  }
+}

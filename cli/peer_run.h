@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// A running `weft peer`: its parts, and what its files call of each other.
+#ifndef WEFT_CLI_PEER_RUN_H
+#define WEFT_CLI_PEER_RUN_H
+
+#include "cli/peer.h"
+
+typedef struct peer_run_state {
+  const peer_settings *s;
+  GMainLoop *loop;
+  weft_ctx *ctx;
+  weft_node *node;
+  GSource *source;
+  weft_feed *feed;
+  weft_sink *sink;
+  weft_http *pages;
+  peer_view view;
+  int code;
+  bool stopped, other_key, unreachable;
+  gint64 alone_us; // since when there has been nobody, or nothing new
+  guint64 seen;    // of what there was new, by then
+  gint64 ended_us; // everything is played, or given; 0: not yet
+  // Playing at the stream's pace, where the engine does not: segment i at play_us + i * segment_us.
+  bool playing;
+  gint64 play_us, due_us;
+  uint64_t skip_segment; // after a seek: of this segment, its first `skip` bytes are not wanted
+  size_t skip;
+} peer_run_state;
+
+// peer_run.c: ends the run, the first time with this exit code; looks soon at what may be played
+// (user: the run).
+void peer_run_stop(peer_run_state *r, int code);
+void peer_run_wake(void *user);
+
+// peer_play.c, for a peer that joined: opens the output when the stream is known, and writes what
+// may be played now.
+void peer_play_open(peer_run_state *r);
+void peer_play_pump(peer_run_state *r, gint64 now_us);
+
+// peer_end.c: whether everything is over, or everybody is gone. Some times a second.
+void peer_end_look(peer_run_state *r, gint64 now_us);
+
+#endif

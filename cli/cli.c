@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,6 +19,42 @@ int cli_error(const char *command, int code, const char *format, ...) {
   fputc('\n', stderr);
   va_end(arguments);
   return code;
+}
+
+int cli_error_backend(const char *command, const char *name, weft_status status) {
+  name = name ? name : getenv("WEFT_BACKEND");
+  return cli_error(command, CLI_MACHINE, "backend %s: %s (see weft backends)",
+                   name ? name : "(best)", weft_status_text(status));
+}
+
+// A flag with a value, which GLib would take for the flag alone: --json=false is no wish for JSON.
+static int refuse_flag_values(const char *command, const GOptionEntry *entries, int argc,
+                              char **argv) {
+  for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+    for (const GOptionEntry *e = entries; e->long_name; e++) {
+      const size_t length = strlen(e->long_name);
+      if (e->arg == G_OPTION_ARG_NONE && strncmp(argv[i], "--", 2) == 0 &&
+          strncmp(argv[i] + 2, e->long_name, length) == 0 && argv[i][2 + length] == '=')
+        return cli_error(command, CLI_USAGE, "--%s takes no value, not '%s' (see weft help %s)",
+                         e->long_name, argv[i] + 3 + length, command);
+    }
+  return -1;
+}
+
+// A path without a character, as from a shell variable that is not set.
+static int refuse_empty_paths(const char *command, const GOptionEntry *entries) {
+  for (const GOptionEntry *e = entries; e->long_name; e++) {
+    const char *const one = e->arg == G_OPTION_ARG_FILENAME ? *(char **)e->arg_data : NULL;
+    if (one && !*one)
+      return cli_error(command, CLI_USAGE, "--%s takes %s, not an empty word (see weft help %s)",
+                       e->long_name, e->arg_description, command);
+    char **const words = e->arg == G_OPTION_ARG_FILENAME_ARRAY ? *(char ***)e->arg_data : NULL;
+    for (char **w = words; w && *w; w++)
+      if (!**w)
+        return cli_error(command, CLI_USAGE, "takes %s, not an empty word (see weft help %s)",
+                         e->arg_description, command);
+  }
+  return -1;
 }
 
 int cli_parse(const char *command, const char *summary, const char *description,
@@ -38,6 +75,8 @@ int cli_parse(const char *command, const char *summary, const char *description,
       code = cli_flush(command, CLI_OK);
     }
   GError *error = NULL;
+  if (code < 0)
+    code = refuse_flag_values(command, entries, argc, argv);
   if (code < 0 && !g_option_context_parse(context, &argc, &argv, &error)) {
     code = cli_error(command, CLI_USAGE, "%s (see weft help %s)", error->message, command);
     g_error_free(error);
@@ -45,6 +84,8 @@ int cli_parse(const char *command, const char *summary, const char *description,
   if (code < 0 && argc > 1)
     code = cli_error(command, CLI_USAGE, "unexpected argument '%s' (see weft help %s)", argv[1],
                      command);
+  if (code < 0)
+    code = refuse_empty_paths(command, entries);
   g_option_context_free(context);
   g_free(program);
   return code;

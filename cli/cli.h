@@ -29,6 +29,10 @@ cli_command cli_demo, cli_sim, cli_backends, cli_peer, cli_store;
 // "weft demo: --peers ..." on standard error; returns the code.
 int cli_error(const char *command, int code, const char *format, ...) G_GNUC_PRINTF(3, 4);
 
+// A backend row that cannot be had, by the name that asked for it (NULL: WEFT_BACKEND, or none);
+// returns CLI_MACHINE.
+int cli_error_backend(const char *command, const char *name, weft_status status);
+
 // Parses with GOption; answers --help. Returns -1 to go on, else the exit code.
 int cli_parse(const char *command, const char *summary, const char *description,
               const GOptionEntry *entries, int argc, char **argv);

@@ -157,11 +157,8 @@ static int run_swarm(run *r) {
                                               .ended = ended}};
   weft_sim_swarm *swarm;
   weft_status status = weft_sim_swarm_new(&options, &swarm);
-  if (status == WEFT_E_BACKEND_UNKNOWN || status == WEFT_E_BACKEND_ABSENT) {
-    const char *name = s->backend ? s->backend : getenv("WEFT_BACKEND");
-    return cli_error(NAME, CLI_MACHINE, "backend %s: %s (see weft backends)",
-                     name ? name : "(best)", weft_status_text(status));
-  }
+  if (status == WEFT_E_BACKEND_UNKNOWN || status == WEFT_E_BACKEND_ABSENT)
+    return cli_error_backend(NAME, s->backend, status);
   if (status != WEFT_OK)
     return failure(status, r);
   const uint64_t start = now_ns(NULL);

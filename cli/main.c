@@ -14,13 +14,17 @@ static const struct {
   const char *name;
   cli_command *run;
   const char *about;
+  bool words; // it has subcommands of its own
 } commands[] = {
-    {"demo", cli_demo, "stream through a swarm of recoding peers, and check every byte"},
-    {"sim", cli_sim, "simulate swarms of up to millions of viewers, and report what they saw"},
-    {"bench", weft_bench_main, "measure this machine against its ceilings and other libraries"},
-    {"store", cli_store, "keep a file as shards of which any k suffice: encode, decode, repair"},
-    {"peer", cli_peer, "stream over UDP: be a source, join one, or track who is there"},
-    {"backends", cli_backends, "list the backend rows, and which of them run here"},
+    {"demo", cli_demo, "stream through a swarm of recoding peers, and check every byte", false},
+    {"sim", cli_sim, "simulate swarms of up to millions of viewers, and report what they saw",
+     false},
+    {"bench", weft_bench_main, "measure this machine against its ceilings and other libraries",
+     true},
+    {"store", cli_store, "keep a file as shards of which any k suffice: encode, decode, repair",
+     true},
+    {"peer", cli_peer, "stream over UDP: be a source, join one, or track who is there", true},
+    {"backends", cli_backends, "list the backend rows, and which of them run here", false},
 };
 
 static int usage(FILE *to) {
@@ -42,6 +46,19 @@ static int run(int argc, char **argv) {
       return code == CLI_OK ? cli_flush(argv[0], code) : code;
     }
   return cli_error(NULL, CLI_USAGE, "there is no command '%s' (see weft --help)", argv[0]);
+}
+
+// `weft help WORD...`: what these words answer to --help.
+static int tell(int argc, char **argv) {
+  bool words = true; // of a command that is not there, run() tells
+  for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
+    if (strcmp(argv[0], commands[i].name) == 0)
+      words = commands[i].words;
+  const int most = words ? 2 : 1;
+  if (argc > most)
+    return cli_error("help", CLI_USAGE, "'%s' is one word too many", argv[most]);
+  char *question[] = {argv[0], argc > 1 ? argv[1] : (char[]){"--help"}, (char[]){"--help"}, NULL};
+  return run(argc > 1 ? 3 : 2, question);
 }
 
 // `bazel run` starts programs in a folder of its own and tells where the user was.
@@ -67,11 +84,5 @@ int main(int argc, char **argv) {
     usage(stdout);
     return cli_flush(NULL, CLI_OK);
   }
-  if (help && argc > 4)
-    return cli_error("help", CLI_USAGE, "takes one command");
-  if (help) {
-    char *words[] = {argv[2], argc > 3 ? argv[3] : (char[]){"--help"}, (char[]){"--help"}, NULL};
-    return run(argc > 3 ? 3 : 2, words);
-  }
-  return run(argc - 1, argv + 1);
+  return help ? tell(argc - 2, argv + 2) : run(argc - 1, argv + 1);
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `weft store`: its calls and their options.
 #define _POSIX_C_SOURCE 200809L
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,7 +16,9 @@ static const char codes[] =
     "through; 2 command line, or a folder that holds shards already; 3 input or output; 4 memory,\n"
     "backend or device; 5 the key is missing or wrong; 130 interrupted by Ctrl-C, 143 by SIGTERM.\n"
     "A call that is killed leaves what was there before, or has done all it should. Format:\n"
-    "docs/format.md.";
+    "docs/format.md. Sizes and places are bytes; they take k, M, G (powers of 1000) and Ki, Mi, "
+    "Gi\n"
+    "(of 1024).";
 
 // As the command line gives them.
 typedef struct store_words {
@@ -35,6 +35,8 @@ typedef struct store_call {
   int arguments;
   int (*run)(const store_words *w, const weft_store_options *options, store_outcome *out);
 } store_call;
+
+enum { STORE_OPTIONS = 16 }; // those of all calls, and an end
 
 static char title[64]; // "store encode", of messages
 
@@ -126,7 +128,11 @@ static int encode(const store_words *w, const weft_store_options *options, store
   if (!w->output_dir)
     return cli_error(title, CLI_USAGE, "--output-dir is needed");
   if (w->k < 1 || w->m < 0 || w->k + w->m > (gint64)WEFT_MAX_SHARDS)
-    return cli_error(title, CLI_USAGE, "-k must be 1..256, -m 0..255, and their sum at most 256");
+    return cli_error(
+        title, CLI_USAGE,
+        "-k must be 1..256, -m 0..255, and their sum at most 256, not %" G_GINT64_FORMAT
+        " and %" G_GINT64_FORMAT,
+        w->k, w->m);
   if (w->stripe && !cli_parse_quantity(w->stripe, &stripe))
     return cli_error(title, CLI_USAGE, "--stripe takes a number such as 4Mi, not '%s'", w->stripe);
   int code = w->code ? code_known(w->code) : -1;
@@ -151,7 +157,7 @@ static int decode(const store_words *w, const weft_store_options *options, store
     return -1;
   out->status = strcmp(w->output, "-") == 0
                     ? weft_store_read(out->store, 0, UINT64_MAX, STDOUT_FILENO, true)
-                    : weft_store_decode(out->store, w->output);
+                    : weft_store_decode(out->store, 0, UINT64_MAX, w->output);
   return -1;
 }
 
@@ -163,16 +169,9 @@ static int read_range(const store_words *w, const weft_store_options *options, s
     return cli_error(title, CLI_USAGE, "--length takes a number of bytes, not '%s'", w->length);
   if (open_set(options, w->rest[0], WEFT_STORE_READ, out) != WEFT_OK)
     return -1;
-  if (!w->output || strcmp(w->output, "-") == 0) {
-    out->status = weft_store_read(out->store, offset, length, STDOUT_FILENO, true);
-    return -1;
-  }
-  const int fd = open(w->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0)
-    return cli_error(title, CLI_IO, "%s: %s", w->output, strerror(errno));
-  out->status = weft_store_read(out->store, offset, length, fd, true);
-  if (close(fd) != 0 && out->status == WEFT_OK)
-    return cli_error(title, CLI_IO, "%s: %s", w->output, strerror(errno));
+  out->status = !w->output || strcmp(w->output, "-") == 0
+                    ? weft_store_read(out->store, offset, length, STDOUT_FILENO, true)
+                    : weft_store_decode(out->store, offset, length, w->output);
   return -1;
 }
 
@@ -199,8 +198,10 @@ static int repair(const store_words *w, const weft_store_options *options, store
 static int update(const store_words *w, const weft_store_options *options, store_outcome *out) {
   uint64_t offset = 0, total;
   cli_input input;
-  if (!w->offset || !quantity(w->offset, &offset))
-    return cli_error(title, CLI_USAGE, "--offset takes a number of bytes and is needed");
+  if (!w->offset)
+    return cli_error(title, CLI_USAGE, "--offset is needed");
+  if (!quantity(w->offset, &offset))
+    return cli_error(title, CLI_USAGE, "--offset takes a number of bytes, not '%s'", w->offset);
   const int code = open_input(w->rest[1], &input, &total);
   if (code >= 0)
     return code;
@@ -218,8 +219,8 @@ static int info(const store_words *w, const weft_store_options *options, store_o
 static const store_call calls[] = {
     {"encode", "make k + m shards of a file, block device or standard input", "IN", 1, encode},
     {"decode", "make the file of any k shards", "FOLDER", 1, decode},
-    {"read", "write a range of the file to standard output, reading only the stripes it needs",
-     "FOLDER", 1, read_range},
+    {"read", "write a range of the file, reading only the stripes it needs", "FOLDER", 1,
+     read_range},
     {"info", "tell what the headers say, and which shards are there", "FOLDER", 1, info},
     {"verify", "check every byte of every shard, and change nothing", "FOLDER", 1, verify},
     {"scrub", "check every byte, and rewrite corrupt chunks in place", "FOLDER", 1, scrub},
@@ -231,49 +232,72 @@ static const store_call calls[] = {
 
 // --- Command line
 
+// What of all options a call has: the others are unknown to it.
+static void options_of(const store_call *call, store_words *w, GOptionEntry *out) {
+  const bool makes = call->run == encode, decodes = call->run == decode;
+  const bool reads = call->run == read_range, updates = call->run == update;
+  const struct {
+    bool here;
+    GOptionEntry entry;
+  } all[] = {
+      {makes, {"data-shards", 'k', 0, G_OPTION_ARG_INT64, &w->k, "Data shards, 1..256 (10)", "K"}},
+      {makes,
+       {"parity-shards", 'm', 0, G_OPTION_ARG_INT64, &w->m,
+        "Parity shards: how many may be lost, 0..255 (4)", "M"}},
+      {makes,
+       {"code", 'c', 0, G_OPTION_ARG_STRING, &w->code,
+        "Code (cauchy); also vandermonde, reed_sol_van, raid6, cauchy_good:w=4:packet=512 ...",
+        "NAME"}},
+      {makes,
+       {"stripe", 0, 0, G_OPTION_ARG_STRING, &w->stripe, "Bytes of data coded together (4Mi)",
+        "SIZE"}},
+      {makes,
+       {"output-dir", 'd', 0, G_OPTION_ARG_FILENAME, &w->output_dir,
+        "Where the shards go, needed; made if need be", "FOLDER"}},
+      {decodes,
+       {"output", 'o', 0, G_OPTION_ARG_FILENAME, &w->output,
+        "Where the bytes go, needed; - is standard output", "OUT"}},
+      {reads,
+       {"output", 'o', 0, G_OPTION_ARG_FILENAME, &w->output,
+        "Where the bytes go (-, which is standard output)", "OUT"}},
+      {reads,
+       {"offset", 0, 0, G_OPTION_ARG_STRING, &w->offset, "First byte of the range (0)", "N"}},
+      {updates,
+       {"offset", 0, 0, G_OPTION_ARG_STRING, &w->offset, "First byte of the range, needed", "N"}},
+      {reads,
+       {"length", 0, 0, G_OPTION_ARG_STRING, &w->length, "Bytes of it (all that follow)", "N"}},
+      {true,
+       {"key", 0, 0, G_OPTION_ARG_FILENAME, &w->key,
+        "File whose bytes (16 at least) are the key that makes tampering evident (none)", "FILE"}},
+      {true,
+       {"backend", 'b', 0, G_OPTION_ARG_STRING, &w->backend,
+        "Backend row that computes (the best one; see weft backends)", "NAME"}},
+      {true,
+       {"threads", 't', 0, G_OPTION_ARG_INT64, &w->threads,
+        "Stripes worked on at once, 1..64 (one per processor, 2 at least)", "N"}},
+      {true, {"json", 0, 0, G_OPTION_ARG_NONE, &w->json, "One JSON object instead of text", NULL}},
+      {true, {G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &w->rest, NULL, call->takes}},
+      {true, {0}}};
+  G_STATIC_ASSERT(G_N_ELEMENTS(all) <= STORE_OPTIONS);
+  size_t count = 0;
+  for (size_t i = 0; i < G_N_ELEMENTS(all); i++)
+    if (all[i].here)
+      out[count++] = all[i].entry;
+}
+
 static int parse(const store_call *call, int argc, char **argv, store_words *w) {
-  const bool makes = call->run == encode, ranges = call->run == read_range;
-  const int hidden = G_OPTION_FLAG_HIDDEN;
-  const int of_encode = makes ? 0 : hidden, of_read = ranges ? 0 : hidden;
-  const int of_update = ranges || call->run == update ? 0 : hidden;
-  const int of_output = ranges || call->run == decode ? 0 : hidden;
-  const GOptionEntry entries[] = {
-      {"data-shards", 'k', of_encode, G_OPTION_ARG_INT64, &w->k, "Data shards (10)", "K"},
-      {"parity-shards", 'm', of_encode, G_OPTION_ARG_INT64, &w->m,
-       "Parity shards: how many may be lost (4)", "M"},
-      {"code", 'c', of_encode, G_OPTION_ARG_STRING, &w->code,
-       "Code (cauchy); also vandermonde, reed_sol_van, raid6, cauchy_good:w=4:packet=512 ...",
-       "NAME"},
-      {"stripe", 0, of_encode, G_OPTION_ARG_STRING, &w->stripe,
-       "Bytes of data coded together (4Mi)", "SIZE"},
-      {"output-dir", 'd', of_encode, G_OPTION_ARG_FILENAME, &w->output_dir,
-       "Where the shards go; made if need be", "FOLDER"},
-      {"output", 'o', of_output, G_OPTION_ARG_FILENAME, &w->output,
-       "Where the bytes go; - is standard output", "OUT"},
-      {"offset", 0, of_update, G_OPTION_ARG_STRING, &w->offset, "First byte of the range", "N"},
-      {"length", 0, of_read, G_OPTION_ARG_STRING, &w->length, "Bytes of it (all that follow)", "N"},
-      {"key", 0, 0, G_OPTION_ARG_FILENAME, &w->key,
-       "File whose bytes (16 at least) are the key that makes tampering evident", "FILE"},
-      {"backend", 'b', 0, G_OPTION_ARG_STRING, &w->backend,
-       "Backend row that computes (the best one; see weft backends)", "NAME"},
-      {"threads", 't', 0, G_OPTION_ARG_INT64, &w->threads,
-       "Stripes worked on at once (one per processor, 2 at least)", "N"},
-      {"json", 0, 0, G_OPTION_ARG_NONE, &w->json, "One JSON object instead of text", NULL},
-      {G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &w->rest, NULL, call->takes},
-      {0}};
+  GOptionEntry entries[STORE_OPTIONS];
+  options_of(call, w, entries);
   char *about = g_strdup_printf("%c%s.", g_ascii_toupper(call->about[0]), call->about + 1);
   int code = cli_parse(title, about, codes + 1, entries, argc, argv);
   g_free(about);
   const int given = w->rest ? (int)g_strv_length(w->rest) : 0;
   if (code < 0 && given != call->arguments)
-    code = cli_error(title, CLI_USAGE, "takes %s (see weft help %s)", call->takes, title);
-  if (code < 0 &&
-      ((w->offset && of_update) || (w->length && of_read) || (w->output && of_output) ||
-       (w->output_dir && of_encode) || (w->stripe && of_encode) || (w->code && of_encode)))
-    code = cli_error(title, CLI_USAGE, "that option belongs to another call (see weft help %s)",
-                     title);
+    code = cli_error(title, CLI_USAGE, "takes %s, not %d arguments (see weft help %s)", call->takes,
+                     given, title);
   if (code < 0 && (w->threads < 0 || w->threads > WEFT_STORE_MAX_THREADS))
-    code = cli_error(title, CLI_USAGE, "--threads must be 1..%d", WEFT_STORE_MAX_THREADS);
+    code = cli_error(title, CLI_USAGE, "--threads must be 1..%d, not %" G_GINT64_FORMAT,
+                     WEFT_STORE_MAX_THREADS, w->threads);
   return code;
 }
 
@@ -327,11 +351,8 @@ static int run(const store_call *call, const store_words *w) {
   const weft_ctx_options ctx_options = {.backend = w->backend, .threads = 1};
   weft_ctx *ctx;
   const weft_status made = weft_ctx_new(&ctx, &ctx_options);
-  if (made != WEFT_OK) {
-    const char *name = w->backend ? w->backend : getenv("WEFT_BACKEND");
-    return cli_error(title, CLI_MACHINE, "backend %s: %s (see weft backends)",
-                     name ? name : "(best)", weft_status_text(made));
-  }
+  if (made != WEFT_OK)
+    return cli_error_backend(title, w->backend, made);
   cli_catch_signals();
   watch watching = {.progress = {.verb = call->run == encode ? "encoded" : "done"}};
   const guint processors = g_get_num_processors();

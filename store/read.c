@@ -17,6 +17,7 @@ typedef struct reading {
   weft_store_lane *lanes;
   uint64_t offset, end; // of the data
   int output;
+  const char *name; // of the output
   bool pipe;
 } reading;
 
@@ -28,10 +29,10 @@ static void part_of(const reading *r, uint64_t stripe, size_t *from, size_t *to)
   *to = (size_t)(r->end - start < bytes ? r->end - start : bytes);
 }
 
-static weft_status write_failed(weft_store *store, int error) {
-  pthread_mutex_lock(&store->lock);
-  const weft_status status = weft_store_fail_io(store->report, "the output", error);
-  pthread_mutex_unlock(&store->lock);
+static weft_status write_failed(const reading *r, int error) {
+  pthread_mutex_lock(&r->store->lock);
+  const weft_status status = weft_store_fail_io(r->store->report, r->name, error);
+  pthread_mutex_unlock(&r->store->lock);
   return status;
 }
 
@@ -71,7 +72,7 @@ static weft_status work(void *user, size_t lane_index, uint64_t stripe) {
   const uint64_t at = weft_store_data_offset(&store->geometry, stripe) + from - r->offset;
   const int error =
       weft_store_write_at(store->io, r->output, at, lane->base + from, to - from, NULL, 0);
-  return error ? write_failed(store, error) : WEFT_OK;
+  return error ? write_failed(r, error) : WEFT_OK;
 }
 
 static weft_status give(void *user, size_t lane_index, uint64_t stripe) {
@@ -80,11 +81,11 @@ static weft_status give(void *user, size_t lane_index, uint64_t stripe) {
   part_of(r, stripe, &from, &to);
   const int error =
       weft_store_write_next(r->store->io, r->output, r->lanes[lane_index].base + from, to - from);
-  return error ? write_failed(r->store, error) : WEFT_OK;
+  return error ? write_failed(r, error) : WEFT_OK;
 }
 
-weft_status weft_store_read(weft_store *store, uint64_t offset, uint64_t length, int output,
-                            bool pipe) {
+static weft_status read_to(weft_store *store, uint64_t offset, uint64_t length, int output,
+                           const char *name, bool pipe) {
   const uint64_t all = store->geometry.length;
   if (offset > all || (length != UINT64_MAX && length > all - offset))
     return weft_store_fail(store->report, WEFT_E_ARGUMENT,
@@ -95,8 +96,12 @@ weft_status weft_store_read(weft_store *store, uint64_t offset, uint64_t length,
     return WEFT_OK;
   const uint64_t stripe = (uint64_t)store->geometry.k * store->geometry.chunk_bytes;
   const size_t threads = weft_store_threads(store);
-  reading r = {
-      .store = store, .offset = offset, .end = offset + length, .output = output, .pipe = pipe};
+  reading r = {.store = store,
+               .offset = offset,
+               .end = offset + length,
+               .output = output,
+               .name = name,
+               .pipe = pipe};
   WEFT_TRY(weft_store_lanes_new(store, threads, &r.lanes));
   weft_store_watch watch = {.store = store, .stripe_bytes = stripe, .total = length};
   const weft_store_run run = {.threads = threads,
@@ -110,6 +115,11 @@ weft_status weft_store_read(weft_store *store, uint64_t offset, uint64_t length,
   const weft_status status = weft_store_run_stripes(&run);
   weft_store_lanes_free(store, r.lanes);
   return status;
+}
+
+weft_status weft_store_read(weft_store *store, uint64_t offset, uint64_t length, int output,
+                            bool pipe) {
+  return read_to(store, offset, length, output, "the output", pipe);
 }
 
 // --- To a file
@@ -134,29 +144,31 @@ static weft_status folder_of(weft_store *store, const char *path, char *out) {
   return WEFT_OK;
 }
 
-static weft_status decode_in_place(weft_store *store, const char *path, bool pipe) {
+static weft_status decode_in_place(weft_store *store, uint64_t offset, uint64_t length,
+                                   const char *path, bool pipe) {
   const int fd = store->io->open(path, O_WRONLY, 0);
   if (fd < 0)
     return weft_store_fail_io(store->report, path, errno);
-  weft_status status = weft_store_read(store, 0, UINT64_MAX, fd, pipe);
+  weft_status status = read_to(store, offset, length, fd, path, pipe);
   if (status == WEFT_OK && !pipe)
     status = weft_store_sync_file(store->io, fd, path, store->report);
   store->io->close(fd);
   return status;
 }
 
-weft_status weft_store_decode(weft_store *store, const char *path) {
+weft_status weft_store_decode(weft_store *store, uint64_t offset, uint64_t length,
+                              const char *path) {
   const weft_store_io *io = store->io;
   char scratch[WEFT_STORE_PATH_BYTES], folder[WEFT_STORE_PATH_BYTES];
   struct stat about;
   if (stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode))
-    return decode_in_place(store, path, !S_ISBLK(about.st_mode));
+    return decode_in_place(store, offset, length, path, !S_ISBLK(about.st_mode));
   WEFT_TRY(scratch_name(store, path, scratch));
   WEFT_TRY(folder_of(store, path, folder));
   int fd = io->open(scratch, O_WRONLY | O_CREAT | O_EXCL, 0666);
   if (fd < 0)
     return weft_store_fail_io(store->report, path, errno);
-  weft_status status = weft_store_read(store, 0, UINT64_MAX, fd, false);
+  weft_status status = read_to(store, offset, length, fd, path, false);
   if (status == WEFT_OK)
     status = weft_store_sync_file(io, fd, scratch, store->report);
   io->close(fd);

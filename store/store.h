@@ -107,9 +107,10 @@ weft_store_info weft_store_get_info(const weft_store *store);
 // end.
 weft_status weft_store_read(weft_store *store, uint64_t offset, uint64_t length, int output,
                             bool pipe);
-// The whole data as a file that appears under its name complete, or not at all. A path that is no
+// The same bytes as a file that appears under its name complete, or not at all. A path that is no
 // regular file (a block device) is written in place.
-weft_status weft_store_decode(weft_store *store, const char *path);
+weft_status weft_store_decode(weft_store *store, uint64_t offset, uint64_t length,
+                              const char *path);
 
 typedef enum weft_store_care {
   WEFT_STORE_VERIFY, // reads everything, changes nothing

@@ -124,6 +124,8 @@ wrong() {
 }
 wrong 3 'missing: No such file' demo --input missing
 wrong 3 'Is a directory' demo --input .
+wrong 2 '--input takes FILE, not an empty word' demo --input ''
+wrong 2 "--json takes no value, not 'false'" demo --json=false
 wrong 2 '--peers must be 1..65535, not 0' demo --peers 0
 wrong 2 'x.*--peers' demo --peers x
 wrong 2 '--segment-blocks must be 1..1024, not 1025' demo --segment-blocks 1025
@@ -166,6 +168,8 @@ grep -q 'device *yes' rows || wrong 4 'backend cuda: this machine lacks' demo --
 wrong 2 "row 'no-such-row'" bench rlnc --rows no-such-row
 wrong 2 "unexpected argument 'x'" backends x
 wrong 2 "no command 'dance'" help dance
+wrong 2 "'x' is one word too many" help demo x
+wrong 2 "'x' is one word too many" help store encode x
 wrong 2 "no comparison 'dance'" bench dance
 wrong 2 'takes nothing' --version x
 wrong 3 'unable to open missing: No such file' bench compare missing missing

@@ -49,6 +49,9 @@ cmp in copy || fail "decode"
 expect 0 read d --offset 3000000 --output part
 cmp part <(tail -c 1 in) || fail "read to the end"
 expect 0 read d --offset 0 --length 0
+printf old >part # a range that cannot be had leaves what was there
+expect 2 read d --offset 3000000 --length 2 --output part
+[ "$(cat part)" = old ] || fail "a read that failed changed its output"
 
 # --- more than fits into memory: 600 MB through a process that may have 256 MB, threads' stacks and all
 
@@ -109,6 +112,8 @@ cp d/shard-004.weft four
 expect 1 decode d --output copy2
 says "stripe [0-9]*: 3 of its 6 chunks are sound, and it takes 4" err
 [ ! -e copy2 ] || fail "a decode that failed left a file"
+expect 1 read d --output copy2
+[ ! -e copy2 ] || fail "a read that failed left a file"
 compgen -G '*.weft-part' && fail "a decode that failed left a scratch file"
 expect 1 repair d
 cp four d/shard-004.weft
@@ -162,6 +167,32 @@ expect 3 encode absent --output-dir e
 expect 3 decode absent --output x
 expect 3 decode d --output absent/x
 expect 4 decode d --output x --backend nonsense
+expect 2 decode d --output x -k 3 # an option of another call
+says "Unknown option -k" err
+expect 2 encode in
+says "--output-dir is needed" err
+expect 2 encode in in --output-dir e
+says "takes IN, not 2 arguments" err
+expect 2 encode -k 300 in --output-dir e
+says "not 300 and 4" err
+expect 2 encode --threads 65 in --output-dir e
+says "--threads must be 1..64, not 65" err
+expect 2 encode --code cauchy_good:x=4 in --output-dir e
+says "no such setting" err
+expect 2 encode in --output-dir ''
+says "--output-dir takes FOLDER, not an empty word" err
+expect 2 decode '' --output x
+says "takes FOLDER, not an empty word" err
+expect 2 info d --json=false
+says "--json takes no value, not 'false'" err
+expect 2 update --offset x d in
+says "not 'x'" err
+if [ -w /dev/full ]; then
+  expect 3 decode d --output /dev/full
+  says "/dev/full: No space left on device" err
+fi
+expect 0 read --help
+says "First byte of the range (0)" out
 mkdir empty
 expect 1 info empty
 says "there are no shards here" err

@@ -176,7 +176,7 @@ void files_expect_data(files *f) {
   snprintf(path, sizeof path, "%s/out", f->root);
   weft_status status = open_set(f, WEFT_STORE_READ, &store);
   if (status == WEFT_OK)
-    status = weft_store_decode(store, path);
+    status = weft_store_decode(store, 0, UINT64_MAX, path);
   ck_assert_msg(status == WEFT_OK, "%s: %s", weft_status_name(status), f->report.error);
   weft_store_close(store);
   uint8_t *bytes = files_get(path, &count);

@@ -16,6 +16,7 @@ typedef struct peer_settings {
   weft_node_role role; // SOURCE, JOINING, TRACKER
   char *input, *output, *key_file, *backend, *config;
   weft_address listen, metrics;
+  char *bootstrap_text; // as it was given
   bool has_metrics, has_source_key, log_json, checksums, congestion;
   weft_address bootstrap[WEFT_NODE_BOOTSTRAP];
   size_t bootstrap_count;

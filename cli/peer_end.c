@@ -55,9 +55,8 @@ static void look_for_company(peer_run_state *r, gint64 now_us) {
     peer_run_stop(
         r, cli_error(NAME, CLI_KEY, "whoever answered has no stream with that --source-key"));
   else
-    peer_run_stop(r,
-                  cli_error(NAME, CLI_IO, "nobody answered at %s",
-                            r->s->bootstrap_count > 1 ? "any of the addresses" : "that address"));
+    peer_run_stop(r, cli_error(NAME, CLI_IO, "nobody answered at %s within %g s",
+                               r->s->bootstrap_text, r->s->timeout_s));
 }
 
 void peer_end_look(peer_run_state *r, gint64 now_us) {

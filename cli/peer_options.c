@@ -124,6 +124,10 @@ static int from_file(const char *path, int word, char **values) {
   g_autoptr(GError) error = NULL;
   if (!g_key_file_load_from_file(file, path, G_KEY_FILE_NONE, &error))
     return cli_error(NAME, CLI_USAGE, "--config %s: %s", path, error->message);
+  g_auto(GStrv) groups = g_key_file_get_groups(file, NULL);
+  if (*groups && !g_key_file_has_group(file, "peer"))
+    return cli_error(NAME, CLI_USAGE, "--config %s: there is no group [peer], but [%s]", path,
+                     *groups);
   g_auto(GStrv) keys = g_key_file_get_keys(file, "peer", NULL, NULL);
   for (char **key = keys; key && *key; key++)
     if (!known(*key, word))
@@ -304,9 +308,10 @@ static int shape(char **v, peer_settings *s) {
 static int numbers(char **v, peer_settings *s) {
   char *end;
   uint64_t gather = 0;
+  errno = 0;
   s->stream = g_ascii_strtoull(v[O_STREAM], &end, 16);
-  if (!*v[O_STREAM] || *end)
-    return refuse(O_STREAM, v[O_STREAM], "a hexadecimal number");
+  if (errno || !g_ascii_isxdigit(*v[O_STREAM]) || *end)
+    return refuse(O_STREAM, v[O_STREAM], "a hexadecimal number of 64 bits");
   while (s->stream == 0)
     randombytes_buf(&s->stream, sizeof s->stream);
   int code = shape(v, s);
@@ -377,6 +382,9 @@ int peer_settings_read(const char *word, int argc, char **argv, peer_settings *s
   s->output = g_steal_pointer(&v[O_OUTPUT]);
   s->key_file = g_steal_pointer(&v[O_KEY_FILE]);
   s->backend = g_steal_pointer(&v[O_BACKEND]);
+  s->bootstrap_text = v[O_SOURCE] && v[O_TRACKER]
+                          ? g_strconcat(v[O_SOURCE], ",", v[O_TRACKER], NULL)
+                          : g_strdup(v[O_SOURCE] ? v[O_SOURCE] : v[O_TRACKER]);
   for (size_t i = 0; i < OPTIONS; i++)
     g_free(v[i]);
   return code;
@@ -387,6 +395,7 @@ void peer_settings_clear(peer_settings *s) {
   g_free(s->output);
   g_free(s->key_file);
   g_free(s->backend);
+  g_free(s->bootstrap_text);
 }
 
 // --- The identity
@@ -402,6 +411,8 @@ static int new_key_file(const char *path, uint8_t seed[32]) {
   const int code = errno;
   if (fd >= 0)
     close(fd);
+  if (fd >= 0 && !written)
+    (void)unlink(path); // half a key would be refused for ever
   return written ? -1 : cli_error(NAME, CLI_IO, "--key-file %s: %s", path, g_strerror(code));
 }
 
@@ -421,7 +432,7 @@ int peer_identity(const peer_settings *s, weft_identity *out) {
   } else if (g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOENT)) {
     code = new_key_file(s->key_file, seed);
   } else {
-    code = cli_error(NAME, CLI_IO, "--key-file %s", error->message);
+    code = cli_error(NAME, CLI_IO, "--key-file: %s", error->message);
   }
   if (code < 0)
     weft_identity_from_seed(seed, out);

@@ -58,7 +58,6 @@ static void on_event(void *user, const weft_node_event *event) {
     break;
   case WEFT_NODE_UNREACHABLE:
     peer_log(PEER_WARNING, "unreachable", "address=%s reason=%s", address, reasons[event->reason]);
-    r->unreachable = true;
     break;
   case WEFT_NODE_ENGINE:
     if (event->engine.kind == WEFT_EVENT_LOAD)
@@ -185,6 +184,7 @@ static int open_node(peer_run_state *r) {
                          .startup_us = (int64_t)s->startup_ms * 1000,
                          .event = on_event,
                          .user = r};
+  char text[WEFT_ADDRESS_TEXT];
   int error;
   int code = peer_identity(s, &o.identity);
   if (code >= 0)
@@ -202,17 +202,21 @@ static int open_node(peer_run_state *r) {
   const weft_status status = weft_node_new(&o, g_get_monotonic_time(), &r->node, &error);
   sodium_memzero(&o.identity, sizeof o.identity);
   if (status == WEFT_E_IO)
-    return cli_error(NAME, CLI_IO, "--listen: %s", g_strerror(error));
+    return cli_error(NAME, CLI_IO, "--listen %s: %s", weft_address_text(&s->listen, text),
+                     g_strerror(error));
   return status == WEFT_OK ? -1 : cli_error(NAME, CLI_MACHINE, "%s", weft_status_text(status));
 }
 
 static int open_parts(peer_run_state *r) {
   const peer_settings *s = r->s;
   const weft_ctx_options ctx = {.backend = s->backend, .threads = s->threads};
-  weft_status status = weft_ctx_new(&r->ctx, &ctx);
+  const weft_status status = weft_ctx_new(&r->ctx, &ctx);
   g_autofree char *why = NULL;
+  char text[WEFT_ADDRESS_TEXT];
   if (status != WEFT_OK)
-    return cli_error(NAME, CLI_MACHINE, "%s", weft_status_text(status));
+    return cli_error_backend(NAME, s->backend, status);
+  if (s->role == WEFT_NODE_JOINING && !weft_sink_possible(s->output, &why))
+    return cli_error(NAME, CLI_IO, "%s", why);
   if (s->role == WEFT_NODE_SOURCE) {
     r->feed =
         weft_feed_open(&(weft_feed_options){.input = s->input,
@@ -233,7 +237,9 @@ static int open_parts(peer_run_state *r) {
     return -1;
   r->pages = weft_http_new(
       &(weft_http_options){.listen = s->metrics, .page = peer_page, .user = &r->view}, &why);
-  return r->pages ? -1 : cli_error(NAME, CLI_IO, "--metrics: %s", why);
+  return r->pages ? -1
+                  : cli_error(NAME, CLI_IO, "--metrics %s: %s",
+                              weft_address_text(&s->metrics, text), why);
 }
 
 static void close_parts(peer_run_state *r) {

@@ -16,7 +16,7 @@ typedef struct peer_run_state {
   weft_http *pages;
   peer_view view;
   int code;
-  bool stopped, other_key, unreachable;
+  bool stopped, other_key;
   gint64 alone_us; // since when there has been nobody, or nothing new
   guint64 seen;    // of what there was new, by then
   gint64 ended_us; // everything is played, or given; 0: not yet

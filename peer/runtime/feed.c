@@ -39,8 +39,8 @@ static int open_udp(const char *text, int *error) {
   weft_address address;
   int on = 1, off = 0, room = UDP_SOCKET_BYTES;
   struct sockaddr_in6 to = {.sin6_family = AF_INET6};
-  if (!weft_address_parse(text, &address)) {
-    *error = EINVAL;
+  if (!weft_address_parse(text, &address) || address.port == 0) {
+    *error = EDESTADDRREQ;
     return -1;
   }
   memcpy(&to.sin6_addr, address.ip, 16);
@@ -80,7 +80,9 @@ weft_feed *weft_feed_open(const weft_feed_options *options, char **error) {
     f->bytes = f->file ? (uint64_t)about.st_size : 0;
   }
   if (code) {
-    *error = g_strdup_printf("%s: %s", options->input, g_strerror(code));
+    *error = g_strdup_printf("%s: %s", options->input,
+                             f->udp && code == EDESTADDRREQ ? "is not udp://[ADDRESS]:PORT"
+                                                            : g_strerror(code));
     weft_feed_close(f);
     return NULL;
   }

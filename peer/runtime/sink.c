@@ -36,20 +36,59 @@ static weft_sink *refuse(weft_sink *s, char **error, const char *why) {
   return NULL;
 }
 
+// What follows http:// and udp://. NULL: *address is where to; else what is wrong with it.
+static const char *parse_http(const char *output, weft_address *address) {
+  g_autofree char *authority = g_strdup(output + strlen("http://"));
+  char *slash = strchr(authority, '/');
+  if (slash && slash[1])
+    return "takes no path";
+  if (slash)
+    *slash = '\0';
+  return weft_address_parse(authority, address) && address->port ? NULL
+                                                                 : "is not http://[ADDRESS]:PORT/";
+}
+
+static const char *parse_udp(const char *output, weft_address *address) {
+  return weft_address_parse(output + strlen("udp://"), address) && address->port
+             ? NULL
+             : "is not udp://HOST:PORT";
+}
+
+// A file that could be written, or the folder that it would be made in.
+static const char *file_possible(const char *output) {
+  g_autofree char *folder = g_path_get_dirname(output);
+  if (strstr(output, "://"))
+    return "is neither a file nor udp:// or http://";
+  if (g_file_test(output, G_FILE_TEST_IS_DIR))
+    return g_strerror(EISDIR);
+  const bool there = access(output, F_OK) == 0;
+  return access(there ? output : folder, there ? W_OK : W_OK | X_OK) == 0 ? NULL
+                                                                          : g_strerror(errno);
+}
+
+bool weft_sink_possible(const char *output, char **error) {
+  weft_address address;
+  const char *why = NULL;
+  if (g_str_has_prefix(output, "http://"))
+    why = parse_http(output, &address);
+  else if (g_str_has_prefix(output, "udp://"))
+    why = parse_udp(output, &address);
+  else if (strcmp(output, "-") != 0)
+    why = file_possible(output);
+  if (why)
+    *error = g_strdup_printf("%s: %s", output, why);
+  return !why;
+}
+
 weft_sink *weft_sink_open(const weft_sink_options *options, char **error) {
   weft_sink *s = g_new0(weft_sink, 1);
   weft_address address;
+  const char *wrong = NULL;
   s->options = *options;
   s->fd = -1;
   if (g_str_has_prefix(options->output, "http://")) {
-    g_autofree char *authority = g_strdup(options->output + strlen("http://"));
-    char *slash = strchr(authority, '/');
-    if (slash && slash[1])
-      return refuse(s, error, "takes no path");
-    if (slash)
-      *slash = '\0';
-    if (!weft_address_parse(authority, &address))
-      return refuse(s, error, "is not http://[ADDRESS]:PORT/");
+    if ((wrong = parse_http(options->output, &address)))
+      return refuse(s, error, wrong);
     g_autofree char *why = NULL;
     s->http = weft_http_new(&(weft_http_options){.listen = address,
                                                  .stream = true,
@@ -61,8 +100,8 @@ weft_sink *weft_sink_open(const weft_sink_options *options, char **error) {
       return refuse(s, error, why);
   } else if (g_str_has_prefix(options->output, "udp://")) {
     s->udp = true;
-    if (!weft_address_parse(options->output + strlen("udp://"), &address) || address.port == 0)
-      return refuse(s, error, "is not udp://HOST:PORT");
+    if ((wrong = parse_udp(options->output, &address)))
+      return refuse(s, error, wrong);
     s->to.sin6_family = AF_INET6;
     s->to.sin6_port = htons(address.port);
     memcpy(&s->to.sin6_addr, address.ip, 16);

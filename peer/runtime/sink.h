@@ -24,6 +24,9 @@ typedef struct weft_sink_options {
   void *user;
 } weft_sink_options;
 
+// Whether there can be such an output, as far as that is known before there is a stream; nothing is
+// made yet. False: *error (g_free) says why.
+bool weft_sink_possible(const char *output, char **error);
 // NULL, and *error (g_free) says why.
 weft_sink *weft_sink_open(const weft_sink_options *options, char **error);
 void weft_sink_close(weft_sink *sink); // accepts NULL

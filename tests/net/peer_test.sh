@@ -251,6 +251,8 @@ WEFT_PEER_LISTEN=also-nonsense expect 2 "flag-nonsense" source --config peer.con
 printf '[peer]\nlistn=:1\n' >wrong.conf
 expect 2 "listn" source --config wrong.conf --input in.bin
 expect 2 "absent.conf" source --config absent.conf --input in.bin
+printf '[pear]\nlisten=:1\n' >wrong.conf
+expect 2 "there is no group [peer], but [pear]" source --config wrong.conf --input in.bin
 
 # --- What can go wrong
 expect 2 "source, join or tracker" relay
@@ -265,12 +267,27 @@ expect 2 "--congestion takes" source --input in.bin --congestion reno
 expect 2 "--window must be" source --input in.bin --window 0
 expect 3 "absent.bin" source --input absent.bin
 expect 3 "Is a directory" source --input .
-expect 3 "--listen" source --input in.bin --listen 192.0.2.1:7000
-expect 3 "nobody answered" join --source 127.0.0.1:9 --output x --timeout 1
-expect 4 "backend" source --input in.bin --backend none
+expect 3 "--listen 192.0.2.1:7000: " source --input in.bin --listen 192.0.2.1:7000
+expect 3 "--metrics 192.0.2.1:7000: " source --input in.bin --listen 127.0.0.1:0 --metrics 192.0.2.1:7000
+expect 3 "nobody answered at 127.0.0.1:9 within 1 s" join --source 127.0.0.1:9 --output x --timeout 1
+expect 4 "backend none" source --input in.bin --backend none
+expect 2 "--stream takes" source --input in.bin --stream 10000000000000000
+expect 2 "--stream takes" source --input in.bin --stream -1
+expect 3 "is not udp://" source --input udp://:0
+# An output that cannot be is told before anybody is looked for.
+for output in absent/x . http://:0/ http://127.0.0.1:1/x udp://127.0.0.1 rtp://127.0.0.1:1; do
+  expect 3 "$output: " join --source 127.0.0.1:9 --output "$output" --timeout 1
+done
 expect 5 "64 hexadecimal" join --source 127.0.0.1:9 --output x --source-key 1234
 printf 'short\n' >bad.key
 expect 5 "does not hold 64" source --input in.bin --key-file bad.key
+expect 3 "--key-file: " source --input in.bin --key-file .
+(
+  trap '' XFSZ
+  ulimit -f 0
+  timeout 20 "$weft" peer source --input in.bin --key-file half.key 2>/dev/null
+) && fail "a key that could not be written"
+[ ! -e half.key ] || fail "half a key was left"
 start keyed source --input in.bin --listen 127.0.0.1:0 --key-file own.key
 keyed=$pid
 port=$(port_of keyed)

@@ -16,9 +16,12 @@ static const char summary[] =
     "summary.csv, peers.csv, series.csv, trace.jsonl and report.html into a folder.";
 
 static const char description[] =
-    "Numbers take k, M, G; times a unit (20 ms, 5 s, 10 min); shares may be in percent (2 %). The\n"
-    "same scenario and seed give the same state hash, whatever the threads. A sweep can be killed\n"
-    "and started again: what is done stays.\n"
+    "In brackets: what holds where neither the scenario nor a flag says it. Numbers take k, M, G;\n"
+    "times a unit (20 ms, 5 s, 10 min); shares may be in percent (2 %). The same scenario and "
+    "seed\n"
+    "give the same state hash, whatever the threads. A sweep can be killed and started again: "
+    "what\n"
+    "is done stays.\n"
     "Exit codes: 0 done; 1 some byte came out wrong; 2 command line or scenario; 3 input or "
     "output;\n"
     "4 memory, backend or device; 130 interrupted by Ctrl-C, 143 by SIGTERM.";
@@ -51,7 +54,8 @@ static int parse(int argc, char **argv, words *w) {
       {"seeds", 0, 0, G_OPTION_ARG_INT64, &w->seeds, "Runs of each point, seeds counting up (1)",
        "N"},
       {"threads", 't', 0, G_OPTION_ARG_INT64, &w->threads, "Threads (one per processor)", "N"},
-      {"backend", 'b', 0, G_OPTION_ARG_STRING, &w->backend, "Backend row of real bytes", "NAME"},
+      {"backend", 'b', 0, G_OPTION_ARG_STRING, &w->backend,
+       "Backend row of real bytes (the best one; see weft backends)", "NAME"},
       {"json", 0, 0, G_OPTION_ARG_NONE, &w->json,
        "run.json on standard output instead of the table", NULL},
       {"gnuplot", 0, 0, G_OPTION_ARG_NONE, &w->gnuplot, "A gnuplot script beside the tables", NULL},
@@ -61,12 +65,19 @@ static int parse(int argc, char **argv, words *w) {
   const size_t keys = weft_sim_key_count(), fixed = G_N_ELEMENTS(own);
   GOptionEntry *entries = g_new0(GOptionEntry, fixed + keys + 1);
   memcpy(entries, own, sizeof own);
+  char **about = g_new0(char *, keys + 1); // with defaults
+  weft_sim_parameters defaults;
+  weft_sim_defaults(&defaults);
   for (size_t i = 0; i < keys; i++) {
     const weft_sim_key key = weft_sim_key_at(i);
+    char text[WEFT_SIM_TEXT];
+    weft_sim_key_text(&defaults, i, text);
+    about[i] = g_strdup_printf(*text ? "%s [%s]" : "%s", key.help, text);
     entries[fixed + i] =
-        (GOptionEntry){key.name, 0, 0, G_OPTION_ARG_STRING, &w->values[i], key.help, "VALUE"};
+        (GOptionEntry){key.name, 0, 0, G_OPTION_ARG_STRING, &w->values[i], about[i], "VALUE"};
   }
   const int code = cli_parse(NAME, summary, description, entries, argc, argv);
+  g_strfreev(about);
   g_free(entries);
   return code;
 }
@@ -94,7 +105,10 @@ static int run(const char *scenario, const words *w, const char *command,
   weft_sim_parameters p;
   char why[WEFT_SIM_TEXT];
   if (w->seeds < 1 || w->seeds > 100000 || w->threads < 0 || w->threads > 1024)
-    return cli_error(NAME, CLI_USAGE, "--seeds must be 1..100000 and --threads 0..1024");
+    return cli_error(NAME, CLI_USAGE,
+                     "--seeds must be 1..100000 and --threads 0..1024, not %" G_GINT64_FORMAT
+                     " and %" G_GINT64_FORMAT,
+                     w->seeds, w->threads);
   const int code = load(scenario, w, &p);
   if (code >= 0)
     return code;
@@ -111,7 +125,9 @@ static int run(const char *scenario, const words *w, const char *command,
                                  .transport = transport};
   if (w->sweeps || w->seeds > 1) {
     if (!settings.folder)
-      return cli_error(NAME, CLI_USAGE, "a sweep needs its files");
+      return cli_error(NAME, CLI_USAGE, "a sweep needs its files, so --no-files cannot be");
+    if (w->json)
+      return cli_error(NAME, CLI_USAGE, "--json is for one run; a sweep leaves a run.json of each");
     return sim_sweep(&settings, &p, w->sweeps, (size_t)w->seeds);
   }
   if (!weft_sim_check(&p, why))

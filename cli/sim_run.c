@@ -74,36 +74,48 @@ static void machine_text(char *out, size_t room) {
     snprintf(out, room, "%.40s %.40s, %u processors", u.sysname, u.machine, g_get_num_processors());
 }
 
-static void put_gnuplot(const char *folder) {
-  char *path = g_strdup_printf("%s/figures.gp", folder);
-  FILE *to = fopen(path, "w");
-  if (to) {
-    fputs("# gnuplot figures.gp makes figures.pdf from the tables beside it\n"
-          "set datafile separator ','\nset terminal pdfcairo size 12cm,8cm\n"
-          "set output 'figures.pdf'\nset key outside top\nset grid\nset xlabel 'seconds'\n"
-          "set ylabel 'continuity'\nset yrange [0:1.02]\n"
-          "plot 'series.csv' using 1:($3>0?$4/$3:1/0) skip 1 with lines title 'continuity'\n"
-          "set ylabel 'Mbit/s'\nset yrange [0:*]\n"
-          "plot 'series.csv' using 1:($6*8e-6) skip 1 with lines title 'source', \\\n"
-          "     '' using 1:($7*8e-6) skip 1 with lines title 'peers'\n"
-          "set xlabel 'start-up delay, seconds'\nset ylabel 'share of viewers'\n"
-          "plot 'peers.csv' using 9:(1.0) skip 1 smooth cnorm with lines title 'start-up delay'\n",
-          to);
-    fclose(to);
-  }
-  g_free(path);
+static weft_status put_script(void *user, FILE *to) {
+  (void)user;
+  fputs("# gnuplot figures.gp makes figures.pdf from the tables beside it\n"
+        "set datafile separator ','\nset terminal pdfcairo size 12cm,8cm\n"
+        "set output 'figures.pdf'\nset key outside top\nset grid\nset xlabel 'seconds'\n"
+        "set ylabel 'continuity'\nset yrange [0:1.02]\n"
+        "plot 'series.csv' using 1:($3>0?$4/$3:1/0) skip 1 with lines title 'continuity'\n"
+        "set ylabel 'Mbit/s'\nset yrange [0:*]\n"
+        "plot 'series.csv' using 1:($6*8e-6) skip 1 with lines title 'source', \\\n"
+        "     '' using 1:($7*8e-6) skip 1 with lines title 'peers'\n"
+        "set xlabel 'start-up delay, seconds'\nset ylabel 'share of viewers'\n"
+        "plot 'peers.csv' using 9:(1.0) skip 1 smooth cnorm with lines title 'start-up delay'\n",
+        to);
+  return WEFT_OK;
 }
 
-static int failed(weft_status status, const char *folder) {
+// The run's results, into their folder.
+static weft_status write_files(const sim_settings *settings, weft_sim_report *report,
+                               const char *folder, bool all) {
+  char *path = g_build_filename(folder, all ? "figures.gp" : "run.json", NULL);
+  weft_status status =
+      all ? weft_sim_write_all(report, folder) : weft_sim_write_run_json(report, path);
+  if (status == WEFT_OK && all && settings->gnuplot)
+    status = weft_sim_write_file(path, put_script, NULL);
+  g_free(path);
+  return status;
+}
+
+// path: what could not be written, or read.
+static int failed(weft_status status, const char *backend, const char *path) {
   if (cli_signal())
     return cli_error(NAME, CLI_SIGNAL + cli_signal(),
                      "interrupted; earlier results are as they were");
   if (status == WEFT_E_IO)
-    return cli_error(NAME, CLI_IO, "%s: %s", folder ? folder : "trace", strerror(errno));
+    return cli_error(NAME, CLI_IO, "%s: %s", path ? path : "trace", strerror(errno));
   if (status == WEFT_E_MALFORMED)
-    return cli_error(NAME, CLI_USAGE, "the trace of arrivals is no list of rising seconds");
+    return cli_error(NAME, CLI_USAGE,
+                     "%s: a trace has an arrival a line, in seconds that never fall", path);
   if (status == WEFT_E_STATE)
     return cli_error(NAME, CLI_DIFFERS, "the swarm made no progress for ten minutes");
+  if (status == WEFT_E_BACKEND_UNKNOWN || status == WEFT_E_BACKEND_ABSENT)
+    return cli_error_backend(NAME, backend, status);
   return cli_error(NAME, CLI_MACHINE, "%s", weft_status_text(status));
 }
 
@@ -114,22 +126,17 @@ static int finish(const sim_settings *settings, weft_sim_report *report, const c
   if (report->parameters->kind != WEFT_SIM_STORE)
     status = weft_sim_measure(report->parameters, report->result, &out->metrics);
   if (status != WEFT_OK)
-    return failed(status, folder);
+    return failed(status, settings->backend, folder);
   for (size_t i = 0; report->service && i < report->service->own.count; i++)
     weft_sim_add_metric(&out->metrics, report->service->own.items[i].name,
                         report->service->own.items[i].value);
   report->metrics = &out->metrics;
   out->heading = weft_sim_summary_heading(report);
   out->row = weft_sim_summary_row(report);
-  if (folder) {
-    char *path = g_build_filename(folder, "run.json", NULL);
-    status = all ? weft_sim_write_all(report, folder) : weft_sim_write_run_json(report, path);
-    g_free(path);
-    if (status != WEFT_OK)
-      return failed(status, folder);
-    if (all && settings->gnuplot)
-      put_gnuplot(folder);
-  }
+  if (folder)
+    status = write_files(settings, report, folder, all);
+  if (status != WEFT_OK)
+    return failed(status, settings->backend, folder);
   if (all && settings->json) {
     json_t *run = weft_sim_run_json(report);
     json_dumpf(run, stdout, JSON_COMPACT);
@@ -214,7 +221,7 @@ int sim_run(const sim_settings *settings, const weft_sim_parameters *parameters,
                             .wall_s = (double)(g_get_monotonic_time() - p.start_us) / 1e6};
   int code = CLI_OK;
   if (status != WEFT_OK)
-    code = failed(status, swarm || services ? folder : parameters->trace_file);
+    code = failed(status, settings->backend, swarm || services ? folder : parameters->trace_file);
   else if (!t || t->rank == 0)
     code = finish(settings, &report, folder, all, out);
   weft_sim_swarm_free(swarm);

@@ -13,15 +13,15 @@
 #include "tools/build_info.h"
 
 #define NAME "sim"
-enum { AXES = 8, VALUES = 64, ID_BYTES = 8 };
 
 // --- The grid
 
 static int read_axis(sim_sweep_state *s, const char *text) {
   const char *equals = strchr(text, '=');
   if (!equals || s->axis_count == SIM_SWEEP_AXES)
-    return cli_error(NAME, CLI_USAGE, "--sweep takes KEY=VALUE,VALUE..., %d times at most",
-                     SIM_SWEEP_AXES);
+    return cli_error(NAME, CLI_USAGE,
+                     "--sweep takes KEY=VALUE,VALUE..., %d times at most, not '%s'", SIM_SWEEP_AXES,
+                     text);
   const size_t length = (size_t)(equals - text);
   size_t key = 0;
   while (key < weft_sim_key_count() && (strlen(weft_sim_key_at(key).name) != length ||

@@ -2,6 +2,7 @@
 // The model: draws that belong to a peer or a pair, never to an order of events.
 #include "sim/model.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,7 +132,8 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-// One arrival a line, in seconds, and if it is there how long the peer stays.
+// One arrival a line, in seconds, and if it is there how long the peer stays. A file without one
+// is none of arrivals.
 static weft_status read_trace(weft_sim_model *m) {
   const weft_sim_parameters *p = m->parameters;
   FILE *file = fopen(p->trace_file, "r");
@@ -152,7 +154,11 @@ static weft_status read_trace(weft_sim_model *m) {
       m->leave_us[i] = m->arrive_us[i] + (int64_t)(stay * 1e6);
     i++;
   }
+  if (status == WEFT_OK)
+    status = ferror(file) ? WEFT_E_IO : i > 1 ? WEFT_OK : WEFT_E_MALFORMED;
+  const int why = errno;
   fclose(file);
+  errno = why;
   for (; i <= p->peers; i++)
     m->arrive_us[i] = WEFT_SIM_NEVER;
   return status;

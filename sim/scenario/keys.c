@@ -39,8 +39,10 @@ static const key_row rows[] = {
      1e6 * S, NULL},
     {"stream", "bulk-bytes", "length of the stream in bulk mode", KEY_U64, AT(bulk_bytes), 1, 1e12,
      NULL},
-    {"stream", "segment-blocks", "n", KEY_U32, AT(blocks), 1, WEFT_MAX_BLOCKS, NULL},
-    {"stream", "block-bytes", "k", KEY_U32, AT(block_bytes), 1, WEFT_MAX_BLOCK_BYTES, NULL},
+    {"stream", "segment-blocks", "blocks in a segment: n", KEY_U32, AT(blocks), 1, WEFT_MAX_BLOCKS,
+     NULL},
+    {"stream", "block-bytes", "bytes in a block: k", KEY_U32, AT(block_bytes), 1,
+     WEFT_MAX_BLOCK_BYTES, NULL},
     {"stream", "coded-only", "the source sends no block as it is: true or false", KEY_BOOL,
      AT(coded_only), 0, 0, NULL},
     {"engine", "window", "segments that a peer holds", KEY_U32, AT(window), 1, 4096, NULL},
@@ -132,8 +134,8 @@ static const key_row rows[] = {
     {"server", "ask-packets", "in one request", KEY_U32, AT(ask_packets), 1, WEFT_MAX_BLOCKS, NULL},
     {"store", "code", "a code of weft/storage.h, as cauchy or cauchy_good:w=4:packet=512",
      KEY_NAMED, AT(code), 0, 0, NULL},
-    {"store", "data-shards", "k", KEY_U32, AT(data_shards), 1, 255, NULL},
-    {"store", "parity-shards", "m", KEY_U32, AT(parity_shards), 1, 255, NULL},
+    {"store", "data-shards", "of an object: k", KEY_U32, AT(data_shards), 1, 255, NULL},
+    {"store", "parity-shards", "of an object: m", KEY_U32, AT(parity_shards), 1, 255, NULL},
     {"store", "shard-bytes", "of each shard", KEY_U32, AT(shard_bytes), 1, 1 << 26, NULL},
     {"store", "objects", "that are kept", KEY_U32, AT(objects), 1, 1e6, NULL},
     {"store", "away-mean", "mean absence of a peer that comes back", KEY_STAY, AT(away_mean_s), 1,
@@ -444,7 +446,10 @@ void weft_sim_key_text(const weft_sim_parameters *parameters, size_t index,
   case KEY_FIDELITY:
   case KEY_NAME:
     memcpy(&chosen, at, sizeof chosen);
-    snprintf(out, WEFT_SIM_TEXT, "%s", row->names[chosen]);
+    if (row->kind == KEY_FIDELITY && parameters->fidelity_auto)
+      snprintf(out, WEFT_SIM_TEXT, "auto");
+    else
+      snprintf(out, WEFT_SIM_TEXT, "%s", row->names[chosen]);
     return;
   case KEY_TEXT:
   case KEY_NAMED:

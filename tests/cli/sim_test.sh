@@ -250,7 +250,18 @@ wrong 2 "'flash-crwod', and no file of that name; near it: flash-crowd (" sim fl
 wrong 2 '; near it: storage-swarm (' sim storage
 wrong 2 'directory' sim /
 wrong 3 'no-such-trace' sim --arrival trace --trace no-such-trace --no-files
-wrong 2 'seeds' sim --seeds 0
+wrong 3 '^weft sim: /: Is a directory' sim --arrival trace --trace / --no-files
+: >no-arrivals
+wrong 2 'no-arrivals: a trace has an arrival a line' sim --arrival trace --trace no-arrivals --no-files
+wrong 4 'backend no-such-row: ' sim --peers 20 --duration 10s --backend no-such-row --no-files
+wrong 2 "not 'peers'" sim --sweep peers
+wrong 2 'json is for one run' sim --seeds 2 --json
+wrong 2 'takes DIR, not an empty word' sim --out ''
+wrong 2 'seeds.*not 0 and 0' sim --seeds 0
+mkdir -p scriptless/figures.gp
+wrong 3 'scriptless: Is a directory' sim "${small[@]}" --out scriptless --gnuplot
+expect 0 sim --help
+says 'segments that a peer holds \[24\]' out
 if [ -w /dev/full ]; then
   code=0
   "$weft" sim "${small[@]}" --no-files >/dev/full 2>err || code=$?

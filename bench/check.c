@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/bench.h"
 #include "bench/buffers.h"
 #include "kernels/cpu.h"
 
@@ -17,13 +18,13 @@ void weft_bench_must(const char *who, weft_status status) {
     return;
   fprintf(stderr, "weft bench: %s: %s (%s)\n", who, weft_status_text(status),
           weft_status_name(status));
-  exit(1);
+  exit(WEFT_BENCH_MACHINE);
 }
 
 static _Noreturn void wrong(const char *who, size_t row, size_t at) {
   fprintf(stderr, "weft bench: %s gave a wrong byte in row %zu at %zu; nothing is timed\n", who,
           row, at);
-  exit(1);
+  exit(WEFT_BENCH_WRONG);
 }
 
 static size_t first_difference(const uint8_t *a, const uint8_t *b, size_t bytes) {

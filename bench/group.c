@@ -29,7 +29,7 @@ int weft_bench_group_add(weft_bench_group *group, const weft_bench_case *entry) 
   if (group->case_count == WEFT_BENCH_GROUP_CASES) {
     fprintf(stderr, "weft bench: more than %u cases in one group; measure fewer rows at once\n",
             WEFT_BENCH_GROUP_CASES);
-    exit(2);
+    exit(WEFT_BENCH_USAGE);
   }
   group->cases[group->case_count] = *entry;
   return (int)group->case_count++;

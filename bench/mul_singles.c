@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/bench.h"
 #include "bench/buffers.h"
 #include "bench/check.h"
 #include "bench/mul_cases.h"
@@ -28,7 +29,7 @@ static void must_be_right(const single_state *state) {
   for (size_t i = 0; i < PAIRS; i++)
     if (state->y[i] != weft_gf256_mul(state->a[i], state->b[i])) {
       fprintf(stderr, "weft bench: %s gave a wrong product; nothing is timed\n", state->row->name);
-      exit(1);
+      exit(WEFT_BENCH_WRONG);
     }
 }
 

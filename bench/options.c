@@ -12,9 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "bench/bench.h"
 #include "bench/buffers.h"
+#include "weft/weft.h"
 
 // Comparisons that time calls; `sim` and `banks` count instead.
 #define TIMED "mul,rlnc,storage,gpu,server,peer,ceilings"
@@ -36,25 +38,31 @@ static const struct {
   const char *about;
 } all[] = {
     {"n", SIZES, IN(n), "LIST", "mul,rlnc", "blocks in a segment (128)"},
-    {"n", SIZES, IN(n), "LIST", "peer", "blocks in a segment (64)"},
-    {"k", SIZES, IN(k), "LIST", "mul,rlnc,peer",
-     "bytes in a block; suffix K or M for 1024 or 1024^2"},
-    {"m", SIZES, IN(m), "LIST", "mul,rlnc,peer",
-     "coded blocks per call (mul: 128; rlnc: n; peer: 8,16,32)"},
+    {"n", SIZES, IN(n), "N", "peer", "blocks in a segment (64)"},
+    {"k", SIZES, IN(k), "LIST", "mul", "bytes in a block (1K,4K)"},
+    {"k", SIZES, IN(k), "LIST", "rlnc", "bytes in a block (1K,4K,16K)"},
+    {"k", SIZES, IN(k), "N", "peer", "bytes in a block (1K)"},
+    {"m", SIZES, IN(m), "LIST", "mul", "coded blocks per call (128)"},
+    {"m", SIZES, IN(m), "LIST", "rlnc", "coded blocks per call (n)"},
+    {"m", SIZES, IN(m), "LIST", "peer", "packets per burst (8,16,32)"},
     {"m", SIZES, IN(m), "LIST", "storage", "parity shards in the CRS parts on a GPU"},
     {"m", SIZES, IN(m), "LIST", "sim", "peers (1000,10000,100000)"},
-    {"rows", TEXT, IN(rows), "LIST", "mul,rlnc,storage", "backend rows by name, best, or all"},
+    {"rows", TEXT, IN(rows), "LIST", "mul", "backend rows by name, best, or all (all)"},
+    {"rows", TEXT, IN(rows), "LIST", "rlnc", "backend rows by name, best, or all (best)"},
+    {"rows", TEXT, IN(rows), "NAME", "storage", "the backend row, or best (best)"},
     {"rows", TEXT, IN(rows), "NAME", "gpu,server", "the device's backend row (cuda)"},
     {"rows", TEXT, IN(rows), "LIST", "peer", "kinds of packets by a name of their table"},
     {"operations", TEXT, IN(operations), "LIST", "rlnc,storage,gpu,server,peer,sim",
-     "only these operations"},
-    {"threads", SIZES, IN(threads), "LIST", "rlnc,storage,server", "threads"},
+     "only these operations (all; a name that is none tells which there are)"},
+    {"threads", SIZES, IN(threads), "LIST", "rlnc", "threads (1, and 2 where there are two)"},
+    {"threads", SIZES, IN(threads), "LIST", "storage", "threads (1, 2, 4, ... up to the cores)"},
+    {"threads", SIZES, IN(threads), "N", "server", "threads of the host (those that are free)"},
     {"shapes", TEXT, IN(shapes), "LIST", "storage", "data and parity shards, as 10+4,32+8"},
     {"bytes", SIZES, IN(bytes), "LIST", "storage", "bytes of a shard (64K,1M)"},
     {"codes", TEXT, IN(codes), "LIST", "storage", "only these codes"},
-    {"reps", NUMBER, IN(timing.reps), "N", NULL, "repetitions, at least 9 (11; mul: 9)"},
+    {"reps", NUMBER, IN(timing.reps), "N", NULL, "repetitions, 9 to 10000 (11; mul: 9)"},
     {"rep-ms", NUMBER, IN(timing.rep_s), "N", TIMED,
-     "length of a repetition in milliseconds (20; mul: 10)"},
+     "length of a repetition in milliseconds, 1 to 60000 (20; mul: 10)"},
     {"small-pages", FLAG, IN(small_pages), NULL, TIMED,
      "no huge pages for the data, as most programs have it"},
     {"cold", FLAG, IN(timing.cold), NULL, TIMED,
@@ -73,7 +81,7 @@ static const struct {
 };
 
 // getopt_long gives an option as FIRST + its index, above all characters.
-enum { OPTIONS = sizeof all / sizeof *all, FIRST = 256 };
+enum { OPTIONS = sizeof all / sizeof *all, FIRST = 256, WEFT_BENCH_MAX_THREADS = 4096 };
 
 static void put_help(const char *comparison) {
   printf("usage: weft bench %s [options]\n", comparison);
@@ -81,31 +89,46 @@ static void put_help(const char *comparison) {
     if (weft_bench_listed(all[i].takers, comparison))
       printf("  --%s %-*s %s\n", all[i].name, 16 - (int)strlen(all[i].name),
              all[i].value ? all[i].value : "", all[i].about);
+  puts(
+      "In parentheses: what holds otherwise. A LIST is parted by commas; suffix K or M: times 1024 "
+      "or 1024^2.");
+}
+
+// What the library takes at most; mul works below it.
+static size_t most_of(const char *comparison, size_t at) {
+  const bool mul = strcmp(comparison, "mul") == 0;
+  return at == IN(n) && !mul   ? WEFT_MAX_BLOCKS
+         : at == IN(k) && !mul ? WEFT_MAX_BLOCK_BYTES
+         : at == IN(threads)   ? WEFT_BENCH_MAX_THREADS
+                               : SIZE_MAX;
 }
 
 static bool parse_number(const char *text, uint64_t *out) {
   char *end = NULL;
   if (*text < '0' || *text > '9')
     return false;
+  errno = 0;
   *out = strtoull(text, &end, 0);
-  if (*end == 'K')
-    *out *= 1024, end++;
-  else if (*end == 'M')
-    *out *= 1024 * 1024, end++;
+  const uint64_t unit = *end == 'K' ? 1024 : *end == 'M' ? 1024 * 1024 : 1;
+  end += unit > 1;
+  if (errno || *out > UINT64_MAX / unit)
+    return false;
+  *out *= unit;
   return *end == '\0';
 }
 
-static bool parse_list(const char *text, weft_bench_sizes *out) {
+// Values up to `most`, as many as there is room for.
+static bool parse_list(const char *text, size_t most, size_t room, weft_bench_sizes *out) {
   char item[32];
   out->count = 0;
   while (*text) {
     const size_t length = strcspn(text, ",");
     uint64_t value = 0;
-    if (length >= sizeof item || out->count == WEFT_BENCH_LIST)
+    if (length >= sizeof item || out->count == room)
       return false;
     memcpy(item, text, length);
     item[length] = '\0';
-    if (!parse_number(item, &value) || value == 0 || value > SIZE_MAX)
+    if (!parse_number(item, &value) || value == 0 || value > most)
       return false;
     out->value[out->count++] = (size_t)value;
     text += length + (text[length] == ',');
@@ -134,7 +157,8 @@ static bool take(weft_bench_options *options, size_t option, const char *argumen
   void *const at = (char *)options + all[option].at;
   switch (all[option].kind) {
   case SIZES:
-    return parse_list(argument, at);
+    return parse_list(argument, most_of(options->argv[0], all[option].at),
+                      strcmp(all[option].value, "N") == 0 ? 1 : WEFT_BENCH_LIST, at);
   case TEXT:
     *(const char **)at = argument;
     return true;
@@ -155,10 +179,24 @@ static bool can_write(const weft_bench_options *options) {
   if (!options->json ||
       (stat(options->json, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)))
     return true;
+  const bool there = access(options->json, F_OK) == 0;
   FILE *const file = fopen(options->json, "a");
   if (!file)
     fprintf(stderr, "weft bench %s: %s: %s\n", options->argv[0], options->json, strerror(errno));
-  return file && fclose(file) == 0;
+  const bool could = file && fclose(file) == 0;
+  if (could && !there)
+    (void)unlink(options->json);
+  return could;
+}
+
+// Says what is wrong with the option that getopt_long stumbled over.
+static int refuse(const char *comparison, int option, const char *word) {
+  fprintf(stderr, "weft bench %s: %s%s (see weft bench %s --help)\n", comparison, word,
+          option == ':'       ? " needs a value"
+          : strchr(word, '=') ? " is no option of it, or takes no value"
+                              : " is no option of it",
+          comparison);
+  return WEFT_BENCH_USAGE;
 }
 
 // mul has the most candidates, the slowest among them, and is to take less than 40 s.
@@ -185,23 +223,22 @@ int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv)
     options->timing = timing_unless_asked(argv[0], options->quick);
     optind = 1;
     int option = 0;
-    while ((option = getopt_long(argc, argv, "h", known, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, ":h", known, NULL)) != -1) {
       if (option == 'h' || (option >= FIRST && all[option - FIRST].kind == HELP)) {
         put_help(argv[0]);
         return 1;
       }
-      if (option == '?') {
-        fprintf(stderr,
-                "weft bench %s: '%s' is no option of it, or its value is missing (see --help)\n",
-                argv[0], argv[optind - 1]);
-        return WEFT_BENCH_USAGE;
-      }
+      if (option == '?' || option == ':')
+        return refuse(argv[0], option, argv[optind - 1]);
       const size_t taken = (size_t)(option - FIRST);
       if (pass == 0 && all[taken].at != IN(quick))
         continue;
       if (!take(options, taken, optarg)) {
-        fprintf(stderr, "weft bench %s: --%s does not take '%s'\n", argv[0], all[taken].name,
+        fprintf(stderr, "weft bench %s: --%s does not take '%s'", argv[0], all[taken].name,
                 optarg ? optarg : "");
+        if (all[taken].kind == SIZES && most_of(argv[0], all[taken].at) < SIZE_MAX)
+          fprintf(stderr, ", but 1 to %zu", most_of(argv[0], all[taken].at));
+        fprintf(stderr, ": %s\n", all[taken].about);
         return WEFT_BENCH_USAGE;
       }
     }
@@ -226,16 +263,16 @@ bool weft_bench_listed(const char *list, const char *name) {
   return false;
 }
 
-bool weft_bench_operations_known(const weft_bench_options *options, const char *const *names,
-                                 size_t count) {
-  for (const char *at = options->operations; at && *at;) {
+bool weft_bench_names_known(const weft_bench_options *options, const char *option, const char *list,
+                            const char *const *names, size_t count) {
+  for (const char *at = list; at && *at;) {
     const size_t length = strcspn(at, ",");
     size_t i = 0;
     while (i < count && (strlen(names[i]) != length || strncmp(names[i], at, length) != 0))
       i++;
     if (i == count) {
-      fprintf(stderr, "weft bench %s: --operations: there is no '%.*s'; there are",
-              options->argv[0], (int)length, at);
+      fprintf(stderr, "weft bench %s: --%s: there is no '%.*s'; there are", options->argv[0],
+              option, (int)length, at);
       for (i = 0; i < count; i++)
         fprintf(stderr, "%s %s", i ? "," : "", names[i]);
       fputc('\n', stderr);
@@ -244,6 +281,11 @@ bool weft_bench_operations_known(const weft_bench_options *options, const char *
     at += length + (at[length] == ',');
   }
   return true;
+}
+
+bool weft_bench_operations_known(const weft_bench_options *options, const char *const *names,
+                                 size_t count) {
+  return weft_bench_names_known(options, "operations", options->operations, names, count);
 }
 
 void weft_bench_sizes_default(weft_bench_sizes *sizes, const size_t *values, size_t count) {

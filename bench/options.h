@@ -43,6 +43,11 @@ int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv)
 // Whether `name` is in the comma-separated `list`; a NULL list holds every name.
 bool weft_bench_listed(const char *list, const char *name);
 
+// Whether every name of `list`, which `option` gave, is among the `count` names; says which there
+// are if not.
+bool weft_bench_names_known(const weft_bench_options *options, const char *option, const char *list,
+                            const char *const *names, size_t count);
+
 // Whether every name of --operations is among the `count` names; says which there are if not.
 bool weft_bench_operations_known(const weft_bench_options *options, const char *const *names,
                                  size_t count);

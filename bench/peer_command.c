@@ -16,18 +16,25 @@ int weft_bench_peer_command(int argc, char **argv) {
   if (parsed != 0)
     return parsed == 1 ? 0 : parsed;
   static const char *const names[] = {"code", "seal", "send", "all", "flood"};
-  if (!weft_bench_operations_known(&options, names, sizeof names / sizeof *names))
+  static const char *const rows[] = {"source",   "relay", "aes-256-gcm",
+                                     "chacha20", "udp",   "one burst"};
+  if (!weft_bench_operations_known(&options, names, sizeof names / sizeof *names) ||
+      !weft_bench_names_known(&options, "rows", options.rows, rows, sizeof rows / sizeof *rows))
     return WEFT_BENCH_USAGE;
   weft_bench_sizes_default(&options.n, (const size_t[]){64}, 1);
   weft_bench_sizes_default(&options.k, (const size_t[]){1024}, 1);
   weft_bench_sizes_default(&options.m, (const size_t[]){8, 16, 32}, options.quick ? 1 : 3);
   for (size_t i = 0; i < options.m.count; i++)
     if (options.m.value[i] > WEFT_UDP_RUN || options.m.value[i] < 1) {
-      fprintf(stderr, "weft bench peer: -m must be 1..%d\n", WEFT_UDP_RUN);
+      fprintf(stderr, "weft bench peer: --m must be 1..%d, not %zu\n", WEFT_UDP_RUN,
+              options.m.value[i]);
       return WEFT_BENCH_USAGE;
     }
   if (12 + options.n.value[0] + options.k.value[0] > WEFT_SESSION_PLAIN_BYTES) {
-    fprintf(stderr, "weft bench peer: a packet must fit into one datagram\n");
+    fprintf(stderr,
+            "weft bench peer: --n and --k may be %d together at most: a packet must fit "
+            "into one datagram\n",
+            (int)WEFT_SESSION_PLAIN_BYTES - 12);
     return WEFT_BENCH_USAGE;
   }
   weft_bench_machine machine;

@@ -375,9 +375,28 @@ START_TEST(wrong_arguments) {
       {"weft bench", "gpu", "--operations", "no-such", NULL},
       {"weft bench", "mul", "surplus", NULL},
       {"weft bench", "compare", "one", NULL},
+      {"weft bench", "rlnc", "--n", "1025", NULL},
+      {"weft bench", "rlnc", "--k", "2M", NULL},
+      {"weft bench", "rlnc", "--k", "18014398509481985K", NULL}, // 2^64 + 1024
+      {"weft bench", "rlnc", "--threads", "5000", NULL},
+      {"weft bench", "rlnc", "--quick=1", NULL},
+      {"weft bench", "rlnc", "--reps", NULL},
+      {"weft bench", "peer", "--rows", "no-such", NULL},
+      {"weft bench", "peer", "--n", "32,64", NULL}, // it measures one
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
     ck_assert_msg(bench(wrong[i]) == 2, "arguments %zu were accepted", i);
+}
+END_TEST
+
+// Whether the report can be written is found out early, and leaves nothing.
+START_TEST(a_run_that_is_refused_leaves_no_report) {
+  make_paths();
+  remove_paths();
+  ck_assert_int_eq(bench((const char *const[]){"weft bench", "rlnc", "--json", path[0],
+                                               "--operations", "no-such", NULL}),
+                   2);
+  ck_assert_int_ne(access(path[0], F_OK), 0);
 }
 END_TEST
 
@@ -394,6 +413,7 @@ int main(void) {
   tcase_add_test(tests, unwritable_report);
   tcase_add_test(tests, bank_conflicts);
   tcase_add_test(tests, wrong_arguments);
+  tcase_add_test(tests, a_run_that_is_refused_leaves_no_report);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

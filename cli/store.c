@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `weft store`: its calls and their options.
 #define _POSIX_C_SOURCE 200809L
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -84,6 +85,8 @@ static bool quantity(const char *text, uint64_t *out) { // 0 too, unlike sizes
 static int open_input(const char *path, cli_input *input, uint64_t *total) {
   *input = (cli_input){.path = path};
   const int error = cli_input_open(input);
+  if (error == EINTR && cli_signal()) // it waited for the other end of a pipe
+    return cli_error(title, CLI_SIGNAL + cli_signal(), "interrupted");
   if (error)
     return cli_error(title, CLI_IO, "%s: %s", path, strerror(error));
   *total = input->total;

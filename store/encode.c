@@ -15,9 +15,14 @@ typedef struct encoding {
   weft_store *store;
   weft_store_lane *lanes;
   int input;
-  uint64_t length;
+  uint64_t length, total; // so far; 0: unknown
   bool committed;
 } encoding;
+
+static bool keep_on(void *user) {
+  const encoding *e = user;
+  return weft_store_ask(e->store, e->length, e->total);
+}
 
 static weft_status take(void *user, size_t lane_index, uint64_t stripe) {
   encoding *e = user;
@@ -26,7 +31,8 @@ static weft_status take(void *user, size_t lane_index, uint64_t stripe) {
   weft_store_lane *lane = &e->lanes[lane_index];
   const size_t whole = g->k * g->chunk_bytes;
   size_t got;
-  const int error = weft_store_read_next(store->io, e->input, lane->base, whole, &got);
+  const weft_store_patience patience = {.keep_on = keep_on, .user = e};
+  const int error = weft_store_read_next(store->io, e->input, lane->base, whole, &got, &patience);
   if (error)
     return weft_store_fail_io(store->report, "the input", error);
   if (got == 0)
@@ -186,7 +192,7 @@ static weft_status shape_of(weft_store *store, const weft_store_shape *shape) {
   return WEFT_OK;
 }
 
-static weft_status encode(encoding *e, uint64_t total) {
+static weft_status encode(encoding *e) {
   weft_store *store = e->store;
   const weft_store_geometry *g = &store->geometry;
   WEFT_TRY(
@@ -196,7 +202,7 @@ static weft_status encode(encoding *e, uint64_t total) {
   WEFT_TRY(weft_store_lanes_new(store, threads, &e->lanes));
   weft_status status = create_shards(store);
   weft_store_watch watch = {
-      .store = store, .stripe_bytes = (uint64_t)g->k * g->chunk_bytes, .total = total};
+      .store = store, .stripe_bytes = (uint64_t)g->k * g->chunk_bytes, .total = e->total};
   const weft_store_run run = {.threads = threads,
                               .end = UINT64_MAX,
                               .take = take,
@@ -220,7 +226,7 @@ static weft_status encode(encoding *e, uint64_t total) {
 weft_status weft_store_encode(const weft_store_options *options, const weft_store_shape *shape,
                               int input, uint64_t total, const char *folder,
                               weft_store_report *report) {
-  encoding e = {.input = input};
+  encoding e = {.input = input, .total = total};
   WEFT_TRY(weft_store_new(options, folder, report, &e.store));
   bool made = false;
   weft_status status = shape_of(e.store, shape);
@@ -232,7 +238,7 @@ weft_status weft_store_encode(const weft_store_options *options, const weft_stor
       status = weft_store_fail_io(report, folder, errno);
   }
   if (status == WEFT_OK)
-    status = encode(&e, total);
+    status = encode(&e);
   weft_store_close(e.store);
   if (status != WEFT_OK && made && !e.committed)
     (void)rmdir(folder);

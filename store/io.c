@@ -24,6 +24,7 @@ static int posix_start_writing(int fd, off_t offset, off_t bytes) {
 
 const weft_store_io weft_store_posix_io = {.open = posix_open,
                                            .close = close,
+                                           .poll = poll,
                                            .read = read,
                                            .write = write,
                                            .preadv = preadv,
@@ -87,9 +88,24 @@ int weft_store_write_at(const weft_store_io *io, int fd, uint64_t offset, const 
   return 0;
 }
 
-int weft_store_read_next(const weft_store_io *io, int fd, uint8_t *out, size_t bytes,
-                         size_t *done) {
+// A signal may reach another thread than the one that waits here, so it waits in short turns.
+static bool input_awaited(const weft_store_io *io, int fd, const weft_store_patience *patience) {
+  enum { TURN_MS = 100 };
+  struct pollfd wanted = {.fd = fd, .events = POLLIN};
+  for (;;) {
+    const int ready = io->poll(&wanted, 1, TURN_MS);
+    if (ready > 0 || (ready < 0 && errno != EINTR))
+      return true; // what is wrong, read() tells
+    if (!patience->keep_on(patience->user))
+      return false;
+  }
+}
+
+int weft_store_read_next(const weft_store_io *io, int fd, uint8_t *out, size_t bytes, size_t *done,
+                         const weft_store_patience *patience) {
   for (*done = 0; *done < bytes;) {
+    if (!input_awaited(io, fd, patience))
+      return EINTR;
     const ssize_t n = io->read(fd, out + *done, bytes - *done);
     if (n < 0 && errno == EINTR)
       continue;

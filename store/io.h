@@ -4,6 +4,8 @@
 #ifndef WEFT_STORE_IO_H
 #define WEFT_STORE_IO_H
 
+#include <poll.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -13,6 +15,7 @@
 typedef struct weft_store_io {
   int (*open)(const char *path, int flags, mode_t mode);
   int (*close)(int fd);
+  int (*poll)(struct pollfd *wanted, nfds_t count, int timeout_ms);
   ssize_t (*read)(int fd, void *out, size_t bytes);
   ssize_t (*write)(int fd, const void *in, size_t bytes);
   ssize_t (*preadv)(int fd, const struct iovec *parts, int count, off_t offset);
@@ -34,8 +37,14 @@ int weft_store_read_at(const weft_store_io *io, int fd, uint64_t offset, uint8_t
                        uint8_t *then, size_t then_bytes, size_t *done);
 int weft_store_write_at(const weft_store_io *io, int fd, uint64_t offset, const uint8_t *in,
                         size_t bytes, const uint8_t *then, size_t then_bytes);
-// At the file's position, for pipes.
-int weft_store_read_next(const weft_store_io *io, int fd, uint8_t *out, size_t bytes, size_t *done);
+// At the file's position, for pipes. While there is nothing to read, keep_on is asked now and then:
+// EINTR once it says no.
+typedef struct weft_store_patience {
+  bool (*keep_on)(void *user);
+  void *user;
+} weft_store_patience;
+int weft_store_read_next(const weft_store_io *io, int fd, uint8_t *out, size_t bytes, size_t *done,
+                         const weft_store_patience *patience);
 int weft_store_write_next(const weft_store_io *io, int fd, const uint8_t *in, size_t bytes);
 int weft_store_sync(const weft_store_io *io, int fd);
 // fsync of a folder, so that the names in it last.

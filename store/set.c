@@ -2,6 +2,7 @@
 // What every call on a set needs: names, messages, memory, closing.
 #include "store/set.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +36,9 @@ weft_status weft_store_fail(weft_store_report *report, weft_status status, const
 }
 
 weft_status weft_store_fail_io(weft_store_report *report, const char *what, int error) {
-  return weft_store_fail(report, WEFT_E_IO, "%s: %s", what, strerror(error));
+  // A wait that a signal ended.
+  const weft_status status = error == EINTR ? WEFT_E_STOPPED : WEFT_E_IO;
+  return weft_store_fail(report, status, "%s: %s", what, strerror(error));
 }
 
 weft_status weft_store_new_memory(weft_ctx *ctx, size_t bytes, void **out) {

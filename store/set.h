@@ -109,6 +109,7 @@ typedef struct weft_store_watch {
   uint64_t stripe_bytes, total;
 } weft_store_watch;
 bool weft_store_keep_on(void *watch, uint64_t stripes);
+bool weft_store_ask(weft_store *store, uint64_t done, uint64_t total); // the same, in bytes
 // Adds `bytes` to one of the report's counters.
 void weft_store_count(weft_store *store, uint64_t *counter, uint64_t amount);
 

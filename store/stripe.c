@@ -160,10 +160,17 @@ weft_status weft_store_write_header(weft_store *store, int fd, size_t shard) {
   return error ? weft_store_fail_io(store->report, name, error) : WEFT_OK;
 }
 
+bool weft_store_ask(weft_store *store, uint64_t done, uint64_t total) {
+  const weft_store_options *o = &store->options;
+  if (!o->keep_on)
+    return true;
+  pthread_mutex_lock(&store->lock); // one thread may wait for input while another has a stripe done
+  const bool on = o->keep_on(o->user, total && done > total ? total : done, total);
+  pthread_mutex_unlock(&store->lock);
+  return on;
+}
+
 bool weft_store_keep_on(void *watch, uint64_t stripes) {
   const weft_store_watch *w = watch;
-  const weft_store_options *o = &w->store->options;
-  const uint64_t done = stripes * w->stripe_bytes;
-  return !o->keep_on ||
-         o->keep_on(o->user, w->total && done > w->total ? w->total : done, w->total);
+  return weft_store_ask(w->store, stripes * w->stripe_bytes, w->total);
 }

@@ -82,6 +82,11 @@ static weft_status update_stripe(updating *u, uint64_t stripe, size_t from, size
   return WEFT_OK;
 }
 
+static bool keep_on(void *user) {
+  const updating *u = user;
+  return weft_store_ask(u->store, u->store->report->data_bytes, 0);
+}
+
 static weft_status read_input(updating *u, uint64_t offset) {
   weft_store *store = u->store;
   const weft_store_geometry *g = &store->geometry;
@@ -91,7 +96,8 @@ static weft_status read_input(updating *u, uint64_t offset) {
     const uint64_t stripe = offset / whole;
     const size_t from = (size_t)(offset % whole);
     size_t room = (size_t)whole - from, got;
-    const int error = weft_store_read_next(store->io, u->input, u->fresh, room, &got);
+    const weft_store_patience patience = {.keep_on = keep_on, .user = u};
+    const int error = weft_store_read_next(store->io, u->input, u->fresh, room, &got, &patience);
     if (error)
       return weft_store_fail_io(store->report, "the input", error);
     if (got == 0)

@@ -256,6 +256,31 @@ wait "$pid" || code=$?
 [ "$code" = 143 ] || fail "after SIGTERM: exit $code: $(cat err)"
 [ ! -e stopped ] || fail "an interrupted encode left a folder"
 
+# While an input has nothing to read, or a pipe nobody at its other end.
+interrupt() { # ARGUMENT...: weft store must end by SIGINT, and say so
+  local code=0
+  # Bash starts background jobs with SIGINT ignored; a program of its own undoes that.
+  python3 - "$weft" store "$@" >out 2>err <<'PYTHON' || code=$?
+import signal, subprocess, sys, time
+child = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE)
+time.sleep(1)
+child.send_signal(signal.SIGINT)
+try:
+    sys.exit(child.wait(timeout=20))
+except subprocess.TimeoutExpired:
+    child.kill()
+    sys.exit("it goes on waiting")
+PYTHON
+  [ "$code" = 130 ] || fail "weft store $*, after Ctrl-C: exit $code, not 130: $(cat err)"
+  says interrupted err
+}
+interrupt encode - --output-dir stopped
+[ ! -e stopped ] || fail "an encode that was interrupted as it waited left a folder"
+interrupt encode slow --output-dir stopped
+interrupt decode d --output slow
+interrupt update --offset 0 d -
+expect 0 verify d
+
 # --- a disk that is full, a folder that cannot be written: these need a user namespace
 
 cat >inside.sh <<'EOF'

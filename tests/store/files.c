@@ -291,6 +291,7 @@ static int fault_mkdir(const char *path, mode_t mode) {
 
 const weft_store_io files_faulty_io = {.open = fault_open,
                                        .close = close,
+                                       .poll = poll,
                                        .read = fault_read,
                                        .write = fault_write,
                                        .preadv = fault_preadv,

@@ -20,7 +20,7 @@ weft_status weft_storage_tensor(const weft_exec *exec, const weft_gemm *gemm);
 
 // The same as a straight-line kernel of its own over bits, where that has been found worth
 // compiling (nvrtc.h). A in host memory. `count` products that are alike in all but their rows, by
-// one launch.
+// one launch; WEFT_E_UNSUPPORTED for none, or more than weft_storage_program_stripes.
 weft_status weft_storage_program_gemm(const weft_exec *exec, const weft_gemm *gemms, size_t count);
 // The most of them.
 size_t weft_storage_program_stripes(size_t k, size_t m);
@@ -36,6 +36,17 @@ weft_status weft_storage_gemm(const weft_exec *exec, const weft_gemm *gemms, siz
 weft_status weft_storage_program_xorm(const weft_exec *exec, const weft_xorm *xorms, size_t count);
 
 #ifdef __cplusplus
+}
+
+// The bits of all row addresses of a product: what divides this, they are all aligned to.
+static inline uintptr_t weft_storage_address_bits(const weft_const_rows &x, size_t k,
+                                                  const weft_rows &y, size_t m) {
+  uintptr_t bits = 0;
+  for (size_t j = 0; j < k; j++)
+    bits |= reinterpret_cast<uintptr_t>(weft_const_row(&x, j));
+  for (size_t i = 0; i < m; i++)
+    bits |= reinterpret_cast<uintptr_t>(weft_row(&y, i));
+  return bits;
 }
 #endif
 #endif

@@ -10,11 +10,13 @@
 #include "kernels/cuda/gf256.cuh"
 #include "kernels/cuda/nvrtc.h"
 #include "kernels/cuda/rows.h"
+#include "kernels/cuda/storage.h"
 
 namespace {
 
-enum { ShardsMax = 256, ProductsMax = 8192, Threads = 256 };
+enum { ShardsMax = 256, ProductsMax = 8192, Threads = 256, OutputsMax = 64 };
 
+// As the source declares it.
 struct Args {
   uint64_t rows[ShardsMax]; // k inputs, then m outputs
   uint64_t words;           // of four bytes
@@ -80,16 +82,10 @@ weft_status write_source(void *user, const weft_allocator *allocator, char **out
 }
 
 bool suits(const weft_gemm &gemm) {
-  if (gemm.x_prepared || gemm.a_mem == WEFT_MEM_DEVICE || !gemm.k || gemm.m > 64 ||
-      gemm.k + gemm.m > ShardsMax || gemm.k * gemm.m > ProductsMax || gemm.len % 4 ||
-      gemm.x.mem == WEFT_MEM_HOST || gemm.y.mem == WEFT_MEM_HOST)
-    return false;
-  uintptr_t bits = 0;
-  for (size_t j = 0; j < gemm.k; j++)
-    bits |= reinterpret_cast<uintptr_t>(weft_const_row(&gemm.x, j));
-  for (size_t i = 0; i < gemm.m; i++)
-    bits |= reinterpret_cast<uintptr_t>(weft_row(&gemm.y, i));
-  return bits % 4 == 0;
+  return !gemm.x_prepared && gemm.a_mem != WEFT_MEM_DEVICE && gemm.k && gemm.m <= OutputsMax &&
+         gemm.k + gemm.m <= ShardsMax && gemm.k * gemm.m <= ProductsMax && gemm.len % 4 == 0 &&
+         gemm.x.mem != WEFT_MEM_HOST && gemm.y.mem != WEFT_MEM_HOST &&
+         weft_storage_address_bits(gemm.x, gemm.k, gemm.y, gemm.m) % 4 == 0;
 }
 
 weft_status run(const weft_exec *exec, const weft_gemm &gemm) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// When a storage kernel waits for the one before it, and its launch with leave to begin early.
 #include "kernels/cuda/storage_overlap.cuh"
 
 namespace {

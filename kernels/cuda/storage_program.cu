@@ -30,6 +30,16 @@ struct Key {
   uint8_t matrix[];
 };
 
+// Puts the addresses of one stripe, k inputs and outputs [from, from + m); where the next one's go.
+uint64_t *put_rows(uint64_t *own, const weft_const_rows &x, size_t k, const weft_rows &y,
+                   size_t from, size_t m) {
+  for (size_t j = 0; j < k; j++)
+    *own++ = reinterpret_cast<uint64_t>(weft_const_row(&x, j));
+  for (size_t i = 0; i < m; i++)
+    *own++ = reinterpret_cast<uint64_t>(weft_row(&y, from + i));
+  return own;
+}
+
 // What a kernel is for. Bytes have their matrix as coefficients until it is really needed as bits.
 struct Wanted {
   const weft_exec *exec;
@@ -184,18 +194,6 @@ weft_status kernel_for(Wanted *wanted, size_t work, void **kernel) {
   return status;
 }
 
-bool aligned(const void *pointer) { return reinterpret_cast<uintptr_t>(pointer) % 16 == 0; }
-
-bool rows_aligned(const weft_const_rows &x, size_t k, const weft_rows &y, size_t m) {
-  for (size_t j = 0; j < k; j++)
-    if (!aligned(weft_const_row(&x, j)))
-      return false;
-  for (size_t i = 0; i < m; i++)
-    if (!aligned(weft_row(&y, i)))
-      return false;
-  return true;
-}
-
 // Instructions of a kernel, about: reading a shard, and for eight packets the subset sums and one
 // addition for each output packet. Kernels that are far larger than the instruction cache crawl.
 size_t instructions(size_t k, size_t w, size_t sums, size_t to_read) {
@@ -257,12 +255,8 @@ weft_status find_kernel(const weft_exec *exec, const weft_xorm &xorm, size_t cou
 weft_status run_panel(const weft_xorm *xorms, size_t count, const Panel &panel) {
   Args args;
   uint64_t *own = args.own;
-  for (size_t s = 0; s < count; s++) {
-    for (size_t j = 0; j < xorms->k; j++)
-      *own++ = reinterpret_cast<uint64_t>(weft_const_row(&xorms[s].x, j));
-    for (size_t i = 0; i < panel.m; i++)
-      *own++ = reinterpret_cast<uint64_t>(weft_row(&xorms[s].y, panel.from + i));
-  }
+  for (size_t s = 0; s < count; s++)
+    own = put_rows(own, xorms[s].x, xorms->k, xorms[s].y, panel.from, panel.m);
   return launch(panel.wanted, panel.kernel, xorms->len / (xorms->w * xorms->packet_bytes), count,
                 &args);
 }
@@ -273,7 +267,7 @@ bool suits_program(const weft_exec *exec, const weft_xorm &xorm) {
   return xorm.k && xorm.len >= xorm.w * WarpBytes && xorm.m && xorm.k + xorm.m <= ShardsMax &&
          xorm.w <= 8 && xorm.x.mem != WEFT_MEM_HOST && xorm.y.mem != WEFT_MEM_HOST &&
          xorm.len / 4 <= UINT32_MAX / 2 && weft_device_sm(exec->device) >= 90 &&
-         rows_aligned(xorm.x, xorm.k, xorm.y, xorm.m);
+         weft_storage_address_bits(xorm.x, xorm.k, xorm.y, xorm.m) % 16 == 0;
 }
 
 bool has_factors(const weft_gemm &gemm) {
@@ -295,7 +289,7 @@ bool suits_program(const weft_exec *exec, const weft_gemm &gemm) {
          (has_factors(gemm) || gemm.m <= WEFT_PROGRAM_SUMS / 8) && gemm.k + gemm.m <= ShardsMax &&
          gemm.x.mem != WEFT_MEM_HOST && gemm.y.mem != WEFT_MEM_HOST && gemm.len >= 16 &&
          gemm.len / 4096 <= INT32_MAX && weft_device_sm(exec->device) >= 90 &&
-         rows_aligned(gemm.x, gemm.k, gemm.y, gemm.m);
+         weft_storage_address_bits(gemm.x, gemm.k, gemm.y, gemm.m) % 16 == 0;
 }
 
 // Bytes from `from` on, fewer than 16.
@@ -323,6 +317,8 @@ extern "C" weft_status weft_storage_program_xorm(const weft_exec *exec, const we
                                                  size_t count) {
   enum { PanelsMax = 4 };
   const weft_xorm &like = xorms[0];
+  if (count == 0 || count > weft_storage_program_stripes(like.k, like.m))
+    return WEFT_E_UNSUPPORTED;
   for (size_t s = 0; s < count; s++)
     if (!suits_program(exec, xorms[s]))
       return WEFT_E_UNSUPPORTED;
@@ -347,6 +343,8 @@ extern "C" weft_status weft_storage_program_xorm(const weft_exec *exec, const we
 static weft_status program_gemm(const weft_exec *exec, const weft_gemm *gemms, size_t count,
                                 bool factored) {
   const weft_gemm &like = gemms[0];
+  if (count == 0 || count > weft_storage_program_stripes(like.k, like.m))
+    return WEFT_E_UNSUPPORTED;
   for (size_t s = 0; s < count; s++)
     if (!suits_program(exec, gemms[s]))
       return WEFT_E_UNSUPPORTED;
@@ -367,12 +365,8 @@ static weft_status program_gemm(const weft_exec *exec, const weft_gemm *gemms, s
     return WEFT_E_UNSUPPORTED;
   Args args;
   uint64_t *own = args.own;
-  for (size_t s = 0; s < count; s++) {
-    for (size_t j = 0; j < like.k; j++)
-      *own++ = reinterpret_cast<uint64_t>(weft_const_row(&gemms[s].x, j));
-    for (size_t i = 0; i < like.m; i++)
-      *own++ = reinterpret_cast<uint64_t>(weft_row(&gemms[s].y, i));
-  }
+  for (size_t s = 0; s < count; s++)
+    own = put_rows(own, gemms[s].x, like.k, gemms[s].y, 0, like.m);
   const size_t whole = like.len / 16 * 16;
   WEFT_TRY(launch(wanted, kernel, whole, count, &args));
   for (size_t s = 0; s < count && whole < like.len; s++)

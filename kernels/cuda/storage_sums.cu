@@ -10,7 +10,7 @@ extern const char weft_made::prelude[] = R"(
 typedef unsigned int u32;
 typedef unsigned long long u64;
 struct Args {
-  u64 own[256];      // addresses of k inputs, then m outputs, of each stripe, blockIdx.y
+  u64 own[256]; // addresses of k inputs, then m outputs, of each stripe, blockIdx.y
   u64 length; // bytes, or groups of packets
   u32 overlaps, two, four, sixteen;
 };

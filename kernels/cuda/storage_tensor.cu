@@ -272,12 +272,8 @@ extern "C" weft_status weft_storage_tensor(const weft_exec *exec, const weft_gem
   if (gemm->x_prepared || gemm->a_mem == WEFT_MEM_DEVICE || gemm->k == 0 ||
       gemm->x.mem == WEFT_MEM_HOST || gemm->y.mem == WEFT_MEM_HOST)
     return WEFT_E_UNSUPPORTED;
-  for (size_t j = 0; j < gemm->k; j++)
-    if (reinterpret_cast<uintptr_t>(weft_const_row(&gemm->x, j)) % 16)
-      return WEFT_E_UNSUPPORTED;
-  for (size_t i = 0; i < gemm->m; i++)
-    if (reinterpret_cast<uintptr_t>(weft_row(&gemm->y, i)) % 16)
-      return WEFT_E_UNSUPPORTED;
+  if (weft_storage_address_bits(gemm->x, gemm->k, gemm->y, gemm->m) % 16)
+    return WEFT_E_UNSUPPORTED;
   weft_device_scope scope(exec->device);
   WEFT_TRY(scope.status());
   Args args;

@@ -88,6 +88,11 @@ weft_status weft_generator_solve_by_elimination(const weft_generator *generator,
 weft_status weft_matrix_check_mds(const weft_gfw *field, const uint8_t *matrix, size_t m, size_t k,
                                   size_t budget);
 
+// The n-element subsets of 0..limit-1 in lexicographic order, limit at most 256; false: there is no
+// further one.
+void weft_first_subset(uint8_t *set, size_t n);
+bool weft_next_subset(uint8_t *set, size_t n, size_t limit);
+
 // bits(rows * w, columns * w), row stride columns * w: entry (r, c) becomes the w x w bit matrix
 // whose column x is entry * 2^x, bit l of it in row l.
 void weft_matrix_to_bits(const weft_gfw *field, const uint8_t *matrix, size_t rows, size_t columns,

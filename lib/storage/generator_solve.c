@@ -230,7 +230,7 @@ typedef struct minors {
   const uint8_t *matrix; // row stride k
   size_t k;
   size_t budget;
-  size_t row[MINOR_MAX], column[MINOR_MAX];
+  uint8_t row[MINOR_MAX], column[MINOR_MAX];
 } minors;
 
 static bool is_regular(const minors *s, size_t n) {
@@ -241,39 +241,38 @@ static bool is_regular(const minors *s, size_t n) {
   return weft_gfw_invert(s->field, square, inverse, n);
 }
 
-// Steps `set` to the next n-element subset of 0..limit-1 in lexicographic order.
-static bool next_subset(size_t *set, size_t n, size_t limit) {
+void weft_first_subset(uint8_t *set, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    set[i] = (uint8_t)i;
+}
+
+bool weft_next_subset(uint8_t *set, size_t n, size_t limit) {
   for (size_t i = n; i-- > 0;)
     if (set[i] < limit - n + i) {
       set[i]++;
       for (size_t j = i + 1; j < n; j++)
-        set[j] = set[j - 1] + 1;
+        set[j] = (uint8_t)(set[j - 1] + 1);
       return true;
     }
   return false;
 }
 
-static void first_subset(size_t *set, size_t n) {
-  for (size_t i = 0; i < n; i++)
-    set[i] = i;
-}
-
 // All n x n minors of the first `rows` rows and `columns` columns that use the newest of them.
 static weft_status try_minors(minors *s, size_t rows, size_t columns, size_t n, bool newest_row) {
-  size_t *fixed = newest_row ? s->row : s->column, *free_set = newest_row ? s->column : s->row;
+  uint8_t *fixed = newest_row ? s->row : s->column, *free_set = newest_row ? s->column : s->row;
   const size_t fixed_limit = (newest_row ? rows : columns) - 1;
   const size_t free_limit = newest_row ? columns : rows;
-  first_subset(fixed, n - 1);
-  fixed[n - 1] = fixed_limit;
+  weft_first_subset(fixed, n - 1);
+  fixed[n - 1] = (uint8_t)fixed_limit;
   do {
-    first_subset(free_set, n);
+    weft_first_subset(free_set, n);
     do {
       if (s->budget-- == 0)
         return WEFT_E_UNSUPPORTED;
       if (!is_regular(s, n))
         return WEFT_E_SINGULAR;
-    } while (next_subset(free_set, n, free_limit));
-  } while (n > 1 && next_subset(fixed, n - 1, fixed_limit));
+    } while (weft_next_subset(free_set, n, free_limit));
+  } while (n > 1 && weft_next_subset(fixed, n - 1, fixed_limit));
   return WEFT_OK;
 }
 

@@ -190,17 +190,6 @@ static size_t count_patterns(size_t n, size_t losses, size_t most) {
   return sum;
 }
 
-static bool next_pattern(uint8_t *set, size_t count, size_t n) {
-  for (size_t i = count; i-- > 0;)
-    if (set[i] < n - count + i) {
-      set[i]++;
-      for (size_t j = i + 1; j < count; j++)
-        set[j] = (uint8_t)(set[j - 1] + 1);
-      return true;
-    }
-  return false;
-}
-
 weft_status weft_code_precompute(weft_code *code, size_t losses) {
   if (!code || losses > code->m)
     return WEFT_E_ARGUMENT;
@@ -209,15 +198,14 @@ weft_status weft_code_precompute(weft_code *code, size_t losses) {
     return WEFT_E_BUFFER;
   for (size_t lost_count = 1; lost_count <= losses; lost_count++) {
     uint8_t lost[WEFT_MAX_SHARDS];
-    for (size_t i = 0; i < lost_count; i++)
-      lost[i] = (uint8_t)i;
+    weft_first_subset(lost, lost_count);
     do {
       weft_request q;
       weft_plan *plan = NULL;
       WEFT_TRY(make_request(code, &(weft_erasures){.lost = lost, .lost_count = lost_count}, &q));
       WEFT_TRY(obtain(code, &q, &plan));
       weft_plan_let_go(plan);
-    } while (next_pattern(lost, lost_count, n));
+    } while (weft_next_subset(lost, lost_count, n));
   }
   return WEFT_OK;
 }

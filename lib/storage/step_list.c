@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Steps as values ask for them: a slot has as many users as there are multiples of it, and is
+// copied only when one of several is to change.
 #include "lib/storage/step_list.h"
 
 #include <string.h>

@@ -2,9 +2,12 @@
 // `weft bench compare A.json B.json`: what changed beyond noise. A case changed when the ranges of
 // its repetitions lie apart; where the two runs had the core at another speed, the shares of the
 // ceilings say whether the code changed or the machine.
+#define _POSIX_C_SOURCE 200809L // S_ISDIR
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <jansson.h>
 
@@ -16,6 +19,11 @@
 
 static json_t *load(const char *file) {
   json_error_t error;
+  struct stat about;
+  if (stat(file, &about) == 0 && S_ISDIR(about.st_mode)) { // which would be an empty file below
+    fprintf(stderr, "weft bench compare: %s: %s\n", file, strerror(EISDIR));
+    return NULL;
+  }
   json_t *const root = json_load_file(file, 0, &error);
   if (!root) {
     if (error.line > 0)

@@ -122,7 +122,13 @@ static bool known(const char *name, int word) {
 static int from_file(const char *path, int word, char **values) {
   g_autoptr(GKeyFile) file = g_key_file_new();
   g_autoptr(GError) error = NULL;
-  if (!g_key_file_load_from_file(file, path, G_KEY_FILE_NONE, &error))
+  g_autofree char *text = NULL;
+  gsize bytes;
+  if (!g_file_get_contents(path, &text, &bytes, &error))
+    return cli_error(NAME, CLI_USAGE, "--config: %s", error->message);
+  if (!g_utf8_validate(text, (gssize)bytes, NULL)) // else a terminal would be shown its bytes
+    return cli_error(NAME, CLI_USAGE, "--config %s: it is no text (UTF-8)", path);
+  if (!g_key_file_load_from_data(file, text, bytes, G_KEY_FILE_NONE, &error))
     return cli_error(NAME, CLI_USAGE, "--config %s: %s", path, error->message);
   g_auto(GStrv) groups = g_key_file_get_groups(file, NULL);
   if (*groups && !g_key_file_has_group(file, "peer"))

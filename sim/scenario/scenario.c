@@ -227,13 +227,19 @@ bool weft_sim_load_scenario(weft_sim_parameters *parameters, const char *name,
       return weft_sim_load_text(parameters, weft_sim_shipped_files[i].text, name, error);
     }
   gchar *text = NULL;
+  gsize bytes;
   GError *wrong = NULL;
-  if (!g_file_get_contents(name, &text, NULL, &wrong)) {
+  if (!g_file_get_contents(name, &text, &bytes, &wrong)) {
     if (g_error_matches(wrong, G_FILE_ERROR, G_FILE_ERROR_NOENT))
       tell_unknown(name, error);
     else
       snprintf(error, WEFT_SIM_TEXT, "%.400s (shipped scenarios: weft sim --list)", wrong->message);
     g_error_free(wrong);
+    return false;
+  }
+  if (!g_utf8_validate(text, (gssize)bytes, NULL)) { // else a terminal would be shown its bytes
+    snprintf(error, WEFT_SIM_TEXT, "%.200s: it is no text (UTF-8)", name);
+    g_free(text);
     return false;
   }
   gchar *base = g_path_get_basename(name);

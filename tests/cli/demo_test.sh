@@ -173,6 +173,7 @@ wrong 2 "'x' is one word too many" help store encode x
 wrong 2 "no comparison 'dance'" bench dance
 wrong 2 'takes nothing' --version x
 wrong 3 'unable to open missing: No such file' bench compare missing missing
+wrong 3 'compare: [.]: Is a directory' bench compare . .
 
 # --- a peer that differs
 

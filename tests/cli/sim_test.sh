@@ -249,6 +249,8 @@ wrong 2 "there is no scenario 'no-such', and no file of that name (weft sim --li
 wrong 2 "'flash-crwod', and no file of that name; near it: flash-crowd (" sim flash-crwod
 wrong 2 '; near it: storage-swarm (' sim storage
 wrong 2 'directory' sim /
+printf '[network]\npeers = 10\n\0\377' >binary.ini
+wrong 2 '^weft sim: binary.ini: it is no text' sim binary.ini
 wrong 3 'no-such-trace' sim --arrival trace --trace no-such-trace --no-files
 wrong 3 '^weft sim: /: Is a directory' sim --arrival trace --trace / --no-files
 : >no-arrivals

@@ -251,6 +251,8 @@ WEFT_PEER_LISTEN=also-nonsense expect 2 "flag-nonsense" source --config peer.con
 printf '[peer]\nlistn=:1\n' >wrong.conf
 expect 2 "listn" source --config wrong.conf --input in.bin
 expect 2 "absent.conf" source --config absent.conf --input in.bin
+printf '[peer]\nlisten=:1\n\0\377' >wrong.conf
+expect 2 "wrong.conf: it is no text" source --config wrong.conf --input in.bin
 printf '[pear]\nlisten=:1\n' >wrong.conf
 expect 2 "there is no group [peer], but [pear]" source --config wrong.conf --input in.bin
 

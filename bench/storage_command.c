@@ -23,7 +23,7 @@ static const struct {
     {"encode", "Reed-Solomon encoding and recovery", weft_bench_storage_encode, false},
     {"small", "the same with shards of 4 KiB", weft_bench_storage_small, false},
     {"update", "one source into the parity", weft_bench_storage_update, false},
-    {"crs", "Cauchy Reed-Solomon by XOR programs", weft_bench_storage_crs, false},
+    {"crs", "Cauchy Reed-Solomon: blocks of bits, XOR programs", weft_bench_storage_crs, false},
     {"threads", "encoding on several threads", weft_bench_storage_threads, false},
     {"gpu-device", "the GPU and its ceilings", weft_bench_storage_gpu_device, true},
     {"gpu-rs", "Reed-Solomon on a GPU, resident", weft_bench_storage_gpu_rs, true},

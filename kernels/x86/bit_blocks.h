@@ -34,7 +34,9 @@ typedef struct bits_place {
   size_t at, end, part;
 } bits_place;
 
-// Byte c of the packets r[0..8) become the qword of column c. Of every 16 columns, column
+WEFT_INLINE size_t bits_blocks(size_t packets) { return (packets + BITS - 1) / BITS; }
+
+// Byte c of the packets r[0..8) becomes the qword of column c. Of every 16 columns, column
 // 8 * b3 + 4 * b2 + 2 * b1 + b0 ends up in r[4 * b3 + 2 * b2 + b1], qword b0.
 WEFT_INLINE void bits_zip(vec *r) {
   vec a[BITS], b[BITS];
@@ -126,7 +128,7 @@ WEFT_INLINE void bits_few(const weft_bit_panel *p, const size_t blocks, const bi
 // inputs.
 WEFT_INLINE void bits_tile(const weft_bit_panel *p, size_t first, const size_t blocks, size_t left,
                            const bits_place place, const uint8_t *x) {
-  const size_t stride = (p->m + BITS - 1) / BITS, count = (p->k + BITS - 1) / BITS;
+  const size_t stride = bits_blocks(p->m), count = bits_blocks(p->k);
   const uint64_t *near = p->blocks + first;
   vec sums[BITS_TILE * BITS];
   WEFT_UNROLL for (size_t i = 0; i < blocks * BITS; i++) sums[i] = vec_zero();
@@ -152,8 +154,8 @@ WEFT_INLINE void bits_tile(const weft_bit_panel *p, size_t first, const size_t b
 // All output packets by way of the scratch, `columns` vectors of each. Packets that lie a power of
 // two apart share few sets of the caches, so what comes along with one vector is better used soon.
 WEFT_INLINE void bits_many(const weft_bit_panel *p, const bits_place place, size_t columns) {
-  const size_t blocks = (p->m + BITS - 1) / BITS, left = p->m - (blocks - 1) * BITS;
-  const size_t each = (p->k + BITS - 1) / BITS * WEFT_BIT_SCRATCH;
+  const size_t blocks = bits_blocks(p->m), left = p->m - (blocks - 1) * BITS;
+  const size_t each = bits_blocks(p->k) * WEFT_BIT_SCRATCH;
   bits_place now = place;
   uint8_t *x = p->scratch;
   for (size_t j = 0; j < p->k; j += BITS, x += WEFT_BIT_SCRATCH)
@@ -176,7 +178,7 @@ WEFT_INLINE void bits_many(const weft_bit_panel *p, const bits_place place, size
 
 // Some vectors of every packet, or a part of one.
 WEFT_INLINE void bits_at(const weft_bit_panel *p, const bits_place place, size_t columns) {
-  const size_t blocks = (p->m + BITS - 1) / BITS;
+  const size_t blocks = bits_blocks(p->m);
   if (blocks == 1)
     bits_few(p, 1, place);
   else if (blocks <= BITS_TILE)
@@ -192,7 +194,7 @@ __attribute__((noinline)) static void bits_part(const weft_bit_panel *p, const b
 static void bits_panel(const weft_bit_panel *panel) {
   const weft_bit_panel own = *panel, *const p = &own; // which no store can alter
   const size_t part = (p->end - p->begin) % VEC_BYTES, whole = p->end - part;
-  const size_t fit = p->scratch_bytes / ((p->k + BITS - 1) / BITS * WEFT_BIT_SCRATCH);
+  const size_t fit = p->scratch_bytes / (bits_blocks(p->k) * WEFT_BIT_SCRATCH);
   const size_t most = p->m <= BITS_TILE * BITS ? 1 : fit < BITS_COLUMNS ? fit : BITS_COLUMNS;
   for (size_t g = 0; g < p->groups; g++) {
     const size_t from = g * p->group_bytes;

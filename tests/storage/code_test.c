@@ -10,16 +10,21 @@
 
 // Codes at sizes and lengths that leave tails everywhere.
 static const code_case mixed[] = {
-    {"vandermonde", 4, 2, 0, 0},    {"vandermonde", 10, 4, 0, 0},    {"vandermonde", 1, 1, 0, 0},
-    {"vandermonde", 200, 56, 0, 0}, {"cauchy", 6, 3, 0, 0},          {"cauchy", 32, 8, 0, 0},
-    {"cauchy", 255, 1, 0, 0},       {"cauchy", 1, 255, 0, 0},        {"reed_sol_van", 12, 4, 0, 0},
-    {"reed_sol_van", 5, 1, 0, 0},   {"isal_rs", 16, 4, 0, 0},        {"isal_rs", 250, 3, 0, 0},
-    {"raid6", 8, 2, 0, 0},          {"raid6", 254, 2, 0, 0},         {"par1", 20, 3, 0, 0},
-    {"cauchy_orig", 2, 2, 2, 8},    {"cauchy_orig", 5, 3, 3, 40},    {"cauchy_orig", 10, 4, 4, 64},
-    {"cauchy_orig", 20, 6, 5, 16},  {"cauchy_orig", 40, 8, 6, 24},   {"cauchy_orig", 100, 9, 7, 8},
-    {"cauchy_orig", 200, 4, 8, 1},  {"cauchy_good", 10, 4, 8, 512},  {"cauchy_good", 6, 2, 3, 1000},
-    {"cauchy_good", 32, 8, 6, 7},   {"cauchy_good", 10, 2, 8, 2048}, {"gcrs", 12, 4, 0, 0},
-    {"perasure", 8, 8, 0, 64},
+    {"vandermonde", 4, 2, 0, 0},    {"vandermonde", 10, 4, 0, 0},
+    {"vandermonde", 1, 1, 0, 0},    {"vandermonde", 200, 56, 0, 0},
+    {"cauchy", 6, 3, 0, 0},         {"cauchy", 32, 8, 0, 0},
+    {"cauchy", 255, 1, 0, 0},       {"cauchy", 1, 255, 0, 0},
+    {"reed_sol_van", 12, 4, 0, 0},  {"reed_sol_van", 5, 1, 0, 0},
+    {"isal_rs", 16, 4, 0, 0},       {"isal_rs", 250, 3, 0, 0},
+    {"raid6", 8, 2, 0, 0},          {"raid6", 254, 2, 0, 0},
+    {"par1", 20, 3, 0, 0},          {"cauchy_orig", 2, 2, 2, 8},
+    {"cauchy_orig", 5, 3, 3, 40},   {"cauchy_orig", 10, 4, 4, 64},
+    {"cauchy_orig", 20, 6, 5, 16},  {"cauchy_orig", 40, 8, 6, 24},
+    {"cauchy_orig", 100, 9, 7, 8},  {"cauchy_orig", 200, 4, 8, 1},
+    {"cauchy_good", 10, 4, 8, 512}, {"cauchy_good", 6, 2, 3, 1000},
+    {"cauchy_good", 32, 8, 6, 7},   {"cauchy_good", 10, 2, 8, 2048},
+    {"gcrs", 12, 4, 0, 0},          {"perasure", 8, 8, 0, 64},
+    {"cauchy_good", 10, 4, 8, 200}, {"cauchy_orig", 12, 5, 7, 5000},
 };
 enum { MIXED = sizeof mixed / sizeof mixed[0] };
 

@@ -32,6 +32,8 @@ static const struct {
     {"gpu-rows", "the published GPU techniques", weft_bench_storage_gpu_rows, true},
     {"gpu-host", "a GPU from and to host memory", weft_bench_storage_gpu_host, true},
     {"gpu-model", "what a model of encoding on a GPU needs", weft_bench_storage_gpu_model, BY_NAME},
+    {"gpu-inverse", "recovery matrices by the CPU and the GPU", weft_bench_storage_gpu_inverse,
+     BY_NAME},
     {"gpu-gibraltar", "Gibraltar's figures", weft_bench_storage_gpu_gibraltar, BY_NAME},
     {"gpu-perasure", "PErasure's figures", weft_bench_storage_gpu_perasure, BY_NAME},
     {"gpu-gcrs", "G-CRS's figures", weft_bench_storage_gpu_gcrs, BY_NAME},

@@ -15,6 +15,8 @@ void weft_bench_storage_gpu_device(weft_bench_storage_run *run); // device, driv
 // Encoding beside the same shards' bytes read and written without any arithmetic, for a model of
 // its time: k = 1..45, m = 1..4, w = 4..8 (storage_model.c).
 void weft_bench_storage_gpu_model(weft_bench_storage_run *run);
+// Short recoveries with matrices made on the CPU and on the device (storage_inverse.c).
+void weft_bench_storage_gpu_inverse(weft_bench_storage_run *run);
 // From and to host memory by 1, 2, 4, ... devices together (storage_devices.c).
 void weft_bench_storage_gpu_devices(weft_bench_storage_run *run);
 enum { WEFT_BENCH_COPY_BYTES = 512 << 20, WEFT_BENCH_COPIES = 8 };

@@ -88,9 +88,10 @@ static void add_peer(weft_bench_storage_run *run, weft_bench_storage_peer *peer)
     weft_bench_peer_close(peer);
 }
 
-// Opens each file of a comma-separated list.
-static void open_list(weft_bench_storage_run *run, const char *list,
+// Opens each file of a comma-separated list; whether there was one.
+static bool open_list(weft_bench_storage_run *run, const char *list,
                       weft_bench_storage_peer *(*open)(const char *file)) {
+  const size_t before = run->peer_count;
   for (const char *at = list; at && *at;) {
     char file[512];
     const size_t length = strcspn(at, ",");
@@ -101,15 +102,22 @@ static void open_list(weft_bench_storage_run *run, const char *list,
     }
     at += length + (at[length] == ',');
   }
+  return run->peer_count > before;
 }
 
+// What stands beside the parts on the CPU.
 static void open_peers(weft_bench_storage_run *run) {
   const weft_bench_options *const o = &run->options;
+  bool wanted = false;
+  for (size_t p = 0; p < PARTS; p++)
+    wanted = wanted || (!parts[p].device && weft_bench_listed(o->operations, parts[p].name));
+  if (!wanted)
+    return;
   const char *const jerasure = o->jerasure ? o->jerasure : "libJerasure.so.2";
   open_list(run, o->isal ? o->isal : "libisal.so.2", weft_bench_peer_isal);
   open_list(run, o->klauspost, weft_bench_peer_klauspost);
-  open_list(run, jerasure, weft_bench_peer_jerasure_rs);
-  open_list(run, jerasure, weft_bench_peer_jerasure_crs);
+  if (open_list(run, jerasure, weft_bench_peer_jerasure_rs))
+    open_list(run, jerasure, weft_bench_peer_jerasure_crs);
 }
 
 static bool parts_known(const char *list) {

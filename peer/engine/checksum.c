@@ -291,7 +291,9 @@ void weft_held_settle(weft_engine *e, uint64_t segment, int64_t now_us) {
   bool known = false, guilty = false;
   for (weft_held **at = &slot->held; *at;) {
     weft_held *held = *at;
-    const bool open = !held->verified && (slot->tried || !held->added); // else it proved right
+    // What went into a trial that proved right is right; not what was a combination of the others.
+    const bool proved = held->added && held->gain == held->count && !slot->tried;
+    const bool open = !held->verified && !proved;
     if (open && !known) {
       truth->seed = weft_rng_u64(&e->self.rng);
       if (e->codec->checksum &&

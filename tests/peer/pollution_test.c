@@ -92,6 +92,7 @@ START_TEST(checksums_find_polluters_before_anything_is_mixed) {
                                      x.received_outside + x.received_waiting + x.received_polluted);
     EXPECT(s->node[i].banned_wrongly == 0);
     EXPECT(s->node[i].ban_delay_us <= 5 * SECOND);
+    EXPECT(s->node[i].spared == 0);
   }
   EXPECT(banned > 0 && verified > 0);
   end(s);

@@ -227,6 +227,19 @@ static void segment_ended(const swarm *s, swarm_node *n, uint64_t segment) {
       n->links[i].bad_us = s->now_us;
 }
 
+static void segment_complete(swarm_node *n, uint64_t segment) {
+  for (size_t i = 0; i < SWARM_LINKS; i++)
+    n->links[i].due = n->links[i].due || n->links[i].held >> segment % 64 & 1;
+}
+
+// Once all that came with a complete segment has been told.
+static void count_spared(swarm_node *n) {
+  for (size_t i = 0; i < SWARM_LINKS; i++) {
+    n->spared += n->links[i].used && n->links[i].due;
+    n->links[i].due = false;
+  }
+}
+
 static void take_events(swarm *s, size_t index) {
   swarm_node *n = &s->node[index];
   weft_event event;
@@ -238,6 +251,8 @@ static void take_events(swarm *s, size_t index) {
     n->decoded += event.kind == WEFT_EVENT_DECODED;
     if (event.kind == WEFT_EVENT_DECODED || event.kind == WEFT_EVENT_SKIP)
       segment_ended(s, n, event.segment);
+    if (event.kind == WEFT_EVENT_DECODED)
+      segment_complete(n, event.segment);
     if (event.kind == WEFT_EVENT_PLAY && n->first_play_us < 0)
       n->first_play_us = s->now_us;
     if (event.kind == WEFT_EVENT_DIAL)
@@ -271,6 +286,7 @@ static void take_events(swarm *s, size_t index) {
       }
     }
   }
+  count_spared(n);
 }
 
 static void turn(swarm *s, size_t index) {
@@ -323,13 +339,19 @@ static void arrive(swarm *s, swarm_event *event) {
   swarm_node *to = &s->node[event->to];
   const swarm_link *link = to->engine ? &to->links[event->neighbour] : NULL;
   if (link && link->used && link->node == event->from) {
+    const bool data = event->data[1] <= WEFT_PACKET_SPARSE;
+    const bool spoilt = s->node[event->from].polluter && data;
+    const uint64_t dependent = spoilt ? swarm_statistics(s, event->to).received_dependent : 0;
     const weft_status status =
         weft_engine_input(to->engine, event->neighbour, event->data, event->bytes, s->now_us);
     s->nomem += status == WEFT_E_NOMEM && s->tolerate_nomem;
     EXPECT((status < WEFT_E_NOMEM && status != WEFT_E_BUFFER && status != WEFT_E_ARGUMENT) ||
            (status == WEFT_E_NOMEM && s->tolerate_nomem));
-    if (s->node[event->from].polluter && event->data[1] <= WEFT_PACKET_SPARSE &&
-        status == WEFT_OK && !to->links[event->neighbour].bad) { // the first that was of any use
+    if (spoilt && status == WEFT_OK &&
+        swarm_statistics(s, event->to).received_dependent == dependent)
+      to->links[event->neighbour].held |= UINT64_C(1) << segment_of(event->data) % 64;
+    if (spoilt && status == WEFT_OK &&
+        !to->links[event->neighbour].bad) { // the first that was of any use
       to->links[event->neighbour].bad = true;
       to->links[event->neighbour].bad_segment = segment_of(event->data);
     }

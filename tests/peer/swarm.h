@@ -15,6 +15,8 @@ typedef struct swarm_link { // by the engine's neighbour number
   uint64_t bad_segment;   // of its first spoilt packet, if `bad`
   bool bad;
   int64_t bad_us; // when that segment was complete or given up; -1: not yet
+  uint64_t held;  // segments, modulo 64, of which spoilt packets were kept
+  bool due;       // one of them is complete
 } swarm_link;
 
 typedef struct swarm_node {
@@ -30,7 +32,9 @@ typedef struct swarm_node {
   int64_t first_play_us;
   size_t banned, banned_wrongly;
   int64_t ban_delay_us; // from a neighbour's first spoilt packet to its ban, at most
-  uint64_t data_sent;   // bytes of coded packets
+  size_t
+      spared; // neighbours that stayed when a segment was complete that held their spoilt packets
+  uint64_t data_sent; // bytes of coded packets
   int64_t deadline_us;
 } swarm_node;
 

@@ -32,9 +32,8 @@ typedef struct swarm_node {
   int64_t first_play_us;
   size_t banned, banned_wrongly;
   int64_t ban_delay_us; // from a neighbour's first spoilt packet to its ban, at most
-  size_t
-      spared; // neighbours that stayed when a segment was complete that held their spoilt packets
-  uint64_t data_sent; // bytes of coded packets
+  size_t spared;        // stayed as a segment was complete of which they had sent spoilt packets
+  uint64_t data_sent;   // bytes of coded packets
   int64_t deadline_us;
 } swarm_node;
 

@@ -7,16 +7,8 @@
 
 #include "kernels/cuda/device.cuh"
 
-enum weft_storage_kind {
-  WEFT_STORAGE_BITS,    // made for one bit matrix
-  WEFT_STORAGE_FACTORS, // made for one matrix's factors
-  WEFT_STORAGE_WGMMA
-};
-
 // What decides when a kernel waits.
 struct weft_storage_touch {
-  weft_storage_kind kind;
-  size_t k, sums; // inputs of a stripe; bits of a position that it sums up
   weft_device_span reads, writes;
   size_t blocks, fit; // of the grid; of these that fit the device at most
 };

@@ -103,24 +103,21 @@ weft_device_span span_of(const Args &args, const weft_program_shape &shape, size
 // `stripes` products by one launch: as many as their addresses have room for; `length` bytes or
 // groups each.
 weft_status launch(const Wanted &wanted, void *kernel, size_t length, size_t stripes, Args *args) {
-  enum { ThreadsOfSm = 2048 };
   const weft_exec *exec = wanted.exec;
   const weft_program_shape &shape = wanted.shape;
   const weft_program_plan &plan = wanted.plan;
   const size_t blocks = weft_program_blocks(&shape, &plan, length);
-  const size_t sms = static_cast<size_t>(weft_device_get_shape(exec->device)->sms);
+  const weft_device_shape &device = *weft_device_get_shape(exec->device);
   args->length = length;
   args->two = 2;
   args->four = 4;
   args->sixteen = 16;
   weft_storage_touch touch = {};
-  touch.kind = shape.factors ? WEFT_STORAGE_FACTORS : WEFT_STORAGE_BITS;
-  touch.k = shape.k;
-  touch.sums = shape.m * shape.w;
   touch.reads = span_of(*args, shape, stripes, false);
   touch.writes = span_of(*args, shape, stripes, true);
   touch.blocks = blocks * stripes;
-  touch.fit = sms * ThreadsOfSm / plan.threads;
+  touch.fit = static_cast<size_t>(device.sms) * (static_cast<size_t>(device.sm_shared_bytes) /
+                                                 weft_program_ring_bytes(&shape, &plan));
   args->overlaps = weft_storage_overlaps(exec, touch);
   void *list[] = {args};
   return weft_storage_launch(exec, kernel,
@@ -194,10 +191,12 @@ weft_status kernel_for(Wanted *wanted, size_t work, void **kernel) {
   return status;
 }
 
-// Instructions of a kernel, about: reading a shard, and for eight packets the subset sums and one
-// addition for each output packet. Kernels that are far larger than the instruction cache crawl.
-size_t instructions(size_t k, size_t w, size_t sums, size_t to_read) {
-  return k * to_read + k * w * (22 + sums) / 8;
+// Instructions of a kernel for packets, about: reading a shard, and for eight packets the subset
+// sums and one addition for each output packet. Kernels that are far larger than the instruction
+// cache crawl.
+size_t instructions(size_t k, size_t w, size_t sums) {
+  enum { ToRead = 12 };
+  return k * ToRead + k * w * (22 + sums) / 8;
 }
 
 // LOP3s that a product takes by its factors, about, and entry by entry.
@@ -219,12 +218,12 @@ bool by_factors(const weft_xorm &xorm) {
 
 // Output shards of one kernel for packets: as many as there are registers and instructions for.
 size_t panel_outputs(const weft_xorm &xorm) {
-  enum { ToRead = 12, InstructionsMost = 8000 };
+  enum { InstructionsMost = 8000 };
   if (by_factors(xorm))
     return xorm.m;
   size_t most = size_t{WEFT_PROGRAM_SUMS} / xorm.w;
   most = most < xorm.m ? most : xorm.m;
-  while (most > 8 && instructions(xorm.k, xorm.w, most * xorm.w, ToRead) > InstructionsMost)
+  while (most > 8 && instructions(xorm.k, xorm.w, most * xorm.w) > InstructionsMost)
     most--;
   return most;
 }
@@ -274,20 +273,20 @@ bool has_factors(const weft_gemm &gemm) {
   return gemm.factors && gemm.factors->slots <= WEFT_PROGRAM_SLOTS;
 }
 
-// Whether its factors are quicker than its bits, as measured: few outputs cost little as they are;
-// scattered losses save little, for which the tensor kernel is quicker beside many shards.
+// Whether its factors are quicker than its bits, as measured on an H200: few outputs cost little as
+// they are, and entries leave room for more threads.
 bool by_factors(const weft_gemm &gemm) {
-  enum { OutputsLeast = 5, Few = 8, FewShards = 18 };
-  if (!has_factors(gemm) || gemm.m < OutputsLeast)
-    return false;
-  const size_t percent = gemm.m <= Few ? 80 : gemm.k <= FewShards ? 76 : 71;
-  return 100 * lop3s_by_factors(*gemm.factors) <= percent * lop3s_by_entries(gemm.m, gemm.k);
+  enum { OutputsLeast = 5, Percent = 83 };
+  return has_factors(gemm) && gemm.m >= OutputsLeast &&
+         100 * lop3s_by_factors(*gemm.factors) <= Percent * lop3s_by_entries(gemm.m, gemm.k);
 }
 
+// A warp's bytes of each shard must be there.
 bool suits_program(const weft_exec *exec, const weft_gemm &gemm) {
+  enum { WarpBytes = 1024 };
   return !gemm.x_prepared && gemm.a_mem != WEFT_MEM_DEVICE && gemm.k && gemm.m &&
          (has_factors(gemm) || gemm.m <= WEFT_PROGRAM_SUMS / 8) && gemm.k + gemm.m <= ShardsMax &&
-         gemm.x.mem != WEFT_MEM_HOST && gemm.y.mem != WEFT_MEM_HOST && gemm.len >= 16 &&
+         gemm.x.mem != WEFT_MEM_HOST && gemm.y.mem != WEFT_MEM_HOST && gemm.len >= WarpBytes &&
          gemm.len / 4096 <= INT32_MAX && weft_device_sm(exec->device) >= 90 &&
          weft_storage_address_bits(gemm.x, gemm.k, gemm.y, gemm.m) % 16 == 0;
 }
@@ -386,18 +385,14 @@ extern "C" bool weft_storage_suits(const weft_gemm *gemm, size_t count) {
          gemm->len >= (count > 4 ? LongBatch : LongRow);
 }
 
-// Whether a kernel of its own is quicker than the tensor kernel, as measured on an H200: it slices
-// each source into bits and then works for each output, where tensor cores work for a step of
-// sources and outputs whether they are there or not. Code that is longer than the instruction cache
-// crawls. With many outputs of many sources the tensor kernel is as quick as factors, until the
-// card has reached its power cap.
+// Whether a kernel of its own is quicker than the tensor kernel, as measured on an H200: its work
+// grows with the matrix, where tensor cores have some to spare, and code that is longer than the
+// instruction cache crawls.
 static bool program_is_quicker(const weft_gemm &gemm) {
-  enum { ToRead = 76, InstructionsMost = 7600 };
-  const bool few = gemm.m <= 8;
+  enum { ByFactorsMost = 4500, ByEntriesMost = 3700, SourcesMost = 48 }; // LOP3s, LOP3s
   if (by_factors(gemm))
-    return gemm.k <= (few ? 23u : gemm.m < 14 ? 40u : 48u);
-  const size_t sources_most = gemm.m <= 4 ? SIZE_MAX : few ? 21 : 18;
-  return gemm.k <= sources_most && instructions(gemm.k, 8, 8 * gemm.m, ToRead) <= InstructionsMost;
+    return gemm.k <= SourcesMost && lop3s_by_factors(*gemm.factors) <= ByFactorsMost;
+  return lop3s_by_entries(gemm.m, gemm.k) <= ByEntriesMost;
 }
 
 static bool same_but_rows(const weft_gemm &a, const weft_gemm &b) {

@@ -5,36 +5,64 @@
 // block lost 5 to 15 % by barriers and first fills; these are a thread's or a warp's own.
 //
 // A place of the ring has one shard. The next one goes to the place of the shard before that which
-// is waited for: as soon as its own thread has taken that one, or all of its warp have.
+// is waited for, once all of the warp have taken that one.
+//
+// Shards of bytes are sliced into bits where they lie, some at a time, by a loop. Written out for
+// each of them, slices are a third of the code, and fetching code is what bounds these kernels. So
+// outputs, too, are put into the ring as bits, and leave it as bytes by a loop.
 #include "kernels/cuda/storage_sums.h"
 
 namespace {
 
 using weft_made::Text;
 
-// 32 bytes of a shard, which the thread copies and reads by itself.
+// 32 bytes of a shard, which the thread copies, slices and reads by itself.
 const char byte_ring[] = R"(
   __shared__ uint4 ring_memory[RING * THREADS * 2];
   const u32 ring = (u32)__cvta_generic_to_shared(ring_memory) + threadIdx.x * 16;
   const auto ask = [&](u32 place, u64 row) {
     const u32 to = ring + place * 32 * THREADS;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(row + low) : "memory");
+    const u64 from = row + at;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + 16 * THREADS),
-                 "l"(row + high) : "memory");
+                 "l"(from + 512) : "memory");
   };
-  const auto take = [&](u32 place, u32 (&s)[8]) {
-    const u32 from = ring + place * 32 * THREADS;
+  const auto load = [&](u32 from, u32 (&s)[8]) {
     asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(s[0]), "=r"(s[1]), "=r"(s[2]), "=r"(s[3]) : "r"(from) : "memory");
     asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(s[4]), "=r"(s[5]), "=r"(s[6]), "=r"(s[7]) : "r"(from + 16 * THREADS)
                  : "memory");
-    slice(s, args.two, args.four, args.sixteen);
   };
-  const auto leave = [&](u64 row, u32 (&s)[8]) {
-    slice(s, args.two, args.four, args.sixteen);
-    if (low_is_own) put(row + low, make_uint4(s[0], s[1], s[2], s[3]));
-    if (high_is_own) put(row + high, make_uint4(s[4], s[5], s[6], s[7]));
+  const auto store = [&](u32 to, const u32 (&s)[8]) {
+    asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};"
+                 ::"r"(to), "r"(s[0]), "r"(s[1]), "r"(s[2]), "r"(s[3]) : "memory");
+    asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};"
+                 ::"r"(to + 16 * THREADS), "r"(s[4]), "r"(s[5]), "r"(s[6]), "r"(s[7]) : "memory");
+  };
+  const auto turn = [&](u32 place, u32 count) {
+    u32 from = ring + place * 32 * THREADS;
+#pragma unroll unroll
+    for (u32 i = 0; i < count; i++, from += 32 * THREADS) {
+      u32 s[8];
+      load(from, s);
+      slice(s, args.two, args.four, args.sixteen);
+      store(from, s);
+    }
+  };
+  const auto take = [&](u32 place, u32 (&s)[8]) { load(ring + place * 32 * THREADS, s); };
+  const auto keep = [&](u32 place, const u32 (&s)[8]) { store(ring + place * 32 * THREADS, s); };
+  const auto leave = [&](u32 place, u32 first, u32 count) {
+    u32 from = ring + place * 32 * THREADS;
+#pragma unroll unroll
+    for (u32 i = 0; i < count; i++, from += 32 * THREADS) {
+      u32 s[8];
+      load(from, s);
+      slice(s, args.two, args.four, args.sixteen);
+      const u64 to = rows[first + i] + at;
+      if (low_is_own) put(to, make_uint4(s[0], s[1], s[2], s[3]));
+      if (high_is_own) put(to + 512, make_uint4(s[4], s[5], s[6], s[7]));
+    }
   };
 )";
 
@@ -128,8 +156,9 @@ const char functions[] = R"(
 } // namespace
 
 weft_made::Ring::Ring(Text &text, const weft_program_shape &shape, const weft_program_plan &plan)
-    : text_(text), shape_(shape), plan_(plan), ahead_(plan.ahead), meet_(plan.meet),
-      alone_(!shape.packet_bytes) {}
+    : text_(text), shape_(shape), plan_(plan), bytes_(!shape.packet_bytes),
+      slice_(bytes_ ? plan.slice : 1), groups_(plan.ahead / slice_), taken_(0), first_(0),
+      kept_(0) {}
 
 void weft_made::Ring::define_packets() {
   text_.put(packet_ring, sizeof packet_ring - 1);
@@ -144,30 +173,60 @@ void weft_made::Ring::define_packets() {
 }
 
 void weft_made::Ring::begin() {
-  text_.add("#define RING %zu\n#define LATER %zu\n#define WARP %d\n", ahead_,
-            alone_ ? ahead_ - 1 : ahead_ - 2, !alone_);
-  if (alone_)
+  text_.add("#define RING %zu\n#define LATER %zu\n#define WARP %d\n", plan_.ahead,
+            bytes_ ? groups_ - 1 : groups_ - 2, !bytes_);
+  if (bytes_)
+    text_.add("  constexpr u32 unroll = %zu;\n", plan_.unroll);
+  if (bytes_)
     text_.put(byte_ring, sizeof byte_ring - 1);
   else
     define_packets();
   text_.put(functions, sizeof functions - 1);
-  for (size_t j = 0; j + 1 < ahead_; j++)
-    ask(j);
+  for (size_t group = 0; group + 1 < groups_; group++)
+    ask(group);
 }
 
 void weft_made::Ring::next(size_t j) {
-  if (alone_)
-    ask(j + ahead_ - 1);
+  taken_ = j + 1;
+  if (j % slice_)
+    return;
+  const size_t left = shape_.k - j, last = j / slice_ + groups_ - 1;
+  if (bytes_)
+    ask(last);
   text_.put("  arrived();\n", 13);
-  if (!alone_)
-    ask(j + ahead_ - 1);
-  if (meet_ && j % meet_ == meet_ - 1)
+  if (bytes_)
+    text_.add("  turn(%zu, %zu);\n", place(j), left < slice_ ? left : slice_);
+  else
+    ask(last);
+  if (plan_.meet && j % plan_.meet == plan_.meet - 1)
     text_.put("  __syncthreads();\n", 19);
 }
 
-// Groups are counted, so that there is one whether there is a shard j or not.
-void weft_made::Ring::ask(size_t j) {
-  if (j < shape_.k)
+// Groups of shards are counted, so that there is one whether there are shards in it or not.
+void weft_made::Ring::ask(size_t group) {
+  for (size_t j = group * slice_; j < (group + 1) * slice_ && j < shape_.k; j++)
     text_.add("  ask(%zu, rows[%zu]);\n", place(j), j);
   text_.put("  sent();\n", 10);
+}
+
+// While shards are on their way there is but the place of the one that was taken last.
+size_t weft_made::Ring::place_for_output(size_t i) {
+  if (kept_ && i != first_ + kept_)
+    leave();
+  if (!kept_)
+    first_ = i;
+  return taken_ < shape_.k ? place(taken_ - 1) : kept_;
+}
+
+void weft_made::Ring::kept() {
+  kept_++;
+  if (taken_ < shape_.k || kept_ == plan_.leave)
+    leave();
+}
+
+void weft_made::Ring::leave() {
+  if (kept_)
+    text_.add("  leave(%zu, %zu, %zu);\n", taken_ < shape_.k ? place(taken_ - 1) : 0,
+              shape_.k + first_, kept_);
+  kept_ = 0;
 }

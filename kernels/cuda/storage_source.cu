@@ -24,14 +24,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
   const u64 *rows = args.own + blockIdx.y * (K + M);
 )";
 
-// Threads behind the end do what the last ones do, and write the same, unless that would be added
-// twice.
+// A warp has 1024 bytes, and a thread two times 16 of these. The last warps do again what others
+// do, and write the same, unless that would be added twice.
 const char place_of_bytes[] = R"(
-  const u64 at = ((u64)blockIdx.x * (THREADS / 32) + threadIdx.x / 32) * 1024 +
-                 threadIdx.x % 32 * 16, last = args.length - 16;
-  const u64 low = at <= last ? at : last, high = at + 512 <= last ? at + 512 : last;
-  const bool low_is_own = !ACCUMULATE || low == at, high_is_own = !ACCUMULATE || high == at + 512;
+  const u64 own = ((u64)blockIdx.x * (THREADS / 32) + threadIdx.x / 32) * 1024,
+            last = args.length - 1024, at = (own < last ? own : last) + threadIdx.x % 32 * 16;
+  const bool low_is_own = !ACCUMULATE || at >= own, high_is_own = !ACCUMULATE || at + 512 >= own;
 )";
+
+// Threads behind the end do what the last ones do.
 
 const char place_of_packets[] = R"(
   const u32 lane = threadIdx.x % 32, unit = blockIdx.x * THREADS + threadIdx.x;
@@ -85,13 +86,16 @@ void add_outputs_of_packets(Text &text, const weft_program_shape &shape) {
   text.add("  }\n");
 }
 
-void add_outputs_of_bytes(Text &text, const weft_program_shape &shape) {
+void add_outputs_of_bytes(Text &text, const weft_program_shape &shape, Ring &ring) {
   for (size_t i = 0; i < shape.m; i++) {
+    const size_t place = ring.place_for_output(i);
     text.add("  { u32 v[8] = {");
     for (size_t l = 0; l < 8; l++)
       text.add("y%zu%s", i * shape.w + l, l < 7 ? ", " : "};\n");
-    text.add("    leave(rows[%zu], v); }\n", shape.k + i);
+    text.add("    keep(%zu, v); }\n", place);
+    ring.kept();
   }
+  ring.leave();
 }
 
 // As wide as copies and stores can be. Adding to what is there asks whose each word is.
@@ -104,21 +108,39 @@ weft_program_way way_of(const weft_program_shape &shape) {
   return groups && !shape.accumulate ? WEFT_PROGRAM_GROUPS : WEFT_PROGRAM_WORDS;
 }
 
+size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+// A ring of at most `ahead` shards of bytes, which are sliced `slice` at a time.
+void slice_by_loops(const weft_program_shape &shape, weft_program_plan *plan, size_t ahead,
+                    size_t slice, size_t unroll, size_t leave) {
+  const size_t all = (shape.k + slice - 1) / slice * slice;
+  plan->ahead = least(ahead, all);
+  plan->slice = slice;
+  plan->unroll = unroll;
+  plan->leave = least(leave, plan->ahead);
+}
+
 // Registers for all slots and as much again as sums of one take; shards on their way in shared
 // memory, of which there must be a lot. All measured on an H200, as below.
 weft_status plan_steps(const weft_program_shape *shape, weft_program_plan *plan) {
-  enum { FewSlots = 12, SomeSlots = 16 };
+  enum { FewSlots = 12, SomeSlots = 17, ManySlots = 26 };
   const size_t slots = shape->factors->slots;
   plan->way = way_of(*shape);
   if (slots > WEFT_PROGRAM_SLOTS || shape->w != 8 || shape->k + shape->m > 256 ||
       plan->way == WEFT_PROGRAM_GROUPS)
     return WEFT_E_UNSUPPORTED;
-  const bool bytes = !shape->packet_bytes;
-  const bool few = bytes && slots <= FewSlots, some = bytes && slots <= SomeSlots && shape->m <= 8;
-  plan->threads = few || some ? 64 : 128;
-  plan->blocks_per_sm = few ? 8 : some ? 6 : 2;
-  plan->ahead = few || some ? 8 : 11;
-  plan->meet = few || some ? 0 : 2;
+  if (shape->packet_bytes) {
+    plan->threads = 128;
+    plan->blocks_per_sm = 2;
+    plan->ahead = 11;
+    plan->meet = 2;
+    return WEFT_OK;
+  }
+  const bool few = slots <= FewSlots, some = slots <= SomeSlots;
+  plan->threads = few || (some && shape->m <= 8) ? 64 : 128;
+  plan->blocks_per_sm = (few ? 512 : some ? 384 : 256) / plan->threads;
+  const bool room = !few && !some && slots <= ManySlots; // for registers of two shards at once
+  slice_by_loops(*shape, plan, plan->threads == 64 ? 8 : 12, room ? 4 : 2, room ? 2 : 1, 8);
   return WEFT_OK;
 }
 
@@ -145,12 +167,18 @@ extern "C" weft_status weft_program_plan_for(const weft_program_shape *shape,
     plan->threads = 256;
   plan->blocks_per_sm = resident / plan->threads;
   plan->way = way_of(*shape);
-  plan->ahead = !bytes ? 8 : large ? 12 : sums <= 32 && is_long ? 6 : 8;
-  plan->ahead = plan->ahead <= shape->k ? plan->ahead : shape->k + 1;
-  plan->meet = plan->threads == 128 || (!bytes && sums > 96) ? 2 : 0;
-  if (!bytes && plan->threads == 128)
-    plan->meet = 4;
+  if (bytes) {
+    slice_by_loops(*shape, plan, plan->threads == 64 && sums > 32 ? 8 : 12, large ? 3 : 2, 1, 12);
+    return WEFT_OK;
+  }
+  plan->ahead = shape->k < 8 ? shape->k + 1 : 8;
+  plan->meet = plan->threads == 128 ? 4 : sums > 96 ? 2 : 0;
   return WEFT_OK;
+}
+
+extern "C" size_t weft_program_ring_bytes(const weft_program_shape *shape,
+                                          const weft_program_plan *plan) {
+  return plan->ahead * plan->threads * (shape->packet_bytes ? 4 * shape->w : 32);
 }
 
 extern "C" size_t weft_program_blocks(const weft_program_shape *shape,
@@ -182,7 +210,7 @@ extern "C" weft_status weft_program_source(const weft_program_shape *shape,
   for (size_t j = 0; j < shape->k; j++)
     add_shard(text, *shape, ring, j, packets);
   if (!shape->packet_bytes)
-    add_outputs_of_bytes(text, *shape);
+    add_outputs_of_bytes(text, *shape, ring);
   else if (plan->way == WEFT_PROGRAM_GROUPS)
     add_outputs_of_groups(text, *shape, ring);
   else

@@ -36,11 +36,16 @@ typedef struct weft_program_plan {
   size_t threads, blocks_per_sm; // of a block; blocks that there must be registers for
   size_t ahead;                  // shards that there is room for in the ring, two or more
   weft_program_way way;          // packets
-  size_t meet;                   // the warps of a block meet after so many shards; 0: never
+  size_t meet;          // packets: the warps of a block meet after so many shards; 0: never
+  size_t slice, unroll; // bytes: shards that a loop slices, in steps of so many
+  size_t leave;         // bytes: outputs that a loop turns back into bytes
 } weft_program_plan;
 
 // Errors: WEFT_E_UNSUPPORTED (too many outputs for registers, packets that do not suit).
 weft_status weft_program_plan_for(const weft_program_shape *shape, weft_program_plan *plan);
+
+// Shared memory of a block.
+size_t weft_program_ring_bytes(const weft_program_shape *shape, const weft_program_plan *plan);
 
 // Blocks for `length` bytes or groups.
 size_t weft_program_blocks(const weft_program_shape *shape, const weft_program_plan *plan,

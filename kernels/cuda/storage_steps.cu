@@ -182,15 +182,18 @@ void load(Text &text, const weft_program_shape &shape, size_t place, size_t slot
     text.add("  s%zu[%zu] = take(%zu, %zu);\n", slot, i, place, i);
 }
 
-void store(Text &text, const weft_program_shape &shape, size_t row, size_t slot) {
-  text.add(shape.packet_bytes ? "  if (is_own) {\n" : "  { u32 v[8];\n");
+void store(Text &text, const weft_program_shape &shape, weft_made::Ring &ring, size_t output,
+           size_t slot) {
+  if (!shape.packet_bytes) {
+    const size_t place = ring.place_for_output(output);
+    text.add("  keep(%zu, s%zu);\n", place, slot);
+    ring.kept();
+    return;
+  }
+  text.add("  if (is_own) {\n");
   for (size_t i = 0; i < Bits; i++)
-    if (shape.packet_bytes)
-      text.add("    put(rows[%zu] + at + %zu, s%zu[%zu]);\n", row, i * shape.packet_bytes, slot, i);
-    else
-      text.add("    v[%zu] = s%zu[%zu];\n", i, slot, i);
-  if (!shape.packet_bytes)
-    text.add("    leave(rows[%zu], v);\n", row);
+    text.add("    put(rows[%zu] + at + %zu, s%zu[%zu]);\n", shape.k + output,
+             i * shape.packet_bytes, slot, i);
   text.add("  }\n");
 }
 
@@ -269,7 +272,7 @@ size_t add_step(const Scene &s, size_t at) {
     load(s.text, s.shape, s.ring.place(step.from), s.writer.slot(step.to));
     return 1;
   case WEFT_STEP_STORE:
-    store(s.text, s.shape, s.shape.k + step.to, s.writer.slot(step.from));
+    store(s.text, s.shape, s.ring, step.to, s.writer.slot(step.from));
     return 1;
   case WEFT_STEP_INVERSE:
     add_inverse(s, at);
@@ -295,4 +298,5 @@ void weft_made::add_steps(Text &text, const weft_program_shape &shape,
   const Scene scene = {text, writer, ring, shape};
   for (size_t at = 0; at < factors.count;)
     at += add_step(scene, at);
+  ring.leave();
 }

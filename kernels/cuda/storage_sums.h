@@ -90,24 +90,31 @@ struct Packets {
 void add_packet(Text &text, const weft_program_shape &shape, Packets &packets, size_t column,
                 const char *value, bool last);
 
-// Shards on their way to a thread: `ahead` places, of which the last one taken has one.
+// Shards on their way to a thread: `ahead` places, of which the last one taken has one. Outputs of
+// bytes go by way of the same places.
 class Ring {
 public:
   Ring(Text &text, const weft_program_shape &shape, const weft_program_plan &plan);
   void begin();
   // Waits for shard j, which then is in place(j), and asks for one more.
   void next(size_t j);
-  size_t place(size_t j) const { return j % ahead_; }
+  size_t place(size_t j) const { return j % plan_.ahead; }
+  // The place for output i. When it is there, kept() is called; and in the end leave().
+  size_t place_for_output(size_t i);
+  void kept();
+  void leave();
 
 private:
   void define_packets();
-  void ask(size_t j);
+  void ask(size_t group);
 
   Text &text_;
   const weft_program_shape &shape_;
   const weft_program_plan &plan_;
-  size_t ahead_, meet_;
-  bool alone_; // each thread copies what it takes
+  bool bytes_;            // each thread copies what it takes, some shards at a time
+  size_t slice_, groups_; // shards that are asked for together; as many there is room for
+  size_t taken_;          // shards
+  size_t first_, kept_;   // outputs in places
 };
 
 // The body of a kernel by steps of factors, behind the place in the rows.

@@ -60,9 +60,6 @@ weft_status launch(const weft_exec *exec, const weft_storage_args &args, uint32_
     cut.run /= 2;
   WEFT_TRY(weft_device_allow_shared(exec, kernel));
   weft_storage_touch touch = {};
-  touch.kind = WEFT_STORAGE_WGMMA;
-  touch.k = args.k;
-  touch.sums = 8 * args.m;
   for (uint32_t j = 0; j < args.k; j++)
     touch.reads.add(reinterpret_cast<uintptr_t>(args.x[j]), args.len);
   for (uint32_t i = 0; i < args.m; i++)

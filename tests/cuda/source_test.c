@@ -20,7 +20,12 @@ typedef struct machine {
     char name[NAME];
     uint32_t value;
   } variable[NAMES];
-  size_t asked[PLACES]; // the shard that is in a place
+  struct {
+    size_t shard, group; // asked for; group: of copies that are waited for together
+    bool turned, taken;  // into bits; by the thread, so that the place is free
+    uint32_t kept[W];    // an output
+  } place[PLACES];
+  size_t later, sent, arrived; // groups: that may be on their way after a wait; all; arrived
   uint32_t in[SHARDS][W], out[SHARDS][W];
   bool written[SHARDS][W];
   const char *line; // at work
@@ -53,10 +58,13 @@ static const char *read_name(machine *m, const char *at, char name[NAME]) {
   return at + length;
 }
 
+// Bytes are taken as bits.
 static size_t shard_at(machine *m, size_t place) {
-  if (place >= PLACES || m->asked[place] >= m->shape->k)
+  if (place >= PLACES || m->place[place].shard >= m->shape->k)
     stop(m, "nobody asked for what is taken");
-  return m->asked[place];
+  if (m->place[place].group >= m->arrived)
+    stop(m, "nobody waited for what is taken");
+  return m->place[place].shard;
 }
 
 // A name, a number, a packet of the ring, or a sum of two or three of these.
@@ -108,26 +116,71 @@ static void leave(machine *m, size_t row, size_t packet, uint32_t value) {
 // All bits of a shard of bytes.
 static void take_shard(machine *m, size_t place, const char *array) {
   char name[NAME];
+  const size_t shard = shard_at(m, place);
+  if (!m->place[place].turned)
+    stop(m, "these are not bits");
   for (size_t l = 0; l < W; l++) {
     snprintf(name, sizeof name, "%.16s[%zu]", array, l);
-    *variable(m, name, true) = m->in[shard_at(m, place)][l];
+    *variable(m, name, true) = m->in[shard][l];
+  }
+  m->place[place].taken = true;
+}
+
+static void ask(machine *m, size_t place, size_t row) {
+  if (place >= PLACES || row >= m->shape->k)
+    stop(m, "no such place or shard");
+  m->place[place].shard = row;
+  m->place[place].group = m->sent;
+  m->place[place].turned = m->place[place].taken = false;
+}
+
+static void turn(machine *m, size_t first, size_t count) {
+  for (size_t place = first; place < first + count; place++) {
+    shard_at(m, place);
+    if (m->place[place].turned)
+      stop(m, "these are bits already");
+    m->place[place].turned = true;
   }
 }
 
+static void keep(machine *m, size_t place, const char *array) {
+  char name[NAME];
+  if (place >= PLACES || (m->place[place].shard < m->shape->k && !m->place[place].taken))
+    stop(m, "no such place, or a shard is still there");
+  for (size_t l = 0; l < W; l++) {
+    snprintf(name, sizeof name, "%.16s[%zu]", array, l);
+    m->place[place].kept[l] = *variable(m, name, false);
+  }
+}
+
+static void leave_kept(machine *m, size_t place, size_t row, size_t count) {
+  if (place + count > PLACES)
+    stop(m, "no such places");
+  for (size_t i = 0; i < count; i++)
+    for (size_t l = 0; l < W; l++)
+      leave(m, row + i, l, m->place[place + i].kept[l]);
+}
+
+// A wait leaves so many groups on their way.
+static void arrive(machine *m) { m->arrived = m->sent > m->later ? m->sent - m->later : 0; }
+
 static void execute(machine *m, const char *line) {
-  static const char *const idle[] = {"sent();",     "arrived();",         "__syncthreads();",
-                                     "if (is_own)", "if (args.overlaps)", "}"};
+  static const char *const idle[] = {"__syncthreads();", "if (is_own)", "if (args.overlaps)", "}"};
   char name[NAME], terms[W][NAME];
-  size_t place, row, offset;
+  size_t place, row, offset, count;
   int length = 0;
   line += strspn(line, " ");
   for (size_t i = 0; i < sizeof idle / sizeof *idle; i++)
     if (strncmp(line, idle[i], strlen(idle[i])) == 0)
       return;
-  if (sscanf(line, "ask(%zu, rows[%zu]);", &place, &row) == 2) {
-    if (place >= PLACES || row >= m->shape->k)
-      stop(m, "no such place or shard");
-    m->asked[place] = row;
+  if (strncmp(line, "sent();", 7) == 0) {
+    m->sent++;
+  } else if (strncmp(line, "arrived();", 10) == 0) {
+    arrive(m);
+  } else if (sscanf(line, "ask(%zu, rows[%zu]);", &place, &row) == 2) {
+    ask(m, place, row);
+  } else if (sscanf(line, "turn(%zu, %zu);", &place, &count) == 2) {
+    turn(m, place, count);
   } else if (sscanf(line, "take(%zu, %16[a-z0-9]);", &place, name) == 2 ||
              sscanf(line, "u32 %*[a-z0-9][8]; take(%zu, %16[a-z0-9]);", &place, name) == 2) {
     take_shard(m, place, name);
@@ -140,11 +193,10 @@ static void execute(machine *m, const char *line) {
       snprintf(name, sizeof name, "v[%zu]", l);
       *variable(m, name, true) = *variable(m, terms[l], false);
     }
-  } else if (sscanf(line, "leave(rows[%zu], v);", &row) == 1) {
-    for (size_t l = 0; l < W; l++) {
-      snprintf(name, sizeof name, "v[%zu]", l);
-      leave(m, row, l, *variable(m, name, false));
-    }
+  } else if (sscanf(line, "keep(%zu, %16[a-z0-9]);", &place, name) == 2) {
+    keep(m, place, name);
+  } else if (sscanf(line, "leave(%zu, %zu, %zu);", &place, &row, &count) == 3) {
+    leave_kept(m, place, row, count);
   } else if (sscanf(line, "put(rows[%zu] + at + %zu, %n", &row, &offset, &length) == 2 && length) {
     read_name(m, line + length, name);
     leave(m, row, offset / m->shape->packet_bytes, *variable(m, name, false));
@@ -153,7 +205,7 @@ static void execute(machine *m, const char *line) {
   } else if (strncmp(line, "u32 ", 4) == 0 && strstr(line, " = ") &&
              strstr(line, " = ") < line + strcspn(line, "\n")) {
     assign(m, line + 4);
-  } else if (strncmp(line, "u32 ", 4) != 0 && strncmp(line, "{ u32 v[8];", 11) != 0) {
+  } else if (strncmp(line, "u32 ", 4) != 0) {
     assign(m, line);
   }
 }
@@ -170,11 +222,14 @@ static void check_kernel(const weft_program_shape *shape, const uint8_t *bits, t
   ck_assert_int_eq(weft_program_source(shape, &plan, &memory.allocator, &text), WEFT_OK);
   memset(&m, 0, sizeof m);
   m.shape = shape;
-  memset(m.asked, 0xFF, sizeof m.asked);
+  for (size_t p = 0; p < PLACES; p++)
+    m.place[p].shard = SIZE_MAX;
   for (size_t j = 0; j < shape->k; j++)
     for (size_t l = 0; l < shape->w; l++)
       m.in[j][l] = (uint32_t)test_rng_next(rng);
-  const char *line = strstr(text, "\n  ask(0, rows[0]);");
+  const char *later = strstr(text, "#define LATER "), *line = strstr(text, "\n  ask(0, rows[0]);");
+  ck_assert_ptr_nonnull(later);
+  ck_assert_int_eq(sscanf(later, "#define LATER %zu", &m.later), 1);
   ck_assert_ptr_nonnull(line);
   for (line++; *line; line += strcspn(line, "\n") + 1) {
     m.line = line;

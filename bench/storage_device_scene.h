@@ -9,8 +9,10 @@
 
 enum {
   WEFT_BENCH_SHARD = 10 << 20,
-  // Of a scene: 610 MiB, so that no stripe is in a cache when its turn comes.
-  WEFT_BENCH_DEVICE_SCENE_SHARDS = 61,
+  WEFT_BENCH_STRIPE_SHARDS = 61, // at most
+  // Room for two stripes of any shape, so that none is in a cache when its turn comes, and no call
+  // writes what the one before it wrote: such calls do not overlap.
+  WEFT_BENCH_DEVICE_SCENE_SHARDS = 2 * WEFT_BENCH_STRIPE_SHARDS,
   WEFT_BENCH_HOST_SHARD = 64 << 20,
   WEFT_BENCH_DEVICE_SCENE_PLANS = 64
 };
@@ -33,7 +35,7 @@ typedef struct weft_bench_device_scene_case {
   weft_code *code;
   weft_plan *plan; // NULL: encode
   // In different memory: taken in turn, or all by one call.
-  weft_stripe stripe[WEFT_BENCH_DEVICE_SCENE_SHARDS];
+  weft_stripe stripe[WEFT_BENCH_DEVICE_SCENE_SHARDS / 2];
   size_t stripes, at_once, calls;
   double warm_s;  // before every repetition: of the same calls; below 0: rest
   unsigned reads; // of the clock, one after every repetition

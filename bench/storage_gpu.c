@@ -49,6 +49,17 @@ static void add_sustained(weft_bench_group *group, weft_bench_device_scene *s, w
   }
 }
 
+// The same stripe again and again: every call writes what the one before it wrote, and waits for
+// it.
+static void add_again(weft_bench_group *group, weft_bench_device_scene *s, weft_code *code,
+                      const weft_bench_device_scene_case *like, int ceiling) {
+  weft_bench_device_scene_case *c = weft_bench_device_scene_case_new(s, code);
+  c->plan = like ? like->plan : NULL;
+  c->stripes = 1;
+  snprintf(c->variant, sizeof c->variant, "%s", like ? like->variant : weft_code_name(code));
+  weft_bench_device_scene_add(group, c, like ? "recover again" : "encode again", ceiling);
+}
+
 // Encode, one stripe or all by a call, and recovery of min(k, m) data shards and of m shards of
 // both kinds, one stripe by a call.
 static void add_code(weft_bench_device_scene *s, weft_bench_group *group, weft_code *code,
@@ -72,7 +83,11 @@ static void add_code(weft_bench_device_scene *s, weft_bench_group *group, weft_c
     weft_bench_group_ask(group,
                          mixed ? "recover data and parity / encode" : "recover data / encode",
                          recover, encode, WEFT_BENCH_INPUT);
+    if (m >= MUCH_ARITHMETIC)
+      add_again(group, s, code, c, ceiling);
   }
+  if (m >= MUCH_ARITHMETIC)
+    add_again(group, s, code, NULL, ceiling);
 }
 
 static void run_group(weft_bench_storage_run *run, weft_bench_group *group) {
@@ -100,7 +115,7 @@ static size_t choose_shapes(const weft_bench_storage_run *run, const size_t *ks,
   const size_t asked = weft_bench_storage_shapes(run, all, count, out, SHAPES);
   count = 0;
   for (size_t i = 0; i < asked; i++)
-    if (out[i].k + out[i].m <= WEFT_BENCH_DEVICE_SCENE_SHARDS)
+    if (out[i].k + out[i].m <= WEFT_BENCH_STRIPE_SHARDS)
       out[count++] = out[i];
   return count;
 }

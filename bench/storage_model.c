@@ -18,9 +18,6 @@
 #if WEFT_HAVE_CUDA
 
 enum {
-  // Room for two stripes of any shape, so that no call writes what the one before it wrote: such
-  // calls do not overlap.
-  SHARDS = 2 * WEFT_BENCH_DEVICE_SCENE_SHARDS,
   W_LEAST = 4,
   W_MOST = 8,
   M_MOST = 4,
@@ -137,8 +134,8 @@ void weft_bench_storage_gpu_model(weft_bench_storage_run *run) {
     for (size_t m = 1; m <= M_MOST; m++)
       count += codes_of(ks[i], m, codes + count);
   weft_bench_storage_compile(run, codes, count, false);
-  weft_bench_device_scene *s =
-      weft_bench_device_scene_new(run, "cuda", WEFT_MEM_DEVICE, SHARDS, WEFT_BENCH_SHARD);
+  weft_bench_device_scene *s = weft_bench_device_scene_new(
+      run, "cuda", WEFT_MEM_DEVICE, WEFT_BENCH_DEVICE_SCENE_SHARDS, WEFT_BENCH_SHARD);
   for (size_t m = 1; m <= M_MOST; m++)
     measure_m(run, s, m);
   weft_bench_device_scene_free(s);

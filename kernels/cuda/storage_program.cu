@@ -100,6 +100,16 @@ weft_device_span span_of(const Args &args, const weft_program_shape &shape, size
   return span;
 }
 
+// Blocks that the device holds at once, at most.
+size_t fit(const weft_device_shape &device, const weft_program_shape &shape,
+           const weft_program_plan &plan) {
+  enum { ThreadsOfSm = 2048 };
+  const size_t by_threads = ThreadsOfSm / plan.threads,
+               by_memory = static_cast<size_t>(device.sm_shared_bytes) /
+                           weft_program_ring_bytes(&shape, &plan);
+  return static_cast<size_t>(device.sms) * (by_threads < by_memory ? by_threads : by_memory);
+}
+
 // `stripes` products by one launch: as many as their addresses have room for; `length` bytes or
 // groups each.
 weft_status launch(const Wanted &wanted, void *kernel, size_t length, size_t stripes, Args *args) {
@@ -107,7 +117,6 @@ weft_status launch(const Wanted &wanted, void *kernel, size_t length, size_t str
   const weft_program_shape &shape = wanted.shape;
   const weft_program_plan &plan = wanted.plan;
   const size_t blocks = weft_program_blocks(&shape, &plan, length);
-  const weft_device_shape &device = *weft_device_get_shape(exec->device);
   args->length = length;
   args->two = 2;
   args->four = 4;
@@ -116,8 +125,7 @@ weft_status launch(const Wanted &wanted, void *kernel, size_t length, size_t str
   touch.reads = span_of(*args, shape, stripes, false);
   touch.writes = span_of(*args, shape, stripes, true);
   touch.blocks = blocks * stripes;
-  touch.fit = static_cast<size_t>(device.sms) * (static_cast<size_t>(device.sm_shared_bytes) /
-                                                 weft_program_ring_bytes(&shape, &plan));
+  touch.fit = fit(*weft_device_get_shape(exec->device), shape, plan);
   args->overlaps = weft_storage_overlaps(exec, touch);
   void *list[] = {args};
   return weft_storage_launch(exec, kernel,

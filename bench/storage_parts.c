@@ -244,3 +244,51 @@ void weft_bench_storage_crs(weft_bench_storage_run *run) {
   static const size_t bytes[] = {64 << 10, 1 << 20};
   all_shapes(run, shapes, COUNT(shapes), bytes, COUNT(bytes), crs_shape);
 }
+
+// ---------------------------------------------------------------------------------------------
+// CRS, source by source: at the packet size at which encoding is quickest, and at a long one.
+
+static void crs_update_one(weft_bench_scene *scene, size_t w, const size_t *packet, size_t count) {
+  weft_bench_group *const group = weft_bench_scene_group(scene);
+  int encode[2];
+  weft_bench_scene_add_bounds(scene, false);
+  for (size_t p = 0; p < count; p++)
+    encode[p] = add_crs(scene, WEFT_BENCH_STORAGE_ENCODE, w, packet[p], false);
+  weft_bench_scene_add_bounds(scene, true);
+  for (size_t p = 0; p < count; p++) {
+    const int update = add_crs(scene, WEFT_BENCH_STORAGE_ADD_DELTA, w, packet[p], false);
+    const int progress = add_crs(scene, WEFT_BENCH_STORAGE_PROGRESS, w, packet[p], false);
+    weft_bench_group_ask(group,
+                         weft_bench_scene_text(scene, "packet=%zu: add delta / encode", packet[p]),
+                         update, encode[p], WEFT_BENCH_INPUT);
+    weft_bench_group_ask(group,
+                         weft_bench_scene_text(scene, "packet=%zu: progress / encode", packet[p]),
+                         progress, encode[p], WEFT_BENCH_INPUT);
+  }
+}
+
+static void crs_update_shape(weft_bench_storage_run *run, size_t k, size_t m, size_t bytes,
+                             const char *what) {
+  enum { LONG_PACKET = 2048 };
+  static const size_t words[] = {4, 8};
+  char title[128], text[64];
+  (void)what;
+  for (size_t i = 0; i < COUNT(words); i++) {
+    const size_t w = words[i];
+    const size_t best = ((size_t)1 << w) >= k + m ? best_packet(run, NULL, k, m, w, bytes) : 0;
+    const bool both = best != LONG_PACKET && bytes % (w * LONG_PACKET) == 0;
+    if (!best)
+      continue;
+    snprintf(text, sizeof text, ", packets, w = %zu: source by source", w);
+    weft_bench_scene *const scene =
+        weft_bench_scene_new(run, shape_title(title, sizeof title, k, m, bytes, text), k, m, bytes);
+    crs_update_one(scene, w, (const size_t[]){best, LONG_PACKET}, both ? 2 : 1);
+    weft_bench_scene_run(scene);
+  }
+}
+
+void weft_bench_storage_crs_update(weft_bench_storage_run *run) {
+  static const weft_bench_sizes_of_code shapes[] = {{10, 2}, {10, 4}, {10, 8}};
+  static const size_t bytes[] = {64 << 10, 1 << 20};
+  all_shapes(run, shapes, COUNT(shapes), bytes, COUNT(bytes), crs_update_shape);
+}

@@ -197,9 +197,8 @@ typedef struct weft_bit_panel {
 // Packets of one shard into those of m others, on one thread: output packet l of shard i is the sum
 // of the input packets c whose bit c is set in sources[i * w + l]. Packet l of group g of a shard
 // lies (g * w + l) * packet_bytes after its first byte.
-enum { WEFT_SPREAD_OUTPUTS = 64 };
 typedef struct weft_packet_spread {
-  size_t m, w; // m * w at most WEFT_SPREAD_OUTPUTS; w at most 8
+  size_t m, w; // w at most 8
   size_t packet_bytes, groups;
   size_t begin, end;      // bytes [begin, end) of every packet
   const uint8_t *sources; // (m, w)

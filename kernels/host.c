@@ -18,6 +18,7 @@ enum {
   PIECES_PER_THREAD = 4,     // so that a thread that starts late finds work left to share
   SERIAL_MACS = 1024 * 1024, // below, waking a thread costs more than it saves
   XOR_SOURCES = 256,         // pointers on the stack
+  SPREAD_OUTPUTS = 64,       // likewise, and packets
   PACK_FROM = 64 * 1024      // bytes of sources; measured (docs/performance.md)
 };
 
@@ -254,8 +255,8 @@ static uint8_t sources_of(const uint8_t *bits, size_t w) {
 // A piece of a product of one shard.
 static void spread(const xorm_job *job, size_t first, size_t last, size_t begin, size_t end) {
   const weft_xorm *o = job->xorm;
-  const size_t most = WEFT_SPREAD_OUTPUTS / o->w, from = first * o->w * o->packet_bytes;
-  uint8_t sources[WEFT_SPREAD_OUTPUTS], *y[WEFT_SPREAD_OUTPUTS];
+  const size_t most = SPREAD_OUTPUTS / o->w, from = first * o->w * o->packet_bytes;
+  uint8_t sources[SPREAD_OUTPUTS], *y[SPREAD_OUTPUTS];
   weft_packet_spread s = {.w = o->w,
                           .packet_bytes = o->packet_bytes,
                           .groups = last - first,

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets of one shard into those of many: what updates and encoding source by source add. A
+// Packets of one shard into those of others: what updates and encoding source by source add. A
 // technique's file includes this after tile.h.
 //
-// Outputs are sorted by how many packets they add up. There is a loop for each such number, which
-// has their addresses in registers and goes over a piece of the source that the first-level cache
-// keeps for all outputs. Where packets are short, a run of vectors is of several groups.
+// An output packet adds up at most eight others. There is a loop for each number of them, which has
+// their addresses in registers and goes over a piece of the source that the first-level cache keeps
+// for all outputs. Where packets are short, a run of vectors is of several groups. Outputs are
+// taken in the order in which they lie in memory, which caches farther away like better than one
+// that jumps less between the loops.
 #ifndef WEFT_KERNELS_PACKET_SPREAD_H
 #define WEFT_KERNELS_PACKET_SPREAD_H
 
@@ -20,40 +22,11 @@ enum {
   SPREAD_NEAR_SHORT = 1024 // likewise, of packets that are shorter than a run
 };
 
-// An output packet and the input packets that are added to it.
-typedef struct spread_sum {
-  uint8_t *y; // in group 0
-  unsigned sources;
-} spread_sum;
-
-typedef struct spread_sums {
-  spread_sum sum[WEFT_SPREAD_OUTPUTS];
-  size_t first[SPREAD_PACKETS + 2]; // of those with so many sources
-} spread_sums;
-
 // A part of every packet, in some groups.
 typedef struct spread_piece {
   size_t group, groups_end; // bytes after the first group
   size_t begin, end;        // of every packet
 } spread_piece;
-
-WEFT_INLINE void spread_order(const weft_packet_spread *p, spread_sums *s) {
-  size_t next[SPREAD_PACKETS + 1] = {0};
-  for (size_t i = 0; i < p->m * p->w; i++)
-    next[__builtin_popcount(p->sources[i])]++;
-  size_t sum = 0;
-  for (size_t n = 0; n <= SPREAD_PACKETS; n++) {
-    const size_t count = next[n];
-    s->first[n] = next[n] = sum;
-    sum += count;
-  }
-  s->first[SPREAD_PACKETS + 1] = sum;
-  const uint8_t *sources = p->sources;
-  for (size_t i = 0; i < p->m; i++)
-    for (size_t l = 0; l < p->w; l++, sources++)
-      s->sum[next[__builtin_popcount(*sources)]++] =
-          (spread_sum){p->y[i] + l * p->packet_bytes, *sources};
-}
 
 // `vecs` vectors of an output packet, `step` bytes apart, from its n sources.
 WEFT_INLINE void spread_add(uint8_t *y, const uint8_t *const *x, const size_t n, const size_t vecs,
@@ -96,14 +69,12 @@ WEFT_INLINE void spread_add_word(uint8_t *y, const uint8_t *const *x, const size
   memcpy(y + at, &sum, sizeof sum);
 }
 
-// A piece of one output packet, which has n sources.
-WEFT_INLINE void spread_row(const weft_packet_spread *p, const spread_sum *s, const size_t n,
-                            const spread_piece *piece, const bool accumulate) {
+// A piece of one output packet, which has n of the input packets for sources.
+WEFT_INLINE void spread_row(const weft_packet_spread *p, uint8_t *y, unsigned sources,
+                            const size_t n, const spread_piece *piece, const bool accumulate) {
   const size_t group = p->w * p->packet_bytes, first = piece->group, last = piece->groups_end;
   const size_t part = (piece->end - piece->begin) % VEC_BYTES, whole = piece->end - part;
   const uint8_t *x[SPREAD_PACKETS];
-  uint8_t *const y = s->y;
-  unsigned sources = s->sources;
   WEFT_UNROLL for (size_t j = 0; j < n; j++, sources &= sources - 1) x[j] =
       p->x + (size_t)__builtin_ctz(sources) * p->packet_bytes;
   if (whole - piece->begin >= SPREAD_RUN * VEC_BYTES)
@@ -130,28 +101,41 @@ WEFT_INLINE void spread_row(const weft_packet_spread *p, const spread_sum *s, co
       spread_add_end(y, x, n, g + piece->end, part, accumulate);
 }
 
-WEFT_INLINE void spread_rows(const weft_packet_spread *p, const spread_sums *s, const size_t n,
-                             const spread_piece *piece, const bool accumulate) {
-  for (size_t i = s->first[n]; i < s->first[n + 1]; i++)
-    spread_row(p, &s->sum[i], n, piece, accumulate);
+// A piece of any output packet.
+WEFT_INLINE void spread_any(const weft_packet_spread *p, uint8_t *y, unsigned sources,
+                            const spread_piece *piece, const bool accumulate) {
+  switch (__builtin_popcount(sources)) {
+  case 0:
+    if (!accumulate)
+      spread_row(p, y, sources, 0, piece, false);
+    break;
+  case 1:
+    spread_row(p, y, sources, 1, piece, accumulate);
+    break;
+  case 2:
+    spread_row(p, y, sources, 2, piece, accumulate);
+    break;
+  case 3:
+    spread_row(p, y, sources, 3, piece, accumulate);
+    break;
+  case 4:
+    spread_row(p, y, sources, 4, piece, accumulate);
+    break;
+  case 5:
+    spread_row(p, y, sources, 5, piece, accumulate);
+    break;
+  case 6:
+    spread_row(p, y, sources, 6, piece, accumulate);
+    break;
+  case 7:
+    spread_row(p, y, sources, 7, piece, accumulate);
+    break;
+  default:
+    spread_row(p, y, sources, 8, piece, accumulate);
+  }
 }
 
-WEFT_INLINE void spread_near(const weft_packet_spread *p, const spread_sums *s,
-                             const spread_piece *piece, const bool accumulate) {
-  if (!accumulate)
-    spread_rows(p, s, 0, piece, false);
-  spread_rows(p, s, 1, piece, accumulate);
-  spread_rows(p, s, 2, piece, accumulate);
-  spread_rows(p, s, 3, piece, accumulate);
-  spread_rows(p, s, 4, piece, accumulate);
-  spread_rows(p, s, 5, piece, accumulate);
-  spread_rows(p, s, 6, piece, accumulate);
-  spread_rows(p, s, 7, piece, accumulate);
-  spread_rows(p, s, 8, piece, accumulate);
-}
-
-WEFT_INLINE void spread_all(const weft_packet_spread *p, const spread_sums *s,
-                            const bool accumulate) {
+WEFT_INLINE void spread_all(const weft_packet_spread *p, const bool accumulate) {
   const size_t bytes = p->end - p->begin, group = p->w * p->packet_bytes;
   const size_t columns = bytes < SPREAD_RUN * VEC_BYTES ? SPREAD_NEAR_SHORT : SPREAD_NEAR;
   const size_t groups = columns / bytes ? columns / bytes : 1;
@@ -160,18 +144,19 @@ WEFT_INLINE void spread_all(const weft_packet_spread *p, const spread_sums *s,
       const size_t last = p->groups - g < groups ? p->groups : g + groups;
       const spread_piece piece = {g * group, last * group, column,
                                   p->end - column < columns ? p->end : column + columns};
-      spread_near(p, s, &piece, accumulate);
+      for (size_t i = 0; i < p->m; i++)
+        for (size_t l = 0; l < p->w; l++)
+          spread_any(p, p->y[i] + l * p->packet_bytes, p->sources[i * p->w + l], &piece,
+                     accumulate);
     }
 }
 
 static void spread_packets(const weft_packet_spread *spread) {
   const weft_packet_spread own = *spread, *const p = &own; // which no store can alter
-  spread_sums sums;
-  spread_order(p, &sums);
   if (p->accumulate)
-    spread_all(p, &sums, true);
+    spread_all(p, true);
   else
-    spread_all(p, &sums, false);
+    spread_all(p, false);
 }
 
 #endif

@@ -6,6 +6,8 @@
 
 #include "tests/kernels/row_check_internal.h"
 
+enum { SHARDS = 20, PACKETS = 8 };
+
 typedef struct spread_shape {
   size_t w, packet_bytes, groups, cut; // cut: where the first run of bytes of a packet ends
 } spread_shape;
@@ -33,7 +35,7 @@ static weft_xorm product(const row_check_rows *rows, const row_check_shape *c,
 
 // The same in two runs of bytes.
 static void in_runs(const row_check *check, const weft_xorm *xorm, size_t cut, bool last_first) {
-  uint8_t sources[WEFT_SPREAD_OUTPUTS] = {0};
+  uint8_t sources[SHARDS * PACKETS] = {0};
   for (size_t i = 0; i < xorm->m * xorm->w; i++)
     for (size_t c = 0; c < xorm->w; c++)
       sources[i] |= (uint8_t)(xorm->bits[i * xorm->w + c] << c);
@@ -56,7 +58,7 @@ static void in_runs(const row_check *check, const weft_xorm *xorm, size_t cut, b
 
 static bool run(row_check *check, const row_check_shape *c, const spread_shape *shape,
                 test_rng *rng) {
-  uint8_t bits[ROW_CHECK_ROWS * 8 * 8], *inner[ROW_CHECK_ROWS];
+  uint8_t bits[SHARDS * PACKETS * PACKETS], *inner[SHARDS];
   test_rng_fill(rng, bits, c->m * shape->w * shape->w);
   const size_t mask = test_rng_below(rng, 3) ? 1 : 3; // one bit in two or in four
   for (size_t i = 0; i < c->m * shape->w * shape->w; i++)
@@ -65,8 +67,7 @@ static bool run(row_check *check, const row_check_shape *c, const spread_shape *
   row_check_rows_new(&rows, c, rng);
   const weft_xorm xorm = product(&rows, c, shape, bits, inner);
   const weft_exec alone = {0};
-  const bool runs = check->row->host->spread && c->m * shape->w <= WEFT_SPREAD_OUTPUTS &&
-                    test_rng_below(rng, 4) != 0;
+  const bool runs = check->row->host->spread && test_rng_below(rng, 4) != 0;
   if (runs)
     in_runs(check, &xorm, shape->cut, test_rng_below(rng, 2));
   else
@@ -84,7 +85,7 @@ bool row_check_spread(row_check *check) {
   test_rng rng = test_rng_new(check->seed, 11);
   for (size_t round = 0; round < ROUNDS; round += check->step) {
     const bool large = round % 8 == 0;
-    spread_shape shape = {.w = 1 + test_rng_below(&rng, 8),
+    spread_shape shape = {.w = 1 + test_rng_below(&rng, PACKETS),
                           .packet_bytes = 1 + test_rng_below(&rng, large ? 5000 : 600),
                           .groups = 1 + test_rng_below(&rng, large ? 3 : 9)};
     if (round % 4 == 1) {
@@ -92,7 +93,7 @@ bool row_check_spread(row_check *check) {
       shape.groups = 1 + test_rng_below(&rng, 70);
     }
     shape.cut = test_rng_below(&rng, 2) * test_rng_below(&rng, shape.packet_bytes + 1);
-    const row_check_shape c = {.m = 1 + test_rng_below(&rng, round % 16 == 5 ? 20 : 8),
+    const row_check_shape c = {.m = 1 + test_rng_below(&rng, round % 16 == 5 ? SHARDS : 8),
                                .k = 1,
                                .len = shape.groups * shape.w * shape.packet_bytes,
                                .offset = test_rng_below(&rng, 2) * test_rng_below(&rng, 64),

@@ -246,11 +246,16 @@ void weft_bench_storage_crs(weft_bench_storage_run *run) {
 }
 
 // ---------------------------------------------------------------------------------------------
-// CRS, source by source: at the packet size at which encoding is quickest, and at a long one.
+// CRS, source by source, with packets as rows with blocks like them best, as they are by default,
+// and long ones.
 
-static void crs_update_one(weft_bench_scene *scene, size_t w, const size_t *packet, size_t count) {
+static const size_t update_packets[] = {64, 512, 2048};
+
+// The first `count` of them.
+static void crs_update_packets(weft_bench_scene *scene, size_t w, size_t count) {
   weft_bench_group *const group = weft_bench_scene_group(scene);
-  int encode[2];
+  const size_t *const packet = update_packets;
+  int encode[COUNT(update_packets)];
   weft_bench_scene_add_bounds(scene, false);
   for (size_t p = 0; p < count; p++)
     encode[p] = add_crs(scene, WEFT_BENCH_STORAGE_ENCODE, w, packet[p], false);
@@ -269,20 +274,20 @@ static void crs_update_one(weft_bench_scene *scene, size_t w, const size_t *pack
 
 static void crs_update_shape(weft_bench_storage_run *run, size_t k, size_t m, size_t bytes,
                              const char *what) {
-  enum { LONG_PACKET = 2048 };
   static const size_t words[] = {4, 8};
   char title[128], text[64];
   (void)what;
   for (size_t i = 0; i < COUNT(words); i++) {
     const size_t w = words[i];
-    const size_t best = ((size_t)1 << w) >= k + m ? best_packet(run, NULL, k, m, w, bytes) : 0;
-    const bool both = best != LONG_PACKET && bytes % (w * LONG_PACKET) == 0;
-    if (!best)
+    size_t fit = 0;
+    while (fit < COUNT(update_packets) && bytes % (w * update_packets[fit]) == 0)
+      fit++;
+    if (((size_t)1 << w) < k + m || fit == 0)
       continue;
     snprintf(text, sizeof text, ", packets, w = %zu: source by source", w);
     weft_bench_scene *const scene =
         weft_bench_scene_new(run, shape_title(title, sizeof title, k, m, bytes, text), k, m, bytes);
-    crs_update_one(scene, w, (const size_t[]){best, LONG_PACKET}, both ? 2 : 1);
+    crs_update_packets(scene, w, fit);
     weft_bench_scene_run(scene);
   }
 }

@@ -8,7 +8,7 @@
 
 // Bytes of a shard that are worked on at a time where scratch is needed. VERIFY: what a
 // second-level cache holds beside the parity it meets. UPDATE: what the first-level cache holds
-// beside the rest; more of packets, since each call sorts out which of them meet.
+// beside the rest; more of packets, of which each call finds out which of them meet.
 #define VERIFY_BYTES ((size_t)32 * 1024)
 #define UPDATE_BYTES ((size_t)4 * 1024)
 #define UPDATE_PACKETS_BYTES ((size_t)8 * 1024)

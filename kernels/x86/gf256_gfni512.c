@@ -10,7 +10,11 @@ typedef vec src;
 typedef __m512i con;
 
 static inline src src_make(vec x) { return x; }
-static inline con con_of(uint64_t bits) { return _mm512_set1_epi64((long long)bits); }
+static inline con con_of(uint64_t bits) {
+  con c = _mm512_set1_epi64((long long)bits);
+  INTRINSICS_APART(c);
+  return c;
+}
 static inline con con_make(uint8_t c) { return con_of(weft_gf256_affine[c]); }
 static inline vec product(src x, con c) { return _mm512_gf2p8affine_epi64_epi8(x, c, 0); }
 static inline vec bits_of(con blocks, vec x) { return product(blocks, x); }

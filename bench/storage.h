@@ -43,6 +43,7 @@ void weft_bench_storage_encode(weft_bench_storage_run *run);
 void weft_bench_storage_small(weft_bench_storage_run *run);
 void weft_bench_storage_update(weft_bench_storage_run *run);
 void weft_bench_storage_crs(weft_bench_storage_run *run);
+void weft_bench_storage_crs_update(weft_bench_storage_run *run);
 void weft_bench_storage_threads(weft_bench_storage_run *run);
 
 #endif

@@ -22,7 +22,7 @@
 #define TEXTS 64u
 
 static const char *const operation_names[WEFT_BENCH_STORAGE_OPERATIONS] = {"encode", "recover",
-                                                                           "add delta"};
+                                                                           "add delta", "progress"};
 
 typedef struct own_state {
   struct own_state *next;
@@ -223,7 +223,7 @@ static const char *check_call(weft_bench_scene *scene, const weft_bench_shards *
   const char *const name = operation_names[operation];
   const char *checked = WEFT_BENCH_CHECKED_SOURCE;
   memcpy(scene->memory, scene->original, s->k * s->bytes);
-  if (operation != WEFT_BENCH_STORAGE_ENCODE) {
+  if (operation == WEFT_BENCH_STORAGE_RECOVER || operation == WEFT_BENCH_STORAGE_ADD_DELTA) {
     weft_ctx *ctx = NULL;
     weft_code *made = NULL;
     const weft_code_options options = {
@@ -306,9 +306,19 @@ static void own_add_delta(void *user) {
   weft_bench_must(s->who, weft_code_add_delta(s->code, 0, s->shards->delta, &s->stripe, NULL));
 }
 
+static void own_progress(void *user) {
+  const own_state *const s = user;
+  weft_progress *progress = NULL;
+  weft_bench_must(s->who, weft_progress_new(s->code, &s->stripe, &progress));
+  for (size_t i = 0; i < s->shards->k; i++)
+    weft_bench_must(s->who, weft_progress_add(progress, i, s->shards->shard[i], NULL));
+  weft_bench_must(s->who, weft_progress_finish(progress));
+  weft_progress_free(progress);
+}
+
 int weft_bench_scene_add_own(weft_bench_scene *scene, const weft_bench_own *own) {
   static void (*const calls[WEFT_BENCH_STORAGE_OPERATIONS])(void *) = {own_encode, own_recover,
-                                                                       own_add_delta};
+                                                                       own_add_delta, own_progress};
   weft_bench_shards *const s = &scene->shards;
   const weft_bench_machine *const machine = &scene->run->machine;
   own_state *const state = weft_bench_alloc(1, sizeof *state);
@@ -357,6 +367,8 @@ static void peer_call(void *user) {
 int weft_bench_scene_add_peer(weft_bench_scene *scene, const weft_bench_storage_peer *peer,
                               weft_bench_storage_operation operation, size_t w, size_t packet_bytes,
                               size_t threads) {
+  if (operation == WEFT_BENCH_STORAGE_PROGRESS)
+    return -1;
   peer_state *const state = weft_bench_alloc(1, sizeof *state);
   weft_bench_shards *const s = &scene->shards;
   s->w = w;

@@ -21,7 +21,8 @@ double weft_bench_scene_try(weft_bench_scene *scene);
 weft_bench_group *weft_bench_scene_group(weft_bench_scene *scene);
 
 // What bounds the cases that are added from now on: the row's arithmetic, and loading k shards and
-// storing m, or for an update loading one shard and m more, and storing m.
+// storing m, or for an update loading one shard and m more, and storing m; this is also what bounds
+// encoding one shard after the other.
 void weft_bench_scene_add_bounds(weft_bench_scene *scene, bool update);
 
 // How weft does something.

@@ -24,6 +24,8 @@ static const struct {
     {"small", "the same with shards of 4 KiB", weft_bench_storage_small, false},
     {"update", "one source into the parity", weft_bench_storage_update, false},
     {"crs", "Cauchy Reed-Solomon: blocks of bits, XOR programs", weft_bench_storage_crs, false},
+    {"crs-update", "Cauchy Reed-Solomon: one source into the parity, source by source",
+     weft_bench_storage_crs_update, false},
     {"threads", "encoding on several threads", weft_bench_storage_threads, false},
     {"gpu-device", "the GPU and its ceilings", weft_bench_storage_gpu_device, true},
     {"gpu-rs", "Reed-Solomon on a GPU, resident", weft_bench_storage_gpu_rs, true},

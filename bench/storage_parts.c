@@ -244,3 +244,56 @@ void weft_bench_storage_crs(weft_bench_storage_run *run) {
   static const size_t bytes[] = {64 << 10, 1 << 20};
   all_shapes(run, shapes, COUNT(shapes), bytes, COUNT(bytes), crs_shape);
 }
+
+// ---------------------------------------------------------------------------------------------
+// CRS, source by source, with packets as rows with blocks like them best, as they are by default,
+// and long ones.
+
+static const size_t update_packets[] = {64, 512, 2048};
+
+// The first `count` of them.
+static void crs_update_packets(weft_bench_scene *scene, size_t w, size_t count) {
+  weft_bench_group *const group = weft_bench_scene_group(scene);
+  const size_t *const packet = update_packets;
+  int encode[COUNT(update_packets)];
+  weft_bench_scene_add_bounds(scene, false);
+  for (size_t p = 0; p < count; p++)
+    encode[p] = add_crs(scene, WEFT_BENCH_STORAGE_ENCODE, w, packet[p], false);
+  weft_bench_scene_add_bounds(scene, true);
+  for (size_t p = 0; p < count; p++) {
+    const int update = add_crs(scene, WEFT_BENCH_STORAGE_ADD_DELTA, w, packet[p], false);
+    const int progress = add_crs(scene, WEFT_BENCH_STORAGE_PROGRESS, w, packet[p], false);
+    weft_bench_group_ask(group,
+                         weft_bench_scene_text(scene, "packet=%zu: add delta / encode", packet[p]),
+                         update, encode[p], WEFT_BENCH_INPUT);
+    weft_bench_group_ask(group,
+                         weft_bench_scene_text(scene, "packet=%zu: progress / encode", packet[p]),
+                         progress, encode[p], WEFT_BENCH_INPUT);
+  }
+}
+
+static void crs_update_shape(weft_bench_storage_run *run, size_t k, size_t m, size_t bytes,
+                             const char *what) {
+  static const size_t words[] = {4, 8};
+  char title[128], text[64];
+  (void)what;
+  for (size_t i = 0; i < COUNT(words); i++) {
+    const size_t w = words[i];
+    size_t fit = 0;
+    while (fit < COUNT(update_packets) && bytes % (w * update_packets[fit]) == 0)
+      fit++;
+    if (((size_t)1 << w) < k + m || fit == 0)
+      continue;
+    snprintf(text, sizeof text, ", packets, w = %zu: source by source", w);
+    weft_bench_scene *const scene =
+        weft_bench_scene_new(run, shape_title(title, sizeof title, k, m, bytes, text), k, m, bytes);
+    crs_update_packets(scene, w, fit);
+    weft_bench_scene_run(scene);
+  }
+}
+
+void weft_bench_storage_crs_update(weft_bench_storage_run *run) {
+  static const weft_bench_sizes_of_code shapes[] = {{10, 2}, {10, 4}, {10, 8}};
+  static const size_t bytes[] = {64 << 10, 1 << 20};
+  all_shapes(run, shapes, COUNT(shapes), bytes, COUNT(bytes), crs_update_shape);
+}

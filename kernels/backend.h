@@ -194,6 +194,19 @@ typedef struct weft_bit_panel {
   size_t scratch_bytes;       // at least ceil(k / 8) * WEFT_BIT_SCRATCH; some times that is better
 } weft_bit_panel;
 
+// Packets of one shard into those of m others, on one thread: output packet l of shard i is the sum
+// of the input packets c whose bit c is set in sources[i * w + l]. Packet l of group g of a shard
+// lies (g * w + l) * packet_bytes after its first byte.
+typedef struct weft_packet_spread {
+  size_t m, w; // w at most 8
+  size_t packet_bytes, groups;
+  size_t begin, end;      // bytes [begin, end) of every packet
+  const uint8_t *sources; // (m, w)
+  const uint8_t *x;
+  uint8_t *const *y; // m, overlapping neither x nor each other
+  bool accumulate;
+} weft_packet_spread;
+
 typedef struct weft_acts weft_acts; // kernels/host_steps.h
 typedef struct weft_strip weft_strip;
 
@@ -217,6 +230,8 @@ typedef struct weft_host_kernel {
   // (measured).
   void (*bits)(const weft_bit_panel *panel);
   size_t bits_one, bits_input, bits_output, bits_block;
+  // Optional: where there is one source, this instead of xor_rows for each packet.
+  void (*spread)(const weft_packet_spread *spread);
   // Optional, for comparisons: y[i] = a[i] * b[i], where no operand repeats. y may equal a or b.
   void (*pairs)(uint8_t *y, const uint8_t *a, const uint8_t *b, size_t len);
 } weft_host_kernel;

@@ -9,6 +9,7 @@
 
 #include "kernels/host_kernels.h"
 #include "kernels/host_steps.h"
+#include "kernels/unroll.h"
 
 enum {
   LINE = 64,                 // cuts by column fall on cache lines of the row
@@ -17,6 +18,7 @@ enum {
   PIECES_PER_THREAD = 4,     // so that a thread that starts late finds work left to share
   SERIAL_MACS = 1024 * 1024, // below, waking a thread costs more than it saves
   XOR_SOURCES = 256,         // pointers on the stack
+  SPREAD_OUTPUTS = 64,       // likewise, and packets
   PACK_FROM = 64 * 1024      // bytes of sources; measured (docs/performance.md)
 };
 
@@ -237,6 +239,44 @@ static void xor_packet(const xorm_job *job, size_t packet, size_t first, size_t 
   } while (source < o->k * o->w);
 }
 
+// What output packet adds up of the packets of one shard: a bit for each.
+static uint8_t sources_of(const uint8_t *bits, size_t w) {
+  uint8_t sources = 0;
+  if (w == 8) { // as one word: bit c of byte c into bit 56 + c
+    uint64_t word = 0;
+    WEFT_UNROLL for (size_t c = 0; c < 8; c++) word |= (uint64_t)bits[c] << 8 * c;
+    return (uint8_t)(word * UINT64_C(0x0102040810204080) >> 56);
+  }
+  for (size_t c = 0; c < w; c++)
+    sources |= (uint8_t)(bits[c] << c);
+  return sources;
+}
+
+// A piece of a product of one shard.
+static void spread(const xorm_job *job, size_t first, size_t last, size_t begin, size_t end) {
+  const weft_xorm *o = job->xorm;
+  const size_t most = SPREAD_OUTPUTS / o->w, from = first * o->w * o->packet_bytes;
+  uint8_t sources[SPREAD_OUTPUTS], *y[SPREAD_OUTPUTS];
+  weft_packet_spread s = {.w = o->w,
+                          .packet_bytes = o->packet_bytes,
+                          .groups = last - first,
+                          .begin = begin,
+                          .end = end,
+                          .sources = sources,
+                          .x = weft_const_row(&o->x, 0) + from,
+                          .y = y,
+                          .accumulate = o->accumulate};
+  const uint8_t *bits = o->bits;
+  for (size_t i = 0; i < o->m; i += s.m) {
+    s.m = smaller(o->m - i, most);
+    for (size_t j = 0; j < s.m; j++)
+      y[j] = weft_row(&o->y, i + j) + from;
+    for (size_t packet = 0; packet < s.m * o->w; packet++, bits += o->bits_stride)
+      sources[packet] = sources_of(bits, o->w);
+    job->kernel->spread(&s);
+  }
+}
+
 static void xorm_task(void *user, size_t index) {
   const xorm_job *job = user;
   const weft_xorm *o = job->xorm;
@@ -244,8 +284,11 @@ static void xorm_task(void *user, size_t index) {
   const size_t last = smaller(first + job->group_step, job->groups);
   const size_t begin = index % job->pieces_in_packet * job->byte_step;
   const size_t end = smaller(begin + job->byte_step, o->packet_bytes);
-  for (size_t packet = 0; packet < o->m * o->w; packet++)
-    xor_packet(job, packet, first, last, begin, end);
+  if (o->k == 1 && job->kernel->spread)
+    spread(job, first, last, begin, end);
+  else
+    for (size_t packet = 0; packet < o->m * o->w; packet++)
+      xor_packet(job, packet, first, last, begin, end);
 }
 
 // A piece takes as many groups as stay in the second-level cache, or part of one group's packets.

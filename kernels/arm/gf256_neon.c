@@ -36,4 +36,7 @@ static inline vec mac(vec acc, src x, con c) {
 #define STREAM_SOURCES 8
 #include "kernels/tile.h"
 
-const weft_host_kernel weft_host_neon = {.panel = tile_panel, .xor_rows = tile_xor_rows};
+#include "kernels/packet_spread.h"
+
+const weft_host_kernel weft_host_neon = {
+    .panel = tile_panel, .xor_rows = tile_xor_rows, .spread = spread_packets};

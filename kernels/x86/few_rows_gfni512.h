@@ -87,8 +87,8 @@ WEFT_INLINE void few_add(vec *acc, const uint8_t *const *x, size_t count, size_t
       }
     }
     WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
-      const vec c = _mm512_set1_epi64((long long)near[r]);
-      const vec d = _mm512_set1_epi64((long long)near[stride + r]);
+      const con c = con_of(near[r]);
+      const con d = con_of(near[stride + r]);
       WEFT_UNROLL for (size_t v = 0; v < vecs; v++) acc[r * vecs + v] =
           vec_xor3(acc[r * vecs + v], product(s[v], c), product(t[v], d));
     }
@@ -101,7 +101,7 @@ WEFT_INLINE void few_add(vec *acc, const uint8_t *const *x, size_t count, size_t
         __builtin_prefetch(next[j] + shift + column + v * VEC_BYTES);
     }
     WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
-      const vec c = _mm512_set1_epi64((long long)near[r]);
+      const con c = con_of(near[r]);
       WEFT_UNROLL for (size_t v = 0; v < vecs; v++) acc[r * vecs + v] =
           vec_xor(acc[r * vecs + v], product(s[v], c));
     }
@@ -272,7 +272,7 @@ static void few_fan(const weft_panel *p) {
   for (size_t run = p->begin; run < end; run += FEW_FAN_RUN) {
     const size_t stop = end - run < FEW_FAN_RUN ? end : run + FEW_FAN_RUN;
     for (size_t i = 0; i < p->m; i++) {
-      const vec c = _mm512_set1_epi64((long long)weft_gf256_affine[p->a[i * p->a_stride]]);
+      const con c = con_make(p->a[i * p->a_stride]);
       uint8_t *const y = p->y[i];
       for (size_t column = run; column < stop; column += VECS * VEC_BYTES)
         WEFT_UNROLL for (size_t v = 0; v < VECS; v++) {

@@ -29,11 +29,13 @@ static inline vec mac(vec acc, src x, con c) {
 #define STREAM_SOURCES 4
 #include "kernels/tile.h"
 
+#include "kernels/packet_spread.h"
 #include "kernels/steps.h"
 #include "kernels/x86/few_rows_avx2.h"
 
 const weft_host_kernel weft_host_avx2 = {.panel = few_or_tile_panel,
                                          .xor_rows = tile_xor_rows,
+                                         .spread = spread_packets,
                                          .steps = steps_run,
                                          .steps_product = 17,
                                          .steps_sum = 3,

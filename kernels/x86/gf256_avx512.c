@@ -28,10 +28,12 @@ static inline vec mac(vec acc, src x, con c) {
 #define STREAM_SOURCES 8
 #include "kernels/tile.h"
 
+#include "kernels/packet_spread.h"
 #include "kernels/steps.h"
 
 const weft_host_kernel weft_host_avx512 = {.panel = tile_panel,
                                            .xor_rows = tile_xor_rows,
+                                           .spread = spread_packets,
                                            .steps = steps_run,
                                            .steps_product = 21,
                                            .steps_sum = 4,

@@ -10,7 +10,11 @@ typedef vec src;
 typedef __m512i con;
 
 static inline src src_make(vec x) { return x; }
-static inline con con_of(uint64_t bits) { return _mm512_set1_epi64((long long)bits); }
+static inline con con_of(uint64_t bits) {
+  con c = _mm512_set1_epi64((long long)bits);
+  INTRINSICS_APART(c);
+  return c;
+}
 static inline con con_make(uint8_t c) { return con_of(weft_gf256_affine[c]); }
 static inline vec product(src x, con c) { return _mm512_gf2p8affine_epi64_epi8(x, c, 0); }
 static inline vec bits_of(con blocks, vec x) { return product(blocks, x); }
@@ -25,6 +29,7 @@ static inline vec mac2(vec acc, src x, con c, src z, con d) {
 #define STREAM_SOURCES 6
 #include "kernels/tile.h"
 
+#include "kernels/packet_spread.h"
 #include "kernels/steps.h"
 #include "kernels/x86/few_rows_gfni512.h"
 
@@ -33,6 +38,7 @@ static inline vec mac2(vec acc, src x, con c, src z, con d) {
 
 const weft_host_kernel weft_host_gfni512 = {.panel = few_or_tile_panel,
                                             .xor_rows = tile_xor_rows,
+                                            .spread = spread_packets,
                                             .steps = steps_run,
                                             .steps_product = 31,
                                             .steps_sum = 5,

@@ -7,4 +7,12 @@
 
 #include <immintrin.h>
 
+// Keeps a broadcast qword out of the operands of GF2P8AFFINEQB: clang 14 encodes the displacement
+// of such an operand in bytes, processors count it in qwords.
+#if defined(__clang__)
+#define INTRINSICS_APART(v) __asm__("" : "+v"(v))
+#else
+#define INTRINSICS_APART(v) ((void)0)
+#endif
+
 #endif

@@ -8,9 +8,10 @@
 
 // Bytes of a shard that are worked on at a time where scratch is needed. VERIFY: what a
 // second-level cache holds beside the parity it meets. UPDATE: what the first-level cache holds
-// beside the rest.
+// beside the rest; more of packets, of which each call finds out which of them meet.
 #define VERIFY_BYTES ((size_t)32 * 1024)
 #define UPDATE_BYTES ((size_t)4 * 1024)
+#define UPDATE_PACKETS_BYTES ((size_t)8 * 1024)
 
 // A run of parity shards [first, first + count) that are all there.
 typedef struct parity_run {
@@ -155,8 +156,9 @@ weft_status weft_code_update(weft_code *code, size_t index, const uint8_t *old_b
     return add_on_device(code, index, changed, 2, stripe, true, queue);
   if (queue)
     WEFT_TRY(weft_queue_wait(queue));
-  _Alignas(64) uint8_t near[UPDATE_BYTES];
-  const size_t chunk = chunk_bytes(code, UPDATE_BYTES);
+  _Alignas(64) uint8_t near[UPDATE_PACKETS_BYTES];
+  const size_t chunk =
+      chunk_bytes(code, weft_code_is_crs(code) ? UPDATE_PACKETS_BYTES : UPDATE_BYTES);
   uint8_t *delta = chunk > sizeof near ? weft_ctx_take(code->ctx, chunk, 64) : near;
   if (!delta)
     return WEFT_E_NOMEM;

@@ -187,6 +187,12 @@ START_TEST(storage_report) {
                              "crs", "--shapes", "4+2", "--bytes", "4K", "--json", path[0], NULL}),
       0);
   ck_assert_uint_ge(check_report(path[0], "encode"), 2);
+  ck_assert_int_eq(bench((const char *[]){"weft bench", "storage", "--quick", "--rep-ms", "1",
+                                          "--operations", "crs-update", "--shapes", "4+2",
+                                          "--bytes", "4K", "--json", path[0], NULL}),
+                   0);
+  ck_assert_uint_ge(check_report(path[0], "add delta"), 2);
+  ck_assert_uint_ge(check_report(path[0], "progress"), 2);
   ck_assert_int_eq(bench((const char *[]){"weft bench", "storage", "--shapes", "4x2",
                                           "--operations", "update", NULL}),
                    2);

@@ -11,7 +11,8 @@
 static const code_case cases[] = {
     {"vandermonde", 4, 2, 0, 0},     {"cauchy", 10, 4, 0, 0},      {"raid6", 6, 2, 0, 0},
     {"reed_sol_van", 3, 1, 0, 0},    {"cauchy_good", 10, 4, 4, 8}, {"cauchy_good", 5, 3, 8, 1024},
-    {"cauchy_orig", 4, 4, 3, 20000}, {"gcrs", 8, 3, 0, 0},
+    {"cauchy_orig", 4, 4, 3, 20000}, {"gcrs", 8, 3, 0, 0},         {"cauchy_orig", 5, 3, 7, 100},
+    {"cauchy_good", 6, 9, 8, 64},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 

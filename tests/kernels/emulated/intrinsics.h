@@ -7,6 +7,7 @@
 #define WEFT_TESTS_KERNELS_EMULATED_INTRINSICS_H
 
 #define WEFT_KERNELS_X86_INTRINSICS_H
+#define INTRINSICS_APART(v) ((void)0)
 
 #include <stddef.h>
 #include <stdint.h>

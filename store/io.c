@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -89,13 +90,14 @@ int weft_store_write_at(const weft_store_io *io, int fd, uint64_t offset, const 
 }
 
 // A signal may reach another thread than the one that waits here, so it waits in short turns.
-static bool input_awaited(const weft_store_io *io, int fd, const weft_store_patience *patience) {
+static bool awaited(const weft_store_io *io, int fd, short events,
+                    const weft_store_patience *patience) {
   enum { TURN_MS = 100 };
-  struct pollfd wanted = {.fd = fd, .events = POLLIN};
+  struct pollfd wanted = {.fd = fd, .events = events};
   for (;;) {
     const int ready = io->poll(&wanted, 1, TURN_MS);
     if (ready > 0 || (ready < 0 && errno != EINTR))
-      return true; // what is wrong, read() tells
+      return true; // what is wrong, read() or write() tells
     if (!patience->keep_on(patience->user))
       return false;
   }
@@ -104,10 +106,10 @@ static bool input_awaited(const weft_store_io *io, int fd, const weft_store_pati
 int weft_store_read_next(const weft_store_io *io, int fd, uint8_t *out, size_t bytes, size_t *done,
                          const weft_store_patience *patience) {
   for (*done = 0; *done < bytes;) {
-    if (!input_awaited(io, fd, patience))
+    if (!awaited(io, fd, POLLIN, patience))
       return EINTR;
     const ssize_t n = io->read(fd, out + *done, bytes - *done);
-    if (n < 0 && errno == EINTR)
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
       continue;
     if (n < 0)
       return errno;
@@ -118,10 +120,30 @@ int weft_store_read_next(const weft_store_io *io, int fd, uint8_t *out, size_t b
   return 0;
 }
 
-int weft_store_write_next(const weft_store_io *io, int fd, const uint8_t *in, size_t bytes) {
+int weft_store_own_pipe(const weft_store_io *io, int fd) {
+  char path[32];
+  struct stat about;
+  if (fstat(fd, &about) != 0 || !S_ISFIFO(about.st_mode))
+    return -1;
+  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  return io->open(path, O_WRONLY | O_NONBLOCK, 0);
+}
+
+// What write() takes without waiting once poll() has said that there is room.
+static size_t patient_bytes(int fd) {
+  struct stat about;
+  const bool file = fstat(fd, &about) == 0 && (S_ISREG(about.st_mode) || S_ISBLK(about.st_mode));
+  return file || (fcntl(fd, F_GETFL) & O_NONBLOCK) ? SIZE_MAX : PIPE_BUF;
+}
+
+int weft_store_write_next(const weft_store_io *io, int fd, const uint8_t *in, size_t bytes,
+                          const weft_store_patience *patience) {
+  const size_t most = patient_bytes(fd);
   for (size_t at = 0; at < bytes;) {
-    const ssize_t n = io->write(fd, in + at, bytes - at);
-    if (n < 0 && errno == EINTR)
+    if (!awaited(io, fd, POLLOUT, patience))
+      return EINTR;
+    const ssize_t n = io->write(fd, in + at, bytes - at < most ? bytes - at : most);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
       continue;
     if (n < 0)
       return errno;

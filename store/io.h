@@ -37,15 +37,19 @@ int weft_store_read_at(const weft_store_io *io, int fd, uint64_t offset, uint8_t
                        uint8_t *then, size_t then_bytes, size_t *done);
 int weft_store_write_at(const weft_store_io *io, int fd, uint64_t offset, const uint8_t *in,
                         size_t bytes, const uint8_t *then, size_t then_bytes);
-// At the file's position, for pipes. While there is nothing to read, keep_on is asked now and then:
-// EINTR once it says no.
+// At the file's position, for pipes. While there is nothing to read, or no room to write, keep_on
+// is asked now and then: EINTR once it says no.
 typedef struct weft_store_patience {
   bool (*keep_on)(void *user);
   void *user;
 } weft_store_patience;
 int weft_store_read_next(const weft_store_io *io, int fd, uint8_t *out, size_t bytes, size_t *done,
                          const weft_store_patience *patience);
-int weft_store_write_next(const weft_store_io *io, int fd, const uint8_t *in, size_t bytes);
+int weft_store_write_next(const weft_store_io *io, int fd, const uint8_t *in, size_t bytes,
+                          const weft_store_patience *patience);
+// A pipe opened anew, so that not to wait at it is a matter of this end alone: others may write
+// through the one that was given. -1: it is no pipe, or the system cannot; the given one will do.
+int weft_store_own_pipe(const weft_store_io *io, int fd);
 int weft_store_sync(const weft_store_io *io, int fd);
 // fsync of a folder, so that the names in it last.
 int weft_store_sync_folder(const weft_store_io *io, const char *path);

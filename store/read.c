@@ -19,6 +19,7 @@ typedef struct reading {
   int output;
   const char *name; // of the output
   bool pipe;
+  uint64_t given; // bytes, into the pipe
 } reading;
 
 // The bytes of a stripe that are asked for: [*from, *to) of its data.
@@ -75,12 +76,19 @@ static weft_status work(void *user, size_t lane_index, uint64_t stripe) {
   return error ? write_failed(r, error) : WEFT_OK;
 }
 
+static bool keep_on(void *user) {
+  const reading *r = user;
+  return weft_store_ask(r->store, r->given, r->end - r->offset);
+}
+
 static weft_status give(void *user, size_t lane_index, uint64_t stripe) {
   reading *r = user;
   size_t from, to;
   part_of(r, stripe, &from, &to);
-  const int error =
-      weft_store_write_next(r->store->io, r->output, r->lanes[lane_index].base + from, to - from);
+  const weft_store_patience patience = {.keep_on = keep_on, .user = r};
+  const int error = weft_store_write_next(r->store->io, r->output, r->lanes[lane_index].base + from,
+                                          to - from, &patience);
+  r->given += to - from;
   return error ? write_failed(r, error) : WEFT_OK;
 }
 
@@ -103,6 +111,9 @@ static weft_status read_to(weft_store *store, uint64_t offset, uint64_t length, 
                .name = name,
                .pipe = pipe};
   WEFT_TRY(weft_store_lanes_new(store, threads, &r.lanes));
+  const int own = pipe ? weft_store_own_pipe(store->io, output) : -1;
+  if (own >= 0)
+    r.output = own;
   weft_store_watch watch = {.store = store, .stripe_bytes = stripe, .total = length};
   const weft_store_run run = {.threads = threads,
                               .first = offset / stripe,
@@ -113,6 +124,8 @@ static weft_status read_to(weft_store *store, uint64_t offset, uint64_t length, 
                               .keep_on = weft_store_keep_on,
                               .watcher = &watch};
   const weft_status status = weft_store_run_stripes(&run);
+  if (own >= 0)
+    store->io->close(own);
   weft_store_lanes_free(store, r.lanes);
   return status;
 }

@@ -23,8 +23,9 @@ typedef struct weft_store_options {
   const weft_store_io *io; // NULL: the system's
   const uint8_t *key;      // (WEFT_STORE_KEY_BYTES), the user's; NULL: none
   size_t threads;          // stripes at work at once; 0: one; at most WEFT_STORE_MAX_THREADS
-  // After each stripe, and now and then while an input has nothing to read, from one thread at a
-  // time; bytes of data, total 0: unknown. False stops the call with WEFT_E_STOPPED. May be NULL.
+  // After each stripe, and now and then while an input has nothing to read or an output no room,
+  // from one thread at a time; bytes of data, total 0: unknown. False stops the call with
+  // WEFT_E_STOPPED. May be NULL.
   bool (*keep_on)(void *user, uint64_t done, uint64_t total);
   void *user;
 } weft_store_options;

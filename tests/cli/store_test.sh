@@ -256,29 +256,33 @@ wait "$pid" || code=$?
 [ "$code" = 143 ] || fail "after SIGTERM: exit $code: $(cat err)"
 [ ! -e stopped ] || fail "an interrupted encode left a folder"
 
-# While an input has nothing to read, or a pipe nobody at its other end.
-interrupt() { # ARGUMENT...: weft store must end by SIGINT, and say so
-  local code=0
+# While an input has nothing to read, an output no room, or a pipe nobody at its other end.
+interrupt() { # SIGNAL ARGUMENT...: weft store must end by it, and say so
+  local code=0 wanted=$((128 + $(kill -l "$1")))
   # Bash starts background jobs with SIGINT ignored; a program of its own undoes that.
-  python3 - "$weft" store "$@" >out 2>err <<'PYTHON' || code=$?
+  python3 - "$1" "$weft" store "${@:2}" 2>err <<'PYTHON' || code=$?
 import signal, subprocess, sys, time
-child = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE)
+child = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 time.sleep(1)
-child.send_signal(signal.SIGINT)
+child.send_signal(signal.Signals["SIG" + sys.argv[1]])
 try:
     sys.exit(child.wait(timeout=20))
 except subprocess.TimeoutExpired:
     child.kill()
     sys.exit("it goes on waiting")
 PYTHON
-  [ "$code" = 130 ] || fail "weft store $*, after Ctrl-C: exit $code, not 130: $(cat err)"
+  [ "$code" = "$wanted" ] || fail "weft store ${*:2}, after SIG$1: exit $code, not $wanted: $(cat err)"
   says interrupted err
 }
-interrupt encode - --output-dir stopped
+interrupt INT encode - --output-dir stopped
 [ ! -e stopped ] || fail "an encode that was interrupted as it waited left a folder"
-interrupt encode slow --output-dir stopped
-interrupt decode d --output slow
-interrupt update --offset 0 d -
+interrupt INT encode slow --output-dir stopped
+interrupt INT decode d --output slow
+interrupt INT update --offset 0 d -
+for threads in 1 2; do
+  interrupt TERM decode d --output - --threads "$threads"
+  interrupt INT read d --offset 1 --threads "$threads"
+done
 expect 0 verify d
 
 # --- a disk that is full, a folder that cannot be written: these need a user namespace

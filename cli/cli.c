@@ -6,6 +6,7 @@
 #include <math.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,7 +100,7 @@ int cli_flush(const char *command, int code) {
 
 // --- Signals
 
-static volatile sig_atomic_t signal_seen;
+static atomic_int signal_seen; // which other threads than the handler's read
 
 static void on_signal(int number) { signal_seen = number; }
 

@@ -9,12 +9,11 @@
 
 typedef struct team {
   const weft_store_run *run;
-  pthread_mutex_t taking; // held through take, so that stripes are taken in order
-  uint64_t next;
+  pthread_mutex_t lock; // of what follows; never held through a step, which may wait without end
+  pthread_cond_t untaken, turn;
+  bool taking; // somebody is: stripes are taken in order
   bool ended;
-  pthread_mutex_t lock; // of what follows
-  pthread_cond_t turn;
-  uint64_t given;
+  uint64_t next, given;
   weft_status status;
 } team;
 
@@ -23,37 +22,42 @@ typedef struct member {
   size_t lane;
 } member;
 
-static void fail(team *t, weft_status status) {
-  pthread_mutex_lock(&t->lock);
+// With the lock held.
+static void fail_locked(team *t, weft_status status) {
   if (t->status == WEFT_OK)
     t->status = status;
+  pthread_cond_broadcast(&t->untaken);
   pthread_cond_broadcast(&t->turn);
-  pthread_mutex_unlock(&t->lock);
 }
 
-static bool failed(team *t) {
+static void fail(team *t, weft_status status) {
   pthread_mutex_lock(&t->lock);
-  const bool yes = t->status != WEFT_OK;
+  fail_locked(t, status);
   pthread_mutex_unlock(&t->lock);
-  return yes;
 }
 
 // False: there is no further stripe.
 static bool take(team *t, size_t lane, uint64_t *stripe) {
   const weft_store_run *run = t->run;
-  weft_status status = WEFT_OK;
-  pthread_mutex_lock(&t->taking);
-  bool taken = !t->ended && t->next < run->end && !failed(t);
-  if (taken) {
+  pthread_mutex_lock(&t->lock);
+  while (t->taking && t->status == WEFT_OK)
+    pthread_cond_wait(&t->untaken, &t->lock);
+  bool taken = !t->ended && t->next < run->end && t->status == WEFT_OK;
+  if (taken)
     *stripe = t->next++;
-    if (run->take)
-      status = run->take(run->user, lane, *stripe);
+  if (taken && run->take) {
+    t->taking = true;
+    pthread_mutex_unlock(&t->lock);
+    const weft_status status = run->take(run->user, lane, *stripe);
+    pthread_mutex_lock(&t->lock);
+    t->taking = false;
     taken = status == WEFT_OK;
-    t->ended = !taken;
+    t->ended = t->ended || !taken;
+    if (!taken && status != WEFT_PENDING)
+      fail_locked(t, status);
+    pthread_cond_broadcast(&t->untaken); // all, as this may have been the last
   }
-  pthread_mutex_unlock(&t->taking);
-  if (status != WEFT_OK && status != WEFT_PENDING)
-    fail(t, status);
+  pthread_mutex_unlock(&t->lock);
   return taken;
 }
 
@@ -95,8 +99,8 @@ weft_status weft_store_run_stripes(const weft_store_run *run) {
   team t = {.run = run, .next = run->first, .given = run->first, .status = WEFT_OK};
   member members[WEFT_STORE_MAX_THREADS];
   pthread_t threads[WEFT_STORE_MAX_THREADS];
-  pthread_mutex_init(&t.taking, NULL);
   pthread_mutex_init(&t.lock, NULL);
+  pthread_cond_init(&t.untaken, NULL);
   pthread_cond_init(&t.turn, NULL);
   size_t started = 1; // the caller is the first
   for (; started < run->threads; started++) {
@@ -110,8 +114,8 @@ weft_status weft_store_run_stripes(const weft_store_run *run) {
   work(&members[0]);
   for (size_t i = 1; i < started; i++)
     pthread_join(threads[i], NULL);
-  pthread_mutex_destroy(&t.taking);
   pthread_mutex_destroy(&t.lock);
+  pthread_cond_destroy(&t.untaken);
   pthread_cond_destroy(&t.turn);
   return t.status;
 }

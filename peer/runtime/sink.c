@@ -10,16 +10,18 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "weft/peer_node.h"
 
 enum { UDP_BYTES = 7 * 188, SPREAD_STEP_US = 2000 }; // 7 MPEG-TS packets, as is usual
+enum { LOOK_MS = 100 };                              // for somebody who reads a FIFO
 
 struct weft_sink {
   weft_sink_options options;
   int fd;
-  bool file, udp; // file: never makes us wait
+  bool file, fifo, udp; // file: never makes us wait; fifo: fd -1 until somebody reads it
   struct sockaddr_in6 to;
   weft_http *http;
   uint8_t *segment;
@@ -80,6 +82,18 @@ bool weft_sink_possible(const char *output, char **error) {
   return !why;
 }
 
+// ENXIO: a FIFO that nobody reads. Opening it as a file would wait for somebody, and the node with
+// it.
+static int open_file(weft_sink *s) {
+  const char *path = s->options.output;
+  struct stat about;
+  s->fifo = stat(path, &about) == 0 && S_ISFIFO(about.st_mode);
+  const int fd = s->fifo ? open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
+                         : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  s->file = fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+  return fd;
+}
+
 weft_sink *weft_sink_open(const weft_sink_options *options, char **error) {
   weft_sink *s = g_new0(weft_sink, 1);
   weft_address address;
@@ -109,10 +123,9 @@ weft_sink *weft_sink_open(const weft_sink_options *options, char **error) {
   } else if (strcmp(options->output, "-") == 0) {
     s->fd = STDOUT_FILENO;
   } else {
-    s->file = true;
-    s->fd = open(options->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    s->fd = open_file(s);
   }
-  if (!s->http && s->fd < 0)
+  if (!s->http && s->fd < 0 && !(s->fifo && errno == ENXIO))
     return refuse(s, error, g_strerror(errno));
   s->segment = g_malloc(options->segment_bytes);
   return s;
@@ -159,13 +172,23 @@ static gboolean on_writable(gint fd, GIOCondition condition, gpointer user) {
   return G_SOURCE_REMOVE;
 }
 
+static gboolean on_look(gpointer user) { return on_writable(-1, 0, user); }
+
 static weft_status failed(weft_sink *s) {
   g_snprintf(s->error, sizeof s->error, "%s: %s", s->options.output, g_strerror(errno));
   return WEFT_E_IO;
 }
 
-// A pipe that poll calls writable takes PIPE_BUF bytes without making us wait.
+// A pipe that poll calls writable takes PIPE_BUF bytes without making us wait. A FIFO is opened
+// once somebody reads it.
 static weft_status pump_stream(weft_sink *s) {
+  if (s->fd < 0 && (s->fd = open_file(s)) < 0) {
+    if (errno != ENXIO)
+      return failed(s);
+    if (!s->watch)
+      s->watch = g_timeout_add(LOOK_MS, on_look, s);
+    return WEFT_OK;
+  }
   while (s->at < s->held) {
     struct pollfd ready = {.fd = s->fd, .events = POLLOUT};
     if (!s->file && poll(&ready, 1, 0) <= 0) {

@@ -146,6 +146,43 @@ timeout 60 "$weft" peer join --source "127.0.0.1:$port" --output part2.bin --sta
   fail "--from seconds: exit $?"
 tail -c +$((1500000 / 188 * 188 + 1)) in.bin | cmp - part2.bin || fail "--from seconds: other bytes"
 expect 2 "past the end" join --source "127.0.0.1:$port" --output x --from 3000000B
+
+# --- A named pipe: who reads it may come late or stall, and SIGTERM ends the peer all the same.
+stream_of() { # NAME: until it has the stream
+  local i
+  for ((i = 0; i < 200; i++)); do
+    grep -q '^info stream' "$1.log" && return
+    sleep 0.05
+  done
+  fail "$1: no stream"
+}
+ends_by_term() { # PID WHAT
+  local i
+  kill -TERM "$1"
+  for ((i = 0; i < 100; i++)); do
+    kill -0 "$1" 2>/dev/null || break
+    sleep 0.05
+  done
+  kill -KILL "$1" 2>/dev/null && fail "$2: it did not end by SIGTERM"
+  wait "$1" || fail "$2, after SIGTERM: exit $?"
+}
+mkfifo out.pipe
+start unread join --source "127.0.0.1:$port" --output out.pipe --startup 0
+stream_of unread
+ends_by_term "$pid" "a named pipe that nobody reads"
+start stalled join --source "127.0.0.1:$port" --output out.pipe --startup 0
+stream_of stalled
+exec 8<out.pipe
+sleep 1
+ends_by_term "$pid" "a named pipe whose reader stalls"
+exec 8<&-
+start piped join --source "127.0.0.1:$port" --output out.pipe --startup 0
+piped=$pid
+stream_of piped
+timeout 60 cat out.pipe >out.piped
+wait "$piped" || fail "join to a named pipe: exit $?"
+same in.bin out.piped "named pipe"
+
 http_port=$((20000 + RANDOM % 20000))
 start seeker join --source "127.0.0.1:$port" --output "http://127.0.0.1:$http_port/" --startup 100 --linger 30 --timeout 60
 seeker=$pid

@@ -104,13 +104,22 @@ static atomic_int signal_seen; // which other threads than the handler's read
 
 static void on_signal(int number) { signal_seen = number; }
 
-void cli_catch_signals(void) {
-  // No SA_RESTART: a read that waits for input ends. One shot: the next signal kills.
-  struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+static void leave(int number) {
+  static const char text[] = "weft: interrupted\n";
+  (void)!write(STDERR_FILENO, text, sizeof text - 1);
+  _exit(CLI_SIGNAL + number);
+}
+
+// No SA_RESTART: a read that waits for input ends. One shot: the next signal kills.
+static void handle_signals(void handler(int)) {
+  struct sigaction action = {.sa_handler = handler, .sa_flags = (int)SA_RESETHAND};
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
 }
+
+void cli_catch_signals(void) { handle_signals(on_signal); }
+void cli_leave_by_signals(void) { handle_signals(leave); }
 
 int cli_signal(void) { return signal_seen; }
 

@@ -42,6 +42,8 @@ int cli_flush(const char *command, int code);
 
 // --- Interruption: SIGINT and SIGTERM set a flag; a second one ends the program at once.
 void cli_catch_signals(void);
+// From here on the first ends it at once: all is done but a report, which somebody may not read.
+void cli_leave_by_signals(void);
 int cli_signal(void); // 0, or the signal that came
 
 // --- Progress on standard error, if that is a terminal.

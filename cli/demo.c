@@ -163,6 +163,7 @@ int cli_demo(int argc, char **argv) {
     demo_outcome outcome = {0};
     code = demo_run(&settings, &outcome);
     if (outcome.complete) {
+      cli_leave_by_signals();
       (settings.json ? demo_report_json : demo_report_table)(&settings, &outcome);
       code = cli_flush(NAME, code);
     }

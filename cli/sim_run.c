@@ -137,6 +137,8 @@ static int finish(const sim_settings *settings, weft_sim_report *report, const c
     status = write_files(settings, report, folder, all);
   if (status != WEFT_OK)
     return failed(status, settings->backend, folder);
+  if (all)
+    cli_leave_by_signals();
   if (all && settings->json) {
     json_t *run = weft_sim_run_json(report);
     json_dumpf(run, stdout, JSON_COMPACT);

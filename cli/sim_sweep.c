@@ -339,6 +339,7 @@ static int finish(const sim_sweep_state *s) {
     code = write_gnuplot(s);
   if (code >= 0)
     return code;
+  cli_leave_by_signals();
   if (!s->settings->quiet)
     put_means(s);
   for (size_t i = 0; i < s->names.count; i++)

@@ -327,6 +327,7 @@ static int read_key(const char *path, uint8_t key[WEFT_STORE_KEY_BYTES]) {
 
 static int finish(const store_words *w, const store_outcome *out) {
   const int code = exit_code(out->status);
+  cli_leave_by_signals();
   // Data may have gone to standard output: then the report stays away from it.
   const bool piped = out->status != WEFT_OK || (strcmp(out->call, "read") == 0 && !w->output) ||
                      (w->output && strcmp(w->output, "-") == 0);

@@ -245,5 +245,42 @@ interrupt SIGINT 130 demo --clip 4G
 interrupt SIGTERM 143 demo --clip 4G
 interrupt SIGINT 130 demo --input -
 
+# A report into a pipe that is full, which nobody reads.
+"$weft" store encode -k 2 -m 1 odd --output-dir shards >/dev/null
+python3 - "$weft" <<'PYTHON' || fail "a signal while nobody reads the report"
+import os, signal, subprocess, sys, time
+calls = [["demo", "--clip", "10k", "--peers", "5", "--segment-blocks", "16", "--block-bytes", "256"],
+         ["demo", "--clip", "10k", "--peers", "5", "--segment-blocks", "16", "--block-bytes", "256", "--json"],
+         ["sim", "--peers", "5", "--duration", "5 s", "--no-files"],
+         ["sim", "--peers", "5", "--duration", "5 s", "--no-files", "--json"],
+         ["sim", "--peers", "5", "--duration", "5 s", "--seeds", "2", "--out", "swept"],
+         ["store", "info", "shards"],
+         ["store", "verify", "shards", "--json"]]
+read, write = os.pipe()
+os.set_blocking(write, False)
+for piece in (bytes(65536), b"x"):
+    try:
+        while True:
+            os.write(write, piece)
+    except BlockingIOError:
+        pass
+os.set_blocking(write, True)
+running = [subprocess.Popen([sys.argv[1], *call], stdout=write, stderr=subprocess.PIPE) for call in calls]
+time.sleep(5)
+for run in running:
+    run.send_signal(signal.SIGTERM)
+bad = 0
+for run in running:
+    try:
+        said = run.communicate(timeout=20)[1]
+    except subprocess.TimeoutExpired:
+        run.kill()
+        said = b"it went on waiting"
+    if run.returncode != 143 or b"interrupted" not in said:
+        bad = 1
+        print(run.args[1:], run.returncode, said, file=sys.stderr)
+sys.exit(bad)
+PYTHON
+
 [ "$failures" = 0 ] || exit 1
 printf 'weft demo: all as documented\n'

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <glib.h>
 
@@ -36,6 +37,13 @@ int cli_error_backend(const char *command, const char *name, weft_status status)
 // Parses with GOption; answers --help. Returns -1 to go on, else the exit code.
 int cli_parse(const char *command, const char *summary, const char *description,
               const GOptionEntry *entries, int argc, char **argv);
+
+// --- The environment: weft peer's options, under this prefix, and a few others.
+#define CLI_PEER_PREFIX "WEFT_PEER_"
+void cli_environment_tell(FILE *to);
+// Warns of variables WEFT_... that nobody reads: a mistyped one would be passed over in silence.
+// Those of weft peer it checks itself.
+void cli_environment_check(void);
 
 // Writes what standard output still holds; an exit code that says whether that worked.
 int cli_flush(const char *command, int code);

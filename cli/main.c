@@ -32,10 +32,13 @@ static int usage(FILE *to) {
   for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
     fprintf(to, "  %-10s%s\n", commands[i].name, commands[i].about);
   fputs("\n  weft help COMMAND    tells a command's options\n"
-        "  weft --version       tells what was built\n\n"
-        "Exit codes: 0 done; 1 the result is wrong; 2 command line; 3 input or output; 4 memory,\n"
-        "backend or device; 5 key; 130 interrupted by Ctrl-C, 143 by SIGTERM.\n",
+        "  weft --version       tells what was built\n\n",
         to);
+  cli_environment_tell(to);
+  fputs(
+      "\nExit codes: 0 done; 1 the result is wrong; 2 command line; 3 input or output; 4 memory,\n"
+      "backend or device; 5 key; 130 interrupted by Ctrl-C, 143 by SIGTERM.\n",
+      to);
   return CLI_USAGE;
 }
 
@@ -84,5 +87,8 @@ int main(int argc, char **argv) {
     usage(stdout);
     return cli_flush(NULL, CLI_OK);
   }
-  return help ? tell(argc - 2, argv + 2) : run(argc - 1, argv + 1);
+  if (help)
+    return tell(argc - 2, argv + 2);
+  cli_environment_check();
+  return run(argc - 1, argv + 1);
 }

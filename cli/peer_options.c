@@ -105,11 +105,35 @@ static const option options[OPTIONS] = {
 
 // --- Where a value comes from
 
-static char *from_environment(const char *name) {
+// --log-level is WEFT_PEER_LOG_LEVEL.
+static char *variable_of(const char *name) {
   g_autofree char *upper = g_ascii_strup(name, -1);
   g_strdelimit(upper, "-", '_');
-  g_autofree char *key = g_strconcat("WEFT_PEER_", upper, NULL);
-  return g_strdup(g_getenv(key));
+  return g_strconcat(CLI_PEER_PREFIX, upper, NULL);
+}
+
+// Variables of other words' options may stand beside, as one environment may be for all.
+static int refuse_unknown_variables(void) {
+  g_auto(GStrv) names = g_listenv();
+  for (char **name = names; *name; name++) {
+    bool there = !g_str_has_prefix(*name, CLI_PEER_PREFIX);
+    for (size_t i = 0; i < OPTIONS && !there; i++) {
+      g_autofree char *variable = variable_of(options[i].name);
+      there = strcmp(*name, variable) == 0;
+    }
+    if (!there)
+      return cli_error(NAME, CLI_USAGE, "%s in the environment is no option (see weft help peer)",
+                       *name);
+  }
+  return -1;
+}
+
+static void from_environment(int word, char **values) {
+  for (size_t i = 0; i < OPTIONS; i++) {
+    g_autofree char *variable = variable_of(options[i].name);
+    if (!values[i] && (options[i].words & word))
+      values[i] = g_strdup(g_getenv(variable));
+  }
 }
 
 static bool known(const char *name, int word) {
@@ -162,9 +186,10 @@ static int gather(const char *word_text, int word, int argc, char **argv, char *
                        entries, argc, argv);
   for (size_t i = 0; i < OPTIONS; i++)
     g_free(about[i]);
-  for (size_t i = 0; i < OPTIONS && code < 0; i++)
-    if (!values[i] && (options[i].words & word))
-      values[i] = from_environment(options[i].name);
+  if (code < 0)
+    code = refuse_unknown_variables();
+  if (code < 0)
+    from_environment(word, values);
   if (code < 0 && values[O_CONFIG])
     code = from_file(values[O_CONFIG], word, values);
   for (size_t i = 0; i < OPTIONS && code < 0; i++)

@@ -51,6 +51,8 @@ int main(int argc, char **argv) {
     char name[] = "--threads=1";
     if (!threads)
       words[argc] = name;
+    if (transport.rank == 0)
+      cli_environment_check();
     code = sim_command(argc + !threads, words, &transport);
     g_free(words);
   }

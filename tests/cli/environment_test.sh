@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The variables of the environment: what a mistyped one is answered, and that documents name none that is not there.
+set -euo pipefail
+
+weft=$PWD/$1
+shift
+documents=("$@")
+work=$(mktemp -d -p "${TEST_TMPDIR:-/tmp}")
+err=$work/err
+failures=0
+
+fail() {
+  printf 'FAILED: %s\n' "$*" >&2
+  failures=$((failures + 1))
+}
+
+# answers CODE TEXT NAME=VALUE ARGUMENT...: weft's exit code, and what it says; an empty text: nothing
+answers() {
+  local wanted=$1 text=$2 got=0
+  shift 2
+  env "$1" "$weft" "${@:2}" >/dev/null 2>"$err" </dev/null || got=$?
+  [ "$got" = "$wanted" ] || fail "$*: exit $got, not $wanted: $(cat "$err")"
+  if [ -z "$text" ]; then
+    [ ! -s "$err" ] || fail "$*: $(cat "$err")"
+  else
+    grep -qF -- "$text" "$err" || fail "$*: no '$text' in: $(cat "$err")"
+  fi
+}
+
+answers 0 "weft: WEFT_BACKND in the environment says nothing" WEFT_BACKND=scalar backends
+answers 0 "" WEFT_TEST_SEED=1 backends
+answers 0 "" WEFT_PEER_LISTN=:1 backends # no matter of this command
+answers 2 "WEFT_PEER_LISTN in the environment is no option" WEFT_PEER_LISTN=:1 peer tracker
+answers 2 "WEFT_PEER_log_level in the environment is no option" WEFT_PEER_log_level=debug peer tracker
+answers 2 "--listen takes" WEFT_PEER_LISTEN=nonsense peer tracker
+answers 2 "--listen takes" WEFT_PEER_OUTPUT=x peer tracker --listen nonsense # of another word
+answers 0 "" WEFT_PEER_LISTN=:1 peer tracker --help
+
+# Each option of weft peer has its variable.
+mapfile -t options < <(for word in source join tracker; do "$weft" peer "$word" --help; done | sed -n 's/^  --\([a-z-]*\)=.*/\1/p' | sort -u)
+[ "${#options[@]}" -ge 20 ] || fail "only ${#options[@]} options of weft peer were found"
+for option in "${options[@]}"; do
+  variable=${option^^}
+  env "WEFT_PEER_${variable//-/_}=x" "$weft" peer tracker --listen nonsense >/dev/null 2>"$err" </dev/null && fail "$option"
+  if grep -q "is no option" "$err"; then fail "$option has no variable: $(cat "$err")"; fi
+done
+
+# What --help lists is documented, and what documents set, or call a variable, is known.
+"$weft" --help | sed -n 's/^  \(WEFT_[A-Z_]*\)=.*/\1/p' >"$work/listed"
+[ "$(wc -l <"$work/listed")" -ge 3 ] || fail "--help lists: $(cat "$work/listed")"
+while read -r name; do
+  grep -qF -- "${name%OPTION}" "${documents[@]}" || fail "$name is in no document"
+done <"$work/listed"
+# shellcheck disable=SC2016 # backquotes of the text
+grep -ohE 'WEFT_[A-Z0-9_]+=|environment `?WEFT_[A-Z0-9_]+|`WEFT_[A-Z0-9_]+` (set|names|naming)' "${documents[@]}" |
+  grep -oE 'WEFT_[A-Z0-9_]+' | sort -u >"$work/named"
+[ "$(wc -l <"$work/named")" -ge 5 ] || fail "documents name only: $(cat "$work/named")"
+while read -r name; do
+  case $name in
+    WEFT_PEER_*) answers 2 "--listen takes" "$name=x" peer tracker --listen nonsense ;;
+    WEFT_BACKEND) answers 0 "" "$name=scalar" backends ;;
+    *) answers 0 "" "$name=" backends ;;
+  esac
+done <"$work/named"
+
+rm -rf -- "$work"
+[ "$failures" -eq 0 ]

@@ -8,6 +8,7 @@
 
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/nvrtc.h"
+#include "kernels/hash.h"
 
 namespace {
 
@@ -26,13 +27,6 @@ struct Entry {
   cudaLibrary_t library;
   cudaKernel_t kernel;
 };
-
-uint64_t hash_of(const void *bytes, size_t count) { // FNV-1a
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (size_t i = 0; i < count; i++)
-    hash = (hash ^ static_cast<const uint8_t *>(bytes)[i]) * 0x100000001b3u;
-  return hash;
-}
 
 } // namespace
 
@@ -198,7 +192,7 @@ extern "C" weft_status weft_device_kernel(weft_device *device, const weft_kernel
                                           void **kernel) {
   *kernel = nullptr;
   weft_device_kernels *kernels = weft_device_kernels_of(device);
-  const uint64_t hash = hash_of(want->key, want->key_bytes);
+  const uint64_t hash = weft_hash(want->key, want->key_bytes);
   weft_device_scope scope(device);
   WEFT_TRY(scope.status());
   std::lock_guard<std::mutex> lock(kernels->mutex);

@@ -91,6 +91,9 @@ static weft_status matrix_of(const weft_plan *plan, const uint8_t **matrix, size
   return WEFT_OK;
 }
 
+// How far groups of `unit` bytes lie apart in scratch.
+static size_t group_step(size_t unit) { return (unit + 15) / 16 * 16; }
+
 // `bytes` zeros at a device address. Copied aside first, so nothing waits.
 static weft_status clear(weft_call *call, uint8_t *to, size_t bytes) {
   static const uint8_t zeros[4096];
@@ -98,6 +101,21 @@ static weft_status clear(weft_call *call, uint8_t *to, size_t bytes) {
     const size_t some = bytes - at < sizeof zeros ? bytes - at : sizeof zeros;
     WEFT_TRY(weft_call_upload(call, to + at, zeros, WEFT_MEM_HOST, some));
   }
+  return WEFT_OK;
+}
+
+// A product of one group takes its `count` inputs, of which held[i] bytes are there, from
+// `scratch`: copies padded with zeros.
+static weft_status pad_inputs(weft_call *call, product *p, size_t count, const size_t *held,
+                              uint8_t *scratch) {
+  const size_t step = group_step(p->bytes);
+  WEFT_TRY(clear(call, scratch, count * step));
+  for (size_t i = 0; i < count; i++) {
+    WEFT_TRY(weft_device_copy(call->exec.device, scratch + i * step, WEFT_MEM_DEVICE, p->in[i],
+                              p->mem, held[i], call->exec.stream));
+    p->in[i] = scratch + i * step;
+  }
+  p->mem = WEFT_MEM_DEVICE;
   return WEFT_OK;
 }
 
@@ -115,26 +133,21 @@ static size_t held(const run *r, size_t i, size_t tail, size_t unit) {
 // The group that is not whole, padded with zeros in scratch.
 static weft_status run_tail(const run *r, const weft_stripe *stripe, size_t done) {
   const weft_code *code = r->plan->code;
-  const size_t unit = weft_code_unit_bytes(code), step = (unit + 15) / 16 * 16;
-  const size_t tail = stripe->bytes - done, k = code->k, outputs = r->plan->outputs;
+  const size_t unit = weft_code_unit_bytes(code), tail = stripe->bytes - done;
+  const size_t k = code->k, outputs = r->plan->outputs, step = group_step(unit);
   void *memory;
   WEFT_TRY(weft_device_scratch(&r->exec, (k + outputs) * step, &memory));
-  product p = {.bytes = unit, .mem = WEFT_MEM_DEVICE};
+  product p = {.bytes = unit, .mem = stripe->mem};
+  size_t bytes[POINTERS];
+  for (size_t i = 0; i < k; i++) {
+    p.in[i] = shard_of(r, stripe, i) + done;
+    bytes[i] = held(r, i, tail, unit);
+  }
   weft_call here = *r->call; // its queue, but the stream that the rest of the tail is on
   here.exec = r->exec;
-  weft_status status = clear(&here, memory, k * step);
-  for (size_t i = 0; i < k + outputs; i++) {
-    uint8_t *copy = (uint8_t *)memory + i * step;
-    if (i >= k) {
-      p.out[i - k] = copy;
-      continue;
-    }
-    p.in[i] = copy;
-    if (status == WEFT_OK)
-      status =
-          weft_device_copy(r->exec.device, copy, WEFT_MEM_DEVICE, shard_of(r, stripe, i) + done,
-                           stripe->mem, held(r, i, tail, unit), r->exec.stream);
-  }
+  weft_status status = pad_inputs(&here, &p, k, bytes, memory);
+  for (size_t i = 0; i < outputs; i++)
+    p.out[i] = (uint8_t *)memory + (k + i) * step;
   if (status == WEFT_OK)
     status = multiply(code, &r->exec, &p, k, outputs, r->matrix, r->stride, false);
   for (size_t i = 0; i < outputs && status == WEFT_OK; i++)
@@ -316,18 +329,15 @@ weft_status weft_device_add_columns(const weft_code *code, size_t first, size_t 
   WEFT_TRY(multiply(code, exec, &p, sources, count, matrix, stride, accumulate));
   if (!tail)
     return WEFT_OK;
-  const size_t step = (unit + 15) / 16 * 16;
+  const size_t bytes[] = {tail, tail};
   void *memory;
-  WEFT_TRY(weft_device_scratch(exec, sources * step, &memory));
-  weft_status status = clear(call, memory, sources * step);
-  for (size_t s = 0; s < sources && status == WEFT_OK; s++) {
-    p.in[s] = (uint8_t *)memory + s * step;
-    status = weft_device_copy(exec->device, (uint8_t *)memory + s * step, WEFT_MEM_DEVICE,
-                              x[s] + whole, WEFT_MEM_DEVICE, tail, exec->stream);
-  }
+  WEFT_TRY(weft_device_scratch(exec, sources * group_step(unit), &memory));
+  for (size_t s = 0; s < sources; s++)
+    p.in[s] += whole;
   for (size_t i = 0; i < count; i++)
     p.out[i] += whole;
   p.bytes = unit;
+  weft_status status = pad_inputs(call, &p, sources, bytes, memory);
   if (status == WEFT_OK)
     status = multiply(code, exec, &p, sources, count, matrix, stride, accumulate);
   weft_device_scratch_free(exec, memory);

@@ -3,6 +3,7 @@
 // forgets the least recently used.
 #include <string.h>
 
+#include "kernels/hash.h"
 #include "lib/storage/code.h"
 
 enum { WORDS = WEFT_MAX_SHARDS / 64 };
@@ -65,18 +66,6 @@ static weft_status make_request(const weft_code *code, const weft_erasures *e, w
   return WEFT_OK;
 }
 
-static uint64_t hash_of(const uint8_t *bytes, size_t count) { // FNV-1a, by words
-  uint64_t hash = UINT64_C(0xcbf29ce484222325);
-  for (size_t i = 0, n; i < count; i += n) {
-    uint64_t word = 0;
-    n = count - i < sizeof word ? count - i : sizeof word;
-    memcpy(&word, bytes + i, n);
-    hash = (hash ^ word) * UINT64_C(0x100000001b3);
-    hash ^= hash >> 32;
-  }
-  return hash;
-}
-
 // Held for the caller, or NULL. Under the lock.
 static weft_plan *look_up(weft_code *code, const weft_request *q, uint64_t hash) {
   for (size_t i = 0; i < code->filled; i++) {
@@ -107,7 +96,7 @@ static weft_plan *keep(weft_code *code, weft_plan *plan, uint64_t hash) {
 }
 
 static weft_status obtain(weft_code *code, const weft_request *q, weft_plan **out) {
-  const uint64_t hash = hash_of(q->ids, code->k + q->outputs);
+  const uint64_t hash = weft_hash(q->ids, code->k + q->outputs);
   pthread_mutex_lock(&code->lock);
   *out = look_up(code, q, hash);
   *(*out ? &code->hits : &code->misses) += 1;

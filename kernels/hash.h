@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// A hash for caches, which compare the keys themselves too: no defence against keys made to meet.
+#ifndef WEFT_KERNELS_HASH_H
+#define WEFT_KERNELS_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+// FNV-1a by words of eight bytes; the shift brings the high half, where products gather, back down.
+static inline uint64_t weft_hash(const void *bytes, size_t count) {
+  uint64_t hash = UINT64_C(0xcbf29ce484222325);
+  for (size_t i = 0, n; i < count; i += n) {
+    uint64_t word = 0;
+    n = count - i < sizeof word ? count - i : sizeof word;
+    memcpy(&word, (const uint8_t *)bytes + i, n);
+    hash = (hash ^ word) * UINT64_C(0x100000001b3);
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+#endif

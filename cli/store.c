@@ -328,22 +328,18 @@ static int read_key(const char *path, uint8_t key[WEFT_STORE_KEY_BYTES]) {
 static int finish(const store_words *w, const store_outcome *out) {
   const int code = exit_code(out->status);
   cli_leave_by_signals();
-  // Data may have gone to standard output: then the report stays away from it.
-  const bool piped = out->status != WEFT_OK || (strcmp(out->call, "read") == 0 && !w->output) ||
-                     (w->output && strcmp(w->output, "-") == 0);
-  if (out->store && strcmp(out->call, "info") != 0)
+  // Data may have gone to standard output: then the report stays away from it, and JSON is all that
+  // there is on standard error.
+  const bool data = w->output ? strcmp(w->output, "-") == 0 : strcmp(out->call, "read") == 0;
+  const bool alone = w->json && data;
+  if (out->store && strcmp(out->call, "info") != 0 && !alone)
     store_report_shards(out);
-  if (w->json) {
-    const bool data = (strcmp(out->call, "read") == 0 || strcmp(out->call, "decode") == 0) && piped;
+  if (w->json)
     store_report_json(out, code, data ? stderr : stdout);
-  } else if (out->status == WEFT_OK) {
-    store_report_text(out, piped ? stderr : stdout);
-  }
-  if (out->status != WEFT_OK)
-    cli_error(title, code, "%s",
-              out->status == WEFT_E_STOPPED ? "interrupted"
-              : out->report.error[0]        ? out->report.error
-                                            : weft_status_text(out->status));
+  else if (out->status == WEFT_OK)
+    store_report_text(out, data ? stderr : stdout);
+  if (out->status != WEFT_OK && !alone)
+    cli_error(title, code, "%s", store_error(out));
   return cli_flush(title, code);
 }
 

@@ -19,6 +19,8 @@ typedef struct store_outcome {
   size_t threads;
 } store_outcome;
 
+// Why a call failed; "" if it did not.
+const char *store_error(const store_outcome *outcome);
 void store_report_text(const store_outcome *outcome, FILE *to);
 void store_report_json(const store_outcome *outcome, int code, FILE *to);
 // What is wrong with single shards, on standard error.

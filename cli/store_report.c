@@ -8,6 +8,14 @@
 
 #include "cli/store.h"
 
+const char *store_error(const store_outcome *outcome) {
+  if (outcome->status == WEFT_OK)
+    return "";
+  return outcome->status == WEFT_E_STOPPED ? "interrupted"
+         : outcome->report.error[0]        ? outcome->report.error
+                                           : weft_status_text(outcome->status);
+}
+
 static size_t shard_count(const weft_store_info *info) {
   return info->geometry.k + info->geometry.m;
 }
@@ -104,7 +112,7 @@ static void add_info(json_t *root, const weft_store_info *info) {
 
 void store_report_json(const store_outcome *outcome, int code, FILE *to) {
   const weft_store_report *r = &outcome->report;
-  char *error = g_utf8_make_valid(outcome->status == WEFT_OK ? "" : r->error, -1); // file names
+  char *error = g_utf8_make_valid(store_error(outcome), -1); // file names
   json_t *root = json_pack(
       "{s:s, s:s, s:i, s:s, s:s, s:s, s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "version",
       weft_version(), "call", outcome->call, "exit_code", code, "status",

@@ -145,8 +145,8 @@ static weft_status commit(encoding *e) {
 static const char *why_no_code(weft_status made) {
   switch (made) {
   case WEFT_E_ARGUMENT:
-    return "it has no such setting or does not come in these sizes (CRS: w=2..8, k + m at most "
-           "2^w; raid6: m = 2)";
+    return "it has no such setting (CRS: w and packet, both, as in cauchy_good:w=4:packet=512) or "
+           "does not come in these sizes (CRS: w = 2..8, k + m at most 2^w; raid6: m = 2)";
   case WEFT_E_SINGULAR:
     return "some k of these shards would not give back the others";
   case WEFT_E_UNSUPPORTED:

@@ -125,6 +125,19 @@ expect 1 verify d
 says "shard-001.weft: it belongs to another file" err
 expect 0 repair d
 
+# --- JSON: on standard output, or alone on standard error where the data goes to the other
+
+for call in "info d" "verify d" "decode d --output copy" "read d --output copy" "decode d --output absent/x"; do
+  # shellcheck disable=SC2086 # words
+  { "$weft" store $call --json 2>err || true; } | python3 -m json.tool >out || fail "no JSON of weft store $call: $(cat err)"
+done
+rm d/shard-000.weft
+for call in "decode d --output -" "read d" "read absent"; do
+  # shellcheck disable=SC2086 # words
+  { "$weft" store $call --json 2>&1 >copy || true; } | python3 -m json.tool >out || fail "other text beside the JSON of weft store $call"
+done
+expect 0 repair d
+
 # --- update
 
 head -c 700000 /dev/urandom >changes
@@ -179,6 +192,8 @@ expect 2 encode --threads 65 in --output-dir e
 says "--threads must be 1..64, not 65" err
 expect 2 encode --code cauchy_good:x=4 in --output-dir e
 says "no such setting" err
+expect 2 encode --code cauchy_good:w=4 in --output-dir e # the packets' size may not be left out
+says "w and packet, both" err
 expect 2 encode in --output-dir ''
 says "--output-dir takes FOLDER, not an empty word" err
 expect 2 decode '' --output x

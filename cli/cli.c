@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "cli/cli.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -90,6 +91,14 @@ int cli_parse(const char *command, const char *summary, const char *description,
   g_option_context_free(context);
   g_free(program);
   return code;
+}
+
+bool cli_start(void) {
+  signal(SIGXFSZ, SIG_IGN);
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) // the other way round: using it fails yet
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+      return false;
+  return true;
 }
 
 int cli_flush(const char *command, int code) {

@@ -45,6 +45,11 @@ void cli_environment_tell(FILE *to);
 // Those of weft peer it checks itself.
 void cli_environment_check(void);
 
+// Before anything else: no file that the program opens may get the number of a standard one that
+// was closed, or what is printed would end in it; and a file that may not grow is an error of that
+// file. False: that cannot be.
+bool cli_start(void);
+
 // Writes what standard output still holds; an exit code that says whether that worked.
 int cli_flush(const char *command, int code);
 

@@ -72,6 +72,8 @@ static void go_where_the_user_is(void) {
 }
 
 int main(int argc, char **argv) {
+  if (!cli_start())
+    return CLI_IO;
   go_where_the_user_is();
   if (argc < 2)
     return usage(stderr);

@@ -26,6 +26,8 @@ static bool take_oversubscribe(int *argc, char **argv) {
 
 int main(int argc, char **argv) {
   int provided;
+  if (!cli_start())
+    return CLI_IO;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
   const bool oversubscribe = take_oversubscribe(&argc, argv);
   weft_sim_transport transport;

@@ -151,6 +151,25 @@ expect 2 update --offset 3000000 d changes
 says "end past the data, which has 3000001 bytes" err
 expect 0 verify d
 
+# --- standard files that are closed: what is printed must not end in a shard, nor be taken for printed
+
+rm d/shard-001.weft
+code=0
+"$weft" store repair d <&- >&- 2>&- || code=$?
+[ "$code" = 3 ] || fail "repair without standard output: exit $code"
+"$weft" store update --offset 0 d changes <&- >&- 2>&- || true
+"$weft" store scrub d <&- >&- 2>&- || true
+expect 0 verify d
+
+# --- a limit on the size of files
+
+(
+  ulimit -f 100
+  "$weft" store encode -k 2 -m 1 in --output-dir limited >out 2>err
+) && fail "encode fitted into a limit"
+says "File too large" err
+[ ! -e limited ] || fail "an encode that met a limit left a folder"
+
 # --- keys
 
 expect 0 encode -k 2 -m 1 --key key in --output-dir keyed

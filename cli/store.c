@@ -153,12 +153,21 @@ static int encode(const store_words *w, const weft_store_options *options, store
   return -1;
 }
 
+// By any of its names: replacing the file of that name would be another thing.
+static bool is_stdout(const char *output) {
+  static const char *const names[] = {"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
+  for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
+    if (strcmp(output, names[i]) == 0)
+      return true;
+  return false;
+}
+
 static int decode(const store_words *w, const weft_store_options *options, store_outcome *out) {
   if (!w->output)
     return cli_error(title, CLI_USAGE, "--output is needed (- is standard output)");
   if (open_set(options, w->rest[0], WEFT_STORE_READ, out) != WEFT_OK)
     return -1;
-  out->status = strcmp(w->output, "-") == 0
+  out->status = is_stdout(w->output)
                     ? weft_store_read(out->store, 0, UINT64_MAX, STDOUT_FILENO, true)
                     : weft_store_decode(out->store, 0, UINT64_MAX, w->output);
   return -1;
@@ -172,7 +181,7 @@ static int read_range(const store_words *w, const weft_store_options *options, s
     return cli_error(title, CLI_USAGE, "--length takes a number of bytes, not '%s'", w->length);
   if (open_set(options, w->rest[0], WEFT_STORE_READ, out) != WEFT_OK)
     return -1;
-  out->status = !w->output || strcmp(w->output, "-") == 0
+  out->status = !w->output || is_stdout(w->output)
                     ? weft_store_read(out->store, offset, length, STDOUT_FILENO, true)
                     : weft_store_decode(out->store, offset, length, w->output);
   return -1;
@@ -330,7 +339,7 @@ static int finish(const store_words *w, const store_outcome *out) {
   cli_leave_by_signals();
   // Data may have gone to standard output: then the report stays away from it, and JSON is all that
   // there is on standard error.
-  const bool data = w->output ? strcmp(w->output, "-") == 0 : strcmp(out->call, "read") == 0;
+  const bool data = w->output ? is_stdout(w->output) : strcmp(out->call, "read") == 0;
   const bool alone = w->json && data;
   if (out->store && strcmp(out->call, "info") != 0 && !alone)
     store_report_shards(out);

@@ -167,8 +167,8 @@ static weft_status verdict(const mending *m) {
   }
   if (report->lost_stripes)
     return weft_store_fail(report, WEFT_E_DAMAGED,
-                           "%llu stripes are lost, the first is stripe %llu: fewer than %zu of "
-                           "their chunks are sound",
+                           "stripes lost: %llu, the first is stripe %llu: fewer than %zu of its "
+                           "chunks are sound",
                            (unsigned long long)report->lost_stripes,
                            (unsigned long long)report->first_lost, store->geometry.k);
   if (report->inconsistent_stripes)

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shards become the file again, or a part of it.
-#define _POSIX_C_SOURCE 200809L
+#define _XOPEN_SOURCE 700 // realpath
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -169,16 +171,14 @@ static weft_status decode_in_place(weft_store *store, uint64_t offset, uint64_t 
   return status;
 }
 
-weft_status weft_store_decode(weft_store *store, uint64_t offset, uint64_t length,
-                              const char *path) {
+// A new file takes the place of the one at `path`, and lets nobody read it who could not before.
+static weft_status decode_anew(weft_store *store, uint64_t offset, uint64_t length,
+                               const char *path, mode_t mode) {
   const weft_store_io *io = store->io;
   char scratch[WEFT_STORE_PATH_BYTES], folder[WEFT_STORE_PATH_BYTES];
-  struct stat about;
-  if (stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode))
-    return decode_in_place(store, offset, length, path, !S_ISBLK(about.st_mode));
   WEFT_TRY(scratch_name(store, path, scratch));
   WEFT_TRY(folder_of(store, path, folder));
-  int fd = io->open(scratch, O_WRONLY | O_CREAT | O_EXCL, 0666);
+  int fd = io->open(scratch, O_WRONLY | O_CREAT | O_EXCL, mode);
   if (fd < 0)
     return weft_store_fail_io(store->report, path, errno);
   weft_status status = read_to(store, offset, length, fd, path, false);
@@ -191,4 +191,20 @@ weft_status weft_store_decode(weft_store *store, uint64_t offset, uint64_t lengt
     return weft_store_sync_names(io, folder, store->report);
   (void)io->unlink(scratch);
   return status;
+}
+
+weft_status weft_store_decode(weft_store *store, uint64_t offset, uint64_t length,
+                              const char *path) {
+  char target[PATH_MAX];
+  struct stat about;
+  const bool link = lstat(path, &about) == 0 && S_ISLNK(about.st_mode);
+  const bool there = stat(path, &about) == 0;
+  if (there && S_ISDIR(about.st_mode))
+    return weft_store_fail_io(store->report, path, EISDIR);
+  if (there && !S_ISREG(about.st_mode))
+    return decode_in_place(store, offset, length, path, !S_ISBLK(about.st_mode));
+  if (link && !realpath(path, target)) // what it leads to is replaced, not the link
+    return weft_store_fail_io(store->report, path, errno);
+  return decode_anew(store, offset, length, link ? target : path,
+                     there ? about.st_mode & 0777 : 0666);
 }

@@ -138,6 +138,26 @@ for call in "decode d --output -" "read d" "read absent"; do
 done
 expect 0 repair d
 
+# --- what is there already: a link stays one, a file that others may not read does, a folder is told at once
+
+printf old >target
+chmod 600 target
+ln -s target link
+expect 0 decode d --output link
+[ -L link ] || fail "a link was replaced"
+cmp in target || fail "decode through a link"
+[ "$(stat -c %a target)" = 600 ] || fail "the mode of a file that was replaced: $(stat -c %a target)"
+ln -s nowhere dangling
+expect 3 decode d --output dangling
+[[ ! -e nowhere && -L dangling ]] || fail "decode to a link that leads nowhere"
+expect 3 decode d --output d
+says "d: Is a directory" err
+expect 3 decode d --output d/
+says "d/: Is a directory" err
+printf before >appended
+"$weft" store read d --length 5 --output /dev/stdout >>appended 2>/dev/null || fail "read to /dev/stdout"
+cmp appended <(printf before && head -c 5 in) || fail "standard output by its other name"
+
 # --- update
 
 head -c 700000 /dev/urandom >changes

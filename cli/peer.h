@@ -40,6 +40,8 @@ int peer_identity(const peer_settings *settings, weft_identity *out);
 // peer_log.c: one line on standard error. fields: "key=value" pairs, already formatted.
 void peer_log_set(peer_log_level level, bool json);
 void peer_log(peer_log_level level, const char *event, const char *format, ...) G_GNUC_PRINTF(3, 4);
+// Why the program ends with `code`, in the log's form; returns the code.
+int peer_error(int code, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
 // peer_report.c
 typedef struct peer_view {

@@ -3,8 +3,6 @@
 #include "cli/peer_run.h"
 #include "peer/runtime/notify.h"
 
-#define NAME "peer"
-
 static void look_for_the_end(peer_run_state *r, gint64 now_us) {
   gint64 linger_us = (gint64)(r->s->linger_s * 1e6);
   if (!r->ended_us)
@@ -48,15 +46,14 @@ static void look_for_company(peer_run_state *r, gint64 now_us) {
       now_us - r->alone_us < (gint64)(r->s->timeout_s * 1e6))
     return;
   if (r->sink)
-    peer_run_stop(r, cli_error(NAME, CLI_DIFFERS,
-                               "the stream was lost after %" G_GUINT64_FORMAT " bytes",
-                               weft_sink_bytes(r->sink)));
+    peer_run_stop(r,
+                  peer_error(CLI_DIFFERS, "the stream was lost after %" G_GUINT64_FORMAT " bytes",
+                             weft_sink_bytes(r->sink)));
   else if (r->other_key)
-    peer_run_stop(
-        r, cli_error(NAME, CLI_KEY, "whoever answered has no stream with that --source-key"));
+    peer_run_stop(r, peer_error(CLI_KEY, "whoever answered has no stream with that --source-key"));
   else
-    peer_run_stop(r, cli_error(NAME, CLI_IO, "nobody answered at %s within %g s",
-                               r->s->bootstrap_text, r->s->timeout_s));
+    peer_run_stop(r, peer_error(CLI_IO, "nobody answered at %s within %g s", r->s->bootstrap_text,
+                                r->s->timeout_s));
 }
 
 void peer_end_look(peer_run_state *r, gint64 now_us) {

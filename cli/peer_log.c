@@ -23,13 +23,25 @@ static json_t *value_of(const char *text) {
   return *text && !*end ? json_integer(number) : json_string(text);
 }
 
-static void write_json(const char *level, const char *event, const char *fields) {
+static json_t *begin_json(const char *level, const char *event) {
   json_t *line = json_object();
   g_autoptr(GDateTime) now = g_date_time_new_now_utc();
   g_autofree char *time = g_date_time_format(now, "%Y-%m-%dT%H:%M:%S.%fZ");
   json_object_set_new(line, "time", json_string(time));
   json_object_set_new(line, "level", json_string(level));
   json_object_set_new(line, "event", json_string(event));
+  return line;
+}
+
+static void end_json(json_t *line) {
+  char *text = json_dumps(line, JSON_COMPACT);
+  fprintf(stderr, "%s\n", text);
+  free(text);
+  json_decref(line);
+}
+
+static void write_json(const char *level, const char *event, const char *fields) {
+  json_t *line = begin_json(level, event);
   g_auto(GStrv) words = g_strsplit(fields, " ", -1);
   for (char **w = words; *w; w++) {
     char *equals = strchr(*w, '=');
@@ -38,10 +50,22 @@ static void write_json(const char *level, const char *event, const char *fields)
     *equals = '\0';
     json_object_set_new(line, *w, value_of(equals + 1));
   }
-  char *text = json_dumps(line, JSON_COMPACT);
-  fprintf(stderr, "%s\n", text);
-  free(text);
-  json_decref(line);
+  end_json(line);
+}
+
+int peer_error(int code, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  g_autofree char *text = g_strdup_vprintf(format, arguments);
+  va_end(arguments);
+  if (!as_json)
+    return cli_error("peer", code, "%s", text);
+  g_autofree char *valid = g_utf8_make_valid(text, -1); // file names
+  json_t *line = begin_json("error", "failed");
+  json_object_set_new(line, "message", json_string(valid));
+  json_object_set_new(line, "exit_code", json_integer(code));
+  end_json(line);
+  return code;
 }
 
 void peer_log(peer_log_level level, const char *event, const char *format, ...) {

@@ -309,6 +309,13 @@ expect 3 "Is a directory" source --input .
 expect 3 "--listen 192.0.2.1:7000: " source --input in.bin --listen 192.0.2.1:7000
 expect 3 "--metrics 192.0.2.1:7000: " source --input in.bin --listen 127.0.0.1:0 --metrics 192.0.2.1:7000
 expect 3 "nobody answered at 127.0.0.1:9 within 1 s" join --source 127.0.0.1:9 --output x --timeout 1
+timeout 20 "$weft" peer join --source 127.0.0.1:9 --output x --timeout 1 --log-format json 2>error.txt
+[ $? -eq 3 ] || fail "a log in JSON changes the exit code"
+python3 - error.txt <<'PYTHON' || fail "an error is no JSON in a log of JSON: $(cat error.txt)"
+import json, sys
+errors = [line for line in map(json.loads, open(sys.argv[1])) if line["level"] == "error"]
+assert len(errors) == 1 and errors[0]["exit_code"] == 3 and "nobody answered" in errors[0]["message"], errors
+PYTHON
 expect 4 "backend none" source --input in.bin --backend none
 expect 2 "--stream takes" source --input in.bin --stream 10000000000000000
 expect 2 "--stream takes" source --input in.bin --stream -1

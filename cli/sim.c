@@ -109,6 +109,9 @@ static int run(const char *scenario, const words *w, const char *command,
                      "--seeds must be 1..100000 and --threads 0..1024, not %" G_GINT64_FORMAT
                      " and %" G_GINT64_FORMAT,
                      w->seeds, w->threads);
+  if (w->no_files && (w->gnuplot || w->out))
+    return cli_error(NAME, CLI_USAGE, "--%s is for files, so --no-files cannot be",
+                     w->gnuplot ? "gnuplot" : "out");
   const int code = load(scenario, w, &p);
   if (code >= 0)
     return code;

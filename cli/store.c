@@ -297,6 +297,10 @@ static void options_of(const store_call *call, store_words *w, GOptionEntry *out
       out[count++] = all[i].entry;
 }
 
+static bool is_stdin(const char *input) {
+  return strcmp(input, "-") == 0 || strcmp(input, "/dev/stdin") == 0;
+}
+
 static int parse(const store_call *call, int argc, char **argv, store_words *w) {
   GOptionEntry entries[STORE_OPTIONS];
   options_of(call, w, entries);
@@ -310,6 +314,10 @@ static int parse(const store_call *call, int argc, char **argv, store_words *w) 
   if (code < 0 && (w->threads < 0 || w->threads > WEFT_STORE_MAX_THREADS))
     code = cli_error(title, CLI_USAGE, "--threads must be 1..%d, not %" G_GINT64_FORMAT,
                      WEFT_STORE_MAX_THREADS, w->threads);
+  // The key would take what the file is to have.
+  const bool reads = call->run == encode || call->run == update;
+  if (code < 0 && reads && w->key && is_stdin(w->key) && is_stdin(w->rest[given - 1]))
+    code = cli_error(title, CLI_USAGE, "--key and %s cannot both be standard input", call->takes);
   return code;
 }
 

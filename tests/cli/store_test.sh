@@ -201,6 +201,11 @@ says "this is not the key" err
 expect 5 decode d --key key --output copy
 expect 0 info keyed
 says "headers unchecked" out
+"$weft" store decode keyed --key - --output copy <key >/dev/null || fail "a key from standard input"
+cmp in copy || fail "decode by a key from standard input"
+expect 2 encode - --key - --output-dir both
+says "cannot both be standard input" err
+expect 2 update keyed - --key /dev/stdin --offset 0
 
 # --- command line, missing files
 

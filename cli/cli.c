@@ -125,6 +125,9 @@ static void handle_signals(void handler(int)) {
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
+  struct sigaction hangup;
+  if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) // else: under nohup
+    sigaction(SIGHUP, &action, NULL);
 }
 
 void cli_catch_signals(void) { handle_signals(on_signal); }

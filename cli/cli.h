@@ -53,7 +53,7 @@ bool cli_start(void);
 // Writes what standard output still holds; an exit code that says whether that worked.
 int cli_flush(const char *command, int code);
 
-// --- Interruption: SIGINT and SIGTERM set a flag; a second one ends the program at once.
+// --- Interruption: SIGINT, SIGTERM and SIGHUP set a flag; a second one ends the program at once.
 void cli_catch_signals(void);
 // From here on the first ends it at once: all is done but a report, which somebody may not read.
 void cli_leave_by_signals(void);

@@ -19,7 +19,8 @@ static const char description[] =
     "Memory: about (peers + 1) x window x segment-blocks x block-bytes, whatever the input's "
     "size.\n"
     "Exit codes: 0 every peer holds the input; 1 some peer does not; 2 command line; 3 input or\n"
-    "output; 4 memory, backend or device; 130 interrupted by Ctrl-C, 143 by SIGTERM.";
+    "output; 4 memory, backend or device; 130 interrupted by Ctrl-C, 143 by SIGTERM,\n"
+    "129 by a terminal that closed.";
 
 // As the command line gives them.
 typedef struct demo_words {

@@ -37,7 +37,8 @@ static int usage(FILE *to) {
   cli_environment_tell(to);
   fputs(
       "\nExit codes: 0 done; 1 the result is wrong; 2 command line; 3 input or output; 4 memory,\n"
-      "backend or device; 5 key; 130 interrupted by Ctrl-C, 143 by SIGTERM.\n",
+      "backend or device; 5 key; 130 interrupted by Ctrl-C, 143 by SIGTERM,\n"
+      "129 by a terminal that closed.\n",
       to);
   return CLI_USAGE;
 }

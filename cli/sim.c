@@ -24,7 +24,8 @@ static const char description[] =
     "is done stays.\n"
     "Exit codes: 0 done; 1 some byte came out wrong; 2 command line or scenario; 3 input or "
     "output;\n"
-    "4 memory, backend or device; 130 interrupted by Ctrl-C, 143 by SIGTERM.";
+    "4 memory, backend or device; 130 interrupted by Ctrl-C, 143 by SIGTERM,\n"
+    "129 by a terminal that closed.";
 
 typedef struct words {
   char *out, *backend;

@@ -335,6 +335,8 @@ PYTHON
 }
 interrupt INT encode - --output-dir stopped
 [ ! -e stopped ] || fail "an encode that was interrupted as it waited left a folder"
+interrupt HUP encode - --output-dir stopped
+[ ! -e stopped ] || fail "an encode whose terminal was closed left a folder"
 interrupt INT encode slow --output-dir stopped
 interrupt INT decode d --output slow
 interrupt INT update --offset 0 d -
@@ -342,6 +344,17 @@ for threads in 1 2; do
   interrupt TERM decode d --output - --threads "$threads"
   interrupt INT read d --offset 1 --threads "$threads"
 done
+(
+  trap '' HUP # as nohup does
+  "$weft" store encode slow --output-dir unhung >/dev/null 2>err &
+  pid=$!
+  exec 7>slow
+  kill -HUP "$pid"
+  cat in >&7
+  exec 7>&-
+  wait "$pid"
+) || fail "under nohup: exit $?: $(cat err)"
+expect 0 verify unhung
 expect 0 verify d
 
 # --- a disk that is full, a folder that cannot be written: these need a user namespace

@@ -33,8 +33,10 @@ int cli_input_open(cli_input *input) {
     return errno;
   if (S_ISDIR(about.st_mode))
     return EISDIR;
-  if (S_ISREG(about.st_mode))
-    input->total = (uint64_t)about.st_size;
+  if (S_ISREG(about.st_mode)) { // standard input may have been read in part
+    const off_t at = lseek(input->fd, 0, SEEK_CUR);
+    input->total = at < about.st_size ? (uint64_t)(about.st_size - (at > 0 ? at : 0)) : 0;
+  }
   return 0;
 }
 

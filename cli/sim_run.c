@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -192,12 +193,29 @@ static weft_status run_swarm(const sim_settings *settings, const weft_sim_parame
   return weft_sim_swarm_result(*swarm, result);
 }
 
+// Whether results can go there, as far as that shows before a run that may take hours: 0 or an
+// errno. Nothing is made yet, as the run may be interrupted.
+static int folder_possible(const char *folder) {
+  struct stat about;
+  if (stat(folder, &about) == 0 && !S_ISDIR(about.st_mode))
+    return ENOTDIR;
+  g_autofree char *place = g_strdup(folder);
+  for (size_t end = strlen(place); end > 1 && place[end - 1] == '/'; end--)
+    place[end - 1] = '\0';
+  g_autofree char *parent = g_path_get_dirname(place);
+  const bool there = access(place, F_OK) == 0;
+  return access(there ? place : parent, W_OK | X_OK) == 0 ? 0 : errno;
+}
+
 int sim_run(const sim_settings *settings, const weft_sim_parameters *parameters, const char *folder,
             bool all, sim_outcome *out) {
   const weft_sim_transport *t = settings->transport;
   const bool services = parameters->kind != WEFT_SIM_SWARM;
   if (services && t && t->ranks > 1)
     return cli_error(NAME, CLI_USAGE, "a server or a store runs on one rank");
+  const int barred = all && folder && !t ? folder_possible(folder) : 0; // ranks must not part here
+  if (barred)
+    return cli_error(NAME, CLI_IO, "%s: %s", folder, strerror(barred));
   progress p = {.shown = isatty(STDERR_FILENO) == 1 && !(t && t->rank),
                 .start_us = g_get_monotonic_time(),
                 .end_us = parameters->duration_us};

@@ -150,6 +150,11 @@ static int encode(const store_words *w, const weft_store_options *options, store
                                   .stripe_bytes = stripe};
   out->folder = w->output_dir;
   out->status = weft_store_encode(options, &shape, input.fd, total, w->output_dir, &out->report);
+  if (out->status == WEFT_OK && out->report.data_bytes < total) // cut while it was read
+    cli_error(title, CLI_OK,
+              "%s had %" G_GUINT64_FORMAT " bytes when it was opened, and %" G_GUINT64_FORMAT
+              " when it was read: the shards hold these",
+              w->rest[0], total, out->report.data_bytes);
   cli_input_close(&input);
   return -1;
 }

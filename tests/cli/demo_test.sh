@@ -43,6 +43,13 @@ for input in odd even one empty; do
   "$weft" demo "${small[@]}" --input "$input" --json | digest_of >from_file
   cmp -s from_stdin from_file || fail "standard input and file differ for $input"
 done
+# What somebody else has read of standard input is neither streamed nor missed.
+{
+  dd bs=1000 count=1 status=none of=begun
+  "$weft" demo "${small[@]}" --input - >out 2>err
+} <odd || fail "an input that was read in part: $(cat err)"
+[ ! -s err ] || fail "an input that was read in part: $(cat err)"
+says '^96.7 KiB of' out
 if command -v b2sum >/dev/null; then # an independent BLAKE2b
   "$weft" demo "${small[@]}" --input odd --json | digest_of >ours
   b2sum -l 256 odd | cut -d ' ' -f 1 >theirs

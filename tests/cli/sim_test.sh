@@ -275,6 +275,17 @@ mkdir -p closed && cp results/run.json closed/ && mkdir closed/peers.csv.part
 wrong 3 'closed' sim "${small[@]}" --out closed
 cmp -s results/run.json closed/run.json || fail "an earlier result was changed by a run that failed"
 
+# A folder that cannot be is told before the run, which may take hours.
+: >no-folder
+for out in no-folder absent/x; do
+  code=0
+  timeout 20 "$weft" sim million --out "$out" >/dev/null 2>err || code=$?
+  [ "$code" = 3 ] || fail "a folder that cannot be: exit $code"
+  says "$out: No" err
+done
+expect 0 sim "${small[@]}" --out made/
+[ -e made/run.json ] || fail "a folder with a slash behind"
+
 # --- a sweep, killed and started again
 
 sweep=(sim "${small[@]}" --sweep "loss=0,0.05" --sweep "scheme=push,pull" --seeds 2 --out grid)

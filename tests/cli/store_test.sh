@@ -200,12 +200,17 @@ fi
 
 # --- a limit on the size of files
 
-(
+within() (
   ulimit -f 100
-  "$weft" store encode -k 2 -m 1 in --output-dir limited >out 2>err
-) && fail "encode fitted into a limit"
-says "File too large" err
-[ ! -e limited ] || fail "an encode that met a limit left a folder"
+  "$weft" store "$@" >out 2>err
+)
+if ! within --help; then
+  echo "SKIPPED: a limit on the size of files: the thread sanitizer cannot start within one"
+else
+  within encode -k 2 -m 1 in --output-dir limited && fail "encode fitted into a limit"
+  says "File too large" err
+  [ ! -e limited ] || fail "an encode that met a limit left a folder"
+fi
 
 # --- keys
 

@@ -44,6 +44,6 @@ def median_of: sort | .[length / 2 | floor];
   ($server.server.together[] | select(.in_flight != 1) | row("GPU and CPU together, \(.serving | split(",")[0:3] | join(",")), \(.in_flight) in flight", "", "sum of both alone", (spread | with_spread), (if .median < 0.9 then "too few requests to split" else "at its bound" end))),
   ((["RS over", "RS"], ["CRS, smallest", "CRS, smallest w"], ["CRS, w = 8", "CRS, w = 8"]) as [$title, $name] | (2, 4, 8, 16) as $m
     | shares($title; $m) as $s | row("\($name), m = \($m), H200, resident", "k = \(if $m > 2 then $m else 2 end) to 45", "copy in device memory", ("median \($s | median_of | percent), \($s | min | percent) to \($s | max | percent)"),
-      (if $m < 16 then "a call's first loads and last stores, most at small k" else "the card's power limit, and code about as long as its cache" end))),
+      (if $m < 16 then "a call's first loads and last stores, most at small k" else "the card's power limit" end))),
   ($all[] | select(.device? and .groups?) | .groups[] | select(.title | startswith("host to host")) | .cases as $c | [$c[] | select(.variant == "cauchy")][0]
     | row("RS \(.n) + \(.m), pinned to pinned", "\(data_rate | with_spread) GB/s of data", "k in and m out at once", (data_rate[0] / ([$c[] | select(.variant == "PCIe, k in and m out at once")][0].gigabytes_per_second.input.median) | percent), "first and last piece overlap with nothing"))

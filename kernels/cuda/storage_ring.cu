@@ -40,13 +40,16 @@ const char byte_ring[] = R"(
     asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};"
                  ::"r"(to + 16 * THREADS), "r"(s[4]), "r"(s[5]), "r"(s[6]), "r"(s[7]) : "memory");
   };
+  const auto load_sliced = [&](u32 from, u32 (&s)[8]) {
+    load(from, s);
+    slice(s, args.two, args.four, args.sixteen);
+  };
   const auto turn = [&](u32 place, u32 count) {
     u32 from = ring + place * 32 * THREADS;
 #pragma unroll unroll
     for (u32 i = 0; i < count; i++, from += 32 * THREADS) {
       u32 s[8];
-      load(from, s);
-      slice(s, args.two, args.four, args.sixteen);
+      load_sliced(from, s);
       store(from, s);
     }
   };
@@ -57,8 +60,7 @@ const char byte_ring[] = R"(
 #pragma unroll unroll
     for (u32 i = 0; i < count; i++, from += 32 * THREADS) {
       u32 s[8];
-      load(from, s);
-      slice(s, args.two, args.four, args.sixteen);
+      load_sliced(from, s);
       const u64 to = rows[first + i] + at;
       if (low_is_own) put(to, make_uint4(s[0], s[1], s[2], s[3]));
       if (high_is_own) put(to + 512, make_uint4(s[4], s[5], s[6], s[7]));

@@ -61,20 +61,30 @@ static void print_differences(const json_t *a, const json_t *b) {
              text_at(machine_b, machine_keys[i]));
 }
 
-// The case with this id, or NULL. Ids repeat (a read of the same size in two groups): then the
-// case is looked for in the group of the same title.
-static const json_t *find_case(const json_t *root, const char *title, const char *id) {
+// The nth case, from 0, with this id in the groups of this title, or NULL. Ids repeat: a read of
+// the same size in two groups, the same operation on more segments in one.
+static const json_t *find_case(const json_t *root, const char *title, const char *id, size_t nth) {
   size_t g = 0, c = 0;
   json_t *group = NULL, *entry = NULL;
   json_array_foreach(json_object_get(root, "groups"), g, group) {
     if (strcmp(text_at(group, "title"), title) != 0)
       continue;
     json_array_foreach(json_object_get(group, "cases"), c, entry) {
-      if (strcmp(text_at(entry, "id"), id) == 0)
+      if (strcmp(text_at(entry, "id"), id) == 0 && nth-- == 0)
         return entry;
     }
   }
   return NULL;
+}
+
+// The case of the other report that stands where `entry` stands among those of its id.
+static const json_t *find_counterpart(const json_t *root, const json_t *other, const char *title,
+                                      const json_t *entry) {
+  const char *const id = text_at(entry, "id");
+  size_t nth = 0;
+  while (find_case(root, title, id, nth) != entry)
+    nth++;
+  return find_case(other, title, id, nth);
 }
 
 // False when the case has no times.
@@ -105,10 +115,10 @@ typedef struct case_counts {
   size_t changed, same, missing;
 } case_counts;
 
-static void compare_case(const char *title, const json_t *a, const json_t *root_b,
-                         case_counts *tally) {
+static void compare_case(const char *title, const json_t *root_a, const json_t *a,
+                         const json_t *root_b, case_counts *tally) {
   const char *const id = text_at(a, "id");
-  const json_t *const b = find_case(root_b, title, id);
+  const json_t *const b = find_counterpart(root_a, root_b, title, a);
   weft_bench_spread time_a, time_b;
   if (!b || !times_of(a, &time_a) || !times_of(b, &time_b)) {
     printf("  only in the first: %s\n", id);
@@ -142,7 +152,7 @@ int weft_bench_compare_command(int argc, char **argv) {
     printf("speed of the second over the first, where the ranges of the repetitions lie apart:\n");
     json_array_foreach(json_object_get(a, "groups"), g, group) {
       json_array_foreach(json_object_get(group, "cases"), c, entry)
-          compare_case(text_at(group, "title"), entry, b, &tally);
+          compare_case(text_at(group, "title"), a, entry, b, &tally);
     }
     printf("%zu changed, %zu not separable, %zu without counterpart\n", tally.changed, tally.same,
            tally.missing);

@@ -247,6 +247,16 @@ static void write_report(const char *file, const char *commit, double first_s, d
   json_decref(root);
 }
 
+// Gives the second case the id of the first, as operations on more segments have it.
+static void repeat_id(const char *file) {
+  json_t *const root = json_load_file(file, 0, NULL);
+  json_t *const group = json_array_get(json_object_get(root, "groups"), 0);
+  json_t *const second = json_array_get(json_object_get(group, "cases"), 1);
+  ck_assert_int_eq(json_object_set_new(second, "id", json_string("one")), 0);
+  ck_assert_int_eq(json_dump_file(root, file, 0), 0);
+  json_decref(root);
+}
+
 START_TEST(compare_says_what_changed) {
   make_paths();
   write_report(path[0], "aaa", 2e-3, 5e-3, 0.5);
@@ -264,6 +274,11 @@ START_TEST(compare_says_what_changed) {
   compare_says(path[0], path[1],
                (const char *[]){"  only in the first: two\n",
                                 "0 changed, 1 not separable, 1 without counterpart\n", NULL});
+  write_report(path[1], "bbb", 1e-3, 5e-3, 0.75);
+  repeat_id(path[0]);
+  repeat_id(path[1]);
+  compare_says(path[0], path[1],
+               (const char *[]){"1 changed, 1 not separable, 0 without counterpart\n", NULL});
   remove_paths();
 }
 END_TEST

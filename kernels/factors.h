@@ -14,7 +14,7 @@
 // On slots, each of which holds a row of bytes.
 typedef enum weft_step_kind {
   WEFT_STEP_LOAD,    // slot `to` = row `from` of X
-  WEFT_STEP_SET,     // to = c * from, which may be one slot
+  WEFT_STEP_SET,     // to = c * from, which may be one slot; 0 * from may hold nothing yet
   WEFT_STEP_ADD,     // to ^= c * from
   WEFT_STEP_INVERSE, // butterfly: from ^= to, then to ^= c * from
   WEFT_STEP_FORWARD, // butterfly: to ^= c * from, then from ^= to

@@ -17,8 +17,12 @@ enum {
   WEFT_ACT_APART = 192          // bytes between slots, which then share no sets of a cache
 };
 
-// Operands are places: slots, then rows of X, then rows of Y.
-enum { WEFT_PLACE_X = WEFT_ACT_SLOTS, WEFT_PLACE_Y = WEFT_PLACE_X + WEFT_ACT_ROWS };
+// Operands are places: slots, a row of zeros, then rows of X, then rows of Y.
+enum {
+  WEFT_PLACE_ZERO = WEFT_ACT_SLOTS,
+  WEFT_PLACE_X,
+  WEFT_PLACE_Y = WEFT_PLACE_X + WEFT_ACT_ROWS
+};
 enum { WEFT_PLACES = WEFT_PLACE_Y + WEFT_ACT_ROWS };
 
 typedef enum weft_act_kind {
@@ -32,9 +36,12 @@ typedef enum weft_act_kind {
 } weft_act_kind;
 
 typedef struct weft_act {
-  uint8_t kind, c[3];
+  uint8_t kind, c[4];
   bool reads; // rows of X, which are worth fetching ahead
-  uint16_t in[4], out[4];
+  // Butterflies, what they make in result: inverse ones out = more ^ c[3] * result, forward ones
+  // out = result ^ c[3] * more.
+  bool joins;
+  uint16_t in[4], out[4], more[4];
 } weft_act;
 
 // Y(m, ) = or ^= A(m, k) X(k, ) on places.
@@ -47,6 +54,7 @@ typedef struct weft_act_panel {
 
 typedef struct weft_acts {
   size_t count, slots;
+  bool zeros; // are read
   // Of its acts: multiplications by anything but 0 and 1; exclusive-ors; entries of panels.
   size_t products, sums, entries;
   weft_act_panel *panels; // act.in[0] says which
@@ -63,7 +71,7 @@ struct weft_strip {
   const uint8_t *const *x;  // k rows
   uint8_t *const *y;        // m rows
   size_t begin, end, width; // width: columns worked on at once
-  uint8_t *scratch;         // slots of width bytes, WEFT_ACT_APART apart
+  uint8_t *scratch;         // slots of width bytes, WEFT_ACT_APART apart, and one of zeros
 };
 
 // Multiplies columns [begin, ...) by factors and answers where it ended: at `begin` where the

@@ -19,7 +19,8 @@ enum {
 typedef struct act_rows {
   const uint8_t *in[4];
   uint8_t *out[4];
-  uint8_t c[3];
+  const uint8_t *more[4];
+  uint8_t c[4];
   const uint8_t *fetch[4]; // rows that will be read soon, where `fetches`
   bool fetches;
   size_t width; // bytes
@@ -58,9 +59,22 @@ WEFT_INLINE void act_store(const act_rows *r, const size_t rows, size_t column,
   }
 }
 
+// Adds rows to what inverse butterflies made, c times; and c times to what forward ones made.
+WEFT_INLINE void act_join(const act_rows *r, const size_t rows, size_t column, con c,
+                          const bool inverse, vec x[][STEPS_VECS]) {
+  WEFT_UNROLL for (size_t i = 0; i < rows; i++) {
+    WEFT_UNROLL for (size_t v = 0; v < STEPS_VECS; v++) {
+      const vec more = vec_load(r->more[i] + column + v * VEC_BYTES);
+      x[i][v] = inverse ? mac(more, src_make(x[i][v]), c) : mac(x[i][v], src_make(more), c);
+    }
+  }
+}
+
 // Inlined for each constant zero0, zero2: whether c[0], c[2] are 0.
-WEFT_INLINE void act_inverse4(const act_rows *r, const bool zero0, const bool zero2) {
-  const con c0 = con_make(r->c[0]), c1 = con_make(r->c[1]), c2 = con_make(r->c[2]);
+WEFT_INLINE void act_inverse4(const act_rows *r, const bool zero0, const bool zero2,
+                              const bool joins) {
+  const con c3 = con_make(r->c[3]), c0 = con_make(r->c[0]), c1 = con_make(r->c[1]),
+            c2 = con_make(r->c[2]);
   for (size_t column = 0; column < r->width; column += STEPS_STEP) {
     vec x[4][STEPS_VECS];
     act_load(r, 4, column, x);
@@ -70,12 +84,16 @@ WEFT_INLINE void act_inverse4(const act_rows *r, const bool zero0, const bool ze
       act_inverse(&x[0][v], &x[2][v], c2, zero2);
       act_inverse(&x[1][v], &x[3][v], c2, zero2);
     }
+    if (joins)
+      act_join(r, 4, column, c3, true, x);
     act_store(r, 4, column, x);
   }
 }
 
-WEFT_INLINE void act_forward4(const act_rows *r, const bool zero0, const bool zero2) {
-  const con c0 = con_make(r->c[0]), c1 = con_make(r->c[1]), c2 = con_make(r->c[2]);
+WEFT_INLINE void act_forward4(const act_rows *r, const bool zero0, const bool zero2,
+                              const bool joins) {
+  const con c3 = con_make(r->c[3]), c0 = con_make(r->c[0]), c1 = con_make(r->c[1]),
+            c2 = con_make(r->c[2]);
   for (size_t column = 0; column < r->width; column += STEPS_STEP) {
     vec x[4][STEPS_VECS];
     act_load(r, 4, column, x);
@@ -85,18 +103,22 @@ WEFT_INLINE void act_forward4(const act_rows *r, const bool zero0, const bool ze
       act_forward(&x[0][v], &x[1][v], c0, zero0);
       act_forward(&x[2][v], &x[3][v], c1, false);
     }
+    if (joins)
+      act_join(r, 4, column, c3, false, x);
     act_store(r, 4, column, x);
   }
 }
 
-WEFT_INLINE void act_two(const act_rows *r, const bool inverse) {
-  const con c = con_make(r->c[0]);
+WEFT_INLINE void act_two(const act_rows *r, const bool inverse, const bool joins) {
+  const con c = con_make(r->c[0]), c3 = con_make(r->c[3]);
   for (size_t column = 0; column < r->width; column += STEPS_STEP) {
     vec x[2][STEPS_VECS];
     act_load(r, 2, column, x);
     WEFT_UNROLL for (size_t v = 0; v < STEPS_VECS; v++) if (inverse)
         act_inverse(&x[0][v], &x[1][v], c, false);
     else act_forward(&x[0][v], &x[1][v], c, false);
+    if (joins)
+      act_join(r, 2, column, c3, inverse, x);
     act_store(r, 2, column, x);
   }
 }
@@ -116,29 +138,35 @@ WEFT_INLINE void act_product(const act_rows *r, const size_t inputs, const bool 
   }
 }
 
-static void act_run(uint8_t kind, const act_rows *r) {
-  const bool zero0 = r->c[0] == 0, zero2 = r->c[2] == 0, one = r->c[0] == 1;
+WEFT_INLINE void act_butterflies(uint8_t kind, const act_rows *r, const bool joins) {
+  const bool zero0 = r->c[0] == 0, zero2 = r->c[2] == 0;
   switch (kind) {
   case WEFT_ACT_INVERSE4:
-    zero0 ? (zero2 ? act_inverse4(r, true, true) : act_inverse4(r, true, false))
-          : act_inverse4(r, false, false);
+    zero0 ? (zero2 ? act_inverse4(r, true, true, joins) : act_inverse4(r, true, false, joins))
+          : act_inverse4(r, false, false, joins);
     break;
   case WEFT_ACT_FORWARD4:
-    zero0 ? (zero2 ? act_forward4(r, true, true) : act_forward4(r, true, false))
-          : act_forward4(r, false, false);
+    zero0 ? (zero2 ? act_forward4(r, true, true, joins) : act_forward4(r, true, false, joins))
+          : act_forward4(r, false, false, joins);
     break;
   case WEFT_ACT_INVERSE:
-    act_two(r, true);
-    break;
-  case WEFT_ACT_FORWARD:
-    act_two(r, false);
-    break;
-  case WEFT_ACT_ADD:
-    one ? act_product(r, 2, true) : act_product(r, 2, false);
+    act_two(r, true, joins);
     break;
   default:
-    one ? act_product(r, 1, true) : act_product(r, 1, false);
+    act_two(r, false, joins);
   }
+}
+
+static void act_run(const weft_act *act, const act_rows *r) {
+  const bool one = act->c[0] == 1;
+  if (act->kind == WEFT_ACT_SET)
+    one ? act_product(r, 1, true) : act_product(r, 1, false);
+  else if (act->kind == WEFT_ACT_ADD)
+    one ? act_product(r, 2, true) : act_product(r, 2, false);
+  else if (act->joins)
+    act_butterflies(act->kind, r, true);
+  else
+    act_butterflies(act->kind, r, false);
 }
 
 // Places of an act's operands, and of the rows of X that are read STEPS_FETCH rows later: the next
@@ -146,15 +174,19 @@ static void act_run(uint8_t kind, const act_rows *r) {
 static act_rows act_places(const weft_act *act, const weft_strip *strip, uint8_t *const *place) {
   act_rows r = {.fetches = act->reads};
   for (size_t i = 0; i < 4; i++) {
-    r.in[i] = r.fetch[i] = place[act->in[i]];
+    const bool more_of_x = act->joins && act->more[i] >= WEFT_PLACE_X;
+    const size_t read = more_of_x ? act->more[i] : act->in[i];
+    r.in[i] = place[act->in[i]];
     r.out[i] = place[act->out[i]];
-    if (!act->reads || act->in[i] < WEFT_PLACE_X)
+    r.more[i] = place[act->more[i]];
+    r.fetch[i] = place[read];
+    if (!act->reads || read < WEFT_PLACE_X)
       continue;
-    const size_t next = act->in[i] - (size_t)WEFT_PLACE_X + STEPS_FETCH;
+    const size_t next = read - WEFT_PLACE_X + STEPS_FETCH;
     r.fetch[i] = next < strip->k ? place[WEFT_PLACE_X + next]
                                  : place[WEFT_PLACE_X + next % strip->k] + strip->width;
   }
-  for (size_t i = 0; i < 3; i++)
+  for (size_t i = 0; i < 4; i++)
     r.c[i] = act->c[i];
   return r;
 }
@@ -184,6 +216,7 @@ static void steps_run(const weft_strip *strip) {
   uint8_t *place[WEFT_PLACES];
   for (size_t s = 0; s < acts->slots; s++)
     place[s] = strip->scratch + s * (strip->width + WEFT_ACT_APART);
+  place[WEFT_PLACE_ZERO] = strip->scratch + acts->slots * (strip->width + WEFT_ACT_APART);
   for (size_t column = strip->begin; column < strip->end; column += strip->width) {
     const size_t left = strip->end - column;
     for (size_t j = 0; j < strip->k; j++) // read only
@@ -199,7 +232,7 @@ static void steps_run(const weft_strip *strip) {
       }
       act_rows r = act_places(act, strip, place);
       r.width = width;
-      act_run(act->kind, &r);
+      act_run(act, &r);
     }
   }
 }

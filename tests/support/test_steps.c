@@ -33,7 +33,9 @@ bool test_steps_matrix(const weft_step *steps, size_t count, size_t slots, size_
     const weft_step *s = &steps[i];
     const bool loads = s->kind == WEFT_STEP_LOAD, stores = s->kind == WEFT_STEP_STORE;
     const bool both = !loads && !stores && s->kind != WEFT_STEP_SET;
-    if ((!stores && s->to >= slots) || (!loads && (s->from >= slots || !held[s->from])) ||
+    const bool zeros = s->kind == WEFT_STEP_SET && s->c == 0; // of a slot that may hold nothing
+    if ((!stores && s->to >= slots) ||
+        (!loads && (s->from >= slots || (!held[s->from] && !zeros))) ||
         (both && (!held[s->to] || s->to == s->from)))
       return false;
     uint8_t *to = value[s->to], *from = value[s->from];
@@ -76,7 +78,7 @@ typedef struct writer {
   test_rng *rng;
   test_steps *out;
   bool held[TEST_STEPS_SLOTS];
-  size_t held_count, stored;
+  size_t held_count, loaded, stored;
 } writer;
 
 static uint8_t constant(writer *w) {
@@ -105,6 +107,27 @@ static void pick(writer *w, size_t *slots, size_t count) {
   }
 }
 
+// What butterflies made becomes a part of other slots, or rows of X are added to it: at once, as
+// transforms have it, or nearly.
+static void put_results(writer *w, const size_t *s, size_t count, bool inverse) {
+  const uint8_t c = constant(w);
+  const bool sets = test_rng_below(w->rng, 3) == 0, drops = test_rng_below(w->rng, 4) > 0;
+  for (size_t i = 0; i < count; i++) {
+    const size_t other = test_rng_below(w->rng, w->out->slots);
+    const uint8_t factor = test_rng_below(w->rng, 16) ? c : constant(w);
+    if (!inverse && w->loaded < w->out->k && other != s[i]) {
+      put(w, WEFT_STEP_LOAD, other, w->loaded++, 1);
+      put(w, WEFT_STEP_ADD, s[i], other, factor);
+    } else if (sets) {
+      put(w, WEFT_STEP_SET, test_rng_below(w->rng, 2) ? s[i] : other, s[i], factor);
+    } else if (w->held[other] && other != s[i]) {
+      put(w, WEFT_STEP_ADD, other, s[i], factor);
+    }
+  }
+  for (size_t i = 0; i < count && inverse && drops; i++)
+    put(w, WEFT_STEP_SET, s[i], s[i], 0);
+}
+
 // Two levels of butterflies on four slots: as transforms have them, or nearly.
 static void put_four(writer *w) {
   size_t s[4];
@@ -119,6 +142,8 @@ static void put_four(writer *w) {
   if (test_rng_below(w->rng, 8) == 0)
     put(w, WEFT_STEP_ADD, s[1], s[0], constant(w));
   put(w, kind, s[first], s[3], inverse ? other : constant(w));
+  if (test_rng_below(w->rng, 2))
+    put_results(w, s, test_rng_below(w->rng, 8) ? 4 : 3, inverse);
 }
 
 // Sums of the same slots in several others, some of which are stored at once: a product entry by
@@ -150,6 +175,9 @@ static void put_any(writer *w) {
     put_sums(w);
   } else if (choice < 3 && w->held_count >= 4) {
     put_four(w);
+  } else if (choice == 3) { // zeros
+    s[0] = test_rng_below(w->rng, w->out->slots);
+    put(w, WEFT_STEP_SET, s[0], s[0], 0);
   } else if (choice < 5 || choice >= 8 || w->held_count < 2) {
     pick(w, s, 1);
     put(w, WEFT_STEP_SET, test_rng_below(w->rng, w->out->slots), s[0], constant(w));
@@ -157,6 +185,8 @@ static void put_any(writer *w) {
     static const weft_step_kind kinds[] = {WEFT_STEP_ADD, WEFT_STEP_INVERSE, WEFT_STEP_FORWARD};
     pick(w, s, 2);
     put(w, kinds[choice - 5], s[0], s[1], constant(w));
+    if (choice > 5 && test_rng_below(w->rng, 2))
+      put_results(w, s, 2, choice == 6);
   }
 }
 
@@ -168,11 +198,10 @@ void test_steps_random(test_rng *rng, size_t k, size_t m, size_t slots, size_t w
   out->m = m;
   out->slots = slots;
   out->count = 0;
-  size_t loaded = 0;
-  while (loaded < k || w.stored < m) {
-    const bool room = out->count + WorkMost + (k - loaded) + (m - w.stored) <= TEST_STEPS_MAX;
-    if (loaded < k && (!w.held_count || !room || test_rng_below(rng, work + k) < k))
-      put(&w, WEFT_STEP_LOAD, test_rng_below(rng, slots), loaded, 1), loaded++;
+  while (w.loaded < k || w.stored < m) {
+    const bool room = out->count + WorkMost + (k - w.loaded) + (m - w.stored) <= TEST_STEPS_MAX;
+    if (w.loaded < k && (!w.held_count || !room || test_rng_below(rng, work + k) < k))
+      put(&w, WEFT_STEP_LOAD, test_rng_below(rng, slots), w.loaded++, 1);
     else if (w.stored < m && (!room || test_rng_below(rng, work + m) < m)) {
       size_t slot;
       pick(&w, &slot, 1);

@@ -76,15 +76,20 @@ void weft_cauchy_writer_init(writer *b, const weft_gfw *field) {
   const size_t points = field->order + 1u;
   memset(b, 0, sizeof *b);
   b->field = field;
+  b->derivative[0] = 1;
   for (size_t x = 0; x < points; x++)
     b->vanishing[0][x] = (uint8_t)x;
-  b->derivative[0] = 1;
   for (size_t s = 0; s < field->w; s++) {
     const uint8_t next = b->vanishing[s][(size_t)1 << s]; // at the first point beyond V(s)
-    for (size_t x = 0; x < points; x++) {
-      const uint8_t value = b->vanishing[s][x];
-      b->vanishing[s + 1][x] = times(b, value, value ^ next);
-      b->twiddle[s][x] = over(b, value, next);
+    // Both are linear: values at powers of two make up the others.
+    for (size_t size = 1; size < points; size *= 2) {
+      const uint8_t value = b->vanishing[s][size];
+      b->vanishing[s + 1][size] = times(b, value, value ^ next);
+      b->twiddle[s][size] = over(b, value, next);
+      for (size_t x = 1; x < size; x++) {
+        b->vanishing[s + 1][size + x] = b->vanishing[s + 1][size] ^ b->vanishing[s + 1][x];
+        b->twiddle[s][size + x] = b->twiddle[s][size] ^ b->twiddle[s][x];
+      }
     }
     b->derivative[s + 1] = times(b, b->derivative[s], next);
   }
@@ -207,7 +212,13 @@ static void add_to_targets(writer *b, size_t level, size_t y) {
   }
 }
 
+static bool is_zeros(const writer *b, int16_t j) {
+  return b->ends->rows && (size_t)j >= b->ends->rows;
+}
+
 static weft_multiple source(const writer *b, int16_t j) {
+  if (is_zeros(b, j))
+    return weft_value_zeros(b->list);
   return b->ends->from ? b->ends->from[j] : weft_value_load(b->list, (size_t)j);
 }
 
@@ -223,7 +234,8 @@ static void rise(writer *b, size_t level, size_t y) {
     return;
   if (level == 0) {
     b->data[y] = source(b, b->at.source_at[y]);
-    weft_value_scale(b->list, &b->data[y], over(b, b->at.source_scale[y], b->column[y]));
+    if (!is_zeros(b, b->at.source_at[y]))
+      weft_value_scale(b->list, &b->data[y], over(b, b->at.source_scale[y], b->column[y]));
     weft_value_settle(b->list, &b->data[y]);
   } else {
     rise(b, level - 1, y);
@@ -390,6 +402,11 @@ static size_t hash_meetings(const writer *b) {
   return hash;
 }
 
+// In a byte that is not 0.
+static uint8_t pack_layout(const layout *l) { return (uint8_t)(l->level_most * 8 + l->least); }
+
+static layout unpack_layout(uint8_t packed) { return (layout){packed / 8u, packed % 8u}; }
+
 bool weft_cauchy_steps(writer *b, const weft_cauchy_matrix *matrix, const weft_cauchy_ends *ends,
                        weft_step_list *list) {
   enum { LayoutsMost = 12 };
@@ -404,6 +421,12 @@ bool weft_cauchy_steps(writer *b, const weft_cauchy_matrix *matrix, const weft_c
   weft_cauchy_points_set(&b->at, b->field, matrix);
   b->list = list;
   b->ends = ends;
+  if (ends->layout && *ends->layout) {
+    b->layout = unpack_layout(*ends->layout);
+    if (lay_out(b) && build(b))
+      return true;
+    weft_step_list_take_back(list, &before);
+  }
   while ((size_t)1 << rows < matrix->targets)
     rows++;
   // Blocks of about as many points as there are targets.
@@ -429,6 +452,8 @@ bool weft_cauchy_steps(writer *b, const weft_cauchy_matrix *matrix, const weft_c
     }
   list->cost_most = cost_most;
   b->layout = found;
+  if (known && ends->layout)
+    *ends->layout = pack_layout(&found);
   if (known && lay_out(b) && build(b))
     return true;
   weft_step_list_take_back(list, &before);

@@ -21,8 +21,12 @@ typedef struct weft_cauchy_matrix {
 // them.
 typedef struct weft_cauchy_ends {
   const weft_multiple *from;  // (sources); NULL: rows of X, loaded in order
+  size_t rows;                // of X; sources behind them are zeros. 0: every source is a row
   weft_multiple *to;          // (targets); NULL: rows of Y, stored
   const weft_multiple *added; // (targets), zero or added to what is stored; NULL: nothing is
+  // How blocks met in a product of the like, or 0, where that is to be found out and left here;
+  // NULL: that is of no use.
+  uint8_t *layout;
 } weft_cauchy_ends;
 
 // Working memory; initialised for a field, serves any number of products.

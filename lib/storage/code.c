@@ -129,7 +129,7 @@ static weft_status factorise(weft_code *code, const uint8_t *ids) {
     return WEFT_OK;
   const weft_status status = weft_transform_new(
       &code->generator, ids, ids + code->k, code->m,
-      code->ctx->device ? &weft_transform_for_device : &weft_transform_for_host, &factors);
+      code->ctx->device ? &weft_transform_for_device : &weft_transform_for_host, NULL, &factors);
   atomic_init(&code->encode->factors, factors);
   return status == WEFT_E_UNSUPPORTED ? WEFT_OK : status;
 }

@@ -58,7 +58,8 @@ struct weft_code {
   char name[WEFT_CODE_NAME_BYTES];
   uint8_t *bits; // CRS: (m * w, k * w), the expanded parity matrix
   weft_plan *encode;
-  pthread_mutex_t lock; // of all below but the last
+  weft_transform_memory transforms; // of recoveries
+  pthread_mutex_t lock;             // of all below but the last
   weft_cached_plan *cached;
   size_t capacity, filled;
   uint64_t now, hits, misses;

@@ -106,6 +106,12 @@ weft_multiple weft_value_load(weft_step_list *list, size_t row) {
   return value;
 }
 
+weft_multiple weft_value_zeros(weft_step_list *list) {
+  const weft_multiple value = {take(list), 1};
+  put(list, WEFT_STEP_SET, value.slot, value.slot, 0);
+  return value;
+}
+
 void weft_value_store(weft_step_list *list, size_t row, weft_multiple *value) {
   if (value->factor != 1)
     weft_value_settle(list, value);

@@ -53,6 +53,7 @@ void weft_step_list_mark(const weft_step_list *list, weft_step_mark *mark);
 void weft_step_list_take_back(weft_step_list *list, const weft_step_mark *mark);
 
 weft_multiple weft_value_load(weft_step_list *list, size_t row);
+weft_multiple weft_value_zeros(weft_step_list *list); // of which a slot is made
 // Row `row` is the value, which is given up.
 void weft_value_store(weft_step_list *list, size_t row, weft_multiple *value);
 void weft_value_give(weft_step_list *list, weft_multiple *value); // which is zero afterwards

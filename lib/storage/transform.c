@@ -15,6 +15,8 @@ const weft_transform_for weft_transform_for_host = {
     .prices = {.product = 2, .repeated = 2, .sum = 1},
     .entry_saves = 2,
     .together = 1,
+    .fills = true,
+    .hurried = true,
     .early = true};
 
 // Slots: as many as kernels made for it have room for.
@@ -29,6 +31,7 @@ typedef struct task {
   uint8_t weight[WEFT_SHARDS_MAX]; // scales of all shards in this recovery
   bool in_order;                   // data shards are read first
   const weft_transform_for *who;
+  uint8_t *layout; // of the transform that is made first
 } task;
 
 typedef struct workshop {
@@ -62,7 +65,25 @@ static bool as_a_whole(const task *t, weft_cauchy_writer *writer, workshop *shop
     add_source(m, t->g, t->in[c], t->weight);
   for (size_t r = 0; r < t->outputs; r++)
     add_target(m, t->g, t->out[r], t->weight);
-  return weft_cauchy_steps(writer, m, &(weft_cauchy_ends){0}, &shop->whole);
+  return weft_cauchy_steps(writer, m, &(weft_cauchy_ends){.layout = t->data ? NULL : t->layout},
+                           &shop->whole);
+}
+
+// Sources of zeros in place of data that is absent, in blocks that have some and are as large as
+// the stand-ins are many.
+static void fill_blocks(const task *t, weft_cauchy_matrix *m) {
+  const weft_generator *g = t->g;
+  size_t size = 1;
+  bool there[WEFT_SHARDS_MAX] = {false}, begun[WEFT_POINTS] = {false};
+  while (size < t->stand_ins)
+    size *= 2;
+  for (size_t c = 0; c < t->data; c++) {
+    there[t->in[c]] = true;
+    begun[g->point[t->in[c]] / size] = true;
+  }
+  for (size_t shard = 0; shard < g->k; shard++)
+    if (!there[shard] && shard != g->infinite && begun[g->point[shard] / size])
+      add_source(m, g, shard, g->scale);
 }
 
 // What data gives to the stand-ins, and to parity shards that are wanted, by output.
@@ -73,12 +94,16 @@ static bool encode_present(const task *t, weft_cauchy_writer *writer, workshop *
   clear(m);
   for (size_t c = 0; c < t->data; c++)
     add_source(m, t->g, t->in[c], t->g->scale);
+  if (t->who->fills)
+    fill_blocks(t, m);
   for (size_t p = 0; p < t->stand_ins; p++)
     add_target(m, t->g, t->in[t->data + p], t->g->scale);
   for (size_t r = 0; r < t->outputs; r++)
     if (t->out[r] >= t->g->k)
       add_target(m, t->g, t->out[r], t->g->scale);
-  if (!weft_cauchy_steps(writer, m, &(weft_cauchy_ends){.to = to}, &shop->apart))
+  if (!weft_cauchy_steps(writer, m,
+                         &(weft_cauchy_ends){.rows = t->data, .to = to, .layout = t->layout},
+                         &shop->apart))
     return false;
   memcpy(stand_in, to, t->stand_ins * sizeof *to);
   for (size_t r = 0, next = t->stand_ins; r < t->outputs; r++)
@@ -135,6 +160,22 @@ static bool apart(const task *t, weft_cauchy_writer *writer, workshop *shop) {
   return !list->failed;
 }
 
+// Whether a product as a whole may be shorter than the detour: losses are nearly blocks, or most of
+// what there is.
+static bool may_be_whole(const task *t) {
+  enum { Block = 4 };
+  const weft_generator *g = t->g;
+  uint8_t there[WEFT_POINTS / Block] = {0}, all[WEFT_POINTS / Block] = {0};
+  size_t broken = 0;
+  for (size_t c = 0; c < t->data; c++)
+    there[g->point[t->in[c]] / Block]++;
+  for (size_t shard = 0; shard < g->k; shard++)
+    all[g->point[shard] / Block]++;
+  for (size_t b = 0; b < WEFT_POINTS / Block; b++)
+    broken += there[b] && there[b] < all[b];
+  return broken <= 2 || 2 * t->data <= t->stand_ins;
+}
+
 // The detour first: it is nearly always shorter, so that the other is soon seen to be longer.
 static weft_status choose(const task *t, weft_cauchy_writer *writer, workshop *shop,
                           weft_factors **out) {
@@ -147,14 +188,14 @@ static weft_status choose(const task *t, weft_cauchy_writer *writer, workshop *s
     best = &shop->apart;
     shop->whole.cost_most = best->cost > saved ? best->cost - saved : 0;
   }
-  if (as_a_whole(t, writer, shop))
+  if ((!best || !who->hurried || may_be_whole(t)) && as_a_whole(t, writer, shop))
     best = &shop->whole;
   if (!best)
     return WEFT_E_UNSUPPORTED;
   return weft_factors_new(best->step, best->count, best->slots, t->g->allocator, out);
 }
 
-static weft_status make(task *t, weft_factors **factors) {
+static weft_status make(task *t, weft_transform_memory *memory, weft_factors **factors) {
   const weft_generator *g = t->g;
   *factors = NULL;
   if (!g->by_points || g->field.w != 8 || !t->outputs || t->who->slots_most > WEFT_SLOTS_MOST)
@@ -171,8 +212,13 @@ static weft_status make(task *t, weft_factors **factors) {
   workshop *shop = allocator->alloc(allocator->user, sizeof *shop, _Alignof(workshop));
   weft_status status = WEFT_E_NOMEM;
   if (writer && shop) {
+    atomic_uchar *known = memory && t->stand_ins ? &memory->layout[t->stand_ins] : NULL;
+    uint8_t layout = known ? atomic_load_explicit(known, memory_order_relaxed) : 0;
+    t->layout = known ? &layout : NULL;
     weft_cauchy_writer_init(writer, &g->field);
     status = choose(t, writer, shop, factors);
+    if (known)
+      atomic_store_explicit(known, layout, memory_order_relaxed);
   }
   if (shop)
     allocator->free(allocator->user, shop);
@@ -183,6 +229,6 @@ static weft_status make(task *t, weft_factors **factors) {
 
 weft_status weft_transform_new(const weft_generator *g, const uint8_t *in, const uint8_t *out,
                                size_t count, const weft_transform_for *who,
-                               weft_factors **factors) {
-  return make(&(task){.g = g, .in = in, .out = out, .outputs = count, .who = who}, factors);
+                               weft_transform_memory *memory, weft_factors **factors) {
+  return make(&(task){.g = g, .in = in, .out = out, .outputs = count, .who = who}, memory, factors);
 }

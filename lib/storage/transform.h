@@ -3,6 +3,8 @@
 #ifndef WEFT_LIB_STORAGE_TRANSFORM_H
 #define WEFT_LIB_STORAGE_TRANSFORM_H
 
+#include <stdatomic.h>
+
 #include "kernels/factors.h"
 #include "lib/storage/generator.h"
 #include "lib/storage/step_list.h"
@@ -13,6 +15,8 @@ typedef struct weft_transform_for {
   weft_step_prices prices;
   size_t entry_saves; // what an entry of a small matrix costs less than its steps
   size_t together;    // outputs of a small matrix that are made at once
+  bool fills;         // takes zeros for data that is not there: butterflies in fours cost it less
+  bool hurried;       // leaves out ways that are hardly ever better
   bool early; // rather scales values when they are first made than rows when they are stored
 } weft_transform_for;
 
@@ -20,12 +24,19 @@ typedef struct weft_transform_for {
 // have slots in registers and count exclusive-ors of words.
 extern const weft_transform_for weft_transform_for_host, weft_transform_for_device;
 
+// What recoveries of one code have found out for each other: by how many parity shards stand in for
+// data, how blocks met best; 0: nobody knows yet. Zeros at first.
+typedef struct weft_transform_memory {
+  atomic_uchar layout[WEFT_SHARDS_MAX + 1];
+} weft_transform_memory;
+
 // The matrix of weft_generator_solve over GF(2^8) as steps: of the ways that are known the one with
-// the least work; of the generator's allocator. No shard of `out` may be in `in`.
+// the least work; of the generator's allocator. No shard of `out` may be in `in`. `memory` may be
+// NULL, else it is the code's, for one `who`.
 // WEFT_E_UNSUPPORTED: a code without points, or no way in so few slots. WEFT_E_ARGUMENT,
 // WEFT_E_NOMEM.
 weft_status weft_transform_new(const weft_generator *generator, const uint8_t *in,
                                const uint8_t *out, size_t count, const weft_transform_for *who,
-                               weft_factors **factors);
+                               weft_transform_memory *memory, weft_factors **factors);
 
 #endif

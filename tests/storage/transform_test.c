@@ -43,7 +43,7 @@ static weft_status transform_of(const weft_generator *g, const request *r, size_
                                 weft_factors **factors) {
   weft_transform_for who = slots > 32 ? weft_transform_for_host : weft_transform_for_device;
   who.slots_most = slots;
-  return weft_transform_new(g, r->in, r->out, r->outputs, &who, factors);
+  return weft_transform_new(g, r->in, r->out, r->outputs, &who, NULL, factors);
 }
 
 // Whether a way was found; its steps stand for the matrix.

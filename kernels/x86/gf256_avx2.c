@@ -37,6 +37,6 @@ const weft_host_kernel weft_host_avx2 = {.panel = few_or_tile_panel,
                                          .xor_rows = tile_xor_rows,
                                          .spread = spread_packets,
                                          .steps = steps_run,
-                                         .steps_product = 17,
+                                         .steps_product = 10,
                                          .steps_sum = 3,
                                          .steps_entry = 9};

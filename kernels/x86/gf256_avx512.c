@@ -35,6 +35,6 @@ const weft_host_kernel weft_host_avx512 = {.panel = tile_panel,
                                            .xor_rows = tile_xor_rows,
                                            .spread = spread_packets,
                                            .steps = steps_run,
-                                           .steps_product = 21,
+                                           .steps_product = 15,
                                            .steps_sum = 4,
-                                           .steps_entry = 8};
+                                           .steps_entry = 6};

@@ -12,7 +12,7 @@ enum {
   POINTERS = 2 * WEFT_MAX_SHARDS, // k inputs and r outputs of one stripe always fit
   BATCH = 32,                     // stripes that one call of the kernels takes
   REDUCE_REPAYS = 4096,           // bytes read for each one in the bit matrix, as measured
-  FACTORS_REPAY = 48 << 10        // bytes read of each shard for each thread, likewise
+  FACTORS_REPAY = 16 << 10        // bytes read of each shard for each thread, likewise
 };
 #define DEVICE_FACTORS_REPAY ((size_t)16 << 30) // bytes read
 

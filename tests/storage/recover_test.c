@@ -129,6 +129,52 @@ START_TEST(every_row_recovers_by_definition) {
 }
 END_TEST
 
+// Some of what is lost, in stripes of several strips of columns, of lengths and so alignments that
+// are odd, and which end at a page that must not be touched.
+static void recover_some(weft_code *code, test_rng *rng, size_t bytes) {
+  const size_t k = weft_code_data_shards(code), m = weft_code_parity_shards(code);
+  uint8_t lost[WEFT_MAX_SHARDS], wanted[WEFT_MAX_SHARDS], order[WEFT_MAX_SHARDS];
+  stripe whole, s;
+  stripe_init(&whole, code, bytes, rng, 0);
+  stripe_init(&s, code, bytes, rng, 1);
+  encode_by_definition(code, &whole);
+  stripe_copy(&s, &whole, code);
+  for (size_t round = 0; round < 3; round++) {
+    const size_t count = m - test_rng_below(rng, m / 4), some = round ? count - count / 4 : count;
+    choose_ids(rng, lost, count, round < 2 ? k : k + m);
+    choose_ids(rng, order, some, count);
+    for (size_t i = 0; i < count; i++)
+      stripe_spoil(&s, code, lost[i]);
+    for (size_t i = 0; i < some; i++)
+      wanted[i] = lost[order[i]];
+    const weft_erasures e = {
+        .lost = lost, .lost_count = count, .wanted = wanted, .wanted_count = some};
+    EXPECT_OK(weft_code_recover(code, &e, &s.view, 1, NULL));
+    for (size_t i = 0; i < some; i++)
+      EXPECT(stripe_same_shard(&whole, &s, code, wanted[i]));
+    stripe_copy(&s, &whole, code);
+  }
+  stripe_clear(&s);
+  stripe_clear(&whole);
+}
+
+START_TEST(every_row_recovers_some_of_long_stripes) {
+  static const code_case cases[] = {{"cauchy", 16, 16, 0, 0},      {"cauchy", 32, 16, 0, 0},
+                                    {"vandermonde", 64, 16, 0, 0}, {"reed_sol_van", 40, 8, 0, 0},
+                                    {"cauchy", 67, 21, 0, 0},      {"cauchy", 128, 32, 0, 0}};
+  const weft_backend *row = test_host_row((size_t)_i);
+  test_rng rng = test_rng_new(test_seed(), 2200 + (uint64_t)_i);
+  for (size_t i = 0; row->host->steps && i < sizeof cases / sizeof *cases; i++) {
+    weft_ctx *ctx = context_on(row->name, 1 + i % 2);
+    weft_code *code = code_with(ctx, &cases[i], 1 + test_rng_below(&rng, 2));
+    recover_some(code, &rng, (32u << 10) + test_rng_below(&rng, 2000));
+    EXPECT(code->filled <= code->capacity && code->capacity <= 2);
+    weft_code_free(code);
+    weft_ctx_free(ctx);
+  }
+}
+END_TEST
+
 // The best row that has steps; NULL: none runs here.
 static const weft_backend *row_with_steps(void) {
   size_t i = 0;
@@ -297,6 +343,8 @@ int main(void) {
   Suite *suite = suite_create("recovery by transforms");
   TCase *bytes = tcase_create("bytes"), *shared = tcase_create("shared");
   tcase_add_loop_test(bytes, every_row_recovers_by_definition, 0, (int)test_host_row_count());
+  tcase_add_loop_test(bytes, every_row_recovers_some_of_long_stripes, 0,
+                      (int)test_host_row_count());
   tcase_add_test(bytes, short_stripes_and_few_losses_ask_for_none);
   tcase_add_test(shared, threads_share_a_plan);
   tcase_add_test(shared, a_plan_goes_on_without_memory);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/host_steps.h"
 #include "lib/storage/transform.h"
 #include "tests/storage/stripes.h"
 #include "tests/support/test_allocator.h"
@@ -40,18 +41,18 @@ static request encoding(size_t k, size_t m) {
 }
 
 static weft_status transform_of(const weft_generator *g, const request *r, size_t slots,
-                                weft_factors **factors) {
+                                weft_transform_memory *memory, weft_factors **factors) {
   weft_transform_for who = slots > 32 ? weft_transform_for_host : weft_transform_for_device;
   who.slots_most = slots;
-  return weft_transform_new(g, r->in, r->out, r->outputs, &who, NULL, factors);
+  return weft_transform_new(g, r->in, r->out, r->outputs, &who, memory, factors);
 }
 
 // Whether a way was found; its steps stand for the matrix.
 static bool check_request(const weft_generator *g, const request *r, size_t slots,
-                          const char *what) {
+                          weft_transform_memory *memory, const char *what) {
   static uint8_t a[WEFT_SHARDS_MAX * WEFT_SHARDS_MAX], expected[WEFT_SHARDS_MAX * WEFT_SHARDS_MAX];
   weft_factors *factors;
-  const weft_status status = transform_of(g, r, slots, &factors);
+  const weft_status status = transform_of(g, r, slots, memory, &factors);
   if (status == WEFT_OK) {
     EXPECT_OK(weft_generator_solve(g, r->in, r->out, r->outputs, expected));
     ck_assert_uint_le(factors->slots, slots);
@@ -73,7 +74,7 @@ static bool check_shape(test_allocator *memory, weft_generator_kind kind, size_t
   const request r = encoding(k, m);
   snprintf(what, sizeof what, "encoding, kind %d", kind);
   EXPECT_OK(weft_generator_init(&g, kind, k, m, 8, &memory->allocator));
-  const bool found = check_request(&g, &r, slots, what);
+  const bool found = check_request(&g, &r, slots, NULL, what);
   weft_generator_clear(&g);
   return found;
 }
@@ -125,16 +126,73 @@ START_TEST(any_losses) {
     char what[64];
     weft_generator g;
     EXPECT_OK(weft_generator_init(&g, kinds[_i], k, m, 8, &memory.allocator));
+    weft_transform_memory known[sizeof slots / sizeof *slots] = {0}; // whatever was lost before
     for (size_t time = 0; time < Times; time++) {
       const request r = losses(&rng, k, m);
       snprintf(what, sizeof what, "kind %d, shape %zu, losses %zu, seed %llu", kinds[_i], shape,
                time, (unsigned long long)test_seed());
       for (size_t s = 0; s < sizeof slots / sizeof *slots; s++)
-        found += check_request(&g, &r, slots[s], what);
+        found += check_request(&g, &r, slots[s], &known[s], what);
     }
     weft_generator_clear(&g);
   }
   ck_assert_uint_ge(found, Shapes * Times); // of three times as many
+  ck_assert_int_eq(test_allocator_live(&memory), 0);
+}
+END_TEST
+
+// Of one of the smallest codes that go this way: all data losses there can be at once, and up to
+// three of any shards.
+START_TEST(every_pattern_of_a_small_code) {
+  enum { K = 16, M = 8 };
+  test_allocator memory;
+  test_allocator_init(&memory, 0);
+  weft_generator g;
+  weft_transform_memory known = {0};
+  EXPECT_OK(weft_generator_init(&g, kinds[_i], K, M, 8, &memory.allocator));
+  for (size_t count = 1; count <= M; count += count < 3 ? 1 : M - 3) {
+    uint8_t set[WEFT_SHARDS_MAX];
+    weft_first_subset(set, count);
+    do {
+      bool lost[WEFT_SHARDS_MAX] = {false};
+      for (size_t i = 0; i < count; i++)
+        lost[set[i]] = true;
+      const request r = request_without(lost, K, M);
+      if (!check_request(&g, &r, 64, &known, "every pattern"))
+        ck_abort_msg("kind %d, %zu lost: no way", kinds[_i], count);
+    } while (weft_next_subset(set, count, count == M ? K : K + M));
+  }
+  weft_generator_clear(&g);
+  ck_assert_int_eq(test_allocator_live(&memory), 0);
+}
+END_TEST
+
+// Transforms of recovery are as regular as those of encoding: zeros stand for lost data.
+START_TEST(losses_leave_butterflies_in_fours) {
+  enum { K = 64, M = 16 };
+  test_allocator memory;
+  test_allocator_init(&memory, 0);
+  test_rng rng = test_rng_new(test_seed(), 1400);
+  weft_generator g;
+  weft_transform_memory known = {0};
+  size_t most = 0;
+  EXPECT_OK(weft_generator_init(&g, WEFT_GENERATOR_CAUCHY, K, M, 8, &memory.allocator));
+  for (size_t round = 0; round < 50; round++) {
+    bool lost[WEFT_SHARDS_MAX] = {false};
+    uint8_t ids[M];
+    weft_factors *factors;
+    choose_ids(&rng, ids, M, K);
+    for (size_t i = 0; i < M; i++)
+      lost[ids[i]] = true;
+    const request r = round ? request_without(lost, K, M) : encoding(K, M);
+    EXPECT_OK(transform_of(&g, &r, 64, round ? &known : NULL, &factors));
+    ck_assert_ptr_nonnull(factors->acts);
+    if (!round)
+      most = factors->acts->count;
+    ck_assert_uint_le(factors->acts->count, most + (round > 0)); // and the small matrix
+    weft_factors_free(factors, &memory.allocator);
+  }
+  weft_generator_clear(&g);
   ck_assert_int_eq(test_allocator_live(&memory), 0);
 }
 END_TEST
@@ -152,7 +210,7 @@ START_TEST(products_are_few) {
     const request r = encoding(shapes[i].k, shapes[i].m);
     EXPECT_OK(weft_generator_init(&g, WEFT_GENERATOR_CAUCHY, shapes[i].k, shapes[i].m, 8,
                                   &memory.allocator));
-    EXPECT_OK(transform_of(&g, &r, 64, &factors));
+    EXPECT_OK(transform_of(&g, &r, 64, NULL, &factors));
     ck_assert_uint_le(factors->products, shapes[i].products);
     weft_factors_free(factors, &memory.allocator);
     weft_generator_clear(&g);
@@ -170,7 +228,7 @@ START_TEST(other_codes_have_none) {
     weft_generator g;
     weft_factors *factors;
     EXPECT_OK(weft_generator_init(&g, others[i], 20, 3, 8, &memory.allocator));
-    EXPECT_STATUS(transform_of(&g, &r, 64, &factors), WEFT_E_UNSUPPORTED);
+    EXPECT_STATUS(transform_of(&g, &r, 64, NULL, &factors), WEFT_E_UNSUPPORTED);
     weft_generator_clear(&g);
   }
   ck_assert_int_eq(test_allocator_live(&memory), 0);
@@ -188,7 +246,7 @@ START_TEST(fails_without_memory) {
     test_allocator scarce;
     test_allocator_init(&scarce, (long)fail);
     g.allocator = &scarce.allocator;
-    const weft_status status = transform_of(&g, &r, 64, &factors);
+    const weft_status status = transform_of(&g, &r, 64, NULL, &factors);
     ck_assert_int_eq(status, fail <= 3 ? WEFT_E_NOMEM : WEFT_OK);
     weft_factors_free(factors, &scarce.allocator);
     g.allocator = &memory.allocator;
@@ -234,6 +292,8 @@ int main(void) {
   TCase *steps = tcase_create("steps"), *bytes = tcase_create("bytes");
   tcase_add_loop_test(steps, steps_stand_for_the_matrix, 0, KINDS * PARITIES);
   tcase_add_loop_test(steps, any_losses, 0, KINDS);
+  tcase_add_loop_test(steps, every_pattern_of_a_small_code, 0, KINDS);
+  tcase_add_test(steps, losses_leave_butterflies_in_fours);
   tcase_add_test(steps, products_are_few);
   tcase_add_test(steps, other_codes_have_none);
   tcase_add_test(steps, fails_without_memory);

@@ -119,15 +119,19 @@ static void leave(int number) {
   _exit(CLI_SIGNAL + number);
 }
 
+bool cli_signal_ignored(int number) {
+  struct sigaction now;
+  return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 // No SA_RESTART: a read that waits for input ends. One shot: the next signal kills.
 static void handle_signals(void handler(int)) {
+  static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
   struct sigaction action = {.sa_handler = handler, .sa_flags = (int)SA_RESETHAND};
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, NULL);
-  sigaction(SIGTERM, &action, NULL);
-  struct sigaction hangup;
-  if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) // else: under nohup
-    sigaction(SIGHUP, &action, NULL);
+  for (size_t i = 0; i < G_N_ELEMENTS(ending); i++)
+    if (!cli_signal_ignored(ending[i]))
+      sigaction(ending[i], &action, NULL);
 }
 
 void cli_catch_signals(void) { handle_signals(on_signal); }

@@ -88,6 +88,10 @@ static gboolean on_interrupt(gpointer user) {
   return G_SOURCE_CONTINUE;
 }
 
+static guint watch_signal(int number, GSourceFunc call, peer_run_state *r) {
+  return cli_signal_ignored(number) ? 0 : g_unix_signal_add(number, call, r);
+}
+
 // --- The source
 
 // Live, it is over when it is over; a file waits for somebody who wants it.
@@ -273,8 +277,8 @@ static void leave(peer_run_state *r) {
 static void run_loop(peer_run_state *r) {
   static GSourceFuncs due_functions = {on_due_prepare, on_due_check, on_due, NULL, NULL, NULL};
   const weft_node_loop calls = {.pump = pump, .failed = failed, .user = r};
-  const guint watches[] = {g_timeout_add(100, on_tick, r), g_unix_signal_add(SIGTERM, on_term, r),
-                           g_unix_signal_add(SIGINT, on_interrupt, r)};
+  const guint watches[] = {g_timeout_add(100, on_tick, r), watch_signal(SIGTERM, on_term, r),
+                           watch_signal(SIGINT, on_interrupt, r)};
   GSource *due = g_source_new(&due_functions, sizeof(GSource) + sizeof(peer_run_state *));
   *(peer_run_state **)(due + 1) = r;
   (void)g_source_attach(due, NULL);
@@ -292,7 +296,8 @@ static void run_loop(peer_run_state *r) {
   g_source_destroy(due);
   g_source_unref(due);
   for (size_t i = 0; i < G_N_ELEMENTS(watches); i++)
-    g_source_remove(watches[i]);
+    if (watches[i] > 0)
+      g_source_remove(watches[i]);
 }
 
 int peer_run(const peer_settings *settings) {

@@ -237,9 +237,9 @@ expect 0 backends && says 'scalar *host *yes' out
 interrupt() { # SIGNAL CODE ARGUMENT...
   local signal=$1 wanted=$2 code=0
   shift 2
-  # Bash starts background jobs with SIGINT ignored; a program of its own undoes that.
   python3 - "$signal" "$weft" "$@" >out 2>err <<'PYTHON' || code=$?
 import signal, subprocess, sys, time
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # a runner may have ignored it, and it would stay so
 child = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE)
 time.sleep(2)
 child.send_signal(getattr(signal, sys.argv[1]))

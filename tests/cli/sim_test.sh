@@ -320,6 +320,7 @@ PYTHON
 code=0
 python3 - "$weft" "${small[@]}" <<'PYTHON' >out 2>err || code=$?
 import glob, signal, subprocess, sys, time
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # a runner may have ignored it, and it would stay so
 child = subprocess.Popen([sys.argv[1], "sim", *sys.argv[2:], "--sweep", "scheme=push,pull", "--sweep", "peers=20,30,4000", "--seeds", "2", "--out", "cut"])
 for _ in range(600):
     if len(glob.glob("cut/runs/*/run.json")) >= 3 or child.poll() is not None:
@@ -463,6 +464,7 @@ fi
 code=0
 python3 - "$weft" <<'PYTHON' >out 2>err || code=$?
 import signal, subprocess, sys, time
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # a runner may have ignored it, and it would stay so
 child = subprocess.Popen([sys.argv[1], "sim", "--peers", "2000", "--duration", "10min", "--no-files"])
 time.sleep(2)
 child.send_signal(signal.SIGINT)

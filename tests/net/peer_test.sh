@@ -340,10 +340,23 @@ port=$(port_of keyed)
 [ "$(stat -c %a own.key)" = 600 ] || fail "the key file's mode"
 expect 5 "--source-key" join --source "127.0.0.1:$port" --output x --timeout 2 --source-key "$key"
 expect 3 "No such file" join --source "127.0.0.1:$port" --output absent/x
-kill -INT "$keyed"
+kill -INT "$keyed" # which the shell had ignored for what it starts with `&`: the Ctrl-C is another's
+sleep 0.5
+kill -TERM "$keyed"
 wait "$keyed"
 code=$?
-[ "$code" -eq 130 ] || fail "after Ctrl-C: exit $code, not 130"
+[ "$code" -eq 0 ] || fail "after a SIGINT that was ignored, and SIGTERM: exit $code, not 0"
+python3 - "$weft" <<'PYTHON' || fail "after Ctrl-C"
+import signal, subprocess, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # a runner may have ignored it, and it would stay so
+child = subprocess.Popen([sys.argv[1], "peer", "source", "--input", "in.bin", "--listen", "127.0.0.1:0"],
+                         stderr=subprocess.PIPE, text=True)
+for line in child.stderr:
+    if " listen=" in line:
+        break
+child.send_signal(signal.SIGINT)
+sys.exit(0 if child.wait(timeout=20) == 130 else f"exit {child.returncode}, not 130")
+PYTHON
 
 # --- The killed live source: what was there is played, then all find out, and whoever came late with them.
 for name in cut1 cut2 cut3; do

@@ -297,7 +297,7 @@ enum { JSON_FORM = JSON_INDENT(1) | JSON_REAL_PRECISION(9) };
 
 // FILE.part, or NULL where there is nothing to keep one beside.
 static char *part_path(const weft_bench_options *options) {
-  return options->json && strncmp(options->json, "/dev/", 5) != 0
+  return options->json && !options->json_stdout && strncmp(options->json, "/dev/", 5) != 0
              ? weft_bench_text("%s.part", options->json)
              : NULL;
 }
@@ -335,13 +335,24 @@ void weft_bench_report_run(weft_bench_report *report, const weft_bench_options *
   write_part(report, options);
 }
 
+static bool write_report(const weft_bench_report *report, const weft_bench_options *options) {
+  if (!options->json)
+    return true;
+  if (!options->json_stdout)
+    return json_dump_file(report->root, options->json, JSON_FORM) == 0;
+  const bool written = json_dumpf(report->root, options->json_stdout, JSON_FORM) == 0 &&
+                       fputc('\n', options->json_stdout) != EOF;
+  return fclose(options->json_stdout) == 0 && written;
+}
+
 int weft_bench_report_end(weft_bench_report *report, const weft_bench_options *options) {
   const double took_s = weft_bench_now_s() - report->start_s;
   int failed = 0;
   json_object_set_new(report->root, "took_s", json_real(took_s));
   printf("\n%.1f s\n", took_s);
-  if (options->json && json_dump_file(report->root, options->json, JSON_FORM) != 0) {
-    fprintf(stderr, "weft bench: %s could not be written\n", options->json);
+  if (!write_report(report, options)) {
+    fprintf(stderr, "weft bench: %s could not be written\n",
+            options->json_stdout ? "standard output" : options->json);
     failed = WEFT_BENCH_IO;
   } else {
     char *const part = part_path(options);

@@ -5,6 +5,7 @@
 #include "bench/options.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -75,7 +76,8 @@ static const struct {
     {"klauspost", TEXT, IN(klauspost), "FILE", "storage",
      "what bench/peers/klauspost builds (none)"},
     {"json", TEXT, IN(json), "FILE", NULL,
-     "write every repetition's time, with provenance; FILE.part after every group"},
+     "write every repetition's time, with provenance; FILE.part after every group; -: to standard "
+     "output, and tables to standard error"},
     {"quick", FLAG, IN(quick), NULL, NULL, "9 repetitions of 4 ms and fewer shapes"},
     {"help", HELP, 0, NULL, NULL, "this list"},
 };
@@ -172,6 +174,25 @@ static bool take(weft_bench_options *options, size_t option, const char *argumen
   }
 }
 
+static bool is_stdout(const char *path) {
+  static const char *const names[] = {"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strcmp(path, names[i]) == 0)
+      return true;
+  return false;
+}
+
+// Leaves standard output to the report alone: all that is printed from here on goes to standard
+// error.
+static bool part_tables_from_report(weft_bench_options *options) {
+  const int fd = fflush(stdout) == 0 ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) : -1;
+  if (fd >= 0 && dup2(STDERR_FILENO, STDOUT_FILENO) == STDOUT_FILENO &&
+      (options->json_stdout = fdopen(fd, "w")) != NULL)
+    return true;
+  fprintf(stderr, "weft bench %s: standard output: %s\n", options->argv[0], strerror(errno));
+  return false;
+}
+
 // Whether the report can be written, found out before minutes of measuring. What the file holds
 // stays until the report is there; a pipe is left alone, as its reader would see it close.
 static bool can_write(const weft_bench_options *options) {
@@ -247,6 +268,8 @@ int weft_bench_options_parse(weft_bench_options *options, int argc, char **argv)
       return WEFT_BENCH_USAGE;
     }
   }
+  if (options->json && is_stdout(options->json))
+    return part_tables_from_report(options) ? 0 : WEFT_BENCH_IO;
   return can_write(options) ? 0 : WEFT_BENCH_IO;
 }
 

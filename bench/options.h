@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "bench/timing.h"
 
@@ -21,6 +22,7 @@ typedef struct weft_bench_options {
   const char *rows;       // comma-separated names, "best" or "all"
   const char *operations; // comma-separated names; NULL: all
   const char *json;       // file, or NULL
+  FILE *json_stdout;      // of --json -: standard output; tables then go to standard error; or NULL
   const char *isal;       // file of ISA-L's shared library; NULL: the system's; "": none
   // Of `storage`, as --isal, which may be a list there.
   const char *jerasure, *klauspost;

@@ -54,8 +54,8 @@ bool cli_start(void);
 int cli_flush(const char *command, int code);
 
 // --- Interruption: SIGINT, SIGTERM and SIGHUP set a flag; a second one ends the program at once.
-// One that was ignored when the program began stays so: nohup ignores SIGHUP, and shells without job
-// control SIGINT for what they start with `&`, where a Ctrl-C is meant for others.
+// One that was ignored when the program began stays so: nohup ignores SIGHUP, and shells without
+// job control SIGINT for what they start with `&`, where a Ctrl-C is meant for others.
 bool cli_signal_ignored(int number);
 void cli_catch_signals(void);
 // From here on the first ends it at once: all is done but a report, which somebody may not read.

@@ -179,6 +179,18 @@ wrong 2 "'x' is one word too many" help demo x
 wrong 2 "'x' is one word too many" help store encode x
 wrong 2 "no comparison 'dance'" bench dance
 wrong 2 'takes nothing' --version x
+# The report on standard output is JSON alone, and no file is called `-`.
+for place in - /dev/stdout; do
+  expect 0 bench banks --quick --json "$place"
+  python3 -c 'import json; assert json.load(open("out"))["command"][:3] == ["weft", "bench", "banks"]' || fail "bench --json $place: $(head -n 3 out)"
+  says '^weft bench banks' err
+done
+[ -z "$(find . -name "-*")" ] || fail "bench --json - wrote a file of that name"
+if [ -w /dev/full ]; then
+  code=0
+  "$weft" bench banks --quick --json - >/dev/full 2>err || code=$?
+  [ "$code" = 3 ] || fail "a full disk under bench --json -: exit $code"
+fi
 wrong 3 'unable to open missing: No such file' bench compare missing missing
 wrong 3 'compare: [.]: Is a directory' bench compare . .
 

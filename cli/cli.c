@@ -16,9 +16,10 @@
 int cli_error(const char *command, int code, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  fprintf(stderr, "weft%s%s: ", command ? " " : "", command ? command : "");
-  vfprintf(stderr, format, arguments);
-  fputc('\n', stderr);
+  char *const text = g_strdup_vprintf(format, arguments);
+  // In one piece: ranks of MPI write to one place.
+  fprintf(stderr, "weft%s%s: %s\n", command ? " " : "", command ? command : "", text);
+  g_free(text);
   va_end(arguments);
   return code;
 }

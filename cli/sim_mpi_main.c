@@ -43,6 +43,8 @@ int main(int argc, char **argv) {
                 "--oversubscribe if that is meant",
                 local, g_get_num_processors());
   } else {
+    if (transport.rank > 0)
+      (void)!freopen("/dev/null", "w", stdout); // help and lists are told once
     // A rank is a thread unless --threads says otherwise.
     char **words = g_new0(char *, (size_t)argc + 3);
     bool threads = false;

@@ -270,20 +270,23 @@ static weft_status sum_seconds(weft_sim_swarm *swarm) {
 static weft_status sum_totals(weft_sim_swarm *swarm) {
   weft_sim_result *r = &swarm->result;
   r->totals = (weft_sim_totals){0};
-  uint64_t hash[4] = {0};
-  r->memory_bytes = weft_sim_core_bytes(swarm->core);
+  uint64_t hash[4] = {0}, memory_bytes = weft_sim_core_bytes(swarm->core), cuts = 0;
   for (size_t i = 0; i < swarm->options.threads; i++) {
     weft_sim_share *share = &swarm->shares[i];
     add_totals(&r->totals, &share->totals);
     for (size_t p = 0; p < share->peer_count; p++)
       add_hash(hash, &share->peers[p]);
-    r->memory_bytes += weft_sim_arena_bytes(share->arena);
-    r->trace_cut = r->trace_cut || share->trace_cut;
+    memory_bytes += weft_sim_arena_bytes(share->arena);
+    cuts += share->trace_cut;
   }
   uint64_t words[sizeof r->totals / sizeof(uint64_t)];
   memcpy(words, &r->totals, sizeof words);
   WEFT_TRY(sum_over_ranks(swarm, words, sizeof words / sizeof *words));
   WEFT_TRY(sum_over_ranks(swarm, hash, 4));
+  WEFT_TRY(sum_over_ranks(swarm, &memory_bytes, 1));
+  WEFT_TRY(sum_over_ranks(swarm, &cuts, 1));
+  r->memory_bytes = memory_bytes;
+  r->trace_cut = cuts > 0;
   r->effort = weft_sim_core_effort(swarm->core);
   WEFT_TRY(sum_over_ranks(swarm, &r->effort.lanes_ns, 1));
   memcpy(&r->totals, words, sizeof words);

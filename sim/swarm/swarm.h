@@ -114,7 +114,7 @@ typedef struct weft_sim_result {
   weft_sim_effort effort; // of all ranks
   weft_sim_totals totals;
   uint8_t hash[WEFT_SIM_HASH_BYTES];
-  uint64_t memory_bytes;          // of engines, segments and messages on this rank, at most
+  uint64_t memory_bytes;          // of engines, segments and messages on all ranks, at most
   const weft_sim_viewer *viewers; // (viewer_count) rank 0 has them all
   size_t viewer_count;
   const weft_sim_second *seconds; // (second_count)

@@ -489,6 +489,18 @@ else
       >state 2>err || fail "mpirun -n $ranks: $(cat err)"
     state state | cmp -s - alone || fail "$ranks ranks end in another state than one process"
   done
+  # Memory is that of all ranks, help is told once, and a word of several ranks stays a word.
+  of_ranks() { # OPTION...: by three ranks, report in `state`
+    ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 timeout 60 mpirun --oversubscribe -n 3 "$mpi" --oversubscribe "$@" >state 2>err
+  }
+  memory() { sed -n 's/.*"memory_bytes":\([0-9]*\).*/\1/p' "$1"; }
+  expect 0 sim --peers 200 --duration "10 s" --threads 1 --no-files --json
+  of_ranks --peers 200 --duration "10 s" --no-files --json || fail "three ranks: $(cat err)"
+  [ "$(memory state)" -ge "$(memory out)" ] || fail "three ranks have $(memory state) bytes of memory together, one has $(memory out)"
+  of_ranks --help || fail "help of three ranks: $(cat err)"
+  [ "$(grep -c '^Usage' state)" = 1 ] || fail "help of three ranks: $(cat state)"
+  of_ranks --peers 0 && fail "no peers, of three ranks"
+  [ "$(grep -c '^weft sim: --peers must be' err)" -ge 1 ] || fail "no peers, of three ranks: $(cat err)"
   many=$(($(nproc) + 1))
   code=0
   ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 timeout 60 mpirun --oversubscribe -n "$many" "$mpi" "${small[@]}" --no-files >state 2>err || code=$?

@@ -4,6 +4,7 @@
 #define WEFT_LIB_BATCH_H
 
 #include "kernels/backend.h"
+#include "lib/ctx.h"
 #include "weft/rlnc.h"
 
 // The payloads from packet `first` on, as rows of a product.
@@ -34,14 +35,18 @@ static inline weft_status weft_batch_check_payloads(const weft_batch *batch,
     return WEFT_E_ARGUMENT;
   if (!batch->payload_rows && batch->count > 1 && batch->payload_stride < id->block_bytes)
     return WEFT_E_ARGUMENT;
-  return batch->mem == WEFT_MEM_DEVICE && !has_device ? WEFT_E_UNSUPPORTED : WEFT_OK;
+  for (size_t i = 0; batch->payload_rows && i < batch->count; i++)
+    if (!batch->payload_rows[i])
+      return WEFT_E_ARGUMENT;
+  return weft_mem_check(batch->mem, has_device);
 }
 
 // Coefficients that one row or several can hold.
-static inline weft_status weft_batch_check_coefficients(const weft_batch *batch,
-                                                        const weft_segment_id *id) {
-  const bool fits = batch->count <= 1 || batch->coefficients_stride >= id->blocks;
-  return batch->coefficients && fits ? WEFT_OK : WEFT_E_ARGUMENT;
+static inline weft_status
+weft_batch_check_coefficients(const weft_batch *batch, const weft_segment_id *id, bool has_device) {
+  if (!batch->coefficients || (batch->count > 1 && batch->coefficients_stride < id->blocks))
+    return WEFT_E_ARGUMENT;
+  return weft_mem_check(batch->coefficients_mem, has_device);
 }
 
 // A batch of one whose coefficients and payload lie where a VECTOR datagram has them.

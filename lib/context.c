@@ -110,6 +110,9 @@ weft_status weft_ctx_new(weft_ctx **out, const weft_ctx_options *options) {
   *out = NULL;
   if (!options)
     options = &defaults;
+  if ((unsigned)options->split > WEFT_SPLIT_ROWS ||
+      (options->allocator && (!options->allocator->alloc || !options->allocator->free)))
+    return WEFT_E_ARGUMENT;
   if (sodium_init() < 0)
     return WEFT_E_RANDOM;
   const weft_allocator *allocator = options->allocator ? options->allocator : &c_allocator;
@@ -194,6 +197,7 @@ weft_status weft_alloc(weft_ctx *ctx, weft_mem mem, size_t bytes, void **out) {
     *out = weft_ctx_take(ctx, bytes, ctx->host->align > LINE ? ctx->host->align : LINE);
     return *out ? WEFT_OK : WEFT_E_NOMEM;
   }
+  WEFT_TRY(weft_mem_check(mem, ctx->device != NULL));
   if (!ctx->device)
     return WEFT_E_UNSUPPORTED;
   return weft_device_alloc(ctx->device, mem, bytes, out);

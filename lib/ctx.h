@@ -53,6 +53,13 @@ static inline void weft_ctx_give(const weft_ctx *ctx, void *memory) {
     ctx->allocator.free(ctx->allocator.user, memory);
 }
 
+// Memory of a kind that there is, and that can be reached.
+static inline weft_status weft_mem_check(weft_mem mem, bool has_device) {
+  if (mem == WEFT_MEM_DEVICE)
+    return has_device ? WEFT_OK : WEFT_E_UNSUPPORTED;
+  return mem == WEFT_MEM_HOST || mem == WEFT_MEM_PINNED ? WEFT_OK : WEFT_E_ARGUMENT;
+}
+
 // How the host row runs; `pool` is NULL for work that one thread does sooner than several.
 static inline weft_exec weft_ctx_host_exec(const weft_ctx *ctx, weft_pool *pool) {
   return (weft_exec){.allocator = &ctx->allocator, .pool = pool, .partition = ctx->partition};

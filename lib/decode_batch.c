@@ -18,8 +18,8 @@ static weft_status check(const weft_ctx *ctx, const weft_decode_job *job) {
       (job->coefficients_stride < job->blocks || job->out_stride < job->block_bytes ||
        (!job->payload_rows && job->payload_stride < job->block_bytes)))
     return WEFT_E_ARGUMENT;
-  const bool on_device = job->mem == WEFT_MEM_DEVICE || job->coefficients_mem == WEFT_MEM_DEVICE;
-  return on_device && !ctx->device ? WEFT_E_UNSUPPORTED : WEFT_OK;
+  WEFT_TRY(weft_mem_check(job->mem, ctx->device != NULL));
+  return weft_mem_check(job->coefficients_mem, ctx->device != NULL);
 }
 
 // --- host ---

@@ -49,8 +49,7 @@ weft_status weft_decoder_new(weft_ctx *ctx, const weft_decoder_options *options,
     return WEFT_E_ARGUMENT;
   if (options->mem == WEFT_MEM_PINNED || (on_device && (options->blocks || options->eager)))
     return WEFT_E_ARGUMENT;
-  if (on_device && !ctx->device)
-    return WEFT_E_UNSUPPORTED;
+  WEFT_TRY(weft_mem_check(options->mem, ctx->device != NULL));
   weft_decoder *decoder = new_handle(ctx, n);
   if (!decoder)
     return WEFT_E_NOMEM;

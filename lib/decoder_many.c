@@ -45,7 +45,7 @@ static weft_status check_arrivals(const weft_arrival *arrivals, size_t count, we
         decoder->mem != first->mem)
       return WEFT_E_ARGUMENT;
   }
-  return mem == WEFT_MEM_DEVICE && !weft_decoder_on_device(first) ? WEFT_E_UNSUPPORTED : WEFT_OK;
+  return weft_mem_check(mem, weft_decoder_on_device(first));
 }
 
 // Chains the arrivals of each decoder in their order.
@@ -210,9 +210,7 @@ static weft_status check_batch(const weft_decoder *decoder, const weft_decoder *
     return WEFT_OK;
   const bool on_device = weft_decoder_on_device(decoder);
   WEFT_TRY(weft_batch_check_payloads(batch, &decoder->id, on_device));
-  WEFT_TRY(weft_batch_check_coefficients(batch, &decoder->id));
-  if (batch->coefficients_mem == WEFT_MEM_DEVICE && !on_device)
-    return WEFT_E_UNSUPPORTED;
+  WEFT_TRY(weft_batch_check_coefficients(batch, &decoder->id, on_device));
   return decoder->rank == 0 ? WEFT_PENDING : WEFT_OK;
 }
 
@@ -248,8 +246,7 @@ static weft_status check_reading(const weft_reading *reading, const weft_decoder
       (reading->count > 0 && !reading->out) ||
       (reading->count > 1 && reading->out_stride < decoder->id.block_bytes))
     return WEFT_E_ARGUMENT;
-  return reading->mem == WEFT_MEM_DEVICE && !weft_decoder_on_device(decoder) ? WEFT_E_UNSUPPORTED
-                                                                             : WEFT_OK;
+  return weft_mem_check(reading->mem, weft_decoder_on_device(decoder));
 }
 
 static bool all_known(const weft_reading *reading) {

@@ -68,7 +68,7 @@ weft_status weft_decoder_recode_batch(weft_decoder *decoder, const weft_batch *b
   if (weft_decoder_on_device(decoder))
     return weft_decoders_recode(&decoder, batch, 1, NULL);
   WEFT_TRY(weft_batch_check_payloads(batch, &decoder->id, false));
-  WEFT_TRY(weft_batch_check_coefficients(batch, &decoder->id));
+  WEFT_TRY(weft_batch_check_coefficients(batch, &decoder->id, false));
   if (decoder->rank == 0)
     return WEFT_PENDING;
   if (batch->count == 1)

@@ -277,10 +277,8 @@ static weft_status check(const weft_encoder *encoder, const weft_ctx *ctx,
   const weft_encoder_options *options = &encoder->options;
   const weft_segment_id *id = &encoder->segment->id;
   WEFT_TRY(weft_batch_check_payloads(batch, id, ctx->device != NULL));
-  if (batch->coefficients && batch->coefficients_mem == WEFT_MEM_DEVICE && !ctx->device)
-    return WEFT_E_UNSUPPORTED;
   if (batch->coefficients || !options->seeded)
-    return weft_batch_check_coefficients(batch, id);
+    return weft_batch_check_coefficients(batch, id, ctx->device != NULL);
   // Something must tell what the payloads are.
   const bool counts_up = options->density_q16 == 0 && encoder->next_block == id->blocks;
   return batch->packets || counts_up ? WEFT_OK : WEFT_E_ARGUMENT;
@@ -377,8 +375,7 @@ weft_status weft_encoder_combine(weft_encoder *encoder, size_t count, const uint
   if (count == 0)
     return WEFT_OK;
   const bool has_device = encoder->ctx->device != NULL;
-  if (payloads->coefficients_mem == WEFT_MEM_DEVICE && !has_device)
-    return WEFT_E_UNSUPPORTED;
+  WEFT_TRY(weft_mem_check(payloads->coefficients_mem, has_device));
   WEFT_TRY(weft_batch_check_payloads(payloads, &encoder->segment->id, has_device));
   weft_call call;
   WEFT_TRY(weft_call_begin(encoder->ctx, queue, &call));

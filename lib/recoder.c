@@ -317,7 +317,7 @@ weft_status weft_recoder_batch(weft_recoder *recoder, const weft_batch *batch) {
   if (batch->count == 0)
     return WEFT_OK;
   WEFT_TRY(weft_batch_check_payloads(batch, &recoder->id, false));
-  WEFT_TRY(weft_batch_check_coefficients(batch, &recoder->id));
+  WEFT_TRY(weft_batch_check_coefficients(batch, &recoder->id, false));
   if (recoder->held == 0)
     return WEFT_PENDING;
   WEFT_TRY(recode(recoder, batch));

@@ -16,7 +16,7 @@ static weft_status check(const weft_ctx *ctx, const weft_segment_options *option
   const size_t capacity = (size_t)options->id.blocks * options->id.block_bytes;
   if (options->bytes < 1 || options->bytes > capacity)
     return WEFT_E_ARGUMENT;
-  return options->mem == WEFT_MEM_DEVICE && !ctx->device ? WEFT_E_UNSUPPORTED : WEFT_OK;
+  return weft_mem_check(options->mem, ctx->device != NULL);
 }
 
 // Pointers to the blocks, of which `count` follow each other: made once, since to make them anew

@@ -225,16 +225,24 @@ weft_status weft_code_check(const weft_code *code, const weft_stripe *stripes, s
   if (!code || (count && !stripes) || (queue && queue->ctx != code->ctx))
     return WEFT_E_ARGUMENT;
   for (size_t i = 0; i < count; i++) {
-    if (stripes[i].mem == WEFT_MEM_DEVICE && !code->ctx->device)
-      return WEFT_E_UNSUPPORTED;
+    WEFT_TRY(weft_mem_check(stripes[i].mem, code->ctx->device != NULL));
     if (!stripes[i].shards && !stripes[i].base && stripes[i].bytes)
       return WEFT_E_ARGUMENT;
   }
   return WEFT_OK;
 }
 
+weft_status weft_code_check_shards(const weft_stripe *stripes, size_t count, size_t shards) {
+  for (size_t i = 0; i < count; i++)
+    for (size_t id = 0; stripes[i].bytes && id < shards; id++)
+      if (!weft_stripe_shard(&stripes[i], id))
+        return WEFT_E_ARGUMENT;
+  return WEFT_OK;
+}
+
 weft_status weft_code_encode(weft_code *code, const weft_stripe *stripes, size_t count,
                              weft_queue *queue) {
   WEFT_TRY(weft_code_check(code, stripes, count, queue));
+  WEFT_TRY(weft_code_check_shards(stripes, count, code->m ? code->k + code->m : 0));
   return weft_plan_dispatch(code->encode, stripes, count, false, queue);
 }

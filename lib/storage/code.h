@@ -79,6 +79,9 @@ static inline uint8_t *weft_stripe_shard(const weft_stripe *stripe, size_t i) {
 weft_status weft_code_check(const weft_code *code, const weft_stripe *stripes, size_t count,
                             weft_queue *queue);
 
+// Shards 0..shards-1 of stripes that hold bytes are there.
+weft_status weft_code_check_shards(const weft_stripe *stripes, size_t count, size_t shards);
+
 // A plan held once, by the caller, of ids that are distinct and in range. `reduce`: at once.
 weft_status weft_plan_make(weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
                            size_t output_count, bool reduce, weft_plan **out);

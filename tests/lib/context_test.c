@@ -59,6 +59,101 @@ START_TEST(flag_before_environment_before_default) {
 }
 END_TEST
 
+static void *no_memory(void *user, size_t bytes, size_t align) {
+  (void)user, (void)bytes, (void)align;
+  return NULL;
+}
+
+START_TEST(options_out_of_range) {
+  fixture_start(403);
+  weft_ctx *ctx;
+  weft_ctx_options options = {.split = (weft_split)(WEFT_SPLIT_ROWS + 1)};
+  EXPECT_STATUS(weft_ctx_new(&ctx, &options), WEFT_E_ARGUMENT);
+  EXPECT(ctx == NULL);
+  weft_allocator allocator = {.alloc = no_memory};
+  options = (weft_ctx_options){.allocator = &allocator};
+  EXPECT_STATUS(weft_ctx_new(&ctx, &options), WEFT_E_ARGUMENT); // nothing frees
+  allocator = (weft_allocator){0};
+  EXPECT_STATUS(weft_ctx_new(&ctx, &options), WEFT_E_ARGUMENT);
+}
+END_TEST
+
+// Neither read as host memory nor answered with WEFT_OK.
+START_TEST(memory_of_no_known_kind) {
+  fixture_start(404);
+  const weft_mem none = (weft_mem)(WEFT_MEM_DEVICE + 1);
+  weft_ctx *ctx = fixture_ctx("scalar", 1);
+  void *memory;
+  EXPECT_STATUS(weft_alloc(ctx, none, 1, &memory), WEFT_E_ARGUMENT);
+  uint8_t byte = 7, one = 1, out[2], *rows[] = {out, NULL};
+  const weft_segment_id id = fixture_id(1, 1);
+  weft_segment_options options = {.id = id, .data = &byte, .bytes = 1, .mem = none};
+  weft_segment *segment;
+  EXPECT_STATUS(weft_segment_new(ctx, &options, NULL, &segment), WEFT_E_ARGUMENT);
+  options.mem = WEFT_MEM_HOST;
+  EXPECT_OK(weft_segment_new(ctx, &options, NULL, &segment));
+  weft_encoder *encoder;
+  EXPECT_OK(weft_encoder_new(segment, NULL, &encoder));
+  weft_decoder *decoder;
+  EXPECT_STATUS(weft_decoder_new(ctx, &(weft_decoder_options){.id = id, .mem = none}, &decoder),
+                WEFT_E_ARGUMENT);
+  decoder = fixture_decoder(ctx, &id);
+  const weft_packet packet = {.id = id, .payload = &byte};
+  weft_recoder *recoder;
+  EXPECT_OK(weft_recoder_new(ctx, &id, 1, &recoder));
+  EXPECT_OK(weft_recoder_add(recoder, &packet));
+  weft_arrival arrival = {.decoder = decoder, .packet = packet};
+  EXPECT_STATUS(weft_decoders_add(&arrival, 1, none, NULL), WEFT_E_ARGUMENT);
+  EXPECT_OK(weft_decoder_add(decoder, &packet));
+  weft_reading reading = {.decoder = decoder, .count = 1, .out = out, .mem = none};
+  EXPECT_STATUS(weft_decoders_read(&reading, 1, NULL), WEFT_E_ARGUMENT);
+  weft_packet made[2];
+  uint8_t coefficients[2];
+  const weft_batch good = {.count = 1,
+                           .packets = made,
+                           .coefficients = coefficients,
+                           .coefficients_stride = 1,
+                           .payload = out,
+                           .payload_stride = 1};
+  const struct {
+    weft_status status;
+    weft_batch batch;
+  } cases[] = {
+      {WEFT_OK, good},
+      {WEFT_E_ARGUMENT, {.mem = none}},
+      {WEFT_E_ARGUMENT, {.coefficients_mem = none}},
+      {WEFT_E_UNSUPPORTED, {.mem = WEFT_MEM_DEVICE}},
+      {WEFT_E_UNSUPPORTED, {.coefficients_mem = WEFT_MEM_DEVICE}},
+      {WEFT_E_ARGUMENT, {.count = 2, .payload_rows = rows}}, // of which one is NULL
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    weft_batch batch = good;
+    batch.count = cases[i].batch.count ? cases[i].batch.count : 1;
+    batch.mem = cases[i].batch.mem;
+    batch.coefficients_mem = cases[i].batch.coefficients_mem;
+    batch.payload_rows = cases[i].batch.payload_rows;
+    EXPECT_STATUS(weft_encoder_batch(encoder, &batch, NULL), cases[i].status);
+    EXPECT_STATUS(weft_encoder_combine(encoder, batch.count, (uint8_t[]){1, 1}, 1, &batch, NULL),
+                  cases[i].status);
+    EXPECT_STATUS(weft_decoder_recode_batch(decoder, &batch), cases[i].status);
+    EXPECT_STATUS(weft_decoders_recode(&decoder, &batch, 1, NULL), cases[i].status);
+    EXPECT_STATUS(weft_recoder_batch(recoder, &batch), cases[i].status);
+  }
+  weft_decode_job job = {
+      .blocks = 1, .block_bytes = 1, .coefficients = &one, .payload = &byte, .out = out};
+  EXPECT_OK(weft_decode_batch(ctx, &job, 1, NULL));
+  job.mem = none;
+  EXPECT_STATUS(weft_decode_batch(ctx, &job, 1, NULL), WEFT_E_ARGUMENT);
+  job.mem = WEFT_MEM_HOST, job.coefficients_mem = none;
+  EXPECT_STATUS(weft_decode_batch(ctx, &job, 1, NULL), WEFT_E_ARGUMENT);
+  weft_recoder_free(recoder);
+  weft_decoder_free(decoder);
+  weft_encoder_free(encoder);
+  weft_segment_free(segment);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 START_TEST(memory_and_queues_of_a_host_context) {
   fixture_start(402);
   weft_ctx *ctx = fixture_ctx("scalar", 1), *other = fixture_ctx("scalar", 1);
@@ -124,6 +219,8 @@ int main(void) {
   tcase_add_test(tcase, every_row_is_forced_or_refused);
   tcase_add_test(tcase, flag_before_environment_before_default);
   tcase_add_test(tcase, memory_and_queues_of_a_host_context);
+  tcase_add_test(tcase, options_out_of_range);
+  tcase_add_test(tcase, memory_of_no_known_kind);
   tcase_add_test(tcase, free_accepts_null);
   tcase_add_test(tcase, version_is_as_the_header_has_it);
   suite_add_tcase(suite, tcase);

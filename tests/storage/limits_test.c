@@ -152,6 +152,19 @@ START_TEST(calls_that_make_no_sense) {
   EXPECT_STATUS(weft_code_encode(code, &(weft_stripe){.bytes = 1}, 1, NULL), WEFT_E_ARGUMENT);
   const weft_stripe on_device = {.shards = s.shard, .bytes = 64, .mem = WEFT_MEM_DEVICE};
   EXPECT_STATUS(weft_code_encode(code, &on_device, 1, NULL), WEFT_E_UNSUPPORTED);
+  const weft_stripe nowhere = {
+      .shards = s.shard, .bytes = 64, .mem = (weft_mem)(WEFT_MEM_DEVICE + 1)};
+  EXPECT_STATUS(weft_code_encode(code, &nowhere, 1, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_code_verify(code, &nowhere, NULL, &wrong, NULL), WEFT_E_ARGUMENT);
+  for (size_t i = 0; i < 6; i++) { // a shard that is needed and is not there
+    uint8_t *some[6];
+    memcpy(some, s.shard, sizeof some);
+    some[i] = NULL;
+    const weft_stripe lacking[] = {s.view, {.shards = some, .bytes = 64}};
+    EXPECT_STATUS(weft_code_encode(code, lacking, 2, NULL), WEFT_E_ARGUMENT);
+    EXPECT_STATUS(weft_code_verify(code, &lacking[1], NULL, &wrong, NULL), WEFT_E_ARGUMENT);
+    EXPECT_OK(weft_code_encode(code, &(weft_stripe){.shards = some}, 1, NULL)); // nothing is needed
+  }
   static const struct {
     uint8_t lost[4];
     size_t lost_count;

@@ -3,6 +3,11 @@
 //
 // Threads: a context may be shared by any number of threads. Every other handle, queues among them,
 // is used by one thread at a time. A handle must be freed before the context it was made from.
+//
+// Here and in the other headers: a call that returns a status answers a handle that is NULL, or a
+// queue of another context, with WEFT_E_ARGUMENT. A call that returns anything else needs a handle.
+// A `count` of 0 is no error: there is nothing to do. Other buffers than those that a header lets
+// overlap do not.
 #ifndef WEFT_CONTEXT_H
 #define WEFT_CONTEXT_H
 
@@ -32,7 +37,8 @@ typedef struct weft_ctx_options {
   // Name of a backend row, or NULL: the environment's WEFT_BACKEND if set, else the best host row.
   // "cuda" stands for the best device row.
   const char *backend;
-  size_t threads; // host threads that work on one call, the caller's included; 0: one
+  // Host threads that work on one call, the caller's included, at most 4096; 0: one.
+  size_t threads;
   weft_split split;
   size_t device;                   // index of the GPU, for device rows
   const weft_allocator *allocator; // NULL: the C library's; copied
@@ -47,7 +53,8 @@ typedef struct weft_ctx_options {
   size_t compile_after;
 } weft_ctx_options;
 
-// Errors: WEFT_E_ARGUMENT (out is NULL), WEFT_E_BACKEND_UNKNOWN, WEFT_E_BACKEND_ABSENT (never
+// Errors: WEFT_E_ARGUMENT (out is NULL, an allocator lacks a call, a split or a number of threads
+// that there is not), WEFT_E_BACKEND_UNKNOWN, WEFT_E_BACKEND_ABSENT (never
 // replaced by another row; also when there is no GPU `device`), WEFT_E_NOMEM, WEFT_E_THREAD,
 // WEFT_E_RANDOM, WEFT_E_DEVICE*. A code folder that cannot be used is none: nothing is kept then.
 weft_status weft_ctx_new(weft_ctx **out, const weft_ctx_options *options);

@@ -107,8 +107,9 @@ typedef struct weft_batch {
 // or weft_queue_wait has found it idle, and payload_rows, payloads and coefficients must stay until
 // then; packets are filled in on return. A device writes PINNED and DEVICE payloads directly;
 // HOST ones take a detour through pinned memory. After an error the next call makes the same
-// packets (fresh coefficients differ). Errors: WEFT_E_ARGUMENT, WEFT_E_UNSUPPORTED (DEVICE payloads
-// on a host row), WEFT_E_NOMEM, WEFT_E_DEVICE*.
+// packets (fresh coefficients differ). Errors: WEFT_E_ARGUMENT (a stride below its row, a row that
+// is NULL, memory of no known kind), WEFT_E_UNSUPPORTED (DEVICE payloads or coefficients on a host
+// row), WEFT_E_NOMEM, WEFT_E_DEVICE*.
 weft_status weft_encoder_batch(weft_encoder *encoder, const weft_batch *batch, weft_queue *queue);
 
 // The same for batch i of encoder i, i < count: one launch for many segments. All encoders belong

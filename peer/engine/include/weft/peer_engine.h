@@ -4,7 +4,8 @@
 // with the same arguments give the same results, whatever the backend.
 //
 // Use: after anything went in, take events until there are none, then datagrams until there are
-// none, then sleep until weft_engine_deadline() or the next datagram. One thread at a time.
+// none, then sleep until weft_engine_deadline() or the next datagram. One thread at a time. But for
+// the calls that say so, no pointer is NULL: they do not look.
 //
 // Memory: weft_engine_memory_bytes() says it: a fixed part, made at once, and window *
 // codec->memory_bytes. Nothing grows with the length of the stream or with what neighbours send.

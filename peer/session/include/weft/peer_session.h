@@ -7,7 +7,8 @@
 // chance comes from the rng, which must be fit for keys.
 //
 // Use: after anything went in, take events until there are none, then output until there is none,
-// then sleep until weft_sessions_deadline() or the next datagram. One thread at a time.
+// then sleep until weft_sessions_deadline() or the next datagram. One thread at a time. But for the
+// calls that say so, no pointer is NULL: they do not look.
 //
 // Memory: taken once, by weft_sessions_new: about 4 KiB per link and 100 KiB more.
 #ifndef WEFT_PEER_SESSION_H

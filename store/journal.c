@@ -64,7 +64,7 @@ weft_status weft_store_journal_load(weft_store *store) {
   if (store->header.keyed && !store->authenticated)
     return WEFT_OK; // a look without the key
   WEFT_TRY(weft_store_journal_path(store->folder, false, path));
-  const int fd = store->io->open(path, O_RDONLY, 0);
+  const int fd = store->io->open(path, O_RDONLY | O_NONBLOCK, 0); // as shards are
   if (fd < 0)
     return errno == ENOENT ? WEFT_OK : weft_store_fail_io(store->report, path, errno);
   uint64_t size;

@@ -39,7 +39,8 @@ static weft_status look_at(search *s, size_t slot, bool fresh) {
   char path[WEFT_STORE_PATH_BYTES];
   WEFT_TRY(weft_store_shard_path(store->folder, slot, fresh, path));
   const bool write = s->access == WEFT_STORE_WRITE;
-  const int fd = io->open(path, write ? O_RDWR : O_RDONLY, 0);
+  // O_NONBLOCK: a pipe under that name is no shard, and not waited for.
+  const int fd = io->open(path, (write ? O_RDWR : O_RDONLY) | O_NONBLOCK, 0);
   if (fd < 0 && errno == ENOENT)
     return WEFT_OK;
   if (fd < 0 && write && (errno == EACCES || errno == EPERM || errno == EROFS))

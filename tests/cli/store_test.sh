@@ -338,6 +338,24 @@ done
 printf '%d of 75 calls were killed before their end\n' "$dead"
 [ "$dead" -ge 25 ] || fail "only $dead calls were killed before their end"
 
+# --- a named pipe under a shard's name, which nobody writes to, is a shard that cannot be read: nobody waits for it
+
+rm -rf piped
+cp -r d piped
+mv piped/shard-001.weft kept
+mkfifo piped/shard-001.weft
+code=0
+timeout 20 "$weft" store verify piped >out 2>err || code=$?
+[ "$code" = 1 ] || fail "a pipe as a shard: exit $code: $(cat err)"
+says 'shard-001.weft: ' err
+expect 0 repair piped
+cmp -s kept piped/shard-001.weft || expect 0 verify piped
+mkfifo piped/update.journal
+code=0
+timeout 20 "$weft" store verify piped >out 2>err || code=$?
+[ "$code" != 124 ] || fail "a pipe as a journal is waited for"
+rm -r piped kept
+
 # --- Ctrl-C
 
 mkfifo slow

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures groups of cases, prints them as tables and keeps them as JSON.
+#define _POSIX_C_SOURCE 200809L // lstat
 #include "bench/group.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "bench/bench.h"
 #include "bench/buffers.h"
@@ -335,11 +338,23 @@ void weft_bench_report_run(weft_bench_report *report, const weft_bench_options *
   write_part(report, options);
 }
 
+// A file is replaced whole by its part, so that a full disk leaves what it held; a pipe, a device
+// or what a link leads to is written to.
+static bool is_replaced(const char *path) {
+  struct stat about;
+  return lstat(path, &about) != 0 ? errno == ENOENT : S_ISREG(about.st_mode);
+}
+
 static bool write_report(const weft_bench_report *report, const weft_bench_options *options) {
   if (!options->json)
     return true;
-  if (!options->json_stdout)
-    return json_dump_file(report->root, options->json, JSON_FORM) == 0;
+  if (!options->json_stdout) {
+    char *const part = is_replaced(options->json) ? part_path(options) : NULL;
+    const bool whole = json_dump_file(report->root, part ? part : options->json, JSON_FORM) == 0 &&
+                       (!part || rename(part, options->json) == 0);
+    free(part);
+    return whole;
+  }
   const bool written = json_dumpf(report->root, options->json_stdout, JSON_FORM) == 0 &&
                        fputc('\n', options->json_stdout) != EOF;
   return fclose(options->json_stdout) == 0 && written;

@@ -191,6 +191,19 @@ if [ -w /dev/full ]; then
   "$weft" bench banks --quick --json - >/dev/full 2>err || code=$?
   [ "$code" = 3 ] || fail "a full disk under bench --json -: exit $code"
 fi
+printf old >kept.json
+code=0
+(
+  ulimit -f 1
+  "$weft" bench banks --quick --json kept.json >/dev/null 2>err
+) || code=$?
+[ "$code" = 3 ] || fail "a report that does not fit: exit $code"
+[ "$(cat kept.json)" = old ] || fail "a report that does not fit leaves $(head -c 100 kept.json)"
+mkfifo report
+timeout 60 "$weft" bench banks --quick --json report >/dev/null 2>err &
+python3 -c 'import json; json.load(open("report"))' || fail "a report into a pipe: $(cat err)"
+wait "$!" || fail "a report into a pipe: exit $?"
+[ -p report ] || fail "a pipe was replaced by the report"
 wrong 3 'unable to open missing: No such file' bench compare missing missing
 wrong 3 'compare: [.]: Is a directory' bench compare . .
 

@@ -237,10 +237,12 @@ weft_status weft_store_encode(const weft_store_options *options, const weft_stor
     else if (errno != EEXIST)
       status = weft_store_fail_io(report, folder, errno);
   }
-  if (status == WEFT_OK)
+  const bool begun = status == WEFT_OK;
+  if (begun)
     status = encode(&e);
-  weft_store_close(e.store);
-  if (status != WEFT_OK && made && !e.committed)
+  // Under the lock: without it, another call may be about to fill the folder.
+  if (status != WEFT_OK && made && !e.committed && (!begun || e.store->folder_fd >= 0))
     (void)rmdir(folder);
+  weft_store_close(e.store);
   return status;
 }

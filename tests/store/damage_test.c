@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Round trips, every loss, rot in every byte, shards that are swapped, foreign, stale or forged.
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE // flock
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -280,6 +282,32 @@ START_TEST(refusals) {
 }
 END_TEST
 
+// Another call is at work in the folder as soon as there is one.
+static int other_call = -1;
+
+static int mkdir_for_another(const char *path, mode_t mode) {
+  const int made = mkdir(path, mode);
+  other_call = open(path, O_RDONLY | O_DIRECTORY);
+  ck_assert(other_call >= 0 && flock(other_call, LOCK_EX) == 0);
+  return made;
+}
+
+START_TEST(a_folder_of_two) {
+  files f;
+  files_start(&f, 9, 100);
+  weft_store_io io = files_faulty_io;
+  io.mkdir = mkdir_for_another;
+  f.options.io = &io;
+  expect(WEFT_E_IO, files_encode(&f, "cauchy", 2, 1, 0), &f);
+  ck_assert_msg(access(f.folder, F_OK) == 0, "the folder that another works in was removed");
+  close(other_call);
+  f.options.io = &files_faulty_io;
+  expect(WEFT_OK, files_encode(&f, "cauchy", 2, 1, 0), &f);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("damage");
   TCase *tests = tcase_create("damage");
@@ -291,6 +319,7 @@ int main(void) {
   tcase_add_test(tests, reads_touch_what_they_need);
   tcase_add_test(tests, updates);
   tcase_add_test(tests, refusals);
+  tcase_add_test(tests, a_folder_of_two);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

@@ -183,10 +183,13 @@ static bool is_stdout(const char *path) {
 }
 
 // Leaves standard output to the report alone: all that is printed from here on goes to standard
-// error.
+// error, or nowhere where that was closed (the program then has it open for reading).
 static bool part_tables_from_report(weft_bench_options *options) {
   const int fd = fflush(stdout) == 0 ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) : -1;
-  if (fd >= 0 && dup2(STDERR_FILENO, STDOUT_FILENO) == STDOUT_FILENO &&
+  const int mode = fcntl(STDERR_FILENO, F_GETFL);
+  const bool closed = mode < 0 || (mode & O_ACCMODE) == O_RDONLY;
+  const int tables = closed ? open("/dev/null", O_WRONLY | O_CLOEXEC) : STDERR_FILENO;
+  if (fd >= 0 && tables >= 0 && dup2(tables, STDOUT_FILENO) == STDOUT_FILENO &&
       (options->json_stdout = fdopen(fd, "w")) != NULL)
     return true;
   fprintf(stderr, "weft bench %s: standard output: %s\n", options->argv[0], strerror(errno));

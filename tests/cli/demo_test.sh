@@ -186,6 +186,11 @@ for place in - /dev/stdout; do
   says '^weft bench banks' err
 done
 [ -z "$(find . -name "-*")" ] || fail "bench --json - wrote a file of that name"
+"$weft" bench banks --quick --json - >out 2>&- || fail "bench --json - without a standard error: exit $?"
+python3 -c 'import json; json.load(open("out"))' || fail "bench --json - without a standard error: $(head -c 100 out)"
+code=0
+"$weft" bench banks --quick --json - >&- 2>err || code=$?
+[ "$code" = 3 ] || fail "bench --json - without a standard output: exit $code"
 if [ -w /dev/full ]; then
   code=0
   "$weft" bench banks --quick --json - >/dev/full 2>err || code=$?

@@ -43,6 +43,9 @@ static weft_status look_at(search *s, size_t slot, bool fresh) {
   const int fd = io->open(path, (write ? O_RDWR : O_RDONLY) | O_NONBLOCK, 0);
   if (fd < 0 && errno == ENOENT)
     return WEFT_OK;
+  // No word on the shard itself.
+  if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+    return weft_store_fail_io(store->report, path, errno);
   if (fd < 0 && write && (errno == EACCES || errno == EPERM || errno == EROFS))
     return weft_store_fail_io(store->report, path, errno);
   found *f = &s->files[s->count++];

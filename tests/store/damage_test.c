@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Round trips, every loss, rot in every byte, shards that are swapped, foreign, stale or forged.
 #define _DEFAULT_SOURCE // flock
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -308,6 +309,30 @@ START_TEST(a_folder_of_two) {
 }
 END_TEST
 
+// Files that the process may not open are no shards that are damaged.
+static int open_no_more(const char *path, int flags, mode_t mode) {
+  if (strstr(path, "/shard-")) {
+    errno = EMFILE;
+    return -1;
+  }
+  return files_faulty_io.open(path, flags, mode);
+}
+
+START_TEST(too_many_open_files) {
+  files f;
+  files_start(&f, 10, 100);
+  expect(WEFT_OK, files_encode(&f, "cauchy", 2, 1, 0), &f);
+  weft_store_io io = files_faulty_io;
+  io.open = open_no_more;
+  f.options.io = &io;
+  expect(WEFT_E_IO, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  expect(WEFT_E_IO, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  f.options.io = &files_faulty_io;
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("damage");
   TCase *tests = tcase_create("damage");
@@ -320,6 +345,7 @@ int main(void) {
   tcase_add_test(tests, updates);
   tcase_add_test(tests, refusals);
   tcase_add_test(tests, a_folder_of_two);
+  tcase_add_test(tests, too_many_open_files);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

@@ -193,6 +193,17 @@ static weft_status decode_anew(weft_store *store, uint64_t offset, uint64_t leng
   return status;
 }
 
+// Whether the file is one that is read from, by this name or another.
+static bool is_shard(const weft_store *store, const struct stat *file) {
+  char path[WEFT_STORE_PATH_BYTES];
+  struct stat shard;
+  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
+    if (weft_store_shard_path(store->folder, i, false, path) == WEFT_OK &&
+        stat(path, &shard) == 0 && shard.st_dev == file->st_dev && shard.st_ino == file->st_ino)
+      return true;
+  return false;
+}
+
 weft_status weft_store_decode(weft_store *store, uint64_t offset, uint64_t length,
                               const char *path) {
   char target[PATH_MAX];
@@ -203,6 +214,9 @@ weft_status weft_store_decode(weft_store *store, uint64_t offset, uint64_t lengt
     return weft_store_fail_io(store->report, path, EISDIR);
   if (there && !S_ISREG(about.st_mode))
     return decode_in_place(store, offset, length, path, !S_ISBLK(about.st_mode));
+  if (there && is_shard(store, &about))
+    return weft_store_fail(store->report, WEFT_E_ARGUMENT, "%s: %s holds a shard of it",
+                           store->folder, path);
   if (link && !realpath(path, target)) // what it leads to is replaced, not the link
     return weft_store_fail_io(store->report, path, errno);
   return decode_anew(store, offset, length, link ? target : path,

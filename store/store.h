@@ -109,7 +109,7 @@ weft_store_info weft_store_get_info(const weft_store *store);
 weft_status weft_store_read(weft_store *store, uint64_t offset, uint64_t length, int output,
                             bool pipe);
 // The same bytes as a file that appears under its name complete, or not at all. A path that is no
-// regular file (a block device) is written in place.
+// regular file (a block device) is written in place. WEFT_E_ARGUMENT also: the path is a shard.
 weft_status weft_store_decode(weft_store *store, uint64_t offset, uint64_t length,
                               const char *path);
 

@@ -338,6 +338,17 @@ done
 printf '%d of 75 calls were killed before their end\n' "$dead"
 [ "$dead" -ge 25 ] || fail "only $dead calls were killed before their end"
 
+# --- the output is no shard of the input, under whatever name
+
+ln d/shard-001.weft linked
+for output in d/shard-000.weft d/../d/shard-005.weft linked; do
+  expect 2 decode d --output "$output"
+  says 'holds a shard of it' err
+  expect 2 read d --output "$output"
+done
+rm linked
+expect 0 verify d
+
 # --- a named pipe under a shard's name, which nobody writes to, is a shard that cannot be read: nobody waits for it
 
 rm -rf piped

@@ -232,17 +232,8 @@ weft_status weft_code_check(const weft_code *code, const weft_stripe *stripes, s
   return WEFT_OK;
 }
 
-weft_status weft_code_check_shards(const weft_stripe *stripes, size_t count, size_t shards) {
-  for (size_t i = 0; i < count; i++)
-    for (size_t id = 0; stripes[i].bytes && id < shards; id++)
-      if (!weft_stripe_shard(&stripes[i], id))
-        return WEFT_E_ARGUMENT;
-  return WEFT_OK;
-}
-
 weft_status weft_code_encode(weft_code *code, const weft_stripe *stripes, size_t count,
                              weft_queue *queue) {
   WEFT_TRY(weft_code_check(code, stripes, count, queue));
-  WEFT_TRY(weft_code_check_shards(stripes, count, code->m ? code->k + code->m : 0));
   return weft_plan_dispatch(code->encode, stripes, count, false, queue);
 }

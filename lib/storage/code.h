@@ -79,9 +79,6 @@ static inline uint8_t *weft_stripe_shard(const weft_stripe *stripe, size_t i) {
 weft_status weft_code_check(const weft_code *code, const weft_stripe *stripes, size_t count,
                             weft_queue *queue);
 
-// Shards 0..shards-1 of stripes that hold bytes are there.
-weft_status weft_code_check_shards(const weft_stripe *stripes, size_t count, size_t shards);
-
 // A plan held once, by the caller, of ids that are distinct and in range. `reduce`: at once.
 weft_status weft_plan_make(weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
                            size_t output_count, bool reduce, weft_plan **out);
@@ -107,10 +104,13 @@ bool weft_plan_is_small(const weft_code *code, const weft_request *request,
 weft_status weft_plan_run_once(weft_code *code, weft_request *request, const weft_stripe *stripes,
                                size_t count, weft_queue *queue);
 
-// Runs a plan where its stripes lie; in_order: shards lie in the plan's order.
+// Runs a plan where its stripes lie; in_order: shards lie in the plan's order. WEFT_E_ARGUMENT: one
+// that is read or written is NULL.
 weft_status weft_plan_dispatch(weft_plan *plan, const weft_stripe *stripes, size_t count,
                                bool in_order, weft_queue *queue);
-// The same on the host row; what the stripes hold is there already.
+// Whether all shards that it reads or writes are there.
+bool weft_plan_has_shards(const weft_plan *plan, const weft_stripe *stripe, bool in_order);
+// The same as weft_plan_dispatch on the host row; what the stripes hold is there already.
 weft_status weft_plan_execute(weft_plan *plan, const weft_stripe *stripes, size_t count,
                               bool in_order);
 

@@ -152,7 +152,6 @@ weft_status weft_code_group_encode(weft_code_group *group, weft_code_split split
   WEFT_TRY(check(group, stripes, count));
   shared_call call = {.group = group, .by_rows = split == WEFT_CODE_SPLIT_ROWS};
   const weft_code *code = group->codes[0];
-  WEFT_TRY(weft_code_check_shards(stripes, count, code->m ? code->k + code->m : 0));
   for (size_t i = 0; i < code->m; i++)
     call.lost[i] = call.outputs[i] = (uint8_t)(code->k + i);
   call.lost_count = call.output_count = code->m;

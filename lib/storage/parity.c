@@ -284,7 +284,8 @@ weft_status weft_code_verify(weft_code *code, const weft_stripe *stripe, uint8_t
   if (!wrong_count || !stripe)
     return WEFT_E_ARGUMENT;
   WEFT_TRY(weft_code_check(code, stripe, 1, queue));
-  WEFT_TRY(weft_code_check_shards(stripe, 1, code->m ? code->k + code->m : 0));
+  if (!weft_plan_has_shards(code->encode, stripe, false))
+    return WEFT_E_ARGUMENT;
   bool differs[WEFT_MAX_SHARDS] = {false};
   if (stripe->mem == WEFT_MEM_DEVICE)
     WEFT_TRY(weft_device_verify(code, stripe, differs, queue));

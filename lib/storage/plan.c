@@ -414,8 +414,20 @@ weft_status weft_plan_execute(weft_plan *plan, const weft_stripe *stripes, size_
   return WEFT_OK;
 }
 
+bool weft_plan_has_shards(const weft_plan *plan, const weft_stripe *stripe, bool in_order) {
+  if (!stripe->shards || !stripe->bytes || !plan->outputs)
+    return true; // evenly apart, or untouched
+  for (size_t i = 0; i < plan->code->k + plan->outputs; i++)
+    if (!stripe->shards[in_order ? i : plan->ids[i]])
+      return false;
+  return true;
+}
+
 weft_status weft_plan_dispatch(weft_plan *plan, const weft_stripe *stripes, size_t count,
                                bool in_order, weft_queue *queue) {
+  for (size_t i = 0; i < count; i++)
+    if (!weft_plan_has_shards(plan, &stripes[i], in_order))
+      return WEFT_E_ARGUMENT;
   if (plan->code->ctx->device) {
     if (!atomic_load_explicit(&plan->factors, memory_order_acquire))
       work(plan, &plan->on_device, bytes_read(plan->code, stripes, count), give_factors);

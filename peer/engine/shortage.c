@@ -5,9 +5,9 @@
 #include "peer/engine/internal.h"
 
 enum {
-  FAILED = 2,   // of the last eight that were not forgone: one class more
-  ENOUGH = 8,   // in time, and one that was forgone: uplinks reach further, one class fewer
-  LONG = 32,    // in time: the same, without that
+  FAILED = 2, // of the last eight that were not forgone: one class more
+  ENOUGH = 8, // in time, and one that was forgone: uplinks reach further, one class fewer
+  LONG = 32,  // in time: the same, without that
   MOST = WEFT_POLICY_CLASSES * 3 / 4,
   LAST_PART = 8 // of a segment: what may be asked for meanwhile
 };
@@ -42,6 +42,6 @@ void weft_shortage_learn(weft_engine *e, uint64_t segment, bool in_time) {
 bool weft_shortage_may_ask(const weft_engine *e, uint64_t segment) {
   const weft_policy_segment *held = weft_window_held(e, segment);
   const uint32_t lacks = (uint32_t)held->blocks - held->received;
-  return e->shortage.forgone == 0 || (weft_policy_class(segment) >= e->shortage.forgone &&
-                                      LAST_PART * lacks <= held->blocks);
+  return e->shortage.forgone == 0 ||
+         (weft_policy_class(segment) >= e->shortage.forgone && LAST_PART * lacks <= held->blocks);
 }

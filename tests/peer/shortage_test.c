@@ -40,9 +40,8 @@ static uint64_t picked(const uint16_t rank[4], unsigned forgone) {
   uint64_t number[WINDOW];
   for (uint64_t s = 5; s < 5 + WINDOW; s++) {
     segments[s % WINDOW] = (weft_policy_segment){.blocks = BLOCKS, .rank = BLOCKS};
-    wants[s % WINDOW] = (weft_policy_want){.rank = rank[s - 5] & 0x7ffu,
-                                           .common = rank[s - 5],
-                                           .accepts = rank[s - 5] < BLOCKS};
+    wants[s % WINDOW] = (weft_policy_want){
+        .rank = rank[s - 5] & 0x7ffu, .common = rank[s - 5], .accepts = rank[s - 5] < BLOCKS};
     number[s % WINDOW] = s;
   }
   const weft_policy_neighbour neighbour = {
@@ -108,8 +107,8 @@ static double continuity(const playback *from, const playback *to) {
   return (double)(to->in_time - from->in_time) / (double)(to->due - from->due);
 }
 
-// 24 peers, four of them at the source, each with six others and an uplink of three quarters of what
-// is needed (320 kbit/s; small packets). After a minute the stream has half its rate.
+// 24 peers, four of them at the source, each with six others and an uplink of three quarters of
+// what is needed (320 kbit/s; small packets). After a minute the stream has half its rate.
 START_TEST(a_part_is_played_and_all_once_there_is_uplink) {
   enum { PEERS = 24, AT_SOURCE = 4, DEGREE = 3, UPLINK = 240000 };
   swarm *s = malloc(sizeof *s);

@@ -133,6 +133,40 @@ START_TEST(codes_without_parity_and_shards_without_bytes) {
 }
 END_TEST
 
+// Of 4 + 2 shards, 1 lost: 0 and 2 to 4 are read, 5 is not needed.
+START_TEST(recovery_of_shards_that_are_not_there) {
+  static const uint8_t lost[] = {1};
+  static const size_t kept[] = {0, WEFT_NO_PLANS};
+  const weft_erasures e = {.lost = lost, .lost_count = 1};
+  weft_ctx *ctx = context_on(NULL, 1);
+  test_rng rng = test_rng_new(test_seed(), 12);
+  for (size_t c = 0; c < 2; c++) {
+    weft_code *code;
+    weft_plan *plan;
+    EXPECT_OK(weft_code_new(
+        ctx, &(weft_code_options){.name = "cauchy", .k = 4, .m = 2, .cached_plans = kept[c]},
+        &code));
+    stripe s;
+    stripe_init(&s, code, 64, &rng, 0);
+    EXPECT_OK(weft_plan_for(code, &e, &plan));
+    for (size_t i = 0; i < 6; i++) {
+      uint8_t *some[6];
+      memcpy(some, s.shard, sizeof some);
+      some[i] = NULL;
+      const weft_stripe lacking[] = {s.view, {.shards = some, .bytes = 64}};
+      const weft_status expected = i < 5 ? WEFT_E_ARGUMENT : WEFT_OK;
+      EXPECT_STATUS(weft_code_recover(code, &e, lacking, 2, NULL), expected);
+      EXPECT_STATUS(weft_plan_run(plan, lacking, 2, NULL), expected);
+      EXPECT_STATUS(weft_plan_run_in_order(plan, lacking, 2, NULL), expected);
+    }
+    weft_plan_free(plan);
+    stripe_clear(&s);
+    weft_code_free(code);
+  }
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 START_TEST(calls_that_make_no_sense) {
   weft_ctx *ctx = context_on(NULL, 1), *other = context_on(NULL, 1);
   weft_code *code = code_on(ctx, &(code_case){"cauchy", 4, 2, 0, 0});
@@ -409,6 +443,7 @@ int main(void) {
   tcase_add_test(limits, sizes_out_of_range);
   tcase_add_test(limits, names_carry_the_layout);
   tcase_add_test(limits, codes_without_parity_and_shards_without_bytes);
+  tcase_add_test(limits, recovery_of_shards_that_are_not_there);
   tcase_add_test(limits, calls_that_make_no_sense);
   tcase_add_loop_test(limits, any_allocation_may_fail, 0, 3);
   tcase_add_test(shared, the_least_recently_used_plan_goes);

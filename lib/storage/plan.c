@@ -97,12 +97,12 @@ static size_t device_factors_after(const weft_code *code, size_t outputs) {
 // WEFT_E_UNSUPPORTED: none that pay.
 static weft_status make_factors(const weft_plan *plan, weft_factors **out) {
   weft_code *code = plan->code;
-  const weft_transform_for *who =
-      code->ctx->device ? &weft_transform_for_device : &weft_transform_for_host;
-  WEFT_TRY(weft_transform_new(&code->generator, plan->ids, plan->ids + code->k, plan->outputs, who,
-                              &code->transforms, out));
-  if (code->ctx->device ||
-      weft_host_steps_pay(code->ctx->host->host, plan->outputs, code->k, *out, 0))
+  const bool device = code->ctx->device != NULL;
+  WEFT_TRY(weft_transform_new(&code->generator, plan->ids, plan->ids + code->k, plan->outputs,
+                              device ? &weft_transform_for_device : &weft_transform_for_host,
+                              // Compiling takes far longer than looking for the best once more.
+                              device ? NULL : &code->transforms, out));
+  if (device || weft_host_steps_pay(code->ctx->host->host, plan->outputs, code->k, *out, 0))
     return WEFT_OK;
   weft_factors_free(*out, &code->ctx->allocator);
   *out = NULL;

@@ -33,7 +33,6 @@ weft_policy_view weft_engine_view(const weft_engine *e, int64_t now_us) {
                             .play = paced || weft_is_live(e) ? e->play : e->released,
                             .segment_us = paced ? weft_segment_us(e) : 0,
                             .lag_us = weft_is_live(e) ? weft_or(e->options->lag_us, 3000000) : 0,
-                            .forgone = e->shortage.forgone,
                             .segments = e->held,
                             .number = e->number,
                             .neighbours = e->used,

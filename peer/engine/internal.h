@@ -197,13 +197,6 @@ struct weft_engine_scratch {
 };
 #define WEFT_CONTROL_ROOM 4u
 
-// What a live peer forgoes while uplinks are too small (shortage.c).
-typedef struct weft_shortage {
-  uint8_t forgone;  // classes of segments: weft_policy_class() below it
-  uint8_t failed;   // the last eight segments that were not forgone: a bit for each not in time
-  uint8_t in_a_row; // of those, in time
-} weft_shortage;
-
 struct weft_engine {
   weft_ctx *ctx;
   const weft_engine_options *options;
@@ -240,7 +233,6 @@ struct weft_engine {
   uint64_t timed_segment; // the newest whose time is known, and what followed from it
   int64_t timed_us, segment_us;
   bool playing, stalled, tell_stall, tell_resume;
-  weft_shortage shortage;
   uint64_t due_segment; // live: the media time of `play`, kept since each deadline wants it
   int64_t due_us;
   int64_t origin_us;    // VoD: local time less media time
@@ -462,14 +454,6 @@ int64_t weft_requests_deadline(const weft_engine *engine);
 void weft_requests_ask(weft_engine *engine, int64_t now_us); // as the policy says
 // A burst that somebody asked for; false: none. Takes what it names off what is owed.
 bool weft_owed_next(weft_engine *engine, weft_policy_choice *out, int64_t now_us);
-
-// shortage.c
-// The next segment to be played is due.
-void weft_shortage_learn(weft_engine *engine, uint64_t segment, bool in_time);
-// Whether asking for what is missing of a segment does more good than harm. Were everything asked
-// for, which is answered before anything is pushed, those near the source would be busy with what
-// will be too late, and nothing new would set out.
-bool weft_shortage_may_ask(const weft_engine *engine, uint64_t segment);
 
 // playback.c
 // By the rate alone; else by the source's own clock, which its manifests tell: a live input can

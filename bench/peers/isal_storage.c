@@ -91,6 +91,20 @@ static int prepare(const weft_bench_storage_peer *peer, weft_bench_storage_opera
   return 1;
 }
 
+// Another library with ISA-L's calls has the name of its file.
+static void put_name(isal *p, const char *file) {
+  const char *(*version)(void);
+  const char *const slash = strrchr(file, '/'), *const base = slash ? slash + 1 : file;
+  const char *text = "2.30"; // before 2.31 it does not tell; Debian's is this
+  if (weft_bench_library_find(p->peer.library, "isal_get_version_str", &version, sizeof version))
+    text = version();
+  else if (strncmp(base, "libisal", strlen("libisal")) != 0) {
+    snprintf(p->peer.name, sizeof p->peer.name, "%.*s", (int)strcspn(base, "."), base);
+    return;
+  }
+  snprintf(p->peer.name, sizeof p->peer.name, "isa-l %s", text);
+}
+
 weft_bench_storage_peer *weft_bench_peer_isal(const char *file) {
   isal *const p = weft_bench_alloc(1, sizeof *p);
   void *const library = weft_bench_library_open("isa-l", file, "libisal2");
@@ -113,11 +127,7 @@ weft_bench_storage_peer *weft_bench_peer_isal(const char *file) {
     weft_bench_peer_close(&p->peer);
     return NULL;
   }
-  const char *(*version)(void);
-  const char *text = "2.30"; // before 2.31 it does not tell; Debian's is this
-  if (weft_bench_library_find(library, "isal_get_version_str", &version, sizeof version))
-    text = version();
-  snprintf(p->peer.name, sizeof p->peer.name, "isa-l %s", text);
+  put_name(p, file);
   return &p->peer;
 }
 

@@ -66,12 +66,8 @@ void ec_encode_data(int len, int k, int rows, unsigned char *g_tbls, unsigned ch
 void ec_encode_data_update(int len, int k, int rows, int vec_i, unsigned char *g_tbls,
                            unsigned char *data, unsigned char **coding) {
   const uint8_t *const source = data;
-  const weft_isal_product product = {.len = length(len),
-                                     .k = 1,
-                                     .m = length(rows),
-                                     .x = &source,
-                                     .y = coding,
-                                     .accumulate = true};
+  const weft_isal_product product = {
+      .len = length(len), .k = 1, .m = length(rows), .x = &source, .y = coding, .accumulate = true};
   multiply(&product, g_tbls + length(vec_i) * TABLE_BYTES, length(k));
 }
 

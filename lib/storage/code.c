@@ -27,6 +27,8 @@ static const family families[] = {
     {"gcrs", WEFT_GENERATOR_CAUCHY_ORIG, true, LONG_BYTES, LONG_BYTES, LONG_BYTES},
     {"perasure", WEFT_GENERATOR_CAUCHY_ORIG, true, PACKET_DEFAULT, LONG_BYTES, SIZE_MAX / 8},
 };
+// The one whose coefficients come with it; it is none of the names that there are.
+static const family own_matrix = {"matrix", WEFT_GENERATOR_CAUCHY, false, 0, 1, 0};
 
 enum { FAMILIES = sizeof families / sizeof families[0] };
 
@@ -58,6 +60,8 @@ static const family *find_family(const char *name, size_t length) {
   for (size_t i = 0; i < FAMILIES; i++)
     if (strlen(families[i].name) == length && memcmp(families[i].name, name, length) == 0)
       return &families[i];
+  if (strlen(own_matrix.name) == length && memcmp(own_matrix.name, name, length) == 0)
+    return &own_matrix;
   return NULL;
 }
 
@@ -134,19 +138,27 @@ static weft_status factorise(weft_code *code, const uint8_t *ids) {
   return status == WEFT_E_UNSUPPORTED ? WEFT_OK : status;
 }
 
+static weft_status make_generator(weft_code *code, const family *f, const uint8_t *parity) {
+  const weft_allocator *const allocator = &code->ctx->allocator;
+  if (f == &own_matrix)
+    return weft_generator_init_own(&code->generator, parity, code->k, code->m, allocator);
+  return weft_generator_init(&code->generator, f->kind, code->k, code->m, (unsigned)code->w,
+                             allocator);
+}
+
 static weft_status fill(weft_code *code, const weft_code_options *options) {
   const char *colon = strchr(options->name, ':');
   const size_t length = colon ? (size_t)(colon - options->name) : strlen(options->name);
   const family *f = find_family(options->name, length);
-  if (!f || !options->k || options->k > WEFT_MAX_SHARDS ||
-      options->m > WEFT_MAX_SHARDS - options->k)
+  if (!f || (f == &own_matrix ? !options->parity && options->m : options->parity != NULL) ||
+      !options->k || options->k > WEFT_MAX_SHARDS || options->m > WEFT_MAX_SHARDS - options->k)
     return WEFT_E_ARGUMENT;
   code->k = options->k;
   code->m = options->m;
   WEFT_TRY(resolve(code, f, options->name + length, options));
   write_name(code, f);
-  WEFT_TRY(weft_generator_init(&code->generator, f->kind, code->k, code->m, (unsigned)code->w,
-                               &code->ctx->allocator));
+  code->mds = f != &own_matrix;
+  WEFT_TRY(make_generator(code, f, options->parity));
   if (f->crs && code->m) {
     code->bits = weft_ctx_take(code->ctx, code->m * code->w * code->k * code->w, 64);
     if (!code->bits)
@@ -157,9 +169,10 @@ static weft_status fill(weft_code *code, const weft_code_options *options) {
   uint8_t ids[WEFT_MAX_SHARDS];
   for (size_t i = 0; i < code->k + code->m; i++)
     ids[i] = (uint8_t)i;
-  WEFT_TRY(weft_plan_make(code, ids, ids + code->k, code->m, false, &code->encode));
+  WEFT_TRY(weft_plan_make(code, ids, code->k, ids + code->k, code->m, false, &code->encode));
   WEFT_TRY(factorise(code, ids));
-  if (options->device_inverse && (code->w != 8 || !code->ctx->device || !code->ctx->row->invert))
+  if (options->device_inverse &&
+      (code->w != 8 || !code->mds || !code->ctx->device || !code->ctx->row->invert))
     return WEFT_E_UNSUPPORTED;
   code->zero_copy = options->zero_copy;
   code->device_inverse = options->device_inverse; // from now on: parity needs none

@@ -28,9 +28,10 @@ typedef struct weft_improvement {
 struct weft_plan {
   weft_code *code;
   atomic_size_t holders; // the cache, the caller, calls under way
+  size_t inputs;         // k; what is needed of them where the code is not MDS
   size_t outputs;        // r
-  uint8_t *ids;          // (k + r): inputs, then outputs; these and the matrix follow the struct
-  uint8_t *matrix;       // (r, k)
+  uint8_t *ids;          // inputs, then outputs; these and the matrix follow the struct
+  uint8_t *matrix;       // (r, inputs)
   // A byte code's, or for a device, factors of the matrix, where they are known and pay; NULL until
   // then. Owned, as are all of these.
   _Atomic(weft_factors *) factors;
@@ -53,6 +54,7 @@ struct weft_code {
   weft_generator generator;
   size_t k, m, w;
   size_t packet_bytes; // 0: RS
+  bool mds;            // any k shards suffice; else the matrix is the user's own
   bool device_inverse; // recovery matrices are made on the device
   bool zero_copy;      // the device works on PINNED shards in place
   char name[WEFT_CODE_NAME_BYTES];
@@ -80,14 +82,15 @@ weft_status weft_code_check(const weft_code *code, const weft_stripe *stripes, s
                             weft_queue *queue);
 
 // A plan held once, by the caller, of ids that are distinct and in range. `reduce`: at once.
-weft_status weft_plan_make(weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
-                           size_t output_count, bool reduce, weft_plan **out);
+weft_status weft_plan_make(weft_code *code, const uint8_t *inputs, size_t input_count,
+                           const uint8_t *outputs, size_t output_count, bool reduce,
+                           weft_plan **out);
 void weft_plan_let_go(weft_plan *plan);
 
 // What an erasure pattern asks for: the key of its plan.
 typedef struct weft_request {
-  uint8_t ids[2 * WEFT_MAX_SHARDS]; // k inputs, then outputs
-  size_t outputs;
+  uint8_t ids[2 * WEFT_MAX_SHARDS]; // inputs, then outputs
+  size_t inputs, outputs;
   // Data shards, in whose place the last inputs stand. They are the first outputs where all that is
   // lost is wanted, otherwise apart.
   const uint8_t *absent;

@@ -79,14 +79,14 @@ static weft_status matrix_of(const weft_plan *plan, const uint8_t **matrix, size
   const weft_code *code = plan->code;
   *made = NULL;
   *matrix = plan->matrix;
-  *stride = code->k;
+  *stride = plan->inputs;
   if (!weft_code_is_crs(code))
     return WEFT_OK;
-  *stride = code->k * code->w;
+  *stride = plan->inputs * code->w;
   *made = weft_ctx_take(code->ctx, plan->outputs * code->w * *stride, 64);
   if (!*made)
     return WEFT_E_NOMEM;
-  weft_matrix_to_bits(&code->generator.field, plan->matrix, plan->outputs, code->k, *made);
+  weft_matrix_to_bits(&code->generator.field, plan->matrix, plan->outputs, plan->inputs, *made);
   *matrix = *made;
   return WEFT_OK;
 }
@@ -134,7 +134,7 @@ static size_t held(const run *r, size_t i, size_t tail, size_t unit) {
 static weft_status run_tail(const run *r, const weft_stripe *stripe, size_t done) {
   const weft_code *code = r->plan->code;
   const size_t unit = weft_code_unit_bytes(code), tail = stripe->bytes - done;
-  const size_t k = code->k, outputs = r->plan->outputs, step = group_step(unit);
+  const size_t k = r->plan->inputs, outputs = r->plan->outputs, step = group_step(unit);
   void *memory;
   WEFT_TRY(weft_device_scratch(&r->exec, (k + outputs) * step, &memory));
   product p = {.bytes = unit, .mem = stripe->mem};
@@ -162,18 +162,19 @@ weft_status weft_device_run_resident(const run *r, const weft_stripe *stripe) {
   const weft_code *code = r->plan->code;
   const size_t done = stripe->bytes / weft_code_unit_bytes(code) * weft_code_unit_bytes(code);
   product p = {.bytes = done, .mem = stripe->mem, .factors = r->plan->factors};
-  for (size_t i = 0; i < code->k; i++)
+  const size_t k = r->plan->inputs, outputs = r->plan->outputs;
+  for (size_t i = 0; i < k; i++)
     p.in[i] = shard_of(r, stripe, i);
-  for (size_t i = 0; i < r->plan->outputs; i++)
-    p.out[i] = shard_of(r, stripe, code->k + i);
-  WEFT_TRY(multiply(code, &r->exec, &p, code->k, r->plan->outputs, r->matrix, r->stride, false));
+  for (size_t i = 0; i < outputs; i++)
+    p.out[i] = shard_of(r, stripe, k + i);
+  WEFT_TRY(multiply(code, &r->exec, &p, k, outputs, r->matrix, r->stride, false));
   return done < stripe->bytes ? run_tail(r, stripe, done) : WEFT_OK;
 }
 
 // Whether a plan reads shards that follow each other and makes such, as encoding does.
 static bool runs_on(const run *r) {
   const uint8_t *ids = r->plan->ids;
-  const size_t k = r->plan->code->k;
+  const size_t k = r->plan->inputs;
   for (size_t i = 1; i < k + r->plan->outputs && !r->in_order; i++)
     if (i != k && ids[i] != ids[i - 1] + 1)
       return false;
@@ -190,7 +191,7 @@ static bool strided(const run *r, const weft_stripe *stripe) {
 static size_t bundled(const run *r, const weft_stripe *stripes, size_t count) {
   const weft_code *code = r->plan->code;
   const bool by_stride = strided(r, stripes);
-  const size_t room = by_stride ? BUNDLE : POINTERS / (code->k + r->plan->outputs);
+  const size_t room = by_stride ? BUNDLE : POINTERS / (r->plan->inputs + r->plan->outputs);
   const size_t most = room < BUNDLE ? room : BUNDLE;
   size_t n = 0;
   while (n < count && n < most && stripes[n].mem == WEFT_MEM_DEVICE && stripes[n].bytes > 0 &&
@@ -210,12 +211,12 @@ static weft_status run_strided(const run *r, const weft_stripe *stripes, size_t 
     const weft_stripe *stripe = &stripes[s];
     gemms[s] = (weft_gemm){
         .m = r->plan->outputs,
-        .k = code->k,
+        .k = r->plan->inputs,
         .len = stripe->bytes,
         .a = r->matrix,
         .a_stride = r->stride,
         .x = {.base = shard_of(r, stripe, 0), .stride = stripe->stride, .mem = WEFT_MEM_DEVICE},
-        .y = {.base = shard_of(r, stripe, code->k),
+        .y = {.base = shard_of(r, stripe, r->plan->inputs),
               .stride = stripe->stride,
               .mem = WEFT_MEM_DEVICE},
         .factors = r->plan->factors};
@@ -225,7 +226,7 @@ static weft_status run_strided(const run *r, const weft_stripe *stripes, size_t 
 
 static weft_status run_bundle(const run *r, const weft_stripe *stripes, size_t count) {
   const weft_code *code = r->plan->code;
-  const size_t k = code->k, outputs = r->plan->outputs;
+  const size_t k = r->plan->inputs, outputs = r->plan->outputs;
   if (strided(r, stripes))
     return run_strided(r, stripes, count);
   product p = {.bytes = stripes->bytes, .mem = WEFT_MEM_DEVICE, .factors = r->plan->factors};
@@ -257,7 +258,7 @@ static bool in_place(const run *r, const weft_stripe *stripe) {
 }
 
 static bool travels(const run *r, const weft_stripe *stripe) {
-  return !in_place(r, stripe) && r->plan->code->k * stripe->bytes >= SMALL_BYTES;
+  return !in_place(r, stripe) && r->plan->inputs * stripe->bytes >= SMALL_BYTES;
 }
 
 // The first stripe of `count`, or as many as travel through the device together.

@@ -57,7 +57,7 @@ static weft_status carry(const run *r, const piece *p, size_t first, size_t end,
     uint8_t *there = p->memory + i * p->step,
             *here = weft_device_run_shard(r, p->stripe, i) + p->at;
     const size_t bytes = bytes_of(r, p, i);
-    WEFT_TRY(i < r->plan->code->k
+    WEFT_TRY(i < r->plan->inputs
                  ? weft_device_copy_rows(r->exec.device, there, p->step, WEFT_MEM_DEVICE, here,
                                          stride, mem, bytes, n, stream)
                  : weft_device_copy_rows(r->exec.device, here, stride, mem, there, p->step,
@@ -79,7 +79,7 @@ typedef struct travel {
 static weft_status depart(travel *t) {
   const size_t i = t->gone++ % PIECES_IN_FLIGHT;
   const run *lane = &t->lane[i];
-  const size_t k = lane->plan->code->k;
+  const size_t k = lane->plan->inputs;
   WEFT_TRY(weft_device_stream_order(lane->exec.device, t->departures, lane->exec.stream));
   return carry(lane, &t->piece[i], k, k + lane->plan->outputs, t->departures);
 }
@@ -90,7 +90,7 @@ static weft_status run_piece(travel *t, const weft_stripe *stripe, size_t at, si
                              size_t step) {
   const size_t i = t->started % PIECES_IN_FLIGHT;
   const run *lane = &t->lane[i];
-  const size_t k = lane->plan->code->k, all = k + lane->plan->outputs;
+  const size_t k = lane->plan->inputs, all = k + lane->plan->outputs;
   piece *p = &t->piece[i];
   *p = (piece){stripe, at, n, t->memory[i], step};
   if (t->started++ >= PIECES_IN_FLIGHT)
@@ -110,7 +110,7 @@ static weft_status run_piece(travel *t, const weft_stripe *stripe, size_t at, si
 // Bytes of a shard in a piece: a sixteenth of all that there is, within bounds.
 static size_t piece_step(const run *r, const weft_stripe *stripes, size_t count, size_t *place) {
   const weft_code *code = r->plan->code;
-  const size_t all = code->k + r->plan->outputs, unit = weft_code_unit_bytes(code);
+  const size_t all = r->plan->inputs + r->plan->outputs, unit = weft_code_unit_bytes(code);
   size_t bytes = 0, longest = 0;
   for (size_t i = 0; i < count; i++) {
     const size_t whole = weft_code_parity_bytes(code, stripes[i].bytes);
@@ -170,7 +170,7 @@ static weft_status close_travel(const run *r, travel *t, weft_status status) {
 }
 
 weft_status weft_device_run_travelling(const run *r, const weft_stripe *stripes, size_t count) {
-  const size_t all = r->plan->code->k + r->plan->outputs;
+  const size_t all = r->plan->inputs + r->plan->outputs;
   size_t place;
   const size_t step = piece_step(r, stripes, count, &place);
   travel t;

@@ -207,6 +207,24 @@ weft_status weft_generator_init(weft_generator *g, weft_generator_kind kind, siz
   return status;
 }
 
+weft_status weft_generator_init_own(weft_generator *g, const uint8_t *parity, size_t k, size_t m,
+                                    const weft_allocator *allocator) {
+  memset(g, 0, sizeof *g);
+  if (!weft_gfw_init(&g->field, 8) || k == 0 || k > WEFT_SHARDS_MAX || m > WEFT_SHARDS_MAX - k)
+    return WEFT_E_ARGUMENT;
+  g->k = k;
+  g->m = m;
+  g->infinite = WEFT_SHARDS_MAX;
+  g->allocator = allocator;
+  if (!m)
+    return WEFT_OK;
+  g->parity = allocator->alloc(allocator->user, m * k, LINE);
+  if (!g->parity)
+    return WEFT_E_NOMEM;
+  memcpy(g->parity, parity, m * k);
+  return WEFT_OK;
+}
+
 void weft_generator_clear(weft_generator *g) {
   if (g->parity)
     g->allocator->free(g->allocator->user, g->parity);

@@ -5,7 +5,8 @@
 // and parity i is the sum of u(j) / (u(k+i) (z(k+i) + z(j))) * data j. One point may be infinite;
 // a difference with it counts as 1. Distinct points make such a code MDS, and make every recovery
 // matrix a product of differences, so nothing is inverted. The two codes that are not of this kind
-// (raw ISA-L and PAR1) keep their matrix only, are checked for MDS, and invert.
+// (raw ISA-L and PAR1) keep their matrix only, are checked for MDS, and invert. A matrix of the
+// user's own is taken as it is.
 #ifndef WEFT_LIB_STORAGE_GENERATOR_H
 #define WEFT_LIB_STORAGE_GENERATOR_H
 
@@ -53,6 +54,9 @@ static inline size_t weft_generator_lanes(const weft_generator *generator) {
 // WEFT_E_SINGULAR: the code would not be MDS. On failure nothing needs freeing.
 weft_status weft_generator_init(weft_generator *generator, weft_generator_kind kind, size_t k,
                                 size_t m, unsigned w, const weft_allocator *allocator);
+// parity(m, k) of the user's own, over GF(2^8).
+weft_status weft_generator_init_own(weft_generator *generator, const uint8_t *parity, size_t k,
+                                    size_t m, const weft_allocator *allocator);
 void weft_generator_clear(weft_generator *generator);
 
 // matrix(count, k): shard out[r] = sum of matrix[r][c] * shard in[c]. `in` names k distinct shards
@@ -81,6 +85,12 @@ weft_status weft_generator_weigh(const weft_generator *generator, const uint8_t 
 // The same by elimination, whatever the code: the specification of the closed form.
 weft_status weft_generator_solve_by_elimination(const weft_generator *generator, const uint8_t *in,
                                                 const uint8_t *out, size_t count, uint8_t *matrix);
+
+// The same for any matrix, and from any number of distinct inputs: matrix(count, inputs), in which
+// inputs that are not needed have zeros only. WEFT_E_SINGULAR: an output does not follow from them.
+weft_status weft_generator_express(const weft_generator *generator, const uint8_t *in,
+                                   size_t inputs, const uint8_t *out, size_t count,
+                                   uint8_t *matrix);
 
 // Whether every square submatrix of (m, k) is regular. Submatrices are tried in growing order, so
 // that a bad matrix is found out soon. WEFT_E_SINGULAR if not; WEFT_E_UNSUPPORTED when `budget`

@@ -12,6 +12,11 @@ struct weft_code_group {
   weft_code *codes[];
 };
 
+static bool alike(const weft_code *a, const weft_code *b) {
+  return a->k == b->k && a->m == b->m && strcmp(a->name, b->name) == 0 &&
+         (!a->m || memcmp(a->generator.parity, b->generator.parity, a->m * a->k) == 0);
+}
+
 // One call: member i works on count[i] stripes from stripes[i] on, for outputs of its own.
 typedef struct shared_call {
   const weft_code_group *group;
@@ -35,8 +40,7 @@ weft_status weft_code_group_new(weft_code *const *codes, size_t count, weft_code
   if (!codes || count < 1 || count > WEFT_MAX_GROUP)
     return WEFT_E_ARGUMENT;
   for (size_t i = 0; i < count; i++)
-    if (!codes[i] || codes[i]->k != codes[0]->k || codes[i]->m != codes[0]->m ||
-        strcmp(codes[i]->name, codes[0]->name) != 0)
+    if (!codes[i] || !alike(codes[i], codes[0]))
       return WEFT_E_ARGUMENT;
   weft_ctx *ctx = codes[0]->ctx;
   weft_code_group *group =

@@ -23,6 +23,9 @@ enum {
 static weft_status solve(const weft_plan *plan, const uint8_t *inputs, const uint8_t *outputs) {
   const weft_code *code = plan->code;
   weft_status status = WEFT_E_DEVICE;
+  if (!code->mds)
+    return weft_generator_express(&code->generator, inputs, plan->inputs, outputs, plan->outputs,
+                                  plan->matrix);
   if (code->device_inverse && plan->outputs > 0)
     status = weft_device_solve(code, inputs, outputs, plan->outputs, plan->matrix);
   if (status != WEFT_E_DEVICE && status != WEFT_E_DEVICE_NOMEM && status != WEFT_E_DEVICE_LOST)
@@ -39,11 +42,11 @@ typedef struct bit_matrix {
 static weft_status expand(const weft_plan *plan, bit_matrix *out) {
   const weft_code *code = plan->code;
   out->rows = plan->outputs * code->w;
-  out->columns = code->k * code->w;
+  out->columns = plan->inputs * code->w;
   out->bits = weft_ctx_take(code->ctx, out->rows * out->columns, 64);
   if (!out->bits)
     return WEFT_E_NOMEM;
-  weft_matrix_to_bits(&code->generator.field, plan->matrix, plan->outputs, code->k, out->bits);
+  weft_matrix_to_bits(&code->generator.field, plan->matrix, plan->outputs, plan->inputs, out->bits);
   return WEFT_OK;
 }
 
@@ -98,11 +101,11 @@ static size_t device_factors_after(const weft_code *code, size_t outputs) {
 static weft_status make_factors(const weft_plan *plan, weft_factors **out) {
   weft_code *code = plan->code;
   const bool device = code->ctx->device != NULL;
-  WEFT_TRY(weft_transform_new(&code->generator, plan->ids, plan->ids + code->k, plan->outputs,
+  WEFT_TRY(weft_transform_new(&code->generator, plan->ids, plan->ids + plan->inputs, plan->outputs,
                               device ? &weft_transform_for_device : &weft_transform_for_host,
                               // Compiling takes far longer than looking for the best once more.
                               device ? NULL : &code->transforms, out));
-  if (device || weft_host_steps_pay(code->ctx->host->host, plan->outputs, code->k, *out, 0))
+  if (device || weft_host_steps_pay(code->ctx->host->host, plan->outputs, plan->inputs, *out, 0))
     return WEFT_OK;
   weft_factors_free(*out, &code->ctx->allocator);
   *out = NULL;
@@ -171,7 +174,7 @@ static weft_status give_packets(weft_plan *plan, bool reduce) {
 static weft_status fill(weft_plan *plan, const uint8_t *inputs, const uint8_t *outputs,
                         bool reduce) {
   const weft_code *code = plan->code;
-  const size_t k = code->k, r = plan->outputs;
+  const size_t k = plan->inputs, r = plan->outputs;
   memcpy(plan->ids, inputs, k);
   if (r)
     memcpy(plan->ids + k, outputs, r);
@@ -210,8 +213,8 @@ static weft_status check_ids(const weft_code *code, const uint8_t *inputs, const
 }
 
 // The struct, the ids and the matrix, one behind the other.
-static size_t plan_bytes(const weft_code *code, size_t output_count) {
-  return sizeof(weft_plan) + code->k + output_count + output_count * code->k;
+static size_t plan_bytes(size_t input_count, size_t output_count) {
+  return sizeof(weft_plan) + input_count + output_count + output_count * input_count;
 }
 
 static void begin_improvement(weft_improvement *i) {
@@ -220,12 +223,13 @@ static void begin_improvement(weft_improvement *i) {
   i->after = SIZE_MAX;
 }
 
-static void begin(weft_plan *plan, weft_code *code, size_t output_count) {
+static void begin(weft_plan *plan, weft_code *code, size_t input_count, size_t output_count) {
   memset(plan, 0, sizeof *plan);
   plan->code = code;
+  plan->inputs = input_count;
   plan->outputs = output_count;
   plan->ids = (uint8_t *)(plan + 1);
-  plan->matrix = plan->ids + code->k + output_count;
+  plan->matrix = plan->ids + input_count + output_count;
   atomic_init(&plan->holders, 1);
   atomic_init(&plan->factors, NULL);
   atomic_init(&plan->reduced, NULL);
@@ -233,12 +237,14 @@ static void begin(weft_plan *plan, weft_code *code, size_t output_count) {
   begin_improvement(&plan->on_device);
 }
 
-weft_status weft_plan_make(weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
-                           size_t output_count, bool reduce, weft_plan **out) {
-  weft_plan *plan = weft_ctx_take(code->ctx, plan_bytes(code, output_count), _Alignof(weft_plan));
+weft_status weft_plan_make(weft_code *code, const uint8_t *inputs, size_t input_count,
+                           const uint8_t *outputs, size_t output_count, bool reduce,
+                           weft_plan **out) {
+  weft_plan *plan =
+      weft_ctx_take(code->ctx, plan_bytes(input_count, output_count), _Alignof(weft_plan));
   if (!plan)
     return WEFT_E_NOMEM;
-  begin(plan, code, output_count);
+  begin(plan, code, input_count, output_count);
   const weft_status status = fill(plan, inputs, outputs, reduce);
   if (status == WEFT_OK)
     *out = plan;
@@ -266,12 +272,13 @@ weft_status weft_plan_new(weft_code *code, const uint8_t *inputs, const uint8_t 
   if (!code || !inputs || (output_count && !outputs))
     return WEFT_E_ARGUMENT;
   WEFT_TRY(check_ids(code, inputs, outputs, output_count));
-  return weft_plan_make(code, inputs, outputs, output_count, true, out);
+  return weft_plan_make(code, inputs, code->k, outputs, output_count, true, out);
 }
 
 void weft_plan_free(weft_plan *plan) { weft_plan_let_go(plan); }
 
 size_t weft_plan_outputs(const weft_plan *plan) { return plan->outputs; }
+size_t weft_plan_input_count(const weft_plan *plan) { return plan->inputs; }
 const uint8_t *weft_plan_inputs(const weft_plan *plan) { return plan->ids; }
 const uint8_t *weft_plan_matrix(const weft_plan *plan) { return plan->matrix; }
 
@@ -280,7 +287,7 @@ weft_status weft_plan_bits(const weft_plan *plan, uint8_t *bits) {
     return WEFT_E_ARGUMENT;
   if (!weft_code_is_crs(plan->code))
     return WEFT_E_UNSUPPORTED;
-  weft_matrix_to_bits(&plan->code->generator.field, plan->matrix, plan->outputs, plan->code->k,
+  weft_matrix_to_bits(&plan->code->generator.field, plan->matrix, plan->outputs, plan->inputs,
                       bits);
   return WEFT_OK;
 }
@@ -296,18 +303,18 @@ typedef struct batch {
 } batch;
 
 static void collect(const weft_plan *plan, batch *b, bool in_order) {
-  const size_t each = plan->code->k + plan->outputs;
+  const size_t each = plan->inputs + plan->outputs;
   for (size_t s = 0; s < b->count; s++)
     for (size_t i = 0; i < each; i++)
       b->pointer[s * each + i] = weft_stripe_shard(&b->stripes[s], in_order ? i : plan->ids[i]);
 }
 
 static const uint8_t *const *inputs_of(const weft_plan *plan, const batch *b, size_t s) {
-  return (const uint8_t *const *)&b->pointer[s * (plan->code->k + plan->outputs)];
+  return (const uint8_t *const *)&b->pointer[s * (plan->inputs + plan->outputs)];
 }
 
 static uint8_t *const *outputs_of(const weft_plan *plan, const batch *b, size_t s) {
-  return &b->pointer[s * (plan->code->k + plan->outputs) + plan->code->k];
+  return &b->pointer[s * (plan->inputs + plan->outputs) + plan->inputs];
 }
 
 static weft_status multiply(weft_plan *plan, const batch *b) {
@@ -319,8 +326,8 @@ static weft_status multiply(weft_plan *plan, const batch *b) {
     factors = atomic_load_explicit(&plan->factors, memory_order_acquire);
   }
   for (size_t s = 0; s < b->count; s++) {
-    gemms[s] = weft_gemm_of(plan->outputs, code->k, b->stripes[s].bytes, plan->matrix, code->k,
-                            inputs_of(plan, b, s), outputs_of(plan, b, s));
+    gemms[s] = weft_gemm_of(plan->outputs, plan->inputs, b->stripes[s].bytes, plan->matrix,
+                            plan->inputs, inputs_of(plan, b, s), outputs_of(plan, b, s));
     gemms[s].factors = factors;
   }
   const weft_backend *row = code->ctx->host;
@@ -330,7 +337,7 @@ static weft_status multiply(weft_plan *plan, const batch *b) {
 
 // The product to run now.
 static weft_packet_product product_for(weft_plan *plan, const batch *b) {
-  weft_packet_product product = {.inputs = plan->code->k * plan->code->w,
+  weft_packet_product product = {.inputs = plan->inputs * plan->code->w,
                                  .outputs = plan->outputs * plan->code->w,
                                  .blocks = plan->blocks};
   if (plan->blocks)
@@ -351,21 +358,21 @@ static weft_status run_tail(const weft_plan *plan, const weft_packet_product *pr
   const size_t unit = weft_code_unit_bytes(code), tail = b->stripes[s].bytes % unit;
   const size_t done = b->stripes[s].bytes - tail;
   uint8_t *pointer[POINTERS];
-  for (size_t i = 0; i < code->k + plan->outputs; i++) {
+  for (size_t i = 0; i < plan->inputs + plan->outputs; i++) {
     pointer[i] = copies + i * unit;
-    if (i >= code->k)
+    if (i >= plan->inputs)
       continue;
     const size_t held = plan->ids[i] < code->k ? tail : unit; // parity shards are whole
     memcpy(pointer[i], inputs_of(plan, b, s)[i] + done, held);
     memset(pointer[i] + held, 0, unit - held);
   }
   const weft_packet_job job = {
-      .in = (const uint8_t *const *)pointer, .out = pointer + code->k, .groups = 1};
+      .in = (const uint8_t *const *)pointer, .out = pointer + plan->inputs, .groups = 1};
   WEFT_TRY(
       weft_packet_run(exec, code->ctx->host->host, product, code->w, code->packet_bytes, &job, 1));
   for (size_t i = 0; i < plan->outputs; i++)
-    memcpy(outputs_of(plan, b, s)[i] + done, pointer[code->k + i],
-           plan->ids[code->k + i] < code->k ? tail : unit);
+    memcpy(outputs_of(plan, b, s)[i] + done, pointer[plan->inputs + i],
+           plan->ids[plan->inputs + i] < code->k ? tail : unit);
   return WEFT_OK;
 }
 
@@ -386,7 +393,7 @@ static weft_status add_up(weft_plan *plan, const batch *b) {
                            jobs, b->count));
   if (!tails)
     return WEFT_OK;
-  uint8_t *copies = weft_ctx_take(code->ctx, (code->k + plan->outputs) * unit, 64);
+  uint8_t *copies = weft_ctx_take(code->ctx, (plan->inputs + plan->outputs) * unit, 64);
   if (!copies)
     return WEFT_E_NOMEM;
   weft_status status = WEFT_OK;
@@ -401,7 +408,7 @@ weft_status weft_plan_execute(weft_plan *plan, const weft_stripe *stripes, size_
                               bool in_order) {
   if (!plan->outputs)
     return WEFT_OK;
-  size_t most = POINTERS / (plan->code->k + plan->outputs);
+  size_t most = POINTERS / (plan->inputs + plan->outputs);
   if (most > BATCH)
     most = BATCH;
   batch b;
@@ -417,7 +424,7 @@ weft_status weft_plan_execute(weft_plan *plan, const weft_stripe *stripes, size_
 bool weft_plan_has_shards(const weft_plan *plan, const weft_stripe *stripe, bool in_order) {
   if (!stripe->shards || !stripe->bytes || !plan->outputs)
     return true; // evenly apart, or untouched
-  for (size_t i = 0; i < plan->code->k + plan->outputs; i++)
+  for (size_t i = 0; i < plan->inputs + plan->outputs; i++)
     if (!stripe->shards[in_order ? i : plan->ids[i]])
       return false;
   return true;
@@ -441,17 +448,18 @@ weft_status weft_plan_dispatch(weft_plan *plan, const weft_stripe *stripes, size
 bool weft_plan_is_small(const weft_code *code, const weft_request *q, const weft_stripe *stripes,
                         size_t count) {
   return !code->ctx->device && !weft_code_is_crs(code) &&
-         plan_bytes(code, q->outputs) <= WEFT_SMALL_PLAN_BYTES &&
+         plan_bytes(q->inputs, q->outputs) <= WEFT_SMALL_PLAN_BYTES &&
          bytes_read(code, stripes, count) < factors_after(code, q->outputs, q->absent_count);
 }
 
 weft_status weft_plan_run_once(weft_code *code, weft_request *q, const weft_stripe *stripes,
                                size_t count, weft_queue *queue) {
   const weft_generator *const g = &code->generator;
-  const uint8_t *const outputs = q->ids + code->k;
+  const uint8_t *const outputs = q->ids + q->inputs;
   const weft_absence absence = {q->absent_count, q->absent, outputs - q->absent_count};
   uint8_t matrix[WEFT_SMALL_PLAN_BYTES];
   weft_plan plan = {.code = code,
+                    .inputs = q->inputs,
                     .outputs = q->outputs,
                     .ids = q->ids,
                     .matrix = matrix,
@@ -460,7 +468,7 @@ weft_status weft_plan_run_once(weft_code *code, weft_request *q, const weft_stri
   if (g->by_points)
     weft_generator_solve_absence(g, &absence, q->ids, outputs, q->outputs, matrix);
   else
-    WEFT_TRY(weft_generator_solve(g, q->ids, outputs, q->outputs, matrix));
+    WEFT_TRY(solve(&plan, q->ids, outputs));
   return weft_plan_dispatch(&plan, stripes, count, false, queue);
 }
 

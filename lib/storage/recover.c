@@ -35,26 +35,43 @@ static void list(const uint64_t *marked, uint64_t flip, size_t count, uint8_t *i
       ids[found++] = (uint8_t)(64 * t + (size_t)__builtin_ctzll(left));
 }
 
-// Reads all data shards that are there, then the first parity shards; outputs in order of their
-// ids, so that one pattern has one plan.
-static weft_status make_request(const weft_code *code, const weft_erasures *e, weft_request *out) {
+// Reads what is needed of all that is there, where the matrix is the user's own.
+static weft_status choose_inputs(const weft_code *code, const uint64_t *lost, size_t lost_count,
+                                 weft_request *q) {
+  uint8_t present[WEFT_MAX_SHARDS], wanted[WEFT_MAX_SHARDS];
+  const size_t there = code->k + code->m - lost_count, outputs = q->outputs;
+  memcpy(wanted, q->ids + code->k, outputs);
+  list(lost, UINT64_MAX, there, present);
+  uint8_t *const matrix = weft_ctx_take(code->ctx, outputs * there + 1, 64); // (outputs, there)
+  if (!matrix)
+    return WEFT_E_NOMEM;
+  const weft_status status =
+      weft_generator_express(&code->generator, present, there, wanted, outputs, matrix);
+  q->inputs = 0;
+  for (size_t c = 0; c < there && status == WEFT_OK; c++) {
+    bool needed = false;
+    for (size_t r = 0; r < outputs; r++)
+      needed = needed || matrix[r * there + c];
+    if (needed)
+      q->ids[q->inputs++] = present[c];
+  }
+  weft_ctx_give(code->ctx, matrix);
+  if (status == WEFT_OK)
+    memcpy(q->ids + q->inputs, wanted, outputs);
+  return status;
+}
+
+// What is wanted of what is lost, in order of the ids, so that one pattern has one plan.
+static inline weft_status list_outputs(const weft_code *code, const weft_erasures *e,
+                                       const uint64_t *lost, weft_request *out) {
   const size_t k = code->k;
-  uint64_t lost[WORDS], wanted[WORDS];
-  if (!e || (e->lost_count && !e->lost))
-    return WEFT_E_ARGUMENT;
-  WEFT_TRY(mark(code, e->lost, e->lost_count, lost));
-  if (e->lost_count > code->m)
-    return WEFT_E_SINGULAR;
-  list(lost, UINT64_MAX, k, out->ids);
-  out->absent_count = 0;
-  while (out->absent_count < k && out->ids[k - 1 - out->absent_count] >= k)
-    out->absent_count++;
   if (!e->wanted) {
     out->outputs = e->lost_count;
     out->absent = out->ids + k;
     list(lost, 0, e->lost_count, out->ids + k);
     return WEFT_OK;
   }
+  uint64_t wanted[WORDS];
   WEFT_TRY(mark(code, e->wanted, e->wanted_count, wanted));
   for (size_t t = 0; 64 * t < k + code->m; t++)
     if (wanted[t] & ~lost[t])
@@ -66,12 +83,32 @@ static weft_status make_request(const weft_code *code, const weft_erasures *e, w
   return WEFT_OK;
 }
 
+// Reads all data shards that are there, then the first parity shards.
+static weft_status make_request(const weft_code *code, const weft_erasures *e, weft_request *out) {
+  const size_t k = code->k;
+  uint64_t lost[WORDS];
+  if (!e || (e->lost_count && !e->lost))
+    return WEFT_E_ARGUMENT;
+  WEFT_TRY(mark(code, e->lost, e->lost_count, lost));
+  out->absent_count = 0;
+  if (code->mds) {
+    if (e->lost_count > code->m)
+      return WEFT_E_SINGULAR;
+    out->inputs = k;
+    list(lost, UINT64_MAX, k, out->ids);
+    while (out->absent_count < k && out->ids[k - 1 - out->absent_count] >= k)
+      out->absent_count++;
+  }
+  WEFT_TRY(list_outputs(code, e, lost, out));
+  return code->mds ? WEFT_OK : choose_inputs(code, lost, e->lost_count, out);
+}
+
 // Held for the caller, or NULL. Under the lock.
 static weft_plan *look_up(weft_code *code, const weft_request *q, uint64_t hash) {
   for (size_t i = 0; i < code->filled; i++) {
     weft_cached_plan *c = &code->cached[i];
-    if (c->hash != hash || c->plan->outputs != q->outputs ||
-        memcmp(c->plan->ids, q->ids, code->k + q->outputs) != 0)
+    if (c->hash != hash || c->plan->outputs != q->outputs || c->plan->inputs != q->inputs ||
+        memcmp(c->plan->ids, q->ids, q->inputs + q->outputs) != 0)
       continue;
     c->used = ++code->now;
     atomic_fetch_add(&c->plan->holders, 1);
@@ -96,14 +133,14 @@ static weft_plan *keep(weft_code *code, weft_plan *plan, uint64_t hash) {
 }
 
 static weft_status obtain(weft_code *code, const weft_request *q, weft_plan **out) {
-  const uint64_t hash = weft_hash(q->ids, code->k + q->outputs);
+  const uint64_t hash = weft_hash(q->ids, q->inputs + q->outputs);
   pthread_mutex_lock(&code->lock);
   *out = look_up(code, q, hash);
   *(*out ? &code->hits : &code->misses) += 1;
   pthread_mutex_unlock(&code->lock);
   if (*out)
     return WEFT_OK;
-  WEFT_TRY(weft_plan_make(code, q->ids, q->ids + code->k, q->outputs, false, out));
+  WEFT_TRY(weft_plan_make(code, q->ids, q->inputs, q->ids + q->inputs, q->outputs, false, out));
   if (!code->capacity)
     return WEFT_OK;
   pthread_mutex_lock(&code->lock);
@@ -164,7 +201,7 @@ weft_status weft_plan_for(weft_code *code, const weft_erasures *erasures, weft_p
   if (!code)
     return WEFT_E_ARGUMENT;
   WEFT_TRY(make_request(code, erasures, &q));
-  return weft_plan_make(code, q.ids, q.ids + code->k, q.outputs, true, out);
+  return weft_plan_make(code, q.ids, q.inputs, q.ids + q.inputs, q.outputs, true, out);
 }
 
 // How many ways there are to lose 1..losses of n shards, or `most` + 1 if more than that.
@@ -191,7 +228,11 @@ weft_status weft_code_precompute(weft_code *code, size_t losses) {
     do {
       weft_request q;
       weft_plan *plan = NULL;
-      WEFT_TRY(make_request(code, &(weft_erasures){.lost = lost, .lost_count = lost_count}, &q));
+      const weft_erasures erasures = {.lost = lost, .lost_count = lost_count};
+      const weft_status status = make_request(code, &erasures, &q);
+      if (status == WEFT_E_SINGULAR && !code->mds)
+        continue; // such a loss cannot be made good
+      WEFT_TRY(status);
       WEFT_TRY(obtain(code, &q, &plan));
       weft_plan_let_go(plan);
     } while (weft_next_subset(lost, lost_count, n));

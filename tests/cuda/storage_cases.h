@@ -12,7 +12,8 @@ void storage_add_many_stripes(TCase *cases); // storage_stripes.c
 void storage_add_groups(TCase *cases);
 void storage_add_calls_follow(TCase *cases); // storage_concurrent.c
 void storage_add_contexts(TCase *cases);
-void storage_add_inverse(TCase *cases); // storage_faults.c
+void storage_add_own_matrix(TCase *cases); // storage_own_matrix.c
+void storage_add_inverse(TCase *cases);    // storage_faults.c
 void storage_add_zero_copy(TCase *cases);
 void storage_add_fails_over(TCase *cases);
 
@@ -39,6 +40,9 @@ void storage_pair_new(storage_pair *p, weft_ctx *scalar, weft_ctx *ctx,
                       const weft_code_options *options, size_t bytes, weft_mem mem);
 void storage_pair_compare(const storage_pair *p, const char *what);
 void storage_pair_free(storage_pair *p);
+// Spoils these shards on the device, recovers them there, and compares.
+void storage_pair_lose(storage_pair *p, weft_ctx *ctx, const uint8_t *lost, size_t count,
+                       weft_queue *queue);
 // Encodes, loses up to m shards and recovers them, updates one, verifies before and after damage.
 void storage_pair_exercise(storage_pair *p, weft_ctx *ctx, weft_queue *queue);
 

@@ -57,6 +57,25 @@ void storage_pair_free(storage_pair *p) {
   weft_code_free(p->code);
 }
 
+void storage_pair_lose(storage_pair *p, weft_ctx *ctx, const uint8_t *lost, size_t count,
+                       weft_queue *queue) {
+  const weft_erasures erasures = {.lost = lost, .lost_count = count};
+  void *stream;
+  uint8_t *bad = fixture_malloc(p->whole);
+  memset(bad, 0x3c, p->whole);
+  EXPECT_OK(weft_device_stream_new(ctx->device, &stream));
+  for (size_t i = 0; i < count; i++)
+    EXPECT_OK(weft_device_copy(ctx->device, p->shards[1][lost[i]], p->stripe.mem, bad,
+                               WEFT_MEM_HOST, lost[i] < p->k ? p->bytes : p->whole, stream));
+  EXPECT_OK(weft_device_stream_wait(ctx->device, stream));
+  weft_device_stream_free(ctx->device, stream);
+  free(bad);
+  EXPECT_OK(weft_code_recover(p->device_code, &erasures, &p->stripe, 1, queue));
+  if (queue)
+    EXPECT_OK(weft_queue_wait(queue));
+  storage_pair_compare(p, "recover");
+}
+
 void storage_pair_exercise(storage_pair *p, weft_ctx *ctx, weft_queue *queue) {
   EXPECT_OK(weft_code_encode(p->code, &p->host, 1, NULL));
   EXPECT_OK(weft_code_encode(p->device_code, &p->stripe, 1, queue));
@@ -75,21 +94,7 @@ void storage_pair_exercise(storage_pair *p, weft_ctx *ctx, weft_queue *queue) {
         again = again || lost[j] == lost[i];
     }
   }
-  const weft_erasures erasures = {.lost = lost, .lost_count = count};
-  void *stream;
-  uint8_t *bad = fixture_malloc(p->whole);
-  memset(bad, 0x3c, p->whole);
-  EXPECT_OK(weft_device_stream_new(ctx->device, &stream));
-  for (size_t i = 0; i < count; i++)
-    EXPECT_OK(weft_device_copy(ctx->device, p->shards[1][lost[i]], p->stripe.mem, bad,
-                               WEFT_MEM_HOST, lost[i] < p->k ? p->bytes : p->whole, stream));
-  EXPECT_OK(weft_device_stream_wait(ctx->device, stream));
-  weft_device_stream_free(ctx->device, stream);
-  free(bad);
-  EXPECT_OK(weft_code_recover(p->device_code, &erasures, &p->stripe, 1, queue));
-  if (queue)
-    EXPECT_OK(weft_queue_wait(queue));
-  storage_pair_compare(p, "recover");
+  storage_pair_lose(p, ctx, lost, count, queue);
 
   uint8_t wrong[WEFT_MAX_SHARDS];
   size_t wrong_count = 99;

@@ -91,7 +91,8 @@ int main(void) {
                {"stripes", storage_add_many_stripes},  {"follow", storage_add_calls_follow},
                {"contexts", storage_add_contexts},     {"groups", storage_add_groups},
                {"inverse", storage_add_inverse},       {"zero_copy", storage_add_zero_copy},
-               {"fails_over", storage_add_fails_over}, {"rows", add_rows_agree}};
+               {"fails_over", storage_add_fails_over}, {"rows", add_rows_agree},
+               {"own_matrix", storage_add_own_matrix}};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
     TCase *cases = tcase_create(parts[i].name);
     tcase_set_timeout(cases, 300);

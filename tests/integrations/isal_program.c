@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program as ISA-L's users write it, with nothing of weft: encode, lose, invert, recover, compare.
+// A program as ISA-L's users write it, with nothing of weft: encode, lose, invert, recover,
+// compare.
 #include <isa-l.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -127,6 +127,8 @@ static void compare_solutions(const weft_generator *g, test_rng *rng) {
     ck_assert_int_eq(weft_generator_solve(g, in, out, n, fast), WEFT_OK);
     ck_assert_int_eq(weft_generator_solve_by_elimination(g, in, out, n, slow), WEFT_OK);
     ck_assert_mem_eq(fast, slow, n * g->k);
+    ck_assert_int_eq(weft_generator_express(g, in, g->k, out, n, fast), WEFT_OK);
+    ck_assert_mem_eq(fast, slow, n * g->k);
   }
   free(fast);
   free(slow);

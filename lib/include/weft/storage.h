@@ -18,11 +18,15 @@
 //   cauchy_good   CRS, Jerasure cauchy_good; likewise
 //   gcrs          CRS, cauchy_orig in the layout of G-CRS: packets of 8 bytes
 //   perasure      CRS, cauchy_orig in the layout of PErasure: packets of a number of 8-byte longs
+//   matrix        bytes as RS, coefficients of your own (locally repairable codes and others)
 // clang-format on
 //
 // MDS (any k shards suffice) is proved for all names but isal_rs and par1. For those it holds up to
 // m = 3, and for isal_rs up to k = 3; elsewhere every square submatrix is tried when the code is
-// made (isal_rs: m = 4 ends at k = 21, m = 5 at 5, m = 6 at 4; par1: m = 4 ends at k = 2).
+// made (isal_rs: m = 4 ends at k = 21, m = 5 at 5, m = 6 at 4; par1: m = 4 ends at k = 2). A code
+// called `matrix` is what you make it: a loss is made good if it follows from what is left, and
+// only shards that it is made of are read. Parity with few coefficients is used before other
+// parity.
 //
 // Threads: unlike other handles, a code and its plans may be used by several threads at once.
 //
@@ -69,9 +73,12 @@ typedef struct weft_code_options {
   // How many recovery plans the code keeps, the least recently used going first; 0: 128,
   // WEFT_NO_PLANS: none. A plan takes about r * k bytes for r shards, CRS: r * k * w * w.
   size_t cached_plans;
+  // matrix: (m, k), row stride k: parity shard i = sum of parity[i * k + j] * data shard j over
+  // GF(2^8), polynomial 0x11d. Copied. Other names: NULL.
+  const uint8_t *parity;
   // Where recovery matrices come from. false: the CPU, in closed form where the code has one. true:
-  // the device inverts the k x k matrix of what is there; for w = 8 on a context with a device. The
-  // bytes are the same.
+  // the device inverts the k x k matrix of what is there; for w = 8 on a context with a device, not
+  // for `matrix`. The bytes are the same.
   bool device_inverse;
   // Encoding and recovery of PINNED stripes on a device context: true: the device reads and writes
   // them where they are, small ones too; false: they travel through its memory. Others: no matter.
@@ -80,11 +87,13 @@ typedef struct weft_code_options {
 
 // Errors: WEFT_E_ARGUMENT (an unknown name, sizes the code does not have); WEFT_E_SINGULAR: the
 // code would not be MDS at these sizes; WEFT_E_UNSUPPORTED: that could not be settled in reasonable
-// time, or device_inverse without such a device or for w < 8; WEFT_E_NOMEM, WEFT_E_THREAD.
+// time, or device_inverse without such a device, for w < 8 or for `matrix`; WEFT_E_NOMEM,
+// WEFT_E_THREAD.
 weft_status weft_code_new(weft_ctx *ctx, const weft_code_options *options, weft_code **out);
 void weft_code_free(weft_code *code); // its plans and progresses go first; accepts NULL
 
-// Name and layout, which together with k and m say what every byte of a shard is.
+// Name and layout, which together with k and m say what every byte of a shard is (of `matrix`, with
+// its coefficients).
 const char *weft_code_name(const weft_code *code);
 size_t weft_code_data_shards(const weft_code *code);   // k
 size_t weft_code_parity_shards(const weft_code *code); // m
@@ -96,7 +105,7 @@ size_t weft_code_parity_bytes(const weft_code *code, size_t bytes);
 // parity(m, k), row stride k: the coefficients, elements of GF(2^w).
 void weft_code_parity_matrix(const weft_code *code, uint8_t *parity);
 
-// The names there are; NULL at the end.
+// The names there are, but `matrix`; NULL at the end.
 const char *weft_code_known_name(size_t index);
 
 // ---------------------------------------------------------------------------------------------
@@ -133,7 +142,8 @@ typedef struct weft_erasures {
 } weft_erasures;
 
 // Rebuilds the wanted shards, data and parity in one pass, in every stripe. WEFT_E_SINGULAR when
-// more than m are lost: nothing is written then.
+// more than m are lost (`matrix`: when one that is wanted does not follow from what is left):
+// nothing is written then. Shards that are not read may be NULL: weft_plan_for tells which are.
 weft_status weft_code_recover(weft_code *code, const weft_erasures *erasures,
                               const weft_stripe *stripes, size_t count, weft_queue *queue);
 
@@ -153,6 +163,7 @@ weft_status weft_plan_for(weft_code *code, const weft_erasures *erasures, weft_p
 
 // Rebuilds shards `outputs` from the k shards `inputs`, in the orders given (Gibraltar's B *
 // A'^-1). WEFT_E_ARGUMENT: ids out of range, an input named twice, an output that is an input.
+// WEFT_E_SINGULAR (`matrix`): an output does not follow from them.
 weft_status weft_plan_new(weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
                           size_t output_count, weft_plan **out);
 void weft_plan_free(weft_plan *plan); // accepts NULL
@@ -165,14 +176,16 @@ weft_status weft_plan_run_in_order(weft_plan *plan, const weft_stripe *stripes, 
                                    weft_queue *queue);
 
 size_t weft_plan_outputs(const weft_plan *plan);
-const uint8_t *weft_plan_inputs(const weft_plan *plan); // (k) ids
-// matrix(outputs, k), row stride k, elements of GF(2^w).
+// How many shards it reads: k, or fewer for a loss of `matrix` that takes fewer.
+size_t weft_plan_input_count(const weft_plan *plan);
+const uint8_t *weft_plan_inputs(const weft_plan *plan); // (input_count) ids
+// matrix(outputs, input_count), row stride input_count, elements of GF(2^w).
 const uint8_t *weft_plan_matrix(const weft_plan *plan);
 // CRS: bits(outputs * w, k * w), row stride k * w. RS: WEFT_E_UNSUPPORTED.
 weft_status weft_plan_bits(const weft_plan *plan, uint8_t *bits);
 
-// Puts the plans of every loss of 1..losses shards into the cache. WEFT_E_BUFFER when it does not
-// hold that many.
+// Puts the plans of every loss of 1..losses shards that can be made good into the cache.
+// WEFT_E_BUFFER when it does not hold that many.
 weft_status weft_code_precompute(weft_code *code, size_t losses);
 
 typedef struct weft_plan_stats {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft bench`: every comparison and figure of weft. docs/performance.md has the method.
+// `weft bench`: every comparison and figure of weft. docs/performance/method.md has the method.
 #ifndef WEFT_BENCH_BENCH_H
 #define WEFT_BENCH_BENCH_H
 

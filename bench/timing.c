@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Warm-up, calibration, interleaved repetitions. See timing.h and docs/performance.md.
+// Warm-up, calibration, interleaved repetitions. See timing.h and docs/performance/method.md.
 #define _POSIX_C_SOURCE 200809L // clock_gettime, opendir
 #include "bench/timing.h"
 

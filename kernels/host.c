@@ -19,7 +19,7 @@ enum {
   SERIAL_MACS = 1024 * 1024, // below, waking a thread costs more than it saves
   XOR_SOURCES = 256,         // pointers on the stack
   SPREAD_OUTPUTS = 64,       // likewise, and packets
-  PACK_FROM = 64 * 1024      // bytes of sources; measured (docs/performance.md)
+  PACK_FROM = 64 * 1024      // bytes of sources; measured (docs/performance/cpu-kernels.md)
 };
 
 // A resident operand of a host row: rows in the technique's own domain, each on a cache line.

@@ -14,7 +14,7 @@
 #include "kernels/unroll.h"
 
 enum {
-  STEPS_SMALL = 8, // at once, up to SMALL_N; measured (docs/performance.md)
+  STEPS_SMALL = 8, // at once, up to SMALL_N; measured (docs/performance/cpu-kernels.md)
   STEPS_MAX = 16,
   SMALL_N = 192
 };

@@ -17,8 +17,8 @@
 //   src_make(vec), con_make(coefficient), mac(acc, src, con)
 //   VEC_TERNARY where vec_xor3 adds two vectors to a third in one instruction
 //   mac2(acc, src, con, src, con) and TILE_PAIRS 1 where two sources merge better than one by one
-//   TILE_ROWS (at most 12), TILE_VECS, STREAM_SOURCES (even); docs/performance.md says what was
-//   tried
+//   TILE_ROWS (at most 12), TILE_VECS, STREAM_SOURCES (even);
+//   docs/performance/cpu-kernels.md says what was tried
 #ifndef WEFT_KERNELS_TILE_H
 #define WEFT_KERNELS_TILE_H
 

@@ -1,11 +1,11 @@
 # results: results/nvidia-h200/tables.jsonl
 # SPDX-License-Identifier: Apache-2.0
-# What docs/gpu.md says in tables and sentences of its own of inversion, single decoding and the expansion of seeds:
+# What docs/gpu/decoding.md says in tables and sentences of its own of inversion, single decoding and the expansion of seeds:
 # document, and the words that it must hold.
 include "weft";
 def us: "\(.us | round) (\(.min_us | round)..\(.max_us | round))";
 [inputs] as $lines
-| "docs/gpu.md" as $doc
+| "docs/gpu/decoding.md" as $doc
 | ((16, 32, 64, 128, 256) as $n | [$lines[] | select(.kind == "invert" and .name == "blocked" and .n == $n)]
   | "| \($n) | \(map(select(.count == 256))[0] | us) | \(map(select(.count == 256))[0].TMACps | . * 10 | round | . / 10) | \(map(select(.count == 2048))[0] | us) |"
   | [$doc, .]),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A model of the CRS kernels in the spirit of G-CRS's, in our own terms (docs/storage-gpu.md): microseconds
+# A model of the CRS kernels in the spirit of G-CRS's, in our own terms (docs/storage-gpu/model.md): microseconds
 #   T = T_0 + max(T_DRAM, T_SM) + (1 - rho) min(T_DRAM, T_SM)
 # T_DRAM: the k + m shards at the rate of the copy in the same group. T_SM: lanes' issue slots at the rate measured for
 # LOP3 and IMAD together, or LOP3s at theirs. Constants are fitted on some cells and tried on others.

@@ -8,7 +8,7 @@ def asked($name): [.groups[].ratios[] | select(.name == $name)][-1];
 def at($layout; $lanes): [cases | select(.layout == $layout and .lanes == $lanes)][0].conflicts_per_lookup | sort | .[length / 2 | floor];
 def median_of: sort | .[length / 2 | floor];
 [inputs] as [$amd, $intel, $storage, $cluster2, $cluster6, $devices, $banks]
-| "docs/performance.md" as $doc
+| "docs/performance/multiplication.md" as $doc
 | [$doc, "differ by \((($amd | rate("avx2") / rate("mul-peasant")) / 10 | round) * 10) times (AMD) and \((($intel | rate("gfni512") / rate("mul-peasant")) / 1000 | round)),000 times (Intel)"],
   [$doc, "\(counted("avx2"; "16") | digits(2)) instructions a product against \(counted("loop-avx2"; "16") | three) with AVX2"],
   [$doc, "The loop loses by \($amd | rate("avx2") / rate("loop-avx2") | digits(2)) (AMD) and \($intel | rate("avx2") / rate("loop-avx2") | digits(2)) (Intel)"],
@@ -19,7 +19,7 @@ def median_of: sort | .[length / 2 | floor];
   [$doc, "still \($intel | asked("binary tensor product / best without tensor cores").median | digits(1)) times the best table"],
   [$doc, "With 32 of both it would be \($banks | at("words"; 32) | three)"],
   [$doc, "table-5 (\($banks | at("words x 8"; 16) | digits(2))) beats one table of bytes (\($banks | at("bytes"; 16) | digits(2))), as it found; for ours bytes (\($banks | at("bytes"; 32) | digits(2))) beat table-5 (\($banks | at("words x 8"; 32) | digits(2)))"],
-  [$doc, "updating two parities is at \([$storage.groups[] | select(.title | startswith("(10, 2), 64 KiB shards: one")) | .ratios[] | select(.name == "add delta: weft / isa-l 2.30")][0] | spread | with_spread) of ISA-L 2.30"],
-  [$doc, ([$cluster2, $cluster6 | cases | (.coding_seconds_per_call | median_of) / (.seconds_per_call | median_of) * 100] | "`weft store` is \(min | round) to \(max | round) % of the total")],
+  ["docs/performance/storage-cpu.md", "updating two parities is at \([$storage.groups[] | select(.title | startswith("(10, 2), 64 KiB shards: one")) | .ratios[] | select(.name == "add delta: weft / isa-l 2.30")][0] | spread | with_spread) of ISA-L 2.30"],
+  ["docs/performance/papers.md", ([$cluster2, $cluster6 | cases | (.coding_seconds_per_call | median_of) / (.seconds_per_call | median_of) * 100] | "`weft store` is \(min | round) to \(max | round) % of the total")],
   ["README.md", ([$devices.groups[].ratios[] | spread | with_spread] | "Two and four devices reach \(.[0]) and \(.[1]) times one")]
 | @tsv

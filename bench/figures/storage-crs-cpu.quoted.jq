@@ -11,8 +11,8 @@ input as $xor | input as $blocks | input as $other
     | "shards of 64 KiB: \($rate | spread | with_spread) GB/s of data by blocks of bits, \(spread | with_spread) times Jerasure")],
   ["CHANGELOG.md", ([$blocks.groups[].title as $t | ($blocks | group($t) | rate("gfni512").median) / ($xor | group($t) | rate("avx512").median)]
     | "with AVX-512 \(min | digits(2)) to \(max | digits(2)) times as fast")],
-  ["docs/performance.md", ([$blocks.groups[] | select(.title == "(10, 4), 1024 KiB shards, CRS, w = 8")][0]
+  ["docs/performance/crs.md", ([$blocks.groups[] | select(.title == "(10, 4), 1024 KiB shards, CRS, w = 8")][0]
     | "1 MiB shards have \(asked("encode, at jerasure's best packet size: weft / jerasure") | spread | with_spread) times at (10, 4), w = 8")],
-  ["docs/performance.md", ([$other.groups[] | asked("encode, each at its best packet size: weft / jerasure") | spread | with_spread]
+  ["docs/performance/crs.md", ([$other.groups[] | asked("encode, each at its best packet size: weft / jerasure") | spread | with_spread]
     | "64 KiB \(.[0]), \(.[1]) and \(.[2]), 1 MiB \(.[3]), \(.[4]) and \(.[5])")]
 | @tsv

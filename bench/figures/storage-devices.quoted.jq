@@ -1,11 +1,11 @@
 # results: results/nvidia-h200/storage-2-devices.json results/nvidia-h200/storage-devices.json
 # SPDX-License-Identifier: Apache-2.0
-# What docs/storage-gpu.md says of several GPUs in sentences.
+# What docs/storage-gpu/host.md says of several GPUs in sentences.
 include "weft";
 def asked($name): [.groups[].ratios[] | select(.name == $name) | spread | with_spread];
 def by_stripes: [.groups[] | [.cases[] | select(.variant == "cauchy, pinned, 2 devices, by stripes")][0]];
 input as $two | input as $four
-| "docs/storage-gpu.md" as $doc
+| "docs/storage-gpu/host.md" as $doc
 | ($four | asked("2 devices / one, by stripes")) as $a
 | ($four | asked("4 devices / one, by stripes")) as $b
 | ($two | asked("2 devices / one, by stripes")) as $c

@@ -1,9 +1,9 @@
 # results: results/nvidia-h200/storage.json
 # SPDX-License-Identifier: Apache-2.0
-# The model's constants and errors as docs/storage-gpu.md tells them.
+# The model's constants and errors as docs/storage-gpu/model.md tells them.
 include "weft"; include "model";
 def errors($f): map(. as $c | production_time($f) as $t | $c | error($t));
-"docs/storage-gpu.md" as $doc
+"docs/storage-gpu/model.md" as $doc
 | input | [model_cells | select(.production)] as $cells | fit_production([$cells[] | select(.w == 8)]) as $f
 | [$cells[] | select(.w != 8)] as $tried
 | [$cells[] | select(hides and .w == 8)] as $hiding | [$tried[] | select(hides)] as $others | fit_apart($hiding) as $apart

@@ -1,12 +1,12 @@
 # results: results/nvidia-h200/storage-gibraltar.json results/nvidia-h200/storage-perasure.json results/nvidia-h200/storage-gcrs.json results/nvidia-h200/storage-slides.json results/nvidia-h200/storage-inverse.json
 # SPDX-License-Identifier: Apache-2.0
-# What docs/storage-gpu.md says beside the papers' figures.
+# What docs/storage-gpu/published.md says beside the papers' figures.
 include "weft";
 def rates($operation; $variant): [cases | select(.operation == $operation and .variant == $variant)];
 def data: .gigabytes_per_second.input | spread | with_spread;
 def us: .seconds_per_call | sort | .[length / 2 | floor] * 1e6;
 input as $gibraltar | input as $perasure | input as $gcrs | input as $slides | input as $inverse
-| "docs/storage-gpu.md" as $doc
+| "docs/storage-gpu/published.md" as $doc
 | ($gibraltar | [.groups[] | select(.title | contains("by buffer size and step"))] | {groups: .}) as $steps
 | ($steps | [cases | select(.k == 1048576)] | map({key: .variant, value: .}) | from_entries) as $small
 | ($steps | [cases | select(.k == 10485760)] | map({key: .variant, value: .}) | from_entries) as $large

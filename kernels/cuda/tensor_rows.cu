@@ -27,7 +27,7 @@ typedef const weft_tensor_technique &(*Choice)(size_t k, size_t len);
 const weft_tensor_technique &choose_wgmma(size_t, size_t) { return Wgmma; }
 const weft_tensor_technique &choose_mma(size_t, size_t) { return Mma; }
 const weft_tensor_technique &choose_karatsuba(size_t, size_t) { return Karatsuba; }
-// As measured (docs/gpu.md): there Karatsuba saves more than its third sum costs.
+// As measured (docs/gpu/karatsuba.md): there Karatsuba saves more than its third sum costs.
 const weft_tensor_technique &choose_quicker(size_t k, size_t len) {
   return k > 448 && len >= 4096 ? Karatsuba : Wgmma;
 }

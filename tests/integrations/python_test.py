@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""weft.py: layouts as the compiler has them, and what each class does, with and without errors."""
+
+import ctypes
+import gc
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import weft
+
+
+def some_bytes(count):
+    return random.randbytes(count)
+
+
+class Layout(unittest.TestCase):
+    def test_structures_are_laid_out_as_in_c(self):
+        lines = []
+        for name, structure in weft.STRUCTURES.items():
+            lines.append('printf("%s %%zu\\n", sizeof(%s));' % (name, name))
+            for field in structure._fields_:
+                lines.append('printf("%s.%s %%zu\\n", offsetof(%s, %s));'
+                             % (name, field[0], name, field[0]))
+        source = ("#include <stddef.h>\n#include <stdio.h>\n#include <weft/weft.h>\n"
+                  "int main(void) {\n%s\nreturn 0;\n}\n" % "\n".join(lines))
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "layout")
+            subprocess.run(["cc", "-x", "c", "-I", os.environ["WEFT_INCLUDE"], "-o", program, "-"],
+                           input=source.encode(), check=True)
+            said = subprocess.run([program], capture_output=True, check=True).stdout.decode()
+        for line in said.splitlines():
+            what, value = line.split()
+            name, _, field = what.partition(".")
+            structure = weft.STRUCTURES[name]
+            ours = getattr(structure, field).offset if field else ctypes.sizeof(structure)
+            self.assertEqual(ours, int(value), what)
+
+
+class Coding(unittest.TestCase):
+    def setUp(self):
+        self.context = weft.Context()
+        self.id = weft.SegmentId(stream=7, segment=3, blocks=20, block_bytes=300)
+        self.data = some_bytes(self.id.bytes - 17)
+
+    def tearDown(self):
+        self.context.close()
+
+    def decoded(self, source):
+        decoder = weft.Decoder(self.context, self.id)
+        for packet in source:
+            decoder.add(packet)
+            if decoder.complete:
+                break
+        return decoder
+
+    def packets(self, coder):
+        while True:
+            yield coder.next()
+
+    def test_packets_give_the_segment_back(self):
+        for options in ({}, {"systematic": True}, {"seeded": True, "first_seed": 5},
+                        {"seeded": True, "density": 0.5}):
+            for data in (self.data, bytearray(self.data), memoryview(self.data)):
+                encoder = weft.Encoder(self.context, self.id, data, **options)
+                decoder = self.decoded(self.packets(encoder))
+                self.assertEqual(decoder.read(len(self.data)), self.data, options)
+                self.assertEqual(decoder.read(), self.data + bytes(17))
+                self.assertEqual(decoder.block(2), self.data[600:900])
+                self.assertEqual(decoder.read(10, offset=290), self.data[290:300])
+
+    def test_recoding(self):
+        encoder = weft.Encoder(self.context, self.id, self.data)
+        relay = weft.Decoder(self.context, self.id)
+        recoder = weft.Recoder(self.context, self.id, capacity=8)
+        self.assertIsNone(relay.recode())
+        self.assertIsNone(recoder.next())
+        for _ in range(self.id.blocks):
+            packet = encoder.next()
+            relay.add(packet)
+            recoder.add(packet)
+        self.assertEqual(recoder.held, 8)
+        while not relay.complete:
+            relay.add(encoder.next())
+        again = self.decoded(relay.recode() for _ in range(1000))
+        self.assertEqual(again.read(len(self.data)), self.data)
+        mixed = weft.Decoder(self.context, self.id)
+        for _ in range(50):
+            mixed.add(recoder.next())
+        self.assertEqual(mixed.rank, 8)
+        self.assertIsNone(mixed.read())
+        self.assertIsNone(mixed.block(0))
+
+    def test_what_adds_nothing_and_what_is_refused(self):
+        encoder = weft.Encoder(self.context, self.id, self.data, systematic=True)
+        decoder = weft.Decoder(self.context, self.id)
+        first = encoder.next()
+        self.assertTrue(decoder.add(first))
+        self.assertFalse(decoder.add(bytearray(first)))
+        self.assertEqual((decoder.rank, decoder.prefix, decoder.complete), (1, 1, False))
+        for wrong, name in ((first[:-1], "WEFT_E_MALFORMED"), (b"", "WEFT_E_MALFORMED")):
+            with self.assertRaises(weft.Error) as raised:
+                decoder.add(wrong)
+            self.assertEqual(raised.exception.name, name)
+        other = weft.Decoder(self.context, weft.SegmentId(7, 4, 20, 300))
+        with self.assertRaises(weft.Error) as raised:
+            other.add(first)
+        self.assertEqual(raised.exception.name, "WEFT_E_FOREIGN")
+        with self.assertRaises(weft.Error):
+            weft.Decoder(self.context, weft.SegmentId(1, 1, 0, 5))
+        with self.assertRaises(weft.Error):
+            decoder.block(20)
+
+    def test_batches(self):
+        encoder = weft.Encoder(self.context, self.id, self.data)
+        coefficients, payloads = encoder.batch(6)
+        self.assertEqual((len(coefficients), len(payloads)), (120, 1800))
+        self.assertEqual(encoder.combine(coefficients), payloads)
+        unit = bytearray(20)
+        unit[3] = 1
+        self.assertEqual(encoder.combine(unit), self.data[900:1200])
+        self.assertEqual(encoder.batch(0), (bytearray(), bytearray()))
+        with self.assertRaises(ValueError):
+            encoder.combine(bytes(21))
+
+    def test_fixed_randomness_repeats(self):
+        def packet(key):
+            encoder = weft.Encoder(self.context, self.id, self.data)
+            encoder.fix_random(key)
+            return encoder.next()
+        key = some_bytes(32)
+        self.assertEqual(packet(key), packet(key))
+        self.assertNotEqual(packet(key), packet(bytes(32)))
+        with self.assertRaises(ValueError):
+            packet(b"short")
+
+    def test_closed_handles_say_so(self):
+        decoder = weft.Decoder(self.context, self.id)
+        decoder.close()
+        decoder.close()
+        with self.assertRaises(ValueError):
+            decoder.add(b"x")
+        with weft.Encoder(self.context, self.id, self.data) as encoder:
+            pass
+        with self.assertRaises(ValueError):
+            encoder.next()
+
+
+class Lifetimes(unittest.TestCase):
+    def test_a_context_closes_what_it_made(self):
+        with weft.Context() as context:
+            shape = weft.SegmentId(1, 1, 4, 100)
+            encoder = weft.Encoder(context, shape, bytes(400))
+            decoder, recoder = weft.Decoder(context, shape), weft.Recoder(context, shape)
+            code = weft.Code(context, "cauchy", 2, 1)
+        for call in (encoder.next, decoder.recode, recoder.next, lambda: code.name,
+                     lambda: weft.Decoder(context, shape)):
+            with self.assertRaises(ValueError):
+                call()
+
+    def test_what_is_made_keeps_its_context(self):
+        shape = weft.SegmentId(1, 1, 4, 100)
+        encoder = weft.Encoder(weft.Context(), shape, bytes(400))
+        gc.collect()
+        self.assertGreater(len(encoder.next()), 100)
+        held = [weft.Decoder(weft.Context(), shape) for _ in range(20)]
+        held.append(held)  # a cycle, freed in whatever order
+        del held
+        gc.collect()
+
+    def test_what_fails_to_be_made_is_freed(self):
+        context = weft.Context()
+        for _ in range(10):
+            with self.assertRaises(weft.Error):
+                weft.Encoder(context, weft.SegmentId(1, 1, 4, 100), b"")
+        context.close()
+
+    def test_the_document(self):
+        with open(os.environ["WEFT_DOCUMENT"], encoding="utf-8") as document:
+            text = document.read()
+        example = text.split("```python\n")[1].split("```")[0]
+        program = subprocess.run([sys.executable, "-c", example], capture_output=True, check=False)
+        self.assertEqual((program.returncode, program.stdout, program.stderr), (0, b"", b""))
+
+
+class Rows(unittest.TestCase):
+    def test_rows_by_name(self):
+        names = [name for name, technique, available in weft.backends() if available]
+        self.assertIn("scalar", names)
+        with weft.Context(backend="scalar", threads=2) as context:
+            self.assertEqual(context.backend, "scalar")
+        with self.assertRaises(weft.Error) as raised:
+            weft.Context(backend="abacus")
+        self.assertEqual(raised.exception.name, "WEFT_E_BACKEND_UNKNOWN")
+        self.assertRegex(weft.version(), r"^\d+\.\d+\.\d+$")
+
+
+class Storage(unittest.TestCase):
+    def setUp(self):
+        self.context = weft.Context()
+
+    def test_every_code(self):
+        for name in weft.Code.names():
+            m = 2 if name == "raid6" else 3
+            code = weft.Code(self.context, name, 5, m)
+            self.assertTrue(code.name.startswith(name))
+            data = [some_bytes(1001) for _ in range(5)]
+            parity = code.encode(data)
+            whole = data + parity
+            self.assertEqual(code.verify(whole), [])
+            lost = random.sample(range(5 + m), m)
+            shards = [None if i in lost else shard for i, shard in enumerate(whole)]
+            self.assertEqual(code.recover(shards, data_bytes=1001), whole)
+            some = code.recover(shards, wanted=lost[:1], data_bytes=1001)
+            self.assertEqual(some[lost[0]], whole[lost[0]])
+            self.assertIsNone(some[lost[1]])
+            parity[1][0] ^= 1
+            self.assertEqual(code.verify(data + parity), [6])
+
+    def test_a_matrix_of_ones_own(self):
+        rows = bytes([1, 1, 0, 0, 0, 0, 1, 1, 1, 2, 3, 4])
+        code = weft.Code(self.context, "matrix", 4, 3, parity=rows)
+        self.assertEqual(code.parity_matrix, rows)
+        data = [some_bytes(64) for _ in range(4)]
+        whole = data + code.encode(data)
+        self.assertEqual(code.inputs([1]), [0, 4])
+        self.assertEqual(code.recover([None, data[1], None, None, whole[4], None, None], wanted=[0])[0],
+                         data[0])
+        with self.assertRaises(weft.Error) as raised:
+            code.recover([None, None, data[2], None, whole[4], None, None])
+        self.assertEqual(raised.exception.name, "WEFT_E_SINGULAR")
+        with self.assertRaises(ValueError):
+            weft.Code(self.context, "matrix", 4, 2, parity=rows)
+
+    def test_wrong_shards(self):
+        code = weft.Code(self.context, "cauchy", 3, 2)
+        with self.assertRaises(ValueError):
+            code.encode([b"a", b"b"])
+        with self.assertRaises(ValueError):
+            code.encode([b"a", b"b", b"cc"])
+        with self.assertRaises(ValueError):
+            code.recover([None, None, None, b"d", b"e"])
+        with self.assertRaises(weft.Error) as raised:
+            code.recover([None, None, None, b"d", b"e"], data_bytes=1)
+        self.assertEqual(raised.exception.name, "WEFT_E_SINGULAR")
+        self.assertEqual(code.encode([b"", b"", b""]), [bytearray(), bytearray()])
+        self.assertEqual(weft.Code(self.context, "cauchy", 3, 0).encode([b"a", b"b", b"c"]), [])
+        with self.assertRaises(weft.Error):
+            weft.Code(self.context, "cauchy", 300, 2)
+
+
+if __name__ == "__main__":
+    SEED = int(os.environ.get("WEFT_TEST_SEED", "0"), 0) or random.randrange(1 << 48)
+    print("WEFT_TEST_SEED=%#x" % SEED, flush=True)
+    random.seed(SEED)
+    unittest.main()

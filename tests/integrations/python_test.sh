@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Python on an installed copy. $1: tools/install, $2: libweft.a, $3: the tests, $4: the document with an example
+set -euo pipefail
+command -v python3 >/dev/null || {
+  echo 'SKIPPED: needs python3'
+  exit 0
+}
+cp -RL -- . "$TEST_TMPDIR/tree" # the script finds its tree through links
+prefix=$TEST_TMPDIR/prefix
+WEFT_ARCHIVE=$PWD/$2 "$TEST_TMPDIR/tree/$1" "$prefix" >/dev/null
+export PYTHONPATH=$prefix/share/weft PYTHONDONTWRITEBYTECODE=1 WEFT_INCLUDE=$prefix/include WEFT_DOCUMENT=$4
+python3 "$3"
+# Nothing of the library's inside is seen from outside.
+! nm -D --defined-only "$prefix/lib/libweft.so" | grep -v ' weft_' | grep . || exit 1

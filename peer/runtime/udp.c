@@ -114,7 +114,7 @@ weft_status weft_udp_own_address(const weft_udp *udp, weft_address *out) {
 // --- What strangers send
 
 void weft_udp_filter(weft_udp *udp, size_t places) {
-  enum { UDP_HEADER = 8, FIRST = 0x71, LAST = 0x76, LEAST = 28, INIT_BYTES = 192 };
+  enum { UDP_HEADER = 8, FIRST = 0x71, LAST = 0x78, LEAST = 28, INIT_BYTES = 192 };
   // Lengths are "at least": a run that GRO joined is looked at as one. 15 refuses, 16 takes; jumps
   // count from the line after.
   struct sock_filter program[] = {

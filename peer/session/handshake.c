@@ -229,7 +229,7 @@ static bool cookie_valid(const weft_sessions *s, const weft_address *address,
 
 static weft_status send_retry(weft_sessions *s, const weft_address *address,
                               const uint8_t *datagram, int64_t now_us) {
-  if (!weft_session_take(&s->retries, WEFT_RETRIES_PER_S, WEFT_RETRIES_PER_S, now_us))
+  if (!weft_session_take(&s->retries, WEFT_RETRIES_PER_S, WEFT_RETRIES_BURST, now_us))
     return WEFT_E_STATE;
   uint8_t *out = weft_session_control(s, address, WEFT_RETRY_BYTES);
   if (!out)
@@ -298,6 +298,19 @@ static bool answer(weft_sessions *s, weft_half_open *h, const uint8_t *init) {
   return true;
 }
 
+// Who comes from one IPv4 address or one /64 of IPv6 gets half of the handshakes at once and a fifth
+// for long, so that none of them keeps all others out. Which share is whose nobody else can tell.
+static bool take_share(weft_sessions *s, const weft_address *address, int64_t now_us) {
+  static const uint8_t v4_prefix[12] = {[10] = 0xff, [11] = 0xff};
+  const uint32_t rate = s->options.handshakes_per_s;
+  const bool v4 = memcmp(address->ip, v4_prefix, sizeof v4_prefix) == 0;
+  uint8_t hash[crypto_generichash_BYTES_MIN];
+  (void)crypto_generichash(hash, sizeof hash, address->ip, v4 ? 16 : 8, s->cookie_key,
+                           sizeof s->cookie_key);
+  return weft_session_take(&s->shares[hash[0] % WEFT_SHARES], rate / 5 + (rate < 5),
+                           rate / 2 + (rate < 2), now_us);
+}
+
 weft_status weft_session_take_init(weft_sessions *s, const weft_address *address,
                                    const uint8_t *datagram, size_t bytes, int64_t now_us) {
   if (!init_valid(datagram, bytes))
@@ -313,7 +326,8 @@ weft_status weft_session_take_init(weft_sessions *s, const weft_address *address
     }
   }
   const uint32_t rate = s->options.handshakes_per_s;
-  if (!weft_session_take(&s->handshakes, rate, rate, now_us))
+  if (!take_share(s, address, now_us) ||
+      !weft_session_take(&s->handshakes, rate, rate, now_us))
     return WEFT_E_STATE;
   weft_half_open *h = place(s, address);
   const size_t keys = weft_session_new_keys(s, now_us);

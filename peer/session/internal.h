@@ -16,7 +16,9 @@ enum {
   WEFT_SESSION_ACCEPT = 0x73,
   WEFT_SESSION_CONFIRM = 0x74,
   WEFT_SESSION_DATA = 0x75,
-  WEFT_SESSION_CLOSE = 0x76
+  WEFT_SESSION_CLOSE = 0x76,
+  WEFT_SESSION_PATH = 0x77, // are you at this address?
+  WEFT_SESSION_HERE = 0x78  // what it said, back
 };
 
 // Lengths and offsets (docs/session.md).
@@ -42,6 +44,7 @@ enum {
   WEFT_HANDSHAKE_US = 5000000,      // a handshake must end within
   WEFT_KEEPALIVE_US = 15000000,     // nothing was sent for so long
   WEFT_ANSWER_EVERY_US = 50000,     // keep-alives that answer a repeated CONFIRM
+  WEFT_PATH_EVERY_US = 50000,       // PATHs of one link
   WEFT_PREVIOUS_US = 10000000,      // replaced keys still open datagrams
   WEFT_COOKIE_EPOCH_US = 10000000,  // a cookie holds for one to two of these
   WEFT_REKEY_US = 120000000,
@@ -50,10 +53,13 @@ enum {
 #define WEFT_COUNTER_MAX (UINT64_C(1) << 40) // datagrams under one key
 
 enum {
+  WEFT_PATH_BYTES = 8, // sealed in PATH and HERE
   WEFT_REPLAY_WORDS = 33, // 64 counters each; one word is always being cleared
   WEFT_RING = 128,        // own datagrams that wait for output
   WEFT_HALF_OPEN = 64,
-  WEFT_RETRIES_PER_S = 1000,
+  WEFT_RETRIES_PER_S = 10000, // a newcomer's chance in a flood; each is shorter than what asks
+  WEFT_RETRIES_BURST = 1000,
+  WEFT_SHARES = 64, // of the handshakes, by where they come from
   WEFT_ACCEPTS_PER_S = 20, // that one opening link looks at
   WEFT_SLOT_BITS = 12
 };
@@ -120,6 +126,9 @@ typedef struct weft_link {
   size_t blob_bytes;
   size_t current, previous; // keys
   int64_t heard_us, sent_us, replaced_us, rekey_us;
+  weft_address moved; // where it may be now, and what PATH asked there; path_us 0: nothing
+  uint8_t path[WEFT_PATH_BYTES];
+  int64_t path_us;
   weft_opening opening;
 } weft_link;
 
@@ -148,7 +157,7 @@ struct weft_sessions {
   uint8_t blob[WEFT_SESSION_BLOB_BYTES];
   bool aes;
   uint8_t cookie_key[32];
-  weft_bucket handshakes, retries;
+  weft_bucket handshakes, retries, shares[WEFT_SHARES];
   weft_link *links; // (options.links_max)
   weft_keys *keys;  // (keys_count), 3 for each link and 1 for each half-open
   size_t keys_count, keys_next;
@@ -230,6 +239,15 @@ size_t weft_session_seal(const weft_seal *seal, uint64_t counter, uint8_t type,
                          const uint8_t *plain, size_t bytes, uint8_t *out);
 // WEFT_OK, WEFT_DEPENDENT (a replay), WEFT_E_FOREIGN.
 weft_status weft_session_unseal(weft_keys *keys, uint8_t *datagram, size_t bytes);
+
+// path.c
+// The newest datagram of the link came from another address than before: asks there.
+void weft_session_ask_path(weft_sessions *s, size_t link, const weft_address *address,
+                           int64_t now_us);
+// An opened PATH or HERE.
+weft_status weft_session_take_path(weft_sessions *s, size_t link, const weft_address *address,
+                                   uint8_t type, const uint8_t *plain, size_t bytes,
+                                   int64_t now_us);
 
 // handshake.c
 void weft_session_begin(weft_sessions *s, size_t link, int64_t now_us);

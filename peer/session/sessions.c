@@ -52,6 +52,8 @@ weft_status weft_sessions_new(weft_ctx *ctx, const weft_sessions_options *option
   s->deadline_us = WEFT_SESSION_NEVER;
   s->handshakes.at_us = s->retries.at_us = now_us;
   s->handshakes.tokens_us = s->retries.tokens_us = 1000000;
+  for (size_t i = 0; i < WEFT_SHARES; i++) // full
+    s->shares[i] = (weft_bucket){.at_us = now_us, .tokens_us = INT64_MAX / 2};
   weft_session_random(s, s->cookie_key, sizeof s->cookie_key);
   const weft_status status = allocate_parts(s);
   if (status == WEFT_OK)
@@ -379,6 +381,7 @@ int64_t weft_sessions_deadline(const weft_sessions *s) {
 
 static weft_status take_sealed(weft_sessions *s, const weft_address *address, uint8_t *datagram,
                                size_t bytes, int64_t now_us, weft_session_plain *out) {
+  const uint8_t type = datagram[0];
   if (bytes < WEFT_SESSION_OVERHEAD_BYTES || bytes > WEFT_SESSION_DATAGRAM_BYTES)
     return WEFT_E_MALFORMED;
   weft_keys *keys = weft_session_find_keys(s, weft_session_get24(datagram + 1));
@@ -386,7 +389,7 @@ static weft_status take_sealed(weft_sessions *s, const weft_address *address, ui
     return WEFT_E_FOREIGN;
   const size_t slot = (size_t)(keys - s->keys), link = keys->link;
   const bool newest = weft_session_get64(datagram + 4) >= keys->top;
-  if (link == NONE && datagram[0] != WEFT_SESSION_CLOSE)
+  if (link == NONE && type != WEFT_SESSION_CLOSE)
     return WEFT_E_FOREIGN; // the other side has not proved who it is
   WEFT_TRY(weft_session_unseal(keys, datagram, bytes));
   if (link == NONE) { // it gave up
@@ -396,20 +399,24 @@ static weft_status take_sealed(weft_sessions *s, const weft_address *address, ui
     return WEFT_PENDING;
   }
   weft_link *l = &s->links[link];
-  if (datagram[0] == WEFT_SESSION_CLOSE) {
+  if (type == WEFT_SESSION_CLOSE) {
     weft_session_lose(s, link,
                       l->state == LINK_OPENING ? WEFT_SESSION_REPLACED : WEFT_SESSION_CLOSED);
     return WEFT_PENDING;
   }
   if (l->opening.keys == slot && !weft_session_confirmed(s, link, now_us))
     return WEFT_PENDING;
+  const size_t plain_bytes = bytes - WEFT_SESSION_OVERHEAD_BYTES;
+  if (type != WEFT_SESSION_DATA)
+    return weft_session_take_path(s, link, address, type, datagram + WEFT_SESSION_HEADER_BYTES,
+                                  plain_bytes, now_us);
   l->heard_us = now_us;
-  if (newest)
-    l->address = *address; // a NAT may have moved it
+  if (newest && !weft_session_same_address(address, &l->address))
+    weft_session_ask_path(s, link, address, now_us); // a NAT may have moved it
   s->statistics.opened_datagrams++;
   *out = (weft_session_plain){.link = link,
                               .data = datagram + WEFT_SESSION_HEADER_BYTES,
-                              .bytes = bytes - WEFT_SESSION_OVERHEAD_BYTES};
+                              .bytes = plain_bytes};
   return out->bytes ? WEFT_OK : WEFT_PENDING;
 }
 
@@ -420,6 +427,8 @@ static weft_status take(weft_sessions *s, const weft_address *address, uint8_t *
   switch (datagram[0]) {
   case WEFT_SESSION_DATA:
   case WEFT_SESSION_CLOSE:
+  case WEFT_SESSION_PATH:
+  case WEFT_SESSION_HERE:
     return take_sealed(s, address, datagram, bytes, now_us, out);
   case WEFT_SESSION_INIT:
     return weft_session_take_init(s, address, datagram, bytes, now_us);

@@ -48,6 +48,10 @@ void net_free(net *n) {
   weft_ctx_free(n->ctx);
 }
 
+static uint16_t port_of(const net *n, size_t node) {
+  return n->port[node] ? n->port[node] : net_address(node).port;
+}
+
 static void net_post(net *n, size_t from, const weft_address *to, const uint8_t *data,
                      size_t bytes) {
   EXPECT(n->queued < QUEUE && bytes <= WEFT_SESSION_DATAGRAM_BYTES);
@@ -55,6 +59,10 @@ static void net_post(net *n, size_t from, const weft_address *to, const uint8_t 
   memcpy(p.data, data, bytes);
   if (n->sent_count < sizeof n->sent / sizeof *n->sent)
     n->sent[n->sent_count++] = p;
+  if (to->port != port_of(n, to->ip[15])) {
+    n->astray[to->ip[15]] += bytes;
+    return;
+  }
   if (n->lose_type == data[0] && ++n->seen == n->lose_nth)
     return;
   if (n->jitter_us) {
@@ -65,8 +73,9 @@ static void net_post(net *n, size_t from, const weft_address *to, const uint8_t 
 }
 
 weft_status net_deliver(net *n, const parcel *p) {
-  const weft_address from = net_address(p->from);
+  weft_address from = net_address(p->from);
   weft_session_plain plain;
+  from.port = port_of(n, p->from);
   uint8_t *copy = malloc(p->bytes + 1); // exactly as long, so that an over-read is seen
   memcpy(copy, p->data, p->bytes);
   const weft_status status =

@@ -31,6 +31,8 @@ typedef struct net {
   uint8_t lose_type;
   unsigned lose_nth, seen;
   int64_t jitter_us;
+  uint16_t port[NODES]; // where a NAT has moved it; 0: nowhere. What goes elsewhere is lost
+  size_t astray[NODES]; // bytes that were sent to where the node is not
   // What was sent, for tampering and replays.
   parcel sent[256];
   size_t sent_count;

@@ -374,11 +374,7 @@ weft_status weft_checksum_take(weft_engine *e, size_t index, const weft_checksum
     return WEFT_DEPENDENT;
   uint8_t text[WEFT_SIGNED_MAX];
   const size_t bytes = weft_checksum_text(c, e->options->stream, e->options->block_bytes, text);
-  e->statistics.signatures++;
-  if (!e->options->trust->verify(e->options->trust->user, text, bytes, c->signature)) {
-    e->statistics.manifests_refused++;
-    return WEFT_E_FOREIGN;
-  }
+  WEFT_TRY(weft_signature_check(e, index, text, bytes, c->signature));
   const size_t sums = (size_t)c->blocks * WEFT_CHECKSUM_ROWS;
   WEFT_TRY(room_for(e, slot, sums));
   slot->reveal->made_us = c->made_us;

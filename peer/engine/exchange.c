@@ -69,9 +69,13 @@ void weft_exchange_lost(weft_engine *e, const weft_neighbour *n) {
 
 void weft_refer_take(weft_engine *e, size_t index, const weft_refer *refer, int64_t now_us) {
   (void)now_us;
+  weft_neighbour *n = &e->neighbours[index];
   const uint8_t *at = refer->addresses;
+  // What nobody asked for would push out what is known, and could have anybody dialled.
+  const bool wanted = n->refer_asked || refer->flags & WEFT_REFER_FULL;
   bool news = false; // what is known already must not lead to the next question
-  for (size_t i = 0; i < refer->count; i++) {
+  n->refer_asked = n->refer_asked && refer->count == 0;
+  for (size_t i = 0; wanted && i < refer->count; i++) {
     const weft_peer_address address = weft_refer_next(&at);
     news = add_address(e, &address) || news;
   }

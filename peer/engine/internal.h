@@ -165,6 +165,8 @@ typedef struct weft_neighbour { // in the order of use: a simulator has millions
   uint16_t ask_gain;   // answers towards the next step
   uint16_t ask_order;  // of the next ask
   weft_peer_address address;
+  bool refer_asked; // it was asked for addresses and has not answered
+  uint8_t forged;   // signatures that were none, more than good ones
 } weft_neighbour;
 
 // When a neighbour wants something next; apart and small, since all are looked at after each event.
@@ -415,6 +417,9 @@ weft_status weft_manifest_make(weft_engine *engine, uint64_t segment, const uint
                                size_t bytes, int64_t at_us, bool last, int64_t now_us);
 // Of the end of a stream whose last segment, before `segment`, did not say so.
 weft_status weft_manifest_end(weft_engine *engine, uint64_t segment, uint64_t end_bytes);
+// WEFT_E_FOREIGN: the source did not sign this. Whoever sends many such is banned.
+weft_status weft_signature_check(weft_engine *engine, size_t index, const uint8_t *text,
+                                 size_t bytes, const uint8_t signature[WEFT_SIGNATURE_BYTES]);
 weft_status weft_manifest_take(weft_engine *engine, size_t index, const weft_manifest *manifest,
                                int64_t now_us);
 // Whether the neighbour must be sent the segment's manifest first; then it is due.

@@ -111,14 +111,26 @@ static bool shape_valid(const weft_engine *e, const weft_manifest *m) {
          m->bytes > (m->blocks - 1) * k && (m->last || m->bytes == weft_segment_bytes(e));
 }
 
-static weft_status check_signature(weft_engine *e, const weft_manifest *m) {
+weft_status weft_signature_check(weft_engine *e, size_t index, const uint8_t *text, size_t bytes,
+                                 const uint8_t signature[WEFT_SIGNATURE_BYTES]) {
+  enum { FORGED_MOST = 16 };
+  weft_neighbour *n = &e->neighbours[index];
+  e->statistics.signatures++;
+  if (e->options->trust->verify(e->options->trust->user, text, bytes, signature)) {
+    n->forged = (uint8_t)(n->forged - (n->forged > 0));
+    return WEFT_OK;
+  }
+  e->statistics.manifests_refused++;
+  // Nobody hands on what he has not checked; but a transport without sessions may damage some.
+  if (++n->forged == FORGED_MOST)
+    weft_neighbour_ban(e, index);
+  return WEFT_E_FOREIGN;
+}
+
+static weft_status check_signature(weft_engine *e, size_t index, const weft_manifest *m) {
   uint8_t text[WEFT_SIGNED_MAX];
   const size_t bytes = weft_manifest_text(m, e->options->stream, e->options->block_bytes, text);
-  e->statistics.signatures++;
-  if (e->options->trust->verify(e->options->trust->user, text, bytes, m->signature))
-    return WEFT_OK;
-  e->statistics.manifests_refused++;
-  return WEFT_E_FOREIGN;
+  return weft_signature_check(e, index, text, bytes, m->signature);
 }
 
 static void fill_slot(weft_engine *e, const weft_manifest *m, int64_t now_us) {
@@ -156,7 +168,7 @@ weft_status weft_manifest_take(weft_engine *e, size_t index, const weft_manifest
     return WEFT_DEPENDENT;
   if (!shape_valid(e, m) || (e->end_known && m->segment > weft_window_total(e)))
     return WEFT_E_FOREIGN;
-  WEFT_TRY(check_signature(e, m));
+  WEFT_TRY(check_signature(e, index, m));
   if (m->blocks > 0) {
     weft_clock_learn(e->clock_us, &e->clock_turn_us, now_us - (int64_t)m->made_us, now_us);
     weft_play_manifest(e, m->segment, (int64_t)m->at_us, now_us);

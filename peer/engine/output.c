@@ -204,6 +204,7 @@ static size_t put_one(weft_engine *e, size_t index, unsigned what, int64_t now_u
   case WEFT_DUE_REFER:
     return weft_refer_put(e, index, 0, out);
   case WEFT_DUE_REFER_ASK:
+    n->refer_asked = true;
     return weft_refer_put(e, index, WEFT_REFER_WANTED, out);
   default:
     return 0;

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// One engine and a neighbour with a session that says what no honest one says: what it can cost.
+#include <string.h>
+
+#include "peer/engine/messages.h"
+#include "tests/peer/fixture.h"
+#include "tests/support/test_main.h"
+
+enum { N = 8, K = 64, SECOND = 1000000 };
+
+typedef struct scene {
+  weft_ctx *ctx;
+  weft_codec_rlnc rlnc;
+  weft_codec codec;
+  weft_trust_ed25519 keys;
+  weft_trust trust;
+  weft_engine_options options;
+  weft_rng_chacha chacha;
+  weft_engine *engine;
+  int64_t now_us;
+  size_t lost, banned, dials;
+} scene;
+
+static weft_status greet(scene *s, size_t neighbour) {
+  uint8_t out[WEFT_DATAGRAM_MAX];
+  const weft_hello hello = {.stream = 5, .blocks = N, .block_bytes = K, .stamps = {.stamp = 1}};
+  return weft_engine_input(s->engine, neighbour, out, weft_hello_write(&hello, out), s->now_us);
+}
+
+static void scene_new(scene *s, size_t neighbours) {
+  memset(s, 0, sizeof *s);
+  EXPECT_OK(weft_ctx_new(&s->ctx, NULL));
+  s->now_us = 5 * SECOND;
+  s->rlnc = (weft_codec_rlnc){.ctx = s->ctx};
+  s->codec = weft_codec_rlnc_table(&s->rlnc);
+  s->trust = weft_trust_ed25519_table(&s->keys); // of nobody: every signature is bad
+  weft_rng_chacha_seed(&s->chacha, fixture_seed(), 1);
+  s->options = (weft_engine_options){.stream = 5,
+                                     .blocks = N,
+                                     .block_bytes = K,
+                                     .mode = WEFT_MODE_LIVE,
+                                     .window = 16,
+                                     .batch = 8,
+                                     .neighbours_max = 8,
+                                     .neighbours_target = 4,
+                                     .addresses_max = 16,
+                                     .codec = &s->codec,
+                                     .policy = &weft_policy_push,
+                                     .trust = &s->trust};
+  const weft_engine_self self = {.rng = weft_rng_chacha_table(&s->chacha)};
+  EXPECT_OK(weft_engine_new(s->ctx, &s->options, &self, &s->engine));
+  for (size_t i = 0; i < neighbours; i++) {
+    size_t neighbour;
+    EXPECT_OK(weft_engine_add_neighbour(s->engine, NULL, s->now_us, &neighbour));
+    EXPECT(neighbour == i);
+    EXPECT_OK(greet(s, i));
+  }
+}
+
+static void scene_free(scene *s) {
+  weft_engine_free(s->engine);
+  weft_ctx_free(s->ctx);
+}
+
+// Lets time pass; what the engine says goes nowhere.
+static void run(scene *s, int64_t for_us) {
+  for (const int64_t until_us = s->now_us + for_us; s->now_us < until_us; s->now_us += 10000) {
+    weft_event event;
+    weft_burst burst;
+    weft_engine_tick(s->engine, s->now_us);
+    while (weft_engine_event(s->engine, &event)) {
+      s->lost += event.kind == WEFT_EVENT_NEIGHBOUR_LOST;
+      s->banned += event.kind == WEFT_EVENT_NEIGHBOUR_LOST && event.reason == WEFT_LOST_BANNED;
+      s->dials += event.kind == WEFT_EVENT_DIAL;
+    }
+    while (weft_engine_output(s->engine, s->now_us, &burst) == WEFT_OK)
+      ;
+  }
+}
+
+// Each bad signature costs as much as thousands of noise datagrams.
+START_TEST(who_forges_signatures_is_banned) {
+  scene s;
+  uint8_t out[WEFT_DATAGRAM_MAX];
+  size_t refused = 0;
+  scene_new(&s, 1);
+  for (uint64_t i = 0; i < 100; i++) {
+    const weft_manifest m = {.segment = i, .blocks = N, .bytes = N * K, .at_us = 1, .made_us = 1};
+    refused += weft_engine_input(s.engine, 0, out, weft_manifest_write(&m, out), s.now_us) ==
+               WEFT_E_FOREIGN;
+  }
+  run(&s, SECOND);
+  weft_engine_statistics x;
+  weft_engine_get_statistics(s.engine, &x);
+  EXPECT(s.banned == 1 && x.signatures == refused && refused <= 16);
+  scene_free(&s);
+}
+END_TEST
+
+static weft_status refer(scene *s, size_t neighbour, uint8_t flags, uint32_t number) {
+  uint8_t out[WEFT_DATAGRAM_MAX];
+  weft_peer_address told[WEFT_REFER_MAX];
+  for (size_t i = 0; i < WEFT_REFER_MAX; i++, number++) {
+    told[i] = (weft_peer_address){.length = 4};
+    memcpy(told[i].bytes, &number, 4);
+  }
+  return weft_engine_input(s->engine, neighbour, out,
+                           weft_refer_write(flags, told, WEFT_REFER_MAX, out), s->now_us);
+}
+
+// Addresses that nobody asked for push out none that is known, and have nobody dialled.
+START_TEST(addresses_are_taken_when_asked_for) {
+  scene s;
+  scene_new(&s, 1);
+  s.options.timers.exchange_us = 1000 * SECOND; // it asks for none
+  for (uint32_t i = 0; i < 200; i++) {
+    EXPECT_OK(refer(&s, 0, 0, 100 * i));
+    run(&s, 10000);
+  }
+  EXPECT(s.dials == 0);
+  s.options.timers.exchange_us = SECOND; // now and then it asks
+  for (uint32_t i = 0; i < 200; i++) {
+    (void)refer(&s, 0, 0, 100000 + 100 * i);
+    run(&s, 10000);
+  }
+  EXPECT(s.dials <= 3 * 4);
+  scene_free(&s);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("hostile");
+  TCase *t = tcase_create("hostile");
+  tcase_add_test(t, who_forges_signatures_is_banned);
+  tcase_add_test(t, addresses_are_taken_when_asked_for);
+  suite_add_tcase(suite, t);
+  return test_main(suite);
+}

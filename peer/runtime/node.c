@@ -11,11 +11,12 @@
 static void default_to(size_t *value, size_t otherwise) { *value = *value ? *value : otherwise; }
 
 static bool admit(void *user, const uint8_t public_key[32], const weft_address *address) {
-  const weft_node *node = user;
-  (void)address;
+  weft_node *node = user;
   for (size_t i = 0; i < node->ban_count && i < NODE_BANS; i++)
     if (memcmp(node->bans[i], public_key, 32) == 0)
       return false;
+  if (!node->leaving)
+    weft_node_make_link_room(node, address);
   return !node->leaving;
 }
 

@@ -29,11 +29,12 @@ enum {
 };
 
 typedef struct node_link {
-  bool used, open, tracker;
+  bool used, open, tracker, dialled;
   size_t neighbour; // the engine's number
   size_t bootstrap; // which of the bootstrap addresses this is
   weft_address address;
   uint8_t public_key[32];
+  int64_t since_us;   // open
   int64_t next_us;    // ANNOUNCE to a tracker, or telling again that there is no room
   uint64_t announced; // at a tracker: the stream that the other side has
   bool announced_source;
@@ -97,7 +98,17 @@ weft_status weft_node_start_engine(weft_node *node, const weft_stream *stream);
 void weft_node_opened(weft_node *node, size_t link);
 // A session that found no room among the neighbours tries once more.
 void weft_node_admit_again(weft_node *node, size_t link);
+// No room: the other side learns who else there is, and goes.
+void weft_node_refuse(weft_node *node, size_t link);
 void weft_node_lost(weft_node *node, size_t link, weft_session_reason reason);
 void weft_node_engine_events(weft_node *node);
+
+// node_room.c
+// Ends a session for the newcomer's, where all are taken and one has less of a right to it.
+void weft_node_make_link_room(weft_node *node, const weft_address *newcomer);
+// The same of a neighbour. False: the newcomer is no better.
+bool weft_node_make_neighbour_room(weft_node *node, const weft_address *newcomer);
+// Whether dialling leaves sessions for those who come.
+bool weft_node_may_dial(const weft_node *node);
 
 #endif

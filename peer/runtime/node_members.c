@@ -8,8 +8,8 @@ size_t weft_node_dial(weft_node *node, const weft_address *address) {
   size_t link;
   if (weft_sessions_open(node->sessions, address, NULL, node->now_us, &link) != WEFT_OK)
     return NONE;
-  node->links[link] =
-      (node_link){.used = true, .neighbour = NONE, .bootstrap = NONE, .address = *address};
+  node->links[link] = (node_link){
+      .used = true, .dialled = true, .neighbour = NONE, .bootstrap = NONE, .address = *address};
   node->dials++;
   return link;
 }
@@ -52,7 +52,7 @@ void weft_node_dial_for_engine(weft_node *node, const weft_peer_address *opaque)
   weft_address address = {0};
   if (opaque->length == WEFT_LIST_ENTRY_BYTES)
     address = weft_address_read(opaque->bytes);
-  if (address.port == 0 || linked(node, &address) || node->leaving ||
+  if (address.port == 0 || linked(node, &address) || node->leaving || !weft_node_may_dial(node) ||
       weft_node_dial(node, &address) == NONE)
     weft_engine_dial_failed(node->engine, opaque);
 }

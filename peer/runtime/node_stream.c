@@ -72,8 +72,10 @@ weft_status weft_node_start_engine(weft_node *node, const weft_stream *stream) {
 // The joining node learns the stream from the first that has one which it may take.
 static void learn_stream(weft_node *node, size_t link, const weft_stream *stream) {
   const uint8_t *key = node->options.source_key;
-  if (node->engine || node->role != WEFT_NODE_JOINING || stream->id == 0 ||
-      (key && memcmp(key, stream->source_key, 32) != 0))
+  // Who insists on a key wants what it signed; whoever says that nothing is signed says so himself.
+  const bool wrong =
+      key && (!stream->trusted || memcmp(key, stream->source_key, sizeof stream->source_key) != 0);
+  if (node->engine || node->role != WEFT_NODE_JOINING || stream->id == 0 || wrong)
     return;
   if (weft_node_start_engine(node, stream) != WEFT_OK)
     return;
@@ -81,8 +83,7 @@ static void learn_stream(weft_node *node, size_t link, const weft_stream *stream
   weft_node_ask_trackers(node); // they should know of us, too
 }
 
-// No room: the other side learns who else there is, and goes.
-static void refuse(weft_node *node, size_t link) {
+void weft_node_refuse(weft_node *node, size_t link) {
   uint8_t message[WEFT_DATAGRAM_MAX];
   weft_node_say(node, link, message, weft_engine_refusal(node->engine, message));
   node->links[link].next_us = node->now_us + NODE_REFUSE_US;
@@ -94,9 +95,12 @@ static void add_neighbour(weft_node *node, size_t link, bool initiated) {
       .address = weft_node_opaque(&l->address),
       .is_source = memcmp(l->public_key, node->stream.source_key, 32) == 0,
       .dialled = initiated};
-  if (weft_engine_add_neighbour(node->engine, &options, node->now_us, &l->neighbour) != WEFT_OK) {
+  weft_engine *e = node->engine;
+  if (weft_engine_add_neighbour(e, &options, node->now_us, &l->neighbour) != WEFT_OK &&
+      (!weft_node_make_neighbour_room(node, &l->address) ||
+       weft_engine_add_neighbour(e, &options, node->now_us, &l->neighbour) != WEFT_OK)) {
     l->neighbour = NONE;
-    refuse(node, link);
+    weft_node_refuse(node, link);
     return;
   }
   node->link_of[l->neighbour] = link;
@@ -104,10 +108,15 @@ static void add_neighbour(weft_node *node, size_t link, bool initiated) {
 
 void weft_node_admit_again(weft_node *node, size_t link) { add_neighbour(node, link, false); }
 
+static bool same_stream(const weft_node *node, const weft_stream *other) {
+  return other->id == node->stream.id &&
+         memcmp(other->source_key, node->stream.source_key, sizeof other->source_key) == 0;
+}
+
 void weft_node_opened(weft_node *node, size_t link) {
   weft_session_peer peer;
   weft_stream stream;
-  weft_node_role role;
+  weft_node_role role = WEFT_NODE_JOINING;
   node_link *l = &node->links[link];
   if (weft_sessions_peer(node->sessions, link, &peer) != WEFT_OK)
     return;
@@ -116,14 +125,18 @@ void weft_node_opened(weft_node *node, size_t link) {
   else
     node->dials--;
   l->open = true;
+  l->since_us = node->now_us;
   l->address = peer.address;
   memcpy(l->public_key, peer.public_key, 32);
   node->open_links++;
   const bool known = weft_described(peer.blob, peer.blob_bytes, &role, &stream);
   if (known)
     learn_stream(node, link, &stream);
-  l->tracker = known && role == WEFT_NODE_TRACKER;
-  const bool other = known && stream.id != 0 && node->engine && stream.id != node->stream.id;
+  // A tracker is who we were told to ask, not whoever says so.
+  l->tracker = known && role == WEFT_NODE_TRACKER &&
+               (l->bootstrap != NONE || node->role == WEFT_NODE_TRACKER);
+  const bool other = (known && stream.id != 0 && node->engine && !same_stream(node, &stream)) ||
+                     (role == WEFT_NODE_TRACKER && !l->tracker);
   const bool useless = !node->engine && !l->tracker && node->role != WEFT_NODE_TRACKER;
   if (!known || other || useless) {
     weft_sessions_close(node->sessions, link, node->now_us);

@@ -298,8 +298,9 @@ static bool answer(weft_sessions *s, weft_half_open *h, const uint8_t *init) {
   return true;
 }
 
-// Who comes from one IPv4 address or one /64 of IPv6 gets half of the handshakes at once and a fifth
-// for long, so that none of them keeps all others out. Which share is whose nobody else can tell.
+// Who comes from one IPv4 address or one /64 of IPv6 gets half of the handshakes at once and a
+// fifth for long, so that none of them keeps all others out. Which share is whose nobody else can
+// tell.
 static bool take_share(weft_sessions *s, const weft_address *address, int64_t now_us) {
   static const uint8_t v4_prefix[12] = {[10] = 0xff, [11] = 0xff};
   const uint32_t rate = s->options.handshakes_per_s;
@@ -326,8 +327,7 @@ weft_status weft_session_take_init(weft_sessions *s, const weft_address *address
     }
   }
   const uint32_t rate = s->options.handshakes_per_s;
-  if (!take_share(s, address, now_us) ||
-      !weft_session_take(&s->handshakes, rate, rate, now_us))
+  if (!take_share(s, address, now_us) || !weft_session_take(&s->handshakes, rate, rate, now_us))
     return WEFT_E_STATE;
   weft_half_open *h = place(s, address);
   const size_t keys = weft_session_new_keys(s, now_us);

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node on the loopback and strangers with sessions, who do what no node does: hold places and ask
+// for nothing, and tell lies about the stream.
+#define _POSIX_C_SOURCE 200809L
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "peer/engine/messages.h"
+#include "tests/peer/fixture.h"
+#include "tests/support/test_main.h"
+#include "weft/peer_node.h"
+
+enum { BLOCKS = 16, BLOCK_BYTES = 1024, BLOB = 76, STRANGERS = 24, SECOND = 1000000 };
+
+static int64_t now_us(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * SECOND + t.tv_nsec / 1000;
+}
+
+// --- Strangers: sessions on a socket of their own
+
+typedef struct stranger {
+  int fd;
+  weft_sessions *sessions;
+  weft_rng_chacha chance;
+  weft_address address;
+  size_t link;
+  bool open, refused;
+  size_t opens;
+} stranger;
+
+static void stranger_new(stranger *x, weft_ctx *ctx, uint64_t number, const uint8_t blob[BLOB]) {
+  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t bytes = sizeof at;
+  uint8_t seed[32];
+  *x = (stranger){.fd = socket(AF_INET, SOCK_DGRAM, 0)};
+  EXPECT(bind(x->fd, (struct sockaddr *)&at, sizeof at) == 0);
+  EXPECT(getsockname(x->fd, (struct sockaddr *)&at, &bytes) == 0);
+  EXPECT(weft_address_parse("127.0.0.1:1", &x->address));
+  x->address.port = ntohs(at.sin_port);
+  weft_rng_chacha_seed(&x->chance, fixture_seed(), 100 + number);
+  const weft_rng rng = weft_rng_chacha_table(&x->chance);
+  weft_sessions_options options = {.blob = blob, .blob_bytes = BLOB, .links_max = 4, .rng = &rng};
+  rng.fill(rng.user, seed, sizeof seed);
+  weft_identity_from_seed(seed, &options.identity);
+  EXPECT_OK(weft_sessions_new(ctx, &options, now_us(), &x->sessions));
+}
+
+static void stranger_free(stranger *x) {
+  weft_sessions_free(x->sessions);
+  close(x->fd);
+}
+
+static void stranger_events(stranger *x) {
+  weft_session_event event;
+  while (weft_sessions_event(x->sessions, &event)) {
+    x->open = event.kind == WEFT_SESSION_OPENED;
+    x->opens += x->open;
+    x->link = event.link;
+  }
+}
+
+static void stranger_turn(stranger *x) {
+  uint8_t in[2048];
+  struct sockaddr_in from;
+  socklen_t bytes = sizeof from;
+  for (ssize_t n;
+       (n = recvfrom(x->fd, in, sizeof in, MSG_DONTWAIT, (struct sockaddr *)&from, &bytes)) > 0;) {
+    weft_address address = x->address; // of the loopback, too
+    weft_session_plain plain;
+    address.port = ntohs(from.sin_port);
+    memcpy(address.ip + 12, &from.sin_addr, 4);
+    if (weft_sessions_input(x->sessions, &address, in, (size_t)n, now_us(), &plain) == WEFT_OK)
+      x->refused =
+          x->refused || (plain.data[1] == WEFT_MESSAGE_REFER && plain.data[2] & WEFT_REFER_FULL);
+    stranger_events(x);
+  }
+  weft_sessions_tick(x->sessions, now_us());
+  stranger_events(x);
+  weft_address to;
+  const uint8_t *data;
+  size_t length;
+  while (weft_sessions_output(x->sessions, &to, &data, &length) == WEFT_OK) {
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(to.port)};
+    memcpy(&at.sin_addr, to.ip + 12, 4);
+    (void)sendto(x->fd, data, length, 0, (struct sockaddr *)&at, sizeof at);
+  }
+}
+
+// Greets, so that it becomes a neighbour and stays one.
+static void stranger_greets(stranger *x) {
+  uint8_t message[WEFT_DATAGRAM_MAX], out[WEFT_SESSION_DATAGRAM_BYTES];
+  weft_session_peer peer;
+  weft_seal seal;
+  const weft_hello hello = {
+      .stream = 5, .blocks = BLOCKS, .block_bytes = BLOCK_BYTES, .stamps = {.stamp = 1}};
+  if (!x->open || weft_sessions_peer(x->sessions, x->link, &peer) != WEFT_OK ||
+      weft_sessions_reserve(x->sessions, x->link, 1, now_us(), &seal) != WEFT_OK)
+    return;
+  struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(peer.address.port)};
+  memcpy(&at.sin_addr, peer.address.ip + 12, 4);
+  const size_t n = weft_seal_datagram(&seal, 0, message, weft_hello_write(&hello, message), out);
+  (void)sendto(x->fd, out, n, 0, (struct sockaddr *)&at, sizeof at);
+}
+
+// --- Nodes
+
+static weft_node *node_new(weft_ctx *ctx, const char *listen, weft_node_role role,
+                           const weft_address *bootstrap, const uint8_t *source_key) {
+  static uint8_t number = 200;
+  weft_node *node;
+  weft_node_options options = {.ctx = ctx,
+                               .role = role,
+                               .bootstrap = bootstrap,
+                               .bootstrap_count = bootstrap ? 1 : 0,
+                               .source_key = source_key,
+                               .window = 16,
+                               .batch = 8,
+                               .neighbours_max = 4,
+                               .stream = {.id = 5,
+                                          .blocks = BLOCKS,
+                                          .block_bytes = BLOCK_BYTES,
+                                          .mode = WEFT_MODE_LIVE,
+                                          .trusted = true}};
+  const uint8_t seed[32] = {number++};
+  int error;
+  EXPECT(weft_address_parse(listen, &options.listen));
+  weft_identity_from_seed(seed, &options.identity);
+  EXPECT_OK(weft_node_new(&options, now_us(), &node, &error));
+  return node;
+}
+
+static void turn(weft_node *node) {
+  (void)weft_node_receive(node, now_us());
+  EXPECT_OK(weft_node_turn(node, now_us()));
+}
+
+static void nap(void) { (void)poll(NULL, 0, 1); }
+
+// Strangers of 127.0.0.1 take all that they can get of a source; then one comes from 127.0.0.2.
+static void hold_and_come(size_t strangers, bool greet) {
+  static const uint8_t joining[BLOB] = {1};
+  stranger x[STRANGERS];
+  weft_ctx *ctx;
+  EXPECT_OK(weft_ctx_new(&ctx, NULL));
+  weft_node *source = node_new(ctx, "127.0.0.1:0", WEFT_NODE_SOURCE, NULL, NULL);
+  weft_address address;
+  EXPECT_OK(weft_node_address(source, &address));
+  for (size_t i = 0; i < strangers; i++) {
+    stranger_new(&x[i], ctx, i, joining);
+    EXPECT_OK(weft_sessions_open(x[i].sessions, &address, NULL, now_us(), &x[i].link));
+  }
+  weft_node *honest = NULL;
+  bool came = false;
+  size_t full = 0;
+  const int64_t start_us = now_us();
+  while (!came && now_us() - start_us < 6 * SECOND) {
+    const bool settled = now_us() - start_us > SECOND;
+    full = 0;
+    for (size_t i = 0; i < strangers; i++) {
+      stranger_turn(&x[i]);
+      full += x[i].opens > 0;
+      if (greet)
+        stranger_greets(&x[i]);
+    }
+    turn(source);
+    if (settled && !honest)
+      honest = node_new(ctx, "127.0.0.2:0", WEFT_NODE_JOINING, &address, NULL);
+    if (honest)
+      turn(honest);
+    came = honest && weft_node_has_source(honest) && now_us() - start_us > 2 * SECOND;
+    nap();
+  }
+  EXPECT(full >= 4 && came);
+  weft_node_free(honest);
+  weft_node_free(source);
+  for (size_t i = 0; i < strangers; i++)
+    stranger_free(&x[i]);
+  weft_ctx_free(ctx);
+}
+
+START_TEST(neighbours_of_one_address_make_room) { hold_and_come(4, true); }
+END_TEST
+
+START_TEST(sessions_of_one_address_make_room) { hold_and_come(STRANGERS, true); }
+END_TEST
+
+// A description of the stream, as a stranger gives it.
+static void describe(uint8_t blob[BLOB], uint8_t role, uint8_t flags, const uint8_t *source_key) {
+  memset(blob, 0, BLOB);
+  blob[0] = 1;
+  blob[1] = role;
+  blob[2] = WEFT_MODE_LIVE;
+  blob[3] = flags;
+  blob[5] = BLOCKS;
+  blob[10] = BLOCK_BYTES >> 8;
+  blob[19] = 5;
+  blob[25] = 4; // some rate
+  memcpy(blob + 44, source_key, 32);
+}
+
+// Whether a joining node that insists on a key believes what a stranger describes.
+static bool believed(uint8_t flags) {
+  static const uint8_t key[32] = {9, 9, 9};
+  uint8_t blob[BLOB];
+  stranger x;
+  weft_ctx *ctx;
+  EXPECT_OK(weft_ctx_new(&ctx, NULL));
+  describe(blob, WEFT_NODE_PEER, flags, key);
+  stranger_new(&x, ctx, 1, blob);
+  weft_node *node = node_new(ctx, "127.0.0.1:0", WEFT_NODE_JOINING, &x.address, key);
+  for (const int64_t until_us = now_us() + 10 * SECOND;
+       now_us() < until_us && !weft_node_stream(node) && !(x.opens && !x.open);) {
+    stranger_turn(&x);
+    turn(node);
+    nap();
+  }
+  const bool known = weft_node_stream(node) != NULL;
+  EXPECT(x.opens == 1);
+  weft_node_free(node);
+  stranger_free(&x);
+  weft_ctx_free(ctx);
+  return known;
+}
+
+// Else anybody could say that the stream of that key is not signed, and have anything played.
+START_TEST(who_insists_on_a_key_insists_on_signatures) {
+  EXPECT(believed(1));
+  EXPECT(!believed(0));
+}
+END_TEST
+
+// Nobody becomes a tracker by saying so: its lists would have the node dial anybody.
+START_TEST(a_tracker_is_who_was_named) {
+  static const uint8_t nobody[32];
+  uint8_t blob[BLOB];
+  stranger x;
+  weft_ctx *ctx;
+  EXPECT_OK(weft_ctx_new(&ctx, NULL));
+  weft_node *source = node_new(ctx, "127.0.0.1:0", WEFT_NODE_SOURCE, NULL, NULL);
+  weft_address address;
+  EXPECT_OK(weft_node_address(source, &address));
+  describe(blob, WEFT_NODE_TRACKER, 0, nobody);
+  stranger_new(&x, ctx, 1, blob);
+  EXPECT_OK(weft_sessions_open(x.sessions, &address, NULL, now_us(), &x.link));
+  for (const int64_t until_us = now_us() + 2 * SECOND; now_us() < until_us;) {
+    stranger_turn(&x);
+    turn(source);
+    nap();
+  }
+  EXPECT(x.opens <= 1 && weft_node_links(source) == 0);
+  weft_node_free(source);
+  stranger_free(&x);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("node_hostile");
+  TCase *tc = tcase_create("node_hostile");
+  tcase_add_test(tc, neighbours_of_one_address_make_room);
+  tcase_add_test(tc, sessions_of_one_address_make_room);
+  tcase_add_test(tc, who_insists_on_a_key_insists_on_signatures);
+  tcase_add_test(tc, a_tracker_is_who_was_named);
+  suite_add_tcase(suite, tc);
+  return test_main(suite);
+}

@@ -212,8 +212,13 @@ static bool may_code(const weft_server *server) {
   return server->stats.ready_bytes == 0 || server->stats.ready_bytes < server->options.ready_bytes;
 }
 
+static int64_t due_us(const weft_server *server, const weft_server_segment *entry) {
+  const int64_t wait_us = server->options.gather_us;
+  return entry->oldest_us > INT64_MAX - wait_us ? INT64_MAX : entry->oldest_us + wait_us;
+}
+
 static bool is_due(const weft_server *server, const weft_server_segment *entry, int64_t now_us) {
-  return entry->oldest_us + server->options.gather_us <= now_us;
+  return due_us(server, entry) <= now_us;
 }
 
 // While all lanes are busy, requests go on gathering: the descriptor tells when a lane has finished
@@ -264,7 +269,7 @@ int64_t weft_server_deadline(const weft_server *server) {
   pthread_mutex_lock(&unlocked->lock);
   int64_t deadline = server->next_expiry_us;
   if (server->due_head && may_code(server) && !weft_server_busy(server)) {
-    const int64_t due = server->due_head->oldest_us + server->options.gather_us;
+    const int64_t due = due_us(server, server->due_head);
     deadline = due < deadline ? due : deadline;
   }
   pthread_mutex_unlock(&unlocked->lock);
@@ -343,6 +348,8 @@ void weft_server_get_stats(weft_server *server, weft_server_stats *out) {
 }
 
 size_t weft_server_predict_lane(weft_server *server, const weft_segment_id *id, size_t packets) {
+  if (!id)
+    return 0;
   const double work = weft_cost_work(id, packets);
   size_t best = 0;
   double best_us = -1;

@@ -6,6 +6,17 @@
 
 #include "peer/engine/internal.h"
 
+static bool times_valid(const weft_engine_options *o) {
+  const weft_engine_timers *t = &o->timers;
+  const int64_t times[] = {o->lag_us, o->startup_us,  o->checksum_us, o->spread_us, t->hello_us,
+                           t->map_us, t->map_idle_us, t->keep_us,     t->brake_us,  t->silent_us,
+                           t->ask_us, t->exchange_us, t->ack_us};
+  for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+    if (times[i] < 0 || times[i] > WEFT_ENGINE_MAX_TIME_US)
+      return false;
+  return true;
+}
+
 static bool options_valid(const weft_engine_options *o) {
   if (!(o->blocks >= 1 && o->blocks <= WEFT_MAX_BLOCKS && o->block_bytes >= 1 &&
         o->block_bytes <= WEFT_MAX_BLOCK_BYTES && o->window >= 1 &&
@@ -13,13 +24,13 @@ static bool options_valid(const weft_engine_options *o) {
         o->neighbours_max >= 1 && o->neighbours_max <= WEFT_ENGINE_MAX_NEIGHBOURS && o->codec &&
         o->policy && o->flights_max <= UINT16_MAX && o->requests_max <= WEFT_REQUEST_MAX_ENTRIES &&
         o->mode <= WEFT_MODE_LIVE && o->behind < o->window && o->gather <= WEFT_ENGINE_MAX_GATHER &&
-        o->addresses_max <= 4096))
+        o->addresses_max <= 4096 && o->datagram_overhead <= UINT16_MAX))
     return false;
   if (o->mode != WEFT_MODE_BULK && o->rate_bits_per_s == 0 && !o->trust)
     return false; // nothing says when to play
   if (o->checksum_us && (!o->trust || o->blocks > WEFT_CHECKSUM_MAX_BLOCKS))
     return false;
-  return o->checksum_us >= 0 && o->spread_us >= 0 && o->lag_us >= 0 && o->startup_us >= 0;
+  return times_valid(o);
 }
 
 static bool self_valid(const weft_engine_options *o, const weft_engine_self *s) {

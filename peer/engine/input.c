@@ -24,13 +24,15 @@ static weft_status take_hello(weft_engine *e, size_t index, const weft_hello *he
 }
 
 // What a map says of the end of the stream; where there is trust, a reason to ask for its manifest.
+// A source knows better.
 static weft_status take_end(weft_engine *e, size_t index, const weft_map *map, int64_t now_us) {
   weft_neighbour *n = &e->neighbours[index];
-  if (map->end_known && !e->options->trust)
+  const bool learns = map->end_known && !e->self.source;
+  if (learns && !e->options->trust)
     WEFT_TRY(weft_window_learn_end(e, map->end_bytes));
   if (e->end_known && map->horizon > weft_window_total(e))
-    return WEFT_E_FOREIGN;             // past the end
-  if (map->end_known && !e->end_known) // again, where the answer was lost
+    return WEFT_E_FOREIGN;     // past the end
+  if (learns && !e->end_known) // again, where the answer was lost
     weft_request_send(
         e, index,
         &(weft_request){.segment = WEFT_MESSAGE_MAX_SEGMENT, .kind = WEFT_REQUEST_MANIFEST},

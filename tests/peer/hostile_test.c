@@ -27,7 +27,7 @@ static weft_status greet(scene *s, size_t neighbour) {
   return weft_engine_input(s->engine, neighbour, out, weft_hello_write(&hello, out), s->now_us);
 }
 
-static void scene_new(scene *s, size_t neighbours) {
+static void scene_new(scene *s, bool source, size_t neighbours) {
   memset(s, 0, sizeof *s);
   EXPECT_OK(weft_ctx_new(&s->ctx, NULL));
   s->now_us = 5 * SECOND;
@@ -46,8 +46,9 @@ static void scene_new(scene *s, size_t neighbours) {
                                      .addresses_max = 16,
                                      .codec = &s->codec,
                                      .policy = &weft_policy_push,
-                                     .trust = &s->trust};
-  const weft_engine_self self = {.rng = weft_rng_chacha_table(&s->chacha)};
+                                     .rate_bits_per_s = 8 * N * K,
+                                     .trust = source ? NULL : &s->trust};
+  const weft_engine_self self = {.source = source, .rng = weft_rng_chacha_table(&s->chacha)};
   EXPECT_OK(weft_engine_new(s->ctx, &s->options, &self, &s->engine));
   for (size_t i = 0; i < neighbours; i++) {
     size_t neighbour;
@@ -83,7 +84,7 @@ START_TEST(who_forges_signatures_is_banned) {
   scene s;
   uint8_t out[WEFT_DATAGRAM_MAX];
   size_t refused = 0;
-  scene_new(&s, 1);
+  scene_new(&s, false, 1);
   for (uint64_t i = 0; i < 100; i++) {
     const weft_manifest m = {.segment = i, .blocks = N, .bytes = N * K, .at_us = 1, .made_us = 1};
     refused += weft_engine_input(s.engine, 0, out, weft_manifest_write(&m, out), s.now_us) ==
@@ -111,7 +112,7 @@ static weft_status refer(scene *s, size_t neighbour, uint8_t flags, uint32_t num
 // Addresses that nobody asked for push out none that is known, and have nobody dialled.
 START_TEST(addresses_are_taken_when_asked_for) {
   scene s;
-  scene_new(&s, 1);
+  scene_new(&s, false, 1);
   s.options.timers.exchange_us = 1000 * SECOND; // it asks for none
   for (uint32_t i = 0; i < 200; i++) {
     EXPECT_OK(refer(&s, 0, 0, 100 * i));
@@ -128,11 +129,54 @@ START_TEST(addresses_are_taken_when_asked_for) {
 }
 END_TEST
 
+// Where nothing is signed a receiver believes what maps say of the end; a source must not.
+START_TEST(nobody_ends_a_sources_stream) {
+  static const uint8_t data[N * K];
+  scene s;
+  uint8_t out[WEFT_DATAGRAM_MAX];
+  scene_new(&s, true, 1);
+  EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, 0, s.now_us));
+  const weft_map map = {.end_known = true, .end_bytes = UINT64_MAX, .entry_bytes = 2, .horizon = 9};
+  (void)weft_engine_input(s.engine, 0, out, weft_map_write(&map, out), s.now_us);
+  run(&s, SECOND);
+  EXPECT(weft_engine_source_ready(s.engine));
+  EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, 0, s.now_us));
+  run(&s, 10 * SECOND); // it looks for what is too old to be sent
+  EXPECT_OK(weft_engine_source_end(s.engine, s.now_us));
+  scene_free(&s);
+}
+END_TEST
+
+// Times are bounded, so that sums of them are.
+START_TEST(times_out_of_range_are_refused) {
+  scene s;
+  weft_engine *e;
+  scene_new(&s, false, 0);
+  const weft_engine_self self = {.rng = weft_rng_chacha_table(&s.chacha)};
+  int64_t *const times[] = {&s.options.timers.hello_us,    &s.options.timers.keep_us,
+                            &s.options.timers.exchange_us, &s.options.lag_us,
+                            &s.options.startup_us,         &s.options.spread_us};
+  for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+    for (int wrong = 0; wrong < 2; wrong++) {
+      *times[i] = wrong ? WEFT_ENGINE_NEVER : -1;
+      EXPECT_STATUS(weft_engine_new(s.ctx, &s.options, &self, &e), WEFT_E_ARGUMENT);
+    }
+    *times[i] = WEFT_ENGINE_MAX_TIME_US;
+    EXPECT_OK(weft_engine_new(s.ctx, &s.options, &self, &e));
+    weft_engine_free(e);
+    *times[i] = 0;
+  }
+  scene_free(&s);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("hostile");
   TCase *t = tcase_create("hostile");
   tcase_add_test(t, who_forges_signatures_is_banned);
   tcase_add_test(t, addresses_are_taken_when_asked_for);
+  tcase_add_test(t, nobody_ends_a_sources_stream);
+  tcase_add_test(t, times_out_of_range_are_refused);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

@@ -22,6 +22,9 @@ extern "C" {
 #define WEFT_ENGINE_MAX_BATCH 256u
 #define WEFT_ENGINE_MAX_GATHER 64u
 #define WEFT_ENGINE_NEVER INT64_MAX
+// Of every time among the options; now_us counts from 0 to 2^60. A timer that is to do nothing is
+// this, not WEFT_ENGINE_NEVER.
+#define WEFT_ENGINE_MAX_TIME_US (INT64_C(1) << 50)
 #define WEFT_DATAGRAM_MAX                                                                          \
   1168u // bytes of any message but a coded packet, whose size is n's and k's
 
@@ -65,7 +68,7 @@ typedef struct weft_engine_options {
   size_t flights_max;       // bursts on their way to one neighbour; 0: 64
   size_t requests_max;      // requests of one neighbour that wait; 0: 8
   size_t gather;            // bulk, VoD: full segments decoded in one call; 0, 1: each by itself
-  size_t datagram_overhead; // bytes below each message, counted in pace and congestion
+  size_t datagram_overhead; // bytes below each message, counted in pace and congestion; to 65535
   bool congestion;          // LEDBAT for each neighbour; else only the flights above and the cap
   // Playback, where the mode is paced.
   uint64_t rate_bits_per_s; // of the stream; 0: by the times in the manifests (needs trust)

@@ -17,16 +17,20 @@ static void look_for_the_end(peer_run_state *r, gint64 now_us) {
     peer_run_stop(r, CLI_OK);
 }
 
-// Whether the stream goes on: the source is there, or something came or was played, or it is the
-// output that waits.
+// Whether the stream goes on: the source is there, or something came, was played or was taken by
+// somebody who watches, or it is the output that waits.
 static bool goes_on(peer_run_state *r) {
   weft_engine_statistics s;
-  if (!r->sink || weft_node_links(r->node) == 0)
+  if (!r->sink)
     return weft_node_links(r->node) > 0;
   weft_engine_get_statistics(weft_node_engine(r->node), &s);
-  const guint64 seen = s.segments + s.due + weft_sink_bytes(r->sink);
+  const guint64 seen = s.segments + s.due + weft_sink_bytes(r->sink) + weft_sink_given(r->sink);
   const bool more = seen != r->seen;
   r->seen = seen;
+  if (weft_engine_done(weft_node_engine(r->node))) // what is left is the output's to take
+    return more || !weft_sink_has_room(r->sink);
+  if (weft_node_links(r->node) == 0)
+    return false;
   // Live, before the first manifest, nobody knows whether there is a source yet.
   const bool begun = weft_node_stream(r->node)->mode != WEFT_MODE_LIVE || s.lag_us >= 0;
   return !begun || more || !weft_sink_has_room(r->sink) || weft_node_has_source(r->node);
@@ -45,7 +49,9 @@ static void look_for_company(peer_run_state *r, gint64 now_us) {
   if (r->s->role != WEFT_NODE_JOINING || r->ended_us ||
       now_us - r->alone_us < (gint64)(r->s->timeout_s * 1e6))
     return;
-  if (r->sink)
+  if (r->sink && weft_engine_done(weft_node_engine(r->node))) // somebody watches, and takes nothing
+    peer_run_stop(r, CLI_OK);
+  else if (r->sink)
     peer_run_stop(r,
                   peer_error(CLI_DIFFERS, "the stream was lost after %" G_GUINT64_FORMAT " bytes",
                              weft_sink_bytes(r->sink)));

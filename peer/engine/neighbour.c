@@ -50,6 +50,8 @@ static void start(weft_engine *e, size_t index, const weft_neighbour_options *op
 
 weft_status weft_engine_add_neighbour(weft_engine *e, const weft_neighbour_options *options,
                                       int64_t now_us, size_t *neighbour) {
+  if (options && options->address.length > WEFT_PEER_ADDRESS_BYTES)
+    return WEFT_E_ARGUMENT;
   for (size_t i = 0; i < e->options->neighbours_max; i++) {
     if (e->neighbours[i].state != WEFT_NEIGHBOUR_FREE)
       continue;

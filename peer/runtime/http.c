@@ -22,6 +22,7 @@ struct weft_http {
   guint watch, timer;
   uint8_t *kept;          // the last KEPT bytes of the stream, byte i at i % KEPT
   uint64_t base, written; // nothing before `base` is there
+  uint64_t given;         // bytes, to all clients
   bool ended, running;
   GPtrArray *clients; // of the stream
   const char *type;   // of the stream, by its first bytes; NULL before they are here
@@ -104,6 +105,7 @@ static ssize_t give(void *user, uint64_t position, char *out, size_t room) {
   n = MIN(n, KEPT - from);
   memcpy(out, http->kept + from, n);
   c->at += n;
+  http->given += n;
   return (ssize_t)n;
 }
 
@@ -357,6 +359,8 @@ void weft_http_end(weft_http *http) {
   know_type(http, NULL, 0);
   resume(http);
 }
+
+uint64_t weft_http_given(const weft_http *http) { return http->given; }
 
 bool weft_http_drained(const weft_http *http) {
   for (guint i = 0; i < http->clients->len; i++) {

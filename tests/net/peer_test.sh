@@ -212,6 +212,38 @@ same in.bin whole.bin "the whole over HTTP"
 kill -TERM "$seeker"
 wait "$seeker" || fail "the HTTP output after SIGTERM: exit $?"
 
+# --- Who watches over HTTP may be slower than the stream: it gets the rest after the end. Who reads nothing is left.
+head -c 7000000 /dev/urandom >long.bin
+start slowsource source --input long.bin --listen 127.0.0.1:0 --linger 1
+slow_source=$pid
+http_port=$((20000 + RANDOM % 20000))
+start slow join --source "127.0.0.1:$(port_of slowsource)" --output "http://127.0.0.1:$http_port/" --startup 0 --timeout 2
+slow=$pid
+python3 - "$http_port" <<'PYTHON' || fail "a slow reader over HTTP did not get everything"
+import socket, sys, time
+def ask():
+    for _ in range(200):
+        try:
+            s = socket.socket()
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+            s.connect(("127.0.0.1", int(sys.argv[1])))
+            s.sendall(b"GET / HTTP/1.0\r\nHost: x\r\n\r\n")
+            return s
+        except OSError:
+            s.close()
+            time.sleep(0.05)
+    sys.exit("no connection")
+never, slow, got = ask(), ask(), b""
+while chunk := slow.recv(1 << 20):
+    got += chunk
+    time.sleep(len(chunk) / 1500000)
+body = got[got.index(b"\r\n\r\n") + 4:]
+sys.exit(0 if body == open("long.bin", "rb").read() else f"{len(body)} bytes")
+PYTHON
+wait "$slow" || fail "join whose reader took nothing: exit $?"
+kill -TERM "$slow_source" 2>/dev/null
+wait "$slow_source" || fail "the source of a slow reader: exit $?"
+
 kill -TERM "$source_pid" 2>/dev/null # it may have ended: everybody had everything
 wait "$source_pid"
 code=$?

@@ -147,6 +147,24 @@ START_TEST(nobody_ends_a_sources_stream) {
 }
 END_TEST
 
+// An address that is longer than it can be would tell others what lies behind it.
+START_TEST(addresses_out_of_range_are_refused) {
+  scene s;
+  weft_engine *e;
+  size_t neighbour;
+  scene_new(&s, false, 1);
+  weft_neighbour_options options = {.address = {.length = WEFT_PEER_ADDRESS_BYTES + 1}};
+  EXPECT_STATUS(weft_engine_add_neighbour(s.engine, &options, s.now_us, &neighbour),
+                WEFT_E_ARGUMENT);
+  options.address.length = WEFT_PEER_ADDRESS_BYTES;
+  EXPECT_OK(weft_engine_add_neighbour(s.engine, &options, s.now_us, &neighbour));
+  const weft_engine_self self = {.rng = weft_rng_chacha_table(&s.chacha),
+                                 .address = {.length = UINT8_MAX}};
+  EXPECT_STATUS(weft_engine_new(s.ctx, &s.options, &self, &e), WEFT_E_ARGUMENT);
+  scene_free(&s);
+}
+END_TEST
+
 // Times are bounded, so that sums of them are.
 START_TEST(times_out_of_range_are_refused) {
   scene s;
@@ -176,6 +194,7 @@ int main(void) {
   tcase_add_test(t, who_forges_signatures_is_banned);
   tcase_add_test(t, addresses_are_taken_when_asked_for);
   tcase_add_test(t, nobody_ends_a_sources_stream);
+  tcase_add_test(t, addresses_out_of_range_are_refused);
   tcase_add_test(t, times_out_of_range_are_refused);
   suite_add_tcase(suite, t);
   return test_main(suite);

@@ -63,7 +63,8 @@ typedef struct weft_neighbour_options {
   bool dialled;              // the session was opened from here
 } weft_neighbour_options;
 
-// options may be NULL. Errors: WEFT_E_STATE when there is no room (see weft_engine_refusal).
+// options may be NULL. Errors: WEFT_E_STATE when there is no room (see weft_engine_refusal),
+// WEFT_E_ARGUMENT (a length of the address that there is not).
 weft_status weft_engine_add_neighbour(weft_engine *engine, const weft_neighbour_options *options,
                                       int64_t now_us, size_t *neighbour);
 // Forgets a neighbour at once (it went away below the engine).

@@ -80,7 +80,7 @@ weft_status weft_sessions_reserve(weft_sessions *s, size_t link, size_t count, i
   if (link >= s->options.links_max || s->links[link].state != LINK_OPEN)
     return WEFT_E_STATE;
   weft_keys *keys = &s->keys[s->links[link].current];
-  if (keys->counter + count > WEFT_COUNTER_MAX)
+  if (count > WEFT_COUNTER_MAX - keys->counter)
     return WEFT_E_STATE;
   *out = (weft_seal){
       .key = &keys->send, .counter = keys->counter, .remote_id = keys->remote_id, .aes = keys->aes};

@@ -391,6 +391,17 @@ START_TEST(wrong_arguments) {
   EXPECT_STATUS(weft_sessions_new(n.ctx, &o, 0, &s), WEFT_E_ARGUMENT);
   o = net_options(&n, 0, NULL);
   EXPECT_STATUS(weft_sessions_new(n.ctx, &o, 0, &s), WEFT_E_ARGUMENT);
+  o = net_options(&n, 0, &rng);
+  o.rekey_us = WEFT_SESSION_NEVER; // sums with it would overflow
+  EXPECT_STATUS(weft_sessions_new(n.ctx, &o, 0, &s), WEFT_E_ARGUMENT);
+  o = net_options(&n, 0, &rng);
+  o.silent_us = WEFT_SESSION_NEVER;
+  EXPECT_STATUS(weft_sessions_new(n.ctx, &o, 0, &s), WEFT_E_ARGUMENT);
+  net_free(&n);
+  net_new_open(&n);
+  weft_seal seal;
+  EXPECT_STATUS(weft_sessions_reserve(n.node[0], n.opened[0].link, SIZE_MAX, n.now_us, &seal),
+                WEFT_E_STATE); // no counter would be used twice
   net_free(&n);
 }
 END_TEST

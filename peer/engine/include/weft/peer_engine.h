@@ -67,7 +67,7 @@ typedef struct weft_neighbour_options {
 // WEFT_E_ARGUMENT (a length of the address that there is not).
 weft_status weft_engine_add_neighbour(weft_engine *engine, const weft_neighbour_options *options,
                                       int64_t now_us, size_t *neighbour);
-// Forgets a neighbour at once (it went away below the engine).
+// Forgets a neighbour at once (it went away below the engine). Errors: WEFT_E_STATE (unknown).
 weft_status weft_engine_remove_neighbour(weft_engine *engine, size_t neighbour);
 // What to answer whoever found no room: a message with addresses of others. Returns its bytes.
 size_t weft_engine_refusal(weft_engine *engine, uint8_t out[WEFT_DATAGRAM_MAX]);
@@ -108,7 +108,9 @@ typedef struct weft_burst {
   size_t wire_bytes; // of all, tokens as their packets would be; without the layers below
 } weft_burst;
 
-// The next burst to send now. WEFT_PENDING: none before the deadline or the next input.
+// The next burst to send now. WEFT_PENDING: none before the deadline or the next input. Errors:
+// WEFT_E_ARGUMENT (the policy chose what it was not shown), what the codec says; the engine stays
+// usable.
 weft_status weft_engine_output(weft_engine *engine, int64_t now_us, weft_burst *out);
 
 // A burst's token at its neighbour, as weft_engine_input of `count` packets. Losses are the
@@ -176,10 +178,13 @@ weft_status weft_engine_source_load(weft_engine *engine, uint64_t segment, const
 
 // True length of the next segment in order, if it can be read now: WEFT_PENDING while it cannot. In
 // paced modes a segment can be read from the time it is due; in live mode the next in order is the
-// next that is not skipped.
+// next that is not skipped. Errors: WEFT_E_STATE (of a source).
 weft_status weft_engine_readable(const weft_engine *engine, uint64_t *segment, size_t *bytes);
+// Copies bytes of that segment. As weft_engine_readable while there is none. Errors: WEFT_E_ARGUMENT
+// (past its length), WEFT_E_NOMEM.
 weft_status weft_engine_read(weft_engine *engine, size_t offset, size_t bytes, uint8_t *out);
-// Done with that segment; it stays for neighbours that lack it, then makes room.
+// Done with that segment; it stays for neighbours that lack it, then makes room. As
+// weft_engine_readable while there is none.
 weft_status weft_engine_release(weft_engine *engine);
 // Goes on with `segment`, before or behind. Not live. Errors: WEFT_E_STATE, WEFT_E_ARGUMENT (past
 // the known end).

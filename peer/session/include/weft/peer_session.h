@@ -35,6 +35,7 @@ extern "C" {
 #define WEFT_SESSION_BLOB_BYTES 160u // that each side tells of itself, at most
 #define WEFT_SESSION_MAX_LINKS 1024u
 #define WEFT_SESSION_NEVER INT64_MAX
+#define WEFT_SESSION_MAX_TIME_US (INT64_C(1) << 50) // of an option; now_us counts from 0 to 2^60
 
 typedef struct weft_sessions weft_sessions;
 

@@ -226,7 +226,8 @@ uint64_t weft_window_edge(const weft_engine *e) {
 }
 
 bool weft_engine_done(const weft_engine *e) {
-  return e->end_known && e->started && e->released >= weft_window_total(e);
+  const bool begun = e->started || weft_window_total(e) == 0; // of nothing, nothing tells a time
+  return e->end_known && begun && e->released >= weft_window_total(e);
 }
 
 bool weft_engine_finished(const weft_engine *e) {

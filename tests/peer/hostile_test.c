@@ -165,6 +165,27 @@ START_TEST(addresses_out_of_range_are_refused) {
 }
 END_TEST
 
+// An input that ends at once: whoever waits for the stream to begin is told that it is over.
+START_TEST(a_live_stream_of_nothing_is_over) {
+  scene s;
+  uint8_t out[WEFT_DATAGRAM_MAX];
+  scene_new(&s, false, 0);
+  weft_engine_free(s.engine);
+  s.options.trust = NULL;
+  const weft_engine_self self = {.rng = weft_rng_chacha_table(&s.chacha)};
+  size_t neighbour;
+  EXPECT_OK(weft_engine_new(s.ctx, &s.options, &self, &s.engine));
+  EXPECT_OK(weft_engine_add_neighbour(s.engine, NULL, s.now_us, &neighbour));
+  EXPECT_OK(greet(&s, neighbour));
+  EXPECT(!weft_engine_done(s.engine));
+  const weft_map map = {.end_known = true, .entry_bytes = 2};
+  EXPECT_OK(weft_engine_input(s.engine, neighbour, out, weft_map_write(&map, out), s.now_us));
+  run(&s, SECOND);
+  EXPECT(weft_engine_done(s.engine));
+  scene_free(&s);
+}
+END_TEST
+
 // Times are bounded, so that sums of them are.
 START_TEST(times_out_of_range_are_refused) {
   scene s;
@@ -195,6 +216,7 @@ int main(void) {
   tcase_add_test(t, addresses_are_taken_when_asked_for);
   tcase_add_test(t, nobody_ends_a_sources_stream);
   tcase_add_test(t, addresses_out_of_range_are_refused);
+  tcase_add_test(t, a_live_stream_of_nothing_is_over);
   tcase_add_test(t, times_out_of_range_are_refused);
   suite_add_tcase(suite, t);
   return test_main(suite);

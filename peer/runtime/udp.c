@@ -156,7 +156,9 @@ typedef struct run {
 
 // Gathers datagrams of a way from place `first` on, of which `left` wait, that one message can
 // take: all as long as the first, but for a shorter one at the end.
-static void gather(const weft_udp *udp, size_t first, size_t left, run *out) {
+static void gather(const weft_udp *udp, const weft_udp_way *way, size_t first, size_t left,
+                   run *out) {
+  const bool joins = !udp->no_segmenting && !way->one_by_one;
   const size_t bytes = udp->bytes[first];
   size_t at = first;
   out->count = 0;
@@ -165,7 +167,7 @@ static void gather(const weft_udp *udp, size_t first, size_t left, run *out) {
         .iov_base = udp->queue + at * WEFT_SESSION_DATAGRAM_BYTES, .iov_len = udp->bytes[at]};
     const bool shorter = udp->bytes[at] < bytes;
     at = udp->next[at];
-    more = !udp->no_segmenting && !shorter && out->count < left && out->count < WEFT_UDP_RUN &&
+    more = joins && !shorter && out->count < left && out->count < WEFT_UDP_RUN &&
            udp->bytes[at] <= bytes;
   }
   out->after = (uint16_t)at;
@@ -197,7 +199,7 @@ static size_t make_messages(const weft_udp *udp, run *runs, struct mmsghdr *mess
     for (size_t left = udp->ways[w].count; left && count < SEND_MESSAGES; count++) {
       run *r = &runs[count];
       r->way = w;
-      gather(udp, at, left, r);
+      gather(udp, &udp->ways[w], at, left, r);
       address_run(udp, r, &messages[count].msg_hdr);
       at = r->after;
       left -= r->count;
@@ -234,6 +236,10 @@ static bool send_some(weft_udp *udp) {
   }
   if (runs[0].count > 1 && (errno == EIO || errno == EINVAL || errno == ENOPROTOOPT)) {
     udp->no_segmenting = true; // a device or kernel without it
+    return true;
+  }
+  if (runs[0].count > 1 && errno == EMSGSIZE) {
+    udp->ways[runs[0].way].one_by_one = true;
     return true;
   }
   udp->statistics.send_errors += runs[0].count; // unreachable, too long for the path: as good as

@@ -30,6 +30,7 @@ typedef struct weft_udp_way {
   weft_address to;
   uint16_t first, last, count;
   uint16_t run_last; // the last one of the run's length
+  bool one_by_one;   // they are longer than the path takes: the kernel cuts them up, but no run
 } weft_udp_way;
 
 typedef struct weft_udp {

@@ -2,8 +2,11 @@
 // A UDP source that embeds weft's coder: streams one file to every client that joins, paced.
 //   streaming_server FILE PORT [KBPS]
 // From a client: 'J' joins; 'N' and a segment number (u64, big-endian) says that one is decoded.
-// To a client: 'I', segments, blocks, block bytes, file bytes (u64 each, big-endian) answers a
-// join; then datagrams of docs/wire.md. A client that is silent for ten seconds is dropped.
+// To a client: the file's bytes (u64, big-endian) answer a join; then datagrams of docs/wire.md. A
+// client that is silent for ten seconds is dropped.
+//
+// It believes the address that a datagram comes from, so that whoever can forge one can have the
+// stream sent to anybody. On the Internet ask for a cookie first, as docs/session.md does.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <endian.h>

@@ -34,7 +34,8 @@ static bool options_valid(const weft_engine_options *o) {
 }
 
 static bool self_valid(const weft_engine_options *o, const weft_engine_self *s) {
-  return s->rng.fill && s->address.length <= WEFT_PEER_ADDRESS_BYTES && (!s->stream_bytes || (s->source && o->mode != WEFT_MODE_LIVE));
+  return s->rng.fill && s->address.length <= WEFT_PEER_ADDRESS_BYTES &&
+         (!s->stream_bytes || (s->source && o->mode != WEFT_MODE_LIVE));
 }
 
 // --- Memory: everything of fixed size in one piece

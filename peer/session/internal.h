@@ -53,13 +53,13 @@ enum {
 #define WEFT_COUNTER_MAX (UINT64_C(1) << 40) // datagrams under one key
 
 enum {
-  WEFT_PATH_BYTES = 8, // sealed in PATH and HERE
+  WEFT_PATH_BYTES = 8,    // sealed in PATH and HERE
   WEFT_REPLAY_WORDS = 33, // 64 counters each; one word is always being cleared
   WEFT_RING = 128,        // own datagrams that wait for output
   WEFT_HALF_OPEN = 64,
   WEFT_RETRIES_PER_S = 10000, // a newcomer's chance in a flood; each is shorter than what asks
   WEFT_RETRIES_BURST = 1000,
-  WEFT_SHARES = 64, // of the handshakes, by where they come from
+  WEFT_SHARES = 64,        // of the handshakes, by where they come from
   WEFT_ACCEPTS_PER_S = 20, // that one opening link looks at
   WEFT_SLOT_BITS = 12
 };

@@ -180,8 +180,8 @@ weft_status weft_engine_source_load(weft_engine *engine, uint64_t segment, const
 // paced modes a segment can be read from the time it is due; in live mode the next in order is the
 // next that is not skipped. Errors: WEFT_E_STATE (of a source).
 weft_status weft_engine_readable(const weft_engine *engine, uint64_t *segment, size_t *bytes);
-// Copies bytes of that segment. As weft_engine_readable while there is none. Errors: WEFT_E_ARGUMENT
-// (past its length), WEFT_E_NOMEM.
+// Copies bytes of that segment. As weft_engine_readable while there is none. Errors:
+// WEFT_E_ARGUMENT (past its length), WEFT_E_NOMEM.
 weft_status weft_engine_read(weft_engine *engine, size_t offset, size_t bytes, uint8_t *out);
 // Done with that segment; it stays for neighbours that lack it, then makes room. As
 // weft_engine_readable while there is none.

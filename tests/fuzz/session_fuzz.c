@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two nodes that want a session, and a network that the input scripts: it delivers, drops, damages
 // and repeats their datagrams, adds its own, and lets time pass. Nothing may be opened that was not
-// sealed by the other side, and nobody may answer with more than three times what came.
+// sealed by the other side, nobody may answer with more than three times what came, and nothing but
+// handshakes and questions goes to an address that has not answered.
 //
 // Input: steps of one byte. 0: deliver the next datagram; 1: drop it; 2, offset, mask: damage it
 // and deliver both; 3: deliver the last one again; 4, n: n datagrams sealed by the first node; 5,
-// ms: time passes; anything else: length, bytes: a datagram of a stranger.
+// ms: time passes; 6: deliver the next from another port; anything else: length, bytes: a datagram
+// of a stranger.
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +18,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { QUEUE = 64, STEP_US = 20000 };
+enum { QUEUE = 64, STEP_US = 20000, PORT = 9, OTHER_PORT = 10 };
+enum { ACCEPT = 0x73, DATA = 0x75, CLOSE = 0x76, HERE = 0x78 };
 
 typedef struct parcel {
   size_t to, bytes;
@@ -27,6 +31,7 @@ typedef struct net {
   int64_t now_us;
   parcel queue[QUEUE], last;
   size_t first, count;
+  bool proved; // somebody has answered at the other port
 } net;
 
 static const uint8_t text[] = "what one says to the other";
@@ -37,7 +42,7 @@ static void require(int condition) {
 }
 
 static weft_address address_of(size_t node) {
-  return (weft_address){.ip = {[15] = (uint8_t)(node + 1)}, .port = 9};
+  return (weft_address){.ip = {[15] = (uint8_t)(node + 1)}, .port = PORT};
 }
 
 static void turn(net *n) {
@@ -51,6 +56,8 @@ static void turn(net *n) {
       require(event.link < 2);
     while (weft_sessions_output(n->node[i], &to, &data, &bytes) == WEFT_OK) {
       require(bytes >= 28 && bytes <= WEFT_SESSION_DATAGRAM_BYTES);
+      n->proved = n->proved || (to.port == OTHER_PORT && data[0] == ACCEPT); // it sent a cookie back
+      require(to.port != OTHER_PORT || n->proved || (data[0] != DATA && data[0] != CLOSE));
       if (to.ip[15] < 1 || to.ip[15] > 2 || n->count == QUEUE)
         continue;
       parcel *p = &n->queue[(n->first + n->count++) % QUEUE];
@@ -67,6 +74,7 @@ static void deliver(net *n, size_t to, const weft_address *from, const uint8_t *
   weft_session_plain plain;
   require(copy != NULL);
   memcpy(copy, data, bytes);
+  n->proved = n->proved || (bytes && data[0] == HERE);
   if (weft_sessions_input(n->node[to], from, copy, bytes, n->now_us, &plain) == WEFT_OK)
     require(plain.bytes == sizeof text && memcmp(plain.data, text, sizeof text) == 0);
   free(copy);
@@ -85,6 +93,7 @@ static void say(net *n, size_t times) {
     for (size_t i = 0; i < times && n->count < QUEUE; i++) {
       if (weft_sessions_peer(n->node[0], link, &peer) != WEFT_OK || peer.address.ip[15] != 2)
         break;
+      require(peer.address.port == PORT || n->proved);
       parcel *p = &n->queue[(n->first + n->count++) % QUEUE];
       require(weft_sessions_reserve(n->node[0], link, 1, n->now_us, &seal) == WEFT_OK);
       p->to = 1;
@@ -94,7 +103,7 @@ static void say(net *n, size_t times) {
 
 static size_t step(net *n, const uint8_t *data, size_t size) {
   const uint8_t op = data[0], a = size > 1 ? data[1] : 0, b = size > 2 ? data[2] : 0;
-  if (op <= 2 && n->count) {
+  if ((op <= 2 || op == 6) && n->count) {
     n->last = n->queue[n->first];
     n->first = (n->first + 1) % QUEUE;
     n->count--;
@@ -121,6 +130,12 @@ static size_t step(net *n, const uint8_t *data, size_t size) {
     n->now_us += (int64_t)a * STEP_US;
     turn(n);
     return 2;
+  case 6: {
+    weft_address from = address_of(1 - n->last.to);
+    from.port = OTHER_PORT;
+    deliver(n, n->last.to, &from, n->last.data, n->last.bytes);
+    return 1;
+  }
   default: {
     const size_t bytes = size > 2 ? (a < size - 2 ? a : size - 2) : 0;
     const weft_address from = address_of(1);

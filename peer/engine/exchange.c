@@ -68,7 +68,6 @@ void weft_exchange_lost(weft_engine *e, const weft_neighbour *n) {
 // --- Messages
 
 void weft_refer_take(weft_engine *e, size_t index, const weft_refer *refer, int64_t now_us) {
-  (void)now_us;
   weft_neighbour *n = &e->neighbours[index];
   const uint8_t *at = refer->addresses;
   // What nobody asked for would push out what is known, and could have anybody dialled.
@@ -83,7 +82,7 @@ void weft_refer_take(weft_engine *e, size_t index, const weft_refer *refer, int6
     e->exchange_us = e->options->addresses_max ? 0 : WEFT_ENGINE_NEVER;
   if (refer->flags & WEFT_REFER_FULL)
     weft_neighbour_drop(e, index, WEFT_LOST_FULL);
-  else if (refer->flags & WEFT_REFER_WANTED)
+  else if (refer->flags & WEFT_REFER_WANTED && weft_answer_allowed(e, index, now_us))
     weft_neighbour_due(e, index, WEFT_DUE_REFER);
 }
 

@@ -167,6 +167,7 @@ typedef struct weft_neighbour { // in the order of use: a simulator has millions
   weft_peer_address address;
   bool refer_asked; // it was asked for addresses and has not answered
   uint8_t forged;   // signatures that were none, more than good ones
+  uint8_t answers;  // that it was given at once, since answers_us
 } weft_neighbour;
 
 // When a neighbour wants something next; apart and small, since all are looked at after each event.
@@ -262,6 +263,7 @@ struct weft_engine {
   size_t dial;                             // neighbours to be had
   uint64_t skipped_before, horizon_before; // at the last look
   int64_t exchange_us, dial_us, replace_us;
+  int64_t answers_us; // answers are counted anew
 
   int64_t pace_us;    // no data before this time
   uint64_t pace_rest; // bits * 1e6 that pace_us does not hold yet
@@ -411,6 +413,10 @@ void weft_data_show_rank(weft_engine *engine, uint64_t segment, int64_t now_us);
 // Whether the full segment is decoded with others, now or soon; false: at once, by itself.
 bool weft_gather_take(weft_engine *engine, uint64_t segment, int64_t now_us);
 void weft_gather_tick(weft_engine *engine, int64_t now_us);
+
+// request.c
+// Whether the neighbour may have another answer at once, past the pace of the uplink.
+bool weft_answer_allowed(weft_engine *engine, size_t index, int64_t now_us);
 
 // manifest.c
 weft_status weft_manifest_make(weft_engine *engine, uint64_t segment, const uint8_t *data,

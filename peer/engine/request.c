@@ -347,14 +347,33 @@ static void owe(weft_engine *e, size_t index, const weft_request *r) {
   e->idle = false;
 }
 
+// Manifests, checksums, addresses and greetings are sent at once, past the pace of the uplink, and
+// are longer than what asks for them: nobody gets more of them than one who asks as an honest
+// neighbour does, so many at a time, or he alone would keep the uplink busy.
+bool weft_answer_allowed(weft_engine *e, size_t index, int64_t now_us) {
+  enum { MORE = 4 }; // greetings and addresses
+  if (now_us - e->answers_us >= ask_every(e)) {
+    for (size_t i = 0; i < e->used; i++)
+      e->neighbours[i].answers = 0;
+    e->answers_us = now_us;
+  }
+  weft_neighbour *n = &e->neighbours[index];
+  if (n->answers >= room(e) + MORE)
+    return false; // it will ask again
+  n->answers++;
+  return true;
+}
+
 void weft_requests_take(weft_engine *e, size_t index, const weft_requests *requests,
                         int64_t now_us) {
-  (void)now_us;
   if (e->neighbours[index].state != WEFT_NEIGHBOUR_OPEN)
     return;
   for (size_t i = 0; i < requests->count; i++) {
     const weft_request r = weft_requests_get(requests, i);
+    const bool at_once = r.kind == WEFT_REQUEST_MANIFEST || r.kind == WEFT_REQUEST_CHECKSUM;
     e->statistics.received_requests++;
+    if (at_once && !weft_answer_allowed(e, index, now_us))
+      continue;
     if (r.kind == WEFT_REQUEST_MANIFEST && weft_window_has(e, r.segment)) {
       weft_neighbour_mark(e, index, r.segment, WEFT_MARK_MANIFEST, WEFT_DUE_MANIFESTS);
     } else if (r.kind == WEFT_REQUEST_MANIFEST) {

@@ -165,6 +165,42 @@ START_TEST(addresses_out_of_range_are_refused) {
 }
 END_TEST
 
+// Manifests are sent past the pace of the uplink: one neighbour that asks for them all the time
+// must not keep everybody else waiting.
+START_TEST(nobody_has_the_uplink_for_manifests) {
+  static const uint8_t data[N * K];
+  scene s;
+  uint8_t out[WEFT_DATAGRAM_MAX];
+  scene_new(&s, true, 1);
+  weft_engine_free(s.engine);
+  s.keys.is_source = true;
+  s.trust = weft_trust_ed25519_table(&s.keys);
+  s.options.trust = &s.trust;
+  const weft_engine_self self = {
+      .source = true, .upload_bits_per_s = 1000000, .rng = weft_rng_chacha_table(&s.chacha)};
+  size_t neighbour;
+  EXPECT_OK(weft_engine_new(s.ctx, &s.options, &self, &s.engine));
+  EXPECT_OK(weft_engine_add_neighbour(s.engine, NULL, s.now_us, &neighbour));
+  EXPECT_OK(greet(&s, neighbour));
+  for (int i = 0; i < 10; i++)
+    EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, 1 + i, s.now_us));
+  run(&s, SECOND);
+  weft_engine_statistics before, after;
+  weft_engine_get_statistics(s.engine, &before);
+  for (int i = 0; i < 1000; i++) { // for ten seconds, of an uplink of 1.25 MB
+    weft_request asks[10];
+    for (size_t k = 0; k < 10; k++)
+      asks[k] = (weft_request){.segment = k, .kind = WEFT_REQUEST_MANIFEST};
+    (void)weft_engine_input(s.engine, neighbour, out, weft_request_write(asks, 10, out), s.now_us);
+    run(&s, 10000);
+  }
+  weft_engine_get_statistics(s.engine, &after);
+  const uint64_t bytes = after.sent_control_bytes - before.sent_control_bytes;
+  EXPECT(bytes > 50000 && bytes < 250000);
+  scene_free(&s);
+}
+END_TEST
+
 // An input that ends at once: whoever waits for the stream to begin is told that it is over.
 START_TEST(a_live_stream_of_nothing_is_over) {
   scene s;
@@ -216,6 +252,7 @@ int main(void) {
   tcase_add_test(t, addresses_are_taken_when_asked_for);
   tcase_add_test(t, nobody_ends_a_sources_stream);
   tcase_add_test(t, addresses_out_of_range_are_refused);
+  tcase_add_test(t, nobody_has_the_uplink_for_manifests);
   tcase_add_test(t, a_live_stream_of_nothing_is_over);
   tcase_add_test(t, times_out_of_range_are_refused);
   suite_add_tcase(suite, t);

@@ -56,7 +56,8 @@ static void turn(net *n) {
       require(event.link < 2);
     while (weft_sessions_output(n->node[i], &to, &data, &bytes) == WEFT_OK) {
       require(bytes >= 28 && bytes <= WEFT_SESSION_DATAGRAM_BYTES);
-      n->proved = n->proved || (to.port == OTHER_PORT && data[0] == ACCEPT); // it sent a cookie back
+      n->proved =
+          n->proved || (to.port == OTHER_PORT && data[0] == ACCEPT); // it sent a cookie back
       require(to.port != OTHER_PORT || n->proved || (data[0] != DATA && data[0] != CLOSE));
       if (to.ip[15] < 1 || to.ip[15] > 2 || n->count == QUEUE)
         continue;

@@ -5,7 +5,6 @@
 
 #include "peer/engine/messages.h"
 #include "peer/engine/messages_parse.h"
-#include "peer/engine/shortage.h"
 #include "weft/peer_engine.h"
 
 #define WEFT_NO_SEGMENT UINT64_MAX
@@ -133,8 +132,7 @@ typedef struct weft_ledbat {
 
 typedef struct weft_neighbour { // in the order of use: a simulator has millions
   uint8_t state, lost;
-  bool open_event, knows_end, timed, is_source, dialled, doubtful;
-  bool leaving : 1, full : 1;         // full: its uplink has no rest
+  bool open_event, knows_end, timed, is_source, dialled, doubtful, leaving;
   uint8_t bye;                        // reason
   uint16_t generation;                // of this number
   uint16_t epoch;                     // of its maps
@@ -208,6 +206,7 @@ struct weft_engine {
   weft_engine_self self;
   const weft_codec *codec;
   weft_engine_scratch *scratch;
+  bool own_scratch;
   size_t window, window_mask;    // the mask is 0 unless the window is a power of two
   uint64_t segment_bytes, total; // n * k; segments in the stream, if its end is known
 
@@ -236,7 +235,7 @@ struct weft_engine {
   uint64_t play;          // next to be played
   uint64_t timed_segment; // the newest whose time is known, and what followed from it
   int64_t timed_us, segment_us;
-  weft_shortage shortage;
+  bool playing, stalled, tell_stall, tell_resume;
   uint64_t due_segment; // live: the media time of `play`, kept since each deadline wants it
   int64_t due_us;
   int64_t origin_us;    // VoD: local time less media time
@@ -253,8 +252,8 @@ struct weft_engine {
   weft_clock *clocks;                 // (neighbours_max)
   uint16_t *due;                      // (neighbours_max)
   uint8_t *marks;                     // (neighbours_max, window)
-  uint32_t degree;                    // neighbours that are neither FREE nor LOST
-  uint32_t doubtful;                  // of these, those that may be gone
+  size_t degree;                      // neighbours that are neither FREE nor LOST
+  size_t doubtful;                    // of these, those that may be gone
   int64_t suppliers_us;               // when these and `helpers` were counted
   size_t used;                        // one more than the last number ever used
   size_t due_count, lost_count, owed_count, next_owed;
@@ -272,10 +271,9 @@ struct weft_engine {
   uint32_t progress;  // counts packets gained
   uint64_t salt;      // weft_policy_view
   uint16_t suppliers; // by how many what is lacked here is divided
-  bool idle : 1;      // the policy found nothing since the last change
-  bool ask_idle : 1;
-  bool refused : 1; // somebody found no room here
-  bool own_scratch, playing, stalled, tell_stall, tell_resume;
+  bool idle;          // the policy found nothing since the last change
+  bool ask_idle;
+  bool refused; // somebody found no room here
   weft_engine_statistics statistics;
 };
 

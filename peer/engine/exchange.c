@@ -5,13 +5,7 @@
 
 #include "peer/engine/internal.h"
 
-enum {
-  RETRY_US = 10000000,
-  RETRY_FULL_US = 2000000, // in need: somebody who had no room may have made some
-  MOST_FAILURES = 3,
-  MOST_TOLD = 16,
-  GRACE_US = 15000000
-};
+enum { RETRY_US = 10000000, MOST_FAILURES = 3, MOST_TOLD = 16, GRACE_US = 15000000 };
 
 static bool same(const weft_peer_address *a, const weft_peer_address *b) {
   return a->length == b->length && memcmp(a->bytes, b->bytes, a->length) == 0;
@@ -63,17 +57,10 @@ void weft_engine_dial_failed(weft_engine *e, const weft_peer_address *address) {
     forget(e, (size_t)(candidate - e->candidates));
 }
 
-// Less than half of the neighbours that it looks for.
-static bool in_need(const weft_engine *e) {
-  return 2 * (e->degree - e->doubtful) < e->options->neighbours_target;
-}
-
 void weft_exchange_lost(weft_engine *e, const weft_neighbour *n) {
   weft_candidate *candidate = find(e, &n->address);
   if (n->lost == WEFT_LOST_BANNED && candidate)
     forget(e, (size_t)(candidate - e->candidates));
-  else if (n->lost == WEFT_LOST_FULL && candidate && !n->is_source && in_need(e))
-    candidate->after_us -= RETRY_US - RETRY_FULL_US;
   if (e->options->addresses_max && e->exchange_us != WEFT_ENGINE_NEVER)
     e->exchange_us = 0; // look for another at once
 }
@@ -112,9 +99,6 @@ size_t weft_refer_put(weft_engine *e, size_t index, uint8_t flags, uint8_t *out)
 }
 
 size_t weft_engine_refusal(weft_engine *e, uint8_t out[WEFT_DATAGRAM_MAX]) {
-  e->refused = !e->self.source; // its neighbours are the first of all: it keeps them
-  if (e->refused && e->room_us < e->exchange_us && e->exchange_us != WEFT_ENGINE_NEVER)
-    e->exchange_us = e->room_us;
   return weft_refer_put(e, SIZE_MAX, WEFT_REFER_FULL, out);
 }
 
@@ -137,15 +121,6 @@ static size_t poorest(const weft_engine *e, int64_t now_us) {
   return least == 0 ? worst : SIZE_MAX;
 }
 
-static void part_with(weft_engine *e, size_t index) {
-  weft_neighbour *n = &e->neighbours[index];
-  n->bye = WEFT_BYE_REPLACED;
-  n->leaving = true; // gone once it is told
-  e->due_count -= e->due[index] != 0;
-  e->due[index] = 0;
-  weft_neighbour_due(e, index, WEFT_DUE_BYE);
-}
-
 static void replace(weft_engine *e, int64_t now_us) {
   const size_t index = poorest(e, now_us);
   for (size_t i = 0; i < e->used; i++)
@@ -153,44 +128,12 @@ static void replace(weft_engine *e, int64_t now_us) {
   if (index == SIZE_MAX || e->degree < e->options->neighbours_target || e->candidate_count == 0 ||
       e->missing >= e->horizon)
     return;
-  part_with(e, index);
-}
-
-// The neighbour that most others send to, if these are more than a peer looks for, so that it will
-// dial nobody instead, and if somebody here has no more than half as many.
-static size_t richest(const weft_engine *e) {
-  const size_t target = e->options->neighbours_target;
-  size_t best = SIZE_MAX, most = target, least = SIZE_MAX;
-  for (size_t i = 0; i < e->used; i++) {
-    const weft_neighbour *n = &e->neighbours[i];
-    const size_t suppliers = e->policy_view[i].suppliers;
-    if (!e->policy_view[i].known || n->leaving)
-      continue;
-    least = suppliers < least ? suppliers : least;
-    if (n->is_source || suppliers <= most)
-      continue;
-    most = suppliers;
-    best = i;
-  }
-  return 2 * least <= target ? best : SIZE_MAX;
-}
-
-// Whoever was refused may be in need: under churn, and where most are behind NATs, who comes late
-// may have one neighbour or none while those that can be connected to keep all places for each
-// other and for the dead. The places of those in doubt are the first to be given up.
-static void make_room(weft_engine *e, int64_t now_us) {
-  if (!e->refused || now_us < e->room_us || e->degree < e->options->neighbours_max)
-    return;
-  e->refused = false;
-  e->room_us = now_us + WEFT_TIMER(e, exchange_us, 5000000) / 5;
-  for (size_t i = 0; i < e->used && e->doubtful; i++)
-    if (e->neighbours[i].doubtful) {
-      weft_neighbour_drop(e, i, WEFT_LOST_SILENT);
-      return;
-    }
-  const size_t index = richest(e);
-  if (index != SIZE_MAX)
-    part_with(e, index);
+  weft_neighbour *n = &e->neighbours[index];
+  n->bye = WEFT_BYE_REPLACED;
+  n->leaving = true; // gone once it is told
+  e->due_count -= e->due[index] != 0;
+  e->due[index] = 0;
+  weft_neighbour_due(e, index, WEFT_DUE_BYE);
 }
 
 // Live: how many neighbours to have. Where the stream stands still it goes on elsewhere, it seems,
@@ -216,22 +159,10 @@ static size_t to_dial(weft_engine *e) {
   return lacks < room ? lacks : room;
 }
 
-// After how long to look again: in need as soon as somebody may be dialled again.
-static int64_t next_look(const weft_engine *e, int64_t now_us) {
-  const int64_t every_us = WEFT_TIMER(e, exchange_us, 5000000);
-  int64_t after_us = every_us;
-  for (size_t i = 0; i < e->candidate_count && in_need(e); i++) {
-    const int64_t wait_us = e->candidates[i].after_us - now_us;
-    if (wait_us > 0 && wait_us < after_us)
-      after_us = wait_us;
-  }
-  return after_us > every_us / 5 ? after_us : every_us / 5;
-}
-
 void weft_exchange_tick(weft_engine *e, int64_t now_us) {
   if (now_us < e->exchange_us || e->options->addresses_max == 0)
     return;
-  e->exchange_us = now_us + next_look(e, now_us);
+  e->exchange_us = now_us + WEFT_TIMER(e, exchange_us, 5000000);
   for (size_t i = 0; i < e->candidate_count; i++)
     if (e->candidates[i].dialling && now_us >= e->candidates[i].after_us)
       e->candidates[i].dialling = false; // no word of it
@@ -248,7 +179,6 @@ void weft_exchange_tick(weft_engine *e, int64_t now_us) {
       break;
     }
   }
-  make_room(e, now_us);
   if (!e->self.source && now_us >= e->replace_us) {
     e->replace_us = now_us + 2 * WEFT_TIMER(e, exchange_us, 5000000);
     replace(e, now_us);

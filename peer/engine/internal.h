@@ -262,7 +262,7 @@ struct weft_engine {
   size_t candidate_count;
   size_t dial;                             // neighbours to be had
   uint64_t skipped_before, horizon_before; // at the last look
-  int64_t exchange_us, dial_us, replace_us, room_us;
+  int64_t exchange_us, dial_us, replace_us;
   int64_t answers_us; // answers are counted anew
 
   int64_t pace_us;    // no data before this time
@@ -273,7 +273,6 @@ struct weft_engine {
   uint16_t suppliers; // by how many what is lacked here is divided
   bool idle;          // the policy found nothing since the last change
   bool ask_idle;
-  bool refused; // somebody found no room here
   weft_engine_statistics statistics;
 };
 

@@ -179,6 +179,27 @@ START_TEST(requests_wait_for_company_until_the_deadline) {
 }
 END_TEST
 
+static void gather_for_ever(weft_server_options *options) { options->gather_us = INT64_MAX; }
+
+START_TEST(a_wait_without_end_does_not_overflow) {
+  weft_ctx *ctx = context(NULL, NULL);
+  weft_server *server = server_on(&ctx, 1, gather_for_ever);
+  const uint8_t data[SEGMENT_BYTES] = {1};
+  push(server, 0, data, sizeof data);
+  const weft_server_request want = {7, 0, 0, 1}; // at 999 us, due 2^63 - 1 us later
+  size_t accepted = 0;
+  ck_assert_int_eq(weft_server_request_many(server, &want, 1, 999, &accepted), WEFT_OK);
+  ck_assert_int_eq(weft_server_deadline(server), 1000);
+  ck_assert_int_eq(weft_server_process(server, 999), WEFT_OK);
+  weft_server_stats stats;
+  weft_server_get_stats(server, &stats);
+  ck_assert_uint_eq(stats.pending_packets, 1);
+  ck_assert_uint_eq(weft_server_predict_lane(server, NULL, 3), 0);
+  weft_server_free(server);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 static void room_for_two(weft_server_options *options) {
   options->memory_bytes = 2 * SEGMENT_BYTES + 1;
 }
@@ -367,6 +388,7 @@ int main(void) {
   tcase_add_test(tests, packets_decode_to_the_bytes_pushed);
   tcase_add_test(tests, split_requests_keep_their_counts);
   tcase_add_test(tests, requests_wait_for_company_until_the_deadline);
+  tcase_add_test(tests, a_wait_without_end_does_not_overflow);
   tcase_add_test(tests, segments_are_evicted_by_age_and_by_budget);
   tcase_add_test(tests, packets_not_released_hold_further_ones_back);
   tcase_add_test(tests, a_lane_that_fails_loses_no_packet);

@@ -81,6 +81,10 @@ void gf_vect_mad(int len, int vec, int vec_i, unsigned char *g_tbls, unsigned ch
   ec_encode_data_update(len, vec, 1, vec_i, g_tbls, src, &dest);
 }
 
+void ec_init_tables_base(int k, int rows, unsigned char *a, unsigned char *g_tbls) {
+  ec_init_tables(k, rows, a, g_tbls);
+}
+
 void ec_encode_data_base(int len, int k, int rows, unsigned char *g_tbls, unsigned char **data,
                          unsigned char **coding) {
   ec_encode_data(len, k, rows, g_tbls, data, coding);
@@ -110,6 +114,8 @@ int gf_vect_mul(int len, unsigned char *gftbl, void *src, void *dest) {
   ec_encode_data(len, 1, 1, gftbl, &source, &out);
   return 0;
 }
+
+void gf_vect_mul_init_base(unsigned char c, unsigned char *gftbl) { gf_vect_mul_init(c, gftbl); }
 
 int gf_vect_mul_base(int len, unsigned char *gftbl, unsigned char *src, unsigned char *dest) {
   return gf_vect_mul(len, gftbl, src, dest);

@@ -388,6 +388,15 @@ class _Coder(_Handle):
         self.id = SegmentId(shape.stream, shape.segment, shape.blocks, shape.block_bytes)
         self._room = _c.weft_packet_bytes(ctypes.byref(self.id), _PACKET_VECTOR)
 
+    def fix_random(self, key):
+        """For simulations: what is random follows from these 32 bytes."""
+        if _length(key) != 32:
+            raise ValueError("a key has 32 bytes")
+        _check(self._call("fix_random")(self._open(), _address(_read_only(key))))
+
+    def _call(self, name):
+        return getattr(_c, "weft_%s_%s" % (self._kind, name))
+
     def _datagram(self, call):
         packet = ctypes.create_string_buffer(self._room)
         written = _size()
@@ -397,17 +406,18 @@ class _Coder(_Handle):
         _check(status)
         return packet.raw[:written.value]
 
-    def _add(self, call, datagram):
-        status = call(self._open(), _address(_read_only(datagram)), _length(datagram))
+
+class _Taker(_Coder):
+    """What takes packets, too."""
+
+    def add(self, datagram):
+        """True: taken. False: it adds nothing. Error: foreign or malformed; nothing changed."""
+        status = self._call("add_datagram")(self._open(), _address(_read_only(datagram)),
+                                            _length(datagram))
         if status == DEPENDENT:
             return False
         _check(status)
         return True
-
-    def _fix(self, call, key):
-        if _length(key) != 32:
-            raise ValueError("a key has 32 bytes")
-        _check(call(self._open(), _address(_read_only(key))))
 
 
 class Encoder(_Coder):
@@ -416,6 +426,8 @@ class Encoder(_Coder):
     systematic: the blocks themselves first. seeded: packets name a seed instead of coefficients,
     counting from first_seed. density: 0 all coefficients nonzero, else the share that is.
     """
+
+    _kind = "encoder"
 
     def __init__(self, context, shape, data, systematic=False, seeded=False, first_seed=0, density=0):
         super().__init__(context, shape)
@@ -435,10 +447,6 @@ class Encoder(_Coder):
         super().close()
         segment, self._segment = self._segment, None
         self._context._let_go(segment)
-
-    def fix_random(self, key):
-        """For simulations: coefficients follow from these 32 bytes."""
-        self._fix(_c.weft_encoder_fix_random, key)
 
     def next(self):
         """The next packet as a datagram."""
@@ -473,8 +481,10 @@ class Encoder(_Coder):
                       payload_stride=self.id.block_bytes)
 
 
-class Decoder(_Coder):
-    """Takes packets until it has the segment, and recodes at any rank."""
+class Decoder(_Taker):
+    """Takes packets until it has the segment, and recodes at any rank. Taken: innovative."""
+
+    _kind = "decoder"
 
     def __init__(self, context, shape, eager=False):
         super().__init__(context, shape)
@@ -482,14 +492,6 @@ class Decoder(_Coder):
         options = _DecoderOptions(id=self.id, eager=eager)
         _check(_c.weft_decoder_new(context._open(), ctypes.byref(options), ctypes.byref(at)))
         self._take(at, "weft_decoder_free")
-
-    def fix_random(self, key):
-        """For simulations: recoded packets follow from these 32 bytes."""
-        self._fix(_c.weft_decoder_fix_random, key)
-
-    def add(self, datagram):
-        """True: innovative. False: it adds nothing. Error: foreign or malformed; nothing changed."""
-        return self._add(_c.weft_decoder_add_datagram, datagram)
 
     @property
     def rank(self):
@@ -529,8 +531,10 @@ class Decoder(_Coder):
         return self._datagram(_c.weft_decoder_recode)
 
 
-class Recoder(_Coder):
-    """Mixes packets as they came, without elimination."""
+class Recoder(_Taker):
+    """Mixes packets as they came, without elimination. Only coefficients of zeros add nothing."""
+
+    _kind = "recoder"
 
     def __init__(self, context, shape, capacity=None):
         super().__init__(context, shape)
@@ -538,14 +542,6 @@ class Recoder(_Coder):
         capacity = self.id.blocks if capacity is None else capacity
         _check(_c.weft_recoder_new(context._open(), ctypes.byref(self.id), capacity, ctypes.byref(at)))
         self._take(at, "weft_recoder_free")
-
-    def fix_random(self, key):
-        """For simulations: mixtures follow from these 32 bytes."""
-        self._fix(_c.weft_recoder_fix_random, key)
-
-    def add(self, datagram):
-        """False: its coefficients are all zero."""
-        return self._add(_c.weft_recoder_add_datagram, datagram)
 
     @property
     def held(self):

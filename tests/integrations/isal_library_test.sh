@@ -15,7 +15,7 @@ for name in $exported; do
       ;;
   esac
 done
-[ "$(wc -l <<<"$exported")" -eq 25 ] || {
+[ "$(wc -l <<<"$exported")" -eq 27 ] || {
   printf 'exported:\n%s\n' "$exported" >&2
   exit 1
 }

@@ -137,6 +137,18 @@ class Coding(unittest.TestCase):
         with self.assertRaises(ValueError):
             packet(b"short")
 
+    def test_classes_of_ones_own(self):
+        class Counting(weft.Decoder):
+            taken = 0
+
+            def add(self, datagram):
+                self.taken += super().add(datagram)
+
+        counting = Counting(self.context, self.id)
+        counting.fix_random(bytes(32))
+        counting.add(weft.Encoder(self.context, self.id, self.data).next())
+        self.assertEqual(counting.taken, 1)
+
     def test_closed_handles_say_so(self):
         decoder = weft.Decoder(self.context, self.id)
         decoder.close()

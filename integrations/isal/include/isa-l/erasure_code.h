@@ -37,6 +37,7 @@ void gf_vect_mad(int len, int vec, int vec_i, unsigned char *g_tbls, unsigned ch
                  unsigned char *dest);
 
 // ISA-L's names for its portable versions: the same functions here.
+void ec_init_tables_base(int k, int rows, unsigned char *a, unsigned char *g_tbls);
 void ec_encode_data_base(int len, int k, int rows, unsigned char *g_tbls, unsigned char **data,
                          unsigned char **coding);
 void ec_encode_data_update_base(int len, int k, int rows, int vec_i, unsigned char *g_tbls,

@@ -65,3 +65,8 @@ const char *weft_address_text(const weft_address *address, char out[WEFT_ADDRESS
   (void)snprintf(out, WEFT_ADDRESS_TEXT, v4 ? "%s:%u" : "[%s]:%u", ip, (unsigned)address->port);
   return out;
 }
+
+bool weft_address_same_origin(const weft_address *a, const weft_address *b) {
+  const bool v4 = memcmp(a->ip, v4_prefix, sizeof v4_prefix) == 0;
+  return memcmp(a->ip, b->ip, v4 ? sizeof a->ip : 8) == 0;
+}

@@ -7,29 +7,35 @@
 #include <netinet/in.h>
 #include <string.h>
 
-enum { KEPT = 8 << 20, TS_PACKET = 188, CLIENTS_MAX = 64, BLOCK = 16384, IDLE_S = 60 };
+#include "peer/runtime/http_places.h"
+
+enum { KEPT = 8 << 20, TS_PACKET = 188, BLOCK = 16384 };
+enum { REQUEST_MS = 10000, SILENCE_MS = 60000, LOOK_MS = 200 };
 
 typedef struct client {
   weft_http *http;
-  struct MHD_Connection *connection;
+  weft_place *place;
   uint64_t at, end; // of the stream: the next byte, and where the answer ends
-  bool waiting;
+  gint64 took_us;   // when it last took something, or had nothing to take
 } client;
 
 struct weft_http {
   weft_http_options options;
   struct MHD_Daemon *daemon;
-  guint watch, timer;
+  guint watch, timer, look;
   uint8_t *kept;          // the last KEPT bytes of the stream, byte i at i % KEPT
   uint64_t base, written; // nothing before `base` is there
   uint64_t given;         // bytes, to all clients
   bool ended, running;
+  weft_places places;
   GPtrArray *clients; // of the stream
-  const char *type;   // of the stream, by its first bytes; NULL before they are here
-  GPtrArray *early;   // connections that asked before that: suspended, and asked again after it
+  // Of the stream, by its first bytes. NULL before they are here: who asks is suspended, and asked
+  // again after it.
+  const char *type;
 };
 
 static gboolean on_time(gpointer user);
+static gboolean on_look(gpointer user);
 
 // Lets the library work, and asks when it wants to work again.
 static void work(weft_http *http) {
@@ -44,6 +50,8 @@ static void work(weft_http *http) {
   http->timer = 0;
   if (MHD_get_timeout(http->daemon, &wait_ms) == MHD_YES)
     http->timer = g_timeout_add((guint)MIN(wait_ms, 60000), on_time, http);
+  if (http->places.all->len && !http->look)
+    http->look = g_timeout_add(LOOK_MS, on_look, http);
 }
 
 static gboolean on_time(gpointer user) {
@@ -88,16 +96,16 @@ static ssize_t give(void *user, uint64_t position, char *out, size_t room) {
   client *c = user;
   weft_http *http = c->http;
   (void)position;
-  if (c->at < oldest(http))
+  if (c->place->cut || c->at < oldest(http))
     return MHD_CONTENT_READER_END_WITH_ERROR; // too slow, or the stream went on elsewhere
   if (c->at == c->end)
     return MHD_CONTENT_READER_END_OF_STREAM;
   if (c->at >= http->written && http->ended)
     return http->options.length ? MHD_CONTENT_READER_END_WITH_ERROR
                                 : MHD_CONTENT_READER_END_OF_STREAM;
+  c->took_us = g_get_monotonic_time();
   if (c->at >= http->written) {
-    c->waiting = true;
-    MHD_suspend_connection(c->connection);
+    weft_place_suspend(c->place);
     return 0;
   }
   size_t n = (size_t)MIN(MIN(http->written, c->end) - c->at, room);
@@ -113,6 +121,25 @@ static void gone(void *user) {
   client *c = user;
   g_ptr_array_remove_fast(c->http->clients, c);
   g_free(c);
+}
+
+// Who takes nothing of what is there for long is gone, and who is owed more than is kept will not
+// get it; the library asks for more only once what it has been given is sent.
+static gboolean on_look(gpointer user) {
+  weft_http *http = user;
+  const gint64 now_us = g_get_monotonic_time();
+  weft_places_look(&http->places, now_us);
+  for (guint i = 0; i < http->clients->len; i++) {
+    const client *c = g_ptr_array_index(http->clients, i);
+    const bool stuck = !c->place->suspended && now_us - c->took_us > http->places.silence_us;
+    if (c->at < oldest(http) || stuck)
+      weft_place_cut(c->place);
+  }
+  work(http);
+  if (http->places.all->len)
+    return G_SOURCE_CONTINUE;
+  http->look = 0;
+  return G_SOURCE_REMOVE;
 }
 
 // What the header Range asks for. False: it cannot be had. Without one that is understood: all.
@@ -179,16 +206,18 @@ static enum MHD_Result refuse_range(const weft_http *http, struct MHD_Connection
 
 static enum MHD_Result answer_stream(weft_http *http, struct MHD_Connection *connection,
                                      bool body) {
+  weft_place *place = weft_place_of(connection);
+  place->streams = true;
   if (!http->type) {
-    g_ptr_array_add(http->early, connection);
-    MHD_suspend_connection(connection);
+    weft_place_suspend(place);
     return MHD_YES;
   }
   const char *range = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Range");
   bool partial;
   client *c = g_new0(client, 1);
   c->http = http;
-  c->connection = connection;
+  c->place = place;
+  c->took_us = g_get_monotonic_time();
   if (!place_client(http, c, range, body, &partial)) {
     g_free(c);
     return refuse_range(http, connection);
@@ -218,6 +247,8 @@ static enum MHD_Result answer_stream(weft_http *http, struct MHD_Connection *con
   return result;
 }
 
+static const char TEXT[] = "text/plain; charset=utf-8";
+
 static enum MHD_Result answer_text(struct MHD_Connection *connection, unsigned status,
                                    const char *type, char *text) {
   struct MHD_Response *response =
@@ -232,24 +263,52 @@ static enum MHD_Result answer_text(struct MHD_Connection *connection, unsigned s
   return result;
 }
 
+// An answer that ends the connection: to what is not waited for.
+static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status,
+                              const char *header, const char *value, const char *text) {
+  struct MHD_Response *response = MHD_create_response_from_buffer(
+      strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_PERSISTENT);
+  if (!response)
+    return MHD_NO;
+  (void)MHD_add_response_header(response, "Content-Type", TEXT);
+  (void)MHD_add_response_header(response, "Connection", "close");
+  if (header)
+    (void)MHD_add_response_header(response, header, value);
+  const enum MHD_Result result = MHD_queue_response(connection, status, response);
+  MHD_destroy_response(response);
+  return result;
+}
+
+// The header of a request is here. What follows it would be read for as long as it comes.
+static enum MHD_Result begin_request(struct MHD_Connection *connection, const char *method) {
+  const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
+  if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+    return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "Allow", "GET, HEAD", "GET only\n");
+  if ((length && strcmp(length, "0") != 0) ||
+      MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Transfer-Encoding"))
+    return refuse(connection, MHD_HTTP_CONTENT_TOO_LARGE, NULL, NULL, "no body\n");
+  return MHD_YES;
+}
+
 static enum MHD_Result on_request(void *user, struct MHD_Connection *connection, const char *path,
                                   const char *method, const char *version, const char *body,
                                   size_t *body_bytes, void **state) {
   static int seen;
   weft_http *http = user;
-  const char *type = "text/plain; charset=utf-8";
+  weft_place *place = weft_place_of(connection);
+  const char *type = TEXT;
   unsigned status = MHD_HTTP_OK;
   (void)version, (void)body;
+  if (place->cut)
+    return MHD_NO;
   if (!*state) { // headers only so far
     *state = &seen;
-    return MHD_YES;
+    return begin_request(connection, method);
   }
-  if (*body_bytes) {
-    *body_bytes = 0;
-    return MHD_YES;
-  }
-  if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-    return answer_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, type, g_strdup("GET only\n"));
+  *body_bytes = 0;
+  if (!weft_places_answer(&http->places, place))
+    return refuse(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "Retry-After", "5",
+                  "too many connections\n");
   if (http->options.stream && strcmp(path, "/") == 0)
     return answer_stream(http, connection, strcmp(method, "GET") == 0);
   char *text =
@@ -261,10 +320,9 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
 
 // --- Life
 
-static void resume_early(weft_http *http) {
-  for (guint i = 0; i < http->early->len; i++)
-    MHD_resume_connection(g_ptr_array_index(http->early, i));
-  g_ptr_array_set_size(http->early, 0);
+static void resume_all(weft_http *http) {
+  for (guint i = 0; i < http->places.all->len; i++)
+    weft_place_resume(g_ptr_array_index(http->places.all, i));
 }
 
 weft_http *weft_http_new(const weft_http_options *options, char **error) {
@@ -273,14 +331,18 @@ weft_http *weft_http_new(const weft_http_options *options, char **error) {
   memcpy(&at.sin6_addr, options->listen.ip, 16);
   http->options = *options;
   http->clients = g_ptr_array_new();
-  http->early = g_ptr_array_new();
+  weft_places_init(&http->places,
+                   1000 * (gint64)(options->request_ms ? options->request_ms : REQUEST_MS),
+                   1000 * (gint64)(options->silence_ms ? options->silence_ms : SILENCE_MS));
   if (options->stream)
     http->kept = g_malloc(KEPT);
   errno = 0;
-  http->daemon = MHD_start_daemon(
-      MHD_USE_EPOLL | MHD_USE_DUAL_STACK | MHD_ALLOW_SUSPEND_RESUME, options->listen.port, NULL,
-      NULL, on_request, http, MHD_OPTION_SOCK_ADDR, &at, MHD_OPTION_CONNECTION_LIMIT,
-      (unsigned)CLIENTS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_END);
+  http->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_DUAL_STACK | MHD_ALLOW_SUSPEND_RESUME,
+                                  options->listen.port, NULL, NULL, on_request, http,
+                                  MHD_OPTION_SOCK_ADDR, &at, MHD_OPTION_CONNECTION_LIMIT,
+                                  (unsigned)WEFT_PLACES_CONNECTIONS, MHD_OPTION_NOTIFY_CONNECTION,
+                                  weft_places_notify, &http->places, MHD_OPTION_NOTIFY_COMPLETED,
+                                  weft_places_completed, &http->places, MHD_OPTION_END);
   const union MHD_DaemonInfo *info =
       http->daemon ? MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
   if (!info) {
@@ -300,17 +362,13 @@ void weft_http_free(weft_http *http) {
     g_source_remove(http->watch);
   if (http->timer)
     g_source_remove(http->timer);
-  for (guint i = 0; http->clients && i < http->clients->len; i++) {
-    client *c = g_ptr_array_index(http->clients, i);
-    if (c->waiting) // the library wants nobody suspended when it stops
-      MHD_resume_connection(c->connection);
-    c->waiting = false;
-  }
-  resume_early(http);
+  if (http->look)
+    g_source_remove(http->look);
+  resume_all(http); // the library wants nobody suspended when it stops
   if (http->daemon)
     MHD_stop_daemon(http->daemon);
   g_ptr_array_unref(http->clients);
-  g_ptr_array_unref(http->early);
+  weft_places_clear(&http->places);
   g_free(http->kept);
   g_free(http);
 }
@@ -323,17 +381,16 @@ uint16_t weft_http_port(const weft_http *http) {
 static void resume(weft_http *http) {
   for (guint i = 0; i < http->clients->len; i++) {
     client *c = g_ptr_array_index(http->clients, i);
-    if (c->waiting)
-      MHD_resume_connection(c->connection);
-    c->waiting = false;
+    if (c->place->suspended)
+      c->took_us = g_get_monotonic_time();
   }
+  resume_all(http);
   work(http); // nothing when a request is being answered: the library goes on after it
 }
 
 static void know_type(weft_http *http, const uint8_t *data, size_t bytes) {
   if (!http->type)
     http->type = type_of(data, bytes);
-  resume_early(http);
 }
 
 void weft_http_write(weft_http *http, const uint8_t *data, size_t bytes) {

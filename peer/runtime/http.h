@@ -25,6 +25,9 @@ typedef struct weft_http_options {
   // The page of `path` (g_free), its type and HTTP status; NULL: there is none.
   char *(*page)(void *user, const char *path, const char **type, unsigned *status);
   void *user;
+  // How long a new connection may take for its first request, and one that asked before for the
+  // next, or for reading nothing of what it is owed. 0: 10 s and 60 s.
+  unsigned request_ms, silence_ms;
 } weft_http_options;
 
 // NULL, and *error (g_free) says why. Lives on the thread's default main context.

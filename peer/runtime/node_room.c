@@ -6,13 +6,6 @@
 
 #include "peer/runtime/node_internal.h"
 
-// One IPv4 address, or one /64 of IPv6: what one party has at least.
-static bool same_origin(const weft_address *a, const weft_address *b) {
-  static const uint8_t v4_prefix[12] = {[10] = 0xff, [11] = 0xff};
-  const bool v4 = memcmp(a->ip, v4_prefix, sizeof v4_prefix) == 0;
-  return memcmp(a->ip, b->ip, v4 ? sizeof a->ip : 8) == 0;
-}
-
 static bool counts(const node_link *l, bool neighbours) {
   return l->open && !l->tracker && (!neighbours || l->neighbour != NONE);
 }
@@ -20,7 +13,8 @@ static bool counts(const node_link *l, bool neighbours) {
 static size_t count_of(const weft_node *node, const weft_address *address, bool neighbours) {
   size_t count = 0;
   for (size_t i = 0; i < node->options.links_max; i++)
-    count += counts(&node->links[i], neighbours) && same_origin(&node->links[i].address, address);
+    count += counts(&node->links[i], neighbours) &&
+             weft_address_same_origin(&node->links[i].address, address);
   return count;
 }
 
@@ -33,7 +27,7 @@ static size_t one_of_many(const weft_node *node, const weft_address *newcomer, b
     if (!counts(l, neighbours) || l->dialled ||
         (node->engine && memcmp(l->public_key, node->stream.source_key, 32) == 0))
       continue;
-    if (best != NONE && same_origin(&l->address, &node->links[best].address)) {
+    if (best != NONE && weft_address_same_origin(&l->address, &node->links[best].address)) {
       best = l->since_us > node->links[best].since_us ? i : best;
       continue;
     }

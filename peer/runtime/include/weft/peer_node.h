@@ -126,6 +126,8 @@ void weft_node_get_statistics(const weft_node *node, weft_node_statistics *out);
 // "1.2.3.4:5", "[::1]:5", "name:5" (looked up, which may wait), ":5" and "5" (any address).
 bool weft_address_parse(const char *text, weft_address *out);
 const char *weft_address_text(const weft_address *address, char out[WEFT_ADDRESS_TEXT]);
+// Of one IPv4 address, or one /64 of IPv6: what one party has at least.
+bool weft_address_same_origin(const weft_address *a, const weft_address *b);
 
 #ifdef __cplusplus
 }

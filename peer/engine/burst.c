@@ -134,6 +134,7 @@ static weft_status make_burst(weft_engine *e, const weft_policy_choice *choice, 
   weft_neighbour *n = &e->neighbours[choice->neighbour];
   n->spoke_us = now_us;
   weft_neighbour_expect(e, choice->neighbour, e->pace_us);
+  weft_share_give(e, n, choice->count);
   weft_flight_add(e, n, e->pace_us, choice->segment, choice->count);
   if (e->options->congestion)
     weft_neighbour_timer(e, choice->neighbour);
@@ -167,7 +168,7 @@ static weft_status choose(weft_engine *e, int64_t now_us, weft_policy_choice *ch
   if (live_source)
     pass_over_old(e, now_us);
   const bool push_first = live_source && policy->pick;
-  if (!push_first && e->owed_count && weft_owed_next(e, choice, now_us))
+  if (!push_first && e->owed_count && weft_owed_next(e, true, choice, now_us))
     return WEFT_OK;
   if (e->due_count)
     return WEFT_PENDING; // a manifest goes before what is owed
@@ -177,7 +178,7 @@ static weft_status choose(weft_engine *e, int64_t now_us, weft_policy_choice *ch
   // asks for everything; but not more of it, or what was lost of an older one never comes.
   weft_policy_choice owed;
   if (push_first && !(picked && is_new(e, choice)) && e->owed_count &&
-      weft_owed_next(e, &owed, now_us)) {
+      weft_owed_next(e, true, &owed, now_us)) {
     *choice = owed;
     return WEFT_OK;
   }
@@ -185,6 +186,8 @@ static weft_status choose(weft_engine *e, int64_t now_us, weft_policy_choice *ch
     return WEFT_PENDING;
   if (picked)
     return choice_valid(e, choice) ? WEFT_OK : WEFT_E_ARGUMENT;
+  if (e->owed_count && weft_owed_next(e, false, choice, now_us))
+    return WEFT_OK; // beyond anybody's share, and nobody wants the uplink
   e->idle = e->due_count == 0;
   return WEFT_PENDING;
 }

@@ -12,7 +12,7 @@ enum {
   BASE_US = 60000000 // how long one base delay counts
 };
 
-static uint64_t packet_bytes(const weft_engine *e) {
+uint64_t weft_coded_bytes(const weft_engine *e) {
   const weft_engine_options *o = e->options;
   return WEFT_WIRE_SESSION_HEADER_BYTES + o->blocks + o->block_bytes + o->datagram_overhead;
 }
@@ -22,14 +22,14 @@ void weft_ledbat_start(weft_engine *e, weft_neighbour *n, int64_t now_us) {
                             .base_us = now_us,
                             .cut_us = now_us,
                             .acked_us = now_us,
-                            .window = START_PACKETS * packet_bytes(e)};
-  const uint64_t burst = 2 * e->options->batch * packet_bytes(e);
+                            .window = START_PACKETS * weft_coded_bytes(e)};
+  const uint64_t burst = 2 * e->options->batch * weft_coded_bytes(e);
   if (n->ledbat.window < burst)
     n->ledbat.window = burst;
 }
 
 bool weft_ledbat_room(const weft_engine *e, const weft_neighbour *n) {
-  const uint64_t flight = (uint32_t)(n->ledbat.sent - n->ledbat.acked_sent) * packet_bytes(e);
+  const uint64_t flight = (uint32_t)(n->ledbat.sent - n->ledbat.acked_sent) * weft_coded_bytes(e);
   return flight < n->ledbat.window;
 }
 
@@ -56,7 +56,7 @@ static uint32_t learn_delay(weft_ledbat *l, uint32_t delay, int64_t now_us) {
 }
 
 static void cut(weft_engine *e, weft_ledbat *l, int64_t now_us) {
-  const uint64_t least = LEAST_PACKETS * packet_bytes(e);
+  const uint64_t least = LEAST_PACKETS * weft_coded_bytes(e);
   l->window = l->window / 2 > least ? l->window / 2 : least;
   l->cut_us = now_us;
 }
@@ -81,7 +81,7 @@ void weft_ledbat_acked(weft_engine *e, size_t index, const weft_ack *ack, int64_
   } else {
     // window += gain * (target - queueing) / target * acked bytes * packet / window
     const int64_t off = TARGET_US - l->queueing_us;
-    const int64_t packet = (int64_t)packet_bytes(e), acked = (int64_t)sent * packet;
+    const int64_t packet = (int64_t)weft_coded_bytes(e), acked = (int64_t)sent * packet;
     const int64_t limited = off < -TARGET_US ? -TARGET_US : off;
     const int64_t change = limited * acked / TARGET_US * packet / (int64_t)l->window * 2;
     // Not grown past twice what is used: an idle sender learns nothing about the path.
@@ -104,7 +104,7 @@ void weft_ledbat_silence(weft_engine *e, size_t index, int64_t now_us) {
     return;
   l->acked_sent = l->sent;
   l->acked_us = now_us;
-  l->window = LEAST_PACKETS * packet_bytes(e);
+  l->window = LEAST_PACKETS * weft_coded_bytes(e);
   e->idle = false;
   weft_neighbour_show(e, n);
 }

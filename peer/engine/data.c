@@ -168,7 +168,6 @@ weft_status weft_data_take(weft_engine *e, size_t index, const weft_engine_arriv
     return WEFT_E_FOREIGN;
   count_bytes(e, a);
   n->gave_us = now_us;
-  n->received += (uint32_t)a->count;
   n->received_packets += a->count;
   weft_request_answered(e, index, segment, a->count, a->packet, now_us);
   if (late)

@@ -145,8 +145,9 @@ typedef struct weft_neighbour { // in the order of use: a simulator has millions
   int64_t gave_us;       // its last coded packet
   int64_t round_trip_us; // smoothed
   int64_t spoke_us, stamp_us;
-  uint32_t stamp;    // what to echo, which came at stamp_us
-  uint32_t received; // coded packets
+  uint32_t stamp; // what to echo, which came at stamp_us
+  // share.c: packets that may be sent to it, and that it was sent on request lately
+  uint16_t credit, answered;
   uint64_t received_packets, received_innovative;
   weft_policy_want *wants; // (window), its segments first .. accept_end - 1
   weft_flight *flight;     // (flights_max) a ring, oldest first
@@ -167,7 +168,7 @@ typedef struct weft_neighbour { // in the order of use: a simulator has millions
   weft_peer_address address;
   bool refer_asked; // it was asked for addresses and has not answered
   uint8_t forged;   // signatures that were none, more than good ones
-  uint8_t answers;  // that it was given at once, since answers_us
+  uint8_t answers;  // that it was given at once, since share_us
 } weft_neighbour;
 
 // When a neighbour wants something next; apart and small, since all are looked at after each event.
@@ -236,7 +237,8 @@ struct weft_engine {
   uint64_t timed_segment; // the newest whose time is known, and what followed from it
   int64_t timed_us, segment_us;
   bool playing, stalled, tell_stall, tell_resume;
-  uint64_t due_segment; // live: the media time of `play`, kept since each deadline wants it
+  uint32_t share_horizon; // `horizon` at share_us, modulo 2^32
+  uint64_t due_segment;   // live: the media time of `play`, kept since each deadline wants it
   int64_t due_us;
   int64_t origin_us;    // VoD: local time less media time
   int64_t offset_us[2]; // live: smallest seen in this minute and the last
@@ -263,7 +265,7 @@ struct weft_engine {
   size_t dial;                             // neighbours to be had
   uint64_t skipped_before, horizon_before; // at the last look
   int64_t exchange_us, dial_us, replace_us;
-  int64_t answers_us; // answers are counted anew
+  int64_t share_us; // share.c: the last look
 
   int64_t pace_us;    // no data before this time
   uint64_t pace_rest; // bits * 1e6 that pace_us does not hold yet
@@ -271,6 +273,7 @@ struct weft_engine {
   uint32_t progress;  // counts packets gained
   uint64_t salt;      // weft_policy_view
   uint16_t suppliers; // by how many what is lacked here is divided
+  uint16_t sated;     // neighbours without credit
   bool idle;          // the policy found nothing since the last change
   bool ask_idle;
   weft_engine_statistics statistics;
@@ -381,7 +384,19 @@ void weft_flight_forget(weft_engine *engine, weft_neighbour *neighbour, int64_t 
 void weft_neighbour_heard(weft_neighbour *neighbour, const weft_stamps *stamps, int64_t now_us);
 weft_stamps weft_neighbour_stamps(const weft_neighbour *neighbour, int64_t now_us);
 
+// share.c
+void weft_share_start(const weft_engine *engine, weft_neighbour *neighbour);
+// Packets were sent to it, asked for or not; and whether that is all that it can need by now.
+void weft_share_give(weft_engine *engine, weft_neighbour *neighbour, size_t packets);
+bool weft_share_sated(const weft_engine *engine, const weft_neighbour *neighbour);
+// Packets that it asked for; and whether its requests go before what others are to be sent.
+void weft_share_answer(const weft_engine *engine, weft_neighbour *neighbour, size_t packets);
+bool weft_share_in_turn(const weft_engine *engine, const weft_neighbour *neighbour);
+void weft_share_look(weft_engine *engine, int64_t now_us); // now and then
+int64_t weft_share_deadline(const weft_engine *engine);
+
 // congestion.c
+uint64_t weft_coded_bytes(const weft_engine *engine); // on the wire
 void weft_ledbat_start(weft_engine *engine, weft_neighbour *neighbour, int64_t now_us);
 bool weft_ledbat_room(const weft_engine *engine, const weft_neighbour *neighbour);
 void weft_ledbat_acked(weft_engine *engine, size_t index, const weft_ack *ack, int64_t now_us);
@@ -463,8 +478,9 @@ void weft_requests_forget(weft_engine *engine, size_t index);
 void weft_requests_tick(weft_engine *engine, int64_t now_us);
 int64_t weft_requests_deadline(const weft_engine *engine);
 void weft_requests_ask(weft_engine *engine, int64_t now_us); // as the policy says
-// A burst that somebody asked for; false: none. Takes what it names off what is owed.
-bool weft_owed_next(weft_engine *engine, weft_policy_choice *out, int64_t now_us);
+// A burst that somebody asked for whose turn it is, or anybody; false: none. Takes what it names
+// off what is owed.
+bool weft_owed_next(weft_engine *engine, bool in_turn, weft_policy_choice *out, int64_t now_us);
 
 // playback.c
 // By the rate alone; else by the source's own clock, which its manifests tell: a live input can

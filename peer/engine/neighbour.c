@@ -43,6 +43,7 @@ static void start(weft_engine *e, size_t index, const weft_neighbour_options *op
   if (n->blocks)
     memset(n->blocks, 0, e->window * e->blocks_stride);
   weft_ledbat_start(e, n, now_us);
+  weft_share_start(e, n);
   e->policy_view[index] = (weft_policy_neighbour){
       .suppliers = 1, .source = n->is_source, .wants = n->wants, .blocks = n->blocks};
   weft_requests_start(e, index);
@@ -77,8 +78,8 @@ void weft_neighbour_show(weft_engine *e, const weft_neighbour *n) {
   // One whose map has not come would be taken to lack everything, and for one with no other
   // supplier: most of that it has already.
   const bool known = n->state == WEFT_NEIGHBOUR_OPEN && !n->doubtful && n->mapped;
-  view->open =
-      known && n->flight_count < flights && (!e->options->congestion || weft_ledbat_room(e, n));
+  view->open = known && !weft_share_sated(e, n) && n->flight_count < flights &&
+               (!e->options->congestion || weft_ledbat_room(e, n));
   view->known = known;
   view->oldest = n->oldest;
   view->first = n->first;

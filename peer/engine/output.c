@@ -166,7 +166,7 @@ static size_t put_ack(weft_engine *e, size_t index, int64_t now_us, uint8_t *out
   weft_neighbour *n = &e->neighbours[index];
   n->ack_due_us = WEFT_ENGINE_NEVER;
   const weft_ack ack = {.sent = n->pace_sent,
-                        .received = n->received,
+                        .received = (uint32_t)n->received_packets,
                         .delay = (uint32_t)n->pace_us - n->pace_stamp,
                         .stamp = n->pace_stamp,
                         .held = (uint32_t)(now_us - n->pace_us)};

@@ -351,12 +351,8 @@ static void owe(weft_engine *e, size_t index, const weft_request *r) {
 // are longer than what asks for them: nobody gets more of them than one who asks as an honest
 // neighbour does, so many at a time, or he alone would keep the uplink busy.
 bool weft_answer_allowed(weft_engine *e, size_t index, int64_t now_us) {
-  enum { MORE = 4 }; // greetings and addresses
-  if (now_us - e->answers_us >= ask_every(e)) {
-    for (size_t i = 0; i < e->used; i++)
-      e->neighbours[i].answers = 0;
-    e->answers_us = now_us;
-  }
+  enum { MORE = 4 };          // greetings and addresses
+  weft_share_look(e, now_us); // counted anew
   weft_neighbour *n = &e->neighbours[index];
   if (n->answers >= room(e) + MORE)
     return false; // it will ask again
@@ -454,14 +450,16 @@ static bool serve(weft_engine *e, size_t index, weft_policy_choice *out, int64_t
   return false;
 }
 
-bool weft_owed_next(weft_engine *e, weft_policy_choice *out, int64_t now_us) {
+bool weft_owed_next(weft_engine *e, bool in_turn, weft_policy_choice *out, int64_t now_us) {
   for (size_t i = 0; i < e->used && e->owed_count; i++) {
     const size_t index = (e->next_owed + i) % e->used;
-    if (e->neighbours[index].owed_count == 0 || !e->policy_view[index].open)
+    weft_neighbour *n = &e->neighbours[index];
+    if (n->owed_count == 0 || !e->policy_view[index].open || (in_turn && !weft_share_in_turn(e, n)))
       continue;
-    if (weft_manifest_offer(e, index, e->neighbours[index].owed[0].segment))
+    if (weft_manifest_offer(e, index, n->owed[0].segment))
       return false;
     if (serve(e, index, out, now_us)) {
+      weft_share_answer(e, n, out->count);
       e->next_owed = (index + 1) % e->used;
       return true;
     }

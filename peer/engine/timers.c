@@ -15,6 +15,7 @@ int64_t weft_engine_deadline(const weft_engine *e) {
     at = earlier(at, weft_neighbour_deadline(e, i));
   at = earlier(at, weft_play_deadline(e));
   at = earlier(at, weft_requests_deadline(e));
+  at = earlier(at, weft_share_deadline(e));
   at = earlier(at, e->gather_us);
   if (weft_checksums_on(e))
     at = earlier(at, weft_checksum_deadline(e));
@@ -60,6 +61,7 @@ static void neighbour_tick(weft_engine *e, size_t i, int64_t now_us) {
 void weft_engine_tick(weft_engine *e, int64_t now_us) {
   if (e->farewell)
     return;
+  weft_share_look(e, now_us);
   for (size_t i = 0; i < e->used; i++)
     if (now_us >= weft_neighbour_deadline(e, i))
       neighbour_tick(e, i, now_us);

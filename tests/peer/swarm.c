@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "peer/engine/messages.h"
 #include "tests/support/test_rng.h"
 
-enum { N = 16, K = 64, SEGMENT = N * K };
+enum { N = 16, K = 64, SEGMENT = N * K, ASK_EVERY_US = 5000 };
 
 struct swarm_event {
   int64_t due_us;
@@ -149,6 +150,9 @@ static void send(swarm *s, size_t from, size_t neighbour, const weft_datagram *d
   if (!link->used || (data && n->free_rider))
     return;
   n->data_sent += data ? d->bytes : 0;
+  n->data_greedy += data && s->node[link->node].greedy ? d->bytes : 0;
+  if (n->greedy && d->data[1] == WEFT_MESSAGE_BRAKE)
+    return;
   const fixture_fate fate = s->fate(s, from, link->node);
   for (int copy = 0; copy < fate.copies; copy++) {
     swarm_event *event = malloc(sizeof *event + d->bytes);
@@ -161,6 +165,8 @@ static void send(swarm *s, size_t from, size_t neighbour, const weft_datagram *d
     memcpy(event->data, d->data, d->bytes);
     if (n->polluter && data)
       event->data[d->bytes - 1 - swarm_draw(s, K)] ^= (uint8_t)(1 + swarm_draw(s, 255));
+    if (n->greedy && d->data[1] == WEFT_MESSAGE_MAP) // ranks
+      memset(event->data + WEFT_MAP_BYTES, 0, d->bytes - WEFT_MAP_BYTES);
     if (s->damage && swarm_draw(s, 16) == 0) {
       event->data[swarm_draw(s, d->bytes)] ^= (uint8_t)(1u << swarm_draw(s, 8));
       s->damaged++;
@@ -289,6 +295,25 @@ static void take_events(swarm *s, size_t index) {
   count_spared(n);
 }
 
+static void ask_for_everything(swarm *s, size_t index) {
+  swarm_node *n = &s->node[index];
+  const bool live = s->options.mode == WEFT_MODE_LIVE;
+  const uint64_t made = (live ? s->fed : s->input_bytes) / SEGMENT;
+  const uint64_t first = !live ? n->next : made > 16 ? made - 16 : 0;
+  uint8_t out[WEFT_DATAGRAM_MAX];
+  weft_request asks[16];
+  size_t count = 0;
+  if (!n->greedy || s->now_us < n->asks_us)
+    return;
+  n->asks_us = s->now_us + ASK_EVERY_US;
+  for (uint64_t k = first; k < made && count < 16; k++)
+    asks[count++] = (weft_request){.segment = k, .kind = WEFT_REQUEST_PACKETS, .count = 1024};
+  for (size_t i = 0; i < SWARM_LINKS && count; i++)
+    if (n->links[i].used)
+      send(s, index, i,
+           &(weft_datagram){.data = out, .bytes = weft_request_write(asks, count, out)});
+}
+
 static void turn(swarm *s, size_t index) {
   swarm_node *n = &s->node[index];
   weft_engine_tick(n->engine, s->now_us);
@@ -304,7 +329,10 @@ static void turn(swarm *s, size_t index) {
       send(s, index, burst.neighbour, &burst.datagrams[i]);
   if (status != WEFT_PENDING)
     (void)done(s, status);
+  ask_for_everything(s, index);
   n->deadline_us = weft_engine_deadline(n->engine);
+  if (n->greedy && n->asks_us < n->deadline_us)
+    n->deadline_us = n->asks_us;
 }
 
 void swarm_kill(swarm *s, size_t node, bool polite) {

@@ -25,6 +25,7 @@ typedef struct swarm_node {
   swarm_link links[SWARM_LINKS];
   bool polluter;   // spoils every coded packet that it sends
   bool free_rider; // sends no coded packet
+  bool greedy;     // asks all for everything all the time, and says to lack it
   bool wrong;      // gave out a byte that never went in
   uint64_t read;   // segments given out
   uint64_t next;   // segment expected next: what is read before it is an error
@@ -34,7 +35,8 @@ typedef struct swarm_node {
   int64_t ban_delay_us; // from a neighbour's first spoilt packet to its ban, at most
   size_t spared;        // stayed as a segment was complete of which they had sent spoilt packets
   uint64_t data_sent;   // bytes of coded packets
-  int64_t deadline_us;
+  uint64_t data_greedy; // of these, to the greedy
+  int64_t deadline_us, asks_us;
 } swarm_node;
 
 typedef struct swarm_event swarm_event;

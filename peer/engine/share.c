@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fair shares of the uplink. A neighbour's word for what it lacks costs it nothing: one that says
+// to lack everything, and asks for it all the time, would have the whole uplink. So nobody gets
+// more than he can need, and nobody's requests go before what others are to be sent for longer than
+// a part of the uplink takes. Two buckets for each neighbour, filled and emptied now and then.
+#include "peer/engine/internal.h"
+
+enum {
+  LOSSES = 2, // half of the packets may be lost
+  SEEKS = 2,  // windows that a neighbour gets at once, on demand
+  PARTS = 4,  // of the uplink: one for the requests of one neighbour
+  AHEAD = 4,  // segments that are answered at once
+  SEGMENT_LEAST_US = 100
+};
+
+// --- What it can need
+
+// A live stream's segments come when they come; on demand they are due by the clock. What plays
+// faster than that is not watched.
+static bool bounded(const weft_engine *e) {
+  return weft_is_live(e) ||
+         (weft_is_paced(e) && weft_timed_by_rate(e) && weft_segment_us(e) >= SEGMENT_LEAST_US);
+}
+
+static uint64_t segment_packets(const weft_engine *e) {
+  return LOSSES * (uint64_t)e->options->blocks;
+}
+
+// What one who comes lacks at once: live, what is still to be played; else a window, and one more
+// should it seek.
+static uint64_t most_credit(const weft_engine *e) {
+  const uint64_t live = e->horizon > e->play ? e->horizon - e->play + 1 : 1;
+  const uint64_t all = SEEKS * (uint64_t)e->window;
+  const uint64_t packets = (weft_is_live(e) && live < all ? live : all) * segment_packets(e);
+  return packets < UINT16_MAX ? packets : UINT16_MAX;
+}
+
+// What came to be needed since the last look.
+static uint64_t new_packets(const weft_engine *e, int64_t now_us) {
+  const uint64_t each = segment_packets(e);
+  if (weft_is_live(e))
+    return (uint32_t)(e->horizon - e->share_horizon) * each;
+  const uint64_t segment_us = (uint64_t)weft_segment_us(e);
+  const uint64_t now = (uint64_t)now_us, before = (uint64_t)e->share_us;
+  return now / segment_us * each + now % segment_us * each / segment_us -
+         (before / segment_us * each + before % segment_us * each / segment_us);
+}
+
+bool weft_share_sated(const weft_engine *e, const weft_neighbour *n) {
+  return n->credit == 0 && bounded(e);
+}
+
+void weft_share_start(const weft_engine *e, weft_neighbour *n) {
+  n->credit = (uint16_t)most_credit(e);
+}
+
+void weft_share_give(weft_engine *e, weft_neighbour *n, size_t packets) {
+  const bool before = weft_share_sated(e, n);
+  n->credit = (uint16_t)(n->credit > packets ? n->credit - packets : 0);
+  if (!before && weft_share_sated(e, n))
+    e->sated++;
+}
+
+// --- Whose turn it is
+
+// Where receivers ask for all that they get, they are answered by turns; where it is pushed to
+// them, they ask for what is urgent.
+bool weft_share_in_turn(const weft_engine *e, const weft_neighbour *n) {
+  return e->options->policy->ask || e->self.upload_bits_per_s == 0 ||
+         n->answered < AHEAD * e->options->blocks;
+}
+
+void weft_share_answer(const weft_engine *e, weft_neighbour *n, size_t packets) {
+  const size_t answered = n->answered + packets, most = (AHEAD + 1) * e->options->blocks;
+  n->answered = (uint16_t)(answered < most ? answered : most);
+}
+
+// Answers that the uplink's part took since the last look.
+static uint64_t parted_packets(const weft_engine *e, int64_t now_us) {
+  const uint64_t bits = PARTS * 8u * weft_coded_bytes(e), rate = e->self.upload_bits_per_s;
+  const uint64_t packet_us = rate ? bits * 1000000u / rate : 0;
+  return packet_us ? (uint64_t)now_us / packet_us - (uint64_t)e->share_us / packet_us : UINT16_MAX;
+}
+
+// --- Time
+
+int64_t weft_share_deadline(const weft_engine *e) {
+  return e->sated ? e->share_us + WEFT_TIMER(e, ask_us, 100000) : WEFT_ENGINE_NEVER;
+}
+
+void weft_share_look(weft_engine *e, int64_t now_us) {
+  if (now_us - e->share_us < WEFT_TIMER(e, ask_us, 100000))
+    return;
+  const uint64_t most = most_credit(e), more = bounded(e) ? new_packets(e, now_us) : 0;
+  const uint64_t answered = parted_packets(e, now_us);
+  e->share_us = now_us;
+  e->share_horizon = (uint32_t)e->horizon;
+  e->sated = 0;
+  for (size_t i = 0; i < e->used; i++) {
+    weft_neighbour *n = &e->neighbours[i];
+    const bool before = weft_share_sated(e, n);
+    n->answers = 0;
+    n->answered = (uint16_t)(n->answered > answered ? n->answered - answered : 0);
+    n->credit = (uint16_t)(n->credit + more < most ? n->credit + more : most);
+    if (weft_share_sated(e, n)) {
+      e->sated++;
+    } else if (before) {
+      e->idle = false;
+      weft_neighbour_show(e, n);
+    }
+  }
+}

@@ -265,6 +265,7 @@ struct weft_engine {
   size_t dial;                             // neighbours to be had
   uint64_t skipped_before, horizon_before; // at the last look
   int64_t exchange_us, dial_us, replace_us;
+  size_t sought; // places here that somebody wanted in vain
   int64_t share_us; // share.c: the last look
 
   int64_t pace_us;    // no data before this time

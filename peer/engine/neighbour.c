@@ -115,6 +115,7 @@ void weft_neighbour_drop(weft_engine *e, size_t index, weft_lost_reason reason) 
     if (e->slots[at].solo == index)
       e->slots[at].solo = WEFT_NO_NEIGHBOUR;
   e->degree--;
+  e->sought -= e->sought > 0;
   weft_exchange_lost(e, n);
   weft_window_advance(e); // may have waited for this one
 }
@@ -201,11 +202,17 @@ static int64_t doubt_deadline(const weft_engine *e, const weft_neighbour *n) {
   return (n->unanswered_us < quiet ? n->unanswered_us : quiet) + patience;
 }
 
+// How long one that may be gone keeps its place: less where the living want it.
+static int64_t silent(const weft_engine *e) {
+  const int64_t silent_us = WEFT_TIMER(e, silent_us, 6000000);
+  const bool sought = e->sought && e->degree >= e->options->neighbours_max;
+  return sought && silent_us > 2 * PROBE_US ? 2 * PROBE_US : silent_us;
+}
+
 bool weft_neighbour_gone(weft_engine *e, size_t index, int64_t now_us) {
   weft_neighbour *n = &e->neighbours[index];
-  const int64_t silent_us = WEFT_TIMER(e, silent_us, 6000000);
   if (n->state == WEFT_NEIGHBOUR_GREETING)
-    return now_us >= n->heard_us + silent_us;
+    return now_us >= n->heard_us + WEFT_TIMER(e, silent_us, 6000000);
   if (!n->doubtful && now_us >= doubt_deadline(e, n)) {
     n->doubtful = true;
     n->unanswered_us = now_us;
@@ -215,7 +222,7 @@ bool weft_neighbour_gone(weft_engine *e, size_t index, int64_t now_us) {
     e->exchange_us = e->exchange_us != WEFT_ENGINE_NEVER ? now_us : e->exchange_us;
     e->ask_idle = false;
   }
-  return n->doubtful && now_us >= n->unanswered_us + silent_us;
+  return n->doubtful && now_us >= n->unanswered_us + silent(e);
 }
 
 bool weft_neighbour_probe(const weft_engine *e, size_t index, int64_t now_us) {
@@ -254,7 +261,7 @@ void weft_neighbour_timer(weft_engine *e, size_t index) {
     if (!n->doubtful)
       at = earlier(at, doubt_deadline(e, n));
     else
-      at = earlier(at, earlier(n->unanswered_us + WEFT_TIMER(e, silent_us, 6000000),
+      at = earlier(at, earlier(n->unanswered_us + silent(e),
                                n->hello_us + PROBE_US));
   } else {
     clock->map_us = WEFT_ENGINE_NEVER;

@@ -333,6 +333,38 @@ START_TEST(a_late_joiner_starts_with_the_oldest_segment_there_is) {
 }
 END_TEST
 
+// A full source: the place of a neighbour that was killed is another's as soon as that may be gone
+// and somebody wants it; where nobody does it stays, as silence has many reasons.
+static void expect_place(bool sought) {
+  enum { PLACES = 4 };
+  swarm *s = live(sought ? 12 : 13);
+  s->options.neighbours_max = PLACES;
+  swarm_start(s, NULL);
+  for (size_t i = 1; i <= PLACES + 1; i++) {
+    swarm_add(s, NULL);
+    if (i <= PLACES)
+      swarm_connect(s, i, 0);
+  }
+  swarm_run(s, 2 * SECOND);
+  swarm_kill(s, 1, false);
+  swarm_run(s, 2 * SECOND + SEGMENT_US);
+  if (sought)
+    swarm_connect(s, PLACES + 1, 0); // refused: nobody knows yet
+  swarm_run(s, 5 * SECOND);
+  EXPECT((s->node[PLACES + 1].lost[WEFT_LOST_FULL] > 0) == sought);
+  EXPECT(s->node[0].lost[WEFT_LOST_SILENT] == sought);
+  swarm_connect(s, PLACES + 1, 0);
+  swarm_run(s, 8 * SECOND);
+  EXPECT((s->node[PLACES + 1].plays > 0) == sought);
+  end(s);
+}
+
+START_TEST(the_dead_give_up_places_that_others_want) { expect_place(true); }
+END_TEST
+
+START_TEST(a_place_that_nobody_wants_is_kept_in_silence) { expect_place(false); }
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("playback");
   TCase *t = tcase_create("playback");
@@ -350,6 +382,8 @@ int main(void) {
   tcase_add_test(t, vod_seeks_forwards_and_back);
   tcase_add_test(t, vod_stalls_and_goes_on);
   tcase_add_test(t, a_late_joiner_starts_with_the_oldest_segment_there_is);
+  tcase_add_test(t, the_dead_give_up_places_that_others_want);
+  tcase_add_test(t, a_place_that_nobody_wants_is_kept_in_silence);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

@@ -99,7 +99,8 @@ size_t weft_refer_put(weft_engine *e, size_t index, uint8_t flags, uint8_t *out)
 }
 
 size_t weft_engine_refusal(weft_engine *e, uint8_t out[WEFT_DATAGRAM_MAX]) {
-  e->sought += e->sought < e->options->neighbours_max;
+  if (e->sought < e->options->neighbours_max)
+    e->sought++;
   return weft_refer_put(e, SIZE_MAX, WEFT_REFER_FULL, out);
 }
 

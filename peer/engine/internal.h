@@ -265,7 +265,6 @@ struct weft_engine {
   size_t dial;                             // neighbours to be had
   uint64_t skipped_before, horizon_before; // at the last look
   int64_t exchange_us, dial_us, replace_us;
-  size_t sought; // places here that somebody wanted in vain
   int64_t share_us; // share.c: the last look
 
   int64_t pace_us;    // no data before this time
@@ -275,6 +274,7 @@ struct weft_engine {
   uint64_t salt;      // weft_policy_view
   uint16_t suppliers; // by how many what is lacked here is divided
   uint16_t sated;     // neighbours without credit
+  uint16_t sought;    // places here that somebody wanted in vain
   bool idle;          // the policy found nothing since the last change
   bool ask_idle;
   weft_engine_statistics statistics;
@@ -477,6 +477,8 @@ void weft_request_answered(weft_engine *engine, size_t index, uint64_t segment, 
 void weft_requests_start(weft_engine *engine, size_t index); // of a new neighbour
 void weft_requests_forget(weft_engine *engine, size_t index);
 void weft_requests_tick(weft_engine *engine, int64_t now_us);
+// The segment's time is known now: what is due soon does not wait for the next look.
+void weft_requests_timed(weft_engine *engine, uint64_t segment, int64_t now_us);
 int64_t weft_requests_deadline(const weft_engine *engine);
 void weft_requests_ask(weft_engine *engine, int64_t now_us); // as the policy says
 // A burst that somebody asked for whose turn it is, or anybody; false: none. Takes what it names

@@ -185,6 +185,8 @@ weft_status weft_manifest_take(weft_engine *e, size_t index, const weft_manifest
   }
   if (has)
     fill_slot(e, m, now_us);
+  if (has)
+    weft_requests_timed(e, m->segment, now_us);
   for (size_t i = 0; has && i < e->used; i++) // who cannot begin without it
     if (i != index && e->neighbours[i].state == WEFT_NEIGHBOUR_OPEN && e->neighbours[i].mapped &&
         e->neighbours[i].accept_end == e->neighbours[i].first && !e->neighbours[i].knows_end)

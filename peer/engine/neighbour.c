@@ -115,7 +115,8 @@ void weft_neighbour_drop(weft_engine *e, size_t index, weft_lost_reason reason) 
     if (e->slots[at].solo == index)
       e->slots[at].solo = WEFT_NO_NEIGHBOUR;
   e->degree--;
-  e->sought -= e->sought > 0;
+  if (e->sought)
+    e->sought--;
   weft_exchange_lost(e, n);
   weft_window_advance(e); // may have waited for this one
 }
@@ -261,8 +262,7 @@ void weft_neighbour_timer(weft_engine *e, size_t index) {
     if (!n->doubtful)
       at = earlier(at, doubt_deadline(e, n));
     else
-      at = earlier(at, earlier(n->unanswered_us + silent(e),
-                               n->hello_us + PROBE_US));
+      at = earlier(at, earlier(n->unanswered_us + silent(e), n->hello_us + PROBE_US));
   } else {
     clock->map_us = WEFT_ENGINE_NEVER;
     if (n->state == WEFT_NEIGHBOUR_GREETING)

@@ -167,11 +167,15 @@ static void expire(weft_engine *e, int64_t now_us) {
 // --- What is missing
 
 // A random neighbour among those that can help with the segment: WEFT_NO_NEIGHBOUR if none. With
-// `verified`, only those that have all of it.
+// `verified`, only those that have all of it. Who is asked already for as much as he answers in
+// time comes after the others: were all to go on asking the few that have everything first, these
+// would answer too late, and nobody would have anything to pass on. The source comes last, since
+// everybody would ask it.
 static uint16_t helper(weft_engine *e, uint64_t segment, bool verified, uint16_t except) {
+  enum { AT_LEISURE, BUSY, SOURCE, KINDS };
   const uint16_t received = weft_window_held(e, segment)->received;
-  uint16_t best = WEFT_NO_NEIGHBOUR, source = WEFT_NO_NEIGHBOUR;
-  unsigned seen = 0;
+  uint16_t best[KINDS] = {WEFT_NO_NEIGHBOUR, WEFT_NO_NEIGHBOUR, WEFT_NO_NEIGHBOUR};
+  unsigned seen[KINDS] = {0};
   for (size_t i = 0; i < e->used; i++) {
     const weft_neighbour *n = &e->neighbours[i];
     if (!e->policy_view[i].known || n->ask_count >= room(e) || i == except)
@@ -179,12 +183,14 @@ static uint16_t helper(weft_engine *e, uint64_t segment, bool verified, uint16_t
     const weft_policy_want *want = weft_neighbour_want(e, n, segment);
     if (!weft_neighbour_complete(e, n, segment) && (verified || !want || want->rank <= received))
       continue;
-    if (n->is_source)
-      source = (uint16_t)i; // only if nobody else can: everybody would ask it
-    else if (weft_rng_below(&e->self.rng, ++seen) == 0)
-      best = (uint16_t)i;
+    const int kind = n->is_source ? SOURCE : n->asked < n->ask_window ? AT_LEISURE : BUSY;
+    if (weft_rng_below(&e->self.rng, ++seen[kind]) == 0)
+      best[kind] = (uint16_t)i;
   }
-  return best == WEFT_NO_NEIGHBOUR ? source : best;
+  int kind = AT_LEISURE;
+  while (kind < SOURCE && best[kind] == WEFT_NO_NEIGHBOUR)
+    kind++;
+  return best[kind];
 }
 
 static void ask_packets(weft_engine *e, uint64_t segment, uint16_t index, int64_t now_us) {
@@ -245,24 +251,43 @@ static bool urgent(const weft_engine *e, uint64_t segment, int64_t now_us) {
   return at_us - now_us < ahead(e);
 }
 
-static void mend(weft_engine *e, uint64_t segment, int64_t now_us) {
-  weft_slot *slot = weft_window_slot(e, segment);
-  const weft_policy_segment *held = weft_window_held(e, segment);
-  if (slot->complete || slot->skipped || held->blocks == 0)
-    return;
-  if (e->options->trust && !slot->manifest && held->received > 0)
-    ask_manifest(e, segment, now_us);
-  else if (weft_data_rank(e, slot->segment) == held->blocks)
-    weft_data_full(e, segment, now_us); // there was no memory for it before
-  else if (slot->failed)
-    choose_solo(e, segment, now_us);
-  else if (!e->options->policy->ask && urgent(e, segment, now_us))
-    ask_packets(e, segment, helper(e, segment, false, WEFT_NO_NEIGHBOUR), now_us);
+// Whether a segment without its manifest may soon be urgent. Until that comes it has the time of
+// the next that has one, and a newcomer has those of the newest alone: what it plays first would be
+// asked for when it is due. So by the pace of the newest, and a second early.
+static bool untimed(const weft_engine *e, uint64_t segment, int64_t now_us) {
+  int64_t newest_us;
+  if (!weft_is_live(e) || segment >= e->timed_segment ||
+      weft_engine_play_time(e, e->timed_segment, &newest_us) != WEFT_OK)
+    return false;
+  const uint64_t steps = e->timed_segment - segment;
+  return steps > e->window ||
+         newest_us - (int64_t)steps * weft_segment_us(e) - now_us < 2 * ahead(e);
 }
 
 static bool lacking(const weft_engine *e) {
   return room(e) && !e->self.source && e->started && e->degree &&
          (e->missing < weft_window_edge(e) || e->ask_count);
+}
+
+void weft_requests_timed(weft_engine *e, uint64_t segment, int64_t now_us) {
+  if (lacking(e) && segment >= e->missing && urgent(e, segment, now_us))
+    e->ask_us = now_us;
+}
+
+static void mend(weft_engine *e, uint64_t segment, int64_t now_us) {
+  weft_slot *slot = weft_window_slot(e, segment);
+  const weft_policy_segment *held = weft_window_held(e, segment);
+  if (slot->complete || slot->skipped || held->blocks == 0)
+    return;
+  const bool unsigned_yet = e->options->trust && !slot->manifest;
+  if (unsigned_yet && (held->received > 0 || untimed(e, segment, now_us)))
+    ask_manifest(e, segment, now_us);
+  if (!unsigned_yet && weft_data_rank(e, slot->segment) == held->blocks)
+    weft_data_full(e, segment, now_us); // there was no memory for it before
+  else if (slot->failed)
+    choose_solo(e, segment, now_us);
+  else if (!e->options->policy->ask && urgent(e, segment, now_us))
+    ask_packets(e, segment, helper(e, segment, false, WEFT_NO_NEIGHBOUR), now_us);
 }
 
 // When to look again. Live, with nothing asked for and nothing to verify, there is nothing to do
@@ -423,12 +448,19 @@ static bool mended(weft_engine *e, weft_request *r, int64_t now_us) {
   return false;
 }
 
+// Live: it was due here some time ago, so nobody plays it any more, though clocks differ a little.
+static bool stale(const weft_engine *e, uint64_t segment, int64_t now_us) {
+  int64_t due_us;
+  return weft_is_live(e) && weft_engine_play_time(e, segment, &due_us) == WEFT_OK &&
+         due_us + ahead(e) / 4 <= now_us;
+}
+
 static bool serve(weft_engine *e, size_t index, weft_policy_choice *out, int64_t now_us) {
   weft_neighbour *n = &e->neighbours[index];
   while (n->owed_count) {
     weft_request *r = &n->owed[0];
     const bool here = weft_window_has(e, r->segment) && weft_window_held(e, r->segment)->rank > 0 &&
-                      weft_window_slot(e, r->segment)->segment;
+                      weft_window_slot(e, r->segment)->segment && !stale(e, r->segment, now_us);
     *out = (weft_policy_choice){.neighbour = index, .segment = r->segment};
     if (here && r->kind == WEFT_REQUEST_BLOCKS) {
       out->base = r->count;

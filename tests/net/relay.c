@@ -6,7 +6,8 @@
 //   net_relay FOLDER COUNT SEED LOSS_PPM DELAY_US JITTER_US DUPLICATE_PPM
 //
 // Namespace i is FOLDER/ns$i (nsenter --net=FOLDER/ns$i), its address 10.77.(i+1)/256.(i+1)%256.
-// Says "ready" when all are there; ends with SIGTERM, and says what it carried.
+// Says "ready" when all are there; ends with SIGTERM, and says what it carried, and how much of
+// that it delivered more than 5 ms late, for want of a processor.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -29,6 +30,7 @@
 #include <unistd.h>
 
 enum { NODES_MAX = 256, PACKET_MAX = 1600, QUEUE_MAX = 65536, QUEUE_LENGTH = 2000 };
+enum { TARDY_US = 5000 };
 
 typedef struct packet {
   int64_t due_us;
@@ -45,7 +47,8 @@ typedef struct relay {
   int64_t delay_us, jitter_us;
   packet *heap[QUEUE_MAX];
   size_t queued;
-  uint64_t order, carried, lost, duplicated, refused;
+  uint64_t order, carried, lost, duplicated, refused, tardy;
+  int64_t tardy_us_max; // how long after it was due a packet was delivered: the machine was busy
 } relay;
 
 static volatile sig_atomic_t stopped;
@@ -178,6 +181,9 @@ static void deliver_due(relay *r) {
   const int64_t now = now_us();
   while (r->queued && r->heap[0]->due_us <= now) {
     packet *p = pop(r);
+    const int64_t tardy_us = now - p->due_us;
+    r->tardy += tardy_us > TARDY_US;
+    r->tardy_us_max = tardy_us > r->tardy_us_max ? tardy_us : r->tardy_us_max;
     if (write(r->tun[p->to], p->data, p->bytes) < 0)
       r->refused++;
     free(p);
@@ -231,9 +237,10 @@ int main(int argc, char **argv) {
   puts("ready");
   fflush(stdout);
   run(&r);
-  printf("carried=%llu lost=%llu duplicated=%llu refused=%llu\n", (unsigned long long)r.carried,
-         (unsigned long long)r.lost, (unsigned long long)r.duplicated,
-         (unsigned long long)r.refused);
+  printf("carried=%llu lost=%llu duplicated=%llu refused=%llu tardy=%llu tardy_ms_max=%lld\n",
+         (unsigned long long)r.carried, (unsigned long long)r.lost,
+         (unsigned long long)r.duplicated, (unsigned long long)r.refused,
+         (unsigned long long)r.tardy, (long long)(r.tardy_us_max / 1000));
   while (r.queued)
     free(pop(&r));
   return 0;

@@ -5,7 +5,13 @@
 
 #include "peer/engine/internal.h"
 
-enum { RETRY_US = 10000000, MOST_FAILURES = 3, MOST_TOLD = 16, GRACE_US = 15000000 };
+enum {
+  RETRY_US = 10000000,
+  RETRY_FULL_US = 2000000, // in need: somebody who had no room may have made some
+  MOST_FAILURES = 3,
+  MOST_TOLD = 16,
+  GRACE_US = 15000000
+};
 
 static bool same(const weft_peer_address *a, const weft_peer_address *b) {
   return a->length == b->length && memcmp(a->bytes, b->bytes, a->length) == 0;
@@ -57,10 +63,17 @@ void weft_engine_dial_failed(weft_engine *e, const weft_peer_address *address) {
     forget(e, (size_t)(candidate - e->candidates));
 }
 
+// Less than half of the neighbours that it looks for.
+static bool in_need(const weft_engine *e) {
+  return 2 * (e->degree - e->doubtful) < e->options->neighbours_target;
+}
+
 void weft_exchange_lost(weft_engine *e, const weft_neighbour *n) {
   weft_candidate *candidate = find(e, &n->address);
   if (n->lost == WEFT_LOST_BANNED && candidate)
     forget(e, (size_t)(candidate - e->candidates));
+  else if (n->lost == WEFT_LOST_FULL && candidate && !n->is_source && in_need(e))
+    candidate->after_us -= RETRY_US - RETRY_FULL_US;
   if (e->options->addresses_max && e->exchange_us != WEFT_ENGINE_NEVER)
     e->exchange_us = 0; // look for another at once
 }
@@ -101,6 +114,8 @@ size_t weft_refer_put(weft_engine *e, size_t index, uint8_t flags, uint8_t *out)
 size_t weft_engine_refusal(weft_engine *e, uint8_t out[WEFT_DATAGRAM_MAX]) {
   if (e->sought < e->options->neighbours_max)
     e->sought++;
+  if (!e->self.source && e->room_us < e->exchange_us && e->exchange_us != WEFT_ENGINE_NEVER)
+    e->exchange_us = e->room_us;
   return weft_refer_put(e, SIZE_MAX, WEFT_REFER_FULL, out);
 }
 
@@ -123,6 +138,15 @@ static size_t poorest(const weft_engine *e, int64_t now_us) {
   return least == 0 ? worst : SIZE_MAX;
 }
 
+static void part_with(weft_engine *e, size_t index) {
+  weft_neighbour *n = &e->neighbours[index];
+  n->bye = WEFT_BYE_REPLACED;
+  n->leaving = true; // gone once it is told
+  e->due_count -= e->due[index] != 0;
+  e->due[index] = 0;
+  weft_neighbour_due(e, index, WEFT_DUE_BYE);
+}
+
 static void replace(weft_engine *e, int64_t now_us) {
   const size_t index = poorest(e, now_us);
   for (size_t i = 0; i < e->used; i++)
@@ -130,12 +154,39 @@ static void replace(weft_engine *e, int64_t now_us) {
   if (index == SIZE_MAX || e->degree < e->options->neighbours_target || e->candidate_count == 0 ||
       e->missing >= e->horizon)
     return;
-  weft_neighbour *n = &e->neighbours[index];
-  n->bye = WEFT_BYE_REPLACED;
-  n->leaving = true; // gone once it is told
-  e->due_count -= e->due[index] != 0;
-  e->due[index] = 0;
-  weft_neighbour_due(e, index, WEFT_DUE_BYE);
+  part_with(e, index);
+}
+
+// The neighbour that most others send to, if these are more than a peer looks for, so that it will
+// dial nobody instead, and if somebody here has no more than half as many.
+static size_t richest(const weft_engine *e) {
+  const size_t target = e->options->neighbours_target;
+  size_t best = SIZE_MAX, most = target, least = SIZE_MAX;
+  for (size_t i = 0; i < e->used; i++) {
+    const weft_neighbour *n = &e->neighbours[i];
+    const size_t suppliers = e->policy_view[i].suppliers;
+    if (!e->policy_view[i].known || n->leaving)
+      continue;
+    least = suppliers < least ? suppliers : least;
+    if (n->is_source || suppliers <= most)
+      continue;
+    most = suppliers;
+    best = i;
+  }
+  return 2 * least <= target ? best : SIZE_MAX;
+}
+
+// Whoever was refused may be in need: where most are behind NATs, who comes late may have one
+// neighbour or none while those that can be connected to keep all places for each other. The
+// places of those in doubt go first (weft_neighbour_gone); a source keeps its first hands.
+static void make_room(weft_engine *e, int64_t now_us) {
+  if (!e->sought || e->self.source || e->doubtful || now_us < e->room_us ||
+      e->degree < e->options->neighbours_max)
+    return;
+  e->room_us = now_us + WEFT_TIMER(e, exchange_us, 5000000) / 5;
+  const size_t index = richest(e);
+  if (index != SIZE_MAX)
+    part_with(e, index);
 }
 
 // Live: how many neighbours to have. Where the stream stands still it goes on elsewhere, it seems,
@@ -161,14 +212,26 @@ static size_t to_dial(weft_engine *e) {
   return lacks < room ? lacks : room;
 }
 
+// After how long to look again: in need as soon as somebody may be dialled again.
+static int64_t next_look(const weft_engine *e, int64_t now_us) {
+  const int64_t every_us = WEFT_TIMER(e, exchange_us, 5000000);
+  int64_t after_us = every_us;
+  for (size_t i = 0; i < e->candidate_count && in_need(e); i++) {
+    const int64_t wait_us = e->candidates[i].after_us - now_us;
+    if (wait_us > 0 && wait_us < after_us)
+      after_us = wait_us;
+  }
+  return after_us > every_us / 5 ? after_us : every_us / 5;
+}
+
 void weft_exchange_tick(weft_engine *e, int64_t now_us) {
   if (now_us < e->exchange_us || e->options->addresses_max == 0)
     return;
-  e->exchange_us = now_us + WEFT_TIMER(e, exchange_us, 5000000);
+  e->exchange_us = now_us + next_look(e, now_us);
   for (size_t i = 0; i < e->candidate_count; i++)
     if (e->candidates[i].dialling && now_us >= e->candidates[i].after_us)
       e->candidates[i].dialling = false; // no word of it
-  e->dial = to_dial(e);
+  e->dial = (uint32_t)to_dial(e);
   e->lonely = e->dial > e->candidate_count;
   e->dial_us = now_us;
   if (e->dial > e->candidate_count && e->used) {
@@ -181,6 +244,7 @@ void weft_exchange_tick(weft_engine *e, int64_t now_us) {
       break;
     }
   }
+  make_room(e, now_us);
   if (!e->self.source && now_us >= e->replace_us) {
     e->replace_us = now_us + 2 * WEFT_TIMER(e, exchange_us, 5000000);
     replace(e, now_us);

@@ -261,10 +261,10 @@ struct weft_engine {
   size_t due_count, lost_count, owed_count, next_owed;
   size_t ask_count;           // requests of ours that are not answered, at all neighbours
   weft_candidate *candidates; // (addresses_max)
-  size_t candidate_count;
-  size_t dial;                             // neighbours to be had
+  uint32_t candidate_count;
+  uint32_t dial;                           // neighbours to be had
   uint64_t skipped_before, horizon_before; // at the last look
-  int64_t exchange_us, dial_us, replace_us;
+  int64_t exchange_us, dial_us, replace_us, room_us;
   int64_t share_us; // share.c: the last look
 
   int64_t pace_us;    // no data before this time

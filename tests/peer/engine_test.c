@@ -319,6 +319,119 @@ START_TEST(a_choice_outside_the_view_is_refused) {
 }
 END_TEST
 
+// --- Room for a stranger
+
+enum { NEIGHBOURS_TARGET = 2, NEIGHBOURS_MAX = 4, NEIGHBOURS_OTHER = 3 };
+static void take_few(weft_engine_options *options, weft_engine_self *self, size_t index) {
+  (void)index, (void)self;
+  options->neighbours_target = NEIGHBOURS_TARGET;
+  options->neighbours_max = NEIGHBOURS_MAX;
+  options->addresses_max = 8;
+}
+
+// Greets, and tells by how many what it lacks is divided.
+static void speak(weft_engine *engine, size_t neighbour, uint16_t suppliers, int64_t now_us) {
+  uint8_t out[WEFT_DATAGRAM_MAX];
+  const weft_hello hello = {.stream = 7,
+                            .blocks = FIXTURE_BLOCKS,
+                            .window = FIXTURE_WINDOW,
+                            .block_bytes = FIXTURE_BLOCK_BYTES,
+                            .stamps = {.stamp = 1}};
+  EXPECT_OK(weft_engine_input(engine, neighbour, out, weft_hello_write(&hello, out), now_us));
+  const weft_map map = {.stamps = {.stamp = 1}, .suppliers = suppliers, .entry_bytes = 2};
+  EXPECT_OK(weft_engine_input(engine, neighbour, out, weft_map_write(&map, out), now_us));
+}
+
+// Who is told goodbye within a turn; SIZE_MAX: nobody.
+static size_t parted(weft_engine *engine, int64_t now_us) {
+  size_t found = SIZE_MAX;
+  weft_burst burst;
+  weft_engine_tick(engine, now_us);
+  while (weft_engine_output(engine, now_us, &burst) == WEFT_OK)
+    for (size_t i = 0; i < burst.count; i++) {
+      weft_message message;
+      EXPECT_OK(weft_message_parse(burst.datagrams[i].data, burst.datagrams[i].bytes, 7,
+                                   FIXTURE_BLOCKS, FIXTURE_BLOCK_BYTES, &message));
+      if (message.kind != WEFT_MESSAGE_BYE)
+        continue;
+      EXPECT(message.as.bye == WEFT_BYE_REPLACED && found == SIZE_MAX);
+      found = burst.neighbour;
+    }
+  return found;
+}
+
+// An engine with no room left: the source, which tells of nine suppliers, and these.
+static void fill(fixture *f, const uint16_t suppliers[NEIGHBOURS_OTHER],
+                 size_t number[NEIGHBOURS_OTHER + 1]) {
+  EXPECT_OK(fixture_new(f, NULL, 2, input, INPUT_BYTES, 14, take_few));
+  weft_engine *engine = f->engine[1];
+  size_t *source = &number[NEIGHBOURS_OTHER], stranger;
+  EXPECT_OK(weft_engine_remove_neighbour(engine, f->neighbour[1][0])); // was added as anybody
+  const weft_neighbour_options is_source = {.is_source = true};
+  EXPECT_OK(weft_engine_add_neighbour(engine, &is_source, 0, source));
+  speak(engine, *source, 9, 0);
+  for (size_t i = 0; i < NEIGHBOURS_OTHER; i++) {
+    const weft_neighbour_options options = {.address = {.length = 1, .bytes = {(uint8_t)(1 + i)}}};
+    EXPECT_OK(weft_engine_add_neighbour(engine, &options, 0, &number[i]));
+    speak(engine, number[i], suppliers[i], 0);
+  }
+  EXPECT_STATUS(weft_engine_add_neighbour(engine, NULL, 0, &stranger), WEFT_E_STATE);
+}
+
+// A stranger comes; `wanted` is parted with, SIZE_MAX: nobody.
+static void expect_parting(const uint16_t suppliers[NEIGHBOURS_OTHER], bool refused,
+                           size_t wanted) {
+  fixture f;
+  size_t number[NEIGHBOURS_OTHER + 1], stranger;
+  fill(&f, suppliers, number);
+  weft_engine *engine = f.engine[1];
+  uint8_t refusal[WEFT_DATAGRAM_MAX];
+  EXPECT(!refused || weft_engine_refusal(engine, refusal) > 0);
+  EXPECT(parted(engine, 1) == (wanted == SIZE_MAX ? SIZE_MAX : number[wanted]));
+  weft_event event;
+  while (weft_engine_event(engine, &event))
+    ;
+  EXPECT((weft_engine_add_neighbour(engine, NULL, 1, &stranger) == WEFT_OK) ==
+         (wanted != SIZE_MAX));
+  fixture_free(&f);
+}
+
+START_TEST(a_full_engine_parts_with_who_can_spare_it) {
+  expect_parting((uint16_t[]){3, 4, 1}, true, 1);
+  expect_parting((uint16_t[]){5, 1, 5}, true, 0);
+  expect_parting((uint16_t[]){2, 1, 2}, true, SIZE_MAX); // they would look for another
+  expect_parting((uint16_t[]){3, 4, 2}, true, SIZE_MAX); // nobody is in need
+  expect_parting((uint16_t[]){3, 4, 1}, false, SIZE_MAX);
+}
+END_TEST
+
+START_TEST(a_full_engine_gives_up_who_may_be_gone_first) {
+  enum { LATER_US = 12000000, QUIET = 2 }; // its keep-alive is overdue, but it is not lost yet
+  fixture f;
+  size_t number[NEIGHBOURS_OTHER + 1], lost = SIZE_MAX;
+  fill(&f, (uint16_t[]){3, 4, 1}, number);
+  weft_engine *engine = f.engine[1];
+  for (size_t i = 0; i <= NEIGHBOURS_OTHER; i++)
+    if (i != QUIET)
+      speak(engine, number[i], 4, LATER_US);
+  weft_event event;
+  EXPECT(parted(engine, LATER_US) == SIZE_MAX); // in doubt from now on
+  for (int64_t refusals = 0; refusals < 2; refusals++) {
+    uint8_t refusal[WEFT_DATAGRAM_MAX];
+    EXPECT(lost == SIZE_MAX);
+    EXPECT(refusals == 0 || weft_engine_refusal(engine, refusal) > 0);
+    EXPECT(parted(engine, LATER_US + (1 + refusals) * 900000) == SIZE_MAX);
+    while (weft_engine_event(engine, &event))
+      if (event.kind == WEFT_EVENT_NEIGHBOUR_LOST) {
+        EXPECT(event.reason == WEFT_LOST_SILENT);
+        lost = event.neighbour;
+      }
+  }
+  EXPECT(lost == number[QUIET]);
+  fixture_free(&f);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("engine");
   TCase *t = tcase_create("engine");
@@ -337,6 +450,8 @@ int main(void) {
   tcase_add_test(t, bad_options_are_refused);
   tcase_add_test(t, another_policy_works);
   tcase_add_test(t, a_choice_outside_the_view_is_refused);
+  tcase_add_test(t, a_full_engine_parts_with_who_can_spare_it);
+  tcase_add_test(t, a_full_engine_gives_up_who_may_be_gone_first);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

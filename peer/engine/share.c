@@ -51,7 +51,19 @@ bool weft_share_sated(const weft_engine *e, const weft_neighbour *n) {
 }
 
 void weft_share_start(const weft_engine *e, weft_neighbour *n) {
-  n->credit = (uint16_t)most_credit(e);
+  n->credit = n->load_credit = (uint16_t)most_credit(e);
+}
+
+// A segment is loaded for a neighbour: read, hashed and signed. Of a stream that is not bounded
+// each is loaded once.
+bool weft_share_load(const weft_engine *e, weft_neighbour *n) {
+  const uint32_t blocks = e->options->blocks;
+  if (!bounded(e))
+    return true;
+  if (n->load_credit < blocks)
+    return false; // again with another of its maps
+  n->load_credit = (uint16_t)(n->load_credit - blocks);
+  return true;
 }
 
 void weft_share_give(weft_engine *e, weft_neighbour *n, size_t packets) {
@@ -102,6 +114,7 @@ void weft_share_look(weft_engine *e, int64_t now_us) {
     n->answers = 0;
     n->answered = (uint16_t)(n->answered > answered ? n->answered - answered : 0);
     n->credit = (uint16_t)(n->credit + more < most ? n->credit + more : most);
+    n->load_credit = (uint16_t)(n->load_credit + more < most ? n->load_credit + more : most);
     if (weft_share_sated(e, n)) {
       e->sated++;
     } else if (before) {

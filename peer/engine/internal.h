@@ -388,7 +388,8 @@ void weft_neighbour_heard(weft_neighbour *neighbour, const weft_stamps *stamps, 
 weft_stamps weft_neighbour_stamps(const weft_neighbour *neighbour, int64_t now_us);
 
 // share.c
-void weft_share_start(const weft_engine *engine, weft_neighbour *neighbour);
+void weft_share_start(const weft_engine *engine, weft_neighbour *neighbour,
+                      const weft_neighbour *before); // at its place
 // Packets were sent to it, asked for or not; and whether that is all that it can need by now.
 void weft_share_give(weft_engine *engine, weft_neighbour *neighbour, size_t packets);
 bool weft_share_sated(const weft_engine *engine, const weft_neighbour *neighbour);

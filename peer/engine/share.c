@@ -50,8 +50,13 @@ bool weft_share_sated(const weft_engine *e, const weft_neighbour *n) {
   return n->credit == 0 && bounded(e);
 }
 
-void weft_share_start(const weft_engine *e, weft_neighbour *n) {
-  n->credit = n->load_credit = (uint16_t)most_credit(e);
+// A session costs little, so who comes anew gets what was left at his place: it is the lowest that
+// is free, and whoever goes and comes again most often has his own.
+void weft_share_start(const weft_engine *e, weft_neighbour *n, const weft_neighbour *before) {
+  const uint16_t most = (uint16_t)most_credit(e);
+  const bool first = before->generation == 0;
+  n->credit = first ? most : before->credit;
+  n->load_credit = first ? most : before->load_credit;
 }
 
 // A segment is loaded for a neighbour: read, hashed and signed. Of a stream that is not bounded
@@ -97,7 +102,8 @@ static uint64_t parted_packets(const weft_engine *e, int64_t now_us) {
 // --- Time
 
 int64_t weft_share_deadline(const weft_engine *e) {
-  return e->sated ? e->share_us + WEFT_TIMER(e, ask_us, 100000) : WEFT_ENGINE_NEVER;
+  const bool none = weft_is_live(e) && e->share_horizon == (uint32_t)e->horizon;
+  return e->sated && !none ? e->share_us + WEFT_TIMER(e, ask_us, 100000) : WEFT_ENGINE_NEVER;
 }
 
 void weft_share_look(weft_engine *e, int64_t now_us) {

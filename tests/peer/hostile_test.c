@@ -285,6 +285,36 @@ START_TEST(nobody_keeps_a_source_loading) {
 }
 END_TEST
 
+// A session costs little: one that comes anew all the time gets no more than one that stays.
+START_TEST(who_comes_again_gets_no_more) {
+  static const uint8_t data[N * K];
+  scene s;
+  size_t neighbour;
+  scene_new(&s, true, 1);
+  for (int i = 0; i < 100; i++) { // ten seconds, of a segment each
+    if (i % 10 == 0)
+      EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, i * 100000, s.now_us));
+    if (i % 2 == 1) {
+      EXPECT_OK(weft_engine_remove_neighbour(s.engine, 0));
+      EXPECT_OK(weft_engine_add_neighbour(s.engine, NULL, s.now_us, &neighbour));
+      EXPECT(neighbour == 0);
+      EXPECT_OK(greet(&s, 0));
+    }
+    lack(&s, 0, 0, 0);
+    run(&s, 100000);
+  }
+  weft_engine_statistics x;
+  weft_engine_get_statistics(s.engine, &x);
+  EXPECT(x.sent_packets >= 10 * N && x.sent_packets <= 2 * 15 * N); // and 4 s that are to be played
+  for (int i = 0; i < 100; i++) { // then there is nothing to do but keep-alives
+    lack(&s, 0, 0, 0);
+    run(&s, 10000);
+  }
+  EXPECT(weft_engine_deadline(s.engine) >= s.now_us + 100000);
+  scene_free(&s);
+}
+END_TEST
+
 // Times are bounded, so that sums of them are.
 START_TEST(times_out_of_range_are_refused) {
   scene s;
@@ -319,6 +349,7 @@ int main(void) {
   tcase_add_test(t, a_live_stream_of_nothing_is_over);
   tcase_add_test(t, nobody_keeps_the_places_of_a_source);
   tcase_add_test(t, nobody_keeps_a_source_loading);
+  tcase_add_test(t, who_comes_again_gets_no_more);
   tcase_add_test(t, times_out_of_range_are_refused);
   suite_add_tcase(suite, t);
   return test_main(suite);

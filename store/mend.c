@@ -98,21 +98,25 @@ static weft_status commit_fresh(mending *m) {
   weft_store *store = m->store;
   const size_t all = store->geometry.k + store->geometry.m;
   char from[WEFT_STORE_PATH_BYTES], to[WEFT_STORE_PATH_BYTES];
-  for (size_t i = 0; i < all; i++)
-    if (m->fresh[i] >= 0) {
-      WEFT_TRY(weft_store_shard_path(store->folder, i, true, from));
-      WEFT_TRY(weft_store_write_header(store, m->fresh[i], i));
-      WEFT_TRY(weft_store_sync_file(store->io, m->fresh[i], from, store->report));
-    }
+  // A header makes a file count (rule 4 of docs/format.md): first what it speaks of.
+  for (int headers = 0; headers < 2; headers++)
+    for (size_t i = 0; i < all; i++)
+      if (m->fresh[i] >= 0) {
+        WEFT_TRY(weft_store_shard_path(store->folder, i, true, from));
+        if (headers)
+          WEFT_TRY(weft_store_write_header(store, m->fresh[i], i));
+        WEFT_TRY(weft_store_sync_file(store->io, m->fresh[i], from, store->report));
+      }
   // Each name may be another shard's only copy: all copies are on the disk before the first goes.
   WEFT_TRY(weft_store_sync_names(store->io, store->folder, store->report));
   for (size_t i = 0; i < all; i++)
-    if (m->fresh[i] >= 0) {
+    if (m->fresh[i] >= 0 || store->files[i].fresh) {
       WEFT_TRY(weft_store_shard_path(store->folder, i, true, from));
       WEFT_TRY(weft_store_shard_path(store->folder, i, false, to));
       WEFT_TRY(weft_store_rename(store->io, from, to, store->report));
-      store->shards[i].mended = true;
-      store->report->mended_shards++;
+      store->files[i].fresh = false;
+      store->shards[i].mended |= m->fresh[i] >= 0;
+      store->report->mended_shards += m->fresh[i] >= 0;
     }
   return weft_store_sync_names(store->io, store->folder, store->report);
 }
@@ -214,7 +218,7 @@ weft_status weft_store_mend(weft_store *store, weft_store_care care) {
     status = run(&m);
   if (status == WEFT_OK)
     status = sync_touched(&m);
-  if (status == WEFT_OK && !store->report->lost_stripes) {
+  if (status == WEFT_OK && care == WEFT_STORE_REPAIR && !store->report->lost_stripes) {
     status = commit_fresh(&m);
     if (status == WEFT_OK)
       adopt_fresh(&m);

@@ -224,7 +224,8 @@ static void use(weft_store *store, found *f) {
     return;
   const uint64_t expected = weft_store_shard_bytes(&store->geometry);
   char text[128];
-  *file = (weft_store_file){.fd = f->fd, .header = f->header, .bytes = f->size};
+  *file = (weft_store_file){
+      .fd = f->fd, .fresh = f->fresh && shard == f->slot, .header = f->header, .bytes = f->size};
   f->fd = -1;
   file->placed = shard == f->slot && f->size == expected;
   if (shard != f->slot) {
@@ -276,6 +277,17 @@ static weft_status make_code(weft_store *store) {
                                            "%s: the headers contradict themselves", store->folder);
 }
 
+static bool taken(const found *f) { return f->fd < 0 && !f->error; } // by use()
+
+// Whether the file under the final name of a slot is read from: then it is another shard, and that
+// name may be its only one.
+static bool name_taken(const search *s, size_t slot) {
+  for (size_t i = 0; i < s->count; i++)
+    if (s->files[i].slot == slot && !s->files[i].fresh && taken(&s->files[i]))
+      return true;
+  return false;
+}
+
 // A writer gives shards of an interrupted call, once they count, their names, and takes away what
 // does not count.
 static weft_status finish_names(search *s) {
@@ -289,12 +301,14 @@ static weft_status finish_names(search *s) {
       continue;
     WEFT_TRY(weft_store_shard_path(store->folder, f->slot, true, from));
     WEFT_TRY(weft_store_shard_path(store->folder, f->slot, false, to));
-    const weft_store_file *file = &store->files[f->slot];
-    // Taken by use(), so this fd is no longer here; misplaced ones are repair's business.
-    const bool taken = f->fd < 0 && !f->error && f->header.shard == f->slot;
-    if (taken) {
+    weft_store_file *file = &store->files[f->slot];
+    // Misplaced ones, and names that these hold, are repair's business.
+    if (taken(f) && (f->header.shard != f->slot || name_taken(s, f->slot)))
+      continue;
+    if (taken(f)) {
       WEFT_TRY(weft_store_sync_file(io, file->fd, from, store->report));
       WEFT_TRY(weft_store_rename(io, from, to, store->report));
+      file->fresh = false;
     } else if (f->fd >= 0 && io->unlink(from) != 0)
       return weft_store_fail_io(store->report, from, errno);
     changed = true;

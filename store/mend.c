@@ -16,12 +16,11 @@ typedef struct mending {
   bool touched[WEFT_STORE_MAX_SHARDS];
 } mending;
 
-static weft_status check_parity(mending *m, weft_store_lane *lane, uint64_t stripe) {
+static weft_status check_parity(mending *m, weft_store_lane *lane, uint64_t stripe, size_t *wrong) {
   weft_store *store = m->store;
   const weft_stripe where = weft_store_lane_stripe(lane);
-  size_t wrong = 0;
-  WEFT_TRY(weft_code_verify(store->code, &where, NULL, &wrong, NULL));
-  if (wrong) {
+  WEFT_TRY(weft_code_verify(store->code, &where, NULL, wrong, NULL));
+  if (*wrong) {
     pthread_mutex_lock(&store->lock);
     if (store->report->inconsistent_stripes++ == 0 || stripe < store->report->first_inconsistent)
       store->report->first_inconsistent = stripe;
@@ -30,10 +29,13 @@ static weft_status check_parity(mending *m, weft_store_lane *lane, uint64_t stri
   return WEFT_OK;
 }
 
-static weft_status write_back(mending *m, weft_store_lane *lane, uint64_t stripe) {
+// Of a stripe that contradicts itself nothing that was rebuilt is sealed as good.
+static weft_status write_back(mending *m, weft_store_lane *lane, uint64_t stripe, bool rebuilt) {
   weft_store *store = m->store;
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
     const weft_store_file *file = &store->files[i];
+    if (!rebuilt && lane->state[i] != WEFT_CHUNK_GOOD)
+      continue;
     if (m->fresh[i] >= 0) {
       WEFT_TRY(weft_store_write_chunk(store, lane, m->fresh[i], i, stripe));
     } else if (m->care != WEFT_STORE_VERIFY && lane->state[i] == WEFT_CHUNK_BAD && file->fd >= 0 &&
@@ -71,9 +73,10 @@ static weft_status work(void *user, size_t lane_index, uint64_t stripe) {
     return WEFT_OK; // the other stripes may still be mended
   }
   WEFT_TRY(status);
+  size_t wrong = 0;
   if (good > k) // of exactly k any bytes would do
-    WEFT_TRY(check_parity(m, lane, stripe));
-  return write_back(m, lane, stripe);
+    WEFT_TRY(check_parity(m, lane, stripe, &wrong));
+  return write_back(m, lane, stripe, wrong == 0);
 }
 
 // --- Shards made anew

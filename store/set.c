@@ -56,6 +56,7 @@ const char *weft_shard_state_name(weft_shard_state state) {
                                                        [WEFT_SHARD_FORGED] = "forged",
                                                        [WEFT_SHARD_FOREIGN] = "foreign",
                                                        [WEFT_SHARD_STALE] = "stale",
+                                                       [WEFT_SHARD_NEWER] = "newer",
                                                        [WEFT_SHARD_TRUNCATED] = "truncated",
                                                        [WEFT_SHARD_OVERLONG] = "overlong",
                                                        [WEFT_SHARD_MISPLACED] = "misplaced"};

@@ -64,7 +64,9 @@ weft_status weft_store_new_memory(weft_ctx *ctx, size_t bytes, void **out); // z
 
 // Finds a committed update. WEFT_E_DAMAGED: its journal is not intact.
 weft_status weft_store_journal_load(weft_store *store);
-// Carries it out and removes it. Needs WEFT_STORE_WRITE.
+// WEFT_E_DAMAGED: the shards did not come to their state by this update.
+weft_status weft_store_journal_fits(weft_store *store);
+// Carries it out and removes it. Needs WEFT_STORE_WRITE. WEFT_E_DAMAGED: too few shards are there.
 weft_status weft_store_journal_apply(weft_store *store);
 // The pending chunk, or NULL.
 const weft_store_pending *weft_store_journal_find(const weft_store *store, size_t shard,

@@ -38,7 +38,8 @@ typedef enum weft_shard_state {
   WEFT_SHARD_VERSION,    // of a later format
   WEFT_SHARD_FORGED,     // the header's authentication fails
   WEFT_SHARD_FOREIGN,    // of another file
-  WEFT_SHARD_STALE,      // an update went past it
+  WEFT_SHARD_STALE,      // an update went past it, or it went through another one
+  WEFT_SHARD_NEWER,      // it went through an update that too few others know of
   // The others are read from, chunk by chunk.
   WEFT_SHARD_TRUNCATED,
   WEFT_SHARD_OVERLONG,

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <sodium.h>
@@ -86,13 +87,17 @@ static weft_status work(void *user, size_t lane_index, uint64_t stripe) {
 // Refuses a folder that holds shards; removes what an interrupted call left.
 static weft_status clear_folder(weft_store *store) {
   char path[WEFT_STORE_PATH_BYTES];
+  struct stat about;
   for (size_t i = 0; i < WEFT_STORE_MAX_SHARDS + 1; i++) {
     const bool journal = i == WEFT_STORE_MAX_SHARDS;
     WEFT_TRY(journal ? weft_store_journal_path(store->folder, false, path)
                      : weft_store_shard_path(store->folder, i, false, path));
-    if (access(path, F_OK) == 0)
+    // A link counts, wherever it leads: the disk behind it may be away.
+    if (lstat(path, &about) == 0)
       return weft_store_fail(store->report, WEFT_E_STATE,
                              "%s is there: encode takes a folder without shards", path);
+    if (errno != ENOENT)
+      return weft_store_fail_io(store->report, path, errno);
   }
   for (size_t i = 0; i < WEFT_STORE_MAX_SHARDS; i++) {
     WEFT_TRY(weft_store_shard_path(store->folder, i, true, path));
@@ -112,7 +117,7 @@ static weft_status create_shards(weft_store *store) {
   char path[WEFT_STORE_PATH_BYTES];
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
     WEFT_TRY(weft_store_shard_path(store->folder, i, true, path));
-    WEFT_TRY(weft_store_create(store->io, path, store->report, &store->files[i].fd));
+    WEFT_TRY(weft_store_create(store->io, path, 0666, store->report, &store->files[i].fd));
   }
   return WEFT_OK;
 }
@@ -198,7 +203,7 @@ static weft_status encode(encoding *e) {
   WEFT_TRY(
       weft_store_folder_open(store->io, store->folder, true, store->report, &store->folder_fd));
   WEFT_TRY(clear_folder(store));
-  const size_t threads = weft_store_threads(store);
+  const size_t threads = weft_store_threads(store, UINT64_MAX);
   WEFT_TRY(weft_store_lanes_new(store, threads, &e->lanes));
   weft_status status = create_shards(store);
   weft_store_watch watch = {

@@ -67,8 +67,7 @@ static weft_status work(void *user, size_t lane_index, uint64_t stripe) {
   const weft_status status = weft_store_rebuild(store, lane, stripe, every, all);
   if (status == WEFT_E_DAMAGED) {
     pthread_mutex_lock(&store->lock);
-    if (store->report->lost_stripes++ == 0 || stripe < store->report->first_lost)
-      store->report->first_lost = stripe;
+    weft_store_lose(store->report, stripe, stripe);
     pthread_mutex_unlock(&store->lock);
     return WEFT_OK; // the other stripes may still be mended
   }
@@ -87,12 +86,13 @@ static bool needs_remaking(const weft_store *store, size_t shard) {
 
 static weft_status create_fresh(mending *m) {
   weft_store *store = m->store;
+  const mode_t mode = weft_store_mode(store);
   char path[WEFT_STORE_PATH_BYTES];
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
     if (!needs_remaking(store, i))
       continue;
     WEFT_TRY(weft_store_shard_path(store->folder, i, true, path));
-    WEFT_TRY(weft_store_create(store->io, path, store->report, &m->fresh[i]));
+    WEFT_TRY(weft_store_create(store->io, path, mode, store->report, &m->fresh[i]));
   }
   return WEFT_OK;
 }
@@ -177,7 +177,7 @@ static weft_status verdict(const mending *m) {
                            "stripes lost: %llu, the first is stripe %llu: fewer than %zu of its "
                            "chunks are sound",
                            (unsigned long long)report->lost_stripes,
-                           (unsigned long long)report->first_lost, store->geometry.k);
+                           (unsigned long long)report->lost[0].first, store->geometry.k);
   if (report->inconsistent_stripes)
     return weft_store_fail(report, WEFT_E_DAMAGED,
                            "%llu stripes have parity that does not belong to their data, the first "
@@ -190,21 +190,44 @@ static weft_status verdict(const mending *m) {
              : WEFT_OK;
 }
 
+// The stripes from there on are lost, as fewer than k files are that long: a header can speak of
+// more stripes than anybody could look at.
+static uint64_t reach(const weft_store *store) {
+  const weft_store_geometry *g = &store->geometry;
+  const uint64_t sealed = g->chunk_bytes + WEFT_STORE_TRAILER_BYTES;
+  uint64_t least = 0;
+  if (store->journal_fd >= 0) // which holds chunks too
+    return g->stripes;
+  for (size_t i = 0; i < g->k + g->m; i++) {
+    size_t as_long = 0;
+    for (size_t j = 0; j < g->k + g->m; j++)
+      as_long += store->files[j].fd >= 0 && store->files[j].bytes >= store->files[i].bytes;
+    const uint64_t bytes = store->files[i].bytes;
+    if (as_long >= g->k && bytes > WEFT_STORE_HEADER_BYTES && bytes > least)
+      least = bytes;
+  }
+  const uint64_t count = least ? (least - WEFT_STORE_HEADER_BYTES + sealed - 1) / sealed : 0;
+  return count < g->stripes ? count : g->stripes;
+}
+
 static weft_status run(mending *m) {
   weft_store *store = m->store;
   const weft_store_geometry *g = &store->geometry;
-  const size_t threads = weft_store_threads(store);
+  const uint64_t end = reach(store);
+  const size_t threads = weft_store_threads(store, end);
   WEFT_TRY(weft_store_lanes_new(store, threads, &m->lanes));
   weft_store_watch watch = {
       .store = store, .stripe_bytes = (uint64_t)g->k * g->chunk_bytes, .total = g->length};
   const weft_store_run stripes = {.threads = threads,
-                                  .end = g->stripes,
+                                  .end = end,
                                   .work = work,
                                   .user = m,
                                   .keep_on = weft_store_keep_on,
                                   .watcher = &watch};
   const weft_status status = weft_store_run_stripes(&stripes);
   weft_store_lanes_free(store, m->lanes);
+  if (status == WEFT_OK && end < g->stripes)
+    weft_store_lose(store->report, end, g->stripes - 1);
   return status;
 }
 

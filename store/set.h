@@ -85,7 +85,7 @@ typedef struct weft_store_lane {
 
 weft_status weft_store_lanes_new(weft_store *store, size_t count, weft_store_lane **out);
 void weft_store_lanes_free(weft_store *store, weft_store_lane *lanes);
-size_t weft_store_threads(const weft_store *store);
+size_t weft_store_threads(const weft_store *store, uint64_t stripes); // no more than these
 
 static inline uint8_t *weft_store_lane_chunk(const weft_store_lane *lane, size_t shard) {
   return lane->base + shard * lane->chunk;
@@ -113,6 +113,8 @@ typedef struct weft_store_watch {
 } weft_store_watch;
 bool weft_store_keep_on(void *watch, uint64_t stripes);
 bool weft_store_ask(weft_store *store, uint64_t done, uint64_t total); // the same, in bytes
+// Notes that stripes are lost. Needs the lock.
+void weft_store_lose(weft_store_report *report, uint64_t first, uint64_t last);
 // Adds `bytes` to one of the report's counters.
 void weft_store_count(weft_store *store, uint64_t *counter, uint64_t amount);
 

@@ -34,8 +34,12 @@ static weft_status take(void *user, size_t lane_index, uint64_t stripe) {
   size_t got;
   const weft_store_patience patience = {.keep_on = keep_on, .user = e};
   const int error = weft_store_read_next(store->io, e->input, lane->base, whole, &got, &patience);
-  if (error)
-    return weft_store_fail_io(store->report, "the input", error);
+  if (error) {
+    pthread_mutex_lock(&store->lock); // another thread's disk may be full at the same time
+    const weft_status status = weft_store_fail_io(store->report, "the input", error);
+    pthread_mutex_unlock(&store->lock);
+    return status;
+  }
   if (got == 0)
     return WEFT_PENDING;
   if (e->length % whole != 0)

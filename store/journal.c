@@ -114,7 +114,7 @@ const weft_store_pending *weft_store_journal_find(const weft_store *store, size_
   return NULL;
 }
 
-// As it stands there, even if it rotted: the old chunk would count as sound.
+// As it stands there, even if it rotted or cannot be read: the old chunk would count as sound.
 static weft_status copy_chunk(weft_store *store, const weft_store_pending *p, uint8_t *buffer) {
   const size_t bytes = weft_store_chunk(&store->geometry, p->stripe) + WEFT_STORE_TRAILER_BYTES;
   const int fd = store->files[p->shard].fd;
@@ -123,7 +123,9 @@ static weft_status copy_chunk(weft_store *store, const weft_store_pending *p, ui
   char path[WEFT_STORE_PATH_BYTES];
   WEFT_TRY(weft_store_journal_path(store->folder, false, path));
   int error = weft_store_read_at(store->io, store->journal_fd, p->at, buffer, bytes, NULL, 0, NULL);
-  if (error)
+  if (error == EIO) // a lost chunk, as it is to readers
+    memset(buffer, 0, bytes);
+  else if (error)
     return weft_store_fail_io(store->report, path, error);
   error = weft_store_write_at(store->io, fd, weft_store_chunk_offset(&store->geometry, p->stripe),
                               buffer, bytes, NULL, 0);

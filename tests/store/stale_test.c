@@ -183,6 +183,80 @@ START_TEST(journal_that_came_back) {
 }
 END_TEST
 
+// A journal that rotted at any place: what it holds is had from other chunks, or the journal is
+// refused.
+START_TEST(journal_that_rots) {
+  files f;
+  begin(&f, 35, 4, 2);
+  leave_pending(&f, patch_a);
+  uint8_t *held, *out;
+  size_t bytes = 0, count = 0;
+  held = files_get(committed, &bytes);
+  memcpy(f.data + AT, patch_a, PATCH);
+  size_t refused = 0, cut = 0;
+  for (size_t at = 0; at < bytes; at += 1 + at % 23) {
+    files_flip(committed, at, (uint8_t)(1u << at % 8));
+    const weft_status status = files_read(&f, 0, UINT64_MAX, &out, &count);
+    ck_assert(status == WEFT_OK || status == WEFT_E_DAMAGED);
+    refused += status != WEFT_OK;
+    if (status == WEFT_OK)
+      ck_assert_msg(memcmp(out, f.data, LENGTH) == 0, "other bytes, by byte %zu", at);
+    free(out);
+    files_put(committed, held, bytes);
+  }
+  ck_assert(refused > 10 && refused < bytes / 16);
+  for (size_t length = 0; length < bytes; length += 1 + length % 197, cut++) {
+    files_put(committed, held, length);
+    expect(WEFT_E_DAMAGED, files_read(&f, 0, UINT64_MAX, &out, &count), &f);
+  }
+  ck_assert_uint_gt(cut, 10);
+  // Carried out with a chunk that rotted: that one is lost, and mended.
+  files_put(committed, held, bytes);
+  files_flip(committed, bytes - 100, 1);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_SCRUB), &f);
+  ck_assert_uint_eq(f.report.mended_chunks, 1);
+  files_expect_data(&f);
+  free(held);
+  files_end(&f);
+}
+END_TEST
+
+// A sector of the journal that cannot be read is one lost chunk, and no end of all writing.
+static off_t bad_sector;
+
+static ssize_t read_around(int fd, const struct iovec *parts, int count, off_t offset) {
+  char path[64], name[500];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  const ssize_t n = readlink(path, name, sizeof name - 1);
+  ssize_t total = 0;
+  for (int i = 0; i < count; i++)
+    total += (ssize_t)parts[i].iov_len;
+  if (n > 7 && memcmp(name + n - 7, "journal", 7) == 0 && offset <= bad_sector &&
+      offset + total > bad_sector) {
+    errno = EIO;
+    return -1;
+  }
+  return files_faulty_io.preadv(fd, parts, count, offset);
+}
+
+START_TEST(journal_with_a_bad_sector) {
+  files f;
+  begin(&f, 36, 4, 2);
+  leave_pending(&f, patch_a);
+  weft_store_io io = files_faulty_io;
+  io.preadv = read_around;
+  f.options.io = &io;
+  bad_sector = WEFT_STORE_JOURNAL_BYTES + WEFT_STORE_RECORD_BYTES + 20;
+  memcpy(f.data + AT, patch_a, PATCH);
+  files_expect_data(&f);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_SCRUB), &f);
+  ck_assert_uint_eq(f.report.mended_chunks, 1);
+  files_expect_data(&f);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  files_end(&f);
+}
+END_TEST
+
 // Shards that are away for a while, and a writer that comes by: the journal is their only way on.
 START_TEST(pending_with_too_few) {
   files f;
@@ -246,6 +320,8 @@ int main(void) {
   tcase_add_test(tests, rolled_back);
   tcase_add_test(tests, updated_apart);
   tcase_add_test(tests, journal_that_came_back);
+  tcase_add_test(tests, journal_that_rots);
+  tcase_add_test(tests, journal_with_a_bad_sector);
   tcase_add_test(tests, pending_with_too_few);
   tcase_add_test(tests, chunk_of_the_past);
   suite_add_tcase(suite, tests);

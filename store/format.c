@@ -233,6 +233,10 @@ bool weft_store_chunk_good(const uint8_t *file_key, uint16_t shard, uint64_t str
          get(trailer, 8) <= generation;
 }
 
+uint64_t weft_store_chunk_generation(const uint8_t trailer[WEFT_STORE_TRAILER_BYTES]) {
+  return get(trailer, 8);
+}
+
 // --- Journal
 
 enum {

@@ -78,9 +78,10 @@ enum { WEFT_CHUNK_UNREAD, WEFT_CHUNK_GOOD, WEFT_CHUNK_BAD };
 
 // The buffers of one thread: a stripe's chunks side by side, data first.
 typedef struct weft_store_lane {
-  uint8_t *base;                        // (k + m, chunk), chunk of the stripe at hand
-  size_t chunk, bytes;                  // bytes: of data in it
-  uint8_t state[WEFT_STORE_MAX_SHARDS]; // WEFT_CHUNK_*
+  uint8_t *base;                           // (k + m, chunk), chunk of the stripe at hand
+  size_t chunk, bytes;                     // bytes: of data in it
+  uint8_t state[WEFT_STORE_MAX_SHARDS];    // WEFT_CHUNK_*
+  uint64_t written[WEFT_STORE_MAX_SHARDS]; // the generation in which a good one was
 } weft_store_lane;
 
 weft_status weft_store_lanes_new(weft_store *store, size_t count, weft_store_lane **out);
@@ -96,6 +97,8 @@ void weft_store_lane_start(const weft_store *store, weft_store_lane *lane, uint6
 // Reads a chunk and checks it, once; its state says what came of it.
 weft_status weft_store_load(weft_store *store, weft_store_lane *lane, size_t shard,
                             uint64_t stripe);
+// Counts a chunk as corrupt.
+void weft_store_note_corrupt(weft_store *store, size_t shard, uint64_t stripe);
 // Rebuilds the chunks of wanted[0..count) that are bad, reading what else that takes;
 // WEFT_E_DAMAGED: fewer than k chunks are good. States stay.
 weft_status weft_store_rebuild(weft_store *store, weft_store_lane *lane, uint64_t stripe,

@@ -89,9 +89,20 @@ static bool read_good(weft_store *store, weft_store_lane *lane, size_t shard, ui
   const int error =
       weft_store_read_at(store->io, fd, at, chunk, lane->chunk, trailer, sizeof trailer, &got);
   weft_store_count(store, &store->report->shard_bytes_read, got);
+  lane->written[shard] =
+      got == lane->chunk + sizeof trailer ? weft_store_chunk_generation(trailer) : 0;
   return error == 0 && got == lane->chunk + sizeof trailer &&
          weft_store_chunk_good(store->file_key, (uint16_t)shard, stripe, store->header.generation,
                                chunk, lane->chunk, trailer);
+}
+
+void weft_store_note_corrupt(weft_store *store, size_t shard, uint64_t stripe) {
+  pthread_mutex_lock(&store->lock);
+  weft_store_shard *about = &store->shards[shard];
+  if (about->corrupt_chunks++ == 0 || stripe < about->first_corrupt)
+    about->first_corrupt = stripe;
+  store->report->corrupt_chunks++;
+  pthread_mutex_unlock(&store->lock);
 }
 
 weft_status weft_store_load(weft_store *store, weft_store_lane *lane, size_t shard,
@@ -111,12 +122,7 @@ weft_status weft_store_load(weft_store *store, weft_store_lane *lane, size_t sha
     lane->state[shard] = WEFT_CHUNK_GOOD;
     return WEFT_OK;
   }
-  pthread_mutex_lock(&store->lock);
-  weft_store_shard *about = &store->shards[shard];
-  if (about->corrupt_chunks++ == 0 || stripe < about->first_corrupt)
-    about->first_corrupt = stripe;
-  store->report->corrupt_chunks++;
-  pthread_mutex_unlock(&store->lock);
+  weft_store_note_corrupt(store, shard, stripe);
   return WEFT_OK;
 }
 

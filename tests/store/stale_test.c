@@ -289,7 +289,13 @@ START_TEST(chunk_of_the_past) {
     memcpy(shard + 256 + CHUNK, old + 256 + CHUNK, CHUNK);
     files_put(files_shard(&f, 1), shard, now);
     expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_VERIFY), &f);
-    ck_assert_uint_eq(f.report.inconsistent_stripes, 1);
+    ck_assert_uint_eq(f.report.corrupt_chunks, 1); // the others agree without it
+    expect(WEFT_OK, files_mend(&f, repair ? WEFT_STORE_REPAIR : WEFT_STORE_SCRUB), &f);
+    ck_assert_uint_eq(f.report.mended_chunks, 1);
+    expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+    expect_patched(&f, patch_a);
+    // With one chunk less, each may be the one, and what is rebuilt may be wrong.
+    files_put(files_shard(&f, 1), shard, now);
     files_flip(files_shard(&f, 2), 256 + CHUNK + 7, 1);
     expect(WEFT_E_DAMAGED, files_mend(&f, repair ? WEFT_STORE_REPAIR : WEFT_STORE_SCRUB), &f);
     ck_assert_uint_eq(f.report.inconsistent_stripes, 1);
@@ -314,6 +320,34 @@ START_TEST(chunk_of_the_past) {
 }
 END_TEST
 
+// All chunks but one of a stripe are of the past: these agree with each other, and are wrong.
+START_TEST(the_past_has_no_vote) {
+  enum { CHUNK = 250 + WEFT_STORE_TRAILER_BYTES };
+  for (size_t newest = 0; newest < 6; newest++) {
+    files f;
+    begin(&f, 37, 4, 2);
+    for (size_t i = 0; i < 6; i++)
+      copy_out(&f, i, 1);
+    expect(WEFT_OK, update(&f, patch_a), &f);
+    for (size_t i = 0; i < 6; i++) {
+      size_t bytes = 0, now = 0;
+      uint8_t *old = files_get(aside(&f, i, 1), &bytes);
+      uint8_t *shard = files_get(files_shard(&f, i), &now);
+      if (i != newest)
+        memcpy(shard + 256 + CHUNK, old + 256 + CHUNK, CHUNK);
+      files_put(files_shard(&f, i), shard, now);
+      unlink(aside(&f, i, 1));
+      free(old);
+      free(shard);
+    }
+    expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_SCRUB), &f);
+    ck_assert_uint_eq(f.report.inconsistent_stripes, 1);
+    ck_assert_uint_eq(f.report.mended_chunks, 0);
+    files_end(&f);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("stale");
   TCase *tests = tcase_create("stale");
@@ -324,6 +358,7 @@ int main(void) {
   tcase_add_test(tests, journal_with_a_bad_sector);
   tcase_add_test(tests, pending_with_too_few);
   tcase_add_test(tests, chunk_of_the_past);
+  tcase_add_test(tests, the_past_has_no_vote);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

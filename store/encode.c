@@ -111,10 +111,13 @@ static weft_status clear_folder(weft_store *store) {
   return WEFT_OK;
 }
 
-static weft_status sync_parent(weft_store *store) {
+// The folder's own name lasts only so, also where somebody else has just made it; whoever did may
+// keep its parent from us.
+static weft_status sync_parent(weft_store *store, bool made) {
   char path[WEFT_STORE_PATH_BYTES];
   const int n = snprintf(path, sizeof path, "%s/..", store->folder);
-  return n < (int)sizeof path ? weft_store_sync_names(store->io, path, store->report) : WEFT_E_IO;
+  const int error = n < (int)sizeof path ? weft_store_sync_folder(store->io, path) : ENAMETOOLONG;
+  return error && made ? weft_store_fail_io(store->report, path, error) : WEFT_OK;
 }
 
 static weft_status create_shards(weft_store *store) {
@@ -241,10 +244,8 @@ weft_status weft_store_encode(const weft_store_options *options, const weft_stor
   weft_status status = shape_of(e.store, shape);
   if (status == WEFT_OK) {
     made = e.store->io->mkdir(folder, 0777) == 0;
-    if (made)
-      status = sync_parent(e.store);
-    else if (errno != EEXIST)
-      status = weft_store_fail_io(report, folder, errno);
+    status = made || errno == EEXIST ? sync_parent(e.store, made)
+                                     : weft_store_fail_io(report, folder, errno);
   }
   const bool begun = status == WEFT_OK;
   if (begun)

@@ -88,7 +88,8 @@ static const char *inside(const char *path) {
     return NULL;
   if (path[length] == 0)
     return "";
-  return path[length] == '/' && !strchr(path + length + 1, '/') ? path + length + 1 : NULL;
+  const char *name = path + length + 1;
+  return path[length] == '/' && !strchr(name, '/') && strcmp(name, "..") != 0 ? name : NULL;
 }
 
 static int new_inode(uint8_t *bytes, size_t count) {

@@ -2,6 +2,7 @@
 // `weft store`: its calls and their options.
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -83,13 +84,23 @@ static bool quantity(const char *text, uint64_t *out) { // 0 too, unlike sizes
   return cli_parse_quantity(text, out);
 }
 
-static int open_input(const char *path, cli_input *input, uint64_t *total) {
+__attribute__((format(printf, 3, 4))) static void failed(store_outcome *out, weft_status status,
+                                                         const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  g_vsnprintf(out->report.error, sizeof out->report.error, format, arguments);
+  va_end(arguments);
+  out->status = status;
+}
+
+static bool open_input(const char *path, cli_input *input, uint64_t *total, store_outcome *out) {
   *input = (cli_input){.path = path};
   const int error = cli_input_open(input);
-  if (error == EINTR && cli_signal()) // it waited for the other end of a pipe
-    return cli_error(title, CLI_SIGNAL + cli_signal(), "interrupted");
+  if (error) // EINTR: it waited for the other end of a pipe
+    failed(out, error == EINTR && cli_signal() ? WEFT_E_STOPPED : WEFT_E_IO, "%s: %s", path,
+           strerror(error));
   if (error)
-    return cli_error(title, CLI_IO, "%s: %s", path, strerror(error));
+    return false;
   *total = input->total;
   struct stat about;
   if (fstat(input->fd, &about) == 0 && S_ISBLK(about.st_mode)) {
@@ -97,7 +108,7 @@ static int open_input(const char *path, cli_input *input, uint64_t *total) {
     *total = end > 0 ? (uint64_t)end : 0;
     (void)lseek(input->fd, 0, SEEK_SET);
   }
-  return -1;
+  return true;
 }
 
 static weft_status open_set(const weft_store_options *options, const char *folder,
@@ -139,10 +150,8 @@ static int encode(const store_words *w, const weft_store_options *options, store
         w->k, w->m);
   if (w->stripe && !cli_parse_quantity(w->stripe, &stripe))
     return cli_error(title, CLI_USAGE, "--stripe takes a number such as 4Mi, not '%s'", w->stripe);
-  int code = w->code ? code_known(w->code) : -1;
-  if (code < 0)
-    code = open_input(w->rest[0], &input, &total);
-  if (code >= 0)
+  const int code = w->code ? code_known(w->code) : -1;
+  if (code >= 0 || !open_input(w->rest[0], &input, &total, out))
     return code;
   const weft_store_shape shape = {.code = w->code ? w->code : "cauchy",
                                   .k = (size_t)w->k,
@@ -220,9 +229,8 @@ static int update(const store_words *w, const weft_store_options *options, store
     return cli_error(title, CLI_USAGE, "--offset is needed");
   if (!quantity(w->offset, &offset))
     return cli_error(title, CLI_USAGE, "--offset takes a number of bytes, not '%s'", w->offset);
-  const int code = open_input(w->rest[1], &input, &total);
-  if (code >= 0)
-    return code;
+  if (!open_input(w->rest[1], &input, &total, out))
+    return -1;
   if (open_set(options, w->rest[0], WEFT_STORE_WRITE, out) == WEFT_OK)
     out->status = weft_store_update(out->store, offset, input.fd);
   cli_input_close(&input);
@@ -327,25 +335,24 @@ static int parse(const store_call *call, int argc, char **argv, store_words *w) 
   return code;
 }
 
-static int read_key(const char *path, uint8_t key[WEFT_STORE_KEY_BYTES]) {
+static bool read_key(const char *path, uint8_t key[WEFT_STORE_KEY_BYTES], store_outcome *out) {
   enum { LEAST = 16, MOST = 1 << 20 };
   cli_input input = {.path = path};
   size_t bytes = 0;
   uint8_t *secret = g_malloc(MOST);
-  int error = cli_input_open(&input), code = -1;
+  int error = cli_input_open(&input);
   if (!error)
     error = cli_input_read(&input, secret, MOST, &bytes);
   cli_input_close(&input);
   if (error)
-    code = cli_error(title, CLI_IO, "%s: %s", path, strerror(error));
+    failed(out, WEFT_E_IO, "%s: %s", path, strerror(error));
   else if (bytes < LEAST || bytes == MOST)
-    code =
-        cli_error(title, CLI_USAGE, "%s: a key file has at least 16 bytes, less than 1 MiB", path);
+    failed(out, WEFT_E_ARGUMENT, "%s: a key file has at least 16 bytes, less than 1 MiB", path);
   else
     weft_store_user_key(secret, bytes, key);
   sodium_memzero(secret, MOST);
   g_free(secret);
-  return code;
+  return out->status == WEFT_OK;
 }
 
 static int finish(const store_words *w, const store_outcome *out) {
@@ -357,6 +364,8 @@ static int finish(const store_words *w, const store_outcome *out) {
   const bool alone = w->json && data;
   if (out->store && strcmp(out->call, "info") != 0 && !alone)
     store_report_shards(out);
+  if (out->store && !alone)
+    store_report_lost(out);
   if (w->json)
     store_report_json(out, code, data ? stderr : stdout);
   else if (out->status == WEFT_OK)
@@ -368,14 +377,18 @@ static int finish(const store_words *w, const store_outcome *out) {
 
 static int run(const store_call *call, const store_words *w) {
   uint8_t key[WEFT_STORE_KEY_BYTES];
-  int code = w->key ? read_key(w->key, key) : -1;
-  if (code >= 0)
-    return code;
+  store_outcome out = {.call = call->name};
+  if (w->key && !read_key(w->key, key, &out))
+    return finish(w, &out);
   const weft_ctx_options ctx_options = {.backend = w->backend, .threads = 1};
   weft_ctx *ctx;
   const weft_status made = weft_ctx_new(&ctx, &ctx_options);
-  if (made != WEFT_OK)
-    return cli_error_backend(title, w->backend, made);
+  if (made != WEFT_OK) {
+    const char *name = w->backend ? w->backend : g_getenv("WEFT_BACKEND");
+    failed(&out, made, "backend %s: %s (see weft backends)", name ? name : "(best)",
+           weft_status_text(made));
+    return finish(w, &out);
+  }
   cli_catch_signals();
   watch watching = {.progress = {.verb = call->run == encode ? "encoded" : "done"}};
   const guint processors = g_get_num_processors();
@@ -386,10 +399,11 @@ static int run(const store_call *call, const store_words *w) {
                                       .threads = threads,
                                       .keep_on = keep_on,
                                       .user = &watching};
-  store_outcome out = {.call = call->name, .backend = weft_ctx_backend(ctx), .threads = threads};
+  out.backend = weft_ctx_backend(ctx);
+  out.threads = threads;
   cli_progress_start(&watching.progress);
   const gint64 start_us = g_get_monotonic_time();
-  code = call->run(w, &options, &out);
+  int code = call->run(w, &options, &out);
   out.seconds = (double)(g_get_monotonic_time() - start_us) / 1e6;
   cli_progress_end(&watching.progress);
   if (code < 0)

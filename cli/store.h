@@ -15,7 +15,7 @@ typedef struct store_outcome {
   weft_store_report report;
   weft_status status;
   double seconds;
-  const char *backend;
+  const char *backend; // NULL: there is none
   size_t threads;
 } store_outcome;
 
@@ -23,7 +23,8 @@ typedef struct store_outcome {
 const char *store_error(const store_outcome *outcome);
 void store_report_text(const store_outcome *outcome, FILE *to);
 void store_report_json(const store_outcome *outcome, int code, FILE *to);
-// What is wrong with single shards, on standard error.
+// What is wrong with single shards, and which bytes are lost, on standard error.
 void store_report_shards(const store_outcome *outcome);
+void store_report_lost(const store_outcome *outcome);
 
 #endif

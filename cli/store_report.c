@@ -35,6 +35,29 @@ void store_report_shards(const store_outcome *outcome) {
   }
 }
 
+// Bytes of the data that a range of lost stripes holds: [from, to].
+static void lost_bytes(const weft_store_info *info, const weft_store_lost *lost, uint64_t *from,
+                       uint64_t *to) {
+  const weft_store_geometry *g = &info->geometry;
+  *from = weft_store_data_offset(g, lost->first);
+  *to = weft_store_data_offset(g, lost->last) + weft_store_data_bytes(g, lost->last) - 1;
+}
+
+void store_report_lost(const store_outcome *outcome) {
+  const weft_store_info info = weft_store_get_info(outcome->store);
+  const weft_store_report *r = &outcome->report;
+  for (size_t i = 0; i < r->lost_count; i++) {
+    uint64_t from, to;
+    lost_bytes(&info, &r->lost[i], &from, &to);
+    fprintf(stderr,
+            "weft store %s: bytes %" PRIu64 " to %" PRIu64
+            " of the file are lost, or some of them\n",
+            outcome->call, from, to);
+  }
+  if (r->lost_more)
+    fprintf(stderr, "weft store %s: and others further on\n", outcome->call);
+}
+
 static void print_info(const store_outcome *outcome, FILE *to) {
   const weft_store_info info = weft_store_get_info(outcome->store);
   char id[2 * WEFT_STORE_ID_BYTES + 1], length[CLI_TEXT], chunk[CLI_TEXT];
@@ -110,23 +133,38 @@ static void add_info(json_t *root, const weft_store_info *info) {
   json_object_set_new(root, "shards", shards_json(info));
 }
 
+static json_t *lost_json(const weft_store_report *r, const weft_store_info *info) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < r->lost_count; i++) {
+    uint64_t from, to;
+    lost_bytes(info, &r->lost[i], &from, &to);
+    json_array_append_new(list, json_pack("{s:I, s:I, s:I, s:I}", "first_stripe",
+                                          (json_int_t)r->lost[i].first, "last_stripe",
+                                          (json_int_t)r->lost[i].last, "offset", (json_int_t)from,
+                                          "length", (json_int_t)(to - from + 1)));
+  }
+  return list;
+}
+
 void store_report_json(const store_outcome *outcome, int code, FILE *to) {
   const weft_store_report *r = &outcome->report;
   char *error = g_utf8_make_valid(store_error(outcome), -1); // file names
   json_t *root = json_pack(
       "{s:s, s:s, s:i, s:s, s:s, s:s, s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "version",
       weft_version(), "call", outcome->call, "exit_code", code, "status",
-      weft_status_name(outcome->status), "error", error, "backend", outcome->backend, "threads",
-      (json_int_t)outcome->threads, "seconds", outcome->seconds, "data_bytes",
-      (json_int_t)r->data_bytes, "shard_bytes_read", (json_int_t)r->shard_bytes_read,
-      "shard_bytes_written", (json_int_t)r->shard_bytes_written, "corrupt_chunks",
-      (json_int_t)r->corrupt_chunks, "mended_chunks", (json_int_t)r->mended_chunks, "mended_shards",
-      (json_int_t)r->mended_shards, "lost_stripes", (json_int_t)r->lost_stripes,
-      "inconsistent_stripes", (json_int_t)r->inconsistent_stripes);
+      weft_status_name(outcome->status), "error", error, "backend",
+      outcome->backend ? outcome->backend : "", "threads", (json_int_t)outcome->threads, "seconds",
+      outcome->seconds, "data_bytes", (json_int_t)r->data_bytes, "shard_bytes_read",
+      (json_int_t)r->shard_bytes_read, "shard_bytes_written", (json_int_t)r->shard_bytes_written,
+      "corrupt_chunks", (json_int_t)r->corrupt_chunks, "mended_chunks",
+      (json_int_t)r->mended_chunks, "mended_shards", (json_int_t)r->mended_shards, "lost_stripes",
+      (json_int_t)r->lost_stripes, "inconsistent_stripes", (json_int_t)r->inconsistent_stripes);
   g_free(error);
   if (outcome->store) {
     const weft_store_info info = weft_store_get_info(outcome->store);
     add_info(root, &info);
+    json_object_set_new(root, "lost", lost_json(r, &info));
+    json_object_set_new(root, "lost_more", json_boolean(r->lost_more));
   }
   json_dumpf(root, to, JSON_COMPACT | JSON_ENSURE_ASCII);
   fputc('\n', to);

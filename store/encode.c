@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <sodium.h>
@@ -33,8 +34,12 @@ static weft_status take(void *user, size_t lane_index, uint64_t stripe) {
   size_t got;
   const weft_store_patience patience = {.keep_on = keep_on, .user = e};
   const int error = weft_store_read_next(store->io, e->input, lane->base, whole, &got, &patience);
-  if (error)
-    return weft_store_fail_io(store->report, "the input", error);
+  if (error) {
+    pthread_mutex_lock(&store->lock); // another thread's disk may be full at the same time
+    const weft_status status = weft_store_fail_io(store->report, "the input", error);
+    pthread_mutex_unlock(&store->lock);
+    return status;
+  }
   if (got == 0)
     return WEFT_PENDING;
   if (e->length % whole != 0)
@@ -86,13 +91,17 @@ static weft_status work(void *user, size_t lane_index, uint64_t stripe) {
 // Refuses a folder that holds shards; removes what an interrupted call left.
 static weft_status clear_folder(weft_store *store) {
   char path[WEFT_STORE_PATH_BYTES];
+  struct stat about;
   for (size_t i = 0; i < WEFT_STORE_MAX_SHARDS + 1; i++) {
     const bool journal = i == WEFT_STORE_MAX_SHARDS;
     WEFT_TRY(journal ? weft_store_journal_path(store->folder, false, path)
                      : weft_store_shard_path(store->folder, i, false, path));
-    if (access(path, F_OK) == 0)
+    // A link counts, wherever it leads: the disk behind it may be away.
+    if (lstat(path, &about) == 0)
       return weft_store_fail(store->report, WEFT_E_STATE,
                              "%s is there: encode takes a folder without shards", path);
+    if (errno != ENOENT)
+      return weft_store_fail_io(store->report, path, errno);
   }
   for (size_t i = 0; i < WEFT_STORE_MAX_SHARDS; i++) {
     WEFT_TRY(weft_store_shard_path(store->folder, i, true, path));
@@ -102,17 +111,20 @@ static weft_status clear_folder(weft_store *store) {
   return WEFT_OK;
 }
 
-static weft_status sync_parent(weft_store *store) {
+// The folder's own name lasts only so, also where somebody else has just made it; whoever did may
+// keep its parent from us.
+static weft_status sync_parent(weft_store *store, bool made) {
   char path[WEFT_STORE_PATH_BYTES];
   const int n = snprintf(path, sizeof path, "%s/..", store->folder);
-  return n < (int)sizeof path ? weft_store_sync_names(store->io, path, store->report) : WEFT_E_IO;
+  const int error = n < (int)sizeof path ? weft_store_sync_folder(store->io, path) : ENAMETOOLONG;
+  return error && made ? weft_store_fail_io(store->report, path, error) : WEFT_OK;
 }
 
 static weft_status create_shards(weft_store *store) {
   char path[WEFT_STORE_PATH_BYTES];
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
     WEFT_TRY(weft_store_shard_path(store->folder, i, true, path));
-    WEFT_TRY(weft_store_create(store->io, path, store->report, &store->files[i].fd));
+    WEFT_TRY(weft_store_create(store->io, path, 0666, store->report, &store->files[i].fd));
   }
   return WEFT_OK;
 }
@@ -198,7 +210,7 @@ static weft_status encode(encoding *e) {
   WEFT_TRY(
       weft_store_folder_open(store->io, store->folder, true, store->report, &store->folder_fd));
   WEFT_TRY(clear_folder(store));
-  const size_t threads = weft_store_threads(store);
+  const size_t threads = weft_store_threads(store, UINT64_MAX);
   WEFT_TRY(weft_store_lanes_new(store, threads, &e->lanes));
   weft_status status = create_shards(store);
   weft_store_watch watch = {
@@ -232,10 +244,8 @@ weft_status weft_store_encode(const weft_store_options *options, const weft_stor
   weft_status status = shape_of(e.store, shape);
   if (status == WEFT_OK) {
     made = e.store->io->mkdir(folder, 0777) == 0;
-    if (made)
-      status = sync_parent(e.store);
-    else if (errno != EEXIST)
-      status = weft_store_fail_io(report, folder, errno);
+    status = made || errno == EEXIST ? sync_parent(e.store, made)
+                                     : weft_store_fail_io(report, folder, errno);
   }
   const bool begun = status == WEFT_OK;
   if (begun)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 weft_status weft_store_folder_open(const weft_store_io *io, const char *folder, bool write,
                                    weft_store_report *report, int *fd) {
@@ -20,10 +21,22 @@ weft_status weft_store_folder_open(const weft_store_io *io, const char *folder, 
   return weft_store_fail(report, WEFT_E_IO, "%s: another weft is at work in this folder", folder);
 }
 
-weft_status weft_store_create(const weft_store_io *io, const char *path, weft_store_report *report,
-                              int *fd) {
-  *fd = io->open(path, O_RDWR | O_CREAT | O_TRUNC, 0666);
+weft_status weft_store_create(const weft_store_io *io, const char *path, mode_t mode,
+                              weft_store_report *report, int *fd) {
+  // Not through a link that lies there, nor into a file that has another name too.
+  *fd = -1;
+  if (io->unlink(path) == 0 || errno == ENOENT)
+    *fd = io->open(path, O_RDWR | O_CREAT | O_EXCL, mode);
   return *fd < 0 ? weft_store_fail_io(report, path, errno) : WEFT_OK;
+}
+
+mode_t weft_store_mode(const weft_store *store) {
+  mode_t mode = 0666;
+  struct stat about;
+  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
+    if (store->files[i].fd >= 0 && fstat(store->files[i].fd, &about) == 0)
+      mode &= about.st_mode;
+  return mode;
 }
 
 weft_status weft_store_sync_file(const weft_store_io *io, int fd, const char *what,

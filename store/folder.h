@@ -8,9 +8,11 @@
 // Opens the folder and locks it: readers share it, a writer has it alone.
 weft_status weft_store_folder_open(const weft_store_io *io, const char *folder, bool write,
                                    weft_store_report *report, int *fd);
-// Makes the file, empty, and opens it for reading and writing.
-weft_status weft_store_create(const weft_store_io *io, const char *path, weft_store_report *report,
-                              int *fd);
+// Makes the file, in the place of what was there, and opens it for reading and writing.
+weft_status weft_store_create(const weft_store_io *io, const char *path, mode_t mode,
+                              weft_store_report *report, int *fd);
+// Of files that get bytes of the set: nobody may read them who may not read every shard.
+mode_t weft_store_mode(const weft_store *store);
 // fsync, with the report's error set.
 weft_status weft_store_sync_file(const weft_store_io *io, int fd, const char *what,
                                  weft_store_report *report);

@@ -23,7 +23,8 @@ enum {
   AT_ID = 40,
   AT_KEY = 56,
   AT_CODE = 88,
-  AT_RESERVED = 152,
+  AT_UPDATE = 152,
+  AT_RESERVED = 160,
   AT_AUTH = 192,
   AT_DIGEST = 224
 };
@@ -79,6 +80,7 @@ void weft_store_header_write(const weft_store_header *h, const uint8_t *file_key
   put(out + AT_CHUNK, h->chunk_bytes, 4);
   put(out + AT_LENGTH, h->length, 8);
   put(out + AT_GENERATION, h->generation, 8);
+  put(out + AT_UPDATE, h->update, 8);
   memcpy(out + AT_ID, h->id, sizeof h->id);
   memcpy(out + AT_KEY, h->key, sizeof h->key);
   memcpy(out + AT_CODE, h->code, sizeof h->code);
@@ -98,7 +100,8 @@ static const char *what_is_wrong(const uint8_t *in, const weft_store_header *h) 
   if (in[AT_KEYED] > 1 || in[AT_KEYED + 1] || !all_zero(in + AT_RESERVED, AT_AUTH - AT_RESERVED))
     return "flags that version 1 does not have";
   if (h->chunk_bytes < 1 || h->chunk_bytes > WEFT_STORE_MAX_CHUNK_BYTES ||
-      h->length > WEFT_STORE_MAX_LENGTH || h->generation < 1)
+      h->length > WEFT_STORE_MAX_LENGTH || h->generation < 1 ||
+      h->generation > WEFT_STORE_MAX_GENERATION)
     return "sizes that cannot be";
   if (h->keyed && !all_zero(h->key, sizeof h->key))
     return "a key of its own beside the user's";
@@ -130,7 +133,8 @@ weft_status weft_store_header_read(const uint8_t in[WEFT_STORE_HEADER_BYTES],
                              .keyed = in[AT_KEYED] != 0,
                              .chunk_bytes = (uint32_t)get(in + AT_CHUNK, 4),
                              .length = get(in + AT_LENGTH, 8),
-                             .generation = get(in + AT_GENERATION, 8)};
+                             .generation = get(in + AT_GENERATION, 8),
+                             .update = get(in + AT_UPDATE, 8)};
   memcpy(out->id, in + AT_ID, sizeof out->id);
   memcpy(out->key, in + AT_KEY, sizeof out->key);
   memcpy(out->code, in + AT_CODE, sizeof out->code);
@@ -229,6 +233,10 @@ bool weft_store_chunk_good(const uint8_t *file_key, uint16_t shard, uint64_t str
          get(trailer, 8) <= generation;
 }
 
+uint64_t weft_store_chunk_generation(const uint8_t trailer[WEFT_STORE_TRAILER_BYTES]) {
+  return get(trailer, 8);
+}
+
 // --- Journal
 
 enum {
@@ -237,7 +245,7 @@ enum {
   AT_JOURNAL_RECORDS = 40,
   AT_JOURNAL_BYTES = 48,
   AT_JOURNAL_SHARDS = 56,
-  AT_JOURNAL_END = 88,
+  AT_JOURNAL_UPDATE = 88,
   AT_JOURNAL_DIGEST = 96
 };
 
@@ -250,6 +258,7 @@ void weft_store_journal_write(const weft_store_journal *j, const uint8_t *file_k
   put(out + AT_JOURNAL_GENERATION, j->generation, 8);
   put(out + AT_JOURNAL_RECORDS, j->records, 8);
   put(out + AT_JOURNAL_BYTES, j->bytes, 8);
+  put(out + AT_JOURNAL_UPDATE, j->update, 8);
   memcpy(out + AT_JOURNAL_SHARDS, j->shards, sizeof j->shards);
   (void)crypto_generichash(out + AT_JOURNAL_DIGEST, WEFT_STORE_JOURNAL_BYTES - AT_JOURNAL_DIGEST,
                            out, AT_JOURNAL_DIGEST, file_key, WEFT_STORE_KEY_BYTES);
@@ -268,12 +277,10 @@ weft_status weft_store_journal_read(const uint8_t in[WEFT_STORE_JOURNAL_BYTES],
   out->generation = get(in + AT_JOURNAL_GENERATION, 8);
   out->records = get(in + AT_JOURNAL_RECORDS, 8);
   out->bytes = get(in + AT_JOURNAL_BYTES, 8);
+  out->update = get(in + AT_JOURNAL_UPDATE, 8);
   memcpy(out->id, in + AT_JOURNAL_ID, sizeof out->id);
   memcpy(out->shards, in + AT_JOURNAL_SHARDS, sizeof out->shards);
-  return all_zero(in + AT_VERSION + 2, AT_JOURNAL_ID - AT_VERSION - 2) &&
-                 all_zero(in + AT_JOURNAL_END, AT_JOURNAL_DIGEST - AT_JOURNAL_END)
-             ? WEFT_OK
-             : WEFT_E_MALFORMED;
+  return all_zero(in + AT_VERSION + 2, AT_JOURNAL_ID - AT_VERSION - 2) ? WEFT_OK : WEFT_E_MALFORMED;
 }
 
 enum { RECORD_FIELDS = 16 };

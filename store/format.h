@@ -23,6 +23,7 @@ enum {
 };
 #define WEFT_STORE_MAX_CHUNK_BYTES (UINT32_C(1) << 30)
 #define WEFT_STORE_MAX_LENGTH (UINT64_C(1) << 62)
+#define WEFT_STORE_MAX_GENERATION (UINT64_C(1) << 62)
 
 // Of one shard file. All but `shard` is the same in every shard of a set.
 typedef struct weft_store_header {
@@ -31,6 +32,7 @@ typedef struct weft_store_header {
   uint32_t chunk_bytes; // of a shard in every stripe but the last
   uint64_t length;      // true length of the data
   uint64_t generation;  // 1 at encode, one more with each update
+  uint64_t update;      // which one made the generation: random; 0: none
   uint8_t id[WEFT_STORE_ID_BYTES];
   uint8_t key[WEFT_STORE_KEY_BYTES];
   char code[WEFT_STORE_CODE_BYTES]; // weft_code_name
@@ -82,11 +84,13 @@ bool weft_store_chunk_good(const uint8_t *file_key, uint16_t shard, uint64_t str
                            uint64_t generation, const uint8_t *chunk, size_t bytes,
                            const uint8_t trailer[WEFT_STORE_TRAILER_BYTES]);
 
+uint64_t weft_store_chunk_generation(const uint8_t trailer[WEFT_STORE_TRAILER_BYTES]);
+
 // --- The journal of an update
 
 typedef struct weft_store_journal {
   uint8_t id[WEFT_STORE_ID_BYTES];
-  uint64_t generation;                       // after the update
+  uint64_t generation, update;               // of the shards after the update
   uint64_t records, bytes;                   // bytes of the whole file
   uint8_t shards[WEFT_STORE_MAX_SHARDS / 8]; // bit i % 8 of byte i / 8: shard i takes part
 } weft_store_journal;

@@ -3,6 +3,8 @@
 // carried out. Doing so twice does the same, so it can be interrupted as often as it likes.
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -35,11 +37,27 @@ static weft_status read_head(weft_store *store, int fd, weft_store_journal *jour
   return WEFT_OK;
 }
 
-static weft_status read_records(weft_store *store, int fd, const weft_store_journal *journal,
-                                weft_store_pending *pending) {
+// Room grows with the records that are there: what the head says may be anybody's word.
+static weft_status make_room(weft_store *store, uint64_t *room) {
+  const size_t bytes = sizeof *store->pending;
+  void *memory;
+  WEFT_TRY(
+      weft_alloc(store->options.ctx, WEFT_MEM_HOST, (size_t)(2 * *room + 64) * bytes, &memory));
+  if (*room)
+    memcpy(memory, store->pending, (size_t)*room * bytes);
+  weft_free(store->options.ctx, WEFT_MEM_HOST, store->pending);
+  store->pending = memory;
+  *room = 2 * *room + 64;
+  return WEFT_OK;
+}
+
+static weft_status read_records(weft_store *store, int fd, const weft_store_journal *journal) {
   const weft_store_geometry *g = &store->geometry;
-  uint64_t at = WEFT_STORE_JOURNAL_BYTES;
+  uint64_t at = WEFT_STORE_JOURNAL_BYTES, room = 0;
   for (uint64_t i = 0; i < journal->records; i++) {
+    if (i == room)
+      WEFT_TRY(make_room(store, &room));
+    weft_store_pending *pending = store->pending;
     uint8_t head[WEFT_STORE_RECORD_BYTES];
     weft_store_record record;
     const int error = weft_store_read_at(store->io, fd, at, head, sizeof head, NULL, 0, NULL);
@@ -68,14 +86,9 @@ weft_status weft_store_journal_load(weft_store *store) {
   if (fd < 0)
     return errno == ENOENT ? WEFT_OK : weft_store_fail_io(store->report, path, errno);
   uint64_t size;
-  void *memory = NULL;
   weft_status status = read_head(store, fd, &store->journal, &size);
   if (status == WEFT_OK)
-    status = weft_store_new_memory(
-        store->options.ctx, (size_t)(store->journal.records + 1) * sizeof *store->pending, &memory);
-  store->pending = memory;
-  if (status == WEFT_OK)
-    status = read_records(store, fd, &store->journal, store->pending);
+    status = read_records(store, fd, &store->journal);
   if (status == WEFT_OK)
     store->journal_fd = fd;
   else
@@ -101,41 +114,48 @@ const weft_store_pending *weft_store_journal_find(const weft_store *store, size_
   return NULL;
 }
 
-// As it stands there, even if it rotted: the old chunk would count as sound.
+// As it stands there, even if it rotted or cannot be read: the old chunk would count as sound.
 static weft_status copy_chunk(weft_store *store, const weft_store_pending *p, uint8_t *buffer) {
   const size_t bytes = weft_store_chunk(&store->geometry, p->stripe) + WEFT_STORE_TRAILER_BYTES;
   const int fd = store->files[p->shard].fd;
   if (fd < 0)
     return WEFT_OK;
+  char path[WEFT_STORE_PATH_BYTES];
+  WEFT_TRY(weft_store_journal_path(store->folder, false, path));
   int error = weft_store_read_at(store->io, store->journal_fd, p->at, buffer, bytes, NULL, 0, NULL);
-  if (!error)
-    error = weft_store_write_at(store->io, fd, weft_store_chunk_offset(&store->geometry, p->stripe),
-                                buffer, bytes, NULL, 0);
+  if (error == EIO) // a lost chunk, as it is to readers
+    memset(buffer, 0, bytes);
+  else if (error)
+    return weft_store_fail_io(store->report, path, error);
+  error = weft_store_write_at(store->io, fd, weft_store_chunk_offset(&store->geometry, p->stripe),
+                              buffer, bytes, NULL, 0);
   store->report->shard_bytes_written += bytes;
-  return error
-             ? weft_store_fail_io(store->report, "a committed update cannot be carried out", error)
-             : WEFT_OK;
+  WEFT_TRY(weft_store_shard_path(store->folder, p->shard, store->files[p->shard].fresh, path));
+  return error ? weft_store_fail_io(store->report, path, error) : WEFT_OK;
 }
 
-static weft_status sync_shards(weft_store *store) {
-  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
-    if (store->files[i].fd >= 0)
-      WEFT_TRY(weft_store_sync_file(store->io, store->files[i].fd, "a shard", store->report));
-  return WEFT_OK;
+static weft_status sync_shard(weft_store *store, size_t shard) {
+  char path[WEFT_STORE_PATH_BYTES];
+  WEFT_TRY(weft_store_shard_path(store->folder, shard, store->files[shard].fresh, path));
+  return weft_store_sync_file(store->io, store->files[shard].fd, path, store->report);
 }
 
 static weft_status carry_out(weft_store *store, uint8_t *buffer) {
   for (uint64_t i = 0; i < store->journal.records; i++)
     WEFT_TRY(copy_chunk(store, &store->pending[i], buffer));
-  WEFT_TRY(sync_shards(store)); // no header tells of chunks that might not be there
+  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
+    if (store->files[i].fd >= 0)
+      WEFT_TRY(sync_shard(store, i)); // no header tells of chunks that might not be there
+  // One by one: power that goes tears one header at most.
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
     weft_store_file *file = &store->files[i];
-    if (file->fd < 0 || file->header.generation == store->header.generation)
+    if (file->fd < 0)
       continue;
-    WEFT_TRY(weft_store_write_header(store, file->fd, i));
+    if (file->header.generation != store->header.generation)
+      WEFT_TRY(weft_store_write_header(store, file->fd, i));
     file->header.generation = store->header.generation;
+    WEFT_TRY(sync_shard(store, i));
   }
-  WEFT_TRY(sync_shards(store));
   char path[WEFT_STORE_PATH_BYTES];
   WEFT_TRY(weft_store_journal_path(store->folder, false, path));
   if (store->io->unlink(path) != 0)
@@ -143,11 +163,29 @@ static weft_status carry_out(weft_store *store, uint8_t *buffer) {
   return weft_store_sync_names(store->io, store->folder, store->report);
 }
 
+weft_status weft_store_journal_fits(weft_store *store) {
+  if (store->journal_fd < 0)
+    return WEFT_OK;
+  char text[64];
+  snprintf(text, sizeof text, "is of generation %" PRIu64 ", which the shards do not have",
+           store->journal.generation);
+  if (store->journal.generation != store->header.generation)
+    return bad_journal(store, text);
+  return store->journal.update == store->header.update
+             ? WEFT_OK
+             : bad_journal(store, "is of another update than the shards");
+}
+
 weft_status weft_store_journal_apply(weft_store *store) {
   if (store->journal_fd < 0)
     return WEFT_OK;
-  if (store->journal.generation != store->header.generation)
-    return bad_journal(store, "is of a generation that the shards do not have");
+  // Those that are away would become stale, and with them what was there before.
+  const size_t usable = weft_store_get_info(store).usable;
+  if (usable < store->geometry.k)
+    return weft_store_fail(store->report, WEFT_E_DAMAGED,
+                           "%s/update.journal waits for shards that are away: %zu can be read, and "
+                           "it takes %zu",
+                           store->folder, usable, store->geometry.k);
   void *buffer;
   WEFT_TRY(weft_alloc(store->options.ctx, WEFT_MEM_HOST,
                       store->geometry.chunk_bytes + WEFT_STORE_TRAILER_BYTES, &buffer));

@@ -16,12 +16,64 @@ typedef struct mending {
   bool touched[WEFT_STORE_MAX_SHARDS];
 } mending;
 
-static weft_status check_parity(mending *m, weft_store_lane *lane, uint64_t stripe) {
-  weft_store *store = m->store;
+static weft_status agrees(const mending *m, const weft_store_lane *lane, bool *out) {
   const weft_stripe where = weft_store_lane_stripe(lane);
   size_t wrong = 0;
-  WEFT_TRY(weft_code_verify(store->code, &where, NULL, &wrong, NULL));
-  if (wrong) {
+  const weft_status status = weft_code_verify(m->store->code, &where, NULL, &wrong, NULL);
+  *out = wrong == 0;
+  return status;
+}
+
+static weft_status rebuild_all(mending *m, weft_store_lane *lane, uint64_t stripe) {
+  uint8_t every[WEFT_STORE_MAX_SHARDS];
+  const size_t all = m->store->geometry.k + m->store->geometry.m;
+  for (size_t i = 0; i < all; i++)
+    every[i] = (uint8_t)i;
+  return weft_store_rebuild(m->store, lane, stripe, every, all);
+}
+
+// A disk may have kept a chunk from before an update. Of k + 2 sound chunks the one without which
+// the others agree is it; of fewer, any k do. It is older than others of its stripe: else the past
+// could outvote the update.
+static weft_status find_old(mending *m, weft_store_lane *lane, uint64_t stripe, bool *found_it) {
+  weft_store *store = m->store;
+  const size_t k = store->geometry.k, all = k + store->geometry.m;
+  size_t good = 0, found = 0, old = 0;
+  uint64_t newest = 0;
+  for (size_t i = 0; i < all; i++)
+    if (lane->state[i] == WEFT_CHUNK_GOOD) {
+      good++;
+      newest = lane->written[i] > newest ? lane->written[i] : newest;
+    }
+  for (size_t i = 0; i < all && good >= k + 2; i++) {
+    bool without = false;
+    if (lane->state[i] != WEFT_CHUNK_GOOD || lane->written[i] == newest)
+      continue;
+    lane->state[i] = WEFT_CHUNK_BAD;
+    WEFT_TRY(rebuild_all(m, lane, stripe));
+    WEFT_TRY(agrees(m, lane, &without));
+    found += without;
+    old = without ? i : old;
+    lane->state[i] = WEFT_CHUNK_UNREAD; // as it was
+    WEFT_TRY(weft_store_load(store, lane, i, stripe));
+    if (lane->state[i] != WEFT_CHUNK_GOOD)
+      return WEFT_OK;
+  }
+  if (found != 1)
+    return WEFT_OK;
+  lane->state[old] = WEFT_CHUNK_BAD;
+  weft_store_note_corrupt(store, old, stripe);
+  *found_it = true;
+  return rebuild_all(m, lane, stripe);
+}
+
+// Whether all chunks of a stripe, rebuilt where they must be, belong together.
+static weft_status check_parity(mending *m, weft_store_lane *lane, uint64_t stripe, bool *well) {
+  weft_store *store = m->store;
+  WEFT_TRY(agrees(m, lane, well));
+  if (!*well)
+    WEFT_TRY(find_old(m, lane, stripe, well));
+  if (!*well) {
     pthread_mutex_lock(&store->lock);
     if (store->report->inconsistent_stripes++ == 0 || stripe < store->report->first_inconsistent)
       store->report->first_inconsistent = stripe;
@@ -30,10 +82,13 @@ static weft_status check_parity(mending *m, weft_store_lane *lane, uint64_t stri
   return WEFT_OK;
 }
 
-static weft_status write_back(mending *m, weft_store_lane *lane, uint64_t stripe) {
+// Of a stripe that contradicts itself nothing that was rebuilt is sealed as good.
+static weft_status write_back(mending *m, weft_store_lane *lane, uint64_t stripe, bool rebuilt) {
   weft_store *store = m->store;
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
     const weft_store_file *file = &store->files[i];
+    if (!rebuilt && lane->state[i] != WEFT_CHUNK_GOOD)
+      continue;
     if (m->fresh[i] >= 0) {
       WEFT_TRY(weft_store_write_chunk(store, lane, m->fresh[i], i, stripe));
     } else if (m->care != WEFT_STORE_VERIFY && lane->state[i] == WEFT_CHUNK_BAD && file->fd >= 0 &&
@@ -53,27 +108,25 @@ static weft_status work(void *user, size_t lane_index, uint64_t stripe) {
   weft_store *store = m->store;
   weft_store_lane *lane = &m->lanes[lane_index];
   const size_t k = store->geometry.k, all = k + store->geometry.m;
-  uint8_t every[WEFT_STORE_MAX_SHARDS];
   size_t good = 0;
   weft_store_lane_start(store, lane, stripe);
   for (size_t i = 0; i < all; i++) {
     WEFT_TRY(weft_store_load(store, lane, i, stripe));
     good += lane->state[i] == WEFT_CHUNK_GOOD;
-    every[i] = (uint8_t)i;
   }
   weft_store_count(store, &store->report->data_bytes, lane->bytes);
-  const weft_status status = weft_store_rebuild(store, lane, stripe, every, all);
+  const weft_status status = rebuild_all(m, lane, stripe);
   if (status == WEFT_E_DAMAGED) {
     pthread_mutex_lock(&store->lock);
-    if (store->report->lost_stripes++ == 0 || stripe < store->report->first_lost)
-      store->report->first_lost = stripe;
+    weft_store_lose(store->report, stripe, stripe);
     pthread_mutex_unlock(&store->lock);
     return WEFT_OK; // the other stripes may still be mended
   }
   WEFT_TRY(status);
+  bool well = true;
   if (good > k) // of exactly k any bytes would do
-    WEFT_TRY(check_parity(m, lane, stripe));
-  return write_back(m, lane, stripe);
+    WEFT_TRY(check_parity(m, lane, stripe, &well));
+  return write_back(m, lane, stripe, well);
 }
 
 // --- Shards made anew
@@ -84,12 +137,13 @@ static bool needs_remaking(const weft_store *store, size_t shard) {
 
 static weft_status create_fresh(mending *m) {
   weft_store *store = m->store;
+  const mode_t mode = weft_store_mode(store);
   char path[WEFT_STORE_PATH_BYTES];
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
     if (!needs_remaking(store, i))
       continue;
     WEFT_TRY(weft_store_shard_path(store->folder, i, true, path));
-    WEFT_TRY(weft_store_create(store->io, path, store->report, &m->fresh[i]));
+    WEFT_TRY(weft_store_create(store->io, path, mode, store->report, &m->fresh[i]));
   }
   return WEFT_OK;
 }
@@ -98,21 +152,25 @@ static weft_status commit_fresh(mending *m) {
   weft_store *store = m->store;
   const size_t all = store->geometry.k + store->geometry.m;
   char from[WEFT_STORE_PATH_BYTES], to[WEFT_STORE_PATH_BYTES];
-  for (size_t i = 0; i < all; i++)
-    if (m->fresh[i] >= 0) {
-      WEFT_TRY(weft_store_shard_path(store->folder, i, true, from));
-      WEFT_TRY(weft_store_write_header(store, m->fresh[i], i));
-      WEFT_TRY(weft_store_sync_file(store->io, m->fresh[i], from, store->report));
-    }
+  // A header makes a file count (rule 4 of docs/format.md): first what it speaks of.
+  for (int headers = 0; headers < 2; headers++)
+    for (size_t i = 0; i < all; i++)
+      if (m->fresh[i] >= 0) {
+        WEFT_TRY(weft_store_shard_path(store->folder, i, true, from));
+        if (headers)
+          WEFT_TRY(weft_store_write_header(store, m->fresh[i], i));
+        WEFT_TRY(weft_store_sync_file(store->io, m->fresh[i], from, store->report));
+      }
   // Each name may be another shard's only copy: all copies are on the disk before the first goes.
   WEFT_TRY(weft_store_sync_names(store->io, store->folder, store->report));
   for (size_t i = 0; i < all; i++)
-    if (m->fresh[i] >= 0) {
+    if (m->fresh[i] >= 0 || store->files[i].fresh) {
       WEFT_TRY(weft_store_shard_path(store->folder, i, true, from));
       WEFT_TRY(weft_store_shard_path(store->folder, i, false, to));
       WEFT_TRY(weft_store_rename(store->io, from, to, store->report));
-      store->shards[i].mended = true;
-      store->report->mended_shards++;
+      store->files[i].fresh = false;
+      store->shards[i].mended |= m->fresh[i] >= 0;
+      store->report->mended_shards += m->fresh[i] >= 0;
     }
   return weft_store_sync_names(store->io, store->folder, store->report);
 }
@@ -170,7 +228,7 @@ static weft_status verdict(const mending *m) {
                            "stripes lost: %llu, the first is stripe %llu: fewer than %zu of its "
                            "chunks are sound",
                            (unsigned long long)report->lost_stripes,
-                           (unsigned long long)report->first_lost, store->geometry.k);
+                           (unsigned long long)report->lost[0].first, store->geometry.k);
   if (report->inconsistent_stripes)
     return weft_store_fail(report, WEFT_E_DAMAGED,
                            "%llu stripes have parity that does not belong to their data, the first "
@@ -183,21 +241,44 @@ static weft_status verdict(const mending *m) {
              : WEFT_OK;
 }
 
+// The stripes from there on are lost, as fewer than k files are that long: a header can speak of
+// more stripes than anybody could look at.
+static uint64_t reach(const weft_store *store) {
+  const weft_store_geometry *g = &store->geometry;
+  const uint64_t sealed = g->chunk_bytes + WEFT_STORE_TRAILER_BYTES;
+  uint64_t least = 0;
+  if (store->journal_fd >= 0) // which holds chunks too
+    return g->stripes;
+  for (size_t i = 0; i < g->k + g->m; i++) {
+    size_t as_long = 0;
+    for (size_t j = 0; j < g->k + g->m; j++)
+      as_long += store->files[j].fd >= 0 && store->files[j].bytes >= store->files[i].bytes;
+    const uint64_t bytes = store->files[i].bytes;
+    if (as_long >= g->k && bytes > WEFT_STORE_HEADER_BYTES && bytes > least)
+      least = bytes;
+  }
+  const uint64_t count = least ? (least - WEFT_STORE_HEADER_BYTES + sealed - 1) / sealed : 0;
+  return count < g->stripes ? count : g->stripes;
+}
+
 static weft_status run(mending *m) {
   weft_store *store = m->store;
   const weft_store_geometry *g = &store->geometry;
-  const size_t threads = weft_store_threads(store);
+  const uint64_t end = reach(store);
+  const size_t threads = weft_store_threads(store, end);
   WEFT_TRY(weft_store_lanes_new(store, threads, &m->lanes));
   weft_store_watch watch = {
       .store = store, .stripe_bytes = (uint64_t)g->k * g->chunk_bytes, .total = g->length};
   const weft_store_run stripes = {.threads = threads,
-                                  .end = g->stripes,
+                                  .end = end,
                                   .work = work,
                                   .user = m,
                                   .keep_on = weft_store_keep_on,
                                   .watcher = &watch};
   const weft_status status = weft_store_run_stripes(&stripes);
   weft_store_lanes_free(store, m->lanes);
+  if (status == WEFT_OK && end < g->stripes)
+    weft_store_lose(store->report, end, g->stripes - 1);
   return status;
 }
 
@@ -214,7 +295,7 @@ weft_status weft_store_mend(weft_store *store, weft_store_care care) {
     status = run(&m);
   if (status == WEFT_OK)
     status = sync_touched(&m);
-  if (status == WEFT_OK && !store->report->lost_stripes) {
+  if (status == WEFT_OK && care == WEFT_STORE_REPAIR && !store->report->lost_stripes) {
     status = commit_fresh(&m);
     if (status == WEFT_OK)
       adopt_fresh(&m);

@@ -4,6 +4,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -142,40 +143,89 @@ static weft_status check_key(search *s) {
                                store->folder);
 }
 
-// The generation a shard counts as having: a committed update is already part of it.
-static uint64_t generation_of(const weft_store *store, const weft_store_header *h) {
-  const bool pending = store->journal_fd >= 0 && weft_store_takes_part(&store->journal, h->shard) &&
-                       h->generation + 1 == store->journal.generation;
-  return h->generation + pending;
+// What a shard counts as having gone through: a committed update is already part of it.
+typedef struct age {
+  uint64_t generation, update;
+} age;
+
+static age age_of(const weft_store *store, const weft_store_header *h) {
+  const weft_store_journal *j = &store->journal;
+  const bool pending = store->journal_fd >= 0 && weft_store_takes_part(j, h->shard) &&
+                       h->generation + 1 == j->generation;
+  return pending ? (age){j->generation, j->update} : (age){h->generation, h->update};
 }
+
+static bool same_age(age a, age b) { return a.generation == b.generation && a.update == b.update; }
 
 static bool belongs(const weft_store *store, const found *f) {
   return f->sound && same_set(&f->header, &store->header) &&
          (!store->authenticated || weft_store_header_authentic(f->bytes, store->file_key));
 }
 
-// The newest generation that k shards have; if none is so, the newest.
-static void choose_generation(search *s) {
+// How many different shards of the set have this age.
+static size_t shards_of_age(const search *s, age wanted) {
+  bool seen[WEFT_STORE_MAX_SHARDS] = {false};
+  size_t count = 0;
+  for (size_t i = 0; i < s->count; i++) {
+    const weft_store_header *h = &s->files[i].header;
+    if (!belongs(s->store, &s->files[i]) || !same_age(age_of(s->store, h), wanted) ||
+        seen[h->shard])
+      continue;
+    seen[h->shard] = true;
+    count++;
+  }
+  return count;
+}
+
+static bool better(age a, size_t count, age than, size_t its, size_t k) {
+  if ((count >= k) != (its >= k))
+    return count >= k;
+  return a.generation != than.generation ? a.generation > than.generation : count > its;
+}
+
+// Of the newest generation that k shards have, or else of the newest, what most shards have. A look
+// bears with states between which somebody has to choose.
+static weft_status choose_age(search *s) {
   weft_store *store = s->store;
-  uint64_t newest = 0, enough = 0;
+  const size_t k = store->header.k;
+  age best = {0}, newest = {0};
+  size_t most = 0;
+  bool apart = false;
   for (size_t i = 0; i < s->count; i++) {
     if (!belongs(store, &s->files[i]))
       continue;
-    const uint64_t generation = generation_of(store, &s->files[i].header);
-    bool seen[WEFT_STORE_MAX_SHARDS] = {false};
-    size_t count = 0;
-    for (size_t j = 0; j < s->count; j++) {
-      const weft_store_header *h = &s->files[j].header;
-      if (!belongs(store, &s->files[j]) || generation_of(store, h) != generation || seen[h->shard])
-        continue;
-      seen[h->shard] = true;
-      count++;
+    const age a = age_of(store, &s->files[i].header);
+    const size_t count = shards_of_age(s, a);
+    newest = a.generation > newest.generation ? a : newest;
+    if (better(a, count, best, most, k)) {
+      best = a;
+      most = count;
     }
-    newest = generation > newest ? generation : newest;
-    if (count >= store->header.k && generation > enough)
-      enough = generation;
   }
-  store->header.generation = enough ? enough : newest;
+  for (size_t i = 0; i < s->count; i++) {
+    const age a = age_of(store, &s->files[i].header);
+    apart |= belongs(store, &s->files[i]) && a.generation == best.generation &&
+             !same_age(a, best) && shards_of_age(s, a) >= k;
+  }
+  store->header.generation = best.generation;
+  store->header.update = best.update;
+  if (s->access == WEFT_STORE_LOOK)
+    return WEFT_OK;
+  if (apart)
+    return weft_store_fail(store->report, WEFT_E_DAMAGED,
+                           "%s: its shards went through updates to generation %" PRIu64
+                           " apart from each other, enough to be read of each: keep those of one, "
+                           "as verify tells with the others moved away",
+                           store->folder, best.generation);
+  if (newest.generation > best.generation)
+    return weft_store_fail(store->report, WEFT_E_DAMAGED,
+                           "%s: %zu of its shards are of generation %" PRIu64
+                           ", too few to be read, and the others of %" PRIu64
+                           ", from before an update (see weft store info): bring back what is "
+                           "missing, or move the newer ones away for the older to count",
+                           store->folder, shards_of_age(s, newest), newest.generation,
+                           best.generation);
+  return WEFT_OK;
 }
 
 static void tell(weft_store *store, size_t slot, bool fresh, weft_shard_state state,
@@ -207,13 +257,16 @@ static weft_shard_state why_not(const weft_store *store, const found *f, char *t
     snprintf(text, bytes, "its header was not made under this key");
     return WEFT_SHARD_FORGED;
   }
-  const uint64_t generation = generation_of(store, &f->header);
-  if (generation != store->header.generation) {
-    snprintf(text, bytes, "it is of generation %llu, the others of %llu: an update went past it",
-             (unsigned long long)generation, (unsigned long long)store->header.generation);
-    return WEFT_SHARD_STALE;
-  }
-  return WEFT_SHARD_GOOD;
+  const uint64_t ours_now = store->header.generation;
+  const age a = age_of(store, &f->header);
+  if (same_age(a, (age){ours_now, store->header.update}))
+    return WEFT_SHARD_GOOD;
+  const char *how = a.generation < ours_now   ? "an update went past it"
+                    : a.generation > ours_now ? "they are from before an update"
+                                              : "it went through another update than they";
+  snprintf(text, bytes, "it is of generation %" PRIu64 ", the others of %" PRIu64 ": %s",
+           a.generation, ours_now, how);
+  return a.generation > ours_now ? WEFT_SHARD_NEWER : WEFT_SHARD_STALE;
 }
 
 // Takes a file as the source of the shard that its header names, if that has none yet.
@@ -224,7 +277,8 @@ static void use(weft_store *store, found *f) {
     return;
   const uint64_t expected = weft_store_shard_bytes(&store->geometry);
   char text[128];
-  *file = (weft_store_file){.fd = f->fd, .header = f->header, .bytes = f->size};
+  *file = (weft_store_file){
+      .fd = f->fd, .fresh = f->fresh && shard == f->slot, .header = f->header, .bytes = f->size};
   f->fd = -1;
   file->placed = shard == f->slot && f->size == expected;
   if (shard != f->slot) {
@@ -276,6 +330,17 @@ static weft_status make_code(weft_store *store) {
                                            "%s: the headers contradict themselves", store->folder);
 }
 
+static bool taken(const found *f) { return f->fd < 0 && !f->error; } // by use()
+
+// Whether the file under the final name of a slot is read from: then it is another shard, and that
+// name may be its only one.
+static bool name_taken(const search *s, size_t slot) {
+  for (size_t i = 0; i < s->count; i++)
+    if (s->files[i].slot == slot && !s->files[i].fresh && taken(&s->files[i]))
+      return true;
+  return false;
+}
+
 // A writer gives shards of an interrupted call, once they count, their names, and takes away what
 // does not count.
 static weft_status finish_names(search *s) {
@@ -289,12 +354,14 @@ static weft_status finish_names(search *s) {
       continue;
     WEFT_TRY(weft_store_shard_path(store->folder, f->slot, true, from));
     WEFT_TRY(weft_store_shard_path(store->folder, f->slot, false, to));
-    const weft_store_file *file = &store->files[f->slot];
-    // Taken by use(), so this fd is no longer here; misplaced ones are repair's business.
-    const bool taken = f->fd < 0 && !f->error && f->header.shard == f->slot;
-    if (taken) {
+    weft_store_file *file = &store->files[f->slot];
+    // Misplaced ones, and names that these hold, are repair's business.
+    if (taken(f) && (f->header.shard != f->slot || name_taken(s, f->slot)))
+      continue;
+    if (taken(f)) {
       WEFT_TRY(weft_store_sync_file(io, file->fd, from, store->report));
       WEFT_TRY(weft_store_rename(io, from, to, store->report));
+      file->fresh = false;
     } else if (f->fd >= 0 && io->unlink(from) != 0)
       return weft_store_fail_io(store->report, from, errno);
     changed = true;
@@ -317,7 +384,8 @@ static weft_status open_set(search *s) {
   WEFT_TRY(check_key(s));
   WEFT_TRY(make_code(store));
   WEFT_TRY(weft_store_journal_load(store));
-  choose_generation(s);
+  WEFT_TRY(choose_age(s));
+  WEFT_TRY(weft_store_journal_fits(store));
   fill_slots(s);
   if (s->access != WEFT_STORE_WRITE)
     return WEFT_OK;

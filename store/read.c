@@ -44,8 +44,7 @@ static weft_status too_much_lost(weft_store *store, const weft_store_lane *lane,
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
     good += lane->state[i] == WEFT_CHUNK_GOOD;
   pthread_mutex_lock(&store->lock);
-  if (store->report->lost_stripes++ == 0)
-    store->report->first_lost = stripe;
+  weft_store_lose(store->report, stripe, stripe);
   (void)weft_store_fail(store->report, WEFT_E_DAMAGED,
                         "stripe %" PRIu64 ": %zu of its %zu chunks are sound, and it takes %zu",
                         stripe, good, store->geometry.k + store->geometry.m, store->geometry.k);
@@ -105,7 +104,8 @@ static weft_status read_to(weft_store *store, uint64_t offset, uint64_t length, 
   if (length == 0)
     return WEFT_OK;
   const uint64_t stripe = (uint64_t)store->geometry.k * store->geometry.chunk_bytes;
-  const size_t threads = weft_store_threads(store);
+  const uint64_t first = offset / stripe, end = (offset + length - 1) / stripe + 1;
+  const size_t threads = weft_store_threads(store, end - first);
   reading r = {.store = store,
                .offset = offset,
                .end = offset + length,
@@ -118,8 +118,8 @@ static weft_status read_to(weft_store *store, uint64_t offset, uint64_t length, 
     r.output = own;
   weft_store_watch watch = {.store = store, .stripe_bytes = stripe, .total = length};
   const weft_store_run run = {.threads = threads,
-                              .first = offset / stripe,
-                              .end = (r.end - 1) / stripe + 1,
+                              .first = first,
+                              .end = end,
                               .work = work,
                               .give = pipe ? give : NULL,
                               .user = &r,
@@ -145,16 +145,21 @@ static weft_status scratch_name(weft_store *store, const char *path, char *out) 
   char hex[2 * sizeof draw + 1];
   randombytes_buf(draw, sizeof draw);
   sodium_bin2hex(hex, sizeof hex, draw, sizeof draw);
-  const int n = snprintf(out, WEFT_STORE_PATH_BYTES, "%s.%s.weft-part", path, hex);
+  // A name may have 255 bytes: what there is no room for is cut.
+  const char *slash = strrchr(path, '/');
+  const size_t folder = slash ? (size_t)(slash - path) + 1 : 0, name = strlen(path) - folder;
+  const size_t most = 255 - strlen("..weft-part") - strlen(hex);
+  const int n = snprintf(out, WEFT_STORE_PATH_BYTES, "%.*s.%s.weft-part",
+                         (int)(folder + (name < most ? name : most)), path, hex);
   return n < WEFT_STORE_PATH_BYTES ? WEFT_OK
                                    : weft_store_fail_io(store->report, path, ENAMETOOLONG);
 }
 
-static weft_status folder_of(weft_store *store, const char *path, char *out) {
+static weft_status folder_of(weft_store_report *report, const char *path, char *out) {
   const char *slash = strrchr(path, '/');
   const size_t bytes = slash ? (size_t)(slash - path) + 1 : 0;
   if (bytes >= WEFT_STORE_PATH_BYTES)
-    return weft_store_fail_io(store->report, path, ENAMETOOLONG);
+    return weft_store_fail_io(report, path, ENAMETOOLONG);
   snprintf(out, WEFT_STORE_PATH_BYTES, "%.*s", (int)(bytes ? bytes : 1), bytes ? path : ".");
   return WEFT_OK;
 }
@@ -177,7 +182,7 @@ static weft_status decode_anew(weft_store *store, uint64_t offset, uint64_t leng
   const weft_store_io *io = store->io;
   char scratch[WEFT_STORE_PATH_BYTES], folder[WEFT_STORE_PATH_BYTES];
   WEFT_TRY(scratch_name(store, path, scratch));
-  WEFT_TRY(folder_of(store, path, folder));
+  WEFT_TRY(folder_of(store->report, path, folder));
   int fd = io->open(scratch, O_WRONLY | O_CREAT | O_EXCL, mode);
   if (fd < 0)
     return weft_store_fail_io(store->report, path, errno);
@@ -193,15 +198,32 @@ static weft_status decode_anew(weft_store *store, uint64_t offset, uint64_t leng
   return status;
 }
 
-// Whether the file is one that is read from, by this name or another.
-static bool is_shard(const weft_store *store, const struct stat *file) {
+static bool same_file(const struct stat *a, const struct stat *b) {
+  return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+// Whether the file is one of the set's, by its name or another.
+static bool is_of_set(const weft_store *store, const struct stat *file) {
   char path[WEFT_STORE_PATH_BYTES];
-  struct stat shard;
-  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
-    if (weft_store_shard_path(store->folder, i, false, path) == WEFT_OK &&
-        stat(path, &shard) == 0 && shard.st_dev == file->st_dev && shard.st_ino == file->st_ino)
+  struct stat its;
+  for (size_t i = 0; i < 2 * (WEFT_STORE_MAX_SHARDS + 1); i++) {
+    const weft_status fits = i / 2 < WEFT_STORE_MAX_SHARDS
+                                 ? weft_store_shard_path(store->folder, i / 2, i % 2, path)
+                                 : weft_store_journal_path(store->folder, i % 2, path);
+    if (fits == WEFT_OK && stat(path, &its) == 0 && same_file(&its, file))
       return true;
+  }
   return false;
+}
+
+// Whether a file of that name would be taken for one of the set's.
+static bool is_name_of_set(const weft_store *store, const char *path) {
+  char folder[WEFT_STORE_PATH_BYTES];
+  struct stat its, ours;
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  return (strncmp(name, "shard-", 6) == 0 || strncmp(name, "update.journal", 14) == 0) &&
+         folder_of(store->report, path, folder) == WEFT_OK && stat(folder, &its) == 0 &&
+         fstat(store->folder_fd, &ours) == 0 && same_file(&its, &ours);
 }
 
 weft_status weft_store_decode(weft_store *store, uint64_t offset, uint64_t length,
@@ -214,11 +236,15 @@ weft_status weft_store_decode(weft_store *store, uint64_t offset, uint64_t lengt
     return weft_store_fail_io(store->report, path, EISDIR);
   if (there && !S_ISREG(about.st_mode))
     return decode_in_place(store, offset, length, path, !S_ISBLK(about.st_mode));
-  if (there && is_shard(store, &about))
-    return weft_store_fail(store->report, WEFT_E_ARGUMENT, "%s: %s holds a shard of it",
-                           store->folder, path);
+  if (there && is_of_set(store, &about))
+    return weft_store_fail(store->report, WEFT_E_ARGUMENT,
+                           "%s: %s holds a shard of it, or its journal", store->folder, path);
   if (link && !realpath(path, target)) // what it leads to is replaced, not the link
     return weft_store_fail_io(store->report, path, errno);
+  if (is_name_of_set(store, link ? target : path))
+    return weft_store_fail(store->report, WEFT_E_ARGUMENT,
+                           "%s: a file of the name %s would be taken for a part of it",
+                           store->folder, path);
   return decode_anew(store, offset, length, link ? target : path,
                      there ? about.st_mode & 0777 : 0666);
 }

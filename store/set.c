@@ -38,7 +38,12 @@ weft_status weft_store_fail(weft_store_report *report, weft_status status, const
 weft_status weft_store_fail_io(weft_store_report *report, const char *what, int error) {
   // A wait that a signal ended.
   const weft_status status = error == EINTR ? WEFT_E_STOPPED : WEFT_E_IO;
-  return weft_store_fail(report, status, "%s: %s", what, strerror(error));
+  // Of a long path the end is what tells, and the reason must fit in.
+  enum { MOST = WEFT_STORE_TEXT_BYTES - 128 };
+  const size_t bytes = strlen(what);
+  return bytes <= MOST
+             ? weft_store_fail(report, status, "%s: %s", what, strerror(error))
+             : weft_store_fail(report, status, "...%s: %s", what + (bytes - MOST), strerror(error));
 }
 
 weft_status weft_store_new_memory(weft_ctx *ctx, size_t bytes, void **out) {
@@ -56,6 +61,7 @@ const char *weft_shard_state_name(weft_shard_state state) {
                                                        [WEFT_SHARD_FORGED] = "forged",
                                                        [WEFT_SHARD_FOREIGN] = "foreign",
                                                        [WEFT_SHARD_STALE] = "stale",
+                                                       [WEFT_SHARD_NEWER] = "newer",
                                                        [WEFT_SHARD_TRUNCATED] = "truncated",
                                                        [WEFT_SHARD_OVERLONG] = "overlong",
                                                        [WEFT_SHARD_MISPLACED] = "misplaced"};
@@ -78,6 +84,8 @@ weft_store_info weft_store_get_info(const weft_store *store) {
 weft_status weft_store_new(const weft_store_options *options, const char *folder,
                            weft_store_report *report, weft_store **out) {
   void *memory;
+  if (strlen(folder) > WEFT_STORE_PATH_BYTES - 32) // of names in it
+    return weft_store_fail_io(report, folder, ENAMETOOLONG);
   if (sodium_init() < 0)
     return weft_store_fail(report, WEFT_E_RANDOM, "%s", weft_status_text(WEFT_E_RANDOM));
   WEFT_TRY(weft_store_new_memory(options->ctx, sizeof(weft_store), &memory));

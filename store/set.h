@@ -19,6 +19,7 @@ typedef struct weft_store_pending {
 typedef struct weft_store_file {
   int fd;      // -1: not read from
   bool placed; // under its own name and of the right size: chunks can be mended in place
+  bool fresh;  // under its own name with .new, which still has to become the other one
   weft_store_header header;
   uint64_t bytes;
 } weft_store_file;
@@ -63,7 +64,9 @@ weft_status weft_store_new_memory(weft_ctx *ctx, size_t bytes, void **out); // z
 
 // Finds a committed update. WEFT_E_DAMAGED: its journal is not intact.
 weft_status weft_store_journal_load(weft_store *store);
-// Carries it out and removes it. Needs WEFT_STORE_WRITE.
+// WEFT_E_DAMAGED: the shards did not come to their state by this update.
+weft_status weft_store_journal_fits(weft_store *store);
+// Carries it out and removes it. Needs WEFT_STORE_WRITE. WEFT_E_DAMAGED: too few shards are there.
 weft_status weft_store_journal_apply(weft_store *store);
 // The pending chunk, or NULL.
 const weft_store_pending *weft_store_journal_find(const weft_store *store, size_t shard,
@@ -75,14 +78,15 @@ enum { WEFT_CHUNK_UNREAD, WEFT_CHUNK_GOOD, WEFT_CHUNK_BAD };
 
 // The buffers of one thread: a stripe's chunks side by side, data first.
 typedef struct weft_store_lane {
-  uint8_t *base;                        // (k + m, chunk), chunk of the stripe at hand
-  size_t chunk, bytes;                  // bytes: of data in it
-  uint8_t state[WEFT_STORE_MAX_SHARDS]; // WEFT_CHUNK_*
+  uint8_t *base;                           // (k + m, chunk), chunk of the stripe at hand
+  size_t chunk, bytes;                     // bytes: of data in it
+  uint8_t state[WEFT_STORE_MAX_SHARDS];    // WEFT_CHUNK_*
+  uint64_t written[WEFT_STORE_MAX_SHARDS]; // the generation in which a good one was
 } weft_store_lane;
 
 weft_status weft_store_lanes_new(weft_store *store, size_t count, weft_store_lane **out);
 void weft_store_lanes_free(weft_store *store, weft_store_lane *lanes);
-size_t weft_store_threads(const weft_store *store);
+size_t weft_store_threads(const weft_store *store, uint64_t stripes); // no more than these
 
 static inline uint8_t *weft_store_lane_chunk(const weft_store_lane *lane, size_t shard) {
   return lane->base + shard * lane->chunk;
@@ -93,6 +97,8 @@ void weft_store_lane_start(const weft_store *store, weft_store_lane *lane, uint6
 // Reads a chunk and checks it, once; its state says what came of it.
 weft_status weft_store_load(weft_store *store, weft_store_lane *lane, size_t shard,
                             uint64_t stripe);
+// Counts a chunk as corrupt.
+void weft_store_note_corrupt(weft_store *store, size_t shard, uint64_t stripe);
 // Rebuilds the chunks of wanted[0..count) that are bad, reading what else that takes;
 // WEFT_E_DAMAGED: fewer than k chunks are good. States stay.
 weft_status weft_store_rebuild(weft_store *store, weft_store_lane *lane, uint64_t stripe,
@@ -110,6 +116,8 @@ typedef struct weft_store_watch {
 } weft_store_watch;
 bool weft_store_keep_on(void *watch, uint64_t stripes);
 bool weft_store_ask(weft_store *store, uint64_t done, uint64_t total); // the same, in bytes
+// Notes that stripes are lost. Needs the lock.
+void weft_store_lose(weft_store_report *report, uint64_t first, uint64_t last);
 // Adds `bytes` to one of the report's counters.
 void weft_store_count(weft_store *store, uint64_t *counter, uint64_t amount);
 

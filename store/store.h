@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files kept as k + m shard files in a folder, any k of which give the file back (docs/format.md).
 //
-// Memory is bounded by threads stripes, whatever the file's size. What a call writes becomes valid
-// at one moment: a process killed before it leaves the old state, after it the new one.
+// Memory is bounded by threads stripes of k + m chunks, whatever the file's size, and in an update
+// or after one that was cut off by 24 to 48 bytes for each chunk in its journal. A header may ask
+// for 256 chunks of 1 GiB. What a call writes becomes valid at one moment: a process killed before
+// it leaves the old state, after it the new one.
 #ifndef WEFT_STORE_STORE_H
 #define WEFT_STORE_STORE_H
 
@@ -38,7 +40,8 @@ typedef enum weft_shard_state {
   WEFT_SHARD_VERSION,    // of a later format
   WEFT_SHARD_FORGED,     // the header's authentication fails
   WEFT_SHARD_FOREIGN,    // of another file
-  WEFT_SHARD_STALE,      // an update went past it
+  WEFT_SHARD_STALE,      // an update went past it, or it went through another one
+  WEFT_SHARD_NEWER,      // it went through an update that too few others know of
   // The others are read from, chunk by chunk.
   WEFT_SHARD_TRUNCATED,
   WEFT_SHARD_OVERLONG,
@@ -56,15 +59,23 @@ typedef struct weft_store_shard {
   bool mended;                      // by weft_store_mend
 } weft_store_shard;
 
+enum { WEFT_STORE_LOST_RANGES = 64 };
+typedef struct weft_store_lost {
+  uint64_t first, last; // stripes
+} weft_store_lost;
+
 // What a call did and found. Counts go on from call to call on one store.
 typedef struct weft_store_report {
   char error[WEFT_STORE_TEXT_BYTES]; // why the call failed
   uint64_t data_bytes;               // of data read, written or checked
   uint64_t shard_bytes_read, shard_bytes_written;
   uint64_t corrupt_chunks, mended_chunks, mended_shards;
-  uint64_t lost_stripes;         // with more than m chunks gone
+  uint64_t lost_stripes;         // with more than m chunks gone; of a read the first that it met
   uint64_t inconsistent_stripes; // all chunks sound, and parity does not belong to the data
-  uint64_t first_lost, first_inconsistent;
+  uint64_t first_inconsistent;
+  weft_store_lost lost[WEFT_STORE_LOST_RANGES]; // the first of them, ascending
+  size_t lost_count;
+  bool lost_more; // than there is room for
 } weft_store_report;
 
 typedef struct weft_store_info {

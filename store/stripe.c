@@ -5,9 +5,10 @@
 
 #include "store/set.h"
 
-size_t weft_store_threads(const weft_store *store) {
-  const size_t n = store->options.threads ? store->options.threads : 1;
-  return n < WEFT_STORE_MAX_THREADS ? n : WEFT_STORE_MAX_THREADS;
+size_t weft_store_threads(const weft_store *store, uint64_t stripes) {
+  size_t n = store->options.threads ? store->options.threads : 1;
+  n = n < WEFT_STORE_MAX_THREADS ? n : WEFT_STORE_MAX_THREADS;
+  return stripes < n ? stripes ? (size_t)stripes : 1 : n;
 }
 
 weft_status weft_store_lanes_new(weft_store *store, size_t count, weft_store_lane **out) {
@@ -36,6 +37,32 @@ void weft_store_lanes_free(weft_store *store, weft_store_lane *lanes) {
   weft_free(store->options.ctx, WEFT_MEM_HOST, lanes);
 }
 
+void weft_store_lose(weft_store_report *report, uint64_t first, uint64_t last) {
+  weft_store_lost *lost = report->lost;
+  report->lost_stripes += last - first + 1;
+  size_t at = 0; // of the first range that does not end before
+  while (at < report->lost_count && lost[at].last + 1 < first)
+    at++;
+  if (at < report->lost_count && lost[at].first <= last + 1) { // touches it
+    lost[at].first = first < lost[at].first ? first : lost[at].first;
+    lost[at].last = last > lost[at].last ? last : lost[at].last;
+    if (at + 1 < report->lost_count && lost[at].last + 1 >= lost[at + 1].first) {
+      lost[at].last = lost[at + 1].last;
+      report->lost_count--;
+      memmove(&lost[at + 1], &lost[at + 2], (report->lost_count - at - 1) * sizeof *lost);
+    }
+    return;
+  }
+  report->lost_more |= report->lost_count == WEFT_STORE_LOST_RANGES;
+  if (at == WEFT_STORE_LOST_RANGES)
+    return;
+  const size_t kept =
+      report->lost_count < WEFT_STORE_LOST_RANGES ? report->lost_count : WEFT_STORE_LOST_RANGES - 1;
+  memmove(&lost[at + 1], &lost[at], (kept - at) * sizeof *lost);
+  lost[at] = (weft_store_lost){.first = first, .last = last};
+  report->lost_count = kept + 1;
+}
+
 void weft_store_count(weft_store *store, uint64_t *counter, uint64_t amount) {
   pthread_mutex_lock(&store->lock);
   *counter += amount;
@@ -62,9 +89,20 @@ static bool read_good(weft_store *store, weft_store_lane *lane, size_t shard, ui
   const int error =
       weft_store_read_at(store->io, fd, at, chunk, lane->chunk, trailer, sizeof trailer, &got);
   weft_store_count(store, &store->report->shard_bytes_read, got);
+  lane->written[shard] =
+      got == lane->chunk + sizeof trailer ? weft_store_chunk_generation(trailer) : 0;
   return error == 0 && got == lane->chunk + sizeof trailer &&
          weft_store_chunk_good(store->file_key, (uint16_t)shard, stripe, store->header.generation,
                                chunk, lane->chunk, trailer);
+}
+
+void weft_store_note_corrupt(weft_store *store, size_t shard, uint64_t stripe) {
+  pthread_mutex_lock(&store->lock);
+  weft_store_shard *about = &store->shards[shard];
+  if (about->corrupt_chunks++ == 0 || stripe < about->first_corrupt)
+    about->first_corrupt = stripe;
+  store->report->corrupt_chunks++;
+  pthread_mutex_unlock(&store->lock);
 }
 
 weft_status weft_store_load(weft_store *store, weft_store_lane *lane, size_t shard,
@@ -84,12 +122,7 @@ weft_status weft_store_load(weft_store *store, weft_store_lane *lane, size_t sha
     lane->state[shard] = WEFT_CHUNK_GOOD;
     return WEFT_OK;
   }
-  pthread_mutex_lock(&store->lock);
-  weft_store_shard *about = &store->shards[shard];
-  if (about->corrupt_chunks++ == 0 || stripe < about->first_corrupt)
-    about->first_corrupt = stripe;
-  store->report->corrupt_chunks++;
-  pthread_mutex_unlock(&store->lock);
+  weft_store_note_corrupt(store, shard, stripe);
   return WEFT_OK;
 }
 

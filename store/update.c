@@ -133,12 +133,13 @@ static weft_status with_memory(updating *u, uint64_t offset) {
   WEFT_TRY(weft_store_journal_path(store->folder, true, fresh));
   WEFT_TRY(weft_store_journal_path(store->folder, false, final));
   u->journal = (weft_store_journal){.generation = store->header.generation + 1,
+                                    .update = store->nonce,
                                     .bytes = WEFT_STORE_JOURNAL_BYTES};
   memcpy(u->journal.id, store->header.id, sizeof u->journal.id);
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
     if (store->files[i].fd >= 0)
       u->journal.shards[i / 8] |= (uint8_t)(1u << (i % 8));
-  WEFT_TRY(weft_store_create(store->io, fresh, store->report, &u->fd));
+  WEFT_TRY(weft_store_create(store->io, fresh, weft_store_mode(store), store->report, &u->fd));
   weft_status status = write_journal(u, offset, fresh);
   store->io->close(u->fd);
   if (status == WEFT_OK && u->journal.records)
@@ -150,6 +151,7 @@ static weft_status with_memory(updating *u, uint64_t offset) {
   WEFT_TRY(weft_store_sync_names(store->io, store->folder, store->report));
   WEFT_TRY(weft_store_journal_load(store));
   store->header.generation = u->journal.generation;
+  store->header.update = u->journal.update;
   return weft_store_journal_apply(store);
 }
 
@@ -164,6 +166,8 @@ weft_status weft_store_update(weft_store *store, uint64_t offset, int input) {
   if (weft_store_get_info(store).usable < g->k)
     return weft_store_fail(store->report, WEFT_E_DAMAGED, "fewer than %zu shards can be read",
                            g->k);
+  if (store->header.generation >= WEFT_STORE_MAX_GENERATION)
+    return weft_store_fail(store->report, WEFT_E_ARGUMENT, "the shards went through 2^62 updates");
   WEFT_TRY(weft_store_lanes_new(store, 1, &u.lane));
   void *fresh = NULL, *chunk = NULL;
   weft_status status = weft_alloc(ctx, WEFT_MEM_HOST, g->k * g->chunk_bytes, &fresh);

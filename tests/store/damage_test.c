@@ -333,6 +333,52 @@ START_TEST(too_many_open_files) {
 }
 END_TEST
 
+// The name of a folder that was made a moment ago is not on the disk yet.
+static int parents_opened;
+
+static int open_and_count(const char *path, int flags, mode_t mode) {
+  const size_t length = strlen(path);
+  parents_opened += length > 3 && strcmp(path + length - 3, "/..") == 0;
+  return files_faulty_io.open(path, flags, mode);
+}
+
+START_TEST(a_folder_just_made) {
+  files f;
+  files_start(&f, 12, 100);
+  weft_store_io io = files_faulty_io;
+  io.open = open_and_count;
+  f.options.io = &io;
+  ck_assert_int_eq(mkdir(f.folder, 0777), 0);
+  expect(WEFT_OK, files_encode(&f, "cauchy", 2, 1, 0), &f);
+  ck_assert_int_eq(parents_opened, 1);
+  files_end(&f);
+}
+END_TEST
+
+// Some file systems sync no folders.
+static int sync_no_folder(int fd) {
+  struct stat about;
+  if (fstat(fd, &about) == 0 && S_ISDIR(about.st_mode)) {
+    errno = EINVAL;
+    return -1;
+  }
+  return 0;
+}
+
+START_TEST(folders_without_sync) {
+  files f;
+  files_start(&f, 11, 100);
+  weft_store_io io = files_faulty_io;
+  io.fsync = sync_no_folder;
+  f.options.io = &io;
+  expect(WEFT_OK, files_encode(&f, "cauchy", 2, 1, 0), &f);
+  expect(WEFT_OK, files_update(&f, 3, f.data, 7), &f);
+  memmove(f.data + 3, f.data, 7);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("damage");
   TCase *tests = tcase_create("damage");
@@ -346,6 +392,8 @@ int main(void) {
   tcase_add_test(tests, refusals);
   tcase_add_test(tests, a_folder_of_two);
   tcase_add_test(tests, too_many_open_files);
+  tcase_add_test(tests, folders_without_sync);
+  tcase_add_test(tests, a_folder_just_made);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

@@ -1,0 +1,204 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `weft store` where it must not be trusted blindly: outputs that would overwrite the set, modes, links, long names, what
+# scripts are told when a call fails, and headers that somebody made up.
+set -euo pipefail
+
+weft=$PWD/$1
+work=$(mktemp -d -p "${TEST_TMPDIR:-/tmp}")
+cd -- "$work"
+failures=0
+
+fail() {
+  printf 'FAILED: %s\n' "$*" >&2
+  failures=$((failures + 1))
+}
+
+# expect CODE ARGUMENT...: runs weft store, output in `out` and `err`
+expect() {
+  local wanted=$1 got=0
+  shift
+  timeout 60 "$weft" store "$@" >out 2>err </dev/null || got=$?
+  [ "$got" = "$wanted" ] || fail "weft store $*: exit $got, not $wanted: $(cat err)"
+}
+
+says() { grep -q -- "$1" "$2" || fail "no '$1' in $2: $(cat "$2")"; }
+
+head -c 100000 /dev/urandom >in
+expect 0 encode -k 3 -m 2 --stripe 30000 in --output-dir d
+cp -r d kept
+
+# --- names of the set's own are no outputs, whether there is such a file or not
+
+for output in d/update.journal d/update.journal.new d/shard-002.weft.new d/shard-099.weft d/../d/update.journal; do
+  expect 2 decode d --output "$output"
+  expect 2 read d --output "$output"
+done
+ln -s d/update.journal by_link
+touch by_link # a file of that name, which the link leads to
+rm d/update.journal
+expect 3 decode d --output by_link
+expect 0 decode d --output d/copy
+cmp in d/copy || fail "an output of another name in the folder"
+rm d/copy by_link
+expect 0 verify d
+
+# --- who may not read the shards may not read what repair and update make of them
+
+chmod 600 d/*
+rm d/shard-001.weft
+(umask 022 && expect 0 repair d)
+[ "$(stat -c %a d/shard-001.weft)" = 600 ] || fail "the mode of a shard made anew: $(stat -c %a d/shard-001.weft)"
+mkfifo input
+"$weft" store update --offset 0 d input >/dev/null 2>err &
+pid=$!
+exec 7>input
+while [ ! -e d/update.journal.new ]; do sleep 0.01; done
+[ "$(stat -c %a d/update.journal.new)" = 600 ] || fail "the mode of a journal: $(stat -c %a d/update.journal.new)"
+exec 7>&-
+wait "$pid" || fail "an update by nothing: $(cat err)"
+[ ! -e d/update.journal.new ] || fail "an update by nothing left a journal"
+
+# --- links: of a disk that is away is no free name; nothing is written through one
+
+mkdir linked
+ln -s /nonexistent/disk linked/shard-001.weft
+expect 2 encode -k 2 -m 1 in --output-dir linked
+says "shard-001.weft is there" err
+printf mine >victim
+for there in victim absent; do
+  ln -s "$PWD/$there" d/shard-001.weft.new
+  rm d/shard-001.weft
+  expect 0 repair d
+  [[ -f d/shard-001.weft && ! -L d/shard-001.weft ]] || fail "repair made a link to $there"
+done
+[[ "$(cat victim)" = mine && ! -e absent ]] || fail "repair wrote through a link"
+expect 0 verify d
+
+# --- long names
+
+long=$(printf 'n%.0s' $(seq 255))
+expect 0 decode d --output "$long"
+cmp in "$long" || fail "decode to a long name"
+deep=$PWD
+for _ in $(seq 4); do deep=$deep/$(printf 'f%.0s' $(seq 200)); done
+mkdir -p "$deep"
+expect 3 info "$deep/absent"
+says "/absent: No such file or directory" err
+expect 3 info "$(printf 'f/%.0s' $(seq 2045))"
+says "File name too long" err
+
+# --- JSON of every failure but that of the command line
+
+json() { # CODE WORD ARGUMENT...
+  local code=$1 word=$2
+  shift 2
+  expect "$code" "$@" --json
+  [ -s out ] || mv err out
+  python3 -c 'import json, sys
+got = json.load(open("out"))
+assert got["exit_code"] == int(sys.argv[1]), got
+assert sys.argv[2] in got["error"], got' "$code" "$word" 2>err || fail "JSON of weft store $*: $(cat err out)"
+}
+json 3 "absent: No such file" encode absent --output-dir e
+json 2 "is there" encode in --output-dir d
+json 3 "absent: No such file" update d absent --offset 0
+json 3 "absent: No such file" verify d --key absent
+json 3 "absent: No such file" read d --key absent
+printf short >short
+json 2 "at least 16 bytes" info d --key short
+json 4 "backend nonsense" repair d --backend nonsense
+json 4 "backend nonsense" decode d --output - --backend nonsense
+json 3 "absent" scrub absent
+
+# --- what is lost is told: stripes 1 and 2 of four
+
+for shard in 0 1 2; do
+  for stripe in 1 2; do
+    printf '\377\0\377' | dd of=d/shard-00$shard.weft bs=1 seek=$((256 + stripe * 10032 + 5)) conv=notrunc status=none
+  done
+done
+for call in verify scrub repair; do
+  expect 1 $call d --json
+  says '"lost":\[{"first_stripe":1,"last_stripe":2,"offset":30000,"length":60000}\]' out
+  says "bytes 30000 to 89999 of the file are lost, or some of them" err
+done
+expect 0 read d --length 30000 --output part
+cmp part <(head -c 30000 in) || fail "what is left of a set that lost stripes"
+expect 1 decode d --output copy
+says "are lost" err
+
+# --- headers that somebody made up: forge FOLDER OFFSET BYTES VALUE, in all shards, with digests that fit
+
+forge() {
+  python3 - "$@" <<'PYTHON'
+import glob, hashlib, sys
+folder, at, count, value = sys.argv[1], *map(int, sys.argv[2:])
+for path in glob.glob(folder + "/shard-*.weft"):
+    with open(path, "r+b") as f:
+        h = bytearray(f.read(256))
+        h[at:at + count] = value.to_bytes(count, "big")
+        h[192:224] = hashlib.blake2b(h[:192], digest_size=32, key=bytes(h[56:88])).digest()
+        h[224:256] = hashlib.blake2b(h[:224], digest_size=32).digest()
+        f.seek(0)
+        f.write(h)
+PYTHON
+}
+
+forged() { # OFFSET BYTES VALUE: every call ends soon, and none says that all is well
+  rm -rf f
+  cp -r kept f
+  forge f "$@"
+  for call in "verify f" "scrub f" "repair f" "decode f --output copy" "update f --offset 0 in" "info f"; do
+    code=0
+    # shellcheck disable=SC2086 # words
+    (ulimit -v "$limit" && exec timeout 20 "$weft" store $call) >out 2>err </dev/null || code=$?
+    [ "$code" = 1 ] || [ "$code" = 4 ] || [ "$code" = 2 ] || [[ $call = info* && $code = 0 ]] ||
+      fail "header with $* at its place: $call: exit $code: $(cat err)"
+  done
+}
+limit=$((1 << 20))
+(ulimit -v $limit && "$weft" --version >/dev/null 2>&1) || limit=unlimited
+forged 24 8 $((1 << 62))       # length
+forged 24 8 $(((1 << 62) - 1)) # and not whole stripes
+forged 24 8 99999999999999999
+forged 20 4 $((1 << 30)) # chunk
+forged 20 4 1
+forged 12 2 256 # k and m
+forged 16 2 0 # all the same shard
+forged 10 2 255
+forged 8 2 2 # version
+forged 18 1 1
+forged 32 8 0
+forged 32 8 $(((1 << 62) + 1))
+# A generation that has no next one.
+rm -rf f
+cp -r kept f
+forge f 32 8 $((1 << 62))
+expect 2 update f --offset 0 in
+expect 0 decode f --output copy
+cmp in copy || fail "the last of all generations"
+
+# --- a journal whose head speaks of more records than there are: a file of 1 TB that takes no room
+
+rm -rf f
+cp -r kept f
+if truncate -s 1T f/update.journal 2>/dev/null; then
+  python3 - <<'PYTHON'
+import hashlib
+with open("f/shard-000.weft", "rb") as f:
+    shard = f.read(256)
+n = 1 << 40
+head = b"WEFTJRNL" + b"\0\1" + bytes(6) + shard[40:56]
+head += (2).to_bytes(8, "big") + (n // 65 - 9).to_bytes(8, "big") + n.to_bytes(8, "big") + b"\x1f" + bytes(39)
+head += hashlib.blake2b(head, digest_size=32, key=shard[56:88]).digest()
+with open("f/update.journal", "r+b") as f:
+    f.write(head)
+PYTHON
+  expect 1 verify f
+  says "update.journal is corrupt" err
+fi
+
+cd /
+rm -rf -- "$work"
+[ "$failures" -eq 0 ]

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Power that goes at any call of encode, scrub, repair and update, on sets in order and at the edge
+// of what can be read, and goes again while the next writer recovers: what is there afterwards is
+// the old state or the new one, and the new one once a call said that it was done.
+#define _POSIX_C_SOURCE 200809L
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/store/files.h"
+#include "tests/store/power.h"
+#include "tests/support/test_main.h"
+
+enum { K = 3, M = 2, LENGTH = 1501, STRIPE = 600, AT = 400, PATCH = 700 };
+
+typedef enum { ENCODE, SCRUB, REPAIR, UPDATE } call;
+
+// Sets as they are before the call.
+typedef enum { EMPTY, WHOLE, ROTTEN, LESS, SWAPPED, EDGE, TURNED, CUT, MADE } make;
+
+static const struct {
+  call which;
+  make from;
+} scenes[] = {{ENCODE, EMPTY},  {SCRUB, ROTTEN},  {REPAIR, LESS},  {REPAIR, SWAPPED},
+              {REPAIR, EDGE},   {REPAIR, TURNED}, {REPAIR, CUT},   {UPDATE, WHOLE},
+              {UPDATE, LESS},   {UPDATE, EDGE},   {UPDATE, CUT},   {SCRUB, EDGE},
+              {UPDATE, ROTTEN}, {REPAIR, ROTTEN}, {UPDATE, TURNED}};
+enum { SCENES = sizeof scenes / sizeof *scenes };
+
+typedef struct world {
+  files f;
+  test_rng rng;
+  uint8_t patch[PATCH], other[PATCH]; // of the call; of the one that recovers
+  const char *when;                   // for messages
+  size_t calls, again;
+} world;
+
+#define CHECK(w, condition, ...)                                                                   \
+  do {                                                                                             \
+    char text_[256];                                                                               \
+    snprintf(text_, sizeof text_, __VA_ARGS__);                                                    \
+    ck_assert_msg(condition, "%s; scene %d, power went at call %zu%s %zu: %s", text_, scene,       \
+                  (w)->calls, (w)->when, (w)->again, (w)->f.report.error);                         \
+  } while (0)
+static int scene; // of messages
+
+static void move_shard(const files *f, size_t from, size_t to) {
+  char path[400];
+  snprintf(path, sizeof path, "%s", files_shard(f, from));
+  ck_assert_int_eq(rename(path, files_shard(f, to)), 0);
+}
+
+static void prepare(world *w, make from) {
+  files *f = &w->f;
+  files_wipe(f);
+  if (from == EMPTY) {
+    ck_assert_int_eq(mkdir(f->folder, 0777), 0);
+    return;
+  }
+  ck_assert_int_eq(files_encode(f, "cauchy", K, M, STRIPE), WEFT_OK);
+  if (from == ROTTEN || from == CUT)
+    files_flip(files_shard(f, 0), 300, 1);
+  if (from == ROTTEN)
+    files_flip(files_shard(f, 4), 300 + 232, 1);
+  if (from == LESS || from == EDGE || from == TURNED)
+    unlink(files_shard(f, 3));
+  if (from == EDGE || from == TURNED)
+    unlink(files_shard(f, 4));
+  if (from == CUT)
+    ck_assert_int_eq(truncate(files_shard(f, 2), 600), 0);
+  if (from == SWAPPED || from == EDGE) {
+    move_shard(f, 0, 9);
+    move_shard(f, 1, 0);
+    move_shard(f, 9, 1);
+  }
+  if (from == TURNED) { // 0 lies as 1, 1 as 2, 2 as 0
+    move_shard(f, 2, 9);
+    move_shard(f, 1, 2);
+    move_shard(f, 0, 1);
+    move_shard(f, 9, 0);
+  }
+}
+
+static weft_status do_call(files *f, call which, const uint8_t *patch) {
+  switch (which) {
+  case ENCODE:
+    return files_encode(f, "cauchy", K, M, STRIPE);
+  case SCRUB:
+    return files_mend(f, WEFT_STORE_SCRUB);
+  case REPAIR:
+    return files_mend(f, WEFT_STORE_REPAIR);
+  case UPDATE:
+    return files_update(f, AT, patch, PATCH);
+  }
+  abort();
+}
+
+// What can be read; malloc'd. NULL: there is no set, which the reason must say.
+static uint8_t *held(world *w) {
+  uint8_t *out;
+  size_t count = 0;
+  const weft_status status = files_read(&w->f, 0, UINT64_MAX, &out, &count);
+  if (status != WEFT_OK && strstr(w->f.report.error, "there are no shards"))
+    return NULL;
+  CHECK(w, status == WEFT_OK && count == LENGTH, "nothing to be read");
+  return out;
+}
+
+static bool holds(const uint8_t *bytes, const uint8_t *data, const uint8_t *patch) {
+  return memcmp(bytes, data, AT) == 0 &&
+         memcmp(bytes + AT, patch ? patch : data + AT, PATCH) == 0 &&
+         memcmp(bytes + AT + PATCH, data + AT + PATCH, LENGTH - AT - PATCH) == 0;
+}
+
+// True: the new state. Anything but the old and the new one fails.
+static bool settled(world *w, call which, const uint8_t *before, const uint8_t *patch) {
+  uint8_t *out = held(w);
+  if (!before && !out)
+    return false;
+  CHECK(w, out, "the set is gone");
+  const uint8_t *data = before ? before : w->f.data;
+  const bool new = which != UPDATE || holds(out, data, patch);
+  CHECK(w, which == UPDATE ? new || holds(out, data, NULL) : holds(out, data, NULL), "a mixture");
+  free(out);
+  return new;
+}
+
+// The next writer has been there, and all is well again.
+static void recovers(world *w) {
+  uint8_t *before = held(w);
+  CHECK(w, before || files_encode(&w->f, "cauchy", K, M, STRIPE) == WEFT_OK, "no second encode");
+  CHECK(w, files_mend(&w->f, WEFT_STORE_REPAIR) == WEFT_OK, "no repair");
+  CHECK(w, files_mend(&w->f, WEFT_STORE_VERIFY) == WEFT_OK, "not whole after repair");
+  uint8_t *after = held(w);
+  CHECK(w, memcmp(after, before ? before : w->f.data, LENGTH) == 0, "repair changed bytes");
+  free(after);
+  free(before);
+  char command[400];
+  snprintf(command, sizeof command, "test $(ls '%s' | wc -l) = %d", w->f.folder, K + M);
+  CHECK(w, test_rng_below(&w->rng, 16) || system(command) == 0, "leftovers in the folder");
+}
+
+// Power goes while another writer is at work on what the first cut left.
+static void again(world *w) {
+  static const call next[] = {SCRUB, REPAIR, UPDATE};
+  const call which = next[test_rng_below(&w->rng, 3)];
+  uint8_t *before = held(w);
+  if (!before)
+    return;
+  w->when = which == SCRUB ? ", scrub" : which == REPAIR ? ", repair" : ", update";
+  power_start(w->f.folder);
+  const weft_status status = do_call(&w->f, which, w->other);
+  const size_t all = power_count();
+  w->again = all;
+  CHECK(w, status == WEFT_OK || (which == SCRUB && status == WEFT_E_DAMAGED), "no recovery");
+  CHECK(w, settled(w, which, before, w->other), "a call that was done is undone");
+  for (int i = 0; i < 5; i++) {
+    w->again = i ? test_rng_below(&w->rng, all + 1) : all;
+    power_cut(w->again, i % 3 ? POWER_SOME : POWER_NONE, 0, &w->rng);
+    const bool new = settled(w, which, before, w->other);
+    CHECK(w, new || w->again < all, "a call that was done is undone by power that goes");
+    recovers(w);
+  }
+  free(before);
+  w->when = "";
+  w->again = 0;
+}
+
+// One state that power may leave: it is read, and mended.
+static void look(world *w, call which, const uint8_t *before, bool done) {
+  const bool new = settled(w, which, before, w->patch);
+  CHECK(w, new || !done, "a call that was done is undone");
+  recovers(w);
+}
+
+START_TEST(power_goes_at_every_call) {
+  world w = {.when = ""};
+  scene = _i;
+  const call which = scenes[_i].which;
+  files_start(&w.f, 20, LENGTH);
+  w.f.options.threads = 1;
+  w.f.options.io = &power_io;
+  w.rng = test_rng_new(test_seed(), 21 + (uint64_t)_i);
+  test_rng_fill(&w.rng, w.patch, sizeof w.patch);
+  test_rng_fill(&w.rng, w.other, sizeof w.other);
+  prepare(&w, scenes[_i].from);
+  uint8_t *before = held(&w);
+  power_start(w.f.folder);
+  const weft_status status = do_call(&w.f, which, w.patch);
+  const size_t all = power_count();
+  ck_assert_msg(status == WEFT_OK || which == SCRUB, "%s", w.f.report.error);
+  ck_assert(all > 5 || which == SCRUB);
+  for (w.calls = 0; w.calls <= all; w.calls++) {
+    const size_t loose = power_loose(w.calls);
+    for (power_luck luck = POWER_NONE; luck <= POWER_SOME; luck++) {
+      const bool one = luck == POWER_ONE || luck == POWER_ALL_BUT_ONE;
+      const size_t tries = one ? (loose < 3 ? loose : 3) : luck == POWER_SOME ? 4 : 1;
+      for (size_t i = 0; i < tries; i++) {
+        const size_t which_one = one && loose > 3 ? test_rng_below(&w.rng, loose) : i;
+        power_cut(w.calls, luck, which_one, &w.rng);
+        look(&w, which, before, w.calls == all);
+      }
+    }
+  }
+  free(before);
+  power_end();
+  files_end(&w.f);
+}
+END_TEST
+
+// The record holds one call, so that here the first cut is drawn, and made for each try.
+START_TEST(power_goes_twice) {
+  world w = {.when = ""};
+  scene = _i;
+  const call which = scenes[_i].which;
+  files_start(&w.f, 22, LENGTH);
+  w.f.options.threads = 1;
+  w.f.options.io = &power_io;
+  w.rng = test_rng_new(test_seed(), 50 + (uint64_t)_i);
+  test_rng_fill(&w.rng, w.patch, sizeof w.patch);
+  test_rng_fill(&w.rng, w.other, sizeof w.other);
+  for (int i = 0; i < 25; i++) {
+    prepare(&w, scenes[_i].from);
+    power_start(w.f.folder);
+    (void)do_call(&w.f, which, w.patch);
+    w.calls = test_rng_below(&w.rng, power_count() + 1);
+    power_cut(w.calls, (power_luck)test_rng_below(&w.rng, POWER_SOME + 1),
+              test_rng_below(&w.rng, power_loose(w.calls) + 1), &w.rng);
+    again(&w);
+  }
+  power_end();
+  files_end(&w.f);
+}
+END_TEST
+
+int main(void) {
+  if (access("/dev/shm", W_OK) == 0) // thousands of small folders
+    setenv("TEST_TMPDIR", "/dev/shm", 1);
+  Suite *suite = suite_create("power");
+  TCase *tests = tcase_create("power");
+  tcase_set_timeout(tests, 120);
+  tcase_add_loop_test(tests, power_goes_at_every_call, 0, SCENES);
+  tcase_add_loop_test(tests, power_goes_twice, 0, SCENES);
+  suite_add_tcase(suite, tests);
+  return test_main(suite);
+}

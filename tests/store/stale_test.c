@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes of the past, with good tags: shards of backups, shards that went through updates apart from
+// each other, journals and chunks that came back. None of them passes for what is now.
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/store/files.h"
+#include "tests/support/test_main.h"
+
+enum { LENGTH = 5000, STRIPE = 1000, AT = 1200, PATCH = 1500 };
+
+static uint8_t patch_a[PATCH], patch_b[PATCH];
+
+static void expect(weft_status wanted, weft_status got, const files *f) {
+  ck_assert_msg(got == wanted, "%s, not %s: %s", weft_status_name(got), weft_status_name(wanted),
+                f->report.error);
+}
+
+static void begin(files *f, uint64_t salt, size_t k, size_t m) {
+  files_start(f, salt, LENGTH);
+  memset(patch_a, 0xA5, sizeof patch_a);
+  memset(patch_b, 0x5B, sizeof patch_b);
+  expect(WEFT_OK, files_encode(f, "cauchy", k, m, STRIPE), f);
+}
+
+static const char *aside(const files *f, size_t shard, int version) {
+  static char path[400];
+  snprintf(path, sizeof path, "%s/aside-%zu-%d", f->root, shard, version);
+  return path;
+}
+
+static void copy_out(const files *f, size_t shard, int version) {
+  files_copy(files_shard(f, shard), aside(f, shard, version));
+}
+
+static void move_out(const files *f, size_t shard, int version) {
+  ck_assert_int_eq(rename(files_shard(f, shard), aside(f, shard, version)), 0);
+}
+
+static void move_in(const files *f, size_t shard, int version) {
+  ck_assert_int_eq(rename(aside(f, shard, version), files_shard(f, shard)), 0);
+}
+
+static weft_status update(files *f, const uint8_t *patch) {
+  return files_update(f, AT, patch, PATCH);
+}
+
+static void expect_patched(files *f, const uint8_t *patch) {
+  memcpy(f->data + AT, patch, PATCH);
+  files_expect_data(f);
+}
+
+static void expect_refused(files *f, const char *says) {
+  uint8_t *out;
+  size_t count;
+  expect(WEFT_E_DAMAGED, files_read(f, 0, UINT64_MAX, &out, &count), f);
+  ck_assert_msg(strstr(f->report.error, says), "%s", f->report.error);
+  expect(WEFT_E_DAMAGED, files_mend(f, WEFT_STORE_VERIFY), f);
+  expect(WEFT_E_DAMAGED, files_mend(f, WEFT_STORE_REPAIR), f);
+  expect(WEFT_E_DAMAGED, update(f, patch_b), f);
+}
+
+static void expect_state(files *f, size_t shard, weft_shard_state wanted) {
+  weft_shard_state state;
+  char text[WEFT_STORE_TEXT_BYTES];
+  expect(WEFT_OK, files_state(f, shard, &state, text), f);
+  ck_assert_msg(state == wanted, "shard %zu is %s: %s", shard, weft_shard_state_name(state), text);
+}
+
+// More shards come from a backup than the set can miss: what is left tells that there was an
+// update.
+START_TEST(rolled_back) {
+  files f;
+  begin(&f, 30, 4, 2);
+  for (size_t i = 0; i < 4; i++)
+    copy_out(&f, i, 1);
+  expect(WEFT_OK, update(&f, patch_a), &f);
+  move_in(&f, 0, 1);
+  expect_state(&f, 0, WEFT_SHARD_STALE);
+  for (size_t i = 1; i < 4; i++)
+    move_in(&f, i, 1);
+  expect_refused(&f, "of generation 2");
+  move_out(&f, 4, 2);
+  move_out(&f, 5, 2);
+  files_expect_data(&f); // somebody decided for the old state
+  // And went on from it: what comes back then is of another history, though of the same generation.
+  expect(WEFT_OK, update(&f, patch_b), &f);
+  move_in(&f, 4, 2);
+  move_in(&f, 5, 2);
+  expect_state(&f, 4, WEFT_SHARD_STALE);
+  expect_state(&f, 5, WEFT_SHARD_STALE);
+  expect_patched(&f, patch_b);
+  unlink(files_shard(&f, 0));
+  unlink(files_shard(&f, 1));
+  uint8_t *out;
+  size_t count;
+  expect(WEFT_E_DAMAGED, files_read(&f, 0, UINT64_MAX, &out, &count), &f);
+  files_end(&f);
+}
+END_TEST
+
+// Either half of the shards is enough, and each went through an update without the other.
+START_TEST(updated_apart) {
+  files f;
+  begin(&f, 31, 2, 2);
+  move_out(&f, 2, 1);
+  move_out(&f, 3, 1);
+  expect(WEFT_OK, update(&f, patch_a), &f);
+  move_out(&f, 0, 2);
+  move_out(&f, 1, 2);
+  move_in(&f, 2, 1);
+  move_in(&f, 3, 1);
+  expect(WEFT_OK, update(&f, patch_b), &f);
+  move_in(&f, 0, 2);
+  move_in(&f, 1, 2);
+  expect_refused(&f, "apart");
+  move_out(&f, 0, 2);
+  move_out(&f, 1, 2);
+  expect_patched(&f, patch_b);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  unlink(aside(&f, 0, 2));
+  unlink(aside(&f, 1, 2));
+  files_end(&f);
+}
+END_TEST
+
+// Fails as soon as the update is committed: none of its chunks has reached a shard.
+static char committed[400];
+
+static int rename_and_fail(const char *from, const char *to) {
+  const int done = rename(from, to);
+  if (strcmp(to, committed) == 0)
+    files_faults = (files_fault){.fail_at = 1, .error = EIO};
+  return done;
+}
+
+static void leave_pending(files *f, const uint8_t *patch) {
+  weft_store_io io = files_faulty_io;
+  snprintf(committed, sizeof committed, "%s/update.journal", f->folder);
+  io.rename = rename_and_fail;
+  f->options.io = &io;
+  expect(WEFT_E_IO, update(f, patch), f);
+  files_faults = (files_fault){0};
+  f->options.io = &files_faulty_io;
+  ck_assert_int_eq(access(committed, F_OK), 0);
+}
+
+// A journal that was carried out long ago.
+START_TEST(journal_that_came_back) {
+  files f;
+  begin(&f, 32, 4, 2);
+  leave_pending(&f, patch_a);
+  char kept[400];
+  snprintf(kept, sizeof kept, "%s", aside(&f, 0, 1));
+  files_copy(committed, kept);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_SCRUB), &f);
+  expect(WEFT_OK, update(&f, patch_b), &f);
+  ck_assert_int_eq(rename(kept, committed), 0);
+  expect_refused(&f, "update.journal is of generation 2");
+  unlink(committed);
+  expect_patched(&f, patch_b);
+  // The same generation, and not the same update.
+  for (int i = 0; i < 2; i++) {
+    if (i == 0)
+      for (size_t shard = 0; shard < 6; shard++)
+        copy_out(&f, shard, 3);
+    leave_pending(&f, i ? patch_b : patch_a);
+    if (i == 0)
+      files_copy(committed, kept);
+    expect(WEFT_OK, files_mend(&f, WEFT_STORE_SCRUB), &f);
+    for (size_t shard = 0; i == 0 && shard < 6; shard++)
+      move_in(&f, shard, 3);
+  }
+  ck_assert_int_eq(rename(kept, committed), 0);
+  expect_refused(&f, "update.journal is of another update");
+  unlink(committed);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
+// A journal that rotted at any place: what it holds is had from other chunks, or the journal is
+// refused.
+START_TEST(journal_that_rots) {
+  files f;
+  begin(&f, 35, 4, 2);
+  leave_pending(&f, patch_a);
+  uint8_t *held, *out;
+  size_t bytes = 0, count = 0;
+  held = files_get(committed, &bytes);
+  memcpy(f.data + AT, patch_a, PATCH);
+  size_t refused = 0, cut = 0;
+  for (size_t at = 0; at < bytes; at += 1 + at % 23) {
+    files_flip(committed, at, (uint8_t)(1u << at % 8));
+    const weft_status status = files_read(&f, 0, UINT64_MAX, &out, &count);
+    ck_assert(status == WEFT_OK || status == WEFT_E_DAMAGED);
+    refused += status != WEFT_OK;
+    if (status == WEFT_OK)
+      ck_assert_msg(memcmp(out, f.data, LENGTH) == 0, "other bytes, by byte %zu", at);
+    free(out);
+    files_put(committed, held, bytes);
+  }
+  ck_assert(refused > 10 && refused < bytes / 16);
+  for (size_t length = 0; length < bytes; length += 1 + length % 197, cut++) {
+    files_put(committed, held, length);
+    expect(WEFT_E_DAMAGED, files_read(&f, 0, UINT64_MAX, &out, &count), &f);
+  }
+  ck_assert_uint_gt(cut, 10);
+  // Carried out with a chunk that rotted: that one is lost, and mended.
+  files_put(committed, held, bytes);
+  files_flip(committed, bytes - 100, 1);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_SCRUB), &f);
+  ck_assert_uint_eq(f.report.mended_chunks, 1);
+  files_expect_data(&f);
+  free(held);
+  files_end(&f);
+}
+END_TEST
+
+// A sector of the journal that cannot be read is one lost chunk, and no end of all writing.
+static off_t bad_sector;
+
+static ssize_t read_around(int fd, const struct iovec *parts, int count, off_t offset) {
+  char path[64], name[500];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  const ssize_t n = readlink(path, name, sizeof name - 1);
+  ssize_t total = 0;
+  for (int i = 0; i < count; i++)
+    total += (ssize_t)parts[i].iov_len;
+  if (n > 7 && memcmp(name + n - 7, "journal", 7) == 0 && offset <= bad_sector &&
+      offset + total > bad_sector) {
+    errno = EIO;
+    return -1;
+  }
+  return files_faulty_io.preadv(fd, parts, count, offset);
+}
+
+START_TEST(journal_with_a_bad_sector) {
+  files f;
+  begin(&f, 36, 4, 2);
+  leave_pending(&f, patch_a);
+  weft_store_io io = files_faulty_io;
+  io.preadv = read_around;
+  f.options.io = &io;
+  bad_sector = WEFT_STORE_JOURNAL_BYTES + WEFT_STORE_RECORD_BYTES + 20;
+  memcpy(f.data + AT, patch_a, PATCH);
+  files_expect_data(&f);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_SCRUB), &f);
+  ck_assert_uint_eq(f.report.mended_chunks, 1);
+  files_expect_data(&f);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  files_end(&f);
+}
+END_TEST
+
+// Shards that are away for a while, and a writer that comes by: the journal is their only way on.
+START_TEST(pending_with_too_few) {
+  files f;
+  begin(&f, 33, 4, 2);
+  leave_pending(&f, patch_a);
+  for (size_t i = 0; i < 3; i++)
+    move_out(&f, i, 1);
+  expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_SCRUB), &f);
+  expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  for (size_t i = 0; i < 3; i++)
+    move_in(&f, i, 1);
+  expect_patched(&f, patch_a);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_SCRUB), &f);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
+// A disk that lost one write of an update: the chunk is sound, and of the past. What is rebuilt
+// with its help is wrong, and must not be sealed as good.
+START_TEST(chunk_of_the_past) {
+  enum { CHUNK = 250 + WEFT_STORE_TRAILER_BYTES };
+  for (int repair = 0; repair < 2; repair++) {
+    files f;
+    begin(&f, 34, 4, 2);
+    size_t bytes = 0, now = 0;
+    uint8_t *old = files_get(files_shard(&f, 1), &bytes);
+    expect(WEFT_OK, update(&f, patch_a), &f);
+    uint8_t *shard = files_get(files_shard(&f, 1), &now);
+    memcpy(shard + 256 + CHUNK, old + 256 + CHUNK, CHUNK);
+    files_put(files_shard(&f, 1), shard, now);
+    expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_VERIFY), &f);
+    ck_assert_uint_eq(f.report.corrupt_chunks, 1); // the others agree without it
+    expect(WEFT_OK, files_mend(&f, repair ? WEFT_STORE_REPAIR : WEFT_STORE_SCRUB), &f);
+    ck_assert_uint_eq(f.report.mended_chunks, 1);
+    expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+    expect_patched(&f, patch_a);
+    // With one chunk less, each may be the one, and what is rebuilt may be wrong.
+    files_put(files_shard(&f, 1), shard, now);
+    files_flip(files_shard(&f, 2), 256 + CHUNK + 7, 1);
+    expect(WEFT_E_DAMAGED, files_mend(&f, repair ? WEFT_STORE_REPAIR : WEFT_STORE_SCRUB), &f);
+    ck_assert_uint_eq(f.report.inconsistent_stripes, 1);
+    ck_assert_uint_eq(f.report.mended_chunks, 0);
+    files_put(files_shard(&f, 1), old, bytes); // the shard is known to be old: all is well again
+    expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+    expect_patched(&f, patch_a);
+    // A shard made anew has no such chunk either.
+    files_put(files_shard(&f, 1), shard, now);
+    unlink(files_shard(&f, 2));
+    expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_REPAIR), &f);
+    ck_assert_uint_eq(f.report.mended_shards, 1);
+    expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_VERIFY), &f);
+    ck_assert_uint_eq(f.report.corrupt_chunks, 1);
+    files_put(files_shard(&f, 1), old, bytes);
+    expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+    files_expect_data(&f);
+    free(old);
+    free(shard);
+    files_end(&f);
+  }
+}
+END_TEST
+
+// All chunks but one of a stripe are of the past: these agree with each other, and are wrong.
+START_TEST(the_past_has_no_vote) {
+  enum { CHUNK = 250 + WEFT_STORE_TRAILER_BYTES };
+  for (size_t newest = 0; newest < 6; newest++) {
+    files f;
+    begin(&f, 37, 4, 2);
+    for (size_t i = 0; i < 6; i++)
+      copy_out(&f, i, 1);
+    expect(WEFT_OK, update(&f, patch_a), &f);
+    for (size_t i = 0; i < 6; i++) {
+      size_t bytes = 0, now = 0;
+      uint8_t *old = files_get(aside(&f, i, 1), &bytes);
+      uint8_t *shard = files_get(files_shard(&f, i), &now);
+      if (i != newest)
+        memcpy(shard + 256 + CHUNK, old + 256 + CHUNK, CHUNK);
+      files_put(files_shard(&f, i), shard, now);
+      unlink(aside(&f, i, 1));
+      free(old);
+      free(shard);
+    }
+    expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_SCRUB), &f);
+    ck_assert_uint_eq(f.report.inconsistent_stripes, 1);
+    ck_assert_uint_eq(f.report.mended_chunks, 0);
+    files_end(&f);
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("stale");
+  TCase *tests = tcase_create("stale");
+  tcase_add_test(tests, rolled_back);
+  tcase_add_test(tests, updated_apart);
+  tcase_add_test(tests, journal_that_came_back);
+  tcase_add_test(tests, journal_that_rots);
+  tcase_add_test(tests, journal_with_a_bad_sector);
+  tcase_add_test(tests, pending_with_too_few);
+  tcase_add_test(tests, chunk_of_the_past);
+  tcase_add_test(tests, the_past_has_no_vote);
+  suite_add_tcase(suite, tests);
+  return test_main(suite);
+}

@@ -294,8 +294,9 @@ typedef struct weft_decode_job {
 // name must stay until it is idle, and each status is WEFT_PENDING until weft_queue_poll or
 // weft_queue_wait has said so; HOST payloads are read before return. On a host context with fewer
 // jobs than threads the threads share each job; otherwise each thread decodes jobs of its own.
-// Errors: WEFT_E_ARGUMENT (NULL, a shape out of range), WEFT_E_UNSUPPORTED (DEVICE memory on a host
-// row): no job was tried then; WEFT_E_NOMEM, WEFT_E_DEVICE*.
+// Errors: WEFT_E_ARGUMENT (NULL, also of a row; a shape out of range, a stride below its row, memory
+// of no known kind), WEFT_E_UNSUPPORTED (DEVICE memory on a host row): no job was tried then;
+// WEFT_E_NOMEM, WEFT_E_DEVICE*.
 weft_status weft_decode_batch(weft_ctx *ctx, weft_decode_job *jobs, size_t count,
                               weft_queue *queue);
 

@@ -238,6 +238,29 @@ START_TEST(segments_are_evicted_by_age_and_by_budget) {
 }
 END_TEST
 
+// What finds no room whatever goes takes nobody else's.
+START_TEST(what_does_not_fit_evicts_nothing) {
+  weft_ctx *ctx = context(NULL, NULL);
+  weft_server *server = server_on(&ctx, 1, room_for_two);
+  const uint8_t data[SEGMENT_BYTES] = {1};
+  push(server, 0, data, sizeof data);
+  push(server, 1, data, sizeof data);
+  const weft_segment_id large = {7, 2, N, 3 * K}, two = {7, 3, N, 2 * K};
+  ck_assert_int_eq(weft_server_push(server, &large, data, 1, 0, 1000), WEFT_E_NOMEM);
+  ck_assert(weft_server_has(server, 7, 0) && weft_server_has(server, 7, 1));
+  request(server, 0, 0, 1); // which stays, and leaves room for one
+  ck_assert_int_eq(weft_server_push(server, &two, data, 1, 0, 1000), WEFT_E_NOMEM);
+  ck_assert(weft_server_has(server, 7, 0) && weft_server_has(server, 7, 1));
+  push(server, 4, data, sizeof data);
+  ck_assert(weft_server_has(server, 7, 0) && !weft_server_has(server, 7, 1));
+  weft_server_stats stats;
+  weft_server_get_stats(server, &stats);
+  ck_assert_uint_eq(stats.evicted, 1);
+  weft_server_free(server);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 static void little_ready(weft_server_options *options) {
   options->batch_packets = 4;
   options->ready_bytes = 1;
@@ -390,6 +413,7 @@ int main(void) {
   tcase_add_test(tests, requests_wait_for_company_until_the_deadline);
   tcase_add_test(tests, a_wait_without_end_does_not_overflow);
   tcase_add_test(tests, segments_are_evicted_by_age_and_by_budget);
+  tcase_add_test(tests, what_does_not_fit_evicts_nothing);
   tcase_add_test(tests, packets_not_released_hold_further_ones_back);
   tcase_add_test(tests, a_lane_that_fails_loses_no_packet);
   tcase_add_test(tests, a_failed_allocation_is_a_status);

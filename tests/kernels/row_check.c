@@ -28,7 +28,7 @@ void *row_check_memory(size_t bytes) {
 const weft_backend *row_check_scalar(void) { return &weft_backends[weft_backend_count - 1]; }
 
 static size_t margin_of(const row_check_shape *shape, size_t row) {
-  return MARGIN - (shape->uneven && row % 2 == 1);
+  return shape->uneven && row % 2 == 1 ? MARGIN - 1 : MARGIN;
 }
 
 void row_check_rows_new(row_check_rows *rows, const row_check_shape *shape, test_rng *rng) {

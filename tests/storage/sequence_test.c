@@ -21,8 +21,13 @@ typedef struct loss {
   bool asked[WEFT_MAX_SHARDS];
 } loss;
 
+// Half of them are some of a few, so that the cache is met again.
 static void choose_loss(world *w, size_t most, loss *l) {
   memset(l, 0, sizeof *l);
+  const test_rng before = w->rng;
+  const bool again = below(w, 2) != 0;
+  if (again)
+    w->rng = test_rng_new(w->n, below(w, PLANS + 2));
   const size_t count = below(w, (most < w->n ? most : w->n) + 1);
   choose_ids(&w->rng, l->lost, count, w->n);
   l->erasures = (weft_erasures){.lost = l->lost, .lost_count = count};
@@ -38,6 +43,11 @@ static void choose_loss(world *w, size_t most, loss *l) {
   }
   for (size_t i = 0; i < wanted; i++)
     l->asked[l->erasures.wanted ? l->wanted[i] : l->lost[i]] = true;
+  if (again) {
+    w->rng = before;
+    (void)test_rng_next(&w->rng);
+    (void)test_rng_next(&w->rng);
+  }
 }
 
 static bool is_lost(const loss *l, size_t id) {

@@ -46,6 +46,8 @@ START_TEST(sizes_out_of_range) {
   EXPECT_STATUS(try_code(ctx, "gcrs", 4, 2, 4, 16), WEFT_E_ARGUMENT);
   EXPECT_STATUS(try_code(ctx, "perasure", 4, 2, 4, 12), WEFT_E_ARGUMENT);
   EXPECT_STATUS(try_code(ctx, "cauchy_orig", 4, 2, 4, SIZE_MAX), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(try_code(ctx, "cauchy_orig", 4, 2, 8, SIZE_MAX / 8 + 1), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(try_code(ctx, "perasure", 4, 2, 8, SIZE_MAX / 8 + 1), WEFT_E_ARGUMENT);
   EXPECT_STATUS(try_code(ctx, "cauchy", 4, 2, 0, 8), WEFT_E_ARGUMENT);
   EXPECT_STATUS(try_code(ctx, "isal_rs", 22, 4, 0, 0), WEFT_E_SINGULAR);
   EXPECT_STATUS(try_code(ctx, "par1", 3, 4, 0, 0), WEFT_E_SINGULAR);
@@ -75,6 +77,8 @@ START_TEST(names_carry_the_layout) {
                                     "cauchy_good:w=4:packet=8:",
                                     "cauchy_good:w=x:packet=8",
                                     "cauchy_good:w=4:packet=99999999999999999999999",
+                                    "cauchy_good:w=4:packet=18446744073709551624", // 2^64 + 8
+                                    "cauchy_good:w=8:packet=2305843009213693952",  // 2^61
                                     "gcrs:w=4:packet=16"};
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     const code_case c = {bad[i], 4, 2, 0, 0};
@@ -95,6 +99,31 @@ START_TEST(names_carry_the_layout) {
     weft_code_free(code);
   }
   EXPECT_STATUS(try_code(ctx, "gcrs:w=4:packet=8", 4, 2, 5, 0), WEFT_E_ARGUMENT); // they disagree
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+// Groups as large as a size holds, of which nobody has one.
+START_TEST(lengths_beyond_a_size) {
+  weft_ctx *ctx = context_on(NULL, 3);
+  static const code_case cases[] = {
+      {"cauchy", 4, 2, 0, 0}, {"cauchy_good", 4, 2, 4, 8}, {"cauchy_orig", 4, 2, 8, SIZE_MAX / 8}};
+  for (size_t i = 0; i < 3; i++) {
+    weft_code *code = code_on(ctx, &cases[i]);
+    const size_t unit = weft_code_unit_bytes(code);
+    EXPECT(weft_code_parity_bytes(code, 0) == 0 && weft_code_parity_bytes(code, unit) == unit);
+    EXPECT(weft_code_parity_bytes(code, 1) == unit);
+    EXPECT(weft_code_parity_bytes(code, SIZE_MAX) == SIZE_MAX); // not what is left of the sum
+    EXPECT(weft_code_parity_bytes(code, SIZE_MAX - 1) >= SIZE_MAX - 1);
+    const uint8_t byte = 1, none = 0;
+    const weft_stripe stripe = {.bytes = 1, .shards = (uint8_t *[6]){NULL}};
+    const weft_status expected = i == 2 ? WEFT_E_NOMEM : WEFT_OK; // parity is all elsewhere
+    EXPECT_STATUS(weft_code_update(code, 0, &byte, &none, &stripe, NULL), expected);
+    EXPECT_STATUS(weft_code_add_delta(code, 0, &byte, &stripe, NULL), expected);
+    size_t wrong = 1;
+    EXPECT_OK(weft_code_verify(code, &(weft_stripe){.bytes = 0}, NULL, &wrong, NULL));
+    weft_code_free(code);
+  }
   weft_ctx_free(ctx);
 }
 END_TEST
@@ -368,6 +397,7 @@ int main(void) {
   TCase *limits = tcase_create("limits"), *shared = tcase_create("shared");
   tcase_add_test(limits, sizes_out_of_range);
   tcase_add_test(limits, names_carry_the_layout);
+  tcase_add_test(limits, lengths_beyond_a_size);
   tcase_add_test(limits, codes_without_parity_and_shards_without_bytes);
   tcase_add_test(limits, recovery_of_shards_that_are_not_there);
   tcase_add_test(limits, calls_that_make_no_sense);

@@ -100,7 +100,8 @@ size_t weft_code_parity_shards(const weft_code *code); // m
 size_t weft_code_word_bits(const weft_code *code);     // w; 8 for RS
 // Bytes of a group, in whole multiples of which parity is made: RS 1, CRS w * packet_bytes.
 size_t weft_code_unit_bytes(const weft_code *code);
-// Bytes of the parity shards that belong to data shards of `bytes` bytes: rounded up to units.
+// Bytes of the parity shards that belong to data shards of `bytes` bytes: rounded up to units;
+// SIZE_MAX, which nobody can have, where a size_t does not hold that.
 size_t weft_code_parity_bytes(const weft_code *code, size_t bytes);
 // parity(m, k), row stride k: the coefficients, elements of GF(2^w).
 void weft_code_parity_matrix(const weft_code *code, uint8_t *parity);

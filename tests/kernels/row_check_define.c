@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products by their definitions (kernels/backend.h), a byte at a time. The row `scalar` is no judge
 // of what it shares with the others: the driver that cuts products into panels.
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/kernels/row_check_internal.h"
@@ -14,18 +15,24 @@ uint8_t row_check_times(unsigned a, unsigned b) {
   return (uint8_t)sum;
 }
 
-void row_check_define_gemm(const weft_gemm *g) {
+// All products by a.
+static const uint8_t *products_of(uint8_t a) {
   static uint8_t times[256][256];
   if (!times[1][1])
-    for (unsigned a = 0; a < 256; a++)
+    for (unsigned c = 0; c < 256; c++)
       for (unsigned x = 0; x < 256; x++)
-        times[a][x] = row_check_times(a, x);
+        times[c][x] = row_check_times(c, x);
+  return times[a];
+}
+
+void row_check_define_gemm(const weft_gemm *g) {
   for (size_t i = 0; i < g->m; i++) {
     uint8_t *const y = weft_row(&g->y, i);
     if (!g->accumulate && g->len > 0)
       memset(y, 0, g->len);
     for (size_t j = 0; j < g->k; j++) {
-      const uint8_t *const by = times[g->a[i * g->a_stride + j]], *x = weft_const_row(&g->x, j);
+      const uint8_t *const by = products_of(g->a[i * g->a_stride + j]);
+      const uint8_t *const x = weft_const_row(&g->x, j);
       for (size_t c = 0; c < g->len; c++)
         y[c] ^= by[x[c]];
     }
@@ -44,4 +51,29 @@ void row_check_define_xorm(const weft_xorm *o) {
         for (size_t b = 0; b < packet && o->bits[out * o->bits_stride + in]; b++)
           y[b] ^= weft_const_row(&o->x, in / o->w)[at + in % o->w * packet + b];
     }
+}
+
+// Cross-multiplied: row r becomes a[c][c] * row r + a[r][c] * row c, for which nothing is divided.
+bool row_check_is_regular(const uint8_t *matrix, size_t k) {
+  uint8_t *const a = memcpy(row_check_memory(k * k), matrix, k * k);
+  bool regular = true;
+  for (size_t c = 0; c < k && regular; c++) {
+    size_t pivot = c;
+    while (pivot < k && a[pivot * k + c] == 0)
+      pivot++;
+    regular = pivot < k;
+    for (size_t j = 0; j < k && regular; j++) {
+      const uint8_t held = a[c * k + j];
+      a[c * k + j] = a[pivot * k + j];
+      a[pivot * k + j] = held;
+    }
+    for (size_t r = c + 1; r < k && regular; r++) {
+      const uint8_t *const own = products_of(a[c * k + c]), *const other =
+                                                                products_of(a[r * k + c]);
+      for (size_t j = 0; j < k; j++)
+        a[r * k + j] = own[a[r * k + j]] ^ other[a[c * k + j]];
+    }
+  }
+  free(a);
+  return regular;
 }

@@ -19,6 +19,7 @@ const weft_backend *row_check_scalar(void);
 uint8_t row_check_times(unsigned a, unsigned b); // by shift and add
 void row_check_define_gemm(const weft_gemm *g);  // of rows in host memory
 void row_check_define_xorm(const weft_xorm *o);
+bool row_check_is_regular(const uint8_t *matrix, size_t k); // (k, k)
 
 enum { ROW_CHECK_ROWS = 64 };
 

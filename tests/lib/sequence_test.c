@@ -91,10 +91,33 @@ static void encode_next(world *w) {
   free(datagram);
 }
 
-// Leaves out what may be left out.
+// Leaves out what may be left out: what the packets are made of, or what they are.
 static void leave_out(world_batch *b, const world_encoder *e) {
+  const bool dense = e->options.density_q16 == 0;
   if (e->options.seeded && fixture_below(2))
     b->batch.coefficients = NULL;
+  if (fixture_below(3) == 0 && (dense || !e->options.seeded) &&
+      (b->batch.coefficients || e->next_block == e->of->id.blocks))
+    b->batch.packets = NULL;
+}
+
+// What packets that were not described have to be.
+static void describe(world_batch *b, const world_encoder *e) {
+  const size_t left = e->of->id.blocks - e->next_block;
+  for (size_t i = 0; i < b->batch.count && !b->batch.packets; i++) {
+    weft_packet *packet = &b->packets[i];
+    *packet = (weft_packet){.id = e->of->id, .mode = WEFT_PACKET_VECTOR, .payload = b->rows[i]};
+    if (i < left) {
+      packet->mode = WEFT_PACKET_SYSTEMATIC;
+      packet->index = (uint32_t)(e->next_block + i);
+    } else if (e->options.seeded) {
+      packet->mode = WEFT_PACKET_DENSE;
+      packet->seed = e->next_seed + (i - left);
+    } else {
+      packet->coefficients =
+          b->coefficients + i * (b->batch.count > 1 ? b->batch.coefficients_stride : 0);
+    }
+  }
 }
 
 static void encode_batches(world *w) {
@@ -114,6 +137,7 @@ static void encode_batches(world *w) {
   else
     EXPECT_OK(weft_encoder_batches(encoders, batches, count, some_queue(w)));
   for (size_t i = 0; i < count; i++) {
+    describe(&b[i], &w->encoder[first + i]);
     for (size_t j = 0; j < batches[i].count; j++)
       check_next(&w->encoder[first + i], &b[i].packets[j]);
     check_batch(&b[i], w->encoder[first + i].of);
@@ -269,8 +293,10 @@ static void read_many(world *w) {
 // --- mixing ---
 
 // Recoded packets are vectors, none of them zero, of what was taken in.
-static void check_mixed(const world_batch *b, const world_source *of, const model_span *span) {
+static void check_mixed(world_batch *b, const world_source *of, const model_span *span) {
   static const uint8_t zero[MODEL_BLOCKS];
+  const world_encoder none = {.of = of, .next_block = of->id.blocks};
+  describe(b, &none);
   for (size_t i = 0; i < b->batch.count; i++) {
     EXPECT(b->packets[i].mode == WEFT_PACKET_VECTOR);
     EXPECT(memcmp(b->packets[i].coefficients, zero, of->id.blocks) != 0);
@@ -287,6 +313,8 @@ static void recode_batch(world *w) {
   const model_span *span = by_decoder ? &d->span : &r->span;
   world_batch b;
   world_batch_new(&b, &of->id, fixture_below(BATCH + 1));
+  if (fixture_below(2))
+    b.batch.packets = NULL;
   const weft_status status = by_decoder ? weft_decoder_recode_batch(d->decoder, &b.batch)
                                         : weft_recoder_batch(r->recoder, &b.batch);
   if (span->rank == 0 && b.batch.count > 0) {

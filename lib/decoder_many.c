@@ -283,11 +283,15 @@ weft_status weft_decoders_read(weft_reading *readings, size_t count, weft_queue 
   weft_status status = WEFT_OK;
   if (weft_decoder_on_device(first)) {
     weft_call call;
-    WEFT_TRY(weft_call_begin(ctx, queue, &call));
-    return weft_call_end(ctx, &call, weft_decoders_read_on_device(&call, readings, count));
+    status = weft_call_begin(ctx, queue, &call);
+    if (status == WEFT_OK)
+      status = weft_call_end(ctx, &call, weft_decoders_read_on_device(&call, readings, count));
   }
-  for (size_t i = 0; i < count && status == WEFT_OK; i++)
-    if (readings[i].status == WEFT_OK)
-      status = readings[i].status = read_on_host(&readings[i]);
+  for (size_t i = 0; i < count; i++) // what follows an error is not read either
+    if (readings[i].status == WEFT_OK) {
+      if (status == WEFT_OK && !weft_decoder_on_device(first))
+        status = read_on_host(&readings[i]);
+      readings[i].status = status;
+    }
   return status;
 }

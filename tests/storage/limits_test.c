@@ -116,10 +116,10 @@ START_TEST(lengths_beyond_a_size) {
     EXPECT(weft_code_parity_bytes(code, SIZE_MAX) == SIZE_MAX); // not what is left of the sum
     EXPECT(weft_code_parity_bytes(code, SIZE_MAX - 1) >= SIZE_MAX - 1);
     const uint8_t byte = 1, none = 0;
-    const weft_stripe stripe = {.bytes = 1, .shards = (uint8_t *[6]){NULL}};
+    const weft_stripe elsewhere = {.bytes = 1, .shards = (uint8_t *[6]){NULL}};
     const weft_status expected = i == 2 ? WEFT_E_NOMEM : WEFT_OK; // parity is all elsewhere
-    EXPECT_STATUS(weft_code_update(code, 0, &byte, &none, &stripe, NULL), expected);
-    EXPECT_STATUS(weft_code_add_delta(code, 0, &byte, &stripe, NULL), expected);
+    EXPECT_STATUS(weft_code_update(code, 0, &byte, &none, &elsewhere, NULL), expected);
+    EXPECT_STATUS(weft_code_add_delta(code, 0, &byte, &elsewhere, NULL), expected);
     size_t wrong = 1;
     EXPECT_OK(weft_code_verify(code, &(weft_stripe){.bytes = 0}, NULL, &wrong, NULL));
     weft_code_free(code);

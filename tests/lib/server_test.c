@@ -272,11 +272,14 @@ START_TEST(many_segments_are_found) {
   test_rng rng = test_rng_new(test_seed(), 2);
   uint64_t ids[MANY]; // not in turn, which would go round the table
   for (size_t i = 0; i < MANY; i++) {
-    ids[i] = test_rng_next(&rng);
-    push(server, ids[i], data, 1);
+    const weft_segment_id id = id_of(ids[i] = test_rng_next(&rng));
+    ck_assert_int_eq(weft_server_push(server, &id, data, 1, 0, i % 2 ? 1000 : 500), WEFT_OK);
   }
   for (size_t i = 0; i < MANY; i++)
     ck_assert(weft_server_has(server, 7, ids[i]) && !weft_server_has(server, 8, ids[i]));
+  ck_assert_int_eq(weft_server_process(server, 500), WEFT_OK); // every other one goes
+  for (size_t i = 0; i < MANY; i++)
+    ck_assert(weft_server_has(server, 7, ids[i]) == (i % 2 == 1));
   weft_server_free(server);
   weft_ctx_free(ctx);
 }

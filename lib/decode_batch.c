@@ -18,6 +18,9 @@ static weft_status check(const weft_ctx *ctx, const weft_decode_job *job) {
       (job->coefficients_stride < job->blocks || job->out_stride < job->block_bytes ||
        (!job->payload_rows && job->payload_stride < job->block_bytes)))
     return WEFT_E_ARGUMENT;
+  for (size_t i = 0; job->payload_rows && i < job->blocks; i++)
+    if (!job->payload_rows[i])
+      return WEFT_E_ARGUMENT;
   WEFT_TRY(weft_mem_check(job->mem, ctx->device != NULL));
   return weft_mem_check(job->coefficients_mem, ctx->device != NULL);
 }

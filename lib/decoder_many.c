@@ -210,8 +210,7 @@ static weft_status check_batch(const weft_decoder *decoder, const weft_decoder *
     return WEFT_OK;
   const bool on_device = weft_decoder_on_device(decoder);
   WEFT_TRY(weft_batch_check_payloads(batch, &decoder->id, on_device));
-  WEFT_TRY(weft_batch_check_coefficients(batch, &decoder->id, on_device));
-  return decoder->rank == 0 ? WEFT_PENDING : WEFT_OK;
+  return weft_batch_check_coefficients(batch, &decoder->id, on_device);
 }
 
 weft_status weft_decoders_recode(weft_decoder *const *decoders, const weft_batch *batches,
@@ -225,6 +224,9 @@ weft_status weft_decoders_recode(weft_decoder *const *decoders, const weft_batch
   weft_ctx *ctx = decoders[0]->ctx;
   if (queue && queue->ctx != ctx)
     return WEFT_E_ARGUMENT;
+  for (size_t i = 0; i < count; i++) // what is wrong is told before what is not there yet
+    if (batches[i].count > 0 && decoders[i]->rank == 0)
+      return WEFT_PENDING;
   if (!weft_decoder_on_device(decoders[0])) {
     for (size_t i = 0; i < count; i++)
       WEFT_TRY(weft_decoder_recode_batch(decoders[i], &batches[i]));
@@ -281,11 +283,15 @@ weft_status weft_decoders_read(weft_reading *readings, size_t count, weft_queue 
   weft_status status = WEFT_OK;
   if (weft_decoder_on_device(first)) {
     weft_call call;
-    WEFT_TRY(weft_call_begin(ctx, queue, &call));
-    return weft_call_end(ctx, &call, weft_decoders_read_on_device(&call, readings, count));
+    status = weft_call_begin(ctx, queue, &call);
+    if (status == WEFT_OK)
+      status = weft_call_end(ctx, &call, weft_decoders_read_on_device(&call, readings, count));
   }
-  for (size_t i = 0; i < count && status == WEFT_OK; i++)
-    if (readings[i].status == WEFT_OK)
-      status = readings[i].status = read_on_host(&readings[i]);
+  for (size_t i = 0; i < count; i++) // what follows an error is not read either
+    if (readings[i].status == WEFT_OK) {
+      if (status == WEFT_OK && !weft_decoder_on_device(first))
+        status = read_on_host(&readings[i]);
+      readings[i].status = status;
+    }
   return status;
 }

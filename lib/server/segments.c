@@ -116,18 +116,29 @@ void weft_server_expire(weft_server *server, int64_t now_us) {
   }
 }
 
+static bool may_go(const weft_server_segment *entry) {
+  return entry->refs == 0 && entry->want_count == 0;
+}
+
 bool weft_server_make_room(weft_server *server, size_t bytes) {
-  weft_server_segment *next = NULL;
-  for (weft_server_segment *entry = server->oldest; entry; entry = next) {
-    if (server->stats.segment_bytes + bytes <= server->options.memory_bytes)
-      return true;
+  const size_t budget = server->options.memory_bytes;
+  if (bytes > budget)
+    return false;
+  // Whether there will be room is seen before the first one goes.
+  size_t held = server->stats.segment_bytes;
+  weft_server_segment *entry = server->oldest, *next = NULL;
+  for (; entry && held > budget - bytes; entry = entry->newer)
+    held -= may_go(entry) ? entry->bytes : 0;
+  if (held > budget - bytes)
+    return false;
+  for (entry = server->oldest; server->stats.segment_bytes > budget - bytes; entry = next) {
     next = entry->newer;
-    if (entry->refs > 0 || entry->want_count > 0)
+    if (!may_go(entry))
       continue;
     server->stats.evicted++;
     weft_server_remove(server, entry);
   }
-  return server->stats.segment_bytes + bytes <= server->options.memory_bytes;
+  return true;
 }
 
 void weft_server_due_add(weft_server *server, weft_server_segment *entry) {

@@ -225,7 +225,8 @@ size_t weft_code_unit_bytes(const weft_code *code) {
 
 size_t weft_code_parity_bytes(const weft_code *code, size_t bytes) {
   const size_t unit = weft_code_unit_bytes(code), over = bytes % unit;
-  return over ? bytes + (unit - over) : bytes;
+  const size_t lacks = over ? unit - over : 0;
+  return lacks <= SIZE_MAX - bytes ? bytes + lacks : SIZE_MAX;
 }
 
 void weft_code_parity_matrix(const weft_code *code, uint8_t *parity) {

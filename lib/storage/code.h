@@ -81,6 +81,9 @@ static inline uint8_t *weft_stripe_shard(const weft_stripe *stripe, size_t i) {
 weft_status weft_code_check(const weft_code *code, const weft_stripe *stripes, size_t count,
                             weft_queue *queue);
 
+// Whether a loss can be made good: ids that there are, once each, and enough that is left.
+weft_status weft_code_check_erasures(const weft_code *code, const weft_erasures *erasures);
+
 // A plan held once, by the caller, of ids that are distinct and in range. `reduce`: at once.
 weft_status weft_plan_make(weft_code *code, const uint8_t *inputs, size_t input_count,
                            const uint8_t *outputs, size_t output_count, bool reduce,

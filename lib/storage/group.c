@@ -142,8 +142,9 @@ static weft_status run(shared_call *call, const weft_stripe *stripes, size_t cou
   return status;
 }
 
-static weft_status check(const weft_code_group *group, const weft_stripe *stripes, size_t count) {
-  if (!group)
+static weft_status check(const weft_code_group *group, weft_code_split split,
+                         const weft_stripe *stripes, size_t count) {
+  if (!group || (split != WEFT_CODE_SPLIT_STRIPES && split != WEFT_CODE_SPLIT_ROWS))
     return WEFT_E_ARGUMENT;
   for (size_t i = 0; i < count && stripes; i++)
     if (stripes[i].mem == WEFT_MEM_DEVICE)
@@ -153,7 +154,7 @@ static weft_status check(const weft_code_group *group, const weft_stripe *stripe
 
 weft_status weft_code_group_encode(weft_code_group *group, weft_code_split split,
                                    const weft_stripe *stripes, size_t count) {
-  WEFT_TRY(check(group, stripes, count));
+  WEFT_TRY(check(group, split, stripes, count));
   shared_call call = {.group = group, .by_rows = split == WEFT_CODE_SPLIT_ROWS};
   const weft_code *code = group->codes[0];
   for (size_t i = 0; i < code->m; i++)
@@ -165,12 +166,14 @@ weft_status weft_code_group_encode(weft_code_group *group, weft_code_split split
 weft_status weft_code_group_recover(weft_code_group *group, weft_code_split split,
                                     const weft_erasures *erasures, const weft_stripe *stripes,
                                     size_t count) {
-  WEFT_TRY(check(group, stripes, count));
+  WEFT_TRY(check(group, split, stripes, count));
   const weft_code *code = group->codes[0];
   const size_t all = code->k + code->m;
   if (!erasures || erasures->lost_count > all || (erasures->lost_count && !erasures->lost) ||
       (erasures->wanted && erasures->wanted_count > all))
     return WEFT_E_ARGUMENT;
+  if (split == WEFT_CODE_SPLIT_ROWS) // of which each member sees some, and others are at work then
+    WEFT_TRY(weft_code_check_erasures(code, erasures));
   shared_call call = {.group = group, .by_rows = split == WEFT_CODE_SPLIT_ROWS};
   const uint8_t *wanted = erasures->wanted ? erasures->wanted : erasures->lost;
   call.lost_count = erasures->lost_count;

@@ -266,7 +266,9 @@ static weft_status verify_on_host(weft_code *code, const weft_stripe *stripe, bo
                                   weft_queue *queue) {
   if (queue)
     WEFT_TRY(weft_queue_wait(queue));
-  const size_t chunk = chunk_bytes(code, VERIFY_BYTES) * weft_ctx_threads(code->ctx);
+  const size_t most = chunk_bytes(code, VERIFY_BYTES) * weft_ctx_threads(code->ctx);
+  const size_t there = weft_code_parity_bytes(code, stripe->bytes);
+  const size_t chunk = most < there ? most : there;
   uint8_t *scratch = weft_ctx_take(code->ctx, code->m * chunk, 64);
   if (!scratch)
     return WEFT_E_NOMEM;

@@ -103,6 +103,11 @@ static weft_status make_request(const weft_code *code, const weft_erasures *e, w
   return code->mds ? WEFT_OK : choose_inputs(code, lost, e->lost_count, out);
 }
 
+weft_status weft_code_check_erasures(const weft_code *code, const weft_erasures *erasures) {
+  weft_request q;
+  return make_request(code, erasures, &q);
+}
+
 // Held for the caller, or NULL. Under the lock.
 static weft_plan *look_up(weft_code *code, const weft_request *q, uint64_t hash) {
   for (size_t i = 0; i < code->filled; i++) {

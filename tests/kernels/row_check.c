@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of one row against scalar; few outputs are in row_check_few.c, inverses and xorm in
-// row_check_other.c.
+// Products of one row against the definition; few outputs are in row_check_few.c, inverses and xorm
+// in row_check_other.c.
 #include "tests/kernels/row_check.h"
 
 #include <stdio.h>
@@ -27,6 +27,10 @@ void *row_check_memory(size_t bytes) {
 
 const weft_backend *row_check_scalar(void) { return &weft_backends[weft_backend_count - 1]; }
 
+static size_t margin_of(const row_check_shape *shape, size_t row) {
+  return shape->uneven && row % 2 == 1 ? MARGIN - 1 : MARGIN;
+}
+
 void row_check_rows_new(row_check_rows *rows, const row_check_shape *shape, test_rng *rng) {
   const size_t len = shape->len, from_end = shape->offset + len;
   *rows = (row_check_rows){.k = shape->k, .m = shape->m, .bytes = from_end + MARGIN};
@@ -39,7 +43,7 @@ void row_check_rows_new(row_check_rows *rows, const row_check_shape *shape, test
   for (size_t i = 0; i < rows->m; i++) {
     rows->y_memory[i] = test_guard_new(rows->bytes);
     uint8_t *const begin = rows->y_memory[i].end - rows->bytes;
-    rows->y[i] = begin + MARGIN;
+    rows->y[i] = begin + margin_of(shape, i);
     rows->want[i] = row_check_memory(rows->bytes);
     test_rng_fill(rng, begin, rows->bytes);
     memcpy(rows->want[i], begin, rows->bytes);
@@ -47,10 +51,10 @@ void row_check_rows_new(row_check_rows *rows, const row_check_shape *shape, test
 }
 
 weft_gemm row_check_rows_product(row_check_rows *rows, const row_check_shape *shape,
-                                 const uint8_t *a, const weft_exec *exec) {
+                                 const uint8_t *a) {
   uint8_t *inner[ROW_CHECK_ROWS];
   for (size_t i = 0; i < rows->m; i++)
-    inner[i] = rows->want[i] + MARGIN;
+    inner[i] = rows->want[i] + margin_of(shape, i);
   weft_gemm g = {.m = rows->m,
                  .k = rows->k,
                  .len = shape->len,
@@ -59,7 +63,7 @@ weft_gemm row_check_rows_product(row_check_rows *rows, const row_check_shape *sh
                  .x = {.ptr = rows->x},
                  .y = {.ptr = inner},
                  .accumulate = shape->accumulate};
-  row_check_scalar()->gemm(row_check_scalar(), exec, &g, 1);
+  row_check_define_gemm(&g);
   g.y.ptr = rows->y;
   return g;
 }
@@ -151,8 +155,7 @@ static bool run_placed(row_check *check, setting *s, const placed *p, test_rng *
                  .a_stride = p->k,
                  .x = {.ptr = x},
                  .y = {.ptr = expected}};
-  const weft_backend *scalar = row_check_scalar();
-  scalar->gemm(scalar, &exec, &g, 1);
+  row_check_define_gemm(&g);
   g.y.ptr = y;
   for (int accumulate = 0; accumulate < 2; accumulate++) {
     for (size_t i = 0; i < p->m; i++) {
@@ -206,16 +209,6 @@ bool row_check_lengths(row_check *check) {
   return good;
 }
 
-// Multiplication by shift and add: the field's definition, without any table.
-static uint8_t multiply(unsigned a, unsigned b) {
-  unsigned sum = 0;
-  for (; b; b >>= 1, a <<= 1) {
-    a = a & 0x100 ? a ^ 0x11D : a;
-    sum ^= b & 1 ? a : 0;
-  }
-  return (uint8_t)sum;
-}
-
 bool row_check_products(row_check *check) {
   enum { ALL = 256 };
   uint8_t bytes[ALL], *y = row_check_memory(ALL * ALL);
@@ -234,7 +227,7 @@ bool row_check_products(row_check *check) {
   bool good = check->row->gemm(check->row, &exec, &g, 1) == WEFT_OK;
   for (size_t c = 0; c < ALL; c++)
     for (size_t x = 0; x < ALL; x++)
-      good = good && y[c * ALL + x] == multiply((unsigned)c, (unsigned)x);
+      good = good && y[c * ALL + x] == row_check_times((unsigned)c, (unsigned)x);
   free(y);
   return good || row_check_fail(check, "products", "not those of the polynomial");
 }
@@ -284,10 +277,8 @@ static bool run_batch(row_check *check, size_t count, size_t m, size_t k, size_t
   test_allocator memory;
   test_allocator_init(&memory, 0);
   const weft_exec exec = {.allocator = &memory.allocator, .pool = pool};
-  const weft_backend *rows[] = {row_check_scalar(), check->row};
-  weft_status status = WEFT_OK;
-  for (size_t r = 0; r < 2 && status == WEFT_OK; r++) {
-    for (size_t i = 0; i < count; i++)
+  for (size_t r = 0; r < 2; r++)
+    for (size_t i = 0; i < count; i++) {
       g[i] = (weft_gemm){.m = m,
                          .k = k,
                          .len = len,
@@ -296,8 +287,10 @@ static bool run_batch(row_check *check, size_t count, size_t m, size_t k, size_t
                          .x = {.base = x + i * x_bytes, .stride = stride},
                          .y = {.base = (r ? y : want) + i * y_bytes, .stride = stride},
                          .accumulate = accumulate};
-    status = rows[r]->gemm(rows[r], &exec, g, count);
-  }
+      if (r == 0)
+        row_check_define_gemm(&g[i]);
+    }
+  const weft_status status = check->row->gemm(check->row, &exec, g, count);
   const bool good = status == WEFT_OK && memcmp(y, want, count * y_bytes) == 0;
   free(x);
   free(a);
@@ -311,6 +304,30 @@ static bool run_batch(row_check *check, size_t count, size_t m, size_t k, size_t
            weft_status_name(status), count, m, k, len, weft_pool_threads(pool),
            accumulate ? ", accumulate" : "");
   return row_check_fail(check, "batch", text);
+}
+
+// A product of rows that are given by pointers, which one panel may take as it stands.
+static bool run_pointers(row_check *check, size_t m, size_t k, test_rng *rng) {
+  enum { LEN = 400 };
+  uint8_t *const memory = row_check_memory((k + 2 * m) * LEN + m * k);
+  const uint8_t **const x = row_check_memory(k * sizeof *x);
+  uint8_t **const y = row_check_memory(2 * m * sizeof *y);
+  test_rng_fill(rng, memory, (k + 2 * m) * LEN + m * k);
+  for (size_t j = 0; j < k; j++)
+    x[j] = memory + j * LEN;
+  for (size_t i = 0; i < 2 * m; i++)
+    y[i] = memory + (k + i) * LEN;
+  weft_gemm g = {.m = m, .k = k, .len = LEN, .a = memory + (k + 2 * m) * LEN, .a_stride = k};
+  g.x.ptr = x;
+  g.y.ptr = y + m;
+  row_check_define_gemm(&g);
+  g.y.ptr = y;
+  const bool good = check->row->gemm(check->row, &(weft_exec){0}, &g, 1) == WEFT_OK &&
+                    memcmp(y[0], y[m], m * LEN) == 0;
+  free(memory);
+  free(x);
+  free(y);
+  return good || row_check_fail(check, "pointers", "one panel or several");
 }
 
 bool row_check_shapes(row_check *check) {
@@ -341,6 +358,11 @@ bool row_check_shapes(row_check *check) {
   good = good && run_batch(check, 1, 41, 70, 1111, NULL, false, &rng);
   good = good && run_batch(check, 1, 43, 2 * WEFT_PACK_ROWS + 9, 333, NULL, true, &rng);
   good = good && run_batch(check, 1, 43, 2 * WEFT_PACK_ROWS + 9, 333, pool, false, &rng);
+  if (check->step == 1) {
+    good = good && run_pointers(check, 40, WEFT_PACK_ROWS, &rng);
+    good = good && run_pointers(check, 40, WEFT_PACK_ROWS + 1, &rng);
+    good = good && run_pointers(check, WEFT_PANEL_ROWS + 1, 170, &rng);
+  }
   weft_pool_free(pool);
   return good && (test_allocator_live(&memory) == 0 || row_check_fail(check, "shapes", "leak"));
 }

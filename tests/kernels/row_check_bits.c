@@ -18,7 +18,8 @@ typedef struct bits_shape {
 
 static void multiply(const row_check *check, const row_check_rows *rows, const bits_shape *shape,
                      const uint8_t *bits, bool last_first) {
-  _Alignas(64) static uint8_t scratch[4 * BLOCKS * WEFT_BIT_SCRATCH];
+  const size_t scratch_bytes = shape->times * ((rows->k + BLOCK - 1) / BLOCK) * WEFT_BIT_SCRATCH;
+  test_guard scratch = test_guard_new(scratch_bytes);
   uint64_t blocks[BLOCKS * BLOCKS];
   const uint8_t *x[ROW_CHECK_ROWS + BLOCK];
   for (size_t j = 0; j < rows->k + BLOCK; j++)
@@ -32,9 +33,8 @@ static void multiply(const row_check *check, const row_check_rows *rows, const b
                           .x = x,
                           .y = (uint8_t *const *)rows->y,
                           .fetch = shape->fetch,
-                          .scratch = scratch,
-                          .scratch_bytes =
-                              shape->times * ((rows->k + BLOCK - 1) / BLOCK) * WEFT_BIT_SCRATCH};
+                          .scratch = scratch.end - scratch_bytes,
+                          .scratch_bytes = scratch_bytes};
   for (size_t half = 0; half < 2; half++) {
     const bool upper = (half == 1) != last_first;
     panel.begin = upper ? shape->cut : 0;
@@ -42,20 +42,18 @@ static void multiply(const row_check *check, const row_check_rows *rows, const b
     if (panel.begin < panel.end)
       check->row->host->bits(&panel);
   }
+  test_guard_free(&scratch);
 }
 
 static bool run(row_check *check, const row_check_shape *c, const bits_shape *shape,
                 test_rng *rng) {
-  test_allocator memory;
-  test_allocator_init(&memory, 0);
-  const weft_exec exec = {.allocator = &memory.allocator};
   uint8_t bits[ROW_CHECK_ROWS * ROW_CHECK_ROWS];
   test_rng_fill(rng, bits, c->m * c->k);
   for (size_t i = 0; i < c->m * c->k; i++)
     bits[i] &= 1;
   row_check_rows rows;
   row_check_rows_new(&rows, c, rng);
-  row_check_rows_product(&rows, c, bits, &exec);
+  row_check_rows_product(&rows, c, bits);
   multiply(check, &rows, shape, bits, test_rng_below(rng, 2));
   char text[160];
   snprintf(text, sizeof text,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by factors (kernels/factors.h) against the same products entry by entry on scalar, with
+// Products by factors (kernels/factors.h) against the same products entry by entry, with
 // rows flush with guard pages, whether the technique would choose factors for them or not.
 #include <stdio.h>
 
@@ -21,7 +21,7 @@ static bool run(row_check *check, const test_steps *steps, const row_check_shape
   weft_exec exec = {.allocator = &memory.allocator};
   row_check_rows rows;
   row_check_rows_new(&rows, c, rng);
-  weft_gemm g = row_check_rows_product(&rows, c, steps->a, &exec);
+  weft_gemm g = row_check_rows_product(&rows, c, steps->a);
   // The row as it is, but that every matrix is worth its factors.
   weft_host_kernel kernel = *check->row->host;
   weft_backend row = *check->row;

@@ -2,6 +2,8 @@
 // Products with few output rows over rows of thousands of bytes, as storage codes have them: rows
 // flush with guard pages, aligned and not, sources in one group and in several.
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "tests/kernels/row_check_internal.h"
 #include "tests/support/test_allocator.h"
@@ -14,7 +16,7 @@ static bool run_few(row_check *check, const row_check_shape *c, test_rng *rng) {
   uint8_t a[ROW_CHECK_ROWS * ROW_CHECK_ROWS];
   row_check_rows_new(&rows, c, rng);
   test_rng_fill(rng, a, c->m * c->k);
-  const weft_gemm g = row_check_rows_product(&rows, c, a, &exec);
+  const weft_gemm g = row_check_rows_product(&rows, c, a);
   const bool done = check->row->gemm(check->row, &exec, &g, 1) == WEFT_OK;
   char text[128];
   snprintf(text, sizeof text, "m %zu, k %zu, len %zu, end - %zu%s", c->m, c->k, c->len, c->offset,
@@ -22,9 +24,61 @@ static bool run_few(row_check *check, const row_check_shape *c, test_rng *rng) {
   return (row_check_rows_end(&rows) && done) || row_check_fail(check, "few outputs", text);
 }
 
+// The sizes between which rows change their way, over sources that are one another's again: tables
+// and sums of a limited number of coefficients must not run over.
+static bool run_bounds(row_check *check, test_rng *rng) {
+  enum { LEN = 8192 + 130, OTHERS = 7, M_MAX = 17, K_MAX = 257 };
+  static const size_t sizes[][2] = {{16, 64}, {16, 65}, {13, 79}, {17, 256}, {16, 257}};
+  uint8_t *const a = row_check_memory(M_MAX * K_MAX);
+  const uint8_t *x[K_MAX];
+  bool good = true;
+  test_guard rows[OTHERS];
+  for (size_t j = 0; j < OTHERS; j++) {
+    rows[j] = test_guard_new(LEN);
+    test_rng_fill(rng, rows[j].end - LEN, LEN);
+  }
+  for (size_t j = 0; j < K_MAX; j++)
+    x[j] = rows[j % OTHERS].end - LEN;
+  uint8_t *const want = row_check_memory(M_MAX * LEN), *const got = row_check_memory(M_MAX * LEN);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes && good; i++) {
+    const size_t m = sizes[i][0], k = sizes[i][1];
+    test_rng_fill(rng, a, m * k);
+    weft_gemm g = {.m = m, .k = k, .len = LEN, .a = a, .a_stride = k, .x = {.ptr = x}};
+    g.y = (weft_rows){.base = want, .stride = LEN};
+    row_check_define_gemm(&g);
+    g.y.base = got;
+    good = check->row->gemm(check->row, &(weft_exec){0}, &g, 1) == WEFT_OK &&
+           memcmp(want, got, m * LEN) == 0;
+  }
+  for (size_t j = 0; j < OTHERS; j++)
+    test_guard_free(&rows[j]);
+  free(a);
+  free(want);
+  free(got);
+  return good || row_check_fail(check, "few outputs", "many sources");
+}
+
+// What is left over of an update of several rows: nothing, a byte, part of a vector, some of them.
+static bool run_tails(row_check *check, test_rng *rng) {
+  static const size_t tails[] = {0, 1, 31, 32, 33, 63, 64, 65, 129, 511};
+  for (size_t t = 0; t < sizeof tails / sizeof *tails; t++)
+    for (size_t k = 1; k <= 2; k++) {
+      const row_check_shape c = {
+          .m = 3, .k = k, .len = 4096 + tails[t], .accumulate = true, .uneven = t % 2 == 1};
+      if (!run_few(check, &c, rng))
+        return false;
+    }
+  // Larger than a second-level cache, where stores may go past it.
+  const row_check_shape large = {
+      .m = 3, .k = 2, .len = check->step == 1 ? 900 * 1024 : 20480, .uneven = true};
+  return run_few(check, &large, rng);
+}
+
 bool row_check_few_outputs(row_check *check) {
   static const size_t sources[] = {1, 2, 3, 10, 16, 17, 20, 33};
   test_rng rng = test_rng_new(check->seed, 7);
+  if (!run_tails(check, &rng) || (check->step == 1 && !run_bounds(check, &rng)))
+    return false;
   for (size_t m = 1; m <= 18; m++)
     for (size_t s = 0; s < sizeof sources / sizeof *sources; s++) {
       // Emulated rows take one number of sources for each m, every number in turn.

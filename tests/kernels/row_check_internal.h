@@ -14,6 +14,13 @@ void *row_check_memory(size_t bytes);
 // The specification: the last row of the table.
 const weft_backend *row_check_scalar(void);
 
+// --- row_check_define.c ---
+
+uint8_t row_check_times(unsigned a, unsigned b); // by shift and add
+void row_check_define_gemm(const weft_gemm *g);  // of rows in host memory
+void row_check_define_xorm(const weft_xorm *o);
+bool row_check_is_regular(const uint8_t *matrix, size_t k); // (k, k)
+
 enum { ROW_CHECK_ROWS = 64 };
 
 // Random rows of a product that end before guard pages, and what outputs and the bytes around them
@@ -25,16 +32,17 @@ typedef struct row_check_rows {
   uint8_t *y[ROW_CHECK_ROWS], *want[ROW_CHECK_ROWS];
 } row_check_rows;
 
-// How large they are, and how far from the guard page each row ends.
+// How large they are, and how far from the guard page each row ends. `uneven`: every other output
+// row lies a byte before that, so that not all are aligned.
 typedef struct row_check_shape {
   size_t m, k, len, offset;
-  bool accumulate;
+  bool accumulate, uneven;
 } row_check_shape;
 
 void row_check_rows_new(row_check_rows *rows, const row_check_shape *shape, test_rng *rng);
-// The product of these rows with a (m, k), which scalar has done for comparison.
+// The product of these rows with a (m, k), and what it is to be.
 weft_gemm row_check_rows_product(row_check_rows *rows, const row_check_shape *shape,
-                                 const uint8_t *a, const weft_exec *exec);
+                                 const uint8_t *a);
 // Frees them; whether all is as it must be.
 bool row_check_rows_end(row_check_rows *rows);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets of one shard into those of others, against scalar: whole products, and runs of bytes by
-// rows that have a way of their own for it; any numbers of packets, groups and bytes, flush with
-// guard pages.
+// Packets of one shard into those of others, against the definition: whole products, and runs of
+// bytes by rows that have a way of their own for it; any numbers of packets, groups and bytes,
+// flush with guard pages.
 #include <stdio.h>
 
 #include "tests/kernels/row_check_internal.h"
@@ -12,7 +12,7 @@ typedef struct spread_shape {
   size_t w, packet_bytes, groups, cut; // cut: where the first run of bytes of a packet ends
 } spread_shape;
 
-// What scalar makes of it is left in `want`; the product is the row's.
+// What it is to make is left in `want`; the product is the row's.
 static weft_xorm product(const row_check_rows *rows, const row_check_shape *c,
                          const spread_shape *shape, const uint8_t *bits, uint8_t **inner) {
   for (size_t i = 0; i < rows->m; i++)
@@ -27,8 +27,7 @@ static weft_xorm product(const row_check_rows *rows, const row_check_shape *c,
                     .x = {.ptr = rows->x},
                     .y = {.ptr = inner},
                     .accumulate = c->accumulate};
-  const weft_exec alone = {0};
-  row_check_scalar()->xorm(row_check_scalar(), &alone, &xorm);
+  row_check_define_xorm(&xorm);
   xorm.y.ptr = (uint8_t *const *)rows->y;
   return xorm;
 }

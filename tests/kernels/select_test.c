@@ -99,6 +99,24 @@ START_TEST(every_subset_of_this_machine_multiplies) {
 }
 END_TEST
 
+// Another's reading of the same machine.
+START_TEST(features_are_those_the_compiler_finds) {
+  const uint32_t here = weft_cpu_features();
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  ck_assert_int_eq((here & WEFT_CPU_SSE2) != 0, __builtin_cpu_supports("sse2") != 0);
+  ck_assert_int_eq((here & WEFT_CPU_SSSE3) != 0, __builtin_cpu_supports("ssse3") != 0);
+  ck_assert_int_eq((here & WEFT_CPU_AVX2) != 0, __builtin_cpu_supports("avx2") != 0);
+  ck_assert_int_eq((here & WEFT_CPU_AVX512F) != 0, __builtin_cpu_supports("avx512f") != 0);
+  ck_assert_int_eq((here & WEFT_CPU_AVX512BW) != 0, __builtin_cpu_supports("avx512bw") != 0);
+  ck_assert_int_eq((here & WEFT_CPU_AVX512VL) != 0, __builtin_cpu_supports("avx512vl") != 0);
+  ck_assert_int_eq((here & WEFT_CPU_GFNI) != 0, __builtin_cpu_supports("gfni") != 0);
+  ck_assert_int_eq((here & WEFT_CPU_NEON) != 0, 0);
+#endif
+  ck_assert_uint_lt(here, 1u << FEATURES);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("select");
   TCase *cases = tcase_create("table");
@@ -106,6 +124,7 @@ int main(void) {
   tcase_add_test(cases, names_are_unique_and_rows_are_whole);
   tcase_add_test(cases, forcing_an_absent_row_fails);
   tcase_add_test(cases, every_subset_of_this_machine_multiplies);
+  tcase_add_test(cases, features_are_those_the_compiler_finds);
   suite_add_tcase(suite, cases);
   return test_main(suite);
 }

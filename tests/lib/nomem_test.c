@@ -110,6 +110,80 @@ static void decode_batch(weft_ctx *ctx, const weft_segment *segment) {
   weft_encoder_free(encoder);
 }
 
+// Calls on several handles at once. What a call that fails was to make is not there, and decoders
+// that it was to change have not.
+static void many(weft_ctx *ctx, const weft_segment_options *source) {
+  const weft_segment_options sources[2] = {*source, *source};
+  weft_segment *segments[2];
+  weft_encoder *encoders[2];
+  weft_decoder *decoders[2];
+  weft_packet packets[2][N];
+  weft_batch batches[2];
+  weft_arrival arrivals[2 * N];
+  weft_status status = weft_segments_new(ctx, sources, 2, NULL, segments);
+  if (status != WEFT_OK) {
+    EXPECT(!segments[0] && !segments[1]);
+    expect(status, WEFT_OK);
+    EXPECT_OK(weft_segments_new(ctx, sources, 2, NULL, segments));
+  }
+  for (size_t i = 0; i < 2; i++) {
+    const weft_encoder_options seeds = {.systematic = true, .seeded = true};
+    RETRY(weft_encoder_new(segments[i], &seeds, &encoders[i]), WEFT_OK);
+    RETRY(weft_decoder_new(ctx, &(weft_decoder_options){.id = source->id}, &decoders[i]), WEFT_OK);
+    batches[i] = (weft_batch){
+        .count = N, .packets = packets[i], .payload = out + i * N * K, .payload_stride = K};
+  }
+  RETRY(weft_encoder_batches(encoders, batches, 2, NULL), WEFT_OK);
+  for (size_t i = 0; i < 2 * N; i++) // a failed call has used up no block
+    EXPECT(packets[i % 2][i / 2].index == i / 2);
+  static uint8_t triangle[N * N]; // packets of which each is innovative, and none is a block
+  for (size_t i = 0; i < N * N; i++)
+    triangle[i] = i % N >= i / N ? (uint8_t)(1 + i) : i % N == 0;
+  for (size_t i = 0; i < 2; i++)
+    RETRY(weft_encoder_combine(encoders[i], N, triangle, N, &batches[i], NULL), WEFT_OK);
+  for (size_t i = 0; i < 2 * N; i++) {
+    weft_packet *packet = &packets[i % 2][i / 2];
+    *packet = (weft_packet){.id = source->id, .mode = WEFT_PACKET_VECTOR};
+    packet->coefficients = triangle + i / 2 * N;
+    packet->payload = batches[i % 2].payload + i / 2 * K;
+    arrivals[i] = (weft_arrival){decoders[i % 2], *packet, WEFT_E_STATE};
+  }
+  status = weft_decoders_add(arrivals, 2 * N, WEFT_MEM_HOST, NULL);
+  if (status != WEFT_OK) {
+    EXPECT(weft_decoder_rank(decoders[0]) == 0 && weft_decoder_rank(decoders[1]) == 0);
+    expect(status, WEFT_OK);
+    EXPECT_OK(weft_decoders_add(arrivals, 2 * N, WEFT_MEM_HOST, NULL));
+  }
+  for (size_t i = 0; i < 2 * N; i++)
+    EXPECT_OK(arrivals[i].status);
+  RETRY(weft_encoder_batches(encoders, batches, 2, NULL), WEFT_OK);
+  for (size_t i = 0; i < 2; i++) {
+    EXPECT(packets[i][0].seed == 0 && packets[i][N - 1].seed == N - 1); // nor a seed
+    batches[i].coefficients = coefficients + i * N * N;
+    batches[i].coefficients_stride = N;
+  }
+  RETRY(weft_decoders_recode(decoders, batches, 2, NULL), WEFT_OK);
+  weft_reading readings[2];
+  for (size_t i = 0; i < 2; i++)
+    readings[i] = (weft_reading){
+        .decoder = decoders[i], .count = N, .out = out + (2 + i) * N * K, .out_stride = K};
+  memset(out + 2 * N * K, 0, 2 * N * K);
+  status = weft_decoders_read(readings, 2, NULL);
+  if (status != WEFT_OK) {
+    for (size_t i = 0; i < 2; i++)
+      EXPECT(readings[i].status != WEFT_OK || memcmp(readings[i].out, data, sizeof data) == 0);
+    expect(status, WEFT_OK);
+    EXPECT_OK(weft_decoders_read(readings, 2, NULL));
+  }
+  for (size_t i = 0; i < 2; i++) {
+    EXPECT_OK(readings[i].status);
+    EXPECT(memcmp(readings[i].out, data, sizeof data) == 0);
+    weft_decoder_free(decoders[i]);
+    weft_encoder_free(encoders[i]);
+    weft_segment_free(segments[i]);
+  }
+}
+
 // The whole library once, on one row.
 static void everything(const char *row, bool borrow, bool eager) {
   weft_ctx *ctx;
@@ -127,6 +201,7 @@ static void everything(const char *row, bool borrow, bool eager) {
   encode(ctx, segment, decoder);
   check_blocks(decoder);
   decode_batch(ctx, segment);
+  many(ctx, &source);
   void *some;
   RETRY(weft_alloc(ctx, WEFT_MEM_HOST, 100, &some), WEFT_OK);
   EXPECT(((uintptr_t)some & 63) == 0);
@@ -137,18 +212,17 @@ static void everything(const char *row, bool borrow, bool eager) {
   weft_ctx_free(ctx);
 }
 
-static const char *const rows[] = {NULL, "scalar", "logdomain"}; // the last has prepared operands
-
 START_TEST(every_allocation_fails_once) {
   fixture_start(300);
-  fixture_row = rows[_i] ? rows[_i] : "default";
+  const char *row = fixture_row_name(_i);
+  fixture_row = row;
   fixture_fill(data, sizeof data);
   for (int variant = 0; variant < 4; variant++) {
     long n = 1;
     for (;; n++) {
       test_allocator_init(&memory, n);
       failing = false;
-      everything(rows[_i], (variant & 1) != 0, (variant & 2) != 0);
+      everything(row, (variant & 1) != 0, (variant & 2) != 0);
       EXPECT(test_allocator_live(&memory) == 0);
       if (!test_allocator_failed(&memory))
         break;
@@ -231,7 +305,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("memory");
   TCase *tcase = tcase_create("allocation");
-  tcase_add_loop_test(tcase, every_allocation_fails_once, 0, 3);
+  tcase_add_loop_test(tcase, every_allocation_fails_once, 0, fixture_row_count());
   tcase_add_test(tcase, decoders_keep_their_promise);
   suite_add_tcase(suite, tcase);
   return test_main(suite);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/lib/fixture.h"
+#include "tests/lib/sequence_model.h"
 #include "tests/support/test_guard.h"
 #include "tests/support/test_main.h"
 
@@ -204,8 +205,56 @@ START_TEST(recoder_never_sends_zero) {
     const uint8_t *c = datagram + WEFT_WIRE_HEADER_BYTES;
     EXPECT(c[0] == 0 && c[1] != 0 && c[2] == 0);
   }
+  enum { SENT = 2000 };
+  uint8_t *vectors = fixture_malloc(SENT * 3), *payloads = fixture_malloc(SENT * 4);
+  const weft_batch batch = {.count = SENT,
+                            .coefficients = vectors,
+                            .coefficients_stride = 3,
+                            .payload = payloads,
+                            .payload_stride = 4};
+  EXPECT_OK(weft_recoder_batch(recoder, &batch)); // one in 255 would be
+  for (size_t i = 0; i < SENT; i++)
+    EXPECT(vectors[3 * i + 1] != 0);
+  free(vectors);
+  free(payloads);
+  weft_recoder *narrow; // which holds that one mix alone
+  EXPECT_OK(weft_recoder_new(ctx, &id, 1, &narrow));
+  for (int i = 0; i < 3000; i++)
+    EXPECT_OK(weft_recoder_add(narrow, &packet));
+  EXPECT_OK(weft_recoder_next(narrow, datagram, sizeof datagram, &bytes));
+  weft_recoder_free(narrow);
   packet.id.segment++;
   EXPECT_STATUS(weft_recoder_add(recoder, &packet), WEFT_E_FOREIGN);
+  weft_recoder_free(recoder);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+// Of four packets two are held, and each takes one of the others: what is sent has as much of
+// packet 2 as of packet 0, but for a factor, and as much of 3 as of 1.
+START_TEST(further_packets_are_mixed_in_in_turn) {
+  enum { SENT = 5 };
+  fixture_start(82);
+  weft_ctx *ctx = fixture_ctx(NULL, 1);
+  const weft_segment_id id = fixture_id(4, 4);
+  weft_recoder *recoder;
+  EXPECT_OK(weft_recoder_new(ctx, &id, 2, &recoder));
+  uint8_t vectors[4 * SENT], payload[4 * SENT] = {0};
+  weft_packet packet = {.id = id, .payload = payload};
+  for (packet.index = 0; packet.index < 4; packet.index++)
+    EXPECT_OK(weft_recoder_add(recoder, &packet));
+  const weft_batch batch = {.count = SENT,
+                            .coefficients = vectors,
+                            .coefficients_stride = 4,
+                            .payload = payload,
+                            .payload_stride = 4};
+  EXPECT_OK(weft_recoder_batch(recoder, &batch));
+  for (size_t i = 0; i < SENT; i++)
+    for (size_t c = 0; c < 2; c++) {
+      const uint8_t *v = vectors + 4 * i + c;
+      EXPECT(v[0] != 0 && v[2] != 0);
+      EXPECT(model_times(v[2], vectors[c]) == model_times(vectors[c + 2], v[0]));
+    }
   weft_recoder_free(recoder);
   weft_ctx_free(ctx);
 }
@@ -266,6 +315,7 @@ int main(void) {
   TCase *tcase = tcase_create("packets");
   tcase_add_loop_test(tcase, recoded_payloads_are_the_product, 0, fixture_row_count());
   tcase_add_test(tcase, recoder_never_sends_zero);
+  tcase_add_test(tcase, further_packets_are_mixed_in_in_turn);
   suite_add_tcase(suite, tcase);
   tcase = tcase_create("hops");
   tcase_add_loop_test(tcase, eight_recoding_hops, 0, 20);

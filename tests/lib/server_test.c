@@ -238,6 +238,131 @@ START_TEST(segments_are_evicted_by_age_and_by_budget) {
 }
 END_TEST
 
+// What finds no room whatever goes takes nobody else's.
+START_TEST(what_does_not_fit_evicts_nothing) {
+  weft_ctx *ctx = context(NULL, NULL);
+  weft_server *server = server_on(&ctx, 1, room_for_two);
+  const uint8_t data[SEGMENT_BYTES] = {1};
+  push(server, 0, data, sizeof data);
+  push(server, 1, data, sizeof data);
+  const weft_segment_id large = {7, 2, N, 3 * K}, two = {7, 3, N, 2 * K};
+  ck_assert_int_eq(weft_server_push(server, &large, data, 1, 0, 1000), WEFT_E_NOMEM);
+  ck_assert(weft_server_has(server, 7, 0) && weft_server_has(server, 7, 1));
+  request(server, 0, 0, 1); // which stays, and leaves room for one
+  ck_assert_int_eq(weft_server_push(server, &two, data, 1, 0, 1000), WEFT_E_NOMEM);
+  ck_assert(weft_server_has(server, 7, 0) && weft_server_has(server, 7, 1));
+  push(server, 4, data, sizeof data);
+  ck_assert(weft_server_has(server, 7, 0) && !weft_server_has(server, 7, 1));
+  weft_server_stats stats;
+  weft_server_get_stats(server, &stats);
+  ck_assert_uint_eq(stats.evicted, 1);
+  weft_server_free(server);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+// --- many of everything ---
+
+enum { MANY = 200, CROWD = 20 };
+
+START_TEST(many_segments_are_found) {
+  weft_ctx *ctx = context(NULL, NULL);
+  weft_server *server = server_on(&ctx, 1, NULL);
+  const uint8_t data[1] = {1};
+  test_rng rng = test_rng_new(test_seed(), 2);
+  uint64_t ids[MANY]; // not in turn, which would go round the table
+  for (size_t i = 0; i < MANY; i++) {
+    const weft_segment_id id = id_of(ids[i] = test_rng_next(&rng));
+    ck_assert_int_eq(weft_server_push(server, &id, data, 1, 0, i % 2 ? 1000 : 500), WEFT_OK);
+  }
+  for (size_t i = 0; i < MANY; i++)
+    ck_assert(weft_server_has(server, 7, ids[i]) && !weft_server_has(server, 8, ids[i]));
+  ck_assert_int_eq(weft_server_process(server, 500), WEFT_OK); // every other one goes
+  for (size_t i = 0; i < MANY; i++)
+    ck_assert(weft_server_has(server, 7, ids[i]) == (i % 2 == 1));
+  weft_server_free(server);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+static void count_crowd(void *user, const weft_server_packet *packet) {
+  size_t *counts = user;
+  ck_assert_uint_lt(packet->client, CROWD);
+  counts[packet->client]++;
+}
+
+START_TEST(a_crowd_gets_what_each_asked_for) {
+  weft_ctx *ctx = context(NULL, NULL);
+  weft_server *server = server_on(&ctx, 1, NULL);
+  const uint8_t data[SEGMENT_BYTES] = {1};
+  size_t counts[CROWD] = {0}, all = 0;
+  push(server, 0, data, sizeof data);
+  for (uint32_t c = 0; c < CROWD; c++, all += c)
+    request(server, 0, c, 1 + c);
+  ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
+  take_all(server, all, count_crowd, counts);
+  for (size_t c = 0; c < CROWD; c++)
+    ck_assert_uint_eq(counts[c], 1 + c);
+  weft_server_free(server);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+static void batches_of_four(weft_server_options *options) {
+  options->batch_packets = 4;
+  options->gather_us = 1000000;
+}
+
+static void note_seed(void *user, const weft_server_packet *packet) {
+  uint64_t *seeds = user;
+  weft_packet parsed;
+  ck_assert_int_eq(weft_packet_parse(packet->datagram, packet->bytes, &parsed), WEFT_OK);
+  for (size_t i = 1; i <= seeds[0]; i++)
+    ck_assert_uint_ne(seeds[i], parsed.seed);
+  seeds[++seeds[0]] = parsed.seed;
+}
+
+// A product's worth of packets waits for no others; and no two products make the same packet.
+START_TEST(full_products_start_and_differ) {
+  weft_ctx *ctx = context(NULL, NULL);
+  weft_server *server = server_on(&ctx, 1, batches_of_four);
+  const uint8_t data[SEGMENT_BYTES] = {1};
+  uint64_t seeds[1 + 24] = {0};
+  push(server, 0, data, sizeof data);
+  for (int round = 0; round < 3; round++) {
+    request(server, 0, 0, 8);
+    ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
+    take_all(server, 8, note_seed, seeds);
+  }
+  weft_server_free(server);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(nothing_is_made_of_what_has_expired) {
+  weft_ctx *ctx = context(NULL, NULL);
+  weft_server *server = server_on(&ctx, 1, NULL);
+  const uint8_t data[SEGMENT_BYTES] = {1};
+  push(server, 0, data, sizeof data); // until 1000
+  const weft_server_request late = {7, 0, 0, 1};
+  size_t accepted = 1;
+  ck_assert_int_eq(weft_server_request_many(server, &late, 1, 1000, &accepted), WEFT_E_FOREIGN);
+  ck_assert_uint_eq(accepted, 0);
+  // What is in the making when its segment expires is made all the same.
+  for (uint64_t s = 1; s < 40; s++) {
+    size_t counts[CLIENTS] = {0};
+    push(server, s, data, sizeof data);
+    request(server, s, 0, 50);
+    ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
+    ck_assert_int_eq(weft_server_process(server, 1000), WEFT_OK);
+    ck_assert(!weft_server_has(server, 7, s));
+    take_all(server, 50, count_client, counts);
+  }
+  weft_server_free(server);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 static void little_ready(weft_server_options *options) {
   options->batch_packets = 4;
   options->ready_bytes = 1;
@@ -390,6 +515,11 @@ int main(void) {
   tcase_add_test(tests, requests_wait_for_company_until_the_deadline);
   tcase_add_test(tests, a_wait_without_end_does_not_overflow);
   tcase_add_test(tests, segments_are_evicted_by_age_and_by_budget);
+  tcase_add_test(tests, what_does_not_fit_evicts_nothing);
+  tcase_add_test(tests, many_segments_are_found);
+  tcase_add_test(tests, a_crowd_gets_what_each_asked_for);
+  tcase_add_test(tests, full_products_start_and_differ);
+  tcase_add_test(tests, nothing_is_made_of_what_has_expired);
   tcase_add_test(tests, packets_not_released_hold_further_ones_back);
   tcase_add_test(tests, a_lane_that_fails_loses_no_packet);
   tcase_add_test(tests, a_failed_allocation_is_a_status);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One context under several threads at once, each with handles of its own: the pool is shared, and
-// so is a segment. Made for ThreadSanitizer.
+// so is a segment. And the library's first use, on several threads at once. Made for
+// ThreadSanitizer.
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <stdlib.h>
@@ -10,6 +11,8 @@
 #include "tests/support/test_main.h"
 
 enum { WORKERS = 4, N = 24, K = 6000 };
+
+static pthread_barrier_t first;
 
 typedef struct worker {
   weft_ctx *ctx;
@@ -121,10 +124,71 @@ START_TEST(one_context_many_threads) {
 }
 END_TEST
 
+// --- first use ---
+
+// What a program does first, on every thread at once: nothing of the library was called before, as
+// Check runs each test in a process of its own.
+static void *begin(void *user) {
+  worker *w = user;
+  pthread_barrier_wait(&first);
+  for (size_t i = 0; i < weft_backend_count_all(); i++) {
+    weft_backend_info info;
+    w->same = weft_backend_describe(i, &info) == WEFT_OK && info.name;
+  }
+  const weft_segment_id id = {.stream = w->index, .blocks = 3, .block_bytes = 5};
+  const uint8_t data[15] = {1, 2, 3};
+  uint8_t datagram[64], out[15];
+  size_t bytes;
+  weft_ctx *ctx = NULL;
+  weft_segment *segment = NULL;
+  weft_encoder *encoder = NULL;
+  weft_decoder *decoder = NULL;
+  const weft_segment_options options = {.id = id, .data = data, .bytes = sizeof data};
+  w->status = weft_ctx_new(&ctx, NULL);
+  if (w->status == WEFT_OK)
+    w->status = weft_segment_new(ctx, &options, NULL, &segment);
+  if (w->status == WEFT_OK)
+    w->status = weft_encoder_new(segment, NULL, &encoder);
+  if (w->status == WEFT_OK)
+    w->status = weft_decoder_new(ctx, &(weft_decoder_options){.id = id}, &decoder);
+  while (w->status == WEFT_OK && !weft_decoder_complete(decoder)) {
+    w->status = weft_encoder_next(encoder, datagram, sizeof datagram, &bytes);
+    if (w->status == WEFT_OK)
+      (void)weft_decoder_add_datagram(decoder, datagram, bytes);
+  }
+  if (w->status == WEFT_OK)
+    w->status = weft_decoder_read(decoder, 0, sizeof out, out);
+  w->same = w->same && w->status == WEFT_OK && memcmp(out, data, sizeof out) == 0;
+  weft_decoder_free(decoder);
+  weft_encoder_free(encoder);
+  weft_segment_free(segment);
+  weft_ctx_free(ctx);
+  return NULL;
+}
+
+START_TEST(first_use_on_many_threads) {
+  pthread_t threads[WORKERS];
+  worker workers[WORKERS];
+  EXPECT(pthread_barrier_init(&first, NULL, WORKERS) == 0);
+  for (size_t i = 0; i < WORKERS; i++) {
+    workers[i] = (worker){.index = i};
+    EXPECT(pthread_create(&threads[i], NULL, begin, &workers[i]) == 0);
+  }
+  for (size_t i = 0; i < WORKERS; i++)
+    EXPECT(pthread_join(threads[i], NULL) == 0);
+  for (size_t i = 0; i < WORKERS; i++) {
+    EXPECT_OK(workers[i].status);
+    EXPECT(workers[i].same);
+  }
+  pthread_barrier_destroy(&first);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("threads");
   TCase *tcase = tcase_create("shared context");
   tcase_add_loop_test(tcase, one_context_many_threads, 1, 5);
+  tcase_add_loop_test(tcase, first_use_on_many_threads, 0, 8);
   suite_add_tcase(suite, tcase);
   return test_main(suite);
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is refused, what runs out, and what is shared: sizes out of range, allocations that fail,
-// the cache of plans, several threads on one code.
+// What is refused, and what is shared: sizes out of range, the cache of plans, several threads on
+// one code.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/storage/stripes.h"
-#include "tests/support/test_allocator.h"
 #include "tests/support/test_main.h"
 
 static weft_status try_code(weft_ctx *ctx, const char *name, size_t k, size_t m, size_t w,
@@ -47,6 +46,8 @@ START_TEST(sizes_out_of_range) {
   EXPECT_STATUS(try_code(ctx, "gcrs", 4, 2, 4, 16), WEFT_E_ARGUMENT);
   EXPECT_STATUS(try_code(ctx, "perasure", 4, 2, 4, 12), WEFT_E_ARGUMENT);
   EXPECT_STATUS(try_code(ctx, "cauchy_orig", 4, 2, 4, SIZE_MAX), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(try_code(ctx, "cauchy_orig", 4, 2, 8, SIZE_MAX / 8 + 1), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(try_code(ctx, "perasure", 4, 2, 8, SIZE_MAX / 8 + 1), WEFT_E_ARGUMENT);
   EXPECT_STATUS(try_code(ctx, "cauchy", 4, 2, 0, 8), WEFT_E_ARGUMENT);
   EXPECT_STATUS(try_code(ctx, "isal_rs", 22, 4, 0, 0), WEFT_E_SINGULAR);
   EXPECT_STATUS(try_code(ctx, "par1", 3, 4, 0, 0), WEFT_E_SINGULAR);
@@ -76,6 +77,8 @@ START_TEST(names_carry_the_layout) {
                                     "cauchy_good:w=4:packet=8:",
                                     "cauchy_good:w=x:packet=8",
                                     "cauchy_good:w=4:packet=99999999999999999999999",
+                                    "cauchy_good:w=4:packet=18446744073709551624", // 2^64 + 8
+                                    "cauchy_good:w=8:packet=2305843009213693952",  // 2^61
                                     "gcrs:w=4:packet=16"};
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     const code_case c = {bad[i], 4, 2, 0, 0};
@@ -96,6 +99,31 @@ START_TEST(names_carry_the_layout) {
     weft_code_free(code);
   }
   EXPECT_STATUS(try_code(ctx, "gcrs:w=4:packet=8", 4, 2, 5, 0), WEFT_E_ARGUMENT); // they disagree
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+// Groups as large as a size holds, of which nobody has one.
+START_TEST(lengths_beyond_a_size) {
+  weft_ctx *ctx = context_on(NULL, 3);
+  static const code_case cases[] = {
+      {"cauchy", 4, 2, 0, 0}, {"cauchy_good", 4, 2, 4, 8}, {"cauchy_orig", 4, 2, 8, SIZE_MAX / 8}};
+  for (size_t i = 0; i < 3; i++) {
+    weft_code *code = code_on(ctx, &cases[i]);
+    const size_t unit = weft_code_unit_bytes(code);
+    EXPECT(weft_code_parity_bytes(code, 0) == 0 && weft_code_parity_bytes(code, unit) == unit);
+    EXPECT(weft_code_parity_bytes(code, 1) == unit);
+    EXPECT(weft_code_parity_bytes(code, SIZE_MAX) == SIZE_MAX); // not what is left of the sum
+    EXPECT(weft_code_parity_bytes(code, SIZE_MAX - 1) >= SIZE_MAX - 1);
+    const uint8_t byte = 1, none = 0;
+    const weft_stripe elsewhere = {.bytes = 1, .shards = (uint8_t *[6]){NULL}};
+    const weft_status expected = i == 2 ? WEFT_E_NOMEM : WEFT_OK; // parity is all elsewhere
+    EXPECT_STATUS(weft_code_update(code, 0, &byte, &none, &elsewhere, NULL), expected);
+    EXPECT_STATUS(weft_code_add_delta(code, 0, &byte, &elsewhere, NULL), expected);
+    size_t wrong = 1;
+    EXPECT_OK(weft_code_verify(code, &(weft_stripe){.bytes = 0}, NULL, &wrong, NULL));
+    weft_code_free(code);
+  }
   weft_ctx_free(ctx);
 }
 END_TEST
@@ -255,79 +283,6 @@ START_TEST(calls_that_make_no_sense) {
 }
 END_TEST
 
-// --- allocations that fail ---
-
-static weft_status everything(weft_ctx *ctx, const code_case *c, stripe *s) {
-  const weft_code_options options = {.name = c->name,
-                                     .k = c->k,
-                                     .m = c->m,
-                                     .w = c->w,
-                                     .packet_bytes = c->packet_bytes,
-                                     .cached_plans = 2};
-  const uint8_t lost[] = {0, (uint8_t)c->k};
-  const weft_erasures e = {.lost = lost, .lost_count = 2};
-  weft_code *code = NULL;
-  weft_plan *plan = NULL;
-  weft_progress *progress = NULL;
-  size_t wrong = 0;
-  weft_status status = weft_code_new(ctx, &options, &code);
-  if (status == WEFT_OK)
-    status = weft_code_encode(code, &s->view, 1, NULL);
-  if (status == WEFT_OK)
-    status = weft_code_recover(code, &e, &s->view, 1, NULL);
-  if (status == WEFT_OK)
-    status = weft_plan_for(code, &e, &plan);
-  if (status == WEFT_OK)
-    status = weft_plan_run(plan, &s->view, 1, NULL);
-  if (status == WEFT_OK)
-    status = weft_code_update(code, 1, s->shard[1], s->shard[1], &s->view, NULL);
-  if (status == WEFT_OK)
-    status = weft_code_verify(code, &s->view, NULL, &wrong, NULL);
-  if (status == WEFT_OK)
-    status = weft_progress_new(code, &s->view, &progress);
-  if (status == WEFT_OK)
-    status = weft_progress_add(progress, 0, s->shard[0], NULL);
-  EXPECT(status != WEFT_OK || wrong == 0);
-  weft_progress_free(progress);
-  weft_plan_free(plan);
-  weft_code_free(code);
-  return status;
-}
-
-START_TEST(any_allocation_may_fail) {
-  static const code_case cases[] = {
-      {"vandermonde", 10, 4, 0, 0}, {"isal_rs", 10, 4, 0, 0}, {"cauchy_good", 6, 3, 4, 40}};
-  const code_case *c = &cases[_i];
-  test_rng rng = test_rng_new(test_seed(), 3);
-  weft_ctx *plain = context_on(NULL, 1);
-  weft_code *code = code_on(plain, c);
-  stripe s;
-  stripe_init(&s, code, 200000, &rng, 0); // enough for CRS plans to be reduced
-  long failures = 0;
-  for (long n = 1;; n++) {
-    test_allocator memory;
-    weft_ctx *ctx = NULL;
-    test_allocator_init(&memory, 0);
-    EXPECT_OK(weft_ctx_new(&ctx, &(weft_ctx_options){.allocator = &memory.allocator}));
-    const long calls = memory.calls;
-    memory.fail_at = calls + n;
-    const weft_status status = everything(ctx, c, &s);
-    const bool failed = memory.calls >= memory.fail_at;
-    // A reduction that finds no memory leaves the plain program to serve.
-    EXPECT(status == WEFT_OK || (failed && status == WEFT_E_NOMEM));
-    failures += status != WEFT_OK;
-    weft_ctx_free(ctx);
-    EXPECT(test_allocator_live(&memory) == 0);
-    if (!failed)
-      break;
-  }
-  EXPECT(failures >= 8);
-  stripe_clear(&s);
-  weft_code_free(code);
-  weft_ctx_free(plain);
-}
-END_TEST
-
 // --- the cache of plans ---
 
 static void recover_one(weft_code *code, stripe *s, uint8_t id) {
@@ -442,10 +397,10 @@ int main(void) {
   TCase *limits = tcase_create("limits"), *shared = tcase_create("shared");
   tcase_add_test(limits, sizes_out_of_range);
   tcase_add_test(limits, names_carry_the_layout);
+  tcase_add_test(limits, lengths_beyond_a_size);
   tcase_add_test(limits, codes_without_parity_and_shards_without_bytes);
   tcase_add_test(limits, recovery_of_shards_that_are_not_there);
   tcase_add_test(limits, calls_that_make_no_sense);
-  tcase_add_loop_test(limits, any_allocation_may_fail, 0, 3);
   tcase_add_test(shared, the_least_recently_used_plan_goes);
   tcase_add_loop_test(shared, threads_share_a_code, 0, 2);
   suite_add_tcase(suite, limits);

@@ -199,6 +199,17 @@ START_TEST(one_loss_reads_its_group) {
   EXPECT(inputs_for(&o, (const uint8_t[]){0, 12}, 2) == 12); // a group that cannot
   EXPECT(inputs_for(&o, (const uint8_t[]){0, 1, 2}, 3) == 12);
   weft_code_free(o.code);
+  // Also where parity over all of the data comes first.
+  uint8_t *const last = o.parity + 2 * o.k;
+  for (size_t i = 0; i < 2 * o.k; i++) {
+    const uint8_t local = o.parity[i];
+    o.parity[i] = last[i];
+    last[i] = local;
+  }
+  own_new(&o, ctx);
+  for (uint8_t i = 0; i < 12; i++)
+    EXPECT(inputs_for(&o, &i, 1) == 6);
+  weft_code_free(o.code);
   weft_ctx_free(ctx);
 }
 END_TEST

@@ -240,7 +240,9 @@ typedef struct weft_reading {
   uint8_t *out;        // (count, k), row stride out_stride bytes
   size_t out_stride;   // bytes; does not matter for count = 1
   weft_mem mem;        // of out
-  weft_status status;  // result: WEFT_OK, or WEFT_PENDING: not all of them are known, none was read
+  // Result: WEFT_OK, or WEFT_PENDING: not all of them are known, none was read; where the call
+  // fails, WEFT_OK only of what was read before.
+  weft_status status;
 } weft_reading;
 
 // Decodes blocks that are known, of a complete decoder any. Errors: WEFT_E_ARGUMENT,
@@ -294,8 +296,9 @@ typedef struct weft_decode_job {
 // name must stay until it is idle, and each status is WEFT_PENDING until weft_queue_poll or
 // weft_queue_wait has said so; HOST payloads are read before return. On a host context with fewer
 // jobs than threads the threads share each job; otherwise each thread decodes jobs of its own.
-// Errors: WEFT_E_ARGUMENT (NULL, a shape out of range), WEFT_E_UNSUPPORTED (DEVICE memory on a host
-// row): no job was tried then; WEFT_E_NOMEM, WEFT_E_DEVICE*.
+// Errors: WEFT_E_ARGUMENT (NULL, also of a row; a shape out of range, a stride below its row,
+// memory of no known kind), WEFT_E_UNSUPPORTED (DEVICE memory on a host row): no job was tried
+// then; WEFT_E_NOMEM, WEFT_E_DEVICE*.
 weft_status weft_decode_batch(weft_ctx *ctx, weft_decode_job *jobs, size_t count,
                               weft_queue *queue);
 

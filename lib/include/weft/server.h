@@ -63,9 +63,10 @@ void weft_server_free(weft_server *server); // accepts NULL
 
 // Makes a segment available until expires_us. Copies `bytes` bytes of host memory (1..n * k).
 // When the budget is exceeded, expired segments go first, then those least recently asked for;
-// those with packets pending or in the making stay. Errors: WEFT_E_NOMEM when that does not make
-// room; WEFT_E_STATE when the segment is there already; WEFT_E_ARGUMENT (NULL, a size out of range,
-// expires_us not after now_us). Nothing was pushed then.
+// those with packets pending or in the making stay. Errors: WEFT_E_NOMEM when that would not make
+// room (nothing is evicted then) or memory cannot be had; WEFT_E_STATE when the segment is there
+// already; WEFT_E_ARGUMENT (NULL, a size out of range, expires_us not after now_us). Nothing was
+// pushed then.
 weft_status weft_server_push(weft_server *server, const weft_segment_id *id, const uint8_t *data,
                              size_t bytes, int64_t now_us, int64_t expires_us);
 bool weft_server_has(const weft_server *server, uint64_t stream, uint64_t segment);

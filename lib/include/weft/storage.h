@@ -100,7 +100,8 @@ size_t weft_code_parity_shards(const weft_code *code); // m
 size_t weft_code_word_bits(const weft_code *code);     // w; 8 for RS
 // Bytes of a group, in whole multiples of which parity is made: RS 1, CRS w * packet_bytes.
 size_t weft_code_unit_bytes(const weft_code *code);
-// Bytes of the parity shards that belong to data shards of `bytes` bytes: rounded up to units.
+// Bytes of the parity shards that belong to data shards of `bytes` bytes: rounded up to units;
+// SIZE_MAX, which nobody can have, where a size_t does not hold that.
 size_t weft_code_parity_bytes(const weft_code *code, size_t bytes);
 // parity(m, k), row stride k: the coefficients, elements of GF(2^w).
 void weft_code_parity_matrix(const weft_code *code, uint8_t *parity);
@@ -171,7 +172,8 @@ void weft_plan_free(weft_plan *plan); // accepts NULL
 // Shards lie at their ids, as in weft_code_recover.
 weft_status weft_plan_run(weft_plan *plan, const weft_stripe *stripes, size_t count,
                           weft_queue *queue);
-// Shards lie in the plan's own order: input i at place i, output i at place k + i.
+// Shards lie in the plan's own order: input i at place i, and behind them output i at place
+// weft_plan_input_count() + i, which is k + i but for a plan of `matrix` that reads fewer.
 weft_status weft_plan_run_in_order(weft_plan *plan, const weft_stripe *stripes, size_t count,
                                    weft_queue *queue);
 
@@ -191,8 +193,8 @@ weft_status weft_code_precompute(weft_code *code, size_t losses);
 typedef struct weft_plan_stats {
   size_t plans;    // in the cache
   size_t capacity; // at most
-  uint64_t hits;   // of weft_code_recover
-  uint64_t misses; // likewise
+  uint64_t hits;   // of weft_code_recover and weft_code_precompute
+  uint64_t misses; // likewise: plans that were made
 } weft_plan_stats;
 
 void weft_code_plan_stats(weft_code *code, weft_plan_stats *out);
@@ -217,7 +219,7 @@ typedef enum weft_code_split {
 
 // As weft_code_encode and weft_code_recover, in HOST or PINNED memory (DEVICE memory is one
 // context's: WEFT_E_UNSUPPORTED). They return when all members are done. A member whose device
-// fails computes its part on the CPU.
+// fails computes its part on the CPU. WEFT_E_ARGUMENT also for a split that there is not.
 weft_status weft_code_group_encode(weft_code_group *group, weft_code_split split,
                                    const weft_stripe *stripes, size_t count);
 weft_status weft_code_group_recover(weft_code_group *group, weft_code_split split,

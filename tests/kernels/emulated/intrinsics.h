@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 // Unused where a wrapper's source needs only some of them; out of line, or compiling takes minutes.
@@ -134,7 +135,11 @@ EMULATED __m512i _mm512_loadu_si512(const void *p) {
 
 EMULATED void _mm512_storeu_si512(void *p, __m512i v) { memcpy(p, v.b, sizeof v.b); }
 
-EMULATED void _mm512_stream_si512(__m512i *p, __m512i v) { memcpy(p, v.b, sizeof v.b); }
+EMULATED void _mm512_stream_si512(__m512i *p, __m512i v) {
+  if ((uintptr_t)p % sizeof v.b != 0) // a fault where it is real
+    abort();
+  memcpy(p, v.b, sizeof v.b);
+}
 
 EMULATED void _mm_sfence(void) {}
 

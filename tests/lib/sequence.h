@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// A world of handles on one context, each beside what it should be (sequence_model.h). Random calls
+// are made on it: sequence_test.c those that are allowed, sequence_refused.c those that are not.
+#ifndef WEFT_TESTS_LIB_SEQUENCE_H
+#define WEFT_TESTS_LIB_SEQUENCE_H
+
+#include "tests/lib/fixture.h"
+#include "tests/lib/sequence_model.h"
+
+enum { SOURCES = 2, ENCODERS = 4, DECODERS = 5, RECODERS = 3, BATCH = 6, WORLD_ASIDE = 0xE7 };
+
+typedef struct world_source {
+  weft_segment_id id;
+  uint8_t *data; // (n, k), zeros behind the true length
+  uint8_t *lent; // what a borrowing segment reads
+  weft_segment *segment;
+} world_source;
+
+typedef struct world_encoder {
+  weft_encoder *encoder;
+  const world_source *of;
+  weft_encoder_options options;
+  size_t next_block;
+  uint64_t next_seed;
+} world_encoder;
+
+typedef struct world_decoder {
+  weft_decoder *decoder;
+  const world_source *of;
+  model_span span;
+  uint8_t *blocks; // the caller's own, or NULL
+  size_t stride;
+  const uint8_t *seen[MODEL_BLOCKS]; // where blocks were when first asked for
+} world_decoder;
+
+typedef struct world_recoder {
+  weft_recoder *recoder;
+  const world_source *of;
+  model_span span;
+  size_t capacity, held;
+} world_recoder;
+
+typedef struct world {
+  weft_ctx *ctx, *other;
+  weft_queue *queue, *foreign; // foreign: of the other context
+  world_source source[SOURCES];
+  world_encoder encoder[ENCODERS];
+  world_decoder decoder[DECODERS];
+  world_recoder recoder[RECODERS];
+} world;
+
+// One packet and the bytes that it points to.
+typedef struct world_packet {
+  weft_packet packet;
+  uint8_t coefficients[MODEL_BLOCKS], vector[MODEL_BLOCKS];
+  uint8_t *payload;
+} world_packet;
+
+void world_new(world *w, const char *row, size_t threads);
+void world_free(world *w);
+
+// A random packet that is true of a source; its payload is to be freed.
+void world_packet_new(world_packet *p, const world_source *source);
+size_t world_largest(const world *w, weft_packet_mode mode); // datagram
+void world_check_decoder(world_decoder *d);
+void world_check_recoder(const world_recoder *r);
+// An index below n for calls that may take any.
+size_t world_out_of_range(size_t limit);
+
+// A batch of up to BATCH packets in memory of its own, with bytes around each row that must stay.
+typedef struct world_batch {
+  weft_batch batch;
+  weft_packet packets[BATCH];
+  uint8_t *rows[BATCH];
+  uint8_t *payload, *coefficients, *before;
+  size_t payload_bytes, coefficients_bytes;
+} world_batch;
+
+void world_batch_new(world_batch *b, const weft_segment_id *id, size_t count);
+void world_batch_free(world_batch *b);
+bool world_batch_untouched(const world_batch *b);
+// Whether nothing has been written: all bytes are WORLD_ASIDE.
+bool world_aside(const uint8_t *bytes, size_t count);
+
+// Makes one random call that must be refused, and sees that nothing changed by it.
+void world_refused(world *w);
+
+#endif

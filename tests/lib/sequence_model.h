@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the sequences of sequence_test.c are checked against, written from the definitions: products
+// of GF(2^8) bit by bit, and which combinations a set of vectors spans.
+#ifndef WEFT_TESTS_LIB_SEQUENCE_MODEL_H
+#define WEFT_TESTS_LIB_SEQUENCE_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MODEL_BLOCKS = 12 };
+
+typedef struct model_span {
+  size_t n, rank;
+  uint8_t row[MODEL_BLOCKS][MODEL_BLOCKS]; // row p begins with a one in column p
+  bool there[MODEL_BLOCKS];
+} model_span;
+
+uint8_t model_times(uint8_t a, uint8_t b);
+// out(k) = vector(n) * data(n, k)
+void model_combine(const uint8_t *vector, const uint8_t *data, size_t n, size_t k, uint8_t *out);
+
+bool model_span_has(const model_span *span, const uint8_t *vector);
+bool model_span_add(model_span *span, const uint8_t *vector); // true: it was not there
+bool model_span_has_unit(const model_span *span, size_t index);
+
+#endif

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A code, a group and stripes of it, each beside what it should be: what random sequences of calls
+// are made on (sequence_test.c).
+#ifndef WEFT_TESTS_STORAGE_SEQUENCE_H
+#define WEFT_TESTS_STORAGE_SEQUENCE_H
+
+#include <stdbool.h>
+
+#include "tests/lib/sequence_model.h"
+#include "tests/storage/stripes.h"
+
+enum { STRIPES = 3, MEMBERS = 3, PLANS = 6, ASIDE = 0xE7 };
+
+// A plan that the cache has to hold: what it reads and what it makes.
+typedef struct kept_plan {
+  uint8_t inputs[WEFT_MAX_SHARDS], outputs[WEFT_MAX_SHARDS];
+  size_t output_count;
+} kept_plan;
+
+typedef struct world {
+  test_rng rng;
+  weft_ctx *ctx[MEMBERS];
+  weft_code *code, *member[MEMBERS]; // members are of the group alone
+  weft_code_group *group;
+  weft_queue *queue;
+  code_case is;
+  bool mds;
+  uint8_t parity[MODEL_BLOCKS * MODEL_BLOCKS]; // of `matrix`
+  size_t n, members;
+  stripe truth[STRIPES], s[STRIPES]; // s is worked on, and true again after every step
+  uint8_t *block[STRIPES];           // where shards lie evenly apart
+  size_t stride[STRIPES];            // bytes; 0: each shard has memory of its own
+  kept_plan kept[PLANS];             // the least recently used first
+  size_t kept_count, capacity;
+  uint64_t hits, misses;
+} world;
+
+void world_new(world *w, uint64_t salt, const char *row);
+void world_free(world *w);
+// Every shard is true, nothing was written between them, and the cache holds what it should.
+void world_check(world *w);
+size_t below(world *w, size_t bound);
+
+#endif

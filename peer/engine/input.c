@@ -94,7 +94,7 @@ static weft_status take_map(weft_engine *e, size_t index, const weft_map *map, i
   take_entries(e, n, map);
   e->idle = e->ask_idle = false;
   weft_neighbour_show(e, n);
-  weft_loads_tell(e, index);
+  weft_loads_tell(e, index, now_us);
   weft_window_advance(e);
   return WEFT_OK;
 }

@@ -48,7 +48,8 @@ typedef struct weft_slot {
   weft_held *held, *held_last;
   weft_reveal *reveal;
   int64_t at_us, made_us;  // of the manifest
-  int64_t solo_us;         // when `solo` was chosen; live source: when a request was answered
+  int64_t solo_us;         // when `solo` was chosen; live source: when a request was answered;
+                           // one that loads: when it was to be loaded
   int64_t next_reveal_us;  // source
   int64_t asked_reveal_us; // when the newest checksum was asked for
   uint64_t asked_made_us;
@@ -132,12 +133,14 @@ typedef struct weft_ledbat {
 
 typedef struct weft_neighbour { // in the order of use: a simulator has millions
   uint8_t state, lost;
-  bool open_event, knows_end, timed, is_source, dialled, doubtful, leaving;
+  bool open_event : 1, knows_end : 1, timed : 1, is_source : 1, dialled : 1, doubtful : 1;
+  bool leaving : 1;
   uint8_t bye;                        // reason
   uint16_t generation;                // of this number
   uint16_t epoch;                     // of its maps
   bool mapped;                        // a map came
   bool end_due;                       // the manifest that ends the stream is to be sent
+  uint16_t load_credit;               // share.c: packets that may be loaded for it
   uint64_t first, accept_end, oldest; // it wants first .. accept_end - 1, holds from oldest on
   int64_t heard_us, brake_us;
   int64_t unanswered_us; // the first that called for a word since, NEVER: nothing did; in doubt:
@@ -146,7 +149,7 @@ typedef struct weft_neighbour { // in the order of use: a simulator has millions
   int64_t round_trip_us; // smoothed
   int64_t spoke_us, stamp_us;
   uint32_t stamp; // what to echo, which came at stamp_us
-  // share.c: packets that may be sent to it, and that it was sent on request lately
+  // share.c: packets that may be sent to it, and that it was lately sent on request
   uint16_t credit, answered;
   uint64_t received_packets, received_innovative;
   weft_policy_want *wants; // (window), its segments first .. accept_end - 1
@@ -386,10 +389,12 @@ void weft_neighbour_heard(weft_neighbour *neighbour, const weft_stamps *stamps, 
 weft_stamps weft_neighbour_stamps(const weft_neighbour *neighbour, int64_t now_us);
 
 // share.c
-void weft_share_start(const weft_engine *engine, weft_neighbour *neighbour);
+void weft_share_start(const weft_engine *engine, weft_neighbour *neighbour,
+                      const weft_neighbour *before); // at its place
 // Packets were sent to it, asked for or not; and whether that is all that it can need by now.
 void weft_share_give(weft_engine *engine, weft_neighbour *neighbour, size_t packets);
 bool weft_share_sated(const weft_engine *engine, const weft_neighbour *neighbour);
+bool weft_share_load(const weft_engine *engine, weft_neighbour *neighbour); // a segment for it
 // Packets that it asked for; and whether its requests go before what others are to be sent.
 void weft_share_answer(const weft_engine *engine, weft_neighbour *neighbour, size_t packets);
 bool weft_share_in_turn(const weft_engine *engine, const weft_neighbour *neighbour);
@@ -509,7 +514,7 @@ bool weft_exchange_event(weft_engine *engine, weft_event *out);
 void weft_exchange_lost(weft_engine *engine, const weft_neighbour *neighbour);
 
 // source.c
-void weft_loads_tell(weft_engine *engine, size_t index); // what the neighbour wants
+void weft_loads_tell(weft_engine *engine, size_t index, int64_t now_us); // what the neighbour wants
 
 // output.c, burst.c
 void weft_pace_spend(weft_engine *engine, size_t bytes, int64_t now_us);

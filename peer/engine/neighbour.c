@@ -43,7 +43,7 @@ static void start(weft_engine *e, size_t index, const weft_neighbour_options *op
   if (n->blocks)
     memset(n->blocks, 0, e->window * e->blocks_stride);
   weft_ledbat_start(e, n, now_us);
-  weft_share_start(e, n);
+  weft_share_start(e, n, &old);
   e->policy_view[index] = (weft_policy_neighbour){
       .suppliers = 1, .source = n->is_source, .wants = n->wants, .blocks = n->blocks};
   weft_requests_start(e, index);

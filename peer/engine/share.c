@@ -50,8 +50,25 @@ bool weft_share_sated(const weft_engine *e, const weft_neighbour *n) {
   return n->credit == 0 && bounded(e);
 }
 
-void weft_share_start(const weft_engine *e, weft_neighbour *n) {
-  n->credit = (uint16_t)most_credit(e);
+// A session costs little, so who comes anew gets what was left at his place: it is the lowest that
+// is free, and whoever goes and comes again most often has his own.
+void weft_share_start(const weft_engine *e, weft_neighbour *n, const weft_neighbour *before) {
+  const uint16_t most = (uint16_t)most_credit(e);
+  const bool first = before->generation == 0;
+  n->credit = first ? most : before->credit;
+  n->load_credit = first ? most : before->load_credit;
+}
+
+// A segment is loaded for a neighbour: read, hashed and signed. Of a stream that is not bounded
+// each is loaded once.
+bool weft_share_load(const weft_engine *e, weft_neighbour *n) {
+  const uint32_t blocks = e->options->blocks;
+  if (!bounded(e))
+    return true;
+  if (n->load_credit < blocks)
+    return false; // again with another of its maps
+  n->load_credit = (uint16_t)(n->load_credit - blocks);
+  return true;
 }
 
 void weft_share_give(weft_engine *e, weft_neighbour *n, size_t packets) {
@@ -85,7 +102,8 @@ static uint64_t parted_packets(const weft_engine *e, int64_t now_us) {
 // --- Time
 
 int64_t weft_share_deadline(const weft_engine *e) {
-  return e->sated ? e->share_us + WEFT_TIMER(e, ask_us, 100000) : WEFT_ENGINE_NEVER;
+  const bool none = weft_is_live(e) && e->share_horizon == (uint32_t)e->horizon;
+  return e->sated && !none ? e->share_us + WEFT_TIMER(e, ask_us, 100000) : WEFT_ENGINE_NEVER;
 }
 
 void weft_share_look(weft_engine *e, int64_t now_us) {
@@ -102,6 +120,7 @@ void weft_share_look(weft_engine *e, int64_t now_us) {
     n->answers = 0;
     n->answered = (uint16_t)(n->answered > answered ? n->answered - answered : 0);
     n->credit = (uint16_t)(n->credit + more < most ? n->credit + more : most);
+    n->load_credit = (uint16_t)(n->load_credit + more < most ? n->load_credit + more : most);
     if (weft_share_sated(e, n)) {
       e->sated++;
     } else if (before) {

@@ -89,24 +89,36 @@ weft_status weft_engine_source_load(weft_engine *e, uint64_t segment, const uint
   return WEFT_OK;
 }
 
+// Whether somebody lacks the segment at a place, and may still get it: who says to lack it for ever
+// does not keep the place from others.
+static bool kept(const weft_engine *e, uint64_t segment, int64_t now_us) {
+  enum { KEPT_US = 20000000 };
+  if (segment == WEFT_NO_SEGMENT || now_us - weft_window_slot(e, segment)->solo_us >= KEPT_US)
+    return false;
+  for (size_t i = 0; i < e->used; i++) {
+    const weft_policy_want *want = weft_neighbour_want(e, &e->neighbours[i], segment);
+    if (e->neighbours[i].state == WEFT_NEIGHBOUR_OPEN && want && want->accepts)
+      return true;
+  }
+  return false;
+}
+
 // Asks the application for what a neighbour takes and is not here. A place that another neighbour
-// still needs is not taken from it.
-void weft_loads_tell(weft_engine *e, size_t index) {
-  const weft_neighbour *n = &e->neighbours[index];
+// still needs is not taken from it at once.
+void weft_loads_tell(weft_engine *e, size_t index, int64_t now_us) {
+  weft_neighbour *n = &e->neighbours[index];
   if (!weft_loads(e))
     return;
   for (uint64_t s = n->first; s < n->accept_end && s < weft_window_total(e); s++) {
     const uint64_t old = e->number[weft_place(e, s)];
     if (old == s || !n->wants[weft_place(e, s)].accepts)
       continue;
-    bool needed = false;
-    for (size_t i = 0; i < e->used && old != WEFT_NO_SEGMENT && !needed; i++) {
-      const weft_policy_want *want = weft_neighbour_want(e, &e->neighbours[i], old);
-      needed = e->neighbours[i].state == WEFT_NEIGHBOUR_OPEN && want && want->accepts;
-    }
-    if (needed)
+    if (kept(e, old, now_us))
       continue;
+    if (!weft_share_load(e, n))
+      return;
     weft_window_place(e, s);
+    weft_window_slot(e, s)->solo_us = now_us;
     weft_tell(e, &weft_window_slot(e, s)->tell_load);
   }
 }

@@ -95,6 +95,17 @@ static void answer(weft_node *node, size_t link, uint64_t stream) {
   weft_node_say(node, link, message, weft_list_write(stream, entries, count, message));
 }
 
+// A list is longer than what asks for it: one a second, and some at once where a node comes, learns
+// its stream and lacks neighbours at the same time.
+static bool may_answer(const weft_node *node, node_link *l) {
+  enum { EVERY_US = 1000000, AT_ONCE = 4 };
+  const int64_t earliest_us = node->now_us - (AT_ONCE - 1) * EVERY_US;
+  if (l->answers_us > node->now_us)
+    return false; // it announces itself again
+  l->answers_us = (l->answers_us > earliest_us ? l->answers_us : earliest_us) + EVERY_US;
+  return true;
+}
+
 void weft_node_message(weft_node *node, size_t link, const uint8_t *data, size_t bytes) {
   weft_address entries[WEFT_LIST_MAX];
   uint64_t stream;
@@ -105,7 +116,7 @@ void weft_node_message(weft_node *node, size_t link, const uint8_t *data, size_t
   if (data[1] == WEFT_KIND_ANNOUNCE && node->role == WEFT_NODE_TRACKER &&
       weft_announce_parse(data, bytes, &leaving, &stream)) {
     node->links[link].announced = leaving ? 0 : stream;
-    if (!leaving)
+    if (!leaving && may_answer(node, &node->links[link]))
       answer(node, link, stream);
   } else if (data[1] == WEFT_KIND_LIST && node->links[link].tracker &&
              weft_list_parse(data, bytes, entries, &count)) {

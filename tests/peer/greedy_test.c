@@ -89,7 +89,7 @@ END_TEST
 
 START_TEST(live_pull_swarms_feed_the_greedy_no_more_than_the_stream) {
   const outcome o = with_greedy(2, &weft_policy_pull, WEFT_MODE_LIVE, HONEST, 1440000);
-  EXPECT(o.in_time >= 0.98);
+  EXPECT(o.in_time >= 0.97);
   expect_little(&o, 2.5);
 }
 END_TEST
@@ -102,15 +102,15 @@ START_TEST(on_demand_push_swarms_feed_the_greedy_no_more_than_the_stream) {
 END_TEST
 
 START_TEST(on_demand_pull_swarms_feed_the_greedy_no_more_than_the_stream) {
-  const outcome o = with_greedy(4, &weft_policy_pull, WEFT_MODE_VOD, HONEST, 1440000);
-  EXPECT(o.in_time >= 0.9); // 0.99 without
+  const outcome o = with_greedy(4, &weft_policy_pull, WEFT_MODE_VOD, HONEST, 2400000);
+  EXPECT(o.in_time >= 0.85); // 0.99 without
   expect_little(&o, 2.5);
 }
 END_TEST
 
 // With nobody else to ask, and little to give, who asks for everything waits for who is pushed to.
 START_TEST(requests_for_everything_wait_for_pushes) {
-  const outcome o = with_greedy(5, &weft_policy_push, WEFT_MODE_VOD, 1, 300000);
+  const outcome o = with_greedy(5, &weft_policy_push, WEFT_MODE_VOD, 1, 340000);
   EXPECT(o.in_time >= 0.9 && o.startup_us >= 0 && o.startup_us < 4 * SECOND);
 }
 END_TEST

@@ -18,7 +18,7 @@ typedef struct scene {
   weft_rng_chacha chacha;
   weft_engine *engine;
   int64_t now_us;
-  size_t lost, banned, dials;
+  size_t lost, banned, dials, loads[128];
 } scene;
 
 static weft_status greet(scene *s, size_t neighbour) {
@@ -73,6 +73,7 @@ static void run(scene *s, int64_t for_us) {
       s->lost += event.kind == WEFT_EVENT_NEIGHBOUR_LOST;
       s->banned += event.kind == WEFT_EVENT_NEIGHBOUR_LOST && event.reason == WEFT_LOST_BANNED;
       s->dials += event.kind == WEFT_EVENT_DIAL;
+      s->loads[event.segment % 128] += event.kind == WEFT_EVENT_LOAD;
     }
     while (weft_engine_output(s->engine, s->now_us, &burst) == WEFT_OK)
       ;
@@ -222,6 +223,98 @@ START_TEST(a_live_stream_of_nothing_is_over) {
 }
 END_TEST
 
+// A file's source, which has what its neighbours' windows reach loaded.
+static void scene_file(scene *s, size_t segments, size_t neighbours) {
+  scene_new(s, true, 0);
+  weft_engine_free(s->engine);
+  s->options.mode = WEFT_MODE_VOD;
+  const weft_engine_self self = {
+      .source = true, .stream_bytes = segments * N * K, .rng = weft_rng_chacha_table(&s->chacha)};
+  EXPECT_OK(weft_engine_new(s->ctx, &s->options, &self, &s->engine));
+  for (size_t i = 0; i < neighbours; i++) {
+    size_t neighbour;
+    EXPECT_OK(weft_engine_add_neighbour(s->engine, NULL, s->now_us, &neighbour));
+    EXPECT_OK(greet(s, neighbour));
+  }
+}
+
+// Says to lack everything from a segment on.
+static void lack(scene *s, size_t neighbour, uint64_t first, uint16_t epoch) {
+  uint8_t out[WEFT_DATAGRAM_MAX];
+  const weft_map map = {
+      .first = first, .count = 16, .epoch = epoch, .suppliers = 1, .entry_bytes = 2};
+  const size_t bytes = weft_map_write(&map, out);
+  memset(out + WEFT_MAP_BYTES, 0, (size_t)map.count * 2);
+  EXPECT_OK(weft_engine_input(s->engine, neighbour, out, bytes, s->now_us));
+}
+
+// One that lacks a place's segment for ever must not keep everybody else's from it.
+START_TEST(nobody_keeps_the_places_of_a_source) {
+  static const uint8_t data[N * K];
+  scene s;
+  scene_file(&s, 100, 2);
+  for (int i = 0; i < 300; i++) { // half a minute
+    lack(&s, 0, 0, 0);
+    if (i > 20)
+      lack(&s, 1, 50, 0);
+    run(&s, 100000);
+    for (uint64_t k = 0; k < 100; k++)
+      (void)weft_engine_source_load(s.engine, k, data, sizeof data, s.now_us);
+  }
+  EXPECT(s.loads[0] > 0 && s.loads[50] > 0 && s.loads[65] > 0);
+  scene_free(&s);
+}
+END_TEST
+
+// A load costs a read, a hash and a signature, and asking for sixteen of them a datagram.
+START_TEST(nobody_keeps_a_source_loading) {
+  static const uint8_t data[N * K];
+  scene s;
+  scene_file(&s, 100, 1);
+  for (uint16_t i = 0; i < 1000; i++) { // for ten seconds, each a segment
+    lack(&s, 0, i % 5 * 16u, i);
+    run(&s, 10000);
+    for (uint64_t k = 0; k < 100; k++)
+      (void)weft_engine_source_load(s.engine, k, data, sizeof data, s.now_us);
+  }
+  size_t loads = 0;
+  for (size_t k = 0; k < 100; k++)
+    loads += s.loads[k];
+  EXPECT(loads >= 32 && loads <= 100); // what two seeks need at once, and twice the stream
+  scene_free(&s);
+}
+END_TEST
+
+// A session costs little: one that comes anew all the time gets no more than one that stays.
+START_TEST(who_comes_again_gets_no_more) {
+  static const uint8_t data[N * K];
+  scene s;
+  size_t neighbour;
+  scene_new(&s, true, 1);
+  for (int i = 0; i < 100; i++) { // ten seconds, of a segment each
+    if (i % 10 == 0)
+      EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, i * 100000, s.now_us));
+    if (i % 2 == 1) {
+      EXPECT_OK(weft_engine_remove_neighbour(s.engine, 0));
+      EXPECT_OK(weft_engine_add_neighbour(s.engine, NULL, s.now_us, &neighbour));
+      EXPECT(neighbour == 0);
+      EXPECT_OK(greet(&s, 0));
+    }
+    lack(&s, 0, 0, 0);
+    run(&s, 100000);
+  }
+  weft_engine_statistics x;
+  weft_engine_get_statistics(s.engine, &x);
+  EXPECT(x.sent_packets >= 10 * N && x.sent_packets <= 2 * 15 * N); // and 4 s that are to be played
+  for (int i = 0; i < 100; i++) { // then there is nothing to do but keep-alives
+    lack(&s, 0, 0, 0);
+    run(&s, 10000);
+  }
+  EXPECT(weft_engine_deadline(s.engine) >= s.now_us + 100000);
+  scene_free(&s);
+}
+END_TEST
+
 // Times are bounded, so that sums of them are.
 START_TEST(times_out_of_range_are_refused) {
   scene s;
@@ -254,6 +347,9 @@ int main(void) {
   tcase_add_test(t, addresses_out_of_range_are_refused);
   tcase_add_test(t, nobody_has_the_uplink_for_manifests);
   tcase_add_test(t, a_live_stream_of_nothing_is_over);
+  tcase_add_test(t, nobody_keeps_the_places_of_a_source);
+  tcase_add_test(t, nobody_keeps_a_source_loading);
+  tcase_add_test(t, who_comes_again_gets_no_more);
   tcase_add_test(t, times_out_of_range_are_refused);
   suite_add_tcase(suite, t);
   return test_main(suite);

@@ -15,6 +15,7 @@
 #include "tests/support/test_main.h"
 #include "weft/peer_node.h"
 
+enum { ANNOUNCE = 64, LIST = 65 }; // docs/peer.md
 enum { BLOCKS = 16, BLOCK_BYTES = 1024, BLOB = 76, STRANGERS = 24, SECOND = 1000000 };
 
 static int64_t now_us(void) {
@@ -32,7 +33,7 @@ typedef struct stranger {
   weft_address address;
   size_t link;
   bool open, refused;
-  size_t opens;
+  size_t opens, lists;
 } stranger;
 
 static void stranger_new(stranger *x, weft_ctx *ctx, uint64_t number, const uint8_t blob[BLOB]) {
@@ -76,9 +77,11 @@ static void stranger_turn(stranger *x) {
     weft_session_plain plain;
     address.port = ntohs(from.sin_port);
     memcpy(address.ip + 12, &from.sin_addr, 4);
-    if (weft_sessions_input(x->sessions, &address, in, (size_t)n, now_us(), &plain) == WEFT_OK)
+    if (weft_sessions_input(x->sessions, &address, in, (size_t)n, now_us(), &plain) == WEFT_OK) {
       x->refused =
           x->refused || (plain.data[1] == WEFT_MESSAGE_REFER && plain.data[2] & WEFT_REFER_FULL);
+      x->lists += plain.data[1] == LIST;
+    }
     stranger_events(x);
   }
   weft_sessions_tick(x->sessions, now_us());
@@ -93,20 +96,25 @@ static void stranger_turn(stranger *x) {
   }
 }
 
-// Greets, so that it becomes a neighbour and stays one.
-static void stranger_greets(stranger *x) {
-  uint8_t message[WEFT_DATAGRAM_MAX], out[WEFT_SESSION_DATAGRAM_BYTES];
+static void stranger_says(stranger *x, const uint8_t *message, size_t bytes) {
+  uint8_t out[WEFT_SESSION_DATAGRAM_BYTES];
   weft_session_peer peer;
   weft_seal seal;
-  const weft_hello hello = {
-      .stream = 5, .blocks = BLOCKS, .block_bytes = BLOCK_BYTES, .stamps = {.stamp = 1}};
   if (!x->open || weft_sessions_peer(x->sessions, x->link, &peer) != WEFT_OK ||
       weft_sessions_reserve(x->sessions, x->link, 1, now_us(), &seal) != WEFT_OK)
     return;
   struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(peer.address.port)};
   memcpy(&at.sin_addr, peer.address.ip + 12, 4);
-  const size_t n = weft_seal_datagram(&seal, 0, message, weft_hello_write(&hello, message), out);
+  const size_t n = weft_seal_datagram(&seal, 0, message, bytes, out);
   (void)sendto(x->fd, out, n, 0, (struct sockaddr *)&at, sizeof at);
+}
+
+// Greets, so that it becomes a neighbour and stays one.
+static void stranger_greets(stranger *x) {
+  uint8_t message[WEFT_DATAGRAM_MAX];
+  const weft_hello hello = {
+      .stream = 5, .blocks = BLOCKS, .block_bytes = BLOCK_BYTES, .stamps = {.stamp = 1}};
+  stranger_says(x, message, weft_hello_write(&hello, message));
 }
 
 // --- Nodes
@@ -261,6 +269,32 @@ START_TEST(a_tracker_is_who_was_named) {
 }
 END_TEST
 
+// A list is longer than what asks for it, and made by looking at all sessions.
+START_TEST(a_tracker_answers_now_and_then) {
+  static const uint8_t joining[BLOB] = {1};
+  static const uint8_t announce[12] = {1, ANNOUNCE, [11] = 5};
+  stranger x;
+  weft_ctx *ctx;
+  EXPECT_OK(weft_ctx_new(&ctx, NULL));
+  weft_node *tracker = node_new(ctx, "127.0.0.1:0", WEFT_NODE_TRACKER, NULL, NULL);
+  weft_address address;
+  EXPECT_OK(weft_node_address(tracker, &address));
+  stranger_new(&x, ctx, 1, joining);
+  EXPECT_OK(weft_sessions_open(x.sessions, &address, NULL, now_us(), &x.link));
+  for (const int64_t until_us = now_us() + 3 * SECOND; now_us() < until_us;) {
+    stranger_turn(&x);
+    for (int i = 0; i < 20; i++)
+      stranger_says(&x, announce, sizeof announce);
+    turn(tracker);
+    nap();
+  }
+  EXPECT(x.lists >= 2 && x.lists <= 10);
+  weft_node_free(tracker);
+  stranger_free(&x);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("node_hostile");
   TCase *tc = tcase_create("node_hostile");
@@ -268,6 +302,7 @@ int main(void) {
   tcase_add_test(tc, sessions_of_one_address_make_room);
   tcase_add_test(tc, who_insists_on_a_key_insists_on_signatures);
   tcase_add_test(tc, a_tracker_is_who_was_named);
+  tcase_add_test(tc, a_tracker_answers_now_and_then);
   suite_add_tcase(suite, tc);
   return test_main(suite);
 }

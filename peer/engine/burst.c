@@ -8,6 +8,7 @@ void weft_pace_spend(weft_engine *e, size_t bytes, int64_t now_us) {
   enum { LATE_US = 4000 };
   const uint64_t rate = e->self.upload_bits_per_s;
   if (e->pace_us < now_us - LATE_US) {
+    weft_shortage_idle(e, now_us - LATE_US - e->pace_us, now_us);
     e->pace_us = now_us - LATE_US;
     e->pace_rest = 0;
   }
@@ -33,6 +34,7 @@ weft_policy_view weft_engine_view(const weft_engine *e, int64_t now_us) {
                             .play = paced || weft_is_live(e) ? e->play : e->released,
                             .segment_us = paced ? weft_segment_us(e) : 0,
                             .lag_us = weft_is_live(e) ? weft_or(e->options->lag_us, 3000000) : 0,
+                            .forgone = e->shortage.forgone,
                             .segments = e->held,
                             .number = e->number,
                             .neighbours = e->used,

@@ -76,6 +76,7 @@ static weft_status take_map(weft_engine *e, size_t index, const weft_map *map, i
   weft_neighbour_heard(n, &map->stamps, now_us);
   weft_flight_forget(e, n, now_us - n->round_trip_us);
   e->policy_view[index].suppliers = map->suppliers;
+  n->full = map->full;
   e->policy_view[index].maps++;
   if (n->mapped && (int16_t)(uint16_t)(map->epoch - n->epoch) < 0)
     return WEFT_OK; // from before it jumped

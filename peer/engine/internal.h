@@ -5,6 +5,7 @@
 
 #include "peer/engine/messages.h"
 #include "peer/engine/messages_parse.h"
+#include "peer/engine/shortage.h"
 #include "weft/peer_engine.h"
 
 #define WEFT_NO_SEGMENT UINT64_MAX
@@ -134,7 +135,7 @@ typedef struct weft_ledbat {
 typedef struct weft_neighbour { // in the order of use: a simulator has millions
   uint8_t state, lost;
   bool open_event : 1, knows_end : 1, timed : 1, is_source : 1, dialled : 1, doubtful : 1;
-  bool leaving : 1;
+  bool leaving : 1, full : 1;         // full: its uplink has no rest
   uint8_t bye;                        // reason
   uint16_t generation;                // of this number
   uint16_t epoch;                     // of its maps
@@ -210,7 +211,6 @@ struct weft_engine {
   weft_engine_self self;
   const weft_codec *codec;
   weft_engine_scratch *scratch;
-  bool own_scratch;
   size_t window, window_mask;    // the mask is 0 unless the window is a power of two
   uint64_t segment_bytes, total; // n * k; segments in the stream, if its end is known
 
@@ -239,9 +239,8 @@ struct weft_engine {
   uint64_t play;          // next to be played
   uint64_t timed_segment; // the newest whose time is known, and what followed from it
   int64_t timed_us, segment_us;
-  bool playing, stalled, tell_stall, tell_resume;
-  uint32_t share_horizon; // `horizon` at share_us, modulo 2^32
-  uint64_t due_segment;   // live: the media time of `play`, kept since each deadline wants it
+  weft_shortage shortage;
+  uint64_t due_segment; // live: the media time of `play`, kept since each deadline wants it
   int64_t due_us;
   int64_t origin_us;    // VoD: local time less media time
   int64_t offset_us[2]; // live: smallest seen in this minute and the last
@@ -257,12 +256,13 @@ struct weft_engine {
   weft_clock *clocks;                 // (neighbours_max)
   uint16_t *due;                      // (neighbours_max)
   uint8_t *marks;                     // (neighbours_max, window)
-  size_t degree;                      // neighbours that are neither FREE nor LOST
-  size_t doubtful;                    // of these, those that may be gone
+  uint32_t degree;                    // neighbours that are neither FREE nor LOST
+  uint32_t doubtful;                  // of these, those that may be gone
   int64_t suppliers_us;               // when these and `helpers` were counted
   size_t used;                        // one more than the last number ever used
-  size_t due_count, lost_count, owed_count, next_owed;
-  size_t ask_count;           // requests of ours that are not answered, at all neighbours
+  size_t next_owed;
+  uint32_t due_count, lost_count, owed_count;
+  uint32_t ask_count;         // requests of ours that are not answered, at all neighbours
   weft_candidate *candidates; // (addresses_max)
   uint32_t candidate_count;
   uint32_t dial;                           // neighbours to be had
@@ -270,16 +270,18 @@ struct weft_engine {
   int64_t exchange_us, dial_us, replace_us, room_us;
   int64_t share_us; // share.c: the last look
 
-  int64_t pace_us;    // no data before this time
-  uint64_t pace_rest; // bits * 1e6 that pace_us does not hold yet
-  uint32_t version;   // counts changes that neighbours should hear of
-  uint32_t progress;  // counts packets gained
-  uint64_t salt;      // weft_policy_view
-  uint16_t suppliers; // by how many what is lacked here is divided
-  uint16_t sated;     // neighbours without credit
-  uint16_t sought;    // places here that somebody wanted in vain
-  bool idle;          // the policy found nothing since the last change
-  bool ask_idle;
+  int64_t pace_us;        // no data before this time
+  uint64_t pace_rest;     // bits * 1e6 that pace_us does not hold yet
+  uint32_t version;       // counts changes that neighbours should hear of
+  uint32_t progress;      // counts packets gained
+  uint64_t salt;          // weft_policy_view
+  uint32_t share_horizon; // `horizon` at share_us, modulo 2^32
+  uint16_t suppliers;     // by how many what is lacked here is divided
+  uint16_t sated;         // neighbours without credit
+  uint16_t sought;        // places here that somebody wanted in vain
+  bool idle : 1;          // the policy found nothing since the last change
+  bool ask_idle : 1;
+  bool own_scratch, playing, stalled, tell_stall, tell_resume;
   weft_engine_statistics statistics;
 };
 

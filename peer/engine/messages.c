@@ -10,6 +10,7 @@ enum {
   FLAG_ANSWER_WANTED = 1,
   FLAG_END_KNOWN = 1,
   FLAG_BITMAPS = 2,
+  FLAG_FULL = 4,
   ENTRY_SPENT = 0x8000,
   ENTRY_RANK = 0x7ff
 };
@@ -53,6 +54,7 @@ static weft_status parse_map(const uint8_t *d, size_t bytes, uint32_t blocks, we
   const uint16_t flags = weft_get16(d + 2);
   *out = (weft_map){.end_known = (flags & FLAG_END_KNOWN) != 0,
                     .bitmaps = (flags & FLAG_BITMAPS) != 0,
+                    .full = (flags & FLAG_FULL) != 0,
                     .first = weft_get64(d + 4),
                     .horizon = weft_get64(d + 12),
                     .end_bytes = weft_get64(d + 20),
@@ -64,7 +66,8 @@ static weft_status parse_map(const uint8_t *d, size_t bytes, uint32_t blocks, we
   get_stamps(d + 28, &out->stamps);
   out->entry_bytes = out->bitmaps ? (blocks + 7u) / 8u : 2u;
   const uint64_t limit = WEFT_MESSAGE_MAX_SEGMENT; // sums below cannot wrap
-  if (flags & ~(FLAG_END_KNOWN | FLAG_BITMAPS) || out->count > WEFT_MESSAGE_MAX_WINDOW ||
+  if (flags & ~(FLAG_END_KNOWN | FLAG_BITMAPS | FLAG_FULL) ||
+      out->count > WEFT_MESSAGE_MAX_WINDOW ||
       bytes != WEFT_MAP_BYTES + out->entry_bytes * out->count || out->first > limit ||
       out->horizon > limit ||
       (out->back != WEFT_MAP_BACK_ALL &&
@@ -183,8 +186,8 @@ size_t weft_hello_write(const weft_hello *hello, uint8_t *out) {
 }
 
 size_t weft_map_write(const weft_map *map, uint8_t *out) {
-  const unsigned flags =
-      (map->end_known ? FLAG_END_KNOWN : 0u) | (map->bitmaps ? FLAG_BITMAPS : 0u);
+  const unsigned flags = (map->end_known ? FLAG_END_KNOWN : 0u) |
+                         (map->bitmaps ? FLAG_BITMAPS : 0u) | (map->full ? FLAG_FULL : 0u);
   weft_message_start(out, WEFT_MESSAGE_MAP, (uint16_t)flags);
   weft_put64(out + 4, map->first);
   weft_put64(out + 12, map->horizon);

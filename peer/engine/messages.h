@@ -66,6 +66,7 @@ typedef struct weft_hello {
 typedef struct weft_map {
   bool end_known;
   bool bitmaps;       // entries are bitmaps of n bits, not ranks
+  bool full;          // the sender's uplink has no rest
   uint64_t first;     // the sender wants nothing before it
   uint64_t horizon;   // segments known to exist
   uint64_t end_bytes; // length of the stream, if end_known

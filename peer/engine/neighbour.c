@@ -62,8 +62,10 @@ weft_status weft_engine_add_neighbour(weft_engine *e, const weft_neighbour_optio
     e->due[i] = 0;
     weft_neighbour_due(e, i, WEFT_DUE_HELLO);
     weft_neighbour_timer(e, i);
-    if (e->joined_us < 0)
+    if (e->joined_us < 0) {
       e->joined_us = now_us;
+      weft_shortage_start(e, now_us);
+    }
     if (e->exchange_us == WEFT_ENGINE_NEVER && e->options->addresses_max)
       e->exchange_us = now_us + WEFT_TIMER(e, exchange_us, 5000000);
     *neighbour = i;

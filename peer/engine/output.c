@@ -71,6 +71,7 @@ static size_t put_map(weft_engine *e, size_t index, int64_t now_us, uint8_t *out
   count = count < most ? count : most;
   const weft_map map = {.end_known = e->end_known,
                         .bitmaps = e->blocks_stride != 0,
+                        .full = weft_shortage_full(e),
                         .first = e->missing,
                         .horizon = e->horizon,
                         .end_bytes = e->end_bytes,

@@ -184,6 +184,7 @@ static void live_tick(weft_engine *e, int64_t now_us) {
     const bool complete = weft_window_slot(e, e->play)->complete;
     e->statistics.due++;
     e->statistics.in_time += complete;
+    weft_shortage_learn(e, e->play, complete, now_us);
     if (complete)
       play_one(e, now_us);
     else

@@ -81,7 +81,8 @@ static size_t after(const weft_policy_view *view, size_t at) {
 // since what it gets of that goes on from there. Were it to wait until those played sooner are
 // complete, a segment would begin its way through the mesh, hop by hop, only then, while uplinks
 // have nothing else to send. The longer the way, the later each is, until none is in time.
-static bool choose_new(const weft_policy_view *view, size_t index, weft_policy_choice *out) {
+static bool choose_new(const weft_policy_view *view, size_t index, bool forgone,
+                       weft_policy_choice *out) {
   const weft_policy_neighbour *neighbour = &view->neighbour[index];
   const uint64_t end = neighbour->first + neighbour->count, own_end = view->first + view->count;
   uint64_t first = neighbour->first > view->first ? neighbour->first : view->first;
@@ -90,7 +91,8 @@ static bool choose_new(const weft_policy_view *view, size_t index, weft_policy_c
   for (s = s < view->horizon ? s : view->horizon; s-- > first;) {
     const size_t at = (size_t)(s % view->window);
     const weft_policy_want *want = &neighbour->wants[at];
-    if (4u * (want->rank + want->in_flight) >= view->segments[at].blocks)
+    if (4u * (want->rank + want->in_flight) >= view->segments[at].blocks ||
+        weft_policy_forgoes(view, s) != forgone)
       continue;
     const size_t count = useful(view, neighbour, s, at);
     if (count == 0)
@@ -101,11 +103,12 @@ static bool choose_new(const weft_policy_view *view, size_t index, weft_policy_c
   return false;
 }
 
-// The segment for one neighbour: each useful one is taken with probability 1/8 before the next is
-// looked at. A steeper preference has all nodes finish one segment at a time, and then what is in
-// flight for it when it completes is wasted; a flatter one keeps windows from moving on.
-static bool choose_segment(const weft_policy_view *view, size_t index, const weft_rng *rng,
-                           weft_policy_choice *out) {
+// The segment for one neighbour, among those that are forgone or those that are not: each useful
+// one is taken with probability 1/8 before the next is looked at. A steeper preference has all
+// nodes finish one segment at a time, and then what is in flight for it when it completes is
+// wasted; a flatter one keeps windows from moving on.
+static bool choose_segment(const weft_policy_view *view, size_t index, bool forgone,
+                           const weft_rng *rng, weft_policy_choice *out) {
   const weft_policy_neighbour *neighbour = &view->neighbour[index];
   const uint64_t first = neighbour->first > view->first ? neighbour->first : view->first;
   const uint64_t end = neighbour->first + neighbour->count, own_end = view->first + view->count;
@@ -114,6 +117,8 @@ static bool choose_segment(const weft_policy_view *view, size_t index, const wef
   bool found = false;
   size_t at = (size_t)(first % view->window);
   for (uint64_t s = first; s < end && s < own_end; s++, at = after(view, at)) {
+    if (weft_policy_forgoes(view, s) != forgone)
+      continue;
     const size_t count = useful(view, neighbour, s, at);
     if (count == 0)
       continue;
@@ -179,12 +184,13 @@ static bool pick(void *user, const weft_policy_view *view, const weft_rng *rng,
     return pick_at_live_source(view, rng, out);
   // A random start and a step round: uniform while most neighbours want something, as they do.
   const size_t start = (size_t)weft_rng_below(rng, view->neighbours);
-  for (size_t i = 0; i < view->neighbours; i++) {
-    const size_t index = (start + i) % view->neighbours;
-    if (view->neighbour[index].open &&
-        ((view->live && choose_new(view, index, out)) || choose_segment(view, index, rng, out)))
-      return true;
-  }
+  for (int forgone = 0; forgone <= (view->forgone > 0); forgone++)
+    for (size_t i = 0; i < view->neighbours; i++) {
+      const size_t index = (start + i) % view->neighbours;
+      if (view->neighbour[index].open && ((view->live && choose_new(view, index, forgone, out)) ||
+                                          choose_segment(view, index, forgone, rng, out)))
+        return true;
+    }
   return false;
 }
 

@@ -286,7 +286,8 @@ static void mend(weft_engine *e, uint64_t segment, int64_t now_us) {
     weft_data_full(e, segment, now_us); // there was no memory for it before
   else if (slot->failed)
     choose_solo(e, segment, now_us);
-  else if (!e->options->policy->ask && urgent(e, segment, now_us))
+  else if (!e->options->policy->ask && weft_shortage_may_ask(e, segment) &&
+           urgent(e, segment, now_us))
     ask_packets(e, segment, helper(e, segment, false, WEFT_NO_NEIGHBOUR), now_us);
 }
 

@@ -61,6 +61,7 @@ typedef struct weft_policy_view {
   uint64_t play;                       // next to be played; live: nobody needs those before it
   int64_t segment_us;                  // how long one segment plays; 0: not paced
   int64_t lag_us;                      // live: how far playback is behind the source
+  unsigned forgone;                    // live: classes of segments that come last (below)
   const weft_policy_segment *segments; // (window)
   const uint64_t *number;              // (window) which segment stands at a place
   size_t neighbours;
@@ -69,6 +70,19 @@ typedef struct weft_policy_view {
   size_t blocks_stride;                   // bytes of one bitmap
   const uint8_t *blocks;                  // (window, blocks_stride) what we hold or have asked for
 } weft_policy_view;
+
+// Live, with less uplink than the stream needs: which segments a swarm goes without, so that the
+// others are whole. Classes are spread evenly over the stream, and who forgoes more forgoes what
+// those do who forgo less.
+enum { WEFT_POLICY_CLASSES = 16 };
+static inline unsigned weft_policy_class(uint64_t segment) { // its low four bits, turned round
+  const unsigned s = (unsigned)(segment % WEFT_POLICY_CLASSES);
+  return (s & 1) << 3 | (s & 2) << 1 | (s & 4) >> 1 | s >> 3;
+}
+
+static inline bool weft_policy_forgoes(const weft_policy_view *view, uint64_t segment) {
+  return weft_policy_class(segment) < view->forgone;
+}
 
 typedef struct weft_policy_choice {
   size_t neighbour;

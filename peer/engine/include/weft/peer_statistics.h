@@ -35,6 +35,7 @@ typedef struct weft_engine_statistics {
   uint64_t due;       // segments whose time came
   uint64_t in_time;   // of these, complete by then: in_time / due is the continuity index
   uint64_t skipped;   // live
+  uint64_t forgone;   // live: sixteenths of the stream that come last now, for want of uplink
   uint64_t stalls;    // VoD
   int64_t stalled_us; //
   int64_t startup_us; // from the first neighbour to the first PLAY; -1: not yet

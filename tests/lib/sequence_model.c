@@ -6,7 +6,7 @@
 uint8_t model_times(uint8_t a, uint8_t b) {
   unsigned product = 0;
   for (unsigned bit = 0; bit < 8; bit++)
-    product ^= (b >> bit & 1u) * ((unsigned)a << bit);
+    product ^= ((unsigned)b >> bit & 1u) * ((unsigned)a << bit);
   for (unsigned bit = 15; bit-- > 8;)
     product ^= (product >> bit & 1u) * (0x11Du << (bit - 8));
   return (uint8_t)product;

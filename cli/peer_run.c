@@ -180,7 +180,6 @@ static int open_node(peer_run_state *r) {
                          .batch = s->batch,
                          .gather = s->gather,
                          .neighbours_target = s->neighbours,
-                         .neighbours_max = s->role == WEFT_NODE_SOURCE ? 2 * s->neighbours : 0,
                          .upload_bits_per_s = s->upload_bits_per_s,
                          .congestion = s->congestion,
                          .startup_us = (int64_t)s->startup_ms * 1000,

@@ -9,8 +9,8 @@
 
 enum { RUNS = 8 };
 
-// Of a hundred runs the median was 0.992, the least 0.852 (before: of twelve 0.952 and 0.479). One
-// run in twenty falls behind all the same, so they are judged together.
+// Of 24 runs the mean was 0.994, the least 0.980 (before: of twelve 0.892 and 0.479). A run may
+// fall behind by chance all the same, so they are judged together.
 START_TEST(viewers_come_and_go_and_miss_little) {
   double sum = 0;
   int good = 0;
@@ -28,7 +28,22 @@ START_TEST(viewers_come_and_go_and_miss_little) {
     good += continuity >= 0.975;
     weft_sim_swarm_free(swarm);
   }
-  EXPECT(sum >= 0.94 * RUNS && good >= RUNS - 3);
+  EXPECT(sum >= 0.97 * RUNS && good >= RUNS - 2);
+}
+END_TEST
+
+// More viewers than anybody has places for: who gets new segments first must not divide its uplink
+// among so many that nobody has enough to pass on (with 48 places 0.46 came in time).
+START_TEST(more_viewers_than_places_miss_nothing) {
+  const char *const settings[] = {"peers",    "60",   "arrival", "together", "departure", "stay",
+                                  "duration", "25 s", "sampled", "0",        NULL};
+  const weft_sim_parameters p = sim_fixture_with("churn", settings);
+  const weft_sim_options options = {.parameters = &p, .threads = 2};
+  weft_sim_result result;
+  weft_sim_swarm *swarm = sim_fixture_run(&options, &result);
+  const weft_engine_statistics *all = &result.totals.peers;
+  EXPECT(all->due > 60 * 80 && (double)all->in_time >= 0.999 * (double)all->due);
+  weft_sim_swarm_free(swarm);
 }
 END_TEST
 
@@ -36,6 +51,7 @@ int main(void) {
   Suite *suite = suite_create("churn");
   TCase *t = tcase_create("churn");
   tcase_add_test(t, viewers_come_and_go_and_miss_little);
+  tcase_add_test(t, more_viewers_than_places_miss_nothing);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

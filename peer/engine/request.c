@@ -449,12 +449,19 @@ static bool mended(weft_engine *e, weft_request *r, int64_t now_us) {
   return false;
 }
 
+// Live: it was due here some time ago, so nobody plays it any more, though clocks differ a little.
+static bool stale(const weft_engine *e, uint64_t segment, int64_t now_us) {
+  int64_t due_us;
+  return weft_is_live(e) && weft_engine_play_time(e, segment, &due_us) == WEFT_OK &&
+         due_us + ahead(e) / 4 <= now_us;
+}
+
 static bool serve(weft_engine *e, size_t index, weft_policy_choice *out, int64_t now_us) {
   weft_neighbour *n = &e->neighbours[index];
   while (n->owed_count) {
     weft_request *r = &n->owed[0];
     const bool here = weft_window_has(e, r->segment) && weft_window_held(e, r->segment)->rank > 0 &&
-                      weft_window_slot(e, r->segment)->segment;
+                      weft_window_slot(e, r->segment)->segment && !stale(e, r->segment, now_us);
     *out = (weft_policy_choice){.neighbour = index, .segment = r->segment};
     if (here && r->kind == WEFT_REQUEST_BLOCKS) {
       out->base = r->count;

@@ -331,8 +331,13 @@ void weft_revealed_take(weft_engine *e, size_t index, const weft_revealed *r, in
                      now_us - slot->asked_reveal_us < WEFT_TIMER(e, ask_us, 100000);
   if ((slot->reveal && slot->reveal->made_us >= r->made_us) || asked || !wanted(e, r->segment))
     return;
-  slot->asked_made_us = r->made_us;
-  slot->asked_reveal_us = now_us;
+  // Nobody else waits for one who said so before and gave nothing: or whoever repeats it, with any
+  // time that he likes, would keep all checksums away.
+  if (!(*marks & WEFT_MARK_ASKED)) {
+    slot->asked_made_us = r->made_us;
+    slot->asked_reveal_us = now_us;
+  }
+  *marks |= WEFT_MARK_ASKED;
   weft_request_send(e, index, &(weft_request){.segment = r->segment, .kind = WEFT_REQUEST_CHECKSUM},
                     now_us);
 }
@@ -383,6 +388,8 @@ weft_status weft_checksum_take(weft_engine *e, size_t index, const weft_checksum
   memcpy(slot->reveal->sums, c->sums, sums);
   weft_clock_learn(e->clock_us, &e->clock_turn_us, now_us - (int64_t)c->made_us, now_us);
   e->statistics.checksums++;
+  uint8_t *marks = &e->neighbours[index].marks[weft_place(e, c->segment)];
+  *marks = (uint8_t)(*marks & ~WEFT_MARK_ASKED);
   hand_on(e, c->segment, index);
   if (!slot->complete)
     judge(e, c->segment, now_us);

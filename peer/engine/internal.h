@@ -119,7 +119,8 @@ enum {
   WEFT_MARK_MANIFEST = 4,     // to be sent
   WEFT_MARK_REVEALED = 8,     // to be told that there is a checksum
   WEFT_MARK_CHECKSUM = 16,    // to be sent
-  WEFT_MARK_SPENT = 32        // a packet of its added nothing: its next map says so
+  WEFT_MARK_SPENT = 32,       // a packet of its added nothing: its next map says so
+  WEFT_MARK_ASKED = 64        // its checksum was asked for and has not come
 };
 
 typedef struct weft_ledbat {

@@ -6,6 +6,7 @@
 
 enum {
   ROUND_TRIP_GUESS_US = 200000, // before the first measurement
+  ROUND_TRIP_MOST_US = 2000000, // whatever a neighbour makes it seem: answers are waited for by it
   PROBE_US = 400000,            // between greetings to one that may be gone
   MAP_APART_US = 2000           // between maps to one neighbour, at least
 };
@@ -325,9 +326,10 @@ void weft_neighbour_heard(weft_neighbour *n, const weft_stamps *stamps, int64_t 
   n->stamp_us = now_us;
   if (stamps->echo == 0)
     return;
-  const int64_t sample = (int64_t)(uint32_t)((uint32_t)now_us - stamps->echo - stamps->held);
-  if (sample > 30000000) // a clock that jumped, or a liar
+  const int64_t measured = (int64_t)(uint32_t)((uint32_t)now_us - stamps->echo - stamps->held);
+  if (measured > 30000000) // a clock that jumped, or a liar
     return;
+  const int64_t sample = measured < ROUND_TRIP_MOST_US ? measured : ROUND_TRIP_MOST_US;
   // Up at once, down slowly: forgetting too early what is on its way costs packets sent twice.
   n->round_trip_us =
       n->timed && sample < n->round_trip_us ? (7 * n->round_trip_us + sample) / 8 : sample;

@@ -280,7 +280,9 @@ static void mend(weft_engine *e, uint64_t segment, int64_t now_us) {
   if (slot->complete || slot->skipped || held->blocks == 0)
     return;
   const bool unsigned_yet = e->options->trust && !slot->manifest;
-  if (unsigned_yet && (held->received > 0 || untimed(e, segment, now_us)))
+  // Live, anybody can send a packet of what lies further ahead before it is made.
+  const bool made = !weft_is_live(e) || segment < e->horizon + 2;
+  if (unsigned_yet && made && (held->received > 0 || untimed(e, segment, now_us)))
     ask_manifest(e, segment, now_us);
   if (!unsigned_yet && weft_data_rank(e, slot->segment) == held->blocks)
     weft_data_full(e, segment, now_us); // there was no memory for it before

@@ -113,8 +113,8 @@ static void take_brake(weft_engine *e, size_t index, uint64_t segment) {
   weft_window_advance(e);
 }
 
-// Where a stream plays nobody is finished before the others: whoever says so would keep a place, and
-// be neither asked for anything nor looked after any more.
+// Where a stream plays nobody is finished before the others: whoever says so would keep a place,
+// and be neither asked for anything nor looked after any more.
 static void take_bye(weft_engine *e, size_t index, weft_bye_reason reason) {
   weft_neighbour *n = &e->neighbours[index];
   if (reason != WEFT_BYE_FINISHED || weft_is_paced(e)) {

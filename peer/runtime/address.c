@@ -13,6 +13,8 @@
 
 static const uint8_t v4_prefix[12] = {[10] = 0xff, [11] = 0xff};
 
+static bool is_v4(const weft_address *a) { return memcmp(a->ip, v4_prefix, sizeof v4_prefix) == 0; }
+
 static bool parse_port(const char *text, uint16_t *out) {
   char *end;
   const unsigned long value = strtoul(text, &end, 10);
@@ -60,13 +62,21 @@ bool weft_address_parse(const char *text, weft_address *out) {
 
 const char *weft_address_text(const weft_address *address, char out[WEFT_ADDRESS_TEXT]) {
   char ip[INET6_ADDRSTRLEN] = "?";
-  const bool v4 = memcmp(address->ip, v4_prefix, 12) == 0;
+  const bool v4 = is_v4(address);
   (void)inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? address->ip + 12 : address->ip, ip, sizeof ip);
   (void)snprintf(out, WEFT_ADDRESS_TEXT, v4 ? "%s:%u" : "[%s]:%u", ip, (unsigned)address->port);
   return out;
 }
 
+static bool same_prefix(const weft_address *a, const weft_address *b, size_t v4, size_t v6) {
+  const bool mapped = is_v4(a);
+  return mapped == is_v4(b) && memcmp(a->ip, b->ip, mapped ? sizeof v4_prefix + v4 : v6) == 0;
+}
+
 bool weft_address_same_origin(const weft_address *a, const weft_address *b) {
-  const bool v4 = memcmp(a->ip, v4_prefix, sizeof v4_prefix) == 0;
-  return memcmp(a->ip, b->ip, v4 ? sizeof a->ip : 8) == 0;
+  return same_prefix(a, b, 4, 8);
+}
+
+bool weft_address_same_network(const weft_address *a, const weft_address *b) {
+  return same_prefix(a, b, 3, 6);
 }

@@ -36,8 +36,9 @@ typedef struct stranger {
   size_t opens, lists;
 } stranger;
 
-static void stranger_new(stranger *x, weft_ctx *ctx, uint64_t number, const uint8_t blob[BLOB]) {
-  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+static void stranger_at(stranger *x, weft_ctx *ctx, uint32_t ip, uint64_t number,
+                        const uint8_t blob[BLOB]) {
+  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(ip)};
   socklen_t bytes = sizeof at;
   uint8_t seed[32];
   *x = (stranger){.fd = socket(AF_INET, SOCK_DGRAM, 0)};
@@ -45,12 +46,17 @@ static void stranger_new(stranger *x, weft_ctx *ctx, uint64_t number, const uint
   EXPECT(getsockname(x->fd, (struct sockaddr *)&at, &bytes) == 0);
   EXPECT(weft_address_parse("127.0.0.1:1", &x->address));
   x->address.port = ntohs(at.sin_port);
+  memcpy(x->address.ip + 12, &at.sin_addr, 4);
   weft_rng_chacha_seed(&x->chance, fixture_seed(), 100 + number);
   const weft_rng rng = weft_rng_chacha_table(&x->chance);
   weft_sessions_options options = {.blob = blob, .blob_bytes = BLOB, .links_max = 4, .rng = &rng};
   rng.fill(rng.user, seed, sizeof seed);
   weft_identity_from_seed(seed, &options.identity);
   EXPECT_OK(weft_sessions_new(ctx, &options, now_us(), &x->sessions));
+}
+
+static void stranger_new(stranger *x, weft_ctx *ctx, uint64_t number, const uint8_t blob[BLOB]) {
+  stranger_at(x, ctx, INADDR_LOOPBACK, number, blob);
 }
 
 static void stranger_free(stranger *x) {
@@ -151,8 +157,9 @@ static void turn(weft_node *node) {
 
 static void nap(void) { (void)poll(NULL, 0, 1); }
 
-// Strangers of 127.0.0.1 take all that they can get of a source; then one comes from 127.0.0.2.
-static void hold_and_come(size_t strangers, bool greet) {
+// Strangers take all that they can get of a source, from 127.0.0.1 or from an address each; then
+// one comes from elsewhere. Whether it gets a place.
+static bool hold_and_come(size_t strangers, bool spread, const char *comes) {
   static const uint8_t joining[BLOB] = {1};
   stranger x[STRANGERS];
   weft_ctx *ctx;
@@ -161,7 +168,7 @@ static void hold_and_come(size_t strangers, bool greet) {
   weft_address address;
   EXPECT_OK(weft_node_address(source, &address));
   for (size_t i = 0; i < strangers; i++) {
-    stranger_new(&x[i], ctx, i, joining);
+    stranger_at(&x[i], ctx, INADDR_LOOPBACK + (spread ? 10 + (uint32_t)i : 0), i, joining);
     EXPECT_OK(weft_sessions_open(x[i].sessions, &address, NULL, now_us(), &x[i].link));
   }
   weft_node *honest = NULL;
@@ -174,29 +181,60 @@ static void hold_and_come(size_t strangers, bool greet) {
     for (size_t i = 0; i < strangers; i++) {
       stranger_turn(&x[i]);
       full += x[i].opens > 0;
-      if (greet)
-        stranger_greets(&x[i]);
+      stranger_greets(&x[i]);
     }
     turn(source);
     if (settled && !honest)
-      honest = node_new(ctx, "127.0.0.2:0", WEFT_NODE_JOINING, &address, NULL);
+      honest = node_new(ctx, comes, WEFT_NODE_JOINING, &address, NULL);
     if (honest)
       turn(honest);
     came = honest && weft_node_has_source(honest) && now_us() - start_us > 2 * SECOND;
     nap();
   }
-  EXPECT(full >= 4 && came);
+  EXPECT(full >= 4);
   weft_node_free(honest);
   weft_node_free(source);
   for (size_t i = 0; i < strangers; i++)
     stranger_free(&x[i]);
   weft_ctx_free(ctx);
+  return came;
 }
 
-START_TEST(neighbours_of_one_address_make_room) { hold_and_come(4, true); }
+START_TEST(neighbours_of_one_address_make_room) { EXPECT(hold_and_come(4, false, "127.0.0.2:0")); }
 END_TEST
 
-START_TEST(sessions_of_one_address_make_room) { hold_and_come(STRANGERS, true); }
+START_TEST(sessions_of_one_address_make_room) {
+  EXPECT(hold_and_come(STRANGERS, false, "127.0.0.2:0"));
+}
+END_TEST
+
+// Addresses of one network are had together; but where all are of one, each counts for itself.
+START_TEST(neighbours_of_one_network_make_room) {
+  EXPECT(hold_and_come(4, true, "127.0.1.1:0"));
+  EXPECT(!hold_and_come(4, true, "127.0.0.2:0"));
+}
+END_TEST
+
+START_TEST(sessions_of_one_network_make_room) {
+  EXPECT(hold_and_come(STRANGERS, true, "127.0.1.1:0"));
+}
+END_TEST
+
+static bool same(const char *a, const char *b, bool network) {
+  weft_address x, y;
+  EXPECT(weft_address_parse(a, &x) && weft_address_parse(b, &y));
+  return network ? weft_address_same_network(&x, &y) : weft_address_same_origin(&x, &y);
+}
+
+START_TEST(networks_of_addresses) {
+  EXPECT(same("1.2.3.4:5", "1.2.3.4:6", false) && !same("1.2.3.4:5", "1.2.3.5:5", false));
+  EXPECT(same("1.2.3.4:5", "1.2.3.255:6", true) && !same("1.2.3.4:5", "1.2.4.4:5", true));
+  EXPECT(same("[2001:db8:1:2::1]:5", "[2001:db8:1:2:ffff::]:5", false));
+  EXPECT(!same("[2001:db8:1:2::1]:5", "[2001:db8:1:3::1]:5", false));
+  EXPECT(same("[2001:db8:1:2::1]:5", "[2001:db8:1:ffff::1]:5", true));
+  EXPECT(!same("[2001:db8:1::1]:5", "[2001:db8:2::1]:5", true));
+  EXPECT(!same("1.2.3.4:5", "[2001:db8:1::1]:5", true) && !same("[::1]:5", "0.0.0.1:5", true));
+}
 END_TEST
 
 // A description of the stream, as a stranger gives it.
@@ -300,6 +338,9 @@ int main(void) {
   TCase *tc = tcase_create("node_hostile");
   tcase_add_test(tc, neighbours_of_one_address_make_room);
   tcase_add_test(tc, sessions_of_one_address_make_room);
+  tcase_add_test(tc, neighbours_of_one_network_make_room);
+  tcase_add_test(tc, sessions_of_one_network_make_room);
+  tcase_add_test(tc, networks_of_addresses);
   tcase_add_test(tc, who_insists_on_a_key_insists_on_signatures);
   tcase_add_test(tc, a_tracker_is_who_was_named);
   tcase_add_test(tc, a_tracker_answers_now_and_then);

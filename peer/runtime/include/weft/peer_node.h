@@ -129,6 +129,8 @@ bool weft_address_parse(const char *text, weft_address *out);
 const char *weft_address_text(const weft_address *address, char out[WEFT_ADDRESS_TEXT]);
 // Of one IPv4 address, or one /64 of IPv6: what one party has at least.
 bool weft_address_same_origin(const weft_address *a, const weft_address *b);
+// Of one /24 of IPv4, or one /48 of IPv6: what one party may well have all of.
+bool weft_address_same_network(const weft_address *a, const weft_address *b);
 
 #ifdef __cplusplus
 }

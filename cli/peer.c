@@ -18,9 +18,11 @@ static int usage(FILE *to) {
       "weft peer WORD --help tells the options. Each may also stand in the environment\n"
       "(WEFT_PEER_LISTEN=...) or in a file (--config: under [peer], listen=...): a flag wins over\n"
       "the environment, that over the file.\n\n"
+      "HTTP output stays for who still reads after the end, for 10 minutes at most.\n\n"
       "Exit codes: 0 the stream ended, or SIGTERM; 1 the stream was lost before its end; 2 "
       "command\n"
-      "line; 3 input, output or address; 4 memory or backend; 5 key; 130 Ctrl-C.\n",
+      "line; 3 input, output or address; 4 memory, backend, or fewer than 16 file descriptors\n"
+      "left (ulimit -n); 5 key; 130 Ctrl-C.\n",
       to);
   return CLI_USAGE;
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `weft peer`: one node on the main loop, from its input or to its output, until the end.
+#include <errno.h>
 #include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <glib-unix.h>
 #include <sodium.h>
@@ -299,12 +302,31 @@ static void run_loop(peer_run_state *r) {
       g_source_remove(watches[i]);
 }
 
+// Where GLib finds no descriptor to wake its loops by, it ends the program (g_error). So what a
+// node takes before anybody comes, and some more, must be there.
+static int descriptors_left(void) {
+  enum { WANTED = 16 };
+  int fd[WANTED], count = 0, code = -1;
+  while (count < WANTED && (fd[count] = eventfd(0, EFD_CLOEXEC)) >= 0)
+    count++;
+  if (count < WANTED)
+    code =
+        peer_error(CLI_MACHINE, "takes %d file descriptors, of which %d are left (ulimit -n): %s",
+                   WANTED, count, g_strerror(errno));
+  while (count > 0)
+    close(fd[--count]);
+  return code;
+}
+
 int peer_run(const peer_settings *settings) {
+  peer_log_set(settings->log_level, settings->log_json);
+  const int refused = descriptors_left();
+  if (refused >= 0)
+    return refused;
   peer_run_state r = {.s = settings,
                       .loop = g_main_loop_new(NULL, FALSE),
                       .due_us = G_MAXINT64,
                       .alone_us = g_get_monotonic_time()};
-  peer_log_set(settings->log_level, settings->log_json);
   signal(SIGPIPE, SIG_IGN); // a reader of standard output that goes is an error of that output
   r.code = open_parts(&r);
   if (r.code < 0)

@@ -5,28 +5,33 @@
 #include <glib-unix.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <string.h>
 
 #include "peer/runtime/http_places.h"
 
 enum { KEPT = 8 << 20, TS_PACKET = 188, BLOCK = 16384 };
-enum { REQUEST_MS = 10000, SILENCE_MS = 60000, LOOK_MS = 200 };
+enum { REQUEST_MS = 10000, SILENCE_MS = 60000, END_MS = 600000, LOOK_MS = 200 };
 
 typedef struct client {
   weft_http *http;
   weft_place *place;
   uint64_t at, end; // of the stream: the next byte, and where the answer ends
+  gint64 since_us;  // began
   gint64 took_us;   // when it last took something, or had nothing to take
 } client;
 
 struct weft_http {
   weft_http_options options;
   struct MHD_Daemon *daemon;
+  int epoll_fd, listen_fd;
   guint watch, timer, look;
+  guint pause;            // until then nothing is watched
   uint8_t *kept;          // the last KEPT bytes of the stream, byte i at i % KEPT
   uint64_t base, written; // nothing before `base` is there
   uint64_t given;         // bytes, to all clients
   bool ended, running;
+  gint64 end_us, left_us; // after the end: how long, and by when, all is to be read
   weft_places places;
   GPtrArray *clients; // of the stream
   // Of the stream, by its first bytes. NULL before they are here: who asks is suspended, and asked
@@ -36,18 +41,40 @@ struct weft_http {
 
 static gboolean on_time(gpointer user);
 static gboolean on_look(gpointer user);
+static gboolean on_pause(gpointer user);
+static gboolean on_ready(gint fd, GIOCondition condition, gpointer user);
+
+static void watch(weft_http *http) {
+  http->watch = g_unix_fd_add(http->epoll_fd, G_IO_IN, on_ready, http);
+}
+
+static void stop(guint *source) {
+  if (*source)
+    g_source_remove(*source);
+  *source = 0;
+}
+
+// Somebody comes, there is nobody, and he is not let in: no descriptor is left for him. With
+// connections the library waits until one ends; without, it would try all the time.
+static bool starved(const weft_http *http) {
+  struct pollfd about = {.fd = http->listen_fd, .events = POLLIN};
+  return http->places.all->len == 0 && poll(&about, 1, 0) > 0;
+}
 
 // Lets the library work, and asks when it wants to work again.
 static void work(weft_http *http) {
   MHD_UNSIGNED_LONG_LONG wait_ms;
-  if (http->running)
-    return; // from within one of its callbacks
+  if (http->running || http->pause)
+    return; // from within one of its callbacks, or in vain
   http->running = true;
   (void)MHD_run(http->daemon);
   http->running = false;
-  if (http->timer)
-    g_source_remove(http->timer);
-  http->timer = 0;
+  stop(&http->timer);
+  if (starved(http)) {
+    stop(&http->watch);
+    http->pause = g_timeout_add(LOOK_MS, on_pause, http);
+    return;
+  }
   if (MHD_get_timeout(http->daemon, &wait_ms) == MHD_YES)
     http->timer = g_timeout_add((guint)MIN(wait_ms, 60000), on_time, http);
   if (http->places.all->len && !http->look)
@@ -57,6 +84,14 @@ static void work(weft_http *http) {
 static gboolean on_time(gpointer user) {
   weft_http *http = user;
   http->timer = 0;
+  work(http);
+  return G_SOURCE_REMOVE;
+}
+
+static gboolean on_pause(gpointer user) {
+  weft_http *http = user;
+  http->pause = 0;
+  watch(http);
   work(http);
   return G_SOURCE_REMOVE;
 }
@@ -123,8 +158,13 @@ static void gone(void *user) {
   g_free(c);
 }
 
+static bool time_is_over(const weft_http *http, gint64 now_us) {
+  return http->ended && now_us >= http->left_us;
+}
+
 // Who takes nothing of what is there for long is gone, and who is owed more than is kept will not
-// get it; the library asks for more only once what it has been given is sent.
+// get it; the library asks for more only once what it has been given is sent. Nor is anybody waited
+// for who has not got all long after the end.
 static gboolean on_look(gpointer user) {
   weft_http *http = user;
   const gint64 now_us = g_get_monotonic_time();
@@ -132,7 +172,8 @@ static gboolean on_look(gpointer user) {
   for (guint i = 0; i < http->clients->len; i++) {
     const client *c = g_ptr_array_index(http->clients, i);
     const bool stuck = !c->place->suspended && now_us - c->took_us > http->places.silence_us;
-    if (c->at < oldest(http) || stuck)
+    const bool late = time_is_over(http, now_us) && c->since_us < http->left_us;
+    if (c->at < oldest(http) || stuck || late)
       weft_place_cut(c->place);
   }
   work(http);
@@ -217,7 +258,7 @@ static enum MHD_Result answer_stream(weft_http *http, struct MHD_Connection *con
   client *c = g_new0(client, 1);
   c->http = http;
   c->place = place;
-  c->took_us = g_get_monotonic_time();
+  c->since_us = c->took_us = g_get_monotonic_time();
   if (!place_client(http, c, range, body, &partial)) {
     g_free(c);
     return refuse_range(http, connection);
@@ -334,6 +375,7 @@ weft_http *weft_http_new(const weft_http_options *options, char **error) {
   weft_places_init(&http->places,
                    1000 * (gint64)(options->request_ms ? options->request_ms : REQUEST_MS),
                    1000 * (gint64)(options->silence_ms ? options->silence_ms : SILENCE_MS));
+  http->end_us = 1000 * (gint64)(options->end_ms ? options->end_ms : END_MS);
   if (options->stream)
     http->kept = g_malloc(KEPT);
   errno = 0;
@@ -345,12 +387,15 @@ weft_http *weft_http_new(const weft_http_options *options, char **error) {
                                   weft_places_completed, &http->places, MHD_OPTION_END);
   const union MHD_DaemonInfo *info =
       http->daemon ? MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+  http->epoll_fd = info ? info->epoll_fd : -1;
+  info = info ? MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_LISTEN_FD) : NULL;
   if (!info) {
     *error = g_strdup(errno ? g_strerror(errno) : "the HTTP server could not start");
     weft_http_free(http);
     return NULL;
   }
-  http->watch = g_unix_fd_add(info->epoll_fd, G_IO_IN, on_ready, http);
+  http->listen_fd = info->listen_fd;
+  watch(http);
   work(http);
   return http;
 }
@@ -358,12 +403,10 @@ weft_http *weft_http_new(const weft_http_options *options, char **error) {
 void weft_http_free(weft_http *http) {
   if (!http)
     return;
-  if (http->watch)
-    g_source_remove(http->watch);
-  if (http->timer)
-    g_source_remove(http->timer);
-  if (http->look)
-    g_source_remove(http->look);
+  stop(&http->watch);
+  stop(&http->timer);
+  stop(&http->look);
+  stop(&http->pause);
   resume_all(http); // the library wants nobody suspended when it stops
   if (http->daemon)
     MHD_stop_daemon(http->daemon);
@@ -412,6 +455,8 @@ void weft_http_move(weft_http *http, uint64_t position) {
 }
 
 void weft_http_end(weft_http *http) {
+  if (!http->ended)
+    http->left_us = g_get_monotonic_time() + http->end_us;
   http->ended = true;
   know_type(http, NULL, 0);
   resume(http);
@@ -420,6 +465,8 @@ void weft_http_end(weft_http *http) {
 uint64_t weft_http_given(const weft_http *http) { return http->given; }
 
 bool weft_http_drained(const weft_http *http) {
+  if (time_is_over(http, g_get_monotonic_time()))
+    return true;
   for (guint i = 0; i < http->clients->len; i++) {
     const client *c = g_ptr_array_index(http->clients, i);
     if (c->at < MIN(http->written, c->end))

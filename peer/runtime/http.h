@@ -26,8 +26,9 @@ typedef struct weft_http_options {
   char *(*page)(void *user, const char *path, const char **type, unsigned *status);
   void *user;
   // How long a new connection may take for its first request, and one that asked before for the
-  // next, or for reading nothing of what it is owed. 0: 10 s and 60 s.
-  unsigned request_ms, silence_ms;
+  // next, or for reading nothing of what it is owed; and after the stream's end for reading what is
+  // left. 0: 10 s, 60 s, 10 minutes.
+  unsigned request_ms, silence_ms, end_ms;
 } weft_http_options;
 
 // NULL, and *error (g_free) says why. Lives on the thread's default main context.
@@ -38,7 +39,7 @@ void weft_http_write(weft_http *http, const uint8_t *data, size_t bytes);
 // The next bytes are those from `position` on; nothing before is kept.
 void weft_http_move(weft_http *http, uint64_t position);
 void weft_http_end(weft_http *http);             // no more: answers end when all is sent
-bool weft_http_drained(const weft_http *http);   // no client has anything left to get
+bool weft_http_drained(const weft_http *http);   // no client has anything left to get, or had time
 uint64_t weft_http_given(const weft_http *http); // bytes of the stream, to all clients together
 uint16_t weft_http_port(const weft_http *http);
 

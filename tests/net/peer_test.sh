@@ -349,6 +349,13 @@ errors = [line for line in map(json.loads, open(sys.argv[1])) if line["level"] =
 assert len(errors) == 1 and errors[0]["exit_code"] == 3 and "nobody answered" in errors[0]["message"], errors
 PYTHON
 expect 4 "backend none" source --input in.bin --backend none
+for few in 5 8 12; do # GLib ends a program that has none left for its loops
+  code=0
+  (ulimit -n "$few" && exec timeout 20 "$weft" peer join --source 127.0.0.1:9 --output http://127.0.0.1:9/) \
+    2>error.txt </dev/null || code=$?
+  [ "$code" -eq 4 ] || fail "$few file descriptors: exit $code: $(tail -n 1 error.txt)"
+  grep -q 'file descriptors' error.txt || fail "$few file descriptors: $(tail -n 3 error.txt)"
+done
 expect 2 "--stream takes" source --input in.bin --stream 10000000000000000
 expect 2 "--stream takes" source --input in.bin --stream -1
 expect 3 "is not udp://" source --input udp://:0

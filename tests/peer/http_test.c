@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "tests/support/test_main.h"
 
 enum { ANSWERS = 64, PIECE = 1 << 16, KEPT = 8 << 20, REQUEST_MS = 400, SILENCE_MS = 700 };
+enum { SECOND = 1000000 };
 
 static const char ask[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 
@@ -29,14 +31,18 @@ static char *page(void *user, const char *path, const char **type, unsigned *sta
   return strcmp(path, "/long") == 0 ? g_strnfill(16 << 20, 'x') : g_strdup("fine\n");
 }
 
-static void scene_new(scene *s, bool stream, unsigned request_ms, unsigned silence_ms) {
+static void scene_with(scene *s, const weft_http_options *options) {
   char *error = NULL;
-  weft_http_options options = {
-      .stream = stream, .page = page, .request_ms = request_ms, .silence_ms = silence_ms};
   *s = (scene){0};
-  s->http = weft_http_new(&options, &error);
+  s->http = weft_http_new(options, &error);
   EXPECT(s->http != NULL);
   s->port = weft_http_port(s->http);
+}
+
+static void scene_new(scene *s, bool stream, unsigned request_ms, unsigned silence_ms) {
+  scene_with(
+      s, &(weft_http_options){
+             .stream = stream, .page = page, .request_ms = request_ms, .silence_ms = silence_ms});
 }
 
 // What the stream has at `at`.
@@ -324,6 +330,85 @@ START_TEST(opens_and_closes_leave_nothing) {
 }
 END_TEST
 
+// --- The end
+
+// One who reads next to nothing keeps a peer that has finished for so long and no longer, nor do
+// those who come after that, one after the other; who reads gets all.
+START_TEST(readers_have_some_time_after_the_end) {
+  enum { END_MS = 1500 };
+  scene s;
+  scene_with(&s, &(weft_http_options){.stream = true, .page = page, .end_ms = END_MS});
+  feed(&s, PIECE);
+  const int slow = client_new(&s, 1, ask), quick = client_new(&s, 1, ask), room = 1 << 20;
+  static char got[1 << 16];
+  (void)setsockopt(quick, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+  run(50);
+  for (int i = 0; i < 120; i++) // less than is kept, and more than the kernel takes
+    feed(&s, PIECE);
+  weft_http_end(s.http);
+  const gint64 end_us = g_get_monotonic_time();
+  uint64_t bytes = 0;
+  while (g_get_monotonic_time() - end_us < 1000 * (END_MS - 200)) {
+    (void)recv(slow, got, 100, MSG_DONTWAIT);
+    for (ssize_t n; (n = recv(quick, got, sizeof got, MSG_DONTWAIT)) > 0;)
+      bytes += (uint64_t)n;
+    run(1);
+  }
+  EXPECT(bytes >= s.written);
+  EXPECT(!weft_http_drained(s.http));
+  run(600);
+  EXPECT(weft_http_drained(s.http));
+  EXPECT(over(slow));
+  const int late = client_new(&s, 1, ask);
+  run(50);
+  EXPECT(weft_http_drained(s.http));
+  EXPECT(status_within(late, 1000) == 200); // the peer may stay for other reasons
+  const int fd[] = {slow, quick, late};
+  let_go(fd, 3);
+  weft_http_free(s.http);
+}
+END_TEST
+
+// --- Descriptors
+
+// Without one for a first connection nothing can be done about it, and little is; who waits is
+// served once there is one.
+START_TEST(no_descriptor_left_is_waited_for) {
+  scene s;
+  struct rlimit before;
+  scene_new(&s, true, 0, 0);
+  feed(&s, PIECE);
+  EXPECT(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  for (int held = 0; held < 2; held++) {
+    const int other = held ? client_new(&s, 1, ask) : -1;
+    run(20);
+    const int fd = socket(AF_INET, SOCK_STREAM, 0), next = dup(fd);
+    const struct rlimit none = {.rlim_cur = (rlim_t)next, .rlim_max = before.rlim_max};
+    close(next);
+    EXPECT(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons(s.port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    EXPECT(connect(fd, (struct sockaddr *)&to, sizeof to) == 0);
+    EXPECT(send(fd, ask, strlen(ask), MSG_NOSIGNAL) == (ssize_t)strlen(ask));
+    size_t turns = 0;
+    for (const gint64 until = g_get_monotonic_time() + SECOND; g_get_monotonic_time() < until;)
+      if (g_main_context_iteration(NULL, FALSE))
+        turns++;
+      else
+        g_usleep(200);
+    EXPECT(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    if (other >= 0)
+      close(other);
+    EXPECT(turns <= 50);
+    EXPECT(status_within(fd, 2000) == 200);
+    close(fd);
+    run(300);
+  }
+  weft_http_free(s.http);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("http");
   TCase *tc = tcase_create("http");
@@ -336,6 +421,8 @@ int main(void) {
   tcase_add_test(tc, readers_of_next_to_nothing_are_cut_off);
   tcase_add_test(tc, requests_of_all_kinds);
   tcase_add_test(tc, opens_and_closes_leave_nothing);
+  tcase_add_test(tc, readers_have_some_time_after_the_end);
+  tcase_add_test(tc, no_descriptor_left_is_waited_for);
   suite_add_tcase(suite, tc);
   return test_main(suite);
 }

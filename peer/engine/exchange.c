@@ -84,7 +84,9 @@ void weft_refer_take(weft_engine *e, size_t index, const weft_refer *refer, int6
   weft_neighbour *n = &e->neighbours[index];
   const uint8_t *at = refer->addresses;
   // What nobody asked for would push out what is known, and could have anybody dialled.
-  const bool wanted = n->refer_asked || refer->flags & WEFT_REFER_FULL;
+  const bool full = refer->flags & WEFT_REFER_FULL;
+  const bool wanted =
+      n->refer_asked || (full && n->dialled); // who came of himself has no such news
   bool news = false; // what is known already must not lead to the next question
   n->refer_asked = n->refer_asked && refer->count == 0;
   for (size_t i = 0; wanted && i < refer->count; i++) {
@@ -93,7 +95,7 @@ void weft_refer_take(weft_engine *e, size_t index, const weft_refer *refer, int6
   }
   if (news)
     e->exchange_us = e->options->addresses_max ? 0 : WEFT_ENGINE_NEVER;
-  if (refer->flags & WEFT_REFER_FULL)
+  if (full)
     weft_neighbour_drop(e, index, WEFT_LOST_FULL);
   else if (refer->flags & WEFT_REFER_WANTED && weft_answer_allowed(e, index, now_us))
     weft_neighbour_due(e, index, WEFT_DUE_REFER);

@@ -130,6 +130,26 @@ START_TEST(addresses_are_taken_when_asked_for) {
 }
 END_TEST
 
+// Who was dialled and has no room tells whom to dial instead. Who came of himself and says so could
+// come again and again, and have anybody dialled.
+START_TEST(who_comes_refers_nobody) {
+  for (int dialled = 0; dialled < 2; dialled++) {
+    scene s;
+    const weft_neighbour_options options = {.dialled = dialled};
+    scene_new(&s, false, 0);
+    for (uint32_t i = 0; i < 50; i++) {
+      size_t neighbour;
+      EXPECT_OK(weft_engine_add_neighbour(s.engine, &options, s.now_us, &neighbour));
+      EXPECT_OK(greet(&s, neighbour));
+      EXPECT_OK(refer(&s, neighbour, WEFT_REFER_FULL, 100 * i));
+      run(&s, 100000);
+    }
+    EXPECT(s.lost == 50 && (s.dials > 0) == dialled);
+    scene_free(&s);
+  }
+}
+END_TEST
+
 // Where nothing is signed a receiver believes what maps say of the end; a source must not.
 START_TEST(nobody_ends_a_sources_stream) {
   static const uint8_t data[N * K];
@@ -343,6 +363,7 @@ int main(void) {
   TCase *t = tcase_create("hostile");
   tcase_add_test(t, who_forges_signatures_is_banned);
   tcase_add_test(t, addresses_are_taken_when_asked_for);
+  tcase_add_test(t, who_comes_refers_nobody);
   tcase_add_test(t, nobody_ends_a_sources_stream);
   tcase_add_test(t, addresses_out_of_range_are_refused);
   tcase_add_test(t, nobody_has_the_uplink_for_manifests);

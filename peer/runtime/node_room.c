@@ -7,6 +7,7 @@
 // Each of these makes shares more equal, those of addresses or, these as they are, those of
 // networks. So it comes to an end, though whoever lost his place comes again; and where all are of
 // one network, as in a lab, nothing is taken from anybody for that.
+#include <stdlib.h>
 #include <string.h>
 
 #include "peer/runtime/node_internal.h"
@@ -15,49 +16,89 @@ static bool counts(const node_link *l, bool neighbours) {
   return l->open && !l->tracker && (!neighbours || l->neighbour != NONE);
 }
 
+// Never the source, nor one that was dialled from here.
+static bool may_go(const weft_node *node, const node_link *l) {
+  return !l->dialled && !(node->engine && memcmp(l->public_key, node->stream.source_key, 32) == 0);
+}
+
+static int by_address(const void *a, const void *b) {
+  const node_link *const *x = a, *const *y = b;
+  return memcmp((*x)->address.ip, (*y)->address.ip, sizeof(*x)->address.ip);
+}
+
+// Sorted, so that addresses and networks stand together: a tracker has a thousand.
+typedef struct crowd {
+  const node_link *links[WEFT_SESSION_MAX_LINKS];
+  size_t count;
+} crowd;
+
 typedef bool alike(const weft_address *a, const weft_address *b);
 
-static size_t count_of(const weft_node *node, const weft_address *address, bool neighbours,
-                       alike *same) {
-  size_t count = 0;
+static void gather(const weft_node *node, bool neighbours, crowd *out) {
+  out->count = 0;
   for (size_t i = 0; i < node->options.links_max; i++)
-    count += counts(&node->links[i], neighbours) && same(&node->links[i].address, address);
+    if (counts(&node->links[i], neighbours))
+      out->links[out->count++] = &node->links[i];
+  qsort(out->links, out->count, sizeof *out->links, by_address);
+}
+
+static size_t count_of(const crowd *all, const weft_address *address, alike *same) {
+  size_t count = 0;
+  for (size_t i = 0; i < all->count; i++)
+    count += same(&all->links[i]->address, address);
   return count;
 }
 
-// Never the source, nor one that was dialled from here.
-static bool may_go(const weft_node *node, const node_link *l, bool neighbours) {
-  return counts(l, neighbours) && !l->dialled &&
-         !(node->engine && memcmp(l->public_key, node->stream.source_key, 32) == 0);
+// The end of those that are like the one at `first`.
+static size_t run_end(const crowd *all, size_t first, alike *same) {
+  size_t end = first;
+  while (end < all->count && same(&all->links[first]->address, &all->links[end]->address))
+    end++;
+  return end;
 }
 
-// Of the address (or network) that has most, by two at least more than the newcomer's, the one that
-// came last; of a network, among those whose addresses have more than the newcomer's. NONE: there
-// is none.
-static size_t one_of_many(const weft_node *node, const weft_address *newcomer, bool neighbours,
-                          alike *same) {
-  const size_t own = count_of(node, newcomer, neighbours, weft_address_same_origin);
-  size_t most = count_of(node, newcomer, neighbours, same) + 1, best = NONE;
-  for (size_t i = 0; i < node->options.links_max; i++) {
-    const node_link *l = &node->links[i];
-    if (!may_go(node, l, neighbours) ||
-        count_of(node, &l->address, neighbours, weft_address_same_origin) <= own)
-      continue;
-    if (best != NONE && same(&l->address, &node->links[best].address)) {
-      best = l->since_us > node->links[best].since_us ? i : best;
-      continue;
+// Of these the one that came last, if its address has more than `least`. NULL: there is none.
+static const node_link *newest(const weft_node *node, const crowd *all, size_t first, size_t end,
+                               size_t least) {
+  const node_link *best = NULL;
+  for (size_t at = first; at < end;) {
+    const size_t next = run_end(all, at, weft_address_same_origin);
+    const bool many = next - at > least;
+    for (; at < next; at++) {
+      const node_link *l = all->links[at];
+      if (many && may_go(node, l) && (!best || l->since_us > best->since_us))
+        best = l;
     }
-    const size_t count = count_of(node, &l->address, neighbours, same);
-    if (count > most)
-      best = i;
-    most = count > most ? count : most;
   }
   return best;
 }
 
+// Of the address (or network) that has most, by two at least more than the newcomer's, the one that
+// came last; of a network, among those whose addresses have more than the newcomer's.
+static const node_link *one_of_many(const weft_node *node, const crowd *all,
+                                    const weft_address *newcomer, alike *same) {
+  const size_t least = count_of(all, newcomer, weft_address_same_origin);
+  size_t most = count_of(all, newcomer, same) + 1;
+  const node_link *best = NULL;
+  for (size_t first = 0, end; first < all->count; first = end) {
+    end = run_end(all, first, same);
+    const node_link *l = end - first > most ? newest(node, all, first, end, least) : NULL;
+    if (!l)
+      continue;
+    best = l;
+    most = end - first;
+  }
+  return best;
+}
+
+// NONE: the newcomer has no more of a right than anybody.
 static size_t one_too_many(const weft_node *node, const weft_address *newcomer, bool neighbours) {
-  const size_t link = one_of_many(node, newcomer, neighbours, weft_address_same_origin);
-  return link != NONE ? link : one_of_many(node, newcomer, neighbours, weft_address_same_network);
+  crowd all;
+  gather(node, neighbours, &all);
+  const node_link *l = one_of_many(node, &all, newcomer, weft_address_same_origin);
+  if (!l)
+    l = one_of_many(node, &all, newcomer, weft_address_same_network);
+  return l ? (size_t)(l - node->links) : NONE;
 }
 
 // The one that was refused longest ago and is still here.

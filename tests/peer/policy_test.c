@@ -10,7 +10,7 @@
 #include "tests/support/test_rng.h"
 
 enum { SEGMENT = 1024, SEGMENTS = 80, INPUT_BYTES = SEGMENTS * SEGMENT - 300 };
-static const int64_t SEGMENT_US = 100000, SECOND = 1000000;
+static const int64_t SEGMENT_US = SWARM_SEGMENT_US, SECOND = 1000000;
 static uint8_t input[INPUT_BYTES];
 
 static void setup(void) {
@@ -18,29 +18,13 @@ static void setup(void) {
   test_rng_fill(&rng, input, sizeof input);
 }
 
-static fixture_fate lossy(swarm *s, size_t from, size_t to) {
-  (void)from, (void)to;
-  return (fixture_fate){.copies = swarm_draw(s, 100) >= 3,
-                        .delay_us = 15000 + (int64_t)swarm_draw(s, 10000)};
-}
-
 static swarm *live(uint64_t salt, const weft_policy *policy) {
-  swarm *s = malloc(sizeof *s);
-  swarm_init(s, input, sizeof input, salt);
-  s->fate = lossy;
-  s->options.mode = WEFT_MODE_LIVE;
-  s->options.window = 48;
-  s->options.lag_us = 3 * SECOND;
-  s->options.startup_us = SECOND;
+  swarm *s = swarm_new_live(input, sizeof input, salt);
+  s->fate = swarm_lossy;
+  s->loss_percent = 3;
   s->options.neighbours_max = 24;
   s->options.policy = policy;
-  s->feed_every_us = SEGMENT_US;
   return s;
-}
-
-static void end(swarm *s) {
-  swarm_free(s);
-  free(s);
 }
 
 // Everybody knows `degree` others.
@@ -78,7 +62,7 @@ START_TEST(pull_plays_everything) {
     all += x.received_packets;
   }
   EXPECT(useless * 4 < all); // it asks for what it needs
-  end(s);
+  swarm_free(s);
 }
 END_TEST
 
@@ -97,7 +81,7 @@ START_TEST(rarest_first_plays_blocks) {
   }
   EXPECT(useless * 10 < all);
   EXPECT(source < 8 * (uint64_t)INPUT_BYTES * 5 / 4); // of 15 peers, the source serves few
-  end(s);
+  swarm_free(s);
 }
 END_TEST
 
@@ -110,7 +94,7 @@ START_TEST(source_only_leaves_peers_silent) {
   for (size_t i = 1; i < 5; i++)
     sent += swarm_statistics(s, i).sent_packets;
   EXPECT(sent * 20 < swarm_statistics(s, 0).sent_packets); // repair alone
-  end(s);
+  swarm_free(s);
 }
 END_TEST
 
@@ -444,14 +428,13 @@ START_TEST(a_stranger_is_sent_nothing_before_its_map) {
     ;
   EXPECT_OK(weft_engine_get_neighbour(engine, stranger, &x));
   EXPECT(x.sent_packets == 0);
-  end(s);
+  swarm_free(s);
 }
 END_TEST
 
 START_TEST(ledbat_keeps_the_queue_short) {
   static uint8_t big[400 * SEGMENT];
-  swarm *s = malloc(sizeof *s);
-  swarm_init(s, big, sizeof big, 5);
+  swarm *s = swarm_new(big, sizeof big, 5);
   s->options.congestion = true;
   s->options.timers.map_us = 50000;
   s->fate = bottleneck;
@@ -462,21 +445,20 @@ START_TEST(ledbat_keeps_the_queue_short) {
   swarm_run(s, 60 * SECOND);
   EXPECT(s->node[1].read == 400 && !s->node[1].wrong);
   EXPECT(worst_queue_us > 0 && worst_queue_us < 250000);
-  end(s);
+  swarm_free(s);
 }
 END_TEST
 
 // A live stream that stands still: nothing but the timers of the document.
 START_TEST(idle_engines_sleep) {
   swarm *s = live(6, &weft_policy_push);
-  s->fate = lossy;
   swarm_start(s, NULL);
   fill(s, 3, 2);
   swarm_run(s, SEGMENTS * SEGMENT_US + 10 * SECOND);
   const uint64_t before = s->sequence;
   swarm_run(s, s->now_us + 60 * SECOND);
   EXPECT(s->sequence - before < 60 * 6 / 5); // six ends of links, a word each 10 s, and replies
-  end(s);
+  swarm_free(s);
 }
 END_TEST
 

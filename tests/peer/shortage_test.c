@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Live with less uplink than the stream needs: which segments are forgone, and that the others are
 // whole.
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/peer/swarm.h"
 #include "tests/support/test_main.h"
 #include "tests/support/test_rng.h"
 
 enum { SEGMENT = 1024, SEGMENTS = 900, INPUT_BYTES = SEGMENTS * SEGMENT };
-static const int64_t SECOND = 1000000, SEGMENT_US = 100000;
+static const int64_t SECOND = 1000000, SEGMENT_US = SWARM_SEGMENT_US;
 static uint8_t input[INPUT_BYTES];
 
 static void setup(void) {
@@ -111,13 +108,8 @@ static double continuity(const playback *from, const playback *to) {
 // what is needed (320 kbit/s; small packets). After a minute the stream has half its rate.
 START_TEST(a_part_is_played_and_all_once_there_is_uplink) {
   enum { PEERS = 24, AT_SOURCE = 4, DEGREE = 3, UPLINK = 240000 };
-  swarm *s = malloc(sizeof *s);
-  swarm_init(s, input, sizeof input, 6);
-  s->options.mode = WEFT_MODE_LIVE;
+  swarm *s = swarm_new_live(input, sizeof input, 6);
   s->options.window = 64;
-  s->options.lag_us = 3 * SECOND;
-  s->options.startup_us = SECOND;
-  s->feed_every_us = SEGMENT_US;
   swarm_start(s, NULL);
   for (size_t i = 0; i < PEERS; i++)
     swarm_add(s, &(weft_engine_self){.upload_bits_per_s = UPLINK});
@@ -138,7 +130,6 @@ START_TEST(a_part_is_played_and_all_once_there_is_uplink) {
   EXPECT(continuity(&enough, &end) >= 0.999);
   EXPECT(end.forgone == 0);
   swarm_free(s);
-  free(s);
 }
 END_TEST
 

@@ -301,106 +301,6 @@ static fixture_fate bottleneck(swarm *s, size_t from, size_t to) {
   return (fixture_fate){.copies = queue_us < 500000, .delay_us = 20000 + queue_us};
 }
 
-// One neighbour that lacks all of one segment, of which we have `rank` and sent `sent`: how many
-// packets push would send it now.
-static size_t pushed(uint16_t rank, uint32_t sent, bool source) {
-  enum { BLOCKS = 64 };
-  const weft_policy_segment own = {.blocks = BLOCKS, .rank = rank, .received = rank, .sent = sent};
-  const weft_policy_want want = {.accepts = 1};
-  const weft_policy_neighbour neighbour = {
-      .open = true, .known = true, .suppliers = 1, .first = 0, .count = 1, .wants = &want};
-  const uint64_t number = 0;
-  const weft_policy_view view = {.live = true,
-                                 .source = source,
-                                 .count = 1,
-                                 .window = 1,
-                                 .horizon = 1,
-                                 .segments = &own,
-                                 .number = &number,
-                                 .neighbours = 1,
-                                 .neighbour = &neighbour,
-                                 .batch_max = BLOCKS};
-  weft_rng_chacha chacha;
-  weft_rng_chacha_seed(&chacha, fixture_seed(), 3);
-  const weft_rng rng = weft_rng_chacha_table(&chacha);
-  weft_policy_choice choice = {0};
-  return weft_policy_push.pick(NULL, &view, &rng, &choice) ? choice.count : 0;
-}
-
-START_TEST(little_of_a_segment_is_sent_to_few) {
-  EXPECT(pushed(0, 0, false) == 0);
-  EXPECT(pushed(1, 0, false) == 1);   // what is held, and no more to one
-  EXPECT(pushed(1, 2, false) == 1);   // to a third
-  EXPECT(pushed(1, 3, false) == 0);   // 2 r + 1 went out
-  EXPECT(pushed(31, 60, false) == 3); // 63 in all
-  EXPECT(pushed(31, 63, false) == 0);
-  EXPECT(pushed(32, 63, false) == 32); // half of it: as much as is wanted
-  EXPECT(pushed(64, 1000, false) == 64);
-  EXPECT(pushed(8, 1000, true) == 8); // a source has nobody to wait for
-}
-END_TEST
-
-// One neighbour whose window is segments 4 to 7, of 64 blocks each. We have all of 4, 5 and 6, and
-// `own` packets of 7, the newest. How often, of 1,000 picks, push takes each.
-static void picks(bool live, const weft_policy_want wants[4], uint16_t own, unsigned count[8]) {
-  enum { BLOCKS = 64, WINDOW = 4 };
-  weft_policy_segment segments[WINDOW];
-  for (size_t i = 0; i < WINDOW; i++)
-    segments[i] = (weft_policy_segment){.blocks = BLOCKS, .rank = i == 3 ? own : BLOCKS};
-  const uint64_t number[WINDOW] = {4, 5, 6, 7};
-  const weft_policy_neighbour neighbour = {
-      .open = true, .known = true, .suppliers = 1, .first = 4, .count = WINDOW, .wants = wants};
-  const weft_policy_view view = {.live = live,
-                                 .first = 4,
-                                 .count = WINDOW,
-                                 .window = WINDOW,
-                                 .horizon = 8,
-                                 .play = 4,
-                                 .segments = segments,
-                                 .number = number,
-                                 .neighbours = 1,
-                                 .neighbour = &neighbour,
-                                 .batch_max = 16};
-  weft_rng_chacha chacha;
-  weft_rng_chacha_seed(&chacha, fixture_seed(), 4);
-  const weft_rng rng = weft_rng_chacha_table(&chacha);
-  memset(count, 0, 8 * sizeof *count);
-  for (int i = 0; i < 1000; i++) {
-    weft_policy_choice choice = {0};
-    EXPECT(weft_policy_push.pick(NULL, &view, &rng, &choice) && choice.segment < 8);
-    count[choice.segment]++;
-  }
-}
-
-// Else it would begin its way through the mesh only when those played sooner are complete.
-START_TEST(the_newest_of_which_a_neighbour_has_little_goes_first) {
-  const weft_policy_want none = {.accepts = 1};
-  weft_policy_want wants[4] = {none, none, none, none};
-  unsigned count[8];
-  picks(true, wants, 8, count);
-  EXPECT(count[7] == 1000);
-  picks(true, wants, 0, count); // we have nothing of it
-  EXPECT(count[6] == 1000);
-  wants[3].rank = 15; // less than a quarter, but what is on its way to it makes one
-  picks(true, wants, 64, count);
-  EXPECT(count[7] == 1000);
-  wants[3].in_flight = 1;
-  picks(true, wants, 64, count);
-  EXPECT(count[6] == 1000);
-  wants[2].rank = wants[1].rank = wants[0].rank = 16; // a quarter of each: those played first
-  picks(true, wants, 64, count);
-  EXPECT(count[4] > 600 && count[5] > 50 && count[6] > 50 && count[7] > 50);
-  wants[3] = none;
-  wants[3].accepts = 0; // it says that it takes nothing of it
-  picks(true, wants, 64, count);
-  EXPECT(count[7] == 0 && count[4] > 600);
-  for (size_t i = 0; i < 4; i++)
-    wants[i] = none;
-  picks(false, wants, 64, count); // on demand nothing is new: those played first, always
-  EXPECT(count[4] > 600);
-}
-END_TEST
-
 // A neighbour that greets and whose map does not come seems to lack everything: it is sent nothing.
 START_TEST(a_stranger_is_sent_nothing_before_its_map) {
   swarm *s = live(9, &weft_policy_push);
@@ -471,8 +371,6 @@ int main(void) {
   tcase_add_test(t, source_only_leaves_peers_silent);
   tcase_add_test(t, tokens_take_the_place_of_datagrams);
   tcase_add_test(t, an_engine_is_small);
-  tcase_add_test(t, little_of_a_segment_is_sent_to_few);
-  tcase_add_test(t, the_newest_of_which_a_neighbour_has_little_goes_first);
   tcase_add_test(t, a_stranger_is_sent_nothing_before_its_map);
   tcase_add_test(t, ledbat_keeps_the_queue_short);
   tcase_add_test(t, idle_engines_sleep);

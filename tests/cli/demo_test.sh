@@ -2,27 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # `weft demo` as users call it: inputs of every kind, wrong arguments, JSON, determinism, Ctrl-C.
 set -euo pipefail
+# shellcheck source=tests/cli/expect.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/expect.sh"
 
 weft=$PWD/$1
+program=("$weft")
 weft_with_fault=$PWD/$2 # one byte of one peer comes out wrong
 work=${TEST_TMPDIR:-$(mktemp -d)}
 cd -- "$work"
-failures=0
-
-fail() {
-  printf 'FAILED: %s\n' "$*" >&2
-  failures=$((failures + 1))
-}
-
-# expect CODE ARGUMENT...: runs weft, output in `out` and `err`
-expect() {
-  local wanted=$1 got=0
-  shift
-  "$weft" "$@" >out 2>err </dev/null || got=$?
-  [ "$got" = "$wanted" ] || fail "weft $*: exit $got, not $wanted: $(cat err)"
-}
-
-says() { grep -q -- "$1" "$2" || fail "no '$1' in $2: $(cat "$2")"; }
 
 small=(--peers 5 --segment-blocks 16 --block-bytes 256)
 digest_of() { sed -n 's/.*"input_blake2b":"\([0-9a-f]*\)".*/\1/p'; }
@@ -122,13 +109,6 @@ python3 -c 'import json; assert json.load(open("out"))["input"] == "a\"b\\c"' ||
 
 # --- what is wrong is said, with the documented code
 
-wrong() {
-  local code=$1 text=$2
-  shift 2
-  expect "$code" "$@"
-  says "$text" err
-  [ ! -s out ] || fail "weft $*: output beside the error"
-}
 wrong 3 'missing: No such file' demo --input missing
 wrong 3 'Is a directory' demo --input .
 wrong 2 '--input takes FILE, not an empty word' demo --input ''
@@ -214,11 +194,13 @@ wrong 3 'compare: [.]: Is a directory' bench compare . .
 
 # --- a peer that differs
 
-weft=$weft_with_fault expect 1 demo "${small[@]}" --input odd
+program=("$weft_with_fault")
+expect 1 demo "${small[@]}" --input odd
 says '^4 of 5 peers hold BLAKE2b' out
 [ "$(grep -c 'DIFFER$' out)" = 1 ] || fail "which peer differs? $(cat out)"
-weft=$weft_with_fault expect 1 demo "${small[@]}" --input odd --json
+expect 1 demo "${small[@]}" --input odd --json
 says '"peers_same":4,"ok":false' out
+program=("$weft")
 
 # --- progress, on a terminal only
 

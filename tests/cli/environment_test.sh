@@ -2,18 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # The variables of the environment: what a mistyped one is answered, and that documents name none that is not there.
 set -euo pipefail
+# shellcheck source=tests/cli/expect.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/expect.sh"
 
 weft=$PWD/$1
 shift
 documents=("$@")
 work=$(mktemp -d -p "${TEST_TMPDIR:-/tmp}")
 err=$work/err
-failures=0
-
-fail() {
-  printf 'FAILED: %s\n' "$*" >&2
-  failures=$((failures + 1))
-}
 
 # answers CODE TEXT NAME=VALUE ARGUMENT...: weft's exit code, and what it says; an empty text: nothing
 answers() {

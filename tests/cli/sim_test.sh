@@ -3,26 +3,14 @@
 # `weft sim` as users call it: shipped scenarios, wrong files and flags, results and their agreement,
 # sweeps that were killed, the page in a browser, ranks of MPI.
 set -euo pipefail
+# shellcheck source=tests/cli/expect.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/expect.sh"
 
 weft=$PWD/$1
+program=("$weft")
 mpi=${2:+$PWD/$2}
 work=${TEST_TMPDIR:-$(mktemp -d)}
 cd -- "$work"
-failures=0
-
-fail() {
-  printf 'FAILED: %s\n' "$*" >&2
-  failures=$((failures + 1))
-}
-
-expect() { # CODE ARGUMENT...
-  local wanted=$1 got=0
-  shift
-  "$weft" "$@" >out 2>err </dev/null || got=$?
-  [ "$got" = "$wanted" ] || fail "weft $*: exit $got, not $wanted: $(cat err)"
-}
-
-says() { grep -q -- "$1" "$2" || fail "no '$1' in $2: $(cat "$2")"; }
 
 small=(--peers 30 --duration 15s --arrival together --departure stay --threads 2)
 
@@ -210,13 +198,6 @@ fi
 
 # --- what is wrong is said, with line and key
 
-wrong() {
-  local code=$1 text=$2
-  shift 2
-  expect "$code" "$@"
-  says "$text" err
-  [ ! -s out ] || fail "weft $*: output beside the error"
-}
 printf '[network]\npeers = 10\npears = 3\n' >key.ini
 wrong 2 "key.ini:3: there is no key 'pears' in \[network\]" sim key.ini
 printf '# a comment\n[network]\n\npeers = many\n' >value.ini

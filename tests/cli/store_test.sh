@@ -3,29 +3,16 @@
 # `weft store` as users call it: exit codes and messages, pipes, JSON, kill -9 at random moments, a full disk, a folder
 # that cannot be written. Death at every single call is //tests/store:crash_test.
 set -euo pipefail
+# shellcheck source=tests/cli/expect.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/expect.sh"
 
 weft=$PWD/$1
+program=("$weft" store)
 work=$(mktemp -d -p "${TEST_TMPDIR:-/tmp}")
 cd -- "$work"
-failures=0
 seed=${WEFT_TEST_SEED:-$$}
 printf 'WEFT_TEST_SEED=%s\n' "$seed"
 RANDOM=$seed
-
-fail() {
-  printf 'FAILED: %s\n' "$*" >&2
-  failures=$((failures + 1))
-}
-
-# expect CODE ARGUMENT...: runs weft store, output in `out` and `err`
-expect() {
-  local wanted=$1 got=0
-  shift
-  "$weft" store "$@" >out 2>err </dev/null || got=$?
-  [ "$got" = "$wanted" ] || fail "weft store $*: exit $got, not $wanted: $(cat err)"
-}
-
-says() { grep -q -- "$1" "$2" || fail "no '$1' in $2: $(cat "$2")"; }
 
 # poke FILE OFFSET: another byte there
 poke() {

@@ -3,26 +3,13 @@
 # `weft store` where it must not be trusted blindly: outputs that would overwrite the set, modes, links, long names, what
 # scripts are told when a call fails, and headers that somebody made up.
 set -euo pipefail
+# shellcheck source=tests/cli/expect.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/expect.sh"
 
 weft=$PWD/$1
+program=(timeout 60 "$weft" store)
 work=$(mktemp -d -p "${TEST_TMPDIR:-/tmp}")
 cd -- "$work"
-failures=0
-
-fail() {
-  printf 'FAILED: %s\n' "$*" >&2
-  failures=$((failures + 1))
-}
-
-# expect CODE ARGUMENT...: runs weft store, output in `out` and `err`
-expect() {
-  local wanted=$1 got=0
-  shift
-  timeout 60 "$weft" store "$@" >out 2>err </dev/null || got=$?
-  [ "$got" = "$wanted" ] || fail "weft store $*: exit $got, not $wanted: $(cat err)"
-}
-
-says() { grep -q -- "$1" "$2" || fail "no '$1' in $2: $(cat "$2")"; }
 
 head -c 100000 /dev/urandom >in
 expect 0 encode -k 3 -m 2 --stripe 30000 in --output-dir d

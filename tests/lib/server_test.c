@@ -13,7 +13,7 @@
 #include "weft/server.h"
 #include "weft/weft.h"
 
-enum { N = 16, K = 200, SEGMENT_BYTES = N * K, CLIENTS = 5 };
+enum { N = 16, K = 200, SEGMENT_BYTES = N * K, CLIENTS = 5, CROWD = 20 };
 
 static int64_t clock_us(void *user) {
   (void)user;
@@ -126,9 +126,10 @@ END_TEST
 
 static void small_batches(weft_server_options *options) { options->batch_packets = 4; }
 
-static void count_client(void *user, const weft_server_packet *packet) {
+static void count_client(void *user, const weft_server_packet *packet) { // counts: (CROWD)
   size_t *counts = user;
   ck_assert_int_eq(packet->status, WEFT_OK);
+  ck_assert_uint_lt(packet->client, CROWD);
   counts[packet->client]++;
 }
 
@@ -138,7 +139,7 @@ START_TEST(split_requests_keep_their_counts) {
   const uint8_t data[SEGMENT_BYTES] = {1};
   push(server, 0, data, sizeof data);
   const uint32_t wanted[CLIENTS] = {1, 9, 2, 30, 4};
-  size_t total = 0, counts[CLIENTS] = {0};
+  size_t total = 0, counts[CROWD] = {0};
   for (uint64_t c = 0; c < CLIENTS; c++) {
     request(server, 0, c, wanted[c]);
     total += wanted[c];
@@ -169,7 +170,7 @@ START_TEST(requests_wait_for_company_until_the_deadline) {
   weft_server_get_stats(server, &stats);
   ck_assert_uint_eq(stats.pending_packets, 2);
   ck_assert_int_eq(weft_server_process(server, 100), WEFT_OK);
-  size_t counts[CLIENTS] = {0};
+  size_t counts[CROWD] = {0};
   take_all(server, 2, count_client, counts);
   weft_server_get_stats(server, &stats);
   ck_assert_uint_eq(stats.lane[0].batches, 1); // one product for both
@@ -223,7 +224,7 @@ START_TEST(segments_are_evicted_by_age_and_by_budget) {
   ck_assert_int_eq(weft_server_request_many(server, &gone, 1, 0, &accepted), WEFT_E_FOREIGN);
   ck_assert_uint_eq(accepted, 0);
   ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
-  size_t counts[CLIENTS] = {0};
+  size_t counts[CROWD] = {0};
   take_all(server, 2, count_client, counts);
   ck_assert_int_eq(weft_server_process(server, 1000), WEFT_OK);
   ck_assert(!weft_server_has(server, 7, 0) && !weft_server_has(server, 7, 2));
@@ -263,7 +264,7 @@ END_TEST
 
 // --- many of everything ---
 
-enum { MANY = 200, CROWD = 20 };
+enum { MANY = 200 };
 
 START_TEST(many_segments_are_found) {
   weft_ctx *ctx = context(NULL, NULL);
@@ -285,12 +286,6 @@ START_TEST(many_segments_are_found) {
 }
 END_TEST
 
-static void count_crowd(void *user, const weft_server_packet *packet) {
-  size_t *counts = user;
-  ck_assert_uint_lt(packet->client, CROWD);
-  counts[packet->client]++;
-}
-
 START_TEST(a_crowd_gets_what_each_asked_for) {
   weft_ctx *ctx = context(NULL, NULL);
   weft_server *server = server_on(&ctx, 1, NULL);
@@ -300,7 +295,7 @@ START_TEST(a_crowd_gets_what_each_asked_for) {
   for (uint32_t c = 0; c < CROWD; c++, all += c)
     request(server, 0, c, 1 + c);
   ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
-  take_all(server, all, count_crowd, counts);
+  take_all(server, all, count_client, counts);
   for (size_t c = 0; c < CROWD; c++)
     ck_assert_uint_eq(counts[c], 1 + c);
   weft_server_free(server);
@@ -350,7 +345,7 @@ START_TEST(nothing_is_made_of_what_has_expired) {
   ck_assert_uint_eq(accepted, 0);
   // What is in the making when its segment expires is made all the same.
   for (uint64_t s = 1; s < 40; s++) {
-    size_t counts[CLIENTS] = {0};
+    size_t counts[CROWD] = {0};
     push(server, s, data, sizeof data);
     request(server, s, 0, 50);
     ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
@@ -381,7 +376,7 @@ START_TEST(packets_not_released_hold_further_ones_back) {
   ck_assert_uint_eq(stats.pending_packets, 6);
   // Only the expiry waits for time: the rest waits for the caller to release packets.
   ck_assert_int_eq(weft_server_deadline(server), 1000);
-  size_t counts[CLIENTS] = {0};
+  size_t counts[CROWD] = {0};
   take_all(server, 10, count_client, counts);
   ck_assert_uint_eq(counts[0], 10);
   weft_server_free(server);

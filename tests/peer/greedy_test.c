@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Swarms with neighbours who ask all for everything all the time, and say to lack it: what others
 // need comes first, and none gets more than the stream of anybody, losses counted.
-#include <stdlib.h>
-
 #include "tests/peer/swarm.h"
 #include "tests/support/test_main.h"
 #include "tests/support/test_rng.h"
 
 enum { SEGMENT = 1024, SEGMENTS = 150, INPUT_BYTES = SEGMENTS * SEGMENT - 300, HONEST = 8 };
-enum { SEGMENT_US = 100000, SECOND = 1000000 };
+enum { SEGMENT_US = SWARM_SEGMENT_US, SECOND = 1000000 };
 static uint8_t input[INPUT_BYTES];
 
 static void setup(void) {
   test_rng rng = test_rng_new(test_seed(), 14);
   test_rng_fill(&rng, input, sizeof input);
-}
-
-static fixture_fate lossy(swarm *s, size_t from, size_t to) {
-  (void)from, (void)to;
-  return (fixture_fate){.copies = swarm_draw(s, 100) >= 2,
-                        .delay_us = 15000 + (int64_t)swarm_draw(s, 10000)};
 }
 
 typedef struct outcome { // in streams of coded packets
@@ -32,21 +24,19 @@ typedef struct outcome { // in streams of coded packets
 // peer has it more than eight times.
 static outcome with_greedy(uint64_t salt, const weft_policy *policy, weft_engine_mode mode,
                            size_t honest, uint64_t source_bits_per_s) {
-  swarm *s = malloc(sizeof *s);
   const bool live = mode == WEFT_MODE_LIVE;
   const weft_engine_self source = {.upload_bits_per_s = source_bits_per_s,
                                    .stream_bytes = live ? 0 : INPUT_BYTES};
   const weft_engine_self peer = {.upload_bits_per_s = 1000000};
-  swarm_init(s, input, sizeof input, salt);
-  s->fate = lossy;
+  swarm *s =
+      live ? swarm_new_live(input, sizeof input, salt) : swarm_new(input, sizeof input, salt);
+  s->fate = swarm_lossy;
+  s->loss_percent = 2;
   s->options.mode = mode;
   s->options.rate_bits_per_s = (uint64_t)8 * SEGMENT * SECOND / SEGMENT_US;
-  s->options.window = live ? 48 : 16;
-  s->options.lag_us = 3 * SECOND;
   s->options.startup_us = SECOND;
   s->options.neighbours_max = 24;
   s->options.policy = policy;
-  s->feed_every_us = live ? SEGMENT_US : 0;
   swarm_start(s, &source);
   for (size_t i = 1; i <= honest + 1; i++) {
     swarm_add(s, &peer);
@@ -68,7 +58,6 @@ static outcome with_greedy(uint64_t salt, const weft_policy *policy, weft_engine
   }
   o.in_time /= due;
   swarm_free(s);
-  free(s);
   return o;
 }
 

@@ -2,14 +2,13 @@
 // Playback in small swarms: live continuity through loss, churn and late joins; VoD pace, stalls,
 // seeks and joins from the beginning; the source's departure.
 #include <stdlib.h>
-#include <string.h>
 
 #include "tests/peer/swarm.h"
 #include "tests/support/test_main.h"
 #include "tests/support/test_rng.h"
 
 enum { SEGMENT = 1024, SEGMENTS = 120, INPUT_BYTES = SEGMENTS * SEGMENT + 77 };
-static const int64_t SEGMENT_US = 100000, SECOND = 1000000;
+static const int64_t SEGMENT_US = SWARM_SEGMENT_US, SECOND = 1000000;
 static uint8_t input[INPUT_BYTES];
 
 static void setup(void) {
@@ -24,13 +23,9 @@ static fixture_fate lossy(swarm *s, size_t from, size_t to) {
 }
 
 static swarm *live(uint64_t salt) {
-  swarm *s = malloc(sizeof *s);
-  swarm_init(s, input, sizeof input, salt);
-  s->options.mode = WEFT_MODE_LIVE;
+  swarm *s = swarm_new_live(input, sizeof input, salt);
   s->options.window = 32;
   s->options.lag_us = 2 * SECOND;
-  s->options.startup_us = SECOND;
-  s->feed_every_us = SEGMENT_US;
   return s;
 }
 
@@ -38,11 +33,6 @@ static void mesh(swarm *s, size_t nodes, size_t degree) {
   for (size_t i = 1; i < nodes; i++)
     for (size_t d = 1; d <= degree && d <= i; d++)
       swarm_connect(s, i, d == 1 && i <= 4 ? 0 : i - d);
-}
-
-static void end(swarm *s) {
-  swarm_free(s);
-  free(s);
 }
 
 static double continuity(const swarm *s, size_t node) {
@@ -67,7 +57,7 @@ static void expect_live(swarm *s, size_t nodes) {
     EXPECT(weft_engine_done(s->node[i].engine));
     EXPECT(s->node[i].read == x.in_time);
   }
-  end(s);
+  swarm_free(s);
 }
 
 START_TEST(live_plays_everything_in_time) {
@@ -110,7 +100,7 @@ START_TEST(live_waits_for_a_late_and_for_a_pausing_input) {
     EXPECT(!s->node[i].wrong && x.due >= SEGMENTS && x.in_time == x.due);
     EXPECT(x.startup_us <= 11 * SECOND && weft_engine_done(s->node[i].engine));
   }
-  end(s);
+  swarm_free(s);
 }
 END_TEST
 
@@ -149,7 +139,7 @@ START_TEST(a_crowd_at_the_source_is_served_by_itself) {
   }
   EXPECT(in_time >= 0.99 * due && due > 32 * 80);
   EXPECT(s->node[0].data_sent < (uint64_t)INPUT_BYTES * 8);
-  end(s);
+  swarm_free(s);
 }
 END_TEST
 
@@ -173,7 +163,7 @@ START_TEST(late_joiners_of_a_live_stream_start_near_its_edge) {
   EXPECT_OK(weft_engine_play_time(s->node[late].engine, 100, &here));
   EXPECT_OK(weft_engine_play_time(s->node[1].engine, 100, &there));
   EXPECT(llabs(here - there) < 200000);
-  end(s);
+  swarm_free(s);
 }
 END_TEST
 
@@ -205,7 +195,7 @@ START_TEST(live_goes_on_through_churn) {
     if (s->node[i].engine)
       EXPECT(continuity(s, i) >= 0.95);
   }
-  end(s);
+  swarm_free(s);
 }
 END_TEST
 
@@ -228,7 +218,7 @@ START_TEST(live_ends_when_the_source_leaves) {
       EXPECT(s->node[i].lost[polite ? WEFT_LOST_LEFT : WEFT_LOST_SILENT] >= (i == 1));
       EXPECT(weft_engine_deadline(s->node[i].engine) > s->now_us);
     }
-    end(s);
+    swarm_free(s);
   }
 }
 END_TEST
@@ -236,8 +226,7 @@ END_TEST
 // --- VoD
 
 static swarm *vod(uint64_t salt) {
-  swarm *s = malloc(sizeof *s);
-  swarm_init(s, input, sizeof input, salt);
+  swarm *s = swarm_new(input, sizeof input, salt);
   s->options.mode = WEFT_MODE_VOD;
   s->options.rate_bits_per_s = (uint64_t)(SEGMENT * 8 * SECOND / SEGMENT_US);
   s->options.startup_us = 300000;
@@ -263,7 +252,7 @@ START_TEST(vod_plays_at_its_rate_from_any_time_of_joining) {
     EXPECT(weft_engine_done(s->node[i].engine));
     EXPECT(x.startup_us <= 2 * SECOND);
   }
-  end(s);
+  swarm_free(s);
 }
 END_TEST
 
@@ -287,7 +276,7 @@ START_TEST(vod_seeks_forwards_and_back) {
   swarm_run(s, s->now_us + 20 * SECOND);
   for (size_t i = 1; i < 3; i++)
     EXPECT(weft_engine_done(s->node[i].engine) && !s->node[i].wrong);
-  end(s);
+  swarm_free(s);
 }
 END_TEST
 
@@ -309,7 +298,7 @@ START_TEST(vod_stalls_and_goes_on) {
   EXPECT(x.stalls >= 1 && s->node[1].stalls == x.stalls && s->node[1].resumes == x.stalls);
   EXPECT(x.stalled_us > 2 * SECOND && x.stalled_us < 6 * SECOND);
   EXPECT(s->node[1].read == SEGMENTS + 1 && !s->node[1].wrong);
-  end(s);
+  swarm_free(s);
 }
 END_TEST
 
@@ -329,7 +318,7 @@ START_TEST(a_late_joiner_starts_with_the_oldest_segment_there_is) {
   EXPECT(s->node[1].read == SEGMENTS + 1 && !s->node[1].wrong);
   EXPECT(s->node[late].read > 60 && !s->node[late].wrong);
   EXPECT(weft_engine_done(s->node[late].engine));
-  end(s);
+  swarm_free(s);
 }
 END_TEST
 
@@ -356,7 +345,7 @@ static void expect_place(bool sought) {
   swarm_connect(s, PLACES + 1, 0);
   swarm_run(s, 8 * SECOND);
   EXPECT((s->node[PLACES + 1].plays > 0) == sought);
-  end(s);
+  swarm_free(s);
 }
 
 START_TEST(the_dead_give_up_places_that_others_want) { expect_place(true); }

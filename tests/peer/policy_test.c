@@ -10,7 +10,7 @@
 #include "tests/support/test_rng.h"
 
 enum { SEGMENT = 1024, SEGMENTS = 80, INPUT_BYTES = SEGMENTS * SEGMENT - 300 };
-static const int64_t SEGMENT_US = 100000, SECOND = 1000000;
+static const int64_t SEGMENT_US = SWARM_SEGMENT_US, SECOND = 1000000;
 static uint8_t input[INPUT_BYTES];
 
 static void setup(void) {
@@ -18,29 +18,13 @@ static void setup(void) {
   test_rng_fill(&rng, input, sizeof input);
 }
 
-static fixture_fate lossy(swarm *s, size_t from, size_t to) {
-  (void)from, (void)to;
-  return (fixture_fate){.copies = swarm_draw(s, 100) >= 3,
-                        .delay_us = 15000 + (int64_t)swarm_draw(s, 10000)};
-}
-
 static swarm *live(uint64_t salt, const weft_policy *policy) {
-  swarm *s = malloc(sizeof *s);
-  swarm_init(s, input, sizeof input, salt);
-  s->fate = lossy;
-  s->options.mode = WEFT_MODE_LIVE;
-  s->options.window = 48;
-  s->options.lag_us = 3 * SECOND;
-  s->options.startup_us = SECOND;
+  swarm *s = swarm_new_live(input, sizeof input, salt);
+  s->fate = swarm_lossy;
+  s->loss_percent = 3;
   s->options.neighbours_max = 24;
   s->options.policy = policy;
-  s->feed_every_us = SEGMENT_US;
   return s;
-}
-
-static void end(swarm *s) {
-  swarm_free(s);
-  free(s);
 }
 
 // Everybody knows `degree` others.
@@ -78,7 +62,7 @@ START_TEST(pull_plays_everything) {
     all += x.received_packets;
   }
   EXPECT(useless * 4 < all); // it asks for what it needs
-  end(s);
+  swarm_free(s);
 }
 END_TEST
 
@@ -97,7 +81,7 @@ START_TEST(rarest_first_plays_blocks) {
   }
   EXPECT(useless * 10 < all);
   EXPECT(source < 8 * (uint64_t)INPUT_BYTES * 5 / 4); // of 15 peers, the source serves few
-  end(s);
+  swarm_free(s);
 }
 END_TEST
 
@@ -110,7 +94,7 @@ START_TEST(source_only_leaves_peers_silent) {
   for (size_t i = 1; i < 5; i++)
     sent += swarm_statistics(s, i).sent_packets;
   EXPECT(sent * 20 < swarm_statistics(s, 0).sent_packets); // repair alone
-  end(s);
+  swarm_free(s);
 }
 END_TEST
 
@@ -317,106 +301,6 @@ static fixture_fate bottleneck(swarm *s, size_t from, size_t to) {
   return (fixture_fate){.copies = queue_us < 500000, .delay_us = 20000 + queue_us};
 }
 
-// One neighbour that lacks all of one segment, of which we have `rank` and sent `sent`: how many
-// packets push would send it now.
-static size_t pushed(uint16_t rank, uint32_t sent, bool source) {
-  enum { BLOCKS = 64 };
-  const weft_policy_segment own = {.blocks = BLOCKS, .rank = rank, .received = rank, .sent = sent};
-  const weft_policy_want want = {.accepts = 1};
-  const weft_policy_neighbour neighbour = {
-      .open = true, .known = true, .suppliers = 1, .first = 0, .count = 1, .wants = &want};
-  const uint64_t number = 0;
-  const weft_policy_view view = {.live = true,
-                                 .source = source,
-                                 .count = 1,
-                                 .window = 1,
-                                 .horizon = 1,
-                                 .segments = &own,
-                                 .number = &number,
-                                 .neighbours = 1,
-                                 .neighbour = &neighbour,
-                                 .batch_max = BLOCKS};
-  weft_rng_chacha chacha;
-  weft_rng_chacha_seed(&chacha, fixture_seed(), 3);
-  const weft_rng rng = weft_rng_chacha_table(&chacha);
-  weft_policy_choice choice = {0};
-  return weft_policy_push.pick(NULL, &view, &rng, &choice) ? choice.count : 0;
-}
-
-START_TEST(little_of_a_segment_is_sent_to_few) {
-  EXPECT(pushed(0, 0, false) == 0);
-  EXPECT(pushed(1, 0, false) == 1);   // what is held, and no more to one
-  EXPECT(pushed(1, 2, false) == 1);   // to a third
-  EXPECT(pushed(1, 3, false) == 0);   // 2 r + 1 went out
-  EXPECT(pushed(31, 60, false) == 3); // 63 in all
-  EXPECT(pushed(31, 63, false) == 0);
-  EXPECT(pushed(32, 63, false) == 32); // half of it: as much as is wanted
-  EXPECT(pushed(64, 1000, false) == 64);
-  EXPECT(pushed(8, 1000, true) == 8); // a source has nobody to wait for
-}
-END_TEST
-
-// One neighbour whose window is segments 4 to 7, of 64 blocks each. We have all of 4, 5 and 6, and
-// `own` packets of 7, the newest. How often, of 1,000 picks, push takes each.
-static void picks(bool live, const weft_policy_want wants[4], uint16_t own, unsigned count[8]) {
-  enum { BLOCKS = 64, WINDOW = 4 };
-  weft_policy_segment segments[WINDOW];
-  for (size_t i = 0; i < WINDOW; i++)
-    segments[i] = (weft_policy_segment){.blocks = BLOCKS, .rank = i == 3 ? own : BLOCKS};
-  const uint64_t number[WINDOW] = {4, 5, 6, 7};
-  const weft_policy_neighbour neighbour = {
-      .open = true, .known = true, .suppliers = 1, .first = 4, .count = WINDOW, .wants = wants};
-  const weft_policy_view view = {.live = live,
-                                 .first = 4,
-                                 .count = WINDOW,
-                                 .window = WINDOW,
-                                 .horizon = 8,
-                                 .play = 4,
-                                 .segments = segments,
-                                 .number = number,
-                                 .neighbours = 1,
-                                 .neighbour = &neighbour,
-                                 .batch_max = 16};
-  weft_rng_chacha chacha;
-  weft_rng_chacha_seed(&chacha, fixture_seed(), 4);
-  const weft_rng rng = weft_rng_chacha_table(&chacha);
-  memset(count, 0, 8 * sizeof *count);
-  for (int i = 0; i < 1000; i++) {
-    weft_policy_choice choice = {0};
-    EXPECT(weft_policy_push.pick(NULL, &view, &rng, &choice) && choice.segment < 8);
-    count[choice.segment]++;
-  }
-}
-
-// Else it would begin its way through the mesh only when those played sooner are complete.
-START_TEST(the_newest_of_which_a_neighbour_has_little_goes_first) {
-  const weft_policy_want none = {.accepts = 1};
-  weft_policy_want wants[4] = {none, none, none, none};
-  unsigned count[8];
-  picks(true, wants, 8, count);
-  EXPECT(count[7] == 1000);
-  picks(true, wants, 0, count); // we have nothing of it
-  EXPECT(count[6] == 1000);
-  wants[3].rank = 15; // less than a quarter, but what is on its way to it makes one
-  picks(true, wants, 64, count);
-  EXPECT(count[7] == 1000);
-  wants[3].in_flight = 1;
-  picks(true, wants, 64, count);
-  EXPECT(count[6] == 1000);
-  wants[2].rank = wants[1].rank = wants[0].rank = 16; // a quarter of each: those played first
-  picks(true, wants, 64, count);
-  EXPECT(count[4] > 600 && count[5] > 50 && count[6] > 50 && count[7] > 50);
-  wants[3] = none;
-  wants[3].accepts = 0; // it says that it takes nothing of it
-  picks(true, wants, 64, count);
-  EXPECT(count[7] == 0 && count[4] > 600);
-  for (size_t i = 0; i < 4; i++)
-    wants[i] = none;
-  picks(false, wants, 64, count); // on demand nothing is new: those played first, always
-  EXPECT(count[4] > 600);
-}
-END_TEST
-
 // A neighbour that greets and whose map does not come seems to lack everything: it is sent nothing.
 START_TEST(a_stranger_is_sent_nothing_before_its_map) {
   swarm *s = live(9, &weft_policy_push);
@@ -444,14 +328,13 @@ START_TEST(a_stranger_is_sent_nothing_before_its_map) {
     ;
   EXPECT_OK(weft_engine_get_neighbour(engine, stranger, &x));
   EXPECT(x.sent_packets == 0);
-  end(s);
+  swarm_free(s);
 }
 END_TEST
 
 START_TEST(ledbat_keeps_the_queue_short) {
   static uint8_t big[400 * SEGMENT];
-  swarm *s = malloc(sizeof *s);
-  swarm_init(s, big, sizeof big, 5);
+  swarm *s = swarm_new(big, sizeof big, 5);
   s->options.congestion = true;
   s->options.timers.map_us = 50000;
   s->fate = bottleneck;
@@ -462,21 +345,20 @@ START_TEST(ledbat_keeps_the_queue_short) {
   swarm_run(s, 60 * SECOND);
   EXPECT(s->node[1].read == 400 && !s->node[1].wrong);
   EXPECT(worst_queue_us > 0 && worst_queue_us < 250000);
-  end(s);
+  swarm_free(s);
 }
 END_TEST
 
 // A live stream that stands still: nothing but the timers of the document.
 START_TEST(idle_engines_sleep) {
   swarm *s = live(6, &weft_policy_push);
-  s->fate = lossy;
   swarm_start(s, NULL);
   fill(s, 3, 2);
   swarm_run(s, SEGMENTS * SEGMENT_US + 10 * SECOND);
   const uint64_t before = s->sequence;
   swarm_run(s, s->now_us + 60 * SECOND);
   EXPECT(s->sequence - before < 60 * 6 / 5); // six ends of links, a word each 10 s, and replies
-  end(s);
+  swarm_free(s);
 }
 END_TEST
 
@@ -489,8 +371,6 @@ int main(void) {
   tcase_add_test(t, source_only_leaves_peers_silent);
   tcase_add_test(t, tokens_take_the_place_of_datagrams);
   tcase_add_test(t, an_engine_is_small);
-  tcase_add_test(t, little_of_a_segment_is_sent_to_few);
-  tcase_add_test(t, the_newest_of_which_a_neighbour_has_little_goes_first);
   tcase_add_test(t, a_stranger_is_sent_nothing_before_its_map);
   tcase_add_test(t, ledbat_keeps_the_queue_short);
   tcase_add_test(t, idle_engines_sleep);

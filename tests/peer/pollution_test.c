@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hostile and greedy peers: polluters are found and banned, with checksums and without, nobody
 // gives out a wrong byte, and free riders do no harm. Damage of any field of any message.
-#include <stdlib.h>
-
 #include "peer/engine/checksum_rows.h"
 #include "tests/peer/swarm.h"
 #include "tests/support/test_allocator.h"
@@ -10,7 +8,7 @@
 #include "tests/support/test_rng.h"
 
 enum { SEGMENT = 1024, SEGMENTS = 150, INPUT_BYTES = SEGMENTS * SEGMENT - 5 };
-static const int64_t SEGMENT_US = 100000, SECOND = 1000000;
+static const int64_t SEGMENT_US = SWARM_SEGMENT_US, SECOND = 1000000;
 static uint8_t input[INPUT_BYTES];
 
 static void setup(void) {
@@ -18,26 +16,15 @@ static void setup(void) {
   test_rng_fill(&rng, input, sizeof input);
 }
 
-static fixture_fate lossy(swarm *s, size_t from, size_t to) {
-  (void)from, (void)to;
-  return (fixture_fate){.copies = swarm_draw(s, 100) >= 2,
-                        .delay_us = 15000 + (int64_t)swarm_draw(s, 10000)};
-}
-
 static swarm *live(uint64_t salt, bool checksums) {
-  swarm *s = malloc(sizeof *s);
-  swarm_init(s, input, sizeof input, salt);
-  s->fate = lossy;
-  s->options.mode = WEFT_MODE_LIVE;
-  s->options.window = 48;
-  s->options.lag_us = 3 * SECOND;
-  s->options.startup_us = SECOND;
+  swarm *s = swarm_new_live(input, sizeof input, salt);
+  s->fate = swarm_lossy;
+  s->loss_percent = 2;
   s->options.checksum_us = checksums ? 200000 : 0;
   s->options.spread_us = 100000;
   s->options.neighbours_target = 5;
   s->options.addresses_max = 32;
   s->options.timers.exchange_us = SECOND;
-  s->feed_every_us = SEGMENT_US;
   return s;
 }
 
@@ -51,11 +38,6 @@ static void fill(swarm *s, size_t nodes) {
     for (size_t d = 1; d <= 3 && d < i; d++)
       swarm_connect(s, i, i - d);
   }
-}
-
-static void end(swarm *s) {
-  swarm_free(s);
-  free(s);
 }
 
 static double honest_continuity(const swarm *s) { // of all honest peers together
@@ -95,7 +77,7 @@ START_TEST(checksums_find_polluters_before_anything_is_mixed) {
     EXPECT(s->node[i].spared == 0);
   }
   EXPECT(banned > 0 && verified > 0);
-  end(s);
+  swarm_free(s);
 }
 END_TEST
 
@@ -112,14 +94,14 @@ START_TEST(without_checksums_the_hash_has_the_last_word) {
   }
   EXPECT(failures > 0);
   EXPECT(honest_continuity(s) >= 0.9);
-  end(s);
+  swarm_free(s);
 }
 END_TEST
 
 START_TEST(a_bulk_stream_survives_a_polluter) {
-  swarm *s = malloc(sizeof *s);
-  swarm_init(s, input, sizeof input, 3);
-  s->fate = lossy;
+  swarm *s = swarm_new(input, sizeof input, 3);
+  s->fate = swarm_lossy;
+  s->loss_percent = 2;
   swarm_start(s, NULL);
   for (size_t i = 1; i < 5; i++) {
     swarm_add(s, NULL);
@@ -134,7 +116,7 @@ START_TEST(a_bulk_stream_survives_a_polluter) {
   EXPECT(swarm_statistics(s, 1).hash_failures + swarm_statistics(s, 3).hash_failures +
              swarm_statistics(s, 4).hash_failures >
          0);
-  end(s);
+  swarm_free(s);
 }
 END_TEST
 
@@ -146,7 +128,7 @@ START_TEST(free_riders_do_no_harm) {
   swarm_run(s, SEGMENTS * SEGMENT_US + 10 * SECOND);
   expect_right(s);
   EXPECT(honest_continuity(s) >= 0.99);
-  end(s);
+  swarm_free(s);
 }
 END_TEST
 
@@ -160,7 +142,7 @@ START_TEST(damage_never_comes_out) {
     swarm_run(s, 8 * SECOND);
     expect_right(s);
     EXPECT(s->damaged > 100);
-    end(s);
+    swarm_free(s);
   }
 }
 END_TEST
@@ -184,7 +166,7 @@ START_TEST(failed_allocations_do_no_harm) {
     expect_right(s);
     EXPECT(honest_continuity(s) >= 0.9);
     last = test_allocator_failed(&memory) ? n : 0;
-    end(s);
+    swarm_free(s);
     EXPECT(test_allocator_live(&memory) == 0);
   }
 }

@@ -28,8 +28,14 @@ static fixture_fate perfect(swarm *s, size_t from, size_t to) {
   return (fixture_fate){.copies = 1, .delay_us = 10000};
 }
 
-void swarm_init(swarm *s, const uint8_t *input, size_t bytes, uint64_t salt) {
-  memset(s, 0, sizeof *s);
+fixture_fate swarm_lossy(swarm *s, size_t from, size_t to) {
+  (void)from, (void)to;
+  return (fixture_fate){.copies = swarm_draw(s, 100) >= s->loss_percent,
+                        .delay_us = 15000 + (int64_t)swarm_draw(s, 10000)};
+}
+
+swarm *swarm_new(const uint8_t *input, size_t bytes, uint64_t salt) {
+  swarm *s = calloc(1, sizeof *s);
   s->input = input;
   s->input_bytes = bytes;
   s->fate = perfect;
@@ -51,6 +57,17 @@ void swarm_init(swarm *s, const uint8_t *input, size_t bytes, uint64_t salt) {
                                      .codec = &s->codec,
                                      .policy = &weft_policy_push,
                                      .trust = &s->public_trust};
+  return s;
+}
+
+swarm *swarm_new_live(const uint8_t *input, size_t bytes, uint64_t salt) {
+  swarm *s = swarm_new(input, bytes, salt);
+  s->options.mode = WEFT_MODE_LIVE;
+  s->options.window = 48;
+  s->options.lag_us = 3000000;
+  s->options.startup_us = 1000000;
+  s->feed_every_us = SWARM_SEGMENT_US;
+  return s;
 }
 
 void swarm_start(swarm *s, const weft_engine_self *source) {
@@ -410,6 +427,7 @@ void swarm_free(swarm *s) {
   for (size_t i = 0; i < s->nodes; i++)
     weft_engine_free(s->node[i].engine);
   weft_ctx_free(s->ctx);
+  free(s);
 }
 
 weft_engine_statistics swarm_statistics(const swarm *s, size_t node) {

@@ -8,6 +8,7 @@
 #include "tests/peer/fixture.h"
 
 enum { SWARM_NODES = 48, SWARM_LINKS = 48 };
+enum { SWARM_SEGMENT_US = 100000 }; // live: a segment comes so often
 
 typedef struct swarm_link { // by the engine's neighbour number
   bool used;
@@ -54,6 +55,7 @@ typedef struct swarm {
   int64_t feed_every_us, feed_us; // live; 0: as fast as the source takes it
   weft_rng_chacha network;
   fixture_fate (*fate)(struct swarm *s, size_t from, size_t to);
+  unsigned loss_percent; // of swarm_lossy
   swarm_node node[SWARM_NODES];
   size_t nodes; // node 0 is the source
   int64_t now_us;
@@ -67,13 +69,19 @@ typedef struct swarm {
 } swarm;
 
 // Options to be filled in further before swarm_start. n = 16, k = 64, window 16, batch 4, trust.
-void swarm_init(swarm *s, const uint8_t *input, size_t bytes, uint64_t salt);
+// The network takes 10 ms and loses nothing.
+swarm *swarm_new(const uint8_t *input, size_t bytes, uint64_t salt);
+// The same, live: window 48, played 3 s after the source, begun after 1 s.
+swarm *swarm_new_live(const uint8_t *input, size_t bytes, uint64_t salt);
 void swarm_start(swarm *s, const weft_engine_self *source); // makes the context and node 0
 size_t swarm_add(swarm *s, const weft_engine_self *self);   // self may be NULL
 void swarm_connect(swarm *s, size_t a, size_t b);
 void swarm_kill(swarm *s, size_t node, bool polite);
 void swarm_run(swarm *s, int64_t until_us);
 void swarm_free(swarm *s);
+
+// A fate: 15 to 25 ms, loss_percent of the datagrams lost.
+fixture_fate swarm_lossy(swarm *s, size_t from, size_t to);
 
 weft_engine_statistics swarm_statistics(const swarm *s, size_t node);
 uint64_t swarm_draw(swarm *s, uint64_t bound);

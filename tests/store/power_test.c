@@ -175,16 +175,22 @@ static void look(world *w, call which, const uint8_t *before, bool done) {
   recovers(w);
 }
 
+// A world of one scene; `data_salt` for the data, `salt` and the scene for patches and chance.
+static void start(world *w, int index, uint64_t data_salt, uint64_t salt) {
+  scene = index;
+  *w = (world){.when = ""};
+  files_start(&w->f, data_salt, LENGTH);
+  w->f.options.threads = 1;
+  w->f.options.io = &power_io;
+  w->rng = test_rng_new(test_seed(), salt + (uint64_t)index);
+  test_rng_fill(&w->rng, w->patch, sizeof w->patch);
+  test_rng_fill(&w->rng, w->other, sizeof w->other);
+}
+
 START_TEST(power_goes_at_every_call) {
-  world w = {.when = ""};
-  scene = _i;
+  world w;
   const call which = scenes[_i].which;
-  files_start(&w.f, 20, LENGTH);
-  w.f.options.threads = 1;
-  w.f.options.io = &power_io;
-  w.rng = test_rng_new(test_seed(), 21 + (uint64_t)_i);
-  test_rng_fill(&w.rng, w.patch, sizeof w.patch);
-  test_rng_fill(&w.rng, w.other, sizeof w.other);
+  start(&w, _i, 20, 21);
   prepare(&w, scenes[_i].from);
   uint8_t *before = held(&w);
   power_start(w.f.folder);
@@ -212,15 +218,9 @@ END_TEST
 
 // The record holds one call, so that here the first cut is drawn, and made for each try.
 START_TEST(power_goes_twice) {
-  world w = {.when = ""};
-  scene = _i;
+  world w;
   const call which = scenes[_i].which;
-  files_start(&w.f, 22, LENGTH);
-  w.f.options.threads = 1;
-  w.f.options.io = &power_io;
-  w.rng = test_rng_new(test_seed(), 50 + (uint64_t)_i);
-  test_rng_fill(&w.rng, w.patch, sizeof w.patch);
-  test_rng_fill(&w.rng, w.other, sizeof w.other);
+  start(&w, _i, 22, 50);
   for (int i = 0; i < 25; i++) {
     prepare(&w, scenes[_i].from);
     power_start(w.f.folder);

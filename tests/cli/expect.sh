@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# For scripts that call weft as users do: to be sourced. What goes wrong is counted in $failures.
+# shellcheck disable=SC2034,SC2154 # what it sets, scripts use; they set $program
+
+failures=0
+
+fail() {
+  printf 'FAILED: %s\n' "$*" >&2
+  failures=$((failures + 1))
+}
+
+# expect CODE ARGUMENT...: runs "${program[@]}" with them, output in `out` and `err`
+expect() {
+  local wanted=$1 got=0
+  shift
+  "${program[@]}" "$@" >out 2>err </dev/null || got=$?
+  [ "$got" = "$wanted" ] || fail "${program[*]} $*: exit $got, not $wanted: $(cat err)"
+}
+
+says() { grep -q -- "$1" "$2" || fail "no '$1' in $2: $(cat "$2")"; }
+
+# wrong CODE TEXT ARGUMENT...: as expect, and `err` says so, alone
+wrong() {
+  local code=$1 text=$2
+  shift 2
+  expect "$code" "$@"
+  says "$text" err
+  [ ! -s out ] || fail "${program[*]} $*: output beside the error"
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// What push sends next, asked of the policy itself over windows made by hand: of what it holds
+// little, of what is newest, of what is forgone.
+#include <string.h>
+
+#include "tests/peer/fixture.h"
+#include "tests/support/test_main.h"
+
+enum { BLOCKS = 64, WINDOW = 4 };
+
+// Our window and that of our one neighbour: segments first .. first + window - 1, which is the
+// newest; segment s stands at s % window.
+typedef struct scene {
+  bool live, source;
+  unsigned forgone;
+  uint64_t first;
+  size_t window, batch_max;
+  const weft_policy_segment *own;
+  const weft_policy_want *wants;
+} scene;
+
+static bool pick(const scene *c, weft_rng_chacha *chacha, weft_policy_choice *choice) {
+  uint64_t number[WINDOW];
+  for (uint64_t s = c->first; s < c->first + c->window; s++)
+    number[s % c->window] = s;
+  const weft_policy_neighbour neighbour = {.open = true,
+                                           .known = true,
+                                           .suppliers = 1,
+                                           .first = c->first,
+                                           .count = (uint32_t)c->window,
+                                           .wants = c->wants};
+  const weft_policy_view view = {.live = c->live,
+                                 .source = c->source,
+                                 .forgone = c->forgone,
+                                 .first = c->first,
+                                 .count = c->window,
+                                 .window = c->window,
+                                 .horizon = c->first + c->window,
+                                 .play = c->first,
+                                 .segments = c->own,
+                                 .number = number,
+                                 .neighbours = 1,
+                                 .neighbour = &neighbour,
+                                 .batch_max = c->batch_max};
+  const weft_rng rng = weft_rng_chacha_table(chacha);
+  *choice = (weft_policy_choice){0};
+  return weft_policy_push.pick(NULL, &view, &rng, choice);
+}
+
+// One neighbour that lacks all of one segment, of which we have `rank` and sent `sent`: how many
+// packets push would send it now.
+static size_t pushed(uint16_t rank, uint32_t sent, bool source) {
+  const weft_policy_segment own = {.blocks = BLOCKS, .rank = rank, .received = rank, .sent = sent};
+  const weft_policy_want want = {.accepts = 1};
+  const scene one = {.live = true,
+                     .source = source,
+                     .window = 1,
+                     .batch_max = BLOCKS,
+                     .own = &own,
+                     .wants = &want};
+  weft_rng_chacha chacha;
+  weft_rng_chacha_seed(&chacha, fixture_seed(), 3);
+  weft_policy_choice choice;
+  return pick(&one, &chacha, &choice) ? choice.count : 0;
+}
+
+START_TEST(little_of_a_segment_is_sent_to_few) {
+  EXPECT(pushed(0, 0, false) == 0);
+  EXPECT(pushed(1, 0, false) == 1);   // what is held, and no more to one
+  EXPECT(pushed(1, 2, false) == 1);   // to a third
+  EXPECT(pushed(1, 3, false) == 0);   // 2 r + 1 went out
+  EXPECT(pushed(31, 60, false) == 3); // 63 in all
+  EXPECT(pushed(31, 63, false) == 0);
+  EXPECT(pushed(32, 63, false) == 32); // half of it: as much as is wanted
+  EXPECT(pushed(64, 1000, false) == 64);
+  EXPECT(pushed(8, 1000, true) == 8); // a source has nobody to wait for
+}
+END_TEST
+
+// One neighbour whose window is segments 4 to 7. We have all of 4, 5 and 6, and `rank` packets of
+// 7, the newest. How often, of 1,000 picks, push takes each.
+static void count_picks(bool live, const weft_policy_want wants[WINDOW], uint16_t rank,
+                        unsigned count[8]) {
+  weft_policy_segment own[WINDOW];
+  for (size_t i = 0; i < WINDOW; i++)
+    own[i] = (weft_policy_segment){.blocks = BLOCKS, .rank = i == 3 ? rank : BLOCKS};
+  const scene four = {
+      .live = live, .first = 4, .window = WINDOW, .batch_max = 16, .own = own, .wants = wants};
+  weft_rng_chacha chacha;
+  weft_rng_chacha_seed(&chacha, fixture_seed(), 4);
+  memset(count, 0, 8 * sizeof *count);
+  for (int i = 0; i < 1000; i++) {
+    weft_policy_choice choice;
+    EXPECT(pick(&four, &chacha, &choice) && choice.segment < 8);
+    count[choice.segment]++;
+  }
+}
+
+// Else it would begin its way through the mesh only when those played sooner are complete.
+START_TEST(the_newest_of_which_a_neighbour_has_little_goes_first) {
+  const weft_policy_want none = {.accepts = 1};
+  weft_policy_want wants[4] = {none, none, none, none};
+  unsigned count[8];
+  count_picks(true, wants, 8, count);
+  EXPECT(count[7] == 1000);
+  count_picks(true, wants, 0, count); // we have nothing of it
+  EXPECT(count[6] == 1000);
+  wants[3].rank = 15; // less than a quarter, but what is on its way to it makes one
+  count_picks(true, wants, 64, count);
+  EXPECT(count[7] == 1000);
+  wants[3].in_flight = 1;
+  count_picks(true, wants, 64, count);
+  EXPECT(count[6] == 1000);
+  wants[2].rank = wants[1].rank = wants[0].rank = 16; // a quarter of each: those played first
+  count_picks(true, wants, 64, count);
+  EXPECT(count[4] > 600 && count[5] > 50 && count[6] > 50 && count[7] > 50);
+  wants[3] = none;
+  wants[3].accepts = 0; // it says that it takes nothing of it
+  count_picks(true, wants, 64, count);
+  EXPECT(count[7] == 0 && count[4] > 600);
+  for (size_t i = 0; i < 4; i++)
+    wants[i] = none;
+  count_picks(false, wants, 64, count); // on demand nothing is new: those played first, always
+  EXPECT(count[4] > 600);
+}
+END_TEST
+
+// Of 2^i classes one is forgone each 16 / 2^i segments.
+START_TEST(classes_are_spread_evenly) {
+  for (unsigned classes = 0; classes <= WEFT_POLICY_CLASSES; classes++) {
+    const weft_policy_view view = {.forgone = classes};
+    unsigned count = 0;
+    for (uint64_t s = 1600; s < 1600 + WEFT_POLICY_CLASSES; s++)
+      count += weft_policy_forgoes(&view, s);
+    EXPECT(count == classes);
+    for (uint64_t s = 0; s < 64 && classes && (classes & (classes - 1)) == 0; s++)
+      EXPECT(weft_policy_forgoes(&view, s) == (s % (WEFT_POLICY_CLASSES / classes) == 0));
+  }
+}
+END_TEST
+
+// Which of segments 5 to 8 push takes, of which we have everything and a neighbour `rank` packets
+// each: a bit for each that is taken, and bit 0 if none is.
+static uint64_t picked(const uint16_t rank[WINDOW], unsigned forgone) {
+  weft_policy_segment own[WINDOW];
+  weft_policy_want wants[WINDOW];
+  for (uint64_t s = 5; s < 5 + WINDOW; s++) {
+    own[s % WINDOW] = (weft_policy_segment){.blocks = BLOCKS, .rank = BLOCKS};
+    wants[s % WINDOW] = (weft_policy_want){
+        .rank = rank[s - 5] & 0x7ffu, .common = rank[s - 5], .accepts = rank[s - 5] < BLOCKS};
+  }
+  const scene four = {.live = true,
+                      .forgone = forgone,
+                      .first = 5,
+                      .window = WINDOW,
+                      .batch_max = 16,
+                      .own = own,
+                      .wants = wants};
+  weft_rng_chacha chacha;
+  weft_rng_chacha_seed(&chacha, fixture_seed(), 5);
+  uint64_t taken = 0;
+  for (int i = 0; i < 200; i++) {
+    weft_policy_choice choice;
+    taken |= UINT64_C(1) << (pick(&four, &chacha, &choice) ? choice.segment : UINT64_C(0));
+  }
+  return taken;
+}
+
+START_TEST(what_is_forgone_comes_last) {
+  enum { S5 = 1 << 5, S6 = 1 << 6, S7 = 1 << 7, S8 = 1 << 8 };
+  const uint16_t all[4] = {32, 32, 32, 32}, newest[4] = {32, 32, 32, 0}, rest[4] = {64, 64, 64, 0},
+                 two[4] = {64, 32, 64, 32}, nothing[4] = {64, 64, 64, 64};
+  EXPECT(picked(all, 0) == (S5 | S6 | S7 | S8));
+  EXPECT(picked(all, 4) == (S5 | S6 | S7)); // each fourth is forgone
+  EXPECT(picked(all, 8) == (S5 | S7));
+  EXPECT(picked(newest, 0) == S8); // a quarter of it, before all others
+  EXPECT(picked(newest, 4) == (S5 | S6 | S7));
+  EXPECT(picked(rest, 4) == S8); // nothing else is wanted
+  EXPECT(picked(two, 8) == (S6 | S8));
+  EXPECT(picked(nothing, 4) == 1);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("pick");
+  TCase *t = tcase_create("pick");
+  tcase_add_test(t, little_of_a_segment_is_sent_to_few);
+  tcase_add_test(t, the_newest_of_which_a_neighbour_has_little_goes_first);
+  tcase_add_test(t, classes_are_spread_evenly);
+  tcase_add_test(t, what_is_forgone_comes_last);
+  suite_add_tcase(suite, t);
+  return test_main(suite);
+}

@@ -222,9 +222,10 @@ typedef struct weft_host_kernel {
   void (*panel_prepared)(const weft_panel *panel);
   // Optional: products by factors. They are worth it where eight times the entries of the matrix
   // are more than these for each product and sum among the steps, and for each entry of the panels
-  // that are made of them (measured).
+  // that are made of them (measured). From steps_past bytes of X and Y on, Y is stored past the
+  // caches.
   void (*steps)(const weft_strip *strip);
-  size_t steps_product, steps_sum, steps_entry;
+  size_t steps_product, steps_sum, steps_entry, steps_past;
   // Optional: packets times a matrix of bits. Blocks take these quarters of a cycle, for each
   // vector of a packet; a program of the same matrix takes that for each bit that is set
   // (measured).

@@ -45,6 +45,7 @@ size_t weft_host_steps(const weft_host_kernel *kernel, const weft_allocator *all
                             .begin = begin,
                             .end = begin + columns,
                             .width = width,
+                            .past = (g->k + g->m) * g->len >= kernel->steps_past,
                             .scratch = scratch};
   kernel->steps(&strip);
   allocator->free(allocator->user, scratch);

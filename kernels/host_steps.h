@@ -71,6 +71,7 @@ struct weft_strip {
   const uint8_t *const *x;  // k rows
   uint8_t *const *y;        // m rows
   size_t begin, end, width; // width: columns worked on at once
+  bool past;                // rows of Y are stored past the caches, where they are aligned
   uint8_t *scratch;         // slots of width bytes, WEFT_ACT_APART apart, and one of zeros
 };
 

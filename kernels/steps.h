@@ -12,7 +12,8 @@
 enum {
   STEPS_VECS = 2, // that an act works on at once
   STEPS_STEP = STEPS_VECS * VEC_BYTES,
-  STEPS_FETCH = 8 // rows
+  STEPS_FETCH = 8,             // rows
+  STEPS_PAST_CACHES = 16 << 20 // bytes of X and Y that no cache keeps
 };
 
 // An act on `width` bytes of its rows.
@@ -23,6 +24,7 @@ typedef struct act_rows {
   uint8_t c[4];
   const uint8_t *fetch[4]; // rows that will be read soon, where `fetches`
   bool fetches;
+  bool past;    // results are stored past the caches
   size_t width; // bytes
 } act_rows;
 
@@ -54,8 +56,9 @@ WEFT_INLINE void act_load(const act_rows *r, const size_t rows, size_t column,
 WEFT_INLINE void act_store(const act_rows *r, const size_t rows, size_t column,
                            vec x[][STEPS_VECS]) {
   WEFT_UNROLL for (size_t i = 0; i < rows; i++) {
-    WEFT_UNROLL for (size_t v = 0; v < STEPS_VECS; v++)
-        vec_store(r->out[i] + column + v * VEC_BYTES, x[i][v]);
+    WEFT_UNROLL for (size_t v = 0; v < STEPS_VECS; v++) if (r->past)
+        vec_store_past(r->out[i] + column + v * VEC_BYTES, x[i][v]);
+    else vec_store(r->out[i] + column + v * VEC_BYTES, x[i][v]);
   }
 }
 
@@ -157,6 +160,16 @@ WEFT_INLINE void act_butterflies(uint8_t kind, const act_rows *r, const bool joi
   }
 }
 
+// Whether all that an act makes are rows of Y, at whole vectors.
+static bool act_past(const weft_act *act, const act_rows *r) {
+  const bool four = act->kind == WEFT_ACT_INVERSE4 || act->kind == WEFT_ACT_FORWARD4;
+  const size_t outputs = act->kind <= WEFT_ACT_ADD ? 1 : four ? 4 : 2;
+  for (size_t i = 0; i < outputs; i++)
+    if (act->out[i] < WEFT_PLACE_Y || (uintptr_t)r->out[i] % VEC_BYTES)
+      return false;
+  return true;
+}
+
 static void act_run(const weft_act *act, const act_rows *r) {
   const bool one = act->c[0] == 1;
   if (act->kind == WEFT_ACT_SET)
@@ -232,9 +245,12 @@ static void steps_run(const weft_strip *strip) {
       }
       act_rows r = act_places(act, strip, place);
       r.width = width;
+      r.past = strip->past && act_past(act, &r);
       act_run(act, &r);
     }
   }
+  if (strip->past)
+    vec_fence();
 }
 
 #endif

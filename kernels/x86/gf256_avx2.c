@@ -39,4 +39,5 @@ const weft_host_kernel weft_host_avx2 = {.panel = few_or_tile_panel,
                                          .steps = steps_run,
                                          .steps_product = 10,
                                          .steps_sum = 3,
-                                         .steps_entry = 9};
+                                         .steps_entry = 9,
+                                         .steps_past = STEPS_PAST_CACHES};

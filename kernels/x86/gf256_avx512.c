@@ -37,4 +37,5 @@ const weft_host_kernel weft_host_avx512 = {.panel = tile_panel,
                                            .steps = steps_run,
                                            .steps_product = 15,
                                            .steps_sum = 4,
-                                           .steps_entry = 6};
+                                           .steps_entry = 6,
+                                           .steps_past = STEPS_PAST_CACHES};

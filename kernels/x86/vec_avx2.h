@@ -14,6 +14,11 @@ typedef __m256i vec;
 static inline vec vec_zero(void) { return _mm256_setzero_si256(); }
 static inline vec vec_load(const uint8_t *p) { return _mm256_loadu_si256((const __m256i_u *)p); }
 static inline void vec_store(uint8_t *p, vec v) { _mm256_storeu_si256((__m256i_u *)p, v); }
+// Past the caches: aligned; vec_fence() before others may look.
+static inline void vec_store_past(uint8_t *p, vec v) {
+  _mm256_stream_si256((__m256i *)(void *)p, v);
+}
+static inline void vec_fence(void) { _mm_sfence(); }
 static inline vec vec_xor(vec a, vec b) { return _mm256_xor_si256(a, b); }
 
 // Elements of the lower or upper half of every 16 bytes of a and b, in turn.

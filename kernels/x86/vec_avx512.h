@@ -15,6 +15,11 @@ typedef __m512i vec;
 static inline vec vec_zero(void) { return _mm512_setzero_si512(); }
 static inline vec vec_load(const uint8_t *p) { return _mm512_loadu_si512(p); }
 static inline void vec_store(uint8_t *p, vec v) { _mm512_storeu_si512(p, v); }
+// Past the caches: aligned; vec_fence() before others may look.
+static inline void vec_store_past(uint8_t *p, vec v) {
+  _mm512_stream_si512((__m512i *)(void *)p, v);
+}
+static inline void vec_fence(void) { _mm_sfence(); }
 static inline vec vec_xor(vec a, vec b) { return _mm512_xor_si512(a, b); }
 static inline vec vec_xor3(vec a, vec b, vec c) { return _mm512_ternarylogic_epi64(a, b, c, 0x96); }
 

@@ -102,6 +102,14 @@ EMULATED __m256i _mm256_loadu_si256(const __m256i_u *p) {
 
 EMULATED void _mm256_storeu_si256(__m256i_u *p, __m256i v) { memcpy(p, v.b, sizeof v.b); }
 
+EMULATED void _mm256_stream_si256(__m256i *p, __m256i v) {
+  if ((uintptr_t)p % sizeof v.b != 0) // a fault where it is real
+    abort();
+  memcpy(p, v.b, sizeof v.b);
+}
+
+EMULATED void _mm_sfence(void) {}
+
 EMULATED __m256i _mm256_xor_si256(__m256i a, __m256i b) {
   emulated_xor(a.b, a.b, b.b, sizeof a.b);
   return a;
@@ -140,8 +148,6 @@ EMULATED void _mm512_stream_si512(__m512i *p, __m512i v) {
     abort();
   memcpy(p, v.b, sizeof v.b);
 }
-
-EMULATED void _mm_sfence(void) {}
 
 EMULATED __m512i _mm512_maskz_loadu_epi8(__mmask64 mask, const void *p) {
   __m512i v = {{0}};

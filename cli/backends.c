@@ -2,18 +2,43 @@
 // `weft backends`: the table of rows as this build has it, and what this machine can run.
 #include <stdio.h>
 
+#include <jansson.h>
+
 #include "cli/cli.h"
 
+static int as_json(void) {
+  json_t *rows = json_array();
+  for (size_t i = 0; i < weft_backend_count_all(); i++) {
+    weft_backend_info info;
+    if (weft_backend_describe(i, &info) == WEFT_OK)
+      json_array_append_new(rows, json_pack("{s:s, s:s, s:b, s:I, s:s}", "name", info.name,
+                                            "memory", info.mem == WEFT_MEM_HOST ? "host" : "device",
+                                            "here", info.available, "align", (json_int_t)info.align,
+                                            "technique", info.technique));
+  }
+  json_t *root = json_pack("{s:s, s:o}", "version", weft_version(), "backends", rows);
+  const bool written = root && json_dumpf(root, stdout, JSON_COMPACT) == 0;
+  json_decref(root);
+  if (!written)
+    return cli_error("backends", CLI_IO, "standard output could not be written");
+  putchar('\n');
+  return cli_flush("backends", CLI_OK);
+}
+
 int cli_backends(int argc, char **argv) {
-  static const GOptionEntry none[] = {{0}};
+  gboolean json = FALSE;
+  const GOptionEntry entries[] = {
+      {"json", 0, 0, G_OPTION_ARG_NONE, &json, "One JSON object instead of the table", NULL}, {0}};
   const int code = cli_parse("backends",
                              "Lists the backend rows, best first. The first host row that is here "
                              "computes; another\n"
                              "one if --backend NAME or WEFT_BACKEND=NAME says so (cuda: the first "
                              "device row).",
-                             NULL, none, argc, argv);
+                             NULL, entries, argc, argv);
   if (code >= 0)
     return code;
+  if (json)
+    return as_json();
   // 23: the longest name, cuda-b1-wgmma-karatsuba.
   printf("%-23s  %-6s  %-4s  %s\n", "name", "memory", "here", "technique");
   for (size_t i = 0; i < weft_backend_count_all(); i++) {

@@ -13,12 +13,21 @@
 #include <string.h>
 #include <unistd.h>
 
+static GString *held;
+
+void cli_hold_messages(GString *to) { held = to; }
+
 int cli_error(const char *command, int code, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   char *const text = g_strdup_vprintf(format, arguments);
-  // In one piece: ranks of MPI write to one place.
-  fprintf(stderr, "weft%s%s: %s\n", command ? " " : "", command ? command : "", text);
+  char *const line =
+      g_strdup_printf("weft%s%s: %s\n", command ? " " : "", command ? command : "", text);
+  if (held)
+    g_string_append(held, line);
+  else
+    fputs(line, stderr); // in one piece: ranks of MPI write to one place
+  g_free(line);
   g_free(text);
   va_end(arguments);
   return code;

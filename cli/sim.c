@@ -28,7 +28,7 @@ static const char description[] =
     "129 by a terminal that closed.";
 
 typedef struct words {
-  char *out, *backend;
+  char *out, *backend, *show;
   char **sweeps, **scenarios;
   gint64 threads, seeds;
   gboolean json, list, no_files, gnuplot, quiet;
@@ -40,6 +40,7 @@ static void free_words(words *w) {
     g_free(w->values[i]);
   g_free(w->values);
   g_free(w->out);
+  g_free(w->show);
   g_free(w->backend);
   g_strfreev(w->sweeps);
   g_strfreev(w->scenarios);
@@ -62,6 +63,8 @@ static int parse(int argc, char **argv, words *w) {
       {"gnuplot", 0, 0, G_OPTION_ARG_NONE, &w->gnuplot, "A gnuplot script beside the tables", NULL},
       {"quiet", 'q', 0, G_OPTION_ARG_NONE, &w->quiet, "No table", NULL},
       {"list", 0, 0, G_OPTION_ARG_NONE, &w->list, "List the shipped scenarios", NULL},
+      {"show", 0, 0, G_OPTION_ARG_STRING, &w->show,
+       "The file of a shipped scenario, to begin one's own with", "NAME"},
       {G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &w->scenarios, NULL, "[SCENARIO]"}};
   const size_t keys = weft_sim_key_count(), fixed = G_N_ELEMENTS(own);
   GOptionEntry *entries = g_new0(GOptionEntry, fixed + keys + 1);
@@ -87,6 +90,15 @@ static int list(void) {
   const char *about, *name;
   for (size_t i = 0; (name = weft_sim_shipped(i, &about)); i++)
     printf("%-16s %.*s\n", name, (int)strcspn(about, "\n"), about);
+  return cli_flush(NAME, CLI_OK);
+}
+
+static int show(const char *name) {
+  char why[WEFT_SIM_TEXT];
+  const char *text = weft_sim_shipped_text(name, why);
+  if (!text)
+    return cli_error(NAME, CLI_USAGE, "%s", why);
+  fputs(text, stdout);
   return cli_flush(NAME, CLI_OK);
 }
 
@@ -164,8 +176,9 @@ int sim_command(int argc, char **argv, weft_sim_transport *transport) {
     code = cli_error(NAME, CLI_USAGE, "takes one scenario, not '%s' too (see weft help " NAME ")",
                      w.scenarios[1]);
   if (code < 0)
-    code =
-        w.list ? list() : run(w.scenarios ? w.scenarios[0] : "flash-crowd", &w, command, transport);
+    code = w.list   ? list()
+           : w.show ? show(w.show)
+                    : run(w.scenarios ? w.scenarios[0] : "flash-crowd", &w, command, transport);
   free_words(&w);
   g_free(command);
   return code;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program `weft-sim-mpi`: `weft sim` spread over the ranks of MPI. Rank 0 writes.
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,13 +25,25 @@ static bool take_oversubscribe(int *argc, char **argv) {
   return found;
 }
 
+// Ranks fail alike, mostly: what the first of those that did has to say is enough. The worst code.
+static int tell_once(int code, int rank, const GString *messages) {
+  int worst = code, first = code == CLI_OK ? INT_MAX : rank, speaker = first;
+  MPI_Allreduce(&code, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  MPI_Allreduce(&first, &speaker, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  cli_hold_messages(NULL);
+  if (rank > 0 && speaker == rank)
+    fputs(messages->str, stderr);
+  return worst;
+}
+
 int main(int argc, char **argv) {
   int provided;
   if (!cli_start())
     return CLI_IO;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
   const bool oversubscribe = take_oversubscribe(&argc, argv);
-  weft_sim_transport transport;
+  weft_sim_transport transport = {0};
+  GString *messages = g_string_new("");
   int code;
   const size_t local = weft_sim_mpi_local_ranks();
   if (weft_sim_mpi_new(&transport) != WEFT_OK) {
@@ -43,8 +56,10 @@ int main(int argc, char **argv) {
                 "--oversubscribe if that is meant",
                 local, g_get_num_processors());
   } else {
-    if (transport.rank > 0)
+    if (transport.rank > 0) {
       (void)!freopen("/dev/null", "w", stdout); // help and lists are told once
+      cli_hold_messages(messages);
+    }
     // A rank is a thread unless --threads says otherwise.
     char **words = g_new0(char *, (size_t)argc + 3);
     bool threads = false;
@@ -60,9 +75,10 @@ int main(int argc, char **argv) {
     code = sim_command(argc + !threads, words, &transport);
     g_free(words);
   }
+  const int rank = (int)transport.rank;
   weft_sim_mpi_free(&transport);
-  int worst = code;
-  MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  const int worst = tell_once(code, rank, messages);
+  g_string_free(messages, TRUE);
   MPI_Finalize();
   return worst;
 }

@@ -112,7 +112,9 @@ static int failed(weft_status status, const char *backend, const char *path) {
     return cli_error(NAME, CLI_IO, "%s: %s", path ? path : "trace", strerror(errno));
   if (status == WEFT_E_MALFORMED)
     return cli_error(NAME, CLI_USAGE,
-                     "%s: a trace has an arrival a line, in seconds that never fall", path);
+                     "%s: a trace has an arrival a line, in seconds that never fall, and after a "
+                     "blank, if wanted, the seconds of the stay",
+                     path);
   if (status == WEFT_E_STATE)
     return cli_error(NAME, CLI_DIFFERS, "the swarm made no progress for ten minutes");
   if (status == WEFT_E_BACKEND_UNKNOWN || status == WEFT_E_BACKEND_ABSENT)

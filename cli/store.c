@@ -323,8 +323,8 @@ static int parse(const store_call *call, int argc, char **argv, store_words *w) 
   g_free(about);
   const int given = w->rest ? (int)g_strv_length(w->rest) : 0;
   if (code < 0 && given != call->arguments)
-    code = cli_error(title, CLI_USAGE, "takes %s, not %d arguments (see weft help %s)", call->takes,
-                     given, title);
+    code = cli_error(title, CLI_USAGE, "takes %s, not %d argument%s (see weft help %s)",
+                     call->takes, given, given == 1 ? "" : "s", title);
   if (code < 0 && (w->threads < 0 || w->threads > WEFT_STORE_MAX_THREADS))
     code = cli_error(title, CLI_USAGE, "--threads must be 1..%d, not %" G_GINT64_FORMAT,
                      WEFT_STORE_MAX_THREADS, w->threads);

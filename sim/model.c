@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 // Purposes of draws, so that none shifts another.
 enum {
@@ -132,6 +133,24 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+#define BLANKS " \t\r\n"
+
+// Seconds, and how long the peer stays; -1: it does not say. Nothing else may stand there: a table
+// with commas would be taken for arrivals of peers who stay.
+static bool read_arrival(const char *line, double *at, double *stay) {
+  char *end;
+  *at = strtod(line, &end);
+  if (end == line || !(*at >= 0 && *at < 1e9))
+    return false;
+  *stay = -1;
+  if (!end[strspn(end, BLANKS)])
+    return true;
+  const char *second = end;
+  *stay = strtod(second, &end);
+  return end != second && strspn(second, BLANKS) > 0 && *stay >= 0 && *stay < 1e9 &&
+         !end[strspn(end, BLANKS)];
+}
+
 // One arrival a line, in seconds, and if it is there how long the peer stays. A file without one
 // is none of arrivals.
 static weft_status read_trace(weft_sim_model *m) {
@@ -144,13 +163,17 @@ static weft_status read_trace(weft_sim_model *m) {
   uint32_t i = 1;
   while (i <= p->peers && status == WEFT_OK && fgets(line, sizeof line, file)) {
     double at, stay;
-    const int fields = line[0] == '#' ? 0 : sscanf(line, "%lf %lf", &at, &stay);
-    if (fields < 1)
+    if (line[0] == '#' || !line[strspn(line, BLANKS)]) {
+      for (int c = 0; !strchr(line, '\n') && c != '\n' && c != EOF;)
+        c = getc(file); // the rest of a long comment
       continue;
-    m->arrive_us[i] = (int64_t)(at * 1e6);
-    if (!(at >= 0 && at < 1e9) || m->arrive_us[i] < m->arrive_us[i - 1])
+    }
+    if (!read_arrival(line, &at, &stay) || (int64_t)(at * 1e6) < m->arrive_us[i - 1]) {
       status = WEFT_E_MALFORMED; // in order, so that peers are numbered as they come
-    if (fields > 1)
+      break;
+    }
+    m->arrive_us[i] = (int64_t)(at * 1e6);
+    if (stay >= 0)
       m->leave_us[i] = m->arrive_us[i] + (int64_t)(stay * 1e6);
     i++;
   }

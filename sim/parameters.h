@@ -70,6 +70,7 @@ typedef struct weft_sim_class {
   double loss;         // at its own end
   double burst;        // mean packets of a run of losses; 1 or less: independent
   double nat;          // share that cannot be connected to
+  bool undescribed;    // a name that is not known, of which nothing has been said yet
 } weft_sim_class;
 
 typedef struct weft_sim_parameters {

@@ -13,13 +13,15 @@ numpy) and come out as bytes or bytearray.
             decoder.add(encoder.next())
         assert decoder.read(len(data)) == data
 
-What each call means, and which handles threads may share, is said in include/weft/*.h. Calls let go
-of the interpreter's lock.
+What each call means is said in include/weft/*.h. Calls let go of the interpreter's lock; threads may
+share a handle, whose calls then wait for each other, and work side by side with handles of their own.
 """
 
 import ctypes
+import operator
 import os
 import pathlib
+import threading
 
 __all__ = ["Code", "Context", "Decoder", "Encoder", "Error", "Recoder", "SegmentId", "backends", "version"]
 
@@ -31,6 +33,14 @@ _size = ctypes.c_size_t
 _bytes = ctypes.c_void_p  # an address: numpy, bytes and bytearray have one alike
 
 
+def _whole(name, value, bits=ctypes.sizeof(_size) * 8):
+    """An unsigned number of so many bits, or an error that names it."""
+    number = operator.index(value)
+    if number < 0 or number >> bits:
+        raise ValueError("%s is %d, and not from 0 to 2**%d - 1" % (name, number, bits))
+    return number
+
+
 class SegmentId(ctypes.Structure):
     """Which segment a packet belongs to, and its shape: n blocks of k bytes."""
 
@@ -40,6 +50,11 @@ class SegmentId(ctypes.Structure):
         ("blocks", ctypes.c_uint32),
         ("block_bytes", ctypes.c_uint32),
     ]
+
+    def __init__(self, stream=0, segment=0, blocks=0, block_bytes=0):
+        # ctypes would cut what is too large, and a packet would go by another name.
+        super().__init__(_whole("stream", stream, 64), _whole("segment", segment, 64),
+                         _whole("blocks", blocks, 32), _whole("block_bytes", block_bytes, 32))
 
     def __repr__(self):
         return "SegmentId(stream=%d, segment=%d, blocks=%d, block_bytes=%d)" % (
@@ -241,20 +256,26 @@ _c = _load()
 class Error(Exception):
     """A call's status that is neither success nor one of its outcomes. `name` as in weft/status.h."""
 
-    def __init__(self, status):
+    def __init__(self, status, about=""):
         self.status = status
         self.name = _c.weft_status_name(status).decode()
-        super().__init__("%s: %s" % (self.name, _c.weft_status_text(status).decode()))
+        text = _c.weft_status_text(status).decode()
+        super().__init__("%s: %s%s" % (self.name, text, " (%s)" % about if about else ""))
 
 
-def _check(status):
+def _check(status, about=""):
+    """`about`: what the call was given, where the status alone would leave one guessing."""
     if status != OK:
-        raise Error(status)
+        raise Error(status, about)
 
 
 def _view(data):
     """A flat view of the bytes of anything that has a buffer."""
-    return memoryview(data).cast("B")
+    view = memoryview(data)
+    if not view.c_contiguous:
+        raise ValueError("bytes must lie one after the other (numpy.ascontiguousarray copies them so)")
+    # What is empty cannot be cast where a dimension is 0.
+    return view.cast("B") if view.nbytes else memoryview(b"")
 
 
 def _read_only(data):
@@ -276,7 +297,13 @@ def _length(data):
 
 
 def _address(thing):
-    return ctypes.cast(thing, ctypes.c_void_p)
+    """Where its bytes are. Not by ctypes.cast, whose results are cycles that hold them until gc comes."""
+    if isinstance(thing, ctypes.c_char_p):
+        address = ctypes.c_void_p(ctypes.c_void_p.from_buffer(thing).value)
+    else:
+        address = ctypes.c_void_p(ctypes.addressof(thing))
+    address.held = thing
+    return address
 
 
 class _Handle:
@@ -287,11 +314,15 @@ class _Handle:
     """
 
     def __init__(self, context):
-        self._context = context
         self._at = None
+        if not isinstance(context, Context):
+            raise TypeError("made from a Context, not from %s" % type(context).__name__)
+        self._context = context
+        # Reentrant, for signal handlers, which come between calls.
+        self._lock = threading.RLock()
 
     def _take(self, at, free):
-        self._at = self._context._keep(at, free)
+        self._at = self._context._keep(at, free, self._lock)
 
     def close(self):
         """Frees it; further calls on it are errors."""
@@ -302,16 +333,21 @@ class _Handle:
         if getattr(self, "_at", None):
             self.close()
 
+    def __reduce__(self):
+        raise TypeError("%s can be neither copied nor pickled" % type(self).__name__)
+
     def __enter__(self):
         return self
 
     def __exit__(self, *unused):
         self.close()
 
-    def _open(self):
-        if not self._context._keeps(self._at):
-            raise ValueError("%s is closed" % type(self).__name__)
-        return self._at
+    def _run(self, call, *arguments):
+        """The library's call on it, one at a time: also against a close() of another thread."""
+        with self._lock:
+            if not self._context._keeps(self._at):
+                raise ValueError("%s is closed" % type(self).__name__)
+            return call(self._at, *arguments)
 
 
 def version():
@@ -332,16 +368,20 @@ class Context:
     """Which row of the table computes, and on how many threads. Closing it closes what it made."""
 
     def __init__(self, backend=None, threads=1, device=0):
-        self._made = {}  # address: the name of what frees it, in order of making
+        self._made = {}  # address: the name of what frees it, and its lock, in order of making
         self._at = None
         at = ctypes.c_void_p()
-        options = _ContextOptions(backend=backend.encode() if backend else None, threads=threads,
-                                  device=device)
-        _check(_c.weft_ctx_new(ctypes.byref(at), ctypes.byref(options)))
+        options = _ContextOptions(backend=backend.encode() if backend else None,
+                                  threads=_whole("threads", threads), device=_whole("device", device))
+        _check(_c.weft_ctx_new(ctypes.byref(at), ctypes.byref(options)),
+               "backend %s, %d threads" % (backend or "by default", threads))
         self._at = at.value
 
     def close(self):
-        """Frees it and all that was made from it; further calls on any of these are errors."""
+        """Frees it and all that was made from it; further calls on any of these are errors.
+
+        A call of another thread on one of them is waited for.
+        """
         for at in reversed(list(self._made)):
             self._let_go(at)
         at, self._at = self._at, None
@@ -363,17 +403,24 @@ class Context:
             raise ValueError("Context is closed")
         return self._at
 
-    def _keep(self, at, free):
-        self._made[at.value] = free
+    def __reduce__(self):
+        raise TypeError("Context can be neither copied nor pickled")
+
+    def _keep(self, at, free, lock):
+        self._made[at.value] = free, lock
         return at.value
 
     def _keeps(self, at):
         return at in self._made
 
     def _let_go(self, at):
-        free = self._made.pop(at, None)
-        if free and _c is not None:
-            getattr(_c, free)(at)
+        _, lock = self._made.get(at, (None, None))
+        if lock is None:
+            return
+        with lock:
+            free, _ = self._made.pop(at, (None, None))  # another thread may have been first
+            if free and _c is not None:
+                getattr(_c, free)(at)
 
     @property
     def backend(self):
@@ -385,6 +432,8 @@ class _Coder(_Handle):
 
     def __init__(self, context, shape):
         super().__init__(context)
+        if not isinstance(shape, SegmentId):
+            raise TypeError("the shape is a SegmentId, not %s" % type(shape).__name__)
         self.id = SegmentId(shape.stream, shape.segment, shape.blocks, shape.block_bytes)
         self._room = _c.weft_packet_bytes(ctypes.byref(self.id), _PACKET_VECTOR)
 
@@ -392,7 +441,7 @@ class _Coder(_Handle):
         """For simulations: what is random follows from these 32 bytes."""
         if _length(key) != 32:
             raise ValueError("a key has 32 bytes")
-        _check(self._call("fix_random")(self._open(), _address(_read_only(key))))
+        _check(self._run(self._call("fix_random"), _address(_read_only(key))))
 
     def _call(self, name):
         return getattr(_c, "weft_%s_%s" % (self._kind, name))
@@ -400,7 +449,7 @@ class _Coder(_Handle):
     def _datagram(self, call):
         packet = ctypes.create_string_buffer(self._room)
         written = _size()
-        status = call(self._open(), packet, self._room, ctypes.byref(written))
+        status = self._run(call, packet, self._room, ctypes.byref(written))
         if status == PENDING:
             return None
         _check(status)
@@ -412,8 +461,8 @@ class _Taker(_Coder):
 
     def add(self, datagram):
         """True: taken. False: it adds nothing. Error: foreign or malformed; nothing changed."""
-        status = self._call("add_datagram")(self._open(), _address(_read_only(datagram)),
-                                            _length(datagram))
+        held = _read_only(datagram)
+        status = self._run(self._call("add_datagram"), _address(held), _length(datagram))
         if status == DEPENDENT:
             return False
         _check(status)
@@ -432,11 +481,16 @@ class Encoder(_Coder):
     def __init__(self, context, shape, data, systematic=False, seeded=False, first_seed=0, density=0):
         super().__init__(context, shape)
         segment, at = ctypes.c_void_p(), ctypes.c_void_p()
+        if not 0 <= density <= 1:
+            raise ValueError("a density is from 0 to 1, not %s" % density)
+        # 1 is all of them; less than the least there is would be taken for 0, which is all as well.
+        share = 0 if density in (0, 1) else min(max(round(density * 65536), 1), 65535)
+        how = _EncoderOptions(systematic, seeded, _whole("first_seed", first_seed, 64), share)
         held = _read_only(data)
         options = _SegmentOptions(id=self.id, data=_address(held), bytes=_length(data))
-        _check(_c.weft_segment_new(context._open(), ctypes.byref(options), None, ctypes.byref(segment)))
-        self._segment = context._keep(segment, "weft_segment_free")
-        how = _EncoderOptions(systematic, seeded, first_seed, int(density * 65536))
+        _check(_c.weft_segment_new(context._open(), ctypes.byref(options), None, ctypes.byref(segment)),
+               "%d bytes of data for %d blocks of %d" % (_length(data), self.id.blocks, self.id.block_bytes))
+        self._segment = context._keep(segment, "weft_segment_free", self._lock)
         status = _c.weft_encoder_new(segment, ctypes.byref(how), ctypes.byref(at))
         if status != OK:
             context._let_go(self._segment)
@@ -446,7 +500,8 @@ class Encoder(_Coder):
     def close(self):
         super().close()
         segment, self._segment = self._segment, None
-        self._context._let_go(segment)
+        if segment:
+            self._context._let_go(segment)
 
     def next(self):
         """The next packet as a datagram."""
@@ -454,13 +509,14 @@ class Encoder(_Coder):
 
     def batch(self, count):
         """`count` packets in one product: coefficients (count, n) and payloads (count, k)."""
+        count = _whole("count", count)
         coefficients = bytearray(count * self.id.blocks)
         payloads = bytearray(count * self.id.block_bytes)
         if count:
             batch = self._payloads(count, payloads)
             batch.coefficients = _address(_writable(coefficients))
             batch.coefficients_stride = self.id.blocks
-            _check(_c.weft_encoder_batch(self._open(), ctypes.byref(batch), None))
+            _check(self._run(_c.weft_encoder_batch, ctypes.byref(batch), None))
         return coefficients, payloads
 
     def combine(self, coefficients):
@@ -472,7 +528,7 @@ class Encoder(_Coder):
         if count:
             batch = self._payloads(count, payloads)
             held = _read_only(coefficients)
-            _check(_c.weft_encoder_combine(self._open(), count, _address(held), self.id.blocks,
+            _check(self._run(_c.weft_encoder_combine, count, _address(held), self.id.blocks,
                                            ctypes.byref(batch), None))
         return payloads
 
@@ -490,37 +546,42 @@ class Decoder(_Taker):
         super().__init__(context, shape)
         at = ctypes.c_void_p()
         options = _DecoderOptions(id=self.id, eager=eager)
-        _check(_c.weft_decoder_new(context._open(), ctypes.byref(options), ctypes.byref(at)))
+        _check(_c.weft_decoder_new(context._open(), ctypes.byref(options), ctypes.byref(at)), repr(self.id))
         self._take(at, "weft_decoder_free")
 
     @property
     def rank(self):
-        return _c.weft_decoder_rank(self._open())
+        return self._run(_c.weft_decoder_rank)
 
     @property
     def complete(self):
-        return _c.weft_decoder_complete(self._open())
+        return self._run(_c.weft_decoder_complete)
 
     @property
     def prefix(self):
         """How many blocks from the first on are known."""
-        return _c.weft_decoder_prefix(self._open())
+        return self._run(_c.weft_decoder_prefix)
 
     def block(self, index):
         """Its bytes, or None while it is not known."""
         at = ctypes.c_void_p()
-        status = _c.weft_decoder_block(self._open(), index, ctypes.byref(at))
-        if status == PENDING:
-            return None
-        _check(status)
-        return ctypes.string_at(at, self.id.block_bytes)
+        with self._lock:
+            status = self._run(_c.weft_decoder_block, _whole("index", index), ctypes.byref(at))
+            if status == PENDING:
+                return None
+            _check(status, "block %d of %d" % (index, self.id.blocks))
+            return ctypes.string_at(at, self.id.block_bytes)
 
     def read(self, size=None, offset=0):
         """The segment, or a part of it; None while it is not complete."""
-        data = bytearray(self.id.bytes - offset if size is None else size)
+        offset = _whole("offset", offset)
+        size = max(self.id.bytes - offset, 0) if size is None else _whole("size", size)
+        if offset + size > self.id.bytes:
+            raise ValueError("bytes %d to %d of a segment of %d" % (offset, offset + size, self.id.bytes))
+        data = bytearray(size)
         if not data:
             return data
-        status = _c.weft_decoder_read(self._open(), offset, len(data), _address(_writable(data)))
+        status = self._run(_c.weft_decoder_read, offset, len(data), _address(_writable(data)))
         if status == PENDING:
             return None
         _check(status)
@@ -540,12 +601,14 @@ class Recoder(_Taker):
         super().__init__(context, shape)
         at = ctypes.c_void_p()
         capacity = self.id.blocks if capacity is None else capacity
-        _check(_c.weft_recoder_new(context._open(), ctypes.byref(self.id), capacity, ctypes.byref(at)))
+        capacity = _whole("capacity", capacity)
+        _check(_c.weft_recoder_new(context._open(), ctypes.byref(self.id), capacity, ctypes.byref(at)),
+               "capacity %d, %r" % (capacity, self.id))
         self._take(at, "weft_recoder_free")
 
     @property
     def held(self):
-        return _c.weft_recoder_held(self._open())
+        return self._run(_c.weft_recoder_held)
 
     def next(self):
         """A fresh mixture as a datagram; None while nothing is held."""
@@ -561,13 +624,17 @@ class Code(_Handle):
     def __init__(self, context, name, k, m, w=0, packet_bytes=0, parity=None):
         super().__init__(context)
         at = ctypes.c_void_p()
-        self.k, self.m = k, m
+        self.k, self.m = k, m = _whole("k", k), _whole("m", m)
         held = _read_only(parity) if parity is not None else None
         if held is not None and _length(parity) != k * m:
             raise ValueError("a matrix of %d rows of %d" % (m, k))
-        options = _CodeOptions(name=name.encode(), k=k, m=m, w=w, packet_bytes=packet_bytes,
+        options = _CodeOptions(name=name.encode(), k=k, m=m, w=_whole("w", w),
+                               packet_bytes=_whole("packet_bytes", packet_bytes),
                                parity=_address(held) if held is not None else None)
-        _check(_c.weft_code_new(context._open(), ctypes.byref(options), ctypes.byref(at)))
+        known = [*self.names(), "matrix"]
+        _check(_c.weft_code_new(context._open(), ctypes.byref(options), ctypes.byref(at)),
+               "%s with k = %d, m = %d" % (name, k, m) if name in known
+               else "there is no code %s, but %s" % (name, ", ".join(known)))
         self._take(at, "weft_code_free")
 
     @staticmethod
@@ -579,19 +646,19 @@ class Code(_Handle):
 
     @property
     def name(self):
-        return _c.weft_code_name(self._open()).decode()
+        return self._run(_c.weft_code_name).decode()
 
     @property
     def parity_matrix(self):
         """(m, k) coefficients."""
         matrix = bytearray(self.m * self.k)
         if matrix:
-            _c.weft_code_parity_matrix(self._open(), _address(_writable(matrix)))
+            self._run(_c.weft_code_parity_matrix, _address(_writable(matrix)))
         return matrix
 
     def parity_bytes(self, data_bytes):
         """Bytes of a parity shard beside data shards of so many."""
-        return _c.weft_code_parity_bytes(self._open(), data_bytes)
+        return self._run(_c.weft_code_parity_bytes, data_bytes)
 
     def encode(self, data):
         """The m parity shards of k data shards."""
@@ -601,7 +668,7 @@ class Code(_Handle):
         parity = [bytearray(self.parity_bytes(size)) for _ in range(self.m)]
         if size and self.m:
             stripe, held = self._stripe([*data, *parity], size, range(self.k, self.k + self.m))
-            _check(_c.weft_code_encode(self._open(), ctypes.byref(stripe), 1, None))
+            _check(self._run(_c.weft_code_encode, ctypes.byref(stripe), 1, None))
             del held
         return parity
 
@@ -609,10 +676,12 @@ class Code(_Handle):
         """Ids of the shards that rebuilding these reads."""
         plan = ctypes.c_void_p()
         erasures = self._erasures(lost, wanted)
-        _check(_c.weft_plan_for(self._open(), ctypes.byref(erasures), ctypes.byref(plan)))
-        count = _c.weft_plan_input_count(plan)
-        found = list(_c.weft_plan_inputs(plan)[:count])
-        _c.weft_plan_free(plan)
+        with self._lock:
+            _check(self._run(_c.weft_plan_for, ctypes.byref(erasures), ctypes.byref(plan)),
+                   "%d of %d shards lost" % (erasures.lost_count, self.k + self.m))
+            count = _c.weft_plan_input_count(plan)
+            found = list(_c.weft_plan_inputs(plan)[:count])
+            _c.weft_plan_free(plan)
         return found
 
     def recover(self, shards, wanted=None, data_bytes=None):
@@ -631,8 +700,8 @@ class Code(_Handle):
             made[i] = bytearray(size if i < self.k else self.parity_bytes(size))
         erasures = self._erasures(lost, wanted)
         stripe, held = self._stripe(made, size, outputs)
-        _check(_c.weft_code_recover(self._open(), ctypes.byref(erasures), ctypes.byref(stripe), 1,
-                                    None))
+        _check(self._run(_c.weft_code_recover, ctypes.byref(erasures), ctypes.byref(stripe), 1, None),
+               "%d of %d shards lost" % (len(lost), self.k + self.m))
         del held
         return made
 
@@ -640,11 +709,13 @@ class Code(_Handle):
         """Ids of the parity shards that do not match the data."""
         wrong = bytearray(self.m)
         count = _size()
-        size = _length(shards[0])
+        if any(shard is None for shard in shards):
+            raise ValueError("all shards must be there to be verified: recover those that are None")
         if not self.m:
             return []
+        size = _length(shards[0]) if len(shards) else 0
         stripe, held = self._stripe(shards, size, ())
-        _check(_c.weft_code_verify(self._open(), ctypes.byref(stripe), _address(_writable(wrong)),
+        _check(self._run(_c.weft_code_verify, ctypes.byref(stripe), _address(_writable(wrong)),
                                    ctypes.byref(count), None))
         del held
         return [self.k + i for i, flag in enumerate(wrong) if flag]
@@ -669,5 +740,4 @@ class Code(_Handle):
                 raise ValueError("shard %d has %d bytes, not %d" % (i, _length(shard), wanted))
             held.append(_writable(shard) if i in written else _read_only(shard))
             pointers[i] = _address(held[-1]).value
-        first = ctypes.cast(pointers, ctypes.POINTER(ctypes.c_void_p))
-        return _Stripe(shards=first, bytes=size), held
+        return _Stripe(shards=pointers, bytes=size), held

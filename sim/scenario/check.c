@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "sim/scenario/scenario.h"
+#include "sim/scenario/keys.h"
 #include "weft/peer_engine.h"
 
 enum { BYTES_UP_TO = 100, COEFFICIENTS_UP_TO = 5000 }; // peers, when the fidelity is ours to choose
@@ -123,6 +123,18 @@ static bool classes_possible(const weft_sim_parameters *p, char error[WEFT_SIM_T
   return true;
 }
 
+// A slip of a known name would be a line like `plain` otherwise.
+static bool classes_described(const weft_sim_parameters *p, char error[WEFT_SIM_TEXT]) {
+  const char *name = weft_sim_undescribed_class(p);
+  if (!name)
+    return true;
+  char known[WEFT_SIM_TEXT];
+  weft_sim_known_classes(known);
+  snprintf(error, WEFT_SIM_TEXT, "class %s is none of %.200s, and there is no [class %s]", name,
+           known, name);
+  return false;
+}
+
 bool weft_sim_check(weft_sim_parameters *p, char error[WEFT_SIM_TEXT]) {
   if (p->fidelity_auto)
     p->fidelity = p->peers <= BYTES_UP_TO          ? WEFT_SIM_BYTES
@@ -138,5 +150,6 @@ bool weft_sim_check(weft_sim_parameters *p, char error[WEFT_SIM_TEXT]) {
     snprintf(error, WEFT_SIM_TEXT, "%s", why);
     return false;
   }
-  return (p->kind == WEFT_SIM_STORE || classes_possible(p, error)) && fits(p, error);
+  return classes_described(p, error) && (p->kind == WEFT_SIM_STORE || classes_possible(p, error)) &&
+         fits(p, error);
 }

@@ -92,6 +92,7 @@ bool weft_sim_set_classes(weft_sim_parameters *p, const char *value, char error[
     else if (!weft_sim_known_class(name, &class)) {
       (void)weft_sim_known_class("plain", &class);
       snprintf(class.name, sizeof class.name, "%s", name);
+      class.undescribed = true;
     }
     char *end;
     class.share = strtod(at + length + 1, &end);
@@ -127,6 +128,7 @@ bool weft_sim_set_class(weft_sim_parameters *p, const char *name, const char *ke
     snprintf(error, WEFT_SIM_TEXT, "a class has no key '%.40s'", key);
     return false;
   }
+  class->undescribed = false;
   const bool is_rate =
       strcmp(key, "upload") == 0 || strcmp(key, "download") == 0 || strcmp(key, "line") == 0;
   const bool is_time = strcmp(key, "delay") == 0;
@@ -161,4 +163,17 @@ bool weft_sim_set_class(weft_sim_parameters *p, const char *name, const char *ke
   else
     class->nat = n;
   return true;
+}
+
+const char *weft_sim_undescribed_class(const weft_sim_parameters *p) {
+  for (size_t i = 0; i < p->class_count; i++)
+    if (p->classes[i].undescribed)
+      return p->classes[i].name;
+  return NULL;
+}
+
+void weft_sim_known_classes(char out[WEFT_SIM_TEXT]) {
+  size_t at = 0;
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    at += (size_t)snprintf(out + at, WEFT_SIM_TEXT - at, "%s%s", i ? ", " : "", known[i].name);
 }

@@ -35,6 +35,9 @@ bool weft_sim_set_row(weft_sim_parameters *p, const key_row *row, const char *va
 bool weft_sim_set_classes(weft_sim_parameters *p, const char *value, char error[WEFT_SIM_TEXT]);
 bool weft_sim_set_class(weft_sim_parameters *p, const char *name, const char *key,
                         const char *value, char error[WEFT_SIM_TEXT]);
+// The first class of a name that neither is known nor has a section; NULL: there is none.
+const char *weft_sim_undescribed_class(const weft_sim_parameters *p);
+void weft_sim_known_classes(char out[WEFT_SIM_TEXT]);
 bool weft_sim_parse_quantity(const char *text, double *out);
 bool weft_sim_parse_share(const char *text, double *out); // 0.05 or 5 %
 bool weft_sim_parse_time(const char *text, double *us);

@@ -63,6 +63,60 @@ void weft_sim_defaults(weft_sim_parameters *out) {
   (void)weft_sim_known_class("plain", &out->classes[0]);
 }
 
+// --- What was meant by a word that there is not
+
+// Letters to add, drop, change or swap with the next one, to make `b` of `a`. Names are short.
+static size_t distance(const char *a, const char *b) {
+  enum { LETTERS = 32 };
+  size_t rows[3][LETTERS + 1] = {{0}};
+  const size_t la = strlen(a), lb = strlen(b);
+  if (la > LETTERS || lb > LETTERS)
+    return SIZE_MAX;
+  for (size_t j = 0; j <= lb; j++)
+    rows[0][j] = j;
+  for (size_t i = 1; i <= la; i++) {
+    size_t *now = rows[i % 3];
+    const size_t *last = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
+    now[0] = i;
+    for (size_t j = 1; j <= lb; j++) {
+      now[j] = MIN(MIN(last[j], now[j - 1]) + 1, last[j - 1] + (a[i - 1] != b[j - 1]));
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        now[j] = MIN(now[j], before[j - 2] + 1);
+    }
+  }
+  return rows[la % 3][lb];
+}
+
+// Whether a slip or two make one of the other.
+static bool near(const char *name, const char *known) {
+  return distance(name, known) <= (strlen(known) + 2) / 4;
+}
+
+static void tell_unknown_key(const char *group, const char *key, char error[WEFT_SIM_TEXT]) {
+  int at = snprintf(error, WEFT_SIM_TEXT, "there is no key '%.60s' in [%.60s]", key, group);
+  const char *before = "; near it: ";
+  for (size_t i = 0; i < weft_sim_key_count() && at < WEFT_SIM_TEXT; i++)
+    if (near(key, weft_sim_key_at(i).name)) {
+      at +=
+          snprintf(error + at, WEFT_SIM_TEXT - (size_t)at, "%s%s", before, weft_sim_key_at(i).name);
+      before = ", ";
+    }
+}
+
+static void tell_unknown_group(const char *file, int line, const char *group,
+                               char error[WEFT_SIM_TEXT]) {
+  int at = snprintf(error, WEFT_SIM_TEXT, "%.200s:%d: there is no group [%.60s], but", file, line,
+                    group);
+  const char *before = "";
+  for (size_t i = 0; i < weft_sim_key_count() && at < WEFT_SIM_TEXT; i++)
+    if (strcmp(weft_sim_key_at(i).group, before) != 0) { // keys of a group stand together
+      before = weft_sim_key_at(i).group;
+      at += snprintf(error + at, WEFT_SIM_TEXT - (size_t)at, " [%s]", before);
+    }
+  if (at < WEFT_SIM_TEXT)
+    snprintf(error + at, WEFT_SIM_TEXT - (size_t)at, " [class NAME]");
+}
+
 // --- Files
 
 // The line on which a key of a group is set, or the group begins (key NULL); 0: none.
@@ -115,7 +169,7 @@ static bool set_one(weft_sim_parameters *p, const char *group, const char *key, 
   if (elsewhere)
     snprintf(error, WEFT_SIM_TEXT, "%s belongs into [%s]", key, elsewhere->group);
   else
-    snprintf(error, WEFT_SIM_TEXT, "there is no key '%.60s' in [%.60s]", key, group);
+    tell_unknown_key(group, key, error);
   return false;
 }
 
@@ -163,8 +217,7 @@ bool weft_sim_load_text(weft_sim_parameters *parameters, const char *text, const
     for (size_t k = 0; k < weft_sim_key_count() && !good; k++)
       good = strcmp(weft_sim_key_at(k).group, groups[i]) == 0;
     if (!good)
-      snprintf(error, WEFT_SIM_TEXT, "%.200s:%d: there is no group [%.60s]", file,
-               line_of(text, groups[i], NULL), groups[i]);
+      tell_unknown_group(file, line_of(text, groups[i], NULL), groups[i], error);
     else
       good = set_group(parameters, keys, groups[i], text, file, error);
   }
@@ -180,36 +233,13 @@ const char *weft_sim_shipped(size_t index, const char **about) {
   return weft_sim_shipped_files[index].name;
 }
 
-// Letters to add, drop, change or swap with the next one, to make `b` of `a`. Names are short.
-static size_t distance(const char *a, const char *b) {
-  enum { LETTERS = 32 };
-  size_t rows[3][LETTERS + 1] = {{0}};
-  const size_t la = strlen(a), lb = strlen(b);
-  if (la > LETTERS || lb > LETTERS)
-    return SIZE_MAX;
-  for (size_t j = 0; j <= lb; j++)
-    rows[0][j] = j;
-  for (size_t i = 1; i <= la; i++) {
-    size_t *now = rows[i % 3];
-    const size_t *last = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
-    now[0] = i;
-    for (size_t j = 1; j <= lb; j++) {
-      now[j] = MIN(MIN(last[j], now[j - 1]) + 1, last[j - 1] + (a[i - 1] != b[j - 1]));
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        now[j] = MIN(now[j], before[j - 2] + 1);
-    }
-  }
-  return rows[la % 3][lb];
-}
-
 // What was meant by a name that is neither shipped nor a file: names that a slip or two make of it,
 // or that have it in them.
 static void tell_unknown(const char *name, char error[WEFT_SIM_TEXT]) {
   GString *text = g_string_new("");
   for (size_t i = 0; i < weft_sim_shipped_count; i++) {
     const char *shipped = weft_sim_shipped_files[i].name;
-    if (distance(name, shipped) <= (strlen(shipped) + 2) / 4 ||
-        (strlen(name) > 2 && strstr(shipped, name)))
+    if (near(name, shipped) || (strlen(name) > 2 && strstr(shipped, name)))
       g_string_append_printf(text, "%s%s", text->len ? ", " : "; near it: ", shipped);
   }
   g_string_append_printf(text, " (weft sim --list tells %s)",
@@ -219,20 +249,26 @@ static void tell_unknown(const char *name, char error[WEFT_SIM_TEXT]) {
   g_string_free(text, TRUE);
 }
 
+const char *weft_sim_shipped_text(const char *name, char error[WEFT_SIM_TEXT]) {
+  for (size_t i = 0; i < weft_sim_shipped_count; i++)
+    if (strcmp(weft_sim_shipped_files[i].name, name) == 0)
+      return weft_sim_shipped_files[i].text;
+  tell_unknown(name, error);
+  return NULL;
+}
+
 bool weft_sim_load_scenario(weft_sim_parameters *parameters, const char *name,
                             char error[WEFT_SIM_TEXT]) {
-  for (size_t i = 0; i < weft_sim_shipped_count; i++)
-    if (strcmp(weft_sim_shipped_files[i].name, name) == 0) {
-      snprintf(parameters->name, sizeof parameters->name, "%s", name);
-      return weft_sim_load_text(parameters, weft_sim_shipped_files[i].text, name, error);
-    }
+  const char *shipped = weft_sim_shipped_text(name, error);
+  if (shipped) {
+    snprintf(parameters->name, sizeof parameters->name, "%s", name);
+    return weft_sim_load_text(parameters, shipped, name, error);
+  }
   gchar *text = NULL;
   gsize bytes;
   GError *wrong = NULL;
   if (!g_file_get_contents(name, &text, &bytes, &wrong)) {
-    if (g_error_matches(wrong, G_FILE_ERROR, G_FILE_ERROR_NOENT))
-      tell_unknown(name, error);
-    else
+    if (!g_error_matches(wrong, G_FILE_ERROR, G_FILE_ERROR_NOENT))
       snprintf(error, WEFT_SIM_TEXT, "%.400s (shipped scenarios: weft sim --list)", wrong->message);
     g_error_free(wrong);
     return false;

@@ -34,6 +34,8 @@ bool weft_sim_load_scenario(weft_sim_parameters *parameters, const char *name,
                             char error[WEFT_SIM_TEXT]);
 // The shipped ones; NULL past the end. *about: the file's first comment.
 const char *weft_sim_shipped(size_t index, const char **about);
+// The text of one; NULL: there is none of that name, `error` tells which are near.
+const char *weft_sim_shipped_text(const char *name, char error[WEFT_SIM_TEXT]);
 // What no run can fulfil. Fills in what was left to be chosen (fidelity).
 bool weft_sim_check(weft_sim_parameters *parameters, char error[WEFT_SIM_TEXT]);
 // Memory that the run takes at most, about.

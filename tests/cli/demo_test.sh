@@ -243,6 +243,13 @@ expect 0 demo --help && says '--segment-blocks' out
 expect 0 --version && says '^weft [0-9]' out
 expect 0 help bench && says 'weft bench' out
 expect 0 backends && says 'scalar *host *yes' out
+expect 0 backends --json
+python3 - out <<'EOF' || fail "backends --json: $(cat out)"
+import json, sys
+told = json.load(open(sys.argv[1]))
+row = [row for row in told["backends"] if row["name"] == "scalar"]
+assert len(row) == 1 and row[0]["memory"] == "host" and row[0]["here"] is True and row[0]["technique"], told
+EOF
 
 # --- interruption, while it works and while it waits for input
 

@@ -197,9 +197,15 @@ else
 fi
 
 # --- what is wrong is said, with line and key
-
+expect 0 sim --show lossy-mobile
+cp out shown.ini
+wrong 2 "there is no scenario 'lossy-mobil'.*near it: lossy-mobile" sim --show lossy-mobil
+expect 0 sim lossy-mobile --peers 20 --duration 5s --no-files
+grep '^state hash' out >shipped-state
+expect 0 sim shown.ini --peers 20 --duration 5s --no-files
+grep '^state hash' out | cmp -s - shipped-state || fail "what --show shows runs otherwise"
 printf '[network]\npeers = 10\npears = 3\n' >key.ini
-wrong 2 "key.ini:3: there is no key 'pears' in \[network\]" sim key.ini
+wrong 2 "key.ini:3: there is no key 'pears' in \[network\]; near it: peers$" sim key.ini
 printf '# a comment\n[network]\n\npeers = many\n' >value.ini
 wrong 2 'value.ini:4: peers takes a whole number' sim value.ini
 printf '[stream]\nlag = 5 s\n' >group.ini
@@ -207,7 +213,7 @@ wrong 2 'group.ini:2: lag belongs into \[engine\]' sim group.ini
 printf '[engine]\nlag = 5\n' >unit.ini
 wrong 2 'unit.ini:2: lag takes a time such as' sim unit.ini
 printf '[network]\npeers = 10\n[nonsense]\na = 1\n' >name.ini
-wrong 2 'name.ini:3: there is no group \[nonsense\]' sim name.ini
+wrong 2 'name.ini:3: there is no group \[nonsense\], but \[stream\] \[engine\] \[network\] .*\[class NAME\]$' sim name.ini
 printf '[network]\npeers 10\n' >line.ini
 wrong 2 'line.ini:2: ' sim line.ini
 printf '[network]\nclasses = mine:1\n[class mine]\nupload = 2M\nspeed = 3\n' >class.ini
@@ -238,6 +244,14 @@ wrong 2 '--gnuplot is for files' sim --gnuplot --no-files
 wrong 2 '--out is for files' sim --out x --no-files
 : >no-arrivals
 wrong 2 'no-arrivals: a trace has an arrival a line' sim --arrival trace --trace no-arrivals --no-files
+for line in abc '1,4' '1 4 x' '1 -4' '1 nan' 'inf' '-1' '1 4s'; do # none of them may be taken for less than it says
+  printf '0 2\n%s\n' "$line" >odd-trace
+  wrong 2 'odd-trace: a trace has an arrival a line' sim --arrival trace --trace odd-trace --no-files
+done
+{ printf '#%0400d\n\n' 7 && printf '0\n0.5\t20 \r\n1e0\n'; } >good-trace
+expect 0 sim --arrival trace --trace good-trace --no-files --duration 5s
+grep -q '^  viewers  *3$' out || fail "three arrivals: $(cat out)"
+wrong 2 'class fibr is none of dsl, cable, .*, and there is no \[class fibr\]' sim --classes fibr:1 --no-files
 wrong 4 'backend no-such-row: ' sim --peers 20 --duration 10s --backend no-such-row --no-files
 wrong 2 "not 'peers'" sim --sweep peers
 wrong 2 'json is for one run' sim --seeds 2 --json
@@ -481,11 +495,13 @@ else
   of_ranks --help || fail "help of three ranks: $(cat err)"
   [ "$(grep -c '^Usage' state)" = 1 ] || fail "help of three ranks: $(cat state)"
   of_ranks --peers 0 && fail "no peers, of three ranks"
-  [ "$(grep -c '^weft sim: --peers must be' err)" -ge 1 ] || fail "no peers, of three ranks: $(cat err)"
-  many=$(($(nproc) + 1))
+  [ "$(grep -c '^weft sim: --peers must be' err)" = 1 ] || fail "no peers, of three ranks: $(cat err)"
+  of_ranks --no-such && fail "an unknown option, of three ranks"
+  [ "$(grep -c '^weft sim: Unknown option' err)" = 1 ] || fail "an unknown option, of three ranks: $(cat err)"
+  many=$(($(nproc --all) + 1)) # mpirun lets its ranks have processors that this shell may not use
   code=0
   ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 timeout 60 mpirun --oversubscribe -n "$many" "$mpi" "${small[@]}" --no-files >state 2>err || code=$?
-  [ "$code" != 0 ] || fail "$many ranks on $(nproc) processors were not refused"
+  [ "$code" != 0 ] || fail "$many ranks on $(nproc --all) processors were not refused"
   says 'ranks would wait for each other' err
 fi
 

@@ -238,7 +238,9 @@ says "Unknown option -k" err
 expect 2 encode in
 says "--output-dir is needed" err
 expect 2 encode in in --output-dir e
-says "takes IN, not 2 arguments" err
+says "takes IN, not 2 arguments (" err
+expect 2 update d --offset 0
+says "takes FOLDER FILE, not 1 argument (" err
 expect 2 encode -k 300 in --output-dir e
 says "not 300 and 4" err
 expect 2 encode --threads 65 in --output-dir e

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # An installed copy is enough: examples compile from it as C11, a program of C++17 and a shared library that takes the
-# whole of it in, each without a warning, by what pkg-config says alone.
+# whole of it in, each without a warning, by what pkg-config says alone; then a program by CMake. The path has a blank.
 # $1: tools/install, $2: libweft.a, $3: the examples, $4: further flags
 set -euo pipefail
 cp -RL -- . "$TEST_TMPDIR/tree" # the script finds its tree through links
 archive=$PWD/$2
-prefix=$TEST_TMPDIR/prefix
+prefix="$TEST_TMPDIR/pre fix"
 WEFT_ARCHIVE=$archive "$TEST_TMPDIR/tree/$1" "$prefix"
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
-read -ra compile < <(pkg-config --cflags libweft)
-read -ra link < <(pkg-config --libs libweft)
+# Its words, with blanks escaped.
+compile=() link=() link_shared=()
+eval "compile=($(pkg-config --cflags libweft)) link=($(pkg-config --libs libweft)) link_shared=($(pkg-config --libs libweft-shared))"
 warnings=(-Wall -Wextra -Wpedantic -Werror ${4:+"$4"})
 
 read -ra examples <<<"$3"
@@ -40,3 +41,41 @@ c++ -std=c++17 "${warnings[@]}" "${compile[@]}" "$TEST_TMPDIR/all.cc" "${link[@]
 "$TEST_TMPDIR/all"
 [ "$(pkg-config --modversion libweft)" = "$(sed -n 's/.*weft_version(void); \/\/ "\(.*\)"/\1/p' "$prefix/include/weft/weft.h")" ]
 cc -shared "${warnings[@]}" -o "$TEST_TMPDIR/libtaken.so" -Wl,--whole-archive "$prefix/lib/libweft.a" -Wl,--no-whole-archive "${link[@]}"
+
+# The shared library by pkg-config; it is found again where it was linked from.
+done="done: every byte came back"
+cc -std=c11 "${warnings[@]}" "${compile[@]}" "${examples[0]}" "${link_shared[@]}" -Wl,-rpath,"$prefix/lib" -o "$TEST_TMPDIR/shared"
+readelf -d "$TEST_TMPDIR/shared" | grep -F '[libweft.so.' >/dev/null
+"$TEST_TMPDIR/shared" | grep -xF "$done" >/dev/null
+
+# A package: files below DESTDIR, which nothing in them speaks of.
+DESTDIR=$TEST_TMPDIR/staged WEFT_ARCHIVE=$archive "$TEST_TMPDIR/tree/$1" /opt/weft >/dev/null
+[ "$(PKG_CONFIG_PATH=$TEST_TMPDIR/staged/opt/weft/lib/pkgconfig pkg-config --variable=includedir libweft)" = /opt/weft/include ]
+[ -e "$TEST_TMPDIR/staged/opt/weft/include/weft/weft.h" ]
+! grep -rl -- "$TEST_TMPDIR/staged" "$TEST_TMPDIR/staged/opt/weft"/lib/*/ || exit 1
+
+command -v cmake >/dev/null || {
+  echo 'SKIPPED: the rest needs cmake'
+  exit 0
+}
+mkdir "$TEST_TMPDIR/by-cmake"
+cat >"$TEST_TMPDIR/by-cmake/CMakeLists.txt" <<EOF
+cmake_minimum_required(VERSION 3.10)
+project(embed C)
+set(CMAKE_C_FLAGS "${4:-}")
+find_package(weft 0.1 REQUIRED)
+foreach(kind weft shared)
+  add_executable(with_\${kind} "$PWD/${examples[0]}")
+  target_link_libraries(with_\${kind} PRIVATE weft::\${kind})
+endforeach()
+EOF
+# It moves as a whole.
+mv -- "$prefix" "$TEST_TMPDIR/moved away"
+build=$TEST_TMPDIR/by-cmake/build
+cmake -S "$TEST_TMPDIR/by-cmake" -B "$build" -DCMAKE_PREFIX_PATH="$TEST_TMPDIR/moved away" >/dev/null
+cmake --build "$build" >/dev/null
+for kind in weft shared; do
+  "$build/with_$kind" | grep -xF "$done" >/dev/null
+done
+sed -i 's/weft 0.1/weft 9.0/' "$TEST_TMPDIR/by-cmake/CMakeLists.txt"
+! cmake -S "$TEST_TMPDIR/by-cmake" -B "$build" >/dev/null 2>&1 || exit 1

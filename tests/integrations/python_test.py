@@ -2,12 +2,15 @@
 """weft.py: layouts as the compiler has them, and what each class does, with and without errors."""
 
 import ctypes
+import copy
 import gc
 import os
+import pickle
 import random
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 import weft
@@ -183,6 +186,30 @@ class Lifetimes(unittest.TestCase):
         del held
         gc.collect()
 
+    def test_nothing_given_is_held_after_the_call(self):
+        """Of large data and many packets that would be much, until the collector of cycles comes."""
+        context, shape = weft.Context(), weft.SegmentId(1, 1, 4, 100)
+        data, shards = bytearray(400), [bytearray(64) for _ in range(3)]
+        gc.collect()
+        gc.disable()
+        try:
+            encoder, decoder = weft.Encoder(context, shape, data), weft.Decoder(context, shape)
+            data.append(1)  # a BufferError where somebody has a view of it
+            packet = encoder.next()
+            before = sys.getrefcount(packet)
+            for kind in (bytes, bytearray, memoryview):
+                decoder.add(kind(packet))
+            self.assertEqual(sys.getrefcount(packet), before)
+            code = weft.Code(context, "cauchy", 3, 2)
+            whole = shards + code.encode(shards)
+            code.verify(whole)
+            for shard in [*whole, *code.recover([None, *whole[1:]]), *encoder.batch(2), decoder.recode()]:
+                bytearray(shard).append(1)
+                if isinstance(shard, bytearray):
+                    shard.append(1)
+        finally:
+            gc.enable()
+
     def test_what_fails_to_be_made_is_freed(self):
         context = weft.Context()
         for _ in range(10):
@@ -196,6 +223,107 @@ class Lifetimes(unittest.TestCase):
         example = text.split("```python\n")[1].split("```")[0]
         program = subprocess.run([sys.executable, "-c", example], capture_output=True, check=False)
         self.assertEqual((program.returncode, program.stdout, program.stderr), (0, b"", b""))
+
+
+class Mistakes(unittest.TestCase):
+    """What is wrong is said before the library cuts, guesses or crashes."""
+
+    def setUp(self):
+        self.context = weft.Context()
+        self.shape = weft.SegmentId(1, 1, 4, 100)
+
+    def test_numbers_that_do_not_fit(self):
+        for words in ((-1, 0, 4, 100), (1 << 64, 0, 4, 100), (0, 0, -1, 100), (0, 0, 1 << 32, 100)):
+            with self.assertRaisesRegex(ValueError, "not from 0 to"):
+                weft.SegmentId(*words)
+        with self.assertRaises(TypeError):
+            weft.SegmentId(1, 1, 4.5, 100)
+        decoder = weft.Decoder(self.context, self.shape)
+        encoder = weft.Encoder(self.context, self.shape, bytes(400))
+        for call in (lambda: decoder.block(-1), lambda: decoder.read(401), lambda: decoder.read(offset=-1),
+                     lambda: decoder.read(-1), lambda: weft.Context(threads=-1), lambda: encoder.batch(-1),
+                     lambda: weft.Recoder(self.context, self.shape, -1),
+                     lambda: weft.Code(self.context, "cauchy", -1, 2)):
+            with self.assertRaises(ValueError):
+                call()
+        self.assertEqual(decoder.read(offset=400), b"")
+
+    def test_densities(self):
+        def coded(density):
+            shape = weft.SegmentId(1, 1, 1000, 1)
+            with weft.Encoder(self.context, shape, bytes(1000), density=density) as encoder:
+                return encoder.batch(1)[0]
+        for wrong in (-0.1, 1.1, float("nan")):
+            with self.assertRaisesRegex(ValueError, "density"):
+                coded(wrong)
+        self.assertEqual([coded(0).count(0), coded(1).count(0)], [0, 0])
+        self.assertGreater(coded(1e-9).count(0), 900)
+
+    def test_messages_name_what_was_wrong(self):
+        strided = memoryview(bytes(400))[::2]
+        code = weft.Code(self.context, "cauchy", 2, 1)
+        for call, kind, text in (
+                (lambda: weft.Encoder(self.context, self.shape, bytes(401)), weft.Error,
+                 "401 bytes of data for 4 blocks of 100"),
+                (lambda: weft.Context(backend="abacus"), weft.Error, "backend abacus"),
+                (lambda: weft.Code(self.context, "nonesuch", 4, 2), weft.Error, "no code nonesuch, but .*cauchy"),
+                (lambda: weft.Code(self.context, "cauchy", 200, 100), weft.Error, "k = 200, m = 100"),
+                (lambda: weft.Encoder(self.shape, self.context, b"x"), TypeError, "made from a Context"),
+                (lambda: weft.Decoder(self.context, (1, 1, 4, 100)), TypeError, "SegmentId"),
+                (lambda: weft.Encoder(self.context, self.shape, strided), ValueError, "one after the other"),
+                (lambda: code.verify([b"a", None, b"b"]), ValueError, "must be there"),
+                (lambda: code.recover([b"a", None, None]), weft.Error, "2 of 3 shards lost")):
+            with self.assertRaisesRegex(kind, text):
+                call()
+
+    def test_handles_are_not_copied(self):
+        for handle in (self.context, weft.Decoder(self.context, self.shape)):
+            for copying in (copy.copy, copy.deepcopy, pickle.dumps):
+                with self.assertRaisesRegex(TypeError, "neither copied nor pickled"):
+                    copying(handle)
+
+    def test_threads_share_a_handle(self):
+        shape = weft.SegmentId(1, 1, 64, 1000)
+        data = some_bytes(64000)
+        encoder, decoder = weft.Encoder(self.context, shape, data), weft.Decoder(self.context, shape)
+        failed = []
+
+        def work():
+            try:
+                while not decoder.complete:
+                    decoder.add(encoder.next())
+            except Exception as error:
+                failed.append(error)
+
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual((failed, decoder.read()), ([], data))
+
+    def test_closing_waits_for_calls(self):
+        for close in (lambda encoder, context: encoder.close(), lambda encoder, context: context.close()):
+            context = weft.Context()
+            encoder = weft.Encoder(context, weft.SegmentId(1, 1, 64, 10000), bytes(640000))
+            ends, started = [], threading.Event()
+
+            def work():
+                try:
+                    while True:
+                        encoder.batch(32)
+                        started.set()
+                except Exception as error:
+                    ends.append(str(error))
+
+            threads = [threading.Thread(target=work) for _ in range(3)]
+            for thread in threads:
+                thread.start()
+            started.wait(60)
+            close(encoder, context)
+            for thread in threads:
+                thread.join()
+            self.assertEqual(ends, ["Encoder is closed"] * 3)
 
 
 class Rows(unittest.TestCase):

@@ -4,7 +4,7 @@
 // It embeds in a foreign event loop. Nothing here blocks: coding runs on one library thread per
 // context (a lane), and a file descriptor becomes readable when packets are ready:
 //
-//   push segments, request packets          weft_server_push, weft_server_request
+//   push segments, request packets          weft_server_push, weft_server_request_many
 //   wait for fd, or until the deadline      weft_server_fd, weft_server_deadline
 //   hand time in                            weft_server_process
 //   take packets, send them, release them   weft_server_take, weft_server_release
@@ -36,7 +36,8 @@ typedef struct weft_server weft_server;
 typedef struct weft_server_options {
   weft_ctx *const *contexts; // (context_count) one lane each; they must outlive the server
   size_t context_count;      // 1..WEFT_SERVER_MAX_LANES
-  // A monotonic clock in microseconds, called from library threads too. It measures the lanes.
+  // A monotonic clock in microseconds, called from library threads too. It measures the lanes,
+  // and nothing else: the now_us of calls may come from another one that does not go back.
   int64_t (*now_us)(void *user);
   void *user;
   size_t memory_bytes; // budget for segments, copies on devices counted; 0: 1 GiB

@@ -71,9 +71,11 @@ static bool in_need(const weft_engine *e) {
 
 // Those who come to a source that has room are told of nobody, and until they look for others each
 // lives on the source alone: at the beginning of a stream, all of them, who then get a fraction of
-// it together. So who has found few asks each one whom he meets.
+// it together. So who has found few asks each one whom he meets, while he knows of too few to dial:
+// with addresses enough more of them only push out those that were not tried yet.
 void weft_exchange_opened(weft_engine *e, size_t index) {
-  if (e->options->addresses_max && in_need(e))
+  const bool unknown = e->degree - e->doubtful + e->candidate_count < e->options->neighbours_target;
+  if (e->options->addresses_max && in_need(e) && unknown)
     weft_neighbour_due(e, index, WEFT_DUE_REFER_ASK);
 }
 

@@ -68,7 +68,7 @@ weft_status weft_engine_add_neighbour(weft_engine *e, const weft_neighbour_optio
       weft_shortage_start(e, now_us);
     }
     if (e->exchange_us == WEFT_ENGINE_NEVER && e->options->addresses_max)
-      e->exchange_us = now_us + WEFT_TIMER(e, exchange_us, 5000000);
+      e->exchange_us = now_us + weft_exchange_every(e);
     *neighbour = i;
     return WEFT_OK;
   }
@@ -152,6 +152,7 @@ void weft_neighbour_open(weft_engine *e, size_t index, int64_t now_us) {
   e->lost_count++; // counts both kinds of event
   e->clocks[index].map_us = now_us;
   weft_neighbour_due(e, index, WEFT_DUE_MAP);
+  weft_exchange_opened(e, index);
   weft_neighbour_show(e, n);
   e->idle = e->ask_idle = false;
 }

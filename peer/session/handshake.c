@@ -300,7 +300,8 @@ static bool answer(weft_sessions *s, weft_half_open *h, const uint8_t *init) {
 
 // Who comes from one IPv4 address or one /64 of IPv6 gets half of the handshakes at once and a
 // fifth for long, so that none of them keeps all others out. Which share is whose nobody else can
-// tell.
+// tell. Each has one in either row and takes from both: whom one puts together with a flood the
+// other seldom does.
 static bool take_share(weft_sessions *s, const weft_address *address, int64_t now_us) {
   static const uint8_t v4_prefix[12] = {[10] = 0xff, [11] = 0xff};
   const uint32_t rate = s->options.handshakes_per_s;
@@ -308,8 +309,11 @@ static bool take_share(weft_sessions *s, const weft_address *address, int64_t no
   uint8_t hash[crypto_generichash_BYTES_MIN];
   (void)crypto_generichash(hash, sizeof hash, address->ip, v4 ? 16 : 8, s->cookie_key,
                            sizeof s->cookie_key);
-  return weft_session_take(&s->shares[hash[0] % WEFT_SHARES], rate / 5 + (rate < 5),
-                           rate / 2 + (rate < 2), now_us);
+  bool taken = false;
+  for (size_t i = 0; i < 2; i++)
+    taken |= weft_session_take(&s->shares[i][hash[i] % WEFT_SHARES], rate / 5 + (rate < 5),
+                               rate / 2 + (rate < 2), now_us);
+  return taken;
 }
 
 weft_status weft_session_take_init(weft_sessions *s, const weft_address *address,

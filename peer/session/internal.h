@@ -59,7 +59,7 @@ enum {
   WEFT_HALF_OPEN = 64,
   WEFT_RETRIES_PER_S = 10000, // a newcomer's chance in a flood; each is shorter than what asks
   WEFT_RETRIES_BURST = 1000,
-  WEFT_SHARES = 64,        // of the handshakes, by where they come from
+  WEFT_SHARES = 256,       // of the handshakes, by where they come from; in each of two rows
   WEFT_ACCEPTS_PER_S = 20, // that one opening link looks at
   WEFT_SLOT_BITS = 12
 };
@@ -157,7 +157,7 @@ struct weft_sessions {
   uint8_t blob[WEFT_SESSION_BLOB_BYTES];
   bool aes;
   uint8_t cookie_key[32];
-  weft_bucket handshakes, retries, shares[WEFT_SHARES];
+  weft_bucket handshakes, retries, shares[2][WEFT_SHARES];
   weft_link *links; // (options.links_max)
   weft_keys *keys;  // (keys_count), 3 for each link and 1 for each half-open
   size_t keys_count, keys_next;

@@ -53,8 +53,9 @@ weft_status weft_sessions_new(weft_ctx *ctx, const weft_sessions_options *option
   s->deadline_us = WEFT_SESSION_NEVER;
   s->handshakes.at_us = s->retries.at_us = now_us;
   s->handshakes.tokens_us = s->retries.tokens_us = 1000000;
-  for (size_t i = 0; i < WEFT_SHARES; i++) // full
-    s->shares[i] = (weft_bucket){.at_us = now_us, .tokens_us = INT64_MAX / 2};
+  for (size_t i = 0; i < 2 * WEFT_SHARES; i++) // full
+    s->shares[i / WEFT_SHARES][i % WEFT_SHARES] =
+        (weft_bucket){.at_us = now_us, .tokens_us = INT64_MAX / 2};
   weft_session_random(s, s->cookie_key, sizeof s->cookie_key);
   const weft_status status = allocate_parts(s);
   if (status == WEFT_OK)

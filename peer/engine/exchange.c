@@ -8,7 +8,6 @@
 enum {
   RETRY_US = 10000000,
   RETRY_FULL_US = 2000000, // in need: somebody who had no room may have made some
-  NEED_US = 1000000,       // in need: between looks, at most
   MOST_FAILURES = 3,
   MOST_TOLD = 16,
   GRACE_US = 15000000
@@ -69,13 +68,11 @@ static bool in_need(const weft_engine *e) {
   return 2 * (e->degree - e->doubtful) < e->options->neighbours_target;
 }
 
-// Those who come to a source that has room are told of nobody, and until they look for others each
-// lives on the source alone: at the beginning of a stream, all of them, who then get a fraction of
-// it together. So who has found few asks each one whom he meets, while he knows of too few to dial:
-// with addresses enough more of them only push out those that were not tried yet.
+// A source that has room refuses nobody, and so tells nobody of others: at the beginning of a
+// stream all would live on a fraction of its uplink until they look for each other. So who has
+// nobody else asks it.
 void weft_exchange_opened(weft_engine *e, size_t index) {
-  const bool unknown = e->degree - e->doubtful + e->candidate_count < e->options->neighbours_target;
-  if (e->options->addresses_max && in_need(e) && unknown)
+  if (e->options->addresses_max && e->neighbours[index].is_source && e->degree == 1)
     weft_neighbour_due(e, index, WEFT_DUE_REFER_ASK);
 }
 
@@ -225,16 +222,25 @@ static size_t to_dial(weft_engine *e) {
   return lacks < room ? lacks : room;
 }
 
-// After how long to look again: in need sooner, since a question or its answer may be lost.
-int64_t weft_exchange_every(const weft_engine *e) {
+// After how long to look again. In need sooner: as soon as somebody may be dialled again, and who
+// knows nobody asks again, since a question or its answer may be lost.
+int64_t weft_exchange_wait(const weft_engine *e, int64_t now_us) {
   const int64_t every_us = WEFT_TIMER(e, exchange_us, 5000000);
-  return in_need(e) && every_us > NEED_US ? NEED_US : every_us;
+  if (!in_need(e))
+    return every_us;
+  int64_t after_us = e->candidate_count ? every_us : 0;
+  for (size_t i = 0; i < e->candidate_count; i++) {
+    const int64_t wait_us = e->candidates[i].after_us - now_us;
+    if (wait_us > 0 && wait_us < after_us)
+      after_us = wait_us;
+  }
+  return after_us > every_us / 5 ? after_us : every_us / 5;
 }
 
 void weft_exchange_tick(weft_engine *e, int64_t now_us) {
   if (now_us < e->exchange_us || e->options->addresses_max == 0)
     return;
-  e->exchange_us = now_us + weft_exchange_every(e);
+  e->exchange_us = now_us + weft_exchange_wait(e, now_us);
   for (size_t i = 0; i < e->candidate_count; i++)
     if (e->candidates[i].dialling && now_us >= e->candidates[i].after_us)
       e->candidates[i].dialling = false; // no word of it

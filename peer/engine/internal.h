@@ -514,7 +514,7 @@ size_t weft_refer_put(weft_engine *engine, size_t index, uint8_t flags, uint8_t 
 void weft_exchange_tick(weft_engine *engine, int64_t now_us);
 int64_t weft_exchange_deadline(const weft_engine *engine);
 bool weft_exchange_event(weft_engine *engine, weft_event *out);
-int64_t weft_exchange_every(const weft_engine *engine); // until the next look
+int64_t weft_exchange_wait(const weft_engine *engine, int64_t now_us); // until the next look
 void weft_exchange_opened(weft_engine *engine, size_t index);
 void weft_exchange_lost(weft_engine *engine, const weft_neighbour *neighbour);
 

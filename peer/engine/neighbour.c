@@ -68,7 +68,7 @@ weft_status weft_engine_add_neighbour(weft_engine *e, const weft_neighbour_optio
       weft_shortage_start(e, now_us);
     }
     if (e->exchange_us == WEFT_ENGINE_NEVER && e->options->addresses_max)
-      e->exchange_us = now_us + weft_exchange_every(e);
+      e->exchange_us = now_us + weft_exchange_wait(e, now_us);
     *neighbour = i;
     return WEFT_OK;
   }

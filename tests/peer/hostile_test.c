@@ -113,11 +113,12 @@ static weft_status refer(scene *s, size_t neighbour, uint8_t flags, uint32_t num
 // Addresses that nobody asked for push out none that is known, and have nobody dialled.
 START_TEST(addresses_are_taken_when_asked_for) {
   scene s;
-  scene_new(&s, false, 2); // the first is asked as it opens; then it has half of what it wants
-  s.options.timers.exchange_us = 1000 * SECOND;
-  for (uint32_t i = 0; i < 200; i++) { // for less than the second until it looks again
-    EXPECT_OK(refer(&s, 1, 0, 100 * i));
-    run(&s, 4000);
+  scene_new(&s, false, 1);
+  s.options.timers.exchange_us = 1000 * SECOND; // it asks for none
+  for (uint32_t i = 0; i < 200; i++) {
+    EXPECT_OK(refer(&s, 0, 0, 100 * i));
+    if (i % 3 == 0) // all within the second that was set when the neighbour came
+      run(&s, 10000);
   }
   EXPECT(s.dials == 0);
   s.options.timers.exchange_us = SECOND; // now and then it asks

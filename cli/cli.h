@@ -28,9 +28,9 @@ typedef int cli_command(int argc, char **argv);
 cli_command cli_demo, cli_sim, cli_backends, cli_peer, cli_store;
 
 // "weft demo: --peers ..." on standard error; returns the code.
-// From now on messages are appended to it instead; NULL: written again.
-void cli_hold_messages(GString *to);
 int cli_error(const char *command, int code, const char *format, ...) G_GNUC_PRINTF(3, 4);
+// From now on such messages are appended to it instead; NULL: written again.
+void cli_hold_messages(GString *to);
 
 // A backend row that cannot be had, by the name that asked for it (NULL: WEFT_BACKEND, or none);
 // returns CLI_MACHINE.

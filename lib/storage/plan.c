@@ -223,15 +223,19 @@ static void begin_improvement(weft_improvement *i) {
   i->after = SIZE_MAX;
 }
 
-static void begin(weft_plan *plan, weft_code *code, size_t input_count, size_t output_count) {
-  memset(plan, 0, sizeof *plan);
+// Member by member: compilers clear a struct of this size by an instruction that takes longer to
+// start than a small recovery has to spare.
+static void begin(weft_plan *plan, weft_code *code, size_t input_count, size_t output_count,
+                  uint8_t *ids, uint8_t *matrix) {
   plan->code = code;
+  atomic_init(&plan->holders, 1);
   plan->inputs = input_count;
   plan->outputs = output_count;
-  plan->ids = (uint8_t *)(plan + 1);
-  plan->matrix = plan->ids + input_count + output_count;
-  atomic_init(&plan->holders, 1);
+  plan->ids = ids;
+  plan->matrix = matrix;
   atomic_init(&plan->factors, NULL);
+  plan->blocks = NULL;
+  plan->plain = NULL;
   atomic_init(&plan->reduced, NULL);
   begin_improvement(&plan->on_host);
   begin_improvement(&plan->on_device);
@@ -244,7 +248,8 @@ weft_status weft_plan_make(weft_code *code, const uint8_t *inputs, size_t input_
       weft_ctx_take(code->ctx, plan_bytes(input_count, output_count), _Alignof(weft_plan));
   if (!plan)
     return WEFT_E_NOMEM;
-  begin(plan, code, input_count, output_count);
+  uint8_t *const ids = (uint8_t *)(plan + 1);
+  begin(plan, code, input_count, output_count, ids, ids + input_count + output_count);
   const weft_status status = fill(plan, inputs, outputs, reduce);
   if (status == WEFT_OK)
     *out = plan;
@@ -458,13 +463,8 @@ weft_status weft_plan_run_once(weft_code *code, weft_request *q, const weft_stri
   const uint8_t *const outputs = q->ids + q->inputs;
   const weft_absence absence = {q->absent_count, q->absent, outputs - q->absent_count};
   uint8_t matrix[WEFT_SMALL_PLAN_BYTES];
-  weft_plan plan = {.code = code,
-                    .inputs = q->inputs,
-                    .outputs = q->outputs,
-                    .ids = q->ids,
-                    .matrix = matrix,
-                    .on_host.after = SIZE_MAX,
-                    .on_device.after = SIZE_MAX};
+  weft_plan plan;
+  begin(&plan, code, q->inputs, q->outputs, q->ids, matrix);
   if (g->by_points)
     weft_generator_solve_absence(g, &absence, q->ids, outputs, q->outputs, matrix);
   else

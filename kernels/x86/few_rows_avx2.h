@@ -7,7 +7,8 @@
 // them behind one pointer instead of looking each up; and rows are blocked by up to five, never
 // such that one row remains, because splitting a source costs the same for one row as for five.
 // Many sources are taken FEW_GROUP at a time over a run of columns, as in few_rows_gfni512.h and
-// for its reason: shards that lie a power of two apart share few sets of the caches.
+// for its reason: shards that lie a power of two apart share few sets of the caches; and sources are
+// visited from both ends in turn (zigzag.h).
 // docs/performance/storage-few-rows.md says what was tried.
 #ifndef WEFT_KERNELS_X86_FEW_ROWS_AVX2_H
 #define WEFT_KERNELS_X86_FEW_ROWS_AVX2_H
@@ -18,6 +19,7 @@
 #include "kernels/gf256.h"
 #include "kernels/unroll.h"
 #include "kernels/x86/vec_avx2.h"
+#include "kernels/zigzag.h"
 
 enum {
   FEW_ROWS = 16,       // outputs, at most
@@ -129,8 +131,8 @@ static void few_blocks(const few_pass *all, size_t m) {
 }
 
 // Columns [column, stop), group by group: sums wait in `rows`, near one another, until the last.
-static void few_groups(const weft_panel *p, const uint8_t *tables, size_t at_once,
-                       uint8_t *const *rows, size_t column, size_t stop) {
+static void few_groups(const weft_panel *p, const uint8_t *const *x, const uint8_t *tables,
+                       size_t at_once, uint8_t *const *rows, size_t column, size_t stop) {
   const size_t stride = p->m * FEW_TABLE;
   for (size_t first = 0, count; first < p->k; first += count) {
     const size_t left = p->k - first;
@@ -138,7 +140,7 @@ static void few_groups(const weft_panel *p, const uint8_t *tables, size_t at_onc
     const bool begins = first == 0, ends = count == left;
     const few_pass w = {.tables = tables + first * stride,
                         .stride = stride,
-                        .x = p->x + first,
+                        .x = x + first,
                         .count = count,
                         .from = !begins         ? rows
                                 : p->accumulate ? p->y
@@ -156,21 +158,26 @@ static void few_panel(const weft_panel *p) {
   _Alignas(64) uint8_t tables[FEW_PRODUCTS * FEW_TABLE];
   _Alignas(64) uint8_t sums[FEW_RUN];
   uint8_t *rows[FEW_ROWS];
+  const uint8_t *x[FEW_PRODUCTS / 2];
+  uint16_t order[FEW_PRODUCTS / 2];
   const size_t end = p->end - (p->end - p->begin) % FEW_STEP;
   const bool grouped = p->k > FEW_AT_ONCE && end - p->begin >= FEW_GROUPED;
   const size_t groups = grouped ? (p->k + FEW_GROUP - 1) / FEW_GROUP : 1;
+  const size_t at_once = (p->k + groups - 1) / groups;
   size_t run = end - p->begin;
   if (groups > 1 || few_rows_of(p->m) != p->m)
     run = FEW_RUN / p->m / FEW_STEP * FEW_STEP;
+  weft_zigzag(p->k, at_once, 1, order);
+  for (size_t j = 0; j < p->k; j++)
+    x[j] = p->x[order[j]];
   for (size_t i = 0; i < p->m; i++) {
     const uint8_t *const a = p->a + i * p->a_stride;
     rows[i] = sums + (groups > 1 ? i * run : 0);
     for (size_t j = 0; j < p->k; j++)
-      memcpy(tables + (j * p->m + i) * FEW_TABLE, weft_gf256_nibble[a[j]], FEW_TABLE);
+      memcpy(tables + (j * p->m + i) * FEW_TABLE, weft_gf256_nibble[a[order[j]]], FEW_TABLE);
   }
   for (size_t column = p->begin; column < end; column += run)
-    few_groups(p, tables, (p->k + groups - 1) / groups, rows, column,
-               end - column < run ? end : column + run);
+    few_groups(p, x, tables, at_once, rows, column, end - column < run ? end : column + run);
   const size_t part = (p->end - end) % VEC_BYTES;
   if (p->end - end >= VEC_BYTES)
     tile_column(p, end, 1, 0);

@@ -16,6 +16,7 @@
 #include "kernels/gf256.h"
 #include "kernels/unroll.h"
 #include "kernels/x86/vec_avx512.h"
+#include "kernels/zigzag.h"
 
 enum {
   FEW_ROWS = 16,     // outputs, at most
@@ -32,18 +33,23 @@ enum {
 #define FEW_COLUMNS 2048  // in shorter rows the matrices do not pay,
 #define FEW_GROUPED 8192  // and in rows shorter than this groups do not
 #define FEW_FAN_RUN 16384 // bytes of one source that several rows find in the first-level cache
-// Bytes of all rows: what the second-level cache serves unasked, and from where on results are
-// stored past the caches.
+// Bytes of all rows up to which the caches serve unasked; likewise where AMD's hardware follows the
+// sources by itself, and better than if asked, of one group or of several in turn; and from where on
+// results are stored past the caches.
 #define FEW_CACHED ((size_t)3 << 19)
+#define FEW_FOLLOWS __builtin_cpu_is("amd")
+#define FEW_FOLLOWED ((size_t)18 << 20)
+#define FEW_FOLLOWED_IN_TURN ((size_t)3 << 20)
 #define FEW_PAST_CACHE ((size_t)4 << 20)
 #endif
 
 typedef struct few_work {
   const weft_panel *panel;
-  const uint64_t *matrix; // (k, m): of all sources and output rows
-  size_t at_once;         // sources
-  size_t run;             // columns
-  bool past;              // results are stored past the caches
+  const uint8_t *const *x; // (k), the panel's in the order of use
+  const uint64_t *matrix;  // (k, m): of these and of all output rows
+  size_t at_once;          // sources
+  size_t run;              // columns
+  bool past;               // results are stored past the caches
 } few_work;
 
 // The sources of one group, and what is fetched meanwhile.
@@ -56,7 +62,7 @@ typedef struct few_group {
 static few_group few_group_at(const few_work *w, size_t first, size_t column, size_t end) {
   const size_t k = w->panel->k, left = k - first;
   few_group g = {.first = first, .count = left < w->at_once ? left : w->at_once};
-  const uint8_t *const *const x = w->panel->x;
+  const uint8_t *const *const x = w->x;
   g.next = x;
   if (g.count == k) { // past the end of a row at times, but that is no read
     g.next_at = column + FEW_AHEAD;
@@ -117,12 +123,12 @@ WEFT_INLINE void few_store(uint8_t *y, vec v, const bool past) {
 
 // Columns [column, stop) of all `rows` output rows from all sources. Nothing is decided on the way:
 // with two rows that would take as long as the products.
-WEFT_INLINE void few_alone(const weft_panel *p, const uint64_t *matrix, size_t column, size_t stop,
-                           const size_t rows, const size_t vecs, const bool ahead,
-                           const bool past) {
-  const uint8_t *const *const x = p->x;
-  uint8_t *const *const y = p->y;
-  const size_t k = p->k;
+WEFT_INLINE void few_alone(const few_work *w, size_t column, size_t stop, const size_t rows,
+                           const size_t vecs, const bool ahead, const bool past) {
+  const uint8_t *const *const x = w->x;
+  const uint64_t *const matrix = w->matrix;
+  uint8_t *const *const y = w->panel->y;
+  const size_t k = w->panel->k;
   for (; column < stop; column += vecs * VEC_BYTES) {
     vec acc[16];
     WEFT_UNROLL for (size_t i = 0; i < rows * vecs; i++) acc[i] = vec_zero();
@@ -143,7 +149,7 @@ WEFT_INLINE void few_tiles(const few_work *w, const few_group *g, size_t row, co
   const bool begins = g->first == 0, ends = g->first + count == p->k;
   const bool accumulate = p->accumulate, past = w->past;
   const uint64_t *const matrix = w->matrix + g->first * m + row;
-  const uint8_t *const *const x = p->x + g->first;
+  const uint8_t *const *const x = w->x + g->first;
   const uint8_t *const *const next = g->next;
   const size_t shift = g->next_at - column;
   uint8_t *const *const y = p->y + row;
@@ -176,11 +182,11 @@ WEFT_INLINE void few_block(const few_work *w, size_t row, const size_t rows, con
   const weft_panel *const p = w->panel;
   if (w->at_once == p->k && rows == p->m && !p->accumulate) {
     if (!ahead)
-      few_alone(p, w->matrix, begin, end, rows, vecs, false, false);
+      few_alone(w, begin, end, rows, vecs, false, false);
     else if (!w->past)
-      few_alone(p, w->matrix, begin, end, rows, vecs, true, false);
+      few_alone(w, begin, end, rows, vecs, true, false);
     else
-      few_alone(p, w->matrix, begin, end, rows, vecs, true, true);
+      few_alone(w, begin, end, rows, vecs, true, true);
     return;
   }
   const size_t run = w->at_once == p->k ? end - begin : w->run;
@@ -231,30 +237,43 @@ static void few_blocks(const few_work *w, bool ahead, size_t begin, size_t end, 
   }
 }
 
+// Whether sources of `total` bytes with their outputs are to be asked for.
+static bool few_asks(size_t total, size_t groups) {
+  if (FEW_FOLLOWS)
+    return total > (groups == 1 ? FEW_FOLLOWED : FEW_FOLLOWED_IN_TURN);
+  return total > FEW_CACHED;
+}
+
 static void few_panel(const weft_panel *p) {
   uint64_t matrix[FEW_SOURCES * FEW_ROWS];
   _Alignas(64) uint8_t sums[FEW_RUN];
+  const uint8_t *x[FEW_SOURCES];
+  uint16_t order[FEW_SOURCES];
   const size_t end = p->end - (p->end - p->begin) % FEW_STEP;
   const size_t total = (p->k + p->m) * p->row_bytes;
   const size_t groups = p->k > FEW_AT_ONCE ? (p->k + FEW_GROUP - 1) / FEW_GROUP : 1;
   few_work w = {.panel = p,
+                .x = x,
                 .matrix = matrix,
                 .at_once = (p->k + groups - 1) / groups,
                 .run = FEW_RUN / p->m / FEW_STEP * FEW_STEP,
                 .past = total > FEW_PAST_CACHE};
+  weft_zigzag(p->k, w.at_once, 2, order); // as few_add takes them
+  for (size_t j = 0; j < p->k; j++)
+    x[j] = p->x[order[j]];
   for (size_t i = 0; i < p->m; i++) {
     w.past = w.past && ((uintptr_t)p->y[i] + p->begin) % VEC_BYTES == 0;
     const uint8_t *const a = p->a + i * p->a_stride;
     uint64_t *at = matrix + i;
     size_t j = 0;
     for (; j + 2 <= p->k; j += 2, at += 2 * p->m) { // a loop's own work is half of it otherwise
-      at[0] = weft_gf256_affine[a[j]];
-      at[p->m] = weft_gf256_affine[a[j + 1]];
+      at[0] = weft_gf256_affine[a[order[j]]];
+      at[p->m] = weft_gf256_affine[a[order[j + 1]]];
     }
     if (j < p->k)
-      *at = weft_gf256_affine[a[j]];
+      *at = weft_gf256_affine[a[order[j]]];
   }
-  few_blocks(&w, total > FEW_CACHED, p->begin, end, sums);
+  few_blocks(&w, few_asks(total, groups), p->begin, end, sums);
   if (w.past)
     _mm_sfence();
   const size_t part = (p->end - end) % VEC_BYTES;

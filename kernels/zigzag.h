@@ -9,20 +9,10 @@
 #define WEFT_KERNELS_ZIGZAG_H
 
 #include <stddef.h>
-#include <stdint.h>
 
-// Lists k sources in groups of `group`, in each of them first, last, second, last but one, ...,
-// `together` neighbours (1, 2) counting as one; what is less than that comes last.
-static inline void weft_zigzag(size_t k, size_t group, const size_t together, uint16_t *order) {
-  for (size_t first = 0; first < k; first += group) {
-    const size_t count = k - first < group ? k - first : group, steps = count / together;
-    size_t at = first;
-    for (size_t s = 0; s < steps; s++)
-      for (size_t i = 0; i < together; i++)
-        order[at++] = (uint16_t)(first + (s % 2 ? steps - 1 - s / 2 : s / 2) * together + i);
-    for (; at < first + count; at++)
-      order[at] = (uint16_t)at;
-  }
+// Which of `count` is visited at place `at`: 0, count - 1, 1, count - 2, ...
+static inline size_t weft_zigzag(size_t at, size_t count) {
+  return at % 2 ? count - 1 - at / 2 : at / 2;
 }
 
 #endif

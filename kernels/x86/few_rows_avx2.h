@@ -154,12 +154,23 @@ static void few_groups(const weft_panel *p, const uint8_t *const *x, const uint8
   }
 }
 
+// Pointers and tables (sources, outputs) of one group, in the order of use.
+static void few_tables(const weft_panel *p, size_t first, size_t count, const uint8_t **x,
+                       uint8_t *tables) {
+  for (size_t at = 0; at < count; at++) {
+    const size_t source = first + weft_zigzag(at, count);
+    uint8_t *const to = tables + (first + at) * p->m * FEW_TABLE;
+    x[first + at] = p->x[source];
+    for (size_t i = 0; i < p->m; i++)
+      memcpy(to + i * FEW_TABLE, weft_gf256_nibble[p->a[i * p->a_stride + source]], FEW_TABLE);
+  }
+}
+
 static void few_panel(const weft_panel *p) {
   _Alignas(64) uint8_t tables[FEW_PRODUCTS * FEW_TABLE];
   _Alignas(64) uint8_t sums[FEW_RUN];
   uint8_t *rows[FEW_ROWS];
   const uint8_t *x[FEW_PRODUCTS / 2];
-  uint16_t order[FEW_PRODUCTS / 2];
   const size_t end = p->end - (p->end - p->begin) % FEW_STEP;
   const bool grouped = p->k > FEW_AT_ONCE && end - p->begin >= FEW_GROUPED;
   const size_t groups = grouped ? (p->k + FEW_GROUP - 1) / FEW_GROUP : 1;
@@ -167,15 +178,10 @@ static void few_panel(const weft_panel *p) {
   size_t run = end - p->begin;
   if (groups > 1 || few_rows_of(p->m) != p->m)
     run = FEW_RUN / p->m / FEW_STEP * FEW_STEP;
-  weft_zigzag(p->k, at_once, 1, order);
-  for (size_t j = 0; j < p->k; j++)
-    x[j] = p->x[order[j]];
-  for (size_t i = 0; i < p->m; i++) {
-    const uint8_t *const a = p->a + i * p->a_stride;
+  for (size_t i = 0; i < p->m; i++)
     rows[i] = sums + (groups > 1 ? i * run : 0);
-    for (size_t j = 0; j < p->k; j++)
-      memcpy(tables + (j * p->m + i) * FEW_TABLE, weft_gf256_nibble[a[order[j]]], FEW_TABLE);
-  }
+  for (size_t first = 0; first < p->k; first += at_once)
+    few_tables(p, first, p->k - first < at_once ? p->k - first : at_once, x, tables);
   for (size_t column = p->begin; column < end; column += run)
     few_groups(p, x, tables, at_once, rows, column, end - column < run ? end : column + run);
   const size_t part = (p->end - end) % VEC_BYTES;

@@ -244,11 +244,31 @@ static bool few_asks(size_t total, size_t groups) {
   return total > FEW_CACHED;
 }
 
+// Pointers and matrices of `count` neighbouring sources; two at a time take little longer than one.
+WEFT_INLINE void few_expand(const weft_panel *p, size_t source, const size_t count,
+                            const uint8_t **x, uint64_t *matrix) {
+  const size_t m = p->m;
+  const uint8_t *a = p->a + source;
+  WEFT_UNROLL for (size_t j = 0; j < count; j++) x[j] = p->x[source + j];
+  for (size_t i = 0; i < m; i++, a += p->a_stride)
+    WEFT_UNROLL for (size_t j = 0; j < count; j++) matrix[j * m + i] = weft_gf256_affine[a[j]];
+}
+
+// Of one group, its pairs, which few_add takes together, from both ends in turn.
+static void few_order(const weft_panel *p, size_t first, size_t count, const uint8_t **x,
+                      uint64_t *matrix) {
+  const size_t pairs = count / 2;
+  for (size_t at = 0; at < pairs; at++)
+    few_expand(p, first + 2 * weft_zigzag(at, pairs), 2, x + first + 2 * at,
+               matrix + (first + 2 * at) * p->m);
+  if (count % 2)
+    few_expand(p, first + count - 1, 1, x + first + count - 1, matrix + (first + count - 1) * p->m);
+}
+
 static void few_panel(const weft_panel *p) {
   uint64_t matrix[FEW_SOURCES * FEW_ROWS];
   _Alignas(64) uint8_t sums[FEW_RUN];
   const uint8_t *x[FEW_SOURCES];
-  uint16_t order[FEW_SOURCES];
   const size_t end = p->end - (p->end - p->begin) % FEW_STEP;
   const size_t total = (p->k + p->m) * p->row_bytes;
   const size_t groups = p->k > FEW_AT_ONCE ? (p->k + FEW_GROUP - 1) / FEW_GROUP : 1;
@@ -258,21 +278,10 @@ static void few_panel(const weft_panel *p) {
                 .at_once = (p->k + groups - 1) / groups,
                 .run = FEW_RUN / p->m / FEW_STEP * FEW_STEP,
                 .past = total > FEW_PAST_CACHE};
-  weft_zigzag(p->k, w.at_once, 2, order); // as few_add takes them
-  for (size_t j = 0; j < p->k; j++)
-    x[j] = p->x[order[j]];
-  for (size_t i = 0; i < p->m; i++) {
+  for (size_t i = 0; i < p->m; i++)
     w.past = w.past && ((uintptr_t)p->y[i] + p->begin) % VEC_BYTES == 0;
-    const uint8_t *const a = p->a + i * p->a_stride;
-    uint64_t *at = matrix + i;
-    size_t j = 0;
-    for (; j + 2 <= p->k; j += 2, at += 2 * p->m) { // a loop's own work is half of it otherwise
-      at[0] = weft_gf256_affine[a[order[j]]];
-      at[p->m] = weft_gf256_affine[a[order[j + 1]]];
-    }
-    if (j < p->k)
-      *at = weft_gf256_affine[a[order[j]]];
-  }
+  for (size_t first = 0; first < p->k; first += w.at_once)
+    few_order(p, first, p->k - first < w.at_once ? p->k - first : w.at_once, x, matrix);
   few_blocks(&w, few_asks(total, groups), p->begin, end, sums);
   if (w.past)
     _mm_sfence();

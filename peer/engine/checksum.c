@@ -444,7 +444,7 @@ void weft_checksum_tick(weft_engine *e, int64_t now_us) {
     slot->reveals++;
     // Peers far from the source get their packets later: the next one waits a quarter longer.
     const int64_t age = now_us - slot->made_us;
-    const bool enough = slot->reveals >= MOST_REVEALS || age > weft_or(e->options->lag_us, 3000000);
+    const bool enough = slot->reveals >= MOST_REVEALS || age > weft_lag_us(e);
     slot->next_reveal_us =
         enough ? WEFT_ENGINE_NEVER : now_us + e->options->checksum_us * (4 + slot->reveals) / 4;
   }

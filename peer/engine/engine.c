@@ -311,5 +311,5 @@ void weft_engine_get_statistics(const weft_engine *engine, weft_engine_statistic
   *out = engine->statistics;
   const int64_t offset = weft_clock_offset(engine->offset_us);
   if (weft_is_live(engine) && !engine->self.source && offset != INT64_MAX)
-    out->lag_us = weft_or(engine->options->lag_us, 3000000);
+    out->lag_us = weft_lag_us(engine);
 }

@@ -290,6 +290,10 @@ static inline int64_t weft_or(int64_t value, int64_t otherwise) {
   return value ? value : otherwise;
 }
 #define WEFT_TIMER(engine, name, otherwise) weft_or((engine)->options->timers.name, (otherwise))
+// Live: how far behind the source it plays.
+static inline int64_t weft_lag_us(const weft_engine *e) {
+  return weft_or(e->options->lag_us, 3000000);
+}
 
 static inline bool weft_is_live(const weft_engine *e) { return e->options->mode == WEFT_MODE_LIVE; }
 static inline bool weft_is_paced(const weft_engine *e) {

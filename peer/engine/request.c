@@ -241,7 +241,7 @@ static void ask_manifest(weft_engine *e, uint64_t segment, int64_t now_us) {
 
 // How long before it is played a segment that is still incomplete is asked for.
 static int64_t ahead(const weft_engine *e) {
-  return weft_is_live(e) ? weft_or(e->options->lag_us, 3000000) / 3 : 10 * ask_every(e);
+  return weft_is_live(e) ? weft_lag_us(e) / 3 : 10 * ask_every(e);
 }
 
 static bool urgent(const weft_engine *e, uint64_t segment, int64_t now_us) {

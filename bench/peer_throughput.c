@@ -242,44 +242,71 @@ static int add_way(weft_bench_group *group, way *w, const char *operation, const
   return weft_bench_group_add(group, &entry);
 }
 
-void weft_bench_peer_throughput(weft_bench_report *report, const weft_bench_options *options,
-                                weft_ctx *ctx, size_t n, size_t k, size_t m) {
-  enum { WAYS = 11 };
-  weft_codec_rlnc rlnc = {.ctx = ctx, .coded_only = true};
-  const weft_segment_id id = {.stream = 1, .blocks = (uint32_t)n, .block_bytes = (uint32_t)k};
+typedef struct scene {
+  weft_codec_rlnc rlnc;
   weft_rng_chacha chance;
-  weft_rng_chacha_seed(&chance, options->seed, 7);
   pair aes[NEIGHBOURS], chacha[NEIGHBOURS];
-  for (size_t i = 0; i < NEIGHBOURS; i++) {
-    pair_new(&aes[i], ctx, WEFT_CIPHER_BEST);
-    pair_new(&chacha[i], ctx, WEFT_CIPHER_CHACHA);
-  }
-  drain d = {.bytes = 0};
-  drain_start(&d);
+  drain drain;
   weft_udp udp;
+  uint8_t *data;
+  way source, relay; // which the others are made from
+} scene;
+
+static void scene_new(scene *s, const weft_bench_options *options, weft_ctx *ctx, size_t n,
+                      size_t k, size_t m) {
+  const weft_segment_id id = {.stream = 1, .blocks = (uint32_t)n, .block_bytes = (uint32_t)k};
+  s->rlnc = (weft_codec_rlnc){.ctx = ctx, .coded_only = true};
+  weft_rng_chacha_seed(&s->chance, options->seed, 7);
+  for (size_t i = 0; i < NEIGHBOURS; i++) {
+    pair_new(&s->aes[i], ctx, WEFT_CIPHER_BEST);
+    pair_new(&s->chacha[i], ctx, WEFT_CIPHER_CHACHA);
+  }
+  s->drain = (drain){.bytes = 0};
+  drain_start(&s->drain);
   int error;
-  weft_bench_must("udp", weft_udp_open(ctx, &(weft_address){.port = 0}, &udp, &error));
-  uint8_t *data = weft_bench_alloc(n, k);
+  weft_bench_must("udp", weft_udp_open(ctx, &(weft_address){.port = 0}, &s->udp, &error));
+  s->data = weft_bench_alloc(n, k);
   weft_bench_random random;
   weft_bench_random_seed(&random, options->seed);
-  weft_bench_random_bytes(&random, data, n * k);
-  way source = {.n = n,
-                .k = k,
-                .m = m,
-                .codec = weft_codec_rlnc_table(&rlnc),
-                .to = d.address,
-                .bursts = BURSTS,
-                .udp = &udp,
-                .rng = weft_rng_chacha_table(&chance)};
-  way_rooms(&source);
-  weft_bench_must("source",
-                  source.codec.open_source(&rlnc, &id, data, n * k, &source.rng, &source.segment));
-  way relay = source;
-  way_rooms(&relay);
-  fill_relay(&relay, &source, &id);
-  source.m = m;
+  weft_bench_random_bytes(&random, s->data, n * k);
+  way *source = &s->source;
+  *source = (way){.n = n,
+                  .k = k,
+                  .m = m,
+                  .codec = weft_codec_rlnc_table(&s->rlnc),
+                  .to = s->drain.address,
+                  .bursts = BURSTS,
+                  .udp = &s->udp,
+                  .rng = weft_rng_chacha_table(&s->chance)};
+  way_rooms(source);
+  weft_bench_must("source", source->codec.open_source(&s->rlnc, &id, s->data, n * k, &source->rng,
+                                                      &source->segment));
+  s->relay = *source;
+  way_rooms(&s->relay);
+  fill_relay(&s->relay, source, &id);
+  source->m = m;
+}
+
+static void scene_free(scene *s) {
+  drain_stop(&s->drain);
+  weft_udp_close(&s->udp);
+  way *const ways[] = {&s->source, &s->relay};
+  for (size_t i = 0; i < 2; i++) {
+    ways[i]->codec.close(&s->rlnc, ways[i]->segment);
+    free(ways[i]->packets), free(ways[i]->coefficients), free(ways[i]->sealed);
+  }
+  for (size_t i = 0; i < NEIGHBOURS; i++)
+    pair_free(&s->aes[i]), pair_free(&s->chacha[i]);
+  free(s->data);
+}
+
+enum { WAYS = 11 };
+
+static void add_ways(weft_bench_group *group, scene *s, const weft_bench_options *options,
+                     way ways[WAYS]) {
+  way *const source = &s->source, *const relay = &s->relay;
   weft_session_peer peer;
-  weft_bench_must("peer", weft_sessions_peer(aes[0].end[0], aes[0].link, &peer));
+  weft_bench_must("peer", weft_sessions_peer(s->aes[0].end[0], s->aes[0].link, &peer));
   const char *best = peer.aes ? "aes-256-gcm" : "chacha20";
   const struct {
     const way *base;
@@ -287,23 +314,17 @@ void weft_bench_peer_throughput(weft_bench_report *report, const weft_bench_opti
     bool code, seal, send;
     size_t bursts;
     const char *operation, *row, *variant;
-  } kinds[WAYS] = {{&source, aes, true, false, false, BURSTS, "code", "source", ""},
-                   {&relay, aes, true, false, false, BURSTS, "code", "relay", ""},
-                   {&relay, aes, false, true, false, BURSTS, "seal", best, ""},
-                   {&relay, chacha, false, true, false, BURSTS, "seal", "chacha20", ""},
-                   {&relay, aes, false, false, true, BURSTS, "send", "udp", ""},
-                   {&relay, aes, false, false, true, 1, "send", "udp", "one burst"},
-                   {&source, aes, true, true, true, BURSTS, "all", best, "source"},
-                   {&relay, aes, true, true, true, BURSTS, "all", best, "relay"},
-                   {&relay, aes, true, true, true, 1, "all", best, "relay, one burst"},
-                   {&source, chacha, true, true, true, BURSTS, "all", "chacha20", "source"},
-                   {&relay, chacha, true, true, true, BURSTS, "all", "chacha20", "relay"}};
-  way ways[WAYS];
-  char *title =
-      weft_bench_text("out of one core, n = %zu, k = %zu, bursts of %zu; %d bursts a turn, "
-                      "to %d neighbours",
-                      n, k, m, BURSTS, NEIGHBOURS);
-  weft_bench_group *group = weft_bench_group_new(title);
+  } kinds[WAYS] = {{source, s->aes, true, false, false, BURSTS, "code", "source", ""},
+                   {relay, s->aes, true, false, false, BURSTS, "code", "relay", ""},
+                   {relay, s->aes, false, true, false, BURSTS, "seal", best, ""},
+                   {relay, s->chacha, false, true, false, BURSTS, "seal", "chacha20", ""},
+                   {relay, s->aes, false, false, true, BURSTS, "send", "udp", ""},
+                   {relay, s->aes, false, false, true, 1, "send", "udp", "one burst"},
+                   {source, s->aes, true, true, true, BURSTS, "all", best, "source"},
+                   {relay, s->aes, true, true, true, BURSTS, "all", best, "relay"},
+                   {relay, s->aes, true, true, true, 1, "all", best, "relay, one burst"},
+                   {source, s->chacha, true, true, true, BURSTS, "all", "chacha20", "source"},
+                   {relay, s->chacha, true, true, true, BURSTS, "all", "chacha20", "relay"}};
   for (size_t i = 0; i < WAYS; i++) {
     ways[i] = *kinds[i].base;
     ways[i].sessions = kinds[i].sessions;
@@ -316,19 +337,27 @@ void weft_bench_peer_throughput(weft_bench_report *report, const weft_bench_opti
     if (row && weft_bench_listed(options->operations, kinds[i].operation))
       (void)add_way(group, &ways[i], kinds[i].operation, kinds[i].row, kinds[i].variant);
   }
+}
+
+void weft_bench_peer_throughput(weft_bench_report *report, const weft_bench_options *options,
+                                weft_ctx *ctx, size_t n, size_t k, size_t m) {
+  scene s;
+  way ways[WAYS];
+  scene_new(&s, options, ctx, n, k, m);
+  char *title =
+      weft_bench_text("out of one core, n = %zu, k = %zu, bursts of %zu; %d bursts a turn, "
+                      "to %d neighbours",
+                      n, k, m, BURSTS, NEIGHBOURS);
+  weft_bench_group *group = weft_bench_group_new(title);
+  add_ways(group, &s, options, ways);
   weft_bench_report_run(report, options, group);
-  if (udp.statistics.send_calls)
+  const weft_udp_statistics *sent = &s.udp.statistics;
+  if (sent->send_calls)
     printf("  datagrams per send call %.1f%s; taken at the other end %.1f %% of the bytes\n",
-           (double)udp.statistics.sent / (double)udp.statistics.send_calls,
-           udp.no_segmenting ? " (no UDP_SEGMENT)" : "",
-           100.0 * (double)atomic_load(&d.bytes) / (double)udp.statistics.sent_bytes);
-  drain_stop(&d);
-  weft_udp_close(&udp);
-  source.codec.close(&rlnc, source.segment);
-  source.codec.close(&rlnc, relay.segment);
-  for (size_t i = 0; i < NEIGHBOURS; i++)
-    pair_free(&aes[i]), pair_free(&chacha[i]);
+           (double)sent->sent / (double)sent->send_calls,
+           s.udp.no_segmenting ? " (no UDP_SEGMENT)" : "",
+           100.0 * (double)atomic_load(&s.drain.bytes) / (double)sent->sent_bytes);
   weft_bench_group_free(group);
-  free(title), free(data), free(source.packets), free(source.coefficients), free(source.sealed);
-  free(relay.packets), free(relay.coefficients), free(relay.sealed);
+  free(title);
+  scene_free(&s);
 }

@@ -8,11 +8,6 @@
 
 #include "cli/peer.h"
 
-typedef struct metric {
-  const char *name, *type, *help;
-  double value;
-} metric;
-
 static const char *role_name(const peer_view *view) {
   static const char *const names[] = {"joining", "peer", "source", "tracker"};
   const weft_node_role role = view->settings->role;
@@ -23,23 +18,35 @@ static double continuity(const weft_engine_statistics *e) {
   return e->due ? (double)e->in_time / (double)e->due : 1;
 }
 
-char *peer_metrics(const peer_view *view) {
-  weft_node_statistics s;
-  weft_node_get_statistics(view->node, &s);
-  const weft_engine_statistics *e = &s.engine;
+typedef struct metric {
+  const char *name, *type, *help;
+  double value;
+} metric;
+
+static void put_metrics(GString *out, const metric *metrics, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    char number[G_ASCII_DTOSTR_BUF_SIZE];
+    g_string_append_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %s\n", metrics[i].name,
+                           metrics[i].help, metrics[i].name, metrics[i].type, metrics[i].name,
+                           g_ascii_dtostr(number, sizeof number, metrics[i].value));
+  }
+}
+
+static void put_traffic(GString *out, const peer_view *view, const weft_node_statistics *s) {
+  const weft_engine_statistics *e = &s->engine;
   const metric metrics[] = {
-      {"weft_peer_neighbours", "gauge", "Open sessions.", (double)s.links},
+      {"weft_peer_neighbours", "gauge", "Open sessions.", (double)s->links},
       {"weft_peer_uptime_seconds", "gauge", "Since the start.",
        (double)(g_get_monotonic_time() - view->start_us) / 1e6},
-      {"weft_peer_datagrams_sent_total", "counter", "Datagrams sent.", (double)s.sent},
-      {"weft_peer_bytes_sent_total", "counter", "Bytes of datagrams sent.", (double)s.sent_bytes},
+      {"weft_peer_datagrams_sent_total", "counter", "Datagrams sent.", (double)s->sent},
+      {"weft_peer_bytes_sent_total", "counter", "Bytes of datagrams sent.", (double)s->sent_bytes},
       {"weft_peer_send_calls_total", "counter", "System calls that sent them.",
-       (double)s.send_calls},
+       (double)s->send_calls},
       {"weft_peer_datagrams_dropped_total", "counter", "Datagrams that could not be sent.",
-       (double)(s.send_dropped + s.send_errors)},
-      {"weft_peer_datagrams_received_total", "counter", "Datagrams received.", (double)s.received},
+       (double)(s->send_dropped + s->send_errors)},
+      {"weft_peer_datagrams_received_total", "counter", "Datagrams received.", (double)s->received},
       {"weft_peer_bytes_received_total", "counter", "Bytes of datagrams received.",
-       (double)s.received_bytes},
+       (double)s->received_bytes},
       {"weft_peer_packets_sent_total", "counter", "Coded packets sent.", (double)e->sent_packets},
       {"weft_peer_packets_innovative_total", "counter", "Coded packets that raised a rank.",
        (double)e->received_innovative},
@@ -47,6 +54,12 @@ char *peer_metrics(const peer_view *view) {
        (double)e->received_dependent},
       {"weft_peer_packets_late_total", "counter", "Coded packets for complete segments.",
        (double)e->received_late},
+  };
+  put_metrics(out, metrics, G_N_ELEMENTS(metrics));
+}
+
+static void put_playback(GString *out, const peer_view *view, const weft_engine_statistics *e) {
+  const metric metrics[] = {
       {"weft_peer_segments_total", "counter", "Segments complete.", (double)e->segments},
       {"weft_peer_segments_due_total", "counter", "Segments whose time to play came.",
        (double)e->due},
@@ -60,15 +73,25 @@ char *peer_metrics(const peer_view *view) {
        view->sink ? (double)weft_sink_bytes(view->sink) : 0},
       {"weft_peer_taken_bytes_total", "counter", "Bytes taken from the input.",
        view->feed ? (double)weft_feed_taken(view->feed) : 0},
-      {"weft_peer_sessions_opened_total", "counter", "Sessions opened.", (double)s.sessions.opened},
-      {"weft_peer_sessions_rekeyed_total", "counter", "Keys replaced.", (double)s.sessions.rekeyed},
+  };
+  put_metrics(out, metrics, G_N_ELEMENTS(metrics));
+}
+
+// Sessions, what was refused, and what a tracker knows.
+static void put_trust(GString *out, const weft_node_statistics *s) {
+  const weft_engine_statistics *e = &s->engine;
+  const metric metrics[] = {
+      {"weft_peer_sessions_opened_total", "counter", "Sessions opened.",
+       (double)s->sessions.opened},
+      {"weft_peer_sessions_rekeyed_total", "counter", "Keys replaced.",
+       (double)s->sessions.rekeyed},
       {"weft_peer_handshakes_total", "counter", "Handshakes answered with a signature.",
-       (double)s.sessions.handshakes},
-      {"weft_peer_cookies_total", "counter", "Cookies handed out.", (double)s.sessions.retries},
+       (double)s->sessions.handshakes},
+      {"weft_peer_cookies_total", "counter", "Cookies handed out.", (double)s->sessions.retries},
       {"weft_peer_refused_total", "counter", "Datagrams of strangers, damaged or over a limit.",
-       (double)(s.sessions.malformed + s.sessions.foreign + s.sessions.limited)},
+       (double)(s->sessions.malformed + s->sessions.foreign + s->sessions.limited)},
       {"weft_peer_replayed_total", "counter", "Datagrams that had come before.",
-       (double)s.sessions.replayed},
+       (double)s->sessions.replayed},
       {"weft_peer_hash_failures_total", "counter", "Segments unlike their manifest.",
        (double)e->hash_failures},
       {"weft_peer_banned_total", "counter", "Neighbours banned for pollution.", (double)e->banned},
@@ -76,15 +99,18 @@ char *peer_metrics(const peer_view *view) {
        (double)e->verified},
       {"weft_peer_verified_wait_seconds_total", "counter", "What they waited for it, together.",
        (double)e->waited_us / 1e6},
-      {"weft_peer_announced", "gauge", "Nodes that this tracker knows.", (double)s.announced},
+      {"weft_peer_announced", "gauge", "Nodes that this tracker knows.", (double)s->announced},
   };
+  put_metrics(out, metrics, G_N_ELEMENTS(metrics));
+}
+
+char *peer_metrics(const peer_view *view) {
+  weft_node_statistics s;
+  weft_node_get_statistics(view->node, &s);
   GString *out = g_string_new(NULL);
-  for (size_t i = 0; i < G_N_ELEMENTS(metrics); i++) {
-    char number[G_ASCII_DTOSTR_BUF_SIZE];
-    g_string_append_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %s\n", metrics[i].name,
-                           metrics[i].help, metrics[i].name, metrics[i].type, metrics[i].name,
-                           g_ascii_dtostr(number, sizeof number, metrics[i].value));
-  }
+  put_traffic(out, view, &s);
+  put_playback(out, view, &s.engine);
+  put_trust(out, &s);
   g_string_append_printf(out,
                          "# HELP weft_peer_info What this node is.\n# TYPE weft_peer_info gauge\n"
                          "weft_peer_info{role=\"%s\",version=\"%s\"} 1\n",

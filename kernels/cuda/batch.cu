@@ -223,28 +223,46 @@ weft_status weft_cuda_product(const weft_cuda_technique &technique, const weft_b
   return status;
 }
 
-weft_status weft_cuda_prepare(const weft_cuda_technique &technique, const weft_backend *row,
-                              const weft_exec *exec, size_t k, size_t len, const weft_const_rows *x,
-                              weft_operand **out) {
-  *out = nullptr;
+weft_status weft_cuda_check_source(size_t k, size_t len, const weft_const_rows &x) {
   if (k > UINT32_MAX / 2 || len > UINT32_MAX / 2)
     return WEFT_E_ARGUMENT;
-  if (k && x->mem == WEFT_MEM_HOST)
-    return WEFT_E_UNSUPPORTED;
-  weft_device_scope scope(exec->device);
-  WEFT_TRY(scope.status());
+  return k && x.mem == WEFT_MEM_HOST ? WEFT_E_UNSUPPORTED : WEFT_OK;
+}
+
+weft_status weft_cuda_operand_new(const weft_backend *row, const weft_exec *exec, size_t k,
+                                  size_t len, size_t stride, size_t bytes, weft_operand **out) {
+  *out = nullptr;
   const weft_allocator *allocator = exec->allocator;
   weft_operand *operand = static_cast<weft_operand *>(
       allocator->alloc(allocator->user, sizeof *operand, alignof(weft_operand)));
   if (!operand)
     return WEFT_E_NOMEM;
+  *operand = {row, nullptr, bytes, k, len, stride};
+  if (bytes) {
+    const weft_status status =
+        weft_device_alloc(exec->device, WEFT_MEM_DEVICE, bytes, &operand->data);
+    if (status != WEFT_OK) {
+      weft_cuda_release(row, exec, operand);
+      return status;
+    }
+  }
+  *out = operand;
+  return WEFT_OK;
+}
+
+weft_status weft_cuda_prepare(const weft_cuda_technique &technique, const weft_backend *row,
+                              const weft_exec *exec, size_t k, size_t len, const weft_const_rows *x,
+                              weft_operand **out) {
+  *out = nullptr;
+  WEFT_TRY(weft_cuda_check_source(k, len, *x));
+  weft_device_scope scope(exec->device);
+  WEFT_TRY(scope.status());
   const size_t stride = weft_cuda_padded(len) / WEFT_CUDA_COLUMN_PAD * technique.group_bytes;
-  *operand = {row, nullptr, k * stride, k, len, stride};
+  weft_operand *operand;
+  WEFT_TRY(weft_cuda_operand_new(row, exec, k, len, stride, k * stride, &operand));
   weft_scratch pointers(exec);
   weft_status status = WEFT_OK;
-  if (operand->bytes)
-    status = weft_device_alloc(exec->device, WEFT_MEM_DEVICE, operand->bytes, &operand->data);
-  if (status == WEFT_OK && x->ptr)
+  if (x->ptr)
     status = pointers.alloc(k * sizeof(uint8_t *));
   if (status == WEFT_OK && operand->bytes)
     status = pack_x(technique, exec, *x, k, len, static_cast<uint8_t *>(operand->data),

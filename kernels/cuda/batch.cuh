@@ -60,11 +60,17 @@ weft_status weft_cuda_prepare(const weft_cuda_technique &technique, const weft_b
                               const weft_exec *exec, size_t k, size_t len, const weft_const_rows *x,
                               weft_operand **out);
 
+// An operand for X(k, len) with `bytes` of device memory, where the layout is still to be made.
+// *out: NULL on an error.
+weft_status weft_cuda_operand_new(const weft_backend *row, const weft_exec *exec, size_t k,
+                                  size_t len, size_t stride, size_t bytes, weft_operand **out);
 extern "C" void weft_cuda_release(const weft_backend *row, const weft_exec *exec,
                                   weft_operand *operand);
 
 // Whether the device can take the product as it is, and its prepared operand is this row's.
 weft_status weft_cuda_check(const weft_backend *row, const weft_gemm &gemm);
+// Whether the device can prepare X(k, len) as it is.
+weft_status weft_cuda_check_source(size_t k, size_t len, const weft_const_rows &x);
 
 // Writes host bytes to device memory in stream order, without a wait and without keeping `from`.
 weft_status weft_cuda_upload(const weft_exec *exec, void *to, const void *from, size_t bytes);

@@ -53,18 +53,6 @@ __global__ void __launch_bounds__(32 * WarpsPerBlock)
   }
 }
 
-template <int Steps>
-weft_status launch(const weft_exec *exec, const weft_tensor_args &args) {
-  const size_t shared = args.plan.slots * WEFT_KARATSUBA_CHUNK_BYTES(Steps) +
-                        args.plan.stages * WEFT_KARATSUBA_TILE_BYTES(Steps);
-  WEFT_TRY(weft_device_allow_shared(exec, weft_karatsuba_kernel<Steps>));
-  const uint32_t sms = static_cast<uint32_t>(weft_device_get_shape(exec->device)->sms);
-  const uint32_t blocks = args.plan.total < sms ? args.plan.total : sms;
-  weft_karatsuba_kernel<Steps>
-      <<<blocks, WEFT_WGMMA_THREADS, shared, weft_cuda_stream(exec)>>>(args);
-  return WEFT_CUDA_LAUNCHED();
-}
-
 } // namespace
 
 weft_status weft_karatsuba_prepare(const weft_exec *exec, const weft_tensor_batch &batch) {
@@ -80,23 +68,14 @@ weft_status weft_karatsuba_prepare(const weft_exec *exec, const weft_tensor_batc
 }
 
 weft_status weft_karatsuba_wgmma(const weft_exec *exec, const weft_tensor_batch &batch) {
-  const weft_device_shape *shape = weft_device_get_shape(exec->device);
-  const uint32_t shared = static_cast<uint32_t>(shape->block_shared_bytes) -
-                          static_cast<uint32_t>(sizeof(weft_wgmma_shared)) - 2 * 256 * 16;
-  const weft_tensor_sizes sizes = {WEFT_KARATSUBA_CHUNK, WEFT_KARATSUBA_CHUNK_BYTES(batch.steps),
-                                   WEFT_KARATSUBA_TILE_BYTES(batch.steps), 2};
-  weft_tensor_args args = {batch, {}};
-  WEFT_TRY(weft_tensor_cut(batch, sizes, static_cast<uint32_t>(shape->sms), shared, &args.plan));
-  switch (batch.steps) {
-  case 1:
-    return launch<1>(exec, args);
-  case 2:
-    return launch<2>(exec, args);
-  case 3:
-    return launch<3>(exec, args);
-  case 4:
-    return launch<4>(exec, args);
-  default:
+  static void (*const kernels[])(weft_tensor_args) = {
+      weft_karatsuba_kernel<1>, weft_karatsuba_kernel<2>, weft_karatsuba_kernel<3>,
+      weft_karatsuba_kernel<4>};
+  static_assert(sizeof kernels / sizeof *kernels == WEFT_KARATSUBA_STEPS_MAX, "one for each");
+  if (batch.steps < 1 || batch.steps > WEFT_KARATSUBA_STEPS_MAX)
     return WEFT_E_ARGUMENT;
-  }
+  return weft_wgmma_launch(exec, batch,
+                           {WEFT_KARATSUBA_CHUNK, WEFT_KARATSUBA_CHUNK_BYTES(batch.steps),
+                            WEFT_KARATSUBA_TILE_BYTES(batch.steps), 2},
+                           2 * 256 * sizeof(uint4), kernels[batch.steps - 1]);
 }

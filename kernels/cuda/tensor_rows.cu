@@ -289,25 +289,16 @@ weft_status products(const weft_backend *row, Choice choice, const weft_exec *ex
 weft_status prepare(const weft_backend *row, Choice choice, const weft_exec *exec, size_t k,
                     size_t len, const weft_const_rows *x, weft_operand **out) {
   *out = nullptr;
-  if (k > UINT32_MAX / 2 || len > UINT32_MAX / 2)
-    return WEFT_E_ARGUMENT;
-  if (k && x->mem == WEFT_MEM_HOST)
-    return WEFT_E_UNSUPPORTED;
+  WEFT_TRY(weft_cuda_check_source(k, len, *x));
   weft_device_scope scope(exec->device);
   WEFT_TRY(scope.status());
-  const weft_allocator *allocator = exec->allocator;
-  weft_operand *operand = static_cast<weft_operand *>(
-      allocator->alloc(allocator->user, sizeof *operand, alignof(weft_operand)));
-  if (!operand)
-    return WEFT_E_NOMEM;
   const Panels panels(choice(k, len), k);
-  *operand = {row, nullptr, panels.bytes(len), k, len, 0};
+  weft_operand *operand;
+  WEFT_TRY(weft_cuda_operand_new(row, exec, k, len, 0, panels.bytes(len), &operand));
   weft_scratch pointers(exec);
   const uint8_t *const *x_ptr = nullptr;
   weft_status status = WEFT_OK;
-  if (operand->bytes)
-    status = weft_device_alloc(exec->device, WEFT_MEM_DEVICE, operand->bytes, &operand->data);
-  if (status == WEFT_OK && operand->bytes && x->ptr)
+  if (operand->bytes && x->ptr)
     status = pointers.alloc(k * sizeof(uint8_t *));
   if (status == WEFT_OK && operand->bytes)
     status = send_rows(exec, x->ptr, k, pointers.as<uint8_t>(), &x_ptr);
@@ -320,22 +311,6 @@ weft_status prepare(const weft_backend *row, Choice choice, const weft_exec *exe
     return status;
   }
   *out = operand;
-  return WEFT_OK;
-}
-
-// Operands of one shape, without their tiles.
-weft_status operands_new(const weft_backend *row, const weft_exec *exec, size_t k, size_t len,
-                         size_t bytes, size_t count, weft_operand **out) {
-  const weft_allocator *allocator = exec->allocator;
-  for (size_t i = 0; i < count; i++) {
-    out[i] = static_cast<weft_operand *>(
-        allocator->alloc(allocator->user, sizeof *out[i], alignof(weft_operand)));
-    if (!out[i])
-      return WEFT_E_NOMEM;
-    *out[i] = {row, nullptr, bytes, k, len, 0};
-    if (bytes)
-      WEFT_TRY(weft_device_alloc(exec->device, WEFT_MEM_DEVICE, bytes, &out[i]->data));
-  }
   return WEFT_OK;
 }
 
@@ -365,7 +340,9 @@ weft_status prepare_many(const weft_backend *row, Choice choice, const weft_exec
   WEFT_TRY(scope.status());
   const Panels panels(choice(k, len), k);
   const size_t bytes = panels.bytes(len);
-  weft_status status = operands_new(row, exec, k, len, bytes, count, out);
+  weft_status status = WEFT_OK;
+  for (size_t i = 0; status == WEFT_OK && i < count; i++)
+    status = weft_cuda_operand_new(row, exec, k, len, 0, bytes, &out[i]);
   if (status == WEFT_OK && bytes && count)
     status = fill_operands(exec, panels, k, len, x, x_stride, count, out);
   for (size_t i = 0; status != WEFT_OK && i < count; i++) {

@@ -12,6 +12,7 @@
 #ifndef WEFT_KERNELS_CUDA_TENSOR_WGMMA_CUH
 #define WEFT_KERNELS_CUDA_TENSOR_WGMMA_CUH
 
+#include "kernels/cuda/device.cuh"
 #include "kernels/cuda/tensor_expand.cuh"
 #include "kernels/cuda/tensor_pack.cuh"
 #include "kernels/cuda/tensor_ptx.cuh"
@@ -439,5 +440,11 @@ __global__ void __launch_bounds__(WEFT_WGMMA_THREADS, 1)
   (void)args;
 #endif
 }
+
+// Cuts the batch and launches one such kernel on it, a block per multiprocessor. `aside_bytes`: of
+// static shared memory beside the barriers.
+weft_status weft_wgmma_launch(const weft_exec *exec, const weft_tensor_batch &batch,
+                              const weft_tensor_sizes &sizes, uint32_t aside_bytes,
+                              void (*kernel)(weft_tensor_args));
 
 #endif

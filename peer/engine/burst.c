@@ -33,7 +33,7 @@ weft_policy_view weft_engine_view(const weft_engine *e, int64_t now_us) {
                             .horizon = e->rumour > e->horizon ? e->rumour : e->horizon,
                             .play = paced || weft_is_live(e) ? e->play : e->released,
                             .segment_us = paced ? weft_segment_us(e) : 0,
-                            .lag_us = weft_is_live(e) ? weft_or(e->options->lag_us, 3000000) : 0,
+                            .lag_us = weft_is_live(e) ? weft_lag_us(e) : 0,
                             .forgone = e->shortage.forgone,
                             .segments = e->held,
                             .number = e->number,
@@ -145,7 +145,7 @@ static weft_status make_burst(weft_engine *e, const weft_policy_choice *choice, 
 
 // What a live source made longer ago than the playback lag, nobody plays any more.
 static void pass_over_old(weft_engine *e, int64_t now_us) {
-  const int64_t lag_us = weft_or(e->options->lag_us, 3000000);
+  const int64_t lag_us = weft_lag_us(e);
   e->play = e->play < e->tail ? e->tail : e->play;
   while (e->play < e->horizon && weft_window_slot(e, e->play)->made_us + lag_us <= now_us)
     e->play++;

@@ -327,8 +327,8 @@ void weft_revealed_take(weft_engine *e, size_t index, const weft_revealed *r, in
   uint8_t *marks = &e->neighbours[index].marks[weft_place(e, r->segment)];
   if (slot->reveal && r->made_us >= slot->reveal->made_us)
     *marks = (uint8_t)(*marks & ~WEFT_MARK_REVEALED); // no news to it
-  const bool asked = r->made_us <= slot->asked_made_us &&
-                     now_us - slot->asked_reveal_us < WEFT_TIMER(e, ask_us, 100000);
+  const bool asked =
+      r->made_us <= slot->asked_made_us && now_us - slot->asked_reveal_us < weft_ask_every(e);
   if ((slot->reveal && slot->reveal->made_us >= r->made_us) || asked || !wanted(e, r->segment))
     return;
   // Nobody else waits for one who said so before and gave nothing: or whoever repeats it, with any
@@ -444,7 +444,7 @@ void weft_checksum_tick(weft_engine *e, int64_t now_us) {
     slot->reveals++;
     // Peers far from the source get their packets later: the next one waits a quarter longer.
     const int64_t age = now_us - slot->made_us;
-    const bool enough = slot->reveals >= MOST_REVEALS || age > weft_or(e->options->lag_us, 3000000);
+    const bool enough = slot->reveals >= MOST_REVEALS || age > weft_lag_us(e);
     slot->next_reveal_us =
         enough ? WEFT_ENGINE_NEVER : now_us + e->options->checksum_us * (4 + slot->reveals) / 4;
   }

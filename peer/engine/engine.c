@@ -52,11 +52,6 @@ static void *take(layout *l, size_t count, size_t bytes) {
 }
 
 static size_t flights(const weft_engine_options *o) { return o->flights_max ? o->flights_max : 64; }
-static size_t requests(const weft_engine_options *o) {
-  if (o->mode == WEFT_MODE_BULK && !o->policy->ask && !o->trust)
-    return 0; // nothing is ever asked for
-  return o->requests_max ? o->requests_max : 8;
-}
 
 static void lay_out_neighbour(layout *l, const weft_engine_options *o, size_t stride,
                               weft_neighbour *n) {
@@ -64,8 +59,8 @@ static void lay_out_neighbour(layout *l, const weft_engine_options *o, size_t st
   n = n ? n : &unused;
   n->flight = take(l, flights(o), sizeof *n->flight);
   n->blocks = stride ? take(l, o->window, stride) : NULL;
-  n->asks = take(l, requests(o), sizeof *n->asks);
-  n->owed = take(l, requests(o), sizeof *n->owed);
+  n->asks = take(l, weft_requests_room(o), sizeof *n->asks);
+  n->owed = take(l, weft_requests_room(o), sizeof *n->owed);
 }
 
 // What nearly every call looks at comes first, and close together.
@@ -311,5 +306,5 @@ void weft_engine_get_statistics(const weft_engine *engine, weft_engine_statistic
   *out = engine->statistics;
   const int64_t offset = weft_clock_offset(engine->offset_us);
   if (weft_is_live(engine) && !engine->self.source && offset != INT64_MAX)
-    out->lag_us = weft_or(engine->options->lag_us, 3000000);
+    out->lag_us = weft_lag_us(engine);
 }

@@ -59,7 +59,6 @@ int64_t weft_segment_at(const weft_engine *e, uint64_t segment) {
   return e->timed_us + steps * each;
 }
 
-static int64_t lag(const weft_engine *e) { return weft_or(e->options->lag_us, 3000000); }
 static int64_t startup(const weft_engine *e) { return weft_or(e->options->startup_us, 1000000); }
 
 static bool live_known(const weft_engine *e) {
@@ -67,14 +66,14 @@ static bool live_known(const weft_engine *e) {
 }
 
 static int64_t live_time(const weft_engine *e, uint64_t segment) {
-  return weft_segment_at(e, segment) + weft_clock_offset(e->offset_us) + lag(e);
+  return weft_segment_at(e, segment) + weft_clock_offset(e->offset_us) + weft_lag_us(e);
 }
 
 // The same of the next to be played.
 static int64_t live_next(const weft_engine *e) {
   if (e->due_segment != e->play)
     return live_time(e, e->play);
-  return e->due_us + weft_clock_offset(e->offset_us) + lag(e);
+  return e->due_us + weft_clock_offset(e->offset_us) + weft_lag_us(e);
 }
 
 // --- Where to begin

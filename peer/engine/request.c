@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asking and answering: pull policies, repair near deadlines, manifests that are missing, and
-// segments that must come from one neighbour alone.
+// Asking: for pull policies, for repair near deadlines, for manifests that are missing, and for
+// segments that must come from one neighbour alone. Answers to others are made in answer.c.
 #include "peer/engine/internal.h"
-
-static size_t room(const weft_engine *e) {
-  if (e->options->mode == WEFT_MODE_BULK && !e->options->policy->ask && !e->options->trust)
-    return 0;
-  return e->options->requests_max ? e->options->requests_max : 8;
-}
-
-static int64_t ask_every(const weft_engine *e) { return WEFT_TIMER(e, ask_us, 100000); }
 
 static uint16_t bits(uint64_t mask) {
   uint16_t count = 0;
@@ -35,7 +27,9 @@ static void show_room(weft_engine *e, size_t index) {
   const weft_neighbour *n = &e->neighbours[index];
   e->policy_view[index].asking = n->ask_count;
   e->policy_view[index].room =
-      (uint16_t)(n->ask_count < room(e) && n->asked < n->ask_window ? n->ask_window - n->asked : 0);
+      (uint16_t)(n->ask_count < weft_requests_room(e->options) && n->asked < n->ask_window
+                     ? n->ask_window - n->asked
+                     : 0);
 }
 
 void weft_requests_start(weft_engine *e, size_t index) {
@@ -74,7 +68,7 @@ void weft_request_send(weft_engine *e, size_t index, const weft_request *r, int6
     if (n->asks[i].request.segment == r->segment && n->asks[i].request.kind == r->kind &&
         r->kind >= WEFT_REQUEST_MANIFEST)
       return; // under way
-  if (n->ask_count >= room(e))
+  if (n->ask_count >= weft_requests_room(e->options))
     return;
   n->asks[n->ask_count++] = (weft_ask){.request = *r, .hope_us = now_us, .order = n->ask_order++};
   e->ask_count++;
@@ -142,7 +136,7 @@ void weft_request_answered(weft_engine *e, size_t index, uint64_t segment, size_
 // What was answered in part is answered: a burst holds it all, and what is missing was lost.
 static int64_t patience(const weft_engine *e, const weft_neighbour *n, const weft_ask *ask) {
   const bool data = ask->request.kind <= WEFT_REQUEST_BLOCKS;
-  return (data && !ask->begun ? 4 : 1) * ask_every(e) + 2 * n->round_trip_us;
+  return (data && !ask->begun ? 4 : 1) * weft_ask_every(e) + 2 * n->round_trip_us;
 }
 
 static void expire(weft_engine *e, int64_t now_us) {
@@ -178,7 +172,7 @@ static uint16_t helper(weft_engine *e, uint64_t segment, bool verified, uint16_t
   unsigned seen[KINDS] = {0};
   for (size_t i = 0; i < e->used; i++) {
     const weft_neighbour *n = &e->neighbours[i];
-    if (!e->policy_view[i].known || n->ask_count >= room(e) || i == except)
+    if (!e->policy_view[i].known || n->ask_count >= weft_requests_room(e->options) || i == except)
       continue;
     const weft_policy_want *want = weft_neighbour_want(e, n, segment);
     if (!weft_neighbour_complete(e, n, segment) && (verified || !want || want->rank <= received))
@@ -207,7 +201,7 @@ static void ask_packets(weft_engine *e, uint64_t segment, uint16_t index, int64_
 // After a hash failure one neighbour alone sends the segment, so that whoever spoils it is known.
 static void choose_solo(weft_engine *e, uint64_t segment, int64_t now_us) {
   weft_slot *slot = weft_window_slot(e, segment);
-  const int64_t patience = 10 * ask_every(e);
+  const int64_t patience = 10 * weft_ask_every(e);
   if (slot->solo != WEFT_NO_NEIGHBOUR && now_us - slot->solo_us < patience &&
       e->neighbours[slot->solo].state == WEFT_NEIGHBOUR_OPEN) {
     ask_packets(e, segment, slot->solo, now_us);
@@ -239,16 +233,11 @@ static void ask_manifest(weft_engine *e, uint64_t segment, int64_t now_us) {
   }
 }
 
-// How long before it is played a segment that is still incomplete is asked for.
-static int64_t ahead(const weft_engine *e) {
-  return weft_is_live(e) ? weft_or(e->options->lag_us, 3000000) / 3 : 10 * ask_every(e);
-}
-
 static bool urgent(const weft_engine *e, uint64_t segment, int64_t now_us) {
   int64_t at_us;
   if (!weft_is_paced(e) || weft_engine_play_time(e, segment, &at_us) != WEFT_OK)
     return weft_is_paced(e) && segment == e->play; // it keeps playback from beginning
-  return at_us - now_us < ahead(e);
+  return at_us - now_us < weft_ask_ahead(e);
 }
 
 // Whether a segment without its manifest may soon be urgent. Until that comes it has the time of
@@ -261,11 +250,11 @@ static bool untimed(const weft_engine *e, uint64_t segment, int64_t now_us) {
     return false;
   const uint64_t steps = e->timed_segment - segment;
   return steps > e->window ||
-         newest_us - (int64_t)steps * weft_segment_us(e) - now_us < 2 * ahead(e);
+         newest_us - (int64_t)steps * weft_segment_us(e) - now_us < 2 * weft_ask_ahead(e);
 }
 
 static bool lacking(const weft_engine *e) {
-  return room(e) && !e->self.source && e->started && e->degree &&
+  return weft_requests_room(e->options) && !e->self.source && e->started && e->degree &&
          (e->missing < weft_window_edge(e) || e->ask_count);
 }
 
@@ -296,18 +285,18 @@ static void mend(weft_engine *e, uint64_t segment, int64_t now_us) {
 // When to look again. Live, with nothing asked for and nothing to verify, there is nothing to do
 // until the oldest segment that is missing becomes urgent; the clock may still move a little.
 static int64_t next_look(const weft_engine *e, int64_t now_us) {
-  const int64_t soon_us = now_us + ask_every(e), late_us = now_us + 10 * ask_every(e);
+  const int64_t soon_us = now_us + weft_ask_every(e), late_us = now_us + 10 * weft_ask_every(e);
   int64_t at_us;
   if (e->options->policy->ask || e->options->trust || e->ask_count || !weft_is_live(e) ||
       weft_engine_play_time(e, e->missing, &at_us) != WEFT_OK)
     return soon_us;
-  at_us -= ahead(e) - 1;
+  at_us -= weft_ask_ahead(e) - 1;
   return at_us < soon_us ? soon_us : at_us < late_us ? at_us : late_us;
 }
 
 void weft_requests_tick(weft_engine *e, int64_t now_us) {
   if (e->ask_us == WEFT_ENGINE_NEVER && lacking(e))
-    e->ask_us = now_us + ask_every(e);
+    e->ask_us = now_us + weft_ask_every(e);
   if (now_us < e->ask_us)
     return;
   if (e->ask_count)
@@ -330,14 +319,14 @@ void weft_requests_ask(weft_engine *e, int64_t now_us) {
   if (!policy->ask || e->ask_idle || e->self.source || !e->started || e->farewell)
     return;
   e->ask_idle = true;
-  for (size_t i = 0; i < e->used * room(e); i++) {
+  for (size_t i = 0; i < e->used * weft_requests_room(e->options); i++) {
     const weft_policy_view view = weft_engine_view(e, now_us);
     weft_policy_choice choice = {0};
     if (!policy->ask(policy->user, &view, &e->self.rng, &choice))
       return;
     if (choice.neighbour >= e->used || !weft_window_has(e, choice.segment) ||
         e->neighbours[choice.neighbour].state != WEFT_NEIGHBOUR_OPEN ||
-        e->neighbours[choice.neighbour].ask_count >= room(e) ||
+        e->neighbours[choice.neighbour].ask_count >= weft_requests_room(e->options) ||
         (choice.mask ? choice.base % 64 != 0 || choice.base >= e->options->blocks
                      : choice.count == 0 || choice.count > WEFT_MAX_BLOCKS))
       return; // outside the view
@@ -349,155 +338,4 @@ void weft_requests_ask(weft_engine *e, int64_t now_us) {
                         .mask = choice.mask},
         now_us);
   }
-}
-
-// --- What we are asked for
-
-static void owe(weft_engine *e, size_t index, const weft_request *r) {
-  weft_neighbour *n = &e->neighbours[index];
-  for (size_t i = 0; i < n->owed_count; i++) {
-    weft_request *old = &n->owed[i];
-    if (old->segment != r->segment || old->kind != r->kind)
-      continue;
-    if (r->kind == WEFT_REQUEST_PACKETS) {
-      old->count = r->count > old->count ? r->count : old->count;
-      return;
-    }
-    if (old->count == r->count) {
-      old->mask |= r->mask;
-      return;
-    }
-  }
-  if (n->owed_count >= room(e))
-    return; // it will ask again
-  n->owed[n->owed_count++] = *r;
-  e->owed_count++;
-  e->idle = false;
-}
-
-// Manifests, checksums, addresses and greetings are sent at once, past the pace of the uplink, and
-// are longer than what asks for them: nobody gets more of them than one who asks as an honest
-// neighbour does, so many at a time, or he alone would keep the uplink busy.
-bool weft_answer_allowed(weft_engine *e, size_t index, int64_t now_us) {
-  enum { MORE = 4 };          // greetings and addresses
-  weft_share_look(e, now_us); // counted anew
-  weft_neighbour *n = &e->neighbours[index];
-  if (n->answers >= room(e) + MORE)
-    return false; // it will ask again
-  n->answers++;
-  return true;
-}
-
-void weft_requests_take(weft_engine *e, size_t index, const weft_requests *requests,
-                        int64_t now_us) {
-  if (e->neighbours[index].state != WEFT_NEIGHBOUR_OPEN)
-    return;
-  for (size_t i = 0; i < requests->count; i++) {
-    const weft_request r = weft_requests_get(requests, i);
-    const bool at_once = r.kind == WEFT_REQUEST_MANIFEST || r.kind == WEFT_REQUEST_CHECKSUM;
-    e->statistics.received_requests++;
-    if (at_once && !weft_answer_allowed(e, index, now_us))
-      continue;
-    if (r.kind == WEFT_REQUEST_MANIFEST && weft_window_has(e, r.segment)) {
-      weft_neighbour_mark(e, index, r.segment, WEFT_MARK_MANIFEST, WEFT_DUE_MANIFESTS);
-    } else if (r.kind == WEFT_REQUEST_MANIFEST) {
-      e->neighbours[index].end_due = true; // all that can be given beyond the window
-      weft_neighbour_due(e, index, WEFT_DUE_MANIFESTS);
-    } else if (!weft_window_has(e, r.segment)) {
-      continue;
-    } else if (r.kind == WEFT_REQUEST_CHECKSUM) {
-      weft_neighbour_mark(e, index, r.segment, WEFT_MARK_CHECKSUM, WEFT_DUE_CHECKSUMS);
-    } else if ((r.kind == WEFT_REQUEST_BLOCKS) == (e->codec->has != NULL)) {
-      owe(e, index, &r);
-    }
-  }
-}
-
-static bool serve_blocks(const weft_engine *e, weft_request *r, size_t *count, uint64_t *mask) {
-  uint8_t have[WEFT_MAX_BLOCKS / 8] = {0};
-  e->codec->has(e->codec->user, weft_window_slot(e, r->segment)->segment, have);
-  *count = 0;
-  *mask = 0;
-  for (size_t b = 0; b < 64 && *count < e->options->batch; b++) {
-    const size_t block = r->count + b;
-    if (!(r->mask >> b & 1) || block >= e->options->blocks || !(have[block / 8] >> block % 8 & 1))
-      continue;
-    *mask |= UINT64_C(1) << b;
-    ++*count;
-  }
-  r->mask = *mask ? r->mask & ~*mask : 0;
-  return *count > 0;
-}
-
-static void pay(weft_engine *e, weft_neighbour *n, size_t at) {
-  for (size_t i = at + 1; i < n->owed_count; i++)
-    n->owed[i - 1] = n->owed[i];
-  n->owed_count--;
-  e->owed_count--;
-}
-
-// What a live swarm lost of a segment, all its peers ask the source for: one answer will do, since
-// they pass it on to each other, and a small one. Whoever lacks more, because nobody else deals
-// with it, has to live on what the source pushes to all, or it would take the uplink of everybody.
-static bool mended(weft_engine *e, weft_request *r, int64_t now_us) {
-  weft_slot *slot = weft_window_slot(e, r->segment);
-  if (!e->self.source || !weft_is_live(e) || e->options->policy->ask)
-    return false;
-  const uint32_t most = 1 + weft_window_blocks(e, r->segment) / 16;
-  r->count = r->count < most ? r->count : (uint16_t)most;
-  if (slot->solo_us && now_us - slot->solo_us < ask_every(e))
-    return true;
-  slot->solo_us = now_us;
-  return false;
-}
-
-// Live: it was due here some time ago, so nobody plays it any more, though clocks differ a little.
-static bool stale(const weft_engine *e, uint64_t segment, int64_t now_us) {
-  int64_t due_us;
-  return weft_is_live(e) && weft_engine_play_time(e, segment, &due_us) == WEFT_OK &&
-         due_us + ahead(e) / 4 <= now_us;
-}
-
-static bool serve(weft_engine *e, size_t index, weft_policy_choice *out, int64_t now_us) {
-  weft_neighbour *n = &e->neighbours[index];
-  while (n->owed_count) {
-    weft_request *r = &n->owed[0];
-    const bool here = weft_window_has(e, r->segment) && weft_window_held(e, r->segment)->rank > 0 &&
-                      weft_window_slot(e, r->segment)->segment && !stale(e, r->segment, now_us);
-    *out = (weft_policy_choice){.neighbour = index, .segment = r->segment};
-    if (here && r->kind == WEFT_REQUEST_BLOCKS) {
-      out->base = r->count;
-      const bool some = serve_blocks(e, r, &out->count, &out->mask);
-      if (r->mask == 0)
-        pay(e, n, 0);
-      if (some)
-        return true;
-    } else if (here && !mended(e, r, now_us)) {
-      out->count = r->count < e->options->batch ? r->count : e->options->batch;
-      r->count = (uint16_t)(r->count - out->count);
-      if (r->count == 0)
-        pay(e, n, 0);
-      return true;
-    } else {
-      pay(e, n, 0);
-    }
-  }
-  return false;
-}
-
-bool weft_owed_next(weft_engine *e, bool in_turn, weft_policy_choice *out, int64_t now_us) {
-  for (size_t i = 0; i < e->used && e->owed_count; i++) {
-    const size_t index = (e->next_owed + i) % e->used;
-    weft_neighbour *n = &e->neighbours[index];
-    if (n->owed_count == 0 || !e->policy_view[index].open || (in_turn && !weft_share_in_turn(e, n)))
-      continue;
-    if (weft_manifest_offer(e, index, n->owed[0].segment))
-      return false;
-    if (serve(e, index, out, now_us)) {
-      weft_share_answer(e, n, out->count);
-      e->next_owed = (index + 1) % e->used;
-      return true;
-    }
-  }
-  return false;
 }

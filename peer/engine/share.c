@@ -103,11 +103,11 @@ static uint64_t parted_packets(const weft_engine *e, int64_t now_us) {
 
 int64_t weft_share_deadline(const weft_engine *e) {
   const bool none = weft_is_live(e) && e->share_horizon == (uint32_t)e->horizon;
-  return e->sated && !none ? e->share_us + WEFT_TIMER(e, ask_us, 100000) : WEFT_ENGINE_NEVER;
+  return e->sated && !none ? e->share_us + weft_ask_every(e) : WEFT_ENGINE_NEVER;
 }
 
 void weft_share_look(weft_engine *e, int64_t now_us) {
-  if (now_us - e->share_us < WEFT_TIMER(e, ask_us, 100000))
+  if (now_us - e->share_us < weft_ask_every(e))
     return;
   const uint64_t most = most_credit(e), more = bounded(e) ? new_packets(e, now_us) : 0;
   const uint64_t answered = parted_packets(e, now_us);

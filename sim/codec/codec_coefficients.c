@@ -11,8 +11,6 @@
 
 typedef struct segment {
   weft_sim_held held; // first
-  uint16_t rank;
-  bool source;
   uint32_t made;
   const weft_rng *rng;
   uint16_t *pivot; // (rank) column of row i's leading one, where all other rows have zero
@@ -52,8 +50,8 @@ static weft_status open_source(void *user, const weft_segment_id *id, const uint
   (void)data;
   (void)bytes;
   WEFT_TRY(new_segment(user, id, rng, &s));
-  s->source = true;
-  s->rank = s->held.blocks;
+  s->held.source = true;
+  s->held.rank = s->held.blocks;
   *out = s;
   return WEFT_OK;
 }
@@ -72,11 +70,6 @@ static weft_status open_sink(void *user, const weft_segment_id *id, const weft_r
   }
   *out = s;
   return WEFT_OK;
-}
-
-static size_t rank(void *user, const void *opened) {
-  (void)user;
-  return ((const segment *)opened)->rank;
 }
 
 // y(m, n) = or ^= a(m, k) * x(k, n)
@@ -98,18 +91,18 @@ static weft_status make_token(void *user, void *opened, size_t count, void *out,
   segment *s = opened;
   const size_t n = s->held.blocks;
   uint8_t *vectors = (uint8_t *)out + 1;
-  if (s->rank == 0)
+  if (s->held.rank == 0)
     return WEFT_PENDING;
   *(uint8_t *)out = s->held.polluted || c->pollutes;
   *bytes = 1 + count * n;
   c->made = s;
   if (s->basis) {
-    s->rng->fill(s->rng->user, c->work, count * s->rank);
-    multiply(c, count, s->rank, n, c->work, s->basis, vectors, false);
+    s->rng->fill(s->rng->user, c->work, count * s->held.rank);
+    multiply(c, count, s->held.rank, n, c->work, s->basis, vectors, false);
     return WEFT_OK;
   }
   s->rng->fill(s->rng->user, vectors, count * n);
-  for (size_t i = 0; i < count && s->source; i++)
+  for (size_t i = 0; i < count && s->held.source; i++)
     if (s->made++ < n) { // each block once as it is
       memset(vectors + i * n, 0, n);
       vectors[i * n + s->made - 1] = 1;
@@ -199,7 +192,7 @@ static weft_status add_token(void *user, void *opened, size_t count, const void 
                              size_t length, size_t *innovative) {
   weft_sim_codec *c = user;
   segment *s = opened;
-  const size_t n = s->held.blocks, r = s->rank;
+  const size_t n = s->held.blocks, r = s->held.rank;
   *innovative = 0;
   if (count > c->batch || length != 1 + count * n)
     return WEFT_E_MALFORMED;
@@ -225,10 +218,10 @@ static weft_status add_token(void *user, void *opened, size_t count, const void 
       factors[j * kept + i] = s->basis[j * n + pivots[i]];
   multiply(c, r, kept, n, factors, rows, s->basis, true);
   memcpy(s->pivot + r, pivots, kept * sizeof *pivots);
-  s->rank = (uint16_t)(r + kept);
+  s->held.rank = (uint16_t)(r + kept);
   s->held.polluted = s->held.polluted || *(const uint8_t *)bytes;
   *innovative = kept;
-  if (s->rank == n) // any vector is one of its own now
+  if (s->held.rank == n) // any vector is one of its own now
     free_basis(c, s);
   return WEFT_OK;
 }
@@ -244,19 +237,15 @@ static size_t memory_bytes(void *user, const weft_segment_id *id) {
 }
 
 weft_codec weft_sim_codec_coefficients_table(weft_sim_codec *codec) {
-  return (weft_codec){.name = "coefficients",
-                      .user = codec,
-                      .open_source = open_source,
-                      .open_sink = open_sink,
-                      .close = close_segment,
-                      .rank = rank,
-                      .read = weft_sim_held_read,
-                      .memory_bytes = memory_bytes,
-                      .digest = weft_sim_held_digest,
-                      .checksum = weft_sim_held_checksum,
-                      .token_bytes_max = 1 + codec->batch * codec->blocks,
-                      .make_token = make_token,
-                      .add_token = add_token,
-                      .verify_token = verify_token,
-                      .token_packet_bytes = weft_sim_packet_bytes};
+  weft_codec table = weft_sim_held_table(codec);
+  table.name = "coefficients";
+  table.open_source = open_source;
+  table.open_sink = open_sink;
+  table.close = close_segment;
+  table.memory_bytes = memory_bytes;
+  table.token_bytes_max = 1 + codec->batch * codec->blocks;
+  table.make_token = make_token;
+  table.add_token = add_token;
+  table.verify_token = verify_token;
+  return table;
 }

@@ -32,9 +32,7 @@ typedef struct token {
 
 typedef struct segment {
   weft_sim_held held; // first
-  uint16_t rank;
-  bool source;
-  uint32_t made; // packets, at the source
+  uint32_t made;      // packets, at the source
   const weft_rng *rng;
   uint64_t support[WORDS]; // the source's packets that went into this
   uint64_t names[WORDS];   // (rank) of blocks; where n <= BITS
@@ -51,8 +49,8 @@ static weft_status open_segment(weft_sim_codec *c, const weft_segment_id *id, co
     return WEFT_E_NOMEM;
   memset(s, 0, segment_bytes(c));
   s->held.blocks = (uint16_t)id->blocks;
-  s->source = source;
-  s->rank = source ? s->held.blocks : 0;
+  s->held.source = source;
+  s->held.rank = source ? s->held.blocks : 0;
   s->rng = rng;
   *out = s;
   return WEFT_OK;
@@ -76,11 +74,6 @@ static void close_segment(void *user, void *opened) {
     weft_sim_arena_give(c->arena, opened);
 }
 
-static size_t rank(void *user, const void *opened) {
-  (void)user;
-  return ((const segment *)opened)->rank;
-}
-
 // A bit stands for this many packets of the source.
 static size_t packets_per_bit(size_t blocks) { return (blocks + BITS - 1) / BITS; }
 
@@ -96,15 +89,15 @@ static void support_of_source(token *t, size_t blocks) {
 static weft_status make_token(void *user, void *opened, size_t count, void *out, size_t *bytes) {
   weft_sim_codec *c = user;
   segment *s = opened;
-  if (s->rank == 0)
+  if (s->held.rank == 0)
     return WEFT_PENDING;
   token t = {.count = (uint16_t)count,
-             .rank = s->rank,
-             .source = s->source,
+             .rank = s->held.rank,
+             .source = s->held.source,
              .polluted = s->held.polluted || c->pollutes,
              .first = s->made,
              .left = count >= 64 ? UINT64_MAX : (UINT64_C(1) << count) - 1};
-  if (s->source) {
+  if (s->held.source) {
     s->made += (uint32_t)count;
     support_of_source(&t, s->held.blocks);
   } else {
@@ -121,7 +114,7 @@ static weft_status make_token(void *user, void *opened, size_t count, void *out,
 
 // Directions of the sender's that the receiver lacks, at most.
 static size_t news_at_most(const segment *s, const token *t, size_t given) {
-  const size_t lacks = (size_t)(s->held.blocks - s->rank);
+  const size_t lacks = (size_t)(s->held.blocks - s->held.rank);
   if (t->source || t->rank >= s->held.blocks)
     return lacks;
   size_t span = 0;
@@ -129,7 +122,7 @@ static size_t news_at_most(const segment *s, const token *t, size_t given) {
     span += (size_t)__builtin_popcountll(s->support[i] | t->support[i]);
   span *= packets_per_bit(s->held.blocks);
   span = span < s->held.blocks ? span : s->held.blocks;
-  const size_t sum = (size_t)s->rank + t->rank;
+  const size_t sum = (size_t)s->held.rank + t->rank;
   const size_t known = sum > span ? sum - span : 0;
   const size_t exchanged = (size_t)t->shared + given;
   const size_t common = known > exchanged ? known : exchanged;
@@ -192,7 +185,7 @@ static weft_status add_token(void *user, void *opened, size_t count, const void 
   segment *s = opened;
   token t;
   *innovative = 0;
-  if (length != sizeof t || s->source)
+  if (length != sizeof t || s->held.source)
     return WEFT_E_MALFORMED;
   memcpy(&t, bytes, sizeof t);
   uint8_t *given = &s->from[c->from];
@@ -200,14 +193,14 @@ static weft_status add_token(void *user, void *opened, size_t count, const void 
   // Blocks as they are never lie in the span of other blocks.
   if (t.source)
     memcpy(t.names, t.support, sizeof t.names);
-  const bool blocks_only = t.source && s->rank == *given;
+  const bool blocks_only = t.source && s->held.rank == *given;
   for (size_t i = 0; i < count; i++) {
     const size_t number = t.first + (size_t)__builtin_ctzll(t.left | UINT64_C(1) << 63);
     t.left &= t.left - 1;
     if (!(blocks_only && number < s->held.blocks && fresh) && adds_nothing(s, fresh))
       continue;
     fresh--;
-    s->rank++;
+    s->held.rank++;
     *given = (uint8_t)(*given + (*given < UINT8_MAX));
     (*innovative)++;
     if (s->held.blocks <= BITS)
@@ -252,19 +245,15 @@ void weft_sim_rank_lose(const weft_sim_codec *codec, void *bytes, size_t count, 
 }
 
 weft_codec weft_sim_codec_rank_table(weft_sim_codec *codec) {
-  return (weft_codec){.name = "rank",
-                      .user = codec,
-                      .open_source = open_source,
-                      .open_sink = open_sink,
-                      .close = close_segment,
-                      .rank = rank,
-                      .read = weft_sim_held_read,
-                      .memory_bytes = memory_bytes,
-                      .digest = weft_sim_held_digest,
-                      .checksum = weft_sim_held_checksum,
-                      .token_bytes_max = sizeof(token),
-                      .make_token = make_token,
-                      .add_token = add_token,
-                      .verify_token = verify_token,
-                      .token_packet_bytes = weft_sim_packet_bytes};
+  weft_codec table = weft_sim_held_table(codec);
+  table.name = "rank";
+  table.open_source = open_source;
+  table.open_sink = open_sink;
+  table.close = close_segment;
+  table.memory_bytes = memory_bytes;
+  table.token_bytes_max = sizeof(token);
+  table.make_token = make_token;
+  table.add_token = add_token;
+  table.verify_token = verify_token;
+  return table;
 }

@@ -32,11 +32,6 @@ weft_codec weft_sim_codec_table(weft_sim_codec *codec) {
                                           : weft_sim_codec_coefficients_table(codec);
 }
 
-size_t weft_sim_packet_bytes(void *user, const weft_segment_id *id, bool at_source) {
-  (void)user;
-  return weft_packet_session_bytes(id, at_source ? WEFT_PACKET_DENSE : WEFT_PACKET_VECTOR);
-}
-
 void weft_sim_token_address(const weft_sim_codec *codec, void *token, size_t to) {
   if (codec->fidelity == WEFT_SIM_RANK)
     weft_sim_rank_address(codec, token, to);
@@ -59,22 +54,41 @@ size_t weft_sim_token_lose(const weft_sim_codec *codec, void *token, size_t byte
   return 1 + kept * n;
 }
 
-weft_status weft_sim_held_read(void *user, void *opened, size_t offset, size_t bytes,
-                               uint8_t *out) {
+static size_t held_rank(void *user, const void *opened) {
+  (void)user;
+  return ((const weft_sim_held *)opened)->rank;
+}
+
+static weft_status held_read(void *user, void *opened, size_t offset, size_t bytes, uint8_t *out) {
   (void)user, (void)opened, (void)offset;
   memset(out, 0, bytes);
   return WEFT_OK;
 }
 
-weft_status weft_sim_held_digest(void *user, void *opened, size_t bytes,
-                                 uint8_t out[WEFT_DIGEST_BYTES]) {
+static weft_status held_digest(void *user, void *opened, size_t bytes,
+                               uint8_t out[WEFT_DIGEST_BYTES]) {
   (void)user, (void)bytes;
   memset(out, ((const weft_sim_held *)opened)->polluted, WEFT_DIGEST_BYTES);
   return WEFT_OK;
 }
 
-weft_status weft_sim_held_checksum(void *user, void *opened, uint64_t seed, uint8_t *sums) {
+static weft_status held_checksum(void *user, void *opened, uint64_t seed, uint8_t *sums) {
   (void)user, (void)seed;
   memset(sums, 0, (size_t)((const weft_sim_held *)opened)->blocks * WEFT_CHECKSUM_ROWS);
   return WEFT_OK;
+}
+
+// Bytes of a packet as the RLNC codec would send it: vectors between peers, seeds from the source.
+static size_t packet_bytes(void *user, const weft_segment_id *id, bool at_source) {
+  (void)user;
+  return weft_packet_session_bytes(id, at_source ? WEFT_PACKET_DENSE : WEFT_PACKET_VECTOR);
+}
+
+weft_codec weft_sim_held_table(weft_sim_codec *codec) {
+  return (weft_codec){.user = codec,
+                      .rank = held_rank,
+                      .read = held_read,
+                      .digest = held_digest,
+                      .checksum = held_checksum,
+                      .token_packet_bytes = packet_bytes};
 }

@@ -55,24 +55,20 @@ void weft_sim_token_address(const weft_sim_codec *codec, void *token, size_t to)
 size_t weft_sim_token_lose(const weft_sim_codec *codec, void *token, size_t bytes, size_t count,
                            uint64_t lost);
 
-// What the engine may ask of a segment without payload; both kinds of segment begin with it.
+// What a segment without payload has, whichever it is; both kinds begin with it.
 typedef struct weft_sim_held {
-  uint16_t blocks;
+  uint16_t blocks, rank;
+  bool source;
   bool polluted; // its digest is another one then
 } weft_sim_held;
 
-weft_status weft_sim_held_read(void *user, void *opened, size_t offset, size_t bytes, uint8_t *out);
-weft_status weft_sim_held_digest(void *user, void *opened, size_t bytes,
-                                 uint8_t out[WEFT_DIGEST_BYTES]);
-weft_status weft_sim_held_checksum(void *user, void *opened, uint64_t seed, uint8_t *sums);
+// The part of a codec's table that such segments share.
+weft_codec weft_sim_held_table(weft_sim_codec *codec);
 
 // The files' own.
 void weft_sim_rank_address(const weft_sim_codec *codec, void *token, size_t to);
 void weft_sim_rank_lose(const weft_sim_codec *codec, void *token, size_t count, uint64_t lost);
 weft_codec weft_sim_codec_rank_table(weft_sim_codec *codec);
 weft_codec weft_sim_codec_coefficients_table(weft_sim_codec *codec);
-
-// Bytes of a packet as the RLNC codec would send it: vectors between peers, seeds from the source.
-size_t weft_sim_packet_bytes(void *user, const weft_segment_id *id, bool at_source);
 
 #endif

@@ -254,10 +254,11 @@ static bool in_range(const key_row *row, double value, char error[WEFT_SIM_TEXT]
   return false;
 }
 
-static bool set_name(const key_row *row, const char *value, int *out, char error[WEFT_SIM_TEXT]) {
+static bool set_name(weft_sim_parameters *p, const key_row *row, const char *value,
+                     char error[WEFT_SIM_TEXT]) {
   for (int i = 0; row->names[i]; i++)
     if (strcmp(row->names[i], value) == 0) {
-      *out = i;
+      memcpy(field(p, row), &i, sizeof i); // enumerations are ints
       return true;
     }
   size_t at =
@@ -298,90 +299,103 @@ static bool set_matrix(weft_sim_parameters *p, const char *value, char error[WEF
   return false;
 }
 
+static bool set_whole(weft_sim_parameters *p, const key_row *row, const char *value,
+                      char error[WEFT_SIM_TEXT]) {
+  double n;
+  if (!weft_sim_parse_quantity(value, &n) || n != floor(n)) {
+    snprintf(error, WEFT_SIM_TEXT, "%s takes a whole number such as 4 or 20M, not '%.40s'",
+             row->name, value);
+    return false;
+  }
+  if (!in_range(row, n, error))
+    return false;
+  if (row->kind == KEY_U32)
+    *(uint32_t *)field(p, row) = (uint32_t)n;
+  else
+    *(uint64_t *)field(p, row) = (uint64_t)n;
+  return true;
+}
+
+static bool set_real(weft_sim_parameters *p, const key_row *row, const char *value,
+                     char error[WEFT_SIM_TEXT]) {
+  double n;
+  if (row->kind == KEY_STAY && weft_sim_parse_time(value, &n)) {
+    n /= 1e6;
+  } else if (row->kind == KEY_STAY || !(is_share(row) ? weft_sim_parse_share(value, &n)
+                                                      : weft_sim_parse_quantity(value, &n))) {
+    snprintf(error, WEFT_SIM_TEXT, "%s takes %s, not '%.40s'", row->name,
+             row->kind == KEY_STAY ? "a time such as 5 min"
+             : is_share(row)       ? "a share such as 0.05 or 5 %"
+                                   : "a number such as 0.5",
+             value);
+    return false;
+  }
+  if (!in_range(row, n, error))
+    return false;
+  *(double *)field(p, row) = n;
+  return true;
+}
+
+static bool set_time(weft_sim_parameters *p, const key_row *row, const char *value,
+                     char error[WEFT_SIM_TEXT]) {
+  double n;
+  if (strcmp(value, "never") == 0 && row->max >= 1e6 * S) {
+    *(int64_t *)field(p, row) = WEFT_SIM_NEVER;
+    return true;
+  }
+  if (!weft_sim_parse_time(value, &n)) {
+    snprintf(error, WEFT_SIM_TEXT, "%s takes a time such as 20 ms, 5 s or 10 min, not '%.40s'",
+             row->name, value);
+    return false;
+  }
+  if (!in_range(row, n, error))
+    return false;
+  *(int64_t *)field(p, row) = (int64_t)llround(n);
+  return true;
+}
+
+static bool set_bool(weft_sim_parameters *p, const key_row *row, const char *value,
+                     char error[WEFT_SIM_TEXT]) {
+  if (strcmp(value, "true") != 0 && strcmp(value, "false") != 0) {
+    snprintf(error, WEFT_SIM_TEXT, "%s takes true or false, not '%.40s'", row->name, value);
+    return false;
+  }
+  *(bool *)field(p, row) = *value == 't';
+  return true;
+}
+
+static bool set_text(weft_sim_parameters *p, const key_row *row, const char *value, size_t room,
+                     char error[WEFT_SIM_TEXT]) {
+  if (strlen(value) >= room) {
+    snprintf(error, WEFT_SIM_TEXT, "%s is too long", row->name);
+    return false;
+  }
+  snprintf(field(p, row), room, "%s", value);
+  return true;
+}
+
 bool weft_sim_set_row(weft_sim_parameters *p, const key_row *row, const char *value,
                       char error[WEFT_SIM_TEXT]) {
-  double n = 0;
-  int chosen;
   switch (row->kind) {
   case KEY_U32:
   case KEY_U64:
-    if (!weft_sim_parse_quantity(value, &n) || n != floor(n)) {
-      snprintf(error, WEFT_SIM_TEXT, "%s takes a whole number such as 4 or 20M, not '%.40s'",
-               row->name, value);
-      return false;
-    }
-    if (!in_range(row, n, error))
-      return false;
-    if (row->kind == KEY_U32)
-      *(uint32_t *)field(p, row) = (uint32_t)n;
-    else
-      *(uint64_t *)field(p, row) = (uint64_t)n;
-    return true;
+    return set_whole(p, row, value, error);
   case KEY_REAL:
   case KEY_STAY:
-    if (row->kind == KEY_STAY && weft_sim_parse_time(value, &n)) {
-      n /= 1e6;
-    } else if (row->kind == KEY_STAY || !(is_share(row) ? weft_sim_parse_share(value, &n)
-                                                        : weft_sim_parse_quantity(value, &n))) {
-      snprintf(error, WEFT_SIM_TEXT, "%s takes %s, not '%.40s'", row->name,
-               row->kind == KEY_STAY ? "a time such as 5 min"
-               : is_share(row)       ? "a share such as 0.05 or 5 %"
-                                     : "a number such as 0.5",
-               value);
-      return false;
-    }
-    if (!in_range(row, n, error))
-      return false;
-    *(double *)field(p, row) = n;
-    return true;
+    return set_real(p, row, value, error);
   case KEY_TIME:
-    if (strcmp(value, "never") == 0 && row->max >= 1e6 * S) {
-      *(int64_t *)field(p, row) = WEFT_SIM_NEVER;
-      return true;
-    }
-    if (!weft_sim_parse_time(value, &n)) {
-      snprintf(error, WEFT_SIM_TEXT, "%s takes a time such as 20 ms, 5 s or 10 min, not '%.40s'",
-               row->name, value);
-      return false;
-    }
-    if (!in_range(row, n, error))
-      return false;
-    *(int64_t *)field(p, row) = (int64_t)llround(n);
-    return true;
+    return set_time(p, row, value, error);
   case KEY_BOOL:
-    if (strcmp(value, "true") != 0 && strcmp(value, "false") != 0) {
-      snprintf(error, WEFT_SIM_TEXT, "%s takes true or false, not '%.40s'", row->name, value);
-      return false;
-    }
-    *(bool *)field(p, row) = *value == 't';
-    return true;
+    return set_bool(p, row, value, error);
   case KEY_FIDELITY:
     p->fidelity_auto = strcmp(value, "auto") == 0;
-    if (p->fidelity_auto)
-      return true;
-    if (!set_name(row, value, &chosen, error))
-      return false;
-    p->fidelity = (weft_sim_fidelity)chosen;
-    return true;
+    return p->fidelity_auto || set_name(p, row, value, error);
   case KEY_NAME:
-    if (!set_name(row, value, &chosen, error))
-      return false;
-    memcpy(field(p, row), &chosen, sizeof chosen); // enumerations are ints
-    return true;
+    return set_name(p, row, value, error);
   case KEY_TEXT:
-    if (strlen(value) >= sizeof p->trace_file) {
-      snprintf(error, WEFT_SIM_TEXT, "%s is too long", row->name);
-      return false;
-    }
-    snprintf(field(p, row), sizeof p->trace_file, "%s", value);
-    return true;
+    return set_text(p, row, value, sizeof p->trace_file, error);
   case KEY_NAMED:
-    if (strlen(value) >= sizeof p->code) {
-      snprintf(error, WEFT_SIM_TEXT, "%s is too long", row->name);
-      return false;
-    }
-    snprintf(field(p, row), sizeof p->code, "%s", value);
-    return true;
+    return set_text(p, row, value, sizeof p->code, error);
   case KEY_CLASSES:
     return weft_sim_set_classes(p, value, error);
   case KEY_MATRIX:

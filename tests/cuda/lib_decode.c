@@ -12,6 +12,17 @@ typedef struct decoding {
   bool singular;
 } decoding;
 
+// At once, or in a queue.
+static void decode(weft_ctx *ctx, weft_decode_job *jobs, size_t count) {
+  weft_queue *queue = NULL;
+  if (fixture_below(2))
+    EXPECT_OK(weft_queue_new(ctx, &queue));
+  EXPECT_OK(weft_decode_batch(ctx, jobs, count, queue));
+  if (queue)
+    EXPECT_OK(weft_queue_wait(queue));
+  weft_queue_free(queue);
+}
+
 void lib_decode_once(weft_ctx *ctx, size_t most_jobs, size_t most_n) {
   const size_t count = 1 + fixture_below(most_jobs);
   const weft_mem mem = lib_any_memory();
@@ -60,12 +71,7 @@ void lib_decode_once(weft_ctx *ctx, size_t most_jobs, size_t most_n) {
                           .out_stride = d->k,
                           .mem = mem};
   }
-  weft_queue *queue = NULL;
-  if (fixture_below(2))
-    EXPECT_OK(weft_queue_new(ctx, &queue));
-  EXPECT_OK(weft_decode_batch(ctx, jobs, count, queue));
-  if (queue)
-    EXPECT_OK(weft_queue_wait(queue));
+  decode(ctx, jobs, count);
   for (size_t i = 0; i < count; i++) {
     decoding *d = &all[i];
     EXPECT(!d->singular || jobs[i].status == WEFT_E_SINGULAR);
@@ -82,7 +88,6 @@ void lib_decode_once(weft_ctx *ctx, size_t most_jobs, size_t most_n) {
   }
   if (together)
     gpu_buffer_free(&matrices);
-  weft_queue_free(queue);
   free(all);
   free(jobs);
 }
@@ -130,12 +135,7 @@ static void decode_pieces(weft_ctx *ctx, weft_mem mem, bool dense, bool by_rows)
                                 .out = out.at + i * room,
                                 .out_stride = stride,
                                 .mem = mem};
-  weft_queue *queue = NULL;
-  if (fixture_below(2))
-    EXPECT_OK(weft_queue_new(ctx, &queue));
-  EXPECT_OK(weft_decode_batch(ctx, jobs, count, queue));
-  if (queue)
-    EXPECT_OK(weft_queue_wait(queue));
+  decode(ctx, jobs, count);
   uint8_t *got = gpu_read(&out);
   EXPECT_STATUS(jobs[1].status, WEFT_E_SINGULAR);
   for (size_t i = 0; i < count; i++) {
@@ -149,7 +149,6 @@ static void decode_pieces(weft_ctx *ctx, weft_mem mem, bool dense, bool by_rows)
         EXPECT(row[at] == out.poison);
     }
   }
-  weft_queue_free(queue);
   gpu_buffer_free(&in);
   gpu_buffer_free(&out);
   free(data), free(coded), free(c), free(one), free(rows), free(jobs), free(got);

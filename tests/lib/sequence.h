@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A world of handles on one context, each beside what it should be (sequence_model.h). Random calls
-// are made on it: sequence_test.c those that are allowed, sequence_refused.c those that are not.
+// are made on it: those that are allowed (sequence_test.c, sequence_decode.c) and those that are
+// not (sequence_refused.c).
 #ifndef WEFT_TESTS_LIB_SEQUENCE_H
 #define WEFT_TESTS_LIB_SEQUENCE_H
 
@@ -64,6 +65,10 @@ void world_packet_new(world_packet *p, const world_source *source);
 size_t world_largest(const world *w, weft_packet_mode mode); // datagram
 void world_check_decoder(world_decoder *d);
 void world_check_recoder(const world_recoder *r);
+weft_queue *world_some_queue(const world *w); // or none
+// With a queue what a call makes is there only when that is idle.
+void world_wait(const world *w);
+world_decoder *world_some_decoder(world *w);
 // An index below n for calls that may take any.
 size_t world_out_of_range(size_t limit);
 
@@ -81,6 +86,14 @@ void world_batch_free(world_batch *b);
 bool world_batch_untouched(const world_batch *b);
 // Whether nothing has been written: all bytes are WORLD_ASIDE.
 bool world_aside(const uint8_t *bytes, size_t count);
+
+// Each makes one random call, checks what came of it, and notes it in the model.
+void world_add_one(world *w);
+void world_add_many(world *w);
+void world_ask_block(world *w);
+void world_read_range(world *w);
+void world_read_many(world *w);
+void world_decode_batch(world *w);
 
 // Makes one random call that must be refused, and sees that nothing changed by it.
 void world_refused(world *w);

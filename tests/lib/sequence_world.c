@@ -7,6 +7,12 @@
 
 // --- packets and batches ---
 
+weft_queue *world_some_queue(const world *w) { return fixture_below(2) ? w->queue : NULL; }
+
+void world_wait(const world *w) { EXPECT_OK(weft_queue_wait(w->queue)); }
+
+world_decoder *world_some_decoder(world *w) { return &w->decoder[fixture_below(DECODERS)]; }
+
 size_t world_out_of_range(size_t limit) {
   const size_t beyond[] = {limit, limit + 1, SIZE_MAX, SIZE_MAX - limit, SIZE_MAX / 2};
   return beyond[fixture_below(sizeof beyond / sizeof beyond[0])];

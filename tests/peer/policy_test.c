@@ -180,87 +180,111 @@ static const weft_codec counted_codec = {.name = "counted",
                                          .verify_token = counted_verify,
                                          .token_packet_bytes = counted_bytes};
 
-// Two engines that share their scratch, by hand.
+// Two engines that share their scratch, by hand: 0 is the source.
+typedef struct couple {
+  weft_ctx *ctx;
+  weft_engine_options options;
+  weft_engine_scratch *scratch;
+  weft_rng_chacha chacha[2];
+  weft_engine *engine[2];
+  uint64_t wire; // bytes of the source's
+} couple;
+
+static void couple_new(couple *c, bool checksums) {
+  c->wire = 0;
+  c->options = (weft_engine_options){.stream = 3,
+                                     .blocks = 64,
+                                     .block_bytes = 1024,
+                                     .mode = WEFT_MODE_LIVE,
+                                     .window = 16,
+                                     .batch = 8,
+                                     .neighbours_max = 8,
+                                     .congestion = true,
+                                     .checksum_us = checksums ? 200000 : 0,
+                                     .rate_bits_per_s = 768000,
+                                     .codec = &counted_codec,
+                                     .policy = &weft_policy_push,
+                                     .trust = &weft_trust_counted};
+  EXPECT_OK(weft_ctx_new(&c->ctx, NULL));
+  EXPECT_OK(weft_engine_scratch_new(c->ctx, &c->options, &c->scratch));
+  for (size_t i = 0; i < 2; i++) {
+    weft_rng_chacha_seed(&c->chacha[i], test_seed(), 50 + i);
+    const weft_engine_self self = {.source = i == 0,
+                                   .upload_bits_per_s = 4000000,
+                                   .rng = weft_rng_chacha_table(&c->chacha[i]),
+                                   .scratch = c->scratch};
+    size_t number;
+    EXPECT_OK(weft_engine_new(c->ctx, &c->options, &self, &c->engine[i]));
+    EXPECT_OK(weft_engine_add_neighbour(c->engine[i], NULL, 0, &number));
+  }
+}
+
+static void couple_free(couple *c) {
+  for (size_t i = 0; i < 2; i++)
+    weft_engine_free(c->engine[i]);
+  weft_engine_scratch_free(c->scratch);
+  weft_ctx_free(c->ctx);
+}
+
+// What one of them says goes to the other, from copies: the scratch is used again by then.
+static void couple_carry(couple *c, size_t from, int64_t now_us) {
+  weft_burst burst;
+  while (weft_engine_output(c->engine[from], now_us, &burst) == WEFT_OK) {
+    c->wire += from == 0 ? burst.wire_bytes : 0;
+    uint8_t token[64], datagram[8][WEFT_DATAGRAM_MAX];
+    size_t lengths[8];
+    EXPECT(burst.token_count <= 8 && burst.count <= 8);
+    if (burst.token_count)
+      memcpy(token, burst.token, burst.token_bytes);
+    for (size_t d = 0; d < burst.count; d++) {
+      lengths[d] = burst.datagrams[d].bytes;
+      memcpy(datagram[d], burst.datagrams[d].data, lengths[d]);
+    }
+    if (burst.token_count)
+      (void)weft_engine_input_token(c->engine[1 - from], 0, burst.segment, burst.token_count, token,
+                                    burst.token_bytes, now_us);
+    for (size_t d = 0; d < burst.count; d++)
+      (void)weft_engine_input(c->engine[1 - from], 0, datagram[d], lengths[d], now_us);
+  }
+}
+
+static void couple_run(couple *c, int64_t until_us) {
+  const int64_t segment_us = INT64_C(64) * 1024 * 8 * 1000000 / 768000;
+  static uint8_t data[64 * 1024];
+  uint64_t put = 0;
+  for (int64_t now = 0; now < until_us; now += 5000) {
+    if (now >= (int64_t)put * segment_us) {
+      EXPECT_OK(weft_engine_source_put(c->engine[0], data, sizeof data, 0, now));
+      put++;
+    }
+    for (size_t i = 0; i < 2; i++) {
+      weft_engine_tick(c->engine[i], now);
+      weft_event event;
+      uint64_t segment;
+      size_t bytes;
+      while (weft_engine_event(c->engine[i], &event))
+        ;
+      while (i == 1 && weft_engine_readable(c->engine[1], &segment, &bytes) == WEFT_OK)
+        EXPECT_OK(weft_engine_release(c->engine[1]));
+      couple_carry(c, i, now);
+    }
+  }
+}
+
 START_TEST(tokens_take_the_place_of_datagrams) {
   for (int checksums = 0; checksums < 2; checksums++) {
-    weft_ctx *ctx;
-    EXPECT_OK(weft_ctx_new(&ctx, NULL));
-    const weft_engine_options options = {.stream = 3,
-                                         .blocks = 64,
-                                         .block_bytes = 1024,
-                                         .mode = WEFT_MODE_LIVE,
-                                         .window = 16,
-                                         .batch = 8,
-                                         .neighbours_max = 8,
-                                         .congestion = true,
-                                         .checksum_us = checksums ? 200000 : 0,
-                                         .rate_bits_per_s = 768000,
-                                         .codec = &counted_codec,
-                                         .policy = &weft_policy_push,
-                                         .trust = &weft_trust_counted};
-    weft_engine_scratch *scratch;
-    EXPECT_OK(weft_engine_scratch_new(ctx, &options, &scratch));
-    weft_rng_chacha chacha[2];
-    weft_engine *engine[2];
-    size_t number;
-    for (size_t i = 0; i < 2; i++) {
-      weft_rng_chacha_seed(&chacha[i], test_seed(), 50 + i);
-      const weft_engine_self self = {.source = i == 0,
-                                     .upload_bits_per_s = 4000000,
-                                     .rng = weft_rng_chacha_table(&chacha[i]),
-                                     .scratch = scratch};
-      EXPECT_OK(weft_engine_new(ctx, &options, &self, &engine[i]));
-      EXPECT_OK(weft_engine_add_neighbour(engine[i], NULL, 0, &number));
-    }
-    const int64_t segment_us = INT64_C(64) * 1024 * 8 * 1000000 / 768000;
-    static uint8_t data[64 * 1024];
-    uint64_t put = 0, wire = 0;
-    for (int64_t now = 0; now < 20 * SECOND; now += 5000) {
-      if (now >= (int64_t)put * segment_us) {
-        EXPECT_OK(weft_engine_source_put(engine[0], data, sizeof data, 0, now));
-        put++;
-      }
-      for (size_t i = 0; i < 2; i++) {
-        weft_engine_tick(engine[i], now);
-        weft_event event;
-        uint64_t segment;
-        size_t bytes;
-        while (weft_engine_event(engine[i], &event))
-          ;
-        while (i == 1 && weft_engine_readable(engine[1], &segment, &bytes) == WEFT_OK)
-          EXPECT_OK(weft_engine_release(engine[1]));
-        weft_burst burst;
-        while (weft_engine_output(engine[i], now, &burst) == WEFT_OK) {
-          wire += i == 0 ? burst.wire_bytes : 0;
-          uint8_t token[64], datagram[8][WEFT_DATAGRAM_MAX];
-          size_t lengths[8];
-          EXPECT(burst.token_count <= 8 && burst.count <= 8);
-          if (burst.token_count)
-            memcpy(token, burst.token, burst.token_bytes);
-          for (size_t d = 0; d < burst.count; d++) {
-            lengths[d] = burst.datagrams[d].bytes;
-            memcpy(datagram[d], burst.datagrams[d].data, lengths[d]);
-          }
-          if (burst.token_count)
-            (void)weft_engine_input_token(engine[1 - i], 0, burst.segment, burst.token_count, token,
-                                          burst.token_bytes, now);
-          for (size_t d = 0; d < burst.count; d++)
-            (void)weft_engine_input(engine[1 - i], 0, datagram[d], lengths[d], now);
-        }
-      }
-    }
+    couple c;
+    couple_new(&c, checksums);
+    couple_run(&c, 20 * SECOND);
     weft_engine_statistics x, source;
-    weft_engine_get_statistics(engine[0], &source);
-    weft_engine_get_statistics(engine[1], &x);
+    weft_engine_get_statistics(c.engine[0], &source);
+    weft_engine_get_statistics(c.engine[1], &x);
     EXPECT(x.due >= 18 && x.in_time == x.due && x.signatures > 0);
     EXPECT(source.sent_payload_bytes == source.sent_packets * 1024);
-    EXPECT(wire ==
+    EXPECT(c.wire ==
            source.sent_payload_bytes + source.sent_header_bytes + source.sent_control_bytes);
     EXPECT(!checksums || x.checksums > 0);
-    for (size_t i = 0; i < 2; i++)
-      weft_engine_free(engine[i]);
-    weft_engine_scratch_free(scratch);
-    weft_ctx_free(ctx);
+    couple_free(&c);
   }
 }
 END_TEST

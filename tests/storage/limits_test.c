@@ -195,38 +195,68 @@ START_TEST(recovery_of_shards_that_are_not_there) {
 }
 END_TEST
 
-START_TEST(calls_that_make_no_sense) {
-  weft_ctx *ctx = context_on(NULL, 1), *other = context_on(NULL, 1);
-  weft_code *code = code_on(ctx, &(code_case){"cauchy", 4, 2, 0, 0});
+// --- calls that make no sense ---
+
+typedef struct subject {
+  weft_ctx *ctx;
+  weft_code *code; // 4 + 2
+  stripe s;        // encoded
+} subject;
+
+static void subject_init(subject *o) { // stays where it is: the stripe's view points into it
   test_rng rng = test_rng_new(test_seed(), 2);
+  o->ctx = context_on(NULL, 1);
+  o->code = code_on(o->ctx, &(code_case){"cauchy", 4, 2, 0, 0});
+  stripe_init(&o->s, o->code, 64, &rng, 0);
+  EXPECT_OK(weft_code_encode(o->code, &o->s.view, 1, NULL));
+}
+
+static void subject_clear(subject *o) {
+  stripe_clear(&o->s);
+  weft_code_free(o->code);
+  weft_ctx_free(o->ctx);
+}
+
+START_TEST(stripes_that_cannot_be_encoded) {
+  subject o;
+  subject_init(&o);
+  weft_ctx *other = context_on(NULL, 1);
   weft_queue *queue = NULL, *foreign = NULL;
-  weft_plan *plan = NULL;
-  weft_progress *progress = NULL;
-  stripe s;
   size_t wrong = 0;
-  stripe_init(&s, code, 64, &rng, 0);
-  EXPECT_OK(weft_queue_new(ctx, &queue));
+  EXPECT_OK(weft_queue_new(o.ctx, &queue));
   EXPECT_OK(weft_queue_new(other, &foreign));
-  EXPECT_OK(weft_code_encode(code, &s.view, 1, queue));
-  EXPECT_STATUS(weft_code_encode(code, &s.view, 1, foreign), WEFT_E_ARGUMENT);
-  EXPECT_STATUS(weft_code_encode(NULL, &s.view, 1, NULL), WEFT_E_ARGUMENT);
-  EXPECT_STATUS(weft_code_encode(code, NULL, 1, NULL), WEFT_E_ARGUMENT);
-  EXPECT_STATUS(weft_code_encode(code, &(weft_stripe){.bytes = 1}, 1, NULL), WEFT_E_ARGUMENT);
-  const weft_stripe on_device = {.shards = s.shard, .bytes = 64, .mem = WEFT_MEM_DEVICE};
-  EXPECT_STATUS(weft_code_encode(code, &on_device, 1, NULL), WEFT_E_UNSUPPORTED);
+  EXPECT_OK(weft_code_encode(o.code, &o.s.view, 1, queue));
+  EXPECT_STATUS(weft_code_encode(o.code, &o.s.view, 1, foreign), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_code_encode(NULL, &o.s.view, 1, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_code_encode(o.code, NULL, 1, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_code_encode(o.code, &(weft_stripe){.bytes = 1}, 1, NULL), WEFT_E_ARGUMENT);
+  const weft_stripe on_device = {.shards = o.s.shard, .bytes = 64, .mem = WEFT_MEM_DEVICE};
+  EXPECT_STATUS(weft_code_encode(o.code, &on_device, 1, NULL), WEFT_E_UNSUPPORTED);
   const weft_stripe nowhere = {
-      .shards = s.shard, .bytes = 64, .mem = (weft_mem)(WEFT_MEM_DEVICE + 1)};
-  EXPECT_STATUS(weft_code_encode(code, &nowhere, 1, NULL), WEFT_E_ARGUMENT);
-  EXPECT_STATUS(weft_code_verify(code, &nowhere, NULL, &wrong, NULL), WEFT_E_ARGUMENT);
+      .shards = o.s.shard, .bytes = 64, .mem = (weft_mem)(WEFT_MEM_DEVICE + 1)};
+  EXPECT_STATUS(weft_code_encode(o.code, &nowhere, 1, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_code_verify(o.code, &nowhere, NULL, &wrong, NULL), WEFT_E_ARGUMENT);
   for (size_t i = 0; i < 6; i++) { // a shard that is needed and is not there
     uint8_t *some[6];
-    memcpy(some, s.shard, sizeof some);
+    memcpy(some, o.s.shard, sizeof some);
     some[i] = NULL;
-    const weft_stripe lacking[] = {s.view, {.shards = some, .bytes = 64}};
-    EXPECT_STATUS(weft_code_encode(code, lacking, 2, NULL), WEFT_E_ARGUMENT);
-    EXPECT_STATUS(weft_code_verify(code, &lacking[1], NULL, &wrong, NULL), WEFT_E_ARGUMENT);
-    EXPECT_OK(weft_code_encode(code, &(weft_stripe){.shards = some}, 1, NULL)); // nothing is needed
+    const weft_stripe lacking[] = {o.s.view, {.shards = some, .bytes = 64}};
+    EXPECT_STATUS(weft_code_encode(o.code, lacking, 2, NULL), WEFT_E_ARGUMENT);
+    EXPECT_STATUS(weft_code_verify(o.code, &lacking[1], NULL, &wrong, NULL), WEFT_E_ARGUMENT);
+    // of no bytes nothing is needed
+    EXPECT_OK(weft_code_encode(o.code, &(weft_stripe){.shards = some}, 1, NULL));
   }
+  weft_queue_free(queue);
+  weft_queue_free(foreign);
+  weft_ctx_free(other);
+  subject_clear(&o);
+}
+END_TEST
+
+START_TEST(losses_that_cannot_be) {
+  subject o;
+  subject_init(&o);
+  weft_plan *plan = NULL;
   static const struct {
     uint8_t lost[4];
     size_t lost_count;
@@ -245,41 +275,54 @@ START_TEST(calls_that_make_no_sense) {
                              .lost_count = losses[i].lost_count,
                              .wanted = losses[i].wanted_count ? losses[i].wanted : NULL,
                              .wanted_count = losses[i].wanted_count};
-    EXPECT_STATUS(weft_code_recover(code, &e, &s.view, 1, NULL), losses[i].status);
-    EXPECT_STATUS(weft_plan_for(code, &e, &plan), losses[i].status);
+    EXPECT_STATUS(weft_code_recover(o.code, &e, &o.s.view, 1, NULL), losses[i].status);
+    EXPECT_STATUS(weft_plan_for(o.code, &e, &plan), losses[i].status);
     EXPECT(plan == NULL);
   }
-  EXPECT_STATUS(weft_code_recover(code, NULL, &s.view, 1, NULL), WEFT_E_ARGUMENT);
-  EXPECT_STATUS(weft_code_recover(code, &(weft_erasures){.lost_count = 1}, &s.view, 1, NULL),
+  EXPECT_STATUS(weft_code_recover(o.code, NULL, &o.s.view, 1, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_code_recover(o.code, &(weft_erasures){.lost_count = 1}, &o.s.view, 1, NULL),
                 WEFT_E_ARGUMENT);
+  subject_clear(&o);
+}
+END_TEST
+
+START_TEST(plans_that_cannot_be) {
+  subject o;
+  subject_init(&o);
+  weft_plan *plan = NULL;
   const uint8_t twice[] = {0, 1, 1, 2}, four[] = {0, 1, 2, 3}, beyond[] = {6}, input[] = {3};
-  EXPECT_STATUS(weft_plan_new(code, twice, beyond, 0, &plan), WEFT_E_ARGUMENT);
-  EXPECT_STATUS(weft_plan_new(code, four, beyond, 1, &plan), WEFT_E_ARGUMENT);
-  EXPECT_STATUS(weft_plan_new(code, four, input, 1, &plan), WEFT_E_ARGUMENT);
-  EXPECT_OK(weft_plan_new(code, four, NULL, 0, &plan));
-  EXPECT_OK(weft_plan_run(plan, &s.view, 1, NULL));
-  EXPECT_STATUS(weft_plan_bits(plan, s.shard[0]), WEFT_E_UNSUPPORTED);
+  EXPECT_STATUS(weft_plan_new(o.code, twice, beyond, 0, &plan), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_plan_new(o.code, four, beyond, 1, &plan), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_plan_new(o.code, four, input, 1, &plan), WEFT_E_ARGUMENT);
+  EXPECT_OK(weft_plan_new(o.code, four, NULL, 0, &plan));
+  EXPECT_OK(weft_plan_run(plan, &o.s.view, 1, NULL));
+  EXPECT_STATUS(weft_plan_bits(plan, o.s.shard[0]), WEFT_E_UNSUPPORTED);
   weft_plan_free(plan);
-  EXPECT_STATUS(weft_plan_run(NULL, &s.view, 1, NULL), WEFT_E_ARGUMENT);
-  EXPECT_STATUS(weft_code_update(code, 4, s.shard[0], s.shard[1], &s.view, NULL), WEFT_E_ARGUMENT);
-  EXPECT_STATUS(weft_code_update(code, 0, NULL, s.shard[1], &s.view, NULL), WEFT_E_ARGUMENT);
-  EXPECT_STATUS(weft_code_update(code, 0, s.shard[0], NULL, &s.view, NULL), WEFT_E_ARGUMENT);
-  EXPECT_STATUS(weft_code_add_delta(code, 0, NULL, &s.view, NULL), WEFT_E_ARGUMENT);
-  EXPECT_STATUS(weft_code_verify(code, &s.view, NULL, NULL, NULL), WEFT_E_ARGUMENT);
-  EXPECT_STATUS(weft_code_verify(code, NULL, NULL, &wrong, NULL), WEFT_E_ARGUMENT);
-  EXPECT_STATUS(weft_progress_new(code, NULL, &progress), WEFT_E_ARGUMENT);
-  EXPECT_OK(weft_progress_new(code, &s.view, &progress));
-  EXPECT_STATUS(weft_progress_add(progress, 4, s.shard[0], NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_plan_run(NULL, &o.s.view, 1, NULL), WEFT_E_ARGUMENT);
+  weft_plan_free(NULL);
+  subject_clear(&o);
+}
+END_TEST
+
+START_TEST(changes_and_arrivals_that_cannot_be) {
+  subject o;
+  subject_init(&o);
+  weft_progress *progress = NULL;
+  size_t wrong = 0;
+  EXPECT_STATUS(weft_code_update(o.code, 4, o.s.shard[0], o.s.shard[1], &o.s.view, NULL),
+                WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_code_update(o.code, 0, NULL, o.s.shard[1], &o.s.view, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_code_update(o.code, 0, o.s.shard[0], NULL, &o.s.view, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_code_add_delta(o.code, 0, NULL, &o.s.view, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_code_verify(o.code, &o.s.view, NULL, NULL, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_code_verify(o.code, NULL, NULL, &wrong, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_progress_new(o.code, NULL, &progress), WEFT_E_ARGUMENT);
+  EXPECT_OK(weft_progress_new(o.code, &o.s.view, &progress));
+  EXPECT_STATUS(weft_progress_add(progress, 4, o.s.shard[0], NULL), WEFT_E_ARGUMENT);
   weft_progress_free(progress);
   weft_progress_free(NULL);
-  weft_plan_free(NULL);
   weft_code_free(NULL);
-  stripe_clear(&s);
-  weft_queue_free(queue);
-  weft_queue_free(foreign);
-  weft_code_free(code);
-  weft_ctx_free(ctx);
-  weft_ctx_free(other);
+  subject_clear(&o);
 }
 END_TEST
 
@@ -400,7 +443,10 @@ int main(void) {
   tcase_add_test(limits, lengths_beyond_a_size);
   tcase_add_test(limits, codes_without_parity_and_shards_without_bytes);
   tcase_add_test(limits, recovery_of_shards_that_are_not_there);
-  tcase_add_test(limits, calls_that_make_no_sense);
+  tcase_add_test(limits, stripes_that_cannot_be_encoded);
+  tcase_add_test(limits, losses_that_cannot_be);
+  tcase_add_test(limits, plans_that_cannot_be);
+  tcase_add_test(limits, changes_and_arrivals_that_cannot_be);
   tcase_add_test(shared, the_least_recently_used_plan_goes);
   tcase_add_loop_test(shared, threads_share_a_code, 0, 2);
   suite_add_tcase(suite, limits);

@@ -152,6 +152,17 @@ void encode_by_definition(const weft_code *code, stripe *s) {
   free(parity);
 }
 
+void stripe_encode(stripe *s, weft_code *code, size_t bytes, test_rng *rng, int guarded) {
+  stripe expected;
+  stripe_init(&expected, code, bytes, rng, 0);
+  stripe_init(s, code, bytes, rng, guarded);
+  stripe_copy(s, &expected, code);
+  encode_by_definition(code, &expected);
+  EXPECT_OK(weft_code_encode(code, &s->view, 1, NULL));
+  EXPECT(stripe_same(&expected, s, code));
+  stripe_clear(&expected);
+}
+
 void choose_ids(test_rng *rng, uint8_t *ids, size_t count, size_t n) {
   uint8_t all[WEFT_MAX_SHARDS];
   for (size_t i = 0; i < n; i++)

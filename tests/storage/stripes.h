@@ -58,6 +58,8 @@ int stripe_same(const stripe *a, const stripe *b, const weft_code *code);
 
 // Encodes by the definition, symbol by symbol.
 void encode_by_definition(const weft_code *code, stripe *s);
+// Makes a random stripe and encodes it: every byte must be as by the definition.
+void stripe_encode(stripe *s, weft_code *code, size_t bytes, test_rng *rng, int guarded);
 
 // Chooses `count` distinct ids below n.
 void choose_ids(test_rng *rng, uint8_t *ids, size_t count, size_t n);

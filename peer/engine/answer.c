@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answering what others ask for: packets and blocks are owed until their turn comes, manifests and
+// checksums are due at once.
+#include "peer/engine/internal.h"
+
+static void owe(weft_engine *e, size_t index, const weft_request *r) {
+  weft_neighbour *n = &e->neighbours[index];
+  for (size_t i = 0; i < n->owed_count; i++) {
+    weft_request *old = &n->owed[i];
+    if (old->segment != r->segment || old->kind != r->kind)
+      continue;
+    if (r->kind == WEFT_REQUEST_PACKETS) {
+      old->count = r->count > old->count ? r->count : old->count;
+      return;
+    }
+    if (old->count == r->count) {
+      old->mask |= r->mask;
+      return;
+    }
+  }
+  if (n->owed_count >= weft_requests_room(e->options))
+    return; // it will ask again
+  n->owed[n->owed_count++] = *r;
+  e->owed_count++;
+  e->idle = false;
+}
+
+// Manifests, checksums, addresses and greetings are sent at once, past the pace of the uplink, and
+// are longer than what asks for them: nobody gets more of them than one who asks as an honest
+// neighbour does, so many at a time, or he alone would keep the uplink busy.
+bool weft_answer_allowed(weft_engine *e, size_t index, int64_t now_us) {
+  enum { MORE = 4 };          // greetings and addresses
+  weft_share_look(e, now_us); // counted anew
+  weft_neighbour *n = &e->neighbours[index];
+  if (n->answers >= weft_requests_room(e->options) + MORE)
+    return false; // it will ask again
+  n->answers++;
+  return true;
+}
+
+void weft_requests_take(weft_engine *e, size_t index, const weft_requests *requests,
+                        int64_t now_us) {
+  if (e->neighbours[index].state != WEFT_NEIGHBOUR_OPEN)
+    return;
+  for (size_t i = 0; i < requests->count; i++) {
+    const weft_request r = weft_requests_get(requests, i);
+    const bool at_once = r.kind == WEFT_REQUEST_MANIFEST || r.kind == WEFT_REQUEST_CHECKSUM;
+    e->statistics.received_requests++;
+    if (at_once && !weft_answer_allowed(e, index, now_us))
+      continue;
+    if (r.kind == WEFT_REQUEST_MANIFEST && weft_window_has(e, r.segment)) {
+      weft_neighbour_mark(e, index, r.segment, WEFT_MARK_MANIFEST, WEFT_DUE_MANIFESTS);
+    } else if (r.kind == WEFT_REQUEST_MANIFEST) {
+      e->neighbours[index].end_due = true; // all that can be given beyond the window
+      weft_neighbour_due(e, index, WEFT_DUE_MANIFESTS);
+    } else if (!weft_window_has(e, r.segment)) {
+      continue;
+    } else if (r.kind == WEFT_REQUEST_CHECKSUM) {
+      weft_neighbour_mark(e, index, r.segment, WEFT_MARK_CHECKSUM, WEFT_DUE_CHECKSUMS);
+    } else if ((r.kind == WEFT_REQUEST_BLOCKS) == (e->codec->has != NULL)) {
+      owe(e, index, &r);
+    }
+  }
+}
+
+static bool serve_blocks(const weft_engine *e, weft_request *r, size_t *count, uint64_t *mask) {
+  uint8_t have[WEFT_MAX_BLOCKS / 8] = {0};
+  e->codec->has(e->codec->user, weft_window_slot(e, r->segment)->segment, have);
+  *count = 0;
+  *mask = 0;
+  for (size_t b = 0; b < 64 && *count < e->options->batch; b++) {
+    const size_t block = r->count + b;
+    if (!(r->mask >> b & 1) || block >= e->options->blocks || !(have[block / 8] >> block % 8 & 1))
+      continue;
+    *mask |= UINT64_C(1) << b;
+    ++*count;
+  }
+  r->mask = *mask ? r->mask & ~*mask : 0;
+  return *count > 0;
+}
+
+static void pay(weft_engine *e, weft_neighbour *n, size_t at) {
+  for (size_t i = at + 1; i < n->owed_count; i++)
+    n->owed[i - 1] = n->owed[i];
+  n->owed_count--;
+  e->owed_count--;
+}
+
+// What a live swarm lost of a segment, all its peers ask the source for: one answer will do, since
+// they pass it on to each other, and a small one. Whoever lacks more, because nobody else deals
+// with it, has to live on what the source pushes to all, or it would take the uplink of everybody.
+static bool mended(weft_engine *e, weft_request *r, int64_t now_us) {
+  weft_slot *slot = weft_window_slot(e, r->segment);
+  if (!e->self.source || !weft_is_live(e) || e->options->policy->ask)
+    return false;
+  const uint32_t most = 1 + weft_window_blocks(e, r->segment) / 16;
+  r->count = r->count < most ? r->count : (uint16_t)most;
+  if (slot->solo_us && now_us - slot->solo_us < weft_ask_every(e))
+    return true;
+  slot->solo_us = now_us;
+  return false;
+}
+
+// Live: it was due here some time ago, so nobody plays it any more, though clocks differ a little.
+static bool stale(const weft_engine *e, uint64_t segment, int64_t now_us) {
+  int64_t due_us;
+  return weft_is_live(e) && weft_engine_play_time(e, segment, &due_us) == WEFT_OK &&
+         due_us + weft_ask_ahead(e) / 4 <= now_us;
+}
+
+static bool serve(weft_engine *e, size_t index, weft_policy_choice *out, int64_t now_us) {
+  weft_neighbour *n = &e->neighbours[index];
+  while (n->owed_count) {
+    weft_request *r = &n->owed[0];
+    const bool here = weft_window_has(e, r->segment) && weft_window_held(e, r->segment)->rank > 0 &&
+                      weft_window_slot(e, r->segment)->segment && !stale(e, r->segment, now_us);
+    *out = (weft_policy_choice){.neighbour = index, .segment = r->segment};
+    if (here && r->kind == WEFT_REQUEST_BLOCKS) {
+      out->base = r->count;
+      const bool some = serve_blocks(e, r, &out->count, &out->mask);
+      if (r->mask == 0)
+        pay(e, n, 0);
+      if (some)
+        return true;
+    } else if (here && !mended(e, r, now_us)) {
+      out->count = r->count < e->options->batch ? r->count : e->options->batch;
+      r->count = (uint16_t)(r->count - out->count);
+      if (r->count == 0)
+        pay(e, n, 0);
+      return true;
+    } else {
+      pay(e, n, 0);
+    }
+  }
+  return false;
+}
+
+bool weft_owed_next(weft_engine *e, bool in_turn, weft_policy_choice *out, int64_t now_us) {
+  for (size_t i = 0; i < e->used && e->owed_count; i++) {
+    const size_t index = (e->next_owed + i) % e->used;
+    weft_neighbour *n = &e->neighbours[index];
+    if (n->owed_count == 0 || !e->policy_view[index].open || (in_turn && !weft_share_in_turn(e, n)))
+      continue;
+    if (weft_manifest_offer(e, index, n->owed[0].segment))
+      return false;
+    if (serve(e, index, out, now_us)) {
+      weft_share_answer(e, n, out->count);
+      e->next_owed = (index + 1) % e->used;
+      return true;
+    }
+  }
+  return false;
+}

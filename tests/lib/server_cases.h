@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The suite of the streaming server on host lanes, in two parts, and the calls that they share.
+#ifndef WEFT_TESTS_LIB_SERVER_CASES_H
+#define WEFT_TESTS_LIB_SERVER_CASES_H
+
+#include <check.h>
+
+#include "weft/server.h"
+#include "weft/weft.h"
+
+enum { N = 16, K = 200, SEGMENT_BYTES = N * K };
+
+void server_add_failure_tests(TCase *cases);
+
+int64_t server_clock_us(void *user);
+weft_segment_id server_id(uint64_t segment); // (N, K)
+weft_ctx *server_context(const char *backend, const weft_allocator *allocator);
+weft_server *server_on(weft_ctx *const *contexts, size_t count,
+                       void (*change)(weft_server_options *));
+void server_push(weft_server *server, uint64_t segment, const uint8_t *data, size_t bytes);
+void server_request(weft_server *server, uint64_t segment, uint64_t client, uint32_t packets);
+// Waits for the descriptor, then takes a few packets at a time until `count` were handed to `see`.
+void server_take_all(weft_server *server, size_t count,
+                     void (*see)(void *user, const weft_server_packet *packet), void *user);
+
+#endif

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lanes that fail, memory that is short, and arguments that are wrong.
+#include "tests/lib/server_cases.h"
+#include "tests/support/test_allocator.h"
+
+// Memory of a lane's context that is used up once the server runs.
+typedef struct drying_memory {
+  test_allocator memory;
+  weft_allocator allocator;
+  bool dry;
+} drying_memory;
+
+static void *drying_alloc(void *user, size_t bytes, size_t align) {
+  drying_memory *self = user;
+  return self->dry ? NULL : self->memory.allocator.alloc(self->memory.allocator.user, bytes, align);
+}
+
+static void drying_free(void *user, void *bytes) {
+  drying_memory *self = user;
+  self->memory.allocator.free(self->memory.allocator.user, bytes);
+}
+
+static void no_fall_over(weft_server_options *options) { options->fall_over = false; }
+
+static void count_status(void *user, const weft_server_packet *packet) {
+  size_t *counts = user;
+  counts[packet->status == WEFT_OK ? 0 : 1]++;
+  ck_assert(packet->status == WEFT_OK || packet->datagram == NULL);
+}
+
+START_TEST(a_lane_that_fails_loses_no_packet) {
+  for (int fall_over = 0; fall_over < 2; fall_over++) {
+    drying_memory drying = {.allocator = {drying_alloc, drying_free, &drying}};
+    test_allocator_init(&drying.memory, 0);
+    weft_ctx *contexts[2] = {server_context("scalar", NULL),
+                             server_context(NULL, &drying.allocator)};
+    weft_server *server = server_on(contexts, 2, fall_over ? NULL : no_fall_over);
+    const uint8_t data[SEGMENT_BYTES] = {1};
+    server_push(server, 0, data, sizeof data);
+    const weft_segment_id id = server_id(0);
+    // The better row is the one that will fail, so it is the one chosen.
+    ck_assert_uint_eq(weft_server_predict_lane(server, &id, 100), 1);
+    drying.dry = true;
+    server_request(server, 0, 0, 100);
+    ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
+    size_t counts[2] = {0};
+    server_take_all(server, 100, count_status, counts);
+    ck_assert_uint_eq(counts[fall_over ? 0 : 1], 100);
+    weft_server_stats stats;
+    weft_server_get_stats(server, &stats);
+    ck_assert_uint_eq(stats.fallen_over, (uint64_t)fall_over);
+    weft_server_free(server);
+    weft_ctx_free(contexts[0]);
+    weft_ctx_free(contexts[1]);
+    ck_assert_int_eq(test_allocator_live(&drying.memory), 0);
+  }
+}
+END_TEST
+
+START_TEST(a_failed_allocation_is_a_status) {
+  for (long n = 1;; n++) {
+    test_allocator memory;
+    test_allocator_init(&memory, n);
+    const weft_ctx_options how = {.allocator = &memory.allocator};
+    weft_ctx *ctx = NULL;
+    weft_status status = weft_ctx_new(&ctx, &how);
+    weft_server *server = NULL;
+    const weft_server_options options = {
+        .contexts = &ctx, .context_count = 1, .now_us = server_clock_us, .fall_over = true};
+    if (status == WEFT_OK)
+      status = weft_server_new(&options, &server);
+    const uint8_t data[SEGMENT_BYTES] = {1};
+    const weft_segment_id id = server_id(0);
+    if (status == WEFT_OK)
+      status = weft_server_push(server, &id, data, sizeof data, 0, 1000);
+    const weft_server_request want = {7, 0, 0, 3};
+    size_t accepted = 0;
+    if (status == WEFT_OK)
+      status = weft_server_request_many(server, &want, 1, 0, &accepted);
+    if (status == WEFT_OK)
+      status = weft_server_process(server, 0);
+    if (status == WEFT_OK) {
+      size_t counts[2] = {0};
+      server_take_all(server, 3, count_status, counts);
+      ck_assert(counts[0] == 3 || test_allocator_failed(&memory));
+    } else {
+      ck_assert_int_eq(status, WEFT_E_NOMEM);
+    }
+    weft_server_free(server);
+    weft_ctx_free(ctx);
+    ck_assert_int_eq(test_allocator_live(&memory), 0);
+    if (!test_allocator_failed(&memory))
+      break;
+  }
+}
+END_TEST
+
+START_TEST(arguments_are_checked) {
+  weft_ctx *ctx = server_context(NULL, NULL);
+  weft_server *server = NULL;
+  weft_server_options options = {.contexts = &ctx, .context_count = 1};
+  ck_assert_int_eq(weft_server_new(&options, &server), WEFT_E_ARGUMENT); // no clock
+  options.now_us = server_clock_us;
+  options.context_count = 0;
+  ck_assert_int_eq(weft_server_new(&options, &server), WEFT_E_ARGUMENT);
+  options.context_count = WEFT_SERVER_MAX_LANES + 1;
+  ck_assert_int_eq(weft_server_new(&options, &server), WEFT_E_ARGUMENT);
+  server = server_on(&ctx, 1, NULL);
+  const uint8_t data[SEGMENT_BYTES] = {1};
+  const weft_segment_id id = server_id(0), empty = {7, 0, 0, K};
+  ck_assert_int_eq(weft_server_push(server, &empty, data, 1, 0, 1), WEFT_E_ARGUMENT);
+  ck_assert_int_eq(weft_server_push(server, &id, data, 0, 0, 1), WEFT_E_ARGUMENT);
+  ck_assert_int_eq(weft_server_push(server, &id, data, SEGMENT_BYTES + 1, 0, 1), WEFT_E_ARGUMENT);
+  ck_assert_int_eq(weft_server_push(server, &id, data, 1, 5, 5), WEFT_E_ARGUMENT);
+  server_push(server, 0, data, 1);
+  const weft_server_request none = {7, 0, 0, 0};
+  size_t accepted = 0;
+  ck_assert_int_eq(weft_server_request_many(server, &none, 1, 0, &accepted), WEFT_E_ARGUMENT);
+  weft_server_free(server);
+  weft_server_free(NULL);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+void server_add_failure_tests(TCase *cases) {
+  tcase_add_test(cases, a_lane_that_fails_loses_no_packet);
+  tcase_add_test(cases, a_failed_allocation_is_a_status);
+  tcase_add_test(cases, arguments_are_checked);
+}

@@ -24,8 +24,7 @@ enum {
   FEW_AT_ONCE = 16,  // more sources than this are taken in groups
   FEW_GROUP = 8,     // sources
   FEW_RUN = 8192,    // bytes of all output rows in a run of columns
-  FEW_STEP = 128,    // columns are whole multiples of this
-  FEW_AHEAD = 512    // columns to fetch ahead where there is but one group
+  FEW_STEP = 128     // columns are whole multiples of this
 };
 
 // Tests set less, so as to come by.
@@ -33,13 +32,17 @@ enum {
 #define FEW_COLUMNS 2048  // in shorter rows the matrices do not pay,
 #define FEW_GROUPED 8192  // and in rows shorter than this groups do not
 #define FEW_FAN_RUN 16384 // bytes of one source that several rows find in the first-level cache
-// Bytes of all rows up to which the caches serve unasked; likewise where AMD's hardware follows the
-// sources by itself, and better than if asked, of one group or of several in turn; and from where on
-// results are stored past the caches.
+// Bytes of all rows up to which the caches serve unasked, and columns to fetch ahead of one group
+// beyond.
 #define FEW_CACHED ((size_t)3 << 19)
+#define FEW_AHEAD 512
+// The same where the hardware follows the sources of one group, or of several in turn, by itself and
+// better than if asked, as AMD's does.
 #define FEW_FOLLOWS __builtin_cpu_is("amd")
 #define FEW_FOLLOWED ((size_t)18 << 20)
 #define FEW_FOLLOWED_IN_TURN ((size_t)3 << 20)
+#define FEW_FOLLOWED_AHEAD 1024
+// Bytes of all rows from where on results are stored past the caches.
 #define FEW_PAST_CACHE ((size_t)4 << 20)
 #endif
 
@@ -49,6 +52,7 @@ typedef struct few_work {
   const uint64_t *matrix;  // (k, m): of these and of all output rows
   size_t at_once;          // sources
   size_t run;              // columns
+  size_t ahead;            // columns from what is worked on to what is fetched, of one group
   bool past;               // results are stored past the caches
 } few_work;
 
@@ -65,7 +69,7 @@ static few_group few_group_at(const few_work *w, size_t first, size_t column, si
   const uint8_t *const *const x = w->x;
   g.next = x;
   if (g.count == k) { // past the end of a row at times, but that is no read
-    g.next_at = column + FEW_AHEAD;
+    g.next_at = column + w->ahead;
   } else if (g.count < left) {
     g.next = x + (left - g.count < g.count ? k - g.count : first + g.count);
     g.next_at = column;
@@ -128,11 +132,11 @@ WEFT_INLINE void few_alone(const few_work *w, size_t column, size_t stop, const 
   const uint8_t *const *const x = w->x;
   const uint64_t *const matrix = w->matrix;
   uint8_t *const *const y = w->panel->y;
-  const size_t k = w->panel->k;
+  const size_t k = w->panel->k, shift = w->ahead;
   for (; column < stop; column += vecs * VEC_BYTES) {
     vec acc[16];
     WEFT_UNROLL for (size_t i = 0; i < rows * vecs; i++) acc[i] = vec_zero();
-    few_add(acc, x, k, column, matrix, rows, rows, vecs, ahead, x, FEW_AHEAD);
+    few_add(acc, x, k, column, matrix, rows, rows, vecs, ahead, x, shift);
     WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
       WEFT_UNROLL for (size_t v = 0; v < vecs; v++)
           few_store(y[r] + column + v * VEC_BYTES, acc[r * vecs + v], past);
@@ -277,6 +281,7 @@ static void few_panel(const weft_panel *p) {
                 .matrix = matrix,
                 .at_once = (p->k + groups - 1) / groups,
                 .run = FEW_RUN / p->m / FEW_STEP * FEW_STEP,
+                .ahead = FEW_FOLLOWS ? FEW_FOLLOWED_AHEAD : FEW_AHEAD,
                 .past = total > FEW_PAST_CACHE};
   for (size_t i = 0; i < p->m; i++)
     w.past = w.past && ((uintptr_t)p->y[i] + p->begin) % VEC_BYTES == 0;

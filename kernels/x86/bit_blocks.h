@@ -21,6 +21,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/unroll.h"
+#include "kernels/zigzag.h"
 
 enum {
   BITS = 8,         // rows and columns of a block
@@ -112,14 +113,14 @@ WEFT_INLINE void bits_add(const uint64_t *near, const size_t blocks, const vec *
 
 // All output packets where registers hold their sums: no scratch.
 WEFT_INLINE void bits_few(const weft_bit_panel *p, const size_t blocks, const bits_place place) {
-  const uint64_t *near = p->blocks;
+  const size_t count = bits_blocks(p->k);
   vec r[BITS], sums[BITS_TILE * BITS];
   bits_read(p->x, place, p->fetch, r);
-  bits_add(near, blocks, r, true, sums);
-  for (size_t j = BITS; j < p->k; j += BITS) {
-    near += blocks;
-    bits_read(p->x + j, place, p->fetch, r);
-    bits_add(near, blocks, r, false, sums);
+  bits_add(p->blocks, blocks, r, true, sums);
+  for (size_t at = 1; at < count; at++) {
+    const size_t j = weft_zigzag(at, count);
+    bits_read(p->x + j * BITS, place, p->fetch, r);
+    bits_add(p->blocks + j * blocks, blocks, r, false, sums);
   }
   bits_write(p, 0, blocks, p->m - (blocks - 1) * BITS, place, sums);
 }

@@ -165,6 +165,7 @@ int cli_demo(int argc, char **argv) {
     code = demo_run(&settings, &outcome);
     if (outcome.complete) {
       cli_leave_by_signals();
+      cli_json_errors_end();
       (settings.json ? demo_report_json : demo_report_table)(&settings, &outcome);
       code = cli_flush(NAME, code);
     }

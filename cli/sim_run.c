@@ -143,6 +143,7 @@ static int finish(const sim_settings *settings, weft_sim_report *report, const c
   if (all)
     cli_leave_by_signals();
   if (all && settings->json) {
+    cli_json_errors_end();
     json_t *run = weft_sim_run_json(report);
     json_dumpf(run, stdout, JSON_COMPACT);
     json_decref(run);

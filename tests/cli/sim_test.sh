@@ -254,7 +254,8 @@ grep -q '^  viewers  *3$' out || fail "three arrivals: $(cat out)"
 wrong 2 'class fibr is none of dsl, cable, .*, and there is no \[class fibr\]' sim --classes fibr:1 --no-files
 wrong 4 'backend no-such-row: ' sim --peers 20 --duration 10s --backend no-such-row --no-files
 wrong 2 "not 'peers'" sim --sweep peers
-wrong 2 'json is for one run' sim --seeds 2 --json
+expect 2 sim --seeds 2 --json
+says 'json is for one run' err
 wrong 2 'takes DIR, not an empty word' sim --out ''
 wrong 2 'seeds.*not 0 and 0' sim --seeds 0
 mkdir -p scriptless/figures.gp
@@ -496,6 +497,9 @@ else
   [ "$(grep -c '^Usage' state)" = 1 ] || fail "help of three ranks: $(cat state)"
   of_ranks --peers 0 && fail "no peers, of three ranks"
   [ "$(grep -c '^weft sim: --peers must be' err)" = 1 ] || fail "no peers, of three ranks: $(cat err)"
+  of_ranks --peers 0 --json && fail "no peers, of three ranks, as JSON"
+  python3 -c 'import json; told = json.load(open("state")); assert told["exit_code"] == 2 and "--peers must be" in told["error"], told' ||
+    fail "an error of three ranks as JSON: $(cat state err)"
   of_ranks --no-such && fail "an unknown option, of three ranks"
   [ "$(grep -c '^weft sim: Unknown option' err)" = 1 ] || fail "an unknown option, of three ranks: $(cat err)"
   many=$(($(nproc --all) + 1)) # mpirun lets its ranks have processors that this shell may not use

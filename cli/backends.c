@@ -17,6 +17,7 @@ static int as_json(void) {
                                             "technique", info.technique));
   }
   json_t *root = json_pack("{s:s, s:o}", "version", weft_version(), "backends", rows);
+  cli_json_errors_end();
   const bool written = root && json_dumpf(root, stdout, JSON_COMPACT) == 0;
   json_decref(root);
   if (!written)

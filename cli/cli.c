@@ -13,9 +13,48 @@
 #include <string.h>
 #include <unistd.h>
 
-static GString *held;
+#include <jansson.h>
 
-void cli_hold_messages(GString *to) { held = to; }
+static GString *held_text, *held_objects;
+static FILE *objects; // NULL: errors are no JSON
+
+void cli_hold_messages(GString *text, GString *to) {
+  held_text = text;
+  held_objects = to;
+}
+
+bool cli_json_errors(int argc, char *const *argv, FILE *to) {
+  for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+    if (strcmp(argv[i], "--json") == 0) {
+      objects = objects ? objects : to;
+      return true;
+    }
+  return false;
+}
+
+void cli_json_errors_end(void) { objects = NULL; }
+
+// In one piece: ranks of MPI write to one place.
+static void put(const char *line, GString *held, FILE *to) {
+  if (held)
+    g_string_append(held, line);
+  else
+    fputs(line, to);
+}
+
+static void put_object(const char *command, int code, const char *text) {
+  char *const valid = g_utf8_make_valid(text, -1); // file names
+  json_t *const root = json_pack("{s:s, s:s, s:i, s:s}", "version", weft_version(), "command",
+                                 command ? command : "", "exit_code", code, "error", valid);
+  char *const object = json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII);
+  char *const line = g_strconcat(object ? object : "{}", "\n", NULL);
+  put(line, held_objects, objects);
+  (void)fflush(objects); // whether it could be written is no news beside the error
+  g_free(line);
+  free(object);
+  json_decref(root);
+  g_free(valid);
+}
 
 int cli_error(const char *command, int code, const char *format, ...) {
   va_list arguments;
@@ -23,10 +62,13 @@ int cli_error(const char *command, int code, const char *format, ...) {
   char *const text = g_strdup_vprintf(format, arguments);
   char *const line =
       g_strdup_printf("weft%s%s: %s\n", command ? " " : "", command ? command : "", text);
-  if (held)
-    g_string_append(held, line);
-  else
-    fputs(line, stderr); // in one piece: ranks of MPI write to one place
+  const bool as_object = objects && code != CLI_OK; // else it is a remark
+  if (!as_object || objects != stderr)
+    put(line, held_text, stderr);
+  if (as_object) {
+    put_object(command, code, text);
+    objects = NULL;
+  }
   g_free(line);
   g_free(text);
   va_end(arguments);
@@ -79,6 +121,9 @@ int cli_parse(const char *command, const char *summary, const char *description,
   g_option_context_add_main_entries(context, entries, NULL);
   g_option_context_set_help_enabled(context, false); // GLib's own help exits from within
   int code = -1;
+  for (const GOptionEntry *e = entries; e->long_name; e++)
+    if (strcmp(e->long_name, "json") == 0)
+      (void)cli_json_errors(argc, argv, stdout);
   for (int i = 1; i < argc && code < 0; i++)
     if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
       char *help = g_option_context_get_help(context, true, NULL);
@@ -112,6 +157,7 @@ bool cli_start(void) {
 }
 
 int cli_flush(const char *command, int code) {
+  cli_json_errors_end();
   if (fflush(stdout) == 0 && !ferror(stdout))
     return code;
   return cli_error(command, CLI_IO, "standard output could not be written");

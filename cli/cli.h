@@ -29,8 +29,17 @@ cli_command cli_demo, cli_sim, cli_backends, cli_peer, cli_store;
 
 // "weft demo: --peers ..." on standard error; returns the code.
 int cli_error(const char *command, int code, const char *format, ...) G_GNUC_PRINTF(3, 4);
-// From now on such messages are appended to it instead; NULL: written again.
-void cli_hold_messages(GString *to);
+// From now on such messages are appended to `text`, and what follows of them to `objects`, instead;
+// NULL: written again.
+void cli_hold_messages(GString *text, GString *objects);
+
+// --- Errors for programs: under --json the first error is one JSON object, too.
+// cli_parse begins with that where --json is an option and given; who wants another place than
+// standard output, or errors of before, says so first. Where `to` is standard error the object is
+// all there is on it. False: the command line does not ask for it.
+bool cli_json_errors(int argc, char *const *argv, FILE *to);
+// What was to be printed is about to be: errors from here on are text alone.
+void cli_json_errors_end(void);
 
 // A backend row that cannot be had, by the name that asked for it (NULL: WEFT_BACKEND, or none);
 // returns CLI_MACHINE.

@@ -15,7 +15,8 @@ static const char summary[] =
     "that every peer decoded is checked against the input.";
 
 static const char description[] =
-    "Rates and sizes take k, M, G (powers of 1000) and Ki, Mi, Gi (of 1024).\n"
+    "Rates and sizes take k, M, G (powers of 1000) and Ki, Mi, Gi (of 1024); times a unit (20ms,\n"
+    "1s), a number alone is milliseconds.\n"
     "Memory: about (peers + 1) x window x segment-blocks x block-bytes, whatever the input's "
     "size.\n"
     "Exit codes: 0 every peer holds the input; 1 some peer does not; 2 command line; 3 input or\n"
@@ -25,8 +26,8 @@ static const char description[] =
 // As the command line gives them.
 typedef struct demo_words {
   gint64 peers, blocks, block_bytes, degree, window, batch, threads, seed;
-  double loss, delay_min_ms, delay_max_ms;
-  char *input, *backend, *upload, *source_upload, *clip;
+  double loss;
+  char *input, *backend, *upload, *source_upload, *clip, *delay_min, *delay_max;
   gboolean json, coded_only;
 } demo_words;
 
@@ -43,6 +44,28 @@ static int quantity(const char *option, const char *text, uint64_t *out) {
     return -1;
   return cli_error(NAME, CLI_USAGE, "%s takes a number from 1 on, such as 20M, not '%s'", option,
                    text);
+}
+
+static int delay(const char *option, const char *text, int64_t *out_us) {
+  double us;
+  if (!text)
+    return -1;
+  if (!weft_sim_parse_time(text, 1e3, &us))
+    return cli_error(NAME, CLI_USAGE, "%s takes milliseconds, or a time such as 20ms, not '%s'",
+                     option, text);
+  *out_us = us > 0 && us < 1e12 ? (int64_t)us : 0;
+  return -1;
+}
+
+static int delays(const demo_words *w, weft_sim_parameters *o) {
+  int code = delay("--delay-min", w->delay_min, &o->delay_min_us);
+  if (code < 0)
+    code = delay("--delay-max", w->delay_max, &o->delay_max_us);
+  if (code < 0 &&
+      (o->delay_min_us < 100 || o->delay_min_us > o->delay_max_us || o->delay_max_us > 10000000))
+    code =
+        cli_error(NAME, CLI_USAGE, "delays must be 0.1 ms <= --delay-min <= --delay-max <= 10 s");
+  return code;
 }
 
 static int check(const demo_words *w, demo_settings *s) {
@@ -66,13 +89,12 @@ static int check(const demo_words *w, demo_settings *s) {
   }
   if (!(w->loss >= 0 && w->loss <= 0.9))
     return cli_error(NAME, CLI_USAGE, "--loss must be 0..0.9, not %g", w->loss);
-  if (!(w->delay_min_ms >= 0.1 && w->delay_min_ms <= w->delay_max_ms && w->delay_max_ms <= 10000))
-    return cli_error(NAME, CLI_USAGE,
-                     "delays must be 0.1 <= --delay-min <= --delay-max <= 10000 ms");
   if (w->clip && w->input)
     return cli_error(NAME, CLI_USAGE, "--clip makes the input, so it does not go with --input");
   weft_sim_parameters *o = &s->swarm;
-  int code = quantity("--upload", w->upload, &o->classes[0].up_bits_per_s);
+  int code = delays(w, o);
+  if (code < 0)
+    code = quantity("--upload", w->upload, &o->classes[0].up_bits_per_s);
   if (code < 0)
     code = quantity("--source-upload", w->source_upload, &o->source_bits_per_s);
   return code < 0 ? quantity("--clip", w->clip, &s->clip_bytes) : code;
@@ -103,8 +125,8 @@ static demo_settings settings_of(const demo_words *w) {
   o->queue_us = INT64_C(3600000000);
   o->source_bits_per_s = 40000000;
   o->classes[0] = (weft_sim_class){.name = "peer", .share = 1, .up_bits_per_s = 20000000};
-  o->delay_min_us = (int64_t)(w->delay_min_ms * 1000);
-  o->delay_max_us = (int64_t)(w->delay_max_ms * 1000);
+  o->delay_min_us = 5000;
+  o->delay_max_us = 40000;
   o->loss = w->loss;
   o->map_us = o->map_idle_us = o->silent_us = 0; // the engine's own
   o->sampled = 0;
@@ -131,9 +153,9 @@ static int parse(int argc, char **argv, demo_words *w) {
       {"upload", 0, 0, G_OPTION_ARG_STRING, &w->upload, "Uplink of a peer, bits/s (20M)", "RATE"},
       {"source-upload", 0, 0, G_OPTION_ARG_STRING, &w->source_upload,
        "Uplink of the source, bits/s (40M)", "RATE"},
-      {"delay-min", 0, 0, G_OPTION_ARG_DOUBLE, &w->delay_min_ms,
-       "Least delay of a link, one way (5)", "MS"},
-      {"delay-max", 0, 0, G_OPTION_ARG_DOUBLE, &w->delay_max_ms, "Greatest (40)", "MS"},
+      {"delay-min", 0, 0, G_OPTION_ARG_STRING, &w->delay_min,
+       "Least delay of a link, one way (5ms)", "TIME"},
+      {"delay-max", 0, 0, G_OPTION_ARG_STRING, &w->delay_max, "Greatest (40ms)", "TIME"},
       {"coded-only", 0, 0, G_OPTION_ARG_NONE, &w->coded_only,
        "The source sends coded packets only, no block as it is", NULL},
       {"backend", 'b', 0, G_OPTION_ARG_STRING, &w->backend,
@@ -153,9 +175,7 @@ int cli_demo(int argc, char **argv) {
                       .seed = 1,
                       .degree = 4,
                       .window = 16,
-                      .batch = 8,
-                      .delay_min_ms = 5,
-                      .delay_max_ms = 40};
+                      .batch = 8};
   int code = parse(argc, argv, &words);
   demo_settings settings = settings_of(&words);
   if (code < 0)
@@ -165,6 +185,7 @@ int cli_demo(int argc, char **argv) {
     code = demo_run(&settings, &outcome);
     if (outcome.complete) {
       cli_leave_by_signals();
+      cli_json_errors_end();
       (settings.json ? demo_report_json : demo_report_table)(&settings, &outcome);
       code = cli_flush(NAME, code);
     }
@@ -175,5 +196,7 @@ int cli_demo(int argc, char **argv) {
   g_free(words.upload);
   g_free(words.source_upload);
   g_free(words.clip);
+  g_free(words.delay_min);
+  g_free(words.delay_max);
   return code;
 }

@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 #include <sodium.h>
 
 #include "cli/peer.h"
+#include "sim/scenario/scenario.h"
 
 #define NAME "peer"
 
@@ -85,15 +87,15 @@ static const option options[OPTIONS] = {
     [O_NEIGHBOURS] = {"neighbours", SOURCE | JOIN, "8", "N",
                       "Neighbours looked for; of a source: twice as many are taken"},
     [O_FROM] = {"from", JOIN, "0", "PLACE",
-                "On demand: play from so many seconds on, or bytes with B behind (3000000B)"},
+                "On demand: play from that time on, or from a byte with B behind (3000000B)"},
     [O_GATHER] = {"gather", JOIN, "8", "N",
                   "Not live: segments decoded in one call, beside the main loop (1: each at once)"},
-    [O_STARTUP] = {"startup", JOIN, "1000", "MS", "Buffered before playing"},
-    [O_LAG] = {"lag", SOURCE, "3000", "MS", "Live: how far behind the source all play"},
+    [O_STARTUP] = {"startup", JOIN, "1000ms", "TIME", "Buffered before playing"},
+    [O_LAG] = {"lag", SOURCE, "3000ms", "TIME", "Live: how far behind the source all play"},
     [O_CHECKSUMS] = {"checksums", SOURCE, "off", "on|off",
                      "Live: reveal checksums, so that polluters are found at their first packet"},
-    [O_LINGER] = {"linger", SOURCE | JOIN, "5", "SECONDS", "Goes on serving others after the end"},
-    [O_TIMEOUT] = {"timeout", JOIN, "15", "SECONDS", "Gives up when there was nobody for so long"},
+    [O_LINGER] = {"linger", SOURCE | JOIN, "5s", "TIME", "Goes on serving others after the end"},
+    [O_TIMEOUT] = {"timeout", JOIN, "15s", "TIME", "Gives up when there was nobody for so long"},
     [O_CIPHER] = {"cipher", ALL, "best", "NAME", "best, or chacha20"},
     [O_METRICS] = {"metrics", ALL, NULL, "ADDRESS", "HTTP: /metrics, /healthz, /status"},
     [O_LOG_LEVEL] = {"log-level", ALL, "info", "LEVEL", "error, warning, info or debug"},
@@ -182,7 +184,10 @@ static int gather(const char *word_text, int word, int argc, char **argv, char *
         (GOptionEntry){o->name, 0, 0, G_OPTION_ARG_STRING, &values[i], about[i], o->argument};
   }
   int code = cli_parse(command, "See weft peer --help for what it does and its exit codes.",
-                       "In brackets: what holds otherwise. Rates take k, M, G (powers of 1000).",
+                       "In brackets: what holds otherwise. Rates take k, M, G (powers of 1000).\n"
+                       "Times take a unit (500ms, 1s, 2min, 1h); a number alone is milliseconds "
+                       "of --startup\n"
+                       "and --lag, seconds of the others.",
                        entries, argc, argv);
   for (size_t i = 0; i < OPTIONS; i++)
     g_free(about[i]);
@@ -224,29 +229,38 @@ static int rate(char **values, size_t which, uint64_t *out) {
 }
 
 static int seconds(char **values, size_t which, double *out) {
-  char *end;
-  *out = g_ascii_strtod(values[which], &end);
-  return *values[which] && !*end && *out >= 0 && *out <= 1e6
-             ? -1
-             : refuse(which, values[which], "seconds");
+  if (!weft_sim_parse_time(values[which], 1e6, out) || *out < 0 || *out > 1e12)
+    return refuse(which, values[which], "a time such as 5, 5s or 500ms");
+  *out /= 1e6;
+  return -1;
 }
 
-// Seconds, or bytes with a B behind.
+static int milliseconds(char **values, size_t which, double least, uint32_t *out) {
+  double us;
+  if (!weft_sim_parse_time(values[which], 1e3, &us) || us < least * 1e3 || us > 600e6 ||
+      fmod(us, 1e3) != 0)
+    return refuse(which, values[which], "milliseconds up to 600000, or a time such as 1s or 500ms");
+  *out = (uint32_t)(us / 1e3);
+  return -1;
+}
+
+// A time, or bytes with a B behind.
 static int place(char **values, size_t which, peer_settings *s) {
+  static const char wanted[] = "a time such as 90 or 1.5min, or bytes as in 3000000B";
   const char *text = values[which];
   char *end;
   if (g_str_has_suffix(text, "B")) {
     errno = 0;
     s->from_bytes = g_ascii_strtoull(text, &end, 10);
     if (errno || !g_ascii_isdigit(*text) || strcmp(end, "B") != 0)
-      return refuse(which, text, "seconds, or bytes as in 3000000B");
+      return refuse(which, text, wanted);
     s->from_is_bytes = true;
     return -1;
   }
-  s->from_s = g_ascii_strtod(text, &end);
-  return *text && !*end && s->from_s >= 0 && s->from_s <= 1e9
-             ? -1
-             : refuse(which, text, "seconds, or bytes as in 3000000B");
+  if (!weft_sim_parse_time(text, 1e6, &s->from_s) || s->from_s < 0 || s->from_s > 1e15)
+    return refuse(which, text, wanted);
+  s->from_s /= 1e6;
+  return -1;
 }
 
 static int addresses(char **values, size_t which, peer_settings *s) {
@@ -300,7 +314,7 @@ static int words(char **v, peer_settings *s) {
 }
 
 static int shape(char **v, peer_settings *s) {
-  uint64_t n[8];
+  uint64_t n[6];
   const struct {
     size_t which;
     uint64_t min, max;
@@ -309,8 +323,6 @@ static int shape(char **v, peer_settings *s) {
                 {O_WINDOW, 1, WEFT_ENGINE_MAX_WINDOW},
                 {O_BATCH, 1, WEFT_ENGINE_MAX_BATCH},
                 {O_NEIGHBOURS, 1, 48},
-                {O_STARTUP, 0, 600000},
-                {O_LAG, 1, 600000},
                 {O_THREADS, 1, 1024}};
   for (size_t i = 0; i < G_N_ELEMENTS(ranges); i++) {
     const int code = whole(v, ranges[i].which, ranges[i].min, ranges[i].max, &n[i]);
@@ -330,9 +342,7 @@ static int shape(char **v, peer_settings *s) {
   s->window = (size_t)n[2];
   s->batch = (size_t)n[3];
   s->neighbours = (size_t)n[4];
-  s->startup_ms = (uint32_t)n[5];
-  s->lag_ms = (uint32_t)n[6];
-  s->threads = (size_t)n[7];
+  s->threads = (size_t)n[5];
   return -1;
 }
 
@@ -353,6 +363,10 @@ static int numbers(char **v, peer_settings *s) {
     code = rate(v, O_RATE, &s->rate_bits_per_s);
   if (code < 0)
     code = rate(v, O_UPLOAD, &s->upload_bits_per_s);
+  if (code < 0)
+    code = milliseconds(v, O_STARTUP, 0, &s->startup_ms);
+  if (code < 0)
+    code = milliseconds(v, O_LAG, 1, &s->lag_ms);
   if (code < 0)
     code = seconds(v, O_LINGER, &s->linger_s);
   if (code < 0 && v[O_FROM])

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program `weft-sim-mpi`: `weft sim` spread over the ranks of MPI. Rank 0 writes.
+#define _POSIX_C_SOURCE 200809L
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <mpi.h>
 
@@ -26,13 +28,17 @@ static bool take_oversubscribe(int *argc, char **argv) {
 }
 
 // Ranks fail alike, mostly: what the first of those that did has to say is enough. The worst code.
-static int tell_once(int code, int rank, const GString *messages) {
+static int tell_once(int code, int rank, const GString *messages, const GString *objects,
+                     FILE *out) {
   int worst = code, first = code == CLI_OK ? INT_MAX : rank, speaker = first;
   MPI_Allreduce(&code, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   MPI_Allreduce(&first, &speaker, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  cli_hold_messages(NULL);
-  if (rank > 0 && speaker == rank)
+  cli_hold_messages(NULL, NULL);
+  if (rank > 0 && speaker == rank) {
     fputs(messages->str, stderr);
+    if (out)
+      fputs(objects->str, out), (void)fflush(out);
+  }
   return worst;
 }
 
@@ -43,9 +49,11 @@ int main(int argc, char **argv) {
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
   const bool oversubscribe = take_oversubscribe(&argc, argv);
   weft_sim_transport transport = {0};
-  GString *messages = g_string_new("");
+  GString *messages = g_string_new(""), *objects = g_string_new("");
+  FILE *const out = fdopen(dup(STDOUT_FILENO), "w"); // of a rank whose own is closed below
   int code;
   const size_t local = weft_sim_mpi_local_ranks();
+  (void)cli_json_errors(argc, argv, stdout);
   if (weft_sim_mpi_new(&transport) != WEFT_OK) {
     code = cli_error("sim", CLI_MACHINE, "%s", weft_status_text(WEFT_E_NOMEM));
   } else if (local > g_get_num_processors() && !oversubscribe) {
@@ -58,7 +66,7 @@ int main(int argc, char **argv) {
   } else {
     if (transport.rank > 0) {
       (void)!freopen("/dev/null", "w", stdout); // help and lists are told once
-      cli_hold_messages(messages);
+      cli_hold_messages(messages, objects);
     }
     // A rank is a thread unless --threads says otherwise.
     char **words = g_new0(char *, (size_t)argc + 3);
@@ -77,8 +85,9 @@ int main(int argc, char **argv) {
   }
   const int rank = (int)transport.rank;
   weft_sim_mpi_free(&transport);
-  const int worst = tell_once(code, rank, messages);
+  const int worst = tell_once(code, rank, messages, objects, out);
   g_string_free(messages, TRUE);
+  g_string_free(objects, TRUE);
   MPI_Finalize();
   return worst;
 }

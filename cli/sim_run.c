@@ -19,7 +19,8 @@
 typedef struct progress {
   bool shown;
   gint64 start_us, next_us;
-  int64_t end_us; // of virtual time
+  int64_t end_us;    // of virtual time
+  size_t trace_line; // that is malformed
 } progress;
 
 static bool keep_on(void *user, int64_t now_us) {
@@ -103,18 +104,23 @@ static weft_status write_files(const sim_settings *settings, weft_sim_report *re
   return status;
 }
 
+static int bad_trace(const char *path, size_t line) {
+  char at[32] = "";
+  if (line > 0)
+    snprintf(at, sizeof at, ":%zu", line);
+  return cli_error(NAME, CLI_USAGE,
+                   "%s%s: a trace has an arrival a line, in seconds that never fall, and after a "
+                   "blank, if wanted, the seconds of the stay",
+                   path, at);
+}
+
 // path: what could not be written, or read.
 static int failed(weft_status status, const char *backend, const char *path) {
   if (cli_signal())
     return cli_error(NAME, CLI_SIGNAL + cli_signal(),
                      "interrupted; earlier results are as they were");
   if (status == WEFT_E_IO)
-    return cli_error(NAME, CLI_IO, "%s: %s", path ? path : "trace", strerror(errno));
-  if (status == WEFT_E_MALFORMED)
-    return cli_error(NAME, CLI_USAGE,
-                     "%s: a trace has an arrival a line, in seconds that never fall, and after a "
-                     "blank, if wanted, the seconds of the stay",
-                     path);
+    return cli_error(NAME, CLI_IO, "%s: %s", path, strerror(errno));
   if (status == WEFT_E_STATE)
     return cli_error(NAME, CLI_DIFFERS, "the swarm made no progress for ten minutes");
   if (status == WEFT_E_BACKEND_UNKNOWN || status == WEFT_E_BACKEND_ABSENT)
@@ -143,6 +149,7 @@ static int finish(const sim_settings *settings, weft_sim_report *report, const c
   if (all)
     cli_leave_by_signals();
   if (all && settings->json) {
+    cli_json_errors_end();
     json_t *run = weft_sim_run_json(report);
     json_dumpf(run, stdout, JSON_COMPACT);
     json_decref(run);
@@ -175,7 +182,8 @@ static weft_status run_service(const sim_settings *settings, const weft_sim_para
                                             .backend = settings->backend,
                                             .user = p,
                                             .clock_us = process_us,
-                                            .keep_on = keep_on};
+                                            .keep_on = keep_on,
+                                            .trace_line = &p->trace_line};
   return parameters->kind == WEFT_SIM_STORE ? weft_sim_keep(&options, service)
                                             : weft_sim_serve(&options, service);
 }
@@ -189,7 +197,8 @@ static weft_status run_swarm(const sim_settings *settings, const weft_sim_parame
                                     .backend = settings->backend,
                                     .transport = settings->transport,
                                     .thread_ns = thread_ns,
-                                    .hooks = {.user = p, .keep_on = keep_on}};
+                                    .hooks = {.user = p, .keep_on = keep_on},
+                                    .trace_line = &p->trace_line};
   WEFT_TRY(weft_sim_swarm_new(&options, swarm));
   WEFT_TRY(weft_sim_swarm_run(*swarm));
   return weft_sim_swarm_result(*swarm, result);
@@ -242,8 +251,10 @@ int sim_run(const sim_settings *settings, const weft_sim_parameters *parameters,
                             .threads = services ? 1 : settings->threads,
                             .wall_s = (double)(g_get_monotonic_time() - p.start_us) / 1e6};
   int code = CLI_OK;
-  if (status != WEFT_OK)
-    code = failed(status, settings->backend, swarm || services ? folder : parameters->trace_file);
+  if (status == WEFT_E_MALFORMED && !cli_signal())
+    code = bad_trace(parameters->trace_file, p.trace_line);
+  else if (status != WEFT_OK) // a run writes nothing, and reads only this
+    code = failed(status, settings->backend, parameters->trace_file);
   else if (!t || t->rank == 0)
     code = finish(settings, &report, folder, all, out);
   weft_sim_swarm_free(swarm);

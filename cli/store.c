@@ -362,6 +362,7 @@ static int finish(const store_words *w, const store_outcome *out) {
   // there is on standard error.
   const bool data = w->output ? is_stdout(w->output) : strcmp(out->call, "read") == 0;
   const bool alone = w->json && data;
+  cli_json_errors_end(); // the report has them
   if (out->store && strcmp(out->call, "info") != 0 && !alone)
     store_report_shards(out);
   if (out->store && !alone)
@@ -422,9 +423,25 @@ static int usage(FILE *to) {
   return CLI_USAGE;
 }
 
+// Whether the data would go to standard output, as far as an unread command line tells.
+static bool data_to_stdout(int argc, char *const *argv) {
+  const char *output = strcmp(argv[1], "read") == 0 ? "-" : "";
+  for (int i = 2; i < argc; i++) {
+    const bool other = strcmp(argv[i], "-o") == 0 || strcmp(argv[i], "--output") == 0;
+    if (other && i + 1 < argc)
+      output = argv[++i];
+    else if (g_str_has_prefix(argv[i], "--output="))
+      output = argv[i] + strlen("--output=");
+    else if (g_str_has_prefix(argv[i], "-o"))
+      output = argv[i] + strlen("-o");
+  }
+  return is_stdout(output);
+}
+
 int cli_store(int argc, char **argv) {
   if (argc < 2)
     return usage(stderr);
+  (void)cli_json_errors(argc, argv, data_to_stdout(argc, argv) ? stderr : stdout);
   if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
     usage(stdout);
     return cli_flush("store", CLI_OK);

@@ -150,11 +150,11 @@ void store_report_json(const store_outcome *outcome, int code, FILE *to) {
   const weft_store_report *r = &outcome->report;
   char *error = g_utf8_make_valid(store_error(outcome), -1); // file names
   json_t *root = json_pack(
-      "{s:s, s:s, s:i, s:s, s:s, s:s, s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "version",
-      weft_version(), "call", outcome->call, "exit_code", code, "status",
-      weft_status_name(outcome->status), "error", error, "backend",
-      outcome->backend ? outcome->backend : "", "threads", (json_int_t)outcome->threads, "seconds",
-      outcome->seconds, "data_bytes", (json_int_t)r->data_bytes, "shard_bytes_read",
+      "{s:s, s:o, s:s, s:i, s:s, s:s, s:s, s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+      "version", weft_version(), "command", json_sprintf("store %s", outcome->call), "call",
+      outcome->call, "exit_code", code, "status", weft_status_name(outcome->status), "error", error,
+      "backend", outcome->backend ? outcome->backend : "", "threads", (json_int_t)outcome->threads,
+      "seconds", outcome->seconds, "data_bytes", (json_int_t)r->data_bytes, "shard_bytes_read",
       (json_int_t)r->shard_bytes_read, "shard_bytes_written", (json_int_t)r->shard_bytes_written,
       "corrupt_chunks", (json_int_t)r->corrupt_chunks, "mended_chunks",
       (json_int_t)r->mended_chunks, "mended_shards", (json_int_t)r->mended_shards, "lost_stripes",

@@ -161,15 +161,20 @@ static weft_status read_trace(weft_sim_model *m) {
   weft_status status = WEFT_OK;
   char line[256];
   uint32_t i = 1;
+  size_t number = 0;
+  bool ended = true; // the line before; what it has after `line` is read as one more, blank
   while (i <= p->peers && status == WEFT_OK && fgets(line, sizeof line, file)) {
     double at, stay;
+    number += ended;
+    ended = strchr(line, '\n') != NULL;
     if (line[0] == '#' || !line[strspn(line, BLANKS)]) {
-      for (int c = 0; !strchr(line, '\n') && c != '\n' && c != EOF;)
+      for (int c = 0; !ended; ended = c == '\n' || c == EOF)
         c = getc(file); // the rest of a long comment
       continue;
     }
     if (!read_arrival(line, &at, &stay) || (int64_t)(at * 1e6) < m->arrive_us[i - 1]) {
       status = WEFT_E_MALFORMED; // in order, so that peers are numbered as they come
+      m->trace_line = number;
       break;
     }
     m->arrive_us[i] = (int64_t)(at * 1e6);

@@ -139,20 +139,26 @@ size_t weft_node_links(const weft_node *node) { return node->open_links; }
 
 // --- In
 
+static void take_events(weft_node *node) {
+  weft_session_event event;
+  while (weft_sessions_event(node->sessions, &event))
+    if (event.kind == WEFT_SESSION_OPENED)
+      weft_node_opened(node, event.link);
+    else
+      weft_node_lost(node, event.link, event.reason);
+}
+
+// Events come before the next datagram: that may be another newcomer's, for whom room is made by
+// who is here; a session that finds none is not answered until its handshake has run out.
 static void take(void *user, const weft_address *from, uint8_t *datagram, size_t bytes) {
   weft_node *node = user;
   weft_session_plain plain;
-  if (weft_sessions_input(node->sessions, from, datagram, bytes, node->now_us, &plain) != WEFT_OK)
+  const weft_status status =
+      weft_sessions_input(node->sessions, from, datagram, bytes, node->now_us, &plain);
+  take_events(node);
+  if (status != WEFT_OK)
     return;
   node_link *l = &node->links[plain.link];
-  if (!l->open && plain.bytes) { // its first datagram opened it: the event comes first
-    weft_session_event event;
-    while (weft_sessions_event(node->sessions, &event))
-      if (event.kind == WEFT_SESSION_OPENED)
-        weft_node_opened(node, event.link);
-      else
-        weft_node_lost(node, event.link, event.reason);
-  }
   if (plain.bytes >= 2 && plain.data[1] >= WEFT_KIND_NODE_FIRST)
     weft_node_message(node, plain.link, plain.data, plain.bytes);
   else if (l->open && l->neighbour != NONE)
@@ -247,17 +253,12 @@ static void send_sessions(weft_node *node) {
 }
 
 weft_status weft_node_turn(weft_node *node, int64_t now_us) {
-  weft_session_event event;
   set_time(node, now_us);
   now_us = node->now_us;
   if (node->udp.blocked)
     weft_udp_flush(&node->udp);
   weft_sessions_tick(node->sessions, now_us);
-  while (weft_sessions_event(node->sessions, &event))
-    if (event.kind == WEFT_SESSION_OPENED)
-      weft_node_opened(node, event.link);
-    else
-      weft_node_lost(node, event.link, event.reason);
+  take_events(node);
   weft_node_seek(node);
   if (node->engine) {
     weft_engine_tick(node->engine, now_us);

@@ -133,7 +133,7 @@ bool weft_sim_set_class(weft_sim_parameters *p, const char *name, const char *ke
       strcmp(key, "upload") == 0 || strcmp(key, "download") == 0 || strcmp(key, "line") == 0;
   const bool is_time = strcmp(key, "delay") == 0;
   const bool is_share = strcmp(key, "loss") == 0 || strcmp(key, "nat") == 0;
-  if (!(is_time    ? weft_sim_parse_time(value, &n)
+  if (!(is_time    ? weft_sim_parse_time(value, 0, &n)
         : is_share ? weft_sim_parse_share(value, &n)
                    : weft_sim_parse_quantity(value, &n))) {
     snprintf(error, WEFT_SIM_TEXT, "%.40s takes %s, not '%.40s'", key,

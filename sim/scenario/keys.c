@@ -206,7 +206,7 @@ bool weft_sim_parse_share(const char *text, double *out) {
   return *rest == '\0' || strcmp(rest, "%") == 0;
 }
 
-bool weft_sim_parse_time(const char *text, double *us) {
+bool weft_sim_parse_time(const char *text, double plain_us, double *us) {
   static const struct {
     const char *unit;
     double us;
@@ -219,7 +219,9 @@ bool weft_sim_parse_time(const char *text, double *us) {
       *us *= units[i].us;
       return true;
     }
-  return *us == 0 && *rest == '\0';
+  const bool good = *rest == '\0' && (*us == 0 || plain_us > 0);
+  *us *= plain_us;
+  return good;
 }
 
 static void time_text(int64_t us, char out[WEFT_SIM_TEXT]) {
@@ -319,7 +321,7 @@ static bool set_whole(weft_sim_parameters *p, const key_row *row, const char *va
 static bool set_real(weft_sim_parameters *p, const key_row *row, const char *value,
                      char error[WEFT_SIM_TEXT]) {
   double n;
-  if (row->kind == KEY_STAY && weft_sim_parse_time(value, &n)) {
+  if (row->kind == KEY_STAY && weft_sim_parse_time(value, 0, &n)) {
     n /= 1e6;
   } else if (row->kind == KEY_STAY || !(is_share(row) ? weft_sim_parse_share(value, &n)
                                                       : weft_sim_parse_quantity(value, &n))) {
@@ -343,7 +345,7 @@ static bool set_time(weft_sim_parameters *p, const key_row *row, const char *val
     *(int64_t *)field(p, row) = WEFT_SIM_NEVER;
     return true;
   }
-  if (!weft_sim_parse_time(value, &n)) {
+  if (!weft_sim_parse_time(value, 0, &n)) {
     snprintf(error, WEFT_SIM_TEXT, "%s takes a time such as 20 ms, 5 s or 10 min, not '%.40s'",
              row->name, value);
     return false;

@@ -41,6 +41,9 @@ bool weft_sim_check(weft_sim_parameters *parameters, char error[WEFT_SIM_TEXT]);
 // Memory that the run takes at most, about.
 double weft_sim_memory_bytes(const weft_sim_parameters *parameters);
 
+// "20 ms", "1s", "10 min", "1.5h". A number alone counts `plain_us` each; 0: it must have a unit.
+bool weft_sim_parse_time(const char *text, double plain_us, double *us);
+
 // Kinds of access that need no section of their own.
 bool weft_sim_known_class(const char *name, weft_sim_class *out);
 

@@ -67,7 +67,10 @@ static weft_status measure(weft_sim_serving *s) {
 static weft_status start(weft_sim_serving *s) {
   const weft_sim_parameters *p = s->p;
   weft_sim_result *r = &s->out->result;
-  WEFT_TRY(weft_sim_model_init(&s->model, p));
+  const weft_status status = weft_sim_model_init(&s->model, p);
+  if (s->options->trace_line)
+    *s->options->trace_line = s->model.trace_line;
+  WEFT_TRY(status);
   s->segment_bytes = (size_t)p->blocks * p->block_bytes;
   s->segment_us = (int64_t)((double)s->segment_bytes * 8e6 / (double)p->rate_bits_per_s);
   s->capacity = (size_t)p->peers * (size_t)(p->duration_us / s->segment_us + 2) *

@@ -14,6 +14,7 @@ typedef struct weft_sim_service_options {
   // The process's processor time: it measures how fast this machine codes, and nothing else.
   int64_t (*clock_us)(void *user);
   bool (*keep_on)(void *user, int64_t now_us); // false: the run ends with WEFT_PENDING
+  size_t *trace_line;                          // a server's, as a swarm's
 } weft_sim_service_options;
 
 // One hour of a store, objects counted at its end.
@@ -46,7 +47,8 @@ typedef struct weft_sim_service {
 
 // A server (weft_server) codes for clients that ask for the newest segments; every client decodes
 // and compares. The server's coding takes the time that coding_bytes_per_s says, measured if that
-// is 0; links and arrivals are the model's. Errors: WEFT_PENDING, WEFT_E_NOMEM, and the library's.
+// is 0; links and arrivals are the model's. Errors: WEFT_PENDING, those of
+// weft_sim_model_init, and the library's.
 weft_status weft_sim_serve(const weft_sim_service_options *options, weft_sim_service *out);
 
 // Objects as shards of a storage code, and the same objects as copies of about the same size, on

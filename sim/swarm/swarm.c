@@ -223,7 +223,10 @@ static weft_status make_graph(weft_sim_swarm *swarm) {
 
 static weft_status build(weft_sim_swarm *swarm) {
   const weft_sim_options *o = &swarm->options;
-  WEFT_TRY(weft_sim_model_init(&swarm->model, &swarm->parameters));
+  const weft_status status = weft_sim_model_init(&swarm->model, &swarm->parameters);
+  if (o->trace_line)
+    *o->trace_line = swarm->model.trace_line;
+  WEFT_TRY(status);
   set_times(swarm);
   WEFT_TRY(make_graph(swarm));
   const weft_sim_core_options core = {.actors = swarm->parameters.peers + 1,

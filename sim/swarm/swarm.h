@@ -39,6 +39,7 @@ typedef struct weft_sim_options {
   weft_sim_hooks hooks;
   const weft_policy *policy;   // instead of the scheme's own; NULL: that
   uint64_t (*thread_ns)(void); // processor time of the calling thread; NULL: no effort is counted
+  size_t *trace_line; // NULL, or set with WEFT_E_MALFORMED: the line; 0: there is no arrival
 } weft_sim_options;
 
 // What became of a viewer.

@@ -83,6 +83,9 @@ state --seed 7 >a
 state --seed 7 --backend scalar --threads 3 >b
 state --seed 8 >c
 cmp -s a b || fail "the state hash depends on backend or threads"
+state --seed 7 --delay-min 10 --delay-max 30 >b
+state --seed 7 --delay-min 10ms --delay-max 0.03s >c2
+cmp -s b c2 || fail "a delay of 10 is not one of 10ms"
 if cmp -s a c; then fail "the state hash does not depend on the seed"; fi
 
 # --- JSON
@@ -124,6 +127,8 @@ wrong 2 '--window must be' demo --window 0
 wrong 2 '--batch must be' demo --batch 1000
 wrong 2 '--upload takes' demo --upload fast
 wrong 2 'delays must be' demo --delay-min 5 --delay-max 4
+wrong 2 'delays must be' demo --delay-min 5ms --delay-max 10001
+wrong 2 "--delay-min takes milliseconds, or a time such as 20ms, not '5x'" demo --delay-min 5x
 wrong 2 '--clip' demo --clip 1M --input odd
 wrong 2 "unexpected argument 'odd'" demo odd
 wrong 2 'Unknown option' demo --no-such-option

@@ -216,6 +216,12 @@ printf '[network]\npeers = 10\n[nonsense]\na = 1\n' >name.ini
 wrong 2 'name.ini:3: there is no group \[nonsense\], but \[stream\] \[engine\] \[network\] .*\[class NAME\]$' sim name.ini
 printf '[network]\npeers 10\n' >line.ini
 wrong 2 'line.ini:2: ' sim line.ini
+printf '[network]\nloss = 0.1\nlosses = 2\n[stream]\nrate = 1M\n[network]\n loss=0.2\n' >twice.ini
+wrong 2 'twice.ini:7: loss is set in \[network\] already, on line 2$' sim twice.ini
+printf '[stream]\n#rate = 1M\nrate = 2M\n\nrate = 2M\n' >same.ini
+wrong 2 'same.ini:5: rate is set in \[stream\] already, on line 3$' sim same.ini
+printf '[network]\n  peers = many\n' >blank.ini
+wrong 2 'blank.ini:2: peers takes a whole number' sim blank.ini
 printf '[network]\nclasses = mine:1\n[class mine]\nupload = 2M\nspeed = 3\n' >class.ini
 wrong 2 "class.ini:5: a class has no key 'speed'" sim class.ini
 wrong 2 "there is no key\|Unknown option" sim --no-such-key 1
@@ -246,15 +252,20 @@ wrong 2 '--out is for files' sim --out x --no-files
 wrong 2 'no-arrivals: a trace has an arrival a line' sim --arrival trace --trace no-arrivals --no-files
 for line in abc '1,4' '1 4 x' '1 -4' '1 nan' 'inf' '-1' '1 4s'; do # none of them may be taken for less than it says
   printf '0 2\n%s\n' "$line" >odd-trace
-  wrong 2 'odd-trace: a trace has an arrival a line' sim --arrival trace --trace odd-trace --no-files
+  wrong 2 '^weft sim: odd-trace:2: a trace has an arrival a line' sim --arrival trace --trace odd-trace --no-files
+  wrong 2 '^weft sim: odd-trace:2: a trace has an arrival a line' sim streaming-server --arrival trace --trace odd-trace --no-files
 done
+{ printf '#%0400d\n\n0 2\n' 7 && printf '1%400s\n%300s\n0.5\n' '' ''; } >falling-trace
+wrong 2 'falling-trace:6: a trace has' sim --arrival trace --trace falling-trace --no-files
+wrong 3 '^weft sim: no-such-trace: No such file' sim streaming-server --arrival trace --trace no-such-trace --no-files
 { printf '#%0400d\n\n' 7 && printf '0\n0.5\t20 \r\n1e0\n'; } >good-trace
 expect 0 sim --arrival trace --trace good-trace --no-files --duration 5s
 grep -q '^  viewers  *3$' out || fail "three arrivals: $(cat out)"
 wrong 2 'class fibr is none of dsl, cable, .*, and there is no \[class fibr\]' sim --classes fibr:1 --no-files
 wrong 4 'backend no-such-row: ' sim --peers 20 --duration 10s --backend no-such-row --no-files
 wrong 2 "not 'peers'" sim --sweep peers
-wrong 2 'json is for one run' sim --seeds 2 --json
+expect 2 sim --seeds 2 --json
+says 'json is for one run' err
 wrong 2 'takes DIR, not an empty word' sim --out ''
 wrong 2 'seeds.*not 0 and 0' sim --seeds 0
 mkdir -p scriptless/figures.gp
@@ -496,6 +507,9 @@ else
   [ "$(grep -c '^Usage' state)" = 1 ] || fail "help of three ranks: $(cat state)"
   of_ranks --peers 0 && fail "no peers, of three ranks"
   [ "$(grep -c '^weft sim: --peers must be' err)" = 1 ] || fail "no peers, of three ranks: $(cat err)"
+  of_ranks --peers 0 --json && fail "no peers, of three ranks, as JSON"
+  python3 -c 'import json; told = json.load(open("state")); assert told["exit_code"] == 2 and "--peers must be" in told["error"], told' ||
+    fail "an error of three ranks as JSON: $(cat state err)"
   of_ranks --no-such && fail "an unknown option, of three ranks"
   [ "$(grep -c '^weft sim: Unknown option' err)" = 1 ] || fail "an unknown option, of three ranks: $(cat err)"
   many=$(($(nproc --all) + 1)) # mpirun lets its ranks have processors that this shell may not use

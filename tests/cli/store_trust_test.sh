@@ -75,7 +75,7 @@ says "/absent: No such file or directory" err
 expect 3 info "$(printf 'f/%.0s' $(seq 2045))"
 says "File name too long" err
 
-# --- JSON of every failure but that of the command line
+# --- JSON of every failure; of the command line: json_errors_test.sh
 
 json() { # CODE WORD ARGUMENT...
   local code=$1 word=$2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""weft.py: layouts as the compiler has them, and what each class does, with and without errors."""
+"""weft: layouts as the compiler has them, and what each class does, with and without errors."""
 
 import ctypes
 import copy
@@ -41,6 +41,14 @@ class Layout(unittest.TestCase):
             structure = weft.STRUCTURES[name]
             ours = getattr(structure, field).offset if field else ctypes.sizeof(structure)
             self.assertEqual(ours, int(value), what)
+
+
+class Names(unittest.TestCase):
+    def test_names_are_of_weft_whatever_file_has_them(self):
+        for name in weft.__all__:
+            self.assertEqual(getattr(weft, name).__module__, "weft", name)
+        with self.assertRaisesRegex(weft.Error, "WEFT_E"):
+            weft.Context(backend="no-such-row")
 
 
 class Coding(unittest.TestCase):

@@ -8,8 +8,11 @@ command -v python3 >/dev/null || {
 }
 cp -RL -- . "$TEST_TMPDIR/tree" # the script finds its tree through links
 prefix=$TEST_TMPDIR/prefix
+mkdir -p "$prefix/share/weft"
+echo 'raise ImportError("of before")' >"$prefix/share/weft/weft.py" # an earlier version had one file
 WEFT_ARCHIVE=$PWD/$2 "$TEST_TMPDIR/tree/$1" "$prefix" >/dev/null
 export PYTHONPATH=$prefix/share/weft PYTHONDONTWRITEBYTECODE=1 WEFT_INCLUDE=$prefix/include WEFT_DOCUMENT=$4
+[ ! -e "$prefix/share/weft/weft.py" ] || exit 1
 python3 "$3"
 # Nothing of the library's inside is seen from outside.
 ! nm -D --defined-only "$prefix/lib/libweft.so" | grep -v ' weft_' | grep . || exit 1

@@ -142,7 +142,7 @@ grep -q '"event":"stream"' join2.log || fail "no JSON log"
 timeout 60 "$weft" peer join --source "127.0.0.1:$port" --output - --startup 0 --from 1000001B >part1.bin 2>from1.log ||
   fail "--from bytes: exit $?"
 tail -c +1000002 in.bin | cmp - part1.bin || fail "--from bytes: other bytes"
-timeout 60 "$weft" peer join --source "127.0.0.1:$port" --output part2.bin --startup 0 --from 0.5 2>from2.log ||
+timeout 60 "$weft" peer join --source "127.0.0.1:$port" --output part2.bin --startup 0s --from 500ms 2>from2.log ||
   fail "--from seconds: exit $?"
 tail -c +$((1500000 / 188 * 188 + 1)) in.bin | cmp - part2.bin || fail "--from seconds: other bytes"
 expect 2 "past the end" join --source "127.0.0.1:$port" --output x --from 3000000B
@@ -341,6 +341,18 @@ expect 3 "Is a directory" source --input .
 expect 3 "--listen 192.0.2.1:7000: " source --input in.bin --listen 192.0.2.1:7000
 expect 3 "--metrics 192.0.2.1:7000: " source --input in.bin --listen 127.0.0.1:0 --metrics 192.0.2.1:7000
 expect 3 "nobody answered at 127.0.0.1:9 within 1 s" join --source 127.0.0.1:9 --output x --timeout 1
+# Times with a unit, by every way in; a number alone is seconds, or milliseconds as ever.
+expect 3 "within 1 s" join --source 127.0.0.1:9 --output x --timeout 1s --linger 500ms --startup 1s --from 1.5min
+expect 3 "within 0.5 s" join --source 127.0.0.1:9 --output x --timeout "500 ms"
+WEFT_PEER_TIMEOUT=0.01min expect 3 "within 0.6 s" join --source 127.0.0.1:9 --output x
+printf '[peer]\ntimeout = 700ms\nstartup = 0\n' >times.conf
+expect 3 "within 0.7 s" join --config times.conf --source 127.0.0.1:9 --output x
+expect 2 "--timeout takes a time such as 5, 5s or 500ms, not '1x'" join --source 127.0.0.1:9 --output x --timeout 1x
+expect 2 "--timeout takes" join --source 127.0.0.1:9 --output x --timeout -1s
+expect 2 "--startup takes milliseconds up to 600000" join --source 127.0.0.1:9 --output x --startup 11min
+expect 2 "--startup takes milliseconds" join --source 127.0.0.1:9 --output x --startup 0.5
+expect 2 "--lag takes milliseconds" source --input in.bin --lag 0s
+expect 2 "--from takes a time such as 90" join --source 127.0.0.1:9 --output x --from -1s
 timeout 20 "$weft" peer join --source 127.0.0.1:9 --output x --timeout 1 --log-format json 2>error.txt
 [ $? -eq 3 ] || fail "a log in JSON changes the exit code"
 python3 - error.txt <<'PYTHON' || fail "an error is no JSON in a log of JSON: $(cat error.txt)"

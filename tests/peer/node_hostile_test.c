@@ -220,6 +220,39 @@ START_TEST(sessions_of_one_network_make_room) {
 }
 END_TEST
 
+// A source has four places and 16 sessions more; it reads the proofs of all who come in one go.
+// Each is answered at once: whom it has no place for is told who has, not left to wait for 5 s.
+START_TEST(a_crowd_of_one_moment_is_answered) {
+  enum { CROWD = 48 };
+  static const uint8_t joining[BLOB] = {1};
+  stranger x[CROWD];
+  weft_ctx *ctx;
+  EXPECT_OK(weft_ctx_new(&ctx, NULL));
+  weft_node *source = node_new(ctx, "127.0.0.1:0", WEFT_NODE_SOURCE, NULL, NULL);
+  weft_address address;
+  EXPECT_OK(weft_node_address(source, &address));
+  for (size_t i = 0; i < CROWD; i++) {
+    stranger_at(&x[i], ctx, INADDR_LOOPBACK + 10 + (uint32_t)i, i, joining);
+    EXPECT_OK(weft_sessions_open(x[i].sessions, &address, NULL, now_us(), &x[i].link));
+  }
+  size_t answered = 0;
+  const int64_t start_us = now_us();
+  while (answered < CROWD && now_us() - start_us < 4 * SECOND) {
+    answered = 0;
+    for (size_t i = 0; i < CROWD; i++) {
+      stranger_turn(&x[i]);
+      answered += x[i].opens > 0;
+    }
+    turn(source);
+  }
+  EXPECT(answered == CROWD);
+  weft_node_free(source);
+  for (size_t i = 0; i < CROWD; i++)
+    stranger_free(&x[i]);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 static bool same(const char *a, const char *b, bool network) {
   weft_address x, y;
   EXPECT(weft_address_parse(a, &x) && weft_address_parse(b, &y));
@@ -340,6 +373,7 @@ int main(void) {
   tcase_add_test(tc, sessions_of_one_address_make_room);
   tcase_add_test(tc, neighbours_of_one_network_make_room);
   tcase_add_test(tc, sessions_of_one_network_make_room);
+  tcase_add_test(tc, a_crowd_of_one_moment_is_answered);
   tcase_add_test(tc, networks_of_addresses);
   tcase_add_test(tc, who_insists_on_a_key_insists_on_signatures);
   tcase_add_test(tc, a_tracker_is_who_was_named);

@@ -6,12 +6,17 @@
 // (docs/sim.md).
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tests/sim/fixture.h"
 #include "tests/support/test_main.h"
 
 enum { RUNS = 8 };
+
+// What was mended showed most where addresses are asked for every 5 s, not every second as real
+// nodes and the shipped scenario do.
+#define ASK_SELDOM "exchange-every", "0"
 
 // The part of what was due that came in time, of all viewers together.
 static double in_time(const weft_sim_parameters *p, uint64_t least_due) {
@@ -30,7 +35,7 @@ START_TEST(viewers_come_and_go_and_miss_little) {
   double sum = 0;
   int good = 0;
   for (uint64_t number = 0; number < RUNS; number++) {
-    const char *const settings[] = {"sampled", "0", NULL};
+    const char *const settings[] = {ASK_SELDOM, "sampled", "0", NULL};
     weft_sim_parameters p = sim_fixture_with("churn", settings);
     p.seed += number;
     const double continuity = in_time(&p, 32 * 150);
@@ -38,6 +43,34 @@ START_TEST(viewers_come_and_go_and_miss_little) {
     good += continuity >= 0.975;
   }
   EXPECT(sum >= 0.97 * RUNS && good >= RUNS - 2);
+}
+END_TEST
+
+// `churn` and `agreement` are both networks of real nodes: what engines do is the same, and known.
+START_TEST(engines_do_what_real_nodes_do) {
+  const char *const nothing[] = {NULL};
+  const weft_sim_parameters churn = sim_fixture_with("churn", nothing),
+                            agreement = sim_fixture_with("agreement", nothing);
+  for (size_t i = 0; i < weft_sim_key_count(); i++) {
+    char one[WEFT_SIM_TEXT], other[WEFT_SIM_TEXT];
+    weft_sim_key_text(&churn, i, one);
+    weft_sim_key_text(&agreement, i, other);
+    ck_assert_msg(strcmp(weft_sim_key_at(i).group, "engine") != 0 || strcmp(one, other) == 0,
+                  "%s is %s in churn and %s in agreement", weft_sim_key_at(i).name, one, other);
+  }
+}
+END_TEST
+
+// Of 24 runs the least had 0.99989.
+START_TEST(the_shipped_scenario_misses_next_to_nothing) {
+  double sum = 0;
+  for (uint64_t number = 0; number < RUNS / 2; number++) {
+    const char *const settings[] = {"sampled", "0", NULL};
+    weft_sim_parameters p = sim_fixture_with("churn", settings);
+    p.seed += number;
+    sum += in_time(&p, 32 * 150);
+  }
+  EXPECT(sum >= 0.998 * (RUNS / 2));
 }
 END_TEST
 
@@ -91,9 +124,9 @@ START_TEST(newcomers_ask_in_time_for_what_they_play_first) {
   for (uint64_t number = 0; number < RUNS; number++) {
     char peers[16];
     snprintf(peers, sizeof peers, "%zu", write_trace(path, &rng));
-    const char *const settings[] = {"peers",  peers,   "duration", "44 s",      "arrival",
-                                    "trace",  "trace", path,       "departure", "stay",
-                                    "polite", "0",     "sampled",  "0",         NULL};
+    const char *const settings[] = {ASK_SELDOM, "peers",   peers, "duration",  "44 s", "arrival",
+                                    "trace",    "trace",   path,  "departure", "stay", "polite",
+                                    "0",        "sampled", "0",   NULL};
     weft_sim_parameters p = sim_fixture_with("churn", settings);
     p.seed += number;
     sum += in_time(&p, 32 * 150);
@@ -106,8 +139,9 @@ END_TEST
 // More viewers than anybody has places for: who gets new segments first must not divide its uplink
 // among so many that nobody has enough to pass on (with 48 places 0.46 came in time).
 START_TEST(more_viewers_than_places_miss_nothing) {
-  const char *const settings[] = {"peers",    "60",   "arrival", "together", "departure", "stay",
-                                  "duration", "25 s", "sampled", "0",        NULL};
+  const char *const settings[] = {ASK_SELDOM, "peers",     "60",   "arrival",
+                                  "together", "departure", "stay", "duration",
+                                  "25 s",     "sampled",   "0",    NULL};
   const weft_sim_parameters p = sim_fixture_with("churn", settings);
   EXPECT(in_time(&p, 60 * 80) >= 0.999);
 }
@@ -119,8 +153,8 @@ END_TEST
 START_TEST(who_the_source_takes_find_each_other_at_once) {
   double sum = 0;
   for (uint64_t number = 0; number < RUNS; number++) {
-    const char *const settings[] = {"peers",    "16",   "flash-share", "1", "departure", "stay",
-                                    "duration", "20 s", "sampled",     "0", NULL};
+    const char *const settings[] = {ASK_SELDOM, "peers",    "16",   "flash-share", "1", "departure",
+                                    "stay",     "duration", "20 s", "sampled",     "0", NULL};
     weft_sim_parameters p = sim_fixture_with("churn", settings);
     p.seed += number;
     sum += in_time(&p, 16 * 70);
@@ -133,6 +167,8 @@ int main(void) {
   Suite *suite = suite_create("churn");
   TCase *t = tcase_create("churn");
   tcase_add_test(t, viewers_come_and_go_and_miss_little);
+  tcase_add_test(t, the_shipped_scenario_misses_next_to_nothing);
+  tcase_add_test(t, engines_do_what_real_nodes_do);
   tcase_add_test(t, newcomers_ask_in_time_for_what_they_play_first);
   tcase_add_test(t, more_viewers_than_places_miss_nothing);
   tcase_add_test(t, who_the_source_takes_find_each_other_at_once);

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors, buffers, and handles: what belongs to a Context, and ends with it."""
+
+import ctypes
+import threading
+
+from ._declarations import _BackendInfo, _c, _ContextOptions, _whole, OK
+
+
+class Error(Exception):
+    """A call's status that is neither success nor one of its outcomes. `name` as in weft/status.h."""
+
+    def __init__(self, status, about=""):
+        self.status = status
+        self.name = _c.weft_status_name(status).decode()
+        text = _c.weft_status_text(status).decode()
+        super().__init__("%s: %s%s" % (self.name, text, " (%s)" % about if about else ""))
+
+
+def _check(status, about=""):
+    """`about`: what the call was given, where the status alone would leave one guessing."""
+    if status != OK:
+        raise Error(status, about)
+
+
+def _view(data):
+    """A flat view of the bytes of anything that has a buffer."""
+    view = memoryview(data)
+    if not view.c_contiguous:
+        raise ValueError("bytes must lie one after the other (numpy.ascontiguousarray copies them so)")
+    # What is empty cannot be cast where a dimension is 0.
+    return view.cast("B") if view.nbytes else memoryview(b"")
+
+
+def _read_only(data):
+    """An object of ctypes on the bytes, copied only if they can be neither written nor had as bytes."""
+    if isinstance(data, bytes):
+        return ctypes.c_char_p(data)
+    view = _view(data)
+    kind = ctypes.c_char * view.nbytes
+    return kind.from_buffer_copy(view) if view.readonly else kind.from_buffer(view)
+
+
+def _writable(data):
+    view = _view(data)
+    return (ctypes.c_char * view.nbytes).from_buffer(view)
+
+
+def _length(data):
+    return len(data) if isinstance(data, bytes) else _view(data).nbytes
+
+
+def _address(thing):
+    """Where its bytes are. Not by ctypes.cast, whose results are cycles that hold them until gc comes."""
+    if isinstance(thing, ctypes.c_char_p):
+        address = ctypes.c_void_p(ctypes.c_void_p.from_buffer(thing).value)
+    else:
+        address = ctypes.c_void_p(ctypes.addressof(thing))
+    address.held = thing
+    return address
+
+
+class _Handle:
+    """Something of the library's, freed by close(), with the object, or by its context's close().
+
+    The context knows what was made from it by address, not by object: the library wants all of it
+    freed before the context, and objects of a cycle are finalised in whatever order.
+    """
+
+    def __init__(self, context):
+        self._at = None
+        if not isinstance(context, Context):
+            raise TypeError("made from a Context, not from %s" % type(context).__name__)
+        self._context = context
+        # Reentrant, for signal handlers, which come between calls.
+        self._lock = threading.RLock()
+
+    def _take(self, at, free):
+        self._at = self._context._keep(at, free, self._lock)
+
+    def close(self):
+        """Frees it; further calls on it are errors."""
+        at, self._at = self._at, None
+        self._context._let_go(at)
+
+    def __del__(self):
+        if getattr(self, "_at", None):
+            self.close()
+
+    def __reduce__(self):
+        raise TypeError("%s can be neither copied nor pickled" % type(self).__name__)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.close()
+
+    def _run(self, call, *arguments):
+        """The library's call on it, one at a time: also against a close() of another thread."""
+        with self._lock:
+            if not self._context._keeps(self._at):
+                raise ValueError("%s is closed" % type(self).__name__)
+            return call(self._at, *arguments)
+
+
+def version():
+    return _c.weft_version().decode()
+
+
+def backends():
+    """(name, what it does, whether this machine has what it needs), best first."""
+    found = []
+    for i in range(_c.weft_backend_count_all()):
+        info = _BackendInfo()
+        _check(_c.weft_backend_describe(i, ctypes.byref(info)))
+        found.append((info.name.decode(), info.technique.decode(), bool(info.available)))
+    return found
+
+
+class Context:
+    """Which row of the table computes, and on how many threads. Closing it closes what it made."""
+
+    def __init__(self, backend=None, threads=1, device=0):
+        self._made = {}  # address: the name of what frees it, and its lock, in order of making
+        self._at = None
+        at = ctypes.c_void_p()
+        options = _ContextOptions(backend=backend.encode() if backend else None,
+                                  threads=_whole("threads", threads), device=_whole("device", device))
+        _check(_c.weft_ctx_new(ctypes.byref(at), ctypes.byref(options)),
+               "backend %s, %d threads" % (backend or "by default", threads))
+        self._at = at.value
+
+    def close(self):
+        """Frees it and all that was made from it; further calls on any of these are errors.
+
+        A call of another thread on one of them is waited for.
+        """
+        for at in reversed(list(self._made)):
+            self._let_go(at)
+        at, self._at = self._at, None
+        if at and _c is not None:  # None: the interpreter is ending
+            _c.weft_ctx_free(at)
+
+    def __del__(self):
+        if getattr(self, "_at", None):
+            self.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.close()
+
+    def _open(self):
+        if not self._at:
+            raise ValueError("Context is closed")
+        return self._at
+
+    def __reduce__(self):
+        raise TypeError("Context can be neither copied nor pickled")
+
+    def _keep(self, at, free, lock):
+        self._made[at.value] = free, lock
+        return at.value
+
+    def _keeps(self, at):
+        return at in self._made
+
+    def _let_go(self, at):
+        _, lock = self._made.get(at, (None, None))
+        if lock is None:
+            return
+        with lock:
+            free, _ = self._made.pop(at, (None, None))  # another thread may have been first
+            if free and _c is not None:
+                getattr(_c, free)(at)
+
+    @property
+    def backend(self):
+        return _c.weft_ctx_backend(self._open()).decode()

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Errors under --json, of the command line and of what it names: one JSON object on standard output, and the text on
+# standard error; alone on standard error where `weft store` gives data to the other.
+set -euo pipefail
+# shellcheck source=tests/cli/expect.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/expect.sh"
+
+weft=$PWD/$1
+program=("$weft")
+cd -- "${TEST_TMPDIR:-$(mktemp -d)}"
+
+# object FILE CODE COMMAND TEXT: all that FILE holds is one object that says so
+object() {
+  python3 - "$@" <<'PYTHON' || fail "$3 --json: $1 holds $(cat "$1")"
+import json, sys
+path, code, command, text = sys.argv[1:]
+told = open(path).read()
+assert told.count("\n") == 1 and told.endswith("\n"), told
+got = json.loads(told)
+assert got["exit_code"] == int(code) and got["command"] == command and got["version"], got
+assert text in got["error"], got
+PYTHON
+}
+
+# told CODE COMMAND TEXT ARGUMENT...: the object on standard output, the text on standard error
+told() {
+  local code=$1 command=$2 text=$3
+  shift 3
+  expect "$code" "$@"
+  object out "$code" "$command" "$text"
+  says "^weft $command: .*$text" err
+  [ "$(wc -l <err)" = 1 ] || fail "$*: standard error has $(cat err)"
+}
+
+# alone CODE COMMAND TEXT ARGUMENT...: the object on standard error, nothing else anywhere
+alone() {
+  local code=$1 command=$2 text=$3
+  shift 3
+  expect "$code" "$@"
+  object err "$code" "$command" "$text"
+  [ ! -s out ] || fail "$*: standard output has $(cat out)"
+}
+
+head -c 1000 /dev/urandom >in
+expect 0 store encode -k 2 -m 1 in --output-dir d
+
+told 2 demo 'Unknown option' demo --json --no-such-option
+told 2 demo "unexpected argument 'x'" demo x --json
+told 2 demo 'peers must be' demo --peers 0 --json
+told 2 demo 'not an empty word' demo --json --input ''
+told 3 demo 'missing: No such file' demo --json --input missing
+told 4 demo 'no-such-row' demo --json --backend no-such-row
+told 2 sim 'Unknown option' sim --json --no-such-option
+told 2 sim "no scenario 'nosuch'" sim --json nosuch
+told 2 sim 'loss takes' sim --json --loss x --no-files
+told 2 sim 'json is for one run' sim --json --seeds 2
+told 2 sim "no scenario 'nosuch'" sim --json --show nosuch
+told 3 sim 'No such file' sim --json --no-files --arrival trace --trace missing
+told 2 backends "unexpected argument 'x'" backends --json x
+told 2 store "no call 'dance'" store dance --json
+told 2 'store encode' 'takes IN, not 0 arguments' store encode --json
+told 2 'store encode' 'output-dir is needed' store encode in --json
+told 2 'store encode' "no code 'x'" store encode in --code x --output-dir e --json
+told 2 'store decode' 'output is needed' store decode d --json
+told 2 'store info' 'Unknown option' store info d --json --no-such-option
+told 3 'store info' 'absent: No such file' store info absent --json
+told 2 'store read' 'offset takes' store read d --offset x --output copy --json
+told 3 'store decode' 'absent' store decode absent --output copy --json
+printf x >"$(printf 'a\377b')"
+told 2 demo 'unexpected argument' demo --json "$(printf 'a\377b')" # no UTF-8
+
+alone 2 'store read' 'offset takes' store read d --offset x --json
+alone 2 'store read' 'Unknown option' store read d --json --no-such-option
+alone 2 'store decode' 'takes FOLDER' store decode --output - --json
+alone 2 'store decode' 'Unknown option' store decode d -o - --json --no-such-option
+alone 2 'store decode' 'Unknown option' store decode d --output=/dev/stdout --json --no-such-option
+alone 3 'store read' 'absent: No such file' store read absent --json
+
+# What asks for no JSON gets none, and what went well is one object as before.
+wrong 2 'Unknown option' demo --no-such-option
+wrong 2 "takes no value, not 'false'" demo --json=false
+wrong 2 'unexpected argument' demo -- --json
+WEFT_NOBODY_READS=1 expect 0 backends --json
+says 'WEFT_NOBODY_READS in the environment' err
+python3 -c 'import json; assert "backends" in json.load(open("out"))' || fail "a remark beside JSON: $(cat out)"
+if [ -w /dev/full ]; then
+  code=0
+  "$weft" backends --json >/dev/full 2>err || code=$?
+  [ "$code" = 3 ] || fail "a full disk: exit $code"
+  says 'standard output could not be written' err
+fi
+
+[ "$failures" = 0 ] || exit 1
+printf 'errors under --json: all as documented\n'

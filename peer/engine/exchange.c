@@ -17,11 +17,11 @@ static bool same(const weft_peer_address *a, const weft_peer_address *b) {
   return a->length == b->length && memcmp(a->bytes, b->bytes, a->length) == 0;
 }
 
-static bool is_neighbour(const weft_engine *e, const weft_peer_address *address) {
+static const weft_neighbour *neighbour_at(const weft_engine *e, const weft_peer_address *address) {
   for (size_t i = 0; i < e->used; i++)
     if (e->neighbours[i].state != WEFT_NEIGHBOUR_FREE && same(&e->neighbours[i].address, address))
-      return true;
-  return false;
+      return &e->neighbours[i];
+  return NULL;
 }
 
 static weft_candidate *find(const weft_engine *e, const weft_peer_address *address) {
@@ -40,7 +40,7 @@ static void forget(weft_engine *e, size_t at) {
 static bool add_address(weft_engine *e, const weft_peer_address *address) {
   if (e->options->addresses_max == 0 || address->length == 0 ||
       address->length > WEFT_PEER_ADDRESS_BYTES || same(address, &e->self.address) ||
-      find(e, address) || is_neighbour(e, address))
+      find(e, address) || neighbour_at(e, address))
     return false;
   if (e->candidate_count == e->options->addresses_max)
     forget(e, 0); // the oldest
@@ -54,6 +54,39 @@ void weft_engine_add_address(weft_engine *e, const weft_peer_address *address) {
   (void)add_address(e, address);
 }
 
+// Less than half of the neighbours that it looks for.
+static bool in_need(const weft_engine *e) {
+  return 2 * (e->degree - e->doubtful) < e->options->neighbours_target;
+}
+
+// Live: nothing new for longer than the stream's own steps, and looks in quick succession, explain.
+static bool cut_off(const weft_engine *e, int64_t now_us) {
+  const int64_t still_us = now_us - e->moved_us;
+  return weft_is_live(e) && e->started && !weft_engine_done(e) && !e->self.source &&
+         still_us >= WEFT_TIMER(e, exchange_us, 5000000) / 5 && still_us >= 2 * weft_segment_us(e);
+}
+
+static bool is_lost(const weft_engine *e, const weft_candidate *candidate) {
+  const weft_neighbour *n = neighbour_at(e, &candidate->address);
+  return candidate->gone || (n && n->doubtful);
+}
+
+// A viewer that has none left.
+static bool bereft(const weft_engine *e) { return e->started && e->degree == e->doubtful; }
+
+// How many addresses may still give a neighbour. Where neighbours die, what is known may be theirs
+// alone. So who has nobody left, or is cut off with those he has, counts only whom he has not found
+// wanting. All others have time to try them again: each further question brings somebody to places
+// that others look for.
+static size_t prospects(const weft_engine *e, int64_t now_us) {
+  if (!bereft(e) && !cut_off(e, now_us))
+    return e->candidate_count;
+  size_t count = 0;
+  for (size_t i = 0; i < e->candidate_count; i++)
+    count += !is_lost(e, &e->candidates[i]) && !e->candidates[i].failures;
+  return count;
+}
+
 void weft_engine_dial_failed(weft_engine *e, const weft_peer_address *address) {
   weft_candidate *candidate = find(e, address);
   if (!candidate)
@@ -61,11 +94,9 @@ void weft_engine_dial_failed(weft_engine *e, const weft_peer_address *address) {
   candidate->dialling = false;
   if (++candidate->failures >= MOST_FAILURES)
     forget(e, (size_t)(candidate - e->candidates));
-}
-
-// Less than half of the neighbours that it looks for.
-static bool in_need(const weft_engine *e) {
-  return 2 * (e->degree - e->doubtful) < e->options->neighbours_target;
+  const int64_t soon_us = e->dial_us + WEFT_TIMER(e, exchange_us, 5000000) / 5;
+  if (bereft(e) && prospects(e, e->dial_us) == 0 && e->exchange_us > soon_us)
+    e->exchange_us = soon_us; // that was the last hope
 }
 
 // A source that has room refuses nobody, and so tells nobody of others: at the beginning of a
@@ -82,6 +113,8 @@ void weft_exchange_lost(weft_engine *e, const weft_neighbour *n) {
     forget(e, (size_t)(candidate - e->candidates));
   else if (n->lost == WEFT_LOST_FULL && candidate && !n->is_source && in_need(e))
     candidate->after_us -= RETRY_US - RETRY_FULL_US;
+  else if ((n->lost == WEFT_LOST_LEFT || n->lost == WEFT_LOST_SILENT) && candidate)
+    candidate->gone = true;
   if (e->options->addresses_max && e->exchange_us != WEFT_ENGINE_NEVER)
     e->exchange_us = 0; // look for another at once
 }
@@ -202,22 +235,23 @@ static void make_room(weft_engine *e, int64_t now_us) {
 // Live: how many neighbours to have. Where the stream stands still it goes on elsewhere, it seems,
 // and neighbours that know only each other must be left: any number. Where segments come too late,
 // twice as many as otherwise: more would only divide the same uplinks, and each costs its maps.
-static size_t wanted(weft_engine *e) {
+static size_t wanted(weft_engine *e, int64_t now_us) {
   const size_t target = e->options->neighbours_target, most = e->options->neighbours_max;
   const bool skipped = e->statistics.skipped != e->skipped_before;
   const bool still = weft_is_live(e) && e->started && !weft_engine_done(e) && !e->self.source &&
                      e->horizon == e->horizon_before;
   e->skipped_before = e->statistics.skipped;
+  e->moved_us = e->horizon != e->horizon_before ? now_us : e->moved_us;
   e->horizon_before = e->horizon;
   const size_t count = still ? most : skipped ? 2 * target : target;
   return count < most ? count : most;
 }
 
-static size_t to_dial(weft_engine *e) {
+static size_t to_dial(weft_engine *e, int64_t now_us) {
   const size_t target = e->options->neighbours_target, alive = e->degree - e->doubtful;
   if (target == 0)
     return 0;
-  const size_t count = wanted(e), room = e->options->neighbours_max - e->degree;
+  const size_t count = wanted(e, now_us), room = e->options->neighbours_max - e->degree;
   const size_t lacks = alive < target ? target - alive : alive < count ? 1 : 0;
   return lacks < room ? lacks : room;
 }
@@ -228,13 +262,26 @@ int64_t weft_exchange_wait(const weft_engine *e, int64_t now_us) {
   const int64_t every_us = WEFT_TIMER(e, exchange_us, 5000000);
   if (!in_need(e))
     return every_us;
-  int64_t after_us = e->candidate_count ? every_us : 0;
+  int64_t after_us = prospects(e, now_us) ? every_us : 0;
   for (size_t i = 0; i < e->candidate_count; i++) {
     const int64_t wait_us = e->candidates[i].after_us - now_us;
     if (wait_us > 0 && wait_us < after_us)
       after_us = wait_us;
   }
   return after_us > every_us / 5 ? after_us : every_us / 5;
+}
+
+// For addresses: a random neighbour that is there.
+static void ask_somebody(weft_engine *e) {
+  const size_t start = (size_t)weft_rng_below(&e->self.rng, e->used);
+  for (size_t i = 0; i < e->used; i++) {
+    const size_t index = (start + i) % e->used;
+    const weft_neighbour *n = &e->neighbours[index];
+    if (n->state != WEFT_NEIGHBOUR_OPEN || n->doubtful)
+      continue;
+    weft_neighbour_due(e, index, WEFT_DUE_REFER_ASK);
+    return;
+  }
 }
 
 void weft_exchange_tick(weft_engine *e, int64_t now_us) {
@@ -244,19 +291,11 @@ void weft_exchange_tick(weft_engine *e, int64_t now_us) {
   for (size_t i = 0; i < e->candidate_count; i++)
     if (e->candidates[i].dialling && now_us >= e->candidates[i].after_us)
       e->candidates[i].dialling = false; // no word of it
-  e->dial = (uint32_t)to_dial(e);
-  e->lonely = e->dial > e->candidate_count;
+  e->dial = (uint32_t)to_dial(e, now_us);
+  e->lonely = e->dial > prospects(e, now_us);
   e->dial_us = now_us;
-  if (e->dial > e->candidate_count && e->used) {
-    const size_t start = (size_t)weft_rng_below(&e->self.rng, e->used);
-    for (size_t i = 0; i < e->used; i++) {
-      const size_t index = (start + i) % e->used;
-      if (e->neighbours[index].state != WEFT_NEIGHBOUR_OPEN)
-        continue;
-      weft_neighbour_due(e, index, WEFT_DUE_REFER_ASK);
-      break;
-    }
-  }
+  if (e->lonely && e->used)
+    ask_somebody(e);
   make_room(e, now_us);
   if (!e->self.source && now_us >= e->replace_us) {
     e->replace_us = now_us + 2 * WEFT_TIMER(e, exchange_us, 5000000);
@@ -276,11 +315,12 @@ bool weft_exchange_event(weft_engine *e, weft_event *out) {
     weft_candidate *candidate = &e->candidates[i];
     if (candidate->dialling || e->dial_us < candidate->after_us)
       continue;
-    if (is_neighbour(e, &candidate->address)) {
+    if (neighbour_at(e, &candidate->address)) {
       forget(e, i--);
       continue;
     }
     candidate->dialling = true;
+    candidate->gone = false;
     candidate->after_us = e->dial_us + RETRY_US;
     e->dial--;
     *out = (weft_event){.kind = WEFT_EVENT_DIAL, .address = candidate->address};

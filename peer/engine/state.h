@@ -187,8 +187,8 @@ typedef struct weft_clock {
 typedef struct weft_candidate {
   weft_peer_address address;
   uint8_t failures;
-  bool dialling;
-  int64_t after_us; // not to be dialled before
+  bool dialling, gone; // gone: it was a neighbour, and left or fell silent
+  int64_t after_us;    // not to be dialled before
 } weft_candidate;
 
 struct weft_engine_scratch {
@@ -269,6 +269,7 @@ struct weft_engine {
   uint32_t dial;                           // neighbours to be had
   uint64_t skipped_before, horizon_before; // at the last look
   int64_t exchange_us, dial_us, replace_us, room_us;
+  int64_t moved_us; // exchange.c: a look found that the horizon had moved
   int64_t share_us; // share.c: the last look
 
   int64_t pace_us;        // no data before this time

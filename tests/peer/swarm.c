@@ -84,7 +84,7 @@ void swarm_start(swarm *s, const weft_engine_self *source) {
   EXPECT(swarm_add(s, &self) == 0);
 }
 
-static weft_peer_address address_of(size_t node) {
+weft_peer_address swarm_address(size_t node) {
   return (weft_peer_address){.length = 2, .bytes = {(uint8_t)(node >> 8), (uint8_t)node}};
 }
 
@@ -96,7 +96,7 @@ size_t swarm_add(swarm *s, const weft_engine_self *given) {
   weft_rng_chacha_seed(&n->chacha, test_seed(), 1000 + index);
   weft_engine_self self = given ? *given : (weft_engine_self){0};
   self.rng = weft_rng_chacha_table(&n->chacha);
-  self.address = address_of(index);
+  self.address = swarm_address(index);
   if (self.upload_bits_per_s == 0)
     self.upload_bits_per_s = 20000000;
   n->next = self.start == WEFT_START_OLDEST ? 0 : self.start;
@@ -108,8 +108,8 @@ size_t swarm_add(swarm *s, const weft_engine_self *given) {
 void swarm_connect(swarm *s, size_t a, size_t b) {
   size_t at_a, at_b;
   const weft_neighbour_options to_b = {
-      .address = address_of(b), .is_source = b == 0, .dialled = true};
-  const weft_neighbour_options to_a = {.address = address_of(a), .is_source = a == 0};
+      .address = swarm_address(b), .is_source = b == 0, .dialled = true};
+  const weft_neighbour_options to_a = {.address = swarm_address(a), .is_source = a == 0};
   if (weft_engine_add_neighbour(s->node[a].engine, &to_b, s->now_us, &at_a) != WEFT_OK)
     return;
   if (weft_engine_add_neighbour(s->node[b].engine, &to_a, s->now_us, &at_b) != WEFT_OK) {
@@ -281,7 +281,7 @@ static void take_events(swarm *s, size_t index) {
     if (event.kind == WEFT_EVENT_DIAL)
       dial(s, index, &event.address);
     for (int i = 0; i < 3 && event.kind == WEFT_EVENT_LONELY; i++) { // a tracker's answer
-      const weft_peer_address address = address_of(swarm_draw(s, s->nodes));
+      const weft_peer_address address = swarm_address(swarm_draw(s, s->nodes));
       weft_engine_add_address(n->engine, &address);
     }
     if (event.kind == WEFT_EVENT_LOAD) {

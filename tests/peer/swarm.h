@@ -76,6 +76,7 @@ swarm *swarm_new_live(const uint8_t *input, size_t bytes, uint64_t salt);
 void swarm_start(swarm *s, const weft_engine_self *source); // makes the context and node 0
 size_t swarm_add(swarm *s, const weft_engine_self *self);   // self may be NULL
 void swarm_connect(swarm *s, size_t a, size_t b);
+weft_peer_address swarm_address(size_t node); // by which engines know it
 void swarm_kill(swarm *s, size_t node, bool polite);
 void swarm_run(swarm *s, int64_t until_us);
 void swarm_free(swarm *s);

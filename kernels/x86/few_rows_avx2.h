@@ -7,9 +7,9 @@
 // them behind one pointer instead of looking each up; and rows are blocked by up to five, never
 // such that one row remains, because splitting a source costs the same for one row as for five.
 // Many sources are taken FEW_GROUP at a time over a run of columns, as in few_rows_gfni512.h and
-// for its reason: shards that lie a power of two apart share few sets of the caches; and sources are
-// visited from both ends in turn (zigzag.h).
-// docs/performance/storage-few-rows.md says what was tried.
+// for its reason: shards that lie a power of two apart share few sets of the caches; and sources
+// are visited from both ends in turn (zigzag.h). docs/performance/storage-few-rows.md says what was
+// tried.
 #ifndef WEFT_KERNELS_X86_FEW_ROWS_AVX2_H
 #define WEFT_KERNELS_X86_FEW_ROWS_AVX2_H
 

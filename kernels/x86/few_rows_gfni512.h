@@ -36,8 +36,8 @@ enum {
 // beyond.
 #define FEW_CACHED ((size_t)3 << 19)
 #define FEW_AHEAD 512
-// The same where the hardware follows the sources of one group, or of several in turn, by itself and
-// better than if asked, as AMD's does.
+// The same where the hardware follows the sources of one group, or of several in turn, by itself
+// and better than if asked, as AMD's does.
 #define FEW_FOLLOWS __builtin_cpu_is("amd")
 #define FEW_FOLLOWED ((size_t)18 << 20)
 #define FEW_FOLLOWED_IN_TURN ((size_t)3 << 20)

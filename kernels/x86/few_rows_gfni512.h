@@ -32,15 +32,12 @@ enum {
 #define FEW_COLUMNS 2048  // in shorter rows the matrices do not pay,
 #define FEW_GROUPED 8192  // and in rows shorter than this groups do not
 #define FEW_FAN_RUN 16384 // bytes of one source that several rows find in the first-level cache
-// Bytes of all rows up to which the caches serve unasked, and columns to fetch ahead of one group
-// beyond.
+// Bytes of all rows that the caches serve unasked, and columns to fetch ahead of one group beyond;
+// likewise on AMD's cores, whose hardware follows all sources of one group by itself.
 #define FEW_CACHED ((size_t)3 << 19)
 #define FEW_AHEAD 512
-// The same where the hardware follows the sources of one group, or of several in turn, by itself
-// and better than if asked, as AMD's does.
 #define FEW_FOLLOWS __builtin_cpu_is("amd")
-#define FEW_FOLLOWED ((size_t)18 << 20)
-#define FEW_FOLLOWED_IN_TURN ((size_t)3 << 20)
+#define FEW_FOLLOWED ((size_t)4 << 20)
 #define FEW_FOLLOWED_AHEAD 1024
 // Bytes of all rows from where on results are stored past the caches.
 #define FEW_PAST_CACHE ((size_t)4 << 20)
@@ -241,13 +238,6 @@ static void few_blocks(const few_work *w, bool ahead, size_t begin, size_t end, 
   }
 }
 
-// Whether sources of `total` bytes with their outputs are to be asked for.
-static bool few_asks(size_t total, size_t groups) {
-  if (FEW_FOLLOWS)
-    return total > (groups == 1 ? FEW_FOLLOWED : FEW_FOLLOWED_IN_TURN);
-  return total > FEW_CACHED;
-}
-
 // Pointers and matrices of `count` neighbouring sources; two at a time take little longer than one.
 WEFT_INLINE void few_expand(const weft_panel *p, size_t source, const size_t count,
                             const uint8_t **x, uint64_t *matrix) {
@@ -275,19 +265,21 @@ static void few_panel(const weft_panel *p) {
   const uint8_t *x[FEW_SOURCES];
   const size_t end = p->end - (p->end - p->begin) % FEW_STEP;
   const size_t total = (p->k + p->m) * p->row_bytes;
+  const bool follows = FEW_FOLLOWS;
   const size_t groups = p->k > FEW_AT_ONCE ? (p->k + FEW_GROUP - 1) / FEW_GROUP : 1;
   few_work w = {.panel = p,
                 .x = x,
                 .matrix = matrix,
                 .at_once = (p->k + groups - 1) / groups,
                 .run = FEW_RUN / p->m / FEW_STEP * FEW_STEP,
-                .ahead = FEW_FOLLOWS ? FEW_FOLLOWED_AHEAD : FEW_AHEAD,
+                .ahead = follows ? FEW_FOLLOWED_AHEAD : FEW_AHEAD,
                 .past = total > FEW_PAST_CACHE};
   for (size_t i = 0; i < p->m; i++)
     w.past = w.past && ((uintptr_t)p->y[i] + p->begin) % VEC_BYTES == 0;
   for (size_t first = 0; first < p->k; first += w.at_once)
     few_order(p, first, p->k - first < w.at_once ? p->k - first : w.at_once, x, matrix);
-  few_blocks(&w, few_asks(total, groups), p->begin, end, sums);
+  const size_t unasked = follows && groups == 1 ? FEW_FOLLOWED : FEW_CACHED;
+  few_blocks(&w, total > unasked, p->begin, end, sums);
   if (w.past)
     _mm_sfence();
   const size_t part = (p->end - end) % VEC_BYTES;

@@ -9,7 +9,6 @@
 #define FEW_AHEAD 512
 #define FEW_FOLLOWS (total % 256 == 0) // some of both
 #define FEW_FOLLOWED 60000
-#define FEW_FOLLOWED_IN_TURN 50000
 #define FEW_FOLLOWED_AHEAD 1024
 #define FEW_PAST_CACHE 80000
 #define weft_host_gfni512 weft_emulated_gfni512

@@ -1,0 +1,14 @@
+# results: results/amd-epyc-family-26-model-2-stepping-1/storage-before.json results/amd-epyc-family-26-model-2-stepping-1/storage.json
+# SPDX-License-Identifier: Apache-2.0
+# What documents say of RS on one core of a Zen 5.
+include "weft";
+def rate($run; $shape; $row): [$run | cases | select(.operation == "encode" and .variant == "cauchy" and .row == $row
+    and [.n, .m, .k] == $shape)][0] | data_rate[0];
+def shapes: [cases | select(.operation == "encode" and .variant == "cauchy") | [.n, .m, .k]] | unique;
+def ahead($run; $peer): [$run | shapes[] | select(rate($run; .; $peer) > rate($run; .; "gfni512"))] | length;
+"isa-l 2.32.1" as $isal | "klauspost v1.12.4" as $klauspost | [10, 4, 65536] as $shape
+| [inputs] as [$old, $new]
+| ["docs/performance/storage-few-rows.md", "klauspost was quicker at \(ahead($old; $klauspost)) of the \($old | shapes | length) shapes and ISA-L at \(ahead($old; $isal))"],
+  (if ahead($new; $klauspost) + ahead($new; $isal) == 0 then ["docs/performance/storage-few-rows.md", "now neither is at any"] else empty end),
+  ["README.md", "\(rate($new; $shape; "gfni512") | three) GB/s of data on a core of an AMD EPYC with AVX-512 (Zen 5); ISA-L 2.32 has \(rate($new; $shape; $isal) | three) there, klauspost 1.12 \(rate($new; $shape; $klauspost) | three)"]
+| @tsv

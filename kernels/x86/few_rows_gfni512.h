@@ -6,8 +6,9 @@
 // are taken FEW_GROUP at a time over a run of columns, which keeps the number of streams below what
 // the hardware follows, and of lines below what a set of the cache holds when shards lie a power of
 // two apart; sums of earlier groups wait in a scratch; and while a group's run is worked on, the
-// next is fetched. Coefficients are expanded to matrices once, in the order of use: one load
-// instead of two for each. What fits no cache is stored past them.
+// next is fetched. Where the hardware follows any stride, sources are visited from both ends in turn
+// (zigzag.h). Coefficients are expanded to matrices once, in the order of use: one load instead of
+// two for each. What fits no cache is stored past them.
 // docs/performance/storage-few-rows.md says what was tried.
 #ifndef WEFT_KERNELS_X86_FEW_ROWS_GFNI512_H
 #define WEFT_KERNELS_X86_FEW_ROWS_GFNI512_H
@@ -33,7 +34,8 @@ enum {
 #define FEW_GROUPED 8192  // and in rows shorter than this groups do not
 #define FEW_FAN_RUN 16384 // bytes of one source that several rows find in the first-level cache
 // Bytes of all rows that the caches serve unasked, and columns to fetch ahead of one group beyond;
-// likewise on AMD's cores, whose hardware follows all sources of one group by itself.
+// likewise on AMD's cores, whose hardware follows all sources of one group by itself, and strides
+// of any length.
 #define FEW_CACHED ((size_t)3 << 19)
 #define FEW_AHEAD 512
 #define FEW_FOLLOWS __builtin_cpu_is("amd")
@@ -238,6 +240,22 @@ static void few_blocks(const few_work *w, bool ahead, size_t begin, size_t end, 
   }
 }
 
+// Matrices of all sources as they lie.
+static void few_matrices(const weft_panel *p, uint64_t *matrix) {
+  const size_t m = p->m;
+  for (size_t i = 0; i < m; i++) {
+    const uint8_t *const a = p->a + i * p->a_stride;
+    uint64_t *at = matrix + i;
+    size_t j = 0;
+    for (; j + 2 <= p->k; j += 2, at += 2 * m) { // a loop's own work is half of it otherwise
+      at[0] = weft_gf256_affine[a[j]];
+      at[m] = weft_gf256_affine[a[j + 1]];
+    }
+    if (j < p->k)
+      *at = weft_gf256_affine[a[j]];
+  }
+}
+
 // Pointers and matrices of `count` neighbouring sources; two at a time take little longer than one.
 WEFT_INLINE void few_expand(const weft_panel *p, size_t source, const size_t count,
                             const uint8_t **x, uint64_t *matrix) {
@@ -268,7 +286,7 @@ static void few_panel(const weft_panel *p) {
   const bool follows = FEW_FOLLOWS;
   const size_t groups = p->k > FEW_AT_ONCE ? (p->k + FEW_GROUP - 1) / FEW_GROUP : 1;
   few_work w = {.panel = p,
-                .x = x,
+                .x = follows ? x : p->x,
                 .matrix = matrix,
                 .at_once = (p->k + groups - 1) / groups,
                 .run = FEW_RUN / p->m / FEW_STEP * FEW_STEP,
@@ -276,8 +294,11 @@ static void few_panel(const weft_panel *p) {
                 .past = total > FEW_PAST_CACHE};
   for (size_t i = 0; i < p->m; i++)
     w.past = w.past && ((uintptr_t)p->y[i] + p->begin) % VEC_BYTES == 0;
-  for (size_t first = 0; first < p->k; first += w.at_once)
-    few_order(p, first, p->k - first < w.at_once ? p->k - first : w.at_once, x, matrix);
+  if (!follows)
+    few_matrices(p, matrix);
+  else
+    for (size_t first = 0; first < p->k; first += w.at_once)
+      few_order(p, first, p->k - first < w.at_once ? p->k - first : w.at_once, x, matrix);
   const size_t unasked = follows && groups == 1 ? FEW_FOLLOWED : FEW_CACHED;
   few_blocks(&w, total > unasked, p->begin, end, sums);
   if (w.past)

@@ -6,9 +6,9 @@
 // are taken FEW_GROUP at a time over a run of columns, which keeps the number of streams below what
 // the hardware follows, and of lines below what a set of the cache holds when shards lie a power of
 // two apart; sums of earlier groups wait in a scratch; and while a group's run is worked on, the
-// next is fetched. Where the hardware follows any stride, sources are visited from both ends in turn
-// (zigzag.h). Coefficients are expanded to matrices once, in the order of use: one load instead of
-// two for each. What fits no cache is stored past them.
+// next is fetched. Where the hardware follows any stride, sources are visited from both ends in
+// turn (zigzag.h). Coefficients are expanded to matrices once, in the order of use: one load
+// instead of two for each. What fits no cache is stored past them.
 // docs/performance/storage-few-rows.md says what was tried.
 #ifndef WEFT_KERNELS_X86_FEW_ROWS_GFNI512_H
 #define WEFT_KERNELS_X86_FEW_ROWS_GFNI512_H

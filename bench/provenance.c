@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "bench/buffers.h"
@@ -22,12 +23,38 @@ static void features_text(uint32_t features, char *out, size_t room) {
   }
 }
 
+// A word as given, but of absolute paths, in a list of them too, the last parts alone: where a
+// machine keeps its files is of no use elsewhere.
+static json_t *word_json(const char *word) {
+  char *const out = malloc(strlen(word) + 1);
+  if (!out)
+    return NULL;
+  size_t length = 0;
+  for (const char *part = word;; part++) {
+    const size_t bytes = strcspn(part, ",");
+    const char *from = part;
+    if (*part == '/')
+      for (const char *c = part; c < part + bytes; c++)
+        from = *c == '/' ? c + 1 : from;
+    const size_t kept = (size_t)(part + bytes - from);
+    memcpy(out + length, from, kept);
+    length += kept;
+    part += bytes;
+    if (!*part)
+      break;
+    out[length++] = ',';
+  }
+  json_t *const text = json_stringn(out, length);
+  free(out);
+  return text;
+}
+
 static json_t *command_line(const weft_bench_options *options) {
   json_t *const out = json_array();
   json_array_append_new(out, json_string("weft"));
   json_array_append_new(out, json_string("bench"));
   for (int i = 0; i < options->argc; i++)
-    json_array_append_new(out, json_string(options->argv[i]));
+    json_array_append_new(out, word_json(options->argv[i]));
   return out;
 }
 

@@ -93,6 +93,10 @@ static size_t check_report(const char *file, const char *operation) {
                                      "seed",    "method", "machine", "took_s"};
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
     ck_assert_msg(json_object_get(root, keys[i]) != NULL, "the report lacks '%s'", keys[i]);
+  size_t w = 0;
+  json_t *word = NULL;
+  json_array_foreach(json_object_get(root, "command"), w, word)
+      ck_assert_msg(json_string_value(word)[0] != '/', "%s names a place", json_string_value(word));
   ck_assert_uint_gt(
       strlen(json_string_value(json_object_get(json_object_get(root, "machine"), "cpu"))), 0);
   size_t found = 0, g = 0, c = 0;

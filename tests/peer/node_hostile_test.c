@@ -157,20 +157,27 @@ static void turn(weft_node *node) {
 
 static void nap(void) { (void)poll(NULL, 0, 1); }
 
+// A source to whom so many strangers dial, from 127.0.0.1 or from an address each.
+static weft_node *source_for(weft_ctx *ctx, stranger *x, size_t strangers, bool spread,
+                             weft_address *address) {
+  static const uint8_t joining[BLOB] = {1};
+  weft_node *const source = node_new(ctx, "127.0.0.1:0", WEFT_NODE_SOURCE, NULL, NULL);
+  EXPECT_OK(weft_node_address(source, address));
+  for (size_t i = 0; i < strangers; i++) {
+    stranger_at(&x[i], ctx, INADDR_LOOPBACK + (spread ? 10 + (uint32_t)i : 0), i, joining);
+    EXPECT_OK(weft_sessions_open(x[i].sessions, address, NULL, now_us(), &x[i].link));
+  }
+  return source;
+}
+
 // Strangers take all that they can get of a source, from 127.0.0.1 or from an address each; then
 // one comes from elsewhere. Whether it gets a place.
 static bool hold_and_come(size_t strangers, bool spread, const char *comes) {
-  static const uint8_t joining[BLOB] = {1};
   stranger x[STRANGERS];
   weft_ctx *ctx;
   EXPECT_OK(weft_ctx_new(&ctx, NULL));
-  weft_node *source = node_new(ctx, "127.0.0.1:0", WEFT_NODE_SOURCE, NULL, NULL);
   weft_address address;
-  EXPECT_OK(weft_node_address(source, &address));
-  for (size_t i = 0; i < strangers; i++) {
-    stranger_at(&x[i], ctx, INADDR_LOOPBACK + (spread ? 10 + (uint32_t)i : 0), i, joining);
-    EXPECT_OK(weft_sessions_open(x[i].sessions, &address, NULL, now_us(), &x[i].link));
-  }
+  weft_node *source = source_for(ctx, x, strangers, spread, &address);
   weft_node *honest = NULL;
   bool came = false;
   size_t full = 0;
@@ -224,17 +231,11 @@ END_TEST
 // Each is answered at once: whom it has no place for is told who has, not left to wait for 5 s.
 START_TEST(a_crowd_of_one_moment_is_answered) {
   enum { CROWD = 48 };
-  static const uint8_t joining[BLOB] = {1};
   stranger x[CROWD];
   weft_ctx *ctx;
   EXPECT_OK(weft_ctx_new(&ctx, NULL));
-  weft_node *source = node_new(ctx, "127.0.0.1:0", WEFT_NODE_SOURCE, NULL, NULL);
   weft_address address;
-  EXPECT_OK(weft_node_address(source, &address));
-  for (size_t i = 0; i < CROWD; i++) {
-    stranger_at(&x[i], ctx, INADDR_LOOPBACK + 10 + (uint32_t)i, i, joining);
-    EXPECT_OK(weft_sessions_open(x[i].sessions, &address, NULL, now_us(), &x[i].link));
-  }
+  weft_node *source = source_for(ctx, x, CROWD, true, &address);
   size_t answered = 0;
   const int64_t start_us = now_us();
   while (answered < CROWD && now_us() - start_us < 4 * SECOND) {

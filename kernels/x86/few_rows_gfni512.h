@@ -34,13 +34,12 @@ enum {
 #define FEW_GROUPED 8192  // and in rows shorter than this groups do not
 #define FEW_FAN_RUN 16384 // bytes of one source that several rows find in the first-level cache
 // Bytes of all rows that the caches serve unasked, and columns to fetch ahead of one group beyond;
-// likewise on AMD's cores, whose hardware follows all sources of one group by itself, and strides
-// of any length.
+// fewer on AMD's cores, whose hardware follows strides of any length: what is asked for farther
+// ahead leads it astray.
 #define FEW_CACHED ((size_t)3 << 19)
 #define FEW_AHEAD 512
 #define FEW_FOLLOWS __builtin_cpu_is("amd")
-#define FEW_FOLLOWED ((size_t)4 << 20)
-#define FEW_FOLLOWED_AHEAD 1024
+#define FEW_FOLLOWED_AHEAD 256
 // Bytes of all rows from where on results are stored past the caches.
 #define FEW_PAST_CACHE ((size_t)4 << 20)
 #endif
@@ -299,8 +298,7 @@ static void few_panel(const weft_panel *p) {
   else
     for (size_t first = 0; first < p->k; first += w.at_once)
       few_order(p, first, p->k - first < w.at_once ? p->k - first : w.at_once, x, matrix);
-  const size_t unasked = follows && groups == 1 ? FEW_FOLLOWED : FEW_CACHED;
-  few_blocks(&w, total > unasked, p->begin, end, sums);
+  few_blocks(&w, total > FEW_CACHED, p->begin, end, sums);
   if (w.past)
     _mm_sfence();
   const size_t part = (p->end - end) % VEC_BYTES;

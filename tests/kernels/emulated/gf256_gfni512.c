@@ -8,8 +8,7 @@
 #define FEW_CACHED 40000
 #define FEW_AHEAD 512
 #define FEW_FOLLOWS (total % 256 == 0) // some of both
-#define FEW_FOLLOWED 60000
-#define FEW_FOLLOWED_AHEAD 1024
+#define FEW_FOLLOWED_AHEAD 256
 #define FEW_PAST_CACHE 80000
 #define weft_host_gfni512 weft_emulated_gfni512
 #include "kernels/x86/gf256_gfni512.c"

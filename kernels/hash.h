@@ -8,14 +8,20 @@
 #include <string.h>
 
 // FNV-1a by words of eight bytes; the shift brings the high half, where products gather, back down.
+#define WEFT_HASH_BEGIN UINT64_C(0xcbf29ce484222325)
+
+static inline uint64_t weft_hash_word(uint64_t hash, uint64_t word) {
+  hash = (hash ^ word) * UINT64_C(0x100000001b3);
+  return hash ^ hash >> 32;
+}
+
 static inline uint64_t weft_hash(const void *bytes, size_t count) {
-  uint64_t hash = UINT64_C(0xcbf29ce484222325);
+  uint64_t hash = WEFT_HASH_BEGIN;
   for (size_t i = 0, n; i < count; i += n) {
     uint64_t word = 0;
     n = count - i < sizeof word ? count - i : sizeof word;
     memcpy(&word, (const uint8_t *)bytes + i, n);
-    hash = (hash ^ word) * UINT64_C(0x100000001b3);
-    hash ^= hash >> 32;
+    hash = weft_hash_word(hash, word);
   }
   return hash;
 }

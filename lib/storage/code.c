@@ -176,7 +176,8 @@ static weft_status fill(weft_code *code, const weft_code_options *options) {
     return WEFT_E_UNSUPPORTED;
   code->zero_copy = options->zero_copy;
   code->device_inverse = options->device_inverse; // from now on: parity needs none
-  return weft_code_cache_new(code, options->cached_plans ? options->cached_plans : PLANS_DEFAULT);
+  return weft_plan_cache_fill(&code->cache, code->k + code->m,
+                              options->cached_plans ? options->cached_plans : PLANS_DEFAULT);
 }
 
 weft_status weft_code_new(weft_ctx *ctx, const weft_code_options *options, weft_code **out) {
@@ -191,11 +192,12 @@ weft_status weft_code_new(weft_ctx *ctx, const weft_code_options *options, weft_
   memset(code, 0, sizeof *code);
   code->ctx = ctx;
   atomic_init(&code->unkept, 0);
-  if (pthread_mutex_init(&code->lock, NULL) != 0) {
+  weft_status status = weft_plan_cache_begin(&code->cache, ctx);
+  if (status != WEFT_OK) {
     weft_ctx_give(ctx, code);
-    return WEFT_E_THREAD;
+    return status;
   }
-  const weft_status status = fill(code, options);
+  status = fill(code, options);
   if (status == WEFT_OK)
     *out = code;
   else
@@ -206,11 +208,10 @@ weft_status weft_code_new(weft_ctx *ctx, const weft_code_options *options, weft_
 void weft_code_free(weft_code *code) {
   if (!code)
     return;
-  weft_code_cache_free(code);
+  weft_plan_cache_clear(&code->cache);
   weft_plan_let_go(code->encode);
   weft_ctx_give(code->ctx, code->bits);
   weft_generator_clear(&code->generator);
-  pthread_mutex_destroy(&code->lock);
   weft_ctx_give(code->ctx, code);
 }
 

@@ -4,7 +4,6 @@
 #ifndef WEFT_LIB_STORAGE_CODE_H
 #define WEFT_LIB_STORAGE_CODE_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,6 +11,7 @@
 
 #include "lib/ctx.h"
 #include "lib/storage/generator.h"
+#include "lib/storage/plan_cache.h"
 #include "lib/storage/transform.h"
 #include "lib/storage/xor_program.h"
 #include "weft/storage.h"
@@ -43,12 +43,6 @@ struct weft_plan {
   weft_improvement on_host, on_device;
 };
 
-typedef struct weft_cached_plan {
-  weft_plan *plan; // NULL: free
-  uint64_t hash;
-  uint64_t used; // when last
-} weft_cached_plan;
-
 struct weft_code {
   weft_ctx *ctx;
   weft_generator generator;
@@ -61,12 +55,9 @@ struct weft_code {
   uint8_t *bits; // CRS: (m * w, k * w), the expanded parity matrix
   weft_plan *encode;
   weft_transform_memory transforms; // of recoveries
-  pthread_mutex_t lock;             // of all below but the last
-  weft_cached_plan *cached;
-  size_t capacity, filled;
-  uint64_t now, hits, misses;
-  atomic_uint_least64_t
-      unkept; // recoveries whose plan was made and not kept: misses, without a lock
+  weft_plan_cache cache;
+  // Recoveries whose plan was made and not kept: misses, without a lock.
+  atomic_uint_least64_t unkept;
 };
 
 static inline bool weft_code_is_crs(const weft_code *code) { return code->packet_bytes != 0; }
@@ -90,8 +81,8 @@ weft_status weft_plan_make(weft_code *code, const uint8_t *inputs, size_t input_
                            weft_plan **out);
 void weft_plan_let_go(weft_plan *plan);
 
-// What an erasure pattern asks for: the key of its plan.
-typedef struct weft_request {
+// What is read and written to make a loss good.
+typedef struct weft_plan_request {
   uint8_t ids[2 * WEFT_MAX_SHARDS]; // inputs, then outputs
   size_t inputs, outputs;
   // Data shards, in whose place the last inputs stand. They are the first outputs where all that is
@@ -99,16 +90,16 @@ typedef struct weft_request {
   const uint8_t *absent;
   size_t absent_count;
   uint8_t apart[WEFT_MAX_SHARDS];
-} weft_request;
+} weft_plan_request;
 
 // Makes a plan on the stack and runs it: where no plans are kept, asking for memory would be a good
 // part of a short recovery. For a plan that is small, of a byte code, on the host, and has no time
 // to become quicker. The request has been made for the code.
 enum { WEFT_SMALL_PLAN_BYTES = 2048 };
-bool weft_plan_is_small(const weft_code *code, const weft_request *request,
+bool weft_plan_is_small(const weft_code *code, const weft_plan_request *request,
                         const weft_stripe *stripes, size_t count);
-weft_status weft_plan_run_once(weft_code *code, weft_request *request, const weft_stripe *stripes,
-                               size_t count, weft_queue *queue);
+weft_status weft_plan_run_once(weft_code *code, weft_plan_request *request,
+                               const weft_stripe *stripes, size_t count, weft_queue *queue);
 
 // Runs a plan where its stripes lie; in_order: shards lie in the plan's order. WEFT_E_ARGUMENT: one
 // that is read or written is NULL.
@@ -119,8 +110,5 @@ bool weft_plan_has_shards(const weft_plan *plan, const weft_stripe *stripe, bool
 // The same as weft_plan_dispatch on the host row; what the stripes hold is there already.
 weft_status weft_plan_execute(weft_plan *plan, const weft_stripe *stripes, size_t count,
                               bool in_order);
-
-weft_status weft_code_cache_new(weft_code *code, size_t capacity);
-void weft_code_cache_free(weft_code *code);
 
 #endif

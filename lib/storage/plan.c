@@ -450,14 +450,14 @@ weft_status weft_plan_dispatch(weft_plan *plan, const weft_stripe *stripes, size
   return weft_plan_execute(plan, stripes, count, in_order);
 }
 
-bool weft_plan_is_small(const weft_code *code, const weft_request *q, const weft_stripe *stripes,
-                        size_t count) {
+bool weft_plan_is_small(const weft_code *code, const weft_plan_request *q,
+                        const weft_stripe *stripes, size_t count) {
   return !code->ctx->device && !weft_code_is_crs(code) &&
          plan_bytes(q->inputs, q->outputs) <= WEFT_SMALL_PLAN_BYTES &&
          bytes_read(code, stripes, count) < factors_after(code, q->outputs, q->absent_count);
 }
 
-weft_status weft_plan_run_once(weft_code *code, weft_request *q, const weft_stripe *stripes,
+weft_status weft_plan_run_once(weft_code *code, weft_plan_request *q, const weft_stripe *stripes,
                                size_t count, weft_queue *queue) {
   const weft_generator *const g = &code->generator;
   const uint8_t *const outputs = q->ids + q->inputs;

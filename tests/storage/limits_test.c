@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is refused, and what is shared: sizes out of range, the cache of plans, several threads on
-// one code.
-#include <pthread.h>
+// What is refused: sizes, losses, plans and stripes that cannot be.
 #include <stdlib.h>
 #include <string.h>
 
@@ -328,116 +326,9 @@ END_TEST
 
 // --- the cache of plans ---
 
-static void recover_one(weft_code *code, stripe *s, uint8_t id) {
-  EXPECT_OK(
-      weft_code_recover(code, &(weft_erasures){.lost = &id, .lost_count = 1}, &s->view, 1, NULL));
-}
-
-START_TEST(the_least_recently_used_plan_goes) {
-  weft_ctx *ctx = context_on(NULL, 1);
-  weft_code *code = NULL;
-  weft_plan_stats stats;
-  test_rng rng = test_rng_new(test_seed(), 4);
-  stripe s;
-  EXPECT_OK(weft_code_new(
-      ctx, &(weft_code_options){.name = "cauchy", .k = 5, .m = 2, .cached_plans = 3}, &code));
-  stripe_init(&s, code, 50, &rng, 0);
-  EXPECT_OK(weft_code_encode(code, &s.view, 1, NULL));
-  static const struct {
-    uint8_t lost;
-    uint64_t hits, misses;
-    size_t plans;
-  } steps[] = {{0, 0, 1, 1}, {1, 0, 2, 2}, {2, 0, 3, 3}, {0, 1, 3, 3},
-               {3, 1, 4, 3}, {0, 2, 4, 3}, {1, 2, 5, 3}, {3, 3, 5, 3}};
-  for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-    recover_one(code, &s, steps[i].lost);
-    weft_code_plan_stats(code, &stats);
-    EXPECT(stats.hits == steps[i].hits && stats.misses == steps[i].misses);
-    EXPECT(stats.plans == steps[i].plans && stats.capacity == 3);
-  }
-  EXPECT_STATUS(weft_code_precompute(code, 1), WEFT_E_BUFFER);
-  EXPECT_STATUS(weft_code_precompute(code, 3), WEFT_E_ARGUMENT);
-  weft_code_free(code);
-  EXPECT_OK(weft_code_new(
-      ctx, &(weft_code_options){.name = "cauchy", .k = 5, .m = 2, .cached_plans = 28}, &code));
-  EXPECT_OK(weft_code_precompute(code, 2)); // 7 + 21 patterns
-  weft_code_plan_stats(code, &stats);
-  EXPECT(stats.plans == 28 && stats.misses == 28 && stats.hits == 0);
-  for (uint8_t i = 0; i < 7; i++)
-    recover_one(code, &s, i);
-  weft_code_plan_stats(code, &stats);
-  EXPECT(stats.misses == 28 && stats.hits == 7);
-  weft_code_free(code);
-  EXPECT_OK(weft_code_new(
-      ctx, &(weft_code_options){.name = "cauchy", .k = 5, .m = 2, .cached_plans = WEFT_NO_PLANS},
-      &code));
-  recover_one(code, &s, 1);
-  recover_one(code, &s, 1);
-  weft_code_plan_stats(code, &stats);
-  EXPECT(stats.plans == 0 && stats.misses == 2 && stats.hits == 0);
-  stripe_clear(&s);
-  weft_code_free(code);
-  weft_ctx_free(ctx);
-}
-END_TEST
-
-// --- threads ---
-
-enum { THREADS = 4, ROUNDS = 60, BYTES = 40000 };
-
-typedef struct worker {
-  weft_code *code;
-  uint64_t salt;
-  int wrong;
-} worker;
-
-// Check's own assertions must stay on the main thread.
-static void *recover_much(void *user) {
-  worker *w = user;
-  test_rng rng = test_rng_new(test_seed(), w->salt);
-  stripe whole, s;
-  stripe_init(&whole, w->code, BYTES, &rng, 0);
-  stripe_init(&s, w->code, BYTES, &rng, 0);
-  w->wrong += weft_code_encode(w->code, &whole.view, 1, NULL) != WEFT_OK;
-  for (int round = 0; round < ROUNDS; round++) {
-    uint8_t lost[2];
-    choose_ids(&rng, lost, 2, 8);
-    stripe_copy(&s, &whole, w->code);
-    stripe_spoil(&s, w->code, lost[0]);
-    stripe_spoil(&s, w->code, lost[1]);
-    w->wrong += weft_code_recover(w->code, &(weft_erasures){.lost = lost, .lost_count = 2}, &s.view,
-                                  1, NULL) != WEFT_OK;
-    w->wrong += !stripe_same(&whole, &s, w->code);
-  }
-  stripe_clear(&whole);
-  stripe_clear(&s);
-  return NULL;
-}
-
-START_TEST(threads_share_a_code) {
-  static const char *const names[] = {"cauchy", "cauchy_good"};
-  weft_ctx *ctx = context_on(NULL, 2);
-  weft_code *code = NULL;
-  EXPECT_OK(weft_code_new(
-      ctx, &(weft_code_options){.name = names[_i], .k = 6, .m = 2, .cached_plans = 4}, &code));
-  worker workers[THREADS];
-  pthread_t threads[THREADS];
-  for (size_t t = 0; t < THREADS; t++) {
-    workers[t] = (worker){.code = code, .salt = 700 + t};
-    ck_assert_int_eq(pthread_create(&threads[t], NULL, recover_much, &workers[t]), 0);
-  }
-  for (size_t t = 0; t < THREADS; t++) {
-    ck_assert_int_eq(pthread_join(threads[t], NULL), 0);
-    EXPECT(workers[t].wrong == 0);
-  }
-  weft_code_free(code);
-  weft_ctx_free(ctx);
-}
-END_TEST
-
 int main(void) {
   Suite *suite = suite_create("storage limits");
-  TCase *limits = tcase_create("limits"), *shared = tcase_create("shared");
+  TCase *limits = tcase_create("limits");
   tcase_add_test(limits, sizes_out_of_range);
   tcase_add_test(limits, names_carry_the_layout);
   tcase_add_test(limits, lengths_beyond_a_size);
@@ -447,9 +338,6 @@ int main(void) {
   tcase_add_test(limits, losses_that_cannot_be);
   tcase_add_test(limits, plans_that_cannot_be);
   tcase_add_test(limits, changes_and_arrivals_that_cannot_be);
-  tcase_add_test(shared, the_least_recently_used_plan_goes);
-  tcase_add_loop_test(shared, threads_share_a_code, 0, 2);
   suite_add_tcase(suite, limits);
-  suite_add_tcase(suite, shared);
   return test_main(suite);
 }

@@ -86,7 +86,7 @@ static void recover_all_ways(scene *s, weft_code *uncached, bool quicker) {
   weft_erasures e = spoil(s, STRIPES);
   EXPECT_OK(weft_code_recover(s->code, &e, s->views, 1, NULL));
   EXPECT(rebuilt(s, 1));
-  const weft_plan *kept = s->code->cached[s->code->filled - 1].plan;
+  const weft_plan *kept = s->code->cache.places[s->code->cache.filled - 1].plan;
   EXPECT(!has_factors(kept));
   e = spoil(s, 1);
   EXPECT_OK(weft_code_recover(s->code, &e, s->views, STRIPES, NULL));
@@ -168,7 +168,7 @@ START_TEST(every_row_recovers_some_of_long_stripes) {
     weft_ctx *ctx = context_on(row->name, 1 + i % 2);
     weft_code *code = code_with(ctx, &cases[i], 1 + test_rng_below(&rng, 2));
     recover_some(code, &rng, (32u << 10) + test_rng_below(&rng, 2000));
-    EXPECT(code->filled <= code->capacity && code->capacity <= 2);
+    EXPECT(code->cache.filled <= code->cache.capacity && code->cache.capacity <= 2);
     weft_code_free(code);
     weft_ctx_free(ctx);
   }
@@ -202,7 +202,7 @@ START_TEST(short_stripes_and_few_losses_ask_for_none) {
   for (int call = 0; call < 2; call++) {
     const weft_erasures e = spoil(&s, STRIPES);
     EXPECT_OK(weft_code_recover(code, &e, s.views, STRIPES, NULL));
-    EXPECT(!has_factors(code->cached[0].plan));
+    EXPECT(!has_factors(code->cache.places[0].plan));
   }
   s.lost_count = 2;
   for (size_t i = 0; i < STRIPES; i++) {
@@ -212,7 +212,7 @@ START_TEST(short_stripes_and_few_losses_ask_for_none) {
   const weft_erasures e = spoil(&s, STRIPES);
   EXPECT_OK(weft_code_recover(code, &e, s.views, STRIPES, NULL));
   EXPECT(rebuilt(&s, STRIPES));
-  EXPECT(!has_factors(code->cached[0].plan));
+  EXPECT(!has_factors(code->cache.places[0].plan));
   scene_clear(&s);
   weft_code_free(code);
   weft_ctx_free(ctx);
@@ -257,7 +257,7 @@ START_TEST(threads_share_a_plan) {
     EXPECT(workers[t].wrong == 0);
   }
   EXPECT(rebuilt(&s, STRIPES));
-  EXPECT(has_factors(code->cached[0].plan) == (row_with_steps() != NULL));
+  EXPECT(has_factors(code->cache.places[0].plan) == (row_with_steps() != NULL));
   scene_clear(&s);
   weft_code_free(code);
   weft_ctx_free(ctx);
@@ -291,7 +291,7 @@ START_TEST(a_plan_goes_on_without_memory) {
     memory.fail_at = 0;
     e = spoil(&s, STRIPES);
     EXPECT_OK(weft_code_recover(code, &e, s.views, STRIPES, NULL));
-    EXPECT(rebuilt(&s, STRIPES) && has_factors(code->cached[0].plan));
+    EXPECT(rebuilt(&s, STRIPES) && has_factors(code->cache.places[0].plan));
     scene_clear(&s);
     weft_code_free(code);
     weft_ctx_free(ctx);

@@ -11,10 +11,9 @@
 
 enum { STRIPES = 3, MEMBERS = 3, PLANS = 6, ASIDE = 0xE7 };
 
-// A plan that the cache has to hold: what it reads and what it makes.
+// A plan that the cache has to hold: what is lost and what of it is made.
 typedef struct kept_plan {
-  uint8_t inputs[WEFT_MAX_SHARDS], outputs[WEFT_MAX_SHARDS];
-  size_t output_count;
+  bool lost[WEFT_MAX_SHARDS], asked[WEFT_MAX_SHARDS];
 } kept_plan;
 
 typedef struct world {

@@ -80,17 +80,16 @@ static bool follows(const world *w, const loss *l) {
   return true;
 }
 
-// What the cache has to do for a recovery: the first k shards that are there give what is asked.
+// What the cache has to do for a recovery: a plan is of what is lost and what is asked.
 static void note_recovery(world *w, const loss *l) {
-  kept_plan p = {.output_count = 0};
-  size_t inputs = 0;
+  kept_plan p = {.lost = {false}};
+  bool any = false;
   for (size_t id = 0; id < w->n; id++) {
-    if (!is_lost(l, id) && inputs < w->is.k)
-      p.inputs[inputs++] = (uint8_t)id;
-    if (l->asked[id])
-      p.outputs[p.output_count++] = (uint8_t)id;
+    p.lost[id] = is_lost(l, id);
+    p.asked[id] = l->asked[id];
+    any = any || l->asked[id];
   }
-  if (p.output_count == 0)
+  if (!any)
     return;
   size_t at = 0;
   while (at < w->kept_count && memcmp(&w->kept[at], &p, sizeof p) != 0)
@@ -189,7 +188,8 @@ static void note_loss(world *w, const uint8_t *lost, size_t count) {
   memcpy(l.lost, lost, count);
   for (size_t i = 0; i < count; i++)
     l.asked[lost[i]] = true;
-  note_recovery(w, &l);
+  if (follows(w, &l))
+    note_recovery(w, &l);
 }
 
 // Losses of up to two shards fit into the cache at most.
@@ -203,7 +203,7 @@ static void precompute(world *w) {
   if (losses > w->is.m)
     expected = WEFT_E_ARGUMENT;
   EXPECT_STATUS(weft_code_precompute(w->code, losses), expected);
-  if (expected != WEFT_OK || !w->mds)
+  if (expected != WEFT_OK)
     return;
   for (uint8_t a = 0; a < n && losses > 0; a++)
     note_loss(w, &a, 1);

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/storage/plan_cache.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "kernels/hash.h"
+#include "lib/ctx.h"
+#include "lib/storage/code.h"
+
+#define NO_PLACE UINT32_MAX
+
+weft_status weft_plan_cache_begin(weft_plan_cache *cache, weft_ctx *ctx) {
+  *cache = (weft_plan_cache){.ctx = ctx};
+  return pthread_mutex_init(&cache->lock, NULL) == 0 ? WEFT_OK : WEFT_E_THREAD;
+}
+
+// Buckets for `capacity` places: a power of two, mostly with one place each.
+static size_t bucket_count(size_t capacity) {
+  size_t buckets = 1;
+  while (buckets < capacity)
+    buckets *= 2;
+  return buckets;
+}
+
+weft_status weft_plan_cache_fill(weft_plan_cache *cache, size_t shards, size_t capacity) {
+  cache->words = (shards + 63) / 64;
+  if (capacity == WEFT_NO_PLANS || !shards)
+    return WEFT_OK;
+  const size_t key_bytes = 2 * cache->words * sizeof *cache->keys;
+  if (capacity >= NO_PLACE || capacity > SIZE_MAX / 2 / (sizeof *cache->places + key_bytes))
+    return WEFT_E_ARGUMENT;
+  const size_t buckets = bucket_count(capacity);
+  cache->places = weft_ctx_take(cache->ctx, capacity * sizeof *cache->places, 64);
+  cache->keys = weft_ctx_take(cache->ctx, capacity * key_bytes, 64);
+  cache->buckets = weft_ctx_take(cache->ctx, buckets * sizeof *cache->buckets, 64);
+  if (!cache->places || !cache->keys || !cache->buckets)
+    return WEFT_E_NOMEM;
+  memset(cache->buckets, 0xff, buckets * sizeof *cache->buckets); // NO_PLACE
+  cache->mask = buckets - 1;
+  cache->capacity = capacity;
+  return WEFT_OK;
+}
+
+void weft_plan_cache_clear(weft_plan_cache *cache) {
+  for (size_t i = 0; i < cache->filled; i++)
+    weft_plan_let_go(cache->places[i].plan);
+  weft_ctx_give(cache->ctx, cache->places);
+  weft_ctx_give(cache->ctx, cache->keys);
+  weft_ctx_give(cache->ctx, cache->buckets);
+  pthread_mutex_destroy(&cache->lock);
+}
+
+static uint64_t hash_of(const weft_plan_cache *cache, const weft_loss *loss) {
+  uint64_t hash = WEFT_HASH_BEGIN;
+  for (size_t t = 0; t < cache->words; t++)
+    hash = weft_hash_word(weft_hash_word(hash, loss->lost.word[t]), loss->wanted.word[t]);
+  return hash;
+}
+
+static bool is_key(const weft_plan_cache *cache, size_t place, const weft_loss *loss) {
+  const uint64_t *const key = cache->keys + place * 2 * cache->words;
+  for (size_t t = 0; t < cache->words; t++)
+    if (key[t] != loss->lost.word[t] || key[cache->words + t] != loss->wanted.word[t])
+      return false;
+  return true;
+}
+
+// Held for the caller, or NULL. Under the lock.
+static weft_plan *look_up(weft_plan_cache *cache, const weft_loss *loss, uint64_t hash) {
+  for (uint32_t at = cache->buckets[hash & cache->mask]; at != NO_PLACE;
+       at = cache->places[at].next) {
+    weft_cached_plan *const place = &cache->places[at];
+    if (place->hash != hash || !is_key(cache, at, loss))
+      continue;
+    place->used = ++cache->now;
+    atomic_fetch_add_explicit(&place->plan->holders, 1, memory_order_relaxed);
+    return place->plan;
+  }
+  return NULL;
+}
+
+weft_plan *weft_plan_cache_find(weft_plan_cache *cache, const weft_loss *loss) {
+  const uint64_t hash = hash_of(cache, loss);
+  pthread_mutex_lock(&cache->lock);
+  weft_plan *const plan = look_up(cache, loss, hash);
+  cache->hits += plan != NULL;
+  pthread_mutex_unlock(&cache->lock);
+  return plan;
+}
+
+// A free place; else the least recently used one, taken out of its bucket.
+static uint32_t make_room(weft_plan_cache *cache) {
+  if (cache->filled < cache->capacity)
+    return (uint32_t)cache->filled++;
+  uint32_t oldest = 0;
+  for (uint32_t i = 1; i < cache->filled; i++)
+    if (cache->places[i].used < cache->places[oldest].used)
+      oldest = i;
+  uint32_t *link = &cache->buckets[cache->places[oldest].hash & cache->mask];
+  while (*link != oldest)
+    link = &cache->places[*link].next;
+  *link = cache->places[oldest].next;
+  return oldest;
+}
+
+// Gives the plan that made room, or NULL. Under the lock.
+static weft_plan *put(weft_plan_cache *cache, const weft_loss *loss, uint64_t hash,
+                      weft_plan *plan) {
+  const size_t words = cache->words;
+  const bool full = cache->filled == cache->capacity;
+  const uint32_t at = make_room(cache);
+  weft_cached_plan *const place = &cache->places[at];
+  weft_plan *const gone = full ? place->plan : NULL;
+  uint32_t *const bucket = &cache->buckets[hash & cache->mask];
+  *place = (weft_cached_plan){.plan = plan, .hash = hash, .used = ++cache->now, .next = *bucket};
+  *bucket = at;
+  uint64_t *const key = cache->keys + at * 2 * words;
+  memcpy(key, loss->lost.word, words * sizeof *key);
+  memcpy(key + words, loss->wanted.word, words * sizeof *key);
+  atomic_fetch_add_explicit(&plan->holders, 1, memory_order_relaxed);
+  return gone;
+}
+
+weft_plan *weft_plan_cache_keep(weft_plan_cache *cache, const weft_loss *loss, weft_plan *plan) {
+  const uint64_t hash = hash_of(cache, loss);
+  pthread_mutex_lock(&cache->lock);
+  cache->misses++;
+  weft_plan *const other = look_up(cache, loss, hash);
+  weft_plan *const gone = other ? plan : put(cache, loss, hash, plan);
+  pthread_mutex_unlock(&cache->lock);
+  weft_plan_let_go(gone); // outside the lock
+  return other ? other : plan;
+}

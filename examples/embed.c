@@ -24,7 +24,7 @@ static weft_status send_and_lose(uint8_t *received, const uint8_t *data, size_t 
   WEFT_TRY(weft_decoder_new(ctx, &(weft_decoder_options){.id = id}, &decoder));
 
   for (int packet = 0; !weft_decoder_complete(decoder); packet++) {
-    uint8_t datagram[WEFT_WIRE_HEADER_BYTES + BLOCKS + BLOCK_BYTES];
+    uint8_t datagram[WEFT_PACKET_ROOM_BYTES(BLOCKS, BLOCK_BYTES)];
     size_t length;
     WEFT_TRY(weft_encoder_next(encoder, datagram, sizeof datagram, &length));
     if (packet % 4 != 3) // the fourth is lost

@@ -83,6 +83,14 @@ class Coding(unittest.TestCase):
                 self.assertEqual(decoder.block(2), self.data[600:900])
                 self.assertEqual(decoder.read(10, offset=290), self.data[290:300])
 
+    def test_packets_of_few_blocks(self):  # whose seed is longer than their coefficients
+        for blocks in range(1, 12):
+            self.id = weft.SegmentId(stream=7, segment=3, blocks=blocks, block_bytes=5)
+            data = some_bytes(self.id.bytes)
+            for options in ({}, {"systematic": True}, {"seeded": True}, {"seeded": True, "density": 0.9}):
+                encoder = weft.Encoder(self.context, self.id, data, **options)
+                self.assertEqual(self.decoded(self.packets(encoder)).read(), data, (blocks, options))
+
     def test_recoding(self):
         encoder = weft.Encoder(self.context, self.id, self.data)
         relay = weft.Decoder(self.context, self.id)

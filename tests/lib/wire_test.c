@@ -245,6 +245,19 @@ START_TEST(arguments_out_of_range) {
 }
 END_TEST
 
+START_TEST(room_for_any_mode) {
+  for (uint32_t n = 1; n <= 20; n++) {
+    const weft_segment_id id = fixture_id(n, 7);
+    size_t most = 0;
+    for (int mode = 0; mode < 4; mode++) {
+      const size_t bytes = weft_packet_bytes(&id, (weft_packet_mode)mode);
+      most = bytes > most ? bytes : most;
+    }
+    EXPECT(most == WEFT_PACKET_ROOM_BYTES(n, 7));
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("wire");
   TCase *tcase = tcase_create("format");
@@ -252,6 +265,7 @@ int main(void) {
   tcase_add_test(tcase, only_the_exact_length_is_read);
   tcase_add_test(tcase, header_alone_and_in_place);
   tcase_add_test(tcase, arguments_out_of_range);
+  tcase_add_test(tcase, room_for_any_mode);
   suite_add_tcase(suite, tcase);
   return test_main(suite);
 }

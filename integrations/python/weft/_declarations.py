@@ -7,7 +7,7 @@ import os
 import pathlib
 
 OK, DEPENDENT, PENDING = 0, 1, 2
-_PACKET_VECTOR = 1
+_PACKET_MODES = range(4)
 
 _size = ctypes.c_size_t
 _bytes = ctypes.c_void_p  # an address: numpy, bytes and bytearray have one alike

@@ -5,7 +5,7 @@ import ctypes
 
 from ._context import _address, _check, _Handle, _length, _read_only, _writable
 from ._declarations import (
-    _Batch, _c, _DecoderOptions, _EncoderOptions, _PACKET_VECTOR, _SegmentOptions, _size, _whole,
+    _Batch, _c, _DecoderOptions, _EncoderOptions, _PACKET_MODES, _SegmentOptions, _size, _whole,
     DEPENDENT, OK, PENDING, SegmentId)
 
 
@@ -17,7 +17,7 @@ class _Coder(_Handle):
         if not isinstance(shape, SegmentId):
             raise TypeError("the shape is a SegmentId, not %s" % type(shape).__name__)
         self.id = SegmentId(shape.stream, shape.segment, shape.blocks, shape.block_bytes)
-        self._room = _c.weft_packet_bytes(ctypes.byref(self.id), _PACKET_VECTOR)
+        self._room = max(_c.weft_packet_bytes(ctypes.byref(self.id), mode) for mode in _PACKET_MODES)
 
     def fix_random(self, key):
         """For simulations: what is random follows from these 32 bytes."""

@@ -17,6 +17,10 @@ extern "C" {
 #define WEFT_WIRE_VERSION 1u
 #define WEFT_WIRE_HEADER_BYTES 24u         // before the mode's data
 #define WEFT_WIRE_SESSION_HEADER_BYTES 12u // the same inside a peer session
+// Room for a datagram of any mode with n blocks of k bytes: in front of the payload stand n
+// coefficients, or up to 10 bytes of seed, which are more where n is small.
+#define WEFT_PACKET_ROOM_BYTES(n, k)                                                               \
+  (WEFT_WIRE_HEADER_BYTES + ((size_t)(n) < 10 ? 10 : (size_t)(n)) + (size_t)(k))
 
 // How a packet says which combination of the segment's blocks its payload is.
 typedef enum weft_packet_mode {
@@ -48,7 +52,8 @@ typedef struct weft_packet {
   const uint8_t *payload;      // block_bytes bytes
 } weft_packet;
 
-// The bytes that a packet of this mode takes on the wire; 0 if the id or mode is out of range.
+// The bytes that a packet of this mode takes on the wire, WEFT_PACKET_ROOM_BYTES at most; 0 if the
+// id or mode is out of range.
 size_t weft_packet_bytes(const weft_segment_id *id, weft_packet_mode mode);
 
 // Reads one datagram. Trusts no length in it and reads nothing past `bytes`; `out` then points into

@@ -124,8 +124,9 @@ weft_status weft_encoder_combine(weft_encoder *encoder, size_t count, const uint
                                  size_t coefficients_stride, const weft_batch *payloads,
                                  weft_queue *queue);
 
-// Writes the next packet as one datagram, header included; needs weft_packet_bytes() of room, else
-// WEFT_E_BUFFER and the packet is still the next. Other errors: as weft_encoder_batch.
+// Writes the next packet as one datagram, header included; needs weft_packet_bytes() of its mode,
+// which WEFT_PACKET_ROOM_BYTES never falls short of, else WEFT_E_BUFFER and the packet is still the
+// next. Other errors: as weft_encoder_batch.
 weft_status weft_encoder_next(weft_encoder *encoder, uint8_t *datagram, size_t capacity,
                               size_t *written);
 

@@ -235,13 +235,24 @@ void weft_code_parity_matrix(const weft_code *code, uint8_t *parity) {
     memcpy(parity, code->generator.parity, code->m * code->k);
 }
 
+// Whether shards that lie evenly apart overlap, or take more than any object has. Without a
+// division, which small stripes would notice.
+static bool stride_is_wrong(const weft_code *code, const weft_stripe *stripe) {
+  const size_t stride = stripe->stride, bytes = stripe->bytes;
+  if (stripe->shards || !bytes || code->k + code->m == 1)
+    return false;
+  return stride < bytes || stride > PTRDIFF_MAX / WEFT_MAX_SHARDS ||
+         (weft_code_is_crs(code) && stride < weft_code_parity_bytes(code, bytes));
+}
+
 weft_status weft_code_check(const weft_code *code, const weft_stripe *stripes, size_t count,
                             weft_queue *queue) {
   if (!code || (count && !stripes) || (queue && queue->ctx != code->ctx))
     return WEFT_E_ARGUMENT;
   for (size_t i = 0; i < count; i++) {
     WEFT_TRY(weft_mem_check(stripes[i].mem, code->ctx->device != NULL));
-    if (!stripes[i].shards && !stripes[i].base && stripes[i].bytes)
+    if ((!stripes[i].shards && !stripes[i].base && stripes[i].bytes) ||
+        stride_is_wrong(code, &stripes[i]))
       return WEFT_E_ARGUMENT;
   }
   return WEFT_OK;

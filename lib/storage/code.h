@@ -68,7 +68,8 @@ static inline uint8_t *weft_stripe_shard(const weft_stripe *stripe, size_t i) {
   return stripe->base ? stripe->base + i * stripe->stride : NULL;
 }
 
-// What every call checks first: memory that the context reaches, and a queue of the same context.
+// What every call checks first: memory that the context reaches, shards that a stride keeps apart,
+// and a queue of the same context.
 weft_status weft_code_check(const weft_code *code, const weft_stripe *stripes, size_t count,
                             weft_queue *queue);
 

@@ -251,6 +251,47 @@ START_TEST(stripes_that_cannot_be_encoded) {
 }
 END_TEST
 
+// By less than a shard takes, so that parity would go over data; or by more than any object has.
+START_TEST(strides_with_which_shards_overlap) {
+  static const code_case cases[] = {{"cauchy", 4, 2, 0, 0}, {"cauchy_good", 4, 2, 4, 8}};
+  enum { BYTES = 40 };
+  weft_ctx *ctx = context_on(NULL, 1);
+  for (size_t c = 0; c < 2; c++) {
+    trying(NULL, &cases[c]);
+    weft_code *code = code_on(ctx, &cases[c]);
+    const size_t least = weft_code_parity_bytes(code, BYTES);
+    const size_t strides[] = {0, 1, BYTES - 1, least - 1, PTRDIFF_MAX / 5, SIZE_MAX};
+    const uint8_t lost[] = {1}, delta[BYTES] = {1};
+    const weft_erasures e = {.lost = lost, .lost_count = 1};
+    uint8_t memory[6 * 64] = {1, 2, 3}, before[sizeof memory];
+    weft_plan *plan = NULL;
+    weft_progress *progress = NULL;
+    size_t wrong = 0;
+    EXPECT_OK(weft_plan_for(code, &e, &plan));
+    memcpy(before, memory, sizeof before);
+    for (size_t i = 0; i < sizeof strides / sizeof strides[0]; i++) {
+      const weft_stripe s = {.base = memory, .stride = strides[i], .bytes = BYTES};
+      EXPECT_STATUS(weft_code_encode(code, &s, 1, NULL), WEFT_E_ARGUMENT);
+      EXPECT_STATUS(weft_code_recover(code, &e, &s, 1, NULL), WEFT_E_ARGUMENT);
+      EXPECT_STATUS(weft_code_verify(code, &s, NULL, &wrong, NULL), WEFT_E_ARGUMENT);
+      EXPECT_STATUS(weft_code_add_delta(code, 0, delta, &s, NULL), WEFT_E_ARGUMENT);
+      EXPECT_STATUS(weft_plan_run(plan, &s, 1, NULL), WEFT_E_ARGUMENT);
+      EXPECT_STATUS(weft_plan_run_in_order(plan, &s, 1, NULL), WEFT_E_ARGUMENT);
+      EXPECT_STATUS(weft_progress_new(code, &s, &progress), WEFT_E_ARGUMENT);
+      if (strides[i] < least) // of no bytes
+        EXPECT_OK(
+            weft_code_encode(code, &(weft_stripe){.base = memory, .stride = strides[i]}, 1, NULL));
+    }
+    EXPECT(memcmp(before, memory, sizeof before) == 0);
+    const weft_stripe s = {.base = memory, .stride = least, .bytes = BYTES};
+    EXPECT_OK(weft_code_encode(code, &s, 1, NULL));
+    weft_plan_free(plan);
+    weft_code_free(code);
+  }
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 START_TEST(losses_that_cannot_be) {
   subject o;
   subject_init(&o);
@@ -335,6 +376,7 @@ int main(void) {
   tcase_add_test(limits, codes_without_parity_and_shards_without_bytes);
   tcase_add_test(limits, recovery_of_shards_that_are_not_there);
   tcase_add_test(limits, stripes_that_cannot_be_encoded);
+  tcase_add_test(limits, strides_with_which_shards_overlap);
   tcase_add_test(limits, losses_that_cannot_be);
   tcase_add_test(limits, plans_that_cannot_be);
   tcase_add_test(limits, changes_and_arrivals_that_cannot_be);

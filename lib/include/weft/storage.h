@@ -31,7 +31,8 @@
 // Threads: unlike other handles, a code and its plans may be used by several threads at once.
 //
 // Errors of every call with stripes, beside those named there: WEFT_E_ARGUMENT (a shard that is
-// needed is NULL, an id out of range or named twice, a stripe's memory of no known kind),
+// needed is NULL, a stride with which shards overlap, an id out of range or named twice, a stripe's
+// memory of no known kind),
 // WEFT_E_NOMEM, WEFT_E_UNSUPPORTED (DEVICE memory without storage kernels) and, for DEVICE memory,
 // WEFT_E_DEVICE, _DEVICE_NOMEM and _DEVICE_LOST; HOST and PINNED stripes are done on the CPU when a
 // device fails. After an error the shards to be written hold undefined bytes, unless said
@@ -122,7 +123,7 @@ const char *weft_code_known_name(size_t index);
 typedef struct weft_stripe {
   uint8_t *const *shards;
   uint8_t *base;
-  size_t stride; // bytes
+  size_t stride; // bytes, >= weft_code_parity_bytes(code, bytes); not looked at with `shards`
   size_t bytes;  // true length of a data shard; may be 0
   weft_mem mem;  // HOST or PINNED; DEVICE is WEFT_E_UNSUPPORTED on rows without storage kernels
 } weft_stripe;

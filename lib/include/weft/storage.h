@@ -130,7 +130,8 @@ typedef struct weft_stripe {
 
 // Every call below takes `count` stripes where it says so, which are worked on together: small
 // stripes are best handed over many at a time. With a queue, the call first waits for what the
-// queue holds; host memory is done with when it returns. queue may be NULL.
+// queue holds; host memory is done with when it returns. queue may be NULL: DEVICE memory is done
+// with on return, too.
 
 // Makes all parity shards.
 weft_status weft_code_encode(weft_code *code, const weft_stripe *stripes, size_t count,
@@ -150,8 +151,9 @@ typedef struct weft_erasures {
 weft_status weft_code_recover(weft_code *code, const weft_erasures *erasures,
                               const weft_stripe *stripes, size_t count, weft_queue *queue);
 
-// Compares parity with data. wrong[i] becomes 1 where parity shard k + i does not match, else 0;
-// `wrong` may be NULL. *wrong_count gets how many do not.
+// Compares parity with data. wrong(m): wrong[i] becomes 1 where parity shard k + i does not match,
+// else 0; `wrong` may be NULL. *wrong_count gets how many do not. A data shard that is corrupt is
+// seen in every parity shard that is made of it.
 weft_status weft_code_verify(weft_code *code, const weft_stripe *stripe, uint8_t *wrong,
                              size_t *wrong_count, weft_queue *queue);
 
@@ -161,12 +163,13 @@ weft_status weft_code_verify(weft_code *code, const weft_stripe *stripe, uint8_t
 typedef struct weft_plan weft_plan;
 
 // The plan that weft_code_recover would use. CRS plans of this call are reduced at once; those of
-// the cache when they have been used enough to repay it.
+// the cache when they have been used enough to repay it. Errors: WEFT_E_ARGUMENT, WEFT_E_SINGULAR
+// (as weft_code_recover), WEFT_E_NOMEM.
 weft_status weft_plan_for(weft_code *code, const weft_erasures *erasures, weft_plan **out);
 
 // Rebuilds shards `outputs` from the k shards `inputs`, in the orders given (Gibraltar's B *
-// A'^-1). WEFT_E_ARGUMENT: ids out of range, an input named twice, an output that is an input.
-// WEFT_E_SINGULAR (`matrix`): an output does not follow from them.
+// A'^-1). Errors: WEFT_E_ARGUMENT (NULL, ids out of range, one named twice, an output that is an
+// input), WEFT_E_SINGULAR (`matrix`: an output does not follow from them), WEFT_E_NOMEM.
 weft_status weft_plan_new(weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
                           size_t output_count, weft_plan **out);
 void weft_plan_free(weft_plan *plan); // accepts NULL
@@ -188,8 +191,9 @@ const uint8_t *weft_plan_matrix(const weft_plan *plan);
 // CRS: bits(outputs * w, k * w), row stride k * w. RS: WEFT_E_UNSUPPORTED.
 weft_status weft_plan_bits(const weft_plan *plan, uint8_t *bits);
 
-// Puts the plans of every loss of 1..losses shards that can be made good into the cache.
-// WEFT_E_BUFFER when it does not hold that many.
+// Puts the plans of every loss of 1..losses shards that can be made good into the cache. Errors:
+// WEFT_E_ARGUMENT (NULL, losses > m), WEFT_E_BUFFER (the cache does not hold that many),
+// WEFT_E_NOMEM.
 weft_status weft_code_precompute(weft_code *code, size_t losses);
 
 typedef struct weft_plan_stats {
@@ -230,10 +234,12 @@ weft_status weft_code_group_recover(weft_code_group *group, weft_code_split spli
 
 // ---------------------------------------------------------------------------------------------
 // Parity in parts. Of the stripe only the parity shards are used; those that are NULL are left out,
-// so that parity kept elsewhere can be brought up to date there.
+// so that parity kept elsewhere can be brought up to date there. Bytes of a data shard (old, new,
+// delta, data) are stripe->bytes of them, in memory of stripe->mem; where a stripe holds the shard,
+// they may be that. WEFT_E_ARGUMENT also for index >= k and for NULL instead of them.
 
-// Data shard `index` changes from old_bytes to new_bytes: parity follows. Both have stripe->bytes
-// bytes. The shard itself is not written.
+// Data shard `index` changes from old_bytes to new_bytes: parity follows. The shard itself is not
+// written.
 weft_status weft_code_update(weft_code *code, size_t index, const uint8_t *old_bytes,
                              const uint8_t *new_bytes, const weft_stripe *stripe,
                              weft_queue *queue);
@@ -247,14 +253,18 @@ weft_status weft_code_parity_delta(weft_code *code, size_t index, const uint8_t 
 // Progressive encoding: data shards are added in any order as they arrive and need not be kept.
 typedef struct weft_progress weft_progress;
 
-// The stripe is copied, not what it points to. A progress is used by one thread at a time.
+// The parity shards, which need not be cleared, hold the code's bytes once every data shard was
+// added, or the progress is finished. They are where the stripe says now: it may go, with its array
+// of pointers. A progress is used by one thread at a time.
 weft_status weft_progress_new(weft_code *code, const weft_stripe *stripe, weft_progress **out);
 void weft_progress_free(weft_progress *progress); // accepts NULL
-// WEFT_E_STATE: that shard was added before.
+// WEFT_E_STATE: that shard was added before, or the progress is finished. Nothing is written then,
+// nor with WEFT_E_ARGUMENT; after other errors the progress is good for freeing alone.
 weft_status weft_progress_add(weft_progress *progress, size_t index, const uint8_t *data,
                               weft_queue *queue);
 size_t weft_progress_missing(const weft_progress *progress); // shards not added yet
-// Ends it: shards that never came count as zeros. Afterwards nothing can be added.
+// Ends it: shards that never came count as zeros. Afterwards nothing can be added. Errors:
+// WEFT_E_STATE (ended before), WEFT_E_UNSUPPORTED (DEVICE memory, when no shard was added at all).
 weft_status weft_progress_finish(weft_progress *progress);
 
 #ifdef __cplusplus

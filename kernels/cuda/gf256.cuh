@@ -7,14 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-  WEFT_CUDA_LOG_ZERO = 510,  // log of 0 where sums with it must land in zeros
-  WEFT_CUDA_EXP_COUNT = 1021 // sums of two logs: 0..508, and 510..1020 with a zero
-};
+enum { WEFT_CUDA_LOG_ZERO = 510 }; // log of 0 where sums with it must land in zeros
 
 struct weft_cuda_tables {
-  uint8_t exp[1024]; // 2^i for i < 510 (so exp[255] = 1), zeros from 510 on
-  uint8_t log[256];  // log of 0 is 255, which no other byte has
+  // 2^i for i < 510 (so exp[255] = 1), zeros from 510 on: sums of two logs are 0..508, and
+  // 510..1020 with a zero.
+  uint8_t exp[1024];
+  uint8_t log[256]; // log of 0 is 255, which no other byte has
 };
 
 constexpr weft_cuda_tables weft_cuda_make_tables() {

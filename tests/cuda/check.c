@@ -72,12 +72,6 @@ void check_product(uint8_t *y, const uint8_t *a, const uint8_t *x, size_t m, siz
     }
 }
 
-void *check_pinned(check_device *device, size_t bytes) {
-  void *memory;
-  check_status(weft_device_alloc(device->device, WEFT_MEM_PINNED, bytes, &memory), "pinned");
-  return memory;
-}
-
 void *check_memory(check_device *device, size_t bytes) {
   void *memory;
   check_status(weft_device_alloc(device->device, WEFT_MEM_DEVICE, bytes, &memory), "memory");

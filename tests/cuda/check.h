@@ -29,7 +29,6 @@ uint8_t check_mul(uint8_t a, uint8_t b);
 // y (m, len) ^= a (m, k) * x (k, len), all dense.
 void check_product(uint8_t *y, const uint8_t *a, const uint8_t *x, size_t m, size_t k, size_t len);
 
-void *check_pinned(check_device *device, size_t bytes);
 void *check_memory(check_device *device, size_t bytes); // on the device
 void check_copy(check_device *device, void *to, weft_mem to_mem, const void *from,
                 weft_mem from_mem, size_t bytes);

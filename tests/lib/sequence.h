@@ -62,7 +62,6 @@ void world_free(world *w);
 
 // A random packet that is true of a source; its payload is to be freed.
 void world_packet_new(world_packet *p, const world_source *source);
-size_t world_largest(const world *w, weft_packet_mode mode); // datagram
 void world_check_decoder(world_decoder *d);
 void world_check_recoder(const world_recoder *r);
 weft_queue *world_some_queue(const world *w); // or none

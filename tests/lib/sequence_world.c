@@ -18,15 +18,6 @@ size_t world_out_of_range(size_t limit) {
   return beyond[fixture_below(sizeof beyond / sizeof beyond[0])];
 }
 
-size_t world_largest(const world *w, weft_packet_mode mode) {
-  size_t most = 0;
-  for (size_t i = 0; i < SOURCES; i++) {
-    const size_t bytes = weft_packet_bytes(&w->source[i].id, mode);
-    most = bytes > most ? bytes : most;
-  }
-  return most;
-}
-
 void world_packet_new(world_packet *p, const world_source *source) {
   const size_t n = source->id.blocks, k = source->id.block_bytes;
   *p = (world_packet){.packet = {.id = source->id, .mode = (weft_packet_mode)fixture_below(4)}};

@@ -25,7 +25,7 @@ do for [m=1:2] {
     plot for [i=1:7] data index of.word(ns, i) using 1:2:3:4 with yerrorlines lc rgb ramp[i] pt shapes[i] ps 0.6 lw 2, \
        for [i=1:7] '' index of.word(ns, i) using ($1*1.25):($1 == 32768 ? $2 : NaN):5 with labels left tc rgb ramp[i] font ',11', \
        '' index 'published' using (128):(o == 1 ? $1 : NaN):(32640):(0) with vectors nohead ls 8, \
-       '' index 'published' using (130):(o == 1 ? $1*1.15 : NaN):(sprintf('%s: %.3g', strcol(2), $1)) with labels left tc rgb '#777777' font ',10'
+       '' index 'published' using (130):(o == 1 ? $1*1.27 : NaN):(sprintf('%s: %.3g', strcol(2), $1)) with labels left tc rgb '#777777' font ',9'
   }
 }
 unset multiplot

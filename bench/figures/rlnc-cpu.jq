@@ -9,4 +9,4 @@ include "weft";
 | (["encode", "decode-deferred", "decode-batch"][] as $operation | [16, 32, 64, 128, 256, 512, 1024][] as $n
     | block("\($machine.key)-\($operation)\($n)"; [$cases[] | select(.operation == $operation and .n == $n)] | sort_by(.k)[]
         | [.k] + (coded | spread) + ["n = \($n)"])),
-  (if $machine.key == "intel" then block("published"; published($published; "xnc-cpu") | [.coded_GBps, "\(.device), n = 128, derived"]) else empty end)
+  (if $machine.key == "intel" then block("published"; published($published; "xnc-cpu") | [.coded_GBps, "published: \(.device), n = 128"]) else empty end)

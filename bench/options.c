@@ -61,9 +61,14 @@ static const struct {
     {"shapes", TEXT, IN(shapes), "LIST", "storage", "data and parity shards, as 10+4,32+8"},
     {"bytes", SIZES, IN(bytes), "LIST", "storage", "bytes of a shard (64K,1M)"},
     {"codes", TEXT, IN(codes), "LIST", "storage", "only these codes"},
-    {"reps", NUMBER, IN(timing.reps), "N", NULL, "repetitions, 9 to 10000 (11; mul: 9)"},
-    {"rep-ms", NUMBER, IN(timing.rep_s), "N", TIMED,
-     "length of a repetition in milliseconds, 1 to 60000 (20; mul: 10)"},
+    {"reps", NUMBER, IN(timing.reps), "N", "mul", "repetitions, 9 to 10000 (9)"},
+    {"reps", NUMBER, IN(timing.reps), "N", "sim", "repetitions, 9 to 64 (11)"},
+    {"reps", NUMBER, IN(timing.reps), "N", "rlnc,storage,gpu,server,peer,ceilings,banks",
+     "repetitions, 9 to 10000 (11)"},
+    {"rep-ms", NUMBER, IN(timing.rep_s), "N", "mul",
+     "length of a repetition in milliseconds, 1 to 60000 (10)"},
+    {"rep-ms", NUMBER, IN(timing.rep_s), "N", "rlnc,storage,gpu,server,peer,ceilings",
+     "length of a repetition in milliseconds, 1 to 60000 (20)"},
     {"small-pages", FLAG, IN(small_pages), NULL, TIMED,
      "no huge pages for the data, as most programs have it"},
     {"cold", FLAG, IN(timing.cold), NULL, TIMED,
@@ -76,9 +81,10 @@ static const struct {
     {"klauspost", TEXT, IN(klauspost), "FILE", "storage",
      "what bench/peers/klauspost builds (none)"},
     {"json", TEXT, IN(json), "FILE", NULL,
-     "write every repetition's time, with provenance; FILE.part after every group; -: to standard "
+     "write every repetition's time, with provenance (until the end to FILE.part); -: to standard "
      "output, and tables to standard error"},
-    {"quick", FLAG, IN(quick), NULL, NULL, "9 repetitions of 4 ms and fewer shapes"},
+    {"quick", FLAG, IN(quick), NULL, TIMED, "9 repetitions of 4 ms, and fewer shapes"},
+    {"quick", FLAG, IN(quick), NULL, "sim,banks", "9 repetitions, and fewer shapes"},
     {"help", HELP, 0, NULL, NULL, "this list"},
 };
 
@@ -110,7 +116,7 @@ static bool parse_number(const char *text, uint64_t *out) {
   if (*text < '0' || *text > '9')
     return false;
   errno = 0;
-  *out = strtoull(text, &end, 0);
+  *out = strtoull(text, &end, text[0] == '0' && text[1] == 'x' ? 16 : 10); // 0128 is 128
   const uint64_t unit = *end == 'K' ? 1024 : *end == 'M' ? 1024 * 1024 : 1;
   end += unit > 1;
   if (errno || *out > UINT64_MAX / unit)
@@ -148,7 +154,8 @@ static bool take_number(weft_bench_options *options, size_t at, const char *argu
   }
   if (at == IN(timing.reps)) {
     options->timing.reps = (size_t)number;
-    return number >= WEFT_BENCH_MIN_REPS && number <= 10000;
+    return number >= WEFT_BENCH_MIN_REPS &&
+           number <= (strcmp(options->argv[0], "sim") == 0 ? WEFT_BENCH_SIM_REPS : 10000);
   }
   options->timing.rep_s = (double)number * 1e-3;
   return number >= 1 && number <= 60000;

@@ -17,7 +17,7 @@
 #include "bench/group.h"
 #include "sim/swarm/swarm.h"
 
-enum { REPS_MAX = 64, KINDS = 3 };
+enum { KINDS = 3 };
 
 typedef struct shape {
   weft_sim_fidelity fidelity;
@@ -44,7 +44,7 @@ typedef struct sim_case {
   weft_sim_swarm *swarm;
   int64_t warm_us, piece_us;
   size_t reps, marked;
-  mark marks[REPS_MAX + 1];
+  mark marks[WEFT_BENCH_SIM_REPS + 1];
 } sim_case;
 
 // What peers do follows the rhythm of segments: a piece is one, so that all have the same in them.
@@ -120,7 +120,7 @@ static json_t *json_spread(const double *values, size_t count) {
 }
 
 static void report_case(json_t *cases, const sim_case *c, const weft_sim_result *r) {
-  double events[REPS_MAX], packets[REPS_MAX], peers[REPS_MAX];
+  double events[WEFT_BENCH_SIM_REPS], packets[WEFT_BENCH_SIM_REPS], peers[WEFT_BENCH_SIM_REPS];
   json_t *seconds = json_array();
   for (size_t i = 0; i < c->reps; i++) {
     const mark *a = &c->marks[i], *b = a + 1;
@@ -198,13 +198,17 @@ int weft_bench_sim_command(int argc, char **argv) {
   for (size_t s = 0; s < KINDS; s++)
     for (size_t i = 0; i < options.m.count; i++) {
       const size_t peers = options.m.value[i];
-      if (peers > shapes[s].peers_max || !weft_bench_listed(options.operations, shapes[s].name))
+      if (!weft_bench_listed(options.operations, shapes[s].name))
         continue;
+      if (peers > shapes[s].peers_max) {
+        printf("  %-13s %8zu left out: at most %u\n", shapes[s].name, peers, shapes[s].peers_max);
+        continue;
+      }
       sim_case c = {.shape = &shapes[s],
                     .peers = (uint32_t)peers,
                     .warm_us = shapes[s].warm_us,
                     .piece_us = segment_us(&shapes[s]),
-                    .reps = options.timing.reps < REPS_MAX ? options.timing.reps : REPS_MAX};
+                    .reps = options.timing.reps};
       run_case(cases, &c, options.seed);
     }
   json_array_append_new(report.groups, json_pack("{s:s, s:o, s:[]}", "title",

@@ -393,6 +393,7 @@ START_TEST(wrong_arguments) {
       {"weft bench", "mul", "--threads", "2", NULL}, // of other comparisons
       {"weft bench", "rlnc", "--shapes", "4+2", NULL},
       {"weft bench", "sim", "--cold", NULL},
+      {"weft bench", "sim", "--reps", "65", NULL}, // it measured 64 and said nothing
       {"weft bench", "rlnc", "--operations", "encode,no-such", NULL},
       {"weft bench", "sim", "--operations", "no-such", NULL},
       {"weft bench", "server", "--operations", "no-such", NULL},

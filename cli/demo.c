@@ -26,8 +26,7 @@ static const char description[] =
 // As the command line gives them.
 typedef struct demo_words {
   gint64 peers, blocks, block_bytes, degree, window, batch, threads, seed;
-  double loss;
-  char *input, *backend, *upload, *source_upload, *clip, *delay_min, *delay_max;
+  char *input, *backend, *loss, *upload, *source_upload, *clip, *delay_min, *delay_max;
   gboolean json, coded_only;
 } demo_words;
 
@@ -44,6 +43,14 @@ static int quantity(const char *option, const char *text, uint64_t *out) {
     return -1;
   return cli_error(NAME, CLI_USAGE, "%s takes a number from 1 on, such as 20M, not '%s'", option,
                    text);
+}
+
+static int loss(const char *text, double *out) {
+  if (text && !weft_sim_parse_share(text, out))
+    return cli_error(NAME, CLI_USAGE, "--loss must be a share such as 0.05 or 5%%, not '%s'", text);
+  if (!(*out >= 0 && *out <= 0.9))
+    return cli_error(NAME, CLI_USAGE, "--loss must be 0..0.9, not %g", *out);
+  return -1;
 }
 
 static int delay(const char *option, const char *text, int64_t *out_us) {
@@ -87,12 +94,12 @@ static int check(const demo_words *w, demo_settings *s) {
     if (code >= 0)
       return code;
   }
-  if (!(w->loss >= 0 && w->loss <= 0.9))
-    return cli_error(NAME, CLI_USAGE, "--loss must be 0..0.9, not %g", w->loss);
   if (w->clip && w->input)
     return cli_error(NAME, CLI_USAGE, "--clip makes the input, so it does not go with --input");
   weft_sim_parameters *o = &s->swarm;
-  int code = delays(w, o);
+  int code = loss(w->loss, &o->loss);
+  if (code < 0)
+    code = delays(w, o);
   if (code < 0)
     code = quantity("--upload", w->upload, &o->classes[0].up_bits_per_s);
   if (code < 0)
@@ -127,7 +134,7 @@ static demo_settings settings_of(const demo_words *w) {
   o->classes[0] = (weft_sim_class){.name = "peer", .share = 1, .up_bits_per_s = 20000000};
   o->delay_min_us = 5000;
   o->delay_max_us = 40000;
-  o->loss = w->loss;
+  o->loss = 0.05;
   o->map_us = o->map_idle_us = o->silent_us = 0; // the engine's own
   o->sampled = 0;
   return s;
@@ -143,8 +150,8 @@ static int parse(int argc, char **argv, demo_words *w) {
        "Blocks in a segment, 1..1024 (128)", "N"},
       {"block-bytes", 'k', 0, G_OPTION_ARG_INT64, &w->block_bytes,
        "Bytes in a block, 1..1048576 (4096)", "N"},
-      {"loss", 'l', 0, G_OPTION_ARG_DOUBLE, &w->loss,
-       "Probability that a link loses a datagram, 0..0.9 (0.05)", "P"},
+      {"loss", 'l', 0, G_OPTION_ARG_STRING, &w->loss,
+       "Probability that a link loses a datagram, 0..0.9 or in percent (5%)", "P"},
       {"seed", 's', 0, G_OPTION_ARG_INT64, &w->seed,
        "Same seed and options, same run, bit for bit (1)", "N"},
       {"degree", 0, 0, G_OPTION_ARG_INT64, &w->degree, "Neighbours of a node at most (4)", "N"},
@@ -171,7 +178,6 @@ int cli_demo(int argc, char **argv) {
   demo_words words = {.peers = 16,
                       .blocks = 128,
                       .block_bytes = 4096,
-                      .loss = 0.05,
                       .seed = 1,
                       .degree = 4,
                       .window = 16,
@@ -193,6 +199,7 @@ int cli_demo(int argc, char **argv) {
   }
   g_free(words.input);
   g_free(words.backend);
+  g_free(words.loss);
   g_free(words.upload);
   g_free(words.source_upload);
   g_free(words.clip);

@@ -57,7 +57,7 @@ static void put_table(const weft_sim_report *report, const char *folder) {
     else if (isfinite(m->value))
       printf("  %-26s %.6g\n", m->name, m->value);
   }
-  printf("  %-26s %.0f events/s, %.0f packets/s, %.0f MiB\n", "speed",
+  printf("  %-26s %.0f events/s, %.0f packets/s, in %.0f MiB\n", "speed",
          (double)r->totals.events / report->wall_s, (double)r->totals.packets / report->wall_s,
          (double)r->memory_bytes / 0x1p20);
   fputs("state hash ", stdout);

@@ -39,6 +39,5 @@ bool weft_sim_set_class(weft_sim_parameters *p, const char *name, const char *ke
 const char *weft_sim_undescribed_class(const weft_sim_parameters *p);
 void weft_sim_known_classes(char out[WEFT_SIM_TEXT]);
 bool weft_sim_parse_quantity(const char *text, double *out);
-bool weft_sim_parse_share(const char *text, double *out); // 0.05 or 5 %
 
 #endif

@@ -41,6 +41,8 @@ bool weft_sim_check(weft_sim_parameters *parameters, char error[WEFT_SIM_TEXT]);
 // Memory that the run takes at most, about.
 double weft_sim_memory_bytes(const weft_sim_parameters *parameters);
 
+// 0.05 or 5 %.
+bool weft_sim_parse_share(const char *text, double *out);
 // "20 ms", "1s", "10 min", "1.5h". A number alone counts `plain_us` each; 0: it must have a unit.
 bool weft_sim_parse_time(const char *text, double plain_us, double *us);
 

@@ -86,6 +86,9 @@ cmp -s a b || fail "the state hash depends on backend or threads"
 state --seed 7 --delay-min 10 --delay-max 30 >b
 state --seed 7 --delay-min 10ms --delay-max 0.03s >c2
 cmp -s b c2 || fail "a delay of 10 is not one of 10ms"
+state --seed 7 --loss 0.12 >b
+state --seed 7 --loss '12 %' >c2
+cmp -s b c2 || fail "a loss of 12 % is not one of 0.12"
 if cmp -s a c; then fail "the state hash does not depend on the seed"; fi
 
 # --- JSON
@@ -122,6 +125,7 @@ wrong 2 '--segment-blocks must be 1..1024, not 1025' demo --segment-blocks 1025
 wrong 2 '--block-bytes must be' demo --block-bytes -1
 wrong 2 '--loss must be 0..0.9, not 1' demo --loss 1
 wrong 2 '--loss must be' demo --loss nan
+wrong 2 "--loss must be a share such as 0.05 or 5%, not '5 x'" demo --loss '5 x'
 wrong 2 '--degree must be' demo --degree 1
 wrong 2 '--window must be' demo --window 0
 wrong 2 '--batch must be' demo --batch 1000

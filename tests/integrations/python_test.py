@@ -275,6 +275,14 @@ class Mistakes(unittest.TestCase):
         self.assertEqual([coded(0).count(0), coded(1).count(0)], [0, 0])
         self.assertGreater(coded(1e-9).count(0), 900)
 
+    def test_one_id_is_no_list_of_ids(self):  # bytes(1) would be the id 0
+        code = weft.Code(self.context, "cauchy", 4, 2)
+        for call in (lambda: code.inputs(1), lambda: code.inputs([1, 2], wanted=1)):
+            with self.assertRaises(TypeError):
+                call()
+        with self.assertRaises(ValueError):
+            code.parity_bytes(-1)
+
     def test_messages_name_what_was_wrong(self):
         strided = memoryview(bytes(400))[::2]
         code = weft.Code(self.context, "cauchy", 2, 1)

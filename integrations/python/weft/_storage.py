@@ -50,7 +50,7 @@ class Code(_Handle):
 
     def parity_bytes(self, data_bytes):
         """Bytes of a parity shard beside data shards of so many."""
-        return self._run(_c.weft_code_parity_bytes, data_bytes)
+        return self._run(_c.weft_code_parity_bytes, _whole("data_bytes", data_bytes))
 
     def encode(self, data):
         """The m parity shards of k data shards."""
@@ -114,8 +114,8 @@ class Code(_Handle):
 
     @staticmethod
     def _erasures(lost, wanted):
-        ids = bytes(lost)
-        some = None if wanted is None else bytes(wanted)
+        ids = bytes([*lost])  # of one number bytes() would make as many zeros
+        some = None if wanted is None else bytes([*wanted])
         return _Erasures(ids, len(ids), some, 0 if some is None else len(some))
 
     def _stripe(self, shards, size, written):

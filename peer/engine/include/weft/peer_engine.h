@@ -56,7 +56,8 @@ void weft_engine_prefetch(const weft_engine *engine, size_t neighbour, uint64_t 
 
 // --- Neighbours
 
-// A neighbour is a number that the engine hands out; where it lives is the caller's business.
+// A neighbour is a number below neighbours_max that the engine hands out, anew when it is free;
+// where it lives is the caller's business.
 typedef struct weft_neighbour_options {
   weft_peer_address address; // length 0: not to be told to others
   bool is_source;            // the session below has proved it: what it sends needs no checksum

@@ -25,8 +25,8 @@ extern "C" {
 // Of every time among the options; now_us counts from 0 to 2^60. A timer that is to do nothing is
 // this, not WEFT_ENGINE_NEVER.
 #define WEFT_ENGINE_MAX_TIME_US (INT64_C(1) << 50)
-#define WEFT_DATAGRAM_MAX                                                                          \
-  1168u // bytes of any message but a coded packet, whose size is n's and k's
+// Bytes of any message but a coded packet, which takes WEFT_PACKET_ROOM_BYTES(n, k) at most.
+#define WEFT_DATAGRAM_MAX 1168u
 
 // Where another peer can be reached: bytes that the engine hands on and never reads.
 #define WEFT_PEER_ADDRESS_BYTES 20u

@@ -33,7 +33,8 @@ typedef struct weft_engine weft_engine;
 typedef struct weft_engine_scratch weft_engine_scratch;
 
 // Room for one burst, which engines of one thread with the same options may share: what
-// weft_engine_output gives is then valid until the next call on any of them.
+// weft_engine_output gives is then valid until the next call on any of them. Errors:
+// WEFT_E_ARGUMENT, WEFT_E_NOMEM.
 weft_status weft_engine_scratch_new(weft_ctx *ctx, const weft_engine_options *options,
                                     weft_engine_scratch **out);
 void weft_engine_scratch_free(weft_engine_scratch *scratch); // accepts NULL
@@ -115,7 +116,8 @@ typedef struct weft_burst {
 weft_status weft_engine_output(weft_engine *engine, int64_t now_us, weft_burst *out);
 
 // A burst's token at its neighbour, as weft_engine_input of `count` packets. Losses are the
-// caller's: a codec's token must then be shortened by it.
+// caller's: a codec's token must then be shortened by it. Errors: WEFT_E_ARGUMENT too (a codec
+// without tokens, a length or count that none has).
 weft_status weft_engine_input_token(weft_engine *engine, size_t neighbour, uint64_t segment,
                                     size_t count, const void *token, size_t bytes, int64_t now_us);
 
@@ -168,7 +170,8 @@ bool weft_engine_source_ready(const weft_engine *engine);
 // WEFT_E_ARGUMENT, WEFT_E_NOMEM.
 weft_status weft_engine_source_put(weft_engine *engine, const uint8_t *data, size_t bytes,
                                    int64_t at_us, int64_t now_us);
-// Ends a stream whose last segment was full, or that has none.
+// Ends a stream whose last segment was full, or that has none. Errors: WEFT_E_STATE (no source, or
+// ended).
 weft_status weft_engine_source_end(weft_engine *engine, int64_t now_us);
 // A source that loads (self.stream_bytes): what a LOAD event asked for. The event is repeated when
 // the answer was an error. Errors: as above.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node of a stream on UDP: the engine, sessions with its neighbours, and the socket below them.
-// It owns no loop and reads no clock: weft_node_attach (peer_loop.h) puts it on a GLib main loop,
-// and whoever has a loop of another kind calls receive and turn itself.
+// It owns no loop and reads no clock: weft_node_source_new (peer_loop.h) puts it on a GLib main
+// loop, and whoever has a loop of another kind calls receive and turn itself.
 //
 // Use: when the descriptor can be read, weft_node_receive; then let the application feed or read
 // the engine; then weft_node_turn; sleep until weft_node_deadline or the descriptor is ready. One

@@ -31,7 +31,6 @@ extern "C" {
 #define WEFT_SESSION_TAG_BYTES 16u        // behind it
 #define WEFT_SESSION_OVERHEAD_BYTES (WEFT_SESSION_HEADER_BYTES + WEFT_SESSION_TAG_BYTES)
 #define WEFT_SESSION_PLAIN_BYTES (WEFT_SESSION_DATAGRAM_BYTES - WEFT_SESSION_OVERHEAD_BYTES)
-#define WEFT_SESSION_KEY_BYTES 32u
 #define WEFT_SESSION_BLOB_BYTES 160u // that each side tells of itself, at most
 #define WEFT_SESSION_MAX_LINKS 1024u
 #define WEFT_SESSION_NEVER INT64_MAX
@@ -80,7 +79,8 @@ void weft_sessions_free(weft_sessions *sessions); // accepts NULL; wipes keys
 // What the other sides of later handshakes learn. Errors: WEFT_E_ARGUMENT (too long).
 weft_status weft_sessions_set_blob(weft_sessions *sessions, const uint8_t *blob, size_t bytes);
 
-// Begins a session; an event tells what becomes of it. public_key: who must answer, NULL: anybody.
+// Begins a session; an event tells what becomes of it. *link: a number below links_max, handed out
+// anew when it is free. public_key: who must answer, NULL: anybody.
 // Errors: WEFT_E_STATE (no room for another link).
 weft_status weft_sessions_open(weft_sessions *sessions, const weft_address *address,
                                const uint8_t *public_key, int64_t now_us, size_t *link);

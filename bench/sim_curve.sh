@@ -12,7 +12,11 @@
 # Environment variables of MPI are handed on (as root in a container, Open MPI wants OMPI_ALLOW_RUN_AS_ROOT=1 and
 # OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1).
 set -eu
-weft=${1:?"usage: sim_curve.sh WEFT [WEFT_SIM_MPI]"}
+if [ $# -lt 1 ] || ! command -v -- "$1" >/dev/null; then
+  echo 'usage: sim_curve.sh WEFT [WEFT_SIM_MPI]; WEFT is the program' >&2
+  exit 2
+fi
+weft=$1
 mpi=${2:-}
 counts=${COUNTS:-1 2 4 8 16}
 peers=${PEERS:-100000}

@@ -8,7 +8,10 @@
 # SIZE as truncate takes it (4G), FOLDER where the file and the shards go, FILE for the result as JSON.
 set -euo pipefail
 
-[ $# -ge 1 ] || { sed -n '3,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+if [ $# -lt 1 ] || ! [ -x "$1" ]; then
+  sed -n '3,8s/^# \{0,1\}//p' "$0" >&2
+  exit 2
+fi
 weft=$(realpath -- "$1")
 shift
 size=4G k=10 m=4 rounds=9 folder=${TMPDIR:-/tmp} json=

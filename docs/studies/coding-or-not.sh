@@ -6,6 +6,10 @@
 # Can be stopped and started again. FOLDER gets a folder of runs for each series and scheme (means.csv:
 # means and 95 % intervals over seeds), tables.md, and, with gnuplot, figures.png.
 set -euo pipefail
+if [ $# -lt 2 ] || ! command -v -- "$1" >/dev/null; then
+  printf 'usage: docs/studies/coding-or-not.sh WEFT FOLDER [SEEDS]; WEFT is the program\n' >&2
+  exit 2
+fi
 weft=$1
 out=$2
 seeds=${3:-5}

@@ -5,6 +5,10 @@
 #   docs/studies/rank-agreement.sh WEFT FOLDER [SEEDS]
 # Can be stopped and started again. FOLDER gets a sweep for each case, rank-agreement.csv and tables.md.
 set -euo pipefail
+if [ $# -lt 2 ] || ! command -v -- "$1" >/dev/null; then
+  printf 'usage: docs/studies/rank-agreement.sh WEFT FOLDER [SEEDS]; WEFT is the program\n' >&2
+  exit 2
+fi
 weft=$1
 out=$2
 seeds=${3:-10}

@@ -3,7 +3,11 @@
 # What a mesh of 2,000 peers plays of a stream of 768 kbit/s, by what each uplink carries (docs/scale.md).
 #   docs/studies/short-of-uplink.sh WEFT [DURATION]
 set -euo pipefail
-weft=$(readlink -f -- "${1:?where the program weft is}")
+if [ $# -lt 1 ] || ! command -v -- "$1" >/dev/null; then
+  printf 'usage: docs/studies/short-of-uplink.sh WEFT [DURATION]; WEFT is the program\n' >&2
+  exit 2
+fi
+weft=$1
 duration=${2:-8 min}
 work=$(mktemp -d)
 trap 'rm -rf -- "$work"' EXIT

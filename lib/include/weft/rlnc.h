@@ -198,9 +198,9 @@ weft_status weft_decoder_recode_batch(weft_decoder *decoder, const weft_batch *b
 
 weft_status weft_decoder_fix_random(weft_decoder *decoder, const uint8_t *key);
 
-// The most host memory that a decoder of this shape ever holds: its handle, blocks unless the
-// caller owns them, n * n bytes of matrix; and while payloads are reduced, n * n bytes and at most
-// 2 MiB more. 0 for an id out of range.
+// The most host memory that a decoder of this shape ever holds: its handle, its own blocks
+// (own_blocks: no `blocks` in its options), n * n bytes of matrix; and while payloads are reduced,
+// n * n bytes and at most 2 MiB more. 0 for an id out of range.
 size_t weft_decoder_memory_bytes(const weft_segment_id *id, bool own_blocks);
 
 // ---------------------------------------------------------------------------------------------
@@ -257,7 +257,8 @@ typedef struct weft_recoder weft_recoder;
 
 // Keeps up to `capacity` packets (1..n); each further one is mixed into one of those held, in turn,
 // so that nothing received is wasted. Works on the context's host row. Memory: capacity * (n + k)
-// bytes, n and k rounded up to 64 each, and pointers: 2 + 2 for each 4 KiB of k, times capacity.
+// bytes, n and k rounded up to 64 each, pointers: 2 + 2 for each 4 KiB of k, times capacity, and
+// some 4 KiB for the handle.
 // Errors: WEFT_E_ARGUMENT (NULL, an id or capacity out of range), WEFT_E_NOMEM.
 weft_status weft_recoder_new(weft_ctx *ctx, const weft_segment_id *id, size_t capacity,
                              weft_recoder **out);

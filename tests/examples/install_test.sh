@@ -18,6 +18,7 @@ read -ra examples <<<"$3"
 [ "${#examples[@]}" -ge 4 ]
 for example in "${examples[@]}"; do
   cc -std=c11 "${warnings[@]}" "${compile[@]}" "$example" "${link[@]}" -o "$TEST_TMPDIR/example"
+  cc -std=c11 "${warnings[@]}" "${compile[@]}" "$example" "${link_shared[@]}" -o "$TEST_TMPDIR/example"
 done
 [ "$(cc -std=c11 "${warnings[@]}" "${compile[@]}" "${examples[0]}" "${link[@]}" -o "$TEST_TMPDIR/embed" && "$TEST_TMPDIR/embed")" = "done: every byte came back" ]
 

@@ -46,7 +46,10 @@ cc -shared "${warnings[@]}" -o "$TEST_TMPDIR/libtaken.so" -Wl,--whole-archive "$
 # The shared library by pkg-config; it is found again where it was linked from.
 done="done: every byte came back"
 cc -std=c11 "${warnings[@]}" "${compile[@]}" "${examples[0]}" "${link_shared[@]}" -Wl,-rpath,"$prefix/lib" -o "$TEST_TMPDIR/shared"
-readelf -d "$TEST_TMPDIR/shared" | grep -F '[libweft.so.' >/dev/null
+# Before 1.0 a program takes no other minor version than its own, and neither does Python.
+soname=libweft.so.$(pkg-config --modversion libweft | cut -d. -f1,2)
+readelf -d "$TEST_TMPDIR/shared" | grep -F "[$soname]" >/dev/null
+grep -F "\"$soname\"" "$prefix/share/weft/weft/_declarations.py" >/dev/null
 "$TEST_TMPDIR/shared" | grep -xF "$done" >/dev/null
 
 # A package: files below DESTDIR, which nothing in them speaks of.

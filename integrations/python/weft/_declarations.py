@@ -223,7 +223,7 @@ _FUNCTIONS = {
 def _load():
     named = os.environ.get("WEFT_LIBRARY")
     beside = pathlib.Path(__file__).resolve().parents[3] / "lib" / "libweft.so"
-    library = ctypes.CDLL(named or (str(beside) if beside.exists() else "libweft.so.0"))
+    library = ctypes.CDLL(named or (str(beside) if beside.exists() else "libweft.so.0.1"))
     for name, (result, arguments) in _FUNCTIONS.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments

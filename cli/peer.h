@@ -31,7 +31,7 @@ typedef struct peer_settings {
   peer_log_level log_level;
 } peer_settings;
 
-// peer_options.c: -1 to go on, else the exit code.
+// peer_settings.c: -1 to go on, else the exit code.
 int peer_settings_read(const char *word, int argc, char **argv, peer_settings *out);
 void peer_settings_clear(peer_settings *settings);
 // The identity of --key-file, made when there is none yet; without it one for this run.

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft peer`: what the values of its options mean, and the identity that one of them names.
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include "cli/peer.h"
+#include "cli/peer_options.h"
+#include "sim/scenario/scenario.h"
+
+// --- One value
+
+static int refuse(size_t which, const char *text, const char *wanted) {
+  return cli_error(PEER_NAME, CLI_USAGE, "--%s takes %s, not '%s'", peer_option_name(which), wanted,
+                   text);
+}
+
+static int whole(char **values, size_t which, uint64_t min, uint64_t max, uint64_t *out) {
+  char *end;
+  const char *text = values[which];
+  errno = 0;
+  *out = g_ascii_strtoull(text, &end, 10);
+  if (errno == 0 && g_ascii_isdigit(*text) && !*end && *out >= min && *out <= max)
+    return -1;
+  return cli_error(PEER_NAME, CLI_USAGE,
+                   "--%s must be %" G_GUINT64_FORMAT "..%" G_GUINT64_FORMAT ", not '%s'",
+                   peer_option_name(which), min, max, text);
+}
+
+static int rate(char **values, size_t which, uint64_t *out) {
+  *out = 0;
+  if (strcmp(values[which], "0") == 0 || cli_parse_quantity(values[which], out))
+    return -1;
+  return refuse(which, values[which], "a rate such as 2500k");
+}
+
+static int seconds(char **values, size_t which, double *out) {
+  if (!weft_sim_parse_time(values[which], 1e6, out) || *out < 0 || *out > 1e12)
+    return refuse(which, values[which], "a time such as 5, 5s or 500ms");
+  *out /= 1e6;
+  return -1;
+}
+
+static int milliseconds(char **values, size_t which, double least, uint32_t *out) {
+  double us;
+  if (!weft_sim_parse_time(values[which], 1e3, &us) || us < least * 1e3 || us > 600e6 ||
+      fmod(us, 1e3) != 0)
+    return refuse(which, values[which], "milliseconds up to 600000, or a time such as 1s or 500ms");
+  *out = (uint32_t)(us / 1e3);
+  return -1;
+}
+
+// A time, or bytes with a B behind.
+static int place(char **values, size_t which, peer_settings *s) {
+  static const char wanted[] = "a time such as 90 or 1.5min, or bytes as in 3000000B";
+  const char *text = values[which];
+  char *end;
+  if (g_str_has_suffix(text, "B")) {
+    errno = 0;
+    s->from_bytes = g_ascii_strtoull(text, &end, 10);
+    if (errno || !g_ascii_isdigit(*text) || strcmp(end, "B") != 0)
+      return refuse(which, text, wanted);
+    s->from_is_bytes = true;
+    return -1;
+  }
+  if (!weft_sim_parse_time(text, 1e6, &s->from_s) || s->from_s < 0 || s->from_s > 1e15)
+    return refuse(which, text, wanted);
+  s->from_s /= 1e6;
+  return -1;
+}
+
+static int addresses(char **values, size_t which, peer_settings *s) {
+  if (!values[which])
+    return -1;
+  g_auto(GStrv) words = g_strsplit(values[which], ",", -1);
+  for (char **w = words; *w; w++) {
+    weft_address address;
+    if (s->bootstrap_count == WEFT_NODE_BOOTSTRAP)
+      return refuse(which, values[which], "16 addresses at most");
+    if (!weft_address_parse(*w, &address) || address.port == 0 || **w == ':')
+      return cli_error(PEER_NAME, CLI_USAGE, "--%s: '%s' is no HOST:PORT that can be found",
+                       peer_option_name(which), *w);
+    s->bootstrap[s->bootstrap_count++] = address;
+  }
+  return -1;
+}
+
+static int word_of(char **values, size_t which, const char *const *words, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (strcmp(values[which], words[i]) == 0)
+      return (int)i;
+  return -1;
+}
+
+static int words(char **v, peer_settings *s) {
+  static const char *const ciphers[] = {"best", "chacha20"}, *const formats[] = {"text", "json"},
+                           *const levels[] = {"error", "warning", "info", "debug"};
+  static const char *const switches[] = {"off", "on"}, *const controls[] = {"off", "ledbat"};
+  const int control = v[O_CONGESTION] ? word_of(v, O_CONGESTION, controls, 2) : 0;
+  if (control < 0)
+    return refuse(O_CONGESTION, v[O_CONGESTION], "ledbat or off");
+  s->congestion = control == 1;
+  const int checksums = v[O_CHECKSUMS] ? word_of(v, O_CHECKSUMS, switches, 2) : 0;
+  if (checksums < 0)
+    return refuse(O_CHECKSUMS, v[O_CHECKSUMS], "on or off");
+  s->checksums = checksums == 1;
+  const int cipher = word_of(v, O_CIPHER, ciphers, 2),
+            format = word_of(v, O_LOG_FORMAT, formats, 2),
+            level = word_of(v, O_LOG_LEVEL, levels, 4);
+  if (cipher < 0)
+    return refuse(O_CIPHER, v[O_CIPHER], "best or chacha20");
+  if (format < 0)
+    return refuse(O_LOG_FORMAT, v[O_LOG_FORMAT], "text or json");
+  if (level < 0)
+    return refuse(O_LOG_LEVEL, v[O_LOG_LEVEL], "error, warning, info or debug");
+  s->cipher = (weft_session_cipher)cipher;
+  s->log_json = format == 1;
+  s->log_level = (peer_log_level)level;
+  return -1;
+}
+
+static int shape(char **v, peer_settings *s) {
+  uint64_t n[6];
+  const struct {
+    size_t which;
+    uint64_t min, max;
+  } ranges[] = {{O_BLOCKS, 1, WEFT_MAX_BLOCKS},
+                {O_BLOCK_BYTES, 1, WEFT_SESSION_PLAIN_BYTES},
+                {O_WINDOW, 1, WEFT_ENGINE_MAX_WINDOW},
+                {O_BATCH, 1, WEFT_ENGINE_MAX_BATCH},
+                {O_NEIGHBOURS, 1, 48},
+                {O_THREADS, 1, 1024}};
+  for (size_t i = 0; i < G_N_ELEMENTS(ranges); i++) {
+    const int code = whole(v, ranges[i].which, ranges[i].min, ranges[i].max, &n[i]);
+    if (code >= 0)
+      return code;
+  }
+  if (s->checksums && n[0] > WEFT_CHECKSUM_MAX_BLOCKS)
+    return cli_error(PEER_NAME, CLI_USAGE, "--checksums takes --segment-blocks of %u at most",
+                     WEFT_CHECKSUM_MAX_BLOCKS);
+  if (WEFT_WIRE_SESSION_HEADER_BYTES + n[0] + n[1] > WEFT_SESSION_PLAIN_BYTES)
+    return cli_error(PEER_NAME, CLI_USAGE,
+                     "--segment-blocks and --block-bytes may be %u together at most: a packet must "
+                     "fit into one datagram",
+                     WEFT_SESSION_PLAIN_BYTES - WEFT_WIRE_SESSION_HEADER_BYTES);
+  s->blocks = (uint32_t)n[0];
+  s->block_bytes = (uint32_t)n[1];
+  s->window = (size_t)n[2];
+  s->batch = (size_t)n[3];
+  s->neighbours = (size_t)n[4];
+  s->threads = (size_t)n[5];
+  return -1;
+}
+
+static int numbers(char **v, peer_settings *s) {
+  char *end;
+  uint64_t gather = 0;
+  errno = 0;
+  s->stream = g_ascii_strtoull(v[O_STREAM], &end, 16);
+  if (errno || !g_ascii_isxdigit(*v[O_STREAM]) || *end)
+    return refuse(O_STREAM, v[O_STREAM], "a hexadecimal number of 64 bits");
+  while (s->stream == 0)
+    randombytes_buf(&s->stream, sizeof s->stream);
+  int code = shape(v, s);
+  if (code < 0 && v[O_GATHER])
+    code = whole(v, O_GATHER, 1, WEFT_ENGINE_MAX_GATHER, &gather);
+  s->gather = (size_t)gather;
+  if (code < 0)
+    code = rate(v, O_RATE, &s->rate_bits_per_s);
+  if (code < 0)
+    code = rate(v, O_UPLOAD, &s->upload_bits_per_s);
+  if (code < 0)
+    code = milliseconds(v, O_STARTUP, 0, &s->startup_ms);
+  if (code < 0)
+    code = milliseconds(v, O_LAG, 1, &s->lag_ms);
+  if (code < 0)
+    code = seconds(v, O_LINGER, &s->linger_s);
+  if (code < 0 && v[O_FROM])
+    code = place(v, O_FROM, s);
+  return code < 0 ? seconds(v, O_TIMEOUT, &s->timeout_s) : code;
+}
+
+static int places(char **v, peer_settings *s) {
+  size_t key_bytes = 0;
+  if (!weft_address_parse(v[O_LISTEN], &s->listen))
+    return refuse(O_LISTEN, v[O_LISTEN], "an address such as 0.0.0.0:7000 or :7000");
+  s->has_metrics = v[O_METRICS] != NULL;
+  if (s->has_metrics && !weft_address_parse(v[O_METRICS], &s->metrics))
+    return refuse(O_METRICS, v[O_METRICS], "an address such as 127.0.0.1:9100");
+  s->has_source_key = v[O_SOURCE_KEY] != NULL;
+  if (s->has_source_key && (sodium_hex2bin(s->source_key, 32, v[O_SOURCE_KEY],
+                                           strlen(v[O_SOURCE_KEY]), NULL, &key_bytes, NULL) != 0 ||
+                            key_bytes != 32))
+    return cli_error(PEER_NAME, CLI_KEY, "--source-key takes 64 hexadecimal digits");
+  const int code = addresses(v, O_SOURCE, s);
+  return code < 0 ? addresses(v, O_TRACKER, s) : code;
+}
+
+static int required(char **v, size_t which) {
+  return v[which] && *v[which]
+             ? -1
+             : cli_error(PEER_NAME, CLI_USAGE, "--%s is missing", peer_option_name(which));
+}
+
+int peer_settings_read(const char *word, int argc, char **argv, peer_settings *s) {
+  char *v[OPTIONS] = {0};
+  *s = (peer_settings){.role = WEFT_NODE_SOURCE};
+  int bit = PEER_SOURCE;
+  if (strcmp(word, "join") == 0) {
+    s->role = WEFT_NODE_JOINING;
+    bit = PEER_JOIN;
+  } else if (strcmp(word, "tracker") == 0) {
+    s->role = WEFT_NODE_TRACKER;
+    bit = PEER_TRACKER;
+  } else if (strcmp(word, "source") != 0) {
+    return cli_error(PEER_NAME, CLI_USAGE, "takes source, join or tracker, not '%s'", word);
+  }
+  if (sodium_init() < 0)
+    return cli_error(PEER_NAME, CLI_MACHINE, "libsodium could not start");
+  int code = peer_options_gather(word, bit, argc, argv, v);
+  if (code < 0 && bit == PEER_SOURCE)
+    code = required(v, O_INPUT);
+  if (code < 0 && bit == PEER_JOIN)
+    code = required(v, O_OUTPUT);
+  if (code < 0 && bit == PEER_JOIN && !v[O_TRACKER])
+    code = required(v, O_SOURCE);
+  if (code < 0)
+    code = words(v, s);
+  if (code < 0)
+    code = numbers(v, s);
+  if (code < 0)
+    code = places(v, s);
+  s->input = g_steal_pointer(&v[O_INPUT]);
+  s->output = g_steal_pointer(&v[O_OUTPUT]);
+  s->key_file = g_steal_pointer(&v[O_KEY_FILE]);
+  s->backend = g_steal_pointer(&v[O_BACKEND]);
+  s->bootstrap_text = v[O_SOURCE] && v[O_TRACKER]
+                          ? g_strconcat(v[O_SOURCE], ",", v[O_TRACKER], NULL)
+                          : g_strdup(v[O_SOURCE] ? v[O_SOURCE] : v[O_TRACKER]);
+  for (size_t i = 0; i < OPTIONS; i++)
+    g_free(v[i]);
+  return code;
+}
+
+void peer_settings_clear(peer_settings *s) {
+  g_free(s->input);
+  g_free(s->output);
+  g_free(s->key_file);
+  g_free(s->backend);
+  g_free(s->bootstrap_text);
+}
+
+// --- The identity
+
+static int new_key_file(const char *path, uint8_t seed[32]) {
+  char hex[65];
+  randombytes_buf(seed, 32);
+  (void)sodium_bin2hex(hex, sizeof hex, seed, 32);
+  hex[64] = '\n';
+  const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  const bool written =
+      fd >= 0 && write(fd, hex, sizeof hex) == (ssize_t)sizeof hex && fsync(fd) == 0;
+  const int code = errno;
+  if (fd >= 0)
+    close(fd);
+  if (fd >= 0 && !written)
+    (void)unlink(path); // half a key would be refused for ever
+  return written ? -1 : cli_error(PEER_NAME, CLI_IO, "--key-file %s: %s", path, g_strerror(code));
+}
+
+int peer_identity(const peer_settings *s, weft_identity *out) {
+  uint8_t seed[32];
+  g_autofree char *text = NULL;
+  g_autoptr(GError) error = NULL;
+  size_t bytes = 0;
+  int code = -1;
+  if (!s->key_file) {
+    randombytes_buf(seed, sizeof seed);
+  } else if (g_file_get_contents(s->key_file, &text, NULL, &error)) {
+    if (sodium_hex2bin(seed, sizeof seed, text, strlen(text), "\r\n\t ", &bytes, NULL) != 0 ||
+        bytes != 32)
+      code = cli_error(PEER_NAME, CLI_KEY, "--key-file %s does not hold 64 hexadecimal digits",
+                       s->key_file);
+  } else if (g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOENT)) {
+    code = new_key_file(s->key_file, seed);
+  } else {
+    code = cli_error(PEER_NAME, CLI_IO, "--key-file: %s", error->message);
+  }
+  if (code < 0)
+    weft_identity_from_seed(seed, out);
+  sodium_memzero(seed, sizeof seed);
+  return code;
+}

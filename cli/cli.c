@@ -17,6 +17,7 @@
 
 static GString *held_text, *held_objects;
 static FILE *objects; // NULL: errors are no JSON
+static cli_error_teller *teller;
 
 void cli_hold_messages(GString *text, GString *to) {
   held_text = text;
@@ -34,6 +35,17 @@ bool cli_json_errors(int argc, char *const *argv, FILE *to) {
 
 void cli_json_errors_end(void) { objects = NULL; }
 
+void cli_tell_errors(cli_error_teller *tell) { teller = tell; }
+
+void cli_error_describe(json_t *object, const char *command, int code, const char *text) {
+  char *const valid = g_utf8_make_valid(text, -1); // file names
+  json_object_set_new(object, "version", json_string(weft_version()));
+  json_object_set_new(object, "command", json_string(command ? command : ""));
+  json_object_set_new(object, "exit_code", json_integer(code));
+  json_object_set_new(object, "error", json_string(valid));
+  g_free(valid);
+}
+
 // In one piece: ranks of MPI write to one place.
 static void put(const char *line, GString *held, FILE *to) {
   if (held)
@@ -43,9 +55,8 @@ static void put(const char *line, GString *held, FILE *to) {
 }
 
 static void put_object(const char *command, int code, const char *text) {
-  char *const valid = g_utf8_make_valid(text, -1); // file names
-  json_t *const root = json_pack("{s:s, s:s, s:i, s:s}", "version", weft_version(), "command",
-                                 command ? command : "", "exit_code", code, "error", valid);
+  json_t *const root = json_object();
+  cli_error_describe(root, command, code, text);
   char *const object = json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII);
   char *const line = g_strconcat(object ? object : "{}", "\n", NULL);
   put(line, held_objects, objects);
@@ -53,7 +64,6 @@ static void put_object(const char *command, int code, const char *text) {
   g_free(line);
   free(object);
   json_decref(root);
-  g_free(valid);
 }
 
 int cli_error(const char *command, int code, const char *format, ...) {
@@ -62,8 +72,10 @@ int cli_error(const char *command, int code, const char *format, ...) {
   char *const text = g_strdup_vprintf(format, arguments);
   char *const line =
       g_strdup_printf("weft%s%s: %s\n", command ? " " : "", command ? command : "", text);
-  const bool as_object = objects && code != CLI_OK; // else it is a remark
-  if (!as_object || objects != stderr)
+  const bool remark = code == CLI_OK, as_object = objects && !remark;
+  if (teller && !remark)
+    teller(command, code, text);
+  else if (!as_object || objects != stderr)
     put(line, held_text, stderr);
   if (as_object) {
     put_object(command, code, text);

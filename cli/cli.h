@@ -41,6 +41,13 @@ bool cli_json_errors(int argc, char *const *argv, FILE *to);
 // What was to be printed is about to be: errors from here on are text alone.
 void cli_json_errors_end(void);
 
+// Errors, but no remarks, are told by `tell` instead, as in a log of JSON; NULL: as before.
+typedef void cli_error_teller(const char *command, int code, const char *text);
+void cli_tell_errors(cli_error_teller *tell);
+// The fields of an error's object.
+struct json_t;
+void cli_error_describe(struct json_t *object, const char *command, int code, const char *text);
+
 // A backend row that cannot be had, by the name that asked for it (NULL: WEFT_BACKEND, or none);
 // returns CLI_MACHINE.
 int cli_error_backend(const char *command, const char *name, weft_status status);

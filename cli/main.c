@@ -37,7 +37,8 @@ static int usage(FILE *to) {
   cli_environment_tell(to);
   fputs(
       "\nUnder --json an error, too, is a JSON object, where the report would be: of version,\n"
-      "command, exit_code and error. (weft bench --json FILE tells its errors as text.)\n"
+      "command, exit_code and error. (weft bench --json FILE tells its errors as text, weft peer\n"
+      "as lines of its log under --log-format json.)\n"
       "\nExit codes: 0 done; 1 the result is wrong; 2 command line; 3 input or output; 4 memory,\n"
       "backend or device; 5 key; 130 interrupted by Ctrl-C, 143 by SIGTERM,\n"
       "129 by a terminal that closed.\n",

@@ -5,8 +5,6 @@
 
 #include "cli/peer.h"
 
-#define NAME "peer"
-
 static int usage(FILE *to) {
   fputs(
       "usage: weft peer source --input FILE|-|udp://:PORT [--listen ADDRESS] [OPTION...]\n"
@@ -31,7 +29,7 @@ int cli_peer(int argc, char **argv) {
   const char *word = argc > 1 ? argv[1] : "";
   if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
     usage(stdout);
-    return cli_flush(NAME, CLI_OK);
+    return cli_flush(PEER_NAME, CLI_OK);
   }
   if (argc < 2)
     return usage(stderr);

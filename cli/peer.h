@@ -10,6 +10,8 @@
 #include "weft/peer_loop.h"
 #include "weft/peer_node.h"
 
+#define PEER_NAME "peer"
+
 typedef enum peer_log_level { PEER_ERROR, PEER_WARNING, PEER_INFO, PEER_DEBUG } peer_log_level;
 
 typedef struct peer_settings {
@@ -37,11 +39,10 @@ void peer_settings_clear(peer_settings *settings);
 // The identity of --key-file, made when there is none yet; without it one for this run.
 int peer_identity(const peer_settings *settings, weft_identity *out);
 
-// peer_log.c: one line on standard error. fields: "key=value" pairs, already formatted.
+// peer_log.c: one line on standard error. fields: "key=value" pairs, already formatted. With `json`
+// errors are such lines, too.
 void peer_log_set(peer_log_level level, bool json);
 void peer_log(peer_log_level level, const char *event, const char *format, ...) G_GNUC_PRINTF(3, 4);
-// Why the program ends with `code`, in the log's form; returns the code.
-int peer_error(int code, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
 // peer_report.c
 typedef struct peer_view {

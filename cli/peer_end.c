@@ -52,14 +52,15 @@ static void look_for_company(peer_run_state *r, gint64 now_us) {
   if (r->sink && weft_engine_done(weft_node_engine(r->node))) // somebody watches, and takes nothing
     peer_run_stop(r, CLI_OK);
   else if (r->sink)
-    peer_run_stop(r,
-                  peer_error(CLI_DIFFERS, "the stream was lost after %" G_GUINT64_FORMAT " bytes",
-                             weft_sink_bytes(r->sink)));
+    peer_run_stop(r, cli_error(PEER_NAME, CLI_DIFFERS,
+                               "the stream was lost after %" G_GUINT64_FORMAT " bytes",
+                               weft_sink_bytes(r->sink)));
   else if (r->other_key)
-    peer_run_stop(r, peer_error(CLI_KEY, "whoever answered has no stream with that --source-key"));
+    peer_run_stop(
+        r, cli_error(PEER_NAME, CLI_KEY, "whoever answered has no stream with that --source-key"));
   else
-    peer_run_stop(r, peer_error(CLI_IO, "nobody answered at %s within %g s", r->s->bootstrap_text,
-                                r->s->timeout_s));
+    peer_run_stop(r, cli_error(PEER_NAME, CLI_IO, "nobody answered at %s within %g s",
+                               r->s->bootstrap_text, r->s->timeout_s));
 }
 
 void peer_end_look(peer_run_state *r, gint64 now_us) {

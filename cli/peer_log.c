@@ -12,11 +12,6 @@
 static peer_log_level shown = PEER_INFO;
 static bool as_json;
 
-void peer_log_set(peer_log_level level, bool json) {
-  shown = level;
-  as_json = json;
-}
-
 static json_t *value_of(const char *text) {
   char *end;
   const gint64 number = g_ascii_strtoll(text, &end, 10);
@@ -53,19 +48,16 @@ static void write_json(const char *level, const char *event, const char *fields)
   end_json(line);
 }
 
-int peer_error(int code, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  g_autofree char *text = g_strdup_vprintf(format, arguments);
-  va_end(arguments);
-  if (!as_json)
-    return cli_error("peer", code, "%s", text);
-  g_autofree char *valid = g_utf8_make_valid(text, -1); // file names
+static void tell_error(const char *command, int code, const char *text) {
   json_t *line = begin_json("error", "failed");
-  json_object_set_new(line, "message", json_string(valid));
-  json_object_set_new(line, "exit_code", json_integer(code));
+  cli_error_describe(line, command, code, text);
   end_json(line);
-  return code;
+}
+
+void peer_log_set(peer_log_level level, bool json) {
+  shown = level;
+  as_json = json;
+  cli_tell_errors(json ? tell_error : NULL);
 }
 
 void peer_log(peer_log_level level, const char *event, const char *format, ...) {

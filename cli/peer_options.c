@@ -84,6 +84,33 @@ static int refuse_unknown_variables(void) {
   return -1;
 }
 
+// The last one counts, as for GLib.
+static const char *flag_of(size_t which, int argc, char *const *argv) {
+  const size_t length = strlen(options[which].name);
+  const char *found = NULL;
+  for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+    if (strncmp(argv[i], "--", 2) != 0 || strncmp(argv[i] + 2, options[which].name, length) != 0)
+      continue;
+    const char *rest = argv[i] + 2 + length;
+    if (*rest == '=')
+      found = rest + 1;
+    else if (!*rest && i + 1 < argc)
+      found = argv[++i];
+  }
+  return found;
+}
+
+// In whatever else the text may be wrong, errors are told in the form that it asks for.
+static void foresee(const char *format) {
+  peer_log_set(PEER_INFO, format && strcmp(format, "json") == 0);
+}
+
+void peer_options_foresee_log(int argc, char *const *argv) {
+  g_autofree char *variable = variable_of(options[O_LOG_FORMAT].name);
+  const char *flag = flag_of(O_LOG_FORMAT, argc, argv);
+  foresee(flag ? flag : g_getenv(variable));
+}
+
 static void from_environment(int word, char **values) {
   for (size_t i = 0; i < OPTIONS; i++) {
     g_autofree char *variable = variable_of(options[i].name);
@@ -110,6 +137,10 @@ static int from_file(const char *path, int word, char **values) {
     return cli_error(PEER_NAME, CLI_USAGE, "--config %s: it is no text (UTF-8)", path);
   if (!g_key_file_load_from_data(file, text, bytes, G_KEY_FILE_NONE, &error))
     return cli_error(PEER_NAME, CLI_USAGE, "--config %s: %s", path, error->message);
+  for (size_t i = 0; i < OPTIONS; i++)
+    if (!values[i] && (options[i].words & word))
+      values[i] = g_key_file_get_string(file, "peer", options[i].name, NULL);
+  foresee(values[O_LOG_FORMAT]);
   g_auto(GStrv) groups = g_key_file_get_groups(file, NULL);
   if (*groups && !g_key_file_has_group(file, "peer"))
     return cli_error(PEER_NAME, CLI_USAGE, "--config %s: there is no group [peer], but [%s]", path,

@@ -3,9 +3,7 @@
 #ifndef WEFT_CLI_PEER_OPTIONS_H
 #define WEFT_CLI_PEER_OPTIONS_H
 
-#include "cli/cli.h"
-
-#define PEER_NAME "peer"
+#include "cli/peer.h"
 
 // The words of `weft peer`, as bits.
 enum { PEER_SOURCE = 1, PEER_JOIN = 2, PEER_TRACKER = 4 };
@@ -45,6 +43,9 @@ enum {
 };
 
 const char *peer_option_name(size_t which);
+// Before anything can be wrong: whether flags or the environment want the log in JSON, and errors
+// with it.
+void peer_options_foresee_log(int argc, char *const *argv);
 // Each value from the flags, else the environment, else the file, else what holds otherwise; NULL:
 // the word has no such option, or nothing was said. -1 to go on, else the exit code.
 int peer_options_gather(const char *word_text, int word, int argc, char **argv,

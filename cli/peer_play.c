@@ -33,12 +33,12 @@ static void begin(peer_run_state *r) {
   if (r->s->from_is_bytes ? position == 0 : r->s->from_s == 0)
     return;
   if (stream->mode != WEFT_MODE_VOD)
-    peer_run_stop(r, peer_error(CLI_USAGE, "--from: this stream is not on demand"));
+    peer_run_stop(r, cli_error(PEER_NAME, CLI_USAGE, "--from: this stream is not on demand"));
   else if (!seek(r, position))
     peer_run_stop(r,
-                  peer_error(CLI_USAGE,
-                             "--from lies past the end of the stream (%" G_GUINT64_FORMAT " bytes)",
-                             stream->bytes));
+                  cli_error(PEER_NAME, CLI_USAGE,
+                            "--from lies past the end of the stream (%" G_GUINT64_FORMAT " bytes)",
+                            stream->bytes));
 }
 
 void peer_play_open(peer_run_state *r) {
@@ -60,7 +60,7 @@ void peer_play_open(peer_run_state *r) {
       &why);
   r->view.sink = r->sink;
   if (!r->sink)
-    peer_run_stop(r, peer_error(CLI_IO, "%s", why));
+    peer_run_stop(r, cli_error(PEER_NAME, CLI_IO, "%s", why));
   else
     begin(r);
   g_free(why);
@@ -114,9 +114,9 @@ void peer_play_pump(peer_run_state *r, gint64 now_us) {
     return;
   const weft_status status = play(r, now_us);
   if (status == WEFT_E_IO)
-    peer_run_stop(r, peer_error(CLI_IO, "%s", weft_sink_error(r->sink)));
+    peer_run_stop(r, cli_error(PEER_NAME, CLI_IO, "%s", weft_sink_error(r->sink)));
   else if (status != WEFT_OK)
-    peer_run_stop(r, peer_error(CLI_MACHINE, "%s", weft_status_text(status)));
+    peer_run_stop(r, cli_error(PEER_NAME, CLI_MACHINE, "%s", weft_status_text(status)));
   else if (weft_engine_done(weft_node_engine(r->node)) && r->ended_us == 0) {
     weft_sink_end(r->sink);
     if (weft_sink_empty(r->sink)) {

@@ -31,7 +31,7 @@ static void load(peer_run_state *r, uint64_t segment) {
   const weft_status status =
       weft_feed_load(r->feed, weft_node_engine(r->node), segment, g_get_monotonic_time());
   if (status == WEFT_E_IO)
-    peer_run_stop(r, peer_error(CLI_IO, "%s", weft_feed_error(r->feed)));
+    peer_run_stop(r, cli_error(PEER_NAME, CLI_IO, "%s", weft_feed_error(r->feed)));
   else if (status != WEFT_OK)
     peer_log(PEER_WARNING, "load", "segment=%" G_GUINT64_FORMAT " status=%s", segment,
              weft_status_name(status));
@@ -111,9 +111,9 @@ static void pump_source(peer_run_state *r, gint64 now_us) {
     return; // segments are loaded when they are asked for
   const weft_status status = weft_feed_pump(r->feed, engine, now_us);
   if (status == WEFT_E_IO)
-    peer_run_stop(r, peer_error(CLI_IO, "%s", weft_feed_error(r->feed)));
+    peer_run_stop(r, cli_error(PEER_NAME, CLI_IO, "%s", weft_feed_error(r->feed)));
   else if (status != WEFT_OK)
-    peer_run_stop(r, peer_error(CLI_MACHINE, "%s", weft_status_text(status)));
+    peer_run_stop(r, cli_error(PEER_NAME, CLI_MACHINE, "%s", weft_status_text(status)));
   else if (weft_feed_ended(r->feed) && r->ended_us == 0 && everybody_served(r))
     r->ended_us = now_us;
   r->due_us = weft_feed_deadline(r->feed);
@@ -206,9 +206,9 @@ static int open_node(peer_run_state *r) {
   const weft_status status = weft_node_new(&o, g_get_monotonic_time(), &r->node, &error);
   sodium_memzero(&o.identity, sizeof o.identity);
   if (status == WEFT_E_IO)
-    return peer_error(CLI_IO, "--listen %s: %s", weft_address_text(&s->listen, text),
-                      g_strerror(error));
-  return status == WEFT_OK ? -1 : peer_error(CLI_MACHINE, "%s", weft_status_text(status));
+    return cli_error(PEER_NAME, CLI_IO, "--listen %s: %s", weft_address_text(&s->listen, text),
+                     g_strerror(error));
+  return status == WEFT_OK ? -1 : cli_error(PEER_NAME, CLI_MACHINE, "%s", weft_status_text(status));
 }
 
 static int open_parts(peer_run_state *r) {
@@ -218,9 +218,9 @@ static int open_parts(peer_run_state *r) {
   g_autofree char *why = NULL;
   char text[WEFT_ADDRESS_TEXT];
   if (status != WEFT_OK)
-    return cli_error_backend("peer", s->backend, status);
+    return cli_error_backend(PEER_NAME, s->backend, status);
   if (s->role == WEFT_NODE_JOINING && !weft_sink_possible(s->output, &why))
-    return peer_error(CLI_IO, "%s", why);
+    return cli_error(PEER_NAME, CLI_IO, "%s", why);
   if (s->role == WEFT_NODE_SOURCE) {
     r->feed =
         weft_feed_open(&(weft_feed_options){.input = s->input,
@@ -230,7 +230,7 @@ static int open_parts(peer_run_state *r) {
                                             .user = r},
                        &why);
     if (!r->feed)
-      return peer_error(CLI_IO, "%s", why);
+      return cli_error(PEER_NAME, CLI_IO, "%s", why);
   }
   const int code = open_node(r);
   if (code >= 0)
@@ -241,9 +241,9 @@ static int open_parts(peer_run_state *r) {
     return -1;
   r->pages = weft_http_new(
       &(weft_http_options){.listen = s->metrics, .page = peer_page, .user = &r->view}, &why);
-  return r->pages
-             ? -1
-             : peer_error(CLI_IO, "--metrics %s: %s", weft_address_text(&s->metrics, text), why);
+  return r->pages ? -1
+                  : cli_error(PEER_NAME, CLI_IO, "--metrics %s: %s",
+                              weft_address_text(&s->metrics, text), why);
 }
 
 static void close_parts(peer_run_state *r) {
@@ -310,9 +310,9 @@ static int descriptors_left(void) {
   while (count < WANTED && (fd[count] = eventfd(0, EFD_CLOEXEC)) >= 0)
     count++;
   if (count < WANTED)
-    code =
-        peer_error(CLI_MACHINE, "takes %d file descriptors, of which %d are left (ulimit -n): %s",
-                   WANTED, count, g_strerror(errno));
+    code = cli_error(PEER_NAME, CLI_MACHINE,
+                     "takes %d file descriptors, of which %d are left (ulimit -n): %s", WANTED,
+                     count, g_strerror(errno));
   while (count > 0)
     close(fd[--count]);
   return code;

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Errors under --json, of the command line and of what it names: one JSON object on standard output, and the text on
-# standard error; alone on standard error where `weft store` gives data to the other.
+# standard error; alone on standard error where `weft store` gives data to the other, and a line of the log where `weft
+# peer` keeps that in JSON.
 set -euo pipefail
 # shellcheck source=tests/cli/expect.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/expect.sh"
@@ -42,6 +43,13 @@ alone() {
   [ ! -s out ] || fail "$*: standard output has $(cat out)"
 }
 
+# logged CODE COMMAND TEXT ARGUMENT...: as alone, of weft peer, and a line of its log
+logged() {
+  alone "$1" "$2" "$3" peer "${@:4}"
+  python3 -c 'import json; line = json.load(open("err")); assert (line["level"], line["event"]) == ("error", "failed") and line["time"]' ||
+    fail "weft peer ${*:4}: no line of a log: $(cat err)"
+}
+
 head -c 1000 /dev/urandom >in
 expect 0 store encode -k 2 -m 1 in --output-dir d
 
@@ -77,10 +85,32 @@ alone 2 'store decode' 'Unknown option' store decode d -o - --json --no-such-opt
 alone 2 'store decode' 'Unknown option' store decode d --output=/dev/stdout --json --no-such-option
 alone 3 'store read' 'absent: No such file' store read absent --json
 
+logged 2 peer "takes source, join or tracker, not 'relay'" relay --log-format json
+logged 2 'peer source' 'Unknown option' source --log-format json --no-such-option
+logged 2 'peer source' 'Unknown option' source --no-such-option --log-format=json
+logged 2 'peer tracker' "unexpected argument 'x'" tracker x --log-format json
+logged 2 peer 'input is missing' source --log-format json
+logged 2 peer 'rate takes' source --input in --rate fast --log-format json
+logged 2 peer 'absent.conf' source --log-format json --config absent.conf
+logged 3 peer 'absent: No such file' source --log-format json --input absent
+logged 4 peer 'backend no-such-row' source --log-format json --input in --backend no-such-row
+logged 5 peer 'source-key takes' join --log-format json --source 127.0.0.1:9 --output x --source-key x
+logged 2 'peer source' 'Unknown option' source --log-format text --no-such-option --log-format json
+WEFT_PEER_LOG_FORMAT=json logged 2 peer 'input is missing' source
+WEFT_PEER_LOG_FORMAT=json WEFT_PEER_LISTN=:1 logged 2 peer 'WEFT_PEER_LISTN in the environment' source
+printf '[peer]\nlog-format = json\n' >json.conf
+logged 2 peer 'input is missing' source --config json.conf
+printf '[peer]\nlistn=:1\nlog-format = json\n' >listn.conf
+logged 2 peer "no option 'listn'" source --config listn.conf --input in
+
 # What asks for no JSON gets none, and what went well is one object as before.
 wrong 2 'Unknown option' demo --no-such-option
 wrong 2 "takes no value, not 'false'" demo --json=false
 wrong 2 'unexpected argument' demo -- --json
+wrong 2 '^weft peer source: Unknown option' peer source --no-such-option
+wrong 2 '^weft peer: .*takes text or json' peer source --input in --log-format jsn
+WEFT_PEER_LOG_FORMAT=json wrong 2 '^weft peer: .*input is missing' peer source --log-format text
+wrong 2 '^weft peer: .*input is missing' peer source --config json.conf --log-format text
 WEFT_NOBODY_READS=1 expect 0 backends --json
 says 'WEFT_NOBODY_READS in the environment' err
 python3 -c 'import json; assert "backends" in json.load(open("out"))' || fail "a remark beside JSON: $(cat out)"

@@ -358,7 +358,7 @@ timeout 20 "$weft" peer join --source 127.0.0.1:9 --output x --timeout 1 --log-f
 python3 - error.txt <<'PYTHON' || fail "an error is no JSON in a log of JSON: $(cat error.txt)"
 import json, sys
 errors = [line for line in map(json.loads, open(sys.argv[1])) if line["level"] == "error"]
-assert len(errors) == 1 and errors[0]["exit_code"] == 3 and "nobody answered" in errors[0]["message"], errors
+assert len(errors) == 1 and errors[0]["exit_code"] == 3 and "nobody answered" in errors[0]["error"], errors
 PYTHON
 expect 4 "backend none" source --input in.bin --backend none
 for few in 5 8 12; do # GLib ends a program that has none left for its loops

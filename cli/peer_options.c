@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/peer_options.h"
+#include "sim/scenario/key_file.h"
 
 enum { SOURCE = PEER_SOURCE, JOIN = PEER_JOIN, ALL = SOURCE | JOIN | PEER_TRACKER };
 
@@ -127,16 +128,17 @@ static bool known(const char *name, int word) {
 }
 
 static int from_file(const char *path, int word, char **values) {
-  g_autoptr(GKeyFile) file = g_key_file_new();
   g_autoptr(GError) error = NULL;
   g_autofree char *text = NULL;
+  char why[WEFT_SIM_TEXT];
   gsize bytes;
   if (!g_file_get_contents(path, &text, &bytes, &error))
     return cli_error(PEER_NAME, CLI_USAGE, "--config: %s", error->message);
   if (!g_utf8_validate(text, (gssize)bytes, NULL)) // else a terminal would be shown its bytes
     return cli_error(PEER_NAME, CLI_USAGE, "--config %s: it is no text (UTF-8)", path);
-  if (!g_key_file_load_from_data(file, text, bytes, G_KEY_FILE_NONE, &error))
-    return cli_error(PEER_NAME, CLI_USAGE, "--config %s: %s", path, error->message);
+  g_autoptr(GKeyFile) file = weft_sim_key_file(text, path, why);
+  if (!file)
+    return cli_error(PEER_NAME, CLI_USAGE, "--config %s", why);
   for (size_t i = 0; i < OPTIONS; i++)
     if (!values[i] && (options[i].words & word))
       values[i] = g_key_file_get_string(file, "peer", options[i].name, NULL);
@@ -148,11 +150,8 @@ static int from_file(const char *path, int word, char **values) {
   g_auto(GStrv) keys = g_key_file_get_keys(file, "peer", NULL, NULL);
   for (char **key = keys; key && *key; key++)
     if (!known(*key, word))
-      return cli_error(PEER_NAME, CLI_USAGE, "--config %s: there is no option '%s' here", path,
-                       *key);
-  for (size_t i = 0; i < OPTIONS; i++)
-    if (!values[i] && (options[i].words & word))
-      values[i] = g_key_file_get_string(file, "peer", options[i].name, NULL);
+      return cli_error(PEER_NAME, CLI_USAGE, "--config %s:%d: there is no option '%s' here", path,
+                       weft_sim_key_file_line(text, "peer", *key, 0), *key);
   return -1;
 }
 

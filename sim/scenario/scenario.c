@@ -5,6 +5,7 @@
 
 #include <glib.h>
 
+#include "sim/scenario/key_file.h"
 #include "sim/scenario/keys.h"
 #include "sim/scenario/shipped.h"
 
@@ -119,47 +120,6 @@ static void tell_unknown_group(const char *file, int line, const char *group,
 
 // --- Files
 
-// The first line after `after` on which a key of a group is set, or the group begins (key NULL); 0:
-// none.
-static int line_of(const char *text, const char *group, const char *key, int after) {
-  int line = 1;
-  bool inside = false;
-  for (const char *at = text; at && *at; line++) {
-    const char *end = strchr(at, '\n');
-    at += strspn(at, " \t\r");
-    const size_t length = end ? (size_t)(end - at) : strlen(at);
-    if (*at == '[') {
-      inside = strlen(group) + 2 <= length && strncmp(at + 1, group, strlen(group)) == 0 &&
-               at[1 + strlen(group)] == ']';
-      if (inside && !key && line > after)
-        return line;
-    } else if (inside && key && line > after && strncmp(at, key, strlen(key)) == 0) {
-      const char next = at[strlen(key)];
-      if (next == '=' || next == ' ' || next == '\t')
-        return line;
-    }
-    at = end ? end + 1 : NULL;
-  }
-  return 0;
-}
-
-// The first line that is no key, group or comment; GLib says that there is one, and not where.
-static int bad_line(const char *text) {
-  int line = 1;
-  bool grouped = false;
-  for (const char *at = text; at && *at; line++) {
-    const char *end = strchr(at, '\n');
-    const size_t length = end ? (size_t)(end - at) : strlen(at);
-    const size_t blank = strspn(at, " \t\r");
-    if (*at == '[' && memchr(at, ']', length))
-      grouped = true;
-    else if (blank < length && *at != '#' && (!grouped || !memchr(at, '=', length)))
-      return line;
-    at = end ? end + 1 : NULL;
-  }
-  return 0;
-}
-
 static bool set_one(weft_sim_parameters *p, const char *group, const char *key, const char *value,
                     char error[WEFT_SIM_TEXT]) {
   if (strncmp(group, "class ", 6) == 0)
@@ -184,7 +144,8 @@ static bool set_group(weft_sim_parameters *p, GKeyFile *keys, const char *group,
     char why[WEFT_SIM_TEXT];
     good = value && set_one(p, group, names[i], g_strstrip(value), why);
     if (!good)
-      snprintf(error, WEFT_SIM_TEXT, "%.200s:%d: %.250s", file, line_of(text, group, names[i], 0),
+      snprintf(error, WEFT_SIM_TEXT, "%.200s:%d: %.250s", file,
+               weft_sim_key_file_line(text, group, names[i], 0),
                value ? why : "a value that is not UTF-8");
     g_free(value);
   }
@@ -192,44 +153,21 @@ static bool set_group(weft_sim_parameters *p, GKeyFile *keys, const char *group,
   return good;
 }
 
-// Of a key that is given twice GLib takes the later value without a word.
-static bool refuse_twice(GKeyFile *keys, gchar **groups, const char *text, const char *file,
-                         char error[WEFT_SIM_TEXT]) {
-  int second = 0;
-  for (size_t g = 0; groups[g] && !second; g++) {
-    gchar **names = g_key_file_get_keys(keys, groups[g], NULL, NULL);
-    for (size_t i = 0; names && names[i] && !second; i++) {
-      const int first = line_of(text, groups[g], names[i], 0);
-      second = line_of(text, groups[g], names[i], first);
-      if (second)
-        snprintf(error, WEFT_SIM_TEXT, "%.200s:%d: %.60s is set in [%.60s] already, on line %d",
-                 file, second, names[i], groups[g], first);
-    }
-    g_strfreev(names);
-  }
-  return !second;
-}
-
 bool weft_sim_load_text(weft_sim_parameters *parameters, const char *text, const char *file,
                         char error[WEFT_SIM_TEXT]) {
-  GKeyFile *keys = g_key_file_new();
-  GError *wrong = NULL;
-  if (!g_key_file_load_from_data(keys, text, strlen(text), G_KEY_FILE_NONE, &wrong)) {
-    snprintf(error, WEFT_SIM_TEXT, "%.200s:%d: %.250s", file, bad_line(text), wrong->message);
-    g_error_free(wrong);
-    g_key_file_free(keys);
+  GKeyFile *keys = weft_sim_key_file(text, file, error);
+  if (!keys)
     return false;
-  }
   gchar **groups = g_key_file_get_groups(keys, NULL);
-  bool good = refuse_twice(keys, groups, text, file, error);
+  bool good = true;
   // The classes before what is said of each.
-  if (good && g_key_file_has_key(keys, "network", "classes", NULL)) {
+  if (g_key_file_has_key(keys, "network", "classes", NULL)) {
     gchar *value = g_key_file_get_value(keys, "network", "classes", NULL);
     char why[WEFT_SIM_TEXT];
     good = weft_sim_set_classes(parameters, g_strstrip(value), why);
     if (!good)
       snprintf(error, WEFT_SIM_TEXT, "%.200s:%d: %.250s", file,
-               line_of(text, "network", "classes", 0), why);
+               weft_sim_key_file_line(text, "network", "classes", 0), why);
     g_free(value);
   }
   for (size_t i = 0; groups[i] && good; i++) {
@@ -237,7 +175,7 @@ bool weft_sim_load_text(weft_sim_parameters *parameters, const char *text, const
     for (size_t k = 0; k < weft_sim_key_count() && !good; k++)
       good = strcmp(weft_sim_key_at(k).group, groups[i]) == 0;
     if (!good)
-      tell_unknown_group(file, line_of(text, groups[i], NULL, 0), groups[i], error);
+      tell_unknown_group(file, weft_sim_key_file_line(text, groups[i], NULL, 0), groups[i], error);
     else
       good = set_group(parameters, keys, groups[i], text, file, error);
   }

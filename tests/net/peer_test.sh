@@ -318,10 +318,15 @@ expect 2 "--listen takes" source --config peer.conf --input in.bin
 WEFT_PEER_LISTEN=also-nonsense expect 2 "also-nonsense" source --config peer.conf --input in.bin
 WEFT_PEER_LISTEN=also-nonsense expect 2 "flag-nonsense" source --config peer.conf --input in.bin --listen flag-nonsense
 printf '[peer]\nlistn=:1\n' >wrong.conf
-expect 2 "listn" source --config wrong.conf --input in.bin
+expect 2 "--config wrong.conf:2: there is no option 'listn' here" source --config wrong.conf --input in.bin
 expect 2 "absent.conf" source --config absent.conf --input in.bin
 printf '[peer]\nlisten=:1\n\0\377' >wrong.conf
 expect 2 "wrong.conf: it is no text" source --config wrong.conf --input in.bin
+printf '[peer]\nlisten=:1\n\n[peer]\nrate=1M\n listen = :2\n' >wrong.conf
+expect 2 "--config wrong.conf:6: listen is set in [peer] already, on line 2" source --config wrong.conf --input in.bin
+expect 2 "wrong.conf:6: listen is set in [peer] already" source --config wrong.conf --input in.bin --listen :3
+printf '[peer]\nlisten=:1\nno key\n' >wrong.conf
+expect 2 "--config wrong.conf:3: " source --config wrong.conf --input in.bin
 printf '[pear]\nlisten=:1\n' >wrong.conf
 expect 2 "there is no group [peer], but [pear]" source --config wrong.conf --input in.bin
 

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of keys in groups, as GLib reads them, and what it does not tell: on which line something
+// is wrong, and what is said twice.
+#include "sim/scenario/key_file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int weft_sim_key_file_line(const char *text, const char *group, const char *key, int after) {
+  int line = 1;
+  bool inside = false;
+  for (const char *at = text; at && *at; line++) {
+    const char *end = strchr(at, '\n');
+    at += strspn(at, " \t\r");
+    const size_t length = end ? (size_t)(end - at) : strlen(at);
+    if (*at == '[') {
+      inside = strlen(group) + 2 <= length && strncmp(at + 1, group, strlen(group)) == 0 &&
+               at[1 + strlen(group)] == ']';
+      if (inside && !key && line > after)
+        return line;
+    } else if (inside && key && line > after && strncmp(at, key, strlen(key)) == 0) {
+      const char next = at[strlen(key)];
+      if (next == '=' || next == ' ' || next == '\t')
+        return line;
+    }
+    at = end ? end + 1 : NULL;
+  }
+  return 0;
+}
+
+// The first line that is no key, group or comment; GLib says that there is one, and not where.
+static int bad_line(const char *text) {
+  int line = 1;
+  bool grouped = false;
+  for (const char *at = text; at && *at; line++) {
+    const char *end = strchr(at, '\n');
+    const size_t length = end ? (size_t)(end - at) : strlen(at);
+    const size_t blank = strspn(at, " \t\r");
+    if (*at == '[' && memchr(at, ']', length))
+      grouped = true;
+    else if (blank < length && *at != '#' && (!grouped || !memchr(at, '=', length)))
+      return line;
+    at = end ? end + 1 : NULL;
+  }
+  return 0;
+}
+
+// Of a key that is given twice GLib takes the later value without a word.
+static bool refuse_twice(GKeyFile *keys, const char *text, const char *file,
+                         char error[WEFT_SIM_TEXT]) {
+  gchar **groups = g_key_file_get_groups(keys, NULL);
+  int second = 0;
+  for (size_t g = 0; groups[g] && !second; g++) {
+    gchar **names = g_key_file_get_keys(keys, groups[g], NULL, NULL);
+    for (size_t i = 0; names && names[i] && !second; i++) {
+      const int first = weft_sim_key_file_line(text, groups[g], names[i], 0);
+      second = weft_sim_key_file_line(text, groups[g], names[i], first);
+      if (second)
+        snprintf(error, WEFT_SIM_TEXT, "%.200s:%d: %.60s is set in [%.60s] already, on line %d",
+                 file, second, names[i], groups[g], first);
+    }
+    g_strfreev(names);
+  }
+  g_strfreev(groups);
+  return !second;
+}
+
+GKeyFile *weft_sim_key_file(const char *text, const char *file, char error[WEFT_SIM_TEXT]) {
+  GKeyFile *keys = g_key_file_new();
+  GError *wrong = NULL;
+  if (!g_key_file_load_from_data(keys, text, strlen(text), G_KEY_FILE_NONE, &wrong)) {
+    snprintf(error, WEFT_SIM_TEXT, "%.200s:%d: %.250s", file, bad_line(text), wrong->message);
+    g_error_free(wrong);
+  } else if (refuse_twice(keys, text, file, error)) {
+    return keys;
+  }
+  g_key_file_free(keys);
+  return NULL;
+}

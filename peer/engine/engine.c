@@ -51,13 +51,11 @@ static void *take(layout *l, size_t count, size_t bytes) {
   return l->base ? l->base + at : NULL;
 }
 
-static size_t flights(const weft_engine_options *o) { return o->flights_max ? o->flights_max : 64; }
-
 static void lay_out_neighbour(layout *l, const weft_engine_options *o, size_t stride,
                               weft_neighbour *n) {
   weft_neighbour unused;
   n = n ? n : &unused;
-  n->flight = take(l, flights(o), sizeof *n->flight);
+  n->flight = take(l, weft_flights_max(o), sizeof *n->flight);
   n->blocks = stride ? take(l, o->window, stride) : NULL;
   n->asks = take(l, weft_requests_room(o), sizeof *n->asks);
   n->owed = take(l, weft_requests_room(o), sizeof *n->owed);

@@ -107,6 +107,10 @@ static inline void weft_want_refresh(const weft_engine *e, weft_policy_want *wan
 }
 bool weft_neighbour_complete(const weft_engine *engine, const weft_neighbour *neighbour,
                              uint64_t segment); // whether it has the whole segment, and still holds
+// Bursts on their way to one neighbour at most.
+static inline size_t weft_flights_max(const weft_engine_options *o) {
+  return o->flights_max ? o->flights_max : 64;
+}
 int64_t weft_flight_patience(const weft_engine *engine, const weft_neighbour *neighbour);
 void weft_flight_add(weft_engine *engine, weft_neighbour *neighbour, int64_t at_us,
                      uint64_t segment, size_t count);

@@ -76,7 +76,7 @@ weft_status weft_engine_add_neighbour(weft_engine *e, const weft_neighbour_optio
 }
 
 void weft_neighbour_show(weft_engine *e, const weft_neighbour *n) {
-  const size_t flights = e->options->flights_max ? e->options->flights_max : 64;
+  const size_t flights = weft_flights_max(e->options);
   weft_policy_neighbour *view = &e->policy_view[n - e->neighbours];
   // One whose map has not come would be taken to lack everything, and for one with no other
   // supplier: most of that it has already.
@@ -348,7 +348,7 @@ weft_stamps weft_neighbour_stamps(const weft_neighbour *n, int64_t now_us) {
 
 void weft_flight_add(weft_engine *e, weft_neighbour *n, int64_t at_us, uint64_t segment,
                      size_t count) {
-  const size_t flights = e->options->flights_max ? e->options->flights_max : 64;
+  const size_t flights = weft_flights_max(e->options);
   if (n->flight_count == flights) { // a request may be served past the bound
     weft_flight_forget(e, n, n->flight[n->flight_first].at_us);
   }
@@ -368,7 +368,7 @@ void weft_flight_add(weft_engine *e, weft_neighbour *n, int64_t at_us, uint64_t 
 }
 
 void weft_flight_forget(weft_engine *e, weft_neighbour *n, int64_t until_us) {
-  const size_t flights = e->options->flights_max ? e->options->flights_max : 64;
+  const size_t flights = weft_flights_max(e->options);
   while (n->flight_count && n->flight[n->flight_first].at_us <= until_us) {
     const weft_flight *flight = &n->flight[n->flight_first];
     const uint64_t segment = n->first + (uint32_t)(flight->segment - (uint32_t)n->first);

@@ -23,71 +23,95 @@ static void decode(weft_ctx *ctx, weft_decode_job *jobs, size_t count) {
   weft_queue_free(queue);
 }
 
+// What all segments of one batch have in common.
+typedef struct batch {
+  weft_ctx *ctx;
+  weft_mem mem, matrix_mem;
+  size_t most_n;
+  bool together;       // one array of matrices, all of one n
+  gpu_buffer matrices; // if together
+} batch;
+
+// A shape often like the last one's, random data, and a matrix that may be singular.
+static void draw(const batch *b, const decoding *last, size_t same_n, decoding *d) {
+  const bool like_last = last && fixture_below(8) > 0;
+  d->n = b->together ? same_n : like_last ? last->n : 1 + fixture_below(b->most_n);
+  d->k = like_last ? last->k : 1 + fixture_below(1500);
+  d->singular = d->n > 1 && fixture_below(9) == 0;
+  d->c = fixture_malloc(d->n * d->n);
+  d->data = fixture_malloc(d->n * d->k);
+  fixture_fill(d->data, d->n * d->k);
+  fixture_fill(d->c, d->n * d->n);
+  if (d->singular) // the last row repeats the first
+    memcpy(d->c + (d->n - 1) * d->n, d->c, d->n);
+}
+
+static weft_decode_job make_job(const batch *b, size_t i, decoding *d) {
+  uint8_t *coded = fixture_malloc(d->n * d->k);
+  gpu_reference(coded, d->c, d->data, d->n, d->n, d->k);
+  d->coded = gpu_input(b->ctx, b->mem, coded, d->n * d->k);
+  d->out = gpu_output(b->ctx, b->mem, d->n * d->k);
+  free(coded);
+  uint8_t *at = b->together ? b->matrices.at + i * d->n * d->n : NULL;
+  if (at)
+    memcpy(at, d->c, d->n * d->n);
+  else
+    d->matrix =
+        gpu_input(b->ctx, fixture_below(2) ? b->matrix_mem : lib_any_memory(), d->c, d->n * d->n);
+  return (weft_decode_job){.blocks = d->n,
+                           .block_bytes = d->k,
+                           .coefficients = at ? at : d->matrix.at,
+                           .coefficients_stride = d->n,
+                           .coefficients_mem = at ? b->matrices.mem : d->matrix.mem,
+                           .payload = d->coded.at,
+                           .payload_stride = d->k,
+                           .out = d->out.at,
+                           .out_stride = d->k,
+                           .mem = b->mem};
+}
+
+static void expect_decoded(const decoding *d, weft_status status) {
+  EXPECT(!d->singular || status == WEFT_E_SINGULAR);
+  uint8_t *got = gpu_read(&d->out); // the margins too
+  if (status == WEFT_OK)
+    EXPECT(memcmp(got, d->data, d->n * d->k) == 0);
+  else // a random matrix is singular once in 250
+    EXPECT(status == WEFT_E_SINGULAR);
+  free(got);
+}
+
+static void free_decoding(const batch *b, decoding *d) {
+  free(d->c), free(d->data);
+  gpu_buffer_free(&d->coded);
+  gpu_buffer_free(&d->out);
+  if (!b->together)
+    gpu_buffer_free(&d->matrix);
+}
+
 void lib_decode_once(weft_ctx *ctx, size_t most_jobs, size_t most_n) {
   const size_t count = 1 + fixture_below(most_jobs);
-  const weft_mem mem = lib_any_memory();
-  const bool together = fixture_below(2); // one array of matrices, all of one n
-  const weft_mem matrix_mem = lib_any_memory();
+  batch b = {.ctx = ctx, .most_n = most_n, .mem = lib_any_memory()};
+  b.together = fixture_below(2);
+  b.matrix_mem = lib_any_memory();
   const size_t same_n = 1 + fixture_below(most_n);
-  gpu_buffer matrices = {0};
-  if (together) {
+  if (b.together) {
     uint8_t *zero = calloc(count, same_n * same_n);
-    matrices = gpu_input(ctx, WEFT_MEM_PINNED, zero, count * same_n * same_n);
+    b.matrices = gpu_input(ctx, WEFT_MEM_PINNED, zero, count * same_n * same_n);
     free(zero);
   }
   decoding *all = calloc(count, sizeof *all);
   weft_decode_job *jobs = calloc(count, sizeof *jobs);
   for (size_t i = 0; i < count; i++) {
-    decoding *d = &all[i];
-    const bool like_last = i > 0 && fixture_below(8) > 0;
-    d->n = together ? same_n : like_last ? all[i - 1].n : 1 + fixture_below(most_n);
-    d->k = like_last ? all[i - 1].k : 1 + fixture_below(1500);
-    d->singular = d->n > 1 && fixture_below(9) == 0;
-    d->c = fixture_malloc(d->n * d->n);
-    d->data = fixture_malloc(d->n * d->k);
-    fixture_fill(d->data, d->n * d->k);
-    fixture_fill(d->c, d->n * d->n);
-    if (d->singular) // the last row repeats the first
-      memcpy(d->c + (d->n - 1) * d->n, d->c, d->n);
-    uint8_t *coded = fixture_malloc(d->n * d->k);
-    gpu_reference(coded, d->c, d->data, d->n, d->n, d->k);
-    d->coded = gpu_input(ctx, mem, coded, d->n * d->k);
-    d->out = gpu_output(ctx, mem, d->n * d->k);
-    free(coded);
-    if (together)
-      memcpy(matrices.at + i * d->n * d->n, d->c, d->n * d->n);
-    else
-      d->matrix =
-          gpu_input(ctx, fixture_below(2) ? matrix_mem : lib_any_memory(), d->c, d->n * d->n);
-    jobs[i] =
-        (weft_decode_job){.blocks = d->n,
-                          .block_bytes = d->k,
-                          .coefficients = together ? matrices.at + i * d->n * d->n : d->matrix.at,
-                          .coefficients_stride = d->n,
-                          .coefficients_mem = together ? matrices.mem : d->matrix.mem,
-                          .payload = d->coded.at,
-                          .payload_stride = d->k,
-                          .out = d->out.at,
-                          .out_stride = d->k,
-                          .mem = mem};
+    draw(&b, i ? &all[i - 1] : NULL, same_n, &all[i]);
+    jobs[i] = make_job(&b, i, &all[i]);
   }
   decode(ctx, jobs, count);
   for (size_t i = 0; i < count; i++) {
-    decoding *d = &all[i];
-    EXPECT(!d->singular || jobs[i].status == WEFT_E_SINGULAR);
-    uint8_t *got = gpu_read(&d->out); // the margins too
-    if (jobs[i].status == WEFT_OK)
-      EXPECT(memcmp(got, d->data, d->n * d->k) == 0);
-    else // a random matrix is singular once in 250
-      EXPECT(jobs[i].status == WEFT_E_SINGULAR);
-    free(got), free(d->c), free(d->data);
-    gpu_buffer_free(&d->coded);
-    gpu_buffer_free(&d->out);
-    if (!together)
-      gpu_buffer_free(&d->matrix);
+    expect_decoded(&all[i], jobs[i].status);
+    free_decoding(&b, &all[i]);
   }
-  if (together)
-    gpu_buffer_free(&matrices);
+  if (b.together)
+    gpu_buffer_free(&b.matrices);
   free(all);
   free(jobs);
 }

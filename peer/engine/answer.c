@@ -145,7 +145,7 @@ bool weft_owed_next(weft_engine *e, bool in_turn, weft_policy_choice *out, int64
       return false;
     if (serve(e, index, out, now_us)) {
       weft_share_answer(e, n, out->count);
-      e->next_owed = (index + 1) % e->used;
+      e->next_owed = (uint32_t)((index + 1) % e->used);
       return true;
     }
   }

@@ -8,9 +8,9 @@
 
 static bool times_valid(const weft_engine_options *o) {
   const weft_engine_timers *t = &o->timers;
-  const int64_t times[] = {o->lag_us, o->startup_us,  o->checksum_us, o->spread_us, t->hello_us,
-                           t->map_us, t->map_idle_us, t->keep_us,     t->brake_us,  t->silent_us,
-                           t->ask_us, t->exchange_us, t->ack_us};
+  const int64_t times[] = {o->lag_us, o->startup_us,  o->checksum_us, o->spread_us,  t->hello_us,
+                           t->map_us, t->map_idle_us, t->keep_us,     t->brake_us,   t->silent_us,
+                           t->ask_us, t->exchange_us, t->ack_us,      o->patience_us};
   for (size_t i = 0; i < sizeof times / sizeof *times; i++)
     if (times[i] < 0 || times[i] > WEFT_ENGINE_MAX_TIME_US)
       return false;
@@ -91,6 +91,7 @@ static size_t lay_out(layout *l, const weft_engine_options *o) {
     }
   }
   e->candidates = take(l, o->addresses_max, sizeof *e->candidates);
+  e->waits = o->mode == WEFT_MODE_LIVE ? NULL : take(l, o->neighbours_max, sizeof *e->waits);
   e->proofs = o->trust ? take(l, o->window, sizeof *e->proofs) : NULL;
   e->end = o->trust ? take(l, 1, sizeof *e->end) : NULL;
   return l->at;

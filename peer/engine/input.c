@@ -80,7 +80,7 @@ static weft_status take_map(weft_engine *e, size_t index, const weft_map *map, i
   e->policy_view[index].maps++;
   if (n->mapped && (int16_t)(uint16_t)(map->epoch - n->epoch) < 0)
     return WEFT_OK; // from before it jumped
-  const bool jumped = n->mapped && map->epoch != n->epoch;
+  const bool first_word = !n->mapped, jumped = !first_word && map->epoch != n->epoch;
   if (jumped || !n->mapped || map->first >= n->first)
     weft_neighbour_range(e, index, map->first, map->first + map->count);
   n->epoch = map->epoch;
@@ -93,6 +93,7 @@ static weft_status take_map(weft_engine *e, size_t index, const weft_map *map, i
     weft_neighbour_due(e, index, WEFT_DUE_MAP);
   }
   take_entries(e, n, map);
+  weft_wait_heard(e, index, first_word, now_us);
   e->idle = e->ask_idle = false;
   weft_neighbour_show(e, n);
   weft_loads_tell(e, index, now_us);

@@ -119,6 +119,16 @@ void weft_flight_forget(weft_engine *engine, weft_neighbour *neighbour, int64_t 
 void weft_neighbour_heard(weft_neighbour *neighbour, const weft_stamps *stamps, int64_t now_us);
 weft_stamps weft_neighbour_stamps(const weft_neighbour *neighbour, int64_t now_us);
 
+// wait.c
+void weft_wait_start(weft_engine *engine, size_t index, const weft_neighbour *before,
+                     int64_t now_us); // at its place
+void weft_wait_heard(weft_engine *engine, size_t index, bool first_word, int64_t now_us);
+void weft_wait_look(weft_engine *engine, size_t index, int64_t now_us);
+int64_t weft_wait_deadline(const weft_engine *engine, size_t index);
+static inline bool weft_given_up(const weft_engine *e, size_t index) {
+  return e->waits && e->waits[index].given_up;
+}
+
 // share.c
 void weft_share_start(const weft_engine *engine, weft_neighbour *neighbour,
                       const weft_neighbour *before); // at its place

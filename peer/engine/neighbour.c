@@ -45,6 +45,7 @@ static void start(weft_engine *e, size_t index, const weft_neighbour_options *op
     memset(n->blocks, 0, e->window * e->blocks_stride);
   weft_ledbat_start(e, n, now_us);
   weft_share_start(e, n, &old);
+  weft_wait_start(e, index, &old, now_us);
   e->policy_view[index] = (weft_policy_neighbour){
       .suppliers = 1, .source = n->is_source, .wants = n->wants, .blocks = n->blocks};
   weft_requests_start(e, index);
@@ -272,6 +273,8 @@ void weft_neighbour_timer(weft_engine *e, size_t index) {
     if (n->state == WEFT_NEIGHBOUR_GREETING)
       at = earlier(at, n->heard_us + WEFT_TIMER(e, silent_us, 6000000));
   }
+  if (n->state == WEFT_NEIGHBOUR_OPEN || n->state == WEFT_NEIGHBOUR_GREETING)
+    at = earlier(at, weft_wait_deadline(e, index));
   clock->timer_us = at;
 }
 

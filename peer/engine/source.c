@@ -96,8 +96,9 @@ static bool kept(const weft_engine *e, uint64_t segment, int64_t now_us) {
   if (segment == WEFT_NO_SEGMENT || now_us - weft_window_slot(e, segment)->solo_us >= KEPT_US)
     return false;
   for (size_t i = 0; i < e->used; i++) {
-    const weft_policy_want *want = weft_neighbour_want(e, &e->neighbours[i], segment);
-    if (e->neighbours[i].state == WEFT_NEIGHBOUR_OPEN && want && want->accepts)
+    const weft_neighbour *n = &e->neighbours[i];
+    const weft_policy_want *want = weft_neighbour_want(e, n, segment);
+    if (n->state == WEFT_NEIGHBOUR_OPEN && !weft_given_up(e, i) && want && want->accepts)
       return true;
   }
   return false;

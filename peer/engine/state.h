@@ -50,7 +50,7 @@ typedef struct weft_slot {
   weft_reveal *reveal;
   int64_t at_us, made_us;  // of the manifest
   int64_t solo_us;         // when `solo` was chosen; live source: when a request was answered;
-                           // one that loads: when it was to be loaded
+                           // one that loads: when it was to be loaded; bulk: complete
   int64_t next_reveal_us;  // source
   int64_t asked_reveal_us; // when the newest checksum was asked for
   uint64_t asked_made_us;
@@ -176,6 +176,15 @@ typedef struct weft_neighbour { // in the order of use: a simulator has millions
   uint8_t answers;  // that it was given at once, since share_us
 } weft_neighbour;
 
+// Where streams are fetched or on demand: how far a neighbour got, and since when it gets no
+// further (wait.c).
+typedef struct weft_wait {
+  uint64_t lacks; // the first segment that it lacks
+  int64_t since_us;
+  bool has_room; // for that in its window
+  bool given_up; // it is waited for no more
+} weft_wait;
+
 // When a neighbour wants something next; apart and small, since all are looked at after each event.
 typedef struct weft_clock {
   int64_t timer_us;       // but for maps
@@ -233,7 +242,8 @@ struct weft_engine {
   uint64_t *number;          // which segment stands at each place
   uint8_t *blocks;           // uncoded: (window, stride) what we hold or asked for
   size_t blocks_stride;
-  size_t tell;       // slots with something to tell
+  uint32_t tell; // slots with something to tell
+  uint32_t next_owed;
   int64_t gather_us; // when full segments are looked at again
 
   // Playback (playback.c).
@@ -256,12 +266,12 @@ struct weft_engine {
   weft_policy_neighbour *policy_view; // (neighbours_max)
   weft_clock *clocks;                 // (neighbours_max)
   uint16_t *due;                      // (neighbours_max)
+  weft_wait *waits;                   // (neighbours_max), not live
   uint8_t *marks;                     // (neighbours_max, window)
   uint32_t degree;                    // neighbours that are neither FREE nor LOST
   uint32_t doubtful;                  // of these, those that may be gone
   int64_t suppliers_us;               // when these and `helpers` were counted
   size_t used;                        // one more than the last number ever used
-  size_t next_owed;
   uint32_t due_count, lost_count, owed_count;
   uint32_t ask_count;         // requests of ours that are not answered, at all neighbours
   weft_candidate *candidates; // (addresses_max)

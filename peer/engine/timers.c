@@ -30,6 +30,7 @@ static void neighbour_tick(weft_engine *e, size_t i, int64_t now_us) {
     weft_neighbour_drop(e, i, WEFT_LOST_SILENT);
     return;
   }
+  weft_wait_look(e, i, now_us);
   if (n->state == WEFT_NEIGHBOUR_GREETING) {
     if (now_us >= n->hello_us + WEFT_TIMER(e, hello_us, 200000))
       weft_neighbour_due(e, i, WEFT_DUE_HELLO);

@@ -47,7 +47,7 @@ void weft_window_place(weft_engine *e, uint64_t segment) {
   const size_t at = weft_place(e, segment);
   weft_slot *slot = &e->slots[at];
   weft_slot_close(e, slot);
-  e->tell -= (size_t)slot->tell_decoded + slot->tell_play + slot->tell_skip + slot->tell_load;
+  e->tell -= (uint32_t)slot->tell_decoded + slot->tell_play + slot->tell_skip + slot->tell_load;
   *slot = (weft_slot){.solo = WEFT_NO_NEIGHBOUR, .next_reveal_us = WEFT_ENGINE_NEVER};
   e->number[at] = segment;
   if (e->blocks)
@@ -98,6 +98,8 @@ void weft_window_complete(weft_engine *e, uint64_t segment, int64_t now_us) {
   weft_policy_segment *held = weft_window_held(e, segment);
   slot->complete = true;
   slot->solo = WEFT_NO_NEIGHBOUR;
+  if (!weft_is_paced(e))
+    slot->solo_us = now_us;
   held->rank = held->received = held->blocks;
   weft_held_settle(e, segment, now_us);
   weft_held_drop(e, slot);
@@ -129,6 +131,8 @@ static bool far_behind(const weft_engine *e, const weft_neighbour *n) {
 static bool waited_for(const weft_engine *e, uint64_t segment) {
   for (size_t i = 0; i < e->used; i++) {
     const weft_neighbour *n = &e->neighbours[i];
+    if (weft_given_up(e, i))
+      continue;
     if (n->state == WEFT_NEIGHBOUR_GREETING)
       return true;
     if (n->state != WEFT_NEIGHBOUR_OPEN || segment < n->first || far_behind(e, n))
@@ -236,6 +240,8 @@ bool weft_engine_finished(const weft_engine *e) {
     return false;
   for (size_t i = 0; i < e->used; i++) {
     const weft_neighbour *n = &e->neighbours[i];
+    if (weft_given_up(e, i))
+      continue;
     if (n->state == WEFT_NEIGHBOUR_GREETING ||
         (n->state == WEFT_NEIGHBOUR_OPEN &&
          (!n->knows_end || (!bulk && n->first < weft_window_total(e)))))

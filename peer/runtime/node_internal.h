@@ -18,6 +18,7 @@ enum {
   NODE_EXCHANGE_US = 1000000,  // asking neighbours for more of them
   NODE_ANNOUNCE_US = 30000000, // to a tracker
   NODE_CHECKSUM_US = 200000,   // between two reveals of one segment
+  NODE_PATIENCE_US = 30000000, // a fetch waits so long for who does not get on
   NODE_SLACK_US = 1000         // what is due within this is sent at once
 };
 enum {

@@ -27,6 +27,7 @@ static void set_engine_options(weft_node *node) {
                             .neighbours_max = o->neighbours_max,
                             .neighbours_target = source ? 0 : o->neighbours_target,
                             .addresses_max = NODE_CANDIDATES,
+                            .patience_us = NODE_PATIENCE_US,
                             .datagram_overhead = WEFT_SESSION_OVERHEAD_BYTES + NODE_UDP_IP_BYTES,
                             .congestion = o->congestion,
                             .rate_bits_per_s = s->mode == WEFT_MODE_BULK ? 0 : s->rate_bits_per_s,

@@ -160,6 +160,21 @@ static swarm_event *pop(swarm *s) {
   return first;
 }
 
+// What the node claims instead of what stands in its map (docs/protocol.md); the bytes of it.
+static size_t falsify(const swarm *s, const swarm_node *n, uint8_t *map, size_t bytes) {
+  enum { FIRST = 4, COUNT = 42, BACK = 46 };
+  const size_t window = s->options.window, ranks = n->claim ? 2 * window : bytes - WEFT_MAP_BYTES;
+  if (n->claim == SWARM_CLAIMS_NOTHING) {
+    memset(map + FIRST, 0, 8);
+    memset(map + BACK, 0, 2);
+    map[COUNT] = (uint8_t)(window >> 8);
+    map[COUNT + 1] = (uint8_t)window;
+  }
+  if (n->greedy || n->claim)
+    memset(map + WEFT_MAP_BYTES, 0, ranks);
+  return WEFT_MAP_BYTES + ranks;
+}
+
 static void send(swarm *s, size_t from, size_t neighbour, const weft_datagram *d) {
   swarm_node *n = &s->node[from];
   const swarm_link *link = &n->links[neighbour];
@@ -168,11 +183,12 @@ static void send(swarm *s, size_t from, size_t neighbour, const weft_datagram *d
     return;
   n->data_sent += data ? d->bytes : 0;
   n->data_greedy += data && s->node[link->node].greedy ? d->bytes : 0;
-  if (n->greedy && d->data[1] == WEFT_MESSAGE_BRAKE)
+  const bool lacks = n->greedy || n->claim == SWARM_CLAIMS_NOTHING;
+  if (lacks && d->data[1] == WEFT_MESSAGE_BRAKE)
     return;
   const fixture_fate fate = s->fate(s, from, link->node);
   for (int copy = 0; copy < fate.copies; copy++) {
-    swarm_event *event = malloc(sizeof *event + d->bytes);
+    swarm_event *event = malloc(sizeof *event + WEFT_DATAGRAM_MAX + d->bytes);
     *event = (swarm_event){.due_us = s->now_us + fate.delay_us,
                            .sequence = s->sequence++,
                            .from = from,
@@ -182,8 +198,8 @@ static void send(swarm *s, size_t from, size_t neighbour, const weft_datagram *d
     memcpy(event->data, d->data, d->bytes);
     if (n->polluter && data)
       event->data[d->bytes - 1 - swarm_draw(s, K)] ^= (uint8_t)(1 + swarm_draw(s, 255));
-    if (n->greedy && d->data[1] == WEFT_MESSAGE_MAP) // ranks
-      memset(event->data + WEFT_MAP_BYTES, 0, d->bytes - WEFT_MAP_BYTES);
+    if (d->data[1] == WEFT_MESSAGE_MAP)
+      event->bytes = falsify(s, n, event->data, d->bytes);
     if (s->damage && swarm_draw(s, 16) == 0) {
       event->data[swarm_draw(s, d->bytes)] ^= (uint8_t)(1u << swarm_draw(s, 8));
       s->damaged++;

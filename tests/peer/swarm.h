@@ -20,6 +20,9 @@ typedef struct swarm_link { // by the engine's neighbour number
   bool due;       // one of them is complete
 } swarm_link;
 
+// What a node's maps claim to have, whatever it has.
+typedef enum swarm_claim { SWARM_CLAIMS_TRUTH, SWARM_CLAIMS_NOTHING } swarm_claim;
+
 typedef struct swarm_node {
   weft_engine *engine; // NULL: gone
   weft_rng_chacha chacha;
@@ -27,9 +30,10 @@ typedef struct swarm_node {
   bool polluter;   // spoils every coded packet that it sends
   bool free_rider; // sends no coded packet
   bool greedy;     // asks all for everything all the time, and says to lack it
-  bool wrong;      // gave out a byte that never went in
-  uint64_t read;   // segments given out
-  uint64_t next;   // segment expected next: what is read before it is an error
+  swarm_claim claim;
+  bool wrong;    // gave out a byte that never went in
+  uint64_t read; // segments given out
+  uint64_t next; // segment expected next: what is read before it is an error
   size_t plays, skips, stalls, resumes, decoded, lost[5];
   int64_t first_play_us;
   size_t banned, banned_wrongly;

@@ -68,6 +68,10 @@ typedef struct weft_engine_options {
   size_t flights_max;       // bursts on their way to one neighbour; 0: 64
   size_t requests_max;      // requests of one neighbour that wait; 0: 8
   size_t gather;            // bulk, VoD: full segments decoded in one call; 0, 1: each by itself
+  // Bulk: who lacks the same segment for so long, though it is here (twice as long: and his window
+  // has no room for it), is waited for no more. 0: everybody always is, so that nothing is lost for
+  // anybody, and whoever says to lack a segment for ever holds up all.
+  int64_t patience_us;
   size_t datagram_overhead; // bytes below each message, counted in pace and congestion; to 65535
   bool congestion;          // LEDBAT for each neighbour; else only the flights above and the cap
   // Playback, where the mode is paced.

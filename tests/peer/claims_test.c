@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Neighbours that claim to lack everything, for ever: nobody who fetches or plays the stream waits
+// for them as long as they like, and none of those who wait meanwhile loses anything.
+#include "tests/peer/swarm.h"
+#include "tests/support/test_main.h"
+#include "tests/support/test_rng.h"
+
+enum { SEGMENT = 1024, SEGMENTS = 200, INPUT_BYTES = SEGMENTS * SEGMENT - 300, HONEST = 6 };
+static const int64_t SECOND = 1000000, PATIENCE = 5000000;
+static uint8_t input[INPUT_BYTES];
+
+static void setup(void) {
+  test_rng rng = test_rng_new(test_seed(), 41);
+  test_rng_fill(&rng, input, sizeof input);
+}
+
+// All have an uplink of eight times the stream where it plays. The source is node 0.
+static swarm *fetchers(uint64_t salt, weft_engine_mode mode, int64_t patience_us) {
+  const bool loads = mode != WEFT_MODE_BULK;
+  const weft_engine_self source = {.upload_bits_per_s = 1000000,
+                                   .stream_bytes = loads ? INPUT_BYTES : 0};
+  swarm *s = swarm_new(input, sizeof input, salt);
+  s->fate = swarm_lossy;
+  s->loss_percent = 2;
+  s->options.mode = mode;
+  s->options.rate_bits_per_s = loads ? (uint64_t)8 * SEGMENT * 1000000 / SWARM_SEGMENT_US : 0;
+  s->options.startup_us = SECOND;
+  s->options.neighbours_max = 24;
+  s->options.patience_us = patience_us;
+  swarm_start(s, &source);
+  for (size_t i = 1; i <= HONEST; i++)
+    swarm_add(s, &(weft_engine_self){.upload_bits_per_s = 1000000});
+  return s;
+}
+
+static void add_liars(swarm *s, size_t count, size_t first_neighbour) {
+  for (size_t i = 0; i < count; i++) {
+    const size_t liar = swarm_add(s, NULL);
+    s->node[liar].claim = SWARM_CLAIMS_NOTHING;
+    s->node[liar].free_rider = true;
+    for (size_t k = first_neighbour; k <= HONEST; k++)
+      swarm_connect(s, liar, k);
+  }
+}
+
+static bool all_have_all(const swarm *s) {
+  for (size_t i = 1; i <= HONEST; i++)
+    if (s->node[i].read != SEGMENTS || s->node[i].wrong)
+      return false;
+  return true;
+}
+
+static void connect_all(swarm *s) {
+  for (size_t i = 1; i <= HONEST; i++)
+    for (size_t k = 0; k < i; k++)
+      swarm_connect(s, i, k);
+}
+
+// Alone they take 5 to 7 s.
+START_TEST(a_fetch_waits_its_patience_and_no_more) {
+  for (size_t liars = 1; liars <= 10; liars += 9)
+    for (size_t first = 0; first < 2; first++) { // at the source, too, or at fetchers alone
+      swarm *s = fetchers(1, WEFT_MODE_BULK, PATIENCE);
+      connect_all(s);
+      add_liars(s, liars, first);
+      swarm_run(s, 6 * PATIENCE);
+      EXPECT(all_have_all(s));
+      swarm_free(s);
+    }
+}
+END_TEST
+
+// Those on the way to the liar wait for each other, and the source for the first: nobody but the
+// liar is given up.
+START_TEST(who_waits_for_a_liar_is_waited_for) {
+  swarm *s = fetchers(2, WEFT_MODE_BULK, PATIENCE);
+  for (size_t i = 1; i <= HONEST; i++)
+    swarm_connect(s, i, i - 1);
+  add_liars(s, 1, HONEST);
+  swarm_run(s, 12 * PATIENCE);
+  EXPECT(all_have_all(s));
+  swarm_free(s);
+}
+END_TEST
+
+// A new session every two seconds does not begin the time anew.
+START_TEST(who_comes_again_gets_no_more_time) {
+  swarm *s = fetchers(3, WEFT_MODE_BULK, PATIENCE);
+  connect_all(s);
+  for (int64_t now_us = 0; now_us < 8 * PATIENCE; now_us += 2 * SECOND) {
+    add_liars(s, 1, 1);
+    swarm_run(s, now_us + 2 * SECOND);
+    swarm_kill(s, s->nodes - 1, true);
+  }
+  EXPECT(all_have_all(s));
+  swarm_free(s);
+}
+END_TEST
+
+// Without a limit a fetch waits for its slowest, here for one who begins to take anything after a
+// minute.
+START_TEST(without_a_limit_all_wait) {
+  swarm *s = fetchers(4, WEFT_MODE_BULK, 0);
+  connect_all(s);
+  add_liars(s, 1, 1);
+  const size_t late = s->nodes - 1;
+  swarm_run(s, 60 * SECOND);
+  EXPECT(!all_have_all(s));
+  s->node[late].claim = SWARM_CLAIMS_TRUTH;
+  swarm_run(s, 90 * SECOND);
+  EXPECT(all_have_all(s) && s->node[late].read == SEGMENTS);
+  swarm_free(s);
+}
+END_TEST
+
+// Nor does somebody who is called and says nothing, while his session lasts.
+START_TEST(who_says_nothing_gets_no_more_time) {
+  swarm *s = fetchers(6, WEFT_MODE_BULK, SECOND);
+  s->options.timers.silent_us = 10 * PATIENCE;
+  connect_all(s);
+  for (size_t i = 0; i < HONEST; i++) {
+    size_t neighbour;
+    EXPECT_OK(weft_engine_add_neighbour(s->node[1 + i].engine, NULL, 0, &neighbour));
+  }
+  swarm_run(s, 4 * PATIENCE);
+  EXPECT(all_have_all(s));
+  swarm_free(s);
+}
+END_TEST
+
+// On demand the source keeps what it loaded for who lacks it, while others need the place: 20 s of
+// stream took more than two minutes.
+START_TEST(what_is_loaded_is_not_kept_for_liars) {
+  for (size_t liars = 1; liars <= 10; liars += 9) {
+    swarm *s = fetchers(5, WEFT_MODE_VOD, 0);
+    connect_all(s);
+    add_liars(s, liars, 0);
+    swarm_run(s, 30 * SECOND);
+    EXPECT(all_have_all(s));
+    swarm_free(s);
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("claims");
+  TCase *t = tcase_create("claims");
+  tcase_set_timeout(t, 60);
+  tcase_add_checked_fixture(t, setup, NULL);
+  tcase_add_test(t, a_fetch_waits_its_patience_and_no_more);
+  tcase_add_test(t, who_waits_for_a_liar_is_waited_for);
+  tcase_add_test(t, who_comes_again_gets_no_more_time);
+  tcase_add_test(t, who_says_nothing_gets_no_more_time);
+  tcase_add_test(t, without_a_limit_all_wait);
+  tcase_add_test(t, what_is_loaded_is_not_kept_for_liars);
+  suite_add_tcase(suite, t);
+  return test_main(suite);
+}

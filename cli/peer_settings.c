@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,11 +146,13 @@ static int shape(char **v, peer_settings *s) {
   if (s->checksums && n[0] > WEFT_CHECKSUM_MAX_BLOCKS)
     return cli_error(PEER_NAME, CLI_USAGE, "--checksums takes --segment-blocks of %u at most",
                      WEFT_CHECKSUM_MAX_BLOCKS);
-  if (WEFT_WIRE_SESSION_HEADER_BYTES + n[0] + n[1] > WEFT_SESSION_PLAIN_BYTES)
+  const uint64_t before = WEFT_WIRE_SESSION_HEADER_BYTES + WEFT_PACKET_COEFFICIENT_BYTES(n[0]);
+  if (before + n[1] > WEFT_SESSION_PLAIN_BYTES)
     return cli_error(PEER_NAME, CLI_USAGE,
-                     "--segment-blocks and --block-bytes may be %u together at most: a packet must "
-                     "fit into one datagram",
-                     WEFT_SESSION_PLAIN_BYTES - WEFT_WIRE_SESSION_HEADER_BYTES);
+                     "--block-bytes may be %" PRIu64 " at most with %" PRIu64
+                     " blocks: a packet must fit into one datagram",
+                     before < WEFT_SESSION_PLAIN_BYTES ? WEFT_SESSION_PLAIN_BYTES - before : 0,
+                     (uint64_t)n[0]);
   s->blocks = (uint32_t)n[0];
   s->block_bytes = (uint32_t)n[1];
   s->window = (size_t)n[2];

@@ -189,8 +189,8 @@ static size_t lay_out_scratch(layout *l, const weft_engine_options *o) {
   weft_engine_scratch *s = take(l, 1, sizeof *s), unused;
   s = s ? s : &unused;
   // Headers differ in length, payloads lie at one place: the header ends where the payload starts.
-  const size_t coefficients = o->blocks > 16 ? o->blocks : 16; // at least any other mode's data
-  const size_t rows = o->codec->make_token ? 1 : o->batch;     // tokens have no datagrams
+  const size_t coefficients = WEFT_PACKET_COEFFICIENT_BYTES(o->blocks);
+  const size_t rows = o->codec->make_token ? 1 : o->batch; // tokens have no datagrams
   s->batch = o->batch;
   s->out_payload = (WEFT_WIRE_SESSION_HEADER_BYTES + coefficients + 63) / 64 * 64;
   s->out_stride = (s->out_payload + o->block_bytes + 63) / 64 * 64;

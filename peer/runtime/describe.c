@@ -54,9 +54,10 @@ bool weft_described(const uint8_t *blob, size_t bytes, weft_node_role *role, wef
                        .lag_ms = (uint32_t)get(blob + 36, 4)};
   memcpy(out->source_key, blob + 44, 32);
   const bool has_stream = *role == WEFT_NODE_PEER || *role == WEFT_NODE_SOURCE;
-  // Every coded packet with its coefficients must fit into one datagram.
+  // Every coded packet with its coefficients or its seed must fit into one datagram.
   const bool fits = out->blocks >= 1 && out->block_bytes >= 1 &&
-                    WEFT_WIRE_SESSION_HEADER_BYTES + (size_t)out->blocks + out->block_bytes <=
+                    WEFT_WIRE_SESSION_HEADER_BYTES + WEFT_PACKET_COEFFICIENT_BYTES(out->blocks) +
+                            out->block_bytes <=
                         WEFT_SESSION_PLAIN_BYTES;
   return has_stream ? out->id != 0 && fits : true;
 }

@@ -116,7 +116,9 @@ static gboolean on_readable(gint fd, GIOCondition condition, gpointer user) {
 }
 
 static weft_status failed(weft_feed *f, int code) {
-  g_snprintf(f->error, sizeof f->error, "%s: %s", f->options.input, g_strerror(code));
+  g_snprintf(f->error, sizeof f->error, "%s: %s",
+             strcmp(f->options.input, "-") == 0 ? "standard input" : f->options.input,
+             g_strerror(code));
   return WEFT_E_IO;
 }
 

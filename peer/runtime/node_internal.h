@@ -39,7 +39,6 @@ typedef struct node_link {
   int64_t next_us;    // ANNOUNCE to a tracker, or telling again that there is no room
   uint64_t announced; // at a tracker: the stream that the other side has
   int64_t answers_us; // at a tracker: by when the answers given were due
-  bool announced_source;
 } node_link;
 
 typedef struct node_bootstrap {

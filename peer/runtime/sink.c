@@ -176,7 +176,9 @@ static gboolean on_writable(gint fd, GIOCondition condition, gpointer user) {
 static gboolean on_look(gpointer user) { return on_writable(-1, 0, user); }
 
 static weft_status failed(weft_sink *s) {
-  g_snprintf(s->error, sizeof s->error, "%s: %s", s->options.output, g_strerror(errno));
+  g_snprintf(s->error, sizeof s->error, "%s: %s",
+             strcmp(s->options.output, "-") == 0 ? "standard output" : s->options.output,
+             g_strerror(errno));
   return WEFT_E_IO;
 }
 

@@ -337,6 +337,7 @@ expect 2 "--source is missing" join --output x
 expect 2 "--output is missing" join --source 127.0.0.1:1
 expect 2 "no HOST:PORT" join --source 127.0.0.1 --output x
 expect 2 "must fit into one datagram" source --input in.bin --segment-blocks 1000 --block-bytes 1000
+expect 2 "--block-bytes may be 1150 at most with 4 blocks" source --input in.bin --segment-blocks 4 --block-bytes 1156
 expect 2 "--rate takes" source --input in.bin --rate fast
 expect 2 "--from takes" join --source 127.0.0.1:9 --output x --from 3x
 expect 2 "--congestion takes" source --input in.bin --congestion reno

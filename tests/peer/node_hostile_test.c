@@ -285,16 +285,15 @@ static void describe(uint8_t blob[BLOB], uint8_t role, uint8_t flags, const uint
   memcpy(blob + 44, source_key, 32);
 }
 
-// Whether a joining node that insists on a key believes what a stranger describes.
-static bool believed(uint8_t flags) {
-  static const uint8_t key[32] = {9, 9, 9};
-  uint8_t blob[BLOB];
+static const uint8_t some_key[32] = {9, 9, 9};
+
+// Whether a joining node that insists on that key believes what a stranger describes.
+static bool believes(const uint8_t blob[BLOB]) {
   stranger x;
   weft_ctx *ctx;
   EXPECT_OK(weft_ctx_new(&ctx, NULL));
-  describe(blob, WEFT_NODE_PEER, flags, key);
   stranger_new(&x, ctx, 1, blob);
-  weft_node *node = node_new(ctx, "127.0.0.1:0", WEFT_NODE_JOINING, &x.address, key);
+  weft_node *node = node_new(ctx, "127.0.0.1:0", WEFT_NODE_JOINING, &x.address, some_key);
   for (const int64_t until_us = now_us() + 10 * SECOND;
        now_us() < until_us && !weft_node_stream(node) && !(x.opens && !x.open);) {
     stranger_turn(&x);
@@ -311,8 +310,30 @@ static bool believed(uint8_t flags) {
 
 // Else anybody could say that the stream of that key is not signed, and have anything played.
 START_TEST(who_insists_on_a_key_insists_on_signatures) {
-  EXPECT(believed(1));
-  EXPECT(!believed(0));
+  uint8_t blob[BLOB];
+  for (uint8_t flags = 0; flags < 2; flags++) {
+    describe(blob, WEFT_NODE_PEER, flags, some_key);
+    EXPECT(believes(blob) == (flags == 1));
+  }
+}
+END_TEST
+
+// Packets that no datagram holds would never come: n coefficients, or a seed where n is small.
+START_TEST(packets_fit_into_datagrams) {
+  static const struct {
+    uint16_t blocks, more; // more than the largest block for 10 of them
+    bool fit;
+  } shapes[] = {{10, 0, true}, {10, 1, false}, {4, 0, true}, {4, 1, false}, {11, 0, false}};
+  const uint16_t most = WEFT_SESSION_PLAIN_BYTES - WEFT_WIRE_SESSION_HEADER_BYTES - 10;
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+    uint8_t blob[BLOB];
+    const uint16_t bytes = (uint16_t)(most + shapes[i].more);
+    describe(blob, WEFT_NODE_PEER, 1, some_key);
+    blob[5] = (uint8_t)shapes[i].blocks;
+    blob[10] = (uint8_t)(bytes >> 8);
+    blob[11] = (uint8_t)bytes;
+    EXPECT(believes(blob) == shapes[i].fit);
+  }
 }
 END_TEST
 
@@ -377,6 +398,7 @@ int main(void) {
   tcase_add_test(tc, a_crowd_of_one_moment_is_answered);
   tcase_add_test(tc, networks_of_addresses);
   tcase_add_test(tc, who_insists_on_a_key_insists_on_signatures);
+  tcase_add_test(tc, packets_fit_into_datagrams);
   tcase_add_test(tc, a_tracker_is_who_was_named);
   tcase_add_test(tc, a_tracker_answers_now_and_then);
   suite_add_tcase(suite, tc);

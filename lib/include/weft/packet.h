@@ -17,10 +17,12 @@ extern "C" {
 #define WEFT_WIRE_VERSION 1u
 #define WEFT_WIRE_HEADER_BYTES 24u         // before the mode's data
 #define WEFT_WIRE_SESSION_HEADER_BYTES 12u // the same inside a peer session
-// Room for a datagram of any mode with n blocks of k bytes: in front of the payload stand n
-// coefficients, or up to 10 bytes of seed, which are more where n is small.
+// What stands in front of the payload, of any mode with n blocks, is at most this: n coefficients,
+// or up to 10 bytes of seed, which are more where n is small. And room for such a datagram with k
+// bytes.
+#define WEFT_PACKET_COEFFICIENT_BYTES(n) ((size_t)(n) < 10 ? (size_t)10 : (size_t)(n))
 #define WEFT_PACKET_ROOM_BYTES(n, k)                                                               \
-  (WEFT_WIRE_HEADER_BYTES + ((size_t)(n) < 10 ? 10 : (size_t)(n)) + (size_t)(k))
+  (WEFT_WIRE_HEADER_BYTES + WEFT_PACKET_COEFFICIENT_BYTES(n) + (size_t)(k))
 
 // How a packet says which combination of the segment's blocks its payload is.
 typedef enum weft_packet_mode {

@@ -141,8 +141,10 @@ weft_status weft_code_recover(weft_code *code, const weft_erasures *erasures,
   weft_loss loss;
   WEFT_TRY(weft_code_check(code, stripes, count, queue));
   WEFT_TRY(read_loss(code, erasures, &loss));
-  if (!loss.wanted.count || !count)
+  if (!loss.wanted.count)
     return WEFT_OK;
+  if (!count)
+    return weft_code_check_erasures(code, erasures);
   weft_plan *const plan = code->cache.capacity ? weft_plan_cache_find(&code->cache, &loss) : NULL;
   return plan ? run(plan, stripes, count, queue) : recover_anew(code, &loss, stripes, count, queue);
 }

@@ -113,6 +113,7 @@ static void recover(const own *o, const stripe *whole, stripe *damaged, const we
   weft_plan *plan = NULL;
   const weft_status status = weft_plan_for(o->code, e, &plan);
   EXPECT(status == (possible ? WEFT_OK : WEFT_E_SINGULAR));
+  EXPECT_STATUS(weft_code_recover(o->code, e, NULL, 0, NULL), status); // of no stripe at all
   uint8_t *given[WEFT_MAX_SHARDS] = {NULL}; // what is neither read nor written is not there
   for (size_t i = 0; plan && i < weft_plan_input_count(plan); i++)
     given[weft_plan_inputs(plan)[i]] = damaged->shard[weft_plan_inputs(plan)[i]];

@@ -77,6 +77,11 @@ static int place(char **values, size_t which, peer_settings *s) {
   return -1;
 }
 
+// NAME:PORT, and no address, which would have to be right.
+static bool is_name(const char *text) {
+  return *text != '[' && strchr(text, ':') == strrchr(text, ':');
+}
+
 static int addresses(char **values, size_t which, peer_settings *s) {
   if (!values[which])
     return -1;
@@ -85,8 +90,12 @@ static int addresses(char **values, size_t which, peer_settings *s) {
     weft_address address;
     if (s->bootstrap_count == WEFT_NODE_BOOTSTRAP)
       return refuse(which, values[which], "16 addresses at most");
-    if (!weft_address_parse(*w, &address) || address.port == 0 || **w == ':')
-      return cli_error(PEER_NAME, CLI_USAGE, "--%s: '%s' is no HOST:PORT that can be found",
+    const bool known = weft_address_parse(*w, &address);
+    if (address.port == 0 || **w == ':' || (!known && !is_name(*w)))
+      return cli_error(PEER_NAME, CLI_USAGE, "--%s: '%s' is no HOST:PORT", peer_option_name(which),
+                       *w);
+    if (!known) // it may be tomorrow
+      return cli_error(PEER_NAME, CLI_IO, "--%s: no address is known for '%s'",
                        peer_option_name(which), *w);
     s->bootstrap[s->bootstrap_count++] = address;
   }

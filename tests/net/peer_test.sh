@@ -336,6 +336,8 @@ expect 2 "--input is missing" source
 expect 2 "--source is missing" join --output x
 expect 2 "--output is missing" join --source 127.0.0.1:1
 expect 2 "no HOST:PORT" join --source 127.0.0.1 --output x
+expect 2 "no HOST:PORT" join --source 1::2:7000 --output x
+expect 3 "no address is known for 'no..such:7000'" join --source no..such:7000 --output x
 expect 2 "must fit into one datagram" source --input in.bin --segment-blocks 1000 --block-bytes 1000
 expect 2 "--block-bytes may be 1150 at most with 4 blocks" source --input in.bin --segment-blocks 4 --block-bytes 1156
 expect 2 "--rate takes" source --input in.bin --rate fast

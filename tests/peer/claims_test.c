@@ -56,6 +56,12 @@ static void connect_all(swarm *s) {
       swarm_connect(s, i, k);
 }
 
+static void run_and_expect_all(swarm *s, int64_t until_us) {
+  swarm_run(s, until_us);
+  EXPECT(all_have_all(s));
+  swarm_free(s);
+}
+
 // Alone they take 5 to 7 s.
 START_TEST(a_fetch_waits_its_patience_and_no_more) {
   for (size_t liars = 1; liars <= 10; liars += 9)
@@ -63,9 +69,7 @@ START_TEST(a_fetch_waits_its_patience_and_no_more) {
       swarm *s = fetchers(1, WEFT_MODE_BULK, PATIENCE);
       connect_all(s);
       add_liars(s, liars, first);
-      swarm_run(s, 6 * PATIENCE);
-      EXPECT(all_have_all(s));
-      swarm_free(s);
+      run_and_expect_all(s, 6 * PATIENCE);
     }
 }
 END_TEST
@@ -77,9 +81,7 @@ START_TEST(who_waits_for_a_liar_is_waited_for) {
   for (size_t i = 1; i <= HONEST; i++)
     swarm_connect(s, i, i - 1);
   add_liars(s, 1, HONEST);
-  swarm_run(s, 12 * PATIENCE);
-  EXPECT(all_have_all(s));
-  swarm_free(s);
+  run_and_expect_all(s, 12 * PATIENCE);
 }
 END_TEST
 
@@ -122,9 +124,7 @@ START_TEST(who_says_nothing_gets_no_more_time) {
     size_t neighbour;
     EXPECT_OK(weft_engine_add_neighbour(s->node[1 + i].engine, NULL, 0, &neighbour));
   }
-  swarm_run(s, 4 * PATIENCE);
-  EXPECT(all_have_all(s));
-  swarm_free(s);
+  run_and_expect_all(s, 4 * PATIENCE);
 }
 END_TEST
 
@@ -135,9 +135,7 @@ START_TEST(what_is_loaded_is_not_kept_for_liars) {
     swarm *s = fetchers(5, WEFT_MODE_VOD, 0);
     connect_all(s);
     add_liars(s, liars, 0);
-    swarm_run(s, 30 * SECOND);
-    EXPECT(all_have_all(s));
-    swarm_free(s);
+    run_and_expect_all(s, 30 * SECOND);
   }
 }
 END_TEST

@@ -189,7 +189,8 @@ typedef struct weft_bit_panel {
   const uint64_t *blocks;     // (ceil(k / 8), ceil(m / 8)), as weft_bit_blocks makes them
   const uint8_t *const *x;    // k rounded up to a multiple of 8; past k any that may be read
   uint8_t *const *y;          // m, overlapping neither inputs nor each other
-  bool fetch;                 // inputs are not in a near cache
+  bool far;                   // packets are not in a near cache, nor will outputs be read from one
+  size_t gap;                 // when far: from byte `end` of a packet to what is worked on after it
   uint8_t *scratch;           // on a line
   size_t scratch_bytes;       // at least ceil(k / 8) * WEFT_BIT_SCRATCH; some times that is better
 } weft_bit_panel;

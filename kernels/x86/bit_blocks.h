@@ -24,15 +24,19 @@
 #include "kernels/zigzag.h"
 
 enum {
-  BITS = 8,         // rows and columns of a block
-  BITS_COLUMNS = 4, // vectors of a packet read one after the other, where the scratch allows
-  BITS_AHEAD = 512  // bytes to fetch ahead
+  BITS = 8,             // rows and columns of a block
+  BITS_COLUMNS = 4,     // vectors of a packet read one after the other, where the scratch allows
+  BITS_AHEAD = 8 << 10, // bytes of all inputs to fetch ahead: a part of the first-level cache
+  BITS_LINE = 64        // where stores past the caches fill less, they are not worth it
 };
 
 // Where a vector of every packet lies: `at` bytes after the packet of group 0; or, when part is not
-// 0, it is the last `part` bytes before `end`.
+// 0, it is the last `part` bytes before `end`. What is read some vectors later lies at `ahead`,
+// which is byte `column` of its packet.
 typedef struct bits_place {
   size_t at, end, part;
+  size_t ahead, column;
+  bool past; // outputs are stored past the caches
 } bits_place;
 
 WEFT_INLINE size_t bits_blocks(size_t packets) { return (packets + BITS - 1) / BITS; }
@@ -68,11 +72,23 @@ WEFT_INLINE void bits_unzip(vec *r) {
   }
 }
 
+// The next vector of every packet, and the one to fetch: after a packet's last comes its first of
+// the next group, beyond what belongs to other packets.
+WEFT_INLINE void bits_next(const weft_bit_panel *p, bits_place *place) {
+  place->at += VEC_BYTES;
+  place->ahead += VEC_BYTES;
+  place->column += VEC_BYTES;
+  if (place->column >= p->end) {
+    place->ahead += p->gap + p->end - place->column;
+    place->column = p->begin;
+  }
+}
+
 // Eight input packets at one place, as columns of bits.
-WEFT_INLINE void bits_read(const uint8_t *const *x, const bits_place place, bool fetch, vec *r) {
+WEFT_INLINE void bits_read(const uint8_t *const *x, const bits_place place, bool far, vec *r) {
   const con turn = con_of(UINT64_C(0x0102040810204080)); // bit i of byte j: bit 7 - j of byte 7 - i
-  if (fetch)
-    WEFT_UNROLL for (size_t i = 0; i < BITS; i++) __builtin_prefetch(x[i] + place.at + BITS_AHEAD);
+  if (far)
+    WEFT_UNROLL for (size_t i = 0; i < BITS; i++) __builtin_prefetch(x[i] + place.ahead);
   WEFT_UNROLL for (size_t i = 0; i < BITS; i++) r[i] =
       place.part ? vec_load_end(x[i], place.end, place.part) : vec_load(x[i] + place.at);
   bits_zip(r);
@@ -92,6 +108,8 @@ WEFT_INLINE void bits_write(const weft_bit_panel *p, size_t first, const size_t 
         break;
       if (place.part)
         vec_store_end(y[i], place.end, place.part, r[i]);
+      else if (place.past)
+        vec_store_past(y[i] + place.at, r[i]);
       else
         vec_store(y[i] + place.at, r[i]);
     }
@@ -115,11 +133,11 @@ WEFT_INLINE void bits_add(const uint64_t *near, const size_t blocks, const vec *
 WEFT_INLINE void bits_few(const weft_bit_panel *p, const size_t blocks, const bits_place place) {
   const size_t count = bits_blocks(p->k);
   vec r[BITS], sums[BITS_TILE * BITS];
-  bits_read(p->x, place, p->fetch, r);
+  bits_read(p->x, place, p->far, r);
   bits_add(p->blocks, blocks, r, true, sums);
   for (size_t at = 1; at < count; at++) {
     const size_t j = weft_zigzag(at, count);
-    bits_read(p->x + j * BITS, place, p->fetch, r);
+    bits_read(p->x + j * BITS, place, p->far, r);
     bits_add(p->blocks + j * blocks, blocks, r, false, sums);
   }
   bits_write(p, 0, blocks, p->m - (blocks - 1) * BITS, place, sums);
@@ -157,24 +175,25 @@ WEFT_INLINE void bits_tile(const weft_bit_panel *p, size_t first, const size_t b
 WEFT_INLINE void bits_many(const weft_bit_panel *p, const bits_place place, size_t columns) {
   const size_t blocks = bits_blocks(p->m), left = p->m - (blocks - 1) * BITS;
   const size_t each = bits_blocks(p->k) * WEFT_BIT_SCRATCH;
-  bits_place now = place;
   uint8_t *x = p->scratch;
-  for (size_t j = 0; j < p->k; j += BITS, x += WEFT_BIT_SCRATCH)
-    for (size_t c = 0; c < columns; c++) {
+  for (size_t j = 0; j < p->k; j += BITS, x += WEFT_BIT_SCRATCH) {
+    bits_place now = place;
+    for (size_t c = 0; c < columns; c++, bits_next(p, &now)) {
       vec r[BITS];
-      now.at = place.at + c * VEC_BYTES;
-      bits_read(p->x + j, now, p->fetch, r);
+      bits_read(p->x + j, now, p->far, r);
       WEFT_UNROLL for (size_t i = 0; i < BITS; i++) vec_store(x + c * each + i * VEC_BYTES, r[i]);
     }
-  for (size_t b = 0; b < blocks; b += BITS_TILE)
-    for (size_t c = 0; c < columns; c++) {
-      now.at = place.at + c * VEC_BYTES;
+  }
+  for (size_t b = 0; b < blocks; b += BITS_TILE) {
+    bits_place now = place;
+    for (size_t c = 0; c < columns; c++, now.at += VEC_BYTES) {
       if (b + BITS_TILE <= blocks)
         bits_tile(p, b, BITS_TILE, b + BITS_TILE < blocks ? BITS : left, now,
                   p->scratch + c * each);
       else
         bits_tile(p, b, 1, left, now, p->scratch + c * each);
     }
+  }
 }
 
 // Some vectors of every packet, or a part of one.
@@ -192,21 +211,50 @@ __attribute__((noinline)) static void bits_part(const weft_bit_panel *p, const b
   bits_at(p, place, 1);
 }
 
+// Whether outputs go past the caches: of those that are far and few, since many keep loads waiting,
+// and aligned.
+static bool bits_past(const weft_bit_panel *p) {
+  bool past = p->far && VEC_BYTES == BITS_LINE && p->m <= BITS_TILE * BITS;
+  for (size_t i = 0; i < p->m && past; i++)
+    past = (((uintptr_t)p->y[i] + p->begin) | p->group_bytes) % VEC_BYTES == 0;
+  return past;
+}
+
+// Where to begin, `columns` vectors of every packet at a time. Fetched is what comes after those
+// and BITS_AHEAD more.
+static bits_place bits_first(const weft_bit_panel *p, size_t columns) {
+  bits_place place = {.ahead = p->begin, .column = p->begin, .past = bits_past(p)};
+  const size_t there = (p->end - p->begin) / VEC_BYTES;
+  const size_t lead = (there < columns ? there : columns) + BITS_AHEAD / VEC_BYTES / p->k;
+  for (size_t i = 0; i < lead; i++)
+    bits_next(p, &place);
+  return place;
+}
+
 static void bits_panel(const weft_bit_panel *panel) {
   const weft_bit_panel own = *panel, *const p = &own; // which no store can alter
   const size_t part = (p->end - p->begin) % VEC_BYTES, whole = p->end - part;
   const size_t fit = p->scratch_bytes / (bits_blocks(p->k) * WEFT_BIT_SCRATCH);
   const size_t most = p->m <= BITS_TILE * BITS ? 1 : fit < BITS_COLUMNS ? fit : BITS_COLUMNS;
+  bits_place now = bits_first(p, most);
   for (size_t g = 0; g < p->groups; g++) {
-    const size_t from = g * p->group_bytes;
+    now.at = g * p->group_bytes + p->begin;
     for (size_t column = p->begin, n; column < whole; column += n * VEC_BYTES) {
       const size_t there = (whole - column) / VEC_BYTES;
       n = there < most ? there : most;
-      bits_at(p, (bits_place){.at = from + column}, n);
+      bits_at(p, now, n);
+      for (size_t i = 0; i < n; i++)
+        bits_next(p, &now);
     }
-    if (part)
-      bits_part(panel, (bits_place){.at = from + whole, .end = from + p->end, .part = part});
+    if (part) {
+      const size_t end = g * p->group_bytes + p->end;
+      bits_part(panel,
+                (bits_place){.at = end - part, .end = end, .part = part, .ahead = now.ahead});
+      bits_next(p, &now);
+    }
   }
+  if (now.past)
+    vec_fence();
 }
 
 #endif

@@ -118,7 +118,7 @@ WEFT_INLINE void few_add(vec *acc, const uint8_t *const *x, size_t count, size_t
 
 WEFT_INLINE void few_store(uint8_t *y, vec v, const bool past) {
   if (past)
-    _mm512_stream_si512((__m512i *)(void *)y, v);
+    vec_store_past(y, v);
   else
     vec_store(y, v);
 }
@@ -300,7 +300,7 @@ static void few_panel(const weft_panel *p) {
       few_order(p, first, p->k - first < w.at_once ? p->k - first : w.at_once, x, matrix);
   few_blocks(&w, total > FEW_CACHED, p->begin, end, sums);
   if (w.past)
-    _mm_sfence();
+    vec_fence();
   const size_t part = (p->end - end) % VEC_BYTES;
   if (p->end - end >= VEC_BYTES)
     tile_column(p, end, 1, 0);

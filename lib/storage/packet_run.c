@@ -13,7 +13,7 @@ enum {
   AT_ONCE_MAX = 4096, // more does not help
   BLOCKS_SCRATCH = 32 << 10,
   TOTAL = 96 * 1024, // of all packets at once: first-level cache and a bit
-  CACHED = 2 << 20,  // inputs beyond this are fetched ahead: too many streams for hardware
+  CACHED = 2 << 20,  // inputs beyond this are far: fetched ahead, too many streams for hardware
   PIECES_PER_THREAD = 2
 };
 
@@ -121,9 +121,9 @@ static void run_steps(const run *r, const workplace *place, size_t bytes, size_t
   }
 }
 
-// Likewise by blocks, in that many groups.
-static void run_blocks(const run *r, const workplace *place, size_t bytes, size_t groups,
-                       bool fetch) {
+// Likewise by blocks, in that many groups; far and gap as in weft_bit_panel.
+static void run_blocks(const run *r, const workplace *place, size_t bytes, size_t groups, bool far,
+                       size_t gap) {
   const weft_bit_panel panel = {.m = r->product->outputs,
                                 .k = r->product->inputs,
                                 .groups = groups,
@@ -132,7 +132,8 @@ static void run_blocks(const run *r, const workplace *place, size_t bytes, size_
                                 .blocks = r->product->blocks,
                                 .x = (const uint8_t *const *)place->packet,
                                 .y = place->packet + r->outputs_at,
-                                .fetch = fetch,
+                                .far = far,
+                                .gap = gap,
                                 .scratch = place->blocks,
                                 .scratch_bytes = block_scratch(r->product)};
   r->kernel->bits(&panel);
@@ -159,12 +160,13 @@ static void run_in_place(const run *r, const workplace *place, const weft_packet
     for (size_t l = 0; l < r->w; l++)
       *packet++ = job->out[i] + offset + l * r->packet_bytes;
   const size_t group = r->w * r->packet_bytes;
-  const bool fetch = p->inputs / r->w * job->groups * group > CACHED;
+  const bool far = p->inputs / r->w * job->groups * group > CACHED;
   if (p->program) {
-    run_steps(r, place, n, fetch && g + 1 < job->groups ? group : 0);
+    run_steps(r, place, n, far && g + 1 < job->groups ? group : 0);
   } else {
     repeat_last(r, place);
-    run_blocks(r, place, n, smaller(r->groups, job->groups - g), fetch);
+    const size_t gap = begin + n < r->packet_bytes ? 0 : group - r->packet_bytes;
+    run_blocks(r, place, n, smaller(r->groups, job->groups - g), far, gap);
   }
 }
 
@@ -198,7 +200,7 @@ static void run_gathered(const run *r, const workplace *place, const weft_packet
   if (p->program)
     run_steps(r, place, groups * r->packet_bytes, 0);
   else
-    run_blocks(r, place, groups * r->packet_bytes, 1, false);
+    run_blocks(r, place, groups * r->packet_bytes, 1, false, 0);
   for (size_t o = 0; o < p->outputs; o++)
     scatter(job->out[o / r->w] + offset + o % r->w * r->packet_bytes,
             place->packet[r->outputs_at + o], groups, step, r->packet_bytes);

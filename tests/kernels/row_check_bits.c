@@ -7,12 +7,12 @@
 #include "tests/kernels/row_check_internal.h"
 #include "tests/support/test_allocator.h"
 
-enum { BLOCK = 8, BLOCKS = ROW_CHECK_ROWS / BLOCK };
+enum { LINE = 64, BLOCK = 8, BLOCKS = ROW_CHECK_ROWS / BLOCK };
 
 // How the rows of a product are cut into groups, and each group's packets into two runs of bytes.
 typedef struct bits_shape {
   size_t groups, group_bytes, cut;
-  bool fetch;
+  bool far;
   size_t times; // what is needed of the scratch, so often
 } bits_shape;
 
@@ -32,7 +32,8 @@ static void multiply(const row_check *check, const row_check_rows *rows, const b
                           .blocks = blocks,
                           .x = x,
                           .y = (uint8_t *const *)rows->y,
-                          .fetch = shape->fetch,
+                          .far = shape->far,
+                          .gap = shape->group_bytes - shape->cut,
                           .scratch = scratch.end - scratch_bytes,
                           .scratch_bytes = scratch_bytes};
   for (size_t half = 0; half < 2; half++) {
@@ -59,7 +60,7 @@ static bool run(row_check *check, const row_check_shape *c, const bits_shape *sh
   snprintf(text, sizeof text,
            "%zu packets of %zu, %zu groups of %zu bytes cut at %zu, end - %zu, scratch x %zu%s",
            c->m, c->k, shape->groups, shape->group_bytes, shape->cut, c->offset, shape->times,
-           shape->fetch ? ", fetch" : "");
+           shape->far ? ", far" : "");
   return row_check_rows_end(&rows) || row_check_fail(check, "bits", text);
 }
 
@@ -72,13 +73,17 @@ bool row_check_bits(row_check *check) {
     const bool large = round % 8 == 0;
     const bits_shape shape = {.groups = 1 + test_rng_below(&rng, 4),
                               .group_bytes = 1 + test_rng_below(&rng, large ? 1500 : 300),
-                              .fetch = test_rng_below(&rng, 2),
+                              .far = test_rng_below(&rng, 2),
                               .times = 1 + test_rng_below(&rng, 4)};
     bits_shape cut = shape;
     cut.cut = test_rng_below(&rng, shape.group_bytes + 1);
+    if (round % 4 == 1) { // stores past the caches want all of it aligned
+      cut.group_bytes = (shape.group_bytes + LINE - 1) / LINE * LINE;
+      cut.cut = test_rng_below(&rng, cut.group_bytes / LINE + 1) * LINE;
+    }
     const row_check_shape c = {.m = 1 + test_rng_below(&rng, large ? ROW_CHECK_ROWS : 26),
                                .k = 1 + test_rng_below(&rng, large ? ROW_CHECK_ROWS : 34),
-                               .len = shape.groups * shape.group_bytes,
+                               .len = cut.groups * cut.group_bytes,
                                .offset = test_rng_below(&rng, 2) * test_rng_below(&rng, 64)};
     if (!run(check, &c, &cut, &rng))
       return false;

@@ -110,9 +110,16 @@ static weft_status choose_set(search *s) {
     store->header = best->header;
     return WEFT_OK;
   }
-  size_t final = 0;
-  for (size_t i = 0; i < s->count; i++)
+  size_t final = 0, other_version = 0;
+  for (size_t i = 0; i < s->count; i++) {
     final += !s->files[i].fresh;
+    other_version += !s->files[i].fresh && s->files[i].status == WEFT_E_VERSION;
+  }
+  if (other_version) // no damage: a later weft reads them
+    return weft_store_fail(store->report, WEFT_E_DAMAGED,
+                           "%s: %zu of its %zu shards are of another format version, and none has "
+                           "an intact header of version %d",
+                           store->folder, other_version, final, WEFT_STORE_VERSION);
   if (final)
     return weft_store_fail(store->report, WEFT_E_DAMAGED,
                            "%s: none of its %zu shards has an intact header", store->folder, final);

@@ -21,6 +21,8 @@
 //   matrix        bytes as RS, coefficients of your own (locally repairable codes and others)
 // clang-format on
 //
+// docs/format.md defines every coefficient and bit of them.
+//
 // MDS (any k shards suffice) is proved for all names but isal_rs and par1. For those it holds up to
 // m = 3, and for isal_rs up to k = 3; elsewhere every square submatrix is tried when the code is
 // made (isal_rs: m = 4 ends at k = 21, m = 5 at 5, m = 6 at 4; par1: m = 4 ends at k = 2). A code

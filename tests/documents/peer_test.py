@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`weft peer` as viewer.py finds it, which knows docs/protocol.md, docs/session.md, docs/wire.md and docs/peer.md alone."""
+"""`weft peer` with viewer.py and source.py, which follow docs/protocol.md, docs/session.md, docs/wire.md and docs/peer.md."""
 
 import os
 import random
@@ -13,10 +13,12 @@ import unittest
 
 import packets
 from fixture import SEED, WEFT
-from viewer import Viewer
+from source import Source
+from viewer import Viewer, listed
 
 FETCH, ON_DEMAND, LIVE = range(3)
 LOSS = 0.2
+LISTENS = r" listen=127\.0\.0\.1:(\d+)"
 
 
 class Peer(unittest.TestCase):
@@ -50,7 +52,7 @@ class Peer(unittest.TestCase):
         self.fail("no %s in %s" % (pattern, text))
 
     def viewer_of(self, process):
-        port = int(self.said(process, r" listen=127\.0\.0\.1:(\d+)"))
+        port = int(self.said(process, LISTENS))
         viewer = Viewer(("127.0.0.1", port), lambda: self.random.random() < LOSS)
         self.addCleanup(lambda: viewer.socket.close())
         return viewer
@@ -82,7 +84,7 @@ class Peer(unittest.TestCase):
 
     def test_peer_that_recodes(self):
         source = self.start("source", "--input", "in", "--rate", "1M")
-        port = self.said(source, r" listen=127\.0\.0\.1:(\d+)")
+        port = self.said(source, LISTENS)
         peer = self.start("join", "--source", "127.0.0.1:" + port, "--output", "out", "--startup", "0")
         self.said(peer, r"(info stream)")
         viewer = self.viewer_of(peer)
@@ -90,7 +92,7 @@ class Peer(unittest.TestCase):
         self.assertEqual((viewer.stream.role, viewer.modes), (1, {packets.VECTOR}))
 
     def test_live_with_checksums(self):
-        source = self.start("source", "--input", "-", "--checksums", "on", "--lag", "3s", stdin=subprocess.PIPE)
+        source = self.start("source", "--input", "-", "--checksums", "on", "--lag", "10s", stdin=subprocess.PIPE)
         viewer = self.viewer_of(source)
 
         def feed():
@@ -104,7 +106,44 @@ class Peer(unittest.TestCase):
         self.addCleanup(feeder.join)
         self.assertEqual(viewer.run(30), self.data)
         self.assertEqual(viewer.stream.mode, LIVE)
-        self.assertGreater(viewer.checked, 0)
+        self.assertGreater(viewer.checked(), 0)
+
+    def test_tracker(self):
+        tracker = self.start("tracker")
+        address = "127.0.0.1", int(self.said(tracker, LISTENS))
+        source = self.start("source", "--input", "in", "--rate", "2M", "--tracker", "%s:%d" % address)
+        port = int(self.said(source, LISTENS))
+        found = []
+        for _ in range(100):
+            found = found or listed(address, 10)
+            if not found:
+                time.sleep(0.1)
+        self.assertEqual(found, [("::ffff:127.0.0.1", port)])
+
+    def check_own_source(self, mode, rate):
+        """Two peers of a source that is Python: each takes from it and from the other."""
+        source = Source(self.data, mode, rate, 50, 700, lambda: self.random.random() < LOSS)
+        source.start()
+        self.addCleanup(source.stop)
+        address = "127.0.0.1:%d" % source.port
+        first = self.start("join", "--source", address, "--source-key", source.identity.public.hex(), "--output", "1")
+        port = self.said(first, LISTENS)
+        second = self.start("join", "--source", address + ",127.0.0.1:" + port, "--output", "2", "--startup", "0")
+        self.assertEqual((first.wait(30), second.wait(30)), (0, 0))
+        for name in "12":
+            with open(os.path.join(self.work, name), "rb") as file:
+                self.assertEqual(file.read(), self.data)
+        self.assertIsNone(source.error)
+        for _ in range(100):
+            closed = [neighbour.link.closed for neighbour in source.neighbours.values()]
+            time.sleep(0 if all(closed) else 0.05)
+        self.assertTrue(closed and all(closed), closed)
+
+    def test_own_source_to_fetch(self):
+        self.check_own_source(FETCH, 0)
+
+    def test_own_source_on_demand(self):
+        self.check_own_source(ON_DEMAND, 2000000)
 
 
 if __name__ == "__main__":

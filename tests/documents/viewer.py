@@ -12,9 +12,10 @@ from chacha import keystream
 from curve25519 import Identity, verified
 from galois import GF256
 from packets import Decoder, parse
-from session import CLOSE, Session
+from session import CLOSE, Dialled
 
 HELLO, MAP, BRAKE, BYE, PACE, ACK, MANIFEST, CHECKSUM, REVEALED, REQUEST, REFER = range(16, 27)
+ANNOUNCE, LIST = 64, 65
 SIGNED, MANIFEST_FIELDS = 72, struct.Struct(">BBHQHHIQQI32s64s")
 WINDOW = 64
 
@@ -22,6 +23,27 @@ WINDOW = 64
 def clock():
     """Microseconds, modulo 2^32; 0 is sent as 1."""
     return int(time.monotonic() * 1e6) & 0xFFFFFFFF or 1
+
+
+def listed(tracker, seconds):
+    """The (address, port) of every node that a tracker lists first, within that time."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+        udp.connect(tracker)
+        udp.settimeout(seconds)
+        link = Dialled(Identity(os.urandom(32)), bytes([1]).ljust(76, b"\0"))
+        udp.send(link.first)
+        while True:
+            answer, message = link.take(udp.recv(2048))
+            if answer:
+                udp.send(answer)
+            elif message and message[1] == LIST:
+                break
+            elif link.open:
+                udp.send(link.sealed(struct.pack(">BBHQ", 1, ANNOUNCE, 0, 0)))
+        udp.send(link.sealed(b"", CLOSE))
+    _, _, count, _ = struct.unpack(">BBHQ", message[:12])
+    entries = [message[at:at + 18] for at in range(12, 12 + 18 * count, 18)]
+    return [(socket.inet_ntop(socket.AF_INET6, entry[:16]), int.from_bytes(entry[16:], "big")) for entry in entries]
 
 
 class Description:
@@ -50,15 +72,15 @@ class Viewer:
         self.lose = lose  # whether a coded packet is lost on its way
         self.address = address
         self.move()
-        self.session = Session(Identity(os.urandom(32)), bytes([1]).ljust(76, b"\0"))
+        self.session = Dialled(Identity(os.urandom(32)), bytes([1]).ljust(76, b"\0"))
         self.stream = None
         self.segments, self.manifests = {}, {}
         self.first, self.end, self.last = 0, None, None  # next to be had; bytes; number of segments
         self.output = bytearray()
         self.echo, self.echo_at, self.received = 0, 0, 0
         self.modes = set()
-        self.blocks, self.checked = {}, 0  # of segments that are complete; how many had a checksum's sums
-        self.greeted, self.told, self.asked, self.left = False, 0, 0, None
+        self.blocks, self.checksums = {}, []  # of segments that are complete; as they came
+        self.greeted, self.told, self.asked = False, 0, 0
 
     def send(self, message):
         self.socket.send(self.session.sealed(message))
@@ -148,9 +170,7 @@ class Viewer:
         elif kind == REVEALED:
             self.request([(int.from_bytes(message[4:12], "big"), 3, 0)])
         elif kind == CHECKSUM:
-            self.hear_checksum(message)
-        elif kind == BYE:
-            self.left = int.from_bytes(message[2:4], "big")
+            self.checksums.append(message)
 
     def hear_stamps(self, stamps):
         self.echo, self.echo_at = int.from_bytes(stamps[:4], "big"), clock()
@@ -188,18 +208,22 @@ class Viewer:
             self.last, self.end = number + 1, number * self.stream.n * self.stream.k + length
         self.complete(number)
 
-    def hear_checksum(self, message):
-        _, _, n, number, _, seed = struct.unpack(">BBHQQQ", message[:28])
-        head = b"weft checksum 1\0" + struct.pack(">QI4x", self.stream.stream, self.stream.k)
-        if not verified(self.stream.source, head + message[:28] + bytes(64) + message[92:], message[28:92]):
-            raise ValueError("a checksum that the source did not sign")
-        if len(message) != 92 + 8 * n:
-            raise ValueError("a checksum of %d bytes" % len(message))
-        functions = checksum_functions(seed, self.stream.k)
-        for i, block in enumerate(self.blocks.get(number, ())):
-            if bytes(GF256.dot(function, block) for function in functions) != message[92 + 8 * i:100 + 8 * i]:
-                raise ValueError("segment %d, block %d: another checksum" % (number, i))
-            self.checked += 1
+    def checked(self):
+        """How many checksums came that are signed and are those of blocks; ValueError if one is not."""
+        count = 0
+        for message in self.checksums:
+            _, _, n, number, _, seed = struct.unpack(">BBHQQQ", message[:28])
+            head = b"weft checksum 1\0" + struct.pack(">QI4x", self.stream.stream, self.stream.k)
+            if not verified(self.stream.source, head + message[:28] + bytes(64) + message[92:], message[28:92]):
+                raise ValueError("a checksum that the source did not sign")
+            if len(message) != 92 + 8 * n or n != len(self.blocks[number]):
+                raise ValueError("a checksum of %d bytes" % len(message))
+            functions = checksum_functions(seed, self.stream.k)
+            for i, block in enumerate(self.blocks[number]):
+                if bytes(GF256.dot(function, block) for function in functions) != message[92 + 8 * i:100 + 8 * i]:
+                    raise ValueError("segment %d, block %d: another checksum" % (number, i))
+            count += 1
+        return count
 
     def complete(self, number):
         segment, manifest = self.segments.get(number), self.manifests.get(number)

@@ -257,7 +257,10 @@ static weft_shard_state why_not(const weft_store *store, const found *f, char *t
   sodium_bin2hex(id, sizeof id, f->header.id, sizeof f->header.id);
   sodium_bin2hex(ours, sizeof ours, store->header.id, sizeof store->header.id);
   if (!same_set(&f->header, &store->header)) {
-    snprintf(text, bytes, "it belongs to another file (%s, not %s)", id, ours);
+    if (strcmp(id, ours) == 0)
+      snprintf(text, bytes, "its header is of this file, but not as others have it");
+    else
+      snprintf(text, bytes, "it belongs to another file (%s, not %s)", id, ours);
     return WEFT_SHARD_FOREIGN;
   }
   if (!belongs(store, f)) {

@@ -20,6 +20,10 @@ const char *weft_cpu_feature_name(uint32_t feature) {
     return "avx512vl";
   case WEFT_CPU_GFNI:
     return "gfni";
+  case WEFT_CPU_AVX512VBMI:
+    return "avx512vbmi";
+  case WEFT_CPU_AVX512VBMI2:
+    return "avx512vbmi2";
   case WEFT_CPU_NEON:
     return "neon";
   default:

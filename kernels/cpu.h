@@ -14,6 +14,8 @@ enum {
   WEFT_CPU_AVX512VL = 1u << 5,
   WEFT_CPU_GFNI = 1u << 6,
   WEFT_CPU_NEON = 1u << 7,
+  WEFT_CPU_AVX512VBMI = 1u << 8,
+  WEFT_CPU_AVX512VBMI2 = 1u << 9,
 };
 
 // The features of this CPU that the operating system also saves on a context switch.

@@ -25,6 +25,9 @@ extern const uint8_t weft_gf256_nibble[256][32];
 // affine[c]: multiplication by c as the 8x8 bit matrix of GF2P8AFFINEQB: byte 7 - b holds the mask
 // of the input bits whose parity is output bit b.
 extern const uint64_t weft_gf256_affine[256];
+// The bit matrix, likewise, of an isomorphism to the AES field (0x11B) and back, of which GF2P8MULB
+// and GF2P8AFFINEINVQB know products and inverses: aes(a * b) = aes(a) * aes(b) there.
+extern const uint64_t weft_gf256_aes;
 
 // The definition: multiply as polynomials over GF(2), reduce by 0x11D.
 static inline uint8_t weft_gf256_mul(uint8_t a, uint8_t b) {

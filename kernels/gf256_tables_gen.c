@@ -58,15 +58,21 @@ static void nibbles(void) {
   bytes("weft_gf256_nibble[256][32]", nibble[0], 256, 32);
 }
 
-// Column j of the bit matrix is c * 2^j; byte 7 - b gathers bit b of every column.
-static uint64_t affine(uint8_t c) {
+// A bit matrix by its columns; byte 7 - b gathers bit b of every column.
+static uint64_t bit_matrix(const uint8_t column[8]) {
   uint64_t matrix = 0;
-  for (unsigned j = 0; j < 8; j++) {
-    const uint8_t column = weft_gf256_mul(c, (uint8_t)(1u << j));
+  for (unsigned j = 0; j < 8; j++)
     for (unsigned b = 0; b < 8; b++)
-      matrix |= (uint64_t)((column >> b) & 1u) << (8 * (7 - b) + j);
-  }
+      matrix |= (uint64_t)((column[j] >> b) & 1u) << (8 * (7 - b) + j);
   return matrix;
+}
+
+// Column j is c * 2^j.
+static uint64_t affine(uint8_t c) {
+  uint8_t column[8];
+  for (unsigned j = 0; j < 8; j++)
+    column[j] = weft_gf256_mul(c, (uint8_t)(1u << j));
+  return bit_matrix(column);
 }
 
 static void affines(void) {
@@ -74,6 +80,25 @@ static void affines(void) {
   for (unsigned c = 0; c < 256; c++)
     printf("0x%016llx,%s", (unsigned long long)affine((uint8_t)c), c % 4 == 3 ? "\n" : " ");
   printf("};\n");
+}
+
+// A product of the AES field, GF(2^8) by 0x11b.
+static uint8_t aes_mul(uint8_t a, uint8_t b) {
+  unsigned product = 0;
+  for (unsigned bit = 8; bit-- > 0;) {
+    product = product << 1 ^ (product >> 7 & 1u ? 0x11bu : 0);
+    product ^= b >> bit & 1u ? a : 0;
+  }
+  return (uint8_t)product;
+}
+
+// To the AES field and back: 2^j to 3^j. With 2 for the root of 0x11d, 3 is one of 0x11b, and the
+// other way round, so that this is its own inverse.
+static void aes_field(void) {
+  uint8_t column[8] = {1};
+  for (unsigned j = 1; j < 8; j++)
+    column[j] = aes_mul(column[j - 1], 3);
+  printf("\nconst uint64_t weft_gf256_aes = 0x%016llx;\n", (unsigned long long)bit_matrix(column));
 }
 
 int main(void) {
@@ -84,5 +109,6 @@ int main(void) {
   products();
   nibbles();
   affines();
+  aes_field();
   return fflush(stdout) != 0 || ferror(stdout);
 }

@@ -28,8 +28,10 @@
 static const weft_backend table[] = {
     WEFT_CUDA_ROWS
 #if defined(__x86_64__)
-        HOST_ROW("gfni512", WEFT_CPU_AVX512F | WEFT_CPU_AVX512BW | WEFT_CPU_GFNI, 64,
-                 weft_host_gfni512, "8x8 bit matrix per coefficient, 64 bytes (GF2P8AFFINEQB)"),
+        HOST_ROW("gfni512",
+                 WEFT_CPU_AVX512F | WEFT_CPU_AVX512BW | WEFT_CPU_AVX512VBMI | WEFT_CPU_AVX512VBMI2 |
+                     WEFT_CPU_GFNI,
+                 64, weft_host_gfni512, "8x8 bit matrix per coefficient, 64 bytes (GF2P8AFFINEQB)"),
     HOST_ROW("gfni256", WEFT_CPU_AVX2 | WEFT_CPU_GFNI, 32, weft_host_gfni256,
              "8x8 bit matrix per coefficient, 32 bytes (GF2P8AFFINEQB)"),
     HOST_ROW("avx512", WEFT_CPU_AVX512F | WEFT_CPU_AVX512BW, 64, weft_host_avx512,

@@ -17,7 +17,9 @@ enum {
   LEAF7_AVX512F = 16, // ebx
   LEAF7_AVX512BW = 30,
   LEAF7_AVX512VL = 31,
-  LEAF7_GFNI = 8, // ecx
+  LEAF7_AVX512VBMI = 1, // ecx
+  LEAF7_AVX512VBMI2 = 6,
+  LEAF7_GFNI = 8,
 };
 
 static bool bit(unsigned word, unsigned index) { return (word >> index) & 1u; }
@@ -50,6 +52,10 @@ uint32_t weft_cpu_features(void) {
     found |= WEFT_CPU_AVX512BW;
   if (zmm && bit(b, LEAF7_AVX512VL))
     found |= WEFT_CPU_AVX512VL;
+  if (zmm && bit(c, LEAF7_AVX512VBMI))
+    found |= WEFT_CPU_AVX512VBMI;
+  if (zmm && bit(c, LEAF7_AVX512VBMI2))
+    found |= WEFT_CPU_AVX512VBMI2;
   if (bit(c, LEAF7_GFNI))
     found |= WEFT_CPU_GFNI;
   return found;

@@ -35,10 +35,12 @@ static inline vec mac2(vec acc, src x, con c, src z, con d) {
 
 #define BITS_TILE 2
 #include "kernels/x86/bit_blocks.h"
+#include "kernels/x86/rebuild_vbmi2.h"
 
 const weft_host_kernel weft_host_gfni512 = {.panel = few_or_tile_panel,
                                             .xor_rows = tile_xor_rows,
                                             .spread = spread_packets,
+                                            .rebuild = rebuild_lost,
                                             .steps = steps_run,
                                             .steps_product = 24,
                                             .steps_sum = 5,

@@ -50,6 +50,7 @@ struct weft_code {
   size_t packet_bytes; // 0: RS
   bool mds;            // any k shards suffice; else the matrix is the user's own
   bool device_inverse; // recovery matrices are made on the device
+  bool rebuilds;       // the host row has its own way from a loss to the matrix
   bool zero_copy;      // the device works on PINNED shards in place
   char name[WEFT_CODE_NAME_BYTES];
   uint8_t *bits; // CRS: (m * w, k * w), the expanded parity matrix
@@ -97,10 +98,14 @@ typedef struct weft_plan_request {
 // part of a short recovery. For a plan that is small, of a byte code, on the host, and has no time
 // to become quicker. The request has been made for the code.
 enum { WEFT_SMALL_PLAN_BYTES = 2048 };
-bool weft_plan_is_small(const weft_code *code, const weft_plan_request *request,
+bool weft_plan_is_small(const weft_code *code, size_t inputs, size_t outputs, size_t stand_ins,
                         const weft_stripe *stripes, size_t count);
 weft_status weft_plan_run_once(weft_code *code, weft_plan_request *request,
                                const weft_stripe *stripes, size_t count, weft_queue *queue);
+// The same without a request, by the row's own way from a loss to its matrix, which it has for the
+// code.
+weft_status weft_plan_rebuild_once(weft_code *code, const weft_loss *loss,
+                                   const weft_stripe *stripes, size_t count, weft_queue *queue);
 
 // Runs a plan where its stripes lie; in_order: shards lie in the plan's order. WEFT_E_ARGUMENT: one
 // that is read or written is NULL.

@@ -450,11 +450,11 @@ weft_status weft_plan_dispatch(weft_plan *plan, const weft_stripe *stripes, size
   return weft_plan_execute(plan, stripes, count, in_order);
 }
 
-bool weft_plan_is_small(const weft_code *code, const weft_plan_request *q,
+bool weft_plan_is_small(const weft_code *code, size_t inputs, size_t outputs, size_t stand_ins,
                         const weft_stripe *stripes, size_t count) {
   return !code->ctx->device && !weft_code_is_crs(code) &&
-         plan_bytes(q->inputs, q->outputs) <= WEFT_SMALL_PLAN_BYTES &&
-         bytes_read(code, stripes, count) < factors_after(code, q->outputs, q->absent_count);
+         plan_bytes(inputs, outputs) <= WEFT_SMALL_PLAN_BYTES &&
+         bytes_read(code, stripes, count) < factors_after(code, outputs, stand_ins);
 }
 
 weft_status weft_plan_run_once(weft_code *code, weft_plan_request *q, const weft_stripe *stripes,
@@ -469,6 +469,21 @@ weft_status weft_plan_run_once(weft_code *code, weft_plan_request *q, const weft
     weft_generator_solve_absence(g, &absence, q->ids, outputs, q->outputs, matrix);
   else
     WEFT_TRY(solve(&plan, q->ids, outputs));
+  return weft_plan_dispatch(&plan, stripes, count, false, queue);
+}
+
+weft_status weft_plan_rebuild_once(weft_code *code, const weft_loss *loss,
+                                   const weft_stripe *stripes, size_t count, weft_queue *queue) {
+  const weft_point_loss of_points = {.k = code->k,
+                                     .m = code->m,
+                                     .point = code->generator.point,
+                                     .scale = code->generator.scale,
+                                     .lost = loss->lost.word[0],
+                                     .wanted = loss->wanted.word[0]};
+  uint8_t ids[2 * WEFT_LOSS_SHARDS], matrix[WEFT_SMALL_PLAN_BYTES + WEFT_LOSS_SHARDS];
+  weft_plan plan;
+  begin(&plan, code, code->k, loss->wanted.count, ids, matrix);
+  code->ctx->host->host->rebuild(&of_points, ids, matrix);
   return weft_plan_dispatch(&plan, stripes, count, false, queue);
 }
 

@@ -121,17 +121,35 @@ static weft_status run(weft_plan *plan, const weft_stripe *stripes, size_t count
   return status;
 }
 
+// Whether the host row rebuilds by itself what is lost, and soon.
+static bool rebuilds(const weft_code *code, const weft_loss *loss, const weft_stripe *stripes,
+                     size_t count) {
+  if (!code->rebuilds)
+    return false;
+  const uint64_t data = UINT64_MAX >> (WEFT_LOSS_SHARDS - code->k);
+  const size_t stand_ins = (size_t)__builtin_popcountll(loss->lost.word[0] & data);
+  return weft_plan_is_small(code, code->k, loss->wanted.count, stand_ins, stripes, count);
+}
+
+static void count_unkept(weft_code *code) {
+  atomic_fetch_add_explicit(&code->unkept, 1, memory_order_relaxed);
+}
+
 // By a plan that is made for it.
 static weft_status recover_anew(weft_code *code, const weft_loss *loss, const weft_stripe *stripes,
                                 size_t count, weft_queue *queue) {
+  const bool kept = code->cache.capacity;
   weft_plan_request q;
   weft_plan *plan = NULL;
-  WEFT_TRY(make_request(code, loss, &q));
-  if (!code->cache.capacity) {
-    atomic_fetch_add_explicit(&code->unkept, 1, memory_order_relaxed);
-    if (weft_plan_is_small(code, &q, stripes, count))
-      return weft_plan_run_once(code, &q, stripes, count, queue);
+  if (!kept && rebuilds(code, loss, stripes, count)) {
+    count_unkept(code);
+    return weft_plan_rebuild_once(code, loss, stripes, count, queue);
   }
+  WEFT_TRY(make_request(code, loss, &q));
+  if (!kept)
+    count_unkept(code);
+  if (!kept && weft_plan_is_small(code, q.inputs, q.outputs, q.absent_count, stripes, count))
+    return weft_plan_run_once(code, &q, stripes, count, queue);
   WEFT_TRY(make_plan(code, loss, &q, &plan));
   return run(plan, stripes, count, queue);
 }

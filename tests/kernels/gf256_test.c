@@ -89,13 +89,18 @@ START_TEST(nibbles) {
 }
 END_TEST
 
+// The bit matrix `rows` times x: byte 7 - b has the bits of x whose parity is bit b.
+static uint8_t mapped(uint64_t rows, uint8_t x) {
+  unsigned y = 0;
+  for (unsigned b = 0; b < 8; b++)
+    y |= parity((unsigned)(rows >> 8 * (7 - b)) & x) << b;
+  return (uint8_t)y;
+}
+
 START_TEST(affine_matrices) {
   for (unsigned c = 0; c < 256; c++)
     for (unsigned x = 0; x < 256; x++) {
-      unsigned product = 0;
-      for (unsigned b = 0; b < 8; b++)
-        product |= parity((unsigned)(weft_gf256_affine[c] >> 8 * (7 - b)) & x & 0xFF) << b;
-      ck_assert_uint_eq(product, multiply(c, x));
+      ck_assert_uint_eq(mapped(weft_gf256_affine[c], (uint8_t)x), multiply(c, x));
     }
 }
 END_TEST
@@ -112,9 +117,28 @@ START_TEST(status_words) {
 }
 END_TEST
 
+static uint8_t aes_multiply(uint8_t a, uint8_t b) {
+  unsigned sum = 0, shifted = a;
+  for (unsigned bit = 0; bit < 8;
+       bit++, shifted = (shifted << 1 ^ (shifted & 0x80 ? 0x11b : 0)) & 0xff)
+    sum ^= b >> bit & 1 ? shifted : 0;
+  return (uint8_t)sum;
+}
+
+START_TEST(the_aes_field) {
+  for (unsigned a = 0; a < 256; a++) {
+    const uint8_t there = mapped(weft_gf256_aes, (uint8_t)a);
+    ck_assert_uint_eq(mapped(weft_gf256_aes, there), a);
+    for (unsigned b = 0; b < 256; b++)
+      ck_assert_uint_eq(aes_multiply(there, mapped(weft_gf256_aes, (uint8_t)b)),
+                        mapped(weft_gf256_aes, weft_gf256_mul((uint8_t)a, (uint8_t)b)));
+  }
+}
+END_TEST
+
 START_TEST(feature_names) {
   for (unsigned bit = 0; bit < 32; bit++)
-    ck_assert_int_eq(weft_cpu_feature_name(1u << bit) != NULL, bit < 8);
+    ck_assert_int_eq(weft_cpu_feature_name(1u << bit) != NULL, bit < 10);
   ck_assert_ptr_null(weft_cpu_feature_name(3));
   for (unsigned bit = 0; bit < 32; bit++)
     if (weft_cpu_features() >> bit & 1)
@@ -133,6 +157,7 @@ int main(void) {
   tcase_add_test(cases, nibbles);
   tcase_add_test(cases, affine_matrices);
   tcase_add_test(cases, status_words);
+  tcase_add_test(cases, the_aes_field);
   tcase_add_test(cases, feature_names);
   suite_add_tcase(suite, cases);
   return test_main(suite);

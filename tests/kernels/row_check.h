@@ -27,6 +27,8 @@ bool row_check_few_outputs(row_check *check);
 bool row_check_bits(row_check *check);
 // Random bits over packets of one shard.
 bool row_check_spread(row_check *check);
+// Random losses of codes by points, by rows that find by themselves what rebuilds them.
+bool row_check_rebuild(row_check *check);
 // Random factors in place of their matrices, rows at guard pages, memory that fails.
 bool row_check_factors(row_check *check);
 // 1..3 threads, by columns, by rows and automatic, at guard pages.

@@ -69,6 +69,9 @@ END_TEST
 START_TEST(spread) { check_row((size_t)_i, row_check_spread); }
 END_TEST
 
+START_TEST(rebuilding) { check_row((size_t)_i, row_check_rebuild); }
+END_TEST
+
 START_TEST(factors) { check_row((size_t)_i, row_check_factors); }
 END_TEST
 
@@ -99,6 +102,7 @@ int main(void) {
   tcase_add_loop_test(cases, few_outputs, 0, rows);
   tcase_add_loop_test(cases, bits, 0, rows);
   tcase_add_loop_test(cases, spread, 0, rows);
+  tcase_add_loop_test(cases, rebuilding, 0, rows);
   tcase_add_loop_test(cases, factors, 0, rows);
   tcase_add_loop_test(cases, prepared, 0, rows);
   tcase_add_loop_test(cases, inverses, 0, rows);

@@ -8,7 +8,7 @@
 #include "tests/support/test_rng.h"
 #include "tests/support/test_rows.h"
 
-enum { FEATURES = 8, ROWS_MAX = 64 };
+enum { FEATURES = 10, ROWS_MAX = 64 };
 
 static const weft_backend *best(const weft_machine *machine) {
   for (size_t i = 0; i < weft_backend_count; i++)
@@ -110,6 +110,8 @@ START_TEST(features_are_those_the_compiler_finds) {
   ck_assert_int_eq((here & WEFT_CPU_AVX512F) != 0, __builtin_cpu_supports("avx512f") != 0);
   ck_assert_int_eq((here & WEFT_CPU_AVX512BW) != 0, __builtin_cpu_supports("avx512bw") != 0);
   ck_assert_int_eq((here & WEFT_CPU_AVX512VL) != 0, __builtin_cpu_supports("avx512vl") != 0);
+  ck_assert_int_eq((here & WEFT_CPU_AVX512VBMI) != 0, __builtin_cpu_supports("avx512vbmi") != 0);
+  ck_assert_int_eq((here & WEFT_CPU_AVX512VBMI2) != 0, __builtin_cpu_supports("avx512vbmi2") != 0);
   ck_assert_int_eq((here & WEFT_CPU_GFNI) != 0, __builtin_cpu_supports("gfni") != 0);
   ck_assert_int_eq((here & WEFT_CPU_NEON) != 0, 0);
 #endif

@@ -229,4 +229,56 @@ EMULATED __m512i _mm512_gf2p8affine_epi64_epi8(__m512i x, __m512i matrix, int co
   return v;
 }
 
+// The AES field's product.
+EMULATED uint8_t emulated_aes_product(uint8_t a, uint8_t b) {
+  unsigned product = 0;
+  for (unsigned i = 8; i-- > 0;)
+    product = (product << 1 ^ (product & 0x80 ? 0x11b : 0) ^ (b >> i & 1 ? a : 0)) & 0xff;
+  return (uint8_t)product;
+}
+
+EMULATED __m512i _mm512_gf2p8mul_epi8(__m512i a, __m512i b) {
+  for (size_t i = 0; i < sizeof a.b; i++)
+    a.b[i] = emulated_aes_product(a.b[i], b.b[i]);
+  return a;
+}
+
+// Its inverse, 0 of 0, and then the affine map.
+EMULATED __m512i _mm512_gf2p8affineinv_epi64_epi8(__m512i x, __m512i matrix, int constant) {
+  __m512i inverse = {{0}}, v;
+  for (size_t i = 0; i < sizeof x.b; i++)
+    for (unsigned y = 1; y < 256; y++)
+      if (emulated_aes_product(x.b[i], (uint8_t)y) == 1)
+        inverse.b[i] = (uint8_t)y;
+  emulated_affine(v.b, inverse.b, matrix.b, constant, sizeof v.b);
+  return v;
+}
+
+EMULATED __m512i _mm512_load_si512(const void *p) {
+  if ((uintptr_t)p % sizeof(__m512i))
+    abort();
+  return _mm512_loadu_si512(p);
+}
+
+EMULATED __m512i _mm512_mask_mov_epi8(__m512i old, __mmask64 mask, __m512i v) {
+  for (size_t i = 0; i < sizeof v.b; i++)
+    v.b[i] = mask >> i & 1 ? v.b[i] : old.b[i];
+  return v;
+}
+
+EMULATED __m512i _mm512_permutexvar_epi8(__m512i index, __m512i a) {
+  __m512i v;
+  for (size_t i = 0; i < sizeof v.b; i++)
+    v.b[i] = a.b[index.b[i] % sizeof a.b];
+  return v;
+}
+
+EMULATED __m512i _mm512_maskz_compress_epi8(__mmask64 mask, __m512i a) {
+  __m512i v = {{0}};
+  for (size_t i = 0, at = 0; i < sizeof a.b; i++)
+    if (mask >> i & 1)
+      v.b[at++] = a.b[i];
+  return v;
+}
+
 #endif

@@ -297,7 +297,8 @@ weft_status weft_decoder_block(weft_decoder *decoder, size_t index, const uint8_
     return WEFT_E_UNSUPPORTED;
   if (!weft_decoder_has_block(decoder, index))
     return WEFT_PENDING;
-  if (!weft_decoder_is_clean(decoder, index))
+  // Of a complete decoder all blocks are then in their rows, as rlnc.h has it.
+  if (weft_decoder_complete(decoder) || !weft_decoder_is_clean(decoder, index))
     WEFT_TRY(weft_decoder_reduce(decoder));
   *out = weft_decoder_slot(decoder, index);
   return WEFT_OK;

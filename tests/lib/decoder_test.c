@@ -320,6 +320,36 @@ START_TEST(eager_equals_deferred) {
 }
 END_TEST
 
+// Of a complete decoder all blocks are in the caller's storage once one was asked for, also one
+// that came as it is.
+START_TEST(one_block_of_all_brings_the_others) {
+  fixture_start(161);
+  weft_ctx *ctx = fixture_ctx(NULL, 1);
+  const weft_encoder_options options = {.systematic = true};
+  const size_t n = 8, k = 33;
+  for (size_t kept = 0; kept < n; kept++) { // the source block that was not lost
+    fixture_source source = fixture_source_new(ctx, n, k, n * k, &options);
+    uint8_t *storage = fixture_malloc(n * k), datagram[128];
+    weft_decoder *decoder;
+    EXPECT_OK(weft_decoder_new(ctx, &(weft_decoder_options){.id = source.id, .blocks = storage},
+                               &decoder));
+    for (size_t i = 0; !weft_decoder_complete(decoder); i++) {
+      size_t bytes;
+      EXPECT_OK(weft_encoder_next(source.encoder, datagram, sizeof datagram, &bytes));
+      if (i == kept || i >= n)
+        (void)weft_decoder_add_datagram(decoder, datagram, bytes);
+    }
+    const uint8_t *block;
+    EXPECT_OK(weft_decoder_block(decoder, kept, &block));
+    EXPECT(memcmp(storage, source.data, n * k) == 0);
+    weft_decoder_free(decoder);
+    free(storage);
+    fixture_source_free(&source);
+  }
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 START_TEST(read_any_range) {
   fixture_start(160);
   weft_ctx *ctx = fixture_ctx(NULL, 1);
@@ -401,6 +431,7 @@ int main(void) {
   tcase_add_test(tcase, systematic_blocks_are_released_at_once);
   tcase_add_loop_test(tcase, release_while_coded_packets_arrive, 0, 60);
   tcase_add_loop_test(tcase, eager_equals_deferred, 0, fixture_row_count());
+  tcase_add_test(tcase, one_block_of_all_brings_the_others);
   tcase_add_test(tcase, read_any_range);
   suite_add_tcase(suite, tcase);
   tcase = tcase_create("recoding");

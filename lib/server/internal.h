@@ -82,6 +82,7 @@ typedef struct weft_server_batch {
   weft_packet *headers; // sparse; NULL for dense packets
   weft_encoder *encoder;
   // Handing out.
+  struct weft_server_batch *before;     // among the taken
   size_t want_at, want_done, packet_at; // next packet to take
   size_t unreleased;                    // taken or to be taken, not yet released
 } weft_server_batch;
@@ -131,8 +132,9 @@ struct weft_server {
   int64_t next_expiry_us;
   // Finished batches with packets to take.
   weft_server_batch *ready_head, *ready_tail;
-  size_t running;  // batches assigned and not finished
-  size_t explored; // products that could go to any lane, counted
+  weft_server_batch *taken; // handed out whole, not all of it released; the caller's thread only
+  size_t running;           // batches assigned and not finished
+  size_t explored;          // products that could go to any lane, counted
   weft_server_stats stats;
 };
 
@@ -187,7 +189,7 @@ weft_server_share weft_server_next_share(weft_server *server, const weft_segment
 // Whether every lane has work for a while; lock held.
 bool weft_server_busy(const weft_server *server);
 // Gives the batch to `lane`, or, if that is NULL, to the one that is predicted to finish it first;
-// lock held. False when no lane is left for it.
+// lock held. False when no lane is left for it, or the server is being freed.
 bool weft_server_assign(weft_server *server, weft_server_lane *lane, weft_server_batch *batch);
 
 // --- batch.c ---

@@ -111,7 +111,7 @@ bool weft_server_assign(weft_server *server, weft_server_lane *lane, weft_server
   double done_us = 0;
   if (!lane)
     lane = first_to_finish(server, batch->work, batch->tried, &done_us);
-  if (!lane)
+  if (!lane || server->stopping) // a lane may have ended, and what is given to it is left there
     return false;
   batch->lane = lane->index;
   batch->guess_us = predict(lane, batch->work);

@@ -78,6 +78,13 @@ weft_status weft_server_new(const weft_server_options *options, weft_server **ou
   return WEFT_OK;
 }
 
+static void free_batches(weft_server *server, weft_server_batch *batch) {
+  for (weft_server_batch *next; batch; batch = next) {
+    next = batch->next;
+    weft_batch_free(server, batch);
+  }
+}
+
 void weft_server_free(weft_server *server) {
   if (!server)
     return;
@@ -86,11 +93,8 @@ void weft_server_free(weft_server *server) {
   pthread_mutex_unlock(&server->lock);
   for (size_t i = 0; i < server->lanes; i++)
     weft_lane_stop(&server->lane[i]);
-  while (server->ready_head) {
-    weft_server_batch *batch = server->ready_head;
-    server->ready_head = batch->next;
-    weft_batch_free(server, batch);
-  }
+  free_batches(server, server->ready_head);
+  free_batches(server, server->taken);
   for (size_t i = 0; i < server->lanes; i++)
     weft_lane_free_spares(&server->lane[i]);
   while (server->oldest)
@@ -280,6 +284,20 @@ int64_t weft_server_deadline(const weft_server *server) {
 
 int weft_server_fd(const weft_server *server) { return server->fd; }
 
+static void taken_add(weft_server *server, weft_server_batch *batch) {
+  batch->before = NULL;
+  batch->next = server->taken;
+  if (server->taken)
+    server->taken->before = batch;
+  server->taken = batch;
+}
+
+static void taken_remove(weft_server *server, weft_server_batch *batch) {
+  *(batch->before ? &batch->before->next : &server->taken) = batch->next;
+  if (batch->next)
+    batch->next->before = batch->before;
+}
+
 static void hand_out(weft_server_batch *batch, weft_server_packet *out) {
   const weft_server_want *want = &batch->wants[batch->want_at];
   const bool made = batch->status == WEFT_OK;
@@ -312,6 +330,7 @@ weft_status weft_server_take(weft_server *server, weft_server_packet *packets, s
     server->ready_head = batch->next;
     if (!server->ready_head)
       server->ready_tail = NULL;
+    taken_add(server, batch);
   }
   if (!server->ready_head && server->signalled) {
     uint64_t signals = 0;
@@ -329,6 +348,7 @@ void weft_server_release(weft_server *server, const weft_server_packet *packets,
     weft_server_batch *batch = packets[i].lease;
     if (--batch->unreleased > 0) // only the caller's thread counts here
       continue;
+    taken_remove(server, batch);
     pthread_mutex_lock(&server->lock);
     server->stats.ready_bytes -= batch->slab_bytes;
     pthread_mutex_unlock(&server->lock);

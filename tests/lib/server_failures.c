@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lanes that fail, memory that is short, and arguments that are wrong.
+#define _POSIX_C_SOURCE 200809L
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
 #include "tests/lib/server_cases.h"
 #include "tests/support/test_allocator.h"
 
@@ -53,6 +59,86 @@ START_TEST(a_lane_that_fails_loses_no_packet) {
     weft_ctx_free(contexts[0]);
     weft_ctx_free(contexts[1]);
     ck_assert_int_eq(test_allocator_live(&drying.memory), 0);
+  }
+}
+END_TEST
+
+// Memory of a lane that keeps its thread waiting until the server is being freed, and is used up
+// then.
+typedef struct late_memory {
+  test_allocator memory;
+  weft_allocator allocator;
+  pthread_t caller;
+  atomic_bool asked, freeing;
+} late_memory;
+
+static void *late_alloc(void *user, size_t bytes, size_t align) {
+  late_memory *self = user;
+  if (pthread_equal(pthread_self(), self->caller))
+    return self->memory.allocator.alloc(self->memory.allocator.user, bytes, align);
+  const struct timespec turn = {.tv_nsec = 1000000}, others_end = {.tv_nsec = 100000000};
+  atomic_store(&self->asked, true);
+  while (!atomic_load(&self->freeing))
+    nanosleep(&turn, NULL);
+  nanosleep(&others_end, NULL);
+  return NULL;
+}
+
+static void late_free(void *user, void *bytes) {
+  late_memory *self = user;
+  self->memory.allocator.free(self->memory.allocator.user, bytes);
+}
+
+// What a lane fails at while the server is freed goes to no lane that has ended before it.
+START_TEST(nothing_is_left_of_what_fails_in_the_end) {
+  late_memory late = {.allocator = {late_alloc, late_free, &late}, .caller = pthread_self()};
+  test_allocator memory;
+  test_allocator_init(&memory, 0);
+  test_allocator_init(&late.memory, 0);
+  weft_ctx *contexts[2] = {server_context("scalar", &memory.allocator),
+                           server_context(NULL, &late.allocator)};
+  weft_server *server = server_on(contexts, 2, NULL);
+  const uint8_t data[SEGMENT_BYTES] = {1};
+  server_push(server, 0, data, sizeof data);
+  server_request(server, 0, 0, 100);
+  ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
+  while (!atomic_load(&late.asked))
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+  atomic_store(&late.freeing, true);
+  weft_server_free(server);
+  weft_ctx_free(contexts[0]);
+  weft_ctx_free(contexts[1]);
+  ck_assert_int_eq(test_allocator_live(&memory), 0);
+  ck_assert_int_eq(test_allocator_live(&late.memory), 0);
+}
+END_TEST
+
+static void batches_of_three(weft_server_options *options) { options->batch_packets = 3; }
+
+// Packets that the caller never gave back: of products that were handed out whole, and of one that
+// was not.
+START_TEST(nothing_is_left_of_what_was_not_released) {
+  for (size_t taken = 0; taken <= 12; taken++) {
+    test_allocator memory;
+    test_allocator_init(&memory, 0);
+    weft_ctx *ctx = server_context(NULL, &memory.allocator);
+    weft_server *server = server_on(&ctx, 1, batches_of_three);
+    const uint8_t data[SEGMENT_BYTES] = {1};
+    server_push(server, 0, data, sizeof data);
+    server_request(server, 0, 0, 12);
+    ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
+    weft_server_packet packets[12];
+    for (size_t got = 0, more; got < taken; got += more) {
+      struct pollfd fd = {.fd = weft_server_fd(server), .events = POLLIN};
+      ck_assert_int_eq(poll(&fd, 1, 10000), 1);
+      ck_assert_int_eq(weft_server_take(server, packets + got, taken - got, &more), WEFT_OK);
+    }
+    // Some are released: of the first product all but one, of the others every other.
+    for (size_t i = 1; i < taken; i += i < 3 ? 1 : 2)
+      weft_server_release(server, &packets[i], 1);
+    weft_server_free(server);
+    weft_ctx_free(ctx);
+    ck_assert_int_eq(test_allocator_live(&memory), 0);
   }
 }
 END_TEST
@@ -124,6 +210,8 @@ END_TEST
 
 void server_add_failure_tests(TCase *cases) {
   tcase_add_test(cases, a_lane_that_fails_loses_no_packet);
+  tcase_add_test(cases, nothing_is_left_of_what_fails_in_the_end);
+  tcase_add_test(cases, nothing_is_left_of_what_was_not_released);
   tcase_add_test(cases, a_failed_allocation_is_a_status);
   tcase_add_test(cases, arguments_are_checked);
 }

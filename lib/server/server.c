@@ -31,6 +31,8 @@ static void set_defaults(weft_server_options *options) {
     options->ready_bytes = DEFAULT_READY_BYTES;
   if (options->batch_packets == 0)
     options->batch_packets = DEFAULT_BATCH_PACKETS;
+  if (options->batch_packets > UINT32_MAX) // a slab of so many has a size
+    options->batch_packets = UINT32_MAX;
 }
 
 static weft_status start(weft_server *server) {

@@ -143,6 +143,31 @@ START_TEST(nothing_is_left_of_what_was_not_released) {
 }
 END_TEST
 
+static void endless_batches(weft_server_options *options) { options->batch_packets = SIZE_MAX; }
+
+// Products whose packets would take more bytes than a size holds, or than any memory has.
+START_TEST(products_are_no_larger_than_a_size) {
+  enum { REQUESTS = 3000, BLOCK = 1 << 20 }; // of 2^32 packets of 2^20 bytes each
+  weft_ctx *ctx = server_context(NULL, NULL);
+  weft_server *server = server_on(&ctx, 1, endless_batches);
+  const weft_segment_id id = {7, 0, 1, BLOCK};
+  const uint8_t data[1] = {1};
+  ck_assert_int_eq(weft_server_push(server, &id, data, 1, 0, 1000), WEFT_OK);
+  for (size_t i = 0; i < REQUESTS; i++)
+    server_request(server, 0, i, UINT32_MAX);
+  ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
+  weft_server_packet packet;
+  size_t got = 0;
+  struct pollfd fd = {.fd = weft_server_fd(server), .events = POLLIN};
+  ck_assert_int_eq(poll(&fd, 1, 10000), 1);
+  ck_assert_int_eq(weft_server_take(server, &packet, 1, &got), WEFT_OK);
+  ck_assert_uint_eq(got, 1);
+  ck_assert_int_eq(packet.status, WEFT_E_NOMEM);
+  weft_server_free(server);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 START_TEST(a_failed_allocation_is_a_status) {
   for (long n = 1;; n++) {
     test_allocator memory;
@@ -212,6 +237,7 @@ void server_add_failure_tests(TCase *cases) {
   tcase_add_test(cases, a_lane_that_fails_loses_no_packet);
   tcase_add_test(cases, nothing_is_left_of_what_fails_in_the_end);
   tcase_add_test(cases, nothing_is_left_of_what_was_not_released);
+  tcase_add_test(cases, products_are_no_larger_than_a_size);
   tcase_add_test(cases, a_failed_allocation_is_a_status);
   tcase_add_test(cases, arguments_are_checked);
 }

@@ -104,24 +104,25 @@ static void *work(void *argument) {
   return NULL;
 }
 
-// Workers take no signals: they belong to the application's own threads.
-static weft_status start_workers(weft_pool *pool) {
+weft_status weft_thread_start(pthread_t *out, void *(*run)(void *user), void *user) {
   sigset_t all, before;
   sigfillset(&all);
-  if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0)
+  if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) // which a thread inherits
     return WEFT_E_THREAD;
-  weft_status status = WEFT_OK;
-  while (status == WEFT_OK && pool->started < pool->threads - 1) {
+  const bool started = pthread_create(out, NULL, run, user) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return started ? WEFT_OK : WEFT_E_THREAD;
+}
+
+static weft_status start_workers(weft_pool *pool) {
+  while (pool->started < pool->threads - 1) {
     worker *next = &pool->workers[pool->started];
     next->pool = pool;
     next->share = pool->started + 1;
-    if (pthread_create(&next->thread, NULL, work, next) == 0)
-      pool->started++;
-    else
-      status = WEFT_E_THREAD;
+    WEFT_TRY(weft_thread_start(&next->thread, work, next));
+    pool->started++;
   }
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  return status;
+  return WEFT_OK;
 }
 
 static weft_status init_locks(weft_pool *pool) {

@@ -3,12 +3,16 @@
 #ifndef WEFT_KERNELS_POOL_H
 #define WEFT_KERNELS_POOL_H
 
+#include <pthread.h>
 #include <stddef.h>
 
 #include "weft/memory.h"
 #include "weft/status.h"
 
 typedef struct weft_pool weft_pool;
+
+// A thread of the library's own. It takes no signals: they belong to the application's threads.
+weft_status weft_thread_start(pthread_t *out, void *(*run)(void *user), void *user);
 
 // `threads` counts the caller's own: 1 starts none, t starts t - 1. Never more run than asked; at
 // most 4096.

@@ -334,9 +334,10 @@ weft_status weft_lane_start(weft_server *server, size_t index, weft_ctx *ctx) {
     WEFT_TRY(weft_lane_calibrate(lane));
   if (pthread_cond_init(&lane->wake, NULL) != 0)
     return WEFT_E_THREAD;
-  if (pthread_create(&lane->thread, NULL, run, lane) != 0) {
+  const weft_status status = weft_thread_start(&lane->thread, run, lane);
+  if (status != WEFT_OK) {
     pthread_cond_destroy(&lane->wake);
-    return WEFT_E_THREAD;
+    return status;
   }
   lane->started = true;
   return WEFT_OK;

@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -168,6 +169,47 @@ START_TEST(products_are_no_larger_than_a_size) {
 }
 END_TEST
 
+// Notes on which threads the clock was asked where a signal could have come.
+typedef struct signal_watch {
+  pthread_t caller;
+  atomic_size_t asked, open;
+} signal_watch;
+
+static int64_t watching_clock(void *user) {
+  signal_watch *watch = user;
+  sigset_t blocked;
+  if (!pthread_equal(pthread_self(), watch->caller)) {
+    pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+    atomic_fetch_add(&watch->asked, 1);
+    atomic_fetch_add(&watch->open, !sigismember(&blocked, SIGTERM));
+  }
+  return server_clock_us(NULL);
+}
+
+// An event loop waits for signals of its own: they must not go to a lane.
+START_TEST(lanes_take_no_signals) {
+  weft_ctx *ctx = server_context(NULL, NULL);
+  signal_watch watch = {.caller = pthread_self()};
+  const weft_server_options options = {
+      .contexts = &ctx, .context_count = 1, .now_us = watching_clock, .user = &watch};
+  weft_server *server = NULL;
+  ck_assert_int_eq(weft_server_new(&options, &server), WEFT_OK);
+  const uint8_t data[SEGMENT_BYTES] = {1};
+  server_push(server, 0, data, sizeof data);
+  server_request(server, 0, 0, 3);
+  ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
+  size_t counts[2] = {0};
+  server_take_all(server, 3, count_status, counts);
+  weft_server_free(server);
+  weft_ctx_free(ctx);
+  ck_assert_uint_gt(atomic_load(&watch.asked), 0);
+  ck_assert_uint_eq(atomic_load(&watch.open), 0);
+  sigset_t blocked; // and the caller's own mask is as it was
+  pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+  ck_assert(!sigismember(&blocked, SIGTERM));
+}
+END_TEST
+
 START_TEST(a_failed_allocation_is_a_status) {
   for (long n = 1;; n++) {
     test_allocator memory;
@@ -238,6 +280,7 @@ void server_add_failure_tests(TCase *cases) {
   tcase_add_test(cases, nothing_is_left_of_what_fails_in_the_end);
   tcase_add_test(cases, nothing_is_left_of_what_was_not_released);
   tcase_add_test(cases, products_are_no_larger_than_a_size);
+  tcase_add_test(cases, lanes_take_no_signals);
   tcase_add_test(cases, a_failed_allocation_is_a_status);
   tcase_add_test(cases, arguments_are_checked);
 }

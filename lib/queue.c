@@ -72,6 +72,14 @@ weft_status weft_queue_wrap_cuda_stream(weft_ctx *ctx, void *stream, weft_queue 
   return WEFT_OK;
 }
 
+// What the stream has answered goes to all that was left on the queue.
+static void settle(weft_queue *queue, weft_status status) {
+  // A device that is not lost still works in memory that is about to be handed out again.
+  if (status != WEFT_OK && status != WEFT_E_DEVICE_LOST)
+    (void)weft_device_stream_wait(queue->ctx->device, queue->stream);
+  finish_all(queue, status);
+}
+
 weft_status weft_queue_poll(weft_queue *queue) {
   if (!queue)
     return WEFT_E_ARGUMENT;
@@ -79,7 +87,7 @@ weft_status weft_queue_poll(weft_queue *queue) {
   if (queue->stream)
     status = weft_device_stream_poll(queue->ctx->device, queue->stream);
   if (status != WEFT_PENDING)
-    finish_all(queue, status);
+    settle(queue, status);
   return status;
 }
 
@@ -89,10 +97,7 @@ weft_status weft_queue_wait(weft_queue *queue) {
   weft_status status = WEFT_OK;
   if (queue->stream)
     status = weft_device_stream_wait(queue->ctx->device, queue->stream);
-  // A device that is not lost still works in memory that is about to be handed out again.
-  if (status != WEFT_OK && status != WEFT_E_DEVICE_LOST)
-    (void)weft_device_stream_wait(queue->ctx->device, queue->stream);
-  finish_all(queue, status);
+  settle(queue, status);
   return status;
 }
 

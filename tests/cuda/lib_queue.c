@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queues on a device: nothing waits, streams of the caller's own.
+#include <stdlib.h>
 #include <string.h>
 
+#include "kernels/cuda/runtime.h"
 #include "lib/ctx.h"
 #include "tests/cuda/lib_cases.h"
 #include "weft/cuda.h"
@@ -73,7 +75,70 @@ START_TEST(foreign_stream) {
 }
 END_TEST
 
+// Memory that calls left on a queue is in use until the device is done with it, whatever a look at
+// the queue says.
+START_TEST(a_failing_poll_takes_nothing_back_too_early) {
+  enum { UNKNOWN = 999 }; // of cudaError_t
+  if (gpu_skip("a_failing_poll_takes_nothing_back_too_early"))
+    return;
+  for (uint64_t round = 0; round < 8; round++) {
+    fixture_start(320 + round);
+    weft_ctx *ctx = fixture_ctx("cuda", 1);
+    weft_queue *queue;
+    EXPECT_OK(weft_queue_new(ctx, &queue));
+    const size_t n = 20, k = 300, m = 50;
+    fixture_source source =
+        fixture_source_new(ctx, n, k, n * k, &(weft_encoder_options){.seeded = true});
+    uint8_t *out = fixture_malloc(m * k);
+    const weft_batch batch = {.count = m, .payload = out, .payload_stride = k};
+    EXPECT_OK(weft_encoder_batch(source.encoder, &batch, queue));
+    weft_cuda_inject(0, UNKNOWN, 0);
+    EXPECT_STATUS(weft_queue_poll(queue), WEFT_E_DEVICE);
+    weft_cuda_inject(0, 0, 0);
+    EXPECT_OK(weft_queue_wait(queue));
+    EXPECT_OK(weft_encoder_batch(source.encoder, &batch, queue)); // it is good for more
+    EXPECT_OK(weft_queue_wait(queue));
+    weft_queue_free(queue);
+    free(out);
+    fixture_source_free(&source);
+    weft_ctx_free(ctx);
+  }
+}
+END_TEST
+
+// A queue that a call refuses is not waited for: it may be another thread's.
+START_TEST(queues_of_other_contexts_are_left_alone) {
+  if (!lib_reduced() || gpu_skip("queues_of_other_contexts_are_left_alone"))
+    return; // a device may be done sooner than it is asked
+  fixture_start(330);
+  weft_ctx *ctx = fixture_ctx("cuda", 1), *other = fixture_ctx("cuda", 1);
+  weft_queue *queue;
+  EXPECT_OK(weft_queue_new(other, &queue));
+  const size_t n = 20, k = 300, calls = 40;
+  fixture_source source =
+      fixture_source_new(other, n, k, n * k, &(weft_encoder_options){.seeded = true});
+  uint8_t *out = fixture_malloc(calls * k);
+  for (size_t i = 0; i < calls; i++) {
+    const weft_batch batch = {.count = 1, .payload = out + i * k};
+    EXPECT_OK(weft_encoder_batch(source.encoder, &batch, queue));
+  }
+  const weft_segment_options options[2] = {{.id = source.id, .data = source.data, .bytes = n * k},
+                                           {.id = source.id, .data = source.data, .bytes = n * k}};
+  weft_segment *segments[2];
+  EXPECT_STATUS(weft_segment_new(ctx, options, queue, segments), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_segments_new(ctx, options, 2, queue, segments), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_queue_poll(queue), WEFT_PENDING);
+  weft_queue_free(queue);
+  free(out);
+  fixture_source_free(&source);
+  weft_ctx_free(other);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 void lib_add_queue_tests(TCase *cases) {
   tcase_add_test(cases, nothing_waits_with_a_queue);
   tcase_add_test(cases, foreign_stream);
+  tcase_add_test(cases, a_failing_poll_takes_nothing_back_too_early);
+  tcase_add_test(cases, queues_of_other_contexts_are_left_alone);
 }

@@ -190,9 +190,11 @@ weft_status weft_backend_describe(size_t index, weft_backend_info *out) {
 
 weft_status weft_alloc(weft_ctx *ctx, weft_mem mem, size_t bytes, void **out) {
   enum { LINE = 64 };
-  if (!ctx || !out || bytes == 0)
+  if (!out)
     return WEFT_E_ARGUMENT;
   *out = NULL;
+  if (!ctx || bytes == 0)
+    return WEFT_E_ARGUMENT;
   if (mem == WEFT_MEM_HOST) {
     *out = weft_ctx_take(ctx, bytes, ctx->host->align > LINE ? ctx->host->align : LINE);
     return *out ? WEFT_OK : WEFT_E_NOMEM;

@@ -6,9 +6,11 @@
 
 weft_status weft_encoder_new(const weft_segment *segment, const weft_encoder_options *options,
                              weft_encoder **out) {
-  if (!segment || !out)
+  if (!out)
     return WEFT_E_ARGUMENT;
   *out = NULL;
+  if (!segment)
+    return WEFT_E_ARGUMENT;
   weft_ctx *ctx = segment->ctx;
   weft_encoder *encoder = weft_ctx_take(ctx, sizeof *encoder, _Alignof(weft_encoder));
   if (!encoder)

@@ -28,9 +28,11 @@ static void finish_all(weft_queue *queue, weft_status status) {
 }
 
 weft_status weft_queue_new(weft_ctx *ctx, weft_queue **out) {
-  if (!ctx || !out)
+  if (!out)
     return WEFT_E_ARGUMENT;
   *out = NULL;
+  if (!ctx)
+    return WEFT_E_ARGUMENT;
   weft_queue *queue = weft_ctx_take(ctx, sizeof *queue, _Alignof(weft_queue));
   if (!queue)
     return WEFT_E_NOMEM;
@@ -59,9 +61,11 @@ void weft_queue_free(weft_queue *queue) {
 }
 
 weft_status weft_queue_wrap_cuda_stream(weft_ctx *ctx, void *stream, weft_queue **out) {
-  if (!ctx || !stream || !out)
+  if (!out)
     return WEFT_E_ARGUMENT;
   *out = NULL;
+  if (!ctx || !stream)
+    return WEFT_E_ARGUMENT;
   if (!ctx->device)
     return WEFT_E_UNSUPPORTED;
   weft_queue *queue = weft_ctx_take(ctx, sizeof *queue, _Alignof(weft_queue));

@@ -53,9 +53,11 @@ static weft_status start(weft_server *server) {
 }
 
 weft_status weft_server_new(const weft_server_options *options, weft_server **out) {
-  if (!out || !options_fit(options))
+  if (!out)
     return WEFT_E_ARGUMENT;
   *out = NULL;
+  if (!options_fit(options))
+    return WEFT_E_ARGUMENT;
   const weft_allocator allocator = options->contexts[0]->allocator;
   weft_server *server = allocator.alloc(allocator.user, sizeof *server, _Alignof(weft_server));
   if (!server)

@@ -9,6 +9,7 @@
 
 #include "tests/lib/fixture.h"
 #include "tests/support/test_main.h"
+#include "weft/cuda.h"
 
 START_TEST(every_row_is_forced_or_refused) {
   fixture_start(400);
@@ -195,6 +196,35 @@ START_TEST(memory_and_queues_of_a_host_context) {
 }
 END_TEST
 
+// What failed to be made can be freed like what never was.
+START_TEST(what_fails_is_null) {
+  fixture_start(405);
+  const weft_ctx_options no_split = {.split = (weft_split)(WEFT_SPLIT_ROWS + 1)};
+  void *const something = &fixture_seed;
+#define FAILS(type, call)                                                                          \
+  do {                                                                                             \
+    type *out = something;                                                                         \
+    EXPECT_STATUS(call, WEFT_E_ARGUMENT);                                                          \
+    EXPECT(out == NULL);                                                                           \
+  } while (0)
+  FAILS(weft_ctx, weft_ctx_new(&out, &no_split));
+  FAILS(void, weft_alloc(NULL, WEFT_MEM_HOST, 1, &out));
+  FAILS(weft_queue, weft_queue_new(NULL, &out));
+  FAILS(weft_queue, weft_queue_wrap_cuda_stream(NULL, something, &out));
+  FAILS(weft_segment, weft_segment_new(NULL, NULL, NULL, &out));
+  FAILS(weft_encoder, weft_encoder_new(NULL, NULL, &out));
+  FAILS(weft_decoder, weft_decoder_new(NULL, NULL, &out));
+  FAILS(weft_recoder, weft_recoder_new(NULL, NULL, 0, &out));
+  FAILS(weft_server, weft_server_new(NULL, &out));
+  FAILS(weft_code, weft_code_new(NULL, NULL, &out));
+  FAILS(weft_plan, weft_plan_for(NULL, NULL, &out));
+  FAILS(weft_plan, weft_plan_new(NULL, NULL, NULL, 0, &out));
+  FAILS(weft_code_group, weft_code_group_new(NULL, 0, &out));
+  FAILS(weft_progress, weft_progress_new(NULL, NULL, &out));
+#undef FAILS
+}
+END_TEST
+
 START_TEST(free_accepts_null) {
   weft_ctx_free(NULL);
   weft_queue_free(NULL);
@@ -221,6 +251,7 @@ int main(void) {
   tcase_add_test(tcase, memory_and_queues_of_a_host_context);
   tcase_add_test(tcase, options_out_of_range);
   tcase_add_test(tcase, memory_of_no_known_kind);
+  tcase_add_test(tcase, what_fails_is_null);
   tcase_add_test(tcase, free_accepts_null);
   tcase_add_test(tcase, version_is_as_the_header_has_it);
   suite_add_tcase(suite, tcase);

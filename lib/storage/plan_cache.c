@@ -116,7 +116,7 @@ static weft_plan *put(weft_plan_cache *cache, const weft_loss *loss, uint64_t ha
   uint32_t *const bucket = &cache->buckets[hash & cache->mask];
   *place = (weft_cached_plan){.plan = plan, .hash = hash, .used = ++cache->now, .next = *bucket};
   *bucket = at;
-  uint64_t *const key = cache->keys + at * 2 * words;
+  uint64_t *const key = cache->keys + (size_t)at * 2 * words;
   memcpy(key, loss->lost.word, words * sizeof *key);
   memcpy(key + words, loss->wanted.word, words * sizeof *key);
   atomic_fetch_add_explicit(&plan->holders, 1, memory_order_relaxed);

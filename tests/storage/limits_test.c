@@ -50,6 +50,9 @@ START_TEST(sizes_out_of_range) {
   EXPECT_STATUS(try_code(ctx, "isal_rs", 22, 4, 0, 0), WEFT_E_SINGULAR);
   EXPECT_STATUS(try_code(ctx, "par1", 3, 4, 0, 0), WEFT_E_SINGULAR);
   weft_code *code = NULL;
+  const weft_code_options plans = {.name = "cauchy", .k = 4, .m = 2, .cached_plans = UINT32_MAX};
+  EXPECT_STATUS(weft_code_new(ctx, &plans, &code),
+                WEFT_E_ARGUMENT); // more than places have numbers
   EXPECT_STATUS(weft_code_new(NULL, &(weft_code_options){.name = "cauchy", .k = 1}, &code),
                 WEFT_E_ARGUMENT);
   EXPECT_STATUS(weft_code_new(ctx, &(weft_code_options){.k = 1}, &code), WEFT_E_ARGUMENT);
@@ -364,8 +367,6 @@ START_TEST(changes_and_arrivals_that_cannot_be) {
   subject_clear(&o);
 }
 END_TEST
-
-// --- the cache of plans ---
 
 int main(void) {
   Suite *suite = suite_create("storage limits");

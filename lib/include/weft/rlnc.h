@@ -168,7 +168,8 @@ void weft_decoder_free(weft_decoder *decoder); // accepts NULL
 // Takes one packet. WEFT_OK: innovative, rank rose by one. WEFT_DEPENDENT: it adds nothing.
 // WEFT_E_FOREIGN, WEFT_E_MALFORMED, WEFT_E_VERSION, WEFT_E_ARGUMENT: refused. In every case but
 // WEFT_OK the decoder is unchanged. The packet's bytes are not needed after the call. Never fails
-// for want of memory: an eager decoder that cannot get its scratch defers the payload instead.
+// for want of memory: an eager decoder that cannot get its scratch defers the payload instead. With
+// payloads in DEVICE memory it can (WEFT_E_NOMEM, WEFT_E_DEVICE*), and so can what follows.
 weft_status weft_decoder_add(weft_decoder *decoder, const weft_packet *packet);
 weft_status weft_decoder_add_datagram(weft_decoder *decoder, const uint8_t *datagram, size_t bytes);
 
@@ -200,7 +201,8 @@ weft_status weft_decoder_fix_random(weft_decoder *decoder, const uint8_t *key);
 
 // The most host memory that a decoder of this shape ever holds: its handle, its own blocks
 // (own_blocks: no `blocks` in its options), n * n bytes of matrix; and while payloads are reduced,
-// n * n bytes and at most 2 MiB more. 0 for an id out of range.
+// n * n bytes and at most 2 MiB more. 0 for an id out of range. While m > 1 packets are recoded in
+// one product, that takes m bytes for each packet held.
 size_t weft_decoder_memory_bytes(const weft_segment_id *id, bool own_blocks);
 
 // ---------------------------------------------------------------------------------------------

@@ -74,8 +74,8 @@ typedef struct weft_code_options {
   // CRS: 0: 512 (gcrs: 8, its only size; perasure: a multiple of 8). RS: 0.
   size_t packet_bytes;
   // How many recovery plans the code keeps, one for each pair of what is lost and what of it is
-  // wanted, the least recently used going first; 0: 128, WEFT_NO_PLANS: none. A plan takes about
-  // r * k bytes for r shards, CRS: r * k * w * w.
+  // wanted, the least recently used going first; 0: 128, WEFT_NO_PLANS: none, else fewer than
+  // UINT32_MAX. A plan takes about r * k bytes for r shards, CRS: r * k * w * w.
   size_t cached_plans;
   // matrix: (m, k), row stride k: parity shard i = sum of parity[i * k + j] * data shard j over
   // GF(2^8), polynomial 0x11d. Copied. Other names: NULL.

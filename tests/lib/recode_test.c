@@ -219,9 +219,10 @@ START_TEST(recoder_never_sends_zero) {
   free(payloads);
   weft_recoder *narrow; // which holds that one mix alone
   EXPECT_OK(weft_recoder_new(ctx, &id, 1, &narrow));
-  for (int i = 0; i < 3000; i++)
+  for (int i = 0; i < 3000; i++) { // the next packet would bring it back
     EXPECT_OK(weft_recoder_add(narrow, &packet));
-  EXPECT_OK(weft_recoder_next(narrow, datagram, sizeof datagram, &bytes));
+    EXPECT_OK(weft_recoder_next(narrow, datagram, sizeof datagram, &bytes)); // for ever, of zeros
+  }
   weft_recoder_free(narrow);
   packet.id.segment++;
   EXPECT_STATUS(weft_recoder_add(recoder, &packet), WEFT_E_FOREIGN);

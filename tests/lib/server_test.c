@@ -243,6 +243,11 @@ static void batches_of_four(weft_server_options *options) {
   options->gather_us = 1000000;
 }
 
+static void sparse_batches_of_four(weft_server_options *options) {
+  batches_of_four(options);
+  options->density_q16 = 30000;
+}
+
 static void note_seed(void *user, const weft_server_packet *packet) {
   uint64_t *seeds = user;
   weft_packet parsed;
@@ -255,7 +260,7 @@ static void note_seed(void *user, const weft_server_packet *packet) {
 // A product's worth of packets waits for no others; and no two products make the same packet.
 START_TEST(full_products_start_and_differ) {
   weft_ctx *ctx = server_context(NULL, NULL);
-  weft_server *server = server_on(&ctx, 1, batches_of_four);
+  weft_server *server = server_on(&ctx, 1, _i == 0 ? batches_of_four : sparse_batches_of_four);
   const uint8_t data[SEGMENT_BYTES] = {1};
   uint64_t seeds[1 + 24] = {0};
   server_push(server, 0, data, sizeof data);
@@ -288,6 +293,31 @@ START_TEST(nothing_is_made_of_what_has_expired) {
     ck_assert(!weft_server_has(server, 7, s));
     server_take_all(server, 50, count_client, counts);
   }
+  weft_server_free(server);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+static void gather_for_5000(weft_server_options *options) { options->gather_us = 5000; }
+
+// Until 1000; asked for before that, due afterwards.
+START_TEST(what_was_promised_outlives_its_segment) {
+  weft_ctx *ctx = server_context(NULL, NULL);
+  weft_server *server = server_on(&ctx, 1, gather_for_5000);
+  const uint8_t data[SEGMENT_BYTES] = {1};
+  server_push(server, 0, data, sizeof data);
+  server_request(server, 0, 0, 3);
+  ck_assert_int_eq(weft_server_process(server, 1000), WEFT_OK);
+  ck_assert(weft_server_has(server, 7, 0));
+  ck_assert_int_eq(weft_server_deadline(server), 5000);
+  ck_assert_int_eq(weft_server_process(server, 5000), WEFT_OK);
+  ck_assert(!weft_server_has(server, 7, 0)); // nothing waits for it any more
+  size_t counts[CROWD] = {0};
+  server_take_all(server, 3, count_client, counts);
+  ck_assert_uint_eq(counts[0], 3);
+  weft_server_stats stats;
+  weft_server_get_stats(server, &stats);
+  ck_assert(stats.segment_bytes == 0 && stats.expired == 1);
   weft_server_free(server);
   weft_ctx_free(ctx);
 }
@@ -330,8 +360,9 @@ int main(void) {
   tcase_add_test(tests, what_does_not_fit_evicts_nothing);
   tcase_add_test(tests, many_segments_are_found);
   tcase_add_test(tests, a_crowd_gets_what_each_asked_for);
-  tcase_add_test(tests, full_products_start_and_differ);
+  tcase_add_loop_test(tests, full_products_start_and_differ, 0, 2);
   tcase_add_test(tests, nothing_is_made_of_what_has_expired);
+  tcase_add_test(tests, what_was_promised_outlives_its_segment);
   tcase_add_test(tests, packets_not_released_hold_further_ones_back);
   server_add_failure_tests(tests);
   suite_add_tcase(suite, tests);

@@ -172,6 +172,31 @@ START_TEST(lost_device_reports) {
 }
 END_TEST
 
+// Its answers could be wrong: after one error that it would get over, all packets carry a status.
+START_TEST(a_failed_device_is_not_asked_again) {
+  if (gpu_skip("a_failed_device_is_not_asked_again"))
+    return;
+  fixture_start(810);
+  stage s;
+  stage_new(&s, false, false);
+  for (size_t lane = 0; lane < s.lanes; lane++) { // a fault for each device
+    weft_cuda_inject(0, ILLEGAL_ADDRESS, 0);
+    ask_everything(&s);
+    take(&s, (size_t)SEGMENTS * (N + EXTRA));
+  }
+  weft_cuda_inject(0, 0, 0);
+  weft_server_stats stats;
+  weft_server_get_stats(s.server, &stats);
+  const size_t good = s.good;
+  ask_everything(&s);
+  take(&s, (size_t)SEGMENTS * (N + EXTRA));
+  EXPECT(s.good == good);
+  for (size_t lane = 0; lane < stats.lanes; lane++)
+    EXPECT(stats.lane[lane].failed);
+  stage_free(&s);
+}
+END_TEST
+
 // A test that failed may have left its fault behind.
 static void no_faults(void) { weft_cuda_inject(0, 0, 0); }
 
@@ -182,6 +207,7 @@ int main(void) {
   tcase_add_loop_test(cases, lanes_together, 0, 2);
   tcase_add_test(cases, lost_device_falls_over);
   tcase_add_test(cases, lost_device_reports);
+  tcase_add_test(cases, a_failed_device_is_not_asked_again);
   suite_add_tcase(suite, cases);
   return test_main(suite);
 }

@@ -16,13 +16,14 @@ START_TEST(encode_modes_and_memories) {
 }
 END_TEST
 
-// More coded bytes than one piece of the pipeline into pinned memory, dense and strided.
+// More coded bytes than two pieces of the pipeline into pinned memory, so that the third takes the
+// first one's room, dense and strided.
 START_TEST(pinned_pieces) {
   if (gpu_skip("pinned_pieces"))
     return;
   fixture_start(150);
   weft_ctx *ctx = fixture_ctx("cuda", 1);
-  const size_t n = 16, k = 4096, m = lib_reduced() ? 2200 : 9000;
+  const size_t n = 16, k = 4096, m = lib_reduced() ? 4400 : 9000;
   fixture_source source =
       fixture_source_new(ctx, n, k, n * k, &(weft_encoder_options){.seeded = true});
   for (size_t extra = 0; extra <= 32; extra += 32) {

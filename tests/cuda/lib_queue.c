@@ -75,6 +75,55 @@ START_TEST(foreign_stream) {
 }
 END_TEST
 
+// What a queue makes is decoded by the next call on it, in pieces on streams beside it.
+START_TEST(pieces_wait_for_what_is_on_the_queue) {
+  enum { JOBS = 12, BLOCKS = 16, BYTES = 16384, ALL = JOBS * BLOCKS };
+  if (gpu_skip("pieces_wait_for_what_is_on_the_queue"))
+    return;
+  fixture_start(340);
+  weft_ctx *ctx = fixture_ctx("cuda", 1);
+  weft_queue *queue;
+  EXPECT_OK(weft_queue_new(ctx, &queue));
+  fixture_source source = fixture_source_new(ctx, BLOCKS, BYTES, BLOCKS * BYTES, NULL);
+  gpu_buffer coded = gpu_output(ctx, WEFT_MEM_PINNED, (size_t)ALL * BYTES);
+  gpu_buffer out = gpu_output(ctx, WEFT_MEM_PINNED, (size_t)ALL * BYTES);
+  uint8_t *vectors = fixture_malloc(ALL * BLOCKS);
+  const weft_batch batch = {.count = ALL,
+                            .coefficients = vectors,
+                            .coefficients_stride = BLOCKS,
+                            .payload = coded.at,
+                            .payload_stride = BYTES,
+                            .mem = WEFT_MEM_PINNED};
+  weft_decode_job jobs[JOBS];
+  for (size_t i = 0; i < JOBS; i++)
+    jobs[i] = (weft_decode_job){.blocks = BLOCKS,
+                                .block_bytes = BYTES,
+                                .coefficients = vectors + i * BLOCKS * BLOCKS,
+                                .coefficients_stride = BLOCKS,
+                                .payload = coded.at + i * BLOCKS * BYTES,
+                                .payload_stride = BYTES,
+                                .out = out.at + i * BLOCKS * BYTES,
+                                .out_stride = BYTES,
+                                .mem = WEFT_MEM_PINNED};
+  EXPECT_OK(weft_encoder_batch(source.encoder, &batch, queue));
+  EXPECT_OK(weft_decode_batch(ctx, jobs, JOBS, queue));
+  EXPECT_OK(weft_queue_wait(queue));
+  uint8_t *got = gpu_read(&out);
+  for (size_t i = 0; i < JOBS; i++)
+    if (jobs[i].status == WEFT_OK)
+      EXPECT(memcmp(got + i * BLOCKS * BYTES, source.data, BLOCKS * BYTES) == 0);
+    else
+      EXPECT_STATUS(jobs[i].status, WEFT_E_SINGULAR);
+  free(got);
+  free(vectors);
+  gpu_buffer_free(&coded);
+  gpu_buffer_free(&out);
+  weft_queue_free(queue);
+  fixture_source_free(&source);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 // Memory that calls left on a queue is in use until the device is done with it, whatever a look at
 // the queue says.
 START_TEST(a_failing_poll_takes_nothing_back_too_early) {
@@ -139,6 +188,7 @@ END_TEST
 void lib_add_queue_tests(TCase *cases) {
   tcase_add_test(cases, nothing_waits_with_a_queue);
   tcase_add_test(cases, foreign_stream);
+  tcase_add_test(cases, pieces_wait_for_what_is_on_the_queue);
   tcase_add_test(cases, a_failing_poll_takes_nothing_back_too_early);
   tcase_add_test(cases, queues_of_other_contexts_are_left_alone);
 }

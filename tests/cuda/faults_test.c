@@ -231,6 +231,68 @@ START_TEST(every_runtime_call_fails_once) {
 }
 END_TEST
 
+// Encodes to pinned memory and decodes from there to there, so much of it that streams beside the
+// call's own are at it. The memory goes as soon as the calls have returned.
+static weft_status in_pieces(weft_ctx *ctx, weft_encoder *encoder, const uint8_t *vectors) {
+  enum { JOBS_LONG = 10, BLOCKS = 16, BYTES = 16384, SEGMENT = BLOCKS * BYTES };
+  void *coded = NULL, *out = NULL;
+  weft_status status = weft_alloc(ctx, WEFT_MEM_PINNED, JOBS_LONG * SEGMENT, &coded);
+  if (status == WEFT_OK)
+    status = weft_alloc(ctx, WEFT_MEM_PINNED, JOBS_LONG * SEGMENT, &out);
+  if (status == WEFT_OK) {
+    const weft_batch batch = {.count = JOBS_LONG * BLOCKS,
+                              .payload = coded,
+                              .payload_stride = BYTES,
+                              .mem = WEFT_MEM_PINNED};
+    status = weft_encoder_combine(encoder, batch.count, vectors, BLOCKS, &batch, NULL);
+  }
+  if (status == WEFT_OK) {
+    weft_decode_job jobs[JOBS_LONG];
+    for (size_t i = 0; i < JOBS_LONG; i++)
+      jobs[i] = (weft_decode_job){.blocks = BLOCKS,
+                                  .block_bytes = BYTES,
+                                  .coefficients = vectors + i * BLOCKS * BLOCKS,
+                                  .coefficients_stride = BLOCKS,
+                                  .payload = (uint8_t *)coded + i * SEGMENT,
+                                  .payload_stride = BYTES,
+                                  .out = (uint8_t *)out + i * SEGMENT,
+                                  .out_stride = BYTES,
+                                  .mem = WEFT_MEM_PINNED};
+    status = weft_decode_batch(ctx, jobs, JOBS_LONG, NULL);
+    for (size_t i = 0; i < JOBS_LONG; i++)
+      EXPECT((status == WEFT_OK) <= (jobs[i].status == WEFT_OK) && jobs[i].status != WEFT_PENDING);
+  }
+  weft_free(ctx, WEFT_MEM_PINNED, coded);
+  weft_free(ctx, WEFT_MEM_PINNED, out);
+  return status;
+}
+
+START_TEST(every_call_of_long_transfers_fails_once) {
+  if (gpu_skip("every_call_of_long_transfers_fails_once"))
+    return;
+  fixture_start(530);
+  weft_ctx *ctx = fixture_ctx("cuda", 1);
+  fixture_source source = fixture_source_new(ctx, 16, 16384, 16 * 16384, NULL);
+  uint8_t vectors[160 * 16]; // the same triangle for every segment
+  for (size_t i = 0; i < sizeof vectors; i++)
+    vectors[i] = i % 16 <= i / 16 % 16 ? (uint8_t)(1 + i % 251) : 0;
+  for (size_t skip = 0;; skip++) {
+    weft_cuda_inject(skip, UNKNOWN, 0);
+    const weft_status status = in_pieces(ctx, source.encoder, vectors);
+    const bool reached = weft_cuda_calls() > skip;
+    weft_cuda_inject(0, 0, 0);
+    EXPECT(status == WEFT_OK || is_failure(status));
+    if (!reached) {
+      EXPECT_OK(status);
+      EXPECT(skip > 30); // or the loop has not seen what it should
+      break;
+    }
+  }
+  fixture_source_free(&source);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 START_TEST(host_memory_fails) {
   if (gpu_skip("host_memory_fails"))
     return;
@@ -280,6 +342,7 @@ int main(void) {
   tcase_add_test(cases, unknown_row_is_an_error);
   tcase_add_loop_test(cases, every_runtime_call_fails_once, 0,
                       2 * (int)(sizeof errors / sizeof *errors));
+  tcase_add_test(cases, every_call_of_long_transfers_fails_once);
   tcase_add_test(cases, host_memory_fails);
   tcase_add_test(cases, more_memory_than_there_is);
   suite_add_tcase(suite, cases);

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# For scripts that open the pages that weft writes: to be sourced after expect.sh. $browser is a browser that starts
+# here, or empty, and then it is said so.
+# shellcheck disable=SC2034,SC2154 # what it sets, scripts use; they set $work
+
+browser=
+
+find_browser() {
+  local name
+  printf '<p id="here">\n' >"$work/empty.html"
+  for name in chromium chromium-browser google-chrome; do
+    command -v "$name" >/dev/null || continue
+    HOME=$work timeout 120 "$name" --headless=new --no-sandbox --disable-gpu --dump-dom "file://$work/empty.html" >dom 2>console || true
+    if grep -q 'id="here"' dom; then
+      browser=$name
+      return
+    fi
+  done
+  printf 'skipped: no chromium on PATH that starts, so report.html is not opened\n'
+}

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `weft sim` by ranks of MPI: as one process has it, and errors told once.
+set -euo pipefail
+# shellcheck source=tests/cli/expect.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/expect.sh"
+
+weft=$PWD/$1
+program=("$weft")
+mpi=${2:+$PWD/$2}
+work=${TEST_TMPDIR:-$(mktemp -d)}
+cd -- "$work"
+
+small=(--peers 30 --duration 15s --arrival together --departure stay --threads 2)
+
+state() { grep '^state hash' "$1"; }
+if [ -z "$mpi" ] || [ ! -x "$mpi" ] || ! command -v mpirun >/dev/null; then
+  printf 'skipped: no MPI here, so weft-sim-mpi is not run\n'
+else
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm_rsh_agent=/bin/false
+  export HOME=$work TMPDIR=$work OMPI_MCA_btl_vader_single_copy_mechanism=none
+  expect 0 sim "${small[@]}" --fidelity rank --no-files
+  state out >alone
+  for ranks in 1 2 3; do
+    # Open MPI leaves memory of its own behind.
+    ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 timeout 120 mpirun --oversubscribe -n "$ranks" "$mpi" --oversubscribe "${small[@]}" --threads 1 --fidelity rank --no-files \
+      >state 2>err || fail "mpirun -n $ranks: $(cat err)"
+    state state | cmp -s - alone || fail "$ranks ranks end in another state than one process"
+  done
+  # Memory is that of all ranks, help is told once, and a word of several ranks stays a word.
+  of_ranks() { # OPTION...: by three ranks, report in `state`
+    ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 timeout 60 mpirun --oversubscribe -n 3 "$mpi" --oversubscribe "$@" >state 2>err
+  }
+  memory() { sed -n 's/.*"memory_bytes":\([0-9]*\).*/\1/p' "$1"; }
+  expect 0 sim --peers 200 --duration "10 s" --threads 1 --no-files --json
+  of_ranks --peers 200 --duration "10 s" --no-files --json || fail "three ranks: $(cat err)"
+  [ "$(memory state)" -ge "$(memory out)" ] || fail "three ranks have $(memory state) bytes of memory together, one has $(memory out)"
+  of_ranks --help || fail "help of three ranks: $(cat err)"
+  [ "$(grep -c '^Usage' state)" = 1 ] || fail "help of three ranks: $(cat state)"
+  of_ranks --peers 0 && fail "no peers, of three ranks"
+  [ "$(grep -c '^weft sim: --peers must be' err)" = 1 ] || fail "no peers, of three ranks: $(cat err)"
+  of_ranks --peers 0 --json && fail "no peers, of three ranks, as JSON"
+  python3 -c 'import json; told = json.load(open("state")); assert told["exit_code"] == 2 and "--peers must be" in told["error"], told' ||
+    fail "an error of three ranks as JSON: $(cat state err)"
+  of_ranks --no-such && fail "an unknown option, of three ranks"
+  [ "$(grep -c '^weft sim: Unknown option' err)" = 1 ] || fail "an unknown option, of three ranks: $(cat err)"
+  many=$(($(nproc --all) + 1)) # mpirun lets its ranks have processors that this shell may not use
+  code=0
+  ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 timeout 60 mpirun --oversubscribe -n "$many" "$mpi" "${small[@]}" --no-files >state 2>err || code=$?
+  [ "$code" != 0 ] || fail "$many ranks on $(nproc --all) processors were not refused"
+  says 'ranks would wait for each other' err
+fi
+
+[ "$failures" = 0 ] || exit 1
+printf 'weft sim: ranks agree\n'

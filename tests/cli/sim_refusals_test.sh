@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What `weft sim` refuses, and how it says so: scenarios, values, traces, folders.
+set -euo pipefail
+# shellcheck source=tests/cli/expect.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/expect.sh"
+
+weft=$PWD/$1
+program=("$weft")
+work=${TEST_TMPDIR:-$(mktemp -d)}
+cd -- "$work"
+
+small=(--peers 30 --duration 15s --arrival together --departure stay --threads 2)
+
+expect 0 sim --show lossy-mobile
+cp out shown.ini
+wrong 2 "there is no scenario 'lossy-mobil'.*near it: lossy-mobile" sim --show lossy-mobil
+expect 0 sim lossy-mobile --peers 20 --duration 5s --no-files
+grep '^state hash' out >shipped-state
+expect 0 sim shown.ini --peers 20 --duration 5s --no-files
+grep '^state hash' out | cmp -s - shipped-state || fail "what --show shows runs otherwise"
+printf '[network]\npeers = 10\npears = 3\n' >key.ini
+wrong 2 "key.ini:3: there is no key 'pears' in \[network\]; near it: peers$" sim key.ini
+printf '# a comment\n[network]\n\npeers = many\n' >value.ini
+wrong 2 'value.ini:4: peers takes a whole number' sim value.ini
+printf '[stream]\nlag = 5 s\n' >group.ini
+wrong 2 'group.ini:2: lag belongs into \[engine\]' sim group.ini
+printf '[engine]\nlag = 5\n' >unit.ini
+wrong 2 'unit.ini:2: lag takes a time such as' sim unit.ini
+printf '[network]\npeers = 10\n[nonsense]\na = 1\n' >name.ini
+wrong 2 'name.ini:3: there is no group \[nonsense\], but \[stream\] \[engine\] \[network\] .*\[class NAME\]$' sim name.ini
+printf '[network]\npeers 10\n' >line.ini
+wrong 2 'line.ini:2: ' sim line.ini
+printf '[network]\nloss = 0.1\nlosses = 2\n[stream]\nrate = 1M\n[network]\n loss=0.2\n' >twice.ini
+wrong 2 'twice.ini:7: loss is set in \[network\] already, on line 2$' sim twice.ini
+printf '[stream]\n#rate = 1M\nrate = 2M\n\nrate = 2M\n' >same.ini
+wrong 2 'same.ini:5: rate is set in \[stream\] already, on line 3$' sim same.ini
+printf '[network]\n  peers = many\n' >blank.ini
+wrong 2 'blank.ini:2: peers takes a whole number' sim blank.ini
+printf '[network]\nclasses = mine:1\n[class mine]\nupload = 2M\nspeed = 3\n' >class.ini
+wrong 2 "class.ini:5: a class has no key 'speed'" sim class.ini
+wrong 2 "there is no key\|Unknown option" sim --no-such-key 1
+wrong 2 '--scheme is .dance. and not one of push' sim --scheme dance
+wrong 2 '--loss must be 0 to 0.9, not 2' sim --loss 2
+wrong 2 '--loss must be 0 to 0.9, not 0.95' sim --loss '95 %'
+wrong 2 "--loss takes a share such as 0.05 or 5 %, not '5 %%'" sim --loss '5 %%'
+wrong 2 "--arrivals-per-s takes a number such as 0.5, not '5 %'" sim --arrivals-per-s '5 %'
+wrong 2 'source-upload is below rate' sim --source-upload 100k
+wrong 2 'download is below rate' sim --rate 18M --source-upload 1G --segment-blocks 1024 --block-bytes 4096 --lag 8s --startup 4s
+wrong 2 'neighbours-max must be at least' sim --neighbours 20 --neighbours-max 4
+wrong 2 'source-neighbours is more than' sim --source-neighbours 200
+wrong 2 'window holds less than lag' sim --window 2
+wrong 2 'peers must be at least twice' sim storage-swarm --peers 20
+wrong 2 'data-shards and parity-shards are 256' sim storage-swarm --peers 999 --data-shards 200 --parity-shards 100
+wrong 2 'this machine has' sim --peers 20M --fidelity bytes
+wrong 2 "there is no scenario 'no-such', and no file of that name (weft sim --list" sim no-such
+wrong 2 "'flash-crwod', and no file of that name; near it: flash-crowd (" sim flash-crwod
+wrong 2 '; near it: storage-swarm (' sim storage
+wrong 2 'directory' sim /
+printf '[network]\npeers = 10\n\0\377' >binary.ini
+wrong 2 '^weft sim: binary.ini: it is no text' sim binary.ini
+wrong 3 'no-such-trace' sim --arrival trace --trace no-such-trace --no-files
+wrong 3 '^weft sim: /: Is a directory' sim --arrival trace --trace / --no-files
+wrong 2 '--gnuplot is for files' sim --gnuplot --no-files
+wrong 2 '--out is for files' sim --out x --no-files
+: >no-arrivals
+wrong 2 'no-arrivals: a trace has an arrival a line' sim --arrival trace --trace no-arrivals --no-files
+for line in abc '1,4' '1 4 x' '1 -4' '1 nan' 'inf' '-1' '1 4s'; do # none of them may be taken for less than it says
+  printf '0 2\n%s\n' "$line" >odd-trace
+  wrong 2 '^weft sim: odd-trace:2: a trace has an arrival a line' sim --arrival trace --trace odd-trace --no-files
+  wrong 2 '^weft sim: odd-trace:2: a trace has an arrival a line' sim streaming-server --arrival trace --trace odd-trace --no-files
+done
+{ printf '#%0400d\n\n0 2\n' 7 && printf '1%400s\n%300s\n0.5\n' '' ''; } >falling-trace
+wrong 2 'falling-trace:6: a trace has' sim --arrival trace --trace falling-trace --no-files
+wrong 3 '^weft sim: no-such-trace: No such file' sim streaming-server --arrival trace --trace no-such-trace --no-files
+{ printf '#%0400d\n\n' 7 && printf '0\n0.5\t20 \r\n1e0\n'; } >good-trace
+expect 0 sim --arrival trace --trace good-trace --no-files --duration 5s
+grep -q '^  viewers  *3$' out || fail "three arrivals: $(cat out)"
+wrong 2 'class fibr is none of dsl, cable, .*, and there is no \[class fibr\]' sim --classes fibr:1 --no-files
+wrong 4 'backend no-such-row: ' sim --peers 20 --duration 10s --backend no-such-row --no-files
+wrong 2 "not 'peers'" sim --sweep peers
+expect 2 sim --seeds 2 --json
+says 'json is for one run' err
+wrong 2 'takes DIR, not an empty word' sim --out ''
+wrong 2 'seeds.*not 0 and 0' sim --seeds 0
+mkdir -p scriptless/figures.gp
+wrong 3 'scriptless: Is a directory' sim "${small[@]}" --out scriptless --gnuplot
+expect 0 sim --help
+says 'segments that a peer holds \[24\]' out
+if [ -w /dev/full ]; then
+  code=0
+  "$weft" sim "${small[@]}" --no-files >/dev/full 2>err || code=$?
+  [ "$code" = 3 ] || fail "a full disk: exit $code"
+fi
+expect 0 sim "${small[@]}" --out results
+mkdir -p closed && cp results/run.json closed/ && mkdir closed/peers.csv.part
+wrong 3 'closed' sim "${small[@]}" --out closed
+cmp -s results/run.json closed/run.json || fail "an earlier result was changed by a run that failed"
+
+# A folder that cannot be is told before the run, which may take hours.
+: >no-folder
+for out in no-folder absent/x; do
+  code=0
+  timeout 20 "$weft" sim million --out "$out" >/dev/null 2>err || code=$?
+  [ "$code" = 3 ] || fail "a folder that cannot be: exit $code"
+  says "$out: No" err
+done
+expect 0 sim "${small[@]}" --out made/
+[ -e made/run.json ] || fail "a folder with a slash behind"
+
+[ "$failures" = 0 ] || exit 1
+printf 'weft sim: all that is wrong is refused\n'

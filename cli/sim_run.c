@@ -114,6 +114,17 @@ static int bad_trace(const char *path, size_t line) {
                    path, at);
 }
 
+static bool of_code(weft_status status) {
+  return status == WEFT_E_ARGUMENT || status == WEFT_E_SINGULAR || status == WEFT_E_UNSUPPORTED;
+}
+
+static int bad_code(const weft_sim_parameters *p) {
+  return cli_error(NAME, CLI_USAGE,
+                   "code %s with %u data and %u parity shards of %u bytes cannot be: there is no "
+                   "such code or setting, or it does not come in these sizes",
+                   p->code, p->data_shards, p->parity_shards, p->shard_bytes);
+}
+
 // path: what could not be written, or read.
 static int failed(weft_status status, const char *backend, const char *path) {
   if (cli_signal())
@@ -253,6 +264,8 @@ int sim_run(const sim_settings *settings, const weft_sim_parameters *parameters,
   int code = CLI_OK;
   if (status == WEFT_E_MALFORMED && !cli_signal())
     code = bad_trace(parameters->trace_file, p.trace_line);
+  else if (parameters->kind == WEFT_SIM_STORE && of_code(status))
+    code = bad_code(parameters);
   else if (status != WEFT_OK) // a run writes nothing, and reads only this
     code = failed(status, settings->backend, parameters->trace_file);
   else if (!t || t->rank == 0)

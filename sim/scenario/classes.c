@@ -71,6 +71,7 @@ static weft_sim_class *find(weft_sim_parameters *p, const char *name) {
 
 // "dsl:40 cable:30": a name that is not known takes what its own section says.
 bool weft_sim_set_classes(weft_sim_parameters *p, const char *value, char error[WEFT_SIM_TEXT]) {
+  const double most = 1e9; // so that sums stay numbers
   weft_sim_class made[WEFT_SIM_MAX_CLASSES];
   size_t count = 0;
   for (const char *at = value; *at;) {
@@ -96,10 +97,17 @@ bool weft_sim_set_classes(weft_sim_parameters *p, const char *value, char error[
     }
     char *end;
     class.share = strtod(at + length + 1, &end);
-    if (end == at + length + 1 || !(class.share > 0) || (*end && *end != ' ')) {
-      snprintf(error, WEFT_SIM_TEXT, "classes: the weight of %s must be a number above 0", name);
+    if (end == at + length + 1 || !(class.share > 0 && class.share <= most) ||
+        (*end && *end != ' ')) {
+      snprintf(error, WEFT_SIM_TEXT, "classes: the weight of %s must be above 0, and %g at most",
+               name, most);
       return false;
     }
+    for (size_t i = 0; i < count; i++)
+      if (strcmp(made[i].name, name) == 0) {
+        snprintf(error, WEFT_SIM_TEXT, "classes: %s is named twice", name);
+        return false;
+      }
     made[count++] = class;
     at = end + strspn(end, " ");
   }

@@ -120,7 +120,7 @@ static const key_row rows[] = {
     {"churn", "pareto-alpha", "how heavy the tail is, above 1", KEY_REAL, AT(pareto_alpha), 1.01,
      100, NULL},
     {"churn", "polite", "share of leavers who say goodbye", KEY_REAL, AT(polite), SHARE, NULL},
-    {"churn", "failure-at", "when many fail at once; never", KEY_TIME, AT(failure_us), 0, 1e6 * S,
+    {"churn", "failure-at", "when many fail at once; never", KEY_MOMENT, AT(failure_us), 0, 1e6 * S,
      NULL},
     {"churn", "failure-share", "how many of those present", KEY_REAL, AT(failure_share), SHARE,
      NULL},
@@ -247,7 +247,7 @@ static void *field(weft_sim_parameters *p, const key_row *row) {
 static bool in_range(const key_row *row, double value, char error[WEFT_SIM_TEXT]) {
   if (value >= row->min && value <= row->max)
     return true;
-  if (row->kind == KEY_TIME)
+  if (row->kind == KEY_TIME || row->kind == KEY_MOMENT)
     snprintf(error, WEFT_SIM_TEXT, "%s must be %g s to %g s", row->name, row->min / 1e6,
              row->max / 1e6);
   else
@@ -270,8 +270,10 @@ static bool set_name(weft_sim_parameters *p, const key_row *row, const char *val
   return false;
 }
 
+// "10 20; 20 10": as many rows as columns.
 static bool set_matrix(weft_sim_parameters *p, const char *value, char error[WEFT_SIM_TEXT]) {
   size_t row = 0, column = 0, width = 0;
+  bool square = true;
   for (const char *at = value; *at;) {
     const char *rest;
     double ms;
@@ -284,9 +286,8 @@ static bool set_matrix(weft_sim_parameters *p, const char *value, char error[WEF
     p->matrix_us[row][column++] = (int64_t)(ms * 1000);
     at = rest;
     if (*at == ';' || *at == '\0') {
-      if (row && column != width)
-        break;
-      width = column;
+      width = row ? width : column;
+      square = square && column == width;
       column = 0;
       row++;
       at += *at == ';';
@@ -295,7 +296,7 @@ static bool set_matrix(weft_sim_parameters *p, const char *value, char error[WEF
     }
   }
   p->regions = (uint32_t)row;
-  if (row > 0 && row == width)
+  if (row > 0 && row == width && square)
     return true;
   snprintf(error, WEFT_SIM_TEXT, "matrix must be square");
   return false;
@@ -341,7 +342,7 @@ static bool set_real(weft_sim_parameters *p, const key_row *row, const char *val
 static bool set_time(weft_sim_parameters *p, const key_row *row, const char *value,
                      char error[WEFT_SIM_TEXT]) {
   double n;
-  if (strcmp(value, "never") == 0 && row->max >= 1e6 * S) {
+  if (row->kind == KEY_MOMENT && strcmp(value, "never") == 0) {
     *(int64_t *)field(p, row) = WEFT_SIM_NEVER;
     return true;
   }
@@ -386,6 +387,7 @@ bool weft_sim_set_row(weft_sim_parameters *p, const key_row *row, const char *va
   case KEY_STAY:
     return set_real(p, row, value, error);
   case KEY_TIME:
+  case KEY_MOMENT:
     return set_time(p, row, value, error);
   case KEY_BOOL:
     return set_bool(p, row, value, error);
@@ -454,6 +456,7 @@ void weft_sim_key_text(const weft_sim_parameters *parameters, size_t index,
     snprintf(out, WEFT_SIM_TEXT, "%g s", *(const double *)at);
     return;
   case KEY_TIME:
+  case KEY_MOMENT:
     time_text(*(const int64_t *)at, out);
     return;
   case KEY_BOOL:
@@ -492,6 +495,7 @@ double weft_sim_key_number(const weft_sim_parameters *parameters, size_t index) 
   case KEY_STAY:
     return *(const double *)at;
   case KEY_TIME:
+  case KEY_MOMENT:
     return *(const int64_t *)at == WEFT_SIM_NEVER ? (double)NAN : (double)*(const int64_t *)at / S;
   default:
     return (double)NAN;

@@ -77,6 +77,20 @@ wrong 3 '^weft sim: no-such-trace: No such file' sim streaming-server --arrival 
 expect 0 sim --arrival trace --trace good-trace --no-files --duration 5s
 grep -q '^  viewers  *3$' out || fail "three arrivals: $(cat out)"
 wrong 2 'class fibr is none of dsl, cable, .*, and there is no \[class fibr\]' sim --classes fibr:1 --no-files
+for matrix in '10;20 30' '1 2;3 4;5' '1 2;3 4 5' '1;2' '1 2 3' ';' '1 2;;3 4' '1,2'; do # none may be taken for a part of it
+  wrong 2 '--matrix ' sim --peers 10 --duration 5s --latency matrix --matrix "$matrix" --no-files
+done
+expect 0 sim --peers 10 --duration 5s --latency matrix --matrix '1 2; 3 4;' --no-files
+for classes in dsl:inf dsl:1e400 dsl:nan dsl:0 dsl:-1 'dsl:1e308 plain:1e308'; do
+  wrong 2 'classes: the weight of ' sim --peers 10 --duration 5s --classes "$classes" --no-files
+done
+wrong 2 '--classes: dsl is named twice' sim --peers 10 --duration 5s --classes 'dsl:1 plain:2 dsl:3' --no-files
+wrong 2 "--duration takes a time such as .*, not 'never'" sim --peers 10 --duration never --no-files
+wrong 2 "--repair-after takes a time such as .*, not 'never'" sim storage-swarm --peers 40 --repair-after never --no-files
+expect 0 sim --peers 10 --duration 5s --failure-at never --no-files
+wrong 2 'code foo with .* cannot be: there is no such code' sim storage-swarm --peers 40 --code foo --no-files
+wrong 2 'code raid6 with .* and 8 parity shards of .* cannot be' sim storage-swarm --peers 40 --code raid6 --no-files
+wrong 2 'shards of 65535 bytes cannot be' sim storage-swarm --peers 40 --code cauchy_good:w=4:packet=512 --shard-bytes 65535 --no-files
 wrong 4 'backend no-such-row: ' sim --peers 20 --duration 10s --backend no-such-row --no-files
 wrong 2 "not 'peers'" sim --sweep peers
 expect 2 sim --seeds 2 --json

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a session does with datagrams that come again, late, or after many that were lost: whoever
+// captured one may send it as often as he likes.
+#include <string.h>
+
+#include "tests/peer/session_net.h"
+#include "tests/support/test_main.h"
+
+enum { AGAIN = 20 };
+
+static size_t sent_of(const net *n, uint8_t type) {
+  size_t count = 0;
+  for (size_t i = 0; i < n->sent_count; i++)
+    count += n->sent[i].data[0] == type;
+  return count;
+}
+
+// The newest of a type that was sent.
+static parcel newest(const net *n, uint8_t type) {
+  size_t at = n->sent_count;
+  while (at > 0 && n->sent[at - 1].data[0] != type)
+    at--;
+  EXPECT(at > 0);
+  return n->sent[at - 1];
+}
+
+// Runs until so many of a type were sent, and takes what is under way out of the net.
+static parcel until_sent(net *n, uint8_t type, size_t count) {
+  for (int steps = 0; sent_of(n, type) < count && steps < 200; steps++)
+    net_run(n, 500);
+  n->queued = 0;
+  return newest(n, type);
+}
+
+// Two nodes must not play ping-pong: the timer repeats an INIT, and no RETRY that comes again.
+START_TEST(a_retry_is_followed_once) {
+  net n;
+  EXPECT_OK(net_new(&n, NULL, NULL));
+  net_open(&n, 0, 1, NULL);
+  const parcel retry = until_sent(&n, RETRY, 1);
+  EXPECT_STATUS(net_deliver(&n, &retry), WEFT_PENDING);
+  for (int i = 0; i < AGAIN; i++)
+    EXPECT_STATUS(net_deliver(&n, &retry), WEFT_E_STATE);
+  net_turn(&n);
+  EXPECT(sent_of(&n, INIT) == 2);
+  net_free(&n);
+}
+END_TEST
+
+// It costs a signature and a Diffie-Hellman once; what comes again gets the same answer.
+START_TEST(an_init_is_worked_on_once) {
+  net n;
+  weft_session_statistics s;
+  EXPECT_OK(net_new(&n, NULL, NULL));
+  net_open(&n, 0, 1, NULL);
+  const parcel init = until_sent(&n, INIT, 2);
+  for (int i = 0; i < AGAIN; i++)
+    EXPECT_STATUS(net_deliver(&n, &init), WEFT_PENDING);
+  net_turn(&n);
+  weft_sessions_get_statistics(n.node[1], &s);
+  EXPECT(s.handshakes == 1 && sent_of(&n, ACCEPT) == AGAIN);
+  const parcel last = newest(&n, ACCEPT);
+  for (size_t i = 0; i < n.sent_count; i++)
+    EXPECT(n.sent[i].data[0] != ACCEPT || memcmp(n.sent[i].data, last.data, last.bytes) == 0);
+  net_free(&n);
+}
+END_TEST
+
+// What says that the keys are known is sent again where it was lost, and not as often as asked.
+START_TEST(a_confirm_is_answered_now_and_then) {
+  net n;
+  net_new_open(&n);
+  const parcel confirm = newest(&n, CONFIRM);
+  n.sent_count = 0;
+  for (int i = 0; i < AGAIN; i++)
+    EXPECT_STATUS(net_deliver(&n, &confirm), WEFT_PENDING);
+  net_turn(&n);
+  EXPECT(n.sent_count == 1 && sent_of(&n, DATA) == 1);
+  net_expect_open(&n, 0, 1);
+  net_free(&n);
+}
+END_TEST
+
+START_TEST(replaced_keys_open_what_is_late_and_no_more) {
+  net n;
+  weft_session_statistics s;
+  parcel late[2];
+  net_new_open(&n);
+  for (size_t i = 0; i < 2; i++) {
+    net_send(&n, 0, n.opened[0].link, "late", 4);
+    late[i] = newest(&n, DATA);
+  }
+  n.queued = 0;
+  do {
+    n.sent_count = 0;
+    net_run(&n, SECOND);
+    weft_sessions_get_statistics(n.node[1], &s);
+  } while (s.rekeyed == 0 && n.now_us < 200 * (int64_t)SECOND);
+  EXPECT(s.rekeyed == 1);
+  net_run(&n, 8 * SECOND);
+  EXPECT_OK(net_deliver(&n, &late[0]));
+  net_run(&n, 4 * SECOND); // more than ten seconds since
+  EXPECT_STATUS(net_deliver(&n, &late[1]), WEFT_E_FOREIGN);
+  net_expect_open(&n, 0, 1);
+  net_free(&n);
+}
+END_TEST
+
+// Counters of long ago share their places in the window with those that were skipped: what comes
+// late of these was never seen.
+START_TEST(what_was_skipped_may_come_late) {
+  enum { FULL = 3000, GAP = 700 };
+  static parcel skipped[GAP];
+  net n;
+  net_new_open(&n);
+  for (int i = 0; i < FULL + GAP; i++) {
+    n.sent_count = n.queued = 0;
+    net_send(&n, 0, n.opened[0].link, "abc", 3);
+    if (i < FULL)
+      EXPECT_OK(net_deliver(&n, &n.sent[0]));
+    else
+      skipped[i - FULL] = n.sent[0];
+  }
+  for (size_t i = GAP; i-- > 0;) // the newest first
+    EXPECT_OK(net_deliver(&n, &skipped[i]));
+  for (size_t i = 0; i < GAP; i++)
+    EXPECT_STATUS(net_deliver(&n, &skipped[i]), WEFT_DEPENDENT);
+  n.queued = 0;
+  net_free(&n);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("session_repeats");
+  TCase *tc = tcase_create("session_repeats");
+  tcase_add_test(tc, a_retry_is_followed_once);
+  tcase_add_test(tc, an_init_is_worked_on_once);
+  tcase_add_test(tc, a_confirm_is_answered_now_and_then);
+  tcase_add_test(tc, replaced_keys_open_what_is_late_and_no_more);
+  tcase_add_test(tc, what_was_skipped_may_come_late);
+  suite_add_tcase(suite, tc);
+  return test_main(suite);
+}

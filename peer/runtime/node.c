@@ -87,7 +87,7 @@ weft_status weft_node_new(const weft_node_options *options, int64_t now_us, weft
   default_to(&o->batch, 16);
   default_to(&o->neighbours_target, 8);
   // Not all that come: whoever gets new segments first would divide its uplink among so many that
-  // nobody has enough of them in time to pass on (docs/sim.md).
+  // nobody has enough of them in time to pass on (docs/sim/churn.md).
   default_to(&o->neighbours_max, 2 * o->neighbours_target);
   // Some more than neighbours: trackers, and those who are told that there is no room.
   default_to(&o->links_max, o->role == WEFT_NODE_TRACKER ? 1024 : o->neighbours_max + NODE_SPARE);

@@ -16,7 +16,7 @@
 
 enum { WORDS = 4, BITS = 64 * WORDS };
 // How far between, in parts of WHOLE: 0.94 - 2.2 / neighbours; found on the whole swarms that
-// docs/sim.md names, and tested on others.
+// docs/sim/rank.md names, and tested on others.
 enum { WHOLE = 64, UPWARD_MOST = 60, UPWARD_LEAST = 16, MISSED = 141 };
 
 typedef struct token {

@@ -4,7 +4,7 @@
 // `coefficients` keeps the coefficient vectors and computes ranks exactly. `rank` keeps numbers:
 // how many directions a peer has, which of the source's packets they can be made of, and how many
 // came from each neighbour; whether a packet is innovative follows from these (docs/sim.md says
-// how, and what it is wrong by). One codec serves the engines of one thread.
+// how, docs/sim/rank.md what it is wrong by). One codec serves the engines of one thread.
 #ifndef WEFT_SIM_CODEC_CODECS_H
 #define WEFT_SIM_CODEC_CODECS_H
 

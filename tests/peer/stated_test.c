@@ -282,7 +282,7 @@ static size_t lost_beside(weft_engine_mode mode, size_t needy) {
 }
 
 // Nothing but a neighbour's word tells that it is in need. However many say so, that makes a place
-// a second at most, and only where somebody wants one (docs/sim.md has what believing it costs).
+// a second at most, and only where somebody wants one (docs/sim/places.md has what that costs).
 START_TEST(the_word_of_the_needy_makes_a_place_a_second) {
   for (int mode = WEFT_MODE_VOD; mode <= WEFT_MODE_LIVE; mode++) {
     EXPECT(lost_beside((weft_engine_mode)mode, 0) == 0);

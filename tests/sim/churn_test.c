@@ -3,7 +3,7 @@
 // what they missed: a newcomer asked for what it plays first only when that was due, the places of
 // the dead at the source stayed taken while the living were refused, and all asked the few that
 // have everything first, until these answered too late and nobody had anything to pass on
-// (docs/sim.md).
+// (docs/sim/churn.md).
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

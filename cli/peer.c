@@ -20,7 +20,7 @@ static int usage(FILE *to) {
       "Exit codes: 0 the stream ended, or SIGTERM; 1 the stream was lost before its end; 2 "
       "command\n"
       "line; 3 input, output or address; 4 memory, backend, or fewer than 16 file descriptors\n"
-      "left (ulimit -n); 5 key; 130 Ctrl-C.\n",
+      "left (ulimit -n); 5 key; 130 Ctrl-C, 129 a terminal that closed.\n",
       to);
   return CLI_USAGE;
 }

@@ -91,6 +91,12 @@ static gboolean on_interrupt(gpointer user) {
   return G_SOURCE_CONTINUE;
 }
 
+// The terminal closed.
+static gboolean on_hangup(gpointer user) {
+  peer_run_stop(user, CLI_SIGNAL + SIGHUP);
+  return G_SOURCE_CONTINUE;
+}
+
 static guint watch_signal(int number, GSourceFunc call, peer_run_state *r) {
   return cli_signal_ignored(number) ? 0 : g_unix_signal_add(number, call, r);
 }
@@ -280,7 +286,8 @@ static void run_loop(peer_run_state *r) {
   static GSourceFuncs due_functions = {on_due_prepare, on_due_check, on_due, NULL, NULL, NULL};
   const weft_node_loop calls = {.pump = pump, .failed = failed, .user = r};
   const guint watches[] = {g_timeout_add(100, on_tick, r), watch_signal(SIGTERM, on_term, r),
-                           watch_signal(SIGINT, on_interrupt, r)};
+                           watch_signal(SIGINT, on_interrupt, r),
+                           watch_signal(SIGHUP, on_hangup, r)};
   GSource *due = g_source_new(&due_functions, sizeof(GSource) + sizeof(peer_run_state *));
   *(peer_run_state **)(due + 1) = r;
   (void)g_source_attach(due, NULL);

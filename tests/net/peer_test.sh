@@ -405,16 +405,18 @@ kill -TERM "$keyed"
 wait "$keyed"
 code=$?
 [ "$code" -eq 0 ] || fail "after a SIGINT that was ignored, and SIGTERM: exit $code, not 0"
-python3 - "$weft" <<'PYTHON' || fail "after Ctrl-C"
+python3 - "$weft" <<'PYTHON' || fail "after Ctrl-C, or a terminal that closed"
 import signal, subprocess, sys
-signal.signal(signal.SIGINT, signal.SIG_DFL)  # a runner may have ignored it, and it would stay so
-child = subprocess.Popen([sys.argv[1], "peer", "source", "--input", "in.bin", "--listen", "127.0.0.1:0"],
-                         stderr=subprocess.PIPE, text=True)
-for line in child.stderr:
-    if " listen=" in line:
-        break
-child.send_signal(signal.SIGINT)
-sys.exit(0 if child.wait(timeout=20) == 130 else f"exit {child.returncode}, not 130")
+for number, code in (signal.SIGINT, 130), (signal.SIGHUP, 129):
+    signal.signal(number, signal.SIG_DFL)  # a runner may have ignored it, and it would stay so
+    child = subprocess.Popen([sys.argv[1], "peer", "source", "--input", "in.bin", "--listen", "127.0.0.1:0"],
+                             stderr=subprocess.PIPE, text=True)
+    for line in child.stderr:
+        if " listen=" in line:
+            break
+    child.send_signal(number)
+    assert " summary " in child.communicate(timeout=20)[1], f"{number.name}: it did not take its leave"
+    assert child.returncode == code, f"exit {child.returncode}, not {code}"
 PYTHON
 
 # --- The killed live source: what was there is played, then all find out, and whoever came late with them.

@@ -23,7 +23,8 @@ typedef struct scene {
   test_rng chance;
   int64_t now_us;
   size_t dials, decoded;
-  size_t data[MOST]; // coded packets, to each neighbour
+  size_t data[MOST];  // coded packets, to each neighbour
+  size_t last, turns; // who got the last, and how often it was another one than before
 } scene;
 
 // Pushes nothing and asks for nothing: what goes out was asked for.
@@ -65,7 +66,11 @@ static void take_output(scene *s) {
   weft_burst burst;
   while (weft_engine_output(s->engine, s->now_us, &burst) == WEFT_OK)
     for (size_t i = 0; i < burst.count; i++)
-      s->data[burst.neighbour] += burst.datagrams[i].data[1] <= WEFT_PACKET_SPARSE;
+      if (burst.datagrams[i].data[1] <= WEFT_PACKET_SPARSE) {
+        s->data[burst.neighbour]++;
+        s->turns += burst.neighbour != s->last;
+        s->last = burst.neighbour;
+      }
 }
 
 static void run(scene *s, int64_t for_us) {
@@ -217,6 +222,22 @@ START_TEST(a_live_source_answers_little_and_seldom) {
 }
 END_TEST
 
+START_TEST(those_who_ask_are_answered_by_turns) {
+  static const uint8_t data[N * K];
+  scene s;
+  scene_new(&s, WEFT_MODE_VOD, true, false, 0);
+  EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, 0, s.now_us));
+  for (size_t i = 0; i < 3; i++) {
+    add(&s, i, 0, WINDOW);
+    ask(&s, i, 0, 5 * BATCH);
+  }
+  run(&s, STEP_US);
+  EXPECT(s.data[0] == 5 * BATCH && s.data[1] == 5 * BATCH && s.data[2] == 5 * BATCH);
+  EXPECT(s.turns == 14);
+  scene_free(&s);
+}
+END_TEST
+
 // A viewer answers for what somebody may still play: until a twelfth of the lag after it was due.
 START_TEST(what_is_past_its_time_is_not_sent) {
   scene s;
@@ -279,7 +300,85 @@ START_TEST(who_is_too_late_holds_up_nobody) {
 }
 END_TEST
 
+// Bulk: after how many seconds one that does not get on is waited for no more.
+static int waited_for(uint16_t room) {
+  static const uint8_t data[N * K];
+  scene s;
+  int seconds = 0;
+  scene_new(&s, WEFT_MODE_BULK, true, false, 0);
+  s.options.patience_us = 5 * SECOND;
+  add(&s, 0, 0, room);
+  for (int i = 0; i < WINDOW; i++)
+    EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, 0, s.now_us));
+  for (; !weft_engine_source_ready(s.engine) && seconds < 60; seconds++) {
+    map(&s, 0, 0, room);
+    run(&s, SECOND);
+  }
+  scene_free(&s);
+  return seconds;
+}
+
+// Whoever's window is full may wait himself for one that is given up for that.
+START_TEST(who_has_no_room_has_twice_the_time) {
+  EXPECT(waited_for(WINDOW) == 6);
+  EXPECT(waited_for(0) == 11);
+}
+END_TEST
+
+// --- Congestion
+
+START_TEST(many_losses_halve_the_window) {
+  static const uint8_t data[N * K];
+  for (int lossy = 0; lossy < 2; lossy++) {
+    scene s;
+    uint8_t out[WEFT_DATAGRAM_MAX];
+    weft_neighbour_statistics before, after;
+    scene_new(&s, WEFT_MODE_LIVE, true, false, 0);
+    s.options.policy = &weft_policy_push;
+    s.options.congestion = true;
+    add(&s, 0, 0, WINDOW);
+    for (int i = 0; i < 4; i++)
+      EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, 0, s.now_us));
+    run(&s, 500000);
+    EXPECT_OK(weft_engine_get_neighbour(s.engine, 0, &before));
+    EXPECT(before.sent_packets >= 8 && before.sent_packets == s.data[0]);
+    const uint32_t sent = (uint32_t)before.sent_packets;
+    const weft_ack ack = {.sent = sent, .received = lossy ? sent / 2 : sent - sent / 8, .delay = 1};
+    EXPECT_OK(say(&s, 0, out, weft_ack_write(&ack, out)));
+    EXPECT_OK(weft_engine_get_neighbour(s.engine, 0, &after));
+    EXPECT(lossy ? after.window_bytes == before.window_bytes / 2
+                 : after.window_bytes > before.window_bytes);
+    scene_free(&s);
+  }
+}
+END_TEST
+
 // --- Playback, and what spoilt a segment
+
+// What a neighbour sent that has gone convicts nobody who has its number now.
+START_TEST(nobody_is_banned_for_who_was_there_before) {
+  for (int gone = 0; gone < 2; gone++) {
+    scene s;
+    uint8_t out[WEFT_DATAGRAM_MAX], sums[N * WEFT_CHECKSUM_ROWS] = {1};
+    scene_new(&s, WEFT_MODE_LIVE, false, true, SECOND);
+    add(&s, 0, 0, 0);
+    for (uint64_t i = 0; i < 4; i++)
+      manifest(&s, 0, i % 2);
+    EXPECT_OK(block(&s, 0, 1, 0, true));
+    if (gone) {
+      EXPECT_OK(weft_engine_remove_neighbour(s.engine, 0));
+      add(&s, 0, 0, 0);
+    }
+    run(&s, 400000);
+    const weft_checksum c = {
+        .segment = 1, .blocks = N, .made_us = (uint64_t)s.now_us, .seed = 3, .sums = sums};
+    EXPECT_OK(say(&s, 0, out, weft_checksum_write(&c, out)));
+    const weft_engine_statistics x = statistics(&s);
+    EXPECT(x.received_polluted == 1 && x.banned == !gone);
+    scene_free(&s);
+  }
+}
+END_TEST
 
 // A machine that slept for longer than its window goes on where the stream is, and counts nothing
 // of what it slept through.
@@ -339,9 +438,13 @@ int main(void) {
   tcase_add_test(t, who_never_answers_is_forgotten);
   tcase_add_test(t, nobody_dials_himself);
   tcase_add_test(t, a_live_source_answers_little_and_seldom);
+  tcase_add_test(t, those_who_ask_are_answered_by_turns);
   tcase_add_test(t, what_is_past_its_time_is_not_sent);
   tcase_add_test(t, few_packets_wait_for_a_checksum);
   tcase_add_test(t, who_is_too_late_holds_up_nobody);
+  tcase_add_test(t, who_has_no_room_has_twice_the_time);
+  tcase_add_test(t, many_losses_halve_the_window);
+  tcase_add_test(t, nobody_is_banned_for_who_was_there_before);
   tcase_add_test(t, who_slept_goes_on_at_the_edge);
   tcase_add_test(t, a_spoilt_segment_comes_from_one_that_was_asked);
   suite_add_tcase(suite, t);

@@ -202,18 +202,18 @@ static void ask_packets(weft_engine *e, uint64_t segment, uint16_t index, int64_
 static void choose_solo(weft_engine *e, uint64_t segment, int64_t now_us) {
   weft_slot *slot = weft_window_slot(e, segment);
   const int64_t patience = 10 * weft_ask_every(e);
-  if (slot->solo != WEFT_NO_NEIGHBOUR && now_us - slot->solo_us < patience &&
-      e->neighbours[slot->solo].state == WEFT_NEIGHBOUR_OPEN) {
+  const bool there =
+      slot->solo != WEFT_NO_NEIGHBOUR && e->neighbours[slot->solo].state == WEFT_NEIGHBOUR_OPEN;
+  const bool stays = there && now_us - slot->solo_us < patience;
+  const uint16_t next = stays ? slot->solo : helper(e, segment, true, slot->solo);
+  if (stays || (there && next == WEFT_NO_NEIGHBOUR)) { // nobody else has it: its answer was lost
     ask_packets(e, segment, slot->solo, now_us);
     return;
   }
-  const uint16_t next = helper(e, segment, true, slot->solo);
   if (next == WEFT_NO_NEIGHBOUR)
     return;
-  if (next != slot->solo) { // what another one sent must not be mixed with it
-    weft_slot_close(e, slot);
-    weft_data_show_rank(e, segment, now_us);
-  }
+  weft_slot_close(e, slot); // what another one sent must not be mixed with it
+  weft_data_show_rank(e, segment, now_us);
   slot->solo = next;
   slot->solo_us = now_us;
   ask_packets(e, segment, next, now_us);

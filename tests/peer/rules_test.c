@@ -24,6 +24,7 @@ typedef struct scene {
   int64_t now_us;
   size_t dials, decoded;
   size_t data[MOST];  // coded packets, to each neighbour
+  size_t asked[MOST]; // requests, to each
   size_t last, turns; // who got the last, and how often it was another one than before
 } scene;
 
@@ -66,7 +67,9 @@ static void take_output(scene *s) {
   weft_burst burst;
   while (weft_engine_output(s->engine, s->now_us, &burst) == WEFT_OK)
     for (size_t i = 0; i < burst.count; i++)
-      if (burst.datagrams[i].data[1] <= WEFT_PACKET_SPARSE) {
+      if (burst.datagrams[i].data[1] == WEFT_MESSAGE_REQUEST) {
+        s->asked[burst.neighbour]++;
+      } else if (burst.datagrams[i].data[1] <= WEFT_PACKET_SPARSE) {
         s->data[burst.neighbour]++;
         s->turns += burst.neighbour != s->last;
         s->last = burst.neighbour;
@@ -432,6 +435,27 @@ START_TEST(a_spoilt_segment_comes_from_one_that_was_asked) {
 }
 END_TEST
 
+// What it sent may be lost, and there may be nobody else to ask.
+START_TEST(the_only_one_who_has_a_spoilt_segment_is_asked_again) {
+  scene s;
+  scene_new(&s, WEFT_MODE_VOD, false, true, 0);
+  add(&s, 0, 0, 0);
+  add(&s, 1, 1, 0);
+  manifest(&s, 0, 0);
+  for (size_t i = 0; i < N; i++)
+    (void)block(&s, 0, 0, i, i == 3);
+  run(&s, SECOND);
+  EXPECT(statistics(&s).hash_failures == 1 && s.asked[1] >= 1);
+  const size_t before = s.asked[1];
+  for (int i = 0; i < 20; i++) {
+    map(&s, 1, 1, 0); // it is there
+    run(&s, SECOND);
+  }
+  EXPECT(s.asked[1] >= before + 10);
+  scene_free(&s);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("rules");
   TCase *t = tcase_create("rules");
@@ -447,6 +471,7 @@ int main(void) {
   tcase_add_test(t, nobody_is_banned_for_who_was_there_before);
   tcase_add_test(t, who_slept_goes_on_at_the_edge);
   tcase_add_test(t, a_spoilt_segment_comes_from_one_that_was_asked);
+  tcase_add_test(t, the_only_one_who_has_a_spoilt_segment_is_asked_again);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

@@ -25,6 +25,14 @@ static bool keep_on(void *user) {
   return weft_store_ask(e->store, e->length, e->total);
 }
 
+// Another thread's disk may be full at the same time.
+static weft_status refuse(encoding *e, weft_status status, const char *text) {
+  pthread_mutex_lock(&e->store->lock);
+  weft_store_fail(e->store->report, status, "%s", text);
+  pthread_mutex_unlock(&e->store->lock);
+  return status;
+}
+
 static weft_status take(void *user, size_t lane_index, uint64_t stripe) {
   encoding *e = user;
   weft_store *store = e->store;
@@ -35,7 +43,7 @@ static weft_status take(void *user, size_t lane_index, uint64_t stripe) {
   const weft_store_patience patience = {.keep_on = keep_on, .user = e};
   const int error = weft_store_read_next(store->io, e->input, lane->base, whole, &got, &patience);
   if (error) {
-    pthread_mutex_lock(&store->lock); // another thread's disk may be full at the same time
+    pthread_mutex_lock(&store->lock); // as above
     const weft_status status = weft_store_fail_io(store->report, "the input", error);
     pthread_mutex_unlock(&store->lock);
     return status;
@@ -43,10 +51,10 @@ static weft_status take(void *user, size_t lane_index, uint64_t stripe) {
   if (got == 0)
     return WEFT_PENDING;
   if (e->length % whole != 0)
-    return weft_store_fail(store->report, WEFT_E_IO, "the input grew after its end was met");
+    return refuse(e, WEFT_E_IO, "the input grew after its end was met");
   e->length += got;
   if (e->length > WEFT_STORE_MAX_LENGTH)
-    return weft_store_fail(store->report, WEFT_E_ARGUMENT, "the input is longer than 2^62 bytes");
+    return refuse(e, WEFT_E_ARGUMENT, "the input is longer than 2^62 bytes");
   const size_t share = (got + g->k - 1) / g->k;
   lane->bytes = got;
   lane->chunk = (share + g->unit_bytes - 1) / g->unit_bytes * g->unit_bytes;

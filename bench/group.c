@@ -28,12 +28,16 @@ void weft_bench_group_free(weft_bench_group *group) {
   free(group);
 }
 
+static void must_have_room(size_t count, size_t room, const char *what) {
+  if (count < room)
+    return;
+  fprintf(stderr, "weft bench: more than %zu %s in one group; measure fewer rows at once\n", room,
+          what);
+  exit(WEFT_BENCH_USAGE);
+}
+
 int weft_bench_group_add(weft_bench_group *group, const weft_bench_case *entry) {
-  if (group->case_count == WEFT_BENCH_GROUP_CASES) {
-    fprintf(stderr, "weft bench: more than %u cases in one group; measure fewer rows at once\n",
-            WEFT_BENCH_GROUP_CASES);
-    exit(WEFT_BENCH_USAGE);
-  }
+  must_have_room(group->case_count, WEFT_BENCH_GROUP_CASES, "cases");
   group->cases[group->case_count] = *entry;
   return (int)group->case_count++;
 }
@@ -47,8 +51,9 @@ int weft_bench_group_find(const weft_bench_group *group, const char *operation, 
 
 void weft_bench_group_ask(weft_bench_group *group, const char *name, int of, int over,
                           weft_bench_metric metric) {
-  if (of < 0 || over < 0 || group->question_count == WEFT_BENCH_GROUP_QUESTIONS)
+  if (of < 0 || over < 0)
     return;
+  must_have_room(group->question_count, WEFT_BENCH_GROUP_QUESTIONS, "ratios");
   group->questions[group->question_count++] = (weft_bench_question){name, of, over, metric};
 }
 
@@ -165,7 +170,7 @@ static void print_case(const weft_bench_group *group, const weft_bench_samples *
 static void print_group(const weft_bench_group *group, const weft_bench_samples *samples) {
   size_t laps = 0, dropped = 0, cpu_timed = 0, disturbed = 0;
   static const char *const columns[WEFT_BENCH_METRICS] = {
-      "coded GB/s (min..max)", "multiply-accumulate GB/s", "data GB/s (min..max)"};
+      "coded GB/s (min..max)", "multiplied or read, GB/s", "data GB/s (min..max)"};
   const bool products = shows_products(group);
   printf("\n%s\n  %-30s %-20s %5s %2s  %-26s %-29s %s\n", group->title, "operation", "row", "m",
          "t", columns[products ? WEFT_BENCH_OUTPUT : group->shown[0]],

@@ -48,7 +48,7 @@ typedef struct weft_bench_question {
 } weft_bench_question;
 
 #define WEFT_BENCH_GROUP_CASES 96u
-#define WEFT_BENCH_GROUP_QUESTIONS 64u
+#define WEFT_BENCH_GROUP_QUESTIONS 128u
 
 typedef struct weft_bench_group {
   const char *title;
@@ -74,7 +74,8 @@ void weft_bench_group_free(weft_bench_group *group); // accepts NULL
 int weft_bench_group_add(weft_bench_group *group, const weft_bench_case *entry);
 // The first case of this operation and row, or -1.
 int weft_bench_group_find(const weft_bench_group *group, const char *operation, const char *row);
-// Adds a question; does nothing when of or over is negative (a case that is not measured).
+// Adds a question; does nothing when of or over is negative (a case that is not measured). Ends the
+// program when there is no room for it.
 void weft_bench_group_ask(weft_bench_group *group, const char *name, int of, int over,
                           weft_bench_metric metric);
 

@@ -60,7 +60,6 @@ static const struct {
     {"threads", SIZES, IN(threads), "N", "server", "threads of the host (those that are free)"},
     {"shapes", TEXT, IN(shapes), "LIST", "storage", "data and parity shards, as 10+4,32+8"},
     {"bytes", SIZES, IN(bytes), "LIST", "storage", "bytes of a shard (64K,1M)"},
-    {"codes", TEXT, IN(codes), "LIST", "storage", "only these codes"},
     {"reps", NUMBER, IN(timing.reps), "N", "mul", "repetitions, 9 to 10000 (9)"},
     {"reps", NUMBER, IN(timing.reps), "N", "sim", "repetitions, 9 to 64 (11)"},
     {"reps", NUMBER, IN(timing.reps), "N", "rlnc,storage,gpu,server,peer,ceilings,banks",

@@ -28,7 +28,6 @@ typedef struct weft_bench_options {
   // Of `storage`, as --isal, which may be a list there.
   const char *jerasure, *klauspost;
   const char *shapes;     // "10+4,32+8": data and parity shards; NULL: each part's own
-  const char *codes;      // names of codes; NULL: each part's own
   weft_bench_sizes bytes; // of a shard
   uint64_t seed;
   bool quick;

@@ -158,6 +158,15 @@ static bool device_missing(const char *list) {
   return true;
 }
 
+static bool row_known(weft_bench_storage_run *run) {
+  const char *const name = run->options.rows ? run->options.rows : "best";
+  if (strchr(name, ',') || strcmp(name, "all") == 0) {
+    fprintf(stderr, "weft bench storage: --rows takes one row, not '%s'\n", name);
+    return false;
+  }
+  return weft_bench_rows_choose("storage", name, run->machine.features, &run->row, 1) == 1;
+}
+
 static int measure(weft_bench_storage_run *run) {
   if (device_missing(run->options.operations))
     return WEFT_BENCH_MACHINE;
@@ -188,11 +197,10 @@ int weft_bench_storage_command(int argc, char **argv) {
   int failed = parsed == 1 ? 0 : parsed;
   if (parsed == 0) {
     weft_bench_machine_read(&run->machine);
-    const char *const rows = run->options.rows ? run->options.rows : "best";
-    failed = weft_bench_rows_choose("storage", rows, run->machine.features, &run->row, 1) == 1 &&
-                     parts_known(run->options.operations) && shapes_known(run->options.shapes)
-                 ? measure(run)
-                 : WEFT_BENCH_USAGE;
+    failed =
+        row_known(run) && parts_known(run->options.operations) && shapes_known(run->options.shapes)
+            ? measure(run)
+            : WEFT_BENCH_USAGE;
   }
   free(run);
   return failed;

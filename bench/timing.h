@@ -33,10 +33,11 @@ typedef struct weft_bench_timing {
   bool cold;    // evict each candidate's regions before every call; only the call is timed
 } weft_bench_timing;
 
-// A repetition is made of laps of about a millisecond. Laps in which a thread had to wait for its
-// core are dropped, whatever they measured, and run again within twice the repetition's length.
-// When that is not enough, one thread's repetition counts the time that the thread ran instead of
-// the wall clock's (`cpu_timed`), and several threads' is `disturbed`: its round enters no ratio.
+// A repetition is made of laps of about a millisecond, longer where it takes more than 0.2 s. Laps
+// in which a thread had to wait for its core are dropped, whatever they measured, and run again
+// within twice the repetition's length. When that is not enough, one thread's repetition counts the
+// time that the thread ran instead of the wall clock's (`cpu_timed`), and several threads' is
+// `disturbed`: its round enters no ratio.
 typedef struct weft_bench_samples {
   size_t reps;
   size_t calls;     // in a lap

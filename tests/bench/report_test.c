@@ -165,6 +165,43 @@ START_TEST(cold_report) {
 }
 END_TEST
 
+// Five questions for each count of threads: none may be lost for want of room.
+START_TEST(every_ratio_of_many_threads) {
+  make_paths();
+  ck_assert_int_eq(bench((const char *[]){"weft bench",
+                                          "rlnc",
+                                          "--quick",
+                                          "--rep-ms",
+                                          "1",
+                                          "--n",
+                                          "8",
+                                          "--k",
+                                          "130",
+                                          "--rows",
+                                          "best",
+                                          "--operations",
+                                          "encode,decode-multi",
+                                          "--threads",
+                                          "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16",
+                                          "--isal",
+                                          "",
+                                          "--json",
+                                          path[0],
+                                          NULL}),
+                   0);
+  json_t *const root = json_load_file(path[0], 0, NULL);
+  const json_t *const group = json_array_get(json_object_get(root, "groups"), 0);
+  const json_t *ratio = NULL;
+  size_t many = 0, r = 0;
+  json_array_foreach(json_object_get(group, "ratios"), r, ratio) many +=
+      strcmp(json_string_value(json_object_get(ratio, "name")),
+             "encode: full block / partitioned block") == 0;
+  ck_assert_uint_eq(many, 15);
+  json_decref(root);
+  remove_paths();
+}
+END_TEST
+
 START_TEST(mul_report) {
   make_paths();
   ck_assert_int_eq(
@@ -197,6 +234,12 @@ START_TEST(storage_report) {
                    0);
   ck_assert_uint_ge(check_report(path[0], "add delta"), 2);
   ck_assert_uint_ge(check_report(path[0], "progress"), 2);
+  // No multiple of 16 bytes, where Jerasure ends the program.
+  ck_assert_int_eq(bench((const char *[]){"weft bench", "storage", "--quick", "--rep-ms", "1",
+                                          "--operations", "encode", "--shapes", "4+2", "--bytes",
+                                          "1001", "--json", path[0], NULL}),
+                   0);
+  ck_assert_uint_ge(check_report(path[0], "recover"), 1);
   ck_assert_int_eq(bench((const char *[]){"weft bench", "storage", "--shapes", "4x2",
                                           "--operations", "update", NULL}),
                    2);
@@ -392,6 +435,8 @@ START_TEST(wrong_arguments) {
       {"weft bench", "mul", "--unknown", NULL},
       {"weft bench", "mul", "--threads", "2", NULL}, // of other comparisons
       {"weft bench", "rlnc", "--shapes", "4+2", NULL},
+      {"weft bench", "storage", "--codes", "cauchy", NULL},       // it measured all the same
+      {"weft bench", "storage", "--rows", "scalar,scalar", NULL}, // it measures one
       {"weft bench", "sim", "--cold", NULL},
       {"weft bench", "sim", "--reps", "65", NULL}, // it measured 64 and said nothing
       {"weft bench", "rlnc", "--operations", "encode,no-such", NULL},
@@ -432,6 +477,7 @@ int main(void) {
   tcase_add_test(tests, rlnc_report);
   tcase_add_test(tests, a_killed_run_keeps_what_it_measured);
   tcase_add_test(tests, cold_report);
+  tcase_add_test(tests, every_ratio_of_many_threads);
   tcase_add_test(tests, mul_report);
   tcase_add_test(tests, storage_report);
   tcase_add_test(tests, compare_says_what_changed);

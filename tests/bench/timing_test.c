@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// What surrounds a candidate's calls: how long a repetition is, and in what state the core's vector
+// registers are handed over. No time is compared with another.
+#include <check.h>
+#include <stdint.h>
+
+#include "bench/timing.h"
+#include "tests/support/test_main.h"
+
+#if defined(__x86_64__)
+// Leaves the upper half of a vector register full, as ISA-L's code does, which has no VZEROUPPER:
+// code for SSE that runs next must then keep that half, and takes several times as long.
+static void leave_upper_halves(void *user) {
+  (void)user;
+  __asm__ volatile("vpcmpeqd %%xmm15, %%xmm15, %%xmm15\n\t"
+                   "vinsertf128 $1, %%xmm15, %%ymm15, %%ymm15"
+                   :
+                   :
+                   : "xmm15");
+}
+
+static void see_upper_halves(void *user) {
+  size_t *const seen = user;
+  uint64_t upper = 0;
+  __asm__ volatile("vextractf128 $1, %%ymm15, %%xmm14\n\tvmovq %%xmm14, %0"
+                   : "=r"(upper)
+                   :
+                   : "xmm14");
+  *seen += upper != 0;
+}
+#endif
+
+START_TEST(no_candidate_pays_for_the_one_before) {
+#if defined(__x86_64__)
+  if (!__builtin_cpu_supports("avx"))
+    return;
+  size_t seen = 0;
+  weft_bench_candidate candidates[2] = {{.call = leave_upper_halves, .threads = 1},
+                                        {.call = see_upper_halves, .user = &seen, .threads = 1}};
+  weft_bench_samples samples[2];
+  const weft_bench_timing timing = {.reps = WEFT_BENCH_MIN_REPS, .rep_s = 1e-3, .cold = _i != 0};
+  weft_bench_measure(&timing, candidates, 2, samples);
+  ck_assert_uint_eq(seen, 0);
+  for (size_t i = 0; i < 2; i++)
+    weft_bench_samples_free(&samples[i]);
+#endif
+}
+END_TEST
+
+static void count(void *user) {
+  volatile uint64_t *const calls = user;
+  *calls += 1;
+}
+
+// Seconds that a repetition's calls took together.
+static double length_of(const weft_bench_timing *timing) {
+  uint64_t calls = 0;
+  weft_bench_candidate candidate = {.call = count, .user = &calls, .threads = 1};
+  weft_bench_samples samples;
+  weft_bench_measure(timing, &candidate, 1, &samples);
+  const double seconds = (double)samples.laps * (double)samples.calls * samples.seconds[0];
+  weft_bench_samples_free(&samples);
+  return seconds;
+}
+
+START_TEST(a_repetition_is_as_long_as_asked) {
+  const weft_bench_timing timing = {.reps = 1, .rep_s = 3};
+  ck_assert_double_ge(length_of(&timing), timing.rep_s / 2);
+}
+END_TEST
+
+// Calls much shorter than a lap: 1000 of them are no repetition.
+START_TEST(a_cold_repetition_of_short_calls_is_as_long) {
+  const weft_bench_timing timing = {.reps = 1, .rep_s = 0.02, .cold = true};
+  ck_assert_double_ge(length_of(&timing), timing.rep_s / 4 / 2);
+}
+END_TEST
+
+int main(void) {
+  Suite *const suite = suite_create("bench/timing");
+  TCase *const state = tcase_create("state"), *const length = tcase_create("length");
+  tcase_add_loop_test(state, no_candidate_pays_for_the_one_before, 0, 2);
+  tcase_set_timeout(length, 60);
+  tcase_add_test(length, a_repetition_is_as_long_as_asked);
+  tcase_add_test(length, a_cold_repetition_of_short_calls_is_as_long);
+  suite_add_tcase(suite, state);
+  suite_add_tcase(suite, length);
+  return test_main(suite);
+}

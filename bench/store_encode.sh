@@ -38,9 +38,7 @@ openssl enc -aes-128-ctr -K "$(printf %032d 1)" -iv "$(printf %032d 0)" -nosalt 
   [ "$(stat -c %s in)" = "$bytes" ]
 
 copy() {
-  cp in copied
-  head -c "$parity" in >extra
-  sync copied extra
+  cp in copied && head -c "$parity" in >extra && sync copied extra
 }
 encode() { "$weft" store encode -k "$k" -m "$m" --threads 2 in --output-dir shards >/dev/null 2>&1; }
 # timed CALL: its seconds, from clean disk caches
@@ -49,7 +47,10 @@ timed() {
   cat in >/dev/null # into the page cache
   sync
   local begin=$EPOCHREALTIME
-  "$1"
+  "$1" || {
+    printf '%s failed with exit code %d in %s\n' "$1" $? "$PWD" >&2
+    exit 1
+  }
   local end=$EPOCHREALTIME
   awk -v a="$begin" -v b="$end" 'BEGIN { printf "%.6f", b - a }'
 }
@@ -59,9 +60,11 @@ copies=() encodes=() ratios=() loads=()
 for ((i = 0; i < rounds; i++)); do
   loads+=("$(cut -d ' ' -f 1 /proc/loadavg)") # programs that ran or waited over the last minute, ours among them
   if ((i % 2)); then
-    b=$(timed encode) a=$(timed copy)
+    b=$(timed encode)
+    a=$(timed copy)
   else
-    a=$(timed copy) b=$(timed encode)
+    a=$(timed copy)
+    b=$(timed encode)
   fi
   copies+=("$a") encodes+=("$b")
   ratios+=("$(awk -v a="$a" -v b="$b" 'BEGIN { printf "%.4f", a / b }')")

@@ -92,7 +92,7 @@ bench_timing bench_time(void *stream, int reps, void (*call)(void *user), void *
   cudaEvent_t begin, end;
   CHECK(cudaEventCreate(&begin));
   CHECK(cudaEventCreate(&end));
-  double seconds[101];
+  double seconds[BENCH_REPS_MAX];
   for (int i = -1; i < reps; i++) {
     CHECK(cudaEventRecord(begin, s));
     call(user);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "bench/cuda/table_bench.h"
 #include "kernels/cuda/expand.h"
 #include "tools/build_info.h"
 
@@ -61,6 +62,15 @@ static void print_provenance(int argc, char **argv, int reps) {
          "\"method\": \"median, min and max of %d, device events, one warm-up\"}\n",
          date, weft_build_commit(), weft_build_compiler(), weft_build_flags(),
          weft_device_name(harness_exec.device), weft_device_sm(harness_exec.device), driver, reps);
+}
+
+int harness_reps(const char *word, int otherwise) {
+  char *end = NULL;
+  const long reps = word ? strtol(word, &end, 10) : otherwise;
+  if (reps >= 1 && reps <= BENCH_REPS_MAX && (!word || *end == '\0'))
+    return (int)reps;
+  fprintf(stderr, "'%s' is no number of repetitions from 1 to %d\n", word, BENCH_REPS_MAX);
+  exit(2);
 }
 
 bool harness_open(int argc, char **argv, int reps) {

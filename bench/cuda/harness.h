@@ -8,6 +8,10 @@
 
 extern weft_exec harness_exec; // with the device and a stream
 
+// The number of repetitions that a word says, `otherwise` without one. Ends the program with exit
+// code 2 where it is none that bench_time has room for.
+int harness_reps(const char *word, int otherwise);
+
 // Opens device 0 and prints provenance as a line of JSON; false, with a line that says why, where
 // there is none.
 bool harness_open(int argc, char **argv, int reps);

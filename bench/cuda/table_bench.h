@@ -12,7 +12,8 @@ typedef struct bench_timing {
   double median_s, min_s, max_s;
 } bench_timing;
 
-// Times `call` with device events: one warm-up, then `reps` runs (at most 101).
+enum { BENCH_REPS_MAX = 101 };
+// Times `call` with device events: one warm-up, then `reps` runs, 1 to BENCH_REPS_MAX.
 bench_timing bench_time(void *stream, int reps, void (*call)(void *user), void *user);
 
 // Of the current device.

@@ -115,7 +115,7 @@ static void time_grid(const weft_backend *row) {
 int main(int argc, char **argv) {
   const char *what = argc > 1 ? argv[1] : "all";
   const char *only = argc > 2 && strcmp(argv[2], "all") != 0 ? argv[2] : NULL;
-  reps = argc > 3 ? atoi(argv[3]) : 11;
+  reps = harness_reps(argc > 3 ? argv[3] : NULL, 11);
   const bool all = strcmp(what, "all") == 0;
   if (!harness_open(argc, argv, reps))
     return 0;

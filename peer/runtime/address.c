@@ -3,17 +3,12 @@
 #define _POSIX_C_SOURCE 200809L
 #include <arpa/inet.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
+#include "peer/runtime/kernel_address.h"
 #include "weft/peer_node.h"
-
-static const uint8_t v4_prefix[12] = {[10] = 0xff, [11] = 0xff};
-
-static bool is_v4(const weft_address *a) { return memcmp(a->ip, v4_prefix, sizeof v4_prefix) == 0; }
 
 static bool parse_port(const char *text, uint16_t *out) {
   char *end;
@@ -44,33 +39,30 @@ bool weft_address_parse(const char *text, weft_address *out) {
   struct addrinfo *found;
   if (strchr(host, ':') || getaddrinfo(host, NULL, &hints, &found) != 0)
     return false; // an IPv6 address wants its brackets
+  const uint16_t number = out->port;
   for (const struct addrinfo *a = found; a; a = a->ai_next) {
-    if (a->ai_family == AF_INET) {
-      struct sockaddr_in v4;
-      memcpy(&v4, a->ai_addr, sizeof v4);
-      memcpy(out->ip, v4_prefix, 12);
-      memcpy(out->ip + 12, &v4.sin_addr, 4);
+    weft_from_kernel(a->ai_addr, out);
+    if (weft_address_is_v4(out))
       break;
-    }
-    struct sockaddr_in6 v6;
-    memcpy(&v6, a->ai_addr, sizeof v6);
-    memcpy(out->ip, &v6.sin6_addr, 16);
   }
+  out->port = number;
   freeaddrinfo(found);
   return true;
 }
 
 const char *weft_address_text(const weft_address *address, char out[WEFT_ADDRESS_TEXT]) {
   char ip[INET6_ADDRSTRLEN] = "?";
-  const bool v4 = is_v4(address);
-  (void)inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? address->ip + 12 : address->ip, ip, sizeof ip);
+  const bool v4 = weft_address_is_v4(address);
+  (void)inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? address->ip + WEFT_V4_PREFIX_BYTES : address->ip,
+                  ip, sizeof ip);
   (void)snprintf(out, WEFT_ADDRESS_TEXT, v4 ? "%s:%u" : "[%s]:%u", ip, (unsigned)address->port);
   return out;
 }
 
 static bool same_prefix(const weft_address *a, const weft_address *b, size_t v4, size_t v6) {
-  const bool mapped = is_v4(a);
-  return mapped == is_v4(b) && memcmp(a->ip, b->ip, mapped ? sizeof v4_prefix + v4 : v6) == 0;
+  const bool mapped = weft_address_is_v4(a);
+  return mapped == weft_address_is_v4(b) &&
+         memcmp(a->ip, b->ip, mapped ? WEFT_V4_PREFIX_BYTES + v4 : v6) == 0;
 }
 
 bool weft_address_same_origin(const weft_address *a, const weft_address *b) {

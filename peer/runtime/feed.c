@@ -5,13 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib-unix.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "peer/runtime/kernel_address.h"
 #include "weft/peer_node.h"
 
 enum { UDP_ROOM = 65536, UDP_SOCKET_BYTES = 4 << 20 };
@@ -37,27 +37,24 @@ struct weft_feed {
 
 static int open_udp(const char *text, int *error) {
   weft_address address;
-  int on = 1, off = 0, room = UDP_SOCKET_BYTES;
-  struct sockaddr_in6 to = {.sin6_family = AF_INET6};
+  const int on = 1, room = UDP_SOCKET_BYTES;
   if (!weft_address_parse(text, &address) || address.port == 0) {
     *error = EDESTADDRREQ;
     return -1;
   }
-  memcpy(&to.sin6_addr, address.ip, 16);
-  to.sin6_port = htons(address.port);
-  const int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd >= 0) {
-    (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
-  }
-  if (fd < 0 || bind(fd, (struct sockaddr *)&to, sizeof to) != 0) {
+  const sa_family_t family = weft_kernel_family();
+  const int fd = weft_kernel_datagrams(family);
+  if (fd < 0) {
     *error = errno;
-    if (fd >= 0)
-      close(fd);
     return -1;
   }
-  return fd;
+  (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+  *error = weft_kernel_bind(fd, family, &address);
+  if (*error == 0)
+    return fd;
+  close(fd);
+  return -1;
 }
 
 weft_feed *weft_feed_open(const weft_feed_options *options, char **error) {

@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <glib-unix.h>
 #include <microhttpd.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
 
 #include "peer/runtime/http_places.h"
+#include "peer/runtime/kernel_address.h"
 
 enum { KEPT = 8 << 20, TS_PACKET = 188, BLOCK = 16384 };
 enum { REQUEST_MS = 10000, SILENCE_MS = 60000, END_MS = 600000, LOOK_MS = 200 };
@@ -366,10 +366,24 @@ static void resume_all(weft_http *http) {
     weft_place_resume(g_ptr_array_index(http->places.all, i));
 }
 
+static struct MHD_Daemon *start(weft_http *http, const weft_address *listen) {
+  const sa_family_t family = weft_kernel_family();
+  const unsigned dual = family == AF_INET6 ? MHD_USE_DUAL_STACK : 0;
+  weft_kernel_address at;
+  errno = 0;
+  if (weft_to_kernel(family, listen, &at) == 0) {
+    errno = EAFNOSUPPORT;
+    return NULL;
+  }
+  return MHD_start_daemon(
+      MHD_USE_EPOLL | dual | MHD_ALLOW_SUSPEND_RESUME, listen->port, NULL, NULL, on_request, http,
+      MHD_OPTION_SOCK_ADDR, &at.any, MHD_OPTION_CONNECTION_LIMIT, (unsigned)WEFT_PLACES_CONNECTIONS,
+      MHD_OPTION_NOTIFY_CONNECTION, weft_places_notify, &http->places, MHD_OPTION_NOTIFY_COMPLETED,
+      weft_places_completed, &http->places, MHD_OPTION_END);
+}
+
 weft_http *weft_http_new(const weft_http_options *options, char **error) {
   weft_http *http = g_new0(weft_http, 1);
-  struct sockaddr_in6 at = {.sin6_family = AF_INET6, .sin6_port = htons(options->listen.port)};
-  memcpy(&at.sin6_addr, options->listen.ip, 16);
   http->options = *options;
   http->clients = g_ptr_array_new();
   weft_places_init(&http->places,
@@ -378,13 +392,7 @@ weft_http *weft_http_new(const weft_http_options *options, char **error) {
   http->end_us = 1000 * (gint64)(options->end_ms ? options->end_ms : END_MS);
   if (options->stream)
     http->kept = g_malloc(KEPT);
-  errno = 0;
-  http->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_DUAL_STACK | MHD_ALLOW_SUSPEND_RESUME,
-                                  options->listen.port, NULL, NULL, on_request, http,
-                                  MHD_OPTION_SOCK_ADDR, &at, MHD_OPTION_CONNECTION_LIMIT,
-                                  (unsigned)WEFT_PLACES_CONNECTIONS, MHD_OPTION_NOTIFY_CONNECTION,
-                                  weft_places_notify, &http->places, MHD_OPTION_NOTIFY_COMPLETED,
-                                  weft_places_completed, &http->places, MHD_OPTION_END);
+  http->daemon = start(http, &options->listen);
   const union MHD_DaemonInfo *info =
       http->daemon ? MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
   http->epoll_fd = info ? info->epoll_fd : -1;

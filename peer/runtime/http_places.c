@@ -2,11 +2,10 @@
 #define _GNU_SOURCE
 #include "peer/runtime/http_places.h"
 
-#include <netinet/in.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/socket.h>
 
+#include "peer/runtime/kernel_address.h"
 #include "weft/peer_node.h"
 
 void weft_places_init(weft_places *places, gint64 request_us, gint64 silence_us) {
@@ -91,11 +90,9 @@ static void opened(weft_places *places, struct MHD_Connection *connection, void 
   const union MHD_ConnectionInfo *from =
       MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
   weft_place *place = g_new0(weft_place, 1);
-  const struct sockaddr_in6 *at = (const struct sockaddr_in6 *)(const void *)from->client_addr;
   *place = (weft_place){
       .connection = connection, .fd = fd->connect_fd, .since_us = g_get_monotonic_time()};
-  if (at->sin6_family == AF_INET6) // which IPv4 is mapped to
-    memcpy(place->from.ip, &at->sin6_addr, sizeof place->from.ip);
+  weft_from_kernel(from->client_addr, &place->from);
   if (count_of(places, NULL, false) >= WEFT_PLACES_WAITING)
     weft_place_cut(one_of_many(places, false, false, 0));
   g_ptr_array_add(places->all, place);

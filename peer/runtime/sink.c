@@ -6,13 +6,13 @@
 #include <fcntl.h>
 #include <glib-unix.h>
 #include <limits.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "peer/runtime/kernel_address.h"
 #include "weft/peer_node.h"
 
 enum { UDP_BYTES = 7 * 188, SPREAD_STEP_US = 2000 }; // 7 MPEG-TS packets, as is usual
@@ -22,7 +22,8 @@ struct weft_sink {
   weft_sink_options options;
   int fd;
   bool file, fifo, udp; // file: never makes us wait; fifo: fd -1 until somebody reads it
-  struct sockaddr_in6 to;
+  weft_kernel_address to;
+  socklen_t to_bytes;
   weft_http *http;
   uint8_t *segment;
   size_t held, at;
@@ -116,10 +117,10 @@ weft_sink *weft_sink_open(const weft_sink_options *options, char **error) {
     s->udp = true;
     if ((wrong = parse_udp(options->output, &address)))
       return refuse(s, error, wrong);
-    s->to.sin6_family = AF_INET6;
-    s->to.sin6_port = htons(address.port);
-    memcpy(&s->to.sin6_addr, address.ip, 16);
-    s->fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const sa_family_t family = weft_kernel_family();
+    if (!(s->to_bytes = weft_to_kernel(family, &address, &s->to)))
+      return refuse(s, error, g_strerror(EAFNOSUPPORT));
+    s->fd = weft_kernel_datagrams(family);
   } else if (strcmp(options->output, "-") == 0) {
     s->fd = STDOUT_FILENO;
   } else {
@@ -223,8 +224,8 @@ static void pump_udp(weft_sink *s, int64_t now_us) {
     }
     const size_t n = MIN(s->held - s->at, (size_t)UDP_BYTES);
     // Nobody may be listening, now or ever: that is no error of a live output.
-    (void)sendto(s->fd, s->segment + s->at, n, MSG_DONTWAIT | MSG_NOSIGNAL,
-                 (const struct sockaddr *)&s->to, sizeof s->to);
+    (void)sendto(s->fd, s->segment + s->at, n, MSG_DONTWAIT | MSG_NOSIGNAL, &s->to.any,
+                 s->to_bytes);
     s->at += n;
   }
   s->held = s->at = 0;

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "peer/runtime/udp.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <netinet/in.h>
@@ -25,56 +24,16 @@ enum {
   SOCKET_BYTES = 4 << 20
 };
 
-typedef union any_address {
-  struct sockaddr any;
-  struct sockaddr_in v4;
-  struct sockaddr_in6 v6;
-} any_address;
-
-static const uint8_t v4_prefix[12] = {[10] = 0xff, [11] = 0xff};
-
-static socklen_t to_kernel(const weft_udp *udp, const weft_address *a, any_address *out) {
-  memset(out, 0, sizeof *out);
-  if (udp->v4) {
-    out->v4.sin_family = AF_INET;
-    out->v4.sin_port = htons(a->port);
-    memcpy(&out->v4.sin_addr, a->ip + 12, 4);
-    return sizeof out->v4;
-  }
-  out->v6.sin6_family = AF_INET6;
-  out->v6.sin6_port = htons(a->port);
-  memcpy(&out->v6.sin6_addr, a->ip, 16);
-  return sizeof out->v6;
-}
-
-static void from_kernel(const any_address *from, weft_address *out) {
-  if (from->any.sa_family == AF_INET) {
-    memcpy(out->ip, v4_prefix, 12);
-    memcpy(out->ip + 12, &from->v4.sin_addr, 4);
-    out->port = ntohs(from->v4.sin_port);
-  } else {
-    memcpy(out->ip, &from->v6.sin6_addr, 16);
-    out->port = ntohs(from->v6.sin6_port);
-  }
-}
-
 static int open_socket(weft_udp *udp, const weft_address *address) {
-  const int off = 0, on = 1, room = SOCKET_BYTES;
-  any_address bound;
-  udp->fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (udp->fd < 0 && errno == EAFNOSUPPORT) {
-    udp->v4 = true;
-    udp->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  }
+  const int on = 1, room = SOCKET_BYTES;
+  udp->family = weft_kernel_family();
+  udp->fd = weft_kernel_datagrams(udp->family);
   if (udp->fd < 0)
     return errno;
-  if (!udp->v4)
-    (void)setsockopt(udp->fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   (void)setsockopt(udp->fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
   (void)setsockopt(udp->fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
   (void)setsockopt(udp->fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on); // older kernels: one by one
-  const socklen_t bytes = to_kernel(udp, address, &bound);
-  return bind(udp->fd, &bound.any, bytes) == 0 ? 0 : errno;
+  return weft_kernel_bind(udp->fd, udp->family, address);
 }
 
 weft_status weft_udp_open(weft_ctx *ctx, const weft_address *address, weft_udp *out, int *error) {
@@ -103,11 +62,11 @@ void weft_udp_close(weft_udp *udp) {
 }
 
 weft_status weft_udp_own_address(const weft_udp *udp, weft_address *out) {
-  any_address own;
+  weft_kernel_address own;
   socklen_t bytes = sizeof own;
   if (getsockname(udp->fd, &own.any, &bytes) != 0)
     return WEFT_E_IO;
-  from_kernel(&own, out);
+  weft_from_kernel(&own.any, out);
   return WEFT_OK;
 }
 
@@ -148,7 +107,7 @@ enum { SEND_MESSAGES = 16 }; // of one sendmmsg
 // One run of a way: a message of sendmmsg, and what it is made of.
 typedef struct run {
   struct iovec parts[WEFT_UDP_RUN];
-  any_address to;
+  weft_kernel_address to;
   _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(uint16_t))];
   size_t way, count;
   uint16_t after; // the place that follows
@@ -174,10 +133,11 @@ static void gather(const weft_udp *udp, const weft_udp_way *way, size_t first, s
 }
 
 static void address_run(const weft_udp *udp, run *r, struct msghdr *message) {
-  *message = (struct msghdr){.msg_name = &r->to,
-                             .msg_namelen = to_kernel(udp, &udp->ways[r->way].to, &r->to),
-                             .msg_iov = r->parts,
-                             .msg_iovlen = r->count};
+  *message =
+      (struct msghdr){.msg_name = &r->to,
+                      .msg_namelen = weft_to_kernel(udp->family, &udp->ways[r->way].to, &r->to),
+                      .msg_iov = r->parts,
+                      .msg_iovlen = r->count};
   if (r->count == 1)
     return;
   const uint16_t segment = (uint16_t)r->parts[0].iov_len;
@@ -282,6 +242,10 @@ uint8_t *weft_udp_room(weft_udp *udp, const weft_address *to) {
 
 void weft_udp_filled(weft_udp *udp, size_t bytes) {
   weft_udp_way *way = &udp->ways[udp->way];
+  if (!weft_kernel_reaches(udp->family, &way->to)) {
+    udp->statistics.send_errors++;
+    return;
+  }
   const uint16_t at = (uint16_t)udp->queued++;
   udp->bytes[at] = (uint16_t)bytes;
   const size_t longest = way->count ? udp->bytes[way->run_last] : 0;
@@ -320,7 +284,7 @@ size_t weft_udp_receive(weft_udp *udp, size_t most,
   while (taken < most) {
     struct mmsghdr messages[MESSAGES];
     struct iovec parts[MESSAGES];
-    any_address from[MESSAGES];
+    weft_kernel_address from[MESSAGES];
     _Alignas(struct cmsghdr) char control[MESSAGES][CMSG_SPACE(sizeof(int))];
     memset(messages, 0, sizeof messages);
     for (size_t i = 0; i < MESSAGES; i++) {
@@ -338,7 +302,7 @@ size_t weft_udp_receive(weft_udp *udp, size_t most,
       const size_t bytes = messages[i].msg_len;
       const size_t segment = segment_bytes(&messages[i].msg_hdr, bytes);
       weft_address address;
-      from_kernel(&from[i], &address);
+      weft_from_kernel(&from[i].any, &address);
       for (size_t at = 0; at < bytes; at += segment) {
         const size_t left = bytes - at;
         take(user, &address, udp->in + (size_t)i * MESSAGE_BYTES + at,

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "peer/runtime/kernel_address.h"
 #include "weft/context.h"
 #include "weft/peer_session.h"
 
@@ -36,7 +37,7 @@ typedef struct weft_udp_way {
 typedef struct weft_udp {
   weft_ctx *ctx;
   int fd;
-  bool v4;            // the machine has no IPv6: addresses are ::ffff:a.b.c.d all the same
+  sa_family_t family; // AF_INET: the machine has no IPv6
   bool no_segmenting; // the kernel refused
   bool blocked;       // the queue waits until the socket takes it
   uint8_t *queue;     // WEFT_UDP_QUEUE * WEFT_SESSION_DATAGRAM_BYTES
@@ -58,7 +59,8 @@ weft_status weft_udp_own_address(const weft_udp *udp, weft_address *out);
 // is checked all the same.
 void weft_udp_filter(weft_udp *udp, size_t places);
 
-// Room for the next datagram to `to`; NULL while the socket is blocked.
+// Room for the next datagram to `to`; NULL while the socket is blocked. What cannot be reached from
+// here is a send error.
 uint8_t *weft_udp_room(weft_udp *udp, const weft_address *to);
 void weft_udp_filled(weft_udp *udp, size_t bytes); // the room holds a datagram of so many bytes
 void weft_udp_flush(weft_udp *udp);

@@ -1,4 +1,4 @@
-# results: results/amd-epyc-family-26-model-2-stepping-1/storage-ahead-1024.json results/amd-epyc-family-26-model-2-stepping-1/storage.json
+# results: results/amd-epyc-family-26-model-2-stepping-1/storage-ahead-1024.json results/amd-epyc-family-26-model-2-stepping-1/storage-ahead-256.json
 # SPDX-License-Identifier: Apache-2.0
 # RS on one core of a Zen 5, 1 MiB shards: fetching 1,024 bytes ahead, and 256.
 include "weft";

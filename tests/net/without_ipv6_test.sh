@@ -73,26 +73,31 @@ sys.stdout.buffer.write(u.urlopen(f"http://127.0.0.1:{sys.argv[1]}{sys.argv[2]}"
 
 head -c 2000000 /dev/urandom >in.bin
 
-# --- A file to a file and over HTTP, from a source that listens on any address, with metrics.
+# --- A file to a file, from a source that listens on any address, with metrics. One source for each
+# that joins: it goes when those who came have all.
 start source source --input in.bin --listen :0 --metrics :0
 source_pid=$pid
 port=$(port_of source) || fail "the source does not start"
 has ' listen=0\.0\.0\.0:' source.log || fail "any address is not 0.0.0.0"
 http_get "$(port_of source metrics)" /metrics metrics.txt || fail "no metrics"
 has '^weft_peer_packets_sent_total ' metrics.txt || fail "metrics without packets"
-http_port=$((20000 + RANDOM % 20000))
-start tohttp join --source "127.0.0.1:$port" --output "http://127.0.0.1:$http_port/" --startup 0
-to_http=$pid
-until_true has '^info stream' tohttp.log || fail "no stream over HTTP" # so that the source stays for it
 start tofile join --source "127.0.0.1:$port" --output out.bin --startup 0
-to_file=$pid
+wait "$pid" || fail "join to a file: exit $?"
+cmp in.bin out.bin || fail "the file differs"
+kill -TERM "$source_pid" 2>/dev/null # it may have ended
+wait "$source_pid" || fail "the source: exit $?"
+
+# --- Over HTTP.
+start httpsource source --input in.bin --listen 127.0.0.1:0
+source_pid=$pid
+http_port=$((20000 + RANDOM % 20000))
+start tohttp join --source "127.0.0.1:$(port_of httpsource)" --output "http://127.0.0.1:$http_port/" --startup 0
+to_http=$pid
 until_true http_get "$http_port" / out2.bin || fail "no answer of the HTTP output"
 cmp in.bin out2.bin || fail "the HTTP output differs"
-wait "$to_file" || fail "join to a file: exit $?"
-cmp in.bin out.bin || fail "the file differs"
 kill -TERM "$to_http" "$source_pid" 2>/dev/null # they may have ended
 wait "$to_http" || fail "join to HTTP: exit $?"
-wait "$source_pid" || fail "the source: exit $?"
+wait "$source_pid" || fail "the source of HTTP: exit $?"
 
 # --- UDP in and out.
 udp_in=$((20000 + RANDOM % 20000))

@@ -84,7 +84,6 @@ has '^weft_peer_packets_sent_total ' metrics.txt || fail "metrics without packet
 start tofile join --source "127.0.0.1:$port" --output out.bin --startup 0
 wait "$pid" || fail "join to a file: exit $?"
 cmp in.bin out.bin || fail "the file differs"
-kill -TERM "$source_pid" 2>/dev/null # it may have ended
 wait "$source_pid" || fail "the source: exit $?"
 
 # --- Over HTTP.
@@ -95,9 +94,8 @@ start tohttp join --source "127.0.0.1:$(port_of httpsource)" --output "http://12
 to_http=$pid
 until_true http_get "$http_port" / out2.bin || fail "no answer of the HTTP output"
 cmp in.bin out2.bin || fail "the HTTP output differs"
-kill -TERM "$to_http" "$source_pid" 2>/dev/null # they may have ended
-wait "$to_http" || fail "join to HTTP: exit $?"
 wait "$source_pid" || fail "the source of HTTP: exit $?"
+wait "$to_http" || fail "join to HTTP: exit $?"
 
 # --- UDP in and out.
 udp_in=$((20000 + RANDOM % 20000))
@@ -125,10 +123,9 @@ expect "--listen [2001:db8::7f00:1]:0: $none" source --input in.bin --listen '[2
 expect "$none" source --input in.bin --listen 127.0.0.1:0 --metrics '[2001:db8::7f00:1]:7000'
 expect "$none" source --input 'udp://[2001:db8::7f00:1]:7000' --listen 127.0.0.1:0
 expect "nobody answered" join --source '[2001:db8::7f00:1]:7000' --output x --timeout 1
-start other source --input in.bin --listen 127.0.0.1:0
-other=$(port_of other)
 for output in udp http; do
-  expect "$none" join --source "127.0.0.1:$other" --output "$output://[2001:db8::7f00:1]:7000" --timeout 2
+  start "for$output" source --input in.bin --listen 127.0.0.1:0
+  expect "$none" join --source "127.0.0.1:$(port_of "for$output")" --output "$output://[2001:db8::7f00:1]:7000" --timeout 20
 done
 
 [ "$bad" -eq 0 ] && printf 'every input and output without IPv6\n'

@@ -409,16 +409,21 @@ START_TEST(who_slept_goes_on_at_the_edge) {
 }
 END_TEST
 
+// A segment that neighbour 0 spoilt and that neighbour 1 has whole.
+static void spoilt_new(scene *s) {
+  scene_new(s, WEFT_MODE_VOD, false, true, 0);
+  add(s, 0, 0, 0);
+  add(s, 1, 1, 0);
+  manifest(s, 0, 0);
+  for (size_t i = 0; i < N; i++)
+    (void)block(s, 0, 0, i, i == 3);
+}
+
 // After a hash failure one that has the segment sends it alone; what that one sent before it was
 // asked may be what it had not verified yet.
 START_TEST(a_spoilt_segment_comes_from_one_that_was_asked) {
   scene s;
-  scene_new(&s, WEFT_MODE_VOD, false, true, 0);
-  add(&s, 0, 0, 0);
-  add(&s, 1, 1, 0);
-  manifest(&s, 0, 0);
-  for (size_t i = 0; i < N; i++)
-    (void)block(&s, 0, 0, i, i == 3);
+  spoilt_new(&s);
   EXPECT(statistics(&s).hash_failures == 1);
   run(&s, 2 * STEP_US); // the other one is chosen, and asked
   whole(&s, 1, 0);
@@ -438,12 +443,7 @@ END_TEST
 // What it sent may be lost, and there may be nobody else to ask.
 START_TEST(the_only_one_who_has_a_spoilt_segment_is_asked_again) {
   scene s;
-  scene_new(&s, WEFT_MODE_VOD, false, true, 0);
-  add(&s, 0, 0, 0);
-  add(&s, 1, 1, 0);
-  manifest(&s, 0, 0);
-  for (size_t i = 0; i < N; i++)
-    (void)block(&s, 0, 0, i, i == 3);
+  spoilt_new(&s);
   run(&s, SECOND);
   EXPECT(statistics(&s).hash_failures == 1 && s.asked[1] >= 1);
   const size_t before = s.asked[1];

@@ -208,18 +208,16 @@ typedef struct weft_packet_spread {
   bool accumulate;
 } weft_packet_spread;
 
-// A generalised Reed-Solomon code of at most 64 shards, none of whose points is infinite, and a
-// loss: the matrix that rebuilds shards has scale[c] W(c) / (scale[r] W(r) (point[c] + point[r]))
-// for input c and output r, where W(s) is the product of the differences of s from the lost data
-// shards, over that from the parity shards in their stead, but for s itself.
+// A generalised Reed-Solomon code of at most 64 shards, none of whose points is infinite. The
+// matrix that rebuilds shards has scale[c] W(c) / (scale[r] W(r) (point[c] + point[r])) for input c
+// and output r, where W(s) is the product of the differences of s from the lost data shards, over
+// that from the parity shards in their stead, but for s itself.
 enum { WEFT_LOSS_SHARDS = 64 };
-typedef struct weft_point_loss {
+typedef struct weft_point_code {
   size_t k, m;          // k + m <= WEFT_LOSS_SHARDS
   const uint8_t *point; // (k + m), of WEFT_LOSS_SHARDS that may be read
   const uint8_t *scale; // likewise
-  uint64_t lost;        // a bit for each shard, at most m
-  uint64_t wanted;      // of the lost
-} weft_point_loss;
+} weft_point_code;
 
 typedef struct weft_acts weft_acts; // kernels/host_steps.h
 typedef struct weft_strip weft_strip;
@@ -249,8 +247,11 @@ typedef struct weft_host_kernel {
   void (*spread)(const weft_packet_spread *spread);
   // Optional: ids becomes the k shards to read, which are the data shards that are there and the
   // first parity shards, in order, and the wanted ones behind them; matrix (wanted, k) what
-  // rebuilds these. Both have room for WEFT_LOSS_SHARDS bytes more than that.
-  void (*rebuild)(const weft_point_loss *loss, uint8_t *ids, uint8_t *matrix);
+  // rebuilds these. Both have room for WEFT_LOSS_SHARDS bytes more than that. A bit for each shard:
+  // lost ones, at most m, and those of them that are wanted. In registers: out of a struct that was
+  // just written they would be read as a vector, which waits for the words.
+  void (*rebuild)(const weft_point_code *code, uint64_t lost, uint64_t wanted, uint8_t *ids,
+                  uint8_t *matrix);
   // Optional, for comparisons: y[i] = a[i] * b[i], where no operand repeats. y may equal a or b.
   void (*pairs)(uint8_t *y, const uint8_t *a, const uint8_t *b, size_t len);
 } weft_host_kernel;

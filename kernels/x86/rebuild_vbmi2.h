@@ -19,34 +19,35 @@ static inline __m512i rebuild_inverse(__m512i v) { // bit i of byte j: i + j = 7
 }
 
 // Of all shards from shard s, with 1 for its own.
-static inline __m512i rebuild_differences(const weft_point_loss *l, __m512i point, size_t s) {
-  const __m512i d = _mm512_xor_si512(point, _mm512_set1_epi8((char)l->point[s]));
+static inline __m512i rebuild_differences(const weft_point_code *c, __m512i point, size_t s) {
+  const __m512i d = _mm512_xor_si512(point, _mm512_set1_epi8((char)c->point[s]));
   return _mm512_mask_mov_epi8(product(d, con_of(weft_gf256_aes)), UINT64_C(1) << s,
                               _mm512_set1_epi8(1));
 }
 
 static inline size_t rebuild_first(uint64_t shards) { return (size_t)__builtin_ctzll(shards); }
 
-static void rebuild_lost(const weft_point_loss *l, uint8_t *ids, uint8_t *matrix) {
-  const uint64_t data = ~UINT64_C(0) >> (WEFT_LOSS_SHARDS - l->k);
-  const uint64_t all = ~UINT64_C(0) >> (WEFT_LOSS_SHARDS - l->k - l->m);
-  const __m512i point = _mm512_loadu_si512(l->point);
-  __m512i over = product(_mm512_loadu_si512(l->scale), con_of(weft_gf256_aes));
+static void rebuild_lost(const weft_point_code *c, uint64_t lost, uint64_t wanted, uint8_t *ids,
+                         uint8_t *matrix) {
+  const uint64_t data = ~UINT64_C(0) >> (WEFT_LOSS_SHARDS - c->k);
+  const uint64_t all = ~UINT64_C(0) >> (WEFT_LOSS_SHARDS - c->k - c->m);
+  const __m512i point = _mm512_loadu_si512(c->point);
+  __m512i over = product(_mm512_loadu_si512(c->scale), con_of(weft_gf256_aes));
   __m512i under = _mm512_set1_epi8(1);
-  uint64_t unread = all & ~l->lost & ~data; // parity shards that stand in for none
-  for (uint64_t left = l->lost & data; left; left &= left - 1, unread &= unread - 1) {
-    over = _mm512_gf2p8mul_epi8(over, rebuild_differences(l, point, rebuild_first(left)));
-    under = _mm512_gf2p8mul_epi8(under, rebuild_differences(l, point, rebuild_first(unread)));
+  uint64_t unread = all & ~lost & ~data; // parity shards that stand in for none
+  for (uint64_t left = lost & data; left; left &= left - 1, unread &= unread - 1) {
+    over = _mm512_gf2p8mul_epi8(over, rebuild_differences(c, point, rebuild_first(left)));
+    under = _mm512_gf2p8mul_epi8(under, rebuild_differences(c, point, rebuild_first(unread)));
   }
   const __m512i weight = _mm512_gf2p8mul_epi8(over, rebuild_inverse(under));
-  const __mmask64 in = all & ~l->lost & ~unread;
+  const __mmask64 in = all & ~lost & ~unread;
   _mm512_storeu_si512(ids, _mm512_maskz_compress_epi8(in, _mm512_load_si512(rebuild_ids)));
-  ids += l->k;
-  for (uint64_t left = l->wanted; left; left &= left - 1, matrix += l->k) {
+  ids += c->k;
+  for (uint64_t left = wanted; left; left &= left - 1, matrix += c->k) {
     const size_t out = rebuild_first(left);
     const __m512i own = _mm512_permutexvar_epi8(_mm512_set1_epi8((char)out), weight);
     const __m512i entries = _mm512_gf2p8mul_epi8(
-        weight, rebuild_inverse(_mm512_gf2p8mul_epi8(rebuild_differences(l, point, out), own)));
+        weight, rebuild_inverse(_mm512_gf2p8mul_epi8(rebuild_differences(c, point, out), own)));
     _mm512_storeu_si512(matrix,
                         _mm512_maskz_compress_epi8(in, product(entries, con_of(weft_gf256_aes))));
     *ids++ = (uint8_t)out;

@@ -159,7 +159,8 @@ static weft_status fill(weft_code *code, const weft_code_options *options) {
   write_name(code, f);
   code->mds = f != &own_matrix;
   WEFT_TRY(make_generator(code, f, options->parity));
-  code->rebuilds = code->ctx->host->host->rebuild && code->generator.by_points && !f->crs &&
+  code->rebuilds = !code->ctx->device && code->ctx->host->host->rebuild &&
+                   code->generator.by_points && !f->crs &&
                    code->generator.infinite == WEFT_SHARDS_MAX &&
                    code->k + code->m <= WEFT_LOSS_SHARDS;
   if (f->crs && code->m) {

@@ -61,6 +61,11 @@ struct weft_code {
   atomic_uint_least64_t unkept;
 };
 
+// Whether encoding has factors, without which no recovery has.
+static inline bool weft_code_has_factors(const weft_code *code) {
+  return code->encode && atomic_load_explicit(&code->encode->factors, memory_order_relaxed);
+}
+
 static inline bool weft_code_is_crs(const weft_code *code) { return code->packet_bytes != 0; }
 
 static inline uint8_t *weft_stripe_shard(const weft_stripe *stripe, size_t i) {

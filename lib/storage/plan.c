@@ -219,7 +219,7 @@ static size_t plan_bytes(size_t input_count, size_t output_count) {
 
 static void begin_improvement(weft_improvement *i) {
   atomic_init(&i->worked, 0);
-  atomic_flag_clear(&i->begun);
+  atomic_flag_clear_explicit(&i->begun, memory_order_relaxed); // else an instruction with a lock
   i->after = SIZE_MAX;
 }
 
@@ -474,16 +474,12 @@ weft_status weft_plan_run_once(weft_code *code, weft_plan_request *q, const weft
 
 weft_status weft_plan_rebuild_once(weft_code *code, const weft_loss *loss,
                                    const weft_stripe *stripes, size_t count, weft_queue *queue) {
-  const weft_point_loss of_points = {.k = code->k,
-                                     .m = code->m,
-                                     .point = code->generator.point,
-                                     .scale = code->generator.scale,
-                                     .lost = loss->lost.word[0],
-                                     .wanted = loss->wanted.word[0]};
-  uint8_t ids[2 * WEFT_LOSS_SHARDS], matrix[WEFT_SMALL_PLAN_BYTES + WEFT_LOSS_SHARDS];
+  const weft_point_code points = {
+      .k = code->k, .m = code->m, .point = code->generator.point, .scale = code->generator.scale};
+  uint8_t ids[2 * WEFT_LOSS_SHARDS], matrix[WEFT_LOSS_SHARDS * (WEFT_LOSS_SHARDS / 4 + 1)];
   weft_plan plan;
   begin(&plan, code, code->k, loss->wanted.count, ids, matrix);
-  code->ctx->host->host->rebuild(&of_points, ids, matrix);
+  code->ctx->host->host->rebuild(&points, loss->lost.word[0], loss->wanted.word[0], ids, matrix);
   return weft_plan_dispatch(&plan, stripes, count, false, queue);
 }
 

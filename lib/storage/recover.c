@@ -4,9 +4,9 @@
 
 #include "lib/storage/code.h"
 
-// A list of shards as bits.
+// A list of shards as bits, in both sets.
 static weft_status mark(const weft_code *code, const uint8_t *ids, size_t count,
-                        weft_shard_set *set) {
+                        weft_shard_set *set, weft_shard_set *copy) {
   const size_t n = code->k + code->m;
   for (size_t t = 0; 64 * t < n; t++) {
     uint64_t word = 0;
@@ -20,9 +20,9 @@ static weft_status mark(const weft_code *code, const uint8_t *ids, size_t count,
         return WEFT_E_ARGUMENT;
       word |= bit;
     }
-    set->word[t] = word;
+    set->word[t] = copy->word[t] = word;
   }
-  set->count = count;
+  set->count = copy->count = count;
   return WEFT_OK;
 }
 
@@ -30,13 +30,9 @@ static weft_status mark(const weft_code *code, const uint8_t *ids, size_t count,
 static weft_status read_loss(const weft_code *code, const weft_erasures *e, weft_loss *out) {
   if (!e || (e->lost_count && !e->lost))
     return WEFT_E_ARGUMENT;
-  WEFT_TRY(mark(code, e->lost, e->lost_count, &out->lost));
-  if (!e->wanted) {
-    for (size_t t = 0; 64 * t < code->k + code->m; t++)
-      out->wanted.word[t] = out->lost.word[t];
-    out->wanted.count = e->lost_count;
-  } else {
-    WEFT_TRY(mark(code, e->wanted, e->wanted_count, &out->wanted));
+  WEFT_TRY(mark(code, e->lost, e->lost_count, &out->lost, &out->wanted));
+  if (e->wanted) {
+    WEFT_TRY(mark(code, e->wanted, e->wanted_count, &out->wanted, &out->wanted));
     for (size_t t = 0; 64 * t < code->k + code->m; t++)
       if (out->wanted.word[t] & ~out->lost.word[t])
         return WEFT_E_ARGUMENT;
@@ -124,8 +120,8 @@ static weft_status run(weft_plan *plan, const weft_stripe *stripes, size_t count
 // Whether the host row rebuilds by itself what is lost, and soon.
 static bool rebuilds(const weft_code *code, const weft_loss *loss, const weft_stripe *stripes,
                      size_t count) {
-  if (!code->rebuilds)
-    return false;
+  if (!code->rebuilds || !weft_code_has_factors(code))
+    return code->rebuilds;
   const uint64_t data = UINT64_MAX >> (WEFT_LOSS_SHARDS - code->k);
   const size_t stand_ins = (size_t)__builtin_popcountll(loss->lost.word[0] & data);
   return weft_plan_is_small(code, code->k, loss->wanted.count, stand_ins, stripes, count);
@@ -141,10 +137,6 @@ static weft_status recover_anew(weft_code *code, const weft_loss *loss, const we
   const bool kept = code->cache.capacity;
   weft_plan_request q;
   weft_plan *plan = NULL;
-  if (!kept && rebuilds(code, loss, stripes, count)) {
-    count_unkept(code);
-    return weft_plan_rebuild_once(code, loss, stripes, count, queue);
-  }
   WEFT_TRY(make_request(code, loss, &q));
   if (!kept)
     count_unkept(code);
@@ -163,6 +155,10 @@ weft_status weft_code_recover(weft_code *code, const weft_erasures *erasures,
     return WEFT_OK;
   if (!count)
     return weft_code_check_erasures(code, erasures);
+  if (!code->cache.capacity && rebuilds(code, &loss, stripes, count)) {
+    count_unkept(code);
+    return weft_plan_rebuild_once(code, &loss, stripes, count, queue);
+  }
   weft_plan *const plan = code->cache.capacity ? weft_plan_cache_find(&code->cache, &loss) : NULL;
   return plan ? run(plan, stripes, count, queue) : recover_anew(code, &loss, stripes, count, queue);
 }

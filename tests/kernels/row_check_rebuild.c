@@ -16,6 +16,11 @@ typedef struct shards {
   uint8_t byte[SHARDS][BYTES];
 } shards;
 
+typedef struct loss {
+  weft_point_code code;
+  uint64_t lost, wanted;
+} loss;
+
 // Distinct points and scales that are not 0, and garbage where there are no shards.
 static void choose_points(test_rng *rng, size_t n, uint8_t *point, uint8_t *scale) {
   uint8_t all[256];
@@ -41,12 +46,12 @@ static uint64_t choose_shards(test_rng *rng, uint64_t among, size_t count) {
 }
 
 // Parity i of data d is the sum of scale[j] d(j) / (scale[k + i] (point[k + i] + point[j])).
-static void encode(const weft_point_loss *l, shards *s) {
-  for (size_t p = l->k; p < l->k + l->m; p++) {
+static void encode(const weft_point_code *c, shards *s) {
+  for (size_t p = c->k; p < c->k + c->m; p++) {
     memset(s->byte[p], 0, BYTES);
-    for (size_t j = 0; j < l->k; j++) {
-      const uint8_t under = row_check_times(l->scale[p], l->point[p] ^ l->point[j]);
-      const uint8_t entry = row_check_times(l->scale[j], weft_gf256_inv[under]);
+    for (size_t j = 0; j < c->k; j++) {
+      const uint8_t under = row_check_times(c->scale[p], c->point[p] ^ c->point[j]);
+      const uint8_t entry = row_check_times(c->scale[j], weft_gf256_inv[under]);
       for (size_t b = 0; b < BYTES; b++)
         s->byte[p][b] ^= row_check_times(entry, s->byte[j][b]);
     }
@@ -54,29 +59,28 @@ static void encode(const weft_point_loss *l, shards *s) {
 }
 
 // The shards to read, and the wanted ones behind them.
-static size_t expected_ids(const weft_point_loss *l, uint8_t *ids) {
+static size_t expected_ids(const loss *l, uint8_t *ids) {
   size_t count = 0;
-  for (size_t i = 0; i < l->k + l->m && count < l->k; i++)
+  for (size_t i = 0; i < l->code.k + l->code.m && count < l->code.k; i++)
     if (!(l->lost >> i & 1))
       ids[count++] = (uint8_t)i;
-  for (size_t i = 0; i < l->k + l->m; i++)
+  for (size_t i = 0; i < l->code.k + l->code.m; i++)
     if (l->wanted >> i & 1)
       ids[count++] = (uint8_t)i;
   return count;
 }
 
-static bool rebuilds(const weft_point_loss *l, const shards *s, const uint8_t *ids,
-                     const uint8_t *matrix) {
+static bool rebuilds(const loss *l, const shards *s, const uint8_t *ids, const uint8_t *matrix) {
   uint8_t expected[2 * SHARDS];
   const size_t count = expected_ids(l, expected);
   if (memcmp(ids, expected, count) != 0)
     return false;
-  for (size_t r = 0; r < count - l->k; r++)
+  for (size_t r = 0; r < count - l->code.k; r++)
     for (size_t b = 0; b < BYTES; b++) {
       uint8_t sum = 0;
-      for (size_t c = 0; c < l->k; c++)
-        sum ^= row_check_times(matrix[r * l->k + c], s->byte[ids[c]][b]);
-      if (sum != s->byte[ids[l->k + r]][b])
+      for (size_t c = 0; c < l->code.k; c++)
+        sum ^= row_check_times(matrix[r * l->code.k + c], s->byte[ids[c]][b]);
+      if (sum != s->byte[ids[l->code.k + r]][b])
         return false;
     }
   return true;
@@ -88,17 +92,17 @@ static bool run(row_check *check, size_t k, size_t m, test_rng *rng) {
   test_guard point = test_guard_new(SHARDS), scale = test_guard_new(SHARDS);
   test_guard ids = test_guard_new(k + wanted + SHARDS);
   test_guard matrix = test_guard_new(wanted * k + SHARDS);
-  weft_point_loss l = {
-      .k = k, .m = m, .point = point.end - SHARDS, .scale = scale.end - SHARDS, .lost = 0};
+  const weft_point_code code = {
+      .k = k, .m = m, .point = point.end - SHARDS, .scale = scale.end - SHARDS};
   choose_points(rng, k + m, point.end - SHARDS, scale.end - SHARDS);
-  l.lost = choose_shards(rng, all, lost);
+  loss l = {.code = code, .lost = choose_shards(rng, all, lost)};
   l.wanted = choose_shards(rng, l.lost, wanted);
   shards s;
   test_rng_fill(rng, s.byte[0], k * BYTES);
-  encode(&l, &s);
+  encode(&code, &s);
   uint8_t *const ids_at = ids.end - (k + wanted + SHARDS);
   uint8_t *const matrix_at = matrix.end - (wanted * k + SHARDS);
-  check->row->host->rebuild(&l, ids_at, matrix_at);
+  check->row->host->rebuild(&code, l.lost, l.wanted, ids_at, matrix_at);
   const bool good = rebuilds(&l, &s, ids_at, matrix_at);
   test_guard_free(&point);
   test_guard_free(&scale);

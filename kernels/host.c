@@ -151,8 +151,10 @@ static void gemm_task(void *user, size_t index) {
     piece.row_end = smaller(piece.row_begin + rows, g->m);
   } else if (job->pieces > 1) {
     size_t columns = cut_to(g->len, job->pieces, LINE);
-    if (job->partition == WEFT_PARTITION_AUTO && columns < COLUMNS_MIN)
-      columns = smaller(COLUMNS_MIN, cut_to(g->len, job->threads, LINE));
+    // Never narrower than that: of many products each has fewer pieces than there are threads.
+    const size_t enough = smaller(COLUMNS_MIN, cut_to(g->len, job->threads, LINE));
+    if (job->partition == WEFT_PARTITION_AUTO && columns < enough)
+      columns = enough;
     piece.begin = smaller(part * columns, g->len);
     piece.end = smaller(piece.begin + columns, g->len);
   }

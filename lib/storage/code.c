@@ -96,7 +96,8 @@ static weft_status resolve(weft_code *code, const family *f, const char *paramet
     code->w = smallest_w(code->k + code->m);
   if (!code->packet_bytes)
     code->packet_bytes = f->packet_default;
-  return code->packet_bytes % f->packet_step || code->packet_bytes > f->packet_most
+  return code->w > WEFT_GFW_MAX || code->packet_bytes % f->packet_step ||
+                 code->packet_bytes > f->packet_most
              ? WEFT_E_ARGUMENT
              : WEFT_OK;
 }

@@ -35,6 +35,8 @@ START_TEST(sizes_out_of_range) {
     EXPECT_STATUS(try_code(ctx, name, 4, 3, 0, 0), raid6 ? WEFT_E_ARGUMENT : WEFT_OK);
     EXPECT_STATUS(try_code(ctx, name, 4, 2, 9, 0), WEFT_E_ARGUMENT);
     EXPECT_STATUS(try_code(ctx, name, 4, 2, 1, 0), WEFT_E_ARGUMENT);
+    EXPECT_STATUS(try_code(ctx, name, 4, 2, (UINT64_C(1) << 32) + 8, 0), WEFT_E_ARGUMENT);
+    EXPECT_STATUS(try_code(ctx, name, 4, 2, (UINT64_C(1) << 63) + 8, 0), WEFT_E_ARGUMENT);
     EXPECT_STATUS(try_code(ctx, name, 4, 2, 8, 0), WEFT_OK);
   }
   const code_case c = {"", 0, 0, 0, 0};
@@ -77,6 +79,9 @@ START_TEST(names_carry_the_layout) {
                                     "cauchy_good:w=4:packet=8 ",
                                     "cauchy_good:w=4:packet=8:",
                                     "cauchy_good:w=x:packet=8",
+                                    "cauchy_good:w=9:packet=8",
+                                    "cauchy_good:w=4294967300:packet=8",          // 2^32 + 4
+                                    "cauchy_good:w=9223372036854775812:packet=8", // 2^63 + 4
                                     "cauchy_good:w=4:packet=99999999999999999999999",
                                     "cauchy_good:w=4:packet=18446744073709551624", // 2^64 + 8
                                     "cauchy_good:w=8:packet=2305843009213693952",  // 2^61

@@ -62,7 +62,8 @@ typedef struct product {
   weft_gemm gemm;
   const uint8_t **x_ptr; // copies, NULL where there are none
   uint8_t **y_ptr;
-  uint8_t *a; // a copy of coefficients in ordinary memory, which travel with a launch
+  uint8_t *a;            // a copy of coefficients in ordinary memory, which travel with a launch
+  weft_factors *factors; // likewise
 } product;
 
 static void for_rows(void (*what)(weft_mem, const void *, size_t), weft_mem mem,
@@ -81,9 +82,17 @@ static void for_operands(void (*what)(weft_mem, const void *, size_t), const wef
   for_rows(what, g->y.mem, g->y.base, g->y.stride, (const uint8_t *const *)g->y.ptr, g->m, g->len);
 }
 
+static void free_copies(const product *p) {
+  free(p->x_ptr);
+  free(p->y_ptr);
+  free(p->a);
+  weft_factors_free(p->factors, &c_allocator);
+}
+
 static void run_product(double_op *op) {
   const product *p = (const product *)op;
   weft_gemm g = p->gemm;
+  g.factors = p->factors;
   g.x.ptr = p->x_ptr;
   g.y.ptr = p->y_ptr;
   if (p->a) {
@@ -105,9 +114,7 @@ static void run_product(double_op *op) {
     abort();
   for_operands(double_close, &g);
   free(turned);
-  free(p->x_ptr);
-  free(p->y_ptr);
-  free(p->a);
+  free_copies(p);
 }
 
 static void *copy_of(const void *from, size_t bytes) {
@@ -133,11 +140,12 @@ static weft_status gemm(const weft_backend *row, const weft_exec *exec, const we
       for (size_t r = 0; r < g->m && g->k > 0; r++)
         memcpy(p.a + r * g->k, g->a + r * g->a_stride, g->k);
     }
+    if (g->factors && weft_factors_new(g->factors->steps, g->factors->count, g->factors->slots,
+                                       &c_allocator, &p.factors) != WEFT_OK)
+      abort();
     const weft_status status = double_enqueue(exec->stream, &p.op, sizeof p);
     if (status != WEFT_OK) {
-      free(p.x_ptr);
-      free(p.y_ptr);
-      free(p.a);
+      free_copies(&p);
       return status;
     }
   }

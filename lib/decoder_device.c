@@ -195,6 +195,8 @@ weft_status weft_decoders_recode_on_device(weft_call *call, weft_decoder *const 
   const weft_ctx *ctx = call->queue->ctx;
   mixing m = {.decoders = decoders, .batches = batches, .count = count};
   m.widest = widest_of(decoders, count);
+  if (weights_bytes(&m) == 0) // no packets are wanted of any
+    return WEFT_OK;
   m.products = weft_ctx_take(ctx, 2 * count * sizeof *m.products, _Alignof(weft_gemm));
   if (!m.products)
     return WEFT_E_NOMEM;

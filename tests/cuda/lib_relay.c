@@ -440,6 +440,12 @@ START_TEST(relay_refuses) {
   EXPECT_STATUS(weft_decoders_add(NULL, 1, WEFT_MEM_HOST, NULL), WEFT_E_ARGUMENT);
   const weft_batch batch = {.count = 1, .coefficients = vector, .payload = blocks};
   EXPECT_STATUS(weft_decoders_recode(&decoder, &batch, 1, NULL), WEFT_PENDING);
+  const weft_batch none = {.count = 0}; // nothing to do, also where the CPU would draw the weights
+  EXPECT_OK(weft_decoders_recode(&decoder, &none, 1, NULL));
+  const uint8_t key[32] = {1};
+  EXPECT_OK(weft_decoder_fix_random(decoder, key));
+  EXPECT_OK(weft_decoders_recode(&decoder, &none, 1, NULL));
+  EXPECT_OK(weft_decoder_recode_batch(decoder, &none));
   weft_reading reading = {.decoder = decoder, .first = 8, .count = 1, .out = blocks};
   EXPECT_STATUS(weft_decoders_read(&reading, 1, NULL), WEFT_E_ARGUMENT);
   EXPECT(weft_decoder_rank(decoder) == 0 && weft_decoder_rank(other) == 0);

@@ -268,6 +268,7 @@ weft_status weft_cuda_prepare(const weft_cuda_technique &technique, const weft_b
     status = pack_x(technique, exec, *x, k, len, static_cast<uint8_t *>(operand->data),
                     pointers.as<uint8_t>());
   if (status != WEFT_OK) {
+    (void)weft_device_stream_wait(exec->device, exec->stream); // it may be about to be filled
     weft_cuda_release(row, exec, operand);
     return status;
   }

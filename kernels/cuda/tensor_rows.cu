@@ -307,6 +307,7 @@ weft_status prepare(const weft_backend *row, Choice choice, const weft_exec *exe
     status = Batch(exec, panels, k, len, 1, &job, nullptr).prepare(x->stride, x_ptr);
   }
   if (status != WEFT_OK) {
+    (void)weft_device_stream_wait(exec->device, exec->stream); // it may be about to be filled
     weft_cuda_release(row, exec, operand);
     return status;
   }
@@ -345,6 +346,8 @@ weft_status prepare_many(const weft_backend *row, Choice choice, const weft_exec
     status = weft_cuda_operand_new(row, exec, k, len, 0, bytes, &out[i]);
   if (status == WEFT_OK && bytes && count)
     status = fill_operands(exec, panels, k, len, x, x_stride, count, out);
+  if (status != WEFT_OK) // some of them may be about to be filled
+    (void)weft_device_stream_wait(exec->device, exec->stream);
   for (size_t i = 0; status != WEFT_OK && i < count; i++) {
     weft_cuda_release(row, exec, out[i]);
     out[i] = nullptr;

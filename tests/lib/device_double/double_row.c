@@ -380,6 +380,8 @@ static weft_status prepare_many(const weft_backend *row, const weft_exec *exec, 
     const weft_const_rows rows = {.base = x[made], .stride = x_stride, .mem = WEFT_MEM_DEVICE};
     status = prepare(row, exec, k, len, &rows, &out[made]);
   }
+  if (status != WEFT_OK) // those that were made are about to be filled
+    (void)weft_device_stream_wait(exec->device, exec->stream);
   while (status != WEFT_OK && made > 0)
     release(row, exec, out[--made]);
   return status;

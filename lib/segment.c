@@ -237,10 +237,10 @@ static weft_status new_in_turn(weft_ctx *ctx, const weft_segment_options *option
 
 weft_status weft_segments_new(weft_ctx *ctx, const weft_segment_options *options, size_t count,
                               weft_queue *queue, weft_segment **out) {
+  for (size_t i = 0; out && i < count; i++)
+    out[i] = NULL;
   if (!ctx || (count > 0 && (!options || !out)))
     return WEFT_E_ARGUMENT;
-  for (size_t i = 0; i < count; i++)
-    out[i] = NULL;
   for (size_t i = 0; i < count; i++)
     WEFT_TRY(check(ctx, &options[i]));
   if (count == 0)

@@ -44,7 +44,12 @@ static void segments(world *w) {
     EXPECT_STATUS(weft_segment_new(NULL, &options, NULL, &out), WEFT_E_ARGUMENT);
     EXPECT_STATUS(weft_segment_new(w->ctx, NULL, NULL, &out), WEFT_E_ARGUMENT);
     EXPECT_STATUS(weft_segment_new(w->ctx, &options, NULL, NULL), WEFT_E_ARGUMENT);
+    out = w->source[0].segment; // a call that fails leaves NULL, whatever was there
     EXPECT_STATUS(weft_segments_new(w->ctx, NULL, 1, NULL, &out), WEFT_E_ARGUMENT);
+    EXPECT(!out);
+    out = w->source[0].segment;
+    EXPECT_STATUS(weft_segments_new(NULL, &options, 1, NULL, &out), WEFT_E_ARGUMENT);
+    EXPECT(!out);
     EXPECT_OK(weft_segments_new(w->ctx, NULL, 0, NULL, NULL));
     return;
   }

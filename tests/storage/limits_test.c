@@ -152,6 +152,8 @@ START_TEST(codes_without_parity_and_shards_without_bytes) {
                                     &s.view, 1, NULL),
                   WEFT_E_SINGULAR);
     stripe_clear(&s);
+    const weft_stripe unread = {.shards = (uint8_t *[5]){NULL}, .bytes = 1 << 20};
+    EXPECT_OK(weft_code_verify(code, &unread, NULL, &wrong, NULL));
     weft_code_free(code);
     code = code_on(ctx, &(code_case){names[i], 5, 2, 0, 0});
     const weft_stripe none = {.bytes = 0};

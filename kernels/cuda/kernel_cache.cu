@@ -119,6 +119,9 @@ static weft_status add(weft_device_kernels *kernels, const weft_kernel_want *wan
 }
 
 static weft_status load_code(Entry *entry, const weft_kernel_want *want, const void *code) {
+  if (entry->library) // of code before, that had no such kernel or could not be tried
+    (void)cudaLibraryUnload(entry->library);
+  entry->library = nullptr;
   WEFT_CUDA_TRY(
       cudaLibraryLoadData(&entry->library, code, nullptr, nullptr, 0, nullptr, nullptr, 0));
   WEFT_CUDA_TRY(cudaLibraryGetKernel(&entry->kernel, entry->library, "weft_kernel"));

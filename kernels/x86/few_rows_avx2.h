@@ -36,12 +36,6 @@ enum {
   FEW_AHEAD = 256             // columns to fetch ahead
 };
 
-// Tests set less, so as to come by.
-#ifndef FEW_COLUMNS
-#define FEW_COLUMNS 1024 // in shorter rows the tables do not pay,
-#define FEW_GROUPED 8192 // and in rows shorter than this groups do not
-#endif
-
 // `count` sources brought into some output rows. Sums so far come from `from`, and from nowhere
 // where that is NULL.
 typedef struct few_pass {

@@ -232,6 +232,36 @@ bool row_check_products(row_check *check) {
   return good || row_check_fail(check, "products", "not those of the polynomial");
 }
 
+bool row_check_threads(row_check *check) {
+  static const size_t lengths[] = {1, 15, 63, 64, 65, 191, 260, 517, 1024, 1999, 4095, 4096};
+  static const weft_partition ways[] = {WEFT_PARTITION_AUTO, WEFT_PARTITION_COLUMNS,
+                                        WEFT_PARTITION_ROWS};
+  test_rng rng = test_rng_new(check->seed, 2);
+  test_allocator memory;
+  test_allocator_init(&memory, 0);
+  setting *s = setting_new();
+  bool good = true;
+  for (size_t threads = 1; threads <= 3 && good; threads++) {
+    weft_pool *pool = NULL;
+    if (weft_pool_new(&pool, threads, &memory.allocator) != WEFT_OK)
+      good = row_check_fail(check, "threads", "no pool");
+    for (size_t l = 0; l < sizeof lengths / sizeof *lengths && good; l++)
+      for (size_t way = 0; way < 3 && good; way++)
+        for (int at_end = 0; at_end < 2 && good; at_end++) {
+          const placed p = {.m = 1 + test_rng_below(&rng, ROWS_MAX),
+                            .k = 1 + test_rng_below(&rng, 5),
+                            .len = lengths[l],
+                            .at_end = at_end,
+                            .partition = ways[way],
+                            .pool = pool};
+          good = run_placed(check, s, &p, &rng);
+        }
+    weft_pool_free(pool);
+  }
+  setting_free(s);
+  return good && (test_allocator_live(&memory) == 0 || row_check_fail(check, "threads", "leak"));
+}
+
 // A batch of `count` equal shapes with strided rows; strides are odd on purpose.
 static bool run_batch(row_check *check, size_t count, size_t m, size_t k, size_t len,
                       weft_pool *pool, bool accumulate, test_rng *rng) {
@@ -274,44 +304,6 @@ static bool run_batch(row_check *check, size_t count, size_t m, size_t k, size_t
            weft_status_name(status), count, m, k, len, weft_pool_threads(pool),
            accumulate ? ", accumulate" : "");
   return row_check_fail(check, "batch", text);
-}
-
-bool row_check_threads(row_check *check) {
-  static const size_t lengths[] = {1, 15, 63, 64, 65, 191, 260, 517, 1024, 1999, 4095, 4096};
-  static const weft_partition ways[] = {WEFT_PARTITION_AUTO, WEFT_PARTITION_COLUMNS,
-                                        WEFT_PARTITION_ROWS};
-  test_rng rng = test_rng_new(check->seed, 2);
-  test_allocator memory;
-  test_allocator_init(&memory, 0);
-  setting *s = setting_new();
-  bool good = true;
-  for (size_t threads = 1; threads <= 3 && good; threads++) {
-    weft_pool *pool = NULL;
-    if (weft_pool_new(&pool, threads, &memory.allocator) != WEFT_OK)
-      good = row_check_fail(check, "threads", "no pool");
-    for (size_t l = 0; l < sizeof lengths / sizeof *lengths && good; l++)
-      for (size_t way = 0; way < 3 && good; way++)
-        for (int at_end = 0; at_end < 2 && good; at_end++) {
-          const placed p = {.m = 1 + test_rng_below(&rng, ROWS_MAX),
-                            .k = 1 + test_rng_below(&rng, 5),
-                            .len = lengths[l],
-                            .at_end = at_end,
-                            .partition = ways[way],
-                            .pool = pool};
-          good = run_placed(check, s, &p, &rng);
-        }
-    weft_pool_free(pool);
-  }
-  setting_free(s);
-  // More products than threads, but not by far: each is cut into fewer pieces than there are
-  // threads.
-  weft_pool *four = NULL;
-  if (good && weft_pool_new(&four, 4, &memory.allocator) != WEFT_OK)
-    good = row_check_fail(check, "threads", "no pool");
-  good = good && run_batch(check, 7, 24, 6, 1000, four, false, &rng);
-  good = good && run_batch(check, 15, 20, 4, 700, four, true, &rng);
-  weft_pool_free(four);
-  return good && (test_allocator_live(&memory) == 0 || row_check_fail(check, "threads", "leak"));
 }
 
 // A product of rows that are given by pointers, which one panel may take as it stands.

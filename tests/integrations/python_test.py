@@ -20,27 +20,67 @@ def some_bytes(count):
     return random.randbytes(count)
 
 
+HEADERS = ("weft/weft.h", "weft/peer_engine.h", "weft/peer_session.h")
+TYPES = {
+    None: "void", ctypes.c_bool: "bool", ctypes.c_int: "int", ctypes.c_uint8: "uint8_t",
+    ctypes.c_uint16: "uint16_t", ctypes.c_uint32: "uint32_t", ctypes.c_uint64: "uint64_t",
+    ctypes.c_int64: "int64_t"}
+
+
+def c_type(kind):
+    """What a parameter or a result of this type is in C: a pointer to anything, if not a number."""
+    for structure in (name for name, found in weft.STRUCTURES.items() if found is kind):
+        return structure
+    return TYPES.get(kind, "void *")
+
+
 class Layout(unittest.TestCase):
+    """What is declared here agrees with the headers, as the compiler has them."""
+
+    def compiled(self, text, *options):
+        source = "#include <stddef.h>\n#include <stdio.h>\n%s%s" % (
+            "".join("#include <%s>\n" % header for header in HEADERS), text)
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "program")
+            subprocess.run(["cc", "-x", "c", "-I", os.environ["WEFT_INCLUDE"], *options, "-o", program, "-"],
+                           input=source.encode(), check=True)
+            return program if "-c" in options else subprocess.run(
+                [program], capture_output=True, check=True).stdout.decode()
+
     def test_structures_are_laid_out_as_in_c(self):
         lines = []
         for name, structure in weft.STRUCTURES.items():
             lines.append('printf("%s %%zu\\n", sizeof(%s));' % (name, name))
             for field in structure._fields_:
-                lines.append('printf("%s.%s %%zu\\n", offsetof(%s, %s));'
-                             % (name, field[0], name, field[0]))
-        source = ("#include <stddef.h>\n#include <stdio.h>\n#include <weft/weft.h>\n"
-                  "int main(void) {\n%s\nreturn 0;\n}\n" % "\n".join(lines))
-        with tempfile.TemporaryDirectory() as folder:
-            program = os.path.join(folder, "layout")
-            subprocess.run(["cc", "-x", "c", "-I", os.environ["WEFT_INCLUDE"], "-o", program, "-"],
-                           input=source.encode(), check=True)
-            said = subprocess.run([program], capture_output=True, check=True).stdout.decode()
+                lines.append('printf("%s.%s %%zu %%zu\\n", offsetof(%s, %s), sizeof(((%s *)0)->%s));'
+                             % (name, field[0], name, field[0], name, field[0]))
+        said = self.compiled("int main(void) {\n%s\nreturn 0;\n}\n" % "\n".join(lines))
         for line in said.splitlines():
-            what, value = line.split()
+            what, *values = line.split()
             name, _, field = what.partition(".")
             structure = weft.STRUCTURES[name]
-            ours = getattr(structure, field).offset if field else ctypes.sizeof(structure)
-            self.assertEqual(ours, int(value), what)
+            place = getattr(structure, field) if field else None
+            ours = (place.offset, place.size) if place else (ctypes.sizeof(structure),)
+            self.assertEqual(ours, tuple(map(int, values)), what)
+
+    def test_numbers_are_those_of_c(self):
+        lines = ['printf("%s %%llu\\n", (unsigned long long)%s);' % (name, name) for name in weft.CONSTANTS]
+        said = self.compiled("int main(void) {\n%s\nreturn 0;\n}\n" % "\n".join(lines))
+        theirs = {name: int(value) for name, value in map(str.split, said.splitlines())}
+        self.assertEqual(theirs, weft.CONSTANTS)
+
+    def test_functions_take_and_give_what_they_do_in_c(self):
+        """A call of each with values of these types compiles without a conversion that loses something."""
+        lines = []
+        for name, (result, arguments) in weft.FUNCTIONS.items():
+            given = ["%s a%d" % (c_type(kind), i) for i, kind in enumerate(arguments)]
+            call = "%s(%s)" % (name, ", ".join("a%d" % i for i in range(len(arguments))))
+            returned = c_type(result)
+            lines.append("%s call_%s(%s);" % (returned, name, ", ".join(given) or "void"))
+            lines.append("%s call_%s(%s) { %s%s; }" % (
+                returned, name, ", ".join(given) or "void",
+                "" if result is None else "return (void *)" if returned == "void *" else "return ", call))
+        self.compiled("\n".join(lines), "-c", "-Wall", "-Wconversion", "-Wno-sign-conversion", "-Werror")
 
 
 class Names(unittest.TestCase):

@@ -21,6 +21,20 @@ def _whole(name, value, bits=ctypes.sizeof(_size) * 8):
     return number
 
 
+_BITS = {ctypes.c_size_t: ctypes.sizeof(_size) * 8, ctypes.c_uint: 32, ctypes.c_uint16: 16, ctypes.c_uint32: 32,
+         ctypes.c_uint64: 64, ctypes.c_int64: 63}  # what is signed here are times, which have no sign
+
+
+def _fill(structure, options, names):
+    """Copies those fields of an object of options, of which ctypes would cut numbers that are too large."""
+    kinds = dict(structure._fields_)
+    for name in names:
+        value = getattr(options, name)
+        bits = _BITS.get(kinds[name])
+        setattr(structure, name, _whole(name, value, bits) if bits else value)
+    return structure
+
+
 class SegmentId(ctypes.Structure):
     """Which segment a packet belongs to, and its shape: n blocks of k bytes."""
 
@@ -146,7 +160,8 @@ class _Erasures(ctypes.Structure):
     ]
 
 
-# Name in C and the structure here, whose layouts must agree: the tests compare them.
+# Name in C and the structure, number or function here, which must agree: the tests compare them.
+CONSTANTS = {"WEFT_OK": OK, "WEFT_DEPENDENT": DEPENDENT, "WEFT_PENDING": PENDING}
 STRUCTURES = {
     "weft_segment_id": SegmentId,
     "weft_ctx_options": _ContextOptions,
@@ -166,7 +181,24 @@ _written = ctypes.POINTER(_size)
 _id = ctypes.POINTER(SegmentId)
 
 # What each function gives, and what it takes. A status is an int.
-_FUNCTIONS = {
+FUNCTIONS = {}
+
+
+def _declare(functions):
+    for name, (result, arguments) in functions.items():
+        function = getattr(_c, name)
+        function.restype, function.argtypes = result, arguments
+    FUNCTIONS.update(functions)
+
+
+def _load():
+    named = os.environ.get("WEFT_LIBRARY")
+    beside = pathlib.Path(__file__).resolve().parents[3] / "lib" / "libweft.so"
+    return ctypes.CDLL(named or (str(beside) if beside.exists() else "libweft.so.0.1"))
+
+
+_c = _load()
+_declare({
     "weft_version": (ctypes.c_char_p, []),
     "weft_status_text": (ctypes.c_char_p, [ctypes.c_int]),
     "weft_status_name": (ctypes.c_char_p, [ctypes.c_int]),
@@ -217,17 +249,4 @@ _FUNCTIONS = {
     "weft_plan_free": (None, [_handle]),
     "weft_plan_input_count": (_size, [_handle]),
     "weft_plan_inputs": (ctypes.POINTER(ctypes.c_uint8), [_handle]),
-}
-
-
-def _load():
-    named = os.environ.get("WEFT_LIBRARY")
-    beside = pathlib.Path(__file__).resolve().parents[3] / "lib" / "libweft.so"
-    library = ctypes.CDLL(named or (str(beside) if beside.exists() else "libweft.so.0.1"))
-    for name, (result, arguments) in _FUNCTIONS.items():
-        function = getattr(library, name)
-        function.restype, function.argtypes = result, arguments
-    return library
-
-
-_c = _load()
+})

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Handles whose calls call Python back."""
+
+import threading
+
+from ._context import _Handle
+
+
+class _Turns:
+    """A lock as a handle's, which also refuses what a callback asks of the very handle that called it."""
+
+    def __init__(self):
+        self._lock = threading.RLock()
+        self.inside = False  # the library, which may call back
+
+    def __enter__(self):
+        self._lock.acquire()
+        if self.inside:
+            self._lock.release()
+            raise RuntimeError("a callback must not use what has called it")
+
+    def __exit__(self, *unused):
+        self._lock.release()
+
+
+class _Callbacks:
+    """Functions that the library may call while it is called itself: kept, since it has their addresses.
+
+    The first exception of one waits for the library's call to return, which then raises it; until then
+    every function answers False without being called.
+    """
+
+    def __init__(self):
+        self._held = []
+        self._raised = []  # shared with the functions, which know nothing else of this object: no cycle
+
+    def make(self, kind, function):
+        raised = self._raised
+
+        def call(*arguments):
+            try:
+                return not raised and bool(function(*arguments))
+            except BaseException as error:  # pylint: disable=broad-except
+                raised.append(error)
+                return False
+
+        self._held.append(kind(call))
+        return self._held[-1]
+
+    def tell(self):
+        if self._raised:
+            error = self._raised[0]
+            self._raised.clear()
+            raise error
+
+
+class _CalledBack(_Handle):
+    """A handle with callbacks."""
+
+    def __init__(self, context):
+        super().__init__(context)
+        self._lock = _Turns()
+        self._callbacks = _Callbacks()
+
+    def _run(self, call, *arguments):
+        with self._lock:
+            if not self._context._keeps(self._at):
+                raise ValueError("%s is closed" % type(self).__name__)
+            self._lock.inside = True
+            try:
+                result = call(self._at, *arguments)
+            finally:
+                self._lock.inside = False
+            self._callbacks.tell()
+            return result

@@ -1,0 +1,417 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The peer's protocol engine, without input or output: datagrams and the time in, datagrams and events out."""
+
+import collections
+import ctypes
+import dataclasses
+import enum
+import typing
+
+from ._callbacks import _CalledBack
+from ._context import _address, _check, _length, _read_only, _writable
+from ._declarations import _c, _fill, _size, _whole, CONSTANTS, DEPENDENT, PENDING
+from ._peer_declarations import (
+    _Burst, _CodecBlocks, _CodecRlnc, _EngineOptions, _EngineSelf, _EngineStatistics, _EngineTimers, _Event,
+    _NeighbourOptions, _NeighbourStatistics, _PeerAddress, ADDRESS_BYTES, DATAGRAM_MAX, MAX_TIME_US,
+    NEVER_US, policy, START_OLDEST)
+from ._trust import _trust_of, random_of
+
+
+class Mode(enum.IntEnum):
+    """How a stream is received."""
+
+    BULK = 0  # as fast as it goes; the slowest neighbour holds up the others, nothing is lost
+    VOD = 1  # played from any segment at its rate; what is late stalls the playback
+    LIVE = 2  # played lag_us behind the source; what is late is skipped
+
+
+class EventKind(enum.IntEnum):
+    """What an engine tells, and what of an event means something then."""
+
+    DECODED = 0  # segment: is complete and, where there is trust, verified
+    NEIGHBOUR_OPEN = 1  # neighbour, address: answered
+    NEIGHBOUR_LOST = 2  # neighbour, address, reason: is gone; its number is free
+    PLAY = 3  # segment: is due now and can be read (VoD, live)
+    SKIP = 4  # segment: was not complete in time and will not be played (live)
+    STALL = 5  # segment: playback waits for it (VoD)
+    RESUME = 6  # segment: playback goes on with it (VoD)
+    LOAD = 7  # segment: a source of stream_bytes is to give it, by load
+    DIAL = 8  # address: reach it, then add_neighbour, or dial_failed
+    LONELY = 9  # too few addresses are known: add_address
+
+
+class LostReason(enum.IntEnum):
+    """Why a neighbour is gone."""
+
+    LEFT = 0  # it said so
+    SILENT = 1  # for too long
+    FULL = 2  # it had no room for us
+    REPLACED = 3  # it was of little use
+    BANNED = 4  # it sent what the source never made: refuse its identity from now on
+
+
+for _prefix, _kind in (("WEFT_MODE_", Mode), ("WEFT_EVENT_", EventKind), ("WEFT_LOST_", LostReason)):
+    CONSTANTS.update({_prefix + member.name: member.value for member in _kind})
+
+
+class Event(typing.NamedTuple):
+    """Something that happened. What does not belong to its kind is None."""
+
+    kind: EventKind
+    segment: int = None
+    neighbour: int = None
+    reason: LostReason = None
+    address: bytes = None
+
+
+class Burst(typing.NamedTuple):
+    """Datagrams to send to one neighbour now."""
+
+    neighbour: int
+    datagrams: list
+
+
+def _names(structure):
+    return [field[0] for field in structure._fields_]
+
+
+EngineStatistics = collections.namedtuple("EngineStatistics", _names(_EngineStatistics))
+NeighbourStatistics = collections.namedtuple("NeighbourStatistics", _names(_NeighbourStatistics))
+
+
+@dataclasses.dataclass(frozen=True)
+class EngineTimers:
+    """0: the default, as in weft/peer_options.h, which says what each is for."""
+
+    hello_us: int = 0
+    map_us: int = 0
+    map_idle_us: int = 0
+    keep_us: int = 0
+    brake_us: int = 0
+    silent_us: int = 0
+    ask_us: int = 0
+    exchange_us: int = 0
+    ack_us: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class EngineOptions:  # pylint: disable=too-many-instance-attributes
+    """What all peers of a stream have in common; weft/peer_options.h says what each option means.
+
+    codec: "rlnc", or "blocks" (no code: with the policy "rarest"). policy: "push", "pull",
+    "source_only" or "rarest". trust: an Identity, of which receivers need the public key alone, or a
+    Trust: the source signs what it sends; None: nothing is verified. Modes that play need a rate or trust.
+    """
+
+    stream: int
+    blocks: int
+    block_bytes: int
+    mode: Mode = Mode.BULK
+    window: int = 16
+    batch: int = 8
+    neighbours_max: int = 32
+    neighbours_target: int = 0
+    addresses_max: int = 0
+    flights_max: int = 0
+    requests_max: int = 0
+    gather: int = 0
+    patience_us: int = 0
+    datagram_overhead: int = 0
+    congestion: bool = False
+    rate_bits_per_s: int = 0
+    lag_us: int = 0
+    startup_us: int = 0
+    behind: int = 0
+    checksum_us: int = 0
+    spread_us: int = 0
+    timers: EngineTimers = EngineTimers()
+    codec: str = "rlnc"
+    policy: str = "push"
+    trust: object = None
+
+    @property
+    def segment_bytes(self):
+        """Of every segment but the last."""
+        return self.blocks * self.block_bytes
+
+
+_TABLES = ("timers", "codec", "policy", "trust")
+
+
+def time_of(now_us):
+    """A time in microseconds from any origin, as a whole number that the library can take."""
+    number = _whole("a time in microseconds", now_us)
+    if number > MAX_TIME_US:
+        raise ValueError("a time of %d us, and not from 0 to 2**60" % number)
+    return number
+
+
+def _peer_address(address):
+    data = bytes(address)
+    if len(data) > ADDRESS_BYTES:
+        raise ValueError("an address has %d bytes at most, not %d" % (ADDRESS_BYTES, len(data)))
+    return _PeerAddress(len(data), (ctypes.c_uint8 * ADDRESS_BYTES)(*data))
+
+
+def _codec_of(name, context):
+    kinds = {"rlnc": (_CodecRlnc, _c.weft_codec_rlnc_table), "blocks": (_CodecBlocks, _c.weft_codec_blocks_table)}
+    if name not in kinds:
+        raise ValueError("there is no codec %s, but %s" % (name, ", ".join(kinds)))
+    kind, table = kinds[name]
+    user = kind(ctx=context._open())
+    return table(ctypes.byref(user)), user
+
+
+def _policy_of(name):
+    found = policy(name)
+    if found is None:
+        raise ValueError("there is no policy %s, but push, pull, source_only, rarest" % name)
+    return found
+
+
+class Engine(_CalledBack):
+    """One peer of one stream.
+
+    After anything went in, take events() and what can be read, then output(), then wait until
+    deadline_us or the next datagram, and tick. Times are whole microseconds from any origin that do not
+    go back. A neighbour is a number that add_neighbour gives; where it lives is the caller's business.
+
+    source: has the stream. upload_bits_per_s: pace of what it sends; 0: no limit. start: the segment
+    that a receiver begins with; None: the oldest that neighbours still have. stream_bytes: of a source
+    that loads segments as they are asked for (EventKind.LOAD). address: our own, not to be dialled.
+    key: 32 bytes from which all that is random follows, for simulations.
+    """
+
+    def __init__(self, context, options, source=False, upload_bits_per_s=0, start=0, stream_bytes=0,
+                 address=b"", key=None):
+        super().__init__(context)
+        if not isinstance(options, EngineOptions):
+            raise TypeError("the options are EngineOptions, not %s" % type(options).__name__)
+        self.options = options
+        codec, codec_user = _codec_of(options.codec, context)
+        trust, keys = _trust_of(options.trust, source, self._callbacks)
+        table = _fill(_EngineOptions(), options, [n for n in _names(_EngineOptions) if n not in _TABLES])
+        table.timers = _fill(_EngineTimers(), options.timers, _names(_EngineTimers))
+        table.codec, table.policy = ctypes.pointer(codec), ctypes.pointer(_policy_of(options.policy))
+        if trust is not None:
+            table.trust = ctypes.pointer(trust)
+        chance, rng = random_of(key)
+        own = _EngineSelf(source=source, rng=rng, address=_peer_address(address),
+                          upload_bits_per_s=_whole("upload_bits_per_s", upload_bits_per_s, 64),
+                          start=START_OLDEST if start is None else _whole("start", start, 64),
+                          stream_bytes=_whole("stream_bytes", stream_bytes, 64))
+        # The library goes on using all of these.
+        self._held = codec_user, codec, trust, keys, chance, table
+        at = ctypes.c_void_p()
+        status = _c.weft_engine_new(context._open(), ctypes.byref(table), ctypes.byref(own), ctypes.byref(at))
+        if at.value:
+            self._take(at, "weft_engine_free")
+        self._callbacks.tell()
+        _check(status, repr(options))
+
+    @property
+    def memory_bytes(self):
+        """What it takes, but for room for one burst and the segments."""
+        return _c.weft_engine_memory_bytes(ctypes.byref(self._held[-1]))
+
+    # --- Neighbours
+
+    def add_neighbour(self, now_us, address=b"", is_source=False, dialled=False):
+        """Its number. address: told to others, unless empty. Error WEFT_E_STATE: there is no room.
+
+        is_source: the session below has proved it. dialled: the session was opened from here.
+        """
+        number = _size()
+        how = _NeighbourOptions(_peer_address(address), is_source, dialled)
+        _check(self._run(_c.weft_engine_add_neighbour, ctypes.byref(how), time_of(now_us), ctypes.byref(number)))
+        return number.value
+
+    def remove_neighbour(self, neighbour):
+        """Forgets one that went away below the engine."""
+        _check(self._run(_c.weft_engine_remove_neighbour, _whole("neighbour", neighbour)),
+               "neighbour %d" % neighbour)
+
+    def refusal(self):
+        """What to answer whoever found no room: a datagram with addresses of others."""
+        out = ctypes.create_string_buffer(DATAGRAM_MAX)
+        size = self._run(_c.weft_engine_refusal, out)
+        return out.raw[:size]
+
+    def add_address(self, address):
+        """Of a peer to try."""
+        self._run(_c.weft_engine_add_address, ctypes.byref(_peer_address(address)))
+
+    def dial_failed(self, address):
+        """EventKind.DIAL led to nothing."""
+        self._run(_c.weft_engine_dial_failed, ctypes.byref(_peer_address(address)))
+
+    # --- Datagrams, the time, events
+
+    def input(self, neighbour, datagram, now_us):
+        """True: taken. False: a packet that was of no use. Error: refused, without effect."""
+        held = _read_only(datagram)
+        status = self._run(_c.weft_engine_input, _whole("neighbour", neighbour), _address(held),
+                           _length(datagram), time_of(now_us))
+        if status == DEPENDENT:
+            return False
+        _check(status)
+        return True
+
+    def tick(self, now_us):
+        """Lets time pass."""
+        self._run(_c.weft_engine_tick, time_of(now_us))
+
+    def _burst(self, now_us):
+        burst = _Burst()
+        with self._lock:  # what it names is there until the next call
+            status = self._run(_c.weft_engine_output, now_us, ctypes.byref(burst))
+            if status == PENDING:
+                return None
+            _check(status)
+            return Burst(burst.neighbour, [ctypes.string_at(d.data, d.bytes)
+                                           for d in burst.datagrams[:burst.count]])
+
+    def output(self, now_us):
+        """Bursts to send now, until there are none."""
+        now_us = time_of(now_us)
+        return iter(lambda: self._burst(now_us), None)
+
+    @property
+    def deadline_us(self):
+        """When tick and output want to be called again; None: only after an input."""
+        at_us = self._run(_c.weft_engine_deadline)
+        return None if at_us == NEVER_US else at_us
+
+    def leave(self):
+        """Says goodbye to every neighbour: output gives the messages, then nothing more."""
+        self._run(_c.weft_engine_leave)
+
+    def _event(self):
+        event = _Event()
+        if not self._run(_c.weft_engine_event, ctypes.byref(event)):
+            return None
+        kind, address = EventKind(event.kind), bytes(event.address.bytes[:event.address.length])
+        if kind == EventKind.NEIGHBOUR_LOST:
+            return Event(kind, neighbour=event.neighbour, reason=LostReason(event.reason), address=address)
+        if kind == EventKind.NEIGHBOUR_OPEN:
+            return Event(kind, neighbour=event.neighbour, address=address)
+        if kind in (EventKind.DIAL, EventKind.LONELY):
+            return Event(kind, address=address or None)
+        return Event(kind, segment=event.segment)
+
+    def events(self):
+        """What happened, until there is nothing more to tell."""
+        return iter(self._event, None)
+
+    # --- The source's side
+
+    @property
+    def source_ready(self):
+        """Whether there is room for another segment. Live: always, the oldest is dropped."""
+        return self._run(_c.weft_engine_source_ready)
+
+    def put(self, data, now_us, at_us=0):
+        """The next segment; one of fewer bytes than the others ends the stream. Copied.
+
+        at_us: when its first byte is to be played; 0 where the rate tells.
+        """
+        held = _read_only(data)
+        _check(self._run(_c.weft_engine_source_put, _address(held), _length(data), time_of(at_us),
+                         time_of(now_us)), "%d bytes for segments of %d" % (_length(data), self.options.segment_bytes))
+
+    def end(self, now_us):
+        """Ends a stream whose last segment was full, or that has none."""
+        _check(self._run(_c.weft_engine_source_end, time_of(now_us)))
+
+    def load(self, segment, data, now_us):
+        """What EventKind.LOAD asked for."""
+        held = _read_only(data)
+        _check(self._run(_c.weft_engine_source_load, _whole("segment", segment, 64), _address(held),
+                         _length(data), time_of(now_us)), "%d bytes as segment %d" % (_length(data), segment))
+
+    # --- The receiver's side
+
+    @property
+    def readable(self):
+        """(segment, bytes) of the next one in order, or None while it cannot be read."""
+        segment, size = ctypes.c_uint64(), _size()
+        status = self._run(_c.weft_engine_readable, ctypes.byref(segment), ctypes.byref(size))
+        if status == PENDING:
+            return None
+        _check(status)
+        return segment.value, size.value
+
+    def read(self, size=None, offset=0):
+        """That segment, or a part of it, or None."""
+        with self._lock:
+            found = self.readable
+            if found is None:
+                return None
+            offset = _whole("offset", offset)
+            size = max(found[1] - offset, 0) if size is None else _whole("size", size)
+            if offset + size > found[1]:
+                raise ValueError("bytes %d to %d of a segment of %d" % (offset, offset + size, found[1]))
+            data = bytearray(size)
+            if size:
+                _check(self._run(_c.weft_engine_read, offset, size, _address(_writable(data))))
+            return data
+
+    def release(self):
+        """Done with that segment. False: there was none."""
+        status = self._run(_c.weft_engine_release)
+        if status == PENDING:
+            return False
+        _check(status)
+        return True
+
+    def _segment(self):
+        with self._lock:
+            found = self.readable
+            if found is None:
+                return None
+            data = self.read()
+            self.release()
+            return found[0], data
+
+    def segments(self):
+        """(segment, its bytes) of all that can be read now, in order, each released as it is taken."""
+        return iter(self._segment, None)
+
+    def seek(self, segment, now_us):
+        """Goes on with that segment, before or behind. Not live."""
+        _check(self._run(_c.weft_engine_seek, _whole("segment", segment, 64), time_of(now_us)))
+
+    @property
+    def done(self):
+        """The stream's end is known and everything before it was released."""
+        return self._run(_c.weft_engine_done)
+
+    @property
+    def finished(self):
+        """Done, and so is every neighbour: nothing more will be sent unless somebody asks."""
+        return self._run(_c.weft_engine_finished)
+
+    def play_time_us(self, segment):
+        """When it is to be played; None while playback has no schedule."""
+        at_us = ctypes.c_int64()
+        status = self._run(_c.weft_engine_play_time, _whole("segment", segment, 64), ctypes.byref(at_us))
+        if status == PENDING:
+            return None
+        _check(status)
+        return at_us.value
+
+    # --- Statistics
+
+    @property
+    def statistics(self):
+        """What was counted, by the names of weft/peer_statistics.h."""
+        counted = _EngineStatistics()
+        self._run(_c.weft_engine_get_statistics, ctypes.byref(counted))
+        return EngineStatistics(*(getattr(counted, name) for name in EngineStatistics._fields))
+
+    def neighbour_statistics(self, neighbour):
+        """The same of one neighbour."""
+        counted = _NeighbourStatistics()
+        _check(self._run(_c.weft_engine_get_neighbour, _whole("neighbour", neighbour), ctypes.byref(counted)),
+               "neighbour %d" % neighbour)
+        return NeighbourStatistics(*(getattr(counted, name) for name in NeighbourStatistics._fields))

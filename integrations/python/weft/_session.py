@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Encrypted sessions with neighbours over datagrams, without input or output."""
+
+import collections
+import ctypes
+import dataclasses
+import enum
+import ipaddress
+import typing
+
+from ._callbacks import _CalledBack
+from ._context import _address, _check, _length, _read_only, _view
+from ._declarations import _c, _fill, _size, _whole, CONSTANTS, DEPENDENT, PENDING
+from ._engine import time_of
+from ._peer_declarations import (
+    _Address, _ADMIT, _Identity, _Seal, _SessionEvent, _SessionPeer, _SessionPlain, _SessionsOptions,
+    _SessionStatistics, BLOB_BYTES, KEY_BYTES, NEVER_US, OVERHEAD_BYTES, PLAIN_BYTES)
+from ._trust import _exactly, Identity, random_of
+
+
+class Cipher(enum.IntEnum):
+    BEST = 0  # AES-256-GCM where both processors have it, else ChaCha20-Poly1305
+    CHACHA = 1
+
+
+class SessionEventKind(enum.IntEnum):
+    OPENED = 0  # both sides have proved who they are
+    LOST = 1  # for a reason; the link's number is free
+
+
+class SessionReason(enum.IntEnum):
+    """Why a session is lost."""
+
+    NO_ANSWER = 0  # of an opening
+    OTHER_IDENTITY = 1  # somebody else answered, or one that admit refused
+    SILENT = 2  # nothing was heard for too long
+    CLOSED = 3  # by the other side
+    REPLACED = 4  # by another session with the same identity
+    EXPIRED = 5  # keys too old, and no new ones could be agreed on
+
+
+CONSTANTS.update({"WEFT_CIPHER_" + member.name: member.value for member in Cipher})
+for _kind in (SessionEventKind, SessionReason):
+    CONSTANTS.update({"WEFT_SESSION_" + member.name: member.value for member in _kind})
+
+
+class SessionEvent(typing.NamedTuple):
+    """What became of a link. reason: of LOST."""
+
+    kind: SessionEventKind
+    link: int
+    reason: SessionReason = None
+
+
+class SessionPeer(typing.NamedTuple):
+    """Who is at the other end."""
+
+    address: tuple
+    public_key: bytes
+    blob: bytes
+    initiated: bool  # by this side
+    aes: bool
+
+
+_COUNTED = [field[0] for field in _SessionStatistics._fields_]
+SessionStatistics = collections.namedtuple("SessionStatistics", _COUNTED)
+
+
+@dataclasses.dataclass(frozen=True)
+class SessionsOptions:
+    """weft/peer_session.h says what each option means. blob: what the other side learns of this one.
+
+    admit(public_key, address) tells whether a proven identity may have a session; None: all may.
+    """
+
+    links_max: int = 64
+    blob: bytes = b""
+    cipher: Cipher = Cipher.BEST
+    rekey_us: int = 0
+    silent_us: int = 0
+    handshakes_per_s: int = 0
+    admit: object = None
+
+
+def _to_c(address):
+    """(host, port), with more behind it where it comes from a socket of IPv6; the host is a number."""
+    ip = ipaddress.ip_address(address[0].partition("%")[0])
+    packed = ip.packed if ip.version == 6 else bytes(10) + b"\xff\xff" + ip.packed
+    return _Address((ctypes.c_uint8 * 16)(*packed), _whole("a port", address[1], 16))
+
+
+def _from_c(address):
+    ip = ipaddress.IPv6Address(bytes(address.ip))
+    return str(ip.ipv4_mapped or ip), address.port
+
+
+class Sessions(_CalledBack):
+    """Sessions of one node, over datagrams of at most 1200 bytes.
+
+    After anything went in, take events(), then output(), then wait until deadline_us or the next
+    datagram, and tick. An address is (host, port), the host a number of IPv4 or IPv6. key: 32 bytes from
+    which all that is random follows: for simulations alone.
+    """
+
+    OVERHEAD_BYTES = OVERHEAD_BYTES  # that sealing adds
+    PLAIN_BYTES = PLAIN_BYTES  # that can be sealed, at most
+
+    def __init__(self, context, identity, now_us, options=SessionsOptions(), key=None):
+        super().__init__(context)
+        if not isinstance(identity, Identity) or identity.secret_key is None:
+            raise TypeError("a node's identity is an Identity with its secret key")
+        self.identity = identity
+        generator, rng = random_of(key)
+        blob = _read_only(options.blob)
+        table = _fill(_SessionsOptions(), options, ("links_max", "cipher", "rekey_us", "silent_us", "handshakes_per_s"))
+        table.identity = _Identity((ctypes.c_uint8 * KEY_BYTES)(*identity.public_key),
+                                   (ctypes.c_uint8 * 64)(*identity.secret_key))
+        table.blob, table.blob_bytes = _address(blob), _length(options.blob)
+        table.rng = ctypes.pointer(rng)
+        if options.admit is not None:
+            table.admit = self._own_admit(options.admit)
+        self._held = generator, rng  # which the library goes on using
+        at = ctypes.c_void_p()
+        _check(_c.weft_sessions_new(context._open(), ctypes.byref(table), time_of(now_us), ctypes.byref(at)),
+               "%d links, a blob of %d bytes" % (options.links_max, table.blob_bytes))
+        self._take(at, "weft_sessions_free")
+
+    def _own_admit(self, admit):
+        def ask(_, public_key, address):
+            return admit(ctypes.string_at(public_key, KEY_BYTES), _from_c(address[0]))
+
+        return ctypes.c_void_p.from_buffer(self._callbacks.make(_ADMIT, ask)).value
+
+    def set_blob(self, blob):
+        """What the other sides of later handshakes learn."""
+        held = _read_only(blob)
+        _check(self._run(_c.weft_sessions_set_blob, _address(held), _length(blob)),
+               "%d bytes, and at most %d" % (_length(blob), BLOB_BYTES))
+
+    # --- Links
+
+    def open(self, address, now_us, public_key=None):
+        """Begins a session and gives its link; an event tells what becomes of it.
+
+        public_key: who must answer. Error WEFT_E_STATE: there is no room for another link.
+        """
+        link = _size()
+        who = None if public_key is None else ctypes.c_char_p(_exactly("a public key", public_key, KEY_BYTES))
+        _check(self._run(_c.weft_sessions_open, ctypes.byref(_to_c(address)), _address(who) if who else None,
+                         time_of(now_us), ctypes.byref(link)))
+        return link.value
+
+    def close_link(self, link, now_us):
+        """Ends a session at once, telling the other side; no event."""
+        self._run(_c.weft_sessions_close, _whole("link", link), time_of(now_us))
+
+    def peer(self, link):
+        """Who is at the other end of an open link."""
+        found = _SessionPeer()
+        with self._lock:
+            _check(self._run(_c.weft_sessions_peer, _whole("link", link), ctypes.byref(found)), "link %d" % link)
+            return SessionPeer(_from_c(found.address), bytes(found.public_key),
+                               ctypes.string_at(found.blob, found.blob_bytes), found.initiated, found.aes)
+
+    # --- Datagrams, the time, events
+
+    def input(self, address, datagram, now_us):
+        """(link, what was sealed), or None: it was for this layer alone, or a replay. Error: refused."""
+        size = _length(datagram)
+        data = (ctypes.c_char * size).from_buffer_copy(_view(datagram))  # it is opened in place
+        plain = _SessionPlain()
+        status = self._run(_c.weft_sessions_input, ctypes.byref(_to_c(address)), data, size, time_of(now_us),
+                           ctypes.byref(plain))
+        if status in (PENDING, DEPENDENT):
+            return None
+        _check(status)
+        return plain.link, ctypes.string_at(plain.data, plain.bytes)
+
+    def _datagram(self):
+        address, data, size = _Address(), ctypes.c_void_p(), _size()
+        with self._lock:
+            status = self._run(_c.weft_sessions_output, ctypes.byref(address), ctypes.byref(data), ctypes.byref(size))
+            if status == PENDING:
+                return None
+            _check(status)
+            return _from_c(address), ctypes.string_at(data, size.value)
+
+    def output(self):
+        """(address, datagram) of this layer's own, until there are none."""
+        return iter(self._datagram, None)
+
+    def seal(self, link, datagrams, now_us):
+        """Datagrams for the other end of an open link, sealed: a list. Error WEFT_E_STATE: it is not open."""
+        plain = list(datagrams)
+        for one in plain:
+            if _length(one) > PLAIN_BYTES:
+                raise ValueError("a datagram of %d bytes, and at most %d can be sealed" % (_length(one), PLAIN_BYTES))
+        seal = _Seal()
+        with self._lock:  # it has the address of the link's key
+            _check(self._run(_c.weft_sessions_reserve, _whole("link", link), len(plain), time_of(now_us),
+                             ctypes.byref(seal)), "link %d" % link)
+            return [self._sealed(seal, i, one) for i, one in enumerate(plain)]
+
+    def _sealed(self, seal, i, plain):
+        held, size = _read_only(plain), _length(plain)
+        out = ctypes.create_string_buffer(size + OVERHEAD_BYTES)
+        _c.weft_seal_datagram(ctypes.byref(seal), i, _address(held), size, out)
+        return out.raw
+
+    def tick(self, now_us):
+        """Lets time pass."""
+        self._run(_c.weft_sessions_tick, time_of(now_us))
+
+    @property
+    def deadline_us(self):
+        """When tick wants to be called again, 0: at once; None: only after an input."""
+        at_us = self._run(_c.weft_sessions_deadline)
+        return None if at_us == NEVER_US else at_us
+
+    def _event(self):
+        event = _SessionEvent()
+        if not self._run(_c.weft_sessions_event, ctypes.byref(event)):
+            return None
+        kind = SessionEventKind(event.kind)
+        return SessionEvent(kind, event.link, SessionReason(event.reason) if kind == SessionEventKind.LOST else None)
+
+    def events(self):
+        """What became of links, until there is nothing more to tell."""
+        return iter(self._event, None)
+
+    @property
+    def statistics(self):
+        """What was counted, by the names of weft/peer_session.h."""
+        counted = _SessionStatistics()
+        self._run(_c.weft_sessions_get_statistics, ctypes.byref(counted))
+        return SessionStatistics(*(getattr(counted, name) for name in _COUNTED))

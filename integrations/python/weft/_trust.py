@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who somebody is, whom a stream belongs to, and where chance comes from."""
+
+import ctypes
+import dataclasses
+import os
+
+from ._context import _address, _length, _read_only
+from ._declarations import _c
+from ._peer_declarations import (
+    _Identity, _RngChacha, _SIGN, _Trust, _TrustEd25519, _VERIFY, counted_trust, KEY_BYTES)
+
+_SIGNATURE_BYTES = 64
+
+
+def _exactly(name, data, size):
+    if len(data) != size:
+        raise ValueError("%s has %d bytes, not %d" % (name, size, len(data)))
+    return bytes(data)
+
+
+def random_of(key):
+    """The library's generator, for keys too, from 32 bytes that decide all it gives; None: of chance."""
+    generator = _RngChacha()
+    key = os.urandom(KEY_BYTES) if key is None else key
+    if _length(key) != KEY_BYTES:
+        raise ValueError("a key has %d bytes" % KEY_BYTES)
+    held = _read_only(key)
+    _c.weft_rng_chacha_init(ctypes.byref(generator), _address(held))
+    return generator, _c.weft_rng_chacha_table(ctypes.byref(generator))
+
+
+@dataclasses.dataclass(frozen=True)
+class Identity:
+    """An Ed25519 key pair: who a node is, and as whom a source signs. Others have its public key only."""
+
+    public_key: bytes
+    secret_key: bytes = dataclasses.field(default=None, repr=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "public_key", _exactly("a public key", self.public_key, KEY_BYTES))
+        if self.secret_key is not None:
+            object.__setattr__(self, "secret_key", _exactly("a secret key", self.secret_key, 64))
+
+    @classmethod
+    def from_seed(cls, seed):
+        """The pair that follows from these 32 bytes, which are to be kept as secret as its secret key."""
+        made = _Identity()
+        _c.weft_identity_from_seed(ctypes.c_char_p(_exactly("a seed", seed, 32)), ctypes.byref(made))
+        return cls(bytes(made.public_key), bytes(made.secret_key))
+
+    @classmethod
+    def random(cls):
+        return cls.from_seed(os.urandom(32))
+
+
+@dataclasses.dataclass(frozen=True)
+class Trust:
+    """Signatures of one's own, where the secret key is out of reach, or the scheme is another.
+
+    verify(text, signature) tells whether the source signed it. sign(text), the source's alone, gives 64
+    bytes. Both get bytes. What they raise, the engine's call raises when it is through; until then a
+    signature counts as wrong.
+    """
+
+    verify: object
+    sign: object = None
+
+
+def _trust_of(trust, source, callbacks):
+    """The table for the library, and what must stay as long as it; None: nothing is signed."""
+    if trust is None:
+        return None, None
+    if trust == "counted":
+        return counted_trust(), None
+    if isinstance(trust, Identity):
+        secret = trust.secret_key if source else None
+        keys = _TrustEd25519((ctypes.c_uint8 * KEY_BYTES)(*trust.public_key),
+                             (ctypes.c_uint8 * 64)(*(secret or b"")), secret is not None)
+        return _c.weft_trust_ed25519_table(ctypes.byref(keys)), keys
+    if not isinstance(trust, Trust):
+        raise TypeError("trust is an Identity, a Trust, \"counted\" or None, not %s" % type(trust).__name__)
+    return _own_trust(trust, callbacks), None
+
+
+def _own_trust(trust, callbacks):
+    def verify(_, text, size, signature):
+        return trust.verify(ctypes.string_at(text, size), ctypes.string_at(signature, _SIGNATURE_BYTES))
+
+    def sign(_, text, size, out):
+        made = _exactly("a signature", trust.sign(ctypes.string_at(text, size)), _SIGNATURE_BYTES)
+        ctypes.memmove(out, made, _SIGNATURE_BYTES)
+        return True
+
+    def at(kind, function):
+        return ctypes.c_void_p.from_buffer(callbacks.make(kind, function)).value
+
+    return _Trust(sign=at(_SIGN, sign) if trust.sign else None, verify=at(_VERIFY, verify))

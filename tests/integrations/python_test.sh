@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Python on an installed copy. $1: tools/install, $2: libweft.a, $3: the tests, $4: the document with an example
+# Python on an installed copy. $1: tools/install, $2: libweft.a, $3: the document with an example, then what is run
 set -euo pipefail
 command -v python3 >/dev/null || {
   echo 'SKIPPED: needs python3'
@@ -11,8 +11,10 @@ prefix=$TEST_TMPDIR/prefix
 mkdir -p "$prefix/share/weft"
 echo 'raise ImportError("of before")' >"$prefix/share/weft/weft.py" # an earlier version had one file
 WEFT_ARCHIVE=$PWD/$2 "$TEST_TMPDIR/tree/$1" "$prefix" >/dev/null
-export PYTHONPATH=$prefix/share/weft PYTHONDONTWRITEBYTECODE=1 WEFT_INCLUDE=$prefix/include WEFT_DOCUMENT=$4
+export PYTHONPATH=$prefix/share/weft PYTHONDONTWRITEBYTECODE=1 WEFT_INCLUDE=$prefix/include WEFT_DOCUMENT=$3
 [ ! -e "$prefix/share/weft/weft.py" ] || exit 1
-python3 "$3"
+for program in "${@:4}"; do
+  python3 "$program"
+done
 # Nothing of the library's inside is seen from outside.
 ! nm -D --defined-only "$prefix/lib/libweft.so" | grep -v ' weft_' | grep . || exit 1

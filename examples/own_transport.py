@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Peers in Python over a transport of one's own: here asyncio's UDP.
+
+An engine is handed datagrams and the time, and hands out datagrams and events; below it sessions
+encrypt, and prove who is who. A source, a relay and a viewer, each knowing only the one before it, send
+a signed stream along. One datagram in ten is lost. Prints nothing but the outcome.
+"""
+
+import asyncio
+import random
+import sys
+
+import weft
+
+LOSS = 0.1
+UPLOAD_BITS_PER_S = 40_000_000
+SEGMENTS = 40
+
+
+class Peer(asyncio.DatagramProtocol):
+    """A node with one stream: put in by its source, once it begins, and gathered in `received` by others."""
+
+    def __init__(self, context, options, identity, source, neighbours):
+        self.loop, self.timer, self.transport = asyncio.get_running_loop(), None, None
+        self.sessions = weft.Sessions(context, identity, self.now_us())
+        self.engine = weft.Engine(context, options, source=source, upload_bits_per_s=UPLOAD_BITS_PER_S)
+        self.link, self.neighbour = {}, {}  # of each neighbour, and of each link
+        self.source, self.source_key = source, options.trust.public_key
+        self.stream, self.received = memoryview(b""), bytearray()
+        self.missing, self.met, self.done = neighbours, asyncio.Event(), asyncio.Event()
+
+    def now_us(self):
+        return int(self.loop.time() * 1e6)
+
+    def connection_made(self, transport):
+        self.transport = transport
+
+    def connect(self, address):
+        self.sessions.open(address, self.now_us())
+        self.turn()
+
+    def begin(self, stream):
+        self.stream = memoryview(stream)
+        self.turn()
+
+    def datagram_received(self, data, addr):
+        try:
+            sealed = self.sessions.input(addr, data, self.now_us())
+            if sealed is not None and sealed[0] in self.neighbour:
+                self.engine.input(self.neighbour[sealed[0]], sealed[1], self.now_us())
+        except weft.Error:
+            pass  # refused, which the statistics count; anybody can send anything
+        self.turn()
+
+    def turn(self):
+        """After anything went in, or in time: events, what is to be read, datagrams, and when to come again."""
+        now_us = self.now_us()
+        self.sessions.tick(now_us)
+        self.engine.tick(now_us)
+        self.meet_and_part(now_us)
+        self.feed_or_drink(now_us)
+        for burst in self.engine.output(now_us):
+            link = self.link[burst.neighbour]
+            for datagram in self.sessions.seal(link, burst.datagrams, now_us):
+                self.send(datagram, self.sessions.peer(link).address)
+        for address, datagram in self.sessions.output():
+            self.send(datagram, address)
+        due_us = [at_us for at_us in (self.sessions.deadline_us, self.engine.deadline_us) if at_us is not None]
+        if self.timer:
+            self.timer.cancel()
+        self.timer = self.loop.call_at(min(due_us) / 1e6, self.turn) if due_us else None
+
+    def meet_and_part(self, now_us):
+        for event in self.engine.events():
+            if event.kind == weft.EventKind.NEIGHBOUR_OPEN:
+                self.missing -= 1
+                if self.missing == 0:
+                    self.met.set()
+            elif event.kind == weft.EventKind.NEIGHBOUR_LOST:
+                link = self.link.pop(event.neighbour)
+                del self.neighbour[link]
+                self.sessions.close_link(link, now_us)
+        for event in self.sessions.events():
+            if event.kind == weft.SessionEventKind.OPENED:
+                peer = self.sessions.peer(event.link)
+                number = self.engine.add_neighbour(now_us, is_source=peer.public_key == self.source_key,
+                                                   dialled=peer.initiated)
+                self.link[number], self.neighbour[event.link] = event.link, number
+            elif event.link in self.neighbour:
+                number = self.neighbour.pop(event.link)
+                del self.link[number]
+                self.engine.remove_neighbour(number)
+
+    def feed_or_drink(self, now_us):
+        size = self.engine.options.segment_bytes
+        while self.stream and self.engine.source_ready:
+            self.engine.put(self.stream[:size], now_us)
+            self.stream = self.stream[size:]
+        if not self.source:
+            for _, data in self.engine.segments():
+                self.received += data
+            if self.engine.done:
+                self.done.set()
+
+    def send(self, datagram, address):
+        if random.random() >= LOSS:
+            self.transport.sendto(datagram, address)
+
+
+async def everyone(events):
+    await asyncio.wait_for(asyncio.gather(*(event.wait() for event in events)), 60)
+
+
+async def run(context, stream):
+    """What the relay and the viewer received."""
+    source = weft.Identity.random()
+    peers = []
+    for i, neighbours in enumerate((1, 2, 1)):
+        # Who receives knows the source's public key, from wherever it knows of the stream.
+        who, trust = (source, source) if i == 0 else (weft.Identity.random(), weft.Identity(source.public_key))
+        options = weft.EngineOptions(stream=1, blocks=32, block_bytes=1024, neighbours_max=4, trust=trust,
+                                     datagram_overhead=weft.Sessions.OVERHEAD_BYTES + 28)
+        peer = Peer(context, options, who, i == 0, neighbours)
+        await peer.loop.create_datagram_endpoint(lambda peer=peer: peer, local_addr=("127.0.0.1", 0))
+        if peers:
+            peer.connect(peers[-1].transport.get_extra_info("sockname"))
+        peers.append(peer)
+    await everyone(peer.met for peer in peers)  # who comes when the first segments are dropped cannot have them
+    peers[0].begin(stream)
+    await everyone(peer.done for peer in peers[1:])
+    for peer in peers:
+        peer.timer.cancel()
+        peer.transport.close()
+    return [peer.received for peer in peers[1:]]
+
+
+def main():
+    stream = random.randbytes(SEGMENTS * 32 * 1024 - 123)
+    with weft.Context() as context:
+        same = [bytes(received) == stream for received in asyncio.run(run(context, stream))] == [True, True]
+    print("every byte came back" if same else "bytes differ")
+    return 0 if same else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

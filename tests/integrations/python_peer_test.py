@@ -1,0 +1,512 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The peer's engine and sessions from Python, in virtual time."""
+
+import gc
+import os
+import random
+import sys
+import threading
+import unittest
+
+import weft
+
+DELAY_US = 5000
+
+
+def key():
+    return random.randbytes(32)
+
+
+class Network:
+    """Engines as neighbours of each other, over links that delay and lose."""
+
+    def __init__(self, loss=0.0):
+        self.engines, self.way, self.now_us, self.loss = [], [], 0, loss
+        self.number, self.events, self.received, self.refused = {}, [], [], set()
+
+    def add(self, engine):
+        self.engines.append(engine)
+        self.events.append([])
+        self.received.append(bytearray())
+        return len(self.engines) - 1
+
+    def meet(self, a, b, **options):
+        for here, there in ((a, b), (b, a)):
+            self.number[here, there] = self.engines[here].add_neighbour(self.now_us, **options)
+
+    def turn(self, index):
+        engine = self.engines[index]
+        engine.tick(self.now_us)
+        self.events[index] += engine.events()
+        who = {number: there for (here, there), number in self.number.items() if here == index}
+        for neighbour, datagrams in engine.output(self.now_us):
+            for datagram in datagrams:
+                if random.random() >= self.loss:
+                    self.way.append((self.now_us + DELAY_US, index, who[neighbour], datagram))
+
+    def step(self):
+        due = [engine.deadline_us for engine in self.engines] + [self.way[0][0] if self.way else None]
+        self.now_us = max(self.now_us, min(at_us for at_us in due if at_us is not None))
+        while self.way and self.way[0][0] <= self.now_us:
+            _, sender, receiver, datagram = self.way.pop(0)
+            try:
+                self.engines[receiver].input(self.number[receiver, sender], datagram, self.now_us)
+            except weft.Error as error:  # such as what comes before a greeting that was lost
+                self.refused.add(error.name)
+        for index in range(len(self.engines)):
+            self.turn(index)
+
+    def drink(self):
+        for engine, received in zip(self.engines[1:], self.received[1:]):
+            for _, data in engine.segments():
+                received += data
+
+    def run(self, until, feed=lambda: None, limit_us=60_000_000):
+        while not until():
+            feed()
+            self.step()
+            self.drink()
+            assert self.now_us < limit_us, "%d us, and still not there" % self.now_us
+
+
+class Streams(unittest.TestCase):
+    def setUp(self):
+        self.context = weft.Context()
+
+    def tearDown(self):
+        self.context.close()
+
+    def options(self, **changed):
+        return weft.EngineOptions(**{"stream": 5, "blocks": 8, "block_bytes": 200, "window": 8,
+                                     "neighbours_max": 3, **changed})
+
+    def row(self, options, count=3, trusted=None, source=None, loss=0.0):
+        """A source and others, each the neighbour of the next."""
+        network = Network(loss)
+        for i in range(count):
+            network.add(weft.Engine(self.context, options, source=i == 0, key=key(),
+                                    upload_bits_per_s=10_000_000, **(source or {} if i == 0 else trusted or {})))
+        for i in range(count - 1):
+            network.meet(i, i + 1)
+        return network
+
+    def bulk(self, options, loss=0.0):
+        data = random.randbytes(options.segment_bytes * 11 + 77)
+        network, sent = self.row(options, loss=loss), 0
+
+        def feed():
+            nonlocal sent
+            while sent < len(data) and network.engines[0].source_ready:
+                network.engines[0].put(memoryview(data)[sent:sent + options.segment_bytes], network.now_us)
+                sent += options.segment_bytes
+
+        network.run(lambda: all(engine.done for engine in network.engines[1:]), feed)
+        self.assertEqual([bytes(r) == data for r in network.received[1:]], [True, True])
+        self.assertLessEqual(network.refused, {"WEFT_E_STATE"} if loss else set())
+        return network
+
+    def test_a_stream_through_a_relay_with_loss(self):
+        network = self.bulk(self.options(), loss=0.1)
+        viewer = network.engines[2]
+        self.assertEqual([e for e in network.events[2] if e.kind == weft.EventKind.NEIGHBOUR_OPEN],
+                         [weft.Event(weft.EventKind.NEIGHBOUR_OPEN, neighbour=0, address=b"")])
+        decoded = [e.segment for e in network.events[2] if e.kind == weft.EventKind.DECODED]
+        self.assertEqual(sorted(decoded), list(range(12)))
+        self.assertEqual(viewer.statistics.segments, 12)
+        self.assertGreaterEqual(viewer.statistics.received_innovative, 11 * 8)
+        self.assertTrue(viewer.neighbour_statistics(0).open)
+        self.assertIsNone(viewer.readable)
+        self.assertIsNone(viewer.read())
+        self.assertFalse(viewer.release())
+        self.assertGreater(viewer.memory_bytes, 1000)
+
+    def test_without_code(self):
+        self.bulk(self.options(codec="blocks", policy="rarest"))
+
+    def test_signed(self):
+        identity = weft.Identity.from_seed(key())
+        self.assertEqual(identity.public_key, weft.Identity(identity.public_key).public_key)
+        self.assertNotIn(identity.secret_key.hex(), repr(identity))
+        network = self.bulk(self.options(trust=identity), loss=0.1)
+        self.assertGreater(network.engines[2].statistics.signatures, 11)
+
+    def test_on_demand_from_any_segment(self):
+        options = self.options(mode=weft.Mode.VOD, rate_bits_per_s=2_000_000, startup_us=100_000)
+        data = random.randbytes(options.segment_bytes * 20)
+        network = self.row(options, 2, trusted={"start": 12}, source={"stream_bytes": len(data)})
+
+        def feed():
+            for event in network.events[0]:
+                if event.kind == weft.EventKind.LOAD:
+                    at = event.segment * options.segment_bytes
+                    network.engines[0].load(event.segment, data[at:at + options.segment_bytes], network.now_us)
+            network.events[0].clear()
+
+        network.run(lambda: network.engines[1].done, feed)
+        self.assertEqual(network.received[1], data[12 * options.segment_bytes:])
+        self.assertGreater(network.engines[1].play_time_us(13), network.engines[1].play_time_us(12))
+        network.received[1].clear()
+        network.engines[1].seek(18, network.now_us)
+        network.run(lambda: network.engines[1].done, feed)
+        self.assertEqual(network.received[1], data[18 * options.segment_bytes:])
+        network.engines[1].leave()
+        network.run(lambda: any(e.kind == weft.EventKind.NEIGHBOUR_LOST for e in network.events[0]))
+        self.assertEqual(network.events[0][-1].reason, weft.LostReason.LEFT)
+
+    def test_addresses_to_dial(self):
+        options = self.options(neighbours_target=2, addresses_max=8)
+        engine = weft.Engine(self.context, options, address=b"me")
+        self.assertIsNone(engine.deadline_us)
+        for address in (b"me", b"you", b"you", bytearray(b"they")):
+            engine.add_address(address)
+        engine.add_neighbour(0, address=b"she")
+        dialled = set()
+        for now_us in range(0, 20_000_000, 500_000):
+            engine.tick(now_us)
+            dialled |= {e.address for e in engine.events() if e.kind == weft.EventKind.DIAL}
+            engine.dial_failed(b"you")
+        self.assertEqual(dialled, {b"you", b"they"})
+        self.assertGreater(len(engine.refusal()), 3)
+
+    def test_the_same_key_gives_the_same_run(self):
+        def sent(chance):
+            engine = weft.Engine(self.context, self.options(), source=True, key=chance)
+            engine.put(bytes(1600), 0)
+            engine.add_neighbour(0)
+            return [list(engine.output(now_us)) for now_us in range(0, 1_000_000, 50_000)]
+
+        chance = key()
+        self.assertEqual(sent(chance), sent(chance))
+
+
+class Mistakes(unittest.TestCase):
+    def setUp(self):
+        self.context = weft.Context()
+        self.options = weft.EngineOptions(stream=5, blocks=8, block_bytes=200)
+
+    def test_options_that_are_none(self):
+        def engine(context=self.context, own=None, **changed):
+            return weft.Engine(context, weft.EngineOptions(**{"stream": 5, "blocks": 8, "block_bytes": 200, **changed}),
+                               **(own or {}))
+        for call, kind, text in (
+                (lambda: engine(blocks=0), weft.Error, "WEFT_E_ARGUMENT.*blocks=0"),
+                (lambda: engine(window=5000), weft.Error, "window=5000"),
+                (lambda: engine(mode=weft.Mode.LIVE), weft.Error, "Mode.LIVE"),
+                (lambda: engine(mode=7), weft.Error, "mode=7"),
+                (lambda: engine(stream=1 << 64), ValueError, "stream is"),
+                (lambda: engine(blocks=1 << 32), ValueError, "blocks is"),
+                (lambda: engine(patience_us=-1), ValueError, "patience_us is -1"),
+                (lambda: engine(timers=weft.EngineTimers(map_us=1 << 63)), ValueError, "map_us"),
+                (lambda: engine(timers=weft.EngineTimers(map_us=1 << 55)), weft.Error, "map_us"),
+                (lambda: engine(block_bytes=1.5), TypeError, "integer"),
+                (lambda: engine(codec="fountain"), ValueError, "no codec fountain, but rlnc, blocks"),
+                (lambda: engine(policy="pop"), ValueError, "no policy pop, but push"),
+                (lambda: engine(trust="me"), TypeError, "trust is an Identity"),
+                (lambda: engine(own={"key": b"short"}), ValueError, "32 bytes"),
+                (lambda: engine(own={"address": bytes(21)}), ValueError, "20 bytes at most"),
+                (lambda: engine(own={"start": -1}), ValueError, "start is -1"),
+                (lambda: engine(context=self.options), TypeError, "made from a Context"),
+                (lambda: weft.Engine(self.context, self.context), TypeError, "EngineOptions"),
+                (lambda: weft.Identity(b"x"), ValueError, "public key has 32"),
+                (lambda: weft.Identity.from_seed(b"x"), ValueError, "seed has 32")):
+            with self.assertRaisesRegex(kind, text):
+                call()
+
+    def test_calls_that_are_wrong(self):
+        viewer, source = weft.Engine(self.context, self.options), weft.Engine(self.context, self.options, source=True)
+        number = viewer.add_neighbour(0)
+        for call, name in (
+                (lambda: viewer.input(number, b"\x09nonsense", 0), "WEFT_E_VERSION"),
+                (lambda: viewer.input(number, b"", 0), "WEFT_E_MALFORMED"),
+                (lambda: viewer.input(7, b"\x01\x10", 0), "WEFT_E_STATE"),
+                (lambda: viewer.input(1 << 40, b"\x01\x10", 0), "WEFT_E_ARGUMENT"),
+                (lambda: viewer.put(bytes(1600), 0), "WEFT_E_STATE"),
+                (lambda: source.put(bytes(1601), 0), "WEFT_E_ARGUMENT"),
+                (lambda: source.load(0, bytes(1600), 0), "WEFT_E_STATE"),
+                (lambda: source.readable, "WEFT_E_STATE"),
+                (lambda: viewer.end(0), "WEFT_E_STATE"),
+                (lambda: viewer.remove_neighbour(9), "WEFT_E_STATE"),
+                (lambda: viewer.neighbour_statistics(9), "WEFT_E_STATE"),
+                (lambda: viewer.seek(1 << 50, 0), "WEFT_E_ARGUMENT")):
+            with self.assertRaisesRegex(weft.Error, name):
+                call()
+        for call in (lambda: viewer.tick(-1), lambda: viewer.tick((1 << 60) + 1), lambda: viewer.output(1 << 64),
+                     lambda: viewer.input(-1, b"", 0), lambda: viewer.seek(-1, 0)):
+            with self.assertRaises(ValueError):
+                call()
+        with self.assertRaises(TypeError):
+            viewer.tick(0.5)
+        viewer.close()
+        with self.assertRaisesRegex(ValueError, "Engine is closed"):
+            viewer.tick(0)
+
+    def test_what_fails_to_be_made_is_freed_and_what_is_made_keeps_its_context(self):
+        for _ in range(10):
+            with self.assertRaises(weft.Error):
+                weft.Engine(self.context, weft.EngineOptions(stream=5, blocks=8, block_bytes=0))
+        engine = weft.Engine(weft.Context(), self.options, source=True)
+        gc.collect()
+        engine.put(bytes(1600), 0)
+        engine.add_neighbour(0)
+        self.assertEqual(len(list(engine.output(0))), 1)
+        self.context.close()
+        with self.assertRaisesRegex(ValueError, "Context is closed"):
+            weft.Engine(self.context, self.options)
+
+
+class Callbacks(unittest.TestCase):
+    """Signatures of one's own: what the library calls stays, and what it raises is raised."""
+
+    def setUp(self):
+        self.context = weft.Context()
+
+    def engine(self, trust, source=True, **own):
+        return weft.Engine(self.context, weft.EngineOptions(stream=5, blocks=4, block_bytes=100, trust=trust),
+                           source=source, key=key(), **own)
+
+    def pair(self, sign, verify):
+        network = Network()
+        network.add(self.engine(weft.Trust(verify=None, sign=sign)))
+        network.add(self.engine(weft.Trust(verify=verify), source=False))
+        network.meet(0, 1)
+        return network
+
+    def test_they_sign_and_verify(self):
+        signed, checked = [], []
+
+        def sign(text):
+            signed.append(text)
+            return bytes(64)
+
+        def verify(text, signature):
+            checked.append(text)
+            return signature == bytes(64)
+
+        network = self.pair(sign, verify)
+        del sign, verify
+        gc.collect()
+        data = random.randbytes(1500)
+        for at in range(0, 1500, 400):
+            network.engines[0].put(data[at:at + 400], 0)
+        network.run(lambda: network.engines[1].done)
+        self.assertEqual(network.received[1], data)
+        self.assertTrue(checked)
+        self.assertLessEqual(set(checked), set(signed))
+
+    def test_a_false_signature_is_none(self):
+        network = self.pair(lambda text: bytes(64), lambda text, signature: False)
+        network.engines[0].put(bytes(400), 0)
+        for _ in range(30):
+            network.step()
+        self.assertEqual(network.refused, {"WEFT_E_FOREIGN"})
+        self.assertGreater(network.engines[1].statistics.manifests_refused, 0)
+
+    def test_what_they_raise_is_raised_once_and_the_engine_goes_on(self):
+        for raised in (KeyError("lost"), KeyboardInterrupt()):
+            def fail(*unused, raised=raised):
+                raise raised
+            source = self.engine(weft.Trust(verify=None, sign=fail))
+            with self.assertRaises(type(raised)) as caught:
+                source.put(bytes(400), 0)
+            self.assertIs(caught.exception, raised)
+            source.tick(1)
+            self.assertTrue(source.source_ready)
+            network = self.pair(lambda text: bytes(64), fail)
+            network.engines[0].put(bytes(400), 0)
+            with self.assertRaises(type(raised)):
+                for _ in range(30):
+                    network.step()
+            network.engines[1].tick(network.now_us)
+
+    def test_what_they_give_must_be_a_signature(self):
+        with self.assertRaisesRegex(ValueError, "a signature has 64 bytes, not 3"):
+            self.engine(weft.Trust(verify=None, sign=lambda text: b"abc")).put(bytes(400), 0)
+        with self.assertRaises(TypeError):
+            self.engine(weft.Trust(verify=None, sign=lambda: None)).put(bytes(400), 0)
+        with self.assertRaises(ZeroDivisionError):  # while it is made: it signs its stream's end
+            weft.Engine(self.context, weft.EngineOptions(
+                stream=5, blocks=4, block_bytes=100, mode=weft.Mode.VOD, rate_bits_per_s=1000,
+                trust=weft.Trust(verify=None, sign=lambda text: 1 / 0)), source=True, stream_bytes=1000)
+
+    def test_they_must_not_use_what_has_called_them(self):
+        holder = []
+        for use in (lambda: holder[0].tick(0), lambda: holder[0].close(), self.context.close):
+            holder.clear()
+            holder.append(self.engine(weft.Trust(verify=None, sign=lambda text, use=use: use())))
+            with self.assertRaisesRegex(RuntimeError, "must not use what has called it"):
+                holder[0].put(bytes(400), 0)
+        other = self.engine(None)
+        own = self.engine(weft.Trust(verify=None, sign=lambda text: other.statistics and bytes(64)))
+        own.put(bytes(400), 0)  # others may be used
+
+    def test_nothing_is_held_when_the_engine_goes(self):
+        def sign(text):
+            return bytes(64)
+
+        before = sys.getrefcount(sign)
+        gc.collect()
+        gc.disable()
+        try:
+            self.engine(weft.Trust(verify=None, sign=sign)).put(bytes(400), 0)
+            self.assertEqual(sys.getrefcount(sign), before)
+        finally:
+            gc.enable()
+
+    def test_closing_waits_for_a_call_that_is_in_a_callback(self):
+        inside, go = threading.Event(), threading.Event()
+
+        def sign(text):
+            inside.set()
+            go.wait(60)
+            return bytes(64)
+
+        engine = self.engine(weft.Trust(verify=None, sign=sign))
+        threads = [threading.Thread(target=engine.put, args=(bytes(400), 0))]
+        threads[0].start()
+        inside.wait(60)
+        threads.append(threading.Thread(target=self.context.close))
+        threads[1].start()
+        go.set()
+        for thread in threads:
+            thread.join()
+        with self.assertRaisesRegex(ValueError, "Engine is closed"):
+            engine.tick(0)
+
+
+class Secure(unittest.TestCase):
+    def setUp(self):
+        self.context = weft.Context()
+        self.addresses = [("10.0.0.1", 7000), ("2001:db8::2", 7001)]
+        self.identities = [weft.Identity.from_seed(key()) for _ in range(2)]
+
+    def sessions(self, *options, keys=(None, None)):
+        options = options or (weft.SessionsOptions(blob=b"a"), weft.SessionsOptions(blob=b"bb"))
+        return [weft.Sessions(self.context, self.identities[i], 0, options[i], key=keys[i]) for i in range(2)]
+
+    def exchange(self, pair, now_us=0):
+        """Handshake datagrams, until there are none."""
+        moved = True
+        while moved:
+            moved = False
+            for i in range(2):
+                for address, datagram in pair[i].output():
+                    self.assertEqual(address, self.addresses[1 - i])
+                    self.assertIsNone(pair[1 - i].input(self.addresses[i], datagram, now_us))
+                    moved = True
+
+    def test_a_session_and_what_is_sealed_in_it(self):
+        pair = self.sessions()
+        link = pair[0].open(self.addresses[1], 0, self.identities[1].public_key)
+        self.exchange(pair)
+        opened = [list(one.events()) for one in pair]
+        self.assertEqual(opened[0], [weft.SessionEvent(weft.SessionEventKind.OPENED, link)])
+        other = opened[1][0].link
+        seen = [pair[0].peer(link), pair[1].peer(other)]
+        for i in range(2):
+            self.assertEqual((seen[i].address, seen[i].public_key, seen[i].blob, seen[i].initiated),
+                             (self.addresses[1 - i], self.identities[1 - i].public_key, (b"bb", b"a")[i], i == 0))
+        plain = [b"\x00", b"\x00\x01", random.randbytes(weft.Sessions.PLAIN_BYTES)]
+        sealed = pair[0].seal(link, plain, 1000)
+        self.assertEqual([len(s) - len(p) for s, p in zip(sealed, plain)], [weft.Sessions.OVERHEAD_BYTES] * 3)
+        with self.assertRaisesRegex(weft.Error, "WEFT_E_FOREIGN"):
+            pair[1].input(self.addresses[0], bytes([*sealed[1][:-1], sealed[1][-1] ^ 1]), 1000)
+        for s, p in zip(sealed, plain):
+            before = bytes(s)
+            self.assertEqual(pair[1].input(self.addresses[0], memoryview(s), 1000), (other, p))
+            self.assertEqual(s, before)  # it was opened elsewhere
+            self.assertIsNone(pair[1].input(self.addresses[0], s, 1000))  # a replay
+        self.assertEqual((pair[1].statistics.opened, pair[1].statistics.replayed), (1, 3))
+        pair[0].close_link(link, 2000)
+        self.exchange(pair, 2000)
+        self.assertEqual(list(pair[1].events()), [weft.SessionEvent(
+            weft.SessionEventKind.LOST, other, weft.SessionReason.CLOSED)])
+
+    def test_admission(self):
+        asked = []
+
+        def admit(public_key, address):
+            asked.append((public_key, address))
+            return False
+
+        pair = self.sessions(weft.SessionsOptions(), weft.SessionsOptions(admit=admit))
+        pair[0].open(self.addresses[1], 0)
+        with self.assertRaisesRegex(weft.Error, "WEFT_E_FOREIGN"):
+            self.exchange(pair)
+        self.assertEqual(asked[0], (self.identities[0].public_key, self.addresses[0]))
+        self.assertEqual(list(pair[1].events()), [])
+
+        def fail(public_key, address):
+            raise KeyError("lost")
+
+        pair = self.sessions(weft.SessionsOptions(), weft.SessionsOptions(admit=fail))
+        pair[0].open(self.addresses[1], 0)
+        with self.assertRaisesRegex(KeyError, "lost"):
+            self.exchange(pair)
+
+    def test_no_answer(self):
+        one = self.sessions()[0]
+        link = one.open(self.addresses[1], 0)
+        self.assertIsNotNone(one.deadline_us)
+        now_us = 0
+        while one.deadline_us is not None and now_us < 60_000_000:
+            now_us = max(now_us, one.deadline_us)
+            one.tick(now_us)
+            list(one.output())
+            for event in one.events():
+                self.assertEqual(event, weft.SessionEvent(weft.SessionEventKind.LOST, link, weft.SessionReason.NO_ANSWER))
+                return
+        self.fail("nobody answered, and nobody said so by %d us" % now_us)
+
+    def test_mistakes(self):
+        pair = self.sessions()
+        public = weft.Identity(self.identities[0].public_key)
+        for call, kind, text in (
+                (lambda: weft.Sessions(self.context, public, 0), TypeError, "secret key"),
+                (lambda: weft.Sessions(self.context, self.identities[0], 0, weft.SessionsOptions(links_max=0)),
+                 weft.Error, "0 links"),
+                (lambda: weft.Sessions(self.context, self.identities[0], 0, weft.SessionsOptions(blob=bytes(161))),
+                 weft.Error, "161 bytes"),
+                (lambda: pair[0].set_blob(bytes(161)), weft.Error, "161 bytes, and at most 160"),
+                (lambda: pair[0].open(("localhost", 1), 0), ValueError, "localhost"),
+                (lambda: pair[0].open(("::1", 65536), 0), ValueError, "a port is 65536"),
+                (lambda: pair[0].open(self.addresses[1], 0, b"x"), ValueError, "32 bytes"),
+                (lambda: pair[0].peer(0), weft.Error, "WEFT_E_STATE.*link 0"),
+                (lambda: pair[0].seal(0, [b"x"], 0), weft.Error, "WEFT_E_STATE"),
+                (lambda: pair[0].seal(0, [bytes(1173)], 0), ValueError, "1173 bytes, and at most 1172"),
+                (lambda: pair[0].input(self.addresses[1], b"", 0), weft.Error, "WEFT_E_MALFORMED"),
+                (lambda: pair[0].input(self.addresses[1], bytes(1201), 0), weft.Error, "WEFT_E_MALFORMED")):
+            with self.assertRaisesRegex(kind, text):
+                call()
+        pair[0].close_link(5, 0)
+
+    def test_engines_over_sessions(self):
+        pair, data = self.sessions(), random.randbytes(8 * 1000 * 3 + 5)
+        options = weft.EngineOptions(stream=9, blocks=8, block_bytes=1000, trust=weft.Identity(self.identities[0].public_key))
+        signing = weft.EngineOptions(stream=9, blocks=8, block_bytes=1000, trust=self.identities[0])
+        engines = [weft.Engine(self.context, signing, source=True), weft.Engine(self.context, options)]
+        for at in range(0, len(data), options.segment_bytes):
+            engines[0].put(data[at:at + options.segment_bytes], 0)
+        pair[0].open(self.addresses[1], 0)
+        now_us, received = 0, bytearray()
+        self.exchange(pair)
+        links = [next(one.events()).link for one in pair]
+        numbers = [engine.add_neighbour(0, is_source=i == 1) for i, engine in enumerate(engines)]
+        while not engines[1].done and now_us < 60_000_000:
+            for i in range(2):
+                engines[i].tick(now_us)
+                for _, datagrams in engines[i].output(now_us):
+                    for sealed in pair[i].seal(links[i], datagrams, now_us):
+                        link, plain = pair[1 - i].input(self.addresses[i], sealed, now_us)
+                        self.assertEqual(link, links[1 - i])
+                        engines[1 - i].input(numbers[1 - i], plain, now_us)
+            for _, segment in engines[1].segments():
+                received += segment
+            now_us += 1000
+        self.assertEqual(received, data)
+
+
+if __name__ == "__main__":
+    SEED = int(os.environ.get("WEFT_TEST_SEED", "0"), 0) or random.randrange(1 << 48)
+    print("WEFT_TEST_SEED=%#x" % SEED, flush=True)
+    random.seed(SEED)
+    unittest.main()

@@ -275,10 +275,11 @@ class Lifetimes(unittest.TestCase):
 
     def test_the_document(self):
         with open(os.environ["WEFT_DOCUMENT"], encoding="utf-8") as document:
-            text = document.read()
-        example = text.split("```python\n")[1].split("```")[0]
-        program = subprocess.run([sys.executable, "-c", example], capture_output=True, check=False)
-        self.assertEqual((program.returncode, program.stdout, program.stderr), (0, b"", b""))
+            examples = [part.split("```")[0] for part in document.read().split("```python\n")[1:]]
+        self.assertGreater(len(examples), 1)
+        for example in examples:
+            program = subprocess.run([sys.executable, "-c", example], capture_output=True, check=False)
+            self.assertEqual((program.returncode, program.stderr), (0, b""), example)
 
 
 class Mistakes(unittest.TestCase):

@@ -185,6 +185,47 @@ class Coding(unittest.TestCase):
         with self.assertRaises(ValueError):
             encoder.combine(bytes(21))
 
+    def test_many_at_once(self):
+        shapes = [weft.SegmentId(7, i, *random.choice(((20, 300), (5, 64), (1, 1)))) for i in range(6)]
+        data = [some_bytes(shape.bytes) for shape in shapes]
+        encoders = [weft.Encoder(self.context, shape, some) for shape, some in zip(shapes, data)]
+        made = weft.Encoder.batches(encoders, 3)
+        for encoder, (coefficients, payloads) in zip(encoders, made):
+            self.assertEqual(encoder.combine(coefficients), payloads)
+        whole = [encoder.batch(encoder.id.blocks) for encoder in encoders]
+        for attempt in whole:  # a matrix of chance is singular now and then
+            attempt[0][:] = bytearray(len(attempt[0]))
+            blocks = len(attempt[0]) ** 0.5
+            attempt[0][::int(blocks) + 1] = bytes([3]) * int(blocks)
+        whole = [(c, encoder.combine(c)) for encoder, (c, _) in zip(encoders, whole)]
+        self.assertEqual(weft.decode_batch(self.context, whole), data)
+        whole[2] = bytes(len(whole[2][0])), whole[2][1]
+        self.assertEqual(weft.decode_batch(self.context, whole), [*data[:2], None, *data[3:]])
+        self.assertEqual((weft.decode_batch(self.context, []), weft.Encoder.batches([], 5)), ([], []))
+
+    def test_many_that_do_not_go_together(self):
+        encoder, other = (weft.Encoder(self.context, self.id, self.data) for _ in range(2))
+        with weft.Context() as context:
+            foreign = weft.Encoder(context, self.id, self.data)
+            for wrong in ([encoder, encoder], [encoder, foreign]):
+                with self.assertRaisesRegex(ValueError, "of one context, each once"):
+                    weft.Encoder.batches(wrong, 1)
+        closed = weft.Encoder(self.context, self.id, self.data)
+        closed.close()
+        with self.assertRaisesRegex(ValueError, "Encoder is closed"):
+            weft.Encoder.batches([encoder, closed], 1)
+        for wrong in ((bytes(3), bytes(4)), (bytes(4), bytes(5)), (b"", b""), (bytes(4), b"")):
+            with self.assertRaisesRegex(ValueError, "are not \\(n, n\\)"):
+                weft.decode_batch(self.context, [wrong])
+        with self.assertRaisesRegex(ValueError, "Context is closed"):
+            weft.decode_batch(context, [encoder.batch(20)])
+        threads = [threading.Thread(target=weft.Encoder.batches, args=(pair, 50))  # in either order
+                   for pair in ([encoder, other], [other, encoder]) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
     def test_fixed_randomness_repeats(self):
         def packet(key):
             encoder = weft.Encoder(self.context, self.id, self.data)
@@ -396,7 +437,7 @@ class Rows(unittest.TestCase):
         names = [name for name, technique, available in weft.backends() if available]
         self.assertIn("scalar", names)
         with weft.Context(backend="scalar", threads=2) as context:
-            self.assertEqual(context.backend, "scalar")
+            self.assertEqual((context.backend, context.host_backend), ("scalar", "scalar"))
         with self.assertRaises(weft.Error) as raised:
             weft.Context(backend="abacus")
         self.assertEqual(raised.exception.name, "WEFT_E_BACKEND_UNKNOWN")
@@ -424,6 +465,20 @@ class Storage(unittest.TestCase):
             self.assertIsNone(some[lost[1]])
             parity[1][0] ^= 1
             self.assertEqual(code.verify(data + parity), [6])
+
+    def test_many_stripes(self):
+        code = weft.Code(self.context, "cauchy", 4, 2)
+        stripes = [[some_bytes(size) for _ in range(4)] for size in (100, 0, 64, 4096)]
+        parity = code.encode_stripes(stripes)
+        self.assertEqual(parity, [code.encode(stripe) for stripe in stripes])
+        whole = [[*data, *some] for data, some in zip(stripes, parity)]
+        lacking = [[None if i in (1, 4) else shard for i, shard in enumerate(stripe)] for stripe in whole]
+        self.assertEqual(code.recover_stripes(lacking), whole)
+        self.assertEqual([stripe[4] for stripe in code.recover_stripes(lacking, wanted=[1])], [None] * 4)
+        self.assertEqual((code.encode_stripes([]), code.recover_stripes([])), ([], []))
+        lacking[2] = whole[2]
+        with self.assertRaisesRegex(ValueError, "lack the same shards"):
+            code.recover_stripes(lacking)
 
     def test_a_matrix_of_ones_own(self):
         rows = bytes([1, 1, 0, 0, 0, 0, 1, 1, 1, 2, 3, 4])

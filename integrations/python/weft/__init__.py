@@ -25,7 +25,7 @@ from ._declarations import CONSTANTS, DEPENDENT, FUNCTIONS, OK, PENDING, STRUCTU
 from ._engine import (
     Burst, Engine, EngineOptions, EngineStatistics, EngineTimers, Event, EventKind, LostReason, Mode,
     NeighbourStatistics)
-from ._rlnc import Decoder, Encoder, Recoder
+from ._rlnc import Decoder, Encoder, Recoder, decode_batch
 from ._session import (
     Cipher, SessionEvent, SessionEventKind, SessionPeer, SessionReason, Sessions, SessionsOptions,
     SessionStatistics)
@@ -36,7 +36,7 @@ __all__ = [
     "Burst", "Cipher", "Code", "Context", "Decoder", "Encoder", "Engine", "EngineOptions", "EngineStatistics",
     "EngineTimers", "Error", "Event", "EventKind", "Identity", "LostReason", "Mode", "NeighbourStatistics",
     "Recoder", "SegmentId", "SessionEvent", "SessionEventKind", "SessionPeer", "SessionReason",
-    "SessionStatistics", "Sessions", "SessionsOptions", "Trust", "backends", "version"]
+    "SessionStatistics", "Sessions", "SessionsOptions", "Trust", "backends", "decode_batch", "version"]
 
 for _name in __all__:  # weft.Error, wherever it is written
     globals()[_name].__module__ = "weft"

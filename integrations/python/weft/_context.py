@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors, buffers, and handles: what belongs to a Context, and ends with it."""
 
+import contextlib
 import ctypes
 import threading
 
@@ -104,6 +105,17 @@ class _Handle:
             return call(self._at, *arguments)
 
 
+def _together(handles, call, *arguments):
+    """A call of the library on several handles, each used by nobody else meanwhile."""
+    with contextlib.ExitStack() as held:
+        for handle in sorted(set(handles), key=id):  # everybody takes them in one order
+            held.enter_context(handle._lock)
+        for handle in handles:
+            if not handle._context._keeps(handle._at):
+                raise ValueError("%s is closed" % type(handle).__name__)
+        return call((ctypes.c_void_p * len(handles))(*(handle._at for handle in handles)), *arguments)
+
+
 def version():
     return _c.weft_version().decode()
 
@@ -119,7 +131,11 @@ def backends():
 
 
 class Context:
-    """Which row of the table computes, and on how many threads. Closing it closes what it made."""
+    """Which row of the table computes, and on how many threads. Closing it closes what it made.
+
+    backend: a name of backends(); "cuda": the best of GPU number `device`, from and to host memory. None:
+    what WEFT_BACKEND names, else the best of the CPU's.
+    """
 
     def __init__(self, backend=None, threads=1, device=0):
         self._made = {}  # address: the name of what frees it, and its lock, in order of making
@@ -160,6 +176,17 @@ class Context:
     def __reduce__(self):
         raise TypeError("Context can be neither copied nor pickled")
 
+    @contextlib.contextmanager
+    def _busy(self):
+        """For a call on the context itself, which its close() waits for."""
+        call, lock = object(), threading.RLock()
+        with lock:
+            self._made[call] = None, lock
+            try:
+                yield self._open()
+            finally:
+                self._made.pop(call, None)
+
     def _keep(self, at, free, lock):
         self._made[at.value] = free, lock
         return at.value
@@ -178,4 +205,10 @@ class Context:
 
     @property
     def backend(self):
+        """The row that computes."""
         return _c.weft_ctx_backend(self._open()).decode()
+
+    @property
+    def host_backend(self):
+        """The row that does what is too small for a GPU; without one, the same."""
+        return _c.weft_ctx_host_backend(self._open()).decode()

@@ -127,6 +127,23 @@ class _Batch(ctypes.Structure):
     ]
 
 
+class _DecodeJob(ctypes.Structure):
+    _fields_ = [
+        ("blocks", _size),
+        ("block_bytes", _size),
+        ("coefficients", _bytes),
+        ("coefficients_stride", _size),
+        ("coefficients_mem", ctypes.c_int),
+        ("payload_rows", ctypes.c_void_p),
+        ("payload", _bytes),
+        ("payload_stride", _size),
+        ("out", _bytes),
+        ("out_stride", _size),
+        ("mem", ctypes.c_int),
+        ("status", ctypes.c_int),
+    ]
+
+
 class _CodeOptions(ctypes.Structure):
     _fields_ = [
         ("name", ctypes.c_char_p),
@@ -170,6 +187,7 @@ STRUCTURES = {
     "weft_encoder_options": _EncoderOptions,
     "weft_decoder_options": _DecoderOptions,
     "weft_batch": _Batch,
+    "weft_decode_job": _DecodeJob,
     "weft_code_options": _CodeOptions,
     "weft_stripe": _Stripe,
     "weft_erasures": _Erasures,
@@ -207,6 +225,7 @@ _declare({
     "weft_ctx_new": (ctypes.c_int, [_out, ctypes.POINTER(_ContextOptions)]),
     "weft_ctx_free": (None, [_handle]),
     "weft_ctx_backend": (ctypes.c_char_p, [_handle]),
+    "weft_ctx_host_backend": (ctypes.c_char_p, [_handle]),
     "weft_packet_bytes": (_size, [_id, ctypes.c_int]),
     "weft_segment_new": (ctypes.c_int, [_handle, ctypes.POINTER(_SegmentOptions), _handle, _out]),
     "weft_segment_free": (None, [_handle]),
@@ -214,7 +233,7 @@ _declare({
     "weft_encoder_free": (None, [_handle]),
     "weft_encoder_fix_random": (ctypes.c_int, [_handle, _bytes]),
     "weft_encoder_next": (ctypes.c_int, [_handle, _bytes, _size, _written]),
-    "weft_encoder_batch": (ctypes.c_int, [_handle, ctypes.POINTER(_Batch), _handle]),
+    "weft_encoder_batches": (ctypes.c_int, [_out, ctypes.POINTER(_Batch), _size, _handle]),
     "weft_encoder_combine": (ctypes.c_int,
                              [_handle, _size, _bytes, _size, ctypes.POINTER(_Batch), _handle]),
     "weft_decoder_new": (ctypes.c_int, [_handle, ctypes.POINTER(_DecoderOptions), _out]),
@@ -228,6 +247,7 @@ _declare({
     "weft_decoder_block": (ctypes.c_int, [_handle, _size, _out]),
     "weft_decoder_read": (ctypes.c_int, [_handle, _size, _size, _bytes]),
     "weft_decoder_recode": (ctypes.c_int, [_handle, _bytes, _size, _written]),
+    "weft_decode_batch": (ctypes.c_int, [_handle, ctypes.POINTER(_DecodeJob), _size, _handle]),
     "weft_recoder_new": (ctypes.c_int, [_handle, _id, _size, _out]),
     "weft_recoder_free": (None, [_handle]),
     "weft_recoder_fix_random": (ctypes.c_int, [_handle, _bytes]),

@@ -2,10 +2,11 @@
 """Encoders, decoders and recoders of one segment."""
 
 import ctypes
+import math
 
-from ._context import _address, _check, _Handle, _length, _read_only, _writable
+from ._context import _address, _check, _Handle, _length, _read_only, _together, _writable
 from ._declarations import (
-    _Batch, _c, _DecoderOptions, _EncoderOptions, _PACKET_MODES, _SegmentOptions, _size, _whole,
+    _Batch, _c, _DecodeJob, _DecoderOptions, _EncoderOptions, _PACKET_MODES, _SegmentOptions, _size, _whole,
     DEPENDENT, OK, PENDING, SegmentId)
 
 
@@ -91,15 +92,25 @@ class Encoder(_Coder):
 
     def batch(self, count):
         """`count` packets in one product: coefficients (count, n) and payloads (count, k)."""
-        count = _whole("count", count)
-        coefficients = bytearray(count * self.id.blocks)
-        payloads = bytearray(count * self.id.block_bytes)
-        if count:
-            batch = self._payloads(count, payloads)
-            batch.coefficients = _address(_writable(coefficients))
-            batch.coefficients_stride = self.id.blocks
-            _check(self._run(_c.weft_encoder_batch, ctypes.byref(batch), None))
-        return coefficients, payloads
+        return self.batches([self], count)[0]
+
+    @staticmethod
+    def batches(encoders, count):
+        """The same for many encoders of one context at once: on a GPU by one launch."""
+        encoders, count = list(encoders), _whole("count", count)
+        if len(set(encoders)) != len(encoders) or any(e._context is not encoders[0]._context for e in encoders):
+            raise ValueError("encoders of one context, each once")
+        made = [(bytearray(count * e.id.blocks), bytearray(count * e.id.block_bytes)) for e in encoders]
+        if made and count:
+            table = (_Batch * len(made))(*(e._batch(count, *out) for e, out in zip(encoders, made)))
+            _check(_together(encoders, _c.weft_encoder_batches, table, len(made), None))
+        return made
+
+    def _batch(self, count, coefficients, payloads):
+        batch = self._payloads(count, payloads)
+        batch.coefficients = _address(_writable(coefficients))
+        batch.coefficients_stride = self.id.blocks
+        return batch
 
     def combine(self, coefficients):
         """Payloads (m, k) for coefficients (m, n) of one's own."""
@@ -195,3 +206,30 @@ class Recoder(_Taker):
     def next(self):
         """A fresh mixture as a datagram; None while nothing is held."""
         return self._datagram(_c.weft_recoder_next)
+
+
+def _decode_job(coefficients, payloads):
+    """A job, its result, and what keeps its bytes where they are."""
+    blocks = math.isqrt(_length(coefficients))
+    size, rest = divmod(_length(payloads), blocks or 1)
+    if not blocks or blocks * blocks != _length(coefficients) or rest or not size:
+        raise ValueError("%d bytes of coefficients and %d of payloads are not (n, n) and (n, k)"
+                         % (_length(coefficients), _length(payloads)))
+    out = bytearray(blocks * size)
+    held = _read_only(coefficients), _read_only(payloads)
+    job = _DecodeJob(blocks=blocks, block_bytes=size, coefficients=_address(held[0]), coefficients_stride=blocks,
+                     payload=_address(held[1]), payload_stride=size, out=_address(_writable(out)), out_stride=size)
+    return job, out, held
+
+
+def decode_batch(context, segments):
+    """Many segments at once, each from its n packets: pairs as Encoder.batch(n) gives them.
+
+    A list of the segments; None where the packets are not independent.
+    """
+    jobs = [_decode_job(*segment) for segment in segments]
+    table = (_DecodeJob * len(jobs))(*(job for job, _, _ in jobs))
+    if jobs:
+        with context._busy() as at:
+            _check(_c.weft_decode_batch(at, table, len(jobs), None), "%d segments" % len(jobs))
+    return [out if one.status == OK else None for one, (_, out, _) in zip(table, jobs)]

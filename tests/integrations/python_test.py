@@ -20,7 +20,7 @@ def some_bytes(count):
     return random.randbytes(count)
 
 
-HEADERS = ("weft/weft.h", "weft/peer_engine.h", "weft/peer_session.h")
+HEADERS = ("weft/weft.h", "weft/server.h", "weft/peer_engine.h", "weft/peer_session.h")
 TYPES = {
     None: "void", ctypes.c_bool: "bool", ctypes.c_int: "int", ctypes.c_uint8: "uint8_t",
     ctypes.c_uint16: "uint16_t", ctypes.c_uint32: "uint32_t", ctypes.c_uint64: "uint64_t",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""weft from Python: random linear network coding, storage codes, and the engine of a peer.
+"""weft from Python: random linear network coding, storage codes, a streaming server, the engine of a peer.
 
 Nothing but ctypes and libweft.so, which tools/install puts under the same prefix. WEFT_LIBRARY names
 another one. Bytes go in as anything that has a buffer (bytes, bytearray, memoryview, an array of
@@ -13,8 +13,8 @@ numpy) and come out as bytes or bytearray.
             decoder.add(encoder.next())
         assert decoder.read(len(data)) == data
 
-Engine is a peer over a transport of one's own, Sessions what encrypts and proves who is who below it:
-datagrams and the time go in, datagrams and events come out.
+Server codes for many clients in the background. Engine is a peer over a transport of one's own, Sessions
+what encrypts and proves who is who below it: datagrams and the time in, datagrams and events out.
 
 What each call means is said in include/weft/*.h. Calls let go of the interpreter's lock; threads may
 share a handle, whose calls then wait for each other, and work side by side with handles of their own.
@@ -26,6 +26,8 @@ from ._engine import (
     Burst, Engine, EngineOptions, EngineStatistics, EngineTimers, Event, EventKind, LostReason, Mode,
     NeighbourStatistics)
 from ._rlnc import Decoder, Encoder, Recoder, decode_batch
+from ._server import (
+    LaneStatistics, Server, ServerOptions, ServerPacket, ServerRequest, ServerStatistics)
 from ._session import (
     Cipher, SessionEvent, SessionEventKind, SessionPeer, SessionReason, Sessions, SessionsOptions,
     SessionStatistics)
@@ -34,8 +36,9 @@ from ._trust import Identity, Trust
 
 __all__ = [
     "Burst", "Cipher", "Code", "Context", "Decoder", "Encoder", "Engine", "EngineOptions", "EngineStatistics",
-    "EngineTimers", "Error", "Event", "EventKind", "Identity", "LostReason", "Mode", "NeighbourStatistics",
-    "Recoder", "SegmentId", "SessionEvent", "SessionEventKind", "SessionPeer", "SessionReason",
+    "EngineTimers", "Error", "Event", "EventKind", "Identity", "LaneStatistics", "LostReason", "Mode",
+    "NeighbourStatistics", "Recoder", "SegmentId", "Server", "ServerOptions", "ServerPacket", "ServerRequest",
+    "ServerStatistics", "SessionEvent", "SessionEventKind", "SessionPeer", "SessionReason",
     "SessionStatistics", "Sessions", "SessionsOptions", "Trust", "backends", "decode_batch", "version"]
 
 for _name in __all__:  # weft.Error, wherever it is written

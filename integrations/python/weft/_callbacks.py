@@ -26,23 +26,23 @@ class _Turns:
 class _Callbacks:
     """Functions that the library may call while it is called itself: kept, since it has their addresses.
 
-    The first exception of one waits for the library's call to return, which then raises it; until then
-    every function answers False without being called.
+    The first exception of one waits for the library's call to return, which then raises it, or of another
+    thread for the next call; until then every function answers False, or 0, without being called.
     """
 
     def __init__(self):
         self._held = []
         self._raised = []  # shared with the functions, which know nothing else of this object: no cycle
 
-    def make(self, kind, function):
+    def make(self, kind, function, result=bool):
         raised = self._raised
 
         def call(*arguments):
             try:
-                return not raised and bool(function(*arguments))
+                return result() if raised else result(function(*arguments))
             except BaseException as error:  # pylint: disable=broad-except
                 raised.append(error)
-                return False
+                return result()
 
         self._held.append(kind(call))
         return self._held[-1]

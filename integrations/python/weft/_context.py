@@ -138,7 +138,7 @@ class Context:
     """
 
     def __init__(self, backend=None, threads=1, device=0):
-        self._made = {}  # address: the name of what frees it, and its lock, in order of making
+        self._made = {}  # address: what frees it, or the name of that, and its lock, in order of making
         self._at = None
         at = ctypes.c_void_p()
         options = _ContextOptions(backend=backend.encode() if backend else None,
@@ -200,7 +200,9 @@ class Context:
             return
         with lock:
             free, _ = self._made.pop(at, (None, None))  # another thread may have been first
-            if free and _c is not None:
+            if callable(free):
+                free(at)
+            elif free and _c is not None:
                 getattr(_c, free)(at)
 
     @property

@@ -10,6 +10,13 @@ from ._declarations import (
     DEPENDENT, OK, PENDING, SegmentId)
 
 
+def _density(share):
+    if not 0 <= share <= 1:
+        raise ValueError("a density is from 0 to 1, not %s" % share)
+    # 1 is all of them; less than the least there is would be taken for 0, which is all as well.
+    return 0 if share in (0, 1) else min(max(round(share * 65536), 1), 65535)
+
+
 class _Coder(_Handle):
     """What has packets of one segment."""
 
@@ -64,11 +71,7 @@ class Encoder(_Coder):
     def __init__(self, context, shape, data, systematic=False, seeded=False, first_seed=0, density=0):
         super().__init__(context, shape)
         segment, at = ctypes.c_void_p(), ctypes.c_void_p()
-        if not 0 <= density <= 1:
-            raise ValueError("a density is from 0 to 1, not %s" % density)
-        # 1 is all of them; less than the least there is would be taken for 0, which is all as well.
-        share = 0 if density in (0, 1) else min(max(round(density * 65536), 1), 65535)
-        how = _EncoderOptions(systematic, seeded, _whole("first_seed", first_seed, 64), share)
+        how = _EncoderOptions(systematic, seeded, _whole("first_seed", first_seed, 64), _density(density))
         held = _read_only(data)
         options = _SegmentOptions(id=self.id, data=_address(held), bytes=_length(data))
         _check(_c.weft_segment_new(context._open(), ctypes.byref(options), None, ctypes.byref(segment)),

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The streaming server's coder: segments go in, coded datagrams for many clients come out."""
+
+import atexit
+import collections
+import ctypes
+import dataclasses
+import time
+import typing
+import weakref
+
+from ._callbacks import _CalledBack
+from ._context import _address, _check, _length, _read_only, Context, Error
+from ._declarations import (
+    _c, _declare, _fill, _handle, _id, _out, _size, _whole, _written, CONSTANTS, OK, SegmentId, STRUCTURES)
+from ._engine import time_of
+from ._rlnc import _density
+
+_MAX_LANES = 16
+_FOREVER_US = (1 << 63) - 1
+_CLOCK = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+_TAKEN_AT_ONCE = 256
+
+
+class _ServerOptions(ctypes.Structure):
+    _fields_ = [
+        ("contexts", _out),
+        ("context_count", _size),
+        ("now_us", ctypes.c_void_p),
+        ("user", ctypes.c_void_p),
+        ("memory_bytes", _size),
+        ("ready_bytes", _size),
+        ("gather_us", ctypes.c_int64),
+        ("batch_packets", _size),
+        ("density_q16", ctypes.c_uint16),
+        ("fall_over", ctypes.c_bool),
+        ("repeatable", ctypes.c_bool),
+    ]
+
+
+class _ServerRequest(ctypes.Structure):
+    _fields_ = [("stream", ctypes.c_uint64), ("segment", ctypes.c_uint64), ("client", ctypes.c_uint64),
+                ("packets", ctypes.c_uint32)]
+
+
+class _ServerPacket(ctypes.Structure):
+    _fields_ = [("client", ctypes.c_uint64), ("stream", ctypes.c_uint64), ("segment", ctypes.c_uint64),
+                ("datagram", ctypes.c_void_p), ("bytes", _size), ("status", ctypes.c_int),
+                ("lease", ctypes.c_void_p)]
+
+
+class _LaneStatistics(ctypes.Structure):
+    _fields_ = [("backend", ctypes.c_char_p), ("failed", ctypes.c_bool),
+                *((name, ctypes.c_uint64) for name in ("batches", "packets", "coded_bytes", "busy_us"))]
+
+
+class _ServerStatistics(ctypes.Structure):
+    _fields_ = [
+        *((name, _size) for name in ("segments", "segment_bytes", "ready_bytes", "pending_packets")),
+        *((name, ctypes.c_uint64) for name in ("evicted", "expired", "fallen_over")),
+        ("lanes", _size),
+        ("lane", _LaneStatistics * _MAX_LANES),
+    ]
+
+
+STRUCTURES.update({
+    "weft_server_options": _ServerOptions,
+    "weft_server_request": _ServerRequest,
+    "weft_server_packet": _ServerPacket,
+    "weft_server_lane_stats": _LaneStatistics,
+    "weft_server_stats": _ServerStatistics,
+})
+CONSTANTS["WEFT_SERVER_MAX_LANES"] = _MAX_LANES
+
+_declare({
+    "weft_server_new": (ctypes.c_int, [ctypes.POINTER(_ServerOptions), _out]),
+    "weft_server_free": (None, [_handle]),
+    "weft_server_push": (ctypes.c_int, [_handle, _id, ctypes.c_void_p, _size, ctypes.c_int64, ctypes.c_int64]),
+    "weft_server_has": (ctypes.c_bool, [_handle, ctypes.c_uint64, ctypes.c_uint64]),
+    "weft_server_request_many": (ctypes.c_int, [_handle, ctypes.POINTER(_ServerRequest), _size, ctypes.c_int64,
+                                                _written]),
+    "weft_server_fd": (ctypes.c_int, [_handle]),
+    "weft_server_deadline": (ctypes.c_int64, [_handle]),
+    "weft_server_process": (ctypes.c_int, [_handle, ctypes.c_int64]),
+    "weft_server_take": (ctypes.c_int, [_handle, ctypes.POINTER(_ServerPacket), _size, _written]),
+    "weft_server_release": (None, [_handle, ctypes.POINTER(_ServerPacket), _size]),
+    "weft_server_get_stats": (None, [_handle, ctypes.POINTER(_ServerStatistics)]),
+    "weft_server_predict_lane": (_size, [_handle, _id, _size]),
+})
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerOptions:
+    """weft/server.h says what each means, and what 0 stands for. density as Encoder has it."""
+
+    memory_bytes: int = 0
+    ready_bytes: int = 0
+    gather_us: int = 0
+    batch_packets: int = 0
+    density: float = 0
+    fall_over: bool = False
+    repeatable: bool = False
+
+
+class ServerRequest(typing.NamedTuple):
+    """So many coded packets of a segment for a client, whose number is the caller's own."""
+
+    stream: int
+    segment: int
+    client: int
+    packets: int
+
+
+class ServerPacket(typing.NamedTuple):
+    """A datagram for a client; or None, and why it could not be made."""
+
+    client: int
+    stream: int
+    segment: int
+    datagram: bytes
+    error: Error = None
+
+
+LaneStatistics = collections.namedtuple("LaneStatistics", [field[0] for field in _LaneStatistics._fields_])
+ServerStatistics = collections.namedtuple(
+    "ServerStatistics", [field[0] for field in _ServerStatistics._fields_ if field[0] != "lane"])
+
+_servers = weakref.WeakSet()
+
+
+@atexit.register
+def _stop():
+    """While the interpreter still answers their threads, which ask it for the time."""
+    for server in list(_servers):
+        server.close()
+
+
+class Server(_CalledBack):
+    """Codes on a thread for each of its contexts, in the GPU's and CPU's own measure, and never waits.
+
+    push segments and request packets; call process when deadline_us has come; when the server, which has
+    a fileno() for select and asyncio, is readable, take packets(). clock_us gives microseconds to measure
+    its threads by, which call it; times of calls may come from another clock.
+    """
+
+    def __init__(self, contexts, options=ServerOptions(), clock_us=lambda: time.monotonic_ns() // 1000):
+        contexts = list(contexts)
+        if not contexts or not all(isinstance(context, Context) for context in contexts):
+            raise TypeError("a server has a list of Contexts")
+        super().__init__(contexts[0])
+        self._others = []
+        table = _fill(_ServerOptions(), options, (
+            "memory_bytes", "ready_bytes", "gather_us", "batch_packets", "fall_over", "repeatable"))
+        table.density_q16 = _density(options.density)
+        table.contexts = (ctypes.c_void_p * len(contexts))(*(context._open() for context in contexts))
+        table.context_count = len(contexts)
+        clock = self._callbacks.make(_CLOCK, lambda _: clock_us(), int)
+        table.now_us = ctypes.c_void_p.from_buffer(clock).value
+        at = ctypes.c_void_p()
+        status = _c.weft_server_new(ctypes.byref(table), ctypes.byref(at))
+        if at.value:
+            self._take(at, "weft_server_free")
+            _servers.add(self)
+            self._follow(contexts[1:], at.value)
+        self._callbacks.tell()
+        _check(status, repr(options))
+
+    def _follow(self, contexts, at):
+        """Whichever context closes first closes it: the first one frees it."""
+        first = self._context
+        for context in set(contexts) - {first}:
+            mark = object()
+            context._made[mark] = (lambda _: first._let_go(at)), self._lock
+            self._others.append((context, mark))
+
+    def close(self):
+        """Drops what is pending and waits for what runs."""
+        super().close()
+        others, self._others = self._others, []
+        for context, mark in others:
+            context._made.pop(mark, None)
+        self._callbacks.tell()
+
+    # --- Segments and requests
+
+    def push(self, shape, data, now_us, expires_us):
+        """Makes a segment available until then. Copied. Errors as in weft/server.h."""
+        if not isinstance(shape, SegmentId):
+            raise TypeError("the shape is a SegmentId, not %s" % type(shape).__name__)
+        held = _read_only(data)
+        _check(self._run(_c.weft_server_push, ctypes.byref(shape), _address(held), _length(data),
+                         time_of(now_us), time_of(expires_us)), "%d bytes as %r" % (_length(data), shape))
+
+    def has(self, stream, segment):
+        return self._run(_c.weft_server_has, _whole("stream", stream, 64), _whole("segment", segment, 64))
+
+    def request(self, requests, now_us):
+        """Asks for the packets of ServerRequests, in order. Error: of the first that was not taken.
+
+        Its attribute `accepted` says how many before it were. WEFT_E_FOREIGN: there is no such segment.
+        """
+        requests = [ServerRequest(*one) for one in requests]
+        table = (_ServerRequest * len(requests))(*(
+            _fill(_ServerRequest(), one, ServerRequest._fields) for one in requests))
+        accepted = _size()
+        status = self._run(_c.weft_server_request_many, table, len(requests), time_of(now_us), ctypes.byref(accepted))
+        if status != OK:
+            error = Error(status, repr(requests[accepted.value]))
+            error.accepted = accepted.value
+            raise error
+
+    # --- Time and packets
+
+    def fileno(self):
+        """Readable while packets wait to be taken. The server's own; do not close."""
+        return self._run(_c.weft_server_fd)
+
+    @property
+    def deadline_us(self):
+        """When process must be called next; None: nothing waits for time to pass."""
+        at_us = self._run(_c.weft_server_deadline)
+        return None if at_us == _FOREVER_US else at_us
+
+    def process(self, now_us):
+        """Starts what is due and drops what has expired."""
+        _check(self._run(_c.weft_server_process, time_of(now_us)))
+
+    def take(self, most=_TAKEN_AT_ONCE):
+        """A list of so many ServerPackets at most, of those that are ready."""
+        table, count = (_ServerPacket * _whole("most", most))(), _size()
+        with self._lock:
+            try:
+                _check(self._run(_c.weft_server_take, table, most, ctypes.byref(count)))
+                return [self._packet(one) for one in table[:count.value]]
+            finally:
+                if count.value:
+                    self._run(_c.weft_server_release, table, count.value)
+
+    @staticmethod
+    def _packet(one):
+        if one.status != OK:
+            return ServerPacket(one.client, one.stream, one.segment, None, Error(one.status))
+        return ServerPacket(one.client, one.stream, one.segment, ctypes.string_at(one.datagram, one.bytes))
+
+    def packets(self):
+        """ServerPackets, until none is ready."""
+        while True:
+            some = self.take()
+            if not some:
+                return
+            yield from some
+
+    # --- Measures
+
+    @property
+    def statistics(self):
+        """What was counted, by the names of weft/server.h; `lanes` is a tuple, of each context."""
+        counted = _ServerStatistics()
+        self._run(_c.weft_server_get_stats, ctypes.byref(counted))
+        lanes = tuple(LaneStatistics(*(getattr(lane, name) for name in LaneStatistics._fields))
+                      for lane in counted.lane[:counted.lanes])
+        return ServerStatistics(*(getattr(counted, name) for name in ServerStatistics._fields))._replace(
+            lanes=tuple(lane._replace(backend=lane.backend.decode()) for lane in lanes))
+
+    def predict_lane(self, shape, packets):
+        """The context, by its place, that would get a product of so many packets, were all idle."""
+        return self._run(_c.weft_server_predict_lane, ctypes.byref(shape), _whole("packets", packets))

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The streaming server's coder from Python."""
+
+import asyncio
+import gc
+import os
+import random
+import select
+import subprocess
+import sys
+import threading
+import time
+import unittest
+import weakref
+
+import weft
+
+FAR_US = 60_000_000
+
+
+def now_us():
+    return time.monotonic_ns() // 1000
+
+
+class Serving(unittest.TestCase):
+    def setUp(self):
+        self.context = weft.Context()
+        self.shape = weft.SegmentId(3, 5, 16, 200)
+        self.data = random.randbytes(self.shape.bytes - 9)
+
+    def tearDown(self):
+        self.context.close()
+
+    def server(self, *contexts, clock_us=None, **options):
+        return weft.Server(contexts or [self.context], weft.ServerOptions(**options),
+                           **({"clock_us": clock_us} if clock_us else {}))
+
+    def wait(self, server, wanted):
+        """So many packets, and no more."""
+        got = []
+        while len(got) < wanted:
+            server.process(now_us())
+            self.assertTrue(select.select([server], [], [], 60)[0], "nothing within a minute")
+            got += server.packets()
+        self.assertEqual((len(got), server.take()), (wanted, []))
+        return got
+
+    def test_packets_for_clients_decode(self):
+        for options in ({}, {"density": 0.5}, {"batch_packets": 7}):
+            with self.server(**options) as server:
+                server.push(self.shape, memoryview(self.data), now_us(), now_us() + FAR_US)
+                self.assertTrue(server.has(3, 5))
+                self.assertFalse(server.has(3, 6))
+                server.request([weft.ServerRequest(3, 5, client, 40) for client in (8, 1 << 63)], now_us())
+                packets = self.wait(server, 80)
+                for client in (8, 1 << 63):
+                    decoder = weft.Decoder(self.context, self.shape)
+                    for packet in packets:
+                        self.assertEqual((packet.stream, packet.segment, packet.error), (3, 5, None))
+                        if packet.client == client:
+                            decoder.add(packet.datagram)
+                    self.assertEqual(decoder.read(len(self.data)), self.data)
+                statistics = server.statistics
+                self.assertEqual((statistics.segments, statistics.ready_bytes, statistics.pending_packets), (1, 0, 0))
+                self.assertEqual([lane.packets for lane in statistics.lanes], [80])
+                self.assertEqual(statistics.lanes[0].backend, self.context.backend)
+                self.assertEqual(server.predict_lane(self.shape, 100), 0)
+
+    def test_in_asyncios_loop(self):
+        async def run(server):
+            loop, decoder, done = asyncio.get_running_loop(), weft.Decoder(self.context, self.shape), asyncio.Event()
+
+            def readable():
+                for packet in server.packets():
+                    decoder.add(packet.datagram)
+                if decoder.complete:
+                    done.set()
+
+            loop.add_reader(server, readable)
+            server.request([(3, 5, 1, 40)], now_us())
+            server.process(now_us())
+            await asyncio.wait_for(done.wait(), 60)
+            loop.remove_reader(server)
+            return decoder.read(len(self.data))
+
+        with self.server() as server:
+            server.push(self.shape, self.data, now_us(), now_us() + FAR_US)
+            self.assertEqual(asyncio.run(run(server)), self.data)
+
+    def test_requests_are_gathered_and_segments_expire(self):
+        with self.server(gather_us=1000, clock_us=lambda: 0, repeatable=True) as server:
+            self.assertIsNone(server.deadline_us)
+            server.push(self.shape, self.data, 10, 5000)
+            self.assertEqual(server.deadline_us, 5000)
+            server.request([(3, 5, 1, 2)], 20)
+            self.assertEqual(server.deadline_us, 1020)
+            server.process(5000)
+            self.assertFalse(server.has(3, 5))
+            self.assertEqual(server.statistics.expired, 1)
+
+    def test_what_is_refused(self):
+        server = self.server(memory_bytes=self.shape.bytes)
+        server.push(self.shape, self.data, 0, FAR_US)
+        other = weft.SegmentId(3, 6, 16, 200)
+        large = weft.SegmentId(3, 7, 17, 200)
+        for call, kind, text in (
+                (lambda: server.push(self.shape, self.data, 0, FAR_US), weft.Error, "WEFT_E_STATE"),
+                (lambda: server.push(large, self.data, 0, FAR_US), weft.Error, "WEFT_E_NOMEM"),
+                (lambda: server.push(other, b"", 0, FAR_US), weft.Error, "WEFT_E_ARGUMENT.*0 bytes as"),
+                (lambda: server.push(other, self.data, 5, 5), weft.Error, "WEFT_E_ARGUMENT"),
+                (lambda: server.push(other, self.data, -1, 5), ValueError, "a time"),
+                (lambda: server.push((3, 6, 16, 200), self.data, 0, 5), TypeError, "SegmentId"),
+                (lambda: server.request([(3, 5, 1, 0)], 0), weft.Error, "WEFT_E_ARGUMENT"),
+                (lambda: server.request([(3, 5, 1, 1 << 32)], 0), ValueError, "packets is"),
+                (lambda: server.request([(3, 5, 1)], 0), TypeError, "packets"),
+                (lambda: server.take(-1), ValueError, "most is -1"),
+                (lambda: weft.Server([]), TypeError, "list of Contexts"),
+                (lambda: weft.Server([self.context, None]), TypeError, "list of Contexts"),
+                (lambda: weft.Server([self.context] * 17), weft.Error, "WEFT_E_ARGUMENT"),
+                (lambda: self.server(density=2), ValueError, "density"),
+                (lambda: self.server(gather_us=-1), ValueError, "gather_us")):
+            with self.assertRaisesRegex(kind, text):
+                call()
+        with self.assertRaisesRegex(weft.Error, "WEFT_E_FOREIGN.*segment=9") as raised:
+            server.request([(3, 5, 1, 1), (3, 9, 1, 1), (3, 5, 1, 1)], 0)
+        self.assertEqual(raised.exception.accepted, 1)
+        server.close()
+        with self.assertRaisesRegex(ValueError, "Server is closed"):
+            server.fileno()
+
+    def test_whichever_context_closes_first_closes_it(self):
+        for first in (0, 1):
+            contexts = [weft.Context(), weft.Context(backend="scalar")]
+            server = self.server(*contexts, contexts[1], fall_over=True)
+            server.push(self.shape, self.data, 0, FAR_US)
+            server.request([(3, 5, 1, 3000)], 0)
+            server.process(0)
+            contexts[first].close()
+            with self.assertRaisesRegex(ValueError, "Server is closed"):
+                server.take()
+            contexts[1 - first].close()
+            server.close()
+        contexts = [weft.Context(), weft.Context()]
+        self.server(*contexts).close()
+        for context in contexts:
+            context.close()
+
+    def test_nothing_stays_of_it(self):
+        gc.collect()
+        gc.disable()
+        try:
+            def clock():
+                return now_us()
+
+            seen = weakref.ref(clock)
+            server = self.server(clock_us=clock)
+            server.push(self.shape, self.data, 0, FAR_US)
+            del clock, server
+            self.assertIsNone(seen())
+        finally:
+            gc.enable()
+
+    def test_a_clock_that_fails(self):
+        fails = threading.Event()
+
+        def clock():
+            if fails.is_set():
+                raise KeyError("no time")
+            return now_us()
+
+        server = self.server(clock_us=clock)
+        server.push(self.shape, self.data, 0, FAR_US)
+        server.request([(3, 5, 1, 5)], 0)
+        fails.set()
+        with self.assertRaisesRegex(KeyError, "no time"):  # of the library's thread, when it is heard of
+            server.process(0)
+            select.select([server], [], [], 60)
+            server.take()
+        fails.clear()
+        with self.assertRaisesRegex(ZeroDivisionError, "division"):
+            self.server(clock_us=lambda: 1 // 0)
+
+    def test_a_program_that_ends_with_one_open(self):
+        program = """
+import weft
+context = weft.Context()
+server = weft.Server([context])
+shape = weft.SegmentId(1, 1, 128, 4096)
+server.push(shape, bytes(shape.bytes), 0, 1 << 50)
+server.request([(1, 1, 1, 4000)], 0)
+server.process(0)
+"""
+        for _ in range(3):
+            ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=60)
+            self.assertEqual((ended.returncode, ended.stderr), (0, b""))
+
+
+if __name__ == "__main__":
+    SEED = int(os.environ.get("WEFT_TEST_SEED", "0"), 0) or random.randrange(1 << 48)
+    print("WEFT_TEST_SEED=%#x" % SEED, flush=True)
+    random.seed(SEED)
+    unittest.main()

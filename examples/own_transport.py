@@ -20,27 +20,34 @@ SEGMENTS = 40
 class Peer(asyncio.DatagramProtocol):
     """A node with one stream: put in by its source, once it begins, and gathered in `received` by others."""
 
-    def __init__(self, context, options, identity, source, neighbours):
+    loss = LOSS
+
+    def __init__(self, context, identity, neighbours, blob=b""):
         self.loop, self.timer, self.transport = asyncio.get_running_loop(), None, None
-        self.sessions = weft.Sessions(context, identity, self.now_us())
-        self.engine = weft.Engine(context, options, source=source, upload_bits_per_s=UPLOAD_BITS_PER_S)
+        self.context, self.engine, self.source_key = context, None, None
+        self.sessions = weft.Sessions(context, identity, self.now_us(), weft.SessionsOptions(blob=blob))
         self.link, self.neighbour = {}, {}  # of each neighbour, and of each link
-        self.source, self.source_key = source, options.trust.public_key
-        self.stream, self.received = memoryview(b""), bytearray()
+        self.source, self.stream, self.received = False, memoryview(b""), bytearray()
         self.missing, self.met, self.done = neighbours, asyncio.Event(), asyncio.Event()
 
     def now_us(self):
         return int(self.loop.time() * 1e6)
+
+    def start(self, options, source=False):
+        """Once it is known what the stream is."""
+        self.source = source
+        self.engine = weft.Engine(self.context, options, source=source, upload_bits_per_s=UPLOAD_BITS_PER_S)
+        self.source_key = options.trust.public_key if options.trust else None
+
+    def begin(self, stream):
+        self.stream = memoryview(stream)
+        self.turn()
 
     def connection_made(self, transport):
         self.transport = transport
 
     def connect(self, address):
         self.sessions.open(address, self.now_us())
-        self.turn()
-
-    def begin(self, stream):
-        self.stream = memoryview(stream)
         self.turn()
 
     def datagram_received(self, data, addr):
@@ -55,56 +62,78 @@ class Peer(asyncio.DatagramProtocol):
     def turn(self):
         """After anything went in, or in time: events, what is to be read, datagrams, and when to come again."""
         now_us = self.now_us()
+        if self.engine:
+            self.engine.tick(now_us)
+            for event in self.engine.events():
+                self.hear(event, now_us)
         self.sessions.tick(now_us)
-        self.engine.tick(now_us)
-        self.meet_and_part(now_us)
-        self.feed_or_drink(now_us)
-        for burst in self.engine.output(now_us):
-            link = self.link[burst.neighbour]
-            for datagram in self.sessions.seal(link, burst.datagrams, now_us):
-                self.send(datagram, self.sessions.peer(link).address)
-        for address, datagram in self.sessions.output():
-            self.send(datagram, address)
-        due_us = [at_us for at_us in (self.sessions.deadline_us, self.engine.deadline_us) if at_us is not None]
-        if self.timer:
-            self.timer.cancel()
-        self.timer = self.loop.call_at(min(due_us) / 1e6, self.turn) if due_us else None
-
-    def meet_and_part(self, now_us):
-        for event in self.engine.events():
-            if event.kind == weft.EventKind.NEIGHBOUR_OPEN:
-                self.missing -= 1
-                if self.missing == 0:
-                    self.met.set()
-            elif event.kind == weft.EventKind.NEIGHBOUR_LOST:
-                link = self.link.pop(event.neighbour)
-                del self.neighbour[link]
-                self.sessions.close_link(link, now_us)
         for event in self.sessions.events():
             if event.kind == weft.SessionEventKind.OPENED:
-                peer = self.sessions.peer(event.link)
-                number = self.engine.add_neighbour(now_us, is_source=peer.public_key == self.source_key,
-                                                   dialled=peer.initiated)
-                self.link[number], self.neighbour[event.link] = event.link, number
-            elif event.link in self.neighbour:
-                number = self.neighbour.pop(event.link)
-                del self.link[number]
-                self.engine.remove_neighbour(number)
+                self.opened(event.link, now_us)
+            else:
+                self.lost(event)
+        if self.engine:
+            self.feed_or_drink(now_us)
+            self.send_bursts(now_us)
+        for address, datagram in self.sessions.output():
+            self.send(datagram, address)
+        self.come_again()
+
+    def hear(self, event, now_us):
+        if event.kind == weft.EventKind.NEIGHBOUR_OPEN:
+            self.missing -= 1
+            if self.missing == 0:
+                self.met.set()
+        elif event.kind == weft.EventKind.NEIGHBOUR_LOST:
+            link = self.link.pop(event.neighbour)
+            del self.neighbour[link]
+            self.sessions.close_link(link, now_us)
+
+    def opened(self, link, now_us):
+        peer = self.sessions.peer(link)
+        number = self.engine.add_neighbour(now_us, is_source=peer.public_key == self.source_key,
+                                           dialled=peer.initiated)
+        self.link[number], self.neighbour[link] = link, number
+
+    def lost(self, event):
+        if event.link in self.neighbour:
+            number = self.neighbour.pop(event.link)
+            del self.link[number]
+            self.engine.remove_neighbour(number)
 
     def feed_or_drink(self, now_us):
-        size = self.engine.options.segment_bytes
-        while self.stream and self.engine.source_ready:
-            self.engine.put(self.stream[:size], now_us)
-            self.stream = self.stream[size:]
         if not self.source:
             for _, data in self.engine.segments():
                 self.received += data
             if self.engine.done:
                 self.done.set()
+            return
+        size = self.engine.options.segment_bytes
+        while self.stream and self.engine.source_ready:
+            self.engine.put(self.stream[:size], now_us)
+            self.stream = self.stream[size:]
+
+    def send_bursts(self, now_us):
+        for burst in self.engine.output(now_us):
+            link = self.link[burst.neighbour]
+            for datagram in self.sessions.seal(link, burst.datagrams, now_us):
+                self.send(datagram, self.sessions.peer(link).address)
 
     def send(self, datagram, address):
-        if random.random() >= LOSS:
+        if random.random() >= self.loss:
             self.transport.sendto(datagram, address)
+
+    def come_again(self):
+        wanted = [self.sessions.deadline_us, self.engine.deadline_us if self.engine else None]
+        due_us = [at_us for at_us in wanted if at_us is not None]
+        if self.timer:
+            self.timer.cancel()
+        self.timer = self.loop.call_at(min(due_us) / 1e6, self.turn) if due_us else None
+
+    def close(self):
+        if self.timer:
+            self.timer.cancel()
+        self.transport.close()
 
 
 async def everyone(events):
@@ -120,7 +149,8 @@ async def run(context, stream):
         who, trust = (source, source) if i == 0 else (weft.Identity.random(), weft.Identity(source.public_key))
         options = weft.EngineOptions(stream=1, blocks=32, block_bytes=1024, neighbours_max=4, trust=trust,
                                      datagram_overhead=weft.Sessions.OVERHEAD_BYTES + 28)
-        peer = Peer(context, options, who, i == 0, neighbours)
+        peer = Peer(context, who, neighbours)
+        peer.start(options, source=i == 0)
         await peer.loop.create_datagram_endpoint(lambda peer=peer: peer, local_addr=("127.0.0.1", 0))
         if peers:
             peer.connect(peers[-1].transport.get_extra_info("sockname"))
@@ -129,8 +159,7 @@ async def run(context, stream):
     peers[0].begin(stream)
     await everyone(peer.done for peer in peers[1:])
     for peer in peers:
-        peer.timer.cancel()
-        peer.transport.close()
+        peer.close()
     return [peer.received for peer in peers[1:]]
 
 

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joins a stream of `weft peer`, and writes it to standard output.
+
+    python3 join.py ADDRESS PORT        of its source, as `weft peer source --listen ADDRESS:PORT` has them
+
+The peer of own_transport.py, told what the stream is by the blob of the source's handshake (docs/peer.md).
+It knows nobody but that source, and believes that it is one.
+"""
+
+import asyncio
+import struct
+import sys
+import typing
+
+import own_transport
+import weft
+
+BLOB = struct.Struct(">BBBBHHIQQQII32s")
+JOINING, PEER, SOURCE = range(3)
+
+
+class Stream(typing.NamedTuple):
+    """The fields of a blob, in their order."""
+
+    version: int = 1
+    role: int = JOINING
+    mode: int = 0
+    flags: int = 0
+    blocks: int = 0
+    zero: int = 0
+    block_bytes: int = 0
+    stream: int = 0
+    rate_bits_per_s: int = 0
+    bytes: int = 0
+    lag_ms: int = 0
+    zero_too: int = 0
+    source_key: bytes = b""
+
+    def options(self):
+        return weft.EngineOptions(
+            stream=self.stream, blocks=self.blocks, block_bytes=self.block_bytes, mode=weft.Mode(self.mode),
+            rate_bits_per_s=self.rate_bits_per_s if self.mode else 0, lag_us=self.lag_ms * 1000, window=64,
+            trust=weft.Identity(self.source_key) if self.flags & 1 else None, congestion=True,
+            checksum_us=1_000_000 if self.flags & 2 else 0,
+            datagram_overhead=weft.Sessions.OVERHEAD_BYTES + 28)
+
+
+class Viewer(own_transport.Peer):
+    """Learns the stream from the first session, and writes what can be read, as it comes."""
+
+    loss = 0
+
+    def __init__(self, context):
+        super().__init__(context, weft.Identity.random(), 1, BLOB.pack(*Stream()))
+        self.ends = None
+
+    def opened(self, link, now_us):
+        if not self.engine:
+            blob = self.sessions.peer(link).blob
+            stream = Stream(*BLOB.unpack(blob)) if len(blob) == BLOB.size else Stream()
+            if stream.role not in (PEER, SOURCE):
+                self.end("there is no stream at that address")
+                return
+            self.sessions.set_blob(BLOB.pack(*stream._replace(role=PEER)))
+            self.start(stream.options())
+        super().opened(link, now_us)
+
+    def lost(self, event):
+        super().lost(event)
+        if not self.link:
+            self.end("the session is lost: %s" % event.reason.name)
+
+    def feed_or_drink(self, now_us):
+        for _, data in self.engine.segments():
+            sys.stdout.buffer.write(data)
+        if self.engine.done:
+            self.end(None)
+
+    def end(self, why):
+        """The first reason counts; None: it is all here."""
+        if not self.done.is_set():
+            self.ends = why
+            self.done.set()
+
+
+async def watch(context, address):
+    """Why it ended too early, or None."""
+    viewer = Viewer(context)
+    local = "::" if ":" in address[0] else "0.0.0.0"
+    await viewer.loop.create_datagram_endpoint(lambda: viewer, local_addr=(local, 0))
+    viewer.connect(address)
+    await viewer.done.wait()
+    if viewer.engine:
+        viewer.engine.leave()
+        viewer.turn()
+    viewer.close()
+    return viewer.ends
+
+
+def main():
+    with weft.Context() as context:
+        why = asyncio.run(watch(context, (sys.argv[1], int(sys.argv[2]))))
+    if why:
+        sys.exit("join: %s" % why)
+
+
+if __name__ == "__main__":
+    main()

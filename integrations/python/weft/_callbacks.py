@@ -40,7 +40,7 @@ class _Callbacks:
         def call(*arguments):
             try:
                 return result() if raised else result(function(*arguments))
-            except BaseException as error:  # pylint: disable=broad-except
+            except BaseException as error:
                 raised.append(error)
                 return result()
 

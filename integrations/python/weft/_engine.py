@@ -95,7 +95,7 @@ class EngineTimers:
 
 
 @dataclasses.dataclass(frozen=True)
-class EngineOptions:  # pylint: disable=too-many-instance-attributes
+class EngineOptions:
     """What all peers of a stream have in common; weft/peer_options.h says what each option means.
 
     codec: "rlnc", or "blocks" (no code: with the policy "rarest"). policy: "push", "pull",

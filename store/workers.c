@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "kernels/pool.h"
 #include "store/store.h"
 
 typedef struct team {
@@ -105,8 +106,9 @@ weft_status weft_store_run_stripes(const weft_store_run *run) {
   size_t started = 1; // the caller is the first
   for (; started < run->threads; started++) {
     members[started] = (member){.team = &t, .lane = started};
-    if (pthread_create(&threads[started], NULL, work, &members[started]) != 0) {
-      fail(&t, WEFT_E_THREAD);
+    const weft_status status = weft_thread_start(&threads[started], work, &members[started]);
+    if (status != WEFT_OK) {
+      fail(&t, status);
       break;
     }
   }

@@ -10,6 +10,7 @@
 
 #include <sodium.h>
 
+#include "kernels/pool.h"
 #include "weft/rlnc.h"
 
 enum { RUN_MOST = 64 };
@@ -226,7 +227,7 @@ static weft_status decode(void *user, void *const *segments, size_t count) {
   if (g->count == 0)
     return WEFT_OK;
   if (!g->threaded && !g->stays)
-    g->threaded = pthread_create(&g->thread, NULL, work, g) == 0;
+    g->threaded = weft_thread_start(&g->thread, work, g) == WEFT_OK;
   for (size_t i = 0; i < g->count; i++)
     g->segments[i]->working = true;
   if (!g->threaded) // then here

@@ -3,12 +3,12 @@
 #define _POSIX_C_SOURCE 200809L
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <time.h>
 
 #include "tests/lib/server_cases.h"
 #include "tests/support/test_allocator.h"
+#include "tests/support/test_signals.h"
 
 // Memory of a lane's context that is used up once the server runs.
 typedef struct drying_memory {
@@ -169,27 +169,16 @@ START_TEST(products_are_no_larger_than_a_size) {
 }
 END_TEST
 
-// Notes on which threads the clock was asked where a signal could have come.
-typedef struct signal_watch {
-  pthread_t caller;
-  atomic_size_t asked, open;
-} signal_watch;
-
 static int64_t watching_clock(void *user) {
-  signal_watch *watch = user;
-  sigset_t blocked;
-  if (!pthread_equal(pthread_self(), watch->caller)) {
-    pthread_sigmask(SIG_BLOCK, NULL, &blocked);
-    atomic_fetch_add(&watch->asked, 1);
-    atomic_fetch_add(&watch->open, !sigismember(&blocked, SIGTERM));
-  }
+  test_signals_look(user);
   return server_clock_us(NULL);
 }
 
 // An event loop waits for signals of its own: they must not go to a lane.
 START_TEST(lanes_take_no_signals) {
   weft_ctx *ctx = server_context(NULL, NULL);
-  signal_watch watch = {.caller = pthread_self()};
+  test_signals watch;
+  test_signals_init(&watch);
   const weft_server_options options = {
       .contexts = &ctx, .context_count = 1, .now_us = watching_clock, .user = &watch};
   weft_server *server = NULL;
@@ -202,11 +191,9 @@ START_TEST(lanes_take_no_signals) {
   server_take_all(server, 3, count_status, counts);
   weft_server_free(server);
   weft_ctx_free(ctx);
-  ck_assert_uint_gt(atomic_load(&watch.asked), 0);
+  ck_assert_uint_gt(atomic_load(&watch.looks), 0);
   ck_assert_uint_eq(atomic_load(&watch.open), 0);
-  sigset_t blocked; // and the caller's own mask is as it was
-  pthread_sigmask(SIG_BLOCK, NULL, &blocked);
-  ck_assert(!sigismember(&blocked, SIGTERM));
+  ck_assert(test_signals_open()); // the caller's own mask is as it was
 }
 END_TEST
 

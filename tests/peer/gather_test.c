@@ -3,6 +3,7 @@
 // while and after it is decoded; what is closed meanwhile does no harm; and every allocation may
 // fail.
 #define _POSIX_C_SOURCE 200809L
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -11,6 +12,7 @@
 #include "tests/support/test_allocator.h"
 #include "tests/support/test_main.h"
 #include "tests/support/test_rng.h"
+#include "tests/support/test_signals.h"
 
 enum { N = 24, K = 100, SEGMENTS = 9, BYTES = N * K };
 
@@ -169,6 +171,35 @@ START_TEST(closing_waits_for_the_run) {
 }
 END_TEST
 
+static void *watching_alloc(void *user, size_t bytes, size_t align) {
+  void *block = NULL;
+  test_signals_look(user);
+  return posix_memalign(&block, align < sizeof block ? sizeof block : align, bytes) == 0 ? block
+                                                                                         : NULL;
+}
+
+static void watching_free(void *user, void *block) {
+  test_signals_look(user);
+  free(block);
+}
+
+// The node's program waits for signals beside its loop.
+START_TEST(the_thread_takes_no_signals) {
+  test_signals watch;
+  test_signals_init(&watch);
+  const weft_allocator allocator = {watching_alloc, watching_free, &watch};
+  bench b;
+  EXPECT_OK(setup(&b, &allocator, 1, true));
+  EXPECT_OK(fill(&b, 0, N));
+  EXPECT_OK(b.codec.decode(b.gatherer, b.sink, 1));
+  EXPECT_OK(wait_for(&b, 0));
+  teardown(&b);
+  EXPECT(atomic_load(&watch.looks) > 0);
+  EXPECT(atomic_load(&watch.open) == 0);
+  EXPECT(test_signals_open()); // the caller's own mask is as it was
+}
+END_TEST
+
 static weft_status everything(bench *b, const weft_allocator *allocator) {
   WEFT_TRY(setup(b, allocator, 1, true));
   for (size_t i = 0; i < SEGMENTS; i++)
@@ -207,6 +238,7 @@ int main(void) {
   tcase_set_timeout(tc, 120);
   tcase_add_test(tc, segments_are_decoded_together);
   tcase_add_test(tc, closing_waits_for_the_run);
+  tcase_add_test(tc, the_thread_takes_no_signals);
   tcase_add_test(tc, every_allocation_may_fail);
   suite_add_tcase(suite, tc);
   return test_main(suite);

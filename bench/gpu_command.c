@@ -11,6 +11,7 @@
 #include "bench/gpu_cases.h"
 #include "bench/gpu_ceilings.h"
 #include "bench/gpu_relay.h"
+#include "bench/rows.h"
 #include "lib/ctx.h"
 
 typedef struct gpu_run {
@@ -207,9 +208,9 @@ int weft_bench_gpu_command(int argc, char **argv) {
   const char *names[PARTS];
   for (size_t i = 0; i < PARTS; i++)
     names[i] = parts[i].name;
-  if (!weft_bench_operations_known(&run.options, names, PARTS))
+  run.row = weft_bench_device_row(&run.options);
+  if (!run.row || !weft_bench_operations_known(&run.options, names, PARTS))
     return WEFT_BENCH_USAGE;
-  run.row = run.options.rows ? run.options.rows : "cuda";
   weft_bench_gpu *gpu = open_gpu(&run);
   if (!gpu)
     return WEFT_BENCH_MACHINE;

@@ -297,7 +297,8 @@ bool weft_bench_listed(const char *list, const char *name) {
 
 bool weft_bench_names_known(const weft_bench_options *options, const char *option, const char *list,
                             const char *const *names, size_t count) {
-  for (const char *at = list; at && *at;) {
+  const char *at = list;
+  while (at) {
     const size_t length = strcspn(at, ",");
     size_t i = 0;
     while (i < count && (strlen(names[i]) != length || strncmp(names[i], at, length) != 0))
@@ -310,7 +311,7 @@ bool weft_bench_names_known(const weft_bench_options *options, const char *optio
       fputc('\n', stderr);
       return false;
     }
-    at += length + (at[length] == ',');
+    at = at[length] == ',' ? at + length + 1 : NULL;
   }
   return true;
 }

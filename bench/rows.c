@@ -43,3 +43,19 @@ size_t weft_bench_rows_choose(const char *command, const char *list, uint32_t fe
     fprintf(stderr, "weft bench %s: --rows names no row\n", command);
   return count;
 }
+
+const char *weft_bench_device_row(const weft_bench_options *options) {
+  const char *names[64] = {"cuda"};
+  size_t count = 1;
+  for (size_t i = 0; i < weft_backend_count && count < sizeof names / sizeof *names; i++)
+    if (weft_backends[i].mem == WEFT_MEM_DEVICE)
+      names[count++] = weft_backends[i].name;
+  if (!options->rows)
+    return names[0];
+  if (!strchr(options->rows, ','))
+    return weft_bench_names_known(options, "rows", options->rows, names, count) ? options->rows
+                                                                                : NULL;
+  fprintf(stderr, "weft bench %s: --rows takes one row, not '%s'\n", options->argv[0],
+          options->rows);
+  return NULL;
+}

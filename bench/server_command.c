@@ -12,6 +12,7 @@
 #include "bench/commands.h"
 #include "bench/gpu_cases.h"
 #include "bench/group.h"
+#include "bench/rows.h"
 #include "bench/server_load.h"
 #include "lib/ctx.h"
 
@@ -320,16 +321,32 @@ static void serve(server_run *run) {
     peers(run);
 }
 
+// Whether a device's row that was asked for by name cannot be had.
+static bool row_missing(const server_run *run) {
+  if (!run->options.rows)
+    return false;
+  weft_ctx *device;
+  const weft_status status = weft_ctx_new(&device, &(weft_ctx_options){.backend = run->row});
+  weft_ctx_free(device);
+  if (status != WEFT_OK)
+    fprintf(stderr, "weft bench server: %s: %s (%s)\n", run->row, weft_status_text(status),
+            weft_device_absence());
+  return status != WEFT_OK;
+}
+
 int weft_bench_server_command(int argc, char **argv) {
   server_run *run = weft_bench_alloc(1, sizeof *run);
   const int parsed = weft_bench_options_parse(&run->options, argc, argv);
   int failed = parsed == 1 ? 0 : parsed;
   static const char *const parts[] = {"crossover", "closed", "paced", "peers"};
-  if (parsed == 0 &&
-      !weft_bench_operations_known(&run->options, parts, sizeof parts / sizeof *parts))
+  if (parsed == 0)
+    run->row = weft_bench_device_row(&run->options);
+  if (parsed == 0 && (!run->row || !weft_bench_operations_known(&run->options, parts,
+                                                                sizeof parts / sizeof *parts)))
     failed = WEFT_BENCH_USAGE;
+  else if (parsed == 0 && row_missing(run))
+    failed = WEFT_BENCH_MACHINE;
   else if (parsed == 0) {
-    run->row = run->options.rows ? run->options.rows : "cuda";
     run->seconds = 4 * run->options.timing.rep_s;
     weft_bench_machine_read(&run->machine);
     weft_bench_report_begin(&run->report, &run->options, &run->machine);

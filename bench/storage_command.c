@@ -43,20 +43,30 @@ static const struct {
     {"gpu-devices", "one code on several GPUs", weft_bench_storage_gpu_devices, true},
 };
 
-enum { PARTS = sizeof parts / sizeof *parts };
+enum { PARTS = sizeof parts / sizeof *parts, SHARDS_MOST = 256 };
+
+// Reads a number of shards, and moves *at behind it; 0: there is none.
+static size_t read_shards(const char **at) {
+  size_t shards = 0;
+  for (; **at >= '0' && **at <= '9' && shards <= SHARDS_MOST; ++*at)
+    shards = shards * 10 + (size_t)(**at - '0');
+  return shards;
+}
 
 // Reads shapes such as "10+4,32+8"; false where one is none. *count is at most `capacity`.
 static bool read_shapes(const char *at, weft_bench_sizes_of_code *out, size_t capacity,
                         size_t *count) {
-  for (*count = 0; *at && *count < capacity; *count += 1) {
-    char *end = NULL;
-    const size_t k = strtoul(at, &end, 10);
-    const size_t m = *end == '+' ? strtoul(end + 1, &end, 10) : 0;
-    if (k == 0 || m == 0 || k + m > 256 || (*end && *end != ','))
+  *count = 0;
+  do {
+    const size_t k = read_shards(&at);
+    const bool parted = *at == '+';
+    at += parted;
+    const size_t m = parted ? read_shards(&at) : 0;
+    if (k == 0 || m == 0 || k + m > SHARDS_MOST || (*at && *at != ','))
       return false;
-    out[*count] = (weft_bench_sizes_of_code){k, m};
-    at = end + (*end == ',');
-  }
+    out[(*count)++] = (weft_bench_sizes_of_code){k, m};
+    at += *at == ',';
+  } while (*at && *count < capacity);
   return true;
 }
 
@@ -73,7 +83,7 @@ size_t weft_bench_storage_shapes(const weft_bench_storage_run *run,
 
 static bool shapes_known(const char *list) {
   weft_bench_sizes_of_code shape[1];
-  for (const char *at = list; at && *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
+  for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
     size_t count = 0;
     if (!read_shapes(at, shape, 1, &count)) {
       fprintf(stderr, "weft bench storage: --shapes: '%s' is no shape such as 10+4\n", at);
@@ -123,7 +133,8 @@ static void open_peers(weft_bench_storage_run *run) {
 }
 
 static bool parts_known(const char *list) {
-  for (const char *at = list; at && *at;) {
+  const char *at = list;
+  while (at) {
     const size_t length = strcspn(at, ",");
     size_t p = 0;
     while (p < PARTS && (strlen(parts[p].name) != length || memcmp(parts[p].name, at, length) != 0))
@@ -135,7 +146,7 @@ static bool parts_known(const char *list) {
         fprintf(stderr, "  %-14s %s\n", parts[p].name, parts[p].what);
       return false;
     }
-    at += length + (at[length] == ',');
+    at = at[length] == ',' ? at + length + 1 : NULL;
   }
   return true;
 }

@@ -2,6 +2,8 @@
 #define _POSIX_C_SOURCE 200809L // gmtime_r
 #include "bench/cuda/harness.h"
 
+#include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +24,7 @@ static void heap_free(void *user, void *memory) {
 static const weft_allocator allocator = {heap_alloc, heap_free, NULL};
 
 weft_exec harness_exec = {.allocator = &allocator};
+int harness_reps;
 
 void harness_must(weft_status status, const char *what) {
   if (status == WEFT_OK)
@@ -64,31 +67,104 @@ static void print_provenance(int argc, char **argv, int reps) {
          weft_device_name(harness_exec.device), weft_device_sm(harness_exec.device), driver, reps);
 }
 
-int harness_reps(const char *word, int otherwise) {
-  char *end = NULL;
-  const long reps = word ? strtol(word, &end, 10) : otherwise;
-  if (reps >= 1 && reps <= BENCH_REPS_MAX && (!word || *end == '\0'))
-    return (int)reps;
-  fprintf(stderr, "'%s' is no number of repetitions from 1 to %d\n", word, BENCH_REPS_MAX);
+static void refuse(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+static void refuse(const char *format, ...) {
+  va_list words;
+  va_start(words, format);
+  vfprintf(stderr, format, words);
+  va_end(words);
+  fputc('\n', stderr);
   exit(2);
 }
 
-bool harness_open(int argc, char **argv, int reps) {
+// A whole number from 1 to `most`; 0: the word is none.
+static unsigned long long number(const char *word, unsigned long long most) {
+  char *end;
+  errno = 0;
+  const unsigned long long value = *word >= '0' && *word <= '9' ? strtoull(word, &end, 10) : 0;
+  return value == 0 || errno || *end || value > most ? 0 : value;
+}
+
+// Whether the comma-separated list has the name.
+static bool listed(const char *list, const char *name) {
+  const size_t length = strlen(name);
+  for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',')
+    if (strcspn(at, ",") == length && strncmp(at, name, length) == 0)
+      return true;
+  return false;
+}
+
+bool harness_wants(const harness_request *request, const char *row) {
+  return !request->rows || listed(request->rows, row);
+}
+
+static const harness_part *find_part(const harness_program *program, const char *word) {
+  for (size_t i = 0; i < program->part_count; i++)
+    if (strcmp(word, program->parts[i].name) == 0)
+      return &program->parts[i];
+  fprintf(stderr, "there is no '%s' to measure; there are", word);
+  for (size_t i = 0; i < program->part_count; i++)
+    fprintf(stderr, "%s %s", i ? "," : "", program->parts[i].name);
+  refuse("%s", "");
+}
+
+static bool has_row(const harness_program *program, const char *name, size_t length) {
+  for (size_t i = 0; i < program->row_count; i++)
+    if (strlen(program->rows[i].name) == length &&
+        strncmp(program->rows[i].name, name, length) == 0)
+      return true;
+  return false;
+}
+
+static void check_rows(const harness_program *program, const char *list) {
+  const char *at = list;
+  do {
+    const size_t length = strcspn(at, ",");
+    if (!has_row(program, at, length)) {
+      fprintf(stderr, "there is no row '%.*s'; there are", (int)length, at);
+      for (size_t i = 0; i < program->row_count; i++)
+        fprintf(stderr, "%s %s", i ? "," : "", program->rows[i].name);
+      refuse("%s", "");
+    }
+    at += length + (at[length] == ',');
+  } while (*at);
+}
+
+static const harness_part *parse(int argc, char **argv, const harness_program *program,
+                                 harness_request *request) {
+  const harness_part *part = argc > 1 ? find_part(program, argv[1]) : program->parts;
+  if (argc > 2 && strcmp(argv[2], "all") != 0)
+    check_rows(program, request->rows = argv[2]);
+  harness_reps = argc > 3 ? (int)number(argv[3], BENCH_REPS_MAX) : program->reps;
+  if (harness_reps == 0)
+    refuse("'%s' is no number of repetitions from 1 to %d", argv[3], BENCH_REPS_MAX);
+  const int words = 4 + (part->takes_sizes ? HARNESS_SIZES : 0);
+  if (argc > words)
+    refuse("'%s' is one word too many", argv[words]);
+  if (part->takes_sizes && argc < words)
+    refuse("%s takes four numbers after the repetitions: segments, coded blocks, n, k", part->name);
+  for (int i = 4; i < argc; i++)
+    if ((request->sizes[i - 4] = number(argv[i], SIZE_MAX)) == 0)
+      refuse("'%s' is no size", argv[i]);
+  return part;
+}
+
+int harness_main(int argc, char **argv, const harness_program *program) {
+  harness_request request = {0};
+  const harness_part *part = parse(argc, argv, program, &request);
   if (weft_device_count() == 0) {
     printf("skipped: no CUDA device\n");
-    return false;
+    return 0;
   }
   weft_device *device;
   harness_must(weft_device_open(&device, 0, &allocator), "open");
   harness_must(weft_device_stream_new(device, &harness_exec.stream), "stream");
   harness_exec.device = device;
-  print_provenance(argc, argv, reps);
-  return true;
-}
-
-void harness_close(void) {
+  print_provenance(argc, argv, harness_reps);
+  part->run(&request);
   weft_device_stream_free(harness_exec.device, harness_exec.stream);
   weft_device_close(harness_exec.device);
+  return 0;
 }
 
 void *harness_memory_new(size_t bytes) {

@@ -2,8 +2,8 @@
 // Times the table, loop and nibble rows, preparation, inversion, decoding and expansion on a device
 // and prints JSON lines: coded GB/s and multiply-accumulates with median, min and max, beside the
 // ceilings of the same run.
-//   table_bench [what: all, ceilings, rows, grid, prepare, invert, multi, multi-grid, decode,
-//   expand] [row,...] [reps]
+//   table_bench [what: all, ceilings, rows, prepare, invert, multi, decode, expand, grid,
+//   multi-grid] [row,... or all] [reps]
 #include "bench/cuda/table_bench.h"
 
 #include <stdint.h>
@@ -21,8 +21,6 @@ static const weft_backend rows[] = {WEFT_CUDA_TABLE_ROWS};
 static const weft_backend tensor_rows[] = {WEFT_CUDA_TENSOR_ROWS};
 enum { RowCount = sizeof rows / sizeof *rows };
 static const size_t AT_ONCE = (size_t)8 << 30;
-
-static int reps = 9;
 
 typedef struct Product {
   const weft_backend *row; // NULL: the bound without memory
@@ -70,7 +68,7 @@ static void time_product(const weft_backend *row, size_t count, size_t m, size_t
     gemms[i].x_prepared = operands[i];
   }
   Product p = {row, gemms, count, count};
-  const bench_timing t = bench_time(harness_exec.stream, reps, run_product, &p);
+  const bench_timing t = bench_time(harness_exec.stream, harness_reps, run_product, &p);
   const double bytes = (double)count * (double)m * (double)len;
   print_timing(prepared ? "encode" : "encode+prepare", row ? row->name : "nomemory", count, m, n,
                len, bytes, bytes * (double)n, t);
@@ -99,7 +97,7 @@ static void time_prepare(const weft_backend *row) {
   const size_t n = 128, len = 4u << 20;
   uint8_t *x = harness_random_new(n * len);
   Preparation p = {row, n, len, {x, len, NULL, WEFT_MEM_DEVICE}};
-  const bench_timing t = bench_time(harness_exec.stream, reps, run_prepare, &p);
+  const bench_timing t = bench_time(harness_exec.stream, harness_reps, run_prepare, &p);
   print_timing("prepare", row->name, 1, 0, n, len, (double)n * (double)len, 0, t);
   harness_memory_free(x);
 }
@@ -123,7 +121,7 @@ static void time_invert(const char *name, size_t count, size_t k, unsigned per_s
   uint8_t *in = harness_random_new(count * k * k), *out = harness_memory_new(count * k * k);
   uint8_t *singular = harness_memory_new(count);
   Inversion p = {{count, k, in, out, singular, WEFT_MEM_DEVICE}, per_sm, pivoting};
-  const bench_timing t = bench_time(harness_exec.stream, reps, run_invert, &p);
+  const bench_timing t = bench_time(harness_exec.stream, harness_reps, run_invert, &p);
   const double bytes = (double)count * (double)(k * k);
   print_timing("invert", name, count, k, k, k, bytes, bytes * (double)k, t);
   harness_memory_free(in), harness_memory_free(out), harness_memory_free(singular);
@@ -132,7 +130,7 @@ static void time_invert(const char *name, size_t count, size_t k, unsigned per_s
 // Decoding of many segments is a batch of inversions and a product with the blocks as they came;
 // both are timed by themselves, and the share of the first printed (Shojania and Li, Fig. 9).
 static bench_timing time_step(void (*call)(void *user), void *user) {
-  return bench_time(harness_exec.stream, reps, call, user);
+  return bench_time(harness_exec.stream, harness_reps, call, user);
 }
 
 // Blocks of more than AT_ONCE bytes are decoded in calls that share it: coefficients are every
@@ -184,7 +182,8 @@ static const weft_backend *best_row(void) {
 }
 
 // One and two segments per multiprocessor, as the paper has them, and many.
-static void time_multis(void) {
+static void time_multis(const harness_request *request) {
+  (void)request;
   const weft_backend *row = best_row();
   const size_t sms = (size_t)bench_multiprocessors();
   for (size_t len = 128; len <= 32768; len *= 4) {
@@ -195,8 +194,9 @@ static void time_multis(void) {
 }
 
 // Many, over n as well.
-static void time_multi_grid(void) {
+static void time_multi_grid(const harness_request *request) {
   static const size_t ns[] = {16, 32, 64, 256, 512, 1024};
+  (void)request;
   for (size_t i = 0; i < sizeof ns / sizeof *ns; i++)
     for (size_t len = 128; len <= 32768; len *= 4)
       time_multi(best_row(), 2048, 0, ns[i], len);
@@ -211,7 +211,7 @@ static void time_decode(const char *name, size_t k, size_t len, weft_cuda_pivoti
           *x = harness_memory_new(k * len);
   uint8_t *singular = harness_memory_new(1);
   weft_cuda_decode p = {k, len, c, y, x, len, len, singular, pivoting};
-  const bench_timing t = bench_time(harness_exec.stream, reps, run_decode, &p);
+  const bench_timing t = bench_time(harness_exec.stream, harness_reps, run_decode, &p);
   const double bytes = (double)k * (double)len;
   print_timing("decode-single", name, 1, k, k, len, bytes, bytes * (double)k, t);
   harness_memory_free(c), harness_memory_free(y), harness_memory_free(x),
@@ -232,33 +232,33 @@ static void time_expand(const char *name, size_t count, size_t k, uint16_t densi
                       .density_q16 = density,
                       .out = out,
                       .out_stride = k};
-  const bench_timing t = bench_time(harness_exec.stream, reps, run_expand, &p);
+  const bench_timing t = bench_time(harness_exec.stream, harness_reps, run_expand, &p);
   print_timing("expand", name, count, count, k, k, (double)count * (double)k, 0, t);
   harness_memory_free(out), harness_memory_free(seed);
 }
 
-// Whether a row is in the comma-separated list; NULL has all.
-static bool listed(const char *list, const char *name) {
-  const size_t length = strlen(name);
-  for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',')
-    if (strcspn(at, ",") == length && strncmp(at, name, length) == 0)
-      return true;
-  return !list;
+static void time_ceilings(const harness_request *request) {
+  (void)request;
+  for (int i = 0; i < BENCH_CEILINGS; i++) {
+    double rate;
+    const char *name = bench_ceiling(harness_exec.stream, i, &rate);
+    printf("{\"kind\": \"ceiling\", \"name\": \"%s\", \"T_per_s\": %.3f}\n", name, rate * 1e-12);
+  }
 }
 
-static void time_rows(const char *only) {
+static void time_rows(const harness_request *request) {
   for (size_t i = 0; i < RowCount; i++)
-    if (listed(only, rows[i].name))
+    if (harness_wants(request, rows[i].name))
       time_product(&rows[i], 1, 8448, 128, 4096, true);
-  if (!only)
+  if (!request->rows)
     time_product(NULL, 1, 8448, 128, 4096, false);
 }
 
-static void time_grid(const char *only) {
+static void time_grid(const harness_request *request) {
   const size_t ns[] = {16, 32, 64, 128, 256, 512, 1024};
   const size_t lens[] = {128, 512, 1024, 4096, 16384, 32768};
   for (size_t i = 0; i < RowCount; i++) {
-    if (only ? !listed(only, rows[i].name) : i > 2)
+    if (request->rows ? !harness_wants(request, rows[i].name) : i > 2)
       continue;
     for (size_t n = 0; n < sizeof ns / sizeof *ns; n++)
       for (size_t k = 0; k < sizeof lens / sizeof *lens; k++)
@@ -270,55 +270,67 @@ static void time_grid(const char *only) {
   }
 }
 
+static void time_preparations(const harness_request *request) {
+  for (size_t i = 0; i < RowCount; i++)
+    if (harness_wants(request, rows[i].name))
+      time_prepare(&rows[i]);
+}
+
+static void time_inversions(const harness_request *request) {
+  static const size_t sizes[] = {16, 32, 64, 128, 256, 512, 1024};
+  (void)request;
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    time_invert("blocked", 256, sizes[i], 0, WEFT_CUDA_PIVOT_SCAN);
+    time_invert("blocked", 2048, sizes[i] > 512 ? 512 : sizes[i], 0, WEFT_CUDA_PIVOT_SCAN);
+  }
+  time_invert("blocked", 1, 128, 0, WEFT_CUDA_PIVOT_SCAN);
+  for (unsigned per_sm = 1; per_sm <= 2; per_sm++)
+    for (size_t count = 256; count <= 2048; count *= 8) {
+      time_invert(per_sm == 1 ? "augmented-1-scan" : "augmented-2-scan", count, 128, per_sm,
+                  WEFT_CUDA_PIVOT_SCAN);
+      time_invert(per_sm == 1 ? "augmented-1-atomic" : "augmented-2-atomic", count, 128, per_sm,
+                  WEFT_CUDA_PIVOT_ATOMIC_MIN);
+    }
+}
+
+static void time_decodes(const harness_request *request) {
+  (void)request;
+  for (size_t len = 128; len <= 32768; len *= 4) {
+    time_decode("scan", 128, len, WEFT_CUDA_PIVOT_SCAN);
+    time_decode("atomic-min", 128, len, WEFT_CUDA_PIVOT_ATOMIC_MIN);
+  }
+}
+
+static void time_expansions(const harness_request *request) {
+  (void)request;
+  time_expand("dense", 65536, 128, 0, true);
+  time_expand("sparse-10", 65536, 128, 6554, true);
+  time_expand("fresh", 65536, 128, 0, false);
+}
+
+static void time_all(const harness_request *request);
+
+static const harness_part parts[] = {
+    {.name = "all", .run = time_all}, // these up to `expand`
+    {.name = "ceilings", .run = time_ceilings},
+    {.name = "rows", .run = time_rows},
+    {.name = "prepare", .run = time_preparations},
+    {.name = "invert", .run = time_inversions},
+    {.name = "multi", .run = time_multis},
+    {.name = "decode", .run = time_decodes},
+    {.name = "expand", .run = time_expansions},
+    {.name = "grid", .run = time_grid},
+    {.name = "multi-grid", .run = time_multi_grid},
+};
+enum { PartCount = sizeof parts / sizeof *parts };
+
+static void time_all(const harness_request *request) {
+  for (size_t i = 1; i < PartCount && parts[i].run != time_grid; i++)
+    parts[i].run(request);
+}
+
 int main(int argc, char **argv) {
-  const char *what = argc > 1 ? argv[1] : "all";
-  const char *only = argc > 2 && strcmp(argv[2], "all") != 0 ? argv[2] : NULL;
-  reps = harness_reps(argc > 3 ? argv[3] : NULL, 9);
-  const bool all = strcmp(what, "all") == 0;
-  if (!harness_open(argc, argv, reps))
-    return 0;
-  for (int i = 0; (all || strcmp(what, "ceilings") == 0) && i < BENCH_CEILINGS; i++) {
-    double rate;
-    const char *name = bench_ceiling(harness_exec.stream, i, &rate);
-    printf("{\"kind\": \"ceiling\", \"name\": \"%s\", \"T_per_s\": %.3f}\n", name, rate * 1e-12);
-  }
-  if (all || strcmp(what, "rows") == 0)
-    time_rows(only);
-  if (all || strcmp(what, "prepare") == 0)
-    for (size_t i = 0; i < RowCount; i++)
-      if (listed(only, rows[i].name))
-        time_prepare(&rows[i]);
-  if (all || strcmp(what, "invert") == 0) {
-    const size_t sizes[] = {16, 32, 64, 128, 256, 512, 1024};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-      time_invert("blocked", 256, sizes[i], 0, WEFT_CUDA_PIVOT_SCAN);
-      time_invert("blocked", 2048, sizes[i] > 512 ? 512 : sizes[i], 0, WEFT_CUDA_PIVOT_SCAN);
-    }
-    time_invert("blocked", 1, 128, 0, WEFT_CUDA_PIVOT_SCAN);
-    for (unsigned per_sm = 1; per_sm <= 2; per_sm++)
-      for (size_t count = 256; count <= 2048; count *= 8) {
-        time_invert(per_sm == 1 ? "augmented-1-scan" : "augmented-2-scan", count, 128, per_sm,
-                    WEFT_CUDA_PIVOT_SCAN);
-        time_invert(per_sm == 1 ? "augmented-1-atomic" : "augmented-2-atomic", count, 128, per_sm,
-                    WEFT_CUDA_PIVOT_ATOMIC_MIN);
-      }
-  }
-  if (all || strcmp(what, "multi") == 0)
-    time_multis();
-  if (all || strcmp(what, "decode") == 0)
-    for (size_t len = 128; len <= 32768; len *= 4) {
-      time_decode("scan", 128, len, WEFT_CUDA_PIVOT_SCAN);
-      time_decode("atomic-min", 128, len, WEFT_CUDA_PIVOT_ATOMIC_MIN);
-    }
-  if (all || strcmp(what, "expand") == 0) {
-    time_expand("dense", 65536, 128, 0, true);
-    time_expand("sparse-10", 65536, 128, 6554, true);
-    time_expand("fresh", 65536, 128, 0, false);
-  }
-  if (strcmp(what, "grid") == 0)
-    time_grid(only);
-  if (strcmp(what, "multi-grid") == 0)
-    time_multi_grid();
-  harness_close();
-  return 0;
+  const harness_program program = {
+      .parts = parts, .part_count = PartCount, .rows = rows, .row_count = RowCount, .reps = 9};
+  return harness_main(argc, argv, &program);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times the binary tensor rows on a device and prints JSON lines: coded GB/s and
 // multiply-accumulates with median, min and max, beside the ceilings of the same run.
-//   tensor_bench [what: all, ceilings, main, grid] [row] [reps]
-//   tensor_bench shape row reps segments coded n k
+//   tensor_bench [what: all, ceilings, main, grid] [row,... or all] [reps]
+//   tensor_bench shape row,... reps segments coded n k
 #include "bench/cuda/tensor_bench.h"
 
 #include <stdint.h>
@@ -16,8 +16,6 @@
 
 static const weft_backend rows[] = {WEFT_CUDA_TENSOR_ROWS};
 enum { RowCount = sizeof rows / sizeof *rows };
-
-static int reps = 11;
 
 typedef struct Work {
   const weft_backend *row;
@@ -35,7 +33,7 @@ static void run_gemms(void *user) {
 }
 
 static bench_timing time_gemm(Work *work) {
-  bench_timing t = bench_time(harness_exec.stream, reps, run_gemms, work);
+  bench_timing t = bench_time(harness_exec.stream, harness_reps, run_gemms, work);
   t.median_s /= Calls, t.min_s /= Calls, t.max_s /= Calls;
   return t;
 }
@@ -81,7 +79,8 @@ static void time_shape(const weft_backend *row, size_t count, size_t m, size_t n
   const double bytes = (double)count * (double)m * (double)len, macs = bytes * (double)n;
   if (preprocessing) {
     print_timing("encode+prepare", &work, time_gemm(&work), bytes, macs);
-    print_timing("prepare", &work, bench_time(harness_exec.stream, reps, run_prepare, &work),
+    print_timing("prepare", &work,
+                 bench_time(harness_exec.stream, harness_reps, run_prepare, &work),
                  (double)count * (double)n * (double)len, 0);
   }
   for (size_t i = 0; i < count; i++) {
@@ -112,30 +111,61 @@ static void time_grid(const weft_backend *row) {
       time_shape(row, 1, ((size_t)384 << 20) / lens[k], ns[n], lens[k], false);
 }
 
-int main(int argc, char **argv) {
-  const char *what = argc > 1 ? argv[1] : "all";
-  const char *only = argc > 2 && strcmp(argv[2], "all") != 0 ? argv[2] : NULL;
-  reps = harness_reps(argc > 3 ? argv[3] : NULL, 11);
-  const bool all = strcmp(what, "all") == 0;
-  if (!harness_open(argc, argv, reps))
-    return 0;
-  for (int i = 0; (all || strcmp(what, "ceilings") == 0) && i < BENCH_TENSOR_CEILINGS; i++) {
+static void time_ceilings(const harness_request *request) {
+  (void)request;
+  for (int i = 0; i < BENCH_TENSOR_CEILINGS; i++) {
     double rate;
     const char *name = bench_tensor_ceiling(harness_exec.stream, i, &rate);
     printf("{\"kind\": \"ceiling\", \"name\": \"%s\", \"T_per_s\": %.3f}\n", name, rate * 1e-12);
   }
-  for (size_t i = 0; i < RowCount; i++) {
-    const int sm = weft_device_sm(harness_exec.device);
-    if ((only && strcmp(only, rows[i].name) != 0) || sm < rows[i].sm_min || sm > rows[i].sm_max)
-      continue;
-    if (all || strcmp(what, "main") == 0)
+}
+
+// Whether the row was asked for, and this device has it.
+static bool is_due(const harness_request *request, const weft_backend *row) {
+  const int sm = weft_device_sm(harness_exec.device);
+  return harness_wants(request, row->name) && sm >= row->sm_min && sm <= row->sm_max;
+}
+
+static void time_mains(const harness_request *request) {
+  for (size_t i = 0; i < RowCount; i++)
+    if (is_due(request, &rows[i]))
       time_main(&rows[i]);
-    if (all || strcmp(what, "grid") == 0)
+}
+
+static void time_grids(const harness_request *request) {
+  for (size_t i = 0; i < RowCount; i++)
+    if (is_due(request, &rows[i]))
       time_grid(&rows[i]);
-    if (strcmp(what, "shape") == 0 && argc > 7)
-      time_shape(&rows[i], strtoull(argv[4], NULL, 10), strtoull(argv[5], NULL, 10),
-                 strtoull(argv[6], NULL, 10), strtoull(argv[7], NULL, 10), true);
-  }
-  harness_close();
-  return 0;
+}
+
+static void time_shapes(const harness_request *request) {
+  const size_t *sizes = request->sizes;
+  for (size_t i = 0; i < RowCount; i++)
+    if (is_due(request, &rows[i]))
+      time_shape(&rows[i], sizes[0], sizes[1], sizes[2], sizes[3], true);
+}
+
+static void time_all(const harness_request *request) {
+  time_ceilings(request);
+  for (size_t i = 0; i < RowCount; i++)
+    if (is_due(request, &rows[i])) {
+      time_main(&rows[i]);
+      time_grid(&rows[i]);
+    }
+}
+
+int main(int argc, char **argv) {
+  static const harness_part parts[] = {
+      {.name = "all", .run = time_all},
+      {.name = "ceilings", .run = time_ceilings},
+      {.name = "main", .run = time_mains},
+      {.name = "grid", .run = time_grids},
+      {.name = "shape", .run = time_shapes, .takes_sizes = true},
+  };
+  const harness_program program = {.parts = parts,
+                                   .part_count = sizeof parts / sizeof *parts,
+                                   .rows = rows,
+                                   .row_count = RowCount,
+                                   .reps = 11};
+  return harness_main(argc, argv, &program);
 }

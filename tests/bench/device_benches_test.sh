@@ -1,15 +1,40 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The benches of device rows refuse numbers of repetitions that they have no room for, with and without a device.
-# $@: the programs.
+# The benches of device rows refuse words that they do not know, and numbers that they have no room for, by one line,
+# with and without a device. $1, $2: table-bench and tensor-bench.
 set -u
-for program in "$@"; do
-  for reps in 0 -1 102 nine; do
-    "$program" ceilings all "$reps" >"$TEST_TMPDIR/out" 2>&1
-    code=$?
-    if [ "$code" -ne 2 ]; then
-      echo "$program with $reps repetitions ended with $code: $(cat "$TEST_TMPDIR/out")"
-      exit 1
-    fi
+table=$1 tensor=$2
+failed=0
+
+# refused WHY PROGRAM WORD...: ends with 2, and its one line has WHY in it.
+refused() {
+  local why=$1 code
+  shift
+  "$@" >"$TEST_TMPDIR/out" 2>"$TEST_TMPDIR/err"
+  code=$?
+  if [ "$code" -ne 2 ] || [ -s "$TEST_TMPDIR/out" ] || [ "$(wc -l <"$TEST_TMPDIR/err")" -ne 1 ] ||
+    ! grep -qF -- "$why" "$TEST_TMPDIR/err"; then
+    echo "$* ended with $code, not with 2 and one line that has '$why':"
+    cat "$TEST_TMPDIR/out" "$TEST_TMPDIR/err"
+    failed=1
+  fi
+}
+
+for program in "$table" "$tensor"; do
+  for reps in 0 -1 102 nine '' 9x; do
+    refused "'$reps' is no number of repetitions" "$program" ceilings all "$reps"
   done
+  for word in nothing '' All ceiling --help all,grid; do
+    refused "there is no '$word' to measure; there are all, ceilings," "$program" "$word"
+  done
+  refused "there is no row 'cuda-none'; there are cuda-" "$program" all cuda-none
+  refused "there is no row ''; there are cuda-" "$program" all ''
+  refused "'more' is one word too many" "$program" all all 9 more
 done
+refused "there is no row 'cuda-none'" "$table" rows cuda-loop,cuda-none
+refused 'shape takes four numbers' "$tensor" shape all 9
+refused 'shape takes four numbers' "$tensor" shape all 9 1 2 3
+refused "'0' is no size" "$tensor" shape all 9 1 128 0 4096
+refused "'4K' is no size" "$tensor" shape all 9 1 128 128 4K
+refused "'9' is one word too many" "$tensor" shape all 9 1 128 128 4096 9
+exit "$failed"

@@ -14,6 +14,7 @@
 #include <jansson.h>
 
 #include "bench/bench.h"
+#include "kernels/device.h"
 #include "tests/support/test_main.h"
 
 static char path[2][256];
@@ -454,9 +455,31 @@ START_TEST(wrong_arguments) {
       {"weft bench", "rlnc", "--reps", NULL},
       {"weft bench", "peer", "--rows", "no-such", NULL},
       {"weft bench", "peer", "--n", "32,64", NULL}, // it measures one
+      {"weft bench", "server", "--rows", "no-such", NULL},
+      {"weft bench", "server", "--rows", "scalar", NULL}, // no device's
+      {"weft bench", "server", "--rows", "", NULL},
+      {"weft bench", "gpu", "--rows", "no-such", NULL},
+      {"weft bench", "gpu", "--rows", "scalar", NULL},
+      {"weft bench", "gpu", "--rows", "", NULL},
+      {"weft bench", "gpu", "--rows", "cuda,cuda", NULL}, // it measures one
+      {"weft bench", "peer", "--rows", "", NULL},
+      {"weft bench", "rlnc", "--operations", "", NULL},
+      {"weft bench", "storage", "--operations", "", NULL},
+      {"weft bench", "storage", "--shapes", "", NULL},
+      {"weft bench", "storage", "--shapes", "-5+6", NULL},
+      {"weft bench", "storage", "--shapes", "4+-2", NULL},
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
     ck_assert_msg(bench(wrong[i]) == 2, "arguments %zu were accepted", i);
+}
+END_TEST
+
+// Where there is no device of that row, measuring the host alone is not what was asked for.
+START_TEST(a_device_row_asked_for_is_not_left_out) {
+  if (weft_device_count() > 0)
+    return;
+  const char *const asked[] = {"weft bench", "server", "--rows", "cuda", "--quick", NULL};
+  ck_assert_int_eq(bench(asked), WEFT_BENCH_MACHINE);
 }
 END_TEST
 
@@ -485,6 +508,7 @@ int main(void) {
   tcase_add_test(tests, unwritable_report);
   tcase_add_test(tests, bank_conflicts);
   tcase_add_test(tests, wrong_arguments);
+  tcase_add_test(tests, a_device_row_asked_for_is_not_left_out);
   tcase_add_test(tests, a_run_that_is_refused_leaves_no_report);
   suite_add_tcase(suite, tests);
   return test_main(suite);

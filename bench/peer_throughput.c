@@ -355,7 +355,7 @@ void weft_bench_peer_throughput(weft_bench_report *report, const weft_bench_opti
   if (sent->send_calls)
     printf("  datagrams per send call %.1f%s; taken at the other end %.1f %% of the bytes\n",
            (double)sent->sent / (double)sent->send_calls,
-           s.udp.no_segmenting ? " (no UDP_SEGMENT)" : "",
+           s.udp.plain_turns ? " (no UDP_SEGMENT)" : "",
            100.0 * (double)atomic_load(&s.drain.bytes) / (double)sent->sent_bytes);
   weft_bench_group_free(group);
   free(title);

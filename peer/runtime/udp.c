@@ -102,7 +102,11 @@ void weft_udp_filter(weft_udp *udp, size_t places) {
 
 // --- Sending
 
-enum { SEND_MESSAGES = 16 }; // of one sendmmsg
+enum {
+  SEND_MESSAGES = 16, // of one sendmmsg
+  REFUSED_MOST = 4,   // so many runs refused in a row: there are none here
+  PLAIN_TURNS = 1024  // then for so long; a refusal is a call in vain
+};
 
 // One run of a way: a message of sendmmsg, and what it is made of.
 typedef struct run {
@@ -117,7 +121,7 @@ typedef struct run {
 // take: all as long as the first, but for a shorter one at the end.
 static void gather(const weft_udp *udp, const weft_udp_way *way, size_t first, size_t left,
                    run *out) {
-  const bool joins = !udp->no_segmenting && !way->one_by_one;
+  const bool joins = udp->plain_turns == 0 && !way->one_by_one;
   const size_t bytes = udp->bytes[first];
   size_t at = first;
   out->count = 0;
@@ -174,6 +178,17 @@ static void gone(weft_udp *udp, const run *r) {
   way->count = (uint16_t)(way->count - r->count);
 }
 
+// What is known of runs once one has gone, or the first datagram of one that was refused. A bad
+// address, a path or a device of one way may refuse as a kernel that has none: no errno tells.
+static void learn(weft_udp *udp, const run *r) {
+  weft_udp_way *way = &udp->ways[r->way];
+  if (r->count > 1)
+    udp->refused = 0;
+  else if (way->doubted && ++udp->refused >= REFUSED_MOST)
+    udp->plain_turns = PLAIN_TURNS;
+  way->doubted = false;
+}
+
 // Sends one call's worth. False: nothing waits any more, or the socket takes no more.
 static bool send_some(weft_udp *udp) {
   run runs[SEND_MESSAGES];
@@ -186,6 +201,7 @@ static bool send_some(weft_udp *udp) {
   for (int i = 0; i < sent; i++) {
     udp->statistics.sent += runs[i].count;
     udp->statistics.sent_bytes += messages[i].msg_len;
+    learn(udp, &runs[i]);
     gone(udp, &runs[i]);
   }
   if (sent >= 0 || errno == EINTR)
@@ -194,14 +210,13 @@ static bool send_some(weft_udp *udp) {
     udp->blocked = true;
     return false;
   }
-  if (runs[0].count > 1 && (errno == EIO || errno == EINVAL || errno == ENOPROTOOPT)) {
-    udp->no_segmenting = true; // a device or kernel without it
-    return true;
-  }
-  if (runs[0].count > 1 && errno == EMSGSIZE) {
+  if (runs[0].count > 1 &&
+      (errno == EIO || errno == EINVAL || errno == ENOPROTOOPT || errno == EMSGSIZE)) {
     udp->ways[runs[0].way].one_by_one = true;
+    udp->ways[runs[0].way].doubted = errno != EMSGSIZE; // which is of the path alone
     return true;
   }
+  udp->ways[runs[0].way].doubted = false;       // it was not the run
   udp->statistics.send_errors += runs[0].count; // unreachable, too long for the path: as good as
   gone(udp, &runs[0]);                          // lost on the way
   return true;
@@ -209,6 +224,8 @@ static bool send_some(weft_udp *udp) {
 
 void weft_udp_flush(weft_udp *udp) {
   udp->blocked = false;
+  if (udp->plain_turns > 0 && udp->queued > 0)
+    udp->plain_turns--;
   while (send_some(udp))
     ;
   if (!udp->blocked)

@@ -2,7 +2,8 @@
 // A UDP socket at speed. Datagrams wait in a queue until the turn ends, sorted by where they go, so
 // that bursts to one neighbour join: one system call (sendmmsg) then sends many runs of equally
 // long datagrams, each run to one address (UDP_SEGMENT). One call receives many, each perhaps a run
-// of its own (recvmmsg, UDP_GRO). Where the kernel refuses to segment, datagrams go one by one.
+// of its own (recvmmsg, UDP_GRO). A run that is refused goes one by one; where that works and no
+// run does, runs are left alone for a while.
 #ifndef WEFT_PEER_UDP_H
 #define WEFT_PEER_UDP_H
 
@@ -31,16 +32,18 @@ typedef struct weft_udp_way {
   weft_address to;
   uint16_t first, last, count;
   uint16_t run_last; // the last one of the run's length
-  bool one_by_one;   // they are longer than the path takes: the kernel cuts them up, but no run
+  bool one_by_one;   // a run was refused: longer than the path takes, a device without them, ...
+  bool doubted;      // it is not known yet whether they go one by one
 } weft_udp_way;
 
 typedef struct weft_udp {
   weft_ctx *ctx;
   int fd;
-  sa_family_t family; // AF_INET: the machine has no IPv6
-  bool no_segmenting; // the kernel refused
-  bool blocked;       // the queue waits until the socket takes it
-  uint8_t *queue;     // WEFT_UDP_QUEUE * WEFT_SESSION_DATAGRAM_BYTES
+  sa_family_t family;   // AF_INET: the machine has no IPv6
+  unsigned refused;     // runs, one after the other, whose datagrams then went one by one
+  unsigned plain_turns; // flushes without runs that are left
+  bool blocked;         // the queue waits until the socket takes it
+  uint8_t *queue;       // WEFT_UDP_QUEUE * WEFT_SESSION_DATAGRAM_BYTES
   uint16_t bytes[WEFT_UDP_QUEUE], next[WEFT_UDP_QUEUE];
   size_t queued; // places taken
   weft_udp_way ways[WEFT_UDP_WAYS];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The UDP socket on a kernel without IPv6: what is sent to an address of IPv6 goes to nobody.
-#define _POSIX_C_SOURCE 200809L
+// The UDP socket on a kernel without IPv6, where what is sent to an address of IPv6 goes to nobody;
+// and where kernels, devices and paths refuse runs of datagrams.
+#define _GNU_SOURCE // sendmmsg
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -106,11 +107,142 @@ START_TEST(any_address_is_that_of_ipv4) {
 }
 END_TEST
 
+// --- Runs that are refused
+
+// The kernel as the sender sees it: runs to `port` (0: to anybody) fail with `error`.
+static struct {
+  int error;
+  uint16_t port;
+  size_t refused, taken; // runs
+} kernel;
+
+int __real_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags);
+int __wrap_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags);
+int __wrap_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags) {
+  unsigned before = 0;
+  for (; before < count; before++) {
+    const struct msghdr *m = &messages[before].msg_hdr;
+    const struct sockaddr_in6 *to = m->msg_name; // the port is where that of IPv4 is
+    if (m->msg_controllen && kernel.error && (!kernel.port || kernel.port == ntohs(to->sin6_port)))
+      break;
+  }
+  if (before == 0) {
+    kernel.refused++;
+    errno = kernel.error;
+    return -1;
+  }
+  const int sent = __real_sendmmsg(fd, messages, before, flags);
+  for (int i = 0; i < sent; i++)
+    kernel.taken += messages[i].msg_hdr.msg_controllen > 0;
+  return sent;
+}
+
+typedef struct line {
+  weft_ctx *ctx;
+  weft_udp udp;
+  weft_address near, far;
+  int near_fd, far_fd;
+} line;
+
+static void line_start(line *l) {
+  const weft_address here = address_of(any, 0);
+  uint16_t port;
+  int error;
+  EXPECT_OK(weft_ctx_new(&l->ctx, NULL));
+  EXPECT_OK(weft_udp_open(l->ctx, &here, &l->udp, &error));
+  l->near_fd = listener(&port);
+  l->near = address_of(loopback, port);
+  l->far_fd = listener(&port);
+  l->far = address_of(loopback, port);
+}
+
+static void line_end(line *l) {
+  close(l->near_fd);
+  close(l->far_fd);
+  weft_udp_close(&l->udp);
+  weft_ctx_free(l->ctx);
+}
+
+// A run, all of which arrives.
+static void expect_run(line *l, bool far) {
+  send_to(&l->udp, far ? &l->far : &l->near, "a run");
+  weft_udp_flush(&l->udp);
+  for (int i = 0; i < DATAGRAMS; i++) {
+    char got[16];
+    EXPECT(recv(far ? l->far_fd : l->near_fd, got, sizeof got, 0) == 5);
+  }
+}
+
+// Port 0 is EINVAL, as runs are where the kernel knows none.
+START_TEST(a_bad_address_does_not_end_runs) {
+  line l;
+  line_start(&l);
+  const weft_address bad = address_of(loopback, 0);
+  for (int times = 0; times < 20; times++) {
+    send_to(&l.udp, &bad, "astray");
+    weft_udp_flush(&l.udp);
+  }
+  EXPECT(l.udp.statistics.send_errors == 20 * DATAGRAMS);
+  kernel.taken = 0;
+  expect_run(&l, false);
+  EXPECT(kernel.taken == 1);
+  line_end(&l);
+}
+END_TEST
+
+START_TEST(a_path_without_runs_does_not_end_those_of_others) {
+  static const int errors[] = {EINVAL, EIO, EMSGSIZE};
+  for (size_t e = 0; e < sizeof errors / sizeof *errors; e++) {
+    line l;
+    line_start(&l);
+    kernel.error = errors[e];
+    kernel.port = l.far.port;
+    kernel.taken = 0;
+    for (size_t times = 1; times <= 20; times++) {
+      expect_run(&l, true);
+      expect_run(&l, false);
+      EXPECT(kernel.taken == times);
+    }
+    EXPECT(l.udp.statistics.send_errors == 0);
+    kernel.error = 0;
+    line_end(&l);
+  }
+}
+END_TEST
+
+// A refusal costs a call, so a kernel or device that has none is asked seldom; but it is asked, as
+// a route may lead elsewhere later.
+START_TEST(a_kernel_without_runs_is_asked_seldom) {
+  static const int errors[] = {EINVAL, EIO, ENOPROTOOPT};
+  for (size_t e = 0; e < sizeof errors / sizeof *errors; e++) {
+    line l;
+    line_start(&l);
+    kernel.error = errors[e];
+    kernel.port = 0;
+    kernel.refused = kernel.taken = 0;
+    for (int times = 0; times < 1000; times++)
+      expect_run(&l, times % 2);
+    EXPECT(kernel.refused > 0 && kernel.refused < 10);
+    EXPECT(l.udp.statistics.send_errors == 0);
+    kernel.error = 0;
+    for (int times = 0; times < 2000; times++)
+      expect_run(&l, times % 2);
+    EXPECT(kernel.taken > 500);
+    line_end(&l);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("udp");
   TCase *tc = tcase_create("without IPv6");
   tcase_add_test(tc, an_address_of_ipv6_is_nobody);
   tcase_add_test(tc, any_address_is_that_of_ipv4);
   suite_add_tcase(suite, tc);
+  TCase *runs = tcase_create("runs");
+  tcase_add_test(runs, a_bad_address_does_not_end_runs);
+  tcase_add_test(runs, a_path_without_runs_does_not_end_those_of_others);
+  tcase_add_test(runs, a_kernel_without_runs_is_asked_seldom);
+  suite_add_tcase(suite, runs);
   return test_main(suite);
 }

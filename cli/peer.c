@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/peer.h"
+#include "cli/peer_options.h"
 
 static int usage(FILE *to) {
   fputs(
@@ -31,6 +32,9 @@ int cli_peer(int argc, char **argv) {
     usage(stdout);
     return cli_flush(PEER_NAME, CLI_OK);
   }
+  peer_options_foresee_log(argc, argv);
+  if (argc < 2 && peer_log_is_json()) // nobody reads a usage there
+    return cli_error(PEER_NAME, CLI_USAGE, "takes source, join or tracker");
   if (argc < 2)
     return usage(stderr);
   peer_settings settings;

@@ -42,6 +42,7 @@ int peer_identity(const peer_settings *settings, weft_identity *out);
 // peer_log.c: one line on standard error. fields: "key=value" pairs, already formatted. With `json`
 // errors are such lines, too.
 void peer_log_set(peer_log_level level, bool json);
+bool peer_log_is_json(void);
 void peer_log(peer_log_level level, const char *event, const char *format, ...) G_GNUC_PRINTF(3, 4);
 
 // peer_report.c

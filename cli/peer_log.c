@@ -60,6 +60,8 @@ void peer_log_set(peer_log_level level, bool json) {
   cli_tell_errors(json ? tell_error : NULL);
 }
 
+bool peer_log_is_json(void) { return as_json; }
+
 void peer_log(peer_log_level level, const char *event, const char *format, ...) {
   static const char *const names[] = {"error", "warning", "info", "debug"};
   static const char *const syslog_prefix[] = {"<3>", "<4>", "<6>", "<7>"};

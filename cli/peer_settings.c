@@ -224,7 +224,6 @@ static int required(char **v, size_t which) {
 int peer_settings_read(const char *word, int argc, char **argv, peer_settings *s) {
   char *v[OPTIONS] = {0};
   *s = (peer_settings){.role = WEFT_NODE_SOURCE};
-  peer_options_foresee_log(argc, argv);
   int bit = PEER_SOURCE;
   if (strcmp(word, "join") == 0) {
     s->role = WEFT_NODE_JOINING;

@@ -86,6 +86,11 @@ alone 2 'store decode' 'Unknown option' store decode d --output=/dev/stdout --js
 alone 3 'store read' 'absent: No such file' store read absent --json
 
 logged 2 peer "takes source, join or tracker, not 'relay'" relay --log-format json
+logged 2 peer "takes source, join or tracker, not ''" '' --log-format json
+logged 2 peer "takes source, join or tracker, not '--log-format'" --log-format json source
+logged 2 peer "takes source, join or tracker, not '--log-format=json'" --log-format=json
+WEFT_PEER_LOG_FORMAT=json logged 2 peer "takes source, join or tracker, not ''" ''
+WEFT_PEER_LOG_FORMAT=json logged 2 peer 'takes source, join or tracker'
 logged 2 'peer source' 'Unknown option' source --log-format json --no-such-option
 logged 2 'peer source' 'Unknown option' source --no-such-option --log-format=json
 logged 2 'peer tracker' "unexpected argument 'x'" tracker x --log-format json
@@ -108,6 +113,7 @@ wrong 2 'Unknown option' demo --no-such-option
 wrong 2 "takes no value, not 'false'" demo --json=false
 wrong 2 'unexpected argument' demo -- --json
 wrong 2 '^weft peer source: Unknown option' peer source --no-such-option
+wrong 2 '^usage: weft peer source' peer
 wrong 2 '^weft peer: .*takes text or json' peer source --input in --log-format jsn
 WEFT_PEER_LOG_FORMAT=json wrong 2 '^weft peer: .*input is missing' peer source --log-format text
 wrong 2 '^weft peer: .*input is missing' peer source --config json.conf --log-format text

@@ -15,9 +15,9 @@
 static const char codes[] =
     "\nExit codes: 0 done; 1 damage: found by verify, left by scrub or repair, or too much to "
     "read\n"
-    "through; 2 command line, or a folder that holds shards already; 3 input or output; 4 memory,\n"
-    "backend or device; 5 the key is missing or wrong; 130 interrupted by Ctrl-C, 143 by SIGTERM,\n"
-    "129 by a terminal that closed.\n"
+    "through; 2 command line, or a folder that holds shards already; 3 input or output, or shards\n"
+    "of another format version; 4 memory, backend or device; 5 the key is missing or wrong; 130\n"
+    "interrupted by Ctrl-C, 143 by SIGTERM, 129 by a terminal that closed.\n"
     "A call that is killed leaves what was there before, or has done all it should. Format:\n"
     "docs/format.md. Sizes and places are bytes; they take k, M, G (powers of 1000) and Ki, Mi, "
     "Gi\n"
@@ -66,6 +66,7 @@ static int exit_code(weft_status status) {
   case WEFT_E_SINGULAR:
     return CLI_USAGE;
   case WEFT_E_IO:
+  case WEFT_E_VERSION: // input that this program does not know
     return CLI_IO;
   case WEFT_E_KEY:
     return CLI_KEY;

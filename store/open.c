@@ -115,7 +115,12 @@ static weft_status choose_set(search *s) {
     final += !s->files[i].fresh;
     other_version += !s->files[i].fresh && s->files[i].status == WEFT_E_VERSION;
   }
-  if (other_version) // no damage: a later weft reads them
+  if (other_version && other_version == final) // no damage: a later weft reads them
+    return weft_store_fail(store->report, WEFT_E_VERSION,
+                           "%s: all %zu of its shards are of another format version than %d, the "
+                           "one that this weft reads",
+                           store->folder, final, WEFT_STORE_VERSION);
+  if (other_version)
     return weft_store_fail(store->report, WEFT_E_DAMAGED,
                            "%s: %zu of its %zu shards are of another format version, and none has "
                            "an intact header of version %d",

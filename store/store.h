@@ -106,7 +106,8 @@ typedef enum weft_store_access {
   WEFT_STORE_WRITE // also finishes what an interrupted call had committed
 } weft_store_access;
 
-// WEFT_E_DAMAGED: no set of shards there; WEFT_E_KEY; WEFT_E_IO, among them that another weft is at
+// WEFT_E_DAMAGED: no set of shards there; WEFT_E_VERSION: all are of another format version than
+// WEFT_STORE_VERSION; WEFT_E_KEY; WEFT_E_IO, among them that another weft is at
 // work in the folder. The options and the report must stay until the store is closed.
 weft_status weft_store_open(const weft_store_options *options, const char *folder,
                             weft_store_access access, weft_store_report *report, weft_store **out);

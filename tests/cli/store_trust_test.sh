@@ -154,10 +154,26 @@ forged 20 4 1
 forged 12 2 256 # k and m
 forged 16 2 0 # all the same shard
 forged 10 2 255
-forged 8 2 2 # version
 forged 18 1 1
 forged 32 8 0
 forged 32 8 $(((1 << 62) + 1))
+# A later format is no damage, and nothing to mend.
+rm -rf f
+cp -r kept f
+forge f 8 2 2
+cp -r f untouched
+for call in "verify f" "scrub f" "repair f" "decode f --output later" "read f" "update f --offset 0 in" "info f"; do
+  # shellcheck disable=SC2086 # words
+  expect 3 $call
+  says "f: all 5 of its shards are of another format version than 1, the one that this weft reads" err
+done
+diff -r f untouched || fail "shards of a later format were changed"
+[ ! -e later ] || fail "an output from shards of a later format"
+expect 3 info f --json
+says '"status": *"WEFT_E_VERSION"' out
+printf '\377' | dd of=f/shard-000.weft bs=1 seek=100 conv=notrunc status=none # and one that is corrupt
+expect 1 verify f
+says "f: 4 of its 5 shards are of another format version" err
 # A generation that has no next one.
 rm -rf f
 cp -r kept f

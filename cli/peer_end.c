@@ -3,6 +3,25 @@
 #include "cli/peer_run.h"
 #include "peer/runtime/notify.h"
 
+enum { FAREWELLS = 2 }; // beside the first, a look apart
+
+// A source whose file was fetched: by whom, as far as these told. Both the last map and the
+// farewell of one that has all may be lost, so a few who got it are enough.
+static void end_of_fetching(peer_run_state *r) {
+  weft_node_statistics s;
+  weft_node_get_statistics(r->node, &s);
+  if (s.had_all == 0)
+    peer_run_stop(r,
+                  cli_error(PEER_NAME, CLI_DIFFERS,
+                            "nobody is known to have all of it (%" G_GUINT64_FORMAT " left before)",
+                            s.left_early));
+  else if (s.left_early > 0)
+    peer_log(PEER_WARNING, "unfinished",
+             "left_early=%" G_GUINT64_FORMAT " had_all=%" G_GUINT64_FORMAT, s.left_early,
+             s.had_all);
+  peer_run_stop(r, CLI_OK);
+}
+
 static void look_for_the_end(peer_run_state *r, gint64 now_us) {
   gint64 linger_us = (gint64)(r->s->linger_s * 1e6);
   if (!r->ended_us)
@@ -13,7 +32,17 @@ static void look_for_the_end(peer_run_state *r, gint64 now_us) {
   const bool needed =
       (r->sink && weft_sink_seekable(r->sink)) ||
       !(weft_engine_finished(weft_node_engine(r->node)) || weft_node_links(r->node) == 0);
-  if (!needed || now_us - r->ended_us >= linger_us)
+  if (needed && now_us - r->ended_us < linger_us)
+    return;
+  // The source tells who has all by that word; who goes cannot be asked again.
+  if (!needed && r->sink && r->farewells++ < FAREWELLS &&
+      weft_engine_farewell_again(weft_node_engine(r->node))) {
+    peer_run_wake(r);
+    return;
+  }
+  if (r->s->role == WEFT_NODE_SOURCE && weft_node_stream(r->node)->mode == WEFT_MODE_BULK)
+    end_of_fetching(r);
+  else
     peer_run_stop(r, CLI_OK);
 }
 

@@ -190,6 +190,8 @@ void peer_tell_summary(const peer_view *view) {
       {"stalls", (gint64)e->stalls},
       {"startup_ms", e->startup_us / 1000},
       {"join_to_play_ms", view->play_us ? (view->play_us - view->start_us) / 1000 : -1},
+      {"had_all", (gint64)s.had_all},
+      {"left_early", (gint64)s.left_early},
       {"bytes", view->sink ? (gint64)weft_sink_bytes(view->sink) : 0},
       {"sent", (gint64)s.sent},
       {"sent_bytes", (gint64)s.sent_bytes},

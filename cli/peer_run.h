@@ -17,9 +17,10 @@ typedef struct peer_run_state {
   peer_view view;
   int code;
   bool stopped, other_key;
-  gint64 alone_us; // since when there has been nobody, or nothing new
-  guint64 seen;    // of what there was new, by then
-  gint64 ended_us; // everything is played, or given; 0: not yet
+  unsigned farewells; // said again
+  gint64 alone_us;    // since when there has been nobody, or nothing new
+  guint64 seen;       // of what there was new, by then
+  gint64 ended_us;    // everything is played, or given; 0: not yet
   // Playing at the stream's pace, where the engine does not: segment i at play_us + i * segment_us.
   bool playing;
   gint64 play_us, due_us;

@@ -253,7 +253,8 @@ static bool neighbour_event(weft_engine *e, weft_event *out) {
       *out = (weft_event){.kind = WEFT_EVENT_NEIGHBOUR_LOST,
                           .neighbour = i,
                           .reason = (weft_lost_reason)n->lost,
-                          .address = n->address};
+                          .address = n->address,
+                          .had_all = weft_neighbour_had_all(e, n)};
       return true;
     }
     if (n->open_event) {

@@ -124,6 +124,7 @@ static void take_bye(weft_engine *e, size_t index, weft_bye_reason reason) {
     return;
   }
   n->state = WEFT_NEIGHBOUR_FINISHED;
+  n->finished = true;
   weft_neighbour_show(e, n);
   weft_neighbour_timer(e, index);
   weft_window_advance(e);

@@ -82,6 +82,8 @@ void weft_neighbour_expect(weft_engine *engine, size_t index, int64_t at_us);
 void weft_neighbour_spoke(weft_engine *engine, size_t index, int64_t now_us);
 bool weft_neighbour_gone(weft_engine *engine, size_t index, int64_t now_us); // looks, and doubts
 bool weft_neighbour_probe(const weft_engine *engine, size_t index, int64_t now_us);
+// As far as it told.
+bool weft_neighbour_had_all(const weft_engine *engine, const weft_neighbour *neighbour);
 bool weft_neighbour_repeats(const weft_engine *engine, const weft_neighbour *neighbour);
 // When its map is due because something changed.
 int64_t weft_neighbour_map_time(const weft_engine *engine, const weft_clock *clock);

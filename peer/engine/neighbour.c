@@ -387,6 +387,10 @@ void weft_flight_forget(weft_engine *e, weft_neighbour *n, int64_t until_us) {
 
 // --- Statistics
 
+bool weft_neighbour_had_all(const weft_engine *e, const weft_neighbour *n) {
+  return n->finished || (n->mapped && e->end_known && n->first >= weft_window_total(e));
+}
+
 weft_status weft_engine_get_neighbour(const weft_engine *e, size_t neighbour,
                                       weft_neighbour_statistics *out) {
   if (neighbour >= e->options->neighbours_max)
@@ -396,6 +400,7 @@ weft_status weft_engine_get_neighbour(const weft_engine *e, size_t neighbour,
     return WEFT_E_STATE;
   *out = (weft_neighbour_statistics){.open = n->state == WEFT_NEIGHBOUR_OPEN,
                                      .is_source = n->is_source,
+                                     .had_all = weft_neighbour_had_all(e, n),
                                      .round_trip_us = n->round_trip_us,
                                      .queueing_us = n->ledbat.queueing_us,
                                      .window_bytes = e->options->congestion ? n->ledbat.window : 0,

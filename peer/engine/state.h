@@ -142,6 +142,7 @@ typedef struct weft_neighbour { // in the order of use: a simulator has millions
   uint16_t epoch;                     // of its maps
   bool mapped;                        // a map came
   bool end_due;                       // the manifest that ends the stream is to be sent
+  bool finished;                      // it said so
   uint16_t load_credit;               // share.c: packets that may be loaded for it
   uint64_t first, accept_end, oldest; // it wants first .. accept_end - 1, holds from oldest on
   int64_t heard_us, brake_us;

@@ -155,13 +155,20 @@ static uint64_t tail_wanted(const weft_engine *e) {
   return tail;
 }
 
-static void say_farewell(weft_engine *e) {
+static bool say_farewell(weft_engine *e) {
+  bool said = false;
   e->farewell = true;
   for (size_t i = 0; i < e->used; i++)
     if (e->neighbours[i].state == WEFT_NEIGHBOUR_OPEN) {
       e->neighbours[i].bye = WEFT_BYE_FINISHED;
       weft_neighbour_due(e, i, WEFT_DUE_BYE);
+      said = true;
     }
+  return said;
+}
+
+bool weft_engine_farewell_again(weft_engine *e) {
+  return e->farewell && !e->leaving && say_farewell(e);
 }
 
 void weft_window_advance(weft_engine *e) {
@@ -170,7 +177,7 @@ void weft_window_advance(weft_engine *e) {
   if (!e->self.source || !weft_is_paced(e))
     weft_window_move(e, tail_wanted(e));
   if (!e->farewell && !weft_is_paced(e) && weft_engine_finished(e))
-    say_farewell(e);
+    (void)say_farewell(e);
 }
 
 // --- The end of the stream, and how far it is known

@@ -73,6 +73,7 @@ struct weft_node {
   int64_t now_us, seek_us;
   bool leaving, more_output;
   uint64_t send_dropped;
+  uint64_t had_all, left_early; // of those that are gone
 };
 
 weft_rng weft_node_rng(weft_node *node);

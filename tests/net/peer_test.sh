@@ -470,5 +470,43 @@ code=$?
 [ "$code" -eq 1 ] || fail "a lost stream: exit $code, not 1"
 grep -q "the stream was lost" orphan.log || fail "a lost stream is not told"
 
+# --- A source of a file to fetch ends when those who came have it, or have left; who got it, it tells.
+has_some() { # FILE
+  local i
+  for ((i = 0; i < 200; i++)); do
+    [ -s "$1" ] && return 0
+    sleep 0.05
+  done
+  return 1
+}
+start deserted source --input in.bin --upload 2M --listen 127.0.0.1:0
+deserted=$pid
+start early join --source "127.0.0.1:$(port_of deserted)" --output early.bin
+early=$pid
+has_some early.bin || fail "nothing was fetched"
+kill -TERM "$early"
+wait "$deserted"
+code=$?
+[ "$code" -eq 1 ] || fail "a source whose only joiner left early: exit $code, not 1"
+grep -q "nobody is known to have all of it (1 left before)" deserted.log ||
+  fail "a source whose only joiner left early does not tell"
+grep -q " summary .* had_all=0 left_early=1" deserted.log || fail "the same in its summary"
+start served source --input in.bin --upload 8M --listen 127.0.0.1:0
+served=$pid
+port=$(port_of served)
+start killed join --source "127.0.0.1:$port" --output killed.bin
+killed=$pid
+start whole join --source "127.0.0.1:$port" --output whole.bin
+whole=$pid
+has_some killed.bin || fail "nothing was fetched beside another"
+kill -KILL "$killed" # without a word: it is missed by its silence
+wait "$whole" || fail "who stayed beside one that was killed: exit $?"
+same in.bin whole.bin "who stayed beside one that was killed got other bytes"
+wait "$served"
+code=$?
+[ "$code" -eq 0 ] || fail "a source one of whose joiners was killed: exit $code, not 0"
+grep -q "^warning unfinished left_early=1 had_all=1$" served.log ||
+  fail "a source one of whose joiners was killed does not tell"
+
 [ "$bad" -eq 0 ] && printf 'every input and output, byte for byte\n'
 exit "$bad"

@@ -168,6 +168,39 @@ START_TEST(silent_neighbours_are_lost) {
 }
 END_TEST
 
+static fixture_fate cut_when_all_is_there(fixture *f) {
+  return (fixture_fate){.copies = f->got[1] < f->input_bytes, .delay_us = 10000};
+}
+
+static bool had_all(const fixture *f) {
+  weft_neighbour_statistics s;
+  EXPECT_OK(weft_engine_get_neighbour(f->engine[0], f->neighbour[0][1], &s));
+  return s.had_all;
+}
+
+// Who has fetched everything and goes can say so again: his only word may have been lost.
+START_TEST(a_lost_farewell_is_said_again) {
+  fixture f;
+  EXPECT_OK(fixture_new(&f, NULL, 2, input, INPUT_BYTES, 9, NULL));
+  f.fate = cut_when_all_is_there;
+  int64_t at_us = 0;
+  for (; f.got[1] < INPUT_BYTES && at_us < LONG_US; at_us += 1000) {
+    EXPECT(!had_all(&f) && !weft_engine_farewell_again(f.engine[1]));
+    (void)fixture_run(&f, at_us);
+  }
+  at_us += 200000;
+  (void)fixture_run(&f, at_us); // and its farewell was lost
+  EXPECT(weft_engine_finished(f.engine[1]) && !weft_engine_finished(f.engine[0]) && !had_all(&f));
+  f.fate = fixture_perfect;
+  EXPECT(weft_engine_farewell_again(f.engine[1]));
+  EXPECT_OK(fixture_turn(&f, 1));
+  (void)fixture_run(&f, at_us + 50000);
+  EXPECT(weft_engine_finished(f.engine[0]) && had_all(&f));
+  EXPECT(fixture_run(&f, LONG_US) && fixture_all_same(&f));
+  fixture_free(&f);
+}
+END_TEST
+
 START_TEST(the_window_bounds_what_is_held) {
   fixture f;
   EXPECT_OK(fixture_new(&f, NULL, 2, input, INPUT_BYTES, 9, NULL));
@@ -445,6 +478,7 @@ int main(void) {
   tcase_add_test(t, the_same_inputs_give_the_same_outputs);
   tcase_add_test(t, foreign_streams_are_refused);
   tcase_add_test(t, silent_neighbours_are_lost);
+  tcase_add_test(t, a_lost_farewell_is_said_again);
   tcase_add_test(t, the_window_bounds_what_is_held);
   tcase_add_test(t, failed_allocations_lose_no_byte);
   tcase_add_test(t, bad_options_are_refused);

@@ -156,6 +156,7 @@ typedef struct weft_event {
   size_t neighbour;
   weft_lost_reason reason;
   weft_peer_address address; // DIAL, NEIGHBOUR_LOST
+  bool had_all;              // NEIGHBOUR_LOST: as weft_neighbour_statistics has it
 } weft_event;
 
 bool weft_engine_event(weft_engine *engine, weft_event *out); // false: no more
@@ -197,6 +198,9 @@ weft_status weft_engine_seek(weft_engine *engine, uint64_t segment, int64_t now_
 bool weft_engine_done(const weft_engine *engine);
 // Done, and so is every neighbour: nothing more will be sent unless somebody asks.
 bool weft_engine_finished(const weft_engine *engine);
+// A finished fetch (bulk) has told its neighbours so, once: tells those again who have not said the
+// same, as the word may be lost. False: there is none, or it is not finished.
+bool weft_engine_farewell_again(weft_engine *engine);
 
 // When segment is to be played, in the caller's time. WEFT_PENDING while playback has no schedule.
 weft_status weft_engine_play_time(const weft_engine *engine, uint64_t segment, int64_t *at_us);

@@ -119,6 +119,9 @@ typedef struct weft_node_statistics {
   uint64_t sent, sent_bytes, send_calls, send_errors, send_dropped; // datagrams
   uint64_t received, received_bytes, receive_calls;
   uint64_t announced; // nodes that a tracker knows
+  // Neighbours that told to have all of the stream, and those that were gone before: who came again
+  // is counted again.
+  uint64_t had_all, left_early;
 } weft_node_statistics;
 
 void weft_node_get_statistics(const weft_node *node, weft_node_statistics *out);

@@ -62,13 +62,6 @@ static weft_status survey(elimination *s) {
   return WEFT_OK;
 }
 
-// to(n) += factor * from(n)
-static void add_row(const weft_gfw *field, uint8_t *to, const uint8_t *from, uint8_t factor,
-                    size_t n) {
-  for (size_t i = 0; factor && i < n; i++)
-    to[i] ^= weft_gfw_mul(field, factor, from[i]);
-}
-
 static void reduce(elimination *s) {
   const weft_gfw *const field = &s->g->field;
   const size_t e = s->absent, width = e + s->parities;
@@ -82,7 +75,7 @@ static void reduce(elimination *s) {
     row[e + r] = 1;
     for (size_t t = 0; t < e; t++)
       if (s->pivot_row[t] != NONE)
-        add_row(field, row, s->rows + (size_t)s->pivot_row[t] * width, row[t], width);
+        weft_gfw_add_row(field, row, s->rows + (size_t)s->pivot_row[t] * width, row[t], width);
     size_t pivot = 0;
     while (pivot < e && !row[pivot])
       pivot++;
@@ -94,7 +87,7 @@ static void reduce(elimination *s) {
     for (size_t t = 0; t < e; t++)
       if (s->pivot_row[t] != NONE) {
         uint8_t *const other = s->rows + (size_t)s->pivot_row[t] * width;
-        add_row(field, other, row, other[pivot], width);
+        weft_gfw_add_row(field, other, row, other[pivot], width);
       }
     s->pivot_row[pivot] = (int16_t)r;
   }
@@ -130,7 +123,7 @@ static weft_status express_one(const elimination *s, size_t shard, uint8_t *row)
     sum[t] = shard < k ? s->data[t] == shard : parity_of(s, shard)[s->data[t]];
   for (size_t t = 0; t < e; t++)
     if (s->pivot_row[t] != NONE)
-      add_row(&s->g->field, sum, s->rows + (size_t)s->pivot_row[t] * width, sum[t], width);
+      weft_gfw_add_row(&s->g->field, sum, s->rows + (size_t)s->pivot_row[t] * width, sum[t], width);
   for (size_t t = 0; t < e; t++)
     if (sum[t])
       return WEFT_E_SINGULAR;

@@ -33,14 +33,6 @@ unsigned weft_gfw_ones(const weft_gfw *field, uint8_t element) {
   return ones;
 }
 
-// row[0..n) ^= factor * from[0..n)
-static void add_multiple(const weft_gfw *field, uint8_t *row, const uint8_t *from, uint8_t factor,
-                         size_t n) {
-  if (factor)
-    for (size_t c = 0; c < n; c++)
-      row[c] ^= weft_gfw_mul(field, factor, from[c]);
-}
-
 static void swap_rows(uint8_t *a, uint8_t *b, size_t n) {
   for (size_t c = 0; c < n; c++) {
     const uint8_t kept = a[c];
@@ -72,8 +64,8 @@ bool weft_gfw_invert(const weft_gfw *field, uint8_t *a, uint8_t *out, size_t n) 
       const uint8_t factor = a[r * n + column];
       if (r == column || !factor)
         continue;
-      add_multiple(field, a + r * n, a + column * n, factor, n);
-      add_multiple(field, out + r * n, out + column * n, factor, n);
+      weft_gfw_add_row(field, a + r * n, a + column * n, factor, n);
+      weft_gfw_add_row(field, out + r * n, out + column * n, factor, n);
     }
   }
   return true;

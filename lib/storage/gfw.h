@@ -30,6 +30,13 @@ static inline uint8_t weft_gfw_div(const weft_gfw *field, uint8_t a, uint8_t b) 
   return a ? field->exp[field->log[a] + field->order - field->log[b]] : 0;
 }
 
+// row(n) += factor * from(n), rows of a matrix
+static inline void weft_gfw_add_row(const weft_gfw *field, uint8_t *row, const uint8_t *from,
+                                    uint8_t factor, size_t n) {
+  for (size_t i = 0; factor && i < n; i++)
+    row[i] ^= weft_gfw_mul(field, factor, from[i]);
+}
+
 // Ones in the w x w bit matrix of the multiplication by `element`: what it costs a CRS code.
 unsigned weft_gfw_ones(const weft_gfw *field, uint8_t element);
 

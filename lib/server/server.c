@@ -16,7 +16,8 @@ enum { DEFAULT_BATCH_PACKETS = 4096, FIRST_TABLE_SIZE = 64, FIRST_WANTS = 8 };
 
 static bool options_fit(const weft_server_options *options) {
   if (!options || !options->contexts || !options->now_us || options->gather_us < 0 ||
-      options->context_count < 1 || options->context_count > WEFT_SERVER_MAX_LANES)
+      options->context_count < 1 || options->context_count > WEFT_SERVER_MAX_LANES ||
+      (options->repeatable && options->context_count > 1))
     return false;
   for (size_t i = 0; i < options->context_count; i++)
     if (!options->contexts[i])

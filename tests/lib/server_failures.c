@@ -245,6 +245,11 @@ START_TEST(arguments_are_checked) {
   ck_assert_int_eq(weft_server_new(&options, &server), WEFT_E_ARGUMENT);
   options.context_count = WEFT_SERVER_MAX_LANES + 1;
   ck_assert_int_eq(weft_server_new(&options, &server), WEFT_E_ARGUMENT);
+  weft_ctx *const both[] = {ctx, ctx};
+  options.contexts = both;
+  options.context_count = 2;
+  options.repeatable = true; // which of two lanes is first is no run's to repeat
+  ck_assert_int_eq(weft_server_new(&options, &server), WEFT_E_ARGUMENT);
   server = server_on(&ctx, 1, NULL);
   const uint8_t data[SEGMENT_BYTES] = {1};
   const weft_segment_id id = server_id(0), empty = {7, 0, 0, K};

@@ -50,9 +50,9 @@ typedef struct weft_server_options {
   // A lane whose device fails: true hands its work to the other lanes, so that no packet is lost
   // while one lane lives; false ends that work with the device's status.
   bool fall_over;
-  // For simulations, with one context (more are WEFT_E_ARGUMENT) and a clock that stands still while
-  // it codes: the packets of every segment are numbered from 0 and lanes are not measured, so that
-  // runs repeat. Two servers of one stream would send the same packets.
+  // For simulations, with one context (more are WEFT_E_ARGUMENT) and a clock that stands still
+  // while it codes: the packets of every segment are numbered from 0 and lanes are not measured, so
+  // that runs repeat. Two servers of one stream would send the same packets.
   bool repeatable;
 } weft_server_options;
 

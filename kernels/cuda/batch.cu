@@ -32,8 +32,6 @@ __global__ void __launch_bounds__(256) parcel_kernel(const __grid_constant__ Par
     parcel.to[byte] = static_cast<uint8_t>(parcel.at[i / 4] >> (8 * (byte - i)));
 }
 
-size_t align16(size_t bytes) { return (bytes + 15) & ~static_cast<size_t>(15); }
-
 // Whether a kernel may read the rows as they lie: aligned, and no column past the end.
 bool rows_are_dense(const weft_const_rows &x, size_t len) {
   return !x.ptr && len % WEFT_CUDA_COLUMN_PAD == 0 && x.stride % 16 == 0 &&
@@ -50,13 +48,13 @@ struct Needs {
 Needs needs_of(const weft_cuda_technique &technique, const weft_gemm &gemm) {
   Needs needs = {0, 0, 0, 0};
   if (gemm.a_mem != WEFT_MEM_DEVICE)
-    needs.a = align16(gemm.m * gemm.k);
+    needs.a = weft_align16(gemm.m * gemm.k);
   if (gemm.y.ptr)
-    needs.y_ptr = align16(gemm.m * sizeof(uint8_t *));
+    needs.y_ptr = weft_align16(gemm.m * sizeof(uint8_t *));
   if (!gemm.x_prepared && !(technique.raw && rows_are_dense(gemm.x, gemm.len))) {
     needs.x = gemm.k * (weft_cuda_padded(gemm.len) / WEFT_CUDA_COLUMN_PAD) * technique.group_bytes;
     if (gemm.x.ptr)
-      needs.x_ptr = align16(gemm.k * sizeof(uint8_t *));
+      needs.x_ptr = weft_align16(gemm.k * sizeof(uint8_t *));
   }
   return needs;
 }
@@ -136,7 +134,7 @@ weft_status enqueue(const weft_cuda_technique &technique, const weft_exec *exec,
                     const weft_gemm *gemms, size_t count, weft_cuda_job *jobs, size_t used,
                     size_t scratch_bytes) {
   weft_scratch scratch(exec);
-  const size_t jobs_bytes = used > 1 ? align16(used * sizeof(weft_cuda_job)) : 0;
+  const size_t jobs_bytes = used > 1 ? weft_align16(used * sizeof(weft_cuda_job)) : 0;
   uint8_t *at = nullptr;
   if (jobs_bytes + scratch_bytes > 0) {
     WEFT_TRY(scratch.alloc(jobs_bytes + scratch_bytes));

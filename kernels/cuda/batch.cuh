@@ -14,6 +14,9 @@ enum {
   WEFT_CUDA_GROUPS_LOG_MAX = 4, // up to 16 where rows are short, with fewer source rows per pass
 };
 
+// Parts of one allocation begin at multiples of 16 bytes.
+static inline size_t weft_align16(size_t bytes) { return (bytes + 15) & ~static_cast<size_t>(15); }
+
 struct weft_cuda_job {
   const uint8_t *a;                    // (m, k)
   const uint8_t *x;                    // (k) rows in the technique's layout, padded

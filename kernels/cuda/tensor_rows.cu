@@ -11,8 +11,6 @@
 
 namespace {
 
-size_t align16(size_t bytes) { return (bytes + 15) & ~static_cast<size_t>(15); }
-
 const weft_tensor_technique Wgmma = {WEFT_TENSOR_STEP, WEFT_TENSOR_STEPS_MAX,
                                      WEFT_TENSOR_PAIR_BYTES(1), weft_tensor_prepare,
                                      weft_tensor_wgmma};
@@ -78,9 +76,9 @@ Needs needs_of(const Panels &panels, const weft_gemm &gemm) {
   Needs needs = {0, 0, 0};
   if (!gemm.x_prepared) {
     needs.tiles = panels.bytes(gemm.len);
-    needs.x_ptr = gemm.x.ptr ? align16(gemm.k * sizeof(uint8_t *)) : 0;
+    needs.x_ptr = gemm.x.ptr ? weft_align16(gemm.k * sizeof(uint8_t *)) : 0;
   }
-  needs.y_ptr = gemm.y.ptr ? align16(gemm.m * sizeof(uint8_t *)) : 0;
+  needs.y_ptr = gemm.y.ptr ? weft_align16(gemm.m * sizeof(uint8_t *)) : 0;
   return needs;
 }
 
@@ -207,13 +205,14 @@ weft_status like_products(const weft_backend *row, Choice choice, const weft_exe
   const weft_gemm &like = gemms[0];
   const Panels panels(choice(like.k, like.len), like.k);
   const Needs needs = needs_of(panels, like);
-  const size_t descriptors = count > WEFT_TENSOR_FEW ? align16(count * sizeof(weft_tensor_job)) : 0;
+  const size_t descriptors =
+      count > WEFT_TENSOR_FEW ? weft_align16(count * sizeof(weft_tensor_job)) : 0;
   bool bring_a = false;
   for (size_t i = 0; i < count; i++) {
     WEFT_TRY(weft_cuda_check(row, gemms[i]));
     bring_a = bring_a || gemms[i].a_mem != WEFT_MEM_DEVICE;
   }
-  const size_t a_bytes = bring_a ? align16(like.m * like.k) : 0;
+  const size_t a_bytes = bring_a ? weft_align16(like.m * like.k) : 0;
   const size_t head = descriptors + needs.x_ptr + needs.y_ptr;
   const size_t bytes = head + count * (a_bytes + needs.tiles);
   Jobs jobs(exec->allocator, count);

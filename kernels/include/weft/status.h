@@ -17,7 +17,7 @@ typedef enum weft_status {
   WEFT_E_BUFFER,   // the caller's buffer is too small
   WEFT_E_STATE,    // the call does not fit the handle's state (for example a shard added twice)
   // A packet or a matrix.
-  WEFT_E_VERSION,   // a packet of a wire version that this library does not know
+  WEFT_E_VERSION,   // a packet or shard of a format version that this library does not know
   WEFT_E_MALFORMED, // a packet that is truncated or contradicts itself
   WEFT_E_FOREIGN,   // a packet of another stream, segment or shape
   WEFT_E_SINGULAR,  // a matrix without inverse

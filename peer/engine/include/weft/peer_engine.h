@@ -84,8 +84,8 @@ void weft_engine_dial_failed(weft_engine *engine, const weft_peer_address *addre
 
 // A datagram from a neighbour. WEFT_OK, or WEFT_DEPENDENT for a packet that was of no use. Refused
 // and without effect but for the statistics: WEFT_E_VERSION, WEFT_E_MALFORMED, WEFT_E_FOREIGN,
-// WEFT_E_STATE (neighbour unknown). Failures of the machine (WEFT_E_NOMEM, ...) lose the datagram
-// and leave the engine usable.
+// WEFT_E_STATE (neighbour unknown), WEFT_E_ARGUMENT (a number that none can have, no datagram).
+// Failures of the machine (WEFT_E_NOMEM, ...) lose the datagram and leave the engine usable.
 weft_status weft_engine_input(weft_engine *engine, size_t neighbour, const uint8_t *datagram,
                               size_t bytes, int64_t now_us);
 

@@ -20,8 +20,15 @@ static uint16_t packets_of(const weft_request *r) {
 
 // Packets asked of one neighbour and not come yet: from few, as many as it answers in time. A
 // neighbour whom many ask, the source above all, would else owe more than anybody waits for, and
-// send what has long come from elsewhere.
-enum { ASK_LEAST = 2, ASK_FIRST = 8, ASK_MOST = 64, ASK_STEP = 8, ASKS_APART = 1 << 15 };
+// send what has long come from elsewhere. What so many later answers have passed was lost.
+enum {
+  ASK_LEAST = 2,
+  ASK_FIRST = 8,
+  ASK_MOST = 64,
+  ASK_STEP = 8,
+  ASKS_APART = 1 << 15,
+  PASSED = 3
+};
 
 static void show_room(weft_engine *e, size_t index) {
   const weft_neighbour *n = &e->neighbours[index];
@@ -95,13 +102,16 @@ void weft_requests_forget(weft_engine *e, size_t index) {
   n->owed_count = 0;
 }
 
-// Requests are answered in order: what was asked no sooner than this one may still come.
+// Requests are answered in order, or nearly: what was asked no sooner than this one may still come,
+// and what was asked sooner was perhaps lost.
 static void hope(weft_neighbour *n, weft_ask *answered, size_t count, int64_t now_us) {
   const uint16_t order = answered->order;
   answered->begun = true;
   for (size_t i = 0; i < n->ask_count; i++)
     if ((uint16_t)(n->asks[i].order - order) < ASKS_APART)
       n->asks[i].hope_us = now_us;
+    else
+      n->asks[i].passed = (uint8_t)(n->asks[i].passed + (n->asks[i].passed < PASSED));
   for (n->ask_gain = (uint16_t)(n->ask_gain + count); n->ask_gain >= ASK_STEP;
        n->ask_gain = (uint16_t)(n->ask_gain - ASK_STEP))
     n->ask_window = (uint16_t)(n->ask_window + (n->ask_window < ASK_MOST));
@@ -133,10 +143,27 @@ void weft_request_answered(weft_engine *e, size_t index, uint64_t segment, size_
   }
 }
 
-// What was answered in part is answered: a burst holds it all, and what is missing was lost.
+// What was answered in part is answered: a burst holds it all, and what is missing was lost. So is
+// what others have passed.
 static int64_t patience(const weft_engine *e, const weft_neighbour *n, const weft_ask *ask) {
   const bool data = ask->request.kind <= WEFT_REQUEST_BLOCKS;
-  return (data && !ask->begun ? 4 : 1) * weft_ask_every(e) + 2 * n->round_trip_us;
+  return (data && !ask->begun && ask->passed < PASSED ? 4 : 1) * weft_ask_every(e) +
+         2 * n->round_trip_us;
+}
+
+// Whether what was not answered in time says that the neighbour has too much to do: not what was
+// lost on its way.
+static bool tells_lateness(const weft_ask *ask) {
+  return ask->request.kind <= WEFT_REQUEST_BLOCKS && !ask->begun && ask->passed < PASSED &&
+         !ask->blamed;
+}
+
+static void halve(weft_engine *e, size_t index) {
+  weft_neighbour *n = &e->neighbours[index];
+  n->ask_window = (uint16_t)(n->ask_window / 2 > ASK_LEAST ? n->ask_window / 2 : ASK_LEAST);
+  for (size_t i = 0; i < n->ask_count; i++)
+    n->asks[i].blamed = true;
+  show_room(e, index);
 }
 
 static void expire(weft_engine *e, int64_t now_us) {
@@ -144,17 +171,14 @@ static void expire(weft_engine *e, int64_t now_us) {
     weft_neighbour *n = &e->neighbours[i];
     bool late = false;
     for (size_t a = n->ask_count; a-- > 0;) {
-      const bool data = n->asks[a].request.kind <= WEFT_REQUEST_BLOCKS;
       if (now_us - n->asks[a].hope_us < patience(e, n, &n->asks[a]))
         continue;
-      e->statistics.requests_expired += data;
-      late = late || (data && !n->asks[a].begun); // else a packet was lost on its way
+      e->statistics.requests_expired += n->asks[a].request.kind <= WEFT_REQUEST_BLOCKS;
+      late = late || tells_lateness(&n->asks[a]);
       remove_ask(e, i, a);
     }
-    if (late) {
-      n->ask_window = (uint16_t)(n->ask_window / 2 > ASK_LEAST ? n->ask_window / 2 : ASK_LEAST);
-      show_room(e, i);
-    }
+    if (late)
+      halve(e, i);
   }
 }
 

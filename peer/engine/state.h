@@ -87,6 +87,8 @@ typedef struct weft_ask {
   int64_t hope_us;  // when it was asked, or the newest sign since that the answer will come
   uint16_t order;   // of this neighbour's, modulo 2^16
   bool sent, begun; // begun: a part of the answer came
+  uint8_t passed;   // answers, a few at most, to what was asked later: this may have been lost
+  bool blamed;      // ask_window was halved while it waited: once is enough for all of them
 } weft_ask;
 
 typedef enum weft_neighbour_state {

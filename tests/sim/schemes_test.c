@@ -51,6 +51,23 @@ START_TEST(asking_schemes_hold_with_many_neighbours) {
 }
 END_TEST
 
+// A packet in five is lost, requests and answers alike. What was lost must not be taken for an
+// answer that is late: 0.30 to 0.45 came in time (82 runs of both schemes) while each such loss
+// halved what is asked at once, and was asked for again as late as of a neighbour that is slow.
+START_TEST(asking_schemes_hold_under_heavy_loss) {
+  const char *const settings[] = {
+      "scheme",  schemes[_i],     "peers",     "6",       "duration", "20 s",    "loss",
+      "0.2",     "lag",           "6 s",       "startup", "1 s",      "classes", "server:100",
+      "arrival", "together",      "departure", "stay",    "fidelity", "bytes",   "sampled",
+      "0",       "source-upload", "8M",        NULL};
+  weft_sim_parameters p = sim_fixture_with(NULL, settings);
+  p.seed = test_seed() >> 12;
+  const weft_sim_totals t = run(&p);
+  EXPECT(t.peers.due > 6 * 15);
+  EXPECT((double)t.peers.in_time >= 0.99 * (double)t.peers.due);
+}
+END_TEST
+
 // Runs in which those that can be connected to, a third of all, had taken all places from each
 // other, and some behind NATs had one neighbour for good: 0.967, 0.983 and 0.983 came in time.
 START_TEST(nobody_is_left_with_one_neighbour) {
@@ -121,6 +138,7 @@ int main(void) {
   Suite *suite = suite_create("schemes");
   TCase *t = tcase_create("schemes");
   tcase_add_loop_test(t, asking_schemes_hold_with_many_neighbours, 0, 4);
+  tcase_add_loop_test(t, asking_schemes_hold_under_heavy_loss, 0, 2);
   tcase_add_test(t, nobody_is_left_with_one_neighbour);
   tcase_add_loop_test(t, newcomers_find_room_under_churn, 0, 2);
   suite_add_tcase(suite, t);

@@ -77,7 +77,8 @@ void weft_request_send(weft_engine *e, size_t index, const weft_request *r, int6
       return; // under way
   if (n->ask_count >= weft_requests_room(e->options))
     return;
-  n->asks[n->ask_count++] = (weft_ask){.request = *r, .hope_us = now_us, .order = n->ask_order++};
+  n->asks[n->ask_count++] =
+      (weft_ask){.request = *r, .asked_us = now_us, .hope_us = now_us, .order = n->ask_order++};
   e->ask_count++;
   count_asked(e, index, r->segment, packets_of(r));
   set_blocks(e, r, true);
@@ -106,6 +107,8 @@ void weft_requests_forget(weft_engine *e, size_t index) {
 // and what was asked sooner was perhaps lost.
 static void hope(weft_neighbour *n, weft_ask *answered, size_t count, int64_t now_us) {
   const uint16_t order = answered->order;
+  if (!answered->begun)
+    n->ask_delay_us += (now_us - answered->asked_us - n->ask_delay_us) / 8;
   answered->begun = true;
   for (size_t i = 0; i < n->ask_count; i++)
     if ((uint16_t)(n->asks[i].order - order) < ASKS_APART)
@@ -151,11 +154,13 @@ static int64_t patience(const weft_engine *e, const weft_neighbour *n, const wef
          2 * n->round_trip_us;
 }
 
-// Whether what was not answered in time says that the neighbour has too much to do: not what was
-// lost on its way.
-static bool tells_lateness(const weft_ask *ask) {
-  return ask->request.kind <= WEFT_REQUEST_BLOCKS && !ask->begun && ask->passed < PASSED &&
-         !ask->blamed;
+// Whether what was not answered in time says that the neighbour has too much to do. Not what was
+// lost on its way, unless its answers wait at the neighbour: then what is missing was dropped
+// there.
+static bool tells_lateness(const weft_engine *e, const weft_neighbour *n, const weft_ask *ask) {
+  const bool busy = n->ask_delay_us > n->round_trip_us + weft_ask_every(e) / 4;
+  return ask->request.kind <= WEFT_REQUEST_BLOCKS && !ask->begun && !ask->blamed &&
+         (busy || ask->passed < PASSED);
 }
 
 static void halve(weft_engine *e, size_t index) {
@@ -174,7 +179,7 @@ static void expire(weft_engine *e, int64_t now_us) {
       if (now_us - n->asks[a].hope_us < patience(e, n, &n->asks[a]))
         continue;
       e->statistics.requests_expired += n->asks[a].request.kind <= WEFT_REQUEST_BLOCKS;
-      late = late || tells_lateness(&n->asks[a]);
+      late = late || tells_lateness(e, n, &n->asks[a]);
       remove_ask(e, i, a);
     }
     if (late)

@@ -84,7 +84,8 @@ typedef struct weft_flight {
 // A request of ours that is not answered yet.
 typedef struct weft_ask {
   weft_request request;
-  int64_t hope_us;  // when it was asked, or the newest sign since that the answer will come
+  int64_t asked_us; // when
+  int64_t hope_us;  // likewise, or the newest sign since that the answer will come
   uint16_t order;   // of this neighbour's, modulo 2^16
   bool sent, begun; // begun: a part of the answer came
   uint8_t passed;   // answers, a few at most, to what was asked later: this may have been lost
@@ -167,6 +168,7 @@ typedef struct weft_neighbour { // in the order of use: a simulator has millions
   weft_ask *asks;     // (requests_max)
   weft_request *owed; // (requests_max)
   int64_t hello_us, added_us, pace_us;
+  int64_t ask_delay_us;           // from a request to the begin of its answer: a moving mean
   uint32_t pace_sent, pace_stamp; // newest PACE
   uint64_t innovative_before;
   uint16_t asked;      // packets, of all asks

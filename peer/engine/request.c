@@ -110,6 +110,7 @@ static void hope(weft_neighbour *n, weft_ask *answered, size_t count, int64_t no
   if (!answered->begun)
     n->ask_delay_us += (now_us - answered->asked_us - n->ask_delay_us) / 8;
   answered->begun = true;
+  n->ask_silent = false;
   for (size_t i = 0; i < n->ask_count; i++)
     if ((uint16_t)(n->asks[i].order - order) < ASKS_APART)
       n->asks[i].hope_us = now_us;
@@ -154,13 +155,13 @@ static int64_t patience(const weft_engine *e, const weft_neighbour *n, const wef
          2 * n->round_trip_us;
 }
 
-// Whether what was not answered in time says that the neighbour has too much to do. Not what was
-// lost on its way, unless its answers wait at the neighbour: then what is missing was dropped
-// there.
-static bool tells_lateness(const weft_engine *e, const weft_neighbour *n, const weft_ask *ask) {
-  const bool busy = n->ask_delay_us > n->round_trip_us + weft_ask_every(e) / 4;
-  return ask->request.kind <= WEFT_REQUEST_BLOCKS && !ask->begun && !ask->blamed &&
-         (busy || ask->passed < PASSED);
+// Whether what was not answered in time says that the neighbour has too much to do: where answers
+// wait there, or none came since the last such. Otherwise it was lost on its way.
+static bool tells_busy(const weft_engine *e, weft_neighbour *n) {
+  const bool waits = n->ask_delay_us > n->round_trip_us + weft_ask_every(e) / 4;
+  const bool silent = n->ask_silent;
+  n->ask_silent = true;
+  return waits || silent;
 }
 
 static void halve(weft_engine *e, size_t index) {
@@ -176,13 +177,15 @@ static void expire(weft_engine *e, int64_t now_us) {
     weft_neighbour *n = &e->neighbours[i];
     bool late = false;
     for (size_t a = n->ask_count; a-- > 0;) {
-      if (now_us - n->asks[a].hope_us < patience(e, n, &n->asks[a]))
+      const weft_ask *ask = &n->asks[a];
+      const bool data = ask->request.kind <= WEFT_REQUEST_BLOCKS;
+      if (now_us - ask->hope_us < patience(e, n, ask))
         continue;
-      e->statistics.requests_expired += n->asks[a].request.kind <= WEFT_REQUEST_BLOCKS;
-      late = late || tells_lateness(e, n, &n->asks[a]);
+      e->statistics.requests_expired += data;
+      late = late || (data && !ask->begun && !ask->blamed); // begun: a packet was lost on its way
       remove_ask(e, i, a);
     }
-    if (late)
+    if (late && tells_busy(e, n))
       halve(e, i);
   }
 }

@@ -175,6 +175,7 @@ typedef struct weft_neighbour { // in the order of use: a simulator has millions
   uint16_t ask_window; // packets that it answers in time: grows with answers, halves without
   uint16_t ask_gain;   // answers towards the next step
   uint16_t ask_order;  // of the next ask
+  bool ask_silent;     // something was late since the newest answer
   weft_peer_address address;
   bool refer_asked; // it was asked for addresses and has not answered
   uint8_t forged;   // signatures that were none, more than good ones

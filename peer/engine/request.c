@@ -77,8 +77,10 @@ void weft_request_send(weft_engine *e, size_t index, const weft_request *r, int6
       return; // under way
   if (n->ask_count >= weft_requests_room(e->options))
     return;
-  n->asks[n->ask_count++] =
-      (weft_ask){.request = *r, .asked_us = now_us, .hope_us = now_us, .order = n->ask_order++};
+  n->asks[n->ask_count++] = (weft_ask){.request = *r,
+                                       .hope_us = now_us,
+                                       .asked_ms = (uint16_t)(now_us / 1000),
+                                       .order = n->ask_order++};
   e->ask_count++;
   count_asked(e, index, r->segment, packets_of(r));
   set_blocks(e, r, true);
@@ -103,14 +105,20 @@ void weft_requests_forget(weft_engine *e, size_t index) {
   n->owed_count = 0;
 }
 
+static void count_delay(weft_neighbour *n, const weft_ask *answered, int64_t now_us) {
+  enum { MOST_MS = 4000 };
+  const uint16_t delay_ms = (uint16_t)(now_us / 1000 - answered->asked_ms);
+  const int delays_ms = n->ask_delays_ms - n->ask_delays_ms / 8;
+  n->ask_delays_ms = (uint16_t)(delays_ms + (delay_ms < MOST_MS ? delay_ms : MOST_MS));
+}
+
 // Requests are answered in order, or nearly: what was asked no sooner than this one may still come,
 // and what was asked sooner was perhaps lost.
 static void hope(weft_neighbour *n, weft_ask *answered, size_t count, int64_t now_us) {
   const uint16_t order = answered->order;
   if (!answered->begun)
-    n->ask_delay_us += (now_us - answered->asked_us - n->ask_delay_us) / 8;
+    count_delay(n, answered, now_us);
   answered->begun = true;
-  n->ask_silent = false;
   for (size_t i = 0; i < n->ask_count; i++)
     if ((uint16_t)(n->asks[i].order - order) < ASKS_APART)
       n->asks[i].hope_us = now_us;
@@ -155,13 +163,13 @@ static int64_t patience(const weft_engine *e, const weft_neighbour *n, const wef
          2 * n->round_trip_us;
 }
 
-// Whether what was not answered in time says that the neighbour has too much to do: where answers
-// wait there, or none came since the last such. Otherwise it was lost on its way.
-static bool tells_busy(const weft_engine *e, weft_neighbour *n) {
-  const bool waits = n->ask_delay_us > n->round_trip_us + weft_ask_every(e) / 4;
-  const bool silent = n->ask_silent;
-  n->ask_silent = true;
-  return waits || silent;
+// Whether what was not answered in time says that the neighbour has too much to do. Not what was
+// lost on its way, unless its answers wait at the neighbour: then what is missing was dropped
+// there.
+static bool tells_lateness(const weft_engine *e, const weft_neighbour *n, const weft_ask *ask) {
+  const bool busy = n->ask_delays_ms * INT64_C(125) > n->round_trip_us + weft_ask_every(e) / 4;
+  return ask->request.kind <= WEFT_REQUEST_BLOCKS && !ask->begun && !ask->blamed &&
+         (busy || ask->passed < PASSED);
 }
 
 static void halve(weft_engine *e, size_t index) {
@@ -177,15 +185,13 @@ static void expire(weft_engine *e, int64_t now_us) {
     weft_neighbour *n = &e->neighbours[i];
     bool late = false;
     for (size_t a = n->ask_count; a-- > 0;) {
-      const weft_ask *ask = &n->asks[a];
-      const bool data = ask->request.kind <= WEFT_REQUEST_BLOCKS;
-      if (now_us - ask->hope_us < patience(e, n, ask))
+      if (now_us - n->asks[a].hope_us < patience(e, n, &n->asks[a]))
         continue;
-      e->statistics.requests_expired += data;
-      late = late || (data && !ask->begun && !ask->blamed); // begun: a packet was lost on its way
+      e->statistics.requests_expired += n->asks[a].request.kind <= WEFT_REQUEST_BLOCKS;
+      late = late || tells_lateness(e, n, &n->asks[a]);
       remove_ask(e, i, a);
     }
-    if (late && tells_busy(e, n))
+    if (late)
       halve(e, i);
   }
 }

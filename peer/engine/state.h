@@ -84,12 +84,12 @@ typedef struct weft_flight {
 // A request of ours that is not answered yet.
 typedef struct weft_ask {
   weft_request request;
-  int64_t asked_us; // when
-  int64_t hope_us;  // likewise, or the newest sign since that the answer will come
-  uint16_t order;   // of this neighbour's, modulo 2^16
-  bool sent, begun; // begun: a part of the answer came
-  uint8_t passed;   // answers, a few at most, to what was asked later: this may have been lost
-  bool blamed;      // ask_window was halved while it waited: once is enough for all of them
+  int64_t hope_us;   // when it was asked, or the newest sign since that the answer will come
+  uint16_t order;    // of this neighbour's, modulo 2^16
+  uint16_t asked_ms; // when, modulo 2^16
+  bool sent, begun;  // begun: a part of the answer came
+  uint8_t passed;    // answers, a few at most, to what was asked later: this may have been lost
+  bool blamed;       // ask_window was halved while it waited: once is enough for all of them
 } weft_ask;
 
 typedef enum weft_neighbour_state {
@@ -139,14 +139,15 @@ typedef struct weft_ledbat {
 typedef struct weft_neighbour { // in the order of use: a simulator has millions
   uint8_t state, lost;
   bool open_event : 1, knows_end : 1, timed : 1, is_source : 1, dialled : 1, doubtful : 1;
-  bool leaving : 1, full : 1;         // full: its uplink has no rest
-  uint8_t bye;                        // reason
-  uint16_t generation;                // of this number
-  uint16_t epoch;                     // of its maps
-  bool mapped;                        // a map came
-  bool end_due;                       // the manifest that ends the stream is to be sent
-  bool finished;                      // it said so
-  uint16_t load_credit;               // share.c: packets that may be loaded for it
+  bool leaving : 1, full : 1; // full: its uplink has no rest
+  uint8_t bye;                // reason
+  uint16_t generation;        // of this number
+  uint16_t epoch;             // of its maps
+  bool mapped;                // a map came
+  bool end_due;               // the manifest that ends the stream is to be sent
+  bool finished;              // it said so
+  uint16_t load_credit;       // share.c: packets that may be loaded for it
+  uint16_t ask_delays_ms; // from asks to the begins of their answers: eight times the moving mean
   uint64_t first, accept_end, oldest; // it wants first .. accept_end - 1, holds from oldest on
   int64_t heard_us, brake_us;
   int64_t unanswered_us; // the first that called for a word since, NEVER: nothing did; in doubt:
@@ -168,14 +169,12 @@ typedef struct weft_neighbour { // in the order of use: a simulator has millions
   weft_ask *asks;     // (requests_max)
   weft_request *owed; // (requests_max)
   int64_t hello_us, added_us, pace_us;
-  int64_t ask_delay_us;           // from a request to the begin of its answer: a moving mean
   uint32_t pace_sent, pace_stamp; // newest PACE
   uint64_t innovative_before;
   uint16_t asked;      // packets, of all asks
   uint16_t ask_window; // packets that it answers in time: grows with answers, halves without
   uint16_t ask_gain;   // answers towards the next step
   uint16_t ask_order;  // of the next ask
-  bool ask_silent;     // something was late since the newest answer
   weft_peer_address address;
   bool refer_asked; // it was asked for addresses and has not answered
   uint8_t forged;   // signatures that were none, more than good ones

@@ -52,7 +52,7 @@ START_TEST(asking_schemes_hold_with_many_neighbours) {
 END_TEST
 
 // A packet in five is lost, requests and answers alike. What was lost must not be taken for an
-// answer that is late: 0.30 to 0.45 came in time (82 runs of both schemes) while each such loss
+// answer that is late: 0.30 to 0.55 came in time (82 runs of both schemes) while each such loss
 // halved what is asked at once, and was asked for again as late as of a neighbour that is slow.
 START_TEST(asking_schemes_hold_under_heavy_loss) {
   const char *const settings[] = {
@@ -64,7 +64,7 @@ START_TEST(asking_schemes_hold_under_heavy_loss) {
   p.seed = test_seed() >> 12;
   const weft_sim_totals t = run(&p);
   EXPECT(t.peers.due > 6 * 15);
-  EXPECT((double)t.peers.in_time >= 0.97 * (double)t.peers.due); // 0.98 was the least of the 82
+  EXPECT((double)t.peers.in_time >= 0.97 * (double)t.peers.due); // the least of 82 was 0.992
 }
 END_TEST
 

@@ -157,11 +157,11 @@ typedef struct weft_seed {
 typedef struct weft_expansion {
   size_t count, k;
   bool fresh;             // true: random, from `key`; false: from seeds
-  const weft_seed *seeds; // (count), PINNED or DEVICE memory; NULL: row i has first.seed + i
+  const weft_seed *seeds; // (count), for device rows PINNED or DEVICE; NULL: row i: first.seed + i
   weft_seed first;
   uint8_t key[32];      // of fresh coefficients: random, used for one call only
   uint16_t density_q16; // 0: dense, every coefficient nonzero; else nonzero with d / 65536
-  uint8_t *out;         // (count, k), DEVICE memory, row stride out_stride bytes
+  uint8_t *out;         // (count, k), memory of the row's, row stride out_stride bytes
   size_t out_stride;
 } weft_expansion;
 
@@ -252,6 +252,8 @@ typedef struct weft_host_kernel {
   // just written they would be read as a vector, which waits for the words.
   void (*rebuild)(const weft_point_code *code, uint64_t lost, uint64_t wanted, uint8_t *ids,
                   uint8_t *matrix);
+  // Optional: rows [begin, end) of dense coefficients of seeds.
+  void (*expand)(const weft_expansion *expansion, size_t begin, size_t end);
   // Optional, for comparisons: y[i] = a[i] * b[i], where no operand repeats. y may equal a or b.
   void (*pairs)(uint8_t *y, const uint8_t *a, const uint8_t *b, size_t len);
 } weft_host_kernel;
@@ -298,7 +300,8 @@ struct weft_backend {
   // Packets that arrive one by one; optional.
   weft_status (*eliminate)(const weft_backend *row, const weft_exec *exec,
                            const weft_eliminate *eliminate);
-  // Seeds to coefficients; NULL for host rows, which are given coefficients.
+  // Seeds to coefficients. Host rows have dense ones of seeds at most: WEFT_E_UNSUPPORTED is for
+  // the caller's own way, which is the specification (lib/coefficients.c).
   weft_status (*expand)(const weft_backend *row, const weft_exec *exec,
                         const weft_expansion *expansion);
 };

@@ -26,7 +26,8 @@ extern const weft_host_kernel weft_host_gfni256;
 extern const weft_host_kernel weft_host_gfni512;
 extern const weft_host_kernel weft_host_neon;
 
-// The driver (host.c, host_invert.c, host_eliminate.c): operations of backend.h on row->host.
+// The driver (host.c, host_invert.c, host_eliminate.c, host_expand.c): operations of backend.h on
+// row->host.
 weft_status weft_host_gemm(const weft_backend *row, const weft_exec *exec, const weft_gemm *gemms,
                            size_t count);
 weft_status weft_host_xorm(const weft_backend *row, const weft_exec *exec, const weft_xorm *xorm);
@@ -34,6 +35,8 @@ weft_status weft_host_invert(const weft_backend *row, const weft_exec *exec,
                              const weft_invert *invert);
 weft_status weft_host_eliminate(const weft_backend *row, const weft_exec *exec,
                                 const weft_eliminate *eliminate);
+weft_status weft_host_expand(const weft_backend *row, const weft_exec *exec,
+                             const weft_expansion *expansion);
 weft_status weft_host_prepare(const weft_backend *row, const weft_exec *exec, size_t k, size_t len,
                               const weft_const_rows *x, weft_operand **out);
 void weft_host_release(const weft_backend *row, const weft_exec *exec, weft_operand *operand);

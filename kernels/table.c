@@ -15,14 +15,15 @@
   {                                                                                                \
     .name = name_, .technique = technique_, .cpu = (needs), .mem = WEFT_MEM_HOST, .align = align_, \
     .host = &(kernel), .gemm = weft_host_gemm, .xorm = weft_host_xorm, .invert = weft_host_invert, \
-    .eliminate = weft_host_eliminate                                                               \
+    .eliminate = weft_host_eliminate, .expand = weft_host_expand                                   \
   }
 
 #define HOST_ROW_PREPARED(name_, needs, align_, kernel, technique_)                                \
   {                                                                                                \
     .name = name_, .technique = technique_, .cpu = (needs), .mem = WEFT_MEM_HOST, .align = align_, \
     .host = &(kernel), .gemm = weft_host_gemm, .xorm = weft_host_xorm, .invert = weft_host_invert, \
-    .eliminate = weft_host_eliminate, .prepare = weft_host_prepare, .release = weft_host_release   \
+    .eliminate = weft_host_eliminate, .expand = weft_host_expand, .prepare = weft_host_prepare,    \
+    .release = weft_host_release                                                                   \
   }
 
 static const weft_backend table[] = {

@@ -8,6 +8,7 @@
 
 #include "kernels/gf256.h"
 #include "lib/coefficients.h"
+#include "lib/expand.h"
 
 enum { LINE = 64 };
 
@@ -203,7 +204,7 @@ weft_status weft_decoder_accept(weft_decoder *decoder, const weft_packet *packet
   WEFT_TRY(weft_packet_check(packet));
   if (decoder->rank == decoder->id.blocks)
     return WEFT_DEPENDENT;
-  WEFT_TRY(weft_packet_coefficients(packet, decoder->vector));
+  weft_expand_packet(decoder->ctx, packet, decoder->vector);
   WEFT_TRY(eliminate(decoder));
   const size_t s = find_pivot(decoder);
   if (s == decoder->id.blocks)

@@ -8,6 +8,7 @@
 #include "lib/batch.h"
 #include "lib/coefficients.h"
 #include "lib/encoder.h"
+#include "lib/expand.h"
 #include "lib/staging.h"
 
 // One encoder's part of a call.
@@ -51,35 +52,24 @@ static weft_packet describe(weft_encoder *encoder) {
 static void draw(weft_encoder *encoder, const weft_packet *packet, uint8_t *coefficients) {
   const size_t n = packet->id.blocks;
   if (packet->mode != WEFT_PACKET_VECTOR)
-    weft_coefficients_named(packet, coefficients);
+    weft_expand_packet(encoder->ctx, packet, coefficients);
   else if (encoder->options.density_q16 == 0)
     weft_random_nonzero(&encoder->random, coefficients, n);
   else
     weft_random_sparse(&encoder->random, encoder->options.density_q16, coefficients, n);
 }
 
-// Dense seeds count up, so that their coefficients can be drawn by all threads at once.
-enum { DRAW_TOGETHER = 64 };
-
-static void draw_dense(void *user, size_t piece) {
-  const part *p = user;
-  const size_t from = piece * DRAW_TOGETHER, left = p->batch->count - from;
-  const size_t upto = from + (left < DRAW_TOGETHER ? left : DRAW_TOGETHER);
-  for (size_t i = from; i < upto; i++)
-    weft_coefficients_dense(&p->encoder->segment->id, p->first_seed + i,
-                            p->coefficients + i * p->stride);
-}
-
 // Describes all packets of the part; draws the coefficients that are drawn here; notes the seeds of
-// coded packets in `seeds` where that is not NULL.
+// coded packets in `seeds` where that is not NULL. Dense seeds count up, so that all threads can
+// draw at once.
 static void fill_in(part *p, weft_seed *seeds) {
   const weft_batch *batch = p->batch;
   const size_t stride = batch->count > 1 ? batch->coefficients_stride : blocks_of(p);
   const bool counts_up = p->systematic == 0 && p->encoder->options.density_q16 == 0;
   const bool drawn = counts_up && !p->expanded && p->encoder->options.seeded;
   if (drawn)
-    weft_pool_run(p->encoder->ctx->pool, (batch->count + DRAW_TOGETHER - 1) / DRAW_TOGETHER,
-                  draw_dense, p);
+    weft_expand_counted(p->encoder->ctx, p->encoder->ctx->pool, &p->encoder->segment->id,
+                        p->first_seed, batch->count, p->coefficients, p->stride);
   if (counts_up && p->expanded && !batch->packets) {
     const weft_segment_id *id = &p->encoder->segment->id;
     for (size_t i = 0; seeds && i < batch->count; i++)

@@ -6,6 +6,7 @@
 #include "lib/batch.h"
 #include "lib/coefficients.h"
 #include "lib/ctx.h"
+#include "lib/expand.h"
 #include "lib/random.h"
 #include "weft/rlnc.h"
 
@@ -157,7 +158,7 @@ weft_status weft_recoder_add(weft_recoder *recoder, const weft_packet *packet) {
     return WEFT_E_FOREIGN;
   WEFT_TRY(weft_packet_check(packet));
   uint8_t coefficients[WEFT_MAX_BLOCKS];
-  WEFT_TRY(weft_packet_coefficients(packet, coefficients));
+  weft_expand_packet(recoder->ctx, packet, coefficients);
   const size_t n = recoder->id.blocks;
   if (weft_all_zero(coefficients, n))
     return WEFT_DEPENDENT;

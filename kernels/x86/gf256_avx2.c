@@ -29,6 +29,7 @@ static inline vec mac(vec acc, src x, con c) {
 #define STREAM_SOURCES 4
 #include "kernels/tile.h"
 
+#include "kernels/chacha_lanes.h"
 #include "kernels/packet_spread.h"
 #include "kernels/steps.h"
 #include "kernels/x86/few_rows_avx2.h"
@@ -36,6 +37,7 @@ static inline vec mac(vec acc, src x, con c) {
 const weft_host_kernel weft_host_avx2 = {.panel = few_or_tile_panel,
                                          .xor_rows = tile_xor_rows,
                                          .spread = spread_packets,
+                                         .expand = expand_dense,
                                          .steps = steps_run,
                                          .steps_product = 10,
                                          .steps_sum = 3,

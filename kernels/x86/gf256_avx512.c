@@ -28,12 +28,14 @@ static inline vec mac(vec acc, src x, con c) {
 #define STREAM_SOURCES 8
 #include "kernels/tile.h"
 
+#include "kernels/chacha_lanes.h"
 #include "kernels/packet_spread.h"
 #include "kernels/steps.h"
 
 const weft_host_kernel weft_host_avx512 = {.panel = tile_panel,
                                            .xor_rows = tile_xor_rows,
                                            .spread = spread_packets,
+                                           .expand = expand_dense,
                                            .steps = steps_run,
                                            .steps_product = 15,
                                            .steps_sum = 4,

@@ -21,6 +21,7 @@ static inline vec mac(vec acc, src x, con c) { return vec_xor(acc, product(x, c)
 #define STREAM_SOURCES 8
 #include "kernels/tile.h"
 
+#include "kernels/chacha_lanes.h"
 #include "kernels/packet_spread.h"
 #include "kernels/steps.h"
 
@@ -30,6 +31,7 @@ static inline vec mac(vec acc, src x, con c) { return vec_xor(acc, product(x, c)
 const weft_host_kernel weft_host_gfni256 = {.panel = tile_panel,
                                             .xor_rows = tile_xor_rows,
                                             .spread = spread_packets,
+                                            .expand = expand_dense,
                                             .steps = steps_run,
                                             .steps_product = 15,
                                             .steps_sum = 4,

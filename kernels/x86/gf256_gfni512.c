@@ -29,6 +29,7 @@ static inline vec mac2(vec acc, src x, con c, src z, con d) {
 #define STREAM_SOURCES 6
 #include "kernels/tile.h"
 
+#include "kernels/chacha_lanes.h"
 #include "kernels/packet_spread.h"
 #include "kernels/steps.h"
 #include "kernels/x86/few_rows_gfni512.h"
@@ -40,6 +41,7 @@ static inline vec mac2(vec acc, src x, con c, src z, con d) {
 const weft_host_kernel weft_host_gfni512 = {.panel = few_or_tile_panel,
                                             .xor_rows = tile_xor_rows,
                                             .spread = spread_packets,
+                                            .expand = expand_dense,
                                             .rebuild = rebuild_lost,
                                             .steps = steps_run,
                                             .steps_product = 24,

@@ -39,6 +39,8 @@ bool row_check_prepared(row_check *check);
 bool row_check_inverses(row_check *check);
 // States that packets arrive at one by one: their definition, and scalar's bytes.
 bool row_check_eliminate(row_check *check);
+// Dense coefficients of seeds, at guard pages, or the refusal by rows without.
+bool row_check_expand(row_check *check);
 // w 1..8, odd packet sizes, several groups.
 bool row_check_xorm(row_check *check);
 

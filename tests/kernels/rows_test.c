@@ -69,6 +69,9 @@ END_TEST
 START_TEST(spread) { check_row((size_t)_i, row_check_spread); }
 END_TEST
 
+START_TEST(expand) { check_row((size_t)_i, row_check_expand); }
+END_TEST
+
 START_TEST(rebuilding) { check_row((size_t)_i, row_check_rebuild); }
 END_TEST
 
@@ -110,6 +113,7 @@ int main(void) {
   suite_add_tcase(suite, cases);
   TCase *shared = tcase_create("threads"); // rows_threads_test runs these alone
   tcase_add_loop_test(shared, threads, 0, rows);
+  tcase_add_loop_test(shared, expand, 0, rows);
   tcase_add_loop_test(shared, xorm, 0, rows);
   suite_add_tcase(suite, shared);
   return test_main(suite);

@@ -10,7 +10,8 @@ extern const weft_host_kernel weft_emulated_avx512;
 #define EMULATED_ROW(name_, kernel)                                                                \
   {                                                                                                \
     .name = name_, .technique = "emulated", .align = 1, .host = &(kernel), .gemm = weft_host_gemm, \
-    .xorm = weft_host_xorm, .invert = weft_host_invert, .eliminate = weft_host_eliminate           \
+    .xorm = weft_host_xorm, .invert = weft_host_invert, .eliminate = weft_host_eliminate,          \
+    .expand = weft_host_expand                                                                     \
   }
 
 const weft_backend weft_emulated_rows[] = {

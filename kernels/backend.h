@@ -176,6 +176,8 @@ typedef struct weft_panel {
   uint8_t *const *y;       // m rows
   bool packed;             // worth a copy of the sources, tile by tile; k <= WEFT_PACK_ROWS
   bool accumulate;
+  uint8_t *scratch; // on a line, for what weft_host_kernel.scratch asks; or NULL
+  size_t scratch_bytes;
 } weft_panel;
 
 // Packets times a bit matrix, on one thread: in every group, output packet i is the sum of the
@@ -225,6 +227,8 @@ typedef struct weft_strip weft_strip;
 // What a host technique supplies; the driver in host.c does the rest.
 typedef struct weft_host_kernel {
   void (*panel)(const weft_panel *panel); // over GF(2^8)
+  // Optional: bytes of scratch that a panel of this shape gains by; 0: none. It does without, too.
+  size_t (*scratch)(size_t m, size_t k, size_t columns, size_t row_bytes);
   // y[begin..end) ^= or = xor of x[0..k) [begin..end)
   void (*xor_rows)(uint8_t *y, const uint8_t *const *x, size_t k, size_t begin, size_t end,
                    bool accumulate);
@@ -237,6 +241,8 @@ typedef struct weft_host_kernel {
   // that are made of them (measured). From steps_past bytes of X and Y on, Y is stored past the
   // caches.
   void (*steps)(const weft_strip *strip);
+  // Optional: what an entry of a matrix (m, k) takes, where that is not always 8.
+  size_t (*entry)(size_t m, size_t k);
   size_t steps_product, steps_sum, steps_entry, steps_past;
   // Optional: packets times a matrix of bits. Blocks take these quarters of a cycle, for each
   // vector of a packet; a program of the same matrix takes that for each bit that is set

@@ -55,7 +55,15 @@ typedef struct gemm_piece {
   size_t row_begin, row_end, begin, end; // rows of Y, columns
 } gemm_piece;
 
-static void panels(const weft_host_kernel *kernel, const weft_gemm *g, const gemm_piece *piece) {
+// What the kernel gains by; without memory for it, it takes its other way.
+static size_t scratch_of(const weft_host_kernel *kernel, const weft_gemm *g, size_t m,
+                         size_t columns, size_t k_max) {
+  return kernel->scratch && !g->x_prepared
+             ? kernel->scratch(smaller(m, WEFT_PANEL_ROWS), smaller(g->k, k_max), columns, g->len)
+             : 0;
+}
+
+static void panels(const gemm_job *job, const weft_gemm *g, const gemm_piece *piece) {
   const weft_operand *operand = g->x_prepared;
   const uint8_t *const x_base = operand ? operand->bytes : g->x.base;
   const size_t x_stride = operand ? operand->stride : g->x.stride;
@@ -65,6 +73,9 @@ static void panels(const weft_host_kernel *kernel, const weft_gemm *g, const gem
   // All but small sources are packed by the kernel, a limited number of them at a time.
   const bool packed = g->k > 1 && g->k * g->len > PACK_FROM;
   const size_t k_max = packed ? WEFT_PACK_ROWS : WEFT_PANEL_ROWS;
+  const size_t bytes = scratch_of(job->kernel, g, piece->row_end - piece->row_begin,
+                                  piece->end - piece->begin, k_max);
+  uint8_t *scratch = bytes ? job->allocator->alloc(job->allocator->user, bytes, LINE) : NULL;
   for (size_t k0 = 0; k0 < g->k; k0 += k_max) {
     const size_t k = smaller(g->k - k0, k_max);
     const uint8_t *const *x = x_ptr ? x_ptr + k0 : x_made;
@@ -87,10 +98,14 @@ static void panels(const weft_host_kernel *kernel, const weft_gemm *g, const gem
                                 .x = x,
                                 .y = y,
                                 .packed = packed,
-                                .accumulate = g->accumulate || k0 > 0};
-      (operand ? kernel->panel_prepared : kernel->panel)(&panel);
+                                .accumulate = g->accumulate || k0 > 0,
+                                .scratch = scratch,
+                                .scratch_bytes = scratch ? bytes : 0};
+      (operand ? job->kernel->panel_prepared : job->kernel->panel)(&panel);
     }
   }
+  if (scratch)
+    job->allocator->free(job->allocator->user, scratch);
 }
 
 // A product that is one panel as it stands, on one thread: packets on demand, updates, stripes of a
@@ -109,12 +124,15 @@ static void one_panel(const weft_host_kernel *kernel, const weft_gemm *g) {
   panel.y = g->y.ptr ? g->y.ptr : &row;
   panel.packed = g->k > 1 && g->k * g->len > PACK_FROM;
   panel.accumulate = g->accumulate;
+  panel.scratch = NULL;
+  panel.scratch_bytes = 0;
   kernel->panel(&panel);
 }
 
-static bool is_one_panel(const weft_gemm *g) {
+static bool is_one_panel(const weft_host_kernel *kernel, const weft_gemm *g) {
   return g->x.ptr && !g->x_prepared && (g->y.ptr || g->m == 1) && g->m - 1 < WEFT_PANEL_ROWS &&
-         g->k - 1 < WEFT_PACK_ROWS && g->len > 0;
+         g->k - 1 < WEFT_PACK_ROWS && g->len > 0 &&
+         scratch_of(kernel, g, g->m, g->len, WEFT_PACK_ROWS) == 0;
 }
 
 // Columns from `begin` on of a whole product by its factors: where that ends.
@@ -122,11 +140,11 @@ static size_t by_factors(const gemm_job *job, const weft_gemm *g, size_t begin, 
   return g->factors ? weft_host_steps(job->kernel, job->allocator, g, begin, end) : begin;
 }
 
-static void run_piece(const weft_host_kernel *kernel, const weft_gemm *g, const gemm_piece *piece) {
+static void run_piece(const gemm_job *job, const weft_gemm *g, const gemm_piece *piece) {
   if (piece->begin >= piece->end || piece->row_begin >= piece->row_end)
     return;
   if (g->k > 0)
-    panels(kernel, g, piece);
+    panels(job, g, piece);
   else if (!g->accumulate)
     for (size_t i = piece->row_begin; i < piece->row_end; i++)
       memset(weft_row(&g->y, i) + piece->begin, 0, piece->end - piece->begin);
@@ -160,7 +178,7 @@ static void gemm_task(void *user, size_t index) {
   }
   if (piece.row_begin == 0 && piece.row_end == g->m)
     piece.begin = by_factors(job, g, piece.begin, piece.end);
-  run_piece(job->kernel, g, &piece);
+  run_piece(job, g, &piece);
 }
 
 static weft_status check_gemm(const weft_backend *row, const weft_gemm *g) {
@@ -192,10 +210,10 @@ weft_status weft_host_gemm(const weft_backend *row, const weft_exec *exec, const
   if (alone) { // the way of the many small products
     for (size_t i = 0; i < count; i++) {
       const size_t done = by_factors(&job, &gemms[i], 0, gemms[i].len);
-      if (done == 0 && is_one_panel(&gemms[i]))
+      if (done == 0 && is_one_panel(job.kernel, &gemms[i]))
         one_panel(job.kernel, &gemms[i]);
       else
-        run_piece(job.kernel, &gemms[i],
+        run_piece(&job, &gemms[i],
                   &(gemm_piece){.row_end = gemms[i].m, .begin = done, .end = gemms[i].len});
     }
     return WEFT_OK;

@@ -9,9 +9,10 @@
 bool weft_host_steps_pay(const weft_host_kernel *kernel, size_t m, size_t k,
                          const weft_factors *factors, size_t entries) {
   const weft_acts *acts = factors->acts;
+  const size_t entry = kernel->entry ? kernel->entry(m, k) : 8;
   return kernel->steps && acts && k <= WEFT_ACT_ROWS && m <= WEFT_ACT_ROWS &&
-         8 * m * k >= kernel->steps_product * acts->products + kernel->steps_sum * acts->sums +
-                          kernel->steps_entry * (acts->entries + entries);
+         entry * m * k >= kernel->steps_product * acts->products + kernel->steps_sum * acts->sums +
+                              kernel->steps_entry * (acts->entries + entries);
 }
 
 size_t weft_host_steps(const weft_host_kernel *kernel, const weft_allocator *allocator,

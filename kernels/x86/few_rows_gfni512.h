@@ -40,6 +40,9 @@ enum {
 #define FEW_AHEAD 512
 #define FEW_FOLLOWS __builtin_cpu_is("amd")
 #define FEW_FOLLOWED_AHEAD 256
+// What an entry of a matrix takes beside steps where no sums wait (weft_host_kernel.entry); AMD's
+// cores have two ports for products.
+#define FEW_ENTRY (__builtin_cpu_is("amd") ? 5 : 7)
 // Bytes of all rows from where on results are stored past the caches.
 #define FEW_PAST_CACHE ((size_t)4 << 20)
 #endif
@@ -276,13 +279,16 @@ static void few_order(const weft_panel *p, size_t first, size_t count, const uin
     few_expand(p, first + count - 1, 1, x + first + count - 1, matrix + (first + count - 1) * p->m);
 }
 
+#include "kernels/x86/many_sources_gfni512.h"
+
 static void few_panel(const weft_panel *p) {
   uint64_t matrix[FEW_SOURCES * FEW_ROWS];
   _Alignas(64) uint8_t sums[FEW_RUN];
   const uint8_t *x[FEW_SOURCES];
   const size_t end = p->end - (p->end - p->begin) % FEW_STEP;
   const size_t total = (p->k + p->m) * p->row_bytes;
-  const bool follows = FEW_FOLLOWS;
+  const bool many = many_fits(p);
+  const bool follows = FEW_FOLLOWS && !many;
   const size_t groups = p->k > FEW_AT_ONCE ? (p->k + FEW_GROUP - 1) / FEW_GROUP : 1;
   few_work w = {.panel = p,
                 .x = follows ? x : p->x,
@@ -293,12 +299,15 @@ static void few_panel(const weft_panel *p) {
                 .past = total > FEW_PAST_CACHE};
   for (size_t i = 0; i < p->m; i++)
     w.past = w.past && ((uintptr_t)p->y[i] + p->begin) % VEC_BYTES == 0;
-  if (!follows)
+  if (!follows && !many)
     few_matrices(p, matrix);
-  else
+  else if (!many)
     for (size_t first = 0; first < p->k; first += w.at_once)
       few_order(p, first, p->k - first < w.at_once ? p->k - first : w.at_once, x, matrix);
-  few_blocks(&w, total > FEW_CACHED, p->begin, end, sums);
+  if (many)
+    many_panel(p, matrix, end, w.past);
+  else
+    few_blocks(&w, total > FEW_CACHED, p->begin, end, sums);
   if (w.past)
     vec_fence();
   const size_t part = (p->end - end) % VEC_BYTES;
@@ -335,13 +344,17 @@ static void few_fan(const weft_panel *p) {
 static void few_or_tile_panel(const weft_panel *p) {
   const size_t columns = p->end - p->begin;
   const bool few = p->m >= 2 && p->m <= FEW_ROWS && p->k <= FEW_SOURCES && columns >= FEW_COLUMNS &&
-                   (p->k <= FEW_AT_ONCE || columns >= FEW_GROUPED);
+                   (many_fits(p) || p->k <= FEW_AT_ONCE || columns >= FEW_GROUPED);
   if (few && p->k > 1)
     few_panel(p);
   else if (few && p->accumulate)
     few_fan(p);
   else
     tile_panel(p);
+}
+
+static size_t few_entry(size_t m, size_t k) {
+  return many_layout_of(m, k, FEW_GROUPED, 0).run > 0 ? FEW_ENTRY : 8;
 }
 
 #endif

@@ -39,11 +39,13 @@ static inline vec mac2(vec acc, src x, con c, src z, con d) {
 #include "kernels/x86/rebuild_vbmi2.h"
 
 const weft_host_kernel weft_host_gfni512 = {.panel = few_or_tile_panel,
+                                            .scratch = many_scratch,
                                             .xor_rows = tile_xor_rows,
                                             .spread = spread_packets,
                                             .expand = expand_dense,
                                             .rebuild = rebuild_lost,
                                             .steps = steps_run,
+                                            .entry = few_entry,
                                             .steps_product = 24,
                                             .steps_sum = 5,
                                             .steps_entry = 5,

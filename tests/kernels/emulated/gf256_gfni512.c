@@ -9,6 +9,10 @@
 #define FEW_AHEAD 512
 #define FEW_FOLLOWS (total % 256 == 0) // some of both
 #define FEW_FOLLOWED_AHEAD 256
+#define FEW_ENTRY 7
 #define FEW_PAST_CACHE 80000
+#define MANY_NEAR 60000
+#define MANY_NEAR_BUFFER 4096
+#define MANY_FAR_BUFFER 9000
 #define weft_host_gfni512 weft_emulated_gfni512
 #include "kernels/x86/gf256_gfni512.c"

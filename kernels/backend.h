@@ -241,8 +241,9 @@ typedef struct weft_host_kernel {
   // that are made of them (measured). From steps_past bytes of X and Y on, Y is stored past the
   // caches.
   void (*steps)(const weft_strip *strip);
-  // Optional: what an entry of a matrix (m, k) takes, where that is not always 8.
-  size_t (*entry)(size_t m, size_t k);
+  // Optional: what an entry of a matrix (m, k) takes, where that is not always 8. row_bytes may be
+  // 0: not known yet.
+  size_t (*entry)(size_t m, size_t k, size_t row_bytes);
   size_t steps_product, steps_sum, steps_entry, steps_past;
   // Optional: packets times a matrix of bits. Blocks take these quarters of a cycle, for each
   // vector of a packet; a program of the same matrix takes that for each bit that is set
@@ -267,7 +268,7 @@ typedef struct weft_host_kernel {
 // Whether a technique takes factors rather than a matrix (m, k) of which they are, or could be with
 // so many more entries of panels; in rows of fewer columns than these it never does.
 enum { WEFT_STEPS_COLUMNS = 2048 };
-bool weft_host_steps_pay(const weft_host_kernel *kernel, size_t m, size_t k,
+bool weft_host_steps_pay(const weft_host_kernel *kernel, size_t m, size_t k, size_t row_bytes,
                          const weft_factors *factors, size_t entries);
 
 // Blocks of a bit matrix (m, k) for weft_bit_panel: bits[i * stride + j] is 0 or 1; out has as

@@ -6,10 +6,10 @@
 
 // Steps cost more for each product than entry by entry: what lies in slots is read and written. In
 // short rows acts cost more than they save.
-bool weft_host_steps_pay(const weft_host_kernel *kernel, size_t m, size_t k,
+bool weft_host_steps_pay(const weft_host_kernel *kernel, size_t m, size_t k, size_t row_bytes,
                          const weft_factors *factors, size_t entries) {
   const weft_acts *acts = factors->acts;
-  const size_t entry = kernel->entry ? kernel->entry(m, k) : 8;
+  const size_t entry = kernel->entry ? kernel->entry(m, k, row_bytes) : 8;
   return kernel->steps && acts && k <= WEFT_ACT_ROWS && m <= WEFT_ACT_ROWS &&
          entry * m * k >= kernel->steps_product * acts->products + kernel->steps_sum * acts->sums +
                               kernel->steps_entry * (acts->entries + entries);
@@ -21,7 +21,7 @@ size_t weft_host_steps(const weft_host_kernel *kernel, const weft_allocator *all
   uint8_t *y[WEFT_ACT_ROWS];
   const size_t columns = (end - begin) / WEFT_ACT_STEP * WEFT_ACT_STEP;
   if (!g->factors || g->x_prepared || g->accumulate || columns < WEFT_STEPS_COLUMNS ||
-      !weft_host_steps_pay(kernel, g->m, g->k, g->factors, 0))
+      !weft_host_steps_pay(kernel, g->m, g->k, g->len, g->factors, 0))
     return begin;
   const weft_acts *acts = g->factors->acts;
   size_t width = WEFT_ACT_SCRATCH / acts->slots / WEFT_ACT_STEP * WEFT_ACT_STEP;

@@ -40,9 +40,9 @@ enum {
 #define FEW_AHEAD 512
 #define FEW_FOLLOWS __builtin_cpu_is("amd")
 #define FEW_FOLLOWED_AHEAD 256
-// What an entry of a matrix takes beside steps where no sums wait (weft_host_kernel.entry); AMD's
-// cores have two ports for products.
-#define FEW_ENTRY (__builtin_cpu_is("amd") ? 5 : 7)
+// What an entry of a matrix takes beside steps (weft_host_kernel.entry) where what is read fits no
+// near cache, which slows steps more; AMD's cores have two ports for products.
+#define FEW_FAR_ENTRY (__builtin_cpu_is("amd") ? 5 : 7)
 // Bytes of all rows from where on results are stored past the caches.
 #define FEW_PAST_CACHE ((size_t)4 << 20)
 #endif
@@ -353,8 +353,9 @@ static void few_or_tile_panel(const weft_panel *p) {
     tile_panel(p);
 }
 
-static size_t few_entry(size_t m, size_t k) {
-  return many_layout_of(m, k, FEW_GROUPED, 0).run > 0 ? FEW_ENTRY : 8;
+static size_t few_entry(size_t m, size_t k, size_t row_bytes) {
+  const many_layout l = many_layout_of(m, k, FEW_GROUPED, row_bytes);
+  return l.run == 0 ? 8 : l.far ? FEW_FAR_ENTRY : 7;
 }
 
 #endif

@@ -25,6 +25,7 @@ enum {
 // one tile, and from one source, to the next.
 typedef struct many_layout {
   size_t run, tile, source, bytes;
+  bool far; // more than a near cache holds
 } many_layout;
 
 static many_layout many_layout_of(size_t m, size_t k, size_t columns, size_t row_bytes) {
@@ -37,7 +38,7 @@ static many_layout many_layout_of(size_t m, size_t k, size_t columns, size_t row
   // The first run's copy is beside nothing, so that there are to be several.
   const size_t wanted = most / k < columns / MANY_RUNS ? most / k : columns / MANY_RUNS;
   const size_t tiles = wanted > MANY_TILE ? wanted / MANY_TILE : 1;
-  many_layout l = {.run = tiles * MANY_TILE};
+  many_layout l = {.run = tiles * MANY_TILE, .far = far};
   if (far) { // a tile is read as one stream
     l.tile = k * MANY_TILE + MANY_APART;
     l.source = MANY_TILE;

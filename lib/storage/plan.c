@@ -82,7 +82,7 @@ static size_t factors_after(const weft_code *code, size_t outputs, size_t stand_
   const weft_factors *encode = code->encode ? atomic_load(&code->encode->factors) : NULL;
   const size_t k = code->k, entries = stand_ins == k && outputs == k ? 0 : outputs * stand_ins;
   if (!encode || code->ctx->device ||
-      !weft_host_steps_pay(code->ctx->host->host, outputs, k, encode, entries))
+      !weft_host_steps_pay(code->ctx->host->host, outputs, k, 0, encode, entries))
     return SIZE_MAX;
   return FACTORS_REPAY * k * weft_pool_threads(code->ctx->pool);
 }
@@ -105,7 +105,7 @@ static weft_status make_factors(const weft_plan *plan, weft_factors **out) {
                               device ? &weft_transform_for_device : &weft_transform_for_host,
                               // Compiling takes far longer than looking for the best once more.
                               device ? NULL : &code->transforms, out));
-  if (device || weft_host_steps_pay(code->ctx->host->host, plan->outputs, plan->inputs, *out, 0))
+  if (device || weft_host_steps_pay(code->ctx->host->host, plan->outputs, plan->inputs, 0, *out, 0))
     return WEFT_OK;
   weft_factors_free(*out, &code->ctx->allocator);
   *out = NULL;

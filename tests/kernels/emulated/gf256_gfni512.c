@@ -9,7 +9,7 @@
 #define FEW_AHEAD 512
 #define FEW_FOLLOWS (total % 256 == 0) // some of both
 #define FEW_FOLLOWED_AHEAD 256
-#define FEW_ENTRY 7
+#define FEW_FAR_ENTRY 5
 #define FEW_PAST_CACHE 80000
 #define MANY_NEAR 60000
 #define MANY_NEAR_BUFFER 4096

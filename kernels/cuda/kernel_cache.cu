@@ -22,7 +22,7 @@ struct Entry {
   uint8_t *key;
   size_t key_bytes;
   uint64_t hash, used;
-  size_t work;
+  size_t work, holders; // holders: fetched it, and have not launched yet
   bool refused;
   cudaLibrary_t library;
   cudaKernel_t kernel;
@@ -92,25 +92,35 @@ static Entry *find(weft_device_kernels *kernels, const weft_kernel_want *want, u
   return nullptr;
 }
 
+// The place whose kernel was wanted least lately; NULL where every one is about to be launched.
+static Entry *oldest(weft_device_kernels *kernels) {
+  Entry *place = nullptr;
+  for (size_t i = 0; i < kernels->count; i++) {
+    Entry *entry = &kernels->entries[i];
+    if (entry->holders == 0 && (!place || entry->used < place->used))
+      place = entry;
+  }
+  return place;
+}
+
 // A place for a new key; the oldest one's when all are taken, whose kernel may still be running.
 static weft_status add(weft_device_kernels *kernels, const weft_kernel_want *want, uint64_t hash,
                        Entry **out) {
+  const bool full = kernels->count == EntriesMax;
+  Entry *place = full ? oldest(kernels) : &kernels->entries[kernels->count];
+  if (!place)
+    return WEFT_E_UNSUPPORTED;
   const weft_allocator *allocator = kernels->allocator;
   uint8_t *key = static_cast<uint8_t *>(allocator->alloc(allocator->user, want->key_bytes, 16));
   if (!key)
     return WEFT_E_NOMEM;
   memcpy(key, want->key, want->key_bytes);
-  Entry *place = &kernels->entries[0];
-  if (kernels->count < EntriesMax) {
-    place = &kernels->entries[kernels->count++];
-  } else {
-    for (size_t i = 1; i < kernels->count; i++)
-      if (kernels->entries[i].used < place->used)
-        place = &kernels->entries[i];
+  if (full) {
     if (place->library)
       (void)cudaDeviceSynchronize();
     drop(kernels, place);
   }
+  kernels->count += !full;
   place->key = key;
   place->key_bytes = want->key_bytes;
   place->hash = hash;
@@ -211,7 +221,20 @@ extern "C" weft_status weft_device_kernel(weft_device *device, const weft_kernel
   if (!entry->kernel && (fresh || want->now || repaid(kernels, entry)))
     WEFT_TRY(make(device, kernels, want, entry));
   *kernel = entry->kernel;
+  entry->holders += entry->kernel != nullptr;
   return WEFT_OK;
+}
+
+extern "C" void weft_device_kernel_done(weft_device *device, void *kernel) {
+  weft_device_kernels *kernels = weft_device_kernels_of(device);
+  if (!kernel)
+    return;
+  std::lock_guard<std::mutex> lock(kernels->mutex);
+  for (size_t i = 0; i < kernels->count; i++)
+    if (kernels->entries[i].kernel == kernel) {
+      kernels->entries[i].holders--;
+      return;
+    }
 }
 
 extern "C" size_t weft_device_kernels_failed(weft_device *device) {

@@ -34,15 +34,25 @@ typedef struct weft_kernel_want {
 } weft_kernel_want;
 
 // The function `weft_kernel` of the source on the device, as a cudaKernel_t: at hand from before,
-// from the store, or compiled. NULL with WEFT_OK: not yet worth it. It stays valid until many
-// others have been used since. WEFT_E_UNSUPPORTED: there is no NVRTC, or the source did not compile
-// before, or what came of it did not pass.
+// from the store, or compiled. NULL with WEFT_OK: not yet worth it. It stays until it is given
+// back. WEFT_E_UNSUPPORTED: there is no NVRTC, or the source did not compile before, or what came
+// of it did not pass, or all that are kept are about to be launched.
 weft_status weft_device_kernel(weft_device *device, const weft_kernel_want *want, void **kernel);
+// Gives back what weft_device_kernel gave, once for each time, when all launches of it are
+// enqueued: it goes no sooner than these are over. NULL: nothing.
+void weft_device_kernel_done(weft_device *device, void *kernel);
 
 // How many kernels did not pass on this device: what its compiler got wrong.
 size_t weft_device_kernels_failed(weft_device *device);
 
 #ifdef __cplusplus
 }
+
+// A kernel in a block that launches it: given back where the block ends.
+struct weft_held_kernel {
+  weft_device *device;
+  void *kernel;
+  ~weft_held_kernel() { weft_device_kernel_done(device, kernel); }
+};
 #endif
 #endif

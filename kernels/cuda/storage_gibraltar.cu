@@ -106,9 +106,9 @@ weft_status run(const weft_exec *exec, const weft_gemm &gemm) {
   want.source = write_source;
   want.user = &key.shape;
   want.now = true;
-  void *kernel;
-  WEFT_TRY(weft_device_kernel(exec->device, &want, &kernel));
-  if (!kernel)
+  weft_held_kernel held = {exec->device, nullptr};
+  WEFT_TRY(weft_device_kernel(exec->device, &want, &held.kernel));
+  if (!held.kernel)
     return WEFT_E_UNSUPPORTED;
   Args args = {};
   for (size_t j = 0; j < gemm.k; j++)
@@ -123,7 +123,7 @@ weft_status run(const weft_exec *exec, const weft_gemm &gemm) {
   const uint64_t blocks = (args.words + Threads - 1) / Threads;
   const uint64_t most = 16ull * static_cast<uint64_t>(weft_device_get_shape(exec->device)->sms);
   void *list[] = {&args};
-  return WEFT_CUDA(cudaLaunchKernel(static_cast<const void *>(kernel),
+  return WEFT_CUDA(cudaLaunchKernel(static_cast<const void *>(held.kernel),
                                     dim3(static_cast<unsigned>(blocks < most ? blocks : most)),
                                     dim3(Threads), list, 0, weft_cuda_stream(exec)));
 }

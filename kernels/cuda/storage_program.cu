@@ -240,7 +240,7 @@ size_t panel_outputs(const weft_xorm &xorm) {
 struct Panel {
   size_t from, m;
   Wanted wanted;
-  void *kernel;
+  weft_held_kernel held;
 };
 
 weft_status find_kernel(const weft_exec *exec, const weft_xorm &xorm, size_t count, Panel *panel) {
@@ -254,9 +254,10 @@ weft_status find_kernel(const weft_exec *exec, const weft_xorm &xorm, size_t cou
   shape.factors = by_factors(xorm) ? xorm.factors : nullptr;
   shape.accumulate = xorm.accumulate;
   panel->wanted.exec = exec;
+  panel->held.device = exec->device;
   WEFT_TRY(weft_program_plan_for(&shape, &panel->wanted.plan));
-  WEFT_TRY(kernel_for(&panel->wanted, count * xorm.k * xorm.len, &panel->kernel));
-  return panel->kernel ? WEFT_OK : WEFT_E_UNSUPPORTED;
+  WEFT_TRY(kernel_for(&panel->wanted, count * xorm.k * xorm.len, &panel->held.kernel));
+  return panel->held.kernel ? WEFT_OK : WEFT_E_UNSUPPORTED;
 }
 
 weft_status run_panel(const weft_xorm *xorms, size_t count, const Panel &panel) {
@@ -264,8 +265,8 @@ weft_status run_panel(const weft_xorm *xorms, size_t count, const Panel &panel) 
   uint64_t *own = args.own;
   for (size_t s = 0; s < count; s++)
     own = put_rows(own, xorms[s].x, xorms->k, xorms[s].y, panel.from, panel.m);
-  return launch(panel.wanted, panel.kernel, xorms->len / (xorms->w * xorms->packet_bytes), count,
-                &args);
+  return launch(panel.wanted, panel.held.kernel, xorms->len / (xorms->w * xorms->packet_bytes),
+                count, &args);
 }
 
 // A warp's words of each packet must be there (weft_program_way).
@@ -365,17 +366,17 @@ static weft_status program_gemm(const weft_exec *exec, const weft_gemm *gemms, s
   wanted.shape.w = 8;
   wanted.shape.accumulate = like.accumulate;
   wanted.shape.factors = factored ? like.factors : nullptr;
-  void *kernel = nullptr;
+  weft_held_kernel held = {exec->device, nullptr};
   WEFT_TRY(weft_program_plan_for(&wanted.shape, &wanted.plan));
-  WEFT_TRY(kernel_for(&wanted, count * like.k * like.len, &kernel));
-  if (!kernel)
+  WEFT_TRY(kernel_for(&wanted, count * like.k * like.len, &held.kernel));
+  if (!held.kernel)
     return WEFT_E_UNSUPPORTED;
   Args args;
   uint64_t *own = args.own;
   for (size_t s = 0; s < count; s++)
     own = put_rows(own, gemms[s].x, like.k, gemms[s].y, 0, like.m);
   const size_t whole = like.len / 16 * 16;
-  WEFT_TRY(launch(wanted, kernel, whole, count, &args));
+  WEFT_TRY(launch(wanted, held.kernel, whole, count, &args));
   for (size_t s = 0; s < count && whole < like.len; s++)
     WEFT_TRY(run_tail(exec, gemms[s], whole));
   return WEFT_OK;

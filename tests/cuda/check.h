@@ -46,6 +46,7 @@ void check_decode(check_device *device, unsigned rounds);
 void check_expand(check_device *device, unsigned rounds);
 // Storage techniques; `first`: a row whose xorm may make kernels.
 void check_storage(check_device *device, const weft_backend *first, unsigned rounds);
+void check_kernels(check_device *device); // what is kept of kernels made at run time; needs NVRTC
 void check_faults(check_device *device, const weft_backend *row);
 
 #endif

@@ -392,6 +392,7 @@ void check_storage(check_device *device, const weft_backend *first, unsigned rou
     printf("skipped storage: made kernels need NVRTC (libnvrtc.so)\n");
     return;
   }
+  check_kernels(device);
   weft_device_compile_after(device->device, 0);
   const size_t packets[] = {8, 16, 64, 512, 1008, 2048, 4096, 12};
   for (unsigned i = 0; i < rounds / 2 + 1; i++) {

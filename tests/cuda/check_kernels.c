@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that are compiled at run time are kept, and make room for others, but not before they are
+// given back.
+#include "tests/cuda/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/nvrtc.h"
+
+enum { Kept = 512 }; // kernel_cache.cu
+
+// A store of the one kernel that is compiled here.
+typedef struct store {
+  void *code;
+  size_t bytes, saved;
+} store;
+
+static void save(void *user, const char *machine, const char *source, const void *code,
+                 size_t bytes) {
+  store *s = user;
+  (void)machine, (void)source;
+  s->saved++;
+  free(s->code);
+  s->bytes = bytes;
+  s->code = malloc(bytes);
+  if (!s->code)
+    check_fail("no host memory");
+  memcpy(s->code, code, bytes);
+}
+
+static weft_status load(void *user, const weft_allocator *allocator, const char *machine,
+                        const char *source, void **code, size_t *bytes) {
+  const store *s = user;
+  (void)machine, (void)source;
+  if (!s->code)
+    return WEFT_E_UNSUPPORTED;
+  *code = allocator->alloc(allocator->user, s->bytes, 16);
+  if (!*code)
+    return WEFT_E_NOMEM;
+  memcpy(*code, s->code, s->bytes);
+  *bytes = s->bytes;
+  return WEFT_OK;
+}
+
+static weft_status write_source(void *user, const weft_allocator *allocator, char **out) {
+  static const char source[] =
+      "extern \"C\" __global__ void weft_kernel(unsigned *to) { *to = 1; }";
+  size_t *written = user;
+  ++*written;
+  *out = allocator->alloc(allocator->user, sizeof source, 16);
+  if (!*out)
+    return WEFT_E_NOMEM;
+  memcpy(*out, source, sizeof source);
+  return WEFT_OK;
+}
+
+static weft_status fetch(check_device *device, size_t number, size_t *written, void **kernel) {
+  const struct {
+    char name[16];
+    size_t number;
+  } key = {"check", number};
+  const weft_kernel_want want = {
+      .key = &key, .key_bytes = sizeof key, .source = write_source, .user = written, .now = true};
+  return weft_device_kernel(device->device, &want, kernel);
+}
+
+// Kernels first to first + count - 1, each given back at once.
+static void pass_by(check_device *device, size_t first, size_t count) {
+  size_t written = 0;
+  for (size_t i = first; i < first + count; i++) {
+    void *kernel;
+    check_status(fetch(device, i, &written, &kernel), "a kernel that passes by");
+    weft_device_kernel_done(device->device, kernel);
+  }
+}
+
+// One that was fetched stays; once given back it goes as any other.
+static void check_holding(check_device *device) {
+  size_t written = 0;
+  void *kernel, *again;
+  check_status(fetch(device, 0, &written, &kernel), "a kernel");
+  pass_by(device, 1, Kept + 8);
+  check_status(fetch(device, 0, &written, &again), "the kernel again");
+  if (written != 1 || kernel != again)
+    check_fail("a kernel that was about to be launched made room for another");
+  weft_device_kernel_done(device->device, kernel);
+  pass_by(device, 1, Kept + 8); // held once yet
+  weft_device_kernel_done(device->device, again);
+  pass_by(device, Kept + 9, Kept + 8);
+  check_status(fetch(device, 0, &written, &kernel), "the kernel once more");
+  if (written != 2)
+    check_fail("a kernel that was given back never made room");
+  weft_device_kernel_done(device->device, kernel);
+}
+
+// All of them held: another is refused, until one is given back.
+static void check_all_held(check_device *device) {
+  static void *held[Kept];
+  size_t written = 0;
+  void *one_more;
+  for (size_t i = 0; i < Kept; i++)
+    check_status(fetch(device, i, &written, &held[i]), "a kernel to hold");
+  if (fetch(device, Kept, &written, &one_more) != WEFT_E_UNSUPPORTED || one_more)
+    check_fail("more kernels held than there is room for");
+  weft_device_kernel_done(device->device, held[Kept / 2]);
+  check_status(fetch(device, Kept, &written, &held[Kept / 2]), "a kernel in the place of another");
+  for (size_t i = 0; i < Kept; i++)
+    weft_device_kernel_done(device->device, held[i]);
+}
+
+void check_kernels(check_device *device) {
+  store s = {0};
+  weft_device_set_code_store(device->device,
+                             &(weft_code_store){.user = &s, .load = load, .save = save});
+  check_holding(device);
+  check_all_held(device);
+  weft_device_set_code_store(device->device, NULL);
+  if (s.saved != 1)
+    check_fail("compiled %zu times what the store holds", s.saved);
+  free(s.code);
+  printf("ok storage: made kernels stay until they are given back\n");
+}

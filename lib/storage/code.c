@@ -254,11 +254,15 @@ weft_status weft_code_check(const weft_code *code, const weft_stripe *stripes, s
                             weft_queue *queue) {
   if (!code || (count && !stripes) || (queue && queue->ctx != code->ctx))
     return WEFT_E_ARGUMENT;
+  // Of groups so long no machine has one for each shard, and sizes made of them stay sizes.
+  const bool endless = weft_code_unit_bytes(code) > PTRDIFF_MAX / WEFT_MAX_SHARDS;
   for (size_t i = 0; i < count; i++) {
     WEFT_TRY(weft_mem_check(stripes[i].mem, code->ctx->device != NULL));
     if ((!stripes[i].shards && !stripes[i].base && stripes[i].bytes) ||
         stride_is_wrong(code, &stripes[i]))
       return WEFT_E_ARGUMENT;
+    if (endless && stripes[i].bytes)
+      return WEFT_E_NOMEM;
   }
   return WEFT_OK;
 }

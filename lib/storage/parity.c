@@ -268,9 +268,11 @@ static weft_status verify_on_host(weft_code *code, const weft_stripe *stripe, bo
     WEFT_TRY(weft_queue_wait(queue));
   if (!code->m) // data that is compared with nothing may be NULL
     return WEFT_OK;
-  const size_t most = chunk_bytes(code, VERIFY_BYTES) * weft_ctx_threads(code->ctx);
+  const size_t each = chunk_bytes(code, VERIFY_BYTES), threads = weft_ctx_threads(code->ctx);
   const size_t there = weft_code_parity_bytes(code, stripe->bytes);
-  const size_t chunk = most < there ? most : there;
+  const size_t chunk = threads <= there / each ? threads * each : there;
+  if (chunk > SIZE_MAX / code->m)
+    return WEFT_E_NOMEM;
   uint8_t *scratch = weft_ctx_take(code->ctx, code->m * chunk, 64);
   if (!scratch)
     return WEFT_E_NOMEM;

@@ -134,6 +134,26 @@ START_TEST(lengths_beyond_a_size) {
 }
 END_TEST
 
+// All shards of a group together take as many bytes as a size cannot count.
+START_TEST(groups_beyond_a_size) {
+  weft_ctx *ctx = context_on(NULL, 3);
+  weft_code *code = code_on(ctx, &(code_case){"cauchy_orig", 2, 2, 8, SIZE_MAX / 32 + 1});
+  EXPECT(4 * weft_code_unit_bytes(code) == 0);
+  uint8_t bytes[4] = {1, 2, 3, 4}, before[4] = {1, 2, 3, 4}, *shards[4];
+  for (size_t i = 0; i < 4; i++)
+    shards[i] = &bytes[i];
+  const weft_stripe small = {.shards = shards, .bytes = 1};
+  const weft_erasures erasures = {.lost = (const uint8_t[]){1}, .lost_count = 1};
+  size_t wrong = 5;
+  EXPECT_STATUS(weft_code_verify(code, &small, NULL, &wrong, NULL), WEFT_E_NOMEM);
+  EXPECT_STATUS(weft_code_encode(code, &small, 1, NULL), WEFT_E_NOMEM);
+  EXPECT_STATUS(weft_code_recover(code, &erasures, &small, 1, NULL), WEFT_E_NOMEM);
+  EXPECT(wrong == 5 && memcmp(bytes, before, sizeof bytes) == 0);
+  weft_code_free(code);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 START_TEST(codes_without_parity_and_shards_without_bytes) {
   weft_ctx *ctx = context_on(NULL, 1);
   static const char *const names[] = {"cauchy", "cauchy_good", "vandermonde", "reed_sol_van"};
@@ -381,6 +401,7 @@ int main(void) {
   tcase_add_test(limits, sizes_out_of_range);
   tcase_add_test(limits, names_carry_the_layout);
   tcase_add_test(limits, lengths_beyond_a_size);
+  tcase_add_test(limits, groups_beyond_a_size);
   tcase_add_test(limits, codes_without_parity_and_shards_without_bytes);
   tcase_add_test(limits, recovery_of_shards_that_are_not_there);
   tcase_add_test(limits, stripes_that_cannot_be_encoded);

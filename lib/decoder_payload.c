@@ -242,5 +242,5 @@ size_t weft_decoder_reduce_bytes(const weft_segment_id *id) {
   const size_t k = id->block_bytes;
   const size_t rounded_up = n * (k + k / 4 + 2 * WIDTH_MIN); // every worker's share, at most
   const size_t panels = rounded_up < PANEL_TOTAL ? rounded_up : PANEL_TOTAL;
-  return n * n + LINE + panels;
+  return (n * n + LINE - 1) / LINE * LINE + panels;
 }

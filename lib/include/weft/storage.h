@@ -34,11 +34,11 @@
 //
 // Errors of every call with stripes, beside those named there: WEFT_E_ARGUMENT (a shard that is
 // needed is NULL, a stride with which shards overlap, an id out of range or named twice, a stripe's
-// memory of no known kind),
-// WEFT_E_NOMEM, WEFT_E_UNSUPPORTED (DEVICE memory without storage kernels) and, for DEVICE memory,
-// WEFT_E_DEVICE, _DEVICE_NOMEM and _DEVICE_LOST; HOST and PINNED stripes are done on the CPU when a
-// device fails. After an error the shards to be written hold undefined bytes, unless said
-// otherwise.
+// memory of no known kind), WEFT_E_NOMEM, WEFT_E_UNSUPPORTED (DEVICE memory without storage
+// kernels) and, for DEVICE memory, WEFT_E_DEVICE, _DEVICE_NOMEM and _DEVICE_LOST. HOST and PINNED
+// stripes are done on the CPU when a device fails, unless the device has no stream for a call
+// without a queue that encodes, recovers or runs a plan: then its error is the call's. After an
+// error the shards to be written hold undefined bytes, unless said otherwise.
 #ifndef WEFT_STORAGE_H
 #define WEFT_STORAGE_H
 
@@ -227,7 +227,8 @@ typedef enum weft_code_split {
 
 // As weft_code_encode and weft_code_recover, in HOST or PINNED memory (DEVICE memory is one
 // context's: WEFT_E_UNSUPPORTED). They return when all members are done. A member whose device
-// fails computes its part on the CPU. WEFT_E_ARGUMENT also for a split that there is not.
+// fails computes its part on the CPU, with the exception above. WEFT_E_ARGUMENT also for a split
+// that there is not.
 weft_status weft_code_group_encode(weft_code_group *group, weft_code_split split,
                                    const weft_stripe *stripes, size_t count);
 weft_status weft_code_group_recover(weft_code_group *group, weft_code_split split,

@@ -313,11 +313,7 @@ void weft_node_get_statistics(const weft_node *node, weft_node_statistics *out) 
                                 .receive_calls = u->receive_calls};
   if (node->engine)
     weft_engine_get_statistics(node->engine, &out->engine);
-  out->had_all = node->had_all;
-  out->left_early = node->left_early;
-  weft_neighbour_statistics s;
-  for (size_t i = 0; node->engine && i < node->options.neighbours_max; i++)
-    out->had_all += weft_engine_get_neighbour(node->engine, i, &s) == WEFT_OK && s.had_all;
+  weft_node_count(node, out);
   weft_sessions_get_statistics(node->sessions, &out->sessions);
   for (size_t i = 0; i < node->options.links_max; i++)
     out->announced += node->links[i].announced != 0;

@@ -24,6 +24,7 @@ enum {
 enum {
   NODE_CANDIDATES = 64,
   NODE_BANS = 256,
+  NODE_GONE = 256,
   NODE_RECEIVE_MOST = 512,
   NODE_SEND_MOST = 64,
   NODE_SPARE = 16
@@ -40,6 +41,11 @@ typedef struct node_link {
   uint64_t announced; // at a tracker: the stream that the other side has
   int64_t answers_us; // at a tracker: by when the answers given were due
 } node_link;
+
+typedef struct node_gone {
+  uint8_t public_key[32];
+  bool had_all;
+} node_gone;
 
 typedef struct node_bootstrap {
   weft_address address;
@@ -73,7 +79,9 @@ struct weft_node {
   int64_t now_us, seek_us;
   bool leaving, more_output;
   uint64_t send_dropped;
-  uint64_t had_all, left_early; // of those that are gone
+  node_gone gone[NODE_GONE]; // the last, or fewer
+  size_t gone_count;
+  uint64_t had_all, left_early; // of those before them
 };
 
 weft_rng weft_node_rng(weft_node *node);
@@ -104,6 +112,10 @@ void weft_node_admit_again(weft_node *node, size_t link);
 void weft_node_refuse(weft_node *node, size_t link);
 void weft_node_lost(weft_node *node, size_t link, weft_session_reason reason);
 void weft_node_engine_events(weft_node *node);
+
+// node_gone.c
+void weft_node_gone(weft_node *node, const uint8_t *public_key, bool had_all);
+void weft_node_count(const weft_node *node, weft_node_statistics *out); // had_all and left_early
 
 // node_room.c
 // Ends a session for the newcomer's, where all are taken and one has less of a right to it.

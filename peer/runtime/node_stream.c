@@ -152,11 +152,6 @@ void weft_node_opened(weft_node *node, size_t link) {
   }
 }
 
-static void count_gone(weft_node *node, bool had_all) {
-  node->had_all += had_all;
-  node->left_early += !had_all;
-}
-
 void weft_node_lost(weft_node *node, size_t link, weft_session_reason reason) {
   node_link *l = &node->links[link];
   weft_neighbour_statistics s;
@@ -164,7 +159,7 @@ void weft_node_lost(weft_node *node, size_t link, weft_session_reason reason) {
     return;
   if (l->neighbour != NONE && node->engine) {
     if (weft_engine_get_neighbour(node->engine, l->neighbour, &s) == WEFT_OK)
-      count_gone(node, s.had_all);
+      weft_node_gone(node, l->public_key, s.had_all);
     (void)weft_engine_remove_neighbour(node->engine, l->neighbour);
     node->link_of[l->neighbour] = NONE;
   }
@@ -207,7 +202,7 @@ static void drop_neighbour(weft_node *node, const weft_event *event) {
     return;
   node_link *l = &node->links[link];
   l->neighbour = NONE;
-  count_gone(node, event->had_all);
+  weft_node_gone(node, l->public_key, event->had_all);
   if (event->reason == WEFT_LOST_BANNED) {
     memcpy(node->bans[node->ban_count++ % NODE_BANS], l->public_key, 32);
     weft_node_tell(node, WEFT_NODE_BANNED, link);

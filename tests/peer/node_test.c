@@ -243,6 +243,54 @@ START_TEST(a_tracker_knows_the_others) {
 }
 END_TEST
 
+// The last of the party is gone, and the source has heard of it.
+static void leave(party *p, size_t source, size_t leaver) {
+  const int64_t until = now_us() + 20000000;
+  while (weft_node_links(p->node[source]) != p->count - 1 && now_us() < until)
+    turn(p, source);
+  weft_node_leave(p->node[leaver], now_us());
+  EXPECT_OK(weft_node_turn(p->node[leaver], now_us()));
+  weft_node_free(p->node[leaver]);
+  free(p->output[leaver]);
+  p->count--;
+  while (weft_node_links(p->node[source]) != p->count - 1 && now_us() < until)
+    turn(p, source);
+  EXPECT(weft_node_links(p->node[source]) == p->count - 1);
+}
+
+static weft_node_statistics statistics_of(const party *p, size_t node) {
+  weft_node_statistics s;
+  weft_node_get_statistics(p->node[node], &s);
+  return s;
+}
+
+// An identity is counted once, by the best that it did.
+START_TEST(who_comes_again_is_counted_once) {
+  party p;
+  party_new(&p);
+  p.held_back = true;
+  const size_t source = add(&p, WEFT_NODE_SOURCE, NULL);
+  add(&p, WEFT_NODE_JOINING, &p.address[source]);
+  for (size_t again = 0; again < 3; again++) {
+    const size_t leaver = add(&p, WEFT_NODE_JOINING, &p.address[source]);
+    leave(&p, source, leaver);
+    const weft_node_statistics s = statistics_of(&p, source);
+    EXPECT(s.left_early == 1 && s.had_all == 0);
+  }
+  add(&p, WEFT_NODE_JOINING, &p.address[source]); // the same again, and now it stays
+  const int64_t until = now_us() + 20000000;
+  while (weft_node_links(p.node[source]) != 2 && now_us() < until)
+    turn(&p, source);
+  EXPECT(statistics_of(&p, source).left_early == 0);
+  p.held_back = false;
+  run_until_done(&p, source, 1);
+  while (statistics_of(&p, source).had_all != 2 && now_us() < until)
+    turn(&p, source);
+  EXPECT(statistics_of(&p, source).had_all == 2 && statistics_of(&p, source).left_early == 0);
+  party_free(&p);
+}
+END_TEST
+
 START_TEST(who_leaves_is_forgotten) {
   party p;
   party_new(&p);
@@ -321,6 +369,7 @@ int main(void) {
   tcase_add_test(tc, neighbours_find_each_other);
   tcase_add_test(tc, a_full_source_sends_on_to_others);
   tcase_add_test(tc, a_tracker_knows_the_others);
+  tcase_add_test(tc, who_comes_again_is_counted_once);
   tcase_add_test(tc, who_leaves_is_forgotten);
   tcase_add_test(tc, a_flood_does_no_harm);
   tcase_add_test(tc, addresses_as_people_write_them);

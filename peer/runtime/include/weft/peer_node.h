@@ -119,8 +119,8 @@ typedef struct weft_node_statistics {
   uint64_t sent, sent_bytes, send_calls, send_errors, send_dropped; // datagrams
   uint64_t received, received_bytes, receive_calls;
   uint64_t announced; // nodes that a tracker knows
-  // Neighbours that told to have all of the stream, and those that were gone before: who came again
-  // is counted again.
+  // Neighbours that told to have all of the stream, and those that were gone before. An identity is
+  // counted once; one that comes again after 256 others went is another.
   uint64_t had_all, left_early;
 } weft_node_statistics;
 

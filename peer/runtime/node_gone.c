@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who was a neighbour and is gone, each counted once: an identity that comes again is the same.
+#include <string.h>
+
+#include "peer/runtime/node_internal.h"
+
+// Its index; NONE: it was never here, or long ago.
+static size_t find(const weft_node *node, const uint8_t *key) {
+  for (size_t i = 0; i < node->gone_count && i < NODE_GONE; i++)
+    if (memcmp(node->gone[i].public_key, key, sizeof node->gone[i].public_key) == 0)
+      return i;
+  return NONE;
+}
+
+void weft_node_gone(weft_node *node, const uint8_t *key, bool had_all) {
+  const size_t before = find(node, key);
+  if (before != NONE) {
+    node->gone[before].had_all = node->gone[before].had_all || had_all;
+    return;
+  }
+  node_gone *g = &node->gone[node->gone_count % NODE_GONE];
+  if (node->gone_count++ >= NODE_GONE) { // one of long ago: should it come again, it counts again
+    node->had_all += g->had_all;
+    node->left_early += !g->had_all;
+  }
+  memcpy(g->public_key, key, sizeof g->public_key);
+  g->had_all = had_all;
+}
+
+void weft_node_count(const weft_node *node, weft_node_statistics *out) {
+  weft_neighbour_statistics s;
+  out->had_all = node->had_all;
+  out->left_early = node->left_early;
+  for (size_t i = 0; i < node->gone_count && i < NODE_GONE; i++) {
+    out->had_all += node->gone[i].had_all;
+    out->left_early += !node->gone[i].had_all;
+  }
+  for (size_t i = 0; node->engine && i < node->options.neighbours_max; i++) {
+    if (node->link_of[i] == NONE || weft_engine_get_neighbour(node->engine, i, &s) != WEFT_OK)
+      continue;
+    const size_t before = find(node, node->links[node->link_of[i]].public_key);
+    const bool had_all = before != NONE && node->gone[before].had_all;
+    out->left_early -= before != NONE && !had_all; // it is here again
+    out->had_all += s.had_all && !had_all;
+  }
+}

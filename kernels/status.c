@@ -19,6 +19,7 @@ static const struct {
     WORDS(WEFT_E_SINGULAR, "the matrix has no inverse"),
     WORDS(WEFT_E_NOMEM, "out of host memory"),
     WORDS(WEFT_E_THREAD, "a thread could not be started"),
+    WORDS(WEFT_E_DESCRIPTOR, "no file descriptor is left"),
     WORDS(WEFT_E_RANDOM, "the system's source of randomness failed"),
     WORDS(WEFT_E_BACKEND_UNKNOWN, "no backend of that name is compiled in"),
     WORDS(WEFT_E_BACKEND_ABSENT, "this machine lacks what the backend needs"),

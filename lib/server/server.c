@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The streaming server's calls: segments, requests, gathering, handing out.
 #define _GNU_SOURCE
+#include <errno.h>
 #include <sodium.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -45,7 +46,7 @@ static weft_status start(weft_server *server) {
   server->table_size = FIRST_TABLE_SIZE;
   server->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (server->fd < 0)
-    return WEFT_E_NOMEM;
+    return errno == ENOMEM ? WEFT_E_NOMEM : WEFT_E_DESCRIPTOR;
   for (size_t i = 0; i < server->options.context_count; i++) {
     server->lanes = i + 1;
     WEFT_TRY(weft_lane_start(server, i, server->options.contexts[i]));

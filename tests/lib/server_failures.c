@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "tests/lib/server_cases.h"
@@ -235,6 +236,29 @@ START_TEST(a_failed_allocation_is_a_status) {
 }
 END_TEST
 
+// As many files as a process may have, and not one more.
+START_TEST(no_descriptor_is_left) {
+  struct rlimit before;
+  ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+  test_allocator memory;
+  test_allocator_init(&memory, 0);
+  weft_ctx *ctx = server_context(NULL, &memory.allocator);
+  const weft_server_options options = {
+      .contexts = &ctx, .context_count = 1, .now_us = server_clock_us};
+  const struct rlimit none = {.rlim_cur = 0, .rlim_max = before.rlim_max};
+  weft_server *server = NULL;
+  ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const weft_status status = weft_server_new(&options, &server);
+  ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+  ck_assert_int_eq(status, WEFT_E_DESCRIPTOR);
+  ck_assert_ptr_null(server);
+  ck_assert_int_eq(weft_server_new(&options, &server), WEFT_OK);
+  weft_server_free(server);
+  weft_ctx_free(ctx);
+  ck_assert_int_eq(test_allocator_live(&memory), 0);
+}
+END_TEST
+
 START_TEST(arguments_are_checked) {
   weft_ctx *ctx = server_context(NULL, NULL);
   weft_server *server = NULL;
@@ -274,5 +298,6 @@ void server_add_failure_tests(TCase *cases) {
   tcase_add_test(cases, products_are_no_larger_than_a_size);
   tcase_add_test(cases, lanes_take_no_signals);
   tcase_add_test(cases, a_failed_allocation_is_a_status);
+  tcase_add_test(cases, no_descriptor_is_left);
   tcase_add_test(cases, arguments_are_checked);
 }

@@ -24,6 +24,7 @@ typedef enum weft_status {
   // The machine.
   WEFT_E_NOMEM,           // host memory could not be had
   WEFT_E_THREAD,          // a thread could not be started
+  WEFT_E_DESCRIPTOR,      // no file descriptor is left to this process, or to the machine
   WEFT_E_RANDOM,          // the system's source of randomness failed
   WEFT_E_BACKEND_UNKNOWN, // no backend row of that name was compiled in
   WEFT_E_BACKEND_ABSENT,  // the row exists, but this machine lacks what it needs

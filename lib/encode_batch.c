@@ -301,15 +301,21 @@ static weft_status code(weft_call *call, part *parts, size_t count) {
   return status;
 }
 
+// Encoders go back to where they were before the parts, the last first: of some there are several.
+static void go_back(const part *parts, size_t count) {
+  for (size_t i = count; i-- > 0;) {
+    parts[i].encoder->next_block = parts[i].next_block;
+    parts[i].encoder->next_seed = parts[i].next_seed;
+  }
+}
+
 static weft_status code_call(weft_ctx *ctx, part *parts, size_t count, weft_queue *queue) {
   weft_call call;
   WEFT_TRY(weft_call_begin(ctx, queue, &call));
   weft_status status = code(&call, parts, count);
   status = weft_call_end(ctx, &call, status);
-  for (size_t i = 0; i < count && status != WEFT_OK; i++) { // the next call makes these packets
-    parts[i].encoder->next_block = parts[i].next_block;
-    parts[i].encoder->next_seed = parts[i].next_seed;
-  }
+  if (status != WEFT_OK)
+    go_back(parts, count); // the next call makes these packets
   return status;
 }
 
@@ -335,6 +341,27 @@ weft_status weft_encoder_batch(weft_encoder *encoder, const weft_batch *batch, w
   return code_call(encoder->ctx, &p, 1, queue);
 }
 
+// Parts of all batches that ask for something. What an encoder has to do in one depends on those
+// before: it is led through them, and back.
+static weft_status parts_of(weft_encoder *const *encoders, const weft_batch *batches, size_t count,
+                            part *parts, size_t *used) {
+  const weft_ctx *ctx = encoders[0]->ctx;
+  weft_status status = WEFT_OK;
+  *used = 0;
+  for (size_t i = 0; i < count && status == WEFT_OK; i++) {
+    status = check(encoders[i], ctx, &batches[i]);
+    if (status != WEFT_OK || batches[i].count == 0)
+      continue;
+    part *p = &parts[(*used)++];
+    *p = part_of(encoders[i], &batches[i]);
+    p->encoder->next_block += p->systematic;
+    if (p->encoder->options.seeded) // sparse ones are counted where they are drawn
+      p->encoder->next_seed += coded_of(p);
+  }
+  go_back(parts, *used);
+  return status;
+}
+
 weft_status weft_encoder_batches(weft_encoder *const *encoders, const weft_batch *batches,
                                  size_t count, weft_queue *queue) {
   if (count == 0)
@@ -342,16 +369,13 @@ weft_status weft_encoder_batches(weft_encoder *const *encoders, const weft_batch
   if (!encoders || !batches || !encoders[0])
     return WEFT_E_ARGUMENT;
   weft_ctx *ctx = encoders[0]->ctx;
-  for (size_t i = 0; i < count; i++)
-    WEFT_TRY(check(encoders[i], ctx, &batches[i]));
   part *parts = weft_ctx_take(ctx, count * sizeof *parts, _Alignof(part));
   if (!parts)
     return WEFT_E_NOMEM;
-  size_t used = 0;
-  for (size_t i = 0; i < count; i++)
-    if (batches[i].count > 0)
-      parts[used++] = part_of(encoders[i], &batches[i]);
-  const weft_status status = used > 0 ? code_call(ctx, parts, used, queue) : WEFT_OK;
+  size_t used;
+  weft_status status = parts_of(encoders, batches, count, parts, &used);
+  if (status == WEFT_OK && used > 0)
+    status = code_call(ctx, parts, used, queue);
   weft_ctx_give(ctx, parts);
   return status;
 }

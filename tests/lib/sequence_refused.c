@@ -146,7 +146,7 @@ static weft_status spoil(world *w, world_batch *b, const weft_segment_id *id, we
 }
 
 static void encoder_batches(world *w) {
-  const size_t at = fixture_below(ENCODERS), beside = (at + 1) % ENCODERS;
+  const size_t at = fixture_below(ENCODERS), beside = (at + fixture_below(2)) % ENCODERS;
   const weft_segment_id *id = &w->encoder[at].of->id;
   weft_queue *queue = w->queue;
   world_batch b, good;

@@ -113,7 +113,8 @@ typedef struct weft_batch {
 weft_status weft_encoder_batch(weft_encoder *encoder, const weft_batch *batch, weft_queue *queue);
 
 // The same for batch i of encoder i, i < count: one launch for many segments. All encoders belong
-// to one context and differ. Errors: as weft_encoder_batch.
+// to one context; one that is there several times goes on from batch to batch, as in calls of their
+// own. Errors: as weft_encoder_batch; no encoder has moved on then.
 weft_status weft_encoder_batches(weft_encoder *const *encoders, const weft_batch *batches,
                                  size_t count, weft_queue *queue);
 
@@ -201,8 +202,8 @@ weft_status weft_decoder_fix_random(weft_decoder *decoder, const uint8_t *key);
 
 // The most host memory that a decoder of this shape ever holds: its handle, its own blocks
 // (own_blocks: no `blocks` in its options), n * n bytes of matrix; and while payloads are reduced,
-// n * n bytes and at most 2 MiB more. 0 for an id out of range. While m > 1 packets are recoded in
-// one product, that takes m bytes for each packet held.
+// n * n bytes, rounded up to 64, and at most 2 MiB more. 0 for an id out of range. While m > 1
+// packets are recoded in one product, that takes m bytes for each packet held.
 size_t weft_decoder_memory_bytes(const weft_segment_id *id, bool own_blocks);
 
 // ---------------------------------------------------------------------------------------------

@@ -81,8 +81,8 @@ START_TEST(combine_memories) {
 }
 END_TEST
 
-// Segments made in one call, for one batch or more, coded by one call into rows that lie next to
-// each other or do not: the same bytes as from the specification.
+// Segments made in one call, for one batch or more, coded by one call, each in one batch or two,
+// into rows that lie next to each other or do not: the same bytes as from the specification.
 static void code_together(weft_ctx *ctx, weft_queue *queue, bool contiguous) {
   const size_t n = 1 + fixture_below(140), k = 1 + fixture_below(5000);
   const size_t count = 1 + fixture_below(40), m = 1 + fixture_below(150), bytes = n * k;
@@ -95,8 +95,11 @@ static void code_together(weft_ctx *ctx, weft_queue *queue, bool contiguous) {
   gpu_buffer out = gpu_output(ctx, WEFT_MEM_PINNED, count * m * stride);
   weft_segment_options *options = fixture_malloc(count * sizeof *options);
   weft_segment **segments = fixture_malloc(count * sizeof *segments);
-  weft_encoder **encoders = fixture_malloc(count * sizeof *encoders);
-  weft_batch *batches = fixture_malloc(count * sizeof *batches);
+  weft_encoder **encoders = fixture_malloc(2 * count * sizeof *encoders);
+  weft_batch *batches = fixture_malloc(2 * count * sizeof *batches);
+  weft_packet *packets = fixture_malloc(m * sizeof *packets); // what all are, but for the segment
+  const weft_encoder_options how = {.seeded = true, .systematic = fixture_below(2)};
+  const bool described = how.systematic || fixture_below(2);
   const bool once = fixture_below(2), backwards = fixture_below(3) == 0;
   for (size_t i = 0; i < count; i++) {
     options[i] = (weft_segment_options){.id = fixture_id(n, k), .bytes = bytes, .mem = mem};
@@ -106,29 +109,41 @@ static void code_together(weft_ctx *ctx, weft_queue *queue, bool contiguous) {
   }
   EXPECT_OK(weft_segments_new(ctx, options, count, queue, segments));
   for (size_t i = 0; i < count; i++) {
-    EXPECT_OK(weft_encoder_new(segments[i], &(weft_encoder_options){.seeded = true}, &encoders[i]));
-    batches[i] = (weft_batch){.count = m,
-                              .payload = out.at + i * m * stride,
-                              .payload_stride = stride,
-                              .mem = WEFT_MEM_PINNED};
+    EXPECT_OK(weft_encoder_new(segments[i], &how, &encoders[2 * i]));
+    encoders[2 * i + 1] = encoders[2 * i];
+    const size_t first = fixture_below(2) ? m : fixture_below(m + 1);
+    for (size_t b = 0; b < 2; b++)
+      batches[2 * i + b] = (weft_batch){.count = b ? m - first : first,
+                                        .packets = described ? packets + b * first : NULL,
+                                        .payload = out.at + (i * m + b * first) * stride,
+                                        .payload_stride = stride,
+                                        .mem = WEFT_MEM_PINNED};
   }
-  EXPECT_OK(weft_encoder_batches(encoders, batches, count, queue));
+  EXPECT_OK(weft_encoder_batches(encoders, batches, 2 * count, queue));
   EXPECT_OK(weft_queue_wait(queue));
   uint8_t *got = gpu_read(&out);
   for (size_t i = 0; i < count; i++) {
-    weft_packet packet = {.id = options[i].id, .mode = WEFT_PACKET_DENSE};
-    for (size_t j = 0; j < m; j++, packet.seed++)
+    for (size_t j = 0; j < m; j++) {
+      const bool block = how.systematic && j < n;
+      const weft_packet packet = {.id = options[i].id,
+                                  .mode = block ? WEFT_PACKET_SYSTEMATIC : WEFT_PACKET_DENSE,
+                                  .index = block ? (uint32_t)j : 0,
+                                  .seed = block ? 0 : j - (how.systematic ? n : 0),
+                                  .payload = out.at};
+      EXPECT(!described || (packets[j].mode == packet.mode && packets[j].index == packet.index &&
+                            packets[j].seed == packet.seed));
       EXPECT_OK(weft_packet_coefficients(&packet, c + j * n));
+    }
     gpu_reference(expect, c, data + (backwards ? count - 1 - i : i) * bytes, m, n, k);
     for (size_t j = 0; j < m; j++)
       EXPECT(memcmp(got + (i * m + j) * stride, expect + j * k, k) == 0);
-    weft_encoder_free(encoders[i]);
+    weft_encoder_free(encoders[2 * i]);
     weft_segment_free(segments[i]);
   }
   gpu_buffer_free(&source);
   gpu_buffer_free(&out);
   free(got), free(data), free(c), free(expect);
-  free(options), free(segments), free(encoders), free(batches);
+  free(options), free(segments), free(encoders), free(batches), free(packets);
 }
 
 START_TEST(segments_made_together) {

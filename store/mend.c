@@ -14,6 +14,7 @@ typedef struct mending {
   weft_store_care care;
   int fresh[WEFT_STORE_MAX_SHARDS]; // the shard made anew; -1: none
   bool touched[WEFT_STORE_MAX_SHARDS];
+  bool committed; // a name was given: what is still under .new may be a shard's only copy
 } mending;
 
 static weft_status agrees(const mending *m, const weft_store_lane *lane, bool *out) {
@@ -168,6 +169,7 @@ static weft_status commit_fresh(mending *m) {
       WEFT_TRY(weft_store_shard_path(store->folder, i, true, from));
       WEFT_TRY(weft_store_shard_path(store->folder, i, false, to));
       WEFT_TRY(weft_store_rename(store->io, from, to, store->report));
+      m->committed = true;
       store->files[i].fresh = false;
       store->shards[i].mended |= m->fresh[i] >= 0;
       store->report->mended_shards += m->fresh[i] >= 0;
@@ -198,7 +200,7 @@ static void drop_fresh(mending *m) {
     if (m->fresh[i] < 0)
       continue;
     m->store->io->close(m->fresh[i]);
-    if (weft_store_shard_path(m->store->folder, i, true, path) == WEFT_OK)
+    if (!m->committed && weft_store_shard_path(m->store->folder, i, true, path) == WEFT_OK)
       (void)m->store->io->unlink(path); // best effort; the next writer takes it away
   }
 }

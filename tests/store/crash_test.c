@@ -15,7 +15,7 @@
 
 enum { K = 3, M = 2, LENGTH = 2501, STRIPE = 600, AT = 500, PATCH = 1300, DIED = 99 };
 
-typedef enum { ENCODE, REPAIR, UPDATE, UPDATE_DEGRADED, CALLS } call;
+typedef enum { ENCODE, REPAIR, REPAIR_SWAPPED, UPDATE, UPDATE_DEGRADED, CALLS } call;
 
 static void expect(weft_status wanted, weft_status got, const files *f) {
   ck_assert_msg(got == wanted, "%s, not %s: %s", weft_status_name(got), weft_status_name(wanted),
@@ -30,6 +30,16 @@ static void prepare(files *f, call which) {
   if (which == UPDATE)
     return;
   unlink(files_shard(f, 1));
+  if (which == REPAIR_SWAPPED) { // the K that are left; each name that is given takes a copy away
+    char first[400], spare[400];
+    snprintf(first, sizeof first, "%s", files_shard(f, 0));
+    snprintf(spare, sizeof spare, "%s/spare", f->root);
+    unlink(files_shard(f, 3));
+    ck_assert_int_eq(rename(first, spare), 0);
+    ck_assert_int_eq(rename(files_shard(f, 4), first), 0);
+    ck_assert_int_eq(rename(spare, files_shard(f, 4)), 0);
+    return;
+  }
   files_flip(files_shard(f, 4), 300, 4);
 }
 
@@ -38,7 +48,7 @@ static weft_status do_call(files *f, call which, const uint8_t *patch) {
   weft_status status;
   if (which == ENCODE)
     status = files_encode(f, "cauchy", K, M, STRIPE);
-  else if (which == REPAIR)
+  else if (which < UPDATE)
     status = files_mend(f, WEFT_STORE_REPAIR);
   else
     status = files_update(f, AT, patch, PATCH);

@@ -328,6 +328,11 @@ static void fill_slots(search *s) {
         use(store, f);
       else if (state != WEFT_SHARD_GOOD && pass == 0 && f->slot < all)
         tell(store, f->slot, false, state, text);
+      else if (state == WEFT_SHARD_GOOD && pass == 0 && f->slot < all) {
+        snprintf(text, sizeof text, "it holds shard %u, and shard %zu is missing", f->header.shard,
+                 f->slot);
+        tell(store, f->slot, false, WEFT_SHARD_MISSING, text); // a later pass may find it
+      }
     }
 }
 

@@ -127,6 +127,13 @@ START_TEST(wrong_shards) {
   files_expect_data(&f);
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  // Copied over another one.
+  files_copy(first, second);
+  expect_state(&f, 1, WEFT_SHARD_GOOD, "");
+  expect_state(&f, 2, WEFT_SHARD_MISSING,
+               "shard-002.weft: it holds shard 1, and shard 2 is missing");
+  files_expect_data(&f);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
   // Foreign.
   files_copy(files_shard(&other, 1), first);
   expect_state(&f, 1, WEFT_SHARD_FOREIGN, "belongs to another file");

@@ -124,7 +124,7 @@ static weft_status clear_folder(weft_store *store) {
 static weft_status sync_parent(weft_store *store, bool made) {
   char path[WEFT_STORE_PATH_BYTES];
   const int n = snprintf(path, sizeof path, "%s/..", store->folder);
-  const int error = n < (int)sizeof path ? weft_store_sync_folder(store->io, path) : ENAMETOOLONG;
+  const int error = n < (int)sizeof path ? weft_store_sync_folder_at(store->io, path) : ENAMETOOLONG;
   return error && made ? weft_store_fail_io(store->report, path, error) : WEFT_OK;
 }
 
@@ -150,14 +150,14 @@ static weft_status commit(encoding *e) {
     WEFT_TRY(weft_store_shard_path(store->folder, i, true, from));
     WEFT_TRY(weft_store_sync_file(store->io, store->files[i].fd, from, store->report));
   }
-  WEFT_TRY(weft_store_sync_names(store->io, store->folder, store->report));
+  WEFT_TRY(weft_store_sync_names(store));
   for (size_t i = 0; i < all; i++) {
     WEFT_TRY(weft_store_shard_path(store->folder, i, true, from));
     WEFT_TRY(weft_store_shard_path(store->folder, i, false, to));
     WEFT_TRY(weft_store_rename(store->io, from, to, store->report));
     e->committed = true;
   }
-  return weft_store_sync_names(store->io, store->folder, store->report);
+  return weft_store_sync_names(store);
 }
 
 // --- Shape

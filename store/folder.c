@@ -45,10 +45,9 @@ weft_status weft_store_sync_file(const weft_store_io *io, int fd, const char *wh
   return error ? weft_store_fail_io(report, what, error) : WEFT_OK;
 }
 
-weft_status weft_store_sync_names(const weft_store_io *io, const char *folder,
-                                  weft_store_report *report) {
-  const int error = weft_store_sync_folder(io, folder);
-  return error ? weft_store_fail_io(report, folder, error) : WEFT_OK;
+weft_status weft_store_sync_names(weft_store *store) {
+  const int error = weft_store_sync_folder(store->io, store->folder_fd);
+  return error ? weft_store_fail_io(store->report, store->folder, error) : WEFT_OK;
 }
 
 weft_status weft_store_rename(const weft_store_io *io, const char *from, const char *to,

@@ -159,11 +159,16 @@ int weft_store_sync(const weft_store_io *io, int fd) {
   return 0;
 }
 
-int weft_store_sync_folder(const weft_store_io *io, const char *path) {
+int weft_store_sync_folder(const weft_store_io *io, int fd) {
+  const int error = weft_store_sync(io, fd);
+  return error == EINVAL ? 0 : error; // the file system knows no such thing
+}
+
+int weft_store_sync_folder_at(const weft_store_io *io, const char *path) {
   const int fd = io->open(path, O_RDONLY | O_DIRECTORY, 0);
   if (fd < 0)
     return errno;
-  const int error = weft_store_sync(io, fd);
+  const int error = weft_store_sync_folder(io, fd);
   io->close(fd);
-  return error == EINVAL ? 0 : error; // the file system knows no such thing
+  return error;
 }

@@ -52,6 +52,7 @@ int weft_store_write_next(const weft_store_io *io, int fd, const uint8_t *in, si
 int weft_store_own_pipe(const weft_store_io *io, int fd);
 int weft_store_sync(const weft_store_io *io, int fd);
 // fsync of a folder, so that the names in it last.
-int weft_store_sync_folder(const weft_store_io *io, const char *path);
+int weft_store_sync_folder(const weft_store_io *io, int fd);
+int weft_store_sync_folder_at(const weft_store_io *io, const char *path);
 
 #endif

@@ -160,7 +160,7 @@ static weft_status carry_out(weft_store *store, uint8_t *buffer) {
   WEFT_TRY(weft_store_journal_path(store->folder, false, path));
   if (store->io->unlink(path) != 0)
     return weft_store_fail_io(store->report, path, errno);
-  return weft_store_sync_names(store->io, store->folder, store->report);
+  return weft_store_sync_names(store);
 }
 
 weft_status weft_store_journal_fits(weft_store *store) {

@@ -163,7 +163,7 @@ static weft_status commit_fresh(mending *m) {
         WEFT_TRY(weft_store_sync_file(store->io, m->fresh[i], from, store->report));
       }
   // Each name may be another shard's only copy: all copies are on the disk before the first goes.
-  WEFT_TRY(weft_store_sync_names(store->io, store->folder, store->report));
+  WEFT_TRY(weft_store_sync_names(store));
   for (size_t i = 0; i < all; i++)
     if (m->fresh[i] >= 0 || store->files[i].fresh) {
       WEFT_TRY(weft_store_shard_path(store->folder, i, true, from));
@@ -174,7 +174,7 @@ static weft_status commit_fresh(mending *m) {
       store->shards[i].mended |= m->fresh[i] >= 0;
       store->report->mended_shards += m->fresh[i] >= 0;
     }
-  return weft_store_sync_names(store->io, store->folder, store->report);
+  return weft_store_sync_names(store);
 }
 
 // The new shards go into the set in the place of the old ones.

@@ -389,7 +389,7 @@ static weft_status finish_names(search *s) {
   WEFT_TRY(weft_store_journal_path(store->folder, true, from));
   if (io->unlink(from) == 0)
     changed = true;
-  return changed ? weft_store_sync_names(io, store->folder, store->report) : WEFT_OK;
+  return changed ? weft_store_sync_names(store) : WEFT_OK;
 }
 
 static weft_status open_set(search *s) {

@@ -164,6 +164,11 @@ static weft_status folder_of(weft_store_report *report, const char *path, char *
   return WEFT_OK;
 }
 
+static weft_status sync_output(weft_store *store, const char *folder) {
+  const int error = weft_store_sync_folder_at(store->io, folder);
+  return error ? weft_store_fail_io(store->report, folder, error) : WEFT_OK;
+}
+
 static weft_status decode_in_place(weft_store *store, uint64_t offset, uint64_t length,
                                    const char *path, bool pipe) {
   const int fd = store->io->open(path, O_WRONLY, 0);
@@ -193,7 +198,7 @@ static weft_status decode_anew(weft_store *store, uint64_t offset, uint64_t leng
   if (status == WEFT_OK)
     status = weft_store_rename(io, scratch, path, store->report);
   if (status == WEFT_OK)
-    return weft_store_sync_names(io, folder, store->report);
+    return sync_output(store, folder);
   (void)io->unlink(scratch);
   return status;
 }

@@ -3,6 +3,7 @@
 // rename is the moment from which the update holds (journal.c carries it out).
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "store/folder.h"
@@ -127,6 +128,25 @@ static weft_status write_journal(updating *u, uint64_t offset, const char *path)
   return weft_store_sync_file(store->io, u->fd, path, store->report);
 }
 
+static weft_status carry_out(updating *u) {
+  weft_store *store = u->store;
+  WEFT_TRY(weft_store_sync_names(store));
+  WEFT_TRY(weft_store_journal_load(store));
+  store->header.generation = u->journal.generation;
+  store->header.update = u->journal.update;
+  return weft_store_journal_apply(store);
+}
+
+// Whoever reads of the error alone would take the old bytes for those that are there.
+static weft_status holds_all_the_same(const weft_store *store, weft_status status) {
+  char *error = store->report->error;
+  (void)weft_store_fail(store->report, status, "%s", weft_status_text(status));
+  const size_t at = strlen(error);
+  snprintf(error + at, sizeof store->report->error - at,
+           "; the update holds all the same, and scrub or repair finishes it");
+  return status;
+}
+
 static weft_status with_memory(updating *u, uint64_t offset) {
   weft_store *store = u->store;
   char fresh[WEFT_STORE_PATH_BYTES], final[WEFT_STORE_PATH_BYTES];
@@ -148,11 +168,8 @@ static weft_status with_memory(updating *u, uint64_t offset) {
     (void)store->io->unlink(fresh); // best effort; the next writer takes it away
     return status;
   }
-  WEFT_TRY(weft_store_sync_names(store->io, store->folder, store->report));
-  WEFT_TRY(weft_store_journal_load(store));
-  store->header.generation = u->journal.generation;
-  store->header.update = u->journal.update;
-  return weft_store_journal_apply(store);
+  status = carry_out(u);
+  return status == WEFT_OK ? status : holds_all_the_same(store, status);
 }
 
 weft_status weft_store_update(weft_store *store, uint64_t offset, int input) {

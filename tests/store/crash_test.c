@@ -143,8 +143,11 @@ START_TEST(failure_at_every_call) {
       break;
     expect(WEFT_E_IO, status, &f);
     ck_assert_msg(strstr(f.report.error, strerror(files_faults.error)), "%s", f.report.error);
+    const bool says_new = strstr(f.report.error, "the update holds");
     files_faults = (files_fault){0};
-    recovers(&f, (call)_i, patch, n, settled(&f, (call)_i, patch, n));
+    const bool is_new = settled(&f, (call)_i, patch, n);
+    ck_assert_msg(_i < UPDATE || is_new == says_new, "call %ld: it does not say what is there", n);
+    recovers(&f, (call)_i, patch, n, is_new);
   }
   files_end(&f);
 }

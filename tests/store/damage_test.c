@@ -325,6 +325,16 @@ static int open_no_more(const char *path, int flags, mode_t mode) {
   return files_faulty_io.open(path, flags, mode);
 }
 
+static int folders_opened;
+
+static int open_folder_once(const char *path, int flags, mode_t mode) {
+  if ((flags & O_DIRECTORY) && folders_opened++) {
+    errno = EMFILE;
+    return -1;
+  }
+  return files_faulty_io.open(path, flags, mode);
+}
+
 START_TEST(too_many_open_files) {
   files f;
   files_start(&f, 10, 100);
@@ -334,6 +344,10 @@ START_TEST(too_many_open_files) {
   f.options.io = &io;
   expect(WEFT_E_IO, files_mend(&f, WEFT_STORE_VERIFY), &f);
   expect(WEFT_E_IO, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  // As many as an update needs until it holds do for what is left of it.
+  io.open = open_folder_once;
+  expect(WEFT_OK, files_update(&f, 3, f.data, 7), &f);
+  memmove(f.data + 3, f.data, 7);
   f.options.io = &files_faulty_io;
   files_expect_data(&f);
   files_end(&f);

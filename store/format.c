@@ -90,6 +90,14 @@ void weft_store_header_write(const weft_store_header *h, const uint8_t *file_key
                            NULL, 0);
 }
 
+// Messages have the name: no control characters get to a terminal.
+static bool printable(const char *name, size_t bytes) {
+  for (size_t i = 0; i < bytes; i++)
+    if (name[i] <= ' ' || name[i] > '~')
+      return false;
+  return true;
+}
+
 static const char *what_is_wrong(const uint8_t *in, const weft_store_header *h) {
   const char *end = memchr(h->code, 0, sizeof h->code);
   const size_t code = end ? (size_t)(end - h->code) : sizeof h->code;
@@ -105,7 +113,7 @@ static const char *what_is_wrong(const uint8_t *in, const weft_store_header *h) 
     return "sizes that cannot be";
   if (h->keyed && !all_zero(h->key, sizeof h->key))
     return "a key of its own beside the user's";
-  if (code == 0 || code == sizeof h->code ||
+  if (code == 0 || code == sizeof h->code || !printable(h->code, code) ||
       !all_zero((const uint8_t *)h->code + code, sizeof h->code - code))
     return "a code name that is none";
   return NULL;

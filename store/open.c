@@ -20,6 +20,7 @@ typedef struct found {
   size_t slot;
   bool fresh;         // its name ends in .new
   bool sound;         // the header could be read
+  bool proven;        // it was made under the user's key
   weft_status status; // of the header
   const char *why;
   weft_store_header header;
@@ -33,6 +34,12 @@ typedef struct search {
   found *files; // at most 2 * WEFT_STORE_MAX_SHARDS
   size_t count;
 } search;
+
+static bool made_under_key(const weft_store *store, const found *f) {
+  uint8_t file_key[WEFT_STORE_KEY_BYTES];
+  weft_store_file_key(&f->header, store->options.key, file_key);
+  return weft_store_header_authentic(f->bytes, file_key);
+}
 
 static weft_status look_at(search *s, size_t slot, bool fresh) {
   weft_store *store = s->store;
@@ -66,6 +73,7 @@ static weft_status look_at(search *s, size_t slot, bool fresh) {
   if (got == sizeof f->bytes)
     f->status = weft_store_header_read(f->bytes, &f->header, &f->why);
   f->sound = f->status == WEFT_OK;
+  f->proven = f->sound && f->header.keyed && store->options.key && made_under_key(store, f);
   return WEFT_OK;
 }
 
@@ -78,13 +86,13 @@ static bool same_set(const weft_store_header *a, const weft_store_header *b) {
 }
 
 // How many different shards there are of the set that `like` is of; 0 where none has its final
-// name.
-static size_t votes(const search *s, const weft_store_header *like) {
+// name. Of proven files alone where `proven`.
+static size_t votes(const search *s, const weft_store_header *like, bool proven) {
   bool seen[WEFT_STORE_MAX_SHARDS] = {false}, committed = false;
   size_t count = 0;
   for (size_t i = 0; i < s->count; i++) {
     const found *f = &s->files[i];
-    if (!f->sound || !same_set(&f->header, like))
+    if (!f->sound || (proven && !f->proven) || !same_set(&f->header, like))
       continue;
     committed |= !f->fresh;
     count += !seen[f->header.shard];
@@ -93,19 +101,25 @@ static size_t votes(const search *s, const weft_store_header *like) {
   return committed ? count : 0;
 }
 
-// Which file this folder is about: the one that most shards are of.
-static weft_status choose_set(search *s) {
-  weft_store *store = s->store;
+// The file that most shards are of; NULL: there is none.
+static const found *most_voted(const search *s, bool proven) {
   const found *best = NULL;
   size_t most = 0;
   for (size_t i = 0; i < s->count; i++) {
     const found *f = &s->files[i];
-    const size_t count = f->sound ? votes(s, &f->header) : 0;
+    const size_t count = f->sound ? votes(s, &f->header, proven) : 0;
     if (count > most) {
       best = f;
       most = count;
     }
   }
+  return best;
+}
+
+// Which file this folder is about. Whoever lacks the key has no vote beside those who have it.
+static weft_status choose_set(search *s) {
+  weft_store *store = s->store;
+  const found *proven = most_voted(s, true), *best = proven ? proven : most_voted(s, false);
   if (best) {
     store->header = best->header;
     return WEFT_OK;
@@ -340,6 +354,10 @@ static weft_status make_code(weft_store *store) {
   const weft_code_options options = {
       .name = store->header.code, .k = store->header.k, .m = store->header.m};
   const weft_status made = weft_code_new(store->options.ctx, &options, &store->code);
+  if (made == WEFT_E_ARGUMENT || made == WEFT_E_SINGULAR || made == WEFT_E_UNSUPPORTED)
+    return weft_store_fail(store->report, WEFT_E_DAMAGED,
+                           "%s: the headers name a code that there is not: %s with k = %zu, m = %zu",
+                           store->folder, options.name, options.k, options.m);
   if (made != WEFT_OK)
     return weft_store_fail(store->report, made, "%s: code %s (%zu, %zu): %s", store->folder,
                            options.name, options.k, options.m, weft_status_text(made));

@@ -168,6 +168,59 @@ START_TEST(wrong_shards) {
 }
 END_TEST
 
+// What whoever lacks the key makes of shards [first, end): headers whose digest fits.
+static void forge(const files *f, size_t first, size_t end, bool keyed, const char *code) {
+  static const uint8_t other_key[WEFT_STORE_KEY_BYTES] = {1};
+  for (size_t i = first; i < end; i++) {
+    size_t bytes = 0;
+    uint8_t *shard = files_get(files_shard(f, i), &bytes);
+    weft_store_header header;
+    const char *why;
+    expect(WEFT_OK, weft_store_header_read(shard, &header, &why), f);
+    header.keyed = keyed;
+    header.length--;
+    snprintf(header.code, sizeof header.code, "%s", code);
+    weft_store_header_write(&header, keyed ? other_key : header.key, shard);
+    files_put(files_shard(f, i), shard, bytes);
+    free(shard);
+  }
+}
+
+// As many as may be lost may be forged, be they more than the others.
+START_TEST(forgers_have_no_vote) {
+  enum { K = 2, M = 4 };
+  files f;
+  uint8_t right[WEFT_STORE_KEY_BYTES];
+  files_start(&f, 13, 3000);
+  weft_store_user_key((const uint8_t *)"0123456789abcdef", 16, right);
+  f.options.key = right;
+  for (int keyed = 0; keyed < 2; keyed++) {
+    files_wipe(&f);
+    expect(WEFT_OK, files_encode(&f, "cauchy", K, M, 900), &f);
+    forge(&f, 0, M, keyed, "cauchy");
+    expect_state(&f, 0, WEFT_SHARD_FOREIGN, "its header is of this file, but not as others have it");
+    files_expect_data(&f);
+    expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+    expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  }
+  forge(&f, 0, K + M, true, "cauchy");
+  expect(WEFT_E_KEY, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  files_end(&f);
+}
+END_TEST
+
+START_TEST(a_code_that_there_is_not) {
+  files f;
+  files_start(&f, 14, 3000);
+  expect(WEFT_OK, files_encode(&f, "cauchy", 2, 1, 900), &f);
+  forge(&f, 0, 3, false, "cauchier");
+  expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  ck_assert_msg(strstr(f.report.error, "a code that there is not: cauchier with k = 2, m = 1"),
+                "%s", f.report.error);
+  files_end(&f);
+}
+END_TEST
+
 START_TEST(keys) {
   files f;
   uint8_t right[WEFT_STORE_KEY_BYTES], wrong[WEFT_STORE_KEY_BYTES];
@@ -407,6 +460,8 @@ int main(void) {
   tcase_add_test(tests, every_loss);
   tcase_add_test(tests, rot_in_every_byte);
   tcase_add_test(tests, wrong_shards);
+  tcase_add_test(tests, forgers_have_no_vote);
+  tcase_add_test(tests, a_code_that_there_is_not);
   tcase_add_test(tests, keys);
   tcase_add_test(tests, reads_touch_what_they_need);
   tcase_add_test(tests, updates);

@@ -136,6 +136,17 @@ static bool needs_remaking(const weft_store *store, size_t shard) {
   return store->shards[shard].state != WEFT_SHARD_GOOD;
 }
 
+// Whether what lies under the shard's .new is read from, and may be a shard's only copy.
+static weft_status keep_copies(const weft_store *store, size_t shard) {
+  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
+    if (store->files[i].fd >= 0 && store->files[i].beside == (int)shard)
+      return weft_store_fail(store->report, WEFT_E_DAMAGED,
+                             "%s/shard-%03zu.weft.new holds shard %zu, whose own name another has: "
+                             "give it a free one of a higher number",
+                             store->folder, shard, i);
+  return WEFT_OK;
+}
+
 static weft_status create_fresh(mending *m) {
   weft_store *store = m->store;
   const mode_t mode = weft_store_mode(store);
@@ -143,6 +154,7 @@ static weft_status create_fresh(mending *m) {
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
     if (!needs_remaking(store, i))
       continue;
+    WEFT_TRY(keep_copies(store, i));
     WEFT_TRY(weft_store_shard_path(store->folder, i, true, path));
     WEFT_TRY(weft_store_create(store->io, path, mode, store->report, &m->fresh[i]));
   }
@@ -171,6 +183,7 @@ static weft_status commit_fresh(mending *m) {
       WEFT_TRY(weft_store_rename(store->io, from, to, store->report));
       m->committed = true;
       store->files[i].fresh = false;
+      store->files[i].beside = -1;
       store->shards[i].mended |= m->fresh[i] >= 0;
       store->report->mended_shards += m->fresh[i] >= 0;
     }
@@ -187,6 +200,7 @@ static void adopt_fresh(mending *m) {
       store->io->close(store->files[i].fd);
     store->files[i] = (weft_store_file){.fd = m->fresh[i],
                                         .placed = true,
+                                        .beside = -1,
                                         .header = store->header,
                                         .bytes = weft_store_shard_bytes(&store->geometry)};
     store->files[i].header.shard = (uint16_t)i;

@@ -307,7 +307,11 @@ static void use(weft_store *store, found *f) {
   const uint64_t expected = weft_store_shard_bytes(&store->geometry);
   char text[128];
   *file = (weft_store_file){
-      .fd = f->fd, .fresh = f->fresh && shard == f->slot, .header = f->header, .bytes = f->size};
+      .fd = f->fd,
+      .fresh = f->fresh && shard == f->slot,
+      .beside = f->fresh ? (int)f->slot : -1,
+      .header = f->header,
+      .bytes = f->size};
   f->fd = -1;
   file->placed = shard == f->slot && f->size == expected;
   if (shard != f->slot) {
@@ -379,27 +383,39 @@ static bool name_taken(const search *s, size_t slot) {
   return false;
 }
 
+// Under another shard's .new, too, where what repair makes of that one would take its place.
+static weft_status give_name(weft_store *store, const found *f, const char *from) {
+  const size_t shard = f->header.shard;
+  weft_store_file *file = &store->files[shard];
+  char to[WEFT_STORE_PATH_BYTES];
+  WEFT_TRY(weft_store_shard_path(store->folder, shard, false, to));
+  WEFT_TRY(weft_store_sync_file(store->io, file->fd, from, store->report));
+  WEFT_TRY(weft_store_rename(store->io, from, to, store->report));
+  file->fresh = false;
+  file->beside = -1;
+  file->placed = file->bytes == weft_store_shard_bytes(&store->geometry);
+  if (file->placed)
+    store->shards[shard] = (weft_store_shard){.state = WEFT_SHARD_GOOD};
+  return WEFT_OK;
+}
+
 // A writer gives shards of an interrupted call, once they count, their names, and takes away what
 // does not count.
 static weft_status finish_names(search *s) {
   weft_store *store = s->store;
   const weft_store_io *io = store->io;
-  char from[WEFT_STORE_PATH_BYTES], to[WEFT_STORE_PATH_BYTES];
+  char from[WEFT_STORE_PATH_BYTES];
   bool changed = false;
   for (size_t i = 0; i < s->count; i++) {
     const found *f = &s->files[i];
     if (!f->fresh)
       continue;
     WEFT_TRY(weft_store_shard_path(store->folder, f->slot, true, from));
-    WEFT_TRY(weft_store_shard_path(store->folder, f->slot, false, to));
-    weft_store_file *file = &store->files[f->slot];
-    // Misplaced ones, and names that these hold, are repair's business.
-    if (taken(f) && (f->header.shard != f->slot || name_taken(s, f->slot)))
+    // Names that misplaced ones hold are repair's business.
+    if (taken(f) && name_taken(s, f->header.shard))
       continue;
     if (taken(f)) {
-      WEFT_TRY(weft_store_sync_file(io, file->fd, from, store->report));
-      WEFT_TRY(weft_store_rename(io, from, to, store->report));
-      file->fresh = false;
+      WEFT_TRY(give_name(store, f, from));
     } else if (f->fd >= 0 && io->unlink(from) != 0)
       return weft_store_fail_io(store->report, from, errno);
     changed = true;

@@ -20,6 +20,7 @@ typedef struct weft_store_file {
   int fd;      // -1: not read from
   bool placed; // under its own name and of the right size: chunks can be mended in place
   bool fresh;  // under its own name with .new, which still has to become the other one
+  int beside;  // the shard under whose name with .new it lies; -1: it has a final name
   weft_store_header header;
   uint64_t bytes;
 } weft_store_file;

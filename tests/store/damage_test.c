@@ -168,6 +168,29 @@ START_TEST(wrong_shards) {
 }
 END_TEST
 
+// A shard's only copy under another one's .new, and that one's under its name: no name is free.
+START_TEST(names_in_a_ring) {
+  files f;
+  char first[400], astray[410], third[400];
+  files_start(&f, 15, 3000);
+  expect(WEFT_OK, files_encode(&f, "cauchy", 2, 1, 900), &f);
+  snprintf(first, sizeof first, "%s", files_shard(&f, 0));
+  snprintf(astray, sizeof astray, "%s.new", first);
+  snprintf(third, sizeof third, "%s", files_shard(&f, 2));
+  unlink(files_shard(&f, 1));
+  ck_assert_int_eq(rename(third, astray), 0);
+  ck_assert_int_eq(rename(first, third), 0);
+  expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  ck_assert_msg(strstr(f.report.error, "shard-000.weft.new holds shard 2"), "%s", f.report.error);
+  files_expect_data(&f);
+  ck_assert_int_eq(rename(astray, files_shard(&f, 3)), 0);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
 // What whoever lacks the key makes of shards [first, end): headers whose digest fits.
 static void forge(const files *f, size_t first, size_t end, bool keyed, const char *code) {
   static const uint8_t other_key[WEFT_STORE_KEY_BYTES] = {1};
@@ -460,6 +483,7 @@ int main(void) {
   tcase_add_test(tests, every_loss);
   tcase_add_test(tests, rot_in_every_byte);
   tcase_add_test(tests, wrong_shards);
+  tcase_add_test(tests, names_in_a_ring);
   tcase_add_test(tests, forgers_have_no_vote);
   tcase_add_test(tests, a_code_that_there_is_not);
   tcase_add_test(tests, keys);

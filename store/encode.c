@@ -124,7 +124,8 @@ static weft_status clear_folder(weft_store *store) {
 static weft_status sync_parent(weft_store *store, bool made) {
   char path[WEFT_STORE_PATH_BYTES];
   const int n = snprintf(path, sizeof path, "%s/..", store->folder);
-  const int error = n < (int)sizeof path ? weft_store_sync_folder_at(store->io, path) : ENAMETOOLONG;
+  const int error =
+      n < (int)sizeof path ? weft_store_sync_folder_at(store->io, path) : ENAMETOOLONG;
   return error && made ? weft_store_fail_io(store->report, path, error) : WEFT_OK;
 }
 

@@ -306,12 +306,11 @@ static void use(weft_store *store, found *f) {
     return;
   const uint64_t expected = weft_store_shard_bytes(&store->geometry);
   char text[128];
-  *file = (weft_store_file){
-      .fd = f->fd,
-      .fresh = f->fresh && shard == f->slot,
-      .beside = f->fresh ? (int)f->slot : -1,
-      .header = f->header,
-      .bytes = f->size};
+  *file = (weft_store_file){.fd = f->fd,
+                            .fresh = f->fresh && shard == f->slot,
+                            .beside = f->fresh ? (int)f->slot : -1,
+                            .header = f->header,
+                            .bytes = f->size};
   f->fd = -1;
   file->placed = shard == f->slot && f->size == expected;
   if (shard != f->slot) {
@@ -359,9 +358,10 @@ static weft_status make_code(weft_store *store) {
       .name = store->header.code, .k = store->header.k, .m = store->header.m};
   const weft_status made = weft_code_new(store->options.ctx, &options, &store->code);
   if (made == WEFT_E_ARGUMENT || made == WEFT_E_SINGULAR || made == WEFT_E_UNSUPPORTED)
-    return weft_store_fail(store->report, WEFT_E_DAMAGED,
-                           "%s: the headers name a code that there is not: %s with k = %zu, m = %zu",
-                           store->folder, options.name, options.k, options.m);
+    return weft_store_fail(
+        store->report, WEFT_E_DAMAGED,
+        "%s: the headers name a code that there is not: %s with k = %zu, m = %zu", store->folder,
+        options.name, options.k, options.m);
   if (made != WEFT_OK)
     return weft_store_fail(store->report, made, "%s: code %s (%zu, %zu): %s", store->folder,
                            options.name, options.k, options.m, weft_status_text(made));

@@ -15,15 +15,7 @@
 
 enum { K = 3, M = 2, LENGTH = 2501, STRIPE = 600, AT = 500, PATCH = 1300, DIED = 99 };
 
-typedef enum {
-  ENCODE,
-  REPAIR,
-  REPAIR_SWAPPED,
-  REPAIR_ASTRAY,
-  UPDATE,
-  UPDATE_DEGRADED,
-  CALLS
-} call;
+typedef enum { ENCODE, REPAIR, REPAIR_SWAPPED, REPAIR_ASTRAY, UPDATE, UPDATE_DEGRADED, CALLS } call;
 
 static void expect(weft_status wanted, weft_status got, const files *f) {
   ck_assert_msg(got == wanted, "%s, not %s: %s", weft_status_name(got), weft_status_name(wanted),
@@ -38,7 +30,8 @@ static void prepare(files *f, call which) {
   if (which == UPDATE)
     return;
   unlink(files_shard(f, 1));
-  if (which == REPAIR_ASTRAY) { // one of the K that are left lies where what is made of another would
+  if (which ==
+      REPAIR_ASTRAY) { // one of the K that are left lies where what is made of another would
     char name[400], astray[410];
     snprintf(astray, sizeof astray, "%s.new", files_shard(f, 1));
     snprintf(name, sizeof name, "%s", files_shard(f, 4));

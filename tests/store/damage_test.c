@@ -221,7 +221,8 @@ START_TEST(forgers_have_no_vote) {
     files_wipe(&f);
     expect(WEFT_OK, files_encode(&f, "cauchy", K, M, 900), &f);
     forge(&f, 0, M, keyed, "cauchy");
-    expect_state(&f, 0, WEFT_SHARD_FOREIGN, "its header is of this file, but not as others have it");
+    expect_state(&f, 0, WEFT_SHARD_FOREIGN,
+                 "its header is of this file, but not as others have it");
     files_expect_data(&f);
     expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
     expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);

@@ -60,7 +60,7 @@ START_TEST(nonsense) {
                {12, 1, WEFT_E_MALFORMED},   {17, 14, WEFT_E_MALFORMED}, {18, 2, WEFT_E_MALFORMED},
                {18, 1, WEFT_E_MALFORMED},   {19, 1, WEFT_E_MALFORMED},  {20, 255, WEFT_E_MALFORMED},
                {24, 255, WEFT_E_MALFORMED}, {39, 0, WEFT_E_MALFORMED},  {88, 0, WEFT_E_MALFORMED},
-               {88, 27, WEFT_E_MALFORMED},  {151, 1, WEFT_E_MALFORMED},  {160, 1, WEFT_E_MALFORMED}};
+               {88, 27, WEFT_E_MALFORMED},  {151, 1, WEFT_E_MALFORMED}, {160, 1, WEFT_E_MALFORMED}};
   for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
     uint8_t bytes[WEFT_STORE_HEADER_BYTES];
     weft_store_header back;

@@ -257,6 +257,12 @@ bool cli_parse_quantity(const char *text, uint64_t *out) {
   const double number = g_ascii_strtod(text, &end);
   if (end == text || !isfinite(number))
     return false;
+  if (!*end && number != floor(number)) // of what there are no parts
+    return false;
+  if (text[strspn(text, "0123456789")] == '\0') { // exact, where a double has 53 bits
+    *out = g_ascii_strtoull(text, NULL, 10);
+    return number >= 1 && number <= 9.2e18;
+  }
   double scale = 1;
   if (*end) {
     const char letter = *end == 'K' ? 'k' : *end;

@@ -257,6 +257,10 @@ expect 2 info d --json=false
 says "--json takes no value, not 'false'" err
 expect 2 update --offset x d in
 says "not 'x'" err
+expect 2 read d --offset 1.5 # it was rounded, to another byte
+says "not '1.5'" err
+expect 2 update --offset 9007199254740993 d in
+says "offset 9007199254740993 lies past" err
 if [ -w /dev/full ]; then
   expect 3 decode d --output /dev/full
   says "/dev/full: No space left on device" err

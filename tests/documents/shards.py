@@ -118,7 +118,14 @@ class Folder:
         for name, header in headers.items():
             if header:
                 groups[header.shared()].append(name)
-        groups = [names for names in groups.values() if any(name.endswith(".weft") for name in names)]
+        groups, proven = list(groups.values()), []
+        if user_key is not None:  # who lacks it has no vote beside those who have it
+            proven = [[name for name in names if headers[name].keyed and digest(
+                files[name][:192], headers[name].file_key_for(user_key)) == files[name][192:224]]
+                      for names in groups]
+        final = [[names for names in some if any(name.endswith(".weft") for name in names)]
+                 for some in (proven, groups)]
+        groups = final[0] or final[1]
         if not groups:
             raise ValueError("no shards")
         names = max(groups, key=lambda names: len({headers[name].shard for name in names}))

@@ -105,6 +105,8 @@ static bool identity_fits(weft_sessions *s, const weft_link *l, const uint8_t *i
     return false;
   if (memcmp(s->options.identity.public_key, identity, 32) == 0)
     return false; // ourselves
+  if (l && l->state == LINK_OPEN)
+    return true; // new keys: whom admit ends to make room could be this very one
   return !s->options.admit || s->options.admit(s->options.user, identity, address);
 }
 

@@ -227,6 +227,33 @@ START_TEST(refused_and_absent_are_told) {
 }
 END_TEST
 
+static size_t admissions[NODES];
+static bool count_admission(void *user, const uint8_t public_key[32], const weft_address *address) {
+  (void)public_key, (void)address;
+  ++*(size_t *)user;
+  return true;
+}
+static void admit_and_rekey(weft_sessions_options *options, size_t node) {
+  options->rekey_us = 3 * SECOND;
+  options->admit = count_admission;
+  options->user = &admissions[node];
+}
+
+// Who admits may end somebody's session to make room for a newcomer. One who is here and agrees on
+// new keys is none: his own session could be the one that is ended, in the midst of that.
+START_TEST(who_is_here_is_admitted_once) {
+  net n;
+  weft_session_statistics s;
+  memset(admissions, 0, sizeof admissions);
+  EXPECT_OK(net_new(&n, NULL, admit_and_rekey));
+  net_open(&n, 0, 1, NULL);
+  net_run(&n, 10 * SECOND);
+  weft_sessions_get_statistics(n.node[0], &s);
+  EXPECT(s.rekeyed >= 2 && admissions[0] == 1 && admissions[1] == 1);
+  net_free(&n);
+}
+END_TEST
+
 // A NAT gives node 0 another port: once it has said something, it is found there.
 START_TEST(who_moves_is_found) {
   net n;
@@ -417,6 +444,7 @@ int main(void) {
   tcase_add_test(tc, handshake_replays_change_nothing);
   tcase_add_test(tc, other_identity_is_refused);
   tcase_add_test(tc, refused_and_absent_are_told);
+  tcase_add_test(tc, who_is_here_is_admitted_once);
   tcase_add_test(tc, who_moves_is_found);
   tcase_add_test(tc, nobody_is_sent_what_others_asked_for);
   tcase_add_test(tc, keys_are_replaced_and_expire);

@@ -66,7 +66,8 @@ typedef struct weft_sessions_options {
   int64_t silent_us;         // a link that is not heard for so long is lost; 0: 30 s
   uint32_t handshakes_per_s; // answered with a signature at most; 0: 100
   const weft_rng *rng;       // the table is copied
-  // Whether a proven identity may have a session; NULL: all may.
+  // Whether a proven identity may have a session; NULL: all may. Asked once for each, not for new
+  // keys; it may end other sessions that are open.
   bool (*admit)(void *user, const uint8_t public_key[32], const weft_address *address);
   void *user;
 } weft_sessions_options;

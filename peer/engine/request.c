@@ -198,15 +198,23 @@ static void expire(weft_engine *e, int64_t now_us) {
 
 // --- What is missing
 
+// Whether it kept back this segment, or others more often than it gave them.
+static bool withholds(const weft_engine *e, size_t index, uint64_t segment) {
+  enum { OFTEN = 2 };
+  const weft_neighbour *n = &e->neighbours[index];
+  return n->marks[weft_place(e, segment)] & WEFT_MARK_WITHHELD || n->withheld >= OFTEN;
+}
+
 // A random neighbour among those that can help with the segment: WEFT_NO_NEIGHBOUR if none. With
 // `verified`, only those that have all of it. Who is asked already for as much as he answers in
 // time comes after the others: were all to go on asking the few that have everything first, these
 // would answer too late, and nobody would have anything to pass on. The source comes last, since
-// everybody would ask it.
+// everybody would ask it; but for who says to have the segment and kept it back.
 static uint16_t helper(weft_engine *e, uint64_t segment, bool verified, uint16_t except) {
-  enum { AT_LEISURE, BUSY, SOURCE, KINDS };
+  enum { AT_LEISURE, BUSY, SOURCE, WITHHELD, KINDS };
   const uint16_t received = weft_window_held(e, segment)->received;
-  uint16_t best[KINDS] = {WEFT_NO_NEIGHBOUR, WEFT_NO_NEIGHBOUR, WEFT_NO_NEIGHBOUR};
+  uint16_t best[KINDS] = {WEFT_NO_NEIGHBOUR, WEFT_NO_NEIGHBOUR, WEFT_NO_NEIGHBOUR,
+                          WEFT_NO_NEIGHBOUR};
   unsigned seen[KINDS] = {0};
   for (size_t i = 0; i < e->used; i++) {
     const weft_neighbour *n = &e->neighbours[i];
@@ -215,12 +223,21 @@ static uint16_t helper(weft_engine *e, uint64_t segment, bool verified, uint16_t
     const weft_policy_want *want = weft_neighbour_want(e, n, segment);
     if (!weft_neighbour_complete(e, n, segment) && (verified || !want || want->rank <= received))
       continue;
-    const int kind = n->is_source ? SOURCE : n->asked < n->ask_window ? AT_LEISURE : BUSY;
+    const bool untrue = verified && withholds(e, i, segment);
+    const int kind = untrue && !n->is_source    ? WITHHELD
+                     : n->is_source             ? SOURCE
+                     : n->asked < n->ask_window ? AT_LEISURE
+                                                : BUSY;
+    const uint8_t least = seen[kind] ? e->neighbours[best[kind]].withheld : UINT8_MAX;
+    if (verified && n->withheld > least)
+      continue;
+    if (verified && n->withheld < least)
+      seen[kind] = 0;
     if (weft_rng_below(&e->self.rng, ++seen[kind]) == 0)
       best[kind] = (uint16_t)i;
   }
   int kind = AT_LEISURE;
-  while (kind < SOURCE && best[kind] == WEFT_NO_NEIGHBOUR)
+  while (kind < WITHHELD && best[kind] == WEFT_NO_NEIGHBOUR)
     kind++;
   return best[kind];
 }
@@ -236,15 +253,27 @@ static void ask_packets(weft_engine *e, uint64_t segment, uint16_t index, int64_
       now_us);
 }
 
+static void count_withheld(const weft_engine *e, weft_neighbour *n, uint64_t segment) {
+  uint8_t *mark = &n->marks[weft_place(e, segment)];
+  n->withheld = (uint8_t)(n->withheld + (!(*mark & WEFT_MARK_WITHHELD) && n->withheld < UINT8_MAX));
+  *mark |= WEFT_MARK_WITHHELD;
+}
+
 // After a hash failure one neighbour alone sends the segment, so that whoever spoils it is known.
+// Who says to have it and keeps it back is passed over for all others; once that leaves the source,
+// it stays with that.
 static void choose_solo(weft_engine *e, uint64_t segment, int64_t now_us) {
   weft_slot *slot = weft_window_slot(e, segment);
   const int64_t patience = 10 * weft_ask_every(e);
-  const bool there =
-      slot->solo != WEFT_NO_NEIGHBOUR && e->neighbours[slot->solo].state == WEFT_NEIGHBOUR_OPEN;
-  const bool stays = there && now_us - slot->solo_us < patience;
-  const uint16_t next = stays ? slot->solo : helper(e, segment, true, slot->solo);
-  if (stays || (there && next == WEFT_NO_NEIGHBOUR)) { // nobody else has it: its answer was lost
+  weft_neighbour *n = slot->solo != WEFT_NO_NEIGHBOUR ? &e->neighbours[slot->solo] : NULL;
+  const bool there = n && n->state == WEFT_NEIGHBOUR_OPEN;
+  const bool in_time = there && now_us - slot->solo_us < patience;
+  if (there && !in_time)
+    count_withheld(e, n, segment);
+  const uint16_t next = in_time ? slot->solo : helper(e, segment, true, slot->solo);
+  const bool stays = there && (next == WEFT_NO_NEIGHBOUR || // nobody else has it: it was lost
+                               (n->is_source && withholds(e, next, segment)));
+  if (in_time || stays) {
     ask_packets(e, segment, slot->solo, now_us);
     return;
   }

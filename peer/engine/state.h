@@ -123,7 +123,8 @@ enum {
   WEFT_MARK_REVEALED = 8,     // to be told that there is a checksum
   WEFT_MARK_CHECKSUM = 16,    // to be sent
   WEFT_MARK_SPENT = 32,       // a packet of its added nothing: its next map says so
-  WEFT_MARK_ASKED = 64        // its checksum was asked for and has not come
+  WEFT_MARK_ASKED = 64,       // its checksum was asked for and has not come
+  WEFT_MARK_WITHHELD = 128    // it was to send the segment alone, and did not in time
 };
 
 typedef struct weft_ledbat {
@@ -146,6 +147,7 @@ typedef struct weft_neighbour { // in the order of use: a simulator has millions
   bool mapped;                // a map came
   bool end_due;               // the manifest that ends the stream is to be sent
   bool finished;              // it said so
+  uint8_t withheld;           // segments that it was to send alone: kept back, more than sent
   uint16_t load_credit;       // share.c: packets that may be loaded for it
   uint16_t ask_delays_ms; // from asks to the begins of their answers: eight times the moving mean
   uint64_t first, accept_end, oldest; // it wants first .. accept_end - 1, holds from oldest on

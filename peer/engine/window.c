@@ -97,6 +97,8 @@ void weft_window_complete(weft_engine *e, uint64_t segment, int64_t now_us) {
   weft_slot *slot = weft_window_slot(e, segment);
   weft_policy_segment *held = weft_window_held(e, segment);
   slot->complete = true;
+  if (slot->solo != WEFT_NO_NEIGHBOUR && e->neighbours[slot->solo].withheld)
+    e->neighbours[slot->solo].withheld--;
   slot->solo = WEFT_NO_NEIGHBOUR;
   if (!weft_is_paced(e))
     slot->solo_us = now_us;

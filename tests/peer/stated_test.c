@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a neighbour may state in its messages, times, numbers and counts, at their extremes and over
 // and over: it may cost that neighbour something, but not the others.
+#include <sodium.h>
 #include <string.h>
 
 #include "peer/engine/messages.h"
@@ -88,14 +89,31 @@ static weft_status have(scene *s, size_t neighbour, uint64_t first, const weft_s
   return supplied(s, neighbour, first, 8, stamps);
 }
 
+// Of a segment of zeros.
 static void manifest(scene *s, size_t neighbour, uint64_t segment, int64_t at_us) {
+  static const uint8_t zeros[N * K];
   uint8_t out[WEFT_DATAGRAM_MAX];
-  const weft_manifest m = {.segment = segment,
-                           .blocks = N,
-                           .bytes = N * K,
-                           .at_us = (uint64_t)at_us,
-                           .made_us = (uint64_t)s->now_us};
+  weft_manifest m = {.segment = segment,
+                     .blocks = N,
+                     .bytes = N * K,
+                     .at_us = (uint64_t)at_us,
+                     .made_us = (uint64_t)s->now_us};
+  (void)crypto_generichash(m.digest, sizeof m.digest, zeros, sizeof zeros, NULL, 0);
   (void)say(s, neighbour, out, weft_manifest_write(&m, out));
+}
+
+// Block i of a segment, all of whose bytes are `value`.
+static void block(scene *s, size_t neighbour, uint64_t segment, size_t i, int value) {
+  uint8_t payload[K], out[WEFT_DATAGRAM_MAX];
+  size_t bytes;
+  memset(payload, value, sizeof payload);
+  const weft_packet packet = {
+      .id = {.stream = 5, .segment = segment, .blocks = N, .block_bytes = K},
+      .mode = WEFT_PACKET_SYSTEMATIC,
+      .index = (uint16_t)i,
+      .payload = payload};
+  EXPECT_OK(weft_packet_write_session(&packet, out, sizeof out, &bytes));
+  (void)say(s, neighbour, out, bytes);
 }
 
 static void hear(scene *s, const weft_burst *burst) {
@@ -235,17 +253,8 @@ static size_t asked_beside(bool liar) {
       manifest(&s, 1, newest, s.now_us);
       EXPECT_OK(have(&s, k, k ? newest + 1 : 0, &stamps));
     }
-    for (uint64_t k = newest + 3; liar && k < newest + 60; k++) {
-      static const uint8_t payload[K];
-      uint8_t out[WEFT_DATAGRAM_MAX];
-      size_t bytes;
-      const weft_packet packet = {.id = {.stream = 5, .segment = k, .blocks = N, .block_bytes = K},
-                                  .mode = WEFT_PACKET_SYSTEMATIC,
-                                  .index = (uint16_t)(i % N),
-                                  .payload = payload};
-      EXPECT_OK(weft_packet_write_session(&packet, out, sizeof out, &bytes));
-      (void)say(&s, 0, out, bytes);
-    }
+    for (uint64_t k = newest + 3; liar && k < newest + 60; k++)
+      block(&s, 0, k, (size_t)i % N, 1);
     step(&s);
   }
   const size_t asked = s.asked[1][WEFT_REQUEST_PACKETS] + s.asked[2][WEFT_REQUEST_PACKETS];
@@ -291,6 +300,46 @@ START_TEST(the_word_of_the_needy_makes_a_place_a_second) {
       EXPECT(lost > 0 && lost <= 60);
     }
   }
+}
+END_TEST
+
+// Two neighbours say to have all that there is, spoil each segment and then give nothing; a third,
+// the source or not, gives what it is asked for. How long eight segments take, one after the other.
+static int64_t spoilt_beside_liars(bool source) {
+  enum { LIARS = 2, SEGMENTS = 8, MOST_STEPS = 3000 };
+  const weft_stamps stamps = {.stamp = 1};
+  const weft_neighbour_options options = {.is_source = source};
+  scene s;
+  size_t third, steps = 0;
+  weft_engine_statistics x = {0};
+  scene_new(&s, WEFT_MODE_VOD, false, true);
+  add(&s, LIARS);
+  EXPECT_OK(weft_engine_add_neighbour(s.engine, &options, s.now_us, &third));
+  EXPECT_OK(greet(&s, third));
+  for (uint64_t k = 0; k < SEGMENTS; k++) {
+    manifest(&s, third, k, 0);
+    for (size_t i = 0; i < N; i++)
+      block(&s, 0, k, i, 1);
+    for (; x.segments <= k && steps < MOST_STEPS; steps++) {
+      for (size_t i = 0; i <= LIARS && steps % 20 == 0; i++)
+        EXPECT_OK(have(&s, i, SEGMENTS, &stamps));
+      const size_t before = s.asked[third][WEFT_REQUEST_PACKETS];
+      step(&s);
+      for (int wait = 0; s.asked[third][WEFT_REQUEST_PACKETS] != before && wait < 30; wait++)
+        step(&s); // what comes within a round trip may have been sent before
+      for (size_t i = 0; i < N && s.asked[third][WEFT_REQUEST_PACKETS] != before; i++)
+        block(&s, third, k, i, 0);
+      weft_engine_get_statistics(s.engine, &x);
+    }
+  }
+  EXPECT(x.hash_failures >= SEGMENTS);
+  scene_free(&s);
+  return (int64_t)steps * STEP_US;
+}
+
+START_TEST(who_keeps_back_what_he_says_to_have_is_passed_over) {
+  EXPECT(spoilt_beside_liars(false) <= 6 * SECOND);
+  EXPECT(spoilt_beside_liars(true) <= 6 * SECOND);
 }
 END_TEST
 
@@ -381,6 +430,7 @@ int main(void) {
   tcase_add_test(t, nobody_finishes_while_others_play);
   tcase_add_test(t, segments_to_come_take_no_room_for_requests);
   tcase_add_test(t, the_word_of_the_needy_makes_a_place_a_second);
+  tcase_add_test(t, who_keeps_back_what_he_says_to_have_is_passed_over);
   tcase_add_test(t, every_field_may_hold_anything);
   suite_add_tcase(suite, t);
   return test_main(suite);

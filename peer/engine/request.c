@@ -242,11 +242,31 @@ static uint16_t helper(weft_engine *e, uint64_t segment, bool verified, uint16_t
   return best[kind];
 }
 
+// Of blocks those that are not here, by their numbers.
+static void ask_blocks(weft_engine *e, uint64_t segment, uint16_t index, int64_t now_us) {
+  const uint32_t blocks = weft_window_held(e, segment)->blocks;
+  const void *opened = weft_window_slot(e, segment)->segment;
+  uint8_t have[WEFT_MAX_BLOCKS / 8] = {0};
+  if (opened)
+    e->codec->has(e->codec->user, opened, have);
+  for (uint32_t base = 0; base < blocks; base += 64) {
+    weft_request r = {.segment = segment, .kind = WEFT_REQUEST_BLOCKS, .count = (uint16_t)base};
+    for (uint32_t b = base; b < blocks && b < base + 64; b++)
+      r.mask |= have[b / 8] >> b % 8 & 1 ? 0 : UINT64_C(1) << (b - base);
+    if (r.mask)
+      weft_request_send(e, index, &r, now_us);
+  }
+}
+
 static void ask_packets(weft_engine *e, uint64_t segment, uint16_t index, int64_t now_us) {
   const weft_policy_segment *held = weft_window_held(e, segment);
   const int lacks = held->blocks - held->received - held->asked;
-  if (lacks <= 0 || index == WEFT_NO_NEIGHBOUR || e->codec->has)
+  if (lacks <= 0 || index == WEFT_NO_NEIGHBOUR)
     return;
+  if (e->codec->has) {
+    ask_blocks(e, segment, index, now_us);
+    return;
+  }
   weft_request_send(
       e, index,
       &(weft_request){.segment = segment, .kind = WEFT_REQUEST_PACKETS, .count = (uint16_t)lacks},

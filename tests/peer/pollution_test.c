@@ -98,8 +98,7 @@ START_TEST(without_checksums_the_hash_has_the_last_word) {
 }
 END_TEST
 
-START_TEST(a_bulk_stream_survives_a_polluter) {
-  swarm *s = swarm_new(input, sizeof input, 3);
+static void expect_bulk(swarm *s) {
   s->fate = swarm_lossy;
   s->loss_percent = 2;
   swarm_start(s, NULL);
@@ -117,6 +116,20 @@ START_TEST(a_bulk_stream_survives_a_polluter) {
              swarm_statistics(s, 4).hash_failures >
          0);
   swarm_free(s);
+}
+
+START_TEST(a_bulk_stream_survives_a_polluter) {
+  swarm *s = swarm_new(input, sizeof input, 3);
+  expect_bulk(s);
+}
+END_TEST
+
+// What is asked for by number, too, comes from one alone after it was spoilt.
+START_TEST(an_uncoded_stream_survives_a_polluter) {
+  swarm *s = swarm_new(input, sizeof input, 7);
+  s->codec = weft_codec_blocks_table(&s->blocks);
+  s->options.policy = &weft_policy_rarest;
+  expect_bulk(s);
 }
 END_TEST
 
@@ -214,6 +227,7 @@ int main(void) {
   tcase_add_test(t, checksums_find_polluters_before_anything_is_mixed);
   tcase_add_test(t, without_checksums_the_hash_has_the_last_word);
   tcase_add_test(t, a_bulk_stream_survives_a_polluter);
+  tcase_add_test(t, an_uncoded_stream_survives_a_polluter);
   tcase_add_test(t, free_riders_do_no_harm);
   tcase_add_test(t, damage_never_comes_out);
   tcase_add_test(t, failed_allocations_do_no_harm);

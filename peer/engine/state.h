@@ -186,7 +186,8 @@ typedef struct weft_neighbour { // in the order of use: a simulator has millions
 // Where streams are fetched or on demand: how far a neighbour got, and since when it gets no
 // further (wait.c).
 typedef struct weft_wait {
-  uint64_t lacks; // the first segment that it lacks
+  uint64_t lacks;    // the first segment that it lacks
+  uint64_t furthest; // that it ever lacked: to go back is not to get on
   int64_t since_us;
   bool has_room; // for that in its window
   bool given_up; // it is waited for no more

@@ -36,12 +36,13 @@ void weft_wait_heard(weft_engine *e, size_t index, bool first_word, int64_t now_
   uint64_t s = n->first;
   while (s < n->accept_end && !n->wants[weft_place(e, s)].accepts)
     s++;
-  const bool room = s < n->accept_end, on = !first_word && s > w->lacks;
+  const bool room = s < n->accept_end, on = !first_word && s > w->furthest;
   if (on || (!first_word && room && !w->has_room)) // room: once for each segment
     w->since_us = now_us;
   w->given_up = w->given_up && !on;
   w->has_room = room || (w->has_room && !first_word && !on);
-  w->lacks = first_word || on ? s : w->lacks;
+  w->furthest = first_word || on ? s : w->furthest;
+  w->lacks = s;
 }
 
 int64_t weft_wait_deadline(const weft_engine *e, size_t index) {

@@ -336,6 +336,45 @@ START_TEST(who_comes_again_gets_no_more) {
 }
 END_TEST
 
+// One that said to be far ahead, and went back, lacks what it lacks: it keeps no place from others
+// on demand, nor a fetch from going on.
+START_TEST(who_went_back_is_waited_for_no_longer) {
+  static const uint8_t data[N * K];
+  scene s;
+  scene_file(&s, 100, 2);
+  for (uint16_t i = 0; i < 120; i++) { // twelve seconds
+    lack(&s, 0, i ? 0 : 80, i > 0);
+    if (i > 20)
+      lack(&s, 1, 48, 0);
+    run(&s, 100000);
+    for (uint64_t k = 0; k < 100; k++)
+      (void)weft_engine_source_load(s.engine, k, data, sizeof data, s.now_us);
+  }
+  EXPECT(s.loads[0] > 0 && s.loads[48] > 0);
+  scene_free(&s);
+  scene_new(&s, true, 0);
+  weft_engine_free(s.engine);
+  s.options.mode = WEFT_MODE_BULK;
+  s.options.patience_us = 5 * SECOND;
+  const weft_engine_self self = {.source = true, .rng = weft_rng_chacha_table(&s.chacha)};
+  EXPECT_OK(weft_engine_new(s.ctx, &s.options, &self, &s.engine));
+  for (size_t i = 0; i < 2; i++) {
+    size_t neighbour;
+    EXPECT_OK(weft_engine_add_neighbour(s.engine, NULL, s.now_us, &neighbour));
+    EXPECT_OK(greet(&s, neighbour));
+  }
+  while (weft_engine_source_ready(s.engine))
+    EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, 0, s.now_us));
+  for (uint16_t i = 0; i < 120; i++) {
+    lack(&s, 0, i ? 0 : 80, i > 0);
+    lack(&s, 1, 16, 0);
+    run(&s, 100000);
+  }
+  EXPECT(weft_engine_source_ready(s.engine));
+  scene_free(&s);
+}
+END_TEST
+
 // Times are bounded, so that sums of them are.
 START_TEST(times_out_of_range_are_refused) {
   scene s;
@@ -372,6 +411,7 @@ int main(void) {
   tcase_add_test(t, nobody_keeps_the_places_of_a_source);
   tcase_add_test(t, nobody_keeps_a_source_loading);
   tcase_add_test(t, who_comes_again_gets_no_more);
+  tcase_add_test(t, who_went_back_is_waited_for_no_longer);
   tcase_add_test(t, times_out_of_range_are_refused);
   suite_add_tcase(suite, t);
   return test_main(suite);

@@ -381,6 +381,15 @@ int64_t weft_sessions_deadline(const weft_sessions *s) {
 
 // --- Datagrams
 
+// Whether an opening that the other side closed gave way to a session that there is with it.
+static bool was_replaced(const weft_sessions *s, const weft_link *opening) {
+  for (size_t i = 0; i < s->options.links_max && opening->state == LINK_OPENING; i++)
+    if (s->links[i].state == LINK_OPEN &&
+        memcmp(s->links[i].identity, opening->opening.identity, sizeof opening->identity) == 0)
+      return true;
+  return false;
+}
+
 static weft_status take_sealed(weft_sessions *s, const weft_address *address, uint8_t *datagram,
                                size_t bytes, int64_t now_us, weft_session_plain *out) {
   const uint8_t type = datagram[0];
@@ -402,8 +411,7 @@ static weft_status take_sealed(weft_sessions *s, const weft_address *address, ui
   }
   weft_link *l = &s->links[link];
   if (type == WEFT_SESSION_CLOSE) {
-    weft_session_lose(s, link,
-                      l->state == LINK_OPENING ? WEFT_SESSION_REPLACED : WEFT_SESSION_CLOSED);
+    weft_session_lose(s, link, was_replaced(s, l) ? WEFT_SESSION_REPLACED : WEFT_SESSION_CLOSED);
     return WEFT_PENDING;
   }
   if (l->opening.keys == slot && !weft_session_confirmed(s, link, now_us))

@@ -227,6 +227,23 @@ START_TEST(refused_and_absent_are_told) {
 }
 END_TEST
 
+// The other side opens the session and ends it before its first word has come: nobody took its
+// place, so whoever wants one may try again.
+START_TEST(a_session_that_ends_at_once_was_not_replaced) {
+  net n;
+  EXPECT_OK(net_new(&n, NULL, NULL));
+  net_open(&n, 0, 1, NULL);
+  n.lose_type = DATA;
+  n.lose_nth = 1;
+  for (int i = 0; i < 100 && n.opens[1] == 0; i++)
+    net_run(&n, 500);
+  weft_sessions_close(n.node[1], n.opened[1].link, n.now_us);
+  net_run(&n, SECOND);
+  EXPECT(n.opens[0] == 0 && n.losses[0] == 1 && n.lost[0].reason == WEFT_SESSION_CLOSED);
+  net_free(&n);
+}
+END_TEST
+
 static size_t admissions[NODES];
 static bool count_admission(void *user, const uint8_t public_key[32], const weft_address *address) {
   (void)public_key, (void)address;
@@ -444,6 +461,7 @@ int main(void) {
   tcase_add_test(tc, handshake_replays_change_nothing);
   tcase_add_test(tc, other_identity_is_refused);
   tcase_add_test(tc, refused_and_absent_are_told);
+  tcase_add_test(tc, a_session_that_ends_at_once_was_not_replaced);
   tcase_add_test(tc, who_is_here_is_admitted_once);
   tcase_add_test(tc, who_moves_is_found);
   tcase_add_test(tc, nobody_is_sent_what_others_asked_for);

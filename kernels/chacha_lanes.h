@@ -13,10 +13,6 @@
 #include "kernels/backend.h"
 #include "kernels/unroll.h"
 
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wpsabi" // all that takes or returns vectors is inlined
-#endif
-
 enum {
   CHACHA_LANES = VEC_BYTES / 4,
   CHACHA_GROUPS = 2, // vectors of lanes at a time: one waits for its own sums half of the time

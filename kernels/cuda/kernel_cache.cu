@@ -226,9 +226,9 @@ extern "C" weft_status weft_device_kernel(weft_device *device, const weft_kernel
 }
 
 extern "C" void weft_device_kernel_done(weft_device *device, void *kernel) {
-  weft_device_kernels *kernels = weft_device_kernels_of(device);
   if (!kernel)
     return;
+  weft_device_kernels *kernels = weft_device_kernels_of(device);
   std::lock_guard<std::mutex> lock(kernels->mutex);
   for (size_t i = 0; i < kernels->count; i++)
     if (kernels->entries[i].kernel == kernel) {

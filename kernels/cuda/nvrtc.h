@@ -50,8 +50,12 @@ size_t weft_device_kernels_failed(weft_device *device);
 
 // A kernel in a block that launches it: given back where the block ends.
 struct weft_held_kernel {
-  weft_device *device;
-  void *kernel;
+  weft_device *device = nullptr;
+  void *kernel = nullptr;
+  weft_held_kernel() = default;
+  explicit weft_held_kernel(weft_device *of) : device(of) {}
+  weft_held_kernel(const weft_held_kernel &) = delete;
+  weft_held_kernel &operator=(const weft_held_kernel &) = delete;
   ~weft_held_kernel() { weft_device_kernel_done(device, kernel); }
 };
 #endif

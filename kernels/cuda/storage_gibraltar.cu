@@ -106,7 +106,7 @@ weft_status run(const weft_exec *exec, const weft_gemm &gemm) {
   want.source = write_source;
   want.user = &key.shape;
   want.now = true;
-  weft_held_kernel held = {exec->device, nullptr};
+  weft_held_kernel held(exec->device);
   WEFT_TRY(weft_device_kernel(exec->device, &want, &held.kernel));
   if (!held.kernel)
     return WEFT_E_UNSUPPORTED;

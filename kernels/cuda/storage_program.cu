@@ -366,7 +366,7 @@ static weft_status program_gemm(const weft_exec *exec, const weft_gemm *gemms, s
   wanted.shape.w = 8;
   wanted.shape.accumulate = like.accumulate;
   wanted.shape.factors = factored ? like.factors : nullptr;
-  weft_held_kernel held = {exec->device, nullptr};
+  weft_held_kernel held(exec->device);
   WEFT_TRY(weft_program_plan_for(&wanted.shape, &wanted.plan));
   WEFT_TRY(kernel_for(&wanted, count * like.k * like.len, &held.kernel));
   if (!held.kernel)

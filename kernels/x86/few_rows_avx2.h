@@ -4,12 +4,14 @@
 //
 // A product takes two shuffles and two exclusive-ors whatever is done, so everything else counts.
 // Coefficients become their tables once, in the order of use, so that a loop over columns finds
-// them behind one pointer instead of looking each up; and rows are blocked by up to five, never
-// such that one row remains, because splitting a source costs the same for one row as for five.
-// Many sources are taken FEW_GROUP at a time over a run of columns, as in few_rows_gfni512.h and
-// for its reason: shards that lie a power of two apart share few sets of the caches; and sources
-// are visited from both ends in turn (zigzag.h). docs/performance/storage-few-rows.md says what was
-// tried.
+// them behind one pointer instead of looking each up; rows are blocked by up to five, never such
+// that one row remains, because splitting a source costs the same for one row as for five; and
+// three or four sources are straight code, the first of which begin the sums. What comes first
+// there is no matter of taste: a Zen 3 starts four such instructions in a cycle where two shuffles
+// and two exclusive-ors take turns, three where one and one do. Many sources are taken FEW_GROUP at
+// a time over a run of columns, as in few_rows_gfni512.h and for its reason: shards that lie a
+// power of two apart share few sets of the caches; and sources are visited from both ends in turn
+// (zigzag.h). docs/performance/storage-few-rows.md says what was tried.
 #ifndef WEFT_KERNELS_X86_FEW_ROWS_AVX2_H
 #define WEFT_KERNELS_X86_FEW_ROWS_AVX2_H
 
@@ -39,8 +41,7 @@ enum {
 // `count` sources brought into some output rows. Sums so far come from `from`, and from nowhere
 // where that is NULL.
 typedef struct few_pass {
-  const uint8_t *tables; // (count, stride), of the first row
-  size_t stride;         // bytes from a source's tables to the next one's
+  const uint8_t *tables; // (count, rows)
   const uint8_t *const *x;
   size_t count;
   uint8_t *const *from; // rows, of which column from_at belongs to the first of the pass
@@ -49,56 +50,98 @@ typedef struct few_pass {
   size_t begin, end; // columns of the sources
 } few_pass;
 
-// Inlined for each constant rows and sums.
-WEFT_INLINE void few_columns(const few_pass *w, const size_t rows, const bool sums) {
+// Neither moved nor merged with what is added next.
+#define FEW_STAY(v) __asm__("" : "+x"(v))
+
+// Products of one half of a source's nibbles, added to a row's sums unless they begin them.
+WEFT_INLINE void few_look_up(const uint8_t *table, vec n0, vec n1, const bool begins, vec *acc) {
+  const vec t = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i_u *)table));
+  const vec p0 = _mm256_shuffle_epi8(t, n0), p1 = _mm256_shuffle_epi8(t, n1);
+  acc[0] = begins ? p0 : vec_xor(acc[0], p0);
+  acc[1] = begins ? p1 : vec_xor(acc[1], p1);
+  FEW_STAY(acc[0]);
+  FEW_STAY(acc[1]);
+}
+
+// Sources that are straight code, as measured.
+WEFT_INLINE size_t few_chunk(size_t rows) { return rows == 3 ? 3 : 4; }
+
+// A line of one source brought into all rows.
+WEFT_INLINE void few_source(const uint8_t *at, const uint8_t *tables, const size_t rows,
+                            const bool begins, vec acc[][FEW_VECS]) {
+  const src s0 = src_make(vec_load(at)), s1 = src_make(vec_load(at + VEC_BYTES));
+  __builtin_prefetch(at + FEW_AHEAD); // past the end of a row at times, but that is no read
+  WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
+    const uint8_t *const table = tables + r * FEW_TABLE;
+    few_look_up(table, s0.low, s1.low, begins, acc[r]);
+    few_look_up(table + FEW_TABLE / 2, s0.high, s1.high, false, acc[r]);
+  }
+}
+
+WEFT_INLINE void few_sources(const uint8_t *const *x, size_t column, const uint8_t *tables,
+                             const size_t count, const size_t rows, const bool begin,
+                             vec acc[][FEW_VECS]) {
+  WEFT_UNROLL for (size_t j = 0; j < count; j++)
+      few_source(x[j] + column, tables + j * rows * FEW_TABLE, rows, begin && j == 0, acc);
+}
+
+// Inlined for each constant rows and first. The first sources begin the sums, and whole chunks
+// follow; where `first` is 0 sums go on, and as many come one by one as are over.
+WEFT_INLINE void few_columns(const few_pass *w, const size_t rows, const size_t first) {
+  const size_t chunk = few_chunk(rows);
   const uint8_t *const *const stop = w->x + w->count;
-  const size_t stride = w->stride;
+  const uint8_t *const *const chunks = w->x + (first ? first : w->count % chunk);
   uint8_t *to[5];
   const uint8_t *from[5];
   WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
     to[r] = w->to[r] + w->to_at;
-    from[r] = sums ? w->from[r] + w->from_at : NULL;
+    from[r] = first ? NULL : w->from[r] + w->from_at;
   }
   const size_t columns = w->end - w->begin;
-  for (size_t column = 0; column < columns; column += FEW_STEP) {
-    vec acc[5][FEW_VECS];
-    WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
-      WEFT_UNROLL for (size_t v = 0; v < FEW_VECS; v++) acc[r][v] =
-          sums ? vec_load(from[r] + column + v * VEC_BYTES) : vec_zero();
-    }
-    const uint8_t *near = w->tables;
+  for (size_t at = 0; at < columns; at += FEW_STEP) {
+    const size_t column = w->begin + at;
+    const uint8_t *tables = w->tables;
     const uint8_t *const *x = w->x;
-    do {
-      const uint8_t *const at = *x++ + w->begin + column;
-      src s[FEW_VECS];
-      WEFT_UNROLL for (size_t v = 0; v < FEW_VECS; v++) s[v] =
-          src_make(vec_load(at + v * VEC_BYTES));
-      __builtin_prefetch(at + FEW_AHEAD); // past the end of a row at times, but that is no read
+    vec acc[5][FEW_VECS];
+    if (first) {
+      few_sources(x, column, tables, first, rows, true, acc);
+      x += first;
+      tables += first * rows * FEW_TABLE;
+    } else {
       WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
-        const con c = con_load(near + r * FEW_TABLE);
-        WEFT_UNROLL for (size_t v = 0; v < FEW_VECS; v++) acc[r][v] = mac(acc[r][v], s[v], c);
+        acc[r][0] = vec_load(from[r] + at);
+        acc[r][1] = vec_load(from[r] + at + VEC_BYTES);
       }
-      near += stride;
-    } while (x != stop);
+      for (; x != chunks; x++, tables += rows * FEW_TABLE)
+        few_sources(x, column, tables, 1, rows, false, acc);
+    }
+    for (; x != stop; x += chunk, tables += chunk * rows * FEW_TABLE)
+      few_sources(x, column, tables, chunk, rows, false, acc);
     WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
-      WEFT_UNROLL for (size_t v = 0; v < FEW_VECS; v++)
-          vec_store(to[r] + column + v * VEC_BYTES, acc[r][v]);
+      vec_store(to[r] + at, acc[r][0]);
+      vec_store(to[r] + at + VEC_BYTES, acc[r][1]);
     }
   }
 }
 
-#define FEW_BLOCK(rows)                                                                            \
-  __attribute__((noinline)) static void few_block_##rows(const few_pass *w) {                      \
-    if (w->from)                                                                                   \
-      few_columns(w, rows, true);                                                                  \
-    else                                                                                           \
-      few_columns(w, rows, false);                                                                 \
+#define FEW_BLOCK(rows, first)                                                                     \
+  __attribute__((noinline)) static void few_block_##rows##_##first(const few_pass *w) {            \
+    few_columns(w, rows, first);                                                                   \
   }
-FEW_BLOCK(1)
-FEW_BLOCK(2)
-FEW_BLOCK(3)
-FEW_BLOCK(4)
-FEW_BLOCK(5)
+#define FEW_BLOCKS_3(rows)                                                                         \
+  FEW_BLOCK(rows, 0) FEW_BLOCK(rows, 1) FEW_BLOCK(rows, 2) FEW_BLOCK(rows, 3)
+#define FEW_BLOCKS_4(rows) FEW_BLOCKS_3(rows) FEW_BLOCK(rows, 4)
+FEW_BLOCKS_4(2)
+FEW_BLOCKS_3(3)
+FEW_BLOCKS_4(4)
+FEW_BLOCKS_4(5)
+
+// By rows, and by sources that begin the sums.
+#define FEW_NAMES_3(rows)                                                                          \
+  few_block_##rows##_0, few_block_##rows##_1, few_block_##rows##_2, few_block_##rows##_3
+#define FEW_NAMES_4(rows) FEW_NAMES_3(rows), few_block_##rows##_4
+static void (*const few_functions[6][5])(const few_pass *) = {
+    [2] = {FEW_NAMES_4(2)}, [3] = {FEW_NAMES_3(3)}, [4] = {FEW_NAMES_4(4)}, [5] = {FEW_NAMES_4(5)}};
 
 // Output rows of the next block when `left` are left.
 static size_t few_rows_of(size_t left) {
@@ -106,19 +149,14 @@ static size_t few_rows_of(size_t left) {
   return left < 12 ? rows[left] : 4;
 }
 
-// All output rows of one run of columns, from one group of sources; later blocks find the sources
-// in the cache.
-static void few_blocks(const few_pass *all, size_t m) {
-  static void (*const blocks[6])(const few_pass *) = {[1] = few_block_1,
-                                                      [2] = few_block_2,
-                                                      [3] = few_block_3,
-                                                      [4] = few_block_4,
-                                                      [5] = few_block_5};
+// All output rows of one run of columns, from a group of sources, `first` of all k, with the tables
+// of all; later blocks find the sources in the cache.
+static void few_blocks(const few_pass *all, size_t m, size_t k, size_t first) {
   few_pass w = *all;
   for (size_t row = 0, rows; row < m; row += rows) {
     rows = few_rows_of(m - row);
-    blocks[rows](&w);
-    w.tables += rows * FEW_TABLE;
+    w.tables = all->tables + (row * k + first * rows) * FEW_TABLE;
+    few_functions[rows][w.from ? 0 : (w.count - 1) % few_chunk(rows) + 1](&w);
     w.to += rows;
     w.from = w.from ? w.from + rows : NULL;
   }
@@ -127,13 +165,11 @@ static void few_blocks(const few_pass *all, size_t m) {
 // Columns [column, stop), group by group: sums wait in `rows`, near one another, until the last.
 static void few_groups(const weft_panel *p, const uint8_t *const *x, const uint8_t *tables,
                        size_t at_once, uint8_t *const *rows, size_t column, size_t stop) {
-  const size_t stride = p->m * FEW_TABLE;
   for (size_t first = 0, count; first < p->k; first += count) {
     const size_t left = p->k - first;
     count = left < at_once ? left : at_once;
     const bool begins = first == 0, ends = count == left;
-    const few_pass w = {.tables = tables + first * stride,
-                        .stride = stride,
+    const few_pass w = {.tables = tables,
                         .x = x + first,
                         .count = count,
                         .from = !begins         ? rows
@@ -144,19 +180,24 @@ static void few_groups(const weft_panel *p, const uint8_t *const *x, const uint8
                         .to_at = ends ? column : 0,
                         .begin = column,
                         .end = stop};
-    few_blocks(&w, p->m);
+    few_blocks(&w, p->m, p->k, first);
   }
 }
 
-// Pointers and tables (sources, outputs) of one group, in the order of use.
+// Pointers of one group's sources in the order of use, and their tables: block by block of rows,
+// source by source, row by row.
 static void few_tables(const weft_panel *p, size_t first, size_t count, const uint8_t **x,
                        uint8_t *tables) {
   for (size_t at = 0; at < count; at++) {
     const size_t source = first + weft_zigzag(at, count);
-    uint8_t *const to = tables + (first + at) * p->m * FEW_TABLE;
+    const uint8_t *const a = p->a + source;
     x[first + at] = p->x[source];
-    for (size_t i = 0; i < p->m; i++)
-      memcpy(to + i * FEW_TABLE, weft_gf256_nibble[p->a[i * p->a_stride + source]], FEW_TABLE);
+    for (size_t row = 0, rows; row < p->m; row += rows) {
+      rows = few_rows_of(p->m - row);
+      uint8_t *const to = tables + (row * p->k + (first + at) * rows) * FEW_TABLE;
+      for (size_t i = 0; i < rows; i++)
+        memcpy(to + i * FEW_TABLE, weft_gf256_nibble[a[(row + i) * p->a_stride]], FEW_TABLE);
+    }
   }
 }
 

@@ -17,6 +17,11 @@
 //   src_make(vec), con_make(coefficient), mac(acc, src, con)
 //   VEC_TERNARY where vec_xor3 adds two vectors to a third in one instruction
 //   mac2(acc, src, con, src, con) and TILE_PAIRS 1 where two sources merge better than one by one
+//   TILE_MADE 1, TILE_MADE_BYTES, src_store(to, src), src_load(from) where a packed source is made
+//     ready once, and not again for each tile
+//   TILE_CHUNK, where more sources than one are straight code, and mac_row(acc, src, con, vecs),
+//   all
+//     vectors of a row in an order of its own
 //   TILE_ROWS (at most 12), TILE_VECS, STREAM_SOURCES (even);
 //   docs/performance/cpu-kernels.md says what was tried
 #ifndef WEFT_KERNELS_TILE_H
@@ -24,6 +29,17 @@
 
 #include "kernels/backend.h"
 #include "kernels/unroll.h"
+
+#ifndef TILE_MADE
+#define TILE_MADE 0
+#define TILE_MADE_BYTES VEC_BYTES
+#endif
+#ifndef TILE_CHUNK
+#define TILE_CHUNK 1
+WEFT_INLINE void mac_row(vec *acc, const src *s, con c, const size_t vecs) {
+  WEFT_UNROLL for (size_t v = 0; v < vecs; v++) acc[v] = mac(acc[v], s[v], c);
+}
+#endif
 
 enum {
   STREAM_COLUMNS = 4096,
@@ -75,9 +91,37 @@ WEFT_INLINE uint8_t tile_coefficient(tile_coefficients c, const size_t r, const 
   return rows > 4 ? c.first[r / 4][r % 4 * c.stride + j] : c.first[0][r * c.stride + j];
 }
 
+// Source j, made ready already where `made` says so.
+WEFT_INLINE void tile_source(const weft_panel *p, size_t j, size_t column, const size_t vecs,
+                             const size_t part, const bool made, src *s) {
+  (void)made;
+  WEFT_UNROLL for (size_t v = 0; v < vecs; v++) {
+#if TILE_MADE
+    if (made) {
+      s[v] = src_load(p->x[j] + v * TILE_MADE_BYTES);
+      continue;
+    }
+#endif
+    s[v] = src_make(tile_load(p, p->x[j], column + v * VEC_BYTES, part));
+  }
+}
+
+// `count` sources from j on into the sums of a tile.
+WEFT_INLINE void tile_add(const weft_panel *p, const uint8_t *a, size_t j, const size_t count,
+                          const size_t rows, size_t column, const size_t vecs, const size_t part,
+                          const bool made, vec acc[][TILE_VECS]) {
+  WEFT_UNROLL for (size_t u = 0; u < count; u++) {
+    src s[TILE_VECS];
+    tile_source(p, j + u, column, vecs, part, made, s);
+    const tile_coefficients near = tile_coefficients_at(a + j + u, p->a_stride, rows);
+    WEFT_UNROLL for (size_t r = 0; r < rows; r++)
+        mac_row(acc[r], s, con_make(tile_coefficient(near, r, rows, 0)), vecs);
+  }
+}
+
 // Output rows [row, row + rows) x vecs vectors from `column`. Inlined for each constant rows, vecs.
 WEFT_INLINE void tile(const weft_panel *p, size_t row, const size_t rows, size_t column,
-                      const size_t vecs, const size_t part) {
+                      const size_t vecs, const size_t part, const bool made) {
   vec acc[TILE_ROWS][TILE_VECS];
   const uint8_t *const a = p->a + row * p->a_stride;
   WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
@@ -90,10 +134,8 @@ WEFT_INLINE void tile(const weft_panel *p, size_t row, const size_t rows, size_t
 #if TILE_PAIRS
   for (; j + 2 <= p->k; j += 2) {
     src s[TILE_VECS], t[TILE_VECS];
-    WEFT_UNROLL for (size_t v = 0; v < vecs; v++) {
-      s[v] = src_make(tile_load(p, p->x[j], column + v * VEC_BYTES, part));
-      t[v] = src_make(tile_load(p, p->x[j + 1], column + v * VEC_BYTES, part));
-    }
+    tile_source(p, j, column, vecs, part, made, s);
+    tile_source(p, j + 1, column, vecs, part, made, t);
     const tile_coefficients near = tile_coefficients_at(a + j, p->a_stride, rows);
     WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
       const con c = con_make(tile_coefficient(near, r, rows, 0));
@@ -102,16 +144,12 @@ WEFT_INLINE void tile(const weft_panel *p, size_t row, const size_t rows, size_t
     }
   }
 #endif
-  for (; j < p->k; j++) {
-    src s[TILE_VECS];
-    WEFT_UNROLL for (size_t v = 0; v < vecs; v++) s[v] =
-        src_make(tile_load(p, p->x[j], column + v * VEC_BYTES, part));
-    const tile_coefficients near = tile_coefficients_at(a + j, p->a_stride, rows);
-    WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
-      const con c = con_make(tile_coefficient(near, r, rows, 0));
-      WEFT_UNROLL for (size_t v = 0; v < vecs; v++) acc[r][v] = mac(acc[r][v], s[v], c);
-    }
-  }
+#if TILE_CHUNK > 1
+  for (; j + TILE_CHUNK <= p->k; j += TILE_CHUNK)
+    tile_add(p, a, j, TILE_CHUNK, rows, column, vecs, part, made, acc);
+#endif
+  for (; j < p->k; j++)
+    tile_add(p, a, j, 1, rows, column, vecs, part, made, acc);
   WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
     WEFT_UNROLL for (size_t v = 0; v < vecs; v++)
         tile_store(p, p->y[row + r], column + v * VEC_BYTES, part, acc[r][v]);
@@ -120,20 +158,20 @@ WEFT_INLINE void tile(const weft_panel *p, size_t row, const size_t rows, size_t
 
 // All output rows of one column of tiles.
 WEFT_INLINE void tile_column(const weft_panel *p, size_t column, const size_t vecs,
-                             const size_t part) {
+                             const size_t part, const bool made) {
   size_t row = 0;
   for (; row + TILE_ROWS <= p->m; row += TILE_ROWS)
-    tile(p, row, TILE_ROWS, column, vecs, part);
+    tile(p, row, TILE_ROWS, column, vecs, part, made);
 #if TILE_ROWS > 4
   for (; row + 4 <= p->m; row += 4)
-    tile(p, row, 4, column, vecs, part);
+    tile(p, row, 4, column, vecs, part, made);
 #endif
 #if TILE_ROWS > 2
   for (; row + 2 <= p->m; row += 2)
-    tile(p, row, 2, column, vecs, part);
+    tile(p, row, 2, column, vecs, part, made);
 #endif
   for (; row < p->m; row++)
-    tile(p, row, 1, column, vecs, part);
+    tile(p, row, 1, column, vecs, part, made);
 }
 
 // Adds `sources` rows from x to y over [begin, end), whole vectors only.
@@ -226,13 +264,21 @@ static void fan_out(const weft_panel *p, size_t begin, size_t end) {
   }
 }
 
+WEFT_INLINE void pack_source(uint8_t *to, vec v) {
+#if TILE_MADE
+  src_store(to, src_make(v));
+#else
+  vec_store(to, v);
+#endif
+}
+
 // All output rows of all whole columns of tiles, on copies of the sources. Rows of a large segment
 // lie far apart, often by a power of two: the lines of one column then share few sets of the caches
 // and would be fetched anew for each tile.
 __attribute__((noinline)) static size_t packed_columns(const weft_panel *p, size_t column,
                                                        size_t whole) {
-  enum { WIDTH = TILE_VECS * VEC_BYTES };
-  _Alignas(64) uint8_t pack[WEFT_PACK_ROWS * WIDTH];
+  enum { WIDTH = TILE_VECS * VEC_BYTES, EACH = TILE_VECS * TILE_MADE_BYTES };
+  _Alignas(64) uint8_t pack[WEFT_PACK_ROWS * EACH];
   const uint8_t *x[WEFT_PACK_ROWS];
   uint8_t *y[WEFT_PANEL_ROWS];
   weft_panel tiles = *p;
@@ -241,14 +287,14 @@ __attribute__((noinline)) static size_t packed_columns(const weft_panel *p, size
   tiles.x = x;
   tiles.y = y;
   for (size_t j = 0; j < p->k; j++)
-    x[j] = pack + j * WIDTH;
+    x[j] = pack + j * EACH;
   for (; whole - column >= WIDTH; column += WIDTH) {
     for (size_t j = 0; j < p->k; j++)
-      WEFT_UNROLL for (size_t v = 0; v < TILE_VECS; v++)
-          vec_store(pack + j * WIDTH + v * VEC_BYTES, vec_load(p->x[j] + column + v * VEC_BYTES));
+      WEFT_UNROLL for (size_t v = 0; v < TILE_VECS; v++) pack_source(
+          pack + j * EACH + v * TILE_MADE_BYTES, vec_load(p->x[j] + column + v * VEC_BYTES));
     for (size_t i = 0; i < p->m; i++)
       y[i] = p->y[i] + column;
-    tile_column(&tiles, 0, TILE_VECS, 0);
+    tile_column(&tiles, 0, TILE_VECS, 0, TILE_MADE);
   }
   return column;
 }
@@ -265,12 +311,12 @@ static void tile_panel(const weft_panel *p) {
     if (p->packed && p->m >= PACK_OUTPUTS)
       column = packed_columns(p, column, whole);
     for (; whole - column >= TILE_VECS * VEC_BYTES; column += TILE_VECS * VEC_BYTES)
-      tile_column(p, column, TILE_VECS, 0);
+      tile_column(p, column, TILE_VECS, 0, false);
     for (; column < whole; column += VEC_BYTES)
-      tile_column(p, column, 1, 0);
+      tile_column(p, column, 1, 0, false);
   }
   if (part)
-    tile_column(p, whole, 1, part);
+    tile_column(p, whole, 1, part, false);
 }
 
 WEFT_INLINE void xor_tile(uint8_t *y, const uint8_t *const *x, size_t k, size_t column,

@@ -221,9 +221,9 @@ static void few_panel(const weft_panel *p) {
     few_groups(p, x, tables, at_once, rows, column, end - column < run ? end : column + run);
   const size_t part = (p->end - end) % VEC_BYTES;
   if (p->end - end >= VEC_BYTES)
-    tile_column(p, end, 1, 0);
+    tile_column(p, end, 1, 0, false);
   if (part)
-    tile_column(p, p->end - part, 1, part);
+    tile_column(p, p->end - part, 1, part, false);
 }
 
 static bool few_pays(size_t m, size_t k, size_t columns) {

@@ -312,9 +312,9 @@ static void few_panel(const weft_panel *p) {
     vec_fence();
   const size_t part = (p->end - end) % VEC_BYTES;
   if (p->end - end >= VEC_BYTES)
-    tile_column(p, end, 1, 0);
+    tile_column(p, end, 1, 0, false);
   if (part)
-    tile_column(p, p->end - part, 1, part);
+    tile_column(p, p->end - part, 1, part, false);
 }
 
 // One source into several rows that exist: row by row, so that there are two streams.

@@ -3,6 +3,7 @@
 // for 32 bytes at once by VPSHUFB.
 #include "kernels/gf256.h"
 #include "kernels/host_kernels.h"
+#include "kernels/unroll.h"
 #include "kernels/x86/vec_avx2.h"
 
 typedef struct nibbles {
@@ -23,7 +24,29 @@ static inline vec mac(vec acc, src x, con c) {
   return vec_xor(acc, _mm256_shuffle_epi8(c.high, x.high));
 }
 
+static inline void src_store(uint8_t *to, src x) {
+  vec_store(to, x.low);
+  vec_store(to + VEC_BYTES, x.high);
+}
+static inline src src_load(const uint8_t *from) {
+  return (src){vec_load(from), vec_load(from + VEC_BYTES)};
+}
+
+// One table for all vectors, then the other. Sums are neither moved nor merged: as a tree they take
+// more registers than there are.
+WEFT_INLINE void mac_row(vec *acc, const src *x, con c, const size_t vecs) {
+  WEFT_UNROLL for (size_t v = 0; v < vecs; v++) acc[v] =
+      vec_xor(acc[v], _mm256_shuffle_epi8(c.low, x[v].low));
+  WEFT_UNROLL for (size_t v = 0; v < vecs; v++) __asm__("" : "+x"(acc[v]));
+  WEFT_UNROLL for (size_t v = 0; v < vecs; v++) acc[v] =
+      vec_xor(acc[v], _mm256_shuffle_epi8(c.high, x[v].high));
+  WEFT_UNROLL for (size_t v = 0; v < vecs; v++) __asm__("" : "+x"(acc[v]));
+}
+
 #define TILE_PAIRS 0
+#define TILE_MADE 1
+#define TILE_MADE_BYTES (2 * VEC_BYTES)
+#define TILE_CHUNK 2
 #define TILE_ROWS 4
 #define TILE_VECS 2
 #define STREAM_SOURCES 4

@@ -25,7 +25,7 @@ def median_of: sort | .[length / 2 | floor];
     | . as $e | [$c[] | select(.operation == "ceiling" and .n == $e.n and .m == $m)][0] | ($e | data_rate[0]) / .gigabytes_per_second.input.median];
   heading("path", "measured", "bound", "share", "what limits it now"),
   ($intel | at(4096) | own("gfni512") as $e | row("encode, Intel core, n = 128, k = 4096", "\($e | coded | spread | with_spread) GB/s coded", "GF2P8AFFINEQB and XOR in registers", ($e | share), "at its bound")),
-  ($amd | at(4096) | own("avx2") as $e | row("the same, AMD core (avx2)", "\($e | coded | spread | with_spread)", "two shuffles and two XORs", ($e | share), "nibbles are split again for each tile; 16 registers")),
+  ($amd | at(4096) | own("avx2") as $e | row("the same, AMD core (avx2)", "\($e | coded | spread | with_spread)", "two shuffles and two XORs", ($e | share), "16 registers; its ports do not start four instructions in every cycle")),
   ($intel | at(4096) | row("decode, progressive, Intel", "\(asked("time per byte: decode progressive, deferred / encode")) times encode's time", "encode", "", "elimination of the coefficients, packet by packet")),
   ($intel | at(4096) | row("decode, batch, Intel", "\(asked("time per byte: decode batch / encode")) times encode's time*", "encode", "", "one inversion of n x n")),
   ($intel | at(4096) | row("one recoded packet, Intel", "", "reading the segment", (asked("rate of source bytes: one recoded packet / read") + "*"), "the second cache and one affine port at once")),

@@ -6,12 +6,12 @@
 // Coefficients become their tables once, in the order of use, so that a loop over columns finds
 // them behind one pointer instead of looking each up; rows are blocked by up to five, never such
 // that one row remains, because splitting a source costs the same for one row as for five; and
-// three or four sources are straight code, the first of which begin the sums. What comes first
-// there is no matter of taste: a Zen 3 starts four such instructions in a cycle where two shuffles
-// and two exclusive-ors take turns, three where one and one do. Many sources are taken FEW_GROUP at
-// a time over a run of columns, as in few_rows_gfni512.h and for its reason: shards that lie a
-// power of two apart share few sets of the caches; and sources are visited from both ends in turn
-// (zigzag.h). docs/performance/storage-few-rows.md says what was tried.
+// three or four sources are straight code, the first of which begin the sums. Each sum is added up
+// in its own order: merged as a tree, sums of four rows take more registers than there are.
+// Many sources are taken FEW_GROUP at a time over a run of columns, as in few_rows_gfni512.h and
+// for its reason: shards that lie a power of two apart share few sets of the caches; and sources
+// are visited from both ends in turn (zigzag.h). docs/performance/storage-few-rows.md says what was
+// tried.
 #ifndef WEFT_KERNELS_X86_FEW_ROWS_AVX2_H
 #define WEFT_KERNELS_X86_FEW_ROWS_AVX2_H
 

@@ -14,9 +14,11 @@ static inline src src_make(vec x) {
   const vec mask = _mm256_set1_epi8(15);
   return (src){_mm256_and_si256(x, mask), _mm256_and_si256(_mm256_srli_epi64(x, 4), mask)};
 }
+static inline vec half_load(const uint8_t *table) {
+  return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i_u *)table));
+}
 static inline con con_load(const uint8_t *table) {
-  return (con){_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i_u *)table)),
-               _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i_u *)(table + 16)))};
+  return (con){half_load(table), half_load(table + 16)};
 }
 static inline con con_make(uint8_t c) { return con_load(weft_gf256_nibble[c]); }
 static inline vec mac(vec acc, src x, con c) {
@@ -32,15 +34,24 @@ static inline src src_load(const uint8_t *from) {
   return (src){vec_load(from), vec_load(from + VEC_BYTES)};
 }
 
-// One table for all vectors, then the other. Sums are neither moved nor merged: as a tree they take
-// more registers than there are.
+// A table for all vectors, whose products are added to the sums or begin them. Sums are neither
+// moved nor merged: as a tree they take more registers than there are.
+WEFT_INLINE void half_row(vec *acc, const src *x, vec table, const bool high, const bool begin,
+                          const size_t vecs) {
+  WEFT_UNROLL for (size_t v = 0; v < vecs; v++) {
+    const vec p = _mm256_shuffle_epi8(table, high ? x[v].high : x[v].low);
+    acc[v] = begin ? p : vec_xor(acc[v], p);
+  }
+  WEFT_UNROLL for (size_t v = 0; v < vecs; v++) __asm__("" : "+x"(acc[v]));
+}
 WEFT_INLINE void mac_row(vec *acc, const src *x, con c, const size_t vecs) {
-  WEFT_UNROLL for (size_t v = 0; v < vecs; v++) acc[v] =
-      vec_xor(acc[v], _mm256_shuffle_epi8(c.low, x[v].low));
-  WEFT_UNROLL for (size_t v = 0; v < vecs; v++) __asm__("" : "+x"(acc[v]));
-  WEFT_UNROLL for (size_t v = 0; v < vecs; v++) acc[v] =
-      vec_xor(acc[v], _mm256_shuffle_epi8(c.high, x[v].high));
-  WEFT_UNROLL for (size_t v = 0; v < vecs; v++) __asm__("" : "+x"(acc[v]));
+  half_row(acc, x, c.low, false, false, vecs);
+  half_row(acc, x, c.high, true, false, vecs);
+}
+WEFT_INLINE void few_row(vec *acc, const src *x, const uint8_t *table, const bool begin,
+                         const size_t vecs) {
+  half_row(acc, x, half_load(table), false, begin, vecs);
+  half_row(acc, x, half_load(table + 16), true, false, vecs);
 }
 
 #define TILE_PAIRS 0
@@ -55,7 +66,7 @@ WEFT_INLINE void mac_row(vec *acc, const src *x, con c, const size_t vecs) {
 #include "kernels/chacha_lanes.h"
 #include "kernels/packet_spread.h"
 #include "kernels/steps.h"
-#include "kernels/x86/few_rows_avx2.h"
+#include "kernels/x86/few_rows_nibbles.h"
 
 const weft_host_kernel weft_host_avx2 = {.panel = few_or_tile_panel,
                                          .xor_rows = tile_xor_rows,

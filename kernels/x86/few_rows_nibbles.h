@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The panel product of row avx2 for few output rows: storage codes, and small batches of packets.
-// gf256_avx2.c includes this after tile.h, which keeps what is too small or too large for it.
+// The panel product of rows that look nibbles up, for few output rows: storage codes, and small
+// batches of packets. A technique's file includes this after tile.h, which keeps what is too small
+// or too large for it, and defines besides what that asks for:
+//   few_row(acc, src, table, begin, vecs): all vectors of a source times the coefficient with that
+//     table, which begin a row's sums or are added to them
 //
 // A product takes two shuffles and two exclusive-ors whatever is done, so everything else counts.
 // Coefficients become their tables once, in the order of use, so that a loop over columns finds
@@ -12,22 +15,22 @@
 // for its reason: shards that lie a power of two apart share few sets of the caches; and sources
 // are visited from both ends in turn (zigzag.h). docs/performance/storage-few-rows.md says what was
 // tried.
-#ifndef WEFT_KERNELS_X86_FEW_ROWS_AVX2_H
-#define WEFT_KERNELS_X86_FEW_ROWS_AVX2_H
+#ifndef WEFT_KERNELS_X86_FEW_ROWS_NIBBLES_H
+#define WEFT_KERNELS_X86_FEW_ROWS_NIBBLES_H
 
 #include <string.h>
 
 #include "kernels/backend.h"
 #include "kernels/gf256.h"
 #include "kernels/unroll.h"
-#include "kernels/x86/vec_avx2.h"
 #include "kernels/zigzag.h"
 
 enum {
   FEW_ROWS = 16,       // outputs, at most
   FEW_PRODUCTS = 1024, // coefficients, at most: their tables take 32 KiB
   FEW_TABLE = 32,      // bytes
-  FEW_VECS = 2,        // a line
+  FEW_VECS = 2,
+  FEW_LINE = 64,
   FEW_STEP = FEW_VECS * VEC_BYTES,
   FEW_COLUMNS = 1024,         // in shorter rows the tables do not pay,
   FEW_COLUMNS_OF_MANY = 2048, // nor in these where sources are many and rows not three,
@@ -50,32 +53,18 @@ typedef struct few_pass {
   size_t begin, end; // columns of the sources
 } few_pass;
 
-// Neither moved nor merged with what is added next.
-#define FEW_STAY(v) __asm__("" : "+x"(v))
-
-// Products of one half of a source's nibbles, added to a row's sums unless they begin them.
-WEFT_INLINE void few_look_up(const uint8_t *table, vec n0, vec n1, const bool begins, vec *acc) {
-  const vec t = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i_u *)table));
-  const vec p0 = _mm256_shuffle_epi8(t, n0), p1 = _mm256_shuffle_epi8(t, n1);
-  acc[0] = begins ? p0 : vec_xor(acc[0], p0);
-  acc[1] = begins ? p1 : vec_xor(acc[1], p1);
-  FEW_STAY(acc[0]);
-  FEW_STAY(acc[1]);
-}
-
 // Sources that are straight code, as measured.
 WEFT_INLINE size_t few_chunk(size_t rows) { return rows == 3 ? 3 : 4; }
 
-// A line of one source brought into all rows.
+// Vectors of one source brought into all rows, whose sums they begin or are added to.
 WEFT_INLINE void few_source(const uint8_t *at, const uint8_t *tables, const size_t rows,
                             const bool begins, vec acc[][FEW_VECS]) {
-  const src s0 = src_make(vec_load(at)), s1 = src_make(vec_load(at + VEC_BYTES));
-  __builtin_prefetch(at + FEW_AHEAD); // past the end of a row at times, but that is no read
-  WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
-    const uint8_t *const table = tables + r * FEW_TABLE;
-    few_look_up(table, s0.low, s1.low, begins, acc[r]);
-    few_look_up(table + FEW_TABLE / 2, s0.high, s1.high, false, acc[r]);
-  }
+  src s[FEW_VECS];
+  WEFT_UNROLL for (size_t v = 0; v < FEW_VECS; v++) s[v] = src_make(vec_load(at + v * VEC_BYTES));
+  WEFT_UNROLL for (size_t line = 0; line < FEW_STEP; line += FEW_LINE)
+      __builtin_prefetch(at + FEW_AHEAD + line); // past a row's end at times, but that is no read
+  WEFT_UNROLL for (size_t r = 0; r < rows; r++)
+      few_row(acc[r], s, tables + r * FEW_TABLE, begins, FEW_VECS);
 }
 
 WEFT_INLINE void few_sources(const uint8_t *const *x, size_t column, const uint8_t *tables,
@@ -109,8 +98,8 @@ WEFT_INLINE void few_columns(const few_pass *w, const size_t rows, const size_t 
       tables += first * rows * FEW_TABLE;
     } else {
       WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
-        acc[r][0] = vec_load(from[r] + at);
-        acc[r][1] = vec_load(from[r] + at + VEC_BYTES);
+        WEFT_UNROLL for (size_t v = 0; v < FEW_VECS; v++) acc[r][v] =
+            vec_load(from[r] + at + v * VEC_BYTES);
       }
       for (; x != chunks; x++, tables += rows * FEW_TABLE)
         few_sources(x, column, tables, 1, rows, false, acc);
@@ -118,8 +107,8 @@ WEFT_INLINE void few_columns(const few_pass *w, const size_t rows, const size_t 
     for (; x != stop; x += chunk, tables += chunk * rows * FEW_TABLE)
       few_sources(x, column, tables, chunk, rows, false, acc);
     WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
-      vec_store(to[r] + at, acc[r][0]);
-      vec_store(to[r] + at + VEC_BYTES, acc[r][1]);
+      WEFT_UNROLL for (size_t v = 0; v < FEW_VECS; v++)
+          vec_store(to[r] + at + v * VEC_BYTES, acc[r][v]);
     }
   }
 }

@@ -145,6 +145,19 @@ class Serving(unittest.TestCase):
         for context in contexts:
             context.close()
 
+    def test_one_that_a_context_closed_stays_closed(self):  # though others take its place in memory
+        lost = []
+        for _ in range(3):
+            with weft.Context() as context:
+                lost.append(self.server(self.context, context))
+        others = [self.server() for _ in lost]
+        for server in lost:
+            with self.assertRaisesRegex(ValueError, "Server is closed"):
+                server.fileno()
+            server.close()
+        for server in others:
+            self.assertGreaterEqual(server.fileno(), 0)
+
     def test_nothing_stays_of_it(self):
         gc.collect()
         gc.disable()

@@ -64,7 +64,7 @@ class _CalledBack(_Handle):
 
     def _run(self, call, *arguments):
         with self._lock:
-            if not self._context._keeps(self._at):
+            if not self._context._keeps(self._at, self._lock):
                 raise ValueError("%s is closed" % type(self).__name__)
             self._lock.inside = True
             try:

@@ -82,7 +82,7 @@ class _Handle:
     def close(self):
         """Frees it; further calls on it are errors."""
         at, self._at = self._at, None
-        self._context._let_go(at)
+        self._context._let_go(at, self._lock)
 
     def __del__(self):
         if getattr(self, "_at", None):
@@ -100,7 +100,7 @@ class _Handle:
     def _run(self, call, *arguments):
         """The library's call on it, one at a time: also against a close() of another thread."""
         with self._lock:
-            if not self._context._keeps(self._at):
+            if not self._context._keeps(self._at, self._lock):
                 raise ValueError("%s is closed" % type(self).__name__)
             return call(self._at, *arguments)
 
@@ -111,7 +111,7 @@ def _together(handles, call, *arguments):
         for handle in sorted(set(handles), key=id):  # everybody takes them in one order
             held.enter_context(handle._lock)
         for handle in handles:
-            if not handle._context._keeps(handle._at):
+            if not handle._context._keeps(handle._at, handle._lock):
                 raise ValueError("%s is closed" % type(handle).__name__)
         return call((ctypes.c_void_p * len(handles))(*(handle._at for handle in handles)), *arguments)
 
@@ -152,8 +152,8 @@ class Context:
 
         A call of another thread on one of them is waited for.
         """
-        for at in reversed(list(self._made)):
-            self._let_go(at)
+        for at, (_, lock) in reversed(list(self._made.items())):
+            self._let_go(at, lock)
         at, self._at = self._at, None
         if at and _c is not None:  # None: the interpreter is ending
             _c.weft_ctx_free(at)
@@ -191,15 +191,16 @@ class Context:
         self._made[at.value] = free, lock
         return at.value
 
-    def _keeps(self, at):
-        return at in self._made
+    def _keeps(self, at, lock):
+        """Whether it is there yet: what has its address may be another by now, which has another lock."""
+        return self._made.get(at, (None, None))[1] is lock
 
-    def _let_go(self, at):
-        _, lock = self._made.get(at, (None, None))
-        if lock is None:
+    def _let_go(self, at, lock):
+        if not self._keeps(at, lock):
             return
         with lock:
-            free, _ = self._made.pop(at, (None, None))  # another thread may have been first
+            # Another thread may have been first.
+            free, _ = self._made.pop(at) if self._keeps(at, lock) else (None, None)
             if callable(free):
                 free(at)
             elif free and _c is not None:

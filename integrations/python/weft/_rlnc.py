@@ -79,7 +79,7 @@ class Encoder(_Coder):
         self._segment = context._keep(segment, "weft_segment_free", self._lock)
         status = _c.weft_encoder_new(segment, ctypes.byref(how), ctypes.byref(at))
         if status != OK:
-            context._let_go(self._segment)
+            context._let_go(self._segment, self._lock)
         _check(status)
         self._take(at, "weft_encoder_free")
 
@@ -87,7 +87,7 @@ class Encoder(_Coder):
         super().close()
         segment, self._segment = self._segment, None
         if segment:
-            self._context._let_go(segment)
+            self._context._let_go(segment, self._lock)
 
     def next(self):
         """The next packet as a datagram."""

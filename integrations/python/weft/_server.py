@@ -167,10 +167,10 @@ class Server(_CalledBack):
 
     def _follow(self, contexts, at):
         """Whichever context closes first closes it: the first one frees it."""
-        first = self._context
+        first, lock = self._context, self._lock
         for context in set(contexts) - {first}:
             mark = object()
-            context._made[mark] = (lambda _: first._let_go(at)), self._lock
+            context._made[mark] = (lambda _: first._let_go(at, lock)), lock
             self._others.append((context, mark))
 
     def close(self):

@@ -63,6 +63,15 @@ class Layout(unittest.TestCase):
             ours = (place.offset, place.size) if place else (ctypes.sizeof(structure),)
             self.assertEqual(ours, tuple(map(int, values)), what)
 
+    def test_structures_lack_no_member(self):
+        """Values for as many as are declared here are enough for the compiler."""
+        lines = []
+        for name, structure in weft.STRUCTURES.items():
+            values = ("{0}" if issubclass(kind, (ctypes.Structure, ctypes.Array)) else "0"
+                      for _, kind in structure._fields_)
+            lines.append("extern const %s of_%s; const %s of_%s = {%s};" % (name, name, name, name, ", ".join(values)))
+        self.compiled("\n".join(lines), "-c", "-Wmissing-field-initializers", "-Werror")
+
     def test_numbers_are_those_of_c(self):
         lines = ['printf("%s %%llu\\n", (unsigned long long)%s);' % (name, name) for name in weft.CONSTANTS]
         said = self.compiled("int main(void) {\n%s\nreturn 0;\n}\n" % "\n".join(lines))

@@ -30,7 +30,7 @@ class EventKind(enum.IntEnum):
 
     DECODED = 0  # segment: is complete and, where there is trust, verified
     NEIGHBOUR_OPEN = 1  # neighbour, address: answered
-    NEIGHBOUR_LOST = 2  # neighbour, address, reason: is gone; its number is free
+    NEIGHBOUR_LOST = 2  # neighbour, address, reason, had_all: is gone; its number is free
     PLAY = 3  # segment: is due now and can be read (VoD, live)
     SKIP = 4  # segment: was not complete in time and will not be played (live)
     STALL = 5  # segment: playback waits for it (VoD)
@@ -62,6 +62,7 @@ class Event(typing.NamedTuple):
     neighbour: int = None
     reason: LostReason = None
     address: bytes = None
+    had_all: bool = None
 
 
 class Burst(typing.NamedTuple):
@@ -292,7 +293,8 @@ class Engine(_CalledBack):
             return None
         kind, address = EventKind(event.kind), bytes(event.address.bytes[:event.address.length])
         if kind == EventKind.NEIGHBOUR_LOST:
-            return Event(kind, neighbour=event.neighbour, reason=LostReason(event.reason), address=address)
+            return Event(kind, neighbour=event.neighbour, reason=LostReason(event.reason), address=address,
+                         had_all=event.had_all)
         if kind == EventKind.NEIGHBOUR_OPEN:
             return Event(kind, neighbour=event.neighbour, address=address)
         if kind in (EventKind.DIAL, EventKind.LONELY):

@@ -155,6 +155,7 @@ class _Event(ctypes.Structure):
         ("neighbour", _size),
         ("reason", ctypes.c_uint),
         ("address", _PeerAddress),
+        ("had_all", ctypes.c_bool),
     ]
 
 
@@ -177,8 +178,7 @@ class _EngineStatistics(ctypes.Structure):
 
 class _NeighbourStatistics(ctypes.Structure):
     _fields_ = [
-        ("open", ctypes.c_bool),
-        ("is_source", ctypes.c_bool),
+        *((name, ctypes.c_bool) for name in ("open", "is_source", "had_all")),
         *((name, _time) for name in ("round_trip_us", "queueing_us")),
         *((name, _count) for name in (
             "window_bytes", "sent_packets", "received_packets", "received_innovative", "first")),

@@ -122,7 +122,10 @@ size_t weft_engine_memory_bytes(const weft_engine_options *options) {
 
 weft_status weft_engine_new(weft_ctx *ctx, const weft_engine_options *options,
                             const weft_engine_self *self, weft_engine **out) {
-  if (!ctx || !options || !self || !out || !options_valid(options) || !self_valid(options, self))
+  if (!out)
+    return WEFT_E_ARGUMENT;
+  *out = NULL;
+  if (!ctx || !options || !self || !options_valid(options) || !self_valid(options, self))
     return WEFT_E_ARGUMENT;
   layout l = {0};
   const size_t bytes = lay_out(&l, options);
@@ -211,7 +214,10 @@ static size_t lay_out_scratch(layout *l, const weft_engine_options *o) {
 
 weft_status weft_engine_scratch_new(weft_ctx *ctx, const weft_engine_options *options,
                                     weft_engine_scratch **out) {
-  if (!ctx || !options || !out || !options_valid(options))
+  if (!out)
+    return WEFT_E_ARGUMENT;
+  *out = NULL;
+  if (!ctx || !options || !options_valid(options))
     return WEFT_E_ARGUMENT;
   layout l = {0};
   const size_t bytes = lay_out_scratch(&l, options);

@@ -70,6 +70,7 @@ static weft_status start(weft_node *node, int64_t now_us, int *error) {
 weft_status weft_node_new(const weft_node_options *options, int64_t now_us, weft_node **out,
                           int *error) {
   weft_node *node;
+  *out = NULL;
   *error = 0;
   if (!options->ctx || options->bootstrap_count > WEFT_NODE_BOOTSTRAP ||
       options->role == WEFT_NODE_PEER)

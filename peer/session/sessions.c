@@ -31,7 +31,10 @@ static weft_status allocate_parts(weft_sessions *s) {
 weft_status weft_sessions_new(weft_ctx *ctx, const weft_sessions_options *options, int64_t now_us,
                               weft_sessions **out) {
   weft_sessions *s;
-  if (!ctx || !options || !out || !options_valid(options))
+  if (!out)
+    return WEFT_E_ARGUMENT;
+  *out = NULL;
+  if (!ctx || !options || !options_valid(options))
     return WEFT_E_ARGUMENT;
   if (sodium_init() < 0)
     return WEFT_E_RANDOM;

@@ -283,10 +283,18 @@ START_TEST(bad_options_are_refused) {
   bad[5].neighbours_max = 0;
   bad[6].codec = NULL;
   bad[7].policy = NULL;
-  weft_engine *engine;
-  for (size_t i = 0; i < 8; i++)
+  weft_engine *engine, *const stale = (weft_engine *)(void *)&f;
+  weft_engine_scratch *scratch;
+  for (size_t i = 0; i < 8; i++) {
+    engine = stale;
+    scratch = (weft_engine_scratch *)(void *)&f;
     EXPECT_STATUS(weft_engine_new(f.ctx, &bad[i], &self, &engine), WEFT_E_ARGUMENT);
+    EXPECT_STATUS(weft_engine_scratch_new(f.ctx, &bad[i], &scratch), WEFT_E_ARGUMENT);
+    EXPECT(!engine && !scratch); // as context.h has it, so that they can be freed
+  }
+  engine = stale;
   EXPECT_STATUS(weft_engine_new(f.ctx, &good, &no_rng, &engine), WEFT_E_ARGUMENT);
+  EXPECT(!engine);
   EXPECT_OK(weft_engine_new(f.ctx, &good, &self, &engine));
   weft_engine_free(engine);
   weft_engine_free(NULL);

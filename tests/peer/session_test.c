@@ -424,12 +424,13 @@ END_TEST
 
 START_TEST(wrong_arguments) {
   net n;
-  weft_sessions *s;
   EXPECT_OK(net_new(&n, NULL, NULL));
+  weft_sessions *s = n.node[0];
   const weft_rng rng = weft_rng_chacha_table(&n.chacha[0]);
   weft_sessions_options o = net_options(&n, 0, &rng);
   o.links_max = 0;
   EXPECT_STATUS(weft_sessions_new(n.ctx, &o, 0, &s), WEFT_E_ARGUMENT);
+  EXPECT(s == NULL); // as context.h has it, so that it can be freed
   o = net_options(&n, 0, &rng);
   o.blob_bytes = WEFT_SESSION_BLOB_BYTES + 1;
   EXPECT_STATUS(weft_sessions_new(n.ctx, &o, 0, &s), WEFT_E_ARGUMENT);

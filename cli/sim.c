@@ -113,6 +113,11 @@ static int load(const char *scenario, const words *w, weft_sim_parameters *p) {
   return -1;
 }
 
+bool sim_check(const sim_settings *settings, weft_sim_parameters *p, char why[WEFT_SIM_TEXT]) {
+  const weft_sim_transport *t = settings->transport;
+  return weft_sim_check_share(p, t ? (double)t->here / (double)t->ranks : 1, why);
+}
+
 static int run(const char *scenario, const words *w, const char *command,
                weft_sim_transport *transport) {
   weft_sim_parameters p;
@@ -146,7 +151,7 @@ static int run(const char *scenario, const words *w, const char *command,
       return cli_error(NAME, CLI_USAGE, "--json is for one run; a sweep leaves a run.json of each");
     return sim_sweep(&settings, &p, w->sweeps, (size_t)w->seeds);
   }
-  if (!weft_sim_check(&p, why))
+  if (!sim_check(&settings, &p, why))
     return cli_error(NAME, CLI_USAGE, "%s: %s", p.name, why);
   sim_outcome outcome = {0};
   const int result = sim_run(&settings, &p, settings.folder, true, &outcome);

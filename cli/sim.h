@@ -23,6 +23,10 @@ typedef struct sim_outcome {
   char *row, *heading; // of summary.csv
 } sim_outcome;
 
+// weft_sim_check for as many ranks as are on one machine.
+bool sim_check(const sim_settings *settings, weft_sim_parameters *parameters,
+               char why[WEFT_SIM_TEXT]);
+
 // Runs it and writes into `folder` (NULL: nowhere); all: every file, else run.json alone. Returns
 // an exit code, and has told what went wrong.
 int sim_run(const sim_settings *settings, const weft_sim_parameters *parameters, const char *folder,

@@ -73,7 +73,7 @@ int sim_sweep_set_point(const sim_sweep_state *s, size_t point, uint64_t seed,
   for (size_t i = 0; i < s->axis_count; i++)
     if (!weft_sim_set(p, weft_sim_key_at(s->axes[i].key).name, sim_sweep_value(s, point, i), why))
       return cli_error(NAME, CLI_USAGE, "--sweep: %s", why);
-  return weft_sim_check(p, why) ? -1 : cli_error(NAME, CLI_USAGE, "%s: %s", p->name, why);
+  return sim_check(s->settings, p, why) ? -1 : cli_error(NAME, CLI_USAGE, "%s: %s", p->name, why);
 }
 
 static void id_of(const weft_sim_parameters *p, char out[2 * SIM_SWEEP_ID_BYTES + 1]) {

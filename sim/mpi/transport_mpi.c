@@ -89,6 +89,8 @@ weft_status weft_sim_mpi_new(weft_sim_transport *out) {
   MPI_Comm_size(MPI_COMM_WORLD, &s->ranks);
   MPI_Comm_rank(MPI_COMM_WORLD, &s->rank);
   const size_t ranks = (size_t)s->ranks;
+  int here = (int)weft_sim_mpi_local_ranks();
+  MPI_Allreduce(MPI_IN_PLACE, &here, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   s->send_bytes = calloc(ranks, sizeof *s->send_bytes);
   s->receive_bytes = calloc(ranks, sizeof *s->receive_bytes);
   s->in = calloc(ranks, sizeof *s->in);
@@ -96,6 +98,7 @@ weft_status weft_sim_mpi_new(weft_sim_transport *out) {
   s->requests = calloc(2 * ranks, sizeof(MPI_Request));
   *out = (weft_sim_transport){.rank = (size_t)s->rank,
                               .ranks = ranks,
+                              .here = (size_t)here,
                               .user = s,
                               .exchange = exchange,
                               .sum = sum,

@@ -9,9 +9,23 @@
 
 enum { BYTES_UP_TO = 100, COEFFICIENTS_UP_TO = 5000 }; // peers, when the fidelity is ours to choose
 
-double weft_sim_memory_bytes(const weft_sim_parameters *p) {
+// What an engine of the run takes, by options like its own (swarm.c) as far as they take memory.
+static double engine_bytes(const weft_sim_parameters *p) {
+  static const weft_policy *const policies[] = {[WEFT_SIM_PUSH] = &weft_policy_push,
+                                                [WEFT_SIM_PULL] = &weft_policy_pull,
+                                                [WEFT_SIM_SOURCE_ONLY] = &weft_policy_source_only,
+                                                [WEFT_SIM_RAREST] = &weft_policy_rarest};
+  static const weft_engine_mode modes[] = {[WEFT_SIM_BULK] = WEFT_MODE_BULK,
+                                           [WEFT_SIM_VOD] = WEFT_MODE_VOD,
+                                           [WEFT_SIM_LIVE] = WEFT_MODE_LIVE};
+  weft_codec_rlnc rlnc = {0};
+  weft_codec_blocks uncoded = {0};
+  const weft_codec codec = p->scheme == WEFT_SIM_RAREST ? weft_codec_blocks_table(&uncoded)
+                                                        : weft_codec_rlnc_table(&rlnc);
+  const bool trust = p->manifests || p->checksum_us || p->polluters > 0;
   const weft_engine_options engine = {.blocks = p->blocks,
                                       .block_bytes = p->block_bytes,
+                                      .mode = modes[p->mode],
                                       .window = p->window,
                                       .batch = p->batch,
                                       .neighbours_max = p->neighbours_max,
@@ -19,7 +33,14 @@ double weft_sim_memory_bytes(const weft_sim_parameters *p) {
                                       .requests_max = p->requests,
                                       .addresses_max =
                                           p->topology == WEFT_SIM_GRAPH ? 0 : p->addresses,
-                                      .codec = NULL};
+                                      .rate_bits_per_s = p->rate_bits_per_s,
+                                      .codec = &codec,
+                                      .policy = policies[p->scheme],
+                                      .trust = trust ? &weft_trust_counted : NULL};
+  return (double)weft_engine_memory_bytes(&engine);
+}
+
+double weft_sim_memory_bytes(const weft_sim_parameters *p) {
   const double n = p->blocks, k = p->block_bytes;
   if (p->kind == WEFT_SIM_STORE) // as shards, and as copies
     return 2.0 * p->objects * (p->data_shards + p->parity_shards) * p->shard_bytes;
@@ -30,13 +51,12 @@ double weft_sim_memory_bytes(const weft_sim_parameters *p) {
     segment = n * n + 2 * n;
   if (p->fidelity == WEFT_SIM_BYTES || p->scheme == WEFT_SIM_RAREST)
     segment = n * (n + k);
-  const double engine_bytes = (double)weft_engine_memory_bytes(&engine);
-  return (double)p->peers * (engine_bytes + p->window * segment + 730 + 4.0 * p->neighbours_max);
+  return (double)p->peers * (engine_bytes(p) + p->window * segment + 730 + 4.0 * p->neighbours_max);
 }
 
-static bool fits(const weft_sim_parameters *p, char error[WEFT_SIM_TEXT]) {
+static bool fits(const weft_sim_parameters *p, double share, char error[WEFT_SIM_TEXT]) {
   const double have = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-  const double need = weft_sim_memory_bytes(p);
+  const double need = share * weft_sim_memory_bytes(p);
   if (need <= 0.95 * have)
     return true;
   snprintf(error, WEFT_SIM_TEXT,
@@ -135,7 +155,7 @@ static bool classes_described(const weft_sim_parameters *p, char error[WEFT_SIM_
   return false;
 }
 
-bool weft_sim_check(weft_sim_parameters *p, char error[WEFT_SIM_TEXT]) {
+bool weft_sim_check_share(weft_sim_parameters *p, double share, char error[WEFT_SIM_TEXT]) {
   if (p->fidelity_auto)
     p->fidelity = p->peers <= BYTES_UP_TO          ? WEFT_SIM_BYTES
                   : p->peers <= COEFFICIENTS_UP_TO ? WEFT_SIM_COEFFICIENTS
@@ -151,5 +171,9 @@ bool weft_sim_check(weft_sim_parameters *p, char error[WEFT_SIM_TEXT]) {
     return false;
   }
   return classes_described(p, error) && (p->kind == WEFT_SIM_STORE || classes_possible(p, error)) &&
-         fits(p, error);
+         fits(p, share, error);
+}
+
+bool weft_sim_check(weft_sim_parameters *p, char error[WEFT_SIM_TEXT]) {
+  return weft_sim_check_share(p, 1, error);
 }

@@ -392,6 +392,21 @@ START_TEST(engines_that_owe_sleep) {
 }
 END_TEST
 
+// What is refused for want of memory is what would take more than there is.
+START_TEST(memory_is_foreseen) {
+  static const char *const settings[] = {"peers",    "1000",     "fidelity", "rank", "arrival",
+                                         "together", "duration", "5 s",      NULL};
+  const weft_sim_parameters p = sim_fixture_with("million", settings);
+  const weft_sim_options options = {.parameters = &p, .threads = 1};
+  weft_sim_result r;
+  weft_sim_swarm *swarm = sim_fixture_run(&options, &r);
+  const double took = (double)r.memory_bytes, foreseen = weft_sim_memory_bytes(&p);
+  if (foreseen < 0.7 * took || foreseen > 1.5 * took)
+    ck_abort_msg("%g bytes foreseen, and %g taken", foreseen, took);
+  weft_sim_swarm_free(swarm);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("sim");
   TCase *t = tcase_create("sim");
@@ -405,6 +420,7 @@ int main(void) {
   tcase_add_test(t, bytes_add_up);
   tcase_add_test(t, runs_can_be_stopped);
   tcase_add_test(t, engines_that_owe_sleep);
+  tcase_add_test(t, memory_is_foreseen);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

@@ -143,7 +143,8 @@ static int encode(const store_words *w, const weft_store_options *options, store
   cli_input input;
   if (!w->output_dir)
     return cli_error(title, CLI_USAGE, "--output-dir is needed");
-  if (w->k < 1 || w->m < 0 || w->k + w->m > (gint64)WEFT_MAX_SHARDS)
+  const gint64 most = WEFT_MAX_SHARDS;
+  if (w->k < 1 || w->k > most || w->m < 0 || w->m > most - w->k)
     return cli_error(
         title, CLI_USAGE,
         "-k must be 1..256, -m 0..255, and their sum at most 256, not %" G_GINT64_FORMAT

@@ -36,6 +36,10 @@ cmp in copy || fail "decode"
 expect 0 read d --offset 3000000 --output part
 cmp part <(tail -c 1 in) || fail "read to the end"
 expect 0 read d --offset 0 --length 0
+for m in 1 9223372036854775807; do # the sum of these is no number
+  expect 2 encode -k 9223372036854775807 -m "$m" in --output-dir none
+  says '-k must be 1..256' err
+done
 printf old >part # a range that cannot be had leaves what was there
 expect 2 read d --offset 3000000 --length 2 --output part
 [ "$(cat part)" = old ] || fail "a read that failed changed its output"

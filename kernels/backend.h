@@ -54,8 +54,9 @@ typedef enum weft_partition {
 
 // Where a call runs. Host rows use the pool; device rows use the device and the stream.
 typedef struct weft_exec {
-  const weft_allocator *allocator; // never NULL
-  weft_pool *pool;                 // NULL: the calling thread alone
+  // A gemm of a host row does without, NULL or without its calls; others need it.
+  const weft_allocator *allocator;
+  weft_pool *pool; // NULL: the calling thread alone
   weft_partition partition;
   weft_device *device; // NULL for host rows
   void *stream;        // the device's stream that orders the work; host rows ignore it

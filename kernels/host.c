@@ -55,11 +55,14 @@ typedef struct gemm_piece {
   size_t row_begin, row_end, begin, end; // rows of Y, columns
 } gemm_piece;
 
+static bool has_memory(const gemm_job *job) { return job->allocator && job->allocator->alloc; }
+
 // What the kernel gains by; without memory for it, it takes its other way.
-static size_t scratch_of(const weft_host_kernel *kernel, const weft_gemm *g, size_t m,
-                         size_t columns, size_t k_max) {
-  return kernel->scratch && !g->x_prepared
-             ? kernel->scratch(smaller(m, WEFT_PANEL_ROWS), smaller(g->k, k_max), columns, g->len)
+static size_t scratch_of(const gemm_job *job, const weft_gemm *g, size_t m, size_t columns,
+                         size_t k_max) {
+  return job->kernel->scratch && !g->x_prepared && has_memory(job)
+             ? job->kernel->scratch(smaller(m, WEFT_PANEL_ROWS), smaller(g->k, k_max), columns,
+                                    g->len)
              : 0;
 }
 
@@ -73,8 +76,8 @@ static void panels(const gemm_job *job, const weft_gemm *g, const gemm_piece *pi
   // All but small sources are packed by the kernel, a limited number of them at a time.
   const bool packed = g->k > 1 && g->k * g->len > PACK_FROM;
   const size_t k_max = packed ? WEFT_PACK_ROWS : WEFT_PANEL_ROWS;
-  const size_t bytes = scratch_of(job->kernel, g, piece->row_end - piece->row_begin,
-                                  piece->end - piece->begin, k_max);
+  const size_t bytes =
+      scratch_of(job, g, piece->row_end - piece->row_begin, piece->end - piece->begin, k_max);
   uint8_t *scratch = bytes ? job->allocator->alloc(job->allocator->user, bytes, LINE) : NULL;
   for (size_t k0 = 0; k0 < g->k; k0 += k_max) {
     const size_t k = smaller(g->k - k0, k_max);
@@ -129,15 +132,16 @@ static void one_panel(const weft_host_kernel *kernel, const weft_gemm *g) {
   kernel->panel(&panel);
 }
 
-static bool is_one_panel(const weft_host_kernel *kernel, const weft_gemm *g) {
+static bool is_one_panel(const gemm_job *job, const weft_gemm *g) {
   return g->x.ptr && !g->x_prepared && (g->y.ptr || g->m == 1) && g->m - 1 < WEFT_PANEL_ROWS &&
          g->k - 1 < WEFT_PACK_ROWS && g->len > 0 &&
-         scratch_of(kernel, g, g->m, g->len, WEFT_PACK_ROWS) == 0;
+         scratch_of(job, g, g->m, g->len, WEFT_PACK_ROWS) == 0;
 }
 
 // Columns from `begin` on of a whole product by its factors: where that ends.
 static size_t by_factors(const gemm_job *job, const weft_gemm *g, size_t begin, size_t end) {
-  return g->factors ? weft_host_steps(job->kernel, job->allocator, g, begin, end) : begin;
+  return g->factors && has_memory(job) ? weft_host_steps(job->kernel, job->allocator, g, begin, end)
+                                       : begin;
 }
 
 static void run_piece(const gemm_job *job, const weft_gemm *g, const gemm_piece *piece) {
@@ -210,7 +214,7 @@ weft_status weft_host_gemm(const weft_backend *row, const weft_exec *exec, const
   if (alone) { // the way of the many small products
     for (size_t i = 0; i < count; i++) {
       const size_t done = by_factors(&job, &gemms[i], 0, gemms[i].len);
-      if (done == 0 && is_one_panel(job.kernel, &gemms[i]))
+      if (done == 0 && is_one_panel(&job, &gemms[i]))
         one_panel(job.kernel, &gemms[i]);
       else
         run_piece(&job, &gemms[i],

@@ -142,6 +142,7 @@ START_TEST(products) {
   one_shape(257, 65, 40, &rng);   // two times for the sources, and for the rows
   one_shape(1030, 70, 17, &rng);  // more than a code has
   one_shape(20, 1000, 131, &rng); // likewise
+  one_shape(20, 13, 3000, &rng);  // for which a row would take memory
 }
 END_TEST
 

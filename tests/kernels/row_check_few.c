@@ -10,8 +10,10 @@
 
 static bool run_few(row_check *check, const row_check_shape *c, test_rng *rng) {
   test_allocator memory;
-  test_allocator_init(&memory, test_rng_below(rng, 4) == 0); // at times there is no scratch
-  const weft_exec exec = {.allocator = &memory.allocator};
+  test_allocator_init(&memory, test_rng_below(rng, 4) == 0); // at times there is no scratch,
+  static const weft_allocator none;                          // nor anybody to ask for it
+  const uint64_t who = test_rng_below(rng, 6);
+  const weft_exec exec = {.allocator = who == 0 ? NULL : who == 1 ? &none : &memory.allocator};
   row_check_rows rows;
   uint8_t a[ROW_CHECK_ROWS * ROW_CHECK_ROWS];
   row_check_rows_new(&rows, c, rng);

@@ -147,7 +147,8 @@ static weft_status reduce_old(const reduction *r, const weft_exec *exec, size_t 
 static void reduce_panels(void *user, size_t worker) {
   reduction *r = user;
   const size_t k = r->decoder->id.block_bytes;
-  const weft_exec exec = weft_ctx_host_exec(r->decoder->ctx, NULL);
+  weft_exec exec = weft_ctx_host_exec(r->decoder->ctx, NULL);
+  exec.allocator = NULL; // the panels are all the memory that rlnc.h promises
   size_t index;
   while ((index = atomic_fetch_add(&r->next_panel, 1)) < r->panel_count) {
     const size_t begin = index * r->width;

@@ -203,7 +203,8 @@ weft_status weft_decoder_fix_random(weft_decoder *decoder, const uint8_t *key);
 // The most host memory that a decoder of this shape ever holds: its handle, its own blocks
 // (own_blocks: no `blocks` in its options), n * n bytes of matrix; and while payloads are reduced,
 // n * n bytes, rounded up to 64, and at most 2 MiB more. 0 for an id out of range. While m > 1
-// packets are recoded in one product, that takes m bytes for each packet held.
+// packets are recoded in one product, that takes m bytes for each packet held and, of a row that
+// gains by it and where it can be had, up to 272 KiB for each of the context's threads.
 size_t weft_decoder_memory_bytes(const weft_segment_id *id, bool own_blocks);
 
 // ---------------------------------------------------------------------------------------------

@@ -181,6 +181,14 @@ typedef struct weft_panel {
   size_t scratch_bytes;
 } weft_panel;
 
+// How a technique takes 8 x 8 bits.
+typedef enum weft_bit_form {
+  WEFT_BIT_ROWS,  // a word: byte i is row i, its bits are columns, the first one uppermost
+  WEFT_BIT_TABLES // four: byte n is the sum, row i in bit i, of the columns that are bits of n, of
+                  // columns 0 to 3; byte 16 + n likewise of columns 4 to 7
+} weft_bit_form;
+enum { WEFT_BIT_TABLE_WORDS = 4 };
+
 // Packets times a bit matrix, on one thread: in every group, output packet i is the sum of the
 // input packets j whose bit is set. Packet j of group g lies at x[j] + g * group_bytes, outputs
 // likewise.
@@ -189,7 +197,7 @@ typedef struct weft_bit_panel {
   size_t m, k;                // output and input packets of a group, at least 1
   size_t groups, group_bytes; // group_bytes: from one group to the next
   size_t begin, end;          // bytes [begin, end) of every packet
-  const uint64_t *blocks;     // (ceil(k / 8), ceil(m / 8)), as weft_bit_blocks makes them
+  const uint64_t *blocks;     // (ceil(k / 8), ceil(m / 8)) blocks, by weft_bit_blocks
   const uint8_t *const *x;    // k rounded up to a multiple of 8; past k any that may be read
   uint8_t *const *y;          // m, overlapping neither inputs nor each other
   bool far;                   // packets are not in a near cache, nor will outputs be read from one
@@ -250,7 +258,11 @@ typedef struct weft_host_kernel {
   // vector of a packet; a program of the same matrix takes that for each bit that is set
   // (measured).
   void (*bits)(const weft_bit_panel *panel);
+  weft_bit_form bits_form;
   size_t bits_one, bits_input, bits_output, bits_block;
+  // Likewise for each packet that a program gathers and scatters; 0: blocks are always quicker
+  // where a program would gather.
+  size_t bits_gather;
   // Optional: where there is one source, this instead of xor_rows for each packet.
   void (*spread)(const weft_packet_spread *spread);
   // Optional: ids becomes the k shards to read, which are the data shards that are there and the
@@ -273,9 +285,10 @@ bool weft_host_steps_pay(const weft_host_kernel *kernel, size_t m, size_t k, siz
                          const weft_factors *factors, size_t entries);
 
 // Blocks of a bit matrix (m, k) for weft_bit_panel: bits[i * stride + j] is 0 or 1; out has as
-// many blocks as weft_bit_block_count says.
-size_t weft_bit_block_count(size_t m, size_t k);
-void weft_bit_blocks(const uint8_t *bits, size_t stride, size_t m, size_t k, uint64_t *out);
+// many words as weft_bit_words says.
+size_t weft_bit_words(weft_bit_form form, size_t m, size_t k);
+void weft_bit_blocks(weft_bit_form form, const uint8_t *bits, size_t stride, size_t m, size_t k,
+                     uint64_t *out);
 
 struct weft_backend {
   const char *name;      // WEFT_BACKEND=name forces it

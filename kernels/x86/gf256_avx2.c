@@ -10,6 +10,7 @@ typedef struct nibbles {
   __m256i low, high;
 } src, con;
 
+static inline vec lookup(vec table, vec nibbles) { return _mm256_shuffle_epi8(table, nibbles); }
 static inline src src_make(vec x) {
   const vec mask = _mm256_set1_epi8(15);
   return (src){_mm256_and_si256(x, mask), _mm256_and_si256(_mm256_srli_epi64(x, 4), mask)};
@@ -22,8 +23,8 @@ static inline con con_load(const uint8_t *table) {
 }
 static inline con con_make(uint8_t c) { return con_load(weft_gf256_nibble[c]); }
 static inline vec mac(vec acc, src x, con c) {
-  acc = vec_xor(acc, _mm256_shuffle_epi8(c.low, x.low));
-  return vec_xor(acc, _mm256_shuffle_epi8(c.high, x.high));
+  acc = vec_xor(acc, lookup(c.low, x.low));
+  return vec_xor(acc, lookup(c.high, x.high));
 }
 
 static inline void src_store(uint8_t *to, src x) {
@@ -68,6 +69,16 @@ WEFT_INLINE void few_row(vec *acc, const src *x, const uint8_t *table, const boo
 #include "kernels/steps.h"
 #include "kernels/x86/few_rows_nibbles.h"
 
+static inline vec vec_and(vec a, vec b) { return _mm256_and_si256(a, b); }
+static inline vec vec_of(uint8_t byte) { return _mm256_set1_epi8((char)byte); }
+static inline vec vec_up(vec v, int n) { return _mm256_slli_epi64(v, n); }
+static inline vec vec_down(vec v, int n) { return _mm256_srli_epi64(v, n); }
+static inline vec vec_kept(vec v) {
+  __asm__("" : "+x"(v));
+  return v;
+}
+#include "kernels/bit_blocks_nibbles.h"
+
 const weft_host_kernel weft_host_avx2 = {.panel = few_or_tile_panel,
                                          .xor_rows = tile_xor_rows,
                                          .spread = spread_packets,
@@ -76,4 +87,11 @@ const weft_host_kernel weft_host_avx2 = {.panel = few_or_tile_panel,
                                          .steps_product = 10,
                                          .steps_sum = 3,
                                          .steps_entry = 9,
-                                         .steps_past = STEPS_PAST_CACHES};
+                                         .steps_past = STEPS_PAST_CACHES,
+                                         .bits = bits_panel,
+                                         .bits_form = WEFT_BIT_TABLES,
+                                         .bits_one = 4,
+                                         .bits_input = 201,
+                                         .bits_output = 51,
+                                         .bits_block = 61,
+                                         .bits_gather = 12};

@@ -26,7 +26,7 @@ static inline vec mac(vec acc, src x, con c) { return vec_xor(acc, product(x, c)
 #include "kernels/steps.h"
 
 #define BITS_TILE 1
-#include "kernels/x86/bit_blocks.h"
+#include "kernels/x86/bit_blocks_affine.h"
 
 const weft_host_kernel weft_host_gfni256 = {.panel = tile_panel,
                                             .xor_rows = tile_xor_rows,

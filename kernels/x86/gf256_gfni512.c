@@ -35,7 +35,7 @@ static inline vec mac2(vec acc, src x, con c, src z, con d) {
 #include "kernels/x86/few_rows_gfni512.h"
 
 #define BITS_TILE 2
-#include "kernels/x86/bit_blocks.h"
+#include "kernels/x86/bit_blocks_affine.h"
 #include "kernels/x86/rebuild_vbmi2.h"
 
 const weft_host_kernel weft_host_gfni512 = {.panel = few_or_tile_panel,

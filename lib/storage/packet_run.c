@@ -11,6 +11,7 @@ enum {
   PROGRAM_MIN = 512,  // bytes of a packet at once: fewer, and the calls cost too much
   BLOCKS_MIN = 64,    // likewise; vectors would be mostly empty
   AT_ONCE_MAX = 4096, // more does not help
+  GATHER_BYTES = 96,  // as many as a copy that begins is worth
   BLOCKS_SCRATCH = 32 << 10,
   TOTAL = 96 * 1024, // of all packets at once: first-level cache and a bit
   CACHED = 2 << 20,  // inputs beyond this are far: fetched ahead, too many streams for hardware
@@ -266,13 +267,18 @@ bool weft_packet_blocks_pay(const weft_host_kernel *kernel, const uint8_t *bits,
                             size_t inputs, size_t packet_bytes) {
   if (!kernel->bits)
     return false;
-  if (packet_bytes >= BLOCKS_MIN && packet_bytes < PROGRAM_MIN)
-    return true; // a program would gather them
   size_t ones = 0;
   for (size_t i = 0; i < outputs * inputs; i++)
     ones += bits[i];
+  size_t program = ones * kernel->bits_one;
+  if (packet_bytes >= BLOCKS_MIN && packet_bytes < PROGRAM_MIN) { // a program would gather them
+    if (!kernel->bits_gather)
+      return true;
+    program +=
+        (inputs + outputs) * kernel->bits_gather * (packet_bytes + GATHER_BYTES) / packet_bytes;
+  }
   const size_t in = cut(inputs, 8), out = cut(outputs, 8);
-  return ones * kernel->bits_one >
+  return program >
          in * kernel->bits_input + out * kernel->bits_output + in * out * kernel->bits_block;
 }
 

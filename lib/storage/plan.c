@@ -57,12 +57,13 @@ static weft_status make_program(const weft_plan *plan, const bit_matrix *m, bool
 }
 
 static weft_status make_blocks(weft_plan *plan, const bit_matrix *m) {
-  plan->blocks =
-      weft_ctx_take(plan->code->ctx, weft_bit_block_count(m->rows, m->columns) * sizeof(uint64_t),
-                    _Alignof(uint64_t));
+  const weft_bit_form form = plan->code->ctx->host->host->bits_form;
+  plan->blocks = weft_ctx_take(plan->code->ctx,
+                               weft_bit_words(form, m->rows, m->columns) * sizeof *plan->blocks,
+                               _Alignof(uint64_t));
   if (!plan->blocks)
     return WEFT_E_NOMEM;
-  weft_bit_blocks(m->bits, m->columns, m->rows, m->columns, plan->blocks);
+  weft_bit_blocks(form, m->bits, m->columns, m->rows, m->columns, plan->blocks);
   return WEFT_OK;
 }
 

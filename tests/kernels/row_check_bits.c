@@ -20,11 +20,11 @@ static void multiply(const row_check *check, const row_check_rows *rows, const b
                      const uint8_t *bits, bool last_first) {
   const size_t scratch_bytes = shape->times * ((rows->k + BLOCK - 1) / BLOCK) * WEFT_BIT_SCRATCH;
   test_guard scratch = test_guard_new(scratch_bytes);
-  uint64_t blocks[BLOCKS * BLOCKS];
+  uint64_t blocks[BLOCKS * BLOCKS * WEFT_BIT_TABLE_WORDS];
   const uint8_t *x[ROW_CHECK_ROWS + BLOCK];
   for (size_t j = 0; j < rows->k + BLOCK; j++)
     x[j] = rows->x[j < rows->k ? j : rows->k - 1];
-  weft_bit_blocks(bits, rows->k, rows->m, rows->k, blocks);
+  weft_bit_blocks(check->row->host->bits_form, bits, rows->k, rows->m, rows->k, blocks);
   weft_bit_panel panel = {.m = rows->m,
                           .k = rows->k,
                           .groups = shape->groups,

@@ -35,15 +35,21 @@ static inline src src_load(const uint8_t *from) {
   return (src){vec_load(from), vec_load(from + VEC_BYTES)};
 }
 
-// A table for all vectors, whose products are added to the sums or begin them. Sums are neither
-// moved nor merged: as a tree they take more registers than there are.
+// Neither moved nor merged with what is added next.
+static inline vec vec_kept(vec v) {
+  __asm__("" : "+x"(v));
+  return v;
+}
+
+// A table for all vectors, whose products are added to the sums or begin them. These are kept: as a
+// tree they take more registers than there are.
 WEFT_INLINE void half_row(vec *acc, const src *x, vec table, const bool high, const bool begin,
                           const size_t vecs) {
   WEFT_UNROLL for (size_t v = 0; v < vecs; v++) {
-    const vec p = _mm256_shuffle_epi8(table, high ? x[v].high : x[v].low);
+    const vec p = lookup(table, high ? x[v].high : x[v].low);
     acc[v] = begin ? p : vec_xor(acc[v], p);
   }
-  WEFT_UNROLL for (size_t v = 0; v < vecs; v++) __asm__("" : "+x"(acc[v]));
+  WEFT_UNROLL for (size_t v = 0; v < vecs; v++) acc[v] = vec_kept(acc[v]);
 }
 WEFT_INLINE void mac_row(vec *acc, const src *x, con c, const size_t vecs) {
   half_row(acc, x, c.low, false, false, vecs);
@@ -73,10 +79,6 @@ static inline vec vec_and(vec a, vec b) { return _mm256_and_si256(a, b); }
 static inline vec vec_of(uint8_t byte) { return _mm256_set1_epi8((char)byte); }
 static inline vec vec_up(vec v, int n) { return _mm256_slli_epi64(v, n); }
 static inline vec vec_down(vec v, int n) { return _mm256_srli_epi64(v, n); }
-static inline vec vec_kept(vec v) {
-  __asm__("" : "+x"(v));
-  return v;
-}
 #include "kernels/bit_blocks_nibbles.h"
 
 const weft_host_kernel weft_host_avx2 = {.panel = few_or_tile_panel,

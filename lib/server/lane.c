@@ -350,7 +350,9 @@ void weft_lane_stop(weft_server_lane *lane) {
     pthread_cond_destroy(&lane->wake);
   }
   for (weft_server_batch *batch = pop(lane); batch; batch = pop(lane)) {
+    pthread_mutex_lock(&lane->server->lock); // lanes that go on have batches of the segment too
     weft_server_unref(lane->server, batch->segment);
+    pthread_mutex_unlock(&lane->server->lock);
     weft_batch_free(lane->server, batch);
   }
   for (size_t i = 0; i < WEFT_LANE_DEPTH; i++)

@@ -115,6 +115,32 @@ START_TEST(nothing_is_left_of_what_fails_in_the_end) {
 }
 END_TEST
 
+static void single_packets(weft_server_options *options) {
+  options->batch_packets = 1;
+  options->ready_bytes = SIZE_MAX;
+}
+
+// What waits at a lane that has ended is dropped while the other one still finishes its own, of the
+// same segment.
+START_TEST(lanes_end_one_by_one) {
+  for (int round = 0; round < 20; round++) {
+    test_allocator memory;
+    test_allocator_init(&memory, 0);
+    weft_ctx *contexts[2] = {server_context("scalar", &memory.allocator),
+                             server_context("scalar", &memory.allocator)};
+    weft_server *server = server_on(contexts, 2, single_packets);
+    const uint8_t data[SEGMENT_BYTES] = {1};
+    server_push(server, 0, data, sizeof data);
+    server_request(server, 0, 0, 2000);
+    ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
+    weft_server_free(server);
+    weft_ctx_free(contexts[0]);
+    weft_ctx_free(contexts[1]);
+    ck_assert_int_eq(test_allocator_live(&memory), 0);
+  }
+}
+END_TEST
+
 static void batches_of_three(weft_server_options *options) { options->batch_packets = 3; }
 
 // Packets that the caller never gave back: of products that were handed out whole, and of one that
@@ -294,6 +320,7 @@ END_TEST
 void server_add_failure_tests(TCase *cases) {
   tcase_add_test(cases, a_lane_that_fails_loses_no_packet);
   tcase_add_test(cases, nothing_is_left_of_what_fails_in_the_end);
+  tcase_add_test(cases, lanes_end_one_by_one);
   tcase_add_test(cases, nothing_is_left_of_what_was_not_released);
   tcase_add_test(cases, products_are_no_larger_than_a_size);
   tcase_add_test(cases, lanes_take_no_signals);

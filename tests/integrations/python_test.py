@@ -212,12 +212,20 @@ class Coding(unittest.TestCase):
         self.assertEqual(weft.decode_batch(self.context, whole), [*data[:2], None, *data[3:]])
         self.assertEqual((weft.decode_batch(self.context, []), weft.Encoder.batches([], 5)), ([], []))
 
+    def test_an_encoder_several_times_at_once(self):
+        encoder, other, alone = (weft.Encoder(self.context, self.id, self.data) for _ in range(3))
+        for one in encoder, other, alone:
+            one.fix_random(bytes(32))
+        made = weft.Encoder.batches([encoder, other, encoder], 2)
+        self.assertEqual([made[0], made[2]], [alone.batch(2), alone.batch(2)])  # it goes on from batch to batch
+        self.assertEqual(made[1], made[0])
+
     def test_many_that_do_not_go_together(self):
         encoder, other = (weft.Encoder(self.context, self.id, self.data) for _ in range(2))
         with weft.Context() as context:
             foreign = weft.Encoder(context, self.id, self.data)
-            for wrong in ([encoder, encoder], [encoder, foreign]):
-                with self.assertRaisesRegex(ValueError, "of one context, each once"):
+            for wrong in ([encoder, foreign], [foreign, encoder]):
+                with self.assertRaisesRegex(ValueError, "encoders of one context"):
                     weft.Encoder.batches(wrong, 1)
         closed = weft.Encoder(self.context, self.id, self.data)
         closed.close()

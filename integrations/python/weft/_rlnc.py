@@ -99,10 +99,13 @@ class Encoder(_Coder):
 
     @staticmethod
     def batches(encoders, count):
-        """The same for many encoders of one context at once: on a GPU by one launch."""
+        """The same for many encoders of one context at once: on a GPU by one launch.
+
+        One that is there several times goes on from batch to batch, as in calls of its own.
+        """
         encoders, count = list(encoders), _whole("count", count)
-        if len(set(encoders)) != len(encoders) or any(e._context is not encoders[0]._context for e in encoders):
-            raise ValueError("encoders of one context, each once")
+        if any(e._context is not encoders[0]._context for e in encoders):
+            raise ValueError("encoders of one context")
         made = [(bytearray(count * e.id.blocks), bytearray(count * e.id.block_bytes)) for e in encoders]
         if made and count:
             table = (_Batch * len(made))(*(e._batch(count, *out) for e, out in zip(encoders, made)))

@@ -153,6 +153,22 @@ class Streams(unittest.TestCase):
         network.run(lambda: any(e.kind == weft.EventKind.NEIGHBOUR_LOST for e in network.events[0]))
         self.assertEqual(network.events[0][-1].reason, weft.LostReason.LEFT)
 
+    def test_a_lost_farewell_is_said_again(self):
+        network = self.row(self.options(), 2)
+        source, fetcher = network.engines
+        source.put(b"all of it", 0)
+        self.assertFalse(fetcher.farewell_again())
+        network.run(lambda: fetcher.done)
+        network.loss = 1
+        network.way.clear()
+        until_us = network.now_us + 200_000
+        network.run(lambda: network.now_us >= until_us)
+        self.assertEqual((fetcher.finished, source.finished), (True, False))
+        network.loss = 0
+        self.assertTrue(fetcher.farewell_again())
+        network.turn(1)
+        network.run(lambda: source.finished, limit_us=until_us + 50_000)
+
     def test_addresses_to_dial(self):
         options = self.options(neighbours_target=2, addresses_max=8)
         engine = weft.Engine(self.context, options, address=b"me")

@@ -393,6 +393,13 @@ class Engine(_CalledBack):
         """Done, and so is every neighbour: nothing more will be sent unless somebody asks."""
         return self._run(_c.weft_engine_finished)
 
+    def farewell_again(self):
+        """Tells neighbours once more that this fetch (bulk) is finished, as the word may be lost.
+
+        False: there is nobody to tell, or it is not finished.
+        """
+        return self._run(_c.weft_engine_farewell_again)
+
     def play_time_us(self, segment):
         """When it is to be played; None while playback has no schedule."""
         at_us = ctypes.c_int64()

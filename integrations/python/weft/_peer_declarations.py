@@ -315,6 +315,7 @@ _declare({
     "weft_engine_seek": (_status, [_handle, _count, _time]),
     "weft_engine_done": (ctypes.c_bool, [_handle]),
     "weft_engine_finished": (ctypes.c_bool, [_handle]),
+    "weft_engine_farewell_again": (ctypes.c_bool, [_handle]),
     "weft_engine_play_time": (_status, [_handle, _count, _p(_time)]),
     "weft_engine_get_statistics": (None, [_handle, _p(_EngineStatistics)]),
     "weft_engine_get_neighbour": (_status, [_handle, _size, _p(_NeighbourStatistics)]),

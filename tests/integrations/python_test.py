@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import unittest.mock
 
 import weft
 
@@ -219,6 +220,34 @@ class Coding(unittest.TestCase):
         made = weft.Encoder.batches([encoder, other, encoder], 2)
         self.assertEqual([made[0], made[2]], [alone.batch(2), alone.batch(2)])  # it goes on from batch to batch
         self.assertEqual(made[1], made[0])
+
+    def test_closing_waits_for_what_is_being_made(self):
+        def slowly(real):
+            def call(context, *rest):
+                begun.set()
+                closes.wait(0.2)
+                order.append("made")
+                return real(context, *rest)
+            return call
+
+        makers = {"weft_segment_new": lambda c: weft.Encoder(c, self.id, self.data),
+                  "weft_decoder_new": lambda c: weft.Decoder(c, self.id),
+                  "weft_recoder_new": lambda c: weft.Recoder(c, self.id),
+                  "weft_engine_new": lambda c: weft.Engine(c, weft.EngineOptions(stream=1, blocks=8, block_bytes=64)),
+                  "weft_server_new": lambda c: weft.Server([self.context, c]),
+                  "weft_code_new": lambda c: weft.Code(c, "vandermonde", 4, 2)}
+        for name, make in makers.items():
+            begun, closes, order, context = threading.Event(), threading.Event(), [], weft.Context()
+            with unittest.mock.patch.object(weft._context._c, name, slowly(getattr(weft._context._c, name))):
+                maker = threading.Thread(target=make, args=(context,))
+                maker.start()
+                begun.wait()
+                context.close()
+                order.append("closed")
+                closes.set()
+                maker.join()
+            self.assertEqual((name, order), (name, ["made", "closed"]))
+            self.assertEqual(context._made, {})
 
     def test_many_that_do_not_go_together(self):
         encoder, other = (weft.Encoder(self.context, self.id, self.data) for _ in range(2))

@@ -150,11 +150,16 @@ class Context:
     def close(self):
         """Frees it and all that was made from it; further calls on any of these are errors.
 
-        A call of another thread on one of them is waited for.
+        A call of another thread on one of them, or that makes one, is waited for.
         """
-        for at, (_, lock) in reversed(list(self._made.items())):
-            self._let_go(at, lock)
-        at, self._at = self._at, None
+        at, self._at = self._at, None  # nothing is begun from here on
+        try:
+            while self._made:  # again for what was being made meanwhile
+                for made, (_, lock) in reversed(list(self._made.items())):
+                    self._let_go(made, lock)
+        except BaseException:
+            self._at = at  # such as a callback's of one of them: to be closed later
+            raise
         if at and _c is not None:  # None: the interpreter is ending
             _c.weft_ctx_free(at)
 
@@ -199,12 +204,19 @@ class Context:
         if not self._keeps(at, lock):
             return
         with lock:
-            # Another thread may have been first.
-            free, _ = self._made.pop(at) if self._keeps(at, lock) else (None, None)
-            if callable(free):
-                free(at)
-            elif free and _c is not None:
-                getattr(_c, free)(at)
+            if not self._keeps(at, lock):  # another thread was first
+                return
+            # Its address may be another's as soon as it is free; close() is to wait for the freeing.
+            freeing = object()
+            self._made[freeing] = None, lock
+            free, _ = self._made.pop(at)
+            try:
+                if callable(free):
+                    free(at)
+                elif free and _c is not None:
+                    getattr(_c, free)(at)
+            finally:
+                self._made.pop(freeing, None)
 
     @property
     def backend(self):

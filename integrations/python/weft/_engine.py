@@ -204,9 +204,10 @@ class Engine(_CalledBack):
         # The library goes on using all of these.
         self._held = codec_user, codec, trust, keys, chance, table
         at = ctypes.c_void_p()
-        status = _c.weft_engine_new(context._open(), ctypes.byref(table), ctypes.byref(own), ctypes.byref(at))
-        if at.value:
-            self._take(at, "weft_engine_free")
+        with context._busy() as of:
+            status = _c.weft_engine_new(of, ctypes.byref(table), ctypes.byref(own), ctypes.byref(at))
+            if at.value:
+                self._take(at, "weft_engine_free")
         self._callbacks.tell()
         _check(status, repr(options))
 

@@ -74,14 +74,15 @@ class Encoder(_Coder):
         how = _EncoderOptions(systematic, seeded, _whole("first_seed", first_seed, 64), _density(density))
         held = _read_only(data)
         options = _SegmentOptions(id=self.id, data=_address(held), bytes=_length(data))
-        _check(_c.weft_segment_new(context._open(), ctypes.byref(options), None, ctypes.byref(segment)),
-               "%d bytes of data for %d blocks of %d" % (_length(data), self.id.blocks, self.id.block_bytes))
-        self._segment = context._keep(segment, "weft_segment_free", self._lock)
-        status = _c.weft_encoder_new(segment, ctypes.byref(how), ctypes.byref(at))
-        if status != OK:
-            context._let_go(self._segment, self._lock)
-        _check(status)
-        self._take(at, "weft_encoder_free")
+        with context._busy() as of:
+            _check(_c.weft_segment_new(of, ctypes.byref(options), None, ctypes.byref(segment)),
+                   "%d bytes of data for %d blocks of %d" % (_length(data), self.id.blocks, self.id.block_bytes))
+            self._segment = context._keep(segment, "weft_segment_free", self._lock)
+            status = _c.weft_encoder_new(segment, ctypes.byref(how), ctypes.byref(at))
+            if status != OK:
+                context._let_go(self._segment, self._lock)
+            _check(status)
+            self._take(at, "weft_encoder_free")
 
     def close(self):
         super().close()
@@ -145,8 +146,9 @@ class Decoder(_Taker):
         super().__init__(context, shape)
         at = ctypes.c_void_p()
         options = _DecoderOptions(id=self.id, eager=eager)
-        _check(_c.weft_decoder_new(context._open(), ctypes.byref(options), ctypes.byref(at)), repr(self.id))
-        self._take(at, "weft_decoder_free")
+        with context._busy() as of:
+            _check(_c.weft_decoder_new(of, ctypes.byref(options), ctypes.byref(at)), repr(self.id))
+            self._take(at, "weft_decoder_free")
 
     @property
     def rank(self):
@@ -201,9 +203,10 @@ class Recoder(_Taker):
         at = ctypes.c_void_p()
         capacity = self.id.blocks if capacity is None else capacity
         capacity = _whole("capacity", capacity)
-        _check(_c.weft_recoder_new(context._open(), ctypes.byref(self.id), capacity, ctypes.byref(at)),
-               "capacity %d, %r" % (capacity, self.id))
-        self._take(at, "weft_recoder_free")
+        with context._busy() as of:
+            _check(_c.weft_recoder_new(of, ctypes.byref(self.id), capacity, ctypes.byref(at)),
+                   "capacity %d, %r" % (capacity, self.id))
+            self._take(at, "weft_recoder_free")
 
     @property
     def held(self):

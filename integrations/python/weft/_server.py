@@ -3,6 +3,7 @@
 
 import atexit
 import collections
+import contextlib
 import ctypes
 import dataclasses
 import time
@@ -152,16 +153,18 @@ class Server(_CalledBack):
         table = _fill(_ServerOptions(), options, (
             "memory_bytes", "ready_bytes", "gather_us", "batch_packets", "fall_over", "repeatable"))
         table.density_q16 = _density(options.density)
-        table.contexts = (ctypes.c_void_p * len(contexts))(*(context._open() for context in contexts))
         table.context_count = len(contexts)
         clock = self._callbacks.make(_CLOCK, lambda _: clock_us(), int)
         table.now_us = ctypes.c_void_p.from_buffer(clock).value
         at = ctypes.c_void_p()
-        status = _c.weft_server_new(ctypes.byref(table), ctypes.byref(at))
-        if at.value:
-            self._take(at, "weft_server_free")
-            _servers.add(self)
-            self._follow(contexts[1:], at.value)
+        with contextlib.ExitStack() as busy:
+            open_ones = [busy.enter_context(context._busy()) for context in contexts]
+            table.contexts = (ctypes.c_void_p * len(contexts))(*open_ones)
+            status = _c.weft_server_new(ctypes.byref(table), ctypes.byref(at))
+            if at.value:
+                self._take(at, "weft_server_free")
+                _servers.add(self)
+                self._follow(contexts[1:], at.value)
         self._callbacks.tell()
         _check(status, repr(options))
 

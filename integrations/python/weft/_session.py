@@ -121,9 +121,10 @@ class Sessions(_CalledBack):
             table.admit = self._own_admit(options.admit)
         self._held = generator, rng  # which the library goes on using
         at = ctypes.c_void_p()
-        _check(_c.weft_sessions_new(context._open(), ctypes.byref(table), time_of(now_us), ctypes.byref(at)),
-               "%d links, a blob of %d bytes" % (options.links_max, table.blob_bytes))
-        self._take(at, "weft_sessions_free")
+        with context._busy() as of:
+            _check(_c.weft_sessions_new(of, ctypes.byref(table), time_of(now_us), ctypes.byref(at)),
+                   "%d links, a blob of %d bytes" % (options.links_max, table.blob_bytes))
+            self._take(at, "weft_sessions_free")
 
     def _own_admit(self, admit):
         def ask(_, public_key, address):

@@ -24,10 +24,11 @@ class Code(_Handle):
                                packet_bytes=_whole("packet_bytes", packet_bytes),
                                parity=_address(held) if held is not None else None)
         known = [*self.names(), "matrix"]
-        _check(_c.weft_code_new(context._open(), ctypes.byref(options), ctypes.byref(at)),
-               "%s with k = %d, m = %d" % (name, k, m) if name in known
-               else "there is no code %s, but %s" % (name, ", ".join(known)))
-        self._take(at, "weft_code_free")
+        with context._busy() as of:
+            _check(_c.weft_code_new(of, ctypes.byref(options), ctypes.byref(at)),
+                   "%s with k = %d, m = %d" % (name, k, m) if name in known
+                   else "there is no code %s, but %s" % (name, ", ".join(known)))
+            self._take(at, "weft_code_free")
 
     @staticmethod
     def names():

@@ -242,7 +242,25 @@ static uint16_t helper(weft_engine *e, uint64_t segment, bool verified, uint16_t
   return best[kind];
 }
 
-// Of blocks those that are not here, by their numbers.
+// Of the 64 blocks from `base` on those that are under way. Where they must come from one neighbour
+// alone, from that one and since then: what others send is not taken, nor what it sent before.
+static uint64_t under_way(const weft_engine *e, uint64_t segment, uint16_t index, uint32_t base) {
+  const weft_slot *slot = weft_window_slot(e, segment);
+  const bool solo = slot->solo != WEFT_NO_NEIGHBOUR;
+  uint64_t mask = 0;
+  for (size_t i = solo ? index : 0; i < (solo ? index + 1u : e->used); i++) {
+    const weft_neighbour *n = &e->neighbours[i];
+    for (size_t a = 0; a < n->ask_count; a++) {
+      const weft_request *r = &n->asks[a].request;
+      if (r->segment == segment && r->kind == WEFT_REQUEST_BLOCKS && r->count == base &&
+          (!solo || n->asks[a].hope_us >= slot->solo_us))
+        mask |= r->mask;
+    }
+  }
+  return mask;
+}
+
+// Of blocks those that are not here nor under way, by their numbers.
 static void ask_blocks(weft_engine *e, uint64_t segment, uint16_t index, int64_t now_us) {
   const uint32_t blocks = weft_window_held(e, segment)->blocks;
   const void *opened = weft_window_slot(e, segment)->segment;
@@ -253,6 +271,7 @@ static void ask_blocks(weft_engine *e, uint64_t segment, uint16_t index, int64_t
     weft_request r = {.segment = segment, .kind = WEFT_REQUEST_BLOCKS, .count = (uint16_t)base};
     for (uint32_t b = base; b < blocks && b < base + 64; b++)
       r.mask |= have[b / 8] >> b % 8 & 1 ? 0 : UINT64_C(1) << (b - base);
+    r.mask &= ~under_way(e, segment, index, base);
     if (r.mask)
       weft_request_send(e, index, &r, now_us);
   }

@@ -115,7 +115,7 @@ static int load(const char *scenario, const words *w, weft_sim_parameters *p) {
 
 bool sim_check(const sim_settings *settings, weft_sim_parameters *p, char why[WEFT_SIM_TEXT]) {
   const weft_sim_transport *t = settings->transport;
-  return weft_sim_check_share(p, t ? (double)t->here / (double)t->ranks : 1, why);
+  return t ? weft_sim_check_ranks(p, t->ranks, t->rank_bytes, why) : weft_sim_check(p, why);
 }
 
 static int run(const char *scenario, const words *w, const char *command,

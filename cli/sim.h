@@ -23,7 +23,7 @@ typedef struct sim_outcome {
   char *row, *heading; // of summary.csv
 } sim_outcome;
 
-// weft_sim_check for as many ranks as are on one machine.
+// weft_sim_check, of the ranks there are.
 bool sim_check(const sim_settings *settings, weft_sim_parameters *parameters,
                char why[WEFT_SIM_TEXT]);
 

@@ -10,7 +10,9 @@
 
 typedef struct weft_sim_transport {
   size_t rank, ranks;
-  size_t here; // ranks on one machine, at most: the same number for all, who must not part over it
+  // What a rank has of its machine's memory, at least: the same number for all, who must not part
+  // over it.
+  double rank_bytes;
   void *user;
   // Hands `bytes[r]` bytes at `data[r]` to every other rank r and takes what they have for us,
   // which stays until the next call. All ranks call it once in each window.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // MPI as a transport: one exchange of sizes and one of parcels in each window.
+#define _POSIX_C_SOURCE 200809L
 #include "sim/mpi/transport_mpi.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <mpi.h>
 
@@ -89,8 +91,9 @@ weft_status weft_sim_mpi_new(weft_sim_transport *out) {
   MPI_Comm_size(MPI_COMM_WORLD, &s->ranks);
   MPI_Comm_rank(MPI_COMM_WORLD, &s->rank);
   const size_t ranks = (size_t)s->ranks;
-  int here = (int)weft_sim_mpi_local_ranks();
-  MPI_Allreduce(MPI_IN_PLACE, &here, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  double rank_bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) /
+                      (double)weft_sim_mpi_local_ranks();
+  MPI_Allreduce(MPI_IN_PLACE, &rank_bytes, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
   s->send_bytes = calloc(ranks, sizeof *s->send_bytes);
   s->receive_bytes = calloc(ranks, sizeof *s->receive_bytes);
   s->in = calloc(ranks, sizeof *s->in);
@@ -98,7 +101,7 @@ weft_status weft_sim_mpi_new(weft_sim_transport *out) {
   s->requests = calloc(2 * ranks, sizeof(MPI_Request));
   *out = (weft_sim_transport){.rank = (size_t)s->rank,
                               .ranks = ranks,
-                              .here = (size_t)here,
+                              .rank_bytes = rank_bytes,
                               .user = s,
                               .exchange = exchange,
                               .sum = sum,

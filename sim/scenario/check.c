@@ -54,15 +54,17 @@ double weft_sim_memory_bytes(const weft_sim_parameters *p) {
   return (double)p->peers * (engine_bytes(p) + p->window * segment + 730 + 4.0 * p->neighbours_max);
 }
 
-static bool fits(const weft_sim_parameters *p, double share, char error[WEFT_SIM_TEXT]) {
-  const double have = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-  const double need = share * weft_sim_memory_bytes(p);
+static bool fits(const weft_sim_parameters *p, size_t ranks, double have,
+                 char error[WEFT_SIM_TEXT]) {
+  const double need = weft_sim_memory_bytes(p) / (double)ranks;
   if (need <= 0.95 * have)
     return true;
+  const bool many = ranks > 1;
   snprintf(error, WEFT_SIM_TEXT,
-           "the run may take %.1f GiB and this machine has %.1f GiB; lower peers, window or "
+           "the run may take %.1f GiB%s and %s machine has %.1f GiB%s; lower peers, window or "
            "neighbours-max, or choose fidelity = rank",
-           need / 0x1p30, have / 0x1p30);
+           need / 0x1p30, many ? " a rank" : "", many ? "the smallest" : "this", have / 0x1p30,
+           many ? " for one" : "");
   return false;
 }
 
@@ -155,7 +157,8 @@ static bool classes_described(const weft_sim_parameters *p, char error[WEFT_SIM_
   return false;
 }
 
-bool weft_sim_check_share(weft_sim_parameters *p, double share, char error[WEFT_SIM_TEXT]) {
+bool weft_sim_check_ranks(weft_sim_parameters *p, size_t ranks, double rank_bytes,
+                          char error[WEFT_SIM_TEXT]) {
   if (p->fidelity_auto)
     p->fidelity = p->peers <= BYTES_UP_TO          ? WEFT_SIM_BYTES
                   : p->peers <= COEFFICIENTS_UP_TO ? WEFT_SIM_COEFFICIENTS
@@ -171,9 +174,10 @@ bool weft_sim_check_share(weft_sim_parameters *p, double share, char error[WEFT_
     return false;
   }
   return classes_described(p, error) && (p->kind == WEFT_SIM_STORE || classes_possible(p, error)) &&
-         fits(p, share, error);
+         fits(p, ranks, rank_bytes, error);
 }
 
 bool weft_sim_check(weft_sim_parameters *p, char error[WEFT_SIM_TEXT]) {
-  return weft_sim_check_share(p, 1, error);
+  const double have = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+  return weft_sim_check_ranks(p, 1, have, error);
 }

@@ -38,8 +38,9 @@ const char *weft_sim_shipped(size_t index, const char **about);
 const char *weft_sim_shipped_text(const char *name, char error[WEFT_SIM_TEXT]);
 // What no run can fulfil. Fills in what was left to be chosen (fidelity).
 bool weft_sim_check(weft_sim_parameters *parameters, char error[WEFT_SIM_TEXT]);
-// The same where this machine has that share of the peers, and others have the rest.
-bool weft_sim_check_share(weft_sim_parameters *parameters, double share, char error[WEFT_SIM_TEXT]);
+// The same where ranks of so much memory each share the peers.
+bool weft_sim_check_ranks(weft_sim_parameters *parameters, size_t ranks, double rank_bytes,
+                          char error[WEFT_SIM_TEXT]);
 // Memory that the run takes at most, about.
 double weft_sim_memory_bytes(const weft_sim_parameters *parameters);
 

@@ -8,6 +8,7 @@ set -euo pipefail
 weft=$PWD/$1
 program=("$weft")
 mpi=${2:+$PWD/$2}
+unlike=${3:+$PWD/$3}
 work=${TEST_TMPDIR:-$(mktemp -d)}
 cd -- "$work"
 
@@ -49,6 +50,17 @@ else
   ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 timeout 60 mpirun --oversubscribe -n "$many" "$mpi" "${small[@]}" --no-files >state 2>err || code=$?
   [ "$code" != 0 ] || fail "$many ranks on $(nproc --all) processors were not refused"
   says 'ranks would wait for each other' err
+
+  # What one machine lacks, or its files, end the run on all: who went on would wait for ever.
+  together() { # WHAT WANTED-IN-err ARGUMENT... of mpirun
+    local what=$1 wanted=$2 code=0
+    shift 2
+    ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 timeout 60 mpirun --oversubscribe "$@" >state 2>err || code=$?
+    case $code in 0 | 124) fail "$what of the second rank: code $code: $(cat err)" ;; esac
+    says "$wanted" err
+    [ "$(grep -c '^weft sim:' err)" = 1 ] || fail "$what of the second rank is not told once: $(cat err)"
+  }
+  together 'little memory' 'the run may take' -x UNLIKE=memory -n 2 "$unlike" "${small[@]}" --peers 300 --fidelity bytes --threads 1 --no-files
 fi
 
 [ "$failures" = 0 ] || exit 1

@@ -42,6 +42,38 @@ static int tell_once(int code, int rank, const GString *messages, const GString 
   return worst;
 }
 
+// A rank is a thread unless --threads says otherwise.
+static int run_sim(int argc, char **argv, weft_sim_transport *transport) {
+  char **words = g_new0(char *, (size_t)argc + 3);
+  bool threads = false;
+  for (int i = 0; i < argc; i++) {
+    words[i] = argv[i];
+    threads = threads || strncmp(argv[i], "--threads", 9) == 0 || strcmp(argv[i], "-t") == 0;
+  }
+  char name[] = "--threads=1";
+  if (!threads)
+    words[argc] = name;
+  if (transport->rank == 0)
+    cli_environment_check();
+  const int code = sim_command(argc + !threads, words, transport);
+  g_free(words);
+  return code;
+}
+
+// Where any machine has too few processors no rank begins; those that are there say so.
+static int run_rank(int argc, char **argv, weft_sim_transport *transport, bool oversubscribe) {
+  const size_t local = weft_sim_mpi_local_ranks();
+  const bool crowded = local > g_get_num_processors() && !oversubscribe;
+  uint64_t any = crowded;
+  if (transport->sum(transport->user, &any, 1) == WEFT_OK && !any)
+    return run_sim(argc, argv, transport);
+  return !crowded ? CLI_OK
+                  : cli_error("sim", CLI_USAGE,
+                              "%zu ranks on %u processors: ranks would wait for each other; "
+                              "--oversubscribe if that is meant",
+                              local, g_get_num_processors());
+}
+
 int main(int argc, char **argv) {
   int provided;
   if (!cli_start())
@@ -52,36 +84,15 @@ int main(int argc, char **argv) {
   GString *messages = g_string_new(""), *objects = g_string_new("");
   FILE *const out = fdopen(dup(STDOUT_FILENO), "w"); // of a rank whose own is closed below
   int code;
-  const size_t local = weft_sim_mpi_local_ranks();
   (void)cli_json_errors(argc, argv, stdout);
   if (weft_sim_mpi_new(&transport) != WEFT_OK) {
     code = cli_error("sim", CLI_MACHINE, "%s", weft_status_text(WEFT_E_NOMEM));
-  } else if (local > g_get_num_processors() && !oversubscribe) {
-    code = CLI_USAGE;
-    if (transport.rank == 0)
-      cli_error("sim", code,
-                "%zu ranks on %u processors: ranks would wait for each other; "
-                "--oversubscribe if that is meant",
-                local, g_get_num_processors());
   } else {
     if (transport.rank > 0) {
       (void)!freopen("/dev/null", "w", stdout); // help and lists are told once
       cli_hold_messages(messages, objects);
     }
-    // A rank is a thread unless --threads says otherwise.
-    char **words = g_new0(char *, (size_t)argc + 3);
-    bool threads = false;
-    for (int i = 0; i < argc; i++) {
-      words[i] = argv[i];
-      threads = threads || strncmp(argv[i], "--threads", 9) == 0 || strcmp(argv[i], "-t") == 0;
-    }
-    char name[] = "--threads=1";
-    if (!threads)
-      words[argc] = name;
-    if (transport.rank == 0)
-      cli_environment_check();
-    code = sim_command(argc + !threads, words, &transport);
-    g_free(words);
+    code = run_rank(argc, argv, &transport, oversubscribe);
   }
   const int rank = (int)transport.rank;
   weft_sim_mpi_free(&transport);

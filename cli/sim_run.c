@@ -268,6 +268,10 @@ int sim_run(const sim_settings *settings, const weft_sim_parameters *parameters,
     code = bad_trace(parameters->trace_file, p.trace_line);
   else if (parameters->kind == WEFT_SIM_STORE && of_code(status))
     code = bad_code(parameters);
+  else if (t && status == WEFT_E_ARGUMENT)
+    code = cli_error(NAME, CLI_USAGE, "ranks need threads alike: --threads says how many");
+  else if (status == WEFT_E_STOPPED && !cli_signal())
+    code = CLI_OK;            // another rank says why
   else if (status != WEFT_OK) // a run writes nothing, and reads only this
     code = failed(status, settings->backend, parameters->trace_file);
   else if (!t || t->rank == 0)

@@ -251,6 +251,25 @@ static weft_status build(weft_sim_swarm *swarm) {
   return WEFT_OK;
 }
 
+// Whether every rank could make its part: who went on without one would wait for it for ever.
+// WEFT_E_STOPPED: another one could not, and says why.
+static weft_status agree(const weft_sim_transport *t, weft_status status) {
+  uint64_t failed = status != WEFT_OK;
+  if (!t)
+    return status;
+  WEFT_TRY(t->sum(t->user, &failed, 1));
+  return status == WEFT_OK && failed ? WEFT_E_STOPPED : status;
+}
+
+// Ranks take their lanes' letters apart by the number of lanes that they have themselves.
+static weft_status same_threads(const weft_sim_options *o) {
+  uint64_t sum = o->threads;
+  if (!o->transport)
+    return WEFT_OK;
+  WEFT_TRY(o->transport->sum(o->transport->user, &sum, 1));
+  return sum == o->threads * o->transport->ranks ? WEFT_OK : WEFT_E_ARGUMENT;
+}
+
 weft_status weft_sim_swarm_new(const weft_sim_options *options, weft_sim_swarm **out) {
   if (!options || !out || !options->parameters || options->threads < 1)
     return WEFT_E_ARGUMENT;
@@ -263,7 +282,10 @@ weft_status weft_sim_swarm_new(const weft_sim_options *options, weft_sim_swarm *
     return WEFT_E_NOMEM;
   swarm->options = *options;
   swarm->parameters = *p;
-  const weft_status status = build(swarm);
+  weft_status status = same_threads(options);
+  if (status == WEFT_OK)
+    status = build(swarm);
+  status = agree(options->transport, status);
   if (status != WEFT_OK)
     weft_sim_swarm_free(swarm);
   else

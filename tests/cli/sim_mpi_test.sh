@@ -61,6 +61,11 @@ else
     [ "$(grep -c '^weft sim:' err)" = 1 ] || fail "$what of the second rank is not told once: $(cat err)"
   }
   together 'little memory' 'the run may take' -x UNLIKE=memory -n 2 "$unlike" "${small[@]}" --peers 300 --fidelity bytes --threads 1 --no-files
+  together 'one processor' 'ranks would wait for each other' -x UNLIKE=processors -n 2 "$unlike" "${small[@]}" --threads 1 --no-files
+  seq 1 30 >trace
+  traced=("$mpi" --oversubscribe "${small[@]}" --threads 1 --no-files --arrival trace)
+  together 'no trace' 'no-such' -n 1 "${traced[@]}" --trace trace : -n 1 "${traced[@]}" --trace no-such
+  together 'two threads' 'threads' -n 1 "${traced[@]}" --trace trace : -n 1 "${traced[@]}" --trace trace --threads 2
 fi
 
 [ "$failures" = 0 ] || exit 1

@@ -261,9 +261,9 @@ static void recode(scene *r) {
   flow *flows[SEGMENTS_MAX];
   size_t count = 0;
   for (size_t i = 0; i < r->count; i++) {
-    if (weft_decoder_rank(r->flows[i].relay) == 0 || fixture_below(4) == 0)
+    flows[count] = &r->flows[fixture_below(r->count)]; // some of them more than once
+    if (weft_decoder_rank(flows[count]->relay) == 0 || fixture_below(4) == 0)
       continue;
-    flows[count] = &r->flows[i];
     decoders[count] = flows[count]->relay;
     all[count] = recoding_new(r, flows[count]);
     batches[count] = all[count].batch;

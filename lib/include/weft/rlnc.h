@@ -232,7 +232,7 @@ weft_status weft_decoders_add(weft_arrival *arrivals, size_t count, weft_mem mem
                               weft_queue *queue);
 
 // Recodes: batch i is m packets of decoder i, in any memory (decoders in host memory: HOST or
-// PINNED). Decoders differ. As weft_decoder_recode_batch otherwise, but that on a device
+// PINNED). A decoder may be there several times. As weft_decoder_recode_batch, but that on a device
 // coefficients are there with the payloads, and mix what arrived rather than what was reduced.
 // Coefficients right before their payload, as in a datagram, are made in one piece with it.
 // WEFT_PENDING: a decoder is at rank 0, nothing was made.

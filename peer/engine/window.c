@@ -129,7 +129,8 @@ static bool far_behind(const weft_engine *e, const weft_neighbour *n) {
   return false;
 }
 
-// Whether a neighbour still waits for the segment from here (bulk).
+// Whether a neighbour still waits for the segment from here (bulk). What it has all of and has not
+// verified may lack the manifest, or come to be had again.
 static bool waited_for(const weft_engine *e, uint64_t segment) {
   for (size_t i = 0; i < e->used; i++) {
     const weft_neighbour *n = &e->neighbours[i];
@@ -140,7 +141,7 @@ static bool waited_for(const weft_engine *e, uint64_t segment) {
     if (n->state != WEFT_NEIGHBOUR_OPEN || segment < n->first || far_behind(e, n))
       continue;
     const weft_policy_want *want = weft_neighbour_want(e, n, segment);
-    if (!want || want->rank < weft_window_blocks(e, segment))
+    if (e->options->trust || !want || want->rank < weft_window_blocks(e, segment))
       return true;
   }
   return false;

@@ -305,24 +305,26 @@ END_TEST
 // Sizes at which panels take all of what is promised for them: 16 coded packets beside 16 source
 // blocks, on more threads than have room in it.
 START_TEST(decoders_keep_their_promise_where_panels_are_large) {
-  enum { N = 32, K = 128 << 10, THREADS = 8 };
+  enum { BLOCKS = 32, BLOCK_BYTES = 128 << 10, THREADS = 8 };
   fixture_start(302);
   meter m = {.allocator = {.alloc = meter_alloc, .free = meter_free}};
   m.allocator.user = &m;
   weft_ctx *ctx, *plain = fixture_ctx(NULL, 1);
   EXPECT_OK(weft_ctx_new(&ctx, &(weft_ctx_options){.threads = THREADS, .allocator = &m.allocator}));
   const weft_encoder_options blocks_first = {.systematic = true};
-  fixture_source source = fixture_source_new(plain, N, K, N * K, &blocks_first);
+  fixture_source source =
+      fixture_source_new(plain, BLOCKS, BLOCK_BYTES, BLOCKS * BLOCK_BYTES, &blocks_first);
   weft_encoder *coded;
   EXPECT_OK(weft_encoder_new(source.segment, NULL, &coded));
   const size_t before = m.now;
   m.most = m.now;
   weft_decoder *decoder;
   EXPECT_OK(weft_decoder_new(ctx, &(weft_decoder_options){.id = source.id}, &decoder));
-  uint8_t *datagram = fixture_malloc(WEFT_PACKET_ROOM_BYTES(N, K));
-  for (size_t i = 0; i < N / 2; i++) {
+  uint8_t *datagram = fixture_malloc(WEFT_PACKET_ROOM_BYTES(BLOCKS, BLOCK_BYTES));
+  for (size_t i = 0; i < BLOCKS / 2; i++) {
     size_t bytes;
-    EXPECT_OK(weft_encoder_next(source.encoder, datagram, WEFT_PACKET_ROOM_BYTES(N, K), &bytes));
+    EXPECT_OK(weft_encoder_next(source.encoder, datagram,
+                                WEFT_PACKET_ROOM_BYTES(BLOCKS, BLOCK_BYTES), &bytes));
     EXPECT_OK(weft_decoder_add_datagram(decoder, datagram, bytes));
   }
   fixture_feed(coded, decoder);

@@ -48,3 +48,19 @@ def percent: "\(. * 100 | digits(3)) %";
 # a table of Markdown
 def row(cells): "| " + ([cells] | join(" | ")) + " |";
 def heading(cells): row(cells), ("|" + ([cells] | map("---") | join("|")) + "|");
+
+# RS on one core, two runs of a row, and other libraries beside the later one.
+def rs_cell($run; $operation; $k; $m; $bytes; $row): [$run | cases | select(.operation == $operation and .threads == 1 and .n == $k and .m == $m
+    and .k == $bytes and .row == $row and .variant == "cauchy")][0] | data_rate;
+def rs_asked($run; $k; $m; $bytes): [$run.groups[] | select(.cases | any(.operation == "encode" and .n == $k and .m == $m and .k == $bytes)) | .ratios[]
+    | select(.name == "recover, inversion counted in / encode")][0].median | three;
+def rs_before_and_since($old; $new; $row; $isal; $klauspost):
+  heading("", "encode: before", "since", $isal.title, "klauspost", "recover: before", "since", "recover / encode: before", "since"),
+  (([10,4,4096], (([65536], [1048576]) as [$bytes] | ([4,2], [6,3], [10,4], [12,4], [16,4], [32,8], [64,16]) | . + [$bytes])) as [$k, $m, $bytes]
+  | row("(\($k), \($m)), \($bytes | size)",
+      (rs_cell($old; "encode"; $k; $m; $bytes; $row)[0] | three),
+      (rs_cell($new; "encode"; $k; $m; $bytes; $row) | with_spread),
+      (($isal.row, $klauspost) as $peer | rs_cell($new; "encode"; $k; $m; $bytes; $peer)[0] | three),
+      (rs_cell($old; "recover"; $k; $m; $bytes; $row)[0] | three),
+      (rs_cell($new; "recover"; $k; $m; $bytes; $row) | with_spread),
+      rs_asked($old; $k; $m; $bytes), rs_asked($new; $k; $m; $bytes)));

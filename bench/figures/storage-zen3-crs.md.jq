@@ -1,4 +1,4 @@
-# results: results/amd-epyc-family-25-model-1-stepping-1/storage-before.json results/amd-epyc-family-25-model-1-stepping-1/storage.json
+# results: results/amd-epyc-family-25-model-1-stepping-1/storage-crs-before.json results/amd-epyc-family-25-model-1-stepping-1/storage-crs.json
 # SPDX-License-Identifier: Apache-2.0
 # CRS on one core of a Zen 3 by XOR programs, and by blocks of bits where they are quicker.
 include "weft";

@@ -5,31 +5,14 @@
 
 #include "bench/ceiling_loops.h"
 
-#define OPAQUE4(a, b, c, d) __asm__ volatile("" : "+x"(a), "+x"(b), "+x"(c), "+x"(d))
+#define VEC __m256i
+#define SET_BYTES _mm256_set1_epi8
+#define SET_WORDS _mm256_set1_epi64x
 #define LOOK_UP(table, n) _mm256_shuffle_epi8((table), (n))
 #define ADD(sum, p) ((sum) = _mm256_xor_si256((sum), (p)))
+#include "bench/x86/ceiling_shuffles.h"
 
-// Four shuffles come between others and their sums, and stay there: of the orders tried, the one of
-// which Zen 3 starts most in a cycle, 3.6 instructions instead of 3.2.
-void weft_bench_loop_avx2(size_t iterations) {
-  __m256i l = _mm256_set1_epi8(3), h = _mm256_set1_epi8(5);
-  __m256i a = _mm256_set1_epi64x(0x0102040810204081), b = _mm256_set1_epi64x(0x1122448811224488);
-  __m256i s0 = l, s1 = h, s2 = a, s3 = b, q0 = a, q1 = b, q2 = l, q3 = h;
-  for (size_t i = 0; i < iterations; i++)
-    for (int step = 0; step < 4; step++) {
-      OPAQUE4(l, h, a, b);
-      __m256i p0 = LOOK_UP(a, l), p1 = LOOK_UP(b, l), p2 = LOOK_UP(a, h), p3 = LOOK_UP(b, h);
-      OPAQUE4(p0, p1, p2, p3);
-      ADD(s0, q0), ADD(s1, q1), ADD(s2, q2), ADD(s3, q3);
-      OPAQUE4(s0, s1, s2, s3);
-      OPAQUE4(l, h, a, b);
-      q0 = LOOK_UP(a, l), q1 = LOOK_UP(b, l), q2 = LOOK_UP(a, h), q3 = LOOK_UP(b, h);
-      OPAQUE4(q0, q1, q2, q3);
-      ADD(s0, p0), ADD(s1, p1), ADD(s2, p2), ADD(s3, p3);
-      OPAQUE4(s0, s1, s2, s3);
-    }
-  __asm__ volatile("" : : "x"(s0), "x"(s1), "x"(s2), "x"(s3));
-}
+void weft_bench_loop_avx2(size_t iterations) { shuffle_loop(iterations); }
 
 void weft_bench_read_avx2(const uint8_t *data, size_t bytes) {
   __m256i s0 = _mm256_setzero_si256(), s1 = s0, s2 = s0, s3 = s0;

@@ -87,7 +87,7 @@ static uint8_t aes_mul(uint8_t a, uint8_t b) {
   unsigned product = 0;
   for (unsigned bit = 8; bit-- > 0;) {
     product = product << 1 ^ (product >> 7 & 1u ? 0x11bu : 0);
-    product ^= b >> bit & 1u ? a : 0;
+    product ^= b >> bit & 1u ? a : 0u;
   }
   return (uint8_t)product;
 }

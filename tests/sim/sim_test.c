@@ -409,18 +409,20 @@ END_TEST
 
 int main(void) {
   Suite *suite = suite_create("sim");
-  TCase *t = tcase_create("sim");
-  tcase_add_test(t, links_carry_remainders);
-  tcase_add_test(t, losses_are_as_frequent_as_asked);
-  tcase_add_test(t, graphs_are_connected_and_bounded);
-  tcase_add_test(t, the_model_follows_its_laws);
-  tcase_add_test(t, one_hop_takes_what_it_must);
-  tcase_add_test(t, joining_takes_three_round_trips);
-  tcase_add_test(t, runs_repeat_bit_for_bit);
-  tcase_add_test(t, bytes_add_up);
-  tcase_add_test(t, runs_can_be_stopped);
-  tcase_add_test(t, engines_that_owe_sleep);
-  tcase_add_test(t, memory_is_foreseen);
-  suite_add_tcase(suite, t);
+  TCase *alone = tcase_create("on one thread"), *threads = tcase_create("on threads");
+  tcase_set_tags(alone, "one-thread");
+  tcase_add_test(alone, links_carry_remainders);
+  tcase_add_test(alone, losses_are_as_frequent_as_asked);
+  tcase_add_test(alone, graphs_are_connected_and_bounded);
+  tcase_add_test(alone, the_model_follows_its_laws);
+  tcase_add_test(alone, one_hop_takes_what_it_must);
+  tcase_add_test(alone, joining_takes_three_round_trips);
+  tcase_add_test(alone, engines_that_owe_sleep);
+  tcase_add_test(alone, memory_is_foreseen);
+  tcase_add_test(threads, runs_repeat_bit_for_bit);
+  tcase_add_test(threads, bytes_add_up);
+  tcase_add_test(threads, runs_can_be_stopped);
+  suite_add_tcase(suite, alone);
+  suite_add_tcase(suite, threads);
   return test_main(suite);
 }

@@ -284,6 +284,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("transforms of storage codes");
   TCase *steps = tcase_create("steps"), *bytes = tcase_create("bytes");
+  tcase_set_tags(steps, "one-thread");
   tcase_add_loop_test(steps, steps_stand_for_the_matrix, 0, KINDS * PARITIES);
   tcase_add_loop_test(steps, any_losses, 0, KINDS);
   tcase_add_loop_test(steps, every_pattern_of_a_small_code, 0, KINDS);

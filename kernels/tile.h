@@ -46,6 +46,7 @@ enum {
   STREAM_FROM = 4 * TILE_VECS * VEC_BYTES, // bytes; a shorter row is a few tiles of one output row
   FAN_VECS = 4,
   XOR_VECS = 4,
+  XOR_SOURCES = 7,
   PACK_OUTPUTS = 32
 };
 
@@ -341,11 +342,44 @@ WEFT_INLINE void xor_tile(uint8_t *y, const uint8_t *const *x, size_t k, size_t 
       tile_store(&ends, y, column + v * VEC_BYTES, part, acc[v]);
 }
 
+// Inlined for each constant k. Sources are added one after the other, since a line of one may drive
+// out a line of another. Returns the column after the last.
+WEFT_INLINE size_t xor_columns(uint8_t *y, const uint8_t *const *x, const size_t k, size_t column,
+                               size_t end) {
+  const uint8_t *from[XOR_SOURCES];
+  WEFT_UNROLL for (size_t j = 0; j < k; j++) from[j] = x[j];
+  for (; end - column >= XOR_VECS * VEC_BYTES; column += XOR_VECS * VEC_BYTES)
+    xor_tile(y, from, k, column, XOR_VECS, end, 0, false);
+  return column;
+}
+
+// Few sources, of which programs of XORs have most steps: without a loop over them.
+static size_t xor_few(uint8_t *y, const uint8_t *const *x, size_t k, size_t column, size_t end) {
+  switch (k) {
+  case 2:
+    return xor_columns(y, x, 2, column, end);
+  case 3:
+    return xor_columns(y, x, 3, column, end);
+  case 4:
+    return xor_columns(y, x, 4, column, end);
+  case 5:
+    return xor_columns(y, x, 5, column, end);
+  case 6:
+    return xor_columns(y, x, 6, column, end);
+  case 7:
+    return xor_columns(y, x, 7, column, end);
+  default:
+    return column;
+  }
+}
+
 static void tile_xor_rows(uint8_t *y, const uint8_t *const *x, size_t k, size_t begin, size_t end,
                           bool accumulate) {
   const size_t part = (end - begin) % VEC_BYTES;
   const size_t whole = end - part;
   size_t column = begin;
+  if (!accumulate)
+    column = xor_few(y, x, k, column, whole);
   for (; whole - column >= XOR_VECS * VEC_BYTES; column += XOR_VECS * VEC_BYTES)
     xor_tile(y, x, k, column, XOR_VECS, end, 0, accumulate);
   for (; column < whole; column += VEC_BYTES)

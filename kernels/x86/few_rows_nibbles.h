@@ -9,12 +9,12 @@
 // Coefficients become their tables once, in the order of use, so that a loop over columns finds
 // them behind one pointer instead of looking each up; rows are blocked by up to five, never such
 // that one row remains, because splitting a source costs the same for one row as for five; and
-// three or four sources are straight code, the first of which begin the sums. Each sum is added up
-// in its own order: merged as a tree, sums of four rows take more registers than there are.
-// Many sources are taken FEW_GROUP at a time over a run of columns, as in few_rows_gfni512.h and
-// for its reason: shards that lie a power of two apart share few sets of the caches; and sources
-// are visited from both ends in turn (zigzag.h). docs/performance/storage-few-rows.md says what was
-// tried.
+// three or four sources are straight code, the first of which begin the sums; so are all of them
+// where they are few. Each sum is added up in its own order: merged as a tree, sums of four rows
+// take more registers than there are. Many sources are taken FEW_GROUP at a time over a run of
+// columns, as in few_rows_gfni512.h and for its reason: shards that lie a power of two apart share
+// few sets of the caches; and sources are visited from both ends in turn (zigzag.h).
+// docs/performance/storage-few-rows.md says what was tried.
 #ifndef WEFT_KERNELS_X86_FEW_ROWS_NIBBLES_H
 #define WEFT_KERNELS_X86_FEW_ROWS_NIBBLES_H
 
@@ -37,6 +37,7 @@ enum {
   FEW_GROUPED = 8192,         // nor groups in rows shorter than this
   FEW_AT_ONCE = 16,           // more sources than this are many, and taken in groups
   FEW_GROUP = 8,              // sources
+  FEW_WHOLE = 6,              // sources, at most, that are straight code all together
   FEW_RUN = 8192,             // bytes of all output rows in a run of columns
   FEW_AHEAD = 256             // columns to fetch ahead
 };
@@ -113,6 +114,24 @@ WEFT_INLINE void few_columns(const few_pass *w, const size_t rows, const size_t 
   }
 }
 
+// Inlined for each constant rows and count: all sources there are, whose pointers are at hand.
+WEFT_INLINE void few_whole(const few_pass *w, const size_t rows, const size_t count) {
+  const uint8_t *const tables = w->tables;
+  const uint8_t *x[FEW_WHOLE];
+  uint8_t *to[5];
+  WEFT_UNROLL for (size_t j = 0; j < count; j++) x[j] = w->x[j] + w->begin;
+  WEFT_UNROLL for (size_t r = 0; r < rows; r++) to[r] = w->to[r] + w->to_at;
+  const size_t columns = w->end - w->begin;
+  for (size_t at = 0; at < columns; at += FEW_STEP) {
+    vec acc[5][FEW_VECS];
+    few_sources(x, at, tables, count, rows, true, acc);
+    WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
+      WEFT_UNROLL for (size_t v = 0; v < FEW_VECS; v++)
+          vec_store(to[r] + at + v * VEC_BYTES, acc[r][v]);
+    }
+  }
+}
+
 #define FEW_BLOCK(rows, first)                                                                     \
   __attribute__((noinline)) static void few_block_##rows##_##first(const few_pass *w) {            \
     few_columns(w, rows, first);                                                                   \
@@ -132,6 +151,32 @@ FEW_BLOCKS_4(5)
 static void (*const few_functions[6][5])(const few_pass *) = {
     [2] = {FEW_NAMES_4(2)}, [3] = {FEW_NAMES_3(3)}, [4] = {FEW_NAMES_4(4)}, [5] = {FEW_NAMES_4(5)}};
 
+#define FEW_ALL(rows, count)                                                                       \
+  __attribute__((noinline)) static void few_all_##rows##_##count(const few_pass *w) {              \
+    few_whole(w, rows, count);                                                                     \
+  }
+#define FEW_ALL_4(rows) FEW_ALL(rows, 2) FEW_ALL(rows, 3) FEW_ALL(rows, 4)
+#define FEW_ALL_6(rows) FEW_ALL_4(rows) FEW_ALL(rows, 5) FEW_ALL(rows, 6)
+FEW_ALL_6(2)
+FEW_ALL_6(3)
+FEW_ALL_4(4)
+FEW_ALL_4(5)
+
+// By rows, and by sources; NULL where chunks are no worse.
+#define FEW_ALL_NAMES_4(rows) NULL, NULL, few_all_##rows##_2, few_all_##rows##_3, few_all_##rows##_4
+#define FEW_ALL_NAMES_6(rows) FEW_ALL_NAMES_4(rows), few_all_##rows##_5, few_all_##rows##_6
+static void (*const few_alls[6][FEW_WHOLE + 1])(const few_pass *) = {[2] = {FEW_ALL_NAMES_6(2)},
+                                                                     [3] = {FEW_ALL_NAMES_6(3)},
+                                                                     [4] = {FEW_ALL_NAMES_4(4)},
+                                                                     [5] = {FEW_ALL_NAMES_4(5)}};
+
+static void few_block(const few_pass *w, size_t rows) {
+  if (!w->from && w->count <= FEW_WHOLE && few_alls[rows][w->count])
+    few_alls[rows][w->count](w);
+  else
+    few_functions[rows][w->from ? 0 : (w->count - 1) % few_chunk(rows) + 1](w);
+}
+
 // Output rows of the next block when `left` are left.
 static size_t few_rows_of(size_t left) {
   static const uint8_t rows[12] = {0, 1, 2, 3, 4, 5, 3, 4, 4, 5, 5, 4};
@@ -145,7 +190,7 @@ static void few_blocks(const few_pass *all, size_t m, size_t k, size_t first) {
   for (size_t row = 0, rows; row < m; row += rows) {
     rows = few_rows_of(m - row);
     w.tables = all->tables + (row * k + first * rows) * FEW_TABLE;
-    few_functions[rows][w.from ? 0 : (w.count - 1) % few_chunk(rows) + 1](&w);
+    few_block(&w, rows);
     w.to += rows;
     w.from = w.from ? w.from + rows : NULL;
   }

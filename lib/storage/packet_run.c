@@ -38,7 +38,8 @@ typedef struct run {
 // What one piece works with; all of it in its part of the scratch.
 typedef struct workplace {
   uint8_t **packet;       // inputs, outputs, slots: where the bytes at hand are
-  const uint8_t **source; // of a program's step at hand
+  const uint8_t **source; // of all of a program's steps, likewise
+  size_t at;              // offset in the shards of what is at hand, where packets are in place
   uint8_t *blocks;        // the kernel's own scratch
   uint8_t *bytes;         // slots; and, when gathering, inputs and outputs before them
 } workplace;
@@ -53,12 +54,8 @@ static size_t slots(const weft_packet_product *p) { return p->program ? p->progr
 
 static size_t packets(const run *r) { return r->slots_at + slots(r->product); }
 
-static size_t most_sources(const weft_packet_product *p) {
-  size_t most = 0;
-  for (size_t s = 0; p->program && s < p->program->step_count; s++)
-    if (p->program->steps[s].count > most)
-      most = p->program->steps[s].count;
-  return most;
+static size_t sources(const weft_packet_product *p) {
+  return p->program ? p->program->source_count : 0;
 }
 
 static size_t block_scratch(const weft_packet_product *p) {
@@ -77,7 +74,7 @@ static workplace workplace_of(const run *r, size_t piece) {
   w.packet = (uint8_t **)(void *)at;
   at += lines(packets(r) * sizeof *w.packet);
   w.source = (const uint8_t **)(void *)at;
-  at += lines(most_sources(r->product) * sizeof *w.source);
+  at += lines(sources(r->product) * sizeof *w.source);
   w.blocks = at;
   at += block_scratch(r->product);
   w.bytes = at;
@@ -85,9 +82,8 @@ static workplace workplace_of(const run *r, size_t piece) {
 }
 
 static size_t workplace_bytes(const run *r) {
-  return lines(packets(r) * sizeof(uint8_t *)) +
-         lines(most_sources(r->product) * sizeof(uint8_t *)) + block_scratch(r->product) +
-         held(r) * r->bytes + LINE;
+  return lines(packets(r) * sizeof(uint8_t *)) + lines(sources(r->product) * sizeof(uint8_t *)) +
+         block_scratch(r->product) + held(r) * r->bytes + LINE;
 }
 
 // Starts fetching the bytes `ahead` of inputs [first, last), without waiting for them.
@@ -111,14 +107,10 @@ static void run_steps(const run *r, const workplace *place, size_t bytes, size_t
     }
     const weft_xor_step *step = &p->steps[s];
     uint8_t *target = place->packet[step->target];
-    const uint16_t *source = p->sources + step->first;
-    if (step->count == 0) {
+    if (step->count == 0)
       memset(target, 0, bytes);
-      continue;
-    }
-    for (size_t i = 0; i < step->count; i++)
-      place->source[i] = place->packet[source[i]];
-    r->kernel->xor_rows(target, place->source, step->count, 0, bytes, false);
+    else
+      r->kernel->xor_rows(target, place->source + step->first, step->count, 0, bytes, false);
   }
 }
 
@@ -146,26 +138,50 @@ static void repeat_last(const run *r, const workplace *place) {
     place->packet[i] = place->packet[i - 1];
 }
 
-// Bytes [begin, begin + r->bytes) of every packet, as far as there are, of groups from g on.
-static void run_in_place(const run *r, const workplace *place, const weft_packet_job *job, size_t g,
-                         size_t begin) {
+static void place_sources(const run *r, const workplace *place) {
+  const weft_xor_program *p = r->product->program;
+  for (size_t i = 0; i < sources(r->product); i++)
+    place->source[i] = place->packet[p->sources[i]];
+}
+
+static void place_job(const run *r, workplace *place, const weft_packet_job *job) {
   const weft_packet_product *p = r->product;
-  const size_t n = smaller(r->bytes, r->packet_bytes - begin);
-  const size_t offset = g * r->w * r->packet_bytes + begin;
   uint8_t **packet = place->packet;
   for (size_t j = 0; j < p->inputs / r->w; j++)
     for (size_t c = 0; c < r->w; c++) // only read, but the table serves targets too
-      *packet++ = (uint8_t *)(uintptr_t)(job->in[j] + offset + c * r->packet_bytes);
+      *packet++ = (uint8_t *)(uintptr_t)(job->in[j] + c * r->packet_bytes);
+  repeat_last(r, place);
   packet = place->packet + r->outputs_at;
   for (size_t i = 0; i < p->outputs / r->w; i++)
     for (size_t l = 0; l < r->w; l++)
-      *packet++ = job->out[i] + offset + l * r->packet_bytes;
+      *packet++ = job->out[i] + l * r->packet_bytes;
+  place_sources(r, place);
+  place->at = 0;
+}
+
+// All that is placed, to another offset of the same job: a sweep without branches, where looking
+// every source up for each step would cost a twentieth of the whole.
+static void move_to(const run *r, workplace *place, size_t offset) {
+  const size_t by = offset - place->at;
+  for (size_t i = 0; i < r->slots_at; i++)
+    place->packet[i] += by;
+  for (size_t i = 0; i < sources(r->product); i++)
+    place->source[i] += r->product->program->sources[i] < r->slots_at ? by : 0;
+  place->at = offset;
+}
+
+// Bytes [begin, begin + r->bytes) of every packet, as far as there are, of groups from g on. What
+// the workplace has placed is of an earlier run of the same job.
+static void run_in_place(const run *r, workplace *place, const weft_packet_job *job, size_t g,
+                         size_t begin) {
+  const weft_packet_product *p = r->product;
+  const size_t n = smaller(r->bytes, r->packet_bytes - begin);
+  move_to(r, place, g * r->w * r->packet_bytes + begin);
   const size_t group = r->w * r->packet_bytes;
   const bool far = p->inputs / r->w * job->groups * group > CACHED;
   if (p->program) {
     run_steps(r, place, n, far && g + 1 < job->groups ? group : 0);
   } else {
-    repeat_last(r, place);
     const size_t gap = begin + n < r->packet_bytes ? 0 : group - r->packet_bytes;
     run_blocks(r, place, n, smaller(r->groups, job->groups - g), far, gap);
   }
@@ -227,23 +243,28 @@ static void place_held(const run *r, const workplace *place) {
   }
   for (size_t s = r->slots_at; s < packets(r); s++, at += r->bytes)
     place->packet[s] = at;
+  if (r->gathered)
+    place_sources(r, place);
 }
 
 static void piece_task(void *user, size_t index) {
   const run *r = user;
-  const workplace place = workplace_of(r, index);
+  workplace place = workplace_of(r, index);
   place_held(r, &place);
   const size_t share = cut(r->units, r->pieces), last = smaller((index + 1) * share, r->units);
   const size_t runs = runs_of_packet(r);
   size_t before = 0; // units of earlier jobs
   for (size_t j = 0; j < r->count && before < last; j++) {
-    const size_t own = units_of(r, &r->jobs[j]);
-    const size_t start = smaller(index * share, last);
-    for (size_t u = start > before ? start - before : 0; u < own && before + u < last; u++) {
+    const weft_packet_job *job = &r->jobs[j];
+    const size_t own = units_of(r, job), start = smaller(index * share, last);
+    size_t u = start > before ? start - before : 0;
+    if (!r->gathered && u < own)
+      place_job(r, &place, job);
+    for (; u < own && before + u < last; u++) {
       if (r->gathered)
-        run_gathered(r, &place, &r->jobs[j], u * r->groups);
+        run_gathered(r, &place, job, u * r->groups);
       else
-        run_in_place(r, &place, &r->jobs[j], u / runs * r->groups, u % runs * r->bytes);
+        run_in_place(r, &place, job, u / runs * r->groups, u % runs * r->bytes);
     }
     before += own;
   }

@@ -6,7 +6,7 @@
 // their addresses in registers and goes over a piece of the source that the first-level cache keeps
 // for all outputs. Where packets are short, a run of vectors is of several groups. Outputs are
 // taken as they lie in memory: sorted by their numbers they were slower
-// (docs/performance/crs.md).
+// (docs/performance/crs-updates.md).
 #ifndef WEFT_KERNELS_PACKET_SPREAD_H
 #define WEFT_KERNELS_PACKET_SPREAD_H
 

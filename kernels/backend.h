@@ -14,6 +14,7 @@
 #include "kernels/cpu.h"
 #include "kernels/factors.h"
 #include "kernels/pool.h"
+#include "kernels/xor_code.h"
 #include "weft/memory.h"
 #include "weft/status.h"
 
@@ -263,6 +264,10 @@ typedef struct weft_host_kernel {
   // Likewise for each packet that a program gathers and scatters; 0: blocks are always quicker
   // where a program would gather.
   size_t bits_gather;
+  // Optional: machine code for packets times a matrix of bits (kernels/xor_code.h). Errors:
+  // WEFT_E_NOMEM; WEFT_E_UNSUPPORTED: not for such a matrix, or not in this process.
+  weft_status (*compile)(weft_xor_code **out, const weft_xor_matrix *matrix,
+                         const weft_allocator *allocator);
   // Optional: where there is one source, this instead of xor_rows for each packet.
   void (*spread)(const weft_packet_spread *spread);
   // Optional: ids becomes the k shards to read, which are the data shards that are there and the

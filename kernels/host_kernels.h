@@ -26,6 +26,9 @@ extern const weft_host_kernel weft_host_gfni256;
 extern const weft_host_kernel weft_host_gfni512;
 extern const weft_host_kernel weft_host_neon;
 
+weft_status weft_xor_compile_avx2(weft_xor_code **out, const weft_xor_matrix *matrix,
+                                  const weft_allocator *allocator);
+
 // The driver (host.c, host_invert.c, host_eliminate.c, host_expand.c): operations of backend.h on
 // row->host.
 weft_status weft_host_gemm(const weft_backend *row, const weft_exec *exec, const weft_gemm *gemms,

@@ -64,7 +64,6 @@ static weft_status select_device_row(weft_ctx *ctx, const char *name, size_t ind
 // Where kernels that the device compiles are kept, and when it does.
 static weft_status keep_code(weft_ctx *ctx, const weft_ctx_options *options) {
   const char *path = options->code_folder ? options->code_folder : getenv("WEFT_CODE_FOLDER");
-  ctx->compile_after = options->compile_after;
   if (options->compile_after)
     weft_device_compile_after(ctx->device, options->compile_after);
   if (options->code_store) {
@@ -82,6 +81,7 @@ static weft_status keep_code(weft_ctx *ctx, const weft_ctx_options *options) {
 static weft_status select_rows(weft_ctx *ctx, const weft_ctx_options *options) {
   const char *name = wanted_name(options);
   const weft_machine machine = {.cpu = weft_cpu_features()};
+  ctx->compile_after = options->compile_after;
   if (name && names_device(name)) {
     WEFT_TRY(weft_backend_select(&machine, WEFT_MEM_HOST, NULL, &ctx->host));
     WEFT_TRY(select_device_row(ctx, name, options->device));

@@ -96,4 +96,5 @@ const weft_host_kernel weft_host_avx2 = {.panel = few_or_tile_panel,
                                          .bits_input = 201,
                                          .bits_output = 51,
                                          .bits_block = 61,
-                                         .bits_gather = 12};
+                                         .bits_gather = 12,
+                                         .compile = weft_xor_compile_avx2};

@@ -40,6 +40,7 @@ struct weft_plan {
   uint64_t *blocks;
   weft_xor_program *plain;
   _Atomic(weft_xor_program *) reduced;
+  _Atomic(weft_xor_code *) compiled;
   weft_improvement on_host, on_device;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs products of packets by bit matrices over shards, block by block so that what is worked on
-// stays in the cache: as XOR programs, or as blocks of 8 x 8 bits where the row has those.
+// stays in the cache: as XOR programs; as machine code made of the matrix, or as blocks of 8 x 8
+// bits, where the row has those.
 #ifndef WEFT_LIB_STORAGE_PACKET_RUN_H
 #define WEFT_LIB_STORAGE_PACKET_RUN_H
 
@@ -13,6 +14,7 @@
 
 typedef struct weft_packet_product {
   size_t inputs, outputs;          // packets of a group
+  const weft_xor_code *code;       // or NULL:
   const weft_xor_program *program; // or NULL:
   const uint64_t *blocks;          // of kernels/backend.h; only for kernels with `bits`
 } weft_packet_product;

@@ -50,6 +50,11 @@ static weft_status expand(const weft_plan *plan, bit_matrix *out) {
   return WEFT_OK;
 }
 
+static bool may_compile(const weft_code *code) {
+  return code->ctx->host->host->compile && code->ctx->compile_after != SIZE_MAX &&
+         code->packet_bytes % WEFT_XOR_LINE == 0;
+}
+
 static weft_status make_program(const weft_plan *plan, const bit_matrix *m, bool reduce,
                                 weft_xor_program **out) {
   return weft_xor_program_new(out, m->bits, m->rows, m->columns, reduce,
@@ -120,15 +125,37 @@ static weft_status give_factors(weft_plan *plan) {
   return WEFT_OK;
 }
 
-static weft_status give_program(weft_plan *plan) {
+static weft_status give_code(weft_plan *plan, const bit_matrix *m) {
+  const weft_code *code = plan->code;
+  const weft_xor_matrix matrix = {.bits = m->bits,
+                                  .outputs = m->rows,
+                                  .inputs = m->columns,
+                                  .w = code->w,
+                                  .packet_bytes = code->packet_bytes};
+  weft_xor_code *compiled = NULL;
+  if (!may_compile(code))
+    return WEFT_E_UNSUPPORTED;
+  WEFT_TRY(code->ctx->host->host->compile(&compiled, &matrix, &code->ctx->allocator));
+  atomic_store_explicit(&plan->compiled, compiled, memory_order_release);
+  return WEFT_OK;
+}
+
+static weft_status give_program(weft_plan *plan, const bit_matrix *m) {
   weft_xor_program *reduced = NULL;
-  bit_matrix matrix;
-  WEFT_TRY(expand(plan, &matrix));
-  const weft_status status = make_program(plan, &matrix, true, &reduced);
-  weft_ctx_give(plan->code->ctx, matrix.bits);
-  WEFT_TRY(status);
+  WEFT_TRY(make_program(plan, m, true, &reduced));
   atomic_store_explicit(&plan->reduced, reduced, memory_order_release);
   return WEFT_OK;
+}
+
+// Machine code; without it a program of shared sums, where there are no blocks.
+static weft_status give_better_packets(weft_plan *plan) {
+  bit_matrix matrix;
+  WEFT_TRY(expand(plan, &matrix));
+  weft_status status = give_code(plan, &matrix);
+  if (status == WEFT_E_UNSUPPORTED && !plan->blocks)
+    status = give_program(plan, &matrix);
+  weft_ctx_give(plan->code->ctx, matrix.bits);
+  return status;
 }
 
 // Where there is no memory for an improvement, the plan goes on as it is, and tries again.
@@ -165,11 +192,14 @@ static weft_status give_packets(weft_plan *plan, bool reduce) {
                                                 plan->code->packet_bytes);
   const weft_status status =
       by_blocks ? make_blocks(plan, &matrix) : make_program(plan, &matrix, false, &plan->plain);
+  size_t ones = 0;
+  for (size_t i = 0; i < matrix.rows * matrix.columns; i++)
+    ones += matrix.bits[i];
   weft_ctx_give(plan->code->ctx, matrix.bits);
-  if (status != WEFT_OK || by_blocks)
+  if (status != WEFT_OK || (by_blocks && !may_compile(plan->code)))
     return status;
-  plan->on_host.after = plan->plain->source_count * REDUCE_REPAYS;
-  return reduce ? improve_now(plan, &plan->on_host, give_program) : WEFT_OK;
+  plan->on_host.after = ones * REDUCE_REPAYS;
+  return reduce ? improve_now(plan, &plan->on_host, give_better_packets) : WEFT_OK;
 }
 
 static weft_status fill(weft_plan *plan, const uint8_t *inputs, const uint8_t *outputs,
@@ -238,6 +268,7 @@ static void begin(weft_plan *plan, weft_code *code, size_t input_count, size_t o
   plan->blocks = NULL;
   plan->plain = NULL;
   atomic_init(&plan->reduced, NULL);
+  atomic_init(&plan->compiled, NULL);
   begin_improvement(&plan->on_host);
   begin_improvement(&plan->on_device);
 }
@@ -266,6 +297,7 @@ void weft_plan_let_go(weft_plan *plan) {
   weft_ctx_give(ctx, plan->blocks);
   weft_xor_program_free(plan->plain);
   weft_xor_program_free(atomic_load(&plan->reduced));
+  weft_xor_code_free(atomic_load(&plan->compiled));
   weft_factors_free(atomic_load(&plan->factors), &ctx->allocator);
   weft_ctx_give(ctx, plan);
 }
@@ -346,11 +378,11 @@ static weft_packet_product product_for(weft_plan *plan, const batch *b) {
   weft_packet_product product = {.inputs = plan->inputs * plan->code->w,
                                  .outputs = plan->outputs * plan->code->w,
                                  .blocks = plan->blocks};
-  if (plan->blocks)
-    return product;
+  product.code = atomic_load_explicit(&plan->compiled, memory_order_acquire);
   weft_xor_program *reduced = atomic_load_explicit(&plan->reduced, memory_order_acquire);
-  if (!reduced) {
-    work(plan, &plan->on_host, bytes_read(plan->code, b->stripes, b->count), give_program);
+  if (!product.code && !reduced) {
+    work(plan, &plan->on_host, bytes_read(plan->code, b->stripes, b->count), give_better_packets);
+    product.code = atomic_load_explicit(&plan->compiled, memory_order_acquire);
     reduced = atomic_load_explicit(&plan->reduced, memory_order_acquire);
   }
   product.program = reduced ? reduced : plan->plain;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages of machine code: written first, then made executable and no longer writable. A system that
-// forbids that (SELinux's execmem, systemd's MemoryDenyWriteExecute) is told from one without
-// memory, since there is another way to work then.
+// Pages of machine code: written first, then made executable and no longer writable. Systems may
+// forbid that (SELinux's execmem, systemd's MemoryDenyWriteExecute).
 #define _DEFAULT_SOURCE // MAP_ANONYMOUS
 #include "kernels/xor_code.h"
 
@@ -25,13 +24,11 @@ weft_status weft_xor_code_new(weft_xor_code **out, const uint8_t *machine_code, 
   if (!code)
     return WEFT_E_NOMEM;
   void *pages = mmap(NULL, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (pages == MAP_FAILED) {
-    allocator->free(allocator->user, code);
-    return WEFT_E_NOMEM;
-  }
-  memcpy(pages, machine_code, bytes);
-  if (mprotect(pages, page_bytes, PROT_READ | PROT_EXEC) != 0) {
-    munmap(pages, page_bytes);
+  if (pages != MAP_FAILED)
+    memcpy(pages, machine_code, bytes);
+  if (pages == MAP_FAILED || mprotect(pages, page_bytes, PROT_READ | PROT_EXEC) != 0) {
+    if (pages != MAP_FAILED)
+      munmap(pages, page_bytes);
     allocator->free(allocator->user, code);
     return WEFT_E_UNSUPPORTED;
   }

@@ -35,7 +35,7 @@ typedef struct weft_xor_code {
 } weft_xor_code;
 
 // Copies machine code to pages that can be executed; they are never writable at the same time.
-// Errors: WEFT_E_NOMEM; WEFT_E_UNSUPPORTED: this process may not make memory executable.
+// Errors: WEFT_E_NOMEM; WEFT_E_UNSUPPORTED: this process gets no such pages, or no more of them.
 weft_status weft_xor_code_new(weft_xor_code **out, const uint8_t *machine_code, size_t bytes,
                               size_t scratch_bytes, const weft_allocator *allocator);
 void weft_xor_code_free(weft_xor_code *code); // accepts NULL

@@ -137,6 +137,12 @@ static unsigned additions(const compiler *c, const size_t *x, size_t n) {
          (w.ac && pair) + (w.bc != 0);
 }
 
+static void swap(size_t *x, size_t i, size_t j) {
+  const size_t held = x[i];
+  x[i] = x[j];
+  x[j] = held;
+}
+
 // Of x[0] and up to two of the others those that save most additions for each; they go to the front
 // of x. Returns how many.
 static size_t choose(const compiler *c, size_t *x, size_t n) {
@@ -161,16 +167,10 @@ static size_t choose(const compiler *c, size_t *x, size_t n) {
       }
     }
   }
-  size_t held = x[1];
-  if (best_n > 1) {
-    x[1] = x[best_i];
-    x[best_i] = held;
-  }
-  if (best_n > 2) { // best_j > best_i, so it is where it was
-    held = x[2];
-    x[2] = x[best_j];
-    x[best_j] = held;
-  }
+  if (best_n > 1)
+    swap(x, 1, best_i);
+  if (best_n > 2)
+    swap(x, 2, best_j); // which is beyond best_i, so where it was
   return best_n;
 }
 

@@ -159,6 +159,12 @@ static void fetch_lines(const run *r, const weft_packet_job *job, line_walk *at,
   }
 }
 
+// Likewise the line of every output that is stored next: a store reads first what it overwrites.
+static void fetch_outputs(const run *r, const weft_packet_job *job, size_t at) {
+  for (size_t i = 0; i < r->product->outputs; i++)
+    __builtin_prefetch(job->out[i / r->w] + at + i % r->w * r->packet_bytes, 1, 3);
+}
+
 // By machine code, `bytes` at `begin` of every packet, all in place. `next`, when not 0, is where
 // the bytes after these begin. They are fetched in the order in which they lie, a part for each
 // line of sums: to fetch each line of a packet when the one before it is added up was up to 1.4
@@ -173,6 +179,8 @@ static void run_code(const run *r, const workplace *place, const weft_packet_job
   line_walk walk = {0};
   for (size_t at = begin; at < begin + bytes; at += LINE) {
     fetch_lines(r, job, &walk, next, bytes / LINE);
+    if (at + LINE < begin + bytes)
+      fetch_outputs(r, job, at + LINE);
     code->run(job->in, job->out, at, at + LINE, place->scratch);
   }
 }

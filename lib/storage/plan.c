@@ -7,12 +7,12 @@
 #include "kernels/pool.h"
 #include "lib/storage/device_run.h"
 #include "lib/storage/packet_run.h"
+#include "lib/storage/plan_packets.h"
 
 enum {
   POINTERS = 2 * WEFT_MAX_SHARDS, // k inputs and r outputs of one stripe always fit
   BATCH = 32,                     // stripes that one call of the kernels takes
-  REDUCE_REPAYS = 4096,           // bytes read for each one in the bit matrix, as measured
-  FACTORS_REPAY = 16 << 10        // bytes read of each shard for each thread, likewise
+  FACTORS_REPAY = 16 << 10        // bytes read of each shard for each thread, as measured
 };
 #define DEVICE_FACTORS_REPAY ((size_t)16 << 30) // bytes read
 
@@ -31,45 +31,6 @@ static weft_status solve(const weft_plan *plan, const uint8_t *inputs, const uin
   if (status != WEFT_E_DEVICE && status != WEFT_E_DEVICE_NOMEM && status != WEFT_E_DEVICE_LOST)
     return status;
   return weft_generator_solve(&code->generator, inputs, outputs, plan->outputs, plan->matrix);
-}
-
-// The bit matrix of a plan, expanded for as long as it takes to make something of it.
-typedef struct bit_matrix {
-  size_t rows, columns;
-  uint8_t *bits; // (rows, columns)
-} bit_matrix;
-
-static weft_status expand(const weft_plan *plan, bit_matrix *out) {
-  const weft_code *code = plan->code;
-  out->rows = plan->outputs * code->w;
-  out->columns = plan->inputs * code->w;
-  out->bits = weft_ctx_take(code->ctx, out->rows * out->columns, 64);
-  if (!out->bits)
-    return WEFT_E_NOMEM;
-  weft_matrix_to_bits(&code->generator.field, plan->matrix, plan->outputs, plan->inputs, out->bits);
-  return WEFT_OK;
-}
-
-static bool may_compile(const weft_code *code) {
-  return code->ctx->host->host->compile && code->ctx->compile_after != SIZE_MAX &&
-         code->packet_bytes % WEFT_XOR_LINE == 0;
-}
-
-static weft_status make_program(const weft_plan *plan, const bit_matrix *m, bool reduce,
-                                weft_xor_program **out) {
-  return weft_xor_program_new(out, m->bits, m->rows, m->columns, reduce,
-                              &plan->code->ctx->allocator);
-}
-
-static weft_status make_blocks(weft_plan *plan, const bit_matrix *m) {
-  const weft_bit_form form = plan->code->ctx->host->host->bits_form;
-  plan->blocks = weft_ctx_take(plan->code->ctx,
-                               weft_bit_words(form, m->rows, m->columns) * sizeof *plan->blocks,
-                               _Alignof(uint64_t));
-  if (!plan->blocks)
-    return WEFT_E_NOMEM;
-  weft_bit_blocks(form, m->bits, m->columns, m->rows, m->columns, plan->blocks);
-  return WEFT_OK;
 }
 
 // Of the inputs; for byte codes without stripes that are too short for factors.
@@ -125,39 +86,6 @@ static weft_status give_factors(weft_plan *plan) {
   return WEFT_OK;
 }
 
-static weft_status give_code(weft_plan *plan, const bit_matrix *m) {
-  const weft_code *code = plan->code;
-  const weft_xor_matrix matrix = {.bits = m->bits,
-                                  .outputs = m->rows,
-                                  .inputs = m->columns,
-                                  .w = code->w,
-                                  .packet_bytes = code->packet_bytes};
-  weft_xor_code *compiled = NULL;
-  if (!may_compile(code))
-    return WEFT_E_UNSUPPORTED;
-  WEFT_TRY(code->ctx->host->host->compile(&compiled, &matrix, &code->ctx->allocator));
-  atomic_store_explicit(&plan->compiled, compiled, memory_order_release);
-  return WEFT_OK;
-}
-
-static weft_status give_program(weft_plan *plan, const bit_matrix *m) {
-  weft_xor_program *reduced = NULL;
-  WEFT_TRY(make_program(plan, m, true, &reduced));
-  atomic_store_explicit(&plan->reduced, reduced, memory_order_release);
-  return WEFT_OK;
-}
-
-// Machine code; without it a program of shared sums, where there are no blocks.
-static weft_status give_better_packets(weft_plan *plan) {
-  bit_matrix matrix;
-  WEFT_TRY(expand(plan, &matrix));
-  weft_status status = give_code(plan, &matrix);
-  if (status == WEFT_E_UNSUPPORTED && !plan->blocks)
-    status = give_program(plan, &matrix);
-  weft_ctx_give(plan->code->ctx, matrix.bits);
-  return status;
-}
-
 // Where there is no memory for an improvement, the plan goes on as it is, and tries again.
 static weft_status improve(weft_plan *plan, weft_improvement *i,
                            weft_status (*give)(weft_plan *plan)) {
@@ -182,26 +110,6 @@ static weft_status improve_now(weft_plan *plan, weft_improvement *i,
   return improve(plan, i, give);
 }
 
-// What a CRS code's plan works with on the host: blocks that are as good from the start, or a
-// program, which becomes quicker.
-static weft_status give_packets(weft_plan *plan, bool reduce) {
-  const weft_host_kernel *kernel = plan->code->ctx->host->host;
-  bit_matrix matrix;
-  WEFT_TRY(expand(plan, &matrix));
-  const bool by_blocks = weft_packet_blocks_pay(kernel, matrix.bits, matrix.rows, matrix.columns,
-                                                plan->code->packet_bytes);
-  const weft_status status =
-      by_blocks ? make_blocks(plan, &matrix) : make_program(plan, &matrix, false, &plan->plain);
-  size_t ones = 0;
-  for (size_t i = 0; i < matrix.rows * matrix.columns; i++)
-    ones += matrix.bits[i];
-  weft_ctx_give(plan->code->ctx, matrix.bits);
-  if (status != WEFT_OK || (by_blocks && !may_compile(plan->code)))
-    return status;
-  plan->on_host.after = ones * REDUCE_REPAYS;
-  return reduce ? improve_now(plan, &plan->on_host, give_better_packets) : WEFT_OK;
-}
-
 static weft_status fill(weft_plan *plan, const uint8_t *inputs, const uint8_t *outputs,
                         bool reduce) {
   const weft_code *code = plan->code;
@@ -224,7 +132,8 @@ static weft_status fill(weft_plan *plan, const uint8_t *inputs, const uint8_t *o
       improve_now(plan, &plan->on_host, give_factors);
     return WEFT_OK;
   }
-  return give_packets(plan, reduce);
+  WEFT_TRY(weft_plan_packets_begin(plan, &plan->on_host.after));
+  return reduce ? improve_now(plan, &plan->on_host, weft_plan_packets_improve) : WEFT_OK;
 }
 
 static weft_status check_ids(const weft_code *code, const uint8_t *inputs, const uint8_t *outputs,
@@ -265,10 +174,7 @@ static void begin(weft_plan *plan, weft_code *code, size_t input_count, size_t o
   plan->ids = ids;
   plan->matrix = matrix;
   atomic_init(&plan->factors, NULL);
-  plan->blocks = NULL;
-  plan->plain = NULL;
-  atomic_init(&plan->reduced, NULL);
-  atomic_init(&plan->compiled, NULL);
+  weft_plan_packets_init(plan);
   begin_improvement(&plan->on_host);
   begin_improvement(&plan->on_device);
 }
@@ -294,10 +200,7 @@ void weft_plan_let_go(weft_plan *plan) {
   if (!plan || atomic_fetch_sub(&plan->holders, 1) != 1)
     return;
   weft_ctx *ctx = plan->code->ctx;
-  weft_ctx_give(ctx, plan->blocks);
-  weft_xor_program_free(plan->plain);
-  weft_xor_program_free(atomic_load(&plan->reduced));
-  weft_xor_code_free(atomic_load(&plan->compiled));
+  weft_plan_packets_free(plan);
   weft_factors_free(atomic_load(&plan->factors), &ctx->allocator);
   weft_ctx_give(ctx, plan);
 }
@@ -375,18 +278,10 @@ static weft_status multiply(weft_plan *plan, const batch *b) {
 
 // The product to run now.
 static weft_packet_product product_for(weft_plan *plan, const batch *b) {
-  weft_packet_product product = {.inputs = plan->inputs * plan->code->w,
-                                 .outputs = plan->outputs * plan->code->w,
-                                 .blocks = plan->blocks};
-  product.code = atomic_load_explicit(&plan->compiled, memory_order_acquire);
-  weft_xor_program *reduced = atomic_load_explicit(&plan->reduced, memory_order_acquire);
-  if (!product.code && !reduced) {
-    work(plan, &plan->on_host, bytes_read(plan->code, b->stripes, b->count), give_better_packets);
-    product.code = atomic_load_explicit(&plan->compiled, memory_order_acquire);
-    reduced = atomic_load_explicit(&plan->reduced, memory_order_acquire);
-  }
-  product.program = reduced ? reduced : plan->plain;
-  return product;
+  if (!weft_plan_packets_improved(plan))
+    work(plan, &plan->on_host, bytes_read(plan->code, b->stripes, b->count),
+         weft_plan_packets_improve);
+  return weft_plan_packets_product(plan);
 }
 
 // The group that is not whole, on copies padded with zeros: inputs, then outputs, a unit each.

@@ -25,6 +25,8 @@ bool row_check_shapes(row_check *check);
 bool row_check_few_outputs(row_check *check);
 // Random bits over packets, as blocks of them, by rows that take such.
 bool row_check_bits(row_check *check);
+// Random bits over packets, as machine code, by rows that compile it.
+bool row_check_code(row_check *check);
 // Random bits over packets of one shard.
 bool row_check_spread(row_check *check);
 // Random losses of codes by points, by rows that find by themselves what rebuilds them.

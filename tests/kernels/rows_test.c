@@ -66,6 +66,9 @@ END_TEST
 START_TEST(bits) { check_row((size_t)_i, row_check_bits); }
 END_TEST
 
+START_TEST(code) { check_row((size_t)_i, row_check_code); }
+END_TEST
+
 START_TEST(spread) { check_row((size_t)_i, row_check_spread); }
 END_TEST
 
@@ -104,6 +107,7 @@ int main(void) {
   tcase_add_loop_test(cases, shapes, 0, rows);
   tcase_add_loop_test(cases, few_outputs, 0, rows);
   tcase_add_loop_test(cases, bits, 0, rows);
+  tcase_add_loop_test(cases, code, 0, rows);
   tcase_add_loop_test(cases, spread, 0, rows);
   tcase_add_loop_test(cases, rebuilding, 0, rows);
   tcase_add_loop_test(cases, factors, 0, rows);

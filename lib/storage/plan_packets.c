@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/storage/plan_packets.h"
+
+// Bytes read for each one in the bit matrix, as measured.
+enum { REDUCE_REPAYS = 4096, COMPILE_REPAYS = 1024 };
+
+// The bit matrix of a plan, expanded for as long as it takes to make something of it.
+typedef struct bit_matrix {
+  size_t rows, columns;
+  uint8_t *bits; // (rows, columns)
+} bit_matrix;
+
+static weft_status expand(const weft_plan *plan, bit_matrix *out) {
+  const weft_code *code = plan->code;
+  out->rows = plan->outputs * code->w;
+  out->columns = plan->inputs * code->w;
+  out->bits = weft_ctx_take(code->ctx, out->rows * out->columns, 64);
+  if (!out->bits)
+    return WEFT_E_NOMEM;
+  weft_matrix_to_bits(&code->generator.field, plan->matrix, plan->outputs, plan->inputs, out->bits);
+  return WEFT_OK;
+}
+
+static size_t ones(const bit_matrix *m) {
+  size_t count = 0;
+  for (size_t i = 0; i < m->rows * m->columns; i++)
+    count += m->bits[i];
+  return count;
+}
+
+static const weft_host_kernel *kernel_of(const weft_plan *plan) {
+  return plan->code->ctx->host->host;
+}
+
+static bool may_compile(const weft_plan *plan) {
+  const weft_code *code = plan->code;
+  return kernel_of(plan)->compile && code->ctx->compile_after != SIZE_MAX &&
+         code->packet_bytes % WEFT_XOR_LINE == 0;
+}
+
+static weft_status make_program(const weft_plan *plan, const bit_matrix *m, bool reduce,
+                                weft_xor_program **out) {
+  return weft_xor_program_new(out, m->bits, m->rows, m->columns, reduce,
+                              &plan->code->ctx->allocator);
+}
+
+static weft_status make_blocks(weft_plan *plan, const bit_matrix *m) {
+  const weft_bit_form form = kernel_of(plan)->bits_form;
+  plan->blocks = weft_ctx_take(plan->code->ctx,
+                               weft_bit_words(form, m->rows, m->columns) * sizeof *plan->blocks,
+                               _Alignof(uint64_t));
+  if (!plan->blocks)
+    return WEFT_E_NOMEM;
+  weft_bit_blocks(form, m->bits, m->columns, m->rows, m->columns, plan->blocks);
+  return WEFT_OK;
+}
+
+static weft_status give_code(weft_plan *plan, const bit_matrix *m) {
+  const weft_code *code = plan->code;
+  const weft_xor_matrix matrix = {.bits = m->bits,
+                                  .outputs = m->rows,
+                                  .inputs = m->columns,
+                                  .w = code->w,
+                                  .packet_bytes = code->packet_bytes};
+  weft_xor_code *compiled = NULL;
+  WEFT_TRY(kernel_of(plan)->compile(&compiled, &matrix, &code->ctx->allocator));
+  atomic_store_explicit(&plan->compiled, compiled, memory_order_release);
+  return WEFT_OK;
+}
+
+static weft_status give_program(weft_plan *plan, const bit_matrix *m) {
+  weft_xor_program *reduced = NULL;
+  WEFT_TRY(make_program(plan, m, true, &reduced));
+  atomic_store_explicit(&plan->reduced, reduced, memory_order_release);
+  return WEFT_OK;
+}
+
+void weft_plan_packets_init(weft_plan *plan) {
+  plan->blocks = NULL;
+  plan->plain = NULL;
+  atomic_init(&plan->reduced, NULL);
+  atomic_init(&plan->compiled, NULL);
+}
+
+void weft_plan_packets_free(weft_plan *plan) {
+  weft_ctx_give(plan->code->ctx, plan->blocks);
+  weft_xor_program_free(plan->plain);
+  weft_xor_program_free(atomic_load(&plan->reduced));
+  weft_xor_code_free(atomic_load(&plan->compiled));
+}
+
+weft_status weft_plan_packets_begin(weft_plan *plan, size_t *after) {
+  const size_t compile_after = plan->code->ctx->compile_after;
+  bit_matrix matrix;
+  WEFT_TRY(expand(plan, &matrix));
+  const bool by_blocks = weft_packet_blocks_pay(kernel_of(plan), matrix.bits, matrix.rows,
+                                                matrix.columns, plan->code->packet_bytes);
+  const weft_status status =
+      by_blocks ? make_blocks(plan, &matrix) : make_program(plan, &matrix, false, &plan->plain);
+  if (may_compile(plan))
+    *after = compile_after ? compile_after : ones(&matrix) * COMPILE_REPAYS;
+  else
+    *after = by_blocks ? SIZE_MAX : ones(&matrix) * REDUCE_REPAYS;
+  weft_ctx_give(plan->code->ctx, matrix.bits);
+  return status;
+}
+
+weft_status weft_plan_packets_improve(weft_plan *plan) {
+  bit_matrix matrix;
+  WEFT_TRY(expand(plan, &matrix));
+  weft_status status = may_compile(plan) ? give_code(plan, &matrix) : WEFT_E_UNSUPPORTED;
+  if (status == WEFT_E_UNSUPPORTED)
+    status = plan->blocks ? WEFT_OK : give_program(plan, &matrix);
+  weft_ctx_give(plan->code->ctx, matrix.bits);
+  return status;
+}
+
+bool weft_plan_packets_improved(const weft_plan *plan) {
+  return atomic_load_explicit(&plan->compiled, memory_order_acquire) ||
+         atomic_load_explicit(&plan->reduced, memory_order_acquire);
+}
+
+weft_packet_product weft_plan_packets_product(const weft_plan *plan) {
+  const weft_xor_program *reduced = atomic_load_explicit(&plan->reduced, memory_order_acquire);
+  return (weft_packet_product){.inputs = plan->inputs * plan->code->w,
+                               .outputs = plan->outputs * plan->code->w,
+                               .code = atomic_load_explicit(&plan->compiled, memory_order_acquire),
+                               .program = reduced ? reduced : plan->plain,
+                               .blocks = plan->blocks};
+}

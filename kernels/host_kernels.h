@@ -28,6 +28,8 @@ extern const weft_host_kernel weft_host_neon;
 
 weft_status weft_xor_compile_avx2(weft_xor_code **out, const weft_xor_matrix *matrix,
                                   const weft_allocator *allocator);
+weft_status weft_xor_compile_avx512(weft_xor_code **out, const weft_xor_matrix *matrix,
+                                    const weft_allocator *allocator);
 
 // The driver (host.c, host_invert.c, host_eliminate.c, host_expand.c): operations of backend.h on
 // row->host.

@@ -50,4 +50,5 @@ const weft_host_kernel weft_host_avx512 = {.panel = few_or_tile_panel,
                                            .steps_product = 15,
                                            .steps_sum = 4,
                                            .steps_entry = 6,
-                                           .steps_past = STEPS_PAST_CACHES};
+                                           .steps_past = STEPS_PAST_CACHES,
+                                           .compile = weft_xor_compile_avx512};

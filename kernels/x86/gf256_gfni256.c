@@ -41,4 +41,5 @@ const weft_host_kernel weft_host_gfni256 = {.panel = tile_panel,
                                             .bits_one = 7,
                                             .bits_input = 132,
                                             .bits_output = 52,
-                                            .bits_block = 80};
+                                            .bits_block = 80,
+                                            .compile = weft_xor_compile_avx2};

@@ -54,4 +54,5 @@ const weft_host_kernel weft_host_gfni512 = {.panel = few_or_tile_panel,
                                             .bits_one = 5,
                                             .bits_input = 92,
                                             .bits_output = 52,
-                                            .bits_block = 62};
+                                            .bits_block = 62,
+                                            .compile = weft_xor_compile_avx512};

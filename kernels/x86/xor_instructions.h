@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// The few instructions that kernels/x86/xor_compiler.c makes loops of, for vectors of 32 bytes
+// (VEX) or 64 (EVEX).
+//
+// General registers have fixed duties: r10 and r11 point to the tables of inputs and outputs, rdx
+// to a shard of them; rax is where the line begins, rsi where the vector does, rcx where the last
+// line ends; r8 is the scratch and rdi the vector's place there. None of them has to be kept for
+// callers.
+#ifndef WEFT_KERNELS_X86_XOR_INSTRUCTIONS_H
+#define WEFT_KERNELS_X86_XOR_INSTRUCTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef struct xor_code_buffer {
+  uint8_t *code; // the caller sees to it that there is room: INSTRUCTION_MAX for each
+  size_t bytes;  // so far
+  bool wide;     // vectors of 64 bytes, 32 registers of them
+} xor_code_buffer;
+
+enum { INSTRUCTION_MAX = 11 }; // bytes
+
+static inline void put(xor_code_buffer *b, const void *bytes, size_t count) {
+  memcpy(b->code + b->bytes, bytes, count);
+  b->bytes += count;
+}
+#define PUT(b, ...) put(b, (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}))
+
+static inline void put_le32(xor_code_buffer *b, size_t value) {
+  PUT(b, (uint8_t)value, (uint8_t)(value >> 8), (uint8_t)(value >> 16), (uint8_t)(value >> 24));
+}
+
+enum { P66 = 1, PF3 = 2 };                        // prefixes
+enum { LOAD = 0x6f, STORE = 0x7f, VPXOR = 0xef }; // VMOVDQU (F3), VMOVDQA (66), VPXOR (66)
+
+// Prefix and opcode: operands reg and rm (0 for memory at the registers above), and one more, 0
+// where there is none.
+static inline void put_opcode(xor_code_buffer *b, unsigned prefix, uint8_t op, unsigned reg,
+                              unsigned more, unsigned rm) {
+  const unsigned third = (~more & 15u) << 3;
+  const unsigned r = reg & 8u ? 0 : 0x80u, x = rm & 16u ? 0 : 0x40u, base = rm & 8u ? 0 : 0x20u;
+  if (b->wide)
+    PUT(b, 0x62, (uint8_t)(r | x | base | (reg & 16u ? 0 : 0x10u) | 1u),
+        (uint8_t)(0x84u | third | prefix), (uint8_t)(more & 16u ? 0x40u : 0x48u), op);
+  else if (base)
+    PUT(b, 0xc5, (uint8_t)(r | third | 4u | prefix), op);
+  else
+    PUT(b, 0xc4, (uint8_t)(r | 0x41u), (uint8_t)(third | 4u | prefix), op);
+}
+
+// ModRM (register or SIB follows in `low`), and the offset in its shortest form: a byte counts
+// whole vectors where they are wide.
+static inline void put_memory(xor_code_buffer *b, unsigned reg, unsigned low, const uint8_t *sib,
+                              size_t offset) {
+  const size_t unit = b->wide ? 64 : 1;
+  const bool is_short = offset % unit == 0 && offset / unit < 128;
+  PUT(b, (uint8_t)((is_short ? 0x40u : 0x80u) | (reg & 7u) << 3 | low));
+  if (sib)
+    PUT(b, *sib);
+  if (is_short)
+    PUT(b, (uint8_t)(offset / unit));
+  else
+    put_le32(b, offset);
+}
+
+// Loads or stores a vector of the shard that rdx points to, or adds it to a register.
+static inline void line_vector(xor_code_buffer *b, uint8_t op, unsigned reg, size_t offset) {
+  const uint8_t rdx_rax = 0x02;
+  put_opcode(b, op == VPXOR ? P66 : PF3, op, reg, op == VPXOR ? reg : 0, 0);
+  put_memory(b, reg, 4, &rdx_rax, offset);
+}
+
+static inline void store_output(xor_code_buffer *b, unsigned reg, size_t offset) {
+  const uint8_t rdx_rsi = 0x32;
+  put_opcode(b, PF3, STORE, reg, 0, 0);
+  put_memory(b, reg, 4, &rdx_rsi, offset);
+}
+
+static inline void scratch_vector(xor_code_buffer *b, uint8_t op, unsigned reg, size_t offset) {
+  put_opcode(b, op == VPXOR ? P66 : PF3, op, reg, op == VPXOR ? reg : 0, 0);
+  put_memory(b, reg, 7, NULL, offset);
+}
+
+static inline void add_to(xor_code_buffer *b, unsigned sum, unsigned x) { // sum ^= x
+  const unsigned rm = sum < x ? sum : x; // the shorter form of VEX, where there is one
+  put_opcode(b, P66, VPXOR, sum, sum < x ? x : sum, rm);
+  PUT(b, (uint8_t)(0xc0u | (sum & 7u) << 3 | (rm & 7u)));
+}
+
+static inline void copy_to(xor_code_buffer *b, unsigned to, unsigned from) {
+  const bool load = from < 8; // likewise
+  const unsigned reg = load ? to : from, rm = load ? from : to;
+  put_opcode(b, P66, load ? LOAD : STORE, reg, 0, rm);
+  PUT(b, (uint8_t)(0xc0u | (reg & 7u) << 3 | (rm & 7u)));
+}
+
+static inline void point_to(xor_code_buffer *b, bool output, size_t shard) {
+  PUT(b, 0x49, 0x8b, output ? 0x93 : 0x92); // mov rdx, [r10 or r11 + ...]
+  put_le32(b, shard * sizeof(void *));
+}
+
+static inline void begin_function(xor_code_buffer *b) {
+  PUT(b, 0xf3, 0x0f, 0x1e, 0xfa); // endbr64
+  PUT(b, 0x49, 0x89, 0xfa);       // mov r10, rdi
+  PUT(b, 0x49, 0x89, 0xf3);       // mov r11, rsi
+  PUT(b, 0x48, 0x89, 0xd0);       // mov rax, rdx
+}
+
+static inline void first_vector(xor_code_buffer *b) {
+  PUT(b, 0x4c, 0x89, 0xc7); // mov rdi, r8
+  PUT(b, 0x48, 0x89, 0xc6); // mov rsi, rax
+}
+
+enum { HALF_LINE = 32 };
+static inline void next_half(xor_code_buffer *b) {
+  PUT(b, 0x48, 0x83, 0xc7, HALF_LINE); // add rdi, 32
+  PUT(b, 0x48, 0x83, 0xc6, HALF_LINE); // add rsi, 32
+}
+
+static inline void jump_back(xor_code_buffer *b, uint8_t condition, size_t to) {
+  PUT(b, 0x0f, condition);
+  put_le32(b, to - (b->bytes + 4));
+}
+
+static inline void repeat_for_second_half(xor_code_buffer *b, size_t from) {
+  PUT(b, 0x40, 0xf6, 0xc7, HALF_LINE); // test dil, 32
+  jump_back(b, 0x85, from);            // jnz
+}
+
+static inline void end_function(xor_code_buffer *b, size_t next_line) {
+  PUT(b, 0x48, 0x83, 0xc0, 64);  // add rax, 64
+  PUT(b, 0x48, 0x39, 0xc8);      // cmp rax, rcx
+  jump_back(b, 0x82, next_line); // jb
+  PUT(b, 0xc5, 0xf8, 0x77);      // vzeroupper
+  PUT(b, 0xc3);                  // ret
+}
+
+#endif

@@ -268,6 +268,12 @@ typedef struct weft_host_kernel {
   // WEFT_E_NOMEM; WEFT_E_UNSUPPORTED: not for such a matrix, or not in this process.
   weft_status (*compile)(weft_xor_code **out, const weft_xor_matrix *matrix,
                          const weft_allocator *allocator);
+  // Where there are blocks too, these are quicker once the bits that are set times the input
+  // packets are more than this, as both code and scratch outgrow the first-level caches (measured);
+  // 0: never.
+  size_t compile_most;
+  // Likewise for inputs that do not fit the caches.
+  bool bits_if_far;
   // Optional: where there is one source, this instead of xor_rows for each packet.
   void (*spread)(const weft_packet_spread *spread);
   // Optional: ids becomes the k shards to read, which are the data shards that are there and the

@@ -50,6 +50,11 @@ static size_t cut(size_t a, size_t pieces) { return a / pieces + (a % pieces != 
 
 static size_t lines(size_t bytes) { return cut(bytes, LINE) * LINE; }
 
+static bool is_far(const weft_packet_product *p, size_t w, size_t packet_bytes,
+                   const weft_packet_job *job) {
+  return p->inputs / w * job->groups * w * packet_bytes > CACHED;
+}
+
 static bool by_program(const weft_packet_product *p) { return !p->code && p->program; }
 
 static bool by_blocks(const weft_packet_product *p) { return !p->code && !p->program; }
@@ -230,7 +235,7 @@ static void run_in_place(const run *r, workplace *place, const weft_packet_job *
   const weft_packet_product *p = r->product;
   const size_t n = smaller(r->bytes, r->packet_bytes - begin);
   const size_t group = r->w * r->packet_bytes, at = g * group + begin;
-  const bool far = p->inputs / r->w * job->groups * group > CACHED;
+  const bool far = is_far(p, r->w, r->packet_bytes, job);
   if (p->code) {
     const bool over = begin + n == r->packet_bytes, last = over && g + 1 == job->groups;
     run_code(r, place, job, at, n, !far || last ? 0 : over ? (g + 1) * group : at + n);
@@ -365,18 +370,21 @@ bool weft_packet_blocks_pay(const weft_host_kernel *kernel, const uint8_t *bits,
 weft_status weft_packet_run(const weft_exec *exec, const weft_host_kernel *kernel,
                             const weft_packet_product *product, size_t w, size_t packet_bytes,
                             const weft_packet_job *jobs, size_t count) {
+  weft_packet_product now = *product;
+  if (now.blocks && kernel->bits_if_far && count > 0 && is_far(&now, w, packet_bytes, &jobs[0]))
+    now.code = NULL;
   run r = {.kernel = kernel,
-           .product = product,
+           .product = &now,
            .w = w,
            .packet_bytes = packet_bytes,
            .jobs = jobs,
            .count = count,
-           .outputs_at = by_program(product) ? product->inputs : cut(product->inputs, 8) * 8};
-  r.slots_at = r.outputs_at + product->outputs;
+           .outputs_at = by_program(&now) ? now.inputs : cut(now.inputs, 8) * 8};
+  r.slots_at = r.outputs_at + now.outputs;
   choose_size(&r);
   for (size_t j = 0; j < count; j++)
     r.units += units_of(&r, &jobs[j]);
-  if (r.units == 0 || product->outputs == 0)
+  if (r.units == 0 || now.outputs == 0)
     return WEFT_OK;
   const size_t threads = weft_pool_threads(exec->pool);
   r.pieces = smaller(threads == 1 ? 1 : threads * PIECES_PER_THREAD, r.units);

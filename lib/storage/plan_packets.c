@@ -32,10 +32,14 @@ static const weft_host_kernel *kernel_of(const weft_plan *plan) {
   return plan->code->ctx->host->host;
 }
 
-static bool may_compile(const weft_plan *plan) {
+// Whether machine code would be quicker than what the plan begins with, and may be made.
+static bool compiles(const weft_plan *plan, const bit_matrix *m) {
   const weft_code *code = plan->code;
-  return kernel_of(plan)->compile && code->ctx->compile_after != SIZE_MAX &&
-         code->packet_bytes % WEFT_XOR_LINE == 0;
+  const weft_host_kernel *kernel = kernel_of(plan);
+  if (!kernel->compile || code->ctx->compile_after == SIZE_MAX ||
+      code->packet_bytes % WEFT_XOR_LINE != 0)
+    return false;
+  return !plan->blocks || !kernel->compile_most || ones(m) * m->columns <= kernel->compile_most;
 }
 
 static weft_status make_program(const weft_plan *plan, const bit_matrix *m, bool reduce,
@@ -97,7 +101,7 @@ weft_status weft_plan_packets_begin(weft_plan *plan, size_t *after) {
                                                 matrix.columns, plan->code->packet_bytes);
   const weft_status status =
       by_blocks ? make_blocks(plan, &matrix) : make_program(plan, &matrix, false, &plan->plain);
-  if (may_compile(plan))
+  if (compiles(plan, &matrix))
     *after = compile_after ? compile_after : ones(&matrix) * COMPILE_REPAYS;
   else
     *after = by_blocks ? SIZE_MAX : ones(&matrix) * REDUCE_REPAYS;
@@ -108,7 +112,7 @@ weft_status weft_plan_packets_begin(weft_plan *plan, size_t *after) {
 weft_status weft_plan_packets_improve(weft_plan *plan) {
   bit_matrix matrix;
   WEFT_TRY(expand(plan, &matrix));
-  weft_status status = may_compile(plan) ? give_code(plan, &matrix) : WEFT_E_UNSUPPORTED;
+  weft_status status = compiles(plan, &matrix) ? give_code(plan, &matrix) : WEFT_E_UNSUPPORTED;
   if (status == WEFT_E_UNSUPPORTED)
     status = plan->blocks ? WEFT_OK : give_program(plan, &matrix);
   weft_ctx_give(plan->code->ctx, matrix.bits);

@@ -103,7 +103,8 @@ static weft_status everything(weft_ctx *ctx, const code_case *c, stripe *s, test
 START_TEST(any_allocation_may_fail) {
   static const code_case cases[] = {{"vandermonde", 10, 4, 0, 0},
                                     {"isal_rs", 10, 4, 0, 0},
-                                    {"cauchy_good", 6, 3, 4, 40},   {"cauchy_good", 6, 3, 4, 64},
+                                    {"cauchy_good", 6, 3, 4, 40},
+                                    {"cauchy_good", 6, 3, 4, 64},
                                     {"cauchy_orig", 5, 3, 3, 1000}};
   const code_case *c = &cases[_i];
   test_rng rng = test_rng_new(test_seed(), 3);

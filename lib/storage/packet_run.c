@@ -143,7 +143,7 @@ static void run_blocks(const run *r, const workplace *place, size_t bytes, size_
   r->kernel->bits(&panel);
 }
 
-// Which line of an input is to be fetched next; `in` are where its shards' packets begin.
+// Which line of an input is to be fetched next.
 typedef struct line_walk {
   size_t shard, packet, line;
 } line_walk;

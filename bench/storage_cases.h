@@ -32,6 +32,7 @@ typedef struct weft_bench_own {
   size_t w, packet_bytes;
   size_t threads;      // 0: one
   bool cached;         // recovery: the plan is in the cache; otherwise it is made in each call
+  bool uncompiled;     // CRS: by a program or by blocks, not by machine code
   const char *variant; // for the table; lives as long as the scene
 } weft_bench_own;
 

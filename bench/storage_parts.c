@@ -161,8 +161,8 @@ static weft_bench_storage_peer *crs_peer(const weft_bench_storage_run *run) {
 }
 
 // The packet size at which `peer`, or weft where it is NULL, encodes fastest.
-static size_t best_packet(weft_bench_storage_run *run, weft_bench_storage_peer *peer, size_t k,
-                          size_t m, size_t w, size_t bytes) {
+static size_t best_packet(weft_bench_storage_run *run, weft_bench_storage_peer *peer,
+                          bool uncompiled, size_t k, size_t m, size_t w, size_t bytes) {
   size_t best = 0;
   double best_s = 0;
   for (size_t i = 0; i < COUNT(packets); i++) {
@@ -176,6 +176,7 @@ static size_t best_packet(weft_bench_storage_run *run, weft_bench_storage_peer *
                                                         .code = "cauchy_good",
                                                         .w = w,
                                                         .packet_bytes = packets[i],
+                                                        .uncompiled = uncompiled,
                                                         .variant = ""});
     const double seconds = weft_bench_scene_try(scene);
     if (seconds > 0 && (best == 0 || seconds < best_s)) {
@@ -198,11 +199,32 @@ static int add_crs(weft_bench_scene *scene, weft_bench_storage_operation operati
                                    scene, "cauchy_good:w=%zu:packet=%zu", w, packet)});
 }
 
+// What machine code gains: the same by a program or by blocks, at the packet size that is best
+// then.
+static void add_uncompiled(weft_bench_storage_run *run, weft_bench_scene *scene, size_t k, size_t m,
+                           size_t w, size_t bytes, int encode, int recover) {
+  weft_bench_group *const group = weft_bench_scene_group(scene);
+  const size_t packet = best_packet(run, NULL, true, k, m, w, bytes);
+  weft_bench_own own = {.operation = WEFT_BENCH_STORAGE_ENCODE,
+                        .code = "cauchy_good",
+                        .w = w,
+                        .packet_bytes = packet,
+                        .uncompiled = true,
+                        .variant = weft_bench_scene_text(
+                            scene, "cauchy_good:w=%zu:packet=%zu, not compiled", w, packet)};
+  weft_bench_group_ask(group, "encode, each at its best packet size: compiled / not", encode,
+                       weft_bench_scene_add_own(scene, &own), WEFT_BENCH_INPUT);
+  own.operation = WEFT_BENCH_STORAGE_RECOVER;
+  own.cached = true;
+  weft_bench_group_ask(group, "recover, plan cached: compiled / not", recover,
+                       weft_bench_scene_add_own(scene, &own), WEFT_BENCH_INPUT);
+}
+
 static void crs_one(weft_bench_storage_run *run, size_t k, size_t m, size_t w, size_t bytes) {
   char title[128], what[32];
   weft_bench_storage_peer *const peer = crs_peer(run);
-  const size_t own_packet = best_packet(run, NULL, k, m, w, bytes);
-  const size_t peer_packet = peer ? best_packet(run, peer, k, m, w, bytes) : 0;
+  const size_t own_packet = best_packet(run, NULL, false, k, m, w, bytes);
+  const size_t peer_packet = peer ? best_packet(run, peer, false, k, m, w, bytes) : 0;
   if (!own_packet)
     return;
   snprintf(what, sizeof what, ", CRS, w = %zu", w);
@@ -227,6 +249,8 @@ static void crs_one(weft_bench_storage_run *run, size_t k, size_t m, size_t w, s
         weft_bench_scene_add_peer(scene, peer, WEFT_BENCH_STORAGE_RECOVER, w, peer_packet, 1);
     weft_bench_group_ask(group, "recover: weft / jerasure", recover, back, WEFT_BENCH_INPUT);
   }
+  if (run->row->host->compile)
+    add_uncompiled(run, scene, k, m, w, bytes, own, recover);
   weft_bench_scene_run(scene);
 }
 

@@ -172,8 +172,8 @@ static void fetch_outputs(const run *r, const weft_packet_job *job, size_t at) {
 
 // By machine code, `bytes` at `begin` of every packet, all in place. `next`, when not 0, is where
 // the bytes after these begin. They are fetched in the order in which they lie, a part for each
-// line of sums: to fetch each line of a packet when the one before it is added up was up to 1.4
-// times as slow.
+// line of sums: to fetch each line of a packet when the one before it is added up took up to 1.3
+// times as long.
 static void run_code(const run *r, const workplace *place, const weft_packet_job *job, size_t begin,
                      size_t bytes, size_t next) {
   const weft_xor_code *code = r->product->code;

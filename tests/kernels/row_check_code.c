@@ -3,7 +3,6 @@
 // numbers of packets of any shards, alignments, and runs of lines, flush with guard pages.
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tests/kernels/row_check_internal.h"
 #include "tests/support/test_allocator.h"
@@ -41,9 +40,8 @@ static void define(const row_check_rows *rows, const row_check_shape *c, const c
 
 static void run_code(const weft_xor_code *code, const row_check_rows *rows,
                      const code_shape *shape) {
-  const size_t bytes = code->scratch_bytes + WEFT_XOR_LINE; // as much may follow the guard page
-  test_guard memory = test_guard_new(bytes);
-  uint8_t *scratch = memory.end - code->scratch_bytes / WEFT_XOR_LINE * WEFT_XOR_LINE;
+  test_guard memory = test_guard_new(code->scratch_bytes); // whole lines
+  uint8_t *scratch = memory.end - code->scratch_bytes;
   for (size_t g = 0; g < shape->groups; g++) {
     const size_t at = g * shape->w * shape->packet_bytes, end = at + shape->packet_bytes;
     if (shape->cut > 0)

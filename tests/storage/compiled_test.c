@@ -182,6 +182,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("compiled plans");
   TCase *alone = tcase_create("alone"), *threads = tcase_create("threads");
+  tcase_set_tags(alone, "one-thread");
   tcase_add_loop_test(threads, every_row_has_the_bytes_of_the_definition, 0,
                       (int)test_host_row_count());
   tcase_add_test(threads, large_shards);

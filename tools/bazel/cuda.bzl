@@ -37,6 +37,9 @@ def _cuda_library_impl(ctx):
 
     args = ctx.actions.args()
     args.add_all(["-c", "-O3", "-std=c++17", "-lineinfo", "--Werror=cross-execution-space-call"])
+
+    # Names in /tmp are made of process numbers, which sandboxes have alike; a file was once gone when it was to be read.
+    args.add("--objdir-as-tempdir")
     args.add("-ccbin", cc_toolchain.compiler_executable)
     args.add_all(ctx.attr.archs, map_each = _gencode)
     args.add_joined(["-fPIC", "-Wall", "-Wextra", "-Wshadow", "-ffunction-sections"], join_with = ",", format_joined = "-Xcompiler=%s")

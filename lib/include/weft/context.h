@@ -54,8 +54,8 @@ typedef struct weft_ctx_options {
   // compiling (1 TiB). 1: at first use. SIZE_MAX: never, only what is kept is used.
   // On a host with AVX2, CRS codes whose packets are multiples of 64 bytes become machine code by
   // the same rule; 0: when that repays 5 us to 5 ms of compiling (about 1 KiB for each bit that is
-  // set in the matrix). SIZE_MAX: this context never makes memory executable. Where the process may
-  // not, it goes on without.
+  // set in the matrix). SIZE_MAX: none of this context's codes makes memory executable. Where the
+  // process may not, they go on without.
   size_t compile_after;
 } weft_ctx_options;
 

@@ -75,8 +75,8 @@ typedef struct weft_code_options {
   size_t packet_bytes;
   // How many recovery plans the code keeps, one for each pair of what is lost and what of it is
   // wanted, the least recently used going first; 0: 128, WEFT_NO_PLANS: none, else fewer than
-  // UINT32_MAX. A plan takes about r * k bytes for r shards, CRS: r * k * w * w, up to
-  // 8 times that with machine code, in pages of its own.
+  // UINT32_MAX. A plan takes about r * k bytes for r shards, CRS: r * k * w * w, with
+  // machine code up to 8 times that, in pages of its own.
   size_t cached_plans;
   // matrix: (m, k), row stride k: parity shard i = sum of parity[i * k + j] * data shard j over
   // GF(2^8), polynomial 0x11d. Copied. Other names: NULL.

@@ -65,15 +65,15 @@ def rs_before_and_since($old; $new; $row; $isal; $klauspost):
       (rs_cell($new; "recover"; $k; $m; $bytes; $row) | with_spread),
       rs_asked($old; $k; $m; $bytes), rs_asked($new; $k; $m; $bytes)));
 
-# CRS on one core, each at its best packet size: two runs of a row, Jerasure in the later one.
+# CRS on one core, each at its best packet size.
 def crs_group($title): [.groups[] | select(.title == $title)][0];
 def crs_rate($operation; $row): [.cases[] | select(.operation == $operation and .row == $row)][0] | .gigabytes_per_second.input | spread | with_spread;
 def crs_asked($name): [.ratios[] | select(.name == $name)][0] | spread | with_spread;
 def crs_title: sub("1024 KiB"; "1 MiB") | sub(" shards, CRS"; "");
 def crs_by_jerasure: crs_asked("encode, each at its best packet size: weft / jerasure");
 def crs_recovery: crs_asked("recover, plan cached / encode");
-def crs_before_and_since($before; $since; $row):
-  heading("", "encode: before", "since", "since / Jerasure", "recover, plan cached: before", "since", "recover / encode: before", "since"),
-  ($since.groups[] | select(.title | test("CRS")) | . as $g | ($before | crs_group($g.title)) as $b
-  | row($g.title | crs_title, ($b | crs_rate("encode"; $row)), ($g | crs_rate("encode"; $row)), ($g | crs_by_jerasure),
-      ($b | crs_rate("recover"; $row)), ($g | crs_rate("recover"; $row)), ($b | crs_recovery), ($g | crs_recovery)));
+# By machine code, beside the same run's programs or blocks.
+def crs_compiled_heading: heading("", "encode", "by not compiled", "by Jerasure", "recover, plan cached", "by not compiled", "recover / encode");
+def crs_compiled($row; $before): .groups[] | row($before + (.title | crs_title), crs_rate("encode"; $row),
+    crs_asked("encode, each at its best packet size: compiled / not"), crs_by_jerasure,
+    crs_rate("recover"; $row), crs_asked("recover, plan cached: compiled / not"), crs_recovery);

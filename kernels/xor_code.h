@@ -12,8 +12,11 @@
 
 enum { WEFT_XOR_LINE = 64 }; // bytes of each packet that the code works on at once
 
+// One matrix, or the product of two: sums = bits * inputs, outputs = combine * sums.
 typedef struct weft_xor_matrix {
-  const uint8_t *bits;    // (outputs, inputs), each 0 or 1
+  const uint8_t *bits;    // (sums, inputs), each 0 or 1
+  const uint8_t *combine; // (outputs, sums), or NULL: the sums are the outputs
+  size_t sums;            // with `combine`
   size_t outputs, inputs; // packets of a group
   size_t w;               // of them in each shard; it divides both
   size_t packet_bytes;    // a multiple of WEFT_XOR_LINE
@@ -29,7 +32,8 @@ typedef void weft_xor_loop(const uint8_t *const *in, // inputs / w shards
 typedef struct weft_xor_code {
   weft_xor_loop *run;
   size_t scratch_bytes;
-  void *pages; // of code, readable and executable
+  size_t line_bytes; // of instructions that a line of each packet takes: what it costs
+  void *pages;       // of code, readable and executable
   size_t page_bytes;
   const weft_allocator *allocator;
 } weft_xor_code;
@@ -37,7 +41,7 @@ typedef struct weft_xor_code {
 // Copies machine code to pages that can be executed; they are never writable at the same time.
 // Errors: WEFT_E_NOMEM; WEFT_E_UNSUPPORTED: this process gets no such pages, or no more of them.
 weft_status weft_xor_code_new(weft_xor_code **out, const uint8_t *machine_code, size_t bytes,
-                              size_t scratch_bytes, const weft_allocator *allocator);
+                              const weft_allocator *allocator);
 void weft_xor_code_free(weft_xor_code *code); // accepts NULL
 
 #endif

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiles a bit matrix to straight code on vectors (kernels/xor_code.h), AVX2's or AVX-512's.
 //
-// The outputs are cut into passes, whose sums stay in registers while all inputs go by; the other
-// registers hold up to three inputs of a shard at a time, whose sums of two and three are made in
-// place, each once however many outputs read it. Packets that lie a power of two apart share few
-// sets of the caches, so that a line is rarely still there when it is wanted again: the first pass
-// copies the inputs' lines, as it reads them, to a scratch that all that follows reads instead.
+// The sums are cut into passes, in which they stay in registers while all inputs go by; the other
+// registers hold a few inputs at a time and sums of them that several of the pass's sums want, made
+// once. Packets that lie a power of two apart share few sets of the caches, so that a line is
+// rarely still there when it is wanted again: the first pass copies the inputs' lines, as it reads
+// them, to a scratch that all that follows reads instead. The product of two matrices is two such
+// stages, with the sums of the first one in the scratch, too.
 //
 // With AVX2 a line of 64 bytes is two vectors of a packet, and a block of the code, which works on
 // one line of each packet, is
@@ -21,26 +22,75 @@
 #include "kernels/xor_code.h"
 
 enum {
-  TOGETHER = 3,     // inputs at once
-  NARROW_SUMS = 13, // at once; three registers are for inputs
-  WIDE_SUMS = 28
+  AT_ONCE = 8,      // inputs that are looked at to find which go well together
+  TOGETHER = 3,     // inputs in registers with AVX2
+  NARROW_SUMS = 13, // at once; the other three registers are for inputs
+  WIDE_SUMS = 26    // likewise; six are for four inputs and the sums of two pairs
 };
+#define NONE SIZE_MAX
+
+typedef struct stage {
+  const uint8_t *bits; // (sums, inputs)
+  size_t sums, inputs;
+  size_t passes;
+  bool of_packets; // the inputs are packets, which a first pass copies; else sums in the scratch
+  bool is_last;    // the sums are outputs
+} stage;
 
 typedef struct compiler {
   const weft_xor_matrix *m;
   xor_code_buffer to;
-  size_t passes;
+  const stage *stage;
   // The pass at hand.
-  size_t first, sums; // outputs
+  size_t first, sums; // of the stage's
   bool copying;       // inputs are read where they are, and copied to the scratch
+  size_t shard;       // of the inputs, that rdx points to, or NONE
   uint32_t begun;     // a bit for each sum that has something
   uint32_t mask[];    // (inputs): a bit for each sum that an input is part of
 } compiler;
 
 // ---------------------------------------------------------------------------------------------
-// A pass
+// Vectors of inputs
 
 static unsigned count(unsigned bits) { return (unsigned)__builtin_popcount(bits); }
+
+static size_t in_shard(const compiler *c, size_t x) { return x % c->m->w * c->m->packet_bytes; }
+
+static size_t in_scratch(const compiler *c, size_t x) {
+  return (c->stage->of_packets ? x : c->m->inputs + x) * WEFT_XOR_LINE;
+}
+
+// Makes rdx point to the shard of an input.
+static void point_to_input(compiler *c, size_t x) {
+  if (x / c->m->w == c->shard)
+    return;
+  c->shard = x / c->m->w;
+  point_to(&c->to, false, c->shard);
+}
+
+// Whether inputs have to be read for their copies, whatever the pass wants of them.
+static bool copies(const compiler *c) {
+  return c->copying && (c->stage->passes > 1 || !c->to.wide);
+}
+
+static void read_input(compiler *c, unsigned reg, size_t x) {
+  const size_t near = in_scratch(c, x);
+  if (!c->copying) {
+    scratch_vector(&c->to, LOAD, reg, near);
+    return;
+  }
+  point_to_input(c, x);
+  if (!c->to.wide) {
+    line_vector(&c->to, LOAD, reg, in_shard(c, x) + HALF_LINE);
+    scratch_vector(&c->to, STORE, reg, near + HALF_LINE);
+  }
+  line_vector(&c->to, LOAD, reg, in_shard(c, x));
+  if (copies(c))
+    scratch_vector(&c->to, STORE, reg, near);
+}
+
+// ---------------------------------------------------------------------------------------------
+// AVX2: up to three inputs, whose sums of two and three are made in place, one after the other
 
 // The sums that want one of the combinations of up to three inputs, and what it takes to make it.
 typedef struct combinations {
@@ -114,42 +164,22 @@ static void give(compiler *c, unsigned reg, unsigned sums) {
   }
 }
 
-static size_t in_shard(const compiler *c, size_t x) { return x % c->m->w * c->m->packet_bytes; }
-
-static void read_input(compiler *c, unsigned reg, size_t x) {
-  const size_t near = x * WEFT_XOR_LINE;
-  if (!c->copying) {
-    scratch_vector(&c->to, LOAD, reg, near);
-    return;
-  }
-  if (!c->to.wide) {
-    line_vector(&c->to, LOAD, reg, in_shard(c, x) + HALF_LINE);
-    scratch_vector(&c->to, STORE, reg, near + HALF_LINE);
-  }
-  line_vector(&c->to, LOAD, reg, in_shard(c, x));
-  if (c->passes > 1)
-    scratch_vector(&c->to, STORE, reg, near);
-}
-
 // An input that one sum wants, where nothing else is to be done with it, is added out of memory.
 static bool add_from_memory(compiler *c, size_t x, unsigned sums) {
-  if (c->copying && !(c->to.wide && c->passes == 1))
+  if (c->copying)
     return false;
   if (sums == 0)
     return true;
   if (count(sums) > 1 || !(sums & c->begun))
     return false;
   const unsigned sum = (unsigned)__builtin_ctz(sums);
-  if (c->copying)
-    line_vector(&c->to, VPXOR, sum, in_shard(c, x));
-  else
-    scratch_vector(&c->to, VPXOR, sum, x * WEFT_XOR_LINE);
+  scratch_vector(&c->to, VPXOR, sum, in_scratch(c, x));
   return true;
 }
 
-static void add_inputs(compiler *c, const size_t *x, size_t n) {
+static void add_three(compiler *c, const size_t *x, size_t n) {
   const combinations w = combine(c, x, n);
-  const unsigned r = (c->to.wide ? 32 : 16) - TOGETHER;
+  const unsigned r = NARROW_SUMS; // the first of three registers
   if (n == 1 && add_from_memory(c, x[0], w.only[0]))
     return;
   for (unsigned i = 0; i < n; i++)
@@ -171,49 +201,162 @@ static void add_inputs(compiler *c, const size_t *x, size_t n) {
   give(c, r + 1, w.bc);
 }
 
-static void add_shard(compiler *c, size_t shard) {
-  size_t x[8], left = c->m->w;
-  for (size_t p = 0; p < left; p++)
-    x[p] = shard * c->m->w + p;
-  if (c->copying)
-    point_to(&c->to, false, shard);
+static void add_narrow(compiler *c, size_t *x, size_t left) {
   while (left > 0) {
     const size_t n = choose(c, x, left);
-    add_inputs(c, x, n);
+    add_three(c, x, n);
     left -= n;
     memmove(x, x + n, left * sizeof *x);
   }
 }
 
+// ---------------------------------------------------------------------------------------------
+// AVX-512: two pairs of inputs and their sums, of which one instruction adds two
+
+typedef struct quad {
+  size_t x[4];      // inputs, or NONE; 0 and 1 are a pair, 2 and 3 the other one
+  unsigned mask[4]; // sums that want them
+} quad;
+
+static unsigned pair_with_others(const quad *q, unsigned pair) {
+  const unsigned other = 2 - pair;
+  return q->mask[pair] & q->mask[pair + 1] & (q->mask[other] | q->mask[other + 1]);
+}
+
+static unsigned quad_additions(const quad *q) {
+  return count(q->mask[0] | q->mask[1] | q->mask[2] | q->mask[3]) + (pair_with_others(q, 0) != 0) +
+         (pair_with_others(q, 2) != 0);
+}
+
+// Of the three ways to pair four inputs the best one. Returns its additions.
+static unsigned pair_up(const compiler *c, const size_t *x, quad *out) {
+  static const uint8_t ways[3][4] = {{0, 1, 2, 3}, {0, 2, 1, 3}, {0, 3, 1, 2}};
+  unsigned best = UINT32_MAX;
+  for (size_t way = 0; way < 3; way++) {
+    quad q;
+    for (size_t i = 0; i < 4; i++) {
+      q.x[i] = x[ways[way][i]];
+      q.mask[i] = q.x[i] == NONE ? 0 : c->mask[q.x[i]];
+    }
+    const unsigned additions = quad_additions(&q);
+    if (additions < best) {
+      best = additions;
+      *out = q;
+    }
+  }
+  return best;
+}
+
+// The best way to part eight inputs into two quads of pairs.
+static void part(const compiler *c, const size_t *x, quad out[2]) {
+  unsigned best = UINT32_MAX;
+  for (unsigned set = 1; set < 1u << AT_ONCE; set += 2) { // which go with x[0]
+    if (count(set) != 4)
+      continue;
+    size_t of[2][4], n[2] = {0};
+    for (size_t i = 0; i < AT_ONCE; i++) {
+      const size_t other = !(set >> i & 1u);
+      of[other][n[other]++] = x[i];
+    }
+    quad q[2];
+    const unsigned additions = pair_up(c, of[0], &q[0]) + pair_up(c, of[1], &q[1]);
+    if (additions >= best)
+      continue;
+    best = additions;
+    memcpy(out, q, sizeof q);
+  }
+}
+
+// Registers that make up what sum s wants of a quad; up to two. Those of a pair are its inputs' and
+// their sum's.
+static size_t terms(const quad *q, unsigned s, unsigned *reg) {
+  size_t n = 0;
+  bool both[2];
+  for (unsigned p = 0; p < 2; p++) {
+    const unsigned wants = (q->mask[2 * p] >> s & 1u) | (q->mask[2 * p + 1] >> s & 1u) << 1;
+    both[p] = wants == 3;
+    if (wants)
+      reg[n++] = WIDE_SUMS + 3 * p + wants - 1;
+  }
+  if (n > 1 || !(both[0] || both[1]))
+    return n;
+  reg[0] = WIDE_SUMS + (both[1] ? 3 : 0); // alone, a pair is added as its two
+  reg[1] = reg[0] + 1;
+  return 2;
+}
+
+static void add_quad(compiler *c, const quad *q) {
+  for (unsigned i = 0; i < 4; i++)
+    if (q->x[i] != NONE && (q->mask[i] || copies(c)))
+      read_input(c, WIDE_SUMS + i / 2 * 3 + i % 2, q->x[i]);
+  for (unsigned p = 0; p < 2; p++)
+    if (pair_with_others(q, 2 * p))
+      add_two(&c->to, WIDE_SUMS + 3 * p + 2, WIDE_SUMS + 3 * p, WIDE_SUMS + 3 * p + 1);
+  for (unsigned s = 0; s < c->sums; s++) {
+    unsigned reg[2];
+    const size_t n = terms(q, s, reg);
+    const bool begun = c->begun >> s & 1u;
+    if (n == 2)
+      begun ? add_both_to(&c->to, s, reg[0], reg[1]) : add_two(&c->to, s, reg[0], reg[1]);
+    else if (n == 1)
+      begun ? add_to(&c->to, s, reg[0]) : copy_to(&c->to, s, reg[0]);
+    c->begun |= (uint32_t)(n > 0) << s;
+  }
+}
+
+static void add_wide(compiler *c, size_t *x, size_t n) {
+  quad q[2];
+  for (size_t i = n; i < AT_ONCE; i++)
+    x[i] = NONE;
+  part(c, x, q);
+  for (size_t i = 0; i < 2; i++)
+    add_quad(c, &q[i]);
+}
+
+// ---------------------------------------------------------------------------------------------
+// A pass
+
 static void store_sums(compiler *c) {
   const size_t w = c->m->w;
   for (unsigned s = 0; s < c->sums; s++) {
-    const size_t output = c->first + s;
-    if (s == 0 || output % w == 0)
-      point_to(&c->to, true, output / w);
+    const size_t sum = c->first + s;
     if (!(c->begun >> s & 1u))
       add_to(&c->to, s, s); // nothing is part of it
-    store_output(&c->to, s, output % w * c->m->packet_bytes);
+    if (!c->stage->is_last) {
+      scratch_vector(&c->to, STORE, s, (c->m->inputs + sum) * WEFT_XOR_LINE);
+      continue;
+    }
+    if (s == 0 || sum % w == 0)
+      point_to(&c->to, true, sum / w);
+    store_output(&c->to, s, sum % w * c->m->packet_bytes);
   }
 }
 
 static void begin_pass(compiler *c, size_t pass) {
-  const weft_xor_matrix *m = c->m;
-  const size_t share = (m->outputs + c->passes - 1) / c->passes;
+  const stage *t = c->stage;
+  const size_t share = (t->sums + t->passes - 1) / t->passes;
   c->first = pass * share;
-  c->sums = m->outputs - c->first < share ? m->outputs - c->first : share;
-  for (size_t x = 0; x < m->inputs; x++) {
+  c->sums = t->sums - c->first < share ? t->sums - c->first : share;
+  for (size_t x = 0; x < t->inputs; x++) {
     c->mask[x] = 0;
     for (size_t s = 0; s < c->sums; s++)
-      c->mask[x] |= (uint32_t)m->bits[(c->first + s) * m->inputs + x] << s;
+      c->mask[x] |= (uint32_t)t->bits[(c->first + s) * t->inputs + x] << s;
   }
 }
 
 static void sweep(compiler *c, bool copying) {
   c->begun = 0;
   c->copying = copying;
-  for (size_t shard = 0; shard < c->m->inputs / c->m->w; shard++)
-    add_shard(c, shard);
+  c->shard = NONE;
+  for (size_t done = 0, n; done < c->stage->inputs; done += n) {
+    size_t x[AT_ONCE];
+    for (n = 0; n < AT_ONCE && done + n < c->stage->inputs; n++)
+      x[n] = done + n;
+    if (c->to.wide)
+      add_wide(c, x, n);
+    else
+      add_narrow(c, x, n);
+  }
   store_sums(c);
 }
 
@@ -221,7 +364,9 @@ static void sweep(compiler *c, bool copying) {
 // The whole
 
 // Both vectors of a line, of which a copying pass has the first one before the second one's loop.
-static void sweep_halves(compiler *c, bool copying) {
+// Returns bytes of instructions that it takes.
+static size_t sweep_halves(compiler *c, bool copying) {
+  const size_t begin = c->to.bytes;
   if (copying) {
     sweep(c, true);
     next_half(&c->to);
@@ -231,49 +376,91 @@ static void sweep_halves(compiler *c, bool copying) {
   next_half(&c->to);
   if (!copying)
     repeat_for_second_half(&c->to, vector);
+  return (c->to.bytes - begin) * (copying ? 1 : 2);
 }
 
-static void compile(compiler *c) {
-  begin_function(&c->to);
-  const size_t line = c->to.bytes;
-  for (size_t pass = 0; pass < c->passes; pass++) {
+// Likewise a stage.
+static size_t compile_stage(compiler *c, const stage *t) {
+  size_t bytes = 0;
+  c->stage = t;
+  for (size_t pass = 0; pass < t->passes; pass++) {
     begin_pass(c, pass);
     first_vector(&c->to);
-    if (c->to.wide)
-      sweep(c, pass == 0);
-    else
-      sweep_halves(c, pass == 0);
+    const size_t begin = c->to.bytes;
+    const bool copying = t->of_packets && pass == 0;
+    if (!c->to.wide) {
+      bytes += sweep_halves(c, copying);
+      continue;
+    }
+    sweep(c, copying);
+    bytes += c->to.bytes - begin;
   }
+  return bytes;
+}
+
+static size_t compile(compiler *c, const stage *stages, size_t count) {
+  size_t bytes = 0;
+  begin_function(&c->to);
+  const size_t line = c->to.bytes;
+  for (size_t i = 0; i < count; i++)
+    bytes += compile_stage(c, &stages[i]);
   end_function(&c->to, line);
+  return bytes;
 }
 
 // Bytes of code at most: for each input of a sweep eight instructions beside additions (two of
-// them make combinations), for each output three, and an addition for each one of the matrix.
-static size_t code_bound(const weft_xor_matrix *m, size_t passes) {
-  size_t instructions = 64 + 8 * passes + 3 * 2 * m->outputs + 8 * (passes + 1) * m->inputs;
-  for (size_t i = 0; i < m->outputs * m->inputs; i++)
-    instructions += m->bits[i];
-  for (size_t i = 0; i < NARROW_SUMS * m->inputs && i < m->outputs * m->inputs; i++)
-    instructions += m->bits[i];
+// them make combinations), for each sum three, and an addition for each one of the matrix.
+static size_t code_bound(const stage *t) {
+  size_t instructions = 8 * t->passes + 3 * 2 * t->sums + 8 * (t->passes + 1) * t->inputs;
+  for (size_t i = 0; i < t->sums * t->inputs; i++)
+    instructions += t->bits[i];
+  for (size_t i = 0; i < NARROW_SUMS * t->inputs && i < t->sums * t->inputs; i++)
+    instructions += t->bits[i];
   return instructions * INSTRUCTION_MAX;
+}
+
+static stage stage_of(const weft_xor_matrix *m, bool is_last, size_t most) {
+  const bool of_packets = !is_last || !m->combine;
+  stage t = {.bits = of_packets ? m->bits : m->combine,
+             .sums = is_last ? m->outputs : m->sums,
+             .inputs = of_packets ? m->inputs : m->sums,
+             .of_packets = of_packets,
+             .is_last = is_last};
+  t.passes = (t.sums + most - 1) / most;
+  return t;
+}
+
+static bool is_supported(const weft_xor_matrix *m) {
+  return m->packet_bytes > 0 && m->packet_bytes % WEFT_XOR_LINE == 0 &&
+         m->packet_bytes <= INT32_MAX / 8 && m->w <= 8 && m->outputs > 0 && m->inputs > 0 &&
+         (!m->combine || m->sums > 0);
 }
 
 static weft_status compile_for(bool wide, weft_xor_code **out, const weft_xor_matrix *m,
                                const weft_allocator *allocator) {
-  const size_t most = wide ? WIDE_SUMS : NARROW_SUMS, passes = (m->outputs + most - 1) / most;
-  const size_t room = sizeof(compiler) + m->inputs * sizeof(uint32_t);
-  if (m->packet_bytes == 0 || m->packet_bytes % WEFT_XOR_LINE || passes == 0 || m->inputs == 0 ||
-      m->w > 8 || m->packet_bytes > INT32_MAX / 8)
+  enum { ENDS = 64 * INSTRUCTION_MAX };
+  const size_t most = wide ? WIDE_SUMS : NARROW_SUMS, count = m->combine ? 2 : 1;
+  if (!is_supported(m))
     return WEFT_E_UNSUPPORTED;
-  uint8_t *memory =
-      allocator->alloc(allocator->user, room + code_bound(m, passes), _Alignof(compiler));
+  stage stages[2];
+  size_t columns = 0, bound = ENDS;
+  for (size_t i = 0; i < count; i++) {
+    stages[i] = stage_of(m, i + 1 == count, most);
+    columns = stages[i].inputs > columns ? stages[i].inputs : columns;
+    bound += code_bound(&stages[i]);
+  }
+  const size_t room = sizeof(compiler) + columns * sizeof(uint32_t);
+  uint8_t *memory = allocator->alloc(allocator->user, room + bound, _Alignof(compiler));
   if (!memory)
     return WEFT_E_NOMEM;
   compiler *c = (compiler *)(void *)memory;
-  *c = (compiler){.m = m, .to = {.code = memory + room, .wide = wide}, .passes = passes};
-  compile(c);
-  const weft_status status =
-      weft_xor_code_new(out, c->to.code, c->to.bytes, m->inputs * WEFT_XOR_LINE, allocator);
+  *c = (compiler){.m = m, .to = {.code = memory + room, .wide = wide}};
+  const size_t line_bytes = compile(c, stages, count);
+  const weft_status status = weft_xor_code_new(out, c->to.code, c->to.bytes, allocator);
+  if (status == WEFT_OK) {
+    (*out)->line_bytes = line_bytes;
+    (*out)->scratch_bytes = (m->inputs + (m->combine ? m->sums : 0)) * WEFT_XOR_LINE;
+  }
   allocator->free(allocator->user, memory);
   return status;
 }

@@ -35,19 +35,29 @@ static inline void put_le32(xor_code_buffer *b, size_t value) {
 enum { P66 = 1, PF3 = 2 };                        // prefixes
 enum { LOAD = 0x6f, STORE = 0x7f, VPXOR = 0xef }; // VMOVDQU (F3), VMOVDQA (66), VPXOR (66)
 
+// EVEX for vectors of 64 bytes: opcode `op` of map 1 (0F) or 3 (0F 3A).
+static inline void put_evex(xor_code_buffer *b, unsigned map, unsigned prefix, uint8_t op,
+                            unsigned reg, unsigned more, unsigned rm) {
+  const unsigned r = reg & 8u ? 0 : 0x80u, x = rm & 16u ? 0 : 0x40u, base = rm & 8u ? 0 : 0x20u;
+  PUT(b, 0x62, (uint8_t)(r | x | base | (reg & 16u ? 0 : 0x10u) | map),
+      (uint8_t)(0x84u | (~more & 15u) << 3 | prefix), (uint8_t)(more & 16u ? 0x40u : 0x48u), op);
+}
+
 // Prefix and opcode: operands reg and rm (0 for memory at the registers above), and one more, 0
 // where there is none.
 static inline void put_opcode(xor_code_buffer *b, unsigned prefix, uint8_t op, unsigned reg,
                               unsigned more, unsigned rm) {
-  const unsigned third = (~more & 15u) << 3;
-  const unsigned r = reg & 8u ? 0 : 0x80u, x = rm & 16u ? 0 : 0x40u, base = rm & 8u ? 0 : 0x20u;
+  const unsigned third = (~more & 15u) << 3, r = reg & 8u ? 0 : 0x80u;
   if (b->wide)
-    PUT(b, 0x62, (uint8_t)(r | x | base | (reg & 16u ? 0 : 0x10u) | 1u),
-        (uint8_t)(0x84u | third | prefix), (uint8_t)(more & 16u ? 0x40u : 0x48u), op);
-  else if (base)
+    put_evex(b, 1, prefix, op, reg, more, rm);
+  else if (!(rm & 8u))
     PUT(b, 0xc5, (uint8_t)(r | third | 4u | prefix), op);
   else
     PUT(b, 0xc4, (uint8_t)(r | 0x41u), (uint8_t)(third | 4u | prefix), op);
+}
+
+static inline void put_registers(xor_code_buffer *b, unsigned reg, unsigned rm) {
+  PUT(b, (uint8_t)(0xc0u | (reg & 7u) << 3 | (rm & 7u)));
 }
 
 // ModRM (register or SIB follows in `low`), and the offset in its shortest form: a byte counts
@@ -83,17 +93,28 @@ static inline void scratch_vector(xor_code_buffer *b, uint8_t op, unsigned reg, 
   put_memory(b, reg, 7, NULL, offset);
 }
 
+static inline void add_two(xor_code_buffer *b, unsigned sum, unsigned x, unsigned y) {
+  const unsigned rm = x < y ? x : y;                 // the shorter form of VEX, where there is one
+  put_opcode(b, P66, VPXOR, sum, x < y ? y : x, rm); // sum = x ^ y
+  put_registers(b, sum, rm);
+}
+
 static inline void add_to(xor_code_buffer *b, unsigned sum, unsigned x) { // sum ^= x
-  const unsigned rm = sum < x ? sum : x; // the shorter form of VEX, where there is one
-  put_opcode(b, P66, VPXOR, sum, sum < x ? x : sum, rm);
-  PUT(b, (uint8_t)(0xc0u | (sum & 7u) << 3 | (rm & 7u)));
+  add_two(b, sum, sum, x);
+}
+
+// sum ^= x ^ y, wide only: VPTERNLOGQ, whose table of all eight cases is that of the exclusive or.
+static inline void add_both_to(xor_code_buffer *b, unsigned sum, unsigned x, unsigned y) {
+  put_evex(b, 3, P66, 0x25, sum, x, y);
+  put_registers(b, sum, y);
+  PUT(b, 0x96);
 }
 
 static inline void copy_to(xor_code_buffer *b, unsigned to, unsigned from) {
   const bool load = from < 8; // likewise
   const unsigned reg = load ? to : from, rm = load ? from : to;
   put_opcode(b, P66, load ? LOAD : STORE, reg, 0, rm);
-  PUT(b, (uint8_t)(0xc0u | (reg & 7u) << 3 | (rm & 7u)));
+  put_registers(b, reg, rm);
 }
 
 static inline void point_to(xor_code_buffer *b, bool output, size_t shard) {

@@ -18,7 +18,7 @@ static weft_xor_loop *as_loop(void *pages) {
 }
 
 weft_status weft_xor_code_new(weft_xor_code **out, const uint8_t *machine_code, size_t bytes,
-                              const weft_allocator *allocator) {
+                              size_t scratch_bytes, const weft_allocator *allocator) {
   const size_t page_bytes = (bytes + PAGE - 1) / PAGE * PAGE;
   weft_xor_code *code = allocator->alloc(allocator->user, sizeof *code, _Alignof(weft_xor_code));
   if (!code)
@@ -33,6 +33,7 @@ weft_status weft_xor_code_new(weft_xor_code **out, const uint8_t *machine_code, 
     return WEFT_E_UNSUPPORTED;
   }
   *code = (weft_xor_code){.run = as_loop(pages),
+                          .scratch_bytes = scratch_bytes,
                           .pages = pages,
                           .page_bytes = page_bytes,
                           .allocator = allocator};

@@ -12,28 +12,26 @@
 
 enum { WEFT_XOR_LINE = 64 }; // bytes of each packet that the code works on at once
 
-// One matrix, or the product of two: sums = bits * inputs, outputs = combine * sums.
 typedef struct weft_xor_matrix {
-  const uint8_t *bits;    // (sums, inputs), each 0 or 1
-  const uint8_t *combine; // (outputs, sums), or NULL: the sums are the outputs
-  size_t sums;            // with `combine`
+  const uint8_t *bits;    // (outputs, inputs), each 0 or 1
   size_t outputs, inputs; // packets of a group
   size_t w;               // of them in each shard; it divides both
   size_t packet_bytes;    // a multiple of WEFT_XOR_LINE
 } weft_xor_matrix;
 
 // out = the product, at bytes [begin, end) of the first packet of each shard and as many of the
-// others behind it; a positive number of whole lines. Outputs do not overlap inputs.
+// others behind it; a positive number of whole lines. Where packets are one line, begin and end are
+// where groups begin, and all of the groups between are worked on. Outputs do not overlap inputs.
 typedef void weft_xor_loop(const uint8_t *const *in, // inputs / w shards
                            uint8_t *const *out,      // outputs / w shards
                            size_t begin, size_t end,
-                           uint8_t *scratch); // scratch_bytes, at a multiple of WEFT_XOR_LINE
+                           uint8_t *scratch, // scratch_bytes, at a multiple of WEFT_XOR_LINE
+                           size_t ahead);    // fetches inputs' bytes so far on; 0: does not
 
 typedef struct weft_xor_code {
   weft_xor_loop *run;
   size_t scratch_bytes;
-  size_t line_bytes; // of instructions that a line of each packet takes: what it costs
-  void *pages;       // of code, readable and executable
+  void *pages; // of code, readable and executable
   size_t page_bytes;
   const weft_allocator *allocator;
 } weft_xor_code;
@@ -41,7 +39,7 @@ typedef struct weft_xor_code {
 // Copies machine code to pages that can be executed; they are never writable at the same time.
 // Errors: WEFT_E_NOMEM; WEFT_E_UNSUPPORTED: this process gets no such pages, or no more of them.
 weft_status weft_xor_code_new(weft_xor_code **out, const uint8_t *machine_code, size_t bytes,
-                              const weft_allocator *allocator);
+                              size_t scratch_bytes, const weft_allocator *allocator);
 void weft_xor_code_free(weft_xor_code *code); // accepts NULL
 
 #endif

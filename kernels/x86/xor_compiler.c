@@ -13,7 +13,8 @@
 //   pass 0 on the first vector, copying
 //   pass 0 on the second vector
 //   pass 1, 2, ... on both, a loop each
-// With AVX-512 it is each pass once, and nothing is copied where one pass is all.
+// With AVX-512 it is each pass once. Nothing is copied where one pass is all, nor is what the last
+// few shards hold where their packets do not share sets: as many lines stay in eight ways.
 #include <stdbool.h>
 #include <string.h>
 
@@ -25,25 +26,21 @@ enum {
   AT_ONCE = 8,      // inputs that are looked at to find which go well together
   TOGETHER = 3,     // inputs in registers with AVX2
   NARROW_SUMS = 13, // at once; the other three registers are for inputs
-  WIDE_SUMS = 26    // likewise; six are for four inputs and the sums of two pairs
+  WIDE_SUMS = 26,   // likewise; six are for four inputs and the sums of two pairs
+  STAY = 5,         // shards that are read in place in all passes
+  WAY_BYTES = 4096  // that far apart, lines share a set of a first-level cache
 };
 #define NONE SIZE_MAX
-
-typedef struct stage {
-  const uint8_t *bits; // (sums, inputs)
-  size_t sums, inputs;
-  size_t passes;
-  bool of_packets; // the inputs are packets, which a first pass copies; else sums in the scratch
-  bool is_last;    // the sums are outputs
-} stage;
 
 typedef struct compiler {
   const weft_xor_matrix *m;
   xor_code_buffer to;
-  const stage *stage;
+  size_t passes;
+  size_t copied; // inputs, the first ones
   // The pass at hand.
-  size_t first, sums; // of the stage's
-  bool copying;       // inputs are read where they are, and copied to the scratch
+  size_t first, sums; // outputs
+  bool copying;       // those are read where they are, and copied to the scratch
+  bool fetching;      // the lines ahead of those that are read
   size_t shard;       // of the inputs, that rdx points to, or NONE
   uint32_t begun;     // a bit for each sum that has something
   uint32_t mask[];    // (inputs): a bit for each sum that an input is part of
@@ -56,10 +53,6 @@ static unsigned count(unsigned bits) { return (unsigned)__builtin_popcount(bits)
 
 static size_t in_shard(const compiler *c, size_t x) { return x % c->m->w * c->m->packet_bytes; }
 
-static size_t in_scratch(const compiler *c, size_t x) {
-  return (c->stage->of_packets ? x : c->m->inputs + x) * WEFT_XOR_LINE;
-}
-
 // Makes rdx point to the shard of an input.
 static void point_to_input(compiler *c, size_t x) {
   if (x / c->m->w == c->shard)
@@ -68,24 +61,24 @@ static void point_to_input(compiler *c, size_t x) {
   point_to(&c->to, false, c->shard);
 }
 
-// Whether inputs have to be read for their copies, whatever the pass wants of them.
-static bool copies(const compiler *c) {
-  return c->copying && (c->stage->passes > 1 || !c->to.wide);
-}
+// Whether an input has to be read for its copy, whatever the pass wants of it.
+static bool is_copied_now(const compiler *c, size_t x) { return c->copying && x < c->copied; }
 
 static void read_input(compiler *c, unsigned reg, size_t x) {
-  const size_t near = in_scratch(c, x);
-  if (!c->copying) {
+  const size_t near = x * WEFT_XOR_LINE;
+  if (!c->copying && x < c->copied) {
     scratch_vector(&c->to, LOAD, reg, near);
     return;
   }
   point_to_input(c, x);
+  if (c->fetching)
+    fetch_line(&c->to, in_shard(c, x));
   if (!c->to.wide) {
     line_vector(&c->to, LOAD, reg, in_shard(c, x) + HALF_LINE);
     scratch_vector(&c->to, STORE, reg, near + HALF_LINE);
   }
   line_vector(&c->to, LOAD, reg, in_shard(c, x));
-  if (copies(c))
+  if (is_copied_now(c, x))
     scratch_vector(&c->to, STORE, reg, near);
 }
 
@@ -173,7 +166,7 @@ static bool add_from_memory(compiler *c, size_t x, unsigned sums) {
   if (count(sums) > 1 || !(sums & c->begun))
     return false;
   const unsigned sum = (unsigned)__builtin_ctz(sums);
-  scratch_vector(&c->to, VPXOR, sum, in_scratch(c, x));
+  scratch_vector(&c->to, VPXOR, sum, x * WEFT_XOR_LINE);
   return true;
 }
 
@@ -287,7 +280,7 @@ static size_t terms(const quad *q, unsigned s, unsigned *reg) {
 
 static void add_quad(compiler *c, const quad *q) {
   for (unsigned i = 0; i < 4; i++)
-    if (q->x[i] != NONE && (q->mask[i] || copies(c)))
+    if (q->x[i] != NONE && (q->mask[i] || is_copied_now(c, q->x[i])))
       read_input(c, WIDE_SUMS + i / 2 * 3 + i % 2, q->x[i]);
   for (unsigned p = 0; p < 2; p++)
     if (pair_with_others(q, 2 * p))
@@ -319,38 +312,35 @@ static void add_wide(compiler *c, size_t *x, size_t n) {
 static void store_sums(compiler *c) {
   const size_t w = c->m->w;
   for (unsigned s = 0; s < c->sums; s++) {
-    const size_t sum = c->first + s;
+    const size_t output = c->first + s;
+    if (s == 0 || output % w == 0)
+      point_to(&c->to, true, output / w);
     if (!(c->begun >> s & 1u))
       add_to(&c->to, s, s); // nothing is part of it
-    if (!c->stage->is_last) {
-      scratch_vector(&c->to, STORE, s, (c->m->inputs + sum) * WEFT_XOR_LINE);
-      continue;
-    }
-    if (s == 0 || sum % w == 0)
-      point_to(&c->to, true, sum / w);
-    store_output(&c->to, s, sum % w * c->m->packet_bytes);
+    store_output(&c->to, s, output % w * c->m->packet_bytes);
   }
 }
 
 static void begin_pass(compiler *c, size_t pass) {
-  const stage *t = c->stage;
-  const size_t share = (t->sums + t->passes - 1) / t->passes;
+  const weft_xor_matrix *m = c->m;
+  const size_t share = (m->outputs + c->passes - 1) / c->passes;
   c->first = pass * share;
-  c->sums = t->sums - c->first < share ? t->sums - c->first : share;
-  for (size_t x = 0; x < t->inputs; x++) {
+  c->sums = m->outputs - c->first < share ? m->outputs - c->first : share;
+  for (size_t x = 0; x < m->inputs; x++) {
     c->mask[x] = 0;
     for (size_t s = 0; s < c->sums; s++)
-      c->mask[x] |= (uint32_t)t->bits[(c->first + s) * t->inputs + x] << s;
+      c->mask[x] |= (uint32_t)m->bits[(c->first + s) * m->inputs + x] << s;
   }
 }
 
-static void sweep(compiler *c, bool copying) {
+static void sweep(compiler *c, bool copying, bool fetching) {
   c->begun = 0;
   c->copying = copying;
+  c->fetching = fetching;
   c->shard = NONE;
-  for (size_t done = 0, n; done < c->stage->inputs; done += n) {
+  for (size_t done = 0, n; done < c->m->inputs; done += n) {
     size_t x[AT_ONCE];
-    for (n = 0; n < AT_ONCE && done + n < c->stage->inputs; n++)
+    for (n = 0; n < AT_ONCE && done + n < c->m->inputs; n++)
       x[n] = done + n;
     if (c->to.wide)
       add_wide(c, x, n);
@@ -363,104 +353,80 @@ static void sweep(compiler *c, bool copying) {
 // ---------------------------------------------------------------------------------------------
 // The whole
 
-// Both vectors of a line, of which a copying pass has the first one before the second one's loop.
-// Returns bytes of instructions that it takes.
-static size_t sweep_halves(compiler *c, bool copying) {
-  const size_t begin = c->to.bytes;
-  if (copying) {
-    sweep(c, true);
+// Both vectors of a line, of which the first pass has the first one before the second one's loop.
+static void sweep_halves(compiler *c, bool is_first, bool fetching) {
+  if (is_first) {
+    sweep(c, true, fetching);
     next_half(&c->to);
   }
   const size_t vector = c->to.bytes;
-  sweep(c, false);
+  sweep(c, false, false);
   next_half(&c->to);
-  if (!copying)
+  if (!is_first)
     repeat_for_second_half(&c->to, vector);
-  return (c->to.bytes - begin) * (copying ? 1 : 2);
 }
 
-// Likewise a stage.
-static size_t compile_stage(compiler *c, const stage *t) {
-  size_t bytes = 0;
-  c->stage = t;
-  for (size_t pass = 0; pass < t->passes; pass++) {
+// The loop over lines, to its return.
+static void compile_loop(compiler *c, bool fetching) {
+  const bool lines_are_packets = c->m->packet_bytes == WEFT_XOR_LINE;
+  const size_t line = c->to.bytes;
+  for (size_t pass = 0; pass < c->passes; pass++) {
     begin_pass(c, pass);
     first_vector(&c->to);
-    const size_t begin = c->to.bytes;
-    const bool copying = t->of_packets && pass == 0;
-    if (!c->to.wide) {
-      bytes += sweep_halves(c, copying);
-      continue;
-    }
-    sweep(c, copying);
-    bytes += c->to.bytes - begin;
+    if (c->to.wide)
+      sweep(c, pass == 0, fetching && pass == 0);
+    else
+      sweep_halves(c, pass == 0, fetching);
   }
-  return bytes;
+  end_function(&c->to, fetching, lines_are_packets ? c->m->w * WEFT_XOR_LINE : WEFT_XOR_LINE, line);
 }
 
-static size_t compile(compiler *c, const stage *stages, size_t count) {
-  size_t bytes = 0;
+static void compile(compiler *c) {
   begin_function(&c->to);
-  const size_t line = c->to.bytes;
-  for (size_t i = 0; i < count; i++)
-    bytes += compile_stage(c, &stages[i]);
-  end_function(&c->to, line);
-  return bytes;
+  const size_t jumped = jump_unless_fetching(&c->to);
+  begin_fetching(&c->to);
+  compile_loop(c, true);
+  land(&c->to, jumped);
+  compile_loop(c, false);
 }
 
 // Bytes of code at most: for each input of a sweep eight instructions beside additions (two of
-// them make combinations), for each sum three, and an addition for each one of the matrix.
-static size_t code_bound(const stage *t) {
-  size_t instructions = 8 * t->passes + 3 * 2 * t->sums + 8 * (t->passes + 1) * t->inputs;
-  for (size_t i = 0; i < t->sums * t->inputs; i++)
-    instructions += t->bits[i];
-  for (size_t i = 0; i < NARROW_SUMS * t->inputs && i < t->sums * t->inputs; i++)
-    instructions += t->bits[i];
-  return instructions * INSTRUCTION_MAX;
+// them make combinations), for each output three, and an addition for each one of the matrix; all
+// of it twice.
+static size_t code_bound(const weft_xor_matrix *m, size_t passes) {
+  size_t instructions = 64 + 8 * passes + 3 * 2 * m->outputs + 8 * (passes + 1) * m->inputs;
+  for (size_t i = 0; i < m->outputs * m->inputs; i++)
+    instructions += m->bits[i];
+  for (size_t i = 0; i < NARROW_SUMS * m->inputs && i < m->outputs * m->inputs; i++)
+    instructions += m->bits[i];
+  return 2 * instructions * INSTRUCTION_MAX;
 }
 
-static stage stage_of(const weft_xor_matrix *m, bool is_last, size_t most) {
-  const bool of_packets = !is_last || !m->combine;
-  stage t = {.bits = of_packets ? m->bits : m->combine,
-             .sums = is_last ? m->outputs : m->sums,
-             .inputs = of_packets ? m->inputs : m->sums,
-             .of_packets = of_packets,
-             .is_last = is_last};
-  t.passes = (t.sums + most - 1) / most;
-  return t;
-}
-
-static bool is_supported(const weft_xor_matrix *m) {
-  return m->packet_bytes > 0 && m->packet_bytes % WEFT_XOR_LINE == 0 &&
-         m->packet_bytes <= INT32_MAX / 8 && m->w <= 8 && m->outputs > 0 && m->inputs > 0 &&
-         (!m->combine || m->sums > 0);
+static size_t copied_inputs(const weft_xor_matrix *m, bool wide, size_t passes) {
+  if (!wide || (passes > 1 && m->w * m->packet_bytes > WAY_BYTES))
+    return m->inputs;
+  return passes == 1 || m->inputs < STAY * m->w ? 0 : m->inputs - STAY * m->w;
 }
 
 static weft_status compile_for(bool wide, weft_xor_code **out, const weft_xor_matrix *m,
                                const weft_allocator *allocator) {
-  enum { ENDS = 64 * INSTRUCTION_MAX };
-  const size_t most = wide ? WIDE_SUMS : NARROW_SUMS, count = m->combine ? 2 : 1;
-  if (!is_supported(m))
+  const size_t most = wide ? WIDE_SUMS : NARROW_SUMS, passes = (m->outputs + most - 1) / most;
+  const size_t room = sizeof(compiler) + m->inputs * sizeof(uint32_t);
+  if (m->packet_bytes == 0 || m->packet_bytes % WEFT_XOR_LINE || passes == 0 || m->inputs == 0 ||
+      m->w > 8 || m->packet_bytes > INT32_MAX / 8)
     return WEFT_E_UNSUPPORTED;
-  stage stages[2];
-  size_t columns = 0, bound = ENDS;
-  for (size_t i = 0; i < count; i++) {
-    stages[i] = stage_of(m, i + 1 == count, most);
-    columns = stages[i].inputs > columns ? stages[i].inputs : columns;
-    bound += code_bound(&stages[i]);
-  }
-  const size_t room = sizeof(compiler) + columns * sizeof(uint32_t);
-  uint8_t *memory = allocator->alloc(allocator->user, room + bound, _Alignof(compiler));
+  uint8_t *memory =
+      allocator->alloc(allocator->user, room + code_bound(m, passes), _Alignof(compiler));
   if (!memory)
     return WEFT_E_NOMEM;
   compiler *c = (compiler *)(void *)memory;
-  *c = (compiler){.m = m, .to = {.code = memory + room, .wide = wide}};
-  const size_t line_bytes = compile(c, stages, count);
-  const weft_status status = weft_xor_code_new(out, c->to.code, c->to.bytes, allocator);
-  if (status == WEFT_OK) {
-    (*out)->line_bytes = line_bytes;
-    (*out)->scratch_bytes = (m->inputs + (m->combine ? m->sums : 0)) * WEFT_XOR_LINE;
-  }
+  *c = (compiler){.m = m,
+                  .to = {.code = memory + room, .wide = wide},
+                  .passes = passes,
+                  .copied = copied_inputs(m, wide, passes)};
+  compile(c);
+  const weft_status status =
+      weft_xor_code_new(out, c->to.code, c->to.bytes, c->copied * WEFT_XOR_LINE, allocator);
   allocator->free(allocator->user, memory);
   return status;
 }

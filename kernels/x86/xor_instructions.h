@@ -3,9 +3,9 @@
 // (VEX) or 64 (EVEX).
 //
 // General registers have fixed duties: r10 and r11 point to the tables of inputs and outputs, rdx
-// to a shard of them; rax is where the line begins, rsi where the vector does, rcx where the last
-// line ends; r8 is the scratch and rdi the vector's place there. None of them has to be kept for
-// callers.
+// to a shard of them; rax is where the line begins, rsi where the vector does, r9 the line that is
+// fetched, rcx where the last line ends; r8 is the scratch and rdi the vector's place there. None
+// of them has to be kept for callers.
 #ifndef WEFT_KERNELS_X86_XOR_INSTRUCTIONS_H
 #define WEFT_KERNELS_X86_XOR_INSTRUCTIONS_H
 
@@ -122,6 +122,12 @@ static inline void point_to(xor_code_buffer *b, bool output, size_t shard) {
   put_le32(b, shard * sizeof(void *));
 }
 
+// PREFETCHT1: the line r9 of the shard that rdx points to.
+static inline void fetch_line(xor_code_buffer *b, size_t offset) {
+  PUT(b, 0x42, 0x0f, 0x18, 0x94, 0x0a);
+  put_le32(b, offset);
+}
+
 static inline void begin_function(xor_code_buffer *b) {
   PUT(b, 0xf3, 0x0f, 0x1e, 0xfa); // endbr64
   PUT(b, 0x49, 0x89, 0xfa);       // mov r10, rdi
@@ -140,22 +146,41 @@ static inline void next_half(xor_code_buffer *b) {
   PUT(b, 0x48, 0x83, 0xc6, HALF_LINE); // add rsi, 32
 }
 
-static inline void jump_back(xor_code_buffer *b, uint8_t condition, size_t to) {
+static inline void jump(xor_code_buffer *b, uint8_t condition, size_t to) {
   PUT(b, 0x0f, condition);
   put_le32(b, to - (b->bytes + 4));
 }
 
 static inline void repeat_for_second_half(xor_code_buffer *b, size_t from) {
   PUT(b, 0x40, 0xf6, 0xc7, HALF_LINE); // test dil, 32
-  jump_back(b, 0x85, from);            // jnz
+  jump(b, 0x85, from);                 // jnz
 }
 
-static inline void end_function(xor_code_buffer *b, size_t next_line) {
-  PUT(b, 0x48, 0x83, 0xc0, 64);  // add rax, 64
-  PUT(b, 0x48, 0x39, 0xc8);      // cmp rax, rcx
-  jump_back(b, 0x82, next_line); // jb
-  PUT(b, 0xc5, 0xf8, 0x77);      // vzeroupper
-  PUT(b, 0xc3);                  // ret
+// Goes on where nothing is fetched. Returns where that is to be put, by land.
+static inline size_t jump_unless_fetching(xor_code_buffer *b) {
+  PUT(b, 0x4d, 0x85, 0xc9); // test r9, r9
+  jump(b, 0x84, 0);         // jz
+  return b->bytes;
+}
+
+static inline void land(xor_code_buffer *b, size_t jumped) {
+  xor_code_buffer at = {.code = b->code, .bytes = jumped - 4};
+  put_le32(&at, b->bytes - jumped);
+}
+
+static inline void begin_fetching(xor_code_buffer *b) { PUT(b, 0x49, 0x01, 0xc1); } // add r9, rax
+
+static inline void end_function(xor_code_buffer *b, bool fetches, size_t step, size_t next_line) {
+  PUT(b, 0x48, 0x05); // add rax, step
+  put_le32(b, step);
+  if (fetches) {
+    PUT(b, 0x49, 0x81, 0xc1); // add r9, step
+    put_le32(b, step);
+  }
+  PUT(b, 0x48, 0x39, 0xc8); // cmp rax, rcx
+  jump(b, 0x82, next_line); // jb
+  PUT(b, 0xc5, 0xf8, 0x77); // vzeroupper
+  PUT(b, 0xc3);             // ret
 }
 
 #endif

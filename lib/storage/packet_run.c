@@ -15,6 +15,8 @@ enum {
   BLOCKS_SCRATCH = 32 << 10,
   TOTAL = 96 * 1024, // of all packets at once: first-level cache and a bit
   CACHED = 2 << 20,  // inputs beyond this are far: fetched ahead, too many streams for hardware
+  AHEAD_MAX = 4096,  // of a shard, by machine code
+  AHEAD_TOTAL = 256 << 10,
   PIECES_PER_THREAD = 2
 };
 
@@ -143,51 +145,20 @@ static void run_blocks(const run *r, const workplace *place, size_t bytes, size_
   r->kernel->bits(&panel);
 }
 
-// Which line of an input is to be fetched next.
-typedef struct line_walk {
-  size_t shard, packet, line;
-} line_walk;
-
-// Fetches as many lines as there are inputs, packet by packet in the order in which they lie.
-static void fetch_lines(const run *r, const weft_packet_job *job, line_walk *at, size_t begin,
-                        size_t line_count) {
-  for (size_t n = 0; n < r->product->inputs; n++) {
-    __builtin_prefetch(job->in[at->shard] + begin + at->packet * r->packet_bytes + at->line * LINE,
-                       0, 2);
-    if (++at->line < line_count)
-      continue;
-    at->line = 0;
-    if (++at->packet < r->w)
-      continue;
-    at->packet = 0;
-    at->shard++;
-  }
+// How far on machine code fetches inputs: whole groups, as many as second-level caches hold until
+// they are wanted; where one is too much, the next line of each packet.
+static size_t fetched_ahead(const run *r) {
+  const size_t group = r->w * r->packet_bytes, shards = r->product->inputs / r->w;
+  const size_t most = smaller(AHEAD_MAX, AHEAD_TOTAL / shards);
+  return group > most ? LINE : most / group * group;
 }
 
-// Likewise the line of every output that is stored next: a store reads first what it overwrites.
-static void fetch_outputs(const run *r, const weft_packet_job *job, size_t at) {
-  for (size_t i = 0; i < r->product->outputs; i++)
-    __builtin_prefetch(job->out[i / r->w] + at + i % r->w * r->packet_bytes, 1, 3);
-}
-
-// By machine code, `bytes` at `begin` of every packet, all in place. `next`, when not 0, is where
-// the bytes after these begin. They are fetched in the order in which they lie, a part for each
-// line of sums: to fetch each line of a packet when the one before it is added up took up to 1.3
-// times as long.
+// By machine code, `bytes` at `begin` of every packet, of so many groups, all in place.
 static void run_code(const run *r, const workplace *place, const weft_packet_job *job, size_t begin,
-                     size_t bytes, size_t next) {
-  const weft_xor_code *code = r->product->code;
-  if (!next) {
-    code->run(job->in, job->out, begin, begin + bytes, place->scratch);
-    return;
-  }
-  line_walk walk = {0};
-  for (size_t at = begin; at < begin + bytes; at += LINE) {
-    fetch_lines(r, job, &walk, next, bytes / LINE);
-    if (at + LINE < begin + bytes)
-      fetch_outputs(r, job, at + LINE);
-    code->run(job->in, job->out, at, at + LINE, place->scratch);
-  }
+                     size_t bytes, size_t groups, bool far) {
+  const size_t all = groups == 1 ? bytes : groups * r->w * r->packet_bytes;
+  r->product->code->run(job->in, job->out, begin, begin + all, place->scratch,
+                        far ? fetched_ahead(r) : 0);
 }
 
 // Past the last input, kernels read it again.
@@ -237,8 +208,7 @@ static void run_in_place(const run *r, workplace *place, const weft_packet_job *
   const size_t group = r->w * r->packet_bytes, at = g * group + begin;
   const bool far = is_far(p, r->w, r->packet_bytes, job);
   if (p->code) {
-    const bool over = begin + n == r->packet_bytes, last = over && g + 1 == job->groups;
-    run_code(r, place, job, at, n, !far || last ? 0 : over ? (g + 1) * group : at + n);
+    run_code(r, place, job, at, n, smaller(r->groups, job->groups - g), far);
     return;
   }
   move_to(r, place, at);
@@ -334,13 +304,16 @@ static void piece_task(void *user, size_t index) {
 }
 
 static void choose_size(run *r) {
-  const bool program = by_program(r->product);
+  const bool program = by_program(r->product), code = r->product->code;
   const size_t least = program ? PROGRAM_MIN : BLOCKS_MIN; // machine code: a line, no less
   size_t bytes = TOTAL / packets(r) / LINE * LINE;
   bytes = bytes < PROGRAM_MIN ? PROGRAM_MIN : smaller(bytes, AT_ONCE_MAX);
+  if (code)
+    bytes = AT_ONCE_MAX; // it takes one line after the other
   r->gathered = r->packet_bytes < least;
   r->groups = 1;
-  if (r->gathered || (by_blocks(r->product) && r->packet_bytes <= bytes / 2))
+  if (r->gathered || (by_blocks(r->product) && r->packet_bytes <= bytes / 2) ||
+      (code && r->packet_bytes == WEFT_XOR_LINE))
     r->groups = bytes / r->packet_bytes;
   if (r->gathered)
     r->bytes = lines(r->groups * r->packet_bytes);

@@ -3,7 +3,6 @@
 // numbers of packets of any shards, alignments, and runs of lines, flush with guard pages.
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tests/kernels/row_check_internal.h"
 #include "tests/support/test_allocator.h"
@@ -13,7 +12,7 @@ enum { PACKETS = 8, SHARDS = 40 };
 typedef struct code_shape {
   size_t w, packet_bytes, groups, cut; // cut: where the first run of bytes of a packet ends
   unsigned density;                    // of 256 bits so many are set
-  size_t sums;                         // between the inputs and the outputs; 0: none
+  size_t ahead;                        // what is fetched lies so far on
 } code_shape;
 
 static void random_bits(uint8_t *bits, size_t count, unsigned density, test_rng *rng) {
@@ -40,53 +39,43 @@ static void define(const row_check_rows *rows, const row_check_shape *c, const c
   row_check_define_xorm(&xorm);
 }
 
+// Groups of packets of one line are worked on in one go, as many as are left behind the cut; what
+// is fetched ahead may lie anywhere.
 static void run_code(const weft_xor_code *code, const row_check_rows *rows,
                      const code_shape *shape) {
   test_guard memory = test_guard_new(code->scratch_bytes); // whole lines
-  uint8_t *scratch = memory.end - code->scratch_bytes;
-  for (size_t g = 0; g < shape->groups; g++) {
-    const size_t at = g * shape->w * shape->packet_bytes, end = at + shape->packet_bytes;
+  uint8_t *scratch = memory.end - code->scratch_bytes, *const *out = (uint8_t *const *)rows->y;
+  const size_t group = shape->w * shape->packet_bytes;
+  if (shape->packet_bytes == WEFT_XOR_LINE) {
+    const size_t cut = shape->cut / WEFT_XOR_LINE * group;
+    if (cut > 0)
+      code->run(rows->x, out, 0, cut, scratch, shape->ahead);
+    if (cut < shape->groups * group)
+      code->run(rows->x, out, cut, shape->groups * group, scratch, shape->ahead);
+  }
+  for (size_t g = 0; g < shape->groups && shape->packet_bytes > WEFT_XOR_LINE; g++) {
+    const size_t at = g * group, end = at + shape->packet_bytes;
     if (shape->cut > 0)
-      code->run(rows->x, (uint8_t *const *)rows->y, at, at + shape->cut, scratch);
+      code->run(rows->x, out, at, at + shape->cut, scratch, shape->ahead);
     if (at + shape->cut < end)
-      code->run(rows->x, (uint8_t *const *)rows->y, at + shape->cut, end, scratch);
+      code->run(rows->x, out, at + shape->cut, end, scratch, shape->ahead);
   }
   test_guard_free(&memory);
 }
 
-// What the matrix says an output is made of, as one matrix (outputs, inputs).
-static uint8_t *whole(const weft_xor_matrix *m) {
-  uint8_t *bits = row_check_memory(m->outputs * m->inputs);
-  if (!m->combine) {
-    memcpy(bits, m->bits, m->outputs * m->inputs);
-    return bits;
-  }
-  memset(bits, 0, m->outputs * m->inputs);
-  for (size_t o = 0; o < m->outputs; o++)
-    for (size_t s = 0; s < m->sums; s++)
-      for (size_t x = 0; x < m->inputs; x++)
-        bits[o * m->inputs + x] ^= m->combine[o * m->sums + s] & m->bits[s * m->inputs + x];
-  return bits;
-}
-
 static bool run(row_check *check, const row_check_shape *c, const code_shape *shape,
                 test_rng *rng) {
-  const size_t outputs = c->m * shape->w, inputs = c->k * shape->w;
-  const size_t bit_count = (shape->sums ? shape->sums : outputs) * inputs;
-  uint8_t *bits = row_check_memory(bit_count), *combine = row_check_memory(outputs * shape->sums);
+  const size_t bit_count = c->m * c->k * shape->w * shape->w;
+  uint8_t *bits = row_check_memory(bit_count);
   random_bits(bits, bit_count, shape->density, rng);
-  random_bits(combine, outputs * shape->sums, 128, rng);
-  const weft_xor_matrix matrix = {.bits = bits,
-                                  .combine = shape->sums ? combine : NULL,
-                                  .sums = shape->sums,
-                                  .outputs = outputs,
-                                  .inputs = inputs,
-                                  .w = shape->w,
-                                  .packet_bytes = shape->packet_bytes};
-  uint8_t *all_bits = whole(&matrix);
   row_check_rows rows;
   row_check_rows_new(&rows, c, rng);
-  define(&rows, c, shape, all_bits);
+  define(&rows, c, shape, bits);
+  const weft_xor_matrix matrix = {.bits = bits,
+                                  .outputs = c->m * shape->w,
+                                  .inputs = c->k * shape->w,
+                                  .w = shape->w,
+                                  .packet_bytes = shape->packet_bytes};
   test_allocator memory;
   test_allocator_init(&memory, 0);
   weft_xor_code *code = NULL;
@@ -95,14 +84,12 @@ static bool run(row_check *check, const row_check_shape *c, const code_shape *sh
     run_code(code, &rows, shape);
   weft_xor_code_free(code);
   free(bits);
-  free(combine);
-  free(all_bits);
   char text[200];
   snprintf(text, sizeof text,
-           "%s: %zu shards of %zu, w = %zu, by %zu sums, %zu groups of packets of %zu bytes cut at "
-           "%zu, %u of 256 bits, end - %zu%s",
-           weft_status_name(status), c->m, c->k, shape->w, shape->sums, shape->groups,
-           shape->packet_bytes, shape->cut, shape->density, c->offset, c->uneven ? ", uneven" : "");
+           "%s: %zu shards of %zu, w = %zu, %zu groups of packets of %zu bytes cut at %zu, %u of "
+           "256 bits, %zu ahead, end - %zu%s",
+           weft_status_name(status), c->m, c->k, shape->w, shape->groups, shape->packet_bytes,
+           shape->cut, shape->density, shape->ahead, c->offset, c->uneven ? ", uneven" : "");
   const bool same = row_check_rows_end(&rows);
   return (status == WEFT_OK && same && test_allocator_live(&memory) == 0) ||
          row_check_fail(check, "code", text);
@@ -144,7 +131,7 @@ bool row_check_code(row_check *check) {
                               .groups = 1 + test_rng_below(&rng, 3),
                               .cut = test_rng_below(&rng, lines + 1) * WEFT_XOR_LINE,
                               .density = densities[test_rng_below(&rng, 6)],
-                              .sums = test_rng_below(&rng, 2) * test_rng_below(&rng, 70)};
+                              .ahead = test_rng_below(&rng, 2) * test_rng_below(&rng, 1 << 14)};
     const row_check_shape c = {.m = 1 + test_rng_below(&rng, large ? 16 : 6),
                                .k = 1 + test_rng_below(&rng, large ? SHARDS : 12),
                                .len = shape.groups * shape.w * shape.packet_bytes,

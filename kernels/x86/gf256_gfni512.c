@@ -57,4 +57,4 @@ const weft_host_kernel weft_host_gfni512 = {.panel = few_or_tile_panel,
                                             .bits_block = 62,
                                             .compile = weft_xor_compile_avx512,
                                             .compile_most = 16 << 20,
-                                            .bits_if_far = true};
+                                            .bits_if_far = false};

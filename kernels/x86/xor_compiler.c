@@ -35,12 +35,13 @@ enum {
 typedef struct compiler {
   const weft_xor_matrix *m;
   xor_code_buffer to;
+  bool far; // the loop at hand is for packets that no near cache holds
   size_t passes;
   size_t copied; // inputs, the first ones
   // The pass at hand.
+  size_t pass;
   size_t first, sums; // outputs
   bool copying;       // those are read where they are, and copied to the scratch
-  bool fetching;      // the lines ahead of those that are read
   size_t shard;       // of the inputs, that rdx points to, or NONE
   uint32_t begun;     // a bit for each sum that has something
   uint32_t mask[];    // (inputs): a bit for each sum that an input is part of
@@ -71,7 +72,7 @@ static void read_input(compiler *c, unsigned reg, size_t x) {
     return;
   }
   point_to_input(c, x);
-  if (c->fetching)
+  if (c->far && c->pass == 0)
     fetch_line(&c->to, in_shard(c, x));
   if (!c->to.wide) {
     line_vector(&c->to, LOAD, reg, in_shard(c, x) + HALF_LINE);
@@ -309,21 +310,43 @@ static void add_wide(compiler *c, size_t *x, size_t n) {
 // ---------------------------------------------------------------------------------------------
 // A pass
 
+// Sums [first, last) of the pass, packets of one output that rdx points to.
+static void store_packets(compiler *c, unsigned first, unsigned last, bool past_caches) {
+  for (unsigned s = first; s < last; s++) {
+    const size_t offset = (c->first + s) % c->m->w * c->m->packet_bytes;
+    if (past_caches)
+      stream_output(&c->to, s, offset);
+    else
+      store_output(&c->to, s, offset);
+  }
+}
+
 static void store_sums(compiler *c) {
   const size_t w = c->m->w;
-  for (unsigned s = 0; s < c->sums; s++) {
-    const size_t output = c->first + s;
-    if (s == 0 || output % w == 0)
-      point_to(&c->to, true, output / w);
-    if (!(c->begun >> s & 1u))
-      add_to(&c->to, s, s); // nothing is part of it
-    store_output(&c->to, s, output % w * c->m->packet_bytes);
+  for (unsigned s = 0, next; s < c->sums; s = next) {
+    const size_t output = c->first + s, left = w - output % w;
+    next = left < c->sums - s ? s + (unsigned)left : (unsigned)c->sums;
+    for (unsigned i = s; i < next; i++)
+      if (!(c->begun >> i & 1u))
+        add_to(&c->to, i, i); // nothing is part of it
+    point_to(&c->to, true, output / w);
+    if (!c->far || !c->to.wide) {
+      store_packets(c, s, next, false);
+      continue;
+    }
+    const size_t unaligned = jump_unless_aligned(&c->to);
+    store_packets(c, s, next, true);
+    const size_t stored = jump_always(&c->to);
+    land(&c->to, unaligned);
+    store_packets(c, s, next, false);
+    land(&c->to, stored);
   }
 }
 
 static void begin_pass(compiler *c, size_t pass) {
   const weft_xor_matrix *m = c->m;
   const size_t share = (m->outputs + c->passes - 1) / c->passes;
+  c->pass = pass;
   c->first = pass * share;
   c->sums = m->outputs - c->first < share ? m->outputs - c->first : share;
   for (size_t x = 0; x < m->inputs; x++) {
@@ -333,10 +356,9 @@ static void begin_pass(compiler *c, size_t pass) {
   }
 }
 
-static void sweep(compiler *c, bool copying, bool fetching) {
+static void sweep(compiler *c, bool copying) {
   c->begun = 0;
   c->copying = copying;
-  c->fetching = fetching;
   c->shard = NONE;
   for (size_t done = 0, n; done < c->m->inputs; done += n) {
     size_t x[AT_ONCE];
@@ -353,48 +375,47 @@ static void sweep(compiler *c, bool copying, bool fetching) {
 // ---------------------------------------------------------------------------------------------
 // The whole
 
-// Both vectors of a line, of which the first pass has the first one before the second one's loop.
-static void sweep_halves(compiler *c, bool is_first, bool fetching) {
-  if (is_first) {
-    sweep(c, true, fetching);
+// Both vectors of a line, of which a copying pass has the first one before the second one's loop.
+static void sweep_halves(compiler *c, bool copying) {
+  if (copying) {
+    sweep(c, true);
     next_half(&c->to);
   }
   const size_t vector = c->to.bytes;
-  sweep(c, false, false);
+  sweep(c, false);
   next_half(&c->to);
-  if (!is_first)
+  if (!copying)
     repeat_for_second_half(&c->to, vector);
 }
 
-// The loop over lines, to its return.
-static void compile_loop(compiler *c, bool fetching) {
-  const bool lines_are_packets = c->m->packet_bytes == WEFT_XOR_LINE;
-  const size_t line = c->to.bytes;
+static void compile_loop(compiler *c, bool far) {
+  const size_t packet = c->m->packet_bytes, line = c->to.bytes;
+  c->far = far;
   for (size_t pass = 0; pass < c->passes; pass++) {
     begin_pass(c, pass);
     first_vector(&c->to);
     if (c->to.wide)
-      sweep(c, pass == 0, fetching && pass == 0);
+      sweep(c, pass == 0);
     else
-      sweep_halves(c, pass == 0, fetching);
+      sweep_halves(c, pass == 0);
   }
-  end_function(&c->to, fetching, lines_are_packets ? c->m->w * WEFT_XOR_LINE : WEFT_XOR_LINE, line);
+  end_loop(&c->to, far, packet == WEFT_XOR_LINE ? c->m->w * packet : WEFT_XOR_LINE, line);
 }
 
 static void compile(compiler *c) {
   begin_function(&c->to);
-  const size_t jumped = jump_unless_fetching(&c->to);
+  const size_t near = jump_unless_far(&c->to);
   begin_fetching(&c->to);
   compile_loop(c, true);
-  land(&c->to, jumped);
+  land(&c->to, near);
   compile_loop(c, false);
 }
 
 // Bytes of code at most: for each input of a sweep eight instructions beside additions (two of
-// them make combinations), for each output three, and an addition for each one of the matrix; all
+// them make combinations), for each output seven, and an addition for each one of the matrix; all
 // of it twice.
 static size_t code_bound(const weft_xor_matrix *m, size_t passes) {
-  size_t instructions = 64 + 8 * passes + 3 * 2 * m->outputs + 8 * (passes + 1) * m->inputs;
+  size_t instructions = 64 + 8 * passes + 7 * 2 * m->outputs + 8 * (passes + 1) * m->inputs;
   for (size_t i = 0; i < m->outputs * m->inputs; i++)
     instructions += m->bits[i];
   for (size_t i = 0; i < NARROW_SUMS * m->inputs && i < m->outputs * m->inputs; i++)

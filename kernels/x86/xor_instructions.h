@@ -32,7 +32,7 @@ static inline void put_le32(xor_code_buffer *b, size_t value) {
   PUT(b, (uint8_t)value, (uint8_t)(value >> 8), (uint8_t)(value >> 16), (uint8_t)(value >> 24));
 }
 
-enum { P66 = 1, PF3 = 2 };                        // prefixes
+enum { P66 = 1, PF3 = 2, EVEX_W = 0x80 };         // prefixes, and a bit of wide opcodes
 enum { LOAD = 0x6f, STORE = 0x7f, VPXOR = 0xef }; // VMOVDQU (F3), VMOVDQA (66), VPXOR (66)
 
 // EVEX for vectors of 64 bytes: opcode `op` of map 1 (0F) or 3 (0F 3A).
@@ -40,7 +40,7 @@ static inline void put_evex(xor_code_buffer *b, unsigned map, unsigned prefix, u
                             unsigned reg, unsigned more, unsigned rm) {
   const unsigned r = reg & 8u ? 0 : 0x80u, x = rm & 16u ? 0 : 0x40u, base = rm & 8u ? 0 : 0x20u;
   PUT(b, 0x62, (uint8_t)(r | x | base | (reg & 16u ? 0 : 0x10u) | map),
-      (uint8_t)(0x84u | (~more & 15u) << 3 | prefix), (uint8_t)(more & 16u ? 0x40u : 0x48u), op);
+      (uint8_t)(4u | (~more & 15u) << 3 | prefix), (uint8_t)(more & 16u ? 0x40u : 0x48u), op);
 }
 
 // Prefix and opcode: operands reg and rm (0 for memory at the registers above), and one more, 0
@@ -49,7 +49,7 @@ static inline void put_opcode(xor_code_buffer *b, unsigned prefix, uint8_t op, u
                               unsigned more, unsigned rm) {
   const unsigned third = (~more & 15u) << 3, r = reg & 8u ? 0 : 0x80u;
   if (b->wide)
-    put_evex(b, 1, prefix, op, reg, more, rm);
+    put_evex(b, 1, EVEX_W | prefix, op, reg, more, rm);
   else if (!(rm & 8u))
     PUT(b, 0xc5, (uint8_t)(r | third | 4u | prefix), op);
   else
@@ -77,14 +77,21 @@ static inline void put_memory(xor_code_buffer *b, unsigned reg, unsigned low, co
 
 // Loads or stores a vector of the shard that rdx points to, or adds it to a register.
 static inline void line_vector(xor_code_buffer *b, uint8_t op, unsigned reg, size_t offset) {
-  const uint8_t rdx_rax = 0x02;
+  const uint8_t rdx_rax = 0x02; // a SIB byte
   put_opcode(b, op == VPXOR ? P66 : PF3, op, reg, op == VPXOR ? reg : 0, 0);
   put_memory(b, reg, 4, &rdx_rax, offset);
 }
 
+static const uint8_t rdx_rsi = 0x32; // a SIB byte
+
 static inline void store_output(xor_code_buffer *b, unsigned reg, size_t offset) {
-  const uint8_t rdx_rsi = 0x32;
   put_opcode(b, PF3, STORE, reg, 0, 0);
+  put_memory(b, reg, 4, &rdx_rsi, offset);
+}
+
+// The same past the caches, wide only and where lines begin: VMOVNTDQ.
+static inline void stream_output(xor_code_buffer *b, unsigned reg, size_t offset) {
+  put_evex(b, 1, P66, 0xe7, reg, 0, 0);
   put_memory(b, reg, 4, &rdx_rsi, offset);
 }
 
@@ -105,7 +112,7 @@ static inline void add_to(xor_code_buffer *b, unsigned sum, unsigned x) { // sum
 
 // sum ^= x ^ y, wide only: VPTERNLOGQ, whose table of all eight cases is that of the exclusive or.
 static inline void add_both_to(xor_code_buffer *b, unsigned sum, unsigned x, unsigned y) {
-  put_evex(b, 3, P66, 0x25, sum, x, y);
+  put_evex(b, 3, EVEX_W | P66, 0x25, sum, x, y);
   put_registers(b, sum, y);
   PUT(b, 0x96);
 }
@@ -151,15 +158,9 @@ static inline void jump(xor_code_buffer *b, uint8_t condition, size_t to) {
   put_le32(b, to - (b->bytes + 4));
 }
 
-static inline void repeat_for_second_half(xor_code_buffer *b, size_t from) {
-  PUT(b, 0x40, 0xf6, 0xc7, HALF_LINE); // test dil, 32
-  jump(b, 0x85, from);                 // jnz
-}
-
-// Goes on where nothing is fetched. Returns where that is to be put, by land.
-static inline size_t jump_unless_fetching(xor_code_buffer *b) {
-  PUT(b, 0x4d, 0x85, 0xc9); // test r9, r9
-  jump(b, 0x84, 0);         // jz
+// A jump to where its result is given to land.
+static inline size_t jump_ahead(xor_code_buffer *b, uint8_t condition) {
+  jump(b, condition, 0);
   return b->bytes;
 }
 
@@ -168,19 +169,43 @@ static inline void land(xor_code_buffer *b, size_t jumped) {
   put_le32(&at, b->bytes - jumped);
 }
 
+static inline void repeat_for_second_half(xor_code_buffer *b, size_t from) {
+  PUT(b, 0x40, 0xf6, 0xc7, HALF_LINE); // test dil, 32
+  jump(b, 0x85, from);                 // jnz
+}
+
+static inline size_t jump_unless_far(xor_code_buffer *b) {
+  PUT(b, 0x4d, 0x85, 0xc9);   // test r9, r9
+  return jump_ahead(b, 0x84); // jz
+}
+
+// Whether the shard that rdx points to is where lines begin: jumps if not.
+static inline size_t jump_unless_aligned(xor_code_buffer *b) {
+  PUT(b, 0xf6, 0xc2, 63);     // test dl, 63
+  return jump_ahead(b, 0x85); // jnz
+}
+
+static inline size_t jump_always(xor_code_buffer *b) {
+  PUT(b, 0xe9);
+  put_le32(b, 0);
+  return b->bytes;
+}
+
 static inline void begin_fetching(xor_code_buffer *b) { PUT(b, 0x49, 0x01, 0xc1); } // add r9, rax
 
-static inline void end_function(xor_code_buffer *b, bool fetches, size_t step, size_t next_line) {
+static inline void end_loop(xor_code_buffer *b, bool far, size_t step, size_t next_line) {
   PUT(b, 0x48, 0x05); // add rax, step
   put_le32(b, step);
-  if (fetches) {
+  if (far) {
     PUT(b, 0x49, 0x81, 0xc1); // add r9, step
     put_le32(b, step);
   }
   PUT(b, 0x48, 0x39, 0xc8); // cmp rax, rcx
   jump(b, 0x82, next_line); // jb
-  PUT(b, 0xc5, 0xf8, 0x77); // vzeroupper
-  PUT(b, 0xc3);             // ret
+  if (far)
+    PUT(b, 0x0f, 0xae, 0xf8); // sfence: what goes past the caches is in no order
+  PUT(b, 0xc5, 0xf8, 0x77);   // vzeroupper
+  PUT(b, 0xc3);               // ret
 }
 
 #endif

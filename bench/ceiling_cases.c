@@ -7,11 +7,13 @@
 
 #include "bench/buffers.h"
 #include "bench/check.h"
+#include "bench/timing.h"
 
 // Iterations per call: some microseconds, so that the call itself does not count.
 #define LOOP_ITERATIONS 256u
-// Bytes of one row that are loaded or stored before the next row's turn.
-#define STREAM_RUN ((size_t)4096)
+// Bytes of one row that are loaded or stored before the next row's turn: hardware has one stream to
+// follow at a time, or many in parallel.
+static const size_t stream_runs[] = {4096, 512};
 
 typedef struct memory_state {
   weft_bench_read read;
@@ -124,19 +126,61 @@ int weft_bench_add_copy(weft_bench_group *group, uint8_t *to, const uint8_t *fro
 typedef struct streams_state {
   weft_bench_read read;
   weft_bench_write write;
+  size_t run;   // bytes of a row
+  size_t ahead; // bytes by which a row's are fetched before; 0: not at all
   size_t k, m, bytes;
   uint8_t *const *x, *const *y;
 } streams_state;
 
 static void call_streams(void *user) {
   const streams_state *const s = user;
-  for (size_t at = 0; at < s->bytes; at += STREAM_RUN) {
-    const size_t n = s->bytes - at < STREAM_RUN ? s->bytes - at : STREAM_RUN;
-    for (size_t j = 0; j < s->k; j++)
+  for (size_t at = 0; at < s->bytes; at += s->run) {
+    const size_t n = s->bytes - at < s->run ? s->bytes - at : s->run;
+    for (size_t j = 0; j < s->k; j++) {
+      for (size_t b = 0; s->ahead && b < n; b += 64)
+        __builtin_prefetch(s->x[j] + at + s->ahead + b, 0, 2); // behind the end it does nothing
       s->read(s->x[j] + at, n);
+    }
     for (size_t i = 0; i < s->m; i++)
       s->write(s->y[i] + at, n);
   }
+}
+
+// Of a few calls, after one that is not counted.
+static double least_seconds(streams_state *state) {
+  enum { CALLS = 5 };
+  double least = 0;
+  for (size_t i = 0; i <= CALLS; i++) {
+    const double begin = weft_bench_now_s();
+    call_streams(state);
+    const double took = weft_bench_now_s() - begin;
+    if (i == 1 || (i > 1 && took < least))
+      least = took;
+  }
+  return least;
+}
+
+// A bound is what the best way has: long or short runs, with and without fetching and stores past
+// the caches.
+static void choose_way(streams_state *state, uint32_t machine_cpu, bool update) {
+  const weft_bench_write stream = update ? NULL : weft_bench_stream_widest(machine_cpu);
+  streams_state best = *state;
+  double least = 0;
+  for (unsigned way = 0; way < 8; way++) {
+    streams_state now = *state;
+    now.run = stream_runs[way & 1u];
+    now.ahead = way & 2u ? stream_runs[0] : 0;
+    if ((way & 4u) && !stream)
+      continue;
+    if (way & 4u)
+      now.write = stream;
+    const double seconds = least_seconds(&now);
+    if (way > 0 && seconds >= least)
+      continue;
+    least = seconds;
+    best = now;
+  }
+  *state = best;
 }
 
 int weft_bench_add_streams(weft_bench_group *group, uint32_t machine_cpu, size_t k,
@@ -151,6 +195,7 @@ int weft_bench_add_streams(weft_bench_group *group, uint32_t machine_cpu, size_t
                            .bytes = bytes,
                            .x = x,
                            .y = y};
+  choose_way(state, machine_cpu, update);
   return weft_bench_group_add(group, &(weft_bench_case){
                                          .operation = update ? "load and store" : "load, store",
                                          .row = "streams",

@@ -25,8 +25,9 @@ int weft_bench_add_read_turning(weft_bench_group *group, uint32_t machine_cpu, c
 int weft_bench_add_copy(weft_bench_group *group, uint8_t *to, const uint8_t *from, size_t bytes);
 
 // Adds "load these k rows and store m": what an encoder of k data and m parity shards cannot do
-// without, row after row in runs, so that the hardware sees few streams at a time. With `update`
-// the m rows are loaded as well as stored. x(k) and y(m) are rows of `bytes` bytes; both outlive
+// without, row after row in runs, in whichever of some ways is quickest here: long runs or short
+// ones, with or without fetching ahead and stores past the caches. With `update` the m rows
+// are loaded as well as stored. x(k) and y(m) are rows of `bytes` bytes; both outlive
 // the group.
 int weft_bench_add_streams(weft_bench_group *group, uint32_t machine_cpu, size_t k,
                            uint8_t *const *x, size_t m, uint8_t *const *y, size_t bytes,

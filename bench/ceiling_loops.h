@@ -34,6 +34,8 @@ void weft_bench_read_portable(const uint8_t *data, size_t bytes);
 void weft_bench_write_avx512(uint8_t *data, size_t bytes);
 void weft_bench_write_avx2(uint8_t *data, size_t bytes);
 void weft_bench_write_portable(uint8_t *data, size_t bytes);
+void weft_bench_stream_avx512(uint8_t *data, size_t bytes);
+void weft_bench_stream_avx2(uint8_t *data, size_t bytes);
 void weft_bench_change_avx512(uint8_t *data, size_t bytes);
 void weft_bench_change_avx2(uint8_t *data, size_t bytes);
 void weft_bench_change_portable(uint8_t *data, size_t bytes);

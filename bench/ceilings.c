@@ -78,3 +78,14 @@ weft_bench_write weft_bench_write_widest(uint32_t machine_cpu, bool change) {
   (void)machine_cpu;
   return change ? weft_bench_change_portable : weft_bench_write_portable;
 }
+
+weft_bench_write weft_bench_stream_widest(uint32_t machine_cpu) {
+#if defined(__x86_64__)
+  if (machine_cpu & WEFT_CPU_AVX512F)
+    return weft_bench_stream_avx512;
+  if (machine_cpu & WEFT_CPU_AVX2)
+    return weft_bench_stream_avx2;
+#endif
+  (void)machine_cpu;
+  return NULL;
+}

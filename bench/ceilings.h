@@ -31,5 +31,7 @@ weft_bench_read weft_bench_read_widest(uint32_t machine_cpu, const char **name);
 // Stores every byte once with the widest stores of the machine; `change`: loads it before.
 typedef void (*weft_bench_write)(uint8_t *data, size_t bytes);
 weft_bench_write weft_bench_write_widest(uint32_t machine_cpu, bool change);
+// The same past the caches; NULL: there are no such stores.
+weft_bench_write weft_bench_stream_widest(uint32_t machine_cpu);
 
 #endif

@@ -272,8 +272,6 @@ typedef struct weft_host_kernel {
   // packets are more than this, as both code and scratch outgrow the first-level caches (measured);
   // 0: never.
   size_t compile_most;
-  // Likewise for inputs that do not fit the caches.
-  bool bits_if_far;
   // Optional: where there is one source, this instead of xor_rows for each packet.
   void (*spread)(const weft_packet_spread *spread);
   // Optional: ids becomes the k shards to read, which are the data shards that are there and the

@@ -36,6 +36,15 @@ void weft_bench_write_avx2(uint8_t *data, size_t bytes) {
   weft_bench_write_portable(data + i, bytes - i);
 }
 
+void weft_bench_stream_avx2(uint8_t *data, size_t bytes) {
+  const __m256i v = _mm256_setzero_si256();
+  size_t i = -(uintptr_t)data % 32 < bytes ? -(uintptr_t)data % 32 : bytes;
+  weft_bench_write_portable(data, i);
+  for (; i + 32 <= bytes; i += 32)
+    _mm256_stream_si256((void *)(data + i), v);
+  weft_bench_write_portable(data + i, bytes - i);
+}
+
 void weft_bench_change_avx2(uint8_t *data, size_t bytes) {
   __m256i v = _mm256_setzero_si256();
   size_t i = 0;

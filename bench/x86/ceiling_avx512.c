@@ -58,6 +58,15 @@ void weft_bench_write_avx512(uint8_t *data, size_t bytes) {
   weft_bench_write_portable(data + i, bytes - i);
 }
 
+void weft_bench_stream_avx512(uint8_t *data, size_t bytes) {
+  const __m512i v = _mm512_setzero_si512();
+  size_t i = -(uintptr_t)data % 64 < bytes ? -(uintptr_t)data % 64 : bytes;
+  weft_bench_write_portable(data, i);
+  for (; i + 64 <= bytes; i += 64)
+    _mm512_stream_si512((void *)(data + i), v);
+  weft_bench_write_portable(data + i, bytes - i);
+}
+
 void weft_bench_change_avx512(uint8_t *data, size_t bytes) {
   __m512i v = _mm512_setzero_si512();
   size_t i = 0;

@@ -43,5 +43,4 @@ const weft_host_kernel weft_host_gfni256 = {.panel = tile_panel,
                                             .bits_output = 52,
                                             .bits_block = 80,
                                             .compile = weft_xor_compile_avx2,
-                                            .compile_most = 3 << 20,
-                                            .bits_if_far = false};
+                                            .compile_most = 3 << 20};

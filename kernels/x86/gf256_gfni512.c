@@ -56,5 +56,4 @@ const weft_host_kernel weft_host_gfni512 = {.panel = few_or_tile_panel,
                                             .bits_output = 52,
                                             .bits_block = 62,
                                             .compile = weft_xor_compile_avx512,
-                                            .compile_most = 16 << 20,
-                                            .bits_if_far = false};
+                                            .compile_most = 16 << 20};

@@ -343,21 +343,18 @@ bool weft_packet_blocks_pay(const weft_host_kernel *kernel, const uint8_t *bits,
 weft_status weft_packet_run(const weft_exec *exec, const weft_host_kernel *kernel,
                             const weft_packet_product *product, size_t w, size_t packet_bytes,
                             const weft_packet_job *jobs, size_t count) {
-  weft_packet_product now = *product;
-  if (now.blocks && kernel->bits_if_far && count > 0 && is_far(&now, w, packet_bytes, &jobs[0]))
-    now.code = NULL;
   run r = {.kernel = kernel,
-           .product = &now,
+           .product = product,
            .w = w,
            .packet_bytes = packet_bytes,
            .jobs = jobs,
            .count = count,
-           .outputs_at = by_program(&now) ? now.inputs : cut(now.inputs, 8) * 8};
-  r.slots_at = r.outputs_at + now.outputs;
+           .outputs_at = by_program(product) ? product->inputs : cut(product->inputs, 8) * 8};
+  r.slots_at = r.outputs_at + product->outputs;
   choose_size(&r);
   for (size_t j = 0; j < count; j++)
     r.units += units_of(&r, &jobs[j]);
-  if (r.units == 0 || now.outputs == 0)
+  if (r.units == 0 || product->outputs == 0)
     return WEFT_OK;
   const size_t threads = weft_pool_threads(exec->pool);
   r.pieces = smaller(threads == 1 ? 1 : threads * PIECES_PER_THREAD, r.units);

@@ -20,8 +20,8 @@ typedef struct weft_xor_matrix {
 } weft_xor_matrix;
 
 // out = the product, at bytes [begin, end) of the first packet of each shard and as many of the
-// others behind it; a positive number of whole lines. Where packets are one line, begin and end are
-// where groups begin, and all of the groups between are worked on. Outputs do not overlap inputs.
+// others behind it, whole lines of one group; or of whole groups, which begin there and end there.
+// Outputs do not overlap inputs.
 typedef void weft_xor_loop(const uint8_t *const *in, // inputs / w shards
                            uint8_t *const *out,      // outputs / w shards
                            size_t begin, size_t end,

@@ -389,8 +389,10 @@ static void sweep_halves(compiler *c, bool copying) {
 }
 
 static void compile_loop(compiler *c, bool far) {
-  const size_t packet = c->m->packet_bytes, line = c->to.bytes;
+  const size_t packet = c->m->packet_bytes;
   c->far = far;
+  count_lines(&c->to, packet / WEFT_XOR_LINE);
+  const size_t line = c->to.bytes;
   for (size_t pass = 0; pass < c->passes; pass++) {
     begin_pass(c, pass);
     first_vector(&c->to);
@@ -399,7 +401,7 @@ static void compile_loop(compiler *c, bool far) {
     else
       sweep_halves(c, pass == 0);
   }
-  end_loop(&c->to, far, packet == WEFT_XOR_LINE ? c->m->w * packet : WEFT_XOR_LINE, line);
+  end_loop(&c->to, far, packet / WEFT_XOR_LINE, (c->m->w - 1) * packet, line);
 }
 
 static void compile(compiler *c) {

@@ -193,15 +193,33 @@ static inline size_t jump_always(xor_code_buffer *b) {
 
 static inline void begin_fetching(xor_code_buffer *b) { PUT(b, 0x49, 0x01, 0xc1); } // add r9, rax
 
-static inline void end_loop(xor_code_buffer *b, bool far, size_t step, size_t next_line) {
-  PUT(b, 0x48, 0x05); // add rax, step
-  put_le32(b, step);
+// Lines of the packet that are left are counted below the stack, where nothing else writes.
+static inline void count_lines(xor_code_buffer *b, size_t lines) {
+  PUT(b, 0xc7, 0x44, 0x24, 0xf8); // mov dword ptr [rsp - 8], lines
+  put_le32(b, lines);
+}
+
+static inline void go_on(xor_code_buffer *b, bool far, size_t bytes) {
+  PUT(b, 0x48, 0x05); // add rax, bytes
+  put_le32(b, bytes);
   if (far) {
-    PUT(b, 0x49, 0x81, 0xc1); // add r9, step
-    put_le32(b, step);
+    PUT(b, 0x49, 0x81, 0xc1); // add r9, bytes
+    put_le32(b, bytes);
   }
   PUT(b, 0x48, 0x39, 0xc8); // cmp rax, rcx
+}
+
+// To the next line of the packet, or that of the next group, until the end.
+static inline void end_loop(xor_code_buffer *b, bool far, size_t packet_lines, size_t gap,
+                            size_t next_line) {
+  go_on(b, far, 64);
+  const size_t done = jump_ahead(b, 0x83); // jae
+  PUT(b, 0xff, 0x4c, 0x24, 0xf8);          // dec dword ptr [rsp - 8]
+  jump(b, 0x85, next_line);                // jnz
+  count_lines(b, packet_lines);
+  go_on(b, far, gap);
   jump(b, 0x82, next_line); // jb
+  land(b, done);
   if (far)
     PUT(b, 0x0f, 0xae, 0xf8); // sfence: what goes past the caches is in no order
   PUT(b, 0xc5, 0xf8, 0x77);   // vzeroupper

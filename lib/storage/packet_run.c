@@ -17,7 +17,8 @@ enum {
   CACHED = 2 << 20,  // inputs beyond this are far: fetched ahead, too many streams for hardware
   AHEAD_MAX = 4096,  // of a shard, by machine code
   AHEAD_TOTAL = 256 << 10,
-  PIECES_PER_THREAD = 2
+  PIECES_PER_THREAD = 2,
+  UNITS_PER_THREAD = 4
 };
 
 typedef struct run {
@@ -153,7 +154,7 @@ static size_t fetched_ahead(const run *r) {
   return group > most ? LINE : most / group * group;
 }
 
-// By machine code, `bytes` at `begin` of every packet, of so many groups, all in place.
+// By machine code, `bytes` at `begin` of every packet, or so many groups, all in place.
 static void run_code(const run *r, const workplace *place, const weft_packet_job *job, size_t begin,
                      size_t bytes, size_t groups, bool far) {
   const size_t all = groups == 1 ? bytes : groups * r->w * r->packet_bytes;
@@ -303,17 +304,24 @@ static void piece_task(void *user, size_t index) {
   }
 }
 
+// Machine code takes one line after the other, and as many as leave each thread some units.
+static void choose_size_for_code(run *r, size_t threads) {
+  size_t groups = 0, most = AT_ONCE_MAX / r->packet_bytes;
+  for (size_t j = 0; j < r->count; j++)
+    groups += r->jobs[j].groups;
+  if (threads > 1)
+    most = smaller(most, groups / (threads * UNITS_PER_THREAD));
+  r->groups = most > 1 ? most : 1;
+  r->bytes = lines(cut(r->packet_bytes, cut(r->packet_bytes, AT_ONCE_MAX)));
+}
+
 static void choose_size(run *r) {
-  const bool program = by_program(r->product), code = r->product->code;
-  const size_t least = program ? PROGRAM_MIN : BLOCKS_MIN; // machine code: a line, no less
+  const size_t least = by_program(r->product) ? PROGRAM_MIN : BLOCKS_MIN;
   size_t bytes = TOTAL / packets(r) / LINE * LINE;
   bytes = bytes < PROGRAM_MIN ? PROGRAM_MIN : smaller(bytes, AT_ONCE_MAX);
-  if (code)
-    bytes = AT_ONCE_MAX; // it takes one line after the other
   r->gathered = r->packet_bytes < least;
   r->groups = 1;
-  if (r->gathered || (by_blocks(r->product) && r->packet_bytes <= bytes / 2) ||
-      (code && r->packet_bytes == WEFT_XOR_LINE))
+  if (r->gathered || (by_blocks(r->product) && r->packet_bytes <= bytes / 2))
     r->groups = bytes / r->packet_bytes;
   if (r->gathered)
     r->bytes = lines(r->groups * r->packet_bytes);
@@ -351,12 +359,15 @@ weft_status weft_packet_run(const weft_exec *exec, const weft_host_kernel *kerne
            .count = count,
            .outputs_at = by_program(product) ? product->inputs : cut(product->inputs, 8) * 8};
   r.slots_at = r.outputs_at + product->outputs;
-  choose_size(&r);
+  const size_t threads = weft_pool_threads(exec->pool);
+  if (product->code)
+    choose_size_for_code(&r, threads);
+  else
+    choose_size(&r);
   for (size_t j = 0; j < count; j++)
     r.units += units_of(&r, &jobs[j]);
   if (r.units == 0 || product->outputs == 0)
     return WEFT_OK;
-  const size_t threads = weft_pool_threads(exec->pool);
   r.pieces = smaller(threads == 1 ? 1 : threads * PIECES_PER_THREAD, r.units);
   r.piece_bytes = workplace_bytes(&r);
   r.scratch = exec->allocator->alloc(exec->allocator->user, r.pieces * r.piece_bytes, LINE);

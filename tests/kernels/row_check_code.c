@@ -39,27 +39,20 @@ static void define(const row_check_rows *rows, const row_check_shape *c, const c
   row_check_define_xorm(&xorm);
 }
 
-// Groups of packets of one line are worked on in one go, as many as are left behind the cut; what
-// is fetched ahead may lie anywhere.
+// Some groups in one go, the last one in two, as far as it is cut. What is fetched ahead may lie
+// anywhere.
 static void run_code(const weft_xor_code *code, const row_check_rows *rows,
                      const code_shape *shape) {
   test_guard memory = test_guard_new(code->scratch_bytes); // whole lines
   uint8_t *scratch = memory.end - code->scratch_bytes, *const *out = (uint8_t *const *)rows->y;
-  const size_t group = shape->w * shape->packet_bytes;
-  if (shape->packet_bytes == WEFT_XOR_LINE) {
-    const size_t cut = shape->cut / WEFT_XOR_LINE * group;
-    if (cut > 0)
-      code->run(rows->x, out, 0, cut, scratch, shape->ahead);
-    if (cut < shape->groups * group)
-      code->run(rows->x, out, cut, shape->groups * group, scratch, shape->ahead);
-  }
-  for (size_t g = 0; g < shape->groups && shape->packet_bytes > WEFT_XOR_LINE; g++) {
-    const size_t at = g * group, end = at + shape->packet_bytes;
-    if (shape->cut > 0)
-      code->run(rows->x, out, at, at + shape->cut, scratch, shape->ahead);
-    if (at + shape->cut < end)
-      code->run(rows->x, out, at + shape->cut, end, scratch, shape->ahead);
-  }
+  const size_t last = (shape->groups - 1) * shape->w * shape->packet_bytes;
+  const size_t cut = last + shape->cut, end = last + shape->packet_bytes;
+  if (last > 0)
+    code->run(rows->x, out, 0, last, scratch, shape->ahead);
+  if (cut > last)
+    code->run(rows->x, out, last, cut, scratch, shape->ahead);
+  if (cut < end)
+    code->run(rows->x, out, cut, end, scratch, shape->ahead);
   test_guard_free(&memory);
 }
 
@@ -128,7 +121,7 @@ bool row_check_code(row_check *check) {
     const size_t lines = 1 + test_rng_below(&rng, 4);
     const code_shape shape = {.w = 1 + test_rng_below(&rng, PACKETS),
                               .packet_bytes = lines * WEFT_XOR_LINE,
-                              .groups = 1 + test_rng_below(&rng, 3),
+                              .groups = 1 + test_rng_below(&rng, 4),
                               .cut = test_rng_below(&rng, lines + 1) * WEFT_XOR_LINE,
                               .density = densities[test_rng_below(&rng, 6)],
                               .ahead = test_rng_below(&rng, 2) * test_rng_below(&rng, 1 << 14)};

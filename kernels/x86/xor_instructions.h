@@ -193,7 +193,8 @@ static inline size_t jump_always(xor_code_buffer *b) {
 
 static inline void begin_fetching(xor_code_buffer *b) { PUT(b, 0x49, 0x01, 0xc1); } // add r9, rax
 
-// Lines of the packet that are left are counted below the stack, where nothing else writes.
+// Lines of the packet that are left are counted in the red zone below the stack, which signals
+// leave alone.
 static inline void count_lines(xor_code_buffer *b, size_t lines) {
   PUT(b, 0xc7, 0x44, 0x24, 0xf8); // mov dword ptr [rsp - 8], lines
   put_le32(b, lines);

@@ -2,7 +2,7 @@
 #include "lib/storage/plan_packets.h"
 
 // Bytes read for each one in the bit matrix, as measured.
-enum { REDUCE_REPAYS = 4096, COMPILE_REPAYS = 1024 };
+enum { REDUCE_REPAYS = 4096, COMPILE_REPAYS = 2048 };
 
 // The bit matrix of a plan, expanded for as long as it takes to make something of it.
 typedef struct bit_matrix {

@@ -53,7 +53,7 @@ typedef struct weft_ctx_options {
   // Compiles once products with a matrix have read this many bytes; 0: when that repays a second of
   // compiling (1 TiB). 1: at first use. SIZE_MAX: never, only what is kept is used.
   // On a host with AVX2, CRS codes whose packets are multiples of 64 bytes become machine code by
-  // the same rule; 0: when that repays 5 us to 5 ms of compiling (about 1 KiB for each bit that is
+  // the same rule; 0: when that repays 10 us to 5 ms of compiling (about 2 KiB for each bit that is
   // set in the matrix). SIZE_MAX: none of this context's codes makes memory executable. Where the
   // process may not, they go on without.
   size_t compile_after;

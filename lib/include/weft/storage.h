@@ -76,7 +76,7 @@ typedef struct weft_code_options {
   // How many recovery plans the code keeps, one for each pair of what is lost and what of it is
   // wanted, the least recently used going first; 0: 128, WEFT_NO_PLANS: none, else fewer than
   // UINT32_MAX. A plan takes about r * k bytes for r shards, CRS: r * k * w * w, with
-  // machine code up to 8 times that, in pages of its own.
+  // machine code 5 to 13 times that, in pages of its own.
   size_t cached_plans;
   // matrix: (m, k), row stride k: parity shard i = sum of parity[i * k + j] * data shard j over
   // GF(2^8), polynomial 0x11d. Copied. Other names: NULL.

@@ -30,9 +30,8 @@ enum {
 
 // Tests set less, so as to come by.
 #ifndef FEW_COLUMNS
-#define FEW_COLUMNS 2048  // in shorter rows the matrices do not pay,
-#define FEW_GROUPED 8192  // and in rows shorter than this groups do not
-#define FEW_FAN_RUN 16384 // bytes of one source that several rows find in the first-level cache
+#define FEW_COLUMNS 2048 // in shorter rows the matrices do not pay,
+#define FEW_GROUPED 8192 // and in rows shorter than this groups do not
 // Bytes of all rows that the caches serve unasked, and columns to fetch ahead of one group beyond;
 // fewer on AMD's cores, whose hardware follows strides of any length: what is asked for farther
 // ahead leads it astray.
@@ -317,24 +316,45 @@ static void few_panel(const weft_panel *p) {
     tile_column(p, p->end - part, 1, part, false);
 }
 
-// One source into several rows that exist: row by row, so that there are two streams.
-static void few_fan(const weft_panel *p) {
-  enum { VECS = 8, AHEAD = 256 };
-  const size_t end = p->end - (p->end - p->begin) % (VECS * VEC_BYTES);
-  const uint8_t *const x = p->x[0];
-  for (size_t run = p->begin; run < end; run += FEW_FAN_RUN) {
-    const size_t stop = end - run < FEW_FAN_RUN ? end : run + FEW_FAN_RUN;
-    for (size_t i = 0; i < p->m; i++) {
-      const con c = con_make(p->a[i * p->a_stride]);
-      uint8_t *const y = p->y[i];
-      for (size_t column = run; column < stop; column += VECS * VEC_BYTES)
-        WEFT_UNROLL for (size_t v = 0; v < VECS; v++) {
-          const size_t at = column + v * VEC_BYTES;
-          __builtin_prefetch(y + at + AHEAD, 1);
-          vec_store(y + at, vec_xor(vec_load(y + at), product(vec_load(x + at), c)));
-        }
-    }
+// One source into rows from `first` on, which exist. Rows often lie a power of two apart, and a
+// load waits for an earlier store that shares its low bits: all are loaded before any is stored.
+#define FEW_FAN(rows)                                                                              \
+  static void few_fan_##rows(const weft_panel *p, size_t first, size_t end) {                      \
+    const uint8_t *const x = p->x[0];                                                              \
+    uint8_t *y[rows];                                                                              \
+    con c[rows];                                                                                   \
+    for (size_t i = 0; i < (rows); i++) {                                                          \
+      y[i] = p->y[first + i];                                                                      \
+      c[i] = con_make(p->a[(first + i) * p->a_stride]);                                            \
+    }                                                                                              \
+    for (size_t at = p->begin; at < end; at += 2 * VEC_BYTES) {                                    \
+      const vec x0 = vec_load(x + at), x1 = vec_load(x + at + VEC_BYTES);                          \
+      vec sum[rows][2];                                                                            \
+      WEFT_UNROLL for (size_t i = 0; i < (rows); i++) {                                            \
+        sum[i][0] = vec_xor(vec_load(y[i] + at), product(x0, c[i]));                               \
+        sum[i][1] = vec_xor(vec_load(y[i] + at + VEC_BYTES), product(x1, c[i]));                   \
+      }                                                                                            \
+      WEFT_UNROLL for (size_t i = 0; i < (rows); i++) {                                            \
+        vec_store(y[i] + at, sum[i][0]);                                                           \
+        vec_store(y[i] + at + VEC_BYTES, sum[i][1]);                                               \
+      }                                                                                            \
+    }                                                                                              \
   }
+FEW_FAN(1)
+FEW_FAN(2)
+FEW_FAN(3)
+FEW_FAN(4)
+#undef FEW_FAN
+
+// Four rows at a time, as many as a near cache's ways hold beside their source.
+static void few_fan(const weft_panel *p) {
+  static void (*const rest_of[])(const weft_panel *p, size_t first,
+                                 size_t end) = {NULL, few_fan_1, few_fan_2, few_fan_3};
+  const size_t end = p->end - (p->end - p->begin) % (2 * VEC_BYTES), fours = p->m / 4 * 4;
+  for (size_t i = 0; i < fours; i += 4)
+    few_fan_4(p, i, end);
+  if (fours < p->m)
+    rest_of[p->m - fours](p, fours, end);
   weft_panel rest = *p;
   rest.begin = end;
   if (end < p->end)

@@ -8,7 +8,6 @@
 
 #define FEW_COLUMNS 1024
 #define FEW_GROUPED 1024
-#define FEW_FAN_RUN 4096
 #define FEW_CACHED 40000
 #define FEW_AHEAD 512
 #define FEW_FOLLOWS (total % 256 == 0) // some of both

@@ -42,8 +42,9 @@ enum {
 // What an entry of a matrix takes beside steps (weft_host_kernel.entry) where what is read fits no
 // near cache, which slows steps more; AMD's cores have two ports for products.
 #define FEW_FAR_ENTRY (__builtin_cpu_is("amd") ? 5 : 7)
-// Bytes of all rows from where on results are stored past the caches.
-#define FEW_PAST_CACHE ((size_t)4 << 20)
+// Bytes of all rows from where on results are stored past the caches; more where the third level
+// takes them as quickly as it gives (Zen 4).
+#define FEW_PAST_CACHE ((size_t)(__builtin_cpu_is("amdfam19h") ? 12 : 4) << 20)
 #endif
 
 typedef struct few_work {

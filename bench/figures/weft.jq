@@ -77,3 +77,9 @@ def crs_compiled_heading: heading("", "encode", "by not compiled", "by Jerasure"
 def crs_compiled($row; $before): .groups[] | row($before + (.title | crs_title), crs_rate("encode"; $row),
     crs_asked("encode, each at its best packet size: compiled / not"), crs_by_jerasure,
     crs_rate("recover"; $row), crs_asked("recover, plan cached: compiled / not"), crs_recovery);
+# The same, and the rates of an earlier binary.
+def crs_since_heading: heading("", "encode", "before", "by not compiled", "by Jerasure", "recover, plan cached", "before", "recover / encode");
+def crs_since($row; $name; $old): .groups[] | .title as $title | ($old | crs_group($title)) as $earlier
+  | row($name + ($title | crs_title), crs_rate("encode"; $row), ($earlier | crs_rate("encode"; $row)),
+    crs_asked("encode, each at its best packet size: compiled / not"), crs_by_jerasure,
+    crs_rate("recover"; $row), ($earlier | crs_rate("recover"; $row)), crs_recovery);

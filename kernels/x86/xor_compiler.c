@@ -5,8 +5,7 @@
 // registers hold a few inputs at a time and sums of them that several of the pass's sums want, made
 // once. Packets that lie a power of two apart share few sets of the caches, so that a line is
 // rarely still there when it is wanted again: the first pass copies the inputs' lines, as it reads
-// them, to a scratch that all that follows reads instead. The product of two matrices is two such
-// stages, with the sums of the first one in the scratch, too.
+// them, to a scratch that all that follows reads instead.
 //
 // With AVX2 a line of 64 bytes is two vectors of a packet, and a block of the code, which works on
 // one line of each packet, is
@@ -15,6 +14,9 @@
 //   pass 1, 2, ... on both, a loop each
 // With AVX-512 it is each pass once. Nothing is copied where one pass is all, nor is what the last
 // few shards hold where their packets do not share sets: as many lines stay in eight ways.
+//
+// The loop over lines is there twice: for packets in a near cache, and for others, of which it
+// fetches what is ahead, and with AVX-512 stores past the caches what begins with a line.
 #include <stdbool.h>
 #include <string.h>
 

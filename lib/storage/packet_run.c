@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver of all ways. What is worked on at once is a run of bytes of every packet of a group;
-// of several groups where products by blocks find packets short. Packets that are too short for
-// either are gathered from several groups into runs of bytes of their own, and scattered again.
+// of several groups where products by blocks or machine code find packets short. Packets that are
+// too short for either are gathered from several groups into runs of bytes of their own, and
+// scattered again.
 #include "lib/storage/packet_run.h"
 
 #include <string.h>

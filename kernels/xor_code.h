@@ -27,7 +27,8 @@ typedef void weft_xor_loop(const uint8_t *const *in, // inputs / w shards
                            size_t begin, size_t end,
                            uint8_t *scratch, // scratch_bytes, at a multiple of WEFT_XOR_LINE
                            size_t ahead);    // 0, or packets are in no near cache: inputs are
-                                             // fetched so many bytes before they are read
+                                             // fetched so many bytes before they are read, and
+                                             // outputs may be stored past the caches
 
 typedef struct weft_xor_code {
   weft_xor_loop *run;

@@ -16,8 +16,8 @@ enum {
   BLOCKS_SCRATCH = 32 << 10,
   TOTAL = 96 * 1024, // of all packets at once: first-level cache and a bit
   CACHED = 2 << 20,  // inputs beyond this are far: fetched ahead, too many streams for hardware
-  AHEAD_MAX = 4096,  // of a shard, by machine code
-  AHEAD_TOTAL = 256 << 10,
+  AHEAD_MAX = 4096,  // of a shard that machine code fetches before it reads it; of all of them no
+  AHEAD_TOTAL = 256 << 10, // more than this, which is part of a second-level cache
   PIECES_PER_THREAD = 2,
   UNITS_PER_THREAD = 4
 };
@@ -305,6 +305,11 @@ static void piece_task(void *user, size_t index) {
   }
 }
 
+// Bytes of a packet at once, in runs of one size, as near to `most` as the packet allows.
+static size_t even_run(size_t packet_bytes, size_t most) {
+  return lines(cut(packet_bytes, cut(packet_bytes, most)));
+}
+
 // Machine code takes one line after the other, and as many as leave each thread some units.
 static void choose_size_for_code(run *r, size_t threads) {
   size_t groups = 0, most = AT_ONCE_MAX / r->packet_bytes;
@@ -313,7 +318,7 @@ static void choose_size_for_code(run *r, size_t threads) {
   if (threads > 1)
     most = smaller(most, groups / (threads * UNITS_PER_THREAD));
   r->groups = most > 1 ? most : 1;
-  r->bytes = lines(cut(r->packet_bytes, cut(r->packet_bytes, AT_ONCE_MAX)));
+  r->bytes = even_run(r->packet_bytes, AT_ONCE_MAX);
 }
 
 static void choose_size(run *r) {
@@ -324,10 +329,7 @@ static void choose_size(run *r) {
   r->groups = 1;
   if (r->gathered || (by_blocks(r->product) && r->packet_bytes <= bytes / 2))
     r->groups = bytes / r->packet_bytes;
-  if (r->gathered)
-    r->bytes = lines(r->groups * r->packet_bytes);
-  else // runs of one size, as near to that as the packet allows
-    r->bytes = lines(cut(r->packet_bytes, cut(r->packet_bytes, bytes)));
+  r->bytes = r->gathered ? lines(r->groups * r->packet_bytes) : even_run(r->packet_bytes, bytes);
 }
 
 bool weft_packet_blocks_pay(const weft_host_kernel *kernel, const uint8_t *bits, size_t outputs,

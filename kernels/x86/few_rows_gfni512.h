@@ -39,13 +39,21 @@ enum {
 #define FEW_AHEAD 512
 #define FEW_FOLLOWS __builtin_cpu_is("amd")
 #define FEW_FOLLOWED_AHEAD 256
-// What an entry of a matrix takes beside steps (weft_host_kernel.entry) where what is read fits no
-// near cache, which slows steps more; AMD's cores have two ports for products.
-#define FEW_FAR_ENTRY (__builtin_cpu_is("amd") ? 5 : 7)
 // Bytes of all rows from where on results are stored past the caches; more where the third level
 // takes them as quickly as it gives (Zen 4).
 #define FEW_PAST_CACHE ((size_t)(__builtin_cpu_is("amdfam19h") ? 12 : 4) << 20)
+// What an entry of a matrix takes beside steps (weft_host_kernel.entry), as was measured.
+#define FEW_ENTRIES                                                                                \
+  (__builtin_cpu_is("amdfam19h") ? (few_entries){11, 10, 10, 11}                                   \
+   : __builtin_cpu_is("amd")     ? (few_entries){8, 7, 5, 8}                                       \
+                                 : (few_entries){8, 7, 7, 10})
 #endif
+
+// An entry's weight among few rows; with copied sources that fit a near cache, and that do not,
+// which slows some cores' steps more; and among more rows than that.
+typedef struct few_entries {
+  uint8_t few, near, far, wide;
+} few_entries;
 
 typedef struct few_work {
   const weft_panel *panel;
@@ -289,9 +297,10 @@ static void few_panel(const weft_panel *p) {
   const size_t total = (p->k + p->m) * p->row_bytes;
   const bool many = many_fits(p);
   const bool follows = FEW_FOLLOWS && !many;
+  const bool ordered = follows && p->k > 4; // two pairs are in that order already
   const size_t groups = p->k > FEW_AT_ONCE ? (p->k + FEW_GROUP - 1) / FEW_GROUP : 1;
   few_work w = {.panel = p,
-                .x = follows ? x : p->x,
+                .x = ordered ? x : p->x,
                 .matrix = matrix,
                 .at_once = (p->k + groups - 1) / groups,
                 .run = FEW_RUN / p->m / FEW_STEP * FEW_STEP,
@@ -299,7 +308,7 @@ static void few_panel(const weft_panel *p) {
                 .past = total > FEW_PAST_CACHE};
   for (size_t i = 0; i < p->m; i++)
     w.past = w.past && ((uintptr_t)p->y[i] + p->begin) % VEC_BYTES == 0;
-  if (!follows && !many)
+  if (!ordered && !many)
     few_matrices(p, matrix);
   else if (!many)
     for (size_t first = 0; first < p->k; first += w.at_once)
@@ -362,11 +371,27 @@ static void few_fan(const weft_panel *p) {
     tile_panel(&rest);
 }
 
+// More rows than registers and matrices are for: parts as alike as may be, each with copies of its
+// own.
+static void few_parts(const weft_panel *p) {
+  weft_panel part = *p;
+  const size_t parts = (p->m + FEW_ROWS - 1) / FEW_ROWS;
+  for (size_t row = 0, at = 0; at < parts; at++, row += part.m) {
+    part.m = (p->m - row) / (parts - at);
+    part.a = p->a + row * p->a_stride;
+    part.y = p->y + row;
+    few_panel(&part);
+  }
+}
+
 static void few_or_tile_panel(const weft_panel *p) {
   const size_t columns = p->end - p->begin;
-  const bool few = p->m >= 2 && p->m <= FEW_ROWS && p->k <= FEW_SOURCES && columns >= FEW_COLUMNS &&
-                   (many_fits(p) || p->k <= FEW_AT_ONCE || columns >= FEW_GROUPED);
-  if (few && p->k > 1)
+  const bool grouped = p->m <= FEW_ROWS && (p->k <= FEW_AT_ONCE || columns >= FEW_GROUPED);
+  const bool few =
+      p->m >= 2 && p->k <= FEW_SOURCES && columns >= FEW_COLUMNS && (many_fits(p) || grouped);
+  if (few && p->m > FEW_ROWS)
+    few_parts(p);
+  else if (few && p->k > 1)
     few_panel(p);
   else if (few && p->accumulate)
     few_fan(p);
@@ -375,8 +400,9 @@ static void few_or_tile_panel(const weft_panel *p) {
 }
 
 static size_t few_entry(size_t m, size_t k, size_t row_bytes) {
+  const few_entries e = FEW_ENTRIES;
   const many_layout l = many_layout_of(m, k, FEW_GROUPED, row_bytes);
-  return l.run == 0 ? 8 : l.far ? FEW_FAR_ENTRY : 7;
+  return m > FEW_ROWS ? e.wide : l.run == 0 ? e.few : l.far ? e.far : e.near;
 }
 
 #endif

@@ -11,12 +11,16 @@ enum {
   MANY_APART = 128,          // bytes between a buffer's tiles: these would share sets of the cache
   MANY_FETCHED = 4,          // sources from what is copied to what is fetched
   MANY_RUNS = 8,             // at least
-  MANY_ROWS = 12             // at least: copies are too large a part of less work
+  MANY_ROWS = 12,            // at least: copies are too large a part of less work,
+  MANY_LONG_ROWS = 9,        // but not where rows are long, so that other ways fetch lines anew;
+  MANY_PACKED = 32,          // and at least, which packed tiles take as well where caches are near
+  MANY_MOST = 4 * FEW_ROWS   // at most, in parts of FEW_ROWS
 };
 
 // Tests set less, so as to come by.
 #ifndef MANY_NEAR
 #define MANY_NEAR ((size_t)6 << 20) // bytes of all rows up to which a buffer fits the first cache
+#define MANY_LONG 65536             // bytes of a row
 #define MANY_NEAR_BUFFER 16384      // bytes, about
 #define MANY_FAR_BUFFER 131072
 #endif
@@ -28,12 +32,18 @@ typedef struct many_layout {
   bool far; // more than a near cache holds
 } many_layout;
 
-static many_layout many_layout_of(size_t m, size_t k, size_t columns, size_t row_bytes) {
-  const size_t total = (m + k) * row_bytes;
+// Whether rows are as many, and as long, as copies pay for.
+static bool many_pays(size_t m, size_t columns, size_t row_bytes, bool far) {
   const bool whole_tiles = m % TILE_ROWS == 0 && columns < FEW_GROUPED; // as tile.h has them
-  if (k <= FEW_AT_ONCE || k > FEW_SOURCES || m < MANY_ROWS || m > FEW_ROWS || whole_tiles)
+  if (row_bytes >= MANY_LONG)
+    return m >= MANY_LONG_ROWS && m <= MANY_MOST && (far || m < MANY_PACKED);
+  return m >= MANY_ROWS && m <= FEW_ROWS && !whole_tiles;
+}
+
+static many_layout many_layout_of(size_t m, size_t k, size_t columns, size_t row_bytes) {
+  const bool far = (m + k) * row_bytes > MANY_NEAR;
+  if (k <= FEW_AT_ONCE || k > FEW_SOURCES || !many_pays(m, columns, row_bytes, far))
     return (many_layout){0};
-  const bool far = total > MANY_NEAR;
   const size_t most = far ? MANY_FAR_BUFFER : MANY_NEAR_BUFFER;
   // The first run's copy is beside nothing, so that there are to be several.
   const size_t wanted = most / k < columns / MANY_RUNS ? most / k : columns / MANY_RUNS;

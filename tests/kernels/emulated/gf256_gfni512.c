@@ -12,9 +12,10 @@
 #define FEW_AHEAD 512
 #define FEW_FOLLOWS (total % 256 == 0) // some of both
 #define FEW_FOLLOWED_AHEAD 256
-#define FEW_FAR_ENTRY 5
+#define FEW_ENTRIES {8, 7, 5, 8}
 #define FEW_PAST_CACHE 80000
 #define MANY_NEAR 60000
+#define MANY_LONG 2000
 #define MANY_NEAR_BUFFER 4096
 #define MANY_FAR_BUFFER 9000
 #define weft_host_gfni512 weft_emulated_gfni512

@@ -44,9 +44,9 @@ enum {
 #define FEW_PAST_CACHE ((size_t)(__builtin_cpu_is("amdfam19h") ? 12 : 4) << 20)
 // What an entry of a matrix takes beside steps (weft_host_kernel.entry), as was measured.
 #define FEW_ENTRIES                                                                                \
-  (__builtin_cpu_is("amdfam19h") ? (few_entries){11, 10, 10, 10}                                   \
+  (__builtin_cpu_is("amdfam19h") ? (few_entries){11, 10, 10, 11}                                   \
    : __builtin_cpu_is("amd")     ? (few_entries){8, 7, 5, 8}                                       \
-                                 : (few_entries){8, 8, 7, 8})
+                                 : (few_entries){8, 9, 7, 8})
 #endif
 
 // An entry's weight among few rows; with copied sources that fit a near cache, and that do not,

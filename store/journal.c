@@ -10,30 +10,33 @@
 
 #include "store/folder.h"
 
-static weft_status bad_journal(weft_store *store, const char *what) {
+static weft_status bad_journal(weft_store *store, bool fresh, const char *what) {
+  if (fresh)
+    return weft_store_fail(store->report, WEFT_E_IO,
+                           "%s/update.journal.new %s as it is read back: nothing was changed",
+                           store->folder, what);
   return weft_store_fail(store->report, WEFT_E_DAMAGED,
                          "%s/update.journal %s: the update it holds may be half done. Without that "
                          "file the shards are taken as they are",
                          store->folder, what);
 }
 
-static weft_status read_head(weft_store *store, int fd, weft_store_journal *journal,
-                             uint64_t *size) {
+static weft_status read_head(weft_store *store, int fd, bool fresh, weft_store_journal *journal) {
   uint8_t head[WEFT_STORE_JOURNAL_BYTES];
   struct stat about;
   const int error = weft_store_read_at(store->io, fd, 0, head, sizeof head, NULL, 0, NULL);
   if (error == EIO || fstat(fd, &about) != 0)
-    return bad_journal(store, "cannot be read");
+    return bad_journal(store, fresh, "cannot be read");
   if (error)
     return weft_store_fail_io(store->report, "update.journal", error);
   if (weft_store_journal_read(head, store->file_key, journal) != WEFT_OK)
-    return bad_journal(store, "is corrupt or belongs to other shards");
-  *size = (uint64_t)about.st_size;
+    return bad_journal(store, fresh, "is corrupt or belongs to other shards");
+  const uint64_t size = (uint64_t)about.st_size;
   const uint64_t least = WEFT_STORE_RECORD_BYTES + WEFT_STORE_TRAILER_BYTES + 1;
   if (memcmp(journal->id, store->header.id, sizeof journal->id) != 0)
-    return bad_journal(store, "belongs to other shards");
-  if (journal->bytes != *size || journal->records > *size / least)
-    return bad_journal(store, "is cut short");
+    return bad_journal(store, fresh, "belongs to other shards");
+  if (journal->bytes != size || journal->records > size / least)
+    return bad_journal(store, fresh, "is cut short");
   return WEFT_OK;
 }
 
@@ -51,7 +54,8 @@ static weft_status make_room(weft_store *store, uint64_t *room) {
   return WEFT_OK;
 }
 
-static weft_status read_records(weft_store *store, int fd, const weft_store_journal *journal) {
+static weft_status read_records(weft_store *store, int fd, bool fresh) {
+  const weft_store_journal *journal = &store->journal;
   const weft_store_geometry *g = &store->geometry;
   uint64_t at = WEFT_STORE_JOURNAL_BYTES, room = 0;
   for (uint64_t i = 0; i < journal->records; i++) {
@@ -65,35 +69,41 @@ static weft_status read_records(weft_store *store, int fd, const weft_store_jour
       return weft_store_fail_io(store->report, "update.journal", error);
     if (error || weft_store_record_read(head, journal, store->file_key, &record) != WEFT_OK ||
         record.shard >= g->k + g->m || record.stripe >= g->stripes)
-      return bad_journal(store, "is corrupt");
+      return bad_journal(store, fresh, "is corrupt");
     pending[i] = (weft_store_pending){
         .stripe = record.stripe, .shard = record.shard, .at = at + WEFT_STORE_RECORD_BYTES};
     const weft_store_pending *before = &pending[i ? i - 1 : 0];
     if (i && (before->stripe > record.stripe ||
               (before->stripe == record.stripe && before->shard >= record.shard)))
-      return bad_journal(store, "is out of order");
+      return bad_journal(store, fresh, "is out of order");
     at += WEFT_STORE_RECORD_BYTES + weft_store_chunk(g, record.stripe) + WEFT_STORE_TRAILER_BYTES;
   }
-  return at == journal->bytes ? WEFT_OK : bad_journal(store, "is cut short");
+  return at == journal->bytes ? WEFT_OK : bad_journal(store, fresh, "is cut short");
 }
 
-weft_status weft_store_journal_load(weft_store *store) {
+weft_status weft_store_journal_load(weft_store *store, bool fresh) {
   char path[WEFT_STORE_PATH_BYTES];
   if (store->header.keyed && !store->authenticated)
     return WEFT_OK; // a look without the key
-  WEFT_TRY(weft_store_journal_path(store->folder, false, path));
+  WEFT_TRY(weft_store_journal_path(store->folder, fresh, path));
   const int fd = store->io->open(path, O_RDONLY | O_NONBLOCK, 0); // as shards are
   if (fd < 0)
-    return errno == ENOENT ? WEFT_OK : weft_store_fail_io(store->report, path, errno);
-  uint64_t size;
-  weft_status status = read_head(store, fd, &store->journal, &size);
+    return errno == ENOENT && !fresh ? WEFT_OK : weft_store_fail_io(store->report, path, errno);
+  weft_status status = read_head(store, fd, fresh, &store->journal);
   if (status == WEFT_OK)
-    status = read_records(store, fd, &store->journal);
-  if (status == WEFT_OK)
-    store->journal_fd = fd;
-  else
-    store->io->close(fd);
+    status = read_records(store, fd, fresh);
+  store->journal_fd = fd;
+  if (status != WEFT_OK)
+    weft_store_journal_drop(store);
   return status;
+}
+
+void weft_store_journal_drop(weft_store *store) {
+  if (store->journal_fd >= 0)
+    store->io->close(store->journal_fd);
+  store->journal_fd = -1;
+  weft_free(store->options.ctx, WEFT_MEM_HOST, store->pending);
+  store->pending = NULL;
 }
 
 const weft_store_pending *weft_store_journal_find(const weft_store *store, size_t shard,
@@ -170,10 +180,10 @@ weft_status weft_store_journal_fits(weft_store *store) {
   snprintf(text, sizeof text, "is of generation %" PRIu64 ", which the shards do not have",
            store->journal.generation);
   if (store->journal.generation != store->header.generation)
-    return bad_journal(store, text);
+    return bad_journal(store, false, text);
   return store->journal.update == store->header.update
              ? WEFT_OK
-             : bad_journal(store, "is of another update than the shards");
+             : bad_journal(store, false, "is of another update than the shards");
 }
 
 weft_status weft_store_journal_apply(weft_store *store) {
@@ -191,11 +201,7 @@ weft_status weft_store_journal_apply(weft_store *store) {
                       store->geometry.chunk_bytes + WEFT_STORE_TRAILER_BYTES, &buffer));
   const weft_status status = carry_out(store, buffer);
   weft_free(store->options.ctx, WEFT_MEM_HOST, buffer);
-  if (status != WEFT_OK)
-    return status;
-  store->io->close(store->journal_fd);
-  store->journal_fd = -1;
-  weft_free(store->options.ctx, WEFT_MEM_HOST, store->pending);
-  store->pending = NULL;
-  return WEFT_OK;
+  if (status == WEFT_OK)
+    weft_store_journal_drop(store);
+  return status;
 }

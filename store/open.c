@@ -437,7 +437,7 @@ static weft_status open_set(search *s) {
   WEFT_TRY(choose_set(s));
   WEFT_TRY(check_key(s));
   WEFT_TRY(make_code(store));
-  WEFT_TRY(weft_store_journal_load(store));
+  WEFT_TRY(weft_store_journal_load(store, false));
   WEFT_TRY(choose_age(s));
   WEFT_TRY(weft_store_journal_fits(store));
   fill_slots(s);

@@ -115,13 +115,11 @@ void weft_store_close(weft_store *store) {
   for (size_t i = 0; i < WEFT_STORE_MAX_SHARDS; i++)
     if (store->files[i].fd >= 0)
       store->io->close(store->files[i].fd);
-  if (store->journal_fd >= 0)
-    store->io->close(store->journal_fd);
+  weft_store_journal_drop(store);
   if (store->folder_fd >= 0)
     store->io->close(store->folder_fd);
   weft_code_free(store->code);
   weft_ctx *ctx = store->options.ctx;
-  weft_free(ctx, WEFT_MEM_HOST, store->pending);
   weft_free(ctx, WEFT_MEM_HOST, store->folder);
   pthread_mutex_destroy(&store->lock);
   weft_free(ctx, WEFT_MEM_HOST, store);

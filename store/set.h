@@ -63,8 +63,10 @@ weft_status weft_store_new_memory(weft_ctx *ctx, size_t bytes, void **out); // z
 
 // --- journal.c
 
-// Finds a committed update. WEFT_E_DAMAGED: its journal is not intact.
-weft_status weft_store_journal_load(weft_store *store);
+// Finds a committed update. WEFT_E_DAMAGED: its journal is not intact. `fresh`: the one under .new,
+// before it is committed.
+weft_status weft_store_journal_load(weft_store *store, bool fresh);
+void weft_store_journal_drop(weft_store *store); // from memory
 // WEFT_E_DAMAGED: the shards did not come to their state by this update.
 weft_status weft_store_journal_fits(weft_store *store);
 // Carries it out and removes it. Needs WEFT_STORE_WRITE. WEFT_E_DAMAGED: too few shards are there.

@@ -93,16 +93,21 @@ static weft_status read_input(updating *u, uint64_t offset) {
   const weft_store_geometry *g = &store->geometry;
   const uint64_t whole = (uint64_t)g->k * g->chunk_bytes;
   weft_store_watch watch = {.store = store, .stripe_bytes = whole};
+  bool ended = false;
   for (uint64_t done = 0;; done++) {
     const uint64_t stripe = offset / whole;
     const size_t from = (size_t)(offset % whole);
-    size_t room = (size_t)whole - from, got;
+    const size_t room = (size_t)whole - from;
+    size_t got;
     const weft_store_patience patience = {.keep_on = keep_on, .user = u};
     const int error = weft_store_read_next(store->io, u->input, u->fresh, room, &got, &patience);
     if (error)
       return weft_store_fail_io(store->report, "the input", error);
     if (got == 0)
       return WEFT_OK;
+    if (ended) // its stripe would be in the journal twice, sealed with the same one-time keys
+      return weft_store_fail(store->report, WEFT_E_IO, "the input grew after its end was met");
+    ended = got < room;
     if (got > g->length - offset)
       return weft_store_fail(store->report, WEFT_E_ARGUMENT,
                              "the new bytes end past the data, which has %" PRIu64 " bytes",
@@ -125,13 +130,13 @@ static weft_status write_journal(updating *u, uint64_t offset, const char *path)
   const int error = weft_store_write_at(store->io, u->fd, 0, head, sizeof head, NULL, 0);
   if (error)
     return weft_store_fail_io(store->report, path, error);
-  return weft_store_sync_file(store->io, u->fd, path, store->report);
+  WEFT_TRY(weft_store_sync_file(store->io, u->fd, path, store->report));
+  return weft_store_journal_load(store, true); // nothing gets its name that cannot be carried out
 }
 
 static weft_status carry_out(updating *u) {
   weft_store *store = u->store;
   WEFT_TRY(weft_store_sync_names(store));
-  WEFT_TRY(weft_store_journal_load(store));
   store->header.generation = u->journal.generation;
   store->header.update = u->journal.update;
   return weft_store_journal_apply(store);
@@ -165,6 +170,7 @@ static weft_status with_memory(updating *u, uint64_t offset) {
   if (status == WEFT_OK && u->journal.records)
     status = weft_store_rename(store->io, fresh, final, store->report);
   if (status != WEFT_OK || u->journal.records == 0) {
+    weft_store_journal_drop(store);
     (void)store->io->unlink(fresh); // best effort; the next writer takes it away
     return status;
   }

@@ -389,7 +389,6 @@ static weft_status give_name(weft_store *store, const found *f, const char *from
   weft_store_file *file = &store->files[shard];
   char to[WEFT_STORE_PATH_BYTES];
   WEFT_TRY(weft_store_shard_path(store->folder, shard, false, to));
-  WEFT_TRY(weft_store_sync_file(store->io, file->fd, from, store->report));
   WEFT_TRY(weft_store_rename(store->io, from, to, store->report));
   file->fresh = false;
   file->beside = -1;
@@ -399,6 +398,22 @@ static weft_status give_name(weft_store *store, const found *f, const char *from
   return WEFT_OK;
 }
 
+// What an interrupted call left, as far as it is read from: it may have been killed before it
+// synced this, and what is done next on the strength of it must not reach the disk before.
+static weft_status sync_leftovers(search *s) {
+  weft_store *store = s->store;
+  char path[WEFT_STORE_PATH_BYTES];
+  for (size_t i = 0; i < s->count; i++) {
+    const found *f = &s->files[i];
+    if (!f->fresh || !taken(f))
+      continue;
+    WEFT_TRY(weft_store_shard_path(store->folder, f->slot, true, path));
+    WEFT_TRY(
+        weft_store_sync_file(store->io, store->files[f->header.shard].fd, path, store->report));
+  }
+  return weft_store_sync_names(store);
+}
+
 // A writer gives shards of an interrupted call, once they count, their names, and takes away what
 // does not count.
 static weft_status finish_names(search *s) {
@@ -406,6 +421,7 @@ static weft_status finish_names(search *s) {
   const weft_store_io *io = store->io;
   char from[WEFT_STORE_PATH_BYTES];
   bool changed = false;
+  WEFT_TRY(sync_leftovers(s)); // all, as each name may be another shard's only copy
   for (size_t i = 0; i < s->count; i++) {
     const found *f = &s->files[i];
     if (!f->fresh)

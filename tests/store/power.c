@@ -52,7 +52,7 @@ static struct {
   entry base[NAMES], now[NAMES]; // on the disk; as the system shows them
   int fds[FDS];                  // inode + 1; FOLDER; 0: none of ours
   call calls[CALLS];
-  size_t count;
+  size_t count, kill_at; // 0: never
   bool on;
 } log_;
 
@@ -109,12 +109,19 @@ static call *record(int kind, int file) {
 
 // --- The calls
 
+static bool killed(void) {
+  errno = EIO;
+  return log_.on && log_.kill_at && log_.count >= log_.kill_at;
+}
+
 static int power_open(const char *path, int flags, mode_t mode) {
   const char *name = inside(path), *number = strstr(path, "/shard-");
   if (number && atoi(number + strlen("/shard-")) >= SHARDS) { // most of the time would go there
     errno = ENOENT;
     return -1;
   }
+  if ((flags & (O_CREAT | O_TRUNC)) && name && killed())
+    return -1;
   const int fd = open(path, flags, mode);
   if (fd < 0 || !log_.on || !name)
     return fd;
@@ -137,6 +144,8 @@ static int power_open(const char *path, int flags, mode_t mode) {
 }
 
 static ssize_t power_pwritev(int fd, const struct iovec *parts, int count, off_t offset) {
+  if (log_.fds[fd] > 0 && killed())
+    return -1;
   const ssize_t n = pwritev(fd, parts, count, offset);
   if (n <= 0 || !log_.on || log_.fds[fd] <= 0)
     return n;
@@ -153,6 +162,8 @@ static ssize_t power_pwritev(int fd, const struct iovec *parts, int count, off_t
 }
 
 static int power_fsync(int fd) {
+  if (log_.fds[fd] && killed())
+    return -1;
   if (log_.on && log_.fds[fd])
     record(SYNC, log_.fds[fd] == FOLDER ? FOLDER : log_.fds[fd] - 1);
   return 0;
@@ -165,6 +176,8 @@ static int power_start_writing(int fd, off_t offset, off_t bytes) {
 
 static int power_rename(const char *from, const char *to) {
   const char *a = inside(from), *b = inside(to);
+  if (a && b && killed())
+    return -1;
   const int done = rename(from, to);
   if (done != 0 || !log_.on || !a || !b)
     return done;
@@ -179,6 +192,8 @@ static int power_rename(const char *from, const char *to) {
 
 static int power_unlink(const char *path) {
   const char *name = inside(path);
+  if (name && killed())
+    return -1;
   const int done = unlink(path);
   if (done != 0 || !log_.on || !name)
     return done;
@@ -237,6 +252,8 @@ void power_start(const char *folder) {
 }
 
 size_t power_count(void) { return log_.count; }
+
+void power_kill(size_t calls) { log_.kill_at = calls; }
 
 // --- States
 

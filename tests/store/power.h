@@ -18,6 +18,9 @@ extern const weft_store_io power_io; // knows of no shard above 15
 void power_start(const char *folder);
 size_t power_count(void); // calls that changed something, so far
 void power_end(void);
+// As if the process were killed after its first `calls` calls: those that follow do nothing, and
+// fail. 0: another one goes on with what the system shows.
+void power_kill(size_t calls);
 
 // Which of the calls that no sync followed have reached the disk.
 typedef enum { POWER_NONE, POWER_ALL, POWER_ALL_BUT_ONE, POWER_ONE, POWER_SOME } power_luck;

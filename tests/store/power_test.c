@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Power that goes at any call of encode, scrub, repair and update, on sets in order and at the edge
-// of what can be read, and goes again while the next writer recovers: what is there afterwards is
-// the old state or the new one, and the new one once a call said that it was done.
+// of what can be read, and goes again while the next writer recovers, or after a writer that went
+// on where another was killed: what is there afterwards is the old state or the new one, and the
+// new one once a call said that it was done.
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
@@ -235,6 +236,67 @@ START_TEST(power_goes_twice) {
 }
 END_TEST
 
+// What the second writer, which was done with what it saw, left when power went after `w->again`
+// calls: at the end of them all its own state, else that or an older one.
+static void outlives(world *w, call second, const uint8_t *before, const uint8_t *seen, bool done) {
+  uint8_t *out = held(w);
+  const uint8_t *other = second == UPDATE ? w->other : NULL;
+  if (out) {
+    const bool new = holds(out, seen, other);
+    CHECK(w, new || !done, "a call that was done is undone");
+    CHECK(w, new || holds(out, seen, NULL) || (before && holds(out, before, NULL)), "a mixture");
+  } else {
+    CHECK(w, !before && !done, "the set is gone");
+  }
+  free(out);
+}
+
+// A process is killed, another one goes on with what the system shows of its work, and power goes:
+// what was done on the strength of calls that nobody synced must not outlive them.
+static void kill_and_cut(world *w, call second, const uint8_t *before) {
+  uint8_t *seen = held(w);
+  if (!seen)
+    return;
+  w->when = second == SCRUB ? ", scrub" : second == REPAIR ? ", repair" : ", update";
+  const weft_status status = do_call(&w->f, second, w->other);
+  const size_t all = power_count();
+  w->again = all;
+  CHECK(w, status == WEFT_OK || (second == SCRUB && status == WEFT_E_DAMAGED), "no recovery");
+  for (int i = 0; i < 4; i++) {
+    w->again = i < 2 ? all : w->calls + test_rng_below(&w->rng, all - w->calls + 1);
+    power_cut(w->again, i % 2 ? POWER_SOME : POWER_NONE, 0, &w->rng);
+    outlives(w, second, before, seen, w->again == all);
+    recovers(w);
+  }
+  free(seen);
+  w->when = "";
+  w->again = 0;
+}
+
+START_TEST(power_goes_after_a_kill) {
+  static const call next[] = {SCRUB, REPAIR, UPDATE};
+  world w;
+  const call which = scenes[_i].which;
+  start(&w, _i, 23, 80);
+  for (w.calls = 1;; w.calls++) {
+    prepare(&w, scenes[_i].from);
+    uint8_t *before = held(&w);
+    power_start(w.f.folder);
+    power_kill(w.calls);
+    (void)do_call(&w.f, which, w.patch);
+    const bool all = power_count() < w.calls;
+    power_kill(0);
+    if (!all)
+      kill_and_cut(&w, next[w.calls % 3], before);
+    free(before);
+    if (all)
+      break;
+  }
+  power_end();
+  files_end(&w.f);
+}
+END_TEST
+
 int main(void) {
   if (access("/dev/shm", W_OK) == 0) // thousands of small folders
     setenv("TEST_TMPDIR", "/dev/shm", 1);
@@ -243,6 +305,7 @@ int main(void) {
   tcase_set_timeout(tests, 120);
   tcase_add_loop_test(tests, power_goes_at_every_call, 0, SCENES);
   tcase_add_loop_test(tests, power_goes_twice, 0, SCENES);
+  tcase_add_loop_test(tests, power_goes_after_a_kill, 0, SCENES);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

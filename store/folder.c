@@ -45,6 +45,12 @@ weft_status weft_store_sync_file(const weft_store_io *io, int fd, const char *wh
   return error ? weft_store_fail_io(report, what, error) : WEFT_OK;
 }
 
+weft_status weft_store_sync_shard(weft_store *store, size_t shard) {
+  char path[WEFT_STORE_PATH_BYTES];
+  WEFT_TRY(weft_store_shard_path(store->folder, shard, store->files[shard].fresh, path));
+  return weft_store_sync_file(store->io, store->files[shard].fd, path, store->report);
+}
+
 weft_status weft_store_sync_names(weft_store *store) {
   const int error = weft_store_sync_folder(store->io, store->folder_fd);
   return error ? weft_store_fail_io(store->report, store->folder, error) : WEFT_OK;

@@ -16,6 +16,7 @@ mode_t weft_store_mode(const weft_store *store);
 // fsync, with the report's error set.
 weft_status weft_store_sync_file(const weft_store_io *io, int fd, const char *what,
                                  weft_store_report *report);
+weft_status weft_store_sync_shard(weft_store *store, size_t shard); // the file that is read from
 // Of the set's folder, which is open: a call that has changed it must not fail for want of files.
 weft_status weft_store_sync_names(weft_store *store);
 weft_status weft_store_rename(const weft_store_io *io, const char *from, const char *to,

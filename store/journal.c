@@ -144,27 +144,22 @@ static weft_status copy_chunk(weft_store *store, const weft_store_pending *p, ui
   return error ? weft_store_fail_io(store->report, path, error) : WEFT_OK;
 }
 
-static weft_status sync_shard(weft_store *store, size_t shard) {
-  char path[WEFT_STORE_PATH_BYTES];
-  WEFT_TRY(weft_store_shard_path(store->folder, shard, store->files[shard].fresh, path));
-  return weft_store_sync_file(store->io, store->files[shard].fd, path, store->report);
-}
-
 static weft_status carry_out(weft_store *store, uint8_t *buffer) {
   for (uint64_t i = 0; i < store->journal.records; i++)
     WEFT_TRY(copy_chunk(store, &store->pending[i], buffer));
+  // No header tells of chunks that might not be there.
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
     if (store->files[i].fd >= 0)
-      WEFT_TRY(sync_shard(store, i)); // no header tells of chunks that might not be there
+      WEFT_TRY(weft_store_sync_shard(store, i));
   // One by one: power that goes tears one header at most.
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
     weft_store_file *file = &store->files[i];
     if (file->fd < 0)
       continue;
-    if (file->header.generation != store->header.generation)
-      WEFT_TRY(weft_store_write_header(store, file->fd, i));
+    // Also where it seems to be there: after a failed fsync the system shows what the disk lacks.
+    WEFT_TRY(weft_store_write_header(store, file->fd, i));
     file->header.generation = store->header.generation;
-    WEFT_TRY(sync_shard(store, i));
+    WEFT_TRY(weft_store_sync_shard(store, i));
   }
   char path[WEFT_STORE_PATH_BYTES];
   WEFT_TRY(weft_store_journal_path(store->folder, false, path));

@@ -221,12 +221,13 @@ static void drop_fresh(mending *m) {
 
 // --- Outcome
 
-static weft_status sync_touched(mending *m) {
+// Also what a scrub wrote that was killed before it synced: it reads as sound.
+static weft_status sync_shards(mending *m) {
   weft_store *store = m->store;
-  for (size_t i = 0; i < WEFT_STORE_MAX_SHARDS; i++)
-    if (m->touched[i]) {
-      WEFT_TRY(weft_store_sync_file(store->io, store->files[i].fd, "a shard", store->report));
-      store->shards[i].mended = true;
+  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
+    if (store->files[i].fd >= 0) {
+      WEFT_TRY(weft_store_sync_shard(store, i));
+      store->shards[i].mended |= m->touched[i];
     }
   return WEFT_OK;
 }
@@ -309,8 +310,8 @@ weft_status weft_store_mend(weft_store *store, weft_store_care care) {
   weft_status status = care == WEFT_STORE_REPAIR ? create_fresh(&m) : WEFT_OK;
   if (status == WEFT_OK)
     status = run(&m);
-  if (status == WEFT_OK)
-    status = sync_touched(&m);
+  if (status == WEFT_OK && care != WEFT_STORE_VERIFY)
+    status = sync_shards(&m);
   if (status == WEFT_OK && care == WEFT_STORE_REPAIR && !store->report->lost_stripes) {
     status = commit_fresh(&m);
     if (status == WEFT_OK)

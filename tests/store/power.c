@@ -43,6 +43,7 @@ typedef struct call {
   size_t at, count;
   uint8_t *bytes;
   char from[NAME_BYTES], to[NAME_BYTES];
+  bool dropped; // by a sync that failed
 } call;
 
 static struct {
@@ -53,7 +54,8 @@ static struct {
   int fds[FDS];                  // inode + 1; FOLDER; 0: none of ours
   call calls[CALLS];
   size_t count, kill_at; // 0: never
-  bool on;
+  size_t fail_at;        // of a sync; 0: none
+  bool on, failed;
 } log_;
 
 // --- Names
@@ -161,9 +163,23 @@ static ssize_t power_pwritev(int fd, const struct iovec *parts, int count, off_t
   return n;
 }
 
+static bool synced(size_t index, size_t calls);
+
+// Linux shows the pages still, and takes them for written.
+static int fail_sync(int file) {
+  for (size_t i = 0; i < log_.count; i++)
+    log_.calls[i].dropped |=
+        log_.calls[i].kind == WRITE && log_.calls[i].inode == file && !synced(i, log_.count);
+  log_.failed = true;
+  errno = EIO;
+  return -1;
+}
+
 static int power_fsync(int fd) {
   if (log_.fds[fd] && killed())
     return -1;
+  if (log_.on && log_.fds[fd] > 0 && !log_.failed && log_.fail_at && log_.count == log_.fail_at)
+    return fail_sync(log_.fds[fd] - 1);
   if (log_.on && log_.fds[fd])
     record(SYNC, log_.fds[fd] == FOLDER ? FOLDER : log_.fds[fd] - 1);
   return 0;
@@ -255,6 +271,10 @@ size_t power_count(void) { return log_.count; }
 
 void power_kill(size_t calls) { log_.kill_at = calls; }
 
+void power_fail_sync(size_t index) { log_.fail_at = index; }
+
+bool power_sync_failed(void) { return log_.failed; }
+
 // --- States
 
 static bool about_names(const call *c) { return c->kind >= NAME; }
@@ -274,7 +294,7 @@ static bool synced(size_t index, size_t calls) {
 size_t power_loose(size_t calls) {
   size_t count = 0;
   for (size_t i = 0; i < calls; i++)
-    count += !synced(i, calls);
+    count += !log_.calls[i].dropped && !synced(i, calls);
   return count;
 }
 
@@ -365,6 +385,8 @@ void power_cut(size_t calls, power_luck luck, size_t one, test_rng *rng) {
   }
   for (size_t i = 0, loose = 0; i < calls; i++) {
     const bool sure = synced(i, calls);
+    if (log_.calls[i].dropped)
+      continue;
     if (sure || lucky(luck, loose++, one, rng))
       apply(disk, names, &log_.calls[i],
             !sure && luck == POWER_SOME && test_rng_below(rng, 4) == 0 ? rng : NULL);

@@ -9,6 +9,8 @@
 #ifndef WEFT_TESTS_STORE_POWER_H
 #define WEFT_TESTS_STORE_POWER_H
 
+#include <stdbool.h>
+
 #include "store/io.h"
 #include "tests/support/test_rng.h"
 
@@ -21,6 +23,10 @@ void power_end(void);
 // As if the process were killed after its first `calls` calls: those that follow do nothing, and
 // fail. 0: another one goes on with what the system shows.
 void power_kill(size_t calls);
+// The sync of a file that would be call `index` fails, and what it was for never reaches the disk,
+// though the system shows it still. True of power_sync_failed: that was a sync of a file.
+void power_fail_sync(size_t index);
+bool power_sync_failed(void);
 
 // Which of the calls that no sync followed have reached the disk.
 typedef enum { POWER_NONE, POWER_ALL, POWER_ALL_BUT_ONE, POWER_ONE, POWER_SOME } power_luck;

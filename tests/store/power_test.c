@@ -266,6 +266,8 @@ static void kill_and_cut(world *w, call second, const uint8_t *before) {
     w->again = i < 2 ? all : w->calls + test_rng_below(&w->rng, all - w->calls + 1);
     power_cut(w->again, i % 2 ? POWER_SOME : POWER_NONE, 0, &w->rng);
     outlives(w, second, before, seen, w->again == all);
+    if (w->again == all && status == WEFT_OK && second != UPDATE)
+      CHECK(w, files_mend(&w->f, WEFT_STORE_VERIFY) == WEFT_OK, "what was mended is not");
     recovers(w);
   }
   free(seen);
@@ -297,6 +299,40 @@ START_TEST(power_goes_after_a_kill) {
 }
 END_TEST
 
+// A bad disk loses what an update wrote and synced in vain; the next writer must not trust what it
+// reads of it.
+START_TEST(a_sync_fails) {
+  world w;
+  const call which = scenes[_i].which;
+  start(&w, _i, 24, 110);
+  size_t failed = 0;
+  for (w.calls = 1; which == UPDATE; w.calls++) {
+    prepare(&w, scenes[_i].from);
+    power_start(w.f.folder);
+    power_fail_sync(w.calls);
+    const weft_status status = do_call(&w.f, which, w.patch);
+    const bool past = power_count() < w.calls;
+    failed += power_sync_failed();
+    CHECK(&w, status == (power_sync_failed() ? WEFT_E_IO : WEFT_OK), "a sync that failed");
+    uint8_t *seen = held(&w);
+    const call second = w.calls % 2 ? SCRUB : REPAIR;
+    const weft_status mended = do_call(&w.f, second, NULL);
+    w.again = power_count();
+    power_cut(w.again, POWER_NONE, 0, &w.rng);
+    outlives(&w, second, NULL, seen, true);
+    CHECK(&w, mended != WEFT_OK || files_mend(&w.f, WEFT_STORE_VERIFY) == WEFT_OK,
+          "what was mended is not");
+    recovers(&w);
+    free(seen);
+    if (past)
+      break;
+  }
+  ck_assert(which != UPDATE || failed > 2 * K);
+  power_end();
+  files_end(&w.f);
+}
+END_TEST
+
 int main(void) {
   if (access("/dev/shm", W_OK) == 0) // thousands of small folders
     setenv("TEST_TMPDIR", "/dev/shm", 1);
@@ -306,6 +342,7 @@ int main(void) {
   tcase_add_loop_test(tests, power_goes_at_every_call, 0, SCENES);
   tcase_add_loop_test(tests, power_goes_twice, 0, SCENES);
   tcase_add_loop_test(tests, power_goes_after_a_kill, 0, SCENES);
+  tcase_add_loop_test(tests, a_sync_fails, 0, SCENES);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

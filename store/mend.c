@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "store/folder.h"
 
@@ -14,6 +15,7 @@ typedef struct mending {
   weft_store_care care;
   int fresh[WEFT_STORE_MAX_SHARDS]; // the shard made anew; -1: none
   bool touched[WEFT_STORE_MAX_SHARDS];
+  bool partly;    // stripes are lost: only shards that are missing are made anew
   bool committed; // a name was given: what is still under .new may be a shard's only copy
 } mending;
 
@@ -161,6 +163,21 @@ static weft_status create_fresh(mending *m) {
   return WEFT_OK;
 }
 
+// A last chunk that was not rebuilt is a hole, as others are: what is cut short is not mended in
+// place.
+static weft_status fill_end(const mending *m, size_t shard, const char *path) {
+  const weft_store *store = m->store;
+  const uint64_t bytes = weft_store_shard_bytes(&store->geometry);
+  const uint8_t zero = 0;
+  struct stat about;
+  if (fstat(m->fresh[shard], &about) != 0)
+    return weft_store_fail_io(store->report, path, errno);
+  if ((uint64_t)about.st_size >= bytes)
+    return WEFT_OK;
+  const int error = weft_store_write_at(store->io, m->fresh[shard], bytes - 1, &zero, 1, NULL, 0);
+  return error ? weft_store_fail_io(store->report, path, error) : WEFT_OK;
+}
+
 static weft_status commit_fresh(mending *m) {
   weft_store *store = m->store;
   const size_t all = store->geometry.k + store->geometry.m;
@@ -170,14 +187,13 @@ static weft_status commit_fresh(mending *m) {
     for (size_t i = 0; i < all; i++)
       if (m->fresh[i] >= 0) {
         WEFT_TRY(weft_store_shard_path(store->folder, i, true, from));
-        if (headers)
-          WEFT_TRY(weft_store_write_header(store, m->fresh[i], i));
+        WEFT_TRY(headers ? weft_store_write_header(store, m->fresh[i], i) : fill_end(m, i, from));
         WEFT_TRY(weft_store_sync_file(store->io, m->fresh[i], from, store->report));
       }
   // Each name may be another shard's only copy: all copies are on the disk before the first goes.
   WEFT_TRY(weft_store_sync_names(store));
   for (size_t i = 0; i < all; i++)
-    if (m->fresh[i] >= 0 || store->files[i].fresh) {
+    if (m->fresh[i] >= 0 || (store->files[i].fresh && !m->partly)) {
       WEFT_TRY(weft_store_shard_path(store->folder, i, true, from));
       WEFT_TRY(weft_store_shard_path(store->folder, i, false, to));
       WEFT_TRY(weft_store_rename(store->io, from, to, store->report));
@@ -208,15 +224,35 @@ static void adopt_fresh(mending *m) {
   }
 }
 
-static void drop_fresh(mending *m) {
+static void drop_one(mending *m, size_t shard) {
   char path[WEFT_STORE_PATH_BYTES];
-  for (size_t i = 0; i < WEFT_STORE_MAX_SHARDS; i++) {
-    if (m->fresh[i] < 0)
-      continue;
-    m->store->io->close(m->fresh[i]);
-    if (!m->committed && weft_store_shard_path(m->store->folder, i, true, path) == WEFT_OK)
-      (void)m->store->io->unlink(path); // best effort; the next writer takes it away
-  }
+  if (m->fresh[shard] < 0)
+    return;
+  m->store->io->close(m->fresh[shard]);
+  m->fresh[shard] = -1;
+  if (!m->committed && weft_store_shard_path(m->store->folder, shard, true, path) == WEFT_OK)
+    (void)m->store->io->unlink(path); // best effort; the next writer takes it away
+}
+
+static void drop_fresh(mending *m) {
+  for (size_t i = 0; i < WEFT_STORE_MAX_SHARDS; i++)
+    drop_one(m, i);
+}
+
+// Where stripes are lost, what is there may have chunks that somebody still needs: nothing is
+// overwritten. Of what is left shards are made only where there are none, under names that are
+// free.
+static void keep_missing(mending *m) {
+  const weft_store *store = m->store;
+  char path[WEFT_STORE_PATH_BYTES];
+  struct stat about;
+  m->partly = true;
+  const bool enough = weft_store_get_info(store).usable >= store->geometry.k;
+  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
+    if (!enough || store->shards[i].state != WEFT_SHARD_MISSING ||
+        weft_store_shard_path(store->folder, i, false, path) != WEFT_OK ||
+        lstat(path, &about) == 0 || errno != ENOENT)
+      drop_one(m, i);
 }
 
 // --- Outcome
@@ -243,9 +279,10 @@ static weft_status verdict(const mending *m) {
   if (report->lost_stripes)
     return weft_store_fail(report, WEFT_E_DAMAGED,
                            "stripes lost: %llu, the first is stripe %llu: fewer than %zu of its "
-                           "chunks are sound",
+                           "chunks are sound%s",
                            (unsigned long long)report->lost_stripes,
-                           (unsigned long long)report->lost[0].first, store->geometry.k);
+                           (unsigned long long)report->lost[0].first, store->geometry.k,
+                           report->mended_shards ? "; shards made anew lack them too" : "");
   if (report->inconsistent_stripes)
     return weft_store_fail(report, WEFT_E_DAMAGED,
                            "%llu stripes have parity that does not belong to their data, the first "
@@ -312,7 +349,9 @@ weft_status weft_store_mend(weft_store *store, weft_store_care care) {
     status = run(&m);
   if (status == WEFT_OK && care != WEFT_STORE_VERIFY)
     status = sync_shards(&m);
-  if (status == WEFT_OK && care == WEFT_STORE_REPAIR && !store->report->lost_stripes) {
+  if (status == WEFT_OK && care == WEFT_STORE_REPAIR) {
+    if (store->report->lost_stripes)
+      keep_missing(&m);
     status = commit_fresh(&m);
     if (status == WEFT_OK)
       adopt_fresh(&m);

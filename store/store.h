@@ -128,7 +128,9 @@ weft_status weft_store_decode(weft_store *store, uint64_t offset, uint64_t lengt
 typedef enum weft_store_care {
   WEFT_STORE_VERIFY, // reads everything, changes nothing
   WEFT_STORE_SCRUB,  // also rewrites corrupt chunks where they lie
-  WEFT_STORE_REPAIR  // also makes lost, foreign, stale and misplaced shards anew
+  // Also makes lost, foreign, stale and misplaced shards anew; where stripes are lost, of what is
+  // left only those that are missing, so that nothing is overwritten.
+  WEFT_STORE_REPAIR
 } weft_store_care;
 
 // WEFT_E_DAMAGED: something was found (VERIFY), or is still wrong.

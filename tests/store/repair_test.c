@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Repair where it cannot rebuild everything: what is left goes into shards that were missing,
+// nothing is overwritten, and what is lost is told.
+#define _POSIX_C_SOURCE 200809L
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/store/files.h"
+#include "tests/support/test_main.h"
+
+// Five whole stripes, and a last one with shorter chunks.
+enum {
+  K = 2,
+  LENGTH = 5500,
+  STRIPE = 1000,
+  SEALED = 500 + 32,
+  SHARD = 256 + 5 * SEALED + 250 + 32
+};
+
+static void expect(weft_status wanted, weft_status got, const files *f) {
+  ck_assert_msg(got == wanted, "%s, not %s: %s", weft_status_name(got), weft_status_name(wanted),
+                f->report.error);
+}
+
+static void begin(files *f, uint64_t salt) {
+  files_start(f, salt, LENGTH);
+  expect(WEFT_OK, files_encode(f, "cauchy", K, 1, STRIPE), f);
+}
+
+static size_t size_of(const files *f, size_t shard) {
+  struct stat about;
+  return stat(files_shard(f, shard), &about) == 0 ? (size_t)about.st_size : 0;
+}
+
+static void expect_no_scratch(const files *f) {
+  char path[410];
+  for (size_t i = 0; i < 4; i++) {
+    snprintf(path, sizeof path, "%s.new", files_shard(f, i));
+    ck_assert_msg(access(path, F_OK) != 0, "%s is left", path);
+  }
+}
+
+static void expect_lost(files *f, uint64_t stripes, uint64_t made) {
+  expect(WEFT_E_DAMAGED, files_mend(f, WEFT_STORE_REPAIR), f);
+  ck_assert_uint_eq(f->report.lost_stripes, stripes);
+  ck_assert_uint_eq(f->report.mended_shards, made);
+  ck_assert_msg(strstr(f->report.error, "stripes lost"), "%s", f->report.error);
+  expect_no_scratch(f);
+}
+
+// A shard is missing, and one chunk of another rotted: in the first stripe, within, in the last.
+START_TEST(one_stripe_is_lost) {
+  files f;
+  begin(&f, 50);
+  const size_t stripe = (size_t)_i;
+  unlink(files_shard(&f, 2));
+  files_flip(files_shard(&f, 0), 256 + stripe * SEALED + 7, 1);
+  expect_lost(&f, 1, 1);
+  ck_assert_msg(strstr(f.report.error, "shards made anew lack them too"), "%s", f.report.error);
+  ck_assert_uint_eq(size_of(&f, 2), SHARD);
+  // The other stripes stand another loss.
+  char spare[400];
+  snprintf(spare, sizeof spare, "%s/spare", f.root);
+  ck_assert_int_eq(rename(files_shard(&f, 1), spare), 0);
+  for (size_t s = 0; s < 6; s++) {
+    uint8_t *out;
+    size_t count = 0;
+    const size_t bytes = s < 5 ? STRIPE : LENGTH - 5 * STRIPE;
+    expect(s == stripe ? WEFT_E_DAMAGED : WEFT_OK, files_read(&f, s * STRIPE, bytes, &out, &count),
+           &f);
+    ck_assert(!out || (count == bytes && memcmp(out, f.data + s * STRIPE, count) == 0));
+    free(out);
+  }
+  ck_assert_int_eq(rename(spare, files_shard(&f, 1)), 0);
+  expect_lost(&f, 1, 0);
+  // The chunk comes back, and what lacks it is mended where it lies.
+  files_flip(files_shard(&f, 0), 256 + stripe * SEALED + 7, 1);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_SCRUB), &f);
+  ck_assert_uint_eq(f.report.mended_chunks, 1);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
+// All stripes from one on are lost with the end of a shard, which keeps what it has.
+START_TEST(the_end_is_lost) {
+  files f;
+  begin(&f, 51);
+  size_t bytes = 0;
+  uint8_t *whole = files_get(files_shard(&f, 0), &bytes);
+  unlink(files_shard(&f, 2));
+  ck_assert_int_eq(truncate(files_shard(&f, 0), 256 + 2 * SEALED), 0);
+  expect_lost(&f, 4, 1);
+  ck_assert_uint_eq(size_of(&f, 2), SHARD);
+  ck_assert_uint_eq(size_of(&f, 0), 256 + 2 * SEALED);
+  files_put(files_shard(&f, 0), whole, bytes);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_SCRUB), &f);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  files_expect_data(&f);
+  free(whole);
+  files_end(&f);
+}
+END_TEST
+
+// The name of the shard that is missing is another one's only copy.
+START_TEST(no_name_is_taken) {
+  files f;
+  char path[400];
+  size_t bytes = 0, now = 0;
+  begin(&f, 52);
+  snprintf(path, sizeof path, "%s", files_shard(&f, 2));
+  ck_assert_int_eq(rename(path, files_shard(&f, 1)), 0);
+  uint8_t *before = files_get(files_shard(&f, 1), &bytes);
+  files_flip(files_shard(&f, 0), 256 + SEALED + 7, 1);
+  expect_lost(&f, 1, 0);
+  uint8_t *after = files_get(files_shard(&f, 1), &now);
+  ck_assert(now == bytes && memcmp(after, before, bytes) == 0);
+  files_flip(files_shard(&f, 0), 256 + SEALED + 7, 1);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  files_expect_data(&f);
+  free(before);
+  free(after);
+  files_end(&f);
+}
+END_TEST
+
+// Of fewer than k shards none is made: empty ones would count as witnesses of the set.
+START_TEST(too_few_shards) {
+  files f;
+  begin(&f, 53);
+  unlink(files_shard(&f, 1));
+  unlink(files_shard(&f, 2));
+  expect_lost(&f, 6, 0);
+  ck_assert_uint_eq(size_of(&f, 1) + size_of(&f, 2), 0);
+  files_end(&f);
+}
+END_TEST
+
+// The last stripe contradicts itself: nothing rebuilt of it is sealed, and the shard made anew has
+// its size all the same.
+START_TEST(the_last_stripe_contradicts_itself) {
+  enum { LAST = 256 + 5 * SEALED };
+  files f;
+  size_t bytes = 0, now = 0;
+  files_start(&f, 54, 2 * LENGTH);
+  expect(WEFT_OK, files_encode(&f, "cauchy", 2 * K, 2, 2 * STRIPE), &f);
+  uint8_t *old = files_get(files_shard(&f, 1), &bytes);
+  f.data[2 * LENGTH - 700] ^= 1; // in shard 1
+  expect(WEFT_OK, files_update(&f, 2 * LENGTH - 700, f.data + 2 * LENGTH - 700, 1), &f);
+  uint8_t *shard = files_get(files_shard(&f, 1), &now);
+  ck_assert(bytes == SHARD && now == SHARD && memcmp(old + LAST, shard + LAST, 250) != 0);
+  memcpy(old, shard, LAST); // all but the last chunk is of now
+  files_put(files_shard(&f, 1), old, bytes);
+  unlink(files_shard(&f, 5));
+  expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  ck_assert_uint_eq(f.report.inconsistent_stripes, 1);
+  ck_assert_uint_eq(f.report.mended_shards, 1);
+  ck_assert_uint_eq(size_of(&f, 5), SHARD);
+  files_put(files_shard(&f, 1), shard, now);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_SCRUB), &f);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  files_expect_data(&f);
+  free(old);
+  free(shard);
+  files_end(&f);
+}
+END_TEST
+
+// Each state in which a kill leaves such a repair is one that the next repair goes on from.
+START_TEST(killed_at_every_call) {
+  files f;
+  files_start(&f, 55, LENGTH);
+  f.options.threads = 1;
+  for (long n = 1, done = 0; !done; n++) {
+    files_wipe(&f);
+    expect(WEFT_OK, files_encode(&f, "cauchy", K, 1, STRIPE), &f);
+    unlink(files_shard(&f, 2));
+    files_flip(files_shard(&f, 0), 256 + SEALED + 7, 1);
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+      files_faults = (files_fault){.die_at = n};
+      _exit(files_mend(&f, WEFT_STORE_REPAIR) == WEFT_E_DAMAGED ? 0 : 1);
+    }
+    int how = 0;
+    ck_assert_int_eq(waitpid(child, &how, 0), child);
+    ck_assert_msg(WIFEXITED(how) && WEXITSTATUS(how) != 1, "call %ld: %d", n, how);
+    done = WEXITSTATUS(how) == 0;
+    const bool named = size_of(&f, 2) != 0;
+    ck_assert(!named || size_of(&f, 2) == SHARD);
+    expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_REPAIR), &f);
+    ck_assert_uint_eq(f.report.lost_stripes, 1);
+    ck_assert_uint_eq(size_of(&f, 2), SHARD);
+    expect_no_scratch(&f);
+    files_flip(files_shard(&f, 0), 256 + SEALED + 7, 1);
+    expect(WEFT_OK, files_mend(&f, WEFT_STORE_SCRUB), &f);
+    ck_assert_uint_eq(f.report.mended_chunks, 1);
+    files_expect_data(&f);
+  }
+  files_end(&f);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("repair");
+  TCase *tests = tcase_create("repair");
+  tcase_add_loop_test(tests, one_stripe_is_lost, 0, 6);
+  tcase_add_test(tests, the_end_is_lost);
+  tcase_add_test(tests, no_name_is_taken);
+  tcase_add_test(tests, too_few_shards);
+  tcase_add_test(tests, killed_at_every_call);
+  tcase_add_test(tests, the_last_stripe_contradicts_itself);
+  suite_add_tcase(suite, tests);
+  return test_main(suite);
+}

@@ -73,7 +73,7 @@ uint64_t weft_store_data_bytes(const weft_store_geometry *geometry, uint64_t str
 // What follows each chunk.
 typedef struct weft_store_trailer {
   uint64_t generation; // in which the chunk was written
-  uint64_t nonce;      // random, one for each run that writes
+  uint64_t nonce;      // random, one for each call that writes
 } weft_store_trailer;
 
 void weft_store_chunk_seal(const uint8_t *file_key, uint16_t shard, uint64_t stripe,

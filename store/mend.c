@@ -340,6 +340,7 @@ weft_status weft_store_mend(weft_store *store, weft_store_care care) {
   mending m = {.store = store, .care = care};
   for (size_t i = 0; i < WEFT_STORE_MAX_SHARDS; i++)
     m.fresh[i] = -1;
+  WEFT_TRY(weft_store_begin(store));
   // Without stripes there is nothing to decode: k headers are what proves the set.
   if (store->geometry.stripes == 0 && weft_store_get_info(store).usable < store->geometry.k)
     return weft_store_fail(store->report, WEFT_E_DAMAGED, "fewer than %zu shards can be read",
@@ -355,6 +356,7 @@ weft_status weft_store_mend(weft_store *store, weft_store_care care) {
     status = commit_fresh(&m);
     if (status == WEFT_OK)
       adopt_fresh(&m);
+    store->ended = status != WEFT_OK && m.committed;
   }
   drop_fresh(&m);
   return status == WEFT_OK ? verdict(&m) : status;

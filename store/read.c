@@ -134,6 +134,7 @@ static weft_status read_to(weft_store *store, uint64_t offset, uint64_t length, 
 
 weft_status weft_store_read(weft_store *store, uint64_t offset, uint64_t length, int output,
                             bool pipe) {
+  WEFT_TRY(weft_store_begin(store));
   return read_to(store, offset, length, output, "the output", pipe);
 }
 
@@ -235,6 +236,7 @@ weft_status weft_store_decode(weft_store *store, uint64_t offset, uint64_t lengt
                               const char *path) {
   char target[PATH_MAX];
   struct stat about;
+  WEFT_TRY(weft_store_begin(store));
   const bool link = lstat(path, &about) == 0 && S_ISLNK(about.st_mode);
   const bool there = stat(path, &about) == 0;
   if (there && S_ISDIR(about.st_mode))

@@ -109,6 +109,17 @@ weft_status weft_store_new(const weft_store_options *options, const char *folder
   return WEFT_OK;
 }
 
+weft_status weft_store_begin(weft_store *store) {
+  store->report->error[0] = 0; // of the call before
+  if (store->ended)
+    return weft_store_fail(store->report, WEFT_E_STATE,
+                           "%s: a call on it failed after its changes held: open it anew",
+                           store->folder);
+  // Not one for all: a call that failed may have used it for other bytes.
+  randombytes_buf(&store->nonce, sizeof store->nonce);
+  return WEFT_OK;
+}
+
 void weft_store_close(weft_store *store) {
   if (!store)
     return;

@@ -35,7 +35,8 @@ struct weft_store {
   bool authenticated;
   weft_store_header header;
   uint8_t file_key[WEFT_STORE_KEY_BYTES];
-  uint64_t nonce; // of this run
+  uint64_t nonce; // of this call
+  bool ended;     // a call failed after its moment: what is open may not be what is there
   weft_store_geometry geometry;
   weft_code *code;
   weft_store_file files[WEFT_STORE_MAX_SHARDS];
@@ -52,6 +53,9 @@ weft_status weft_store_new(const weft_store_options *options, const char *folder
 // "FOLDER/shard-007.weft" and with ".new" appended, and the journal's; WEFT_STORE_PATH_BYTES each.
 weft_status weft_store_shard_path(const char *folder, size_t shard, bool fresh, char *out);
 weft_status weft_store_journal_path(const char *folder, bool fresh, char *out);
+
+// At the start of every call on an open set. WEFT_E_STATE: there may be no further one.
+weft_status weft_store_begin(weft_store *store);
 
 // Sets the report's error; returns `status`.
 weft_status weft_store_fail(weft_store_report *report, weft_status status, const char *format, ...)

@@ -175,6 +175,7 @@ static weft_status with_memory(updating *u, uint64_t offset) {
     return status;
   }
   status = carry_out(u);
+  store->ended = status != WEFT_OK;
   return status == WEFT_OK ? status : holds_all_the_same(store, status);
 }
 
@@ -182,6 +183,7 @@ weft_status weft_store_update(weft_store *store, uint64_t offset, int input) {
   const weft_store_geometry *g = &store->geometry;
   weft_ctx *ctx = store->options.ctx;
   updating u = {.store = store, .input = input};
+  WEFT_TRY(weft_store_begin(store));
   if (offset > g->length)
     return weft_store_fail(store->report, WEFT_E_ARGUMENT,
                            "offset %" PRIu64 " lies past the data, which has %" PRIu64 " bytes",

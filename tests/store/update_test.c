@@ -3,6 +3,7 @@
 // holds is said, and nothing is sealed twice under one key.
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,11 +94,108 @@ START_TEST(journal_that_cannot_be_carried_out) {
 }
 END_TEST
 
+// --- Several calls on one set that stays open
+
+static weft_store *open_set(files *f) {
+  weft_store *store;
+  f->report = (weft_store_report){0};
+  expect(WEFT_OK, weft_store_open(&f->options, f->folder, WEFT_STORE_WRITE, &f->report, &store), f);
+  return store;
+}
+
+static weft_status update_open(files *f, weft_store *store, const uint8_t *bytes) {
+  char path[300];
+  snprintf(path, sizeof path, "%s/in", f->root);
+  files_put(path, bytes, PATCH);
+  const int fd = open(path, O_RDONLY);
+  ck_assert_int_ge(fd, 0);
+  const weft_status status = weft_store_update(store, AT, fd);
+  close(fd);
+  return status;
+}
+
+// Keeps the journal that does not get its name.
+static char kept[400];
+
+static int keep_and_fail(const char *from, const char *to) {
+  (void)to;
+  files_copy(from, kept);
+  errno = EIO;
+  return -1;
+}
+
+START_TEST(retried_with_other_bytes) {
+  enum { FIRST = WEFT_STORE_JOURNAL_BYTES + WEFT_STORE_RECORD_BYTES, CHUNK = STRIPE / 4 };
+  files f;
+  uint8_t other[PATCH], *held[2];
+  size_t bytes[2] = {0};
+  begin(&f, 42);
+  memset(other, 0x5B, sizeof other);
+  weft_store_io io = files_faulty_io;
+  io.rename = keep_and_fail;
+  f.options.io = &io;
+  weft_store *store = open_set(&f);
+  for (int i = 0; i < 2; i++) {
+    snprintf(kept, sizeof kept, "%s/kept-%d", f.root, i);
+    expect(WEFT_E_IO, update_open(&f, store, i ? other : patch), &f);
+    held[i] = files_get(kept, &bytes[i]);
+    ck_assert(held[i] && bytes[i] > FIRST + CHUNK + WEFT_STORE_TRAILER_BYTES);
+    unlink(kept);
+  }
+  weft_store_close(store);
+  ck_assert_msg(memcmp(held[0] + FIRST, held[1] + FIRST, CHUNK) != 0, "the same chunk");
+  ck_assert_msg(memcmp(held[0] + FIRST + CHUNK, held[1] + FIRST + CHUNK, 16) != 0,
+                "two messages under one key: the same generation and nonce");
+  free(held[0]);
+  free(held[1]);
+  f.options.io = &files_faulty_io;
+  expect_untouched(&f);
+  files_end(&f);
+}
+END_TEST
+
+// Fails once the update holds.
+static int rename_and_fail(const char *from, const char *to) {
+  const int done = rename(from, to);
+  files_faults = (files_fault){.fail_at = 1, .error = EIO};
+  return done;
+}
+
+START_TEST(nothing_after_one_that_holds) {
+  files f;
+  uint8_t other[PATCH];
+  begin(&f, 43);
+  memset(other, 0x5B, sizeof other);
+  weft_store_io io = files_faulty_io;
+  io.rename = rename_and_fail;
+  f.options.io = &io;
+  weft_store *store = open_set(&f);
+  expect(WEFT_E_IO, update_open(&f, store, patch), &f);
+  ck_assert_msg(strstr(f.report.error, "the update holds"), "%s", f.report.error);
+  files_faults = (files_fault){0};
+  expect(WEFT_E_STATE, update_open(&f, store, other), &f);
+  ck_assert_msg(strstr(f.report.error, "open it anew"), "%s", f.report.error);
+  expect(WEFT_E_STATE, weft_store_mend(store, WEFT_STORE_SCRUB), &f);
+  expect(WEFT_E_STATE, weft_store_read(store, 0, 1, -1, true), &f);
+  expect(WEFT_E_STATE, weft_store_decode(store, 0, 1, "/nonexistent"), &f);
+  weft_store_close(store);
+  f.options.io = &files_faulty_io;
+  memcpy(f.data + AT, patch, PATCH);
+  files_expect_data(&f);
+  expect(WEFT_OK, files_update(&f, AT, other, PATCH), &f);
+  memcpy(f.data + AT, other, PATCH);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("update");
   TCase *tests = tcase_create("update");
   tcase_add_test(tests, input_that_grows);
   tcase_add_test(tests, journal_that_cannot_be_carried_out);
+  tcase_add_test(tests, retried_with_other_bytes);
+  tcase_add_test(tests, nothing_after_one_that_holds);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

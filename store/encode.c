@@ -235,6 +235,8 @@ static weft_status encode(encoding *e) {
     status = weft_store_run_stripes(&run);
   if (status == WEFT_OK)
     status = commit(e);
+  if (status != WEFT_OK && e->committed)
+    (void)weft_store_holds(store->report, status, "the set of shards");
   weft_store_lanes_free(store, e->lanes);
   store->report->data_bytes = e->length;
   char path[WEFT_STORE_PATH_BYTES];

@@ -357,6 +357,8 @@ weft_status weft_store_mend(weft_store *store, weft_store_care care) {
     if (status == WEFT_OK)
       adopt_fresh(&m);
     store->ended = status != WEFT_OK && m.committed;
+    if (store->ended)
+      (void)weft_store_holds(store->report, status, "what was made anew");
   }
   drop_fresh(&m);
   return status == WEFT_OK ? verdict(&m) : status;

@@ -46,6 +46,15 @@ weft_status weft_store_fail_io(weft_store_report *report, const char *what, int 
              : weft_store_fail(report, status, "...%s: %s", what + (bytes - MOST), strerror(error));
 }
 
+// Whoever reads of the error alone would take what was there before for what is there.
+weft_status weft_store_holds(weft_store_report *report, weft_status status, const char *what) {
+  (void)weft_store_fail(report, status, "%s", weft_status_text(status));
+  const size_t at = strlen(report->error);
+  snprintf(report->error + at, sizeof report->error - at,
+           "; %s holds all the same, and scrub or repair finishes it", what);
+  return status;
+}
+
 weft_status weft_store_new_memory(weft_ctx *ctx, size_t bytes, void **out) {
   WEFT_TRY(weft_alloc(ctx, WEFT_MEM_HOST, bytes, out));
   memset(*out, 0, bytes);

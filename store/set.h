@@ -63,6 +63,9 @@ weft_status weft_store_fail(weft_store_report *report, weft_status status, const
 // "WHAT: No space left on device"
 weft_status weft_store_fail_io(weft_store_report *report, const char *what, int error);
 
+// Adds to the error of a call that failed after its moment that `what` holds; returns `status`.
+weft_status weft_store_holds(weft_store_report *report, weft_status status, const char *what);
+
 weft_status weft_store_new_memory(weft_ctx *ctx, size_t bytes, void **out); // zeroed
 
 // --- journal.c

@@ -91,6 +91,7 @@ typedef struct weft_store_info {
 
 // Encodes what `input` has, from where it stands to its end, into shards in `folder`, which is made
 // if need be and must hold none. total: for keep_on. Errors: WEFT_E_STATE: the folder holds shards.
+// One that comes after its moment says that the set holds.
 typedef struct weft_store_shape {
   const char *code; // a name of weft_code_options
   size_t k, m;

@@ -142,16 +142,6 @@ static weft_status carry_out(updating *u) {
   return weft_store_journal_apply(store);
 }
 
-// Whoever reads of the error alone would take the old bytes for those that are there.
-static weft_status holds_all_the_same(const weft_store *store, weft_status status) {
-  char *error = store->report->error;
-  (void)weft_store_fail(store->report, status, "%s", weft_status_text(status));
-  const size_t at = strlen(error);
-  snprintf(error + at, sizeof store->report->error - at,
-           "; the update holds all the same, and scrub or repair finishes it");
-  return status;
-}
-
 static weft_status with_memory(updating *u, uint64_t offset) {
   weft_store *store = u->store;
   char fresh[WEFT_STORE_PATH_BYTES], final[WEFT_STORE_PATH_BYTES];
@@ -176,7 +166,7 @@ static weft_status with_memory(updating *u, uint64_t offset) {
   }
   status = carry_out(u);
   store->ended = status != WEFT_OK;
-  return status == WEFT_OK ? status : holds_all_the_same(store, status);
+  return status == WEFT_OK ? status : weft_store_holds(store->report, status, "the update");
 }
 
 weft_status weft_store_update(weft_store *store, uint64_t offset, int input) {

@@ -144,6 +144,7 @@ START_TEST(failure_at_every_call) {
   f.options.threads = 1;
   uint8_t patch[PATCH];
   memset(patch, 0x5A, sizeof patch);
+  bool said = false;
   for (long n = 1;; n++) {
     prepare(&f, (call)_i);
     files_faults = (files_fault){.fail_at = n, .error = n % 2 ? ENOSPC : EIO};
@@ -152,12 +153,15 @@ START_TEST(failure_at_every_call) {
       break;
     expect(WEFT_E_IO, status, &f);
     ck_assert_msg(strstr(f.report.error, strerror(files_faults.error)), "%s", f.report.error);
-    const bool says_new = strstr(f.report.error, "the update holds");
+    const bool says_new = strstr(f.report.error, "holds all the same");
     files_faults = (files_fault){0};
     const bool is_new = settled(&f, (call)_i, patch, n);
-    ck_assert_msg(_i < UPDATE || is_new == says_new, "call %ld: it does not say what is there", n);
+    const bool repairs = _i != ENCODE && _i < UPDATE; // the bytes are the same before and after
+    ck_assert_msg(repairs || is_new == says_new, "call %ld: it does not say what is there", n);
+    said = said || says_new;
     recovers(&f, (call)_i, patch, n, is_new);
   }
+  ck_assert(said);
   files_end(&f);
 }
 END_TEST

@@ -29,7 +29,13 @@ static weft_status read_head(weft_store *store, int fd, bool fresh, weft_store_j
     return bad_journal(store, fresh, "cannot be read");
   if (error)
     return weft_store_fail_io(store->report, "update.journal", error);
-  if (weft_store_journal_read(head, store->file_key, journal) != WEFT_OK)
+  const weft_status status = weft_store_journal_read(head, store->file_key, journal);
+  if (status == WEFT_E_VERSION) // without it the shards may be half way
+    return weft_store_fail(store->report, status,
+                           "%s/update.journal is of another format version than %d, the one that "
+                           "this weft reads: the weft that wrote it finishes the update",
+                           store->folder, WEFT_STORE_VERSION);
+  if (status != WEFT_OK)
     return bad_journal(store, fresh, "is corrupt or belongs to other shards");
   const uint64_t size = (uint64_t)about.st_size;
   const uint64_t least = WEFT_STORE_RECORD_BYTES + WEFT_STORE_TRAILER_BYTES + 1;

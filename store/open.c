@@ -146,6 +146,19 @@ static weft_status choose_set(search *s) {
                          store->folder, s->count ? " but those of an encode that did not end" : "");
 }
 
+// A writer of this version would make such shards anew or leave them behind, and remove the only
+// ones that hold what a later one wrote.
+static weft_status refuse_later(const search *s) {
+  weft_store *store = s->store;
+  for (size_t i = 0; i < s->count; i++)
+    if (!s->files[i].fresh && s->files[i].status == WEFT_E_VERSION)
+      return weft_store_fail(store->report, WEFT_E_VERSION,
+                             "%s/shard-%03zu.weft is of another format version than %d, the one "
+                             "that this weft writes: nothing is changed beside it",
+                             store->folder, s->files[i].slot, WEFT_STORE_VERSION);
+  return WEFT_OK;
+}
+
 static weft_status check_key(search *s) {
   weft_store *store = s->store;
   const uint8_t *key = store->options.key;
@@ -451,6 +464,8 @@ static weft_status open_set(search *s) {
     WEFT_TRY(look_at(s, slot, true));
   }
   WEFT_TRY(choose_set(s));
+  if (s->access == WEFT_STORE_WRITE)
+    WEFT_TRY(refuse_later(s));
   WEFT_TRY(check_key(s));
   WEFT_TRY(make_code(store));
   WEFT_TRY(weft_store_journal_load(store, false));

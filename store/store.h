@@ -109,11 +109,11 @@ typedef enum weft_store_access {
 } weft_store_access;
 
 // WEFT_E_DAMAGED: no set of shards there; WEFT_E_VERSION: all are of another format version than
-// WEFT_STORE_VERSION; WEFT_E_KEY; WEFT_E_IO, among them that another weft is at
-// work in the folder. The options and the report must stay until the store is closed.
-// Of an update or a repair that fails after its moment (its error says that what it did holds) the
-// rest is for the next open to finish: until the store is closed all further calls on it but
-// weft_store_get_info end with WEFT_E_STATE.
+// WEFT_STORE_VERSION, or a pending update is, or for WEFT_STORE_WRITE one shard; WEFT_E_KEY;
+// WEFT_E_IO, among them that another weft is at work in the folder. The options and the report must
+// stay until the store is closed. Of an update or a repair that fails after its moment (its error
+// says that what it did holds) the rest is for the next open to finish: until the store is closed
+// all further calls on it but weft_store_get_info end with WEFT_E_STATE.
 weft_status weft_store_open(const weft_store_options *options, const char *folder,
                             weft_store_access access, weft_store_report *report, weft_store **out);
 void weft_store_close(weft_store *store); // accepts NULL

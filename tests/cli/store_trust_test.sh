@@ -174,6 +174,23 @@ says '"status": *"WEFT_E_VERSION"' out
 printf '\377' | dd of=f/shard-000.weft bs=1 seek=100 conv=notrunc status=none # and one that is corrupt
 expect 1 verify f
 says "f: 4 of its 5 shards are of another format version" err
+# One such shard: who reads goes on with the others, who writes leaves it alone.
+rm -rf f g
+cp -r kept f
+cp -r kept g
+forge g 8 2 2
+cp g/shard-001.weft f
+cp -r f untouched_too
+for call in "scrub f" "repair f" "update f --offset 0 in"; do
+  # shellcheck disable=SC2086 # words
+  expect 3 $call
+  says "f/shard-001.weft is of another format version than 1, the one that this weft writes" err
+done
+expect 0 decode f --output copy
+cmp in copy || fail "decode beside a shard of a later format"
+expect 1 verify f
+says "shard-001.weft: it is of another format version" err
+diff -r f untouched_too || fail "a shard of a later format, or one beside it, was changed"
 # A generation that has no next one.
 rm -rf f
 cp -r kept f
@@ -201,6 +218,24 @@ PYTHON
   expect 1 verify f
   says "update.journal is corrupt" err
 fi
+
+# A journal of a later version is not corrupt, and nothing to remove by hand.
+rm -rf f
+cp -r kept f
+python3 - <<'PYTHON'
+import hashlib
+with open("f/shard-000.weft", "rb") as f:
+    shard = f.read(256)
+head = b"WEFTJRNL" + b"\0\2" + bytes(6) + shard[40:56] + bytes(64)
+with open("f/update.journal", "wb") as f:
+    f.write(head + hashlib.blake2b(head, digest_size=32, key=shard[56:88]).digest())
+PYTHON
+for call in "verify f" "repair f" "decode f --output copy"; do
+  # shellcheck disable=SC2086 # words
+  expect 3 $call
+  says "update.journal is of another format version than 1, the one that this weft reads" err
+done
+[ -e f/update.journal ] || fail "a journal of a later version was removed"
 
 cd /
 rm -rf -- "$work"

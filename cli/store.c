@@ -107,9 +107,10 @@ static bool open_input(const char *path, cli_input *input, uint64_t *total, stor
   *total = input->total;
   struct stat about;
   if (fstat(input->fd, &about) == 0 && S_ISBLK(about.st_mode)) {
+    const off_t at = lseek(input->fd, 0, SEEK_CUR); // standard input may have been read in part
     const off_t end = lseek(input->fd, 0, SEEK_END);
-    *total = end > 0 ? (uint64_t)end : 0;
-    (void)lseek(input->fd, 0, SEEK_SET);
+    *total = end > at ? (uint64_t)(end - at) : 0;
+    (void)lseek(input->fd, at, SEEK_SET);
   }
   return true;
 }

@@ -74,6 +74,11 @@ rm -rf large
 dd if=/dev/urandom of=disk.img bs=512 count=20011 status=none
 if device=$(losetup --find --show disk.img 2>/dev/null); then
   expect 0 encode -k 4 -m 2 "$device" --output-dir block
+  { # as standard input it is read from where it stands, as a file is
+    dd bs=512 count=3 status=none of=begun
+    "$weft" store encode -k 3 -m 2 - --output-dir block_rest >/dev/null 2>err || fail "a device, read in part: $(cat err)"
+  } <"$device"
+  "$weft" store decode block_rest --output - 2>/dev/null | cmp - <(tail -c +1537 disk.img) || fail "what was left of a device"
   rm block/shard-002.weft
   dd if=/dev/zero of="$device" bs=512 count=20011 conv=fsync status=none
   expect 0 decode block --output "$device"

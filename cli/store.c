@@ -228,7 +228,7 @@ static int repair(const store_words *w, const weft_store_options *options, store
 }
 
 static int update(const store_words *w, const weft_store_options *options, store_outcome *out) {
-  uint64_t offset = 0, total;
+  uint64_t offset = 0, total = 0;
   cli_input input;
   if (!w->offset)
     return cli_error(title, CLI_USAGE, "--offset is needed");
@@ -237,7 +237,7 @@ static int update(const store_words *w, const weft_store_options *options, store
   if (!open_input(w->rest[1], &input, &total, out))
     return -1;
   if (open_set(options, w->rest[0], WEFT_STORE_WRITE, out) == WEFT_OK)
-    out->status = weft_store_update(out->store, offset, input.fd);
+    out->status = weft_store_update(out->store, offset, input.fd, total);
   cli_input_close(&input);
   return -1;
 }

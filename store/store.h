@@ -142,7 +142,8 @@ typedef enum weft_store_care {
 weft_status weft_store_mend(weft_store *store, weft_store_care care);
 
 // Puts what `input` has, to its end, in the place of the bytes from `offset` on, and brings parity
-// up to date. The length stays. Shards that are not there become stale.
-weft_status weft_store_update(weft_store *store, uint64_t offset, int input);
+// up to date. The length stays. Shards that are not there become stale. total: what the input is to
+// have; 0: unknown. WEFT_E_IO: it had less; nothing is changed.
+weft_status weft_store_update(weft_store *store, uint64_t offset, int input, uint64_t total);
 
 #endif

@@ -15,6 +15,7 @@ typedef struct updating {
   uint8_t *chunk; // one data chunk as it will be
   weft_store_journal journal;
   int input, fd;
+  uint64_t taken, total; // bytes of the input; total 0: unknown
 } updating;
 
 static weft_status append(updating *u, size_t shard, uint64_t stripe, const uint8_t *chunk) {
@@ -85,14 +86,30 @@ static weft_status update_stripe(updating *u, uint64_t stripe, size_t from, size
 
 static bool keep_on(void *user) {
   const updating *u = user;
-  return weft_store_ask(u->store, u->store->report->data_bytes, 0);
+  return weft_store_ask(u->store, u->taken, u->total);
+}
+
+static weft_status past_the_end(const weft_store *store) {
+  return weft_store_fail(store->report, WEFT_E_ARGUMENT,
+                         "the new bytes end past the data, which has %" PRIu64 " bytes",
+                         store->geometry.length);
+}
+
+// A file that was cut while it was read: a part of what was meant is worse than nothing.
+static weft_status check_taken(const updating *u) {
+  if (u->taken >= u->total)
+    return WEFT_OK;
+  return weft_store_fail(u->store->report, WEFT_E_IO,
+                         "the input had %" PRIu64 " bytes when it was opened, and %" PRIu64
+                         " when it was read: nothing was changed",
+                         u->total, u->taken);
 }
 
 static weft_status read_input(updating *u, uint64_t offset) {
   weft_store *store = u->store;
   const weft_store_geometry *g = &store->geometry;
   const uint64_t whole = (uint64_t)g->k * g->chunk_bytes;
-  weft_store_watch watch = {.store = store, .stripe_bytes = whole};
+  weft_store_watch watch = {.store = store, .stripe_bytes = whole, .total = u->total};
   bool ended = false;
   for (uint64_t done = 0;; done++) {
     const uint64_t stripe = offset / whole;
@@ -104,16 +121,15 @@ static weft_status read_input(updating *u, uint64_t offset) {
     if (error)
       return weft_store_fail_io(store->report, "the input", error);
     if (got == 0)
-      return WEFT_OK;
+      return check_taken(u);
     if (ended) // its stripe would be in the journal twice, sealed with the same one-time keys
       return weft_store_fail(store->report, WEFT_E_IO, "the input grew after its end was met");
     ended = got < room;
     if (got > g->length - offset)
-      return weft_store_fail(store->report, WEFT_E_ARGUMENT,
-                             "the new bytes end past the data, which has %" PRIu64 " bytes",
-                             g->length);
+      return past_the_end(store);
     WEFT_TRY(update_stripe(u, stripe, from, from + got));
     offset += got;
+    u->taken += got;
     store->report->data_bytes += got;
     if (!weft_store_keep_on(&watch, done + 1))
       return WEFT_E_STOPPED;
@@ -169,15 +185,17 @@ static weft_status with_memory(updating *u, uint64_t offset) {
   return status == WEFT_OK ? status : weft_store_holds(store->report, status, "the update");
 }
 
-weft_status weft_store_update(weft_store *store, uint64_t offset, int input) {
+weft_status weft_store_update(weft_store *store, uint64_t offset, int input, uint64_t total) {
   const weft_store_geometry *g = &store->geometry;
   weft_ctx *ctx = store->options.ctx;
-  updating u = {.store = store, .input = input};
+  updating u = {.store = store, .input = input, .total = total};
   WEFT_TRY(weft_store_begin(store));
   if (offset > g->length)
     return weft_store_fail(store->report, WEFT_E_ARGUMENT,
                            "offset %" PRIu64 " lies past the data, which has %" PRIu64 " bytes",
                            offset, g->length);
+  if (total > g->length - offset) // before a journal of that size is written
+    return past_the_end(store);
   if (weft_store_get_info(store).usable < g->k)
     return weft_store_fail(store->report, WEFT_E_DAMAGED, "fewer than %zu shards can be read",
                            g->k);

@@ -190,6 +190,9 @@ short=/sys/kernel/mm/transparent_hugepage/enabled
 if [ -r $short ] && [ "$(stat -c %s $short)" -gt "$(wc -c <$short)" ]; then
   expect 0 encode -k 2 -m 1 $short --output-dir short
   says "had $(stat -c %s $short) bytes when it was opened, and $(cat $short | wc -c) when it was read" err
+  expect 3 update --offset 0 d $short # a part of it is not put in
+  says "had $(stat -c %s $short) bytes when it was opened, and $(cat $short | wc -c) when it was read: nothing was changed" err
+  expect 0 verify d
 else
   echo "SKIPPED: a file shorter than its size: this system has none of that name"
 fi

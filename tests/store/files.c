@@ -137,7 +137,7 @@ weft_status files_update(files *f, uint64_t offset, const uint8_t *bytes, size_t
   const int fd = input_of(f, bytes, count);
   weft_status status = open_set(f, WEFT_STORE_WRITE, &store);
   if (status == WEFT_OK)
-    status = weft_store_update(store, offset, fd);
+    status = weft_store_update(store, offset, fd, count);
   weft_store_close(store);
   close(fd);
   return status;

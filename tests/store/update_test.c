@@ -55,6 +55,7 @@ START_TEST(input_that_grows) {
   begin(&f, 40);
   weft_store_io io = files_faulty_io;
   io.read = read_growing;
+  reads = 0;
   f.options.io = &io;
   expect(WEFT_E_IO, files_update(&f, AT, patch, PATCH), &f);
   ck_assert_msg(strstr(f.report.error, "the input grew after its end was met"), "%s",
@@ -94,6 +95,53 @@ START_TEST(journal_that_cannot_be_carried_out) {
 }
 END_TEST
 
+// A file that is cut while it is read.
+static ssize_t read_cut(int fd, void *out, size_t bytes) {
+  if (++reads > 2)
+    return 0;
+  return read(fd, out, bytes);
+}
+
+START_TEST(input_that_is_cut) {
+  files f;
+  begin(&f, 44);
+  weft_store_io io = files_faulty_io;
+  io.read = read_cut;
+  reads = 0;
+  f.options.io = &io;
+  expect(WEFT_E_IO, files_update(&f, AT, f.data, LENGTH - AT), &f);
+  ck_assert_msg(strstr(f.report.error,
+                       "the input had 3800 bytes when it was opened, and 1800 when it was read"),
+                "%s", f.report.error);
+  f.options.io = &files_faulty_io;
+  expect_untouched(&f);
+  files_end(&f);
+}
+END_TEST
+
+static bool asked;
+
+static int open_and_watch(const char *path, int flags, mode_t mode) {
+  asked |= (flags & O_CREAT) != 0;
+  return files_faulty_io.open(path, flags, mode);
+}
+
+// What ends past the data is refused before a journal of its size is written.
+START_TEST(input_that_is_too_long) {
+  files f;
+  begin(&f, 45);
+  weft_store_io io = files_faulty_io;
+  io.open = open_and_watch;
+  f.options.io = &io;
+  expect(WEFT_E_ARGUMENT, files_update(&f, AT, f.data, LENGTH - AT + 1), &f);
+  ck_assert_msg(strstr(f.report.error, "end past the data"), "%s", f.report.error);
+  ck_assert(!asked);
+  f.options.io = &files_faulty_io;
+  expect_untouched(&f);
+  files_end(&f);
+}
+END_TEST
+
 // --- Several calls on one set that stays open
 
 static weft_store *open_set(files *f) {
@@ -109,7 +157,7 @@ static weft_status update_open(files *f, weft_store *store, const uint8_t *bytes
   files_put(path, bytes, PATCH);
   const int fd = open(path, O_RDONLY);
   ck_assert_int_ge(fd, 0);
-  const weft_status status = weft_store_update(store, AT, fd);
+  const weft_status status = weft_store_update(store, AT, fd, 0);
   close(fd);
   return status;
 }
@@ -194,6 +242,8 @@ int main(void) {
   TCase *tests = tcase_create("update");
   tcase_add_test(tests, input_that_grows);
   tcase_add_test(tests, journal_that_cannot_be_carried_out);
+  tcase_add_test(tests, input_that_is_cut);
+  tcase_add_test(tests, input_that_is_too_long);
   tcase_add_test(tests, retried_with_other_bytes);
   tcase_add_test(tests, nothing_after_one_that_holds);
   suite_add_tcase(suite, tests);

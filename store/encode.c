@@ -129,11 +129,23 @@ static weft_status sync_parent(weft_store *store, bool made) {
   return error && made ? weft_store_fail_io(store->report, path, error) : WEFT_OK;
 }
 
-static weft_status create_shards(weft_store *store) {
+// Data shards are the input's bytes: who may not read it may not read them. Their owner can write
+// them, so that those of a read-only file can be mended.
+static mode_t mode_for(const encoding *e) {
+  struct stat about;
+  const bool has_mode =
+      fstat(e->input, &about) == 0 && (S_ISREG(about.st_mode) || S_ISBLK(about.st_mode));
+  const gid_t group = weft_store_group(e->store->folder);
+  return has_mode ? 0600 | (0666 & weft_store_mode_like(&about, group)) : 0666;
+}
+
+static weft_status create_shards(const encoding *e) {
+  weft_store *store = e->store;
+  const mode_t mode = mode_for(e);
   char path[WEFT_STORE_PATH_BYTES];
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
     WEFT_TRY(weft_store_shard_path(store->folder, i, true, path));
-    WEFT_TRY(weft_store_create(store->io, path, 0666, store->report, &store->files[i].fd));
+    WEFT_TRY(weft_store_create(store->io, path, mode, store->report, &store->files[i].fd));
   }
   return WEFT_OK;
 }
@@ -221,7 +233,7 @@ static weft_status encode(encoding *e) {
   WEFT_TRY(clear_folder(store));
   const size_t threads = weft_store_threads(store, UINT64_MAX);
   WEFT_TRY(weft_store_lanes_new(store, threads, &e->lanes));
-  weft_status status = create_shards(store);
+  weft_status status = create_shards(e);
   weft_store_watch watch = {
       .store = store, .stripe_bytes = (uint64_t)g->k * g->chunk_bytes, .total = e->total};
   const weft_store_run run = {.threads = threads,

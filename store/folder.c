@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 weft_status weft_store_folder_open(const weft_store_io *io, const char *folder, bool write,
                                    weft_store_report *report, int *fd) {
@@ -30,12 +31,23 @@ weft_status weft_store_create(const weft_store_io *io, const char *path, mode_t 
   return *fd < 0 ? weft_store_fail_io(report, path, errno) : WEFT_OK;
 }
 
-mode_t weft_store_mode(const weft_store *store) {
+mode_t weft_store_mode_like(const struct stat *like, gid_t group) {
+  const mode_t mode = like->st_mode & 0777, both = (mode >> 3) & mode & 07;
+  return like->st_gid == group ? mode : (mode & 0700) | both << 3 | both;
+}
+
+gid_t weft_store_group(const char *folder) {
+  struct stat about;
+  return stat(folder, &about) == 0 && (about.st_mode & S_ISGID) ? about.st_gid : getegid();
+}
+
+mode_t weft_store_mode(const weft_store *store, const char *folder) {
+  const gid_t group = weft_store_group(folder);
   mode_t mode = 0666;
   struct stat about;
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
     if (store->files[i].fd >= 0 && fstat(store->files[i].fd, &about) == 0)
-      mode &= about.st_mode;
+      mode &= weft_store_mode_like(&about, group);
   return mode;
 }
 

@@ -3,6 +3,8 @@
 #ifndef WEFT_STORE_FOLDER_H
 #define WEFT_STORE_FOLDER_H
 
+#include <sys/stat.h>
+
 #include "store/set.h"
 
 // Opens the folder and locks it: readers share it, a writer has it alone.
@@ -11,8 +13,13 @@ weft_status weft_store_folder_open(const weft_store_io *io, const char *folder, 
 // Makes the file, in the place of what was there, and opens it for reading and writing.
 weft_status weft_store_create(const weft_store_io *io, const char *path, mode_t mode,
                               weft_store_report *report, int *fd);
-// Of files that get bytes of the set: nobody may read them who may not read every shard.
-mode_t weft_store_mode(const weft_store *store);
+// The mode of a file of `group` with the same bytes as `like`: nobody gets what he did not have.
+// Where it is another group, its members and those of the old one get what both had.
+mode_t weft_store_mode_like(const struct stat *like, gid_t group);
+gid_t weft_store_group(const char *folder); // of a file that is made there
+// Of files that are made in `folder` and get bytes of the set: nobody may read them who may not
+// read every shard.
+mode_t weft_store_mode(const weft_store *store, const char *folder);
 // fsync, with the report's error set.
 weft_status weft_store_sync_file(const weft_store_io *io, int fd, const char *what,
                                  weft_store_report *report);

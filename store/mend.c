@@ -151,7 +151,7 @@ static weft_status keep_copies(const weft_store *store, size_t shard) {
 
 static weft_status create_fresh(mending *m) {
   weft_store *store = m->store;
-  const mode_t mode = weft_store_mode(store);
+  const mode_t mode = weft_store_mode(store, store->folder);
   char path[WEFT_STORE_PATH_BYTES];
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
     if (!needs_remaking(store, i))

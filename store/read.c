@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <sodium.h>
 
@@ -182,16 +183,29 @@ static weft_status decode_in_place(weft_store *store, uint64_t offset, uint64_t 
   return status;
 }
 
-// A new file takes the place of the one at `path`, and lets nobody read it who could not before.
+// Owner, group and mode of the file that this one replaces, as far as the system lets us.
+static void take_after(int fd, const struct stat *old) {
+  struct stat about;
+  if (fchown(fd, old->st_uid, old->st_gid) != 0)
+    (void)!fchown(fd, (uid_t)-1, old->st_gid);
+  if (fstat(fd, &about) == 0) // until here nobody but the owner could open it
+    (void)fchmod(fd, weft_store_mode_like(old, about.st_gid));
+}
+
+// A new file takes the place of the one at `path`, of which `old` tells (NULL: there is none), and
+// lets nobody read it who could not read that one or else the shards.
 static weft_status decode_anew(weft_store *store, uint64_t offset, uint64_t length,
-                               const char *path, mode_t mode) {
+                               const char *path, const struct stat *old) {
   const weft_store_io *io = store->io;
   char scratch[WEFT_STORE_PATH_BYTES], folder[WEFT_STORE_PATH_BYTES];
   WEFT_TRY(scratch_name(store, path, scratch));
   WEFT_TRY(folder_of(store->report, path, folder));
-  int fd = io->open(scratch, O_WRONLY | O_CREAT | O_EXCL, mode);
+  const mode_t mode = old ? 0600 : 0600 | weft_store_mode(store, folder);
+  const int fd = io->open(scratch, O_WRONLY | O_CREAT | O_EXCL, mode);
   if (fd < 0)
     return weft_store_fail_io(store->report, path, errno);
+  if (old)
+    take_after(fd, old);
   weft_status status = read_to(store, offset, length, fd, path, false);
   if (status == WEFT_OK)
     status = weft_store_sync_file(io, fd, scratch, store->report);
@@ -252,6 +266,5 @@ weft_status weft_store_decode(weft_store *store, uint64_t offset, uint64_t lengt
     return weft_store_fail(store->report, WEFT_E_ARGUMENT,
                            "%s: a file of the name %s would be taken for a part of it",
                            store->folder, path);
-  return decode_anew(store, offset, length, link ? target : path,
-                     there ? about.st_mode & 0777 : 0666);
+  return decode_anew(store, offset, length, link ? target : path, there ? &about : NULL);
 }

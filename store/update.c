@@ -170,7 +170,8 @@ static weft_status with_memory(updating *u, uint64_t offset) {
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
     if (store->files[i].fd >= 0)
       u->journal.shards[i / 8] |= (uint8_t)(1u << (i % 8));
-  WEFT_TRY(weft_store_create(store->io, fresh, weft_store_mode(store), store->report, &u->fd));
+  WEFT_TRY(weft_store_create(store->io, fresh, weft_store_mode(store, store->folder), store->report,
+                             &u->fd));
   weft_status status = write_journal(u, offset, fresh);
   store->io->close(u->fd);
   if (status == WEFT_OK && u->journal.records)

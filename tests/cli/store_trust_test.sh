@@ -46,6 +46,58 @@ exec 7>&-
 wait "$pid" || fail "an update by nothing: $(cat err)"
 [ ! -e d/update.journal.new ] || fail "an update by nothing left a journal"
 
+# --- who may not read a file may not read its shards, nor what is decoded from them
+
+mode() { [ "$(stat -c %a "$2")" = "$1" ] || fail "the mode of $2: $(stat -c %a "$2"), not $1"; }
+cp in private
+for modes in "600 600 600" "640 640 640" "444 644 644" "666 644 644"; do
+  read -r its shards decoded <<<"$modes"
+  rm -rf p p_copy
+  chmod "$its" private
+  (umask 022 && expect 0 encode -k 2 -m 1 private --output-dir p)
+  for shard in p/*; do mode "$shards" "$shard"; done
+  (umask 022 && expect 0 decode p --output p_copy)
+  mode "$decoded" p_copy
+done
+rm -rf p
+chmod 600 private
+(umask 022 && "$weft" store encode -k 2 -m 1 - --output-dir p <private >/dev/null) || fail "encode of a private standard input"
+for shard in p/*; do mode 600 "$shard"; done
+rm -rf p
+(umask 022 && head -c 100000 private | "$weft" store encode -k 2 -m 1 - --output-dir p >/dev/null) || fail "encode of a pipe"
+for shard in p/*; do mode 644 "$shard"; done
+chmod 600 p/*
+# A file that is replaced keeps its mode, whatever the umask, and its owner and group.
+printf old >replaced
+chmod 664 replaced
+(umask 077 && expect 0 decode p --output replaced)
+mode 664 replaced
+if chown 12345:23456 replaced 2>/dev/null; then
+  chmod 640 replaced
+  (umask 022 && expect 0 decode p --output replaced)
+  [ "$(stat -c %u:%g:%a replaced)" = 12345:23456:640 ] || fail "what was replaced is now $(stat -c %u:%g:%a replaced)"
+  # Of another group than before: shards of a group's file, and what is decoded of a group's shards.
+  chgrp 23456 private p/*
+  chmod 640 private p/*
+  rm -rf q q_copy
+  (umask 022 && expect 0 encode -k 2 -m 1 private --output-dir q && expect 0 decode p --output q_copy)
+  for file in q/* q_copy; do mode 600 "$file"; done
+  # Where owner and group cannot be kept: in a user namespace that knows neither.
+  for modes in "640 600" "644 644" "664 644"; do
+    chown 12345:23456 replaced
+    chmod "${modes% *}" replaced
+    chown 0:0 p/*
+    if unshare -Ur true 2>/dev/null; then
+      (umask 022 && unshare -Ur "$weft" store decode p --output replaced >/dev/null 2>err) || fail "decode in a user namespace: $(cat err)"
+      mode "${modes#* }" replaced
+    else
+      echo "SKIPPED: owners that cannot be kept: they need user namespaces"
+    fi
+  done
+else
+  echo "SKIPPED: owners and groups that are kept: they need root"
+fi
+
 # --- links: of a disk that is away is no free name; nothing is written through one
 
 mkdir linked

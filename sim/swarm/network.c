@@ -39,6 +39,12 @@ static weft_status post(weft_sim_share *share, weft_sim_peer *p, const weft_sim_
 
 static bool is_data(const uint8_t *datagram) { return datagram[1] <= WEFT_PACKET_SPARSE; }
 
+// What a polluter does to a packet of real bytes; a token says by itself that it is spoilt.
+static void spoil(const weft_sim_share *share, weft_sim_peer *p, uint8_t *datagram, size_t bytes) {
+  const size_t back = weft_sim_rng_below(&p->link_rng, share->swarm->parameters.block_bytes);
+  datagram[bytes - 1 - back] ^= (uint8_t)(1 + weft_sim_rng_below(&p->link_rng, 255));
+}
+
 static void count_lost(weft_sim_share *share, const uint8_t *datagram, size_t bytes) {
   weft_sim_totals *t = &share->totals;
   weft_sim_now(share, share->begin_us)->lost_bytes += bytes;
@@ -116,6 +122,8 @@ static weft_status send_datagrams(weft_sim_share *share, weft_sim_peer *p,
     const weft_datagram *d = &burst->datagrams[i];
     lengths[i] = (uint32_t)d->bytes;
     memcpy(to_bytes, d->data, d->bytes);
+    if (p->polluter && is_data(to_bytes))
+      spoil(share, p, to_bytes, d->bytes);
     to_bytes += d->bytes;
   }
   return WEFT_OK;

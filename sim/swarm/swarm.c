@@ -23,7 +23,7 @@ static weft_status make_codecs(weft_sim_share *share) {
   } else if (o->fidelity == WEFT_SIM_BYTES) {
     share->rlnc = (weft_codec_rlnc){.ctx = share->ctx, .coded_only = o->coded_only};
     share->made_codec = weft_codec_rlnc_table(&share->rlnc);
-    share->codec = share->source_codec = share->polluted_codec = share->made_codec;
+    share->codec = share->source_codec = share->made_codec;
     if (o->gather_segments) {
       WEFT_TRY(weft_gatherer_new(share->ctx, &share->gatherer));
       weft_gatherer_stay(share->gatherer); // a run must repeat
@@ -33,6 +33,7 @@ static weft_status make_codecs(weft_sim_share *share) {
       share->codec = *hooks->codec(hooks->user, share->number, false, &share->made_codec);
       share->source_codec = *hooks->codec(hooks->user, share->number, true, &share->made_codec);
     }
+    share->polluted_codec = share->codec; // what it makes is spoilt on its way out (network.c)
   } else {
     share->code = (weft_sim_codec){.fidelity = o->fidelity,
                                    .arena = share->arena,

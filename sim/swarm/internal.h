@@ -23,6 +23,9 @@ static const int64_t WEFT_SIM_AGAIN_MAX_US = 1000000; // doubling up to this
 static const int64_t WEFT_SIM_TRACKER_US = 10000000;  // between questions to the tracker
 static const int64_t WEFT_SIM_BOOTSTRAP_US = 3000000; // between calls on a source that was full
 static const int64_t WEFT_SIM_SAMPLE_US = 500000;
+// What a free rider gives of its uplink, bit/s: its first greeting uses up minutes of it, so that
+// no coded packet gets a turn, pushed or asked for. Its maps say that it has nothing to spare.
+static const uint64_t WEFT_SIM_RIDER_BITS_PER_S = 1;
 
 // Message kinds. The first seven open a session, in this order (docs/session.md): OPENED is the
 // responder's first DATA, REFUSE the same where there is no room. Content of TOKEN: segment, count,
@@ -103,14 +106,12 @@ typedef struct weft_sim_share {
   weft_ctx *ctx;
   weft_engine_options engine; // of all its peers
   weft_engine_options source; // of peer 0
-  weft_engine_options rider;  // of those that give nothing
   weft_engine_scratch *scratch;
   weft_codec_rlnc rlnc;
   weft_codec_blocks plain;
   weft_gatherer *gatherer;
   weft_sim_codec code, polluted_code;
   weft_codec codec, source_codec, polluted_codec, made_codec;
-  weft_policy rider_policy;
   weft_sim_peer *peers;       // (peer_count) peer i * lanes + index
   weft_sim_contact *contacts; // (peer_count, neighbours_max)
   size_t hot_bytes;           // of an engine

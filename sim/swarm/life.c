@@ -170,13 +170,18 @@ weft_status weft_sim_own_timers(weft_sim_share *share, weft_sim_peer *p, int64_t
 
 // --- Coming and going
 
+// What its engine paces itself by.
+static uint64_t given_bits_per_s(const weft_sim_parameters *o, const weft_sim_peer *p) {
+  if (p->id == 0)
+    return o->source_bits_per_s;
+  return p->free_rider ? WEFT_SIM_RIDER_BITS_PER_S : o->classes[p->class_index].up_bits_per_s;
+}
+
 static weft_status new_engine(weft_sim_share *share, weft_sim_peer *p) {
   const weft_sim_swarm *swarm = share->swarm;
   const weft_sim_parameters *o = &swarm->parameters;
   weft_engine_self self = {.source = p->id == 0,
-                           .upload_bits_per_s = p->id == 0
-                                                    ? o->source_bits_per_s
-                                                    : o->classes[p->class_index].up_bits_per_s,
+                           .upload_bits_per_s = given_bits_per_s(o, p),
                            .rng = weft_sim_rng_table(&p->engine_rng),
                            .scratch = share->scratch};
   if (p->id == 0 && o->mode == WEFT_SIM_VOD)
@@ -187,11 +192,8 @@ static weft_status new_engine(weft_sim_share *share, weft_sim_peer *p) {
     self.codec = &share->polluted_codec;
   self.address.length = p->nat ? 0 : sizeof p->id;
   memcpy(self.address.bytes, &p->id, sizeof p->id);
-  return weft_engine_new(share->ctx,
-                         p->id == 0      ? &share->source
-                         : p->free_rider ? &share->rider
-                                         : &share->engine,
-                         &self, &p->engine);
+  return weft_engine_new(share->ctx, p->id == 0 ? &share->source : &share->engine, &self,
+                         &p->engine);
 }
 
 weft_status weft_sim_join(weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {

@@ -91,16 +91,11 @@ static void set_engine(weft_sim_share *share) {
       .codec = &share->codec,
       .policy = swarm->options.policy ? swarm->options.policy : policy_of(o->scheme),
       .trust = o->manifests || o->checksum_us || o->polluters > 0 ? &weft_trust_counted : NULL};
-  // Whoever gives nothing pushes nothing; what it is asked for goes out at next to no rate.
-  share->rider_policy = *share->engine.policy;
-  share->rider_policy.pick = NULL;
   share->source = share->engine;
   if (o->source_neighbours)
     share->source.neighbours_max = o->source_neighbours;
   if (o->topology == WEFT_SIM_BOOTSTRAP) // as a node's: it is called upon and calls on nobody
     share->source.neighbours_target = 0;
-  share->rider = share->engine;
-  share->rider.policy = &share->rider_policy;
 }
 
 // From the arena, since that asks for huge pages.

@@ -27,10 +27,49 @@ START_TEST(polluters_pollute_and_are_banned) {
 }
 END_TEST
 
+enum { VIEWERS = 24 };
+
+static void note_sent(void *user, uint32_t peer, size_t degree, int64_t done_us,
+                      const weft_engine_statistics *statistics) {
+  uint64_t *sent = user;
+  (void)degree, (void)done_us;
+  sent[peer] = statistics->sent_packets;
+}
+
+// Whoever gives nothing sends no coded packet, pushed or asked for. The others' uplinks suffice all
+// the same: of 60 runs the least had 0.974 in time with push, 0.971 with pull, 0.910 with rarest.
+START_TEST(free_riders_send_nothing) {
+  static const char *const schemes[] = {"push", "pull", "rarest"};
+  const char *const fidelity = fidelities[_i % 3], *const scheme = schemes[_i / 3];
+  const char *const settings[] = {
+      "peers",   "24",      "duration", "15 s",      "arrival", "together", "free-riders",
+      "0.4",     "scheme",  scheme,     "departure", "stay",    "fidelity", fidelity,
+      "classes", "cable:1", "isps",     "1",         "sampled", "0",        NULL};
+  const weft_sim_parameters p = sim_fixture_with("flash-crowd", settings);
+  uint64_t by_peer[1 + VIEWERS] = {0}, riders = 0, sent[2] = {0};
+  const weft_sim_options options = {
+      .parameters = &p, .threads = 2, .hooks = {.user = by_peer, .ended = note_sent}};
+  weft_sim_result r;
+  weft_sim_swarm *swarm = sim_fixture_run(&options, &r);
+  for (size_t i = 0; i < r.viewer_count; i++) {
+    riders += r.viewers[i].free_rider;
+    sent[r.viewers[i].free_rider] += by_peer[r.viewers[i].peer];
+  }
+  const double in_time = (double)r.totals.peers.in_time / (double)r.totals.peers.due;
+  if (riders == 0 || sent[1] > riders || sent[0] == 0 || in_time < 0.75)
+    ck_abort_msg("%s, %s: %llu riders sent %llu packets, the others %llu; %g in time "
+                 "(WEFT_TEST_SEED=%#llx)",
+                 scheme, fidelity, (unsigned long long)riders, (unsigned long long)sent[1],
+                 (unsigned long long)sent[0], in_time, (unsigned long long)test_seed());
+  weft_sim_swarm_free(swarm);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("conduct");
   TCase *t = tcase_create("conduct");
   tcase_add_loop_test(t, polluters_pollute_and_are_banned, 0, 6);
+  tcase_add_loop_test(t, free_riders_send_nothing, 0, 7); // blocks are bytes always
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

@@ -52,6 +52,7 @@ static weft_status open_source(void *user, const weft_segment_id *id, const uint
   WEFT_TRY(new_segment(user, id, rng, &s));
   s->held.source = true;
   s->held.rank = s->held.blocks;
+  s->made = weft_sim_first_packet(user, id);
   *out = s;
   return WEFT_OK;
 }

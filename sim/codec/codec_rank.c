@@ -51,6 +51,7 @@ static weft_status open_segment(weft_sim_codec *c, const weft_segment_id *id, co
   s->held.blocks = (uint16_t)id->blocks;
   s->held.source = source;
   s->held.rank = source ? s->held.blocks : 0;
+  s->made = source ? weft_sim_first_packet(c, id) : 0;
   s->rng = rng;
   *out = s;
   return WEFT_OK;

@@ -31,6 +31,7 @@ typedef struct weft_sim_codec {
   size_t batch;               // packets in a token at most
   size_t neighbours;          // of one engine at most
   bool pollutes;              // what it makes is no combination of the stream
+  bool coded_only;            // the source sends no block as it is
   size_t from;                // set before input: the engine's number of the sender
   // The segment that the last token was made from.
   const void *made;
@@ -61,6 +62,12 @@ typedef struct weft_sim_held {
   bool source;
   bool polluted; // its digest is another one then
 } weft_sim_held;
+
+// Number of the source's first packet; the first n are the blocks as they are.
+static inline uint32_t weft_sim_first_packet(const weft_sim_codec *codec,
+                                             const weft_segment_id *id) {
+  return codec->coded_only ? id->blocks : 0;
+}
 
 // The part of a codec's table that such segments share.
 weft_codec weft_sim_held_table(weft_sim_codec *codec);

@@ -108,6 +108,8 @@ static const char *impossible(const weft_sim_parameters *p) {
     return "seeks-per-hour needs mode = vod";
   if (p->polluters > 0 && p->scheme == WEFT_SIM_RAREST)
     return "polluters are modelled for the coded schemes only";
+  if (p->coded_only && p->scheme == WEFT_SIM_RAREST)
+    return "coded-only needs a coded scheme";
   return NULL;
 }
 

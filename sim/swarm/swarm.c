@@ -39,7 +39,8 @@ static weft_status make_codecs(weft_sim_share *share) {
                                    .arena = share->arena,
                                    .blocks = o->blocks,
                                    .batch = o->batch,
-                                   .neighbours = o->neighbours_max};
+                                   .neighbours = o->neighbours_max,
+                                   .coded_only = o->coded_only};
     share->polluted_code = share->code;
     share->polluted_code.pollutes = true;
     WEFT_TRY(weft_sim_codec_init(&share->code));

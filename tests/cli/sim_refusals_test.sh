@@ -49,6 +49,7 @@ wrong 2 'source-upload is below rate' sim --source-upload 100k
 wrong 2 'download is below rate' sim --rate 18M --source-upload 1G --segment-blocks 1024 --block-bytes 4096 --lag 8s --startup 4s
 wrong 2 'neighbours-max must be at least' sim --neighbours 20 --neighbours-max 4
 wrong 2 'source-neighbours is more than' sim --source-neighbours 200
+wrong 2 'coded-only needs a coded scheme' sim --scheme rarest --coded-only true --no-files
 wrong 2 'window holds less than lag' sim --window 2
 wrong 2 'peers must be at least twice' sim storage-swarm --peers 20
 wrong 2 'data-shards and parity-shards are 256' sim storage-swarm --peers 999 --data-shards 200 --parity-shards 100

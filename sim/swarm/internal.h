@@ -128,7 +128,7 @@ typedef struct weft_sim_share {
   size_t trace_count, trace_capacity;
   bool trace_cut;
   int64_t progress_us; // bulk
-  uint64_t unfinished; // bulk: peers that have not everything
+  uint64_t unfinished; // bulk: peers that may still get everything and have not
 } weft_sim_share;
 
 struct weft_sim_swarm {

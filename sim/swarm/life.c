@@ -249,6 +249,7 @@ weft_status weft_sim_leave(weft_sim_share *share, weft_sim_peer *p, int64_t now_
         share, &(weft_sim_trace){
                    .time_us = now_us, .peer = p->id, .other = p->id, .kind = WEFT_SIM_TRACE_LEAVE});
   weft_sim_count_peer(share, p, now_us, true);
+  share->unfinished -= p->done_us == WEFT_SIM_NEVER; // nobody waits for it any more
   weft_engine_free(p->engine);
   p->engine = NULL;
   p->state = WEFT_SIM_GONE;

@@ -344,7 +344,8 @@ static weft_status let_arrive(weft_sim_swarm *swarm, int64_t now_us) {
   return WEFT_OK;
 }
 
-// Bulk ends when everybody has everything, which all ranks find out together.
+// Bulk ends when everybody who did not leave before has everything, which all ranks find out
+// together.
 static weft_status run_bulk(weft_sim_swarm *swarm) {
   weft_sim_transport *t = swarm->options.transport;
   int64_t until_us = 0, progress_us = 0;

@@ -327,6 +327,31 @@ START_TEST(bytes_add_up) {
 }
 END_TEST
 
+// Who leaves before having everything is not waited for: when all others have it, the run is over.
+START_TEST(bulk_ends_although_some_leave) {
+  static const char *const leaving[2][4] = {{"departure", "exponential", "stay-mean", "5 s"},
+                                            {"failure-at", "2 s", "failure-share", "0.3"}};
+  for (size_t way = 0; way < 2; way++) {
+    const char *const *l = leaving[way];
+    const char *const settings[] = {"topology", "tracker", "peers", "20", "fidelity", "rank",
+                                    l[0],       l[1],      l[2],    l[3], NULL};
+    const weft_sim_parameters p = sim_fixture_with("download", settings);
+    const weft_sim_options options = {.parameters = &p, .threads = 3};
+    weft_sim_result r;
+    weft_sim_swarm *swarm = sim_fixture_run(&options, &r);
+    size_t left = 0, short_of_it = 0;
+    for (size_t i = 0; i < r.viewer_count; i++) {
+      left += r.viewers[i].left && !r.viewers[i].done;
+      short_of_it += !r.viewers[i].left && !r.viewers[i].done;
+    }
+    EXPECT(left > 0 && short_of_it == 0);
+    const outcome one = run(&p, NULL, 1);
+    EXPECT(one.status == WEFT_OK && memcmp(one.result.hash, r.hash, sizeof r.hash) == 0);
+    weft_sim_swarm_free(swarm);
+  }
+}
+END_TEST
+
 START_TEST(runs_can_be_stopped) {
   const weft_sim_parameters p = sim_fixture_with(NULL, bulk);
   int64_t stopped_us = 0;
@@ -421,6 +446,7 @@ int main(void) {
   tcase_add_test(alone, memory_is_foreseen);
   tcase_add_test(threads, runs_repeat_bit_for_bit);
   tcase_add_test(threads, bytes_add_up);
+  tcase_add_test(threads, bulk_ends_although_some_leave);
   tcase_add_test(threads, runs_can_be_stopped);
   suite_add_tcase(suite, alone);
   suite_add_tcase(suite, threads);

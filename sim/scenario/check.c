@@ -68,6 +68,17 @@ static bool fits(const weft_sim_parameters *p, size_t ranks, double have,
   return false;
 }
 
+// A peer's region is its provider's number modulo the regions.
+static const char *impossible_matrix(const weft_sim_parameters *p) {
+  if (p->latency != WEFT_SIM_MATRIX)
+    return NULL;
+  if (p->regions == 0)
+    return "latency = matrix needs a matrix";
+  if (p->isps < p->regions)
+    return "isps must be at least the rows of matrix: providers lie in these regions by turns";
+  return NULL;
+}
+
 static const char *impossible(const weft_sim_parameters *p) {
   const double segment_us = (double)p->blocks * p->block_bytes * 8e6 / (double)p->rate_bits_per_s;
   if (p->neighbours_max < p->neighbours)
@@ -82,8 +93,8 @@ static const char *impossible(const weft_sim_parameters *p) {
     return "neighbours must be at least 2 in a graph";
   if (p->delay_max_us < p->delay_min_us)
     return "delay-max must be at least delay-min";
-  if (p->latency == WEFT_SIM_MATRIX && p->regions == 0)
-    return "latency = matrix needs a matrix";
+  if (impossible_matrix(p))
+    return impossible_matrix(p);
   if (p->arrival == WEFT_SIM_TRACE && !p->trace_file[0])
     return "arrival = trace needs trace, a file";
   if (p->topology == WEFT_SIM_GRAPH && p->arrival != WEFT_SIM_TOGETHER)
@@ -119,8 +130,8 @@ static const char *impossible_server(const weft_sim_parameters *p) {
     return "duration must be at least two segments";
   if (p->source_bits_per_s < p->rate_bits_per_s)
     return "source-upload is below rate: the stream cannot leave the server";
-  if (p->latency == WEFT_SIM_MATRIX && p->regions == 0)
-    return "latency = matrix needs a matrix";
+  if (impossible_matrix(p))
+    return impossible_matrix(p);
   return p->arrival == WEFT_SIM_TRACE && !p->trace_file[0] ? "arrival = trace needs trace, a file"
                                                            : NULL;
 }

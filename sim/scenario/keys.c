@@ -270,6 +270,14 @@ static bool set_name(weft_sim_parameters *p, const key_row *row, const char *val
   return false;
 }
 
+static bool is_symmetric(const weft_sim_parameters *p) {
+  for (size_t i = 0; i < p->regions; i++)
+    for (size_t j = 0; j < i; j++)
+      if (p->matrix_us[i][j] != p->matrix_us[j][i])
+        return false;
+  return true;
+}
+
 // "10 20; 20 10": as many rows as columns.
 static bool set_matrix(weft_sim_parameters *p, const char *value, char error[WEFT_SIM_TEXT]) {
   size_t row = 0, column = 0, width = 0;
@@ -296,9 +304,9 @@ static bool set_matrix(weft_sim_parameters *p, const char *value, char error[WEF
     }
   }
   p->regions = (uint32_t)row;
-  if (row > 0 && row == width && square)
+  if (row > 0 && row == width && square && is_symmetric(p))
     return true;
-  snprintf(error, WEFT_SIM_TEXT, "matrix must be square");
+  snprintf(error, WEFT_SIM_TEXT, "matrix must be square and symmetric: as far there as back");
   return false;
 }
 

@@ -81,7 +81,12 @@ wrong 2 'class fibr is none of dsl, cable, .*, and there is no \[class fibr\]' s
 for matrix in '10;20 30' '1 2;3 4;5' '1 2;3 4 5' '1;2' '1 2 3' ';' '1 2;;3 4' '1,2'; do # none may be taken for a part of it
   wrong 2 '--matrix ' sim --peers 10 --duration 5s --latency matrix --matrix "$matrix" --no-files
 done
-expect 0 sim --peers 10 --duration 5s --latency matrix --matrix '1 2; 3 4;' --no-files
+for matrix in '1 2;3 1' '1 2 3;2 1 4;3 5 1'; do
+  wrong 2 '--matrix must be square and symmetric' sim --peers 10 --duration 5s --latency matrix --matrix "$matrix" --no-files
+done
+wrong 2 'isps must be at least the rows of matrix' sim --peers 10 --duration 5s --latency matrix --matrix '1 2; 2 4;' --isps 1 --no-files
+wrong 2 'isps must be at least the rows of matrix' sim streaming-server --latency matrix --matrix '1 2; 2 4;' --no-files
+expect 0 sim --peers 10 --duration 5s --latency matrix --matrix '1 2; 2 4;' --isps 2 --no-files
 for classes in dsl:inf dsl:1e400 dsl:nan dsl:0 dsl:-1 'dsl:1e308 plain:1e308'; do
   wrong 2 'classes: the weight of ' sim --peers 10 --duration 5s --classes "$classes" --no-files
 done

@@ -20,7 +20,7 @@ typedef struct progress {
   bool shown;
   gint64 start_us, next_us;
   int64_t end_us;    // of virtual time
-  size_t trace_line; // that is malformed
+  size_t trace_line; // that is wrong
 } progress;
 
 static bool keep_on(void *user, int64_t now_us) {
@@ -104,10 +104,12 @@ static weft_status write_files(const sim_settings *settings, weft_sim_report *re
   return status;
 }
 
-static int bad_trace(const char *path, size_t line) {
+static int bad_trace(const char *path, size_t line, weft_status status) {
   char at[32] = "";
   if (line > 0)
     snprintf(at, sizeof at, ":%zu", line);
+  if (status == WEFT_E_BUFFER)
+    return cli_error(NAME, CLI_USAGE, "%s%s: more arrivals than peers: raise peers", path, at);
   return cli_error(NAME, CLI_USAGE,
                    "%s%s: a trace has an arrival a line, in seconds that never fall, and after a "
                    "blank, if wanted, the seconds of the stay",
@@ -264,8 +266,8 @@ int sim_run(const sim_settings *settings, const weft_sim_parameters *parameters,
                             .threads = services ? 1 : settings->threads,
                             .wall_s = (double)(g_get_monotonic_time() - p.start_us) / 1e6};
   int code = CLI_OK;
-  if (status == WEFT_E_MALFORMED && !cli_signal())
-    code = bad_trace(parameters->trace_file, p.trace_line);
+  if ((status == WEFT_E_MALFORMED || (status == WEFT_E_BUFFER && p.trace_line)) && !cli_signal())
+    code = bad_trace(parameters->trace_file, p.trace_line, status);
   else if (parameters->kind == WEFT_SIM_STORE && of_code(status))
     code = bad_code(parameters);
   else if (t && status == WEFT_E_ARGUMENT)

@@ -163,7 +163,7 @@ static weft_status read_trace(weft_sim_model *m) {
   uint32_t i = 1;
   size_t number = 0;
   bool ended = true; // the line before; what it has after `line` is read as one more, blank
-  while (i <= p->peers && status == WEFT_OK && fgets(line, sizeof line, file)) {
+  while (status == WEFT_OK && fgets(line, sizeof line, file)) {
     double at, stay;
     number += ended;
     ended = strchr(line, '\n') != NULL;
@@ -172,8 +172,11 @@ static weft_status read_trace(weft_sim_model *m) {
         c = getc(file); // the rest of a long comment
       continue;
     }
-    if (!read_arrival(line, &at, &stay) || (int64_t)(at * 1e6) < m->arrive_us[i - 1]) {
+    if (!read_arrival(line, &at, &stay) || (int64_t)(at * 1e6) < m->arrive_us[i - 1])
       status = WEFT_E_MALFORMED; // in order, so that peers are numbered as they come
+    else if (i > p->peers)
+      status = WEFT_E_BUFFER;
+    if (status != WEFT_OK) {
       m->trace_line = number;
       break;
     }
@@ -223,7 +226,7 @@ static void draw_departures(weft_sim_model *m) {
     else if (p->departure == WEFT_SIM_PARETO) // the least stay follows from mean and alpha
       stay_s = p->stay_mean_s * (p->pareto_alpha - 1) / p->pareto_alpha *
                pow(1 - chance, -1 / p->pareto_alpha);
-    if (stay_s >= 0 && stay_s < 1e9)
+    if (stay_s >= 0 && stay_s < 1e9 && m->leave_us[i] == WEFT_SIM_NEVER) // a trace's stays stand
       m->leave_us[i] = m->arrive_us[i] + (int64_t)(stay_s * 1e6);
     if (m->arrive_us[i] < p->failure_us && p->failure_us < m->leave_us[i] &&
         unit(m, OF_FAILURE, i, 0) < p->failure_share)

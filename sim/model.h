@@ -30,10 +30,11 @@ typedef struct weft_sim_model {
   double share_sum;
   int64_t *arrive_us, *leave_us; // (peers + 1); arrivals never fall
   int64_t window_us;             // the least delay
-  size_t trace_line;             // which is malformed; 0: none, or there is no arrival at all
+  size_t trace_line;             // which is wrong; 0: none, or there is no arrival at all
 } weft_sim_model;
 
-// Errors: WEFT_E_NOMEM, WEFT_E_IO (trace file), WEFT_E_MALFORMED (in it: trace_line).
+// Errors: WEFT_E_NOMEM, WEFT_E_IO (trace file), in it WEFT_E_MALFORMED and WEFT_E_BUFFER (more
+// arrivals than peers): trace_line.
 weft_status weft_sim_model_init(weft_sim_model *model, const weft_sim_parameters *parameters);
 void weft_sim_model_clear(weft_sim_model *model);
 

@@ -39,7 +39,8 @@ typedef struct weft_sim_options {
   weft_sim_hooks hooks;
   const weft_policy *policy;   // instead of the scheme's own; NULL: that
   uint64_t (*thread_ns)(void); // processor time of the calling thread; NULL: no effort is counted
-  size_t *trace_line; // NULL, or set with WEFT_E_MALFORMED: the line; 0: there is no arrival
+  // NULL, or set with WEFT_E_MALFORMED and WEFT_E_BUFFER: the trace's line; 0: there is no arrival
+  size_t *trace_line;
 } weft_sim_options;
 
 // What became of a viewer.
@@ -127,8 +128,8 @@ typedef struct weft_sim_result {
   bool trace_cut; // more happened than is kept
 } weft_sim_result;
 
-// Errors: WEFT_E_ARGUMENT, WEFT_E_NOMEM, WEFT_E_IO and WEFT_E_MALFORMED (trace file), and those of
-// weft_ctx_new.
+// Errors: WEFT_E_ARGUMENT, WEFT_E_NOMEM, WEFT_E_IO and WEFT_E_MALFORMED (trace file), WEFT_E_BUFFER
+// (more arrivals in it than peers), and those of weft_ctx_new.
 weft_status weft_sim_swarm_new(const weft_sim_options *options, weft_sim_swarm **out);
 void weft_sim_swarm_free(weft_sim_swarm *swarm); // accepts NULL
 

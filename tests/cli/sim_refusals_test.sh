@@ -77,6 +77,9 @@ wrong 3 '^weft sim: no-such-trace: No such file' sim streaming-server --arrival 
 { printf '#%0400d\n\n' 7 && printf '0\n0.5\t20 \r\n1e0\n'; } >good-trace
 expect 0 sim --arrival trace --trace good-trace --no-files --duration 5s
 grep -q '^  viewers  *3$' out || fail "three arrivals: $(cat out)"
+printf '0\n1\n2\n' >long-trace
+wrong 2 '^weft sim: long-trace:3: more arrivals than peers: raise peers$' sim --arrival trace --trace long-trace --peers 2 --no-files
+wrong 2 '^weft sim: long-trace:3: more arrivals than peers' sim streaming-server --arrival trace --trace long-trace --peers 2 --no-files
 wrong 2 'class fibr is none of dsl, cable, .*, and there is no \[class fibr\]' sim --classes fibr:1 --no-files
 for matrix in '10;20 30' '1 2;3 4;5' '1 2;3 4 5' '1;2' '1 2 3' ';' '1 2;;3 4' '1,2'; do # none may be taken for a part of it
   wrong 2 '--matrix ' sim --peers 10 --duration 5s --latency matrix --matrix "$matrix" --no-files

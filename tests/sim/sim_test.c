@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The simulator: links, graphs, the model, and runs that repeat bit for bit.
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sim/graph.h"
 #include "sim/model.h"
@@ -112,6 +114,29 @@ START_TEST(the_model_follows_its_laws) {
   const double settled = 1 - (exp(-1.5) - exp(-3.9)) / 2.4; // the run has not lasted for ever
   EXPECT(fabs(present / 240 / (50 * 100 * settled) - 1) < 0.05);
   weft_sim_model_clear(&m);
+}
+END_TEST
+
+// A trace's stays are what it says, whatever `departure` is; who has none there follows that.
+START_TEST(a_trace_is_followed) {
+  const char *folder = getenv("TEST_TMPDIR");
+  char path[256], text[] = "0.5 3\n1\n2.5 0.25\n";
+  snprintf(path, sizeof path, "%s/arrivals.%d", folder ? folder : "/tmp", (int)getpid());
+  FILE *file = fopen(path, "w");
+  EXPECT(file && fputs(text, file) >= 0 && fclose(file) == 0);
+  const char *const settings[] = {"peers",     "3",           "arrival",   "trace", "trace", path,
+                                  "departure", "exponential", "stay-mean", "100 s", NULL};
+  weft_sim_parameters p = sim_fixture_with(NULL, settings);
+  weft_sim_model m;
+  EXPECT(weft_sim_model_init(&m, &p) == WEFT_OK);
+  EXPECT(m.arrive_us[1] == 500000 && m.leave_us[1] == 3500000);
+  EXPECT(m.arrive_us[2] == 1000000 && m.leave_us[2] > 1000000 && m.leave_us[2] < WEFT_SIM_NEVER);
+  EXPECT(m.arrive_us[3] == 2500000 && m.leave_us[3] == 2750000);
+  weft_sim_model_clear(&m);
+  p.peers = 2; // nobody's arrival is left out
+  EXPECT(weft_sim_model_init(&m, &p) == WEFT_E_BUFFER && m.trace_line == 3);
+  weft_sim_model_clear(&m);
+  unlink(path);
 }
 END_TEST
 
@@ -440,6 +465,7 @@ int main(void) {
   tcase_add_test(alone, losses_are_as_frequent_as_asked);
   tcase_add_test(alone, graphs_are_connected_and_bounded);
   tcase_add_test(alone, the_model_follows_its_laws);
+  tcase_add_test(alone, a_trace_is_followed);
   tcase_add_test(alone, one_hop_takes_what_it_must);
   tcase_add_test(alone, joining_takes_three_round_trips);
   tcase_add_test(alone, engines_that_owe_sleep);

@@ -5,38 +5,17 @@
 #include <unistd.h>
 
 #include "sim/scenario/keys.h"
-#include "weft/peer_engine.h"
+#include "sim/swarm/swarm.h"
 
 enum { BYTES_UP_TO = 100, COEFFICIENTS_UP_TO = 5000 }; // peers, when the fidelity is ours to choose
 
-// What an engine of the run takes, by options like its own (swarm.c) as far as they take memory.
+// What an engine of the run takes; 0: it can have no such options.
 static double engine_bytes(const weft_sim_parameters *p) {
-  static const weft_policy *const policies[] = {[WEFT_SIM_PUSH] = &weft_policy_push,
-                                                [WEFT_SIM_PULL] = &weft_policy_pull,
-                                                [WEFT_SIM_SOURCE_ONLY] = &weft_policy_source_only,
-                                                [WEFT_SIM_RAREST] = &weft_policy_rarest};
-  static const weft_engine_mode modes[] = {[WEFT_SIM_BULK] = WEFT_MODE_BULK,
-                                           [WEFT_SIM_VOD] = WEFT_MODE_VOD,
-                                           [WEFT_SIM_LIVE] = WEFT_MODE_LIVE};
   weft_codec_rlnc rlnc = {0};
   weft_codec_blocks uncoded = {0};
   const weft_codec codec = p->scheme == WEFT_SIM_RAREST ? weft_codec_blocks_table(&uncoded)
                                                         : weft_codec_rlnc_table(&rlnc);
-  const bool trust = p->manifests || p->checksum_us || p->polluters > 0;
-  const weft_engine_options engine = {.blocks = p->blocks,
-                                      .block_bytes = p->block_bytes,
-                                      .mode = modes[p->mode],
-                                      .window = p->window,
-                                      .batch = p->batch,
-                                      .neighbours_max = p->neighbours_max,
-                                      .flights_max = p->flights,
-                                      .requests_max = p->requests,
-                                      .addresses_max =
-                                          p->topology == WEFT_SIM_GRAPH ? 0 : p->addresses,
-                                      .rate_bits_per_s = p->rate_bits_per_s,
-                                      .codec = &codec,
-                                      .policy = policies[p->scheme],
-                                      .trust = trust ? &weft_trust_counted : NULL};
+  const weft_engine_options engine = weft_sim_engine_options(p, &codec);
   return (double)weft_engine_memory_bytes(&engine);
 }
 
@@ -89,6 +68,8 @@ static const char *impossible(const weft_sim_parameters *p) {
            "manifests = true";
   if (p->source_neighbours > p->neighbours_max)
     return "source-neighbours is more than neighbours-max";
+  if (p->topology == WEFT_SIM_GRAPH && p->source_neighbours && p->source_neighbours < p->neighbours)
+    return "source-neighbours is below neighbours, which the source has in a graph, too";
   if (p->topology == WEFT_SIM_GRAPH && p->neighbours < 2)
     return "neighbours must be at least 2 in a graph";
   if (p->delay_max_us < p->delay_min_us)
@@ -121,7 +102,9 @@ static const char *impossible(const weft_sim_parameters *p) {
     return "polluters are modelled for the coded schemes only";
   if (p->coded_only && p->scheme == WEFT_SIM_RAREST)
     return "coded-only needs a coded scheme";
-  return NULL;
+  if (p->checksum_us && p->blocks > WEFT_CHECKSUM_MAX_BLOCKS)
+    return "checksum-every needs segment-blocks of 128 at most: one datagram holds a checksum";
+  return engine_bytes(p) > 0 ? NULL : "these settings are more than a peer's engine takes";
 }
 
 static const char *impossible_server(const weft_sim_parameters *p) {
@@ -158,6 +141,22 @@ static bool classes_possible(const weft_sim_parameters *p, char error[WEFT_SIM_T
   return true;
 }
 
+// After a packet that got through, one in `burst` times (1 - loss) / loss begins a run: more than
+// each cannot.
+static bool losses_possible(const weft_sim_parameters *p, char error[WEFT_SIM_TEXT]) {
+  for (size_t i = 0; i < p->class_count; i++) {
+    const weft_sim_class *class = &p->classes[i];
+    if (class->burst > 1 && class->loss > class->burst / (1 + class->burst)) {
+      snprintf(error, WEFT_SIM_TEXT,
+               "class %s: loss is more than burst / (1 + burst) = %.4g, the most in runs of a mean "
+               "of burst packets",
+               class->name, class->burst / (1 + class->burst));
+      return false;
+    }
+  }
+  return true;
+}
+
 // A slip of a known name would be a line like `plain` otherwise.
 static bool classes_described(const weft_sim_parameters *p, char error[WEFT_SIM_TEXT]) {
   const char *name = weft_sim_undescribed_class(p);
@@ -186,7 +185,8 @@ bool weft_sim_check_ranks(weft_sim_parameters *p, size_t ranks, double rank_byte
     snprintf(error, WEFT_SIM_TEXT, "%s", why);
     return false;
   }
-  return classes_described(p, error) && (p->kind == WEFT_SIM_STORE || classes_possible(p, error)) &&
+  return classes_described(p, error) &&
+         (p->kind == WEFT_SIM_STORE || (classes_possible(p, error) && losses_possible(p, error))) &&
          fits(p, ranks, rank_bytes, error);
 }
 

@@ -61,7 +61,7 @@ static const key_row rows[] = {
      AT(exchange_us), 0, 600 * S, NULL},
     {"engine", "flights", "bursts on their way to one neighbour; 0: 64", KEY_U32, AT(flights), 0,
      1024, NULL},
-    {"engine", "requests", "of one neighbour that wait; 0: 8", KEY_U32, AT(requests), 0, 255, NULL},
+    {"engine", "requests", "of one neighbour that wait; 0: 8", KEY_U32, AT(requests), 0, 32, NULL},
     {"engine", "addresses", "of other peers that a peer remembers", KEY_U32, AT(addresses), 1, 1024,
      NULL},
     {"engine", "lag", "live: how far behind the source to play", KEY_TIME, AT(lag_us), 0.01 * S,

@@ -61,13 +61,11 @@ static const weft_policy *policy_of(weft_sim_scheme scheme) {
   return policies[scheme];
 }
 
-static void set_engine(weft_sim_share *share) {
-  const weft_sim_swarm *swarm = share->swarm;
-  const weft_sim_parameters *o = &swarm->parameters;
+weft_engine_options weft_sim_engine_options(const weft_sim_parameters *o, const weft_codec *codec) {
   static const weft_engine_mode modes[] = {[WEFT_SIM_BULK] = WEFT_MODE_BULK,
                                            [WEFT_SIM_VOD] = WEFT_MODE_VOD,
                                            [WEFT_SIM_LIVE] = WEFT_MODE_LIVE};
-  share->engine = (weft_engine_options){
+  return (weft_engine_options){
       .stream = o->seed,
       .blocks = o->blocks,
       .block_bytes = o->block_bytes,
@@ -89,9 +87,17 @@ static void set_engine(weft_sim_share *share) {
                  .map_idle_us = o->map_idle_us,
                  .silent_us = o->silent_us,
                  .exchange_us = o->exchange_us},
-      .codec = &share->codec,
-      .policy = swarm->options.policy ? swarm->options.policy : policy_of(o->scheme),
+      .codec = codec,
+      .policy = policy_of(o->scheme),
       .trust = o->manifests || o->checksum_us || o->polluters > 0 ? &weft_trust_counted : NULL};
+}
+
+static void set_engine(weft_sim_share *share) {
+  const weft_sim_swarm *swarm = share->swarm;
+  const weft_sim_parameters *o = &swarm->parameters;
+  share->engine = weft_sim_engine_options(o, &share->codec);
+  if (swarm->options.policy)
+    share->engine.policy = swarm->options.policy;
   share->source = share->engine;
   if (o->source_neighbours)
     share->source.neighbours_max = o->source_neighbours;

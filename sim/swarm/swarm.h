@@ -128,6 +128,10 @@ typedef struct weft_sim_result {
   bool trace_cut; // more happened than is kept
 } weft_sim_result;
 
+// What every engine of such a swarm is made with, but for the source's neighbours.
+weft_engine_options weft_sim_engine_options(const weft_sim_parameters *parameters,
+                                            const weft_codec *codec);
+
 // Errors: WEFT_E_ARGUMENT, WEFT_E_NOMEM, WEFT_E_IO and WEFT_E_MALFORMED (trace file), WEFT_E_BUFFER
 // (more arrivals in it than peers), and those of weft_ctx_new.
 weft_status weft_sim_swarm_new(const weft_sim_options *options, weft_sim_swarm **out);

@@ -49,7 +49,14 @@ wrong 2 'source-upload is below rate' sim --source-upload 100k
 wrong 2 'download is below rate' sim --rate 18M --source-upload 1G --segment-blocks 1024 --block-bytes 4096 --lag 8s --startup 4s
 wrong 2 'neighbours-max must be at least' sim --neighbours 20 --neighbours-max 4
 wrong 2 'source-neighbours is more than' sim --source-neighbours 200
+wrong 2 'source-neighbours is below neighbours' sim download --source-neighbours 2 --no-files
+wrong 2 '--requests must be 0 to 32' sim --requests 33 --no-files
+wrong 2 'checksum-every needs segment-blocks of 128 at most' sim polluted --segment-blocks 256 --window 48 --no-files
 wrong 2 'coded-only needs a coded scheme' sim --scheme rarest --coded-only true --no-files
+printf '[network]\npeers = 10\nclasses = plain:1 runs:1\n[class runs]\nloss = 0.9\nburst = 2\n' >runs.ini
+wrong 2 'class runs: loss is more than burst / (1 + burst) = 0.6667' sim runs.ini --no-files
+sed -i -e 's/^loss = .*/loss = 0.66/' -e 's/^burst = .*/burst = 2/' runs.ini
+expect 0 sim runs.ini --duration 5s --no-files
 wrong 2 'window holds less than lag' sim --window 2
 wrong 2 'peers must be at least twice' sim storage-swarm --peers 20
 wrong 2 'data-shards and parity-shards are 256' sim storage-swarm --peers 999 --data-shards 200 --parity-shards 100

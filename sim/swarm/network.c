@@ -237,9 +237,24 @@ static weft_status take_datagrams(weft_sim_share *share, weft_sim_peer *p, size_
   return WEFT_OK;
 }
 
-static bool first_is_data(const weft_sim_message *message) {
+// Whether the message has coded packets, which are of one segment then.
+static bool data_of(const weft_sim_share *share, const weft_sim_message *message,
+                    weft_sim_trace *out) {
+  if ((message->kind & ~(uint32_t)WEFT_SIM_PASSED) == WEFT_SIM_TOKEN) {
+    const weft_sim_token_head *head = weft_sim_content(message);
+    out->packets = head->count;
+    out->segment = head->segment;
+    return true;
+  }
+  const weft_sim_parameters *o = &share->swarm->parameters;
   const uint32_t *lengths = weft_sim_content(message);
-  return is_data((const uint8_t *)(lengths + 1 + *lengths));
+  weft_packet first;
+  if (weft_packet_parse_session((const uint8_t *)(lengths + 1 + *lengths), lengths[1], o->seed,
+                                o->block_bytes, &first) != WEFT_OK)
+    return false;
+  out->packets = *lengths;
+  out->segment = first.id.segment;
+  return true;
 }
 
 weft_status weft_sim_arrive(weft_sim_share *share, weft_sim_peer *peer,
@@ -256,18 +271,12 @@ weft_status weft_sim_arrive(weft_sim_share *share, weft_sim_peer *peer,
     lose(share, message);
     return WEFT_OK;
   }
-  const bool token = (m.kind & ~(uint32_t)WEFT_SIM_PASSED) == WEFT_SIM_TOKEN;
-  const bool data = token || first_is_data(message);
-  if (peer->sampled && data && m.source < share->swarm->parameters.sampled) {
-    const weft_sim_token_head *head = weft_sim_content(message);
-    weft_sim_note(share, &(weft_sim_trace){.time_us = now_us,
-                                           .peer = peer->id,
-                                           .other = m.source,
-                                           .kind = WEFT_SIM_TRACE_DATA,
-                                           .packets = token ? head->count
-                                                            : *(const uint32_t *)(const void *)head,
-                                           .segment = token ? head->segment : 0});
-  }
-  return token ? take_tokens(share, peer, from, message, now_us)
-               : take_datagrams(share, peer, from, message, now_us);
+  weft_sim_trace note = {
+      .time_us = now_us, .peer = peer->id, .other = m.source, .kind = WEFT_SIM_TRACE_DATA};
+  if (peer->sampled && m.source < share->swarm->parameters.sampled &&
+      data_of(share, message, &note))
+    weft_sim_note(share, &note);
+  return (m.kind & ~(uint32_t)WEFT_SIM_PASSED) == WEFT_SIM_TOKEN
+             ? take_tokens(share, peer, from, message, now_us)
+             : take_datagrams(share, peer, from, message, now_us);
 }

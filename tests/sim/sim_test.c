@@ -377,6 +377,31 @@ START_TEST(bulk_ends_although_some_leave) {
 }
 END_TEST
 
+// Coded packets in the trace are of the segment that they are of, also where they are real bytes.
+START_TEST(the_trace_names_segments) {
+  const char *const fidelities[] = {"bytes", "rank"};
+  for (size_t f = 0; f < 2; f++) {
+    const char *const settings[] = {"peers",    "12",          "duration", "8 s",
+                                    "fidelity", fidelities[f], NULL};
+    const weft_sim_parameters p = sim_fixture_with(NULL, settings);
+    const weft_sim_options options = {.parameters = &p, .threads = 1};
+    weft_sim_result r;
+    weft_sim_swarm *swarm = sim_fixture_run(&options, &r);
+    uint64_t packets = 0, last = 0;
+    for (size_t i = 0; i < r.trace_count; i++)
+      if (r.trace[i].kind == WEFT_SIM_TRACE_DATA) {
+        packets += r.trace[i].packets;
+        last = r.trace[i].segment > last ? r.trace[i].segment : last;
+      }
+    if (packets == 0 || last + 4 < r.segments || last >= r.segments)
+      ck_abort_msg("%s: %llu packets, the last of segment %llu of %llu (WEFT_TEST_SEED=%#llx)",
+                   fidelities[f], (unsigned long long)packets, (unsigned long long)last,
+                   (unsigned long long)r.segments, (unsigned long long)test_seed());
+    weft_sim_swarm_free(swarm);
+  }
+}
+END_TEST
+
 START_TEST(runs_can_be_stopped) {
   const weft_sim_parameters p = sim_fixture_with(NULL, bulk);
   int64_t stopped_us = 0;
@@ -469,6 +494,7 @@ int main(void) {
   tcase_add_test(alone, one_hop_takes_what_it_must);
   tcase_add_test(alone, joining_takes_three_round_trips);
   tcase_add_test(alone, engines_that_owe_sleep);
+  tcase_add_test(alone, the_trace_names_segments);
   tcase_add_test(alone, memory_is_foreseen);
   tcase_add_test(threads, runs_repeat_bit_for_bit);
   tcase_add_test(threads, bytes_add_up);

@@ -8,6 +8,7 @@ It knows nobody but that source, and believes that it is one.
 """
 
 import asyncio
+import os
 import struct
 import sys
 import typing
@@ -52,7 +53,7 @@ class Viewer(own_transport.Peer):
 
     def __init__(self, context):
         super().__init__(context, weft.Identity.random(), 1, BLOB.pack(*Stream()))
-        self.ends = None
+        self.ends, self.output = None, sys.stdout.fileno()
 
     def opened(self, link, now_us):
         if not self.engine:
@@ -72,9 +73,19 @@ class Viewer(own_transport.Peer):
 
     def feed_or_drink(self, now_us):
         for _, data in self.engine.segments():
-            sys.stdout.buffer.write(data)
+            try:
+                self.write(data)
+            except OSError as error:
+                self.end("cannot write: %s" % error)
+                return
         if self.engine.done:
             self.end(None)
+
+    def write(self, data):
+        """At once, so that nothing is left to fail when the interpreter ends."""
+        left = memoryview(data)
+        while left:
+            left = left[os.write(self.output, left):]
 
     def end(self, why):
         """The first reason counts; None: it is all here."""

@@ -12,23 +12,20 @@ import unittest
 
 
 class Joining(unittest.TestCase):
-    def fetched(self, data, *arguments):
-        """What the example writes, of a source with this input."""
-        with tempfile.TemporaryDirectory() as folder:
-            path, log_path = os.path.join(folder, "in"), os.path.join(folder, "log")
-            with open(path, "wb") as file:
-                file.write(data)
-            with open(log_path, "wb") as log:
-                source = subprocess.Popen(
-                    [os.environ["TESTED_PROGRAM"], "peer", "source", "--input", path, *arguments,
-                     "--listen", "127.0.0.1:0"], stdin=subprocess.DEVNULL, stderr=log)
-            self.addCleanup(source.wait)
-            self.addCleanup(source.kill)
-            joined = subprocess.run(
-                [sys.executable, os.environ["TESTED_EXAMPLE"], "127.0.0.1", self.port(log_path)],
-                capture_output=True, check=False, timeout=50)
-            self.assertEqual((joined.returncode, joined.stderr), (0, b""))
-            return joined.stdout
+    def source(self, data, *arguments):
+        """A source with this input, and its port."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path, log_path = os.path.join(folder.name, "in"), os.path.join(folder.name, "log")
+        with open(path, "wb") as file:
+            file.write(data)
+        with open(log_path, "wb") as log:
+            source = subprocess.Popen(
+                [os.environ["TESTED_PROGRAM"], "peer", "source", "--input", path, *arguments,
+                 "--listen", "127.0.0.1:0"], stdin=subprocess.DEVNULL, stderr=log)
+        self.addCleanup(source.wait)
+        self.addCleanup(source.kill)
+        return source, self.port(log_path)
 
     def port(self, log_path):
         """Where the source listens, within 20 s."""
@@ -40,6 +37,27 @@ class Joining(unittest.TestCase):
             time.sleep(0.05)
         self.fail("the source does not listen")
 
+    def start(self, *arguments, stdout=subprocess.PIPE):
+        """The example."""
+        joined = subprocess.Popen([sys.executable, os.environ["TESTED_EXAMPLE"], *arguments], stdout=stdout,
+                                  stderr=subprocess.PIPE)
+        self.addCleanup(joined.__exit__, None, None, None)
+        self.addCleanup(joined.kill)
+        return joined
+
+    def fetched(self, data, *arguments):
+        """What the example writes, of a source with this input."""
+        joined = self.start("127.0.0.1", self.source(data, *arguments)[1])
+        out, said = joined.communicate(timeout=50)
+        self.assertEqual((joined.returncode, said), (0, b""))
+        return out
+
+    def ends(self, joined, text, timeout=50):
+        """With one line, and as a failure."""
+        said = joined.communicate(timeout=timeout)[1].decode()
+        self.assertRegex(said, text)
+        self.assertEqual((joined.returncode, said.count("\n")), (1, 1), said)
+
     def test_a_file(self):
         data = random.randbytes(1_000_003)
         self.assertTrue(self.fetched(data) == data)
@@ -47,6 +65,14 @@ class Joining(unittest.TestCase):
     def test_on_demand(self):
         data = random.randbytes(500_001)
         self.assertTrue(self.fetched(data, "--rate", "8M") == data)
+
+    def test_what_cannot_be_written(self):
+        reading, broken = os.pipe()
+        os.close(reading)
+        for file, text in (("/dev/full", "No space"), (broken, "Broken pipe")):
+            with open(file, "wb") as stdout:
+                port = self.source(random.randbytes(300_000))[1]
+                self.ends(self.start("127.0.0.1", port, stdout=stdout), "^join: cannot write: .*%s" % text)
 
 
 if __name__ == "__main__":

@@ -66,6 +66,11 @@ class Viewer(own_transport.Peer):
             self.start(stream.options())
         super().opened(link, now_us)
 
+    def hear(self, event, now_us):
+        super().hear(event, now_us)
+        if event.kind == weft.EventKind.NEIGHBOUR_LOST and not self.link:
+            self.end("the source is lost: %s" % event.reason.name)
+
     def lost(self, event):
         super().lost(event)
         if not self.link:

@@ -74,6 +74,22 @@ class Joining(unittest.TestCase):
                 port = self.source(random.randbytes(300_000))[1]
                 self.ends(self.start("127.0.0.1", port, stdout=stdout), "^join: cannot write: .*%s" % text)
 
+    def test_a_source_that_dies(self):
+        source, port = self.source(random.randbytes(3_000_000), "--upload", "2M")
+        joined = self.start("127.0.0.1", port)
+        self.assertTrue(joined.stdout.read(1), "it wrote nothing")
+        source.kill()
+        self.ends(joined, "^join: the source is lost: SILENT$")
+
+    def test_a_source_that_is_full(self):
+        port = self.source(random.randbytes(3_000_000), "--upload", "2M", "--neighbours", "1")[1]
+        three = [self.start("127.0.0.1", port) for _ in range(3)]  # it takes two, and has enough for ten seconds
+        until = time.monotonic() + 30
+        while all(joined.poll() is None for joined in three):
+            self.assertLess(time.monotonic(), until, "nobody ended")
+            time.sleep(0.01)
+        self.ends(next(joined for joined in three if joined.poll() is not None), "^join: the source is lost: FULL$")
+
 
 if __name__ == "__main__":
     SEED = int(os.environ.get("WEFT_TEST_SEED", "0"), 0) or random.randrange(1 << 48)

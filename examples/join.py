@@ -9,6 +9,7 @@ It knows nobody but that source, and believes that it is one.
 
 import asyncio
 import os
+import socket
 import struct
 import sys
 import typing
@@ -57,14 +58,23 @@ class Viewer(own_transport.Peer):
 
     def opened(self, link, now_us):
         if not self.engine:
-            blob = self.sessions.peer(link).blob
-            stream = Stream(*BLOB.unpack(blob)) if len(blob) == BLOB.size else Stream()
-            if stream.role not in (PEER, SOURCE):
-                self.end("there is no stream at that address")
-                return
+            self.learn(self.sessions.peer(link).blob)
+        if self.engine:
+            super().opened(link, now_us)
+
+    def learn(self, blob):
+        """Begins with the stream that it tells of."""
+        stream = Stream(*BLOB.unpack(blob)) if len(blob) == BLOB.size else Stream()
+        if blob and blob[0] != Stream().version:
+            self.end("another version of the peer is at that address: %d" % blob[0])
+        elif stream.role not in (PEER, SOURCE):
+            self.end("there is no stream at that address")
+        else:
+            try:
+                self.start(stream.options())
+            except (ValueError, weft.Error) as error:
+                self.end("the stream at that address is of no known kind: %s" % error)
             self.sessions.set_blob(BLOB.pack(*stream._replace(role=PEER)))
-            self.start(stream.options())
-        super().opened(link, now_us)
 
     def hear(self, event, now_us):
         super().hear(event, now_us)
@@ -99,9 +109,11 @@ class Viewer(own_transport.Peer):
             self.done.set()
 
 
-async def watch(context, address):
+async def watch(context, host, port):
     """Why it ended too early, or None."""
     viewer = Viewer(context)
+    found = await viewer.loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
+    address = min(found, key=lambda one: one[0] != socket.AF_INET)[4]  # IPv4 first, as `weft peer` has it
     local = "::" if ":" in address[0] else "0.0.0.0"
     await viewer.loop.create_datagram_endpoint(lambda: viewer, local_addr=(local, 0))
     viewer.connect(address)
@@ -114,8 +126,13 @@ async def watch(context, address):
 
 
 def main():
-    with weft.Context() as context:
-        why = asyncio.run(watch(context, (sys.argv[1], int(sys.argv[2]))))
+    if len(sys.argv) != 3 or not (sys.argv[2].isdecimal() and 0 < int(sys.argv[2]) < 1 << 16):
+        sys.exit("usage: join.py ADDRESS PORT")
+    try:
+        with weft.Context() as context:
+            why = asyncio.run(watch(context, sys.argv[1], int(sys.argv[2])))
+    except (OSError, UnicodeError) as error:  # of the address
+        why = "%s: %s" % (sys.argv[1], error)
     if why:
         sys.exit("join: %s" % why)
 

@@ -7,6 +7,7 @@ a signed stream along. One datagram in ten is lost. Prints nothing but the outco
 """
 
 import asyncio
+import contextlib
 import random
 import sys
 
@@ -51,33 +52,35 @@ class Peer(asyncio.DatagramProtocol):
         self.turn()
 
     def datagram_received(self, data, addr):
-        try:
-            sealed = self.sessions.input(addr, data, self.now_us())
-            if sealed is not None and sealed[0] in self.neighbour:
-                self.engine.input(self.neighbour[sealed[0]], sealed[1], self.now_us())
-        except weft.Error:
-            pass  # refused, which the statistics count; anybody can send anything
+        now_us, sealed = self.now_us(), None
+        with contextlib.suppress(weft.Error):  # refused, which the statistics count; anybody can send anything
+            sealed = self.sessions.input(addr, data, now_us)
+        self.hear_sessions(now_us)  # it may have opened the one that it came by
+        if sealed is not None and sealed[0] in self.neighbour:
+            with contextlib.suppress(weft.Error):
+                self.engine.input(self.neighbour[sealed[0]], sealed[1], now_us)
         self.turn()
 
     def turn(self):
-        """After anything went in, or in time: events, what is to be read, datagrams, and when to come again."""
-        now_us = self.now_us()
+        """After anything went in, or in time; whatever it comes to, it comes again."""
+        try:
+            self.act(self.now_us())
+        finally:
+            self.come_again()
+
+    def act(self, now_us):
+        """Events, what is to be read, and datagrams."""
         if self.engine:
             self.engine.tick(now_us)
             for event in self.engine.events():
                 self.hear(event, now_us)
         self.sessions.tick(now_us)
-        for event in self.sessions.events():
-            if event.kind == weft.SessionEventKind.OPENED:
-                self.opened(event.link, now_us)
-            else:
-                self.lost(event)
+        self.hear_sessions(now_us)
         if self.engine:
             self.feed_or_drink(now_us)
             self.send_bursts(now_us)
         for address, datagram in self.sessions.output():
             self.send(datagram, address)
-        self.come_again()
 
     def hear(self, event, now_us):
         if event.kind == weft.EventKind.NEIGHBOUR_OPEN:
@@ -89,10 +92,22 @@ class Peer(asyncio.DatagramProtocol):
             del self.neighbour[link]
             self.sessions.close_link(link, now_us)
 
+    def hear_sessions(self, now_us):
+        for event in self.sessions.events():
+            if event.kind == weft.SessionEventKind.OPENED:
+                self.opened(event.link, now_us)
+            else:
+                self.lost(event)
+
     def opened(self, link, now_us):
         peer = self.sessions.peer(link)
-        number = self.engine.add_neighbour(now_us, is_source=peer.public_key == self.source_key,
-                                           dialled=peer.initiated)
+        try:
+            number = self.engine.add_neighbour(now_us, is_source=peer.public_key == self.source_key,
+                                               dialled=peer.initiated)
+        except weft.Error:  # there is no room: tell so, or it would wait
+            self.seal_and_send(link, [self.engine.refusal()], now_us)
+            self.sessions.close_link(link, now_us)
+            return
         self.link[number], self.neighbour[link] = link, number
 
     def lost(self, event):
@@ -115,9 +130,12 @@ class Peer(asyncio.DatagramProtocol):
 
     def send_bursts(self, now_us):
         for burst in self.engine.output(now_us):
-            link = self.link[burst.neighbour]
-            for datagram in self.sessions.seal(link, burst.datagrams, now_us):
-                self.send(datagram, self.sessions.peer(link).address)
+            self.seal_and_send(self.link[burst.neighbour], burst.datagrams, now_us)
+
+    def seal_and_send(self, link, datagrams, now_us):
+        address = self.sessions.peer(link).address
+        for datagram in self.sessions.seal(link, datagrams, now_us):
+            self.send(datagram, address)
 
     def send(self, datagram, address):
         if random.random() >= self.loss:

@@ -147,6 +147,9 @@ class Meeting(unittest.TestCase):
         return join.BLOB.pack(*join.Stream(**{"role": join.SOURCE, "blocks": 8, "block_bytes": 1024, "stream": 1,
                                               **changed}))
 
+    def test_one_more_than_there_is_room_for(self):
+        self.assertEqual(self.ends(self.blob(), self.blob(), neighbours_max=1), [None, "the source is lost: FULL"])
+
     def test_streams_of_another_kind(self):
         for blob, text in ((self.blob(version=2), "another version.*: 2$"),
                            (self.blob(version=3) + b"more", "another version.*: 3$"),

@@ -280,6 +280,12 @@ class Callbacks(unittest.TestCase):
         return weft.Engine(self.context, weft.EngineOptions(stream=5, blocks=4, block_bytes=100, trust=trust),
                            source=source, key=key(), **own)
 
+    def signing_when_made(self, sign):
+        """A source that signs its stream's end while it is made."""
+        return weft.Engine(self.context, weft.EngineOptions(
+            stream=5, blocks=4, block_bytes=100, mode=weft.Mode.VOD, rate_bits_per_s=1000,
+            trust=weft.Trust(verify=None, sign=sign)), source=True, stream_bytes=1000)
+
     def pair(self, sign, verify):
         network = Network()
         network.add(self.engine(weft.Trust(verify=None, sign=sign)))
@@ -339,10 +345,8 @@ class Callbacks(unittest.TestCase):
             self.engine(weft.Trust(verify=None, sign=lambda text: b"abc")).put(bytes(400), 0)
         with self.assertRaises(TypeError):
             self.engine(weft.Trust(verify=None, sign=lambda: None)).put(bytes(400), 0)
-        with self.assertRaises(ZeroDivisionError):  # while it is made: it signs its stream's end
-            weft.Engine(self.context, weft.EngineOptions(
-                stream=5, blocks=4, block_bytes=100, mode=weft.Mode.VOD, rate_bits_per_s=1000,
-                trust=weft.Trust(verify=None, sign=lambda text: 1 / 0)), source=True, stream_bytes=1000)
+        with self.assertRaises(ZeroDivisionError):
+            self.signing_when_made(lambda text: 1 / 0)
 
     def test_they_must_not_use_what_has_called_them(self):
         holder = []
@@ -351,6 +355,8 @@ class Callbacks(unittest.TestCase):
             holder.append(self.engine(weft.Trust(verify=None, sign=lambda text, use=use: use())))
             with self.assertRaisesRegex(RuntimeError, "must not use what has called it"):
                 holder[0].put(bytes(400), 0)
+        with self.assertRaisesRegex(RuntimeError, "must not use what has called it"):  # nor what makes it
+            self.signing_when_made(lambda text: self.context.close())
         other = self.engine(None)
         own = self.engine(weft.Trust(verify=None, sign=lambda text: other.statistics and bytes(64)))
         own.put(bytes(400), 0)  # others may be used

@@ -193,6 +193,14 @@ class Serving(unittest.TestCase):
         with self.assertRaisesRegex(ZeroDivisionError, "division"):
             self.server(clock_us=lambda: 1 // 0)
 
+    def test_a_clock_must_not_close_what_makes_the_server(self):
+        other = weft.Context()
+        for context in (self.context, other):
+            with self.assertRaisesRegex(RuntimeError, "must not use what has called it"):
+                self.server(self.context, other, clock_us=context.close)
+        self.server(self.context, other).close()
+        other.close()
+
     def test_a_program_that_ends_with_one_open(self):
         program = """
 import weft

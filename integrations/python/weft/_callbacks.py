@@ -1,26 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Handles whose calls call Python back."""
 
-import threading
-
-from ._context import _Handle
-
-
-class _Turns:
-    """A lock as a handle's, which also refuses what a callback asks of the very handle that called it."""
-
-    def __init__(self):
-        self._lock = threading.RLock()
-        self.inside = False  # the library, which may call back
-
-    def __enter__(self):
-        self._lock.acquire()
-        if self.inside:
-            self._lock.release()
-            raise RuntimeError("a callback must not use what has called it")
-
-    def __exit__(self, *unused):
-        self._lock.release()
+from ._context import _Handle, _Turns
 
 
 class _Callbacks:

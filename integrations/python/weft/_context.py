@@ -61,6 +61,23 @@ def _address(thing):
     return address
 
 
+class _Turns:
+    """A lock as a handle's, which also refuses what a callback asks of the very thing that called it."""
+
+    def __init__(self):
+        self._lock = threading.RLock()
+        self.inside = False  # the library, which may call back
+
+    def __enter__(self):
+        self._lock.acquire()
+        if self.inside:
+            self._lock.release()
+            raise RuntimeError("a callback must not use what has called it")
+
+    def __exit__(self, *unused):
+        self._lock.release()
+
+
 class _Handle:
     """Something of the library's, freed by close(), with the object, or by its context's close().
 
@@ -184,12 +201,14 @@ class Context:
     @contextlib.contextmanager
     def _busy(self):
         """For a call on the context itself, which its close() waits for."""
-        call, lock = object(), threading.RLock()
+        call, lock = object(), _Turns()
         with lock:
             self._made[call] = None, lock
+            lock.inside = True
             try:
                 yield self._open()
             finally:
+                lock.inside = False
                 self._made.pop(call, None)
 
     def _keep(self, at, free, lock):

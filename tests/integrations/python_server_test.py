@@ -201,6 +201,26 @@ class Serving(unittest.TestCase):
         self.server(self.context, other).close()
         other.close()
 
+    def test_a_clock_must_not_use_its_server(self):  # in the server's threads, neither
+        for use in (lambda: server.close(), lambda: server.has(3, 5), lambda: self.context.close()):
+            ask = threading.Event()
+
+            def clock(use=use, ask=ask):
+                if ask.is_set():
+                    ask.clear()
+                    use()
+                return now_us()
+
+            server = self.server(clock_us=clock)
+            server.push(self.shape, self.data, 0, FAR_US)
+            server.request([(3, 5, 1, 5)], 0)
+            ask.set()
+            with self.assertRaisesRegex(RuntimeError, "must not use what has called it"):
+                server.process(0)
+                select.select([server], [], [], 60)
+                server.close()
+            server.close()
+
     def test_a_program_that_ends_with_one_open(self):
         program = """
 import weft

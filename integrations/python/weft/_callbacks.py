@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Handles whose calls call Python back."""
 
+import threading
+
 from ._context import _Handle, _Turns
 
 
@@ -13,17 +15,22 @@ class _Callbacks:
 
     def __init__(self):
         self._held = []
-        self._raised = []  # shared with the functions, which know nothing else of this object: no cycle
+        # Shared with the functions, which know nothing else of this object: no cycle.
+        self._raised, self.callers = [], set()
 
     def make(self, kind, function, result=bool):
-        raised = self._raised
+        raised, callers = self._raised, self.callers
 
         def call(*arguments):
+            thread = threading.get_ident()
+            callers.add(thread)
             try:
                 return result() if raised else result(function(*arguments))
             except BaseException as error:
                 raised.append(error)
                 return result()
+            finally:
+                callers.discard(thread)
 
         self._held.append(kind(call))
         return self._held[-1]
@@ -40,8 +47,8 @@ class _CalledBack(_Handle):
 
     def __init__(self, context):
         super().__init__(context)
-        self._lock = _Turns()
         self._callbacks = _Callbacks()
+        self._lock = _Turns(self._callbacks.callers)
 
     def _run(self, call, *arguments):
         with self._lock:

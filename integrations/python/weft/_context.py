@@ -64,14 +64,19 @@ def _address(thing):
 class _Turns:
     """A lock as a handle's, which also refuses what a callback asks of the very thing that called it."""
 
-    def __init__(self):
+    def __init__(self, callers=()):
         self._lock = threading.RLock()
+        self._callers = callers  # threads in a callback: the library's own, too, which hold no lock
         self.inside = False  # the library, which may call back
 
     def __enter__(self):
-        self._lock.acquire()
-        if self.inside:
-            self._lock.release()
+        refused = threading.get_ident() in self._callers
+        if not refused:
+            self._lock.acquire()
+            refused = self.inside
+            if refused:
+                self._lock.release()
+        if refused:
             raise RuntimeError("a callback must not use what has called it")
 
     def __exit__(self, *unused):
@@ -98,8 +103,8 @@ class _Handle:
 
     def close(self):
         """Frees it; further calls on it are errors."""
-        at, self._at = self._at, None
-        self._context._let_go(at, self._lock)
+        self._context._let_go(self._at, self._lock)  # calls that are waiting find that it is gone
+        self._at = None
 
     def __del__(self):
         if getattr(self, "_at", None):

@@ -132,8 +132,14 @@ _servers = weakref.WeakSet()
 @atexit.register
 def _stop():
     """While the interpreter still answers their threads, which ask it for the time."""
+    raised = []
     for server in list(_servers):
-        server.close()
+        try:
+            server.close()
+        except BaseException as error:  # the others would have it wait for ever
+            raised.append(error)
+    if raised:
+        raise raised[0]
 
 
 class Server(_CalledBack):

@@ -259,6 +259,26 @@ for server in servers:
         returncode, said = self.ended(program)
         self.assertEqual((returncode, said.count("ZeroDivisionError: ")), (0, 1), said)  # a server left open has its own
 
+    def test_a_fork_frees_nothing_of_its_parents(self):  # whose threads it lacks
+        program = """
+import os
+import signal
+import weft
+
+context = weft.Context(threads=2)
+server = weft.Server([context, weft.Context()])
+child = os.fork()
+signal.alarm(50)
+if child == 0:
+    {}
+    own = weft.Context(threads=2)
+    weft.Server([own])
+else:
+    raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+        for first in ("pass", "server.close()", "context.close()", "del server, context"):
+            self.assertEqual(self.ended(program.format(first)), (0, ""), first)
+
     def ended(self, program):
         """How, and what it said."""
         ended = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, check=False, timeout=60)

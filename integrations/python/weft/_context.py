@@ -3,6 +3,7 @@
 
 import contextlib
 import ctypes
+import os
 import threading
 
 from ._declarations import _BackendInfo, _c, _ContextOptions, _whole, OK
@@ -160,8 +161,9 @@ class Context:
     """
 
     def __init__(self, backend=None, threads=1, device=0):
-        self._made = {}  # address: what frees it, or the name of that, and its lock, in order of making
-        self._at = None
+        # address: what frees it, or the name of that, its lock, and its process, in order of making
+        self._made = {}
+        self._at, self._process = None, os.getpid()
         at = ctypes.c_void_p()
         options = _ContextOptions(backend=backend.encode() if backend else None,
                                   threads=_whole("threads", threads), device=_whole("device", device))
@@ -177,12 +179,12 @@ class Context:
         at, self._at = self._at, None  # nothing is begun from here on
         try:
             while self._made:  # again for what was being made meanwhile
-                for made, (_, lock) in reversed(list(self._made.items())):
+                for made, (_, lock, _) in reversed(list(self._made.items())):
                     self._let_go(made, lock)
         except BaseException:
             self._at = at  # such as a callback's of one of them: to be closed later
             raise
-        if at and _c is not None:  # None: the interpreter is ending
+        if at and self._may_free(self._process):
             _c.weft_ctx_free(at)
 
     def __del__(self):
@@ -208,7 +210,7 @@ class Context:
         """For a call on the context itself, which its close() waits for."""
         call, lock = object(), _Turns()
         with lock:
-            self._made[call] = None, lock
+            self._note(call, None, lock)
             lock.inside = True
             try:
                 yield self._open()
@@ -216,28 +218,40 @@ class Context:
                 lock.inside = False
                 self._made.pop(call, None)
 
+    @staticmethod
+    def _may_free(process):
+        """A fork lacks the threads that freeing waits for, and whoever had a lock."""
+        return _c is not None and process == os.getpid()  # None: the interpreter is ending
+
+    def _note(self, key, free, lock):
+        self._made[key] = free, lock, os.getpid()
+
     def _keep(self, at, free, lock):
-        self._made[at.value] = free, lock
+        self._note(at.value, free, lock)
         return at.value
 
     def _keeps(self, at, lock):
         """Whether it is there yet: what has its address may be another by now, which has another lock."""
-        return self._made.get(at, (None, None))[1] is lock
+        return self._made.get(at, (None, None, None))[1] is lock
 
     def _let_go(self, at, lock):
-        if not self._keeps(at, lock):
+        _, kept_by, process = self._made.get(at, (None, None, None))
+        if kept_by is not lock:
+            return
+        if not self._may_free(process):
+            self._made.pop(at, None)
             return
         with lock:
             if not self._keeps(at, lock):  # another thread was first
                 return
             # Its address may be another's as soon as it is free; close() is to wait for the freeing.
             freeing = object()
-            self._made[freeing] = None, lock
-            free, _ = self._made.pop(at)
+            self._note(freeing, None, lock)
+            free, _, _ = self._made.pop(at)
             try:
                 if callable(free):
                     free(at)
-                elif free and _c is not None:
+                elif free:
                     getattr(_c, free)(at)
             finally:
                 self._made.pop(freeing, None)

@@ -179,7 +179,7 @@ class Server(_CalledBack):
         first, lock = self._context, self._lock
         for context in set(contexts) - {first}:
             mark = object()
-            context._made[mark] = (lambda _: first._let_go(at, lock)), lock
+            context._note(mark, lambda _: first._let_go(at, lock), lock)
             self._others.append((context, mark))
 
     def close(self):

@@ -420,6 +420,8 @@ class Mistakes(unittest.TestCase):
                 (lambda: weft.Context(backend="abacus"), weft.Error, "backend abacus"),
                 (lambda: weft.Code(self.context, "nonesuch", 4, 2), weft.Error, "no code nonesuch, but .*cauchy"),
                 (lambda: weft.Code(self.context, "cauchy", 200, 100), weft.Error, "k = 200, m = 100"),
+                (lambda: weft.Code(self.context, "cauchy_good:w=4:packet=512", 15, 4), weft.Error,
+                 "cauchy_good:w=4:packet=512 with k = 15, m = 4"),
                 (lambda: weft.Encoder(self.shape, self.context, b"x"), TypeError, "made from a Context"),
                 (lambda: weft.Decoder(self.context, (1, 1, 4, 100)), TypeError, "SegmentId"),
                 (lambda: weft.Encoder(self.context, self.shape, strided), ValueError, "one after the other"),

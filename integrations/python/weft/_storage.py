@@ -26,7 +26,7 @@ class Code(_Handle):
         known = [*self.names(), "matrix"]
         with context._busy() as of:
             _check(_c.weft_code_new(of, ctypes.byref(options), ctypes.byref(at)),
-                   "%s with k = %d, m = %d" % (name, k, m) if name in known
+                   "%s with k = %d, m = %d" % (name, k, m) if name.partition(":")[0] in known
                    else "there is no code %s, but %s" % (name, ", ".join(known)))
             self._take(at, "weft_code_free")
 

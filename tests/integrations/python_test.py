@@ -422,6 +422,7 @@ class Mistakes(unittest.TestCase):
                 (lambda: weft.Code(self.context, "cauchy", 200, 100), weft.Error, "k = 200, m = 100"),
                 (lambda: weft.Code(self.context, "cauchy_good:w=4:packet=512", 15, 4), weft.Error,
                  "cauchy_good:w=4:packet=512 with k = 15, m = 4"),
+                (lambda: code.encode([b"a", None]), ValueError, "data shard 1 is None"),
                 (lambda: weft.Encoder(self.shape, self.context, b"x"), TypeError, "made from a Context"),
                 (lambda: weft.Decoder(self.context, (1, 1, 4, 100)), TypeError, "SegmentId"),
                 (lambda: weft.Encoder(self.context, self.shape, strided), ValueError, "one after the other"),
@@ -527,6 +528,18 @@ class Storage(unittest.TestCase):
         lacking[2] = whole[2]
         with self.assertRaisesRegex(ValueError, "lack the same shards"):
             code.recover_stripes(lacking)
+
+    def test_what_is_wanted_is_lost(self):
+        code = weft.Code(self.context, "cauchy", 3, 2)
+        data = [some_bytes(64) for _ in range(3)]
+        whole = data + code.encode(data)
+        shards = [None, *whole[1:4], None]
+        for wanted in ([9], [-1], [1], [0, 0], [0, 4, 0]):
+            with self.assertRaisesRegex(ValueError, "wanted are ids among the lost"):
+                code.recover(shards, wanted)
+        for wanted in ([4, 0], iter([0, 4])):
+            self.assertEqual(code.recover(shards, wanted), whole)
+        self.assertEqual(code.recover(shards, []), shards)
 
     def test_a_matrix_of_ones_own(self):
         rows = bytes([1, 1, 0, 0, 0, 0, 1, 1, 1, 2, 3, 4])

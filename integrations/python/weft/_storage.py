@@ -63,6 +63,9 @@ class Code(_Handle):
         for data in stripes:
             if len(data) != self.k:
                 raise ValueError("%d data shards, not %d" % (self.k, len(data)))
+            for i, shard in enumerate(data):
+                if shard is None:
+                    raise ValueError("data shard %d is None" % i)
             size = _length(data[0])
             made.append([bytearray(self.parity_bytes(size)) for _ in range(self.m)])
             if size and self.m:
@@ -99,8 +102,10 @@ class Code(_Handle):
         if not stripes:
             return made
         lost = [i for i, shard in enumerate(stripes[0]) if shard is None]
-        erasures = self._erasures(lost, wanted)
         outputs = lost if wanted is None else list(wanted)
+        if len(set(outputs)) < len(outputs) or not set(outputs) <= set(lost):
+            raise ValueError("wanted are ids among the lost, each once: of %s not %s" % (lost, outputs))
+        erasures = self._erasures(lost, wanted if wanted is None else outputs)
         for shards in stripes:
             if [i for i, shard in enumerate(shards) if shard is None] != lost:
                 raise ValueError("stripes that lack the same shards can be recovered together, and no others")

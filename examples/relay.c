@@ -47,26 +47,41 @@ static weft_status open_relay(scene *s) {
   return WEFT_OK;
 }
 
-// A burst of datagrams of any segments; one in five is lost.
+// A burst of datagrams of any segments; one in five is lost, one in 16 damaged on its way.
 static weft_status receive(scene *s, size_t *count) {
   for (*count = 0; *count < BURST;) {
     size_t bytes;
     uint8_t *datagram = s->in + *count * s->datagram_bytes;
     WEFT_TRY(weft_encoder_next(s->source[rand() % SEGMENTS], datagram, s->datagram_bytes, &bytes));
+    if (rand() % 16 == 0)
+      datagram[rand() % WEFT_WIRE_HEADER_BYTES] ^= 0x80;
     *count += rand() % 5 != 0;
   }
   return WEFT_OK;
 }
 
-// All that arrived, in one call.
+// Whether it is a packet that has a place here: anybody can send anything.
+static bool parse(const scene *s, const uint8_t *datagram, weft_packet *packet) {
+  return weft_packet_parse(datagram, s->datagram_bytes, packet) == WEFT_OK &&
+         packet->id.segment < SEGMENTS;
+}
+
+// All that arrived, in one call; what cannot be used is passed over.
 static weft_status take(scene *s, size_t count) {
   weft_arrival arrivals[BURST];
+  size_t taken = 0;
   for (size_t i = 0; i < count; i++) {
-    weft_packet *packet = &arrivals[i].packet;
-    WEFT_TRY(weft_packet_parse(s->in + i * s->datagram_bytes, s->datagram_bytes, packet));
-    arrivals[i].decoder = s->relay[packet->id.segment];
+    weft_packet *packet = &arrivals[taken].packet;
+    if (parse(s, s->in + i * s->datagram_bytes, packet))
+      arrivals[taken++].decoder = s->relay[packet->id.segment];
   }
-  return weft_decoders_add(arrivals, count, s->received, s->queue);
+  WEFT_TRY(weft_decoders_add(arrivals, taken, s->received, s->queue));
+  for (size_t i = 0; i < taken; i++) { // foreign: of another stream
+    const weft_status added = arrivals[i].status;
+    if (added != WEFT_DEPENDENT && added != WEFT_E_FOREIGN)
+      WEFT_TRY(added);
+  }
+  return WEFT_OK;
 }
 
 // FRESH packets of every segment of which something is known, in one product.
@@ -105,9 +120,9 @@ static weft_status recode(scene *s, size_t *count) {
 
 static weft_status deliver(scene *s, size_t count, size_t *complete) {
   for (size_t i = 0; i < count * FRESH; i++) {
-    const uint8_t *datagram = s->out + i * s->datagram_bytes;
     weft_packet packet;
-    WEFT_TRY(weft_packet_parse(datagram, s->datagram_bytes, &packet));
+    if (!parse(s, s->out + i * s->datagram_bytes, &packet))
+      return WEFT_E_MALFORMED; // the relay is our own
     const weft_status added = weft_decoder_add(s->sink[packet.id.segment], &packet);
     if (added != WEFT_DEPENDENT)
       WEFT_TRY(added);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A UDP source that embeds weft's coder: streams one file to every client that joins, paced.
-//   streaming_server FILE PORT [KBPS]
+//   streaming_server FILE PORT [KBPS]      KBPS: kbit/s to each client, 768 unless said
 // From a client: 'J' joins; 'N' and a segment number (u64, big-endian) says that one is decoded.
 // To a client: the file's bytes (u64, big-endian) answer a join; then datagrams of docs/wire.md. A
 // client that is silent for ten seconds is dropped.
@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <endian.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -74,6 +75,11 @@ static void hear(int udp, size_t file_bytes, int64_t now) {
   }
 }
 
+// Where memory cannot be had, the rest waits for the next tick.
+static weft_status or_later(weft_status status) {
+  return status == WEFT_E_NOMEM ? WEFT_OK : status;
+}
+
 // Asks for what each client's rate allows since the last tick, making segments available on demand.
 static weft_status pace(weft_server *server, const uint8_t *file, size_t file_bytes, int64_t kbps,
                         int64_t elapsed_us, int64_t now) {
@@ -91,12 +97,12 @@ static weft_status pace(weft_server *server, const uint8_t *file, size_t file_by
     const weft_segment_id id = {1, c->segment, BLOCKS, BLOCK_BYTES};
     const size_t bytes = file_bytes - at < SEGMENT_BYTES ? file_bytes - at : SEGMENT_BYTES;
     if (!weft_server_has(server, id.stream, id.segment))
-      WEFT_TRY(weft_server_push(server, &id, file + at, bytes, now, now + LIFETIME_US));
+      WEFT_TRY(or_later(weft_server_push(server, &id, file + at, bytes, now, now + LIFETIME_US)));
     const weft_server_request want = {id.stream, id.segment, (uint64_t)(c - clients), packets};
     size_t accepted = 0;
-    (void)weft_server_request_many(server, &want, 1, now, &accepted); // expired: on the next tick
+    (void)weft_server_request_many(server, &want, 1, now, &accepted); // not there: on the next tick
   }
-  return weft_server_process(server, now);
+  return or_later(weft_server_process(server, now));
 }
 
 static void send_ready(weft_server *server, int udp) {
@@ -112,28 +118,53 @@ static void send_ready(weft_server *server, int udp) {
   }
 }
 
-int main(int argc, char **argv) {
+// -1: there is no whole number from 1 to `most`.
+static long number(const char *text, long most) {
+  char *end;
+  const long value = strtol(text, &end, 10);
+  return *text && !*end && value >= 1 && value <= most ? value : -1;
+}
+
+static void complain(const char *about) {
+  fprintf(stderr, "streaming_server: %s: %s\n", about, strerror(errno));
+}
+
+// Its bytes, or NULL.
+static const uint8_t *map_file(const char *path, size_t *bytes) {
   struct stat info;
-  const struct sockaddr_in here = {.sin_family = AF_INET,
-                                   .sin_port = htons((uint16_t)(argc > 2 ? atoi(argv[2]) : 0))};
-  const int fd = argc > 2 ? open(argv[1], O_RDONLY) : -1;
-  const int udp = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
-  if (fd < 0 || fstat(fd, &info) != 0 || info.st_size == 0 ||
-      bind(udp, (const struct sockaddr *)&here, sizeof here) != 0) {
-    fprintf(stderr, "usage: streaming_server FILE PORT [KBPS]\n");
-    return 2;
+  const int fd = open(path, O_RDONLY);
+  if (fd < 0 || fstat(fd, &info) != 0) {
+    complain(path);
+    return NULL;
   }
-  const size_t bytes = (size_t)info.st_size;
-  const uint8_t *file = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-  signal(SIGINT, stop);
-  signal(SIGTERM, stop);
+  if (!S_ISREG(info.st_mode) || info.st_size == 0) {
+    fprintf(stderr, "streaming_server: %s: no file, or an empty one\n", path);
+    return NULL;
+  }
+  *bytes = (size_t)info.st_size;
+  const void *file = mmap(NULL, *bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (file != MAP_FAILED)
+    return file;
+  complain(path);
+  return NULL;
+}
+
+static int open_port(const char *text, uint16_t port) {
+  const struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons(port)};
+  const int udp = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+  if (udp >= 0 && bind(udp, (const struct sockaddr *)&here, sizeof here) == 0)
+    return udp;
+  complain(text);
+  return -1;
+}
+
+static weft_status serve(int udp, const uint8_t *file, size_t bytes, int64_t kbps) {
   weft_ctx *ctx = NULL;
   weft_server *server = NULL;
-  weft_status status = file != MAP_FAILED ? weft_ctx_new(&ctx, NULL) : WEFT_E_NOMEM;
+  weft_status status = weft_ctx_new(&ctx, NULL);
   const weft_server_options how = {&ctx, 1, now_us, .gather_us = 1000, .fall_over = true};
   if (status == WEFT_OK)
     status = weft_server_new(&how, &server);
-  const int64_t kbps = argc > 3 ? atoi(argv[3]) : 768;
   for (int64_t last = now_us(NULL), now = last; status == WEFT_OK && !stopped; last = now) {
     struct pollfd fds[2] = {{udp, POLLIN, 0}, {weft_server_fd(server), POLLIN, 0}};
     poll(fds, 2, 1); // pacing comes sooner than weft_server_deadline()
@@ -142,9 +173,27 @@ int main(int argc, char **argv) {
     status = pace(server, file, bytes, kbps, now - last, now);
     send_ready(server, udp);
   }
-  if (status != WEFT_OK)
-    fprintf(stderr, "streaming_server: %s\n", weft_status_text(status));
   weft_server_free(server);
   weft_ctx_free(ctx);
+  return status;
+}
+
+int main(int argc, char **argv) {
+  const long port = argc > 2 ? number(argv[2], UINT16_MAX) : -1;
+  const long kbps = argc > 3 ? number(argv[3], 1000000) : 768;
+  if (port < 0 || kbps < 0 || argc > 4) {
+    fprintf(stderr, "usage: streaming_server FILE PORT [KBPS]\n");
+    return 2;
+  }
+  size_t bytes;
+  const uint8_t *file = map_file(argv[1], &bytes);
+  const int udp = file ? open_port(argv[2], (uint16_t)port) : -1;
+  if (udp < 0)
+    return 1;
+  signal(SIGINT, stop);
+  signal(SIGTERM, stop);
+  const weft_status status = serve(udp, file, bytes, kbps);
+  if (status != WEFT_OK)
+    fprintf(stderr, "streaming_server: %s\n", weft_status_text(status));
   return status == WEFT_OK ? 0 : 1;
 }

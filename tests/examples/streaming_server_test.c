@@ -173,6 +173,52 @@ START_TEST(sixteen_paced_clients_decode_the_file) {
 }
 END_TEST
 
+// How it ends with these arguments, and what it says; not later than in ten seconds.
+static void expect_end(int status, const char *text, const char *file, const char *port,
+                       const char *kbps) {
+  int ends[2], state = 0;
+  char said[512] = "";
+  ck_assert_int_eq(pipe(ends), 0);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    alarm(10);
+    execl(server_path, server_path, file, port, kbps, (char *)NULL);
+    _exit(127);
+  }
+  close(ends[1]);
+  for (ssize_t got, at = 0; (got = read(ends[0], said + at, sizeof said - 1 - (size_t)at)) > 0;)
+    at += got;
+  close(ends[0]);
+  ck_assert_int_eq(waitpid(pid, &state, 0), pid);
+  ck_assert_msg(WIFEXITED(state) && WEXITSTATUS(state) == status && strstr(said, text),
+                "%s %s %s: state %#x and \"%s\", not %d and \"%s\"", file, port, kbps, state, said,
+                status, text);
+}
+
+START_TEST(what_cannot_be_served_is_named) {
+  struct sockaddr_in here = {.sin_family = AF_INET};
+  socklen_t size = sizeof here;
+  char taken[8];
+  const int other = socket(AF_INET, SOCK_DGRAM, 0);
+  ck_assert_int_eq(bind(other, (struct sockaddr *)&here, size), 0);
+  ck_assert_int_eq(getsockname(other, (struct sockaddr *)&here, &size), 0);
+  snprintf(taken, sizeof taken, "%u", ntohs(here.sin_port));
+  static const char *const wrong[][2] = {{"0", "768"},        {"65536", "768"},
+                                         {"-1", "768"},       {"70o", "768"},
+                                         {"", "768"},         {"7000", "abc"},
+                                         {"7000", "-5"},      {"7000", "0"},
+                                         {"7000", "1000001"}, {"7000", "99999999999999999999"}};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    expect_end(2, "usage: streaming_server FILE PORT", server_path, wrong[i][0], wrong[i][1]);
+  expect_end(1, "/none: No such file", "/none", taken, "768");
+  expect_end(1, "/dev: no file, or an empty one", "/dev", taken, "768");
+  expect_end(1, "/dev/null: no file, or an empty one", "/dev/null", taken, "768");
+  expect_end(1, "Address already in use", server_path, taken, "768");
+  close(other);
+}
+END_TEST
+
 int main(int argc, char **argv) {
   if (argc != 2) {
     fprintf(stderr, "usage: streaming_server_test PATH-OF-STREAMING-SERVER\n");
@@ -182,6 +228,7 @@ int main(int argc, char **argv) {
   Suite *suite = suite_create("streaming_server");
   TCase *tests = tcase_create("streaming_server");
   tcase_add_test(tests, sixteen_paced_clients_decode_the_file);
+  tcase_add_test(tests, what_cannot_be_served_is_named);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

@@ -44,15 +44,15 @@ enum {
 #define FEW_PAST_CACHE ((size_t)(__builtin_cpu_is("amdfam19h") ? 12 : 4) << 20)
 // What an entry of a matrix takes beside steps (weft_host_kernel.entry), as was measured.
 #define FEW_ENTRIES                                                                                \
-  (__builtin_cpu_is("amdfam19h") ? (few_entries){11, 10, 10, 11}                                   \
-   : __builtin_cpu_is("amd")     ? (few_entries){8, 7, 5, 8}                                       \
-                                 : (few_entries){8, 9, 7, 8})
+  (__builtin_cpu_is("amdfam19h") ? (few_entries){11, 8, 10, 10, 11}                                \
+   : __builtin_cpu_is("amd")     ? (few_entries){8, 8, 7, 5, 8}                                    \
+                                 : (few_entries){8, 8, 9, 7, 8})
 #endif
 
-// An entry's weight among few rows; with copied sources that fit a near cache, and that do not,
-// which slows some cores' steps more; and among more rows than that.
+// An entry's weight among few rows, also of few sources that fit no near cache; with copied sources
+// that fit one, and that do not, which slows some cores' steps more; and among more rows than that.
 typedef struct few_entries {
-  uint8_t few, near, far, wide;
+  uint8_t few, few_far, near, far, wide;
 } few_entries;
 
 typedef struct few_work {
@@ -402,7 +402,12 @@ static void few_or_tile_panel(const weft_panel *p) {
 static size_t few_entry(size_t m, size_t k, size_t row_bytes) {
   const few_entries e = FEW_ENTRIES;
   const many_layout l = many_layout_of(m, k, FEW_GROUPED, row_bytes);
-  return m > FEW_ROWS ? e.wide : l.run == 0 ? e.few : l.far ? e.far : e.near;
+  const bool far = (m + k) * row_bytes > MANY_NEAR;
+  if (m > FEW_ROWS)
+    return e.wide;
+  if (l.run == 0)
+    return far && k <= FEW_AT_ONCE ? e.few_far : e.few;
+  return far ? e.far : e.near;
 }
 
 #endif

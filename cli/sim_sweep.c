@@ -32,6 +32,10 @@ static int read_axis(sim_sweep_state *s, const char *text) {
   // Each kind has figures of its own, which would not fit into one table.
   if (strcmp(weft_sim_key_at(key).name, "kind") == 0)
     return cli_error(NAME, CLI_USAGE, "--sweep: kind cannot be swept: sweep each kind by itself");
+  // An axis sets the seed of every run of a point: n runs would be one, n times.
+  if (s->seeds > 1 && strcmp(weft_sim_key_at(key).name, "seed") == 0)
+    return cli_error(NAME, CLI_USAGE,
+                     "--sweep: seed cannot be swept with --seeds, which counts it up itself");
   for (size_t i = 0; i < s->axis_count; i++)
     if (s->axes[i].key == key)
       return cli_error(NAME, CLI_USAGE, "--sweep: %s is given twice", weft_sim_key_at(key).name);

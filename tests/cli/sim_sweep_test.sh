@@ -78,6 +78,7 @@ PYTHON
 expect 1 "${sweep[@]}" --out spoilt
 says 'bytes came out wrong in run [0-9a-f]\{16\}$' err
 wrong 2 'kind cannot be swept' sim --sweep kind=swarm,store
+wrong 2 'seed cannot be swept with --seeds' sim --sweep seed=1,2 --seeds 3
 wrong 2 'loss is given twice' sim --sweep loss=0 --sweep loss=0.1
 wrong 2 "there is no key 'lass'" sim --sweep lass=0
 cat >sweep_page.py <<'PYTHON'

@@ -109,6 +109,8 @@ static const char *impossible(const weft_sim_parameters *p) {
 
 static const char *impossible_server(const weft_sim_parameters *p) {
   const double segment_us = (double)p->blocks * p->block_bytes * 8e6 / (double)p->rate_bits_per_s;
+  if (segment_us < 1)
+    return "a segment is shorter than 1 us (segment-blocks * block-bytes * 8 / rate)";
   if ((double)p->duration_us < 2 * segment_us)
     return "duration must be at least two segments";
   if (p->source_bits_per_s < p->rate_bits_per_s)

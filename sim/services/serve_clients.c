@@ -22,12 +22,6 @@ static weft_status begin(weft_sim_serving *s, uint32_t number, int64_t now_us) {
   const weft_decoder_options how = {.id = id};
   c->asked = 0;
   c->started_us = now_us;
-  // Due a lag after the segment was there, or the client.
-  const int64_t there_us = (int64_t)c->segment * s->segment_us;
-  const int64_t from_us =
-      there_us > s->model.arrive_us[number] ? there_us : s->model.arrive_us[number];
-  WEFT_TRY(weft_sim_agenda_put(&s->agenda, from_us + s->p->lag_us, WEFT_SIM_DUE, number,
-                               (uint32_t)c->segment));
   return weft_decoder_new(s->ctx, &how, &c->decoder);
 }
 
@@ -84,6 +78,14 @@ weft_status weft_sim_client_ask(weft_sim_serving *s, uint32_t number, int64_t no
                              WEFT_SIM_REQUEST, number, 0);
 }
 
+// On with the newest segment, without those before it. What was given up earlier is due by now,
+// unless the server dropped segments before their time.
+static void give_up(const weft_sim_serving *s, weft_sim_client *c, int64_t now_us) {
+  if ((int64_t)c->missed_end * s->segment_us + s->p->lag_us <= now_us)
+    c->missed = c->segment;
+  c->missed_end = c->segment = s->segments - 1;
+}
+
 weft_status weft_sim_client_request(weft_sim_serving *s, uint32_t number, int64_t now_us) {
   weft_sim_client *c = &s->clients[number];
   const weft_server_request want = {WEFT_SIM_SERVED_STREAM, c->segment, number, c->request};
@@ -94,7 +96,7 @@ weft_status weft_sim_client_request(weft_sim_serving *s, uint32_t number, int64_
   if (status == WEFT_E_FOREIGN) { // expired: the newest one then
     weft_decoder_free(c->decoder);
     c->decoder = NULL;
-    c->segment = s->segments - 1;
+    give_up(s, c, now_us);
     return weft_sim_agenda_put(&s->agenda, now_us, WEFT_SIM_ASK, number, 0);
   }
   WEFT_TRY(status);
@@ -106,7 +108,8 @@ void weft_sim_client_due(weft_sim_serving *s, uint32_t number, uint64_t segment,
   weft_sim_viewer *v = &s->out->viewers[number - 1];
   if (now_us >= s->model.leave_us[number])
     return;
-  const bool there = s->clients[number].segment > segment;
+  const weft_sim_client *c = &s->clients[number];
+  const bool there = c->segment > segment && !(segment >= c->missed && segment < c->missed_end);
   v->due++;
   v->in_time += there;
   v->skipped += !there;
@@ -121,5 +124,7 @@ weft_status weft_sim_client_join(weft_sim_serving *s, uint32_t number, int64_t n
   v->joined_us = now_us;
   c->rng.state = weft_sim_draw(s->p->seed, 200, number, 0);
   c->segment = s->segments ? s->segments - 1 : 0;
+  WEFT_TRY(weft_sim_agenda_put(&s->agenda, now_us + s->p->lag_us, WEFT_SIM_DUE, number,
+                               (uint32_t)c->segment));
   return weft_sim_client_ask(s, number, now_us);
 }

@@ -22,11 +22,15 @@ weft_status weft_sim_push_segment(weft_sim_serving *s, int64_t now_us) {
   weft_sim_fill_segment(s, s->segments++, s->data);
   WEFT_TRY(weft_server_push(s->server, &id, s->data, s->segment_bytes, now_us,
                             now_us + s->p->lag_us + 4 * s->segment_us));
-  for (uint32_t c = 1; c <= s->p->peers; c++)
+  for (uint32_t c = 1; c <= s->p->peers; c++) {
+    if (s->out->viewers[c - 1].came && now_us < s->model.leave_us[c])
+      WEFT_TRY(weft_sim_agenda_put(&s->agenda, now_us + s->p->lag_us, WEFT_SIM_DUE, c,
+                                   (uint32_t)(s->segments - 1)));
     if (s->clients[c].waiting) {
       s->clients[c].waiting = false;
       WEFT_TRY(weft_sim_agenda_put(&s->agenda, now_us, WEFT_SIM_ASK, c, 0));
     }
+  }
   const int64_t next_us = now_us + s->segment_us;
   return next_us <= s->p->duration_us
              ? weft_sim_agenda_put(&s->agenda, next_us, WEFT_SIM_NEW_SEGMENT, 0, 0)
@@ -52,6 +56,33 @@ static void note(double *values, size_t *count, size_t capacity, int64_t us) {
     values[(*count)++] = (double)us / 1000;
 }
 
+// At the client, or lost; after the run's end nobody sees it.
+static weft_status arrive(weft_sim_serving *s, const weft_server_packet *packet, bool lost,
+                          int64_t at_us) {
+  const uint32_t number = (uint32_t)packet->client;
+  const weft_sim_client *c = &s->clients[number];
+  weft_sim_totals *t = &s->out->result.totals;
+  const size_t wire = packet->bytes + s->p->overhead_bytes;
+  if (at_us > s->p->duration_us)
+    return WEFT_OK;
+  if (lost) {
+    t->lost_packets++;
+    weft_sim_second_of(s, at_us)->lost_bytes += wire;
+    return WEFT_OK;
+  }
+  if (packet->segment != c->segment || !c->decoder)
+    return WEFT_OK;
+  const weft_status status = weft_decoder_add_datagram(c->decoder, packet->datagram, packet->bytes);
+  if (status != WEFT_OK && status != WEFT_DEPENDENT)
+    return status;
+  s->out->viewers[number - 1].received_bytes += wire;
+  t->packets++;
+  t->peers.received_packets++;
+  t->peers.received_innovative += status == WEFT_OK;
+  t->peers.received_dependent += status == WEFT_DEPENDENT;
+  return WEFT_OK;
+}
+
 // One packet leaves: lost, or in the client's decoder, with the time when it will be there.
 static weft_status deliver(weft_sim_serving *s, const weft_server_packet *packet,
                            int64_t ready_us) {
@@ -63,29 +94,18 @@ static weft_status deliver(weft_sim_serving *s, const weft_server_packet *packet
   const weft_sim_class *class = &p->classes[weft_sim_class_of(&s->model, number)];
   const int64_t left_us = weft_sim_link_send(&s->up, p->source_bits_per_s, wire, ready_us);
   c->coming--;
-  t->source.sent_packets++;
-  t->source.sent_payload_bytes += p->block_bytes;
-  t->source.sent_header_bytes += header;
-  weft_sim_second_of(s, left_us)->source_bytes += wire;
+  if (left_us <= p->duration_us) { // not what still waits for the uplink when the run ends
+    t->source.sent_packets++;
+    t->source.sent_payload_bytes += p->block_bytes;
+    t->source.sent_header_bytes += header;
+    weft_sim_second_of(s, left_us)->source_bytes += wire;
+  }
   const bool lost = weft_sim_loses(p->loss, 1, NULL, &c->rng) |
                     weft_sim_loses(class->loss, class->burst, &c->bad, &c->rng);
   const int64_t at_us = weft_sim_link_send(&c->down, class->down_bits_per_s, wire,
                                            left_us + weft_sim_delay_us(&s->model, 0, number));
   c->last_us = at_us;
-  if (lost) {
-    t->lost_packets++;
-    weft_sim_second_of(s, at_us)->lost_bytes += wire;
-  } else if (packet->segment == c->segment && c->decoder) {
-    const weft_status status =
-        weft_decoder_add_datagram(c->decoder, packet->datagram, packet->bytes);
-    if (status != WEFT_OK && status != WEFT_DEPENDENT)
-      return status;
-    s->out->viewers[number - 1].received_bytes += wire;
-    t->packets++;
-    t->peers.received_packets++;
-    t->peers.received_innovative += status == WEFT_OK;
-    t->peers.received_dependent += status == WEFT_DEPENDENT;
-  }
+  WEFT_TRY(arrive(s, packet, lost, at_us));
   if (c->coming == 0) { // the last of what was asked for
     note(s->out->answers_ms, &s->out->answer_count, s->capacity, at_us - c->asked_us);
     return weft_sim_agenda_put(&s->agenda, at_us, WEFT_SIM_ASK, number, 0);
@@ -93,8 +113,11 @@ static weft_status deliver(weft_sim_serving *s, const weft_server_packet *packet
   return WEFT_OK;
 }
 
-// The lane codes from now on for so long, which may be in several seconds.
+// The lane codes from now on for so long, which may be in several seconds, and past the run's end.
 static void count_coding(weft_sim_serving *s, double us) {
+  const double left_us = (double)(s->p->duration_us - s->free_us);
+  us = fmin(us, fmax(left_us, 0));
+  s->busy_us += us;
   for (int64_t at_us = s->free_us; us > 0;) {
     const int64_t next_us = (at_us / 1000000 + 1) * 1000000;
     const double here_us = us < (double)(next_us - at_us) ? us : (double)(next_us - at_us);
@@ -111,7 +134,6 @@ static weft_status hand_out(weft_sim_serving *s, size_t count) {
     while (end < count && s->taken[end].lease == s->taken[i].lease)
       end++;
     const double us = (double)((end - i) * s->p->block_bytes) * 1e6 / s->rate;
-    s->busy_us += us;
     count_coding(s, us);
     s->free_us += (int64_t)llround(us);
     s->products++;

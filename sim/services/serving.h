@@ -27,10 +27,11 @@ enum {
 typedef struct weft_sim_client {
   weft_decoder *decoder;
   uint64_t segment;
-  uint32_t asked, coming;    // packets of this segment, all; asked for and still to be coded
-  uint32_t request;          // packets in the request under way
-  int64_t asked_us, last_us; // the request; the newest arrival that it had
-  int64_t started_us;        // of this segment
+  uint32_t asked, coming;      // packets of this segment, all; asked for and still to be coded
+  uint32_t request;            // packets in the request under way
+  int64_t asked_us, last_us;   // the request; the newest arrival that it had
+  int64_t started_us;          // of this segment
+  uint64_t missed, missed_end; // segments that were given up, as long as they are not due
   weft_sim_link down;
   weft_sim_rng rng;
   bool bad, waiting; // waiting: for a segment that is not there yet
@@ -60,6 +61,8 @@ typedef struct weft_sim_serving {
 
 // serve_lane.c
 void weft_sim_fill_segment(const weft_sim_serving *s, uint64_t segment, uint8_t *out);
+// A segment is due a lag after it was there, to all clients that are there then, or after the
+// client came, whether it is ever begun or not.
 weft_status weft_sim_push_segment(weft_sim_serving *s, int64_t now_us);
 weft_status weft_sim_plan_coding(weft_sim_serving *s, int64_t now_us);
 // Starts what is pending, if the lane rests.

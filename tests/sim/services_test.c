@@ -78,10 +78,64 @@ START_TEST(a_slow_server_is_late) {
       "ask-packets", "4",           NULL};
   const weft_sim_parameters p = sim_fixture_with("streaming-server", settings);
   weft_sim_service s = serve(&p, NULL);
-  EXPECT(s.result.totals.peers.in_time < s.result.totals.peers.due);
-  EXPECT(figure(&s, "coding_load") > 0.85);
+  const weft_sim_totals *t = &s.result.totals;
+  EXPECT(t->peers.in_time < t->peers.due);
+  EXPECT(figure(&s, "coding_load") > 0.85 && figure(&s, "coding_load") <= 1);
   EXPECT(figure(&s, "packets_per_product") > 4); // they gather
   weft_sim_service_clear(&s);
+}
+END_TEST
+
+// A server that codes a quarter of what is asked for has at most a quarter in time: what is given
+// up for the newest segment, or never begun, is due as well.
+START_TEST(an_overloaded_server_owes_what_it_does_not_serve) {
+  const char *const settings[] = {
+      "peers",       "10",          "duration", "60 s", "coding-rate", "20k", "segment-blocks",
+      "16",          "block-bytes", "512",      "rate", "64k",         "lag", "6 s",
+      "ask-packets", "4",           NULL};
+  const weft_sim_parameters p = sim_fixture_with("streaming-server", settings);
+  weft_sim_service s = serve(&p, NULL);
+  const weft_sim_totals *t = &s.result.totals;
+  const double segment_bytes = 16 * 512, segment_s = segment_bytes * 8 / 64e3;
+  // All that was there for a lag, of each client, give or take one where it came and one
+  // where the run ends.
+  EXPECT(fabs((double)t->peers.due - 10 * (60 - 6) / segment_s) <= 10 * 2);
+  EXPECT((double)t->peers.in_time <= 0.25 * (double)t->peers.due);
+  EXPECT((double)t->peers.in_time * segment_bytes <= (double)t->delivered_bytes);
+  EXPECT(t->peers.in_time + t->peers.skipped == t->peers.due);
+  weft_sim_service_clear(&s);
+}
+END_TEST
+
+// A lane and an uplink that are far behind when the run ends have worked all the time, not longer.
+START_TEST(a_run_ends_for_lane_and_uplink) {
+  const char *const lanes[] = {"coding-rate", "2k", "source-upload", "1G", NULL};
+  const char *const uplinks[] = {"coding-rate", "100M", "source-upload", "64k", NULL};
+  const char *const *const settings[] = {lanes, uplinks};
+  const char *const figures[] = {"coding_load", "uplink_load"};
+  for (size_t i = 0; i < 2; i++) {
+    const char *const common[] = {"peers", "20",          "duration",    "16 s", "segment-blocks",
+                                  "16",    "block-bytes", "512",         "rate", "64k",
+                                  "lag",   "2 s",         "ask-packets", "16",   NULL};
+    weft_sim_parameters p = sim_fixture_with("streaming-server", common);
+    char why[WEFT_SIM_TEXT];
+    for (const char *const *set = settings[i]; *set; set += 2)
+      EXPECT(weft_sim_set(&p, set[0], set[1], why));
+    weft_sim_service s = serve(&p, NULL);
+    EXPECT(figure(&s, figures[i]) > 0.9 && figure(&s, figures[i]) <= 1);
+    uint64_t sent = 0;
+    double busy_us = 0;
+    for (size_t second = 0; second < s.result.second_count; second++) {
+      sent += s.seconds[second].source_bytes;
+      busy_us += s.served[second].coding_us;
+    }
+    const weft_engine_statistics *source = &s.result.totals.source;
+    EXPECT(sent == source->sent_payload_bytes + source->sent_header_bytes +
+                       p.overhead_bytes * source->sent_packets);
+    EXPECT(fabs(busy_us - 16e6 * figure(&s, "coding_load")) < 1e3);
+    EXPECT(s.result.totals.peers.received_packets <= source->sent_packets);
+    weft_sim_service_clear(&s);
+  }
 }
 END_TEST
 
@@ -138,6 +192,8 @@ int main(void) {
   TCase *t = tcase_create("services");
   tcase_add_test(t, a_server_serves_everybody);
   tcase_add_test(t, a_slow_server_is_late);
+  tcase_add_test(t, an_overloaded_server_owes_what_it_does_not_serve);
+  tcase_add_test(t, a_run_ends_for_lane_and_uplink);
   tcase_add_test(t, a_store_reads_as_often_as_chance_allows);
   tcase_add_test(t, a_store_repairs_what_is_gone);
   suite_add_tcase(suite, t);

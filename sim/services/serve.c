@@ -79,7 +79,7 @@ static weft_status start(weft_sim_serving *s) {
   r->segment_us = s->segment_us;
   s->clients = calloc((size_t)p->peers + 1, sizeof *s->clients);
   s->data = malloc(2 * s->segment_bytes);
-  s->taken = calloc(WEFT_SIM_TAKE, sizeof *s->taken);
+  s->taken = calloc(2 * WEFT_SIM_TAKE, sizeof *s->taken); // a product that is not whole, and more
   s->out->answers_ms = calloc(s->capacity, sizeof *s->out->answers_ms);
   s->out->codings_ms = calloc(s->capacity, sizeof *s->out->codings_ms);
   s->out->served = calloc(r->second_count, sizeof *s->out->served);

@@ -37,10 +37,14 @@ weft_status weft_sim_push_segment(weft_sim_serving *s, int64_t now_us) {
              : WEFT_OK;
 }
 
-weft_status weft_sim_plan_coding(weft_sim_serving *s, int64_t now_us) {
+static size_t pending_packets(const weft_sim_serving *s) {
   weft_server_stats stats;
   weft_server_get_stats(s->server, &stats);
-  if (stats.pending_packets == 0)
+  return stats.pending_packets;
+}
+
+weft_status weft_sim_plan_coding(weft_sim_serving *s, int64_t now_us) {
+  if (pending_packets(s) == 0)
     return WEFT_OK;
   int64_t at_us = weft_server_deadline(s->server);
   at_us = at_us > s->free_us ? at_us : s->free_us;
@@ -152,32 +156,39 @@ static weft_status hand_out(weft_sim_serving *s, size_t count) {
   return WEFT_OK;
 }
 
-static weft_status drain(weft_sim_serving *s) {
-  for (;;) {
+// Hands out the `left` packets of all that was started. A product of which some may still come is
+// kept until it is whole: what is there at a time depends on how fast this machine codes.
+static weft_status drain(weft_sim_serving *s, size_t left) {
+  for (size_t held = 0; left > 0;) {
     size_t count = 0;
-    WEFT_TRY(weft_server_take(s->server, s->taken, WEFT_SIM_TAKE, &count));
-    if (count > 0) {
-      const weft_status status = hand_out(s, count);
-      weft_server_release(s->server, s->taken, count);
-      WEFT_TRY(status);
+    WEFT_TRY(weft_server_take(s->server, s->taken + held, WEFT_SIM_TAKE, &count));
+    if (count == 0) {
+      struct pollfd wait = {.fd = weft_server_fd(s->server), .events = POLLIN};
+      if (poll(&wait, 1, WEFT_SIM_WAIT_MS) == 0)
+        return WEFT_E_STATE;
       continue;
     }
-    weft_server_stats stats;
-    weft_server_get_stats(s->server, &stats);
-    if (stats.ready_bytes == 0) // nothing was started that is not handed out
-      return WEFT_OK;
-    struct pollfd wait = {.fd = weft_server_fd(s->server), .events = POLLIN};
-    if (poll(&wait, 1, WEFT_SIM_WAIT_MS) == 0)
-      return WEFT_E_STATE;
+    held += count;
+    left -= count;
+    size_t whole = held;
+    while (left > 0 && whole > 0 && s->taken[whole - 1].lease == s->taken[held - 1].lease)
+      whole--;
+    const weft_status status = hand_out(s, whole);
+    weft_server_release(s->server, s->taken, whole);
+    WEFT_TRY(status);
+    held -= whole;
+    memmove(s->taken, s->taken + whole, held * sizeof *s->taken);
   }
+  return WEFT_OK;
 }
 
 weft_status weft_sim_code(weft_sim_serving *s, int64_t now_us) {
   s->code_us = INT64_MAX;
   s->free_us = s->free_us > now_us ? s->free_us : now_us;
   if (s->free_us == now_us) {
+    const size_t before = pending_packets(s);
     WEFT_TRY(weft_server_process(s->server, now_us));
-    WEFT_TRY(drain(s));
+    WEFT_TRY(drain(s, before - pending_packets(s)));
   }
   return weft_sim_plan_coding(s, now_us);
 }

@@ -12,7 +12,11 @@
 #include "weft/server.h"
 #include "weft/weft.h"
 
-enum { WEFT_SIM_SERVED_STREAM = 1, WEFT_SIM_TAKE = 4096, WEFT_SIM_WAIT_MS = 10000 };
+enum {
+  WEFT_SIM_SERVED_STREAM = 1,
+  WEFT_SIM_TAKE = 4096 /* packets of a product, at most */,
+  WEFT_SIM_WAIT_MS = 10000
+};
 // Kinds of entries.
 enum {
   WEFT_SIM_NEW_SEGMENT,

@@ -107,6 +107,25 @@ START_TEST(an_overloaded_server_owes_what_it_does_not_serve) {
 }
 END_TEST
 
+// Products of thousands of packets: when they are done does not depend on how many of them the
+// machine had coded when it was asked.
+START_TEST(a_server_with_large_products_repeats) {
+  const char *const settings[] = {"peers",       "4000",     "duration",       "4 s",
+                                  "coding-rate", "1M",       "segment-blocks", "16",
+                                  "block-bytes", "64",       "rate",           "16k",
+                                  "lag",         "1 s",      "ask-packets",    "16",
+                                  "arrival",     "together", "source-upload",  "10G",
+                                  NULL};
+  const weft_sim_parameters p = sim_fixture_with("streaming-server", settings);
+  weft_sim_service a = serve(&p, NULL), b = serve(&p, "scalar");
+  EXPECT(same(&a, &b));
+  EXPECT(figure(&a, "packets_per_product") == figure(&b, "packets_per_product"));
+  EXPECT(figure(&a, "packets_per_product") > 500);
+  weft_sim_service_clear(&a);
+  weft_sim_service_clear(&b);
+}
+END_TEST
+
 // A lane and an uplink that are far behind when the run ends have worked all the time, not longer.
 START_TEST(a_run_ends_for_lane_and_uplink) {
   const char *const lanes[] = {"coding-rate", "2k", "source-upload", "1G", NULL};
@@ -193,6 +212,7 @@ int main(void) {
   tcase_add_test(t, a_server_serves_everybody);
   tcase_add_test(t, a_slow_server_is_late);
   tcase_add_test(t, an_overloaded_server_owes_what_it_does_not_serve);
+  tcase_add_test(t, a_server_with_large_products_repeats);
   tcase_add_test(t, a_run_ends_for_lane_and_uplink);
   tcase_add_test(t, a_store_reads_as_often_as_chance_allows);
   tcase_add_test(t, a_store_repairs_what_is_gone);

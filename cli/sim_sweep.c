@@ -115,16 +115,10 @@ static bool read_metrics(const char *path, weft_sim_metrics *out, const char **r
   return out->count > 0;
 }
 
-// A cell that a comma or quote in it would split.
 static void append_cell(GString *out, const char *text) {
-  if (!strpbrk(text, ",\"\r\n")) {
-    g_string_append(out, text);
-    return;
-  }
-  g_string_append_c(out, '"');
-  for (; *text; text++)
-    g_string_append_printf(out, *text == '"' ? "\"%c" : "%c", *text);
-  g_string_append_c(out, '"');
+  const size_t room = 2 * strlen(text) + 3;
+  g_autofree char *cell = g_malloc(room);
+  g_string_append(out, weft_sim_cell(text, cell, room));
 }
 
 static void add_heading(sim_sweep_state *s, const weft_sim_metrics *m) {

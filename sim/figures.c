@@ -10,7 +10,12 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static double quantile(const double *sorted, size_t count, double q) {
+void weft_sim_sort(double *values, size_t count) {
+  if (count > 0)
+    qsort(values, count, sizeof *values, ascending);
+}
+
+double weft_sim_quantile(const double *sorted, size_t count, double q) {
   if (count == 0)
     return (double)NAN;
   const double at = ceil(q * (double)count);
@@ -20,8 +25,7 @@ static double quantile(const double *sorted, size_t count, double q) {
 void weft_sim_add_quantiles(weft_sim_metrics *m, double *values, size_t count,
                             const char *const names[3]) {
   static const double q[] = {0.5, 0.95, 0.99};
-  if (count > 0)
-    qsort(values, count, sizeof *values, ascending);
+  weft_sim_sort(values, count);
   for (size_t i = 0; i < 3; i++)
-    weft_sim_add_metric(m, names[i], quantile(values, count, q[i]));
+    weft_sim_add_metric(m, names[i], weft_sim_quantile(values, count, q[i]));
 }

@@ -22,6 +22,10 @@ static inline void weft_sim_add_metric(weft_sim_metrics *m, const char *name, do
     m->items[m->count++] = (weft_sim_metric){.name = name, .value = value};
 }
 
+void weft_sim_sort(double *values, size_t count); // ascending
+// The value that a share q of them does not exceed (nearest rank); NaN: there are none.
+double weft_sim_quantile(const double *sorted, size_t count, double q);
+
 // Sorts the values and adds those that a share of 0.5, 0.95 and 0.99 of them does not exceed
 // (nearest rank), under three names.
 void weft_sim_add_quantiles(weft_sim_metrics *metrics, double *values, size_t count,

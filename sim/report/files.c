@@ -128,15 +128,14 @@ weft_status weft_sim_write_run_json(const weft_sim_report *report, const char *p
 
 // --- summary.csv
 
-enum { CELL = 2 * WEFT_SIM_NAME + 3 };
+enum { CELL = 2 * WEFT_SIM_NAME + 3 }; // of a name
 
-// A name that a comma or quote in it would split.
-static const char *cell(const char *text, char out[CELL]) {
+const char *weft_sim_cell(const char *text, char *out, size_t room) {
   size_t at = 0;
   const bool quoted = strpbrk(text, ",\"\r\n") != NULL;
   if (quoted)
     out[at++] = '"';
-  for (; *text && at + 4 < CELL; text++) {
+  for (; *text && at + 4 <= room; text++) {
     if (*text == '"')
       out[at++] = '"';
     out[at++] = *text;
@@ -165,9 +164,10 @@ static char *text_of(const weft_sim_report *report, bool heading) {
     return NULL;
   const weft_sim_parameters *p = report->parameters;
   size_t at = heading ? (size_t)snprintf(out, room, "scenario,seed,scheme,fidelity,state_hash")
-                      : (size_t)snprintf(out, room, "%s,%" PRIu64 ",%s,%s,%s", cell(p->name, name),
-                                         p->seed, value(p, "scheme", scheme),
-                                         value(p, "fidelity", fidelity), hex(report->result, hash));
+                      : (size_t)snprintf(out, room, "%s,%" PRIu64 ",%s,%s,%s",
+                                         weft_sim_cell(p->name, name, CELL), p->seed,
+                                         value(p, "scheme", scheme), value(p, "fidelity", fidelity),
+                                         hex(report->result, hash));
   for (size_t i = 0; i < m->count; i++)
     at += (size_t)(heading ? snprintf(out + at, room - at, ",%s", m->items[i].name)
                    : isfinite(m->items[i].value)
@@ -196,6 +196,11 @@ weft_status weft_sim_write_summary_csv(const weft_sim_report *report, const char
 
 // --- The others
 
+size_t weft_sim_whole_seconds(const weft_sim_result *r) {
+  const size_t whole = r->end_us < 1000000 ? 1 : (size_t)(r->end_us / 1000000);
+  return whole < r->second_count ? whole : r->second_count;
+}
+
 // Seconds, or nothing where there is no such time.
 static void put_time(FILE *to, int64_t us) {
   if (us >= 0 && us != WEFT_SIM_NEVER)
@@ -217,8 +222,8 @@ static weft_status put_peers(void *user, FILE *to) {
     if (!v->came)
       continue;
     fprintf(to, "%" PRIu32 ",%s,%d,%d,%d", v->peer,
-            cell(report->parameters->classes[v->class_index].name, class), v->nat, v->free_rider,
-            v->polluter);
+            weft_sim_cell(report->parameters->classes[v->class_index].name, class, CELL), v->nat,
+            v->free_rider, v->polluter);
     put_time(to, v->joined_us);
     put_time(to, v->left_us);
     put_time(to, v->done_us);
@@ -238,12 +243,6 @@ static weft_status put_peers(void *user, FILE *to) {
 
 weft_status weft_sim_write_peers_csv(const weft_sim_report *report, const char *path) {
   return weft_sim_write_file(path, put_peers, (void *)(uintptr_t)report);
-}
-
-// The last second in which something happened, and one more.
-static size_t seconds_used(const weft_sim_result *r) {
-  const size_t end = (size_t)(r->end_us / 1000000) + 1;
-  return end < r->second_count ? end : r->second_count;
 }
 
 static weft_status put_hours(void *user, FILE *to) {
@@ -267,7 +266,7 @@ static weft_status put_hours(void *user, FILE *to) {
 static weft_status put_series(void *user, FILE *to) {
   const weft_sim_result *r = ((const weft_sim_report *)user)->result;
   fputs("second,online,due,in_time,stalls,source_bytes,peer_bytes,lost_bytes\n", to);
-  for (size_t i = 0; i < seconds_used(r); i++) {
+  for (size_t i = 0; i < weft_sim_whole_seconds(r); i++) {
     const weft_sim_second *s = &r->seconds[i];
     const uint64_t fields[] = {s->online,       s->due,        s->in_time,   s->stalls,
                                s->source_bytes, s->peer_bytes, s->lost_bytes};

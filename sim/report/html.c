@@ -21,8 +21,7 @@ static json_t *count(uint64_t value) { return json_integer((json_int_t)value); }
 // --- Seconds
 
 static json_t *series_json(const weft_sim_result *r) {
-  const size_t end = (size_t)(r->end_us / 1000000) + 1;
-  const size_t used = end < r->second_count ? end : r->second_count;
+  const size_t used = weft_sim_whole_seconds(r);
   const size_t step =
       (used + WEFT_SIM_POINTS - 1) / WEFT_SIM_POINTS; // seconds that one point stands for
   json_t *second = json_array(), *online = json_array(), *due = json_array(),
@@ -42,13 +41,13 @@ static json_t *series_json(const weft_sim_result *r) {
       sum.lost_bytes += s->lost_bytes;
     }
     json_array_append_new(second, count(i));
-    json_array_append_new(online, count(sum.online / n));
-    json_array_append_new(due, count(sum.due / n));
-    json_array_append_new(in_time, count(sum.in_time / n));
-    json_array_append_new(stalls, count(sum.stalls / n));
-    json_array_append_new(source, count(sum.source_bytes / n));
-    json_array_append_new(peers, count(sum.peer_bytes / n));
-    json_array_append_new(lost, count(sum.lost_bytes / n));
+    json_array_append_new(online, number((double)sum.online / (double)n));
+    json_array_append_new(due, number((double)sum.due / (double)n));
+    json_array_append_new(in_time, number((double)sum.in_time / (double)n));
+    json_array_append_new(stalls, number((double)sum.stalls / (double)n));
+    json_array_append_new(source, number((double)sum.source_bytes / (double)n));
+    json_array_append_new(peers, number((double)sum.peer_bytes / (double)n));
+    json_array_append_new(lost, number((double)sum.lost_bytes / (double)n));
   }
   return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "second", second, "online", online,
                    "due", due, "in_time", in_time, "stalls", stalls, "source_bytes", source,
@@ -76,8 +75,8 @@ static json_t *quantiles_json(const weft_sim_result *r) {
   size_t started = 0, lagged = 0, came = 0;
   for (size_t i = 0; i < r->viewer_count; i++) {
     const weft_sim_viewer *v = &r->viewers[i];
-    came += v->came;
-    if (!v->came || v->startup_us < 0)
+    came += weft_sim_is_audience(v);
+    if (!weft_sim_is_audience(v) || v->startup_us < 0)
       continue;
     startup[started++] = (double)v->startup_us / 1e6;
     most = startup[started - 1] > most ? startup[started - 1] : most;
@@ -98,18 +97,13 @@ static json_t *quantiles_json(const weft_sim_result *r) {
 
 // --- Classes
 
-static int ascending(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static json_t *class_json(const weft_sim_report *report, size_t index, double *room) {
   const weft_sim_result *r = report->result;
   double due = 0, in_time = 0, sent = 0, received = 0;
   size_t viewers = 0, started = 0;
   for (size_t i = 0; i < r->viewer_count; i++) {
     const weft_sim_viewer *v = &r->viewers[i];
-    if (!v->came || v->class_index != index)
+    if (!weft_sim_is_audience(v) || v->class_index != index)
       continue;
     viewers++;
     due += (double)v->due;
@@ -119,13 +113,13 @@ static json_t *class_json(const weft_sim_report *report, size_t index, double *r
     if (v->startup_us >= 0)
       room[started++] = (double)v->startup_us / 1e6;
   }
-  qsort(room, started, sizeof *room, ascending);
+  weft_sim_sort(room, started);
   const double each = viewers ? (double)viewers : (double)NAN;
   return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o}", "name",
                    report->parameters->classes[index].name, "viewers", (json_int_t)viewers,
                    "continuity", number(due > 0 ? in_time / due : (double)NAN), "startup_p50_s",
-                   number(started ? room[(started - 1) / 2] : (double)NAN), "sent_mb",
-                   number(sent / each), "received_mb", number(received / each));
+                   number(weft_sim_quantile(room, started, 0.5)), "sent_mb", number(sent / each),
+                   "received_mb", number(received / each));
 }
 
 static json_t *classes_json(const weft_sim_report *report) {
@@ -240,7 +234,8 @@ static json_t *swarm_json(const weft_sim_report *report) {
                           peers, "edges", edges_json(r, &edge, f, step, sampled, packets)));
   }
   free(packets);
-  return json_pack("{s:o, s:o}", "nodes", nodes_json(report), "frames", frames);
+  return json_pack("{s:o, s:o, s:f}", "nodes", nodes_json(report), "frames", frames, "frame_s",
+                   (double)step * FRAME_US / 1e6);
 }
 
 // --- The file

@@ -28,8 +28,7 @@ static json_t *distribution(const weft_sim_service *s) {
 json_t *weft_sim_server_json(const weft_sim_report *report) {
   const weft_sim_service *service = report->service;
   const weft_sim_result *r = &service->result;
-  const size_t end = (size_t)(r->end_us / 1000000);
-  const size_t used = end < r->second_count ? end : r->second_count;
+  const size_t used = weft_sim_whole_seconds(r);
   const size_t step = (used + WEFT_SIM_POINTS - 1) / WEFT_SIM_POINTS;
   json_t *second = json_array(), *requests = json_array(), *again = json_array(),
          *coded = json_array(), *load = json_array();

@@ -15,7 +15,9 @@ double weft_sim_metric_of(const weft_sim_metrics *metrics, const char *name) {
 
 static double ratio(double a, double b) { return b > 0 ? a / b : (double)NAN; }
 
-static weft_status add_viewers(weft_sim_metrics *m, const weft_sim_result *r) {
+// Figures of the audience, and what it watched (bulk: got).
+static weft_status add_viewers(weft_sim_metrics *m, const weft_sim_result *r, double segment_bytes,
+                               double *watched) {
   static const char *const startup[] = {"startup_p50_s", "startup_p95_s", "startup_p99_s"};
   static const char *const lag[] = {"lag_p50_s", "lag_p95_s", "lag_p99_s"};
   static const char *const done[] = {"done_p50_s", "done_p95_s", "done_p99_s"};
@@ -25,9 +27,10 @@ static weft_status add_viewers(weft_sim_metrics *m, const weft_sim_result *r) {
   double *lags = values + r->viewer_count, *dones = lags + r->viewer_count;
   size_t started = 0, lagged = 0, finished = 0;
   double watched_h = 0, stalls = 0, due = 0, in_time = 0, skipped = 0, stalled_s = 0, never = 0;
+  double delivered_bytes = 0;
   for (size_t i = 0; i < r->viewer_count; i++) {
     const weft_sim_viewer *v = &r->viewers[i];
-    if (!v->came || v->polluter) // whoever spoils the stream is no audience
+    if (!weft_sim_is_audience(v))
       continue;
     const int64_t end_us = v->left ? v->left_us : r->end_us;
     watched_h += (double)(end_us - v->joined_us) / 3600e6;
@@ -36,6 +39,7 @@ static weft_status add_viewers(weft_sim_metrics *m, const weft_sim_result *r) {
     skipped += (double)v->skipped;
     stalls += (double)v->stalls;
     stalled_s += (double)v->stalled_us / 1e6;
+    delivered_bytes += (double)v->delivered_bytes;
     if (v->startup_us >= 0)
       values[started++] = (double)v->startup_us / 1e6;
     else
@@ -55,6 +59,7 @@ static weft_status add_viewers(weft_sim_metrics *m, const weft_sim_result *r) {
   weft_sim_add_quantiles(m, lags, lagged, lag);
   weft_sim_add_quantiles(m, dones, finished, done);
   weft_sim_add_metric(m, "done", (double)finished);
+  *watched = paced ? in_time * segment_bytes : delivered_bytes;
   free(values);
   return WEFT_OK;
 }
@@ -67,13 +72,12 @@ weft_status weft_sim_measure(const weft_sim_parameters *o, const weft_sim_result
   m->count = 0;
   weft_sim_add_metric(m, "viewers", (double)t->viewers);
   weft_sim_add_metric(m, "viewers_at_once", (double)t->online_most);
-  WEFT_TRY(add_viewers(m, r));
+  double watched;
+  WEFT_TRY(add_viewers(m, r, (double)o->blocks * k, &watched));
   // What left the source, and what the audience watched of it.
   const double source_bytes =
       (double)(s->sent_payload_bytes + s->sent_header_bytes + s->sent_control_bytes) +
       overhead * (double)(s->sent_packets + s->sent_control);
-  const double watched =
-      r->segment_us > 0 ? (double)p->in_time * (double)o->blocks * k : (double)t->delivered_bytes;
   weft_sim_add_metric(m, "source_bytes", source_bytes);
   weft_sim_add_metric(m, "source_streams", ratio(source_bytes, (double)r->stream_bytes));
   weft_sim_add_metric(m, "server_saving", watched > 0 ? 1 - source_bytes / watched : (double)NAN);

@@ -39,6 +39,14 @@ json_t *weft_sim_run_json(const weft_sim_report *report);
 char *weft_sim_summary_heading(const weft_sim_report *report);
 char *weft_sim_summary_row(const weft_sim_report *report);
 
+// Text as a table's cell, quoted where a comma or quote in it would split it; at most 2 characters
+// for each of its own and 3 more.
+const char *weft_sim_cell(const char *text, char *out, size_t room);
+
+// Seconds that a curve has, one at least. The rest of a second at the end (a swarm's runs end with
+// a window) would look like one in which little happened.
+size_t weft_sim_whole_seconds(const weft_sim_result *result);
+
 // Writes `path` by way of a file beside it.
 typedef weft_status weft_sim_writer(void *user, FILE *to);
 weft_status weft_sim_write_file(const char *path, weft_sim_writer *write, void *user);

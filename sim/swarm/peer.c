@@ -64,10 +64,10 @@ static void lose_neighbour(weft_sim_share *share, weft_sim_peer *p, const weft_e
 static void note_play(weft_sim_share *share, weft_sim_peer *p, const weft_event *event,
                       int64_t now_us) {
   weft_sim_second *second = weft_sim_now(share, now_us);
-  const bool played = event->kind == WEFT_EVENT_PLAY;
-  second->due += event->kind == WEFT_EVENT_PLAY || event->kind == WEFT_EVENT_SKIP;
-  second->in_time += played;
-  second->stalls += event->kind == WEFT_EVENT_STALL;
+  const bool played = event->kind == WEFT_EVENT_PLAY, watches = !p->polluter;
+  second->due += watches && event->kind != WEFT_EVENT_STALL;
+  second->in_time += watches && played;
+  second->stalls += watches && event->kind == WEFT_EVENT_STALL;
   weft_sim_viewer *viewer = &share->viewers[p - share->peers];
   if (played && viewer->startup_us < 0)
     viewer->startup_us = now_us - viewer->joined_us;

@@ -60,7 +60,7 @@ typedef struct weft_sim_viewer {
   uint64_t banned, hash_failures;
 } weft_sim_viewer;
 
-// One second of the run, all peers together.
+// One second of the run, all peers together; due, in_time and stalls without polluters.
 typedef struct weft_sim_second {
   uint64_t online, due, in_time, stalls, source_bytes, peer_bytes, lost_bytes;
 } weft_sim_second;

@@ -19,21 +19,28 @@
 typedef struct progress {
   bool shown;
   gint64 start_us, next_us;
-  int64_t end_us;    // of virtual time
+  int64_t end_us;    // of virtual time; 0: when it ends is not known
   size_t trace_line; // that is wrong
 } progress;
+
+static void put_progress(const progress *p, int64_t now_us, double seconds) {
+  const double now_s = (double)now_us / 1e6, end_s = (double)p->end_us / 1e6;
+  if (p->end_us == 0) {
+    fprintf(stderr, "\r\033[K%.1f s virtual", now_s);
+    return;
+  }
+  const double share = now_s / end_s;
+  fprintf(stderr, "\r\033[K%3.0f %%  %.1f s of %.1f s virtual", 100 * share, now_s, end_s);
+  if (share > 0.01)
+    fprintf(stderr, ", %.0f s left", seconds / share - seconds);
+}
 
 static bool keep_on(void *user, int64_t now_us) {
   progress *p = user;
   const gint64 clock_us = p->shown ? g_get_monotonic_time() : 0;
   if (p->shown && clock_us >= p->next_us) {
-    const double share = (double)now_us / (double)p->end_us;
-    const double seconds = (double)(clock_us - p->start_us) / 1e6;
     p->next_us = clock_us + 200000;
-    fprintf(stderr, "\r\033[K%3.0f %%  %.1f s of %.1f s virtual", 100 * share, (double)now_us / 1e6,
-            (double)p->end_us / 1e6);
-    if (share > 0.01)
-      fprintf(stderr, ", %.0f s left", seconds / share - seconds);
+    put_progress(p, now_us, (double)(clock_us - p->start_us) / 1e6);
   }
   return cli_signal() == 0;
 }
@@ -242,9 +249,10 @@ int sim_run(const sim_settings *settings, const weft_sim_parameters *parameters,
   const int barred = all && folder && !t ? folder_possible(folder) : 0; // ranks must not part here
   if (barred)
     return cli_error(NAME, CLI_IO, "%s: %s", folder, strerror(barred));
+  const bool bulk = !services && parameters->mode == WEFT_SIM_BULK; // ends when all have everything
   progress p = {.shown = isatty(STDERR_FILENO) == 1 && !(t && t->rank),
                 .start_us = g_get_monotonic_time(),
-                .end_us = parameters->duration_us};
+                .end_us = bulk ? 0 : parameters->duration_us};
   weft_sim_swarm *swarm = NULL;
   weft_sim_service service = {0};
   weft_sim_result result;

@@ -220,6 +220,28 @@ if [ -n "$browser" ]; then
   drawn hours 0 1501
 fi
 
+# --- progress on a terminal: of a bulk run, whose end is not known, the time alone
+
+python3 - "$weft" <<'PYTHON' || fail "progress"
+import os, pty, re, subprocess, sys
+def shown(*words):
+    terminal, end = pty.openpty()
+    child = subprocess.Popen([sys.argv[1], "sim", *words, "--no-files", "-q"], stderr=end)
+    os.close(end)
+    seen = b""
+    try:
+        while more := os.read(terminal, 4096):
+            seen += more
+    except OSError:  # nobody writes any more
+        pass
+    assert child.wait() == 0, seen
+    return [line for line in seen.decode().replace("\033[K", "").split("\r") if "virtual" in line]
+lines = shown("download", "--peers", "10", "--bulk-bytes", "300k", "--duration", "1s")
+assert lines and all(re.fullmatch(r"[0-9.]+ s virtual", line) for line in lines), lines
+lines = shown("--peers", "8", "--duration", "5s")
+assert lines and all(re.match(r" *[0-9]+ %  [0-9.]+ s of 5\.0 s virtual", line) for line in lines), lines
+PYTHON
+
 # --- Ctrl-C
 
 code=0

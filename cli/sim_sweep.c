@@ -91,6 +91,12 @@ static void id_of(const weft_sim_parameters *p, char out[2 * SIM_SWEEP_ID_BYTES 
     weft_sim_key_text(p, i, text);
     (void)crypto_generichash_update(&state, (const uint8_t *)text, strlen(text) + 1);
   }
+  if (p->arrival == WEFT_SIM_TRACE) { // what is in it now; one that cannot be read ends the run
+    g_autofree char *trace = NULL;
+    gsize bytes = 0;
+    if (g_file_get_contents(p->trace_file, &trace, &bytes, NULL))
+      (void)crypto_generichash_update(&state, (const uint8_t *)trace, bytes);
+  }
   (void)crypto_generichash_final(&state, digest, sizeof digest);
   sodium_bin2hex(out, 2 * SIM_SWEEP_ID_BYTES + 1, digest, SIM_SWEEP_ID_BYTES);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of keys, and values as text in both directions.
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -291,7 +292,7 @@ static bool set_matrix(weft_sim_parameters *p, const char *value, char error[WEF
                WEFT_SIM_MAX_REGIONS);
       return false;
     }
-    p->matrix_us[row][column++] = (int64_t)(ms * 1000);
+    p->matrix_us[row][column++] = (int64_t)llround(ms * 1000);
     at = rest;
     if (*at == ';' || *at == '\0') {
       width = row ? width : column;
@@ -425,30 +426,44 @@ bool weft_sim_set(weft_sim_parameters *parameters, const char *name, const char 
   return false;
 }
 
+// The shortest text, of six digits or more, that reads back alike where it is read as so many parts
+// of its unit.
+static const char *real_text(double value, double parts, char out[32]) {
+  for (int digits = 6; digits <= DBL_DECIMAL_DIG; digits++) {
+    snprintf(out, 32, "%.*g", digits, value);
+    if (strtod(out, NULL) * parts / parts == value)
+      break;
+  }
+  return out;
+}
+
 static void matrix_text(const weft_sim_parameters *p, char out[WEFT_SIM_TEXT]) {
+  char ms[32];
   size_t at = 0;
   out[0] = '\0';
   for (size_t i = 0; i < p->regions; i++)
     for (size_t j = 0; j < p->regions && at < WEFT_SIM_TEXT; j++)
-      at += (size_t)snprintf(out + at, WEFT_SIM_TEXT - at, "%s%g",
+      at += (size_t)snprintf(out + at, WEFT_SIM_TEXT - at, "%s%s",
                              j   ? " "
                              : i ? "; "
                                  : "",
-                             (double)p->matrix_us[i][j] / 1000);
+                             real_text((double)p->matrix_us[i][j] / 1000, 1, ms));
 }
 
 static void classes_text(const weft_sim_parameters *p, char out[WEFT_SIM_TEXT]) {
+  char share[32];
   size_t at = 0;
   out[0] = '\0';
   for (size_t i = 0; i < p->class_count && at < WEFT_SIM_TEXT; i++)
-    at += (size_t)snprintf(out + at, WEFT_SIM_TEXT - at, "%s%s:%g", i ? " " : "",
-                           p->classes[i].name, p->classes[i].share);
+    at += (size_t)snprintf(out + at, WEFT_SIM_TEXT - at, "%s%s:%s", i ? " " : "",
+                           p->classes[i].name, real_text(p->classes[i].share, 1, share));
 }
 
 void weft_sim_key_text(const weft_sim_parameters *parameters, size_t index,
                        char out[WEFT_SIM_TEXT]) {
   const key_row *row = &rows[index];
   const void *at = (const uint8_t *)parameters + row->offset;
+  char real[32];
   int chosen = 0;
   switch (row->kind) {
   case KEY_U32:
@@ -458,10 +473,10 @@ void weft_sim_key_text(const weft_sim_parameters *parameters, size_t index,
     snprintf(out, WEFT_SIM_TEXT, "%llu", (unsigned long long)*(const uint64_t *)at);
     return;
   case KEY_REAL:
-    snprintf(out, WEFT_SIM_TEXT, "%g", *(const double *)at);
+    snprintf(out, WEFT_SIM_TEXT, "%s", real_text(*(const double *)at, 1, real));
     return;
   case KEY_STAY:
-    snprintf(out, WEFT_SIM_TEXT, "%g s", *(const double *)at);
+    snprintf(out, WEFT_SIM_TEXT, "%s s", real_text(*(const double *)at, S, real));
     return;
   case KEY_TIME:
   case KEY_MOMENT:

@@ -278,6 +278,11 @@ static weft_status run(weft_sim_keeping *s) {
   return WEFT_OK;
 }
 
+static uint64_t way_bytes(const weft_sim_keeping *s, const weft_sim_way *w) {
+  const size_t part = sizeof *w->holder + sizeof *w->intact + w->part_bytes;
+  return (uint64_t)s->p->objects * (w->parts * part + sizeof *w->under_repair + sizeof *w->lost);
+}
+
 static void sum_up_way(const weft_sim_keeping *s, const weft_sim_way *w,
                        const char *const names[9]) {
   weft_sim_metrics *m = &s->out->own;
@@ -314,6 +319,8 @@ static void sum_up(weft_sim_keeping *s) {
   weft_sim_add_metric(&s->out->own, "online_mean",
                       s->out->hour_count ? online / (double)s->out->hour_count : (double)NAN);
   weft_sim_add_metric(&s->out->own, "reads", (double)s->ways[WEFT_SIM_CODED].reads);
+  r->memory_bytes =
+      way_bytes(s, &s->ways[WEFT_SIM_CODED]) + way_bytes(s, &s->ways[WEFT_SIM_COPIED]);
   sum_up_way(s, &s->ways[WEFT_SIM_CODED], coded);
   sum_up_way(s, &s->ways[WEFT_SIM_COPIED], copied);
   r->totals.wrong_bytes =

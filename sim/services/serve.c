@@ -147,6 +147,8 @@ static void sum_up(weft_sim_serving *s) {
   weft_sim_result *r = &s->out->result;
   weft_sim_metrics *m = &s->out->own;
   weft_sim_totals *t = &r->totals;
+  const weft_segment_id id = weft_sim_segment_id(s, 0);
+  r->memory_bytes = s->server_bytes_most + s->decoders_most * weft_decoder_memory_bytes(&id, true);
   for (uint32_t c = 0; c < s->p->peers; c++) {
     const weft_sim_viewer *v = &s->out->viewers[c];
     t->viewers += v->came;

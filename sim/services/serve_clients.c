@@ -22,7 +22,16 @@ static weft_status begin(weft_sim_serving *s, uint32_t number, int64_t now_us) {
   const weft_decoder_options how = {.id = id};
   c->asked = 0;
   c->started_us = now_us;
-  return weft_decoder_new(s->ctx, &how, &c->decoder);
+  WEFT_TRY(weft_decoder_new(s->ctx, &how, &c->decoder));
+  s->decoders++;
+  s->decoders_most = s->decoders > s->decoders_most ? s->decoders : s->decoders_most;
+  return WEFT_OK;
+}
+
+static void end_decoder(weft_sim_serving *s, weft_sim_client *c) {
+  s->decoders -= c->decoder != NULL;
+  weft_decoder_free(c->decoder);
+  c->decoder = NULL;
 }
 
 static weft_status finish(weft_sim_serving *s, uint32_t number, int64_t now_us) {
@@ -38,8 +47,7 @@ static weft_status finish(weft_sim_serving *s, uint32_t number, int64_t now_us) 
     v->lag_us = now_us - (int64_t)c->segment * s->segment_us;
   }
   v->innovative += s->p->blocks;
-  weft_decoder_free(c->decoder);
-  c->decoder = NULL;
+  end_decoder(s, c);
   c->segment++;
   return WEFT_OK;
 }
@@ -47,8 +55,7 @@ static weft_status finish(weft_sim_serving *s, uint32_t number, int64_t now_us) 
 weft_status weft_sim_client_ask(weft_sim_serving *s, uint32_t number, int64_t now_us) {
   weft_sim_client *c = &s->clients[number];
   if (now_us >= s->model.leave_us[number]) {
-    weft_decoder_free(c->decoder);
-    c->decoder = NULL;
+    end_decoder(s, c);
     s->out->viewers[number - 1].left = true;
     s->out->viewers[number - 1].left_us = s->model.leave_us[number];
     return WEFT_OK;
@@ -94,8 +101,7 @@ weft_status weft_sim_client_request(weft_sim_serving *s, uint32_t number, int64_
   s->requests++;
   weft_sim_served_of(s, now_us)->requests++;
   if (status == WEFT_E_FOREIGN) { // expired: the newest one then
-    weft_decoder_free(c->decoder);
-    c->decoder = NULL;
+    end_decoder(s, c);
     give_up(s, c, now_us);
     return weft_sim_agenda_put(&s->agenda, now_us, WEFT_SIM_ASK, number, 0);
   }

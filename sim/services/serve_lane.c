@@ -37,9 +37,11 @@ weft_status weft_sim_push_segment(weft_sim_serving *s, int64_t now_us) {
              : WEFT_OK;
 }
 
-static size_t pending_packets(const weft_sim_serving *s) {
+static size_t pending_packets(weft_sim_serving *s) {
   weft_server_stats stats;
   weft_server_get_stats(s->server, &stats);
+  const size_t held = stats.segment_bytes + stats.ready_bytes;
+  s->server_bytes_most = held > s->server_bytes_most ? held : s->server_bytes_most;
   return stats.pending_packets;
 }
 

@@ -32,8 +32,9 @@ typedef struct weft_sim_served {
 } weft_sim_served;
 
 typedef struct weft_sim_service {
-  weft_sim_result result; // as a swarm's
-  weft_sim_metrics own;   // figures that a swarm has not
+  // As a swarm's; memory_bytes: of decoders, segments and coded packets at most, or of all parts.
+  weft_sim_result result;
+  weft_sim_metrics own; // figures that a swarm has not
   char backend[32];
   weft_sim_viewer *viewers;
   weft_sim_second *seconds;

@@ -58,7 +58,9 @@ typedef struct weft_sim_serving {
   double busy_us, rate;
   weft_sim_link up;
   weft_server_packet *taken;
-  size_t capacity; // of out->answers_ms and out->codings_ms
+  size_t decoders, decoders_most; // of clients
+  size_t server_bytes_most;       // of segments and of packets that are coded
+  size_t capacity;                // of out->answers_ms and out->codings_ms
   uint64_t products, packets, requests, again;
   crypto_generichash_state *hash; // libsodium wants it aligned to 64 bytes
 } weft_sim_serving;

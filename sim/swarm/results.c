@@ -44,6 +44,8 @@ void weft_sim_take_sample(weft_sim_share *share, weft_sim_peer *peer, int64_t no
                                                               .innovative = s.received_innovative,
                                                               .segments = s.segments,
                                                               .played = s.in_time};
+  else
+    share->trace_cut = true;
 }
 
 // The statistics are sums, but for a few marks; these do not add up and are left out.

@@ -125,7 +125,7 @@ typedef struct weft_sim_result {
   size_t sample_count;
   const weft_sim_trace *trace;
   size_t trace_count;
-  bool trace_cut; // more happened than is kept
+  bool trace_cut; // more happened to sampled peers than is kept
 } weft_sim_result;
 
 // What every engine of such a swarm is made with, but for the source's neighbours.

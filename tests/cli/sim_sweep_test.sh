@@ -42,6 +42,17 @@ for m in means:
     assert abs(half - float(m["source_bytes_ci95"])) <= 0.01 * half + 1, (half, m["source_bytes_ci95"])
 PYTHON
 
+# Runs that differ in a digit that a table would cut, or in what their trace has, are not taken for each other.
+expect 0 sim "${small[@]}" --sweep loss=0.01234561,0.01234562 --out digits
+[ "$(find digits/runs -name run.json | wc -l)" = 2 ] || fail "two losses are one run"
+for arrivals in '0\n1\n' '0\n1\n2\n'; do
+  # shellcheck disable=SC2059 # its line ends are escapes
+  printf "$arrivals" >arrivals
+  expect 0 sim --arrival trace --trace arrivals --duration 5s --threads 2 --sweep loss=0 --out traced
+  tail -n 1 traced/summary.csv | cut -d, -f4 >>traced-viewers
+done
+[ "$(tr '\n' ' ' <traced-viewers)" = '2 3 ' ] || fail "another trace of the same name: $(cat traced-viewers)"
+
 expect 0 sim storage-swarm --peers 40 --duration 48h --sweep code=cauchy,vandermonde --seeds 2 --out store
 [ "$(wc -l <store/summary.csv)" = 5 ] || fail "store/summary.csv has $(wc -l <store/summary.csv) lines"
 

@@ -156,6 +156,32 @@ assert p["classes"][0]["loss"] == 0.005 and p["classes"][0]["nat"] == 0.1
 assert {r["class"] for r in csv.DictReader(open("named/peers.csv"))} == {'"x",y'}
 PYTHON
 
+# --- run.json's parameters make the same run again
+
+printf '[network]\npeers = 12\nloss = 0.0123456789\nclasses = mine:0.12345678 plain:1\nlatency = matrix\nmatrix = 1.001 10.011; 10.011 20\nisps = 2\n[class mine]\nupload = 2M\nline = 4M\n[churn]\nstay-mean = 17.1234567 s\ndeparture = exponential\n' >again.ini
+expect 0 sim again.ini --duration 10s --out again
+python3 - <<'PYTHON' || fail "run.json as a scenario"
+import json
+p = json.load(open("again/run.json"))["parameters"]
+classes = p.pop("classes")
+assert [c["line_bits_per_s"] for c in classes] == [4000000, 0], classes
+assert p["network"]["loss"] == "0.0123456789" and p["churn"]["stay-mean"] == "17.1234567 s", p
+assert p["network"]["matrix"] == "1.001 10.011; 10.011 20", p["network"]["matrix"]
+with open("again2.ini", "w") as out:
+    for group, keys in p.items():
+        out.write(f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in keys.items() if v))
+    for c in classes:
+        out.write(f"[class {c['name']}]\nupload = {c['upload_bits_per_s']}\ndownload = {c['download_bits_per_s']}\n")
+        out.write(f"delay = {c['delay_ms']} ms\nloss = {c['loss']}\nburst = {c['burst']}\nnat = {c['nat']}\n")
+        if c["line_bits_per_s"]:
+            out.write(f"line = {c['line_bits_per_s']}\n")
+PYTHON
+expect 0 sim again2.ini --out again2
+cmp <(grep state_hash again/run.json) <(grep state_hash again2/run.json) || fail "run.json's parameters make another run"
+for folder in server hours; do
+  ! grep -q '"memory_bytes": 0,' "$folder/run.json" || fail "$folder: no memory"
+done
+
 # --- the page in a browser
 
 # Opens a page: its charts are there, nothing on the console, and its picture in FOLDER.png.

@@ -58,6 +58,7 @@ START_TEST(a_server_serves_everybody) {
   const weft_sim_totals *t = &a.result.totals;
   EXPECT(t->viewers == 10 && t->peers.due > 50 && t->peers.in_time == t->peers.due);
   EXPECT(t->delivered_bytes >= 50 * 16 * 512);
+  EXPECT(a.result.memory_bytes > 16 * 512 && a.result.memory_bytes < 64 << 20);
   // The lane was busy for what it coded at that rate.
   EXPECT(fabs(figure(&a, "coding_load") - (double)t->source.sent_payload_bytes / 20e6 / 12) < 1e-3);
   EXPECT(figure(&a, "requests_again") > 0);
@@ -179,6 +180,7 @@ START_TEST(a_store_reads_as_often_as_chance_allows) {
   // A read decodes unless all four data shards are there, of the reads that succeed.
   EXPECT(fabs(figure(&s, "coded_reads_decoded") - (1 - pow(0.75, 4) / expected)) < 0.02);
   EXPECT(figure(&s, "coded_lost") == 0 && figure(&s, "coded_repairs") == 0);
+  EXPECT(s.result.memory_bytes >= 400 * 2 * 8 * 64 && s.result.memory_bytes < 1 << 20);
   weft_sim_service_clear(&s);
 }
 END_TEST

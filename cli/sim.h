@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft sim`: options (sim.c), one run (sim_run.c), many (sim_sweep.c).
+// `weft sim`: options (sim.c), one run (sim_run.c), many (sim_sweep.c), scripts (sim_gnuplot.c).
 #ifndef WEFT_CLI_SIM_H
 #define WEFT_CLI_SIM_H
 
@@ -32,6 +32,9 @@ bool sim_check(const sim_settings *settings, weft_sim_parameters *parameters,
 int sim_run(const sim_settings *settings, const weft_sim_parameters *parameters, const char *folder,
             bool all, sim_outcome *out);
 void sim_outcome_clear(sim_outcome *outcome);
+
+// figures.gp, which draws a run's tables; a weft_sim_writer, `user`: the report (sim_gnuplot.c).
+weft_status sim_put_gnuplot(void *user, FILE *to);
 
 // `sweeps`: "key=value,value,..."; each point of their grid `seeds` times, from parameters->seed
 // on.

@@ -83,22 +83,6 @@ static void machine_text(char *out, size_t room) {
     snprintf(out, room, "%.40s %.40s, %u processors", u.sysname, u.machine, g_get_num_processors());
 }
 
-static weft_status put_script(void *user, FILE *to) {
-  (void)user;
-  fputs("# gnuplot figures.gp makes figures.pdf from the tables beside it\n"
-        "set datafile separator ','\nset terminal pdfcairo size 12cm,8cm\n"
-        "set output 'figures.pdf'\nset key outside top\nset grid\nset xlabel 'seconds'\n"
-        "set ylabel 'continuity'\nset yrange [0:1.02]\n"
-        "plot 'series.csv' using 1:($3>0?$4/$3:1/0) skip 1 with lines title 'continuity'\n"
-        "set ylabel 'Mbit/s'\nset yrange [0:*]\n"
-        "plot 'series.csv' using 1:($6*8e-6) skip 1 with lines title 'source', \\\n"
-        "     '' using 1:($7*8e-6) skip 1 with lines title 'peers'\n"
-        "set xlabel 'start-up delay, seconds'\nset ylabel 'share of viewers'\n"
-        "plot 'peers.csv' using 9:(1.0) skip 1 smooth cnorm with lines title 'start-up delay'\n",
-        to);
-  return WEFT_OK;
-}
-
 // The run's results, into their folder.
 static weft_status write_files(const sim_settings *settings, weft_sim_report *report,
                                const char *folder, bool all) {
@@ -106,7 +90,7 @@ static weft_status write_files(const sim_settings *settings, weft_sim_report *re
   weft_status status =
       all ? weft_sim_write_all(report, folder) : weft_sim_write_run_json(report, path);
   if (status == WEFT_OK && all && settings->gnuplot)
-    status = weft_sim_write_file(path, put_script, NULL);
+    status = weft_sim_write_file(path, sim_put_gnuplot, report);
   g_free(path);
   return status;
 }

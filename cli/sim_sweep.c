@@ -322,16 +322,7 @@ static int write_whole(const sim_sweep_state *s) {
 }
 
 static int write_gnuplot(const sim_sweep_state *s) {
-  size_t column = 0;
-  while (column < s->names.count && strcmp(s->names.items[column].name, "continuity") != 0)
-    column++;
-  const size_t first = s->axis_count + 2 + 2 * column;
-  char *script = g_strdup_printf(
-      "# gnuplot means.gp makes means.pdf from means.csv\nset datafile separator ','\n"
-      "set terminal pdfcairo size 12cm,8cm\nset output 'means.pdf'\nset grid\n"
-      "set xlabel '%s'\nset ylabel 'continuity'\n"
-      "plot 'means.csv' using %zu:%zu:%zu skip 1 with yerrorlines title 'mean, 95 %% interval'\n",
-      axis_name(s, s->axis_count - 1), s->axis_count, first, first + 1);
+  char *script = sim_sweep_gnuplot(s);
   const int code = write_text(s, "means.gp", script);
   g_free(script);
   return code;

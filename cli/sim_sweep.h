@@ -46,6 +46,9 @@ typedef struct sim_sweep_mean {
 } sim_sweep_mean;
 sim_sweep_mean sim_sweep_mean_of(const sim_sweep_state *s, size_t point, size_t metric);
 
+// means.gp, which draws means.csv over the last axis, of which there must be one (sim_gnuplot.c).
+char *sim_sweep_gnuplot(const sim_sweep_state *s);
+
 // report.html's data; NULL: no memory.
 json_t *sim_sweep_json(const sim_sweep_state *s);
 

@@ -28,3 +28,10 @@ wrong() {
   says "$text" err
   [ ! -s out ] || fail "${program[*]} $*: output beside the error"
 }
+
+# plotted FOLDER NAME: gnuplot draws FOLDER/NAME.gp; where there is none, it is said so, once
+plotted() {
+  command -v gnuplot >/dev/null || { [ -n "${plotless:-}" ] || printf 'skipped: no gnuplot on PATH, so no script is drawn\n'; plotless=yes; return; }
+  (cd -- "$1" && gnuplot "$2.gp") >plotted 2>&1 || fail "$1/$2.gp: $(cat plotted)"
+  [ -s "$1/$2.pdf" ] || fail "$1/$2.gp draws nothing"
+}

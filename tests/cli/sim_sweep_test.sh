@@ -56,6 +56,30 @@ done
 expect 0 sim storage-swarm --peers 40 --duration 48h --sweep code=cauchy,vandermonde --seeds 2 --out store
 [ "$(wc -l <store/summary.csv)" = 5 ] || fail "store/summary.csv has $(wc -l <store/summary.csv) lines"
 
+# --- gnuplot's script: a line for each combination, an interval only where there are runs to have one
+
+expect 0 sim --gnuplot "${sweep[@]:1}"
+[ "$(grep -c "with yerrorlines title 'loss 0" grid/means.gp)" = 2 ] || fail "a grid's script: $(cat grid/means.gp)"
+says 'xtic(2)' grid/means.gp
+expect 0 sim "${small[@]}" --sweep loss=0,0.05 --out one-seed --gnuplot
+says 'using 1:[0-9]* with linespoints notitle' one-seed/means.gp
+expect 0 sim storage-swarm --peers 40 --duration 48h --sweep code=cauchy,vandermonde --seeds 2 --out store --gnuplot
+says "ylabel 'coded_read_availability'" store/means.gp
+for folder in grid one-seed store; do
+  plotted "$folder" means
+done
+# The column that is drawn is the one that is said.
+python3 - <<'PYTHON' || fail "a script's columns"
+import re
+for folder in ("grid", "one-seed", "store"):
+    script, heading = open(f"{folder}/means.gp").read(), open(f"{folder}/means.csv").readline().strip().split(",")
+    name = re.search(r"set ylabel '(\w+)'", script).group(1)
+    for column in re.findall(r"using \d+:(\d+)", script):
+        assert heading[int(column) - 1] == name, (folder, column, name)
+    for column in re.findall(r"using \d+:\d+:(\d+)", script):
+        assert heading[int(column) - 1] == name + "_ci95", (folder, column, name)
+PYTHON
+
 # --- a sweep's page: the same figures as the tables, and a picture of each
 
 # A sweep that was interrupted: a page of what is there.

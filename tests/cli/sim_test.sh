@@ -156,6 +156,18 @@ assert p["classes"][0]["loss"] == 0.005 and p["classes"][0]["nat"] == 0.1
 assert {r["class"] for r in csv.DictReader(open("named/peers.csv"))} == {'"x",y'}
 PYTHON
 
+# --- gnuplot's scripts: of what a run of the kind has
+
+expect 0 sim streaming-server --peers 12 --duration 11s --coding-rate 100M --out server-plot --gnuplot
+expect 0 sim storage-swarm --peers 40 --duration 48h --out hours-plot --gnuplot
+expect 0 sim download --peers 10 --bulk-bytes 300k --out fetch-plot --gnuplot
+! grep -q 'continuity\|peers.csv\|Mbit' hours-plot/figures.gp || fail "a store's script: $(cat hours-plot/figures.gp)"
+! grep -q continuity fetch-plot/figures.gp || fail "a script of bulk: $(cat fetch-plot/figures.gp)"
+! grep -q "title 'peers'" server-plot/figures.gp || fail "a server's script: $(cat server-plot/figures.gp)"
+for folder in results server-plot hours-plot fetch-plot; do
+  plotted "$folder" figures
+done
+
 # --- run.json's parameters make the same run again
 
 printf '[network]\npeers = 12\nloss = 0.0123456789\nclasses = mine:0.12345678 plain:1\nlatency = matrix\nmatrix = 1.001 10.011; 10.011 20\nisps = 2\n[class mine]\nupload = 2M\nline = 4M\n[churn]\nstay-mean = 17.1234567 s\ndeparture = exponential\n' >again.ini

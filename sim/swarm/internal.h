@@ -96,6 +96,13 @@ typedef struct weft_sim_arrived_message {
   const weft_sim_message *message;
 } weft_sim_arrived_message;
 
+// How much of something a lane has kept.
+typedef struct weft_sim_kept {
+  size_t count, capacity;
+  int64_t full_us; // beginning of the window in which it had enough
+  bool cut;        // and there was more
+} weft_sim_kept;
+
 // A thread's share, with memory of its own; no two lie in one pair of cache lines.
 typedef struct weft_sim_share {
   _Alignas(128) struct weft_sim_swarm *swarm;
@@ -123,12 +130,10 @@ typedef struct weft_sim_share {
   weft_sim_totals totals;
   weft_sim_second *seconds;
   weft_sim_sample *samples;
-  size_t sample_count, sample_capacity;
   weft_sim_trace *trace;
-  size_t trace_count, trace_capacity;
-  bool trace_cut;
-  int64_t progress_us; // bulk
-  uint64_t unfinished; // bulk: peers that may still get everything and have not
+  weft_sim_kept sampled, traces; // of these
+  int64_t progress_us;           // bulk
+  uint64_t unfinished;           // bulk: peers that may still get everything and have not
 } weft_sim_share;
 
 struct weft_sim_swarm {

@@ -8,44 +8,47 @@
 
 #include "sim/swarm/internal.h"
 
-enum { KEPT_MAX = 400000 }; // samples, and entries of the trace, of one lane
+enum { KEPT_MAX = 400000 }; // samples, and entries of the trace, of the run
 
-// Makes room for one more of `bytes` bytes each; false: there is enough, or no memory.
-static bool grow(void *array, size_t count, size_t *capacity, size_t bytes) {
+// Makes room for one more of `bytes` bytes each; false: there is enough, or no memory. A lane goes
+// on to the end of the window in which it has all that may be kept, so that the first of all lanes
+// together, which are kept, are among what the lanes have, however many these are.
+static bool grow(const weft_sim_share *share, void *array, weft_sim_kept *kept, size_t bytes) {
   void *items;
-  if (count < *capacity)
-    return true;
-  if (count >= KEPT_MAX)
+  if (kept->count == KEPT_MAX)
+    kept->full_us = share->begin_us;
+  if (kept->count >= KEPT_MAX && share->begin_us > kept->full_us) {
+    kept->cut = true;
     return false;
+  }
+  if (kept->count < kept->capacity)
+    return true;
   memcpy(&items, array, sizeof items); // the address of some pointer to objects
-  const size_t larger = *capacity ? 2 * *capacity : 1024;
+  const size_t larger = kept->capacity ? 2 * kept->capacity : 1024;
   items = realloc(items, larger * bytes);
+  kept->cut = kept->cut || !items;
   if (!items)
     return false;
   memcpy(array, &items, sizeof items);
-  *capacity = larger;
+  kept->capacity = larger;
   return true;
 }
 
 void weft_sim_note(weft_sim_share *share, const weft_sim_trace *trace) {
-  if (grow(&share->trace, share->trace_count, &share->trace_capacity, sizeof *trace))
-    share->trace[share->trace_count++] = *trace;
-  else
-    share->trace_cut = true;
+  if (grow(share, &share->trace, &share->traces, sizeof *trace))
+    share->trace[share->traces.count++] = *trace;
 }
 
 void weft_sim_take_sample(weft_sim_share *share, weft_sim_peer *peer, int64_t now_us) {
   weft_engine_statistics s;
   weft_engine_get_statistics(peer->engine, &s);
-  if (grow(&share->samples, share->sample_count, &share->sample_capacity, sizeof *share->samples))
-    share->samples[share->sample_count++] = (weft_sim_sample){.time_us = now_us,
-                                                              .peer = peer->id,
-                                                              .degree = peer->degree,
-                                                              .innovative = s.received_innovative,
-                                                              .segments = s.segments,
-                                                              .played = s.in_time};
-  else
-    share->trace_cut = true;
+  if (grow(share, &share->samples, &share->sampled, sizeof *share->samples))
+    share->samples[share->sampled.count++] = (weft_sim_sample){.time_us = now_us,
+                                                               .peer = peer->id,
+                                                               .degree = peer->degree,
+                                                               .innovative = s.received_innovative,
+                                                               .segments = s.segments,
+                                                               .played = s.in_time};
 }
 
 // The statistics are sums, but for a few marks; these do not add up and are left out.
@@ -236,10 +239,10 @@ static part viewers_of(const weft_sim_share *s) {
   return (part){.items = s->viewers + skip, .count = s->peer_count - skip};
 }
 static part samples_of(const weft_sim_share *s) {
-  return (part){.items = s->samples, .count = s->sample_count};
+  return (part){.items = s->samples, .count = s->sampled.count};
 }
 static part trace_of(const weft_sim_share *s) {
-  return (part){.items = s->trace, .count = s->trace_count};
+  return (part){.items = s->trace, .count = s->traces.count};
 }
 
 static weft_status sum_over_ranks(weft_sim_swarm *swarm, uint64_t *values, size_t count) {
@@ -279,7 +282,7 @@ static weft_status sum_totals(weft_sim_swarm *swarm) {
     for (size_t p = 0; p < share->peer_count; p++)
       add_hash(hash, &share->peers[p]);
     memory_bytes += weft_sim_arena_bytes(share->arena);
-    cuts += share->trace_cut;
+    cuts += share->traces.cut || share->sampled.cut;
   }
   uint64_t words[sizeof r->totals / sizeof(uint64_t)];
   memcpy(words, &r->totals, sizeof words);
@@ -295,6 +298,11 @@ static weft_status sum_totals(weft_sim_swarm *swarm) {
   for (size_t i = 0; i < sizeof r->hash; i++)
     r->hash[i] = (uint8_t)(hash[i / 8] >> 8 * (i % 8));
   return WEFT_OK;
+}
+
+static void keep_first(weft_sim_result *r, size_t *count) {
+  r->trace_cut = r->trace_cut || *count > KEPT_MAX;
+  *count = *count < KEPT_MAX ? *count : KEPT_MAX;
 }
 
 weft_status weft_sim_swarm_result(weft_sim_swarm *swarm, weft_sim_result *out) {
@@ -325,6 +333,8 @@ weft_status weft_sim_swarm_result(weft_sim_swarm *swarm, weft_sim_result *out) {
     qsort(swarm->gathered[1], r->sample_count, sizeof(weft_sim_sample), by_sample_time);
   if (r->trace)
     qsort(swarm->gathered[2], r->trace_count, sizeof(weft_sim_trace), by_trace_time);
+  keep_first(r, &r->sample_count);
+  keep_first(r, &r->trace_count);
   for (size_t s = 0; s < r->second_count; s++)
     if (r->seconds[s].online > r->totals.online_most)
       r->totals.online_most = r->seconds[s].online;

@@ -194,6 +194,15 @@ for folder in server hours; do
   ! grep -q '"memory_bytes": 0,' "$folder/run.json" || fail "$folder: no memory"
 done
 
+# --- what is kept of a long trace does not depend on threads, and that it is cut is said
+
+for threads in 1 3; do
+  expect 0 sim --peers 300 --sampled 301 --duration 48s --arrival together --departure stay --fidelity rank --threads "$threads" --out "traced-$threads"
+  [ "$(wc -l <"traced-$threads/trace.jsonl")" = 400000 ] || fail "$(wc -l <"traced-$threads/trace.jsonl") lines of a trace"
+  says '"trace_cut": true' "traced-$threads/run.json"
+done
+cmp traced-1/trace.jsonl traced-3/trace.jsonl || fail "a trace depends on threads"
+
 # --- the page in a browser
 
 # Opens a page: its charts are there, nothing on the console, and its picture in FOLDER.png.

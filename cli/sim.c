@@ -149,6 +149,8 @@ static int run(const char *scenario, const words *w, const char *command,
       return cli_error(NAME, CLI_USAGE, "a sweep needs its files, so --no-files cannot be");
     if (w->json)
       return cli_error(NAME, CLI_USAGE, "--json is for one run; a sweep leaves a run.json of each");
+    if (w->gnuplot && !w->sweeps)
+      return cli_error(NAME, CLI_USAGE, "--gnuplot draws runs over a key: there is no --sweep");
     return sim_sweep(&settings, &p, w->sweeps, (size_t)w->seeds);
   }
   if (!sim_check(&settings, &p, why))

@@ -71,6 +71,7 @@ wrong 2 '^weft sim: binary.ini: it is no text' sim binary.ini
 wrong 3 'no-such-trace' sim --arrival trace --trace no-such-trace --no-files
 wrong 3 '^weft sim: /: Is a directory' sim --arrival trace --trace / --no-files
 wrong 2 '--gnuplot is for files' sim --gnuplot --no-files
+wrong 2 '--gnuplot draws runs over a key: there is no --sweep' sim --gnuplot --seeds 2
 wrong 2 '--out is for files' sim --out x --no-files
 : >no-arrivals
 wrong 2 'no-arrivals: a trace has an arrival a line' sim --arrival trace --trace no-arrivals --no-files

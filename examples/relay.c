@@ -54,7 +54,7 @@ static weft_status receive(scene *s, size_t *count) {
     uint8_t *datagram = s->in + *count * s->datagram_bytes;
     WEFT_TRY(weft_encoder_next(s->source[rand() % SEGMENTS], datagram, s->datagram_bytes, &bytes));
     if (rand() % 16 == 0)
-      datagram[rand() % WEFT_WIRE_HEADER_BYTES] ^= 0x80;
+      datagram[rand() % (int)WEFT_WIRE_HEADER_BYTES] ^= 0x80;
     *count += rand() % 5 != 0;
   }
   return WEFT_OK;

@@ -23,6 +23,7 @@ enum {
   FEW_ROWS = 16,     // outputs, at most
   FEW_SOURCES = 256, // at most
   FEW_AT_ONCE = 16,  // more sources than this are taken in groups
+  FEW_FOLLOWED = 24, // and hardware fetches so many out of far caches (Zen 4)
   FEW_GROUP = 8,     // sources
   FEW_RUN = 8192,    // bytes of all output rows in a run of columns
   FEW_STEP = 128     // columns are whole multiples of this
@@ -44,15 +45,16 @@ enum {
 #define FEW_PAST_CACHE ((size_t)(__builtin_cpu_is("amdfam19h") ? 12 : 4) << 20)
 // What an entry of a matrix takes beside steps (weft_host_kernel.entry), as was measured.
 #define FEW_ENTRIES                                                                                \
-  (__builtin_cpu_is("amdfam19h") ? (few_entries){11, 8, 10, 10, 11}                                \
-   : __builtin_cpu_is("amd")     ? (few_entries){8, 8, 7, 5, 8}                                    \
-                                 : (few_entries){8, 8, 9, 7, 8})
+  (__builtin_cpu_is("amdfam19h") ? (few_entries){10, 8, 11, 10, 10, 11}                            \
+   : __builtin_cpu_is("amd")     ? (few_entries){8, 8, 8, 7, 5, 8}                                 \
+                                 : (few_entries){8, 8, 8, 9, 7, 8})
 #endif
 
-// An entry's weight among few rows, also of few sources that fit no near cache; with copied sources
-// that fit one, and that do not, which slows some cores' steps more; and among more rows than that.
+// An entry's weight where sources lie as they are: in a near cache, or not and at most FEW_FOLLOWED
+// of them or more; where they are copied: in a near cache, or not, which slows some cores' steps
+// more; and among more rows than that.
 typedef struct few_entries {
-  uint8_t few, few_far, near, far, wide;
+  uint8_t few, followed, lost, near, far, wide;
 } few_entries;
 
 typedef struct few_work {
@@ -405,9 +407,11 @@ static size_t few_entry(size_t m, size_t k, size_t row_bytes) {
   const bool far = (m + k) * row_bytes > MANY_NEAR;
   if (m > FEW_ROWS)
     return e.wide;
-  if (l.run == 0)
-    return far && k <= FEW_AT_ONCE ? e.few_far : e.few;
-  return far ? e.far : e.near;
+  if (l.run > 0)
+    return far ? e.far : e.near;
+  if (row_bytes == 0) // steps may pay at some length
+    return e.few > e.lost ? e.few : e.lost;
+  return !far ? e.few : k > FEW_FOLLOWED ? e.lost : e.followed;
 }
 
 #endif

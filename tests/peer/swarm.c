@@ -402,17 +402,23 @@ static void arrive(swarm *s, swarm_event *event) {
   if (link && link->used && link->node == event->from) {
     const bool data = event->data[1] <= WEFT_PACKET_SPARSE;
     const bool spoilt = s->node[event->from].polluter && data;
-    const uint64_t dependent = spoilt ? swarm_statistics(s, event->to).received_dependent : 0;
+    weft_engine_statistics before = {0}, after = {0};
+    if (spoilt)
+      before = swarm_statistics(s, event->to);
     const weft_status status =
         weft_engine_input(to->engine, event->neighbour, event->data, event->bytes, s->now_us);
     s->nomem += status == WEFT_E_NOMEM && s->tolerate_nomem;
     EXPECT((status < WEFT_E_NOMEM && status != WEFT_E_BUFFER && status != WEFT_E_ARGUMENT) ||
            (status == WEFT_E_NOMEM && s->tolerate_nomem));
-    if (spoilt && status == WEFT_OK &&
-        swarm_statistics(s, event->to).received_dependent == dependent)
+    if (spoilt)
+      after = swarm_statistics(s, event->to);
+    // What was thrown away meanwhile hides whether this one was dependent.
+    const bool kept = spoilt && status == WEFT_OK &&
+                      after.received_dependent == before.received_dependent &&
+                      after.received_polluted == before.received_polluted;
+    if (kept)
       to->links[event->neighbour].held |= UINT64_C(1) << segment_of(event->data) % 64;
-    if (spoilt && status == WEFT_OK &&
-        !to->links[event->neighbour].bad) { // the first that was of any use
+    if (kept && !to->links[event->neighbour].bad) { // nobody can be found out by another
       to->links[event->neighbour].bad = true;
       to->links[event->neighbour].bad_segment = segment_of(event->data);
     }

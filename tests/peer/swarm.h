@@ -13,7 +13,7 @@ enum { SWARM_SEGMENT_US = 100000 }; // live: a segment comes so often
 typedef struct swarm_link { // by the engine's neighbour number
   bool used;
   size_t node, neighbour; // at the other end
-  uint64_t bad_segment;   // of its first spoilt packet, if `bad`
+  uint64_t bad_segment;   // of its first spoilt packet that was kept, if `bad`
   bool bad;
   int64_t bad_us; // when that segment was complete or given up; -1: not yet
   uint64_t held;  // segments, modulo 64, of which spoilt packets were kept

@@ -42,6 +42,7 @@ struct weft_queue {
   void *side[WEFT_SIDE_STREAMS]; // made when a call first needs them (weft_queue_side)
   bool foreign;                  // stream is the caller's own
   weft_deferred *deferred;
+  weft_status owed; // of earlier calls' work, which a call that failed has waited for
 };
 
 static inline void *weft_ctx_take(const weft_ctx *ctx, size_t bytes, size_t align) {

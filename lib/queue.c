@@ -77,11 +77,14 @@ weft_status weft_queue_wrap_cuda_stream(weft_ctx *ctx, void *stream, weft_queue 
 }
 
 // What the stream has answered goes to all that was left on the queue.
-static void settle(weft_queue *queue, weft_status status) {
+static weft_status settle(weft_queue *queue, weft_status status) {
   // A device that is not lost still works in memory that is about to be handed out again.
   if (status != WEFT_OK && status != WEFT_E_DEVICE_LOST)
     (void)weft_device_stream_wait(queue->ctx->device, queue->stream);
   finish_all(queue, status);
+  status = status == WEFT_OK ? queue->owed : status;
+  queue->owed = WEFT_OK;
+  return status;
 }
 
 weft_status weft_queue_poll(weft_queue *queue) {
@@ -90,9 +93,7 @@ weft_status weft_queue_poll(weft_queue *queue) {
   weft_status status = WEFT_OK;
   if (queue->stream)
     status = weft_device_stream_poll(queue->ctx->device, queue->stream);
-  if (status != WEFT_PENDING)
-    settle(queue, status);
-  return status;
+  return status == WEFT_PENDING ? status : settle(queue, status);
 }
 
 weft_status weft_queue_wait(weft_queue *queue) {
@@ -101,8 +102,7 @@ weft_status weft_queue_wait(weft_queue *queue) {
   weft_status status = WEFT_OK;
   if (queue->stream)
     status = weft_device_stream_wait(queue->ctx->device, queue->stream);
-  settle(queue, status);
-  return status;
+  return settle(queue, status);
 }
 
 // --- calls ---
@@ -150,8 +150,12 @@ weft_status weft_call_end(weft_ctx *ctx, weft_call *call, weft_status status) {
     finish_all(call->queue, WEFT_OK);
     return status;
   }
-  if (call->queue != &call->own)
+  if (call->queue != &call->own) {
+    // What it left there names buffers that are the caller's own again.
+    if (status != WEFT_OK && status != WEFT_DEPENDENT && status != WEFT_PENDING)
+      call->queue->owed = weft_queue_wait(call->queue);
     return status;
+  }
   const weft_status waited = weft_queue_wait(call->queue);
   if (call->own.stream)
     return_stream(ctx, call->own.stream);

@@ -312,6 +312,70 @@ START_TEST(host_memory_fails) {
 }
 END_TEST
 
+// Packets of two segments into ordinary memory: those of the first are under way when memory for
+// the second lacks. Made once more they are right, and stay so when the queue is found idle.
+static weft_status again_elsewhere(weft_ctx *ctx, weft_encoder *const *encoders, scene *s) {
+  weft_queue *queue = NULL;
+  WEFT_TRY(weft_queue_new(ctx, &queue));
+  uint8_t *out[2] = {s->out, fixture_malloc(M * K)}, *kept = fixture_malloc(M * K);
+  const weft_batch batches[2] = {{.count = M, .payload = out[0], .payload_stride = K},
+                                 {.count = M, .payload = out[1], .payload_stride = K}};
+  const weft_status status = weft_encoder_batches(encoders, batches, 2, queue);
+  if (status != WEFT_OK) {
+    EXPECT_OK(weft_encoder_batches(encoders, batches, 2, NULL));
+    memcpy(kept, out[0], M * K);
+  }
+  EXPECT_OK(weft_queue_wait(queue));
+  EXPECT(status == WEFT_OK || memcmp(kept, out[0], M * K) == 0);
+  EXPECT(memcmp(out[0], out[1], M * K) == 0); // the same segment under two names
+  weft_queue_free(queue);
+  free(kept);
+  free(out[1]);
+  return status;
+}
+
+static weft_status batches_on_a_queue(const weft_allocator *allocator, scene *s) {
+  weft_ctx *ctx;
+  WEFT_TRY(weft_ctx_new(&ctx, &(weft_ctx_options){.backend = "cuda", .allocator = allocator}));
+  weft_segment *segment[2] = {NULL, NULL};
+  weft_encoder *encoder[2] = {NULL, NULL};
+  const weft_segment_options options = {
+      .id = fixture_id(N, K), .data = s->data, .bytes = sizeof s->data};
+  weft_status status = WEFT_OK;
+  for (size_t i = 0; i < 2 && status == WEFT_OK; i++) {
+    status = weft_segment_new(ctx, &options, NULL, &segment[i]);
+    if (status == WEFT_OK)
+      status = weft_encoder_new(segment[i], &(weft_encoder_options){.seeded = true}, &encoder[i]);
+  }
+  if (status == WEFT_OK)
+    status = again_elsewhere(ctx, encoder, s);
+  for (size_t i = 0; i < 2; i++) {
+    weft_encoder_free(encoder[i]);
+    weft_segment_free(segment[i]);
+  }
+  weft_ctx_free(ctx);
+  return status;
+}
+
+START_TEST(a_call_that_failed_leaves_nothing_to_write) {
+  if (gpu_skip("a_call_that_failed_leaves_nothing_to_write"))
+    return;
+  scene *s = scene_new(540);
+  for (long n = 1;; n++) {
+    test_allocator memory;
+    test_allocator_init(&memory, n);
+    const weft_status status = batches_on_a_queue(&memory.allocator, s);
+    EXPECT(status == WEFT_OK || status == WEFT_E_NOMEM);
+    EXPECT(test_allocator_live(&memory) == 0);
+    if (!test_allocator_failed(&memory)) {
+      EXPECT_OK(status);
+      break;
+    }
+  }
+  free(s);
+}
+END_TEST
+
 START_TEST(more_memory_than_there_is) {
   if (gpu_skip("more_memory_than_there_is"))
     return;
@@ -344,6 +408,7 @@ int main(void) {
                       2 * (int)(sizeof errors / sizeof *errors));
   tcase_add_test(cases, every_call_of_long_transfers_fails_once);
   tcase_add_test(cases, host_memory_fails);
+  tcase_add_test(cases, a_call_that_failed_leaves_nothing_to_write);
   tcase_add_test(cases, more_memory_than_there_is);
   suite_add_tcase(suite, cases);
   return test_main(suite);

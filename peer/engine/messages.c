@@ -114,7 +114,8 @@ static weft_status parse_bye(const uint8_t *d, size_t bytes, weft_bye_reason *ou
 
 static weft_status parse_pace(const uint8_t *d, size_t bytes, weft_pace *out) {
   *out = (weft_pace){.sent = weft_get32(d + 4), .stamp = weft_get32(d + 8)};
-  return bytes == WEFT_PACE_BYTES && weft_get16(d + 2) == 0 ? WEFT_OK : WEFT_E_MALFORMED;
+  return bytes == WEFT_PACE_BYTES && weft_get16(d + 2) == 0 && out->stamp != 0 ? WEFT_OK
+                                                                               : WEFT_E_MALFORMED;
 }
 
 static weft_status parse_ack(const uint8_t *d, size_t bytes, weft_ack *out) {

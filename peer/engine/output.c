@@ -163,9 +163,8 @@ static size_t put_brake(weft_engine *e, size_t index, uint8_t *out) {
   return 0;
 }
 
-static size_t put_ack(weft_engine *e, size_t index, int64_t now_us, uint8_t *out) {
-  weft_neighbour *n = &e->neighbours[index];
-  n->ack_due_us = WEFT_ENGINE_NEVER;
+static size_t put_ack(const weft_engine *e, size_t index, int64_t now_us, uint8_t *out) {
+  const weft_neighbour *n = &e->neighbours[index];
   const weft_ack ack = {.sent = n->pace_sent,
                         .received = (uint32_t)n->received_packets,
                         .delay = (uint32_t)n->pace_us - n->pace_stamp,
@@ -197,6 +196,7 @@ static size_t put_one(weft_engine *e, size_t index, unsigned what, int64_t now_u
   case WEFT_DUE_BYE:
     return weft_bye_write((weft_bye_reason)n->bye, out);
   case WEFT_DUE_ACK:
+    n->ack_due_us = WEFT_ENGINE_NEVER;
     return n->pace_stamp ? put_ack(e, index, now_us, out) : 0;
   case WEFT_DUE_REQUEST:
     return put_request(e, index, out);

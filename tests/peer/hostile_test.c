@@ -398,6 +398,22 @@ START_TEST(times_out_of_range_are_refused) {
 }
 END_TEST
 
+// A stamp of 0 is none: an acknowledgement would stay due that can never be said.
+START_TEST(a_pace_without_a_stamp_does_not_spin) {
+  for (uint32_t stamp = 0; stamp < 2; stamp++) {
+    scene s;
+    uint8_t out[WEFT_DATAGRAM_MAX];
+    scene_new(&s, false, 1);
+    const weft_pace pace = {.sent = 1, .stamp = stamp};
+    EXPECT_STATUS(weft_engine_input(s.engine, 0, out, weft_pace_write(&pace, out), s.now_us),
+                  stamp ? WEFT_OK : WEFT_E_MALFORMED);
+    run(&s, SECOND);
+    EXPECT(weft_engine_deadline(s.engine) > s.now_us - 10000); // when it was called last
+    scene_free(&s);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("hostile");
   TCase *t = tcase_create("hostile");
@@ -413,6 +429,7 @@ int main(void) {
   tcase_add_test(t, who_comes_again_gets_no_more);
   tcase_add_test(t, who_went_back_is_waited_for_no_longer);
   tcase_add_test(t, times_out_of_range_are_refused);
+  tcase_add_test(t, a_pace_without_a_stamp_does_not_spin);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

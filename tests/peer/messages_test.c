@@ -302,6 +302,10 @@ START_TEST(messages_that_contradict_themselves_are_refused) {
     bytes[bad[i].byte] = bad[i].value;
     EXPECT_STATUS(parse(bytes, length, &m), WEFT_E_MALFORMED);
   }
+  const weft_pace unstamped = {.sent = 17}; // 0 is sent as 1
+  uint8_t bytes[ROOM];
+  weft_message m;
+  EXPECT_STATUS(parse(bytes, weft_pace_write(&unstamped, bytes), &m), WEFT_E_MALFORMED);
 }
 END_TEST
 

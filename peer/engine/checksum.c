@@ -57,7 +57,8 @@ static weft_status keep(weft_engine *e, size_t index, const weft_engine_arrival 
   return WEFT_OK;
 }
 
-// What is held as it came; false: it cannot be read, though it was read when it came.
+// What is held as it came; false: it cannot be read, or is of another shape, though it was read and
+// had the right one when it came.
 static bool arrival_of(const weft_engine *e, uint64_t segment, const weft_held *held,
                        weft_packet *packet, weft_engine_arrival *out) {
   *out = (weft_engine_arrival){.segment = segment,
@@ -69,7 +70,8 @@ static bool arrival_of(const weft_engine *e, uint64_t segment, const weft_held *
     return true;
   out->packet = packet;
   return weft_packet_parse_session(held->data, held->bytes, e->options->stream,
-                                   e->options->block_bytes, packet) == WEFT_OK;
+                                   e->options->block_bytes, packet) == WEFT_OK &&
+         packet->id.blocks == out->blocks;
 }
 
 // Into the trial; counted as innovative or dependent from now on.
@@ -175,12 +177,13 @@ void weft_held_try(weft_engine *e, uint64_t segment, int64_t now_us) {
 
 // --- Judging
 
-static bool agrees(const weft_engine *e, const weft_reveal *reveal, const weft_held *held) {
+static bool agrees(const weft_engine *e, uint64_t segment, const weft_reveal *reveal,
+                   const weft_held *held) {
   if (e->codec->make_token)
     return e->codec->verify_token(e->codec->user, held->data, held->bytes);
   weft_packet packet;
-  return weft_packet_parse_session(held->data, held->bytes, e->options->stream,
-                                   e->options->block_bytes, &packet) == WEFT_OK &&
+  weft_engine_arrival a;
+  return arrival_of(e, segment, held, &packet, &a) && // the sums are of so many blocks
          e->codec->verify(e->codec->user, &packet, reveal->seed, reveal->sums);
 }
 
@@ -257,7 +260,7 @@ static void judge(weft_engine *e, uint64_t segment, int64_t now_us) {
   for (weft_held **at = &slot->held; *at;) {
     weft_held *held = *at;
     const bool judged = !held->verified && held->at_us < before;
-    if (judged && !agrees(e, reveal, held)) {
+    if (judged && !agrees(e, segment, reveal, held)) {
       spoilt = spoilt || held->added;
       convict(e, held);
       guilty = true;
@@ -301,7 +304,7 @@ void weft_held_settle(weft_engine *e, uint64_t segment, int64_t now_us) {
         return;
       known = true;
     }
-    if (open && !agrees(e, truth, held)) {
+    if (open && !agrees(e, segment, truth, held)) {
       convict(e, held);
       guilty = true;
       *at = held->next;

@@ -54,6 +54,8 @@ static inline uint32_t weft_window_blocks(const weft_engine *e, uint64_t segment
 // Gives a place to a segment, empty.
 void weft_window_place(weft_engine *engine, uint64_t segment);
 void weft_slot_close(weft_engine *engine, weft_slot *slot); // its segment and what is held
+// It has another n than was thought: what came for it is of no use.
+void weft_window_reshape(weft_engine *engine, uint64_t segment, uint16_t blocks);
 // A segment became complete: brakes, events, announcements.
 void weft_window_complete(weft_engine *engine, uint64_t segment, int64_t now_us);
 void weft_window_in_order(weft_engine *engine); // moves `missing` on

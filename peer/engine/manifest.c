@@ -135,16 +135,14 @@ static weft_status check_signature(weft_engine *e, size_t index, const weft_mani
 
 static void fill_slot(weft_engine *e, const weft_manifest *m, int64_t now_us) {
   weft_slot *slot = weft_window_slot(e, m->segment);
-  weft_policy_segment *held = weft_window_held(e, m->segment);
   slot->manifest = true;
   slot->last = m->last;
   slot->bytes = m->bytes;
   slot->at_us = (int64_t)m->at_us;
   slot->made_us = (int64_t)m->made_us;
   keep_proof(e, m);
-  if (held->blocks != m->blocks) { // what was taken for it was of another shape
-    weft_slot_close(e, slot);
-    *held = (weft_policy_segment){.blocks = m->blocks};
+  if (weft_window_held(e, m->segment)->blocks != m->blocks) { // the end was another before
+    weft_window_reshape(e, m->segment, m->blocks);
     return;
   }
   if (slot->trial)

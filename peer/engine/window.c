@@ -57,6 +57,21 @@ void weft_window_place(weft_engine *e, uint64_t segment) {
     e->neighbours[i].marks[at] = 0;
 }
 
+void weft_window_reshape(weft_engine *e, uint64_t segment, uint16_t blocks) {
+  const size_t at = weft_place(e, segment);
+  weft_policy_segment *held = &e->held[at];
+  weft_slot_close(e, &e->slots[at]);
+  if (e->blocks)
+    memset(e->blocks + at * e->blocks_stride, 0, e->blocks_stride);
+  held->blocks = blocks;
+  held->rank = held->received = 0; // what was asked for may come all the same
+  for (size_t i = 0; i < e->used; i++) {
+    weft_policy_want *want = weft_neighbour_want(e, &e->neighbours[i], segment);
+    if (want)
+      want->common = 0;
+  }
+}
+
 // Segments before `tail` make room.
 void weft_window_move(weft_engine *e, uint64_t tail) {
   if (tail <= e->tail)
@@ -186,9 +201,16 @@ void weft_window_advance(weft_engine *e) {
 // --- The end of the stream, and how far it is known
 
 static void refresh_blocks(weft_engine *e) {
-  for (size_t at = 0; at < e->window; at++)
-    if (e->number[at] != WEFT_NO_SEGMENT)
-      e->held[at].blocks = (uint16_t)weft_window_count_blocks(e, e->number[at]);
+  for (size_t at = 0; at < e->window; at++) {
+    const uint64_t segment = e->number[at];
+    if (segment == WEFT_NO_SEGMENT)
+      continue;
+    const uint16_t blocks = (uint16_t)weft_window_count_blocks(e, segment);
+    if (e->slots[at].complete)
+      e->held[at].blocks = blocks;
+    else if (e->held[at].blocks != blocks)
+      weft_window_reshape(e, segment, blocks);
+  }
   for (size_t i = 0; i < e->used; i++) {
     weft_neighbour *n = &e->neighbours[i];
     for (uint64_t s = n->first; s < n->accept_end; s++)

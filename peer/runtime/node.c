@@ -297,6 +297,7 @@ void weft_node_leave(weft_node *node, int64_t now_us) {
       weft_node_say(node, link, message, weft_announce_write(true, node->stream.id, message));
     }
     weft_sessions_close(node->sessions, link, now_us); // says so to the other side
+    send_sessions(node);                               // a tracker has more than wait there
     weft_node_lost(node, link, WEFT_SESSION_CLOSED);
   }
 }

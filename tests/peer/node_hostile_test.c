@@ -388,6 +388,47 @@ START_TEST(a_tracker_answers_now_and_then) {
 }
 END_TEST
 
+// Whoever leaves says so to all, however many they are: a tracker has more sessions than a source.
+START_TEST(a_tracker_says_goodbye_to_all) {
+  enum { CROWD = 160 };
+  static const uint8_t joining[BLOB] = {1};
+  static stranger x[CROWD];
+  weft_ctx *ctx;
+  EXPECT_OK(weft_ctx_new(&ctx, NULL));
+  weft_node *tracker = node_new(ctx, "127.0.0.1:0", WEFT_NODE_TRACKER, NULL, NULL);
+  weft_address address;
+  EXPECT_OK(weft_node_address(tracker, &address));
+  size_t came = 0, open = CROWD;
+  const int64_t until_us = now_us() + 20 * SECOND;
+  while (weft_node_links(tracker) < CROWD && now_us() < until_us) {
+    if (came < CROWD) {
+      stranger_at(&x[came], ctx, INADDR_LOOPBACK + ((uint32_t)came << 8), came, joining);
+      EXPECT_OK(weft_sessions_open(x[came].sessions, &address, NULL, now_us(), &x[came].link));
+      came++;
+    }
+    for (size_t i = 0; i < came; i++)
+      stranger_turn(&x[i]);
+    turn(tracker);
+  }
+  EXPECT(weft_node_links(tracker) == CROWD);
+  weft_node_leave(tracker, now_us());
+  turn(tracker);
+  for (int tries = 0; open > 0 && tries < 100; tries++) {
+    open = 0;
+    for (size_t i = 0; i < CROWD; i++) {
+      stranger_turn(&x[i]);
+      open += x[i].open;
+    }
+    nap();
+  }
+  EXPECT(open == 0);
+  weft_node_free(tracker);
+  for (size_t i = 0; i < CROWD; i++)
+    stranger_free(&x[i]);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("node_hostile");
   TCase *tc = tcase_create("node_hostile");
@@ -401,6 +442,7 @@ int main(void) {
   tcase_add_test(tc, packets_fit_into_datagrams);
   tcase_add_test(tc, a_tracker_is_who_was_named);
   tcase_add_test(tc, a_tracker_answers_now_and_then);
+  tcase_add_test(tc, a_tracker_says_goodbye_to_all);
   suite_add_tcase(suite, tc);
   return test_main(suite);
 }

@@ -152,6 +152,14 @@ void weft_node_opened(weft_node *node, size_t link) {
   }
 }
 
+// A bootstrap address whose session gave way to another with the same node is not called while that
+// one lasts. Which of those that are open it is nobody knows: this may have been it.
+static void call_again(weft_node *node) {
+  for (size_t i = 0; i < node->options.bootstrap_count; i++)
+    if (node->bootstrap[i].next_us == INT64_MAX)
+      node->bootstrap[i].next_us = node->now_us + NODE_RETRY_US;
+}
+
 void weft_node_lost(weft_node *node, size_t link, weft_session_reason reason) {
   node_link *l = &node->links[link];
   weft_neighbour_statistics s;
@@ -176,6 +184,8 @@ void weft_node_lost(weft_node *node, size_t link, weft_session_reason reason) {
     const weft_peer_address address = weft_node_opaque(&l->address);
     weft_engine_dial_failed(node->engine, &address);
   }
+  if (l->open && reason != WEFT_SESSION_REPLACED)
+    call_again(node);
   if (l->bootstrap != NONE) {
     node->bootstrap[l->bootstrap].link = NONE;
     node->bootstrap[l->bootstrap].next_us =

@@ -362,6 +362,54 @@ START_TEST(a_tracker_is_who_was_named) {
 }
 END_TEST
 
+static void turn_for(weft_node *node, stranger *x, size_t strangers, int64_t for_us) {
+  for (const int64_t until_us = now_us() + for_us; now_us() < until_us;) {
+    for (size_t i = 0; i < strangers; i++)
+      stranger_turn(&x[i]);
+    turn(node);
+    nap();
+  }
+}
+
+// One identity at two places; a node was told of the first, and is then called from the second. How
+// often it calls the first once the second has gone; 0: it kept to the first all the time.
+static size_t calls_after_a_move(uint64_t number) {
+  stranger x[2];
+  uint8_t blob[BLOB];
+  weft_ctx *ctx;
+  weft_address address;
+  EXPECT_OK(weft_ctx_new(&ctx, NULL));
+  describe(blob, WEFT_NODE_PEER, 1, some_key);
+  for (size_t i = 0; i < 2; i++)
+    stranger_new(&x[i], ctx, number, blob);
+  weft_node *node = node_new(ctx, "127.0.0.1:0", WEFT_NODE_JOINING, &x[0].address, NULL);
+  EXPECT_OK(weft_node_address(node, &address));
+  turn_for(node, x, 1, SECOND / 5);
+  EXPECT(x[0].opens == 1);
+  EXPECT_OK(weft_sessions_open(x[1].sessions, &address, NULL, now_us(), &x[1].link));
+  turn_for(node, x, 2, SECOND / 5);
+  const bool moved = !x[0].open && x[1].open;
+  if (moved) {
+    weft_sessions_close(x[1].sessions, x[1].link, now_us());
+    turn_for(node, x, 2, 4 * SECOND);
+  }
+  const size_t calls = moved ? x[0].opens : 0;
+  weft_node_free(node);
+  for (size_t i = 0; i < 2; i++)
+    stranger_free(&x[i]);
+  weft_ctx_free(ctx);
+  return calls;
+}
+
+// Which of two sessions stays is a matter of keys.
+START_TEST(a_bootstrap_address_is_called_again) {
+  size_t calls = 0;
+  for (uint64_t number = 1; calls == 0 && number < 40; number++)
+    calls = calls_after_a_move(number);
+  EXPECT(calls == 2);
+}
+END_TEST
+
 // A list is longer than what asks for it, and made by looking at all sessions.
 START_TEST(a_tracker_answers_now_and_then) {
   static const uint8_t joining[BLOB] = {1};
@@ -441,6 +489,7 @@ int main(void) {
   tcase_add_test(tc, who_insists_on_a_key_insists_on_signatures);
   tcase_add_test(tc, packets_fit_into_datagrams);
   tcase_add_test(tc, a_tracker_is_who_was_named);
+  tcase_add_test(tc, a_bootstrap_address_is_called_again);
   tcase_add_test(tc, a_tracker_answers_now_and_then);
   tcase_add_test(tc, a_tracker_says_goodbye_to_all);
   suite_add_tcase(suite, tc);

@@ -275,6 +275,7 @@ void weft_exchange_lost(weft_engine *engine, const weft_neighbour *neighbour);
 
 // source.c
 void weft_loads_tell(weft_engine *engine, size_t index, int64_t now_us); // what the neighbour wants
+void weft_loads_tick(weft_engine *engine, int64_t now_us); // asks again for what failed
 
 // output.c, burst.c
 void weft_pace_spend(weft_engine *engine, size_t bytes, int64_t now_us);

@@ -59,6 +59,28 @@ weft_status weft_engine_source_end(weft_engine *e, int64_t now_us) {
   return WEFT_OK;
 }
 
+// A failed load is asked for again, but not at once: while memory lacks that would have no end.
+static weft_status load_later(weft_engine *e, uint64_t segment, int64_t now_us,
+                              weft_status status) {
+  enum { AGAIN_US = 100000 };
+  weft_window_slot(e, segment)->load_again = true;
+  if (e->gather_us == WEFT_ENGINE_NEVER)
+    e->gather_us = now_us + AGAIN_US;
+  return status;
+}
+
+void weft_loads_tick(weft_engine *e, int64_t now_us) {
+  if (!weft_loads(e) || now_us < e->gather_us)
+    return;
+  e->gather_us = WEFT_ENGINE_NEVER;
+  for (size_t at = 0; at < e->window; at++) {
+    weft_slot *slot = &e->slots[at];
+    if (slot->load_again && !slot->segment)
+      weft_tell(e, &slot->tell_load);
+    slot->load_again = false;
+  }
+}
+
 weft_status weft_engine_source_load(weft_engine *e, uint64_t segment, const uint8_t *data,
                                     size_t bytes, int64_t now_us) {
   if (!weft_loads(e))
@@ -71,15 +93,13 @@ weft_status weft_engine_source_load(weft_engine *e, uint64_t segment, const uint
   if (bytes != weft_window_bytes(e, segment))
     return WEFT_E_ARGUMENT;
   weft_status status = open_segment(e, segment, data, bytes);
-  if (status != WEFT_OK) {
-    weft_tell(e, &slot->tell_load); // again
-    return status;
-  }
+  if (status != WEFT_OK)
+    return load_later(e, segment, now_us, status);
   status = weft_manifest_make(e, segment, data, bytes, 0, bytes < weft_segment_bytes(e), now_us);
   if (status != WEFT_OK) {
     weft_window_place(e, segment);
-    weft_tell(e, &slot->tell_load);
-    return status;
+    slot->solo_us = now_us; // its place is kept for a while yet
+    return load_later(e, segment, now_us, status);
   }
   weft_policy_segment *held = weft_window_held(e, segment);
   held->rank = held->received = held->blocks;

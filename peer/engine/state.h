@@ -67,6 +67,7 @@ typedef struct weft_slot {
   bool failed;         // the hash did not match before
   bool tried;          // the trial has rank n and did not match: something in it is spoilt
   bool tell_decoded, tell_play, tell_skip, tell_load;
+  bool load_again; // it could not be loaded
 } weft_slot;
 
 // What the source signed of the segment at a slot.
@@ -252,7 +253,7 @@ struct weft_engine {
   size_t blocks_stride;
   uint32_t tell; // slots with something to tell
   uint32_t next_owed;
-  int64_t gather_us; // when full segments are looked at again
+  int64_t gather_us; // when full segments are looked at again; one that loads: what failed to load
 
   // Playback (playback.c).
   uint64_t play;          // next to be played

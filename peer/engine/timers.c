@@ -66,6 +66,7 @@ void weft_engine_tick(weft_engine *e, int64_t now_us) {
   for (size_t i = 0; i < e->used; i++)
     if (now_us >= weft_neighbour_deadline(e, i))
       neighbour_tick(e, i, now_us);
+  weft_loads_tick(e, now_us);
   weft_gather_tick(e, now_us);
   weft_play_tick(e, now_us);
   if (weft_checksums_on(e))

@@ -287,6 +287,49 @@ START_TEST(nobody_keeps_the_places_of_a_source) {
 }
 END_TEST
 
+static weft_status no_memory(void *user, const weft_segment_id *id, const uint8_t *data,
+                             size_t bytes, const weft_rng *rng, void **out) {
+  (void)user, (void)id, (void)data, (void)bytes, (void)rng, (void)out;
+  return WEFT_E_NOMEM;
+}
+
+// Loads whatever is asked for, a thousand segments at most. Returns how many that were.
+static size_t load_all(scene *s, weft_status wanted) {
+  static const uint8_t data[N * K];
+  weft_event event;
+  size_t loads = 0;
+  weft_engine_tick(s->engine, s->now_us);
+  while (loads < 1000 && weft_engine_event(s->engine, &event))
+    if (event.kind == WEFT_EVENT_LOAD) {
+      EXPECT_STATUS(weft_engine_source_load(s->engine, event.segment, data, sizeof data, s->now_us),
+                    wanted);
+      loads++;
+    }
+  return loads;
+}
+
+// What fails is asked for again, in a while: asked for at once it would keep its program in a loop.
+START_TEST(a_load_that_fails_is_asked_for_later) {
+  scene s;
+  scene_file(&s, 100, 1);
+  s.codec.open_source = no_memory;
+  lack(&s, 0, 0, 0);
+  const size_t loads = load_all(&s, WEFT_E_NOMEM);
+  EXPECT(loads > 0 && loads <= 16);
+  EXPECT(load_all(&s, WEFT_E_NOMEM) == 0);
+  run(&s, 10000); // what it has to say meanwhile
+  EXPECT(weft_engine_deadline(s.engine) > s.now_us - 10000);
+  s.now_us += SECOND / 10;
+  EXPECT(load_all(&s, WEFT_E_NOMEM) == loads);
+  s.codec = weft_codec_rlnc_table(&s.rlnc);
+  s.now_us += SECOND / 10;
+  EXPECT(load_all(&s, WEFT_OK) == loads);
+  s.now_us += SECOND / 10;
+  EXPECT(load_all(&s, WEFT_OK) == 0);
+  scene_free(&s);
+}
+END_TEST
+
 // A load costs a read, a hash and a signature, and asking for sixteen of them a datagram.
 START_TEST(nobody_keeps_a_source_loading) {
   static const uint8_t data[N * K];
@@ -425,6 +468,7 @@ int main(void) {
   tcase_add_test(t, nobody_has_the_uplink_for_manifests);
   tcase_add_test(t, a_live_stream_of_nothing_is_over);
   tcase_add_test(t, nobody_keeps_the_places_of_a_source);
+  tcase_add_test(t, a_load_that_fails_is_asked_for_later);
   tcase_add_test(t, nobody_keeps_a_source_loading);
   tcase_add_test(t, who_comes_again_gets_no_more);
   tcase_add_test(t, who_went_back_is_waited_for_no_longer);

@@ -174,8 +174,8 @@ weft_status weft_engine_source_put(weft_engine *engine, const uint8_t *data, siz
 // Ends a stream whose last segment was full, or that has none. Errors: WEFT_E_STATE (no source, or
 // ended).
 weft_status weft_engine_source_end(weft_engine *engine, int64_t now_us);
-// A source that loads (self.stream_bytes): what a LOAD event asked for. The event is repeated when
-// the answer was an error. Errors: as above.
+// A source that loads (self.stream_bytes): what a LOAD event asked for. The event is repeated,
+// 0.1 s later, when the answer was an error. Errors: as above.
 weft_status weft_engine_source_load(weft_engine *engine, uint64_t segment, const uint8_t *data,
                                     size_t bytes, int64_t now_us);
 

@@ -26,10 +26,10 @@ static bool seek(void *user, uint64_t position) {
 static void begin(peer_run_state *r) {
   enum { TS_PACKET = 188 }; // so that a player finds its feet at once
   const weft_stream *stream = weft_node_stream(r->node);
+  const double at = r->s->from_s * (double)stream->rate_bits_per_s / 8;
   uint64_t position = r->s->from_bytes;
-  if (!r->s->from_is_bytes)
-    position =
-        (uint64_t)(r->s->from_s * (double)stream->rate_bits_per_s / 8) / TS_PACKET * TS_PACKET;
+  if (!r->s->from_is_bytes) // more than the stream has may be more than an integer holds
+    position = at < (double)stream->bytes ? (uint64_t)at / TS_PACKET * TS_PACKET : stream->bytes;
   if (r->s->from_is_bytes ? position == 0 : r->s->from_s == 0)
     return;
   if (stream->mode != WEFT_MODE_VOD)

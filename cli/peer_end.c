@@ -68,13 +68,11 @@ static bool goes_on(peer_run_state *r) {
 static void look_for_company(peer_run_state *r, gint64 now_us) {
   if (goes_on(r))
     r->alone_us = now_us;
-  if (weft_node_links(r->node) > 0) {
-    if (!r->view.healthy)
-      weft_notify("READY=1");
-    r->view.healthy = true;
-  } else {
-    r->view.healthy = r->s->role != WEFT_NODE_JOINING;
+  if (!r->ready && weft_node_links(r->node) > 0) {
+    weft_notify("READY=1");
+    r->ready = true;
   }
+  r->view.healthy = r->s->role != WEFT_NODE_JOINING || weft_node_neighbours(r->node) > 0;
   if (r->s->role != WEFT_NODE_JOINING || r->ended_us ||
       now_us - r->alone_us < (gint64)(r->s->timeout_s * 1e6))
     return;

@@ -17,6 +17,7 @@ typedef struct peer_run_state {
   peer_view view;
   int code;
   bool stopped, other_key;
+  bool ready;         // systemd was told
   unsigned farewells; // said again
   gint64 alone_us;    // since when there has been nobody, or nothing new
   guint64 seen;       // of what there was new, by then

@@ -196,6 +196,13 @@ void weft_node_lost(weft_node *node, size_t link, weft_session_reason reason) {
     node->options.event(node->options.user, &event);
 }
 
+size_t weft_node_neighbours(const weft_node *node) {
+  size_t count = 0;
+  for (size_t i = 0; i < node->options.links_max; i++)
+    count += node->links[i].open && node->links[i].neighbour != NONE;
+  return count;
+}
+
 bool weft_node_has_source(const weft_node *node) {
   for (size_t i = 0; node->engine && i < node->options.links_max; i++)
     if (node->links[i].open && node->links[i].neighbour != NONE &&

@@ -253,6 +253,23 @@ code=$?
 # --- Standard input, live, through a tracker, to HTTP.
 start tracker tracker --listen 127.0.0.1:0
 tracker=$(port_of tracker)
+health() { # WHAT: what a peer that joined says of itself, in the end
+  local i
+  for ((i = 0; i < 100; i++)); do
+    http_get 127.0.0.1 "$waiter_metrics" /healthz health.txt 2>/dev/null && grep -qx "$1" health.txt && return
+    sleep 0.05
+  done
+  fail "beside a tracker: not '$1' but '$(cat health.txt)'"
+}
+start waiter join --source "127.0.0.1:$tracker" --output waiter.bin --metrics 127.0.0.1:0
+waiter=$pid
+waiter_metrics=$(port_of waiter metrics)
+for ((i = 0; i < 100; i++)); do
+  http_get 127.0.0.1 "$waiter_metrics" /status status.json 2>/dev/null && grep -q '"neighbours": 1' status.json && break
+  sleep 0.05
+done
+sleep 0.2 # it looks ten times a second
+health "no neighbours"
 mkfifo pipe
 exec 8<>pipe
 start live source --input - --listen 127.0.0.1:0 --tracker "127.0.0.1:$tracker" <pipe
@@ -264,6 +281,9 @@ for ((i = 0; i < 200; i++)); do
   grep -q '^info stream' join3.log && break
   sleep 0.05
 done
+health ok
+kill -TERM "$waiter"
+wait "$waiter" || fail "beside a tracker, after SIGTERM: exit $?"
 head -c 300000 in.bin >&8
 for ((i = 0; i < 100; i++)); do
   http_get 127.0.0.1 "$http_port" / out3.bin 2>/dev/null 8>&- &

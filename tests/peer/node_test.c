@@ -243,6 +243,27 @@ START_TEST(a_tracker_knows_the_others) {
 }
 END_TEST
 
+static void run_until_neighbours(party *p, size_t node, size_t wanted) {
+  const int64_t until = now_us() + 10000000;
+  while ((weft_node_links(p->node[node]) == 0 || weft_node_neighbours(p->node[node]) != wanted) &&
+         now_us() < until)
+    turn(p, NODES);
+  EXPECT(weft_node_links(p->node[node]) > 0 && weft_node_neighbours(p->node[node]) == wanted);
+}
+
+START_TEST(a_tracker_is_no_neighbour) {
+  party p;
+  party_new(&p);
+  const size_t tracker = add(&p, WEFT_NODE_TRACKER, NULL);
+  const size_t joining = add(&p, WEFT_NODE_JOINING, &p.address[tracker]);
+  run_until_neighbours(&p, joining, 0);
+  p.held_back = true;
+  add(&p, WEFT_NODE_SOURCE, &p.address[tracker]);
+  run_until_neighbours(&p, joining, 1);
+  party_free(&p);
+}
+END_TEST
+
 // The last of the party is gone, and the source has heard of it.
 static void leave(party *p, size_t source, size_t leaver) {
   const int64_t until = now_us() + 20000000;
@@ -369,6 +390,7 @@ int main(void) {
   tcase_add_test(tc, neighbours_find_each_other);
   tcase_add_test(tc, a_full_source_sends_on_to_others);
   tcase_add_test(tc, a_tracker_knows_the_others);
+  tcase_add_test(tc, a_tracker_is_no_neighbour);
   tcase_add_test(tc, who_comes_again_is_counted_once);
   tcase_add_test(tc, who_leaves_is_forgotten);
   tcase_add_test(tc, a_flood_does_no_harm);

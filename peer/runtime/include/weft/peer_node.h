@@ -100,7 +100,8 @@ weft_status weft_node_address(const weft_node *node, weft_address *out);
 const weft_stream *weft_node_stream(const weft_node *node); // NULL while there is none
 weft_engine *weft_node_engine(weft_node *node);             // NULL while there is none
 size_t weft_node_links(const weft_node *node);              // open sessions
-bool weft_node_has_source(const weft_node *node);           // the source is a neighbour
+size_t weft_node_neighbours(const weft_node *node); // those of them that have the stream, too
+bool weft_node_has_source(const weft_node *node);   // the source is a neighbour
 
 // Takes what has come, a bounded share at a time. True: there may be more.
 bool weft_node_receive(weft_node *node, int64_t now_us);

@@ -293,14 +293,13 @@ START_TEST(every_call_of_long_transfers_fails_once) {
 }
 END_TEST
 
-START_TEST(host_memory_fails) {
-  if (gpu_skip("host_memory_fails"))
-    return;
-  scene *s = scene_new(510);
+// Each of its allocations fails once, in turn.
+static void starve(uint64_t salt, weft_status (*operation)(const weft_allocator *, scene *)) {
+  scene *s = scene_new(salt);
   for (long n = 1;; n++) {
     test_allocator memory;
     test_allocator_init(&memory, n);
-    const weft_status status = all_of_it(&memory.allocator, s);
+    const weft_status status = operation(&memory.allocator, s);
     EXPECT(status == WEFT_OK || status == WEFT_E_NOMEM);
     EXPECT(test_allocator_live(&memory) == 0);
     if (!test_allocator_failed(&memory)) {
@@ -309,6 +308,11 @@ START_TEST(host_memory_fails) {
     }
   }
   free(s);
+}
+
+START_TEST(host_memory_fails) {
+  if (!gpu_skip("host_memory_fails"))
+    starve(510, all_of_it);
 }
 END_TEST
 
@@ -358,21 +362,8 @@ static weft_status batches_on_a_queue(const weft_allocator *allocator, scene *s)
 }
 
 START_TEST(a_call_that_failed_leaves_nothing_to_write) {
-  if (gpu_skip("a_call_that_failed_leaves_nothing_to_write"))
-    return;
-  scene *s = scene_new(540);
-  for (long n = 1;; n++) {
-    test_allocator memory;
-    test_allocator_init(&memory, n);
-    const weft_status status = batches_on_a_queue(&memory.allocator, s);
-    EXPECT(status == WEFT_OK || status == WEFT_E_NOMEM);
-    EXPECT(test_allocator_live(&memory) == 0);
-    if (!test_allocator_failed(&memory)) {
-      EXPECT_OK(status);
-      break;
-    }
-  }
-  free(s);
+  if (!gpu_skip("a_call_that_failed_leaves_nothing_to_write"))
+    starve(540, batches_on_a_queue);
 }
 END_TEST
 

@@ -18,9 +18,8 @@ static const char codes[] =
     "through; 2 command line, or a folder that holds shards already; 3 input or output, or shards\n"
     "of another format version; 4 memory, backend or device; 5 the key is missing or wrong; 130\n"
     "interrupted by Ctrl-C, 143 by SIGTERM, 129 by a terminal that closed.\n"
-    "A call that is killed leaves what was there before, or has done all it should. Where bytes "
-    "are\n"
-    "lost, repair makes missing shards anew of what is left, and replaces none. Format:\n"
+    "A call that is killed leaves what was there before, or has done all it should. Where\n"
+    "bytes are lost, repair makes missing shards anew of what is left, and replaces none. Format:\n"
     "docs/format.md. Sizes and places are bytes; they take k, M, G (powers of 1000) and Ki, Mi, "
     "Gi\n"
     "(of 1024).";

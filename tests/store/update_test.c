@@ -41,6 +41,16 @@ static void expect_untouched(files *f) {
   expect(WEFT_OK, files_mend(f, WEFT_STORE_VERIFY), f);
 }
 
+// An update by way of `io` fails, says why, and has changed nothing.
+static void expect_refused(files *f, const weft_store_io *io, const uint8_t *bytes, size_t count,
+                           const char *why) {
+  f->options.io = io;
+  expect(WEFT_E_IO, files_update(f, AT, bytes, count), f);
+  ck_assert_msg(strstr(f->report.error, why), "%s", f->report.error);
+  f->options.io = &files_faulty_io;
+  expect_untouched(f);
+}
+
 // A terminal, a pipe with a second writer, a file that somebody appends to.
 static int reads;
 
@@ -56,12 +66,7 @@ START_TEST(input_that_grows) {
   weft_store_io io = files_faulty_io;
   io.read = read_growing;
   reads = 0;
-  f.options.io = &io;
-  expect(WEFT_E_IO, files_update(&f, AT, patch, PATCH), &f);
-  ck_assert_msg(strstr(f.report.error, "the input grew after its end was met"), "%s",
-                f.report.error);
-  f.options.io = &files_faulty_io;
-  expect_untouched(&f);
+  expect_refused(&f, &io, patch, PATCH, "the input grew after its end was met");
   expect(WEFT_OK, files_update(&f, AT, patch, PATCH), &f);
   memcpy(f.data + AT, patch, PATCH);
   files_expect_data(&f);
@@ -85,12 +90,7 @@ START_TEST(journal_that_cannot_be_carried_out) {
   begin(&f, 41);
   weft_store_io io = files_faulty_io;
   io.pwritev = write_spoilt;
-  f.options.io = &io;
-  expect(WEFT_E_IO, files_update(&f, AT, patch, PATCH), &f);
-  ck_assert_msg(strstr(f.report.error, "update.journal.new is corrupt as it is read back"), "%s",
-                f.report.error);
-  f.options.io = &files_faulty_io;
-  expect_untouched(&f);
+  expect_refused(&f, &io, patch, PATCH, "update.journal.new is corrupt as it is read back");
   files_end(&f);
 }
 END_TEST
@@ -108,13 +108,8 @@ START_TEST(input_that_is_cut) {
   weft_store_io io = files_faulty_io;
   io.read = read_cut;
   reads = 0;
-  f.options.io = &io;
-  expect(WEFT_E_IO, files_update(&f, AT, f.data, LENGTH - AT), &f);
-  ck_assert_msg(strstr(f.report.error,
-                       "the input had 3800 bytes when it was opened, and 1800 when it was read"),
-                "%s", f.report.error);
-  f.options.io = &files_faulty_io;
-  expect_untouched(&f);
+  expect_refused(&f, &io, f.data, LENGTH - AT,
+                 "the input had 3800 bytes when it was opened, and 1800 when it was read");
   files_end(&f);
 }
 END_TEST

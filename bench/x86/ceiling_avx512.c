@@ -36,42 +36,11 @@ void weft_bench_loop_avx512(size_t iterations) {
   __asm__ volatile("" : : "v"(s0), "v"(s1), "v"(s2), "v"(s3), "v"(s4), "v"(s5), "v"(s6), "v"(s7));
 }
 
-void weft_bench_read_avx512(const uint8_t *data, size_t bytes) {
-  __m512i s0 = _mm512_setzero_si512(), s1 = s0, s2 = s0, s3 = s0;
-  size_t i = 0;
-  for (; i + 256 <= bytes; i += 256) {
-    s0 = _mm512_xor_si512(s0, _mm512_loadu_si512(data + i));
-    s1 = _mm512_xor_si512(s1, _mm512_loadu_si512(data + i + 64));
-    s2 = _mm512_xor_si512(s2, _mm512_loadu_si512(data + i + 128));
-    s3 = _mm512_xor_si512(s3, _mm512_loadu_si512(data + i + 192));
-  }
-  __asm__ volatile("" : : "v"(s0), "v"(s1), "v"(s2), "v"(s3));
-  weft_bench_read_portable(data + i, bytes - i);
-}
-
-void weft_bench_write_avx512(uint8_t *data, size_t bytes) {
-  __m512i v = _mm512_setzero_si512();
-  size_t i = 0;
-  __asm__ volatile("" : "+v"(v)); // or the loop becomes a call of memset
-  for (; i + 64 <= bytes; i += 64)
-    _mm512_storeu_si512(data + i, v);
-  weft_bench_write_portable(data + i, bytes - i);
-}
-
-void weft_bench_stream_avx512(uint8_t *data, size_t bytes) {
-  const __m512i v = _mm512_setzero_si512();
-  size_t i = -(uintptr_t)data % 64 < bytes ? -(uintptr_t)data % 64 : bytes;
-  weft_bench_write_portable(data, i);
-  for (; i + 64 <= bytes; i += 64)
-    _mm512_stream_si512((void *)(data + i), v);
-  weft_bench_write_portable(data + i, bytes - i);
-}
-
-void weft_bench_change_avx512(uint8_t *data, size_t bytes) {
-  __m512i v = _mm512_setzero_si512();
-  size_t i = 0;
-  __asm__ volatile("" : "+v"(v));
-  for (; i + 64 <= bytes; i += 64)
-    _mm512_storeu_si512(data + i, _mm512_xor_si512(v, _mm512_loadu_si512(data + i)));
-  weft_bench_change_portable(data + i, bytes - i);
-}
+#define VEC __m512i
+#define ZERO _mm512_setzero_si512
+#define XOR(a, b) _mm512_xor_si512((a), (b))
+#define LOAD(p) _mm512_loadu_si512(p)
+#define STORE(p, v) _mm512_storeu_si512((p), (v))
+#define STREAM(p, v) _mm512_stream_si512((void *)(p), (v))
+#define CEILING(what) weft_bench_##what##_avx512
+#include "bench/x86/ceiling_memory.h"

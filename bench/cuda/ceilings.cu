@@ -5,17 +5,8 @@
 #include <algorithm>
 #include <cuda_runtime.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#define CHECK(call)                                                                                \
-  do {                                                                                             \
-    const cudaError_t error = (call);                                                              \
-    if (error != cudaSuccess) {                                                                    \
-      printf("%s: %s\n", #call, cudaGetErrorString(error));                                        \
-      exit(1);                                                                                     \
-    }                                                                                              \
-  } while (0)
+#include "bench/cuda/check.cuh"
 
 enum { Threads = 1024, Rounds = 512, Chains = 8 };
 

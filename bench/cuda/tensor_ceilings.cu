@@ -4,19 +4,9 @@
 
 #include <algorithm>
 #include <cuda_runtime.h>
-#include <stdio.h>
-#include <stdlib.h>
 
+#include "bench/cuda/check.cuh"
 #include "kernels/cuda/tensor_ptx.cuh"
-
-#define CHECK(call)                                                                                \
-  do {                                                                                             \
-    const cudaError_t error = (call);                                                              \
-    if (error != cudaSuccess) {                                                                    \
-      printf("%s: %s\n", #call, cudaGetErrorString(error));                                        \
-      exit(1);                                                                                     \
-    }                                                                                              \
-  } while (0)
 
 namespace {
 

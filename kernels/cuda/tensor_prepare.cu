@@ -6,17 +6,15 @@
 
 namespace {
 
-enum { WarpsPerBlock = 8 };
-
 // A warp takes 16 source blocks x 128 positions at a time, a lane the 4 positions
 // 4 * (r + 8 * w) onwards, r = lane % 8.
-__global__ void __launch_bounds__(32 * WarpsPerBlock)
+__global__ void __launch_bounds__(32 * WEFT_TENSOR_PREPARE_WARPS)
     prepare_kernel(const __grid_constant__ weft_tensor_batch batch, uint32_t pairs) {
   const uint32_t lane = threadIdx.x & 31, r = lane & 7, w = lane >> 3;
   const uint64_t per_product = static_cast<uint64_t>(pairs) * 2 * batch.steps;
   const uint64_t tasks = per_product * batch.count;
-  for (uint64_t task = blockIdx.x * WarpsPerBlock + (threadIdx.x >> 5); task < tasks;
-       task += static_cast<uint64_t>(gridDim.x) * WarpsPerBlock) {
+  for (uint64_t task = blockIdx.x * WEFT_TENSOR_PREPARE_WARPS + (threadIdx.x >> 5); task < tasks;
+       task += static_cast<uint64_t>(gridDim.x) * WEFT_TENSOR_PREPARE_WARPS) {
     const uint32_t product = static_cast<uint32_t>(task / per_product);
     const uint32_t rest = static_cast<uint32_t>(task - product * per_product);
     const uint32_t pair = rest / (2 * batch.steps), jg = rest - pair * (2 * batch.steps);
@@ -38,13 +36,5 @@ __global__ void __launch_bounds__(32 * WarpsPerBlock)
 } // namespace
 
 weft_status weft_tensor_prepare(const weft_exec *exec, const weft_tensor_batch &batch) {
-  const uint32_t pairs = (batch.len + WEFT_TENSOR_PAIR - 1) / WEFT_TENSOR_PAIR;
-  const uint64_t tasks = static_cast<uint64_t>(pairs) * 2 * batch.steps * batch.count;
-  if (tasks == 0)
-    return WEFT_OK;
-  const uint64_t blocks = (tasks + WarpsPerBlock - 1) / WarpsPerBlock;
-  const uint64_t most = 64ull * static_cast<uint64_t>(weft_device_get_shape(exec->device)->sms);
-  prepare_kernel<<<static_cast<unsigned>(blocks < most ? blocks : most), 32 * WarpsPerBlock, 0,
-                   weft_cuda_stream(exec)>>>(batch, pairs);
-  return WEFT_CUDA_LAUNCHED();
+  return weft_tensor_prepare_by(prepare_kernel, exec, batch);
 }

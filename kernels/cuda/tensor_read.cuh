@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads rows and turns them, for the kernels that make tiles of them.
+// Reads rows and turns them, for the kernels that make tiles of them, and launches these.
 #ifndef WEFT_KERNELS_CUDA_TENSOR_READ_CUH
 #define WEFT_KERNELS_CUDA_TENSOR_READ_CUH
 
+#include "kernels/cuda/device.cuh"
 #include "kernels/cuda/tensor_layout.h"
+
+enum { WEFT_TENSOR_PREPARE_WARPS = 8 }; // of a block of such a kernel
 
 // Four bytes at `at` of a row; zero beyond its end.
 __device__ __forceinline__ uint32_t weft_tensor_bytes_of(const weft_tensor_batch &batch,
@@ -50,6 +53,21 @@ __device__ __forceinline__ void weft_tensor_read(uint32_t (&in)[16], const weft_
                               batch, batch.x_ptr ? batch.x_ptr[j] : job.x + j * batch.x_stride, at)
                         : 0;
   }
+}
+
+// Launches `kernel`, whose warps take 2 * steps tasks for each pair of tiles one after the other.
+template <typename Kernel>
+weft_status weft_tensor_prepare_by(Kernel *kernel, const weft_exec *exec,
+                                   const weft_tensor_batch &batch) {
+  const uint32_t pairs = (batch.len + WEFT_TENSOR_PAIR - 1) / WEFT_TENSOR_PAIR;
+  const uint64_t tasks = static_cast<uint64_t>(pairs) * 2 * batch.steps * batch.count;
+  if (tasks == 0)
+    return WEFT_OK;
+  const uint64_t blocks = (tasks + WEFT_TENSOR_PREPARE_WARPS - 1) / WEFT_TENSOR_PREPARE_WARPS;
+  const uint64_t most = 64ull * static_cast<uint64_t>(weft_device_get_shape(exec->device)->sms);
+  kernel<<<static_cast<unsigned>(blocks < most ? blocks : most), 32 * WEFT_TENSOR_PREPARE_WARPS, 0,
+           weft_cuda_stream(exec)>>>(batch, pairs);
+  return WEFT_CUDA_LAUNCHED();
 }
 
 #endif

@@ -42,13 +42,14 @@ void weft_sim_note(weft_sim_share *share, const weft_sim_trace *trace) {
 void weft_sim_take_sample(weft_sim_share *share, weft_sim_peer *peer, int64_t now_us) {
   weft_engine_statistics s;
   weft_engine_get_statistics(peer->engine, &s);
+  const bool bulk = share->swarm->parameters.mode == WEFT_SIM_BULK;
   if (grow(share, &share->samples, &share->sampled, sizeof *share->samples))
-    share->samples[share->sampled.count++] = (weft_sim_sample){.time_us = now_us,
-                                                               .peer = peer->id,
-                                                               .degree = peer->degree,
-                                                               .innovative = s.received_innovative,
-                                                               .segments = s.segments,
-                                                               .played = s.in_time};
+    share->samples[share->sampled.count++] =
+        (weft_sim_sample){.time_us = now_us,
+                          .peer = peer->id,
+                          .degree = peer->degree,
+                          .innovative = s.received_innovative,
+                          .ahead = bulk ? s.segments : weft_engine_buffered(peer->engine)};
 }
 
 // The statistics are sums, but for a few marks; these do not add up and are left out.

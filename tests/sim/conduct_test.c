@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who misbehaves does so in every fidelity and scheme.
+// Who misbehaves does so in every fidelity and scheme, and who seeks has what is there.
 #include "tests/sim/fixture.h"
 #include "tests/support/test_main.h"
 
@@ -65,11 +65,36 @@ START_TEST(free_riders_send_nothing) {
 }
 END_TEST
 
+// A seek leaves behind what was there, so nobody has more to play than the window holds.
+START_TEST(seeks_leave_the_buffer_behind) {
+  enum { WINDOW = 16 };
+  const char *const settings[] = {"peers",    "24",     "duration", "60 s",    "seeks-per-hour",
+                                  "600",      "window", "16",       "arrival", "together",
+                                  "fidelity", "rank",   "sampled",  "25",      NULL};
+  const weft_sim_parameters p = sim_fixture_with("vod", settings);
+  const weft_sim_options options = {.parameters = &p, .threads = 2};
+  weft_sim_result r;
+  weft_sim_swarm *swarm = sim_fixture_run(&options, &r);
+  size_t some = 0;
+  for (size_t i = 0; i < r.sample_count; i++) {
+    const weft_sim_sample *s = &r.samples[i];
+    some += s->peer && s->ahead > 0;
+    if (s->peer && s->ahead > WINDOW)
+      ck_abort_msg("peer %u has %llu segments ahead (WEFT_TEST_SEED=%#llx)", s->peer,
+                   (unsigned long long)s->ahead, (unsigned long long)test_seed());
+  }
+  EXPECT(r.totals.peers.segments > (uint64_t)3 * WINDOW * p.peers);
+  EXPECT(some > r.sample_count / 4);
+  weft_sim_swarm_free(swarm);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("conduct");
   TCase *t = tcase_create("conduct");
   tcase_add_loop_test(t, polluters_pollute_and_are_banned, 0, 6);
   tcase_add_loop_test(t, free_riders_send_nothing, 0, 7); // blocks are bytes always
+  tcase_add_test(t, seeks_leave_the_buffer_behind);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

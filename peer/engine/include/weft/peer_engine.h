@@ -204,6 +204,8 @@ bool weft_engine_farewell_again(weft_engine *engine);
 
 // When segment is to be played, in the caller's time. WEFT_PENDING while playback has no schedule.
 weft_status weft_engine_play_time(const weft_engine *engine, uint64_t segment, int64_t *at_us);
+// Segments that are complete and still to be played, from the next one on. Bulk: 0.
+size_t weft_engine_buffered(const weft_engine *engine);
 
 // --- Statistics
 

@@ -27,6 +27,14 @@ static bool take_oversubscribe(int *argc, char **argv) {
   return found;
 }
 
+// A rank that failed where the others wait for it. What it has to say, and the end of all.
+static void end_all(int code, const GString *messages, const GString *objects, FILE *out) {
+  fputs(messages->str, stderr);
+  if (out)
+    fputs(objects->str, out), (void)fflush(out);
+  MPI_Abort(MPI_COMM_WORLD, code);
+}
+
 // Ranks fail alike, mostly: what the first of those that did has to say is enough. The worst code.
 static int tell_once(int code, int rank, const GString *messages, const GString *objects,
                      FILE *out) {
@@ -94,6 +102,8 @@ int main(int argc, char **argv) {
     }
     code = run_rank(argc, argv, &transport, oversubscribe);
   }
+  if (transport.parted)
+    end_all(code, messages, objects, out);
   const int rank = (int)transport.rank;
   weft_sim_mpi_free(&transport);
   const int worst = tell_once(code, rank, messages, objects, out);

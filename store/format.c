@@ -245,6 +245,10 @@ uint64_t weft_store_chunk_generation(const uint8_t trailer[WEFT_STORE_TRAILER_BY
   return get(trailer, 8);
 }
 
+uint64_t weft_store_chunk_nonce(const uint8_t trailer[WEFT_STORE_TRAILER_BYTES]) {
+  return get(trailer + AT_CHUNK_NONCE, 8);
+}
+
 // --- Journal
 
 enum {

@@ -85,6 +85,7 @@ bool weft_store_chunk_good(const uint8_t *file_key, uint16_t shard, uint64_t str
                            const uint8_t trailer[WEFT_STORE_TRAILER_BYTES]);
 
 uint64_t weft_store_chunk_generation(const uint8_t trailer[WEFT_STORE_TRAILER_BYTES]);
+uint64_t weft_store_chunk_nonce(const uint8_t trailer[WEFT_STORE_TRAILER_BYTES]);
 
 // --- The journal of an update
 

@@ -13,8 +13,8 @@ typedef struct mending {
   weft_store *store;
   weft_store_lane *lanes;
   weft_store_care care;
-  int fresh[WEFT_STORE_MAX_SHARDS]; // the shard made anew; -1: none
-  bool touched[WEFT_STORE_MAX_SHARDS];
+  int fresh[WEFT_STORE_MAX_SHARDS];        // the shard made anew; -1: none
+  uint64_t touched[WEFT_STORE_MAX_SHARDS]; // chunks rewritten in place
   bool partly;    // stripes are lost: only shards that are missing are made anew
   bool committed; // a name was given: what is still under .new may be a shard's only copy
 } mending;
@@ -99,7 +99,7 @@ static weft_status write_back(mending *m, weft_store_lane *lane, uint64_t stripe
       WEFT_TRY(weft_store_write_chunk(store, lane, file->fd, i, stripe));
       pthread_mutex_lock(&store->lock);
       store->report->mended_chunks++;
-      m->touched[i] = true;
+      m->touched[i]++;
       pthread_mutex_unlock(&store->lock);
     }
   }
@@ -257,15 +257,43 @@ static void keep_missing(mending *m) {
 
 // --- Outcome
 
-// Also what a scrub wrote that was killed before it synced: it reads as sound.
+// After a sync that failed the system may show what the disk lacks. So the chunks that this call
+// rewrote, and has in its nonce, lose their trailers, that whoever comes next takes them for lost
+// again. Best effort: there is nothing to do about a disk that takes no more.
+static void take_back(mending *m, size_t shard) {
+  weft_store *store = m->store;
+  const weft_store_geometry *g = &store->geometry;
+  const int fd = store->files[shard].fd;
+  const uint8_t none[WEFT_STORE_TRAILER_BYTES] = {0};
+  uint8_t trailer[WEFT_STORE_TRAILER_BYTES];
+  uint64_t found = 0;
+  for (uint64_t stripe = 0; stripe < g->stripes && found < m->touched[shard]; stripe++) {
+    const uint64_t at = weft_store_chunk_offset(g, stripe) + weft_store_chunk(g, stripe);
+    if (weft_store_read_at(store->io, fd, at, trailer, sizeof trailer, NULL, 0, NULL) != 0 ||
+        weft_store_chunk_nonce(trailer) != store->nonce)
+      continue;
+    found++;
+    (void)weft_store_write_at(store->io, fd, at, none, sizeof none, NULL, 0);
+  }
+  store->report->mended_chunks -= m->touched[shard];
+}
+
+// Also what a scrub wrote that was killed before it synced: it reads as sound. All of them, though
+// one fails: who comes next could not tell what this call wrote.
 static weft_status sync_shards(mending *m) {
   weft_store *store = m->store;
-  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
-    if (store->files[i].fd >= 0) {
-      WEFT_TRY(weft_store_sync_shard(store, i));
-      store->shards[i].mended |= m->touched[i];
-    }
-  return WEFT_OK;
+  weft_status first = WEFT_OK;
+  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
+    if (store->files[i].fd < 0)
+      continue;
+    const weft_status status = weft_store_sync_shard(store, i);
+    if (status == WEFT_OK)
+      store->shards[i].mended |= m->touched[i] > 0;
+    else if (m->touched[i])
+      take_back(m, i);
+    first = first == WEFT_OK ? status : first;
+  }
+  return first;
 }
 
 static weft_status verdict(const mending *m) {
@@ -348,8 +376,10 @@ weft_status weft_store_mend(weft_store *store, weft_store_care care) {
   weft_status status = care == WEFT_STORE_REPAIR ? create_fresh(&m) : WEFT_OK;
   if (status == WEFT_OK)
     status = run(&m);
-  if (status == WEFT_OK && care != WEFT_STORE_VERIFY)
-    status = sync_shards(&m);
+  if (care != WEFT_STORE_VERIFY) { // of a call that was stopped, too
+    const weft_status synced = sync_shards(&m);
+    status = status == WEFT_OK ? synced : status;
+  }
   if (status == WEFT_OK && care == WEFT_STORE_REPAIR) {
     if (store->report->lost_stripes)
       keep_missing(&m);

@@ -1,47 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens a set: looks at every file under a shard's name, settles which file they are of and in
-// which generation, and tells what is wrong with each that is not used.
+// Opens a set: looks at every file under a shard's name, takes those that are of the set
+// (choose.c), and tells what is wrong with each that is not used. A writer finishes what a call
+// left.
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include <sodium.h>
-
 #include "store/folder.h"
+#include "store/search.h"
 
-// A file that was found under the name of shard `slot`.
-typedef struct found {
-  int fd;    // -1: nothing to read
-  int error; // of the system
-  size_t slot;
-  bool fresh;         // its name ends in .new
-  bool sound;         // the header could be read
-  bool proven;        // it was made under the user's key
-  weft_status status; // of the header
-  const char *why;
-  weft_store_header header;
-  uint8_t bytes[WEFT_STORE_HEADER_BYTES];
-  uint64_t size;
-} found;
-
-typedef struct search {
-  weft_store *store;
-  weft_store_access access;
-  found *files; // at most 2 * WEFT_STORE_MAX_SHARDS
-  size_t count;
-} search;
-
-static bool made_under_key(const weft_store *store, const found *f) {
+static bool made_under_key(const weft_store *store, const weft_store_found *f) {
   uint8_t file_key[WEFT_STORE_KEY_BYTES];
   weft_store_file_key(&f->header, store->options.key, file_key);
   return weft_store_header_authentic(f->bytes, file_key);
 }
 
-static weft_status look_at(search *s, size_t slot, bool fresh) {
+static weft_status look_at(weft_store_search *s, size_t slot, bool fresh) {
   weft_store *store = s->store;
   const weft_store_io *io = store->io;
   char path[WEFT_STORE_PATH_BYTES];
@@ -56,8 +33,8 @@ static weft_status look_at(search *s, size_t slot, bool fresh) {
     return weft_store_fail_io(store->report, path, errno);
   if (fd < 0 && write && (errno == EACCES || errno == EPERM || errno == EROFS))
     return weft_store_fail_io(store->report, path, errno);
-  found *f = &s->files[s->count++];
-  *f = (found){.fd = fd, .slot = slot, .fresh = fresh, .error = fd < 0 ? errno : 0};
+  weft_store_found *f = &s->files[s->count++];
+  *f = (weft_store_found){.fd = fd, .slot = slot, .fresh = fresh, .error = fd < 0 ? errno : 0};
   if (fd < 0)
     return WEFT_OK;
   size_t got;
@@ -77,196 +54,6 @@ static weft_status look_at(search *s, size_t slot, bool fresh) {
   return WEFT_OK;
 }
 
-// The same in all shards of a set but for the generation.
-static bool same_set(const weft_store_header *a, const weft_store_header *b) {
-  return memcmp(a->id, b->id, sizeof a->id) == 0 && a->k == b->k && a->m == b->m &&
-         a->keyed == b->keyed && a->chunk_bytes == b->chunk_bytes && a->length == b->length &&
-         memcmp(a->key, b->key, sizeof a->key) == 0 &&
-         memcmp(a->code, b->code, sizeof a->code) == 0;
-}
-
-// How many different shards there are of the set that `like` is of; 0 where none has its final
-// name. Of proven files alone where `proven`.
-static size_t votes(const search *s, const weft_store_header *like, bool proven) {
-  bool seen[WEFT_STORE_MAX_SHARDS] = {false}, committed = false;
-  size_t count = 0;
-  for (size_t i = 0; i < s->count; i++) {
-    const found *f = &s->files[i];
-    if (!f->sound || (proven && !f->proven) || !same_set(&f->header, like))
-      continue;
-    committed |= !f->fresh;
-    count += !seen[f->header.shard];
-    seen[f->header.shard] = true;
-  }
-  return committed ? count : 0;
-}
-
-// The file that most shards are of; NULL: there is none.
-static const found *most_voted(const search *s, bool proven) {
-  const found *best = NULL;
-  size_t most = 0;
-  for (size_t i = 0; i < s->count; i++) {
-    const found *f = &s->files[i];
-    const size_t count = f->sound ? votes(s, &f->header, proven) : 0;
-    if (count > most) {
-      best = f;
-      most = count;
-    }
-  }
-  return best;
-}
-
-// Which file this folder is about. Whoever lacks the key has no vote beside those who have it.
-static weft_status choose_set(search *s) {
-  weft_store *store = s->store;
-  const found *proven = most_voted(s, true), *best = proven ? proven : most_voted(s, false);
-  if (best) {
-    store->header = best->header;
-    return WEFT_OK;
-  }
-  size_t final = 0, other_version = 0;
-  for (size_t i = 0; i < s->count; i++) {
-    final += !s->files[i].fresh;
-    other_version += !s->files[i].fresh && s->files[i].status == WEFT_E_VERSION;
-  }
-  if (other_version && other_version == final) // no damage: a later weft reads them
-    return weft_store_fail(store->report, WEFT_E_VERSION,
-                           "%s: all %zu of its shards are of another format version than %d, the "
-                           "one that this weft reads",
-                           store->folder, final, WEFT_STORE_VERSION);
-  if (other_version)
-    return weft_store_fail(store->report, WEFT_E_DAMAGED,
-                           "%s: %zu of its %zu shards are of another format version, and none has "
-                           "an intact header of version %d",
-                           store->folder, other_version, final, WEFT_STORE_VERSION);
-  if (final)
-    return weft_store_fail(store->report, WEFT_E_DAMAGED,
-                           "%s: none of its %zu shards has an intact header", store->folder, final);
-  return weft_store_fail(store->report, WEFT_E_DAMAGED, "%s: there are no shards here%s",
-                         store->folder, s->count ? " but those of an encode that did not end" : "");
-}
-
-// A writer of this version would make such shards anew or leave them behind, and remove the only
-// ones that hold what a later one wrote.
-static weft_status refuse_later(const search *s) {
-  weft_store *store = s->store;
-  for (size_t i = 0; i < s->count; i++)
-    if (!s->files[i].fresh && s->files[i].status == WEFT_E_VERSION)
-      return weft_store_fail(store->report, WEFT_E_VERSION,
-                             "%s/shard-%03zu.weft is of another format version than %d, the one "
-                             "that this weft writes: nothing is changed beside it",
-                             store->folder, s->files[i].slot, WEFT_STORE_VERSION);
-  return WEFT_OK;
-}
-
-static weft_status check_key(search *s) {
-  weft_store *store = s->store;
-  const uint8_t *key = store->options.key;
-  if (!store->header.keyed && key && s->access != WEFT_STORE_LOOK)
-    return weft_store_fail(store->report, WEFT_E_KEY, "%s was encoded without a key of the user's",
-                           store->folder);
-  if (store->header.keyed && !key) {
-    if (s->access == WEFT_STORE_LOOK)
-      return WEFT_OK;
-    return weft_store_fail(store->report, WEFT_E_KEY, "%s was encoded under a key; give it",
-                           store->folder);
-  }
-  weft_store_file_key(&store->header, key, store->file_key);
-  for (size_t i = 0; i < s->count && !store->authenticated; i++)
-    store->authenticated = s->files[i].sound && same_set(&s->files[i].header, &store->header) &&
-                           weft_store_header_authentic(s->files[i].bytes, store->file_key);
-  return store->authenticated
-             ? WEFT_OK
-             : weft_store_fail(store->report, WEFT_E_KEY,
-                               "%s: this is not the key that its shards were encoded under",
-                               store->folder);
-}
-
-// What a shard counts as having gone through: a committed update is already part of it.
-typedef struct age {
-  uint64_t generation, update;
-} age;
-
-static age age_of(const weft_store *store, const weft_store_header *h) {
-  const weft_store_journal *j = &store->journal;
-  const bool pending = store->journal_fd >= 0 && weft_store_takes_part(j, h->shard) &&
-                       h->generation + 1 == j->generation;
-  return pending ? (age){j->generation, j->update} : (age){h->generation, h->update};
-}
-
-static bool same_age(age a, age b) { return a.generation == b.generation && a.update == b.update; }
-
-static bool belongs(const weft_store *store, const found *f) {
-  return f->sound && same_set(&f->header, &store->header) &&
-         (!store->authenticated || weft_store_header_authentic(f->bytes, store->file_key));
-}
-
-// How many different shards of the set have this age.
-static size_t shards_of_age(const search *s, age wanted) {
-  bool seen[WEFT_STORE_MAX_SHARDS] = {false};
-  size_t count = 0;
-  for (size_t i = 0; i < s->count; i++) {
-    const weft_store_header *h = &s->files[i].header;
-    if (!belongs(s->store, &s->files[i]) || !same_age(age_of(s->store, h), wanted) ||
-        seen[h->shard])
-      continue;
-    seen[h->shard] = true;
-    count++;
-  }
-  return count;
-}
-
-static bool better(age a, size_t count, age than, size_t its, size_t k) {
-  if ((count >= k) != (its >= k))
-    return count >= k;
-  return a.generation != than.generation ? a.generation > than.generation : count > its;
-}
-
-// Of the newest generation that k shards have, or else of the newest, what most shards have. A look
-// bears with states between which somebody has to choose.
-static weft_status choose_age(search *s) {
-  weft_store *store = s->store;
-  const size_t k = store->header.k;
-  age best = {0}, newest = {0};
-  size_t most = 0;
-  bool apart = false;
-  for (size_t i = 0; i < s->count; i++) {
-    if (!belongs(store, &s->files[i]))
-      continue;
-    const age a = age_of(store, &s->files[i].header);
-    const size_t count = shards_of_age(s, a);
-    newest = a.generation > newest.generation ? a : newest;
-    if (better(a, count, best, most, k)) {
-      best = a;
-      most = count;
-    }
-  }
-  for (size_t i = 0; i < s->count; i++) {
-    const age a = age_of(store, &s->files[i].header);
-    apart |= belongs(store, &s->files[i]) && a.generation == best.generation &&
-             !same_age(a, best) && shards_of_age(s, a) >= k;
-  }
-  store->header.generation = best.generation;
-  store->header.update = best.update;
-  if (s->access == WEFT_STORE_LOOK)
-    return WEFT_OK;
-  if (apart)
-    return weft_store_fail(store->report, WEFT_E_DAMAGED,
-                           "%s: its shards went through updates to generation %" PRIu64
-                           " apart from each other, enough to be read of each: keep those of one, "
-                           "as verify tells with the others moved away",
-                           store->folder, best.generation);
-  if (newest.generation > best.generation)
-    return weft_store_fail(store->report, WEFT_E_DAMAGED,
-                           "%s: %zu of its shards are of generation %" PRIu64
-                           ", too few to be read, and the others of %" PRIu64
-                           ", from before an update (see weft store info): bring back what is "
-                           "missing, or move the newer ones away for the older to count",
-                           store->folder, shards_of_age(s, newest), newest.generation,
-                           best.generation);
-  return WEFT_OK;
-}
-
 static void tell(weft_store *store, size_t slot, bool fresh, weft_shard_state state,
                  const char *what) {
   weft_store_shard *shard = &store->shards[slot];
@@ -275,44 +62,8 @@ static void tell(weft_store *store, size_t slot, bool fresh, weft_shard_state st
            what);
 }
 
-// What is wrong with a file that cannot be read from; WEFT_SHARD_GOOD: nothing.
-static weft_shard_state why_not(const weft_store *store, const found *f, char *text, size_t bytes) {
-  char id[2 * WEFT_STORE_ID_BYTES + 1], ours[2 * WEFT_STORE_ID_BYTES + 1];
-  if (f->error) {
-    snprintf(text, bytes, "%s", strerror(f->error));
-    return WEFT_SHARD_UNREADABLE;
-  }
-  if (!f->sound) {
-    snprintf(text, bytes, "%s", f->why);
-    return f->status == WEFT_E_VERSION ? WEFT_SHARD_VERSION : WEFT_SHARD_CORRUPT;
-  }
-  sodium_bin2hex(id, sizeof id, f->header.id, sizeof f->header.id);
-  sodium_bin2hex(ours, sizeof ours, store->header.id, sizeof store->header.id);
-  if (!same_set(&f->header, &store->header)) {
-    if (strcmp(id, ours) == 0)
-      snprintf(text, bytes, "its header is of this file, but not as others have it");
-    else
-      snprintf(text, bytes, "it belongs to another file (%s, not %s)", id, ours);
-    return WEFT_SHARD_FOREIGN;
-  }
-  if (!belongs(store, f)) {
-    snprintf(text, bytes, "its header was not made under this key");
-    return WEFT_SHARD_FORGED;
-  }
-  const uint64_t ours_now = store->header.generation;
-  const age a = age_of(store, &f->header);
-  if (same_age(a, (age){ours_now, store->header.update}))
-    return WEFT_SHARD_GOOD;
-  const char *how = a.generation < ours_now   ? "an update went past it"
-                    : a.generation > ours_now ? "they are from before an update"
-                                              : "it went through another update than they";
-  snprintf(text, bytes, "it is of generation %" PRIu64 ", the others of %" PRIu64 ": %s",
-           a.generation, ours_now, how);
-  return a.generation > ours_now ? WEFT_SHARD_NEWER : WEFT_SHARD_STALE;
-}
-
 // Takes a file as the source of the shard that its header names, if that has none yet.
-static void use(weft_store *store, found *f) {
+static void use(weft_store *store, weft_store_found *f) {
   const size_t shard = f->header.shard;
   weft_store_file *file = &store->files[shard];
   if (file->fd >= 0)
@@ -341,7 +92,7 @@ static void use(weft_store *store, found *f) {
 }
 
 // Final names first, then .new ones, then files under a wrong name.
-static void fill_slots(search *s) {
+static void fill_slots(weft_store_search *s) {
   weft_store *store = s->store;
   const size_t all = store->geometry.k + store->geometry.m;
   char text[256];
@@ -349,10 +100,10 @@ static void fill_slots(search *s) {
     tell(store, i, false, WEFT_SHARD_MISSING, "it is missing");
   for (size_t pass = 0; pass < 3; pass++)
     for (size_t i = 0; i < s->count; i++) {
-      found *f = &s->files[i];
+      weft_store_found *f = &s->files[i];
       if (pass < 2 && f->fresh != (pass == 1))
         continue;
-      const weft_shard_state state = why_not(store, f, text, sizeof text);
+      const weft_shard_state state = weft_store_why_not(store, f, text, sizeof text);
       const bool own_name = f->sound && f->header.shard == f->slot;
       if (state == WEFT_SHARD_GOOD && f->fd >= 0 && own_name == (pass < 2))
         use(store, f);
@@ -385,11 +136,11 @@ static weft_status make_code(weft_store *store) {
                                            "%s: the headers contradict themselves", store->folder);
 }
 
-static bool taken(const found *f) { return f->fd < 0 && !f->error; } // by use()
+static bool taken(const weft_store_found *f) { return f->fd < 0 && !f->error; } // by use()
 
 // Whether the file under the final name of a slot is read from: then it is another shard, and that
 // name may be its only one.
-static bool name_taken(const search *s, size_t slot) {
+static bool name_taken(const weft_store_search *s, size_t slot) {
   for (size_t i = 0; i < s->count; i++)
     if (s->files[i].slot == slot && !s->files[i].fresh && taken(&s->files[i]))
       return true;
@@ -397,7 +148,7 @@ static bool name_taken(const search *s, size_t slot) {
 }
 
 // Under another shard's .new, too, where what repair makes of that one would take its place.
-static weft_status give_name(weft_store *store, const found *f, const char *from) {
+static weft_status give_name(weft_store *store, const weft_store_found *f, const char *from) {
   const size_t shard = f->header.shard;
   weft_store_file *file = &store->files[shard];
   char to[WEFT_STORE_PATH_BYTES];
@@ -413,11 +164,11 @@ static weft_status give_name(weft_store *store, const found *f, const char *from
 
 // What an interrupted call left, as far as it is read from: it may have been killed before it
 // synced this, and what is done next on the strength of it must not reach the disk before.
-static weft_status sync_leftovers(search *s) {
+static weft_status sync_leftovers(weft_store_search *s) {
   weft_store *store = s->store;
   char path[WEFT_STORE_PATH_BYTES];
   for (size_t i = 0; i < s->count; i++) {
-    const found *f = &s->files[i];
+    const weft_store_found *f = &s->files[i];
     if (!f->fresh || !taken(f))
       continue;
     WEFT_TRY(weft_store_shard_path(store->folder, f->slot, true, path));
@@ -429,14 +180,14 @@ static weft_status sync_leftovers(search *s) {
 
 // A writer gives shards of an interrupted call, once they count, their names, and takes away what
 // does not count.
-static weft_status finish_names(search *s) {
+static weft_status finish_names(weft_store_search *s) {
   weft_store *store = s->store;
   const weft_store_io *io = store->io;
   char from[WEFT_STORE_PATH_BYTES];
   bool changed = false;
   WEFT_TRY(sync_leftovers(s)); // all, as each name may be another shard's only copy
   for (size_t i = 0; i < s->count; i++) {
-    const found *f = &s->files[i];
+    const weft_store_found *f = &s->files[i];
     if (!f->fresh)
       continue;
     WEFT_TRY(weft_store_shard_path(store->folder, f->slot, true, from));
@@ -455,7 +206,7 @@ static weft_status finish_names(search *s) {
   return changed ? weft_store_sync_names(store) : WEFT_OK;
 }
 
-static weft_status open_set(search *s) {
+static weft_status open_set(weft_store_search *s) {
   weft_store *store = s->store;
   WEFT_TRY(weft_store_folder_open(store->io, store->folder, s->access == WEFT_STORE_WRITE,
                                   store->report, &store->folder_fd));
@@ -463,13 +214,13 @@ static weft_status open_set(search *s) {
     WEFT_TRY(look_at(s, slot, false));
     WEFT_TRY(look_at(s, slot, true));
   }
-  WEFT_TRY(choose_set(s));
+  WEFT_TRY(weft_store_choose_set(s));
   if (s->access == WEFT_STORE_WRITE)
-    WEFT_TRY(refuse_later(s));
-  WEFT_TRY(check_key(s));
+    WEFT_TRY(weft_store_refuse_later(s));
+  WEFT_TRY(weft_store_check_key(s));
   WEFT_TRY(make_code(store));
   WEFT_TRY(weft_store_journal_load(store, false));
-  WEFT_TRY(choose_age(s));
+  WEFT_TRY(weft_store_choose_age(s));
   WEFT_TRY(weft_store_journal_fits(store));
   fill_slots(s);
   if (s->access != WEFT_STORE_WRITE)
@@ -483,7 +234,7 @@ weft_status weft_store_open(const weft_store_options *options, const char *folde
   *out = NULL;
   weft_store *store;
   WEFT_TRY(weft_store_new(options, folder, report, &store));
-  search s = {.store = store, .access = access};
+  weft_store_search s = {.store = store, .access = access};
   void *memory;
   weft_status status =
       weft_store_new_memory(options->ctx, 2 * WEFT_STORE_MAX_SHARDS * sizeof *s.files, &memory);

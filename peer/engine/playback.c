@@ -261,3 +261,10 @@ weft_status weft_engine_play_time(const weft_engine *e, uint64_t segment, int64_
   *at_us = weft_is_live(e) ? live_time(e, segment) : weft_segment_at(e, segment) + e->origin_us;
   return WEFT_OK;
 }
+
+size_t weft_engine_buffered(const weft_engine *e) {
+  size_t count = 0;
+  for (uint64_t s = e->play; weft_is_paced(e) && weft_window_has(e, s); s++)
+    count += weft_window_slot(e, s)->complete;
+  return count;
+}

@@ -55,7 +55,8 @@ weft_status weft_engine_source_end(weft_engine *e, int64_t now_us) {
   (void)now_us;
   WEFT_TRY(weft_manifest_end(e, e->horizon, e->horizon * weft_segment_bytes(e)));
   WEFT_TRY(weft_window_learn_end(e, e->horizon * weft_segment_bytes(e)));
-  weft_window_advance(e);
+  if (e->degree || e->horizon == 0) // else who is still to come would find it all dropped
+    weft_window_advance(e);
   return WEFT_OK;
 }
 

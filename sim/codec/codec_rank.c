@@ -37,10 +37,30 @@ typedef struct segment {
   uint64_t support[WORDS]; // the source's packets that went into this
   uint64_t names[WORDS];   // (rank) of blocks; where n <= BITS
   uint32_t turn;
-  uint8_t from[]; // (neighbours) innovative packets
+  uint8_t from[]; // (neighbours, given_bytes) innovative packets
 } segment;
 
-static size_t segment_bytes(const weft_sim_codec *c) { return sizeof(segment) + c->neighbours; }
+// A count before the last packet of a stream with this n: that of large swarms fits into a byte.
+static size_t given_bytes(const weft_sim_codec *c) { return c->blocks > UINT8_MAX + 1u ? 2 : 1; }
+
+static size_t segment_bytes(const weft_sim_codec *c) {
+  return sizeof(segment) + c->neighbours * given_bytes(c);
+}
+
+static uint16_t given_by(const weft_sim_codec *c, const segment *s, size_t neighbour) {
+  uint16_t wide;
+  if (given_bytes(c) == 1)
+    return s->from[neighbour];
+  memcpy(&wide, &s->from[neighbour * sizeof wide], sizeof wide);
+  return wide;
+}
+
+static void set_given(const weft_sim_codec *c, segment *s, size_t neighbour, uint16_t count) {
+  if (given_bytes(c) == 1)
+    s->from[neighbour] = (uint8_t)(count < UINT8_MAX ? count : UINT8_MAX);
+  else
+    memcpy(&s->from[neighbour * sizeof count], &count, sizeof count);
+}
 
 static weft_status open_segment(weft_sim_codec *c, const weft_segment_id *id, const weft_rng *rng,
                                 bool source, void **out) {
@@ -189,12 +209,12 @@ static weft_status add_token(void *user, void *opened, size_t count, const void 
   if (length != sizeof t || s->held.source)
     return WEFT_E_MALFORMED;
   memcpy(&t, bytes, sizeof t);
-  uint8_t *given = &s->from[c->from];
-  size_t fresh = news(c, s, &t, *given);
+  uint16_t given = given_by(c, s, c->from);
+  size_t fresh = news(c, s, &t, given);
   // Blocks as they are never lie in the span of other blocks.
   if (t.source)
     memcpy(t.names, t.support, sizeof t.names);
-  const bool blocks_only = t.source && s->held.rank == *given;
+  const bool blocks_only = t.source && s->held.rank == given;
   for (size_t i = 0; i < count; i++) {
     const size_t number = t.first + (size_t)__builtin_ctzll(t.left | UINT64_C(1) << 63);
     t.left &= t.left - 1;
@@ -202,11 +222,12 @@ static weft_status add_token(void *user, void *opened, size_t count, const void 
       continue;
     fresh--;
     s->held.rank++;
-    *given = (uint8_t)(*given + (*given < UINT8_MAX));
+    given++;
     (*innovative)++;
     if (s->held.blocks <= BITS)
       take_name(s, &t);
   }
+  set_given(c, s, c->from, given);
   for (size_t i = 0; i < WORDS; i++)
     s->support[i] |= t.support[i];
   s->held.polluted = s->held.polluted || (t.polluted && *innovative > 0);
@@ -231,7 +252,7 @@ void weft_sim_rank_address(const weft_sim_codec *codec, void *bytes, size_t to) 
   const segment *s = codec->made;
   token t;
   memcpy(&t, bytes, sizeof t);
-  t.shared = s->from[to];
+  t.shared = given_by(codec, s, to);
   memcpy(bytes, &t, sizeof t);
 }
 

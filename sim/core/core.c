@@ -223,7 +223,7 @@ static weft_status meet_ranks(weft_sim_core *core, uint64_t longest_ns, weft_sta
   const uint64_t start_ns = thread_ns(core);
   for (size_t r = 0; r < t->ranks; r++)
     if (r != t->rank)
-      WEFT_TRY(pack(core, r, status));
+      WEFT_TRY(weft_sim_part(t, pack(core, r, status)));
   const uint64_t packed_at_ns = thread_ns(core), packed_ns = packed_at_ns - start_ns;
   for (size_t r = 0; r < t->ranks; r++)
     if (r != t->rank) {
@@ -233,8 +233,8 @@ static weft_status meet_ranks(weft_sim_core *core, uint64_t longest_ns, weft_sta
       head->met_ns = core->met_ns;
     }
   core->parcel_bytes[t->rank] = 0;
-  WEFT_TRY(t->exchange(t->user, (const void *const *)core->parcels, core->parcel_bytes, core->in,
-                       core->in_bytes));
+  WEFT_TRY(weft_sim_part(t, t->exchange(t->user, (const void *const *)core->parcels,
+                                        core->parcel_bytes, core->in, core->in_bytes)));
   core->in[t->rank] = NULL;
   uint64_t longest_all_ns = longest_ns, packed_all_ns = packed_ns, met_all_ns = core->met_ns;
   for (size_t r = 0; r < t->ranks; r++) {

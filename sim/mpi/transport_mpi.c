@@ -67,6 +67,14 @@ static weft_status sum(void *user, uint64_t *values, size_t count) {
   return WEFT_OK;
 }
 
+static weft_status most(void *user, int64_t *values, size_t count) {
+  (void)user;
+  if (count > INT_MAX)
+    return WEFT_E_BUFFER;
+  MPI_Allreduce(MPI_IN_PLACE, values, (int)count, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
+  return WEFT_OK;
+}
+
 static weft_status gather(void *user, const void *own, size_t bytes, void *all) {
   state *s = user;
   // In pieces, each to its place: a rank's share may be larger than an int can count.
@@ -87,7 +95,7 @@ static weft_status gather(void *user, const void *own, size_t bytes, void *all) 
 weft_status weft_sim_mpi_new(weft_sim_transport *out) {
   state *s = calloc(1, sizeof *s);
   if (!s)
-    return WEFT_E_NOMEM;
+    return weft_sim_part(out, WEFT_E_NOMEM);
   MPI_Comm_size(MPI_COMM_WORLD, &s->ranks);
   MPI_Comm_rank(MPI_COMM_WORLD, &s->rank);
   const size_t ranks = (size_t)s->ranks;
@@ -105,11 +113,12 @@ weft_status weft_sim_mpi_new(weft_sim_transport *out) {
                               .user = s,
                               .exchange = exchange,
                               .sum = sum,
+                              .most = most,
                               .gather = gather};
   if (s->send_bytes && s->receive_bytes && s->in && s->capacity && s->requests)
     return WEFT_OK;
   weft_sim_mpi_free(out);
-  return WEFT_E_NOMEM;
+  return weft_sim_part(out, WEFT_E_NOMEM);
 }
 
 void weft_sim_mpi_free(weft_sim_transport *transport) {

@@ -225,9 +225,7 @@ static json_t *swarm_json(const weft_sim_report *report) {
     for (; sample < r->sample_count && frame_at(r->samples[sample].time_us, step) <= f; sample++) {
       const weft_sim_sample *s = &r->samples[sample];
       if (s->peer < sampled && frame_at(s->time_us + (int64_t)FRAME_US, step) > f)
-        json_array_append_new(
-            peers, json_pack("[i, I]", (int)s->peer,
-                             (json_int_t)(s->segments > s->played ? s->segments - s->played : 0)));
+        json_array_append_new(peers, json_pack("[i, I]", (int)s->peer, (json_int_t)s->ahead));
     }
     json_array_append_new(
         frames, json_pack("{s:f, s:o, s:o}", "t", (double)(f * step) * FRAME_US / 1e6, "peers",

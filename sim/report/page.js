@@ -88,7 +88,6 @@
   // The swarm, frame by frame.
   function animate() {
     if (run.swarm.frame_s !== 0.5) $("frame").textContent = text(run.swarm.frame_s, 1) + " s";
-    if (+p.churn["seeks-per-hour"] > 0) $("cut").textContent = "; what a seek left behind counts as buffer, too";
     if (run.trace_cut) $("cut").textContent += "; more happened than is kept, so the end is missing";
     const canvas = $("swarm"), g = canvas.getContext("2d"), frames = run.swarm.frames, nodes = run.swarm.nodes, at = new Map(nodes.map(n => [n.peer, n]));
     const x = n => 30 + n.x * (canvas.width - 60), y = n => 30 + n.y * (canvas.height - 60);

@@ -25,7 +25,7 @@ double weft_sim_memory_bytes(const weft_sim_parameters *p) {
     return 2.0 * p->objects * (p->data_shards + p->parity_shards) * p->shard_bytes;
   if (p->kind == WEFT_SIM_SERVER)
     return (double)p->peers * (n * (n + k) + 2000) + 2.0 * 64 * 1048576;
-  double segment = 104.0 + p->neighbours_max;
+  double segment = 104.0 + (n > 256 ? 2.0 : 1.0) * p->neighbours_max;
   if (p->fidelity == WEFT_SIM_COEFFICIENTS)
     segment = n * n + 2 * n;
   if (p->fidelity == WEFT_SIM_BYTES || p->scheme == WEFT_SIM_RAREST)

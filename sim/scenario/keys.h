@@ -29,6 +29,7 @@ typedef struct key_row {
   const char *const *names;
 } key_row;
 
+const key_row *weft_sim_row_at(size_t index); // of weft_sim_key_at
 // group NULL: any.
 const key_row *weft_sim_find_key(const char *group, const char *name);
 bool weft_sim_set_row(weft_sim_parameters *p, const key_row *row, const char *value,

@@ -42,13 +42,14 @@ void weft_sim_note(weft_sim_share *share, const weft_sim_trace *trace) {
 void weft_sim_take_sample(weft_sim_share *share, weft_sim_peer *peer, int64_t now_us) {
   weft_engine_statistics s;
   weft_engine_get_statistics(peer->engine, &s);
+  const bool bulk = share->swarm->parameters.mode == WEFT_SIM_BULK;
   if (grow(share, &share->samples, &share->sampled, sizeof *share->samples))
-    share->samples[share->sampled.count++] = (weft_sim_sample){.time_us = now_us,
-                                                               .peer = peer->id,
-                                                               .degree = peer->degree,
-                                                               .innovative = s.received_innovative,
-                                                               .segments = s.segments,
-                                                               .played = s.in_time};
+    share->samples[share->sampled.count++] =
+        (weft_sim_sample){.time_us = now_us,
+                          .peer = peer->id,
+                          .degree = peer->degree,
+                          .innovative = s.received_innovative,
+                          .ahead = bulk ? s.segments : weft_engine_buffered(peer->engine)};
 }
 
 // The statistics are sums, but for a few marks; these do not add up and are left out.
@@ -294,7 +295,12 @@ static weft_status sum_totals(weft_sim_swarm *swarm) {
   r->trace_cut = cuts > 0;
   r->effort = weft_sim_core_effort(swarm->core);
   WEFT_TRY(sum_over_ranks(swarm, &r->effort.lanes_ns, 1));
+  int64_t most[] = {r->totals.source.waited_max_us, r->totals.peers.waited_max_us};
+  if (swarm->options.transport)
+    WEFT_TRY(swarm->options.transport->most(swarm->options.transport->user, most, 2));
   memcpy(&r->totals, words, sizeof words);
+  r->totals.source.waited_max_us = most[0];
+  r->totals.peers.waited_max_us = most[1];
   for (size_t i = 0; i < sizeof r->hash; i++)
     r->hash[i] = (uint8_t)(hash[i / 8] >> 8 * (i % 8));
   return WEFT_OK;
@@ -305,7 +311,7 @@ static void keep_first(weft_sim_result *r, size_t *count) {
   *count = *count < KEPT_MAX ? *count : KEPT_MAX;
 }
 
-weft_status weft_sim_swarm_result(weft_sim_swarm *swarm, weft_sim_result *out) {
+static weft_status collect(weft_sim_swarm *swarm) {
   weft_sim_result *r = &swarm->result;
   r->end_us = weft_sim_core_now(swarm->core);
   for (size_t i = 0; i < swarm->options.threads; i++) {
@@ -342,6 +348,11 @@ weft_status weft_sim_swarm_result(weft_sim_swarm *swarm, weft_sim_result *out) {
     r->stream_bytes = swarm->fed_bytes;
     r->segments = swarm->fed_segments;
   }
-  *out = *r;
+  return WEFT_OK;
+}
+
+weft_status weft_sim_swarm_result(weft_sim_swarm *swarm, weft_sim_result *out) {
+  WEFT_TRY(weft_sim_part(swarm->options.transport, collect(swarm)));
+  *out = swarm->result;
   return WEFT_OK;
 }

@@ -282,7 +282,7 @@ weft_status weft_sim_swarm_new(const weft_sim_options *options, weft_sim_swarm *
     return WEFT_E_ARGUMENT;
   weft_sim_swarm *swarm = calloc(1, sizeof *swarm);
   if (!swarm)
-    return WEFT_E_NOMEM;
+    return weft_sim_part(options->transport, WEFT_E_NOMEM);
   swarm->options = *options;
   swarm->parameters = *p;
   weft_status status = same_threads(options);

@@ -71,8 +71,7 @@ typedef struct weft_sim_sample {
   uint32_t peer;
   uint32_t degree;
   uint64_t innovative; // packets so far: its rank over all segments
-  uint64_t segments;   // complete so far
-  uint64_t played;
+  uint64_t ahead;      // segments that it has and has not played; bulk: that it has
 } weft_sim_sample;
 
 // Coded packets from one sampled peer (other) to another, or something that befell one.

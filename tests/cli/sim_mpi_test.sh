@@ -60,6 +60,15 @@ else
     says "$wanted" err
     [ "$(grep -c '^weft sim:' err)" = 1 ] || fail "$what of the second rank is not told once: $(cat err)"
   }
+  # Memory that runs out at any moment of one rank, at the start, in the run or as results are collected.
+  for gives in $(seq 0 6 400); do
+    code=0
+    ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 timeout 60 mpirun --oversubscribe -x GIVES="$gives" -n 2 "$unlike" --oversubscribe "${small[@]}" --duration 5s --threads 1 --fidelity rank --no-files >state 2>err || code=$?
+    [ "$code" != 0 ] || break
+    [ "$code" = 4 ] || fail "memory given $gives times: code $code, not 4: $(cat err)"
+    [ "$(grep -c '^weft sim: out of host memory' err)" = 1 ] || fail "memory given $gives times is not told once: $(cat err)"
+  done
+  [[ $gives -gt 50 && $code = 0 ]] || fail "memory given $gives times: code $code"
   together 'little memory' 'the run may take' -x UNLIKE=memory -n 2 "$unlike" "${small[@]}" --peers 300 --fidelity bytes --threads 1 --no-files
   together 'one processor' 'ranks would wait for each other' -x UNLIKE=processors -n 2 "$unlike" "${small[@]}" --threads 1 --no-files
   seq 1 30 >trace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stands between a rank and its machine (linker's --wrap): UNLIKE says of which kind that of the
-// second rank is, "memory" (little of it) or "processors" (one); those of others have plenty.
+// second rank is, "memory" (little of it) or "processors" (one); those of others have plenty. Or
+// GIVES says how many times the second rank's malloc() and calloc() give memory.
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +12,25 @@
 long __real_sysconf(int);
 long __wrap_sysconf(int);
 guint __wrap_g_get_num_processors(void);
+void *__real_malloc(size_t);
+void *__wrap_malloc(size_t);
+void *__real_calloc(size_t, size_t);
+void *__wrap_calloc(size_t, size_t);
+
+static bool second(void) {
+  const char *const rank = getenv("OMPI_COMM_WORLD_RANK");
+  return rank && strcmp(rank, "1") == 0;
+}
 
 static bool lacks(const char *what) {
-  const char *const unlike = getenv("UNLIKE"), *const rank = getenv("OMPI_COMM_WORLD_RANK");
-  return unlike && rank && strcmp(unlike, what) == 0 && strcmp(rank, "1") == 0;
+  const char *const unlike = getenv("UNLIKE");
+  return unlike && strcmp(unlike, what) == 0 && second();
+}
+
+static bool gives(void) { // one thread
+  static long calls;
+  const char *const most = getenv("GIVES");
+  return !most || !second() || calls++ < atol(most);
 }
 
 long __wrap_sysconf(int name) {
@@ -22,3 +38,9 @@ long __wrap_sysconf(int name) {
 }
 
 guint __wrap_g_get_num_processors(void) { return lacks("processors") ? 1 : 64; }
+
+void *__wrap_malloc(size_t bytes) { return gives() ? __real_malloc(bytes) : NULL; }
+
+void *__wrap_calloc(size_t count, size_t bytes) {
+  return gives() ? __real_calloc(count, bytes) : NULL;
+}

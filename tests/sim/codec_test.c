@@ -18,7 +18,7 @@
       ck_abort_msg("%s (WEFT_TEST_SEED=%#llx)", #condition, (unsigned long long)test_seed());      \
   } while (0)
 
-enum { NODES = 24, DEGREE = 4, BLOCKS = 32, BATCH = 4 };
+enum { NODES = 24, DEGREE = 4, BLOCKS = 32, BATCH = 4, WIDE = 512 };
 
 typedef struct mesh {
   weft_sim_arena *arena;
@@ -188,10 +188,56 @@ START_TEST(full_rank_is_as_likely_as_it_must_be) {
 }
 END_TEST
 
+// Packets of `from` go to `to`, whose neighbour number `number` it is, and who sends it nothing.
+static void feed(mesh *m, void *from, void *to, size_t number, size_t packets) {
+  uint8_t token[1 + BATCH * WIDE + 64];
+  size_t bytes, innovative;
+  for (size_t i = 0; i < packets; i++) {
+    EXPECT(m->codec.make_token(&m->state, from, 1, token, &bytes) == WEFT_OK);
+    weft_sim_token_address(&m->state, token, DEGREE - 1);
+    m->state.from = number;
+    (void)m->codec.add_token(&m->state, to, 1, token, bytes, &innovative);
+  }
+}
+
+// What two peers have between them is all that a third one can have of them, also where it is more
+// than a byte counts.
+START_TEST(nobody_has_more_than_it_was_given) {
+  mesh *m = malloc(sizeof *m);
+  EXPECT(m != NULL);
+  open_mesh(m, _i ? WEFT_SIM_RANK : WEFT_SIM_COEFFICIENTS, test_seed());
+  m->state.blocks = WIDE;
+  weft_sim_codec_clear(&m->state);
+  EXPECT(weft_sim_codec_init(&m->state) == WEFT_OK);
+  const weft_segment_id id = {.blocks = WIDE, .block_bytes = 1};
+  enum { ALL, A, C, B, SINKS };
+  void *source, *sink[SINKS];
+  EXPECT(m->codec.open_source(&m->state, &id, NULL, 0, &m->table, &source) == WEFT_OK);
+  for (size_t i = 0; i < SINKS; i++)
+    EXPECT(m->codec.open_sink(&m->state, &id, &m->table, &sink[i]) == WEFT_OK);
+  feed(m, source, sink[ALL], 0, WIDE);
+  feed(m, sink[ALL], sink[A], 0, 400); // combinations of everything
+  feed(m, sink[ALL], sink[C], 0, 100);
+  feed(m, sink[A], sink[B], 0, 300);
+  feed(m, sink[C], sink[B], 1, 150);
+  feed(m, sink[A], sink[B], 0, 300);
+  const size_t rank = m->codec.rank(&m->state, sink[B]);
+  if (rank < 495 || rank > 500)
+    ck_abort_msg("%zu dimensions of 400 and 100 (WEFT_TEST_SEED=%#llx)", rank,
+                 (unsigned long long)test_seed());
+  m->codec.close(&m->state, source);
+  for (size_t i = 0; i < SINKS; i++)
+    m->codec.close(&m->state, sink[i]);
+  close_mesh(m);
+  free(m);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("sim codecs");
   TCase *t = tcase_create("codecs");
   tcase_add_test(t, full_rank_is_as_likely_as_it_must_be);
+  tcase_add_loop_test(t, nobody_has_more_than_it_was_given, 0, 2);
   tcase_add_test(t, rank_agrees_with_coefficients);
   suite_add_tcase(suite, t);
   return test_main(suite);

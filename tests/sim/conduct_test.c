@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who misbehaves does so in every fidelity and scheme.
+// Who misbehaves does so in every fidelity and scheme; who seeks has what is there, who comes first
+// what the source has.
 #include "tests/sim/fixture.h"
 #include "tests/support/test_main.h"
 
@@ -65,11 +66,55 @@ START_TEST(free_riders_send_nothing) {
 }
 END_TEST
 
+// A seek leaves behind what was there, so nobody has more to play than the window holds.
+START_TEST(seeks_leave_the_buffer_behind) {
+  enum { WINDOW = 16 };
+  const char *const settings[] = {"peers",    "24",     "duration", "60 s",    "seeks-per-hour",
+                                  "600",      "window", "16",       "arrival", "together",
+                                  "fidelity", "rank",   "sampled",  "25",      NULL};
+  const weft_sim_parameters p = sim_fixture_with("vod", settings);
+  const weft_sim_options options = {.parameters = &p, .threads = 2};
+  weft_sim_result r;
+  weft_sim_swarm *swarm = sim_fixture_run(&options, &r);
+  size_t some = 0;
+  for (size_t i = 0; i < r.sample_count; i++) {
+    const weft_sim_sample *s = &r.samples[i];
+    some += s->peer && s->ahead > 0;
+    if (s->peer && s->ahead > WINDOW)
+      ck_abort_msg("peer %u has %llu segments ahead (WEFT_TEST_SEED=%#llx)", s->peer,
+                   (unsigned long long)s->ahead, (unsigned long long)test_seed());
+  }
+  EXPECT(r.totals.peers.segments > (uint64_t)3 * WINDOW * p.peers);
+  EXPECT(some > r.sample_count / 4);
+  weft_sim_swarm_free(swarm);
+}
+END_TEST
+
+// A bulk source that ends before anybody has come keeps what it has, whether the last segment is
+// whole or not.
+START_TEST(sources_wait_for_the_first_to_come) {
+  static const char *const lengths[] = {"40000", "40960", "4096"};
+  const char *const settings[] = {
+      "mode",           "bulk",     "peers",       "1",    "bulk-bytes", lengths[_i],
+      "segment-blocks", "4",        "block-bytes", "1024", "classes",    "plain:1",
+      "arrival",        "together", "sampled",     "0",    NULL};
+  const weft_sim_parameters p = sim_fixture_with(NULL, settings);
+  const weft_sim_options options = {.parameters = &p, .threads = 1};
+  weft_sim_result r;
+  weft_sim_swarm *swarm = sim_fixture_run(&options, &r);
+  EXPECT(r.viewer_count == 1 && r.viewers[0].done);
+  EXPECT(r.totals.delivered_bytes == p.bulk_bytes && r.totals.wrong_bytes == 0);
+  weft_sim_swarm_free(swarm);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("conduct");
   TCase *t = tcase_create("conduct");
   tcase_add_loop_test(t, polluters_pollute_and_are_banned, 0, 6);
   tcase_add_loop_test(t, free_riders_send_nothing, 0, 7); // blocks are bytes always
+  tcase_add_loop_test(t, sources_wait_for_the_first_to_come, 0, 3);
+  tcase_add_test(t, seeks_leave_the_buffer_behind);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

@@ -171,7 +171,8 @@ bool weft_engine_source_ready(const weft_engine *engine);
 // WEFT_E_ARGUMENT, WEFT_E_NOMEM.
 weft_status weft_engine_source_put(weft_engine *engine, const uint8_t *data, size_t bytes,
                                    int64_t at_us, int64_t now_us);
-// Ends a stream whose last segment was full, or that has none. Errors: WEFT_E_STATE (no source, or
+// Ends a stream whose last segment was full, or that has none. Bulk: where nobody is there, what
+// there is waits for the first to come. Errors: WEFT_E_STATE (no source, or
 // ended).
 weft_status weft_engine_source_end(weft_engine *engine, int64_t now_us);
 // A source that loads (self.stream_bytes): what a LOAD event asked for. The event is repeated,
@@ -204,6 +205,8 @@ bool weft_engine_farewell_again(weft_engine *engine);
 
 // When segment is to be played, in the caller's time. WEFT_PENDING while playback has no schedule.
 weft_status weft_engine_play_time(const weft_engine *engine, uint64_t segment, int64_t *at_us);
+// Segments that are complete and still to be played, from the next one on. Bulk: 0.
+size_t weft_engine_buffered(const weft_engine *engine);
 
 // --- Statistics
 

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Results over ranks, with a double of a transport: the first of two ranks, the other one of which
+// sends nobody anything and has the same to tell in the end. tests/cli/sim_mpi_test.sh has ranks
+// that talk to each other.
+#include <string.h>
+
+#include "tests/sim/fixture.h"
+#include "tests/support/test_main.h"
+
+enum { RANKS = 2 };
+
+static weft_status exchange(void *user, const void *const *data, const size_t *bytes,
+                            const void **in, size_t *in_bytes) {
+  static const uint64_t parcel[16]; // of zeros: all is well, and no letters
+  (void)user, (void)data, (void)bytes;
+  in[1] = parcel;
+  in_bytes[1] = sizeof parcel;
+  return WEFT_OK;
+}
+
+static weft_status sum(void *user, uint64_t *values, size_t count) {
+  (void)user;
+  for (size_t i = 0; i < count; i++)
+    values[i] *= RANKS;
+  return WEFT_OK;
+}
+
+static weft_status most(void *user, int64_t *values, size_t count) {
+  (void)user, (void)values, (void)count;
+  return WEFT_OK;
+}
+
+static weft_status gather(void *user, const void *own, size_t bytes, void *all) {
+  (void)user;
+  for (size_t r = 0; r < RANKS; r++)
+    memcpy((uint8_t *)all + r * bytes, own, bytes);
+  return WEFT_OK;
+}
+
+typedef struct told {
+  int64_t waited_us, waited_max_us;
+} told;
+
+static void note(void *user, uint32_t peer, size_t degree, int64_t done_us,
+                 const weft_engine_statistics *s) {
+  told *t = user;
+  (void)degree, (void)done_us;
+  if (peer == 0)
+    return;
+  t->waited_us += s->waited_us;
+  t->waited_max_us = s->waited_max_us > t->waited_max_us ? s->waited_max_us : t->waited_max_us;
+}
+
+START_TEST(longest_waits_are_not_added_up) {
+  const char *const settings[] = {"source-upload",  "3M",       "peers",     "60",
+                                  "duration",       "10 s",     "fidelity",  "rank",
+                                  "arrival",        "together", "polluters", "0",
+                                  "checksum-every", "250 ms",   NULL};
+  const weft_sim_parameters p = sim_fixture_with("polluted", settings);
+  weft_sim_transport transport = {.rank = 0,
+                                  .ranks = RANKS,
+                                  .rank_bytes = 1e10,
+                                  .exchange = exchange,
+                                  .sum = sum,
+                                  .most = most,
+                                  .gather = gather};
+  told t = {0};
+  const weft_sim_options options = {.parameters = &p,
+                                    .threads = 1,
+                                    .transport = &transport,
+                                    .hooks = {.user = &t, .ended = note}};
+  weft_sim_result r;
+  weft_sim_swarm *swarm = sim_fixture_run(&options, &r);
+  EXPECT(t.waited_max_us > 0);
+  EXPECT(r.totals.peers.waited_us == RANKS * t.waited_us);
+  EXPECT(r.totals.peers.waited_max_us == t.waited_max_us);
+  EXPECT(!transport.parted);
+  weft_sim_swarm_free(swarm);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("ranks");
+  TCase *t = tcase_create("ranks");
+  tcase_add_test(t, longest_waits_are_not_added_up);
+  suite_add_tcase(suite, t);
+  return test_main(suite);
+}

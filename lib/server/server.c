@@ -227,15 +227,30 @@ static int64_t due_us(const weft_server *server, const weft_server_segment *entr
   return entry->oldest_us > INT64_MAX - wait_us ? INT64_MAX : entry->oldest_us + wait_us;
 }
 
+static bool is_full(const weft_server *server, const weft_server_segment *entry) {
+  return entry->want_packets >= server->options.batch_packets;
+}
+
 static bool is_due(const weft_server *server, const weft_server_segment *entry, int64_t now_us) {
   return due_us(server, entry) <= now_us;
 }
 
 // While all lanes are busy, requests go on gathering: the descriptor tells when a lane has finished
-// something.
+// something. A full product gains nothing by waiting.
 static bool may_start(const weft_server *server, const weft_server_segment *entry, int64_t now_us) {
-  return entry->want_packets >= server->options.batch_packets ||
-         (is_due(server, entry, now_us) && !weft_server_busy(server));
+  return is_full(server, entry) || (is_due(server, entry, now_us) && !weft_server_busy(server));
+}
+
+// When the first product may start. A full one may since its oldest request came, or later: that is
+// past either way.
+static int64_t start_us(const weft_server *server) {
+  const weft_server_segment *entry = server->due_head;
+  if (!entry || !may_code(server))
+    return INT64_MAX;
+  const int64_t due = weft_server_busy(server) ? INT64_MAX : due_us(server, entry);
+  while (entry && !is_full(server, entry))
+    entry = entry->due_next;
+  return entry && entry->oldest_us < due ? entry->oldest_us : due;
 }
 
 static weft_status start_batch(weft_server *server, weft_server_segment *entry) {
@@ -277,13 +292,9 @@ weft_status weft_server_process(weft_server *server, int64_t now_us) {
 int64_t weft_server_deadline(const weft_server *server) {
   weft_server *unlocked = (weft_server *)server; // the lock is no part of what const promises
   pthread_mutex_lock(&unlocked->lock);
-  int64_t deadline = server->next_expiry_us;
-  if (server->due_head && may_code(server) && !weft_server_busy(server)) {
-    const int64_t due = due_us(server, server->due_head);
-    deadline = due < deadline ? due : deadline;
-  }
+  const int64_t start = start_us(server), expiry = server->next_expiry_us;
   pthread_mutex_unlock(&unlocked->lock);
-  return deadline;
+  return start < expiry ? start : expiry;
 }
 
 // --- handing out ---

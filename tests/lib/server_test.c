@@ -248,6 +248,28 @@ static void sparse_batches_of_four(weft_server_options *options) {
   options->density_q16 = 30000;
 }
 
+// Who follows the deadline codes it at once, also where another segment's requests came before.
+START_TEST(a_full_product_is_due_at_once) {
+  weft_ctx *ctx = server_context(NULL, NULL);
+  weft_server *server = server_on(&ctx, 1, batches_of_four);
+  const uint8_t data[SEGMENT_BYTES] = {1};
+  size_t counts[CROWD] = {0};
+  server_push(server, 0, data, sizeof data); // until 1000
+  server_push(server, 1, data, sizeof data);
+  server_request(server, 0, 0, 1);
+  server_request(server, 1, 1, 3);
+  ck_assert_int_eq(weft_server_deadline(server), 1000);
+  server_request(server, 1, 2, 1);
+  ck_assert_int_le(weft_server_deadline(server), 0);
+  ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
+  ck_assert_int_eq(weft_server_deadline(server), 1000);
+  server_take_all(server, 4, count_client, counts);
+  ck_assert(counts[0] == 0 && counts[1] == 3 && counts[2] == 1);
+  weft_server_free(server);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 static void note_seed(void *user, const weft_server_packet *packet) {
   uint64_t *seeds = user;
   weft_packet parsed;
@@ -360,6 +382,7 @@ int main(void) {
   tcase_add_test(tests, what_does_not_fit_evicts_nothing);
   tcase_add_test(tests, many_segments_are_found);
   tcase_add_test(tests, a_crowd_gets_what_each_asked_for);
+  tcase_add_test(tests, a_full_product_is_due_at_once);
   tcase_add_loop_test(tests, full_products_start_and_differ, 0, 2);
   tcase_add_test(tests, nothing_is_made_of_what_has_expired);
   tcase_add_test(tests, what_was_promised_outlives_its_segment);

@@ -87,7 +87,8 @@ weft_status weft_server_request_many(weft_server *server, const weft_server_requ
 
 // Readable while packets wait to be taken. The server's own; do not close.
 int weft_server_fd(const weft_server *server);
-// When weft_server_process must be called next, INT64_MAX if nothing waits for time to pass.
+// When weft_server_process must be called next, INT64_MAX if nothing waits for time to pass. A time
+// that has passed: at once, as when a segment's requests fill a product (batch_packets).
 int64_t weft_server_deadline(const weft_server *server);
 // Starts what is due and drops what has expired. WEFT_E_NOMEM: what could not be started is kept
 // for the next call. What happens to a product later is told by its packets' status.

@@ -115,6 +115,19 @@ void weft_server_free(weft_server *server) {
 
 // --- segments ---
 
+static weft_status find_room(weft_server *server, const weft_segment_id *id, int64_t now_us) {
+  weft_status status = WEFT_OK;
+  pthread_mutex_lock(&server->lock);
+  weft_server_expire(server, now_us);
+  if (weft_server_find(server, id->stream, id->segment))
+    status = WEFT_E_STATE;
+  else if (!weft_server_make_room(server, (size_t)id->blocks * id->block_bytes))
+    status = WEFT_E_NOMEM;
+  pthread_mutex_unlock(&server->lock);
+  return status;
+}
+
+// Without the lock: the lanes go on while bytes are copied.
 static weft_status new_segment(weft_server *server, const weft_segment_id *id, const uint8_t *data,
                                size_t bytes, int64_t expires_us, weft_server_segment **out) {
   const size_t padded = (size_t)id->blocks * id->block_bytes;
@@ -141,21 +154,13 @@ weft_status weft_server_push(weft_server *server, const weft_segment_id *id, con
   if (!server || !id || !data || bytes == 0 || expires_us <= now_us ||
       weft_packet_bytes(id, WEFT_PACKET_DENSE) == 0 || bytes > (size_t)id->blocks * id->block_bytes)
     return WEFT_E_ARGUMENT;
-  const size_t padded = (size_t)id->blocks * id->block_bytes;
-  weft_status status = WEFT_OK;
-  pthread_mutex_lock(&server->lock);
-  weft_server_expire(server, now_us);
+  WEFT_TRY(find_room(server, id, now_us));
   weft_server_segment *entry = NULL;
-  if (weft_server_find(server, id->stream, id->segment))
-    status = WEFT_E_STATE;
-  else if (!weft_server_make_room(server, padded))
-    status = WEFT_E_NOMEM;
-  else
-    status = new_segment(server, id, data, bytes, expires_us, &entry);
-  if (status == WEFT_OK)
-    weft_server_insert(server, entry);
+  WEFT_TRY(new_segment(server, id, data, bytes, expires_us, &entry));
+  pthread_mutex_lock(&server->lock);
+  weft_server_insert(server, entry); // nobody else pushes: it is still not there
   pthread_mutex_unlock(&server->lock);
-  return status;
+  return WEFT_OK;
 }
 
 bool weft_server_has(const weft_server *server, uint64_t stream, uint64_t segment) {

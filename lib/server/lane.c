@@ -359,11 +359,6 @@ void weft_lane_stop(weft_server_lane *lane) {
     weft_queue_free(lane->queue[i]);
 }
 
-void weft_lane_free_spares(weft_server_lane *lane) {
-  while (lane->spares > 0)
-    weft_free(lane->ctx, WEFT_MEM_HOST, lane->spare[--lane->spares].slab);
-}
-
 // --- calibration ---
 
 enum {

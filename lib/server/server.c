@@ -101,8 +101,7 @@ void weft_server_free(weft_server *server) {
     weft_lane_stop(&server->lane[i]);
   free_batches(server, server->ready_head);
   free_batches(server, server->taken);
-  for (size_t i = 0; i < server->lanes; i++)
-    weft_lane_free_spares(&server->lane[i]);
+  (void)weft_server_free_spares(server);
   while (server->oldest)
     weft_server_remove(server, server->oldest);
   weft_server_give_memory(server, server->table);
@@ -156,7 +155,10 @@ weft_status weft_server_push(weft_server *server, const weft_segment_id *id, con
     return WEFT_E_ARGUMENT;
   WEFT_TRY(find_room(server, id, now_us));
   weft_server_segment *entry = NULL;
-  WEFT_TRY(new_segment(server, id, data, bytes, expires_us, &entry));
+  weft_status status = new_segment(server, id, data, bytes, expires_us, &entry);
+  if (status == WEFT_E_NOMEM && weft_server_free_spares(server))
+    status = new_segment(server, id, data, bytes, expires_us, &entry);
+  WEFT_TRY(status);
   pthread_mutex_lock(&server->lock);
   weft_server_insert(server, entry); // nobody else pushes: it is still not there
   pthread_mutex_unlock(&server->lock);

@@ -41,7 +41,9 @@ typedef struct weft_server_options {
   int64_t (*now_us)(void *user);
   void *user;
   size_t memory_bytes; // budget for segments, copies on devices counted; 0: 1 GiB
-  size_t ready_bytes;  // budget for packets coded and not yet released; 0: 256 MiB
+  // Budget for packets coded and not yet released; 0: 256 MiB. A lane on the host keeps the memory
+  // of up to eight released products for the next ones, until memory lacks.
+  size_t ready_bytes;
   // Longest wait of a request for others to share its product, while there is a lane with little to
   // do; 0: none.
   int64_t gather_us;

@@ -32,12 +32,23 @@ static weft_packet_mode mode_of(const weft_server *server) {
   return server->options.density_q16 > 0 ? WEFT_PACKET_SPARSE : WEFT_PACKET_DENSE;
 }
 
+static size_t stride_of(size_t datagram_bytes) {
+  return (datagram_bytes + DATAGRAM_ALIGN - 1) / DATAGRAM_ALIGN * DATAGRAM_ALIGN;
+}
+
 static void shape_slab(const weft_server *server, weft_server_batch *batch) {
   const weft_segment_id *id = &batch->segment->id;
   batch->datagram_bytes = weft_packet_bytes(id, mode_of(server));
   batch->payload_at = batch->datagram_bytes - id->block_bytes;
-  batch->stride = (batch->datagram_bytes + DATAGRAM_ALIGN - 1) / DATAGRAM_ALIGN * DATAGRAM_ALIGN;
+  batch->stride = stride_of(batch->datagram_bytes);
   batch->slab_bytes = batch->stride * batch->packets;
+}
+
+size_t weft_batch_most(const weft_server *server, const weft_segment_id *id) {
+  const size_t stride = stride_of(weft_packet_bytes(id, mode_of(server)));
+  const size_t fit = server->options.ready_bytes / WEFT_READY_PARTS / stride;
+  const size_t most = server->options.batch_packets;
+  return fit > most ? most : fit > 0 ? fit : 1;
 }
 
 weft_status weft_batch_new(weft_server *server, weft_server_segment *segment, size_t packets,

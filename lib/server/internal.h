@@ -19,6 +19,7 @@ enum {
   WEFT_LANE_DEPTH = 3,   // flights that a device lane keeps under way
   WEFT_FLIGHT_MAX = 32,  // products of one flight
   WEFT_LANE_SPARES = 8,  // slabs that a host lane keeps
+  WEFT_READY_PARTS = 4,  // of ready_bytes, one of which a product may take
   WEFT_COST_BUCKETS = 64 // by the logarithm of a product's multiply-accumulates
 };
 
@@ -46,6 +47,7 @@ typedef struct weft_server_segment {
   // Requests that wait for company.
   weft_server_want *wants;
   size_t want_count, want_capacity, want_packets;
+  size_t batch_packets;                            // most in one product
   int64_t oldest_us;                               // of the wants
   struct weft_server_segment *due_prev, *due_next; // list of segments with wants, by oldest_us
   bool dead; // removed from the map; freed with the last reference
@@ -192,6 +194,8 @@ bool weft_server_assign(weft_server *server, weft_server_lane *lane, weft_server
 
 // --- batch.c ---
 
+// Most packets in one product of such a segment.
+size_t weft_batch_most(const weft_server *server, const weft_segment_id *id);
 // Turns `packets` of the segment's wants into a batch; lock held.
 weft_status weft_batch_new(weft_server *server, weft_server_segment *segment, size_t packets,
                            weft_server_batch **out);

@@ -133,7 +133,10 @@ static weft_status new_segment(weft_server *server, const weft_segment_id *id, c
   weft_server_segment *entry = weft_server_take_memory(server, sizeof *entry);
   if (!entry)
     return WEFT_E_NOMEM;
-  *entry = (weft_server_segment){.id = *id, .bytes = padded, .expires_us = expires_us};
+  *entry = (weft_server_segment){.id = *id,
+                                 .bytes = padded,
+                                 .expires_us = expires_us,
+                                 .batch_packets = weft_batch_most(server, id)};
   entry->data = weft_server_take_memory(server, padded);
   if (!entry->data) {
     weft_server_give_memory(server, entry);
@@ -224,9 +227,11 @@ weft_status weft_server_request_many(weft_server *server, const weft_server_requ
 
 // --- time ---
 
-// Packets that nobody took yet bound what is coded ahead. One batch is always allowed.
+// Packets that are not released yet bound what is coded ahead: whatever comes next, there is room
+// for it.
 static bool may_code(const weft_server *server) {
-  return server->stats.ready_bytes == 0 || server->stats.ready_bytes < server->options.ready_bytes;
+  const size_t bound = server->options.ready_bytes;
+  return server->stats.ready_bytes <= bound - bound / WEFT_READY_PARTS;
 }
 
 static int64_t due_us(const weft_server *server, const weft_server_segment *entry) {
@@ -234,8 +239,8 @@ static int64_t due_us(const weft_server *server, const weft_server_segment *entr
   return entry->oldest_us > INT64_MAX - wait_us ? INT64_MAX : entry->oldest_us + wait_us;
 }
 
-static bool is_full(const weft_server *server, const weft_server_segment *entry) {
-  return entry->want_packets >= server->options.batch_packets;
+static bool is_full(const weft_server_segment *entry) {
+  return entry->want_packets >= entry->batch_packets;
 }
 
 static bool is_due(const weft_server *server, const weft_server_segment *entry, int64_t now_us) {
@@ -245,7 +250,7 @@ static bool is_due(const weft_server *server, const weft_server_segment *entry, 
 // While all lanes are busy, requests go on gathering: the descriptor tells when a lane has finished
 // something. A full product gains nothing by waiting.
 static bool may_start(const weft_server *server, const weft_server_segment *entry, int64_t now_us) {
-  return is_full(server, entry) || (is_due(server, entry, now_us) && !weft_server_busy(server));
+  return is_full(entry) || (is_due(server, entry, now_us) && !weft_server_busy(server));
 }
 
 // When the first product may start. A full one may since its oldest request came, or later: that is
@@ -255,14 +260,13 @@ static int64_t start_us(const weft_server *server) {
   if (!entry || !may_code(server))
     return INT64_MAX;
   const int64_t due = weft_server_busy(server) ? INT64_MAX : due_us(server, entry);
-  while (entry && !is_full(server, entry))
+  while (entry && !is_full(entry))
     entry = entry->due_next;
   return entry && entry->oldest_us < due ? entry->oldest_us : due;
 }
 
 static weft_status start_batch(weft_server *server, weft_server_segment *entry) {
-  const size_t limit = server->options.batch_packets;
-  const size_t most = entry->want_packets < limit ? entry->want_packets : limit;
+  const size_t most = is_full(entry) ? entry->batch_packets : entry->want_packets;
   const weft_server_share share = weft_server_next_share(server, &entry->id, most);
   weft_server_batch *batch = NULL;
   WEFT_TRY(weft_batch_new(server, entry, share.packets, &batch));

@@ -310,7 +310,10 @@ START_TEST(nothing_is_left_of_what_was_not_released) {
 }
 END_TEST
 
-static void endless_batches(weft_server_options *options) { options->batch_packets = SIZE_MAX; }
+static void endless_batches(weft_server_options *options) {
+  options->batch_packets = SIZE_MAX;
+  options->ready_bytes = SIZE_MAX;
+}
 
 // Products whose packets would take more bytes than a size holds, or than any memory has.
 START_TEST(products_are_no_larger_than_a_size) {

@@ -345,9 +345,11 @@ START_TEST(what_was_promised_outlives_its_segment) {
 }
 END_TEST
 
+enum { STRIDE = 256 }; // of a datagram of (N, K) in a product
+
 static void little_ready(weft_server_options *options) {
   options->batch_packets = 4;
-  options->ready_bytes = 1;
+  options->ready_bytes = (size_t)4 * STRIDE;
 }
 
 START_TEST(packets_not_released_hold_further_ones_back) {
@@ -371,6 +373,51 @@ START_TEST(packets_not_released_hold_further_ones_back) {
 }
 END_TEST
 
+static size_t bound; // of the next server
+
+static void bound_ready(weft_server_options *options) {
+  options->batch_packets = 7;
+  options->ready_bytes = bound;
+}
+
+typedef struct bounded {
+  weft_server *server;
+  size_t counts[CROWD];
+} bounded;
+
+static void check_bound(void *user, const weft_server_packet *packet) {
+  bounded *b = user;
+  const size_t most = bound < (size_t)4 * STRIDE ? (size_t)4 * STRIDE : bound;
+  weft_server_stats stats;
+  weft_server_get_stats(b->server, &stats);
+  ck_assert_msg(stats.ready_bytes <= most, "%zu held of %zu", stats.ready_bytes, bound);
+  count_client(b->counts, packet);
+}
+
+// As packets are released one by one. A bound below four packets is one of four.
+START_TEST(coded_packets_keep_within_their_bound) {
+  weft_ctx *ctx = server_context(NULL, NULL);
+  const uint8_t data[SEGMENT_BYTES] = {1};
+  for (bound = 1; bound < (size_t)60 * STRIDE; bound += 1 + bound / 3) {
+    bounded b = {.server = server_on(&ctx, 1, bound_ready)};
+    size_t total = 0;
+    for (uint32_t s = 0; s < 2; s++)
+      server_push(b.server, s, data, sizeof data);
+    for (uint32_t c = 0; c < CROWD; total += 1 + c % 9, c++)
+      server_request(b.server, c % 2, c, 1 + c % 9);
+    ck_assert_int_eq(weft_server_process(b.server, 0), WEFT_OK);
+    weft_server_stats stats;
+    weft_server_get_stats(b.server, &stats);
+    ck_assert_uint_ge(stats.ready_bytes, bound / 2); // and what there is room for is begun
+    server_take_all(b.server, total, check_bound, &b);
+    for (uint32_t c = 0; c < CROWD; c++)
+      ck_assert_uint_eq(b.counts[c], 1 + c % 9);
+    weft_server_free(b.server);
+  }
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("server");
   TCase *tests = tcase_create("server");
@@ -387,6 +434,7 @@ int main(void) {
   tcase_add_test(tests, nothing_is_made_of_what_has_expired);
   tcase_add_test(tests, what_was_promised_outlives_its_segment);
   tcase_add_test(tests, packets_not_released_hold_further_ones_back);
+  tcase_add_test(tests, coded_packets_keep_within_their_bound);
   server_add_failure_tests(tests);
   suite_add_tcase(suite, tests);
   return test_main(suite);

@@ -418,6 +418,40 @@ START_TEST(coded_packets_keep_within_their_bound) {
 }
 END_TEST
 
+static int64_t still_clock(void *user) { return *(const int64_t *)user; }
+
+static void repeatable(weft_server_options *options) {
+  static int64_t now_us;
+  options->now_us = still_clock;
+  options->user = &now_us;
+  options->repeatable = true;
+}
+
+// What a call begins does not depend on how far the lane is: a large product after a tiny one does
+// not make it busy.
+START_TEST(repeatable_lanes_are_not_measured) {
+  weft_ctx *ctx = server_context("scalar", NULL);
+  weft_server *server = server_on(&ctx, 1, repeatable);
+  const uint8_t data[SEGMENT_BYTES] = {1};
+  size_t counts[CROWD] = {0};
+  for (uint32_t s = 0; s < 3; s++)
+    server_push(server, s, data, sizeof data);
+  server_request(server, 0, 0, 1);
+  ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
+  server_take_all(server, 1, count_client, counts);
+  server_request(server, 1, 1, 4096);
+  server_request(server, 2, 2, 1);
+  ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
+  weft_server_stats stats;
+  weft_server_get_stats(server, &stats);
+  ck_assert_uint_eq(stats.pending_packets, 0);
+  server_take_all(server, 4097, count_client, counts);
+  ck_assert(counts[0] == 1 && counts[1] == 4096 && counts[2] == 1);
+  weft_server_free(server);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("server");
   TCase *tests = tcase_create("server");
@@ -435,6 +469,7 @@ int main(void) {
   tcase_add_test(tests, what_was_promised_outlives_its_segment);
   tcase_add_test(tests, packets_not_released_hold_further_ones_back);
   tcase_add_test(tests, coded_packets_keep_within_their_bound);
+  tcase_add_test(tests, repeatable_lanes_are_not_measured);
   server_add_failure_tests(tests);
   suite_add_tcase(suite, tests);
   return test_main(suite);

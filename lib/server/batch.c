@@ -32,12 +32,23 @@ static weft_packet_mode mode_of(const weft_server *server) {
   return server->options.density_q16 > 0 ? WEFT_PACKET_SPARSE : WEFT_PACKET_DENSE;
 }
 
+static size_t stride_of(size_t datagram_bytes) {
+  return (datagram_bytes + DATAGRAM_ALIGN - 1) / DATAGRAM_ALIGN * DATAGRAM_ALIGN;
+}
+
 static void shape_slab(const weft_server *server, weft_server_batch *batch) {
   const weft_segment_id *id = &batch->segment->id;
   batch->datagram_bytes = weft_packet_bytes(id, mode_of(server));
   batch->payload_at = batch->datagram_bytes - id->block_bytes;
-  batch->stride = (batch->datagram_bytes + DATAGRAM_ALIGN - 1) / DATAGRAM_ALIGN * DATAGRAM_ALIGN;
+  batch->stride = stride_of(batch->datagram_bytes);
   batch->slab_bytes = batch->stride * batch->packets;
+}
+
+size_t weft_batch_most(const weft_server *server, const weft_segment_id *id) {
+  const size_t stride = stride_of(weft_packet_bytes(id, mode_of(server)));
+  const size_t fit = server->options.ready_bytes / WEFT_READY_PARTS / stride;
+  const size_t most = server->options.batch_packets;
+  return fit > most ? most : fit > 0 ? fit : 1;
 }
 
 weft_status weft_batch_new(weft_server *server, weft_server_segment *segment, size_t packets,
@@ -106,6 +117,51 @@ static weft_status write_headers(weft_server_batch *batch) {
 
 // --- slabs: the host lanes' are kept for the next products, as a device keeps its own ---
 
+static void *take_spare(weft_server_lane *lane, size_t room) {
+  void *slab = NULL;
+  pthread_mutex_lock(&lane->server->lock);
+  size_t i = lane->spares;
+  while (i > 0 && lane->spare[i - 1].room != room)
+    i--;
+  if (i > 0) {
+    slab = lane->spare[i - 1].slab;
+    memmove(&lane->spare[i - 1], &lane->spare[i], (lane->spares-- - i) * sizeof *lane->spare);
+  }
+  pthread_mutex_unlock(&lane->server->lock);
+  return slab;
+}
+
+// Returns the one kept longest where there are too many: sizes that are gone make room for those
+// that come.
+static void *keep_spare(weft_server_lane *lane, weft_server_spare spare) {
+  void *oldest = NULL;
+  pthread_mutex_lock(&lane->server->lock);
+  if (lane->spares == WEFT_LANE_SPARES) {
+    oldest = lane->spare[0].slab;
+    memmove(&lane->spare[0], &lane->spare[1], --lane->spares * sizeof *lane->spare);
+  }
+  lane->spare[lane->spares++] = spare;
+  pthread_mutex_unlock(&lane->server->lock);
+  return oldest;
+}
+
+bool weft_server_free_spares(weft_server *server) {
+  bool any = false;
+  for (size_t i = 0; i < server->lanes; i++) {
+    weft_server_lane *lane = &server->lane[i];
+    weft_server_spare spare[WEFT_LANE_SPARES];
+    pthread_mutex_lock(&server->lock);
+    const size_t count = lane->spares;
+    memcpy(spare, lane->spare, sizeof spare);
+    lane->spares = 0;
+    pthread_mutex_unlock(&server->lock);
+    for (size_t j = 0; j < count; j++)
+      weft_free(lane->ctx, WEFT_MEM_HOST, spare[j].slab);
+    any = any || count > 0;
+  }
+  return any;
+}
+
 // A slab of a size that others have too. Fresh pages cost the host more than coding into them.
 static weft_status take_slab(weft_server_lane *lane, weft_server_batch *batch) {
   void *slab = NULL;
@@ -115,13 +171,7 @@ static weft_status take_slab(weft_server_lane *lane, weft_server_batch *batch) {
     batch->slab_room = (size_t)1 << 12;
     while (batch->slab_room < batch->slab_bytes)
       batch->slab_room *= 2;
-    pthread_mutex_lock(&lane->server->lock);
-    for (size_t i = 0; i < lane->spares && !slab; i++)
-      if (lane->spare[i].room == batch->slab_room) {
-        slab = lane->spare[i].slab;
-        lane->spare[i] = lane->spare[--lane->spares];
-      }
-    pthread_mutex_unlock(&lane->server->lock);
+    slab = take_spare(lane, batch->slab_room);
   }
   if (!slab)
     WEFT_TRY(weft_alloc(lane->ctx, batch->slab_mem, batch->slab_room, &slab));
@@ -131,26 +181,28 @@ static weft_status take_slab(weft_server_lane *lane, weft_server_batch *batch) {
 
 void weft_batch_drop_slab(weft_server *server, weft_server_batch *batch) {
   weft_server_lane *lane = &server->lane[batch->lane];
-  uint8_t *slab = batch->slab;
+  void *slab = batch->slab;
   batch->slab = NULL;
-  if (!lane->ctx->device) {
-    pthread_mutex_lock(&server->lock);
-    if (lane->spares < WEFT_LANE_SPARES) {
-      lane->spare[lane->spares++] = (weft_server_spare){slab, batch->slab_room};
-      slab = NULL;
-    }
-    pthread_mutex_unlock(&server->lock);
-  }
+  if (!lane->ctx->device)
+    slab = keep_spare(lane, (weft_server_spare){slab, batch->slab_room});
   weft_free(lane->ctx, batch->slab_mem, slab);
 }
 
-weft_status weft_batch_prepare(weft_server_lane *lane, weft_server_batch *batch) {
+static weft_status prepare(weft_server_lane *lane, weft_server_batch *batch) {
   WEFT_TRY(make_resident(lane, batch->segment));
-  WEFT_TRY(take_slab(lane, batch));
+  if (!batch->slab)
+    WEFT_TRY(take_slab(lane, batch));
   const weft_encoder_options options = {.seeded = true,
                                         .first_seed = batch->first_seed,
                                         .density_q16 = lane->server->options.density_q16};
   return weft_encoder_new(batch->segment->resident[lane->index], &options, &batch->encoder);
+}
+
+weft_status weft_batch_prepare(weft_server_lane *lane, weft_server_batch *batch) {
+  const weft_status status = prepare(lane, batch);
+  if (status != WEFT_E_NOMEM || !weft_server_free_spares(lane->server))
+    return status;
+  return prepare(lane, batch);
 }
 
 weft_status weft_flight_begin(const weft_server_flight *flight, weft_queue *queue) {

@@ -19,6 +19,7 @@ enum {
   WEFT_LANE_DEPTH = 3,   // flights that a device lane keeps under way
   WEFT_FLIGHT_MAX = 32,  // products of one flight
   WEFT_LANE_SPARES = 8,  // slabs that a host lane keeps
+  WEFT_READY_PARTS = 4,  // of ready_bytes, one of which a product may take
   WEFT_COST_BUCKETS = 64 // by the logarithm of a product's multiply-accumulates
 };
 
@@ -46,6 +47,7 @@ typedef struct weft_server_segment {
   // Requests that wait for company.
   weft_server_want *wants;
   size_t want_count, want_capacity, want_packets;
+  size_t batch_packets;                            // most in one product
   int64_t oldest_us;                               // of the wants
   struct weft_server_segment *due_prev, *due_next; // list of segments with wants, by oldest_us
   bool dead; // removed from the map; freed with the last reference
@@ -106,7 +108,7 @@ typedef struct weft_server_lane {
   // takes several in hardly more time than one.
   weft_lane_cost alone, crowded;
   weft_server_lane_stats stats;
-  weft_server_spare spare[WEFT_LANE_SPARES];
+  weft_server_spare spare[WEFT_LANE_SPARES]; // by age, the oldest first
   size_t spares;
   // The lane's thread only.
   weft_queue *queue[WEFT_LANE_DEPTH];
@@ -176,8 +178,6 @@ weft_status weft_lane_start(weft_server *server, size_t index, weft_ctx *ctx);
 // Measures the lane on made-up data, on the caller's thread, before it starts.
 weft_status weft_lane_calibrate(weft_server_lane *lane);
 void weft_lane_stop(weft_server_lane *lane); // the lock must not be held
-// Frees the slabs that the lane keeps; the lane is stopped.
-void weft_lane_free_spares(weft_server_lane *lane);
 
 // Of up to `packets` packets, those that one lane should make now; lock held.
 typedef struct weft_server_share {
@@ -194,6 +194,8 @@ bool weft_server_assign(weft_server *server, weft_server_lane *lane, weft_server
 
 // --- batch.c ---
 
+// Most packets in one product of such a segment.
+size_t weft_batch_most(const weft_server *server, const weft_segment_id *id);
 // Turns `packets` of the segment's wants into a batch; lock held.
 weft_status weft_batch_new(weft_server *server, weft_server_segment *segment, size_t packets,
                            weft_server_batch **out);
@@ -205,6 +207,8 @@ weft_status weft_flight_begin(const weft_server_flight *flight, weft_queue *queu
 void weft_batch_end(weft_server_lane *lane, weft_server_batch *batch);
 // Frees the slab of a batch that must be made again elsewhere; no lock.
 void weft_batch_drop_slab(weft_server *server, weft_server_batch *batch);
+// Frees the slabs that lanes keep, of use to who lacks memory; false if there are none; no lock.
+bool weft_server_free_spares(weft_server *server);
 // Puts it among the ready and tells the caller's loop; lock held.
 void weft_batch_ready(weft_server *server, weft_server_batch *batch);
 void weft_batch_free(weft_server *server, weft_server_batch *batch);

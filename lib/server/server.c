@@ -101,8 +101,7 @@ void weft_server_free(weft_server *server) {
     weft_lane_stop(&server->lane[i]);
   free_batches(server, server->ready_head);
   free_batches(server, server->taken);
-  for (size_t i = 0; i < server->lanes; i++)
-    weft_lane_free_spares(&server->lane[i]);
+  (void)weft_server_free_spares(server);
   while (server->oldest)
     weft_server_remove(server, server->oldest);
   weft_server_give_memory(server, server->table);
@@ -115,13 +114,29 @@ void weft_server_free(weft_server *server) {
 
 // --- segments ---
 
+static weft_status find_room(weft_server *server, const weft_segment_id *id, int64_t now_us) {
+  weft_status status = WEFT_OK;
+  pthread_mutex_lock(&server->lock);
+  weft_server_expire(server, now_us);
+  if (weft_server_find(server, id->stream, id->segment))
+    status = WEFT_E_STATE;
+  else if (!weft_server_make_room(server, (size_t)id->blocks * id->block_bytes))
+    status = WEFT_E_NOMEM;
+  pthread_mutex_unlock(&server->lock);
+  return status;
+}
+
+// Without the lock: the lanes go on while bytes are copied.
 static weft_status new_segment(weft_server *server, const weft_segment_id *id, const uint8_t *data,
                                size_t bytes, int64_t expires_us, weft_server_segment **out) {
   const size_t padded = (size_t)id->blocks * id->block_bytes;
   weft_server_segment *entry = weft_server_take_memory(server, sizeof *entry);
   if (!entry)
     return WEFT_E_NOMEM;
-  *entry = (weft_server_segment){.id = *id, .bytes = padded, .expires_us = expires_us};
+  *entry = (weft_server_segment){.id = *id,
+                                 .bytes = padded,
+                                 .expires_us = expires_us,
+                                 .batch_packets = weft_batch_most(server, id)};
   entry->data = weft_server_take_memory(server, padded);
   if (!entry->data) {
     weft_server_give_memory(server, entry);
@@ -141,21 +156,16 @@ weft_status weft_server_push(weft_server *server, const weft_segment_id *id, con
   if (!server || !id || !data || bytes == 0 || expires_us <= now_us ||
       weft_packet_bytes(id, WEFT_PACKET_DENSE) == 0 || bytes > (size_t)id->blocks * id->block_bytes)
     return WEFT_E_ARGUMENT;
-  const size_t padded = (size_t)id->blocks * id->block_bytes;
-  weft_status status = WEFT_OK;
-  pthread_mutex_lock(&server->lock);
-  weft_server_expire(server, now_us);
+  WEFT_TRY(find_room(server, id, now_us));
   weft_server_segment *entry = NULL;
-  if (weft_server_find(server, id->stream, id->segment))
-    status = WEFT_E_STATE;
-  else if (!weft_server_make_room(server, padded))
-    status = WEFT_E_NOMEM;
-  else
+  weft_status status = new_segment(server, id, data, bytes, expires_us, &entry);
+  if (status == WEFT_E_NOMEM && weft_server_free_spares(server))
     status = new_segment(server, id, data, bytes, expires_us, &entry);
-  if (status == WEFT_OK)
-    weft_server_insert(server, entry);
+  WEFT_TRY(status);
+  pthread_mutex_lock(&server->lock);
+  weft_server_insert(server, entry); // nobody else pushes: it is still not there
   pthread_mutex_unlock(&server->lock);
-  return status;
+  return WEFT_OK;
 }
 
 bool weft_server_has(const weft_server *server, uint64_t stream, uint64_t segment) {
@@ -217,9 +227,11 @@ weft_status weft_server_request_many(weft_server *server, const weft_server_requ
 
 // --- time ---
 
-// Packets that nobody took yet bound what is coded ahead. One batch is always allowed.
+// Packets that are not released yet bound what is coded ahead: whatever comes next, there is room
+// for it.
 static bool may_code(const weft_server *server) {
-  return server->stats.ready_bytes == 0 || server->stats.ready_bytes < server->options.ready_bytes;
+  const size_t bound = server->options.ready_bytes;
+  return server->stats.ready_bytes <= bound - bound / WEFT_READY_PARTS;
 }
 
 static int64_t due_us(const weft_server *server, const weft_server_segment *entry) {
@@ -227,20 +239,34 @@ static int64_t due_us(const weft_server *server, const weft_server_segment *entr
   return entry->oldest_us > INT64_MAX - wait_us ? INT64_MAX : entry->oldest_us + wait_us;
 }
 
+static bool is_full(const weft_server_segment *entry) {
+  return entry->want_packets >= entry->batch_packets;
+}
+
 static bool is_due(const weft_server *server, const weft_server_segment *entry, int64_t now_us) {
   return due_us(server, entry) <= now_us;
 }
 
 // While all lanes are busy, requests go on gathering: the descriptor tells when a lane has finished
-// something.
+// something. A full product gains nothing by waiting.
 static bool may_start(const weft_server *server, const weft_server_segment *entry, int64_t now_us) {
-  return entry->want_packets >= server->options.batch_packets ||
-         (is_due(server, entry, now_us) && !weft_server_busy(server));
+  return is_full(entry) || (is_due(server, entry, now_us) && !weft_server_busy(server));
+}
+
+// When the first product may start. A full one may since its oldest request came, or later: that is
+// past either way.
+static int64_t start_us(const weft_server *server) {
+  const weft_server_segment *entry = server->due_head;
+  if (!entry || !may_code(server))
+    return INT64_MAX;
+  const int64_t due = weft_server_busy(server) ? INT64_MAX : due_us(server, entry);
+  while (entry && !is_full(entry))
+    entry = entry->due_next;
+  return entry && entry->oldest_us < due ? entry->oldest_us : due;
 }
 
 static weft_status start_batch(weft_server *server, weft_server_segment *entry) {
-  const size_t limit = server->options.batch_packets;
-  const size_t most = entry->want_packets < limit ? entry->want_packets : limit;
+  const size_t most = is_full(entry) ? entry->batch_packets : entry->want_packets;
   const weft_server_share share = weft_server_next_share(server, &entry->id, most);
   weft_server_batch *batch = NULL;
   WEFT_TRY(weft_batch_new(server, entry, share.packets, &batch));
@@ -277,13 +303,9 @@ weft_status weft_server_process(weft_server *server, int64_t now_us) {
 int64_t weft_server_deadline(const weft_server *server) {
   weft_server *unlocked = (weft_server *)server; // the lock is no part of what const promises
   pthread_mutex_lock(&unlocked->lock);
-  int64_t deadline = server->next_expiry_us;
-  if (server->due_head && may_code(server) && !weft_server_busy(server)) {
-    const int64_t due = due_us(server, server->due_head);
-    deadline = due < deadline ? due : deadline;
-  }
+  const int64_t start = start_us(server), expiry = server->next_expiry_us;
   pthread_mutex_unlock(&unlocked->lock);
-  return deadline;
+  return start < expiry ? start : expiry;
 }
 
 // --- handing out ---

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lanes that fail, memory that is short, and arguments that are wrong.
 #define _POSIX_C_SOURCE 200809L
+#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,21 +12,35 @@
 #include "tests/support/test_allocator.h"
 #include "tests/support/test_signals.h"
 
-// Memory of a lane's context that is used up once the server runs.
-typedef struct drying_memory {
+// Memory of which there is no more than a limit.
+typedef struct tight_memory {
   test_allocator memory;
   weft_allocator allocator;
-  bool dry;
-} drying_memory;
+  atomic_size_t live_bytes, limit_bytes;
+  atomic_size_t large; // blocks of SLAB_BYTES or more that were asked for and had
+} tight_memory;
 
-static void *drying_alloc(void *user, size_t bytes, size_t align) {
-  drying_memory *self = user;
-  return self->dry ? NULL : self->memory.allocator.alloc(self->memory.allocator.user, bytes, align);
+enum { SLAB_BYTES = 1 << 20 }; // what a host lane takes for 4096 packets of (N, K)
+
+static void *tight_alloc(void *user, size_t bytes, size_t align) {
+  tight_memory *self = user;
+  if (atomic_load(&self->live_bytes) + bytes > atomic_load(&self->limit_bytes))
+    return NULL;
+  void *block = self->memory.allocator.alloc(self->memory.allocator.user, bytes, align);
+  atomic_fetch_add(&self->live_bytes, malloc_usable_size(block));
+  atomic_fetch_add(&self->large, bytes >= SLAB_BYTES);
+  return block;
 }
 
-static void drying_free(void *user, void *bytes) {
-  drying_memory *self = user;
-  self->memory.allocator.free(self->memory.allocator.user, bytes);
+static void tight_free(void *user, void *block) {
+  tight_memory *self = user;
+  atomic_fetch_sub(&self->live_bytes, malloc_usable_size(block));
+  self->memory.allocator.free(self->memory.allocator.user, block);
+}
+
+static void tight_init(tight_memory *self) {
+  *self = (tight_memory){.allocator = {tight_alloc, tight_free, self}, .limit_bytes = SIZE_MAX};
+  test_allocator_init(&self->memory, 0);
 }
 
 // Every product takes one tick of this clock, and each tick is a quarter of the last, down to 2.5
@@ -61,16 +76,16 @@ static void count_status(void *user, const weft_server_packet *packet) {
 
 START_TEST(a_lane_that_fails_loses_no_packet) {
   for (int fall_over = 0; fall_over < 2; fall_over++) {
-    drying_memory drying = {.allocator = {drying_alloc, drying_free, &drying}};
-    test_allocator_init(&drying.memory, 0);
+    tight_memory tight;
+    tight_init(&tight);
     weft_ctx *contexts[2] = {server_context("scalar", NULL),
-                             server_context(NULL, &drying.allocator)};
+                             server_context(NULL, &tight.allocator)};
     weft_server *server = server_on(contexts, 2, fall_over ? second_lane : second_lane_alone);
     const uint8_t data[SEGMENT_BYTES] = {1};
     server_push(server, 0, data, sizeof data);
     const weft_segment_id id = server_id(0);
     ck_assert_uint_eq(weft_server_predict_lane(server, &id, 100), 1);
-    drying.dry = true;
+    atomic_store(&tight.limit_bytes, 0);
     server_request(server, 0, 0, 100);
     ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
     size_t counts[2] = {0};
@@ -82,7 +97,63 @@ START_TEST(a_lane_that_fails_loses_no_packet) {
     weft_server_free(server);
     weft_ctx_free(contexts[0]);
     weft_ctx_free(contexts[1]);
-    ck_assert_int_eq(test_allocator_live(&drying.memory), 0);
+    ck_assert_int_eq(test_allocator_live(&tight.memory), 0);
+  }
+}
+END_TEST
+
+static void uncalibrated(weft_server_options *options) { options->repeatable = true; }
+
+static void serve(weft_server *server, uint32_t packets) {
+  size_t counts[2] = {0};
+  server_request(server, 0, 0, packets);
+  ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
+  server_take_all(server, packets, count_status, counts);
+  ck_assert_uint_eq(counts[0], packets);
+}
+
+// A server that keeps the slabs of eight sizes below SLAB_BYTES.
+static weft_server *with_spares(weft_ctx *const *ctx) {
+  weft_server *server = server_on(ctx, 1, uncalibrated);
+  const uint8_t data[SEGMENT_BYTES] = {1};
+  server_push(server, 0, data, sizeof data);
+  for (uint32_t packets = 16; packets < 4096; packets *= 2)
+    serve(server, packets);
+  return server;
+}
+
+START_TEST(sizes_that_come_are_kept_for_those_that_went) {
+  tight_memory tight;
+  tight_init(&tight);
+  weft_ctx *ctx = server_context(NULL, &tight.allocator);
+  weft_server *server = with_spares(&ctx);
+  for (int i = 0; i < 3; i++)
+    serve(server, 4096);
+  ck_assert_uint_eq(atomic_load(&tight.large), 1);
+  weft_server_free(server);
+  weft_ctx_free(ctx);
+  ck_assert_int_eq(test_allocator_live(&tight.memory), 0);
+}
+END_TEST
+
+// Of a product and of a segment.
+START_TEST(kept_slabs_are_given_back_when_memory_lacks) {
+  for (int segment = 0; segment < 2; segment++) {
+    tight_memory tight;
+    tight_init(&tight);
+    weft_ctx *ctx = server_context(NULL, &tight.allocator);
+    weft_server *server = with_spares(&ctx);
+    atomic_store(&tight.limit_bytes, atomic_load(&tight.live_bytes) + SLAB_BYTES / 4);
+    const weft_segment_id id = {7, 1, 16, SLAB_BYTES / 16};
+    const uint8_t data[1] = {1};
+    if (segment)
+      ck_assert_int_eq(weft_server_push(server, &id, data, 1, 0, 1000), WEFT_OK);
+    else
+      serve(server, 4096);
+    ck_assert_uint_eq(atomic_load(&tight.large), 1);
+    weft_server_free(server);
+    weft_ctx_free(ctx);
+    ck_assert_int_eq(test_allocator_live(&tight.memory), 0);
   }
 }
 END_TEST
@@ -137,6 +208,57 @@ START_TEST(nothing_is_left_of_what_fails_in_the_end) {
 }
 END_TEST
 
+// Memory of a server whose lane makes nothing before a segment is being pushed, and whose push does
+// not end before the lane has made something.
+typedef struct meeting_memory {
+  test_allocator memory;
+  weft_allocator allocator;
+  pthread_t caller;
+  int fd; // the server's
+  atomic_bool armed, pushing, met;
+} meeting_memory;
+
+static void *meeting_alloc(void *user, size_t bytes, size_t align) {
+  meeting_memory *self = user;
+  if (atomic_load(&self->armed) && !pthread_equal(pthread_self(), self->caller)) {
+    while (!atomic_load(&self->pushing))
+      nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+  } else if (atomic_load(&self->armed) && bytes == SEGMENT_BYTES) {
+    atomic_store(&self->pushing, true);
+    struct pollfd fd = {.fd = self->fd, .events = POLLIN};
+    atomic_store(&self->met, poll(&fd, 1, 10000) == 1);
+  }
+  return self->memory.allocator.alloc(self->memory.allocator.user, bytes, align);
+}
+
+static void meeting_free(void *user, void *bytes) {
+  meeting_memory *self = user;
+  self->memory.allocator.free(self->memory.allocator.user, bytes);
+}
+
+START_TEST(lanes_go_on_while_a_segment_is_pushed) {
+  meeting_memory meeting = {.allocator = {meeting_alloc, meeting_free, &meeting},
+                            .caller = pthread_self()};
+  test_allocator_init(&meeting.memory, 0);
+  weft_ctx *ctx = server_context(NULL, &meeting.allocator);
+  weft_server *server = server_on(&ctx, 1, NULL);
+  meeting.fd = weft_server_fd(server);
+  const uint8_t data[SEGMENT_BYTES] = {1};
+  server_push(server, 0, data, sizeof data);
+  server_request(server, 0, 0, 3);
+  atomic_store(&meeting.armed, true);
+  ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
+  server_push(server, 1, data, sizeof data);
+  ck_assert_msg(atomic_load(&meeting.met), "the lane waited for the push");
+  size_t counts[2] = {0};
+  server_take_all(server, 3, count_status, counts);
+  ck_assert_uint_eq(counts[0], 3);
+  weft_server_free(server);
+  weft_ctx_free(ctx);
+  ck_assert_int_eq(test_allocator_live(&meeting.memory), 0);
+}
+END_TEST
+
 // What waits at a lane that has ended is dropped while the other one still finishes its own, of the
 // same segment.
 START_TEST(lanes_end_one_by_one) {
@@ -188,7 +310,10 @@ START_TEST(nothing_is_left_of_what_was_not_released) {
 }
 END_TEST
 
-static void endless_batches(weft_server_options *options) { options->batch_packets = SIZE_MAX; }
+static void endless_batches(weft_server_options *options) {
+  options->batch_packets = SIZE_MAX;
+  options->ready_bytes = SIZE_MAX;
+}
 
 // Products whose packets would take more bytes than a size holds, or than any memory has.
 START_TEST(products_are_no_larger_than_a_size) {
@@ -336,7 +461,10 @@ END_TEST
 
 void server_add_failure_tests(TCase *cases) {
   tcase_add_test(cases, a_lane_that_fails_loses_no_packet);
+  tcase_add_test(cases, sizes_that_come_are_kept_for_those_that_went);
+  tcase_add_test(cases, kept_slabs_are_given_back_when_memory_lacks);
   tcase_add_test(cases, nothing_is_left_of_what_fails_in_the_end);
+  tcase_add_test(cases, lanes_go_on_while_a_segment_is_pushed);
   tcase_add_test(cases, lanes_end_one_by_one);
   tcase_add_test(cases, nothing_is_left_of_what_was_not_released);
   tcase_add_test(cases, products_are_no_larger_than_a_size);

@@ -248,6 +248,28 @@ static void sparse_batches_of_four(weft_server_options *options) {
   options->density_q16 = 30000;
 }
 
+// Who follows the deadline codes it at once, also where another segment's requests came before.
+START_TEST(a_full_product_is_due_at_once) {
+  weft_ctx *ctx = server_context(NULL, NULL);
+  weft_server *server = server_on(&ctx, 1, batches_of_four);
+  const uint8_t data[SEGMENT_BYTES] = {1};
+  size_t counts[CROWD] = {0};
+  server_push(server, 0, data, sizeof data); // until 1000
+  server_push(server, 1, data, sizeof data);
+  server_request(server, 0, 0, 1);
+  server_request(server, 1, 1, 3);
+  ck_assert_int_eq(weft_server_deadline(server), 1000);
+  server_request(server, 1, 2, 1);
+  ck_assert_int_le(weft_server_deadline(server), 0);
+  ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
+  ck_assert_int_eq(weft_server_deadline(server), 1000);
+  server_take_all(server, 4, count_client, counts);
+  ck_assert(counts[0] == 0 && counts[1] == 3 && counts[2] == 1);
+  weft_server_free(server);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 static void note_seed(void *user, const weft_server_packet *packet) {
   uint64_t *seeds = user;
   weft_packet parsed;
@@ -323,9 +345,11 @@ START_TEST(what_was_promised_outlives_its_segment) {
 }
 END_TEST
 
+enum { STRIDE = 256 }; // of a datagram of (N, K) in a product
+
 static void little_ready(weft_server_options *options) {
   options->batch_packets = 4;
-  options->ready_bytes = 1;
+  options->ready_bytes = (size_t)4 * STRIDE;
 }
 
 START_TEST(packets_not_released_hold_further_ones_back) {
@@ -349,6 +373,85 @@ START_TEST(packets_not_released_hold_further_ones_back) {
 }
 END_TEST
 
+static size_t bound; // of the next server
+
+static void bound_ready(weft_server_options *options) {
+  options->batch_packets = 7;
+  options->ready_bytes = bound;
+}
+
+typedef struct bounded {
+  weft_server *server;
+  size_t counts[CROWD];
+} bounded;
+
+static void check_bound(void *user, const weft_server_packet *packet) {
+  bounded *b = user;
+  const size_t most = bound < (size_t)4 * STRIDE ? (size_t)4 * STRIDE : bound;
+  weft_server_stats stats;
+  weft_server_get_stats(b->server, &stats);
+  ck_assert_msg(stats.ready_bytes <= most, "%zu held of %zu", stats.ready_bytes, bound);
+  count_client(b->counts, packet);
+}
+
+// As packets are released one by one. A bound below four packets is one of four.
+START_TEST(coded_packets_keep_within_their_bound) {
+  weft_ctx *ctx = server_context(NULL, NULL);
+  const uint8_t data[SEGMENT_BYTES] = {1};
+  for (bound = 1; bound < (size_t)60 * STRIDE; bound += 1 + bound / 3) {
+    bounded b = {.server = server_on(&ctx, 1, bound_ready)};
+    size_t total = 0;
+    for (uint32_t s = 0; s < 2; s++)
+      server_push(b.server, s, data, sizeof data);
+    for (uint32_t c = 0; c < CROWD; total += 1 + c % 9, c++)
+      server_request(b.server, c % 2, c, 1 + c % 9);
+    ck_assert_int_eq(weft_server_process(b.server, 0), WEFT_OK);
+    weft_server_stats stats;
+    weft_server_get_stats(b.server, &stats);
+    ck_assert_uint_ge(stats.ready_bytes, bound / 2); // and what there is room for is begun
+    server_take_all(b.server, total, check_bound, &b);
+    for (uint32_t c = 0; c < CROWD; c++)
+      ck_assert_uint_eq(b.counts[c], 1 + c % 9);
+    weft_server_free(b.server);
+  }
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+static int64_t still_clock(void *user) { return *(const int64_t *)user; }
+
+static void repeatable(weft_server_options *options) {
+  static int64_t now_us;
+  options->now_us = still_clock;
+  options->user = &now_us;
+  options->repeatable = true;
+}
+
+// What a call begins does not depend on how far the lane is: a large product after a tiny one does
+// not make it busy.
+START_TEST(repeatable_lanes_are_not_measured) {
+  weft_ctx *ctx = server_context("scalar", NULL);
+  weft_server *server = server_on(&ctx, 1, repeatable);
+  const uint8_t data[SEGMENT_BYTES] = {1};
+  size_t counts[CROWD] = {0};
+  for (uint32_t s = 0; s < 3; s++)
+    server_push(server, s, data, sizeof data);
+  server_request(server, 0, 0, 1);
+  ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
+  server_take_all(server, 1, count_client, counts);
+  server_request(server, 1, 1, 4096);
+  server_request(server, 2, 2, 1);
+  ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
+  weft_server_stats stats;
+  weft_server_get_stats(server, &stats);
+  ck_assert_uint_eq(stats.pending_packets, 0);
+  server_take_all(server, 4097, count_client, counts);
+  ck_assert(counts[0] == 1 && counts[1] == 4096 && counts[2] == 1);
+  weft_server_free(server);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("server");
   TCase *tests = tcase_create("server");
@@ -360,10 +463,13 @@ int main(void) {
   tcase_add_test(tests, what_does_not_fit_evicts_nothing);
   tcase_add_test(tests, many_segments_are_found);
   tcase_add_test(tests, a_crowd_gets_what_each_asked_for);
+  tcase_add_test(tests, a_full_product_is_due_at_once);
   tcase_add_loop_test(tests, full_products_start_and_differ, 0, 2);
   tcase_add_test(tests, nothing_is_made_of_what_has_expired);
   tcase_add_test(tests, what_was_promised_outlives_its_segment);
   tcase_add_test(tests, packets_not_released_hold_further_ones_back);
+  tcase_add_test(tests, coded_packets_keep_within_their_bound);
+  tcase_add_test(tests, repeatable_lanes_are_not_measured);
   server_add_failure_tests(tests);
   suite_add_tcase(suite, tests);
   return test_main(suite);

@@ -71,14 +71,20 @@ START_TEST(a_server_serves_everybody) {
 }
 END_TEST
 
-// Ten streams of 64 kbit/s ask for more than it codes: some come late, and its lane never rests.
-START_TEST(a_slow_server_is_late) {
-  const char *const settings[] = {
-      "peers",       "10",          "duration", "16 s", "coding-rate", "40k", "segment-blocks",
-      "16",          "block-bytes", "512",      "rate", "64k",         "lag", "2 s",
-      "ask-packets", "4",           NULL};
+// Ten streams of 64 kbit/s, in segments of 16 blocks of 512 bytes.
+static weft_sim_service serve_ten(const char *coding_rate, const char *duration, const char *lag) {
+  const char *const settings[] = {"peers",       "10",        "duration",       duration,
+                                  "coding-rate", coding_rate, "segment-blocks", "16",
+                                  "block-bytes", "512",       "rate",           "64k",
+                                  "lag",         lag,         "ask-packets",    "4",
+                                  NULL};
   const weft_sim_parameters p = sim_fixture_with("streaming-server", settings);
-  weft_sim_service s = serve(&p, NULL);
+  return serve(&p, NULL);
+}
+
+// They ask for more than it codes: some come late, and its lane never rests.
+START_TEST(a_slow_server_is_late) {
+  weft_sim_service s = serve_ten("40k", "16 s", "2 s");
   const weft_sim_totals *t = &s.result.totals;
   EXPECT(t->peers.in_time < t->peers.due);
   EXPECT(figure(&s, "coding_load") > 0.85 && figure(&s, "coding_load") <= 1);
@@ -90,12 +96,7 @@ END_TEST
 // A server that codes a quarter of what is asked for has at most a quarter in time: what is given
 // up for the newest segment, or never begun, is due as well.
 START_TEST(an_overloaded_server_owes_what_it_does_not_serve) {
-  const char *const settings[] = {
-      "peers",       "10",          "duration", "60 s", "coding-rate", "20k", "segment-blocks",
-      "16",          "block-bytes", "512",      "rate", "64k",         "lag", "6 s",
-      "ask-packets", "4",           NULL};
-  const weft_sim_parameters p = sim_fixture_with("streaming-server", settings);
-  weft_sim_service s = serve(&p, NULL);
+  weft_sim_service s = serve_ten("20k", "60 s", "6 s");
   const weft_sim_totals *t = &s.result.totals;
   const double segment_bytes = 16 * 512, segment_s = segment_bytes * 8 / 64e3;
   // All that was there for a lag, of each client, give or take one where it came and one

@@ -36,6 +36,7 @@ typedef struct world {
   uint8_t patch[PATCH], other[PATCH]; // of the call; of the one that recovers
   const char *when;                   // for messages
   size_t calls, again;
+  size_t failed; // syncs
 } world;
 
 #define CHECK(w, condition, ...)                                                                   \
@@ -143,6 +144,10 @@ static void recovers(world *w) {
   CHECK(w, test_rng_below(&w->rng, 16) || system(command) == 0, "leftovers in the folder");
 }
 
+static const char *named(call which) {
+  return which == SCRUB ? ", scrub" : which == REPAIR ? ", repair" : ", update";
+}
+
 // Power goes while another writer is at work on what the first cut left.
 static void again(world *w) {
   static const call next[] = {SCRUB, REPAIR, UPDATE};
@@ -150,7 +155,7 @@ static void again(world *w) {
   uint8_t *before = held(w);
   if (!before)
     return;
-  w->when = which == SCRUB ? ", scrub" : which == REPAIR ? ", repair" : ", update";
+  w->when = named(which);
   power_start(w->f.folder);
   const weft_status status = do_call(&w->f, which, w->other);
   const size_t all = power_count();
@@ -257,7 +262,7 @@ static void kill_and_cut(world *w, call second, const uint8_t *before) {
   uint8_t *seen = held(w);
   if (!seen)
     return;
-  w->when = second == SCRUB ? ", scrub" : second == REPAIR ? ", repair" : ", update";
+  w->when = named(second);
   const weft_status status = do_call(&w->f, second, w->other);
   const size_t all = power_count();
   w->again = all;
@@ -275,26 +280,41 @@ static void kill_and_cut(world *w, call second, const uint8_t *before) {
   w->again = 0;
 }
 
-START_TEST(power_goes_after_a_kill) {
-  static const call next[] = {SCRUB, REPAIR, UPDATE};
-  world w;
-  const call which = scenes[_i].which;
-  start(&w, _i, 23, 80);
-  for (w.calls = 1;; w.calls++) {
-    prepare(&w, scenes[_i].from);
-    uint8_t *before = held(&w);
-    power_start(w.f.folder);
-    power_kill(w.calls);
-    (void)do_call(&w.f, which, w.patch);
-    const bool all = power_count() < w.calls;
-    power_kill(0);
-    if (!all)
-      kill_and_cut(&w, next[w.calls % 3], before);
+// What came of a scene's call that was disturbed at its call w->calls to the system.
+typedef struct disturbed {
+  const uint8_t *before;
+  weft_status status;
+  bool past; // it had ended before
+} disturbed;
+
+// Disturbs it at its first call, at the second, and so on, until one is past its end.
+static void disturb_each(world *w, void (*disturb)(size_t at),
+                         void (*then)(world *w, const disturbed *d)) {
+  bool past = false;
+  for (w->calls = 1; !past; w->calls++) {
+    prepare(w, scenes[scene].from);
+    uint8_t *before = held(w);
+    power_start(w->f.folder);
+    disturb(w->calls);
+    const weft_status status = do_call(&w->f, scenes[scene].which, w->patch);
+    past = power_count() < w->calls;
+    then(w, &(disturbed){.before = before, .status = status, .past = past});
     free(before);
-    if (all)
-      break;
   }
   power_end();
+}
+
+static void after_kill(world *w, const disturbed *d) {
+  static const call next[] = {SCRUB, REPAIR, UPDATE};
+  power_kill(0);
+  if (!d->past)
+    kill_and_cut(w, next[w->calls % 3], d->before);
+}
+
+START_TEST(power_goes_after_a_kill) {
+  world w;
+  start(&w, _i, 23, 80);
+  disturb_each(&w, power_kill, after_kill);
   files_end(&w.f);
 }
 END_TEST
@@ -305,39 +325,35 @@ static void expect_rotten(world *w, uint64_t chunks) {
         (int)w->f.report.corrupt_chunks, (int)chunks);
 }
 
+static void after_failed_sync(world *w, const disturbed *d) {
+  const call which = scenes[scene].which;
+  w->failed += power_sync_failed();
+  CHECK(w, power_sync_failed() ? d->status == WEFT_E_IO : d->status == WEFT_OK || which == SCRUB,
+        "a sync that failed");
+  if (power_sync_failed() && which != UPDATE)
+    expect_rotten(w, w->f.report.corrupt_chunks - w->f.report.mended_chunks);
+  uint8_t *seen = held(w);
+  const call second = w->calls % 2 ? SCRUB : REPAIR;
+  const weft_status mended = do_call(&w->f, second, NULL);
+  w->again = power_count();
+  power_cut(w->again, POWER_NONE, 0, &w->rng);
+  outlives(w, second, NULL, seen, true);
+  CHECK(w, mended != WEFT_OK || files_mend(&w->f, WEFT_STORE_VERIFY) == WEFT_OK,
+        "what was mended is not");
+  recovers(w);
+  free(seen);
+}
+
 // A bad disk loses what a call wrote and synced in vain; the next writer must not trust what it
 // reads of it.
 START_TEST(a_sync_fails) {
-  world w;
   const call which = scenes[_i].which;
+  if (which == ENCODE)
+    return;
+  world w;
   start(&w, _i, 24, 110);
-  size_t failed = 0;
-  for (w.calls = 1; which != ENCODE; w.calls++) {
-    prepare(&w, scenes[_i].from);
-    power_start(w.f.folder);
-    power_fail_sync(w.calls);
-    const weft_status status = do_call(&w.f, which, w.patch);
-    const bool past = power_count() < w.calls;
-    failed += power_sync_failed();
-    CHECK(&w, power_sync_failed() ? status == WEFT_E_IO : status == WEFT_OK || which == SCRUB,
-          "a sync that failed");
-    if (power_sync_failed() && which != UPDATE)
-      expect_rotten(&w, w.f.report.corrupt_chunks - w.f.report.mended_chunks);
-    uint8_t *seen = held(&w);
-    const call second = w.calls % 2 ? SCRUB : REPAIR;
-    const weft_status mended = do_call(&w.f, second, NULL);
-    w.again = power_count();
-    power_cut(w.again, POWER_NONE, 0, &w.rng);
-    outlives(&w, second, NULL, seen, true);
-    CHECK(&w, mended != WEFT_OK || files_mend(&w.f, WEFT_STORE_VERIFY) == WEFT_OK,
-          "what was mended is not");
-    recovers(&w);
-    free(seen);
-    if (past)
-      break;
-  }
-  ck_assert(which == ENCODE || failed > (which == UPDATE ? 2 * K : K - 1));
-  power_end();
+  disturb_each(&w, power_fail_sync, after_failed_sync);
+  ck_assert_uint_gt(w.failed, which == UPDATE ? 2 * K : K - 1);
   files_end(&w.f);
 }
 END_TEST

@@ -41,11 +41,15 @@ typedef struct weft_server_options {
   int64_t (*now_us)(void *user);
   void *user;
   size_t memory_bytes; // budget for segments, copies on devices counted; 0: 1 GiB
-  size_t ready_bytes;  // budget for packets coded and not yet released; 0: 256 MiB
+  // Bound of the packets coded or in the making and not yet released; 0: 256 MiB, never below four
+  // packets. A product has at most a quarter of it, and is begun while three quarters or less are
+  // held. A lane on the host keeps the memory of up to eight released products for the next ones,
+  // until memory lacks.
+  size_t ready_bytes;
   // Longest wait of a request for others to share its product, while there is a lane with little to
   // do; 0: none.
   int64_t gather_us;
-  size_t batch_packets; // most packets in one product; 0: 4096
+  size_t batch_packets; // most packets in one product; 0: 4096. ready_bytes may bound it further
   uint16_t density_q16; // 0: dense coefficients; else as weft_encoder_options
   // A lane whose device fails: true hands its work to the other lanes, so that no packet is lost
   // while one lane lives; false ends that work with the device's status.
@@ -87,7 +91,8 @@ weft_status weft_server_request_many(weft_server *server, const weft_server_requ
 
 // Readable while packets wait to be taken. The server's own; do not close.
 int weft_server_fd(const weft_server *server);
-// When weft_server_process must be called next, INT64_MAX if nothing waits for time to pass.
+// When weft_server_process must be called next, INT64_MAX if nothing waits for time to pass. A time
+// that has passed: at once, as when a segment's requests fill a product.
 int64_t weft_server_deadline(const weft_server *server);
 // Starts what is due and drops what has expired. WEFT_E_NOMEM: what could not be started is kept
 // for the next call. What happens to a product later is told by its packets' status.
@@ -122,7 +127,7 @@ typedef struct weft_server_lane_stats {
 typedef struct weft_server_stats {
   size_t segments;
   size_t segment_bytes; // held now, copies on devices counted
-  size_t ready_bytes;   // held by packets not yet released
+  size_t ready_bytes;   // of packets coded or in the making and not yet released
   size_t pending_packets;
   uint64_t evicted; // by the budget
   uint64_t expired;

@@ -50,6 +50,9 @@ static void on_event(void *user, const weft_node_event *event) {
   case WEFT_NODE_NEIGHBOUR:
     peer_log(PEER_DEBUG, "neighbour", "address=%s", address);
     break;
+  case WEFT_NODE_MOVED:
+    peer_log(PEER_DEBUG, "neighbour-moved", "address=%s", address);
+    break;
   case WEFT_NODE_NEIGHBOUR_LOST:
     peer_log(PEER_DEBUG, "neighbour-lost", "address=%s reason=%s", address, reasons[event->reason]);
     r->other_key = r->other_key || (!r->sink && event->reason == WEFT_SESSION_OTHER_IDENTITY);

@@ -136,7 +136,8 @@ size_t weft_seal_datagram(const weft_seal *seal, size_t i, const uint8_t *plain,
 
 typedef enum weft_session_event_kind {
   WEFT_SESSION_OPENED, // both sides have proved who they are
-  WEFT_SESSION_LOST    // the link's number is free once this is told
+  WEFT_SESSION_LOST,   // the link's number is free once this is told
+  WEFT_SESSION_MOVED   // the other side is at another address: weft_sessions_peer has it
 } weft_session_event_kind;
 
 typedef enum weft_session_reason {

@@ -255,10 +255,18 @@ static int open_parts(peer_run_state *r) {
                               weft_address_text(&s->metrics, text), why);
 }
 
+// What was played did not get where it should. An error that was told already comes first.
+static void output_failed(peer_run_state *r, const char *why) {
+  if (r->code == CLI_OK || r->code > CLI_SIGNAL)
+    r->code = cli_error(PEER_NAME, CLI_IO, "%s", why);
+}
+
 static void close_parts(peer_run_state *r) {
+  g_autofree char *why = NULL;
   weft_http_free(r->pages);
   weft_feed_close(r->feed);
-  weft_sink_close(r->sink);
+  if (weft_sink_close(r->sink, &why) != WEFT_OK)
+    output_failed(r, why);
   weft_node_free(r->node);
   weft_ctx_free(r->ctx);
 }
@@ -278,8 +286,8 @@ static void tell_start(peer_run_state *r) {
 static void leave(peer_run_state *r) {
   weft_notify("STOPPING=1");
   peer_tell_summary(&r->view);
-  if (r->sink)
-    (void)weft_sink_pump(r->sink, G_MAXINT64 / 2); // what was read is written
+  if (r->sink && weft_sink_pump(r->sink, G_MAXINT64 / 2) != WEFT_OK) // what was read is written
+    output_failed(r, weft_sink_error(r->sink));
   const gint64 now_us = g_get_monotonic_time();
   weft_node_leave(r->node, now_us);
   (void)weft_node_turn(r->node, now_us);

@@ -55,7 +55,7 @@ static void on_event(void *user, const weft_node_event *event) {
     break;
   case WEFT_NODE_NEIGHBOUR_LOST:
     peer_log(PEER_DEBUG, "neighbour-lost", "address=%s reason=%s", address, reasons[event->reason]);
-    r->other_key = r->other_key || (!r->sink && event->reason == WEFT_SESSION_OTHER_IDENTITY);
+    r->no_stream = r->no_stream || (!r->sink && event->reason == WEFT_SESSION_OTHER_IDENTITY);
     break;
   case WEFT_NODE_BANNED:
     peer_log(PEER_WARNING, "banned", "address=%s", address);
@@ -305,8 +305,6 @@ static void run_loop(peer_run_state *r) {
   r->source = weft_node_source_new(r->node, &calls);
   (void)g_source_attach(r->source, NULL);
   tell_start(r);
-  if (r->s->role != WEFT_NODE_JOINING)
-    weft_notify("READY=1");
   if (!r->stopped)
     g_main_loop_run(r->loop);
   leave(r);

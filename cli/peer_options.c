@@ -40,7 +40,7 @@ static const option options[OPTIONS] = {
     [O_BATCH] = {"batch", SOURCE | JOIN, "16", "N",
                  "Packets coded in one product, and sent to one neighbour"},
     [O_NEIGHBOURS] = {"neighbours", SOURCE | JOIN, "8", "N",
-                      "Neighbours looked for; of a source: twice as many are taken"},
+                      "Neighbours looked for; twice as many are taken"},
     [O_FROM] = {"from", JOIN, "0", "PLACE",
                 "On demand: play from that time on, or from a byte with B behind (3000000B)"},
     [O_GATHER] = {"gather", JOIN, "8", "N",

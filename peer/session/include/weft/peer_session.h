@@ -10,7 +10,7 @@
 // then sleep until weft_sessions_deadline() or the next datagram. One thread at a time. But for the
 // calls that say so, no pointer is NULL: they do not look.
 //
-// Memory: taken once, by weft_sessions_new: about 4 KiB per link and 100 KiB more.
+// Memory: taken once, by weft_sessions_new: about 5 KiB per link and 170 KiB more.
 #ifndef WEFT_PEER_SESSION_H
 #define WEFT_PEER_SESSION_H
 

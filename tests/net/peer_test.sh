@@ -267,11 +267,15 @@ start waiter join --source "127.0.0.1:$tracker" --output waiter.bin --metrics 12
 waiter=$pid
 waiter_metrics=$(port_of waiter metrics)
 for ((i = 0; i < 100; i++)); do
-  http_get 127.0.0.1 "$waiter_metrics" /status status.json 2>/dev/null && grep -q '"neighbours": 1' status.json && break
+  http_get 127.0.0.1 "$waiter_metrics" /status status.json 2>/dev/null && grep -q '"sessions": 1' status.json && break
   sleep 0.05
 done
 sleep 0.2 # it looks ten times a second
 health "no neighbours"
+grep -q '"neighbours": 0' status.json || fail "a tracker is counted as a neighbour in /status"
+http_get 127.0.0.1 "$waiter_metrics" /metrics metrics.txt
+grep -q '^weft_peer_neighbours 0$' metrics.txt || fail "a tracker is counted as a neighbour in /metrics"
+grep -q '^weft_peer_sessions 1$' metrics.txt || fail "the session with a tracker is not counted"
 mkfifo pipe
 exec 8<>pipe
 start live source --input - --listen 127.0.0.1:0 --tracker "127.0.0.1:$tracker" <pipe

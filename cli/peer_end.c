@@ -46,33 +46,44 @@ static void look_for_the_end(peer_run_state *r, gint64 now_us) {
     peer_run_stop(r, CLI_OK);
 }
 
-// Whether the stream goes on: the source is there, or something came, was played or was taken by
-// somebody who watches, or it is the output that waits.
+// Whether the stream goes on: something came, was played or was taken by somebody who watches, or
+// it is the output that waits, or the source is there.
 static bool goes_on(peer_run_state *r) {
   weft_engine_statistics s;
   if (!r->sink)
-    return weft_node_links(r->node) > 0;
+    return false; // a tracker has none
   weft_engine_get_statistics(weft_node_engine(r->node), &s);
   const guint64 seen = s.segments + s.due + weft_sink_bytes(r->sink) + weft_sink_given(r->sink);
   const bool more = seen != r->seen;
   r->seen = seen;
-  if (weft_engine_done(weft_node_engine(r->node))) // what is left is the output's to take
-    return more || !weft_sink_has_room(r->sink);
-  if (weft_node_links(r->node) == 0)
+  if (more || !weft_sink_has_room(r->sink))
+    return true;
+  if (weft_engine_done(weft_node_engine(r->node)) || weft_node_neighbours(r->node) == 0)
     return false;
   // Live, before the first manifest, nobody knows whether there is a source yet.
   const bool begun = weft_node_stream(r->node)->mode != WEFT_MODE_LIVE || s.lag_us >= 0;
-  return !begun || more || !weft_sink_has_room(r->sink) || weft_node_has_source(r->node);
+  return !begun || weft_node_has_source(r->node);
+}
+
+// Nobody had the stream, or there was nobody.
+static int no_stream(const peer_run_state *r) {
+  if (r->no_stream && r->s->has_source_key)
+    return cli_error(PEER_NAME, CLI_KEY, "whoever answered has no stream with that --source-key");
+  if (r->no_stream || weft_node_links(r->node) > 0)
+    return cli_error(PEER_NAME, CLI_IO, "whoever answered at %s had no stream within %g s",
+                     r->s->bootstrap_text, r->s->timeout_s);
+  return cli_error(PEER_NAME, CLI_IO, "nobody answered at %s within %g s", r->s->bootstrap_text,
+                   r->s->timeout_s);
 }
 
 static void look_for_company(peer_run_state *r, gint64 now_us) {
   if (goes_on(r))
     r->alone_us = now_us;
-  if (!r->ready && weft_node_links(r->node) > 0) {
+  r->view.healthy = r->s->role != WEFT_NODE_JOINING || weft_node_neighbours(r->node) > 0;
+  if (!r->ready && r->view.healthy) {
     weft_notify("READY=1");
     r->ready = true;
   }
-  r->view.healthy = r->s->role != WEFT_NODE_JOINING || weft_node_neighbours(r->node) > 0;
   if (r->s->role != WEFT_NODE_JOINING || r->ended_us ||
       now_us - r->alone_us < (gint64)(r->s->timeout_s * 1e6))
     return;
@@ -82,12 +93,8 @@ static void look_for_company(peer_run_state *r, gint64 now_us) {
     peer_run_stop(r, cli_error(PEER_NAME, CLI_DIFFERS,
                                "the stream was lost after %" G_GUINT64_FORMAT " bytes",
                                weft_sink_bytes(r->sink)));
-  else if (r->other_key)
-    peer_run_stop(
-        r, cli_error(PEER_NAME, CLI_KEY, "whoever answered has no stream with that --source-key"));
   else
-    peer_run_stop(r, cli_error(PEER_NAME, CLI_IO, "nobody answered at %s within %g s",
-                               r->s->bootstrap_text, r->s->timeout_s));
+    peer_run_stop(r, no_stream(r));
 }
 
 void peer_end_look(peer_run_state *r, gint64 now_us) {

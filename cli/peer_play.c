@@ -59,6 +59,7 @@ void peer_play_open(peer_run_state *r) {
                            .user = r},
       &why);
   r->view.sink = r->sink;
+  r->alone_us = g_get_monotonic_time(); // it may have come late
   if (!r->sink)
     peer_run_stop(r, cli_error(PEER_NAME, CLI_IO, "%s", why));
   else

@@ -35,7 +35,9 @@ static void put_metrics(GString *out, const metric *metrics, size_t count) {
 static void put_traffic(GString *out, const peer_view *view, const weft_node_statistics *s) {
   const weft_engine_statistics *e = &s->engine;
   const metric metrics[] = {
-      {"weft_peer_neighbours", "gauge", "Open sessions.", (double)s->links},
+      {"weft_peer_neighbours", "gauge", "Neighbours that have the stream.",
+       (double)weft_node_neighbours(view->node)},
+      {"weft_peer_sessions", "gauge", "Open sessions, those with trackers too.", (double)s->links},
       {"weft_peer_uptime_seconds", "gauge", "Since the start.",
        (double)(g_get_monotonic_time() - view->start_us) / 1e6},
       {"weft_peer_datagrams_sent_total", "counter", "Datagrams sent.", (double)s->sent},
@@ -138,13 +140,13 @@ char *peer_status(const peer_view *view) {
   (void)weft_node_address(view->node, &own);
   const weft_engine_statistics *e = &s.engine;
   json_t *root = json_pack(
-      "{s:s, s:s, s:s, s:b, s:f, s:I, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, s:I, "
-      "s:f}, "
-      "s:I, s:I}",
+      "{s:s, s:s, s:s, s:b, s:f, s:I, s:I, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, "
+      "s:I, s:f}, s:I, s:I}",
       "role", role_name(view), "version", weft_version(), "address",
       weft_address_text(&own, address), "healthy", (int)view->healthy, "uptime_s",
-      (double)(g_get_monotonic_time() - view->start_us) / 1e6, "neighbours", (json_int_t)s.links,
-      "stream", stream_json(weft_node_stream(view->node)), "traffic", "sent", (json_int_t)s.sent,
+      (double)(g_get_monotonic_time() - view->start_us) / 1e6, "neighbours",
+      (json_int_t)weft_node_neighbours(view->node), "sessions", (json_int_t)s.links, "stream",
+      stream_json(weft_node_stream(view->node)), "traffic", "sent", (json_int_t)s.sent,
       "sent_bytes", (json_int_t)s.sent_bytes, "received", (json_int_t)s.received, "received_bytes",
       (json_int_t)s.received_bytes, "segments", "complete", (json_int_t)e->segments, "due",
       (json_int_t)e->due, "in_time", (json_int_t)e->in_time, "skipped", (json_int_t)e->skipped,

@@ -50,9 +50,12 @@ static void on_event(void *user, const weft_node_event *event) {
   case WEFT_NODE_NEIGHBOUR:
     peer_log(PEER_DEBUG, "neighbour", "address=%s", address);
     break;
+  case WEFT_NODE_MOVED:
+    peer_log(PEER_DEBUG, "neighbour-moved", "address=%s", address);
+    break;
   case WEFT_NODE_NEIGHBOUR_LOST:
     peer_log(PEER_DEBUG, "neighbour-lost", "address=%s reason=%s", address, reasons[event->reason]);
-    r->other_key = r->other_key || (!r->sink && event->reason == WEFT_SESSION_OTHER_IDENTITY);
+    r->no_stream = r->no_stream || (!r->sink && event->reason == WEFT_SESSION_OTHER_IDENTITY);
     break;
   case WEFT_NODE_BANNED:
     peer_log(PEER_WARNING, "banned", "address=%s", address);
@@ -252,10 +255,18 @@ static int open_parts(peer_run_state *r) {
                               weft_address_text(&s->metrics, text), why);
 }
 
+// What was played did not get where it should. An error that was told already comes first.
+static void output_failed(peer_run_state *r, const char *why) {
+  if (r->code == CLI_OK || r->code > CLI_SIGNAL)
+    r->code = cli_error(PEER_NAME, CLI_IO, "%s", why);
+}
+
 static void close_parts(peer_run_state *r) {
+  g_autofree char *why = NULL;
   weft_http_free(r->pages);
   weft_feed_close(r->feed);
-  weft_sink_close(r->sink);
+  if (weft_sink_close(r->sink, &why) != WEFT_OK)
+    output_failed(r, why);
   weft_node_free(r->node);
   weft_ctx_free(r->ctx);
 }
@@ -275,8 +286,8 @@ static void tell_start(peer_run_state *r) {
 static void leave(peer_run_state *r) {
   weft_notify("STOPPING=1");
   peer_tell_summary(&r->view);
-  if (r->sink)
-    (void)weft_sink_pump(r->sink, G_MAXINT64 / 2); // what was read is written
+  if (r->sink && weft_sink_pump(r->sink, G_MAXINT64 / 2) != WEFT_OK) // what was read is written
+    output_failed(r, weft_sink_error(r->sink));
   const gint64 now_us = g_get_monotonic_time();
   weft_node_leave(r->node, now_us);
   (void)weft_node_turn(r->node, now_us);
@@ -294,8 +305,6 @@ static void run_loop(peer_run_state *r) {
   r->source = weft_node_source_new(r->node, &calls);
   (void)g_source_attach(r->source, NULL);
   tell_start(r);
-  if (r->s->role != WEFT_NODE_JOINING)
-    weft_notify("READY=1");
   if (!r->stopped)
     g_main_loop_run(r->loop);
   leave(r);

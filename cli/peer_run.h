@@ -16,7 +16,8 @@ typedef struct peer_run_state {
   weft_http *pages;
   peer_view view;
   int code;
-  bool stopped, other_key;
+  bool stopped;
+  bool no_stream;     // somebody answered who has none that may be taken
   bool ready;         // systemd was told
   unsigned farewells; // said again
   gint64 alone_us;    // since when there has been nobody, or nothing new

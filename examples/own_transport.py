@@ -96,7 +96,7 @@ class Peer(asyncio.DatagramProtocol):
         for event in self.sessions.events():
             if event.kind == weft.SessionEventKind.OPENED:
                 self.opened(event.link, now_us)
-            else:
+            elif event.kind == weft.SessionEventKind.LOST:
                 self.lost(event)
 
     def opened(self, link, now_us):

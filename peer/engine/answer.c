@@ -114,6 +114,8 @@ static bool serve(weft_engine *e, size_t index, weft_policy_choice *out, int64_t
     weft_request *r = &n->owed[0];
     const bool here = weft_window_has(e, r->segment) && weft_window_held(e, r->segment)->rank > 0 &&
                       weft_window_slot(e, r->segment)->segment && !stale(e, r->segment, now_us);
+    if (here && weft_manifest_offer(e, index, r->segment))
+      return false; // which goes first: it is owed still
     *out = (weft_policy_choice){.neighbour = index, .segment = r->segment};
     if (here && r->kind == WEFT_REQUEST_BLOCKS) {
       out->base = r->count;
@@ -141,13 +143,13 @@ bool weft_owed_next(weft_engine *e, bool in_turn, weft_policy_choice *out, int64
     weft_neighbour *n = &e->neighbours[index];
     if (n->owed_count == 0 || !e->policy_view[index].open || (in_turn && !weft_share_in_turn(e, n)))
       continue;
-    if (weft_manifest_offer(e, index, n->owed[0].segment))
-      return false;
     if (serve(e, index, out, now_us)) {
       weft_share_answer(e, n, out->count);
       e->next_owed = (uint32_t)((index + 1) % e->used);
       return true;
     }
+    if (e->due_count)
+      return false; // a manifest
   }
   return false;
 }

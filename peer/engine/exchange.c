@@ -54,6 +54,22 @@ void weft_engine_add_address(weft_engine *e, const weft_peer_address *address) {
   (void)add_address(e, address);
 }
 
+weft_status weft_engine_move_neighbour(weft_engine *e, size_t neighbour,
+                                       const weft_peer_address *address) {
+  if (address->length > WEFT_PEER_ADDRESS_BYTES)
+    return WEFT_E_ARGUMENT;
+  if (neighbour >= e->options->neighbours_max ||
+      e->neighbours[neighbour].state == WEFT_NEIGHBOUR_FREE ||
+      e->neighbours[neighbour].state == WEFT_NEIGHBOUR_LOST)
+    return WEFT_E_STATE;
+  weft_neighbour *n = &e->neighbours[neighbour];
+  const weft_candidate *left = find(e, &n->address);
+  if (left)
+    forget(e, (size_t)(left - e->candidates));
+  n->address = *address;
+  return WEFT_OK;
+}
+
 // Less than half of the neighbours that it looks for.
 static bool in_need(const weft_engine *e) {
   return 2 * (e->degree - e->doubtful) < e->options->neighbours_target;

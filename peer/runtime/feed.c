@@ -32,7 +32,7 @@ struct weft_feed {
   int64_t next_us;  // pace: when the next segment may be taken; 0: at once
   int64_t due_us;   // when to come again, 0: not for the pace
   guint watch;
-  char error[128];
+  char *error;
 };
 
 static int open_udp(const char *text, int *error) {
@@ -95,6 +95,7 @@ void weft_feed_close(weft_feed *f) {
   if (f->fd > STDIN_FILENO)
     close(f->fd);
   g_free(f->segment);
+  g_free(f->error);
   g_free(f);
 }
 
@@ -113,9 +114,10 @@ static gboolean on_readable(gint fd, GIOCondition condition, gpointer user) {
 }
 
 static weft_status failed(weft_feed *f, int code) {
-  g_snprintf(f->error, sizeof f->error, "%s: %s",
-             strcmp(f->options.input, "-") == 0 ? "standard input" : f->options.input,
-             g_strerror(code));
+  g_free(f->error);
+  f->error = g_strdup_printf(
+      "%s: %s", strcmp(f->options.input, "-") == 0 ? "standard input" : f->options.input,
+      g_strerror(code));
   return WEFT_E_IO;
 }
 

@@ -145,6 +145,8 @@ static void take_events(weft_node *node) {
   while (weft_sessions_event(node->sessions, &event))
     if (event.kind == WEFT_SESSION_OPENED)
       weft_node_opened(node, event.link);
+    else if (event.kind == WEFT_SESSION_MOVED)
+      weft_node_moved(node, event.link);
     else
       weft_node_lost(node, event.link, event.reason);
 }

@@ -106,6 +106,8 @@ int64_t weft_node_seek_deadline(const weft_node *node);
 // node_stream.c: the engine and its neighbours
 weft_status weft_node_start_engine(weft_node *node, const weft_stream *stream);
 void weft_node_opened(weft_node *node, size_t link);
+// The other side is at another address, which others are told from now on.
+void weft_node_moved(weft_node *node, size_t link);
 // A session that found no room among the neighbours tries once more.
 void weft_node_admit_again(weft_node *node, size_t link);
 // No room: the other side learns who else there is, and goes.

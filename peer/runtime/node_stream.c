@@ -152,6 +152,19 @@ void weft_node_opened(weft_node *node, size_t link) {
   }
 }
 
+void weft_node_moved(weft_node *node, size_t link) {
+  weft_session_peer peer;
+  node_link *l = &node->links[link];
+  if (!l->open || weft_sessions_peer(node->sessions, link, &peer) != WEFT_OK)
+    return;
+  l->address = peer.address;
+  if (l->neighbour == NONE)
+    return;
+  const weft_peer_address address = weft_node_opaque(&l->address);
+  (void)weft_engine_move_neighbour(node->engine, l->neighbour, &address);
+  weft_node_tell(node, WEFT_NODE_MOVED, link);
+}
+
 // A bootstrap address whose session gave way to another with the same node is not called while that
 // one lasts. Which of those that are open it is nobody knows: this may have been it.
 static void call_again(weft_node *node) {

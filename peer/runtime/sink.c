@@ -30,12 +30,27 @@ struct weft_sink {
   int64_t start_us, over_us, due_us; // udp: spreads the segment
   uint64_t bytes;
   guint watch;
-  char error[160];
+  char *error;
 };
 
+// The descriptor stays as it is.
+static void free_sink(weft_sink *s) {
+  if (s->watch)
+    g_source_remove(s->watch);
+  weft_http_free(s->http);
+  g_free(s->segment);
+  g_free(s->error);
+  g_free(s);
+}
+
+static char *sentence(const weft_sink *s, const char *why) {
+  const bool standard = strcmp(s->options.output, "-") == 0;
+  return g_strdup_printf("%s: %s", standard ? "standard output" : s->options.output, why);
+}
+
 static weft_sink *refuse(weft_sink *s, char **error, const char *why) {
-  *error = g_strdup_printf("%s: %s", s->options.output, why);
-  weft_sink_close(s);
+  *error = sentence(s, why);
+  free_sink(s);
   return NULL;
 }
 
@@ -122,7 +137,7 @@ weft_sink *weft_sink_open(const weft_sink_options *options, char **error) {
       return refuse(s, error, g_strerror(EAFNOSUPPORT));
     s->fd = weft_kernel_datagrams(family);
   } else if (strcmp(options->output, "-") == 0) {
-    s->fd = STDOUT_FILENO;
+    s->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0); // which close can close
   } else {
     s->fd = open_file(s);
   }
@@ -132,16 +147,14 @@ weft_sink *weft_sink_open(const weft_sink_options *options, char **error) {
   return s;
 }
 
-void weft_sink_close(weft_sink *s) {
+weft_status weft_sink_close(weft_sink *s, char **error) {
   if (!s)
-    return;
-  if (s->watch)
-    g_source_remove(s->watch);
-  if (s->fd > STDERR_FILENO)
-    close(s->fd);
-  weft_http_free(s->http);
-  g_free(s->segment);
-  g_free(s);
+    return WEFT_OK;
+  const bool closed = s->fd < 0 || close(s->fd) == 0;
+  if (!closed)
+    *error = sentence(s, g_strerror(errno));
+  free_sink(s);
+  return closed ? WEFT_OK : WEFT_E_IO;
 }
 
 bool weft_sink_has_room(const weft_sink *s) { return s->held == 0; }
@@ -177,9 +190,8 @@ static gboolean on_writable(gint fd, GIOCondition condition, gpointer user) {
 static gboolean on_look(gpointer user) { return on_writable(-1, 0, user); }
 
 static weft_status failed(weft_sink *s) {
-  g_snprintf(s->error, sizeof s->error, "%s: %s",
-             strcmp(s->options.output, "-") == 0 ? "standard output" : s->options.output,
-             g_strerror(errno));
+  g_free(s->error);
+  s->error = sentence(s, g_strerror(errno));
   return WEFT_E_IO;
 }
 

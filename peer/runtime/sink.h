@@ -29,7 +29,9 @@ typedef struct weft_sink_options {
 bool weft_sink_possible(const char *output, char **error);
 // NULL, and *error (g_free) says why.
 weft_sink *weft_sink_open(const weft_sink_options *options, char **error);
-void weft_sink_close(weft_sink *sink); // accepts NULL
+// Accepts NULL. WEFT_E_IO: the last bytes may not have been kept, which a file system may tell as
+// late as this (NFS, quotas); *error (g_free) says why.
+weft_status weft_sink_close(weft_sink *sink, char **error);
 bool weft_sink_has_room(const weft_sink *sink);
 // Room for a segment, which weft_sink_wrote then takes; over_us: for how long it plays (udp spreads
 // it over that time).

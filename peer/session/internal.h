@@ -119,7 +119,7 @@ typedef struct weft_opening {
 typedef struct weft_link {
   weft_link_state state;
   weft_session_reason reason;
-  bool opened_event, initiated, identity_expected;
+  bool opened_event, moved_event, initiated, identity_expected;
   weft_address address;
   uint8_t identity[32]; // expected, then known
   uint8_t blob[WEFT_SESSION_BLOB_BYTES];

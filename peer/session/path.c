@@ -39,6 +39,8 @@ weft_status weft_session_take_path(weft_sessions *s, size_t link, const weft_add
   if (type == WEFT_SESSION_PATH) {
     send_path(s, link, address, WEFT_SESSION_HERE, plain);
   } else if (l->path_us && sodium_memcmp(plain, l->path, WEFT_PATH_BYTES) == 0) {
+    l->moved_event = !weft_session_same_address(&l->address, &l->moved) || l->moved_event;
+    s->events = s->events || l->moved_event;
     l->address = l->moved;
     l->path_us = 0;
   }

@@ -215,7 +215,7 @@ void weft_session_lose(weft_sessions *s, size_t link, weft_session_reason reason
   weft_session_forget(s, link);
   drop_keys(s, l);
   l->state = unknown ? LINK_FREE : LINK_LOST;
-  l->opened_event = false;
+  l->opened_event = l->moved_event = false;
   l->reason = reason;
   s->events = true;
 }
@@ -270,9 +270,11 @@ bool weft_session_settle(weft_sessions *s, size_t link, int64_t now_us) {
 bool weft_sessions_event(weft_sessions *s, weft_session_event *out) {
   for (size_t i = 0; s->events && i < s->options.links_max; i++) {
     weft_link *l = &s->links[i];
-    if (l->state == LINK_OPEN && l->opened_event) {
-      l->opened_event = false;
-      *out = (weft_session_event){.kind = WEFT_SESSION_OPENED, .link = i};
+    if (l->state == LINK_OPEN && (l->opened_event || l->moved_event)) {
+      const bool opened = l->opened_event; // where it is now is part of that
+      l->opened_event = l->moved_event = false;
+      *out = (weft_session_event){.kind = opened ? WEFT_SESSION_OPENED : WEFT_SESSION_MOVED,
+                                  .link = i};
       return true;
     }
     if (l->state == LINK_LOST) {

@@ -184,6 +184,15 @@ class Streams(unittest.TestCase):
         self.assertEqual(dialled, {b"you", b"they"})
         self.assertGreater(len(engine.refusal()), 3)
 
+    def test_who_moves_is_told_of_at_the_new_address(self):
+        engine = weft.Engine(self.context, self.options(neighbours_target=2, addresses_max=8), address=b"me")
+        number = engine.add_neighbour(0, address=b"she")
+        engine.move_neighbour(number, b"she, elsewhere")
+        with self.assertRaisesRegex(weft.Error, "WEFT_E_STATE"):
+            engine.move_neighbour(number + 1, b"nobody")
+        with self.assertRaisesRegex(ValueError, "at most"):
+            engine.move_neighbour(number, bytes(21))
+
     def test_the_same_key_gives_the_same_run(self):
         def sent(chance):
             engine = weft.Engine(self.context, self.options(), source=True, key=chance)
@@ -438,6 +447,11 @@ class Secure(unittest.TestCase):
             self.assertEqual(s, before)  # it was opened elsewhere
             self.assertIsNone(pair[1].input(self.addresses[0], s, 1000))  # a replay
         self.assertEqual((pair[1].statistics.opened, pair[1].statistics.replayed), (1, 3))
+        self.addresses[0] = ("10.0.0.3", 9)  # a NAT moved it
+        self.assertEqual(pair[1].input(self.addresses[0], pair[0].seal(link, [b"x"], 1500)[0], 1500), (other, b"x"))
+        self.exchange(pair, 1500)
+        self.assertEqual(list(pair[1].events()), [weft.SessionEvent(weft.SessionEventKind.MOVED, other)])
+        self.assertEqual(pair[1].peer(other).address, self.addresses[0])
         pair[0].close_link(link, 2000)
         self.exchange(pair, 2000)
         self.assertEqual(list(pair[1].events()), [weft.SessionEvent(

@@ -261,15 +261,21 @@ health() { # WHAT: what a peer that joined says of itself, in the end
   done
   fail "beside a tracker: not '$1' but '$(cat health.txt)'"
 }
-start waiter join --source "127.0.0.1:$tracker" --output waiter.bin --metrics 127.0.0.1:0
+expect 3 "whoever answered at 127.0.0.1:$tracker had no stream within 1 s" \
+  join --source "127.0.0.1:$tracker" --output x --timeout 1
+start waiter join --source "127.0.0.1:$tracker" --output waiter.bin --metrics 127.0.0.1:0 --timeout 60
 waiter=$pid
 waiter_metrics=$(port_of waiter metrics)
 for ((i = 0; i < 100; i++)); do
-  http_get 127.0.0.1 "$waiter_metrics" /status status.json 2>/dev/null && grep -q '"neighbours": 1' status.json && break
+  http_get 127.0.0.1 "$waiter_metrics" /status status.json 2>/dev/null && grep -q '"sessions": 1' status.json && break
   sleep 0.05
 done
 sleep 0.2 # it looks ten times a second
 health "no neighbours"
+grep -q '"neighbours": 0' status.json || fail "a tracker is counted as a neighbour in /status"
+http_get 127.0.0.1 "$waiter_metrics" /metrics metrics.txt
+grep -q '^weft_peer_neighbours 0$' metrics.txt || fail "a tracker is counted as a neighbour in /metrics"
+grep -q '^weft_peer_sessions 1$' metrics.txt || fail "the session with a tracker is not counted"
 mkfifo pipe
 exec 8<>pipe
 start live source --input - --listen 127.0.0.1:0 --tracker "127.0.0.1:$tracker" <pipe
@@ -479,7 +485,7 @@ cmp -n "$bytes" in.bin last1.bin || fail "a live source that was stopped: other 
 start dying source --input in.bin --rate 800k --listen 127.0.0.1:0
 dying=$pid
 port=$(port_of dying)
-start orphan join --source "127.0.0.1:$port" --output x --timeout 2 --startup 0
+start orphan join --source "127.0.0.1:$port" --output x --timeout 2 --startup 0 --window 4
 orphan=$pid
 for ((i = 0; i < 200; i++)); do
   [ -s x ] && break
@@ -490,6 +496,50 @@ wait "$orphan"
 code=$?
 [ "$code" -eq 1 ] || fail "a lost stream: exit $code, not 1"
 grep -q "the stream was lost" orphan.log || fail "a lost stream is not told"
+
+# --- What came of it is played all the same, for longer than that.
+start fleeting source --input in.bin --rate 8M --listen 127.0.0.1:0 --linger 0
+fleeting=$pid
+start heir join --source "127.0.0.1:$(port_of fleeting)" --output heir.bin --timeout 1 --startup 0 --metrics 127.0.0.1:0
+heir=$pid
+metrics=$(port_of heir metrics)
+for ((i = 0; i < 100; i++)); do
+  http_get 127.0.0.1 "$metrics" /status status.json 2>/dev/null && grep -q '"complete": 46' status.json && break
+  sleep 0.05
+done
+kill -TERM "$fleeting"
+wait "$heir" || fail "a source that left when all of it had come: exit $?"
+same in.bin heir.bin "what came of a source that left"
+
+# --- A service is ready when it has a neighbour with the stream: a tracker alone is none.
+python3 - "$weft" <<'PYTHON' || fail "READY=1"
+import os, socket, subprocess, sys
+heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+name = f"weft-peer-test-{os.getpid()}"  # abstract: a path could be too long
+heard.bind("\0" + name)
+heard.settimeout(20)
+def start(*arguments):
+    child = subprocess.Popen([sys.argv[1], "peer", *arguments], stderr=subprocess.PIPE, text=True,
+                             env={**os.environ, "NOTIFY_SOCKET": "@" + name})
+    return child, next(line for line in child.stderr if " listen=" in line).split(" listen=")[1].split()[0]
+def says(*words):
+    for word in words:
+        got = heard.recv(100).decode()
+        assert got == word, f"{got}, not {word}"
+tracker, at = start("tracker", "--listen", "127.0.0.1:0")
+says("READY=1")
+lonely, _ = start("join", "--source", at, "--output", "y", "--timeout", "1")
+says("STOPPING=1")
+assert lonely.wait(20) == 3, lonely.returncode
+source, _ = start("source", "--input", "in.bin", "--rate", "8M", "--listen", "127.0.0.1:0", "--tracker", at)
+says("READY=1")
+joined, _ = start("join", "--source", at, "--output", "y", "--timeout", "15")
+says("READY=1")
+for child in joined, source, tracker:
+    child.terminate()
+    says("STOPPING=1")
+    assert child.wait(20) == 0, child.returncode
+PYTHON
 
 # --- A source of a file to fetch ends when those who came have it, or have left; who got it, it tells.
 has_some() { # FILE

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a viewer finds neighbours again when all that it had, and all that it knew of, are gone.
+#include <string.h>
+
+#include "peer/engine/messages.h"
 #include "tests/peer/swarm.h"
 #include "tests/support/test_main.h"
 #include "tests/support/test_rng.h"
@@ -68,12 +71,84 @@ END_TEST
 START_TEST(a_viewer_outlives_all_that_it_knows_of) { expect_recovery(_i, GO); }
 END_TEST
 
+// The addresses that node 0 tells whoever finds no room.
+static bool tells(swarm *s, const weft_peer_address *address) {
+  uint8_t refusal[WEFT_DATAGRAM_MAX];
+  weft_message m;
+  const size_t bytes = weft_engine_refusal(s->node[0].engine, refusal);
+  EXPECT_OK(weft_message_parse(refusal, bytes, 0, 16, 64, &m)); // which names no stream
+  const uint8_t *at = m.as.refer.addresses;
+  bool told = false;
+  for (size_t i = 0; i < m.as.refer.count; i++) {
+    const weft_peer_address one = weft_refer_next(&at);
+    told = told ||
+           (one.length == address->length && memcmp(one.bytes, address->bytes, one.length) == 0);
+  }
+  return told;
+}
+
+// Whether the node dials this address within 20 s.
+static bool dials(swarm *s, size_t index, const weft_peer_address *address) {
+  weft_event event;
+  bool dialled = false;
+  for (size_t i = 0; i < 40; i++, s->now_us += SECOND / 2) {
+    weft_engine_tick(s->node[index].engine, s->now_us);
+    while (weft_engine_event(s->node[index].engine, &event))
+      dialled = dialled || (event.kind == WEFT_EVENT_DIAL && event.address.length &&
+                            memcmp(event.address.bytes, address->bytes, address->length) == 0);
+  }
+  return dialled;
+}
+
+// A neighbour whose NAT gives it another address is told of at that one, and not called at the one
+// it had.
+START_TEST(who_moves_is_told_of_at_the_new_address) {
+  swarm *s = crowd(7);
+  swarm_run(s, 3 * SECOND);
+  const weft_peer_address before = swarm_address(1), after = swarm_address(1000);
+  const weft_peer_address none = {.length = WEFT_PEER_ADDRESS_BYTES + 1};
+  weft_engine *source = s->node[0].engine;
+  size_t number = 0;
+  while (!s->node[0].links[number].used || s->node[0].links[number].node != 1)
+    number++;
+  EXPECT(tells(s, &before) && !tells(s, &after));
+  EXPECT_OK(weft_engine_move_neighbour(source, number, &after));
+  EXPECT(!tells(s, &before) && tells(s, &after));
+  EXPECT_STATUS(weft_engine_move_neighbour(source, number, &none), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_engine_move_neighbour(source, 11, &after), WEFT_E_STATE);
+  EXPECT_STATUS(weft_engine_move_neighbour(source, SIZE_MAX, &after), WEFT_E_STATE);
+  swarm_free(s);
+}
+END_TEST
+
+START_TEST(who_moved_is_not_called_where_he_was) {
+  const weft_peer_address places[] = {swarm_address(40), swarm_address(41)};
+  for (size_t moves = 0; moves < 2; moves++) {
+    swarm *s = crowd(8);
+    EXPECT(swarm_add(s, NULL) == VIEWER);
+    weft_engine *e = s->node[VIEWER].engine;
+    const weft_neighbour_options options = {.address = places[0], .dialled = true};
+    size_t number;
+    weft_engine_add_address(e, &places[0]);
+    EXPECT(dials(s, VIEWER, &places[0]));
+    EXPECT_OK(weft_engine_add_neighbour(e, &options, s->now_us, &number));
+    if (moves)
+      EXPECT_OK(weft_engine_move_neighbour(e, number, &places[1]));
+    EXPECT_OK(weft_engine_remove_neighbour(e, number));
+    EXPECT(dials(s, VIEWER, &places[0]) == !moves);
+    swarm_free(s);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("exchange");
   TCase *t = tcase_create("exchange");
   tcase_add_checked_fixture(t, setup, NULL);
   tcase_add_loop_test(t, a_viewer_outlives_its_neighbours, 0, 2);
   tcase_add_loop_test(t, a_viewer_outlives_all_that_it_knows_of, 0, 2);
+  tcase_add_test(t, who_moves_is_told_of_at_the_new_address);
+  tcase_add_test(t, who_moved_is_not_called_where_he_was);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

@@ -1,161 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node on the loopback and strangers with sessions, who do what no node does: hold places and ask
 // for nothing, and tell lies about the stream.
-#define _POSIX_C_SOURCE 200809L
-#include <arpa/inet.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "peer/engine/messages.h"
-#include "tests/peer/fixture.h"
+#include "tests/peer/stranger.h"
 #include "tests/support/test_main.h"
-#include "weft/peer_node.h"
-
-enum { ANNOUNCE = 64, LIST = 65 }; // docs/peer.md
-enum { BLOCKS = 16, BLOCK_BYTES = 1024, BLOB = 76, STRANGERS = 24, SECOND = 1000000 };
-
-static int64_t now_us(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * SECOND + t.tv_nsec / 1000;
-}
-
-// --- Strangers: sessions on a socket of their own
-
-typedef struct stranger {
-  int fd;
-  weft_sessions *sessions;
-  weft_rng_chacha chance;
-  weft_address address;
-  size_t link;
-  bool open, refused;
-  size_t opens, lists;
-} stranger;
-
-static void stranger_at(stranger *x, weft_ctx *ctx, uint32_t ip, uint64_t number,
-                        const uint8_t blob[BLOB]) {
-  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(ip)};
-  socklen_t bytes = sizeof at;
-  uint8_t seed[32];
-  *x = (stranger){.fd = socket(AF_INET, SOCK_DGRAM, 0)};
-  EXPECT(bind(x->fd, (struct sockaddr *)&at, sizeof at) == 0);
-  EXPECT(getsockname(x->fd, (struct sockaddr *)&at, &bytes) == 0);
-  EXPECT(weft_address_parse("127.0.0.1:1", &x->address));
-  x->address.port = ntohs(at.sin_port);
-  memcpy(x->address.ip + 12, &at.sin_addr, 4);
-  weft_rng_chacha_seed(&x->chance, fixture_seed(), 100 + number);
-  const weft_rng rng = weft_rng_chacha_table(&x->chance);
-  weft_sessions_options options = {.blob = blob, .blob_bytes = BLOB, .links_max = 4, .rng = &rng};
-  rng.fill(rng.user, seed, sizeof seed);
-  weft_identity_from_seed(seed, &options.identity);
-  EXPECT_OK(weft_sessions_new(ctx, &options, now_us(), &x->sessions));
-}
-
-static void stranger_new(stranger *x, weft_ctx *ctx, uint64_t number, const uint8_t blob[BLOB]) {
-  stranger_at(x, ctx, INADDR_LOOPBACK, number, blob);
-}
-
-static void stranger_free(stranger *x) {
-  weft_sessions_free(x->sessions);
-  close(x->fd);
-}
-
-static void stranger_events(stranger *x) {
-  weft_session_event event;
-  while (weft_sessions_event(x->sessions, &event)) {
-    x->open = event.kind == WEFT_SESSION_OPENED;
-    x->opens += x->open;
-    x->link = event.link;
-  }
-}
-
-static void stranger_turn(stranger *x) {
-  uint8_t in[2048];
-  struct sockaddr_in from;
-  socklen_t bytes = sizeof from;
-  for (ssize_t n;
-       (n = recvfrom(x->fd, in, sizeof in, MSG_DONTWAIT, (struct sockaddr *)&from, &bytes)) > 0;) {
-    weft_address address = x->address; // of the loopback, too
-    weft_session_plain plain;
-    address.port = ntohs(from.sin_port);
-    memcpy(address.ip + 12, &from.sin_addr, 4);
-    if (weft_sessions_input(x->sessions, &address, in, (size_t)n, now_us(), &plain) == WEFT_OK) {
-      x->refused =
-          x->refused || (plain.data[1] == WEFT_MESSAGE_REFER && plain.data[2] & WEFT_REFER_FULL);
-      x->lists += plain.data[1] == LIST;
-    }
-    stranger_events(x);
-  }
-  weft_sessions_tick(x->sessions, now_us());
-  stranger_events(x);
-  weft_address to;
-  const uint8_t *data;
-  size_t length;
-  while (weft_sessions_output(x->sessions, &to, &data, &length) == WEFT_OK) {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(to.port)};
-    memcpy(&at.sin_addr, to.ip + 12, 4);
-    (void)sendto(x->fd, data, length, 0, (struct sockaddr *)&at, sizeof at);
-  }
-}
-
-static void stranger_says(stranger *x, const uint8_t *message, size_t bytes) {
-  uint8_t out[WEFT_SESSION_DATAGRAM_BYTES];
-  weft_session_peer peer;
-  weft_seal seal;
-  if (!x->open || weft_sessions_peer(x->sessions, x->link, &peer) != WEFT_OK ||
-      weft_sessions_reserve(x->sessions, x->link, 1, now_us(), &seal) != WEFT_OK)
-    return;
-  struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(peer.address.port)};
-  memcpy(&at.sin_addr, peer.address.ip + 12, 4);
-  const size_t n = weft_seal_datagram(&seal, 0, message, bytes, out);
-  (void)sendto(x->fd, out, n, 0, (struct sockaddr *)&at, sizeof at);
-}
-
-// Greets, so that it becomes a neighbour and stays one.
-static void stranger_greets(stranger *x) {
-  uint8_t message[WEFT_DATAGRAM_MAX];
-  const weft_hello hello = {
-      .stream = 5, .blocks = BLOCKS, .block_bytes = BLOCK_BYTES, .stamps = {.stamp = 1}};
-  stranger_says(x, message, weft_hello_write(&hello, message));
-}
-
-// --- Nodes
-
-static weft_node *node_new(weft_ctx *ctx, const char *listen, weft_node_role role,
-                           const weft_address *bootstrap, const uint8_t *source_key) {
-  static uint8_t number = 200;
-  weft_node *node;
-  weft_node_options options = {.ctx = ctx,
-                               .role = role,
-                               .bootstrap = bootstrap,
-                               .bootstrap_count = bootstrap ? 1 : 0,
-                               .source_key = source_key,
-                               .window = 16,
-                               .batch = 8,
-                               .neighbours_max = 4,
-                               .stream = {.id = 5,
-                                          .blocks = BLOCKS,
-                                          .block_bytes = BLOCK_BYTES,
-                                          .mode = WEFT_MODE_LIVE,
-                                          .trusted = true}};
-  const uint8_t seed[32] = {number++};
-  int error;
-  EXPECT(weft_address_parse(listen, &options.listen));
-  weft_identity_from_seed(seed, &options.identity);
-  EXPECT_OK(weft_node_new(&options, now_us(), &node, &error));
-  return node;
-}
-
-static void turn(weft_node *node) {
-  (void)weft_node_receive(node, now_us());
-  EXPECT_OK(weft_node_turn(node, now_us()));
-}
-
-static void nap(void) { (void)poll(NULL, 0, 1); }
 
 // A source to whom so many strangers dial, from 127.0.0.1 or from an address each.
 static weft_node *source_for(weft_ctx *ctx, stranger *x, size_t strangers, bool spread,
@@ -361,15 +211,6 @@ START_TEST(a_tracker_is_who_was_named) {
   weft_ctx_free(ctx);
 }
 END_TEST
-
-static void turn_for(weft_node *node, stranger *x, size_t strangers, int64_t for_us) {
-  for (const int64_t until_us = now_us() + for_us; now_us() < until_us;) {
-    for (size_t i = 0; i < strangers; i++)
-      stranger_turn(&x[i]);
-    turn(node);
-    nap();
-  }
-}
 
 // One identity at two places; a node was told of the first, and is then called from the second. How
 // often it calls the first once the second has gone; 0: it kept to the first all the time.

@@ -204,6 +204,25 @@ END_TEST
 
 // --- What is answered
 
+// A manifest goes before the first packet of its segment, and what was asked for goes after it:
+// also where something that is not here was asked for before.
+START_TEST(a_manifest_takes_no_answer_away) {
+  static const uint8_t data[N * K];
+  enum { ASKED = 4 };
+  scene s;
+  scene_new(&s, WEFT_MODE_BULK, true, true, 0);
+  for (size_t i = 0; i < ASKED; i++)
+    EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, 0, s.now_us));
+  add(&s, 0, 0, WINDOW);
+  run(&s, STEP_US);
+  ask(&s, 0, WINDOW - 1, ASKED);
+  ask(&s, 0, 1, ASKED);
+  run(&s, STEP_US);
+  EXPECT(s.data[0] == ASKED);
+  scene_free(&s);
+}
+END_TEST
+
 // What a swarm lost of a segment all its peers ask the source for: one small answer in `ask`.
 START_TEST(a_live_source_answers_little_and_seldom) {
   static const uint8_t data[N * K];
@@ -517,6 +536,7 @@ int main(void) {
   tcase_add_test(t, blocks_under_way_are_not_asked_of_another);
   tcase_add_test(t, who_never_answers_is_forgotten);
   tcase_add_test(t, nobody_dials_himself);
+  tcase_add_test(t, a_manifest_takes_no_answer_away);
   tcase_add_test(t, a_live_source_answers_little_and_seldom);
   tcase_add_test(t, those_who_ask_are_answered_by_turns);
   tcase_add_test(t, what_is_past_its_time_is_not_sent);

@@ -98,6 +98,10 @@ void net_turn(net *n) {
     weft_sessions_tick(n->node[i], n->now_us);
     while (weft_sessions_event(n->node[i], &event)) {
       const bool opened = event.kind == WEFT_SESSION_OPENED;
+      if (event.kind == WEFT_SESSION_MOVED) {
+        n->moves[i]++;
+        continue;
+      }
       (opened ? n->opened : n->lost)[i] = event;
       (opened ? n->opens : n->losses)[i]++;
     }

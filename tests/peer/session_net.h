@@ -21,7 +21,7 @@ typedef struct net {
   weft_identity identity[NODES];
   weft_rng_chacha chacha[NODES], chance;
   weft_session_event opened[NODES], lost[NODES]; // the last ones
-  size_t opens[NODES], losses[NODES], received[NODES];
+  size_t opens[NODES], losses[NODES], moves[NODES], received[NODES];
   uint8_t last[NODES][WEFT_SESSION_PLAIN_BYTES];
   size_t last_bytes[NODES];
   parcel *queue; // (QUEUE)

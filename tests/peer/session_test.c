@@ -271,7 +271,8 @@ START_TEST(who_is_here_is_admitted_once) {
 }
 END_TEST
 
-// A NAT gives node 0 another port: once it has said something, it is found there.
+// A NAT gives node 0 another port: once it has said something, it is found there, which is told
+// once.
 START_TEST(who_moves_is_found) {
   net n;
   net_new_open(&n);
@@ -284,7 +285,11 @@ START_TEST(who_moves_is_found) {
   net_send(&n, 0, n.opened[0].link, "abc", 3);
   net_run(&n, SECOND);
   EXPECT(n.received[0] == 0 && n.received[1] == 2);
+  weft_session_peer peer;
+  EXPECT_OK(weft_sessions_peer(n.node[1], n.opened[1].link, &peer));
+  EXPECT(peer.address.port == 7 && n.moves[1] == 1 && n.moves[0] == 0);
   net_expect_open(&n, 0, 1);
+  EXPECT(n.moves[1] == 1 && n.opens[1] == 1);
   net_free(&n);
 }
 END_TEST
@@ -307,7 +312,7 @@ START_TEST(nobody_is_sent_what_others_asked_for) {
     n.port[0] = 0;
     net_turn(&n);
     EXPECT_OK(weft_sessions_peer(n.node[1], n.opened[1].link, &peer));
-    EXPECT(peer.address.port == net_address(0).port);
+    EXPECT(peer.address.port == net_address(0).port && n.moves[1] == 0);
     n.now_us += 10000;
   }
   EXPECT(n.astray[0] > astray && n.astray[0] - astray < sent);

@@ -228,6 +228,11 @@ class Engine(_CalledBack):
         _check(self._run(_c.weft_engine_add_neighbour, ctypes.byref(how), time_of(now_us), ctypes.byref(number)))
         return number.value
 
+    def move_neighbour(self, neighbour, address):
+        """It is at another address now, which others are told."""
+        _check(self._run(_c.weft_engine_move_neighbour, _whole("neighbour", neighbour),
+                         ctypes.byref(_peer_address(address))), "neighbour %d" % neighbour)
+
     def remove_neighbour(self, neighbour):
         """Forgets one that went away below the engine."""
         _check(self._run(_c.weft_engine_remove_neighbour, _whole("neighbour", neighbour)),

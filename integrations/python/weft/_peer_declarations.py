@@ -295,6 +295,7 @@ _declare({
     "weft_engine_free": (None, [_handle]),
     "weft_engine_memory_bytes": (_size, [_p(_EngineOptions)]),
     "weft_engine_add_neighbour": (_status, [_handle, _p(_NeighbourOptions), _time, _written]),
+    "weft_engine_move_neighbour": (_status, [_handle, _size, _p(_PeerAddress)]),
     "weft_engine_remove_neighbour": (_status, [_handle, _size]),
     "weft_engine_refusal": (_size, [_handle, _bytes]),
     "weft_engine_add_address": (None, [_handle, _p(_PeerAddress)]),

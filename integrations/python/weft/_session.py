@@ -26,6 +26,7 @@ class Cipher(enum.IntEnum):
 class SessionEventKind(enum.IntEnum):
     OPENED = 0  # both sides have proved who they are
     LOST = 1  # for a reason; the link's number is free
+    MOVED = 2  # the other side is at another address, which peer() tells
 
 
 class SessionReason(enum.IntEnum):

@@ -69,6 +69,10 @@ typedef struct weft_neighbour_options {
 // WEFT_E_ARGUMENT (a length of the address that there is not).
 weft_status weft_engine_add_neighbour(weft_engine *engine, const weft_neighbour_options *options,
                                       int64_t now_us, size_t *neighbour);
+// It is at another address now: the one before is told to nobody any more, and not called.
+// Errors: WEFT_E_STATE (unknown), WEFT_E_ARGUMENT (a length of the address that there is not).
+weft_status weft_engine_move_neighbour(weft_engine *engine, size_t neighbour,
+                                       const weft_peer_address *address);
 // Forgets a neighbour at once (it went away below the engine). Errors: WEFT_E_STATE (unknown).
 weft_status weft_engine_remove_neighbour(weft_engine *engine, size_t neighbour);
 // What to answer whoever found no room: a message with addresses of others. Returns its bytes.

@@ -47,6 +47,7 @@ typedef enum weft_node_event_kind {
   WEFT_NODE_NEIGHBOUR_LOST, //
   WEFT_NODE_BANNED,         // a neighbour that polluted
   WEFT_NODE_UNREACHABLE,    // a bootstrap address; it is tried again
+  WEFT_NODE_MOVED,          // a neighbour, to this address
   WEFT_NODE_ENGINE          // of the engine's own: PLAY, SKIP, STALL, RESUME, LOAD, DECODED
 } weft_node_event_kind;
 
@@ -54,7 +55,7 @@ typedef struct weft_node_event {
   weft_node_event_kind kind;
   weft_address address;       // not of ENGINE
   weft_session_reason reason; // UNREACHABLE, NEIGHBOUR_LOST
-  const uint8_t *public_key;  // (32) NEIGHBOUR, BANNED
+  const uint8_t *public_key;  // (32) NEIGHBOUR, MOVED, BANNED
   weft_event engine;
 } weft_node_event;
 

@@ -10,7 +10,7 @@
 // then sleep until weft_sessions_deadline() or the next datagram. One thread at a time. But for the
 // calls that say so, no pointer is NULL: they do not look.
 //
-// Memory: taken once, by weft_sessions_new: about 4 KiB per link and 100 KiB more.
+// Memory: taken once, by weft_sessions_new: about 5 KiB per link and 170 KiB more.
 #ifndef WEFT_PEER_SESSION_H
 #define WEFT_PEER_SESSION_H
 
@@ -136,7 +136,8 @@ size_t weft_seal_datagram(const weft_seal *seal, size_t i, const uint8_t *plain,
 
 typedef enum weft_session_event_kind {
   WEFT_SESSION_OPENED, // both sides have proved who they are
-  WEFT_SESSION_LOST    // the link's number is free once this is told
+  WEFT_SESSION_LOST,   // the link's number is free once this is told
+  WEFT_SESSION_MOVED   // the other side is at another address: weft_sessions_peer has it
 } weft_session_event_kind;
 
 typedef enum weft_session_reason {

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node on the loopback, and strangers: sessions on a socket of their own, who do what no node
+// does.
+#ifndef WEFT_TESTS_PEER_STRANGER_H
+#define WEFT_TESTS_PEER_STRANGER_H
+
+#include "peer/engine/messages.h"
+#include "tests/peer/fixture.h"
+#include "weft/peer_node.h"
+
+enum { ANNOUNCE = 64, LIST = 65 }; // docs/peer.md
+enum { BLOCKS = 16, BLOCK_BYTES = 1024, BLOB = 76, STRANGERS = 24, SECOND = 1000000 };
+
+typedef struct stranger {
+  int fd;
+  weft_sessions *sessions;
+  weft_rng_chacha chance;
+  weft_address address;
+  size_t link;
+  bool open, refused;
+  size_t opens, lists;
+  uint8_t told[WEFT_DATAGRAM_MAX]; // the last LIST or REFER
+  size_t told_bytes;
+} stranger;
+
+int64_t now_us(void);
+
+// At the IPv4 address, with an identity that follows from the number.
+void stranger_at(stranger *x, weft_ctx *ctx, uint32_t ip, uint64_t number,
+                 const uint8_t blob[BLOB]);
+void stranger_new(stranger *x, weft_ctx *ctx, uint64_t number, const uint8_t blob[BLOB]);
+void stranger_free(stranger *x);
+// To another port, as a NAT has it.
+void stranger_moves(stranger *x);
+void stranger_turn(stranger *x);
+void stranger_says(stranger *x, const uint8_t *message, size_t bytes);
+// Greets, so that it becomes a neighbour and stays one.
+void stranger_greets(stranger *x);
+
+// Of stream 5, live; four neighbours.
+weft_node *node_new(weft_ctx *ctx, const char *listen, weft_node_role role,
+                    const weft_address *bootstrap, const uint8_t *source_key);
+void turn(weft_node *node);
+void nap(void);
+void turn_for(weft_node *node, stranger *x, size_t strangers, int64_t for_us);
+
+#endif

@@ -59,7 +59,9 @@ weft_status weft_batch_new(weft_server *server, weft_server_segment *segment, si
     return WEFT_E_NOMEM;
   *batch = (weft_server_batch){
       .segment = segment, .stream = segment->id.stream, .segment_id = segment->id.segment};
-  batch->wants = weft_server_take_memory(server, segment->want_count * sizeof *batch->wants);
+  // Each want that it takes from has a packet in it.
+  const size_t wants = segment->want_count < packets ? segment->want_count : packets;
+  batch->wants = weft_server_take_memory(server, wants * sizeof *batch->wants);
   if (sparse)
     batch->headers = weft_server_take_memory(server, packets * sizeof *batch->headers);
   if (!batch->wants || (sparse && !batch->headers)) {

@@ -2,27 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # `weft peer join` to a file whose close fails: the stream was played, and is not on the disk. That is an error of the
 # output, whatever else ended the peer.
-set -uo pipefail
 weft=$(readlink -f -- "$1")
 late=$(readlink -f -- "$2")
-work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/late-error.XXXXXX")
-cd -- "$work" || exit 1
-pids=()
-bad=0
-
-# shellcheck disable=SC2317 # called by the trap
-finish() {
-  for pid in "${pids[@]}"; do kill -KILL "$pid" 2>/dev/null; done
-  wait 2>/dev/null
-  rm -rf -- "$work"
-}
-trap finish EXIT
-
-fail() {
-  printf 'FAIL: %s\n' "$1" >&2
-  tail -n 20 ./*.log >&2
-  bad=1
-}
+# shellcheck source=tests/net/processes.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/processes.sh"
 
 head -c 1000000 /dev/urandom >in.bin
 "$weft" peer source --input in.bin --listen 127.0.0.1:0 --rate 24M </dev/null 2>source.log &

@@ -2,29 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # `weft peer` as processes on real sockets of the loopback: every input and output, byte for byte; what
 # it tells of itself; and the exit code of everything that can go wrong.
-set -uo pipefail
 weft=$(readlink -f -- "$1")
-work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/peer.XXXXXX")
-cd -- "$work" || exit 1
-pids=()
-bad=0
-
-# shellcheck disable=SC2317 # called by the trap
-finish() {
-  for pid in "${pids[@]}"; do kill -KILL "$pid" 2>/dev/null; done
-  wait 2>/dev/null
-  rm -rf -- "$work"
-}
-trap finish EXIT
-
-fail() {
-  printf 'FAIL: %s\n' "$1" >&2
-  for log in ./*.log; do
-    printf -- '--- %s\n' "$log" >&2
-    tail -n 20 "$log" >&2
-  done
-  bad=1
-}
+# shellcheck source=tests/net/processes.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/processes.sh"
 
 # start NAME ARGUMENT...: in the background; $pid, and its log in NAME.log
 start() {

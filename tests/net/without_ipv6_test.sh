@@ -2,27 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # `weft peer` on a kernel without IPv6, which a seccomp filter plays: every socket it opens is one of IPv4 then, and an
 # address of IPv6 is refused.
-set -uo pipefail
 weft=$(readlink -f -- "$1")
 without_ipv6=$(readlink -f -- "$2")
-work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/without-ipv6.XXXXXX")
-cd -- "$work" || exit 1
-pids=()
-bad=0
-
-# shellcheck disable=SC2317 # called by the trap
-finish() {
-  for pid in "${pids[@]}"; do kill -KILL "$pid" 2>/dev/null; done
-  wait 2>/dev/null
-  rm -rf -- "$work"
-}
-trap finish EXIT
-
-fail() {
-  printf 'FAIL: %s\n' "$1" >&2
-  tail -n 20 ./*.log >&2
-  bad=1
-}
+# shellcheck source=tests/net/processes.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/processes.sh"
 
 "$without_ipv6" true 2>why.txt
 if [ $? -eq 125 ]; then

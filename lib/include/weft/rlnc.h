@@ -210,7 +210,8 @@ size_t weft_decoder_memory_bytes(const weft_segment_id *id, bool own_blocks);
 // ---------------------------------------------------------------------------------------------
 // Many decoders at once: what a relay does with the packets that arrived since it last looked. All
 // decoders of a call belong to one context and have their payloads in memory of one kind. In host
-// memory they are worked on by the context's threads, and the call is done on return. On a device,
+// memory each of the context's threads works on decoders of its own, or, where they are few or
+// differ much, all of them on one after the other; the call is done on return. On a device,
 // coefficients are eliminated by the context's threads, which tells at once what is innovative;
 // payloads are only moved, and multiplied when somebody reads or recodes, all by one launch. With a
 // queue such calls only enqueue, and until it is idle the decoders are good for calls on that queue
@@ -246,7 +247,7 @@ typedef struct weft_reading {
   size_t out_stride;   // bytes; does not matter for count = 1
   weft_mem mem;        // of out
   // Result: WEFT_OK, or WEFT_PENDING: not all of them are known, none was read; where the call
-  // fails, WEFT_OK only of what was read before.
+  // fails, WEFT_OK only of what was read.
   weft_status status;
 } weft_reading;
 

@@ -78,6 +78,10 @@ void weft_decoder_undo(weft_decoder *decoder, size_t slot, const uint8_t *undo);
 weft_status weft_decoder_reduce(weft_decoder *decoder, weft_pool *pool);
 // Brings block `index`, which is known, into its slot.
 weft_status weft_decoder_settle(weft_decoder *decoder, size_t index, weft_pool *pool);
+// Coefficients of `count` fresh combinations of what the decoder knows into out; weights (count,
+// rank) gets what they are over the slots, in order of arrival.
+weft_status weft_decoder_combine(weft_decoder *decoder, size_t count, uint8_t *out,
+                                 size_t out_stride, uint8_t *weights, weft_pool *pool);
 // weft_decoder_recode_batch of a decoder in host memory and of rank above 0, for a batch that was
 // checked and is not empty.
 weft_status weft_decoder_recode_on_host(weft_decoder *decoder, const weft_batch *batch,

@@ -7,10 +7,8 @@
 #include "lib/batch.h"
 #include "lib/decoder.h"
 
-// Coefficients of `count` fresh combinations into out; weights (count, rank) gets what they are
-// over the slots.
-static weft_status combine(weft_decoder *decoder, size_t count, uint8_t *out, size_t out_stride,
-                           uint8_t *weights, weft_pool *pool) {
+weft_status weft_decoder_combine(weft_decoder *decoder, size_t count, uint8_t *out,
+                                 size_t out_stride, uint8_t *weights, weft_pool *pool) {
   const weft_ctx *ctx = decoder->ctx;
   const weft_exec exec = weft_ctx_host_exec(ctx, pool);
   const size_t rank = decoder->rank;
@@ -54,8 +52,8 @@ static weft_status multiply(weft_decoder *decoder, size_t count, const uint8_t *
 // weights: (batch->count, rank)
 static weft_status recode(weft_decoder *decoder, const weft_batch *batch, uint8_t *weights,
                           weft_pool *pool) {
-  WEFT_TRY(combine(decoder, batch->count, batch->coefficients, batch->coefficients_stride, weights,
-                   pool));
+  WEFT_TRY(weft_decoder_combine(decoder, batch->count, batch->coefficients,
+                                batch->coefficients_stride, weights, pool));
   WEFT_TRY(multiply(decoder, batch->count, weights, weft_batch_rows(batch, 0), pool));
   weft_batch_describe_vectors(batch, &decoder->id);
   return WEFT_OK;

@@ -198,6 +198,8 @@ weft_status weft_decoder_recode(weft_decoder *decoder, uint8_t *datagram, size_t
 // WEFT_E_ARGUMENT, WEFT_E_UNSUPPORTED (DEVICE memory, of a decoder in host memory), WEFT_E_NOMEM.
 weft_status weft_decoder_recode_batch(weft_decoder *decoder, const weft_batch *batch);
 
+// The packets that it recodes then follow from key and from what arrived, in its order: the same in
+// host memory and on a device.
 weft_status weft_decoder_fix_random(weft_decoder *decoder, const uint8_t *key);
 
 // The most host memory that a decoder of this shape ever holds: its handle, its own blocks
@@ -234,7 +236,8 @@ weft_status weft_decoders_add(weft_arrival *arrivals, size_t count, weft_mem mem
 
 // Recodes: batch i is m packets of decoder i, in any memory (decoders in host memory: HOST or
 // PINNED). A decoder may be there several times. As weft_decoder_recode_batch, but that on a device
-// coefficients are there with the payloads, and mix what arrived rather than what was reduced.
+// coefficients are there with the payloads, and without a fixed key mix what arrived rather than
+// what was reduced.
 // Coefficients right before their payload, as in a datagram, are made in one piece with it.
 // WEFT_PENDING: a decoder is at rank 0, nothing was made.
 weft_status weft_decoders_recode(weft_decoder *const *decoders, const weft_batch *batches,

@@ -45,6 +45,10 @@ struct weft_queue {
   weft_status owed; // of earlier calls' work, which a call that failed has waited for
 };
 
+// Waits behind a call that failed. What earlier work has to tell stays owed to the caller, whose
+// next poll or wait gets it.
+void weft_queue_drain(weft_queue *queue);
+
 static inline void *weft_ctx_take(const weft_ctx *ctx, size_t bytes, size_t align) {
   return ctx->allocator.alloc(ctx->allocator.user, bytes > 0 ? bytes : 1, align);
 }

@@ -23,7 +23,7 @@ static weft_decoder *new_handle(weft_ctx *ctx, size_t n) {
   weft_decoder *decoder = weft_ctx_take(ctx, handle_bytes(n), _Alignof(weft_decoder));
   if (!decoder)
     return NULL;
-  *decoder = (weft_decoder){.ctx = ctx, .first_arrival = WEFT_NO_ARRIVAL};
+  *decoder = (weft_decoder){.ctx = ctx, .first_item = WEFT_NO_ITEM};
   decoder->rows = (uint8_t **)(decoder + 1);
   decoder->pivots = (uint16_t *)(decoder->rows + n);
   decoder->unknown = (uint8_t *)(decoder->pivots + n);
@@ -255,7 +255,7 @@ weft_status weft_decoder_add(weft_decoder *decoder, const weft_packet *packet) {
   memcpy(weft_decoder_slot(decoder, slot), packet->payload, decoder->id.block_bytes);
   // Should memory for it lack, the payload stays deferred, and whoever wants a block is told.
   if (decoder->eager)
-    (void)weft_decoder_reduce(decoder);
+    (void)weft_decoder_reduce(decoder, decoder->ctx->pool);
   return WEFT_OK;
 }
 
@@ -291,6 +291,13 @@ bool weft_decoder_has_block(const weft_decoder *decoder, size_t index) {
 
 size_t weft_decoder_prefix(const weft_decoder *decoder) { return decoder->prefix; }
 
+weft_status weft_decoder_settle(weft_decoder *decoder, size_t index, weft_pool *pool) {
+  // Of a complete decoder all blocks are then in their rows, as rlnc.h has it.
+  if (weft_decoder_complete(decoder) || !weft_decoder_is_clean(decoder, index))
+    return weft_decoder_reduce(decoder, pool);
+  return WEFT_OK;
+}
+
 weft_status weft_decoder_block(weft_decoder *decoder, size_t index, const uint8_t **out) {
   if (!decoder || !out || index >= decoder->id.blocks)
     return WEFT_E_ARGUMENT;
@@ -298,9 +305,7 @@ weft_status weft_decoder_block(weft_decoder *decoder, size_t index, const uint8_
     return WEFT_E_UNSUPPORTED;
   if (!weft_decoder_has_block(decoder, index))
     return WEFT_PENDING;
-  // Of a complete decoder all blocks are then in their rows, as rlnc.h has it.
-  if (weft_decoder_complete(decoder) || !weft_decoder_is_clean(decoder, index))
-    WEFT_TRY(weft_decoder_reduce(decoder));
+  WEFT_TRY(weft_decoder_settle(decoder, index, decoder->ctx->pool));
   *out = weft_decoder_slot(decoder, index);
   return WEFT_OK;
 }
@@ -336,7 +341,7 @@ weft_status weft_decoder_read(weft_decoder *decoder, size_t offset, size_t bytes
     return WEFT_PENDING;
   if (weft_decoder_on_device(decoder))
     return read_from_device(decoder, offset, bytes, out);
-  WEFT_TRY(weft_decoder_reduce(decoder));
+  WEFT_TRY(weft_decoder_reduce(decoder, decoder->ctx->pool));
   while (bytes > 0) {
     const size_t at = offset % k;
     const size_t now = bytes < k - at ? bytes : k - at;

@@ -44,8 +44,9 @@ struct weft_decoder {
   size_t lead;   // bytes
   bool zeroed;   // slots without pivot are, once the queue has passed what is on it
   size_t widest; // 1 + the largest pivot
-  // Of the call at hand, when it is one for many decoders: the first and last of its arrivals.
-  uint32_t first_arrival, last_arrival;
+  // Of the call at hand, when it is one for many decoders: the first and last of its items for this
+  // one.
+  uint32_t first_item, last_item;
   // Views into the handle's one allocation of n of each.
   uint8_t **rows;   // pointers of the product at hand
   uint16_t *pivots; // in order of arrival; `rank` are set
@@ -72,8 +73,19 @@ weft_status weft_decoder_accept(weft_decoder *decoder, const weft_packet *packet
 // Takes back the newest pivot, `slot`.
 void weft_decoder_undo(weft_decoder *decoder, size_t slot, const uint8_t *undo);
 
-// Multiplies payloads by T until every slot is clean. On error nothing has changed.
-weft_status weft_decoder_reduce(weft_decoder *decoder);
+// Multiplies payloads by T until every slot is clean, on the threads of `pool`. On error nothing
+// has changed.
+weft_status weft_decoder_reduce(weft_decoder *decoder, weft_pool *pool);
+// Brings block `index`, which is known, into its slot.
+weft_status weft_decoder_settle(weft_decoder *decoder, size_t index, weft_pool *pool);
+// Coefficients of `count` fresh combinations of what the decoder knows into out; weights (count,
+// rank) gets what they are over the slots, in order of arrival.
+weft_status weft_decoder_combine(weft_decoder *decoder, size_t count, uint8_t *out,
+                                 size_t out_stride, uint8_t *weights, weft_pool *pool);
+// weft_decoder_recode_batch of a decoder in host memory and of rank above 0, for a batch that was
+// checked and is not empty.
+weft_status weft_decoder_recode_on_host(weft_decoder *decoder, const weft_batch *batch,
+                                        weft_pool *pool);
 // The most memory that it takes while it runs.
 size_t weft_decoder_reduce_bytes(const weft_segment_id *id);
 // Whether slot p holds what row p stands for.
@@ -81,7 +93,7 @@ bool weft_decoder_is_clean(const weft_decoder *decoder, size_t pivot);
 
 // --- decoder_many.c ---
 
-#define WEFT_NO_ARRIVAL UINT32_MAX
+#define WEFT_NO_ITEM UINT32_MAX
 
 // --- decoder_device.c: decoders whose payloads lie on a device ---
 

@@ -14,7 +14,7 @@
 #include "lib/decoder.h"
 #include "lib/staging.h"
 
-enum { ALIGN = 16, ROWS_STEP = 32 };
+enum { ALIGN = 16, LINE = 64, ROWS_STEP = 32 };
 
 weft_status weft_decoder_take_slots(weft_decoder *decoder) {
   const size_t n = decoder->id.blocks, k = decoder->id.block_bytes;
@@ -98,13 +98,38 @@ static size_t weights_bytes(const mixing *m) {
   return bytes;
 }
 
-static void draw_on_host(const mixing *m) {
+// The packets that a decoder in host memory makes of this key, whatever else the call is for: what
+// they are over the slots, each in its place among `rows`.
+static weft_status draw_fixed(weft_decoder *decoder, size_t count, size_t rows, uint8_t *to) {
+  const weft_ctx *ctx = decoder->ctx;
+  const size_t n = decoder->id.blocks, rank = decoder->rank;
+  if (count > SIZE_MAX / (n + rank))
+    return WEFT_E_NOMEM;
+  uint8_t *vectors = weft_ctx_take(ctx, count * (n + rank), LINE);
+  if (!vectors)
+    return WEFT_E_NOMEM;
+  uint8_t *weights = vectors + count * n;
+  const weft_status status = weft_decoder_combine(decoder, count, vectors, n, weights, ctx->pool);
+  memset(to, 0, count * rows);
+  for (size_t i = 0; status == WEFT_OK && i < count; i++)
+    for (size_t j = 0; j < rank; j++)
+      to[i * rows + decoder->pivots[j]] = weights[i * rank + j];
+  weft_ctx_give(ctx, vectors);
+  return status;
+}
+
+static weft_status draw_on_host(const mixing *m) {
   uint8_t *to = m->weights;
   for (size_t i = 0; i < m->count; i++) {
-    const size_t bytes = m->batches[i].count * rows_of(m->decoders[i], m->widest);
-    weft_random_nonzero(&m->decoders[i]->random, to, bytes);
-    to += bytes;
+    weft_decoder *decoder = m->decoders[i];
+    const size_t count = m->batches[i].count, rows = rows_of(decoder, m->widest);
+    if (count > 0 && decoder->random.fixed)
+      WEFT_TRY(draw_fixed(decoder, count, rows, to));
+    else
+      weft_random_nonzero(&decoder->random, to, count * rows);
+    to += count * rows;
   }
+  return WEFT_OK;
 }
 
 static weft_status draw_on_device(const mixing *m, const weft_call *call) {
@@ -176,7 +201,7 @@ static weft_status mix(mixing *m, weft_call *call) {
     WEFT_TRY(weft_call_keep(call->queue->ctx, call, weights_bytes(m), &kept));
     m->weights = kept->bytes;
     m->mem = kept->mem;
-    draw_on_host(m);
+    WEFT_TRY(draw_on_host(m));
     return weft_call_products(call, m->products, list_products(m));
   }
   void *scratch;

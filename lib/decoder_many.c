@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls on many decoders at once: packets are gathered by decoder, and each thread of the context
-// takes decoders of its own. Payloads for a device are brought into slots by one launch behind it.
+// Calls on many decoders at once: what is asked for is gathered by decoder, and each thread of the
+// context takes decoders of its own. Payloads for a device are brought into slots by one launch
+// behind it.
 #include <stdatomic.h>
 #include <string.h>
 
@@ -9,20 +10,38 @@
 
 enum { LINE = 64 };
 
-// One arrival's way into its slot.
-typedef struct landing {
-  uint32_t next; // arrival of the same decoder, or WEFT_NO_ARRIVAL
-  size_t slot;   // where it was innovative
-} landing;
+// The items of a call by decoder, each decoder's in their order.
+typedef struct by_decoder {
+  weft_decoder **decoders; // each once
+  size_t count;
+  uint32_t *next; // (items) the next of the same decoder, or WEFT_NO_ITEM
+} by_decoder;
+
+static void chain(by_decoder *by, uint32_t item, weft_decoder *decoder) {
+  by->next[item] = WEFT_NO_ITEM;
+  if (decoder->first_item == WEFT_NO_ITEM) {
+    decoder->first_item = item;
+    by->decoders[by->count++] = decoder;
+  } else {
+    by->next[decoder->last_item] = item;
+  }
+  decoder->last_item = item;
+}
+
+static void unchain(const by_decoder *by) {
+  for (size_t i = 0; i < by->count; i++)
+    by->decoders[i]->first_item = WEFT_NO_ITEM;
+}
+
+// --- adding ---
 
 typedef struct adding {
   weft_arrival *arrivals;
   size_t count;
   weft_mem mem;
-  landing *landings;
-  weft_decoder **decoders;
-  size_t decoder_count;
+  by_decoder by;
   // On a device.
+  size_t *slots;      // (count) where an arrival was innovative
   size_t most_blocks; // the largest n
   uint8_t *undo;      // (count, most_blocks)
   // Pinned memory for what the device cannot read where it lies in one piece: vectors, or in host
@@ -36,7 +55,7 @@ typedef struct adding {
 static bool on_device(const adding *a) { return weft_decoder_on_device(a->arrivals[0].decoder); }
 
 static weft_status check_arrivals(const weft_arrival *arrivals, size_t count, weft_mem mem) {
-  if (!arrivals || count >= WEFT_NO_ARRIVAL)
+  if (!arrivals || count >= WEFT_NO_ITEM)
     return WEFT_E_ARGUMENT;
   const weft_decoder *first = arrivals[0].decoder;
   for (size_t i = 0; i < count; i++) {
@@ -48,40 +67,20 @@ static weft_status check_arrivals(const weft_arrival *arrivals, size_t count, we
   return weft_mem_check(mem, weft_decoder_on_device(first));
 }
 
-// Chains the arrivals of each decoder in their order.
-static void gather_by_decoder(adding *a) {
-  for (uint32_t i = 0; i < a->count; i++) {
-    weft_decoder *decoder = a->arrivals[i].decoder;
-    a->landings[i].next = WEFT_NO_ARRIVAL;
-    if (decoder->first_arrival == WEFT_NO_ARRIVAL) {
-      decoder->first_arrival = i;
-      a->decoders[a->decoder_count++] = decoder;
-    } else {
-      a->landings[decoder->last_arrival].next = i;
-    }
-    decoder->last_arrival = i;
-  }
-}
-
-static void scatter(const adding *a) {
-  for (size_t i = 0; i < a->decoder_count; i++)
-    a->decoders[i]->first_arrival = WEFT_NO_ARRIVAL;
-}
-
 // --- in host memory ---
 
 static void add_on_host(void *user, size_t index) {
   const adding *a = user;
-  weft_decoder *decoder = a->decoders[index];
-  for (uint32_t i = decoder->first_arrival; i != WEFT_NO_ARRIVAL; i = a->landings[i].next)
+  weft_decoder *decoder = a->by.decoders[index];
+  for (uint32_t i = decoder->first_item; i != WEFT_NO_ITEM; i = a->by.next[i])
     a->arrivals[i].status = weft_decoder_add(decoder, &a->arrivals[i].packet);
 }
 
 static void add_all_on_host(adding *a, weft_pool *pool) {
   bool eager = false; // their reductions use the pool themselves
-  for (size_t i = 0; i < a->decoder_count; i++)
-    eager = eager || a->decoders[i]->eager;
-  weft_pool_run(eager ? NULL : pool, a->decoder_count, add_on_host, a);
+  for (size_t i = 0; i < a->by.count; i++)
+    eager = eager || a->by.decoders[i]->eager;
+  weft_pool_run(eager ? NULL : pool, a->by.count, add_on_host, a);
 }
 
 // --- on a device ---
@@ -97,7 +96,7 @@ static void list_pieces(adding *a, size_t i) {
   const weft_arrival *arrival = &a->arrivals[i];
   const weft_decoder *decoder = arrival->decoder;
   const size_t n = decoder->id.blocks, k = decoder->id.block_bytes;
-  uint8_t *to = weft_decoder_device_slot(decoder, a->landings[i].slot);
+  uint8_t *to = weft_decoder_device_slot(decoder, a->slots[i]);
   uint8_t *staged = a->staged + i * a->staged_stride;
   const bool on_host = a->mem == WEFT_MEM_HOST, one = on_host || is_one_piece(arrival);
   const size_t at = atomic_fetch_add(&a->piece_count, one ? 1 : 2);
@@ -115,11 +114,11 @@ static void list_pieces(adding *a, size_t i) {
 
 static void eliminate(void *user, size_t index) {
   adding *a = user;
-  weft_decoder *decoder = a->decoders[index];
-  for (uint32_t i = decoder->first_arrival; i != WEFT_NO_ARRIVAL; i = a->landings[i].next) {
+  weft_decoder *decoder = a->by.decoders[index];
+  for (uint32_t i = decoder->first_item; i != WEFT_NO_ITEM; i = a->by.next[i]) {
     weft_arrival *arrival = &a->arrivals[i];
-    arrival->status = weft_decoder_accept(decoder, &arrival->packet, a->undo + i * a->most_blocks,
-                                          &a->landings[i].slot);
+    arrival->status =
+        weft_decoder_accept(decoder, &arrival->packet, a->undo + i * a->most_blocks, &a->slots[i]);
     if (arrival->status == WEFT_OK)
       list_pieces(a, i);
   }
@@ -136,8 +135,8 @@ static weft_status land(adding *a, weft_call *call, size_t most_bytes) {
                           &kept));
   a->pieces = (weft_device_piece *)(void *)kept->bytes;
   a->staged = (uint8_t *)(a->pieces + 2 * a->count);
-  weft_pool_run(ctx->pool, a->decoder_count, eliminate, a);
-  WEFT_TRY(weft_decoders_clear(call, a->decoders, a->decoder_count));
+  weft_pool_run(ctx->pool, a->by.count, eliminate, a);
+  WEFT_TRY(weft_decoders_clear(call, a->by.decoders, a->by.count));
   return weft_device_copy_pieces(&call->exec, a->pieces, atomic_load(&a->piece_count));
 }
 
@@ -146,7 +145,7 @@ static void take_back(const adding *a, weft_status why) {
   for (size_t i = a->count; i-- > 0;) {
     weft_arrival *arrival = &a->arrivals[i];
     if (arrival->status == WEFT_OK)
-      weft_decoder_undo(arrival->decoder, a->landings[i].slot, a->undo + i * a->most_blocks);
+      weft_decoder_undo(arrival->decoder, a->slots[i], a->undo + i * a->most_blocks);
     arrival->status = why;
     arrival->decoder->zeroed = false;
   }
@@ -180,23 +179,156 @@ weft_status weft_decoders_add(weft_arrival *arrivals, size_t count, weft_mem mem
     a.most_blocks = id->blocks > a.most_blocks ? id->blocks : a.most_blocks;
     most_bytes = id->block_bytes > most_bytes ? id->block_bytes : most_bytes;
   }
-  const size_t each = sizeof *a.landings + sizeof *a.decoders;
+  const size_t each = sizeof *a.by.decoders + sizeof *a.slots + sizeof *a.by.next;
   if (count > SIZE_MAX / (each + 2 * a.most_blocks + most_bytes + 64))
     return WEFT_E_NOMEM;
   uint8_t *memory = weft_ctx_take(ctx, count * (each + a.most_blocks), LINE);
   if (!memory)
     return WEFT_E_NOMEM;
-  a.landings = (landing *)(void *)memory;
-  a.decoders = (weft_decoder **)(a.landings + count);
+  a.by.decoders = (weft_decoder **)(void *)memory;
+  a.slots = (size_t *)(a.by.decoders + count);
+  a.by.next = (uint32_t *)(a.slots + count);
   a.undo = memory + count * each;
-  gather_by_decoder(&a);
+  for (uint32_t i = 0; i < count; i++)
+    chain(&a.by, i, arrivals[i].decoder);
   weft_status status = WEFT_OK;
   if (on_device(&a))
     status = add_all_on_device(&a, ctx, queue, most_bytes);
   else
     add_all_on_host(&a, ctx->pool);
-  scatter(&a);
+  unchain(&a.by);
   weft_ctx_give(ctx, memory);
+  return status;
+}
+
+// --- recoding and reading in host memory ---
+
+// Batches to be made of decoders, or else readings.
+typedef struct host_call {
+  weft_decoder *const *decoders;
+  const weft_batch *batches;
+  weft_reading *readings;
+  size_t count;
+  by_decoder by;
+  weft_status *status; // (count)
+} host_call;
+
+// Products of a byte. Below, waking a thread costs more than it saves, and what one decoder asks
+// for is not shared among threads either (kernels/host.c).
+enum { SHARED_MACS = 1024 * 1024 };
+
+static weft_decoder *decoder_of(const host_call *c, size_t i) {
+  return c->readings ? c->readings[i].decoder : c->decoders[i];
+}
+
+static bool is_wanted(const host_call *c, size_t i) {
+  return c->readings ? c->readings[i].status == WEFT_OK : c->batches[i].count > 0;
+}
+
+static weft_status read_on_host(const weft_reading *reading, weft_pool *pool) {
+  weft_decoder *decoder = reading->decoder;
+  for (size_t i = 0; i < reading->count; i++) {
+    WEFT_TRY(weft_decoder_settle(decoder, reading->first + i, pool));
+    memcpy(reading->out + i * reading->out_stride, weft_decoder_slot(decoder, reading->first + i),
+           decoder->id.block_bytes);
+  }
+  return WEFT_OK;
+}
+
+static weft_status do_item(const host_call *c, size_t i, weft_pool *pool) {
+  return c->readings ? read_on_host(&c->readings[i], pool)
+                     : weft_decoder_recode_on_host(c->decoders[i], &c->batches[i], pool);
+}
+
+// All threads work on one item after the other. What follows an error is not tried.
+static weft_status in_turn(const host_call *c, weft_pool *pool) {
+  weft_status status = WEFT_OK;
+  for (size_t i = 0; i < c->count; i++) {
+    if (!is_wanted(c, i))
+      continue;
+    if (status == WEFT_OK)
+      status = do_item(c, i, pool);
+    if (c->readings)
+      c->readings[i].status = status;
+  }
+  return status;
+}
+
+static void do_items_of(void *user, size_t index) {
+  const host_call *c = user;
+  weft_status status = WEFT_OK;
+  for (uint32_t i = c->by.decoders[index]->first_item; i != WEFT_NO_ITEM; i = c->by.next[i]) {
+    if (status == WEFT_OK)
+      status = do_item(c, i, NULL);
+    c->status[i] = status;
+  }
+}
+
+// Each thread works on decoders of its own.
+static weft_status at_once(host_call *c, weft_pool *pool) {
+  weft_status status = WEFT_OK;
+  weft_pool_run(pool, c->by.count, do_items_of, c);
+  for (size_t i = 0; i < c->count; i++) {
+    if (!is_wanted(c, i))
+      continue;
+    if (status == WEFT_OK)
+      status = c->status[i];
+    if (c->readings)
+      c->readings[i].status = c->status[i];
+  }
+  return status;
+}
+
+// An estimate. `reduced`: an item before has multiplied the payloads already.
+static size_t macs_of(const host_call *c, size_t i, bool reduced) {
+  enum { OF_A_COPIED_BYTE = 8 };
+  const weft_decoder *decoder = decoder_of(c, i);
+  const size_t n = decoder->id.blocks, k = decoder->id.block_bytes;
+  if (!c->readings)
+    return c->batches[i].count * decoder->rank * (n + k);
+  const size_t rows = reduced ? 0 : decoder->rank - decoder->reduced;
+  return (rows * decoder->rank + c->readings[i].count * OF_A_COPIED_BYTE) * k;
+}
+
+static bool has_much_to_do(const host_call *c) {
+  size_t macs = 0;
+  for (size_t i = 0; i < c->count && macs < SHARED_MACS; i++)
+    macs += is_wanted(c, i) ? macs_of(c, i, false) : 0;
+  return macs >= SHARED_MACS;
+}
+
+// Not where one decoder would keep its thread busy while the others have nothing left to do, and
+// its products could be shared instead.
+static bool is_even(const host_call *c, size_t threads) {
+  enum { PARTS = 4 };
+  size_t all = 0, largest = 0;
+  for (size_t d = 0; d < c->by.count; d++) {
+    const uint32_t first = c->by.decoders[d]->first_item;
+    size_t macs = 0;
+    for (uint32_t i = first; i != WEFT_NO_ITEM; i = c->by.next[i])
+      macs += macs_of(c, i, i != first);
+    all += macs;
+    largest = macs > largest ? macs : largest;
+  }
+  return c->by.count >= threads && (largest < SHARED_MACS || largest <= all / (PARTS * threads));
+}
+
+static weft_status run_on_host(host_call *c, weft_ctx *ctx) {
+  const size_t threads = weft_pool_threads(ctx->pool);
+  const size_t each = sizeof *c->by.decoders + sizeof *c->by.next + sizeof *c->status;
+  if (threads == 1 || c->count < threads || c->count >= WEFT_NO_ITEM || !has_much_to_do(c))
+    return in_turn(c, ctx->pool);
+  c->by.decoders = weft_ctx_take(ctx, c->count * each, LINE);
+  if (!c->by.decoders) // which only sharing needs
+    return in_turn(c, ctx->pool);
+  c->by.next = (uint32_t *)(c->by.decoders + c->count);
+  c->status = (weft_status *)(c->by.next + c->count);
+  for (uint32_t i = 0; i < c->count; i++)
+    if (is_wanted(c, i))
+      chain(&c->by, i, decoder_of(c, i));
+  const weft_status status = is_even(c, threads) ? at_once(c, ctx->pool) : in_turn(c, ctx->pool);
+  unchain(&c->by);
+  weft_ctx_give(ctx, c->by.decoders);
   return status;
 }
 
@@ -227,11 +359,8 @@ weft_status weft_decoders_recode(weft_decoder *const *decoders, const weft_batch
   for (size_t i = 0; i < count; i++) // what is wrong is told before what is not there yet
     if (batches[i].count > 0 && decoders[i]->rank == 0)
       return WEFT_PENDING;
-  if (!weft_decoder_on_device(decoders[0])) {
-    for (size_t i = 0; i < count; i++)
-      WEFT_TRY(weft_decoder_recode_batch(decoders[i], &batches[i]));
-    return WEFT_OK;
-  }
+  if (!weft_decoder_on_device(decoders[0]))
+    return run_on_host(&(host_call){.decoders = decoders, .batches = batches, .count = count}, ctx);
   weft_call call;
   WEFT_TRY(weft_call_begin(ctx, queue, &call));
   return weft_call_end(ctx, &call, weft_decoders_recode_on_device(&call, decoders, batches, count));
@@ -258,15 +387,6 @@ static bool all_known(const weft_reading *reading) {
   return known;
 }
 
-static weft_status read_on_host(const weft_reading *reading) {
-  for (size_t i = 0; i < reading->count; i++) {
-    const uint8_t *block;
-    WEFT_TRY(weft_decoder_block(reading->decoder, reading->first + i, &block));
-    memcpy(reading->out + i * reading->out_stride, block, reading->decoder->id.block_bytes);
-  }
-  return WEFT_OK;
-}
-
 weft_status weft_decoders_read(weft_reading *readings, size_t count, weft_queue *queue) {
   if (count == 0)
     return WEFT_OK;
@@ -280,18 +400,14 @@ weft_status weft_decoders_read(weft_reading *readings, size_t count, weft_queue 
     return WEFT_E_ARGUMENT;
   for (size_t i = 0; i < count; i++)
     readings[i].status = all_known(&readings[i]) ? WEFT_OK : WEFT_PENDING;
-  weft_status status = WEFT_OK;
-  if (weft_decoder_on_device(first)) {
-    weft_call call;
-    status = weft_call_begin(ctx, queue, &call);
-    if (status == WEFT_OK)
-      status = weft_call_end(ctx, &call, weft_decoders_read_on_device(&call, readings, count));
-  }
-  for (size_t i = 0; i < count; i++) // what follows an error is not read either
-    if (readings[i].status == WEFT_OK) {
-      if (status == WEFT_OK && !weft_decoder_on_device(first))
-        status = read_on_host(&readings[i]);
+  if (!weft_decoder_on_device(first))
+    return run_on_host(&(host_call){.readings = readings, .count = count}, ctx);
+  weft_call call;
+  weft_status status = weft_call_begin(ctx, queue, &call);
+  if (status == WEFT_OK)
+    status = weft_call_end(ctx, &call, weft_decoders_read_on_device(&call, readings, count));
+  for (size_t i = 0; i < count; i++)
+    if (readings[i].status == WEFT_OK)
       readings[i].status = status;
-    }
   return status;
 }

@@ -29,6 +29,7 @@ enum {
 
 typedef struct reduction {
   weft_decoder *decoder;
+  weft_pool *pool;
   size_t old_count, new_count; // |O|, |N|
   // Only rows of T that are no unit vectors need work. Pivots, not positions.
   uint16_t new_dirty[WEFT_MAX_BLOCKS], old_dirty[WEFT_MAX_BLOCKS];
@@ -77,7 +78,7 @@ static void gather(const weft_decoder *decoder, const uint16_t *rows, size_t cou
 static weft_status make_d(const reduction *r, uint8_t *d, uint8_t *scratch) {
   const weft_decoder *decoder = r->decoder;
   const weft_ctx *ctx = decoder->ctx;
-  const weft_exec exec = weft_ctx_host_exec(ctx, ctx->pool);
+  const weft_exec exec = weft_ctx_host_exec(ctx, r->pool);
   const size_t n = r->new_count;
   uint8_t *inverse = scratch, *t = scratch + n * n;
   gather(decoder, decoder->pivots + r->old_count, n, r->old_count, n, inverse);
@@ -168,7 +169,7 @@ static size_t plan_panels(reduction *r) {
   const weft_decoder *decoder = r->decoder;
   const size_t k = decoder->id.block_bytes;
   const size_t rows = r->new_dirty_count > 0 ? r->new_dirty_count : 1;
-  size_t workers = weft_pool_threads(decoder->ctx->pool);
+  size_t workers = weft_pool_threads(r->pool);
   const size_t fits = PANEL_TOTAL / (rows * WIDTH_MIN);
   const size_t wanted = (k + WIDTH_MIN - 1) / WIDTH_MIN;
   workers = workers < fits ? workers : fits;
@@ -199,7 +200,7 @@ static weft_status reduce_with(reduction *r, uint8_t *scratch, size_t workers) {
   gather(decoder, r->new_dirty, r->new_dirty_count, 0, decoder->rank, rest);
   r->d = d;
   r->a = rest;
-  weft_pool_run(decoder->ctx->pool, workers, reduce_panels, r);
+  weft_pool_run(r->pool, workers, reduce_panels, r);
   WEFT_TRY((weft_status)atomic_load(&r->status));
   for (size_t i = 0; i < r->new_dirty_count; i++)
     clean_row(decoder, r->new_dirty[i]);
@@ -208,8 +209,9 @@ static weft_status reduce_with(reduction *r, uint8_t *scratch, size_t workers) {
   return WEFT_OK;
 }
 
-weft_status weft_decoder_reduce(weft_decoder *decoder) {
+weft_status weft_decoder_reduce(weft_decoder *decoder, weft_pool *pool) {
   reduction r = {.decoder = decoder,
+                 .pool = pool,
                  .old_count = decoder->reduced,
                  .new_count = decoder->rank - decoder->reduced};
   atomic_init(&r.next_panel, 0);

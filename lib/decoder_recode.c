@@ -7,12 +7,10 @@
 #include "lib/batch.h"
 #include "lib/decoder.h"
 
-// Coefficients of `count` fresh combinations into out; weights (count, rank) gets what they are
-// over the slots.
-static weft_status combine(weft_decoder *decoder, size_t count, uint8_t *out, size_t out_stride,
-                           uint8_t *weights) {
+weft_status weft_decoder_combine(weft_decoder *decoder, size_t count, uint8_t *out,
+                                 size_t out_stride, uint8_t *weights, weft_pool *pool) {
   const weft_ctx *ctx = decoder->ctx;
-  const weft_exec exec = weft_ctx_host_exec(ctx, ctx->pool);
+  const weft_exec exec = weft_ctx_host_exec(ctx, pool);
   const size_t rank = decoder->rank;
   weft_random_nonzero(&decoder->random, weights, count * rank);
   for (size_t j = 0; j < rank; j++)
@@ -36,9 +34,9 @@ static weft_status combine(weft_decoder *decoder, size_t count, uint8_t *out, si
 }
 
 static weft_status multiply(weft_decoder *decoder, size_t count, const uint8_t *weights,
-                            weft_rows payloads) {
+                            weft_rows payloads, weft_pool *pool) {
   const weft_ctx *ctx = decoder->ctx;
-  const weft_exec exec = weft_ctx_host_exec(ctx, ctx->pool);
+  const weft_exec exec = weft_ctx_host_exec(ctx, pool);
   for (size_t j = 0; j < decoder->rank; j++)
     decoder->rows[j] = weft_decoder_slot(decoder, decoder->pivots[j]);
   const weft_gemm product = {.m = count,
@@ -52,12 +50,27 @@ static weft_status multiply(weft_decoder *decoder, size_t count, const uint8_t *
 }
 
 // weights: (batch->count, rank)
-static weft_status recode(weft_decoder *decoder, const weft_batch *batch, uint8_t *weights) {
-  WEFT_TRY(
-      combine(decoder, batch->count, batch->coefficients, batch->coefficients_stride, weights));
-  WEFT_TRY(multiply(decoder, batch->count, weights, weft_batch_rows(batch, 0)));
+static weft_status recode(weft_decoder *decoder, const weft_batch *batch, uint8_t *weights,
+                          weft_pool *pool) {
+  WEFT_TRY(weft_decoder_combine(decoder, batch->count, batch->coefficients,
+                                batch->coefficients_stride, weights, pool));
+  WEFT_TRY(multiply(decoder, batch->count, weights, weft_batch_rows(batch, 0), pool));
   weft_batch_describe_vectors(batch, &decoder->id);
   return WEFT_OK;
+}
+
+weft_status weft_decoder_recode_on_host(weft_decoder *decoder, const weft_batch *batch,
+                                        weft_pool *pool) {
+  if (batch->count == 1)
+    return recode(decoder, batch, decoder->factors, pool);
+  if (batch->count > SIZE_MAX / decoder->rank)
+    return WEFT_E_NOMEM;
+  uint8_t *weights = weft_ctx_take(decoder->ctx, batch->count * decoder->rank, 64);
+  if (!weights)
+    return WEFT_E_NOMEM;
+  const weft_status status = recode(decoder, batch, weights, pool);
+  weft_ctx_give(decoder->ctx, weights);
+  return status;
 }
 
 weft_status weft_decoder_recode_batch(weft_decoder *decoder, const weft_batch *batch) {
@@ -71,16 +84,7 @@ weft_status weft_decoder_recode_batch(weft_decoder *decoder, const weft_batch *b
   WEFT_TRY(weft_batch_check_coefficients(batch, &decoder->id, false));
   if (decoder->rank == 0)
     return WEFT_PENDING;
-  if (batch->count == 1)
-    return recode(decoder, batch, decoder->factors);
-  if (batch->count > SIZE_MAX / decoder->rank)
-    return WEFT_E_NOMEM;
-  uint8_t *weights = weft_ctx_take(decoder->ctx, batch->count * decoder->rank, 64);
-  if (!weights)
-    return WEFT_E_NOMEM;
-  const weft_status status = recode(decoder, batch, weights);
-  weft_ctx_give(decoder->ctx, weights);
-  return status;
+  return weft_decoder_recode_on_host(decoder, batch, decoder->ctx->pool);
 }
 
 weft_status weft_decoder_recode(weft_decoder *decoder, uint8_t *datagram, size_t capacity,

@@ -105,6 +105,8 @@ weft_status weft_queue_wait(weft_queue *queue) {
   return settle(queue, status);
 }
 
+void weft_queue_drain(weft_queue *queue) { queue->owed = weft_queue_wait(queue); }
+
 // --- calls ---
 
 static weft_status borrow_stream(weft_ctx *ctx, void **out) {
@@ -153,7 +155,7 @@ weft_status weft_call_end(weft_ctx *ctx, weft_call *call, weft_status status) {
   if (call->queue != &call->own) {
     // What it left there names buffers that are the caller's own again.
     if (status != WEFT_OK && status != WEFT_DEPENDENT && status != WEFT_PENDING)
-      call->queue->owed = weft_queue_wait(call->queue);
+      weft_queue_drain(call->queue);
     return status;
   }
   const weft_status waited = weft_queue_wait(call->queue);

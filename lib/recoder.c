@@ -107,6 +107,7 @@ weft_status weft_recoder_fix_random(weft_recoder *recoder, const uint8_t *key) {
   if (!recoder || !key)
     return WEFT_E_ARGUMENT;
   weft_random_fix(&recoder->random, key);
+  recoder->backwards = false; // it says which weight goes to which packet
   return WEFT_OK;
 }
 

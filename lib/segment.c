@@ -104,13 +104,6 @@ static weft_status make_resident(weft_segment *segment, const weft_segment_optio
   return prepare(segment, options, call);
 }
 
-// After an error: part of the work may be under way in memory that is about to be freed. A queue of
-// another context has none of it, and may be another thread's.
-static void wait_for(const weft_ctx *ctx, weft_queue *queue) {
-  if (queue && ctx->device && queue->ctx == ctx)
-    (void)weft_queue_wait(queue);
-}
-
 weft_status weft_segment_new(weft_ctx *ctx, const weft_segment_options *options, weft_queue *queue,
                              weft_segment **out) {
   if (!out)
@@ -128,7 +121,6 @@ weft_status weft_segment_new(weft_ctx *ctx, const weft_segment_options *options,
     status = weft_call_end(ctx, &call, status);
   }
   if (status != WEFT_OK) {
-    wait_for(ctx, queue);
     weft_segment_free(segment);
     return status;
   }
@@ -250,7 +242,10 @@ weft_status weft_segments_new(weft_ctx *ctx, const weft_segment_options *options
                                  : new_in_turn(ctx, options, count, queue, out);
   if (status == WEFT_OK)
     return WEFT_OK;
-  wait_for(ctx, queue);
+  // Those made before the one that failed may be under way in memory that is about to be freed. A
+  // queue of another context has none of them, and may be another thread's.
+  if (queue && ctx->device && queue->ctx == ctx)
+    weft_queue_drain(queue);
   for (size_t i = 0; i < count; i++) {
     weft_segment_free(out[i]);
     out[i] = NULL;

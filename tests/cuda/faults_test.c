@@ -367,6 +367,64 @@ START_TEST(a_call_that_failed_leaves_nothing_to_write) {
 }
 END_TEST
 
+// Packets into ordinary memory are under way when memory lacks, at the `nth` allocation, for
+// `count` segments behind them, and the device fails at call `skip`: the packets are there, or the
+// queue says that they are not. *told counts the latter; returns whether the allocation was made.
+static bool lack_behind(scene *s, size_t count, long nth, size_t skip, size_t *told) {
+  test_allocator memory;
+  test_allocator_init(&memory, 0);
+  weft_ctx *ctx;
+  weft_queue *queue;
+  weft_segment *segment, *behind[2] = {NULL, NULL};
+  weft_encoder *encoder;
+  const weft_segment_options one = {
+      .id = fixture_id(N, K), .data = s->data, .bytes = sizeof s->data};
+  const weft_segment_options options[2] = {one, one};
+  EXPECT_OK(
+      weft_ctx_new(&ctx, &(weft_ctx_options){.backend = "cuda", .allocator = &memory.allocator}));
+  EXPECT_OK(weft_queue_new(ctx, &queue));
+  EXPECT_OK(weft_segment_new(ctx, &one, NULL, &segment));
+  EXPECT_OK(weft_encoder_new(segment, NULL, &encoder));
+  memset(s->out, 0, sizeof s->out);
+  const weft_batch batch = {.count = N, .payload = s->out, .payload_stride = K};
+  EXPECT_OK(weft_encoder_combine(encoder, N, s->c[0], N, &batch, queue));
+  memory.fail_at = atomic_load(&memory.calls) + nth;
+  weft_cuda_inject(skip, UNKNOWN, 0);
+  const weft_status status = count == 1 ? weft_segment_new(ctx, &one, queue, behind)
+                                        : weft_segments_new(ctx, options, count, queue, behind);
+  weft_cuda_inject(0, 0, 0);
+  const bool reached = test_allocator_failed(&memory);
+  memory.fail_at = 0;
+  const weft_status waited = weft_queue_wait(queue);
+  if (waited == WEFT_OK && memcmp(s->out, s->coded[0], sizeof s->coded[0]) != 0)
+    ck_abort_msg("%zu segments, allocation %ld and call %zu: %s, and packets lost unheard", count,
+                 nth, skip, weft_status_name(status));
+  *told += status == WEFT_E_NOMEM && waited != WEFT_OK;
+  weft_segment_free(behind[0]);
+  weft_segment_free(behind[1]);
+  weft_encoder_free(encoder);
+  weft_segment_free(segment);
+  weft_queue_free(queue);
+  weft_ctx_free(ctx);
+  EXPECT(test_allocator_live(&memory) == 0);
+  return reached;
+}
+
+START_TEST(a_call_that_failed_keeps_what_is_owed) {
+  if (gpu_skip("a_call_that_failed_keeps_what_is_owed"))
+    return;
+  scene *s = scene_new(550);
+  for (size_t count = 1; count <= 2; count++) {
+    size_t told = 0;
+    for (size_t skip = 0; skip < 12; skip++)
+      for (long nth = 1; lack_behind(s, count, nth, skip, &told);)
+        nth++;
+    EXPECT(told > 0); // or the loop has not seen what it should
+  }
+  free(s);
+}
+END_TEST
+
 START_TEST(more_memory_than_there_is) {
   if (gpu_skip("more_memory_than_there_is"))
     return;
@@ -400,6 +458,7 @@ int main(void) {
   tcase_add_test(cases, every_call_of_long_transfers_fails_once);
   tcase_add_test(cases, host_memory_fails);
   tcase_add_test(cases, a_call_that_failed_leaves_nothing_to_write);
+  tcase_add_test(cases, a_call_that_failed_keeps_what_is_owed);
   tcase_add_test(cases, more_memory_than_there_is);
   suite_add_tcase(suite, cases);
   return test_main(suite);

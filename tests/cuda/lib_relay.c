@@ -15,7 +15,7 @@ typedef struct flow {
   weft_decoder *relay;    // on the device
   weft_decoder *mirror;   // what the relay must know
   weft_decoder *receiver; // of recoded packets, on the host
-  bool sparse;
+  bool fixed;             // relay and mirror make packets of one key
 } flow;
 
 typedef struct scene {
@@ -52,6 +52,8 @@ static void relay_new(scene *r, weft_ctx *device, size_t most_n, size_t most_k, 
       uint8_t key[32];
       fixture_fill(key, sizeof key);
       EXPECT_OK(weft_decoder_fix_random(f->relay, key));
+      EXPECT_OK(weft_decoder_fix_random(f->mirror, key));
+      f->fixed = !failing; // a call that fails may have drawn
     }
   }
 }
@@ -220,6 +222,21 @@ static recoding recoding_new(scene *r, const flow *f) {
   return c;
 }
 
+// The mirror's packets of the same key are the same.
+static void check_key(const flow *f, size_t m, const uint8_t *vectors, const uint8_t *payloads) {
+  const size_t n = f->source.id.blocks, k = f->source.id.block_bytes;
+  uint8_t *all = fixture_malloc(m * n), *expect = fixture_malloc(m * k);
+  const weft_batch batch = {.count = m,
+                            .coefficients = all,
+                            .coefficients_stride = n,
+                            .payload = expect,
+                            .payload_stride = k};
+  EXPECT_OK(weft_decoder_recode_batch(f->mirror, &batch));
+  EXPECT(memcmp(all, vectors, m * n) == 0);
+  EXPECT(memcmp(expect, payloads, m * k) == 0);
+  free(all), free(expect);
+}
+
 static void recoding_check(recoding *c, flow *f) {
   const size_t n = f->source.id.blocks, k = f->source.id.block_bytes, m = c->batch.count;
   uint8_t *got = gpu_read(&c->payloads), *vectors = c->one_piece ? NULL : gpu_read(&c->vectors);
@@ -227,6 +244,8 @@ static void recoding_check(recoding *c, flow *f) {
   for (size_t i = 0; i < m; i++)
     memcpy(all + i * n, (vectors ? vectors : got) + i * c->stride, n);
   gpu_reference(expect, all, f->source.data, m, n, k);
+  if (f->fixed)
+    check_key(f, m, all, expect);
   for (size_t i = 0; i < m; i++) {
     const uint8_t *payload = got + i * c->stride + n;
     EXPECT(memcmp(payload, expect + i * k, k) == 0);

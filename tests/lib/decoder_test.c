@@ -413,6 +413,22 @@ START_TEST(fixed_randomness_repeats) {
   EXPECT(memcmp(first, second, bytes) == 0);
   EXPECT_OK(weft_encoder_next(r.source.encoder, second, 128, &bytes));
   EXPECT(memcmp(first, second, bytes) != 0);
+  weft_recoder *recoder;
+  EXPECT_OK(weft_recoder_new(r.ctx, &r.source.id, 12, &recoder));
+  for (int i = 0; i < 5; i++) {
+    EXPECT_OK(weft_encoder_next(r.source.encoder, second, 128, &bytes));
+    EXPECT_OK(weft_recoder_add_datagram(recoder, second, bytes));
+  }
+  for (int i = 0; i < 4; i++) { // after none, one, three and six single packets
+    EXPECT_OK(weft_recoder_fix_random(recoder, key));
+    for (int j = 0; j <= i; j++) {
+      EXPECT_OK(weft_recoder_next(recoder, second, 128, &bytes));
+      if (i == 0)
+        memcpy(first, second, bytes);
+      EXPECT(j > 0 || memcmp(first, second, bytes) == 0);
+    }
+  }
+  weft_recoder_free(recoder);
   refusal_free(&r);
 }
 END_TEST

@@ -198,6 +198,8 @@ weft_status weft_decoder_recode(weft_decoder *decoder, uint8_t *datagram, size_t
 // WEFT_E_ARGUMENT, WEFT_E_UNSUPPORTED (DEVICE memory, of a decoder in host memory), WEFT_E_NOMEM.
 weft_status weft_decoder_recode_batch(weft_decoder *decoder, const weft_batch *batch);
 
+// The packets that it recodes then follow from key and from what arrived, in its order: the same in
+// host memory and on a device.
 weft_status weft_decoder_fix_random(weft_decoder *decoder, const uint8_t *key);
 
 // The most host memory that a decoder of this shape ever holds: its handle, its own blocks
@@ -210,7 +212,8 @@ size_t weft_decoder_memory_bytes(const weft_segment_id *id, bool own_blocks);
 // ---------------------------------------------------------------------------------------------
 // Many decoders at once: what a relay does with the packets that arrived since it last looked. All
 // decoders of a call belong to one context and have their payloads in memory of one kind. In host
-// memory they are worked on by the context's threads, and the call is done on return. On a device,
+// memory each of the context's threads works on decoders of its own, or, where they are few or
+// differ much, all of them on one after the other; the call is done on return. On a device,
 // coefficients are eliminated by the context's threads, which tells at once what is innovative;
 // payloads are only moved, and multiplied when somebody reads or recodes, all by one launch. With a
 // queue such calls only enqueue, and until it is idle the decoders are good for calls on that queue
@@ -233,7 +236,8 @@ weft_status weft_decoders_add(weft_arrival *arrivals, size_t count, weft_mem mem
 
 // Recodes: batch i is m packets of decoder i, in any memory (decoders in host memory: HOST or
 // PINNED). A decoder may be there several times. As weft_decoder_recode_batch, but that on a device
-// coefficients are there with the payloads, and mix what arrived rather than what was reduced.
+// coefficients are there with the payloads, and without a fixed key mix what arrived rather than
+// what was reduced.
 // Coefficients right before their payload, as in a datagram, are made in one piece with it.
 // WEFT_PENDING: a decoder is at rank 0, nothing was made.
 weft_status weft_decoders_recode(weft_decoder *const *decoders, const weft_batch *batches,
@@ -246,7 +250,7 @@ typedef struct weft_reading {
   size_t out_stride;   // bytes; does not matter for count = 1
   weft_mem mem;        // of out
   // Result: WEFT_OK, or WEFT_PENDING: not all of them are known, none was read; where the call
-  // fails, WEFT_OK only of what was read before.
+  // fails, WEFT_OK only of what was read.
   weft_status status;
 } weft_reading;
 

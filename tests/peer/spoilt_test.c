@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of docs/protocol.md that a swarm hardly notices when they are broken: playback after a
+// sleep, and whom a spoilt segment convicts and who sends it again.
+#include <string.h>
+
+#include "tests/peer/scene.h"
+#include "tests/support/test_main.h"
+
+// What a neighbour sent that has gone convicts nobody who has its number now.
+START_TEST(nobody_is_banned_for_who_was_there_before) {
+  for (int gone = 0; gone < 2; gone++) {
+    scene s;
+    uint8_t out[WEFT_DATAGRAM_MAX], sums[N * WEFT_CHECKSUM_ROWS] = {1};
+    scene_new(&s, WEFT_MODE_LIVE, false, true, SECOND);
+    scene_add(&s, 0, 0, 0);
+    for (uint64_t i = 0; i < 4; i++)
+      scene_manifest(&s, 0, i % 2);
+    EXPECT_OK(scene_block(&s, 0, 1, 0, true));
+    if (gone) {
+      EXPECT_OK(weft_engine_remove_neighbour(s.engine, 0));
+      scene_add(&s, 0, 0, 0);
+    }
+    scene_run(&s, 400000);
+    const weft_checksum c = {
+        .segment = 1, .blocks = N, .made_us = (uint64_t)s.now_us, .seed = 3, .sums = sums};
+    EXPECT_OK(scene_say(&s, 0, out, weft_checksum_write(&c, out)));
+    const weft_engine_statistics x = scene_statistics(&s);
+    EXPECT(x.received_polluted == 1 && x.banned == !gone);
+    scene_free(&s);
+  }
+}
+END_TEST
+
+// A machine that slept for longer than its window goes on where the stream is, and counts nothing
+// of what it slept through.
+START_TEST(who_slept_goes_on_at_the_edge) {
+  scene s;
+  scene_new(&s, WEFT_MODE_LIVE, false, false, 0);
+  scene_add(&s, 0, 1, 0);
+  for (uint64_t segment = 0; segment < 6; segment++) {
+    scene_whole(&s, 0, segment);
+    scene_whole(&s, 0, segment);
+    scene_run(&s, SEGMENT_US);
+  }
+  const weft_engine_statistics before = scene_statistics(&s);
+  EXPECT(before.in_time >= 2 && before.skipped == 0);
+  s.now_us += 100 * (int64_t)SECOND;
+  for (uint64_t segment = 104; segment < 110; segment++) { // the first of them is due in a second
+    scene_run(&s, STEP_US);
+    scene_map(&s, 0, segment + 1, 0);
+    scene_whole(&s, 0, segment);
+    scene_run(&s, SEGMENT_US - STEP_US);
+  }
+  const weft_engine_statistics after = scene_statistics(&s);
+  EXPECT(after.skipped == 0 && after.in_time >= before.in_time + 4);
+  scene_free(&s);
+}
+END_TEST
+
+// A segment that neighbour 0 spoilt and that neighbour 1 has whole.
+static void spoilt_new(scene *s) {
+  scene_new(s, WEFT_MODE_VOD, false, true, 0);
+  scene_add(s, 0, 0, 0);
+  scene_add(s, 1, 1, 0);
+  scene_manifest(s, 0, 0);
+  for (size_t i = 0; i < N; i++)
+    (void)scene_block(s, 0, 0, i, i == 3);
+}
+
+// After a hash failure one that has the segment sends it alone; what that one sent before it was
+// asked may be what it had not verified yet.
+START_TEST(a_spoilt_segment_comes_from_one_that_was_asked) {
+  scene s;
+  spoilt_new(&s);
+  EXPECT(scene_statistics(&s).hash_failures == 1);
+  scene_run(&s, 2 * STEP_US); // the other one is chosen, and asked
+  scene_whole(&s, 1, 0);
+  scene_run(&s, STEP_US);
+  EXPECT(s.decoded == 0);
+  scene_run(&s, 300000); // longer than a round trip is taken to be
+  scene_whole(&s, 0, 0);
+  scene_run(&s, STEP_US);
+  EXPECT(s.decoded == 0);
+  scene_whole(&s, 1, 0);
+  scene_run(&s, STEP_US);
+  EXPECT(s.decoded == 1 && scene_statistics(&s).hash_failures == 1);
+  scene_free(&s);
+}
+END_TEST
+
+// What it sent may be lost, and there may be nobody else to ask.
+START_TEST(the_only_one_who_has_a_spoilt_segment_is_asked_again) {
+  scene s;
+  spoilt_new(&s);
+  scene_run(&s, SECOND);
+  EXPECT(scene_statistics(&s).hash_failures == 1 && s.asked[1] >= 1);
+  const size_t before = s.asked[1];
+  for (int i = 0; i < 20; i++) {
+    scene_map(&s, 1, 1, 0); // it is there
+    scene_run(&s, SECOND);
+  }
+  EXPECT(s.asked[1] >= before + 10);
+  scene_free(&s);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("spoilt");
+  TCase *t = tcase_create("spoilt");
+  tcase_add_test(t, nobody_is_banned_for_who_was_there_before);
+  tcase_add_test(t, who_slept_goes_on_at_the_edge);
+  tcase_add_test(t, a_spoilt_segment_comes_from_one_that_was_asked);
+  tcase_add_test(t, the_only_one_who_has_a_spoilt_segment_is_asked_again);
+  suite_add_tcase(suite, t);
+  return test_main(suite);
+}

@@ -7,6 +7,7 @@
 #include <new>
 #include <string.h>
 
+#include "kernels/cuda/current.cuh"
 #include "kernels/cuda/gf256.cuh"
 
 namespace {
@@ -71,7 +72,8 @@ struct weft_device {
   enum { Streams = 64 }; // those beyond never overlap
 
   const weft_allocator *allocator;
-  int index, sm;
+  weft_cuda_context context;
+  int sm;
   char name[256];
   weft_device_shape shape;
   cudaMemPool_t pool;           // scratch in stream order
@@ -120,18 +122,12 @@ static Arena *arena_of(weft_device *device, weft_mem mem) {
   return &device->arenas[mem == WEFT_MEM_DEVICE];
 }
 
-weft_device_scope::weft_device_scope(const weft_device *device) : before_(-1), status_(WEFT_OK) {
-  if (cudaGetDevice(&before_) != cudaSuccess)
-    before_ = -1;
-  if (before_ == device->index)
-    before_ = -1; // nothing to restore
-  else
-    status_ = WEFT_CUDA(cudaSetDevice(device->index));
-}
+weft_device_scope::weft_device_scope(const weft_device *device)
+    : status_(weft_cuda_context_enter(&device->context, &before_, &changed_)) {}
 
 weft_device_scope::~weft_device_scope() {
-  if (before_ >= 0)
-    (void)cudaSetDevice(before_);
+  if (changed_)
+    weft_cuda_context_put_back(before_);
 }
 
 extern "C" size_t weft_device_count(void) {
@@ -156,7 +152,7 @@ static weft_status attribute(int *out, cudaDeviceAttr which, int index) {
 }
 
 static weft_status open_on(weft_device *device) {
-  const int index = device->index;
+  const int index = device->context.index;
   int major = 0, minor = 0;
   WEFT_TRY(attribute(&major, cudaDevAttrComputeCapabilityMajor, index));
   WEFT_TRY(attribute(&minor, cudaDevAttrComputeCapabilityMinor, index));
@@ -196,9 +192,8 @@ extern "C" weft_status weft_device_open(weft_device **out, size_t index,
     return WEFT_E_NOMEM;
   weft_device *device = new (memory) weft_device();
   device->allocator = allocator;
-  device->index = static_cast<int>(index);
-  weft_status status;
-  {
+  weft_status status = weft_cuda_context_find(static_cast<int>(index), &device->context);
+  if (status == WEFT_OK) {
     weft_device_scope scope(device);
     status = scope.status() == WEFT_OK ? open_on(device) : scope.status();
   }
@@ -225,7 +220,7 @@ extern "C" void weft_device_close(weft_device *device) {
   if (!device)
     return;
   const weft_allocator *allocator = device->allocator;
-  {
+  if (device->context.handle) { // else nothing was made
     weft_device_scope scope(device);
     (void)cudaDeviceSynchronize();
     weft_device_kernels_free(device->kernels);
@@ -426,6 +421,7 @@ extern "C" weft_status weft_device_scratch(const weft_exec *exec, size_t bytes, 
 extern "C" void weft_device_scratch_free(const weft_exec *exec, void *memory) {
   if (!memory)
     return;
+  weft_device_scope scope(exec->device);
   (void)cudaFreeAsync(memory, weft_cuda_stream(exec));
   (void)cudaGetLastError();
 }

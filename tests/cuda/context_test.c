@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program's own use of its GPUs beside weft: the context that a thread has current stays, devices
-// that it did not name are not opened.
+// that it did not name are not opened, memory is taken as asked.
 #define _GNU_SOURCE // dlopen in older C libraries' headers
 #include <dlfcn.h>
 #include <stdio.h>
@@ -18,6 +18,7 @@ static struct { // of the driver
   int (*context_new)(void **context, unsigned flags, int device);
   int (*context_free)(void *context);
   int (*primary_state)(int device, unsigned *flags, int *active);
+  int (*memory)(size_t *left, size_t *total);
 } driver;
 
 static void find(void *library, const char *name, void *slot) {
@@ -44,6 +45,7 @@ static bool start(const char *test, size_t devices) {
   find(library, "cuCtxCreate_v2", &driver.context_new);
   find(library, "cuCtxDestroy_v2", &driver.context_free);
   find(library, "cuDevicePrimaryCtxGetState", &driver.primary_state);
+  find(library, "cuMemGetInfo_v2", &driver.memory);
   ck_assert_int_eq(driver.make_current(NULL), 0); // as in a thread that has not met CUDA yet
   return true;
 }
@@ -176,13 +178,61 @@ START_TEST(a_later_context_of_the_device_stays) {
 }
 END_TEST
 
+// What the device has left; its primary context is current.
+static size_t left_bytes(void) {
+  size_t left = 0, total = 0;
+  ck_assert_int_eq(driver.memory(&left, &total), 0);
+  return left;
+}
+
+// Whether about `wanted` bytes are gone since `before` bytes were left. Others may use the device.
+static void taken(size_t before, size_t wanted) {
+  const size_t left = left_bytes(), slack = (size_t)64 << 20;
+  const size_t gone = before > left ? before - left : 0;
+  if (gone > wanted + slack || wanted > gone + slack)
+    ck_abort_msg("%zu MiB are gone, not %zu", gone >> 20, wanted >> 20);
+}
+
+// A byte more than a size class holds, and a kept block gives way where it is too small.
+START_TEST(large_memory_is_taken_as_asked) {
+  const size_t gib = (size_t)1 << 30;
+  if (!start("large_memory_is_taken_as_asked", 1))
+    return;
+  weft_ctx *ctx = open_on(0);
+  ck_assert_ptr_nonnull(current());
+  work(ctx, current()); // what is loaded at first use is there
+  const size_t before = left_bytes();
+  if (before < 6 * gib) {
+    printf("SKIPPED large_memory_is_taken_as_asked: it needs 6 GiB, %zu MiB are left\n",
+           before >> 20);
+    weft_ctx_free(ctx);
+    return;
+  }
+  void *memory, *again;
+  EXPECT_OK(weft_alloc(ctx, WEFT_MEM_DEVICE, 4 * gib + 1, &memory));
+  taken(before, 4 * gib);
+  weft_free(ctx, WEFT_MEM_DEVICE, memory);
+  EXPECT_OK(weft_alloc(ctx, WEFT_MEM_DEVICE, 4 * gib + 1, &again));
+  ck_assert_ptr_eq(again, memory);
+  weft_free(ctx, WEFT_MEM_DEVICE, again);
+  EXPECT_OK(weft_alloc(ctx, WEFT_MEM_DEVICE, 4 * gib + gib / 2, &again));
+  taken(before, 4 * gib + gib / 2);
+  weft_free(ctx, WEFT_MEM_DEVICE, again);
+  EXPECT_OK(weft_alloc(ctx, WEFT_MEM_DEVICE, 4 * gib + 1, &memory)); // the larger one does
+  ck_assert_ptr_eq(again, memory);
+  weft_free(ctx, WEFT_MEM_DEVICE, memory);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 int main(void) {
-  Suite *suite = suite_create("a program's own contexts");
-  TCase *cases = tcase_create("current");
+  Suite *suite = suite_create("beside a program's own CUDA");
+  TCase *cases = tcase_create("beside");
   tcase_add_test(cases, work_on_one_device_opens_no_other);
   tcase_add_test(cases, weft_works_in_the_context_it_was_opened_in);
   tcase_add_test(cases, a_context_of_another_device_stays);
   tcase_add_test(cases, a_later_context_of_the_device_stays);
+  tcase_add_test(cases, large_memory_is_taken_as_asked);
   suite_add_tcase(suite, cases);
   return test_main(suite);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVML, opened at run time and spoken to by the few names that are needed.
+// NVML and the driver, opened at run time and spoken to by the few names that are needed. NVML
+// counts all GPUs of the machine; which one the benches use, CUDA's first, only the driver knows.
 #define _GNU_SOURCE // dlopen in older C libraries' headers
 #include "bench/gpu_clock.h"
 
@@ -11,7 +12,7 @@ enum { CLOCK_SM = 1 };
 
 static struct {
   int (*start)(void);
-  int (*by_index)(unsigned index, void **device);
+  int (*by_bus)(const char *bus, void **device);
   int (*clock)(void *device, int kind, unsigned *mhz);
   int (*power)(void *device, unsigned *milliwatts);
   int (*reasons)(void *device, unsigned long long *reasons);
@@ -26,14 +27,25 @@ static bool find(void *library, const char *name, void *slot) {
   return at != NULL;
 }
 
+// Where CUDA's first device is, as "0000:41:00.0".
+static bool find_bus(char *bus, int bytes) {
+  int (*start)(unsigned flags), (*at)(int *device, int index), (*bus_of)(char *, int, int);
+  int device = 0;
+  void *const library = dlopen("libcuda.so.1", RTLD_NOW);
+  return library && find(library, "cuInit", &start) && find(library, "cuDeviceGet", &at) &&
+         find(library, "cuDeviceGetPCIBusId", &bus_of) && start(0) == 0 && at(&device, 0) == 0 &&
+         bus_of(bus, bytes, device) == 0;
+}
+
 static bool open_library(void) {
+  char bus[32];
   void *const library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
   return library && find(library, "nvmlInit_v2", &nvml.start) &&
-         find(library, "nvmlDeviceGetHandleByIndex_v2", &nvml.by_index) &&
+         find(library, "nvmlDeviceGetHandleByPciBusId_v2", &nvml.by_bus) &&
          find(library, "nvmlDeviceGetClockInfo", &nvml.clock) &&
          find(library, "nvmlDeviceGetPowerUsage", &nvml.power) &&
          find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", &nvml.reasons) &&
-         nvml.start() == 0 && nvml.by_index(0, &nvml.device) == 0;
+         nvml.start() == 0 && find_bus(bus, sizeof bus) && nvml.by_bus(bus, &nvml.device) == 0;
 }
 
 bool weft_bench_gpu_clock_read(weft_bench_gpu_clock *out) {

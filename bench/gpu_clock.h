@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first GPU's clock and power, as its management library tells them.
+// The clock and power of CUDA's first GPU, as its management library tells them.
 #ifndef WEFT_BENCH_GPU_CLOCK_H
 #define WEFT_BENCH_GPU_CLOCK_H
 
@@ -11,7 +11,7 @@ typedef struct weft_bench_gpu_clock {
   unsigned long long throttle; // reasons, as NVML numbers them: 4 is the power cap; 0 or 1: none
 } weft_bench_gpu_clock;
 
-// False where the library (libnvidia-ml.so.1) is not there or does not answer.
+// False where the library (libnvidia-ml.so.1) or a device is not there, or does not answer.
 bool weft_bench_gpu_clock_read(weft_bench_gpu_clock *out);
 
 #endif

@@ -38,6 +38,19 @@ static void fill(weft_bench_device_scene *s, uint8_t *to, weft_mem mem, size_t b
   free(piece);
 }
 
+// A row that shares no product of bytes with the scene's, and of packets only kernels that are not
+// made for a matrix: nothing is compiled for it, or taken from a folder.
+static weft_ctx *judge_new(const char *row) {
+  static const weft_code_store nothing = {0};
+  const bool same = strcmp(row, "cuda-nibble-prmt") == 0;
+  const weft_ctx_options options = {.backend = same ? "cuda-loop" : "cuda-nibble-prmt",
+                                    .compile_after = SIZE_MAX,
+                                    .code_store = &nothing};
+  weft_ctx *judge;
+  weft_bench_must(options.backend, weft_ctx_new(&judge, &options));
+  return judge;
+}
+
 weft_bench_device_scene *weft_bench_device_scene_new(const weft_bench_storage_run *run,
                                                      const char *row, weft_mem mem, size_t shards,
                                                      size_t shard_bytes) {
@@ -45,6 +58,7 @@ weft_bench_device_scene *weft_bench_device_scene_new(const weft_bench_storage_ru
   *s = (weft_bench_device_scene){.mem = mem, .most = shards, .shard_bytes = shard_bytes};
   const weft_ctx_options options = {.backend = row, .compile_after = 1};
   weft_bench_must(row, weft_ctx_new(&s->ctx, &options));
+  s->judge = mem == WEFT_MEM_DEVICE ? judge_new(weft_ctx_backend(s->ctx)) : NULL;
   weft_bench_must("queue", weft_queue_new(s->ctx, &s->queue));
   weft_bench_must("queue", weft_queue_new(s->ctx, &s->other));
   s->memory = room(s, mem, shards * shard_bytes);
@@ -61,6 +75,7 @@ void weft_bench_device_scene_free(weft_bench_device_scene *s) {
   weft_free(s->ctx, s->mem, s->memory);
   weft_queue_free(s->other);
   weft_queue_free(s->queue);
+  weft_ctx_free(s->judge);
   weft_ctx_free(s->ctx);
   free(s);
 }
@@ -207,39 +222,66 @@ static json_t *notes(void *user) {
 
 // --- checks ---
 
-// Compares parity with data: by the device's own verify, whose compare is another kernel, and the
-// first kilobytes of a stripe by the CPU.
-static const char *checked(const weft_bench_device_scene_case *c) {
+// The case's code in another context.
+static weft_code *same_code(const weft_bench_device_scene_case *c, weft_ctx *ctx) {
+  const weft_code_options options = {.name = weft_code_name(c->code),
+                                     .k = weft_code_data_shards(c->code),
+                                     .m = weft_code_parity_shards(c->code)};
+  weft_code *code;
+  weft_bench_must("code", weft_code_new(ctx, &options, &code));
+  return code;
+}
+
+// Parity shards that do not match the data, of all stripes: by the judge where they lie on the
+// device, else by the host, which shares nothing with it.
+static size_t wrong_shards(const weft_bench_device_scene_case *c) {
+  weft_code *other = c->scene->judge ? same_code(c, c->scene->judge) : NULL;
   size_t wrong = 0;
+  for (size_t i = 0, some = 0; i < c->stripes; i++, wrong += some)
+    weft_bench_must("verify",
+                    weft_code_verify(other ? other : c->code, &c->stripe[i], NULL, &some, NULL));
+  weft_code_free(other);
+  return wrong;
+}
+
+// The same of `bytes` bytes of a stripe from `at` on, by the code of a host row.
+static size_t wrong_in_window(const weft_bench_device_scene_case *c, weft_code *code,
+                              const weft_stripe *stripe, size_t at, size_t bytes) {
   weft_bench_device_scene *s = c->scene;
-  for (size_t i = 0, some; i < c->stripes; i++, wrong += some)
-    weft_bench_must("verify", weft_code_verify(c->code, &c->stripe[i], NULL, &some, s->queue));
-  const size_t unit = weft_code_unit_bytes(c->code), k = weft_code_data_shards(c->code);
-  const size_t bytes = (16384 + unit - 1) / unit * unit;
-  const size_t all = k + weft_code_parity_shards(c->code);
+  const size_t all = weft_code_data_shards(code) + weft_code_parity_shards(code);
   uint8_t *copy = weft_bench_alloc(all, bytes);
   for (size_t i = 0; i < all; i++)
     weft_bench_must("copy", weft_device_copy(s->ctx->device, copy + i * bytes, WEFT_MEM_HOST,
-                                             c->stripe->base + i * c->stripe->stride,
-                                             c->stripe->mem, bytes, s->queue->stream));
+                                             stripe->base + i * stripe->stride + at, stripe->mem,
+                                             bytes, s->queue->stream));
   weft_bench_must("copy", weft_queue_wait(s->queue));
+  const weft_stripe there = {.base = copy, .stride = bytes, .bytes = bytes};
+  size_t wrong = 0;
+  weft_bench_must("verify", weft_code_verify(code, &there, NULL, &wrong, NULL));
+  free(copy);
+  return wrong;
+}
+
+// Compares parity with data: all of it by other kernels than those that made it, and the first and
+// the last kilobytes by the row that all others are held to.
+static const char *checked(const weft_bench_device_scene_case *c) {
+  const weft_stripe *last = &c->stripe[c->stripes - 1];
+  const size_t unit = weft_code_unit_bytes(c->code), some = (16384 + unit - 1) / unit * unit;
+  const size_t bytes = some < last->bytes ? some : last->bytes;
   weft_ctx *host;
-  weft_code *code;
-  size_t wrong_here = 0;
   weft_bench_must("host", weft_ctx_new(&host, &(weft_ctx_options){.backend = "scalar"}));
-  const weft_code_options options = {.name = weft_code_name(c->code), .k = k, .m = all - k};
-  weft_bench_must("code", weft_code_new(host, &options, &code));
-  const weft_stripe stripe = {.base = copy, .stride = bytes, .bytes = bytes};
-  weft_bench_must("verify", weft_code_verify(code, &stripe, NULL, &wrong_here, NULL));
+  weft_code *code = same_code(c, host);
+  const size_t wrong = wrong_shards(c) + wrong_in_window(c, code, c->stripe, 0, bytes) +
+                       wrong_in_window(c, code, last, last->bytes - bytes, bytes);
   weft_code_free(code);
   weft_ctx_free(host);
-  free(copy);
-  if (wrong || wrong_here) {
+  if (wrong) {
     fprintf(stderr, "weft bench storage: wrong bytes: %s on %s\n", c->variant,
-            weft_ctx_backend(s->ctx));
+            weft_ctx_backend(c->scene->ctx));
     exit(WEFT_BENCH_WRONG);
   }
-  return "every byte on the device, 16 KiB of each shard by row scalar";
+  return c->scene->judge ? "every byte by another row of the device, 16 KiB at both ends by scalar"
+                         : "every byte by the host's row, 16 KiB at both ends by scalar";
 }
 
 weft_code *weft_bench_device_scene_code(weft_bench_device_scene *s,

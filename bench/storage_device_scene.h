@@ -20,6 +20,7 @@ enum {
 // One device context with one stripe's memory.
 typedef struct weft_bench_device_scene {
   weft_ctx *ctx;
+  weft_ctx *judge; // of DEVICE memory: another row, to check by
   weft_queue *queue, *other;
   weft_mem mem;
   size_t most; // shards

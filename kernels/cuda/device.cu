@@ -7,6 +7,7 @@
 #include <new>
 #include <string.h>
 
+#include "kernels/cuda/current.cuh"
 #include "kernels/cuda/gf256.cuh"
 
 namespace {
@@ -25,8 +26,11 @@ struct Arena {
   Block *free[ArenaClasses];
 };
 
-// Four classes per doubling, so that a block is at most a quarter larger than asked.
+// Four classes per doubling, so that a block is at most a quarter larger than asked. Larger ones,
+// of which a quarter may be what the device lacks, have the size that the runtime gives anyway;
+// blocks of their classes differ in size.
 size_t class_bytes(size_t bytes, unsigned *index) {
+  const size_t exact_from = static_cast<size_t>(256) << 20, grain = static_cast<size_t>(2) << 20;
   size_t step = 64;
   unsigned at = 0;
   while (bytes > 8 * step) {
@@ -35,7 +39,7 @@ size_t class_bytes(size_t bytes, unsigned *index) {
   }
   const size_t steps = bytes <= 4 * step ? 4 : (bytes + step - 1) / step; // 4..8
   *index = at + static_cast<unsigned>(steps) - 4;
-  return steps * step;
+  return bytes < exact_from ? steps * step : (bytes + grain - 1) / grain * grain;
 }
 
 size_t bucket_of(const void *memory) {
@@ -71,7 +75,8 @@ struct weft_device {
   enum { Streams = 64 }; // those beyond never overlap
 
   const weft_allocator *allocator;
-  int index, sm;
+  weft_cuda_context context;
+  int sm;
   char name[256];
   weft_device_shape shape;
   cudaMemPool_t pool;           // scratch in stream order
@@ -120,18 +125,12 @@ static Arena *arena_of(weft_device *device, weft_mem mem) {
   return &device->arenas[mem == WEFT_MEM_DEVICE];
 }
 
-weft_device_scope::weft_device_scope(const weft_device *device) : before_(-1), status_(WEFT_OK) {
-  if (cudaGetDevice(&before_) != cudaSuccess)
-    before_ = -1;
-  if (before_ == device->index)
-    before_ = -1; // nothing to restore
-  else
-    status_ = WEFT_CUDA(cudaSetDevice(device->index));
-}
+weft_device_scope::weft_device_scope(const weft_device *device)
+    : status_(weft_cuda_context_enter(&device->context, &before_, &changed_)) {}
 
 weft_device_scope::~weft_device_scope() {
-  if (before_ >= 0)
-    (void)cudaSetDevice(before_);
+  if (changed_)
+    weft_cuda_context_put_back(before_);
 }
 
 extern "C" size_t weft_device_count(void) {
@@ -156,7 +155,7 @@ static weft_status attribute(int *out, cudaDeviceAttr which, int index) {
 }
 
 static weft_status open_on(weft_device *device) {
-  const int index = device->index;
+  const int index = device->context.index;
   int major = 0, minor = 0;
   WEFT_TRY(attribute(&major, cudaDevAttrComputeCapabilityMajor, index));
   WEFT_TRY(attribute(&minor, cudaDevAttrComputeCapabilityMinor, index));
@@ -196,9 +195,8 @@ extern "C" weft_status weft_device_open(weft_device **out, size_t index,
     return WEFT_E_NOMEM;
   weft_device *device = new (memory) weft_device();
   device->allocator = allocator;
-  device->index = static_cast<int>(index);
-  weft_status status;
-  {
+  weft_status status = weft_cuda_context_find(static_cast<int>(index), &device->context);
+  if (status == WEFT_OK) {
     weft_device_scope scope(device);
     status = scope.status() == WEFT_OK ? open_on(device) : scope.status();
   }
@@ -210,22 +208,26 @@ extern "C" weft_status weft_device_open(weft_device **out, size_t index,
   return WEFT_OK;
 }
 
+// Gives the blocks of a list back to the runtime.
+static void list_trim(weft_device *device, weft_mem mem, Block **list) {
+  while (Block *block = *list) {
+    *list = block->next;
+    memory_put(mem, block->memory);
+    device->allocator->free(device->allocator->user, block);
+  }
+}
+
 // Gives the runtime back every free block of an arena; the caller holds the lock.
 static void arena_trim(weft_device *device, weft_mem mem) {
-  for (Block *&list : arena_of(device, mem)->free) {
-    while (Block *block = list) {
-      list = block->next;
-      memory_put(mem, block->memory);
-      device->allocator->free(device->allocator->user, block);
-    }
-  }
+  for (Block *&list : arena_of(device, mem)->free)
+    list_trim(device, mem, &list);
 }
 
 extern "C" void weft_device_close(weft_device *device) {
   if (!device)
     return;
   const weft_allocator *allocator = device->allocator;
-  {
+  if (device->context.handle) { // else nothing was made
     weft_device_scope scope(device);
     (void)cudaDeviceSynchronize();
     weft_device_kernels_free(device->kernels);
@@ -234,13 +236,8 @@ extern "C" void weft_device_close(weft_device *device) {
     if (device->tables)
       memory_put(WEFT_MEM_DEVICE, device->tables);
     for (weft_mem mem : {WEFT_MEM_PINNED, WEFT_MEM_DEVICE}) {
-      for (Block *&list : arena_of(device, mem)->live) {
-        while (Block *block = list) {
-          list = block->next;
-          memory_put(mem, block->memory);
-          allocator->free(allocator->user, block);
-        }
-      }
+      for (Block *&list : arena_of(device, mem)->live)
+        list_trim(device, mem, &list);
       arena_trim(device, mem);
     }
     if (device->pool)
@@ -281,6 +278,20 @@ static weft_status block_new(weft_device *device, weft_mem mem, size_t bytes, Bl
   return WEFT_OK;
 }
 
+// A kept block of the class that is large enough, or NULL. Those that are too small go back: the
+// one that is made instead will do for them too.
+static Block *block_kept(weft_device *device, weft_mem mem, unsigned index, size_t bytes) {
+  Block **list = &arena_of(device, mem)->free[index], **link = list;
+  while (*link && (*link)->bytes < bytes)
+    link = &(*link)->next;
+  Block *block = *link;
+  if (block)
+    *link = block->next;
+  else
+    list_trim(device, mem, list);
+  return block;
+}
+
 extern "C" weft_status weft_device_alloc(weft_device *device, weft_mem mem, size_t bytes,
                                          void **out) {
   *out = nullptr;
@@ -291,13 +302,10 @@ extern "C" weft_status weft_device_alloc(weft_device *device, weft_mem mem, size
   weft_device_scope scope(device);
   WEFT_TRY(scope.status());
   std::lock_guard<std::mutex> lock(device->mutex);
-  Arena *arena = arena_of(device, mem);
-  Block *block = arena->free[index];
-  if (block)
-    arena->free[index] = block->next;
-  else
+  Block *block = block_kept(device, mem, index, rounded);
+  if (!block)
     WEFT_TRY(block_new(device, mem, rounded, &block));
-  Block **list = &arena->live[bucket_of(block->memory)];
+  Block **list = &arena_of(device, mem)->live[bucket_of(block->memory)];
   block->next = *list;
   *list = block;
   *out = block->memory;
@@ -426,6 +434,7 @@ extern "C" weft_status weft_device_scratch(const weft_exec *exec, size_t bytes, 
 extern "C" void weft_device_scratch_free(const weft_exec *exec, void *memory) {
   if (!memory)
     return;
+  weft_device_scope scope(exec->device);
   (void)cudaFreeAsync(memory, weft_cuda_stream(exec));
   (void)cudaGetLastError();
 }

@@ -58,7 +58,7 @@ static inline cudaStream_t weft_cuda_stream(const weft_exec *exec) {
   return static_cast<cudaStream_t>(exec->stream);
 }
 
-// Makes the device the calling thread's current one while it lives.
+// Makes the device's context the calling thread's current one while it lives.
 class weft_device_scope {
 public:
   explicit weft_device_scope(const weft_device *device);
@@ -68,7 +68,8 @@ public:
   weft_status status() const { return status_; }
 
 private:
-  int before_;
+  void *before_; // the caller's CUcontext, to be put back if `changed_`
+  bool changed_;
   weft_status status_;
 };
 

@@ -2,6 +2,7 @@
 // Checks of the CUDA rows and of decoding on a device:
 //   table_check [rounds] [seed] [row, others (than products), storage or all] [largest k to invert]
 //   table_check rows: their names
+//   table_check device: its name; exit code 1 where there is none
 #include "tests/cuda/check.h"
 
 #include <stdarg.h>
@@ -121,7 +122,22 @@ static void skip_all(const char *only) {
     printf("skipped storage: needs a CUDA device\n");
 }
 
+// Whether the checks would run.
+static int tell_device(void) {
+  weft_device *device = NULL;
+  if (weft_device_count() == 0) {
+    printf("no device: %s\n", weft_device_absence());
+    return 1;
+  }
+  check_status(weft_device_open(&device, 0, &check_allocator), "open");
+  printf("%s, sm_%d\n", weft_device_name(device), weft_device_sm(device));
+  weft_device_close(device);
+  return 0;
+}
+
 int main(int argc, char **argv) {
+  if (argc > 1 && strcmp(argv[1], "device") == 0)
+    return tell_device();
   if (argc > 1 && strcmp(argv[1], "rows") == 0) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
       printf("%s\n", rows[i].name);

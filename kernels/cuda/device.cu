@@ -26,6 +26,8 @@ struct Arena {
   Block *free[ArenaClasses];
 };
 
+constexpr size_t PitchMost = INT32_MAX; // that the runtime's copies of several rows take
+
 // Four classes per doubling, so that a block is at most a quarter larger than asked. Larger ones,
 // of which a quarter may be what the device lacks, have the size that the runtime gives anyway;
 // blocks of their classes differ in size.
@@ -394,6 +396,13 @@ extern "C" weft_status weft_device_copy_rows(weft_device *device, void *to, size
     return WEFT_OK;
   if (rows == 1 || (to_stride == bytes && from_stride == bytes))
     return weft_device_copy(device, to, to_mem, from, from_mem, bytes * rows, stream);
+  if (to_stride > PitchMost || from_stride > PitchMost) {
+    for (size_t i = 0; i < rows; i++)
+      WEFT_TRY(weft_device_copy(device, static_cast<uint8_t *>(to) + i * to_stride, to_mem,
+                                static_cast<const uint8_t *>(from) + i * from_stride, from_mem,
+                                bytes, stream));
+    return WEFT_OK;
+  }
   weft_device_scope scope(device);
   WEFT_TRY(scope.status());
   overlap_ends(device, stream);

@@ -16,7 +16,7 @@
 #include "bench/server_load.h"
 #include "lib/ctx.h"
 
-enum { SETS_MAX = 4, SERVINGS = 2, REPS_MAX = 64 };
+enum { SETS_MAX = 4, SERVINGS = 2 };
 
 static const double PEER_BYTES_PER_SECOND = 96e3; // 768 kbps, as in Shojania and Li
 
@@ -151,11 +151,11 @@ static void report_load(json_t *list, const lane_set *set, const weft_bench_serv
 
 // --- as fast as it goes ---
 
-static void ask_together(server_run *run, double (*rates)[REPS_MAX], size_t reps, size_t serving,
-                         size_t requests) {
+static void ask_together(server_run *run, double (*rates)[WEFT_BENCH_MARKS], size_t reps,
+                         size_t serving, size_t requests) {
   if (run->both_set < 0)
     return;
-  double part[REPS_MAX];
+  double part[WEFT_BENCH_MARKS];
   for (size_t r = 0; r < reps; r++)
     part[r] = rates[run->both_set][r] / (rates[run->host_set][r] + rates[run->device_set][r]);
   const weft_bench_spread spread = weft_bench_spread_of(part, reps);
@@ -170,8 +170,8 @@ static void ask_together(server_run *run, double (*rates)[REPS_MAX], size_t reps
 static void closed_loop(server_run *run, size_t serving, size_t requests) {
   const weft_bench_load load = {
       .requests = requests, .packets = servings[serving].packets, .seconds = run->seconds};
-  const size_t reps = run->options.timing.reps < REPS_MAX ? run->options.timing.reps : REPS_MAX;
-  double rates[SETS_MAX][REPS_MAX];
+  const size_t reps = run->options.timing.reps;
+  double rates[SETS_MAX][WEFT_BENCH_MARKS];
   weft_bench_latencies latencies[SETS_MAX] = {{0}};
   weft_server_stats before[SETS_MAX];
   for (size_t r = 0; r < reps + 1; r++) // the first warms up: memory, and what lanes know

@@ -439,7 +439,12 @@ START_TEST(wrong_arguments) {
       {"weft bench", "storage", "--codes", "cauchy", NULL},       // it measured all the same
       {"weft bench", "storage", "--rows", "scalar,scalar", NULL}, // it measures one
       {"weft bench", "sim", "--cold", NULL},
+      {"weft bench", "gpu", "--cold", NULL}, // none evicts anything
+      {"weft bench", "peer", "--cold", NULL},
+      {"weft bench", "server", "--cold", NULL},
+      {"weft bench", "storage", "--cold", "--operations=gpu-rs", NULL},
       {"weft bench", "sim", "--reps", "65", NULL}, // it measured 64 and said nothing
+      {"weft bench", "server", "--reps", "65", NULL},
       {"weft bench", "rlnc", "--operations", "encode,no-such", NULL},
       {"weft bench", "sim", "--operations", "no-such", NULL},
       {"weft bench", "server", "--operations", "no-such", NULL},

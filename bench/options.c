@@ -21,6 +21,10 @@
 
 // Comparisons that time calls; `sim` and `banks` count instead.
 #define TIMED "mul,rlnc,storage,gpu,server,peer,ceilings"
+// Those that keep a mark of each repetition.
+#define MARKED "sim,server"
+// Those that know which memory a call of theirs touches.
+#define EVICTED "mul,rlnc,storage,ceilings"
 
 // What an option's word is: a list of sizes or a text, put where `at` says; a number or a flag, for
 // take() to judge.
@@ -61,8 +65,8 @@ static const struct {
     {"shapes", TEXT, IN(shapes), "LIST", "storage", "data and parity shards, as 10+4,32+8"},
     {"bytes", SIZES, IN(bytes), "LIST", "storage", "bytes of a shard (64K,1M)"},
     {"reps", NUMBER, IN(timing.reps), "N", "mul", "repetitions, 9 to 10000 (9)"},
-    {"reps", NUMBER, IN(timing.reps), "N", "sim", "repetitions, 9 to 64 (11)"},
-    {"reps", NUMBER, IN(timing.reps), "N", "rlnc,storage,gpu,server,peer,ceilings,banks",
+    {"reps", NUMBER, IN(timing.reps), "N", MARKED, "repetitions, 9 to 64 (11)"},
+    {"reps", NUMBER, IN(timing.reps), "N", "rlnc,storage,gpu,peer,ceilings,banks",
      "repetitions, 9 to 10000 (11)"},
     {"rep-ms", NUMBER, IN(timing.rep_s), "N", "mul",
      "length of a repetition in milliseconds, 1 to 60000 (10)"},
@@ -70,8 +74,8 @@ static const struct {
      "length of a repetition in milliseconds, 1 to 60000 (20)"},
     {"small-pages", FLAG, IN(small_pages), NULL, TIMED,
      "no huge pages for the data, as most programs have it"},
-    {"cold", FLAG, IN(timing.cold), NULL, TIMED,
-     "evict the data from the caches before every call"},
+    {"cold", FLAG, IN(timing.cold), NULL, EVICTED,
+     "evict the data from the CPU's caches before every call"},
     {"seed", NUMBER, IN(seed), "N", NULL, "of the random data (from the system)"},
     {"isal", TEXT, IN(isal), "FILE", "mul,rlnc,storage",
      "ISA-L's library (libisal.so.2); empty: leave it out"},
@@ -154,7 +158,7 @@ static bool take_number(weft_bench_options *options, size_t at, const char *argu
   if (at == IN(timing.reps)) {
     options->timing.reps = (size_t)number;
     return number >= WEFT_BENCH_MIN_REPS &&
-           number <= (strcmp(options->argv[0], "sim") == 0 ? WEFT_BENCH_SIM_REPS : 10000);
+           number <= (weft_bench_listed(MARKED, options->argv[0]) ? WEFT_BENCH_MARKS : 10000);
   }
   options->timing.rep_s = (double)number * 1e-3;
   return number >= 1 && number <= 60000;

@@ -11,7 +11,7 @@
 #include "bench/timing.h"
 
 #define WEFT_BENCH_LIST 16u
-#define WEFT_BENCH_SIM_REPS 64u // of `sim`, which keeps a mark of each
+#define WEFT_BENCH_MARKS 64u // repetitions of `sim` and `server`, which keep a mark of each
 
 typedef struct weft_bench_sizes {
   size_t count;

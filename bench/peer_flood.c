@@ -18,7 +18,7 @@
 #include "weft/peer_codec.h"
 #include "weft/peer_node.h"
 
-enum { FLOOD_PER_S = 100000, FLOOD_STEP_US = 1000, REPS_MAX = 64 };
+enum { FLOOD_PER_S = 100000, FLOOD_STEP_US = 1000 };
 
 // A live stream from one node to another, each in a thread of its own, that plays while the flood
 // comes.
@@ -138,7 +138,7 @@ static size_t flood(int fd, weft_bench_random *random, double per_s) {
 }
 
 typedef struct flood_result {
-  double share[2][REPS_MAX], rate[REPS_MAX]; // [1]: while the flood comes
+  double *share[2], *rate; // (repetitions); share[1]: while the flood comes
   uint64_t due[2], in_time[2];
 } flood_result;
 
@@ -204,8 +204,9 @@ static void tell_flood(weft_bench_report *report, const flood_result *f, size_t 
 
 void weft_bench_peer_flood(weft_bench_report *report, const weft_bench_options *options,
                            weft_ctx *ctx) {
-  const size_t reps = options->timing.reps < REPS_MAX ? options->timing.reps : REPS_MAX;
-  flood_result result = {.due = {0, 0}};
+  const size_t reps = options->timing.reps;
+  double *const kept = weft_bench_alloc(3 * reps, sizeof *kept);
+  flood_result result = {.share = {kept, kept + reps}, .rate = kept + 2 * reps};
   weft_address at;
   player source, victim;
   player_start(&source, ctx, NULL);
@@ -221,4 +222,5 @@ void weft_bench_peer_flood(weft_bench_report *report, const weft_bench_options *
   weft_node_free(source.node);
   free(victim.segment);
   free(source.segment);
+  free(kept);
 }

@@ -16,7 +16,7 @@
 #include "bench/server_load.h"
 #include "lib/ctx.h"
 
-enum { SETS_MAX = 4, SERVINGS = 2, REPS_MAX = 64 };
+enum { SETS_MAX = 4, SERVINGS = 2 };
 
 static const double PEER_BYTES_PER_SECOND = 96e3; // 768 kbps, as in Shojania and Li
 
@@ -151,11 +151,11 @@ static void report_load(json_t *list, const lane_set *set, const weft_bench_serv
 
 // --- as fast as it goes ---
 
-static void ask_together(server_run *run, double (*rates)[REPS_MAX], size_t reps, size_t serving,
-                         size_t requests) {
+static void ask_together(server_run *run, double (*rates)[WEFT_BENCH_MARKS], size_t reps,
+                         size_t serving, size_t requests) {
   if (run->both_set < 0)
     return;
-  double part[REPS_MAX];
+  double part[WEFT_BENCH_MARKS];
   for (size_t r = 0; r < reps; r++)
     part[r] = rates[run->both_set][r] / (rates[run->host_set][r] + rates[run->device_set][r]);
   const weft_bench_spread spread = weft_bench_spread_of(part, reps);
@@ -170,8 +170,8 @@ static void ask_together(server_run *run, double (*rates)[REPS_MAX], size_t reps
 static void closed_loop(server_run *run, size_t serving, size_t requests) {
   const weft_bench_load load = {
       .requests = requests, .packets = servings[serving].packets, .seconds = run->seconds};
-  const size_t reps = run->options.timing.reps < REPS_MAX ? run->options.timing.reps : REPS_MAX;
-  double rates[SETS_MAX][REPS_MAX];
+  const size_t reps = run->options.timing.reps;
+  double rates[SETS_MAX][WEFT_BENCH_MARKS];
   weft_bench_latencies latencies[SETS_MAX] = {{0}};
   weft_server_stats before[SETS_MAX];
   for (size_t r = 0; r < reps + 1; r++) // the first warms up: memory, and what lanes know
@@ -306,24 +306,30 @@ static void serve(server_run *run) {
       checked = weft_bench_serve(run->sets[s].server, &servings[i], run->options.seed + i);
   json_object_set_new(run->out, "checked", json_string(checked));
   const char *const parts = run->options.operations;
+  const bool with_peers = weft_bench_listed(parts, "peers");
+  const bool with_paced = weft_bench_listed(parts, "paced");
+  // Those two go by the peak that the closed loop finds.
+  const bool closed = with_peers || with_paced || weft_bench_listed(parts, "closed");
   for (size_t i = 0; i < SERVINGS; i++) {
     printf("\n%s, requests of %u packets: coded GB/s (min..max)\n", servings[i].name,
            servings[i].packets);
     if (run->device_set >= 0 && weft_bench_listed(parts, "crossover"))
       crossover(run, i);
-    for (size_t f = 0; f < sizeof in_flight / sizeof *in_flight; f++)
-      if (weft_bench_listed(parts, "closed"))
-        closed_loop(run, i, in_flight[f]);
-    if (weft_bench_listed(parts, "closed") && weft_bench_listed(parts, "paced"))
+    else if (!parts)
+      printf("  crossover: left out, it needs a GPU (%s)\n", weft_device_absence());
+    for (size_t f = 0; closed && f < sizeof in_flight / sizeof *in_flight; f++)
+      closed_loop(run, i, in_flight[f]);
+    if (with_paced)
       paced(run, i);
   }
-  if (weft_bench_listed(parts, "closed") && weft_bench_listed(parts, "peers"))
+  if (with_peers)
     peers(run);
 }
 
-// Whether a device's row that was asked for by name cannot be had.
-static bool row_missing(const server_run *run) {
-  if (!run->options.rows)
+// Whether a device cannot be had that was asked for, by its row's name or by a part that needs one.
+static bool device_missing(const server_run *run) {
+  const char *const parts = run->options.operations;
+  if (!run->options.rows && !(parts && weft_bench_listed(parts, "crossover")))
     return false;
   weft_ctx *device;
   const weft_status status = weft_ctx_new(&device, &(weft_ctx_options){.backend = run->row});
@@ -344,7 +350,7 @@ int weft_bench_server_command(int argc, char **argv) {
   if (parsed == 0 && (!run->row || !weft_bench_operations_known(&run->options, parts,
                                                                 sizeof parts / sizeof *parts)))
     failed = WEFT_BENCH_USAGE;
-  else if (parsed == 0 && row_missing(run))
+  else if (parsed == 0 && device_missing(run))
     failed = WEFT_BENCH_MACHINE;
   else if (parsed == 0) {
     run->seconds = 4 * run->options.timing.rep_s;

@@ -44,7 +44,7 @@ typedef struct sim_case {
   weft_sim_swarm *swarm;
   int64_t warm_us, piece_us;
   size_t reps, marked;
-  mark marks[WEFT_BENCH_SIM_REPS + 1];
+  mark marks[WEFT_BENCH_MARKS + 1];
 } sim_case;
 
 // What peers do follows the rhythm of segments: a piece is one, so that all have the same in them.
@@ -120,7 +120,7 @@ static json_t *json_spread(const double *values, size_t count) {
 }
 
 static void report_case(json_t *cases, const sim_case *c, const weft_sim_result *r) {
-  double events[WEFT_BENCH_SIM_REPS], packets[WEFT_BENCH_SIM_REPS], peers[WEFT_BENCH_SIM_REPS];
+  double events[WEFT_BENCH_MARKS], packets[WEFT_BENCH_MARKS], peers[WEFT_BENCH_MARKS];
   json_t *seconds = json_array();
   for (size_t i = 0; i < c->reps; i++) {
     const mark *a = &c->marks[i], *b = a + 1;

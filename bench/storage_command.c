@@ -159,14 +159,26 @@ static size_t some_threads(const weft_bench_machine *machine, size_t *threads) {
   return count;
 }
 
-// Whether a part that was asked for by name needs a GPU where there is none.
-static bool device_missing(const char *list) {
+// Whether a part was asked for by name that needs a GPU.
+static bool names_device_part(const char *list) {
   bool wanted = false;
   for (size_t p = 0; p < PARTS && list; p++)
     wanted = wanted || (parts[p].device && weft_bench_listed(list, parts[p].name));
-  if (!wanted || weft_device_count() > 0)
+  return wanted;
+}
+
+static bool device_missing(const char *list) {
+  if (!names_device_part(list) || weft_device_count() > 0)
     return false;
   fprintf(stderr, "weft bench storage: there is no GPU (%s)\n", weft_device_absence());
+  return true;
+}
+
+// What a part on a GPU touches is in no cache of the CPU.
+static bool cold_device(const weft_bench_options *options) {
+  if (!options->timing.cold || !names_device_part(options->operations))
+    return false;
+  fprintf(stderr, "weft bench storage: --cold is for parts on the CPU, not for those on a GPU\n");
   return true;
 }
 
@@ -193,6 +205,8 @@ static int measure(weft_bench_storage_run *run) {
     if (!weft_bench_listed(options->operations, parts[p].name) ||
         (parts[p].device == BY_NAME && !options->operations))
       continue;
+    else if (parts[p].device && options->timing.cold)
+      printf("%s: left out, --cold is for parts on the CPU\n", parts[p].name);
     else if (!parts[p].device || weft_device_count() > 0)
       parts[p].run(run);
     else
@@ -209,10 +223,10 @@ int weft_bench_storage_command(int argc, char **argv) {
   int failed = parsed == 1 ? 0 : parsed;
   if (parsed == 0) {
     weft_bench_machine_read(&run->machine);
-    failed =
-        row_known(run) && parts_known(run->options.operations) && shapes_known(run->options.shapes)
-            ? measure(run)
-            : WEFT_BENCH_USAGE;
+    failed = row_known(run) && parts_known(run->options.operations) &&
+                     shapes_known(run->options.shapes) && !cold_device(&run->options)
+                 ? measure(run)
+                 : WEFT_BENCH_USAGE;
   }
   free(run);
   return failed;

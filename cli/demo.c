@@ -17,8 +17,8 @@ static const char summary[] =
 static const char description[] =
     "Rates and sizes take k, M, G (powers of 1000) and Ki, Mi, Gi (of 1024); times a unit (20ms,\n"
     "1s), a number alone is milliseconds.\n"
-    "Memory: about (peers + 1) x window x segment-blocks x block-bytes, whatever the input's "
-    "size.\n"
+    "Memory: about (peers + 1) x window x segment-blocks x block-bytes; where a clip or file is\n"
+    "shorter than a window, (peers + 1) x its size in whole segments.\n"
     "Exit codes: 0 every peer holds the input; 1 some peer does not; 2 command line; 3 input or\n"
     "output; 4 memory, backend or device; 130 interrupted by Ctrl-C, 143 by SIGTERM,\n"
     "129 by a terminal that closed.";

@@ -170,10 +170,17 @@ static int run_swarm(run *r) {
   return code;
 }
 
+// Segments that a node holds at most: no more than an input of known length has.
+static uint64_t window_most(const demo_settings *s, uint64_t input_bytes) {
+  const uint64_t segment_bytes = (uint64_t)s->swarm.blocks * s->swarm.block_bytes;
+  const uint64_t segments = input_bytes / segment_bytes + (input_bytes % segment_bytes != 0);
+  return segments > 0 && segments < s->swarm.window ? segments : s->swarm.window;
+}
+
 // Whether the windows of all nodes fit into this machine: better told now than by a kill later.
-static int check_memory(const demo_settings *s) {
+static int check_memory(const demo_settings *s, uint64_t input_bytes) {
   const weft_segment_id id = {.blocks = s->swarm.blocks, .block_bytes = s->swarm.block_bytes};
-  const double need = ((double)s->swarm.peers + 1) * (double)s->swarm.window *
+  const double need = ((double)s->swarm.peers + 1) * (double)window_most(s, input_bytes) *
                       (double)weft_decoder_memory_bytes(&id, true);
   const double have = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
   if (need <= 0.8 * have)
@@ -189,12 +196,14 @@ int demo_run(const demo_settings *settings, demo_outcome *out) {
       .settings = settings,
       .out = out,
       .input = {.path = settings->input, .seed = settings->seed, .total = settings->clip_bytes}};
-  int code = check_memory(settings);
-  if (code >= 0)
-    return code;
   const int opened = cli_input_open(&r.input);
   if (opened)
     return cli_error(NAME, CLI_IO, "%s: %s", settings->input, strerror(opened));
+  int code = check_memory(settings, r.input.total);
+  if (code >= 0) {
+    cli_input_close(&r.input);
+    return code;
+  }
   cli_catch_signals();
   const size_t peers = settings->swarm.peers;
   out->peers = g_new0(demo_peer, peers);

@@ -11,12 +11,14 @@ static const struct {
     {"WEFT_BACKEND", "NAME", "what --backend says, where it is not given"},
     {"WEFT_CODE_FOLDER", "FOLDER", "keeps what is compiled for a GPU at run time"},
     {CLI_PEER_PREFIX "OPTION", "VALUE", "what --option of weft peer says (docs/peer.md)"},
-    {"WEFT_BAZEL", NULL, NULL}, // bazelw
+    {"WEFT_ARCHIVE", NULL, NULL}, // tools/install
+    {"WEFT_BAZEL", NULL, NULL},   // bazelw
     {"WEFT_CI_FUZZ_SECONDS", NULL, NULL},
     {"WEFT_CLUSTER_INSIDE", NULL, NULL}, // bench/cluster
     {"WEFT_FUZZ_OUT", NULL, NULL},
     {"WEFT_GPU_REDUCED", NULL, NULL},
     {"WEFT_IN_NAMESPACE", NULL, NULL}, // tests/net
+    {"WEFT_LIBRARY", NULL, NULL},      // integrations/python
     {"WEFT_PRINT_BOUNDS", NULL, NULL}, // tests/bench
     {"WEFT_SOAK_SECONDS", NULL, NULL},
     {"WEFT_TEST_SEED", NULL, NULL},

@@ -12,10 +12,16 @@
 static peer_log_level shown = PEER_INFO;
 static bool as_json;
 
-static json_t *value_of(const char *text) {
+// Whether a field is text even where it looks like a number, as hexadecimal digits may.
+static bool is_text(const char *name) {
+  static const char *const names[] = {"id", "key", "source_key", NULL};
+  return g_strv_contains(names, name);
+}
+
+static json_t *value_of(const char *name, const char *text) {
   char *end;
   const gint64 number = g_ascii_strtoll(text, &end, 10);
-  return *text && !*end ? json_integer(number) : json_string(text);
+  return *text && !*end && !is_text(name) ? json_integer(number) : json_string(text);
 }
 
 static json_t *begin_json(const char *level, const char *event) {
@@ -43,7 +49,7 @@ static void write_json(const char *level, const char *event, const char *fields)
     if (!equals)
       continue;
     *equals = '\0';
-    json_object_set_new(line, *w, value_of(equals + 1));
+    json_object_set_new(line, *w, value_of(*w, equals + 1));
   }
   end_json(line);
 }

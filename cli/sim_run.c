@@ -86,6 +86,8 @@ static void machine_text(char *out, size_t room) {
 // The run's results, into their folder.
 static weft_status write_files(const sim_settings *settings, weft_sim_report *report,
                                const char *folder, bool all) {
+  if (all && g_mkdir_with_parents(folder, 0777) != 0)
+    return WEFT_E_IO;
   char *path = g_build_filename(folder, all ? "figures.gp" : "run.json", NULL);
   weft_status status =
       all ? weft_sim_write_all(report, folder) : weft_sim_write_run_json(report, path);
@@ -214,14 +216,17 @@ static weft_status run_swarm(const sim_settings *settings, const weft_sim_parame
 // errno. Nothing is made yet, as the run may be interrupted.
 static int folder_possible(const char *folder) {
   struct stat about;
-  if (stat(folder, &about) == 0 && !S_ISDIR(about.st_mode))
+  g_autofree char *place = g_strdup(folder); // then the nearest one above that is there
+  while (stat(place, &about) != 0) {
+    if (errno != ENOENT)
+      return errno;
+    char *above = g_path_get_dirname(place);
+    g_free(place);
+    place = above;
+  }
+  if (!S_ISDIR(about.st_mode))
     return ENOTDIR;
-  g_autofree char *place = g_strdup(folder);
-  for (size_t end = strlen(place); end > 1 && place[end - 1] == '/'; end--)
-    place[end - 1] = '\0';
-  g_autofree char *parent = g_path_get_dirname(place);
-  const bool there = access(place, F_OK) == 0;
-  return access(there ? place : parent, W_OK | X_OK) == 0 ? 0 : errno;
+  return access(place, W_OK | X_OK) == 0 ? 0 : errno;
 }
 
 int sim_run(const sim_settings *settings, const weft_sim_parameters *parameters, const char *folder,

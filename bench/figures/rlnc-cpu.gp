@@ -11,7 +11,7 @@ set xlabel 'k, bytes in a block'
 set ylabel 'GB/s of blocks'
 set xrange [100:180000]
 set yrange [0.002:20]
-set xtics ('128' 128, '512' 512, '1K' 1024, '4K' 4096, '32K' 32768) font ',11'
+set xtics ('128' 128, '512' 512, '1K' 1024, '4K' 4096, '16K' 16384, '32K' 32768) font ',11'
 set format y '%g'
 ns = '16 32 64 128 256 512 1024'
 operations = 'encode decode-deferred decode-batch'

@@ -109,6 +109,8 @@ static void load_results(void) {
     json_error_t error;
     json_t *const root = json_load_file(program.argv[i], 0, &error);
     ck_assert_msg(root != NULL, "%s:%d: %s", program.argv[i], error.line, error.text);
+    ck_assert_msg(!ends(text_at(root, "commit"), "-dirty"), "%s is of no commit: %s", below,
+                  text_at(root, "commit"));
     file->cases = cases_of(root);
     json_decref(root);
   }

@@ -439,7 +439,12 @@ START_TEST(wrong_arguments) {
       {"weft bench", "storage", "--codes", "cauchy", NULL},       // it measured all the same
       {"weft bench", "storage", "--rows", "scalar,scalar", NULL}, // it measures one
       {"weft bench", "sim", "--cold", NULL},
+      {"weft bench", "gpu", "--cold", NULL}, // none evicts anything
+      {"weft bench", "peer", "--cold", NULL},
+      {"weft bench", "server", "--cold", NULL},
+      {"weft bench", "storage", "--cold", "--operations=gpu-rs", NULL},
       {"weft bench", "sim", "--reps", "65", NULL}, // it measured 64 and said nothing
+      {"weft bench", "server", "--reps", "65", NULL},
       {"weft bench", "rlnc", "--operations", "encode,no-such", NULL},
       {"weft bench", "sim", "--operations", "no-such", NULL},
       {"weft bench", "server", "--operations", "no-such", NULL},
@@ -480,6 +485,31 @@ START_TEST(a_device_row_asked_for_is_not_left_out) {
     return;
   const char *const asked[] = {"weft bench", "server", "--rows", "cuda", "--quick", NULL};
   ck_assert_int_eq(bench(asked), WEFT_BENCH_MACHINE);
+  const char *const part[] = {"weft bench", "server", "--operations", "crossover", "--quick", NULL};
+  ck_assert_int_eq(bench(part), WEFT_BENCH_MACHINE);
+}
+END_TEST
+
+// What goes by the closed loop's peak has it measured.
+START_TEST(a_part_of_the_server_alone) {
+  static const char *const parts[] = {"paced", "peers"};
+  make_paths();
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    ck_assert_int_eq(
+        bench((const char *[]){"weft bench", "server", "--quick", "--rep-ms", "1", "--threads", "1",
+                               "--operations", parts[i], "--json", path[0], NULL}),
+        0);
+    json_t *const root = json_load_file(path[0], 0, NULL);
+    const json_t *const list = json_object_get(json_object_get(root, "server"), parts[i]);
+    ck_assert_msg(json_array_size(list) > 0, "%s alone measured nothing", parts[i]);
+    for (size_t e = 0; e < json_array_size(list); e++) {
+      const json_t *const rate = json_object_get(json_array_get(list, e), "gigabytes_per_second");
+      const json_t *const median = json_is_object(rate) ? json_object_get(rate, "median") : rate;
+      ck_assert_msg(json_number_value(median) > 0, "%s: entry %zu has no rate", parts[i], e);
+    }
+    json_decref(root);
+  }
+  remove_paths();
 }
 END_TEST
 
@@ -509,6 +539,7 @@ int main(void) {
   tcase_add_test(tests, bank_conflicts);
   tcase_add_test(tests, wrong_arguments);
   tcase_add_test(tests, a_device_row_asked_for_is_not_left_out);
+  tcase_add_test(tests, a_part_of_the_server_alone);
   tcase_add_test(tests, a_run_that_is_refused_leaves_no_report);
   suite_add_tcase(suite, tests);
   return test_main(suite);

@@ -75,6 +75,9 @@ expect 0 demo --clip 20k --segment-blocks 64 --block-bytes 1 --peers 3 --upload 
 expect 0 demo --clip 300k --window 1 --peers 4
 expect 0 demo --clip 300k --batch 1 --coded-only --peers 4
 expect 0 demo "${small[@]}" --clip 100k --backend scalar --threads 2
+# Windows that no machine could fill, and an input that has one segment.
+expect 0 demo --peers 300 --window 4096 --segment-blocks 16 --block-bytes 4096 --clip 60k
+expect 0 demo --peers 300 --window 4096 --segment-blocks 16 --block-bytes 4096 --input one
 
 # --- the same seed, the same run
 
@@ -138,6 +141,8 @@ wrong 2 "unexpected argument 'odd'" demo odd
 wrong 2 'Unknown option' demo --no-such-option
 wrong 4 'no-such-row' demo --backend no-such-row
 wrong 4 'lower --peers' demo --peers 60000 --segment-blocks 1024 --block-bytes 1048576
+# An input whose length nobody knows may fill them.
+wrong 4 'lower --peers' demo --peers 60000 --window 4096 --input - </dev/null
 wrong 2 "no command 'dance'" dance
 wrong 2 'usage: weft COMMAND'
 WEFT_BACKEND=no-such-row wrong 4 'no-such-row' demo

@@ -132,7 +132,7 @@ cmp -s results/run.json closed/run.json || fail "an earlier result was changed b
 
 # A folder that cannot be is told before the run, which may take hours.
 : >no-folder
-for out in no-folder absent/x; do
+for out in no-folder no-folder/x no-folder/x/y; do
   code=0
   timeout 20 "$weft" sim million --out "$out" >/dev/null 2>err || code=$?
   [ "$code" = 3 ] || fail "a folder that cannot be: exit $code"
@@ -140,6 +140,9 @@ for out in no-folder absent/x; do
 done
 expect 0 sim "${small[@]}" --out made/
 [ -e made/run.json ] || fail "a folder with a slash behind"
+# As of a sweep, folders above it are made.
+expect 0 sim "${small[@]}" --out above/it/made
+[ -e above/it/made/run.json ] || fail "a folder below one that was not there"
 
 [ "$failures" = 0 ] || exit 1
 printf 'weft sim: all that is wrong is refused\n'

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # An installed copy is enough: examples compile from it as C11, a program of C++17 and a shared library that takes the
 # whole of it in, each without a warning, by what pkg-config says alone; then a program by CMake. The path has a blank.
-# $1: tools/install, $2: libweft.a, $3: the examples, $4: further flags
+# What was built is installed with the program.
+# $1: tools/install, $2: libweft.a, $3: the examples, $4: the program, $5: further flags
 set -euo pipefail
 cp -RL -- . "$TEST_TMPDIR/tree" # the script finds its tree through links
 archive=$PWD/$2
@@ -12,7 +13,7 @@ export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
 # Its words, with blanks escaped.
 compile=() link=() link_shared=()
 eval "compile=($(pkg-config --cflags libweft)) link=($(pkg-config --libs libweft)) link_shared=($(pkg-config --libs libweft-shared))"
-warnings=(-Wall -Wextra -Wpedantic -Werror ${4:+"$4"})
+warnings=(-Wall -Wextra -Wpedantic -Werror ${5:+"$5"})
 
 read -ra examples <<<"$3"
 [ "${#examples[@]}" -ge 4 ]
@@ -58,6 +59,29 @@ DESTDIR=$TEST_TMPDIR/staged WEFT_ARCHIVE=$archive "$TEST_TMPDIR/tree/$1" /opt/we
 [ -e "$TEST_TMPDIR/staged/opt/weft/include/weft/weft.h" ]
 ! grep -rl -- "$TEST_TMPDIR/staged" "$TEST_TMPDIR/staged/opt/weft"/lib/*/ || exit 1
 
+# An archive is looked for where the user stands; one that is not there leaves nothing installed.
+(cd -- "$(dirname -- "$archive")" && WEFT_ARCHIVE=${archive##*/} "$TEST_TMPDIR/tree/$1" "$TEST_TMPDIR/by-name" >/dev/null)
+cmp -- "$archive" "$TEST_TMPDIR/by-name/lib/libweft.a"
+code=0
+WEFT_ARCHIVE=absent.a "$TEST_TMPDIR/tree/$1" "$TEST_TMPDIR/never" 2>"$TEST_TMPDIR/said" || code=$?
+[ "$code" = 2 ] && grep -F 'absent.a is no file' "$TEST_TMPDIR/said" >/dev/null && [ ! -e "$TEST_TMPDIR/never" ]
+
+# Without one the program is there too. A double of Bazel has built already.
+mkdir -p "$TEST_TMPDIR/built/cli"
+cp -- "$archive" "$TEST_TMPDIR/built/libweft.a"
+cp -- "$4" "$TEST_TMPDIR/built/cli/weft"
+cat >"$TEST_TMPDIR/tree/bazelw" <<EOF
+#!/bin/sh
+case \$1 in
+  build) [ "\$*" = 'build --config=cpu //:archive //:weft' ] ;;
+  info) echo "$TEST_TMPDIR/built" ;;
+esac
+EOF
+chmod +x "$TEST_TMPDIR/tree/bazelw"
+"$TEST_TMPDIR/tree/$1" "$TEST_TMPDIR/whole" --config=cpu >/dev/null
+version=$(PKG_CONFIG_PATH=$TEST_TMPDIR/whole/lib/pkgconfig pkg-config --modversion libweft)
+"$TEST_TMPDIR/whole/bin/weft" --version | grep -F "weft $version," >/dev/null
+
 command -v cmake >/dev/null || {
   echo 'SKIPPED: the rest needs cmake'
   exit 0
@@ -66,7 +90,7 @@ mkdir "$TEST_TMPDIR/by-cmake"
 cat >"$TEST_TMPDIR/by-cmake/CMakeLists.txt" <<EOF
 cmake_minimum_required(VERSION 3.10)
 project(embed C)
-set(CMAKE_C_FLAGS "${4:-}")
+set(CMAKE_C_FLAGS "${5:-}")
 find_package(weft 0.1 REQUIRED)
 foreach(kind weft shared)
   add_executable(with_\${kind} "$PWD/${examples[0]}")

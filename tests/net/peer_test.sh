@@ -91,7 +91,7 @@ start cut3 join --source "127.0.0.1:$(port_of cut1)" --output cut3.bin --startup
 cut[cut3]=$pid
 
 # --- A file to a file and to standard output, two receivers, with metrics; the source ends by SIGTERM.
-start source source --input in.bin --listen 127.0.0.1:0 --rate 24M --metrics 127.0.0.1:0 --linger 60
+start source source --input in.bin --listen 127.0.0.1:0 --rate 24M --metrics 127.0.0.1:0 --linger 60 --stream 12
 source_pid=$pid
 port=$(port_of source) || fail "the source did not start"
 key=$(sed -n 's/.* key=\([0-9a-f]*\).*/\1/p' source.log | head -n 1)
@@ -116,7 +116,9 @@ timeout 60 "$weft" peer join --source "127.0.0.1:$port" --output - --startup 0 -
 wait "$join1" || fail "join to a file: exit $?"
 same in.bin out1.bin "file output"
 same in.bin out2.bin "standard output"
-grep -q '"event":"stream"' join2.log || fail "no JSON log"
+# The stream 0x12: as /status names it, and no decimal number.
+grep -q '"event":"stream","id":"0000000000000012",.*"blocks":[1-9]' join2.log || fail "no stream in the JSON log"
+grep -q '"id": "0000000000000012"' status.json || fail "no stream in the status"
 
 # --- From somewhere within: by bytes, by seconds (24 Mbit/s, whole packets of MPEG-TS), by HTTP ranges
 timeout 60 "$weft" peer join --source "127.0.0.1:$port" --output - --startup 0 --from 1000001B >part1.bin 2>from1.log ||

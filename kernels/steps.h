@@ -2,7 +2,8 @@
 // Acts (host_steps.h) of every vector technique, written once; a technique's file includes this
 // after tile.h, by whose vectors and products it works. Columns are taken in strips, so short that
 // slots stay in the second-level cache, and so long that rows of X are read page by page: strips
-// that fit the first-level cache are up to half as quick (docs/performance/storage-transforms.md).
+// that fit the first-level cache are up to half as quick
+// (docs/performance/storage-transforms-gains.md).
 #ifndef WEFT_KERNELS_STEPS_H
 #define WEFT_KERNELS_STEPS_H
 

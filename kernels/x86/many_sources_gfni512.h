@@ -2,7 +2,7 @@
 // Few output rows of row gfni512 from many sources: runs of columns are copied, tile by tile, into
 // a buffer of their own while the run before is multiplied. A tile's lines then follow each other
 // wherever the sources lie, all sources are added up in registers, and no copy waits for a product.
-// few_rows_gfni512.h includes this; docs/performance/storage-few-rows.md says what was tried.
+// few_rows_gfni512.h includes this; docs/performance/storage-many-sources.md says what was tried.
 #ifndef WEFT_KERNELS_X86_MANY_SOURCES_GFNI512_H
 #define WEFT_KERNELS_X86_MANY_SOURCES_GFNI512_H
 

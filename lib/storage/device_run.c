@@ -243,13 +243,17 @@ static bool device_failed(weft_status status) {
   return status == WEFT_E_DEVICE || status == WEFT_E_DEVICE_NOMEM || status == WEFT_E_DEVICE_LOST;
 }
 
+// Whether the call has a stream of its own: nothing was there before it, and all is done when it
+// returns.
+static bool alone(const run *r) { return r->call->queue == &r->call->own; }
+
 // On the host row, when all that the queue holds is done.
-static weft_status run_on_host(weft_plan *plan, const weft_stripe *stripe, bool in_order,
-                               weft_call *call, bool failed) {
-  const weft_status waited = weft_device_stream_wait(call->exec.device, call->exec.stream);
-  if (waited != WEFT_OK && !failed)
+static weft_status run_on_host(run *r, const weft_stripe *stripe, bool failed) {
+  const weft_status waited = weft_device_stream_wait(r->exec.device, r->exec.stream);
+  r->failed = r->failed || failed || waited != WEFT_OK;
+  if (waited != WEFT_OK && !failed && !alone(r))
     return waited; // what is to be read may not be there
-  return weft_plan_execute(plan, stripe, 1, in_order);
+  return weft_plan_execute(r->plan, stripe, 1, r->in_order);
 }
 
 static bool in_place(const run *r, const weft_stripe *stripe) {
@@ -271,18 +275,32 @@ static weft_status run_stripes(run *r, const weft_stripe *stripes, size_t count,
   if (stripes->mem == WEFT_MEM_DEVICE)
     return weft_device_run_resident(r, stripes);
   if (n == 0 && !in_place(r, stripes))
-    return run_on_host(r->plan, stripes, r->in_order, r->call, false);
+    return run_on_host(r, stripes, false);
   weft_status status =
       n > 0 ? weft_device_run_travelling(r, stripes, n) : weft_device_run_resident(r, stripes);
   // Bytes in ordinary memory are the caller's again when the call returns; and what the device
   // fails at only shows when it is waited for.
   if (status == WEFT_OK && ordinary)
     status = weft_device_stream_wait(r->exec.device, r->exec.stream);
+  r->under_way = r->under_way || (status == WEFT_OK && !ordinary);
   if (!device_failed(status))
     return status;
   for (size_t i = 0; i < *done; i++)
-    WEFT_TRY(run_on_host(r->plan, &stripes[i], r->in_order, r->call, true));
+    WEFT_TRY(run_on_host(r, &stripes[i], true));
   return WEFT_OK;
+}
+
+// Without a queue the call waits here for what is under way, and where the device has failed the
+// host row computes all of it anew, unless some lies where it cannot.
+static weft_status end_call(const run *r, const weft_stripe *stripes, size_t count,
+                            weft_status status) {
+  const weft_status ended = weft_call_end(r->plan->code->ctx, r->call, status);
+  if (status != WEFT_OK || !alone(r) || !(r->failed || device_failed(ended)))
+    return ended;
+  for (size_t i = 0; i < count; i++)
+    if (stripes[i].mem == WEFT_MEM_DEVICE)
+      return ended;
+  return r->under_way ? weft_plan_execute(r->plan, stripes, count, r->in_order) : WEFT_OK;
 }
 
 weft_status weft_device_run_plan(weft_plan *plan, const weft_stripe *stripes, size_t count,
@@ -301,7 +319,7 @@ weft_status weft_device_run_plan(weft_plan *plan, const weft_stripe *stripes, si
       n = bundled(&r, stripes + i, count - i);
       status = n > 0 ? run_bundle(&r, stripes + i, n) : run_stripes(&r, stripes + i, count - i, &n);
     }
-    status = weft_call_end(ctx, &call, status);
+    status = end_call(&r, stripes, count, status);
   }
   weft_ctx_give(ctx, made);
   return status;

@@ -94,29 +94,22 @@ static weft_status matrix_of(const weft_plan *plan, const uint8_t **matrix, size
 // How far groups of `unit` bytes lie apart in scratch.
 static size_t group_step(size_t unit) { return (unit + 15) / 16 * 16; }
 
-// `bytes` zeros at a device address. Copied aside first, so nothing waits.
-static weft_status clear(weft_call *call, uint8_t *to, size_t bytes) {
-  static const uint8_t zeros[4096];
-  for (size_t at = 0; at < bytes; at += sizeof zeros) {
-    const size_t some = bytes - at < sizeof zeros ? bytes - at : sizeof zeros;
-    WEFT_TRY(weft_call_upload(call, to + at, zeros, WEFT_MEM_HOST, some));
-  }
-  return WEFT_OK;
-}
-
 // A product of one group takes its `count` inputs, of which held[i] bytes are there, from
-// `scratch`: copies padded with zeros.
+// `scratch`: copies padded with zeros, by one launch.
 static weft_status pad_inputs(weft_call *call, product *p, size_t count, const size_t *held,
                               uint8_t *scratch) {
   const size_t step = group_step(p->bytes);
-  WEFT_TRY(clear(call, scratch, count * step));
+  weft_kept *kept;
+  WEFT_TRY(weft_call_keep(call->queue->ctx, call, 2 * count * sizeof(weft_device_piece), &kept));
+  weft_device_piece *const pieces = (weft_device_piece *)(void *)kept->bytes;
   for (size_t i = 0; i < count; i++) {
-    WEFT_TRY(weft_device_copy(call->exec.device, scratch + i * step, WEFT_MEM_DEVICE, p->in[i],
-                              p->mem, held[i], call->exec.stream));
-    p->in[i] = scratch + i * step;
+    uint8_t *const to = scratch + i * step;
+    pieces[2 * i] = (weft_device_piece){to, p->in[i], held[i]};
+    pieces[2 * i + 1] = (weft_device_piece){to + held[i], NULL, p->bytes - held[i]};
+    p->in[i] = to;
   }
   p->mem = WEFT_MEM_DEVICE;
-  return WEFT_OK;
+  return weft_device_copy_pieces(&call->exec, pieces, 2 * count);
 }
 
 typedef weft_device_run run;
@@ -372,7 +365,8 @@ static weft_status compare(weft_code *code, const weft_stripe *stripe, weft_call
     shards[i] = i < k ? weft_stripe_shard(stripe, i) : memory + (i - k) * place;
   const weft_stripe made = {.shards = shards, .bytes = stripe->bytes, .mem = WEFT_MEM_DEVICE};
   WEFT_TRY(weft_device_run_resident(r, &made));
-  WEFT_TRY(clear(call, (uint8_t *)flags, code->m * sizeof *flags));
+  static const uint32_t none[WEFT_MAX_SHARDS];
+  WEFT_TRY(weft_call_upload(call, flags, none, WEFT_MEM_HOST, code->m * sizeof *flags));
   for (size_t i = 0; i < code->m; i++)
     WEFT_TRY(weft_device_compare(&call->exec, shards[k + i], weft_stripe_shard(stripe, k + i),
                                  bytes, flags + i));

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/cuda/runtime.h"
 #include "tests/cuda/storage_cases.h"
 
 // Small stripes side by side in device memory, many in a call: with shards of a stride they go to
@@ -59,6 +60,40 @@ START_TEST(many_stripes) {
   weft_code_free(expected);
   weft_code_free(code);
   weft_ctx_free(scalar);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+// A stripe that ends within its first group: the padding of long groups takes no more calls of the
+// runtime than that of short ones.
+START_TEST(few_calls_for_a_tail) {
+  if (gpu_skip("few_calls_for_a_tail"))
+    return;
+  enum { BYTES = 1001, MOST = 80 };
+  weft_ctx *ctx = fixture_ctx("cuda", 1), *fast = fixture_ctx(NULL, 1);
+  const weft_code_options options = {
+      .name = "cauchy_good", .k = 12, .m = 2, .w = 8, .packet_bytes = 64 << 10};
+  storage_pair p;
+  storage_pair_new(&p, fast, ctx, &options, BYTES, WEFT_MEM_DEVICE);
+  size_t wrong;
+  const char *const what[] = {"encode", "verify", "delta"};
+  for (size_t i = 0; i < 3; i++) {
+    weft_cuda_inject(0, 0, 0); // counts anew
+    if (i == 0)
+      EXPECT_OK(weft_code_encode(p.device_code, &p.stripe, 1, NULL));
+    if (i == 1)
+      EXPECT_OK(weft_code_verify(p.device_code, &p.stripe, NULL, &wrong, NULL));
+    if (i == 2)
+      EXPECT_OK(weft_code_add_delta(p.device_code, 3, p.shards[1][4], &p.stripe, NULL));
+    if (weft_cuda_calls() > MOST)
+      ck_abort_msg("%s: %zu calls of the runtime for a tail", what[i], weft_cuda_calls());
+  }
+  EXPECT(wrong == 0);
+  EXPECT_OK(weft_code_encode(p.code, &p.host, 1, NULL));
+  EXPECT_OK(weft_code_add_delta(p.code, 3, p.shards[0][4], &p.host, NULL));
+  storage_pair_compare(&p, "a tail");
+  storage_pair_free(&p);
+  weft_ctx_free(fast);
   weft_ctx_free(ctx);
 }
 END_TEST
@@ -135,6 +170,9 @@ START_TEST(groups) {
 }
 END_TEST
 
-void storage_add_many_stripes(TCase *cases) { tcase_add_test(cases, many_stripes); }
+void storage_add_many_stripes(TCase *cases) {
+  tcase_add_test(cases, many_stripes);
+  tcase_add_test(cases, few_calls_for_a_tail);
+}
 
 void storage_add_groups(TCase *cases) { tcase_add_test(cases, groups); }

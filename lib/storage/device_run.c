@@ -7,6 +7,11 @@
 #include "lib/staging.h"
 #include "lib/storage/device_travel.h"
 
+// Columns of bytes in one call of a row, which takes fewer than 2^31. Tests have a smaller limit.
+#ifndef WEFT_RANGE_BYTES
+#define WEFT_RANGE_BYTES ((size_t)1 << 30)
+#endif
+
 enum {
   SMALL_BYTES = 1 << 20, // of data in host memory: sooner computed than carried
   POINTERS = WEFT_MAX_SHARDS,
@@ -23,13 +28,11 @@ typedef struct product {
   const weft_factors *factors; // of the matrix; NULL: none known
 } product;
 
-// outputs(r) of a plan's matrix, or of some rows of it, for `count` products of one length.
-static weft_status multiply_many(const weft_code *code, const weft_exec *exec, const product *p,
-                                 size_t count, size_t k, size_t r, const uint8_t *matrix,
-                                 size_t stride, bool accumulate) {
+// One call of the row.
+static weft_status multiply_columns(const weft_code *code, const weft_exec *exec, const product *p,
+                                    size_t count, size_t k, size_t r, const uint8_t *matrix,
+                                    size_t stride, bool accumulate) {
   const weft_backend *row = code->ctx->row;
-  if (p->bytes == 0 || r == 0)
-    return WEFT_OK;
   weft_gemm gemms[BUNDLE];
   weft_xorm xorms[BUNDLE];
   for (size_t i = 0; i < count; i++) {
@@ -64,6 +67,26 @@ static weft_status multiply_many(const weft_code *code, const weft_exec *exec, c
     return row->xorm_many(row, exec, xorms, count);
   for (size_t i = 0; i < count; i++)
     WEFT_TRY(row->xorm(row, exec, &xorms[i]));
+  return WEFT_OK;
+}
+
+// outputs(r) of a plan's matrix, or of some rows of it, for `count` products of one length.
+static weft_status multiply_many(const weft_code *code, const weft_exec *exec, const product *p,
+                                 size_t count, size_t k, size_t r, const uint8_t *matrix,
+                                 size_t stride, bool accumulate) {
+  if (p->bytes == 0 || r == 0)
+    return WEFT_OK;
+  if (weft_code_is_crs(code) || p->bytes <= WEFT_RANGE_BYTES)
+    return multiply_columns(code, exec, p, count, k, r, matrix, stride, accumulate);
+  product part = *p;
+  for (size_t left = p->bytes; left > 0; left -= part.bytes) {
+    part.bytes = left < WEFT_RANGE_BYTES ? left : WEFT_RANGE_BYTES;
+    WEFT_TRY(multiply_columns(code, exec, &part, count, k, r, matrix, stride, accumulate));
+    for (size_t i = 0; i < count * k; i++)
+      part.in[i] += part.bytes;
+    for (size_t i = 0; i < count * r; i++)
+      part.out[i] += part.bytes;
+  }
   return WEFT_OK;
 }
 

@@ -23,7 +23,7 @@ struct Entry {
   size_t key_bytes;
   uint64_t hash, used;
   size_t work, holders; // holders: fetched it, and have not launched yet
-  bool refused;
+  bool refused, tried;
   cudaLibrary_t library;
   cudaKernel_t kernel;
 };
@@ -140,19 +140,27 @@ static weft_status load_code(Entry *entry, const weft_kernel_want *want, const v
                                         static_cast<int>(want->shared_bytes)));
 }
 
-// A kernel that does not pass is never used, nor one that there is no room to try.
+// The general kernel works instead, from now on; but want of host memory and a lost device are for
+// the caller to know.
+static weft_status refuse(Entry *entry, weft_status status) {
+  entry->kernel = nullptr;
+  entry->refused = status != WEFT_E_NOMEM && status != WEFT_E_DEVICE_LOST;
+  return entry->refused ? WEFT_E_UNSUPPORTED : status;
+}
+
+// A kernel that does not pass, or that the device cannot try, is never used. One that there is no
+// room to try stays loaded for the next time: making it again would take a second.
 static weft_status try_out(weft_device_kernels *kernels, const weft_kernel_want *want,
                            Entry *entry) {
   bool passes = true;
   weft_status status = WEFT_OK;
   if (want->passes)
     status = want->passes(want->user, entry->kernel, &passes);
-  if (status == WEFT_OK && passes)
-    return WEFT_OK;
-  entry->kernel = nullptr;
-  entry->refused = status == WEFT_OK || status == WEFT_E_NOMEM;
-  kernels->failed += status == WEFT_OK;
-  return entry->refused ? WEFT_E_UNSUPPORTED : status;
+  if (status == WEFT_E_NOMEM || status == WEFT_E_DEVICE_NOMEM)
+    return WEFT_E_UNSUPPORTED;
+  entry->tried = status == WEFT_OK && passes;
+  kernels->failed += status == WEFT_OK && !passes;
+  return entry->tried ? WEFT_OK : refuse(entry, status);
 }
 
 static bool repaid(const weft_device_kernels *kernels, const Entry *entry) {
@@ -191,14 +199,13 @@ static weft_status make(weft_device *device, weft_device_kernels *kernels,
       status = load_code(entry, want, code);
     if (status == WEFT_OK && kernels->store.save)
       kernels->store.save(kernels->store.user, machine, source, code, bytes);
-    entry->refused = status == WEFT_E_UNSUPPORTED || status == WEFT_E_DEVICE;
     if (status != WEFT_OK)
-      entry->kernel = nullptr;
+      status = refuse(entry, status);
   }
   if (code)
     allocator->free(allocator->user, code);
   allocator->free(allocator->user, source);
-  return status == WEFT_OK && entry->kernel ? try_out(kernels, want, entry) : status;
+  return status;
 }
 
 extern "C" weft_status weft_device_kernel(weft_device *device, const weft_kernel_want *want,
@@ -220,6 +227,8 @@ extern "C" weft_status weft_device_kernel(weft_device *device, const weft_kernel
   // The store is asked once, compiling is done when it has become worth it.
   if (!entry->kernel && (fresh || want->now || repaid(kernels, entry)))
     WEFT_TRY(make(device, kernels, want, entry));
+  if (entry->kernel && !entry->tried)
+    WEFT_TRY(try_out(kernels, want, entry));
   *kernel = entry->kernel;
   entry->holders += entry->kernel != nullptr;
   return WEFT_OK;

@@ -35,8 +35,9 @@ typedef struct weft_kernel_want {
 
 // The function `weft_kernel` of the source on the device, as a cudaKernel_t: at hand from before,
 // from the store, or compiled. NULL with WEFT_OK: not yet worth it. It stays until it is given
-// back. WEFT_E_UNSUPPORTED: there is no NVRTC, or the source did not compile before, or what came
-// of it did not pass, or all that are kept are about to be launched.
+// back. WEFT_E_UNSUPPORTED, which leaves the work to a general kernel: there is no NVRTC, or the
+// source does not compile, or what came of it does not load or pass, or there is no room to try it
+// now, or all that are kept are about to be launched.
 weft_status weft_device_kernel(weft_device *device, const weft_kernel_want *want, void **kernel);
 // Gives back what weft_device_kernel gave, once for each time, when all launches of it are
 // enqueued: it goes no sooner than these are over. NULL: nothing.

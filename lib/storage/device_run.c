@@ -7,6 +7,11 @@
 #include "lib/staging.h"
 #include "lib/storage/device_travel.h"
 
+// Columns of bytes in one call of a row, which takes fewer than 2^31. Tests have a smaller limit.
+#ifndef WEFT_RANGE_BYTES
+#define WEFT_RANGE_BYTES ((size_t)1 << 30)
+#endif
+
 enum {
   SMALL_BYTES = 1 << 20, // of data in host memory: sooner computed than carried
   POINTERS = WEFT_MAX_SHARDS,
@@ -23,13 +28,11 @@ typedef struct product {
   const weft_factors *factors; // of the matrix; NULL: none known
 } product;
 
-// outputs(r) of a plan's matrix, or of some rows of it, for `count` products of one length.
-static weft_status multiply_many(const weft_code *code, const weft_exec *exec, const product *p,
-                                 size_t count, size_t k, size_t r, const uint8_t *matrix,
-                                 size_t stride, bool accumulate) {
+// One call of the row.
+static weft_status multiply_columns(const weft_code *code, const weft_exec *exec, const product *p,
+                                    size_t count, size_t k, size_t r, const uint8_t *matrix,
+                                    size_t stride, bool accumulate) {
   const weft_backend *row = code->ctx->row;
-  if (p->bytes == 0 || r == 0)
-    return WEFT_OK;
   weft_gemm gemms[BUNDLE];
   weft_xorm xorms[BUNDLE];
   for (size_t i = 0; i < count; i++) {
@@ -67,6 +70,26 @@ static weft_status multiply_many(const weft_code *code, const weft_exec *exec, c
   return WEFT_OK;
 }
 
+// outputs(r) of a plan's matrix, or of some rows of it, for `count` products of one length.
+static weft_status multiply_many(const weft_code *code, const weft_exec *exec, const product *p,
+                                 size_t count, size_t k, size_t r, const uint8_t *matrix,
+                                 size_t stride, bool accumulate) {
+  if (p->bytes == 0 || r == 0)
+    return WEFT_OK;
+  if (weft_code_is_crs(code) || p->bytes <= WEFT_RANGE_BYTES)
+    return multiply_columns(code, exec, p, count, k, r, matrix, stride, accumulate);
+  product part = *p;
+  for (size_t left = p->bytes; left > 0; left -= part.bytes) {
+    part.bytes = left < WEFT_RANGE_BYTES ? left : WEFT_RANGE_BYTES;
+    WEFT_TRY(multiply_columns(code, exec, &part, count, k, r, matrix, stride, accumulate));
+    for (size_t i = 0; i < count * k; i++)
+      part.in[i] += part.bytes;
+    for (size_t i = 0; i < count * r; i++)
+      part.out[i] += part.bytes;
+  }
+  return WEFT_OK;
+}
+
 static weft_status multiply(const weft_code *code, const weft_exec *exec, const product *p,
                             size_t k, size_t r, const uint8_t *matrix, size_t stride,
                             bool accumulate) {
@@ -94,29 +117,22 @@ static weft_status matrix_of(const weft_plan *plan, const uint8_t **matrix, size
 // How far groups of `unit` bytes lie apart in scratch.
 static size_t group_step(size_t unit) { return (unit + 15) / 16 * 16; }
 
-// `bytes` zeros at a device address. Copied aside first, so nothing waits.
-static weft_status clear(weft_call *call, uint8_t *to, size_t bytes) {
-  static const uint8_t zeros[4096];
-  for (size_t at = 0; at < bytes; at += sizeof zeros) {
-    const size_t some = bytes - at < sizeof zeros ? bytes - at : sizeof zeros;
-    WEFT_TRY(weft_call_upload(call, to + at, zeros, WEFT_MEM_HOST, some));
-  }
-  return WEFT_OK;
-}
-
 // A product of one group takes its `count` inputs, of which held[i] bytes are there, from
-// `scratch`: copies padded with zeros.
+// `scratch`: copies padded with zeros, by one launch.
 static weft_status pad_inputs(weft_call *call, product *p, size_t count, const size_t *held,
                               uint8_t *scratch) {
   const size_t step = group_step(p->bytes);
-  WEFT_TRY(clear(call, scratch, count * step));
+  weft_kept *kept;
+  WEFT_TRY(weft_call_keep(call->queue->ctx, call, 2 * count * sizeof(weft_device_piece), &kept));
+  weft_device_piece *const pieces = (weft_device_piece *)(void *)kept->bytes;
   for (size_t i = 0; i < count; i++) {
-    WEFT_TRY(weft_device_copy(call->exec.device, scratch + i * step, WEFT_MEM_DEVICE, p->in[i],
-                              p->mem, held[i], call->exec.stream));
-    p->in[i] = scratch + i * step;
+    uint8_t *const to = scratch + i * step;
+    pieces[2 * i] = (weft_device_piece){to, p->in[i], held[i]};
+    pieces[2 * i + 1] = (weft_device_piece){to + held[i], NULL, p->bytes - held[i]};
+    p->in[i] = to;
   }
   p->mem = WEFT_MEM_DEVICE;
-  return WEFT_OK;
+  return weft_device_copy_pieces(&call->exec, pieces, 2 * count);
 }
 
 typedef weft_device_run run;
@@ -243,13 +259,17 @@ static bool device_failed(weft_status status) {
   return status == WEFT_E_DEVICE || status == WEFT_E_DEVICE_NOMEM || status == WEFT_E_DEVICE_LOST;
 }
 
+// Whether the call has a stream of its own: nothing was there before it, and all is done when it
+// returns.
+static bool alone(const run *r) { return r->call->queue == &r->call->own; }
+
 // On the host row, when all that the queue holds is done.
-static weft_status run_on_host(weft_plan *plan, const weft_stripe *stripe, bool in_order,
-                               weft_call *call, bool failed) {
-  const weft_status waited = weft_device_stream_wait(call->exec.device, call->exec.stream);
-  if (waited != WEFT_OK && !failed)
+static weft_status run_on_host(run *r, const weft_stripe *stripe, bool failed) {
+  const weft_status waited = weft_device_stream_wait(r->exec.device, r->exec.stream);
+  r->failed = r->failed || failed || waited != WEFT_OK;
+  if (waited != WEFT_OK && !failed && !alone(r))
     return waited; // what is to be read may not be there
-  return weft_plan_execute(plan, stripe, 1, in_order);
+  return weft_plan_execute(r->plan, stripe, 1, r->in_order);
 }
 
 static bool in_place(const run *r, const weft_stripe *stripe) {
@@ -271,18 +291,32 @@ static weft_status run_stripes(run *r, const weft_stripe *stripes, size_t count,
   if (stripes->mem == WEFT_MEM_DEVICE)
     return weft_device_run_resident(r, stripes);
   if (n == 0 && !in_place(r, stripes))
-    return run_on_host(r->plan, stripes, r->in_order, r->call, false);
+    return run_on_host(r, stripes, false);
   weft_status status =
       n > 0 ? weft_device_run_travelling(r, stripes, n) : weft_device_run_resident(r, stripes);
   // Bytes in ordinary memory are the caller's again when the call returns; and what the device
   // fails at only shows when it is waited for.
   if (status == WEFT_OK && ordinary)
     status = weft_device_stream_wait(r->exec.device, r->exec.stream);
+  r->under_way = r->under_way || (status == WEFT_OK && !ordinary);
   if (!device_failed(status))
     return status;
   for (size_t i = 0; i < *done; i++)
-    WEFT_TRY(run_on_host(r->plan, &stripes[i], r->in_order, r->call, true));
+    WEFT_TRY(run_on_host(r, &stripes[i], true));
   return WEFT_OK;
+}
+
+// Without a queue the call waits here for what is under way, and where the device has failed the
+// host row computes all of it anew, unless some lies where it cannot.
+static weft_status end_call(const run *r, const weft_stripe *stripes, size_t count,
+                            weft_status status) {
+  const weft_status ended = weft_call_end(r->plan->code->ctx, r->call, status);
+  if (status != WEFT_OK || !alone(r) || !(r->failed || device_failed(ended)))
+    return ended;
+  for (size_t i = 0; i < count; i++)
+    if (stripes[i].mem == WEFT_MEM_DEVICE)
+      return ended;
+  return r->under_way ? weft_plan_execute(r->plan, stripes, count, r->in_order) : WEFT_OK;
 }
 
 weft_status weft_device_run_plan(weft_plan *plan, const weft_stripe *stripes, size_t count,
@@ -301,7 +335,7 @@ weft_status weft_device_run_plan(weft_plan *plan, const weft_stripe *stripes, si
       n = bundled(&r, stripes + i, count - i);
       status = n > 0 ? run_bundle(&r, stripes + i, n) : run_stripes(&r, stripes + i, count - i, &n);
     }
-    status = weft_call_end(ctx, &call, status);
+    status = end_call(&r, stripes, count, status);
   }
   weft_ctx_give(ctx, made);
   return status;
@@ -354,7 +388,8 @@ static weft_status compare(weft_code *code, const weft_stripe *stripe, weft_call
     shards[i] = i < k ? weft_stripe_shard(stripe, i) : memory + (i - k) * place;
   const weft_stripe made = {.shards = shards, .bytes = stripe->bytes, .mem = WEFT_MEM_DEVICE};
   WEFT_TRY(weft_device_run_resident(r, &made));
-  WEFT_TRY(clear(call, (uint8_t *)flags, code->m * sizeof *flags));
+  static const uint32_t none[WEFT_MAX_SHARDS];
+  WEFT_TRY(weft_call_upload(call, flags, none, WEFT_MEM_HOST, code->m * sizeof *flags));
   for (size_t i = 0; i < code->m; i++)
     WEFT_TRY(weft_device_compare(&call->exec, shards[k + i], weft_stripe_shard(stripe, k + i),
                                  bytes, flags + i));

@@ -5,9 +5,9 @@
 
 #include "lib/storage/code.h"
 
-// Runs a plan for stripes in any memory. DEVICE stripes only enqueue. Others travel through device
-// memory in pieces, on several streams; if the device fails them, or they are small, the host row
-// computes them.
+// Runs a plan for stripes in any memory. DEVICE stripes, and PINNED ones with a queue, only
+// enqueue. What is in host memory travels through device memory in pieces, on several streams; if
+// the device fails before the call returns, or they are small, the host row computes them.
 weft_status weft_device_run_plan(weft_plan *plan, const weft_stripe *stripes, size_t count,
                                  bool in_order, weft_queue *queue);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that are compiled at run time are kept, and make room for others, but not before they are
-// given back.
+// given back; those that cannot be had leave the work to others at once.
 #include "tests/cuda/check.h"
 
 #include <stdio.h>
@@ -110,6 +110,72 @@ static void check_all_held(check_device *device) {
     weft_device_kernel_done(device->device, held[i]);
 }
 
+// A kernel that cannot be had, or not yet: `passes` answers `answer` the first time.
+typedef struct trouble {
+  const char *source;
+  weft_status answer;
+  bool passes;
+  size_t written, tried;
+} trouble;
+
+static weft_status write_trouble(void *user, const weft_allocator *allocator, char **out) {
+  trouble *t = user;
+  const size_t bytes = strlen(t->source) + 1;
+  t->written++;
+  *out = allocator->alloc(allocator->user, bytes, 16);
+  if (!*out)
+    return WEFT_E_NOMEM;
+  memcpy(*out, t->source, bytes);
+  return WEFT_OK;
+}
+
+static weft_status try_trouble(void *user, void *kernel, bool *passes) {
+  trouble *t = user;
+  (void)kernel;
+  *passes = t->passes;
+  return t->tried++ ? WEFT_OK : t->answer;
+}
+
+// Asks for it twice: a general kernel is to work the first time, and the second time too unless
+// `later`. The source is written, and compiled, once.
+static void check_trouble(check_device *device, const char *what, trouble t, bool later) {
+  const weft_kernel_want want = {.key = what,
+                                 .key_bytes = strlen(what),
+                                 .source = write_trouble,
+                                 .passes = try_trouble,
+                                 .user = &t,
+                                 .now = true};
+  for (unsigned i = 0; i < 2; i++) {
+    void *kernel;
+    const weft_status status = weft_device_kernel(device->device, &want, &kernel);
+    const bool had = later && i == 1;
+    if (status != (had ? WEFT_OK : WEFT_E_UNSUPPORTED) || (kernel != NULL) != had)
+      check_fail("%s, call %u: status %d and %s kernel", what, i, (int)status, kernel ? "a" : "no");
+    weft_device_kernel_done(device->device, kernel);
+  }
+  if (t.written != 1)
+    check_fail("%s: compiled %zu times", what, t.written);
+}
+
+static void check_troubles(check_device *device) {
+  static const char good[] = "extern \"C\" __global__ void weft_kernel(unsigned *to) { *to = 2; }";
+  static const char other[] = "extern \"C\" __global__ void another(unsigned *to) { *to = 3; }";
+  const size_t failed = weft_device_kernels_failed(device->device);
+  check_trouble(device, "does not compile", (trouble){.source = "no CUDA"}, false);
+  check_trouble(device, "does not load", (trouble){.source = other}, false);
+  check_trouble(device, "does not pass", (trouble){.source = good}, false);
+  check_trouble(device, "cannot be tried",
+                (trouble){.source = good, .answer = WEFT_E_DEVICE, .passes = true}, false);
+  check_trouble(device, "no room on the device to try it",
+                (trouble){.source = good, .answer = WEFT_E_DEVICE_NOMEM, .passes = true}, true);
+  check_trouble(device, "no room on the host to try it",
+                (trouble){.source = good, .answer = WEFT_E_NOMEM, .passes = true}, true);
+  if (weft_device_kernels_failed(device->device) != failed + 1)
+    check_fail("%zu kernels did not pass, not 1",
+               weft_device_kernels_failed(device->device) - failed);
+  printf("ok storage: made kernels that cannot be had leave the work to others\n");
+}
+
 void check_kernels(check_device *device) {
   store s = {0};
   weft_device_set_code_store(device->device,
@@ -121,4 +187,5 @@ void check_kernels(check_device *device) {
     check_fail("compiled %zu times what the store holds", s.saved);
   free(s.code);
   printf("ok storage: made kernels stay until they are given back\n");
+  check_troubles(device);
 }

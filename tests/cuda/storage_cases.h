@@ -7,7 +7,7 @@
 #include "tests/cuda/gpu.h"
 #include "weft/storage.h"
 
-// Each adds its one test.
+// Each adds its tests.
 void storage_add_many_stripes(TCase *cases); // storage_stripes.c
 void storage_add_groups(TCase *cases);
 void storage_add_calls_follow(TCase *cases); // storage_concurrent.c

@@ -77,26 +77,96 @@ START_TEST(zero_copy) {
 }
 END_TEST
 
-// Any call of the runtime fails: what lies in host memory is computed by the CPU.
+// Values of cudaError_t.
+enum { MEMORY_ALLOCATION = 2, LAUNCH_FAILURE = 719 };
+
+// Host memory in which a device is to work.
+typedef struct place {
+  weft_mem mem;
+  bool zero_copy;
+} place;
+
+static const place places[] = {
+    {WEFT_MEM_HOST, false}, {WEFT_MEM_PINNED, false}, {WEFT_MEM_PINNED, true}};
+enum { PLACES = sizeof places / sizeof *places };
+
+static void pair_in(const place *where, storage_pair *p, weft_ctx *scalar, weft_ctx *ctx) {
+  weft_code_options options = storage_shapes[0];
+  options.zero_copy = where->zero_copy;
+  storage_pair_new(p, scalar, ctx, &options, 200000, where->mem);
+  EXPECT_OK(weft_code_encode(p->code, &p->host, 1, NULL));
+}
+
+static void spoil_parity(const storage_pair *p) {
+  for (size_t i = 0; i < p->m; i++)
+    memset(p->shards[1][p->k + i], 0, p->whole);
+}
+
+// Each call of the runtime fails, alone or with all that follow: without a queue the CPU computes
+// what lies in host memory, also where the failure shows at the end alone.
 START_TEST(fails_over) {
   if (gpu_skip("fails_over"))
     return;
+  const int errors[] = {MEMORY_ALLOCATION, LAUNCH_FAILURE};
+  const int error = errors[_i % 2], lasting = _i / 2 % 2;
+  const size_t count = 1 + (size_t)_i / 4 % 2;
+  const place *const where = &places[_i / 8];
   weft_ctx *ctx = fixture_ctx("cuda", 2), *scalar = fixture_ctx("scalar", 1);
-  storage_pair p;
-  storage_pair_new(&p, scalar, ctx, &storage_shapes[0], 200000, WEFT_MEM_HOST);
-  EXPECT_OK(weft_code_encode(p.code, &p.host, 1, NULL));
-  for (size_t skip = 0; skip < 40; skip += 1 + fixture_below(3)) {
-    for (size_t i = 0; i < p.m; i++)
-      memset(p.shards[1][p.k + i], 0, p.whole);
-    weft_cuda_inject(skip, 2, 0);
-    const weft_status status = weft_code_encode(p.device_code, &p.stripe, 1, NULL);
+  storage_pair p, small; // the second is for the CPU anyway
+  pair_in(where, &p, scalar, ctx);
+  storage_pair_new(&small, scalar, ctx, &storage_shapes[0], 100, WEFT_MEM_HOST);
+  EXPECT_OK(weft_code_encode(small.code, &small.host, 1, NULL));
+  const weft_stripe both[] = {p.stripe, small.stripe};
+  for (unsigned i = 0; i < 2; i++) { // from the first on the context has streams to spare
     weft_cuda_inject(0, 0, 0);
-    // Where not even a stream could be had, the call says so.
-    EXPECT(status == WEFT_OK || status == WEFT_E_DEVICE_NOMEM);
-    if (status == WEFT_OK)
-      storage_pair_compare(&p, "after a fault");
+    EXPECT_OK(weft_code_encode(p.device_code, both, count, NULL));
   }
+  const size_t calls = weft_cuda_calls();
+  // The last call, which waits for all of it, is always among them.
+  for (size_t back = 1; back <= calls; back += storage_reduced() ? 1 + fixture_below(3) : 1) {
+    const size_t skip = calls - back;
+    spoil_parity(&p);
+    spoil_parity(&small);
+    weft_cuda_inject(skip, error, lasting);
+    const weft_status status = weft_code_encode(p.device_code, both, count, NULL);
+    weft_cuda_inject(0, 0, 0);
+    if (status != WEFT_OK)
+      ck_abort_msg("memory %d%s, %zu stripes, error %d %s after %zu calls: status %d",
+                   (int)where->mem, where->zero_copy ? " in place" : "", count, error,
+                   lasting ? "lasting" : "once", skip, (int)status);
+    storage_pair_compare(&p, "after a fault");
+    if (count > 1)
+      storage_pair_compare(&small, "beside it, after a fault");
+  }
+  storage_pair_free(&small);
   storage_pair_free(&p);
+  weft_ctx_free(scalar);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+// With a queue pinned memory is under way when the call returns: what goes wrong then shows when
+// the queue is waited for, and the next call is as good as any.
+START_TEST(fails_on_a_queue) {
+  if (gpu_skip("fails_on_a_queue"))
+    return;
+  weft_ctx *ctx = fixture_ctx("cuda", 2), *scalar = fixture_ctx("scalar", 1);
+  weft_queue *queue;
+  EXPECT_OK(weft_queue_new(ctx, &queue));
+  for (size_t i = 1; i < PLACES; i++) {
+    storage_pair p;
+    pair_in(&places[i], &p, scalar, ctx);
+    EXPECT_OK(weft_code_encode(p.device_code, &p.stripe, 1, queue));
+    weft_cuda_inject(0, LAUNCH_FAILURE, 0);
+    EXPECT_STATUS(weft_queue_wait(queue), WEFT_E_DEVICE_LOST);
+    weft_cuda_inject(0, 0, 0);
+    spoil_parity(&p);
+    EXPECT_OK(weft_code_encode(p.device_code, &p.stripe, 1, queue));
+    EXPECT_OK(weft_queue_wait(queue));
+    storage_pair_compare(&p, "after a fault that a queue told of");
+    storage_pair_free(&p);
+  }
+  weft_queue_free(queue);
   weft_ctx_free(scalar);
   weft_ctx_free(ctx);
 }
@@ -106,4 +176,7 @@ void storage_add_inverse(TCase *cases) { tcase_add_test(cases, inverse_by_choice
 
 void storage_add_zero_copy(TCase *cases) { tcase_add_test(cases, zero_copy); }
 
-void storage_add_fails_over(TCase *cases) { tcase_add_test(cases, fails_over); }
+void storage_add_fails_over(TCase *cases) {
+  tcase_add_loop_test(cases, fails_over, 0, 8 * PLACES);
+  tcase_add_test(cases, fails_on_a_queue);
+}

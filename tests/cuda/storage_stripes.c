@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many stripes in a call, on one device and on several (storage_cases.h).
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/cuda/runtime.h"
+#include "lib/ctx.h"
 #include "tests/cuda/storage_cases.h"
 
 // Small stripes side by side in device memory, many in a call: with shards of a stride they go to
@@ -59,6 +62,40 @@ START_TEST(many_stripes) {
   weft_code_free(expected);
   weft_code_free(code);
   weft_ctx_free(scalar);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+// A stripe that ends within its first group: the padding of long groups takes no more calls of the
+// runtime than that of short ones.
+START_TEST(few_calls_for_a_tail) {
+  if (gpu_skip("few_calls_for_a_tail"))
+    return;
+  enum { BYTES = 1001, MOST = 80 };
+  weft_ctx *ctx = fixture_ctx("cuda", 1), *fast = fixture_ctx(NULL, 1);
+  const weft_code_options options = {
+      .name = "cauchy_good", .k = 12, .m = 2, .w = 8, .packet_bytes = 64 << 10};
+  storage_pair p;
+  storage_pair_new(&p, fast, ctx, &options, BYTES, WEFT_MEM_DEVICE);
+  size_t wrong;
+  const char *const what[] = {"encode", "verify", "delta"};
+  for (size_t i = 0; i < 3; i++) {
+    weft_cuda_inject(0, 0, 0); // counts anew
+    if (i == 0)
+      EXPECT_OK(weft_code_encode(p.device_code, &p.stripe, 1, NULL));
+    if (i == 1)
+      EXPECT_OK(weft_code_verify(p.device_code, &p.stripe, NULL, &wrong, NULL));
+    if (i == 2)
+      EXPECT_OK(weft_code_add_delta(p.device_code, 3, p.shards[1][4], &p.stripe, NULL));
+    if (weft_cuda_calls() > MOST)
+      ck_abort_msg("%s: %zu calls of the runtime for a tail", what[i], weft_cuda_calls());
+  }
+  EXPECT(wrong == 0);
+  EXPECT_OK(weft_code_encode(p.code, &p.host, 1, NULL));
+  EXPECT_OK(weft_code_add_delta(p.code, 3, p.shards[0][4], &p.host, NULL));
+  storage_pair_compare(&p, "a tail");
+  storage_pair_free(&p);
+  weft_ctx_free(fast);
   weft_ctx_free(ctx);
 }
 END_TEST
@@ -135,6 +172,80 @@ START_TEST(groups) {
 }
 END_TEST
 
-void storage_add_many_stripes(TCase *cases) { tcase_add_test(cases, many_stripes); }
+// Windows of long shards: the first and last columns, and those where 2^30 and 2^31 are passed.
+enum { LONG_K = 2, LONG_M = 1, LONG_SHARDS = LONG_K + LONG_M, WINDOWS = 4, WINDOW = 4096 };
+static const size_t long_bytes = ((size_t)2 << 30) + 3 * WINDOW + 5;
+static const size_t windows[WINDOWS] = {0, ((size_t)1 << 30) - WINDOW / 2,
+                                        ((size_t)2 << 30) - WINDOW / 2,
+                                        ((size_t)2 << 30) + 2 * WINDOW + 5};
+
+// All windows of all shards to the device, or back.
+static void copy_windows(weft_ctx *ctx, const weft_stripe *stripe, uint8_t *host, bool back) {
+  void *stream;
+  EXPECT_OK(weft_device_stream_new(ctx->device, &stream));
+  for (size_t i = 0; i < LONG_SHARDS; i++)
+    for (size_t w = 0; w < WINDOWS; w++) {
+      uint8_t *const here = host + (i * WINDOWS + w) * WINDOW, *const there = stripe->base +
+                                                                              i * stripe->stride +
+                                                                              windows[w];
+      EXPECT_OK(back ? weft_device_copy(ctx->device, here, WEFT_MEM_HOST, there, WEFT_MEM_DEVICE,
+                                        WINDOW, stream)
+                     : weft_device_copy(ctx->device, there, WEFT_MEM_DEVICE, here, WEFT_MEM_HOST,
+                                        WINDOW, stream));
+    }
+  EXPECT_OK(weft_device_stream_wait(ctx->device, stream));
+  weft_device_stream_free(ctx->device, stream);
+}
+
+// Shards longer than one product takes, at addresses that suit no kernel of its own.
+START_TEST(long_shards) {
+  if (storage_reduced() || gpu_skip("long_shards"))
+    return;
+  weft_ctx *ctx = fixture_ctx(_i ? gpu_slowest_row() : "cuda", 1), *host_ctx = fixture_ctx(NULL, 1);
+  const weft_code_options options = {.name = "cauchy", .k = LONG_K, .m = LONG_M};
+  weft_code *code, *expected;
+  EXPECT_OK(weft_code_new(ctx, &options, &code));
+  EXPECT_OK(weft_code_new(host_ctx, &options, &expected));
+  void *memory = NULL;
+  const weft_status status =
+      weft_alloc(ctx, WEFT_MEM_DEVICE, LONG_SHARDS * (long_bytes + 1), &memory);
+  if (status == WEFT_E_DEVICE_NOMEM)
+    printf("SKIPPED long_shards: it needs %zu bytes on the GPU\n", LONG_SHARDS * (long_bytes + 1));
+  else
+    EXPECT_OK(status);
+  if (memory) {
+    enum { ALL = LONG_SHARDS * WINDOWS * WINDOW };
+    uint8_t *const expect = fixture_malloc(ALL), *const got = fixture_malloc(ALL);
+    fixture_fill(expect, ALL);
+    const weft_stripe there = {.base = (uint8_t *)memory + 1,
+                               .stride = long_bytes,
+                               .bytes = long_bytes,
+                               .mem = WEFT_MEM_DEVICE};
+    const weft_stripe here = {
+        .base = expect, .stride = WINDOWS * WINDOW, .bytes = WINDOWS * WINDOW};
+    copy_windows(ctx, &there, expect, false);
+    EXPECT_OK(weft_code_encode(code, &there, 1, NULL));
+    EXPECT_OK(weft_code_encode(expected, &here, 1, NULL));
+    copy_windows(ctx, &there, got, true);
+    storage_same_bytes(got, expect, ALL);
+    size_t wrong = 99;
+    EXPECT_OK(weft_code_verify(code, &there, NULL, &wrong, NULL));
+    EXPECT(wrong == 0);
+    free(got);
+    free(expect);
+  }
+  weft_free(ctx, WEFT_MEM_DEVICE, memory);
+  weft_code_free(expected);
+  weft_code_free(code);
+  weft_ctx_free(host_ctx);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+void storage_add_many_stripes(TCase *cases) {
+  tcase_add_test(cases, many_stripes);
+  tcase_add_test(cases, few_calls_for_a_tail);
+  tcase_add_loop_test(cases, long_shards, 0, 2);
+}
 
 void storage_add_groups(TCase *cases) { tcase_add_test(cases, groups); }

@@ -47,7 +47,8 @@ typedef struct weft_ctx_options {
   // Storage codes on a GPU can have a kernel compiled for one matrix (with NVRTC, where it is
   // installed), which is then the quickest. Where such kernels are kept between runs: a store, or a
   // folder that exists; NULL: the environment's WEFT_CODE_FOLDER, else nowhere. The store is
-  // copied.
+  // copied. What is kept is found again with the same model of GPU, driver and NVRTC, which must
+  // be installed for that even where nothing is compiled.
   const weft_code_store *code_store;
   const char *code_folder;
   // Compiles once products with a matrix have read this many bytes; 0: when that repays a second of

@@ -35,10 +35,11 @@
 // Errors of every call with stripes, beside those named there: WEFT_E_ARGUMENT (a shard that is
 // needed is NULL, a stride with which shards overlap, an id out of range or named twice, a stripe's
 // memory of no known kind), WEFT_E_NOMEM, WEFT_E_UNSUPPORTED (DEVICE memory without storage
-// kernels) and, for DEVICE memory, WEFT_E_DEVICE, _DEVICE_NOMEM and _DEVICE_LOST. HOST and PINNED
-// stripes are done on the CPU when a device fails, unless the device has no stream for a call
-// without a queue that encodes, recovers or runs a plan: then its error is the call's. After an
-// error the shards to be written hold undefined bytes, unless said otherwise.
+// kernels) and, where a stripe lies in DEVICE memory, WEFT_E_DEVICE, _DEVICE_NOMEM and
+// _DEVICE_LOST. Stripes that all lie in HOST or PINNED memory are done on the CPU when a device
+// fails before the call returns, with an exception: where the device has no stream for a call
+// without a queue that encodes, recovers or runs a plan, its error is the call's. After an error
+// the shards to be written hold undefined bytes, unless said otherwise.
 #ifndef WEFT_STORAGE_H
 #define WEFT_STORAGE_H
 
@@ -132,9 +133,14 @@ typedef struct weft_stripe {
 } weft_stripe;
 
 // Every call below takes `count` stripes where it says so, which are worked on together: small
-// stripes are best handed over many at a time. With a queue, the call first waits for what the
-// queue holds; host memory is done with when it returns. queue may be NULL: DEVICE memory is done
-// with on return, too.
+// stripes are best handed over many at a time.
+//
+// With a queue, the work comes after what the queue holds. HOST memory is done with when the call
+// returns. DEVICE memory is not, nor is PINNED memory of calls that encode, recover or run a plan:
+// it must stay, and what is read unchanged, until weft_queue_wait or weft_queue_poll has found the
+// queue idle. What a device fails at meanwhile is the error of these two, or of a later call that
+// has to wait for the queue, and nothing is done on the CPU then. With queue NULL all memory is
+// done with on return.
 
 // Makes all parity shards.
 weft_status weft_code_encode(weft_code *code, const weft_stripe *stripes, size_t count,
@@ -228,8 +234,8 @@ typedef enum weft_code_split {
 
 // As weft_code_encode and weft_code_recover, in HOST or PINNED memory (DEVICE memory is one
 // context's: WEFT_E_UNSUPPORTED). They return when all members are done. A member whose device
-// fails computes its part on the CPU, with the exception above. WEFT_E_ARGUMENT also for a split
-// that there is not.
+// fails computes its part on the CPU, with the exception at the top. WEFT_E_ARGUMENT also for a
+// split that there is not.
 weft_status weft_code_group_encode(weft_code_group *group, weft_code_split split,
                                    const weft_stripe *stripes, size_t count);
 weft_status weft_code_group_recover(weft_code_group *group, weft_code_split split,

@@ -5,6 +5,7 @@
 #include "tests/lib/device_double/device_double.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of all below
 static block *blocks;
 static double_stream *streams;
 static uint64_t next_id = 1, dice = 0x9E3779B97F4A7C15u;
+static bool broken; // what is copied now comes out wrong
 static struct {
   size_t calls, at;
   int error, lasting;
@@ -278,13 +280,15 @@ weft_status weft_device_stream_poll(weft_device *device, void *handle) {
 }
 
 // What a real stream does not have when it broke, this one has: work that is waited for in vain
-// must not be done later, in memory that the caller was told is free.
+// must not be done later, in memory that the caller was told is free. Nobody may rely on its bytes.
 weft_status weft_device_stream_wait(weft_device *device, void *handle) {
   (void)device;
   double_stream *stream = handle;
   pthread_mutex_lock(&lock);
   const weft_status status = fails();
+  broken = status == WEFT_E_DEVICE_LOST;
   run_until(stream, stream->queued);
+  broken = false;
   pthread_mutex_unlock(&lock);
   return status;
 }
@@ -329,6 +333,8 @@ static void run_copy(double_op *op) {
     double_open(c->to_mem, to, c->bytes);
     double_open(c->from_mem, from, c->bytes);
     memcpy(to, from, c->bytes);
+    if (broken)
+      memset(to, 0x77, c->bytes);
     double_close(c->to_mem, to, c->bytes);
     double_close(c->from_mem, from, c->bytes);
   }

@@ -129,6 +129,8 @@ static weft_status gemm(const weft_backend *row, const weft_exec *exec, const we
     const weft_gemm *g = &gemms[i];
     if (g->m == 0 || g->len == 0)
       continue;
+    if (g->k > 0 && g->len > WEFT_RANGE_BYTES) // without terms it is the padding of a segment
+      return WEFT_E_ARGUMENT;
     if (g->y.mem == WEFT_MEM_HOST || (g->k > 0 && !g->x_prepared && g->x.mem == WEFT_MEM_HOST))
       return WEFT_E_UNSUPPORTED;
     product p = {.op = {.run = run_product}, .gemm = *g};

@@ -32,6 +32,9 @@
 #define weft_cuda_inject weft_double_inject
 #define weft_cuda_calls weft_double_calls
 
+// Columns that the double's row takes at most, and lib/storage gives it: for real ones 2^30.
+#define WEFT_RANGE_BYTES ((size_t)64 << 10)
+
 #include "kernels/cuda/runtime.h"
 #include "kernels/device.h"
 

@@ -44,10 +44,11 @@ weft_status ask(Call call) {
   return WEFT_CUDA(static_cast<cudaError_t>(call()));
 }
 
-// Whether the runtime would take the context for this thread, which has none, by itself.
+// Whether the runtime would take the context for this thread, which has none, by itself. Where it
+// does not say, the call at hand is no worse for it.
 bool is_default(const weft_cuda_context *context) {
   int index = -1;
-  return context->primary && WEFT_CUDA(cudaGetDevice(&index)) == WEFT_OK && index == context->index;
+  return context->primary && cudaGetDevice(&index) == cudaSuccess && index == context->index;
 }
 
 } // namespace

@@ -100,13 +100,14 @@ static weft_status everything(weft_ctx *ctx, const code_case *c, stripe *s, test
   return status;
 }
 
+static const code_case cases[] = {{"vandermonde", 10, 4, 0, 0},   {"isal_rs", 10, 4, 0, 0},
+                                  {"cauchy_good", 6, 3, 4, 40},   {"cauchy_good", 6, 3, 4, 64},
+                                  {"cauchy_orig", 5, 3, 3, 1000}, {"cauchy_orig", 4, 4, 3, 4000}};
+enum { CASES = sizeof cases / sizeof cases[0] };
+
+// By one thread, and by two.
 START_TEST(any_allocation_may_fail) {
-  static const code_case cases[] = {{"vandermonde", 10, 4, 0, 0},
-                                    {"isal_rs", 10, 4, 0, 0},
-                                    {"cauchy_good", 6, 3, 4, 40},
-                                    {"cauchy_good", 6, 3, 4, 64},
-                                    {"cauchy_orig", 5, 3, 3, 1000}};
-  const code_case *c = &cases[_i];
+  const code_case *c = &cases[_i % CASES];
   test_rng rng = test_rng_new(test_seed(), 3);
   weft_ctx *plain = context_on(NULL, 1);
   weft_code *code = code_on(plain, c);
@@ -117,7 +118,8 @@ START_TEST(any_allocation_may_fail) {
     test_allocator memory;
     weft_ctx *ctx = NULL;
     test_allocator_init(&memory, 0);
-    EXPECT_OK(weft_ctx_new(&ctx, &(weft_ctx_options){.allocator = &memory.allocator}));
+    EXPECT_OK(weft_ctx_new(
+        &ctx, &(weft_ctx_options){.threads = _i < CASES ? 1 : 2, .allocator = &memory.allocator}));
     const long calls = memory.calls;
     memory.fail_at = calls + n;
     bool failed = false;
@@ -140,7 +142,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("storage memory");
   TCase *tcase = tcase_create("allocation");
-  tcase_add_loop_test(tcase, any_allocation_may_fail, 0, 4);
+  tcase_add_loop_test(tcase, any_allocation_may_fail, 0, 2 * CASES);
   suite_add_tcase(suite, tcase);
   return test_main(suite);
 }

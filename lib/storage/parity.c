@@ -7,6 +7,7 @@
 #include "kernels/pool.h"
 #include "lib/storage/code.h"
 #include "lib/storage/device_run.h"
+#include "lib/storage/packet_run.h"
 
 // Bytes of a shard that are worked on at a time where scratch is needed. VERIFY: what a
 // second-level cache holds beside the parity it meets. UPDATE: what the first-level cache holds
@@ -19,6 +20,7 @@
 #define SHARED_MACS ((size_t)1024 * 1024)
 
 enum {
+  LINE = 64,
   RANGES_PER_THREAD = 4,  // so that a thread that starts late finds work left to share
   RANGE_CHUNK = 64 * 1024 // longer chunks are work enough to be shared one by one
 };
@@ -301,21 +303,47 @@ weft_status weft_progress_finish(weft_progress *progress) {
 
 // ---------------------------------------------------------------------------------------------
 
-// Encodes bytes [at, at + n) of the stripe into scratch and compares.
-static weft_status verify_chunk(weft_code *code, const weft_stripe *stripe, size_t at, size_t n,
-                                uint8_t *scratch, bool *differs) {
-  uint8_t *shards[WEFT_MAX_SHARDS];
+// Parity made anew and compared, chunk by chunk. Each worker takes the next one.
+typedef struct comparison {
+  weft_code *code;
+  const weft_stripe *stripe;
+  size_t chunk;        // bytes, whole units
+  bool far;            // packets of the whole stripe, which a chunk does not show
+  uint8_t *scratch;    // m chunks for each worker
+  weft_pool *pool;     // for the products of each chunk
+  atomic_size_t taken; // bytes
+  atomic_bool differs[WEFT_MAX_SHARDS];
+  atomic_int status; // of a chunk that failed, or WEFT_OK
+} comparison;
+
+static weft_status verify_chunk(comparison *c, size_t at, uint8_t *scratch) {
+  weft_code *const code = c->code;
+  const size_t left = c->stripe->bytes - at, n = left < c->chunk ? left : c->chunk;
   const size_t padded = weft_code_parity_bytes(code, n);
+  uint8_t *shards[WEFT_MAX_SHARDS];
   for (size_t i = 0; i < code->k; i++)
-    shards[i] = weft_stripe_shard(stripe, i) + at;
+    shards[i] = weft_stripe_shard(c->stripe, i) + at;
   for (size_t i = 0; i < code->m; i++)
     shards[code->k + i] = scratch + i * padded;
-  const weft_stripe part = {.shards = shards, .bytes = n, .mem = stripe->mem};
-  WEFT_TRY(weft_plan_execute(code->encode, &part, 1, false));
+  const weft_stripe part = {.shards = shards, .bytes = n, .mem = c->stripe->mem};
+  WEFT_TRY(weft_plan_execute_part(code->encode, &part, c->far, c->pool));
   for (size_t i = 0; i < code->m; i++)
-    differs[i] = differs[i] || memcmp(weft_stripe_shard(stripe, code->k + i) + at,
-                                      shards[code->k + i], padded) != 0;
+    if (!atomic_load_explicit(&c->differs[i], memory_order_relaxed) &&
+        memcmp(weft_stripe_shard(c->stripe, code->k + i) + at, shards[code->k + i], padded) != 0)
+      atomic_store_explicit(&c->differs[i], true, memory_order_relaxed);
   return WEFT_OK;
+}
+
+static void verify_chunks(void *user, size_t worker) {
+  comparison *const c = user;
+  uint8_t *const scratch = c->scratch + worker * c->code->m * c->chunk;
+  size_t at;
+  weft_status status = WEFT_OK;
+  while (status == WEFT_OK && (at = atomic_fetch_add_explicit(
+                                   &c->taken, c->chunk, memory_order_relaxed)) < c->stripe->bytes)
+    status = verify_chunk(c, at, scratch);
+  if (status != WEFT_OK)
+    atomic_store_explicit(&c->status, status, memory_order_relaxed);
 }
 
 static weft_status verify_on_host(weft_code *code, const weft_stripe *stripe, bool *differs,
@@ -324,21 +352,34 @@ static weft_status verify_on_host(weft_code *code, const weft_stripe *stripe, bo
     WEFT_TRY(weft_queue_wait(queue));
   if (!code->m) // data that is compared with nothing may be NULL
     return WEFT_OK;
-  const size_t each = chunk_bytes(code, VERIFY_BYTES), threads = weft_ctx_threads(code->ctx);
+  const size_t each = chunk_bytes(code, VERIFY_BYTES), all = weft_ctx_threads(code->ctx);
   const size_t there = weft_code_parity_bytes(code, stripe->bytes);
-  const size_t chunk = threads <= there / each ? threads * each : there;
-  if (chunk > SIZE_MAX / code->m)
+  // Where there are fewer chunks than threads, those share the products.
+  const bool few = there / each < all;
+  const size_t workers = few ? 1 : threads_for(code, code->k, stripe->bytes);
+  comparison c; // member by member: clearing all of it would take longer than a small stripe
+  c.code = code;
+  c.stripe = stripe;
+  c.chunk = few ? there : each;
+  c.far = weft_code_is_crs(code) && weft_packets_are_far(code->k * stripe->bytes);
+  c.pool = few ? code->ctx->pool : NULL;
+  atomic_init(&c.taken, 0);
+  atomic_init(&c.status, WEFT_OK);
+  for (size_t i = 0; i < code->m; i++)
+    atomic_init(&c.differs[i], false);
+  // Far outputs that begin with a line may be stored past the caches, where these are wanted next.
+  const size_t off_line = c.far ? LINE / 2 : 0;
+  if (c.chunk > (SIZE_MAX - off_line) / code->m / workers)
     return WEFT_E_NOMEM;
-  uint8_t *scratch = weft_ctx_take(code->ctx, code->m * chunk, 64);
+  uint8_t *scratch = weft_ctx_take(code->ctx, off_line + workers * code->m * c.chunk, LINE);
   if (!scratch)
     return WEFT_E_NOMEM;
-  weft_status status = WEFT_OK;
-  for (size_t at = 0; at < stripe->bytes && status == WEFT_OK; at += chunk) {
-    const size_t left = stripe->bytes - at;
-    status = verify_chunk(code, stripe, at, left < chunk ? left : chunk, scratch, differs);
-  }
+  c.scratch = scratch + off_line;
+  weft_pool_run(code->ctx->pool, workers, verify_chunks, &c);
   weft_ctx_give(code->ctx, scratch);
-  return status;
+  for (size_t i = 0; i < code->m; i++)
+    differs[i] = atomic_load(&c.differs[i]);
+  return (weft_status)atomic_load(&c.status);
 }
 
 weft_status weft_code_verify(weft_code *code, const weft_stripe *stripe, uint8_t *wrong,

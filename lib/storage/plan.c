@@ -241,6 +241,8 @@ typedef struct batch {
   uint8_t *pointer[POINTERS];
   const weft_stripe *stripes;
   size_t count;
+  bool far; // packets are in no near cache, however few these are
+  weft_pool *pool;
 } batch;
 
 static void collect(const weft_plan *plan, batch *b, bool in_order) {
@@ -272,7 +274,7 @@ static weft_status multiply(weft_plan *plan, const batch *b) {
     gemms[s].factors = factors;
   }
   const weft_backend *row = code->ctx->host;
-  const weft_exec exec = weft_ctx_host_exec(code->ctx, code->ctx->pool);
+  const weft_exec exec = weft_ctx_host_exec(code->ctx, b->pool);
   return row->gemm(row, &exec, gemms, b->count);
 }
 
@@ -312,14 +314,15 @@ static weft_status run_tail(const weft_plan *plan, const weft_packet_product *pr
 static weft_status add_up(weft_plan *plan, const batch *b) {
   const weft_code *code = plan->code;
   const size_t unit = weft_code_unit_bytes(code);
-  const weft_exec exec = weft_ctx_host_exec(code->ctx, code->ctx->pool);
+  const weft_exec exec = weft_ctx_host_exec(code->ctx, b->pool);
   const weft_packet_product product = product_for(plan, b);
   weft_packet_job jobs[BATCH];
   bool tails = false;
   for (size_t s = 0; s < b->count; s++) {
     jobs[s] = (weft_packet_job){.in = inputs_of(plan, b, s),
                                 .out = outputs_of(plan, b, s),
-                                .groups = b->stripes[s].bytes / unit};
+                                .groups = b->stripes[s].bytes / unit,
+                                .far = b->far};
     tails = tails || b->stripes[s].bytes % unit;
   }
   WEFT_TRY(weft_packet_run(&exec, code->ctx->host->host, &product, code->w, code->packet_bytes,
@@ -337,6 +340,10 @@ static weft_status add_up(weft_plan *plan, const batch *b) {
   return status;
 }
 
+static weft_status run_batch(weft_plan *plan, const batch *b) {
+  return weft_code_is_crs(plan->code) ? add_up(plan, b) : multiply(plan, b);
+}
+
 weft_status weft_plan_execute(weft_plan *plan, const weft_stripe *stripes, size_t count,
                               bool in_order) {
   if (!plan->outputs)
@@ -345,13 +352,28 @@ weft_status weft_plan_execute(weft_plan *plan, const weft_stripe *stripes, size_
   if (most > BATCH)
     most = BATCH;
   batch b;
+  b.far = false;
+  b.pool = plan->code->ctx->pool;
   for (size_t done = 0; done < count; done += b.count) {
     b.stripes = stripes + done;
     b.count = count - done < most ? count - done : most;
     collect(plan, &b, in_order);
-    WEFT_TRY(weft_code_is_crs(plan->code) ? add_up(plan, &b) : multiply(plan, &b));
+    WEFT_TRY(run_batch(plan, &b));
   }
   return WEFT_OK;
+}
+
+weft_status weft_plan_execute_part(weft_plan *plan, const weft_stripe *part, bool far,
+                                   weft_pool *pool) {
+  batch b;
+  if (!plan->outputs)
+    return WEFT_OK;
+  b.stripes = part;
+  b.count = 1;
+  b.far = far;
+  b.pool = pool;
+  collect(plan, &b, false);
+  return run_batch(plan, &b);
 }
 
 bool weft_plan_has_shards(const weft_plan *plan, const weft_stripe *stripe, bool in_order) {

@@ -45,6 +45,18 @@ static weft_status plans_and_groups(weft_code *code, const code_case *c, stripe 
   return status;
 }
 
+// Two stripes that are not whole groups of a CRS code, of which each thread may take one.
+static weft_status encode_pair(weft_code *code, stripe *s) {
+  weft_stripe pair[2] = {s->view, s->view};
+  uint8_t *shards[WEFT_MAX_SHARDS];
+  const size_t half = weft_code_parity_bytes(code, s->view.bytes / 2);
+  for (size_t i = 0; i < s->shards; i++)
+    shards[i] = s->shard[i] + half;
+  pair[0].bytes = half - 1;
+  pair[1] = (weft_stripe){.shards = shards, .bytes = s->view.bytes - half};
+  return weft_code_encode(code, pair, 2, NULL);
+}
+
 // After a call that failed, whatever it was, the code does all it did before.
 static void check_whole(weft_code *code, const code_case *c, stripe *s) {
   const uint8_t lost[] = {1, (uint8_t)c->k};
@@ -71,6 +83,10 @@ static weft_status everything(weft_ctx *ctx, const code_case *c, stripe *s, test
   weft_progress *progress = NULL;
   size_t wrong = 0;
   weft_status status = weft_code_new(ctx, &options, &code);
+  if (status == WEFT_OK)
+    status = weft_code_encode(code, &s->view, 1, NULL);
+  if (status == WEFT_OK)
+    status = encode_pair(code, s);
   if (status == WEFT_OK)
     status = weft_code_encode(code, &s->view, 1, NULL);
   if (status == WEFT_OK)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parity in parts (updates, deltas, shards that arrive one by one) and verification: the parity
-// must be that of encoding everything at once, whoever shares the work.
+// Parity in parts (updates, deltas, shards that arrive one by one, groups that are not whole) and
+// verification: the parity must be that of encoding everything at once, whoever shares the work.
 #include <stdlib.h>
 #include <string.h>
 
@@ -228,6 +228,48 @@ START_TEST(any_number_of_threads_makes_the_same_bytes) {
 }
 END_TEST
 
+// Stripes of all lengths up to some groups, those of which a batch has tails of its own.
+START_TEST(tails_are_shared) {
+  enum { STRIPES = 45 };
+  const code_case *c = &shared_cases[_i / SHARED_THREADS];
+  weft_ctx *one = context_on(NULL, 1);
+  weft_ctx *several = context_on(NULL, shared_threads[_i % SHARED_THREADS]);
+  weft_code *alone = code_on(one, c), *code = code_on(several, c);
+  test_rng rng = test_rng_new(test_seed(), 900);
+  stripe *whole = calloc(STRIPES, sizeof *whole), *s = calloc(STRIPES, sizeof *s);
+  weft_stripe views[STRIPES];
+  ck_assert(whole && s);
+  const size_t unit = weft_code_unit_bytes(code), most = unit < 5000 ? 3 * unit + 40 : unit + 9;
+  for (size_t i = 0; i < STRIPES; i++) {
+    const size_t bytes = i % 9 == 4 ? unit : test_rng_below(&rng, most);
+    stripe_init(&whole[i], alone, bytes, &rng, 0);
+    EXPECT_OK(weft_code_encode(alone, &whole[i].view, 1, NULL));
+    stripe_init(&s[i], code, bytes, &rng, 0);
+    stripe_copy(&s[i], &whole[i], code);
+    for (size_t p = 0; p < c->m; p++)
+      stripe_spoil(&s[i], code, c->k + p);
+    views[i] = s[i].view;
+  }
+  for (size_t count = 1; count <= STRIPES; count += 11) {
+    EXPECT_OK(weft_code_encode(code, views, count, NULL));
+    for (size_t i = 0; i < count; i++) {
+      EXPECT(stripe_same(&whole[i], &s[i], code));
+      stripe_spoil(&s[i], code, c->k);
+    }
+  }
+  for (size_t i = 0; i < STRIPES; i++) {
+    stripe_clear(&whole[i]);
+    stripe_clear(&s[i]);
+  }
+  free(whole);
+  free(s);
+  weft_code_free(alone);
+  weft_code_free(code);
+  weft_ctx_free(one);
+  weft_ctx_free(several);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("parity in parts");
   TCase *parts = tcase_create("parts");
@@ -238,6 +280,7 @@ int main(void) {
   tcase_add_loop_test(parts, verify_names_what_is_wrong, 0, 2 * CASES);
   tcase_add_loop_test(parts, any_number_of_threads_makes_the_same_bytes, 0,
                       SHARED_CASES * SHARED_THREADS);
+  tcase_add_loop_test(parts, tails_are_shared, 0, SHARED_CASES * SHARED_THREADS);
   suite_add_tcase(suite, parts);
   return test_main(suite);
 }

@@ -158,7 +158,11 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("storage memory");
   TCase *tcase = tcase_create("allocation");
-  tcase_add_loop_test(tcase, any_allocation_may_fail, 0, 2 * CASES);
+  tcase_set_tags(tcase, "one-thread");
+  tcase_add_loop_test(tcase, any_allocation_may_fail, 0, CASES);
   suite_add_tcase(suite, tcase);
+  TCase *shared = tcase_create("allocation, two threads");
+  tcase_add_loop_test(shared, any_allocation_may_fail, CASES, 2 * CASES);
+  suite_add_tcase(suite, shared);
   return test_main(suite);
 }

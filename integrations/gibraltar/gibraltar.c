@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "weft/weft.h"
 
@@ -13,6 +14,11 @@ enum { LINE = 64, PAGE = 4096 };
 typedef struct coder {
   weft_ctx *ctx;
   weft_code *code;
+  // Of the last recovery, or NULL: who rebuilds makes good the same loss stripe after stripe, and a
+  // plan takes longer to make than short buffers to recover.
+  weft_plan *plan;
+  uint8_t ids[WEFT_MAX_SHARDS]; // that it was made for: intact, then to be made
+  size_t made;
 } coder;
 
 static int code_of(weft_status status) {
@@ -57,6 +63,7 @@ int gib_destroy(gib_context c) {
     return GIB_SUC;
   coder *own = c->acc_context;
   if (own) {
+    weft_plan_free(own->plan);
     weft_code_free(own->code);
     weft_ctx_free(own->ctx);
   }
@@ -101,6 +108,17 @@ int gib_generate(void *buffers, int buf_size, gib_context c) {
   return gib_generate_nc(buffers, buf_size, buf_size, c);
 }
 
+// Leaves the plan of these ids with the coder.
+static weft_status plan_for(coder *own, const uint8_t *ids, size_t intact, size_t made) {
+  if (own->plan && own->made == made && memcmp(own->ids, ids, intact + made) == 0)
+    return WEFT_OK;
+  weft_plan_free(own->plan);
+  WEFT_TRY(weft_plan_new(own->code, ids, ids + intact, made, &own->plan)); // NULL after an error
+  memcpy(own->ids, ids, intact + made);
+  own->made = made;
+  return WEFT_OK;
+}
+
 int gib_recover_nc(void *buffers, int buf_size, int work_size, int *buf_ids, int recover_last,
                    gib_context c) {
   if (!check_sizes(buffers, buf_size, work_size) || !buf_ids || recover_last < 0 ||
@@ -114,12 +132,10 @@ int gib_recover_nc(void *buffers, int buf_size, int work_size, int *buf_ids, int
   }
   const weft_stripe stripe = {
       .base = buffers, .stride = (size_t)buf_size, .bytes = (size_t)work_size};
-  weft_plan *plan = NULL;
-  weft_status status =
-      weft_plan_new(((coder *)c->acc_context)->code, ids, ids + c->k, (size_t)recover_last, &plan);
+  coder *own = c->acc_context;
+  weft_status status = plan_for(own, ids, (size_t)c->k, (size_t)recover_last);
   if (status == WEFT_OK)
-    status = weft_plan_run_in_order(plan, &stripe, 1, NULL);
-  weft_plan_free(plan);
+    status = weft_plan_run_in_order(own->plan, &stripe, 1, NULL);
   return code_of(status);
 }
 

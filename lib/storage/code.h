@@ -122,5 +122,9 @@ bool weft_plan_has_shards(const weft_plan *plan, const weft_stripe *stripe, bool
 // The same as weft_plan_dispatch on the host row; what the stripes hold is there already.
 weft_status weft_plan_execute(weft_plan *plan, const weft_stripe *stripes, size_t count,
                               bool in_order);
+// Likewise part of a stripe, by the threads of `pool` (NULL: the caller's alone). far: CRS packets
+// are in no near cache, which the part's own size does not tell.
+weft_status weft_plan_execute_part(weft_plan *plan, const weft_stripe *part, bool far,
+                                   weft_pool *pool);
 
 #endif

@@ -77,11 +77,13 @@ static void set_cauchy_good_pair(weft_generator *g) {
   set_p_q(g, best);
 }
 
-static unsigned row_ones(const weft_generator *g, const uint8_t *row, uint8_t divisor) {
-  unsigned ones = 0;
+// ones[e]: of the bit matrix of element e.
+static unsigned row_ones(const weft_generator *g, const uint8_t *ones, const uint8_t *row,
+                         uint8_t divisor) {
+  unsigned sum = 0;
   for (size_t j = 0; j < g->k; j++)
-    ones += weft_gfw_ones(&g->field, weft_gfw_div(&g->field, row[j], divisor));
-  return ones;
+    sum += ones[weft_gfw_div(&g->field, row[j], divisor)];
+  return sum;
 }
 
 static void set_cauchy_good(weft_generator *g) {
@@ -92,15 +94,18 @@ static void set_cauchy_good(weft_generator *g) {
   set_cauchy_orig(g);
   if (g->m)
     level_first_row(g);
+  uint8_t ones[WEFT_SHARDS_MAX] = {0};
+  for (unsigned element = 1; element <= g->field.order; element++)
+    ones[element] = (uint8_t)weft_gfw_ones(&g->field, (uint8_t)element);
   for (size_t i = 1; i < g->m; i++) { // the divisor that leaves the fewest ones, 1 in a tie
     uint8_t row[WEFT_SHARDS_MAX];
     for (size_t j = 0; j < g->k; j++)
       row[j] = weft_gfw_div(&g->field, g->scale[j], difference(g, g->k + i, j));
-    unsigned fewest = row_ones(g, row, 1);
+    unsigned fewest = row_ones(g, ones, row, 1);
     for (size_t j = 0; j < g->k; j++) {
-      const unsigned ones = row_ones(g, row, row[j]);
-      if (ones < fewest) {
-        fewest = ones;
+      const unsigned sum = row_ones(g, ones, row, row[j]);
+      if (sum < fewest) {
+        fewest = sum;
         g->scale[g->k + i] = row[j];
       }
     }

@@ -28,8 +28,7 @@ bool weft_gfw_init(weft_gfw *field, unsigned w) {
 unsigned weft_gfw_ones(const weft_gfw *field, uint8_t element) {
   unsigned ones = 0;
   for (unsigned x = 0; x < field->w; x++)
-    for (unsigned column = weft_gfw_mul(field, element, (uint8_t)(1u << x)); column; column >>= 1)
-      ones += column & 1u;
+    ones += (unsigned)__builtin_popcount(weft_gfw_mul(field, element, (uint8_t)(1u << x)));
   return ones;
 }
 

@@ -23,6 +23,7 @@ typedef struct shared_call {
   uint8_t lost[WEFT_MAX_SHARDS], outputs[WEFT_MAX_SHARDS];
   size_t lost_count, output_count;
   bool by_rows;
+  bool encode; // all parity is lost: who makes all of it encodes, which has what is made for it
   struct {
     const weft_stripe *stripes;
     size_t count;
@@ -69,6 +70,11 @@ void weft_code_group_free(weft_code_group *group) {
 static void work(void *user, size_t member) {
   shared_call *call = user;
   weft_code *code = call->group->codes[member];
+  if (call->encode && call->part[member].outputs == code->m) {
+    call->part[member].status =
+        weft_code_encode(code, call->part[member].stripes, call->part[member].count, NULL);
+    return;
+  }
   const weft_erasures erasures = {.lost = call->lost,
                                   .lost_count = call->lost_count,
                                   .wanted = call->outputs + call->part[member].first_output,
@@ -155,7 +161,7 @@ static weft_status check(const weft_code_group *group, weft_code_split split,
 weft_status weft_code_group_encode(weft_code_group *group, weft_code_split split,
                                    const weft_stripe *stripes, size_t count) {
   WEFT_TRY(check(group, split, stripes, count));
-  shared_call call = {.group = group, .by_rows = split == WEFT_CODE_SPLIT_ROWS};
+  shared_call call = {.group = group, .by_rows = split == WEFT_CODE_SPLIT_ROWS, .encode = true};
   const weft_code *code = group->codes[0];
   for (size_t i = 0; i < code->m; i++)
     call.lost[i] = call.outputs[i] = (uint8_t)(code->k + i);

@@ -54,9 +54,10 @@ static size_t cut(size_t a, size_t pieces) { return a / pieces + (a % pieces != 
 
 static size_t lines(size_t bytes) { return cut(bytes, LINE) * LINE; }
 
-static bool is_far(const weft_packet_product *p, size_t w, size_t packet_bytes,
-                   const weft_packet_job *job) {
-  return p->inputs / w * job->groups * w * packet_bytes > CACHED;
+bool weft_packets_are_far(size_t input_bytes) { return input_bytes > CACHED; }
+
+static bool is_far(const weft_packet_product *p, size_t packet_bytes, const weft_packet_job *job) {
+  return job->far || weft_packets_are_far(p->inputs * job->groups * packet_bytes);
 }
 
 static bool by_program(const weft_packet_product *p) { return !p->code && p->program; }
@@ -208,7 +209,7 @@ static void run_in_place(const run *r, workplace *place, const weft_packet_job *
   const weft_packet_product *p = r->product;
   const size_t n = smaller(r->bytes, r->packet_bytes - begin);
   const size_t group = r->w * r->packet_bytes, at = g * group + begin;
-  const bool far = is_far(p, r->w, r->packet_bytes, job);
+  const bool far = is_far(p, r->packet_bytes, job);
   if (p->code) {
     run_code(r, place, job, at, n, smaller(r->groups, job->groups - g), far);
     return;

@@ -25,11 +25,15 @@ typedef struct weft_packet_job {
   const uint8_t *const *in; // inputs / w shards
   uint8_t *const *out;      // outputs / w shards
   size_t groups;            // in each shard
+  bool far;                 // packets are in no near cache, however few groups these are
 } weft_packet_job;
 
 // Whether a product by blocks is quicker than a program of the same matrix will be, once reduced.
 bool weft_packet_blocks_pay(const weft_host_kernel *kernel, const uint8_t *bits, size_t outputs,
                             size_t inputs, size_t packet_bytes);
+
+// Whether inputs of so many bytes are in no near cache, as those of a job are without being told.
+bool weft_packets_are_far(size_t input_bytes);
 
 // Runs the product over every group of every job. Errors: WEFT_E_NOMEM; nothing is written then.
 weft_status weft_packet_run(const weft_exec *exec, const weft_host_kernel *kernel,

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parity in parts: one data shard's share of it, for updates and for shards that arrive one by one;
 // and the comparison of parity with data.
+#include <stdatomic.h>
 #include <string.h>
 
+#include "kernels/pool.h"
 #include "lib/storage/code.h"
 #include "lib/storage/device_run.h"
+#include "lib/storage/packet_run.h"
 
 // Bytes of a shard that are worked on at a time where scratch is needed. VERIFY: what a
 // second-level cache holds beside the parity it meets. UPDATE: what the first-level cache holds
@@ -12,6 +15,15 @@
 #define VERIFY_BYTES ((size_t)32 * 1024)
 #define UPDATE_BYTES ((size_t)4 * 1024)
 #define UPDATE_PACKETS_BYTES ((size_t)8 * 1024)
+
+// Of host.c's products as well: less work is not worth waking a thread.
+#define SHARED_MACS ((size_t)1024 * 1024)
+
+enum {
+  LINE = 64,
+  RANGES_PER_THREAD = 4,  // so that a thread that starts late finds work left to share
+  RANGE_CHUNK = 64 * 1024 // longer chunks are work enough to be shared one by one
+};
 
 // A run of parity shards [first, first + count) that are all there.
 typedef struct parity_run {
@@ -32,9 +44,9 @@ static bool next_run(const weft_code *code, const weft_stripe *stripe, parity_ru
 // parity(run)[offset..offset + bytes) = or ^= column `index` of the code * x. CRS: whole units.
 static weft_status multiply_run(const weft_code *code, const parity_run *run, size_t index,
                                 const uint8_t *x, const weft_stripe *stripe, size_t offset,
-                                size_t bytes, bool accumulate) {
+                                size_t bytes, bool accumulate, weft_pool *pool) {
   const weft_backend *row = code->ctx->host;
-  const weft_exec exec = weft_ctx_host_exec(code->ctx, code->ctx->pool);
+  const weft_exec exec = weft_ctx_host_exec(code->ctx, pool);
   uint8_t *parity[WEFT_MAX_SHARDS];
   for (size_t i = 0; i < run->count; i++)
     parity[i] = weft_stripe_shard(stripe, code->k + run->first + i) + offset;
@@ -58,11 +70,11 @@ static weft_status multiply_run(const weft_code *code, const parity_run *run, si
 }
 
 static weft_status multiply(const weft_code *code, size_t index, const uint8_t *x,
-                            const weft_stripe *stripe, size_t offset, size_t bytes,
-                            bool accumulate) {
+                            const weft_stripe *stripe, size_t offset, size_t bytes, bool accumulate,
+                            weft_pool *pool) {
   parity_run run = {0, 0};
   while (bytes && next_run(code, stripe, &run))
-    WEFT_TRY(multiply_run(code, &run, index, x, stripe, offset, bytes, accumulate));
+    WEFT_TRY(multiply_run(code, &run, index, x, stripe, offset, bytes, accumulate, pool));
   return WEFT_OK;
 }
 
@@ -79,9 +91,10 @@ static weft_status add_shard(const weft_code *code, size_t index, const uint8_t 
     memcpy(padded, data + whole, tail);
     memset(padded + tail, 0, unit - tail);
   }
-  weft_status status = multiply(code, index, data, stripe, 0, whole, accumulate);
+  weft_pool *const pool = code->ctx->pool;
+  weft_status status = multiply(code, index, data, stripe, 0, whole, accumulate, pool);
   if (status == WEFT_OK && tail)
-    status = multiply(code, index, padded, stripe, whole, unit, accumulate);
+    status = multiply(code, index, padded, stripe, whole, unit, accumulate, pool);
   weft_ctx_give(code->ctx, padded);
   return status;
 }
@@ -134,15 +147,68 @@ static size_t chunk_bytes(const weft_code *code, size_t wanted) {
   return unit > wanted ? unit : wanted / unit * unit;
 }
 
-// The change of bytes [at, at + n) of a shard, as whole units in scratch, brought into the parity.
-static weft_status update_chunk(const weft_code *code, size_t index, const uint8_t *const *changed,
-                                const weft_stripe *stripe, size_t at, size_t n, uint8_t *delta) {
-  const size_t padded = weft_code_parity_bytes(code, n);
-  const uint8_t *const both[2] = {changed[0] + at, changed[1] + at};
-  code->ctx->host->host->xor_rows(delta, both, 2, 0, n, false);
+// Threads that a product of all parity and so many sources is worth, of `bytes` of each.
+static size_t threads_for(const weft_code *code, size_t sources, size_t bytes) {
+  const bool small = bytes < SHARED_MACS / ((sources + 1) * code->m + 1);
+  return small ? 1 : weft_ctx_threads(code->ctx);
+}
+
+// The change of one data shard, in ranges that threads take, each chunk by chunk.
+typedef struct change {
+  const weft_code *code;
+  size_t index;
+  const uint8_t *old_bytes, *new_bytes;
+  const weft_stripe *stripe;
+  size_t chunk, range; // bytes, whole units
+  uint8_t *deltas;     // a chunk for each range; NULL: they are short enough for the stack
+  weft_pool *pool;     // for the products of each chunk
+  atomic_int status;   // of a range that failed, or WEFT_OK
+} change;
+
+// The change of bytes [at, at + n), as whole units in scratch, brought into the parity.
+static weft_status update_chunk(const change *c, size_t at, size_t n, uint8_t *delta) {
+  const size_t padded = weft_code_parity_bytes(c->code, n);
+  const uint8_t *const both[2] = {c->old_bytes + at, c->new_bytes + at};
+  c->code->ctx->host->host->xor_rows(delta, both, 2, 0, n, false);
   if (padded > n)
     memset(delta + n, 0, padded - n);
-  return multiply(code, index, delta, stripe, at, padded, true);
+  return multiply(c->code, c->index, delta, c->stripe, at, padded, true, c->pool);
+}
+
+static void update_range(void *user, size_t index) {
+  change *const c = user;
+  _Alignas(64) uint8_t near[UPDATE_PACKETS_BYTES];
+  uint8_t *const delta = c->deltas ? c->deltas + index * c->chunk : near;
+  const size_t from = index * c->range, left = c->stripe->bytes - from;
+  const size_t end = from + (left < c->range ? left : c->range);
+  weft_status status = WEFT_OK;
+  for (size_t at = from; at < end && status == WEFT_OK; at += c->chunk)
+    status = update_chunk(c, at, end - at < c->chunk ? end - at : c->chunk, delta);
+  if (status != WEFT_OK)
+    atomic_store_explicit(&c->status, status, memory_order_relaxed);
+}
+
+static weft_status update_on_host(change *c) {
+  const weft_code *code = c->code;
+  const size_t bytes = c->stripe->bytes;
+  c->chunk = chunk_bytes(code, weft_code_is_crs(code) ? UPDATE_PACKETS_BYTES : UPDATE_BYTES);
+  c->pool = c->chunk > RANGE_CHUNK ? code->ctx->pool : NULL;
+  const size_t chunks = bytes / c->chunk + (bytes % c->chunk != 0);
+  const size_t threads = c->pool ? 1 : threads_for(code, 1, bytes);
+  const size_t most = threads > 1 ? threads * RANGES_PER_THREAD : 1;
+  const size_t each = chunks / most + (chunks % most != 0); // chunks of a range
+  if (!each)
+    return WEFT_OK;
+  const size_t ranges = chunks / each + (chunks % each != 0);
+  c->range = each * c->chunk;
+  if (c->chunk > UPDATE_PACKETS_BYTES) {
+    c->deltas = weft_ctx_take(code->ctx, ranges * c->chunk, 64);
+    if (!c->deltas)
+      return WEFT_E_NOMEM;
+  }
+  weft_pool_run(code->ctx->pool, ranges, update_range, c);
+  weft_ctx_give(code->ctx, c->deltas);
+  return (weft_status)atomic_load(&c->status);
 }
 
 weft_status weft_code_update(weft_code *code, size_t index, const uint8_t *old_bytes,
@@ -156,20 +222,12 @@ weft_status weft_code_update(weft_code *code, size_t index, const uint8_t *old_b
     return add_on_device(code, index, changed, 2, stripe, true, queue);
   if (queue)
     WEFT_TRY(weft_queue_wait(queue));
-  _Alignas(64) uint8_t near[UPDATE_PACKETS_BYTES];
-  const size_t chunk =
-      chunk_bytes(code, weft_code_is_crs(code) ? UPDATE_PACKETS_BYTES : UPDATE_BYTES);
-  uint8_t *delta = chunk > sizeof near ? weft_ctx_take(code->ctx, chunk, 64) : near;
-  if (!delta)
-    return WEFT_E_NOMEM;
-  weft_status status = WEFT_OK;
-  for (size_t at = 0; at < stripe->bytes && status == WEFT_OK; at += chunk) {
-    const size_t left = stripe->bytes - at;
-    status = update_chunk(code, index, changed, stripe, at, left < chunk ? left : chunk, delta);
-  }
-  if (delta != near)
-    weft_ctx_give(code->ctx, delta);
-  return status;
+  change c = {.code = code,
+              .index = index,
+              .old_bytes = old_bytes,
+              .new_bytes = new_bytes,
+              .stripe = stripe};
+  return update_on_host(&c);
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -245,21 +303,47 @@ weft_status weft_progress_finish(weft_progress *progress) {
 
 // ---------------------------------------------------------------------------------------------
 
-// Encodes bytes [at, at + n) of the stripe into scratch and compares.
-static weft_status verify_chunk(weft_code *code, const weft_stripe *stripe, size_t at, size_t n,
-                                uint8_t *scratch, bool *differs) {
-  uint8_t *shards[WEFT_MAX_SHARDS];
+// Parity made anew and compared, chunk by chunk. Each worker takes the next one.
+typedef struct comparison {
+  weft_code *code;
+  const weft_stripe *stripe;
+  size_t chunk;        // bytes, whole units
+  bool far;            // packets of the whole stripe, which a chunk does not show
+  uint8_t *scratch;    // m chunks for each worker
+  weft_pool *pool;     // for the products of each chunk
+  atomic_size_t taken; // bytes
+  atomic_bool differs[WEFT_MAX_SHARDS];
+  atomic_int status; // of a chunk that failed, or WEFT_OK
+} comparison;
+
+static weft_status verify_chunk(comparison *c, size_t at, uint8_t *scratch) {
+  weft_code *const code = c->code;
+  const size_t left = c->stripe->bytes - at, n = left < c->chunk ? left : c->chunk;
   const size_t padded = weft_code_parity_bytes(code, n);
+  uint8_t *shards[WEFT_MAX_SHARDS];
   for (size_t i = 0; i < code->k; i++)
-    shards[i] = weft_stripe_shard(stripe, i) + at;
+    shards[i] = weft_stripe_shard(c->stripe, i) + at;
   for (size_t i = 0; i < code->m; i++)
     shards[code->k + i] = scratch + i * padded;
-  const weft_stripe part = {.shards = shards, .bytes = n, .mem = stripe->mem};
-  WEFT_TRY(weft_plan_execute(code->encode, &part, 1, false));
+  const weft_stripe part = {.shards = shards, .bytes = n, .mem = c->stripe->mem};
+  WEFT_TRY(weft_plan_execute_part(code->encode, &part, c->far, c->pool));
   for (size_t i = 0; i < code->m; i++)
-    differs[i] = differs[i] || memcmp(weft_stripe_shard(stripe, code->k + i) + at,
-                                      shards[code->k + i], padded) != 0;
+    if (!atomic_load_explicit(&c->differs[i], memory_order_relaxed) &&
+        memcmp(weft_stripe_shard(c->stripe, code->k + i) + at, shards[code->k + i], padded) != 0)
+      atomic_store_explicit(&c->differs[i], true, memory_order_relaxed);
   return WEFT_OK;
+}
+
+static void verify_chunks(void *user, size_t worker) {
+  comparison *const c = user;
+  uint8_t *const scratch = c->scratch + worker * c->code->m * c->chunk;
+  size_t at;
+  weft_status status = WEFT_OK;
+  while (status == WEFT_OK && (at = atomic_fetch_add_explicit(
+                                   &c->taken, c->chunk, memory_order_relaxed)) < c->stripe->bytes)
+    status = verify_chunk(c, at, scratch);
+  if (status != WEFT_OK)
+    atomic_store_explicit(&c->status, status, memory_order_relaxed);
 }
 
 static weft_status verify_on_host(weft_code *code, const weft_stripe *stripe, bool *differs,
@@ -268,21 +352,34 @@ static weft_status verify_on_host(weft_code *code, const weft_stripe *stripe, bo
     WEFT_TRY(weft_queue_wait(queue));
   if (!code->m) // data that is compared with nothing may be NULL
     return WEFT_OK;
-  const size_t each = chunk_bytes(code, VERIFY_BYTES), threads = weft_ctx_threads(code->ctx);
+  const size_t each = chunk_bytes(code, VERIFY_BYTES), all = weft_ctx_threads(code->ctx);
   const size_t there = weft_code_parity_bytes(code, stripe->bytes);
-  const size_t chunk = threads <= there / each ? threads * each : there;
-  if (chunk > SIZE_MAX / code->m)
+  // Where there are fewer chunks than threads, those share the products.
+  const bool few = there / each < all;
+  const size_t workers = few ? 1 : threads_for(code, code->k, stripe->bytes);
+  comparison c; // member by member: clearing all of it would take longer than a small stripe
+  c.code = code;
+  c.stripe = stripe;
+  c.chunk = few ? there : each;
+  c.far = weft_code_is_crs(code) && weft_packets_are_far(code->k * stripe->bytes);
+  c.pool = few ? code->ctx->pool : NULL;
+  atomic_init(&c.taken, 0);
+  atomic_init(&c.status, WEFT_OK);
+  for (size_t i = 0; i < code->m; i++)
+    atomic_init(&c.differs[i], false);
+  // Far outputs that begin with a line may be stored past the caches, where these are wanted next.
+  const size_t off_line = c.far ? LINE / 2 : 0;
+  if (c.chunk > (SIZE_MAX - off_line) / code->m / workers)
     return WEFT_E_NOMEM;
-  uint8_t *scratch = weft_ctx_take(code->ctx, code->m * chunk, 64);
+  uint8_t *scratch = weft_ctx_take(code->ctx, off_line + workers * code->m * c.chunk, LINE);
   if (!scratch)
     return WEFT_E_NOMEM;
-  weft_status status = WEFT_OK;
-  for (size_t at = 0; at < stripe->bytes && status == WEFT_OK; at += chunk) {
-    const size_t left = stripe->bytes - at;
-    status = verify_chunk(code, stripe, at, left < chunk ? left : chunk, scratch, differs);
-  }
+  c.scratch = scratch + off_line;
+  weft_pool_run(code->ctx->pool, workers, verify_chunks, &c);
   weft_ctx_give(code->ctx, scratch);
-  return status;
+  for (size_t i = 0; i < code->m; i++)
+    differs[i] = atomic_load(&c.differs[i]);
+  return (weft_status)atomic_load(&c.status);
 }
 
 weft_status weft_code_verify(weft_code *code, const weft_stripe *stripe, uint8_t *wrong,

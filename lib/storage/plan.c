@@ -12,6 +12,7 @@
 enum {
   POINTERS = 2 * WEFT_MAX_SHARDS, // k inputs and r outputs of one stripe always fit
   BATCH = 32,                     // stripes that one call of the kernels takes
+  TAIL_SHARED = 1 << 20,          // bytes of all shards that are work enough for all threads
   FACTORS_REPAY = 16 << 10        // bytes read of each shard for each thread, as measured
 };
 #define DEVICE_FACTORS_REPAY ((size_t)16 << 30) // bytes read
@@ -241,6 +242,8 @@ typedef struct batch {
   uint8_t *pointer[POINTERS];
   const weft_stripe *stripes;
   size_t count;
+  bool far; // packets are in no near cache, however few these are
+  weft_pool *pool;
 } batch;
 
 static void collect(const weft_plan *plan, batch *b, bool in_order) {
@@ -272,7 +275,7 @@ static weft_status multiply(weft_plan *plan, const batch *b) {
     gemms[s].factors = factors;
   }
   const weft_backend *row = code->ctx->host;
-  const weft_exec exec = weft_ctx_host_exec(code->ctx, code->ctx->pool);
+  const weft_exec exec = weft_ctx_host_exec(code->ctx, b->pool);
   return row->gemm(row, &exec, gemms, b->count);
 }
 
@@ -284,9 +287,25 @@ static weft_packet_product product_for(weft_plan *plan, const batch *b) {
   return weft_plan_packets_product(plan);
 }
 
-// The group that is not whole, on copies padded with zeros: inputs, then outputs, a unit each.
-static weft_status run_tail(const weft_plan *plan, const weft_packet_product *product,
-                            const weft_exec *exec, const batch *b, size_t s, uint8_t *copies) {
+// The groups of a batch that are not whole. Each worker takes the next stripe.
+typedef struct tails {
+  const weft_plan *plan;
+  const weft_packet_product *product;
+  const batch *b;
+  weft_exec exec;      // of each product
+  uint8_t *copies;     // for each worker inputs, then outputs, a unit each
+  atomic_size_t taken; // stripes
+  atomic_int status;   // of one that failed, or WEFT_OK
+} tails;
+
+static size_t tail_bytes(const weft_plan *plan) {
+  return (plan->inputs + plan->outputs) * weft_code_unit_bytes(plan->code);
+}
+
+// On copies padded with zeros.
+static weft_status run_tail(const tails *t, size_t s, uint8_t *copies) {
+  const weft_plan *plan = t->plan;
+  const batch *b = t->b;
   const weft_code *code = plan->code;
   const size_t unit = weft_code_unit_bytes(code), tail = b->stripes[s].bytes % unit;
   const size_t done = b->stripes[s].bytes - tail;
@@ -301,40 +320,70 @@ static weft_status run_tail(const weft_plan *plan, const weft_packet_product *pr
   }
   const weft_packet_job job = {
       .in = (const uint8_t *const *)pointer, .out = pointer + plan->inputs, .groups = 1};
-  WEFT_TRY(
-      weft_packet_run(exec, code->ctx->host->host, product, code->w, code->packet_bytes, &job, 1));
+  WEFT_TRY(weft_packet_run(&t->exec, code->ctx->host->host, t->product, code->w, code->packet_bytes,
+                           &job, 1));
   for (size_t i = 0; i < plan->outputs; i++)
     memcpy(outputs_of(plan, b, s)[i] + done, pointer[plan->inputs + i],
            plan->ids[plan->inputs + i] < code->k ? tail : unit);
   return WEFT_OK;
 }
 
+static void take_tails(void *user, size_t worker) {
+  tails *const t = user;
+  const size_t unit = weft_code_unit_bytes(t->plan->code);
+  uint8_t *const copies = t->copies + worker * tail_bytes(t->plan);
+  weft_status status = WEFT_OK;
+  size_t s;
+  while (status == WEFT_OK &&
+         (s = atomic_fetch_add_explicit(&t->taken, 1, memory_order_relaxed)) < t->b->count)
+    if (t->b->stripes[s].bytes % unit)
+      status = run_tail(t, s, copies);
+  if (status != WEFT_OK)
+    atomic_store_explicit(&t->status, status, memory_order_relaxed);
+}
+
+// By a thread each. Threads share each of those that are fewer than threads, or long, or more than
+// there is memory for.
+static weft_status run_tails(const weft_plan *plan, const weft_packet_product *product,
+                             const batch *b, size_t count) {
+  const weft_ctx *ctx = plan->code->ctx;
+  const size_t threads = weft_pool_threads(b->pool), each = tail_bytes(plan);
+  tails t = {.plan = plan, .product = product, .b = b};
+  size_t workers = count < threads || each > TAIL_SHARED ? 1 : threads;
+  t.copies = weft_ctx_take(ctx, workers * each, 64);
+  if (!t.copies && workers > 1) {
+    workers = 1;
+    t.copies = weft_ctx_take(ctx, each, 64);
+  }
+  if (!t.copies)
+    return WEFT_E_NOMEM;
+  t.exec = weft_ctx_host_exec(ctx, workers > 1 ? NULL : b->pool);
+  weft_pool_run(b->pool, workers, take_tails, &t);
+  weft_ctx_give(ctx, t.copies);
+  return (weft_status)atomic_load(&t.status);
+}
+
 static weft_status add_up(weft_plan *plan, const batch *b) {
   const weft_code *code = plan->code;
   const size_t unit = weft_code_unit_bytes(code);
-  const weft_exec exec = weft_ctx_host_exec(code->ctx, code->ctx->pool);
+  const weft_exec exec = weft_ctx_host_exec(code->ctx, b->pool);
   const weft_packet_product product = product_for(plan, b);
   weft_packet_job jobs[BATCH];
-  bool tails = false;
+  size_t tail_count = 0;
   for (size_t s = 0; s < b->count; s++) {
     jobs[s] = (weft_packet_job){.in = inputs_of(plan, b, s),
                                 .out = outputs_of(plan, b, s),
-                                .groups = b->stripes[s].bytes / unit};
-    tails = tails || b->stripes[s].bytes % unit;
+                                .groups = b->stripes[s].bytes / unit,
+                                .far = b->far};
+    tail_count += b->stripes[s].bytes % unit != 0;
   }
   WEFT_TRY(weft_packet_run(&exec, code->ctx->host->host, &product, code->w, code->packet_bytes,
                            jobs, b->count));
-  if (!tails)
-    return WEFT_OK;
-  uint8_t *copies = weft_ctx_take(code->ctx, (plan->inputs + plan->outputs) * unit, 64);
-  if (!copies)
-    return WEFT_E_NOMEM;
-  weft_status status = WEFT_OK;
-  for (size_t s = 0; s < b->count && status == WEFT_OK; s++)
-    if (b->stripes[s].bytes % unit)
-      status = run_tail(plan, &product, &exec, b, s, copies);
-  weft_ctx_give(code->ctx, copies);
-  return status;
+  return tail_count ? run_tails(plan, &product, b, tail_count) : WEFT_OK;
+}
+
+static weft_status run_batch(weft_plan *plan, const batch *b) {
+  return weft_code_is_crs(plan->code) ? add_up(plan, b) : multiply(plan, b);
 }
 
 weft_status weft_plan_execute(weft_plan *plan, const weft_stripe *stripes, size_t count,
@@ -345,13 +394,28 @@ weft_status weft_plan_execute(weft_plan *plan, const weft_stripe *stripes, size_
   if (most > BATCH)
     most = BATCH;
   batch b;
+  b.far = false;
+  b.pool = plan->code->ctx->pool;
   for (size_t done = 0; done < count; done += b.count) {
     b.stripes = stripes + done;
     b.count = count - done < most ? count - done : most;
     collect(plan, &b, in_order);
-    WEFT_TRY(weft_code_is_crs(plan->code) ? add_up(plan, &b) : multiply(plan, &b));
+    WEFT_TRY(run_batch(plan, &b));
   }
   return WEFT_OK;
+}
+
+weft_status weft_plan_execute_part(weft_plan *plan, const weft_stripe *part, bool far,
+                                   weft_pool *pool) {
+  batch b;
+  if (!plan->outputs)
+    return WEFT_OK;
+  b.stripes = part;
+  b.count = 1;
+  b.far = far;
+  b.pool = pool;
+  collect(plan, &b, false);
+  return run_batch(plan, &b);
 }
 
 bool weft_plan_has_shards(const weft_plan *plan, const weft_stripe *stripe, bool in_order) {

@@ -32,12 +32,13 @@ weft_status weft_plan_cache_fill(weft_plan_cache *cache, size_t shards, size_t c
   if (capacity >= NO_PLACE || capacity > SIZE_MAX / 2 / (sizeof *cache->places + key_bytes))
     return WEFT_E_ARGUMENT;
   const size_t buckets = bucket_count(capacity);
-  cache->places = weft_ctx_take(cache->ctx, capacity * sizeof *cache->places, 64);
+  cache->places = weft_ctx_take(cache->ctx, (capacity + 1) * sizeof *cache->places, 64);
   cache->keys = weft_ctx_take(cache->ctx, capacity * key_bytes, 64);
   cache->buckets = weft_ctx_take(cache->ctx, buckets * sizeof *cache->buckets, 64);
   if (!cache->places || !cache->keys || !cache->buckets)
     return WEFT_E_NOMEM;
   memset(cache->buckets, 0xff, buckets * sizeof *cache->buckets); // NO_PLACE
+  cache->places[capacity].newer = cache->places[capacity].older = (uint32_t)capacity;
   cache->mask = buckets - 1;
   cache->capacity = capacity;
   return WEFT_OK;
@@ -67,6 +68,22 @@ static bool is_key(const weft_plan_cache *cache, size_t place, const weft_loss *
   return true;
 }
 
+// Takes a place out of the ring, in which the oldest comes after the end and the newest before it.
+static void take_out(weft_plan_cache *cache, uint32_t at) {
+  const weft_cached_plan *const place = &cache->places[at];
+  cache->places[place->newer].older = place->older;
+  cache->places[place->older].newer = place->newer;
+}
+
+// Puts it there as the newest.
+static void put_in(weft_plan_cache *cache, uint32_t at) {
+  weft_cached_plan *const end = &cache->places[cache->capacity];
+  cache->places[at].newer = (uint32_t)cache->capacity;
+  cache->places[at].older = end->older;
+  cache->places[end->older].newer = at;
+  end->older = at;
+}
+
 // Held for the caller, or NULL. Under the lock.
 static weft_plan *look_up(weft_plan_cache *cache, const weft_loss *loss, uint64_t hash) {
   for (uint32_t at = cache->buckets[hash & cache->mask]; at != NO_PLACE;
@@ -74,7 +91,10 @@ static weft_plan *look_up(weft_plan_cache *cache, const weft_loss *loss, uint64_
     weft_cached_plan *const place = &cache->places[at];
     if (place->hash != hash || !is_key(cache, at, loss))
       continue;
-    place->used = ++cache->now;
+    if (place->newer != cache->capacity) { // else it is the newest already
+      take_out(cache, at);
+      put_in(cache, at);
+    }
     atomic_fetch_add_explicit(&place->plan->holders, 1, memory_order_relaxed);
     return place->plan;
   }
@@ -90,14 +110,12 @@ weft_plan *weft_plan_cache_find(weft_plan_cache *cache, const weft_loss *loss) {
   return plan;
 }
 
-// A free place; else the least recently used one, taken out of its bucket.
+// A free place; else the least recently used one, taken out of ring and bucket.
 static uint32_t make_room(weft_plan_cache *cache) {
   if (cache->filled < cache->capacity)
     return (uint32_t)cache->filled++;
-  uint32_t oldest = 0;
-  for (uint32_t i = 1; i < cache->filled; i++)
-    if (cache->places[i].used < cache->places[oldest].used)
-      oldest = i;
+  const uint32_t oldest = cache->places[cache->capacity].newer;
+  take_out(cache, oldest);
   uint32_t *link = &cache->buckets[cache->places[oldest].hash & cache->mask];
   while (*link != oldest)
     link = &cache->places[*link].next;
@@ -114,8 +132,9 @@ static weft_plan *put(weft_plan_cache *cache, const weft_loss *loss, uint64_t ha
   weft_cached_plan *const place = &cache->places[at];
   weft_plan *const gone = full ? place->plan : NULL;
   uint32_t *const bucket = &cache->buckets[hash & cache->mask];
-  *place = (weft_cached_plan){.plan = plan, .hash = hash, .used = ++cache->now, .next = *bucket};
+  *place = (weft_cached_plan){.plan = plan, .hash = hash, .next = *bucket};
   *bucket = at;
+  put_in(cache, at);
   uint64_t *const key = cache->keys + (size_t)at * 2 * words;
   memcpy(key, loss->lost.word, words * sizeof *key);
   memcpy(key + words, loss->wanted.word, words * sizeof *key);

@@ -26,19 +26,18 @@ typedef struct weft_loss {
 typedef struct weft_cached_plan {
   weft_plan *plan;
   uint64_t hash;
-  uint64_t used; // when last
-  uint32_t next; // place in the same bucket
+  uint32_t next;         // place in the same bucket
+  uint32_t newer, older; // places used after and before it
 } weft_cached_plan;
 
 typedef struct weft_plan_cache {
   weft_ctx *ctx;
   size_t words;             // of a set
   size_t capacity, filled;  // plans; capacity 0: none are kept
-  weft_cached_plan *places; // (capacity)
+  weft_cached_plan *places; // (capacity + 1): the last closes the ring of all by their use
   uint64_t *keys;           // (capacity, 2, words): lost, wanted
   uint32_t *buckets;        // (mask + 1): the first place of each
   size_t mask;
-  uint64_t now;          // steps with every use
   uint64_t hits, misses; // found; made and brought here
   pthread_mutex_t lock;  // of all but the first two and the capacity
 } weft_plan_cache;

@@ -55,6 +55,37 @@ static void lose_and_recover(gib_context gc, unsigned char *data, int size, int 
   expect(gib_free(dense, gc) == GIB_SUC, "gib_free", gc);
 }
 
+// The same loss twice, then another one, then more of it: each is made good by its own plan.
+static void lose_in_turn(gib_context gc) {
+  enum { SIZE = 64 };
+  for (int round = 0; round < 8; round++) {
+    const int lost = round / 2 % 2, count = 1 + round / 4;
+    std::vector<unsigned char> all(static_cast<size_t>((gc->k + gc->m) * SIZE)), rows(all.size());
+    for (int i = 0; i < gc->k * SIZE; i++)
+      all[static_cast<size_t>(i)] = static_cast<unsigned char>(std::rand() % 256);
+    expect(gib_generate(all.data(), SIZE, gc) == GIB_SUC, "gib_generate", gc);
+    int ids[256], at = 0;
+    for (int i = 0; at < gc->k; i++)
+      if (i != lost)
+        ids[at++] = i;
+    ids[gc->k] = lost;
+    ids[gc->k + 1] = gc->k + 1;
+    for (int i = 0; i < gc->k; i++)
+      std::memcpy(&rows[static_cast<size_t>(i * SIZE)], &all[static_cast<size_t>(ids[i] * SIZE)],
+                  SIZE);
+    expect(gib_recover(rows.data(), SIZE, ids, count, gc) == GIB_SUC, "gib_recover", gc);
+    for (int i = gc->k; i < gc->k + count; i++)
+      expect(std::memcmp(&rows[static_cast<size_t>(i * SIZE)],
+                         &all[static_cast<size_t>(ids[i] * SIZE)], SIZE) == 0,
+             "recovered in turn", gc);
+    if (round == 3) { // a call that fails leaves nothing behind that the next one would take
+      int twice[256] = {0};
+      expect(gib_recover(rows.data(), SIZE, twice, 0, gc) == (gc->k > 1 ? GIB_ERR : GIB_SUC),
+             "named twice", gc);
+    }
+  }
+}
+
 int main() {
   std::vector<gib_context> contexts; // several at once
   for (int m = 1; m <= 6; m++)
@@ -78,6 +109,9 @@ int main() {
     for (int lost = 0; lost <= gc->m; lost++)
       for (unsigned seed = 0; seed < 10; seed++)
         lose_and_recover(gc, bytes, size, lost, seed);
+
+    if (gc->k > 1 && gc->m > 1)
+      lose_in_turn(gc);
 
     // Part of the buffers alone, and what cannot be done.
     std::vector<unsigned char> before(bytes + gc->k * size, bytes + (gc->k + 1) * size);

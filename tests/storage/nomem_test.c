@@ -45,6 +45,18 @@ static weft_status plans_and_groups(weft_code *code, const code_case *c, stripe 
   return status;
 }
 
+// Two stripes that are not whole groups of a CRS code, of which each thread may take one.
+static weft_status encode_pair(weft_code *code, stripe *s) {
+  weft_stripe pair[2] = {s->view, s->view};
+  uint8_t *shards[WEFT_MAX_SHARDS];
+  const size_t half = weft_code_parity_bytes(code, s->view.bytes / 2);
+  for (size_t i = 0; i < s->shards; i++)
+    shards[i] = s->shard[i] + half;
+  pair[0].bytes = half - 1;
+  pair[1] = (weft_stripe){.shards = shards, .bytes = s->view.bytes - half};
+  return weft_code_encode(code, pair, 2, NULL);
+}
+
 // After a call that failed, whatever it was, the code does all it did before.
 static void check_whole(weft_code *code, const code_case *c, stripe *s) {
   const uint8_t lost[] = {1, (uint8_t)c->k};
@@ -74,6 +86,10 @@ static weft_status everything(weft_ctx *ctx, const code_case *c, stripe *s, test
   if (status == WEFT_OK)
     status = weft_code_encode(code, &s->view, 1, NULL);
   if (status == WEFT_OK)
+    status = encode_pair(code, s);
+  if (status == WEFT_OK)
+    status = weft_code_encode(code, &s->view, 1, NULL);
+  if (status == WEFT_OK)
     status = weft_code_recover(code, &e, &s->view, 1, NULL);
   if (status == WEFT_OK)
     status = weft_plan_for(code, &e, &plan);
@@ -100,13 +116,14 @@ static weft_status everything(weft_ctx *ctx, const code_case *c, stripe *s, test
   return status;
 }
 
+static const code_case cases[] = {{"vandermonde", 10, 4, 0, 0},   {"isal_rs", 10, 4, 0, 0},
+                                  {"cauchy_good", 6, 3, 4, 40},   {"cauchy_good", 6, 3, 4, 64},
+                                  {"cauchy_orig", 5, 3, 3, 1000}, {"cauchy_orig", 4, 4, 3, 4000}};
+enum { CASES = sizeof cases / sizeof cases[0] };
+
+// By one thread, and by two.
 START_TEST(any_allocation_may_fail) {
-  static const code_case cases[] = {{"vandermonde", 10, 4, 0, 0},
-                                    {"isal_rs", 10, 4, 0, 0},
-                                    {"cauchy_good", 6, 3, 4, 40},
-                                    {"cauchy_good", 6, 3, 4, 64},
-                                    {"cauchy_orig", 5, 3, 3, 1000}};
-  const code_case *c = &cases[_i];
+  const code_case *c = &cases[_i % CASES];
   test_rng rng = test_rng_new(test_seed(), 3);
   weft_ctx *plain = context_on(NULL, 1);
   weft_code *code = code_on(plain, c);
@@ -117,7 +134,8 @@ START_TEST(any_allocation_may_fail) {
     test_allocator memory;
     weft_ctx *ctx = NULL;
     test_allocator_init(&memory, 0);
-    EXPECT_OK(weft_ctx_new(&ctx, &(weft_ctx_options){.allocator = &memory.allocator}));
+    EXPECT_OK(weft_ctx_new(
+        &ctx, &(weft_ctx_options){.threads = _i < CASES ? 1 : 2, .allocator = &memory.allocator}));
     const long calls = memory.calls;
     memory.fail_at = calls + n;
     bool failed = false;
@@ -140,7 +158,11 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("storage memory");
   TCase *tcase = tcase_create("allocation");
-  tcase_add_loop_test(tcase, any_allocation_may_fail, 0, 4);
+  tcase_set_tags(tcase, "one-thread");
+  tcase_add_loop_test(tcase, any_allocation_may_fail, 0, CASES);
   suite_add_tcase(suite, tcase);
+  TCase *shared = tcase_create("allocation, two threads");
+  tcase_add_loop_test(shared, any_allocation_may_fail, CASES, 2 * CASES);
+  suite_add_tcase(suite, shared);
   return test_main(suite);
 }

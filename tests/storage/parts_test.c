@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parity in parts (updates, deltas, shards that arrive one by one) and verification: the parity
-// must be that of encoding everything at once.
+// Parity in parts (updates, deltas, shards that arrive one by one, groups that are not whole) and
+// verification: the parity must be that of encoding everything at once, whoever shares the work.
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,14 +26,19 @@ typedef struct fixture {
   test_rng rng;
 } fixture;
 
-static void set_up(fixture *f, const weft_backend *row, const code_case *c, size_t bytes) {
+static void set_up_threads(fixture *f, const weft_backend *row, const code_case *c, size_t bytes,
+                           size_t threads) {
   f->rng = test_rng_new(test_seed(), bytes);
-  f->ctx = context_on(row->name, 2);
+  f->ctx = context_on(row->name, threads);
   f->code = code_on(f->ctx, c);
   stripe_init(&f->whole, f->code, bytes, &f->rng, 0);
   stripe_init(&f->s, f->code, bytes, &f->rng, 0);
   EXPECT_OK(weft_code_encode(f->code, &f->whole.view, 1, NULL));
   stripe_copy(&f->s, &f->whole, f->code);
+}
+
+static void set_up(fixture *f, const weft_backend *row, const code_case *c, size_t bytes) {
+  set_up_threads(f, row, c, bytes, 2);
 }
 
 static void tear_down(fixture *f) {
@@ -153,6 +158,18 @@ START_TEST(shards_that_never_come_are_zeros) {
 }
 END_TEST
 
+// Flips a bit of parity, which must be all that is seen.
+static void check_seen(fixture *f, const code_case *c, size_t i, size_t at) {
+  uint8_t wrong[WEFT_MAX_SHARDS];
+  size_t count = 99;
+  f->s.shard[c->k + i][at] ^= (uint8_t)(1u << test_rng_below(&f->rng, 8));
+  EXPECT_OK(weft_code_verify(f->code, &f->s.view, wrong, &count, NULL));
+  EXPECT(count == 1);
+  for (size_t p = 0; p < c->m; p++)
+    EXPECT(wrong[p] == (p == i));
+  f->s.shard[c->k + i][at] = f->whole.shard[c->k + i][at];
+}
+
 START_TEST(verify_names_what_is_wrong) {
   const code_case *c = &cases[_i / 2];
   for (size_t l = 0; l < LENGTHS; l++) {
@@ -162,17 +179,9 @@ START_TEST(verify_names_what_is_wrong) {
     set_up(&f, row_of(_i), c, lengths[l]);
     EXPECT_OK(weft_code_verify(f.code, &f.s.view, wrong, &count, NULL));
     EXPECT(count == 0);
-    for (int round = 0; round < 8 && lengths[l]; round++) {
-      const size_t i = test_rng_below(&f.rng, c->m);
-      const size_t parity_bytes = weft_code_parity_bytes(f.code, lengths[l]);
-      uint8_t *at = &f.s.shard[c->k + i][test_rng_below(&f.rng, parity_bytes)];
-      *at ^= (uint8_t)(1u << test_rng_below(&f.rng, 8)); // one bit of one parity shard
-      EXPECT_OK(weft_code_verify(f.code, &f.s.view, wrong, &count, NULL));
-      EXPECT(count == 1);
-      for (size_t p = 0; p < c->m; p++)
-        EXPECT(wrong[p] == (p == i));
-      *at = f.whole.shard[c->k + i][at - f.s.shard[c->k + i]];
-    }
+    const size_t parity_bytes = weft_code_parity_bytes(f.code, lengths[l]);
+    for (int round = 0; round < 8 && lengths[l]; round++)
+      check_seen(&f, c, test_rng_below(&f.rng, c->m), test_rng_below(&f.rng, parity_bytes));
     if (lengths[l]) { // one bit of data is wrong to every parity shard
       f.s.shard[c->k - 1][lengths[l] - 1] ^= 0x10;
       EXPECT_OK(weft_code_verify(f.code, &f.s.view, NULL, &count, NULL));
@@ -184,6 +193,83 @@ START_TEST(verify_names_what_is_wrong) {
 }
 END_TEST
 
+// Long enough that threads share the work, whose seams are anywhere; groups longer than what one
+// thread takes at a time among them.
+static const code_case shared_cases[] = {
+    {"vandermonde", 10, 4, 0, 0},    {"cauchy_good", 10, 4, 4, 8},
+    {"cauchy_good", 5, 3, 8, 1024},  {"cauchy_orig", 4, 4, 3, 20000},
+    {"cauchy_orig", 4, 4, 3, 60000}, {"cauchy_orig", 5, 3, 7, 100},
+    {"cauchy_good", 20, 8, 5, 4096},
+};
+static const size_t shared_threads[] = {1, 2, 3, 5};
+enum {
+  SHARED_CASES = sizeof shared_cases / sizeof shared_cases[0],
+  SHARED_THREADS = sizeof shared_threads / sizeof shared_threads[0]
+};
+
+START_TEST(any_number_of_threads_makes_the_same_bytes) {
+  static const size_t shared_lengths[] = {131072, 300001};
+  const code_case *c = &shared_cases[_i / SHARED_THREADS];
+  for (size_t l = 0; l < sizeof shared_lengths / sizeof shared_lengths[0]; l++) {
+    const size_t bytes = shared_lengths[l];
+    fixture f;
+    size_t count = 99;
+    set_up_threads(&f, test_host_row(0), c, bytes, shared_threads[_i % SHARED_THREADS]);
+    update_shard(&f, bytes, test_rng_below(&f.rng, c->k));
+    EXPECT_OK(weft_code_verify(f.code, &f.s.view, NULL, &count, NULL));
+    EXPECT(count == 0);
+    const size_t parity_bytes = weft_code_parity_bytes(f.code, bytes);
+    check_seen(&f, c, 0, 0);
+    check_seen(&f, c, c->m - 1, parity_bytes - 1);
+    for (int round = 0; round < 3; round++)
+      check_seen(&f, c, test_rng_below(&f.rng, c->m), test_rng_below(&f.rng, parity_bytes));
+    tear_down(&f);
+  }
+}
+END_TEST
+
+// Stripes of all lengths up to some groups, those of which a batch has tails of its own.
+START_TEST(tails_are_shared) {
+  enum { STRIPES = 45 };
+  const code_case *c = &shared_cases[_i / SHARED_THREADS];
+  weft_ctx *one = context_on(NULL, 1);
+  weft_ctx *several = context_on(NULL, shared_threads[_i % SHARED_THREADS]);
+  weft_code *alone = code_on(one, c), *code = code_on(several, c);
+  test_rng rng = test_rng_new(test_seed(), 900);
+  stripe *whole = calloc(STRIPES, sizeof *whole), *s = calloc(STRIPES, sizeof *s);
+  weft_stripe views[STRIPES];
+  ck_assert(whole && s);
+  const size_t unit = weft_code_unit_bytes(code), most = unit < 5000 ? 3 * unit + 40 : unit + 9;
+  for (size_t i = 0; i < STRIPES; i++) {
+    const size_t bytes = i % 9 == 4 ? unit : test_rng_below(&rng, most);
+    stripe_init(&whole[i], alone, bytes, &rng, 0);
+    EXPECT_OK(weft_code_encode(alone, &whole[i].view, 1, NULL));
+    stripe_init(&s[i], code, bytes, &rng, 0);
+    stripe_copy(&s[i], &whole[i], code);
+    for (size_t p = 0; p < c->m; p++)
+      stripe_spoil(&s[i], code, c->k + p);
+    views[i] = s[i].view;
+  }
+  for (size_t count = 1; count <= STRIPES; count += 11) {
+    EXPECT_OK(weft_code_encode(code, views, count, NULL));
+    for (size_t i = 0; i < count; i++) {
+      EXPECT(stripe_same(&whole[i], &s[i], code));
+      stripe_spoil(&s[i], code, c->k);
+    }
+  }
+  for (size_t i = 0; i < STRIPES; i++) {
+    stripe_clear(&whole[i]);
+    stripe_clear(&s[i]);
+  }
+  free(whole);
+  free(s);
+  weft_code_free(alone);
+  weft_code_free(code);
+  weft_ctx_free(one);
+  weft_ctx_free(several);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("parity in parts");
   TCase *parts = tcase_create("parts");
@@ -192,6 +278,9 @@ int main(void) {
   tcase_add_loop_test(parts, shards_arrive_in_any_order, 0, 2 * CASES);
   tcase_add_loop_test(parts, shards_that_never_come_are_zeros, 0, 2 * CASES);
   tcase_add_loop_test(parts, verify_names_what_is_wrong, 0, 2 * CASES);
+  tcase_add_loop_test(parts, any_number_of_threads_makes_the_same_bytes, 0,
+                      SHARED_CASES * SHARED_THREADS);
+  tcase_add_loop_test(parts, tails_are_shared, 0, SHARED_CASES * SHARED_THREADS);
   suite_add_tcase(suite, parts);
   return test_main(suite);
 }

@@ -164,6 +164,40 @@ START_TEST(a_loss_finds_its_own_plan) {
 }
 END_TEST
 
+// Groups encode by what their members' codes have made for it, which is no recovery; but for rows,
+// of which a member makes some.
+START_TEST(groups_encode_without_plans) {
+  weft_ctx *ctx[2] = {context_on(NULL, 1), context_on(NULL, 2)};
+  const code_case *const c = &(code_case){_i ? "cauchy_good" : "vandermonde", 10, 4, 0, 0};
+  weft_code *codes[2] = {code_on(ctx[0], c), code_on(ctx[1], c)};
+  weft_code_group *group = NULL;
+  weft_plan_stats stats;
+  test_rng rng = test_rng_new(test_seed(), 60);
+  stripe whole, s;
+  stripe_encode(&whole, codes[0], 9001, &rng, 0);
+  stripe_init(&s, codes[0], 9001, &rng, 0);
+  for (int split = 0; split < 2; split++)
+    for (size_t members = 1; members <= 2; members++) {
+      stripe_copy(&s, &whole, codes[0]);
+      for (size_t i = 0; i < c->m; i++)
+        stripe_spoil(&s, codes[0], c->k + i);
+      EXPECT_OK(weft_code_group_new(codes, members, &group));
+      EXPECT_OK(weft_code_group_encode(group, (weft_code_split)split, &s.view, 1));
+      EXPECT(stripe_same(&whole, &s, codes[0]));
+      weft_code_group_free(group);
+      weft_code_plan_stats(codes[0], &stats);
+      const size_t plans = split == WEFT_CODE_SPLIT_ROWS && members > 1;
+      EXPECT(stats.plans == plans && stats.misses == plans && stats.hits == 0);
+    }
+  stripe_clear(&whole);
+  stripe_clear(&s);
+  for (int i = 0; i < 2; i++) {
+    weft_code_free(codes[i]);
+    weft_ctx_free(ctx[i]);
+  }
+}
+END_TEST
+
 enum { THREADS = 4, ROUNDS = 60, BYTES = 40000 };
 
 typedef struct worker {
@@ -221,6 +255,7 @@ int main(void) {
   TCase *tcase = tcase_create("plan cache");
   tcase_add_test(tcase, the_least_recently_used_plan_goes);
   tcase_add_loop_test(tcase, a_loss_finds_its_own_plan, 0, 3);
+  tcase_add_loop_test(tcase, groups_encode_without_plans, 0, 2);
   tcase_add_loop_test(tcase, threads_share_a_code, 0, 2);
   suite_add_tcase(suite, tcase);
   return test_main(suite);

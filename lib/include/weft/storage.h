@@ -208,7 +208,7 @@ weft_status weft_code_precompute(weft_code *code, size_t losses);
 typedef struct weft_plan_stats {
   size_t plans;    // in the cache
   size_t capacity; // at most
-  uint64_t hits;   // of weft_code_recover and weft_code_precompute
+  uint64_t hits;   // of weft_code_recover, weft_code_precompute and groups that recover
   uint64_t misses; // likewise: plans that were made
 } weft_plan_stats;
 
@@ -235,7 +235,8 @@ typedef enum weft_code_split {
 // As weft_code_encode and weft_code_recover, in HOST or PINNED memory (DEVICE memory is one
 // context's: WEFT_E_UNSUPPORTED). They return when all members are done. A member whose device
 // fails computes its part on the CPU, with the exception at the top. WEFT_E_ARGUMENT also for a
-// split that there is not.
+// split that there is not. By rows, a member that makes part of the parity goes by a plan for that
+// loss.
 weft_status weft_code_group_encode(weft_code_group *group, weft_code_split split,
                                    const weft_stripe *stripes, size_t count);
 weft_status weft_code_group_recover(weft_code_group *group, weft_code_split split,

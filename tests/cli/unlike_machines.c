@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stands between a rank and its machine (linker's --wrap): UNLIKE says of which kind that of the
 // second rank is, "memory" (little of it) or "processors" (one); those of others have plenty. Or
-// GIVES says how many times the second rank's malloc() and calloc() give memory.
+// GIVES says how many times the second rank's malloc() and calloc() give memory once ranks meet;
+// what is linked in has begun by then, and CUDA's runtime does not bear with less.
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,10 @@
 
 #include <glib.h>
 
+#include "sim/mpi/transport_mpi.h"
+
+weft_status __real_weft_sim_mpi_new(weft_sim_transport *);
+weft_status __wrap_weft_sim_mpi_new(weft_sim_transport *);
 long __real_sysconf(int);
 long __wrap_sysconf(int);
 guint __wrap_g_get_num_processors(void);
@@ -27,10 +32,17 @@ static bool lacks(const char *what) {
   return unlike && strcmp(unlike, what) == 0 && second();
 }
 
+static bool met;
+
 static bool gives(void) { // one thread
   static long calls;
   const char *const most = getenv("GIVES");
-  return !most || !second() || calls++ < atol(most);
+  return !met || !most || !second() || calls++ < atol(most);
+}
+
+weft_status __wrap_weft_sim_mpi_new(weft_sim_transport *out) {
+  met = true;
+  return __real_weft_sim_mpi_new(out);
 }
 
 long __wrap_sysconf(int name) {

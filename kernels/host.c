@@ -12,14 +12,13 @@
 #include "kernels/unroll.h"
 
 enum {
-  LINE = 64,                 // cuts by column fall on cache lines of the row
-  ROW_STEP = 8,              // cuts by row keep register blocks whole
-  COLUMNS_MIN = 512,         // shorter pieces cost more in overhead than they balance
-  PIECES_PER_THREAD = 4,     // so that a thread that starts late finds work left to share
-  SERIAL_MACS = 1024 * 1024, // below, waking a thread costs more than it saves
-  XOR_SOURCES = 256,         // pointers on the stack
-  SPREAD_OUTPUTS = 64,       // likewise, and packets
-  PACK_FROM = 64 * 1024      // bytes of sources; measured (docs/performance/cpu-kernels.md)
+  LINE = 64,             // cuts by column fall on cache lines of the row
+  ROW_STEP = 8,          // cuts by row keep register blocks whole
+  COLUMNS_MIN = 512,     // shorter pieces cost more in overhead than they balance
+  PIECES_PER_THREAD = 4, // so that a thread that starts late finds work left to share
+  XOR_SOURCES = 256,     // pointers on the stack
+  SPREAD_OUTPUTS = 64,   // likewise, and packets
+  PACK_FROM = 64 * 1024  // bytes of sources; measured (docs/performance/cpu-kernels.md)
 };
 
 // A resident operand of a host row: rows in the technique's own domain, each on a cache line.
@@ -210,7 +209,7 @@ weft_status weft_host_gemm(const weft_backend *row, const weft_exec *exec, const
                   .threads = weft_pool_threads(exec->pool),
                   .partition = exec->partition};
   const bool alone =
-      job.threads == 1 || (exec->partition == WEFT_PARTITION_AUTO && macs < SERIAL_MACS);
+      job.threads == 1 || (exec->partition == WEFT_PARTITION_AUTO && macs < WEFT_SHARED_MACS);
   if (alone) { // the way of the many small products
     for (size_t i = 0; i < count; i++) {
       const size_t done = by_factors(&job, &gemms[i], 0, gemms[i].len);

@@ -11,6 +11,9 @@
 
 typedef struct weft_pool weft_pool;
 
+// Byte x coefficient products below which waking a thread costs more than it saves.
+enum { WEFT_SHARED_MACS = 1024 * 1024 };
+
 // A thread of the library's own. It takes no signals: they belong to the application's threads.
 weft_status weft_thread_start(pthread_t *out, void *(*run)(void *user), void *user);
 

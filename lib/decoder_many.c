@@ -213,10 +213,6 @@ typedef struct host_call {
   weft_status *status; // (count)
 } host_call;
 
-// Products of a byte. Below, waking a thread costs more than it saves, and what one decoder asks
-// for is not shared among threads either (kernels/host.c).
-enum { SHARED_MACS = 1024 * 1024 };
-
 static weft_decoder *decoder_of(const host_call *c, size_t i) {
   return c->readings ? c->readings[i].decoder : c->decoders[i];
 }
@@ -292,9 +288,9 @@ static size_t macs_of(const host_call *c, size_t i, bool reduced) {
 
 static bool has_much_to_do(const host_call *c) {
   size_t macs = 0;
-  for (size_t i = 0; i < c->count && macs < SHARED_MACS; i++)
+  for (size_t i = 0; i < c->count && macs < WEFT_SHARED_MACS; i++)
     macs += is_wanted(c, i) ? macs_of(c, i, false) : 0;
-  return macs >= SHARED_MACS;
+  return macs >= WEFT_SHARED_MACS;
 }
 
 // Not where one decoder would keep its thread busy while the others have nothing left to do, and
@@ -310,7 +306,8 @@ static bool is_even(const host_call *c, size_t threads) {
     all += macs;
     largest = macs > largest ? macs : largest;
   }
-  return c->by.count >= threads && (largest < SHARED_MACS || largest <= all / (PARTS * threads));
+  return c->by.count >= threads &&
+         (largest < WEFT_SHARED_MACS || largest <= all / (PARTS * threads));
 }
 
 static weft_status run_on_host(host_call *c, weft_ctx *ctx) {

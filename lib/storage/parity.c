@@ -16,9 +16,6 @@
 #define UPDATE_BYTES ((size_t)4 * 1024)
 #define UPDATE_PACKETS_BYTES ((size_t)8 * 1024)
 
-// Of host.c's products as well: less work is not worth waking a thread.
-#define SHARED_MACS ((size_t)1024 * 1024)
-
 enum {
   LINE = 64,
   RANGES_PER_THREAD = 4,  // so that a thread that starts late finds work left to share
@@ -149,7 +146,7 @@ static size_t chunk_bytes(const weft_code *code, size_t wanted) {
 
 // Threads that a product of all parity and so many sources is worth, of `bytes` of each.
 static size_t threads_for(const weft_code *code, size_t sources, size_t bytes) {
-  const bool small = bytes < SHARED_MACS / ((sources + 1) * code->m + 1);
+  const bool small = bytes < WEFT_SHARED_MACS / ((sources + 1) * code->m + 1);
   return small ? 1 : weft_ctx_threads(code->ctx);
 }
 

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# For tests that run peers in the background: a folder to work in, $pids that are killed at the end, and fail, which
-# shows the logs there and sets $bad. Paths of the arguments must be whole before this is read.
+# For tests of peers as processes, to be sourced: a folder to work in; $pids that are killed at the end; fail, which
+# shows the logs there and sets $bad; and what starts peers, or expects that they end. Where this is read, $weft is the
+# program and paths of the arguments are whole.
 set -uo pipefail
+weft_peer=("$weft" peer)
 work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/peers.XXXXXX")
 cd -- "$work" || exit 1
 pids=()
@@ -24,4 +26,37 @@ fail() {
   done
   # shellcheck disable=SC2034 # what the test ends with
   bad=1
+}
+
+# start NAME ARGUMENT...: in the background; $pid, and its log in NAME.log
+start() {
+  local name=$1
+  shift
+  "${weft_peer[@]}" "$@" <&0 2>"$name.log" 7>&- 8>&- & # 7, 8: pipes of peer_test.sh, whose end must be seen
+  pid=$!
+  pids+=("$pid")
+}
+
+# The port that NAME.log says it listens on.
+port_of() {
+  local i text
+  for ((i = 0; i < 200; i++)); do
+    text=$(sed -n "s/.* listen=[^ ]*:\([0-9]*\).* ${2:-metrics}=\([0-9]*\).*/\1 \2/p" "$1.log" | head -n 1)
+    if [ -n "$text" ]; then
+      [ "${2:-}" = metrics ] && printf '%s\n' "${text#* }" || printf '%s\n' "${text% *}"
+      return 0
+    fi
+    sleep 0.05
+  done
+  return 1
+}
+
+# expect CODE TEXT ARGUMENT...: weft peer must end with the code, and say so on standard error
+expect() {
+  local code=$1 text=$2 got
+  shift 2
+  timeout 20 "${weft_peer[@]}" "$@" >/dev/null 2>error.txt </dev/null
+  got=$?
+  [ "$got" -eq "$code" ] || fail "weft peer $*: exit $got, not $code: $(tail -n 1 error.txt)"
+  grep -qF -- "$text" error.txt || fail "weft peer $*: no '$text' in: $(tail -n 3 error.txt)"
 }

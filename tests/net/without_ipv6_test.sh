@@ -6,20 +6,13 @@ weft=$(readlink -f -- "$1")
 without_ipv6=$(readlink -f -- "$2")
 # shellcheck source=tests/net/processes.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/processes.sh"
+weft_peer=("$without_ipv6" "${weft_peer[@]}")
 
 "$without_ipv6" true 2>why.txt
 if [ $? -eq 125 ]; then
   printf 'SKIPPED: needs seccomp filters without privileges: %s\n' "$(cat why.txt)"
   exit 0
 fi
-
-start() { # NAME ARGUMENT...: in the background; $pid, and its log in NAME.log
-  local name=$1
-  shift
-  "$without_ipv6" "$weft" peer "$@" </dev/null 2>"$name.log" &
-  pid=$!
-  pids+=("$pid")
-}
 
 # until_true COMMAND...: for ten seconds
 until_true() {
@@ -34,19 +27,6 @@ until_true() {
 has() { grep -q -- "$1" "$2" 2>/dev/null; }
 # shellcheck disable=SC2317 # called by until_true
 long() { [ "$(stat -c %s "$2" 2>/dev/null || echo 0)" -ge "$1" ]; }
-
-port_of() { # NAME [metrics]: the port that NAME.log says it listens on
-  until_true has " ${2:-listen}=" "$1.log" || return 1
-  sed -n "s/.* ${2:-listen}=\([^ ]*:\)\?\([0-9]*\).*/\2/p" "$1.log" | head -n 1
-}
-
-expect() { # TEXT ARGUMENT...: it ends with exit code 3, and says so
-  local text=$1 code=0
-  shift
-  timeout 20 "$without_ipv6" "$weft" peer "$@" </dev/null >/dev/null 2>error.txt || code=$?
-  [ "$code" -eq 3 ] || fail "weft peer $*: exit $code, not 3: $(tail -n 1 error.txt)"
-  grep -qF -- "$text" error.txt || fail "weft peer $*: no '$text' in: $(tail -n 3 error.txt)"
-}
 
 http_get() { # PORT PATH FILE: the body
   python3 -c 'import sys, urllib.request as u
@@ -102,13 +82,13 @@ wait "$from_udp" || fail "join behind a UDP output: exit $?"
 
 # --- Addresses of IPv6: not the IPv4 address that their last bytes would make (127.0.0.1).
 none="Address family not supported by protocol"
-expect "--listen [2001:db8::7f00:1]:0: $none" source --input in.bin --listen '[2001:db8::7f00:1]:0'
-expect "$none" source --input in.bin --listen 127.0.0.1:0 --metrics '[2001:db8::7f00:1]:7000'
-expect "$none" source --input 'udp://[2001:db8::7f00:1]:7000' --listen 127.0.0.1:0
-expect "nobody answered" join --source '[2001:db8::7f00:1]:7000' --output x --timeout 1
+expect 3 "--listen [2001:db8::7f00:1]:0: $none" source --input in.bin --listen '[2001:db8::7f00:1]:0'
+expect 3 "$none" source --input in.bin --listen 127.0.0.1:0 --metrics '[2001:db8::7f00:1]:7000'
+expect 3 "$none" source --input 'udp://[2001:db8::7f00:1]:7000' --listen 127.0.0.1:0
+expect 3 "nobody answered" join --source '[2001:db8::7f00:1]:7000' --output x --timeout 1
 for output in udp http; do
   start "for$output" source --input in.bin --listen 127.0.0.1:0
-  expect "$none" join --source "127.0.0.1:$(port_of "for$output")" --output "$output://[2001:db8::7f00:1]:7000" --timeout 20
+  expect 3 "$none" join --source "127.0.0.1:$(port_of "for$output")" --output "$output://[2001:db8::7f00:1]:7000" --timeout 20
 done
 
 [ "$bad" -eq 0 ] && printf 'every input and output without IPv6\n'

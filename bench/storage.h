@@ -45,5 +45,6 @@ void weft_bench_storage_update(weft_bench_storage_run *run);
 void weft_bench_storage_crs(weft_bench_storage_run *run);
 void weft_bench_storage_crs_update(weft_bench_storage_run *run);
 void weft_bench_storage_threads(weft_bench_storage_run *run);
+void weft_bench_storage_parity(weft_bench_storage_run *run);
 
 #endif

@@ -21,8 +21,8 @@
 #define THREADS_MAX 64u
 #define TEXTS 64u
 
-static const char *const operation_names[WEFT_BENCH_STORAGE_OPERATIONS] = {"encode", "recover",
-                                                                           "add delta", "progress"};
+static const char *const operation_names[WEFT_BENCH_STORAGE_OPERATIONS] = {
+    "encode", "recover", "add delta", "progress", "update", "verify"};
 
 typedef struct own_state {
   struct own_state *next;
@@ -216,6 +216,11 @@ static const char *check_parity(const weft_bench_shards *s, const char *name, co
   return all ? WEFT_BENCH_CHECKED_ALL : "scalar's bytes at both ends of the shards";
 }
 
+// Whether the call reads parity that is to be there.
+static bool needs_parity(weft_bench_storage_operation operation) {
+  return operation != WEFT_BENCH_STORAGE_ENCODE && operation != WEFT_BENCH_STORAGE_PROGRESS;
+}
+
 // Runs a call once on shards that make its result visible, and looks at what it did.
 static const char *check_call(weft_bench_scene *scene, const weft_bench_shards *s,
                               weft_bench_storage_operation operation, const char *code,
@@ -223,7 +228,7 @@ static const char *check_call(weft_bench_scene *scene, const weft_bench_shards *
   const char *const name = operation_names[operation];
   const char *checked = WEFT_BENCH_CHECKED_SOURCE;
   memcpy(scene->memory, scene->original, s->k * s->bytes);
-  if (operation == WEFT_BENCH_STORAGE_RECOVER || operation == WEFT_BENCH_STORAGE_ADD_DELTA) {
+  if (needs_parity(operation)) {
     weft_ctx *ctx = NULL;
     weft_code *made = NULL;
     const weft_code_options options = {
@@ -248,6 +253,8 @@ static const char *check_call(weft_bench_scene *scene, const weft_bench_shards *
   } else {
     for (size_t b = 0; operation == WEFT_BENCH_STORAGE_ADD_DELTA && b < s->bytes; b++)
       s->shard[0][b] ^= s->delta[b];
+    if (operation == WEFT_BENCH_STORAGE_UPDATE)
+      memcpy(s->shard[0], s->delta, s->bytes);
     checked = check_parity(s, code, who, name);
   }
   memcpy(scene->memory, scene->original, s->k * s->bytes);
@@ -260,7 +267,8 @@ static const char *check_call(weft_bench_scene *scene, const weft_bench_shards *
 static int add_case(weft_bench_scene *scene, weft_bench_storage_operation operation,
                     const weft_bench_shards *s, const char *who, const char *variant,
                     size_t threads, const char *checked, void (*call)(void *), void *state) {
-  const bool update = operation == WEFT_BENCH_STORAGE_ADD_DELTA, rs = s->packet_bytes == 0;
+  const bool rs = s->packet_bytes == 0, update = operation == WEFT_BENCH_STORAGE_ADD_DELTA ||
+                                                 operation == WEFT_BENCH_STORAGE_UPDATE;
   const double sources = update ? 1 : (double)s->k, bytes = (double)s->bytes;
   const double outputs =
       operation == WEFT_BENCH_STORAGE_RECOVER ? (double)s->lost_count : (double)s->m;
@@ -316,9 +324,38 @@ static void own_progress(void *user) {
   weft_progress_free(progress);
 }
 
+static void own_update(void *user) {
+  const own_state *const s = user;
+  weft_bench_must(s->who, weft_code_update(s->code, 0, s->shards->shard[0], s->shards->delta,
+                                           &s->stripe, NULL));
+}
+
+static size_t wrong_shards(const own_state *s) {
+  size_t wrong = 0;
+  weft_bench_must(s->who, weft_code_verify(s->code, &s->stripe, NULL, &wrong, NULL));
+  return wrong;
+}
+
+// Of parity that matches: a shard that was seen to differ is compared no more.
+static void own_verify(void *user) {
+  const own_state *const s = user;
+  if (wrong_shards(s) != 0)
+    wrong(s->who, "verify", s->shards->k, 0);
+}
+
+// The last byte is looked at, too.
+static void check_verify(const own_state *s) {
+  const weft_bench_shards *const shards = s->shards;
+  uint8_t *const last = &shards->shard[shards->k + shards->m - 1][shards->bytes - 1];
+  *last ^= 1;
+  if (wrong_shards(s) != 1)
+    wrong(s->who, "verify", shards->k + shards->m - 1, shards->bytes - 1);
+  *last ^= 1;
+}
+
 int weft_bench_scene_add_own(weft_bench_scene *scene, const weft_bench_own *own) {
-  static void (*const calls[WEFT_BENCH_STORAGE_OPERATIONS])(void *) = {own_encode, own_recover,
-                                                                       own_add_delta, own_progress};
+  static void (*const calls[WEFT_BENCH_STORAGE_OPERATIONS])(void *) = {
+      own_encode, own_recover, own_add_delta, own_progress, own_update, own_verify};
   weft_bench_shards *const s = &scene->shards;
   const weft_bench_machine *const machine = &scene->run->machine;
   own_state *const state = weft_bench_alloc(1, sizeof *state);
@@ -344,11 +381,15 @@ int weft_bench_scene_add_own(weft_bench_scene *scene, const weft_bench_own *own)
   weft_bench_pin(machine, 0);
   weft_bench_must(state->who, weft_code_new(state->ctx, &options, &state->code));
   // A plan of a CRS code is improved once, when it has worked enough to repay that: what is checked
-  // and measured is what it becomes.
+  // and measured is what it becomes. Verification encodes by the plan of encoding.
+  void (*const improve)(void *) =
+      own->operation == WEFT_BENCH_STORAGE_VERIFY ? own_encode : calls[own->operation];
   for (size_t done = 0; own->packet_bytes && done < IMPROVED_BYTES; done += s->k * s->bytes)
-    calls[own->operation](state);
+    improve(state);
   const char *const checked =
       check_call(scene, s, own->operation, own->code, state->who, calls[own->operation], state);
+  if (own->operation == WEFT_BENCH_STORAGE_VERIFY)
+    check_verify(state);
   return add_case(scene, own->operation, s, state->who, own->variant,
                   own->threads ? own->threads : 1, checked, calls[own->operation], state);
 }
@@ -369,7 +410,7 @@ static void peer_call(void *user) {
 int weft_bench_scene_add_peer(weft_bench_scene *scene, const weft_bench_storage_peer *peer,
                               weft_bench_storage_operation operation, size_t w, size_t packet_bytes,
                               size_t threads) {
-  if (operation == WEFT_BENCH_STORAGE_PROGRESS)
+  if (operation >= WEFT_BENCH_STORAGE_PROGRESS)
     return -1;
   peer_state *const state = weft_bench_alloc(1, sizeof *state);
   weft_bench_shards *const s = &scene->shards;

@@ -28,6 +28,7 @@ static const struct {
     {"crs-update", "Cauchy Reed-Solomon: one source into the parity, source by source",
      weft_bench_storage_crs_update, false},
     {"threads", "encoding on several threads", weft_bench_storage_threads, false},
+    {"parity", "updates and verification on several threads", weft_bench_storage_parity, false},
     {"gpu-device", "the GPU and its ceilings", weft_bench_storage_gpu_device, true},
     {"gpu-rs", "Reed-Solomon on a GPU, resident", weft_bench_storage_gpu_rs, true},
     {"gpu-crs", "Cauchy Reed-Solomon on a GPU, smallest w", weft_bench_storage_gpu_crs, true},

@@ -148,6 +148,58 @@ void weft_bench_storage_threads(weft_bench_storage_run *run) {
 }
 
 // ---------------------------------------------------------------------------------------------
+
+// One call on each number of threads. Verification wants parity that no other case changes.
+static void parity_threads(weft_bench_storage_run *run, size_t k, size_t m, size_t bytes,
+                           const weft_bench_own *what, const char *operation) {
+  char title[128];
+  weft_bench_scene *const scene = weft_bench_scene_new(
+      run,
+      shape_title(title, sizeof title, k, m, bytes,
+                  what->operation == WEFT_BENCH_STORAGE_VERIFY ? ": verify" : ": update"),
+      k, m, bytes);
+  weft_bench_scene_add_bounds(scene, what->operation == WEFT_BENCH_STORAGE_UPDATE);
+  int one = -1;
+  for (size_t t = 0; t < run->options.threads.count; t++) {
+    weft_bench_own own = *what;
+    own.threads = run->options.threads.value[t];
+    const int added = weft_bench_scene_add_own(scene, &own);
+    one = own.threads == 1 ? added : one;
+    if (own.threads > 1)
+      weft_bench_group_ask(
+          weft_bench_scene_group(scene),
+          weft_bench_scene_text(scene, "%s: %zu threads / one", operation, own.threads), added, one,
+          WEFT_BENCH_INPUT);
+  }
+  weft_bench_scene_run(scene);
+}
+
+static void parity_one(weft_bench_storage_run *run, size_t k, size_t m, size_t bytes,
+                       const char *what) {
+  enum { PACKET = 512 };
+  static const char *const names[] = {"update", "verify"};
+  (void)what;
+  for (size_t i = 0; i < COUNT(names); i++) {
+    weft_bench_own own = {.operation = i ? WEFT_BENCH_STORAGE_VERIFY : WEFT_BENCH_STORAGE_UPDATE,
+                          .code = "cauchy",
+                          .variant = "cauchy"};
+    parity_threads(run, k, m, bytes, &own, names[i]);
+    own.code = "cauchy_good";
+    own.variant = "cauchy_good:w=8:packet=512";
+    own.w = 8;
+    own.packet_bytes = PACKET;
+    if (bytes % (own.w * PACKET) == 0)
+      parity_threads(run, k, m, bytes, &own, names[i]);
+  }
+}
+
+void weft_bench_storage_parity(weft_bench_storage_run *run) {
+  static const weft_bench_sizes_of_code shapes[] = {{10, 4}};
+  static const size_t bytes[] = {64 << 10, 1 << 20};
+  all_shapes(run, shapes, COUNT(shapes), bytes, COUNT(bytes), parity_one);
+}
+
+// ---------------------------------------------------------------------------------------------
 // CRS: the packet size is each party's own choice, found by a short measurement beforehand.
 
 static const size_t packets[] = {64,   128,  256,   512,   1024,  2048,

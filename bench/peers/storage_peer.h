@@ -11,7 +11,10 @@ typedef enum weft_bench_storage_operation {
   WEFT_BENCH_STORAGE_ENCODE,
   WEFT_BENCH_STORAGE_RECOVER,   // the lost data shards; the inversion counts
   WEFT_BENCH_STORAGE_ADD_DELTA, // parity ^= what old ^ new of shard 0 makes of it
-  WEFT_BENCH_STORAGE_PROGRESS,  // encode, one data shard after the other; weft's alone
+  // Weft's alone.
+  WEFT_BENCH_STORAGE_PROGRESS, // encode, one data shard after the other
+  WEFT_BENCH_STORAGE_UPDATE,   // shard 0 becomes `delta`, in the parity
+  WEFT_BENCH_STORAGE_VERIFY,
   WEFT_BENCH_STORAGE_OPERATIONS
 } weft_bench_storage_operation;
 

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The progressive decoder: Gauss-Jordan elimination of coefficients as packets arrive (Shojania and
-// Li, "Parallelized Progressive Network Coding with Hardware Acceleration", 2007), with the
-// payloads' part of it put off and recorded in the same matrix (decoder.h).
+// The progressive decoder as its callers see it: packets in, blocks out.
 #include "lib/decoder.h"
 
 #include <string.h>
 
-#include "kernels/gf256.h"
 #include "lib/coefficients.h"
-#include "lib/expand.h"
 
 enum { LINE = 64 };
 
@@ -16,7 +12,7 @@ enum { LINE = 64 };
 
 // Bytes of the small arrays behind the handle, and where they begin.
 static size_t handle_bytes(size_t n) {
-  return sizeof(weft_decoder) + n * (sizeof(uint8_t *) + sizeof(uint16_t) + 4);
+  return sizeof(weft_decoder) + n * (2 * sizeof(uint8_t *) + sizeof(uint16_t) + 4);
 }
 
 static weft_decoder *new_handle(weft_ctx *ctx, size_t n) {
@@ -25,7 +21,8 @@ static weft_decoder *new_handle(weft_ctx *ctx, size_t n) {
     return NULL;
   *decoder = (weft_decoder){.ctx = ctx, .first_item = WEFT_NO_ITEM};
   decoder->rows = (uint8_t **)(decoder + 1);
-  decoder->pivots = (uint16_t *)(decoder->rows + n);
+  decoder->every_row = decoder->rows + n;
+  decoder->pivots = (uint16_t *)(decoder->every_row + n);
   decoder->unknown = (uint8_t *)(decoder->pivots + n);
   decoder->vector = decoder->unknown + n;
   decoder->work = decoder->vector + n;
@@ -61,6 +58,8 @@ weft_status weft_decoder_new(weft_ctx *ctx, const weft_decoder_options *options,
   decoder->mem = options->mem;
   decoder->matrix = weft_ctx_take(ctx, n * n, LINE);
   weft_status status = decoder->matrix ? WEFT_OK : WEFT_E_NOMEM;
+  for (size_t p = 0; status == WEFT_OK && p < n; p++)
+    decoder->every_row[p] = memset(weft_decoder_row(decoder, p), 0, n);
   if (status == WEFT_OK && on_device) {
     status = weft_decoder_take_slots(decoder);
   } else if (status == WEFT_OK) {
@@ -101,146 +100,7 @@ size_t weft_decoder_memory_bytes(const weft_segment_id *id, bool own_blocks) {
          weft_decoder_reduce_bytes(id);
 }
 
-// --- elimination ---
-
-// Products over rows of M, a few hundred bytes wide: one thread is quickest.
-static weft_status multiply(const weft_decoder *decoder, const weft_gemm *product) {
-  const weft_ctx *ctx = decoder->ctx;
-  const weft_exec exec = weft_ctx_host_exec(ctx, NULL);
-  return ctx->host->gemm(ctx->host, &exec, product, 1);
-}
-
-// work = vector with every pivot column eliminated; in pivot columns it then says which payloads
-// were added for that.
-static weft_status eliminate(weft_decoder *decoder) {
-  const size_t n = decoder->id.blocks;
-  size_t terms = 0;
-  for (size_t c = 0; c < n; c++)
-    decoder->work[c] = decoder->vector[c] & decoder->unknown[c];
-  for (size_t i = 0; i < decoder->rank; i++) {
-    const size_t p = decoder->pivots[i];
-    decoder->factors[terms] = decoder->vector[p];
-    decoder->rows[terms] = weft_decoder_row(decoder, p);
-    terms += decoder->vector[p] != 0;
-  }
-  if (terms == 0)
-    return WEFT_OK;
-  return multiply(decoder, &(weft_gemm){.m = 1,
-                                        .k = terms,
-                                        .len = n,
-                                        .a = decoder->factors,
-                                        .a_stride = terms,
-                                        .x = {.ptr = (const uint8_t *const *)decoder->rows},
-                                        .y = {.base = decoder->work, .stride = n},
-                                        .accumulate = true});
-}
-
-// The first column of work that is neither zero nor a pivot's; n when the packet is dependent.
-static size_t find_pivot(const weft_decoder *decoder) {
-  const size_t n = decoder->id.blocks;
-  size_t c = 0;
-  while (c < n && (decoder->work[c] & decoder->unknown[c]) == 0)
-    c++;
-  return c;
-}
-
-// Takes column s out of all rows that have it: one rank-1 update.
-static weft_status clear_column(weft_decoder *decoder, size_t s, uint8_t *undo) {
-  const size_t n = decoder->id.blocks;
-  size_t hit = 0;
-  for (size_t i = 0; i < decoder->rank; i++) {
-    uint8_t *row = weft_decoder_row(decoder, decoder->pivots[i]);
-    if (undo)
-      undo[decoder->pivots[i]] = row[s];
-    decoder->factors[hit] = row[s];
-    decoder->rows[hit] = row;
-    hit += row[s] != 0;
-    row[s] = 0; // from now on T's entry of slot s
-  }
-  if (hit == 0)
-    return WEFT_OK;
-  const weft_status status =
-      multiply(decoder, &(weft_gemm){.m = hit,
-                                     .k = 1,
-                                     .len = n,
-                                     .a = decoder->factors,
-                                     .a_stride = 1,
-                                     .x = {.base = weft_decoder_row(decoder, s), .stride = n},
-                                     .y = {.ptr = decoder->rows},
-                                     .accumulate = true});
-  if (status != WEFT_OK) // refused before it began: put the column back
-    for (size_t i = 0; i < hit; i++)
-      decoder->rows[i][s] = decoder->factors[i];
-  return status;
-}
-
-// Makes work the row of pivot s.
-static weft_status install(weft_decoder *decoder, size_t s, uint8_t *undo) {
-  const size_t n = decoder->id.blocks;
-  const uint8_t inverse = weft_gf256_inv[decoder->work[s]];
-  decoder->work[s] = 1; // T's entry of the payload that goes to slot s
-  WEFT_TRY(
-      multiply(decoder, &(weft_gemm){.m = 1,
-                                     .k = 1,
-                                     .len = n,
-                                     .a = &inverse,
-                                     .a_stride = 1,
-                                     .x = {.base = decoder->work, .stride = n},
-                                     .y = {.base = weft_decoder_row(decoder, s), .stride = n}}));
-  WEFT_TRY(clear_column(decoder, s, undo));
-  decoder->unknown[s] = 0;
-  decoder->pivots[decoder->rank++] = (uint16_t)s;
-  if (decoder->widest < s + 1)
-    decoder->widest = s + 1;
-  while (decoder->prefix < n && weft_decoder_has_block(decoder, decoder->prefix))
-    decoder->prefix++;
-  return WEFT_OK;
-}
-
-weft_status weft_decoder_accept(weft_decoder *decoder, const weft_packet *packet, uint8_t *undo,
-                                size_t *slot) {
-  if (!weft_segment_id_equal(&packet->id, &decoder->id))
-    return WEFT_E_FOREIGN;
-  WEFT_TRY(weft_packet_check(packet));
-  if (decoder->rank == decoder->id.blocks)
-    return WEFT_DEPENDENT;
-  weft_expand_packet(decoder->ctx, packet, decoder->vector);
-  WEFT_TRY(eliminate(decoder));
-  const size_t s = find_pivot(decoder);
-  if (s == decoder->id.blocks)
-    return WEFT_DEPENDENT;
-  WEFT_TRY(install(decoder, s, undo));
-  *slot = s;
-  return WEFT_OK;
-}
-
-// Adding a row twice takes it away again.
-void weft_decoder_undo(weft_decoder *decoder, size_t slot, const uint8_t *undo) {
-  const size_t n = decoder->id.blocks;
-  size_t hit = 0;
-  decoder->rank--;
-  decoder->unknown[slot] = 0xFF;
-  for (size_t i = 0; i < decoder->rank; i++) {
-    decoder->factors[hit] = undo[decoder->pivots[i]];
-    decoder->rows[hit] = weft_decoder_row(decoder, decoder->pivots[i]);
-    hit += decoder->factors[hit] != 0;
-  }
-  if (hit > 0) // which is the product that was accepted before
-    (void)multiply(decoder,
-                   &(weft_gemm){.m = hit,
-                                .k = 1,
-                                .len = n,
-                                .a = decoder->factors,
-                                .a_stride = 1,
-                                .x = {.base = weft_decoder_row(decoder, slot), .stride = n},
-                                .y = {.ptr = decoder->rows},
-                                .accumulate = true});
-  for (size_t i = 0; i < hit; i++)
-    decoder->rows[i][slot] = decoder->factors[i];
-  for (size_t i = 0; i < decoder->prefix; i++)
-    if (!weft_decoder_has_block(decoder, i))
-      decoder->prefix = i;
-}
+// --- packets ---
 
 weft_status weft_decoder_add(weft_decoder *decoder, const weft_packet *packet) {
   if (!decoder || !packet || !packet->payload)
@@ -251,7 +111,7 @@ weft_status weft_decoder_add(weft_decoder *decoder, const weft_packet *packet) {
     return arrival.status;
   }
   size_t slot = 0;
-  WEFT_TRY(weft_decoder_accept(decoder, packet, NULL, &slot));
+  WEFT_TRY(weft_decoder_accept(decoder, packet, false, &slot));
   memcpy(weft_decoder_slot(decoder, slot), packet->payload, decoder->id.block_bytes);
   // Should memory for it lack, the payload stays deferred, and whoever wants a block is told.
   if (decoder->eager)
@@ -276,22 +136,8 @@ bool weft_decoder_complete(const weft_decoder *decoder) {
   return decoder->rank == decoder->id.blocks;
 }
 
-bool weft_decoder_has_block(const weft_decoder *decoder, size_t index) {
-  const size_t n = decoder->id.blocks;
-  if (index >= n || decoder->unknown[index])
-    return false;
-  if (decoder->rank == n)
-    return true;
-  const uint8_t *row = weft_decoder_row(decoder, index);
-  uint8_t any = 0;
-  for (size_t c = 0; c < n; c++)
-    any |= row[c] & decoder->unknown[c];
-  return any == 0;
-}
-
-size_t weft_decoder_prefix(const weft_decoder *decoder) { return decoder->prefix; }
-
 weft_status weft_decoder_settle(weft_decoder *decoder, size_t index, weft_pool *pool) {
+  WEFT_TRY(weft_decoder_clear(decoder));
   // Of a complete decoder all blocks are then in their rows, as rlnc.h has it.
   if (weft_decoder_complete(decoder) || !weft_decoder_is_clean(decoder, index))
     return weft_decoder_reduce(decoder, pool);

@@ -9,6 +9,10 @@
 //                           storage; M[p][q] = T[p][q] instead, and
 //                           payload of row p = sum over pivots q of T[p][q] * slot q
 //
+// Of a row that is no pivot's nothing matters. The newest pivots are pending (decoder_eliminate.c):
+// to the rows of older pivots their columns are still columns without pivot, until
+// weft_decoder_clear.
+//
 // So one elimination step on whole rows of M brings coefficients and T up to date at once, and
 // payloads are multiplied by T in one product when somebody wants them (decoder_payload.c). A slot
 // is clean when its row of T is the unit vector: it holds what row p stands for.
@@ -31,8 +35,9 @@ struct weft_decoder {
   weft_segment_id id;
   bool eager;
   size_t rank;
+  size_t cleared;  // pivots that are not pending: the first of them
   size_t reduced;  // the first `reduced` pivots' rows of T were unit vectors at the last reduction
-  size_t prefix;   // blocks known from block 0 on
+  size_t prefix;   // blocks known from block 0 on before the pending pivots came
   uint8_t *blocks; // slot p at blocks + p * stride
   size_t stride;
   bool own_blocks;
@@ -48,12 +53,13 @@ struct weft_decoder {
   // one.
   uint32_t first_item, last_item;
   // Views into the handle's one allocation of n of each.
-  uint8_t **rows;   // pointers of the product at hand
-  uint16_t *pivots; // in order of arrival; `rank` are set
-  uint8_t *unknown; // 0xFF for a column without pivot, else 0
-  uint8_t *vector;  // the arriving packet's coefficients
-  uint8_t *work;    // the same, reduced
-  uint8_t *factors; // of the product at hand
+  uint8_t **rows;      // pointers of the product at hand
+  uint8_t **every_row; // row p of M
+  uint16_t *pivots;    // in order of arrival; `rank` are set
+  uint8_t *unknown;    // 0xFF for a column without pivot, else 0
+  uint8_t *vector;     // the arriving packet's coefficients
+  uint8_t *work;       // the same, reduced
+  uint8_t *factors;    // of the product at hand
   weft_random random;
 };
 
@@ -65,13 +71,19 @@ static inline uint8_t *weft_decoder_slot(const weft_decoder *decoder, size_t piv
   return decoder->blocks + pivot * decoder->stride;
 }
 
-// Eliminates a packet's coefficients. WEFT_OK: innovative, *slot gets its pivot, where the payload
-// is still to be put; `undo` (n bytes, or NULL) gets what weft_decoder_undo needs. Else nothing
-// changed.
-weft_status weft_decoder_accept(weft_decoder *decoder, const weft_packet *packet, uint8_t *undo,
+// --- decoder_eliminate.c ---
+
+// Eliminates a packet's coefficients, which stay in decoder->vector. WEFT_OK: innovative, *slot
+// gets its pivot, where the payload is still to be put. Else nothing changed. With `keep` its pivot
+// stays pending, and so do those before it that are.
+weft_status weft_decoder_accept(weft_decoder *decoder, const weft_packet *packet, bool keep,
                                 size_t *slot);
-// Takes back the newest pivot, `slot`.
-void weft_decoder_undo(weft_decoder *decoder, size_t slot, const uint8_t *undo);
+// Takes the columns of pending pivots out of all rows: before rows are used in any other way.
+weft_status weft_decoder_clear(weft_decoder *decoder);
+// Takes back the pivots that are pending.
+void weft_decoder_drop(weft_decoder *decoder);
+
+// --- decoder_payload.c ---
 
 // Multiplies payloads by T until every slot is clean, on the threads of `pool`. On error nothing
 // has changed.

@@ -297,6 +297,9 @@ static weft_status read_all(weft_call *call, weft_reading *readings, size_t coun
 
 weft_status weft_decoders_read_on_device(weft_call *call, weft_reading *readings, size_t count) {
   const weft_ctx *ctx = call->queue->ctx;
+  for (size_t i = 0; i < count; i++)
+    if (readings[i].status == WEFT_OK)
+      WEFT_TRY(weft_decoder_clear(readings[i].decoder));
   const size_t each = sizeof(weft_gemm) + sizeof(uint8_t *);
   weft_gemm *products = weft_ctx_take(ctx, count * each, _Alignof(weft_gemm));
   if (!products)

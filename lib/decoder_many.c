@@ -43,7 +43,7 @@ typedef struct adding {
   // On a device.
   size_t *slots;      // (count) where an arrival was innovative
   size_t most_blocks; // the largest n
-  uint8_t *undo;      // (count, most_blocks)
+  bool begun;         // eliminating
   // Pinned memory for what the device cannot read where it lies in one piece: vectors, or in host
   // memory payloads behind them too.
   uint8_t *staged;
@@ -115,10 +115,12 @@ static void list_pieces(adding *a, size_t i) {
 static void eliminate(void *user, size_t index) {
   adding *a = user;
   weft_decoder *decoder = a->by.decoders[index];
+  const weft_status ready = weft_decoder_clear(decoder); // what is pending then can be taken back
   for (uint32_t i = decoder->first_item; i != WEFT_NO_ITEM; i = a->by.next[i]) {
     weft_arrival *arrival = &a->arrivals[i];
-    arrival->status =
-        weft_decoder_accept(decoder, &arrival->packet, a->undo + i * a->most_blocks, &a->slots[i]);
+    arrival->status = ready == WEFT_OK
+                          ? weft_decoder_accept(decoder, &arrival->packet, true, &a->slots[i])
+                          : ready;
     if (arrival->status == WEFT_OK)
       list_pieces(a, i);
   }
@@ -135,20 +137,21 @@ static weft_status land(adding *a, weft_call *call, size_t most_bytes) {
                           &kept));
   a->pieces = (weft_device_piece *)(void *)kept->bytes;
   a->staged = (uint8_t *)(a->pieces + 2 * a->count);
+  a->begun = true;
   weft_pool_run(ctx->pool, a->by.count, eliminate, a);
   WEFT_TRY(weft_decoders_clear(call, a->by.decoders, a->by.count));
   return weft_device_copy_pieces(&call->exec, a->pieces, atomic_load(&a->piece_count));
 }
 
-// Payloads may not have come: what was eliminated for them is taken back, the newest first.
+// Payloads may not have come: what was eliminated for them is taken back.
 static void take_back(const adding *a, weft_status why) {
-  for (size_t i = a->count; i-- > 0;) {
-    weft_arrival *arrival = &a->arrivals[i];
-    if (arrival->status == WEFT_OK)
-      weft_decoder_undo(arrival->decoder, a->slots[i], a->undo + i * a->most_blocks);
-    arrival->status = why;
-    arrival->decoder->zeroed = false;
+  for (size_t i = 0; i < a->by.count; i++) {
+    if (a->begun)
+      weft_decoder_drop(a->by.decoders[i]);
+    a->by.decoders[i]->zeroed = false;
   }
+  for (size_t i = 0; i < a->count; i++)
+    a->arrivals[i].status = why;
 }
 
 static weft_status add_all_on_device(adding *a, weft_ctx *ctx, weft_queue *queue,
@@ -180,15 +183,14 @@ weft_status weft_decoders_add(weft_arrival *arrivals, size_t count, weft_mem mem
     most_bytes = id->block_bytes > most_bytes ? id->block_bytes : most_bytes;
   }
   const size_t each = sizeof *a.by.decoders + sizeof *a.slots + sizeof *a.by.next;
-  if (count > SIZE_MAX / (each + 2 * a.most_blocks + most_bytes + 64))
+  if (count > SIZE_MAX / (each + a.most_blocks + most_bytes + 64))
     return WEFT_E_NOMEM;
-  uint8_t *memory = weft_ctx_take(ctx, count * (each + a.most_blocks), LINE);
+  uint8_t *memory = weft_ctx_take(ctx, count * each, LINE);
   if (!memory)
     return WEFT_E_NOMEM;
   a.by.decoders = (weft_decoder **)(void *)memory;
   a.slots = (size_t *)(a.by.decoders + count);
   a.by.next = (uint32_t *)(a.slots + count);
-  a.undo = memory + count * each;
   for (uint32_t i = 0; i < count; i++)
     chain(&a.by, i, arrivals[i].decoder);
   weft_status status = WEFT_OK;

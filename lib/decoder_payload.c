@@ -34,7 +34,10 @@ typedef struct reduction {
   // Only rows of T that are no unit vectors need work. Pivots, not positions.
   uint16_t new_dirty[WEFT_MAX_BLOCKS], old_dirty[WEFT_MAX_BLOCKS];
   size_t new_dirty_count, old_dirty_count;
-  const uint8_t *a;   // (new_dirty, rank): T[N], columns in order of arrival
+  // All pivots, in the order of new_dirty: as they arrived, or ascending where O is empty, so that
+  // a complete decoder's rows are T as they lie.
+  uint16_t columns[WEFT_MAX_BLOCKS];
+  const uint8_t *a;   // (new_dirty, rank): T[N]
   const uint8_t *d;   // (old_dirty, |N|)
   uint8_t *panels;    // one of panel_bytes for each worker
   size_t width;       // columns of a panel
@@ -56,22 +59,45 @@ bool weft_decoder_is_clean(const weft_decoder *decoder, size_t pivot) {
   return any == 0;
 }
 
-static size_t collect_dirty(const weft_decoder *decoder, size_t begin, size_t end, uint16_t *out) {
-  size_t count = 0;
-  for (size_t i = begin; i < end; i++)
-    if (!weft_decoder_is_clean(decoder, decoder->pivots[i]))
-      out[count++] = decoder->pivots[i];
-  return count;
+static size_t collect_dirty(const weft_decoder *decoder, const uint16_t *pivots, size_t count,
+                            uint16_t *out) {
+  size_t dirty = 0;
+  for (size_t i = 0; i < count; i++)
+    if (!weft_decoder_is_clean(decoder, pivots[i]))
+      out[dirty++] = pivots[i];
+  return dirty;
 }
 
-// out (count, columns) = T of the rows, in the columns of pivots [first, first + columns).
-static void gather(const weft_decoder *decoder, const uint16_t *rows, size_t count, size_t first,
-                   size_t columns, uint8_t *out) {
-  for (size_t i = 0; i < count; i++) {
-    const uint8_t *row = weft_decoder_row(decoder, rows[i]);
-    for (size_t j = 0; j < columns; j++)
-      *out++ = row[decoder->pivots[first + j]];
-  }
+static void order_columns(reduction *r) {
+  const weft_decoder *decoder = r->decoder;
+  size_t count = 0;
+  if (r->old_count > 0)
+    memcpy(r->columns, decoder->pivots, decoder->rank * sizeof *r->columns);
+  for (size_t p = 0; r->old_count == 0 && p < decoder->widest; p++)
+    if (!decoder->unknown[p])
+      r->columns[count++] = (uint16_t)p;
+}
+
+static void pick(const uint8_t *restrict row, const uint16_t *restrict columns, size_t count,
+                 uint8_t *restrict out) {
+  for (size_t j = 0; j < count; j++)
+    out[j] = row[columns[j]];
+}
+
+// out (count, column_count) = T of the rows.
+static void gather(const weft_decoder *decoder, const uint16_t *rows, size_t count,
+                   const uint16_t *columns, size_t column_count, uint8_t *out) {
+  for (size_t i = 0; i < count; i++)
+    pick(weft_decoder_row(decoder, rows[i]), columns, column_count, out + i * column_count);
+}
+
+// T[N], made in `out` unless it lies there already.
+static const uint8_t *gather_new(const reduction *r, uint8_t *out) {
+  const weft_decoder *decoder = r->decoder;
+  if (r->new_dirty_count == decoder->id.blocks)
+    return decoder->matrix;
+  gather(decoder, r->new_dirty, r->new_dirty_count, r->columns, decoder->rank, out);
+  return out;
 }
 
 // d = T[O][N] * inverse(T[N][N]) for the dirty rows of O. scratch: |N| * (|N| + old_dirty_count).
@@ -81,14 +107,15 @@ static weft_status make_d(const reduction *r, uint8_t *d, uint8_t *scratch) {
   const weft_exec exec = weft_ctx_host_exec(ctx, r->pool);
   const size_t n = r->new_count;
   uint8_t *inverse = scratch, *t = scratch + n * n;
-  gather(decoder, decoder->pivots + r->old_count, n, r->old_count, n, inverse);
+  const uint16_t *const fresh = decoder->pivots + r->old_count;
+  gather(decoder, fresh, n, fresh, n, inverse);
   uint8_t singular;
   const weft_invert invert = {
       .count = 1, .k = n, .in = inverse, .out = inverse, .singular = &singular};
   WEFT_TRY(ctx->host->invert(ctx->host, &exec, &invert));
   if (singular) // cannot be: see above
     return WEFT_E_SINGULAR;
-  gather(decoder, r->old_dirty, r->old_dirty_count, r->old_count, n, t);
+  gather(decoder, r->old_dirty, r->old_dirty_count, fresh, n, t);
   const weft_gemm product = {.m = r->old_dirty_count,
                              .k = n,
                              .len = n,
@@ -105,9 +132,9 @@ static weft_status reduce_new(const reduction *r, const weft_exec *exec, size_t 
   const weft_decoder *decoder = r->decoder;
   const uint8_t *x[WEFT_MAX_BLOCKS];
   uint8_t *y[WEFT_MAX_BLOCKS];
-  size_t copied = 0; // new_dirty is in order of arrival too
+  size_t copied = 0;
   for (size_t j = 0; j < decoder->rank; j++) {
-    const size_t p = decoder->pivots[j];
+    const size_t p = r->columns[j];
     x[j] = weft_decoder_slot(decoder, p) + begin;
     if (copied < r->new_dirty_count && r->new_dirty[copied] == p) {
       y[copied] = weft_decoder_slot(decoder, p) + begin;
@@ -185,10 +212,14 @@ static size_t plan_panels(reduction *r) {
   return workers;
 }
 
+static void keep(uint8_t *restrict row, const uint8_t *restrict mask, size_t n) {
+  for (size_t c = 0; c < n; c++)
+    row[c] &= mask[c];
+}
+
 static void clean_row(const weft_decoder *decoder, size_t pivot) {
   uint8_t *row = weft_decoder_row(decoder, pivot);
-  for (size_t c = 0; c < decoder->id.blocks; c++)
-    row[c] &= decoder->unknown[c];
+  keep(row, decoder->unknown, decoder->id.blocks);
   row[pivot] = 1;
 }
 
@@ -197,9 +228,8 @@ static weft_status reduce_with(reduction *r, uint8_t *scratch, size_t workers) {
   uint8_t *d = scratch, *rest = d + r->old_dirty_count * r->new_count;
   if (r->old_dirty_count > 0)
     WEFT_TRY(make_d(r, d, rest));
-  gather(decoder, r->new_dirty, r->new_dirty_count, 0, decoder->rank, rest);
   r->d = d;
-  r->a = rest;
+  r->a = gather_new(r, rest);
   weft_pool_run(r->pool, workers, reduce_panels, r);
   WEFT_TRY((weft_status)atomic_load(&r->status));
   for (size_t i = 0; i < r->new_dirty_count; i++)
@@ -209,32 +239,45 @@ static weft_status reduce_with(reduction *r, uint8_t *scratch, size_t workers) {
   return WEFT_OK;
 }
 
+// Member by member: an initialiser would clear the arrays, 6 KiB.
+static void begin(reduction *r, weft_decoder *decoder, weft_pool *pool) {
+  r->decoder = decoder;
+  r->pool = pool;
+  r->old_count = decoder->reduced;
+  r->new_count = decoder->rank - decoder->reduced;
+  order_columns(r);
+  r->new_dirty_count =
+      collect_dirty(decoder, r->columns + r->old_count, r->new_count, r->new_dirty);
+  r->old_dirty_count = collect_dirty(decoder, decoder->pivots, r->old_count, r->old_dirty);
+  atomic_init(&r->next_panel, 0);
+  atomic_init(&r->status, WEFT_OK);
+}
+
+static weft_status multiply(reduction *r) {
+  const weft_ctx *ctx = r->decoder->ctx;
+  const size_t workers = plan_panels(r);
+  const size_t for_d =
+      r->old_dirty_count > 0 ? r->new_count * (r->new_count + r->old_dirty_count) : 0;
+  const size_t for_a = r->new_dirty_count * r->decoder->rank;
+  const size_t matrices = r->old_dirty_count * r->new_count + (for_d > for_a ? for_d : for_a);
+  const size_t before_panels = (matrices + LINE - 1) / LINE * LINE;
+  uint8_t *scratch = weft_ctx_take(ctx, before_panels + workers * r->panel_bytes, LINE);
+  if (!scratch)
+    return WEFT_E_NOMEM;
+  r->panels = scratch + before_panels;
+  const weft_status status = reduce_with(r, scratch, workers);
+  weft_ctx_give(ctx, scratch);
+  return status;
+}
+
 weft_status weft_decoder_reduce(weft_decoder *decoder, weft_pool *pool) {
-  reduction r = {.decoder = decoder,
-                 .pool = pool,
-                 .old_count = decoder->reduced,
-                 .new_count = decoder->rank - decoder->reduced};
-  atomic_init(&r.next_panel, 0);
-  atomic_init(&r.status, WEFT_OK);
-  if (r.new_count == 0)
+  if (decoder->reduced == decoder->rank)
     return WEFT_OK;
-  r.new_dirty_count = collect_dirty(decoder, r.old_count, decoder->rank, r.new_dirty);
-  r.old_dirty_count = collect_dirty(decoder, 0, r.old_count, r.old_dirty);
-  if (r.new_dirty_count + r.old_dirty_count > 0) {
-    const size_t workers = plan_panels(&r);
-    const size_t for_d =
-        r.old_dirty_count > 0 ? r.new_count * (r.new_count + r.old_dirty_count) : 0;
-    const size_t for_a = r.new_dirty_count * decoder->rank;
-    const size_t matrices = r.old_dirty_count * r.new_count + (for_d > for_a ? for_d : for_a);
-    const size_t before_panels = (matrices + LINE - 1) / LINE * LINE;
-    uint8_t *scratch = weft_ctx_take(decoder->ctx, before_panels + workers * r.panel_bytes, LINE);
-    if (!scratch)
-      return WEFT_E_NOMEM;
-    r.panels = scratch + before_panels;
-    const weft_status status = reduce_with(&r, scratch, workers);
-    weft_ctx_give(decoder->ctx, scratch);
-    WEFT_TRY(status);
-  }
+  WEFT_TRY(weft_decoder_clear(decoder));
+  reduction r;
+  begin(&r, decoder, pool);
+  if (r.new_dirty_count + r.old_dirty_count > 0)
+    WEFT_TRY(multiply(&r));
   decoder->reduced = decoder->rank;
   return WEFT_OK;
 }

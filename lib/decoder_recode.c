@@ -12,6 +12,7 @@ weft_status weft_decoder_combine(weft_decoder *decoder, size_t count, uint8_t *o
   const weft_ctx *ctx = decoder->ctx;
   const weft_exec exec = weft_ctx_host_exec(ctx, pool);
   const size_t rank = decoder->rank;
+  WEFT_TRY(weft_decoder_clear(decoder));
   weft_random_nonzero(&decoder->random, weights, count * rank);
   for (size_t j = 0; j < rank; j++)
     decoder->rows[j] = weft_decoder_row(decoder, decoder->pivots[j]);

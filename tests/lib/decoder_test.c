@@ -223,7 +223,8 @@ static bool follows(const uint8_t *vectors, size_t count, const weft_segment_id 
 }
 
 // Vectors of random support, so that blocks become known here and there, long before full rank.
-// Blocks are asked for at random moments; what was released once must never change.
+// Blocks are asked for at random moments; what was released once must never change. Mostly
+// nothing is asked for that brings elimination up to date, so that several packets wait for it.
 START_TEST(release_while_coded_packets_arrive) {
   fixture_start(111 + (uint64_t)_i);
   weft_ctx *ctx =
@@ -248,22 +249,25 @@ START_TEST(release_while_coded_packets_arrive) {
     EXPECT_OK(weft_encoder_combine(source.encoder, 1, vector, n, &batch, NULL));
     const weft_packet packet = {
         .id = source.id, .mode = WEFT_PACKET_VECTOR, .coefficients = vector, .payload = payload};
-    const uint64_t before = fixture_state(decoder);
+    const bool looks = fixture_below(5) == 0;
+    const uint64_t before = looks ? fixture_state(decoder) : 0;
+    const size_t rank = weft_decoder_rank(decoder);
     const weft_status status = weft_decoder_add(decoder, &packet);
     EXPECT(status == WEFT_OK || status == WEFT_DEPENDENT);
-    EXPECT((fixture_state(decoder) == before) == (status == WEFT_DEPENDENT));
+    EXPECT(weft_decoder_rank(decoder) == rank + (status == WEFT_OK));
+    EXPECT(!looks || (fixture_state(decoder) == before) == (status == WEFT_DEPENDENT));
     count += status == WEFT_OK;
     size_t prefix = 0;
     while (prefix < n && weft_decoder_has_block(decoder, prefix))
       prefix++;
     EXPECT(weft_decoder_prefix(decoder) == prefix);
-    const uint64_t reduced_before = fixture_state(decoder);
+    const uint64_t reduced_before = looks ? fixture_state(decoder) : 0;
     for (size_t i = 0; i < n; i++) {
       const uint8_t *block;
       EXPECT(weft_decoder_has_block(decoder, i) == follows(vectors, count, &source.id, i, ctx));
       if (!weft_decoder_has_block(decoder, i))
         EXPECT_STATUS(weft_decoder_block(decoder, i, &block), WEFT_PENDING);
-      else if (fixture_below(3) == 0 || released[i]) {
+      else if (looks && (fixture_below(3) == 0 || released[i])) {
         EXPECT_OK(weft_decoder_block(decoder, i, &block));
         EXPECT(block == storage + i * (k + 3));
         EXPECT(!released[i] || released[i] == block);
@@ -272,7 +276,7 @@ START_TEST(release_while_coded_packets_arrive) {
       }
     }
     // Reducing payloads is invisible but in the storage.
-    EXPECT(fixture_state(decoder) == reduced_before);
+    EXPECT(!looks || fixture_state(decoder) == reduced_before);
     for (size_t i = 0; i < n; i++)
       if (released[i])
         EXPECT(memcmp(released[i], source.data + i * k, k) == 0);

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decoder's elimination: Gauss-Jordan on coefficients as packets arrive (Shojania and Li,
+// "Parallelized Progressive Network Coding with Hardware Acceleration", 2007), with the payloads'
+// part of it put off and recorded in the same matrix (decoder.h).
+//
+// A step would change every row there is for one packet, which is mostly loading and storing. So
+// the newest pivots are pending: their rows are reduced by all pivots, but their columns are still
+// in the rows of the older ones, and taken out of these for several at once by one product, as the
+// rows are needed or once there are PENDING_MOST. Whether a packet is innovative is known at once.
+#include <string.h>
+
+#include "kernels/gf256.h"
+#include "lib/decoder.h"
+#include "lib/expand.h"
+
+enum {
+  PENDING_MOST = 8,
+  GROUP_ROWS = 128,     // rows of one product
+  GROUP_FACTORS = 8192, // and their factors
+  SPARSE = 4            // fewer than one coefficient of so many: by those that are not zero
+};
+
+// Products over rows of M, a few hundred bytes wide: one thread is quickest.
+static weft_status add_product(const weft_decoder *decoder, size_t m, size_t k, const uint8_t *a,
+                               const uint8_t *const *x, uint8_t *const *y) {
+  const weft_ctx *ctx = decoder->ctx;
+  const weft_exec exec = weft_ctx_host_exec(ctx, NULL);
+  weft_gemm gemm = weft_gemm_of(m, k, decoder->id.blocks, a, k, x, y);
+  gemm.accumulate = true;
+  return m > 0 && k > 0 ? ctx->host->gemm(ctx->host, &exec, &gemm, 1) : WEFT_OK;
+}
+
+static size_t pending(const weft_decoder *decoder) { return decoder->rank - decoder->cleared; }
+
+// Takes the entries in columns out of a row, as factors of other rows. Whether there are any.
+static bool take_factors(const uint16_t *restrict columns, size_t count, uint8_t *restrict row,
+                         uint8_t *restrict factors) {
+  uint8_t any = 0;
+  for (size_t j = 0; j < count; j++) {
+    factors[j] = row[columns[j]];
+    row[columns[j]] = 0; // from now on T's entry of that slot
+    any |= factors[j];
+  }
+  return any != 0;
+}
+
+static const uint16_t *pending_columns(const weft_decoder *decoder) {
+  return decoder->pivots + decoder->cleared;
+}
+
+static const uint8_t *const *pending_rows(const weft_decoder *decoder) {
+  for (size_t j = 0; j < pending(decoder); j++)
+    decoder->rows[j] = weft_decoder_row(decoder, decoder->pivots[decoder->cleared + j]);
+  return (const uint8_t *const *)decoder->rows;
+}
+
+// --- what is pending ---
+
+// Mostly the pivots of packets follow each other.
+static bool are_in_line(const uint16_t *columns, size_t count) {
+  for (size_t j = 1; j < count; j++)
+    if (columns[j] != columns[0] + j)
+      return false;
+  return true;
+}
+
+// take_factors of PENDING_MOST columns that follow each other, from the first on.
+static bool take_line(uint8_t *restrict row, uint8_t *restrict factors) {
+  uint64_t word;
+  memcpy(&word, row, PENDING_MOST);
+  memset(row, 0, PENDING_MOST);
+  memcpy(factors, &word, PENDING_MOST);
+  return word != 0;
+}
+
+_Static_assert(PENDING_MOST == sizeof(uint64_t), "a word of factors");
+
+weft_status weft_decoder_clear(weft_decoder *decoder) {
+  const size_t k = pending(decoder);
+  if (k == 0)
+    return WEFT_OK;
+  const uint8_t *const *x = pending_rows(decoder);
+  const uint16_t *const columns = pending_columns(decoder);
+  const bool line = k == PENDING_MOST && are_in_line(columns, k);
+  uint8_t factors[GROUP_FACTORS], *y[GROUP_ROWS];
+  const size_t most = GROUP_FACTORS / k < GROUP_ROWS ? GROUP_FACTORS / k : GROUP_ROWS;
+  for (size_t i = 0; i < decoder->cleared;) {
+    size_t m = 0;
+    for (; m < most && i < decoder->cleared; i++) {
+      y[m] = decoder->every_row[decoder->pivots[i]];
+      m += line ? take_line(y[m] + columns[0], factors + m * k)
+                : take_factors(columns, k, y[m], factors + m * k);
+    }
+    WEFT_TRY(add_product(decoder, m, k, factors, x, y));
+  }
+  decoder->cleared = decoder->rank;
+  decoder->prefix = weft_decoder_prefix(decoder);
+  return WEFT_OK;
+}
+
+void weft_decoder_drop(weft_decoder *decoder) {
+  while (decoder->rank > decoder->cleared)
+    decoder->unknown[decoder->pivots[--decoder->rank]] = 0xFF;
+}
+
+// --- one packet ---
+
+// known = from where unknown has no bits, else 0; rest = from otherwise. Gives how many of known
+// are not zero. Of pointers that the compiler knows to be apart, or it would take byte after byte.
+static size_t split(size_t n, const uint8_t *restrict from, const uint8_t *restrict unknown,
+                    uint8_t *restrict known, uint8_t *restrict rest) {
+  uint16_t count = 0;
+  for (size_t c = 0; c < n; c++) {
+    rest[c] = from[c] & unknown[c];
+    known[c] = from[c] & (uint8_t)~unknown[c];
+    count = (uint16_t)(count + (known[c] != 0));
+  }
+  return count;
+}
+
+// factors = vector in the columns of pivots that are not pending, else 0; work = the rest of it.
+// Gives how many factors are not zero.
+static size_t split_vector(const weft_decoder *decoder) {
+  size_t terms =
+      split(decoder->id.blocks, decoder->vector, decoder->unknown, decoder->factors, decoder->work);
+  for (size_t i = decoder->cleared; i < decoder->rank; i++) {
+    const size_t p = decoder->pivots[i];
+    terms -= decoder->factors[p] != 0;
+    decoder->work[p] = decoder->factors[p];
+    decoder->factors[p] = 0;
+  }
+  return terms;
+}
+
+// Those factors alone that are not zero, with their rows.
+static size_t gather_factors(const weft_decoder *decoder) {
+  size_t found = 0;
+  for (size_t p = 0; p < decoder->widest; p++) {
+    decoder->rows[found] = decoder->every_row[p];
+    decoder->factors[found] = decoder->factors[p];
+    found += decoder->factors[found] != 0;
+  }
+  return found;
+}
+
+// work = vector with every pivot column eliminated; in pivot columns it then says which payloads
+// were added for that. Of a dense vector all rows up to the last pivot's are multiplied, those of
+// no pivot by zero: looking for the others takes longer.
+static weft_status reduce_vector(weft_decoder *decoder) {
+  const size_t terms = split_vector(decoder);
+  const bool dense = terms * SPARSE >= decoder->widest;
+  const size_t k = dense ? decoder->widest : gather_factors(decoder);
+  uint8_t *const *const rows = dense ? decoder->every_row : decoder->rows;
+  WEFT_TRY(
+      add_product(decoder, 1, k, decoder->factors, (const uint8_t *const *)rows, &decoder->work));
+  take_factors(pending_columns(decoder), pending(decoder), decoder->work, decoder->factors);
+  return add_product(decoder, 1, pending(decoder), decoder->factors, pending_rows(decoder),
+                     &decoder->work);
+}
+
+// The first column of work that is neither zero nor a pivot's; n when the packet is dependent.
+static size_t find_pivot(const weft_decoder *decoder) {
+  const size_t n = decoder->id.blocks;
+  size_t c = 0;
+  for (uint64_t work, unknown; c + 8 <= n; c += 8) {
+    memcpy(&work, decoder->work + c, 8);
+    memcpy(&unknown, decoder->unknown + c, 8);
+    if (work & unknown)
+      break;
+  }
+  while (c < n && (decoder->work[c] & decoder->unknown[c]) == 0)
+    c++;
+  return c;
+}
+
+// Makes work the row of pivot s, and takes column s out of the other pending rows: products of the
+// one source, work.
+static weft_status install(weft_decoder *decoder, size_t s) {
+  const uint8_t inverse = weft_gf256_inv[decoder->work[s]];
+  const uint8_t *const scaled = weft_gf256_product[inverse];
+  const uint8_t *const work = decoder->work;
+  size_t m = 1;
+  decoder->work[s] = 1; // T's entry of the payload that goes to slot s, before it is scaled
+  decoder->factors[0] = inverse;
+  decoder->rows[0] = memset(weft_decoder_row(decoder, s), 0, decoder->id.blocks);
+  for (size_t i = decoder->cleared; i < decoder->rank; i++) {
+    uint8_t *row = weft_decoder_row(decoder, decoder->pivots[i]);
+    decoder->factors[m] = scaled[row[s]];
+    decoder->rows[m] = row;
+    m += row[s] != 0;
+    row[s] = 0;
+  }
+  WEFT_TRY(add_product(decoder, m, 1, decoder->factors, &work, decoder->rows));
+  decoder->unknown[s] = 0;
+  decoder->pivots[decoder->rank++] = (uint16_t)s;
+  if (decoder->widest < s + 1)
+    decoder->widest = s + 1;
+  return WEFT_OK;
+}
+
+weft_status weft_decoder_accept(weft_decoder *decoder, const weft_packet *packet, bool keep,
+                                size_t *slot) {
+  if (!weft_segment_id_equal(&packet->id, &decoder->id))
+    return WEFT_E_FOREIGN;
+  WEFT_TRY(weft_packet_check(packet));
+  if (decoder->rank == decoder->id.blocks)
+    return WEFT_DEPENDENT;
+  if (!keep && pending(decoder) >= PENDING_MOST)
+    WEFT_TRY(weft_decoder_clear(decoder));
+  weft_expand_packet(decoder->ctx, packet, decoder->vector);
+  WEFT_TRY(reduce_vector(decoder));
+  const size_t s = find_pivot(decoder);
+  if (s == decoder->id.blocks)
+    return WEFT_DEPENDENT;
+  WEFT_TRY(install(decoder, s));
+  *slot = s;
+  return WEFT_OK;
+}
+
+// --- what is known ---
+
+static bool any_unknown(const weft_decoder *decoder, const uint8_t *row) {
+  uint8_t any = 0;
+  for (size_t c = 0; c < decoder->id.blocks; c++)
+    any |= row[c] & decoder->unknown[c];
+  return any != 0;
+}
+
+bool weft_decoder_has_block(const weft_decoder *decoder, size_t index) {
+  const size_t n = decoder->id.blocks;
+  if (index >= n || decoder->unknown[index])
+    return false;
+  if (decoder->rank == n)
+    return true;
+  uint8_t row[WEFT_MAX_BLOCKS], *const y = row;
+  memcpy(row, weft_decoder_row(decoder, index), n);
+  bool is_pending = false;
+  for (size_t i = decoder->cleared; i < decoder->rank; i++)
+    is_pending = is_pending || decoder->pivots[i] == index;
+  if (!is_pending) {
+    take_factors(pending_columns(decoder), pending(decoder), row, decoder->factors);
+    if (add_product(decoder, 1, pending(decoder), decoder->factors, pending_rows(decoder), &y) !=
+        WEFT_OK)
+      return false;
+  }
+  return !any_unknown(decoder, row);
+}
+
+size_t weft_decoder_prefix(const weft_decoder *decoder) {
+  size_t prefix = decoder->prefix;
+  while (prefix < decoder->id.blocks && weft_decoder_has_block(decoder, prefix))
+    prefix++;
+  return prefix;
+}

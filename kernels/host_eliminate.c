@@ -70,7 +70,7 @@ static weft_status reduce_vector(state *s, const uint8_t *a, size_t *pivot) {
 static weft_status reduce_payload(state *s, const uint8_t *y, uint8_t scale, size_t pivot) {
   for (size_t i = 0; i < s->terms; i++) {
     const size_t p = (size_t)(s->sources[i] - s->c) / s->k;
-    s->factors[i] = weft_gf256_mul(s->factors[i], scale);
+    s->factors[i] = weft_gf256_product[scale][s->factors[i]];
     s->sources[i] = s->x + p * s->len;
   }
   s->factors[s->terms] = scale;
@@ -99,7 +99,7 @@ static weft_status take(state *s, const uint8_t *a, const uint8_t *y, uint16_t *
     return WEFT_OK;
   const uint8_t scale = weft_gf256_inv[s->work[pivot]];
   for (size_t c = 0; c < s->k; c++)
-    s->c[pivot * s->k + c] = weft_gf256_mul(s->work[c], scale);
+    s->c[pivot * s->k + c] = weft_gf256_product[scale][s->work[c]];
   WEFT_TRY(reduce_payload(s, y, scale, pivot));
   WEFT_TRY(clear_column(s, pivot));
   s->known[pivot] = 1;

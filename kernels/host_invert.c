@@ -88,11 +88,12 @@ static bool find_pivot(gauss_jordan *s, size_t first, size_t steps, size_t t) {
 static void make_step(gauss_jordan *s, size_t first, size_t t) {
   const size_t p = first + t;
   const uint8_t d = s->factors[t][p], inverse = weft_gf256_inv[d];
+  const uint8_t *const scaled = weft_gf256_product[inverse];
   const uint8_t *x[STEPS_MAX + 1];
   uint8_t a[STEPS_MAX + 1], *y = s->pivots[t];
   for (size_t i = 0; i < t; i++) {
     x[i] = s->pivots[i];
-    a[i] = weft_gf256_mul(s->factors[i][p], inverse);
+    a[i] = scaled[s->factors[i][p]];
   }
   x[t] = s->rows[p];
   a[t] = inverse;

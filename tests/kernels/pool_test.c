@@ -8,6 +8,7 @@
 #include "kernels/pool.h"
 #include "tests/support/test_allocator.h"
 #include "tests/support/test_main.h"
+#include "tests/support/test_rng.h"
 
 enum { ITEMS = 1000, CALLERS = 4, ROUNDS = 50 };
 
@@ -42,6 +43,20 @@ static weft_pool *pool_of(test_allocator *memory, size_t threads) {
   return pool;
 }
 
+static int64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+// Busy for short times, which sleeping would make long.
+static void pause_us(long us) {
+  if (us >= 1000)
+    nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
+  for (const int64_t end = now_ns() + us * 1000; now_ns() < end;) {
+  }
+}
+
 START_TEST(each_index_once) {
   static const size_t sizes[] = {0, 1, 2, 3, 7, 64, ITEMS};
   test_allocator memory;
@@ -61,12 +76,34 @@ END_TEST
 START_TEST(threads_share_and_stay_within_bounds) {
   test_allocator memory;
   weft_pool *pool = pool_of(&memory, 3);
-  count c = {.pause_ns = 1000000};
-  weft_pool_run(pool, 60, count_item, &c);
-  expect_once(&c, 60);
-  ck_assert_int_le(atomic_load(&c.most), 3);
-  ck_assert_int_ge(atomic_load(&c.most), 2); // 20 ms of sleep each is time enough to join
+  for (int round = 0; round < 3; round++) {
+    count c = {.pause_ns = 1000000};
+    weft_pool_run(pool, 60, count_item, &c);
+    expect_once(&c, 60);
+    ck_assert_int_le(atomic_load(&c.most), 3);
+    ck_assert_int_ge(atomic_load(&c.most), 2); // 20 ms of sleep each is time enough to join
+    pause_us(10000);                           // they fall asleep
+  }
   weft_pool_free(pool);
+}
+END_TEST
+
+// Jobs that come while workers look out, lie down or sleep, and end while others wake.
+START_TEST(jobs_come_at_any_moment) {
+  enum { JOBS = 400, MOST_US = 60 };
+  test_allocator memory;
+  weft_pool *pool = pool_of(&memory, (size_t)_i);
+  uint64_t random = test_seed();
+  for (int job = 0; job < JOBS; job++) {
+    random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+    const size_t items = 2 + (random >> 60);
+    count c = {0};
+    weft_pool_run(pool, items, count_item, &c);
+    expect_once(&c, items);
+    pause_us((long)((random >> 40) % MOST_US));
+  }
+  weft_pool_free(pool);
+  ck_assert_int_eq(test_allocator_live(&memory), 0);
 }
 END_TEST
 
@@ -148,6 +185,7 @@ int main(void) {
   TCase *cases = tcase_create("pool");
   tcase_add_loop_test(cases, each_index_once, 1, 5);
   tcase_add_test(cases, threads_share_and_stay_within_bounds);
+  tcase_add_loop_test(cases, jobs_come_at_any_moment, 2, 6);
   tcase_add_test(cases, concurrent_callers_take_turns);
   tcase_add_test(cases, no_pool_runs_in_place);
   tcase_add_test(cases, failures_are_statuses);

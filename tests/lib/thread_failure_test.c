@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The system refuses threads, mutexes or condition variables, one call after the other: whatever
-// makes them says WEFT_E_THREAD, leaves nothing behind, and works when it is called again. The
-// linker puts the functions below between the library and the system (--wrap, see BUILD).
+// The system refuses threads, mutexes, semaphores or condition variables, one call after the other:
+// whatever makes them says WEFT_E_THREAD, leaves nothing behind, and works when it is called again.
+// The linker puts the functions below between the library and the system (--wrap, see BUILD).
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 
 #include "tests/lib/fixture.h"
@@ -35,6 +36,15 @@ int __real_pthread_cond_init(pthread_cond_t *, const pthread_condattr_t *);
 int __wrap_pthread_cond_init(pthread_cond_t *, const pthread_condattr_t *);
 int __wrap_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attributes) {
   return refuse() ? EAGAIN : __real_pthread_cond_init(condition, attributes);
+}
+
+int __real_sem_init(sem_t *, int, unsigned);
+int __wrap_sem_init(sem_t *, int, unsigned);
+int __wrap_sem_init(sem_t *semaphore, int shared, unsigned value) {
+  if (!refuse())
+    return __real_sem_init(semaphore, shared, value);
+  errno = ENOSYS;
+  return -1;
 }
 
 static test_allocator memory;

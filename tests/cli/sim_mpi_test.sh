@@ -20,6 +20,8 @@ if [ -z "$mpi" ] || [ ! -x "$mpi" ] || ! command -v mpirun >/dev/null; then
 else
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm_rsh_agent=/bin/false
   export HOME=$work TMPDIR=$work OMPI_MCA_btl_vader_single_copy_mechanism=none
+  # Not in /dev/shm, which sandboxes share: names are of process ids, and each sandbox counts its own.
+  export OMPI_MCA_btl_vader_backing_directory=$work
   expect 0 sim "${small[@]}" --fidelity rank --no-files
   state out >alone
   for ranks in 1 2 3; do

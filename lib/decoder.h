@@ -50,8 +50,8 @@ struct weft_decoder {
   bool zeroed;   // slots without pivot are, once the queue has passed what is on it
   size_t widest; // 1 + the largest pivot
   // Of the call at hand, when it is one for many decoders: the first and last of its items for this
-  // one.
-  uint32_t first_item, last_item;
+  // one, and how many there are.
+  uint32_t first_item, last_item, item_count;
   // Views into the handle's one allocation of n of each.
   uint8_t **rows;      // pointers of the product at hand
   uint8_t **every_row; // row p of M

@@ -21,11 +21,13 @@ static void chain(by_decoder *by, uint32_t item, weft_decoder *decoder) {
   by->next[item] = WEFT_NO_ITEM;
   if (decoder->first_item == WEFT_NO_ITEM) {
     decoder->first_item = item;
+    decoder->item_count = 0;
     by->decoders[by->count++] = decoder;
   } else {
     by->next[decoder->last_item] = item;
   }
   decoder->last_item = item;
+  decoder->item_count++;
 }
 
 static void unchain(const by_decoder *by) {
@@ -35,15 +37,23 @@ static void unchain(const by_decoder *by) {
 
 // --- adding ---
 
+// What became of an arrival.
+typedef struct landing {
+  weft_status status;
+  uint32_t slot; // when WEFT_OK
+} landing;
+
 typedef struct adding {
   weft_arrival *arrivals;
   size_t count;
   weft_mem mem;
   by_decoder by;
-  // On a device.
-  size_t *slots;      // (count) where an arrival was innovative
-  size_t most_blocks; // the largest n
-  bool begun;         // eliminating
+  // On a device. Threads write what lies together by decoder: arrivals are mixed, and lines that
+  // several of them write to would travel between cores for each.
+  landing *landings;       // (count) those of decoder d from first_landing[d] on, in their order
+  uint32_t *first_landing; // (count)
+  size_t most_blocks;      // the largest n
+  bool begun;              // eliminating
   // Pinned memory for what the device cannot read where it lies in one piece: vectors, or in host
   // memory payloads behind them too.
   uint8_t *staged;
@@ -85,45 +95,85 @@ static void add_all_on_host(adding *a, weft_pool *pool) {
 
 // --- on a device ---
 
-static bool is_one_piece(const weft_arrival *arrival) {
+// Vector and payload of an arrival lie as its slot wants them.
+static bool is_ready(const adding *a, const weft_arrival *arrival) {
   const weft_packet *packet = &arrival->packet;
-  return packet->mode == WEFT_PACKET_VECTOR && packet->coefficients &&
+  return a->mem != WEFT_MEM_HOST && packet->mode == WEFT_PACKET_VECTOR && packet->coefficients &&
          packet->coefficients + arrival->decoder->id.blocks == packet->payload;
 }
 
-// Lists what is to be copied into the slot of an innovative arrival.
-static void list_pieces(adding *a, size_t i) {
-  const weft_arrival *arrival = &a->arrivals[i];
-  const weft_decoder *decoder = arrival->decoder;
-  const size_t n = decoder->id.blocks, k = decoder->id.block_bytes;
-  uint8_t *to = weft_decoder_device_slot(decoder, a->slots[i]);
-  uint8_t *staged = a->staged + i * a->staged_stride;
-  const bool on_host = a->mem == WEFT_MEM_HOST, one = on_host || is_one_piece(arrival);
-  const size_t at = atomic_fetch_add(&a->piece_count, one ? 1 : 2);
-  if (!one || on_host)
-    memcpy(staged, decoder->vector, n);
-  if (on_host)
-    memcpy(staged + n, arrival->packet.payload, k);
-  if (one) {
-    a->pieces[at] = (weft_device_piece){to, on_host ? staged : arrival->packet.coefficients, n + k};
-    return;
+static uint8_t *staged_at(const adding *a, uint32_t item) {
+  return a->staged + item * a->staged_stride;
+}
+
+// Brings what the device cannot read to where it can; the vector is the decoder's. Gives of how
+// many pieces the arrival is then.
+static size_t stage(const adding *a, uint32_t item) {
+  const weft_arrival *arrival = &a->arrivals[item];
+  const weft_segment_id *id = &arrival->decoder->id;
+  if (is_ready(a, arrival))
+    return 1;
+  memcpy(staged_at(a, item), arrival->decoder->vector, id->blocks);
+  if (a->mem != WEFT_MEM_HOST)
+    return 2;
+  memcpy(staged_at(a, item) + id->blocks, arrival->packet.payload, id->block_bytes);
+  return 1;
+}
+
+// Lists what is to be copied into the slot of an innovative arrival; gives where the next goes.
+static weft_device_piece *list_pieces(const adding *a, uint32_t item, size_t slot,
+                                      weft_device_piece *piece) {
+  const weft_arrival *arrival = &a->arrivals[item];
+  const size_t n = arrival->decoder->id.blocks, k = arrival->decoder->id.block_bytes;
+  uint8_t *to = weft_decoder_device_slot(arrival->decoder, slot);
+  if (is_ready(a, arrival)) {
+    *piece++ = (weft_device_piece){to, arrival->packet.coefficients, n + k};
+  } else if (a->mem == WEFT_MEM_HOST) {
+    *piece++ = (weft_device_piece){to, staged_at(a, item), n + k};
+  } else {
+    *piece++ = (weft_device_piece){to, staged_at(a, item), n};
+    *piece++ = (weft_device_piece){to + n, arrival->packet.payload, k};
   }
-  a->pieces[at] = (weft_device_piece){to, staged, n};
-  a->pieces[at + 1] = (weft_device_piece){to + n, arrival->packet.payload, k};
+  return piece;
+}
+
+// Vectors come from wherever packets were received: the next one while this one is eliminated.
+static void prefetch_vector(const adding *a, uint32_t item) {
+  if (item == WEFT_NO_ITEM || a->arrivals[item].packet.mode != WEFT_PACKET_VECTOR)
+    return;
+  const uint8_t *vector = a->arrivals[item].packet.coefficients;
+  for (size_t c = 0; vector && c < a->arrivals[item].decoder->id.blocks; c += LINE)
+    __builtin_prefetch(vector + c);
 }
 
 static void eliminate(void *user, size_t index) {
   adding *a = user;
   weft_decoder *decoder = a->by.decoders[index];
   const weft_status ready = weft_decoder_clear(decoder); // what is pending then can be taken back
-  for (uint32_t i = decoder->first_item; i != WEFT_NO_ITEM; i = a->by.next[i]) {
-    weft_arrival *arrival = &a->arrivals[i];
-    arrival->status = ready == WEFT_OK
-                          ? weft_decoder_accept(decoder, &arrival->packet, true, &a->slots[i])
-                          : ready;
-    if (arrival->status == WEFT_OK)
-      list_pieces(a, i);
+  landing *at = a->landings + a->first_landing[index];
+  size_t pieces = 0;
+  for (uint32_t i = decoder->first_item; i != WEFT_NO_ITEM; i = a->by.next[i], at++) {
+    size_t slot = 0;
+    prefetch_vector(a, a->by.next[i]);
+    at->status = ready;
+    if (ready == WEFT_OK)
+      at->status = weft_decoder_accept(decoder, &a->arrivals[i].packet, true, &slot);
+    at->slot = (uint32_t)slot;
+    if (at->status == WEFT_OK)
+      pieces += stage(a, i);
   }
+  weft_device_piece *piece = a->pieces + atomic_fetch_add(&a->piece_count, pieces);
+  at = a->landings + a->first_landing[index];
+  for (uint32_t i = decoder->first_item; i != WEFT_NO_ITEM; i = a->by.next[i], at++)
+    if (at->status == WEFT_OK)
+      piece = list_pieces(a, i, at->slot, piece);
+}
+
+static void tell(const adding *a) {
+  const landing *at = a->landings;
+  for (size_t d = 0; d < a->by.count; d++)
+    for (uint32_t i = a->by.decoders[d]->first_item; i != WEFT_NO_ITEM; i = a->by.next[i])
+      a->arrivals[i].status = at++->status;
 }
 
 // All memory is taken before anything changes.
@@ -139,6 +189,7 @@ static weft_status land(adding *a, weft_call *call, size_t most_bytes) {
   a->staged = (uint8_t *)(a->pieces + 2 * a->count);
   a->begun = true;
   weft_pool_run(ctx->pool, a->by.count, eliminate, a);
+  tell(a);
   WEFT_TRY(weft_decoders_clear(call, a->by.decoders, a->by.count));
   return weft_device_copy_pieces(&call->exec, a->pieces, atomic_load(&a->piece_count));
 }
@@ -182,17 +233,23 @@ weft_status weft_decoders_add(weft_arrival *arrivals, size_t count, weft_mem mem
     a.most_blocks = id->blocks > a.most_blocks ? id->blocks : a.most_blocks;
     most_bytes = id->block_bytes > most_bytes ? id->block_bytes : most_bytes;
   }
-  const size_t each = sizeof *a.by.decoders + sizeof *a.slots + sizeof *a.by.next;
+  const size_t each =
+      sizeof *a.by.decoders + sizeof *a.landings + sizeof *a.first_landing + sizeof *a.by.next;
   if (count > SIZE_MAX / (each + a.most_blocks + most_bytes + 64))
     return WEFT_E_NOMEM;
   uint8_t *memory = weft_ctx_take(ctx, count * each, LINE);
   if (!memory)
     return WEFT_E_NOMEM;
   a.by.decoders = (weft_decoder **)(void *)memory;
-  a.slots = (size_t *)(a.by.decoders + count);
-  a.by.next = (uint32_t *)(a.slots + count);
+  a.landings = (landing *)(void *)(a.by.decoders + count);
+  a.first_landing = (uint32_t *)(a.landings + count);
+  a.by.next = a.first_landing + count;
   for (uint32_t i = 0; i < count; i++)
     chain(&a.by, i, arrivals[i].decoder);
+  for (uint32_t d = 0, landings = 0; d < a.by.count; d++) {
+    a.first_landing[d] = landings;
+    landings += a.by.decoders[d]->item_count;
+  }
   weft_status status = WEFT_OK;
   if (on_device(&a))
     status = add_all_on_device(&a, ctx, queue, most_bytes);

@@ -59,7 +59,7 @@ weft_status weft_decoder_new(weft_ctx *ctx, const weft_decoder_options *options,
   decoder->matrix = weft_ctx_take(ctx, n * n, LINE);
   weft_status status = decoder->matrix ? WEFT_OK : WEFT_E_NOMEM;
   for (size_t p = 0; status == WEFT_OK && p < n; p++)
-    decoder->every_row[p] = memset(weft_decoder_row(decoder, p), 0, n);
+    decoder->every_row[p] = weft_decoder_row(decoder, p);
   if (status == WEFT_OK && on_device) {
     status = weft_decoder_take_slots(decoder);
   } else if (status == WEFT_OK) {

@@ -9,13 +9,13 @@
 //                           storage; M[p][q] = T[p][q] instead, and
 //                           payload of row p = sum over pivots q of T[p][q] * slot q
 //
-// Of a row that is no pivot's nothing matters. The newest pivots are pending (decoder_eliminate.c):
-// to the rows of older pivots their columns are still columns without pivot, until
-// weft_decoder_clear.
-//
 // So one elimination step on whole rows of M brings coefficients and T up to date at once, and
 // payloads are multiplied by T in one product when somebody wants them (decoder_payload.c). A slot
 // is clean when its row of T is the unit vector: it holds what row p stands for.
+//
+// What a row holds that is no pivot's does not matter. The newest pivots are pending
+// (decoder_eliminate.c): to the rows of older pivots their columns are still columns without pivot,
+// until weft_decoder_clear.
 //
 // On a device (decoder_device.c) slots stay as they came, never clean: T is multiplied with them on
 // the way to whoever reads.

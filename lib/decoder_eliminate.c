@@ -193,8 +193,10 @@ static weft_status install(weft_decoder *decoder, size_t s) {
   WEFT_TRY(add_product(decoder, m, 1, decoder->factors, &work, decoder->rows));
   decoder->unknown[s] = 0;
   decoder->pivots[decoder->rank++] = (uint16_t)s;
-  if (decoder->widest < s + 1)
-    decoder->widest = s + 1;
+  for (; decoder->widest < s; decoder->widest++) // multiplied by zero, though nothing was written
+    memset(decoder->every_row[decoder->widest], 0, decoder->id.blocks);
+  if (decoder->widest == s)
+    decoder->widest++;
   return WEFT_OK;
 }
 

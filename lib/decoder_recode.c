@@ -7,6 +7,17 @@
 #include "lib/batch.h"
 #include "lib/decoder.h"
 
+// What stands in the pivots' columns is what the packet is over the slots, and its weights belong
+// there.
+static void swap(const uint16_t *restrict pivots, size_t rank, uint8_t *restrict vector,
+                 uint8_t *restrict weights) {
+  for (size_t j = 0; j < rank; j++) {
+    const uint8_t over_slots = vector[pivots[j]];
+    vector[pivots[j]] = weights[j];
+    weights[j] = over_slots;
+  }
+}
+
 weft_status weft_decoder_combine(weft_decoder *decoder, size_t count, uint8_t *out,
                                  size_t out_stride, uint8_t *weights, weft_pool *pool) {
   const weft_ctx *ctx = decoder->ctx;
@@ -25,12 +36,7 @@ weft_status weft_decoder_combine(weft_decoder *decoder, size_t count, uint8_t *o
                              .y = {.base = out, .stride = out_stride}};
   WEFT_TRY(ctx->host->gemm(ctx->host, &exec, &product, 1));
   for (size_t i = 0; i < count; i++)
-    for (size_t j = 0; j < rank; j++) {
-      uint8_t *weight = weights + i * rank + j, *at = out + i * out_stride + decoder->pivots[j];
-      const uint8_t over_slots = *at;
-      *at = *weight;
-      *weight = over_slots;
-    }
+    swap(decoder->pivots, rank, out + i * out_stride, weights + i * rank);
   return WEFT_OK;
 }
 

@@ -12,7 +12,7 @@ enum { LINE = 64 };
 
 // Bytes of the small arrays behind the handle, and where they begin.
 static size_t handle_bytes(size_t n) {
-  return sizeof(weft_decoder) + n * (2 * sizeof(uint8_t *) + sizeof(uint16_t) + 4);
+  return sizeof(weft_decoder) + n * (sizeof(uint8_t *) + sizeof(uint16_t) + 4);
 }
 
 static weft_decoder *new_handle(weft_ctx *ctx, size_t n) {
@@ -21,8 +21,7 @@ static weft_decoder *new_handle(weft_ctx *ctx, size_t n) {
     return NULL;
   *decoder = (weft_decoder){.ctx = ctx, .first_item = WEFT_NO_ITEM};
   decoder->rows = (uint8_t **)(decoder + 1);
-  decoder->every_row = decoder->rows + n;
-  decoder->pivots = (uint16_t *)(decoder->every_row + n);
+  decoder->pivots = (uint16_t *)(decoder->rows + n);
   decoder->unknown = (uint8_t *)(decoder->pivots + n);
   decoder->vector = decoder->unknown + n;
   decoder->work = decoder->vector + n;
@@ -59,7 +58,7 @@ weft_status weft_decoder_new(weft_ctx *ctx, const weft_decoder_options *options,
   decoder->matrix = weft_ctx_take(ctx, n * n, LINE);
   weft_status status = decoder->matrix ? WEFT_OK : WEFT_E_NOMEM;
   for (size_t p = 0; status == WEFT_OK && p < n; p++)
-    decoder->every_row[p] = weft_decoder_row(decoder, p);
+    decoder->rows[p] = weft_decoder_row(decoder, p);
   if (status == WEFT_OK && on_device) {
     status = weft_decoder_take_slots(decoder);
   } else if (status == WEFT_OK) {

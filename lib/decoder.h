@@ -53,13 +53,12 @@ struct weft_decoder {
   // one, and how many there are.
   uint32_t first_item, last_item, item_count;
   // Views into the handle's one allocation of n of each.
-  uint8_t **rows;      // pointers of the product at hand
-  uint8_t **every_row; // row p of M
-  uint16_t *pivots;    // in order of arrival; `rank` are set
-  uint8_t *unknown;    // 0xFF for a column without pivot, else 0
-  uint8_t *vector;     // the arriving packet's coefficients
-  uint8_t *work;       // the same, reduced
-  uint8_t *factors;    // of the product at hand
+  uint8_t **rows;   // row p of M
+  uint16_t *pivots; // in order of arrival; `rank` are set
+  uint8_t *unknown; // 0xFF for a column without pivot, else 0
+  uint8_t *vector;  // the arriving packet's coefficients
+  uint8_t *work;    // the same, reduced
+  uint8_t *factors; // of the product at hand
   weft_random random;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoders whose payloads lie on a device. Elimination stays on the CPU (decoder.c): it is a few
-// hundred products of a byte for each byte of a vector, on which the caller waits, while the
-// device's answer would come after a round trip. Payloads are never reduced in place: slots hold
-// vectors and payloads as they came, zero where nothing has come, and
+// Decoders whose payloads lie on a device. Elimination stays on the CPU (decoder_eliminate.c): it
+// is a few hundred products of a byte for each byte of a vector, on which the caller waits, while
+// the device's answer would come after a round trip. Payloads are never reduced in place: slots
+// hold vectors and payloads as they came, zero where nothing has come, and
 //
 //   blocks = rows of M * slots    (M's columns without pivot meet zeros)
 //   recoded packets = random weights * [vectors | payloads]

@@ -48,10 +48,9 @@ static const uint16_t *pending_columns(const weft_decoder *decoder) {
   return decoder->pivots + decoder->cleared;
 }
 
-static const uint8_t *const *pending_rows(const weft_decoder *decoder) {
+static void list_pending(const weft_decoder *decoder, const uint8_t **rows) {
   for (size_t j = 0; j < pending(decoder); j++)
-    decoder->rows[j] = weft_decoder_row(decoder, decoder->pivots[decoder->cleared + j]);
-  return (const uint8_t *const *)decoder->rows;
+    rows[j] = weft_decoder_row(decoder, decoder->pivots[decoder->cleared + j]);
 }
 
 // --- what is pending ---
@@ -79,7 +78,8 @@ weft_status weft_decoder_clear(weft_decoder *decoder) {
   const size_t k = pending(decoder);
   if (k == 0)
     return WEFT_OK;
-  const uint8_t *const *x = pending_rows(decoder);
+  const uint8_t *x[WEFT_MAX_BLOCKS];
+  list_pending(decoder, x);
   const uint16_t *const columns = pending_columns(decoder);
   const bool line = k == PENDING_MOST && are_in_line(columns, k);
   uint8_t factors[GROUP_FACTORS], *y[GROUP_ROWS];
@@ -87,7 +87,7 @@ weft_status weft_decoder_clear(weft_decoder *decoder) {
   for (size_t i = 0; i < decoder->cleared;) {
     size_t m = 0;
     for (; m < most && i < decoder->cleared; i++) {
-      y[m] = decoder->every_row[decoder->pivots[i]];
+      y[m] = decoder->rows[decoder->pivots[i]];
       m += line ? take_line(y[m] + columns[0], factors + m * k)
                 : take_factors(columns, k, y[m], factors + m * k);
     }
@@ -133,10 +133,10 @@ static size_t split_vector(const weft_decoder *decoder) {
 }
 
 // Those factors alone that are not zero, with their rows.
-static size_t gather_factors(const weft_decoder *decoder) {
+static size_t gather_factors(const weft_decoder *decoder, const uint8_t **rows) {
   size_t found = 0;
   for (size_t p = 0; p < decoder->widest; p++) {
-    decoder->rows[found] = decoder->every_row[p];
+    rows[found] = decoder->rows[p];
     decoder->factors[found] = decoder->factors[p];
     found += decoder->factors[found] != 0;
   }
@@ -149,13 +149,13 @@ static size_t gather_factors(const weft_decoder *decoder) {
 static weft_status reduce_vector(weft_decoder *decoder) {
   const size_t terms = split_vector(decoder);
   const bool dense = terms * SPARSE >= decoder->widest;
-  const size_t k = dense ? decoder->widest : gather_factors(decoder);
-  uint8_t *const *const rows = dense ? decoder->every_row : decoder->rows;
-  WEFT_TRY(
-      add_product(decoder, 1, k, decoder->factors, (const uint8_t *const *)rows, &decoder->work));
+  const uint8_t *rows[WEFT_MAX_BLOCKS];
+  const size_t k = dense ? decoder->widest : gather_factors(decoder, rows);
+  const uint8_t *const *const x = dense ? (const uint8_t *const *)decoder->rows : rows;
+  WEFT_TRY(add_product(decoder, 1, k, decoder->factors, x, &decoder->work));
   take_factors(pending_columns(decoder), pending(decoder), decoder->work, decoder->factors);
-  return add_product(decoder, 1, pending(decoder), decoder->factors, pending_rows(decoder),
-                     &decoder->work);
+  list_pending(decoder, rows);
+  return add_product(decoder, 1, pending(decoder), decoder->factors, rows, &decoder->work);
 }
 
 // The first column of work that is neither zero nor a pivot's; n when the packet is dependent.
@@ -179,22 +179,23 @@ static weft_status install(weft_decoder *decoder, size_t s) {
   const uint8_t inverse = weft_gf256_inv[decoder->work[s]];
   const uint8_t *const scaled = weft_gf256_product[inverse];
   const uint8_t *const work = decoder->work;
+  uint8_t *targets[WEFT_MAX_BLOCKS];
   size_t m = 1;
   decoder->work[s] = 1; // T's entry of the payload that goes to slot s, before it is scaled
   decoder->factors[0] = inverse;
-  decoder->rows[0] = memset(weft_decoder_row(decoder, s), 0, decoder->id.blocks);
+  targets[0] = memset(weft_decoder_row(decoder, s), 0, decoder->id.blocks);
   for (size_t i = decoder->cleared; i < decoder->rank; i++) {
     uint8_t *row = weft_decoder_row(decoder, decoder->pivots[i]);
     decoder->factors[m] = scaled[row[s]];
-    decoder->rows[m] = row;
+    targets[m] = row;
     m += row[s] != 0;
     row[s] = 0;
   }
-  WEFT_TRY(add_product(decoder, m, 1, decoder->factors, &work, decoder->rows));
+  WEFT_TRY(add_product(decoder, m, 1, decoder->factors, &work, targets));
   decoder->unknown[s] = 0;
   decoder->pivots[decoder->rank++] = (uint16_t)s;
   for (; decoder->widest < s; decoder->widest++) // multiplied by zero, though nothing was written
-    memset(decoder->every_row[decoder->widest], 0, decoder->id.blocks);
+    memset(decoder->rows[decoder->widest], 0, decoder->id.blocks);
   if (decoder->widest == s)
     decoder->widest++;
   return WEFT_OK;
@@ -235,14 +236,15 @@ bool weft_decoder_has_block(const weft_decoder *decoder, size_t index) {
   if (decoder->rank == n)
     return true;
   uint8_t row[WEFT_MAX_BLOCKS], *const y = row;
+  const uint8_t *x[WEFT_MAX_BLOCKS];
   memcpy(row, weft_decoder_row(decoder, index), n);
   bool is_pending = false;
   for (size_t i = decoder->cleared; i < decoder->rank; i++)
     is_pending = is_pending || decoder->pivots[i] == index;
   if (!is_pending) {
     take_factors(pending_columns(decoder), pending(decoder), row, decoder->factors);
-    if (add_product(decoder, 1, pending(decoder), decoder->factors, pending_rows(decoder), &y) !=
-        WEFT_OK)
+    list_pending(decoder, x);
+    if (add_product(decoder, 1, pending(decoder), decoder->factors, x, &y) != WEFT_OK)
       return false;
   }
   return !any_unknown(decoder, row);

@@ -25,14 +25,15 @@ weft_status weft_decoder_combine(weft_decoder *decoder, size_t count, uint8_t *o
   const size_t rank = decoder->rank;
   WEFT_TRY(weft_decoder_clear(decoder));
   weft_random_nonzero(&decoder->random, weights, count * rank);
+  const uint8_t *rows[WEFT_MAX_BLOCKS];
   for (size_t j = 0; j < rank; j++)
-    decoder->rows[j] = weft_decoder_row(decoder, decoder->pivots[j]);
+    rows[j] = weft_decoder_row(decoder, decoder->pivots[j]);
   const weft_gemm product = {.m = count,
                              .k = rank,
                              .len = decoder->id.blocks,
                              .a = weights,
                              .a_stride = rank,
-                             .x = {.ptr = (const uint8_t *const *)decoder->rows},
+                             .x = {.ptr = rows},
                              .y = {.base = out, .stride = out_stride}};
   WEFT_TRY(ctx->host->gemm(ctx->host, &exec, &product, 1));
   for (size_t i = 0; i < count; i++)
@@ -44,14 +45,15 @@ static weft_status multiply(weft_decoder *decoder, size_t count, const uint8_t *
                             weft_rows payloads, weft_pool *pool) {
   const weft_ctx *ctx = decoder->ctx;
   const weft_exec exec = weft_ctx_host_exec(ctx, pool);
+  const uint8_t *slots[WEFT_MAX_BLOCKS];
   for (size_t j = 0; j < decoder->rank; j++)
-    decoder->rows[j] = weft_decoder_slot(decoder, decoder->pivots[j]);
+    slots[j] = weft_decoder_slot(decoder, decoder->pivots[j]);
   const weft_gemm product = {.m = count,
                              .k = decoder->rank,
                              .len = decoder->id.block_bytes,
                              .a = weights,
                              .a_stride = decoder->rank,
-                             .x = {.ptr = (const uint8_t *const *)decoder->rows},
+                             .x = {.ptr = slots},
                              .y = payloads};
   return ctx->host->gemm(ctx->host, &exec, &product, 1);
 }

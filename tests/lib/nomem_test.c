@@ -323,7 +323,7 @@ START_TEST(decoders_keep_their_promise) {
                      cases[i].threads, on_the_way ? ", a block on the way" : "", m.most - before,
                      promised);
       // And the promise is not a vague one.
-      EXPECT(promised <= n * k + 2 * n * n + 24 * n + (2u << 20) + 8192);
+      EXPECT(promised <= n * k + 2 * n * n + 16 * n + (2u << 20) + 8192);
       weft_decoder_free(decoder);
     }
     free(blocks);

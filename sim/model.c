@@ -71,6 +71,11 @@ bool weft_sim_behind_nat(const weft_sim_model *m, uint32_t peer) {
   return peer && unit(m, OF_NAT, peer, 0) < m->parameters->classes[weft_sim_class_of(m, peer)].nat;
 }
 
+bool weft_sim_symmetric_nat(const weft_sim_model *m, uint32_t peer) {
+  return weft_sim_behind_nat(m, peer) &&
+         unit(m, OF_NAT, peer, 1) < m->parameters->classes[weft_sim_class_of(m, peer)].symmetric;
+}
+
 bool weft_sim_is_free_rider(const weft_sim_model *m, uint32_t peer) {
   return peer && unit(m, OF_RIDER, peer, 0) < m->parameters->free_riders;
 }
@@ -277,7 +282,7 @@ uint32_t weft_sim_find_peer(const weft_sim_model *m, uint32_t peer, int64_t now_
   const bool local = p->isps > 1 && weft_sim_unit(weft_sim_rng_next(rng)) < p->isp_local;
   for (int attempt = 0; attempt < 64; attempt++) {
     const uint32_t other = (uint32_t)weft_sim_rng_below(rng, (uint64_t)there + 1);
-    if (other == peer || m->leave_us[other] <= now_us || weft_sim_behind_nat(m, other))
+    if (other == peer || m->leave_us[other] <= now_us)
       continue;
     if (local && attempt < 32 && weft_sim_isp_of(m, other) != weft_sim_isp_of(m, peer))
       continue;

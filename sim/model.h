@@ -41,6 +41,8 @@ void weft_sim_model_clear(weft_sim_model *model);
 size_t weft_sim_class_of(const weft_sim_model *model, uint32_t peer);
 uint32_t weft_sim_isp_of(const weft_sim_model *model, uint32_t peer);
 bool weft_sim_behind_nat(const weft_sim_model *model, uint32_t peer);
+// One that gives every path another port, so that it cannot be called through.
+bool weft_sim_symmetric_nat(const weft_sim_model *model, uint32_t peer);
 bool weft_sim_is_free_rider(const weft_sim_model *model, uint32_t peer);
 bool weft_sim_is_polluter(const weft_sim_model *model, uint32_t peer);
 int64_t weft_sim_delay_us(const weft_sim_model *model, uint32_t a, uint32_t b);

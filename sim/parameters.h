@@ -69,7 +69,8 @@ typedef struct weft_sim_class {
   int64_t delay_us;    // one way, added to every path
   double loss;         // at its own end
   double burst;        // mean packets of a run of losses; 1 or less: independent
-  double nat;          // share that cannot be connected to
+  double nat;          // share behind NATs, which let in only whom they were sent to
+  double symmetric;    // share of these that give every path another port
   bool undescribed;    // a name that is not known, of which nothing has been said yet
 } weft_sim_class;
 

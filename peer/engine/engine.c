@@ -305,7 +305,7 @@ bool weft_engine_event(weft_engine *e, weft_event *out) {
   }
   if (e->tell && slot_event(e, out))
     return true;
-  return (e->dial || e->lonely) && weft_exchange_event(e, out);
+  return (e->dial || e->lonely || e->calling) && weft_exchange_event(e, out);
 }
 
 void weft_engine_get_statistics(const weft_engine *engine, weft_engine_statistics *out) {

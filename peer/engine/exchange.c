@@ -13,45 +13,48 @@ enum {
   GRACE_US = 15000000
 };
 
-static bool same(const weft_peer_address *a, const weft_peer_address *b) {
+bool weft_peer_address_same(const weft_peer_address *a, const weft_peer_address *b) {
   return a->length == b->length && memcmp(a->bytes, b->bytes, a->length) == 0;
 }
 
-static const weft_neighbour *neighbour_at(const weft_engine *e, const weft_peer_address *address) {
+const weft_neighbour *weft_neighbour_at(const weft_engine *e, const weft_peer_address *address) {
   for (size_t i = 0; i < e->used; i++)
-    if (e->neighbours[i].state != WEFT_NEIGHBOUR_FREE && same(&e->neighbours[i].address, address))
+    if (e->neighbours[i].state != WEFT_NEIGHBOUR_FREE &&
+        weft_peer_address_same(&e->neighbours[i].address, address))
       return &e->neighbours[i];
   return NULL;
 }
 
-static weft_candidate *find(const weft_engine *e, const weft_peer_address *address) {
+weft_candidate *weft_candidate_at(const weft_engine *e, const weft_peer_address *address) {
   for (size_t i = 0; i < e->candidate_count; i++)
-    if (same(&e->candidates[i].address, address))
+    if (weft_peer_address_same(&e->candidates[i].address, address))
       return &e->candidates[i];
   return NULL;
 }
 
-static void forget(weft_engine *e, size_t at) {
+void weft_candidate_forget(weft_engine *e, size_t at) {
   for (size_t i = at + 1; i < e->candidate_count; i++)
     e->candidates[i - 1] = e->candidates[i];
   e->candidate_count--;
 }
 
-static bool add_address(weft_engine *e, const weft_peer_address *address) {
+bool weft_candidate_add(weft_engine *e, const weft_peer_address *address) {
   if (e->options->addresses_max == 0 || address->length == 0 ||
-      address->length > WEFT_PEER_ADDRESS_BYTES || same(address, &e->self.address) ||
-      find(e, address) || neighbour_at(e, address))
+      address->length > WEFT_PEER_ADDRESS_BYTES ||
+      weft_peer_address_same(address, &e->self.address) || weft_candidate_at(e, address) ||
+      weft_neighbour_at(e, address))
     return false;
   if (e->candidate_count == e->options->addresses_max)
-    forget(e, 0); // the oldest
-  e->candidates[e->candidate_count++] = (weft_candidate){.address = *address};
+    weft_candidate_forget(e, 0); // the oldest
+  e->candidates[e->candidate_count++] =
+      (weft_candidate){.address = *address, .teller = WEFT_NO_NEIGHBOUR};
   if (e->exchange_us == WEFT_ENGINE_NEVER)
     e->exchange_us = 0;
   return true;
 }
 
 void weft_engine_add_address(weft_engine *e, const weft_peer_address *address) {
-  (void)add_address(e, address);
+  (void)weft_candidate_add(e, address);
 }
 
 weft_status weft_engine_move_neighbour(weft_engine *e, size_t neighbour,
@@ -63,9 +66,9 @@ weft_status weft_engine_move_neighbour(weft_engine *e, size_t neighbour,
       e->neighbours[neighbour].state == WEFT_NEIGHBOUR_LOST)
     return WEFT_E_STATE;
   weft_neighbour *n = &e->neighbours[neighbour];
-  const weft_candidate *left = find(e, &n->address);
+  const weft_candidate *left = weft_candidate_at(e, &n->address);
   if (left)
-    forget(e, (size_t)(left - e->candidates));
+    weft_candidate_forget(e, (size_t)(left - e->candidates));
   n->address = *address;
   return WEFT_OK;
 }
@@ -83,7 +86,7 @@ static bool cut_off(const weft_engine *e, int64_t now_us) {
 }
 
 static bool is_lost(const weft_engine *e, const weft_candidate *candidate) {
-  const weft_neighbour *n = neighbour_at(e, &candidate->address);
+  const weft_neighbour *n = weft_neighbour_at(e, &candidate->address);
   return candidate->gone || (n && n->doubtful);
 }
 
@@ -104,12 +107,12 @@ static size_t prospects(const weft_engine *e, int64_t now_us) {
 }
 
 void weft_engine_dial_failed(weft_engine *e, const weft_peer_address *address) {
-  weft_candidate *candidate = find(e, address);
+  weft_candidate *candidate = weft_candidate_at(e, address);
   if (!candidate)
     return;
   candidate->dialling = false;
   if (++candidate->failures >= MOST_FAILURES)
-    forget(e, (size_t)(candidate - e->candidates));
+    weft_candidate_forget(e, (size_t)(candidate - e->candidates));
   const int64_t soon_us = e->dial_us + WEFT_TIMER(e, exchange_us, 5000000) / 5;
   if (bereft(e) && prospects(e, e->dial_us) == 0 && e->exchange_us > soon_us)
     e->exchange_us = soon_us; // that was the last hope
@@ -124,9 +127,9 @@ void weft_exchange_opened(weft_engine *e, size_t index) {
 }
 
 void weft_exchange_lost(weft_engine *e, const weft_neighbour *n) {
-  weft_candidate *candidate = find(e, &n->address);
+  weft_candidate *candidate = weft_candidate_at(e, &n->address);
   if (n->lost == WEFT_LOST_BANNED && candidate)
-    forget(e, (size_t)(candidate - e->candidates));
+    weft_candidate_forget(e, (size_t)(candidate - e->candidates));
   else if (n->lost == WEFT_LOST_FULL && candidate && !n->is_source && in_need(e))
     candidate->after_us -= RETRY_US - RETRY_FULL_US;
   else if ((n->lost == WEFT_LOST_LEFT || n->lost == WEFT_LOST_SILENT) && candidate)
@@ -148,7 +151,10 @@ void weft_refer_take(weft_engine *e, size_t index, const weft_refer *refer, int6
   n->refer_asked = n->refer_asked && refer->count == 0;
   for (size_t i = 0; wanted && i < refer->count; i++) {
     const weft_peer_address address = weft_refer_next(&at);
-    news = add_address(e, &address) || news;
+    news = weft_candidate_add(e, &address) || news;
+    weft_candidate *candidate = weft_candidate_at(e, &address);
+    if (candidate && !full) // who is full is a neighbour no more
+      candidate->teller = (uint16_t)index;
   }
   if (news)
     e->exchange_us = e->options->addresses_max ? 0 : WEFT_ENGINE_NEVER;
@@ -167,7 +173,7 @@ size_t weft_refer_put(weft_engine *e, size_t index, uint8_t flags, uint8_t *out)
     if (n->state == WEFT_NEIGHBOUR_OPEN && n->address.length && (start + i) % e->used != index)
       told[count++] = n->address;
   }
-  return weft_refer_write(flags, told, count, out);
+  return weft_refer_write(WEFT_MESSAGE_REFER, flags, told, count, out);
 }
 
 size_t weft_engine_refusal(weft_engine *e, uint8_t out[WEFT_DATAGRAM_MAX]) {
@@ -321,27 +327,35 @@ void weft_exchange_tick(weft_engine *e, int64_t now_us) {
 
 int64_t weft_exchange_deadline(const weft_engine *e) { return e->exchange_us; }
 
+static bool may_dial(const weft_engine *e, const weft_candidate *candidate) {
+  return !candidate->dialling && e->dial_us >= candidate->after_us && (e->dial || candidate->calls);
+}
+
 bool weft_exchange_event(weft_engine *e, weft_event *out) {
   if (e->lonely) {
     e->lonely = false;
     *out = (weft_event){.kind = WEFT_EVENT_LONELY};
     return true;
   }
-  for (size_t i = 0; i < e->candidate_count && e->dial; i++) {
+  for (size_t i = 0; i < e->candidate_count && (e->dial || e->calling); i++) {
     weft_candidate *candidate = &e->candidates[i];
-    if (candidate->dialling || e->dial_us < candidate->after_us)
+    if (!may_dial(e, candidate))
       continue;
-    if (neighbour_at(e, &candidate->address)) {
-      forget(e, i--);
+    if (weft_neighbour_at(e, &candidate->address)) {
+      weft_candidate_forget(e, i--);
       continue;
     }
+    *out = (weft_event){
+        .kind = WEFT_EVENT_DIAL, .address = candidate->address, .calls_back = candidate->calls};
     candidate->dialling = true;
-    candidate->gone = false;
+    candidate->gone = candidate->calls = false;
     candidate->after_us = e->dial_us + RETRY_US;
-    e->dial--;
-    *out = (weft_event){.kind = WEFT_EVENT_DIAL, .address = candidate->address};
+    e->dial -= e->dial > 0;
+    if (!out->calls_back)
+      weft_meet_dialled(e, candidate);
     return true;
   }
   e->dial = 0;
+  e->calling = false;
   return false;
 }

@@ -180,6 +180,9 @@ static weft_status take_message(weft_engine *e, size_t index, const weft_message
   case WEFT_MESSAGE_REFER:
     weft_refer_take(e, index, &m->as.refer, now_us);
     return WEFT_OK;
+  case WEFT_MESSAGE_MEET:
+    weft_meet_take(e, index, &m->as.meet, now_us);
+    return WEFT_OK;
   case WEFT_MESSAGE_DATA:
     break;
   }

@@ -272,6 +272,23 @@ bool weft_exchange_event(weft_engine *engine, weft_event *out);
 int64_t weft_exchange_wait(const weft_engine *engine, int64_t now_us); // until the next look
 void weft_exchange_opened(weft_engine *engine, size_t index);
 void weft_exchange_lost(weft_engine *engine, const weft_neighbour *neighbour);
+weft_candidate *weft_candidate_at(const weft_engine *engine,
+                                  const weft_peer_address *address); // NULL: unknown
+void weft_candidate_forget(weft_engine *engine, size_t at);
+// Remembers it, in the place of the oldest where there is none left. False: there is no need.
+bool weft_candidate_add(weft_engine *engine, const weft_peer_address *address);
+bool weft_peer_address_same(const weft_peer_address *a, const weft_peer_address *b);
+const weft_neighbour *weft_neighbour_at(const weft_engine *engine,
+                                        const weft_peer_address *address); // NULL: nobody is there
+
+// meet.c
+void weft_meet_lost(weft_engine *engine, size_t index); // a neighbour, whose number others get
+void weft_meet_dialled(weft_engine *engine, weft_candidate *candidate);
+void weft_meet_take(weft_engine *engine, size_t index, const weft_refer *meet, int64_t now_us);
+size_t weft_meet_put(weft_engine *engine, size_t index, uint8_t *out);
+size_t weft_call_put(weft_engine *engine, size_t index, uint8_t *out);
+void weft_meet_tick(weft_engine *engine, int64_t now_us);
+int64_t weft_meet_deadline(const weft_engine *engine);
 
 // source.c
 void weft_loads_tell(weft_engine *engine, size_t index, int64_t now_us); // what the neighbour wants

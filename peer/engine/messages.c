@@ -142,7 +142,7 @@ weft_status weft_message_parse(const uint8_t *datagram, size_t bytes, uint64_t s
     return out->as.data.id.segment <= WEFT_MESSAGE_MAX_SEGMENT ? WEFT_OK : WEFT_E_MALFORMED;
   }
   out->kind = (weft_message_kind)kind;
-  if (kind == WEFT_MESSAGE_REFER)
+  if (kind == WEFT_MESSAGE_REFER || kind == WEFT_MESSAGE_MEET)
     return weft_refer_parse(datagram, bytes, &out->as.refer);
   if (bytes < WEFT_NOTE_BYTES)
     return WEFT_E_MALFORMED;
@@ -169,6 +169,7 @@ weft_status weft_message_parse(const uint8_t *datagram, size_t bytes, uint64_t s
     return weft_requests_parse(datagram, bytes, &out->as.requests);
   case WEFT_MESSAGE_DATA:
   case WEFT_MESSAGE_REFER:
+  case WEFT_MESSAGE_MEET:
     break;
   }
   return WEFT_E_MALFORMED;

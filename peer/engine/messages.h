@@ -30,6 +30,7 @@
 #define WEFT_REQUEST_MAX_ENTRIES 32u
 #define WEFT_REFER_BYTES 4u // before the addresses
 #define WEFT_REFER_MAX 32u
+#define WEFT_MEET_MAX 16u
 
 // The second byte of every message. 0..3 are the packet modes: a coded packet.
 typedef enum weft_message_kind {
@@ -44,7 +45,8 @@ typedef enum weft_message_kind {
   WEFT_MESSAGE_CHECKSUM = 23,
   WEFT_MESSAGE_REVEALED = 24,
   WEFT_MESSAGE_REQUEST = 25,
-  WEFT_MESSAGE_REFER = 26
+  WEFT_MESSAGE_REFER = 26,
+  WEFT_MESSAGE_MEET = 27
 } weft_message_kind;
 
 // The clock of round trips, in HELLO and MAP: microseconds of the sender's clock, modulo 2^32.
@@ -149,6 +151,10 @@ typedef struct weft_refer {
   const uint8_t *addresses; // in the datagram, each a length and so many bytes
 } weft_refer;
 
+// A MEET is a list of addresses, too. Its flag: whoever is there calls you, so call as well;
+// without it: I call those, tell them of me.
+enum { WEFT_MEET_CALL = 1 };
+
 typedef struct weft_message {
   weft_message_kind kind;
   union {
@@ -163,7 +169,7 @@ typedef struct weft_message {
     weft_checksum checksum;
     weft_revealed revealed;
     weft_requests requests;
-    weft_refer refer;
+    weft_refer refer, meet;
   } as;
 } weft_message;
 
@@ -193,8 +199,9 @@ size_t weft_manifest_write(const weft_manifest *manifest, uint8_t *out);
 size_t weft_checksum_write(const weft_checksum *checksum, uint8_t *out);
 size_t weft_revealed_write(const weft_revealed *revealed, uint8_t *out);
 size_t weft_request_write(const weft_request *requests, size_t count, uint8_t *out);
-size_t weft_refer_write(uint8_t flags, const weft_peer_address *addresses, size_t count,
-                        uint8_t *out);
+// kind: REFER or MEET
+size_t weft_refer_write(weft_message_kind kind, uint8_t flags, const weft_peer_address *addresses,
+                        size_t count, uint8_t *out);
 
 // What the source signs: a label, the stream's id and shape, and the message without its signature.
 #define WEFT_SIGNED_MAX (32u + WEFT_CHECKSUM_BYTES + WEFT_CHECKSUM_ROWS * WEFT_CHECKSUM_MAX_BLOCKS)

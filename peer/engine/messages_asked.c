@@ -56,7 +56,10 @@ size_t weft_request_write(const weft_request *requests, size_t count, uint8_t *o
 
 weft_status weft_refer_parse(const uint8_t *d, size_t bytes, weft_refer *out) {
   *out = (weft_refer){.flags = d[2], .count = d[3], .addresses = d + WEFT_REFER_BYTES};
-  if (out->flags & ~(WEFT_REFER_WANTED | WEFT_REFER_FULL) || out->count > WEFT_REFER_MAX)
+  const bool meet = d[1] == WEFT_MESSAGE_MEET;
+  const unsigned flags = meet ? WEFT_MEET_CALL : WEFT_REFER_WANTED | WEFT_REFER_FULL;
+  const size_t most = meet ? WEFT_MEET_MAX : WEFT_REFER_MAX;
+  if (out->flags & ~flags || out->count > most || (meet && out->count == 0))
     return WEFT_E_MALFORMED;
   size_t at = WEFT_REFER_BYTES;
   for (size_t i = 0; i < out->count; i++) {
@@ -74,9 +77,9 @@ weft_peer_address weft_refer_next(const uint8_t **at) {
   return address;
 }
 
-size_t weft_refer_write(uint8_t flags, const weft_peer_address *addresses, size_t count,
-                        uint8_t *out) {
-  weft_message_start(out, WEFT_MESSAGE_REFER, (uint16_t)((size_t)flags << 8 | count));
+size_t weft_refer_write(weft_message_kind kind, uint8_t flags, const weft_peer_address *addresses,
+                        size_t count, uint8_t *out) {
+  weft_message_start(out, kind, (uint16_t)((size_t)flags << 8 | count));
   size_t at = WEFT_REFER_BYTES;
   for (size_t i = 0; i < count; i++) {
     out[at] = addresses[i].length;

@@ -31,6 +31,7 @@ static void start(weft_engine *e, size_t index, const weft_neighbour_options *op
                         .spoke_us = now_us,
                         .added_us = now_us,
                         .gave_us = INT64_MIN / 2,
+                        .caller = WEFT_NO_NEIGHBOUR,
                         .ack_due_us = WEFT_ENGINE_NEVER,
                         .unanswered_us = WEFT_ENGINE_NEVER,
                         .round_trip_us = ROUND_TRIP_GUESS_US};
@@ -122,6 +123,7 @@ void weft_neighbour_drop(weft_engine *e, size_t index, weft_lost_reason reason) 
   if (e->sought)
     e->sought--;
   weft_exchange_lost(e, n);
+  weft_meet_lost(e, index);
   weft_window_advance(e); // may have waited for this one
 }
 

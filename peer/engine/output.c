@@ -207,6 +207,10 @@ static size_t put_one(weft_engine *e, size_t index, unsigned what, int64_t now_u
   case WEFT_DUE_REFER_ASK:
     n->refer_asked = true;
     return weft_refer_put(e, index, WEFT_REFER_WANTED, out);
+  case WEFT_DUE_MEET:
+    return weft_meet_put(e, index, out);
+  case WEFT_DUE_CALL:
+    return weft_call_put(e, index, out);
   default:
     return 0;
   }

@@ -113,7 +113,9 @@ enum {
   WEFT_DUE_REQUEST = 128,
   WEFT_DUE_MAP = 256,
   WEFT_DUE_REFER = 512,
-  WEFT_DUE_REFER_ASK = 1024
+  WEFT_DUE_REFER_ASK = 1024,
+  WEFT_DUE_MEET = 2048, // those that it told of are called: it should tell them
+  WEFT_DUE_CALL = 4096  // somebody calls it
 };
 
 // Of one segment of our window at one neighbour.
@@ -142,13 +144,14 @@ typedef struct weft_neighbour { // in the order of use: a simulator has millions
   uint8_t state, lost;
   bool open_event : 1, knows_end : 1, timed : 1, is_source : 1, dialled : 1, doubtful : 1;
   bool leaving : 1, full : 1; // full: its uplink has no rest
+  bool mapped : 1;            // a map came
+  bool end_due : 1;           // the manifest that ends the stream is to be sent
+  bool finished : 1;          // it said so
   uint8_t bye;                // reason
+  uint8_t withheld;           // segments that it was to send alone: kept back, more than sent
   uint16_t generation;        // of this number
   uint16_t epoch;             // of its maps
-  bool mapped;                // a map came
-  bool end_due;               // the manifest that ends the stream is to be sent
-  bool finished;              // it said so
-  uint8_t withheld;           // segments that it was to send alone: kept back, more than sent
+  uint16_t caller;            // the neighbour that calls it, to be told; NO_NEIGHBOUR: none
   uint16_t load_credit;       // share.c: packets that may be loaded for it
   uint16_t ask_delays_ms; // from asks to the begins of their answers: eight times the moving mean
   uint64_t first, accept_end, oldest; // it wants first .. accept_end - 1, holds from oldest on
@@ -204,9 +207,13 @@ typedef struct weft_clock {
 
 typedef struct weft_candidate {
   weft_peer_address address;
-  uint8_t failures;
-  bool dialling, gone; // gone: it was a neighbour, and left or fell silent
-  int64_t after_us;    // not to be dialled before
+  uint8_t failures : 2;
+  bool dialling : 1;
+  bool gone : 1;    // it was a neighbour, and left or fell silent
+  bool calls : 1;   // it calls us, and is to be called at after_us
+  bool meet : 1;    // the teller should tell it that it is called
+  uint16_t teller;  // the neighbour that told of it; WEFT_NO_NEIGHBOUR: none that is here
+  int64_t after_us; // not to be dialled before
 } weft_candidate;
 
 struct weft_engine_scratch {
@@ -302,6 +309,8 @@ struct weft_engine {
   uint16_t sought;        // places here that somebody wanted in vain
   bool idle : 1;          // the policy found nothing since the last change
   bool ask_idle : 1;
+  bool called : 1;  // some candidate calls us
+  bool calling : 1; // and is to be called now
   bool own_scratch, playing, stalled, tell_stall, tell_resume;
   weft_engine_statistics statistics;
 };

@@ -20,6 +20,7 @@ int64_t weft_engine_deadline(const weft_engine *e) {
   if (weft_checksums_on(e))
     at = earlier(at, weft_checksum_deadline(e));
   at = earlier(at, weft_exchange_deadline(e));
+  at = earlier(at, weft_meet_deadline(e));
   return at > 0 ? at : 0;
 }
 
@@ -73,4 +74,5 @@ void weft_engine_tick(weft_engine *e, int64_t now_us) {
     weft_checksum_tick(e, now_us);
   weft_requests_tick(e, now_us);
   weft_exchange_tick(e, now_us);
+  weft_meet_tick(e, now_us);
 }

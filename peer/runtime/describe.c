@@ -5,7 +5,7 @@
 
 #include "weft/packet.h"
 
-enum { VERSION = 1, FLAG_TRUSTED = 1, FLAG_CHECKSUMS = 2, FLAG_LEAVING = 1 };
+enum { VERSION = 1, FLAG_TRUSTED = 1, FLAG_CHECKSUMS = 2, FLAG_LEAVING = 1, FLAG_CALLED = 1 };
 
 static void put(uint8_t *p, uint64_t v, size_t bytes) {
   for (size_t i = 0; i < bytes; i++)
@@ -107,4 +107,21 @@ bool weft_list_parse(const uint8_t *data, size_t bytes, weft_address *entries, s
   for (size_t i = 0; i < *count; i++)
     entries[i] = weft_address_read(data + WEFT_LIST_BYTES + i * WEFT_LIST_ENTRY_BYTES);
   return true;
+}
+
+size_t weft_tracker_meet_write(bool called, const weft_address *address, uint8_t *out) {
+  out[0] = WEFT_WIRE_VERSION;
+  out[1] = WEFT_KIND_MEET;
+  put(out + 2, called ? FLAG_CALLED : 0, 2);
+  weft_address_write(address, out + 4);
+  return WEFT_TRACKER_MEET_BYTES;
+}
+
+bool weft_tracker_meet_parse(const uint8_t *data, size_t bytes, bool *called,
+                             weft_address *address) {
+  if (bytes != WEFT_TRACKER_MEET_BYTES || get(data + 2, 2) > FLAG_CALLED)
+    return false;
+  *called = data[3] == FLAG_CALLED;
+  *address = weft_address_read(data + 4);
+  return address->port != 0;
 }

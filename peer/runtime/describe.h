@@ -9,8 +9,14 @@
 #define WEFT_DESCRIPTION_BYTES 76u
 
 // Kinds of messages; the engine's are below.
-enum { WEFT_KIND_ANNOUNCE = 64, WEFT_KIND_LIST = 65, WEFT_KIND_NODE_FIRST = 64 };
+enum {
+  WEFT_KIND_ANNOUNCE = 64,
+  WEFT_KIND_LIST = 65,
+  WEFT_KIND_MEET = 66,
+  WEFT_KIND_NODE_FIRST = 64
+};
 enum { WEFT_ANNOUNCE_BYTES = 12, WEFT_LIST_BYTES = 12, WEFT_LIST_ENTRY_BYTES = 18 };
+enum { WEFT_TRACKER_MEET_BYTES = 4 + WEFT_LIST_ENTRY_BYTES };
 enum { WEFT_LIST_MAX = 32, WEFT_LIST_MAX_BYTES = WEFT_LIST_BYTES + 32 * WEFT_LIST_ENTRY_BYTES };
 
 size_t weft_describe(weft_node_role role, const weft_stream *stream, uint8_t *out);
@@ -23,6 +29,12 @@ bool weft_announce_parse(const uint8_t *data, size_t bytes, bool *leaving, uint6
 size_t weft_list_write(uint64_t stream, const weft_address *entries, size_t count, uint8_t *out);
 // Returns false when malformed; else *count and entries (WEFT_LIST_MAX).
 bool weft_list_parse(const uint8_t *data, size_t bytes, weft_address *entries, size_t *count);
+
+// called false: the sender calls whoever is there, who should know of it. True: whoever is there
+// calls the receiver.
+size_t weft_tracker_meet_write(bool called, const weft_address *address, uint8_t *out);
+bool weft_tracker_meet_parse(const uint8_t *data, size_t bytes, bool *called,
+                             weft_address *address);
 
 void weft_address_write(const weft_address *address, uint8_t out[WEFT_LIST_ENTRY_BYTES]);
 weft_address weft_address_read(const uint8_t in[WEFT_LIST_ENTRY_BYTES]);

@@ -36,10 +36,10 @@ typedef struct node_link {
   size_t bootstrap; // which of the bootstrap addresses this is
   weft_address address;
   uint8_t public_key[32];
-  int64_t since_us;   // open
-  int64_t next_us;    // ANNOUNCE to a tracker, or telling again that there is no room
-  uint64_t announced; // at a tracker: the stream that the other side has
-  int64_t answers_us; // at a tracker: by when the answers given were due
+  int64_t since_us;             // open
+  int64_t next_us;              // ANNOUNCE to a tracker, or telling again that there is no room
+  uint64_t announced;           // at a tracker: the stream that the other side has
+  int64_t answers_us, meets_us; // at a tracker: by when the answers given were due
 } node_link;
 
 typedef struct node_gone {
@@ -96,7 +96,7 @@ void weft_node_add_candidate(weft_node *node, const weft_address *address);
 // The same address as the engine hands it on.
 weft_peer_address weft_node_opaque(const weft_address *address);
 // A neighbour that the engine wants.
-void weft_node_dial_for_engine(weft_node *node, const weft_peer_address *address);
+void weft_node_dial_for_engine(weft_node *node, const weft_event *dial);
 void weft_node_ask_trackers(weft_node *node); // soon
 void weft_node_announce(weft_node *node, size_t link);
 void weft_node_message(weft_node *node, size_t link, const uint8_t *data, size_t bytes);

@@ -48,13 +48,24 @@ weft_peer_address weft_node_opaque(const weft_address *address) {
   return opaque;
 }
 
-void weft_node_dial_for_engine(weft_node *node, const weft_peer_address *opaque) {
+// Whom a tracker told of, it can tell that he is called: he may be behind a NAT.
+static void ask_to_meet(weft_node *node, const weft_address *address) {
+  uint8_t message[WEFT_TRACKER_MEET_BYTES];
+  const size_t bytes = weft_tracker_meet_write(false, address, message);
+  for (size_t i = 0; i < node->options.links_max; i++)
+    if (node->links[i].open && node->links[i].tracker)
+      weft_node_say(node, i, message, bytes);
+}
+
+void weft_node_dial_for_engine(weft_node *node, const weft_event *dial) {
   weft_address address = {0};
-  if (opaque->length == WEFT_LIST_ENTRY_BYTES)
-    address = weft_address_read(opaque->bytes);
+  if (dial->address.length == WEFT_LIST_ENTRY_BYTES)
+    address = weft_address_read(dial->address.bytes);
   if (address.port == 0 || linked(node, &address) || node->leaving || !weft_node_may_dial(node) ||
       weft_node_dial(node, &address) == NONE)
-    weft_engine_dial_failed(node->engine, opaque);
+    weft_engine_dial_failed(node->engine, &dial->address);
+  else if (!dial->calls_back)
+    ask_to_meet(node, &address);
 }
 
 // Before the stream is known: somebody of the tracker's list must tell it.
@@ -65,8 +76,8 @@ static void dial_candidates(weft_node *node) {
        tries++) {
     const weft_address address =
         node->candidates[(size_t)weft_rng_below(&rng, node->candidate_count)];
-    if (!linked(node, &address))
-      (void)weft_node_dial(node, &address);
+    if (!linked(node, &address) && weft_node_dial(node, &address) != NONE)
+      ask_to_meet(node, &address);
   }
 }
 
@@ -95,39 +106,71 @@ static void answer(weft_node *node, size_t link, uint64_t stream) {
   weft_node_say(node, link, message, weft_list_write(stream, entries, count, message));
 }
 
-// A list is longer than what asks for it: one a second, and some at once where a node comes, learns
-// its stream and lacks neighbours at the same time.
-static bool may_answer(const weft_node *node, node_link *l) {
-  enum { EVERY_US = 1000000, AT_ONCE = 4 };
-  const int64_t earliest_us = node->now_us - (AT_ONCE - 1) * EVERY_US;
-  if (l->answers_us > node->now_us)
-    return false; // it announces itself again
-  l->answers_us = (l->answers_us > earliest_us ? l->answers_us : earliest_us) + EVERY_US;
+// So many a second, and some at once. answers_us: by when the answers given were due.
+static bool may_answer(const weft_node *node, int64_t *answers_us, int64_t every_us,
+                       int64_t at_once) {
+  const int64_t earliest_us = node->now_us - (at_once - 1) * every_us;
+  if (*answers_us > node->now_us)
+    return false;
+  *answers_us = (*answers_us > earliest_us ? *answers_us : earliest_us) + every_us;
   return true;
+}
+
+// At a tracker. A list is longer than what asks for it: one a second, and some at once where a node
+// comes, learns its stream and lacks neighbours at the same time. Who is not answered announces
+// itself again.
+static void take_announce(weft_node *node, size_t link, bool leaving, uint64_t stream) {
+  node->links[link].announced = leaving ? 0 : stream;
+  if (!leaving && may_answer(node, &node->links[link].answers_us, 1000000, 4))
+    answer(node, link, stream);
+}
+
+// At a tracker: tells whoever is called that he is.
+static void introduce(weft_node *node, size_t link, const weft_address *called) {
+  uint8_t message[WEFT_TRACKER_MEET_BYTES];
+  if (!may_answer(node, &node->links[link].meets_us, 100000, 16))
+    return;
+  for (size_t i = 0; i < node->options.links_max; i++) {
+    const node_link *l = &node->links[i];
+    if (i == link || !l->open || !l->announced || !same(&l->address, called))
+      continue;
+    weft_node_say(node, i, message,
+                  weft_tracker_meet_write(true, &node->links[link].address, message));
+    return;
+  }
+}
+
+static void take_list(weft_node *node, const weft_address *entries, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    const weft_peer_address opaque = weft_node_opaque(&entries[i]);
+    if (node->engine)
+      weft_engine_add_address(node->engine, &opaque);
+    else
+      weft_node_add_candidate(node, &entries[i]);
+  }
+  dial_candidates(node);
 }
 
 void weft_node_message(weft_node *node, size_t link, const uint8_t *data, size_t bytes) {
   weft_address entries[WEFT_LIST_MAX];
   uint64_t stream;
   size_t count;
-  bool leaving;
+  bool flag;
   if (!node->links[link].open || data[0] != WEFT_WIRE_VERSION)
     return;
-  if (data[1] == WEFT_KIND_ANNOUNCE && node->role == WEFT_NODE_TRACKER &&
-      weft_announce_parse(data, bytes, &leaving, &stream)) {
-    node->links[link].announced = leaving ? 0 : stream;
-    if (!leaving && may_answer(node, &node->links[link]))
-      answer(node, link, stream);
-  } else if (data[1] == WEFT_KIND_LIST && node->links[link].tracker &&
+  const bool tracker = node->links[link].tracker, serves = node->role == WEFT_NODE_TRACKER;
+  if (data[1] == WEFT_KIND_ANNOUNCE && serves && weft_announce_parse(data, bytes, &flag, &stream)) {
+    take_announce(node, link, flag, stream);
+  } else if (data[1] == WEFT_KIND_LIST && tracker &&
              weft_list_parse(data, bytes, entries, &count)) {
-    for (size_t i = 0; i < count; i++) {
-      const weft_peer_address opaque = weft_node_opaque(&entries[i]);
-      if (node->engine)
-        weft_engine_add_address(node->engine, &opaque);
-      else
-        weft_node_add_candidate(node, &entries[i]);
-    }
-    dial_candidates(node);
+    take_list(node, entries, count);
+  } else if (data[1] == WEFT_KIND_MEET &&
+             weft_tracker_meet_parse(data, bytes, &flag, &entries[0])) {
+    const weft_peer_address opaque = weft_node_opaque(&entries[0]);
+    if (!flag && serves)
+      introduce(node, link, &entries[0]);
+    else if (flag && tracker && node->engine)
+      weft_engine_call(node->engine, &opaque, node->now_us);
   }
 }
 

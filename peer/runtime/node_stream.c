@@ -192,7 +192,7 @@ void weft_node_lost(weft_node *node, size_t link, weft_session_reason reason) {
                                  .address = l->address,
                                  .reason = reason,
                                  .public_key = l->public_key};
-  const bool told = l->open ? !l->tracker : l->bootstrap != NONE;
+  const bool told = l->open ? !l->tracker : l->bootstrap != NONE && reason != WEFT_SESSION_REPLACED;
   if (!l->open && node->engine) {
     const weft_peer_address address = weft_node_opaque(&l->address);
     weft_engine_dial_failed(node->engine, &address);
@@ -249,7 +249,7 @@ void weft_node_engine_events(weft_node *node) {
     } else if (event.kind == WEFT_EVENT_LONELY) {
       weft_node_ask_trackers(node);
     } else if (event.kind == WEFT_EVENT_DIAL) {
-      weft_node_dial_for_engine(node, &event.address);
+      weft_node_dial_for_engine(node, &event);
     } else if (event.kind != WEFT_EVENT_NEIGHBOUR_OPEN && node->options.event) {
       const weft_node_event told = {.kind = WEFT_NODE_ENGINE, .engine = event};
       node->options.event(node->options.user, &told);

@@ -372,6 +372,19 @@ static bool continue_link(weft_sessions *s, const uint8_t *identity, size_t keys
   return false;
 }
 
+// Two that call each other through NATs need one session of the two: our own handshake with that
+// address is spared, unless its CONFIRM may have opened a session there already.
+static void spare_own(weft_sessions *s, size_t link) {
+  const weft_link *own = &s->links[link];
+  for (size_t i = 0; i < s->options.links_max; i++) {
+    const weft_link *l = &s->links[i];
+    if (l->state == LINK_OPENING && l->opening.state == OPENING_INIT &&
+        weft_session_same_address(&l->address, &own->address) &&
+        (!l->identity_expected || memcmp(l->identity, own->identity, 32) == 0))
+      weft_session_lose(s, i, WEFT_SESSION_REPLACED);
+  }
+}
+
 static bool new_link(weft_sessions *s, const weft_address *address, const uint8_t *proof,
                      size_t blob_bytes, size_t keys, int64_t now_us) {
   if (!identity_fits(s, NULL, proof, address))
@@ -381,8 +394,10 @@ static bool new_link(weft_sessions *s, const weft_address *address, const uint8_
     return false;
   opened(s, &s->links[link], proof, proof + WEFT_PROOF_BYTES, blob_bytes);
   weft_session_promote(s, link, keys, now_us);
-  if (weft_session_settle(s, link, now_us))
+  if (weft_session_settle(s, link, now_us)) {
     weft_session_send_empty(s, link, WEFT_SESSION_DATA, keys, now_us);
+    spare_own(s, link);
+  }
   return true;
 }
 

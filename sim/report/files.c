@@ -74,11 +74,12 @@ static json_t *parameters_json(const weft_sim_parameters *p) {
   for (size_t i = 0; i < p->class_count; i++) {
     const weft_sim_class *c = &p->classes[i];
     json_array_append_new(
-        classes, json_pack("{s:s, s:f, s:I, s:I, s:I, s:f, s:f, s:f, s:f}", "name", c->name,
-                           "share", c->share, "upload_bits_per_s", (json_int_t)c->up_bits_per_s,
-                           "download_bits_per_s", (json_int_t)c->down_bits_per_s, "line_bits_per_s",
-                           (json_int_t)c->line_bits_per_s, "delay_ms", (double)c->delay_us / 1000,
-                           "loss", c->loss, "burst", c->burst, "nat", c->nat));
+        classes,
+        json_pack("{s:s, s:f, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f}", "name", c->name, "share",
+                  c->share, "upload_bits_per_s", (json_int_t)c->up_bits_per_s,
+                  "download_bits_per_s", (json_int_t)c->down_bits_per_s, "line_bits_per_s",
+                  (json_int_t)c->line_bits_per_s, "delay_ms", (double)c->delay_us / 1000, "loss",
+                  c->loss, "burst", c->burst, "nat", c->nat, "symmetric", c->symmetric));
   }
   json_object_set_new(out, "classes", classes);
   return out;

@@ -14,28 +14,32 @@ static const weft_sim_class known[] = {
      .delay_us = 12000,
      .loss = 0.001,
      .burst = 1,
-     .nat = 0.5},
+     .nat = 0.5,
+     .symmetric = 0.1},
     {.name = "cable",
      .up_bits_per_s = 5000000,
      .down_bits_per_s = 50000000,
      .delay_us = 7000,
      .loss = 0.001,
      .burst = 1,
-     .nat = 0.5},
+     .nat = 0.5,
+     .symmetric = 0.1},
     {.name = "fibre",
      .up_bits_per_s = 50000000,
      .down_bits_per_s = 100000000,
      .delay_us = 2000,
      .loss = 0.0002,
      .burst = 1,
-     .nat = 0.4},
+     .nat = 0.4,
+     .symmetric = 0.1},
     {.name = "lte",
      .up_bits_per_s = 5000000,
      .down_bits_per_s = 20000000,
      .delay_us = 25000,
      .loss = 0.02,
      .burst = 6,
-     .nat = 0.95},
+     .nat = 0.95,
+     .symmetric = 0.3},
     {.name = "server",
      .up_bits_per_s = 1000000000,
      .down_bits_per_s = 1000000000,
@@ -128,7 +132,8 @@ bool weft_sim_set_class(weft_sim_parameters *p, const char *name, const char *ke
     snprintf(error, WEFT_SIM_TEXT, "class %.40s is not among classes", name);
     return false;
   }
-  static const char *const keys[] = {"upload", "download", "line", "delay", "loss", "burst", "nat"};
+  static const char *const keys[] = {"upload", "download", "line", "delay",
+                                     "loss",   "burst",    "nat",  "symmetric"};
   bool is_key = false;
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
     is_key = is_key || strcmp(key, keys[i]) == 0;
@@ -140,7 +145,8 @@ bool weft_sim_set_class(weft_sim_parameters *p, const char *name, const char *ke
   const bool is_rate =
       strcmp(key, "upload") == 0 || strcmp(key, "download") == 0 || strcmp(key, "line") == 0;
   const bool is_time = strcmp(key, "delay") == 0;
-  const bool is_share = strcmp(key, "loss") == 0 || strcmp(key, "nat") == 0;
+  const bool is_share =
+      strcmp(key, "loss") == 0 || strcmp(key, "nat") == 0 || strcmp(key, "symmetric") == 0;
   if (!(is_time    ? weft_sim_parse_time(value, 0, &n)
         : is_share ? weft_sim_parse_share(value, &n)
                    : weft_sim_parse_quantity(value, &n))) {
@@ -168,8 +174,10 @@ bool weft_sim_set_class(weft_sim_parameters *p, const char *name, const char *ke
     class->loss = n;
   else if (strcmp(key, "burst") == 0)
     class->burst = n;
-  else
+  else if (strcmp(key, "nat") == 0)
     class->nat = n;
+  else
+    class->symmetric = n;
   return true;
 }
 

@@ -19,7 +19,7 @@ static size_t wire_bytes(const weft_sim_share *share, uint32_t kind) {
   static const uint16_t shares[] = {
       [WEFT_SIM_INIT] = 220,   [WEFT_SIM_RETRY] = 56,    [WEFT_SIM_INIT_COOKIE] = 220,
       [WEFT_SIM_ACCEPT] = 260, [WEFT_SIM_CONFIRM] = 224, [WEFT_SIM_OPENED] = 56,
-      [WEFT_SIM_REFUSE] = 56};
+      [WEFT_SIM_REFUSE] = 56,  [WEFT_SIM_MEET] = 78};
   enum { ALL = 220 + 56 + 220 + 260 + 224 + 56 };
   return (size_t)share->swarm->parameters.handshake_bytes * shares[kind] / ALL;
 }
@@ -43,8 +43,19 @@ static weft_status step(weft_sim_share *share, weft_sim_peer *p, weft_sim_dial *
   return say(share, p, dial->peer, kind, now_us);
 }
 
+// Through the tracker, which whoever is dialled knows: two paths, and its own uplink and losses,
+// which are not modelled.
+static weft_status ask_to_meet(weft_sim_share *share, weft_sim_peer *p, uint32_t other,
+                               int64_t now_us) {
+  const weft_sim_contact contact = {
+      .peer = other,
+      .delay_us = 2 * (uint32_t)weft_sim_delay_us(&share->swarm->model, p->id, other)};
+  return weft_sim_send_by(share, p, &contact, WEFT_SIM_MEET, NULL, 0,
+                          wire_bytes(share, WEFT_SIM_MEET), now_us);
+}
+
 weft_status weft_sim_dial_to(weft_sim_share *share, weft_sim_peer *peer,
-                             const weft_peer_address *address, int64_t now_us) {
+                             const weft_peer_address *address, bool calls_back, int64_t now_us) {
   uint32_t other;
   memcpy(&other, address->bytes, sizeof other);
   weft_sim_dial *dial = dial_of(peer, WEFT_SIM_NOBODY);
@@ -58,6 +69,8 @@ weft_status weft_sim_dial_to(weft_sim_share *share, weft_sim_peer *peer,
   }
   *dial = (weft_sim_dial){
       .peer = other, .step = WEFT_SIM_REFUSE, .until_us = now_us + WEFT_SIM_DIAL_US};
+  if (!calls_back && share->swarm->parameters.topology == WEFT_SIM_TRACKER)
+    WEFT_TRY(ask_to_meet(share, peer, other, now_us));
   return step(share, peer, dial, WEFT_SIM_INIT, now_us);
 }
 
@@ -67,8 +80,7 @@ weft_status weft_sim_dial_timers(weft_sim_share *share, weft_sim_peer *peer, int
     if (dial->peer == WEFT_SIM_NOBODY)
       continue;
     if (dial->until_us <= now_us) {
-      weft_peer_address address = {.length = sizeof dial->peer};
-      memcpy(address.bytes, &dial->peer, sizeof dial->peer);
+      const weft_peer_address address = weft_sim_address(dial->peer);
       dial->peer = WEFT_SIM_NOBODY;
       weft_engine_dial_failed(peer->engine, &address);
     } else if (dial->again_us <= now_us) {
@@ -121,11 +133,15 @@ static weft_status take_opened(weft_sim_share *share, weft_sim_peer *p, const we
 
 // --- The responder, which remembers nothing before CONFIRM
 
-static bool lets_in(const weft_sim_peer *p, uint32_t other) {
+// Behind a NAT nobody gets in but whom it dials itself; and not even he where one of the two NATs
+// gives every path another port, which the other side does not expect.
+static bool lets_in(const weft_sim_share *share, weft_sim_peer *p, uint32_t other) {
+  const weft_sim_model *model = &share->swarm->model;
   for (size_t i = 0; i < WEFT_SIM_BANS; i++)
     if (p->banned[i] == other)
       return false;
-  return !p->nat; // behind one, nobody gets in
+  return !p->nat || (dial_of(p, other) && !weft_sim_symmetric_nat(model, p->id) &&
+                     !weft_sim_symmetric_nat(model, other));
 }
 
 static weft_status take_confirm(weft_sim_share *share, weft_sim_peer *p, uint32_t other,
@@ -137,6 +153,9 @@ static weft_status take_confirm(weft_sim_share *share, weft_sim_peer *p, uint32_
       return refuse(share, p, other, now_us);
     WEFT_TRY(status);
   }
+  weft_sim_dial *own = dial_of(p, other);
+  if (own && own->step != WEFT_SIM_CONFIRM)
+    own->peer = WEFT_SIM_NOBODY; // both called: one session is enough
   return say(share, p, other, WEFT_SIM_OPENED, now_us);
 }
 
@@ -152,7 +171,12 @@ weft_status weft_sim_take_handshake(weft_sim_share *share, weft_sim_peer *peer,
       return WEFT_OK; // answered before
     return step(share, peer, dial, retry ? WEFT_SIM_INIT_COOKIE : WEFT_SIM_CONFIRM, now_us);
   }
-  if (!lets_in(peer, other))
+  if (kind == WEFT_SIM_MEET) {
+    const weft_peer_address caller = weft_sim_address(other);
+    weft_engine_call(peer->engine, &caller, now_us);
+    return WEFT_OK;
+  }
+  if (!lets_in(share, peer, other))
     return WEFT_OK;
   if (kind == WEFT_SIM_CONFIRM)
     return take_confirm(share, peer, other, now_us);

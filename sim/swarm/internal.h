@@ -3,6 +3,8 @@
 #ifndef WEFT_SIM_SWARM_INTERNAL_H
 #define WEFT_SIM_SWARM_INTERNAL_H
 
+#include <string.h>
+
 #include "peer/runtime/codec_gather.h"
 #include "sim/core/arena.h"
 #include "sim/core/core.h"
@@ -28,7 +30,8 @@ static const int64_t WEFT_SIM_SAMPLE_US = 500000;
 static const uint64_t WEFT_SIM_RIDER_BITS_PER_S = 1;
 
 // Message kinds. The first seven open a session, in this order (docs/session.md): OPENED is the
-// responder's first DATA, REFUSE the same where there is no room. Content of TOKEN: segment, count,
+// responder's first DATA, REFUSE the same where there is no room. MEET is the tracker's word that
+// the sender dials the receiver. Content of TOKEN: segment, count,
 // then the token; of BURST: count, their lengths, then the datagrams; of REFUSE: a message of the
 // engine's.
 enum {
@@ -39,6 +42,7 @@ enum {
   WEFT_SIM_CONFIRM,
   WEFT_SIM_OPENED,
   WEFT_SIM_REFUSE,
+  WEFT_SIM_MEET,
   WEFT_SIM_BURST,
   WEFT_SIM_TOKEN,
   WEFT_SIM_PASSED = 0x100 // has passed the downlink's queue
@@ -157,6 +161,11 @@ static inline weft_sim_contact *weft_sim_contacts(const weft_sim_share *share,
                                                   const weft_sim_peer *p) {
   return share->contacts + (size_t)(p - share->peers) * share->swarm->parameters.neighbours_max;
 }
+static inline weft_peer_address weft_sim_address(uint32_t peer) {
+  weft_peer_address address = {.length = sizeof peer};
+  memcpy(address.bytes, &peer, sizeof peer);
+  return address;
+}
 // The engine's number of a peer; SIZE_MAX: unknown.
 static inline size_t weft_sim_number_of(const weft_sim_share *share, const weft_sim_peer *p,
                                         uint32_t other) {
@@ -188,7 +197,7 @@ weft_status weft_sim_deliver(weft_sim_share *share, weft_sim_peer *peer, int64_t
 
 // handshake.c: opening sessions
 weft_status weft_sim_dial_to(weft_sim_share *share, weft_sim_peer *peer,
-                             const weft_peer_address *address, int64_t now_us);
+                             const weft_peer_address *address, bool calls_back, int64_t now_us);
 // Repeats what was not answered, and gives up what was not for long.
 weft_status weft_sim_dial_timers(weft_sim_share *share, weft_sim_peer *peer, int64_t now_us);
 int64_t weft_sim_dial_time(const weft_sim_peer *peer); // when that is due
@@ -201,6 +210,10 @@ weft_status weft_sim_transmit(weft_sim_share *share, weft_sim_peer *peer, const 
 weft_status weft_sim_send_plain(weft_sim_share *share, weft_sim_peer *peer, uint32_t to,
                                 uint32_t kind, const void *content, size_t bytes, size_t wire_bytes,
                                 int64_t now_us);
+// The same, by another path than straight.
+weft_status weft_sim_send_by(weft_sim_share *share, weft_sim_peer *peer, const weft_sim_contact *to,
+                             uint32_t kind, const void *content, size_t bytes, size_t wire_bytes,
+                             int64_t now_us);
 weft_status weft_sim_arrive(weft_sim_share *share, weft_sim_peer *peer,
                             const weft_sim_message *message, int64_t now_us);
 // When it has passed the downlink; < 0: the queue is full, or nobody is there.

@@ -113,16 +113,15 @@ static void ask_tracker(weft_sim_share *share, weft_sim_peer *p, int64_t now_us)
     const uint32_t other = weft_sim_find_peer(&swarm->model, p->id, now_us, &p->link_rng);
     if (other == p->id)
       continue;
-    weft_peer_address address = {.length = sizeof other};
-    memcpy(address.bytes, &other, sizeof other);
+    const weft_peer_address address = weft_sim_address(other);
     weft_engine_add_address(p->engine, &address);
   }
 }
 
 // The one address that a joiner was given, as a node's: called on again while it is no neighbour.
 static weft_status ask_source(weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {
-  weft_peer_address source = {.length = sizeof(uint32_t)}; // number 0
-  return weft_sim_dial_to(share, p, &source, now_us);
+  const weft_peer_address source = weft_sim_address(0);
+  return weft_sim_dial_to(share, p, &source, false, now_us);
 }
 
 // --- Timers of the peer's that are not its engine's
@@ -190,8 +189,7 @@ static weft_status new_engine(weft_sim_share *share, weft_sim_peer *p) {
     self.codec = &share->source_codec;
   else if (p->polluter)
     self.codec = &share->polluted_codec;
-  self.address.length = p->nat ? 0 : sizeof p->id;
-  memcpy(self.address.bytes, &p->id, sizeof p->id);
+  self.address = weft_sim_address(p->id);
   return weft_engine_new(share->ctx, p->id == 0 ? &share->source : &share->engine, &self,
                          &p->engine);
 }

@@ -67,17 +67,23 @@ static void count_lost_tokens(weft_sim_share *share, size_t count, size_t wire_b
   share->totals.lost_header_bytes += wire_bytes > payload ? wire_bytes - payload : 0;
 }
 
-weft_status weft_sim_send_plain(weft_sim_share *share, weft_sim_peer *peer, uint32_t to,
-                                uint32_t kind, const void *content, size_t bytes, size_t wire_bytes,
-                                int64_t now_us) {
+weft_status weft_sim_send_by(weft_sim_share *share, weft_sim_peer *peer, const weft_sim_contact *to,
+                             uint32_t kind, const void *content, size_t bytes, size_t wire_bytes,
+                             int64_t now_us) {
   void *room;
-  const weft_sim_contact contact = {
-      .peer = to, .delay_us = (uint32_t)weft_sim_delay_us(&share->swarm->model, peer->id, to)};
-  WEFT_TRY(post(share, peer, &contact, kind, bytes, wire_bytes, now_us, &room));
+  WEFT_TRY(post(share, peer, to, kind, bytes, wire_bytes, now_us, &room));
   share->totals.handshake_bytes += wire_bytes;
   if (room && bytes)
     memcpy(room, content, bytes);
   return WEFT_OK;
+}
+
+weft_status weft_sim_send_plain(weft_sim_share *share, weft_sim_peer *peer, uint32_t to,
+                                uint32_t kind, const void *content, size_t bytes, size_t wire_bytes,
+                                int64_t now_us) {
+  const weft_sim_contact contact = {
+      .peer = to, .delay_us = (uint32_t)weft_sim_delay_us(&share->swarm->model, peer->id, to)};
+  return weft_sim_send_by(share, peer, &contact, kind, content, bytes, wire_bytes, now_us);
 }
 
 static weft_status send_tokens(weft_sim_share *share, weft_sim_peer *p, const weft_sim_contact *to,
@@ -263,7 +269,7 @@ weft_status weft_sim_arrive(weft_sim_share *share, weft_sim_peer *peer,
   peer->hash = weft_sim_mix(peer->hash + (uint64_t)now_us * 3 + m.source);
   peer->hash ^= weft_sim_mix(m.sequence);
   share->totals.events++;
-  if ((m.kind & ~(uint32_t)WEFT_SIM_PASSED) <= WEFT_SIM_REFUSE)
+  if ((m.kind & ~(uint32_t)WEFT_SIM_PASSED) <= WEFT_SIM_MEET)
     return is_lost(share, peer) ? WEFT_OK : weft_sim_take_handshake(share, peer, message, now_us);
   const size_t from = weft_sim_number_of(share, peer, m.source);
   if (from == SIZE_MAX) {

@@ -38,11 +38,8 @@ void weft_sim_prefetch(void *user, size_t lane, uint32_t actor, const weft_sim_m
 
 weft_status weft_sim_add_neighbour(weft_sim_share *share, weft_sim_peer *peer, uint32_t other,
                                    bool dialled, int64_t now_us, size_t *number) {
-  weft_neighbour_options options = {.is_source = other == 0, .dialled = dialled};
-  if (!weft_sim_behind_nat(&share->swarm->model, other)) {
-    options.address.length = sizeof other;
-    memcpy(options.address.bytes, &other, sizeof other);
-  }
+  const weft_neighbour_options options = {
+      .address = weft_sim_address(other), .is_source = other == 0, .dialled = dialled};
   WEFT_TRY(weft_engine_add_neighbour(peer->engine, &options, now_us, number));
   weft_sim_contacts(share, peer)[*number] = (weft_sim_contact){
       .peer = other,
@@ -111,7 +108,7 @@ static weft_status take_events(weft_sim_share *share, weft_sim_peer *p, int64_t 
       p->own_us = p->tracker_us < p->own_us ? p->tracker_us : p->own_us;
       break;
     case WEFT_EVENT_DIAL:
-      WEFT_TRY(weft_sim_dial_to(share, p, &event.address, now_us));
+      WEFT_TRY(weft_sim_dial_to(share, p, &event.address, event.calls_back, now_us));
       break;
     }
   return WEFT_OK;

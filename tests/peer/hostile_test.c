@@ -107,7 +107,8 @@ static weft_status refer(scene *s, size_t neighbour, uint8_t flags, uint32_t num
     memcpy(told[i].bytes, &number, 4);
   }
   return weft_engine_input(s->engine, neighbour, out,
-                           weft_refer_write(flags, told, WEFT_REFER_MAX, out), s->now_us);
+                           weft_refer_write(WEFT_MESSAGE_REFER, flags, told, WEFT_REFER_MAX, out),
+                           s->now_us);
 }
 
 // Addresses that nobody asked for push out none that is known, and have nobody dialled.

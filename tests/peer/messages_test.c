@@ -8,7 +8,7 @@
 #include "tests/support/test_main.h"
 #include "tests/support/test_rng.h"
 
-enum { N = 5, K = 32, KINDS = 16, ROOM = 256 };
+enum { N = 5, K = 32, KINDS = 18, ROOM = 256 };
 
 static weft_status parse(const uint8_t *bytes, size_t count, weft_message *out) {
   return weft_message_parse(bytes, count, 7, N, K, out);
@@ -65,8 +65,17 @@ static size_t make_asking(size_t which, uint8_t *out) {
       {.segment = 4, .kind = WEFT_REQUEST_CHECKSUM}};
   const weft_peer_address addresses[2] = {{.length = 6, .bytes = {1, 2, 3, 4, 5, 6}},
                                           {.length = 1, .bytes = {9}}};
-  return which == 0 ? weft_request_write(requests, 4, out)
-                    : weft_refer_write(WEFT_REFER_WANTED | WEFT_REFER_FULL, addresses, 2, out);
+  switch (which) {
+  case 0:
+    return weft_request_write(requests, 4, out);
+  case 1:
+    return weft_refer_write(WEFT_MESSAGE_REFER, WEFT_REFER_WANTED | WEFT_REFER_FULL, addresses, 2,
+                            out);
+  case 2:
+    return weft_refer_write(WEFT_MESSAGE_MEET, 0, addresses, 2, out);
+  default:
+    return weft_refer_write(WEFT_MESSAGE_MEET, WEFT_MEET_CALL, addresses, 1, out);
+  }
 }
 
 static size_t make_packet(weft_packet_mode mode, uint8_t *out) {
@@ -113,9 +122,11 @@ static size_t make(size_t which, uint8_t *out) {
     return make_signed(which - 7, out);
   case 10:
   case 11:
+  case 12:
+  case 13:
     return make_asking(which - 10, out);
   default:
-    return make_packet((weft_packet_mode)(which - 12), out);
+    return make_packet((weft_packet_mode)(which - 14), out);
   }
 }
 
@@ -150,7 +161,7 @@ START_TEST(messages_come_back) {
   EXPECT(m.kind == WEFT_MESSAGE_ACK && m.as.ack.sent == 17 && m.as.ack.received == 16 &&
          m.as.ack.delay == 5 && m.as.ack.stamp == 6 && m.as.ack.held == 7);
   for (size_t mode = 0; mode < 4; mode++) {
-    EXPECT_OK(parse(bytes, make(12 + mode, bytes), &m));
+    EXPECT_OK(parse(bytes, make(14 + mode, bytes), &m));
     EXPECT(m.kind == WEFT_MESSAGE_DATA && m.as.data.mode == (weft_packet_mode)mode &&
            m.as.data.id.stream == 7 && m.as.data.id.segment == 3 && m.as.data.payload[0] == 9);
   }
@@ -184,6 +195,10 @@ START_TEST(signed_and_asking_messages_come_back) {
   const weft_peer_address first = weft_refer_next(&at), second = weft_refer_next(&at);
   EXPECT(m.kind == WEFT_MESSAGE_REFER && m.as.refer.count == 2 && m.as.refer.flags == 3);
   EXPECT(first.length == 6 && first.bytes[5] == 6 && second.length == 1 && second.bytes[0] == 9);
+  EXPECT_OK(parse(bytes, make(12, bytes), &m));
+  EXPECT(m.kind == WEFT_MESSAGE_MEET && m.as.meet.count == 2 && m.as.meet.flags == 0);
+  EXPECT_OK(parse(bytes, make(13, bytes), &m));
+  EXPECT(m.kind == WEFT_MESSAGE_MEET && m.as.meet.count == 1 && m.as.meet.flags == WEFT_MEET_CALL);
 }
 END_TEST
 
@@ -224,6 +239,8 @@ START_TEST(the_bytes_are_those_of_the_document) {
   const uint8_t pace[] = {1, 20, 0, 0, 0, 0, 0, 17, 1, 2, 3, 4};
   const uint8_t revealed[] = {1, 24, 0, 0, 0, 0, 0, 0, 0, 0, 0, 79, 0, 0, 0, 0, 0, 0, 0, 56};
   const uint8_t refer[] = {1, 26, 3, 2, 6, 1, 2, 3, 4, 5, 6, 1, 9};
+  const uint8_t meet[] = {1, 27, 0, 2, 6, 1, 2, 3, 4, 5, 6, 1, 9};
+  const uint8_t call[] = {1, 27, 1, 1, 6, 1, 2, 3, 4, 5, 6};
   const uint8_t hello[] = {1,    16, 0,    1,    0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77,
                            0x88, 0,  5,    0,    4,    0,    0,    0,    32,   0,    0,
                            0,    1,  0xFF, 0xFF, 0xFF, 0xFF, 0,    0,    0,    3};
@@ -231,6 +248,8 @@ START_TEST(the_bytes_are_those_of_the_document) {
   EXPECT(make(5, bytes) == sizeof pace && memcmp(bytes, pace, sizeof pace) == 0);
   EXPECT(make(9, bytes) == sizeof revealed && memcmp(bytes, revealed, sizeof revealed) == 0);
   EXPECT(make(11, bytes) == sizeof refer && memcmp(bytes, refer, sizeof refer) == 0);
+  EXPECT(make(12, bytes) == sizeof meet && memcmp(bytes, meet, sizeof meet) == 0);
+  EXPECT(make(13, bytes) == sizeof call && memcmp(bytes, call, sizeof call) == 0);
   EXPECT(make(0, bytes) == sizeof hello && memcmp(bytes, hello, sizeof hello) == 0);
   EXPECT(make(1, bytes) == WEFT_MAP_BYTES + 6 && make(2, bytes) == WEFT_MAP_BYTES + 3);
   EXPECT(make(7, bytes) == 136 && make(8, bytes) == 92 + 8 * N && make(10, bytes) == 12 + 4 * 20);
@@ -293,7 +312,10 @@ START_TEST(messages_that_contradict_themselves_are_refused) {
              {10, 21, 4}, // a kind of request nobody has
              {11, 2, 4},  // a flag nobody has
              {11, 4, 21}, // an address that is too long
-             {11, 4, 0}}; // and one of nothing
+             {11, 4, 0},  // and one of nothing
+             {12, 2, 2},  // a flag nobody has
+             {12, 3, 0},  // nobody to meet
+             {13, 4, 21}};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     uint8_t bytes[ROOM];
     weft_message m;

@@ -66,7 +66,8 @@ END_TEST
 
 START_TEST(a_neighbour_refers_to_where_they_are) {
   uint8_t asks[WEFT_DATAGRAM_MAX];
-  expect_new_address(WEFT_NODE_SOURCE, asks, weft_refer_write(WEFT_REFER_WANTED, NULL, 0, asks));
+  expect_new_address(WEFT_NODE_SOURCE, asks,
+                     weft_refer_write(WEFT_MESSAGE_REFER, WEFT_REFER_WANTED, NULL, 0, asks));
 }
 END_TEST
 

@@ -49,37 +49,6 @@ START_TEST(survives_loss_of_each_message) {
 }
 END_TEST
 
-START_TEST(both_sides_at_once_keep_one) {
-  for (int64_t jitter = 0; jitter < 20; jitter++) {
-    net n;
-    EXPECT_OK(net_new(&n, NULL, NULL));
-    n.jitter_us = jitter * 300;
-    net_open(&n, 0, 1, NULL);
-    net_run(&n, jitter * 200);
-    net_open(&n, 1, 0, NULL);
-    net_run(&n, 8 * SECOND);
-    // Whatever was lost was replaced, and both ends speak through the same one.
-    EXPECT(n.opens[0] >= 1 && n.opens[1] >= 1);
-    EXPECT(n.losses[0] == 0 || n.lost[0].reason == WEFT_SESSION_REPLACED ||
-           n.lost[0].reason == WEFT_SESSION_CLOSED);
-    size_t open = 0;
-    for (size_t i = 0; i < 2; i++)
-      for (size_t link = 0; link < 4; link++) {
-        weft_session_peer peer;
-        if (weft_sessions_peer(n.node[i], link, &peer) != WEFT_OK)
-          continue;
-        open++;
-        n.opened[i].link = link;
-      }
-    EXPECT(open == 2);
-    n.opens[0] = n.opens[1] = 1;
-    n.losses[0] = n.losses[1] = 0;
-    net_expect_open(&n, 0, 1);
-    net_free(&n);
-  }
-}
-END_TEST
-
 // Each byte of each message, changed in each of three ways, on its first passage: the damaged
 // datagram is refused, and the handshake ends well all the same when the good one follows.
 START_TEST(tampering_with_any_byte_is_refused) {
@@ -461,7 +430,6 @@ int main(void) {
   TCase *tc = tcase_create("session");
   tcase_add_test(tc, opens_with_either_cipher);
   tcase_add_test(tc, survives_loss_of_each_message);
-  tcase_add_test(tc, both_sides_at_once_keep_one);
   tcase_add_test(tc, tampering_with_any_byte_is_refused);
   tcase_add_test(tc, replays_and_reordering);
   tcase_add_test(tc, handshake_replays_change_nothing);

@@ -382,7 +382,7 @@ static size_t write_all(uint8_t out[][WEFT_DATAGRAM_MAX], size_t *bytes) {
   bytes[i++] = weft_checksum_write(&c, out[7]);
   bytes[i++] = weft_revealed_write(&(weft_revealed){.segment = 3, .made_us = 9}, out[8]);
   bytes[i++] = weft_request_write(r, 2, out[9]);
-  bytes[i++] = weft_refer_write(WEFT_REFER_WANTED, &address, 1, out[10]);
+  bytes[i++] = weft_refer_write(WEFT_MESSAGE_REFER, WEFT_REFER_WANTED, &address, 1, out[10]);
   EXPECT_OK(weft_packet_write_session(&packet, out[11], WEFT_DATAGRAM_MAX, &bytes[11]));
   return i + 1;
 }

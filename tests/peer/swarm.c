@@ -93,6 +93,8 @@ size_t swarm_add(swarm *s, const weft_engine_self *given) {
   EXPECT(index < SWARM_NODES);
   swarm_node *n = &s->node[index];
   *n = (swarm_node){.first_play_us = -1};
+  for (size_t i = 0; i < SWARM_NODES; i++)
+    n->called_us[i] = -1;
   weft_rng_chacha_seed(&n->chacha, test_seed(), 1000 + index);
   weft_engine_self self = given ? *given : (weft_engine_self){0};
   self.rng = weft_rng_chacha_table(&n->chacha);
@@ -249,13 +251,40 @@ static void read_all(swarm *s, swarm_node *n) {
   }
 }
 
-static void dial(swarm *s, size_t index, const weft_peer_address *address) {
-  const size_t to = (size_t)address->bytes[0] << 8 | address->bytes[1];
-  if (to >= s->nodes || !s->node[to].engine || to == index) {
-    weft_engine_dial_failed(s->node[index].engine, address);
+static bool linked(const swarm *s, size_t a, size_t b) {
+  for (size_t i = 0; i < SWARM_LINKS; i++)
+    if (s->node[a].links[i].used && s->node[a].links[i].node == b)
+      return true;
+  return false;
+}
+
+// Who calls goes on doing so for five seconds, so whoever calls back gets through to him.
+enum { CALL_US = 5000000 };
+
+static void dial(swarm *s, size_t index, const weft_event *event) {
+  const size_t to = (size_t)event->address.bytes[0] << 8 | event->address.bytes[1];
+  swarm_node *n = &s->node[index];
+  n->calls++;
+  n->calls_back += event->calls_back;
+  if (to >= s->nodes || !s->node[to].engine || to == index || linked(s, index, to)) {
+    weft_engine_dial_failed(n->engine, &event->address);
     return;
   }
-  swarm_connect(s, index, to);
+  n->called_us[to] = s->now_us;
+  if (!s->node[to].nat || s->node[to].called_us[index] >= 0)
+    swarm_connect(s, index, to);
+}
+
+static void end_calls(swarm *s, size_t index) {
+  swarm_node *n = &s->node[index];
+  for (size_t to = 0; to < s->nodes; to++) {
+    if (n->called_us[to] < 0 || s->now_us - n->called_us[to] < CALL_US)
+      continue;
+    const weft_peer_address address = swarm_address(to);
+    n->called_us[to] = -1;
+    if (!linked(s, index, to))
+      weft_engine_dial_failed(n->engine, &address);
+  }
 }
 
 // From now on a polluter whose first spoilt packet was of this segment is on borrowed time.
@@ -295,7 +324,7 @@ static void take_events(swarm *s, size_t index) {
     if (event.kind == WEFT_EVENT_PLAY && n->first_play_us < 0)
       n->first_play_us = s->now_us;
     if (event.kind == WEFT_EVENT_DIAL)
-      dial(s, index, &event.address);
+      dial(s, index, &event);
     for (int i = 0; i < 3 && event.kind == WEFT_EVENT_LONELY; i++) { // a tracker's answer
       const weft_peer_address address = swarm_address(swarm_draw(s, s->nodes));
       weft_engine_add_address(n->engine, &address);
@@ -349,6 +378,7 @@ static void ask_for_everything(swarm *s, size_t index) {
 
 static void turn(swarm *s, size_t index) {
   swarm_node *n = &s->node[index];
+  end_calls(s, index);
   weft_engine_tick(n->engine, s->now_us);
   if (index == 0)
     feed(s);

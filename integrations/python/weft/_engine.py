@@ -36,7 +36,7 @@ class EventKind(enum.IntEnum):
     STALL = 5  # segment: playback waits for it (VoD)
     RESUME = 6  # segment: playback goes on with it (VoD)
     LOAD = 7  # segment: a source of stream_bytes is to give it, by load
-    DIAL = 8  # address: reach it, then add_neighbour, or dial_failed
+    DIAL = 8  # address, calls_back (it calls us as well): reach it, then add_neighbour, or dial_failed
     LONELY = 9  # too few addresses are known: add_address
 
 
@@ -63,6 +63,7 @@ class Event(typing.NamedTuple):
     reason: LostReason = None
     address: bytes = None
     had_all: bool = None
+    calls_back: bool = None
 
 
 class Burst(typing.NamedTuple):
@@ -248,6 +249,11 @@ class Engine(_CalledBack):
         """Of a peer to try."""
         self._run(_c.weft_engine_add_address, ctypes.byref(_peer_address(address)))
 
+    def call(self, caller, now_us):
+        """Whoever is there calls this engine, says a tracker: EventKind.DIAL follows unless he is a neighbour by
+        then, for through a NAT he gets in only if he is called as well."""
+        self._run(_c.weft_engine_call, ctypes.byref(_peer_address(caller)), time_of(now_us))
+
     def dial_failed(self, address):
         """EventKind.DIAL led to nothing."""
         self._run(_c.weft_engine_dial_failed, ctypes.byref(_peer_address(address)))
@@ -303,8 +309,10 @@ class Engine(_CalledBack):
                          had_all=event.had_all)
         if kind == EventKind.NEIGHBOUR_OPEN:
             return Event(kind, neighbour=event.neighbour, address=address)
-        if kind in (EventKind.DIAL, EventKind.LONELY):
-            return Event(kind, address=address or None)
+        if kind == EventKind.DIAL:
+            return Event(kind, address=address or None, calls_back=event.calls_back)
+        if kind == EventKind.LONELY:
+            return Event(kind)
         return Event(kind, segment=event.segment)
 
     def events(self):

@@ -156,6 +156,7 @@ class _Event(ctypes.Structure):
         ("reason", ctypes.c_uint),
         ("address", _PeerAddress),
         ("had_all", ctypes.c_bool),
+        ("calls_back", ctypes.c_bool),
     ]
 
 
@@ -299,6 +300,7 @@ _declare({
     "weft_engine_remove_neighbour": (_status, [_handle, _size]),
     "weft_engine_refusal": (_size, [_handle, _bytes]),
     "weft_engine_add_address": (None, [_handle, _p(_PeerAddress)]),
+    "weft_engine_call": (None, [_handle, _p(_PeerAddress), _time]),
     "weft_engine_dial_failed": (None, [_handle, _p(_PeerAddress)]),
     "weft_engine_input": (_status, [_handle, _size, _bytes, _size, _time]),
     "weft_engine_tick": (None, [_handle, _time]),

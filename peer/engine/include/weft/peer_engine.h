@@ -81,6 +81,10 @@ size_t weft_engine_refusal(weft_engine *engine, uint8_t out[WEFT_DATAGRAM_MAX]);
 // Addresses of peers to try, from a tracker or by hand. Known ones and our own are passed over; the
 // oldest make room.
 void weft_engine_add_address(weft_engine *engine, const weft_peer_address *address);
+// Whoever is there calls this engine, says somebody who knows both (a tracker; neighbours say so in
+// messages). A DIAL event follows unless he is a neighbour by then, for through a NAT he gets in
+// only if he is called as well. A few wait at once, others are passed over.
+void weft_engine_call(weft_engine *engine, const weft_peer_address *caller, int64_t now_us);
 // A WEFT_EVENT_DIAL led to nothing.
 void weft_engine_dial_failed(weft_engine *engine, const weft_peer_address *address);
 
@@ -161,6 +165,7 @@ typedef struct weft_event {
   weft_lost_reason reason;
   weft_peer_address address; // DIAL, NEIGHBOUR_LOST
   bool had_all;              // NEIGHBOUR_LOST: as weft_neighbour_statistics has it
+  bool calls_back;           // DIAL: the other side calls as well (weft_engine_call)
 } weft_event;
 
 bool weft_engine_event(weft_engine *engine, weft_event *out); // false: no more

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two sessions that call each other: both must keep the same one.
+#include "tests/peer/session_net.h"
+#include "tests/support/test_main.h"
+
+START_TEST(both_sides_at_once_keep_one) {
+  for (int64_t jitter = 0; jitter < 20; jitter++) {
+    net n;
+    EXPECT_OK(net_new(&n, NULL, NULL));
+    n.jitter_us = jitter * 300;
+    net_open(&n, 0, 1, NULL);
+    net_run(&n, jitter * 200);
+    net_open(&n, 1, 0, NULL);
+    net_run(&n, 8 * SECOND);
+    // Whatever was lost was replaced, and both ends speak through the same one.
+    EXPECT(n.opens[0] >= 1 && n.opens[1] >= 1);
+    EXPECT(n.losses[0] == 0 || n.lost[0].reason == WEFT_SESSION_REPLACED ||
+           n.lost[0].reason == WEFT_SESSION_CLOSED);
+    size_t open = 0;
+    for (size_t i = 0; i < 2; i++)
+      for (size_t link = 0; link < 4; link++) {
+        weft_session_peer peer;
+        if (weft_sessions_peer(n.node[i], link, &peer) != WEFT_OK)
+          continue;
+        open++;
+        n.opened[i].link = link;
+      }
+    EXPECT(open == 2);
+    n.opens[0] = n.opens[1] = 1;
+    n.losses[0] = n.losses[1] = 0;
+    net_expect_open(&n, 0, 1);
+    net_free(&n);
+  }
+}
+END_TEST
+
+// Two behind NATs: the one's calls get through only once the other called as well. Then one
+// handshake is enough: the first caller's own is given up.
+START_TEST(who_calls_back_spares_the_caller_a_handshake) {
+  for (int64_t after = SECOND / 10; after < 2 * SECOND; after += SECOND / 10) {
+    net n;
+    weft_session_statistics first, second;
+    EXPECT_OK(net_new(&n, NULL, NULL));
+    net_open(&n, 0, 1, NULL);
+    for (int64_t at = 0; at < after; at += 1000) {
+      net_turn(&n);
+      n.queued = 0; // nothing gets in
+      n.now_us += 1000;
+    }
+    net_open(&n, 1, 0, NULL);
+    net_run(&n, 6 * SECOND);
+    EXPECT(n.opens[0] == 1 && n.opens[1] == 1 && n.losses[1] == 0);
+    EXPECT(n.losses[0] == 1 && n.lost[0].reason == WEFT_SESSION_REPLACED);
+    weft_sessions_get_statistics(n.node[0], &first);
+    weft_sessions_get_statistics(n.node[1], &second);
+    EXPECT(first.handshakes == 1 && second.handshakes == 0);
+    n.losses[0] = 0;
+    net_expect_open(&n, 0, 1);
+    net_free(&n);
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("session_both");
+  TCase *tc = tcase_create("session_both");
+  tcase_add_test(tc, both_sides_at_once_keep_one);
+  tcase_add_test(tc, who_calls_back_spares_the_caller_a_handshake);
+  suite_add_tcase(suite, tc);
+  return test_main(suite);
+}

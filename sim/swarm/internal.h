@@ -15,7 +15,7 @@
 #define WEFT_SIM_NOBODY UINT32_MAX
 
 enum {
-  WEFT_SIM_DIALS = 8,  // connections that one peer may be waiting for
+  WEFT_SIM_DIALS = 16, // connections that one peer may be waiting for
   WEFT_SIM_BANS = 4,   // identities it remembers to refuse
   WEFT_SIM_ANSWER = 24 // addresses in a tracker's answer
 };

@@ -15,7 +15,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { BLOCKS = 4, BLOCK_BYTES = 16, WINDOW = 3, BURSTS = 256 };
+enum { BLOCKS = 4, BLOCK_BYTES = 16, WINDOW = 3, BURSTS = 256, NEIGHBOURS = 2 };
 
 static void require(int condition) {
   if (!condition)
@@ -49,10 +49,10 @@ static void turn(weft_engine *engine, int source, int64_t now_us) {
   else
     read_all(engine);
   while (weft_engine_event(engine, &event))
-    require(event.kind <= WEFT_EVENT_LONELY && event.neighbour < 2);
+    require(event.kind <= WEFT_EVENT_LONELY && event.neighbour < NEIGHBOURS);
   // The pace allows one data burst per turn, and each neighbour has a few messages due.
   for (int i = 0; weft_engine_output(engine, now_us, &burst) == WEFT_OK; i++) {
-    require(i < BURSTS && burst.neighbour < 2 && burst.count >= 1);
+    require(i < BURSTS && burst.neighbour < NEIGHBOURS && burst.count >= 1);
     for (size_t d = 0; d < burst.count; d++)
       require(burst.datagrams[d].bytes >= 4 && burst.datagrams[d].data[0] == WEFT_WIRE_VERSION);
   }
@@ -88,8 +88,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                    .mode = (weft_engine_mode)mode,
                                    .window = WINDOW,
                                    .batch = 2,
-                                   .neighbours_max = 2,
-                                   .neighbours_target = 2,
+                                   .neighbours_max = NEIGHBOURS + 1, // a call is returned
+                                   .neighbours_target = NEIGHBOURS,
                                    .addresses_max = 4,
                                    .requests_max = 4,
                                    .congestion = (data[0] & 64) != 0,
@@ -104,9 +104,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                    .trust = trust ? &weft_trust_counted : NULL};
   const weft_engine_self self = {.source = source != 0, .upload_bits_per_s = 1000000, .rng = rng};
   require(weft_engine_new(ctx, &how, &self, &engine) == WEFT_OK);
-  size_t neighbour;
-  require(weft_engine_add_neighbour(engine, NULL, 0, &neighbour) == WEFT_OK);
-  require(weft_engine_add_neighbour(engine, NULL, 0, &neighbour) == WEFT_OK);
+  for (uint8_t i = 0; i < NEIGHBOURS; i++) {
+    size_t neighbour;
+    const weft_neighbour_options there = {.address = {.length = 1, .bytes = {(uint8_t)('a' + i)}}};
+    require(weft_engine_add_neighbour(engine, &there, 0, &neighbour) == WEFT_OK);
+  }
   int64_t now_us = 0;
   for (size_t at = 1; at + 2 <= size;) {
     const size_t from = data[at] & 1u;

@@ -86,6 +86,9 @@ def engines():
     def refer(flags, *addresses):
         return bytes([1, 26, flags, len(addresses)]) + b"".join(bytes([len(a)]) + a for a in addresses)
 
+    def meet(flags, *addresses):
+        return bytes([1, 27]) + refer(flags, *addresses)[2:]
+
     def pace(sent, stamp):
         return struct.pack(">BBHII", 1, 20, 0, sent, stamp)
 
@@ -112,6 +115,7 @@ def engines():
         "revealed": both + manifests + step(1, block(0, 0), 60) + step(1, revealed(0, 9)) + step(1, checksum(0, 400000)) + blocks,
         "asked": both + step(0, ranks(0, 1, 0, 0, 0, 0)) + step(0, request(*asked)) * 3 + step(1, request(asked[0])) * 9,
         "referred": both + step(0, refer(1)) + step(0, refer(0, b"ab", b"cde")) + step(1, refer(2, b"f" * 20)) + step(0, b"", 127) * 9,
+        "met": both + step(0, b"", 127) * 3 + step(0, refer(0, b"cd", b"e")) + step(0, meet(0, b"a", b"b", b"x")) + step(1, meet(1, b"yz")) + step(0, b"", 100) * 9,
         "paced": both + step(0, ranks(0, 1, 0, 0, 0, 0)) + step(0, ack(1, 1)) + step(0, ack(3, 1)) + step(0, pace(4, 7)) + step(1, pace(1, 9)),
     }
     for name, steps in conversations.items():

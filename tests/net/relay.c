@@ -3,9 +3,10 @@
 // their packets from one to the other with delay, jitter (hence reordering), loss and duplicates,
 // all from one seed. Needs a user namespace in which it is root (unshare -Ur), nothing else.
 //
-//   net_relay FOLDER COUNT SEED LOSS_PPM DELAY_US JITTER_US DUPLICATE_PPM
+//   net_relay FOLDER COUNT SEED LOSS_PPM DELAY_US JITTER_US DUPLICATE_PPM [NATS]
 //
 // Namespace i is FOLDER/ns$i (nsenter --net=FOLDER/ns$i), its address 10.77.(i+1)/256.(i+1)%256.
+// NATS has a letter for each, as far as it goes: - none, n a NAT, s a symmetric one.
 // Says "ready" when all are there; ends with SIGTERM, and says what it carried, and how much of
 // that it delivered more than 5 ms late, for want of a processor.
 #define _GNU_SOURCE
@@ -29,6 +30,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/net/nat.h"
+
 enum { NODES_MAX = 256, PACKET_MAX = 1600, QUEUE_MAX = 65536, QUEUE_LENGTH = 2000 };
 enum { TARDY_US = 5000 };
 
@@ -42,12 +45,13 @@ typedef struct packet {
 typedef struct relay {
   size_t count;
   int tun[NODES_MAX];
+  nat nats[NODES_MAX];
   uint64_t state; // of chance
   uint32_t loss_ppm, duplicate_ppm;
   int64_t delay_us, jitter_us;
   packet *heap[QUEUE_MAX];
   size_t queued;
-  uint64_t order, carried, lost, duplicated, refused, tardy;
+  uint64_t order, carried, lost, duplicated, refused, tardy, shut; // shut: no NAT let it in
   int64_t tardy_us_max; // how long after it was due a packet was delivered: the machine was busy
 } relay;
 
@@ -147,12 +151,24 @@ static packet *pop(relay *r) {
   return first;
 }
 
-static void carry(relay *r, const uint8_t *data, size_t bytes) {
-  // IPv4 of this network only: what else a kernel sends by itself goes nowhere.
-  if (bytes < 20 || data[0] >> 4 != 4 || data[16] != 10 || data[17] != 77)
-    return;
-  const size_t to = ((size_t)data[18] << 8 | data[19]) - 1;
-  if (to >= r->count || bytes > PACKET_MAX)
+// Through both NATs; the node that it is for, or none. IPv4 of this network only: what else a
+// kernel sends by itself goes nowhere.
+static size_t way_of(relay *r, size_t from, uint8_t *data, size_t bytes) {
+  if (bytes < 20 || bytes > PACKET_MAX || data[0] >> 4 != 4 || data[16] != 10 || data[17] != 77)
+    return SIZE_MAX;
+  const bool outer = data[18] & NAT_OUTER;
+  const size_t to = ((size_t)(data[18] & ~NAT_OUTER) << 8 | data[19]) - 1;
+  if (to >= r->count || (r->nats[from].there && !nat_out(&r->nats[from], data, bytes, now_us())))
+    return SIZE_MAX;
+  if (r->nats[to].there == outer && (!outer || nat_in(&r->nats[to], data, bytes, now_us())))
+    return to;
+  r->shut++;
+  return SIZE_MAX;
+}
+
+static void carry(relay *r, size_t from, uint8_t *data, size_t bytes) {
+  const size_t to = way_of(r, from, data, bytes);
+  if (to == SIZE_MAX)
     return;
   const int copies = chance(r) % 1000000 < r->loss_ppm        ? 0
                      : chance(r) % 1000000 < r->duplicate_ppm ? 2
@@ -209,7 +225,7 @@ static void run(relay *r) {
       ssize_t bytes;
       for (int some = 0;
            some < 64 && (bytes = read(r->tun[events[i].data.u64], data, sizeof data)) > 0; some++)
-        carry(r, data, (size_t)bytes);
+        carry(r, events[i].data.u64, data, (size_t)bytes);
     }
     deliver_due(r);
   }
@@ -218,8 +234,9 @@ static void run(relay *r) {
 
 int main(int argc, char **argv) {
   static relay r;
-  if (argc != 8) {
-    fputs("usage: net_relay FOLDER COUNT SEED LOSS_PPM DELAY_US JITTER_US DUPLICATE_PPM\n", stderr);
+  if (argc != 8 && argc != 9) {
+    fputs("usage: net_relay FOLDER COUNT SEED LOSS_PPM DELAY_US JITTER_US DUPLICATE_PPM [NATS]\n",
+          stderr);
     return 2;
   }
   r.count = strtoul(argv[2], NULL, 10);
@@ -234,13 +251,17 @@ int main(int argc, char **argv) {
   sigaction(SIGTERM, &action, NULL);
   for (size_t i = 0; i < r.count; i++)
     make_namespace(&r, argv[1], i);
+  for (size_t i = 0; argc > 8 && i < r.count && argv[8][i]; i++)
+    r.nats[i] = (nat){.there = argv[8][i] != '-', .symmetric = argv[8][i] == 's'};
   puts("ready");
   fflush(stdout);
   run(&r);
-  printf("carried=%llu lost=%llu duplicated=%llu refused=%llu tardy=%llu tardy_ms_max=%lld\n",
+  printf("carried=%llu lost=%llu duplicated=%llu refused=%llu shut=%llu tardy=%llu "
+         "tardy_ms_max=%lld\n",
          (unsigned long long)r.carried, (unsigned long long)r.lost,
          (unsigned long long)r.duplicated, (unsigned long long)r.refused,
-         (unsigned long long)r.tardy, (long long)(r.tardy_us_max / 1000));
+         (unsigned long long)r.shut, (unsigned long long)r.tardy,
+         (long long)(r.tardy_us_max / 1000));
   while (r.queued)
     free(pop(&r));
   return 0;

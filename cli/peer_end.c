@@ -65,8 +65,14 @@ static bool goes_on(peer_run_state *r) {
   return !begun || weft_node_has_source(r->node);
 }
 
-// Nobody had the stream, or there was nobody.
+// Nobody had the stream, or there was nobody; or it was there, and could not begin here.
 static int no_stream(const peer_run_state *r) {
+  if (r->failed == WEFT_E_ARGUMENT)
+    return cli_error(PEER_NAME, CLI_IO, "there can be no such stream as was offered at %s",
+                     r->s->bootstrap_text);
+  if (r->failed != WEFT_OK)
+    return cli_error(PEER_NAME, CLI_MACHINE, "the stream at %s could not begin here: %s",
+                     r->s->bootstrap_text, weft_status_text(r->failed));
   if (r->no_stream && r->s->has_source_key)
     return cli_error(PEER_NAME, CLI_KEY, "whoever answered has no stream with that --source-key");
   if (r->no_stream || weft_node_links(r->node) > 0)

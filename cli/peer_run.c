@@ -47,6 +47,12 @@ static void on_event(void *user, const weft_node_event *event) {
   case WEFT_NODE_STREAM:
     peer_play_open(r);
     break;
+  case WEFT_NODE_STREAM_FAILED:
+    peer_log(PEER_WARNING, "stream-failed", "address=%s status=%s", address,
+             weft_status_name(event->status));
+    if (r->failed == WEFT_OK || r->failed == WEFT_E_ARGUMENT)
+      r->failed = event->status; // of this machine rather than of what somebody said
+    break;
   case WEFT_NODE_NEIGHBOUR:
     peer_log(PEER_DEBUG, "neighbour", "address=%s", address);
     break;

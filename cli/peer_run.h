@@ -18,6 +18,7 @@ typedef struct peer_run_state {
   int code;
   bool stopped;
   bool no_stream;     // somebody answered who has none that may be taken
+  weft_status failed; // somebody answered who has one, which could not begin here
   bool ready;         // systemd was told
   unsigned farewells; // said again
   gint64 alone_us;    // since when there has been nobody, or nothing new

@@ -10,6 +10,10 @@
 
 enum { LINE = 64 };
 
+// Rows take products of up to 2 GiB a row, and padding is one.
+_Static_assert((uint64_t)WEFT_MAX_BLOCKS *WEFT_MAX_BLOCK_BYTES <= INT32_MAX,
+               "the padding of a segment may be too much for one product");
+
 static weft_status check(const weft_ctx *ctx, const weft_segment_options *options) {
   if (!ctx || !options || !options->data || !weft_segment_id_valid(&options->id))
     return WEFT_E_ARGUMENT;

@@ -54,7 +54,12 @@ mode_t weft_store_mode(const weft_store *store, const char *folder) {
 weft_status weft_store_sync_file(const weft_store_io *io, int fd, const char *what,
                                  weft_store_report *report) {
   const int error = weft_store_sync(io, fd);
-  return error ? weft_store_fail_io(report, what, error) : WEFT_OK;
+  if (!error)
+    return WEFT_OK;
+  // The system may show what the disk lacks, also what a call wrote that was killed, of which
+  // nobody knows. Once that is forgotten, tags tell.
+  (void)io->forget(fd);
+  return weft_store_fail_io(report, what, error);
 }
 
 weft_status weft_store_sync_shard(weft_store *store, size_t shard) {

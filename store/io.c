@@ -23,6 +23,15 @@ static int posix_start_writing(int fd, off_t offset, off_t bytes) {
 #endif
 }
 
+static int posix_forget(int fd) {
+#ifdef POSIX_FADV_DONTNEED
+  return posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+#else
+  (void)fd;
+  return 0;
+#endif
+}
+
 const weft_store_io weft_store_posix_io = {.open = posix_open,
                                            .close = close,
                                            .poll = poll,
@@ -32,6 +41,7 @@ const weft_store_io weft_store_posix_io = {.open = posix_open,
                                            .pwritev = pwritev,
                                            .fsync = fsync,
                                            .start_writing = posix_start_writing,
+                                           .forget = posix_forget,
                                            .rename = rename,
                                            .unlink = unlink,
                                            .mkdir = mkdir};

@@ -24,6 +24,8 @@ typedef struct weft_store_io {
   // Asks for `bytes` of a file (0: all from `offset` on) to go to the disk, without waiting for
   // them. A hint: where the system has no such call it does nothing.
   int (*start_writing)(int fd, off_t offset, off_t bytes);
+  // Has a file read from the disk again, but for what is still to be written. A hint, too.
+  int (*forget)(int fd);
   int (*rename)(const char *from, const char *to);
   int (*unlink)(const char *path);
   int (*mkdir)(const char *path, mode_t mode);

@@ -257,9 +257,9 @@ static void keep_missing(mending *m) {
 
 // --- Outcome
 
-// After a sync that failed the system may show what the disk lacks. So the chunks that this call
-// rewrote, and has in its nonce, lose their trailers, that whoever comes next takes them for lost
-// again. Best effort: there is nothing to do about a disk that takes no more.
+// After a sync that failed the system may still show what the disk lacks. So the chunks that this
+// call rewrote, and has in its nonce, lose their trailers, that whoever comes next takes them for
+// lost again. Best effort: there is nothing to do about a disk that takes no more.
 static void take_back(mending *m, size_t shard) {
   weft_store *store = m->store;
   const weft_store_geometry *g = &store->geometry;

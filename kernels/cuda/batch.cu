@@ -90,8 +90,7 @@ weft_status job_of(const weft_cuda_technique &technique, const weft_exec *exec,
   job->a = gemm.a;
   job->a_stride = gemm.a_stride;
   if (needs.a) {
-    WEFT_CUDA_TRY(cudaMemcpy2DAsync(a, gemm.k, gemm.a, gemm.a_stride, gemm.k, gemm.m,
-                                    cudaMemcpyHostToDevice, weft_cuda_stream(exec)));
+    WEFT_TRY(weft_cuda_bring_a(exec, gemm, a));
     job->a = a;
     job->a_stride = gemm.k;
   }
@@ -170,6 +169,11 @@ weft_status weft_cuda_check(const weft_backend *row, const weft_gemm &gemm) {
     return gemm.x.mem == WEFT_MEM_HOST && gemm.k ? WEFT_E_UNSUPPORTED : WEFT_OK;
   const weft_operand *x = gemm.x_prepared;
   return x->row == row && x->k == gemm.k && x->len == gemm.len ? WEFT_OK : WEFT_E_ARGUMENT;
+}
+
+weft_status weft_cuda_bring_a(const weft_exec *exec, const weft_gemm &gemm, void *to) {
+  return weft_device_copy_rows(exec->device, to, gemm.k, WEFT_MEM_DEVICE, gemm.a, gemm.a_stride,
+                               gemm.a_mem, gemm.k, gemm.m, exec->stream);
 }
 
 weft_status weft_cuda_pack_raw(cudaStream_t stream, const weft_cuda_pack &pack) {

@@ -75,6 +75,9 @@ weft_status weft_cuda_check(const weft_backend *row, const weft_gemm &gemm);
 // Whether the device can prepare X(k, len) as it is.
 weft_status weft_cuda_check_source(size_t k, size_t len, const weft_const_rows &x);
 
+// Coefficients in other memory than the device's, densely to `to`.
+weft_status weft_cuda_bring_a(const weft_exec *exec, const weft_gemm &gemm, void *to);
+
 // Writes host bytes to device memory in stream order, without a wait and without keeping `from`.
 weft_status weft_cuda_upload(const weft_exec *exec, void *to, const void *from, size_t bytes);
 

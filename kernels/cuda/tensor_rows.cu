@@ -237,8 +237,7 @@ weft_status like_products(const weft_backend *row, Choice choice, const weft_exe
     const weft_gemm &gemm = gemms[i];
     const uint8_t *a = gemm.a;
     if (gemm.a_mem != WEFT_MEM_DEVICE) {
-      WEFT_CUDA_TRY(cudaMemcpy2DAsync(as + i * a_bytes, gemm.k, gemm.a, gemm.a_stride, gemm.k,
-                                      gemm.m, cudaMemcpyHostToDevice, weft_cuda_stream(exec)));
+      WEFT_TRY(weft_cuda_bring_a(exec, gemm, as + i * a_bytes));
       a = as + i * a_bytes;
     }
     jobs.at[i] = {a,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inside of the streaming server, for the files of lib/server.
 //
-// One mutex guards everything below but what is said to belong to a lane's thread. Coding, copies
-// and waiting for devices happen without it.
+// One mutex guards everything below but what is said to belong to a lane's thread. Coding, copies,
+// waiting for devices and freeing segments happen without it.
 #ifndef WEFT_LIB_SERVER_INTERNAL_H
 #define WEFT_LIB_SERVER_INTERNAL_H
 
@@ -50,7 +50,7 @@ typedef struct weft_server_segment {
   size_t batch_packets;                            // most in one product
   int64_t oldest_us;                               // of the wants
   struct weft_server_segment *due_prev, *due_next; // list of segments with wants, by oldest_us
-  bool dead; // removed from the map; freed with the last reference
+  bool dead; // removed from the map; buried with the last reference
 } weft_server_segment;
 
 // Products that were begun by one call, on one queue of a lane: a launch costs the same for many.
@@ -131,6 +131,7 @@ struct weft_server {
   size_t table_size; // a power of two
   weft_server_segment *oldest, *newest;
   weft_server_segment *due_head, *due_tail;
+  weft_server_segment *buried; // to be freed without the lock, by hash_next
   int64_t next_expiry_us;
   // Finished batches with packets to take.
   weft_server_batch *ready_head, *ready_tail;
@@ -162,6 +163,8 @@ void weft_cost_learn(weft_lane_cost *cost, double work, double us);
 
 // --- segments.c; all with the lock held ---
 
+// Gives the lock back, and frees the segments that nobody has any more.
+void weft_server_unlock(weft_server *server);
 weft_server_segment *weft_server_find(const weft_server *server, uint64_t stream, uint64_t segment);
 void weft_server_insert(weft_server *server, weft_server_segment *segment);
 void weft_server_remove(weft_server *server, weft_server_segment *segment);

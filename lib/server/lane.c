@@ -266,7 +266,7 @@ static void prepare_flight(weft_server_lane *lane, weft_server_flight *flight) {
     settle(lane, batch, status);
     pthread_mutex_lock(&lane->server->lock);
     finish(lane, batch, status);
-    pthread_mutex_unlock(&lane->server->lock);
+    weft_server_unlock(lane->server);
   }
   flight->count = kept;
 }
@@ -277,7 +277,7 @@ static void begin_next(weft_server_lane *lane) {
   weft_server_flight *flight = &lane->flying[slot];
   gather_flight(lane, flight);
   lane->flying_count++;
-  pthread_mutex_unlock(&server->lock);
+  weft_server_unlock(server);
   flight->start_us = weft_server_clock(server);
   prepare_flight(lane, flight);
   weft_status status = WEFT_OK;
@@ -297,12 +297,17 @@ static void end_oldest(weft_server_lane *lane) {
   weft_server *server = lane->server;
   const size_t slot = lane->flying_first;
   weft_server_flight *flight = &lane->flying[slot];
-  pthread_mutex_unlock(&server->lock);
+  weft_server_unlock(server);
   const weft_status status = settle_flight(lane, flight, lane->queue[slot], WEFT_OK);
   pthread_mutex_lock(&server->lock);
   lane->flying_first = (slot + 1) % depth_of(lane);
   lane->flying_count--;
   finish_flight(lane, flight, status);
+}
+
+static void free_buried(weft_server *server) {
+  weft_server_unlock(server);
+  pthread_mutex_lock(&server->lock);
 }
 
 static void *run(void *user) {
@@ -314,12 +319,14 @@ static void *run(void *user) {
       begin_next(lane);
     else if (lane->flying_count > 0)
       end_oldest(lane);
+    else if (server->buried)
+      free_buried(server);
     else if (server->stopping)
       break;
     else
       pthread_cond_wait(&lane->wake, &server->lock);
   }
-  pthread_mutex_unlock(&server->lock);
+  weft_server_unlock(server);
   return NULL;
 }
 
@@ -355,7 +362,7 @@ void weft_lane_stop(weft_server_lane *lane) {
   for (weft_server_batch *batch = pop(lane); batch; batch = pop(lane)) {
     pthread_mutex_lock(&lane->server->lock); // lanes that go on have batches of the segment too
     weft_server_unref(lane->server, batch->segment);
-    pthread_mutex_unlock(&lane->server->lock);
+    weft_server_unlock(lane->server);
     weft_batch_free(lane->server, batch);
   }
   for (size_t i = 0; i < WEFT_LANE_DEPTH; i++)

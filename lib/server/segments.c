@@ -67,13 +67,30 @@ void weft_server_touch(weft_server *server, weft_server_segment *entry) {
   use_list_append(server, entry);
 }
 
+// Nobody has it any more. What it holds is large, and may lie on a device that another call has
+// locked: it is freed when the lock is given back.
+static void bury(weft_server *server, weft_server_segment *entry) {
+  server->stats.segment_bytes -= entry->bytes;
+  entry->hash_next = server->buried;
+  server->buried = entry;
+}
+
 static void destroy(weft_server *server, weft_server_segment *entry) {
   for (size_t i = 0; i < server->lanes; i++)
     weft_segment_free(entry->resident[i]);
-  server->stats.segment_bytes -= entry->bytes;
   weft_server_give_memory(server, entry->data);
   weft_server_give_memory(server, entry->wants);
   weft_server_give_memory(server, entry);
+}
+
+void weft_server_unlock(weft_server *server) {
+  weft_server_segment *entry = server->buried, *next = NULL;
+  server->buried = NULL;
+  pthread_mutex_unlock(&server->lock);
+  for (; entry; entry = next) {
+    next = entry->hash_next;
+    destroy(server, entry);
+  }
 }
 
 void weft_server_remove(weft_server *server, weft_server_segment *entry) {
@@ -89,12 +106,12 @@ void weft_server_remove(weft_server *server, weft_server_segment *entry) {
   server->stats.segments--;
   entry->dead = true;
   if (entry->refs == 0)
-    destroy(server, entry);
+    bury(server, entry);
 }
 
 void weft_server_unref(weft_server *server, weft_server_segment *entry) {
   if (--entry->refs == 0 && entry->dead)
-    destroy(server, entry);
+    bury(server, entry);
 }
 
 void weft_server_expire(weft_server *server, int64_t now_us) {

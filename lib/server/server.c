@@ -102,8 +102,10 @@ void weft_server_free(weft_server *server) {
   free_batches(server, server->ready_head);
   free_batches(server, server->taken);
   (void)weft_server_free_spares(server);
+  pthread_mutex_lock(&server->lock);
   while (server->oldest)
     weft_server_remove(server, server->oldest);
+  weft_server_unlock(server);
   weft_server_give_memory(server, server->table);
   if (server->fd >= 0)
     close(server->fd);
@@ -122,7 +124,7 @@ static weft_status find_room(weft_server *server, const weft_segment_id *id, int
     status = WEFT_E_STATE;
   else if (!weft_server_make_room(server, (size_t)id->blocks * id->block_bytes))
     status = WEFT_E_NOMEM;
-  pthread_mutex_unlock(&server->lock);
+  weft_server_unlock(server);
   return status;
 }
 
@@ -296,7 +298,7 @@ weft_status weft_server_process(weft_server *server, int64_t now_us) {
       server->next_expiry_us = entry->expires_us;
   }
   weft_server_expire(server, now_us);
-  pthread_mutex_unlock(&server->lock);
+  weft_server_unlock(server);
   return status;
 }
 

@@ -40,7 +40,7 @@ static void set_engine_options(weft_node *node) {
                             .trust = s->trusted ? &node->trust : NULL};
 }
 
-weft_status weft_node_start_engine(weft_node *node, const weft_stream *stream) {
+static weft_status start_engine(weft_node *node, const weft_stream *stream) {
   const weft_node_options *o = &node->options;
   const bool source = node->role == WEFT_NODE_SOURCE;
   node->stream = *stream;
@@ -70,7 +70,32 @@ weft_status weft_node_start_engine(weft_node *node, const weft_stream *stream) {
   return weft_sessions_set_blob(node->sessions, blob, weft_describe(WEFT_NODE_PEER, stream, blob));
 }
 
-// The joining node learns the stream from the first that has one which it may take.
+weft_status weft_node_start_engine(weft_node *node, const weft_stream *stream) {
+  const weft_node_role role = node->role;
+  const weft_status status = start_engine(node, stream);
+  if (status == WEFT_OK)
+    return WEFT_OK;
+  // As if nobody had spoken of that stream: the node would tell trackers that it has it.
+  weft_engine_free(node->engine);
+  weft_gatherer_free(node->gatherer);
+  node->engine = NULL;
+  node->gatherer = NULL;
+  node->stream = (weft_stream){0};
+  node->role = role;
+  return status;
+}
+
+static void tell_failure(weft_node *node, size_t link, weft_status status) {
+  const weft_node_event event = {.kind = WEFT_NODE_STREAM_FAILED,
+                                 .address = node->links[link].address,
+                                 .status = status,
+                                 .public_key = node->links[link].public_key};
+  if (node->options.event)
+    node->options.event(node->options.user, &event);
+}
+
+// The joining node learns the stream from the first that has one which it may take. One that cannot
+// begin is no reason to give up: who told of it may have lied, and memory may come back.
 static void learn_stream(weft_node *node, size_t link, const weft_stream *stream) {
   const uint8_t *key = node->options.source_key;
   // Who insists on a key wants what it signed; whoever says that nothing is signed says so himself.
@@ -78,8 +103,11 @@ static void learn_stream(weft_node *node, size_t link, const weft_stream *stream
       key && (!stream->trusted || memcmp(key, stream->source_key, sizeof stream->source_key) != 0);
   if (node->engine || node->role != WEFT_NODE_JOINING || stream->id == 0 || wrong)
     return;
-  if (weft_node_start_engine(node, stream) != WEFT_OK)
+  const weft_status status = weft_node_start_engine(node, stream);
+  if (status != WEFT_OK) {
+    tell_failure(node, link, status);
     return;
+  }
   weft_node_tell(node, WEFT_NODE_STREAM, link);
   weft_node_ask_trackers(node); // they should know of us, too
 }

@@ -9,6 +9,7 @@
 void lib_add_encode_tests(TCase *cases);
 void lib_add_decode_tests(TCase *cases);
 void lib_add_relay_tests(TCase *cases);
+void lib_add_single_relay_tests(TCase *cases); // which the relay's add
 void lib_add_queue_tests(TCase *cases);
 
 #define PICK(...)                                                                                  \

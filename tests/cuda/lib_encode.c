@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Encoding on a device: every row, every mode and memory, many segments in one call.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +78,43 @@ START_TEST(combine_memories) {
     gpu_buffer_free(&y);
     fixture_source_free(&source);
   }
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+// Rows of coefficients in pinned memory, further apart than the runtime copies several at once.
+START_TEST(coefficients_far_apart) {
+  if (gpu_skip_row("coefficients_far_apart", _i))
+    return;
+  fixture_start(170);
+  enum { BLOCKS = 40, BYTES = 300, ROWS = 2 };
+  const size_t apart = ((size_t)2 << 30) + 64;
+  weft_ctx *ctx = fixture_ctx(gpu_row_name(_i), 1);
+  void *memory;
+  if (weft_alloc(ctx, WEFT_MEM_PINNED, apart + BLOCKS, &memory) != WEFT_OK) {
+    printf("SKIPPED coefficients_far_apart: there are no 2 GiB of pinned memory\n");
+    weft_ctx_free(ctx);
+    return;
+  }
+  uint8_t c[ROWS * BLOCKS], expect[ROWS * BYTES];
+  fixture_fill(c, sizeof c);
+  for (size_t i = 0; i < ROWS; i++)
+    memcpy((uint8_t *)memory + i * apart, c + i * BLOCKS, BLOCKS);
+  fixture_source source = fixture_source_new(ctx, BLOCKS, BYTES, BLOCKS * BYTES, NULL);
+  gpu_buffer y = gpu_output(ctx, WEFT_MEM_DEVICE, sizeof expect);
+  const weft_batch batch = {.count = ROWS,
+                            .payload = y.at,
+                            .payload_stride = BYTES,
+                            .mem = y.mem,
+                            .coefficients_mem = WEFT_MEM_PINNED};
+  EXPECT_OK(weft_encoder_combine(source.encoder, ROWS, memory, apart, &batch, NULL));
+  gpu_reference(expect, c, source.data, ROWS, BLOCKS, BYTES);
+  uint8_t *got = gpu_read(&y);
+  EXPECT(memcmp(got, expect, sizeof expect) == 0);
+  free(got);
+  gpu_buffer_free(&y);
+  fixture_source_free(&source);
+  weft_free(ctx, WEFT_MEM_PINNED, memory);
   weft_ctx_free(ctx);
 }
 END_TEST
@@ -165,4 +203,5 @@ void lib_add_encode_tests(TCase *cases) {
   tcase_add_test(cases, pinned_pieces);
   tcase_add_test(cases, segments_made_together);
   tcase_add_test(cases, combine_memories);
+  tcase_add_loop_test(cases, coefficients_far_apart, 0, gpu_row_count());
 }

@@ -134,8 +134,10 @@ class Streams(unittest.TestCase):
         options = self.options(mode=weft.Mode.VOD, rate_bits_per_s=2_000_000, startup_us=100_000)
         data = random.randbytes(options.segment_bytes * 20)
         network = self.row(options, 2, trusted={"start": 12}, source={"stream_bytes": len(data)})
+        buffered = [network.engines[1].buffered]
 
         def feed():
+            buffered.append(network.engines[1].buffered)
             for event in network.events[0]:
                 if event.kind == weft.EventKind.LOAD:
                     at = event.segment * options.segment_bytes
@@ -144,6 +146,7 @@ class Streams(unittest.TestCase):
 
         network.run(lambda: network.engines[1].done, feed)
         self.assertEqual(network.received[1], data[12 * options.segment_bytes:])
+        self.assertTrue(buffered[0] == 0 < max(buffered) <= 8, buffered)
         self.assertGreater(network.engines[1].play_time_us(13), network.engines[1].play_time_us(12))
         network.received[1].clear()
         network.engines[1].seek(18, network.now_us)

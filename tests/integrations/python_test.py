@@ -7,6 +7,7 @@ import gc
 import os
 import pickle
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,22 @@ TYPES = {
     None: "void", ctypes.c_bool: "bool", ctypes.c_int: "int", ctypes.c_uint8: "uint8_t",
     ctypes.c_uint16: "uint16_t", ctypes.c_uint32: "uint32_t", ctypes.c_uint64: "uint64_t",
     ctypes.c_int64: "int64_t"}
+
+
+# Functions without a counterpart here (docs/integrations.md).
+C_ONLY = (
+    # Memory of the library's kinds, queues, and what is asynchronous or places results in such memory.
+    "weft_(alloc|free)", "weft_queue_.*", "weft_segments_new", "weft_(encoder_batch|decoder_recode_batch)",
+    "weft_decoders_.*", "weft_recoder_batch",
+    # Packets as parts: here they are datagrams. What is known to who made the handle.
+    "weft_packet_.*", "weft_(decoder|recoder)_add", "weft_segment_get_id", "weft_ctx_threads",
+    "weft_code_(data_shards|parity_shards|word_bits|unit_bytes)", "weft_decoder_memory_bytes",
+    # Plans that are kept, groups of devices, progressive encoding.
+    "weft_plan_.*", "weft_code_(precompute|plan_stats)", "weft_code_group_.*", "weft_progress_.*",
+    # Of engines by the thousand, as simulations have them; what the runtime's socket filter asks for.
+    "weft_engine_(scratch_new|scratch_free|hot_bytes|prefetch|input_token)", "weft_sessions_places",
+    # Generators and codecs of one's own.
+    "weft_rng_.*", "weft_codec_.*")
 
 
 def c_type(kind):
@@ -93,6 +110,17 @@ class Layout(unittest.TestCase):
         self.compiled("\n".join(lines), "-c", "-Wall", "-Wconversion", "-Wno-sign-conversion", "-Werror")
 
 
+    @unittest.skipIf("DEVICE_DOUBLE" in os.environ, "that library shows its inside as well")
+    def test_functions_that_lack_are_known_to(self):
+        """Whoever adds a function to a header has it here, too, or among those that are C only."""
+        library = weft._declarations._c._name
+        said = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, check=True).stdout.decode()
+        there = {name for _, kind, name in map(str.split, said.splitlines()) if kind == "T"}
+        lacking = {name for name in there - set(weft.FUNCTIONS) if not any(re.fullmatch(p, name) for p in C_ONLY)}
+        self.assertEqual(lacking, set())
+        self.assertEqual([p for p in C_ONLY if not any(re.fullmatch(p, name) for name in there)], [])
+
+
 class Names(unittest.TestCase):
     def test_names_are_of_weft_whatever_file_has_them(self):
         for name in weft.__all__:
@@ -140,6 +168,15 @@ class Coding(unittest.TestCase):
             for options in ({}, {"systematic": True}, {"seeded": True}, {"seeded": True, "density": 0.9}):
                 encoder = weft.Encoder(self.context, self.id, data, **options)
                 self.assertEqual(self.decoded(self.packets(encoder)).read(), data, (blocks, options))
+
+    def test_packets_say_whose_they_are(self):
+        for options in ({}, {"systematic": True}, {"seeded": True}, {"seeded": True, "density": 0.5}):
+            packet = weft.Encoder(self.context, self.id, self.data, **options).next()
+            found = weft.segment_of(memoryview(packet))
+            self.assertEqual([getattr(found, name) for name, _ in found._fields_], [7, 3, 20, 300])
+        for wrong in (packet[:-1], b"", b"\xff" + packet[1:]):
+            with self.assertRaises(weft.Error):
+                weft.segment_of(wrong)
 
     def test_recoding(self):
         encoder = weft.Encoder(self.context, self.id, self.data)
@@ -555,6 +592,33 @@ class Storage(unittest.TestCase):
         self.assertEqual(raised.exception.name, "WEFT_E_SINGULAR")
         with self.assertRaises(ValueError):
             weft.Code(self.context, "matrix", 4, 2, parity=rows)
+
+    def test_parity_follows_a_shard(self):
+        for name in weft.Code.names():
+            code = weft.Code(self.context, name, 5, 2)
+            data = [some_bytes(1001) for _ in range(5)]
+            parity, new = code.encode(data), some_bytes(1001)
+            expected = code.encode([*data[:3], new, data[4]])
+            delta = bytes(a ^ b for a, b in zip(data[3], new))
+            elsewhere = [bytearray(parity[0]), None]
+            code.add_delta(3, delta, elsewhere)
+            self.assertEqual(elsewhere, [expected[0], None], name)
+            changes = code.parity_delta(3, delta)
+            self.assertEqual([bytearray(a ^ b for a, b in zip(*both)) for both in zip(parity, changes)], expected)
+            code.update(3, data[3], new, parity)
+            self.assertEqual(parity, expected, name)
+            code.update(0, b"", b"", [bytearray(), bytearray()])
+
+    def test_parity_that_cannot_follow(self):
+        code = weft.Code(self.context, "cauchy", 3, 2)
+        parity = [bytearray(4), bytearray(4)]
+        for wrong in ((3, b"abcd", b"abcd", parity), (-1, b"abcd", b"abcd", parity), (0, b"abcd", b"abc", parity),
+                      (0, b"abcd", b"abcd", parity[:1]), (0, b"abc", b"abc", parity)):
+            with self.assertRaises((ValueError, OverflowError)):
+                code.update(*wrong)
+        with self.assertRaises((TypeError, ValueError, BufferError)):
+            code.add_delta(0, b"abcd", [bytes(4), bytes(4)])
+        self.assertEqual(parity, [bytearray(4), bytearray(4)])
 
     def test_wrong_shards(self):
         code = weft.Code(self.context, "cauchy", 3, 2)

@@ -208,57 +208,6 @@ START_TEST(nothing_is_left_of_what_fails_in_the_end) {
 }
 END_TEST
 
-// Memory of a server whose lane makes nothing before a segment is being pushed, and whose push does
-// not end before the lane has made something.
-typedef struct meeting_memory {
-  test_allocator memory;
-  weft_allocator allocator;
-  pthread_t caller;
-  int fd; // the server's
-  atomic_bool armed, pushing, met;
-} meeting_memory;
-
-static void *meeting_alloc(void *user, size_t bytes, size_t align) {
-  meeting_memory *self = user;
-  if (atomic_load(&self->armed) && !pthread_equal(pthread_self(), self->caller)) {
-    while (!atomic_load(&self->pushing))
-      nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-  } else if (atomic_load(&self->armed) && bytes == SEGMENT_BYTES) {
-    atomic_store(&self->pushing, true);
-    struct pollfd fd = {.fd = self->fd, .events = POLLIN};
-    atomic_store(&self->met, poll(&fd, 1, 10000) == 1);
-  }
-  return self->memory.allocator.alloc(self->memory.allocator.user, bytes, align);
-}
-
-static void meeting_free(void *user, void *bytes) {
-  meeting_memory *self = user;
-  self->memory.allocator.free(self->memory.allocator.user, bytes);
-}
-
-START_TEST(lanes_go_on_while_a_segment_is_pushed) {
-  meeting_memory meeting = {.allocator = {meeting_alloc, meeting_free, &meeting},
-                            .caller = pthread_self()};
-  test_allocator_init(&meeting.memory, 0);
-  weft_ctx *ctx = server_context(NULL, &meeting.allocator);
-  weft_server *server = server_on(&ctx, 1, NULL);
-  meeting.fd = weft_server_fd(server);
-  const uint8_t data[SEGMENT_BYTES] = {1};
-  server_push(server, 0, data, sizeof data);
-  server_request(server, 0, 0, 3);
-  atomic_store(&meeting.armed, true);
-  ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
-  server_push(server, 1, data, sizeof data);
-  ck_assert_msg(atomic_load(&meeting.met), "the lane waited for the push");
-  size_t counts[2] = {0};
-  server_take_all(server, 3, count_status, counts);
-  ck_assert_uint_eq(counts[0], 3);
-  weft_server_free(server);
-  weft_ctx_free(ctx);
-  ck_assert_int_eq(test_allocator_live(&meeting.memory), 0);
-}
-END_TEST
-
 // What waits at a lane that has ended is dropped while the other one still finishes its own, of the
 // same segment.
 START_TEST(lanes_end_one_by_one) {
@@ -464,7 +413,6 @@ void server_add_failure_tests(TCase *cases) {
   tcase_add_test(cases, sizes_that_come_are_kept_for_those_that_went);
   tcase_add_test(cases, kept_slabs_are_given_back_when_memory_lacks);
   tcase_add_test(cases, nothing_is_left_of_what_fails_in_the_end);
-  tcase_add_test(cases, lanes_go_on_while_a_segment_is_pushed);
   tcase_add_test(cases, lanes_end_one_by_one);
   tcase_add_test(cases, nothing_is_left_of_what_was_not_released);
   tcase_add_test(cases, products_are_no_larger_than_a_size);

@@ -471,6 +471,7 @@ int main(void) {
   tcase_add_test(tests, coded_packets_keep_within_their_bound);
   tcase_add_test(tests, repeatable_lanes_are_not_measured);
   server_add_failure_tests(tests);
+  server_add_meeting_tests(tests);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/peer/stranger.h"
+#include "tests/support/test_allocator.h"
 #include "tests/support/test_main.h"
 
 // A source to whom so many strangers dial, from 127.0.0.1 or from an address each.
@@ -187,6 +188,86 @@ START_TEST(packets_fit_into_datagrams) {
 }
 END_TEST
 
+// --- A stream that cannot begin
+
+typedef struct short_of_memory {
+  weft_allocator allocator;
+  test_allocator inner;
+  bool refuses; // what is new
+  size_t failures;
+  weft_status status;
+} short_of_memory;
+
+static void *take(void *user, size_t bytes, size_t align) {
+  short_of_memory *s = user;
+  return s->refuses ? NULL : s->inner.allocator.alloc(s->inner.allocator.user, bytes, align);
+}
+
+static void give(void *user, void *memory) {
+  short_of_memory *s = user;
+  s->inner.allocator.free(s->inner.allocator.user, memory);
+}
+
+static void count_failures(void *user, const weft_node_event *event) {
+  short_of_memory *s = user;
+  if (event->kind != WEFT_NODE_STREAM_FAILED)
+    return;
+  s->failures++;
+  s->status = event->status;
+}
+
+// Turns until the node has a stream, or could not begin it.
+static void turn_until_told(weft_node *node, stranger *x, short_of_memory *s) {
+  const size_t failures = s->failures;
+  for (const int64_t until_us = now_us() + 10 * SECOND;
+       now_us() < until_us && !weft_node_stream(node) && s->failures == failures;)
+    turn_for(node, x, 1, 1000);
+}
+
+// The application is told why, and the node goes on looking: memory may come back.
+START_TEST(a_stream_that_cannot_begin_is_told) {
+  short_of_memory s = {.allocator = {.alloc = take, .free = give, .user = &s}};
+  stranger x;
+  uint8_t blob[BLOB];
+  weft_ctx *ctx;
+  test_allocator_init(&s.inner, 0);
+  const weft_ctx_options options = {.allocator = &s.allocator};
+  EXPECT_OK(weft_ctx_new(&ctx, &options));
+  describe(blob, WEFT_NODE_PEER, 1, some_key);
+  stranger_new(&x, ctx, 1, blob);
+  weft_node *node = node_telling(ctx, &x.address, count_failures, &s);
+  s.refuses = true;
+  turn_until_told(node, &x, &s);
+  EXPECT(s.failures == 1 && s.status == WEFT_E_NOMEM && !weft_node_stream(node));
+  s.refuses = false;
+  turn_until_told(node, &x, &s);
+  EXPECT(s.failures == 1 && weft_node_stream(node));
+  weft_node_free(node);
+  stranger_free(&x);
+  weft_ctx_free(ctx);
+  EXPECT(test_allocator_live(&s.inner) == 0);
+}
+END_TEST
+
+// A live stream without a rate has its pace from what is signed.
+START_TEST(a_stream_that_cannot_be_is_told) {
+  short_of_memory s = {.failures = 0};
+  stranger x;
+  uint8_t blob[BLOB];
+  weft_ctx *ctx;
+  EXPECT_OK(weft_ctx_new(&ctx, NULL));
+  describe(blob, WEFT_NODE_PEER, 0, some_key);
+  blob[25] = 0;
+  stranger_new(&x, ctx, 1, blob);
+  weft_node *node = node_telling(ctx, &x.address, count_failures, &s);
+  turn_until_told(node, &x, &s);
+  EXPECT(s.failures == 1 && s.status == WEFT_E_ARGUMENT && !weft_node_stream(node));
+  weft_node_free(node);
+  stranger_free(&x);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 // Nobody becomes a tracker by saying so: its lists would have the node dial anybody.
 START_TEST(a_tracker_is_who_was_named) {
   static const uint8_t nobody[32];
@@ -329,6 +410,8 @@ int main(void) {
   tcase_add_test(tc, networks_of_addresses);
   tcase_add_test(tc, who_insists_on_a_key_insists_on_signatures);
   tcase_add_test(tc, packets_fit_into_datagrams);
+  tcase_add_test(tc, a_stream_that_cannot_begin_is_told);
+  tcase_add_test(tc, a_stream_that_cannot_be_is_told);
   tcase_add_test(tc, a_tracker_is_who_was_named);
   tcase_add_test(tc, a_bootstrap_address_is_called_again);
   tcase_add_test(tc, a_tracker_answers_now_and_then);

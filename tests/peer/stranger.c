@@ -120,29 +120,38 @@ void stranger_greets(stranger *x) {
 
 // --- Nodes
 
-weft_node *node_new(weft_ctx *ctx, const char *listen, weft_node_role role,
-                    const weft_address *bootstrap, const uint8_t *source_key) {
+static weft_node *new_with(weft_node_options options, const char *listen) {
   static uint8_t number = 200;
   weft_node *node;
-  weft_node_options options = {.ctx = ctx,
-                               .role = role,
-                               .bootstrap = bootstrap,
-                               .bootstrap_count = bootstrap ? 1 : 0,
-                               .source_key = source_key,
-                               .window = 16,
-                               .batch = 8,
-                               .neighbours_max = 4,
-                               .stream = {.id = 5,
-                                          .blocks = BLOCKS,
-                                          .block_bytes = BLOCK_BYTES,
-                                          .mode = WEFT_MODE_LIVE,
-                                          .trusted = true}};
   const uint8_t seed[32] = {number++};
   int error;
+  options.bootstrap_count = options.bootstrap ? 1 : 0;
+  options.window = 16;
+  options.batch = 8;
+  options.neighbours_max = 4;
+  options.stream = (weft_stream){.id = 5,
+                                 .blocks = BLOCKS,
+                                 .block_bytes = BLOCK_BYTES,
+                                 .mode = WEFT_MODE_LIVE,
+                                 .trusted = true};
   EXPECT(weft_address_parse(listen, &options.listen));
   weft_identity_from_seed(seed, &options.identity);
   EXPECT_OK(weft_node_new(&options, now_us(), &node, &error));
   return node;
+}
+
+weft_node *node_new(weft_ctx *ctx, const char *listen, weft_node_role role,
+                    const weft_address *bootstrap, const uint8_t *source_key) {
+  const weft_node_options options = {
+      .ctx = ctx, .role = role, .bootstrap = bootstrap, .source_key = source_key};
+  return new_with(options, listen);
+}
+
+weft_node *node_telling(weft_ctx *ctx, const weft_address *bootstrap,
+                        void (*event)(void *user, const weft_node_event *event), void *user) {
+  const weft_node_options options = {
+      .ctx = ctx, .role = WEFT_NODE_JOINING, .bootstrap = bootstrap, .event = event, .user = user};
+  return new_with(options, "127.0.0.1:0");
 }
 
 void turn(weft_node *node) {

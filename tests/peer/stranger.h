@@ -40,6 +40,9 @@ void stranger_greets(stranger *x);
 // Of stream 5, live; four neighbours.
 weft_node *node_new(weft_ctx *ctx, const char *listen, weft_node_role role,
                     const weft_address *bootstrap, const uint8_t *source_key);
+// A joining one whose application is told of events.
+weft_node *node_telling(weft_ctx *ctx, const weft_address *bootstrap,
+                        void (*event)(void *user, const weft_node_event *event), void *user);
 void turn(weft_node *node);
 void nap(void);
 void turn_for(weft_node *node, stranger *x, size_t strangers, int64_t for_us);

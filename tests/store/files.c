@@ -277,6 +277,11 @@ static int fault_start_writing(int fd, off_t offset, off_t bytes) {
   errno = ENOSYS;
   return -1;
 }
+static int fault_forget(int fd) {
+  (void)fd;
+  errno = ENOSYS;
+  return -1;
+}
 static int fault_rename(const char *from, const char *to) {
   return change() == 0 ? rename(from, to) : -1;
 }
@@ -298,6 +303,7 @@ const weft_store_io files_faulty_io = {.open = fault_open,
                                        .pwritev = fault_pwritev,
                                        .fsync = fault_fsync,
                                        .start_writing = fault_start_writing,
+                                       .forget = fault_forget,
                                        .rename = fault_rename,
                                        .unlink = fault_unlink,
                                        .mkdir = fault_mkdir};

@@ -55,7 +55,7 @@ static struct {
   call calls[CALLS];
   size_t count, kill_at; // 0: never
   size_t fail_at;        // of a sync; 0: none
-  bool on, failed;
+  bool on, failed, forgets;
 } log_;
 
 // --- Names
@@ -190,6 +190,34 @@ static int power_start_writing(int fd, off_t offset, off_t bytes) {
   return 0;
 }
 
+static void apply_write(inode *file, const call *c, size_t from, size_t to);
+
+// What a failed sync dropped is no longer shown: the file is as it was before, with the other
+// calls.
+static int power_forget(int fd) {
+  const int file = log_.fds[fd] - 1;
+  if (!log_.on || !log_.forgets || file < 0)
+    return -1;
+  const inode *base = &log_.inodes[file];
+  inode shown = {.bytes = malloc(base->count + 1), .count = base->count};
+  ck_assert_ptr_nonnull(shown.bytes);
+  if (base->count)
+    memcpy(shown.bytes, base->bytes, base->count);
+  for (size_t i = 0; i < log_.count; i++) {
+    const call *c = &log_.calls[i];
+    if (c->inode != file || c->dropped)
+      continue;
+    if (c->kind == WRITE)
+      apply_write(&shown, c, 0, c->count);
+    else if (c->kind == TRUNCATE)
+      shown.count = 0;
+  }
+  ck_assert_int_eq(ftruncate(fd, (off_t)shown.count), 0);
+  ck_assert_int_eq(pwrite(fd, shown.bytes, shown.count, 0), (ssize_t)shown.count);
+  free(shown.bytes);
+  return 0;
+}
+
 static int power_rename(const char *from, const char *to) {
   const char *a = inside(from), *b = inside(to);
   if (a && b && killed())
@@ -233,6 +261,7 @@ const weft_store_io power_io = {.open = power_open,
                                 .pwritev = power_pwritev,
                                 .fsync = power_fsync,
                                 .start_writing = power_start_writing,
+                                .forget = power_forget,
                                 .rename = power_rename,
                                 .unlink = power_unlink,
                                 .mkdir = mkdir};
@@ -272,6 +301,8 @@ size_t power_count(void) { return log_.count; }
 void power_kill(size_t calls) { log_.kill_at = calls; }
 
 void power_fail_sync(size_t index) { log_.fail_at = index; }
+
+void power_can_forget(void) { log_.forgets = true; }
 
 bool power_sync_failed(void) { return log_.failed; }
 

@@ -26,6 +26,8 @@ void power_kill(size_t calls);
 // The sync of a file that would be call `index` fails, and what it was for never reaches the disk,
 // though the system shows it still. True of power_sync_failed: that was a sync of a file.
 void power_fail_sync(size_t index);
+// From now on the system can be had to show no more than the disk has.
+void power_can_forget(void);
 bool power_sync_failed(void);
 
 // Which of the calls that no sync followed have reached the disk.

@@ -380,6 +380,41 @@ START_TEST(a_scrub_is_stopped) {
 }
 END_TEST
 
+// A scrub is killed after `calls` calls, and in the next one, which cannot know what that wrote,
+// the first sync from the call `fails` later on fails. False: no sync did.
+static bool scrub_after_a_kill(world *w, size_t fails) {
+  prepare(w, ROTTEN);
+  power_start(w->f.folder);
+  power_can_forget();
+  power_kill(w->calls);
+  (void)files_mend(&w->f, WEFT_STORE_SCRUB);
+  power_kill(0);
+  power_fail_sync(power_count() + fails);
+  const weft_status second = files_mend(&w->f, WEFT_STORE_SCRUB);
+  const bool failed = power_sync_failed();
+  CHECK(w, !failed || second == WEFT_E_IO, "a sync that failed");
+  const weft_status third = files_mend(&w->f, WEFT_STORE_SCRUB);
+  w->again = power_count();
+  CHECK(w, third == WEFT_OK, "no scrub");
+  power_cut(w->again, POWER_NONE, 0, &w->rng);
+  CHECK(w, files_mend(&w->f, WEFT_STORE_VERIFY) == WEFT_OK, "what was said to be sound is not");
+  return failed;
+}
+
+START_TEST(a_sync_fails_after_a_kill) {
+  enum { WRITES = 2 }; // of the scrub
+  world w;
+  size_t failed = 0;
+  start(&w, 1, 26, 170);
+  for (w.calls = 1; w.calls <= WRITES; w.calls++)
+    for (size_t fails = 1; fails <= K + M + WRITES; fails++)
+      failed += scrub_after_a_kill(&w, fails);
+  ck_assert_uint_ge(failed, WRITES * (K + M - 1));
+  power_end();
+  files_end(&w.f);
+}
+END_TEST
+
 int main(void) {
   if (access("/dev/shm", W_OK) == 0) // thousands of small folders
     setenv("TEST_TMPDIR", "/dev/shm", 1);
@@ -391,6 +426,7 @@ int main(void) {
   tcase_add_loop_test(tests, power_goes_after_a_kill, 0, SCENES);
   tcase_add_loop_test(tests, a_sync_fails, 0, SCENES);
   tcase_add_test(tests, a_scrub_is_stopped);
+  tcase_add_test(tests, a_sync_fails_after_a_kill);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

@@ -25,7 +25,7 @@ from ._declarations import CONSTANTS, DEPENDENT, FUNCTIONS, OK, PENDING, STRUCTU
 from ._engine import (
     Burst, Engine, EngineOptions, EngineStatistics, EngineTimers, Event, EventKind, LostReason, Mode,
     NeighbourStatistics)
-from ._rlnc import Decoder, Encoder, Recoder, decode_batch
+from ._rlnc import Decoder, Encoder, Recoder, decode_batch, segment_of
 from ._server import (
     LaneStatistics, Server, ServerOptions, ServerPacket, ServerRequest, ServerStatistics)
 from ._session import (
@@ -39,7 +39,8 @@ __all__ = [
     "EngineTimers", "Error", "Event", "EventKind", "Identity", "LaneStatistics", "LostReason", "Mode",
     "NeighbourStatistics", "Recoder", "SegmentId", "Server", "ServerOptions", "ServerPacket", "ServerRequest",
     "ServerStatistics", "SessionEvent", "SessionEventKind", "SessionPeer", "SessionReason",
-    "SessionStatistics", "Sessions", "SessionsOptions", "Trust", "backends", "decode_batch", "version"]
+    "SessionStatistics", "Sessions", "SessionsOptions", "Trust", "backends", "decode_batch", "segment_of",
+    "version"]
 
 for _name in __all__:  # weft.Error, wherever it is written
     globals()[_name].__module__ = "weft"

@@ -60,6 +60,18 @@ class SegmentId(ctypes.Structure):
         return self.blocks * self.block_bytes
 
 
+class _Packet(ctypes.Structure):
+    _fields_ = [
+        ("id", SegmentId),
+        ("mode", ctypes.c_uint),
+        ("index", ctypes.c_uint32),
+        ("seed", ctypes.c_uint64),
+        ("density_q16", ctypes.c_uint16),
+        ("coefficients", _bytes),
+        ("payload", _bytes),
+    ]
+
+
 class _ContextOptions(ctypes.Structure):
     _fields_ = [
         ("backend", ctypes.c_char_p),
@@ -181,6 +193,7 @@ class _Erasures(ctypes.Structure):
 CONSTANTS = {"WEFT_OK": OK, "WEFT_DEPENDENT": DEPENDENT, "WEFT_PENDING": PENDING}
 STRUCTURES = {
     "weft_segment_id": SegmentId,
+    "weft_packet": _Packet,
     "weft_ctx_options": _ContextOptions,
     "weft_backend_info": _BackendInfo,
     "weft_segment_options": _SegmentOptions,
@@ -227,6 +240,7 @@ _declare({
     "weft_ctx_backend": (ctypes.c_char_p, [_handle]),
     "weft_ctx_host_backend": (ctypes.c_char_p, [_handle]),
     "weft_packet_bytes": (_size, [_id, ctypes.c_int]),
+    "weft_packet_parse": (ctypes.c_int, [_bytes, _size, ctypes.POINTER(_Packet)]),
     "weft_segment_new": (ctypes.c_int, [_handle, ctypes.POINTER(_SegmentOptions), _handle, _out]),
     "weft_segment_free": (None, [_handle]),
     "weft_encoder_new": (ctypes.c_int, [_handle, ctypes.POINTER(_EncoderOptions), _out]),
@@ -265,6 +279,9 @@ _declare({
                                          ctypes.POINTER(_Stripe), _size, _handle]),
     "weft_code_verify": (ctypes.c_int, [_handle, ctypes.POINTER(_Stripe), _bytes, _written,
                                         _handle]),
+    "weft_code_update": (ctypes.c_int, [_handle, _size, _bytes, _bytes, ctypes.POINTER(_Stripe), _handle]),
+    "weft_code_add_delta": (ctypes.c_int, [_handle, _size, _bytes, ctypes.POINTER(_Stripe), _handle]),
+    "weft_code_parity_delta": (ctypes.c_int, [_handle, _size, _bytes, ctypes.POINTER(_Stripe), _handle]),
     "weft_plan_for": (ctypes.c_int, [_handle, ctypes.POINTER(_Erasures), _out]),
     "weft_plan_free": (None, [_handle]),
     "weft_plan_input_count": (_size, [_handle]),

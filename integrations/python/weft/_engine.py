@@ -423,6 +423,11 @@ class Engine(_CalledBack):
         _check(status)
         return at_us.value
 
+    @property
+    def buffered(self):
+        """Segments that are complete and still to be played, from the next one on. Bulk: 0."""
+        return self._run(_c.weft_engine_buffered)
+
     # --- Statistics
 
     @property

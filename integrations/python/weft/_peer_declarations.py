@@ -320,6 +320,7 @@ _declare({
     "weft_engine_finished": (ctypes.c_bool, [_handle]),
     "weft_engine_farewell_again": (ctypes.c_bool, [_handle]),
     "weft_engine_play_time": (_status, [_handle, _count, _p(_time)]),
+    "weft_engine_buffered": (_size, [_handle]),
     "weft_engine_get_statistics": (None, [_handle, _p(_EngineStatistics)]),
     "weft_engine_get_neighbour": (_status, [_handle, _size, _p(_NeighbourStatistics)]),
     "weft_identity_from_seed": (None, [_bytes, _p(_Identity)]),

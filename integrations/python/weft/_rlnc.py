@@ -6,7 +6,7 @@ import math
 
 from ._context import _address, _check, _Handle, _length, _read_only, _together, _writable
 from ._declarations import (
-    _Batch, _c, _DecodeJob, _DecoderOptions, _EncoderOptions, _PACKET_MODES, _SegmentOptions, _size, _whole,
+    _Batch, _c, _DecodeJob, _DecoderOptions, _EncoderOptions, _Packet, _PACKET_MODES, _SegmentOptions, _size, _whole,
     DEPENDENT, OK, PENDING, SegmentId)
 
 
@@ -215,6 +215,15 @@ class Recoder(_Taker):
     def next(self):
         """A fresh mixture as a datagram; None while nothing is held."""
         return self._datagram(_c.weft_recoder_next)
+
+
+def segment_of(datagram):
+    """The SegmentId that a packet says it is of, so that it gets to the right decoder. Error: it is none."""
+    packet = _Packet()
+    held = _read_only(datagram)
+    _check(_c.weft_packet_parse(_address(held), _length(datagram), ctypes.byref(packet)))
+    of = packet.id
+    return SegmentId(of.stream, of.segment, of.blocks, of.block_bytes)
 
 
 def _decode_job(coefficients, payloads):

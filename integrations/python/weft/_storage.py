@@ -144,6 +144,37 @@ class Code(_Handle):
         del held
         return [self.k + i for i, flag in enumerate(wrong) if flag]
 
+    # --- Parity in parts: a data shard changes, and the others are not looked at.
+
+    def update(self, index, old, new, parity):
+        """Data shard `index` was `old` and is `new`: its m parity shards follow, in place.
+
+        parity: bytearrays, or what else can be written to; None: one that is kept elsewhere.
+        """
+        if _length(new) != _length(old):
+            raise ValueError("%d bytes in the place of %d" % (_length(new), _length(old)))
+        held = _read_only(old), _read_only(new)
+        self._in_parts(_c.weft_code_update, index, held, _length(old), parity)
+
+    def parity_delta(self, index, delta):
+        """What data shard `index` changing by `delta` (old ^ new) changes each parity shard by."""
+        made = [bytearray(self.parity_bytes(_length(delta))) for _ in range(self.m)]
+        self._in_parts(_c.weft_code_parity_delta, index, (_read_only(delta),), _length(delta), made)
+        return made
+
+    def add_delta(self, index, delta, parity):
+        """As update, given old ^ new."""
+        self._in_parts(_c.weft_code_add_delta, index, (_read_only(delta),), _length(delta), parity)
+
+    def _in_parts(self, call, index, shards, size, parity):
+        index, parity = _whole("index", index), list(parity)
+        if index >= self.k:
+            raise ValueError("there are data shards 0 to %d, and no %d" % (self.k - 1, index))
+        if size and self.m:
+            stripe, held = self._stripe([None] * self.k + parity, size, range(self.k, self.k + self.m))
+            _check(self._run(call, index, *map(_address, shards), ctypes.byref(stripe), None))
+            del held
+
     @staticmethod
     def _erasures(lost, wanted):
         ids = bytes([*lost])  # of one number bytes() would make as many zeros

@@ -43,6 +43,7 @@ typedef enum weft_node_role {
 
 typedef enum weft_node_event_kind {
   WEFT_NODE_STREAM,         // joining: the stream is known now, and there is an engine
+  WEFT_NODE_STREAM_FAILED,  // joining: a stream that the node cannot begin; it goes on looking
   WEFT_NODE_NEIGHBOUR,      // opened
   WEFT_NODE_NEIGHBOUR_LOST, //
   WEFT_NODE_BANNED,         // a neighbour that polluted
@@ -55,7 +56,8 @@ typedef struct weft_node_event {
   weft_node_event_kind kind;
   weft_address address;       // not of ENGINE
   weft_session_reason reason; // UNREACHABLE, NEIGHBOUR_LOST
-  const uint8_t *public_key;  // (32) NEIGHBOUR, MOVED, BANNED
+  weft_status status;         // STREAM_FAILED; WEFT_E_ARGUMENT: there can be no such stream
+  const uint8_t *public_key;  // (32) STREAM_FAILED, NEIGHBOUR, MOVED, BANNED
   weft_event engine;
 } weft_node_event;
 

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// `weft bench compare`: what it tells of two reports, and which it cannot read.
+#define _POSIX_C_SOURCE 200809L // dup2
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "bench/bench.h"
+#include "tests/bench/report_calls.h"
+#include "tests/support/test_main.h"
+
+// What the comparison prints; free() it.
+static char *compared(const char *first, const char *second, int expected) {
+  char output[300];
+  snprintf(output, sizeof output, "%s.out", report_path[0]);
+  fflush(stdout);
+  const int terminal = dup(STDOUT_FILENO);
+  ck_assert_ptr_nonnull(freopen(output, "w", stdout));
+  const int status = report_bench((const char *[]){"weft bench", "compare", first, second, NULL});
+  fflush(stdout);
+  ck_assert_int_ge(dup2(terminal, STDOUT_FILENO), 0);
+  close(terminal);
+  ck_assert_int_eq(status, expected);
+  FILE *const file = fopen(output, "r");
+  ck_assert_ptr_nonnull(file);
+  char *const text = calloc(1, 65536);
+  ck_assert_uint_lt(fread(text, 1, 65535, file), 65535);
+  fclose(file);
+  unlink(output);
+  return text;
+}
+
+static void compare_says(const char *first, const char *second, const char *const *wanted) {
+  char *const text = compared(first, second, 0);
+  for (; *wanted; wanted++)
+    ck_assert_msg(strstr(text, *wanted) != NULL, "no '%s' in:\n%s", *wanted, text);
+  free(text);
+}
+
+// Two cases with known times: nine repetitions around `first_s` and `second_s` seconds, and a share
+// of the ceiling; the second case only if it has a time.
+static void write_report(const char *file, const char *commit, double first_s, double second_s,
+                         double share) {
+  json_t *const cases = json_array();
+  for (int c = 0; c < (second_s > 0 ? 2 : 1); c++) {
+    json_t *const seconds = json_array();
+    for (int i = 0; i < 9; i++)
+      json_array_append_new(seconds, json_real((c == 0 ? first_s : second_s) * (1 + i / 1000.0)));
+    json_array_append_new(cases, json_pack("{s:s, s:o, s:{s:f}}", "id", c == 0 ? "one" : "two",
+                                           "seconds_per_call", seconds, "share_of_ceiling",
+                                           "median", share));
+  }
+  json_t *const root = json_pack("{s:i, s:s, s:[{s:s, s:o}]}", "schema", 1, "commit", commit,
+                                 "groups", "title", "shape", "cases", cases);
+  ck_assert_int_eq(json_dump_file(root, file, 0), 0);
+  json_decref(root);
+}
+
+// Gives the second case the id of the first, as operations on more segments have it.
+static void repeat_id(const char *file) {
+  json_t *const root = json_load_file(file, 0, NULL);
+  json_t *const group = json_array_get(json_object_get(root, "groups"), 0);
+  json_t *const second = json_array_get(json_object_get(group, "cases"), 1);
+  ck_assert_int_eq(json_object_set_new(second, "id", json_string("one")), 0);
+  ck_assert_int_eq(json_dump_file(root, file, 0), 0);
+  json_decref(root);
+}
+
+START_TEST(compare_says_what_changed) {
+  report_paths_make();
+  write_report(report_path[0], "aaa", 2e-3, 5e-3, 0.5);
+  write_report(report_path[1], "bbb", 1e-3, 5e-3, 0.75);
+  compare_says(report_path[0], report_path[1],
+               (const char *[]){"commit: aaa -> bbb\n", "  one ", "x2.000, apart by 98.4 %",
+                                "share of ceiling 50.0 % -> 75.0 %\n",
+                                "1 changed, 1 not separable, 0 without counterpart\n", NULL});
+  compare_says(report_path[1], report_path[0], // slower: the other way round
+               (const char *[]){"x0.500, apart by 98.4 %", "1 changed, 1 not separable", NULL});
+  char *const text = compared(report_path[0], report_path[1], 0);
+  ck_assert_msg(strstr(text, "two") == NULL, "a case that is the same is listed:\n%s", text);
+  free(text);
+  write_report(report_path[1], "aaa", 2.001e-3, 0,
+               0.5); // the ranges overlap; the second case is gone
+  compare_says(report_path[0], report_path[1],
+               (const char *[]){"  only in the first: two\n",
+                                "0 changed, 1 not separable, 1 without counterpart\n", NULL});
+  write_report(report_path[1], "bbb", 1e-3, 5e-3, 0.75);
+  repeat_id(report_path[0]);
+  repeat_id(report_path[1]);
+  compare_says(report_path[0], report_path[1],
+               (const char *[]){"1 changed, 1 not separable, 0 without counterpart\n", NULL});
+  report_paths_remove();
+}
+END_TEST
+
+START_TEST(compare_reports) {
+  report_paths_make();
+  ck_assert_int_eq(report_bench((const char *[]){
+                       "weft bench", "mul", "--quick", "--rep-ms", "1", "--rows", "scalar", "--n",
+                       "4", "--k", "64", "--m", "1", "--isal", "", "--json", report_path[0], NULL}),
+                   0);
+  compare_says(report_path[0], report_path[0],
+               (const char *[]){"0 changed, ", " 0 without counterpart\n", NULL});
+  FILE *const spoilt = fopen(report_path[1], "w");
+  ck_assert_ptr_nonnull(spoilt);
+  fputs("{\"schema\": 1, \"groups\": [", spoilt);
+  fclose(spoilt);
+  free(compared(report_path[0], report_path[1], WEFT_BENCH_IO));
+  write_report(report_path[1], "aaa", 1e-3, 0, 0.5);
+  json_t *const other = json_load_file(report_path[1], 0, NULL);
+  json_object_set_new(other, "schema", json_integer(99));
+  ck_assert_int_eq(json_dump_file(other, report_path[1], 0), 0);
+  json_decref(other);
+  free(compared(report_path[0], report_path[1], WEFT_BENCH_IO));
+  report_paths_remove();
+}
+END_TEST
+
+int main(void) {
+  Suite *const suite = suite_create("bench/compare");
+  TCase *const tests = tcase_create("compare");
+  tcase_add_test(tests, compare_says_what_changed);
+  tcase_add_test(tests, compare_reports);
+  suite_add_tcase(suite, tests);
+  return test_main(suite);
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The caller and a lane do not wait for each other while one of them has to do with the memory of a
+// segment, which may be large.
+#define _POSIX_C_SOURCE 200809L
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "tests/lib/server_cases.h"
+#include "tests/support/test_allocator.h"
+
+// Memory of a server whose lane makes nothing before the caller has come so far, and of which a
+// segment's is not had, or given back, before the other of the two has done something.
+typedef struct meeting_memory {
+  test_allocator memory;
+  weft_allocator allocator;
+  weft_ctx *ctx;
+  weft_server *server;
+  pthread_t caller;
+  void *segment; // where the first one that was pushed lies
+  bool when_freed;
+  atomic_bool armed;
+  atomic_bool come;             // the caller, so far that the lane may go on
+  atomic_bool freeing, gone_on; // the lane; the caller meanwhile
+  atomic_bool met;
+} meeting_memory;
+
+static void until(atomic_bool *flag) {
+  for (int i = 0; i < 10000 && !atomic_load(flag); i++)
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+// The caller waits for packets of the lane, the lane for a call that the caller makes.
+static void meet(meeting_memory *self) {
+  if (pthread_equal(pthread_self(), self->caller)) {
+    atomic_store(&self->come, true);
+    struct pollfd fd = {.fd = weft_server_fd(self->server), .events = POLLIN};
+    atomic_store(&self->met, poll(&fd, 1, 10000) == 1);
+  } else {
+    atomic_store(&self->freeing, true);
+    until(&self->gone_on);
+    atomic_store(&self->met, atomic_load(&self->gone_on));
+  }
+}
+
+static void *meeting_alloc(void *user, size_t bytes, size_t align) {
+  meeting_memory *self = user;
+  const bool armed = atomic_load(&self->armed), segment = bytes == SEGMENT_BYTES;
+  if (armed && !pthread_equal(pthread_self(), self->caller))
+    until(&self->come);
+  else if (armed && segment && !self->when_freed)
+    meet(self);
+  void *block = self->memory.allocator.alloc(self->memory.allocator.user, bytes, align);
+  if (segment && !self->segment)
+    self->segment = block;
+  return block;
+}
+
+static void meeting_free(void *user, void *block) {
+  meeting_memory *self = user;
+  if (block == self->segment && atomic_load(&self->armed) && self->when_freed)
+    meet(self);
+  self->memory.allocator.free(self->memory.allocator.user, block);
+}
+
+// Segments 0 to `wanted`, and requests for the last.
+static void begin(meeting_memory *self, uint64_t wanted) {
+  static const uint8_t data[SEGMENT_BYTES] = {1};
+  self->allocator = (weft_allocator){meeting_alloc, meeting_free, self};
+  self->caller = pthread_self();
+  test_allocator_init(&self->memory, 0);
+  self->ctx = server_context(NULL, &self->allocator);
+  self->server = server_on(&self->ctx, 1, NULL);
+  self->segment = NULL; // what measuring took may be as large
+  for (uint64_t i = 0; i <= wanted; i++)
+    server_push(self->server, i, data, sizeof data);
+  server_request(self->server, wanted, 0, 3);
+  atomic_store(&self->armed, true);
+}
+
+static void count_made(void *user, const weft_server_packet *packet) {
+  *(size_t *)user += packet->status == WEFT_OK;
+}
+
+static void end(meeting_memory *self) {
+  size_t made = 0;
+  server_take_all(self->server, 3, count_made, &made);
+  ck_assert_uint_eq(made, 3);
+  atomic_store(&self->armed, false);
+  weft_server_free(self->server);
+  weft_ctx_free(self->ctx);
+  ck_assert_int_eq(test_allocator_live(&self->memory), 0);
+}
+
+enum { EXPIRED_US = 2000 };
+
+START_TEST(lanes_go_on_while_a_segment_is_pushed) {
+  static const uint8_t data[SEGMENT_BYTES] = {1};
+  meeting_memory meeting = {.when_freed = false};
+  begin(&meeting, 0);
+  ck_assert_int_eq(weft_server_process(meeting.server, 0), WEFT_OK);
+  server_push(meeting.server, 1, data, sizeof data);
+  ck_assert_msg(atomic_load(&meeting.met), "the lane waited for the push");
+  end(&meeting);
+}
+END_TEST
+
+START_TEST(lanes_go_on_while_a_segment_goes) {
+  meeting_memory meeting = {.when_freed = true};
+  begin(&meeting, 1);
+  ck_assert_int_eq(weft_server_process(meeting.server, EXPIRED_US), WEFT_OK);
+  ck_assert_msg(atomic_load(&meeting.met), "the lane waited for what expired to be freed");
+  end(&meeting);
+}
+END_TEST
+
+START_TEST(the_caller_goes_on_while_a_lane_frees_a_segment) {
+  meeting_memory meeting = {.when_freed = true};
+  begin(&meeting, 0);
+  ck_assert_int_eq(weft_server_process(meeting.server, EXPIRED_US), WEFT_OK);
+  atomic_store(&meeting.come, true); // the lane makes the last that there is of the segment
+  until(&meeting.freeing);
+  weft_server_stats stats;
+  weft_server_get_stats(meeting.server, &stats);
+  atomic_store(&meeting.gone_on, true);
+  ck_assert_uint_eq(stats.segment_bytes, 0);
+  end(&meeting);
+  ck_assert_msg(atomic_load(&meeting.met), "the caller waited for a lane to free a segment");
+}
+END_TEST
+
+void server_add_meeting_tests(TCase *cases) {
+  tcase_add_test(cases, lanes_go_on_while_a_segment_is_pushed);
+  tcase_add_test(cases, lanes_go_on_while_a_segment_goes);
+  tcase_add_test(cases, the_caller_goes_on_while_a_lane_frees_a_segment);
+}

@@ -107,8 +107,6 @@ int weft_bench_banks_command(int argc, char **argv) {
   for (size_t l = 0; l < LAYOUTS; l++)
     for (unsigned lanes = 16; lanes <= LANES_MAX; lanes *= 2)
       json_array_append_new(cases, simulate(&layouts[l], lanes, options.timing.reps, &random));
-  json_array_append_new(report.groups,
-                        json_pack("{s:s, s:o, s:[]}", "title",
-                                  "lookups in shared memory, simulated", "cases", cases, "ratios"));
+  weft_bench_report_add(&report, &options, "lookups in shared memory, simulated", cases);
   return weft_bench_report_end(&report, &options);
 }

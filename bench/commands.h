@@ -7,6 +7,8 @@ int weft_bench_banks_command(int argc, char **argv);
 int weft_bench_ceilings_command(int argc, char **argv);
 int weft_bench_mul_command(int argc, char **argv);
 int weft_bench_rlnc_command(int argc, char **argv);
+int weft_bench_decoder_command(int argc, char **argv);
+int weft_bench_pool_command(int argc, char **argv);
 int weft_bench_storage_command(int argc, char **argv);
 int weft_bench_gpu_command(int argc, char **argv);
 int weft_bench_server_command(int argc, char **argv);

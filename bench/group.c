@@ -118,7 +118,7 @@ static weft_bench_ratio ceiling_share(const weft_bench_group *group,
 // ---------------------------------------------------------------------------------------------
 // Printing
 
-static void ratio_text(const weft_bench_ratio *ratio, bool percent, char *out, size_t room) {
+void weft_bench_ratio_text(const weft_bench_ratio *ratio, bool percent, char *out, size_t room) {
   const double unit = percent ? 100 : 1;
   if (ratio->separable)
     snprintf(out, room, percent ? "%.1f %% (%.1f..%.1f)" : "%.3f (%.3f..%.3f)",
@@ -140,8 +140,35 @@ static void rate_text(const weft_bench_case *entry, const weft_bench_samples *sa
   free(values);
 }
 
+static void time_text(const weft_bench_samples *samples, double scale, char *out, size_t room) {
+  const weft_bench_spread s = weft_bench_spread_of(samples->seconds, samples->reps);
+  snprintf(out, room, "%.2f (%.2f..%.2f)", s.median * scale, s.min * scale, s.max * scale);
+}
+
 static bool shows_products(const weft_bench_group *group) {
   return group->shown[0] == group->shown[1];
+}
+
+// A case's two columns.
+static void columns_text(const weft_bench_group *group, const weft_bench_case *entry,
+                         const weft_bench_samples *samples, char first[64], char second[64]) {
+  if (group->times) {
+    time_text(samples, 1e6, first, 64);
+    if (entry->m)
+      time_text(samples, 1e9 / (double)entry->m, second, 64);
+    else
+      snprintf(second, 64, "-");
+    return;
+  }
+  // Ceilings and reads produce nothing: what they read or multiply stands in the second column.
+  const bool products = shows_products(group);
+  rate_text(entry, samples, products ? WEFT_BENCH_OUTPUT : group->shown[0], first, 64);
+  rate_text(entry, samples,
+            entry->amount[WEFT_BENCH_PRODUCTS] > 0 && (products || entry->ceiling < 0)
+                ? WEFT_BENCH_PRODUCTS
+            : products ? WEFT_BENCH_INPUT
+                       : group->shown[1],
+            second, 64);
 }
 
 static void print_case(const weft_bench_group *group, const weft_bench_samples *samples, size_t c) {
@@ -149,32 +176,31 @@ static void print_case(const weft_bench_group *group, const weft_bench_samples *
   char name[64], first[64], second[64], share[64] = "-";
   snprintf(name, sizeof name, "%s%s%s", entry->operation, entry->variant[0] ? " " : "",
            entry->variant);
-  // Ceilings and reads produce nothing: what they read or multiply stands in the second column.
-  const bool products = shows_products(group);
-  rate_text(entry, &samples[c], products ? WEFT_BENCH_OUTPUT : group->shown[0], first,
-            sizeof first);
-  rate_text(entry, &samples[c],
-            entry->amount[WEFT_BENCH_PRODUCTS] > 0 && (products || entry->ceiling < 0)
-                ? WEFT_BENCH_PRODUCTS
-            : products ? WEFT_BENCH_INPUT
-                       : group->shown[1],
-            second, sizeof second);
+  columns_text(group, entry, &samples[c], first, second);
   if (entry->ceiling >= 0) {
     const weft_bench_ratio ratio = ceiling_share(group, samples, c);
-    ratio_text(&ratio, true, share, sizeof share);
+    weft_bench_ratio_text(&ratio, true, share, sizeof share);
   }
   printf("  %-30s %-20s %5zu %2zu  %-26s %-29s %s\n", name, entry->row, entry->m, entry->threads,
          first, second, share);
 }
 
-static void print_group(const weft_bench_group *group, const weft_bench_samples *samples) {
-  size_t laps = 0, dropped = 0, cpu_timed = 0, disturbed = 0;
+static void print_head(const weft_bench_group *group) {
   static const char *const columns[WEFT_BENCH_METRICS] = {
       "coded GB/s (min..max)", "multiplied or read, GB/s", "data GB/s (min..max)"};
   const bool products = shows_products(group);
   printf("\n%s\n  %-30s %-20s %5s %2s  %-26s %-29s %s\n", group->title, "operation", "row", "m",
-         "t", columns[products ? WEFT_BENCH_OUTPUT : group->shown[0]],
-         columns[products ? WEFT_BENCH_PRODUCTS : group->shown[1]], "share of ceiling, %");
+         "t",
+         group->times ? "us a call (min..max)"
+                      : columns[products ? WEFT_BENCH_OUTPUT : group->shown[0]],
+         group->times ? "ns for each of m (min..max)"
+                      : columns[products ? WEFT_BENCH_PRODUCTS : group->shown[1]],
+         "share of ceiling, %");
+}
+
+static void print_group(const weft_bench_group *group, const weft_bench_samples *samples) {
+  size_t laps = 0, dropped = 0, cpu_timed = 0, disturbed = 0;
+  print_head(group);
   for (size_t c = 0; c < group->case_count; c++) {
     print_case(group, samples, c);
     laps += samples[c].laps;
@@ -187,7 +213,7 @@ static void print_group(const weft_bench_group *group, const weft_bench_samples 
     const weft_bench_ratio ratio =
         ratio_between(group, samples, question->of, question->over, question->metric, 1);
     char text[64];
-    ratio_text(&ratio, false, text, sizeof text);
+    weft_bench_ratio_text(&ratio, false, text, sizeof text);
     printf("  %-60s %s\n", question->name, text);
   }
   if (dropped + cpu_timed + disturbed > 0)
@@ -206,7 +232,7 @@ static json_t *json_spread(const weft_bench_spread *spread) {
                    spread->max);
 }
 
-static json_t *json_ratio(const weft_bench_ratio *ratio) {
+json_t *weft_bench_ratio_json(const weft_bench_ratio *ratio) {
   json_t *const out = json_spread(&ratio->spread);
   json_object_set_new(out, "rounds", json_integer((json_int_t)ratio->rounds));
   json_object_set_new(out, "separable", json_boolean(ratio->separable));
@@ -222,8 +248,7 @@ static json_t *json_id(const weft_bench_case *entry) {
   return out;
 }
 
-// What the row of the table says that it does; null for peers and ceilings.
-static json_t *json_technique(const char *row) {
+json_t *weft_bench_technique_json(const char *row) {
   for (size_t i = 0; i < weft_backend_count; i++)
     if (strcmp(weft_backends[i].name, row) == 0)
       return json_string(weft_backends[i].technique);
@@ -239,7 +264,7 @@ static json_t *json_case(const weft_bench_group *group, const weft_bench_samples
   json_object_set_new(out, "operation", json_string(entry->operation));
   json_object_set_new(out, "variant", json_string(entry->variant));
   json_object_set_new(out, "row", json_string(entry->row));
-  json_object_set_new(out, "technique", json_technique(entry->row));
+  json_object_set_new(out, "technique", weft_bench_technique_json(entry->row));
   json_object_set_new(out, "n", json_integer((json_int_t)entry->n));
   json_object_set_new(out, "k", json_integer((json_int_t)entry->k));
   json_object_set_new(out, "m", json_integer((json_int_t)entry->m));
@@ -258,7 +283,7 @@ static json_t *json_case(const weft_bench_group *group, const weft_bench_samples
   json_object_set_new(out, "gigabytes_per_second", gbps);
   if (entry->ceiling >= 0) {
     const weft_bench_ratio ratio = ceiling_share(group, samples, c);
-    json_t *const share = json_ratio(&ratio);
+    json_t *const share = weft_bench_ratio_json(&ratio);
     json_object_set_new(share, "ceiling", json_id(&group->cases[entry->ceiling]));
     json_object_set_new(share, "metric", json_string(metric_names[entry->bound_by]));
     if (entry->also) {
@@ -288,7 +313,7 @@ static json_t *json_group(const weft_bench_group *group, const weft_bench_sample
     const weft_bench_question *const question = &group->questions[q];
     const weft_bench_ratio ratio =
         ratio_between(group, samples, question->of, question->over, question->metric, 1);
-    json_t *const out = json_ratio(&ratio);
+    json_t *const out = weft_bench_ratio_json(&ratio);
     json_object_set_new(out, "name", json_string(question->name));
     json_object_set_new(out, "metric", json_string(metric_names[question->metric]));
     json_object_set_new(out, "of", json_id(&group->cases[question->of]));
@@ -340,6 +365,13 @@ void weft_bench_report_run(weft_bench_report *report, const weft_bench_options *
   json_array_append_new(report->groups, json_group(group, samples));
   for (size_t c = 0; c < group->case_count; c++)
     weft_bench_samples_free(&samples[c]);
+  write_part(report, options);
+}
+
+void weft_bench_report_add(weft_bench_report *report, const weft_bench_options *options,
+                           const char *title, json_t *cases) {
+  json_array_append_new(report->groups,
+                        json_pack("{s:s, s:o, s:[]}", "title", title, "cases", cases, "ratios"));
   write_part(report, options);
 }
 

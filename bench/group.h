@@ -58,6 +58,7 @@ typedef struct weft_bench_group {
   size_t question_count;
   // What the table's two columns of rates count; both 0: output and products.
   weft_bench_metric shown[2];
+  bool times; // the columns are times instead: of a call, and of each of its m blocks
 } weft_bench_group;
 
 typedef struct weft_bench_report {
@@ -79,12 +80,21 @@ int weft_bench_group_find(const weft_bench_group *group, const char *operation, 
 void weft_bench_group_ask(weft_bench_group *group, const char *name, int of, int over,
                           weft_bench_metric metric);
 
+// "1.234 (1.2..1.3)", or in percent; "not separable" with the range where it is not.
+void weft_bench_ratio_text(const weft_bench_ratio *ratio, bool percent, char *out, size_t room);
+// What the row of the table says that it does; null for peers and ceilings.
+json_t *weft_bench_technique_json(const char *row);
+json_t *weft_bench_ratio_json(const weft_bench_ratio *ratio);
+
 // Begins a report with its provenance.
 void weft_bench_report_begin(weft_bench_report *report, const weft_bench_options *options,
                              const weft_bench_machine *machine);
 // Measures a group, prints its table and keeps it in the report.
 void weft_bench_report_run(weft_bench_report *report, const weft_bench_options *options,
                            const weft_bench_group *group);
+// Keeps what was measured and printed otherwise; takes `cases` over.
+void weft_bench_report_add(weft_bench_report *report, const weft_bench_options *options,
+                           const char *title, json_t *cases);
 // Writes the file if one was asked for. Returns 0, or 1 after a message.
 int weft_bench_report_end(weft_bench_report *report, const weft_bench_options *options);
 

@@ -133,6 +133,14 @@ void weft_bench_machine_read(weft_bench_machine *machine) {
 #endif
 }
 
+size_t weft_bench_thread_counts(const weft_bench_machine *machine,
+                                size_t threads[WEFT_BENCH_THREAD_COUNTS]) {
+  size_t count = 0;
+  for (size_t t = 1; t <= machine->cores && count < WEFT_BENCH_THREAD_COUNTS; t *= 2)
+    threads[count++] = t;
+  return count;
+}
+
 bool weft_bench_pin(const weft_bench_machine *machine, size_t index) {
   cpu_set_t set;
   CPU_ZERO(&set);

@@ -21,6 +21,12 @@ typedef struct weft_bench_machine {
 
 void weft_bench_machine_read(weft_bench_machine *machine);
 
+// The numbers of threads that are measured unless others are asked for: 1, 2, 4, ... up to the
+// cores and 16. Returns how many.
+#define WEFT_BENCH_THREAD_COUNTS 5u
+size_t weft_bench_thread_counts(const weft_bench_machine *machine,
+                                size_t threads[WEFT_BENCH_THREAD_COUNTS]);
+
 // Gives the calling thread back every CPU of `order`.
 void weft_bench_unpin(const weft_bench_machine *machine);
 // Keeps the calling thread on the index-th CPU of `order`; false where the system refuses.

@@ -12,6 +12,10 @@ static const struct {
   const char *what;
 } commands[] = {
     {"rlnc", weft_bench_rlnc_command, "encode, recode and decode segments"},
+    {"decoder", weft_bench_decoder_command,
+     "a decoder's parts: packets eliminated, blocks reduced; one recoded"},
+    {"pool", weft_bench_pool_command,
+     "a job of the thread pool, behind another one and after pauses"},
     {"mul", weft_bench_mul_command, "every multiplication technique, side by side"},
     {"storage", weft_bench_storage_command,
      "erasure codes, beside their bounds and other libraries"},

@@ -20,7 +20,7 @@
 #include "weft/weft.h"
 
 // Comparisons that time calls; `sim` and `banks` count instead.
-#define TIMED "mul,rlnc,storage,gpu,server,peer,ceilings"
+#define TIMED "mul,rlnc,decoder,pool,storage,gpu,server,peer,ceilings"
 // Those that keep a mark of each repetition.
 #define MARKED "sim,server"
 // Those that know which memory a call of theirs touches.
@@ -43,9 +43,13 @@ static const struct {
   const char *about;
 } all[] = {
     {"n", SIZES, IN(n), "LIST", "mul,rlnc", "blocks in a segment (128)"},
+    {"n", SIZES, IN(n), "LIST", "decoder", "blocks in a segment (16,64,128,256,1024)"},
+    {"n", SIZES, IN(n), "N", "pool", "blocks in a segment (128)"},
     {"n", SIZES, IN(n), "N", "peer", "blocks in a segment (64)"},
     {"k", SIZES, IN(k), "LIST", "mul", "bytes in a block (1K,4K)"},
     {"k", SIZES, IN(k), "LIST", "rlnc", "bytes in a block (1K,4K,16K)"},
+    {"k", SIZES, IN(k), "LIST", "decoder", "bytes in a block (1K)"},
+    {"k", SIZES, IN(k), "LIST", "pool", "bytes in a block (1K,4K)"},
     {"k", SIZES, IN(k), "N", "peer", "bytes in a block (1K)"},
     {"m", SIZES, IN(m), "LIST", "mul", "coded blocks per call (128)"},
     {"m", SIZES, IN(m), "LIST", "rlnc", "coded blocks per call (n)"},
@@ -53,24 +57,27 @@ static const struct {
     {"m", SIZES, IN(m), "LIST", "storage", "parity shards in the CRS parts on a GPU"},
     {"m", SIZES, IN(m), "LIST", "sim", "peers (1000,10000,100000)"},
     {"rows", TEXT, IN(rows), "LIST", "mul", "backend rows by name, best, or all (all)"},
-    {"rows", TEXT, IN(rows), "LIST", "rlnc", "backend rows by name, best, or all (best)"},
-    {"rows", TEXT, IN(rows), "NAME", "storage", "the backend row, or best (best)"},
+    {"rows", TEXT, IN(rows), "LIST", "rlnc,decoder", "backend rows by name, best, or all (best)"},
+    {"rows", TEXT, IN(rows), "NAME", "storage,pool", "the backend row, or best (best)"},
     {"rows", TEXT, IN(rows), "NAME", "gpu,server", "the device's backend row (cuda)"},
     {"rows", TEXT, IN(rows), "LIST", "peer", "kinds of packets by a name of their table"},
-    {"operations", TEXT, IN(operations), "LIST", "rlnc,storage,gpu,server,peer,sim",
+    {"operations", TEXT, IN(operations), "LIST", "rlnc,pool,storage,gpu,server,peer,sim",
      "only these operations (all; a name that is none tells which there are)"},
     {"threads", SIZES, IN(threads), "LIST", "rlnc", "threads (1, and 2 where there are two)"},
-    {"threads", SIZES, IN(threads), "LIST", "storage", "threads (1, 2, 4, ... up to the cores)"},
+    {"threads", SIZES, IN(threads), "LIST", "storage,pool",
+     "threads (1, 2, 4, ... up to the cores)"},
     {"threads", SIZES, IN(threads), "N", "server", "threads of the host (those that are free)"},
+    {"pauses", SIZES, IN(pauses), "LIST", "pool",
+     "microseconds that the caller is busy elsewhere before a job, beside none (100,300,3000)"},
     {"shapes", TEXT, IN(shapes), "LIST", "storage", "data and parity shards, as 10+4,32+8"},
     {"bytes", SIZES, IN(bytes), "LIST", "storage", "bytes of a shard (64K,1M)"},
     {"reps", NUMBER, IN(timing.reps), "N", "mul", "repetitions, 9 to 10000 (9)"},
     {"reps", NUMBER, IN(timing.reps), "N", MARKED, "repetitions, 9 to 64 (11)"},
-    {"reps", NUMBER, IN(timing.reps), "N", "rlnc,storage,gpu,peer,ceilings,banks",
+    {"reps", NUMBER, IN(timing.reps), "N", "rlnc,decoder,pool,storage,gpu,peer,ceilings,banks",
      "repetitions, 9 to 10000 (11)"},
     {"rep-ms", NUMBER, IN(timing.rep_s), "N", "mul",
      "length of a repetition in milliseconds, 1 to 60000 (10)"},
-    {"rep-ms", NUMBER, IN(timing.rep_s), "N", "rlnc,storage,gpu,server,peer,ceilings",
+    {"rep-ms", NUMBER, IN(timing.rep_s), "N", "rlnc,decoder,pool,storage,gpu,server,peer,ceilings",
      "length of a repetition in milliseconds, 1 to 60000 (20)"},
     {"small-pages", FLAG, IN(small_pages), NULL, TIMED,
      "no huge pages for the data, as most programs have it"},
@@ -92,7 +99,12 @@ static const struct {
 };
 
 // getopt_long gives an option as FIRST + its index, above all characters.
-enum { OPTIONS = sizeof all / sizeof *all, FIRST = 256, WEFT_BENCH_MAX_THREADS = 4096 };
+enum {
+  OPTIONS = sizeof all / sizeof *all,
+  FIRST = 256,
+  WEFT_BENCH_MAX_THREADS = 4096,
+  MAX_PAUSE_US = 100000
+};
 
 static void put_help(const char *comparison) {
   printf("usage: weft bench %s [options]\n", comparison);
@@ -111,6 +123,7 @@ static size_t most_of(const char *comparison, size_t at) {
   return at == IN(n) && !mul   ? WEFT_MAX_BLOCKS
          : at == IN(k) && !mul ? WEFT_MAX_BLOCK_BYTES
          : at == IN(threads)   ? WEFT_BENCH_MAX_THREADS
+         : at == IN(pauses)    ? MAX_PAUSE_US
                                : SIZE_MAX;
 }
 

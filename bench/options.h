@@ -20,11 +20,12 @@ typedef struct weft_bench_sizes {
 
 typedef struct weft_bench_options {
   weft_bench_sizes n, k, m, threads;
-  const char *rows;       // comma-separated names, "best" or "all"
-  const char *operations; // comma-separated names; NULL: all
-  const char *json;       // file, or NULL
-  FILE *json_stdout;      // of --json -: standard output; tables then go to standard error; or NULL
-  const char *isal;       // file of ISA-L's shared library; NULL: the system's; "": none
+  weft_bench_sizes pauses; // us
+  const char *rows;        // comma-separated names, "best" or "all"
+  const char *operations;  // comma-separated names; NULL: all
+  const char *json;        // file, or NULL
+  FILE *json_stdout; // of --json -: standard output; tables then go to standard error; or NULL
+  const char *isal;  // file of ISA-L's shared library; NULL: the system's; "": none
   // Of `storage`, as --isal, which may be a list there.
   const char *jerasure, *klauspost;
   const char *shapes;     // "10+4,32+8": data and parity shards; NULL: each part's own

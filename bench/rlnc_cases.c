@@ -36,11 +36,6 @@ struct weft_bench_codec {
   uint8_t *payloads;     // (segments, n, k)
 };
 
-static weft_segment_id id_of(const weft_bench_shape *shape) {
-  return (weft_segment_id){
-      .stream = 1, .segment = 1, .blocks = (uint32_t)shape->n, .block_bytes = (uint32_t)shape->k};
-}
-
 static void *take(void *user, size_t bytes, size_t align) {
   kept_memory *const kept = user;
   if (!kept->keeping)
@@ -58,7 +53,7 @@ static void give(void *user, void *memory) {
 
 static void make_coders(weft_bench_codec *codec) {
   const weft_bench_shape *const shape = codec->shape;
-  const weft_segment_options options = {.id = id_of(shape),
+  const weft_segment_options options = {.id = weft_bench_segment_id(shape),
                                         .data = shape->data,
                                         .bytes = shape->n * shape->k,
                                         .mem = WEFT_MEM_HOST,
@@ -70,13 +65,9 @@ static void make_coders(weft_bench_codec *codec) {
   codec->recoder_memory.keeping = true;
   weft_bench_must("recoder", weft_recoder_new(codec->ctx, &options.id, shape->n, &codec->recoder));
   codec->recoder_memory.keeping = false;
-  for (size_t i = 0; i < shape->n; i++) {
-    codec->packets[i] = (weft_packet){.id = options.id,
-                                      .mode = WEFT_PACKET_VECTOR,
-                                      .coefficients = shape->square + i * shape->n,
-                                      .payload = shape->payloads + i * shape->k};
+  weft_bench_shape_packets(shape, codec->packets);
+  for (size_t i = 0; i < shape->n; i++)
     weft_bench_must("recoder", weft_recoder_add(codec->recoder, &codec->packets[i]));
-  }
 }
 
 // Every segment has payloads and output of its own, as a server has them.
@@ -194,7 +185,7 @@ static void call_recode_one(void *user) { recode(user, 1); }
 // From the first packet to the last known block, a decoder's making and freeing included.
 static void decode(const weft_bench_codec *codec, bool eager) {
   const weft_decoder_options options = {
-      .id = id_of(codec->shape), .blocks = codec->out, .eager = eager};
+      .id = weft_bench_segment_id(codec->shape), .blocks = codec->out, .eager = eager};
   weft_decoder *decoder = NULL;
   weft_bench_must("decode", weft_decoder_new(codec->ctx, &options, &decoder));
   for (size_t i = 0; i < codec->shape->n; i++)

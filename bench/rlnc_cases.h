@@ -23,6 +23,9 @@ typedef struct weft_bench_shape {
 
 void weft_bench_shape_make(weft_bench_shape *shape, size_t n, size_t k, size_t m, uint64_t seed);
 void weft_bench_shape_free(weft_bench_shape *shape);
+weft_segment_id weft_bench_segment_id(const weft_bench_shape *shape);
+// The decodable set: (n) packets, whose bytes stay the shape's.
+void weft_bench_shape_packets(const weft_bench_shape *shape, weft_packet *packets);
 
 // One context: a row on some threads with one way to share the work.
 typedef struct weft_bench_codec weft_bench_codec;

@@ -72,3 +72,16 @@ void weft_bench_shape_make(weft_bench_shape *shape, size_t n, size_t k, size_t m
 void weft_bench_shape_free(weft_bench_shape *shape) {
   free(shape->data), free(shape->mixing), free(shape->square), free(shape->payloads);
 }
+
+weft_segment_id weft_bench_segment_id(const weft_bench_shape *shape) {
+  return (weft_segment_id){
+      .stream = 1, .segment = 1, .blocks = (uint32_t)shape->n, .block_bytes = (uint32_t)shape->k};
+}
+
+void weft_bench_shape_packets(const weft_bench_shape *shape, weft_packet *packets) {
+  for (size_t i = 0; i < shape->n; i++)
+    packets[i] = (weft_packet){.id = weft_bench_segment_id(shape),
+                               .mode = WEFT_PACKET_VECTOR,
+                               .coefficients = shape->square + i * shape->n,
+                               .payload = shape->payloads + i * shape->k};
+}

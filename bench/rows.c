@@ -44,6 +44,21 @@ size_t weft_bench_rows_choose(const char *command, const char *list, uint32_t fe
   return count;
 }
 
+static void refuse_rows(const weft_bench_options *options) {
+  fprintf(stderr, "weft bench %s: --rows takes one row, not '%s'\n", options->argv[0],
+          options->rows);
+}
+
+const weft_backend *weft_bench_host_row(const weft_bench_options *options, uint32_t features) {
+  const char *const name = options->rows ? options->rows : "best";
+  const weft_backend *row = NULL;
+  if (strchr(name, ',') || strcmp(name, "all") == 0)
+    refuse_rows(options);
+  else
+    (void)weft_bench_rows_choose(options->argv[0], name, features, &row, 1);
+  return row;
+}
+
 const char *weft_bench_device_row(const weft_bench_options *options) {
   const char *names[64] = {"cuda"};
   size_t count = 1;
@@ -55,7 +70,6 @@ const char *weft_bench_device_row(const weft_bench_options *options) {
   if (!strchr(options->rows, ','))
     return weft_bench_names_known(options, "rows", options->rows, names, count) ? options->rows
                                                                                 : NULL;
-  fprintf(stderr, "weft bench %s: --rows takes one row, not '%s'\n", options->argv[0],
-          options->rows);
+  refuse_rows(options);
   return NULL;
 }

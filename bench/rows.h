@@ -16,6 +16,9 @@
 size_t weft_bench_rows_choose(const char *command, const char *list, uint32_t features,
                               const weft_backend **rows, size_t capacity);
 
+// The one host row that --rows names, the best without it. NULL after a message.
+const weft_backend *weft_bench_host_row(const weft_bench_options *options, uint32_t features);
+
 // The device's row that --rows names, "cuda" without it: the device's best. NULL after a message
 // where it names another, or several.
 const char *weft_bench_device_row(const weft_bench_options *options);

@@ -211,8 +211,6 @@ int weft_bench_sim_command(int argc, char **argv) {
                     .reps = options.timing.reps};
       run_case(cases, &c, options.seed);
     }
-  json_array_append_new(report.groups, json_pack("{s:s, s:o, s:[]}", "title",
-                                                 "swarms in virtual time, a stream of 768 kbit/s",
-                                                 "cases", cases, "ratios"));
+  weft_bench_report_add(&report, &options, "swarms in virtual time, a stream of 768 kbit/s", cases);
   return weft_bench_report_end(&report, &options);
 }

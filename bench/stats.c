@@ -13,10 +13,16 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-weft_bench_spread weft_bench_spread_of(const double *values, size_t count) {
+// free() it.
+static double *sorted_of(const double *values, size_t count) {
   double *const sorted = weft_bench_alloc(count, sizeof(double));
   memcpy(sorted, values, count * sizeof(double));
   qsort(sorted, count, sizeof(double), ascending);
+  return sorted;
+}
+
+weft_bench_spread weft_bench_spread_of(const double *values, size_t count) {
+  double *const sorted = sorted_of(values, count);
   const weft_bench_spread spread = {
       .median = (sorted[(count - 1) / 2] + sorted[count / 2]) / 2,
       .min = sorted[0],
@@ -24,6 +30,14 @@ weft_bench_spread weft_bench_spread_of(const double *values, size_t count) {
   };
   free(sorted);
   return spread;
+}
+
+double weft_bench_quantile_of(const double *values, size_t count, double share) {
+  double *const sorted = sorted_of(values, count);
+  const size_t rank = (size_t)ceil(share * (double)count);
+  const double value = sorted[rank > 0 ? rank - 1 : 0];
+  free(sorted);
+  return value;
 }
 
 weft_bench_ratio weft_bench_ratio_of(const double *numerator, const bool *numerator_usable,

@@ -13,6 +13,9 @@ typedef struct weft_bench_spread {
 // count >= 1
 weft_bench_spread weft_bench_spread_of(const double *values, size_t count);
 
+// What `share` of the values, above 0 and at most 1, do not exceed. count >= 1
+double weft_bench_quantile_of(const double *values, size_t count, double share);
+
 // A ratio of two candidates that were measured in the same rounds: each round gives one quotient.
 // It is separable when the difference from 1 exceeds the spread (max - min) of the quotients.
 typedef struct weft_bench_ratio {

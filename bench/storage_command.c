@@ -153,13 +153,6 @@ static bool parts_known(const char *list) {
   return true;
 }
 
-static size_t some_threads(const weft_bench_machine *machine, size_t *threads) {
-  size_t count = 0;
-  for (size_t t = 1; t <= machine->cores && t <= 16; t *= 2)
-    threads[count++] = t;
-  return count;
-}
-
 // Whether a part was asked for by name that needs a GPU.
 static bool names_device_part(const char *list) {
   bool wanted = false;
@@ -183,21 +176,12 @@ static bool cold_device(const weft_bench_options *options) {
   return true;
 }
 
-static bool row_known(weft_bench_storage_run *run) {
-  const char *const name = run->options.rows ? run->options.rows : "best";
-  if (strchr(name, ',') || strcmp(name, "all") == 0) {
-    fprintf(stderr, "weft bench storage: --rows takes one row, not '%s'\n", name);
-    return false;
-  }
-  return weft_bench_rows_choose("storage", name, run->machine.features, &run->row, 1) == 1;
-}
-
 static int measure(weft_bench_storage_run *run) {
   if (device_missing(run->options.operations))
     return WEFT_BENCH_MACHINE;
   weft_bench_options *const options = &run->options;
-  size_t threads[8];
-  const size_t thread_counts = some_threads(&run->machine, threads);
+  size_t threads[WEFT_BENCH_THREAD_COUNTS];
+  const size_t thread_counts = weft_bench_thread_counts(&run->machine, threads);
   weft_bench_sizes_default(&options->threads, threads, thread_counts);
   weft_bench_pin(&run->machine, 0);
   weft_bench_report_begin(&run->report, options, &run->machine);
@@ -224,7 +208,8 @@ int weft_bench_storage_command(int argc, char **argv) {
   int failed = parsed == 1 ? 0 : parsed;
   if (parsed == 0) {
     weft_bench_machine_read(&run->machine);
-    failed = row_known(run) && parts_known(run->options.operations) &&
+    run->row = weft_bench_host_row(&run->options, run->machine.features);
+    failed = run->row && parts_known(run->options.operations) &&
                      shapes_known(run->options.shapes) && !cold_device(&run->options)
                  ? measure(run)
                  : WEFT_BENCH_USAGE;

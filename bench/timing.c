@@ -107,13 +107,28 @@ static double time_calls(const weft_bench_candidate *candidate, size_t calls) {
   return weft_bench_now_s() - start;
 }
 
-static double time_cold_calls(const weft_bench_candidate *candidate, size_t calls) {
+// Whether each call is timed by itself, as something is done before it that does not count.
+static bool times_each(const weft_bench_timing *timing, const weft_bench_candidate *candidate) {
+  return timing->cold || candidate->prepare;
+}
+
+static double time_each_call(const weft_bench_timing *timing, const weft_bench_candidate *candidate,
+                             size_t calls) {
   double sum = 0;
   for (size_t i = 0; i < calls; i++) {
-    evict(candidate);
+    if (candidate->prepare)
+      candidate->prepare(candidate->user);
+    if (timing->cold)
+      evict(candidate);
     sum += time_calls(candidate, 1);
   }
   return sum;
+}
+
+static double time_lap(const weft_bench_timing *timing, const weft_bench_candidate *candidate,
+                       size_t calls) {
+  return times_each(timing, candidate) ? time_each_call(timing, candidate, calls)
+                                       : time_calls(candidate, calls);
 }
 
 static double length_wanted_s(const weft_bench_timing *timing) {
@@ -127,14 +142,15 @@ static double lap_wanted_s(const weft_bench_timing *timing) {
   return share > LAP_S || timing->cold ? share : LAP_S;
 }
 
-// Warms up for about half a repetition, and finds how many calls fill a lap.
+// Warms up for about half a repetition, and finds how many calls fill a lap: what prepares them
+// counts there, what evicts does not.
 static size_t calibrate(const weft_bench_timing *timing, const weft_bench_candidate *candidate) {
   const double start = weft_bench_now_s(), lap_s = lap_wanted_s(timing);
   double best = 0;
   for (size_t calls = 1; weft_bench_now_s() - start < timing->rep_s / 2;) {
-    const double each =
-        (timing->cold ? time_cold_calls(candidate, calls) : time_calls(candidate, calls)) /
-        (double)calls;
+    const double before = weft_bench_now_s();
+    const double timed = time_lap(timing, candidate, calls);
+    const double each = (timing->cold ? timed : weft_bench_now_s() - before) / (double)calls;
     if (best == 0 || (each > 0 && each < best))
       best = each;
     if (best * (double)calls < lap_s / 2)
@@ -150,8 +166,7 @@ __attribute__((noinline)) static double time_somewhere(const weft_bench_timing *
                                                        size_t calls, size_t offset) {
   volatile char *const shift = __builtin_alloca(offset + 16);
   shift[0] = 0;
-  const double seconds =
-      timing->cold ? time_cold_calls(candidate, calls) : time_calls(candidate, calls);
+  const double seconds = time_lap(timing, candidate, calls);
   shift[offset] = 0; // the shift must outlive the calls
   return seconds;
 }
@@ -169,7 +184,8 @@ static lap run_lap(const weft_bench_timing *timing, const weft_bench_candidate *
   const double waited = candidate->threads > 1 ? waited_s() : 0;
   // To read the kernel's books takes longer than workers look out for another job. What is measured
   // is a thread count's rate over calls that follow each other, so the call that wakes them is not.
-  if (candidate->threads > 1 && !timing->cold)
+  const bool each = times_each(timing, candidate);
+  if (candidate->threads > 1 && !each)
     time_calls(candidate, 1);
   const double cpu = clock_s(CLOCK_THREAD_CPUTIME_ID);
   const double start = weft_bench_now_s();
@@ -178,8 +194,8 @@ static lap run_lap(const weft_bench_timing *timing, const weft_bench_candidate *
   const double ran = clock_s(CLOCK_THREAD_CPUTIME_ID) - cpu;
   return (lap){
       .wall_s = timed,
-      // Cold: what was lost during the flush cannot be told from what was lost during the calls.
-      .cpu_s = timing->cold || ran > timed ? timed : ran,
+      // What was lost before a call, in a flush say, cannot be told from what was lost in it.
+      .cpu_s = each || ran > timed ? timed : ran,
       .whole_s = wall,
       .lost_s = candidate->threads > 1 ? waited_s() - waited : wall - ran,
   };
@@ -216,7 +232,7 @@ static lap_sum sum_of(const lap *laps, size_t count, bool disturbed_too) {
 // threads the last lap only brings to light what the one before it lost.
 static double repetition(const weft_bench_timing *timing, const weft_bench_candidate *candidate,
                          weft_bench_samples *samples, bool *usable) {
-  const bool by_wall = candidate->threads > 1 || timing->cold;
+  const bool by_wall = candidate->threads > 1 || times_each(timing, candidate);
   const size_t extra = candidate->threads > 1 ? 1 : 0;
   const double patience_s = timing->rep_s * (by_wall ? PATIENCE_THREADS : PATIENCE);
   const double wanted_s = length_wanted_s(timing);

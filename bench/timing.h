@@ -21,6 +21,8 @@ typedef struct weft_bench_region {
 typedef struct weft_bench_candidate {
   void (*call)(void *user); // does the work once
   void *user;
+  // Before every call, which is then timed by itself; at most twice as long as that. May be NULL.
+  void (*prepare)(void *user);
   void (*before)(void *user), (*after)(void *user); // a repetition, not timed; may be NULL
   size_t threads;                                   // that the call keeps busy
   weft_bench_region regions[WEFT_BENCH_REGIONS];
@@ -36,8 +38,8 @@ typedef struct weft_bench_timing {
 // A repetition is made of laps of about a millisecond, longer where it takes more than 0.2 s. Laps
 // in which a thread had to wait for its core are dropped, whatever they measured, and run again
 // within twice the repetition's length. When that is not enough, one thread's repetition counts the
-// time that the thread ran instead of the wall clock's (`cpu_timed`), and several threads' is
-// `disturbed`: its round enters no ratio.
+// time that the thread ran instead of the wall clock's (`cpu_timed`); that of several threads, or
+// of calls that are timed each by itself, is `disturbed`: its round enters no ratio.
 typedef struct weft_bench_samples {
   size_t reps;
   size_t calls;     // in a lap

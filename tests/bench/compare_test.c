@@ -10,17 +10,17 @@
 #include <jansson.h>
 
 #include "bench/bench.h"
-#include "tests/bench/report_calls.h"
+#include "tests/bench/whole_run.h"
 #include "tests/support/test_main.h"
 
 // What the comparison prints; free() it.
 static char *compared(const char *first, const char *second, int expected) {
   char output[300];
-  snprintf(output, sizeof output, "%s.out", report_path[0]);
+  snprintf(output, sizeof output, "%s.out", whole_run_path[0]);
   fflush(stdout);
   const int terminal = dup(STDOUT_FILENO);
   ck_assert_ptr_nonnull(freopen(output, "w", stdout));
-  const int status = report_bench((const char *[]){"weft bench", "compare", first, second, NULL});
+  const int status = whole_run((const char *[]){"weft bench", "compare", first, second, NULL});
   fflush(stdout);
   ck_assert_int_ge(dup2(terminal, STDOUT_FILENO), 0);
   close(terminal);
@@ -71,52 +71,53 @@ static void repeat_id(const char *file) {
 }
 
 START_TEST(compare_says_what_changed) {
-  report_paths_make();
-  write_report(report_path[0], "aaa", 2e-3, 5e-3, 0.5);
-  write_report(report_path[1], "bbb", 1e-3, 5e-3, 0.75);
-  compare_says(report_path[0], report_path[1],
+  whole_run_paths();
+  write_report(whole_run_path[0], "aaa", 2e-3, 5e-3, 0.5);
+  write_report(whole_run_path[1], "bbb", 1e-3, 5e-3, 0.75);
+  compare_says(whole_run_path[0], whole_run_path[1],
                (const char *[]){"commit: aaa -> bbb\n", "  one ", "x2.000, apart by 98.4 %",
                                 "share of ceiling 50.0 % -> 75.0 %\n",
                                 "1 changed, 1 not separable, 0 without counterpart\n", NULL});
-  compare_says(report_path[1], report_path[0], // slower: the other way round
+  compare_says(whole_run_path[1], whole_run_path[0], // slower: the other way round
                (const char *[]){"x0.500, apart by 98.4 %", "1 changed, 1 not separable", NULL});
-  char *const text = compared(report_path[0], report_path[1], 0);
+  char *const text = compared(whole_run_path[0], whole_run_path[1], 0);
   ck_assert_msg(strstr(text, "two") == NULL, "a case that is the same is listed:\n%s", text);
   free(text);
-  write_report(report_path[1], "aaa", 2.001e-3, 0,
+  write_report(whole_run_path[1], "aaa", 2.001e-3, 0,
                0.5); // the ranges overlap; the second case is gone
-  compare_says(report_path[0], report_path[1],
+  compare_says(whole_run_path[0], whole_run_path[1],
                (const char *[]){"  only in the first: two\n",
                                 "0 changed, 1 not separable, 1 without counterpart\n", NULL});
-  write_report(report_path[1], "bbb", 1e-3, 5e-3, 0.75);
-  repeat_id(report_path[0]);
-  repeat_id(report_path[1]);
-  compare_says(report_path[0], report_path[1],
+  write_report(whole_run_path[1], "bbb", 1e-3, 5e-3, 0.75);
+  repeat_id(whole_run_path[0]);
+  repeat_id(whole_run_path[1]);
+  compare_says(whole_run_path[0], whole_run_path[1],
                (const char *[]){"1 changed, 1 not separable, 0 without counterpart\n", NULL});
-  report_paths_remove();
+  whole_run_remove_paths();
 }
 END_TEST
 
 START_TEST(compare_reports) {
-  report_paths_make();
-  ck_assert_int_eq(report_bench((const char *[]){
-                       "weft bench", "mul", "--quick", "--rep-ms", "1", "--rows", "scalar", "--n",
-                       "4", "--k", "64", "--m", "1", "--isal", "", "--json", report_path[0], NULL}),
-                   0);
-  compare_says(report_path[0], report_path[0],
+  whole_run_paths();
+  ck_assert_int_eq(
+      whole_run((const char *[]){"weft bench", "mul", "--quick", "--rep-ms", "1", "--rows",
+                                 "scalar", "--n", "4", "--k", "64", "--m", "1", "--isal", "",
+                                 "--json", whole_run_path[0], NULL}),
+      0);
+  compare_says(whole_run_path[0], whole_run_path[0],
                (const char *[]){"0 changed, ", " 0 without counterpart\n", NULL});
-  FILE *const spoilt = fopen(report_path[1], "w");
+  FILE *const spoilt = fopen(whole_run_path[1], "w");
   ck_assert_ptr_nonnull(spoilt);
   fputs("{\"schema\": 1, \"groups\": [", spoilt);
   fclose(spoilt);
-  free(compared(report_path[0], report_path[1], WEFT_BENCH_IO));
-  write_report(report_path[1], "aaa", 1e-3, 0, 0.5);
-  json_t *const other = json_load_file(report_path[1], 0, NULL);
+  free(compared(whole_run_path[0], whole_run_path[1], WEFT_BENCH_IO));
+  write_report(whole_run_path[1], "aaa", 1e-3, 0, 0.5);
+  json_t *const other = json_load_file(whole_run_path[1], 0, NULL);
   json_object_set_new(other, "schema", json_integer(99));
-  ck_assert_int_eq(json_dump_file(other, report_path[1], 0), 0);
+  ck_assert_int_eq(json_dump_file(other, whole_run_path[1], 0), 0);
   json_decref(other);
-  free(compared(report_path[0], report_path[1], WEFT_BENCH_IO));
-  report_paths_remove();
+  free(compared(whole_run_path[0], whole_run_path[1], WEFT_BENCH_IO));
+  whole_run_remove_paths();
 }
 END_TEST
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole runs of `weft bench` on tiny shapes: the report must say where it comes from and hold every
 // repetition, its figures must follow from them, and wrong arguments must be refused.
-#define _POSIX_C_SOURCE 200809L // mkstemp
+#define _POSIX_C_SOURCE 200809L // kill
 #include <check.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,98 +15,34 @@
 
 #include "bench/bench.h"
 #include "kernels/device.h"
-#include "tests/bench/report_calls.h"
+#include "tests/bench/whole_run.h"
 #include "tests/support/test_main.h"
 
-static double number_at(const json_t *object, const char *key) {
-  const json_t *const value = json_object_get(object, key);
-  ck_assert_msg(json_is_number(value), "no number '%s'", key);
-  return json_number_value(value);
-}
-
-static int ascending(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-// The median rate follows from the repetitions, whose number is odd.
-static void check_case(const json_t *entry) {
-  const json_t *const seconds = json_object_get(entry, "seconds_per_call");
-  const size_t reps = json_array_size(seconds);
-  const char *const id = json_string_value(json_object_get(entry, "id"));
-  ck_assert_ptr_nonnull(id);
-  ck_assert_msg(reps >= 9 && reps % 2 == 1, "%s has %zu repetitions", id, reps);
-  double *const sorted = calloc(reps, sizeof(double));
-  for (size_t i = 0; i < reps; i++)
-    sorted[i] = json_number_value(json_array_get(seconds, i));
-  qsort(sorted, reps, sizeof(double), ascending);
-  ck_assert_msg(sorted[0] > 0, "%s took no time", id);
-  const json_t *const amounts = json_object_get(entry, "amount_per_call");
-  const json_t *const rates = json_object_get(entry, "gigabytes_per_second");
-  ck_assert_uint_gt(json_object_size(amounts), 0);
-  const char *metric = NULL;
-  json_t *amount = NULL;
-  json_object_foreach((json_t *)(uintptr_t)amounts, metric, amount) {
-    const double expected = json_number_value(amount) / sorted[reps / 2] * 1e-9;
-    const double got = number_at(json_object_get(rates, metric), "median");
-    ck_assert_msg(got > expected * 0.999 && got < expected * 1.001, "%s: %s is %g, not %g", id,
-                  metric, got, expected);
-  }
-  free(sorted);
-}
-
-// Loads a report and checks all of it; returns how many cases have this operation.
-static size_t check_report(const char *file, const char *operation) {
-  json_error_t error;
-  json_t *const root = json_load_file(file, 0, &error);
-  ck_assert_msg(root != NULL, "%s: %s", file, error.text);
-  static const char *const keys[] = {"command", "date",   "commit",  "compiler", "flags",
-                                     "seed",    "method", "machine", "took_s"};
-  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-    ck_assert_msg(json_object_get(root, keys[i]) != NULL, "the report lacks '%s'", keys[i]);
-  size_t w = 0;
-  json_t *word = NULL;
-  json_array_foreach(json_object_get(root, "command"), w, word)
-      ck_assert_msg(json_string_value(word)[0] != '/', "%s names a place", json_string_value(word));
-  ck_assert_uint_gt(
-      strlen(json_string_value(json_object_get(json_object_get(root, "machine"), "cpu"))), 0);
-  size_t found = 0, g = 0, c = 0;
-  json_t *group = NULL, *entry = NULL;
-  json_array_foreach(json_object_get(root, "groups"), g, group) {
-    json_array_foreach(json_object_get(group, "cases"), c, entry) {
-      check_case(entry);
-      found += strcmp(json_string_value(json_object_get(entry, "operation")), operation) == 0;
-    }
-  }
-  json_decref(root);
-  return found;
-}
-
 START_TEST(rlnc_report) {
-  report_paths_make();
+  whole_run_paths();
   ck_assert_int_eq(
-      report_bench((const char *[]){"weft bench", "rlnc", "--quick", "--rep-ms", "1", "--n", "8,16",
-                                    "--k", "130", "--isal", "", "--json", report_path[0], NULL}),
+      whole_run((const char *[]){"weft bench", "rlnc", "--quick", "--rep-ms", "1", "--n", "8,16",
+                                 "--k", "130", "--isal", "", "--json", whole_run_path[0], NULL}),
       0);
-  ck_assert_uint_eq(check_report(report_path[0], "recode-one"), 2);
+  ck_assert_uint_eq(whole_run_check(whole_run_path[0], "recode-one"), 2);
   char part[300];
-  snprintf(part, sizeof part, "%s.part", report_path[0]);
+  snprintf(part, sizeof part, "%s.part", whole_run_path[0]);
   ck_assert_int_ne(access(part, F_OK), 0); // only a run that was stopped leaves one
-  report_paths_remove();
+  whole_run_remove_paths();
 }
 END_TEST
 
 // A run that is killed at its second group has left the first beside the file that it was to write.
 START_TEST(a_killed_run_keeps_what_it_measured) {
-  report_paths_make();
+  whole_run_paths();
   char part[300];
-  snprintf(part, sizeof part, "%s.part", report_path[0]);
+  snprintf(part, sizeof part, "%s.part", whole_run_path[0]);
   const pid_t child = fork();
   ck_assert_int_ge(child, 0);
   if (child == 0)
-    _exit(report_bench((const char *[]){"weft bench", "rlnc", "--quick", "--rep-ms", "1", "--reps",
-                                        "9", "--n", "8,9,10,11,12,13,14,15,16", "--k", "130",
-                                        "--isal", "", "--json", report_path[0], NULL}));
+    _exit(whole_run((const char *[]){"weft bench", "rlnc", "--quick", "--rep-ms", "1", "--reps",
+                                     "9", "--n", "8,9,10,11,12,13,14,15,16", "--k", "130", "--isal",
+                                     "", "--json", whole_run_path[0], NULL}));
   size_t groups = 0;
   for (int i = 0; i < 6000 && groups == 0; i++) {
     json_t *const root = json_load_file(part, 0, NULL); // NULL: not there yet, or half of it is
@@ -118,49 +54,49 @@ START_TEST(a_killed_run_keeps_what_it_measured) {
   ck_assert_int_eq(waitpid(child, NULL, 0), child);
   ck_assert_uint_ge(groups, 1);
   unlink(part);
-  report_paths_remove();
+  whole_run_remove_paths();
 }
 END_TEST
 
 START_TEST(cold_report) {
-  report_paths_make();
-  ck_assert_int_eq(report_bench((const char *[]){"weft bench", "rlnc", "--quick", "--rep-ms", "1",
-                                                 "--n", "8", "--k", "1K", "--cold", "--small-pages",
-                                                 "--operations", "encode,decode-batch,recode-one",
-                                                 "--isal", "", "--json", report_path[0], NULL}),
+  whole_run_paths();
+  ck_assert_int_eq(whole_run((const char *[]){"weft bench", "rlnc", "--quick", "--rep-ms", "1",
+                                              "--n", "8", "--k", "1K", "--cold", "--small-pages",
+                                              "--operations", "encode,decode-batch,recode-one",
+                                              "--isal", "", "--json", whole_run_path[0], NULL}),
                    0);
-  ck_assert_uint_eq(check_report(report_path[0], "decode-batch"), 1);
-  ck_assert_uint_eq(check_report(report_path[0], "recode-one"), 1);
-  ck_assert_uint_eq(check_report(report_path[0], "recode"), 0);
-  report_paths_remove();
+  ck_assert_uint_eq(whole_run_check(whole_run_path[0], "decode-batch"), 1);
+  ck_assert_uint_eq(whole_run_check(whole_run_path[0], "recode-one"), 1);
+  ck_assert_uint_eq(whole_run_check(whole_run_path[0], "recode"), 0);
+  whole_run_remove_paths();
 }
 END_TEST
 
 // Five questions for each count of threads: none may be lost for want of room.
 START_TEST(every_ratio_of_many_threads) {
-  report_paths_make();
-  ck_assert_int_eq(report_bench((const char *[]){"weft bench",
-                                                 "rlnc",
-                                                 "--quick",
-                                                 "--rep-ms",
-                                                 "1",
-                                                 "--n",
-                                                 "8",
-                                                 "--k",
-                                                 "130",
-                                                 "--rows",
-                                                 "best",
-                                                 "--operations",
-                                                 "encode,decode-multi",
-                                                 "--threads",
-                                                 "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16",
-                                                 "--isal",
-                                                 "",
-                                                 "--json",
-                                                 report_path[0],
-                                                 NULL}),
+  whole_run_paths();
+  ck_assert_int_eq(whole_run((const char *[]){"weft bench",
+                                              "rlnc",
+                                              "--quick",
+                                              "--rep-ms",
+                                              "1",
+                                              "--n",
+                                              "8",
+                                              "--k",
+                                              "130",
+                                              "--rows",
+                                              "best",
+                                              "--operations",
+                                              "encode,decode-multi",
+                                              "--threads",
+                                              "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16",
+                                              "--isal",
+                                              "",
+                                              "--json",
+                                              whole_run_path[0],
+                                              NULL}),
                    0);
-  json_t *const root = json_load_file(report_path[0], 0, NULL);
+  json_t *const root = json_load_file(whole_run_path[0], 0, NULL);
   const json_t *const group = json_array_get(json_object_get(root, "groups"), 0);
   const json_t *ratio = NULL;
   size_t many = 0, r = 0;
@@ -169,83 +105,82 @@ START_TEST(every_ratio_of_many_threads) {
              "encode: full block / partitioned block") == 0;
   ck_assert_uint_eq(many, 15);
   json_decref(root);
-  report_paths_remove();
+  whole_run_remove_paths();
 }
 END_TEST
 
 START_TEST(mul_report) {
-  report_paths_make();
-  ck_assert_int_eq(report_bench((const char *[]){"weft bench", "mul", "--quick", "--rep-ms", "1",
-                                                 "--n", "8", "--k", "200", "--m", "3", "--isal", "",
-                                                 "--json", report_path[0], NULL}),
+  whole_run_paths();
+  ck_assert_int_eq(whole_run((const char *[]){"weft bench", "mul", "--quick", "--rep-ms", "1",
+                                              "--n", "8", "--k", "200", "--m", "3", "--isal", "",
+                                              "--json", whole_run_path[0], NULL}),
                    0);
-  ck_assert_uint_ge(check_report(report_path[0], "gemm"), 3);
-  report_paths_remove();
+  ck_assert_uint_ge(whole_run_check(whole_run_path[0], "gemm"), 3);
+  whole_run_remove_paths();
 }
 END_TEST
 
 START_TEST(storage_report) {
-  report_paths_make();
-  ck_assert_int_eq(report_bench((const char *[]){"weft bench", "storage", "--quick", "--rep-ms",
-                                                 "1", "--operations", "small,update,threads",
-                                                 "--shapes", "5+3", "--bytes", "3K", "--threads",
-                                                 "1,2", "--json", report_path[0], NULL}),
+  whole_run_paths();
+  ck_assert_int_eq(whole_run((const char *[]){"weft bench", "storage", "--quick", "--rep-ms", "1",
+                                              "--operations", "small,update,threads", "--shapes",
+                                              "5+3", "--bytes", "3K", "--threads", "1,2", "--json",
+                                              whole_run_path[0], NULL}),
                    0);
-  ck_assert_uint_ge(check_report(report_path[0], "encode"), 3);
-  ck_assert_uint_ge(check_report(report_path[0], "recover"), 2);
-  ck_assert_uint_ge(check_report(report_path[0], "add delta"), 1);
-  ck_assert_int_eq(report_bench((const char *[]){"weft bench", "storage", "--quick", "--rep-ms",
-                                                 "1", "--operations", "crs", "--shapes", "4+2",
-                                                 "--bytes", "4K", "--json", report_path[0], NULL}),
+  ck_assert_uint_ge(whole_run_check(whole_run_path[0], "encode"), 3);
+  ck_assert_uint_ge(whole_run_check(whole_run_path[0], "recover"), 2);
+  ck_assert_uint_ge(whole_run_check(whole_run_path[0], "add delta"), 1);
+  ck_assert_int_eq(whole_run((const char *[]){"weft bench", "storage", "--quick", "--rep-ms", "1",
+                                              "--operations", "crs", "--shapes", "4+2", "--bytes",
+                                              "4K", "--json", whole_run_path[0], NULL}),
                    0);
-  ck_assert_uint_ge(check_report(report_path[0], "encode"), 2);
-  ck_assert_int_eq(
-      report_bench((const char *[]){"weft bench", "storage", "--quick", "--rep-ms", "1",
-                                    "--operations", "crs-update", "--shapes", "4+2", "--bytes",
-                                    "4K", "--json", report_path[0], NULL}),
-      0);
-  ck_assert_uint_ge(check_report(report_path[0], "add delta"), 2);
-  ck_assert_uint_ge(check_report(report_path[0], "progress"), 2);
+  ck_assert_uint_ge(whole_run_check(whole_run_path[0], "encode"), 2);
+  ck_assert_int_eq(whole_run((const char *[]){"weft bench", "storage", "--quick", "--rep-ms", "1",
+                                              "--operations", "crs-update", "--shapes", "4+2",
+                                              "--bytes", "4K", "--json", whole_run_path[0], NULL}),
+                   0);
+  ck_assert_uint_ge(whole_run_check(whole_run_path[0], "add delta"), 2);
+  ck_assert_uint_ge(whole_run_check(whole_run_path[0], "progress"), 2);
   // No multiple of 16 bytes, where Jerasure ends the program.
   ck_assert_int_eq(
-      report_bench((const char *[]){"weft bench", "storage", "--quick", "--rep-ms", "1",
-                                    "--operations", "encode", "--shapes", "4+2", "--bytes", "1001",
-                                    "--json", report_path[0], NULL}),
+      whole_run((const char *[]){"weft bench", "storage", "--quick", "--rep-ms", "1",
+                                 "--operations", "encode", "--shapes", "4+2", "--bytes", "1001",
+                                 "--json", whole_run_path[0], NULL}),
       0);
-  ck_assert_uint_ge(check_report(report_path[0], "recover"), 1);
-  ck_assert_int_eq(report_bench((const char *[]){"weft bench", "storage", "--shapes", "4x2",
-                                                 "--operations", "update", NULL}),
+  ck_assert_uint_ge(whole_run_check(whole_run_path[0], "recover"), 1);
+  ck_assert_int_eq(whole_run((const char *[]){"weft bench", "storage", "--shapes", "4x2",
+                                              "--operations", "update", NULL}),
                    2);
-  report_paths_remove();
+  whole_run_remove_paths();
 }
 END_TEST
 
 // Found out at the start: no measuring, no table.
 START_TEST(unwritable_report) {
-  report_paths_make();
+  whole_run_paths();
   char folder[300];
-  snprintf(folder, sizeof folder, "%s.missing/report.json", report_path[0]);
+  snprintf(folder, sizeof folder, "%s.missing/report.json", whole_run_path[0]);
   static const char *const comparisons[] = {"rlnc", "mul", "ceilings", "gpu", "server"};
   for (size_t i = 0; i < sizeof comparisons / sizeof *comparisons; i++)
     for (int f = 0; f < 2; f++)
-      ck_assert_int_eq(report_bench((const char *[]){"weft bench", comparisons[i], "--quick",
-                                                     "--json", f == 0 ? folder : "/", NULL}),
+      ck_assert_int_eq(whole_run((const char *[]){"weft bench", comparisons[i], "--quick", "--json",
+                                                  f == 0 ? folder : "/", NULL}),
                        WEFT_BENCH_IO);
   // What a file holds is not lost before there is something to take its place.
-  FILE *const kept = fopen(report_path[0], "w");
+  FILE *const kept = fopen(whole_run_path[0], "w");
   ck_assert_ptr_nonnull(kept);
   fputs("kept", kept);
   fclose(kept);
-  ck_assert_int_eq(report_bench((const char *[]){"weft bench", "rlnc", "--rows", "no-such-row",
-                                                 "--json", report_path[0], NULL}),
+  ck_assert_int_eq(whole_run((const char *[]){"weft bench", "rlnc", "--rows", "no-such-row",
+                                              "--json", whole_run_path[0], NULL}),
                    WEFT_BENCH_USAGE);
   char text[8] = "";
-  FILE *const again = fopen(report_path[0], "r");
+  FILE *const again = fopen(whole_run_path[0], "r");
   ck_assert_ptr_nonnull(again);
   ck_assert_ptr_nonnull(fgets(text, sizeof text, again));
   fclose(again);
   ck_assert_str_eq(text, "kept");
-  report_paths_remove();
+  whole_run_remove_paths();
 }
 END_TEST
 
@@ -261,10 +196,10 @@ START_TEST(bank_conflicts) {
                {"bytes x 16", 16, 1, 1},
                {"bytes x 16", 32, 1.99, 2},
                {"words", 16, 2.89, 2.95}};
-  report_paths_make();
+  whole_run_paths();
   ck_assert_int_eq(
-      report_bench((const char *[]){"weft bench", "banks", "--json", report_path[0], NULL}), 0);
-  json_t *const root = json_load_file(report_path[0], 0, NULL);
+      whole_run((const char *[]){"weft bench", "banks", "--json", whole_run_path[0], NULL}), 0);
+  json_t *const root = json_load_file(whole_run_path[0], 0, NULL);
   const json_t *const groups = json_object_get(root, "groups");
   ck_assert_uint_eq(json_object_size(json_object_get(root, "method")), 1); // it times nothing
   const json_t *const cases = json_object_get(json_array_get(groups, 0), "cases"), *entry = NULL;
@@ -274,7 +209,7 @@ START_TEST(bank_conflicts) {
     ck_assert_uint_ge(json_array_size(turns), 9);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
       if (strcmp(json_string_value(json_object_get(entry, "layout")), known[i].layout) != 0 ||
-          (int)number_at(entry, "lanes") != known[i].lanes)
+          (int)whole_run_number(entry, "lanes") != known[i].lanes)
         continue;
       found++;
       json_array_foreach(turns, r, turn) {
@@ -286,7 +221,7 @@ START_TEST(bank_conflicts) {
   }
   ck_assert_uint_eq(found, sizeof known / sizeof *known);
   json_decref(root);
-  report_paths_remove();
+  whole_run_remove_paths();
 }
 END_TEST
 
@@ -343,7 +278,7 @@ START_TEST(wrong_arguments) {
       {"weft bench", "storage", "--shapes", "4+-2", NULL},
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-    ck_assert_msg(report_bench(wrong[i]) == 2, "arguments %zu were accepted", i);
+    ck_assert_msg(whole_run(wrong[i]) == 2, "arguments %zu were accepted", i);
 }
 END_TEST
 
@@ -352,22 +287,22 @@ START_TEST(a_device_row_asked_for_is_not_left_out) {
   if (weft_device_count() > 0)
     return;
   const char *const asked[] = {"weft bench", "server", "--rows", "cuda", "--quick", NULL};
-  ck_assert_int_eq(report_bench(asked), WEFT_BENCH_MACHINE);
+  ck_assert_int_eq(whole_run(asked), WEFT_BENCH_MACHINE);
   const char *const part[] = {"weft bench", "server", "--operations", "crossover", "--quick", NULL};
-  ck_assert_int_eq(report_bench(part), WEFT_BENCH_MACHINE);
+  ck_assert_int_eq(whole_run(part), WEFT_BENCH_MACHINE);
 }
 END_TEST
 
 // What goes by the closed loop's peak has it measured.
 START_TEST(a_part_of_the_server_alone) {
   static const char *const parts[] = {"paced", "peers"};
-  report_paths_make();
+  whole_run_paths();
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-    ck_assert_int_eq(report_bench((const char *[]){"weft bench", "server", "--quick", "--rep-ms",
-                                                   "1", "--threads", "1", "--operations", parts[i],
-                                                   "--json", report_path[0], NULL}),
+    ck_assert_int_eq(whole_run((const char *[]){"weft bench", "server", "--quick", "--rep-ms", "1",
+                                                "--threads", "1", "--operations", parts[i],
+                                                "--json", whole_run_path[0], NULL}),
                      0);
-    json_t *const root = json_load_file(report_path[0], 0, NULL);
+    json_t *const root = json_load_file(whole_run_path[0], 0, NULL);
     const json_t *const list = json_object_get(json_object_get(root, "server"), parts[i]);
     ck_assert_msg(json_array_size(list) > 0, "%s alone measured nothing", parts[i]);
     for (size_t e = 0; e < json_array_size(list); e++) {
@@ -377,19 +312,19 @@ START_TEST(a_part_of_the_server_alone) {
     }
     json_decref(root);
   }
-  report_paths_remove();
+  whole_run_remove_paths();
 }
 END_TEST
 
 // Whether the report can be written is found out early, and leaves nothing.
 START_TEST(a_run_that_is_refused_leaves_no_report) {
-  report_paths_make();
-  report_paths_remove();
+  whole_run_paths();
+  whole_run_remove_paths();
   ck_assert_int_eq(
-      report_bench((const char *const[]){"weft bench", "rlnc", "--json", report_path[0],
-                                         "--operations", "no-such", NULL}),
+      whole_run((const char *const[]){"weft bench", "rlnc", "--json", whole_run_path[0],
+                                      "--operations", "no-such", NULL}),
       2);
-  ck_assert_int_ne(access(report_path[0], F_OK), 0);
+  ck_assert_int_ne(access(whole_run_path[0], F_OK), 0);
 }
 END_TEST
 

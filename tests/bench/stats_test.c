@@ -18,6 +18,17 @@ START_TEST(median_and_range) {
 }
 END_TEST
 
+START_TEST(quantiles) {
+  const double values[] = {5, 1, 10, 3, 7, 2, 8, 9, 4, 6}, one[] = {3};
+  ck_assert_double_eq(weft_bench_quantile_of(values, 10, 0.9), 9);
+  ck_assert_double_eq(weft_bench_quantile_of(values, 10, 0.85), 9); // 8 would be exceeded by two
+  ck_assert_double_eq(weft_bench_quantile_of(values, 10, 1), 10);
+  ck_assert_double_eq(weft_bench_quantile_of(values, 9, 0.5), 5);
+  ck_assert_double_eq(weft_bench_quantile_of(one, 1, 0.9), 3);
+  ck_assert_double_eq(values[0], 5); // the values stay in their order
+}
+END_TEST
+
 START_TEST(ratio_is_of_rounds) {
   // Both slow down threefold in the second round; the quotient does not care.
   const double a[] = {10, 30, 10}, b[] = {5, 15, 5};
@@ -60,6 +71,7 @@ int main(void) {
   Suite *const suite = suite_create("bench/stats");
   TCase *const tests = tcase_create("stats");
   tcase_add_test(tests, median_and_range);
+  tcase_add_test(tests, quantiles);
   tcase_add_test(tests, ratio_is_of_rounds);
   tcase_add_test(tests, noise_refuses_a_ratio);
   tcase_add_test(tests, disturbed_rounds_are_left_out);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What surrounds a candidate's calls: how long a repetition is, and in what state the core's vector
-// registers are handed over. No time is compared with another.
+// registers are handed over. No time is compared with another, but with one far longer.
 #include <check.h>
 #include <stdint.h>
 
@@ -76,10 +76,45 @@ START_TEST(a_cold_repetition_of_short_calls_is_as_long) {
 }
 END_TEST
 
+typedef struct prepared {
+  size_t prepared, called, unprepared; // calls
+} prepared;
+
+// Takes far longer than a call.
+static void prepare(void *user) {
+  prepared *const p = user;
+  const double start = weft_bench_now_s();
+  while (weft_bench_now_s() - start < 100e-6)
+    ;
+  p->prepared++;
+}
+
+static void call_prepared(void *user) {
+  prepared *const p = user;
+  p->called++;
+  p->unprepared += p->prepared != p->called;
+}
+
+// Once before every call, and in no call's time.
+START_TEST(what_prepares_a_call_does_not_count) {
+  const weft_bench_timing timing = {.reps = 1, .rep_s = 0.02, .cold = _i != 0};
+  prepared seen = {0};
+  const weft_bench_candidate candidate = {
+      .call = call_prepared, .prepare = prepare, .user = &seen, .threads = 1};
+  weft_bench_samples samples;
+  weft_bench_measure(&timing, &candidate, 1, &samples);
+  ck_assert_uint_gt(seen.called, 0);
+  ck_assert_uint_eq(seen.unprepared, 0);
+  ck_assert_double_lt(samples.seconds[0], 50e-6);
+  weft_bench_samples_free(&samples);
+}
+END_TEST
+
 int main(void) {
   Suite *const suite = suite_create("bench/timing");
   TCase *const state = tcase_create("state"), *const length = tcase_create("length");
   tcase_add_loop_test(state, no_candidate_pays_for_the_one_before, 0, 2);
+  tcase_add_loop_test(state, what_prepares_a_call_does_not_count, 0, 2);
   tcase_set_timeout(length, 60);
   tcase_add_test(length, a_repetition_is_as_long_as_asked);
   tcase_add_test(length, a_cold_repetition_of_short_calls_is_as_long);

@@ -172,6 +172,10 @@ wrong 2 "no command 'dance'" help dance
 wrong 2 "'x' is one word too many" help demo x
 wrong 2 "'x' is one word too many" help store encode x
 wrong 2 "no comparison 'dance'" bench dance
+wrong 2 "n does not take '0', but 1 to 1024" bench decoder --n 0
+wrong 2 "pauses does not take '1s', but 1 to 100000" bench pool --pauses 1s
+wrong 2 "rows takes one row, not 'scalar,best'" bench pool --rows scalar,best
+wrong 2 "there is no 'dance'; there are tasks, encode" bench pool --operations dance
 wrong 2 'takes nothing' --version x
 # The report on standard output is JSON alone, and no file is called `-`.
 for place in - /dev/stdout; do

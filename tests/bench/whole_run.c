@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#define _POSIX_C_SOURCE 200809L // mkstemp
+#include "tests/bench/whole_run.h"
+
+#include <check.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/bench.h"
+
+char whole_run_path[2][256];
+
+void whole_run_paths(void) {
+  const char *const folder = getenv("TEST_TMPDIR");
+  for (int i = 0; i < 2; i++) {
+    snprintf(whole_run_path[i], sizeof whole_run_path[i], "%.200s/report-XXXXXX",
+             folder ? folder : "/tmp");
+    const int file = mkstemp(whole_run_path[i]);
+    ck_assert_int_ge(file, 0);
+    close(file);
+  }
+}
+
+void whole_run_remove_paths(void) {
+  unlink(whole_run_path[0]);
+  unlink(whole_run_path[1]);
+}
+
+int whole_run(const char *const *arguments) {
+  char *argv[32] = {0};
+  int argc = 0;
+  for (; arguments[argc]; argc++) {
+    argv[argc] = strdup(arguments[argc]);
+    ck_assert_ptr_nonnull(argv[argc]);
+  }
+  const int status = weft_bench_main(argc, argv);
+  for (int i = 0; i < argc; i++)
+    free(argv[i]);
+  return status;
+}
+
+double whole_run_number(const json_t *object, const char *key) {
+  const json_t *const value = json_object_get(object, key);
+  ck_assert_msg(json_is_number(value), "no number '%s'", key);
+  return json_number_value(value);
+}
+
+static int ascending(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+// The median rate follows from the repetitions, whose number is odd.
+static void check_case(const json_t *entry) {
+  const json_t *const seconds = json_object_get(entry, "seconds_per_call");
+  const size_t reps = json_array_size(seconds);
+  const char *const id = json_string_value(json_object_get(entry, "id"));
+  ck_assert_ptr_nonnull(id);
+  ck_assert_msg(reps >= 9 && reps % 2 == 1, "%s has %zu repetitions", id, reps);
+  double *const sorted = calloc(reps, sizeof(double));
+  for (size_t i = 0; i < reps; i++)
+    sorted[i] = json_number_value(json_array_get(seconds, i));
+  qsort(sorted, reps, sizeof(double), ascending);
+  ck_assert_msg(sorted[0] > 0, "%s took no time", id);
+  const json_t *const amounts = json_object_get(entry, "amount_per_call");
+  const json_t *const rates = json_object_get(entry, "gigabytes_per_second");
+  ck_assert_uint_gt(json_object_size(amounts), 0);
+  const char *metric = NULL;
+  json_t *amount = NULL;
+  json_object_foreach((json_t *)(uintptr_t)amounts, metric, amount) {
+    const double expected = json_number_value(amount) / sorted[reps / 2] * 1e-9;
+    const double got = whole_run_number(json_object_get(rates, metric), "median");
+    ck_assert_msg(got > expected * 0.999 && got < expected * 1.001, "%s: %s is %g, not %g", id,
+                  metric, got, expected);
+  }
+  free(sorted);
+}
+
+size_t whole_run_check(const char *file, const char *operation) {
+  json_error_t error;
+  json_t *const root = json_load_file(file, 0, &error);
+  ck_assert_msg(root != NULL, "%s: %s", file, error.text);
+  static const char *const keys[] = {"command", "date",   "commit",  "compiler", "flags",
+                                     "seed",    "method", "machine", "took_s"};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    ck_assert_msg(json_object_get(root, keys[i]) != NULL, "the report lacks '%s'", keys[i]);
+  size_t w = 0;
+  json_t *word = NULL;
+  json_array_foreach(json_object_get(root, "command"), w, word)
+      ck_assert_msg(json_string_value(word)[0] != '/', "%s names a place", json_string_value(word));
+  ck_assert_uint_gt(
+      strlen(json_string_value(json_object_get(json_object_get(root, "machine"), "cpu"))), 0);
+  size_t found = 0, g = 0, c = 0;
+  json_t *group = NULL, *entry = NULL;
+  json_array_foreach(json_object_get(root, "groups"), g, group) {
+    json_array_foreach(json_object_get(group, "cases"), c, entry) {
+      check_case(entry);
+      found += strcmp(json_string_value(json_object_get(entry, "operation")), operation) == 0;
+    }
+  }
+  json_decref(root);
+  return found;
+}

@@ -43,6 +43,14 @@ static weft_status step(weft_sim_share *share, weft_sim_peer *p, weft_sim_dial *
   return say(share, p, dial->peer, kind, now_us);
 }
 
+// As a node, which leaves sessions for those who come (peer/runtime/node_room.c).
+static bool may_dial(const weft_sim_share *share, const weft_sim_peer *p) {
+  size_t count = p->degree;
+  for (size_t i = 0; i < WEFT_SIM_DIALS; i++)
+    count += p->dials[i].peer != WEFT_SIM_NOBODY;
+  return count < share->swarm->parameters.neighbours_max + WEFT_SIM_SPARE;
+}
+
 // Through the tracker, which whoever is dialled knows: two paths, and its own uplink and losses,
 // which are not modelled.
 static weft_status ask_to_meet(weft_sim_share *share, weft_sim_peer *p, uint32_t other,
@@ -58,7 +66,7 @@ weft_status weft_sim_dial_to(weft_sim_share *share, weft_sim_peer *peer,
                              const weft_peer_address *address, bool calls_back, int64_t now_us) {
   uint32_t other;
   memcpy(&other, address->bytes, sizeof other);
-  weft_sim_dial *dial = dial_of(peer, WEFT_SIM_NOBODY);
+  weft_sim_dial *dial = may_dial(share, peer) ? dial_of(peer, WEFT_SIM_NOBODY) : NULL;
   bool refused = other == peer->id || !dial || dial_of(peer, other) ||
                  weft_sim_number_of(share, peer, other) != SIZE_MAX;
   for (size_t i = 0; i < WEFT_SIM_BANS; i++)

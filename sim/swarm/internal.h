@@ -15,7 +15,8 @@
 #define WEFT_SIM_NOBODY UINT32_MAX
 
 enum {
-  WEFT_SIM_DIALS = 16, // connections that one peer may be waiting for
+  WEFT_SIM_DIALS = 16, // connections that one peer may be waiting for,
+  WEFT_SIM_SPARE = 8,  // so many more with its neighbours than it takes of these
   WEFT_SIM_BANS = 4,   // identities it remembers to refuse
   WEFT_SIM_ANSWER = 24 // addresses in a tracker's answer
 };

@@ -255,6 +255,9 @@ typedef struct weft_host_kernel {
   // 0: not known yet.
   size_t (*entry)(size_t m, size_t k, size_t row_bytes);
   size_t steps_product, steps_sum, steps_entry, steps_past;
+  // From halves of so many rows and sources on, large products take seven of half the size instead
+  // of eight (measured); 0: never. As 2 / (1 / m + 1 / k) where the halves (m, k) are not square.
+  size_t winograd_half;
   // Optional: packets times a matrix of bits. Blocks take these quarters of a cycle, for each
   // vector of a packet; a program of the same matrix takes that for each bit that is set
   // (measured).

@@ -9,6 +9,7 @@
 
 #include "kernels/host_kernels.h"
 #include "kernels/host_steps.h"
+#include "kernels/host_winograd.h"
 #include "kernels/unroll.h"
 
 enum {
@@ -137,10 +138,14 @@ static bool is_one_panel(const gemm_job *job, const weft_gemm *g) {
          scratch_of(job, g, g->m, g->len, WEFT_PACK_ROWS) == 0;
 }
 
-// Columns from `begin` on of a whole product by its factors: where that ends.
-static size_t by_factors(const gemm_job *job, const weft_gemm *g, size_t begin, size_t end) {
-  return g->factors && has_memory(job) ? weft_host_steps(job->kernel, job->allocator, g, begin, end)
-                                       : begin;
+// Columns from `begin` on of a whole product by fewer multiplications than its entries: where that
+// ends.
+static size_t by_fewer(const gemm_job *job, const weft_gemm *g, size_t begin, size_t end) {
+  if (!has_memory(job))
+    return begin;
+  const size_t done =
+      g->factors ? weft_host_steps(job->kernel, job->allocator, g, begin, end) : begin;
+  return done > begin ? done : weft_host_winograd(job->kernel, job->allocator, g, begin, end);
 }
 
 static void run_piece(const gemm_job *job, const weft_gemm *g, const gemm_piece *piece) {
@@ -173,14 +178,16 @@ static void gemm_task(void *user, size_t index) {
   } else if (job->pieces > 1) {
     size_t columns = cut_to(g->len, job->pieces, LINE);
     // Never narrower than that: of many products each has fewer pieces than there are threads.
-    const size_t enough = smaller(COLUMNS_MIN, cut_to(g->len, job->threads, LINE));
+    const size_t least =
+        weft_host_winograd_pays(job->kernel, g->m, g->k) ? WEFT_WINOGRAD_COLUMNS : COLUMNS_MIN;
+    const size_t enough = smaller(least, cut_to(g->len, job->threads, LINE));
     if (job->partition == WEFT_PARTITION_AUTO && columns < enough)
       columns = enough;
     piece.begin = smaller(part * columns, g->len);
     piece.end = smaller(piece.begin + columns, g->len);
   }
   if (piece.row_begin == 0 && piece.row_end == g->m)
-    piece.begin = by_factors(job, g, piece.begin, piece.end);
+    piece.begin = by_fewer(job, g, piece.begin, piece.end);
   run_piece(job, g, &piece);
 }
 
@@ -212,7 +219,7 @@ weft_status weft_host_gemm(const weft_backend *row, const weft_exec *exec, const
       job.threads == 1 || (exec->partition == WEFT_PARTITION_AUTO && macs < WEFT_SHARED_MACS);
   if (alone) { // the way of the many small products
     for (size_t i = 0; i < count; i++) {
-      const size_t done = by_factors(&job, &gemms[i], 0, gemms[i].len);
+      const size_t done = by_fewer(&job, &gemms[i], 0, gemms[i].len);
       if (done == 0 && is_one_panel(&job, &gemms[i]))
         one_panel(job.kernel, &gemms[i]);
       else

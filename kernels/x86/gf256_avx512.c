@@ -51,4 +51,5 @@ const weft_host_kernel weft_host_avx512 = {.panel = few_or_tile_panel,
                                            .steps_sum = 3,
                                            .steps_entry = 8,
                                            .steps_past = STEPS_PAST_CACHES,
+                                           .winograd_half = 40,
                                            .compile = weft_xor_compile_avx512};

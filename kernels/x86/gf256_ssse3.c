@@ -30,4 +30,4 @@ static inline vec mac(vec acc, src x, con c) {
 #include "kernels/packet_spread.h"
 
 const weft_host_kernel weft_host_ssse3 = {
-    .panel = tile_panel, .xor_rows = tile_xor_rows, .spread = spread_packets};
+    .panel = tile_panel, .xor_rows = tile_xor_rows, .spread = spread_packets, .winograd_half = 32};

@@ -63,6 +63,9 @@ END_TEST
 START_TEST(few_outputs) { check_row((size_t)_i, row_check_few_outputs); }
 END_TEST
 
+START_TEST(large) { check_row((size_t)_i, row_check_large); }
+END_TEST
+
 START_TEST(bits) { check_row((size_t)_i, row_check_bits); }
 END_TEST
 
@@ -106,6 +109,7 @@ int main(void) {
   tcase_add_loop_test(cases, lengths, 0, rows);
   tcase_add_loop_test(cases, shapes, 0, rows);
   tcase_add_loop_test(cases, few_outputs, 0, rows);
+  tcase_add_loop_test(cases, large, 0, rows);
   tcase_add_loop_test(cases, bits, 0, rows);
   tcase_add_loop_test(cases, code, 0, rows);
   tcase_add_loop_test(cases, spread, 0, rows);

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Large products by seven of half the size in each direction instead of eight (Strassen, in
+// Winograd's form).
+#ifndef WEFT_KERNELS_HOST_WINOGRAD_H
+#define WEFT_KERNELS_HOST_WINOGRAD_H
+
+#include "kernels/backend.h"
+
+enum { WEFT_WINOGRAD_COLUMNS = 1024 }; // in fewer at a time it does not pay
+
+bool weft_host_winograd_pays(const weft_host_kernel *kernel, size_t m, size_t k);
+
+// Multiplies columns [begin, ...) and answers where it ended: at `begin` where seven products do
+// not pay for the sums around them, or there is no memory for these.
+size_t weft_host_winograd(const weft_host_kernel *kernel, const weft_allocator *allocator,
+                          const weft_gemm *gemm, size_t begin, size_t end);
+
+#endif

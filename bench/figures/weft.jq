@@ -6,6 +6,8 @@ def coded: .gigabytes_per_second.output;
 def products: .gigabytes_per_second.products;
 # median, min, max
 def spread: [.median, .min, .max];
+# Of one call's or job's times, one for each repetition: median, min and max in us.
+def times_us: sort | [(.[(length - 1) / 2 | floor] + .[length / 2 | floor]) / 2, .[0], .[-1]] | map(. * 1e6);
 # GB/s of data, when a call makes m shards of k
 def data_rate: (.n / .m) as $f | coded | spread | map(. * $f);
 

@@ -14,14 +14,12 @@
 #include "kernels/host_winograd.h"
 
 #include <stdint.h>
-#include <string.h>
 
 enum {
   COLUMNS = 4096,    // that are worked on at once
   COLUMN_STEP = 128, // halves begin on a line
   APART = 64,        // bytes between rows of T, which then share no sets of a cache
-  LINE = 64,
-  LEVELS = 6
+  LINE = 64
 };
 
 // Rows of X or Y from a column on.
@@ -63,10 +61,8 @@ static size_t level_bytes(size_t m, size_t k, size_t columns) {
 
 static size_t scratch_bytes(const weft_host_kernel *kernel, size_t m, size_t k, size_t columns) {
   size_t bytes = 0;
-  for (int level = 0; level < LEVELS && pays(kernel, m, k, columns); level++) {
+  for (; pays(kernel, m, k, columns); m /= 2, k /= 2, columns /= 2)
     bytes += level_bytes(m, k, columns);
-    m /= 2, k /= 2, columns /= 2;
-  }
   return bytes;
 }
 

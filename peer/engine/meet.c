@@ -88,8 +88,8 @@ void weft_engine_call(weft_engine *e, const weft_peer_address *caller, int64_t n
       caller->length > WEFT_PEER_ADDRESS_BYTES || weft_neighbour_at(e, caller))
     return;
   weft_candidate *candidate = place(e, caller);
-  if (!candidate || candidate->dialling)
-    return;
+  if (!candidate || candidate->dialling || candidate->calls)
+    return; // whoever says so again and again must not put it off
   candidate->calls = e->called = true;
   candidate->after_us = now_us + CALL_AFTER_US;
 }

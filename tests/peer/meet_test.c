@@ -171,6 +171,20 @@ START_TEST(who_is_a_neighbour_by_then_is_not_called) {
 }
 END_TEST
 
+START_TEST(a_call_that_is_said_again_is_returned_in_time) {
+  scene *s = one_neighbour();
+  bool calls_back = false;
+  int64_t waited_us = 0;
+  scene_run(s, SECOND / 10);
+  for (; !calls_back && waited_us < 2 * SECOND; waited_us += STEP_US) {
+    EXPECT_OK(say_meet(s, 0, WEFT_MEET_CALL, 9, 1));
+    (void)next_dial(s, STEP_US, &calls_back);
+  }
+  EXPECT(calls_back && waited_us < SECOND / 2);
+  scene_free(s);
+}
+END_TEST
+
 START_TEST(who_has_no_room_calls_nobody_back) {
   scene *s = one_neighbour();
   bool calls_back = false;
@@ -289,6 +303,7 @@ int main(void) {
   tcase_add_test(t, a_crowd_behind_nats_is_one_mesh);
   tcase_add_test(t, a_call_is_returned);
   tcase_add_test(t, who_is_a_neighbour_by_then_is_not_called);
+  tcase_add_test(t, a_call_that_is_said_again_is_returned_in_time);
   tcase_add_test(t, who_has_no_room_calls_nobody_back);
   tcase_add_test(t, calls_of_a_liar_are_few);
   tcase_add_test(t, who_told_of_it_is_asked);

@@ -82,6 +82,7 @@ weft_status weft_node_new(const weft_node_options *options, int64_t now_us, weft
   node->ctx = options->ctx;
   node->role = options->role;
   node->udp.fd = -1;
+  node->candidate_dialled = NONE;
   node->now_us = node->seek_us = now_us;
   weft_node_options *o = &node->options;
   default_to(&o->window, 64);

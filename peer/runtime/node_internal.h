@@ -23,6 +23,7 @@ enum {
 };
 enum {
   NODE_CANDIDATES = 64,
+  NODE_JOINING_DIALS = 8, // at once: most may be behind NATs that let nobody in
   NODE_BANS = 256,
   NODE_GONE = 256,
   NODE_RECEIVE_MOST = 512,
@@ -74,6 +75,7 @@ struct weft_node {
   node_bootstrap bootstrap[WEFT_NODE_BOOTSTRAP];
   weft_address candidates[NODE_CANDIDATES];
   size_t candidate_count, candidate_next;
+  size_t candidate_dialled; // the one dialled last; SIZE_MAX: none yet
   uint8_t bans[NODE_BANS][32];
   size_t ban_count;
   int64_t now_us, seek_us;

@@ -68,14 +68,17 @@ void weft_node_dial_for_engine(weft_node *node, const weft_event *dial) {
     ask_to_meet(node, &address);
 }
 
-// Before the stream is known: somebody of the tracker's list must tell it.
+// Before the stream is known: somebody of the tracker's list must tell it. One after the other from
+// anywhere, so that each has his turn before any has a second one.
 static void dial_candidates(weft_node *node) {
   const weft_rng rng = weft_node_rng(node);
-  for (size_t tries = 0;
-       node->role == WEFT_NODE_JOINING && tries < 3 && node->dials < 3 && node->candidate_count;
+  if (node->candidate_dialled == NONE && node->candidate_count)
+    node->candidate_dialled = (size_t)weft_rng_below(&rng, node->candidate_count);
+  for (size_t tries = 0; node->role == WEFT_NODE_JOINING && tries < node->candidate_count &&
+                         node->dials < NODE_JOINING_DIALS;
        tries++) {
-    const weft_address address =
-        node->candidates[(size_t)weft_rng_below(&rng, node->candidate_count)];
+    node->candidate_dialled = (node->candidate_dialled + 1) % node->candidate_count;
+    const weft_address address = node->candidates[node->candidate_dialled];
     if (!linked(node, &address) && weft_node_dial(node, &address) != NONE)
       ask_to_meet(node, &address);
   }

@@ -23,8 +23,9 @@ bool row_check_lengths(row_check *check);
 bool row_check_shapes(row_check *check);
 // m 1..18 over rows of thousands of bytes, at guard pages.
 bool row_check_few_outputs(row_check *check);
-// Sizes that are worth Strassen's way, at guard pages, with threads and memory that fails.
+// Sizes that are worth Strassen's way, at guard pages, with memory that fails; and with threads.
 bool row_check_large(row_check *check);
+bool row_check_large_shared(row_check *check);
 // Random bits over packets, as blocks of them, by rows that take such.
 bool row_check_bits(row_check *check);
 // Random bits over packets, as machine code, by rows that compile it.

@@ -84,6 +84,9 @@ END_TEST
 START_TEST(factors) { check_row((size_t)_i, row_check_factors); }
 END_TEST
 
+START_TEST(large_shared) { check_row((size_t)_i, row_check_large_shared); }
+END_TEST
+
 START_TEST(threads) { check_row((size_t)_i, row_check_threads); }
 END_TEST
 
@@ -121,6 +124,7 @@ int main(void) {
   suite_add_tcase(suite, cases);
   TCase *shared = tcase_create("threads"); // rows_threads_test runs these alone
   tcase_add_loop_test(shared, threads, 0, rows);
+  tcase_add_loop_test(shared, large_shared, 0, rows);
   tcase_add_loop_test(shared, expand, 0, rows);
   tcase_add_loop_test(shared, xorm, 0, rows);
   suite_add_tcase(suite, shared);

@@ -106,8 +106,9 @@ static weft_status deliver(weft_sim_serving *s, const weft_server_packet *packet
     t->source.sent_header_bytes += header;
     weft_sim_second_of(s, left_us)->source_bytes += wire;
   }
-  const bool lost = weft_sim_loses(p->loss, 1, NULL, &c->rng) |
-                    weft_sim_loses(class->loss, class->burst, &c->bad, &c->rng);
+  const bool on_path = weft_sim_loses(p->loss, 1, NULL, &c->rng); // both are drawn, always
+  const bool at_end = weft_sim_loses(class->loss, class->burst, &c->bad, &c->rng);
+  const bool lost = on_path || at_end;
   const int64_t at_us = weft_sim_link_send(&c->down, class->down_bits_per_s, wire,
                                            left_us + weft_sim_delay_us(&s->model, 0, number));
   c->last_us = at_us;

@@ -20,10 +20,8 @@ static weft_node *two_strangers(weft_ctx *ctx, stranger x[BOTH]) {
   weft_address address;
   weft_node *tracker = node_new(ctx, "127.0.0.1:0", WEFT_NODE_TRACKER, NULL, NULL);
   EXPECT_OK(weft_node_address(tracker, &address));
-  for (size_t i = 0; i < BOTH; i++) {
-    stranger_new(&x[i], ctx, i, joining);
-    EXPECT_OK(weft_sessions_open(x[i].sessions, &address, NULL, now_us(), &x[i].link));
-  }
+  for (size_t i = 0; i < BOTH; i++)
+    stranger_calls(&x[i], ctx, i, joining, &address);
   turn_for(tracker, x, BOTH, SECOND / 5);
   return tracker;
 }
@@ -89,8 +87,7 @@ START_TEST(a_source_calls_back) {
   weft_node *tracker = node_new(ctx, "127.0.0.1:0", WEFT_NODE_TRACKER, NULL, NULL);
   EXPECT_OK(weft_node_address(tracker, &at));
   weft_node *source = node_new(ctx, "127.0.0.1:0", WEFT_NODE_SOURCE, &at, NULL);
-  stranger_new(&x, ctx, 1, joining);
-  EXPECT_OK(weft_sessions_open(x.sessions, &at, NULL, now_us(), &x.link));
+  stranger_calls(&x, ctx, 1, joining, &at);
   turn_all(tracker, source, &x, SECOND / 2);
   EXPECT(x.opens == 1 && weft_node_links(source) == 1 && weft_node_neighbours(source) == 0);
   EXPECT_OK(weft_node_address(source, &where.address));

@@ -36,10 +36,8 @@ static void expect_new_address(weft_node_role role, const uint8_t *question, siz
   EXPECT_OK(weft_ctx_new(&ctx, NULL));
   weft_node *node = node_new(ctx, "127.0.0.1:0", role, NULL, NULL);
   EXPECT_OK(weft_node_address(node, &address));
-  for (size_t i = 0; i < BOTH; i++) {
-    stranger_new(&x[i], ctx, i, joining);
-    EXPECT_OK(weft_sessions_open(x[i].sessions, &address, NULL, now_us(), &x[i].link));
-  }
+  for (size_t i = 0; i < BOTH; i++)
+    stranger_calls(&x[i], ctx, i, joining, &address);
   turn_for(node, x, BOTH, SECOND / 5);
   for (size_t i = 0; i < BOTH && role == WEFT_NODE_SOURCE; i++)
     stranger_greets(&x[i]);

@@ -44,6 +44,12 @@ void stranger_new(stranger *x, weft_ctx *ctx, uint64_t number, const uint8_t blo
   stranger_at(x, ctx, INADDR_LOOPBACK, number, blob);
 }
 
+void stranger_calls(stranger *x, weft_ctx *ctx, uint64_t number, const uint8_t blob[BLOB],
+                    const weft_address *node) {
+  stranger_new(x, ctx, number, blob);
+  EXPECT_OK(weft_sessions_open(x->sessions, node, NULL, now_us(), &x->link));
+}
+
 void stranger_free(stranger *x) {
   weft_sessions_free(x->sessions);
   close(x->fd);

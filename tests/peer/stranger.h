@@ -29,6 +29,9 @@ int64_t now_us(void);
 void stranger_at(stranger *x, weft_ctx *ctx, uint32_t ip, uint64_t number,
                  const uint8_t blob[BLOB]);
 void stranger_new(stranger *x, weft_ctx *ctx, uint64_t number, const uint8_t blob[BLOB]);
+// The same, and it opens a session with a node.
+void stranger_calls(stranger *x, weft_ctx *ctx, uint64_t number, const uint8_t blob[BLOB],
+                    const weft_address *node);
 void stranger_free(stranger *x);
 // To another port, as a NAT has it.
 void stranger_moves(stranger *x);

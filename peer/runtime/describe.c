@@ -99,11 +99,13 @@ size_t weft_list_write(uint64_t stream, const weft_address *entries, size_t coun
   return WEFT_LIST_BYTES + count * WEFT_LIST_ENTRY_BYTES;
 }
 
-bool weft_list_parse(const uint8_t *data, size_t bytes, weft_address *entries, size_t *count) {
+bool weft_list_parse(const uint8_t *data, size_t bytes, uint64_t *stream, weft_address *entries,
+                     size_t *count) {
   if (bytes < WEFT_LIST_BYTES || get(data + 2, 2) > WEFT_LIST_MAX ||
       bytes != WEFT_LIST_BYTES + get(data + 2, 2) * WEFT_LIST_ENTRY_BYTES)
     return false;
   *count = (size_t)get(data + 2, 2);
+  *stream = get(data + 4, 8);
   for (size_t i = 0; i < *count; i++)
     entries[i] = weft_address_read(data + WEFT_LIST_BYTES + i * WEFT_LIST_ENTRY_BYTES);
   return true;

@@ -27,8 +27,9 @@ size_t weft_announce_write(bool leaving, uint64_t stream, uint8_t *out);
 bool weft_announce_parse(const uint8_t *data, size_t bytes, bool *leaving, uint64_t *stream);
 // entries: (count) addresses
 size_t weft_list_write(uint64_t stream, const weft_address *entries, size_t count, uint8_t *out);
-// Returns false when malformed; else *count and entries (WEFT_LIST_MAX).
-bool weft_list_parse(const uint8_t *data, size_t bytes, weft_address *entries, size_t *count);
+// Returns false when malformed; else *stream, *count and entries (WEFT_LIST_MAX).
+bool weft_list_parse(const uint8_t *data, size_t bytes, uint64_t *stream, weft_address *entries,
+                     size_t *count);
 
 // called false: the sender calls whoever is there, who should know of it. True: whoever is there
 // calls the receiver.

@@ -37,9 +37,7 @@ void weft_node_add_candidate(weft_node *node, const weft_address *address) {
 void weft_node_announce(weft_node *node, size_t link) {
   uint8_t message[WEFT_ANNOUNCE_BYTES];
   weft_node_say(node, link, message, weft_announce_write(false, node->stream.id, message));
-  // Whoever has no stream yet asks soon again: its source may be on its way to the tracker, too.
-  node->links[link].next_us =
-      node->now_us + (node->role == WEFT_NODE_JOINING ? NODE_RETRY_US : NODE_ANNOUNCE_US);
+  node->links[link].next_us = node->now_us + NODE_RETRY_US; // unless it answers
 }
 
 weft_peer_address weft_node_opaque(const weft_address *address) {
@@ -143,7 +141,13 @@ static void introduce(weft_node *node, size_t link, const weft_address *called) 
   }
 }
 
-static void take_list(weft_node *node, const weft_address *entries, size_t count) {
+// Who is told of others was heard. A node that is not, is told to nobody: one announcement is lost
+// in as many as packets are. Whoever has no stream yet asks soon again all the same: its source may
+// be on its way to the tracker, too.
+static void take_list(weft_node *node, size_t link, uint64_t stream, const weft_address *entries,
+                      size_t count) {
+  if (node->role != WEFT_NODE_JOINING && stream == node->stream.id)
+    node->links[link].next_us = node->now_us + NODE_ANNOUNCE_US;
   for (size_t i = 0; i < count; i++) {
     const weft_peer_address opaque = weft_node_opaque(&entries[i]);
     if (node->engine)
@@ -165,8 +169,8 @@ void weft_node_message(weft_node *node, size_t link, const uint8_t *data, size_t
   if (data[1] == WEFT_KIND_ANNOUNCE && serves && weft_announce_parse(data, bytes, &flag, &stream)) {
     take_announce(node, link, flag, stream);
   } else if (data[1] == WEFT_KIND_LIST && tracker &&
-             weft_list_parse(data, bytes, entries, &count)) {
-    take_list(node, entries, count);
+             weft_list_parse(data, bytes, &stream, entries, &count)) {
+    take_list(node, link, stream, entries, count);
   } else if (data[1] == WEFT_KIND_MEET &&
              weft_tracker_meet_parse(data, bytes, &flag, &entries[0])) {
     const weft_peer_address opaque = weft_node_opaque(&entries[0]);

@@ -18,7 +18,7 @@ typedef struct stranger {
   weft_address address;
   size_t link;
   bool open, refused;
-  size_t opens, lists;
+  size_t opens, lists, announces;
   uint8_t told[WEFT_DATAGRAM_MAX]; // the last LIST, MEET or REFER
   size_t told_bytes;
 } stranger;

@@ -113,9 +113,7 @@ static void add_pace(weft_engine *e, size_t index, size_t packets, int64_t now_u
   n->ledbat.sent += (uint32_t)packets;
   if (!e->options->congestion)
     return;
-  const uint32_t stamp = (uint32_t)now_us;
-  const weft_pace pace = {.sent = n->ledbat.sent, .stamp = stamp ? stamp : 1};
-  const size_t bytes = weft_pace_write(&pace, e->scratch->control);
+  const size_t bytes = weft_pace_put(n, now_us, e->scratch->control);
   e->scratch->datagrams[out->count++] =
       (weft_datagram){.data = e->scratch->control, .bytes = bytes};
   out->wire_bytes += bytes;

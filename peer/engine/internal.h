@@ -151,7 +151,9 @@ uint64_t weft_coded_bytes(const weft_engine *engine); // on the wire
 void weft_ledbat_start(weft_engine *engine, weft_neighbour *neighbour, int64_t now_us);
 bool weft_ledbat_room(const weft_engine *engine, const weft_neighbour *neighbour);
 void weft_ledbat_acked(weft_engine *engine, size_t index, const weft_ack *ack, int64_t now_us);
-void weft_ledbat_silence(weft_engine *engine, size_t index, int64_t now_us);
+void weft_ledbat_tick(weft_engine *engine, size_t index, int64_t now_us);
+int64_t weft_ledbat_deadline(const weft_engine *engine, const weft_neighbour *neighbour);
+size_t weft_pace_put(weft_neighbour *neighbour, int64_t now_us, uint8_t *out);
 void weft_pace_took(weft_engine *engine, size_t index, const weft_pace *pace, int64_t now_us);
 
 // data.c

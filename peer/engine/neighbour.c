@@ -264,8 +264,7 @@ void weft_neighbour_timer(weft_engine *e, size_t index) {
       at = earlier(at, clock->map_us + WEFT_TIMER(e, map_idle_us, 1000000));
     if (n->flight_count) // what no map counts will not come any more
       at = earlier(at, n->flight[n->flight_first].at_us + weft_flight_patience(e, n));
-    if (e->options->congestion && n->ledbat.sent != n->ledbat.acked_sent)
-      at = earlier(at, n->ledbat.acked_us + 1000000 + 4 * n->round_trip_us);
+    at = earlier(at, weft_ledbat_deadline(e, n));
     if (!n->doubtful)
       at = earlier(at, doubt_deadline(e, n));
     else

@@ -211,6 +211,8 @@ static size_t put_one(weft_engine *e, size_t index, unsigned what, int64_t now_u
     return weft_meet_put(e, index, out);
   case WEFT_DUE_CALL:
     return weft_call_put(e, index, out);
+  case WEFT_DUE_PACE:
+    return weft_pace_put(n, now_us, out);
   default:
     return 0;
   }

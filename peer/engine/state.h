@@ -115,7 +115,8 @@ enum {
   WEFT_DUE_REFER = 512,
   WEFT_DUE_REFER_ASK = 1024,
   WEFT_DUE_MEET = 2048, // those that it told of are called: it should tell them
-  WEFT_DUE_CALL = 4096  // somebody calls it
+  WEFT_DUE_CALL = 4096, // somebody calls it
+  WEFT_DUE_PACE = 8192
 };
 
 // Of one segment of our window at one neighbour.
@@ -135,9 +136,10 @@ typedef struct weft_ledbat {
   uint32_t base[2];                          // smallest delay of this minute and of the last
   uint32_t recent[4];                        // delays of the last acknowledgements
   uint8_t recent_at, recent_count;
-  int64_t base_us, cut_us, acked_us; // minute began; window was halved; last acknowledgement
-  uint64_t window;                   // bytes
-  int64_t queueing_us;
+  uint32_t queueing_us;
+  uint32_t cut_us;                     // when the window was halved, modulo 2^32
+  int64_t base_us, acked_us, paced_us; // minute began; last acknowledgement; last PACE
+  uint64_t window;                     // bytes
 } weft_ledbat;
 
 typedef struct weft_neighbour { // in the order of use: a simulator has millions

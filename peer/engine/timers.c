@@ -46,8 +46,7 @@ static void neighbour_tick(weft_engine *e, size_t i, int64_t now_us) {
   }
   if (now_us >= n->ack_due_us)
     weft_neighbour_due(e, i, WEFT_DUE_ACK);
-  if (e->options->congestion)
-    weft_ledbat_silence(e, i, now_us);
+  weft_ledbat_tick(e, i, now_us);
   const bool idle =
       weft_neighbour_repeats(e, n) && now_us >= clock->map_us + WEFT_TIMER(e, map_idle_us, 1000000);
   const bool quiet = now_us >= n->spoke_us + WEFT_TIMER(e, keep_us, 10000000);

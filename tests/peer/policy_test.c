@@ -373,6 +373,19 @@ START_TEST(ledbat_keeps_the_queue_short) {
 }
 END_TEST
 
+// In a row, each with one neighbour to have it from, on paths that lose what ends bursts and what
+// acknowledges them as often as all else.
+START_TEST(losses_do_not_stop_ledbat) {
+  swarm *s = live(7, &weft_policy_push);
+  s->options.congestion = true;
+  s->loss_percent = 8;
+  swarm_start(s, NULL);
+  fill(s, 4, 1);
+  expect_all(s, 4, 0.99);
+  swarm_free(s);
+}
+END_TEST
+
 // A live stream that stands still: nothing but the timers of the document.
 START_TEST(idle_engines_sleep) {
   swarm *s = live(6, &weft_policy_push);
@@ -397,6 +410,7 @@ int main(void) {
   tcase_add_test(t, an_engine_is_small);
   tcase_add_test(t, a_stranger_is_sent_nothing_before_its_map);
   tcase_add_test(t, ledbat_keeps_the_queue_short);
+  tcase_add_test(t, losses_do_not_stop_ledbat);
   tcase_add_test(t, idle_engines_sleep);
   suite_add_tcase(suite, t);
   return test_main(suite);

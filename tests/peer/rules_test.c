@@ -203,6 +203,65 @@ START_TEST(many_losses_halve_the_window) {
 }
 END_TEST
 
+// A live source that sent its neighbour a segment.
+static uint32_t source_that_sent(scene *s) {
+  static const uint8_t data[N * K];
+  weft_neighbour_statistics n;
+  scene_new(s, WEFT_MODE_LIVE, true, false, 0);
+  s->options.policy = &weft_policy_push;
+  s->options.congestion = true;
+  scene_add(s, 0, 0, WINDOW);
+  EXPECT_OK(weft_engine_source_put(s->engine, data, sizeof data, 0, s->now_us));
+  scene_run(s, STEP_US);
+  EXPECT_OK(weft_engine_get_neighbour(s->engine, 0, &n));
+  EXPECT(n.sent_packets >= BATCH && s->paces * BATCH == n.sent_packets);
+  return (uint32_t)n.sent_packets;
+}
+
+// Round trips are taken for 200 ms before the first is measured.
+START_TEST(the_end_of_a_burst_is_said_again) {
+  scene s;
+  uint8_t out[WEFT_DATAGRAM_MAX];
+  const uint32_t sent = source_that_sent(&s);
+  const size_t bursts = s.paces;
+  scene_run(&s, 390000);
+  EXPECT(s.paces == bursts);
+  scene_run(&s, 30000);
+  EXPECT(s.paces == bursts + 1);
+  scene_run(&s, 410000);
+  EXPECT(s.paces == bursts + 2);
+  const weft_ack ack = {.sent = sent, .received = sent, .delay = 1};
+  scene_map(&s, 0, 1, WINDOW - 1); // it has it all: nothing else follows
+  EXPECT_OK(scene_say(&s, 0, out, weft_ack_write(&ack, out)));
+  scene_run(&s, SECOND);
+  EXPECT(s.paces == bursts + 2);
+  scene_free(&s);
+}
+END_TEST
+
+static size_t acks_of_pace(scene *s, uint32_t sent, uint32_t stamp) {
+  uint8_t out[WEFT_DATAGRAM_MAX];
+  const size_t before = s->acks;
+  const weft_pace pace = {.sent = sent, .stamp = stamp};
+  EXPECT_OK(scene_say(s, 0, out, weft_pace_write(&pace, out)));
+  scene_run(s, 2 * STEP_US);
+  return s->acks - before;
+}
+
+START_TEST(what_is_said_again_is_acknowledged_again) {
+  scene s;
+  scene_new(&s, WEFT_MODE_LIVE, false, false, 0);
+  scene_add(&s, 0, 0, WINDOW);
+  EXPECT(acks_of_pace(&s, 8, UINT32_MAX) == 1);
+  EXPECT(acks_of_pace(&s, 8, 5) == 1);          // later: clocks wrap
+  EXPECT(acks_of_pace(&s, 8, 5) == 0);          // the same datagram
+  EXPECT(acks_of_pace(&s, 8, UINT32_MAX) == 0); // overtaken
+  EXPECT(acks_of_pace(&s, 7, 6) == 0);
+  EXPECT(acks_of_pace(&s, 9, 6) == 1);
+  scene_free(&s);
+}
+END_TEST
+
 // --- What is asked for
 
 // Blocks by number, more than two requests have room for: what one neighbour was asked for, no
@@ -273,6 +332,8 @@ int main(void) {
   tcase_add_test(t, who_is_too_late_holds_up_nobody);
   tcase_add_test(t, who_has_no_room_has_twice_the_time);
   tcase_add_test(t, many_losses_halve_the_window);
+  tcase_add_test(t, the_end_of_a_burst_is_said_again);
+  tcase_add_test(t, what_is_said_again_is_acknowledged_again);
   tcase_add_test(t, blocks_under_way_are_not_asked_of_another);
   suite_add_tcase(suite, t);
   return test_main(suite);

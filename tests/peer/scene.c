@@ -48,6 +48,9 @@ static void take_output(scene *s) {
         s->data[burst.neighbour]++;
         s->turns += burst.neighbour != s->last;
         s->last = burst.neighbour;
+      } else {
+        s->paces += burst.datagrams[i].data[1] == WEFT_MESSAGE_PACE;
+        s->acks += burst.datagrams[i].data[1] == WEFT_MESSAGE_ACK;
       }
 }
 

@@ -23,6 +23,7 @@ typedef struct scene {
   size_t dials, decoded;
   size_t data[MOST];  // coded packets, to each neighbour
   size_t asked[MOST]; // requests, to each
+  size_t paces, acks; // to all
   size_t last, turns; // who got the last, and how often it was another one than before
 } scene;
 

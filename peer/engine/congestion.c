@@ -9,6 +9,8 @@ enum {
   TARGET_US = 60000, // of queueing delay
   START_PACKETS = 16,
   LEAST_PACKETS = 2,
+  LOSSES_OF = 8,
+  EXCESS_PACKETS = 4,
   BASE_US = 60000000 // how long one base delay counts
 };
 
@@ -55,6 +57,19 @@ static uint32_t learn_delay(weft_ledbat *l, uint32_t delay, int64_t now_us) {
   return least - base;
 }
 
+// Whether more than an eighth is lost, for longer than chance has it: of a path that loses one
+// packet in twenty, one burst of eight in twenty loses two. So what was lost in excess of an eighth
+// is added up, from none (Page's test). What is lost in the round trip after a cut was sent before.
+static bool lossy(weft_neighbour *n, uint32_t sent, uint32_t came, int64_t now_us) {
+  weft_ledbat *l = &n->ledbat;
+  const int64_t lost = (int32_t)(sent - came);
+  const int64_t excess = l->excess + LOSSES_OF * lost - (int64_t)sent;
+  const bool counts = (uint32_t)now_us - l->cut_us > n->round_trip_us;
+  const bool much = counts && excess > LOSSES_OF * EXCESS_PACKETS;
+  l->excess = (int16_t)(counts && !much && excess > 0 ? excess : 0);
+  return much;
+}
+
 static void cut(weft_engine *e, weft_ledbat *l, int64_t now_us) {
   const uint64_t least = LEAST_PACKETS * weft_coded_bytes(e);
   l->window = l->window / 2 > least ? l->window / 2 : least;
@@ -75,8 +90,7 @@ void weft_ledbat_acked(weft_engine *e, size_t index, const weft_ack *ack, int64_
   l->acked_received = ack->received;
   l->acked_us = now_us;
   l->queueing_us = learn_delay(l, ack->delay, now_us);
-  const bool lossy = sent >= 8 && (int32_t)(sent - came) > (int32_t)(sent / 8);
-  if (lossy && (uint32_t)now_us - l->cut_us > n->round_trip_us) {
+  if (lossy(n, sent, came, now_us)) {
     cut(e, l, now_us);
   } else {
     // window += gain * (target - queueing) / target * acked bytes * packet / window

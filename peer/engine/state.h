@@ -136,6 +136,7 @@ typedef struct weft_ledbat {
   uint32_t base[2];                          // smallest delay of this minute and of the last
   uint32_t recent[4];                        // delays of the last acknowledgements
   uint8_t recent_at, recent_count;
+  int16_t excess; // of losses over an eighth, in eighths of a packet
   uint32_t queueing_us;
   uint32_t cut_us;                     // when the window was halved, modulo 2^32
   int64_t base_us, acked_us, paced_us; // minute began; last acknowledgement; last PACE

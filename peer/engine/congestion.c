@@ -2,15 +2,18 @@
 // Congestion control of each neighbour: LEDBAT (RFC 6817) on the one-way delay of the last packet
 // of each burst. Losses alone do not shrink the window as TCP's would: coded packets need no
 // retransmission, and links that lose a few percent by nature would starve. More than an eighth is
-// taken for congestion.
+// taken for congestion, or than one in 32 where packets queue.
 #include "peer/engine/internal.h"
 
 enum {
   TARGET_US = 60000, // of queueing delay
   START_PACKETS = 16,
   LEAST_PACKETS = 2,
-  LOSSES_OF = 8,
-  EXCESS_PACKETS = 4,
+  LOSSES_OF = 8,         // one of so many may be lost,
+  LOSSES_QUEUED_OF = 32, // where packets queue
+  EXCESS = 4,            // packets,
+  EXCESS_OF = 8,         // and that part of the window
+  EXCESS_MOST = INT16_MAX / LOSSES_OF,
   BASE_US = 60000000 // how long one base delay counts
 };
 
@@ -24,6 +27,7 @@ void weft_ledbat_start(weft_engine *e, weft_neighbour *n, int64_t now_us) {
                             .base_us = now_us,
                             .cut_us = (uint32_t)now_us,
                             .acked_us = now_us,
+                            .slow_start = true,
                             .window = START_PACKETS * weft_coded_bytes(e)};
   const uint64_t burst = 2 * e->options->batch * weft_coded_bytes(e);
   if (n->ledbat.window < burst)
@@ -57,15 +61,30 @@ static uint32_t learn_delay(weft_ledbat *l, uint32_t delay, int64_t now_us) {
   return least - base;
 }
 
-// Whether more than an eighth is lost, for longer than chance has it: of a path that loses one
-// packet in twenty, one burst of eight in twenty loses two. So what was lost in excess of an eighth
-// is added up, from none (Page's test). What is lost in the round trip after a cut was sent before.
-static bool lossy(weft_neighbour *n, uint32_t sent, uint32_t came, int64_t now_us) {
+// What was lost since the last acknowledgement. An acknowledgement that waited counts some of the
+// next burst, one that overtook packets lacks them: only what lacks beyond what ever lacked is
+// lost.
+static int64_t newly_lost(weft_ledbat *l, int64_t lacks, int64_t noise) {
+  const int64_t fewer = l->fewer - lacks;
+  const int64_t most = noise < UINT8_MAX ? noise : UINT8_MAX; // a network may double packets
+  l->fewer = (uint8_t)(fewer < 0 ? 0 : fewer < most ? fewer : most);
+  return fewer < 0 ? -fewer : 0;
+}
+
+// Whether more is lost than may be, for longer than chance has it: of a path that loses one packet
+// in twenty, one burst of eight in twenty loses two. So what was lost in excess of that part is
+// added up, from none (Page's test). What is lost in the round trip after a cut was sent before it.
+static bool lossy(const weft_engine *e, weft_neighbour *n, uint32_t sent, uint32_t came,
+                  int64_t now_us) {
   weft_ledbat *l = &n->ledbat;
-  const int64_t lost = (int32_t)(sent - came);
-  const int64_t excess = l->excess + LOSSES_OF * lost - (int64_t)sent;
+  const int64_t packets = (int64_t)(l->window / weft_coded_bytes(e));
+  const int64_t most =
+      EXCESS + packets / EXCESS_OF < EXCESS_MOST ? EXCESS + packets / EXCESS_OF : EXCESS_MOST;
+  const int64_t part = l->queueing_us > TARGET_US / 8 ? LOSSES_QUEUED_OF : LOSSES_OF;
+  const int64_t lost = newly_lost(l, (int32_t)(sent - came), most);
+  const int64_t excess = l->excess + part * lost - (int64_t)sent;
   const bool counts = (uint32_t)now_us - l->cut_us > n->round_trip_us;
-  const bool much = counts && excess > LOSSES_OF * EXCESS_PACKETS;
+  const bool much = counts && excess >= LOSSES_OF * most;
   l->excess = (int16_t)(counts && !much && excess > 0 ? excess : 0);
   return much;
 }
@@ -74,6 +93,24 @@ static void cut(weft_engine *e, weft_ledbat *l, int64_t now_us) {
   const uint64_t least = LEAST_PACKETS * weft_coded_bytes(e);
   l->window = l->window / 2 > least ? l->window / 2 : least;
   l->cut_us = (uint32_t)now_us;
+  l->slow_start = false;
+}
+
+// Twice the window in a round trip until the path queues, then after RFC 6817:
+// window += gain * (target - queueing) / target * acked bytes * packet / window.
+// Not grown past twice what is used: an idle sender learns nothing about the path.
+static void grow(const weft_engine *e, weft_ledbat *l, uint32_t sent) {
+  const int64_t packet = (int64_t)weft_coded_bytes(e), acked = (int64_t)sent * packet;
+  const int64_t least = LEAST_PACKETS * packet, window = (int64_t)l->window;
+  const int64_t off = TARGET_US - (int64_t)l->queueing_us;
+  l->slow_start = l->slow_start && 2 * off > TARGET_US;
+  const int64_t change = l->slow_start ? acked
+                         : off >= 0
+                             ? off * acked / TARGET_US * packet / window * 2
+                             : -(-2 * off < TARGET_US ? -off : TARGET_US / 2) * acked / TARGET_US;
+  const uint64_t used = (uint32_t)(l->sent - l->acked_sent + sent) * (uint64_t)packet;
+  if (change < 0 || 2 * used >= l->window)
+    l->window = (uint64_t)(window + change > least ? window + change : least);
 }
 
 void weft_ledbat_acked(weft_engine *e, size_t index, const weft_ack *ack, int64_t now_us) {
@@ -90,20 +127,10 @@ void weft_ledbat_acked(weft_engine *e, size_t index, const weft_ack *ack, int64_
   l->acked_received = ack->received;
   l->acked_us = now_us;
   l->queueing_us = learn_delay(l, ack->delay, now_us);
-  if (lossy(n, sent, came, now_us)) {
+  if (lossy(e, n, sent, came, now_us)) {
     cut(e, l, now_us);
   } else {
-    // window += gain * (target - queueing) / target * acked bytes * packet / window
-    const int64_t off = TARGET_US - (int64_t)l->queueing_us;
-    const int64_t packet = (int64_t)weft_coded_bytes(e), acked = (int64_t)sent * packet;
-    const int64_t limited = off < -TARGET_US ? -TARGET_US : off;
-    const int64_t change = limited * acked / TARGET_US * packet / (int64_t)l->window * 2;
-    // Not grown past twice what is used: an idle sender learns nothing about the path.
-    const uint64_t used = (uint32_t)(l->sent - l->acked_sent + sent) * (uint64_t)packet;
-    const int64_t least = LEAST_PACKETS * packet;
-    const int64_t window = (int64_t)l->window + change;
-    if (change < 0 || 2 * used >= l->window)
-      l->window = (uint64_t)(window > least ? window : least);
+    grow(e, l, sent);
   }
   e->idle = false;
   weft_neighbour_show(e, n);
@@ -164,6 +191,7 @@ void weft_ledbat_tick(weft_engine *e, size_t index, int64_t now_us) {
   l->acked_sent = l->sent;
   l->acked_us = now_us;
   l->window = LEAST_PACKETS * weft_coded_bytes(e);
+  l->slow_start = true;
   e->idle = false;
   weft_neighbour_show(e, n);
 }

@@ -135,8 +135,10 @@ typedef struct weft_ledbat {
   uint32_t sent, acked_sent, acked_received; // coded packets, modulo 2^32
   uint32_t base[2];                          // smallest delay of this minute and of the last
   uint32_t recent[4];                        // delays of the last acknowledgements
-  uint8_t recent_at, recent_count;
-  int16_t excess; // of losses over an eighth, in eighths of a packet
+  uint8_t recent_at : 2, recent_count : 3;
+  bool slow_start : 1;
+  uint8_t fewer;  // packets that lack, than lacked at most
+  int16_t excess; // of losses over a part of what was sent, in parts of a packet
   uint32_t queueing_us;
   uint32_t cut_us;                     // when the window was halved, modulo 2^32
   int64_t base_us, acked_us, paced_us; // minute began; last acknowledgement; last PACE

@@ -310,19 +310,26 @@ START_TEST(an_engine_is_small) {
 }
 END_TEST
 
-// A bottleneck of 4 Mbit/s with a queue of its own: the queue stays short.
-static int64_t queue_until_us, worst_queue_us;
+// A bottleneck of 4 Mbit/s behind node 0, with a queue of its own, which drops what it has no room
+// for.
+static struct {
+  int64_t until_us, holds_us, worst_us; // worst_us: after two seconds
+  uint64_t came, dropped;
+} queue;
 static fixture_fate bottleneck(swarm *s, size_t from, size_t to) {
   (void)to;
   if (from != 0)
     return (fixture_fate){.copies = 1, .delay_us = 20000};
-  if (queue_until_us < s->now_us)
-    queue_until_us = s->now_us;
-  queue_until_us += 100 * 8 / 4; // of about 100 bytes
-  const int64_t queue_us = queue_until_us - s->now_us;
-  if (s->now_us > 2 * SECOND && queue_us > worst_queue_us)
-    worst_queue_us = queue_us;
-  return (fixture_fate){.copies = queue_us < 500000, .delay_us = 20000 + queue_us};
+  if (queue.until_us < s->now_us)
+    queue.until_us = s->now_us;
+  const int64_t waits_us = queue.until_us - s->now_us;
+  const bool room = waits_us <= queue.holds_us;
+  queue.came++;
+  queue.dropped += !room;
+  queue.until_us += room ? 100 * 8 / 4 : 0; // of about 100 bytes
+  if (room && s->now_us > 2 * SECOND && waits_us > queue.worst_us)
+    queue.worst_us = waits_us;
+  return (fixture_fate){.copies = room, .delay_us = 20000 + waits_us};
 }
 
 // A neighbour that greets and whose map does not come seems to lack everything: it is sent nothing.
@@ -356,19 +363,26 @@ START_TEST(a_stranger_is_sent_nothing_before_its_map) {
 }
 END_TEST
 
-START_TEST(ledbat_keeps_the_queue_short) {
-  static uint8_t big[400 * SEGMENT];
+// Whatever the queue holds: the path is filled, and little of it queues for long or is dropped.
+START_TEST(ledbat_fills_a_path_and_keeps_the_queue_short) {
+  enum { MANY = 2000, BEST_US = MANY * 16 * 100 * 8 / 4 };
+  static const int64_t holds_us[] = {500000, 30000};
+  static uint8_t big[MANY * SEGMENT];
   swarm *s = swarm_new(big, sizeof big, 5);
   s->options.congestion = true;
   s->options.timers.map_us = 50000;
+  s->options.window = 256;
+  s->options.batch = 16;
   s->fate = bottleneck;
-  queue_until_us = worst_queue_us = 0;
-  swarm_start(s, &(weft_engine_self){.upload_bits_per_s = 100000000});
+  memset(&queue, 0, sizeof queue);
+  queue.holds_us = holds_us[_i];
+  swarm_start(s, &(weft_engine_self){.upload_bits_per_s = 1000000000});
   swarm_add(s, NULL);
   swarm_connect(s, 0, 1);
-  swarm_run(s, 60 * SECOND);
-  EXPECT(s->node[1].read == 400 && !s->node[1].wrong);
-  EXPECT(worst_queue_us > 0 && worst_queue_us < 250000);
+  swarm_run(s, BEST_US * 7 / 4);
+  EXPECT(s->node[1].read == MANY && !s->node[1].wrong);
+  EXPECT(queue.worst_us > 0 && queue.worst_us <= 80000);
+  EXPECT(queue.dropped * 100 <= queue.came * 3);
   swarm_free(s);
 }
 END_TEST
@@ -409,7 +423,7 @@ int main(void) {
   tcase_add_test(t, tokens_take_the_place_of_datagrams);
   tcase_add_test(t, an_engine_is_small);
   tcase_add_test(t, a_stranger_is_sent_nothing_before_its_map);
-  tcase_add_test(t, ledbat_keeps_the_queue_short);
+  tcase_add_loop_test(t, ledbat_fills_a_path_and_keeps_the_queue_short, 0, 2);
   tcase_add_test(t, losses_do_not_stop_ledbat);
   tcase_add_test(t, idle_engines_sleep);
   suite_add_tcase(suite, t);

@@ -61,9 +61,8 @@ static uint32_t learn_delay(weft_ledbat *l, uint32_t delay, int64_t now_us) {
   return least - base;
 }
 
-// What was lost since the last acknowledgement. An acknowledgement that waited counts some of the
-// next burst, one that overtook packets lacks them: only what lacks beyond what ever lacked is
-// lost.
+// What was lost since the last acknowledgement. One that waited counts some of the next burst, one
+// whose PACE overtook packets lacks them: only what lacks beyond what ever lacked is lost.
 static int64_t newly_lost(weft_ledbat *l, int64_t lacks, int64_t noise) {
   const int64_t fewer = l->fewer - lacks;
   const int64_t most = noise < UINT8_MAX ? noise : UINT8_MAX; // a network may double packets
@@ -77,9 +76,8 @@ static int64_t newly_lost(weft_ledbat *l, int64_t lacks, int64_t noise) {
 static bool lossy(const weft_engine *e, weft_neighbour *n, uint32_t sent, uint32_t came,
                   int64_t now_us) {
   weft_ledbat *l = &n->ledbat;
-  const int64_t packets = (int64_t)(l->window / weft_coded_bytes(e));
-  const int64_t most =
-      EXCESS + packets / EXCESS_OF < EXCESS_MOST ? EXCESS + packets / EXCESS_OF : EXCESS_MOST;
+  const int64_t some = EXCESS + (int64_t)(l->window / weft_coded_bytes(e)) / EXCESS_OF;
+  const int64_t most = some < EXCESS_MOST ? some : EXCESS_MOST;
   const int64_t part = l->queueing_us > TARGET_US / 8 ? LOSSES_QUEUED_OF : LOSSES_OF;
   const int64_t lost = newly_lost(l, (int32_t)(sent - came), most);
   const int64_t excess = l->excess + part * lost - (int64_t)sent;
@@ -127,11 +125,10 @@ void weft_ledbat_acked(weft_engine *e, size_t index, const weft_ack *ack, int64_
   l->acked_received = ack->received;
   l->acked_us = now_us;
   l->queueing_us = learn_delay(l, ack->delay, now_us);
-  if (lossy(e, n, sent, came, now_us)) {
+  if (lossy(e, n, sent, came, now_us))
     cut(e, l, now_us);
-  } else {
+  else
     grow(e, l, sent);
-  }
   e->idle = false;
   weft_neighbour_show(e, n);
   weft_neighbour_timer(e, index);

@@ -137,7 +137,7 @@ typedef struct weft_ledbat {
   uint32_t recent[4];                        // delays of the last acknowledgements
   uint8_t recent_at : 2, recent_count : 3;
   bool slow_start : 1;
-  uint8_t fewer;  // packets that lack, than lacked at most
+  uint8_t fewer;  // packets lack, by so many, than lacked at most
   int16_t excess; // of losses over a part of what was sent, in parts of a packet
   uint32_t queueing_us;
   uint32_t cut_us;                     // when the window was halved, modulo 2^32

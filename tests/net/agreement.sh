@@ -11,9 +11,6 @@ set -uo pipefail
 # shellcheck source=tests/net/spaces.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/spaces.sh"
 enter_spaces "$@"
-
-weft=$(readlink -f -- "$1")
-relay=$(readlink -f -- "$2")
 shift 2
 peers=30 seconds=40 within=0.1 seeds=5 keep=
 while [ $# -gt 0 ]; do

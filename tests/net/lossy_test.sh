@@ -12,9 +12,6 @@ set -uo pipefail
 # shellcheck source=tests/net/spaces.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/spaces.sh"
 enter_spaces "$@"
-
-weft=$(readlink -f -- "$1")
-relay=$(readlink -f -- "$2")
 shift 2
 megabytes=4 losses='0 5' jitters='0 5' times=3
 while [ $# -gt 0 ]; do
@@ -44,10 +41,7 @@ fetch() {
   start_relay 1 "$3" $(($1 * 10000)) 20000 $(($2 * 1000)) 0
   (in_space 0 "$weft" peer source --input in --listen 10.77.0.1:7000 --window 256 2>source.log) &
   source_pid=$!
-  for ((t = 0; t < 100; t++)); do
-    grep -q '^info source' source.log && break
-    sleep 0.05
-  done
+  wait_for_source
   begun=$(date +%s%3N)
   (in_space 1 timeout 120 "$weft" peer join --source 10.77.0.1:7000 --window 256 --linger 0 --output out 2>join.log)
   code=$?

@@ -12,8 +12,6 @@ set -uo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/spaces.sh"
 enter_spaces "$@"
 
-weft=$(readlink -f -- "$1")
-relay=$(readlink -f -- "$2")
 nats=-nnnnnnn-s # the tracker, the source, viewers 2 to 9
 last=$((${#nats} - 1))
 rate=1500000 seconds=12

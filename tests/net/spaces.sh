@@ -4,9 +4,14 @@
 # namespaces, the network between them (relay.c), the source and those who join it.
 # shellcheck disable=SC2034 # what it sets, scripts use
 
-# enter_spaces "$@": the script again, as root of namespaces of its own; without them it says so and passes.
+# enter_spaces WEFT RELAY...: the script again, as root of namespaces of its own, with $weft and $relay; without them
+# it says so and passes.
 enter_spaces() {
-  [ "${WEFT_IN_NAMESPACE:-}" != yes ] || return 0
+  if [ "${WEFT_IN_NAMESPACE:-}" = yes ]; then
+    weft=$(readlink -f -- "$1")
+    relay=$(readlink -f -- "$2")
+    return
+  fi
   if ! unshare -Urm true 2>/dev/null || [ ! -e /dev/net/tun ]; then
     printf 'skipped: needs user namespaces (unshare -Urm) and /dev/net/tun\n'
     exit 0
@@ -31,7 +36,6 @@ in_space() { # I COMMAND...: in namespace I
 start_relay() {
   local count=$(($1 + 1)) seed=$2 i
   shift 2
-  # shellcheck disable=SC2154 # set by the script
   "$relay" "$work" "$count" "$seed" "$@" >relay.log &
   relay_pid=$!
   for ((i = 0; i < 200; i++)); do
@@ -41,21 +45,25 @@ start_relay() {
   exit 1
 }
 
-# start_source RATE OPTION...: a live source in namespace 0, of what is written to descriptor 8, its upload
-# below four times the stream; $source_pid, and its key in $key
-start_source() {
-  local rate=$1 i
-  shift
-  mkfifo pipe
-  exec 8<>pipe
-  # shellcheck disable=SC2154 # set by the script
-  (in_space 0 "$weft" peer source --input - --listen 10.77.0.1:7000 --rate "$rate" \
-    --upload $((rate * 39 / 10)) "$@" <pipe 8>&- 2>source.log) &
-  source_pid=$!
+wait_for_source() { # until it listens; its log is source.log
+  local i
   for ((i = 0; i < 100; i++)); do
     grep -q '^info source' source.log 2>/dev/null && break
     sleep 0.05
   done
+}
+
+# start_source RATE OPTION...: a live source in namespace 0, of what is written to descriptor 8, its upload
+# below four times the stream; $source_pid, and its key in $key
+start_source() {
+  local rate=$1
+  shift
+  mkfifo pipe
+  exec 8<>pipe
+  (in_space 0 "$weft" peer source --input - --listen 10.77.0.1:7000 --rate "$rate" \
+    --upload $((rate * 39 / 10)) "$@" <pipe 8>&- 2>source.log) &
+  source_pid=$!
+  wait_for_source
   key=$(sed -n 's/.* key=\([0-9a-f]*\).*/\1/p' source.log | head -n 1)
 }
 

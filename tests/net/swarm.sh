@@ -14,9 +14,6 @@ set -uo pipefail
 # shellcheck source=tests/net/spaces.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/spaces.sh"
 enter_spaces "$@"
-
-weft=$(readlink -f -- "$1")
-relay=$(readlink -f -- "$2")
 shift 2
 peers=32 seconds=20 churn=0 polluters=0 polluter=$weft late=0 pause=0 keep=
 source_options=()

@@ -52,7 +52,7 @@ static uint32_t learn_delay(weft_ledbat *l, uint32_t delay, int64_t now_us) {
   if (below(delay, l->base[0]))
     l->base[0] = delay;
   l->recent[l->recent_at] = delay;
-  l->recent_at = (uint8_t)((l->recent_at + 1) % 4);
+  l->recent_at = (l->recent_at + 1u) & 3; // a mask: gcc's sanitizers warn of a remainder
   l->recent_count = (uint8_t)(l->recent_count < 4 ? l->recent_count + 1 : 4);
   uint32_t least = delay; // the current delay is the least of the last few: jitter is no queue
   for (unsigned i = 0; i < l->recent_count; i++)

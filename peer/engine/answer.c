@@ -3,24 +3,55 @@
 // checksums are due at once.
 #include "peer/engine/internal.h"
 
-static void owe(weft_engine *e, size_t index, const weft_request *r) {
-  weft_neighbour *n = &e->neighbours[index];
-  for (size_t i = 0; i < n->owed_count; i++) {
-    weft_request *old = &n->owed[i];
-    if (old->segment != r->segment || old->kind != r->kind)
-      continue;
-    if (r->kind == WEFT_REQUEST_PACKETS) {
-      old->count = r->count > old->count ? r->count : old->count;
-      return;
-    }
-    if (old->count == r->count) {
-      old->mask |= r->mask;
-      return;
-    }
+static void pay(weft_engine *e, weft_neighbour *n, size_t at) {
+  for (size_t i = at + 1; i < n->owed_count; i++)
+    n->owed[i - 1] = n->owed[i];
+  n->owed_count--;
+  e->owed_count--;
+}
+
+// What waits longer than who asked does, while nothing else was sent to it either: it has asked for
+// that elsewhere, or again.
+static bool given_up(const weft_engine *e, const weft_neighbour *n, const weft_owed *r,
+                     int64_t now_us) {
+  const uint16_t now_ms = (uint16_t)(now_us / 1000);
+  const int64_t most_ms = weft_ask_patience(e) / 1000;
+  return (uint16_t)(now_ms - r->since_ms) > most_ms && (uint16_t)(now_ms - n->served_ms) > most_ms;
+}
+
+// Packets of one segment add up, since one asks for more of them before the first have come.
+static bool owe_more(const weft_engine *e, weft_owed *old, const weft_request *r) {
+  if (old->segment != r->segment || old->kind != r->kind)
+    return false;
+  if (r->kind == WEFT_REQUEST_PACKETS) {
+    const uint32_t sum = (uint32_t)old->count + r->count, most = weft_window_blocks(e, r->segment);
+    if (old->count < most)
+      old->count = (uint16_t)(sum < most ? sum : most);
+    return true;
   }
+  if (old->count != r->count)
+    return false;
+  old->mask |= r->mask;
+  return true;
+}
+
+static void owe(weft_engine *e, size_t index, const weft_request *r, int64_t now_us) {
+  weft_neighbour *n = &e->neighbours[index];
+  for (size_t i = n->owed_count; i-- > 0;)
+    if (given_up(e, n, &n->owed[i], now_us))
+      pay(e, n, i);
+  for (size_t i = 0; i < n->owed_count; i++)
+    if (owe_more(e, &n->owed[i], r)) {
+      n->owed[i].since_ms = (uint16_t)(now_us / 1000);
+      return;
+    }
   if (n->owed_count >= weft_requests_room(e->options))
     return; // it will ask again
-  n->owed[n->owed_count++] = *r;
+  n->owed[n->owed_count++] = (weft_owed){.segment = r->segment,
+                                         .mask = r->mask,
+                                         .count = r->count,
+                                         .since_ms = (uint16_t)(now_us / 1000),
+                                         .kind = (uint8_t)r->kind};
   e->owed_count++;
   e->idle = false;
 }
@@ -38,6 +69,21 @@ bool weft_answer_allowed(weft_engine *e, size_t index, int64_t now_us) {
   return true;
 }
 
+// Live: it was due here some time ago, so nobody plays it any more, though clocks differ a little.
+static bool stale(const weft_engine *e, uint64_t segment, int64_t now_us) {
+  int64_t due_us;
+  return weft_is_live(e) && weft_engine_play_time(e, segment, &due_us) == WEFT_OK &&
+         due_us + weft_ask_ahead(e) / 4 <= now_us;
+}
+
+// Whoever asks for that heard of the stream's time too late, and would go on asking for it: what is
+// newest tells the time.
+static void tell_time(weft_engine *e, size_t index, int64_t now_us) {
+  if (weft_window_has(e, e->timed_segment) && weft_window_slot(e, e->timed_segment)->manifest &&
+      weft_answer_allowed(e, index, now_us))
+    weft_neighbour_mark(e, index, e->timed_segment, WEFT_MARK_MANIFEST, WEFT_DUE_MANIFESTS);
+}
+
 void weft_requests_take(weft_engine *e, size_t index, const weft_requests *requests,
                         int64_t now_us) {
   if (e->neighbours[index].state != WEFT_NEIGHBOUR_OPEN)
@@ -53,17 +99,19 @@ void weft_requests_take(weft_engine *e, size_t index, const weft_requests *reque
     } else if (r.kind == WEFT_REQUEST_MANIFEST) {
       e->neighbours[index].end_due = true; // all that can be given beyond the window
       weft_neighbour_due(e, index, WEFT_DUE_MANIFESTS);
+    } else if (r.kind <= WEFT_REQUEST_BLOCKS && stale(e, r.segment, now_us)) {
+      tell_time(e, index, now_us);
     } else if (!weft_window_has(e, r.segment)) {
       continue;
     } else if (r.kind == WEFT_REQUEST_CHECKSUM) {
       weft_neighbour_mark(e, index, r.segment, WEFT_MARK_CHECKSUM, WEFT_DUE_CHECKSUMS);
     } else if ((r.kind == WEFT_REQUEST_BLOCKS) == (e->codec->has != NULL)) {
-      owe(e, index, &r);
+      owe(e, index, &r, now_us);
     }
   }
 }
 
-static bool serve_blocks(const weft_engine *e, weft_request *r, size_t *count, uint64_t *mask) {
+static bool serve_blocks(const weft_engine *e, weft_owed *r, size_t *count, uint64_t *mask) {
   uint8_t have[WEFT_MAX_BLOCKS / 8] = {0};
   e->codec->has(e->codec->user, weft_window_slot(e, r->segment)->segment, have);
   *count = 0;
@@ -79,17 +127,10 @@ static bool serve_blocks(const weft_engine *e, weft_request *r, size_t *count, u
   return *count > 0;
 }
 
-static void pay(weft_engine *e, weft_neighbour *n, size_t at) {
-  for (size_t i = at + 1; i < n->owed_count; i++)
-    n->owed[i - 1] = n->owed[i];
-  n->owed_count--;
-  e->owed_count--;
-}
-
 // What a live swarm lost of a segment, all its peers ask the source for: one answer will do, since
 // they pass it on to each other, and a small one. Whoever lacks more, because nobody else deals
 // with it, has to live on what the source pushes to all, or it would take the uplink of everybody.
-static bool mended(weft_engine *e, weft_request *r, int64_t now_us) {
+static bool mended(weft_engine *e, weft_owed *r, int64_t now_us) {
   weft_slot *slot = weft_window_slot(e, r->segment);
   if (!e->self.source || !weft_is_live(e) || e->options->policy->ask)
     return false;
@@ -101,19 +142,13 @@ static bool mended(weft_engine *e, weft_request *r, int64_t now_us) {
   return false;
 }
 
-// Live: it was due here some time ago, so nobody plays it any more, though clocks differ a little.
-static bool stale(const weft_engine *e, uint64_t segment, int64_t now_us) {
-  int64_t due_us;
-  return weft_is_live(e) && weft_engine_play_time(e, segment, &due_us) == WEFT_OK &&
-         due_us + weft_ask_ahead(e) / 4 <= now_us;
-}
-
 static bool serve(weft_engine *e, size_t index, weft_policy_choice *out, int64_t now_us) {
   weft_neighbour *n = &e->neighbours[index];
   while (n->owed_count) {
-    weft_request *r = &n->owed[0];
+    weft_owed *r = &n->owed[0];
     const bool here = weft_window_has(e, r->segment) && weft_window_held(e, r->segment)->rank > 0 &&
-                      weft_window_slot(e, r->segment)->segment && !stale(e, r->segment, now_us);
+                      weft_window_slot(e, r->segment)->segment && !stale(e, r->segment, now_us) &&
+                      !given_up(e, n, r, now_us);
     if (here && weft_manifest_offer(e, index, r->segment))
       return false; // which goes first: it is owed still
     *out = (weft_policy_choice){.neighbour = index, .segment = r->segment};
@@ -145,6 +180,7 @@ bool weft_owed_next(weft_engine *e, bool in_turn, weft_policy_choice *out, int64
       continue;
     if (serve(e, index, out, now_us)) {
       weft_share_answer(e, n, out->count);
+      n->served_ms = (uint16_t)(now_us / 1000);
       e->next_owed = (uint32_t)((index + 1) % e->used);
       return true;
     }

@@ -40,6 +40,7 @@ weft_policy_view weft_engine_view(const weft_engine *e, int64_t now_us) {
                             .neighbours = e->used,
                             .neighbour = e->policy_view,
                             .batch_max = e->options->batch,
+                            .engine = e,
                             .blocks_stride = e->blocks_stride,
                             .blocks = e->blocks};
 }

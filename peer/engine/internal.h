@@ -225,6 +225,8 @@ static inline size_t weft_requests_room(const weft_engine_options *o) {
 static inline int64_t weft_ask_every(const weft_engine *e) { // between looks at what is missing
   return WEFT_TIMER(e, ask_us, 100000);
 }
+// How long a request waits without any answer, beyond the round trips: at both its ends.
+static inline int64_t weft_ask_patience(const weft_engine *e) { return 4 * weft_ask_every(e); }
 // How long before it is played a segment that is still incomplete is asked for.
 static inline int64_t weft_ask_ahead(const weft_engine *e) {
   return weft_is_live(e) ? weft_lag_us(e) / 3 : 10 * weft_ask_every(e);

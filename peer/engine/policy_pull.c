@@ -4,22 +4,40 @@
 #include "peer/engine/policy_seed.h"
 
 enum {
-  SPARE = 32, // of so many packets one is asked for twice when time is short: some get lost
-  DOUBT = 8   // the part of a rank that is thought news where ranks do not tell
+  SPARE = 32,  // of so many packets one is asked for twice when time is short: some get lost
+  SURPLUS = 4, // the part of a higher rank that is thought news beside what comes from others
+  DOUBT = 32,  // the part of a rank that is thought news where ranks do not tell
+  CROWDED = 2  // requests that wait for an answer, for each of which a new one may be a burst more
 };
 
-// How many packets of it a neighbour can give that we lack, as far as ranks tell. One of no higher
-// rank has other directions too, as long as neither has all; but how many nobody knows.
-static size_t can_give(const weft_policy_view *view, const weft_policy_neighbour *n,
-                       uint64_t segment, bool *sure) {
+// Live, in the second half of its lag.
+static bool is_late(const weft_policy_view *view, uint64_t segment) {
+  return !view->live || segment < view->play ||
+         2 * (int64_t)(segment - view->play) * view->segment_us <= view->lag_us;
+}
+
+// How many packets of it a neighbour can give that we lack, as far as ranks tell. What it has
+// beyond our rank and all that is coming is news for sure; less than that may be what is coming.
+// One of no higher rank has other directions too, as long as neither has all; but how many nobody
+// knows, so it is asked late.
+static size_t can_give(const weft_policy_view *view, size_t neighbour, uint64_t segment,
+                       bool *sure) {
   const size_t at = segment % view->window;
+  const weft_policy_neighbour *n = &view->neighbour[neighbour];
   const weft_policy_segment *own = &view->segments[at];
   const bool inside = segment >= n->first && segment < n->first + n->count;
   const size_t rank = segment < n->first ? own->blocks : inside ? n->wants[at].rank : 0;
-  *sure = rank > own->received;
+  const size_t coming = (size_t)own->received + own->asked;
+  *sure = rank > coming;
   if (segment < n->oldest || (inside && n->wants[at].vain))
     return 0;
-  return *sure ? rank - own->received : (rank + DOUBT - 1) / DOUBT;
+  if (*sure)
+    return rank - coming;
+  const size_t news = rank > own->received     ? (rank - own->received + SURPLUS - 1) / SURPLUS
+                      : is_late(view, segment) ? (rank + DOUBT - 1) / DOUBT
+                                               : 0;
+  const size_t asked = weft_policy_asked(view, neighbour, segment);
+  return news > asked ? news - asked : 0;
 }
 
 // A neighbour that can help with the segment, the least busy one of the surest; `neighbours` if
@@ -36,7 +54,7 @@ static size_t helper(const weft_policy_view *view, uint64_t segment, const weft_
     if (n->room == 0 || !n->known || (n->source && !ask_source))
       continue;
     bool sure;
-    const size_t some = can_give(view, n, segment, &sure);
+    const size_t some = can_give(view, index, segment, &sure);
     if (some == 0 || sure < best_sure || (sure == best_sure && n->room <= best_room))
       continue;
     best = index;
@@ -64,9 +82,9 @@ static bool ask(void *user, const weft_policy_view *view, const weft_rng *rng,
     size_t count = wanted - coming;
     count = count < gives ? count : gives;
     count = count < view->neighbour[index].room ? count : view->neighbour[index].room;
-    *out = (weft_policy_choice){.neighbour = index,
-                                .segment = s,
-                                .count = count < view->batch_max ? count : view->batch_max};
+    const size_t most = view->batch_max * (1u + view->neighbour[index].asking / CROWDED);
+    *out = (weft_policy_choice){
+        .neighbour = index, .segment = s, .count = count < most ? count : most};
     return true;
   }
   return false;

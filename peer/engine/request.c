@@ -39,6 +39,17 @@ static void show_room(weft_engine *e, size_t index) {
                      : 0);
 }
 
+size_t weft_policy_asked(const weft_policy_view *view, size_t neighbour, uint64_t segment) {
+  if (!view->engine)
+    return 0;
+  const weft_neighbour *n = &view->engine->neighbours[neighbour];
+  size_t packets = 0;
+  for (size_t i = 0; i < n->ask_count; i++)
+    if (n->asks[i].request.segment == segment)
+      packets += packets_of(&n->asks[i].request);
+  return packets;
+}
+
 void weft_requests_start(weft_engine *e, size_t index) {
   e->neighbours[index].ask_window = ASK_FIRST;
   show_room(e, index);
@@ -112,9 +123,25 @@ static void count_delay(weft_neighbour *n, const weft_ask *answered, int64_t now
   n->ask_delays_ms = (uint16_t)(delays_ms + (delay_ms < MOST_MS ? delay_ms : MOST_MS));
 }
 
+// Whether its answers wait at the neighbour.
+static bool busy(const weft_engine *e, const weft_neighbour *n) {
+  return n->ask_delays_ms * INT64_C(125) > n->round_trip_us + weft_ask_every(e) / 4;
+}
+
+// What came widens the window, and soon to what it was at first, but where answers wait.
+static void widen(const weft_engine *e, weft_neighbour *n, size_t count) {
+  const size_t lacks =
+      n->ask_window < ASK_FIRST && !busy(e, n) ? (size_t)(ASK_FIRST - n->ask_window) : 0;
+  const size_t soon = count < lacks ? count : lacks, gain = n->ask_gain + count - soon;
+  const size_t window = n->ask_window + soon + gain / ASK_STEP;
+  n->ask_gain = (uint8_t)(gain % ASK_STEP);
+  n->ask_window = (uint8_t)(window < ASK_MOST ? window : ASK_MOST);
+}
+
 // Requests are answered in order, or nearly: what was asked no sooner than this one may still come,
 // and what was asked sooner was perhaps lost.
-static void hope(weft_neighbour *n, weft_ask *answered, size_t count, int64_t now_us) {
+static void hope(const weft_engine *e, weft_neighbour *n, weft_ask *answered, size_t count,
+                 int64_t now_us) {
   const uint16_t order = answered->order;
   if (!answered->begun)
     count_delay(n, answered, now_us);
@@ -124,9 +151,7 @@ static void hope(weft_neighbour *n, weft_ask *answered, size_t count, int64_t no
       n->asks[i].hope_us = now_us;
     else
       n->asks[i].passed = (uint8_t)(n->asks[i].passed + (n->asks[i].passed < PASSED));
-  for (n->ask_gain = (uint16_t)(n->ask_gain + count); n->ask_gain >= ASK_STEP;
-       n->ask_gain = (uint16_t)(n->ask_gain - ASK_STEP))
-    n->ask_window = (uint16_t)(n->ask_window + (n->ask_window < ASK_MOST));
+  widen(e, n, count);
 }
 
 void weft_request_answered(weft_engine *e, size_t index, uint64_t segment, size_t count,
@@ -138,14 +163,14 @@ void weft_request_answered(weft_engine *e, size_t index, uint64_t segment, size_
       continue;
     if (r->kind == WEFT_REQUEST_PACKETS) {
       const uint16_t got = (uint16_t)(count < r->count ? count : r->count);
-      hope(n, &n->asks[i], got, now_us);
+      hope(e, n, &n->asks[i], got, now_us);
       count_asked(e, index, segment, -(int)got);
       r->count = (uint16_t)(r->count - got);
       count -= got;
     } else if (r->kind == WEFT_REQUEST_BLOCKS && packet && packet->index >= r->count &&
                packet->index - r->count < 64 && r->mask >> (packet->index - r->count) & 1) {
       r->mask &= ~(UINT64_C(1) << (packet->index - r->count));
-      hope(n, &n->asks[i], 1, now_us);
+      hope(e, n, &n->asks[i], 1, now_us);
       count_asked(e, index, segment, -1);
     }
     if (r->kind <= WEFT_REQUEST_BLOCKS && packets_of(r) == 0) {
@@ -159,7 +184,7 @@ void weft_request_answered(weft_engine *e, size_t index, uint64_t segment, size_
 // what others have passed.
 static int64_t patience(const weft_engine *e, const weft_neighbour *n, const weft_ask *ask) {
   const bool data = ask->request.kind <= WEFT_REQUEST_BLOCKS;
-  return (data && !ask->begun && ask->passed < PASSED ? 4 : 1) * weft_ask_every(e) +
+  return (data && !ask->begun && ask->passed < PASSED ? weft_ask_patience(e) : weft_ask_every(e)) +
          2 * n->round_trip_us;
 }
 
@@ -167,14 +192,13 @@ static int64_t patience(const weft_engine *e, const weft_neighbour *n, const wef
 // lost on its way, unless its answers wait at the neighbour: then what is missing was dropped
 // there.
 static bool tells_lateness(const weft_engine *e, const weft_neighbour *n, const weft_ask *ask) {
-  const bool busy = n->ask_delays_ms * INT64_C(125) > n->round_trip_us + weft_ask_every(e) / 4;
   return ask->request.kind <= WEFT_REQUEST_BLOCKS && !ask->begun && !ask->blamed &&
-         (busy || ask->passed < PASSED);
+         (busy(e, n) || ask->passed < PASSED);
 }
 
 static void halve(weft_engine *e, size_t index) {
   weft_neighbour *n = &e->neighbours[index];
-  n->ask_window = (uint16_t)(n->ask_window / 2 > ASK_LEAST ? n->ask_window / 2 : ASK_LEAST);
+  n->ask_window = (uint8_t)(n->ask_window / 2 > ASK_LEAST ? n->ask_window / 2 : ASK_LEAST);
   for (size_t i = 0; i < n->ask_count; i++)
     n->asks[i].blamed = true;
   show_room(e, index);

@@ -93,6 +93,14 @@ typedef struct weft_ask {
   bool blamed;       // ask_window was halved while it waited: once is enough for all of them
 } weft_ask;
 
+// What a neighbour asked for and has not been sent.
+typedef struct weft_owed { // 24 bytes, of which there may be requests_max to each
+  uint64_t segment, mask;
+  uint16_t count;
+  uint16_t since_ms; // modulo 2^16
+  uint8_t kind;
+} weft_owed;
+
 typedef enum weft_neighbour_state {
   WEFT_NEIGHBOUR_FREE,
   WEFT_NEIGHBOUR_GREETING, // no HELLO from it yet
@@ -175,17 +183,18 @@ typedef struct weft_neighbour { // in the order of use: a simulator has millions
   uint16_t flight_first, flight_count, ask_count, owed_count;
   int64_t ack_due_us;
   weft_ledbat ledbat;
-  uint8_t *marks;     // (window), our segments
-  uint8_t *blocks;    // (window, stride) uncoded
-  weft_ask *asks;     // (requests_max)
-  weft_request *owed; // (requests_max)
+  uint8_t *marks;  // (window), our segments
+  uint8_t *blocks; // (window, stride) uncoded
+  weft_ask *asks;  // (requests_max)
+  weft_owed *owed; // (requests_max)
   int64_t hello_us, added_us, pace_us;
   uint32_t pace_sent, pace_stamp; // newest PACE
   uint64_t innovative_before;
-  uint16_t asked;      // packets, of all asks
-  uint16_t ask_window; // packets that it answers in time: grows with answers, halves without
-  uint16_t ask_gain;   // answers towards the next step
-  uint16_t ask_order;  // of the next ask
+  uint16_t asked;     // packets, of all asks
+  uint8_t ask_window; // packets that it answers in time: grows with answers, halves without
+  uint8_t ask_gain;   // answers towards the next step
+  uint16_t ask_order; // of the next ask
+  uint16_t served_ms; // when it was last sent what it asked for, modulo 2^16
   weft_peer_address address;
   bool refer_asked; // it was asked for addresses and has not answered
   uint8_t forged;   // signatures that were none, more than good ones

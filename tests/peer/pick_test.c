@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What push sends next, asked of the policy itself over windows made by hand: of what it holds
-// little, of what is newest, of what is forgone.
+// What push sends and pull asks for next, asked of the policies themselves over windows made by
+// hand: of what is held in part, of what is newest, of what is forgone.
 #include <string.h>
 
 #include "tests/peer/fixture.h"
@@ -181,6 +181,48 @@ START_TEST(what_is_forgone_comes_last) {
 }
 END_TEST
 
+// One neighbour with `rank` packets of a segment that is played after `left` of its lag, of which
+// we have `received` and were asked for `asked` more: how many packets pull asks it for.
+static size_t pulled(uint16_t received, uint16_t asked, uint16_t rank, double left) {
+  const weft_policy_segment own = {
+      .blocks = BLOCKS, .rank = received, .received = received, .asked = asked};
+  const weft_policy_want want = {.rank = rank & 0x7ffu, .accepts = 1};
+  const weft_policy_neighbour neighbour = {
+      .known = true, .room = BLOCKS, .count = 1, .first = 100, .wants = &want};
+  const weft_policy_view view = {.live = true,
+                                 .first = 100,
+                                 .missing = 100,
+                                 .count = 1,
+                                 .window = 1,
+                                 .horizon = 101,
+                                 .play = 90,
+                                 .segment_us = (int64_t)(left * 100000),
+                                 .lag_us = 1000000,
+                                 .segments = &own,
+                                 .neighbours = 1,
+                                 .neighbour = &neighbour,
+                                 .batch_max = 16};
+  weft_rng_chacha chacha;
+  weft_rng_chacha_seed(&chacha, fixture_seed(), 5);
+  const weft_rng rng = weft_rng_chacha_table(&chacha);
+  weft_policy_choice choice = {0};
+  return weft_policy_pull.ask(NULL, &view, &rng, &choice) ? choice.count : 0;
+}
+
+START_TEST(no_more_is_asked_for_than_may_be_news) {
+  EXPECT(pulled(0, 0, 0, 0.9) == 0);
+  EXPECT(pulled(10, 0, 15, 0.9) == 5);  // for sure
+  EXPECT(pulled(10, 0, 64, 0.9) == 16); // a burst
+  EXPECT(pulled(10, 3, 15, 0.9) == 2);  // for sure beside what is coming
+  EXPECT(pulled(10, 10, 15, 0.9) == 2); // it may be what is coming: a fourth
+  EXPECT(pulled(15, 0, 15, 0.9) == 0);  // nobody knows, and there is time
+  EXPECT(pulled(15, 0, 15, 0.5) == 1);  // and there is little
+  EXPECT(pulled(40, 0, 33, 0.5) == 2);  // the 32nd part
+  EXPECT(pulled(60, 4, 64, 0.9) == 0);  // all of it is coming
+  EXPECT(pulled(60, 4, 64, 0.5) == 1);  // some of it may be lost: of a fourth
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("pick");
   TCase *t = tcase_create("pick");
@@ -188,6 +230,7 @@ int main(void) {
   tcase_add_test(t, the_newest_of_which_a_neighbour_has_little_goes_first);
   tcase_add_test(t, classes_are_spread_evenly);
   tcase_add_test(t, what_is_forgone_comes_last);
+  tcase_add_test(t, no_more_is_asked_for_than_may_be_news);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

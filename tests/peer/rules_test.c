@@ -88,6 +88,45 @@ START_TEST(those_who_ask_are_answered_by_turns) {
 }
 END_TEST
 
+// Who asks for more of a segment before the first have come wants those, too, but no more than all.
+START_TEST(requests_for_one_segment_add_up) {
+  static const uint8_t data[N * K];
+  scene s;
+  scene_new(&s, WEFT_MODE_VOD, true, false, 0);
+  EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, 0, s.now_us));
+  scene_add(&s, 0, 0, WINDOW);
+  scene_ask(&s, 0, 0, 5);
+  scene_ask(&s, 0, 0, 2);
+  scene_run(&s, STEP_US);
+  EXPECT(s.data[0] == 7);
+  for (int i = 0; i < 5; i++)
+    scene_ask(&s, 0, 0, N / 2);
+  scene_run(&s, STEP_US);
+  EXPECT(s.data[0] == 7 + N);
+  scene_free(&s);
+}
+END_TEST
+
+// An uplink that takes longer for what was asked for than who asked waits for it.
+START_TEST(what_is_asked_for_elsewhere_by_now_is_not_sent) {
+  static const uint8_t data[N * K];
+  enum { BURST_BITS = 8 * BATCH * (K + 60), ASK_US = 100000 };
+  scene s;
+  scene_new_source(&s, WEFT_MODE_VOD, BURST_BITS * 3 / 2); // a burst in more than 4 ASK_US
+  EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, 0, s.now_us));
+  for (size_t i = 0; i < 2; i++) {
+    scene_add(&s, i, 0, WINDOW);
+    scene_ask(&s, i, 0, BATCH);
+  }
+  scene_run(&s, 20 * ASK_US);
+  EXPECT(s.data[0] == BATCH && s.data[1] == 0);
+  scene_ask(&s, 1, 0, BATCH); // which it has not given up
+  scene_run(&s, ASK_US);
+  EXPECT(s.data[1] == BATCH);
+  scene_free(&s);
+}
+END_TEST
+
 // A viewer answers for what somebody may still play: until a twelfth of the lag after it was due.
 START_TEST(what_is_past_its_time_is_not_sent) {
   scene s;
@@ -107,6 +146,30 @@ START_TEST(what_is_past_its_time_is_not_sent) {
   scene_ask(&s, 1, 0, 2);
   scene_run(&s, 5 * STEP_US);
   EXPECT(s.data[1] == 2);
+  scene_free(&s);
+}
+END_TEST
+
+// Else one that heard of the stream's time late would go on asking for what it gets from nobody.
+START_TEST(who_asks_for_what_is_past_is_told_the_time) {
+  scene s;
+  int64_t due_us;
+  scene_new(&s, WEFT_MODE_LIVE, false, true, 0);
+  scene_add(&s, 0, 2, 0);
+  scene_add(&s, 1, 0, WINDOW);
+  for (uint64_t i = 0; i < 4; i++) // once to tell the time, and once to be kept
+    scene_manifest(&s, 0, i % 2);
+  scene_whole(&s, 0, 0);
+  EXPECT_OK(weft_engine_play_time(s.engine, 0, &due_us));
+  scene_run(&s, due_us - s.now_us);
+  EXPECT(s.decoded == 1 && s.manifests[1] == 0);
+  scene_ask(&s, 1, 0, 1);
+  scene_run(&s, STEP_US);
+  EXPECT(s.data[1] == 1 && s.manifests[1] == 1); // its own, which goes before it
+  scene_run(&s, 300000);
+  scene_ask(&s, 1, 0, 1);
+  scene_run(&s, STEP_US);
+  EXPECT(s.data[1] == 1 && s.manifests[1] == 2);
   scene_free(&s);
 }
 END_TEST
@@ -327,7 +390,10 @@ int main(void) {
   tcase_add_test(t, a_manifest_takes_no_answer_away);
   tcase_add_test(t, a_live_source_answers_little_and_seldom);
   tcase_add_test(t, those_who_ask_are_answered_by_turns);
+  tcase_add_test(t, requests_for_one_segment_add_up);
+  tcase_add_test(t, what_is_asked_for_elsewhere_by_now_is_not_sent);
   tcase_add_test(t, what_is_past_its_time_is_not_sent);
+  tcase_add_test(t, who_asks_for_what_is_past_is_told_the_time);
   tcase_add_test(t, few_packets_wait_for_a_checksum);
   tcase_add_test(t, who_is_too_late_holds_up_nobody);
   tcase_add_test(t, who_has_no_room_has_twice_the_time);

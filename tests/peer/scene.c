@@ -7,7 +7,8 @@
 
 const weft_policy scene_silent = {.name = "silent"};
 
-void scene_new(scene *s, weft_engine_mode mode, bool source, bool trust, int64_t checksum_us) {
+static void begin(scene *s, weft_engine_mode mode, weft_engine_self self, bool trust,
+                  int64_t checksum_us) {
   *s = (scene){.now_us = 5 * SECOND, .chance = test_rng_new(fixture_seed(), 7)};
   EXPECT_OK(weft_ctx_new(&s->ctx, NULL));
   s->rlnc = (weft_codec_rlnc){.ctx = s->ctx};
@@ -27,10 +28,18 @@ void scene_new(scene *s, weft_engine_mode mode, bool source, bool trust, int64_t
                                      .rate_bits_per_s = mode == WEFT_MODE_BULK ? 0 : 8 * N * K,
                                      .checksum_us = checksum_us,
                                      .trust = trust ? &weft_trust_counted : NULL};
-  const weft_engine_self self = {.source = source,
-                                 .rng = weft_rng_chacha_table(&s->chacha),
-                                 .address = {.length = 1, .bytes = {77}}};
+  self.rng = weft_rng_chacha_table(&s->chacha);
+  self.address = (weft_peer_address){.length = 1, .bytes = {77}};
   EXPECT_OK(weft_engine_new(s->ctx, &s->options, &self, &s->engine));
+}
+
+void scene_new(scene *s, weft_engine_mode mode, bool source, bool trust, int64_t checksum_us) {
+  begin(s, mode, (weft_engine_self){.source = source}, trust, checksum_us);
+}
+
+void scene_new_source(scene *s, weft_engine_mode mode, uint64_t upload_bits_per_s) {
+  const weft_engine_self self = {.source = true, .upload_bits_per_s = upload_bits_per_s};
+  begin(s, mode, self, false, 0);
 }
 
 void scene_free(scene *s) {
@@ -44,6 +53,8 @@ static void take_output(scene *s) {
     for (size_t i = 0; i < burst.count; i++)
       if (burst.datagrams[i].data[1] == WEFT_MESSAGE_REQUEST) {
         s->asked[burst.neighbour]++;
+      } else if (burst.datagrams[i].data[1] == WEFT_MESSAGE_MANIFEST) {
+        s->manifests[burst.neighbour]++;
       } else if (burst.datagrams[i].data[1] <= WEFT_PACKET_SPARSE) {
         s->data[burst.neighbour]++;
         s->turns += burst.neighbour != s->last;

@@ -23,6 +23,7 @@ typedef struct scene {
   size_t dials, decoded;
   size_t data[MOST];  // coded packets, to each neighbour
   size_t asked[MOST]; // requests, to each
+  size_t manifests[MOST];
   size_t paces, acks; // to all
   size_t last, turns; // who got the last, and how often it was another one than before
 } scene;
@@ -32,6 +33,7 @@ extern const weft_policy scene_silent;
 
 // checksum_us: of weft_engine_options; trust: polluters are banned by count.
 void scene_new(scene *s, weft_engine_mode mode, bool source, bool trust, int64_t checksum_us);
+void scene_new_source(scene *s, weft_engine_mode mode, uint64_t upload_bits_per_s);
 void scene_free(scene *s);
 // Time passes; nobody who is dialled answers.
 void scene_run(scene *s, int64_t for_us);

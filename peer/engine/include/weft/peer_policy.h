@@ -69,7 +69,11 @@ typedef struct weft_policy_view {
   size_t batch_max;                       // packets that one burst may hold
   size_t blocks_stride;                   // bytes of one bitmap
   const uint8_t *blocks;                  // (window, blocks_stride) what we hold or have asked for
+  const struct weft_engine *engine;       // for weft_policy_asked; NULL: nothing was asked for
 } weft_policy_view;
+
+// Packets of the segment that neighbour number `neighbour` was asked for and has not sent yet.
+size_t weft_policy_asked(const weft_policy_view *view, size_t neighbour, uint64_t segment);
 
 // Live, with less uplink than the stream needs: which segments a swarm goes without, so that the
 // others are whole. Classes are spread evenly over the stream, and who forgoes more forgoes what
@@ -87,7 +91,7 @@ static inline bool weft_policy_forgoes(const weft_policy_view *view, uint64_t se
 typedef struct weft_policy_choice {
   size_t neighbour;
   uint64_t segment;
-  size_t count; // packets, 1..batch_max
+  size_t count; // packets; of what is pushed 1..batch_max
   // Requests for blocks (uncoded): bits of blocks base .. base + 63.
   uint16_t base;
   uint64_t mask;

@@ -41,8 +41,8 @@ C_ONLY = (
     "weft_plan_.*", "weft_code_(precompute|plan_stats)", "weft_code_group_.*", "weft_progress_.*",
     # Of engines by the thousand, as simulations have them; what the runtime's socket filter asks for.
     "weft_engine_(scratch_new|scratch_free|hot_bytes|prefetch|input_token)", "weft_sessions_places",
-    # Generators and codecs of one's own.
-    "weft_rng_.*", "weft_codec_.*")
+    # Generators, codecs and policies of one's own.
+    "weft_rng_.*", "weft_codec_.*", "weft_policy_.*")
 
 
 def c_type(kind):

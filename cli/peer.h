@@ -19,7 +19,7 @@ typedef struct peer_settings {
   char *input, *output, *key_file, *backend, *config;
   weft_address listen, metrics;
   char *bootstrap_text; // as it was given
-  bool has_metrics, has_source_key, log_json, checksums, congestion;
+  bool has_metrics, has_source_key, log_json, checksums, congestion, pull;
   weft_address bootstrap[WEFT_NODE_BOOTSTRAP];
   size_t bootstrap_count;
   uint8_t source_key[32];

@@ -20,6 +20,7 @@ enum {
   O_RATE,
   O_UPLOAD,
   O_CONGESTION,
+  O_SCHEME,
   O_STREAM,
   O_BLOCKS,
   O_BLOCK_BYTES,

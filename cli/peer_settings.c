@@ -112,11 +112,16 @@ static int word_of(char **values, size_t which, const char *const *words, size_t
 static int words(char **v, peer_settings *s) {
   static const char *const ciphers[] = {"best", "chacha20"}, *const formats[] = {"text", "json"},
                            *const levels[] = {"error", "warning", "info", "debug"};
-  static const char *const switches[] = {"off", "on"}, *const controls[] = {"off", "ledbat"};
+  static const char *const switches[] = {"off", "on"}, *const controls[] = {"off", "ledbat"},
+                           *const schemes[] = {"push", "pull"};
   const int control = v[O_CONGESTION] ? word_of(v, O_CONGESTION, controls, 2) : 0;
   if (control < 0)
     return refuse(O_CONGESTION, v[O_CONGESTION], "ledbat or off");
   s->congestion = control == 1;
+  const int scheme = v[O_SCHEME] ? word_of(v, O_SCHEME, schemes, 2) : 0;
+  if (scheme < 0)
+    return refuse(O_SCHEME, v[O_SCHEME], "push or pull");
+  s->pull = scheme == 1;
   const int checksums = v[O_CHECKSUMS] ? word_of(v, O_CHECKSUMS, switches, 2) : 0;
   if (checksums < 0)
     return refuse(O_CHECKSUMS, v[O_CHECKSUMS], "on or off");

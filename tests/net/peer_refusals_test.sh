@@ -45,6 +45,8 @@ expect 2 "--block-bytes may be 1150 at most with 4 blocks" source --input in.bin
 expect 2 "--rate takes" source --input in.bin --rate fast
 expect 2 "--from takes" join --source 127.0.0.1:9 --output x --from 3x
 expect 2 "--congestion takes" source --input in.bin --congestion reno
+expect 2 "--scheme takes" source --input in.bin --scheme rarest
+expect 2 "--scheme pull is for live sources" source --input in.bin --scheme pull
 expect 2 "--window must be" source --input in.bin --window 0
 expect 3 "absent.bin" source --input absent.bin
 expect 3 "Is a directory" source --input .

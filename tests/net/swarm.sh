@@ -4,7 +4,7 @@
 # that delays, reorders, loses and doubles (relay.c): every peer must play it without a gap, byte for byte.
 #
 #   swarm.sh WEFT RELAY [--peers N] [--seconds S] [--churn PERCENT] [--polluters PERCENT --polluter WEFT]
-#            [--checksums on] [--late SECONDS] [--pause SECONDS] [--keep FOLDER]
+#            [--checksums on] [--late SECONDS] [--pause SECONDS] [--scheme push|pull] [--keep FOLDER]
 #
 # churn: so many of the peers are killed every 10 s, and others come in their place.
 # checksums: the source reveals them, as it always does against polluters. late: the stream begins so long after all
@@ -15,7 +15,7 @@ set -uo pipefail
 . "$(dirname -- "${BASH_SOURCE[0]}")/spaces.sh"
 enter_spaces "$@"
 shift 2
-peers=32 seconds=20 churn=0 polluters=0 polluter=$weft late=0 pause=0 keep=
+peers=32 seconds=20 churn=0 polluters=0 polluter=$weft late=0 pause=0 scheme=push keep=
 source_options=()
 rate=2500000
 while [ $# -gt 0 ]; do
@@ -28,6 +28,7 @@ while [ $# -gt 0 ]; do
     --checksums) [ "$2" = off ] || source_options=(--checksums on) ;;
     --late) late=$2 ;;
     --pause) pause=$2 ;;
+    --scheme) scheme=$2 ;;
     --keep) keep=$(readlink -f -- "$2") ;;
     *)
       printf 'swarm.sh: what is %s?\n' "$1" >&2
@@ -38,7 +39,7 @@ while [ $# -gt 0 ]; do
 done
 [ "$polluters" -eq 0 ] || source_options=(--checksums on)
 if [ "$churn" -gt 0 ] || [ "$polluters" -gt 0 ]; then lag=3000; else lag=2000; fi # start-up takes the lag, too
-source_options+=(--lag "$lag")
+source_options+=(--lag "$lag" --scheme "$scheme")
 seed=${WEFT_TEST_SEED:-$((RANDOM * 32768 + RANDOM))}
 printf 'seed: WEFT_TEST_SEED=%s\n' "$seed"
 RANDOM=$seed
@@ -96,7 +97,7 @@ start_peer() { # SPACE NAME
   local program=$weft
   [ "$started" -ge "$bad_peers" ] || program=$polluter
   started=$((started + 1))
-  start_join "$1" "$2" "$program" --output "$2.out" --upload $((rate * 3)) --log-level debug
+  start_join "$1" "$2" "$program" --output "$2.out" --upload $((rate * 3)) --scheme "$scheme" --log-level debug
   running[$2]=$join_pid
 }
 

@@ -198,9 +198,10 @@ static weft_engine_mode mode_of(const peer_run_state *r) {
 
 static int open_node(peer_run_state *r) {
   const peer_settings *s = r->s;
-  if (s->role == WEFT_NODE_SOURCE)
+  const bool source = s->role == WEFT_NODE_SOURCE;
+  if (source)
     keep_heap_small(mode_of(r));
-  if (s->role == WEFT_NODE_SOURCE && s->pull && mode_of(r) != WEFT_MODE_LIVE)
+  if (source && s->pull && mode_of(r) != WEFT_MODE_LIVE)
     return cli_error(PEER_NAME, CLI_USAGE,
                      "--scheme pull is for live sources: of files, peers that push would get "
                      "nothing; join --scheme pull asks any source");
@@ -226,7 +227,7 @@ static int open_node(peer_run_state *r) {
   int code = peer_identity(s, &o.identity);
   if (code >= 0)
     return code;
-  if (s->role == WEFT_NODE_SOURCE)
+  if (source)
     o.stream = (weft_stream){.id = s->stream,
                              .blocks = (uint16_t)s->blocks,
                              .block_bytes = s->block_bytes,

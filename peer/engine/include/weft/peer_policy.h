@@ -72,7 +72,8 @@ typedef struct weft_policy_view {
   const struct weft_engine *engine;       // for weft_policy_asked; NULL: nothing was asked for
 } weft_policy_view;
 
-// Packets of the segment that neighbour number `neighbour` was asked for and has not sent yet.
+// Packets of the segment that neighbour number `neighbour` < neighbours was asked for and has not
+// sent yet.
 size_t weft_policy_asked(const weft_policy_view *view, size_t neighbour, uint64_t segment);
 
 // Live, with less uplink than the stream needs: which segments a swarm goes without, so that the

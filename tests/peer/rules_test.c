@@ -32,6 +32,13 @@ END_TEST
 
 // --- What is answered
 
+// It has made one segment.
+static void one_made(scene *s, weft_engine_mode mode, uint64_t upload_bits_per_s) {
+  static const uint8_t data[N * K];
+  scene_new_source(s, mode, upload_bits_per_s);
+  EXPECT_OK(weft_engine_source_put(s->engine, data, sizeof data, 0, s->now_us));
+}
+
 // A manifest goes before the first packet of its segment, and what was asked for goes after it:
 // also where something that is not here was asked for before.
 START_TEST(a_manifest_takes_no_answer_away) {
@@ -53,10 +60,8 @@ END_TEST
 
 // What a swarm lost of a segment all its peers ask the source for: one small answer in `ask`.
 START_TEST(a_live_source_answers_little_and_seldom) {
-  static const uint8_t data[N * K];
   scene s;
-  scene_new(&s, WEFT_MODE_LIVE, true, false, 0);
-  EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, 0, s.now_us));
+  one_made(&s, WEFT_MODE_LIVE, 0);
   scene_add(&s, 0, 0, WINDOW);
   scene_run(&s, STEP_US);
   EXPECT(s.data[0] == 0);
@@ -73,10 +78,8 @@ START_TEST(a_live_source_answers_little_and_seldom) {
 END_TEST
 
 START_TEST(those_who_ask_are_answered_by_turns) {
-  static const uint8_t data[N * K];
   scene s;
-  scene_new(&s, WEFT_MODE_VOD, true, false, 0);
-  EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, 0, s.now_us));
+  one_made(&s, WEFT_MODE_VOD, 0);
   for (size_t i = 0; i < 3; i++) {
     scene_add(&s, i, 0, WINDOW);
     scene_ask(&s, i, 0, 5 * BATCH);
@@ -90,10 +93,8 @@ END_TEST
 
 // Who asks for more of a segment before the first have come wants those, too, but no more than all.
 START_TEST(requests_for_one_segment_add_up) {
-  static const uint8_t data[N * K];
   scene s;
-  scene_new(&s, WEFT_MODE_VOD, true, false, 0);
-  EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, 0, s.now_us));
+  one_made(&s, WEFT_MODE_VOD, 0);
   scene_add(&s, 0, 0, WINDOW);
   scene_ask(&s, 0, 0, 5);
   scene_ask(&s, 0, 0, 2);
@@ -109,11 +110,9 @@ END_TEST
 
 // An uplink that takes longer for what was asked for than who asked waits for it.
 START_TEST(what_is_asked_for_elsewhere_by_now_is_not_sent) {
-  static const uint8_t data[N * K];
   enum { BURST_BITS = 8 * BATCH * (K + 60), ASK_US = 100000 };
   scene s;
-  scene_new_source(&s, WEFT_MODE_VOD, BURST_BITS * 3 / 2); // a burst in more than 4 ASK_US
-  EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, 0, s.now_us));
+  one_made(&s, WEFT_MODE_VOD, BURST_BITS * 3 / 2); // a burst in more than 4 ASK_US
   for (size_t i = 0; i < 2; i++) {
     scene_add(&s, i, 0, WINDOW);
     scene_ask(&s, i, 0, BATCH);
@@ -170,6 +169,39 @@ START_TEST(who_asks_for_what_is_past_is_told_the_time) {
   scene_ask(&s, 1, 0, 1);
   scene_run(&s, STEP_US);
   EXPECT(s.data[1] == 1 && s.manifests[1] == 2);
+  scene_free(&s);
+}
+END_TEST
+
+// --- What is asked for
+
+static size_t most_asked; // packets, at once
+
+static bool ask_for_all(void *user, const weft_policy_view *view, const weft_rng *rng,
+                        weft_policy_choice *out) {
+  (void)user, (void)rng;
+  const size_t asked = weft_policy_asked(view, 0, view->missing), room = view->neighbour[0].room;
+  most_asked = asked + room;
+  *out = (weft_policy_choice){.segment = view->missing, .count = room};
+  return room > 0;
+}
+
+// Losses cost little of what it is asked for: a few packets that came, and it is as at first.
+START_TEST(who_answers_is_soon_asked_for_as_much_as_at_first) {
+  static const weft_policy greedy = {.name = "greedy", .ask = ask_for_all};
+  scene s;
+  scene_new(&s, WEFT_MODE_VOD, false, false, 0);
+  s.options.policy = &greedy;
+  scene_add(&s, 0, 1, 0);
+  scene_run(&s, STEP_US);
+  EXPECT(most_asked == 8);
+  scene_run(&s, SECOND * 9 / 10); // nothing came, and it was asked again
+  EXPECT(most_asked == 4);
+  for (size_t i = 0; i < 4; i++) {
+    EXPECT_OK(scene_block(&s, 0, 0, i, false));
+    scene_run(&s, STEP_US);
+  }
+  EXPECT(most_asked == 8);
   scene_free(&s);
 }
 END_TEST
@@ -394,6 +426,7 @@ int main(void) {
   tcase_add_test(t, what_is_asked_for_elsewhere_by_now_is_not_sent);
   tcase_add_test(t, what_is_past_its_time_is_not_sent);
   tcase_add_test(t, who_asks_for_what_is_past_is_told_the_time);
+  tcase_add_test(t, who_answers_is_soon_asked_for_as_much_as_at_first);
   tcase_add_test(t, few_packets_wait_for_a_checksum);
   tcase_add_test(t, who_is_too_late_holds_up_nobody);
   tcase_add_test(t, who_has_no_room_has_twice_the_time);

@@ -168,6 +168,12 @@ typedef struct weft_expansion {
 } weft_expansion;
 
 // The panel product of a host row on one thread; host.c cuts a gemm into panels.
+// Columns [begin, begin + bytes) of rows that will be read soon.
+typedef struct weft_fetch {
+  const uint8_t *const *row;
+  size_t rows, begin, bytes;
+} weft_fetch;
+
 typedef struct weft_panel {
   size_t m, k;             // output rows, inner dimension, each 1..WEFT_PANEL_ROWS
   size_t begin, end;       // columns [begin, end) of every row
@@ -180,6 +186,8 @@ typedef struct weft_panel {
   bool accumulate;
   uint8_t *scratch; // on a line, for what weft_host_kernel.scratch asks; or NULL
   size_t scratch_bytes;
+  const weft_fetch *fetch; // asked for meanwhile, where a technique can; or NULL
+  bool past;               // better stored past the caches, where rows are aligned
 } weft_panel;
 
 // How a technique takes 8 x 8 bits.
@@ -248,13 +256,14 @@ typedef struct weft_host_kernel {
   void (*panel_prepared)(const weft_panel *panel);
   // Optional: products by factors. They are worth it where eight times the entries of the matrix
   // are more than these for each product and sum among the steps, and for each entry of the panels
-  // that are made of them (measured). From steps_past bytes of X and Y on, Y is stored past the
-  // caches.
+  // that are made of them (measured). Transforms of 8 rows, and of up to wide_rows, take one pass:
+  // these count steps_wide for each row instead. From steps_past bytes of X and Y on, Y is stored
+  // past the caches.
   void (*steps)(const weft_strip *strip);
   // Optional: what an entry of a matrix (m, k) takes, where that is not always 8. row_bytes may be
   // 0: not known yet.
   size_t (*entry)(size_t m, size_t k, size_t row_bytes);
-  size_t steps_product, steps_sum, steps_entry, steps_past;
+  size_t steps_product, steps_sum, steps_wide, steps_entry, steps_past, wide_rows;
   // From halves of so many rows and sources on, large products take seven of half the size instead
   // of eight (measured); 0: never. As 2 / (1 / m + 1 / k) where the halves (m, k) are not square.
   size_t winograd_half;

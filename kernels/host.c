@@ -129,6 +129,8 @@ static void one_panel(const weft_host_kernel *kernel, const weft_gemm *g) {
   panel.accumulate = g->accumulate;
   panel.scratch = NULL;
   panel.scratch_bytes = 0;
+  panel.fetch = NULL;
+  panel.past = false;
   kernel->panel(&panel);
 }
 

@@ -402,7 +402,7 @@ static bool make(const weft_factors *f, weft_acts *acts) {
       continue;
     }
     if (!is_idle(&m, s))
-      count_work(s, &acts->products, &acts->sums);
+      count_work(s, &acts->work.products, &acts->work.sums);
     if (m.joined[at])
       continue;
     if (four[at]) { // where their second level begins
@@ -447,6 +447,8 @@ weft_status weft_factors_new(const weft_step *steps, size_t count, size_t slots,
   *made = (weft_factors){.slots = slots, .count = count, .steps = copy};
   count_cost(made);
   made->acts = make(made, acts) ? acts : NULL;
+  if (made->acts)
+    weft_acts_widen(acts);
   *out = made;
   return WEFT_OK;
 }

@@ -4,6 +4,18 @@
 
 #include "kernels/host_steps.h"
 
+static size_t butterflies_cost(const weft_host_kernel *kernel, const weft_acts *acts) {
+  size_t products = acts->work.products, sums = acts->work.sums, rows = 0;
+  for (size_t size = 0; size < kernel->wide_rows / 8; size++) {
+    const weft_acts_work *wide = &acts->wide[size].work;
+    // A little of it is on zeros, which counts as nothing otherwise.
+    products -= wide->products < products ? wide->products : products;
+    sums -= wide->sums < sums ? wide->sums : sums;
+    rows += acts->wide[size].rows;
+  }
+  return kernel->steps_product * products + kernel->steps_sum * sums + kernel->steps_wide * rows;
+}
+
 // Steps cost more for each product than entry by entry: what lies in slots is read and written. In
 // short rows acts cost more than they save.
 bool weft_host_steps_pay(const weft_host_kernel *kernel, size_t m, size_t k, size_t row_bytes,
@@ -11,8 +23,8 @@ bool weft_host_steps_pay(const weft_host_kernel *kernel, size_t m, size_t k, siz
   const weft_acts *acts = factors->acts;
   const size_t entry = kernel->entry ? kernel->entry(m, k, row_bytes) : 8;
   return kernel->steps && acts && k <= WEFT_ACT_ROWS && m <= WEFT_ACT_ROWS &&
-         entry * m * k >= kernel->steps_product * acts->products + kernel->steps_sum * acts->sums +
-                              kernel->steps_entry * (acts->entries + entries);
+         entry * m * k >=
+             butterflies_cost(kernel, acts) + kernel->steps_entry * (acts->entries + entries);
 }
 
 size_t weft_host_steps(const weft_host_kernel *kernel, const weft_allocator *allocator,
@@ -28,11 +40,11 @@ size_t weft_host_steps(const weft_host_kernel *kernel, const weft_allocator *all
   width = width < WEFT_ACT_COLUMNS ? width : WEFT_ACT_COLUMNS;
   width = width < columns ? width : columns;
   uint8_t *scratch =
-      allocator->alloc(allocator->user, (acts->slots + acts->zeros) * (width + WEFT_ACT_APART), 64);
+      allocator->alloc(allocator->user, (acts->slots + acts->zeros) * WEFT_ACT_STRIDE, 64);
   if (!scratch) // then entry by entry, which needs none
     return begin;
   if (acts->zeros)
-    memset(scratch + acts->slots * (width + WEFT_ACT_APART), 0, width);
+    memset(scratch + acts->slots * WEFT_ACT_STRIDE, 0, width);
   for (size_t j = 0; j < g->k; j++)
     x[j] = weft_const_row(&g->x, j);
   for (size_t i = 0; i < g->m; i++)

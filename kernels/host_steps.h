@@ -14,7 +14,8 @@ enum {
   WEFT_ACT_STEP = 128,          // columns are worked on in multiples of this
   WEFT_ACT_COLUMNS = 8192,      // that are worked on at once, at most,
   WEFT_ACT_SCRATCH = 256 << 10, // or as many as leave the slots in the second-level cache
-  WEFT_ACT_APART = 192          // bytes between slots, which then share no sets of a cache
+  WEFT_ACT_APART = 192,         // bytes between slots, which then share no sets of a cache
+  WEFT_ACT_STRIDE = WEFT_ACT_COLUMNS + WEFT_ACT_APART // from one slot to the next
 };
 
 // Operands are places: slots, a row of zeros, then rows of X, then rows of Y.
@@ -23,6 +24,7 @@ enum {
   WEFT_PLACE_X,
   WEFT_PLACE_Y = WEFT_PLACE_X + WEFT_ACT_ROWS
 };
+enum { WEFT_ACT_WIDE = 16 }; // rows of the largest transform that is one pass
 enum { WEFT_PLACES = WEFT_PLACE_Y + WEFT_ACT_ROWS };
 
 typedef enum weft_act_kind {
@@ -41,6 +43,9 @@ typedef struct weft_act {
   // Butterflies, what they make in result: inverse ones out = more ^ c[3] * result, forward ones
   // out = result ^ c[3] * more.
   bool joins;
+  // 16 or 8: this act and the 7 or 5 after it are one transform of so many rows, fours before the
+  // others. Operand i of the others' act j is what four i leaves in place of its row j.
+  uint8_t wide;
   uint16_t in[4], out[4], more[4];
 } weft_act;
 
@@ -52,14 +57,22 @@ typedef struct weft_act_panel {
   bool accumulate;
 } weft_act_panel;
 
+typedef struct weft_acts_work {
+  size_t products, sums; // multiplications by anything but 0 and 1; exclusive-ors
+} weft_acts_work;
+
 typedef struct weft_acts {
   size_t count, slots;
-  bool zeros; // are read
-  // Of its acts: multiplications by anything but 0 and 1; exclusive-ors; entries of panels.
-  size_t products, sums, entries;
-  weft_act_panel *panels; // act.in[0] says which
-  uint16_t *operands;     // places
-  uint8_t *a;             // entries
+  bool zeros;          // are read
+  weft_acts_work work; // of all acts but panels
+  struct {
+    size_t rows; // of all transforms
+    weft_acts_work work;
+  } wide[WEFT_ACT_WIDE / 8]; // of those that are wide, of 8 rows and of 16
+  size_t entries;            // of panels
+  weft_act_panel *panels;    // act.in[0] says which
+  uint16_t *operands;        // places
+  uint8_t *a;                // entries
   weft_act act[];
 } weft_acts;
 
@@ -72,8 +85,10 @@ struct weft_strip {
   uint8_t *const *y;        // m rows
   size_t begin, end, width; // width: columns worked on at once
   bool past;                // rows of Y are stored past the caches, where they are aligned
-  uint8_t *scratch;         // slots of width bytes, WEFT_ACT_APART apart, and one of zeros
+  uint8_t *scratch;         // slots of width bytes, WEFT_ACT_STRIDE apart, and one of zeros
 };
+
+void weft_acts_widen(weft_acts *acts); // finds those that are wide (host_wide.c)
 
 // Multiplies columns [begin, ...) by factors and answers where it ended: at `begin` where the
 // technique has no steps or the matrix is not worth them.

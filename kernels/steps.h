@@ -205,8 +205,9 @@ static act_rows act_places(const weft_act *act, const weft_strip *strip, uint8_t
   return r;
 }
 
+// Where rows are read from memory, the next strip's come while this one is multiplied.
 static void act_panel(const weft_strip *strip, const weft_act_panel *panel, uint8_t *const *place,
-                      size_t width) {
+                      size_t width, size_t next) {
   const uint16_t *operand = strip->acts->operands + panel->operand;
   const uint8_t *x[WEFT_PANEL_ROWS];
   uint8_t *y[WEFT_PANEL_ROWS];
@@ -214,6 +215,8 @@ static void act_panel(const weft_strip *strip, const weft_act_panel *panel, uint
     x[j] = place[*operand++];
   for (size_t i = 0; i < panel->m; i++)
     y[i] = place[*operand++];
+  const weft_fetch fetch = {
+      .row = strip->x, .rows = strip->k, .begin = next, .bytes = strip->width};
   strip->panel(&(weft_panel){.m = panel->m,
                              .k = panel->k,
                              .end = width,
@@ -222,15 +225,21 @@ static void act_panel(const weft_strip *strip, const weft_act_panel *panel, uint
                              .a_stride = panel->k,
                              .x = x,
                              .y = y,
-                             .accumulate = panel->accumulate});
+                             .accumulate = panel->accumulate,
+                             .fetch = strip->past && next < strip->end ? &fetch : NULL,
+                             .past = strip->past});
 }
+
+#if STEPS_WIDE
+#include "kernels/x86/steps_wide_affine.h"
+#endif
 
 static void steps_run(const weft_strip *strip) {
   const weft_acts *acts = strip->acts;
   uint8_t *place[WEFT_PLACES];
   for (size_t s = 0; s < acts->slots; s++)
-    place[s] = strip->scratch + s * (strip->width + WEFT_ACT_APART);
-  place[WEFT_PLACE_ZERO] = strip->scratch + acts->slots * (strip->width + WEFT_ACT_APART);
+    place[s] = strip->scratch + s * WEFT_ACT_STRIDE;
+  place[WEFT_PLACE_ZERO] = strip->scratch + acts->slots * WEFT_ACT_STRIDE;
   for (size_t column = strip->begin; column < strip->end; column += strip->width) {
     const size_t left = strip->end - column;
     for (size_t j = 0; j < strip->k; j++) // read only
@@ -241,9 +250,16 @@ static void steps_run(const weft_strip *strip) {
     for (size_t a = 0; a < acts->count; a++) {
       const weft_act *act = &acts->act[a];
       if (act->kind == WEFT_ACT_PANEL) {
-        act_panel(strip, &acts->panels[act->in[0]], place, width);
+        act_panel(strip, &acts->panels[act->in[0]], place, width, column + strip->width);
         continue;
       }
+#if STEPS_WIDE
+      if (act->wide && act->wide <= STEPS_WIDE) {
+        wide_run(strip, act, place, width);
+        a += act->wide / 4u + 3;
+        continue;
+      }
+#endif
       act_rows r = act_places(act, strip, place);
       r.width = width;
       r.past = strip->past && act_past(act, &r);

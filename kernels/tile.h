@@ -28,6 +28,7 @@
 #define WEFT_KERNELS_TILE_H
 
 #include "kernels/backend.h"
+#include "kernels/fetch.h"
 #include "kernels/unroll.h"
 
 #ifndef TILE_MADE
@@ -300,6 +301,19 @@ __attribute__((noinline)) static size_t packed_columns(const weft_panel *p, size
   return column;
 }
 
+// All output rows of all whole columns of tiles, and lines of what is asked for after each column.
+__attribute__((noinline)) static size_t fetching_columns(const weft_panel *p, size_t column,
+                                                         size_t whole) {
+  enum { WIDTH = TILE_VECS * VEC_BYTES };
+  const size_t each = fetch_each(p->fetch, (whole - column) / WIDTH);
+  fetch_walk walk = fetch_begin(p->fetch);
+  for (; whole - column >= WIDTH; column += WIDTH) {
+    tile_column(p, column, TILE_VECS, 0, false);
+    fetch_lines(&walk, each);
+  }
+  return column;
+}
+
 static void tile_panel(const weft_panel *p) {
   const size_t part = (p->end - p->begin) % VEC_BYTES;
   const size_t whole = p->end - part;
@@ -311,6 +325,8 @@ static void tile_panel(const weft_panel *p) {
   } else {
     if (p->packed && p->m >= PACK_OUTPUTS)
       column = packed_columns(p, column, whole);
+    if (p->fetch)
+      column = fetching_columns(p, column, whole);
     for (; whole - column >= TILE_VECS * VEC_BYTES; column += TILE_VECS * VEC_BYTES)
       tile_column(p, column, TILE_VECS, 0, false);
     for (; column < whole; column += VEC_BYTES)

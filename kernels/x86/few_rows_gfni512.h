@@ -14,6 +14,7 @@
 #define WEFT_KERNELS_X86_FEW_ROWS_GFNI512_H
 
 #include "kernels/backend.h"
+#include "kernels/fetch.h"
 #include "kernels/gf256.h"
 #include "kernels/unroll.h"
 #include "kernels/x86/vec_avx512.h"
@@ -65,7 +66,12 @@ typedef struct few_work {
   size_t run;              // columns
   size_t ahead;            // columns from what is worked on to what is fetched, of one group
   bool past;               // results are stored past the caches
+  fetch_walk *walk;        // of what is asked for, so many lines with each pair of sources
+  size_t each;
 } few_work;
+
+// What is fetched while sources are multiplied: nothing, the next of them, or what is asked for.
+typedef enum few_fetching { FEW_NOTHING, FEW_NEXT, FEW_ASKED } few_fetching;
 
 // The sources of one group, and what is fetched meanwhile.
 typedef struct few_group {
@@ -91,22 +97,24 @@ static few_group few_group_at(const few_work *w, size_t first, size_t column, si
 }
 
 // Adds `count` sources' products at `column` to acc(rows, vecs). Matrices of a source are `stride`
-// apart from the next one's. Inlined for each constant rows, vecs and ahead.
+// apart from the next one's. Inlined for each constant rows, vecs and fetching.
 WEFT_INLINE void few_add(vec *acc, const uint8_t *const *x, size_t count, size_t column,
                          const uint64_t *near, const size_t stride, const size_t rows,
-                         const size_t vecs, const bool ahead, const uint8_t *const *next,
-                         size_t shift) {
+                         const size_t vecs, const few_fetching fetching, const few_work *w,
+                         const uint8_t *const *next, size_t shift) {
   size_t j = 0;
   for (; j + 2 <= count; j += 2, near += 2 * stride) {
     vec s[2], t[2];
     WEFT_UNROLL for (size_t v = 0; v < vecs; v++) {
       s[v] = vec_load(x[j] + column + v * VEC_BYTES);
       t[v] = vec_load(x[j + 1] + column + v * VEC_BYTES);
-      if (ahead) {
+      if (fetching == FEW_NEXT) {
         __builtin_prefetch(next[j] + shift + column + v * VEC_BYTES);
         __builtin_prefetch(next[j + 1] + shift + column + v * VEC_BYTES);
       }
     }
+    if (fetching == FEW_ASKED)
+      fetch_lines(w->walk, w->each);
     WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
       const con c = con_of(near[r]);
       const con d = con_of(near[stride + r]);
@@ -118,7 +126,7 @@ WEFT_INLINE void few_add(vec *acc, const uint8_t *const *x, size_t count, size_t
     vec s[2];
     WEFT_UNROLL for (size_t v = 0; v < vecs; v++) {
       s[v] = vec_load(x[j] + column + v * VEC_BYTES);
-      if (ahead)
+      if (fetching == FEW_NEXT)
         __builtin_prefetch(next[j] + shift + column + v * VEC_BYTES);
     }
     WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
@@ -139,7 +147,7 @@ WEFT_INLINE void few_store(uint8_t *y, vec v, const bool past) {
 // Columns [column, stop) of all `rows` output rows from all sources. Nothing is decided on the way:
 // with two rows that would take as long as the products.
 WEFT_INLINE void few_alone(const few_work *w, size_t column, size_t stop, const size_t rows,
-                           const size_t vecs, const bool ahead, const bool past) {
+                           const size_t vecs, const few_fetching fetching, const bool past) {
   const uint8_t *const *const x = w->x;
   const uint64_t *const matrix = w->matrix;
   uint8_t *const *const y = w->panel->y;
@@ -147,7 +155,7 @@ WEFT_INLINE void few_alone(const few_work *w, size_t column, size_t stop, const 
   for (; column < stop; column += vecs * VEC_BYTES) {
     vec acc[16];
     WEFT_UNROLL for (size_t i = 0; i < rows * vecs; i++) acc[i] = vec_zero();
-    few_add(acc, x, k, column, matrix, rows, rows, vecs, ahead, x, shift);
+    few_add(acc, x, k, column, matrix, rows, rows, vecs, fetching, w, x, shift);
     WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
       WEFT_UNROLL for (size_t v = 0; v < vecs; v++)
           few_store(y[r] + column + v * VEC_BYTES, acc[r * vecs + v], past);
@@ -157,8 +165,8 @@ WEFT_INLINE void few_alone(const few_work *w, size_t column, size_t stop, const 
 
 // Columns [column, stop) of output rows [row, row + rows): one group added to the sums so far.
 WEFT_INLINE void few_tiles(const few_work *w, const few_group *g, size_t row, const size_t rows,
-                           const size_t vecs, const bool ahead, size_t column, size_t stop,
-                           uint8_t *sums) {
+                           const size_t vecs, const few_fetching fetching, size_t column,
+                           size_t stop, uint8_t *sums) {
   const weft_panel *const p = w->panel;
   const size_t m = p->m, count = g->count, run = w->run;
   const bool begins = g->first == 0, ends = g->first + count == p->k;
@@ -179,7 +187,7 @@ WEFT_INLINE void few_tiles(const few_work *w, const few_group *g, size_t row, co
           acc[r * vecs + v] = accumulate ? vec_load(y[r] + column + v * VEC_BYTES) : vec_zero();
       }
     }
-    few_add(acc, x, count, column, matrix, m, rows, vecs, ahead, next, shift);
+    few_add(acc, x, count, column, matrix, m, rows, vecs, fetching, w, next, shift);
     WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
       WEFT_UNROLL for (size_t v = 0; v < vecs; v++) {
         if (!ends)
@@ -193,15 +201,17 @@ WEFT_INLINE void few_tiles(const few_work *w, const few_group *g, size_t row, co
 
 // Columns [begin, end), run by run, group by group.
 WEFT_INLINE void few_block(const few_work *w, size_t row, const size_t rows, const size_t vecs,
-                           bool ahead, size_t begin, size_t end, uint8_t *sums) {
+                           few_fetching fetching, size_t begin, size_t end, uint8_t *sums) {
   const weft_panel *const p = w->panel;
   if (w->at_once == p->k && rows == p->m && !p->accumulate) {
-    if (!ahead)
-      few_alone(w, begin, end, rows, vecs, false, false);
-    else if (!w->past)
-      few_alone(w, begin, end, rows, vecs, true, false);
+    if (fetching == FEW_NOTHING)
+      few_alone(w, begin, end, rows, vecs, FEW_NOTHING, false);
+    else if (fetching == FEW_ASKED)
+      w->past ? few_alone(w, begin, end, rows, vecs, FEW_ASKED, true)
+              : few_alone(w, begin, end, rows, vecs, FEW_ASKED, false);
     else
-      few_alone(w, begin, end, rows, vecs, true, true);
+      w->past ? few_alone(w, begin, end, rows, vecs, FEW_NEXT, true)
+              : few_alone(w, begin, end, rows, vecs, FEW_NEXT, false);
     return;
   }
   const size_t run = w->at_once == p->k ? end - begin : w->run;
@@ -209,18 +219,20 @@ WEFT_INLINE void few_block(const few_work *w, size_t row, const size_t rows, con
     const size_t stop = end - column < run ? end : column + run;
     for (size_t first = 0; first < p->k; first += w->at_once) {
       const few_group g = few_group_at(w, first, column, end);
-      if (ahead)
-        few_tiles(w, &g, row, rows, vecs, true, column, stop, sums);
+      if (fetching == FEW_NOTHING)
+        few_tiles(w, &g, row, rows, vecs, FEW_NOTHING, column, stop, sums);
+      else if (fetching == FEW_ASKED)
+        few_tiles(w, &g, row, rows, vecs, FEW_ASKED, column, stop, sums);
       else
-        few_tiles(w, &g, row, rows, vecs, false, column, stop, sums);
+        few_tiles(w, &g, row, rows, vecs, FEW_NEXT, column, stop, sums);
     }
   }
 }
 
 #define FEW_BLOCK(rows, vecs)                                                                      \
-  static void few_block_##rows(const few_work *w, size_t row, bool ahead, size_t begin,            \
+  static void few_block_##rows(const few_work *w, size_t row, few_fetching fetching, size_t begin, \
                                size_t end, uint8_t *sums) {                                        \
-    few_block(w, row, rows, vecs, ahead, begin, end, sums);                                        \
+    few_block(w, row, rows, vecs, fetching, begin, end, sums);                                     \
   }
 FEW_BLOCK(2, 2)
 FEW_BLOCK(3, 2)
@@ -236,8 +248,10 @@ static size_t few_rows_of(size_t left) {
 }
 
 // All output rows; those after the first block find a run's sources in the cache.
-static void few_blocks(const few_work *w, bool ahead, size_t begin, size_t end, uint8_t *sums) {
-  static void (*const blocks[17])(const few_work *, size_t, bool, size_t, size_t, uint8_t *) = {
+static void few_blocks(const few_work *w, few_fetching fetching, size_t begin, size_t end,
+                       uint8_t *sums) {
+  static void (*const blocks[17])(const few_work *, size_t, few_fetching, size_t, size_t,
+                                  uint8_t *) = {
       [2] = few_block_2, [3] = few_block_3, [4] = few_block_4,
       [6] = few_block_6, [8] = few_block_8, [16] = few_block_16};
   const size_t m = w->panel->m;
@@ -247,7 +261,8 @@ static void few_blocks(const few_work *w, bool ahead, size_t begin, size_t end, 
     const size_t stop = end - column < run ? end : column + run;
     for (size_t row = 0, rows; row < m; row += rows) {
       rows = few_rows_of(m - row);
-      blocks[rows](w, row, ahead && row == 0, column, stop, sums);
+      blocks[rows](w, row, row == 0 || fetching == FEW_ASKED ? fetching : FEW_NOTHING, column, stop,
+                   sums);
     }
   }
 }
@@ -307,7 +322,14 @@ static void few_panel(const weft_panel *p) {
                 .at_once = (p->k + groups - 1) / groups,
                 .run = FEW_RUN / p->m / FEW_STEP * FEW_STEP,
                 .ahead = follows ? FEW_FOLLOWED_AHEAD : FEW_AHEAD,
-                .past = total > FEW_PAST_CACHE};
+                .past = total > FEW_PAST_CACHE || p->past};
+  fetch_walk walk;
+  if (p->fetch) {
+    const size_t pairs = p->k / 2 * ((end - p->begin) / VEC_BYTES);
+    walk = fetch_begin(p->fetch);
+    w.walk = &walk;
+    w.each = fetch_each(p->fetch, pairs);
+  }
   for (size_t i = 0; i < p->m; i++)
     w.past = w.past && ((uintptr_t)p->y[i] + p->begin) % VEC_BYTES == 0;
   if (!ordered && !many)
@@ -318,7 +340,11 @@ static void few_panel(const weft_panel *p) {
   if (many)
     many_panel(p, matrix, end, w.past);
   else
-    few_blocks(&w, total > FEW_CACHED, p->begin, end, sums);
+    few_blocks(&w,
+               p->fetch             ? FEW_ASKED
+               : total > FEW_CACHED ? FEW_NEXT
+                                    : FEW_NOTHING,
+               p->begin, end, sums);
   if (w.past)
     vec_fence();
   const size_t part = (p->end - end) % VEC_BYTES;

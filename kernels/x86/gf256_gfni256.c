@@ -23,6 +23,7 @@ static inline vec mac(vec acc, src x, con c) { return vec_xor(acc, product(x, c)
 
 #include "kernels/chacha_lanes.h"
 #include "kernels/packet_spread.h"
+#define STEPS_WIDE 8
 #include "kernels/steps.h"
 
 #define BITS_TILE 1
@@ -35,8 +36,10 @@ const weft_host_kernel weft_host_gfni256 = {.panel = tile_panel,
                                             .steps = steps_run,
                                             .steps_product = 10,
                                             .steps_sum = 2,
+                                            .steps_wide = 16,
                                             .steps_entry = 6,
                                             .steps_past = STEPS_PAST_CACHES,
+                                            .wide_rows = STEPS_WIDE,
                                             .winograd_half = 56,
                                             .bits = bits_panel,
                                             .bits_one = 7,

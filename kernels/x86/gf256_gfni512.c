@@ -31,6 +31,7 @@ static inline vec mac2(vec acc, src x, con c, src z, con d) {
 
 #include "kernels/chacha_lanes.h"
 #include "kernels/packet_spread.h"
+#define STEPS_WIDE 16
 #include "kernels/steps.h"
 #include "kernels/x86/few_rows_gfni512.h"
 
@@ -48,8 +49,10 @@ const weft_host_kernel weft_host_gfni512 = {.panel = few_or_tile_panel,
                                             .entry = few_entry,
                                             .steps_product = 24,
                                             .steps_sum = 5,
-                                            .steps_entry = 7,
+                                            .steps_wide = 32,
+                                            .steps_entry = 8,
                                             .steps_past = STEPS_PAST_CACHES,
+                                            .wide_rows = STEPS_WIDE,
                                             .winograd_half = 112,
                                             .bits = bits_panel,
                                             .bits_one = 5,

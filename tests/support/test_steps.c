@@ -168,6 +168,107 @@ static void put_sums(writer *w) {
   }
 }
 
+// How a transform is unlike those that codes have, if at all.
+typedef enum oddity {
+  ODD_ORDER,   // two of its slots change places
+  ODD_LEVEL,   // four of its values are scaled between two levels
+  ODD_FACTOR,  // some of its results that come together have a factor of their own,
+  ODD_SET,     // one sets a slot where others are added to some,
+  ODD_DROPPED, // or is dropped
+  ODD_NOT = 12 // most are not
+} oddity;
+
+typedef struct transform {
+  size_t rows;
+  uint8_t slot[16]; // of its values
+  bool inverse, zero;
+  size_t odd, which; // the result, or where the slot or the values begin
+} transform;
+
+// All levels of butterflies of `rows` values from `first` on: neighbours first, or last. Constants
+// of the first block are 0 at times, as those of codes are.
+static void put_levels(writer *w, const transform *t, size_t first, size_t rows) {
+  const size_t half = rows / 2;
+  const bool zero = t->zero && first == 0 && test_rng_below(w->rng, 8);
+  const uint8_t c = zero ? 0 : (uint8_t)test_rng_next(w->rng);
+  if (rows == 1)
+    return;
+  for (size_t level = 0; level < 2; level++)
+    if (t->inverse == (level == 0)) {
+      put_levels(w, t, first, half);
+      put_levels(w, t, first + half, half);
+    } else {
+      for (size_t i = 0; i < half; i++)
+        put(w, t->inverse ? WEFT_STEP_INVERSE : WEFT_STEP_FORWARD, t->slot[first + i],
+            t->slot[first + half + i], c);
+    }
+  for (size_t i = 0; i < 4 && rows == 4 && t->odd == ODD_LEVEL && first == t->which / 4 * 4; i++)
+    put(w, WEFT_STEP_SET, t->slot[first + i], t->slot[first + i], 3);
+}
+
+// What an inverse transform made sets slots from `to` on, or is added to them.
+static void put_inverse_end(writer *w, const transform *t, size_t to) {
+  const bool sets = test_rng_below(w->rng, 2);
+  const uint8_t c = (uint8_t)(1 + test_rng_below(w->rng, 255));
+  for (size_t i = 0; i < t->rows; i++) {
+    const bool odd = i == t->which;
+    const uint8_t factor = t->odd == ODD_FACTOR && i % 4 == t->which % 4 ? c ^ 1 : c;
+    const bool set = sets || !w->held[to + i] || (odd && t->odd == ODD_SET);
+    if (!odd || t->odd != ODD_DROPPED)
+      put(w, set ? WEFT_STEP_SET : WEFT_STEP_ADD, to + i, t->slot[i], factor);
+  }
+  for (size_t i = 0; i < t->rows; i++)
+    put(w, WEFT_STEP_SET, t->slot[i], t->slot[i], 0);
+}
+
+// Rows of X are added to what a forward transform made, and it is stored.
+static void put_forward_end(writer *w, const transform *t, size_t spare) {
+  const uint8_t c = (uint8_t)(1 + test_rng_below(w->rng, 255));
+  const bool adds = test_rng_below(w->rng, 2) && w->out->k - w->loaded >= t->rows,
+             stores = test_rng_below(w->rng, 2) && w->out->m - w->stored >= t->rows;
+  for (size_t i = 0; i < t->rows; i++) {
+    const bool apart = t->odd == ODD_FACTOR && i * 4 / t->rows == t->which * 4 / t->rows;
+    if (adds && (i != t->which || t->odd != ODD_DROPPED)) {
+      put(w, WEFT_STEP_LOAD, spare, w->loaded++, 1);
+      put(w, WEFT_STEP_ADD, t->slot[i], spare, apart ? c ^ 1 : c);
+    }
+    if (stores)
+      put(w, WEFT_STEP_STORE, w->stored++, t->slot[i], 1);
+  }
+}
+
+// A transform of 8 or 16 slots, which lie apart from those that it is added to.
+static void put_transform(writer *w) {
+  transform t = {.rows = w->out->slots >= 33 && test_rng_below(w->rng, 2) ? 16 : 8,
+                 .inverse = test_rng_below(w->rng, 2),
+                 .odd = test_rng_below(w->rng, ODD_NOT)};
+  const size_t spare = w->out->slots - 1, room = spare - 2 * t.rows;
+  const size_t to = test_rng_below(w->rng, room + 1);
+  const size_t from = to + t.rows + test_rng_below(w->rng, room + 1 - to);
+  t.zero = t.inverse && test_rng_below(w->rng, 2);
+  t.which = test_rng_below(w->rng, t.rows - 1);
+  for (size_t i = 0; i < t.rows; i++)
+    t.slot[i] = (uint8_t)((t.inverse ? from : to) + i);
+  if (t.odd == ODD_ORDER) {
+    t.slot[t.which]++;
+    t.slot[t.which + 1]--;
+  }
+  for (size_t i = 0; i < t.rows; i++) {
+    const size_t slot = t.slot[i];
+    if (t.inverse && w->loaded < w->out->k && test_rng_below(w->rng, 6))
+      put(w, WEFT_STEP_LOAD, slot, w->loaded++, 1);
+    else if (t.inverse ? test_rng_below(w->rng, 2) : !w->held[slot])
+      put(w, WEFT_STEP_SET, slot, slot, 0);
+    if (!w->held[slot])
+      put(w, WEFT_STEP_SET, slot, slot, 0);
+  }
+  put_levels(w, &t, 0, t.rows);
+  if (!t.inverse)
+    put_forward_end(w, &t, spare);
+  else if (test_rng_below(w->rng, 3))
+    put_inverse_end(w, &t, to);
+}
+
 static void put_any(writer *w) {
   size_t s[2];
   const size_t choice = test_rng_below(w->rng, 12);
@@ -190,8 +291,8 @@ static void put_any(writer *w) {
   }
 }
 
-void test_steps_random(test_rng *rng, size_t k, size_t m, size_t slots, size_t work,
-                       test_steps *out) {
+static void fill(test_rng *rng, size_t k, size_t m, size_t slots, size_t work, bool transforms,
+                 test_steps *out) {
   enum { WorkMost = (SumsMost + 1) * RowsMost };
   writer w = {.rng = rng, .out = out};
   out->k = k;
@@ -200,7 +301,9 @@ void test_steps_random(test_rng *rng, size_t k, size_t m, size_t slots, size_t w
   out->count = 0;
   while (w.loaded < k || w.stored < m) {
     const bool room = out->count + WorkMost + (k - w.loaded) + (m - w.stored) <= TEST_STEPS_MAX;
-    if (w.loaded < k && (!w.held_count || !room || test_rng_below(rng, work + k) < k))
+    if (room && transforms && test_rng_below(rng, 2))
+      put_transform(&w);
+    else if (w.loaded < k && (!w.held_count || !room || test_rng_below(rng, work + k) < k))
       put(&w, WEFT_STEP_LOAD, test_rng_below(rng, slots), w.loaded++, 1);
     else if (w.stored < m && (!room || test_rng_below(rng, work + m) < m)) {
       size_t slot;
@@ -210,6 +313,16 @@ void test_steps_random(test_rng *rng, size_t k, size_t m, size_t slots, size_t w
       put_any(&w);
   }
   test_steps_matrix(out->step, out->count, slots, k, m, out->a);
+}
+
+void test_steps_random(test_rng *rng, size_t k, size_t m, size_t slots, size_t work,
+                       test_steps *out) {
+  fill(rng, k, m, slots, work, false, out);
+}
+
+void test_steps_transforms(test_rng *rng, size_t k, size_t m, size_t slots, test_steps *out) {
+  enum { Work = 8 };
+  fill(rng, k, m, slots, Work, true, out);
 }
 
 void test_steps_bits(const uint8_t *a, size_t m, size_t k, uint8_t *bits) {

@@ -21,6 +21,9 @@ typedef struct test_steps {
 void test_steps_random(test_rng *rng, size_t k, size_t m, size_t slots, size_t work,
                        test_steps *out);
 
+// The same with whole transforms of 8 and 16 slots among them; slots >= 17, and 33 for both.
+void test_steps_transforms(test_rng *rng, size_t k, size_t m, size_t slots, test_steps *out);
+
 // The matrix of any steps: (m, k). False: a row is not stored once, or slots are used that hold
 // nothing or are not there.
 bool test_steps_matrix(const weft_step *steps, size_t count, size_t slots, size_t k, size_t m,

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transforms of 16 or 8 rows by techniques that multiply by GF2P8AFFINEQB and have registers for
+// them: all levels of butterflies in one pass, where acts of four rows take one for two levels.
+// steps.h includes this. Rows of X and Y are found by pointers, slots at constant distances:
+// loading their pointers would take as long as the butterflies.
+#ifndef WEFT_KERNELS_X86_STEPS_WIDE_AFFINE_H
+#define WEFT_KERNELS_X86_STEPS_WIDE_AFFINE_H
+
+enum { WIDE_ROWS = 16 };
+
+// What becomes of results: they are stored; or multiplied, and added to rows that are there.
+typedef enum wide_end { WIDE_STORED, WIDE_SCALED, WIDE_ADDED } wide_end;
+
+// An inverse transform is of any rows and leaves its results in slots, to which they may be added;
+// a forward one is of slots and leaves them in any rows, after rows of `more` are added.
+typedef struct wide_rows {
+  const uint8_t *in[WIDE_ROWS], *more[WIDE_ROWS];
+  uint8_t *out[WIDE_ROWS];
+  uint8_t *slot;         // the first one
+  uint64_t first[4][3];  // matrices of the first two levels' fours, as act->c[0..2],
+  uint64_t second[4][3]; // and of the last levels' fours or twos
+  uint64_t scale;
+  size_t width; // bytes
+} wide_rows;
+
+WEFT_INLINE void wide_butterfly(vec *a, vec *b, const uint64_t *c, const bool inverse,
+                                const bool zero) {
+  if (inverse)
+    *b = vec_xor(*b, *a);
+  if (!zero)
+    *a = vec_xor(*a, product(*b, con_of(*c)));
+  if (!inverse)
+    *b = vec_xor(*b, *a);
+}
+
+// Two levels of rows [0], [step], [2 * step], [3 * step]. `zero`: c[0] and c[2] are.
+WEFT_INLINE void wide_four(vec *x, const size_t step, const uint64_t *c, const bool inverse,
+                           const bool zero) {
+  if (!inverse) {
+    wide_butterfly(x, x + 2 * step, c + 2, false, zero);
+    wide_butterfly(x + step, x + 3 * step, c + 2, false, zero);
+  }
+  wide_butterfly(x, x + step, c, inverse, zero);
+  wide_butterfly(x + 2 * step, x + 3 * step, c + 1, inverse, false);
+  if (inverse) {
+    wide_butterfly(x, x + 2 * step, c + 2, true, zero);
+    wide_butterfly(x + step, x + 3 * step, c + 2, true, zero);
+  }
+}
+
+// `fours` times four rows, each `vecs` vectors after the next, at x.
+WEFT_INLINE void wide_levels(const wide_rows *r, vec *x, const size_t fours, const size_t vecs,
+                             const bool inverse, const bool zero) {
+  // Of an inverse transform fours are neighbours, of a forward one those of the last levels.
+  WEFT_UNROLL for (size_t i = 0; i < fours; i++)
+      wide_four(x + (inverse ? 4 * i : i) * vecs, (inverse ? 1 : fours) * vecs, r->first[i],
+                inverse, zero && i == 0);
+  WEFT_UNROLL for (size_t i = 0; i < 4; i++) {
+    vec *const at = x + (inverse ? i : fours * i) * vecs;
+    const size_t step = (inverse ? 4 : 1) * vecs;
+    if (fours == 4)
+      wide_four(at, step, r->second[i], inverse, zero);
+    else
+      wide_butterfly(at, at + step, r->second[i], inverse, zero);
+  }
+}
+
+// Inlined for each constant.
+WEFT_INLINE void wide_inverse(const wide_rows *r, const size_t fours, const size_t vecs,
+                              const bool zero, const wide_end end) {
+  uint8_t *const slot = r->slot;
+  for (size_t column = 0; column < r->width; column += vecs * VEC_BYTES) {
+    vec x[WIDE_ROWS];
+    WEFT_UNROLL for (size_t i = 0; i < 4 * fours; i++) {
+      WEFT_UNROLL for (size_t v = 0; v < vecs; v++) x[i * vecs + v] =
+          vec_load(r->in[i] + column + v * VEC_BYTES);
+    }
+    WEFT_UNROLL for (size_t v = 0; v < vecs; v++) wide_levels(r, x + v, fours, vecs, true, zero);
+    const con scale = con_of(r->scale);
+    WEFT_UNROLL for (size_t i = 0; i < 4 * fours; i++) {
+      WEFT_UNROLL for (size_t v = 0; v < vecs; v++) {
+        uint8_t *const to = slot + i * WEFT_ACT_STRIDE + column + v * VEC_BYTES;
+        vec result = x[i * vecs + v];
+        if (end != WIDE_STORED)
+          result = product(result, scale);
+        if (end == WIDE_ADDED)
+          result = vec_xor(result, vec_load(to));
+        vec_store(to, result);
+      }
+    }
+  }
+}
+
+WEFT_INLINE void wide_forward(const wide_rows *r, const size_t fours, const size_t vecs,
+                              const bool past, const wide_end end) {
+  const uint8_t *const slot = r->slot;
+  for (size_t column = 0; column < r->width; column += vecs * VEC_BYTES) {
+    vec x[WIDE_ROWS];
+    WEFT_UNROLL for (size_t i = 0; i < 4 * fours; i++) {
+      WEFT_UNROLL for (size_t v = 0; v < vecs; v++) x[i * vecs + v] =
+          vec_load(slot + i * WEFT_ACT_STRIDE + column + v * VEC_BYTES);
+    }
+    WEFT_UNROLL for (size_t v = 0; v < vecs; v++) wide_levels(r, x + v, fours, vecs, false, false);
+    const con scale = con_of(r->scale);
+    WEFT_UNROLL for (size_t i = 0; i < 4 * fours; i++) {
+      WEFT_UNROLL for (size_t v = 0; v < vecs; v++) {
+        uint8_t *const to = r->out[i] + column + v * VEC_BYTES;
+        vec result = x[i * vecs + v];
+        if (end == WIDE_ADDED)
+          result = vec_xor(result, product(vec_load(r->more[i] + column + v * VEC_BYTES), scale));
+        if (past)
+          vec_store_past(to, result);
+        else
+          vec_store(to, result);
+      }
+    }
+  }
+}
+
+#define WIDE_INVERSE(rows, vecs, zero, end)                                                        \
+  static __attribute__((noinline)) void wide_inverse_##rows##_##zero##_##end(const wide_rows *r) { \
+    wide_inverse(r, (rows) / 4, vecs, zero, end);                                                  \
+  }
+#define WIDE_FORWARD(rows, vecs, past, end)                                                        \
+  static __attribute__((noinline)) void wide_forward_##rows##_##past##_##end(const wide_rows *r) { \
+    wide_forward(r, (rows) / 4, vecs, past, end);                                                  \
+  }
+#define WIDE_ALL(rows, vecs)                                                                       \
+  WIDE_INVERSE(rows, vecs, 0, WIDE_STORED)                                                         \
+  WIDE_INVERSE(rows, vecs, 0, WIDE_SCALED)                                                         \
+  WIDE_INVERSE(rows, vecs, 0, WIDE_ADDED)                                                          \
+  WIDE_INVERSE(rows, vecs, 1, WIDE_STORED)                                                         \
+  WIDE_INVERSE(rows, vecs, 1, WIDE_SCALED)                                                         \
+  WIDE_INVERSE(rows, vecs, 1, WIDE_ADDED)                                                          \
+  WIDE_FORWARD(rows, vecs, 0, WIDE_STORED)                                                         \
+  WIDE_FORWARD(rows, vecs, 0, WIDE_ADDED)                                                          \
+  WIDE_FORWARD(rows, vecs, 1, WIDE_STORED)                                                         \
+  WIDE_FORWARD(rows, vecs, 1, WIDE_ADDED)
+// By rows / 8 - 1, whether constants are 0 or stores go past the caches, and the end.
+typedef void wide_transform(const wide_rows *r);
+#define WIDE_INVERSES(rows, zero)                                                                  \
+  {                                                                                                \
+    wide_inverse_##rows##_##zero##_WIDE_STORED, wide_inverse_##rows##_##zero##_WIDE_SCALED,        \
+        wide_inverse_##rows##_##zero##_WIDE_ADDED                                                  \
+  }
+#define WIDE_FORWARDS(rows, past)                                                                  \
+  { wide_forward_##rows##_##past##_WIDE_STORED, NULL, wide_forward_##rows##_##past##_WIDE_ADDED }
+
+#if STEPS_WIDE == 16
+WIDE_ALL(8, 2)
+WIDE_ALL(16, 1)
+static wide_transform *const wide_inverses[][2][3] = {{WIDE_INVERSES(8, 0), WIDE_INVERSES(8, 1)},
+                                                      {WIDE_INVERSES(16, 0), WIDE_INVERSES(16, 1)}};
+static wide_transform *const wide_forwards[][2][3] = {{WIDE_FORWARDS(8, 0), WIDE_FORWARDS(8, 1)},
+                                                      {WIDE_FORWARDS(16, 0), WIDE_FORWARDS(16, 1)}};
+#else
+WIDE_ALL(8, 1)
+static wide_transform *const wide_inverses[][2][3] = {{WIDE_INVERSES(8, 0), WIDE_INVERSES(8, 1)}};
+static wide_transform *const wide_forwards[][2][3] = {{WIDE_FORWARDS(8, 0), WIDE_FORWARDS(8, 1)}};
+#endif
+
+// The acts from `act` on that are one transform (host_wide.c).
+__attribute__((noinline)) static void wide_run(const weft_strip *strip, const weft_act *act,
+                                               uint8_t *const *place, size_t width) {
+  const bool inverse = act->kind == WEFT_ACT_INVERSE4;
+  const size_t fours = act->wide / 4u;
+  const weft_act *const last = act + fours; // four of them
+  wide_rows r = {.scale = weft_gf256_affine[last->c[3]], .width = width};
+  bool past = strip->past;
+  for (size_t i = 0; i < fours; i++)
+    for (size_t j = 0; j < 4; j++) {
+      const size_t from = inverse ? 4 * i + j : i + fours * j;
+      const size_t to = inverse ? j + 4 * i : fours * j + i; // of last[j], its operand i
+      r.in[from] = place[act[i].in[j]];
+      r.out[to] = place[last[j].out[i]];
+      r.more[to] = place[last[j].more[i]];
+      past = past && last[j].out[i] >= WEFT_PLACE_Y && (uintptr_t)r.out[to] % VEC_BYTES == 0;
+    }
+  for (size_t i = 0; i < 4; i++)
+    for (size_t c = 0; c < 3; c++) {
+      r.first[i][c] = i < fours ? weft_gf256_affine[act[i].c[c]] : 0;
+      r.second[i][c] = weft_gf256_affine[last[i].c[c]];
+    }
+  r.slot = inverse ? r.out[0] : place[act->in[0]];
+  const bool zero = act->c[0] == 0 && act->c[2] == 0 && last->c[0] == 0 && last->c[2] == 0;
+  const bool adds = last->joins && last->more[0] != WEFT_PLACE_ZERO;
+  const wide_end end = adds ? WIDE_ADDED : last->joins ? WIDE_SCALED : WIDE_STORED;
+  (inverse ? wide_inverses[fours / 4][zero][end] : wide_forwards[fours / 4][past][end])(&r);
+}
+
+#endif

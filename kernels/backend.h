@@ -14,6 +14,7 @@
 #include "kernels/cpu.h"
 #include "kernels/factors.h"
 #include "kernels/pool.h"
+#include "kernels/scratch.h"
 #include "kernels/xor_code.h"
 #include "weft/memory.h"
 #include "weft/status.h"
@@ -57,7 +58,8 @@ typedef enum weft_partition {
 typedef struct weft_exec {
   // A gemm of a host row does without, NULL or without its calls; others need it.
   const weft_allocator *allocator;
-  weft_pool *pool; // NULL: the calling thread alone
+  weft_scratch *scratch; // of that allocator, for host rows; NULL: none is left for later calls
+  weft_pool *pool;       // NULL: the calling thread alone
   weft_partition partition;
   weft_device *device; // NULL for host rows
   void *stream;        // the device's stream that orders the work; host rows ignore it
@@ -257,13 +259,13 @@ typedef struct weft_host_kernel {
   // Optional: products by factors. They are worth it where eight times the entries of the matrix
   // are more than these for each product and sum among the steps, and for each entry of the panels
   // that are made of them (measured). Transforms of 8 rows, and of up to wide_rows, take one pass:
-  // these count steps_wide for each row instead. From steps_past bytes of X and Y on, Y is stored
-  // past the caches.
+  // these count steps_wide for each row instead. Matrices of fewer than steps_least entries are
+  // quicker as they are. From steps_past bytes of X and Y on, Y is stored past the caches.
   void (*steps)(const weft_strip *strip);
   // Optional: what an entry of a matrix (m, k) takes, where that is not always 8. row_bytes may be
   // 0: not known yet.
   size_t (*entry)(size_t m, size_t k, size_t row_bytes);
-  size_t steps_product, steps_sum, steps_wide, steps_entry, steps_past, wide_rows;
+  size_t steps_product, steps_sum, steps_wide, steps_entry, steps_least, steps_past, wide_rows;
   // From halves of so many rows and sources on, large products take seven of half the size instead
   // of eight (measured); 0: never. As 2 / (1 / m + 1 / k) where the halves (m, k) are not square.
   size_t winograd_half;

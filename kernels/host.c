@@ -45,6 +45,7 @@ static bool on_host(weft_mem mem) { return mem != WEFT_MEM_DEVICE; }
 typedef struct gemm_job {
   const weft_host_kernel *kernel;
   const weft_allocator *allocator;
+  weft_scratch *scratch;
   const weft_gemm *gemms;
   size_t pieces; // of every product
   size_t threads;
@@ -78,7 +79,7 @@ static void panels(const gemm_job *job, const weft_gemm *g, const gemm_piece *pi
   const size_t k_max = packed ? WEFT_PACK_ROWS : WEFT_PANEL_ROWS;
   const size_t bytes =
       scratch_of(job, g, piece->row_end - piece->row_begin, piece->end - piece->begin, k_max);
-  uint8_t *scratch = bytes ? job->allocator->alloc(job->allocator->user, bytes, LINE) : NULL;
+  uint8_t *scratch = bytes ? weft_scratch_take(job->scratch, job->allocator, bytes) : NULL;
   for (size_t k0 = 0; k0 < g->k; k0 += k_max) {
     const size_t k = smaller(g->k - k0, k_max);
     const uint8_t *const *x = x_ptr ? x_ptr + k0 : x_made;
@@ -108,7 +109,7 @@ static void panels(const gemm_job *job, const weft_gemm *g, const gemm_piece *pi
     }
   }
   if (scratch)
-    job->allocator->free(job->allocator->user, scratch);
+    weft_scratch_give(job->scratch, job->allocator, scratch);
 }
 
 // A product that is one panel as it stands, on one thread: packets on demand, updates, stripes of a
@@ -146,7 +147,8 @@ static size_t by_fewer(const gemm_job *job, const weft_gemm *g, size_t begin, si
   if (!has_memory(job))
     return begin;
   const size_t done =
-      g->factors ? weft_host_steps(job->kernel, job->allocator, g, begin, end) : begin;
+      g->factors ? weft_host_steps(job->kernel, job->scratch, job->allocator, g, begin, end)
+                 : begin;
   return done > begin ? done : weft_host_winograd(job->kernel, job->allocator, g, begin, end);
 }
 
@@ -213,6 +215,7 @@ weft_status weft_host_gemm(const weft_backend *row, const weft_exec *exec, const
   }
   gemm_job job = {.kernel = row->host,
                   .allocator = exec->allocator,
+                  .scratch = exec->scratch,
                   .gemms = gemms,
                   .pieces = 1,
                   .threads = weft_pool_threads(exec->pool),

@@ -23,12 +23,14 @@ bool weft_host_steps_pay(const weft_host_kernel *kernel, size_t m, size_t k, siz
   const weft_acts *acts = factors->acts;
   const size_t entry = kernel->entry ? kernel->entry(m, k, row_bytes) : 8;
   return kernel->steps && acts && k <= WEFT_ACT_ROWS && m <= WEFT_ACT_ROWS &&
+         m * k >= kernel->steps_least &&
          entry * m * k >=
              butterflies_cost(kernel, acts) + kernel->steps_entry * (acts->entries + entries);
 }
 
-size_t weft_host_steps(const weft_host_kernel *kernel, const weft_allocator *allocator,
-                       const weft_gemm *g, size_t begin, size_t end) {
+size_t weft_host_steps(const weft_host_kernel *kernel, weft_scratch *scratch,
+                       const weft_allocator *allocator, const weft_gemm *g, size_t begin,
+                       size_t end) {
   const uint8_t *x[WEFT_ACT_ROWS];
   uint8_t *y[WEFT_ACT_ROWS];
   const size_t columns = (end - begin) / WEFT_ACT_STEP * WEFT_ACT_STEP;
@@ -39,12 +41,12 @@ size_t weft_host_steps(const weft_host_kernel *kernel, const weft_allocator *all
   size_t width = WEFT_ACT_SCRATCH / acts->slots / WEFT_ACT_STEP * WEFT_ACT_STEP;
   width = width < WEFT_ACT_COLUMNS ? width : WEFT_ACT_COLUMNS;
   width = width < columns ? width : columns;
-  uint8_t *scratch =
-      allocator->alloc(allocator->user, (acts->slots + acts->zeros) * WEFT_ACT_STRIDE, 64);
-  if (!scratch) // then entry by entry, which needs none
+  uint8_t *const slots =
+      weft_scratch_take(scratch, allocator, (acts->slots + acts->zeros) * WEFT_ACT_STRIDE);
+  if (!slots) // then entry by entry, which needs none
     return begin;
   if (acts->zeros)
-    memset(scratch + acts->slots * WEFT_ACT_STRIDE, 0, width);
+    memset(slots + acts->slots * WEFT_ACT_STRIDE, 0, width);
   for (size_t j = 0; j < g->k; j++)
     x[j] = weft_const_row(&g->x, j);
   for (size_t i = 0; i < g->m; i++)
@@ -59,8 +61,8 @@ size_t weft_host_steps(const weft_host_kernel *kernel, const weft_allocator *all
                             .end = begin + columns,
                             .width = width,
                             .past = (g->k + g->m) * g->len >= kernel->steps_past,
-                            .scratch = scratch};
+                            .scratch = slots};
   kernel->steps(&strip);
-  allocator->free(allocator->user, scratch);
+  weft_scratch_give(scratch, allocator, slots);
   return begin + columns;
 }

@@ -85,6 +85,7 @@ struct weft_strip {
   uint8_t *const *y;        // m rows
   size_t begin, end, width; // width: columns worked on at once
   bool past;                // rows of Y are stored past the caches, where they are aligned
+  bool fetches;             // rows that are read next are asked for; for the technique to say
   uint8_t *scratch;         // slots of width bytes, WEFT_ACT_STRIDE apart, and one of zeros
 };
 
@@ -92,7 +93,8 @@ void weft_acts_widen(weft_acts *acts); // finds those that are wide (host_wide.c
 
 // Multiplies columns [begin, ...) by factors and answers where it ended: at `begin` where the
 // technique has no steps or the matrix is not worth them.
-size_t weft_host_steps(const weft_host_kernel *kernel, const weft_allocator *allocator,
-                       const weft_gemm *gemm, size_t begin, size_t end);
+size_t weft_host_steps(const weft_host_kernel *kernel, weft_scratch *scratch,
+                       const weft_allocator *allocator, const weft_gemm *gemm, size_t begin,
+                       size_t end);
 
 #endif

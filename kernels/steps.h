@@ -17,6 +17,12 @@ enum {
   STEPS_PAST_CACHES = 16 << 20 // bytes of X and Y that no cache keeps
 };
 
+// Whether rows that are read next are worth asking for where no cache keeps them. A technique that
+// leaves memory idle says for which processors; Intel's are slower for it.
+#ifndef STEPS_FETCHES
+#define STEPS_FETCHES false
+#endif
+
 // An act on `width` bytes of its rows.
 typedef struct act_rows {
   const uint8_t *in[4];
@@ -205,7 +211,7 @@ static act_rows act_places(const weft_act *act, const weft_strip *strip, uint8_t
   return r;
 }
 
-// Where rows are read from memory, the next strip's come while this one is multiplied.
+// Where rows are fetched, the next strip's come while this one is multiplied.
 static void act_panel(const weft_strip *strip, const weft_act_panel *panel, uint8_t *const *place,
                       size_t width, size_t next) {
   const uint16_t *operand = strip->acts->operands + panel->operand;
@@ -226,7 +232,7 @@ static void act_panel(const weft_strip *strip, const weft_act_panel *panel, uint
                              .x = x,
                              .y = y,
                              .accumulate = panel->accumulate,
-                             .fetch = strip->past && next < strip->end ? &fetch : NULL,
+                             .fetch = strip->fetches && next < strip->end ? &fetch : NULL,
                              .past = strip->past});
 }
 
@@ -234,9 +240,12 @@ static void act_panel(const weft_strip *strip, const weft_act_panel *panel, uint
 #include "kernels/x86/steps_wide_affine.h"
 #endif
 
-static void steps_run(const weft_strip *strip) {
+static void steps_run(const weft_strip *whole) {
+  weft_strip with = *whole;
+  const weft_strip *const strip = &with;
   const weft_acts *acts = strip->acts;
   uint8_t *place[WEFT_PLACES];
+  with.fetches = whole->past && STEPS_FETCHES;
   for (size_t s = 0; s < acts->slots; s++)
     place[s] = strip->scratch + s * WEFT_ACT_STRIDE;
   place[WEFT_PLACE_ZERO] = strip->scratch + acts->slots * WEFT_ACT_STRIDE;
@@ -255,7 +264,7 @@ static void steps_run(const weft_strip *strip) {
       }
 #if STEPS_WIDE
       if (act->wide && act->wide <= STEPS_WIDE) {
-        wide_run(strip, act, place, width);
+        wide_run(strip, act, place, width, column);
         a += act->wide / 4u + 3;
         continue;
       }

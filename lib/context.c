@@ -128,6 +128,8 @@ weft_status weft_ctx_new(weft_ctx **out, const weft_ctx_options *options) {
   if (status == WEFT_OK)
     status =
         weft_pool_new(&ctx->pool, options->threads > 0 ? options->threads : 1, &ctx->allocator);
+  if (status == WEFT_OK)
+    status = weft_scratch_new(&ctx->allocator, &ctx->scratch);
   if (status != WEFT_OK) {
     weft_ctx_free(ctx);
     return status;
@@ -145,6 +147,7 @@ void weft_ctx_free(weft_ctx *ctx) {
   weft_device_close(ctx->device);
   weft_code_folder_free(ctx->code_folder);
   weft_pool_free(ctx->pool);
+  weft_scratch_free(ctx->scratch, &allocator);
   pthread_mutex_destroy(&ctx->spare_lock);
   allocator.free(allocator.user, ctx);
 }

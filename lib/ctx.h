@@ -19,6 +19,7 @@ struct weft_ctx {
   const weft_backend *row;  // computes what is large
   const weft_backend *host; // computes what is small; the same as row without a device
   weft_pool *pool;
+  weft_scratch *scratch; // of the host row's calls
   weft_partition partition;
   weft_device *device;                  // NULL when row is a host row
   struct weft_code_folder *code_folder; // NULL: compiled kernels are kept elsewhere, or nowhere
@@ -67,7 +68,10 @@ static inline weft_status weft_mem_check(weft_mem mem, bool has_device) {
 
 // How the host row runs; `pool` is NULL for work that one thread does sooner than several.
 static inline weft_exec weft_ctx_host_exec(const weft_ctx *ctx, weft_pool *pool) {
-  return (weft_exec){.allocator = &ctx->allocator, .pool = pool, .partition = ctx->partition};
+  return (weft_exec){.allocator = &ctx->allocator,
+                     .scratch = ctx->scratch,
+                     .pool = pool,
+                     .partition = ctx->partition};
 }
 
 // A queue of the call's own where the caller gave none: begin, work, end. `end` waits for the work

@@ -32,6 +32,7 @@ static inline vec mac2(vec acc, src x, con c, src z, con d) {
 #include "kernels/chacha_lanes.h"
 #include "kernels/packet_spread.h"
 #define STEPS_WIDE 16
+#define STEPS_FETCHES __builtin_cpu_is("amd")
 #include "kernels/steps.h"
 #include "kernels/x86/few_rows_gfni512.h"
 
@@ -49,8 +50,9 @@ const weft_host_kernel weft_host_gfni512 = {.panel = few_or_tile_panel,
                                             .entry = few_entry,
                                             .steps_product = 24,
                                             .steps_sum = 5,
-                                            .steps_wide = 32,
-                                            .steps_entry = 8,
+                                            .steps_wide = 24,
+                                            .steps_entry = 12,
+                                            .steps_least = 128,
                                             .steps_past = STEPS_PAST_CACHES,
                                             .wide_rows = STEPS_WIDE,
                                             .winograd_half = 112,

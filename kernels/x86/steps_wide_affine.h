@@ -20,7 +20,8 @@ typedef struct wide_rows {
   uint64_t first[4][3];  // matrices of the first two levels' fours, as act->c[0..2],
   uint64_t second[4][3]; // and of the last levels' fours or twos
   uint64_t scale;
-  size_t width; // bytes
+  size_t width;            // bytes
+  const weft_fetch *fetch; // rows that are read next, or NULL: not fetched
 } wide_rows;
 
 WEFT_INLINE void wide_butterfly(vec *a, vec *b, const uint64_t *c, const bool inverse,
@@ -67,14 +68,19 @@ WEFT_INLINE void wide_levels(const wide_rows *r, vec *x, const size_t fours, con
 
 // Inlined for each constant.
 WEFT_INLINE void wide_inverse(const wide_rows *r, const size_t fours, const size_t vecs,
-                              const bool zero, const wide_end end) {
+                              const bool zero, const bool fetches, const wide_end end) {
   uint8_t *const slot = r->slot;
+  fetch_walk walk = {0};
+  if (fetches)
+    walk = fetch_begin(r->fetch);
   for (size_t column = 0; column < r->width; column += vecs * VEC_BYTES) {
     vec x[WIDE_ROWS];
     WEFT_UNROLL for (size_t i = 0; i < 4 * fours; i++) {
       WEFT_UNROLL for (size_t v = 0; v < vecs; v++) x[i * vecs + v] =
           vec_load(r->in[i] + column + v * VEC_BYTES);
     }
+    if (fetches)
+      fetch_lines(&walk, 4 * fours * vecs * VEC_BYTES / FETCH_LINE);
     WEFT_UNROLL for (size_t v = 0; v < vecs; v++) wide_levels(r, x + v, fours, vecs, true, zero);
     const con scale = con_of(r->scale);
     WEFT_UNROLL for (size_t i = 0; i < 4 * fours; i++) {
@@ -117,51 +123,77 @@ WEFT_INLINE void wide_forward(const wide_rows *r, const size_t fours, const size
   }
 }
 
-#define WIDE_INVERSE(rows, vecs, zero, end)                                                        \
-  static __attribute__((noinline)) void wide_inverse_##rows##_##zero##_##end(const wide_rows *r) { \
-    wide_inverse(r, (rows) / 4, vecs, zero, end);                                                  \
+#define WIDE_INVERSE(rows, vecs, zero, fetches, end)                                               \
+  static __attribute__((noinline)) void wide_inverse_##rows##_##zero##_##fetches##_##end(          \
+      const wide_rows *r) {                                                                        \
+    wide_inverse(r, (rows) / 4, vecs, zero, fetches, end);                                         \
   }
+#define WIDE_INVERSES(rows, vecs, zero, fetches)                                                   \
+  WIDE_INVERSE(rows, vecs, zero, fetches, WIDE_STORED)                                             \
+  WIDE_INVERSE(rows, vecs, zero, fetches, WIDE_SCALED)                                             \
+  WIDE_INVERSE(rows, vecs, zero, fetches, WIDE_ADDED)
 #define WIDE_FORWARD(rows, vecs, past, end)                                                        \
   static __attribute__((noinline)) void wide_forward_##rows##_##past##_##end(const wide_rows *r) { \
     wide_forward(r, (rows) / 4, vecs, past, end);                                                  \
   }
 #define WIDE_ALL(rows, vecs)                                                                       \
-  WIDE_INVERSE(rows, vecs, 0, WIDE_STORED)                                                         \
-  WIDE_INVERSE(rows, vecs, 0, WIDE_SCALED)                                                         \
-  WIDE_INVERSE(rows, vecs, 0, WIDE_ADDED)                                                          \
-  WIDE_INVERSE(rows, vecs, 1, WIDE_STORED)                                                         \
-  WIDE_INVERSE(rows, vecs, 1, WIDE_SCALED)                                                         \
-  WIDE_INVERSE(rows, vecs, 1, WIDE_ADDED)                                                          \
+  WIDE_INVERSES(rows, vecs, 0, 0)                                                                  \
+  WIDE_INVERSES(rows, vecs, 0, 1)                                                                  \
+  WIDE_INVERSES(rows, vecs, 1, 0)                                                                  \
+  WIDE_INVERSES(rows, vecs, 1, 1)                                                                  \
   WIDE_FORWARD(rows, vecs, 0, WIDE_STORED)                                                         \
   WIDE_FORWARD(rows, vecs, 0, WIDE_ADDED)                                                          \
   WIDE_FORWARD(rows, vecs, 1, WIDE_STORED)                                                         \
   WIDE_FORWARD(rows, vecs, 1, WIDE_ADDED)
-// By rows / 8 - 1, whether constants are 0 or stores go past the caches, and the end.
+
+// By rows / 8 - 1; whether constants are 0 and rows are fetched, or stores go past the caches; and
+// the end.
 typedef void wide_transform(const wide_rows *r);
-#define WIDE_INVERSES(rows, zero)                                                                  \
+#define WIDE_ENDS(rows, zero, fetches)                                                             \
   {                                                                                                \
-    wide_inverse_##rows##_##zero##_WIDE_STORED, wide_inverse_##rows##_##zero##_WIDE_SCALED,        \
-        wide_inverse_##rows##_##zero##_WIDE_ADDED                                                  \
+    wide_inverse_##rows##_##zero##_##fetches##_WIDE_STORED,                                        \
+        wide_inverse_##rows##_##zero##_##fetches##_WIDE_SCALED,                                    \
+        wide_inverse_##rows##_##zero##_##fetches##_WIDE_ADDED                                      \
   }
-#define WIDE_FORWARDS(rows, past)                                                                  \
-  { wide_forward_##rows##_##past##_WIDE_STORED, NULL, wide_forward_##rows##_##past##_WIDE_ADDED }
+#define WIDE_INVERSE_TABLE(rows)                                                                   \
+  {                                                                                                \
+    {WIDE_ENDS(rows, 0, 0), WIDE_ENDS(rows, 0, 1)}, {                                              \
+      WIDE_ENDS(rows, 1, 0), WIDE_ENDS(rows, 1, 1)                                                 \
+    }                                                                                              \
+  }
+#define WIDE_FORWARD_TABLE(rows)                                                                   \
+  {                                                                                                \
+    {wide_forward_##rows##_0_WIDE_STORED, NULL, wide_forward_##rows##_0_WIDE_ADDED}, {             \
+      wide_forward_##rows##_1_WIDE_STORED, NULL, wide_forward_##rows##_1_WIDE_ADDED                \
+    }                                                                                              \
+  }
 
 #if STEPS_WIDE == 16
 WIDE_ALL(8, 2)
 WIDE_ALL(16, 1)
-static wide_transform *const wide_inverses[][2][3] = {{WIDE_INVERSES(8, 0), WIDE_INVERSES(8, 1)},
-                                                      {WIDE_INVERSES(16, 0), WIDE_INVERSES(16, 1)}};
-static wide_transform *const wide_forwards[][2][3] = {{WIDE_FORWARDS(8, 0), WIDE_FORWARDS(8, 1)},
-                                                      {WIDE_FORWARDS(16, 0), WIDE_FORWARDS(16, 1)}};
+static wide_transform *const wide_inverses[][2][2][3] = {WIDE_INVERSE_TABLE(8),
+                                                         WIDE_INVERSE_TABLE(16)};
+static wide_transform *const wide_forwards[][2][3] = {WIDE_FORWARD_TABLE(8),
+                                                      WIDE_FORWARD_TABLE(16)};
 #else
 WIDE_ALL(8, 1)
-static wide_transform *const wide_inverses[][2][3] = {{WIDE_INVERSES(8, 0), WIDE_INVERSES(8, 1)}};
-static wide_transform *const wide_forwards[][2][3] = {{WIDE_FORWARDS(8, 0), WIDE_FORWARDS(8, 1)}};
+static wide_transform *const wide_inverses[][2][2][3] = {WIDE_INVERSE_TABLE(8)};
+static wide_transform *const wide_forwards[][2][3] = {WIDE_FORWARD_TABLE(8)};
 #endif
+
+// The last row of X that an inverse transform reads, or SIZE_MAX.
+static size_t last_row(const weft_act *act, size_t fours) {
+  size_t last = SIZE_MAX;
+  for (size_t i = 0; i < fours; i++)
+    for (size_t j = 0; j < 4; j++)
+      if (act[i].in[j] >= WEFT_PLACE_X)
+        last = act[i].in[j] - (size_t)WEFT_PLACE_X;
+  return last;
+}
 
 // The acts from `act` on that are one transform (host_wide.c).
 __attribute__((noinline)) static void wide_run(const weft_strip *strip, const weft_act *act,
-                                               uint8_t *const *place, size_t width) {
+                                               uint8_t *const *place, size_t width, size_t column) {
   const bool inverse = act->kind == WEFT_ACT_INVERSE4;
   const size_t fours = act->wide / 4u;
   const weft_act *const last = act + fours; // four of them
@@ -181,11 +213,24 @@ __attribute__((noinline)) static void wide_run(const weft_strip *strip, const we
       r.first[i][c] = i < fours ? weft_gf256_affine[act[i].c[c]] : 0;
       r.second[i][c] = weft_gf256_affine[last[i].c[c]];
     }
+  // As many rows as it reads; after the last ones the first of the next strip.
+  const size_t next = last_row(act, fours) + 1;
+  const bool turns = next >= strip->k;
+  const size_t row = turns ? 0 : next, there = strip->k - row;
+  const weft_fetch fetch = {.row = strip->x + row,
+                            .rows = there < act->wide ? there : act->wide,
+                            .begin = turns ? column + strip->width : column,
+                            .bytes = width};
+  if (strip->fetches && next > 0)
+    r.fetch = &fetch;
   r.slot = inverse ? r.out[0] : place[act->in[0]];
   const bool zero = act->c[0] == 0 && act->c[2] == 0 && last->c[0] == 0 && last->c[2] == 0;
   const bool adds = last->joins && last->more[0] != WEFT_PLACE_ZERO;
   const wide_end end = adds ? WIDE_ADDED : last->joins ? WIDE_SCALED : WIDE_STORED;
-  (inverse ? wide_inverses[fours / 4][zero][end] : wide_forwards[fours / 4][past][end])(&r);
+  if (inverse)
+    wide_inverses[fours / 4][zero][r.fetch != NULL][end](&r);
+  else
+    wide_forwards[fours / 4][past][end](&r);
 }
 
 #endif

@@ -263,7 +263,7 @@ static void steps_run(const weft_strip *whole) {
         continue;
       }
 #if STEPS_WIDE
-      if (act->wide && act->wide <= STEPS_WIDE) {
+      if (wide_takes(strip, act)) {
         wide_run(strip, act, place, width, column);
         a += act->wide / 4u + 3;
         continue;

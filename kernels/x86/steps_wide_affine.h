@@ -181,6 +181,12 @@ static wide_transform *const wide_inverses[][2][2][3] = {WIDE_INVERSE_TABLE(8)};
 static wide_transform *const wide_forwards[][2][3] = {WIDE_FORWARD_TABLE(8)};
 #endif
 
+// Past the caches halves of lines of eight rows in turn are slower than lines of four.
+static bool wide_takes(const weft_strip *strip, const weft_act *act) {
+  const bool lines = VEC_BYTES == 64 || act->kind == WEFT_ACT_INVERSE4 || !strip->past;
+  return act->wide > 0 && act->wide <= STEPS_WIDE && lines;
+}
+
 // The last row of X that an inverse transform reads, or SIZE_MAX.
 static size_t last_row(const weft_act *act, size_t fours) {
   size_t last = SIZE_MAX;

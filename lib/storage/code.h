@@ -16,7 +16,7 @@
 #include "lib/storage/xor_program.h"
 #include "weft/storage.h"
 
-enum { WEFT_FACTORS_LEAST = 32 }; // entries of a matrix: fewer are no worse as they are
+enum { WEFT_FACTORS_LEAST = 24 }; // entries of a matrix: fewer are no worse as they are
 
 // Something that makes a plan quicker, once it has read enough to repay it.
 typedef struct weft_improvement {

@@ -85,7 +85,6 @@ struct weft_strip {
   uint8_t *const *y;        // m rows
   size_t begin, end, width; // width: columns worked on at once
   bool past;                // rows of Y are stored past the caches, where they are aligned
-  bool fetches;             // rows that are read next are asked for; for the technique to say
   uint8_t *scratch;         // slots of width bytes, WEFT_ACT_STRIDE apart, and one of zeros
 };
 

@@ -17,11 +17,13 @@ enum {
   STEPS_PAST_CACHES = 16 << 20 // bytes of X and Y that no cache keeps
 };
 
-// Whether rows that are read next are worth asking for where no cache keeps them. A technique that
-// leaves memory idle says for which processors; Intel's are slower for it.
+// A technique that leaves memory idle says on which processors rows that are read next are worth
+// asking for where no cache keeps them; Intel's are slower for it.
 #ifndef STEPS_FETCHES
 #define STEPS_FETCHES false
 #endif
+
+static inline bool steps_fetch(const weft_strip *strip) { return strip->past && STEPS_FETCHES; }
 
 // An act on `width` bytes of its rows.
 typedef struct act_rows {
@@ -211,7 +213,7 @@ static act_rows act_places(const weft_act *act, const weft_strip *strip, uint8_t
   return r;
 }
 
-// Where rows are fetched, the next strip's come while this one is multiplied.
+// The next strip's rows, from column `next` on, come while this one is multiplied.
 static void act_panel(const weft_strip *strip, const weft_act_panel *panel, uint8_t *const *place,
                       size_t width, size_t next) {
   const uint16_t *operand = strip->acts->operands + panel->operand;
@@ -219,8 +221,11 @@ static void act_panel(const weft_strip *strip, const weft_act_panel *panel, uint
   uint8_t *y[WEFT_PANEL_ROWS];
   for (size_t j = 0; j < panel->k; j++)
     x[j] = place[*operand++];
-  for (size_t i = 0; i < panel->m; i++)
+  bool past = strip->past;
+  for (size_t i = 0; i < panel->m; i++) {
+    past = past && *operand >= WEFT_PLACE_Y;
     y[i] = place[*operand++];
+  }
   const weft_fetch fetch = {
       .row = strip->x, .rows = strip->k, .begin = next, .bytes = strip->width};
   strip->panel(&(weft_panel){.m = panel->m,
@@ -232,20 +237,17 @@ static void act_panel(const weft_strip *strip, const weft_act_panel *panel, uint
                              .x = x,
                              .y = y,
                              .accumulate = panel->accumulate,
-                             .fetch = strip->fetches && next < strip->end ? &fetch : NULL,
-                             .past = strip->past});
+                             .fetch = steps_fetch(strip) && next < strip->end ? &fetch : NULL,
+                             .past = past});
 }
 
 #if STEPS_WIDE
 #include "kernels/x86/steps_wide_affine.h"
 #endif
 
-static void steps_run(const weft_strip *whole) {
-  weft_strip with = *whole;
-  const weft_strip *const strip = &with;
+static void steps_run(const weft_strip *strip) {
   const weft_acts *acts = strip->acts;
   uint8_t *place[WEFT_PLACES];
-  with.fetches = whole->past && STEPS_FETCHES;
   for (size_t s = 0; s < acts->slots; s++)
     place[s] = strip->scratch + s * WEFT_ACT_STRIDE;
   place[WEFT_PLACE_ZERO] = strip->scratch + acts->slots * WEFT_ACT_STRIDE;

@@ -247,6 +247,16 @@ static size_t few_rows_of(size_t left) {
   return left == 16 ? 16 : left < 10 ? rows[left] : 8;
 }
 
+// How often few_add takes a pair of sources.
+static size_t few_pairs(const weft_panel *p, size_t columns) {
+  size_t steps = 0;
+  for (size_t row = 0, rows; row < p->m; row += rows) {
+    rows = few_rows_of(p->m - row);
+    steps += columns / (rows == 16 ? VEC_BYTES : 2 * VEC_BYTES);
+  }
+  return steps * (p->k / 2);
+}
+
 // All output rows; those after the first block find a run's sources in the cache.
 static void few_blocks(const few_work *w, few_fetching fetching, size_t begin, size_t end,
                        uint8_t *sums) {
@@ -325,10 +335,9 @@ static void few_panel(const weft_panel *p) {
                 .past = total > FEW_PAST_CACHE || p->past};
   fetch_walk walk;
   if (p->fetch) {
-    const size_t pairs = p->k / 2 * ((end - p->begin) / VEC_BYTES);
     walk = fetch_begin(p->fetch);
     w.walk = &walk;
-    w.each = fetch_each(p->fetch, pairs);
+    w.each = fetch_each(p->fetch, few_pairs(p, end - p->begin));
   }
   for (size_t i = 0; i < p->m; i++)
     w.past = w.past && ((uintptr_t)p->y[i] + p->begin) % VEC_BYTES == 0;

@@ -227,7 +227,7 @@ __attribute__((noinline)) static void wide_run(const weft_strip *strip, const we
                             .rows = there < act->wide ? there : act->wide,
                             .begin = turns ? column + strip->width : column,
                             .bytes = width};
-  if (strip->fetches && next > 0)
+  if (steps_fetch(strip) && next > 0)
     r.fetch = &fetch;
   r.slot = inverse ? r.out[0] : place[act->in[0]];
   const bool zero = act->c[0] == 0 && act->c[2] == 0 && last->c[0] == 0 && last->c[2] == 0;

@@ -42,8 +42,10 @@ typedef struct weft_ctx_options {
   // Host threads that work on one call, the caller's included, at most 4096; 0: one.
   size_t threads;
   weft_split split;
-  size_t device;                   // index of the GPU, for device rows
-  const weft_allocator *allocator; // NULL: the C library's; copied
+  size_t device; // index of the GPU, for device rows
+  // NULL: the C library's; copied. What calls on the host work in, up to 0.6 MiB for each thread
+  // that calls, stays with the context for later ones until it is freed.
+  const weft_allocator *allocator;
   // Storage codes on a GPU can have a kernel compiled for one matrix (with NVRTC, where it is
   // installed), which is then the quickest. Where such kernels are kept between runs: a store, or a
   // folder that exists; NULL: the environment's WEFT_CODE_FOLDER, else nowhere. The store is

@@ -88,6 +88,14 @@ typedef struct pipeline {
   size_t last_count;
 } pipeline;
 
+// Copies `rows` rows of results from where the part has them on.
+static weft_status send_rows(const pipeline *line, size_t part, size_t rows) {
+  const weft_gemm *from = &line->last[part], *to = &line->last_target[part];
+  return weft_device_copy_rows(line->call->queue->ctx->device, to->y.base, to->y.stride, to->y.mem,
+                               from->y.base, from->y.stride, WEFT_MEM_DEVICE, from->len, rows,
+                               line->copies);
+}
+
 // Sends the piece before on its way: the copy stream waits for all that is on the queue's.
 static weft_status send_last(pipeline *line) {
   weft_device *device = line->call->queue->ctx->device;
@@ -104,8 +112,12 @@ static weft_status send_last(pipeline *line) {
          to[run].y.base == to->y.base + rows * to->y.stride;
          run++)
       rows += from[run].m;
-    WEFT_TRY(weft_device_copy_rows(device, to->y.base, to->y.stride, to->y.mem, from->y.base,
-                                   from->y.stride, WEFT_MEM_DEVICE, from->len, rows, line->copies));
+    weft_status status = send_rows(line, i, rows);
+    // Blocks of pinned memory may be neighbours by chance, and no copy goes to two of them.
+    for (size_t part = i; status == WEFT_E_DEVICE && run > 1 && part < i + run; part++)
+      WEFT_TRY(send_rows(line, part, line->last[part].m));
+    if (status != WEFT_E_DEVICE || run == 1)
+      WEFT_TRY(status);
   }
   line->last_count = 0;
   return WEFT_OK;

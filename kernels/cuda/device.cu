@@ -384,8 +384,11 @@ extern "C" weft_status weft_device_copy(weft_device *device, void *to, weft_mem 
   weft_device_scope scope(device);
   WEFT_TRY(scope.status());
   overlap_ends(device, stream); // the driver may copy by a kernel
-  return WEFT_CUDA(cudaMemcpyAsync(to, from, bytes, kind_of(to_mem, from_mem),
-                                   static_cast<cudaStream_t>(stream)));
+  const weft_status status = WEFT_CUDA(cudaMemcpyAsync(to, from, bytes, kind_of(to_mem, from_mem),
+                                                       static_cast<cudaStream_t>(stream)));
+  if (status != WEFT_OK)
+    (void)cudaGetLastError(); // the caller knows; the next launch must not tell it again
+  return status;
 }
 
 extern "C" weft_status weft_device_copy_rows(weft_device *device, void *to, size_t to_stride,
@@ -406,8 +409,12 @@ extern "C" weft_status weft_device_copy_rows(weft_device *device, void *to, size
   weft_device_scope scope(device);
   WEFT_TRY(scope.status());
   overlap_ends(device, stream);
-  return WEFT_CUDA(cudaMemcpy2DAsync(to, to_stride, from, from_stride, bytes, rows,
-                                     kind_of(to_mem, from_mem), static_cast<cudaStream_t>(stream)));
+  const weft_status status =
+      WEFT_CUDA(cudaMemcpy2DAsync(to, to_stride, from, from_stride, bytes, rows,
+                                  kind_of(to_mem, from_mem), static_cast<cudaStream_t>(stream)));
+  if (status != WEFT_OK)
+    (void)cudaGetLastError();
+  return status;
 }
 
 extern "C" weft_status weft_device_stream_order(weft_device *device, void *later, void *earlier) {

@@ -114,10 +114,11 @@ static weft_status send_last(pipeline *line) {
       rows += from[run].m;
     weft_status status = send_rows(line, i, rows);
     // Blocks of pinned memory may be neighbours by chance, and no copy goes to two of them.
-    for (size_t part = i; status == WEFT_E_DEVICE && run > 1 && part < i + run; part++)
-      WEFT_TRY(send_rows(line, part, line->last[part].m));
-    if (status != WEFT_E_DEVICE || run == 1)
-      WEFT_TRY(status);
+    const bool apart = status == WEFT_E_DEVICE && run > 1;
+    status = apart ? WEFT_OK : status;
+    for (size_t part = i; apart && status == WEFT_OK && part < i + run; part++)
+      status = send_rows(line, part, line->last[part].m);
+    WEFT_TRY(status);
   }
   line->last_count = 0;
   return WEFT_OK;

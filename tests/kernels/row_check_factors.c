@@ -90,7 +90,9 @@ static bool run_transforms(row_check *check, test_rng *rng) {
     if (!run(check, &steps, &c, 0, rng))
       return false;
     c.offset = 1 + test_rng_below(rng, 63);
-    c.len += test_rng_below(rng, 2) * test_rng_below(rng, 64);
+    if (!run(check, &steps, &c, 0, rng))
+      return false;
+    c.len += 1 + test_rng_below(rng, 63);
     if (!run(check, &steps, &c, 0, rng))
       return false;
   }

@@ -29,7 +29,7 @@ typedef struct weft_step {
 typedef struct weft_factors {
   size_t slots; // that are used, 1..256
   size_t count;
-  const weft_step *steps;
+  const weft_step *steps; // NULL: there are acts alone
   // What it costs: multiplications by anything but 0 and 1, of which so many are sets and adds of
   // the same slot as the step before them; exclusive-ors.
   size_t products, repeated, sums;
@@ -39,6 +39,24 @@ typedef struct weft_factors {
 // Copies the steps. WEFT_E_NOMEM.
 weft_status weft_factors_new(const weft_step *steps, size_t count, size_t slots,
                              const weft_allocator *allocator, weft_factors **out);
+
+// A product by way of another one that has factors. That one is made of some rows of X, and zeros;
+// other rows of X are added to rows that it makes, and a small matrix makes rows of Y of these, to
+// which others that it makes may be added as they are.
+enum { WEFT_NO_ROW = 0xFFFF };
+typedef struct weft_detour {
+  const uint16_t *row;   // of X, for each row of the known product's X, or WEFT_NO_ROW: zeros
+  const uint16_t *added; // of X, to each row of the known product's Y, or WEFT_NO_ROW
+  const uint16_t *plus;  // (m) rows of the known product's Y that rows of Y have more, each once
+  size_t m, sources;
+  const uint8_t *source; // (sources) other rows of the known product's Y, each once
+  const uint8_t *a;      // (m, sources), row stride sources
+  size_t wide_rows;      // of the largest transform that is one pass where it is executed
+} weft_detour;
+// For host techniques alone: there are no steps. WEFT_E_UNSUPPORTED: the known one has no acts, or
+// such that cannot be gone by so. WEFT_E_NOMEM.
+weft_status weft_factors_by_detour(const weft_factors *known, const weft_detour *detour,
+                                   const weft_allocator *allocator, weft_factors **out);
 void weft_factors_free(weft_factors *factors, const weft_allocator *allocator);
 
 #endif

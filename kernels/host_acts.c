@@ -279,6 +279,8 @@ static bool move_store(maker *m, const weft_step *s) {
   if (m->place[s->from] >= WEFT_PLACE_ZERO || m->read[s->from])
     return false;
   *m->written[s->from] = m->place[s->from] = (uint16_t)(WEFT_PLACE_Y + s->to);
+  m->acts->home[s->to] = s->from;
+  m->acts->homes++;
   return true;
 }
 
@@ -423,33 +425,48 @@ static bool make(const weft_factors *f, weft_acts *acts) {
   return true;
 }
 
-weft_status weft_factors_new(const weft_step *steps, size_t count, size_t slots,
-                             const weft_allocator *allocator, weft_factors **out) {
-  // Panels are of three steps or more, with at most one operand more than steps.
-  const size_t acts_bytes = sizeof(weft_acts) + count * sizeof(weft_act);
-  const size_t panels_bytes = (count / 3 + 1) * sizeof(weft_act_panel);
-  const size_t operands_bytes = 2 * count * sizeof(uint16_t);
-  const size_t steps_bytes = count * sizeof *steps; // and as many entries
-  *out = NULL;
+weft_factors *weft_factors_take(const weft_factors_room *room, const weft_allocator *allocator,
+                                weft_acts **acts, weft_step **steps) {
+  const size_t acts_bytes = sizeof(weft_acts) + room->acts * sizeof(weft_act);
+  const size_t panels_bytes = room->panels * sizeof(weft_act_panel);
+  const size_t operands_bytes = room->operands * sizeof(uint16_t);
   weft_factors *made = allocator->alloc(allocator->user,
                                         sizeof *made + acts_bytes + panels_bytes + operands_bytes +
-                                            count + steps_bytes,
+                                            room->entries + room->steps * sizeof(weft_step),
                                         _Alignof(weft_factors));
   if (!made)
+    return NULL;
+  *made = (weft_factors){0};
+  *acts = (weft_acts *)(made + 1);
+  memset(*acts, 0, sizeof **acts);
+  memset((*acts)->home, WEFT_PLACE_ZERO, sizeof(*acts)->home);
+  (*acts)->panels = (weft_act_panel *)((uint8_t *)*acts + acts_bytes);
+  (*acts)->operands = (uint16_t *)((uint8_t *)(*acts)->panels + panels_bytes);
+  (*acts)->a = (uint8_t *)(*acts)->operands + operands_bytes;
+  *steps = (weft_step *)((*acts)->a + room->entries);
+  return made;
+}
+
+weft_status weft_factors_new(const weft_step *steps, size_t count, size_t slots,
+                             const weft_allocator *allocator, weft_factors **out) {
+  // Panels are of three steps or more, with at most one operand more than steps, and as many
+  // entries.
+  const weft_factors_room room = {.acts = count,
+                                  .panels = count / 3 + 1,
+                                  .operands = 2 * count,
+                                  .entries = count,
+                                  .steps = count};
+  weft_acts *acts;
+  weft_step *copy;
+  weft_factors *made = *out = weft_factors_take(&room, allocator, &acts, &copy);
+  if (!made)
     return WEFT_E_NOMEM;
-  weft_acts *acts = (weft_acts *)(made + 1);
-  memset(acts, 0, sizeof *acts);
-  acts->panels = (weft_act_panel *)((uint8_t *)acts + acts_bytes);
-  acts->operands = (uint16_t *)((uint8_t *)acts->panels + panels_bytes);
-  acts->a = (uint8_t *)acts->operands + operands_bytes;
-  weft_step *copy = (weft_step *)(acts->a + count);
-  memcpy(copy, steps, steps_bytes);
+  memcpy(copy, steps, count * sizeof *steps);
   *made = (weft_factors){.slots = slots, .count = count, .steps = copy};
   count_cost(made);
   made->acts = make(made, acts) ? acts : NULL;
   if (made->acts)
     weft_acts_widen(acts);
-  *out = made;
   return WEFT_OK;
 }
 

@@ -68,13 +68,22 @@ typedef struct weft_acts {
   struct {
     size_t rows; // of all transforms
     weft_acts_work work;
-  } wide[WEFT_ACT_WIDE / 8]; // of those that are wide, of 8 rows and of 16
-  size_t entries;            // of panels
-  weft_act_panel *panels;    // act.in[0] says which
-  uint16_t *operands;        // places
-  uint8_t *a;                // entries
+  } wide[WEFT_ACT_WIDE / 8];   // of those that are wide, of 8 rows and of 16
+  size_t entries;              // of panels
+  weft_act_panel *panels;      // act.in[0] says which
+  uint16_t *operands;          // places
+  uint8_t *a;                  // entries
+  uint8_t home[WEFT_ACT_ROWS]; // the slot that a row of Y would be left in, or WEFT_PLACE_ZERO
+  size_t homes;                // rows of Y that have one
   weft_act act[];
 } weft_acts;
+
+// How many rows an act makes; a panel's are its own.
+static inline size_t weft_act_outputs(const weft_act *act) {
+  if (act->kind <= WEFT_ACT_ADD)
+    return 1;
+  return act->kind == WEFT_ACT_INVERSE4 || act->kind == WEFT_ACT_FORWARD4 ? 4 : 2;
+}
 
 // What a technique executes acts on: columns [begin, end), a multiple of WEFT_ACT_STEP of them.
 struct weft_strip {
@@ -89,6 +98,13 @@ struct weft_strip {
 };
 
 void weft_acts_widen(weft_acts *acts); // finds those that are wide (host_wide.c)
+
+// Factors with room for so much, without any acts and steps yet; NULL: no memory.
+typedef struct weft_factors_room {
+  size_t acts, panels, operands, entries, steps;
+} weft_factors_room;
+weft_factors *weft_factors_take(const weft_factors_room *room, const weft_allocator *allocator,
+                                weft_acts **acts, weft_step **steps);
 
 // Multiplies columns [begin, ...) by factors and answers where it ended: at `begin` where the
 // technique has no steps or the matrix is not worth them.

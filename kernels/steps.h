@@ -71,20 +71,30 @@ WEFT_INLINE void act_store(const act_rows *r, const size_t rows, size_t column,
   }
 }
 
+// How an act joins rows to what its butterflies make.
+typedef enum act_join_kind {
+  ACT_ALONE, // none
+  ACT_JOINED,
+  ACT_SUMMED // forward ones, once: no product
+} act_join_kind;
+
 // Adds rows to what inverse butterflies made, c times; and c times to what forward ones made.
 WEFT_INLINE void act_join(const act_rows *r, const size_t rows, size_t column, con c,
-                          const bool inverse, vec x[][STEPS_VECS]) {
+                          const act_join_kind joins, const bool inverse, vec x[][STEPS_VECS]) {
   WEFT_UNROLL for (size_t i = 0; i < rows; i++) {
     WEFT_UNROLL for (size_t v = 0; v < STEPS_VECS; v++) {
       const vec more = vec_load(r->more[i] + column + v * VEC_BYTES);
-      x[i][v] = inverse ? mac(more, src_make(x[i][v]), c) : mac(x[i][v], src_make(more), c);
+      if (joins == ACT_SUMMED)
+        x[i][v] = vec_xor(x[i][v], more);
+      else
+        x[i][v] = inverse ? mac(more, src_make(x[i][v]), c) : mac(x[i][v], src_make(more), c);
     }
   }
 }
 
 // Inlined for each constant zero0, zero2: whether c[0], c[2] are 0.
 WEFT_INLINE void act_inverse4(const act_rows *r, const bool zero0, const bool zero2,
-                              const bool joins) {
+                              const act_join_kind joins) {
   const con c3 = con_make(r->c[3]), c0 = con_make(r->c[0]), c1 = con_make(r->c[1]),
             c2 = con_make(r->c[2]);
   for (size_t column = 0; column < r->width; column += STEPS_STEP) {
@@ -97,13 +107,13 @@ WEFT_INLINE void act_inverse4(const act_rows *r, const bool zero0, const bool ze
       act_inverse(&x[1][v], &x[3][v], c2, zero2);
     }
     if (joins)
-      act_join(r, 4, column, c3, true, x);
+      act_join(r, 4, column, c3, joins, true, x);
     act_store(r, 4, column, x);
   }
 }
 
 WEFT_INLINE void act_forward4(const act_rows *r, const bool zero0, const bool zero2,
-                              const bool joins) {
+                              const act_join_kind joins) {
   const con c3 = con_make(r->c[3]), c0 = con_make(r->c[0]), c1 = con_make(r->c[1]),
             c2 = con_make(r->c[2]);
   for (size_t column = 0; column < r->width; column += STEPS_STEP) {
@@ -116,12 +126,12 @@ WEFT_INLINE void act_forward4(const act_rows *r, const bool zero0, const bool ze
       act_forward(&x[2][v], &x[3][v], c1, false);
     }
     if (joins)
-      act_join(r, 4, column, c3, false, x);
+      act_join(r, 4, column, c3, joins, false, x);
     act_store(r, 4, column, x);
   }
 }
 
-WEFT_INLINE void act_two(const act_rows *r, const bool inverse, const bool joins) {
+WEFT_INLINE void act_two(const act_rows *r, const bool inverse, const act_join_kind joins) {
   const con c = con_make(r->c[0]), c3 = con_make(r->c[3]);
   for (size_t column = 0; column < r->width; column += STEPS_STEP) {
     vec x[2][STEPS_VECS];
@@ -130,7 +140,7 @@ WEFT_INLINE void act_two(const act_rows *r, const bool inverse, const bool joins
         act_inverse(&x[0][v], &x[1][v], c, false);
     else act_forward(&x[0][v], &x[1][v], c, false);
     if (joins)
-      act_join(r, 2, column, c3, inverse, x);
+      act_join(r, 2, column, c3, joins, inverse, x);
     act_store(r, 2, column, x);
   }
 }
@@ -150,30 +160,29 @@ WEFT_INLINE void act_product(const act_rows *r, const size_t inputs, const bool 
   }
 }
 
-WEFT_INLINE void act_butterflies(uint8_t kind, const act_rows *r, const bool joins) {
+WEFT_INLINE void act_inverses(uint8_t kind, const act_rows *r, const act_join_kind joins) {
   const bool zero0 = r->c[0] == 0, zero2 = r->c[2] == 0;
-  switch (kind) {
-  case WEFT_ACT_INVERSE4:
-    zero0 ? (zero2 ? act_inverse4(r, true, true, joins) : act_inverse4(r, true, false, joins))
-          : act_inverse4(r, false, false, joins);
-    break;
-  case WEFT_ACT_FORWARD4:
-    zero0 ? (zero2 ? act_forward4(r, true, true, joins) : act_forward4(r, true, false, joins))
-          : act_forward4(r, false, false, joins);
-    break;
-  case WEFT_ACT_INVERSE:
+  if (kind == WEFT_ACT_INVERSE)
     act_two(r, true, joins);
-    break;
-  default:
+  else if (!zero0)
+    act_inverse4(r, false, false, joins);
+  else
+    zero2 ? act_inverse4(r, true, true, joins) : act_inverse4(r, true, false, joins);
+}
+
+WEFT_INLINE void act_forwards(uint8_t kind, const act_rows *r, const act_join_kind joins) {
+  const bool zero0 = r->c[0] == 0, zero2 = r->c[2] == 0;
+  if (kind == WEFT_ACT_FORWARD)
     act_two(r, false, joins);
-  }
+  else if (!zero0)
+    act_forward4(r, false, false, joins);
+  else
+    zero2 ? act_forward4(r, true, true, joins) : act_forward4(r, true, false, joins);
 }
 
 // Whether all that an act makes are rows of Y, at whole vectors.
 static bool act_past(const weft_act *act, const act_rows *r) {
-  const bool four = act->kind == WEFT_ACT_INVERSE4 || act->kind == WEFT_ACT_FORWARD4;
-  const size_t outputs = act->kind <= WEFT_ACT_ADD ? 1 : four ? 4 : 2;
-  for (size_t i = 0; i < outputs; i++)
+  for (size_t i = 0; i < weft_act_outputs(act); i++)
     if (act->out[i] < WEFT_PLACE_Y || (uintptr_t)r->out[i] % VEC_BYTES)
       return false;
   return true;
@@ -181,14 +190,24 @@ static bool act_past(const weft_act *act, const act_rows *r) {
 
 static void act_run(const weft_act *act, const act_rows *r) {
   const bool one = act->c[0] == 1;
-  if (act->kind == WEFT_ACT_SET)
+  switch (act->kind) {
+  case WEFT_ACT_SET:
     one ? act_product(r, 1, true) : act_product(r, 1, false);
-  else if (act->kind == WEFT_ACT_ADD)
+    break;
+  case WEFT_ACT_ADD:
     one ? act_product(r, 2, true) : act_product(r, 2, false);
-  else if (act->joins)
-    act_butterflies(act->kind, r, true);
-  else
-    act_butterflies(act->kind, r, false);
+    break;
+  case WEFT_ACT_INVERSE:
+  case WEFT_ACT_INVERSE4:
+    act->joins ? act_inverses(act->kind, r, ACT_JOINED) : act_inverses(act->kind, r, ACT_ALONE);
+    break;
+  default:
+    if (!act->joins)
+      act_forwards(act->kind, r, ACT_ALONE);
+    else
+      act->c[3] == 1 ? act_forwards(act->kind, r, ACT_SUMMED)
+                     : act_forwards(act->kind, r, ACT_JOINED);
+  }
 }
 
 // Places of an act's operands, and of the rows of X that are read STEPS_FETCH rows later: the next

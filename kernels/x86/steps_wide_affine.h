@@ -8,8 +8,9 @@
 
 enum { WIDE_ROWS = 16 };
 
-// What becomes of results: they are stored; or multiplied, and added to rows that are there.
-typedef enum wide_end { WIDE_STORED, WIDE_SCALED, WIDE_ADDED } wide_end;
+// What becomes of results: they are stored; or multiplied, and added to rows that are there. To
+// those of a forward transform rows are added, multiplied or as they are.
+typedef enum wide_end { WIDE_STORED, WIDE_SCALED, WIDE_ADDED, WIDE_SUMMED, WIDE_ENDINGS } wide_end;
 
 // An inverse transform is of any rows and leaves its results in slots, to which they may be added;
 // a forward one is of slots and leaves them in any rows, after rows of `more` are added.
@@ -112,8 +113,10 @@ WEFT_INLINE void wide_forward(const wide_rows *r, const size_t fours, const size
       WEFT_UNROLL for (size_t v = 0; v < vecs; v++) {
         uint8_t *const to = r->out[i] + column + v * VEC_BYTES;
         vec result = x[i * vecs + v];
-        if (end == WIDE_ADDED)
-          result = vec_xor(result, product(vec_load(r->more[i] + column + v * VEC_BYTES), scale));
+        if (end != WIDE_STORED) {
+          const vec more = vec_load(r->more[i] + column + v * VEC_BYTES);
+          result = vec_xor(result, end == WIDE_SUMMED ? more : product(more, scale));
+        }
         if (past)
           vec_store_past(to, result);
         else
@@ -143,8 +146,10 @@ WEFT_INLINE void wide_forward(const wide_rows *r, const size_t fours, const size
   WIDE_INVERSES(rows, vecs, 1, 1)                                                                  \
   WIDE_FORWARD(rows, vecs, 0, WIDE_STORED)                                                         \
   WIDE_FORWARD(rows, vecs, 0, WIDE_ADDED)                                                          \
+  WIDE_FORWARD(rows, vecs, 0, WIDE_SUMMED)                                                         \
   WIDE_FORWARD(rows, vecs, 1, WIDE_STORED)                                                         \
-  WIDE_FORWARD(rows, vecs, 1, WIDE_ADDED)
+  WIDE_FORWARD(rows, vecs, 1, WIDE_ADDED)                                                          \
+  WIDE_FORWARD(rows, vecs, 1, WIDE_SUMMED)
 
 // By rows / 8 - 1; whether constants are 0 and rows are fetched, or stores go past the caches; and
 // the end.
@@ -163,22 +168,23 @@ typedef void wide_transform(const wide_rows *r);
   }
 #define WIDE_FORWARD_TABLE(rows)                                                                   \
   {                                                                                                \
-    {wide_forward_##rows##_0_WIDE_STORED, NULL, wide_forward_##rows##_0_WIDE_ADDED}, {             \
-      wide_forward_##rows##_1_WIDE_STORED, NULL, wide_forward_##rows##_1_WIDE_ADDED                \
-    }                                                                                              \
+    {wide_forward_##rows##_0_WIDE_STORED, NULL, wide_forward_##rows##_0_WIDE_ADDED,                \
+     wide_forward_##rows##_0_WIDE_SUMMED},                                                         \
+        {wide_forward_##rows##_1_WIDE_STORED, NULL, wide_forward_##rows##_1_WIDE_ADDED,            \
+         wide_forward_##rows##_1_WIDE_SUMMED},                                                     \
   }
 
 #if STEPS_WIDE == 16
 WIDE_ALL(8, 2)
 WIDE_ALL(16, 1)
-static wide_transform *const wide_inverses[][2][2][3] = {WIDE_INVERSE_TABLE(8),
-                                                         WIDE_INVERSE_TABLE(16)};
-static wide_transform *const wide_forwards[][2][3] = {WIDE_FORWARD_TABLE(8),
-                                                      WIDE_FORWARD_TABLE(16)};
+static wide_transform *const wide_inverses[][2][2][WIDE_ENDINGS] = {WIDE_INVERSE_TABLE(8),
+                                                                    WIDE_INVERSE_TABLE(16)};
+static wide_transform *const wide_forwards[][2][WIDE_ENDINGS] = {WIDE_FORWARD_TABLE(8),
+                                                                 WIDE_FORWARD_TABLE(16)};
 #else
 WIDE_ALL(8, 1)
-static wide_transform *const wide_inverses[][2][2][3] = {WIDE_INVERSE_TABLE(8)};
-static wide_transform *const wide_forwards[][2][3] = {WIDE_FORWARD_TABLE(8)};
+static wide_transform *const wide_inverses[][2][2][WIDE_ENDINGS] = {WIDE_INVERSE_TABLE(8)};
+static wide_transform *const wide_forwards[][2][WIDE_ENDINGS] = {WIDE_FORWARD_TABLE(8)};
 #endif
 
 // Past the caches halves of lines of eight rows in turn are slower than lines of four.
@@ -231,8 +237,11 @@ __attribute__((noinline)) static void wide_run(const weft_strip *strip, const we
     r.fetch = &fetch;
   r.slot = inverse ? r.out[0] : place[act->in[0]];
   const bool zero = act->c[0] == 0 && act->c[2] == 0 && last->c[0] == 0 && last->c[2] == 0;
-  const bool adds = last->joins && last->more[0] != WEFT_PLACE_ZERO;
-  const wide_end end = adds ? WIDE_ADDED : last->joins ? WIDE_SCALED : WIDE_STORED;
+  wide_end end = WIDE_STORED;
+  if (last->joins && inverse)
+    end = last->more[0] != WEFT_PLACE_ZERO ? WIDE_ADDED : WIDE_SCALED;
+  else if (last->joins)
+    end = last->c[3] == 1 ? WIDE_SUMMED : WIDE_ADDED;
   if (inverse)
     wide_inverses[fours / 4][zero][r.fetch != NULL][end](&r);
   else

@@ -105,7 +105,7 @@ typedef struct weft_plan_request {
 // to become quicker. The request has been made for the code.
 enum { WEFT_SMALL_PLAN_BYTES = 2048 };
 bool weft_plan_is_small(const weft_code *code, size_t inputs, size_t outputs, size_t stand_ins,
-                        const weft_stripe *stripes, size_t count);
+                        const uint8_t *ids, const weft_stripe *stripes, size_t count);
 weft_status weft_plan_run_once(weft_code *code, weft_plan_request *request,
                                const weft_stripe *stripes, size_t count, weft_queue *queue);
 // The same without a request, by the row's own way from a loss to its matrix, which it has for the

@@ -13,7 +13,9 @@ enum {
   POINTERS = 2 * WEFT_MAX_SHARDS, // k inputs and r outputs of one stripe always fit
   BATCH = 32,                     // stripes that one call of the kernels takes
   TAIL_SHARED = 1 << 20,          // bytes of all shards that are work enough for all threads
-  FACTORS_REPAY = 16 << 10        // bytes read of each shard for each thread, as measured
+  // As measured, for each thread: bytes read of each shard; and bytes read, times outputs.
+  FACTORS_REPAY = 16 << 10,
+  DETOURS_REPAY = 2 << 20
 };
 #define DEVICE_FACTORS_REPAY ((size_t)16 << 30) // bytes read
 
@@ -45,14 +47,17 @@ static size_t bytes_read(const weft_code *code, const weft_stripe *stripes, size
 
 // Bytes read that repay factors; SIZE_MAX: they would hardly pay. Outputs are rebuilt by those of
 // encoding and a small matrix, of as many columns as parity stands in for data. All data from as
-// much parity is encoding the other way round.
-static size_t factors_after(const weft_code *code, size_t outputs, size_t stand_ins) {
+// much parity is encoding the other way round. `ids`: inputs, then outputs; NULL: not known, and
+// then at least so many bytes.
+static size_t factors_after(const weft_code *code, size_t outputs, size_t stand_ins,
+                            const uint8_t *ids) {
   const weft_factors *encode = code->encode ? atomic_load(&code->encode->factors) : NULL;
   const size_t k = code->k, entries = stand_ins == k && outputs == k ? 0 : outputs * stand_ins;
   if (!encode || code->ctx->device ||
       !weft_host_steps_pay(code->ctx->host->host, outputs, k, 0, encode, entries))
     return SIZE_MAX;
-  return FACTORS_REPAY * k * weft_pool_threads(code->ctx->pool);
+  const bool soon = !ids || weft_transform_is_detour(&code->generator, ids, ids + k, outputs);
+  return (soon ? DETOURS_REPAY / outputs : FACTORS_REPAY * k) * weft_pool_threads(code->ctx->pool);
 }
 
 // Bytes read on a device that make factors worth having: kernels are compiled for them, which
@@ -65,15 +70,28 @@ static size_t device_factors_after(const weft_code *code, size_t outputs) {
                                                                : DEVICE_FACTORS_REPAY;
 }
 
+static weft_status make_host_factors(const weft_plan *plan, weft_factors **out) {
+  weft_code *code = plan->code;
+  const weft_factors *encode = code->encode ? atomic_load(&code->encode->factors) : NULL;
+  const uint8_t *const outputs = plan->ids + plan->inputs;
+  weft_status status = WEFT_E_UNSUPPORTED;
+  if (encode)
+    status = weft_transform_by_encoding(&code->generator, encode, plan->ids, outputs, plan->outputs,
+                                        plan->matrix, code->ctx->host->host->wide_rows, out);
+  if (status == WEFT_E_UNSUPPORTED)
+    status = weft_transform_new(&code->generator, plan->ids, outputs, plan->outputs,
+                                &weft_transform_for_host, &code->transforms, out);
+  return status;
+}
+
 // WEFT_E_UNSUPPORTED: none that pay.
 static weft_status make_factors(const weft_plan *plan, weft_factors **out) {
-  weft_code *code = plan->code;
-  const bool device = code->ctx->device != NULL;
-  WEFT_TRY(weft_transform_new(&code->generator, plan->ids, plan->ids + plan->inputs, plan->outputs,
-                              device ? &weft_transform_for_device : &weft_transform_for_host,
-                              // Compiling takes far longer than looking for the best once more.
-                              device ? NULL : &code->transforms, out));
-  if (device || weft_host_steps_pay(code->ctx->host->host, plan->outputs, plan->inputs, 0, *out, 0))
+  const weft_code *code = plan->code;
+  if (code->ctx->device) // compiling takes far longer than looking for the best once more
+    return weft_transform_new(&code->generator, plan->ids, plan->ids + plan->inputs, plan->outputs,
+                              &weft_transform_for_device, NULL, out);
+  WEFT_TRY(make_host_factors(plan, out));
+  if (weft_host_steps_pay(code->ctx->host->host, plan->outputs, plan->inputs, 0, *out, 0))
     return WEFT_OK;
   weft_factors_free(*out, &code->ctx->allocator);
   *out = NULL;
@@ -128,7 +146,7 @@ static weft_status fill(weft_plan *plan, const uint8_t *inputs, const uint8_t *o
     size_t stand_ins = 0;
     for (size_t i = 0; i < k; i++)
       stand_ins += inputs[i] >= k;
-    plan->on_host.after = factors_after(code, r, stand_ins);
+    plan->on_host.after = factors_after(code, r, stand_ins, plan->ids);
     if (reduce)
       improve_now(plan, &plan->on_host, give_factors);
     return WEFT_OK;
@@ -443,10 +461,10 @@ weft_status weft_plan_dispatch(weft_plan *plan, const weft_stripe *stripes, size
 }
 
 bool weft_plan_is_small(const weft_code *code, size_t inputs, size_t outputs, size_t stand_ins,
-                        const weft_stripe *stripes, size_t count) {
+                        const uint8_t *ids, const weft_stripe *stripes, size_t count) {
   return !code->ctx->device && !weft_code_is_crs(code) &&
          plan_bytes(inputs, outputs) <= WEFT_SMALL_PLAN_BYTES &&
-         bytes_read(code, stripes, count) < factors_after(code, outputs, stand_ins);
+         bytes_read(code, stripes, count) < factors_after(code, outputs, stand_ins, ids);
 }
 
 weft_status weft_plan_run_once(weft_code *code, weft_plan_request *q, const weft_stripe *stripes,

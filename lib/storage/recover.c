@@ -124,7 +124,7 @@ static bool rebuilds(const weft_code *code, const weft_loss *loss, const weft_st
     return code->rebuilds;
   const uint64_t data = UINT64_MAX >> (WEFT_LOSS_SHARDS - code->k);
   const size_t stand_ins = (size_t)__builtin_popcountll(loss->lost.word[0] & data);
-  return weft_plan_is_small(code, code->k, loss->wanted.count, stand_ins, stripes, count);
+  return weft_plan_is_small(code, code->k, loss->wanted.count, stand_ins, NULL, stripes, count);
 }
 
 static void count_unkept(weft_code *code) {
@@ -140,7 +140,7 @@ static weft_status recover_anew(weft_code *code, const weft_loss *loss, const we
   WEFT_TRY(make_request(code, loss, &q));
   if (!kept)
     count_unkept(code);
-  if (!kept && weft_plan_is_small(code, q.inputs, q.outputs, q.absent_count, stripes, count))
+  if (!kept && weft_plan_is_small(code, q.inputs, q.outputs, q.absent_count, q.ids, stripes, count))
     return weft_plan_run_once(code, &q, stripes, count, queue);
   WEFT_TRY(make_plan(code, loss, &q, &plan));
   return run(plan, stripes, count, queue);

@@ -69,14 +69,20 @@ static bool as_a_whole(const task *t, weft_cauchy_writer *writer, workshop *shop
                            &shop->whole);
 }
 
+// The smallest block that has room for so many shards.
+static size_t block_of(size_t shards) {
+  size_t size = 1;
+  while (size < shards)
+    size *= 2;
+  return size;
+}
+
 // Sources of zeros in place of data that is absent, in blocks that have some and are as large as
 // the stand-ins are many.
 static void fill_blocks(const task *t, weft_cauchy_matrix *m) {
   const weft_generator *g = t->g;
-  size_t size = 1;
+  const size_t size = block_of(t->stand_ins);
   bool there[WEFT_SHARDS_MAX] = {false}, begun[WEFT_POINTS] = {false};
-  while (size < t->stand_ins)
-    size *= 2;
   for (size_t c = 0; c < t->data; c++) {
     there[t->in[c]] = true;
     begun[g->point[t->in[c]] / size] = true;
@@ -162,18 +168,17 @@ static bool apart(const task *t, weft_cauchy_writer *writer, workshop *shop) {
 
 // Whether a product as a whole may be shorter than the detour: losses are nearly blocks, or most of
 // what there is.
-static bool may_be_whole(const task *t) {
+static bool may_be_whole(const weft_generator *g, const uint8_t *in, size_t data) {
   enum { Block = 4 };
-  const weft_generator *g = t->g;
   uint8_t there[WEFT_POINTS / Block] = {0}, all[WEFT_POINTS / Block] = {0};
   size_t broken = 0;
-  for (size_t c = 0; c < t->data; c++)
-    there[g->point[t->in[c]] / Block]++;
+  for (size_t c = 0; c < data; c++)
+    there[g->point[in[c]] / Block]++;
   for (size_t shard = 0; shard < g->k; shard++)
     all[g->point[shard] / Block]++;
   for (size_t b = 0; b < WEFT_POINTS / Block; b++)
     broken += there[b] && there[b] < all[b];
-  return broken <= 2 || 2 * t->data <= t->stand_ins;
+  return broken <= 2 || 2 * data <= g->k - data;
 }
 
 // The detour first: it is nearly always shorter, so that the other is soon seen to be longer.
@@ -188,11 +193,22 @@ static weft_status choose(const task *t, weft_cauchy_writer *writer, workshop *s
     best = &shop->apart;
     shop->whole.cost_most = best->cost > saved ? best->cost - saved : 0;
   }
-  if ((!best || !who->hurried || may_be_whole(t)) && as_a_whole(t, writer, shop))
+  if ((!best || !who->hurried || may_be_whole(t->g, t->in, t->data)) && as_a_whole(t, writer, shop))
     best = &shop->whole;
   if (!best)
     return WEFT_E_UNSUPPORTED;
   return weft_factors_new(best->step, best->count, best->slots, t->g->allocator, out);
+}
+
+// False: data shards are not read before the others.
+static bool count_data(const weft_generator *g, const uint8_t *in, size_t *data) {
+  bool in_order = true;
+  *data = 0;
+  for (size_t c = 0; c < g->k; c++) {
+    *data += in[c] < g->k;
+    in_order = in_order && (in[c] >= g->k || *data == c + 1);
+  }
+  return in_order;
 }
 
 static weft_status make(task *t, weft_transform_memory *memory, weft_factors **factors) {
@@ -201,11 +217,7 @@ static weft_status make(task *t, weft_transform_memory *memory, weft_factors **f
   if (!g->by_points || g->field.w != 8 || !t->outputs || t->who->slots_most > WEFT_SLOTS_MOST)
     return WEFT_E_UNSUPPORTED;
   WEFT_TRY(weft_generator_weigh(g, t->in, t->weight));
-  t->in_order = true;
-  for (size_t c = 0; c < g->k; c++) {
-    t->data += t->in[c] < g->k;
-    t->in_order = t->in_order && (t->in[c] >= g->k || t->data == c + 1);
-  }
+  t->in_order = count_data(g, t->in, &t->data);
   t->stand_ins = g->k - t->data;
   const weft_allocator *allocator = g->allocator;
   weft_cauchy_writer *writer = allocator->alloc(allocator->user, weft_cauchy_writer_bytes(), 64);
@@ -231,4 +243,60 @@ weft_status weft_transform_new(const weft_generator *g, const uint8_t *in, const
                                size_t count, const weft_transform_for *who,
                                weft_transform_memory *memory, weft_factors **factors) {
   return make(&(task){.g = g, .in = in, .out = out, .outputs = count, .who = who}, memory, factors);
+}
+
+// Where parity shards have scales of their own, encoding multiplies by them, and steps of a
+// recovery have the small matrix do so.
+static bool has_even_parity(const weft_generator *g) {
+  return g->by_points && g->infinite == WEFT_SHARDS_MAX && g->m &&
+         memcmp(g->scale + g->k, g->scale + g->k + 1, g->m - 1) == 0;
+}
+
+bool weft_transform_is_detour(const weft_generator *g, const uint8_t *in, const uint8_t *out,
+                              size_t count) {
+  size_t data, targets;
+  if (!has_even_parity(g) || !count_data(g, in, &data) || !data || data == g->k)
+    return false;
+  targets = g->k - data;
+  for (size_t r = 0; r < count; r++)
+    targets += out[r] >= g->k;
+  return block_of(targets) == block_of(g->m) && !may_be_whole(g, in, data);
+}
+
+weft_status weft_transform_by_encoding(const weft_generator *g, const weft_factors *encode,
+                                       const uint8_t *in, const uint8_t *out, size_t count,
+                                       const uint8_t *matrix, size_t wide_rows,
+                                       weft_factors **factors) {
+  const size_t k = g->k;
+  uint16_t row[WEFT_SHARDS_MAX], added[WEFT_SHARDS_MAX], plus[WEFT_SHARDS_MAX];
+  uint8_t source[WEFT_SHARDS_MAX], a[WEFT_SHARDS_MAX * WEFT_SHARDS_MAX];
+  size_t data = 0, sources = 0;
+  *factors = NULL;
+  if (!weft_transform_is_detour(g, in, out, count))
+    return WEFT_E_UNSUPPORTED;
+  memset(row, 0xFF, k * sizeof *row); // WEFT_NO_ROW
+  memset(added, 0xFF, g->m * sizeof *added);
+  for (size_t c = 0; c < k; c++)
+    if (in[c] < k) {
+      row[in[c]] = (uint16_t)c;
+      data++;
+    } else {
+      source[sources++] = (uint8_t)(in[c] - k);
+      added[in[c] - k] = (uint16_t)c;
+    }
+  // What stand-ins give to lost shards they give with what encoding makes of data that is there.
+  for (size_t r = 0; r < count; r++) {
+    plus[r] = out[r] < k ? WEFT_NO_ROW : (uint16_t)(out[r] - k);
+    memcpy(a + r * sources, matrix + r * k + data, sources);
+  }
+  return weft_factors_by_detour(encode,
+                                &(weft_detour){.row = row,
+                                               .added = added,
+                                               .plus = plus,
+                                               .m = count,
+                                               .sources = sources,
+                                               .source = source,
+                                               .a = a,
+                                               .wide_rows = wide_rows},
+                                g->allocator, factors);
 }

@@ -197,6 +197,59 @@ START_TEST(losses_leave_butterflies_in_fours) {
 }
 END_TEST
 
+// Scattered losses of codes whose parity has one scale go by encoding's own acts, which are about
+// as much work as steps of their own.
+static void check_detour(const weft_generator *g, const weft_factors *encode, const request *r) {
+  static uint8_t a[WEFT_SHARDS_MAX * WEFT_SHARDS_MAX];
+  weft_factors *detour, *own;
+  EXPECT_OK(weft_generator_solve(g, r->in, r->out, r->outputs, a));
+  EXPECT_OK(
+      weft_transform_by_encoding(g, encode, r->in, r->out, r->outputs, a, WEFT_ACT_WIDE, &detour));
+  EXPECT_OK(transform_of(g, r, 64, NULL, &own));
+  ck_assert_ptr_nonnull(detour->acts);
+  ck_assert_uint_le(detour->acts->entries, own->acts->entries);
+  ck_assert_uint_le(detour->acts->work.products, own->acts->work.products * 4 / 3);
+  weft_factors_free(own, g->allocator);
+  weft_factors_free(detour, g->allocator);
+}
+
+START_TEST(scattered_losses_go_by_encoding) {
+  static const size_t shapes[][2] = {{16, 16}, {32, 8}, {48, 12}, {61, 13}, {64, 16}, {128, 32}};
+  enum { SHAPES = sizeof shapes / sizeof *shapes, ROUNDS = 20 };
+  const weft_generator_kind kind = kinds[_i / SHAPES];
+  const size_t k = shapes[_i % SHAPES][0], m = shapes[_i % SHAPES][1];
+  test_allocator memory;
+  test_allocator_init(&memory, 0);
+  test_rng rng = test_rng_new(test_seed(), 1500 + (uint64_t)_i);
+  weft_generator g;
+  weft_factors *encode;
+  const request all = encoding(k, m);
+  EXPECT_OK(weft_generator_init(&g, kind, k, m, 8, &memory.allocator));
+  EXPECT_OK(transform_of(&g, &all, 64, NULL, &encode));
+  size_t found = 0;
+  for (size_t round = 0; round < ROUNDS; round++) {
+    bool lost[WEFT_SHARDS_MAX] = {false};
+    uint8_t ids[WEFT_SHARDS_MAX];
+    const size_t count = m - test_rng_below(&rng, m / 4);
+    choose_ids(&rng, ids, count, round % 2 ? k : k + m);
+    for (size_t i = 0; i < count; i++)
+      lost[ids[i]] = true;
+    const request r = request_without(lost, k, m);
+    const bool is = weft_transform_is_detour(&g, r.in, r.out, r.outputs);
+    found += is;
+    if (is)
+      check_detour(&g, encode, &r);
+  }
+  if (kind == WEFT_GENERATOR_REED_SOL_VAN || kind == WEFT_GENERATOR_CAUCHY_GOOD)
+    ck_assert_uint_eq(found, 0);
+  else if (k % 16 == 0)
+    ck_assert_uint_ge(found, k > m ? ROUNDS * 3 / 4 : 1);
+  weft_factors_free(encode, &memory.allocator);
+  weft_generator_clear(&g);
+  ck_assert_int_eq(test_allocator_live(&memory), 0);
+}
+END_TEST
+
 // What the method promises (docs/decisions/0009-encoding-by-transforms.md).
 START_TEST(products_are_few) {
   static const struct {
@@ -289,6 +342,7 @@ int main(void) {
   tcase_add_loop_test(steps, any_losses, 0, KINDS);
   tcase_add_loop_test(steps, every_pattern_of_a_small_code, 0, KINDS);
   tcase_add_test(steps, losses_leave_butterflies_in_fours);
+  tcase_add_loop_test(steps, scattered_losses_go_by_encoding, 0, KINDS * 6);
   tcase_add_test(steps, products_are_few);
   tcase_add_test(steps, other_codes_have_none);
   tcase_add_test(steps, fails_without_memory);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of CPU features. Detection is per architecture: x86/, arm/, cpu_portable.c.
+// The names of CPU features, and caches. Features are detected per architecture: x86/, arm/,
+// cpu_portable.c.
 #include "kernels/cpu.h"
 
-#include <stddef.h>
+#include <unistd.h>
 
 const char *weft_cpu_feature_name(uint32_t feature) {
   switch (feature) {
@@ -30,3 +31,17 @@ const char *weft_cpu_feature_name(uint32_t feature) {
     return NULL;
   }
 }
+
+#ifdef _SC_LEVEL2_CACHE_SIZE
+static size_t told(int name) {
+  const long bytes = sysconf(name);
+  return bytes > 0 ? (size_t)bytes : 0;
+}
+
+weft_cpu_caches weft_cpu_caches_told(void) {
+  return (weft_cpu_caches){.first = told(_SC_LEVEL1_DCACHE_SIZE),
+                           .second = told(_SC_LEVEL2_CACHE_SIZE)};
+}
+#else
+weft_cpu_caches weft_cpu_caches_told(void) { return (weft_cpu_caches){0, 0}; }
+#endif

@@ -3,6 +3,7 @@
 #ifndef WEFT_KERNELS_CPU_H
 #define WEFT_KERNELS_CPU_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -23,5 +24,11 @@ uint32_t weft_cpu_features(void);
 
 // One feature's name ("avx2"), or NULL for a bit that is none.
 const char *weft_cpu_feature_name(uint32_t feature);
+
+// Bytes of a core's first two levels of data caches; 0: the system does not tell.
+typedef struct weft_cpu_caches {
+  size_t first, second;
+} weft_cpu_caches;
+weft_cpu_caches weft_cpu_caches_told(void);
 
 #endif

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products by factors: whether they pay, and columns that a technique takes by them.
+#include <stdatomic.h>
 #include <string.h>
 
+#include "kernels/cpu.h"
 #include "kernels/host_steps.h"
 
 static size_t butterflies_cost(const weft_host_kernel *kernel, const weft_acts *acts) {
@@ -28,6 +30,31 @@ bool weft_host_steps_pay(const weft_host_kernel *kernel, size_t m, size_t k, siz
              butterflies_cost(kernel, acts) + kernel->steps_entry * (acts->entries + entries);
 }
 
+// Whether slots are better off in the first-level cache, though rows are read in shorter runs then:
+// where that is large and the second is, too (measured; not so with 32 KiB and 1 MiB).
+static bool first_level_pays(void) {
+  enum { UNKNOWN, YES, NO };
+  static atomic_int known;
+  int answer = atomic_load_explicit(&known, memory_order_relaxed);
+  if (answer == UNKNOWN) {
+    const weft_cpu_caches caches = weft_cpu_caches_told();
+    answer = caches.first >= (48 << 10) && caches.second >= (2 << 20) ? YES : NO;
+    atomic_store_explicit(&known, answer, memory_order_relaxed);
+  }
+  return answer == YES;
+}
+
+// Columns worked on at once.
+static size_t strip_width(const weft_acts *acts, size_t columns, bool past) {
+  const size_t first = WEFT_ACT_FIRST / acts->slots,
+               least = past ? WEFT_ACT_LEAST_PAST : WEFT_ACT_LEAST;
+  size_t width = WEFT_ACT_SCRATCH / acts->slots;
+  if (first_level_pays())
+    width = first > least ? first : least;
+  width = width < WEFT_ACT_COLUMNS ? width / WEFT_ACT_STEP * WEFT_ACT_STEP : WEFT_ACT_COLUMNS;
+  return width < columns ? width : columns;
+}
+
 size_t weft_host_steps(const weft_host_kernel *kernel, weft_scratch *scratch,
                        const weft_allocator *allocator, const weft_gemm *g, size_t begin,
                        size_t end) {
@@ -38,9 +65,8 @@ size_t weft_host_steps(const weft_host_kernel *kernel, weft_scratch *scratch,
       !weft_host_steps_pay(kernel, g->m, g->k, g->len, g->factors, 0))
     return begin;
   const weft_acts *acts = g->factors->acts;
-  size_t width = WEFT_ACT_SCRATCH / acts->slots / WEFT_ACT_STEP * WEFT_ACT_STEP;
-  width = width < WEFT_ACT_COLUMNS ? width : WEFT_ACT_COLUMNS;
-  width = width < columns ? width : columns;
+  const bool past = (g->k + g->m) * g->len >= kernel->steps_past;
+  const size_t width = strip_width(acts, columns, past);
   uint8_t *const slots =
       weft_scratch_take(scratch, allocator, (acts->slots + acts->zeros) * WEFT_ACT_STRIDE);
   if (!slots) // then entry by entry, which needs none
@@ -60,7 +86,7 @@ size_t weft_host_steps(const weft_host_kernel *kernel, weft_scratch *scratch,
                             .begin = begin,
                             .end = begin + columns,
                             .width = width,
-                            .past = (g->k + g->m) * g->len >= kernel->steps_past,
+                            .past = past,
                             .scratch = slots};
   kernel->steps(&strip);
   weft_scratch_give(scratch, allocator, slots);

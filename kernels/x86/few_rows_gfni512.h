@@ -48,7 +48,7 @@ enum {
 #define FEW_ENTRIES                                                                                \
   (__builtin_cpu_is("amdfam19h") ? (few_entries){10, 8, 11, 10, 10, 11}                            \
    : __builtin_cpu_is("amd")     ? (few_entries){8, 8, 8, 7, 5, 8}                                 \
-                                 : (few_entries){8, 8, 8, 9, 7, 8})
+                                 : (few_entries){8, 5, 5, 8, 8, 9})
 #endif
 
 // An entry's weight where sources lie as they are: in a near cache, or not and at most FEW_FOLLOWED

@@ -260,12 +260,14 @@ typedef struct weft_host_kernel {
   // are more than these for each product and sum among the steps, and for each entry of the panels
   // that are made of them (measured). Transforms of 8 rows, and of up to wide_rows, take one pass:
   // these count steps_wide for each row instead. Matrices of fewer than steps_least entries are
-  // quicker as they are. From steps_past bytes of X and Y on, Y is stored past the caches.
+  // quicker as they are. From steps_past bytes of X and Y on, Y is stored past the caches. Where
+  // slots are kept in the first-level cache, strips have at least steps_narrow columns.
   void (*steps)(const weft_strip *strip);
   // Optional: what an entry of a matrix (m, k) takes, where that is not always 8. row_bytes may be
   // 0: not known yet.
   size_t (*entry)(size_t m, size_t k, size_t row_bytes);
-  size_t steps_product, steps_sum, steps_wide, steps_entry, steps_least, steps_past, wide_rows;
+  size_t steps_product, steps_sum, steps_wide, steps_entry, steps_least, steps_past, steps_narrow;
+  size_t wide_rows;
   // From halves of so many rows and sources on, large products take seven of half the size instead
   // of eight (measured); 0: never. As 2 / (1 / m + 1 / k) where the halves (m, k) are not square.
   size_t winograd_half;

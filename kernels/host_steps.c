@@ -45,9 +45,10 @@ static bool first_level_pays(void) {
 }
 
 // Columns worked on at once.
-static size_t strip_width(const weft_acts *acts, size_t columns, bool past) {
+static size_t strip_width(const weft_host_kernel *kernel, const weft_acts *acts, size_t columns,
+                          bool past) {
   const size_t first = WEFT_ACT_FIRST / acts->slots,
-               least = past ? WEFT_ACT_LEAST_PAST : WEFT_ACT_LEAST;
+               least = past ? WEFT_ACT_NARROW_PAST : kernel->steps_narrow;
   size_t width = WEFT_ACT_SCRATCH / acts->slots;
   if (first_level_pays())
     width = first > least ? first : least;
@@ -66,7 +67,7 @@ size_t weft_host_steps(const weft_host_kernel *kernel, weft_scratch *scratch,
     return begin;
   const weft_acts *acts = g->factors->acts;
   const bool past = (g->k + g->m) * g->len >= kernel->steps_past;
-  const size_t width = strip_width(acts, columns, past);
+  const size_t width = strip_width(kernel, acts, columns, past);
   uint8_t *const slots =
       weft_scratch_take(scratch, allocator, (acts->slots + acts->zeros) * WEFT_ACT_STRIDE);
   if (!slots) // then entry by entry, which needs none

@@ -15,8 +15,7 @@ enum {
   WEFT_ACT_COLUMNS = 8192,      // that are worked on at once, at most,
   WEFT_ACT_SCRATCH = 256 << 10, // or as many as leave the slots in the second-level cache,
   WEFT_ACT_FIRST = 32 << 10,    // or in the first where that is worth it,
-  WEFT_ACT_LEAST = 1024,        // but not fewer,
-  WEFT_ACT_LEAST_PAST = 2048,   // and with rows that no cache keeps
+  WEFT_ACT_NARROW_PAST = 2048,  // and not fewer with rows that no cache keeps
   WEFT_ACT_APART = 192,         // bytes between slots, which then share no sets of a cache
   WEFT_ACT_STRIDE = WEFT_ACT_COLUMNS + WEFT_ACT_APART // from one slot to the next
 };

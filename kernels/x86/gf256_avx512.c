@@ -51,5 +51,6 @@ const weft_host_kernel weft_host_avx512 = {.panel = few_or_tile_panel,
                                            .steps_sum = 3,
                                            .steps_entry = 8,
                                            .steps_past = STEPS_PAST_CACHES,
+                                           .steps_narrow = 1024,
                                            .winograd_half = 40,
                                            .compile = weft_xor_compile_avx512};

@@ -1,4 +1,4 @@
-# results: results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/rlnc.json results/amd-epyc-family-25-model-17-stepping-1/rlnc.json results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/storage.json results/amd-epyc-family-25-model-17-stepping-1/storage.json results/nvidia-h200/gpu.json results/nvidia-h200/tensor.jsonl results/nvidia-h200/storage.json results/nvidia-h200/server.json
+# results: results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/rlnc.json results/amd-epyc-family-25-model-17-stepping-1/rlnc.json results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/storage-gfni.json results/amd-epyc-family-25-model-17-stepping-1/storage.json results/nvidia-h200/gpu.json results/nvidia-h200/tensor.jsonl results/nvidia-h200/storage.json results/nvidia-h200/server.json
 # SPDX-License-Identifier: Apache-2.0
 # Each path: what was measured, of which bound, and what share; what holds it back is said by hand.
 include "weft";
@@ -17,7 +17,7 @@ def median_of: sort | .[length / 2 | floor];
   def own($row): [.cases[] | select(.row == $row and .operation == "encode" and .threads == 1)][0];
   def stripe($title; $row; $machine): .groups[] | select(.title == $title) | [.cases[] | select(.row == $row and .operation == "encode" and .variant == "cauchy")][0]
     | row("RS \($title), \($machine)", "\(data_rate | with_spread) GB/s of data", (if $row == "avx2" then "two shuffles and XORs, or load and store" else "GF2P8AFFINEQB, or load and store" end), share,
-        (if .m >= 8 then "sources do not fit the first cache; powers of two apart" elif $row == "avx2" then "splitting into nibbles, 16 registers" else "at its bound" end));
+        (if .m >= 8 then "by transforms; rows come from the third cache" elif $row == "avx2" then "splitting into nibbles, 16 registers" else "at its bound" end));
   def of_gpu($operation; $variant; $m): [$gpu | cases | select(.operation == $operation and .variant == $variant and .n == 128 and .k == 4096 and ($m == 0 or .m == $m))];
   def relay_share($variant; $ceiling): [$gpu.groups[] | select(.title | startswith("relay, n = 128")) | .cases] [0]
     | ([.[] | select(.variant == $variant)][0] | coded.median) as $rate | ([.[] | select(.variant == $ceiling)][0] | coded.median) as $most | [$rate, $most];

@@ -1,4 +1,4 @@
-# results: results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/rlnc.json results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/storage.json
+# results: results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/rlnc.json results/intel-r-xeon-r-processor-family-6-model-207-stepping-2/storage-gfni.json
 # SPDX-License-Identifier: Apache-2.0
 # The README's figures of one core.
 include "weft";

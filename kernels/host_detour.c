@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A product by way of another one (factors.h): that one's acts on other rows, which leave in slots
-// what they would store, and one panel behind them. Some forty acts are copied; writing the same
-// down step by step takes ten times as long, a tenth of a short recovery.
+// what they would store, and the small matrix behind them as one panel or two. Some forty acts are
+// copied; writing the same down step by step takes six times as long, a tenth of a short recovery.
 #include <string.h>
 
 #include "kernels/host_steps.h"

@@ -269,7 +269,8 @@ weft_status weft_transform_by_encoding(const weft_generator *g, const weft_facto
                                        weft_factors **factors) {
   const size_t k = g->k;
   uint16_t row[WEFT_SHARDS_MAX], added[WEFT_SHARDS_MAX], plus[WEFT_SHARDS_MAX];
-  uint8_t source[WEFT_SHARDS_MAX], a[WEFT_SHARDS_MAX * WEFT_SHARDS_MAX];
+  uint8_t source[WEFT_SHARDS_MAX];
+  uint8_t a[WEFT_SHARDS_MAX * WEFT_SHARDS_MAX / 4]; // at most m outputs of min(k, m) sources
   size_t data = 0, sources = 0;
   *factors = NULL;
   if (!weft_transform_is_detour(g, in, out, count))

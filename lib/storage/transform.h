@@ -45,7 +45,7 @@ bool weft_transform_is_detour(const weft_generator *generator, const uint8_t *in
                               const uint8_t *out, size_t count);
 
 // Such a recovery, by encoding's factors, for techniques of the host whose transforms of up to
-// wide_rows rows are one pass: acts alone, in a tenth of the time that steps take. `matrix` is
+// wide_rows rows are one pass: acts alone, in a sixth of the time that steps take. `matrix` is
 // weft_generator_solve's. WEFT_E_UNSUPPORTED: it is none, or these factors do not do. WEFT_E_NOMEM.
 weft_status weft_transform_by_encoding(const weft_generator *generator, const weft_factors *encode,
                                        const uint8_t *in, const uint8_t *out, size_t count,

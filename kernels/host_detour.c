@@ -10,7 +10,7 @@ typedef struct maker {
   const weft_acts *known;
   const weft_detour *detour;
   weft_acts *acts;
-  uint16_t holder[WEFT_ACT_SLOTS]; // the row of the known Y that a slot is kept for, and one
+  uint16_t holder[WEFT_ACT_SLOTS]; // the row of the known Y, and one, that a slot was written for
   bool added[WEFT_ACT_ROWS];       // to a row of the known Y: its row of X
   uint16_t to[WEFT_ACT_ROWS];      // a row of Y, of a row of the known Y, or WEFT_NO_ROW
   size_t whole;                    // acts left of a transform that is one pass
@@ -45,7 +45,7 @@ static uint16_t source_place(maker *m, uint16_t place) {
                                            : row_place(m, m->detour->row[place - WEFT_PLACE_X]);
 }
 
-// What is made. A slot that a row of the known Y is left in is written no more.
+// What is made.
 static uint16_t result_place(maker *m, uint16_t place) {
   uint16_t holder = 0, slot = place;
   if (place >= WEFT_PLACE_Y) {
@@ -55,8 +55,7 @@ static uint16_t result_place(maker *m, uint16_t place) {
     holder = (uint16_t)(row + 1);
     slot = m->known->home[row];
   }
-  m->failed =
-      m->failed || slot >= WEFT_PLACE_ZERO || (m->holder[slot] && m->holder[slot] != holder);
+  m->failed = m->failed || slot >= WEFT_PLACE_ZERO;
   if (m->failed)
     return 0;
   m->holder[slot] = holder;
@@ -191,7 +190,8 @@ static void add_row(maker *m, size_t row) {
   act->reads = true;
 }
 
-// The small matrix, but rows of it alone to whose results others are added, or the other ones.
+// The small matrix, but rows of it alone to whose results others are added, or the other ones. What
+// it reads must not have been written over since.
 static size_t multiply(maker *m, size_t *panels, size_t operands, bool adds) {
   const weft_detour *d = m->detour;
   uint16_t *to = m->acts->operands + operands;

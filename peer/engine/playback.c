@@ -162,6 +162,13 @@ static bool live_due(const weft_engine *e) {
          weft_window_has(e, e->play);
 }
 
+// Asleep for longer than the window, whose segments nobody has any more. After a burst a window may
+// last for milliseconds, as far as its times tell: what is complete here is played, however late.
+static bool live_slept(const weft_engine *e, int64_t now_us) {
+  return weft_segment_us(e) > 0 && live_time(e, e->play + e->window) <= now_us &&
+         weft_engine_buffered(e) == 0;
+}
+
 static void live_tick(weft_engine *e, int64_t now_us) {
   if (!e->started && now_us >= e->begin_us)
     weft_play_start(e, now_us);
@@ -174,8 +181,8 @@ static void live_tick(weft_engine *e, int64_t now_us) {
   }
   if (live_next(e) > now_us)
     return;
-  if (weft_segment_us(e) > 0 && live_time(e, e->play + e->window) <= now_us) {
-    e->started = false; // asleep for longer than the window: begin again near the edge
+  if (live_slept(e, now_us)) {
+    e->started = false; // begin again near the edge
     weft_play_start(e, now_us);
     return;
   }

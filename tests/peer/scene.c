@@ -139,17 +139,21 @@ void scene_whole(scene *s, size_t neighbour, uint64_t segment) {
     (void)scene_block(s, neighbour, segment, i, false);
 }
 
-void scene_manifest(scene *s, size_t neighbour, uint64_t segment) {
+void scene_manifest_at(scene *s, size_t neighbour, uint64_t segment, uint64_t at_us) {
   uint8_t out[WEFT_DATAGRAM_MAX], data[N * K];
   weft_manifest m = {.segment = segment,
                      .blocks = N,
                      .bytes = N * K,
-                     .at_us = segment * SEGMENT_US,
+                     .at_us = at_us,
                      .made_us = (uint64_t)s->now_us};
   for (size_t i = 0; i < N; i++)
     memset(data + i * K, (int)i, K);
   (void)crypto_generichash(m.digest, sizeof m.digest, data, sizeof data, NULL, 0);
   (void)scene_say(s, neighbour, out, weft_manifest_write(&m, out));
+}
+
+void scene_manifest(scene *s, size_t neighbour, uint64_t segment) {
+  scene_manifest_at(s, neighbour, segment, segment * SEGMENT_US);
 }
 
 void scene_ask(scene *s, size_t neighbour, uint64_t segment, uint16_t count) {

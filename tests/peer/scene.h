@@ -48,6 +48,9 @@ weft_status scene_block(scene *s, size_t neighbour, uint64_t segment, size_t i, 
 void scene_whole(scene *s, size_t neighbour, uint64_t segment);
 // A combination that is none of the segment's.
 void scene_noise(scene *s, size_t neighbour, uint64_t segment);
+// at_us: when the segment was there at the source, as the source tells it; of its number, by
+// default.
+void scene_manifest_at(scene *s, size_t neighbour, uint64_t segment, uint64_t at_us);
 void scene_manifest(scene *s, size_t neighbour, uint64_t segment);
 void scene_ask(scene *s, size_t neighbour, uint64_t segment, uint16_t count);
 weft_engine_statistics scene_statistics(const scene *s);

@@ -57,6 +57,31 @@ START_TEST(who_slept_goes_on_at_the_edge) {
 }
 END_TEST
 
+// Segments that came to the source in a burst are due within milliseconds, and so would be a whole
+// window of the same: whoever is a little late, on a busy machine, plays what it has all the same.
+START_TEST(who_is_late_plays_what_is_here) {
+  enum { BURST = 8, LATE_US = 200000 };
+  scene s;
+  scene_new(&s, WEFT_MODE_LIVE, false, true, 0);
+  s.options.rate_bits_per_s = 0; // times are what manifests say
+  scene_add(&s, 0, 0, 0);
+  for (int again = 0; again < 2; again++) // what tells it where to begin comes before it has begun
+    for (uint64_t segment = 0; segment < BURST; segment++)
+      scene_manifest_at(&s, 0, segment, SECOND + segment * 1000);
+  for (uint64_t segment = 0; segment < BURST; segment++)
+    scene_whole(&s, 0, segment);
+  scene_run(&s, SECOND);
+  EXPECT(s.decoded == BURST && scene_statistics(&s).due == 0);
+  int64_t due_us;
+  EXPECT_OK(weft_engine_play_time(s.engine, 0, &due_us));
+  s.now_us = due_us + LATE_US;
+  scene_run(&s, SECOND);
+  const weft_engine_statistics x = scene_statistics(&s);
+  EXPECT(x.due == BURST && x.in_time == BURST && x.skipped == 0);
+  scene_free(&s);
+}
+END_TEST
+
 // A segment that neighbour 0 spoilt and that neighbour 1 has whole.
 static void spoilt_new(scene *s) {
   scene_new(s, WEFT_MODE_VOD, false, true, 0);
@@ -109,6 +134,7 @@ int main(void) {
   TCase *t = tcase_create("spoilt");
   tcase_add_test(t, nobody_is_banned_for_who_was_there_before);
   tcase_add_test(t, who_slept_goes_on_at_the_edge);
+  tcase_add_test(t, who_is_late_plays_what_is_here);
   tcase_add_test(t, a_spoilt_segment_comes_from_one_that_was_asked);
   tcase_add_test(t, the_only_one_who_has_a_spoilt_segment_is_asked_again);
   suite_add_tcase(suite, t);

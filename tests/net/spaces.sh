@@ -36,6 +36,7 @@ in_space() { # I COMMAND...: in namespace I
 start_relay() {
   local count=$(($1 + 1)) seed=$2 i
   shift 2
+  : >relay.log # now: what the last one said would be taken for this one's
   "$relay" "$work" "$count" "$seed" "$@" >relay.log &
   relay_pid=$!
   for ((i = 0; i < 200; i++)); do

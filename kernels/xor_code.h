@@ -17,6 +17,8 @@ typedef struct weft_xor_matrix {
   size_t outputs, inputs; // packets of a group
   size_t w;               // of them in each shard; it divides both
   size_t packet_bytes;    // a multiple of WEFT_XOR_LINE
+  size_t folded;          // 0, or to the last of the first so many output shards the others of them
+                          // are added, whole, beside what its rows of the matrix say
 } weft_xor_matrix;
 
 // out = the product, at bytes [begin, end) of the first packet of each shard and as many of the

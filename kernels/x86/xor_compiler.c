@@ -328,9 +328,6 @@ static void store_sums(compiler *c) {
   for (unsigned s = 0, next; s < c->sums; s = next) {
     const size_t output = c->first + s, left = w - output % w;
     next = left < c->sums - s ? s + (unsigned)left : (unsigned)c->sums;
-    for (unsigned i = s; i < next; i++)
-      if (!(c->begun >> i & 1u))
-        add_to(&c->to, i, i); // nothing is part of it
     point_to(&c->to, true, output / w);
     if (!c->far || !c->to.wide) {
       store_packets(c, s, next, false);
@@ -343,6 +340,35 @@ static void store_sums(compiler *c) {
     store_packets(c, s, next, false);
     land(&c->to, stored);
   }
+}
+
+static void clear_empty(compiler *c) {
+  for (unsigned i = 0; i < c->sums; i++)
+    if (!(c->begun >> i & 1u))
+      add_to(&c->to, i, i);
+}
+
+// Adds packet `at` of shards before the folded one to that one's; or, in passes before its own, to
+// what is in the scratch of them, which the first pass begins.
+static void fold_packet(compiler *c, size_t at) {
+  const size_t w = c->m->w, shard = c->m->folded - 1, output = shard * w + at;
+  const size_t end = c->first + c->sums, near = (c->copied + at) * WEFT_XOR_LINE;
+  const bool here = output < end;
+  unsigned sum = here ? (unsigned)(output - c->first) : c->to.wide ? WIDE_SUMS : NARROW_SUMS;
+  bool some = here;
+  if (output < c->first)
+    return;
+  for (size_t o = at; o < end && o < shard * w; o += w) {
+    if (o < c->first)
+      continue;
+    some ? add_to(&c->to, sum, (unsigned)(o - c->first))
+         : copy_to(&c->to, sum, (unsigned)(o - c->first));
+    some = true;
+  }
+  if (some && at < c->first)
+    scratch_vector(&c->to, VPXOR, sum, near);
+  if (some && !here)
+    scratch_vector(&c->to, STORE, sum, near);
 }
 
 static void begin_pass(compiler *c, size_t pass) {
@@ -371,6 +397,9 @@ static void sweep(compiler *c, bool copying) {
     else
       add_narrow(c, x, n);
   }
+  clear_empty(c);
+  for (size_t at = 0; at < c->m->w && c->m->folded > 1; at++)
+    fold_packet(c, at);
   store_sums(c);
 }
 
@@ -416,10 +445,11 @@ static void compile(compiler *c) {
 }
 
 // Bytes of code at most: for each input of a sweep eight instructions beside additions (two of
-// them make combinations), for each output seven, and an addition for each one of the matrix; all
-// of it twice.
+// them make combinations), for each output seven and one to fold it, two for each packet of a shard
+// that is left to be folded, and an addition for each one of the matrix; all of it twice.
 static size_t code_bound(const weft_xor_matrix *m, size_t passes) {
-  size_t instructions = 64 + 8 * passes + 7 * 2 * m->outputs + 8 * (passes + 1) * m->inputs;
+  size_t instructions =
+      64 + 8 * passes + 8 * 2 * m->outputs + 8 * (passes + 1) * m->inputs + 2 * (passes + 1) * m->w;
   for (size_t i = 0; i < m->outputs * m->inputs; i++)
     instructions += m->bits[i];
   for (size_t i = 0; i < NARROW_SUMS * m->inputs && i < m->outputs * m->inputs; i++)
@@ -433,12 +463,17 @@ static size_t copied_inputs(const weft_xor_matrix *m, bool wide, size_t passes) 
   return passes == 1 || m->inputs < STAY * m->w ? 0 : m->inputs - STAY * m->w;
 }
 
+// Inputs that are copied, then sums of packets that passes leave to be folded.
+static size_t scratch_lines(const compiler *c) {
+  return c->copied + (c->m->folded > 1 && c->passes > 1 ? c->m->w : 0);
+}
+
 static weft_status compile_for(bool wide, weft_xor_code **out, const weft_xor_matrix *m,
                                const weft_allocator *allocator) {
   const size_t most = wide ? WIDE_SUMS : NARROW_SUMS, passes = (m->outputs + most - 1) / most;
   const size_t room = sizeof(compiler) + m->inputs * sizeof(uint32_t);
   if (m->packet_bytes == 0 || m->packet_bytes % WEFT_XOR_LINE || passes == 0 || m->inputs == 0 ||
-      m->w > 8 || m->packet_bytes > INT32_MAX / 8)
+      m->w > 8 || m->packet_bytes > INT32_MAX / 8 || m->folded * m->w > m->outputs)
     return WEFT_E_UNSUPPORTED;
   uint8_t *memory =
       allocator->alloc(allocator->user, room + code_bound(m, passes), _Alignof(compiler));
@@ -451,7 +486,7 @@ static weft_status compile_for(bool wide, weft_xor_code **out, const weft_xor_ma
                   .copied = copied_inputs(m, wide, passes)};
   compile(c);
   const weft_status status =
-      weft_xor_code_new(out, c->to.code, c->to.bytes, c->copied * WEFT_XOR_LINE, allocator);
+      weft_xor_code_new(out, c->to.code, c->to.bytes, scratch_lines(c) * WEFT_XOR_LINE, allocator);
   allocator->free(allocator->user, memory);
   return status;
 }

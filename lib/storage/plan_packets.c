@@ -59,15 +59,52 @@ static weft_status make_blocks(weft_plan *plan, const bit_matrix *m) {
   return WEFT_OK;
 }
 
+// Adds the first `shards` outputs' rows but those of the last to the last one's; once more undoes
+// it.
+static void fold(const bit_matrix *m, size_t shards, size_t w) {
+  const size_t all = w * m->columns;
+  uint8_t *const last = m->bits + (shards - 1) * all;
+  for (size_t i = 0; i < (shards - 1) * all; i++)
+    last[i % all] ^= m->bits[i];
+}
+
+static size_t ones_of_shard(const bit_matrix *m, size_t shard, size_t w) {
+  const bit_matrix rows = {w, m->columns, m->bits + shard * w * m->columns};
+  return ones(&rows);
+}
+
+// Where a parity shard is the sum of all data, as that of cauchy_good is, and read, data that is
+// lost adds up to the sum of what is read: the last of such outputs takes less by way of the
+// others. Folds its rows and answers how many outputs these are, or 0.
+static size_t fold_data(const weft_plan *plan, const bit_matrix *m) {
+  const size_t k = plan->code->k, w = plan->code->w;
+  size_t data = 0;
+  while (data < plan->outputs && plan->ids[plan->inputs + data] < k)
+    data++;
+  if (data < 2)
+    return 0;
+  const size_t before = ones_of_shard(m, data - 1, w);
+  fold(m, data, w);
+  if (ones_of_shard(m, data - 1, w) + (data - 1) * w < before)
+    return data;
+  fold(m, data, w);
+  return 0;
+}
+
 static weft_status give_code(weft_plan *plan, const bit_matrix *m) {
   const weft_code *code = plan->code;
+  const size_t folded = fold_data(plan, m);
   const weft_xor_matrix matrix = {.bits = m->bits,
                                   .outputs = m->rows,
                                   .inputs = m->columns,
                                   .w = code->w,
-                                  .packet_bytes = code->packet_bytes};
+                                  .packet_bytes = code->packet_bytes,
+                                  .folded = folded};
   weft_xor_code *compiled = NULL;
-  WEFT_TRY(kernel_of(plan)->compile(&compiled, &matrix, &code->ctx->allocator));
+  const weft_status status = kernel_of(plan)->compile(&compiled, &matrix, &code->ctx->allocator);
+  if (folded)
+    fold(m, folded, code->w);
+  WEFT_TRY(status);
   atomic_store_explicit(&plan->compiled, compiled, memory_order_release);
   return WEFT_OK;
 }

@@ -12,6 +12,7 @@ enum { PACKETS = 8, SHARDS = 40 };
 typedef struct code_shape {
   size_t w, packet_bytes, groups, cut; // cut: where the first run of bytes of a packet ends
   unsigned density;                    // of 256 bits so many are set
+  size_t folded;                       // shards, as those of weft_xor_matrix
   size_t ahead;                        // what is fetched lies so far on
 } code_shape;
 
@@ -39,6 +40,13 @@ static void define(const row_check_rows *rows, const row_check_shape *c, const c
   row_check_define_xorm(&xorm);
 }
 
+// Adds rows of the shards before the folded one to its own, or takes them out again.
+static void fold(uint8_t *bits, const code_shape *shape, size_t inputs) {
+  const size_t all = shape->w * inputs; // bits of a shard's rows
+  for (size_t i = 0; shape->folded > 1 && i < (shape->folded - 1) * all; i++)
+    bits[(shape->folded - 1) * all + i % all] ^= bits[i];
+}
+
 // Some groups in one go, the last one in two, as far as it is cut. What is fetched ahead may lie
 // anywhere.
 static void run_code(const weft_xor_code *code, const row_check_rows *rows,
@@ -63,12 +71,15 @@ static bool run(row_check *check, const row_check_shape *c, const code_shape *sh
   random_bits(bits, bit_count, shape->density, rng);
   row_check_rows rows;
   row_check_rows_new(&rows, c, rng);
+  fold(bits, shape, c->k * shape->w);
   define(&rows, c, shape, bits);
+  fold(bits, shape, c->k * shape->w);
   const weft_xor_matrix matrix = {.bits = bits,
                                   .outputs = c->m * shape->w,
                                   .inputs = c->k * shape->w,
                                   .w = shape->w,
-                                  .packet_bytes = shape->packet_bytes};
+                                  .packet_bytes = shape->packet_bytes,
+                                  .folded = shape->folded};
   test_allocator memory;
   test_allocator_init(&memory, 0);
   weft_xor_code *code = NULL;
@@ -80,9 +91,10 @@ static bool run(row_check *check, const row_check_shape *c, const code_shape *sh
   char text[200];
   snprintf(text, sizeof text,
            "%s: %zu shards of %zu, w = %zu, %zu groups of packets of %zu bytes cut at %zu, %u of "
-           "256 bits, %zu ahead, end - %zu%s",
+           "256 bits, %zu folded, %zu ahead, end - %zu%s",
            weft_status_name(status), c->m, c->k, shape->w, shape->groups, shape->packet_bytes,
-           shape->cut, shape->density, shape->ahead, c->offset, c->uneven ? ", uneven" : "");
+           shape->cut, shape->density, shape->folded, shape->ahead, c->offset,
+           c->uneven ? ", uneven" : "");
   const bool same = row_check_rows_end(&rows);
   return (status == WEFT_OK && same && test_allocator_live(&memory) == 0) ||
          row_check_fail(check, "code", text);
@@ -107,6 +119,10 @@ static bool refuses(row_check *check) {
     if (check->row->host->compile(&code, &matrix, &memory.allocator) != WEFT_E_UNSUPPORTED)
       return row_check_fail(check, "code", "a packet that is not whole lines");
   }
+  matrix.packet_bytes = 64;
+  matrix.folded = 2;
+  if (check->row->host->compile(&code, &matrix, &memory.allocator) != WEFT_E_UNSUPPORTED)
+    return row_check_fail(check, "code", "more shards folded than there are");
   return test_allocator_live(&memory) == 0 || row_check_fail(check, "code", "memory was left");
 }
 
@@ -118,14 +134,15 @@ bool row_check_code(row_check *check) {
     return true;
   for (size_t round = 0; round < ROUNDS; round += check->step) {
     const bool large = round % 16 == 0;
-    const size_t lines = 1 + test_rng_below(&rng, 4);
+    const size_t lines = 1 + test_rng_below(&rng, 4), m = 1 + test_rng_below(&rng, large ? 16 : 6);
     const code_shape shape = {.w = 1 + test_rng_below(&rng, PACKETS),
                               .packet_bytes = lines * WEFT_XOR_LINE,
                               .groups = 1 + test_rng_below(&rng, 4),
                               .cut = test_rng_below(&rng, lines + 1) * WEFT_XOR_LINE,
                               .density = densities[test_rng_below(&rng, 6)],
+                              .folded = test_rng_below(&rng, 2) * test_rng_below(&rng, m + 1),
                               .ahead = test_rng_below(&rng, 2) * test_rng_below(&rng, 1 << 14)};
-    const row_check_shape c = {.m = 1 + test_rng_below(&rng, large ? 16 : 6),
+    const row_check_shape c = {.m = m,
                                .k = 1 + test_rng_below(&rng, large ? SHARDS : 12),
                                .len = shape.groups * shape.w * shape.packet_bytes,
                                .offset = test_rng_below(&rng, 2) * test_rng_below(&rng, 64),

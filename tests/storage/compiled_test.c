@@ -69,6 +69,34 @@ START_TEST(every_row_has_the_bytes_of_the_definition) {
 }
 END_TEST
 
+// Bytes of scratch of the machine code that rebuilds four data shards, which has a shard's packets
+// more where these are folded.
+static size_t scratch_of(const weft_backend *row, const char *name, const uint8_t *lost) {
+  const uint8_t there[] = {0, 2, 3, 5, 7, 8, 10, 11, 12, 13};
+  weft_ctx *ctx = compiling(row->name, 1, 1);
+  weft_code *code = code_on(ctx, &(code_case){name, 10, 4, 8, 64});
+  weft_plan *plan = NULL;
+  EXPECT_OK(weft_plan_new(code, there, lost, 4, &plan));
+  EXPECT(is_compiled(plan));
+  const size_t bytes = is_compiled(plan) ? atomic_load(&plan->compiled)->scratch_bytes : 0;
+  weft_plan_free(plan);
+  weft_code_free(code);
+  weft_ctx_free(ctx);
+  return bytes;
+}
+
+// The last of the lost data shards is the first parity shard less all other data, where that shard
+// is their sum, and in any order of the lost ones.
+START_TEST(lost_data_is_folded_where_parity_is_its_sum) {
+  const weft_backend *row = test_host_row((size_t)_i);
+  if (!row->host->compile)
+    return;
+  const size_t dense = scratch_of(row, "cauchy_orig", (const uint8_t[]){1, 4, 6, 9});
+  EXPECT(scratch_of(row, "cauchy_good", (const uint8_t[]){1, 4, 6, 9}) == dense + 8 * 64);
+  EXPECT(scratch_of(row, "cauchy_good", (const uint8_t[]){9, 1, 6, 4}) == dense + 8 * 64);
+}
+END_TEST
+
 static const weft_backend *row_that_compiles(void) {
   size_t i = 0;
   while (i < test_host_row_count() && !test_host_row(i)->host->compile)
@@ -184,6 +212,8 @@ int main(void) {
   TCase *alone = tcase_create("alone"), *threads = tcase_create("threads");
   tcase_set_tags(alone, "one-thread");
   tcase_add_loop_test(threads, every_row_has_the_bytes_of_the_definition, 0,
+                      (int)test_host_row_count());
+  tcase_add_loop_test(threads, lost_data_is_folded_where_parity_is_its_sum, 0,
                       (int)test_host_row_count());
   tcase_add_test(threads, large_shards);
   tcase_add_test(alone, once_it_is_repaid_or_when_the_context_says);

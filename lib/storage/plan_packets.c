@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/storage/plan_packets.h"
 
+#include <string.h>
+
 // Bytes read for each one in the bit matrix, as measured.
 enum { REDUCE_REPAYS = 4096, COMPILE_REPAYS = 2048 };
 
@@ -42,23 +44,6 @@ static bool compiles(const weft_plan *plan, const bit_matrix *m) {
   return !plan->blocks || !kernel->compile_most || ones(m) * m->columns <= kernel->compile_most;
 }
 
-static weft_status make_program(const weft_plan *plan, const bit_matrix *m, bool reduce,
-                                weft_xor_program **out) {
-  return weft_xor_program_new(out, m->bits, m->rows, m->columns, reduce,
-                              &plan->code->ctx->allocator);
-}
-
-static weft_status make_blocks(weft_plan *plan, const bit_matrix *m) {
-  const weft_bit_form form = kernel_of(plan)->bits_form;
-  plan->blocks = weft_ctx_take(plan->code->ctx,
-                               weft_bit_words(form, m->rows, m->columns) * sizeof *plan->blocks,
-                               _Alignof(uint64_t));
-  if (!plan->blocks)
-    return WEFT_E_NOMEM;
-  weft_bit_blocks(form, m->bits, m->columns, m->rows, m->columns, plan->blocks);
-  return WEFT_OK;
-}
-
 // Adds the first `shards` outputs' rows but those of the last to the last one's; once more undoes
 // it.
 static void fold(const bit_matrix *m, size_t shards, size_t w) {
@@ -89,6 +74,51 @@ static size_t fold_data(const weft_plan *plan, const bit_matrix *m) {
     return data;
   fold(m, data, w);
   return 0;
+}
+
+// The same matrix with columns for outputs that the last of the first `folded` shards adds.
+static weft_status widen(const weft_plan *plan, const bit_matrix *m, size_t folded,
+                         bit_matrix *out) {
+  const size_t w = plan->code->w, again = (folded - 1) * w;
+  out->rows = m->rows;
+  out->columns = m->columns + again;
+  out->bits = weft_ctx_take(plan->code->ctx, out->rows * out->columns, 64);
+  if (!out->bits)
+    return WEFT_E_NOMEM;
+  for (size_t r = 0; r < m->rows; r++) {
+    uint8_t *const row = out->bits + r * out->columns;
+    memcpy(row, m->bits + r * m->columns, m->columns);
+    memset(row + m->columns, 0, again);
+    for (size_t o = r % w; r / w == folded - 1 && o < again; o += w)
+      row[m->columns + o] = 1;
+  }
+  return WEFT_OK;
+}
+
+static weft_status make_program(const weft_plan *plan, const bit_matrix *m, bool reduce,
+                                weft_xor_program **out) {
+  const size_t w = plan->code->w, folded = fold_data(plan, m);
+  bit_matrix wide = *m;
+  weft_status status = folded ? widen(plan, m, folded, &wide) : WEFT_OK;
+  if (status == WEFT_OK)
+    status = weft_xor_program_new(out, wide.bits, m->rows, m->columns, wide.columns - m->columns,
+                                  reduce, &plan->code->ctx->allocator);
+  if (folded) {
+    weft_ctx_give(plan->code->ctx, wide.bits);
+    fold(m, folded, w);
+  }
+  return status;
+}
+
+static weft_status make_blocks(weft_plan *plan, const bit_matrix *m) {
+  const weft_bit_form form = kernel_of(plan)->bits_form;
+  plan->blocks = weft_ctx_take(plan->code->ctx,
+                               weft_bit_words(form, m->rows, m->columns) * sizeof *plan->blocks,
+                               _Alignof(uint64_t));
+  if (!plan->blocks)
+    return WEFT_E_NOMEM;
+  weft_bit_blocks(form, m->bits, m->columns, m->rows, m->columns, plan->blocks);
+  return WEFT_OK;
 }
 
 static weft_status give_code(weft_plan *plan, const bit_matrix *m) {

@@ -15,7 +15,8 @@
 
 typedef struct builder {
   const weft_allocator *allocator;
-  size_t inputs, outputs;
+  size_t inputs; // with outputs that are added again, whose numbers follow those of the inputs
+  size_t outputs;
   size_t sums;      // made so far
   size_t columns;   // inputs + sums
   size_t row_words; // of a column's set of outputs
@@ -232,10 +233,10 @@ static void emit_all(emitter *e) {
       continue;
     for (size_t s = 0; s < b->sums; s++)
       if (has(set, b->inputs + s) && e->target[s] == NOWHERE)
-        e->target[s] = (uint16_t)(b->inputs + r);
+        e->target[s] = (uint16_t)(e->program->inputs + r);
   }
   for (size_t r = 0; r < b->outputs; r++) {
-    const uint16_t place = (uint16_t)(b->inputs + r);
+    const uint16_t place = (uint16_t)(e->program->inputs + r);
     size_t own = b->sums;
     for (size_t s = 0; s < b->sums; s++)
       if (e->target[s] == place)
@@ -300,9 +301,9 @@ static weft_status build_nodes(builder *b, const uint8_t *bits, bool reduce) {
   return WEFT_OK;
 }
 
-static weft_status emit_program(const builder *b, weft_xor_program *program) {
+static weft_status emit_program(const builder *b, size_t inputs, weft_xor_program *program) {
   const weft_allocator *a = b->allocator;
-  program->inputs = b->inputs;
+  program->inputs = inputs;
   program->outputs = b->outputs;
   size_t sources = 0;
   for (size_t n = 0; n < b->nodes; n++)
@@ -327,16 +328,17 @@ static weft_status emit_program(const builder *b, weft_xor_program *program) {
 }
 
 weft_status weft_xor_program_new(weft_xor_program **out, const uint8_t *bits, size_t outputs,
-                                 size_t inputs, bool reduce, const weft_allocator *allocator) {
+                                 size_t inputs, size_t again, bool reduce,
+                                 const weft_allocator *allocator) {
   *out = NULL;
   weft_xor_program *program = take(allocator, sizeof *program);
   if (!program)
     return WEFT_E_NOMEM;
   program->allocator = allocator;
-  builder b = {.allocator = allocator, .inputs = inputs, .outputs = outputs};
+  builder b = {.allocator = allocator, .inputs = inputs + again, .outputs = outputs};
   weft_status status = build_nodes(&b, bits, reduce);
   if (status == WEFT_OK)
-    status = emit_program(&b, program);
+    status = emit_program(&b, inputs, program);
   builder_clear(&b);
   if (status == WEFT_OK)
     *out = program;

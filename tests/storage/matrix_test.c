@@ -248,22 +248,26 @@ static void run_program(const weft_xor_program *p, uint64_t *packet) {
   free(known);
 }
 
-static void check_program(const uint8_t *bits, size_t rows, size_t columns, test_rng *rng) {
+// The last `again` columns are the first outputs.
+static void check_program(const uint8_t *bits, size_t rows, size_t columns, size_t again,
+                          test_rng *rng) {
+  const size_t inputs = columns - again;
   for (int reduce = 0; reduce < 2; reduce++) {
     weft_xor_program *p = NULL;
-    ck_assert_int_eq(weft_xor_program_new(&p, bits, rows, columns, reduce, &memory.allocator),
+    ck_assert_int_eq(weft_xor_program_new(&p, bits, rows, inputs, again, reduce, &memory.allocator),
                      WEFT_OK);
     uint64_t *packet = calloc(p->inputs + p->outputs + p->slots, sizeof *packet);
     ck_assert_ptr_nonnull(packet);
-    for (size_t c = 0; c < columns; c++)
+    for (size_t c = 0; c < inputs; c++)
       packet[c] = test_rng_next(rng);
     run_program(p, packet);
     for (size_t r = 0; r < rows; r++) {
       uint64_t sum = 0;
       for (size_t c = 0; c < columns; c++)
         sum ^= bits[r * columns + c] ? packet[c] : 0;
-      ck_assert_msg(packet[columns + r] == sum, "row %zu of %zu x %zu, WEFT_TEST_SEED=%#llx", r,
-                    rows, columns, (unsigned long long)test_seed());
+      ck_assert_msg(packet[inputs + r] == sum,
+                    "row %zu of %zu x %zu, %zu of them outputs, WEFT_TEST_SEED=%#llx", r, rows,
+                    columns, again, (unsigned long long)test_seed());
     }
     free(packet);
     weft_xor_program_free(p);
@@ -277,6 +281,8 @@ START_TEST(programs_equal_their_matrices) {
   for (int round = 0; round < 300; round++) {
     const size_t rows = 1 + test_rng_below(&rng, 40), columns = 1 + test_rng_below(&rng, 80);
     const size_t density = 1 + test_rng_below(&rng, 99);
+    const size_t most = rows < columns ? rows : columns;
+    const size_t again = test_rng_below(&rng, 2) * test_rng_below(&rng, most);
     uint8_t bits[40 * 80];
     for (size_t i = 0; i < rows * columns; i++)
       bits[i] = test_rng_below(&rng, 100) < density;
@@ -288,7 +294,9 @@ START_TEST(programs_equal_their_matrices) {
       memset(bits, 0, columns);
       bits[(rows - 1) * columns] = 1;
     }
-    check_program(bits, rows, columns, &rng);
+    for (size_t r = 0; r < again; r++)
+      memset(bits + r * columns + columns - again, 0, again);
+    check_program(bits, rows, columns, again, &rng);
   }
 }
 END_TEST
@@ -306,7 +314,7 @@ START_TEST(programs_of_large_codes) {
   ck_assert_ptr_nonnull(bits);
   weft_matrix_to_bits(&g.field, g.parity, s[1], s[0], bits);
   weft_generator_clear(&g);
-  check_program(bits, s[1] * s[2], s[0] * s[2], &rng);
+  check_program(bits, s[1] * s[2], s[0] * s[2], 0, &rng);
   free(bits);
 }
 END_TEST
@@ -320,7 +328,7 @@ START_TEST(programs_share_sums) {
   }
   weft_xor_program *p = NULL;
   start();
-  ck_assert_int_eq(weft_xor_program_new(&p, bits, 5, 12, true, &memory.allocator), WEFT_OK);
+  ck_assert_int_eq(weft_xor_program_new(&p, bits, 5, 12, 0, true, &memory.allocator), WEFT_OK);
   ck_assert_uint_eq(p->step_count, 6);
   ck_assert_uint_eq(p->source_count, 7 + 5 * 2);
   ck_assert_uint_eq(p->slots, 1);

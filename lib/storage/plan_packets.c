@@ -49,8 +49,9 @@ static bool compiles(const weft_plan *plan, const bit_matrix *m) {
 static void fold(const bit_matrix *m, size_t shards, size_t w) {
   const size_t all = w * m->columns;
   uint8_t *const last = m->bits + (shards - 1) * all;
-  for (size_t i = 0; i < (shards - 1) * all; i++)
-    last[i % all] ^= m->bits[i];
+  for (size_t s = 0; s + 1 < shards; s++) // no division for each bit: plans are made in calls
+    for (size_t i = 0; i < all; i++)
+      last[i] ^= m->bits[s * all + i];
 }
 
 static size_t ones_of_shard(const bit_matrix *m, size_t shard, size_t w) {

@@ -342,6 +342,7 @@ static void store_sums(compiler *c) {
   }
 }
 
+// Sums that nothing is part of.
 static void clear_empty(compiler *c) {
   for (unsigned i = 0; i < c->sums; i++)
     if (!(c->begun >> i & 1u))
@@ -354,7 +355,8 @@ static void fold_packet(compiler *c, size_t at) {
   const size_t w = c->m->w, shard = c->m->folded - 1, output = shard * w + at;
   const size_t end = c->first + c->sums, near = (c->copied + at) * WEFT_XOR_LINE;
   const bool here = output < end;
-  unsigned sum = here ? (unsigned)(output - c->first) : c->to.wide ? WIDE_SUMS : NARROW_SUMS;
+  const unsigned spare = c->to.wide ? WIDE_SUMS : NARROW_SUMS; // a register for inputs
+  const unsigned sum = here ? (unsigned)(output - c->first) : spare;
   bool some = here;
   if (output < c->first)
     return;

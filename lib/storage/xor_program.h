@@ -29,9 +29,9 @@ typedef struct weft_xor_program {
   const weft_allocator *allocator;
 } weft_xor_program;
 
-// bits(outputs, inputs + again), each 0 or 1; at most 2048 outputs and inputs. Beside inputs,
-// outputs from `again` on may add those before it. `reduce` shares sums; without it every output is
-// one step, which is cheap to make. Errors: WEFT_E_NOMEM.
+// bits(outputs, inputs + again), each 0 or 1; at most 2048 outputs and inputs. The last columns are
+// the first `again` outputs, which all others may add. `reduce` shares sums; without it every
+// output is one step, which is cheap to make. Errors: WEFT_E_NOMEM.
 weft_status weft_xor_program_new(weft_xor_program **out, const uint8_t *bits, size_t outputs,
                                  size_t inputs, size_t again, bool reduce,
                                  const weft_allocator *allocator);

@@ -8,6 +8,6 @@ def medians: [.[] | .groups[] | {w: (.title | capture("w = (?<w>[0-9]+)").w), me
 def of($w): map(select(.w == $w).median) | between;
 [inputs] as $runs | ($runs[:5] | medians) as $zen | ($runs[5:] | medians) as $intel
 | ["docs/performance/crs-machine-code.md", "\($intel | of("8")) of the rate of encoding with w = 8 and \($intel | of("4")) with w = 4"],
-  ["README.md", "with w = 4, \($intel | of("8")) with w = 8 on Intel"],
-  ["README.md", "\($zen | of("8")) on Zen 3 and Zen 4"]
+  ["docs/performance/goals.md", "with w = 4, \($intel | of("8")) with w = 8 on Intel"],
+  ["docs/performance/goals.md", "\($zen | of("8")) on Zen 3 and Zen 4"]
 | @tsv

@@ -18,5 +18,5 @@ input as $all
   ["docs/storage-gpu.md", "within 3 % of encoding in \([$by[] | select(. >= 0.97)] | length) of \($by | length) cases"],
   ["docs/storage-gpu.md", "they have \($beside) of it (\([$random[].share] | min | percent) of the copy at least)"],
   ["docs/storage-gpu.md", "drew up to \([$all.groups[].cases[].notes | objects | .watts_most // 0] | max) W"],
-  ["README.md", "has \([$random[].share] | "\(min * 100 | round) to \(max * 100 | round)") % of a copy, but \($beside) of encoding"]
+  ["docs/performance/goals.md", "has \([$random[].share] | "\(min * 100 | round) to \(max * 100 | round)") % of a copy, but \($beside) of encoding"]
 | @tsv

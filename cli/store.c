@@ -90,8 +90,14 @@ __attribute__((format(printf, 3, 4))) static void failed(store_outcome *out, wef
                                                          const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  g_vsnprintf(out->report.error, sizeof out->report.error, format, arguments);
+  char *const text = g_strdup_vprintf(format, arguments);
   va_end(arguments);
+  const size_t bytes = strlen(text), most = sizeof out->report.error - 1;
+  if (bytes <= most)
+    g_strlcpy(out->report.error, text, sizeof out->report.error);
+  else // as the library does: the end is what tells
+    g_snprintf(out->report.error, sizeof out->report.error, "...%s", text + bytes - most + 3);
+  g_free(text);
   out->status = status;
 }
 

@@ -3,6 +3,7 @@
 // are on the disk, the first of them that gets its final name makes all of them count.
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,13 +17,15 @@ typedef struct encoding {
   weft_store *store;
   weft_store_lane *lanes;
   int input;
-  uint64_t length, total; // so far; 0: unknown
+  uint64_t length, total;      // so far; 0: unknown
+  _Atomic(weft_status) failed; // why a stripe could not be coded or written
   bool committed;
 } encoding;
 
+// Of an input that may have nothing to read for long: what ended another thread is told before.
 static bool keep_on(void *user) {
-  const encoding *e = user;
-  return weft_store_ask(e->store, e->length, e->total);
+  encoding *e = user;
+  return atomic_load(&e->failed) == WEFT_OK && weft_store_ask(e->store, e->length, e->total);
 }
 
 // Another thread's disk may be full at the same time.
@@ -46,7 +49,8 @@ static weft_status take(void *user, size_t lane_index, uint64_t stripe) {
     pthread_mutex_lock(&store->lock); // as above
     const weft_status status = weft_store_fail_io(store->report, "the input", error);
     pthread_mutex_unlock(&store->lock);
-    return status;
+    const weft_status cause = atomic_load(&e->failed);
+    return cause != WEFT_OK ? cause : status;
   }
   if (got == 0)
     return WEFT_PENDING;
@@ -76,10 +80,7 @@ static void write_back(const weft_store *store, uint64_t stripe) {
     (void)store->io->start_writing(store->files[i].fd, (off_t)from, (off_t)(to - from));
 }
 
-static weft_status work(void *user, size_t lane_index, uint64_t stripe) {
-  encoding *e = user;
-  weft_store *store = e->store;
-  const weft_store_lane *lane = &e->lanes[lane_index];
+static weft_status code_stripe(weft_store *store, const weft_store_lane *lane, uint64_t stripe) {
   const weft_stripe where = weft_store_lane_stripe(lane);
   const weft_status status = weft_code_encode(store->code, &where, 1, NULL);
   if (status != WEFT_OK) {
@@ -92,6 +93,14 @@ static weft_status work(void *user, size_t lane_index, uint64_t stripe) {
     WEFT_TRY(weft_store_write_chunk(store, lane, store->files[i].fd, i, stripe));
   write_back(store, stripe);
   return WEFT_OK;
+}
+
+static weft_status work(void *user, size_t lane_index, uint64_t stripe) {
+  encoding *e = user;
+  const weft_status status = code_stripe(e->store, &e->lanes[lane_index], stripe);
+  if (status != WEFT_OK)
+    atomic_store(&e->failed, status);
+  return status;
 }
 
 // --- The folder

@@ -24,34 +24,44 @@ weft_status weft_store_journal_path(const char *folder, bool fresh, char *out) {
   return print_path(out, folder, fresh ? "update.journal.new" : "update.journal");
 }
 
+// A path may be longer than the report has room for: of what does not fit the end is what tells.
+static void put_error(weft_store_report *report, const char *text) {
+  const size_t bytes = strlen(text) + 1, room = sizeof report->error;
+  memcpy(report->error, "...", 3);
+  if (bytes <= room)
+    memcpy(report->error, text, bytes);
+  else
+    memcpy(report->error + 3, text + bytes - (room - 3), room - 3);
+}
+
+enum { WHOLE_TEXT_BYTES = 2 * WEFT_STORE_PATH_BYTES + WEFT_STORE_TEXT_BYTES };
+
 weft_status weft_store_fail(weft_store_report *report, weft_status status, const char *format,
                             ...) {
+  char text[WHOLE_TEXT_BYTES];
   if (report->error[0]) // what came first is the cause
     return status;
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(report->error, sizeof report->error, format, arguments);
+  vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
+  put_error(report, text);
   return status;
 }
 
 weft_status weft_store_fail_io(weft_store_report *report, const char *what, int error) {
   // A wait that a signal ended.
-  const weft_status status = error == EINTR ? WEFT_E_STOPPED : WEFT_E_IO;
-  // Of a long path the end is what tells, and the reason must fit in.
-  enum { MOST = WEFT_STORE_TEXT_BYTES - 128 };
-  const size_t bytes = strlen(what);
-  return bytes <= MOST
-             ? weft_store_fail(report, status, "%s: %s", what, strerror(error))
-             : weft_store_fail(report, status, "...%s: %s", what + (bytes - MOST), strerror(error));
+  return weft_store_fail(report, error == EINTR ? WEFT_E_STOPPED : WEFT_E_IO, "%s: %s", what,
+                         strerror(error));
 }
 
 // Whoever reads of the error alone would take what was there before for what is there.
 weft_status weft_store_holds(weft_store_report *report, weft_status status, const char *what) {
+  char text[WEFT_STORE_TEXT_BYTES + 128];
   (void)weft_store_fail(report, status, "%s", weft_status_text(status));
-  const size_t at = strlen(report->error);
-  snprintf(report->error + at, sizeof report->error - at,
-           "; %s holds all the same, and scrub or repair finishes it", what);
+  snprintf(text, sizeof text, "%s; %s holds all the same, and scrub or repair finishes it",
+           report->error, what);
+  put_error(report, text);
   return status;
 }
 

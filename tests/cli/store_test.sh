@@ -209,6 +209,22 @@ else
   within encode -k 2 -m 1 in --output-dir limited && fail "encode fitted into a limit"
   says "File too large" err
   [ ! -e limited ] || fail "an encode that met a limit left a folder"
+  mkfifo pausing # an input that pauses does not keep the error to itself
+  (
+    exec 7>pausing
+    head -c 300000 in >&7 || true
+    for ((i = 0; i < 300; i++)); do
+      [ ! -e told ] || exit 0
+      sleep 0.1
+    done
+    touch paused
+  ) &
+  within encode -k 2 -m 1 --stripe 64Ki --threads 2 pausing --output-dir limited && fail "a pipe fitted into a limit"
+  touch told
+  wait "$!"
+  says "File too large" err
+  [ ! -e paused ] || fail "an encode that met a limit told it only once its input went on"
+  rm -f pausing told paused
 fi
 
 # --- keys

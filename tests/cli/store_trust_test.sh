@@ -124,6 +124,10 @@ for _ in $(seq 4); do deep=$deep/$(printf 'f%.0s' $(seq 200)); done
 mkdir -p "$deep"
 expect 3 info "$deep/absent"
 says "/absent: No such file or directory" err
+expect 1 info "$deep" # whatever the reason: it is told
+says "/f*: there are no shards here" err
+expect 3 encode "$deep/absent" --output-dir e
+says "/absent: No such file or directory" err
 expect 3 info "$(printf 'f/%.0s' $(seq 2045))"
 says "File name too long" err
 

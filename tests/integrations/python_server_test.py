@@ -22,6 +22,34 @@ def now_us():
     return time.monotonic_ns() // 1000
 
 
+# A server's thread is in its clock.
+IN_ITS_CLOCK = """
+import gc
+import threading
+import weft
+
+gc.disable()
+main, entered, leave, freeing = threading.get_ident(), threading.Event(), threading.Event(), threading.Event()
+
+def clock():
+    if threading.get_ident() != main:
+        entered.set()
+        leave.wait(50)
+        gc.collect()
+    return 0
+
+library, free = weft._context._c, weft._context._c.weft_server_free
+library.weft_server_free = lambda at: (freeing.set(), free(at))
+context = weft.Context()
+server = weft.Server([context], clock_us=clock)
+shape = weft.SegmentId(1, 1, 128, 4096)
+server.push(shape, bytes(shape.bytes), 0, 1 << 50)
+server.request([(1, 1, 1, 4000)], 0)
+server.process(0)
+assert entered.wait(50)
+"""
+
+
 class Serving(unittest.TestCase):
     def setUp(self):
         self.context = weft.Context()
@@ -220,6 +248,27 @@ class Serving(unittest.TestCase):
                 select.select([server], [], [], 60)
                 server.close()
             server.close()
+
+    def test_it_is_gone_while_it_is_freed(self):  # by its context, in another thread: its clock is asked on
+        program = IN_ITS_CLOCK + """
+closer = threading.Thread(target=context.close)
+closer.start()
+assert freeing.wait(50)
+del server
+leave.set()
+closer.join()
+"""
+        self.assertEqual(self.ended(program), (0, ""))
+
+    def test_the_collector_comes_in_its_clock(self):  # in a thread that freeing it waits for
+        program = IN_ITS_CLOCK + """
+ring = [server, context]
+ring.append(ring)
+del server, context, ring
+leave.set()
+assert freeing.wait(50)
+"""
+        self.assertEqual(self.ended(program), (0, ""))
 
     def test_a_program_that_ends_with_one_open(self):
         program = """

@@ -18,6 +18,11 @@ class _Callbacks:
         # Shared with the functions, which know nothing else of this object: no cycle.
         self._raised, self.callers = [], set()
 
+    def keep(self, *things):
+        """What else the library has the addresses of, as long as it may call."""
+        self._held.extend(things)
+        return things
+
     def make(self, kind, function, result=bool):
         raised, callers = self._raised, self.callers
 
@@ -48,7 +53,7 @@ class _CalledBack(_Handle):
     def __init__(self, context):
         super().__init__(context)
         self._callbacks = _Callbacks()
-        self._lock = _Turns(self._callbacks.callers)
+        self._lock = _Turns(self._callbacks)
 
     def _run(self, call, *arguments):
         with self._lock:

@@ -65,13 +65,20 @@ def _address(thing):
 class _Turns:
     """A lock as a handle's, which also refuses what a callback asks of the very thing that called it."""
 
-    def __init__(self, callers=()):
+    def __init__(self, callbacks=None):
         self._lock = threading.RLock()
-        self._callers = callers  # threads in a callback: the library's own, too, which hold no lock
+        # Kept: whoever frees the handle has this lock until the library calls them no more.
+        self._callbacks = callbacks
+        # Threads in a callback: the library's own, too, which hold no lock.
+        self._callers = callbacks.callers if callbacks else ()
         self.inside = False  # the library, which may call back
 
+    def calling_back(self):
+        """Whether this thread is in a callback."""
+        return threading.get_ident() in self._callers
+
     def __enter__(self):
-        refused = threading.get_ident() in self._callers
+        refused = self.calling_back()
         if not refused:
             self._lock.acquire()
             refused = self.inside
@@ -84,7 +91,27 @@ class _Turns:
         self._lock.release()
 
 
-class _Handle:
+class _Closable:
+    """What close() frees: at the end of a `with`, or once nobody has it any more."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.close()
+
+    def __del__(self):
+        if not getattr(self, "_at", None):
+            return
+        # The collector comes in any thread: also in one of the library's that is in a callback, and that
+        # closing waits for. Then another one closes it, and has it until that is done.
+        if _c is not None and any(isinstance(lock, _Turns) and lock.calling_back() for lock in self._locks()):
+            threading.Thread(target=self.close).start()
+        else:
+            self.close()
+
+
+class _Handle(_Closable):
     """Something of the library's, freed by close(), with the object, or by its context's close().
 
     The context knows what was made from it by address, not by object: the library wants all of it
@@ -107,18 +134,11 @@ class _Handle:
         self._context._let_go(self._at, self._lock)  # calls that are waiting find that it is gone
         self._at = None
 
-    def __del__(self):
-        if getattr(self, "_at", None):
-            self.close()
+    def _locks(self):
+        return [self._lock]
 
     def __reduce__(self):
         raise TypeError("%s can be neither copied nor pickled" % type(self).__name__)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *unused):
-        self.close()
 
     def _run(self, call, *arguments):
         """The library's call on it, one at a time: also against a close() of another thread."""
@@ -153,7 +173,7 @@ def backends():
     return found
 
 
-class Context:
+class Context(_Closable):
     """Which row of the table computes, and on how many threads. Closing it closes what it made.
 
     backend: a name of backends(); "cuda": the best of GPU number `device`, from and to host memory. None:
@@ -187,15 +207,8 @@ class Context:
         if at and self._may_free(self._process):
             _c.weft_ctx_free(at)
 
-    def __del__(self):
-        if getattr(self, "_at", None):
-            self.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *unused):
-        self.close()
+    def _locks(self):
+        return [lock for _, lock, _ in list(self._made.values())]
 
     def _open(self):
         if not self._at:

@@ -203,7 +203,7 @@ class Engine(_CalledBack):
                           start=START_OLDEST if start is None else _whole("start", start, 64),
                           stream_bytes=_whole("stream_bytes", stream_bytes, 64))
         # The library goes on using all of these.
-        self._held = codec_user, codec, trust, keys, chance, table
+        self._table = self._callbacks.keep(codec_user, codec, trust, keys, chance, table)[-1]
         at = ctypes.c_void_p()
         with context._busy() as of:
             status = _c.weft_engine_new(of, ctypes.byref(table), ctypes.byref(own), ctypes.byref(at))
@@ -215,7 +215,7 @@ class Engine(_CalledBack):
     @property
     def memory_bytes(self):
         """What it takes, but for room for one burst and the segments."""
-        return _c.weft_engine_memory_bytes(ctypes.byref(self._held[-1]))
+        return _c.weft_engine_memory_bytes(ctypes.byref(self._table))
 
     # --- Neighbours
 

@@ -120,7 +120,7 @@ class Sessions(_CalledBack):
         table.rng = ctypes.pointer(rng)
         if options.admit is not None:
             table.admit = self._own_admit(options.admit)
-        self._held = generator, rng  # which the library goes on using
+        self._callbacks.keep(generator, rng)  # which the library goes on using
         at = ctypes.c_void_p()
         with context._busy() as of:
             _check(_c.weft_sessions_new(of, ctypes.byref(table), time_of(now_us), ctypes.byref(at)),

@@ -313,5 +313,7 @@ int peer_identity(const peer_settings *s, weft_identity *out) {
   if (code < 0)
     weft_identity_from_seed(seed, out);
   sodium_memzero(seed, sizeof seed);
+  if (text)
+    sodium_memzero(text, strlen(text));
   return code;
 }

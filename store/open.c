@@ -178,6 +178,23 @@ static weft_status sync_leftovers(weft_store_search *s) {
   return weft_store_sync_names(store);
 }
 
+// What could not be read and may be read another time.
+static bool may_pass(int error) {
+  return error == EIO || error == ENOMEM || error == ESTALE || error == ETIMEDOUT;
+}
+
+// Repair would write over it, and it may be the only copy of its shard.
+static weft_status keep_unread(const weft_store *store, const weft_store_found *f,
+                               const char *path) {
+  const bool has_room = f->slot < store->geometry.k + store->geometry.m;
+  if (!has_room || store->files[f->slot].fd >= 0)
+    return WEFT_OK;
+  return weft_store_fail(store->report, WEFT_E_IO,
+                         "%s: %s; an interrupted call may have left the only copy of shard %zu "
+                         "there: remove it if it can never be read",
+                         path, strerror(f->error), f->slot);
+}
+
 // A writer gives shards of an interrupted call, once they count, their names, and takes away what
 // does not count.
 static weft_status finish_names(weft_store_search *s) {
@@ -196,8 +213,12 @@ static weft_status finish_names(weft_store_search *s) {
       continue;
     if (taken(f)) {
       WEFT_TRY(give_name(store, f, from));
-    } else if (f->fd >= 0 && io->unlink(from) != 0)
+    } else if (may_pass(f->error)) {
+      WEFT_TRY(keep_unread(store, f, from));
+      continue;
+    } else if (f->fd >= 0 && io->unlink(from) != 0) {
       return weft_store_fail_io(store->report, from, errno);
+    }
     changed = true;
   }
   WEFT_TRY(weft_store_journal_path(store->folder, true, from));

@@ -232,6 +232,7 @@ class Mistakes(unittest.TestCase):
                 (lambda: engine(trust="me"), TypeError, "trust is an Identity"),
                 (lambda: engine(own={"key": b"short"}), ValueError, "32 bytes"),
                 (lambda: engine(own={"address": bytes(21)}), ValueError, "20 bytes at most"),
+                (lambda: engine(own={"address": 5}), TypeError, "bytes-like"),
                 (lambda: engine(own={"start": -1}), ValueError, "start is -1"),
                 (lambda: engine(context=self.options), TypeError, "made from a Context"),
                 (lambda: weft.Engine(self.context, self.context), TypeError, "EngineOptions"),

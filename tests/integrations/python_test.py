@@ -429,6 +429,15 @@ class Mistakes(unittest.TestCase):
                 call()
         self.assertEqual(decoder.read(offset=400), b"")
 
+    def test_a_shape_stays(self):
+        # The library writes as much as it said at first.
+        for coder in (weft.Encoder(self.context, self.shape, bytes(400)), weft.Decoder(self.context, self.shape),
+                      weft.Recoder(self.context, self.shape)):
+            with self.assertRaises(AttributeError):
+                coder.id = weft.SegmentId(1, 1, 4, 1)
+            coder.id.block_bytes = 1
+            self.assertEqual(coder.id.block_bytes, 100)
+
     def test_densities(self):
         def coded(density):
             shape = weft.SegmentId(1, 1, 1000, 1)

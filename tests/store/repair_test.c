@@ -2,10 +2,12 @@
 // Repair where it cannot rebuild everything: what is left goes into shards that were missing,
 // nothing is overwritten, and what is lost is told.
 #define _POSIX_C_SOURCE 200809L
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -141,6 +143,38 @@ START_TEST(too_few_shards) {
 }
 END_TEST
 
+// What an interrupted call left and a disk will not read right now may be a shard's only copy.
+static ssize_t read_no_leftovers(int fd, const struct iovec *parts, int count, off_t offset) {
+  char path[64], name[500];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  const ssize_t n = readlink(path, name, sizeof name - 1);
+  if (n > 4 && memcmp(name + n - 4, ".new", 4) == 0) {
+    errno = EIO;
+    return -1;
+  }
+  return files_faulty_io.preadv(fd, parts, count, offset);
+}
+
+START_TEST(a_leftover_cannot_be_read_for_a_while) {
+  files f;
+  begin(&f, 58);
+  char left[410];
+  snprintf(left, sizeof left, "%s.new", files_shard(&f, 0));
+  ck_assert_int_eq(rename(files_shard(&f, 0), left), 0);
+  unlink(files_shard(&f, 2));
+  weft_store_io io = files_faulty_io;
+  io.preadv = read_no_leftovers;
+  f.options.io = &io;
+  expect(WEFT_E_IO, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  ck_assert_msg(strstr(f.report.error, "only copy of shard 0"), "%s", f.report.error);
+  f.options.io = &files_faulty_io;
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  files_expect_data(&f);
+  expect_no_scratch(&f);
+  files_end(&f);
+}
+END_TEST
+
 // The last stripe contradicts itself: nothing rebuilt of it is sealed, and the shard made anew has
 // its size all the same.
 START_TEST(the_last_stripe_contradicts_itself) {
@@ -213,6 +247,7 @@ int main(void) {
   tcase_add_test(tests, the_end_is_lost);
   tcase_add_test(tests, no_name_is_taken);
   tcase_add_test(tests, too_few_shards);
+  tcase_add_test(tests, a_leftover_cannot_be_read_for_a_while);
   tcase_add_test(tests, killed_at_every_call);
   tcase_add_test(tests, the_last_stripe_contradicts_itself);
   suite_add_tcase(suite, tests);

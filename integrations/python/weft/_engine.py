@@ -149,7 +149,7 @@ def time_of(now_us):
 
 
 def _peer_address(address):
-    data = bytes(address)
+    data = bytes(memoryview(address))  # of a number bytes() makes so many zeros
     if len(data) > ADDRESS_BYTES:
         raise ValueError("an address has %d bytes at most, not %d" % (ADDRESS_BYTES, len(data)))
     return _PeerAddress(len(data), (ctypes.c_uint8 * ADDRESS_BYTES)(*data))

@@ -24,8 +24,13 @@ class _Coder(_Handle):
         super().__init__(context)
         if not isinstance(shape, SegmentId):
             raise TypeError("the shape is a SegmentId, not %s" % type(shape).__name__)
-        self.id = SegmentId(shape.stream, shape.segment, shape.blocks, shape.block_bytes)
-        self._room = max(_c.weft_packet_bytes(ctypes.byref(self.id), mode) for mode in _PACKET_MODES)
+        self._id = SegmentId(shape.stream, shape.segment, shape.blocks, shape.block_bytes)
+        self._room = max(_c.weft_packet_bytes(ctypes.byref(self._id), mode) for mode in _PACKET_MODES)
+
+    @property
+    def id(self):
+        """Of its segment; a copy, since the library writes as much as the shape says."""
+        return SegmentId(self._id.stream, self._id.segment, self._id.blocks, self._id.block_bytes)
 
     def fix_random(self, key):
         """For simulations: what is random follows from these 32 bytes."""
@@ -73,10 +78,10 @@ class Encoder(_Coder):
         segment, at = ctypes.c_void_p(), ctypes.c_void_p()
         how = _EncoderOptions(systematic, seeded, _whole("first_seed", first_seed, 64), _density(density))
         held = _read_only(data)
-        options = _SegmentOptions(id=self.id, data=_address(held), bytes=_length(data))
+        options = _SegmentOptions(id=self._id, data=_address(held), bytes=_length(data))
         with context._busy() as of:
             _check(_c.weft_segment_new(of, ctypes.byref(options), None, ctypes.byref(segment)),
-                   "%d bytes of data for %d blocks of %d" % (_length(data), self.id.blocks, self.id.block_bytes))
+                   "%d bytes of data for %d blocks of %d" % (_length(data), self._id.blocks, self._id.block_bytes))
             self._segment = context._keep(segment, "weft_segment_free", self._lock)
             status = _c.weft_encoder_new(segment, ctypes.byref(how), ctypes.byref(at))
             if status != OK:
@@ -107,7 +112,7 @@ class Encoder(_Coder):
         encoders, count = list(encoders), _whole("count", count)
         if any(e._context is not encoders[0]._context for e in encoders):
             raise ValueError("encoders of one context")
-        made = [(bytearray(count * e.id.blocks), bytearray(count * e.id.block_bytes)) for e in encoders]
+        made = [(bytearray(count * e._id.blocks), bytearray(count * e._id.block_bytes)) for e in encoders]
         if made and count:
             table = (_Batch * len(made))(*(e._batch(count, *out) for e, out in zip(encoders, made)))
             _check(_together(encoders, _c.weft_encoder_batches, table, len(made), None))
@@ -116,25 +121,25 @@ class Encoder(_Coder):
     def _batch(self, count, coefficients, payloads):
         batch = self._payloads(count, payloads)
         batch.coefficients = _address(_writable(coefficients))
-        batch.coefficients_stride = self.id.blocks
+        batch.coefficients_stride = self._id.blocks
         return batch
 
     def combine(self, coefficients):
         """Payloads (m, k) for coefficients (m, n) of one's own."""
-        count, rest = divmod(_length(coefficients), self.id.blocks)
+        count, rest = divmod(_length(coefficients), self._id.blocks)
         if rest:
-            raise ValueError("coefficients are rows of %d" % self.id.blocks)
-        payloads = bytearray(count * self.id.block_bytes)
+            raise ValueError("coefficients are rows of %d" % self._id.blocks)
+        payloads = bytearray(count * self._id.block_bytes)
         if count:
             batch = self._payloads(count, payloads)
             held = _read_only(coefficients)
-            _check(self._run(_c.weft_encoder_combine, count, _address(held), self.id.blocks,
+            _check(self._run(_c.weft_encoder_combine, count, _address(held), self._id.blocks,
                                            ctypes.byref(batch), None))
         return payloads
 
     def _payloads(self, count, payloads):
         return _Batch(count=count, payload=_address(_writable(payloads)),
-                      payload_stride=self.id.block_bytes)
+                      payload_stride=self._id.block_bytes)
 
 
 class Decoder(_Taker):
@@ -145,9 +150,9 @@ class Decoder(_Taker):
     def __init__(self, context, shape, eager=False):
         super().__init__(context, shape)
         at = ctypes.c_void_p()
-        options = _DecoderOptions(id=self.id, eager=eager)
+        options = _DecoderOptions(id=self._id, eager=eager)
         with context._busy() as of:
-            _check(_c.weft_decoder_new(of, ctypes.byref(options), ctypes.byref(at)), repr(self.id))
+            _check(_c.weft_decoder_new(of, ctypes.byref(options), ctypes.byref(at)), repr(self._id))
             self._take(at, "weft_decoder_free")
 
     @property
@@ -170,15 +175,15 @@ class Decoder(_Taker):
             status = self._run(_c.weft_decoder_block, _whole("index", index), ctypes.byref(at))
             if status == PENDING:
                 return None
-            _check(status, "block %d of %d" % (index, self.id.blocks))
-            return ctypes.string_at(at, self.id.block_bytes)
+            _check(status, "block %d of %d" % (index, self._id.blocks))
+            return ctypes.string_at(at, self._id.block_bytes)
 
     def read(self, size=None, offset=0):
         """The segment, or a part of it; None while it is not complete."""
         offset = _whole("offset", offset)
-        size = max(self.id.bytes - offset, 0) if size is None else _whole("size", size)
-        if offset + size > self.id.bytes:
-            raise ValueError("bytes %d to %d of a segment of %d" % (offset, offset + size, self.id.bytes))
+        size = max(self._id.bytes - offset, 0) if size is None else _whole("size", size)
+        if offset + size > self._id.bytes:
+            raise ValueError("bytes %d to %d of a segment of %d" % (offset, offset + size, self._id.bytes))
         data = bytearray(size)
         if not data:
             return data
@@ -201,11 +206,11 @@ class Recoder(_Taker):
     def __init__(self, context, shape, capacity=None):
         super().__init__(context, shape)
         at = ctypes.c_void_p()
-        capacity = self.id.blocks if capacity is None else capacity
+        capacity = self._id.blocks if capacity is None else capacity
         capacity = _whole("capacity", capacity)
         with context._busy() as of:
-            _check(_c.weft_recoder_new(of, ctypes.byref(self.id), capacity, ctypes.byref(at)),
-                   "capacity %d, %r" % (capacity, self.id))
+            _check(_c.weft_recoder_new(of, ctypes.byref(self._id), capacity, ctypes.byref(at)),
+                   "capacity %d, %r" % (capacity, self._id))
             self._take(at, "weft_recoder_free")
 
     @property

@@ -43,12 +43,17 @@ socklen_t weft_to_kernel(sa_family_t family, const weft_address *address,
   return sizeof out->v6;
 }
 
+void weft_v4_from_kernel(struct in_addr from, uint8_t ip[16]) {
+  memcpy(ip, v4_prefix, sizeof v4_prefix);
+  memcpy(ip + sizeof v4_prefix, &from, sizeof from);
+}
+
 void weft_from_kernel(const struct sockaddr *from, weft_address *out) {
   weft_kernel_address at;
+  memset(out, 0, sizeof *out);
   if (from->sa_family == AF_INET) {
     memcpy(&at.v4, from, sizeof at.v4);
-    memcpy(out->ip, v4_prefix, sizeof v4_prefix);
-    memcpy(out->ip + sizeof v4_prefix, &at.v4.sin_addr, sizeof at.v4.sin_addr);
+    weft_v4_from_kernel(at.v4.sin_addr, out->ip);
     out->port = ntohs(at.v4.sin_port);
   } else {
     memcpy(&at.v6, from, sizeof at.v6);

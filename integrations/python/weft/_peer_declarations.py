@@ -191,7 +191,7 @@ class _NeighbourStatistics(ctypes.Structure):
 
 
 class _Address(ctypes.Structure):
-    _fields_ = [("ip", ctypes.c_uint8 * 16), ("port", ctypes.c_uint16)]
+    _fields_ = [("ip", ctypes.c_uint8 * 16), ("port", ctypes.c_uint16), ("own", ctypes.c_uint8 * 16)]
 
 
 class _Identity(ctypes.Structure):

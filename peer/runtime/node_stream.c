@@ -153,6 +153,8 @@ void weft_node_opened(weft_node *node, size_t link) {
     *l = (node_link){.used = true, .neighbour = NONE, .bootstrap = NONE};
   else
     node->dials--;
+  if (l->bootstrap != NONE)
+    node->bootstrap[l->bootstrap].failures = 0;
   l->open = true;
   l->since_us = node->now_us;
   l->address = peer.address;
@@ -228,9 +230,10 @@ void weft_node_lost(weft_node *node, size_t link, weft_session_reason reason) {
   if (l->open && reason != WEFT_SESSION_REPLACED)
     call_again(node);
   if (l->bootstrap != NONE) {
-    node->bootstrap[l->bootstrap].link = NONE;
-    node->bootstrap[l->bootstrap].next_us =
-        reason == WEFT_SESSION_REPLACED ? INT64_MAX : node->now_us + NODE_RETRY_US;
+    node_bootstrap *b = &node->bootstrap[l->bootstrap];
+    b->link = NONE;
+    b->next_us = reason == WEFT_SESSION_REPLACED ? INT64_MAX : node->now_us + NODE_RETRY_US;
+    b->failures += !l->open && reason != WEFT_SESSION_REPLACED;
   }
   *l = (node_link){.neighbour = NONE, .bootstrap = NONE};
   if (told && node->options.event && !node->leaving)

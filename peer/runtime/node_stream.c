@@ -248,10 +248,14 @@ size_t weft_node_neighbours(const weft_node *node) {
 }
 
 bool weft_node_has_source(const weft_node *node) {
-  for (size_t i = 0; node->engine && i < node->options.links_max; i++)
-    if (node->links[i].open && node->links[i].neighbour != NONE &&
-        memcmp(node->links[i].public_key, node->stream.source_key, 32) == 0)
+  weft_neighbour_statistics s;
+  for (size_t i = 0; node->engine && i < node->options.links_max; i++) {
+    const node_link *l = &node->links[i];
+    if (l->open && l->neighbour != NONE &&
+        weft_engine_get_neighbour(node->engine, l->neighbour, &s) == WEFT_OK && s.is_source &&
+        !s.anew)
       return true;
+  }
   return false;
 }
 

@@ -107,7 +107,8 @@ const weft_stream *weft_node_stream(const weft_node *node); // NULL while there 
 weft_engine *weft_node_engine(weft_node *node);             // NULL while there is none
 size_t weft_node_links(const weft_node *node);              // open sessions
 size_t weft_node_neighbours(const weft_node *node); // those of them that have the stream, too
-bool weft_node_has_source(const weft_node *node);   // the source is a neighbour
+// The source is a neighbour, and has not begun anew since.
+bool weft_node_has_source(const weft_node *node);
 
 // Takes what has come, a bounded share at a time. True: there may be more.
 bool weft_node_receive(weft_node *node, int64_t now_us);

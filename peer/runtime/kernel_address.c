@@ -70,6 +70,19 @@ int weft_kernel_datagrams(sa_family_t family) {
   return fd;
 }
 
+int weft_kernel_join(int fd, sa_family_t family, const weft_address *address) {
+  const bool v4 = weft_address_is_v4(address);
+  struct group_req group = {.gr_interface = 0}; // that of the route
+  weft_kernel_address at;
+  if (v4 ? address->ip[sizeof v4_prefix] >> 4 != 0xe : address->ip[0] != 0xff)
+    return 0;
+  const socklen_t bytes = weft_to_kernel(v4 ? AF_INET : family, address, &at);
+  memcpy(&group.gr_group, &at, bytes);
+  return setsockopt(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, MCAST_JOIN_GROUP, &group, sizeof group) == 0
+             ? 0
+             : errno;
+}
+
 int weft_kernel_bind(int fd, sa_family_t family, const weft_address *address) {
   weft_kernel_address at;
   const socklen_t bytes = weft_to_kernel(family, address, &at);

@@ -21,7 +21,8 @@ typedef struct peer_settings {
   char *bootstrap_text; // as it was given
   bool has_metrics, has_source_key, log_json, checksums, congestion, pull;
   weft_address bootstrap[WEFT_NODE_BOOTSTRAP];
-  size_t bootstrap_count;
+  uint8_t bootstrap_host[WEFT_NODE_BOOTSTRAP]; // which word named it
+  size_t bootstrap_count, bootstrap_words;
   uint8_t source_key[32];
   uint64_t rate_bits_per_s, upload_bits_per_s, stream;
   uint32_t blocks, block_bytes, lag_ms, startup_ms;

@@ -211,6 +211,7 @@ static int open_node(peer_run_state *r) {
                          .cipher = s->cipher,
                          .bootstrap = s->bootstrap,
                          .bootstrap_count = s->bootstrap_count,
+                         .bootstrap_host = s->bootstrap_host,
                          .source_key = s->has_source_key ? s->source_key : NULL,
                          .window = s->window,
                          .batch = s->batch,

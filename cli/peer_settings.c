@@ -82,22 +82,25 @@ static bool is_name(const char *text) {
   return *text != '[' && strchr(text, ':') == strrchr(text, ':');
 }
 
+enum { WORDS = 16, ADDRESSES = WEFT_NODE_BOOTSTRAP / WORDS }; // of a name: two kinds, say, two each
+
 static int addresses(char **values, size_t which, peer_settings *s) {
   if (!values[which])
     return -1;
   g_auto(GStrv) words = g_strsplit(values[which], ",", -1);
   for (char **w = words; *w; w++) {
-    weft_address address;
-    if (s->bootstrap_count == WEFT_NODE_BOOTSTRAP)
+    weft_address *to = &s->bootstrap[s->bootstrap_count];
+    if (s->bootstrap_words == WORDS)
       return refuse(which, values[which], "16 addresses at most");
-    const bool known = weft_address_parse(*w, &address);
-    if (address.port == 0 || **w == ':' || (!known && !is_name(*w)))
+    const size_t known = weft_address_parse_all(*w, ADDRESSES, to);
+    if (to->port == 0 || **w == ':' || (!known && !is_name(*w)))
       return cli_error(PEER_NAME, CLI_USAGE, "--%s: '%s' is no HOST:PORT", peer_option_name(which),
                        *w);
     if (!known) // it may be tomorrow
       return cli_error(PEER_NAME, CLI_IO, "--%s: no address is known for '%s'",
                        peer_option_name(which), *w);
-    s->bootstrap[s->bootstrap_count++] = address;
+    memset(s->bootstrap_host + s->bootstrap_count, (int)s->bootstrap_words++, known);
+    s->bootstrap_count += known;
   }
   return -1;
 }

@@ -71,6 +71,10 @@ static weft_status take_map(weft_engine *e, size_t index, const weft_map *map, i
   weft_neighbour *n = &e->neighbours[index];
   if (n->state == WEFT_NEIGHBOUR_GREETING)
     return WEFT_E_STATE; // its HELLO was lost: ours is repeated until answered
+  // What is signed is no rumour: a source that knows of less, by more than maps that are late
+  // explain, lost its memory, and counts from 0.
+  n->anew =
+      n->is_source && weft_is_live(e) && e->options->trust && map->horizon + e->window < e->horizon;
   WEFT_TRY(take_end(e, index, map, now_us));
   weft_window_hear_horizon(e, map->horizon, now_us);
   weft_neighbour_heard(n, &map->stamps, now_us);

@@ -19,35 +19,47 @@ static bool parse_port(const char *text, uint16_t *out) {
   return true;
 }
 
-bool weft_address_parse(const char *text, weft_address *out) {
+// Those of IPv4 first, each kind as the resolver ranks it.
+static size_t look_up(const char *host, uint16_t port, size_t most, weft_address *out) {
+  const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM};
+  struct addrinfo *found;
+  size_t count = 0;
+  if (getaddrinfo(host, NULL, &hints, &found) != 0)
+    return 0;
+  for (int v4 = 1; v4 >= 0; v4--)
+    for (const struct addrinfo *a = found; a && count < most; a = a->ai_next) {
+      weft_address address;
+      weft_from_kernel(a->ai_addr, &address);
+      address.port = port;
+      if (weft_address_is_v4(&address) == (v4 == 1))
+        out[count++] = address;
+    }
+  freeaddrinfo(found);
+  return count;
+}
+
+size_t weft_address_parse_all(const char *text, size_t most, weft_address *out) {
   char host[256];
   const char *colon = strrchr(text, ':');
   const char *port = colon ? colon + 1 : text;
   size_t bytes = colon ? (size_t)(colon - text) : 0;
   *out = (weft_address){0};
   if (!parse_port(port, &out->port) || bytes >= sizeof host)
-    return false;
+    return 0;
   memcpy(host, text, bytes);
   host[bytes] = '\0';
   if (bytes == 0)
-    return true;
+    return 1;
   if (host[0] == '[' && host[bytes - 1] == ']') {
     host[bytes - 1] = '\0';
     return inet_pton(AF_INET6, host + 1, out->ip) == 1;
   }
-  const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM};
-  struct addrinfo *found;
-  if (strchr(host, ':') || getaddrinfo(host, NULL, &hints, &found) != 0)
-    return false; // an IPv6 address wants its brackets
-  const uint16_t number = out->port;
-  for (const struct addrinfo *a = found; a; a = a->ai_next) {
-    weft_from_kernel(a->ai_addr, out);
-    if (weft_address_is_v4(out))
-      break;
-  }
-  out->port = number;
-  freeaddrinfo(found);
-  return true;
+  // An IPv6 address wants its brackets.
+  return strchr(host, ':') ? 0 : look_up(host, out->port, most, out);
+}
+
+bool weft_address_parse(const char *text, weft_address *out) {
+  return weft_address_parse_all(text, 1, out) == 1;
 }
 
 const char *weft_address_text(const weft_address *address, char out[WEFT_ADDRESS_TEXT]) {

@@ -52,6 +52,8 @@ static int open_udp(const char *text, int *error) {
   (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
   *error = weft_kernel_bind(fd, family, &address);
   if (*error == 0)
+    *error = weft_kernel_join(fd, family, &address);
+  if (*error == 0)
     return fd;
   close(fd);
   return -1;

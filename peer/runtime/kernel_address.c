@@ -43,12 +43,17 @@ socklen_t weft_to_kernel(sa_family_t family, const weft_address *address,
   return sizeof out->v6;
 }
 
+void weft_v4_from_kernel(struct in_addr from, uint8_t ip[16]) {
+  memcpy(ip, v4_prefix, sizeof v4_prefix);
+  memcpy(ip + sizeof v4_prefix, &from, sizeof from);
+}
+
 void weft_from_kernel(const struct sockaddr *from, weft_address *out) {
   weft_kernel_address at;
+  memset(out, 0, sizeof *out);
   if (from->sa_family == AF_INET) {
     memcpy(&at.v4, from, sizeof at.v4);
-    memcpy(out->ip, v4_prefix, sizeof v4_prefix);
-    memcpy(out->ip + sizeof v4_prefix, &at.v4.sin_addr, sizeof at.v4.sin_addr);
+    weft_v4_from_kernel(at.v4.sin_addr, out->ip);
     out->port = ntohs(at.v4.sin_port);
   } else {
     memcpy(&at.v6, from, sizeof at.v6);
@@ -63,6 +68,19 @@ int weft_kernel_datagrams(sa_family_t family) {
   if (fd >= 0 && family == AF_INET6)
     (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   return fd;
+}
+
+int weft_kernel_join(int fd, sa_family_t family, const weft_address *address) {
+  const bool v4 = weft_address_is_v4(address);
+  struct group_req group = {.gr_interface = 0}; // that of the route
+  weft_kernel_address at;
+  if (v4 ? address->ip[sizeof v4_prefix] >> 4 != 0xe : address->ip[0] != 0xff)
+    return 0;
+  const socklen_t bytes = weft_to_kernel(v4 ? AF_INET : family, address, &at);
+  memcpy(&group.gr_group, &at, bytes);
+  return setsockopt(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, MCAST_JOIN_GROUP, &group, sizeof group) == 0
+             ? 0
+             : errno;
 }
 
 int weft_kernel_bind(int fd, sa_family_t family, const weft_address *address) {

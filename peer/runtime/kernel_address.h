@@ -28,9 +28,12 @@ sa_family_t weft_kernel_family(void);
 bool weft_kernel_reaches(sa_family_t family, const weft_address *address);
 // Its length; 0: no such address in that family.
 socklen_t weft_to_kernel(sa_family_t family, const weft_address *address, weft_kernel_address *out);
+void weft_v4_from_kernel(struct in_addr from, uint8_t ip[16]); // as ::ffff:a.b.c.d
 void weft_from_kernel(const struct sockaddr *from, weft_address *out);
 // A socket for datagrams, which never waits. -1: errno.
 int weft_kernel_datagrams(sa_family_t family);
+// Where the address is that of a group (multicast), has the kernel ask for what goes to it.
+int weft_kernel_join(int fd, sa_family_t family, const weft_address *address); // 0, or an errno
 int weft_kernel_bind(int fd, sa_family_t family, const weft_address *address); // 0, or an errno
 
 #ifdef __cplusplus

@@ -54,9 +54,12 @@ static weft_status start(weft_node *node, int64_t now_us, int *error) {
   for (size_t i = 0; i < o->neighbours_max; i++)
     node->link_of[i] = NONE;
   for (size_t i = 0; i < o->bootstrap_count; i++)
-    node->bootstrap[i] =
-        (node_bootstrap){.address = o->bootstrap[i], .link = NONE, .next_us = now_us};
+    node->bootstrap[i] = (node_bootstrap){.address = o->bootstrap[i],
+                                          .link = NONE,
+                                          .next_us = now_us,
+                                          .host = o->bootstrap_host ? o->bootstrap_host[i] : i};
   o->bootstrap = NULL;
+  o->bootstrap_host = NULL;
   WEFT_TRY(weft_udp_open(node->ctx, &o->listen, &node->udp, error));
   if (node->role == WEFT_NODE_SOURCE) {
     node->stream = o->stream;

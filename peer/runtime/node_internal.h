@@ -52,6 +52,8 @@ typedef struct node_bootstrap {
   weft_address address;
   size_t link;
   int64_t next_us;
+  size_t host;       // others with this number are of the same one
+  uint32_t failures; // calls without an answer since it answered
 } node_bootstrap;
 
 struct weft_node {

@@ -183,12 +183,27 @@ void weft_node_message(weft_node *node, size_t link, const uint8_t *data, size_t
 
 static size_t bootstrap_count(const weft_node *node) { return node->options.bootstrap_count; }
 
+// Of the addresses of one host one is called at a time: the first of those that failed least. None
+// while there is a session with it.
+static bool its_turn(const weft_node *node, size_t at) {
+  const node_bootstrap *own = &node->bootstrap[at];
+  for (size_t i = 0; i < bootstrap_count(node); i++) {
+    const node_bootstrap *b = &node->bootstrap[i];
+    if (i == at || b->host != own->host)
+      continue;
+    const bool before = b->failures < own->failures || (b->failures == own->failures && i < at);
+    if (before || b->link != NONE || b->next_us == INT64_MAX || linked(node, &b->address))
+      return false;
+  }
+  return true;
+}
+
 void weft_node_seek(weft_node *node) {
   if (node->leaving || node->now_us < weft_node_seek_deadline(node))
     return;
   for (size_t i = 0; i < bootstrap_count(node); i++) {
     node_bootstrap *b = &node->bootstrap[i];
-    if (b->link != NONE || node->now_us < b->next_us)
+    if (b->link != NONE || node->now_us < b->next_us || !its_turn(node, i))
       continue;
     b->next_us = node->now_us + NODE_RETRY_US;
     if (linked(node, &b->address))

@@ -153,6 +153,8 @@ void weft_node_opened(weft_node *node, size_t link) {
     *l = (node_link){.used = true, .neighbour = NONE, .bootstrap = NONE};
   else
     node->dials--;
+  if (l->bootstrap != NONE)
+    node->bootstrap[l->bootstrap].failures = 0;
   l->open = true;
   l->since_us = node->now_us;
   l->address = peer.address;
@@ -228,9 +230,10 @@ void weft_node_lost(weft_node *node, size_t link, weft_session_reason reason) {
   if (l->open && reason != WEFT_SESSION_REPLACED)
     call_again(node);
   if (l->bootstrap != NONE) {
-    node->bootstrap[l->bootstrap].link = NONE;
-    node->bootstrap[l->bootstrap].next_us =
-        reason == WEFT_SESSION_REPLACED ? INT64_MAX : node->now_us + NODE_RETRY_US;
+    node_bootstrap *b = &node->bootstrap[l->bootstrap];
+    b->link = NONE;
+    b->next_us = reason == WEFT_SESSION_REPLACED ? INT64_MAX : node->now_us + NODE_RETRY_US;
+    b->failures += !l->open && reason != WEFT_SESSION_REPLACED;
   }
   *l = (node_link){.neighbour = NONE, .bootstrap = NONE};
   if (told && node->options.event && !node->leaving)
@@ -245,10 +248,14 @@ size_t weft_node_neighbours(const weft_node *node) {
 }
 
 bool weft_node_has_source(const weft_node *node) {
-  for (size_t i = 0; node->engine && i < node->options.links_max; i++)
-    if (node->links[i].open && node->links[i].neighbour != NONE &&
-        memcmp(node->links[i].public_key, node->stream.source_key, 32) == 0)
+  weft_neighbour_statistics s;
+  for (size_t i = 0; node->engine && i < node->options.links_max; i++) {
+    const node_link *l = &node->links[i];
+    if (l->open && l->neighbour != NONE &&
+        weft_engine_get_neighbour(node->engine, l->neighbour, &s) == WEFT_OK && s.is_source &&
+        !s.anew)
       return true;
+  }
   return false;
 }
 

@@ -24,6 +24,20 @@ enum {
   SOCKET_BYTES = 4 << 20
 };
 
+static const uint8_t nowhere[16]; // no address
+
+static bool is_any(const uint8_t ip[16]) { return memcmp(ip, nowhere, sizeof nowhere) == 0; }
+
+// A machine may have several addresses, and who calls one of them takes answers from no other. The
+// kernel chooses by the route alone; so it is to tell which one each datagram was for.
+static void learn_own_addresses(const weft_udp *udp) {
+  const int on = 1;
+  if (udp->family == AF_INET6)
+    (void)setsockopt(udp->fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof on);
+  else
+    (void)setsockopt(udp->fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof on);
+}
+
 static int open_socket(weft_udp *udp, const weft_address *address) {
   const int on = 1, room = SOCKET_BYTES;
   udp->family = weft_kernel_family();
@@ -33,6 +47,8 @@ static int open_socket(weft_udp *udp, const weft_address *address) {
   (void)setsockopt(udp->fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
   (void)setsockopt(udp->fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
   (void)setsockopt(udp->fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on); // older kernels: one by one
+  if (is_any(address->ip))
+    learn_own_addresses(udp);
   return weft_kernel_bind(udp->fd, udp->family, address);
 }
 
@@ -112,7 +128,8 @@ enum {
 typedef struct run {
   struct iovec parts[WEFT_UDP_RUN];
   weft_kernel_address to;
-  _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(uint16_t))];
+  _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(uint16_t)) +
+                                        CMSG_SPACE(sizeof(struct in6_pktinfo))];
   size_t way, count;
   uint16_t after; // the place that follows
 } run;
@@ -136,23 +153,41 @@ static void gather(const weft_udp *udp, const weft_udp_way *way, size_t first, s
   out->after = (uint16_t)at;
 }
 
+// Adds what the kernel is to know of a message, whose control has room for it.
+static void add_control(struct msghdr *message, int level, int type, const void *data,
+                        size_t bytes) {
+  struct cmsghdr *c = (void *)((char *)message->msg_control + message->msg_controllen);
+  c->cmsg_level = level;
+  c->cmsg_type = type;
+  c->cmsg_len = CMSG_LEN(bytes);
+  memcpy(CMSG_DATA(c), data, bytes);
+  message->msg_controllen += CMSG_SPACE(bytes);
+}
+
+static void add_own_address(const weft_udp *udp, const uint8_t own[16], struct msghdr *message) {
+  struct in6_pktinfo v6 = {.ipi6_ifindex = 0};
+  struct in_pktinfo v4 = {.ipi_ifindex = 0};
+  memcpy(&v6.ipi6_addr, own, sizeof v6.ipi6_addr);
+  memcpy(&v4.ipi_spec_dst, own + WEFT_V4_PREFIX_BYTES, sizeof v4.ipi_spec_dst);
+  if (udp->family == AF_INET6)
+    add_control(message, IPPROTO_IPV6, IPV6_PKTINFO, &v6, sizeof v6);
+  else
+    add_control(message, IPPROTO_IP, IP_PKTINFO, &v4, sizeof v4);
+}
+
 static void address_run(const weft_udp *udp, run *r, struct msghdr *message) {
-  *message =
-      (struct msghdr){.msg_name = &r->to,
-                      .msg_namelen = weft_to_kernel(udp->family, &udp->ways[r->way].to, &r->to),
-                      .msg_iov = r->parts,
-                      .msg_iovlen = r->count};
-  if (r->count == 1)
-    return;
+  const weft_address *to = &udp->ways[r->way].to;
   const uint16_t segment = (uint16_t)r->parts[0].iov_len;
+  *message = (struct msghdr){.msg_name = &r->to,
+                             .msg_namelen = weft_to_kernel(udp->family, to, &r->to),
+                             .msg_iov = r->parts,
+                             .msg_iovlen = r->count,
+                             .msg_control = r->control};
   memset(r->control, 0, sizeof r->control);
-  message->msg_control = r->control;
-  message->msg_controllen = sizeof r->control;
-  struct cmsghdr *c = CMSG_FIRSTHDR(message);
-  c->cmsg_level = IPPROTO_UDP;
-  c->cmsg_type = UDP_SEGMENT;
-  c->cmsg_len = CMSG_LEN(sizeof segment);
-  memcpy(CMSG_DATA(c), &segment, sizeof segment);
+  if (!is_any(to->own))
+    add_own_address(udp, to->own, message);
+  if (r->count > 1)
+    add_control(message, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof segment);
 }
 
 // What waits, as messages, as far as they go into one call.
@@ -189,6 +224,16 @@ static void learn(weft_udp *udp, const run *r) {
   way->doubted = false;
 }
 
+// The address that the other side wrote to may be this machine's no more, or be one of many
+// machines (a broadcast). False: it was not used.
+static bool leave_own_address(weft_udp_way *way) {
+  if (is_any(way->to.own))
+    return false;
+  memset(way->to.own, 0, sizeof way->to.own);
+  way->one_by_one = false; // that may have been all that was wrong
+  return true;
+}
+
 // Sends one call's worth. False: nothing waits any more, or the socket takes no more.
 static bool send_some(weft_udp *udp) {
   run runs[SEND_MESSAGES];
@@ -216,7 +261,9 @@ static bool send_some(weft_udp *udp) {
     udp->ways[runs[0].way].doubted = errno != EMSGSIZE; // which is of the path alone
     return true;
   }
-  udp->ways[runs[0].way].doubted = false;       // it was not the run
+  udp->ways[runs[0].way].doubted = false; // it was not the run
+  if (leave_own_address(&udp->ways[runs[0].way]))
+    return true;
   udp->statistics.send_errors += runs[0].count; // unreachable, too long for the path: as good as
   gone(udp, &runs[0]);                          // lost on the way
   return true;
@@ -233,7 +280,8 @@ void weft_udp_flush(weft_udp *udp) {
 }
 
 static bool same_place(const weft_address *a, const weft_address *b) {
-  return a->port == b->port && memcmp(a->ip, b->ip, sizeof a->ip) == 0;
+  return a->port == b->port && memcmp(a->ip, b->ip, sizeof a->ip) == 0 &&
+         memcmp(a->own, b->own, sizeof a->own) == 0;
 }
 
 uint8_t *weft_udp_room(weft_udp *udp, const weft_address *to) {
@@ -293,6 +341,20 @@ static size_t segment_bytes(struct msghdr *message, size_t bytes) {
   return bytes;
 }
 
+// Which of this machine's addresses it was for, where the kernel tells.
+static void own_address(struct msghdr *message, uint8_t own[16]) {
+  struct in6_pktinfo v6;
+  struct in_pktinfo v4;
+  for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c))
+    if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+      memcpy(&v6, CMSG_DATA(c), sizeof v6);
+      memcpy(own, &v6.ipi6_addr, sizeof v6.ipi6_addr);
+    } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+      memcpy(&v4, CMSG_DATA(c), sizeof v4);
+      weft_v4_from_kernel(v4.ipi_spec_dst, own);
+    }
+}
+
 size_t weft_udp_receive(weft_udp *udp, size_t most,
                         void (*take)(void *user, const weft_address *from, uint8_t *datagram,
                                      size_t bytes),
@@ -302,7 +364,8 @@ size_t weft_udp_receive(weft_udp *udp, size_t most,
     struct mmsghdr messages[MESSAGES];
     struct iovec parts[MESSAGES];
     weft_kernel_address from[MESSAGES];
-    _Alignas(struct cmsghdr) char control[MESSAGES][CMSG_SPACE(sizeof(int))];
+    _Alignas(struct cmsghdr) char
+        control[MESSAGES][CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct in6_pktinfo))];
     memset(messages, 0, sizeof messages);
     for (size_t i = 0; i < MESSAGES; i++) {
       parts[i] = (struct iovec){.iov_base = udp->in + i * MESSAGE_BYTES, .iov_len = MESSAGE_BYTES};
@@ -320,6 +383,7 @@ size_t weft_udp_receive(weft_udp *udp, size_t most,
       const size_t segment = segment_bytes(&messages[i].msg_hdr, bytes);
       weft_address address;
       weft_from_kernel(&from[i].any, &address);
+      own_address(&messages[i].msg_hdr, address.own);
       for (size_t at = 0; at < bytes; at += segment) {
         const size_t left = bytes - at;
         take(user, &address, udp->in + (size_t)i * MESSAGE_BYTES + at,

@@ -244,6 +244,8 @@ weft_status weft_session_unseal(weft_keys *keys, uint8_t *datagram, size_t bytes
 // The newest datagram of the link came from another address than before: asks there.
 void weft_session_ask_path(weft_sessions *s, size_t link, const weft_address *address,
                            int64_t now_us);
+// What goes to the link goes out from the address that it writes to.
+void weft_session_answer_from(weft_link *l, const weft_address *address);
 // An opened PATH or HERE.
 weft_status weft_session_take_path(weft_sessions *s, size_t link, const weft_address *address,
                                    uint8_t type, const uint8_t *plain, size_t bytes,

@@ -29,6 +29,13 @@ void weft_session_ask_path(weft_sessions *s, size_t link, const weft_address *ad
   send_path(s, link, address, WEFT_SESSION_PATH, l->path);
 }
 
+// Who began a session goes on leaving it to the system, which knows better once an address of this
+// machine's is gone; who was called has to answer as the one that was.
+void weft_session_answer_from(weft_link *l, const weft_address *address) {
+  if (!l->initiated)
+    memcpy(l->address.own, address->own, sizeof l->address.own);
+}
+
 weft_status weft_session_take_path(weft_sessions *s, size_t link, const weft_address *address,
                                    uint8_t type, const uint8_t *plain, size_t bytes,
                                    int64_t now_us) {
@@ -42,6 +49,8 @@ weft_status weft_session_take_path(weft_sessions *s, size_t link, const weft_add
     l->moved_event = !weft_session_same_address(&l->address, &l->moved) || l->moved_event;
     s->events = s->events || l->moved_event;
     l->address = l->moved;
+    if (l->initiated)
+      memset(l->address.own, 0, sizeof l->address.own);
     l->path_us = 0;
   }
   return WEFT_PENDING;

@@ -428,6 +428,8 @@ static weft_status take_sealed(weft_sessions *s, const weft_address *address, ui
   l->heard_us = now_us;
   if (newest && !weft_session_same_address(address, &l->address))
     weft_session_ask_path(s, link, address, now_us); // a NAT may have moved it
+  else if (newest)
+    weft_session_answer_from(l, address); // we may have moved ourselves
   s->statistics.opened_datagrams++;
   *out = (weft_session_plain){
       .link = link, .data = datagram + WEFT_SESSION_HEADER_BYTES, .bytes = plain_bytes};

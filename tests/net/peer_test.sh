@@ -87,6 +87,14 @@ same in.bin out2.bin "standard output"
 grep -q '"event":"stream","id":"0000000000000012",.*"blocks":[1-9]' join2.log || fail "no stream in the JSON log"
 grep -q '"id": "0000000000000012"' status.json || fail "no stream in the status"
 
+# --- A machine with several addresses: who calls one of them, as 127.0.0.2, takes answers from no other
+start many source --input in.bin --listen :0 --linger 1
+many=$pid
+timeout 20 "$weft" peer join --source "127.0.0.2:$(port_of many)" --output many.bin --timeout 5 2>many1.log ||
+  fail "join at another address: exit $?"
+wait "$many" || fail "source with several addresses: exit $?"
+same in.bin many.bin "another address"
+
 # --- From somewhere within: by bytes, by seconds (24 Mbit/s, whole packets of MPEG-TS), by HTTP ranges
 timeout 60 "$weft" peer join --source "127.0.0.1:$port" --output - --startup 0 --from 1000001B >part1.bin 2>from1.log ||
   fail "--from bytes: exit $?"

@@ -332,6 +332,34 @@ START_TEST(a_bootstrap_address_is_called_again) {
 }
 END_TEST
 
+// A host with two addresses is called at the second where the first does not answer, and at neither
+// while there is a session with it.
+START_TEST(the_addresses_of_a_host_are_called_in_turn) {
+  stranger x[2];
+  uint8_t blob[BLOB];
+  weft_ctx *ctx;
+  EXPECT_OK(weft_ctx_new(&ctx, NULL));
+  describe(blob, WEFT_NODE_PEER, 1, some_key);
+  for (size_t i = 0; i < 2; i++)
+    stranger_new(&x[i], ctx, i + 1, blob);
+  const weft_address host[] = {x[0].address, x[1].address};
+  weft_node *node = node_of_host(ctx, host, 2);
+  turn_for(node, x, 2, 4 * SECOND);
+  EXPECT(x[0].open && x[0].opens == 1 && x[1].opens == 0);
+  weft_sessions_close(x[0].sessions, x[0].link, now_us());
+  stranger_turn(&x[0]); // its last word
+  for (const int64_t until_us = now_us() + 20 * SECOND; !x[1].open && now_us() < until_us;)
+    turn_for(node, x + 1, 1, SECOND / 10);
+  EXPECT(x[1].open && x[1].opens == 1);
+  turn_for(node, x, 2, 4 * SECOND);
+  EXPECT(x[0].opens == 1 && x[1].opens == 1);
+  weft_node_free(node);
+  for (size_t i = 0; i < 2; i++)
+    stranger_free(&x[i]);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 // A list is longer than what asks for it, and made by looking at all sessions.
 START_TEST(a_tracker_answers_now_and_then) {
   static const uint8_t joining[BLOB] = {1};
@@ -414,6 +442,7 @@ int main(void) {
   tcase_add_test(tc, a_stream_that_cannot_be_is_told);
   tcase_add_test(tc, a_tracker_is_who_was_named);
   tcase_add_test(tc, a_bootstrap_address_is_called_again);
+  tcase_add_test(tc, the_addresses_of_a_host_are_called_in_turn);
   tcase_add_test(tc, a_tracker_answers_now_and_then);
   tcase_add_test(tc, a_tracker_says_goodbye_to_all);
   suite_add_tcase(suite, tc);

@@ -57,6 +57,7 @@ static void net_post(net *n, size_t from, const weft_address *to, const uint8_t 
   EXPECT(n->queued < QUEUE && bytes <= WEFT_SESSION_DATAGRAM_BYTES);
   parcel p = {.from = from, .to = to->ip[15], .bytes = bytes, .due_us = n->now_us + 1000};
   memcpy(p.data, data, bytes);
+  n->from[from] = to->own[15];
   if (n->sent_count < sizeof n->sent / sizeof *n->sent)
     n->sent[n->sent_count++] = p;
   if (to->port != port_of(n, to->ip[15])) {
@@ -76,6 +77,7 @@ weft_status net_deliver(net *n, const parcel *p) {
   weft_address from = net_address(p->from);
   weft_session_plain plain;
   from.port = port_of(n, p->from);
+  from.own[15] = n->own[p->to];
   uint8_t *copy = malloc(p->bytes + 1); // exactly as long, so that an over-read is seen
   memcpy(copy, p->data, p->bytes);
   const weft_status status =

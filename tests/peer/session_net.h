@@ -33,6 +33,8 @@ typedef struct net {
   int64_t jitter_us;
   uint16_t port[NODES]; // where a NAT has moved it; 0: nowhere. What goes elsewhere is lost
   size_t astray[NODES]; // bytes that were sent to where the node is not
+  uint8_t own[NODES];   // by which of its addresses (own[15]) it is called
+  uint8_t from[NODES];  // and the one that it sent the last datagram from; 0: any
   // What was sent, for tampering and replays.
   parcel sent[256];
   size_t sent_count;

@@ -265,6 +265,37 @@ END_TEST
 
 // Who has a session writes somebody else's address on what it sends: nothing goes there but a few
 // short questions, and the session stays where it was.
+// A node with several addresses: who called one of them is answered from there, wherever each goes.
+START_TEST(who_is_called_answers_from_there) {
+  net n;
+  EXPECT_OK(net_new(&n, NULL, NULL));
+  n.own[0] = 9;
+  n.own[1] = 5;
+  (void)net_open(&n, 0, 1, NULL);
+  net_turn(&n);
+  for (int i = 0; i < 20; i++) {
+    net_run(&n, 1000);
+    EXPECT(n.from[0] == 0 && (n.from[1] == 5 || n.from[1] == 0));
+  }
+  net_expect_open(&n, 0, 1);
+  EXPECT(n.from[0] == 0 && n.from[1] == 5);
+  for (size_t i = 0; i < 2; i++) {
+    n.port[i] = 7;
+    n.own[1] = (uint8_t)(6 + i);
+    net_send(&n, i, n.opened[i].link, "here", 4);
+    net_run(&n, SECOND);
+    net_send(&n, 1 - i, n.opened[1 - i].link, "seen", 4);
+    net_run(&n, SECOND);
+    net_send(&n, i, n.opened[i].link, "then", 4);
+    net_run(&n, SECOND);
+    net_send(&n, 1 - i, n.opened[1 - i].link, "last", 4);
+    EXPECT(n.moves[1 - i] == 1);
+    EXPECT(n.from[0] == 0 && n.from[1] == 6 + i);
+  }
+  net_free(&n);
+}
+END_TEST
+
 START_TEST(nobody_is_sent_what_others_asked_for) {
   net n;
   net_new_open(&n);
@@ -438,6 +469,7 @@ int main(void) {
   tcase_add_test(tc, a_session_that_ends_at_once_was_not_replaced);
   tcase_add_test(tc, who_is_here_is_admitted_once);
   tcase_add_test(tc, who_moves_is_found);
+  tcase_add_test(tc, who_is_called_answers_from_there);
   tcase_add_test(tc, nobody_is_sent_what_others_asked_for);
   tcase_add_test(tc, keys_are_replaced_and_expire);
   tcase_add_test(tc, silence_loses_a_link);

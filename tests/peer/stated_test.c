@@ -343,6 +343,35 @@ START_TEST(who_keeps_back_what_he_says_to_have_is_passed_over) {
 }
 END_TEST
 
+// A live source that was killed and began again counts from 0: so it says, and nobody else. Whoever
+// waits for what comes after what was played would wait as long as all that took.
+START_TEST(a_source_that_begins_anew_is_known) {
+  enum { SIGNED = 2 * WINDOW };
+  const weft_stamps stamps = {.stamp = 1};
+  for (int source = 0; source < 2; source++) {
+    const weft_neighbour_options options = {.is_source = source};
+    weft_neighbour_statistics n;
+    size_t at;
+    scene s;
+    scene_new(&s, WEFT_MODE_LIVE, false, true);
+    EXPECT_OK(weft_engine_add_neighbour(s.engine, &options, s.now_us, &at));
+    EXPECT_OK(greet(&s, at));
+    manifest(&s, at, SIGNED - 1, SIGNED / 10 * SECOND);
+    for (uint64_t horizon = SIGNED;; horizon /= 2) { // a map may be late
+      EXPECT_OK(have(&s, at, horizon, &stamps));
+      EXPECT_OK(weft_engine_get_neighbour(s.engine, at, &n));
+      EXPECT(n.is_source == source && n.anew == (source && horizon < SIGNED - WINDOW));
+      if (horizon == 0)
+        break;
+    }
+    EXPECT_OK(have(&s, at, SIGNED, &stamps));
+    EXPECT_OK(weft_engine_get_neighbour(s.engine, at, &n));
+    EXPECT(!n.anew);
+    scene_free(&s);
+  }
+}
+END_TEST
+
 // --- Every field
 
 // A message with these bytes instead of what stands at `at`: said twice, as by one who stays if he
@@ -431,6 +460,7 @@ int main(void) {
   tcase_add_test(t, segments_to_come_take_no_room_for_requests);
   tcase_add_test(t, the_word_of_the_needy_makes_a_place_a_second);
   tcase_add_test(t, who_keeps_back_what_he_says_to_have_is_passed_over);
+  tcase_add_test(t, a_source_that_begins_anew_is_known);
   tcase_add_test(t, every_field_may_hold_anything);
   suite_add_tcase(suite, t);
   return test_main(suite);

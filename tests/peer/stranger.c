@@ -132,7 +132,8 @@ static weft_node *new_with(weft_node_options options, const char *listen) {
   weft_node *node;
   const uint8_t seed[32] = {number++};
   int error;
-  options.bootstrap_count = options.bootstrap ? 1 : 0;
+  if (options.bootstrap_count == 0)
+    options.bootstrap_count = options.bootstrap ? 1 : 0;
   options.window = 16;
   options.batch = 8;
   options.neighbours_max = 4;
@@ -152,6 +153,16 @@ weft_node *node_new(weft_ctx *ctx, const char *listen, weft_node_role role,
   const weft_node_options options = {
       .ctx = ctx, .role = role, .bootstrap = bootstrap, .source_key = source_key};
   return new_with(options, listen);
+}
+
+weft_node *node_of_host(weft_ctx *ctx, const weft_address *host, size_t count) {
+  static const uint8_t same[WEFT_NODE_BOOTSTRAP];
+  const weft_node_options options = {.ctx = ctx,
+                                     .role = WEFT_NODE_JOINING,
+                                     .bootstrap = host,
+                                     .bootstrap_count = count,
+                                     .bootstrap_host = same};
+  return new_with(options, "127.0.0.1:0");
 }
 
 weft_node *node_telling(weft_ctx *ctx, const weft_address *bootstrap,

@@ -44,6 +44,8 @@ void stranger_greets(stranger *x);
 weft_node *node_new(weft_ctx *ctx, const char *listen, weft_node_role role,
                     const weft_address *bootstrap, const uint8_t *source_key);
 // A joining one whose application is told of events.
+// Joins at a host with so many addresses.
+weft_node *node_of_host(weft_ctx *ctx, const weft_address *host, size_t count);
 weft_node *node_telling(weft_ctx *ctx, const weft_address *bootstrap,
                         void (*event)(void *user, const weft_node_event *event), void *user);
 void turn(weft_node *node);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The UDP socket on a kernel without IPv6, where what is sent to an address of IPv6 goes to nobody;
-// and where kernels, devices and paths refuse runs of datagrams.
+// where kernels, devices and paths refuse runs of datagrams; and of a machine with several
+// addresses.
 #define _GNU_SOURCE // sendmmsg
 #include <arpa/inet.h>
 #include <errno.h>
@@ -233,6 +234,68 @@ START_TEST(a_kernel_without_runs_is_asked_seldom) {
 }
 END_TEST
 
+// --- Several addresses
+
+enum { OTHER = 2 }; // 127.0.0.2 is one of every machine's
+
+static void keep_address(void *user, const weft_address *from, uint8_t *datagram, size_t bytes) {
+  (void)datagram, (void)bytes;
+  *(weft_address *)user = *from;
+}
+
+// Somebody at the near end calls 127.0.0.OTHER. Who it is, and whom it called.
+static weft_address called_at_another(line *l) {
+  weft_address own, from = {.port = 0};
+  EXPECT_OK(weft_udp_own_address(&l->udp, &own));
+  const struct sockaddr_in to = {.sin_family = AF_INET,
+                                 .sin_port = htons(own.port),
+                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + OTHER)};
+  EXPECT(sendto(l->near_fd, "call", 4, 0, (const struct sockaddr *)&to, sizeof to) == 4);
+  EXPECT(weft_udp_receive(&l->udp, 1, keep_address, &from) == 1);
+  EXPECT(from.port == l->near.port && memcmp(from.ip, l->near.ip, sizeof from.ip) == 0);
+  return from;
+}
+
+// A run to the near end, all of which comes from 127.0.0.last.
+static void expect_run_from(line *l, const weft_address *to, uint8_t last) {
+  send_to(&l->udp, to, "answer");
+  weft_udp_flush(&l->udp);
+  for (int i = 0; i < DATAGRAMS; i++) {
+    struct sockaddr_in from;
+    socklen_t bytes = sizeof from;
+    char got[16];
+    EXPECT(recvfrom(l->near_fd, got, sizeof got, 0, (struct sockaddr *)&from, &bytes) == 6);
+    EXPECT(ntohl(from.sin_addr.s_addr) == INADDR_LOOPBACK - 1 + last);
+  }
+}
+
+static void expect_answers(void) {
+  line l;
+  line_start(&l);
+  const weft_address called = called_at_another(&l);
+  weft_address fresh = called, gone = called;
+  memset(fresh.own, 0, sizeof fresh.own);
+  gone.own[12] = 192; // 192.0.0.2 is nobody's here
+  kernel.taken = 0;
+  expect_run_from(&l, &called, OTHER);
+  expect_run_from(&l, &fresh, 1); // as the kernel likes
+  expect_run_from(&l, &gone, 1);
+  expect_run_from(&l, &called, OTHER);
+  EXPECT(kernel.taken == 4 && l.udp.statistics.send_errors == 0);
+  line_end(&l);
+}
+
+START_TEST(who_is_called_answers_from_there) { expect_answers(); }
+END_TEST
+
+START_TEST(who_is_called_answers_from_there_without_ipv6) {
+  weft_ctx *ctx = without_ipv6();
+  if (ctx)
+    expect_answers();
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("udp");
   TCase *tc = tcase_create("without IPv6");
@@ -244,5 +307,9 @@ int main(void) {
   tcase_add_test(runs, a_path_without_runs_does_not_end_those_of_others);
   tcase_add_test(runs, a_kernel_without_runs_is_asked_seldom);
   suite_add_tcase(suite, runs);
+  TCase *addresses = tcase_create("several addresses");
+  tcase_add_test(addresses, who_is_called_answers_from_there);
+  tcase_add_test(addresses, who_is_called_answers_from_there_without_ipv6);
+  suite_add_tcase(suite, addresses);
   return test_main(suite);
 }

@@ -179,7 +179,7 @@ class _EngineStatistics(ctypes.Structure):
 
 class _NeighbourStatistics(ctypes.Structure):
     _fields_ = [
-        *((name, ctypes.c_bool) for name in ("open", "is_source", "had_all")),
+        *((name, ctypes.c_bool) for name in ("open", "is_source", "had_all", "anew")),
         *((name, _time) for name in ("round_trip_us", "queueing_us")),
         *((name, _count) for name in (
             "window_bytes", "sent_packets", "received_packets", "received_innovative", "first")),
@@ -191,7 +191,7 @@ class _NeighbourStatistics(ctypes.Structure):
 
 
 class _Address(ctypes.Structure):
-    _fields_ = [("ip", ctypes.c_uint8 * 16), ("port", ctypes.c_uint16)]
+    _fields_ = [("ip", ctypes.c_uint8 * 16), ("port", ctypes.c_uint16), ("own", ctypes.c_uint8 * 16)]
 
 
 class _Identity(ctypes.Structure):

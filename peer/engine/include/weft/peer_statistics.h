@@ -58,6 +58,7 @@ typedef struct weft_engine_statistics {
 typedef struct weft_neighbour_statistics {
   bool open, is_source;
   bool had_all;          // it told that it has every segment of the stream, whose end is known
+  bool anew;             // live, the source: it has begun again, and is not where the stream was
   int64_t round_trip_us; // smoothed
   int64_t queueing_us;   // delay above the smallest seen, as LEDBAT measures it
   uint64_t window_bytes; // congestion window; 0: congestion control is off

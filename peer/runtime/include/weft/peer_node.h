@@ -61,7 +61,7 @@ typedef struct weft_node_event {
   weft_event engine;
 } weft_node_event;
 
-#define WEFT_NODE_BOOTSTRAP 16u // addresses to begin with, at most
+#define WEFT_NODE_BOOTSTRAP 64u // addresses to begin with, at most
 
 typedef struct weft_node_options {
   weft_ctx *ctx;
@@ -72,6 +72,9 @@ typedef struct weft_node_options {
   // Whom to begin with: sources, peers or trackers.
   const weft_address *bootstrap; // (bootstrap_count)
   size_t bootstrap_count;
+  // Addresses with the same number here are one host's, which is called at one after the other
+  // until it answers; NULL: each is another's.
+  const uint8_t *bootstrap_host; // (bootstrap_count)
   // Joining: whose stream it must be; NULL: that of the first that answers.
   const uint8_t *source_key;
   weft_stream stream; // SOURCE; source_key is the identity's
@@ -104,7 +107,8 @@ const weft_stream *weft_node_stream(const weft_node *node); // NULL while there 
 weft_engine *weft_node_engine(weft_node *node);             // NULL while there is none
 size_t weft_node_links(const weft_node *node);              // open sessions
 size_t weft_node_neighbours(const weft_node *node); // those of them that have the stream, too
-bool weft_node_has_source(const weft_node *node);   // the source is a neighbour
+// The source is a neighbour, and has not begun anew since.
+bool weft_node_has_source(const weft_node *node);
 
 // Takes what has come, a bounded share at a time. True: there may be more.
 bool weft_node_receive(weft_node *node, int64_t now_us);
@@ -133,6 +137,8 @@ void weft_node_get_statistics(const weft_node *node, weft_node_statistics *out);
 #define WEFT_ADDRESS_TEXT 64u
 // "1.2.3.4:5", "[::1]:5", "name:5" (looked up, which may wait), ":5" and "5" (any address).
 bool weft_address_parse(const char *text, weft_address *out);
+// All that a name has, `most` at most, in the order in which they should be tried. 0: it is none.
+size_t weft_address_parse_all(const char *text, size_t most, weft_address *out);
 const char *weft_address_text(const weft_address *address, char out[WEFT_ADDRESS_TEXT]);
 // Of one IPv4 address, or one /64 of IPv6: what one party has at least.
 bool weft_address_same_origin(const weft_address *a, const weft_address *b);

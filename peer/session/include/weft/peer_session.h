@@ -41,6 +41,9 @@ typedef struct weft_sessions weft_sessions;
 typedef struct weft_address {
   uint8_t ip[16]; // IPv6; IPv4 as ::ffff:a.b.c.d
   uint16_t port;
+  // Which of this machine's own addresses it wrote to, and expects answers from; all zero:
+  // whichever the system takes. Two addresses that differ in that alone are the same.
+  uint8_t own[16];
 } weft_address;
 
 // An Ed25519 key pair: who a node is, for as long as it keeps the pair.

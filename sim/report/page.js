@@ -59,8 +59,9 @@
     chart("continuity", paced ? [t, s.due.map((d, i) => d ? s.in_time[i] / d : null)] : [[]], [{ label: "continuity" }], percent, "", [0, 1.02]);
     chart("delays", run.quantiles.startup.length ? [run.quantiles.seconds, run.quantiles.startup, run.quantiles.lag] : [[]], [{ label: "start-up" }, { label: "lag" }], percent, "seconds", [0, 1.02]);
     if (k === "server") $("pays").textContent = "What the server sends";
-    if (k === "server") $("stalls").previousSibling.textContent = "Segments skipped in each second";
-    chart("stalls", paced ? [t, s.due.map((d, i) => d - s.in_time[i]), s.stalls].slice(0, k === "server" ? 2 : 3) : [[]], [{ label: "skipped" }, { label: "stalls" }].slice(0, k === "server" ? 1 : 2), v => text(v, 0), "", counts, whole);
+    const stalls = k === "swarm" && p.stream.mode === "vod"; // who waits for what is late skips nothing
+    $("stalls").previousSibling.textContent = stalls ? "Stalls in each second" : "Segments skipped in each second";
+    chart("stalls", paced ? [t, stalls ? s.stalls : s.due.map((d, i) => d - s.in_time[i])] : [[]], [{ label: stalls ? "stalls" : "skipped" }], v => text(v, 0), "", counts, whole);
     const upload = [[s.source_bytes.map(b => 8 * b), { label: "source" }], [s.peer_bytes.map(b => 8 * b), { label: "peers" }], [s.online.map(n => paced ? n * run.rate_bits_per_s : null), { label: "audience × rate", dash: [6, 4] }]]
       .filter(([, line]) => k === "swarm" || line.label !== "peers");
     chart("upload", [t].concat(upload.map(u => u[0])), upload.map(u => u[1]), bits);

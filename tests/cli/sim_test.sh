@@ -114,6 +114,7 @@ PYTHON
 
 # Polluters are no audience, in curves and tables as in figures; a point that stands for several seconds is their mean.
 expect 0 sim polluted --peers 40 --duration 20s --polluters 0.3 --threads 2 --out polluted
+expect 0 sim vod --peers 30 --duration 60s --classes dsl:1 --source-upload 3M --seeks-per-hour 60 --seed 3 --threads 2 --out waits
 expect 0 sim --peers 4 --duration 1700s --rate 8k --segment-blocks 8 --block-bytes 128 --lag 4s --arrival together --departure stay --threads 2 --out long
 python3 - <<'PYTHON' || fail "curves"
 import csv, json, re
@@ -136,6 +137,11 @@ assert data["quantiles"]["startup"][-1] == sum(1 for p in audience if p["startup
 stream = data["parameters"]["stream"]
 watched = in_time * int(stream["segment-blocks"]) * int(stream["block-bytes"])
 assert abs(m["server_saving"] - (1 - m["source_bytes"] / watched)) < 1e-6, m["server_saving"]
+data, peers, series = load("waits")  # what a viewer waited for was due when it stalled, and not in time
+totals = {name: sum(int(p[name]) for p in peers) for name in ("due", "in_time", "stalls")}
+assert totals["stalls"] > 5 and totals["due"] - totals["in_time"] == totals["stalls"], totals
+for name, all_of_them in totals.items():
+    assert sum(int(s[name]) for s in series) == sum(data["series"][name]) and 0 <= all_of_them - sum(data["series"][name]) <= 2, (name, totals)
 data, peers, series = load("long")
 assert len(series) == 1700 and data["series"]["second"] == list(range(0, 1700, 2)) and data["swarm"]["frame_s"] == 3
 for name, key in (("online", "online"), ("due", "due"), ("in_time", "in_time"), ("source_bytes", "source_bytes")):

@@ -57,7 +57,9 @@
     const s = run.series, t = s.second;
     const paced = run.segment_s > 0;
     chart("continuity", paced ? [t, s.due.map((d, i) => d ? s.in_time[i] / d : null)] : [[]], [{ label: "continuity" }], percent, "", [0, 1.02]);
-    chart("delays", run.quantiles.startup.length ? [run.quantiles.seconds, run.quantiles.startup, run.quantiles.lag] : [[]], [{ label: "start-up" }, { label: "lag" }], percent, "seconds", [0, 1.02]);
+    const lags = m.lag_p50_s === null ? [] : [[run.quantiles.lag, { label: "lag" }]]; // on demand nobody is behind
+    if (!lags.length) $("delays").previousSibling.textContent = "Start-up delay: share of viewers at or below";
+    chart("delays", run.quantiles.startup.length ? [run.quantiles.seconds, run.quantiles.startup].concat(lags.map(l => l[0])) : [[]], [{ label: "start-up" }].concat(lags.map(l => l[1])), percent, "seconds", [0, 1.02]);
     if (k === "server") $("pays").textContent = "What the server sends";
     const stalls = k === "swarm" && p.stream.mode === "vod"; // who waits for what is late skips nothing
     $("stalls").previousSibling.textContent = stalls ? "Stalls in each second" : "Segments skipped in each second";

@@ -266,6 +266,9 @@ if [ -n "$browser" ]; then
   drawn results 20001 1501
   open_page results 5 --blink-settings=preferredColorScheme=0
   drawn results 20001 1501 '#10151c'
+  open_page waits 5
+  says 'Stalls in each second' dom
+  ! grep -q 'label[^<]*>lag\|[Pp]layback lag' dom || fail "a page on demand has a line of lags, which nobody has"
   # What a server's and a store's pages show is of their kind, and nothing is left blank.
   open_page server 8
   drawn server 0 1501

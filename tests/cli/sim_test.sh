@@ -196,6 +196,12 @@ with open("again2.ini", "w") as out:
 PYTHON
 expect 0 sim again2.ini --out again2
 cmp <(grep state_hash again/run.json) <(grep state_hash again2/run.json) || fail "run.json's parameters make another run"
+# A value is told whole, however long: who sweeps it has a run for each.
+printf -v delays ' %s' {1,1,1,1,1,1,1,1}2345.678
+matrix=$(for _ in 1 2 3 4 5 6 7 8; do printf '%s;' "${delays# }"; done)
+expect 0 sim --peers 4 --duration 5s --matrix "${matrix%;}" --out matrix
+[ "$(python3 -c 'import json; print(json.load(open("matrix/run.json"))["parameters"]["network"]["matrix"].replace("; ", ";"))')" = "${matrix%;}" ] ||
+  fail "run.json's matrix: $(grep '"matrix"' matrix/run.json)"
 for folder in server hours; do
   ! grep -q '"memory_bytes": 0,' "$folder/run.json" || fail "$folder: no memory"
 done

@@ -24,14 +24,16 @@
   // Of counts: from nought to something even if there was none, and no mark between whole numbers.
   const counts = (u, least, most) => [0, Math.max(4, 1.05 * most)], whole = Array.from({ length: 30 }, (v, i) => [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3));
   const few = values => values.filter(v => v !== null).length <= 30; // a line through few, far apart, would hide them
+  const plots = [], widthOf = box => Math.max(280, box.clientWidth), fit = width => plots.forEach(([plot, box]) => plot.setSize({ width: width || widthOf(box), height: 240 }));
   function chart(id, data, series, format, xLabel, range, steps) {
     const box = $(id);
     if (!data[0].length) { box.className = "none"; box.textContent = "nothing to show in this mode"; return; }
-    new uPlot({
-      width: Math.max(280, box.clientWidth), height: 240, scales: { x: { time: false }, y: range ? { range } : {} },
+    const plot = new uPlot({
+      width: widthOf(box), height: 240, scales: { x: { time: false }, y: range ? { range } : {} },
       axes: [axis({ label: xLabel || "seconds", size: 40, labelSize: 18 }), axis(Object.assign({ size: 84, values: (u, vs) => vs.map(format) }, steps ? { incrs: steps } : {}))],
       series: [{ label: xLabel || "s" }].concat(series.map((s, i) => Object.assign({ stroke: colours[i % colours.length], width: 1.5, spanGaps: true, points: { show: few(data[i + 1]), size: 5 }, value: (u, v) => v === null ? "–" : format(v) }, s))),
     }, data, box);
+    plots.push([plot, box]);
   }
   function server() {
     const v = run.server, d = v.delays;
@@ -119,5 +121,8 @@
     draw();
     setInterval(() => { if (going && frames.length) { frame = (frame + 1) % frames.length; draw(); } }, 150);
   }
+  addEventListener("resize", () => fit());
+  addEventListener("beforeprint", () => fit(680)); // as on a sweep's page
+  addEventListener("afterprint", () => fit());
   document.body.dataset.ready = "yes";
 })();

@@ -275,6 +275,20 @@ if [ -n "$browser" ]; then
   open_page waits 5
   says 'Stalls in each second' dom
   ! grep -q 'label[^<]*>lag\|[Pp]layback lag' dom || fail "a page on demand has a line of lags, which nobody has"
+  # Where there is less room than there was, as in a window that became narrow, charts are narrower, too.
+  mkdir -p narrow
+  { cat results/report.html && cat <<'HTML'; } >narrow/report.html
+<script>
+const beyond = () => Math.max(...[...document.querySelectorAll(".uplot")].map(u => u.offsetWidth - u.parentElement.clientWidth));
+document.querySelector("main").style.width = "420px";
+document.body.dataset.before = beyond() > 0;
+dispatchEvent(new Event("resize"));
+setTimeout(() => { document.body.dataset.after = beyond() > 0; }, 200);
+</script>
+HTML
+  open_page narrow 5
+  says 'data-before="true"' dom
+  says 'data-after="false"' dom
   # What a server's and a store's pages show is of their kind, and nothing is left blank.
   open_page server 8
   drawn server 0 1501

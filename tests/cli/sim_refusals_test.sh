@@ -68,6 +68,7 @@ expect 0 sim runs.ini --duration 5s --no-files
 wrong 2 'window holds less than lag' sim --window 2
 wrong 2 'peers must be at least twice' sim storage-swarm --peers 20
 wrong 2 'data-shards and parity-shards are 256' sim storage-swarm --peers 999 --data-shards 200 --parity-shards 100
+wrong 2 'a segment is shorter than 1 us' sim vod --classes server:1 --rate 1G --source-upload 1G --segment-blocks 1 --block-bytes 64 --no-files
 wrong 2 'a segment is shorter than 1 us' sim streaming-server --classes server:1 --rate 1G --segment-blocks 1 --block-bytes 64 --no-files
 wrong 2 'this machine has' sim --peers 20M --fidelity bytes
 wrong 2 "there is no scenario 'no-such', and no file of that name (weft sim --list" sim no-such

@@ -123,6 +123,35 @@ static int refuse_empty_paths(const char *command, const GOptionEntry *entries) 
   return -1;
 }
 
+// The option that a word names and whose value is the next word, or follows the letter at once.
+static const GOptionEntry *takes_value(const GOptionEntry *entries, const char *word) {
+  for (const GOptionEntry *e = entries; e->long_name; e++) {
+    const bool named = strncmp(word, "--", 2) == 0
+                           ? strcmp(word + 2, e->long_name) == 0
+                           : *word == '-' && e->short_name && word[1] == e->short_name;
+    if (named && e->arg != G_OPTION_ARG_NONE)
+      return e;
+  }
+  return NULL;
+}
+
+// The words with -k10 as -k 10, which is all that GLib takes.
+static GPtrArray *part_values(const GOptionEntry *entries, int argc, char *const *argv) {
+  GPtrArray *const words = g_ptr_array_new_with_free_func(g_free);
+  bool is_value = false, options = true;
+  for (int i = 0; i < argc; i++) {
+    options = options && (is_value || strcmp(argv[i], "--") != 0);
+    const bool names = i > 0 && options && !is_value && takes_value(entries, argv[i]);
+    const bool both = names && argv[i][1] != '-' && argv[i][2];
+    g_ptr_array_add(words, both ? g_strndup(argv[i], 2) : g_strdup(argv[i]));
+    if (both)
+      g_ptr_array_add(words, g_strdup(argv[i] + 2));
+    is_value = names && !both;
+  }
+  g_ptr_array_add(words, NULL);
+  return words;
+}
+
 int cli_parse(const char *command, const char *summary, const char *description,
               const GOptionEntry *entries, int argc, char **argv) {
   GOptionContext *context = g_option_context_new(NULL);
@@ -146,13 +175,18 @@ int cli_parse(const char *command, const char *summary, const char *description,
   GError *error = NULL;
   if (code < 0)
     code = refuse_flag_values(command, entries, argc, argv);
-  if (code < 0 && !g_option_context_parse(context, &argc, &argv, &error)) {
+  GPtrArray *const words = part_values(entries, argc, argv);
+  g_autofree gchar **left = g_new(gchar *, words->len); // GLib takes out what it knows
+  memcpy(left, words->pdata, words->len * sizeof *left);
+  argc = (int)words->len - 1;
+  if (code < 0 && !g_option_context_parse(context, &argc, &left, &error)) {
     code = cli_error(command, CLI_USAGE, "%s (see weft help %s)", error->message, command);
     g_error_free(error);
   }
   if (code < 0 && argc > 1)
-    code = cli_error(command, CLI_USAGE, "unexpected argument '%s' (see weft help %s)", argv[1],
+    code = cli_error(command, CLI_USAGE, "unexpected argument '%s' (see weft help %s)", left[1],
                      command);
+  g_ptr_array_free(words, TRUE);
   if (code < 0)
     code = refuse_empty_paths(command, entries);
   g_option_context_free(context);

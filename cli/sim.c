@@ -22,10 +22,10 @@ static const char description[] =
     "give the same state hash, whatever the threads. A sweep can be killed and started again: "
     "what\n"
     "is done stays.\n"
-    "Exit codes: 0 done; 1 some byte came out wrong; 2 command line or scenario; 3 input or "
-    "output;\n"
-    "4 memory, backend or device; 130 interrupted by Ctrl-C, 143 by SIGTERM,\n"
-    "129 by a terminal that closed.";
+    "Exit codes: 0 done; 1 some byte came out wrong, or a bulk run made no progress; 2 command "
+    "line\n"
+    "or scenario; 3 input or output; 4 memory, backend or device; 130 interrupted by Ctrl-C,\n"
+    "143 by SIGTERM, 129 by a terminal that closed.";
 
 typedef struct words {
   char *out, *backend, *show;

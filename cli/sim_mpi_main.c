@@ -50,20 +50,17 @@ static int tell_once(int code, int rank, const GString *messages, const GString 
   return worst;
 }
 
-// A rank is a thread unless --threads says otherwise.
+// A rank is a thread unless --threads says otherwise: that comes later, and so it holds.
 static int run_sim(int argc, char **argv, weft_sim_transport *transport) {
-  char **words = g_new0(char *, (size_t)argc + 3);
-  bool threads = false;
-  for (int i = 0; i < argc; i++) {
-    words[i] = argv[i];
-    threads = threads || strncmp(argv[i], "--threads", 9) == 0 || strcmp(argv[i], "-t") == 0;
-  }
+  char **words = g_new0(char *, (size_t)argc + 2);
   char name[] = "--threads=1";
-  if (!threads)
-    words[argc] = name;
+  words[0] = argv[0];
+  words[1] = name;
+  for (int i = 1; i < argc; i++)
+    words[i + 1] = argv[i];
   if (transport->rank == 0)
     cli_environment_check();
-  const int code = sim_command(argc + !threads, words, transport);
+  const int code = sim_command(argc + 1, words, transport);
   g_free(words);
   return code;
 }

@@ -24,14 +24,16 @@
   // Of counts: from nought to something even if there was none, and no mark between whole numbers.
   const counts = (u, least, most) => [0, Math.max(4, 1.05 * most)], whole = Array.from({ length: 30 }, (v, i) => [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3));
   const few = values => values.filter(v => v !== null).length <= 30; // a line through few, far apart, would hide them
+  const plots = [], widthOf = box => Math.max(280, box.clientWidth), fit = width => plots.forEach(([plot, box]) => plot.setSize({ width: width || widthOf(box), height: 240 }));
   function chart(id, data, series, format, xLabel, range, steps) {
     const box = $(id);
     if (!data[0].length) { box.className = "none"; box.textContent = "nothing to show in this mode"; return; }
-    new uPlot({
-      width: Math.max(280, box.clientWidth), height: 240, scales: { x: { time: false }, y: range ? { range } : {} },
+    const plot = new uPlot({
+      width: widthOf(box), height: 240, scales: { x: { time: false }, y: range ? { range } : {} },
       axes: [axis({ label: xLabel || "seconds", size: 40, labelSize: 18 }), axis(Object.assign({ size: 84, values: (u, vs) => vs.map(format) }, steps ? { incrs: steps } : {}))],
       series: [{ label: xLabel || "s" }].concat(series.map((s, i) => Object.assign({ stroke: colours[i % colours.length], width: 1.5, spanGaps: true, points: { show: few(data[i + 1]), size: 5 }, value: (u, v) => v === null ? "–" : format(v) }, s))),
     }, data, box);
+    plots.push([plot, box]);
   }
   function server() {
     const v = run.server, d = v.delays;
@@ -57,10 +59,13 @@
     const s = run.series, t = s.second;
     const paced = run.segment_s > 0;
     chart("continuity", paced ? [t, s.due.map((d, i) => d ? s.in_time[i] / d : null)] : [[]], [{ label: "continuity" }], percent, "", [0, 1.02]);
-    chart("delays", run.quantiles.startup.length ? [run.quantiles.seconds, run.quantiles.startup, run.quantiles.lag] : [[]], [{ label: "start-up" }, { label: "lag" }], percent, "seconds", [0, 1.02]);
+    const lags = m.lag_p50_s === null ? [] : [[run.quantiles.lag, { label: "lag" }]]; // on demand nobody is behind
+    if (!lags.length) $("delays").previousSibling.textContent = "Start-up delay: share of viewers at or below";
+    chart("delays", run.quantiles.startup.length ? [run.quantiles.seconds, run.quantiles.startup].concat(lags.map(l => l[0])) : [[]], [{ label: "start-up" }].concat(lags.map(l => l[1])), percent, "seconds", [0, 1.02]);
     if (k === "server") $("pays").textContent = "What the server sends";
-    if (k === "server") $("stalls").previousSibling.textContent = "Segments skipped in each second";
-    chart("stalls", paced ? [t, s.due.map((d, i) => d - s.in_time[i]), s.stalls].slice(0, k === "server" ? 2 : 3) : [[]], [{ label: "skipped" }, { label: "stalls" }].slice(0, k === "server" ? 1 : 2), v => text(v, 0), "", counts, whole);
+    const stalls = k === "swarm" && p.stream.mode === "vod"; // who waits for what is late skips nothing
+    $("stalls").previousSibling.textContent = stalls ? "Stalls in each second" : "Segments skipped in each second";
+    chart("stalls", paced ? [t, stalls ? s.stalls : s.due.map((d, i) => d - s.in_time[i])] : [[]], [{ label: stalls ? "stalls" : "skipped" }], v => text(v, 0), "", counts, whole);
     const upload = [[s.source_bytes.map(b => 8 * b), { label: "source" }], [s.peer_bytes.map(b => 8 * b), { label: "peers" }], [s.online.map(n => paced ? n * run.rate_bits_per_s : null), { label: "audience × rate", dash: [6, 4] }]]
       .filter(([, line]) => k === "swarm" || line.label !== "peers");
     chart("upload", [t].concat(upload.map(u => u[0])), upload.map(u => u[1]), bits);
@@ -116,5 +121,8 @@
     draw();
     setInterval(() => { if (going && frames.length) { frame = (frame + 1) % frames.length; draw(); } }, 150);
   }
+  addEventListener("resize", () => fit());
+  addEventListener("beforeprint", () => fit(680)); // as on a sweep's page
+  addEventListener("afterprint", () => fit());
   document.body.dataset.ready = "yes";
 })();

@@ -58,8 +58,21 @@ static const char *impossible_matrix(const weft_sim_parameters *p) {
   return NULL;
 }
 
+static double segment_us_of(const weft_sim_parameters *p) {
+  return (double)p->blocks * p->block_bytes * 8e6 / (double)p->rate_bits_per_s;
+}
+
+// Virtual time has whole microseconds.
+static const char *impossible_segment(const weft_sim_parameters *p) {
+  return segment_us_of(p) < 1
+             ? "a segment is shorter than 1 us (segment-blocks * block-bytes * 8 / rate)"
+             : NULL;
+}
+
 static const char *impossible(const weft_sim_parameters *p) {
-  const double segment_us = (double)p->blocks * p->block_bytes * 8e6 / (double)p->rate_bits_per_s;
+  const double segment_us = segment_us_of(p);
+  if (p->mode != WEFT_SIM_BULK && impossible_segment(p))
+    return impossible_segment(p);
   if (p->neighbours_max < p->neighbours)
     return "neighbours-max must be at least neighbours";
   if (p->gather_segments && (p->mode == WEFT_SIM_LIVE || p->fidelity != WEFT_SIM_BYTES ||
@@ -108,10 +121,9 @@ static const char *impossible(const weft_sim_parameters *p) {
 }
 
 static const char *impossible_server(const weft_sim_parameters *p) {
-  const double segment_us = (double)p->blocks * p->block_bytes * 8e6 / (double)p->rate_bits_per_s;
-  if (segment_us < 1)
-    return "a segment is shorter than 1 us (segment-blocks * block-bytes * 8 / rate)";
-  if ((double)p->duration_us < 2 * segment_us)
+  if (impossible_segment(p))
+    return impossible_segment(p);
+  if ((double)p->duration_us < 2 * segment_us_of(p))
     return "duration must be at least two segments";
   if (p->source_bits_per_s < p->rate_bits_per_s)
     return "source-upload is below rate: the stream cannot leave the server";

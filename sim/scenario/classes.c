@@ -157,9 +157,18 @@ bool weft_sim_set_class(weft_sim_parameters *p, const char *name, const char *ke
              value);
     return false;
   }
-  const double most = is_rate ? 1e13 : is_time ? 10e6 : strcmp(key, "burst") == 0 ? 1000 : 0.9999;
-  if (!(n >= (is_rate ? 1000 : 0) && n <= most)) {
-    snprintf(error, WEFT_SIM_TEXT, "%.40s must be %g to %g", key, is_rate ? 1000.0 : 0.0, most);
+  // Of packets some must come.
+  const double least = is_rate ? 1000 : 0;
+  const double most = is_rate                     ? 1e13
+                      : is_time                   ? 10e6
+                      : strcmp(key, "burst") == 0 ? 1000
+                      : strcmp(key, "loss") == 0  ? 0.9999
+                                                  : 1;
+  if (!(n >= least && n <= most)) {
+    if (is_time)
+      snprintf(error, WEFT_SIM_TEXT, "%.40s must be 0 s to %g s", key, most / 1e6);
+    else
+      snprintf(error, WEFT_SIM_TEXT, "%.40s must be %g to %g", key, least, most);
     return false;
   }
   if (strcmp(key, "upload") == 0)

@@ -9,7 +9,7 @@
 
 #include "sim/parameters.h"
 
-enum { WEFT_SIM_TEXT = 512 }; // of a message or a value
+enum { WEFT_SIM_TEXT = 1024 }; // of a message, or of a value: eight regions' delays, to 1 us
 
 typedef struct weft_sim_key {
   const char *group, *name; // [group] name = value; --name value

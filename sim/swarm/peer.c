@@ -58,12 +58,13 @@ static void lose_neighbour(weft_sim_share *share, weft_sim_peer *p, const weft_e
   p->degree -= p->degree > 0;
 }
 
-static void note_play(weft_sim_share *share, weft_sim_peer *p, const weft_event *event,
+// late: played, and due since it stalled.
+static void note_play(weft_sim_share *share, weft_sim_peer *p, const weft_event *event, bool late,
                       int64_t now_us) {
   weft_sim_second *second = weft_sim_now(share, now_us);
   const bool played = event->kind == WEFT_EVENT_PLAY, watches = !p->polluter;
-  second->due += watches && event->kind != WEFT_EVENT_STALL;
-  second->in_time += watches && played;
+  second->due += watches && !late;
+  second->in_time += watches && played && !late;
   second->stalls += watches && event->kind == WEFT_EVENT_STALL;
   weft_sim_viewer *viewer = &share->viewers[p - share->peers];
   if (played && viewer->startup_us < 0)
@@ -82,13 +83,16 @@ static void note_play(weft_sim_share *share, weft_sim_peer *p, const weft_event 
 
 static weft_status take_events(weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {
   weft_event event;
+  bool late = false; // what is played next was waited for
   while (weft_engine_event(p->engine, &event))
     switch (event.kind) {
     case WEFT_EVENT_DECODED:
       share->progress_us = now_us;
       break;
     case WEFT_EVENT_NEIGHBOUR_OPEN:
+      break;
     case WEFT_EVENT_RESUME:
+      late = true;
       break;
     case WEFT_EVENT_NEIGHBOUR_LOST:
       lose_neighbour(share, p, &event);
@@ -96,7 +100,8 @@ static weft_status take_events(weft_sim_share *share, weft_sim_peer *p, int64_t 
     case WEFT_EVENT_PLAY:
     case WEFT_EVENT_SKIP:
     case WEFT_EVENT_STALL:
-      note_play(share, p, &event, now_us);
+      note_play(share, p, &event, late && event.kind == WEFT_EVENT_PLAY, now_us);
+      late = late && event.kind != WEFT_EVENT_PLAY;
       break;
     case WEFT_EVENT_LOAD:
       WEFT_TRY(weft_sim_load(share, p, event.segment, now_us));

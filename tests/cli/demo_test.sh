@@ -123,6 +123,12 @@ wrong 3 'Is a directory' demo --input .
 wrong 2 '--input takes FILE, not an empty word' demo --input ''
 wrong 2 "--json takes no value, not 'false'" demo --json=false
 wrong 2 '--peers must be 1..65535, not 0' demo --peers 0
+expect 0 demo -p 3 -n 8 -k 512 --clip 10k
+grep 'peers hold' out >parted
+expect 0 demo -p3 -n8 -k512 --clip 10k # what follows a letter at once is its value, too
+grep 'peers hold' out | cmp -s - parted || fail "-p3 is not -p 3: $(cat out)"
+wrong 2 'x.*-p' demo -px
+wrong 3 '^weft demo: -p2: No such file' demo --input -p2 # and what is a value stays one
 wrong 2 'x.*--peers' demo --peers x
 wrong 2 '--segment-blocks must be 1..1024, not 1025' demo --segment-blocks 1025
 wrong 2 '--block-bytes must be' demo --block-bytes -1

@@ -53,6 +53,14 @@ wrong 2 'source-neighbours is below neighbours' sim download --source-neighbours
 wrong 2 '--requests must be 0 to 32' sim --requests 33 --no-files
 wrong 2 'checksum-every needs segment-blocks of 128 at most' sim polluted --segment-blocks 256 --window 48 --no-files
 wrong 2 'coded-only needs a coded scheme' sim --scheme rarest --coded-only true --no-files
+for setting in 'nat = 100 %' 'symmetric = 1'; do
+  printf '[network]\npeers = 4\nclasses = mine:1\n[class mine]\n%s\n' "$setting" >all.ini
+  expect 0 sim all.ini --duration 5s --quiet --no-files
+done
+for wrong_one in 'nat = 1.1:nat must be 0 to 1' 'loss = 1:loss must be 0 to 0.9999' 'delay = 20 s:delay must be 0 s to 10 s'; do
+  printf '[network]\npeers = 4\nclasses = mine:1\n[class mine]\n%s\n' "${wrong_one%%:*}" >all.ini
+  wrong 2 "all.ini:5: ${wrong_one#*:}\$" sim all.ini --duration 5s --quiet --no-files
+done
 printf '[network]\npeers = 10\nclasses = plain:1 runs:1\n[class runs]\nloss = 0.9\nburst = 2\n' >runs.ini
 wrong 2 'class runs: loss is more than burst / (1 + burst) = 0.6667' sim runs.ini --no-files
 sed -i -e 's/^loss = .*/loss = 0.66/' -e 's/^burst = .*/burst = 2/' runs.ini
@@ -60,6 +68,7 @@ expect 0 sim runs.ini --duration 5s --no-files
 wrong 2 'window holds less than lag' sim --window 2
 wrong 2 'peers must be at least twice' sim storage-swarm --peers 20
 wrong 2 'data-shards and parity-shards are 256' sim storage-swarm --peers 999 --data-shards 200 --parity-shards 100
+wrong 2 'a segment is shorter than 1 us' sim vod --classes server:1 --rate 1G --source-upload 1G --segment-blocks 1 --block-bytes 64 --no-files
 wrong 2 'a segment is shorter than 1 us' sim streaming-server --classes server:1 --rate 1G --segment-blocks 1 --block-bytes 64 --no-files
 wrong 2 'this machine has' sim --peers 20M --fidelity bytes
 wrong 2 "there is no scenario 'no-such', and no file of that name (weft sim --list" sim no-such

@@ -114,6 +114,7 @@ PYTHON
 
 # Polluters are no audience, in curves and tables as in figures; a point that stands for several seconds is their mean.
 expect 0 sim polluted --peers 40 --duration 20s --polluters 0.3 --threads 2 --out polluted
+expect 0 sim vod --peers 30 --duration 60s --classes dsl:1 --source-upload 3M --seeks-per-hour 60 --seed 3 --threads 2 --out waits
 expect 0 sim --peers 4 --duration 1700s --rate 8k --segment-blocks 8 --block-bytes 128 --lag 4s --arrival together --departure stay --threads 2 --out long
 python3 - <<'PYTHON' || fail "curves"
 import csv, json, re
@@ -136,6 +137,11 @@ assert data["quantiles"]["startup"][-1] == sum(1 for p in audience if p["startup
 stream = data["parameters"]["stream"]
 watched = in_time * int(stream["segment-blocks"]) * int(stream["block-bytes"])
 assert abs(m["server_saving"] - (1 - m["source_bytes"] / watched)) < 1e-6, m["server_saving"]
+data, peers, series = load("waits")  # what a viewer waited for was due when it stalled, and not in time
+totals = {name: sum(int(p[name]) for p in peers) for name in ("due", "in_time", "stalls")}
+assert totals["stalls"] > 5 and totals["due"] - totals["in_time"] == totals["stalls"], totals
+for name, all_of_them in totals.items():
+    assert sum(int(s[name]) for s in series) == sum(data["series"][name]) and 0 <= all_of_them - sum(data["series"][name]) <= 2, (name, totals)
 data, peers, series = load("long")
 assert len(series) == 1700 and data["series"]["second"] == list(range(0, 1700, 2)) and data["swarm"]["frame_s"] == 3
 for name, key in (("online", "online"), ("due", "due"), ("in_time", "in_time"), ("source_bytes", "source_bytes")):
@@ -190,6 +196,12 @@ with open("again2.ini", "w") as out:
 PYTHON
 expect 0 sim again2.ini --out again2
 cmp <(grep state_hash again/run.json) <(grep state_hash again2/run.json) || fail "run.json's parameters make another run"
+# A value is told whole, however long: who sweeps it has a run for each.
+printf -v delays ' %s' {1,1,1,1,1,1,1,1}2345.678
+matrix=$(for _ in 1 2 3 4 5 6 7 8; do printf '%s;' "${delays# }"; done)
+expect 0 sim --peers 4 --duration 5s --matrix "${matrix%;}" --out matrix
+[ "$(python3 -c 'import json; print(json.load(open("matrix/run.json"))["parameters"]["network"]["matrix"].replace("; ", ";"))')" = "${matrix%;}" ] ||
+  fail "run.json's matrix: $(grep '"matrix"' matrix/run.json)"
 for folder in server hours; do
   ! grep -q '"memory_bytes": 0,' "$folder/run.json" || fail "$folder: no memory"
 done
@@ -260,6 +272,23 @@ if [ -n "$browser" ]; then
   drawn results 20001 1501
   open_page results 5 --blink-settings=preferredColorScheme=0
   drawn results 20001 1501 '#10151c'
+  open_page waits 5
+  says 'Stalls in each second' dom
+  ! grep -q 'label[^<]*>lag\|[Pp]layback lag' dom || fail "a page on demand has a line of lags, which nobody has"
+  # Where there is less room than there was, as in a window that became narrow, charts are narrower, too.
+  mkdir -p narrow
+  { cat results/report.html && cat <<'HTML'; } >narrow/report.html
+<script>
+const beyond = () => Math.max(...[...document.querySelectorAll(".uplot")].map(u => u.offsetWidth - u.parentElement.clientWidth));
+document.querySelector("main").style.width = "420px";
+document.body.dataset.before = beyond() > 0;
+dispatchEvent(new Event("resize"));
+setTimeout(() => { document.body.dataset.after = beyond() > 0; }, 200);
+</script>
+HTML
+  open_page narrow 5
+  says 'data-before="true"' dom
+  says 'data-after="false"' dom
   # What a server's and a store's pages show is of their kind, and nothing is left blank.
   open_page server 8
   drawn server 0 1501

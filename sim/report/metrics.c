@@ -77,7 +77,7 @@ weft_status weft_sim_measure(const weft_sim_parameters *o, const weft_sim_result
   // What left the source, and what the audience watched of it.
   const double source_bytes =
       (double)(s->sent_payload_bytes + s->sent_header_bytes + s->sent_control_bytes) +
-      overhead * (double)(s->sent_packets + s->sent_control);
+      overhead * (double)(s->sent_packets + s->sent_control) + (double)t->source_handshake_bytes;
   weft_sim_add_metric(m, "source_bytes", source_bytes);
   weft_sim_add_metric(m, "source_streams", ratio(source_bytes, (double)r->stream_bytes));
   weft_sim_add_metric(m, "server_saving", watched > 0 ? 1 - source_bytes / watched : (double)NAN);

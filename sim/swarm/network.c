@@ -73,6 +73,7 @@ weft_status weft_sim_send_by(weft_sim_share *share, weft_sim_peer *peer, const w
   void *room;
   WEFT_TRY(post(share, peer, to, kind, bytes, wire_bytes, now_us, &room));
   share->totals.handshake_bytes += wire_bytes;
+  share->totals.source_handshake_bytes += peer->id ? 0 : wire_bytes;
   if (room && bytes)
     memcpy(room, content, bytes);
   return WEFT_OK;

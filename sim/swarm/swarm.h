@@ -97,7 +97,7 @@ typedef struct weft_sim_totals {
   uint64_t packets;  // coded packets that arrived
   uint64_t messages; // that crossed the network
   uint64_t viewers, online_most;
-  uint64_t handshake_bytes;
+  uint64_t handshake_bytes, source_handshake_bytes;
   uint64_t lost_packets, lost_payload_bytes, lost_header_bytes;
   uint64_t lost_control, lost_control_bytes;
   uint64_t unheard_bytes; // sent to peers that were gone

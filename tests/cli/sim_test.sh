@@ -142,6 +142,8 @@ totals = {name: sum(int(p[name]) for p in peers) for name in ("due", "in_time", 
 assert totals["stalls"] > 5 and totals["due"] - totals["in_time"] == totals["stalls"], totals
 for name, all_of_them in totals.items():
     assert sum(int(s[name]) for s in series) == sum(data["series"][name]) and 0 <= all_of_them - sum(data["series"][name]) <= 2, (name, totals)
+sent = sum(int(s["source_bytes"]) for s in series)
+assert sent <= data["metrics"]["source_bytes"] < 1.01 * sent, (sent, data["metrics"]["source_bytes"])  # handshakes, too
 data, peers, series = load("long")
 assert len(series) == 1700 and data["series"]["second"] == list(range(0, 1700, 2)) and data["swarm"]["frame_s"] == 3
 for name, key in (("online", "online"), ("due", "due"), ("in_time", "in_time"), ("source_bytes", "source_bytes")):

@@ -164,6 +164,8 @@ static weft_status close_travel(const run *r, travel *t, weft_status status) {
     weft_device_scratch_free(&t->lane[i].exec, t->memory[i]);
     const weft_status joined =
         weft_device_stream_order(device, t->arrivals, t->lane[i].exec.stream);
+    if (joined != WEFT_OK) // what the call keeps for the lane is freed when its stream is idle
+      (void)weft_device_stream_wait(device, t->lane[i].exec.stream);
     status = status != WEFT_OK ? status : left != WEFT_OK ? left : joined;
   }
   return status;

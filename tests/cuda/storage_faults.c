@@ -145,6 +145,40 @@ START_TEST(fails_over) {
 }
 END_TEST
 
+// Packets whose last group is not whole are padded on the streams beside the call's own, as lists
+// in pinned memory say that go when the call does: nothing may be left on a stream then, also where
+// the device fails to order one after another.
+START_TEST(nothing_is_left_beside_a_call_that_failed) {
+  if (gpu_skip("nothing_is_left_beside_a_call_that_failed"))
+    return;
+  const weft_mem mem = _i % 2 ? WEFT_MEM_PINNED : WEFT_MEM_HOST;
+  const int lasting = _i / 2;
+  weft_ctx *ctx = fixture_ctx("cuda", 1), *scalar = fixture_ctx("scalar", 1);
+  storage_pair p;
+  storage_pair_new(&p, scalar, ctx, &storage_shapes[5], 200001, mem);
+  EXPECT_OK(weft_code_encode(p.code, &p.host, 1, NULL));
+  for (unsigned i = 0; i < 2; i++) { // from the first on the context has streams to spare
+    weft_cuda_inject(0, 0, 0);
+    EXPECT_OK(weft_code_encode(p.device_code, &p.stripe, 1, NULL));
+  }
+  const size_t calls = weft_cuda_calls();
+  for (size_t skip = 0; skip < calls; skip += storage_reduced() ? 1 + fixture_below(2) : 1) {
+    spoil_parity(&p);
+    weft_cuda_inject(skip, MEMORY_ALLOCATION, lasting);
+    const weft_status status = weft_code_encode(p.device_code, &p.stripe, 1, NULL);
+    weft_cuda_inject(0, 0, 0);
+    EXPECT_OK(status);
+    storage_pair_compare(&p, "after a fault");
+    spoil_parity(&p);
+    EXPECT_OK(weft_code_encode(p.device_code, &p.stripe, 1, NULL)); // on the same streams
+    storage_pair_compare(&p, "after the call that failed");
+  }
+  storage_pair_free(&p);
+  weft_ctx_free(scalar);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 // With a queue pinned memory is under way when the call returns: what goes wrong then shows when
 // the queue is waited for, and the next call is as good as any.
 START_TEST(fails_on_a_queue) {
@@ -178,5 +212,6 @@ void storage_add_zero_copy(TCase *cases) { tcase_add_test(cases, zero_copy); }
 
 void storage_add_fails_over(TCase *cases) {
   tcase_add_loop_test(cases, fails_over, 0, 8 * PLACES);
+  tcase_add_loop_test(cases, nothing_is_left_beside_a_call_that_failed, 0, 4);
   tcase_add_test(cases, fails_on_a_queue);
 }

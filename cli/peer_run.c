@@ -38,6 +38,8 @@ static void keep_heap_small(weft_engine_mode mode) {
 // --- Events
 
 static void load(peer_run_state *r, uint64_t segment) {
+  if (r->stopped)
+    return; // others were asked for at the same time
   const weft_status status =
       weft_feed_load(r->feed, weft_node_engine(r->node), segment, g_get_monotonic_time());
   if (status == WEFT_E_IO)

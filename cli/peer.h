@@ -12,13 +12,16 @@
 
 #define PEER_NAME "peer"
 
+// Words of --source and --tracker, and addresses of each: two kinds, say, two each.
+enum { PEER_WORDS = 16, PEER_WORD_ADDRESSES = WEFT_NODE_BOOTSTRAP / PEER_WORDS };
+
 typedef enum peer_log_level { PEER_ERROR, PEER_WARNING, PEER_INFO, PEER_DEBUG } peer_log_level;
 
 typedef struct peer_settings {
   weft_node_role role; // SOURCE, JOINING, TRACKER
   char *input, *output, *key_file, *backend, *config;
   weft_address listen, metrics;
-  char *bootstrap_text; // as it was given
+  char *bootstrap_text; // as it was given: words with commas between
   bool has_metrics, has_source_key, log_json, checksums, congestion, pull;
   weft_address bootstrap[WEFT_NODE_BOOTSTRAP];
   uint8_t bootstrap_host[WEFT_NODE_BOOTSTRAP]; // which word named it

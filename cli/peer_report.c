@@ -69,6 +69,9 @@ static void put_playback(GString *out, const peer_view *view, const weft_engine_
        (double)e->in_time},
       {"weft_peer_segments_skipped_total", "counter", "Live segments not played.",
        (double)e->skipped},
+      {"weft_peer_segments_passed_over_total", "counter",
+       "Live segments not played, nor due, as there was no stream, or no output, for long.",
+       (double)e->passed_over},
       {"weft_peer_continuity_ratio", "gauge", "Segments in time of segments due.", continuity(e)},
       {"weft_peer_stalls_total", "counter", "Times that playback waited.", (double)e->stalls},
       {"weft_peer_played_bytes_total", "counter", "Bytes given to the output.",
@@ -141,7 +144,7 @@ char *peer_status(const peer_view *view) {
   const weft_engine_statistics *e = &s.engine;
   json_t *root = json_pack(
       "{s:s, s:s, s:s, s:b, s:f, s:I, s:I, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, "
-      "s:I, s:f}, s:I, s:I}",
+      "s:I, s:I, s:f}, s:I, s:I}",
       "role", role_name(view), "version", weft_version(), "address",
       weft_address_text(&own, address), "healthy", (int)view->healthy, "uptime_s",
       (double)(g_get_monotonic_time() - view->start_us) / 1e6, "neighbours",
@@ -150,7 +153,8 @@ char *peer_status(const peer_view *view) {
       "sent_bytes", (json_int_t)s.sent_bytes, "received", (json_int_t)s.received, "received_bytes",
       (json_int_t)s.received_bytes, "segments", "complete", (json_int_t)e->segments, "due",
       (json_int_t)e->due, "in_time", (json_int_t)e->in_time, "skipped", (json_int_t)e->skipped,
-      "hash_failures", (json_int_t)e->hash_failures, "continuity", continuity(e), "played_bytes",
+      "passed_over", (json_int_t)e->passed_over, "hash_failures", (json_int_t)e->hash_failures,
+      "continuity", continuity(e), "played_bytes",
       (json_int_t)(view->sink ? weft_sink_bytes(view->sink) : 0), "taken_bytes",
       (json_int_t)(view->feed ? weft_feed_taken(view->feed) : 0));
   char *text = json_dumps(root, JSON_INDENT(2));
@@ -189,6 +193,7 @@ void peer_tell_summary(const peer_view *view) {
       {"due", (gint64)e->due},
       {"in_time", (gint64)e->in_time},
       {"skipped", (gint64)e->skipped},
+      {"passed_over", (gint64)e->passed_over},
       {"stalls", (gint64)e->stalls},
       {"startup_ms", e->startup_us / 1000},
       {"join_to_play_ms", view->play_us ? (view->play_us - view->start_us) / 1000 : -1},

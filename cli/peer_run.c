@@ -38,6 +38,8 @@ static void keep_heap_small(weft_engine_mode mode) {
 // --- Events
 
 static void load(peer_run_state *r, uint64_t segment) {
+  if (r->stopped)
+    return; // others were asked for at the same time
   const weft_status status =
       weft_feed_load(r->feed, weft_node_engine(r->node), segment, g_get_monotonic_time());
   if (status == WEFT_E_IO)
@@ -45,6 +47,14 @@ static void load(peer_run_state *r, uint64_t segment) {
   else if (status != WEFT_OK)
     peer_log(PEER_WARNING, "load", "segment=%" G_GUINT64_FORMAT " status=%s", segment,
              weft_status_name(status));
+}
+
+// It is called again every few seconds, for weeks perhaps: told after 1, 2, 4, 8... calls.
+static void tell_unreachable(const weft_node_event *event, const char *address,
+                             const char *reason) {
+  const bool news = (event->failures & (event->failures - 1)) == 0;
+  peer_log(news ? PEER_WARNING : PEER_DEBUG, "unreachable", "address=%s reason=%s calls=%u",
+           address, reason, event->failures);
 }
 
 static void on_event(void *user, const weft_node_event *event) {
@@ -78,7 +88,8 @@ static void on_event(void *user, const weft_node_event *event) {
     peer_log(PEER_WARNING, "banned", "address=%s", address);
     break;
   case WEFT_NODE_UNREACHABLE:
-    peer_log(PEER_WARNING, "unreachable", "address=%s reason=%s", address, reasons[event->reason]);
+    tell_unreachable(event, address, reasons[event->reason]);
+    peer_names_look_up(r, event->host);
     break;
   case WEFT_NODE_ENGINE:
     if (event->engine.kind == WEFT_EVENT_LOAD)

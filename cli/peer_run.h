@@ -17,13 +17,14 @@ typedef struct peer_run_state {
   peer_view view;
   int code;
   bool stopped;
-  bool no_stream;     // somebody answered who has none that may be taken
-  weft_status failed; // somebody answered who has one, which could not begin here
-  bool ready;         // systemd was told
-  unsigned farewells; // said again
-  gint64 alone_us;    // since when there has been nobody, or nothing new
-  guint64 seen;       // of what there was new, by then
-  gint64 ended_us;    // everything is played, or given; 0: not yet
+  bool no_stream;                // somebody answered who has none that may be taken
+  weft_status failed;            // somebody answered who has one, which could not begin here
+  bool ready;                    // systemd was told
+  unsigned farewells;            // said again
+  gint64 look_up_us[PEER_WORDS]; // not before; G_MAXINT64: being looked up
+  gint64 alone_us;               // since when there has been nobody, or nothing new
+  guint64 seen;                  // of what there was new, by then
+  gint64 ended_us;               // everything is played, or given; 0: not yet
   // Playing at the stream's pace, where the engine does not: segment i at play_us + i * segment_us.
   bool playing;
   gint64 play_us, due_us;
@@ -40,6 +41,10 @@ void peer_run_wake(void *user);
 // may be played now.
 void peer_play_open(peer_run_state *r);
 void peer_play_pump(peer_run_state *r, gint64 now_us);
+
+// peer_names.c: nobody answers at one of the addresses of that word (weft_node_event.host), which,
+// if it is a name, is looked up again beside the loop.
+void peer_names_look_up(peer_run_state *r, size_t word);
 
 // peer_end.c: whether everything is over, or everybody is gone. Some times a second.
 void peer_end_look(peer_run_state *r, gint64 now_us);

@@ -82,17 +82,15 @@ static bool is_name(const char *text) {
   return *text != '[' && strchr(text, ':') == strrchr(text, ':');
 }
 
-enum { WORDS = 16, ADDRESSES = WEFT_NODE_BOOTSTRAP / WORDS }; // of a name: two kinds, say, two each
-
 static int addresses(char **values, size_t which, peer_settings *s) {
   if (!values[which])
     return -1;
   g_auto(GStrv) words = g_strsplit(values[which], ",", -1);
   for (char **w = words; *w; w++) {
     weft_address *to = &s->bootstrap[s->bootstrap_count];
-    if (s->bootstrap_words == WORDS)
+    if (s->bootstrap_words == PEER_WORDS)
       return refuse(which, values[which], "16 addresses at most");
-    const size_t known = weft_address_parse_all(*w, ADDRESSES, to);
+    const size_t known = weft_address_parse_all(*w, PEER_WORD_ADDRESSES, to);
     if (to->port == 0 || **w == ':' || (!known && !is_name(*w)))
       return cli_error(PEER_NAME, CLI_USAGE, "--%s: '%s' is no HOST:PORT", peer_option_name(which),
                        *w);

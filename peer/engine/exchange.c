@@ -259,10 +259,10 @@ static void make_room(weft_engine *e, int64_t now_us) {
 // twice as many as otherwise: more would only divide the same uplinks, and each costs its maps.
 static size_t wanted(weft_engine *e, int64_t now_us) {
   const size_t target = e->options->neighbours_target, most = e->options->neighbours_max;
-  const bool skipped = e->statistics.skipped != e->skipped_before;
+  const bool skipped = e->skipped;
   const bool still = weft_is_live(e) && e->started && !weft_engine_done(e) && !e->self.source &&
                      e->horizon == e->horizon_before;
-  e->skipped_before = e->statistics.skipped;
+  e->skipped = false;
   e->moved_us = e->horizon != e->horizon_before ? now_us : e->moved_us;
   e->horizon_before = e->horizon;
   const size_t count = still ? most : skipped ? 2 * target : target;

@@ -149,6 +149,7 @@ static void skip_one(weft_engine *e) {
   slot->skipped = true;
   weft_window_held(e, e->play)->rank = 0; // others may take it for complete here: nothing is sent
   e->statistics.skipped++;
+  e->skipped = true;
   weft_tell(e, &slot->tell_skip);
   if (e->released == e->play)
     e->released++;
@@ -169,6 +170,16 @@ static bool live_slept(const weft_engine *e, int64_t now_us) {
          weft_engine_buffered(e) == 0;
 }
 
+// Near the edge. What was played and not read yet is dropped, too.
+static void begin_again(weft_engine *e, int64_t now_us) {
+  const uint64_t play = e->play;
+  for (uint64_t s = e->released; s < play && weft_window_has(e, s); s++)
+    e->statistics.passed_over += !weft_window_slot(e, s)->skipped;
+  e->started = false;
+  weft_play_start(e, now_us);
+  e->statistics.passed_over += e->play > play ? e->play - play : 0;
+}
+
 static void live_tick(weft_engine *e, int64_t now_us) {
   if (!e->started && now_us >= e->begin_us)
     weft_play_start(e, now_us);
@@ -182,8 +193,7 @@ static void live_tick(weft_engine *e, int64_t now_us) {
   if (live_next(e) > now_us)
     return;
   if (live_slept(e, now_us)) {
-    e->started = false; // begin again near the edge
-    weft_play_start(e, now_us);
+    begin_again(e, now_us);
     return;
   }
   while (live_due(e) && live_time(e, e->play) <= now_us) {

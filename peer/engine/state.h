@@ -307,8 +307,8 @@ struct weft_engine {
   uint32_t ask_count;         // requests of ours that are not answered, at all neighbours
   weft_candidate *candidates; // (addresses_max)
   uint32_t candidate_count;
-  uint32_t dial;                           // neighbours to be had
-  uint64_t skipped_before, horizon_before; // at the last look
+  uint32_t dial;           // neighbours to be had
+  uint64_t horizon_before; // at the last look
   int64_t exchange_us, dial_us, replace_us, room_us;
   int64_t moved_us; // exchange.c: a look found that the horizon had moved
   int64_t share_us; // share.c: the last look
@@ -324,6 +324,7 @@ struct weft_engine {
   uint16_t sought;        // places here that somebody wanted in vain
   bool idle : 1;          // the policy found nothing since the last change
   bool ask_idle : 1;
+  bool skipped : 1; // a segment was, since exchange.c last looked
   bool called : 1;  // some candidate calls us
   bool calling : 1; // and is to be called now
   bool own_scratch, playing, stalled, tell_stall, tell_resume;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Addresses as people write them.
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "peer/runtime/kernel_address.h"
 #include "weft/peer_node.h"
@@ -19,19 +22,30 @@ static bool parse_port(const char *text, uint16_t *out) {
   return true;
 }
 
-// Those of IPv4 first, each kind as the resolver ranks it.
+// Whether the machine knows a way to it. Nothing is sent.
+static bool has_way(const struct addrinfo *a) {
+  const int fd = socket(a->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const bool found =
+      fd >= 0 && (connect(fd, a->ai_addr, a->ai_addrlen) == 0 || errno == EACCES); // a broadcast
+  if (fd >= 0)
+    close(fd);
+  return found;
+}
+
+// Those that there is a way to first: a call takes seconds to fail. Of these those of IPv4, each
+// kind as the resolver ranks it.
 static size_t look_up(const char *host, uint16_t port, size_t most, weft_address *out) {
   const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM};
   struct addrinfo *found;
   size_t count = 0;
   if (getaddrinfo(host, NULL, &hints, &found) != 0)
     return 0;
-  for (int v4 = 1; v4 >= 0; v4--)
+  for (int rank = 0; rank < 4; rank++)
     for (const struct addrinfo *a = found; a && count < most; a = a->ai_next) {
       weft_address address;
       weft_from_kernel(a->ai_addr, &address);
       address.port = port;
-      if (weft_address_is_v4(&address) == (v4 == 1))
+      if (2 * !has_way(a) + !weft_address_is_v4(&address) == rank)
         out[count++] = address;
     }
   freeaddrinfo(found);

@@ -19,6 +19,8 @@ enum { UDP_ROOM = 65536, UDP_SOCKET_BYTES = 4 << 20 };
 // gave too late is made up for faster than the rate for so long at most: a pause is not.
 enum { PAUSE_US = 500000, CATCH_UP_US = 250000 };
 
+static const char SHORTER[] = "has become shorter while it was served";
+
 struct weft_feed {
   weft_feed_options options;
   int fd;
@@ -74,14 +76,15 @@ weft_feed *weft_feed_open(const weft_feed_options *options, char **error) {
   if (f->fd < 0 && !code)
     code = errno;
   if (!code && !f->udp && fstat(f->fd, &about) == 0) {
-    code = S_ISDIR(about.st_mode) ? EISDIR : 0;
     f->file = S_ISREG(about.st_mode) && f->fd != STDIN_FILENO;
     f->bytes = f->file ? (uint64_t)about.st_size : 0;
+    code = S_ISDIR(about.st_mode) ? EISDIR : f->file && f->bytes == 0 ? ENODATA : 0;
   }
   if (code) {
     *error = g_strdup_printf("%s: %s", options->input,
-                             f->udp && code == EDESTADDRREQ ? "is not udp://[ADDRESS]:PORT"
-                                                            : g_strerror(code));
+                             code == EDESTADDRREQ ? "is not udp://[ADDRESS]:PORT"
+                             : code == ENODATA    ? "is empty"
+                                                  : g_strerror(code));
     weft_feed_close(f);
     return NULL;
   }
@@ -115,11 +118,10 @@ static gboolean on_readable(gint fd, GIOCondition condition, gpointer user) {
   return G_SOURCE_REMOVE;
 }
 
-static weft_status failed(weft_feed *f, int code) {
+static weft_status failed(weft_feed *f, const char *why) {
   g_free(f->error);
   f->error = g_strdup_printf(
-      "%s: %s", strcmp(f->options.input, "-") == 0 ? "standard input" : f->options.input,
-      g_strerror(code));
+      "%s: %s", strcmp(f->options.input, "-") == 0 ? "standard input" : f->options.input, why);
   return WEFT_E_IO;
 }
 
@@ -138,7 +140,7 @@ static weft_status fill(weft_feed *f, int64_t now_us) {
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
       continue;
     if (n < 0)
-      return failed(f, errno);
+      return failed(f, g_strerror(errno));
     if (f->held == 0)
       f->first_us = now_us;
     else if (now_us - f->last_us > PAUSE_US)
@@ -146,6 +148,8 @@ static weft_status fill(weft_feed *f, int64_t now_us) {
     f->last_us = now_us;
     f->held += (size_t)n;
     f->end_seen = n == 0 && !f->udp;
+    if (f->end_seen && f->file && f->taken + f->held < f->bytes)
+      return failed(f, SHORTER);
   }
   return WEFT_OK;
 }
@@ -201,9 +205,9 @@ weft_status weft_feed_load(weft_feed *f, weft_engine *engine, uint64_t segment, 
     if (n < 0 && errno == EINTR)
       continue;
     if (n < 0)
-      return failed(f, errno);
+      return failed(f, g_strerror(errno));
     if (n == 0)
-      return failed(f, ENODATA); // cut since it was opened
+      return failed(f, SHORTER);
     held += (size_t)n;
   }
   f->taken += held;

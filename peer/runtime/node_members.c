@@ -198,6 +198,42 @@ static bool its_turn(const weft_node *node, size_t at) {
   return true;
 }
 
+static bool among(const weft_address *addresses, size_t count, const weft_address *one) {
+  for (size_t i = 0; i < count; i++)
+    if (same(&addresses[i], one))
+      return true;
+  return false;
+}
+
+static void forget_bootstrap(weft_node *node, size_t at) {
+  node->options.bootstrap_count--;
+  for (size_t i = at; i < bootstrap_count(node); i++) {
+    node->bootstrap[i] = node->bootstrap[i + 1];
+    if (node->bootstrap[i].link != NONE)
+      node->links[node->bootstrap[i].link].bootstrap = i;
+  }
+}
+
+static bool known_at(const weft_node *node, size_t host, const weft_address *address) {
+  for (size_t i = 0; i < bootstrap_count(node); i++)
+    if (node->bootstrap[i].host == host && same(&node->bootstrap[i].address, address))
+      return true;
+  return false;
+}
+
+void weft_node_set_host(weft_node *node, size_t host, const weft_address *addresses, size_t count) {
+  for (size_t i = bootstrap_count(node); i-- > 0;) {
+    const node_bootstrap *b = &node->bootstrap[i];
+    if (b->host == host && b->link == NONE && b->next_us != INT64_MAX &&
+        !among(addresses, count, &b->address))
+      forget_bootstrap(node, i);
+  }
+  for (size_t i = 0; i < count && bootstrap_count(node) < WEFT_NODE_BOOTSTRAP; i++)
+    if (!known_at(node, host, &addresses[i]))
+      node->bootstrap[node->options.bootstrap_count++] = (node_bootstrap){
+          .address = addresses[i], .link = NONE, .next_us = node->now_us, .host = host};
+}
+
 void weft_node_seek(weft_node *node) {
   if (node->leaving || node->now_us < weft_node_seek_deadline(node))
     return;

@@ -218,10 +218,10 @@ void weft_node_lost(weft_node *node, size_t link, weft_session_reason reason) {
     node->open_links--;
   else
     node->dials--;
-  const weft_node_event event = {.kind = l->open ? WEFT_NODE_NEIGHBOUR_LOST : WEFT_NODE_UNREACHABLE,
-                                 .address = l->address,
-                                 .reason = reason,
-                                 .public_key = l->public_key};
+  weft_node_event event = {.kind = l->open ? WEFT_NODE_NEIGHBOUR_LOST : WEFT_NODE_UNREACHABLE,
+                           .address = l->address,
+                           .reason = reason,
+                           .public_key = l->public_key};
   const bool told = l->open ? !l->tracker : l->bootstrap != NONE && reason != WEFT_SESSION_REPLACED;
   if (!l->open && node->engine) {
     const weft_peer_address address = weft_node_opaque(&l->address);
@@ -234,6 +234,8 @@ void weft_node_lost(weft_node *node, size_t link, weft_session_reason reason) {
     b->link = NONE;
     b->next_us = reason == WEFT_SESSION_REPLACED ? INT64_MAX : node->now_us + NODE_RETRY_US;
     b->failures += !l->open && reason != WEFT_SESSION_REPLACED;
+    event.host = b->host;
+    event.failures = b->failures;
   }
   *l = (node_link){.neighbour = NONE, .bootstrap = NONE};
   if (told && node->options.event && !node->leaving)

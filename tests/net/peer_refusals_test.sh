@@ -50,6 +50,9 @@ expect 2 "--scheme pull is for live sources" source --input in.bin --scheme pull
 expect 2 "--window must be" source --input in.bin --window 0
 expect 3 "absent.bin" source --input absent.bin
 expect 3 "Is a directory" source --input .
+: >empty.bin
+expect 3 "empty.bin: is empty" source --input empty.bin
+expect 3 "empty.bin: is empty" source --input empty.bin --rate 1M
 expect 3 "--listen 192.0.2.1:7000: " source --input in.bin --listen 192.0.2.1:7000
 expect 3 "--metrics 192.0.2.1:7000: " source --input in.bin --listen 127.0.0.1:0 --metrics 192.0.2.1:7000
 expect 3 "nobody answered at 127.0.0.1:9 within 1 s" join --source 127.0.0.1:9 --output x --timeout 1

@@ -412,6 +412,25 @@ code=$?
 grep -q "nobody is known to have all of it (1 left before)" deserted.log ||
   fail "a source whose only joiner left early does not tell"
 grep -q " summary .* had_all=0 left_early=1" deserted.log || fail "the same in its summary"
+# A file that is cut while it is served: nobody takes what is left for all of it.
+for rate in 0 2M; do
+  cp in.bin shrinks.bin
+  start shrinking source --input shrinks.bin --rate "$rate" --upload 3M --window 4 --listen 127.0.0.1:0
+  shrinking=$pid
+  start misled join --source "127.0.0.1:$(port_of shrinking)" --output misled.bin --startup 0 --window 4 --timeout 2
+  misled=$pid
+  has_some misled.bin || fail "nothing came of a file that is to be cut"
+  : >shrinks.bin
+  wait "$shrinking"
+  code=$?
+  [ "$code" -eq 3 ] || fail "a file that was cut, rate $rate: exit $code, not 3"
+  [ "$(grep -c '^weft peer: shrinks.bin: has become shorter while it was served$' shrinking.log)" -eq 1 ] ||
+    fail "a file that was cut, rate $rate, is not told once"
+  wait "$misled"
+  code=$?
+  [ "$code" -eq 1 ] || fail "who fetched a file that was cut, rate $rate: exit $code, not 1"
+  rm -f misled.bin
+done
 start served source --input in.bin --upload 8M --listen 127.0.0.1:0
 served=$pid
 port=$(port_of served)

@@ -360,6 +360,40 @@ START_TEST(the_addresses_of_a_host_are_called_in_turn) {
 }
 END_TEST
 
+// It is called at the new ones, at no old one that nobody answers at, and what it has stays.
+START_TEST(a_host_gets_other_addresses) {
+  stranger x[3];
+  uint8_t blob[BLOB];
+  weft_ctx *ctx;
+  EXPECT_OK(weft_ctx_new(&ctx, NULL));
+  describe(blob, WEFT_NODE_PEER, 1, some_key);
+  for (size_t i = 0; i < 3; i++)
+    stranger_new(&x[i], ctx, i + 1, blob);
+  const weft_address gone = x[0].address, before[] = {gone, x[1].address},
+                     after[] = {x[1].address, x[2].address};
+  stranger_free(&x[0]); // nobody is there
+  weft_node *node = node_of_host(ctx, before, 2);
+  turn(node); // calls the first
+  weft_node_set_host(node, 0, after, 2);
+  for (const int64_t until_us = now_us() + 20 * SECOND; !x[1].open && now_us() < until_us;)
+    turn_for(node, x + 1, 2, SECOND / 10);
+  EXPECT(x[1].open && x[2].opens == 0);
+  weft_node_set_host(node, 0, after + 1, 1);
+  turn_for(node, x + 1, 2, 3 * SECOND);
+  EXPECT(x[1].open && x[2].opens == 0);
+  weft_sessions_close(x[1].sessions, x[1].link, now_us());
+  stranger_turn(&x[1]);
+  weft_node_set_host(node, 0, after + 1, 1);
+  for (const int64_t until_us = now_us() + 20 * SECOND; !x[2].open && now_us() < until_us;)
+    turn_for(node, x + 2, 1, SECOND / 10);
+  EXPECT(x[2].open && x[1].opens == 1);
+  weft_node_free(node);
+  stranger_free(&x[1]);
+  stranger_free(&x[2]);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 // A list is longer than what asks for it, and made by looking at all sessions.
 START_TEST(a_tracker_answers_now_and_then) {
   static const uint8_t joining[BLOB] = {1};
@@ -443,6 +477,7 @@ int main(void) {
   tcase_add_test(tc, a_tracker_is_who_was_named);
   tcase_add_test(tc, a_bootstrap_address_is_called_again);
   tcase_add_test(tc, the_addresses_of_a_host_are_called_in_turn);
+  tcase_add_test(tc, a_host_gets_other_addresses);
   tcase_add_test(tc, a_tracker_answers_now_and_then);
   tcase_add_test(tc, a_tracker_says_goodbye_to_all);
   suite_add_tcase(suite, tc);

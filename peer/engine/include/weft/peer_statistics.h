@@ -32,9 +32,12 @@ typedef struct weft_engine_statistics {
   uint64_t refused_bytes; //
   uint64_t segments;      // complete
   // Playback.
-  uint64_t due;       // segments whose time came
-  uint64_t in_time;   // of these, complete by then: in_time / due is the continuity index
-  uint64_t skipped;   // live
+  uint64_t due;     // segments whose time came
+  uint64_t in_time; // of these, complete by then: in_time / due is the continuity index
+  uint64_t skipped; // live
+  // Live: not played, nor counted as due, since playback began again where the stream was: after
+  // more than a window without it, by sleep, an outage, or an output that waited.
+  uint64_t passed_over;
   uint64_t forgone;   // live: sixteenths of the stream that come last now, for want of uplink
   uint64_t stalls;    // VoD
   int64_t stalled_us; //

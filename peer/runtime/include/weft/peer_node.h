@@ -56,6 +56,8 @@ typedef struct weft_node_event {
   weft_node_event_kind kind;
   weft_address address;       // not of ENGINE
   weft_session_reason reason; // UNREACHABLE, NEIGHBOUR_LOST
+  size_t host;                // UNREACHABLE: whose (bootstrap_host)
+  uint32_t failures;          // UNREACHABLE: calls of it in a row that nobody answered
   weft_status status;         // STREAM_FAILED; WEFT_E_ARGUMENT: there can be no such stream
   const uint8_t *public_key;  // (32) STREAM_FAILED, NEIGHBOUR, MOVED, BANNED
   weft_event engine;
@@ -109,6 +111,11 @@ size_t weft_node_links(const weft_node *node);              // open sessions
 size_t weft_node_neighbours(const weft_node *node); // those of them that have the stream, too
 // The source is a neighbour, and has not begun anew since.
 bool weft_node_has_source(const weft_node *node);
+
+// The host of that number (bootstrap_host) has these addresses from now on, in the order in which
+// they should be tried. One that is being called, or has a session, stays. As many are taken as
+// there is room for (WEFT_NODE_BOOTSTRAP).
+void weft_node_set_host(weft_node *node, size_t host, const weft_address *addresses, size_t count);
 
 // Takes what has come, a bounded share at a time. True: there may be more.
 bool weft_node_receive(weft_node *node, int64_t now_us);

@@ -4,6 +4,7 @@
 #define _POSIX_C_SOURCE 200809L // kill
 #include <check.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,6 +152,51 @@ START_TEST(storage_report) {
   ck_assert_int_eq(whole_run((const char *[]){"weft bench", "storage", "--shapes", "4x2",
                                               "--operations", "update", NULL}),
                    2);
+  whole_run_remove_paths();
+}
+END_TEST
+
+// Other libraries work on a part for each thread, however many there are: also where a part is a
+// few bytes more than they divide into, and where Jerasure takes no such.
+START_TEST(storage_of_many_threads) {
+  static const char *const counts[][2] = {{"8320", "65"}, {"4097", "1,64"}};
+  whole_run_paths();
+  for (size_t i = 0; i < 2; i++) {
+    ck_assert_int_eq(whole_run((const char *[]){"weft bench", "storage", "--quick", "--rep-ms", "1",
+                                                "--operations", "threads", "--shapes", "4+2",
+                                                "--bytes", counts[i][0], "--threads", counts[i][1],
+                                                "--json", whole_run_path[0], NULL}),
+                     0);
+    ck_assert_uint_ge(whole_run_check(whole_run_path[0], "encode"), i + 1);
+  }
+  whole_run_remove_paths();
+}
+END_TEST
+
+// Where fewer shards are lost than there are parity shards, to store all of those is no bound.
+START_TEST(what_bounds_a_recovery) {
+  whole_run_paths();
+  ck_assert_int_eq(whole_run((const char *[]){"weft bench", "storage", "--quick", "--rep-ms", "1",
+                                              "--operations", "encode", "--shapes", "2+6,6+2",
+                                              "--bytes", "4K", "--isal", "", "--jerasure", "",
+                                              "--json", whole_run_path[0], NULL}),
+                   0);
+  json_t *const root = json_load_file(whole_run_path[0], 0, NULL), *group = NULL, *entry = NULL;
+  size_t g = 0, c = 0, recoveries = 0;
+  json_array_foreach(json_object_get(root, "groups"), g, group) {
+    json_array_foreach(json_object_get(group, "cases"), c, entry) {
+      if (strcmp(json_string_value(json_object_get(entry, "operation")), "recover") != 0)
+        continue;
+      const json_t *const share = json_object_get(entry, "share_of_ceiling");
+      const char *const alone = json_string_value(json_object_get(share, "ceiling"));
+      const bool streams =
+          json_object_get(share, "or_ceiling") || (alone && strstr(alone, "streams"));
+      ck_assert_int_eq(streams, g == 1);
+      recoveries++;
+    }
+  }
+  ck_assert_uint_eq(recoveries, 4);
+  json_decref(root);
   whole_run_remove_paths();
 }
 END_TEST
@@ -337,6 +383,8 @@ int main(void) {
   tcase_add_test(tests, every_ratio_of_many_threads);
   tcase_add_test(tests, mul_report);
   tcase_add_test(tests, storage_report);
+  tcase_add_test(tests, storage_of_many_threads);
+  tcase_add_test(tests, what_bounds_a_recovery);
   tcase_add_test(tests, unwritable_report);
   tcase_add_test(tests, bank_conflicts);
   tcase_add_test(tests, wrong_arguments);

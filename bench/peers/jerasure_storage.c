@@ -124,23 +124,17 @@ static weft_bench_storage_peer *open_jerasure(const char *file, weft_bench_stora
   jerasure *const p = weft_bench_alloc(1, sizeof *p);
   p->peer = made;
   p->peer.library = weft_bench_library_open("jerasure", file, "libjerasure2");
-  const struct {
-    const char *name;
-    void *out;
-  } functions[] = {{"reed_sol_vandermonde_coding_matrix", &p->vandermonde},
-                   {"cauchy_good_general_coding_matrix", &p->cauchy},
-                   {"jerasure_matrix_to_bitmatrix", &p->to_bits},
-                   {"jerasure_smart_bitmatrix_to_schedule", &p->to_schedule},
-                   {"jerasure_free_schedule", &p->free_schedule},
-                   {"jerasure_matrix_encode", &p->encode},
-                   {"jerasure_matrix_decode", &p->decode},
-                   {"jerasure_schedule_encode", &p->schedule_encode},
-                   {"jerasure_schedule_decode_lazy", &p->schedule_decode}};
-  bool found = p->peer.library != NULL;
-  for (size_t i = 0; found && i < sizeof functions / sizeof *functions; i++)
-    found = weft_bench_library_find(p->peer.library, functions[i].name, functions[i].out,
-                                    sizeof p->vandermonde);
-  if (found)
+  const weft_bench_import functions[] = {{"reed_sol_vandermonde_coding_matrix", &p->vandermonde},
+                                         {"cauchy_good_general_coding_matrix", &p->cauchy},
+                                         {"jerasure_matrix_to_bitmatrix", &p->to_bits},
+                                         {"jerasure_smart_bitmatrix_to_schedule", &p->to_schedule},
+                                         {"jerasure_free_schedule", &p->free_schedule},
+                                         {"jerasure_matrix_encode", &p->encode},
+                                         {"jerasure_matrix_decode", &p->decode},
+                                         {"jerasure_schedule_encode", &p->schedule_encode},
+                                         {"jerasure_schedule_decode_lazy", &p->schedule_decode}};
+  if (p->peer.library && weft_bench_library_import(p->peer.library, "jerasure", file, functions,
+                                                   sizeof functions / sizeof *functions))
     return &p->peer;
   weft_bench_peer_close(&p->peer);
   return NULL;

@@ -201,6 +201,54 @@ START_TEST(what_bounds_a_recovery) {
 }
 END_TEST
 
+// Whether a run prints these words.
+static bool tells(const char *const *arguments, const char *words) {
+  whole_run_paths();
+  const int screen = dup(STDOUT_FILENO);
+  ck_assert_int_ge(screen, 0);
+  fflush(stdout);
+  FILE *const file = fopen(whole_run_path[0], "w+");
+  ck_assert_ptr_nonnull(file);
+  ck_assert_int_eq(dup2(fileno(file), STDOUT_FILENO), STDOUT_FILENO);
+  ck_assert_int_eq(whole_run(arguments), 0);
+  fflush(stdout);
+  ck_assert_int_eq(dup2(screen, STDOUT_FILENO), STDOUT_FILENO);
+  close(screen);
+  rewind(file);
+  char line[512];
+  bool told = false;
+  while (!told && fgets(line, sizeof line, file))
+    told = strstr(line, words) != NULL;
+  fclose(file);
+  whole_run_remove_paths();
+  return told;
+}
+
+// What was asked for and is not measured is named.
+START_TEST(what_is_left_out) {
+  static const char *const file = "libm.so.6"; // which opens, and has none of their functions
+  const char *const library[] = {"weft bench",  "storage", "--quick", "--rep-ms",   "1",
+                                 "--shapes",    "4+2",     "--bytes", "1K",         "--operations",
+                                 "encode",      "--isal",  file,      "--jerasure", file,
+                                 "--klauspost", file,      NULL};
+  ck_assert(tells(library, "isa-l is left out: libm.so.6 has no gf_gen_cauchy1_matrix"));
+  ck_assert(tells(library, "jerasure is left out: libm.so.6 has no reed_sol_"));
+  ck_assert(tells(library, "klauspost is left out: libm.so.6 has no weft_klauspost_new"));
+  const char *const products[] = {"weft bench", "rlnc", "--quick", "--rep-ms", "1",  "--n",
+                                  "8",          "--k",  "64",      "--isal",   file, NULL};
+  ck_assert(tells(products, "isa-l is left out: libm.so.6 has no ec_init_tables"));
+  static const char *const parts[] = {"crs", "crs-update", "parity"};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    const char *const odd[] = {
+        "weft bench", "storage",    "--quick", "--rep-ms",     "1",      "--shapes",
+        "4+2",        "--bytes",    "100",     "--threads",    "1",      "--isal",
+        "",           "--jerasure", "",        "--operations", parts[i], NULL};
+    ck_assert_msg(tells(odd, "w = 8 is left out: no packet size divides shards of 100 bytes"),
+                  "%s says nothing", parts[i]);
+  }
+}
+END_TEST
+
 // Found out at the start: no measuring, no table.
 START_TEST(unwritable_report) {
   whole_run_paths();
@@ -322,6 +370,11 @@ START_TEST(wrong_arguments) {
       {"weft bench", "storage", "--shapes", "", NULL},
       {"weft bench", "storage", "--shapes", "-5+6", NULL},
       {"weft bench", "storage", "--shapes", "4+-2", NULL},
+      {"weft bench", "storage", "--shapes", // more than are measured
+       "1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+"
+       "1,"
+       "1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1",
+       NULL},
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
     ck_assert_msg(whole_run(wrong[i]) == 2, "arguments %zu were accepted", i);
@@ -385,6 +438,7 @@ int main(void) {
   tcase_add_test(tests, storage_report);
   tcase_add_test(tests, storage_of_many_threads);
   tcase_add_test(tests, what_bounds_a_recovery);
+  tcase_add_test(tests, what_is_left_out);
   tcase_add_test(tests, unwritable_report);
   tcase_add_test(tests, bank_conflicts);
   tcase_add_test(tests, wrong_arguments);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole runs of `weft bench` on tiny shapes: the report must say where it comes from and hold every
 // repetition, its figures must follow from them, and wrong arguments must be refused.
-#define _POSIX_C_SOURCE 200809L // kill
+#define _POSIX_C_SOURCE 200809L // kill, lstat
 #include <check.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -249,6 +250,28 @@ START_TEST(what_is_left_out) {
 }
 END_TEST
 
+// A link stays, and what it leads to is made where it is not there yet.
+START_TEST(a_report_through_a_link) {
+  whole_run_paths();
+  whole_run_remove_paths();
+  const char *const file = whole_run_path[0], *const link = whole_run_path[1];
+  ck_assert_int_eq(symlink(file, link), 0);
+  ck_assert_int_eq(whole_run((const char *[]){"weft bench", "rlnc", "--operations", "no-such",
+                                              "--json", link, NULL}),
+                   WEFT_BENCH_USAGE);
+  struct stat about;
+  ck_assert(lstat(link, &about) == 0 && S_ISLNK(about.st_mode));
+  ck_assert_int_ne(access(file, F_OK), 0);
+  ck_assert_int_eq(whole_run((const char *[]){"weft bench", "rlnc", "--quick", "--rep-ms", "1",
+                                              "--n", "8", "--k", "64", "--operations", "encode",
+                                              "--isal", "", "--json", link, NULL}),
+                   0);
+  ck_assert(lstat(link, &about) == 0 && S_ISLNK(about.st_mode));
+  ck_assert_uint_ge(whole_run_check(file, "encode"), 1);
+  whole_run_remove_paths();
+}
+END_TEST
+
 // Found out at the start: no measuring, no table.
 START_TEST(unwritable_report) {
   whole_run_paths();
@@ -439,6 +462,7 @@ int main(void) {
   tcase_add_test(tests, storage_of_many_threads);
   tcase_add_test(tests, what_bounds_a_recovery);
   tcase_add_test(tests, what_is_left_out);
+  tcase_add_test(tests, a_report_through_a_link);
   tcase_add_test(tests, unwritable_report);
   tcase_add_test(tests, bank_conflicts);
   tcase_add_test(tests, wrong_arguments);

@@ -97,6 +97,7 @@ static int prepare_rs(const weft_bench_storage_peer *peer, weft_bench_storage_op
   }
   jerasure_state *const s = state_of(peer, shards);
   s->matrix = s->library->vandermonde((int)shards->k, (int)shards->m, 8);
+  encode_rs(s); // makes tables for all, which threads must not do at once
   *out = (weft_bench_storage_call){.call = operation == WEFT_BENCH_STORAGE_ENCODE ? encode_rs
                                                                                   : recover_rs,
                                    .state = s,

@@ -231,8 +231,12 @@ static bool can_write(const weft_bench_options *options) {
   if (!file)
     fprintf(stderr, "weft bench %s: %s: %s\n", options->argv[0], options->json, strerror(errno));
   const bool could = file && fclose(file) == 0;
-  if (could && !there)
-    (void)unlink(options->json);
+  if (could && !there) {
+    char *const made = realpath(options->json, NULL); // behind a link, which stays
+    if (made)
+      (void)unlink(made);
+    free(made);
+  }
   return could;
 }
 

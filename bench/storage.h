@@ -18,6 +18,7 @@
 #include "kernels/backend.h"
 
 #define WEFT_BENCH_STORAGE_PEERS 8u
+#define WEFT_BENCH_STORAGE_SHAPES 32u // that --shapes takes
 
 typedef struct weft_bench_storage_run {
   weft_bench_options options;

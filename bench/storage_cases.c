@@ -18,8 +18,8 @@
 #define CHECKED_PRODUCTS ((size_t)1 << 22)
 // After so many bytes every plan of the parts' shapes is compiled, or has reduced its program.
 #define IMPROVED_BYTES ((size_t)64 << 20)
-#define THREADS_MAX 64u
-#define TEXTS 64u
+// A few for each number of threads and each library.
+#define TEXTS (8u + WEFT_BENCH_LIST * (2u + WEFT_BENCH_STORAGE_PEERS))
 
 static const char *const operation_names[WEFT_BENCH_STORAGE_OPERATIONS] = {
     "encode", "recover", "add delta", "progress", "update", "verify"};
@@ -38,8 +38,8 @@ typedef struct peer_state {
   struct peer_state *next;
   weft_pool *pool; // NULL: one thread
   size_t count;
-  weft_bench_shards part[THREADS_MAX];
-  weft_bench_storage_call calls[THREADS_MAX];
+  weft_bench_shards *part; // (count) each a range of the shards' bytes
+  weft_bench_storage_call *calls;
 } peer_state;
 
 struct weft_bench_scene {
@@ -124,7 +124,7 @@ static void free_scene(weft_bench_scene *scene) {
     for (size_t i = 0; i < s->count; i++)
       s->calls[i].release(s->calls[i].state);
     weft_pool_free(s->pool);
-    free(s);
+    free(s->part), free(s->calls), free(s);
   }
   weft_bench_group_free(scene->group);
   for (size_t i = 0; i < scene->text_count; i++)
@@ -273,6 +273,8 @@ static int add_case(weft_bench_scene *scene, weft_bench_storage_operation operat
   const double outputs =
       operation == WEFT_BENCH_STORAGE_RECOVER ? (double)s->lost_count : (double)s->m;
   const bool arithmetic = rs && scene->arithmetic >= 0;
+  // Loading and storing is of m outputs: it bounds no recovery of fewer.
+  const int streams = outputs < (double)s->m ? -1 : scene->streams;
   return weft_bench_group_add(
       scene->group,
       &(weft_bench_case){
@@ -286,9 +288,9 @@ static int add_case(weft_bench_scene *scene, weft_bench_storage_operation operat
           .amount = {[WEFT_BENCH_OUTPUT] = outputs * bytes,
                      [WEFT_BENCH_PRODUCTS] = rs ? sources * outputs * bytes : 0,
                      [WEFT_BENCH_INPUT] = sources * bytes},
-          .ceiling = arithmetic ? scene->arithmetic : scene->streams,
+          .ceiling = arithmetic ? scene->arithmetic : streams,
           .bound_by = arithmetic ? WEFT_BENCH_PRODUCTS : WEFT_BENCH_INPUT,
-          .also = arithmetic && scene->streams >= 0 ? 1 + (size_t)scene->streams : 0,
+          .also = arithmetic && streams >= 0 ? 1 + (size_t)streams : 0,
           .also_by = WEFT_BENCH_INPUT,
           .work = {.call = call,
                    .user = state,
@@ -419,8 +421,10 @@ int weft_bench_scene_add_peer(weft_bench_scene *scene, const weft_bench_storage_
   state->next = scene->peers;
   scene->peers = state;
   const size_t unit = packet_bytes ? w * packet_bytes : 64, parts = threads ? threads : 1;
-  const size_t step = (s->bytes / parts + unit - 1) / unit * unit;
-  for (size_t at = 0; at < s->bytes && state->count < THREADS_MAX; at += step) {
+  const size_t step = ((s->bytes + parts - 1) / parts + unit - 1) / unit * unit;
+  state->part = weft_bench_alloc(parts, sizeof *state->part);
+  state->calls = weft_bench_alloc(parts, sizeof *state->calls);
+  for (size_t at = 0; at < s->bytes; at += step) { // at most `parts` times
     weft_bench_shards *const part = &state->part[state->count];
     *part = *s;
     part->bytes = s->bytes - at < step ? s->bytes - at : step;

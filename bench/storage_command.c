@@ -85,8 +85,14 @@ size_t weft_bench_storage_shapes(const weft_bench_storage_run *run,
 
 static bool shapes_known(const char *list) {
   weft_bench_sizes_of_code shape[1];
+  size_t shapes = 0;
   for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
     size_t count = 0;
+    if (++shapes > WEFT_BENCH_STORAGE_SHAPES) {
+      fprintf(stderr, "weft bench storage: --shapes takes %u shapes at most\n",
+              WEFT_BENCH_STORAGE_SHAPES);
+      return false;
+    }
     if (!read_shapes(at, shape, 1, &count)) {
       fprintf(stderr, "weft bench storage: --shapes: '%s' is no shape such as 10+4\n", at);
       return false;

@@ -195,9 +195,9 @@ static int add_shared(weft_bench_group *group, const devices *d, size_t count,
 
 void weft_bench_storage_gpu_devices(weft_bench_storage_run *run) {
   static const weft_bench_sizes_of_code preset[] = {{10, 4}, {8, 8}};
-  weft_bench_sizes_of_code shapes[4];
-  const size_t count =
-      weft_bench_storage_shapes(run, preset, sizeof preset / sizeof *preset, shapes, 4);
+  weft_bench_sizes_of_code shapes[WEFT_BENCH_STORAGE_SHAPES];
+  const size_t count = weft_bench_storage_shapes(run, preset, sizeof preset / sizeof *preset,
+                                                 shapes, WEFT_BENCH_STORAGE_SHAPES);
   // The members' threads get the cores that this one may use when they are made.
   weft_bench_unpin(&run->machine);
   for (size_t a = 0; a < count; a++) {

@@ -8,7 +8,6 @@
 #include "bench/buffers.h"
 #include "bench/storage_cases.h"
 
-#define SHAPES_MAX 32u
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static const char *shape_title(char *out, size_t room, size_t k, size_t m, size_t bytes,
@@ -34,6 +33,12 @@ static void add_peers(weft_bench_storage_run *run, weft_bench_scene *scene,
                            weft_bench_scene_text(scene, "%s: weft / %s", what, run->peers[p]->name),
                            own, peer, WEFT_BENCH_INPUT);
   }
+}
+
+static void no_packet(size_t k, size_t m, size_t w, size_t bytes) {
+  printf(
+      "cauchy_good, (%zu, %zu), w = %zu is left out: no packet size divides shards of %zu bytes\n",
+      k, m, w, bytes);
 }
 
 // Encoding and recovery of one shape by everybody.
@@ -67,9 +72,10 @@ static void all_shapes(weft_bench_storage_run *run, const weft_bench_sizes_of_co
                        size_t preset_count, const size_t *bytes, size_t bytes_count,
                        void (*one)(weft_bench_storage_run *run, size_t k, size_t m, size_t bytes,
                                    const char *what)) {
-  weft_bench_sizes_of_code shapes[SHAPES_MAX];
+  weft_bench_sizes_of_code shapes[WEFT_BENCH_STORAGE_SHAPES];
   weft_bench_sizes sizes = run->options.bytes;
-  const size_t count = weft_bench_storage_shapes(run, preset, preset_count, shapes, SHAPES_MAX);
+  const size_t count =
+      weft_bench_storage_shapes(run, preset, preset_count, shapes, WEFT_BENCH_STORAGE_SHAPES);
   weft_bench_sizes_default(&sizes, bytes, bytes_count);
   for (size_t b = 0; b < sizes.count; b++)
     for (size_t i = 0; i < count; i++)
@@ -190,6 +196,8 @@ static void parity_one(weft_bench_storage_run *run, size_t k, size_t m, size_t b
     own.packet_bytes = PACKET;
     if (bytes % (own.w * PACKET) == 0)
       parity_threads(run, k, m, bytes, &own, names[i]);
+    else
+      no_packet(k, m, own.w, bytes);
   }
 }
 
@@ -277,8 +285,10 @@ static void crs_one(weft_bench_storage_run *run, size_t k, size_t m, size_t w, s
   weft_bench_storage_peer *const peer = crs_peer(run);
   const size_t own_packet = best_packet(run, NULL, false, k, m, w, bytes);
   const size_t peer_packet = peer ? best_packet(run, peer, false, k, m, w, bytes) : 0;
-  if (!own_packet)
+  if (!own_packet) {
+    no_packet(k, m, w, bytes);
     return;
+  }
   snprintf(what, sizeof what, ", CRS, w = %zu", w);
   weft_bench_scene *const scene =
       weft_bench_scene_new(run, shape_title(title, sizeof title, k, m, bytes, what), k, m, bytes);
@@ -358,8 +368,12 @@ static void crs_update_shape(weft_bench_storage_run *run, size_t k, size_t m, si
     size_t fit = 0;
     while (fit < COUNT(update_packets) && bytes % (w * update_packets[fit]) == 0)
       fit++;
-    if (((size_t)1 << w) < k + m || fit == 0)
+    if (((size_t)1 << w) < k + m)
       continue;
+    if (fit == 0) {
+      no_packet(k, m, w, bytes);
+      continue;
+    }
     snprintf(text, sizeof text, ", packets, w = %zu: source by source", w);
     weft_bench_scene *const scene =
         weft_bench_scene_new(run, shape_title(title, sizeof title, k, m, bytes, text), k, m, bytes);

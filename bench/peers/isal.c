@@ -23,10 +23,13 @@ weft_bench_isal *weft_bench_isal_open(const char *file) {
   if (file && !*file)
     return NULL;
   weft_bench_isal *const isal = weft_bench_alloc(1, sizeof *isal);
-  isal->library = weft_bench_library_open("isa-l", file ? file : "libisal.so.2", "libisal2");
-  if (isal->library &&
-      weft_bench_library_find(isal->library, "ec_init_tables", &isal->init, sizeof isal->init) &&
-      weft_bench_library_find(isal->library, "ec_encode_data", &isal->encode, sizeof isal->encode))
+  const weft_bench_import functions[] = {{"ec_init_tables", &isal->init},
+                                         {"ec_encode_data", &isal->encode}};
+  if (!file)
+    file = "libisal.so.2";
+  isal->library = weft_bench_library_open("isa-l", file, "libisal2");
+  if (isal->library && weft_bench_library_import(isal->library, "isa-l", file, functions,
+                                                 sizeof functions / sizeof *functions))
     return isal;
   weft_bench_isal_close(isal);
   return NULL;

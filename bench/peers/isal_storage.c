@@ -109,21 +109,13 @@ weft_bench_storage_peer *weft_bench_peer_isal(const char *file) {
   isal *const p = weft_bench_alloc(1, sizeof *p);
   void *const library = weft_bench_library_open("isa-l", file, "libisal2");
   p->peer = (weft_bench_storage_peer){.code = "cauchy", .library = library, .prepare = prepare};
-  const struct {
-    const char *name;
-    void *out;
-  } functions[] = {{"gf_gen_cauchy1_matrix", &p->cauchy},
-                   {"ec_init_tables", &p->tables},
-                   {"ec_encode_data", &p->encode},
-                   {"ec_encode_data_update", &p->update},
-                   {"gf_invert_matrix", &p->invert}};
-  for (size_t i = 0; library && i < sizeof functions / sizeof *functions; i++)
-    if (!weft_bench_library_find(library, functions[i].name, functions[i].out, sizeof p->cauchy)) {
-      printf("isa-l is left out: %s has no %s\n", file, functions[i].name);
-      weft_bench_peer_close(&p->peer);
-      return NULL;
-    }
-  if (!library) {
+  const weft_bench_import functions[] = {{"gf_gen_cauchy1_matrix", &p->cauchy},
+                                         {"ec_init_tables", &p->tables},
+                                         {"ec_encode_data", &p->encode},
+                                         {"ec_encode_data_update", &p->update},
+                                         {"gf_invert_matrix", &p->invert}};
+  if (!library || !weft_bench_library_import(library, "isa-l", file, functions,
+                                             sizeof functions / sizeof *functions)) {
     weft_bench_peer_close(&p->peer);
     return NULL;
   }

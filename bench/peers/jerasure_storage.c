@@ -87,16 +87,24 @@ static jerasure_state *state_of(const weft_bench_storage_peer *peer,
 // GF-Complete ends the program where regions do not lie alike to this.
 enum { ALIGNED = 16 };
 
+static bool lie_alike(const weft_bench_shards *shards) {
+  bool alike = shards->bytes % ALIGNED == 0;
+  for (size_t i = 1; i < shards->k + shards->m; i++)
+    alike = alike && ((uintptr_t)shards->shard[i] - (uintptr_t)shards->shard[0]) % ALIGNED == 0;
+  return alike;
+}
+
 static int prepare_rs(const weft_bench_storage_peer *peer, weft_bench_storage_operation operation,
                       const weft_bench_shards *shards, weft_bench_storage_call *out) {
   if (operation == WEFT_BENCH_STORAGE_ADD_DELTA)
     return 0;
-  if (shards->bytes % ALIGNED != 0) {
+  if (!lie_alike(shards)) {
     printf("jerasure is left out: it takes no shards of %zu bytes\n", shards->bytes);
     return 0;
   }
   jerasure_state *const s = state_of(peer, shards);
   s->matrix = s->library->vandermonde((int)shards->k, (int)shards->m, 8);
+  encode_rs(s); // makes tables for all, which threads must not do at once
   *out = (weft_bench_storage_call){.call = operation == WEFT_BENCH_STORAGE_ENCODE ? encode_rs
                                                                                   : recover_rs,
                                    .state = s,
@@ -124,23 +132,17 @@ static weft_bench_storage_peer *open_jerasure(const char *file, weft_bench_stora
   jerasure *const p = weft_bench_alloc(1, sizeof *p);
   p->peer = made;
   p->peer.library = weft_bench_library_open("jerasure", file, "libjerasure2");
-  const struct {
-    const char *name;
-    void *out;
-  } functions[] = {{"reed_sol_vandermonde_coding_matrix", &p->vandermonde},
-                   {"cauchy_good_general_coding_matrix", &p->cauchy},
-                   {"jerasure_matrix_to_bitmatrix", &p->to_bits},
-                   {"jerasure_smart_bitmatrix_to_schedule", &p->to_schedule},
-                   {"jerasure_free_schedule", &p->free_schedule},
-                   {"jerasure_matrix_encode", &p->encode},
-                   {"jerasure_matrix_decode", &p->decode},
-                   {"jerasure_schedule_encode", &p->schedule_encode},
-                   {"jerasure_schedule_decode_lazy", &p->schedule_decode}};
-  bool found = p->peer.library != NULL;
-  for (size_t i = 0; found && i < sizeof functions / sizeof *functions; i++)
-    found = weft_bench_library_find(p->peer.library, functions[i].name, functions[i].out,
-                                    sizeof p->vandermonde);
-  if (found)
+  const weft_bench_import functions[] = {{"reed_sol_vandermonde_coding_matrix", &p->vandermonde},
+                                         {"cauchy_good_general_coding_matrix", &p->cauchy},
+                                         {"jerasure_matrix_to_bitmatrix", &p->to_bits},
+                                         {"jerasure_smart_bitmatrix_to_schedule", &p->to_schedule},
+                                         {"jerasure_free_schedule", &p->free_schedule},
+                                         {"jerasure_matrix_encode", &p->encode},
+                                         {"jerasure_matrix_decode", &p->decode},
+                                         {"jerasure_schedule_encode", &p->schedule_encode},
+                                         {"jerasure_schedule_decode_lazy", &p->schedule_decode}};
+  if (p->peer.library && weft_bench_library_import(p->peer.library, "jerasure", file, functions,
+                                                   sizeof functions / sizeof *functions))
     return &p->peer;
   weft_bench_peer_close(&p->peer);
   return NULL;

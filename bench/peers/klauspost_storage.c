@@ -62,10 +62,12 @@ weft_bench_storage_peer *weft_bench_peer_klauspost(const char *file) {
                                       .library = library,
                                       .prepare = prepare};
   const char *(*version)(void) = NULL;
-  if (library && weft_bench_library_find(library, "weft_klauspost_new", &p->make, sizeof p->make) &&
-      weft_bench_library_find(library, "weft_klauspost_run", &p->run, sizeof p->run) &&
-      weft_bench_library_find(library, "weft_klauspost_free", &p->free, sizeof p->free) &&
-      weft_bench_library_find(library, "weft_klauspost_version", &version, sizeof version)) {
+  const weft_bench_import functions[] = {{"weft_klauspost_new", &p->make},
+                                         {"weft_klauspost_run", &p->run},
+                                         {"weft_klauspost_free", &p->free},
+                                         {"weft_klauspost_version", &version}};
+  if (library && weft_bench_library_import(library, "klauspost", file, functions,
+                                           sizeof functions / sizeof *functions)) {
     snprintf(p->peer.name, sizeof p->peer.name, "klauspost %s", version());
     return &p->peer;
   }

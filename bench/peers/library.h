@@ -15,4 +15,14 @@ void *weft_bench_library_open(const char *what, const char *file, const char *pa
 // Writes a function's address to `out`, `room` bytes; NULL and false where there is none.
 bool weft_bench_library_find(void *library, const char *name, void *out, size_t room);
 
+typedef struct weft_bench_import {
+  const char *name; // of a function
+  void *out;        // the pointer to it that is filled in
+} weft_bench_import;
+
+// All of them; false, after a line that says so, when the library lacks one: another library's file
+// was named.
+bool weft_bench_library_import(void *library, const char *what, const char *file,
+                               const weft_bench_import *imports, size_t count);
+
 #endif

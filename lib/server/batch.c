@@ -44,8 +44,12 @@ static void shape_slab(const weft_server *server, weft_server_batch *batch) {
   batch->slab_bytes = batch->stride * batch->packets;
 }
 
+size_t weft_batch_stride(const weft_server *server, const weft_segment_id *id) {
+  return stride_of(weft_packet_bytes(id, mode_of(server)));
+}
+
 size_t weft_batch_most(const weft_server *server, const weft_segment_id *id) {
-  const size_t stride = stride_of(weft_packet_bytes(id, mode_of(server)));
+  const size_t stride = weft_batch_stride(server, id);
   const size_t fit = server->options.ready_bytes / WEFT_READY_PARTS / stride;
   const size_t most = server->options.batch_packets;
   return fit > most ? most : fit > 0 ? fit : 1;

@@ -197,7 +197,8 @@ bool weft_server_assign(weft_server *server, weft_server_lane *lane, weft_server
 
 // --- batch.c ---
 
-// Most packets in one product of such a segment.
+// What a packet of such a segment takes of a slab, and most packets in one product.
+size_t weft_batch_stride(const weft_server *server, const weft_segment_id *id);
 size_t weft_batch_most(const weft_server *server, const weft_segment_id *id);
 // Turns `packets` of the segment's wants into a batch; lock held.
 weft_status weft_batch_new(weft_server *server, weft_server_segment *segment, size_t packets,

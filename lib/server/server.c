@@ -153,6 +153,13 @@ static weft_status new_segment(weft_server *server, const weft_segment_id *id, c
   return WEFT_OK;
 }
 
+// Whose packets are large raises the bound of those that are ready: four have room.
+static void raise_bound(weft_server *server, const weft_segment_id *id) {
+  const size_t least = WEFT_READY_PARTS * weft_batch_stride(server, id);
+  if (server->options.ready_bytes < least)
+    server->options.ready_bytes = least;
+}
+
 weft_status weft_server_push(weft_server *server, const weft_segment_id *id, const uint8_t *data,
                              size_t bytes, int64_t now_us, int64_t expires_us) {
   if (!server || !id || !data || bytes == 0 || expires_us <= now_us ||
@@ -166,6 +173,7 @@ weft_status weft_server_push(weft_server *server, const weft_segment_id *id, con
   WEFT_TRY(status);
   pthread_mutex_lock(&server->lock);
   weft_server_insert(server, entry); // nobody else pushes: it is still not there
+  raise_bound(server, id);
   pthread_mutex_unlock(&server->lock);
   return WEFT_OK;
 }

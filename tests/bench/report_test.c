@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole runs of `weft bench` on tiny shapes: the report must say where it comes from and hold every
 // repetition, its figures must follow from them, and wrong arguments must be refused.
-#define _POSIX_C_SOURCE 200809L // kill
+#define _POSIX_C_SOURCE 200809L // kill, lstat
 #include <check.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -155,6 +157,121 @@ START_TEST(storage_report) {
 }
 END_TEST
 
+// Other libraries work on a part for each thread, however many there are: also where a part is a
+// few bytes more than they divide into, and where Jerasure takes no such.
+START_TEST(storage_of_many_threads) {
+  static const char *const counts[][2] = {{"8320", "65"}, {"4097", "1,64"}};
+  whole_run_paths();
+  for (size_t i = 0; i < 2; i++) {
+    ck_assert_int_eq(whole_run((const char *[]){"weft bench", "storage", "--quick", "--rep-ms", "1",
+                                                "--operations", "threads", "--shapes", "4+2",
+                                                "--bytes", counts[i][0], "--threads", counts[i][1],
+                                                "--json", whole_run_path[0], NULL}),
+                     0);
+    ck_assert_uint_ge(whole_run_check(whole_run_path[0], "encode"), i + 1);
+  }
+  whole_run_remove_paths();
+}
+END_TEST
+
+// Where fewer shards are lost than there are parity shards, to store all of those is no bound.
+START_TEST(what_bounds_a_recovery) {
+  whole_run_paths();
+  ck_assert_int_eq(whole_run((const char *[]){"weft bench", "storage", "--quick", "--rep-ms", "1",
+                                              "--operations", "encode", "--shapes", "2+6,6+2",
+                                              "--bytes", "4K", "--isal", "", "--jerasure", "",
+                                              "--json", whole_run_path[0], NULL}),
+                   0);
+  json_t *const root = json_load_file(whole_run_path[0], 0, NULL), *group = NULL, *entry = NULL;
+  size_t g = 0, c = 0, recoveries = 0;
+  json_array_foreach(json_object_get(root, "groups"), g, group) {
+    json_array_foreach(json_object_get(group, "cases"), c, entry) {
+      if (strcmp(json_string_value(json_object_get(entry, "operation")), "recover") != 0)
+        continue;
+      const json_t *const share = json_object_get(entry, "share_of_ceiling");
+      const char *const alone = json_string_value(json_object_get(share, "ceiling"));
+      const bool streams =
+          json_object_get(share, "or_ceiling") || (alone && strstr(alone, "streams"));
+      ck_assert_int_eq(streams, g == 1);
+      recoveries++;
+    }
+  }
+  ck_assert_uint_eq(recoveries, 4);
+  json_decref(root);
+  whole_run_remove_paths();
+}
+END_TEST
+
+// Whether a run prints these words.
+static bool tells(const char *const *arguments, const char *words) {
+  whole_run_paths();
+  const int screen = dup(STDOUT_FILENO);
+  ck_assert_int_ge(screen, 0);
+  fflush(stdout);
+  FILE *const file = fopen(whole_run_path[0], "w+");
+  ck_assert_ptr_nonnull(file);
+  ck_assert_int_eq(dup2(fileno(file), STDOUT_FILENO), STDOUT_FILENO);
+  ck_assert_int_eq(whole_run(arguments), 0);
+  fflush(stdout);
+  ck_assert_int_eq(dup2(screen, STDOUT_FILENO), STDOUT_FILENO);
+  close(screen);
+  rewind(file);
+  char line[512];
+  bool told = false;
+  while (!told && fgets(line, sizeof line, file))
+    told = strstr(line, words) != NULL;
+  fclose(file);
+  whole_run_remove_paths();
+  return told;
+}
+
+// What was asked for and is not measured is named.
+START_TEST(what_is_left_out) {
+  static const char *const file = "libm.so.6"; // which opens, and has none of their functions
+  const char *const library[] = {"weft bench",  "storage", "--quick", "--rep-ms",   "1",
+                                 "--shapes",    "4+2",     "--bytes", "1K",         "--operations",
+                                 "encode",      "--isal",  file,      "--jerasure", file,
+                                 "--klauspost", file,      NULL};
+  ck_assert(tells(library, "isa-l is left out: libm.so.6 has no gf_gen_cauchy1_matrix"));
+  ck_assert(tells(library, "jerasure is left out: libm.so.6 has no reed_sol_"));
+  ck_assert(tells(library, "klauspost is left out: libm.so.6 has no weft_klauspost_new"));
+  const char *const products[] = {"weft bench", "rlnc", "--quick", "--rep-ms", "1",  "--n",
+                                  "8",          "--k",  "64",      "--isal",   file, NULL};
+  ck_assert(tells(products, "isa-l is left out: libm.so.6 has no ec_init_tables"));
+  static const char *const parts[] = {"crs", "crs-update", "parity"};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    const char *const odd[] = {
+        "weft bench", "storage",    "--quick", "--rep-ms",     "1",      "--shapes",
+        "4+2",        "--bytes",    "100",     "--threads",    "1",      "--isal",
+        "",           "--jerasure", "",        "--operations", parts[i], NULL};
+    ck_assert_msg(tells(odd, "w = 8 is left out: no packet size divides shards of 100 bytes"),
+                  "%s says nothing", parts[i]);
+  }
+}
+END_TEST
+
+// A link stays, and what it leads to is made where it is not there yet.
+START_TEST(a_report_through_a_link) {
+  whole_run_paths();
+  whole_run_remove_paths();
+  const char *const file = whole_run_path[0], *const link = whole_run_path[1];
+  ck_assert_int_eq(symlink(file, link), 0);
+  ck_assert_int_eq(whole_run((const char *[]){"weft bench", "rlnc", "--operations", "no-such",
+                                              "--json", link, NULL}),
+                   WEFT_BENCH_USAGE);
+  struct stat about;
+  ck_assert(lstat(link, &about) == 0 && S_ISLNK(about.st_mode));
+  ck_assert_int_ne(access(file, F_OK), 0);
+  ck_assert_int_eq(whole_run((const char *[]){"weft bench", "rlnc", "--quick", "--rep-ms", "1",
+                                              "--n", "8", "--k", "64", "--operations", "encode",
+                                              "--isal", "", "--json", link, NULL}),
+                   0);
+  ck_assert(lstat(link, &about) == 0 && S_ISLNK(about.st_mode));
+  ck_assert_uint_ge(whole_run_check(file, "encode"), 1);
+  whole_run_remove_paths();
+}
+END_TEST
+
 // Found out at the start: no measuring, no table.
 START_TEST(unwritable_report) {
   whole_run_paths();
@@ -276,6 +393,11 @@ START_TEST(wrong_arguments) {
       {"weft bench", "storage", "--shapes", "", NULL},
       {"weft bench", "storage", "--shapes", "-5+6", NULL},
       {"weft bench", "storage", "--shapes", "4+-2", NULL},
+      {"weft bench", "storage", "--shapes", // more than are measured
+       "1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+"
+       "1,"
+       "1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1,1+1",
+       NULL},
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
     ck_assert_msg(whole_run(wrong[i]) == 2, "arguments %zu were accepted", i);
@@ -337,6 +459,10 @@ int main(void) {
   tcase_add_test(tests, every_ratio_of_many_threads);
   tcase_add_test(tests, mul_report);
   tcase_add_test(tests, storage_report);
+  tcase_add_test(tests, storage_of_many_threads);
+  tcase_add_test(tests, what_bounds_a_recovery);
+  tcase_add_test(tests, what_is_left_out);
+  tcase_add_test(tests, a_report_through_a_link);
   tcase_add_test(tests, unwritable_report);
   tcase_add_test(tests, bank_conflicts);
   tcase_add_test(tests, wrong_arguments);

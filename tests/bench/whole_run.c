@@ -3,6 +3,7 @@
 #include "tests/bench/whole_run.h"
 
 #include <check.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,6 +80,100 @@ static void check_case(const json_t *entry) {
   free(sorted);
 }
 
+static double number_or_0(const json_t *object, const char *key) {
+  return json_number_value(json_object_get(object, key));
+}
+
+static void check_amount(const json_t *entry, const char *metric, double expected) {
+  const double got = number_or_0(json_object_get(entry, "amount_per_call"), metric);
+  ck_assert_msg(got > expected * (1 - 1e-8) && got < expected * (1 + 1e-8), "%s: %s is %g, not %g",
+                json_string_value(json_object_get(entry, "id")), metric, got, expected);
+}
+
+// What counts as a byte: n sources of k bytes, m outputs, each of as many products as it has
+// sources. An update has one source, a recovery as many outputs as are lost, and what is decoded is
+// as much as its source.
+static void check_amounts(const json_t *entry) {
+  static const char *const known[] = {
+      "encode",       "encode-fresh", "encode-seeded", "encode-one",      "recode", "recode-one",
+      "decode-eager", "decode-batch", "decode-multi",  "decode-deferred", "gemm",   "recover",
+      "progress",     "verify",       "add delta",     "update"};
+  const char *const operation = json_string_value(json_object_get(entry, "operation"));
+  size_t i = 0;
+  while (i < sizeof known / sizeof *known && strcmp(operation, known[i]) != 0)
+    i++;
+  if (i == sizeof known / sizeof *known)
+    return;
+  const double n = whole_run_number(entry, "n"), k = whole_run_number(entry, "k");
+  const double m = whole_run_number(entry, "m");
+  const bool update = strcmp(operation, "add delta") == 0 || strcmp(operation, "update") == 0;
+  const double sources = update ? 1 : n;
+  const double outputs = strcmp(operation, "recover") == 0 && n < m ? n : m;
+  check_amount(entry, "output", outputs * k);
+  check_amount(entry, "input", (strncmp(operation, "decode", 6) == 0 ? m : sources) * k);
+  if (json_object_get(json_object_get(entry, "amount_per_call"), "products")) // not of XORs
+    check_amount(entry, "products", sources * outputs * k);
+}
+
+// The case of this id in a group, where there is one such; else NULL.
+static const json_t *the_case(const json_t *group, const char *id) {
+  const json_t *found = NULL;
+  size_t c = 0;
+  json_t *entry = NULL;
+  json_array_foreach(json_object_get(group, "cases"), c, entry) {
+    if (strcmp(json_string_value(json_object_get(entry, "id")), id) != 0)
+      continue;
+    if (found)
+      return NULL;
+    found = entry;
+  }
+  return found;
+}
+
+// A quotient of rates is the median of those of the rounds: of all nine, as fewer would be too few
+// and all are taken then. `times`: how often the second one's rate there may be.
+static void check_quotient(const json_t *quotient, const json_t *of, const json_t *over,
+                           const char *metric, double times) {
+  const json_t *const a = json_object_get(of, "seconds_per_call");
+  const json_t *const b = json_object_get(over, "seconds_per_call");
+  double quotients[9];
+  if (json_array_size(a) != 9)
+    return;
+  const double amounts = number_or_0(json_object_get(of, "amount_per_call"), metric) /
+                         number_or_0(json_object_get(over, "amount_per_call"), metric);
+  for (size_t i = 0; i < 9; i++)
+    quotients[i] = amounts / times * json_number_value(json_array_get(b, i)) /
+                   json_number_value(json_array_get(a, i));
+  qsort(quotients, 9, sizeof *quotients, ascending);
+  const double got = whole_run_number(quotient, "median");
+  ck_assert_msg(got > quotients[4] * 0.999 && got < quotients[4] * 1.001,
+                "%s over %s is %g, not %g", json_string_value(json_object_get(of, "id")),
+                json_string_value(json_object_get(over, "id")), got, quotients[4]);
+}
+
+static void check_quotients(const json_t *group) {
+  size_t i = 0;
+  json_t *entry = NULL;
+  json_array_foreach(json_object_get(group, "cases"), i, entry) {
+    const json_t *const share = json_object_get(entry, "share_of_ceiling");
+    if (!share || json_object_get(share, "or_ceiling")) // the lower of two, round by round
+      continue;
+    const char *const metric = json_string_value(json_object_get(share, "metric"));
+    const json_t *const over =
+        the_case(group, json_string_value(json_object_get(share, "ceiling")));
+    // Threads share what comes out; each core has arithmetic of its own.
+    const double times = strcmp(metric, "output") == 0 ? 1 : whole_run_number(entry, "threads");
+    if (over)
+      check_quotient(share, entry, over, metric, times);
+  }
+  json_array_foreach(json_object_get(group, "ratios"), i, entry) {
+    const json_t *const of = the_case(group, json_string_value(json_object_get(entry, "of")));
+    const json_t *const over = the_case(group, json_string_value(json_object_get(entry, "over")));
+    if (of && over)
+      check_quotient(entry, of, over, json_string_value(json_object_get(entry, "metric")), 1);
+  }
+}
+
 size_t whole_run_check(const char *file, const char *operation) {
   json_error_t error;
   json_t *const root = json_load_file(file, 0, &error);
@@ -98,8 +193,10 @@ size_t whole_run_check(const char *file, const char *operation) {
   json_array_foreach(json_object_get(root, "groups"), g, group) {
     json_array_foreach(json_object_get(group, "cases"), c, entry) {
       check_case(entry);
+      check_amounts(entry);
       found += strcmp(json_string_value(json_object_get(entry, "operation")), operation) == 0;
     }
+    check_quotients(group);
   }
   json_decref(root);
   return found;

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # An installed copy is enough: examples compile from it as C11, a program of C++17 and a shared library that takes the
-# whole of it in, each without a warning, by what pkg-config says alone; then a program by CMake. The path has a blank.
+# whole of it in, each without a warning, by what pkg-config says alone; then a program by CMake. The path has what a shell
+# would not take as it is.
 # What was built is installed with the program.
 # $1: tools/install, $2: libweft.a, $3: the examples, $4: the program, $5: further flags
 set -euo pipefail
 cp -RL -- . "$TEST_TMPDIR/tree" # the script finds its tree through links
 archive=$PWD/$2
-prefix="$TEST_TMPDIR/pre fix"
+prefix="$TEST_TMPDIR/pre fix #1 & that's it"
 WEFT_ARCHIVE=$archive "$TEST_TMPDIR/tree/$1" "$prefix"
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
-# Its words, with blanks escaped.
+# Its words, as a shell takes them.
 compile=() link=() link_shared=()
 eval "compile=($(pkg-config --cflags libweft)) link=($(pkg-config --libs libweft)) link_shared=($(pkg-config --libs libweft-shared))"
 warnings=(-Wall -Wextra -Wpedantic -Werror ${5:+"$5"})

@@ -130,8 +130,23 @@ START_TEST(the_caller_goes_on_while_a_lane_frees_a_segment) {
 }
 END_TEST
 
+START_TEST(what_is_in_the_making_is_not_evicted) {
+  static const uint8_t data[1] = {1};
+  const weft_segment_id whole_budget = {7, 1, WEFT_MAX_BLOCKS,
+                                        (uint32_t)(1u << 30) / WEFT_MAX_BLOCKS};
+  meeting_memory meeting = {.when_freed = false};
+  begin(&meeting, 0);
+  ck_assert_int_eq(weft_server_process(meeting.server, 0), WEFT_OK);
+  ck_assert_int_eq(weft_server_push(meeting.server, &whole_budget, data, 1, 0, 1000), WEFT_E_NOMEM);
+  ck_assert(weft_server_has(meeting.server, 7, 0));
+  atomic_store(&meeting.come, true);
+  end(&meeting);
+}
+END_TEST
+
 void server_add_meeting_tests(TCase *cases) {
   tcase_add_test(cases, lanes_go_on_while_a_segment_is_pushed);
   tcase_add_test(cases, lanes_go_on_while_a_segment_goes);
   tcase_add_test(cases, the_caller_goes_on_while_a_lane_frees_a_segment);
+  tcase_add_test(cases, what_is_in_the_making_is_not_evicted);
 }

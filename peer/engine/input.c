@@ -71,6 +71,7 @@ static void take_entries(weft_engine *e, weft_neighbour *n, const weft_map *map,
 }
 
 static weft_status take_map(weft_engine *e, size_t index, const weft_map *map, int64_t now_us) {
+  enum { UNSETTLED_MAPS = 15 };
   weft_neighbour *n = &e->neighbours[index];
   if (n->state == WEFT_NEIGHBOUR_GREETING)
     return WEFT_E_STATE; // its HELLO was lost: ours is repeated until answered
@@ -89,6 +90,10 @@ static weft_status take_map(weft_engine *e, size_t index, const weft_map *map, i
     return WEFT_OK; // from before it jumped
   const bool first_word = !n->mapped, jumped = !first_word && map->epoch != n->epoch;
   const uint64_t end = map->first + map->count;
+  if (jumped && n->accept_end > n->first)
+    n->unsettled = UNSETTLED_MAPS;
+  else if (n->unsettled)
+    n->unsettled--;
   if (jumped && n->accept_end > end)
     n->accept_end = end; // nothing is known past it
   if (jumped || !n->mapped || map->first >= n->first)
@@ -111,10 +116,12 @@ static weft_status take_map(weft_engine *e, size_t index, const weft_map *map, i
   return WEFT_OK;
 }
 
+// One that the map of a jump overtook speaks of what may have been thrown away since. What is true
+// of it the next map says, too.
 static void take_brake(weft_engine *e, size_t index, uint64_t segment) {
   weft_neighbour *n = &e->neighbours[index];
   weft_policy_want *want = weft_neighbour_want(e, n, segment);
-  if (!want)
+  if (!want || n->unsettled)
     return;
   want->rank = weft_window_blocks(e, segment) & WEFT_WANT_RANK;
   if (n->blocks)

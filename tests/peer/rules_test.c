@@ -270,6 +270,41 @@ START_TEST(who_has_no_room_has_twice_the_time) {
 }
 END_TEST
 
+// Packets of the one segment that a neighbour lacks after a jump, when its brake of that one comes
+// after so many maps.
+static size_t sent_after_jump(int maps) {
+  static const uint8_t data[N * K];
+  scene s;
+  uint8_t out[WEFT_DATAGRAM_MAX];
+  const weft_map jump = {.first = 2,
+                         .horizon = 4,
+                         .count = 1,
+                         .epoch = 1,
+                         .entry_bytes = 2,
+                         .suppliers = 1,
+                         .stamps = {.stamp = 1}};
+  scene_new(&s, WEFT_MODE_BULK, true, false, 0);
+  s.options.policy = &weft_policy_push;
+  scene_add(&s, 0, 0, WINDOW);
+  const size_t bytes = weft_map_write(&jump, out);
+  weft_map_put_rank(out, 0, 0, 0, false);
+  for (int i = 0; i < maps; i++)
+    EXPECT_OK(scene_say(&s, 0, out, bytes));
+  EXPECT_OK(scene_say(&s, 0, out, weft_brake_write(2, out)));
+  for (int i = 0; i < 4; i++)
+    EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, 0, s.now_us));
+  scene_run(&s, SECOND / 5);
+  const size_t sent = s.data[0];
+  scene_free(&s);
+  return sent;
+}
+
+START_TEST(a_brake_that_a_jump_overtook_stops_nothing) {
+  EXPECT(sent_after_jump(1) == N && sent_after_jump(15) == N);
+  EXPECT(sent_after_jump(16) == 0);
+}
+END_TEST
+
 // --- Congestion
 
 START_TEST(many_losses_halve_the_window) {
@@ -471,6 +506,7 @@ int main(void) {
   tcase_add_test(t, few_packets_wait_for_a_checksum);
   tcase_add_test(t, who_is_too_late_holds_up_nobody);
   tcase_add_test(t, who_has_no_room_has_twice_the_time);
+  tcase_add_test(t, a_brake_that_a_jump_overtook_stops_nothing);
   tcase_add_test(t, many_losses_halve_the_window);
   tcase_add_test(t, the_end_of_a_burst_is_said_again);
   tcase_add_test(t, clocks_that_drift_in_a_pause_are_no_queue);

@@ -44,6 +44,8 @@ bool weft_ledbat_room(const weft_engine *e, const weft_neighbour *n) {
 static bool below(uint32_t a, uint32_t b) { return (int32_t)(a - b) < 0; }
 
 static uint32_t learn_delay(weft_ledbat *l, uint32_t delay, int64_t now_us) {
+  if (now_us - l->base_us >= 2 * BASE_US) // nothing was sent since: clocks drift meanwhile
+    l->recent_count = l->recent_at = 0;
   if (now_us - l->base_us >= BASE_US || l->recent_count == 0) {
     l->base[1] = l->recent_count == 0 ? delay : l->base[0];
     l->base[0] = delay;
@@ -58,7 +60,7 @@ static uint32_t learn_delay(weft_ledbat *l, uint32_t delay, int64_t now_us) {
   for (unsigned i = 0; i < l->recent_count; i++)
     least = below(l->recent[i], least) ? l->recent[i] : least;
   const uint32_t base = below(l->base[1], l->base[0]) ? l->base[1] : l->base[0];
-  return least - base;
+  return below(least, base) ? 0 : least - base; // the last few may be of the minute before
 }
 
 // What was lost since the last acknowledgement. One that waited counts some of the next burst, one

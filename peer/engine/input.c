@@ -45,14 +45,17 @@ static weft_status take_end(weft_engine *e, size_t index, const weft_map *map, i
   return WEFT_OK;
 }
 
-static void take_entries(weft_engine *e, weft_neighbour *n, const weft_map *map) {
+static void take_entries(weft_engine *e, weft_neighbour *n, const weft_map *map, bool jumped) {
   for (size_t i = 0; i < map->count; i++) {
     const uint64_t s = map->first + i;
     weft_policy_want *want = weft_neighbour_want(e, n, s);
     if (!want)
       continue;
-    // An older map may come after a newer one: ranks never fall.
+    // An older map may come after a newer one: ranks never fall. But who jumped may have thrown
+    // away what he had.
     const uint16_t rank = weft_map_rank(map, i);
+    if (jumped && (n->blocks || rank < want->rank))
+      weft_neighbour_clear(e, n, s);
     want->vain = want->vain && rank <= want->rank;
     want->rank = (rank > want->rank ? rank : want->rank) & WEFT_WANT_RANK;
     want->helpers = weft_map_helpers(map, i) & WEFT_MAP_HELPERS_MAX;
@@ -68,6 +71,7 @@ static void take_entries(weft_engine *e, weft_neighbour *n, const weft_map *map)
 }
 
 static weft_status take_map(weft_engine *e, size_t index, const weft_map *map, int64_t now_us) {
+  enum { UNSETTLED_MAPS = 15 };
   weft_neighbour *n = &e->neighbours[index];
   if (n->state == WEFT_NEIGHBOUR_GREETING)
     return WEFT_E_STATE; // its HELLO was lost: ours is repeated until answered
@@ -85,8 +89,15 @@ static weft_status take_map(weft_engine *e, size_t index, const weft_map *map, i
   if (n->mapped && (int16_t)(uint16_t)(map->epoch - n->epoch) < 0)
     return WEFT_OK; // from before it jumped
   const bool first_word = !n->mapped, jumped = !first_word && map->epoch != n->epoch;
+  const uint64_t end = map->first + map->count;
+  if (jumped && n->accept_end > n->first)
+    n->unsettled = UNSETTLED_MAPS;
+  else if (n->unsettled)
+    n->unsettled--;
+  if (jumped && n->accept_end > end)
+    n->accept_end = end; // nothing is known past it
   if (jumped || !n->mapped || map->first >= n->first)
-    weft_neighbour_range(e, index, map->first, map->first + map->count);
+    weft_neighbour_range(e, index, map->first, end);
   n->epoch = map->epoch;
   n->mapped = true;
   n->oldest = map->back == WEFT_MAP_BACK_ALL ? 0 : map->first - map->back;
@@ -96,7 +107,7 @@ static weft_status take_map(weft_engine *e, size_t index, const weft_map *map, i
     weft_window_jump(e, n->oldest);
     weft_neighbour_due(e, index, WEFT_DUE_MAP);
   }
-  take_entries(e, n, map);
+  take_entries(e, n, map, jumped);
   weft_wait_heard(e, index, first_word, now_us);
   e->idle = e->ask_idle = false;
   weft_neighbour_show(e, n);
@@ -105,10 +116,12 @@ static weft_status take_map(weft_engine *e, size_t index, const weft_map *map, i
   return WEFT_OK;
 }
 
+// One that the map of a jump overtook speaks of what may have been thrown away since. What is true
+// of it the next map says, too.
 static void take_brake(weft_engine *e, size_t index, uint64_t segment) {
   weft_neighbour *n = &e->neighbours[index];
   weft_policy_want *want = weft_neighbour_want(e, n, segment);
-  if (!want)
+  if (!want || n->unsettled)
     return;
   want->rank = weft_window_blocks(e, segment) & WEFT_WANT_RANK;
   if (n->blocks)

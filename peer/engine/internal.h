@@ -100,6 +100,8 @@ void weft_neighbour_drop(weft_engine *engine, size_t index, weft_lost_reason rea
 void weft_neighbour_ban(weft_engine *engine, size_t index);
 // Its window begins at `first` and ends before `end` now.
 void weft_neighbour_range(weft_engine *engine, size_t index, uint64_t first, uint64_t end);
+// Nothing is known of a segment of its window.
+void weft_neighbour_clear(const weft_engine *engine, weft_neighbour *neighbour, uint64_t segment);
 // NULL: the segment is not in its window.
 static inline weft_policy_want *weft_neighbour_want(const weft_engine *e, const weft_neighbour *n,
                                                     uint64_t segment) {

@@ -297,7 +297,7 @@ bool weft_neighbour_complete(const weft_engine *e, const weft_neighbour *n, uint
   return want && want->rank > 0 && want->rank >= weft_window_blocks(e, segment);
 }
 
-static void clear(weft_engine *e, weft_neighbour *n, uint64_t segment) {
+void weft_neighbour_clear(const weft_engine *e, weft_neighbour *n, uint64_t segment) {
   n->wants[weft_place(e, segment)] = (weft_policy_want){0};
   if (n->blocks)
     memset(n->blocks + (weft_place(e, segment)) * e->blocks_stride, 0, e->blocks_stride);
@@ -316,7 +316,7 @@ void weft_neighbour_range(weft_engine *e, size_t index, uint64_t first, uint64_t
     n->first = first;
   }
   for (uint64_t s = n->accept_end > first ? n->accept_end : first; s < end; s++) {
-    clear(e, n, s);
+    weft_neighbour_clear(e, n, s);
     weft_want_refresh(e, &n->wants[weft_place(e, s)], s);
   }
   if (end > n->accept_end)

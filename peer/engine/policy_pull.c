@@ -73,7 +73,8 @@ static bool ask(void *user, const weft_policy_view *view, const weft_rng *rng,
     const size_t coming = (size_t)own->received + own->asked;
     const size_t wanted =
         own->blocks + (weft_policy_source_in_turn(view, s) ? own->blocks / SPARE + 1u : 0u);
-    if (coming >= wanted || view->neighbours == 0)
+    // What is here is not lost any more, though others play before it.
+    if (own->received >= own->blocks || coming >= wanted || view->neighbours == 0)
       continue;
     size_t gives = 0;
     const size_t index = helper(view, s, rng, &gives);

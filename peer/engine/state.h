@@ -161,6 +161,7 @@ typedef struct weft_neighbour { // in the order of use: a simulator has millions
   bool end_due : 1;           // the manifest that ends the stream is to be sent
   bool finished : 1;          // it said so
   bool anew : 1;              // the source: it knows of much less than it signed
+  uint8_t unsettled : 4;      // maps to come until its brakes are no older than its last jump
   uint8_t bye;                // reason
   uint8_t withheld;           // segments that it was to send alone: kept back, more than sent
   uint16_t generation;        // of this number

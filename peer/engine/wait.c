@@ -19,11 +19,17 @@ static bool here(const weft_engine *e, uint64_t segment) {
   return weft_window_has(e, segment) && weft_window_slot(e, segment)->complete;
 }
 
+// Not what is still to come here, for which nobody can be blamed: what is here, and what was
+// dropped already.
+static bool was_here(const weft_engine *e, uint64_t segment) {
+  return segment < e->tail || here(e, segment);
+}
+
 // A session costs little, so who comes at the place of one that did not get on has what is left of
 // his time.
 void weft_wait_start(weft_engine *e, size_t index, const weft_neighbour *before, int64_t now_us) {
   weft_wait *w = e->waits ? &e->waits[index] : NULL;
-  if (w && !(before->generation && (w->given_up || !before->mapped || here(e, w->lacks))))
+  if (w && !(before->generation && (w->given_up || !before->mapped || was_here(e, w->lacks))))
     *w = (weft_wait){.since_us = now_us};
 }
 
@@ -52,9 +58,9 @@ int64_t weft_wait_deadline(const weft_engine *e, size_t index) {
   const weft_wait *w = &e->waits[index];
   if (!e->neighbours[index].mapped)
     return w->since_us + patience_us;
-  if (!here(e, w->lacks))
+  if (!was_here(e, w->lacks))
     return WEFT_ENGINE_NEVER;
-  const int64_t here_us = weft_window_slot(e, w->lacks)->solo_us;
+  const int64_t here_us = here(e, w->lacks) ? weft_window_slot(e, w->lacks)->solo_us : 0;
   const int64_t since_us = here_us > w->since_us ? here_us : w->since_us;
   return since_us + (w->has_room ? 1 : 2) * patience_us;
 }

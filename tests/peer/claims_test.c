@@ -140,6 +140,20 @@ START_TEST(what_is_loaded_is_not_kept_for_liars) {
 }
 END_TEST
 
+// One that begins at the beginning, when that is dropped already: nobody can give it the first
+// segments, and what is here of its window is kept for it as long as for others.
+START_TEST(who_lacks_what_was_dropped_gets_no_more_time) {
+  swarm *s = fetchers(6, WEFT_MODE_BULK, PATIENCE);
+  connect_all(s);
+  while (s->fed < 20 * SEGMENT && s->now_us < SECOND * 10)
+    swarm_run(s, s->now_us + 5000);
+  const size_t late = swarm_add(s, NULL);
+  for (size_t i = 0; i <= HONEST; i++)
+    swarm_connect(s, late, i);
+  run_and_expect_all(s, 6 * PATIENCE);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("claims");
   TCase *t = tcase_create("claims");
@@ -151,6 +165,7 @@ int main(void) {
   tcase_add_test(t, who_says_nothing_gets_no_more_time);
   tcase_add_test(t, without_a_limit_all_wait);
   tcase_add_test(t, what_is_loaded_is_not_kept_for_liars);
+  tcase_add_test(t, who_lacks_what_was_dropped_gets_no_more_time);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

@@ -220,6 +220,7 @@ START_TEST(no_more_is_asked_for_than_may_be_news) {
   EXPECT(pulled(40, 0, 33, 0.5) == 2);  // the 32nd part
   EXPECT(pulled(60, 4, 64, 0.9) == 0);  // all of it is coming
   EXPECT(pulled(60, 4, 64, 0.5) == 1);  // some of it may be lost: of a fourth
+  EXPECT(pulled(64, 0, 64, 0.5) == 0);  // it is here
 }
 END_TEST
 

@@ -280,6 +280,30 @@ START_TEST(vod_seeks_forwards_and_back) {
 }
 END_TEST
 
+// Of two jumps in a row neighbours hear at once: what was here before the first they must not take
+// for being here still.
+START_TEST(who_seeks_there_and_back_gets_again_what_was_dropped) {
+  for (int coded = 0; coded < 2; coded++) {
+    swarm *s = swarm_new(input, sizeof input, 19);
+    s->codec = coded ? weft_codec_rlnc_table(&s->rlnc) : weft_codec_blocks_table(&s->blocks);
+    s->options.policy = coded ? &weft_policy_push : &weft_policy_rarest;
+    swarm_start(
+        s, &(weft_engine_self){.stream_bytes = INPUT_BYTES, .upload_bits_per_s = SEGMENT * 800});
+    swarm_add(s, NULL);
+    swarm_connect(s, 1, 0);
+    while (s->node[1].read < 20 && s->now_us < 10 * SECOND)
+      swarm_run(s, s->now_us + 10000);
+    const uint64_t back = s->node[1].next + 1;
+    EXPECT_OK(weft_engine_seek(s->node[1].engine, 100, s->now_us));
+    EXPECT_OK(weft_engine_seek(s->node[1].engine, back, s->now_us));
+    s->node[1].next = back;
+    swarm_run(s, s->now_us + 10 * SECOND);
+    EXPECT(weft_engine_done(s->node[1].engine) && !s->node[1].wrong);
+    swarm_free(s);
+  }
+}
+END_TEST
+
 static fixture_fate dead_for_a_while(swarm *s, size_t from, size_t to) {
   (void)from, (void)to;
   const bool dead = s->now_us > 3 * SECOND && s->now_us < 7 * SECOND;
@@ -369,6 +393,7 @@ int main(void) {
   tcase_add_test(t, live_ends_when_the_source_leaves);
   tcase_add_test(t, vod_plays_at_its_rate_from_any_time_of_joining);
   tcase_add_test(t, vod_seeks_forwards_and_back);
+  tcase_add_test(t, who_seeks_there_and_back_gets_again_what_was_dropped);
   tcase_add_test(t, vod_stalls_and_goes_on);
   tcase_add_test(t, a_late_joiner_starts_with_the_oldest_segment_there_is);
   tcase_add_test(t, the_dead_give_up_places_that_others_want);

@@ -270,6 +270,41 @@ START_TEST(who_has_no_room_has_twice_the_time) {
 }
 END_TEST
 
+// Packets of the one segment that a neighbour lacks after a jump, when its brake of that one comes
+// after so many maps.
+static size_t sent_after_jump(int maps) {
+  static const uint8_t data[N * K];
+  scene s;
+  uint8_t out[WEFT_DATAGRAM_MAX];
+  const weft_map jump = {.first = 2,
+                         .horizon = 4,
+                         .count = 1,
+                         .epoch = 1,
+                         .entry_bytes = 2,
+                         .suppliers = 1,
+                         .stamps = {.stamp = 1}};
+  scene_new(&s, WEFT_MODE_BULK, true, false, 0);
+  s.options.policy = &weft_policy_push;
+  scene_add(&s, 0, 0, WINDOW);
+  const size_t bytes = weft_map_write(&jump, out);
+  weft_map_put_rank(out, 0, 0, 0, false);
+  for (int i = 0; i < maps; i++)
+    EXPECT_OK(scene_say(&s, 0, out, bytes));
+  EXPECT_OK(scene_say(&s, 0, out, weft_brake_write(2, out)));
+  for (int i = 0; i < 4; i++)
+    EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, 0, s.now_us));
+  scene_run(&s, SECOND / 5);
+  const size_t sent = s.data[0];
+  scene_free(&s);
+  return sent;
+}
+
+START_TEST(a_brake_that_a_jump_overtook_stops_nothing) {
+  EXPECT(sent_after_jump(1) == N && sent_after_jump(15) == N);
+  EXPECT(sent_after_jump(16) == 0);
+}
+END_TEST
+
 // --- Congestion
 
 START_TEST(many_losses_halve_the_window) {
@@ -331,6 +366,47 @@ START_TEST(the_end_of_a_burst_is_said_again) {
   scene_run(&s, SECOND);
   EXPECT(s.paces == bursts + 2);
   scene_free(&s);
+}
+END_TEST
+
+// All that it was sent is acknowledged. The queueing that is seen.
+static int64_t acknowledge(scene *s, uint32_t delay) {
+  uint8_t out[WEFT_DATAGRAM_MAX];
+  weft_neighbour_statistics n;
+  EXPECT_OK(weft_engine_get_neighbour(s->engine, 0, &n));
+  const uint32_t sent = (uint32_t)n.sent_packets;
+  const weft_ack ack = {.sent = sent, .received = sent, .delay = delay};
+  EXPECT_OK(scene_say(s, 0, out, weft_ack_write(&ack, out)));
+  EXPECT_OK(weft_engine_get_neighbour(s->engine, 0, &n));
+  return n.queueing_us;
+}
+
+// After pauses of so long in which the clock of who acknowledges gains so much, and so many
+// segments after each.
+static int64_t seen_after_pauses(int pauses, int seconds, uint32_t gain_us, int segments) {
+  static const uint8_t data[N * K];
+  scene s;
+  int64_t seen_us = 0;
+  (void)source_that_sent(&s);
+  EXPECT(acknowledge(&s, 1) == 0);
+  for (int i = 0; i < pauses; i++) {
+    for (int t = 0; t < seconds; t++, scene_run(&s, SECOND))
+      scene_map(&s, 0, 1 + (uint64_t)(i * segments), WINDOW - 1);
+    for (int b = 0; b < segments; b++) {
+      const size_t before = s.data[0];
+      EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, 0, s.now_us));
+      scene_run(&s, SECOND / 5);
+      EXPECT(s.data[0] > before);
+      seen_us = acknowledge(&s, 1 + gain_us * (uint32_t)(i + 1));
+    }
+  }
+  scene_free(&s);
+  return seen_us;
+}
+
+START_TEST(clocks_that_drift_in_a_pause_are_no_queue) {
+  EXPECT(seen_after_pauses(1, 300, 100000, 5) == 0);
+  EXPECT(seen_after_pauses(3, 61, 5000, 1) <= 5000); // of this minute and the last
 }
 END_TEST
 
@@ -430,8 +506,10 @@ int main(void) {
   tcase_add_test(t, few_packets_wait_for_a_checksum);
   tcase_add_test(t, who_is_too_late_holds_up_nobody);
   tcase_add_test(t, who_has_no_room_has_twice_the_time);
+  tcase_add_test(t, a_brake_that_a_jump_overtook_stops_nothing);
   tcase_add_test(t, many_losses_halve_the_window);
   tcase_add_test(t, the_end_of_a_burst_is_said_again);
+  tcase_add_test(t, clocks_that_drift_in_a_pause_are_no_queue);
   tcase_add_test(t, what_is_said_again_is_acknowledged_again);
   tcase_add_test(t, blocks_under_way_are_not_asked_of_another);
   suite_add_tcase(suite, t);

@@ -2,16 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Inputs that are multicast groups, and an output to a broadcast address. Without user namespaces it says so and passes.
 set -uo pipefail
-if [ "${WEFT_IN_NAMESPACE:-}" != yes ]; then
-  if ! unshare -Urn true 2>/dev/null || ! unshare -Urn ip link set lo up 2>/dev/null; then
-    printf 'skipped: needs user namespaces (unshare -Urn) and ip\n'
-    exit 0
-  fi
-  WEFT_IN_NAMESPACE=yes exec unshare -Urn "$0" "$@"
-fi
-weft=$(readlink -f -- "$1")
-work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/groups.XXXXXX")
-cd -- "$work" || exit 1
+# shellcheck source=tests/net/spaces.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/spaces.sh"
+enter_alone groups "$@"
 # Of IPv6 what is sent to a group comes back on the device that it leaves by, but not on the loopback.
 if ! ip link set lo multicast on up || ! ip link add near type veth peer name far; then
   printf 'skipped: needs veth\n'

@@ -3,16 +3,9 @@
 # A network whose packets are shorter than weft's datagrams: the kernel cuts them up, and the stream arrives.
 # Without user namespaces it says so and passes.
 set -uo pipefail
-if [ "${WEFT_IN_NAMESPACE:-}" != yes ]; then
-  if ! unshare -Urn true 2>/dev/null || ! unshare -Urn ip link set lo up 2>/dev/null; then
-    printf 'skipped: needs user namespaces (unshare -Urn) and ip\n'
-    exit 0
-  fi
-  WEFT_IN_NAMESPACE=yes exec unshare -Urn "$0" "$@"
-fi
-weft=$(readlink -f -- "$1")
-work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/mtu.XXXXXX")
-cd -- "$work" || exit 1
+# shellcheck source=tests/net/spaces.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/spaces.sh"
+enter_alone mtu "$@"
 ip link set lo mtu 1000 up || exit 1
 head -c 2000000 /dev/urandom >in.bin
 "$weft" peer source --input in.bin --listen 127.0.0.1:7000 --linger 1 2>source.log &

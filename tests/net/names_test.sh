@@ -2,17 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Names that have several addresses, of which one answers, and names whose address changes. Without user namespaces it says so and passes.
 set -uo pipefail
-if [ "${WEFT_IN_NAMESPACE:-}" != yes ]; then
-  if ! unshare -Urnm ip link set lo up 2>/dev/null || ! unshare -Urnm mount -t tmpfs none /mnt 2>/dev/null; then
-    printf 'skipped: needs user namespaces (unshare -Urnm), ip and mount\n'
-    exit 0
-  fi
-  WEFT_IN_NAMESPACE=yes exec unshare -Urnm --propagation private "$0" "$@"
-fi
-weft=$(readlink -f -- "$1")
-work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/names.XXXXXX")
-cd -- "$work" || exit 1
-ip link set lo up && ip addr add fd00::1/64 dev lo nodad || exit 1
+# shellcheck source=tests/net/spaces.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/spaces.sh"
+enter_alone names "$@"
+ip addr add fd00::1/64 dev lo nodad || exit 1
 cat >hosts <<'EOF' && mount --bind hosts /etc/hosts || exit 1
 192.0.2.1 both.test
 fd00::1 both.test

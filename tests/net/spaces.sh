@@ -19,6 +19,22 @@ enter_spaces() {
   WEFT_IN_NAMESPACE=yes exec unshare -Urm --propagation private "$0" "$@"
 }
 
+# enter_alone NAME WEFT...: the script again, as root of a network and mounts of its own, in an empty folder, with $weft
+# and the loopback up; without them it says so and passes.
+enter_alone() {
+  if [ "${WEFT_IN_NAMESPACE:-}" != yes ]; then
+    if ! unshare -Urnm ip link set lo up 2>/dev/null || ! unshare -Urnm mount -t tmpfs none /mnt 2>/dev/null; then
+      printf 'skipped: needs user namespaces (unshare -Urnm), ip and mount\n'
+      exit 0
+    fi
+    shift
+    WEFT_IN_NAMESPACE=yes exec unshare -Urnm --propagation private "$0" "$@"
+  fi
+  weft=$(readlink -f -- "$2")
+  work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/$1.XXXXXX")
+  cd -- "$work" && ip link set lo up || exit 1
+}
+
 # enter_work NAME: an empty folder for this run; the namespaces' names live there.
 enter_work() {
   work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/$1.XXXXXX")

@@ -34,8 +34,12 @@ static bool options_valid(const weft_engine_options *o) {
 }
 
 static bool self_valid(const weft_engine_options *o, const weft_engine_self *s) {
+  const uint64_t segment_bytes = (uint64_t)o->blocks * o->block_bytes;
+  const bool anywhere = s->source || o->mode == WEFT_MODE_LIVE || s->start == WEFT_START_OLDEST;
   return s->rng.fill && s->address.length <= WEFT_PEER_ADDRESS_BYTES &&
-         (!s->stream_bytes || (s->source && o->mode != WEFT_MODE_LIVE));
+         (anywhere || s->start <= WEFT_MESSAGE_MAX_SEGMENT) &&
+         (!s->stream_bytes || (s->source && o->mode != WEFT_MODE_LIVE)) &&
+         s->stream_bytes / segment_bytes < WEFT_MESSAGE_MAX_SEGMENT;
 }
 
 // --- Memory: everything of fixed size in one piece

@@ -94,9 +94,10 @@ typedef struct weft_engine_self {
   uint64_t upload_bits_per_s; // pace of what it sends; 0: no limit
   weft_rng rng;               // what it points to must outlive the engine
   // Receiver: where to begin. Live ignores it.
-  uint64_t start; // a segment, or WEFT_START_OLDEST: what neighbours still have
+  uint64_t start; // a segment to 2^48, or WEFT_START_OLDEST: what neighbours still have
   // Source: the whole length, when any part can be had at any time: segments are then loaded as
-  // neighbours ask for them (WEFT_EVENT_LOAD). 0: segments are put in order. Not live.
+  // neighbours ask for them (WEFT_EVENT_LOAD). 0: segments are put in order. Not live. At most 2^48
+  // segments.
   uint64_t stream_bytes;
   weft_peer_address address;           // our own, not to be dialled; may be empty
   const weft_codec *codec;             // instead of the options'; NULL: theirs

@@ -361,13 +361,19 @@ static void hand_on(weft_engine *e, uint64_t segment, size_t except) {
   }
 }
 
-static weft_status room_for(weft_engine *e, weft_slot *slot, size_t sums) {
-  if (slot->reveal)
-    return WEFT_OK;
-  void *memory;
-  WEFT_TRY(weft_alloc(e->ctx, WEFT_MEM_HOST, sizeof *slot->reveal + sums, &memory));
-  memset(memory, 0, sizeof *slot->reveal + sums);
-  slot->reveal = memory;
+// In place of the one before, which stays where that fails.
+static weft_status keep_reveal(weft_engine *e, const weft_checksum *c) {
+  weft_slot *slot = weft_window_slot(e, c->segment);
+  const size_t sums = (size_t)c->blocks * WEFT_CHECKSUM_ROWS;
+  if (!slot->reveal) {
+    void *memory;
+    WEFT_TRY(weft_alloc(e->ctx, WEFT_MEM_HOST, sizeof *slot->reveal + sums, &memory));
+    slot->reveal = memory;
+  }
+  slot->reveal->made_us = c->made_us;
+  slot->reveal->seed = c->seed;
+  memcpy(slot->reveal->signature, c->signature, sizeof c->signature);
+  memcpy(slot->reveal->sums, c->sums, sums);
   return WEFT_OK;
 }
 
@@ -383,12 +389,7 @@ weft_status weft_checksum_take(weft_engine *e, size_t index, const weft_checksum
   uint8_t text[WEFT_SIGNED_MAX];
   const size_t bytes = weft_checksum_text(c, e->options->stream, e->options->block_bytes, text);
   WEFT_TRY(weft_signature_check(e, index, text, bytes, c->signature));
-  const size_t sums = (size_t)c->blocks * WEFT_CHECKSUM_ROWS;
-  WEFT_TRY(room_for(e, slot, sums));
-  slot->reveal->made_us = c->made_us;
-  slot->reveal->seed = c->seed;
-  memcpy(slot->reveal->signature, c->signature, sizeof c->signature);
-  memcpy(slot->reveal->sums, c->sums, sums);
+  WEFT_TRY(keep_reveal(e, c));
   weft_clock_learn(e->clock_us, &e->clock_turn_us, now_us - (int64_t)c->made_us, now_us);
   e->statistics.checksums++;
   uint8_t *marks = &e->neighbours[index].marks[weft_place(e, c->segment)];
@@ -415,24 +416,20 @@ size_t weft_checksum_put(weft_engine *e, uint64_t segment, uint8_t *out) {
 // --- The source
 
 static weft_status reveal(weft_engine *e, uint64_t segment, int64_t now_us) {
-  weft_slot *slot = weft_window_slot(e, segment);
-  const uint16_t blocks = weft_window_held(e, segment)->blocks;
-  WEFT_TRY(room_for(e, slot, (size_t)blocks * WEFT_CHECKSUM_ROWS));
-  weft_reveal *r = slot->reveal;
-  r->seed = weft_rng_u64(&e->self.rng);
-  r->made_us = (uint64_t)now_us;
-  if (e->codec->checksum)
-    WEFT_TRY(e->codec->checksum(e->codec->user, slot->segment, r->seed, r->sums));
+  uint8_t sums[WEFT_CHECKSUM_ROWS * WEFT_CHECKSUM_MAX_BLOCKS] = {0}, text[WEFT_SIGNED_MAX];
   weft_checksum c = {.segment = segment,
-                     .blocks = blocks,
-                     .made_us = r->made_us,
-                     .seed = r->seed,
-                     .sums = r->sums};
-  uint8_t text[WEFT_SIGNED_MAX];
+                     .blocks = weft_window_held(e, segment)->blocks,
+                     .made_us = (uint64_t)now_us,
+                     .seed = weft_rng_u64(&e->self.rng),
+                     .sums = sums};
+  if (e->codec->checksum)
+    WEFT_TRY(
+        e->codec->checksum(e->codec->user, weft_window_slot(e, segment)->segment, c.seed, sums));
   const size_t bytes = weft_checksum_text(&c, e->options->stream, e->options->block_bytes, text);
   e->statistics.signatures++;
-  if (!e->options->trust->sign(e->options->trust->user, text, bytes, r->signature))
+  if (!e->options->trust->sign(e->options->trust->user, text, bytes, c.signature))
     return WEFT_E_KEY;
+  WEFT_TRY(keep_reveal(e, &c));
   e->statistics.checksums++;
   hand_on(e, segment, SIZE_MAX);
   return WEFT_OK;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an engine does with numbers at their limits, and when the machine fails it.
+#include <string.h>
+
 #include "tests/peer/scene.h"
 #include "tests/support/test_main.h"
 
@@ -29,10 +31,66 @@ START_TEST(segments_that_no_message_can_name_are_refused) {
 }
 END_TEST
 
+// --- Without memory
+
+static weft_status (*sums_of)(void *user, void *segment, uint64_t seed, uint8_t *sums);
+static size_t sums_left;
+
+static weft_status sums_without_memory(void *user, void *segment, uint64_t seed, uint8_t *sums) {
+  if (sums_left == 0)
+    return WEFT_E_NOMEM;
+  sums_left--;
+  return sums_of(user, segment, seed, sums);
+}
+
+// What neighbour 0 is told that asks for the checksum of segment 0; 0: nothing.
+static size_t told_checksum(scene *s, uint8_t out[WEFT_DATAGRAM_MAX]) {
+  const weft_request r = {.segment = 0, .kind = WEFT_REQUEST_CHECKSUM};
+  weft_burst burst;
+  size_t bytes = 0;
+  EXPECT_OK(scene_say(s, 0, out, weft_request_write(&r, 1, out)));
+  while (weft_engine_output(s->engine, s->now_us, &burst) == WEFT_OK)
+    for (size_t i = 0; i < burst.count; i++)
+      if (burst.datagrams[i].data[1] == WEFT_MESSAGE_CHECKSUM) {
+        bytes = burst.datagrams[i].bytes;
+        memcpy(out, burst.datagrams[i].data, bytes);
+      }
+  return bytes;
+}
+
+// A checksum that could not be made leaves the one before as it was: with a new seed beside old sums
+// the source's own signature would be none, and whoever hands on such is banned.
+START_TEST(a_checksum_that_fails_spoils_none) {
+  static const uint8_t data[N * K] = {1};
+  uint8_t before[WEFT_DATAGRAM_MAX], after[WEFT_DATAGRAM_MAX];
+  scene s;
+  scene_new(&s, WEFT_MODE_LIVE, true, true, 100000);
+  sums_of = s.codec.checksum;
+  s.codec.checksum = sums_without_memory;
+  EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, 0, s.now_us));
+  scene_add(&s, 0, 0, WINDOW);
+  sums_left = 0;
+  scene_run(&s, 150000);
+  EXPECT(scene_statistics(&s).checksums == 0 && told_checksum(&s, before) == 0);
+  sums_left = 1;
+  scene_run(&s, 200000);
+  const size_t bytes = told_checksum(&s, before);
+  EXPECT(scene_statistics(&s).checksums == 1 && bytes > 0);
+  scene_run(&s, SECOND);
+  EXPECT(scene_statistics(&s).checksums == 1);
+  EXPECT(told_checksum(&s, after) == bytes && memcmp(before, after, bytes) == 0);
+  sums_left = 1;
+  scene_run(&s, SECOND);
+  EXPECT(told_checksum(&s, after) == bytes && memcmp(before, after, bytes) != 0);
+  scene_free(&s);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("limits");
   TCase *t = tcase_create("limits");
   tcase_add_test(t, segments_that_no_message_can_name_are_refused);
+  tcase_add_test(t, a_checksum_that_fails_spoils_none);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

@@ -58,8 +58,8 @@ static size_t told_checksum(scene *s, uint8_t out[WEFT_DATAGRAM_MAX]) {
   return bytes;
 }
 
-// A checksum that could not be made leaves the one before as it was: with a new seed beside old sums
-// the source's own signature would be none, and whoever hands on such is banned.
+// A checksum that could not be made leaves the one before as it was: with a new seed beside old
+// sums the source's own signature would be none, and whoever hands on such is banned.
 START_TEST(a_checksum_that_fails_spoils_none) {
   static const uint8_t data[N * K] = {1};
   uint8_t before[WEFT_DATAGRAM_MAX], after[WEFT_DATAGRAM_MAX];
@@ -86,11 +86,45 @@ START_TEST(a_checksum_that_fails_spoils_none) {
 }
 END_TEST
 
+static size_t digests;
+
+static weft_status digest_without_memory(void *user, void *segment, size_t bytes,
+                                         uint8_t out[WEFT_DIGEST_BYTES]) {
+  (void)user, (void)segment, (void)bytes, (void)out;
+  digests++;
+  return WEFT_E_NOMEM;
+}
+
+// A whole segment that lacks memory to be looked at is looked at again, but not all the time: the
+// memory is somebody else's.
+START_TEST(what_lacks_memory_waits_for_it) {
+  for (int mode = WEFT_MODE_BULK; mode <= WEFT_MODE_LIVE; mode++) {
+    scene s;
+    scene_new(&s, (weft_engine_mode)mode, false, true, 0);
+    scene_add(&s, 0, 1, 0);   // it has segment 0
+    scene_manifest(&s, 0, 0); // live: when to begin
+    scene_manifest(&s, 0, 0);
+    s.codec.digest = digest_without_memory;
+    digests = 0;
+    scene_whole(&s, 0, 0);
+    scene_run(&s, STEP_US);
+    EXPECT(weft_engine_deadline(s.engine) >= s.now_us);
+    scene_run(&s, SECOND);
+    EXPECT(s.decoded == 0 && digests >= 5 && digests <= 20);
+    s.codec.digest = NULL;
+    scene_run(&s, SECOND / 2);
+    EXPECT(s.decoded == 1);
+    scene_free(&s);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("limits");
   TCase *t = tcase_create("limits");
   tcase_add_test(t, segments_that_no_message_can_name_are_refused);
   tcase_add_test(t, a_checksum_that_fails_spoils_none);
+  tcase_add_test(t, what_lacks_memory_waits_for_it);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

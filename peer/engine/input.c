@@ -28,8 +28,12 @@ static weft_status take_hello(weft_engine *e, size_t index, const weft_hello *he
 static weft_status take_end(weft_engine *e, size_t index, const weft_map *map, int64_t now_us) {
   weft_neighbour *n = &e->neighbours[index];
   const bool learns = map->end_known && !e->self.source;
-  if (learns && !e->options->trust)
+  if (learns && !e->options->trust) {
+    const bool news = !e->end_known;
     WEFT_TRY(weft_window_learn_end(e, map->end_bytes));
+    if (news && weft_window_total(e) > 0) // its last segment exists: who comes now knows no other
+      weft_play_learn(e, weft_window_total(e) - 1, now_us);
+  }
   if (e->end_known && map->horizon > weft_window_total(e))
     return WEFT_E_FOREIGN;     // past the end
   if (learns && !e->end_known) // again, where the answer was lost

@@ -82,6 +82,26 @@ START_TEST(live_plays_by_rate_without_trust) {
 }
 END_TEST
 
+// Who comes when the end is known plays what others still have to play, or nothing, and is done.
+START_TEST(who_joins_at_the_end_of_a_live_stream_ends_with_it) {
+  for (int trust = 0; trust < 2; trust++)
+    for (int64_t late_us = SECOND / 2; late_us <= 5 * SECOND / 2; late_us += SECOND) {
+      swarm *s = live(14);
+      s->options.rate_bits_per_s = (uint64_t)(SEGMENT * 8 * SECOND / SEGMENT_US);
+      if (!trust)
+        s->options.trust = NULL;
+      swarm_start(s, NULL);
+      swarm_run(s, (SEGMENTS + 1) * SEGMENT_US + late_us);
+      const size_t late = swarm_add(s, NULL);
+      swarm_connect(s, late, 0);
+      swarm_run(s, s->now_us + 5 * SECOND);
+      EXPECT(weft_engine_done(s->node[late].engine) && !s->node[late].wrong);
+      EXPECT(s->node[late].read > 0 || late_us > SECOND); // older than the lag: nobody gives it
+      swarm_free(s);
+    }
+}
+END_TEST
+
 // A live input with a rate that begins 8 s after everybody came, and then pauses for 8 s: longer
 // than the lag. Nothing of it is late for that.
 START_TEST(live_waits_for_a_late_and_for_a_pausing_input) {
@@ -385,6 +405,7 @@ int main(void) {
   tcase_add_test(t, live_plays_everything_in_time);
   tcase_add_test(t, live_plays_through_losses);
   tcase_add_test(t, live_plays_by_rate_without_trust);
+  tcase_add_test(t, who_joins_at_the_end_of_a_live_stream_ends_with_it);
   tcase_add_test(t, live_waits_for_a_late_and_for_a_pausing_input);
   tcase_add_test(t, live_plays_with_checksums);
   tcase_add_test(t, a_crowd_at_the_source_is_served_by_itself);

@@ -93,7 +93,7 @@ static void trust(weft_engine *e, weft_slot *slot, weft_held *held, const weft_e
   weft_neighbour *n = &e->neighbours[held->neighbour];
   weft_policy_want *want = weft_neighbour_want(e, n, a->segment);
   if (want && n->generation == held->generation)
-    want->common = (uint16_t)(want->common + gain);
+    weft_want_common(want, gain);
 }
 
 weft_status weft_held_take(weft_engine *e, size_t index, const weft_engine_arrival *a,

@@ -144,7 +144,7 @@ static weft_status take_into(weft_engine *e, size_t index, const weft_engine_arr
     e->statistics.received_dependent += a->count - innovative;
     weft_policy_want *want = weft_neighbour_want(e, n, a->segment);
     if (want) // what came from it, it has
-      want->common = (uint16_t)(want->common + innovative);
+      weft_want_common(want, innovative);
   }
   if (innovative < a->count) // then it has, but for one chance in 256, nothing else that is new
     n->marks[weft_place(e, a->segment)] |= WEFT_MARK_SPENT;

@@ -111,6 +111,11 @@ static inline void weft_want_refresh(const weft_engine *e, weft_policy_want *wan
                                      uint64_t segment) {
   want->accepts = want->rank < weft_window_blocks(e, segment);
 }
+// It got so many more directions of ours. What does not fit is more than a segment has.
+static inline void weft_want_common(weft_policy_want *want, size_t more) {
+  const size_t sum = want->common + more;
+  want->common = (uint16_t)(sum < UINT16_MAX ? sum : UINT16_MAX);
+}
 bool weft_neighbour_complete(const weft_engine *engine, const weft_neighbour *neighbour,
                              uint64_t segment); // whether it has the whole segment, and still holds
 // Bursts on their way to one neighbour at most.

@@ -364,9 +364,9 @@ void weft_flight_add(weft_engine *e, weft_neighbour *n, int64_t at_us, uint64_t 
     weft_neighbour_timer(e, (size_t)(n - e->neighbours));
   weft_policy_want *want = weft_neighbour_want(e, n, segment);
   if (want) {
-    want->in_flight = (want->in_flight + count) & WEFT_WANT_FLIGHT;
-    want->common =
-        (uint16_t)(want->common + count < UINT16_MAX ? want->common + count : UINT16_MAX);
+    const size_t sum = want->in_flight + count;
+    want->in_flight = (sum < WEFT_WANT_FLIGHT ? sum : WEFT_WANT_FLIGHT) & WEFT_WANT_FLIGHT;
+    weft_want_common(want, count);
   }
   weft_neighbour_show(e, n);
 }

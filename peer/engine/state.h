@@ -10,7 +10,7 @@
 
 #define WEFT_NO_SEGMENT UINT64_MAX
 #define WEFT_NO_NEIGHBOUR UINT16_MAX
-// What the fields of a weft_policy_want hold; a rank is at most 1024, flights are bounded.
+// What the fields of a weft_policy_want hold; a rank is at most 1024.
 #define WEFT_WANT_RANK 0x7ffu
 #define WEFT_WANT_FLIGHT 0x7fffu
 

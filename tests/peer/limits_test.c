@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an engine does with numbers at their limits, and when the machine fails it.
+#include <limits.h>
 #include <string.h>
 
 #include "tests/peer/scene.h"
@@ -27,6 +28,45 @@ START_TEST(segments_that_no_message_can_name_are_refused) {
     EXPECT_STATUS(weft_engine_new(s.ctx, &s.options, &self, &engine), cases[i].status);
     weft_engine_free(engine);
   }
+  scene_free(&s);
+}
+END_TEST
+
+static unsigned most_in_flight, least_in_flight;
+
+static bool watch(void *user, const weft_policy_view *view, const weft_rng *rng,
+                  weft_policy_choice *out) {
+  (void)user, (void)rng, (void)out;
+  const unsigned in_flight = view->neighbour[0].wants[0].in_flight;
+  least_in_flight = in_flight < most_in_flight ? in_flight : least_in_flight;
+  most_in_flight = in_flight > most_in_flight ? in_flight : most_in_flight;
+  return false;
+}
+
+// Many bursts of many packets may be on their way; what a policy sees of them must not begin anew.
+START_TEST(more_packets_in_flight_than_are_counted_are_many) {
+  static const uint8_t data[N * K];
+  const weft_policy watching = {.name = "watching", .pick = watch};
+  scene s;
+  scene_new(&s, WEFT_MODE_BULK, true, true, 0);
+  weft_engine_free(s.engine);
+  s.options.flights_max = 4096;
+  s.options.batch = N;
+  s.options.policy = &watching;
+  const weft_engine_self self = {.source = true, .rng = weft_rng_chacha_table(&s.chacha)};
+  EXPECT_OK(weft_engine_new(s.ctx, &s.options, &self, &s.engine));
+  EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, 0, s.now_us));
+  scene_add(&s, 0, 0, WINDOW);
+  most_in_flight = 0;
+  least_in_flight = UINT_MAX;
+  scene_run(&s, STEP_US);
+  for (int i = 0; i < 4000; i++) {
+    weft_burst burst;
+    scene_ask(&s, 0, 0, N);
+    while (weft_engine_output(s.engine, s.now_us, &burst) == WEFT_OK)
+      ;
+  }
+  EXPECT(most_in_flight >= (1 << 15) - N && least_in_flight == UINT_MAX);
   scene_free(&s);
 }
 END_TEST
@@ -123,6 +163,7 @@ int main(void) {
   Suite *suite = suite_create("limits");
   TCase *t = tcase_create("limits");
   tcase_add_test(t, segments_that_no_message_can_name_are_refused);
+  tcase_add_test(t, more_packets_in_flight_than_are_counted_are_many);
   tcase_add_test(t, a_checksum_that_fails_spoils_none);
   tcase_add_test(t, what_lacks_memory_waits_for_it);
   suite_add_tcase(suite, t);

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,6 +53,26 @@ static size_t look_up(const char *host, uint16_t port, size_t most, weft_address
   return count;
 }
 
+// "fe80::1%eth0", also "%2": the interface is named, or numbered.
+static bool parse_v6(char *text, weft_address *out) {
+  char *zone = strchr(text, '%'), *end;
+  if (zone)
+    *zone++ = '\0';
+  if (inet_pton(AF_INET6, text, out->ip) != 1)
+    return false;
+  // Those bytes are the zone's.
+  const bool bare = weft_address_take_zone(out) == 0;
+  if (!zone)
+    return bare;
+  unsigned long index = if_nametoindex(zone);
+  if (index == 0 && *zone >= '0' && *zone <= '9') {
+    index = strtoul(zone, &end, 10);
+    index = *end || index > UINT32_MAX ? 0 : index;
+  }
+  weft_address_set_zone(out, (uint32_t)index);
+  return bare && weft_address_is_of_link(out) && index > 0;
+}
+
 size_t weft_address_parse_all(const char *text, size_t most, weft_address *out) {
   char host[256];
   const char *colon = strrchr(text, ':');
@@ -66,7 +87,7 @@ size_t weft_address_parse_all(const char *text, size_t most, weft_address *out) 
     return 1;
   if (host[0] == '[' && host[bytes - 1] == ']') {
     host[bytes - 1] = '\0';
-    return inet_pton(AF_INET6, host + 1, out->ip) == 1;
+    return parse_v6(host + 1, out);
   }
   // An IPv6 address wants its brackets.
   return strchr(host, ':') ? 0 : look_up(host, out->port, most, out);
@@ -77,11 +98,17 @@ bool weft_address_parse(const char *text, weft_address *out) {
 }
 
 const char *weft_address_text(const weft_address *address, char out[WEFT_ADDRESS_TEXT]) {
-  char ip[INET6_ADDRSTRLEN] = "?";
+  char ip[INET6_ADDRSTRLEN] = "?", zone[IF_NAMESIZE + 1] = "";
+  weft_address bare = *address;
   const bool v4 = weft_address_is_v4(address);
-  (void)inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? address->ip + WEFT_V4_PREFIX_BYTES : address->ip,
-                  ip, sizeof ip);
-  (void)snprintf(out, WEFT_ADDRESS_TEXT, v4 ? "%s:%u" : "[%s]:%u", ip, (unsigned)address->port);
+  const uint32_t index = weft_address_take_zone(&bare);
+  (void)inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? bare.ip + WEFT_V4_PREFIX_BYTES : bare.ip, ip,
+                  sizeof ip);
+  if (index > 0 && !if_indextoname(index, zone + 1))
+    (void)snprintf(zone + 1, sizeof zone - 1, "%u", (unsigned)index); // gone by now
+  zone[0] = index > 0 ? '%' : '\0';
+  (void)snprintf(out, WEFT_ADDRESS_TEXT, v4 ? "%s%s:%u" : "[%s%s]:%u", ip, zone,
+                 (unsigned)address->port);
   return out;
 }
 

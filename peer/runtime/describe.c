@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "peer/runtime/kernel_address.h"
 #include "weft/packet.h"
 
 enum { VERSION = 1, FLAG_TRUSTED = 1, FLAG_CHECKSUMS = 2, FLAG_LEAVING = 1, FLAG_CALLED = 1 };
@@ -63,13 +64,16 @@ bool weft_described(const uint8_t *blob, size_t bytes, weft_node_role *role, wef
 }
 
 void weft_address_write(const weft_address *address, uint8_t out[WEFT_LIST_ENTRY_BYTES]) {
-  memcpy(out, address->ip, 16);
+  weft_address bare = *address;
+  (void)weft_address_take_zone(&bare); // our number of an interface
+  memcpy(out, bare.ip, 16);
   put(out + 16, address->port, 2);
 }
 
 weft_address weft_address_read(const uint8_t in[WEFT_LIST_ENTRY_BYTES]) {
   weft_address a = {.port = (uint16_t)get(in + 16, 2)};
   memcpy(a.ip, in, 16);
+  (void)weft_address_take_zone(&a);
   return a;
 }
 

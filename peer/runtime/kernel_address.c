@@ -12,6 +12,25 @@ bool weft_address_is_v4(const weft_address *address) {
   return memcmp(address->ip, v4_prefix, sizeof v4_prefix) == 0;
 }
 
+enum { ZONE_AT = 4 };
+
+bool weft_address_is_of_link(const weft_address *address) {
+  return address->ip[0] == 0xfe && (address->ip[1] & 0xc0) == 0x80;
+}
+
+void weft_address_set_zone(weft_address *address, uint32_t zone) {
+  if (weft_address_is_of_link(address))
+    memcpy(address->ip + ZONE_AT, &zone, sizeof zone);
+}
+
+uint32_t weft_address_take_zone(weft_address *address) {
+  uint32_t zone = 0;
+  if (weft_address_is_of_link(address))
+    memcpy(&zone, address->ip + ZONE_AT, sizeof zone);
+  weft_address_set_zone(address, 0);
+  return zone;
+}
+
 sa_family_t weft_kernel_family(void) {
   const int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0)
@@ -37,9 +56,11 @@ socklen_t weft_to_kernel(sa_family_t family, const weft_address *address,
     memcpy(&out->v4.sin_addr, address->ip + sizeof v4_prefix, sizeof out->v4.sin_addr);
     return sizeof out->v4;
   }
+  weft_address bare = *address;
   out->v6.sin6_family = AF_INET6;
   out->v6.sin6_port = htons(address->port);
-  memcpy(&out->v6.sin6_addr, address->ip, sizeof out->v6.sin6_addr);
+  out->v6.sin6_scope_id = weft_address_take_zone(&bare);
+  memcpy(&out->v6.sin6_addr, bare.ip, sizeof out->v6.sin6_addr);
   return sizeof out->v6;
 }
 
@@ -59,6 +80,7 @@ void weft_from_kernel(const struct sockaddr *from, weft_address *out) {
     memcpy(&at.v6, from, sizeof at.v6);
     memcpy(out->ip, &at.v6.sin6_addr, sizeof out->ip);
     out->port = ntohs(at.v6.sin6_port);
+    weft_address_set_zone(out, at.v6.sin6_scope_id);
   }
 }
 

@@ -2,6 +2,7 @@
 // Who else is there: bootstrap addresses, trackers, and what neighbours know.
 #include <string.h>
 
+#include "peer/runtime/kernel_address.h"
 #include "peer/runtime/node_internal.h"
 
 size_t weft_node_dial(weft_node *node, const weft_address *address) {
@@ -40,7 +41,10 @@ void weft_node_announce(weft_node *node, size_t link) {
   node->links[link].next_us = node->now_us + NODE_RETRY_US; // unless it answers
 }
 
+// One of a link is nobody's elsewhere, and no one is called there who is told of.
 weft_peer_address weft_node_opaque(const weft_address *address) {
+  if (weft_address_is_of_link(address))
+    return (weft_peer_address){.length = 0};
   weft_peer_address opaque = {.length = WEFT_LIST_ENTRY_BYTES};
   weft_address_write(address, opaque.bytes);
   return opaque;
@@ -96,7 +100,8 @@ static void answer(weft_node *node, size_t link, uint64_t stream) {
   uint64_t seen = 0;
   for (size_t i = 0; i < node->options.links_max; i++) {
     const node_link *l = &node->links[i];
-    if (i == link || !l->open || !l->announced || (stream && l->announced != stream))
+    if (i == link || !l->open || !l->announced || (stream && l->announced != stream) ||
+        weft_address_is_of_link(&l->address))
       continue;
     seen++;
     const uint64_t at = seen <= WEFT_LIST_MAX ? seen - 1 : weft_rng_below(&rng, seen);

@@ -367,16 +367,33 @@ END_TEST
 
 START_TEST(addresses_as_people_write_them) {
   char text[WEFT_ADDRESS_TEXT];
-  weft_address a;
+  weft_address a, b;
   EXPECT(weft_address_parse("127.0.0.1:80", &a) && a.port == 80);
   EXPECT(strcmp(weft_address_text(&a, text), "127.0.0.1:80") == 0);
   EXPECT(weft_address_parse("[::1]:9000", &a) && a.ip[15] == 1);
   EXPECT(strcmp(weft_address_text(&a, text), "[::1]:9000") == 0);
   EXPECT(weft_address_parse(":7000", &a) && a.port == 7000);
   EXPECT(weft_address_parse("7000", &a) && a.port == 7000);
-  static const char *const wrong[] = {
-      "",       ":",       "127.0.0.1",   "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:x",
-      "::1:80", "[::1:80", "127.0.0.1:-1"};
+  EXPECT(weft_address_parse("[fe80::2%1]:9", &a) && a.port == 9); // the loopback, everywhere
+  EXPECT(strcmp(weft_address_text(&a, text), "[fe80::2%lo]:9") == 0);
+  EXPECT(weft_address_parse("[fe80::2%lo]:9", &b) && memcmp(a.ip, b.ip, sizeof a.ip) == 0);
+  EXPECT(weft_address_parse("[fe80::2]:9", &b) && memcmp(a.ip, b.ip, sizeof a.ip) != 0);
+  EXPECT(strcmp(weft_address_text(&b, text), "[fe80::2]:9") == 0);
+  static const char *const wrong[] = {"",
+                                      ":",
+                                      "127.0.0.1",
+                                      "127.0.0.1:",
+                                      "127.0.0.1:65536",
+                                      "127.0.0.1:x",
+                                      "::1:80",
+                                      "[::1:80",
+                                      "127.0.0.1:-1",
+                                      "[::1%lo]:1",
+                                      "[fe80::1%]:1",
+                                      "[fe80::1%1x]:1",
+                                      "[fe80::1%nowhere]:1",
+                                      "[fe80::1%0]:1",
+                                      "[fe80:0:1::1]:1"};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
     EXPECT(!weft_address_parse(wrong[i], &a));
 }

@@ -142,7 +142,8 @@ typedef struct weft_node_statistics {
 void weft_node_get_statistics(const weft_node *node, weft_node_statistics *out);
 
 #define WEFT_ADDRESS_TEXT 64u
-// "1.2.3.4:5", "[::1]:5", "name:5" (looked up, which may wait), ":5" and "5" (any address).
+// "1.2.3.4:5", "[::1]:5", "[fe80::1%eth0]:5", "name:5" (looked up, which may wait), ":5" and "5"
+// (any address).
 bool weft_address_parse(const char *text, weft_address *out);
 // All that a name has, `most` at most, in the order in which they should be tried. 0: it is none.
 size_t weft_address_parse_all(const char *text, size_t most, weft_address *out);

@@ -39,7 +39,7 @@ extern "C" {
 typedef struct weft_sessions weft_sessions;
 
 typedef struct weft_address {
-  uint8_t ip[16]; // IPv6; IPv4 as ::ffff:a.b.c.d
+  uint8_t ip[16]; // IPv6; IPv4 as ::ffff:a.b.c.d. A node's fe80::/10: bytes 4 to 7 its interface
   uint16_t port;
   // Which of this machine's own addresses it wrote to, and expects answers from; all zero:
   // whichever the system takes. Two addresses that differ in that alone are the same.

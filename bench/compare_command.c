@@ -115,16 +115,31 @@ typedef struct case_counts {
   size_t changed, same, missing;
 } case_counts;
 
+// Cases that `root` has and `other` lacks, or has without times.
+static void list_missing(const json_t *root, const json_t *other, const char *which,
+                         case_counts *tally) {
+  size_t g = 0, c = 0;
+  json_t *group = NULL, *entry = NULL;
+  weft_bench_spread time;
+  json_array_foreach(json_object_get(root, "groups"), g, group) {
+    json_array_foreach(json_object_get(group, "cases"), c, entry) {
+      const json_t *const counterpart =
+          find_counterpart(root, other, text_at(group, "title"), entry);
+      if (!times_of(entry, &time) || (counterpart && times_of(counterpart, &time)))
+        continue;
+      printf("  only in the %s: %s\n", which, text_at(entry, "id"));
+      tally->missing++;
+    }
+  }
+}
+
 static void compare_case(const char *title, const json_t *root_a, const json_t *a,
                          const json_t *root_b, case_counts *tally) {
   const char *const id = text_at(a, "id");
   const json_t *const b = find_counterpart(root_a, root_b, title, a);
   weft_bench_spread time_a, time_b;
-  if (!b || !times_of(a, &time_a) || !times_of(b, &time_b)) {
-    printf("  only in the first: %s\n", id);
-    tally->missing++;
+  if (!b || !times_of(a, &time_a) || !times_of(b, &time_b))
     return;
-  }
   if (!weft_bench_ranges_apart(&time_a, &time_b)) {
     tally->same++;
     return;
@@ -154,6 +169,8 @@ int weft_bench_compare_command(int argc, char **argv) {
       json_array_foreach(json_object_get(group, "cases"), c, entry)
           compare_case(text_at(group, "title"), a, entry, b, &tally);
     }
+    list_missing(a, b, "first", &tally);
+    list_missing(b, a, "second", &tally);
     printf("%zu changed, %zu not separable, %zu without counterpart\n", tally.changed, tally.same,
            tally.missing);
   }

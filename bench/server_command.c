@@ -155,13 +155,19 @@ static void ask_together(server_run *run, double (*rates)[WEFT_BENCH_MARKS], siz
                          size_t serving, size_t requests) {
   if (run->both_set < 0)
     return;
-  double part[WEFT_BENCH_MARKS];
-  for (size_t r = 0; r < reps; r++)
-    part[r] = rates[run->both_set][r] / (rates[run->host_set][r] + rates[run->device_set][r]);
-  const weft_bench_spread spread = weft_bench_spread_of(part, reps);
-  printf("  together / sum of both alone: %.3f (%.3f..%.3f)\n", spread.median, spread.min,
-         spread.max);
-  json_t *out = json_spread(&spread, 1);
+  double alone[WEFT_BENCH_MARKS];
+  bool usable[WEFT_BENCH_MARKS];
+  for (size_t r = 0; r < reps; r++) {
+    alone[r] = rates[run->host_set][r] + rates[run->device_set][r];
+    usable[r] = true;
+  }
+  const weft_bench_ratio ratio =
+      weft_bench_ratio_of(rates[run->both_set], usable, alone, usable, reps, WEFT_BENCH_MIN_REPS);
+  char text[64];
+  weft_bench_ratio_text(&ratio, false, text, sizeof text);
+  printf("  together / sum of both alone: %s\n", text);
+  json_t *out = json_spread(&ratio.spread, 1);
+  json_object_set_new(out, "separable", json_boolean(ratio.separable));
   json_object_set_new(out, "serving", json_string(servings[serving].name));
   json_object_set_new(out, "in_flight", json_integer((json_int_t)requests));
   json_array_append_new(json_object_get(run->out, "together"), out);

@@ -52,6 +52,7 @@ static int run(int argc, char **argv) {
       const int code = commands[i].run(argc, argv);
       return code == CLI_OK ? cli_flush(argv[0], code) : code;
     }
+  (void)cli_json_errors(argc, argv, stdout);
   return cli_error(NULL, CLI_USAGE, "there is no command '%s' (see weft --help)", argv[0]);
 }
 

@@ -19,72 +19,6 @@ typedef struct mending {
   bool committed; // a name was given: what is still under .new may be a shard's only copy
 } mending;
 
-static weft_status agrees(const mending *m, const weft_store_lane *lane, bool *out) {
-  const weft_stripe where = weft_store_lane_stripe(lane);
-  size_t wrong = 0;
-  const weft_status status = weft_code_verify(m->store->code, &where, NULL, &wrong, NULL);
-  *out = wrong == 0;
-  return status;
-}
-
-static weft_status rebuild_all(mending *m, weft_store_lane *lane, uint64_t stripe) {
-  uint8_t every[WEFT_STORE_MAX_SHARDS];
-  const size_t all = m->store->geometry.k + m->store->geometry.m;
-  for (size_t i = 0; i < all; i++)
-    every[i] = (uint8_t)i;
-  return weft_store_rebuild(m->store, lane, stripe, every, all);
-}
-
-// A disk may have kept a chunk from before an update. Of k + 2 sound chunks the one without which
-// the others agree is it; of fewer, any k do. It is older than others of its stripe: else the past
-// could outvote the update.
-static weft_status find_old(mending *m, weft_store_lane *lane, uint64_t stripe, bool *found_it) {
-  weft_store *store = m->store;
-  const size_t k = store->geometry.k, all = k + store->geometry.m;
-  size_t good = 0, found = 0, old = 0;
-  uint64_t newest = 0;
-  for (size_t i = 0; i < all; i++)
-    if (lane->state[i] == WEFT_CHUNK_GOOD) {
-      good++;
-      newest = lane->written[i] > newest ? lane->written[i] : newest;
-    }
-  for (size_t i = 0; i < all && good >= k + 2; i++) {
-    bool without = false;
-    if (lane->state[i] != WEFT_CHUNK_GOOD || lane->written[i] == newest)
-      continue;
-    lane->state[i] = WEFT_CHUNK_BAD;
-    WEFT_TRY(rebuild_all(m, lane, stripe));
-    WEFT_TRY(agrees(m, lane, &without));
-    found += without;
-    old = without ? i : old;
-    lane->state[i] = WEFT_CHUNK_UNREAD; // as it was
-    WEFT_TRY(weft_store_load(store, lane, i, stripe));
-    if (lane->state[i] != WEFT_CHUNK_GOOD)
-      return WEFT_OK;
-  }
-  if (found != 1)
-    return WEFT_OK;
-  lane->state[old] = WEFT_CHUNK_BAD;
-  weft_store_note_corrupt(store, old, stripe);
-  *found_it = true;
-  return rebuild_all(m, lane, stripe);
-}
-
-// Whether all chunks of a stripe, rebuilt where they must be, belong together.
-static weft_status check_parity(mending *m, weft_store_lane *lane, uint64_t stripe, bool *well) {
-  weft_store *store = m->store;
-  WEFT_TRY(agrees(m, lane, well));
-  if (!*well)
-    WEFT_TRY(find_old(m, lane, stripe, well));
-  if (!*well) {
-    pthread_mutex_lock(&store->lock);
-    if (store->report->inconsistent_stripes++ == 0 || stripe < store->report->first_inconsistent)
-      store->report->first_inconsistent = stripe;
-    pthread_mutex_unlock(&store->lock);
-  }
-  return WEFT_OK;
-}
-
 // Of a stripe that contradicts itself nothing that was rebuilt is sealed as good.
 static weft_status write_back(mending *m, weft_store_lane *lane, uint64_t stripe, bool rebuilt) {
   weft_store *store = m->store;
@@ -110,15 +44,10 @@ static weft_status work(void *user, size_t lane_index, uint64_t stripe) {
   mending *m = user;
   weft_store *store = m->store;
   weft_store_lane *lane = &m->lanes[lane_index];
-  const size_t k = store->geometry.k, all = k + store->geometry.m;
-  size_t good = 0;
+  bool well;
   weft_store_lane_start(store, lane, stripe);
-  for (size_t i = 0; i < all; i++) {
-    WEFT_TRY(weft_store_load(store, lane, i, stripe));
-    good += lane->state[i] == WEFT_CHUNK_GOOD;
-  }
+  const weft_status status = weft_store_check_stripe(store, lane, stripe, &well);
   weft_store_count(store, &store->report->data_bytes, lane->bytes);
-  const weft_status status = rebuild_all(m, lane, stripe);
   if (status == WEFT_E_DAMAGED) {
     pthread_mutex_lock(&store->lock);
     weft_store_lose(store->report, stripe, stripe);
@@ -126,9 +55,6 @@ static weft_status work(void *user, size_t lane_index, uint64_t stripe) {
     return WEFT_OK; // the other stripes may still be mended
   }
   WEFT_TRY(status);
-  bool well = true;
-  if (good > k) // of exactly k any bytes would do
-    WEFT_TRY(check_parity(m, lane, stripe, &well));
   return write_back(m, lane, stripe, well);
 }
 

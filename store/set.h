@@ -131,4 +131,12 @@ void weft_store_lose(weft_store_report *report, uint64_t first, uint64_t last);
 // Adds `bytes` to one of the report's counters.
 void weft_store_count(weft_store *store, uint64_t *counter, uint64_t amount);
 
+// --- check.c
+
+// Reads all chunks of a stripe and rebuilds those that are bad. `well`: they belong together, as
+// far as what was read can tell; else the report counts the stripe, and what was rebuilt may be
+// wrong. WEFT_E_DAMAGED: fewer than k chunks are good.
+weft_status weft_store_check_stripe(weft_store *store, weft_store_lane *lane, uint64_t stripe,
+                                    bool *well);
+
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A range of the data changes, and parity by deltas. All new chunks go to a journal first; its
-// rename is the moment from which the update holds (journal.c carries it out).
+// A range of the data changes, and parity by deltas, or anew where a whole stripe does. All new
+// chunks go to a journal first; its rename is the moment from which the update holds (journal.c
+// carries it out).
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,24 +37,46 @@ static weft_status append(updating *u, size_t shard, uint64_t stripe, const uint
   return error ? weft_store_fail_io(store->report, "update.journal.new", error) : WEFT_OK;
 }
 
-// Brings the chunks that the update reads into the lane, rebuilt where they are not sound.
+// Brings the chunks that the update reads into the lane, rebuilt where they are not sound: of a
+// stripe that contradicts itself nothing rebuilt is sealed as good.
 static weft_status load_old(updating *u, uint64_t stripe, size_t first, size_t last) {
   weft_store *store = u->store;
   const size_t k = store->geometry.k, all = k + store->geometry.m;
-  uint8_t wanted[WEFT_STORE_MAX_SHARDS];
-  size_t count = 0;
+  bool sound = true, well = true;
   weft_store_lane_start(store, u->lane, stripe);
   for (size_t i = 0; i < all; i++)
     if ((i >= first && i <= last) || (i >= k && store->files[i].fd >= 0)) {
       WEFT_TRY(weft_store_load(store, u->lane, i, stripe));
-      wanted[count++] = (uint8_t)i;
+      sound = sound && u->lane->state[i] == WEFT_CHUNK_GOOD;
     }
-  const weft_status status = weft_store_rebuild(store, u->lane, stripe, wanted, count);
-  return status == WEFT_E_DAMAGED
-             ? weft_store_fail(store->report, status,
-                               "stripe %" PRIu64 ": fewer than %zu of its chunks are sound", stripe,
-                               k)
-             : status;
+  const weft_status status =
+      sound ? WEFT_OK : weft_store_check_stripe(store, u->lane, stripe, &well);
+  if (status == WEFT_E_DAMAGED)
+    return weft_store_fail(store->report, status,
+                           "stripe %" PRIu64 ": fewer than %zu of its chunks are sound", stripe, k);
+  if (status == WEFT_OK && !well)
+    return weft_store_fail(store->report, WEFT_E_DAMAGED,
+                           "stripe %" PRIu64 ": some of its chunks are corrupt, and parity does "
+                           "not belong to the data, so that they cannot be rebuilt",
+                           stripe);
+  return status;
+}
+
+// All of a stripe's data becomes u->fresh. Nothing is read of it: one that is lost, or contradicts
+// itself, is whole again.
+static weft_status replace_stripe(updating *u, uint64_t stripe) {
+  weft_store *store = u->store;
+  const size_t k = store->geometry.k, all = k + store->geometry.m;
+  weft_store_lane *lane = u->lane;
+  weft_store_lane_start(store, lane, stripe);
+  memcpy(lane->base, u->fresh, lane->bytes);
+  memset(lane->base + lane->bytes, 0, k * lane->chunk - lane->bytes);
+  const weft_stripe where = weft_store_lane_stripe(lane);
+  WEFT_TRY(weft_code_encode(store->code, &where, 1, NULL));
+  for (size_t i = 0; i < all; i++)
+    if (store->files[i].fd >= 0)
+      WEFT_TRY(append(u, i, stripe, weft_store_lane_chunk(lane, i)));
+  return WEFT_OK;
 }
 
 // The bytes [from, to) of a stripe's data become u->fresh.
@@ -63,6 +86,8 @@ static weft_status update_stripe(updating *u, uint64_t stripe, size_t from, size
   const size_t chunk = weft_store_chunk(&store->geometry, stripe);
   const size_t first = from / chunk, last = (to - 1) / chunk;
   uint8_t *shards[WEFT_STORE_MAX_SHARDS] = {NULL};
+  if (to - from == weft_store_data_bytes(&store->geometry, stripe))
+    return replace_stripe(u, stripe);
   WEFT_TRY(load_old(u, stripe, first, last));
   for (size_t i = k; i < all; i++)
     if (store->files[i].fd >= 0)

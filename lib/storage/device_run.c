@@ -263,9 +263,15 @@ static bool device_failed(weft_status status) {
 // returns.
 static bool alone(const run *r) { return r->call->queue == &r->call->own; }
 
+static weft_status wait_for_all(run *r) {
+  const weft_status status = weft_device_stream_wait(r->exec.device, r->exec.stream);
+  r->waited = r->waited != WEFT_OK ? r->waited : status;
+  return status;
+}
+
 // On the host row, when all that the queue holds is done.
 static weft_status run_on_host(run *r, const weft_stripe *stripe, bool failed) {
-  const weft_status waited = weft_device_stream_wait(r->exec.device, r->exec.stream);
+  const weft_status waited = wait_for_all(r);
   r->failed = r->failed || failed || waited != WEFT_OK;
   if (waited != WEFT_OK && !failed && !alone(r))
     return waited; // what is to be read may not be there
@@ -297,7 +303,7 @@ static weft_status run_stripes(run *r, const weft_stripe *stripes, size_t count,
   // Bytes in ordinary memory are the caller's again when the call returns; and what the device
   // fails at only shows when it is waited for.
   if (status == WEFT_OK && ordinary)
-    status = weft_device_stream_wait(r->exec.device, r->exec.stream);
+    status = wait_for_all(r);
   r->under_way = r->under_way || (status == WEFT_OK && !ordinary);
   if (!device_failed(status))
     return status;
@@ -307,15 +313,18 @@ static weft_status run_stripes(run *r, const weft_stripe *stripes, size_t count,
 }
 
 // Without a queue the call waits here for what is under way, and where the device has failed the
-// host row computes all of it anew, unless some lies where it cannot.
+// host row computes all of it anew, unless some lies where it cannot. A failure that a wait for
+// other stripes met, and that does not show again, is that one's.
 static weft_status end_call(const run *r, const weft_stripe *stripes, size_t count,
                             weft_status status) {
   const weft_status ended = weft_call_end(r->plan->code->ctx, r->call, status);
-  if (status != WEFT_OK || !alone(r) || !(r->failed || device_failed(ended)))
+  if (status != WEFT_OK)
     return ended;
   for (size_t i = 0; i < count; i++)
     if (stripes[i].mem == WEFT_MEM_DEVICE)
-      return ended;
+      return ended != WEFT_OK ? ended : r->waited;
+  if (!alone(r) || !(r->failed || device_failed(ended)))
+    return ended;
   return r->under_way ? weft_plan_execute(r->plan, stripes, count, r->in_order) : WEFT_OK;
 }
 

@@ -13,8 +13,9 @@ typedef struct weft_device_run {
   const uint8_t *matrix;
   size_t stride;
   bool in_order;
-  bool under_way; // stripes in host memory that nobody has waited for
-  bool failed;    // the device, so that those may have failed, too
+  bool under_way;     // stripes in host memory that nobody has waited for
+  bool failed;        // the device, so that those may have failed, too
+  weft_status waited; // how the first wait ended that did not end well
 } weft_device_run;
 
 static inline uint8_t *weft_device_run_shard(const weft_device_run *r, const weft_stripe *stripe,

@@ -86,7 +86,7 @@ typedef struct weft_sim_peer {
   weft_sim_link up, down;
   uint64_t hash;
   int64_t deadline_us; // the engine's
-  int64_t own_us;      // of the tracker, dials, samples, seeks, feeding: the soonest
+  int64_t own_us;      // of the tracker, dials, seeks, feeding: the soonest
   int64_t wake_us;     // the soonest turn that was asked for
   int64_t tracker_us, sample_us, seek_us, feed_us;
   uint32_t banned[WEFT_SIM_BANS];

@@ -128,8 +128,7 @@ static weft_status ask_source(weft_sim_share *share, weft_sim_peer *p, int64_t n
 
 int64_t weft_sim_own_time(const weft_sim_share *share, const weft_sim_peer *p) {
   (void)share;
-  int64_t next = p->tracker_us < p->sample_us ? p->tracker_us : p->sample_us;
-  next = p->seek_us < next ? p->seek_us : next;
+  int64_t next = p->tracker_us < p->seek_us ? p->tracker_us : p->seek_us;
   next = p->feed_us < next ? p->feed_us : next;
   const int64_t dial_us = weft_sim_dial_time(p);
   return dial_us < next ? dial_us : next;
@@ -155,10 +154,6 @@ weft_status weft_sim_own_timers(weft_sim_share *share, weft_sim_peer *p, int64_t
     if (p->degree < swarm->parameters.neighbours)
       ask_tracker(share, p, now_us);
     p->tracker_us = now_us + WEFT_SIM_TRACKER_US;
-  }
-  if (p->sample_us <= now_us) {
-    weft_sim_take_sample(share, p, now_us);
-    p->sample_us = now_us + WEFT_SIM_SAMPLE_US;
   }
   if (p->seek_us <= now_us) {
     (void)weft_engine_seek(p->engine, weft_sim_rng_below(&p->link_rng, swarm->segments), now_us);

@@ -186,8 +186,15 @@ static int64_t next_own(const weft_sim_share *share, const weft_sim_peer *p) {
   if (p->state == WEFT_SIM_ABSENT)
     return model->arrive_us[p->id];
   int64_t next = model->leave_us[p->id];
+  next = p->sample_us < next ? p->sample_us : next;
   next = p->deadline_us < next ? p->deadline_us : next;
   return p->own_us < next ? p->own_us : next;
+}
+
+// Who is looked at does not notice it: it counts as no event, and nothing follows from it.
+static void look_at(weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {
+  weft_sim_take_sample(share, p, now_us);
+  p->sample_us = now_us + WEFT_SIM_SAMPLE_US;
 }
 
 static weft_status own_event(weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {
@@ -220,7 +227,10 @@ static weft_status work_through(weft_sim_share *share, weft_sim_peer *p, size_t 
       WEFT_TRY(weft_sim_drain(share, p, now_us));
     } else if (own_us < share->end_us) {
       now_us = own_us;
-      WEFT_TRY(own_event(share, p, now_us));
+      if (p->state == WEFT_SIM_ONLINE && p->sample_us <= now_us)
+        look_at(share, p, now_us);
+      else
+        WEFT_TRY(own_event(share, p, now_us));
     } else {
       return WEFT_OK;
     }

@@ -88,6 +88,9 @@ START_TEST(compare_says_what_changed) {
   compare_says(whole_run_path[0], whole_run_path[1],
                (const char *[]){"  only in the first: two\n",
                                 "0 changed, 1 not separable, 1 without counterpart\n", NULL});
+  compare_says(whole_run_path[1], whole_run_path[0],
+               (const char *[]){"  only in the second: two\n",
+                                "0 changed, 1 not separable, 1 without counterpart\n", NULL});
   write_report(whole_run_path[1], "bbb", 1e-3, 5e-3, 0.75);
   repeat_id(whole_run_path[0]);
   repeat_id(whole_run_path[1]);

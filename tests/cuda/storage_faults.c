@@ -179,6 +179,53 @@ START_TEST(nothing_is_left_beside_a_call_that_failed) {
 }
 END_TEST
 
+// A wait for stripes in host memory may meet the failure of one in device memory beside them, which
+// then shows once: that is the call's error.
+START_TEST(fails_beside_device_memory) {
+  if (gpu_skip("fails_beside_device_memory"))
+    return;
+  const size_t host_bytes = _i % 2 ? 200000 : 100; // travels; is for the CPU
+  weft_ctx *ctx = fixture_ctx("cuda", 1), *scalar = fixture_ctx("scalar", 1);
+  weft_queue *queue = NULL;
+  if (_i / 2)
+    EXPECT_OK(weft_queue_new(ctx, &queue));
+  storage_pair there, here;
+  storage_pair_new(&there, scalar, ctx, &storage_shapes[0], 5000, WEFT_MEM_DEVICE);
+  storage_pair_new(&here, scalar, ctx, &storage_shapes[0], host_bytes, WEFT_MEM_HOST);
+  EXPECT_OK(weft_code_encode(here.code, &here.host, 1, NULL));
+  const weft_stripe both[] = {there.stripe, here.stripe};
+  for (size_t i = 0; i < 2; i++) { // from the first on the context has streams to spare
+    weft_cuda_inject(0, 0, 0);
+    EXPECT_OK(weft_code_encode(there.device_code, both, 2, queue));
+    if (queue)
+      EXPECT_OK(weft_queue_wait(queue));
+  }
+  weft_cuda_inject(0, 0, 0);
+  EXPECT_OK(weft_code_encode(there.device_code, both, 2, queue));
+  const size_t calls = weft_cuda_calls(), waits = queue ? 1 : 2; // these come last
+  for (size_t skip = 0; skip < calls; skip++) {
+    if (queue)
+      EXPECT_OK(weft_queue_wait(queue));
+    spoil_parity(&here);
+    weft_cuda_inject(skip, LAUNCH_FAILURE, 0);
+    const weft_status status = weft_code_encode(there.device_code, both, 2, queue);
+    weft_cuda_inject(0, 0, 0);
+    if (status == WEFT_OK)
+      storage_pair_compare(&here, "after a fault");
+    if (status == WEFT_OK && skip + waits >= calls)
+      ck_abort_msg("%zu bytes%s: wait %zu of %zu failed, and the call did not", host_bytes,
+                   queue ? " on a queue" : "", skip + waits - calls + 1, waits);
+  }
+  if (queue)
+    EXPECT_OK(weft_queue_wait(queue));
+  storage_pair_free(&here);
+  storage_pair_free(&there);
+  weft_queue_free(queue);
+  weft_ctx_free(scalar);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 // With a queue pinned memory is under way when the call returns: what goes wrong then shows when
 // the queue is waited for, and the next call is as good as any.
 START_TEST(fails_on_a_queue) {
@@ -213,5 +260,6 @@ void storage_add_zero_copy(TCase *cases) { tcase_add_test(cases, zero_copy); }
 void storage_add_fails_over(TCase *cases) {
   tcase_add_loop_test(cases, fails_over, 0, 8 * PLACES);
   tcase_add_loop_test(cases, nothing_is_left_beside_a_call_that_failed, 0, 4);
+  tcase_add_loop_test(cases, fails_beside_device_memory, 0, 4);
   tcase_add_test(cases, fails_on_a_queue);
 }

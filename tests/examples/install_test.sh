@@ -83,6 +83,26 @@ chmod +x "$TEST_TMPDIR/tree/bazelw"
 version=$(PKG_CONFIG_PATH=$TEST_TMPDIR/whole/lib/pkgconfig pkg-config --modversion libweft)
 "$TEST_TMPDIR/whole/bin/weft" --version | grep -F "weft $version," >/dev/null
 
+# What was installed is removed again, and nothing else; of versions before, too.
+whole=$TEST_TMPDIR/whole
+: >"$whole/lib/another.a"
+: >"$whole/lib/libweft.so.0.0.1"
+printf 'lib/libweft.so.0.0.1\n' >>"$whole/share/weft/installed.txt"
+WEFT_ARCHIVE=$archive "$TEST_TMPDIR/tree/$1" "$whole" >/dev/null
+python3 -m compileall -q "$whole/share/weft/weft"
+"$TEST_TMPDIR/tree/$1" --uninstall "$whole" >/dev/null
+left=$(cd -- "$whole" && find . ! -type d)
+[ "$left" = ./lib/another.a ] || { printf 'left behind: %s\n' "$left"; exit 1; }
+[ ! -e "$whole/include/weft" ] && [ ! -e "$whole/share/weft" ]
+code=0
+"$TEST_TMPDIR/tree/$1" --uninstall "$whole" >/dev/null 2>&1 || code=$?
+[ "$code" = 3 ]
+DESTDIR=$TEST_TMPDIR/staged "$TEST_TMPDIR/tree/$1" --uninstall /opt/weft >/dev/null
+[ -z "$(find "$TEST_TMPDIR/staged" ! -type d)" ]
+
+# A path of which pkg-config cannot speak.
+WEFT_ARCHIVE=$archive "$TEST_TMPDIR/tree/$1" "$TEST_TMPDIR/pre(fix" 2>&1 >/dev/null | grep -F 'does not escape' >/dev/null
+
 command -v cmake >/dev/null || {
   echo 'SKIPPED: the rest needs cmake'
   exit 0

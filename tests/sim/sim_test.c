@@ -319,6 +319,9 @@ START_TEST(runs_repeat_bit_for_bit) {
     EXPECT(a.status == WEFT_OK && a.result.totals.viewers > 30);
     EXPECT(a.result.totals.wrong_bytes == 0 && a.result.totals.packets > 1000);
     EXPECT(same(&a, &again) && same(&a, &threads));
+    p.sampled = 3; // whom the trace and the report follow is nothing to the swarm
+    const outcome fewer = run(&p, NULL, 1);
+    EXPECT(same(&a, &fewer));
     p.seed++;
     const outcome other = run(&p, NULL, 1);
     EXPECT(!same(&a, &other));

@@ -232,6 +232,71 @@ START_TEST(nothing_after_one_that_holds) {
 }
 END_TEST
 
+// --- Stripes that are not in order
+
+enum { SEALED = STRIPE / 4 + WEFT_STORE_TRAILER_BYTES, FIRST_CHUNK = WEFT_STORE_HEADER_BYTES };
+
+static weft_status put_data(files *f, uint64_t offset, size_t count) {
+  return files_update(f, offset, f->data + offset, count);
+}
+
+// Of stripe 1 shard 1 has a sound chunk of the past, and shard 2 one that rotted.
+static void contradict(files *f, uint64_t salt) {
+  size_t bytes = 0, now = 0;
+  begin(f, salt);
+  uint8_t *old = files_get(files_shard(f, 1), &bytes);
+  f->data[STRIPE + 250] ^= 1; // in shard 1
+  expect(WEFT_OK, put_data(f, STRIPE + 250, 1), f);
+  uint8_t *shard = files_get(files_shard(f, 1), &now);
+  ck_assert(bytes == now);
+  memcpy(shard + FIRST_CHUNK + SEALED, old + FIRST_CHUNK + SEALED, SEALED);
+  files_put(files_shard(f, 1), shard, now);
+  files_flip(files_shard(f, 2), FIRST_CHUNK + SEALED + 7, 1);
+  free(old);
+  free(shard);
+}
+
+// What is rebuilt with the help of a chunk of the past is wrong, and must not be sealed as good.
+START_TEST(stripe_that_contradicts_itself) {
+  files f;
+  contradict(&f, 46);
+  expect(WEFT_E_DAMAGED, put_data(&f, STRIPE + 600, 10), &f); // in shard 2
+  ck_assert_msg(strstr(f.report.error, "stripe 1: "), "%s", f.report.error);
+  ck_assert_uint_eq(f.report.inconsistent_stripes, 1);
+  ck_assert_int_ne(access(journal(&f, ""), F_OK), 0);
+  ck_assert_int_ne(access(journal(&f, ".new"), F_OK), 0);
+  expect(WEFT_OK, put_data(&f, 2 * STRIPE, 700), &f); // another stripe
+  unlink(files_shard(&f, 1));                         // whoever knows which it is
+  expect(WEFT_OK, put_data(&f, STRIPE + 600, 10), &f);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
+// Whoever has all bytes of a stripe needs nothing of what is left of it.
+START_TEST(stripe_that_is_replaced) {
+  files f;
+  contradict(&f, 48);
+  expect(WEFT_OK, put_data(&f, STRIPE, STRIPE), &f);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  files_expect_data(&f);
+  files_wipe(&f);
+  f.length = LENGTH - 300; // a last stripe that is not whole
+  expect(WEFT_OK, files_encode(&f, "cauchy", 4, 2, STRIPE), &f);
+  for (size_t i = 0; i < 3; i++)
+    files_flip(files_shard(&f, i), FIRST_CHUNK + 4 * SEALED + 7, 1);
+  expect(WEFT_E_DAMAGED, put_data(&f, f.length - 200, 200), &f);
+  ck_assert_msg(strstr(f.report.error, "fewer than 4"), "%s", f.report.error);
+  unlink(files_shard(&f, 5));
+  expect(WEFT_OK, put_data(&f, 3 * STRIPE + 900, 800), &f); // as part of more
+  files_expect_data(&f);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("update");
   TCase *tests = tcase_create("update");
@@ -241,6 +306,8 @@ int main(void) {
   tcase_add_test(tests, input_that_is_too_long);
   tcase_add_test(tests, retried_with_other_bytes);
   tcase_add_test(tests, nothing_after_one_that_holds);
+  tcase_add_test(tests, stripe_that_contradicts_itself);
+  tcase_add_test(tests, stripe_that_is_replaced);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A folder of tools/gpu-check with programs that only note that they ran: nothing passes that did not run.
-# $1: tools/gpu-check-run.
+# $1: tools/gpu-check-run, $2: tools/gpu-check.
 set -u
+gpu_check=$PWD/$2
 folder=$TEST_TMPDIR/folder
 mkdir -p -- "$folder/bin"
 install -m 755 "$1" "$folder/run-all"
@@ -59,4 +60,15 @@ DEVICE=0 run 1 'there is no device that weft can use'
 ran 0
 DEVICE=0 run 1 'there is no device that weft can use' --bench-only --bench gpu
 ran 0
+
+# The script that makes the folder takes no options: they are those of run-all.
+for words in --quick 'folder --quick' 'folder other'; do
+  read -ra given <<<"$words"
+  code=0
+  "$gpu_check" "${given[@]}" >/dev/null 2>"$TEST_TMPDIR/usage" || code=$?
+  if [ "$code" != 2 ] || ! grep -F 'usage: tools/gpu-check' "$TEST_TMPDIR/usage" >/dev/null; then
+    printf 'gpu-check %s ended with %s\n' "$words" "$code"
+    failed=1
+  fi
+done
 exit "$failed"

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stripe read and checked as a whole: tags of all chunks, and that parity belongs to the data.
+#include "store/set.h"
+
+static weft_status agrees(const weft_store *store, const weft_store_lane *lane, bool *out) {
+  const weft_stripe where = weft_store_lane_stripe(lane);
+  size_t wrong = 0;
+  const weft_status status = weft_code_verify(store->code, &where, NULL, &wrong, NULL);
+  *out = wrong == 0;
+  return status;
+}
+
+static weft_status rebuild_all(weft_store *store, weft_store_lane *lane, uint64_t stripe) {
+  uint8_t every[WEFT_STORE_MAX_SHARDS] = {0};
+  const size_t all = store->geometry.k + store->geometry.m;
+  for (size_t i = 0; i < all; i++)
+    every[i] = (uint8_t)i;
+  return weft_store_rebuild(store, lane, stripe, every, all);
+}
+
+// A disk may have kept a chunk from before an update. Of k + 2 sound chunks the one without which
+// the others agree is it; of fewer, any k do. It is older than others of its stripe: else the past
+// could outvote the update.
+static weft_status find_old(weft_store *store, weft_store_lane *lane, uint64_t stripe,
+                            bool *found_it) {
+  const size_t k = store->geometry.k, all = k + store->geometry.m;
+  size_t good = 0, found = 0, old = 0;
+  uint64_t newest = 0;
+  for (size_t i = 0; i < all; i++)
+    if (lane->state[i] == WEFT_CHUNK_GOOD) {
+      good++;
+      newest = lane->written[i] > newest ? lane->written[i] : newest;
+    }
+  for (size_t i = 0; i < all && good >= k + 2; i++) {
+    bool without = false;
+    if (lane->state[i] != WEFT_CHUNK_GOOD || lane->written[i] == newest)
+      continue;
+    lane->state[i] = WEFT_CHUNK_BAD;
+    WEFT_TRY(rebuild_all(store, lane, stripe));
+    WEFT_TRY(agrees(store, lane, &without));
+    found += without;
+    old = without ? i : old;
+    lane->state[i] = WEFT_CHUNK_UNREAD; // as it was
+    WEFT_TRY(weft_store_load(store, lane, i, stripe));
+    if (lane->state[i] != WEFT_CHUNK_GOOD)
+      return WEFT_OK;
+  }
+  if (found != 1)
+    return WEFT_OK;
+  lane->state[old] = WEFT_CHUNK_BAD;
+  weft_store_note_corrupt(store, old, stripe);
+  *found_it = true;
+  return rebuild_all(store, lane, stripe);
+}
+
+weft_status weft_store_check_stripe(weft_store *store, weft_store_lane *lane, uint64_t stripe,
+                                    bool *well) {
+  const size_t k = store->geometry.k, all = k + store->geometry.m;
+  size_t good = 0;
+  *well = true;
+  for (size_t i = 0; i < all; i++) {
+    WEFT_TRY(weft_store_load(store, lane, i, stripe));
+    good += lane->state[i] == WEFT_CHUNK_GOOD;
+  }
+  WEFT_TRY(rebuild_all(store, lane, stripe));
+  if (good <= k) // of exactly k any bytes would do
+    return WEFT_OK;
+  WEFT_TRY(agrees(store, lane, well));
+  if (!*well)
+    WEFT_TRY(find_old(store, lane, stripe, well));
+  if (!*well) {
+    pthread_mutex_lock(&store->lock);
+    if (store->report->inconsistent_stripes++ == 0 || stripe < store->report->first_inconsistent)
+      store->report->first_inconsistent = stripe;
+    pthread_mutex_unlock(&store->lock);
+  }
+  return WEFT_OK;
+}

@@ -368,6 +368,7 @@ START_TEST(read_any_range) {
       EXPECT(memcmp(out, source.data + begin, end - begin) == 0);
     }
   EXPECT_STATUS(weft_decoder_read(decoder, 91, 1, out), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_decoder_read(decoder, 92, 1, out), WEFT_E_ARGUMENT);
   EXPECT_STATUS(weft_decoder_read(decoder, 1, SIZE_MAX, out), WEFT_E_ARGUMENT);
   EXPECT_STATUS(weft_decoder_block(decoder, 7, &(const uint8_t *){NULL}), WEFT_E_ARGUMENT);
   weft_decoder_free(decoder);

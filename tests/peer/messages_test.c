@@ -300,22 +300,47 @@ START_TEST(messages_that_contradict_themselves_are_refused) {
   static const struct {
     size_t which, byte;
     uint8_t value;
-  } bad[] = {{1, 11, 3},  // four segments before segment 3
-             {1, 3, 0},   // an end that is not known
-             {1, 4, 1},   // segments past every limit
-             {4, 3, 3},   // a reason nobody has
-             {7, 12, 5},  // more blocks than there may be
-             {7, 14, 1},  // what must be zero
-             {7, 20, 17}, // a time past all reason
-             {7, 28, 17}, // and a clock
-             {8, 3, 6},   // sums of more blocks than follow
-             {10, 21, 4}, // a kind of request nobody has
-             {11, 2, 4},  // a flag nobody has
-             {11, 4, 21}, // an address that is too long
-             {11, 4, 0},  // and one of nothing
-             {12, 2, 2},  // a flag nobody has
-             {12, 3, 0},  // nobody to meet
-             {13, 4, 21}};
+  } bad[] = {{1, 11, 3},                // four segments before segment 3
+             {1, 3, 0},                 // an end that is not known
+             {1, 4, 1},                 // segments past every limit
+             {1, 2, 1},                 // flags nobody has
+             {1, 12, 1},                // a horizon past every limit
+             {0, 3, 3},                 // a flag nobody has
+             {0, 14, 17},               // a window larger than any
+             {3, 4, 1},                 // a segment past every limit
+             {3, 3, 1},                 // what must be zero
+             {4, 3, 3},                 // a reason nobody has
+             {4, 11, 1},                // what must be zero
+             {5, 3, 1},                 // likewise
+             {6, 3, 1},                 // likewise
+             {7, 12, 5},                // more blocks than there may be
+             {7, 3, 3},                 // a flag nobody has
+             {7, 4, 1},                 // a segment past every limit
+             {7, 13, 0},                // bytes of no blocks
+             {7, 19, 0},                // and blocks of no bytes
+             {7, 39, 1},                // what must be zero
+             {7, 14, 1},                // what must be zero
+             {7, 20, 17},               // a time past all reason
+             {7, 28, 17},               // and a clock
+             {8, 3, 6},                 // sums of more blocks than follow
+             {8, 4, 1},                 // a segment past every limit
+             {8, 12, 17},               // a time past all reason
+             {9, 3, 1},                 // what must be zero
+             {9, 4, 1},                 // a segment past every limit
+             {9, 12, 17},               // a time past all reason
+             {10, 11, 1},               // what must be zero
+             {10, 12, 1},               // a segment past every limit
+             {10, 21, 4},               // a kind of request nobody has
+             {10, 22, 5},               // more packets than blocks
+             {10, 42, 4},               // blocks past the last
+             {10, 43, 65},              // and from between
+             {10, 31, 1},               // a mask that means nothing
+             {11, 2, 4},                // a flag nobody has
+             {11, 4, 21},               // an address that is too long
+             {11, 4, 0},                // and one of nothing
+             {12, 2, 2},                // a flag nobody has
+             {12, 3, 0},                // nobody to meet
+             {13, 4, 21},  {16, 4, 1}}; // a segment past every limit
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     uint8_t bytes[ROOM];
     weft_message m;
@@ -328,6 +353,32 @@ START_TEST(messages_that_contradict_themselves_are_refused) {
   uint8_t bytes[ROOM];
   weft_message m;
   EXPECT_STATUS(parse(bytes, weft_pace_write(&unstamped, bytes), &m), WEFT_E_MALFORMED);
+  weft_manifest nothing = {.last = true, .segment = 1}; // the end alone, which says so
+  EXPECT_OK(parse(bytes, weft_manifest_write(&nothing, bytes), &m));
+  nothing.last = false;
+  EXPECT_STATUS(parse(bytes, weft_manifest_write(&nothing, bytes), &m), WEFT_E_MALFORMED);
+  weft_map map = {.first = 5000, .entry_bytes = 2, .back = WEFT_MESSAGE_MAX_WINDOW};
+  EXPECT_OK(parse(bytes, weft_map_write(&map, bytes), &m));
+  map.back++;
+  EXPECT_STATUS(parse(bytes, weft_map_write(&map, bytes), &m), WEFT_E_MALFORMED);
+}
+END_TEST
+
+// Whole ones, of which there is more than anybody has room for.
+START_TEST(more_than_there_is_room_for_is_refused) {
+  uint8_t bytes[WEFT_DATAGRAM_MAX] = {1, WEFT_MESSAGE_REFER, 0, 1};
+  weft_message m;
+  for (size_t length = WEFT_PEER_ADDRESS_BYTES; length < 256; length++) {
+    bytes[WEFT_REFER_BYTES] = (uint8_t)length;
+    EXPECT_STATUS(parse(bytes, WEFT_REFER_BYTES + 1 + length, &m),
+                  length == WEFT_PEER_ADDRESS_BYTES ? WEFT_OK : WEFT_E_MALFORMED);
+  }
+  weft_request requests[WEFT_REQUEST_MAX_ENTRIES + 1];
+  for (size_t i = 0; i <= WEFT_REQUEST_MAX_ENTRIES; i++)
+    requests[i] = (weft_request){.segment = i, .kind = WEFT_REQUEST_MANIFEST};
+  for (size_t count = WEFT_REQUEST_MAX_ENTRIES; count <= WEFT_REQUEST_MAX_ENTRIES + 1; count++)
+    EXPECT_STATUS(parse(bytes, weft_request_write(requests, count, bytes), &m),
+                  count == WEFT_REQUEST_MAX_ENTRIES ? WEFT_OK : WEFT_E_MALFORMED);
 }
 END_TEST
 
@@ -339,6 +390,7 @@ int main(void) {
   tcase_add_test(t, truncated_and_long_messages_are_refused);
   tcase_add_test(t, changed_bytes_are_read_safely);
   tcase_add_test(t, messages_that_contradict_themselves_are_refused);
+  tcase_add_test(t, more_than_there_is_room_for_is_refused);
   tcase_add_test(t, signed_and_asking_messages_come_back);
   tcase_add_test(t, signatures_cover_everything);
   suite_add_tcase(suite, t);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two sessions that call each other: both must keep the same one.
+#include <string.h>
+
 #include "tests/peer/session_net.h"
 #include "tests/support/test_main.h"
 
@@ -34,6 +36,25 @@ START_TEST(both_sides_at_once_keep_one) {
 }
 END_TEST
 
+// Both at the same moment, so that neither can spare itself its own: the one that the smaller
+// identity began stays, on either side.
+START_TEST(the_smaller_identity_keeps_its_own) {
+  net n;
+  EXPECT_OK(net_new(&n, NULL, NULL));
+  for (size_t i = 0; i < 2; i++)
+    net_open(&n, i, 1 - i, n.identity[1 - i].public_key);
+  net_run(&n, 2 * SECOND);
+  const bool first = memcmp(n.identity[0].public_key, n.identity[1].public_key, 32) < 0;
+  for (size_t i = 0; i < 2; i++)
+    for (size_t link = 0; link < 4; link++) {
+      weft_session_peer peer;
+      if (weft_sessions_peer(n.node[i], link, &peer) == WEFT_OK)
+        EXPECT(peer.initiated == (first == (i == 0)));
+    }
+  net_free(&n);
+}
+END_TEST
+
 // Two behind NATs: the one's calls get through only once the other called as well. Then one
 // handshake is enough: the first caller's own is given up.
 START_TEST(who_calls_back_spares_the_caller_a_handshake) {
@@ -65,6 +86,7 @@ int main(void) {
   Suite *suite = suite_create("session_both");
   TCase *tc = tcase_create("session_both");
   tcase_add_test(tc, both_sides_at_once_keep_one);
+  tcase_add_test(tc, the_smaller_identity_keeps_its_own);
   tcase_add_test(tc, who_calls_back_spares_the_caller_a_handshake);
   suite_add_tcase(suite, tc);
   return test_main(suite);

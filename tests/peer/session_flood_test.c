@@ -134,6 +134,32 @@ START_TEST(a_flood_leaves_cookies_to_others) {
 }
 END_TEST
 
+// Nobody takes away what is to be sent: answers have room for so many, and what comes beyond that
+// is refused.
+START_TEST(answers_wait_in_bounded_room) {
+  enum { ROOM = 128 };
+  net n;
+  weft_session_plain plain;
+  weft_address to;
+  const uint8_t *data;
+  size_t bytes, answers = 0;
+  EXPECT_OK(net_new(&n, NULL, NULL));
+  net_open(&n, 0, 1, NULL);
+  net_turn(&n);
+  for (size_t i = 0; i < 3 * ROOM; i++) {
+    const weft_address from = {.ip = {[10] = 0xff, [11] = 0xff, [15] = 2}, .port = (uint16_t)i};
+    parcel init = n.sent[0];
+    EXPECT_STATUS(weft_sessions_input(n.node[1], &from, init.data, init.bytes, n.now_us, &plain),
+                  i < ROOM ? WEFT_PENDING : WEFT_E_STATE);
+  }
+  EXPECT(weft_sessions_deadline(n.node[1]) == 0); // at once
+  for (; weft_sessions_output(n.node[1], &to, &data, &bytes) == WEFT_OK; answers++)
+    EXPECT(data[0] == RETRY && to.port == answers);
+  EXPECT(answers == ROOM);
+  net_free(&n);
+}
+END_TEST
+
 START_TEST(noise_is_refused) {
   net n;
   net_new_open(&n);
@@ -159,6 +185,7 @@ int main(void) {
   tcase_add_test(tc, handshakes_are_limited);
   tcase_add_test(tc, one_address_leaves_handshakes_to_others);
   tcase_add_test(tc, a_flood_leaves_cookies_to_others);
+  tcase_add_test(tc, answers_wait_in_bounded_room);
   tcase_add_test(tc, noise_is_refused);
   suite_add_tcase(suite, tc);
   return test_main(suite);

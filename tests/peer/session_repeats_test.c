@@ -130,6 +130,94 @@ START_TEST(what_was_skipped_may_come_late) {
 }
 END_TEST
 
+// The window has 2048 counters: the oldest of them may still come, the one before it may not.
+START_TEST(the_window_ends_where_it_says) {
+  enum { WINDOW = 2048 };
+  static parcel sent[WINDOW + 1];
+  net n;
+  net_new_open(&n);
+  for (size_t i = 0; i <= WINDOW; i++) {
+    n.sent_count = n.queued = 0;
+    net_send(&n, 0, n.opened[0].link, "abc", 3);
+    sent[i] = n.sent[0];
+  }
+  n.queued = 0;
+  EXPECT_OK(net_deliver(&n, &sent[WINDOW]));
+  EXPECT_STATUS(net_deliver(&n, &sent[0]), WEFT_DEPENDENT);
+  EXPECT_OK(net_deliver(&n, &sent[1]));
+  net_free(&n);
+}
+END_TEST
+
+// Node 0's, with a counter of its choice.
+static parcel sealed_with(const net *n, uint64_t counter) {
+  weft_seal seal;
+  parcel p = {.from = 0, .to = 1};
+  EXPECT_OK(weft_sessions_reserve(n->node[0], n->opened[0].link, 1, n->now_us, &seal));
+  seal.counter = counter;
+  p.bytes = weft_seal_datagram(&seal, 0, (const uint8_t *)"abc", 3, p.data);
+  return p;
+}
+
+// Whoever has a session counts as he likes: a leap costs no more than a step, and no counter is
+// past the last.
+START_TEST(counters_leap_and_end) {
+  const uint64_t last = (UINT64_C(1) << 40) - 1;
+  net n;
+  net_new_open(&n);
+  const parcel usual = sealed_with(&n, 1000), leap = sealed_with(&n, last);
+  const parcel past = sealed_with(&n, last + 1), greatest = sealed_with(&n, UINT64_MAX);
+  EXPECT_STATUS(net_deliver(&n, &past), WEFT_E_FOREIGN);
+  EXPECT_STATUS(net_deliver(&n, &greatest), WEFT_E_FOREIGN);
+  EXPECT_OK(net_deliver(&n, &usual));
+  EXPECT_OK(net_deliver(&n, &leap));
+  EXPECT_STATUS(net_deliver(&n, &leap), WEFT_DEPENDENT);
+  EXPECT_STATUS(net_deliver(&n, &usual), WEFT_DEPENDENT);
+  net_free(&n);
+}
+END_TEST
+
+// What was cut off, or is longer than any datagram, is none, whatever keys it names; and what was
+// refused is counted by why.
+START_TEST(no_length_but_its_own_will_do) {
+  weft_session_statistics before, after;
+  net n;
+  net_new_open(&n);
+  n.sent_count = 0;
+  net_send(&n, 0, n.opened[0].link, "abc", 3);
+  net_send(&n, 0, n.opened[0].link, "", 0);
+  n.queued = 0;
+  const parcel whole = n.sent[0], empty = n.sent[1];
+  const size_t least = WEFT_SESSION_OVERHEAD_BYTES;
+  weft_sessions_get_statistics(n.node[1], &before);
+  for (size_t bytes = 0; bytes < whole.bytes; bytes++) {
+    parcel p = whole;
+    p.bytes = bytes;
+    EXPECT_STATUS(net_deliver(&n, &p), bytes < least ? WEFT_E_MALFORMED : WEFT_E_FOREIGN);
+  }
+  uint8_t longer[WEFT_SESSION_DATAGRAM_BYTES + 1] = {0};
+  const weft_address from = net_address(0);
+  weft_session_plain plain;
+  memcpy(longer, whole.data, whole.bytes);
+  EXPECT_STATUS(weft_sessions_input(n.node[1], &from, longer, sizeof longer, n.now_us, &plain),
+                WEFT_E_MALFORMED);
+  EXPECT_OK(net_deliver(&n, &whole));
+  EXPECT_STATUS(net_deliver(&n, &empty), WEFT_PENDING); // for this layer alone
+  EXPECT_STATUS(net_deliver(&n, &empty), WEFT_DEPENDENT);
+  weft_sessions_get_statistics(n.node[1], &after);
+  EXPECT(after.malformed - before.malformed == least + 1);
+  EXPECT(after.foreign - before.foreign == whole.bytes - least);
+  EXPECT(after.opened_datagrams - before.opened_datagrams == 2);
+  EXPECT(after.replayed - before.replayed == 1);
+  weft_seal seal;
+  weft_sessions_get_statistics(n.node[0], &before);
+  EXPECT_OK(weft_sessions_reserve(n.node[0], n.opened[0].link, 5, n.now_us, &seal));
+  weft_sessions_get_statistics(n.node[0], &after);
+  EXPECT(after.sealed_datagrams - before.sealed_datagrams == 5);
+  net_free(&n);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("session_repeats");
   TCase *tc = tcase_create("session_repeats");
@@ -138,6 +226,9 @@ int main(void) {
   tcase_add_test(tc, a_confirm_is_answered_now_and_then);
   tcase_add_test(tc, replaced_keys_open_what_is_late_and_no_more);
   tcase_add_test(tc, what_was_skipped_may_come_late);
+  tcase_add_test(tc, the_window_ends_where_it_says);
+  tcase_add_test(tc, counters_leap_and_end);
+  tcase_add_test(tc, no_length_but_its_own_will_do);
   suite_add_tcase(suite, tc);
   return test_main(suite);
 }

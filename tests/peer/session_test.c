@@ -316,6 +316,7 @@ START_TEST(nobody_is_sent_what_others_asked_for) {
     n.now_us += 10000;
   }
   EXPECT(n.astray[0] > astray && n.astray[0] - astray < sent);
+  EXPECT(n.astray[0] - astray <= 21 * (WEFT_SESSION_OVERHEAD_BYTES + 8)); // one each 50 ms
   n.sent_count = 0;
   net_run(&n, SECOND);
   net_expect_open(&n, 0, 1);
@@ -447,6 +448,16 @@ START_TEST(wrong_arguments) {
   o = net_options(&n, 0, &rng);
   o.silent_us = WEFT_SESSION_NEVER;
   EXPECT_STATUS(weft_sessions_new(n.ctx, &o, 0, &s), WEFT_E_ARGUMENT);
+  o = net_options(&n, 0, &rng);
+  o.blob = NULL;
+  EXPECT_STATUS(weft_sessions_new(n.ctx, &o, 0, &s), WEFT_E_ARGUMENT);
+  o = net_options(&n, 0, &rng);
+  o.links_max = WEFT_SESSION_MAX_LINKS + 1; // key ids would not hold their slots
+  EXPECT_STATUS(weft_sessions_new(n.ctx, &o, 0, &s), WEFT_E_ARGUMENT);
+  const uint8_t blob[WEFT_SESSION_BLOB_BYTES + 1] = {0};
+  EXPECT_STATUS(weft_sessions_set_blob(n.node[0], blob, sizeof blob), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_sessions_set_blob(n.node[0], NULL, 1), WEFT_E_ARGUMENT);
+  EXPECT_OK(weft_sessions_set_blob(n.node[0], NULL, 0));
   net_free(&n);
   net_new_open(&n);
   weft_seal seal;

@@ -4,11 +4,13 @@
 // the dead at the source stayed taken while the living were refused, and all asked the few that
 // have everything first, until these answered too late and nobody had anything to pass on
 // (docs/sim/churn.md).
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "sim/model.h"
 #include "tests/sim/fixture.h"
 #include "tests/support/test_main.h"
 
@@ -163,9 +165,31 @@ START_TEST(who_the_source_takes_find_each_other_at_once) {
 }
 END_TEST
 
+// Pareto's law: nobody stays for less than the least stay, of which the mean is alpha / (alpha - 1)
+// times as much, and one in 2^alpha stays for twice that.
+START_TEST(heavy_tails_are_as_heavy_as_asked) {
+  static const char *const settings[] = {
+      "peers", "20000", "departure", "pareto", "stay-mean", "90 s", "pareto-alpha", "3", NULL};
+  const double least_s = 60;
+  weft_sim_parameters p = sim_fixture_with(NULL, settings);
+  weft_sim_model m;
+  EXPECT(weft_sim_model_init(&m, &p) == WEFT_OK);
+  double mean_s = 0, longer = 0;
+  for (uint32_t i = 1; i <= p.peers; i++) {
+    const double stay_s = (double)(m.leave_us[i] - m.arrive_us[i]) / 1e6;
+    EXPECT(stay_s > least_s - 1e-5);
+    mean_s += stay_s / p.peers;
+    longer += stay_s >= 2 * least_s;
+  }
+  EXPECT(fabs(mean_s / 90 - 1) < 0.03 && fabs(longer / p.peers - 0.125) < 0.0125);
+  weft_sim_model_clear(&m);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("churn");
   TCase *t = tcase_create("churn");
+  tcase_add_test(t, heavy_tails_are_as_heavy_as_asked);
   tcase_add_test(t, viewers_come_and_go_and_miss_little);
   tcase_add_test(t, the_shipped_scenario_misses_next_to_nothing);
   tcase_add_test(t, engines_do_what_real_nodes_do);

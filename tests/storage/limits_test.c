@@ -105,6 +105,7 @@ START_TEST(names_carry_the_layout) {
     weft_code_free(code);
   }
   EXPECT_STATUS(try_code(ctx, "gcrs:w=4:packet=8", 4, 2, 5, 0), WEFT_E_ARGUMENT); // they disagree
+  EXPECT_STATUS(try_code(ctx, "cauchy_good:w=4:packet=8", 4, 2, 0, 16), WEFT_E_ARGUMENT);
   weft_ctx_free(ctx);
 }
 END_TEST

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Congestion control (LEDBAT) word by word: one engine sends what it is asked for, and is told what
+// came of it and how long that took. Swarms get on with nearly any window, so they hardly notice
+// what is wrong with one.
+#include "tests/peer/scene.h"
+#include "tests/support/test_main.h"
+
+enum { TARGET_US = 60000, ROUND_TRIP_US = 20000, FIRST = 16, LEAST = 2 };
+static const uint32_t BASE = UINT32_MAX - 1000; // a difference of two clocks, which wraps soon
+
+typedef struct path {
+  scene s;
+  uint64_t packet;   // bytes that one counts
+  uint32_t received; // of the neighbour
+} path;
+
+static weft_neighbour_statistics look(const path *p) {
+  weft_neighbour_statistics n;
+  EXPECT_OK(weft_engine_get_neighbour(p->s.engine, 0, &n));
+  return n;
+}
+
+static void acknowledge(path *p, uint32_t sent, uint32_t queueing_us) {
+  uint8_t out[WEFT_DATAGRAM_MAX];
+  const weft_ack ack = {.sent = sent,
+                        .received = p->received,
+                        .delay = BASE + queueing_us,
+                        .stamp = (uint32_t)(p->s.now_us - ROUND_TRIP_US)};
+  EXPECT_OK(scene_say(&p->s, 0, out, weft_ack_write(&ack, out)));
+}
+
+static void send_some(path *p, uint16_t count) {
+  const uint64_t before = look(p).sent_packets;
+  scene_ask(&p->s, 0, 0, count);
+  scene_run(&p->s, STEP_US);
+  EXPECT(look(p).sent_packets == before + count);
+}
+
+// Sends packets and tells of all of them but some.
+static void round_of(path *p, uint16_t count, uint16_t lost, uint32_t queueing_us) {
+  send_some(p, count);
+  p->received += (uint32_t)(count - lost);
+  acknowledge(p, (uint32_t)look(p).sent_packets, queueing_us);
+}
+
+static void begin(path *p) {
+  static const uint8_t data[N * K];
+  *p = (path){0};
+  scene_new_source(&p->s, WEFT_MODE_VOD, 0);
+  p->s.options.congestion = true;
+  EXPECT_OK(weft_engine_source_put(p->s.engine, data, sizeof data, 0, p->s.now_us));
+  scene_add(&p->s, 0, 0, WINDOW);
+  p->packet = look(p).window_bytes / FIRST;
+  EXPECT(p->packet > K && look(p).window_bytes == FIRST * p->packet);
+}
+
+// A window that has left the slow start, and a path without a queue.
+static void begin_settled(path *p) {
+  begin(p);
+  round_of(p, 16, 0, 0);
+  for (int i = 0; i < 4; i++)
+    round_of(p, 1, 0, TARGET_US / 2);
+  for (int i = 0; i < 4; i++)
+    round_of(p, 1, 0, 0);
+  EXPECT(look(p).queueing_us == 0);
+}
+
+START_TEST(a_window_doubles_by_what_arrives) {
+  path p;
+  begin(&p);
+  send_some(&p, FIRST);
+  scene_ask(&p.s, 0, 0, 1); // the window is full
+  scene_run(&p.s, STEP_US);
+  EXPECT(look(&p).sent_packets == FIRST);
+  p.received = FIRST;
+  acknowledge(&p, FIRST, 0);
+  EXPECT(look(&p).window_bytes == 2 * FIRST * p.packet);
+  scene_run(&p.s, STEP_US);
+  EXPECT(look(&p).sent_packets == FIRST + 1);
+  scene_free(&p.s);
+}
+END_TEST
+
+// Of packets that were never sent, of what a newer one told of, or once more: none tells anything.
+START_TEST(acknowledgements_are_taken_once) {
+  static const uint32_t of[] = {FIRST + 1, FIRST - 1, FIRST, UINT32_MAX, FIRST + 0x80000000u};
+  path p;
+  begin(&p);
+  round_of(&p, FIRST, 0, 0);
+  const uint64_t window = look(&p).window_bytes;
+  for (size_t i = 0; i < 5 * sizeof of / sizeof *of; i++) {
+    p.s.now_us += SECOND / 10;
+    p.received = i % 2 ? 0 : UINT32_MAX;
+    acknowledge(&p, of[i % 5], 2 * TARGET_US);
+    EXPECT(look(&p).window_bytes == window && look(&p).queueing_us == 0);
+  }
+  scene_free(&p.s);
+}
+END_TEST
+
+// The least of the last four delays beyond the least of all is the queue: one that is late is none.
+START_TEST(queues_shrink_a_window) {
+  path p;
+  begin_settled(&p);
+  for (int i = 0; i < 12; i++) {
+    round_of(&p, 1, 0, i % 4 ? 4 * TARGET_US : 100);
+    EXPECT(look(&p).queueing_us <= 100);
+  }
+  for (int i = 0; i < 4; i++)
+    round_of(&p, 1, 0, 3 * TARGET_US);
+  EXPECT(look(&p).queueing_us == 3 * TARGET_US);
+  uint64_t window = look(&p).window_bytes;
+  round_of(&p, 8, 0, 3 * TARGET_US); // by half of what came at most
+  EXPECT(look(&p).window_bytes == window - 4 * p.packet);
+  for (int i = 0; i < 4; i++)
+    round_of(&p, 1, 0, TARGET_US + TARGET_US / 4);
+  window = look(&p).window_bytes;
+  round_of(&p, 8, 0, TARGET_US + TARGET_US / 4); // else by as much as the queue is too long
+  EXPECT(look(&p).window_bytes == window - 2 * p.packet);
+  for (int i = 0; i < 200; i++)
+    round_of(&p, 2, 0, 3 * TARGET_US);
+  EXPECT(look(&p).window_bytes == LEAST * p.packet); // which it always is
+  scene_free(&p.s);
+}
+END_TEST
+
+// Two packets in a round trip, as long as they are used.
+START_TEST(a_settled_window_grows_slowly) {
+  path p;
+  begin_settled(&p);
+  const uint64_t before = look(&p).window_bytes, packets = before / p.packet;
+  EXPECT(packets >= 32 && packets < 64);
+  for (uint64_t i = 0; i < packets; i++)
+    round_of(&p, 1, 0, 0); // so little that nothing is learnt of the path
+  EXPECT(look(&p).window_bytes == before);
+  send_some(&p, 16);
+  send_some(&p, 16);
+  p.received += 32;
+  acknowledge(&p, (uint32_t)look(&p).sent_packets, 0);
+  const uint64_t grown = look(&p).window_bytes - before, most = 2 * 32 * p.packet / packets;
+  EXPECT(grown <= most && grown > most - p.packet / 8);
+  scene_free(&p.s);
+}
+END_TEST
+
+// Half of the window, once in a round trip; one packet in eight may be lost for ever.
+START_TEST(losses_halve_a_window) {
+  path p;
+  begin(&p);
+  for (int i = 0; i < 60; i++)
+    round_of(&p, 8, 1, 0);
+  uint64_t window = look(&p).window_bytes;
+  EXPECT(window >= FIRST * p.packet);
+  round_of(&p, 16, 16, 0);
+  EXPECT(look(&p).window_bytes == window / 2);
+  acknowledge(&p, (uint32_t)look(&p).sent_packets, 0);
+  window = look(&p).window_bytes;
+  scene_ask(&p.s, 0, 0, 16);
+  scene_run(&p.s, STEP_US); // within a round trip
+  acknowledge(&p, (uint32_t)look(&p).sent_packets, 0);
+  EXPECT(look(&p).window_bytes >= window);
+  for (int i = 0; i < 20; i++) {
+    scene_run(&p.s, 2 * ROUND_TRIP_US);
+    scene_ask(&p.s, 0, 0, 16);
+    scene_run(&p.s, STEP_US);
+    acknowledge(&p, (uint32_t)look(&p).sent_packets, 0);
+    EXPECT(look(&p).window_bytes >= LEAST * p.packet);
+  }
+  EXPECT(look(&p).window_bytes <= 2 * LEAST * p.packet);
+  scene_free(&p.s);
+}
+END_TEST
+
+// Nothing is told for a second and four round trips: what is on its way is lost.
+START_TEST(silence_begins_anew) {
+  path p;
+  begin(&p);
+  round_of(&p, FIRST, 0, 0);
+  const uint64_t window = look(&p).window_bytes;
+  send_some(&p, FIRST);
+  const size_t paces = p.s.paces;
+  scene_run(&p.s, SECOND);
+  EXPECT(look(&p).window_bytes == window && p.s.paces > paces); // the burst's end is said again
+  scene_run(&p.s, 4 * ROUND_TRIP_US + 2 * STEP_US);
+  EXPECT(look(&p).window_bytes == LEAST * p.packet);
+  round_of(&p, 2, 0, 0); // as at the beginning
+  EXPECT(look(&p).window_bytes == 2 * LEAST * p.packet);
+  scene_free(&p.s);
+}
+END_TEST
+
+// A path that has become longer, or a clock that drifts, is a queue for one minute at least and two
+// at most.
+START_TEST(the_least_delay_is_forgotten) {
+  enum { LONGER_US = 20000, LONGER_FROM = 110, TOLD = 4 };
+  path p;
+  begin(&p);
+  for (int i = 0; i < LONGER_FROM + 125; i++) { // a second each
+    scene_run(&p.s, SECOND - STEP_US);
+    round_of(&p, 1, 0, i < LONGER_FROM ? 0 : LONGER_US);
+    const int64_t queueing_us = look(&p).queueing_us;
+    EXPECT(i >= LONGER_FROM || queueing_us == 0);
+    EXPECT(i < LONGER_FROM + TOLD || i > LONGER_FROM + 59 || queueing_us == LONGER_US);
+    EXPECT(i <= LONGER_FROM + 121 || queueing_us == 0);
+  }
+  scene_free(&p.s);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("congestion");
+  TCase *t = tcase_create("congestion");
+  tcase_add_test(t, a_window_doubles_by_what_arrives);
+  tcase_add_test(t, acknowledgements_are_taken_once);
+  tcase_add_test(t, queues_shrink_a_window);
+  tcase_add_test(t, a_settled_window_grows_slowly);
+  tcase_add_test(t, losses_halve_a_window);
+  tcase_add_test(t, silence_begins_anew);
+  tcase_add_test(t, the_least_delay_is_forgotten);
+  suite_add_tcase(suite, t);
+  return test_main(suite);
+}

@@ -39,6 +39,7 @@ typedef struct compiler {
   xor_code_buffer to;
   bool far; // the loop at hand is for packets that no near cache holds
   size_t passes;
+  bool apart;    // the last one is the folded shard's
   size_t copied; // inputs, the first ones
   // The pass at hand.
   size_t pass;
@@ -373,12 +374,23 @@ static void fold_packet(compiler *c, size_t at) {
     scratch_vector(&c->to, STORE, sum, near);
 }
 
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+static size_t cut(size_t a, size_t pieces) { return (a + pieces - 1) / pieces; }
+
+// Sums of the folded shard have one input of each shard and share nothing: they have a pass of
+// their own where that makes no more passes, so that the others, of more sums each, share more.
+static bool fold_apart(const weft_xor_matrix *m, size_t passes, size_t most) {
+  return m->folded > 1 && m->folded * m->w == m->outputs && cut(m->outputs - m->w, most) < passes;
+}
+
 static void begin_pass(compiler *c, size_t pass) {
   const weft_xor_matrix *m = c->m;
-  const size_t share = (m->outputs + c->passes - 1) / c->passes;
+  const size_t passes = c->passes - c->apart, outputs = m->outputs - (c->apart ? m->w : 0);
+  const size_t share = cut(outputs, passes);
   c->pass = pass;
-  c->first = pass * share;
-  c->sums = m->outputs - c->first < share ? m->outputs - c->first : share;
+  c->first = smaller(pass * share, outputs);
+  c->sums = pass < passes ? smaller(share, outputs - c->first) : m->w;
   for (size_t x = 0; x < m->inputs; x++) {
     c->mask[x] = 0;
     for (size_t s = 0; s < c->sums; s++)
@@ -472,7 +484,7 @@ static size_t scratch_lines(const compiler *c) {
 
 static weft_status compile_for(bool wide, weft_xor_code **out, const weft_xor_matrix *m,
                                const weft_allocator *allocator) {
-  const size_t most = wide ? WIDE_SUMS : NARROW_SUMS, passes = (m->outputs + most - 1) / most;
+  const size_t most = wide ? WIDE_SUMS : NARROW_SUMS, passes = cut(m->outputs, most);
   const size_t room = sizeof(compiler) + m->inputs * sizeof(uint32_t);
   if (m->packet_bytes == 0 || m->packet_bytes % WEFT_XOR_LINE || passes == 0 || m->inputs == 0 ||
       m->w > 8 || m->packet_bytes > INT32_MAX / 8 || m->folded * m->w > m->outputs)
@@ -485,6 +497,7 @@ static weft_status compile_for(bool wide, weft_xor_code **out, const weft_xor_ma
   *c = (compiler){.m = m,
                   .to = {.code = memory + room, .wide = wide},
                   .passes = passes,
+                  .apart = fold_apart(m, passes, most),
                   .copied = copied_inputs(m, wide, passes)};
   compile(c);
   const weft_status status =

@@ -29,6 +29,7 @@ enum {
   TOGETHER = 3,     // inputs in registers with AVX2
   NARROW_SUMS = 13, // at once; the other three registers are for inputs
   WIDE_SUMS = 26,   // likewise; six are for four inputs and the sums of two pairs
+  LOOPS_FETCH = 4,  // passes, from which on those that are loops fetch, too
   STAY = 5,         // shards that are read in place in all passes
   WAY_BYTES = 4096  // that far apart, lines share a set of a first-level cache
 };
@@ -68,6 +69,19 @@ static void point_to_input(compiler *c, size_t x) {
 // Whether an input has to be read for its copy, whatever the pass wants of it.
 static bool is_copied_now(const compiler *c, size_t x) { return c->copying && x < c->copied; }
 
+// Each sweep over the inputs fetches some shards, so that these come in all the while. With AVX2
+// the two of the first pass do, and the others only if there are many, since as loops they ask
+// twice. A pass for the folded shard is too short for any.
+static void fetch_input(compiler *c, size_t x) {
+  const size_t passes = c->passes - c->apart;
+  const size_t sweeps = c->to.wide ? passes : passes < LOOPS_FETCH ? 2 : passes + 1;
+  const size_t sweep = c->pass + (!c->to.wide && !c->copying);
+  if (!c->far || x / c->m->w % sweeps != sweep)
+    return;
+  point_to_input(c, x);
+  fetch_line(&c->to, in_shard(c, x));
+}
+
 static void read_input(compiler *c, unsigned reg, size_t x) {
   const size_t near = x * WEFT_XOR_LINE;
   if (!c->copying && x < c->copied) {
@@ -75,8 +89,6 @@ static void read_input(compiler *c, unsigned reg, size_t x) {
     return;
   }
   point_to_input(c, x);
-  if (c->far && c->pass == 0)
-    fetch_line(&c->to, in_shard(c, x));
   if (!c->to.wide) {
     line_vector(&c->to, LOAD, reg, in_shard(c, x) + HALF_LINE);
     scratch_vector(&c->to, STORE, reg, near + HALF_LINE);
@@ -177,10 +189,14 @@ static bool add_from_memory(compiler *c, size_t x, unsigned sums) {
 static void add_three(compiler *c, const size_t *x, size_t n) {
   const combinations w = combine(c, x, n);
   const unsigned r = NARROW_SUMS; // the first of three registers
-  if (n == 1 && add_from_memory(c, x[0], w.only[0]))
+  const bool done = n == 1 && add_from_memory(c, x[0], w.only[0]);
+  for (unsigned i = 0; i < n; i++) {
+    fetch_input(c, x[i]);
+    if (!done)
+      read_input(c, r + i, x[i]);
+  }
+  if (done)
     return;
-  for (unsigned i = 0; i < n; i++)
-    read_input(c, r + i, x[i]);
   for (unsigned i = 0; i < n; i++)
     give(c, r + i, w.only[i]);
   const bool pair = w.ab || w.abc;
@@ -283,9 +299,13 @@ static size_t terms(const quad *q, unsigned s, unsigned *reg) {
 }
 
 static void add_quad(compiler *c, const quad *q) {
-  for (unsigned i = 0; i < 4; i++)
-    if (q->x[i] != NONE && (q->mask[i] || is_copied_now(c, q->x[i])))
+  for (unsigned i = 0; i < 4; i++) {
+    if (q->x[i] == NONE)
+      continue;
+    fetch_input(c, q->x[i]);
+    if (q->mask[i] || is_copied_now(c, q->x[i]))
       read_input(c, WIDE_SUMS + i / 2 * 3 + i % 2, q->x[i]);
+  }
   for (unsigned p = 0; p < 2; p++)
     if (pair_with_others(q, 2 * p))
       add_two(&c->to, WIDE_SUMS + 3 * p + 2, WIDE_SUMS + 3 * p, WIDE_SUMS + 3 * p + 1);

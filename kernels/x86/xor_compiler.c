@@ -29,6 +29,7 @@ enum {
   TOGETHER = 3,     // inputs in registers with AVX2
   NARROW_SUMS = 13, // at once; the other three registers are for inputs
   WIDE_SUMS = 26,   // likewise; six are for four inputs and the sums of two pairs
+  LOOPS_FETCH = 4,  // passes, from which on those that are loops fetch, too
   STAY = 5,         // shards that are read in place in all passes
   WAY_BYTES = 4096  // that far apart, lines share a set of a first-level cache
 };
@@ -39,6 +40,7 @@ typedef struct compiler {
   xor_code_buffer to;
   bool far; // the loop at hand is for packets that no near cache holds
   size_t passes;
+  bool apart;    // the last one is the folded shard's
   size_t copied; // inputs, the first ones
   // The pass at hand.
   size_t pass;
@@ -67,6 +69,19 @@ static void point_to_input(compiler *c, size_t x) {
 // Whether an input has to be read for its copy, whatever the pass wants of it.
 static bool is_copied_now(const compiler *c, size_t x) { return c->copying && x < c->copied; }
 
+// Each sweep over the inputs fetches some shards, so that these come in all the while. With AVX2
+// the two of the first pass do, and the others only if there are many, since as loops they ask
+// twice. A pass for the folded shard is too short for any.
+static void fetch_input(compiler *c, size_t x) {
+  const size_t passes = c->passes - c->apart;
+  const size_t sweeps = c->to.wide ? passes : passes < LOOPS_FETCH ? 2 : passes + 1;
+  const size_t sweep = c->pass + (!c->to.wide && !c->copying);
+  if (!c->far || x / c->m->w % sweeps != sweep)
+    return;
+  point_to_input(c, x);
+  fetch_line(&c->to, in_shard(c, x));
+}
+
 static void read_input(compiler *c, unsigned reg, size_t x) {
   const size_t near = x * WEFT_XOR_LINE;
   if (!c->copying && x < c->copied) {
@@ -74,8 +89,6 @@ static void read_input(compiler *c, unsigned reg, size_t x) {
     return;
   }
   point_to_input(c, x);
-  if (c->far && c->pass == 0)
-    fetch_line(&c->to, in_shard(c, x));
   if (!c->to.wide) {
     line_vector(&c->to, LOAD, reg, in_shard(c, x) + HALF_LINE);
     scratch_vector(&c->to, STORE, reg, near + HALF_LINE);
@@ -176,10 +189,14 @@ static bool add_from_memory(compiler *c, size_t x, unsigned sums) {
 static void add_three(compiler *c, const size_t *x, size_t n) {
   const combinations w = combine(c, x, n);
   const unsigned r = NARROW_SUMS; // the first of three registers
-  if (n == 1 && add_from_memory(c, x[0], w.only[0]))
+  const bool done = n == 1 && add_from_memory(c, x[0], w.only[0]);
+  for (unsigned i = 0; i < n; i++) {
+    fetch_input(c, x[i]);
+    if (!done)
+      read_input(c, r + i, x[i]);
+  }
+  if (done)
     return;
-  for (unsigned i = 0; i < n; i++)
-    read_input(c, r + i, x[i]);
   for (unsigned i = 0; i < n; i++)
     give(c, r + i, w.only[i]);
   const bool pair = w.ab || w.abc;
@@ -282,9 +299,13 @@ static size_t terms(const quad *q, unsigned s, unsigned *reg) {
 }
 
 static void add_quad(compiler *c, const quad *q) {
-  for (unsigned i = 0; i < 4; i++)
-    if (q->x[i] != NONE && (q->mask[i] || is_copied_now(c, q->x[i])))
+  for (unsigned i = 0; i < 4; i++) {
+    if (q->x[i] == NONE)
+      continue;
+    fetch_input(c, q->x[i]);
+    if (q->mask[i] || is_copied_now(c, q->x[i]))
       read_input(c, WIDE_SUMS + i / 2 * 3 + i % 2, q->x[i]);
+  }
   for (unsigned p = 0; p < 2; p++)
     if (pair_with_others(q, 2 * p))
       add_two(&c->to, WIDE_SUMS + 3 * p + 2, WIDE_SUMS + 3 * p, WIDE_SUMS + 3 * p + 1);
@@ -373,12 +394,23 @@ static void fold_packet(compiler *c, size_t at) {
     scratch_vector(&c->to, STORE, sum, near);
 }
 
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+static size_t cut(size_t a, size_t pieces) { return (a + pieces - 1) / pieces; }
+
+// Sums of the folded shard have one input of each shard and share nothing: they have a pass of
+// their own where that makes no more passes, so that the others, of more sums each, share more.
+static bool fold_apart(const weft_xor_matrix *m, size_t passes, size_t most) {
+  return m->folded > 1 && m->folded * m->w == m->outputs && cut(m->outputs - m->w, most) < passes;
+}
+
 static void begin_pass(compiler *c, size_t pass) {
   const weft_xor_matrix *m = c->m;
-  const size_t share = (m->outputs + c->passes - 1) / c->passes;
+  const size_t passes = c->passes - c->apart, outputs = m->outputs - (c->apart ? m->w : 0);
+  const size_t share = cut(outputs, passes);
   c->pass = pass;
-  c->first = pass * share;
-  c->sums = m->outputs - c->first < share ? m->outputs - c->first : share;
+  c->first = smaller(pass * share, outputs);
+  c->sums = pass < passes ? smaller(share, outputs - c->first) : m->w;
   for (size_t x = 0; x < m->inputs; x++) {
     c->mask[x] = 0;
     for (size_t s = 0; s < c->sums; s++)
@@ -472,7 +504,7 @@ static size_t scratch_lines(const compiler *c) {
 
 static weft_status compile_for(bool wide, weft_xor_code **out, const weft_xor_matrix *m,
                                const weft_allocator *allocator) {
-  const size_t most = wide ? WIDE_SUMS : NARROW_SUMS, passes = (m->outputs + most - 1) / most;
+  const size_t most = wide ? WIDE_SUMS : NARROW_SUMS, passes = cut(m->outputs, most);
   const size_t room = sizeof(compiler) + m->inputs * sizeof(uint32_t);
   if (m->packet_bytes == 0 || m->packet_bytes % WEFT_XOR_LINE || passes == 0 || m->inputs == 0 ||
       m->w > 8 || m->packet_bytes > INT32_MAX / 8 || m->folded * m->w > m->outputs)
@@ -485,6 +517,7 @@ static weft_status compile_for(bool wide, weft_xor_code **out, const weft_xor_ma
   *c = (compiler){.m = m,
                   .to = {.code = memory + room, .wide = wide},
                   .passes = passes,
+                  .apart = fold_apart(m, passes, most),
                   .copied = copied_inputs(m, wide, passes)};
   compile(c);
   const weft_status status =

@@ -69,6 +69,42 @@ START_TEST(every_row_has_the_bytes_of_the_definition) {
 }
 END_TEST
 
+// All losses of small codes, at once by machine code.
+START_TEST(every_loss_has_the_bytes_of_the_definition) {
+  const weft_backend *row = test_host_row((size_t)_i);
+  static const code_case small[] = {{"cauchy_good", 5, 4, 8, 64}, {"cauchy_good", 5, 4, 4, 128}};
+  test_rng rng = test_rng_new(test_seed(), 3500 + (uint64_t)_i);
+  for (size_t i = 0; i < sizeof small / sizeof *small; i++) {
+    const size_t n = small[i].k + small[i].m, bytes = 3 * small[i].w * small[i].packet_bytes;
+    weft_ctx *ctx = compiling(row->name, 1, 1);
+    weft_code *code = code_on(ctx, &small[i]);
+    stripe whole, s;
+    trying(row->name, &small[i]);
+    stripe_encode(&whole, code, bytes, &rng, 0);
+    stripe_init(&s, code, bytes, &rng, 0);
+    stripe_copy(&s, &whole, code);
+    for (unsigned set = 1; set < 1u << n; set++) {
+      uint8_t lost[WEFT_MAX_SHARDS];
+      size_t count = 0;
+      for (size_t id = 0; id < n; id++)
+        if (set >> id & 1u)
+          lost[count++] = (uint8_t)id;
+      if (count > small[i].m)
+        continue;
+      for (size_t l = 0; l < count; l++)
+        stripe_spoil(&s, code, lost[l]);
+      const weft_erasures e = {.lost = lost, .lost_count = count};
+      EXPECT_OK(weft_code_recover(code, &e, &s.view, 1, NULL));
+      EXPECT(stripe_same(&s, &whole, code));
+    }
+    stripe_clear(&s);
+    stripe_clear(&whole);
+    weft_code_free(code);
+    weft_ctx_free(ctx);
+  }
+}
+END_TEST
+
 // What it takes to rebuild four data shards: bytes of scratch of machine code, which has a shard's
 // packets more where these are folded, or the packets that a program reads; 0: by blocks of bits.
 static size_t taken_by(const weft_backend *row, const char *name, const uint8_t *lost) {
@@ -216,6 +252,8 @@ int main(void) {
   TCase *alone = tcase_create("alone"), *threads = tcase_create("threads");
   tcase_set_tags(alone, "one-thread");
   tcase_add_loop_test(threads, every_row_has_the_bytes_of_the_definition, 0,
+                      (int)test_host_row_count());
+  tcase_add_loop_test(threads, every_loss_has_the_bytes_of_the_definition, 0,
                       (int)test_host_row_count());
   tcase_add_loop_test(threads, lost_data_is_folded_where_parity_is_its_sum, 0,
                       (int)test_host_row_count());

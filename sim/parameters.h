@@ -92,6 +92,7 @@ typedef struct weft_sim_parameters {
   uint32_t source_neighbours; // that the source takes at most; 0: neighbours_max
   uint32_t gather_segments;   // vod, bulk: that are decoded together; 0: each by itself
   bool manifests;             // every segment is signed for, as by real peers
+  bool congestion;            // LEDBAT for each neighbour
   int64_t exchange_us;        // between questions for more addresses; 0: the engine's own
   uint32_t flights, requests, addresses; // that an engine remembers; 0 flights or requests: its own
   int64_t lag_us, startup_us, map_us, map_idle_us, checksum_us, silent_us;

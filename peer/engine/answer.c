@@ -160,7 +160,8 @@ static bool serve(weft_engine *e, size_t index, weft_policy_choice *out, int64_t
       if (some)
         return true;
     } else if (here && !mended(e, r, now_us)) {
-      out->count = r->count < e->options->batch ? r->count : e->options->batch;
+      const size_t most = weft_ledbat_burst(e, n);
+      out->count = r->count < most ? r->count : most;
       r->count = (uint16_t)(r->count - out->count);
       if (r->count == 0)
         pay(e, n, 0);

@@ -185,8 +185,13 @@ static weft_status choose(weft_engine *e, int64_t now_us, weft_policy_choice *ch
   }
   if (e->due_count)
     return WEFT_PENDING;
-  if (picked)
-    return choice_valid(e, choice) ? WEFT_OK : WEFT_E_ARGUMENT;
+  if (picked) {
+    if (!choice_valid(e, choice))
+      return WEFT_E_ARGUMENT;
+    const size_t most = weft_ledbat_burst(e, &e->neighbours[choice->neighbour]);
+    choice->count = choice->count < most ? choice->count : most;
+    return WEFT_OK;
+  }
   if (e->owed_count && weft_owed_next(e, false, choice, now_us))
     return WEFT_OK; // beyond anybody's share, and nobody wants the uplink
   e->idle = e->due_count == 0;

@@ -39,6 +39,19 @@ bool weft_ledbat_room(const weft_engine *e, const weft_neighbour *n) {
   return flight < n->ledbat.window;
 }
 
+// A small window is left unfilled rather than overrun by a whole burst, which would queue on a slow
+// path by itself.
+size_t weft_ledbat_burst(const weft_engine *e, const weft_neighbour *n) {
+  const size_t batch = e->options->batch;
+  if (!e->options->congestion)
+    return batch;
+  const uint64_t packet = weft_coded_bytes(e), window = n->ledbat.window / packet;
+  const uint64_t flight = (uint32_t)(n->ledbat.sent - n->ledbat.acked_sent);
+  const uint64_t room = window > flight ? window - flight : 1;
+  const uint64_t most = room > window / 2 ? room : window / 2;
+  return most < batch ? (size_t)most : batch;
+}
+
 // Delays are differences of two clocks, so only differences of delays mean anything. They are kept
 // relative to the first one, and compared as signed numbers: clocks may wrap and drift.
 static bool below(uint32_t a, uint32_t b) { return (int32_t)(a - b) < 0; }

@@ -89,6 +89,8 @@ static weft_status take_map(weft_engine *e, size_t index, const weft_map *map, i
   weft_flight_forget(e, n, now_us - n->round_trip_us);
   e->policy_view[index].suppliers = map->suppliers;
   n->full = map->full;
+  e->policy_view[index].forgone = map->forgone;
+  e->policy_view[index].narrow = map->narrow;
   e->policy_view[index].maps++;
   if (n->mapped && (int16_t)(uint16_t)(map->epoch - n->epoch) < 0)
     return WEFT_OK; // from before it jumped

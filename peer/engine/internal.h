@@ -157,6 +157,8 @@ int64_t weft_share_deadline(const weft_engine *engine);
 uint64_t weft_coded_bytes(const weft_engine *engine); // on the wire
 void weft_ledbat_start(weft_engine *engine, weft_neighbour *neighbour, int64_t now_us);
 bool weft_ledbat_room(const weft_engine *engine, const weft_neighbour *neighbour);
+size_t weft_ledbat_burst(const weft_engine *engine,
+                         const weft_neighbour *neighbour); // packets at once
 void weft_ledbat_acked(weft_engine *engine, size_t index, const weft_ack *ack, int64_t now_us);
 void weft_ledbat_tick(weft_engine *engine, size_t index, int64_t now_us);
 int64_t weft_ledbat_deadline(const weft_engine *engine, const weft_neighbour *neighbour);

@@ -11,6 +11,9 @@ enum {
   FLAG_END_KNOWN = 1,
   FLAG_BITMAPS = 2,
   FLAG_FULL = 4,
+  FLAGS_FORGONE_UNIT = 8, // a number of four bits
+  FLAGS_FORGONE = 15 * FLAGS_FORGONE_UNIT,
+  FLAG_NARROW = 128,
   ENTRY_SPENT = 0x8000,
   ENTRY_RANK = 0x7ff
 };
@@ -55,6 +58,8 @@ static weft_status parse_map(const uint8_t *d, size_t bytes, uint32_t blocks, we
   *out = (weft_map){.end_known = (flags & FLAG_END_KNOWN) != 0,
                     .bitmaps = (flags & FLAG_BITMAPS) != 0,
                     .full = (flags & FLAG_FULL) != 0,
+                    .narrow = (flags & FLAG_NARROW) != 0,
+                    .forgone = (uint8_t)((flags & FLAGS_FORGONE) / FLAGS_FORGONE_UNIT),
                     .first = weft_get64(d + 4),
                     .horizon = weft_get64(d + 12),
                     .end_bytes = weft_get64(d + 20),
@@ -66,7 +71,7 @@ static weft_status parse_map(const uint8_t *d, size_t bytes, uint32_t blocks, we
   get_stamps(d + 28, &out->stamps);
   out->entry_bytes = out->bitmaps ? (blocks + 7u) / 8u : 2u;
   const uint64_t limit = WEFT_MESSAGE_MAX_SEGMENT; // sums below cannot wrap
-  if (flags & ~(FLAG_END_KNOWN | FLAG_BITMAPS | FLAG_FULL) ||
+  if (flags & ~(FLAG_END_KNOWN | FLAG_BITMAPS | FLAG_FULL | FLAGS_FORGONE | FLAG_NARROW) ||
       out->count > WEFT_MESSAGE_MAX_WINDOW ||
       bytes != WEFT_MAP_BYTES + out->entry_bytes * out->count || out->first > limit ||
       out->horizon > limit ||
@@ -189,7 +194,9 @@ size_t weft_hello_write(const weft_hello *hello, uint8_t *out) {
 
 size_t weft_map_write(const weft_map *map, uint8_t *out) {
   const unsigned flags = (map->end_known ? FLAG_END_KNOWN : 0u) |
-                         (map->bitmaps ? FLAG_BITMAPS : 0u) | (map->full ? FLAG_FULL : 0u);
+                         (map->bitmaps ? FLAG_BITMAPS : 0u) | (map->full ? FLAG_FULL : 0u) |
+                         map->forgone * (unsigned)FLAGS_FORGONE_UNIT |
+                         (map->narrow ? FLAG_NARROW : 0u);
   weft_message_start(out, WEFT_MESSAGE_MAP, (uint16_t)flags);
   weft_put64(out + 4, map->first);
   weft_put64(out + 12, map->horizon);

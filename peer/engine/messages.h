@@ -69,6 +69,8 @@ typedef struct weft_map {
   bool end_known;
   bool bitmaps;       // entries are bitmaps of n bits, not ranks
   bool full;          // the sender's uplink has no rest
+  uint8_t forgone;    // classes of segments that the sender wants last: 0..15 of 16
+  bool narrow;        // its own link does not carry those: it wants none of them
   uint64_t first;     // the sender wants nothing before it
   uint64_t horizon;   // segments known to exist
   uint64_t end_bytes; // length of the stream, if end_known

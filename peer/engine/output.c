@@ -72,6 +72,8 @@ static size_t put_map(weft_engine *e, size_t index, int64_t now_us, uint8_t *out
   const weft_map map = {.end_known = e->end_known,
                         .bitmaps = e->blocks_stride != 0,
                         .full = weft_shortage_full(e),
+                        .forgone = e->shortage.forgone,
+                        .narrow = e->shortage.narrow,
                         .first = e->missing,
                         .horizon = e->horizon,
                         .end_bytes = e->end_bytes,

@@ -54,6 +54,8 @@ static size_t useful(const weft_policy_view *view, const weft_policy_neighbour *
                      uint64_t s, size_t at) {
   const weft_policy_segment *own = &view->segments[at];
   const weft_policy_want *want = &neighbour->wants[at];
+  if (neighbour->narrow && weft_policy_class(s) < neighbour->forgone)
+    return 0;
   if (!want->accepts || own->rank == 0 || view->number[at] != s || (view->live && s < view->play))
     return 0;
   // At rank r a neighbour surely lacks own.rank - r of the directions held here. It probably lacks
@@ -84,6 +86,7 @@ static size_t after(const weft_policy_view *view, size_t at) {
 static bool choose_new(const weft_policy_view *view, size_t index, bool forgone,
                        weft_policy_choice *out) {
   const weft_policy_neighbour *neighbour = &view->neighbour[index];
+  const unsigned classes = weft_policy_forgone(view, neighbour);
   const uint64_t end = neighbour->first + neighbour->count, own_end = view->first + view->count;
   uint64_t first = neighbour->first > view->first ? neighbour->first : view->first;
   first = first > view->play ? first : view->play;
@@ -92,7 +95,7 @@ static bool choose_new(const weft_policy_view *view, size_t index, bool forgone,
     const size_t at = (size_t)(s % view->window);
     const weft_policy_want *want = &neighbour->wants[at];
     if (4u * (want->rank + want->in_flight) >= view->segments[at].blocks ||
-        weft_policy_forgoes(view, s) != forgone)
+        (weft_policy_class(s) < classes) != forgone)
       continue;
     const size_t count = useful(view, neighbour, s, at);
     if (count == 0)
@@ -110,6 +113,7 @@ static bool choose_new(const weft_policy_view *view, size_t index, bool forgone,
 static bool choose_segment(const weft_policy_view *view, size_t index, bool forgone,
                            const weft_rng *rng, weft_policy_choice *out) {
   const weft_policy_neighbour *neighbour = &view->neighbour[index];
+  const unsigned classes = weft_policy_forgone(view, neighbour);
   const uint64_t first = neighbour->first > view->first ? neighbour->first : view->first;
   const uint64_t end = neighbour->first + neighbour->count, own_end = view->first + view->count;
   uint64_t chance = 0;
@@ -117,7 +121,7 @@ static bool choose_segment(const weft_policy_view *view, size_t index, bool forg
   bool found = false;
   size_t at = (size_t)(first % view->window);
   for (uint64_t s = first; s < end && s < own_end; s++, at = after(view, at)) {
-    if (weft_policy_forgoes(view, s) != forgone)
+    if ((weft_policy_class(s) < classes) != forgone)
       continue;
     const size_t count = useful(view, neighbour, s, at);
     if (count == 0)
@@ -141,13 +145,17 @@ static bool choose_segment(const weft_policy_view *view, size_t index, bool forg
 // A live source spreads its uplink evenly: what it sent least of comes first, so that every new
 // segment gets into the swarm. Serving the oldest first, it would mend for many what they could
 // mend for each other, and be late with everything new.
-static bool choose_least_sent(const weft_policy_view *view, size_t index, weft_policy_choice *out) {
+static bool choose_least_sent(const weft_policy_view *view, size_t index, bool forgone,
+                              weft_policy_choice *out) {
   const weft_policy_neighbour *neighbour = &view->neighbour[index];
+  const unsigned classes = weft_policy_forgone(view, neighbour);
   const uint64_t first = neighbour->first > view->first ? neighbour->first : view->first;
   const uint64_t end = neighbour->first + neighbour->count, own_end = view->first + view->count;
   uint32_t least = UINT32_MAX;
   size_t at = (size_t)(first % view->window);
   for (uint64_t s = first; s < end && s < own_end; s++, at = after(view, at)) {
+    if ((weft_policy_class(s) < classes) != forgone)
+      continue;
     const size_t count = useful(view, neighbour, s, at);
     const uint32_t sent = view->segments[at].sent;
     if (count == 0 || sent >= least)
@@ -161,7 +169,7 @@ static bool choose_least_sent(const weft_policy_view *view, size_t index, weft_p
 // What goes to a neighbour with no other supplier goes no further: nobody took it in yet, or all
 // have banned it, and such a one lacks everything for ever. Those come seven times in eight after
 // the rest.
-static bool pick_at_live_source(const weft_policy_view *view, const weft_rng *rng,
+static bool pick_at_live_source(const weft_policy_view *view, bool forgone, const weft_rng *rng,
                                 weft_policy_choice *out) {
   const size_t start = (size_t)weft_rng_below(rng, view->neighbours);
   const bool all = weft_rng_below(rng, 8) == 0;
@@ -169,10 +177,31 @@ static bool pick_at_live_source(const weft_policy_view *view, const weft_rng *rn
     for (size_t i = 0; i < view->neighbours; i++) {
       const size_t index = (start + i) % view->neighbours;
       const weft_policy_neighbour *n = &view->neighbour[index];
-      if (n->open && (all || (n->suppliers <= 1) == cut_off) && choose_least_sent(view, index, out))
+      if (n->open && (all || (n->suppliers <= 1) == cut_off) &&
+          choose_least_sent(view, index, forgone, out))
         return true;
     }
   return false;
+}
+
+static bool pick_at_peer(const weft_policy_view *view, bool forgone, const weft_rng *rng,
+                         weft_policy_choice *out) {
+  // A random start and a step round: uniform while most neighbours want something, as they do.
+  const size_t start = (size_t)weft_rng_below(rng, view->neighbours);
+  for (size_t i = 0; i < view->neighbours; i++) {
+    const size_t index = (start + i) % view->neighbours;
+    if (view->neighbour[index].open && ((view->live && choose_new(view, index, forgone, out)) ||
+                                        choose_segment(view, index, forgone, rng, out)))
+      return true;
+  }
+  return false;
+}
+
+static bool anything_forgone(const weft_policy_view *view) {
+  unsigned most = view->forgone;
+  for (size_t i = 0; i < view->neighbours && most == 0; i++)
+    most = view->neighbour[i].forgone;
+  return most > 0;
 }
 
 static bool pick(void *user, const weft_policy_view *view, const weft_rng *rng,
@@ -180,18 +209,10 @@ static bool pick(void *user, const weft_policy_view *view, const weft_rng *rng,
   (void)user;
   if (view->neighbours == 0)
     return false;
-  if (view->source && view->live)
-    return pick_at_live_source(view, rng, out);
-  // A random start and a step round: uniform while most neighbours want something, as they do.
-  const size_t start = (size_t)weft_rng_below(rng, view->neighbours);
-  for (int forgone = 0; forgone <= (view->forgone > 0); forgone++)
-    for (size_t i = 0; i < view->neighbours; i++) {
-      const size_t index = (start + i) % view->neighbours;
-      if (view->neighbour[index].open && ((view->live && choose_new(view, index, forgone, out)) ||
-                                          choose_segment(view, index, forgone, rng, out)))
-        return true;
-    }
-  return false;
+  bool (*const pick_among)(const weft_policy_view *, bool, const weft_rng *, weft_policy_choice *) =
+      view->source && view->live ? pick_at_live_source : pick_at_peer;
+  return pick_among(view, false, rng, out) ||
+         (anything_forgone(view) && pick_among(view, true, rng, out));
 }
 
 const weft_policy weft_policy_push = {.name = "push", .pick = pick};

@@ -1,21 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// Live, with less uplink than the stream needs. Were all segments served alike, each would be
-// incomplete everywhere; so peers forgo some, the same ones everywhere, and serve the others first.
+// Live, with less uplink than the stream needs, or a link of one's own that does not carry it. Were
+// all segments served alike, each would be incomplete; so peers forgo some, the same ones
+// everywhere, and serve the others first.
 //
 // Under churn segments fail, too, of a few peers or for a while, and then to forgo any costs more
 // than it saves. What tells the two apart is uplinks: it is for want of them that a segment fails
 // where they have no rest here and at nearly all neighbours, whose maps say so. Where somebody near
 // has some to spare, what is missing is a way to it, and nothing is forgone.
+//
+// A link that is too narrow shows in what comes by it: for long a part of the stream, though
+// segments are late. Neighbours do not see that: what they send last fills its queue as well. So
+// they are told to send nothing of what is forgone.
 #include "peer/engine/internal.h"
 
 enum {
-  FAILED = 2, // of the last eight that were not forgone, for want of uplink: one class more
+  FAILED = 2, // of the last eight that were not forgone: one class more
   ENOUGH = 8, // in time, and one that was forgone: uplinks reach further, one class fewer
   LONG = 32,  // in time: the same, without that
+  ROUND = WEFT_POLICY_CLASSES, // none of them late: the link may carry more, one class fewer
   MOST = WEFT_POLICY_CLASSES * 3 / 4,
+  STEP = 6,      // classes at once, where the own link carries less
   LAST_PART = 8, // of a segment: what may be asked for meanwhile
   ALL = 1024,    // of the time
-  MEAN_OF = 8    // segments
+  MEAN_OF = 8,   // segments
+  LEAST_OF = WEFT_POLICY_CLASSES / (WEFT_POLICY_CLASSES - MOST) // of a stream
 };
 
 // --- Uplinks
@@ -36,6 +44,19 @@ void weft_shortage_idle(weft_engine *e, int64_t rest_us, int64_t now_us) {
   e->shortage.idle_us = (uint32_t)(idle_us < most ? idle_us : most);
 }
 
+// Who could get more has more come than a stream now and then: what was late is made up for. Who
+// gets next to nothing lacks neighbours, not link; or a link that helps nobody.
+static void learn_arrivals(weft_engine *e, int64_t passed_us) {
+  weft_shortage *s = &e->shortage;
+  const uint16_t received = (uint16_t)e->statistics.received_packets;
+  const int64_t came = (uint16_t)(received - s->received), each_us = weft_segment_us(e);
+  const int64_t stream = each_us ? e->options->blocks * passed_us / each_us : e->options->blocks;
+  s->lean = (uint8_t)(s->lean << 1 | (came <= stream && LEAST_OF * came >= stream));
+  s->received = received;
+}
+
+static bool lean(const weft_engine *e) { return e->shortage.lean == UINT8_MAX; }
+
 // The part of the time in which nothing was sent: at first since the first neighbour, as playback
 // begins a lag after that; then the mean of some segments.
 static void learn_idle(weft_engine *e, int64_t now_us) {
@@ -45,6 +66,7 @@ static void learn_idle(weft_engine *e, int64_t now_us) {
     return;
   if (e->pace_us < now_us)
     weft_shortage_idle(e, now_us - e->pace_us, now_us);
+  learn_arrivals(e, passed_us);
   const int64_t now = (int64_t)s->idle_us * ALL / passed_us;
   s->idle = (int16_t)(s->measured ? s->idle + (now - s->idle) / MEAN_OF : now);
   s->measured = true;
@@ -55,9 +77,12 @@ bool weft_shortage_full(const weft_engine *e) {
   return e->shortage.measured && 2 * e->shortage.idle <= ALL;
 }
 
-// Whether a segment is late for want of uplink: none is to spare here, nor at three neighbours in
-// four, and half of them have not got it, either. The source is not asked: it never has any.
-static bool for_want(const weft_engine *e, uint64_t segment) {
+typedef enum cause { CHURN, UPLINKS, LINK } cause;
+
+// Why a segment is late. For want of uplinks: none is to spare here, nor at three neighbours in
+// four, and half of them have not got it, either. For want of link: a part of the stream has come
+// for long. The source is not asked: it never has any to spare.
+static cause why_late(const weft_engine *e, uint64_t segment) {
   size_t known = 0, full = 0, lack = 0;
   for (size_t i = 0; i < e->used; i++) {
     const weft_neighbour *n = &e->neighbours[i];
@@ -67,7 +92,9 @@ static bool for_want(const weft_engine *e, uint64_t segment) {
     full += n->full;
     lack += !weft_neighbour_complete(e, n, segment);
   }
-  return weft_shortage_full(e) && known > 0 && 4 * full >= 3 * known && 2 * lack >= known;
+  if (weft_shortage_full(e) && known > 0 && 4 * full >= 3 * known && 2 * lack >= known)
+    return UPLINKS;
+  return lean(e) ? LINK : CHURN;
 }
 
 // --- What is forgone
@@ -80,27 +107,69 @@ static unsigned ones(unsigned bits) {
 }
 
 static void forgo(weft_engine *e, unsigned classes) {
-  e->shortage.forgone = (uint8_t)classes;
-  e->shortage.failed = e->shortage.in_a_row = 0;
+  e->shortage.forgone = classes & (WEFT_POLICY_CLASSES - 1);
+  e->shortage.failed = 0;
+  e->shortage.in_a_row = 0;
   e->statistics.forgone = classes;
+}
+
+// What is under way already says nothing of the change.
+static void forgo_settling(weft_engine *e, unsigned classes) {
+  forgo(e, classes);
+  const uint64_t known = e->rumour > e->horizon ? e->rumour : e->horizon;
+  const uint64_t on_the_way = known > e->play ? known - e->play : 0;
+  e->shortage.in_a_row = (int8_t)(on_the_way < INT8_MAX ? -(int)on_the_way : -INT8_MAX);
+}
+
+// As many more as this segment tells: what it lacks of all that are not forgone.
+static unsigned more(const weft_engine *e, uint64_t segment) {
+  const weft_policy_segment *held = weft_window_held(e, segment);
+  const unsigned left = WEFT_POLICY_CLASSES - e->shortage.forgone;
+  const unsigned lacks = left * (held->blocks - held->received) / (held->blocks + 1u);
+  const unsigned rest = MOST - e->shortage.forgone, most = rest < STEP ? rest : STEP;
+  return lacks < 1 ? 1 : lacks < most ? lacks : most;
+}
+
+static void late_again(weft_engine *e, uint64_t segment) {
+  if (e->shortage.narrow)
+    forgo_settling(e, e->shortage.forgone + more(e, segment));
+  else
+    forgo(e, e->shortage.forgone + 1u);
+}
+
+static void all_in_time(weft_engine *e) {
+  const unsigned fewer = e->shortage.forgone ? e->shortage.forgone - 1u : 0;
+  if (e->shortage.narrow && e->shortage.in_a_row >= ROUND)
+    forgo_settling(e, fewer);
+  else if (e->shortage.in_a_row >= LONG)
+    forgo(e, fewer);
 }
 
 void weft_shortage_learn(weft_engine *e, uint64_t segment, bool in_time, int64_t now_us) {
   weft_shortage *s = &e->shortage;
   learn_idle(e, now_us);
-  if (!in_time && !for_want(e, segment))
+  const cause why = in_time ? CHURN : why_late(e, segment);
+  if (!in_time && why == CHURN)
     return;
+  s->narrow = in_time ? s->narrow : why == LINK;
+  if (s->in_a_row < 0) {
+    s->in_a_row++;
+    return;
+  }
   if (weft_policy_class(segment) < s->forgone) {
-    if (in_time && s->in_a_row >= ENOUGH)
+    if (s->narrow)
+      s->in_a_row++;
+    else if (in_time && s->in_a_row >= ENOUGH)
       forgo(e, s->forgone - 1u);
     return;
   }
   s->failed = (uint8_t)(s->failed << 1 | !in_time);
-  s->in_a_row = in_time ? (uint8_t)(s->in_a_row + 1) : 0;
+  s->in_a_row = in_time ? (int8_t)(s->in_a_row + 1) : 0;
   if (ones(s->failed) >= FAILED && s->forgone < MOST)
-    forgo(e, s->forgone + 1u);
-  else if (s->in_a_row >= LONG)
-    forgo(e, s->forgone ? s->forgone - 1u : 0);
+    late_again(e, segment);
+  else
+    all_in_time(e);
+  s->narrow = s->narrow && s->forgone;
 }
 
 bool weft_shortage_may_ask(const weft_engine *e, uint64_t segment) {

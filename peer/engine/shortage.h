@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a live peer goes without while uplinks are too small for the stream.
+// What a live peer goes without while uplinks, or its own link, are too small for the stream.
 #ifndef WEFT_PEER_ENGINE_SHORTAGE_H
 #define WEFT_PEER_ENGINE_SHORTAGE_H
 
 #include "weft/peer_engine.h"
 
 typedef struct weft_shortage {
-  uint8_t forgone;  // classes of segments: weft_policy_class() below it
-  uint8_t failed;   // the last eight segments that were not forgone: a bit for each not in time
-  uint8_t in_a_row; // of those, in time
-  bool measured;
+  uint8_t forgone : 4; // classes of segments: weft_policy_class() below it
+  bool measured : 1;
+  bool narrow : 1;    // it is the own link that does not carry them
+  uint8_t failed;     // the last eight segments that were not forgone: a bit for each not in time
+  uint8_t lean;       // the last eight segments' times: a bit where a part of the stream came
+  int8_t in_a_row;    // of those, in time; below 0: so many that say nothing are still to come
   int16_t idle;       // part of the time in which the uplink sent nothing
+  uint16_t received;  // packets until the last look, modulo 2^16
   uint32_t looked_us; // modulo 2^32
   uint32_t idle_us;   // all of that since then
 } weft_shortage;

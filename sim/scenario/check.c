@@ -146,7 +146,7 @@ static const char *impossible_store(const weft_sim_parameters *p) {
 }
 
 static bool classes_possible(const weft_sim_parameters *p, char error[WEFT_SIM_TEXT]) {
-  for (size_t i = 0; i < p->class_count && p->mode != WEFT_SIM_BULK; i++)
+  for (size_t i = 0; i < p->class_count && p->mode == WEFT_SIM_VOD; i++)
     if (p->classes[i].down_bits_per_s < p->rate_bits_per_s) {
       snprintf(error, WEFT_SIM_TEXT, "class %s: download is below rate: it can never play",
                p->classes[i].name);

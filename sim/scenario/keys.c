@@ -52,6 +52,8 @@ static const key_row rows[] = {
      AT(source_neighbours), 0, 1024, NULL},
     {"engine", "manifests", "every segment is signed for: true or false", KEY_BOOL, AT(manifests),
      0, 0, NULL},
+    {"engine", "congestion", "LEDBAT for each neighbour: true or false", KEY_BOOL, AT(congestion),
+     0, 0, NULL},
     {"engine", "gather-segments", "vod, bulk: decoded by one batch; 0: each by itself", KEY_U32,
      AT(gather_segments), 0, WEFT_ENGINE_MAX_GATHER, NULL},
     {"engine", "exchange-every", "asking neighbours for addresses; 0: the engine's own", KEY_TIME,

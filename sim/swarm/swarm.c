@@ -79,6 +79,7 @@ weft_engine_options weft_sim_engine_options(const weft_sim_parameters *o, const 
       .flights_max = o->flights,
       .requests_max = o->requests,
       .datagram_overhead = o->overhead_bytes,
+      .congestion = o->congestion,
       .rate_bits_per_s = o->mode == WEFT_SIM_BULK ? 0 : o->rate_bits_per_s,
       .lag_us = o->lag_us,
       .startup_us = o->startup_us,

@@ -3,10 +3,11 @@
 // their packets from one to the other with delay, jitter (hence reordering), loss and duplicates,
 // all from one seed. Needs a user namespace in which it is root (unshare -Ur), nothing else.
 //
-//   net_relay FOLDER COUNT SEED LOSS_PPM DELAY_US JITTER_US DUPLICATE_PPM [NATS]
+//   net_relay FOLDER COUNT SEED LOSS_PPM DELAY_US JITTER_US DUPLICATE_PPM [NATS [I:BITS_PER_S...]]
 //
 // Namespace i is FOLDER/ns$i (nsenter --net=FOLDER/ns$i), its address 10.77.(i+1)/256.(i+1)%256.
-// NATS has a letter for each, as far as it goes: - none, n a NAT, s a symmetric one.
+// NATS has a letter for each, as far as it goes: - none, n a NAT, s a symmetric one. I:BITS_PER_S:
+// what comes to namespace I passes a link of that rate, with a queue of 300 ms.
 // Says "ready" when all are there; ends with SIGTERM, and says what it carried, and how much of
 // that it delivered more than 5 ms late, for want of a processor.
 #define _GNU_SOURCE
@@ -33,7 +34,7 @@
 #include "tests/net/nat.h"
 
 enum { NODES_MAX = 256, PACKET_MAX = 1600, QUEUE_MAX = 65536, QUEUE_LENGTH = 2000 };
-enum { TARDY_US = 5000 };
+enum { TARDY_US = 5000, LINK_QUEUE_US = 300000 };
 
 typedef struct packet {
   int64_t due_us;
@@ -46,7 +47,8 @@ typedef struct relay {
   size_t count;
   int tun[NODES_MAX];
   nat nats[NODES_MAX];
-  uint64_t state; // of chance
+  int64_t link_bits_per_s[NODES_MAX], link_free_us[NODES_MAX]; // 0: no bound
+  uint64_t state;                                              // of chance
   uint32_t loss_ppm, duplicate_ppm;
   int64_t delay_us, jitter_us;
   packet *heap[QUEUE_MAX];
@@ -166,6 +168,18 @@ static size_t way_of(relay *r, size_t from, uint8_t *data, size_t bytes) {
   return SIZE_MAX;
 }
 
+// When a packet that comes to a link at `at_us` has passed it; -1: its queue is full.
+static int64_t pass_link(relay *r, size_t to, size_t bytes, int64_t at_us) {
+  if (r->link_bits_per_s[to] == 0)
+    return at_us;
+  int64_t *free_us = &r->link_free_us[to];
+  if (*free_us - at_us > LINK_QUEUE_US)
+    return -1;
+  *free_us =
+      (*free_us > at_us ? *free_us : at_us) + (int64_t)bytes * 8000000 / r->link_bits_per_s[to];
+  return *free_us;
+}
+
 static void carry(relay *r, size_t from, uint8_t *data, size_t bytes) {
   const size_t to = way_of(r, from, data, bytes);
   if (to == SIZE_MAX)
@@ -176,14 +190,19 @@ static void carry(relay *r, size_t from, uint8_t *data, size_t bytes) {
   r->lost += copies == 0;
   r->duplicated += copies == 2;
   for (int i = 0; i < copies; i++) {
+    const int64_t jitter =
+        r->jitter_us ? (int64_t)(chance(r) % (uint64_t)(2 * r->jitter_us + 1)) - r->jitter_us : 0;
+    const int64_t due_us = pass_link(r, to, bytes, now_us() + r->delay_us + jitter);
+    if (due_us < 0) {
+      r->lost++;
+      continue;
+    }
     packet *p = r->queued < QUEUE_MAX ? malloc(sizeof *p) : NULL;
     if (!p) {
       r->refused++;
       return;
     }
-    const int64_t jitter =
-        r->jitter_us ? (int64_t)(chance(r) % (uint64_t)(2 * r->jitter_us + 1)) - r->jitter_us : 0;
-    p->due_us = now_us() + r->delay_us + jitter;
+    p->due_us = due_us;
     p->order = r->order++;
     p->to = to;
     p->bytes = bytes;
@@ -234,8 +253,9 @@ static void run(relay *r) {
 
 int main(int argc, char **argv) {
   static relay r;
-  if (argc != 8 && argc != 9) {
-    fputs("usage: net_relay FOLDER COUNT SEED LOSS_PPM DELAY_US JITTER_US DUPLICATE_PPM [NATS]\n",
+  if (argc < 8) {
+    fputs("usage: net_relay FOLDER COUNT SEED LOSS_PPM DELAY_US JITTER_US DUPLICATE_PPM "
+          "[NATS [I:BITS_PER_S...]]\n",
           stderr);
     return 2;
   }
@@ -253,6 +273,13 @@ int main(int argc, char **argv) {
     make_namespace(&r, argv[1], i);
   for (size_t i = 0; argc > 8 && i < r.count && argv[8][i]; i++)
     r.nats[i] = (nat){.there = argv[8][i] != '-', .symmetric = argv[8][i] == 's'};
+  for (int i = 9; i < argc; i++) {
+    char *colon;
+    const size_t node = strtoul(argv[i], &colon, 10);
+    if (node >= r.count || *colon != ':')
+      return 2;
+    r.link_bits_per_s[node] = strtoll(colon + 1, NULL, 10);
+  }
   puts("ready");
   fflush(stdout);
   run(&r);

@@ -21,6 +21,8 @@ static size_t make_map(bool bitmaps, uint8_t *out) {
   const weft_map map = {.end_known = true,
                         .bitmaps = bitmaps,
                         .full = bitmaps,
+                        .forgone = bitmaps ? 15 : 6,
+                        .narrow = !bitmaps,
                         .first = 5,
                         .horizon = 9,
                         .end_bytes = 1234,
@@ -143,7 +145,8 @@ START_TEST(messages_come_back) {
     EXPECT(m.kind == WEFT_MESSAGE_MAP && m.as.map.end_known && m.as.map.first == 5 &&
            m.as.map.horizon == 9 && m.as.map.end_bytes == 1234 && m.as.map.suppliers == 2 &&
            m.as.map.count == 3 && m.as.map.epoch == 6 && m.as.map.back == 4 &&
-           m.as.map.full == (which == 2));
+           m.as.map.full == (which == 2) && m.as.map.forgone == (which == 2 ? 15 : 6) &&
+           m.as.map.narrow == (which == 1));
     EXPECT(weft_map_rank(&m.as.map, 1) == (which == 2 ? 3 : 7));
     EXPECT(weft_map_rank(&m.as.map, 2) == (which == 2 ? 3 : 1024));
     for (size_t i = 0; i < 3; i++) {

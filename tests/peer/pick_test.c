@@ -13,6 +13,8 @@ enum { BLOCKS = 64, WINDOW = 4 };
 typedef struct scene {
   bool live, source;
   unsigned forgone;
+  uint8_t its_forgone; // by the neighbour
+  bool narrow;
   uint64_t first;
   size_t window, batch_max;
   const weft_policy_segment *own;
@@ -26,6 +28,8 @@ static bool pick(const scene *c, weft_rng_chacha *chacha, weft_policy_choice *ch
   const weft_policy_neighbour neighbour = {.open = true,
                                            .known = true,
                                            .suppliers = 1,
+                                           .forgone = c->its_forgone,
+                                           .narrow = c->narrow,
                                            .first = c->first,
                                            .count = (uint32_t)c->window,
                                            .wants = c->wants};
@@ -128,20 +132,19 @@ END_TEST
 // Of 2^i classes one is forgone each 16 / 2^i segments.
 START_TEST(classes_are_spread_evenly) {
   for (unsigned classes = 0; classes <= WEFT_POLICY_CLASSES; classes++) {
-    const weft_policy_view view = {.forgone = classes};
     unsigned count = 0;
     for (uint64_t s = 1600; s < 1600 + WEFT_POLICY_CLASSES; s++)
-      count += weft_policy_forgoes(&view, s);
+      count += weft_policy_class(s) < classes;
     EXPECT(count == classes);
     for (uint64_t s = 0; s < 64 && classes && (classes & (classes - 1)) == 0; s++)
-      EXPECT(weft_policy_forgoes(&view, s) == (s % (WEFT_POLICY_CLASSES / classes) == 0));
+      EXPECT((weft_policy_class(s) < classes) == (s % (WEFT_POLICY_CLASSES / classes) == 0));
   }
 }
 END_TEST
 
 // Which of segments 5 to 8 push takes, of which we have everything and a neighbour `rank` packets
 // each: a bit for each that is taken, and bit 0 if none is.
-static uint64_t picked(const uint16_t rank[WINDOW], unsigned forgone) {
+static uint64_t picked_from(const uint16_t rank[WINDOW], const scene *how) {
   weft_policy_segment own[WINDOW];
   weft_policy_want wants[WINDOW];
   for (uint64_t s = 5; s < 5 + WINDOW; s++) {
@@ -149,13 +152,13 @@ static uint64_t picked(const uint16_t rank[WINDOW], unsigned forgone) {
     wants[s % WINDOW] = (weft_policy_want){
         .rank = rank[s - 5] & 0x7ffu, .common = rank[s - 5], .accepts = rank[s - 5] < BLOCKS};
   }
-  const scene four = {.live = true,
-                      .forgone = forgone,
-                      .first = 5,
-                      .window = WINDOW,
-                      .batch_max = 16,
-                      .own = own,
-                      .wants = wants};
+  scene four = *how;
+  four.live = true;
+  four.first = 5;
+  four.window = WINDOW;
+  four.batch_max = 16;
+  four.own = own;
+  four.wants = wants;
   weft_rng_chacha chacha;
   weft_rng_chacha_seed(&chacha, fixture_seed(), 5);
   uint64_t taken = 0;
@@ -166,10 +169,16 @@ static uint64_t picked(const uint16_t rank[WINDOW], unsigned forgone) {
   return taken;
 }
 
+static uint64_t picked(const uint16_t rank[WINDOW], unsigned forgone) {
+  return picked_from(rank, &(scene){.forgone = forgone});
+}
+
+enum { S5 = 1 << 5, S6 = 1 << 6, S7 = 1 << 7, S8 = 1 << 8 };
+static const uint16_t all[4] = {32, 32, 32, 32}, newest[4] = {32, 32, 32, 0},
+                      rest[4] = {64, 64, 64, 0}, two[4] = {64, 32, 64, 32},
+                      nothing[4] = {64, 64, 64, 64};
+
 START_TEST(what_is_forgone_comes_last) {
-  enum { S5 = 1 << 5, S6 = 1 << 6, S7 = 1 << 7, S8 = 1 << 8 };
-  const uint16_t all[4] = {32, 32, 32, 32}, newest[4] = {32, 32, 32, 0}, rest[4] = {64, 64, 64, 0},
-                 two[4] = {64, 32, 64, 32}, nothing[4] = {64, 64, 64, 64};
   EXPECT(picked(all, 0) == (S5 | S6 | S7 | S8));
   EXPECT(picked(all, 4) == (S5 | S6 | S7)); // each fourth is forgone
   EXPECT(picked(all, 8) == (S5 | S7));
@@ -178,6 +187,21 @@ START_TEST(what_is_forgone_comes_last) {
   EXPECT(picked(rest, 4) == S8); // nothing else is wanted
   EXPECT(picked(two, 8) == (S6 | S8));
   EXPECT(picked(nothing, 4) == 1);
+}
+END_TEST
+
+// By a live source, too. Where it is the neighbour's link that does not carry it, it is not sent.
+START_TEST(what_a_neighbour_forgoes_comes_last_or_not) {
+  for (int source = 0; source < 2; source++) {
+    const scene fourth = {.source = source, .its_forgone = 4},
+                narrow = {.source = source, .its_forgone = 4, .narrow = true},
+                more = {.source = source, .forgone = 8, .its_forgone = 4};
+    EXPECT((picked_from(all, &fourth) & S8) == 0);
+    EXPECT(picked_from(rest, &fourth) == S8);
+    EXPECT((picked_from(all, &narrow) & (1 | S8)) == 0);
+    EXPECT(picked_from(rest, &narrow) == 1);
+    EXPECT((picked_from(all, &more) & (S6 | S8)) == 0);
+  }
 }
 END_TEST
 
@@ -231,6 +255,7 @@ int main(void) {
   tcase_add_test(t, the_newest_of_which_a_neighbour_has_little_goes_first);
   tcase_add_test(t, classes_are_spread_evenly);
   tcase_add_test(t, what_is_forgone_comes_last);
+  tcase_add_test(t, what_a_neighbour_forgoes_comes_last_or_not);
   tcase_add_test(t, no_more_is_asked_for_than_may_be_news);
   suite_add_tcase(suite, t);
   return test_main(suite);

@@ -40,11 +40,13 @@ typedef struct weft_policy_neighbour {
   uint16_t suppliers; // by how many its map divides what it lacks, us among them
   uint16_t asking;    // requests of ours that it has not answered
   uint16_t maps;      // how many of its maps came: rises whenever its wants are known afresh
-  uint16_t room;  // packets that it may be asked for now: what it answers in time, less those asked
-  bool source;    // of the stream
-  uint64_t first; // wants cover segments first .. first + count - 1, segment s at s % window
-  uint32_t count; // at most window
-  uint64_t oldest;               // it has segments oldest .. first - 1 whole
+  uint16_t room; // packets that it may be asked for now: what it answers in time, less those asked
+  bool source;   // of the stream
+  uint8_t forgone; // live: classes of segments that it forgoes (below): it wants them last, or,
+  bool narrow;     // if its own link does not carry them, not at all
+  uint64_t first;  // wants cover segments first .. first + count - 1, segment s at s % window
+  uint32_t count;  // at most window
+  uint64_t oldest; // it has segments oldest .. first - 1 whole
   const weft_policy_want *wants; // (window)
   const uint8_t *blocks;         // (window, blocks_stride) bitmaps of what it holds; uncoded only
 } weft_policy_neighbour;
@@ -85,8 +87,10 @@ static inline unsigned weft_policy_class(uint64_t segment) { // its low four bit
   return (s & 1) << 3 | (s & 2) << 1 | (s & 4) >> 1 | s >> 3;
 }
 
-static inline bool weft_policy_forgoes(const weft_policy_view *view, uint64_t segment) {
-  return weft_policy_class(segment) < view->forgone;
+// Classes that come last of what goes to a neighbour: we forgo them, or it does.
+static inline unsigned weft_policy_forgone(const weft_policy_view *view,
+                                           const weft_policy_neighbour *neighbour) {
+  return view->forgone > neighbour->forgone ? view->forgone : neighbour->forgone;
 }
 
 typedef struct weft_policy_choice {

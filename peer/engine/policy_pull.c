@@ -74,7 +74,8 @@ static bool ask(void *user, const weft_policy_view *view, const weft_rng *rng,
     const size_t wanted =
         own->blocks + (weft_policy_source_in_turn(view, s) ? own->blocks / SPARE + 1u : 0u);
     // What is here is not lost any more, though others play before it.
-    if (own->received >= own->blocks || coming >= wanted || view->neighbours == 0)
+    if (own->received >= own->blocks || coming >= wanted || view->neighbours == 0 ||
+        weft_policy_class(s) < view->forgone)
       continue;
     size_t gives = 0;
     const size_t index = helper(view, s, rng, &gives);

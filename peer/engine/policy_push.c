@@ -54,9 +54,8 @@ static size_t useful(const weft_policy_view *view, const weft_policy_neighbour *
                      uint64_t s, size_t at) {
   const weft_policy_segment *own = &view->segments[at];
   const weft_policy_want *want = &neighbour->wants[at];
-  if (neighbour->narrow && weft_policy_class(s) < neighbour->forgone)
-    return 0;
-  if (!want->accepts || own->rank == 0 || view->number[at] != s || (view->live && s < view->play))
+  if (!want->accepts || own->rank == 0 || view->number[at] != s || (view->live && s < view->play) ||
+      weft_policy_refused(neighbour, s))
     return 0;
   // At rank r a neighbour surely lacks own.rank - r of the directions held here. It probably lacks
   // all that it did not get from here and we not from it: with equal ranks, too.

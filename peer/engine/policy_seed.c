@@ -36,7 +36,7 @@ bool weft_policy_seed(void *user, const weft_policy_view *view, const weft_rng *
       const size_t index = (start + i) % view->neighbours;
       const weft_policy_neighbour *n = &view->neighbour[index];
       if (!n->open || s < n->first || s >= n->first + n->count ||
-          !n->wants[s % view->window].accepts)
+          !n->wants[s % view->window].accepts || weft_policy_refused(n, s))
         continue;
       out->neighbour = index;
       return true;

@@ -93,6 +93,11 @@ static inline unsigned weft_policy_forgone(const weft_policy_view *view,
   return view->forgone > neighbour->forgone ? view->forgone : neighbour->forgone;
 }
 
+// Whether it is not to be sent the segment unasked.
+static inline bool weft_policy_refused(const weft_policy_neighbour *neighbour, uint64_t segment) {
+  return neighbour->narrow && weft_policy_class(segment) < neighbour->forgone;
+}
+
 typedef struct weft_policy_choice {
   size_t neighbour;
   uint64_t segment;

@@ -62,6 +62,16 @@ static weft_status load_old(updating *u, uint64_t stripe, size_t first, size_t l
   return status;
 }
 
+// Whether k shards have the length that their headers tell: else a header may be made up, and what
+// it speaks of is not written without a look at what is there.
+static bool enough_placed(const weft_store *store) {
+  const size_t all = store->geometry.k + store->geometry.m;
+  size_t placed = 0;
+  for (size_t i = 0; i < all; i++)
+    placed += store->files[i].placed;
+  return placed >= store->geometry.k;
+}
+
 // All of a stripe's data becomes u->fresh. Nothing is read of it: one that is lost, or contradicts
 // itself, is whole again.
 static weft_status replace_stripe(updating *u, uint64_t stripe) {
@@ -86,7 +96,7 @@ static weft_status update_stripe(updating *u, uint64_t stripe, size_t from, size
   const size_t chunk = weft_store_chunk(&store->geometry, stripe);
   const size_t first = from / chunk, last = (to - 1) / chunk;
   uint8_t *shards[WEFT_STORE_MAX_SHARDS] = {NULL};
-  if (to - from == weft_store_data_bytes(&store->geometry, stripe))
+  if (to - from == weft_store_data_bytes(&store->geometry, stripe) && enough_placed(store))
     return replace_stripe(u, stripe);
   WEFT_TRY(load_old(u, stripe, first, last));
   for (size_t i = k; i < all; i++)

@@ -116,8 +116,7 @@ static void forgo(weft_engine *e, unsigned classes) {
 // What is under way already says nothing of the change.
 static void forgo_settling(weft_engine *e, unsigned classes) {
   forgo(e, classes);
-  const uint64_t known = e->rumour > e->horizon ? e->rumour : e->horizon;
-  const uint64_t on_the_way = known > e->play ? known - e->play : 0;
+  const uint64_t on_the_way = e->horizon > e->play ? e->horizon - e->play : 0;
   e->shortage.in_a_row = (int8_t)(on_the_way < INT8_MAX ? -(int)on_the_way : -INT8_MAX);
 }
 

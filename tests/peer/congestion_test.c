@@ -189,6 +189,23 @@ START_TEST(silence_begins_anew) {
 }
 END_TEST
 
+// A burst of a whole batch would overrun it, and queue on a slow path by itself.
+START_TEST(a_burst_fits_into_a_small_window) {
+  path p;
+  begin(&p);
+  round_of(&p, FIRST, 0, 0);
+  send_some(&p, FIRST);
+  scene_run(&p.s, SECOND);
+  scene_run(&p.s, 4 * ROUND_TRIP_US + 2 * STEP_US);
+  EXPECT(look(&p).window_bytes == LEAST * p.packet);
+  const uint64_t before = look(&p).sent_packets;
+  scene_ask(&p.s, 0, 0, 16);
+  scene_run(&p.s, STEP_US);
+  EXPECT(look(&p).sent_packets == before + LEAST);
+  scene_free(&p.s);
+}
+END_TEST
+
 // A path that has become longer, or a clock that drifts, is a queue for one minute at least and two
 // at most.
 START_TEST(the_least_delay_is_forgotten) {
@@ -217,6 +234,7 @@ int main(void) {
   tcase_add_test(t, losses_halve_a_window);
   tcase_add_test(t, silence_begins_anew);
   tcase_add_test(t, the_least_delay_is_forgotten);
+  tcase_add_test(t, a_burst_fits_into_a_small_window);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

@@ -8,21 +8,6 @@
 
 enum { COOKIE_AT = 44, KEY_AT = 12, KEY_ID_AT = 9, RETRY_COOKIE_AT = 12 };
 
-// Takes the next datagram of that type out of the net, and leaves nothing else under way.
-static parcel take_next(net *n, uint8_t type) {
-  for (int steps = 0; steps < 100; steps++) {
-    for (size_t i = 0; i < n->queued; i++)
-      if (n->queue[i].data[0] == type) {
-        const parcel found = n->queue[i];
-        n->queued = 0;
-        return found;
-      }
-    net_run(n, 500);
-  }
-  EXPECT(false);
-  return (parcel){0};
-}
-
 // An INIT of node 0's without a cookie.
 static parcel new_init(net *n) {
   EXPECT_OK(net_new(n, NULL, NULL));
@@ -126,12 +111,12 @@ START_TEST(a_handshake_stays_at_its_addresses) {
   net n;
   EXPECT_OK(net_new(&n, NULL, NULL));
   net_open(&n, 0, 1, NULL);
-  const parcel accept = take_next(&n, ACCEPT);
+  const parcel accept = net_take_next(&n, ACCEPT);
   n.port[1] = 9;
   EXPECT_STATUS(net_deliver(&n, &accept), WEFT_E_FOREIGN);
   n.port[1] = 0;
   EXPECT_STATUS(net_deliver(&n, &accept), WEFT_PENDING);
-  const parcel confirm = take_next(&n, CONFIRM);
+  const parcel confirm = net_take_next(&n, CONFIRM);
   n.port[0] = 9;
   EXPECT_STATUS(net_deliver(&n, &confirm), WEFT_E_FOREIGN);
   n.port[0] = 0;
@@ -146,7 +131,7 @@ END_TEST
 static parcel begin_from(net *n, uint16_t port) {
   n->port[0] = port;
   const size_t link = net_open(n, 0, 1, NULL);
-  const parcel confirm = take_next(n, CONFIRM);
+  const parcel confirm = net_take_next(n, CONFIRM);
   weft_sessions_close(n->node[0], link, n->now_us);
   net_turn(n);
   n->queued = n->sent_count = 0; // node 1 hears nothing of that
@@ -229,7 +214,7 @@ START_TEST(answers_that_are_none_are_limited) {
   net n;
   EXPECT_OK(net_new(&n, NULL, NULL));
   net_open(&n, 0, 1, NULL);
-  parcel retry = take_next(&n, RETRY);
+  parcel retry = net_take_next(&n, RETRY);
   for (int i = 0; i < 2 * COOKIES; i++) {
     retry.data[RETRY_COOKIE_AT]++;
     EXPECT_STATUS(net_deliver(&n, &retry), i < COOKIES ? WEFT_PENDING : WEFT_E_STATE);
@@ -238,7 +223,7 @@ START_TEST(answers_that_are_none_are_limited) {
 
   EXPECT_OK(net_new(&n, NULL, NULL));
   net_open(&n, 0, 1, NULL);
-  const parcel accept = take_next(&n, ACCEPT);
+  const parcel accept = net_take_next(&n, ACCEPT);
   parcel spoilt = accept;
   spoilt.data[spoilt.bytes - 1] ^= 1;
   for (int i = 0; i < 2 * ACCEPTS; i++)

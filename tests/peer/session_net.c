@@ -180,3 +180,17 @@ void net_new_open(net *n) {
   net_open(n, 0, 1, NULL);
   net_run(n, SECOND);
 }
+
+parcel net_take_next(net *n, uint8_t type) {
+  for (int steps = 0; steps < 100; steps++) {
+    for (size_t i = 0; i < n->queued; i++)
+      if (n->queue[i].data[0] == type) {
+        const parcel found = n->queue[i];
+        n->queued = 0;
+        return found;
+      }
+    net_run(n, 500);
+  }
+  EXPECT(false);
+  return (parcel){0};
+}

@@ -54,6 +54,8 @@ weft_status net_deliver(net *n, const parcel *p);
 void net_turn(net *n);
 // Turns and deliveries for that long.
 void net_run(net *n, int64_t for_us);
+// Takes the next datagram of that type out of the net, and leaves nothing else under way.
+parcel net_take_next(net *n, uint8_t type);
 // Begins a link and returns it.
 size_t net_open(net *n, size_t from, size_t to, const uint8_t *expected);
 // A plain message over an open link.

@@ -97,33 +97,18 @@ START_TEST(keys_are_replaced_any_number_of_times) {
 }
 END_TEST
 
-// Takes the next datagram of that type out of the net, and leaves nothing else under way.
-static parcel take_next(net *n, uint8_t type) {
-  for (int steps = 0; steps < 100; steps++) {
-    for (size_t i = 0; i < n->queued; i++)
-      if (n->queue[i].data[0] == type) {
-        const parcel found = n->queue[i];
-        n->queued = 0;
-        return found;
-      }
-    net_run(n, 500);
-  }
-  EXPECT(false);
-  return (parcel){0};
-}
-
 // Of a session that ended before anybody here was told that there was one, nobody is told; but who
 // began it waits for word of it.
 START_TEST(who_was_told_of_a_link_is_told_of_its_end) {
   net n;
   EXPECT_OK(net_new(&n, NULL, NULL));
   const size_t link = net_open(&n, 0, 1, NULL);
-  const parcel confirm = take_next(&n, CONFIRM);
+  const parcel confirm = net_take_next(&n, CONFIRM);
   EXPECT_STATUS(net_deliver(&n, &confirm), WEFT_PENDING);
   weft_sessions_close(n.node[0], link, n.now_us); // by the keys that CONFIRM speaks of
   net_turn(&n);
   EXPECT(n.opens[1] == 1 && n.losses[1] == 0);
-  const parcel close = take_next(&n, CLOSE);
+  const parcel close = net_take_next(&n, CLOSE);
   EXPECT_STATUS(net_deliver(&n, &close), WEFT_PENDING);
   net_turn(&n);
   EXPECT(n.losses[1] == 1 && n.lost[1].reason == WEFT_SESSION_CLOSED);
@@ -131,7 +116,7 @@ START_TEST(who_was_told_of_a_link_is_told_of_its_end) {
 
   EXPECT_OK(net_new(&n, NULL, NULL));
   const size_t again = net_open(&n, 0, 1, NULL);
-  const parcel first = take_next(&n, CONFIRM);
+  const parcel first = net_take_next(&n, CONFIRM);
   weft_sessions_close(n.node[0], again, n.now_us);
   const weft_address from = net_address(0);
   weft_session_plain plain;

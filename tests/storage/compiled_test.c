@@ -35,6 +35,15 @@ static bool is_compiled(const weft_plan *plan) { return atomic_load(&plan->compi
 
 static size_t below(test_rng *rng, size_t n) { return (size_t)test_rng_below(rng, n); }
 
+static void lose_and_recover(stripe *s, const stripe *whole, weft_code *code, const uint8_t *lost,
+                             size_t count) {
+  for (size_t i = 0; i < count; i++)
+    stripe_spoil(s, code, lost[i]);
+  const weft_erasures e = {.lost = lost, .lost_count = count};
+  EXPECT_OK(weft_code_recover(code, &e, &s->view, 1, NULL));
+  EXPECT(stripe_same(s, whole, code));
+}
+
 // Encodes and recovers at once by machine code, stripes of groups and a tail, at guard pages.
 static void every_byte(const weft_backend *row, const code_case *c, size_t threads, test_rng *rng) {
   weft_ctx *ctx = compiling(row->name, threads, 1);
@@ -50,11 +59,7 @@ static void every_byte(const weft_backend *row, const code_case *c, size_t threa
   stripe_copy(&s, &whole, code);
   uint8_t lost[WEFT_MAX_SHARDS];
   choose_ids(rng, lost, count, c->k + c->m);
-  for (size_t i = 0; i < count; i++)
-    stripe_spoil(&s, code, lost[i]);
-  const weft_erasures e = {.lost = lost, .lost_count = count};
-  EXPECT_OK(weft_code_recover(code, &e, &s.view, 1, NULL));
-  EXPECT(stripe_same(&s, &whole, code));
+  lose_and_recover(&s, &whole, code, lost, count);
   stripe_clear(&s);
   stripe_clear(&whole);
   weft_code_free(code);
@@ -91,11 +96,7 @@ START_TEST(every_loss_has_the_bytes_of_the_definition) {
           lost[count++] = (uint8_t)id;
       if (count > small[i].m)
         continue;
-      for (size_t l = 0; l < count; l++)
-        stripe_spoil(&s, code, lost[l]);
-      const weft_erasures e = {.lost = lost, .lost_count = count};
-      EXPECT_OK(weft_code_recover(code, &e, &s.view, 1, NULL));
-      EXPECT(stripe_same(&s, &whole, code));
+      lose_and_recover(&s, &whole, code, lost, count);
     }
     stripe_clear(&s);
     stripe_clear(&whole);

@@ -86,10 +86,10 @@ static size_t put_map(weft_engine *e, size_t index, int64_t now_us, uint8_t *out
   for (size_t i = 0; i < count; i++) {
     const size_t at = weft_place(e, e->missing + i);
     uint8_t *bitmap = out + WEFT_MAP_BYTES + i * entry;
+    // Only what is verified counts as complete.
+    const uint16_t rank = e->held[at].received, blocks = e->held[at].blocks;
+    const bool claims = rank >= blocks && blocks > 0 && !e->slots[at].complete;
     if (!e->blocks_stride) {
-      // Only what is verified counts as complete.
-      const uint16_t rank = e->held[at].received, blocks = e->held[at].blocks;
-      const bool claims = rank >= blocks && blocks > 0 && !e->slots[at].complete;
       const bool spent = n->marks[at] & WEFT_MARK_SPENT;
       n->marks[at] = (uint8_t)(n->marks[at] & ~WEFT_MARK_SPENT);
       weft_map_put_rank(out, i, (uint16_t)(claims ? blocks - 1 : rank), e->slots[at].helpers,
@@ -99,6 +99,8 @@ static size_t put_map(weft_engine *e, size_t index, int64_t now_us, uint8_t *out
     memset(bitmap, 0, entry);
     if (e->slots[at].segment)
       e->codec->has(e->codec->user, e->slots[at].segment, bitmap);
+    if (claims)
+      bitmap[(blocks - 1u) / 8] &= (uint8_t) ~(1u << (blocks - 1u) % 8);
   }
   weft_clock *clock = &e->clocks[index];
   clock->map_us = now_us;

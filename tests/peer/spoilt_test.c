@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of docs/protocol.md that a swarm hardly notices when they are broken: playback after a
-// sleep, and whom a spoilt segment convicts and who sends it again.
+// sleep, whom a spoilt segment convicts and who sends it again, and what is announced meanwhile.
 #include <string.h>
 
 #include "tests/peer/scene.h"
@@ -130,6 +130,47 @@ START_TEST(the_only_one_who_has_a_spoilt_segment_is_asked_again) {
 }
 END_TEST
 
+// The newest map within a second, and the rank of its first segment.
+static uint64_t announced(scene *s, uint16_t *rank) {
+  uint64_t first = UINT64_MAX;
+  for (const int64_t until_us = s->now_us + SECOND; s->now_us < until_us; s->now_us += STEP_US) {
+    weft_burst burst;
+    weft_message m;
+    weft_engine_tick(s->engine, s->now_us);
+    while (weft_engine_output(s->engine, s->now_us, &burst) == WEFT_OK)
+      for (size_t i = 0; i < burst.count; i++)
+        if (weft_message_parse(burst.datagrams[i].data, burst.datagrams[i].bytes, 5, N, K, &m) ==
+                WEFT_OK &&
+            m.kind == WEFT_MESSAGE_MAP && m.as.map.count > 0) {
+          first = m.as.map.first;
+          *rank = weft_map_rank(&m.as.map, 0);
+        }
+  }
+  return first;
+}
+
+// What is announced as complete nobody sends, and a source that loads what is asked for puts other
+// segments at its place: whoever lacks its manifest would wait for that for ever.
+START_TEST(what_is_not_verified_is_not_announced_as_complete) {
+  for (int coded = 0; coded < 2; coded++) {
+    scene s;
+    uint16_t rank = 0;
+    scene_new(&s, WEFT_MODE_VOD, false, true, 0);
+    weft_codec_blocks blocks = {.ctx = s.ctx};
+    weft_engine_free(s.engine);
+    s.codec = coded ? s.codec : weft_codec_blocks_table(&blocks);
+    const weft_engine_self self = {.rng = weft_rng_chacha_table(&s.chacha)};
+    EXPECT_OK(weft_engine_new(s.ctx, &s.options, &self, &s.engine));
+    scene_add(&s, 0, 1, 0);
+    scene_whole(&s, 0, 0);
+    EXPECT(announced(&s, &rank) == 0 && rank == N - 1);
+    scene_manifest(&s, 0, 0);
+    EXPECT(announced(&s, &rank) == 1 && rank == 0);
+    scene_free(&s);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("spoilt");
   TCase *t = tcase_create("spoilt");
@@ -138,6 +179,7 @@ int main(void) {
   tcase_add_test(t, who_is_late_plays_what_is_here);
   tcase_add_test(t, a_spoilt_segment_comes_from_one_that_was_asked);
   tcase_add_test(t, the_only_one_who_has_a_spoilt_segment_is_asked_again);
+  tcase_add_test(t, what_is_not_verified_is_not_announced_as_complete);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

@@ -168,8 +168,10 @@ void weft_held_try(weft_engine *e, uint64_t segment, int64_t now_us) {
     return;
   }
   slot->segment = verified;
-  if (status != WEFT_OK)
-    return; // for want of memory: again with the next packet
+  if (status != WEFT_OK) {
+    weft_requests_again(e, now_us); // for want of memory
+    return;
+  }
   e->statistics.hash_failures++;
   slot->tried = true; // the next checksum will tell why
   weft_data_show_rank(e, segment, now_us);

@@ -105,9 +105,8 @@ void weft_data_full(weft_engine *e, uint64_t segment, int64_t now_us) {
   if (weft_gather_take(e, segment, now_us))
     return;
   bool matches = false;
-  if (weft_manifest_check(e, segment, &matches) != WEFT_OK) { // for want of memory: again soon
-    const int64_t again_us = now_us + weft_ask_every(e);
-    e->ask_us = again_us < e->ask_us ? again_us : e->ask_us;
+  if (weft_manifest_check(e, segment, &matches) != WEFT_OK) {
+    weft_requests_again(e, now_us); // for want of memory
     return;
   }
   if (matches) {

@@ -247,6 +247,7 @@ void weft_request_answered(weft_engine *engine, size_t index, uint64_t segment, 
 void weft_requests_start(weft_engine *engine, size_t index); // of a new neighbour
 void weft_requests_forget(weft_engine *engine, size_t index);
 void weft_requests_tick(weft_engine *engine, int64_t now_us);
+void weft_requests_again(weft_engine *engine, int64_t now_us); // looks again soon
 // The segment's time is known now: what is due soon does not wait for the next look.
 void weft_requests_timed(weft_engine *engine, uint64_t segment, int64_t now_us);
 int64_t weft_requests_deadline(const weft_engine *engine);

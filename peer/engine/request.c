@@ -383,9 +383,12 @@ static bool untimed(const weft_engine *e, uint64_t segment, int64_t now_us) {
          newest_us - (int64_t)steps * weft_segment_us(e) - now_us < 2 * weft_ask_ahead(e);
 }
 
+static bool fetches(const weft_engine *e) {
+  return weft_requests_room(e->options) && !e->self.source && e->started;
+}
+
 static bool lacking(const weft_engine *e) {
-  return weft_requests_room(e->options) && !e->self.source && e->started && e->degree &&
-         (e->missing < weft_window_edge(e) || e->ask_count);
+  return fetches(e) && e->degree && (e->missing < weft_window_edge(e) || e->ask_count);
 }
 
 void weft_requests_timed(weft_engine *e, uint64_t segment, int64_t now_us) {
@@ -403,8 +406,12 @@ static void mend(weft_engine *e, uint64_t segment, int64_t now_us) {
   const bool made = !weft_is_live(e) || segment < e->horizon + 2;
   if (unsigned_yet && made && (held->received > 0 || untimed(e, segment, now_us)))
     ask_manifest(e, segment, now_us);
+  if (!unsigned_yet && slot->trial) // there may have been no memory for it before
+    weft_held_try(e, segment, now_us);
+  if (slot->complete)
+    return;
   if (!unsigned_yet && weft_data_rank(e, slot->segment) == held->blocks)
-    weft_data_full(e, segment, now_us); // there was no memory for it before
+    weft_data_full(e, segment, now_us); // the same
   else if (slot->failed)
     choose_solo(e, segment, now_us);
   else if (!e->options->policy->ask && weft_shortage_may_ask(e, segment) &&
@@ -432,14 +439,19 @@ void weft_requests_tick(weft_engine *e, int64_t now_us) {
   if (e->ask_count)
     expire(e, now_us);
   e->ask_us = WEFT_ENGINE_NEVER;
-  for (uint64_t s = e->missing; lacking(e) && s < weft_window_edge(e); s++)
-    if (weft_window_has(e, s))
+  for (uint64_t s = e->missing; fetches(e) && s < weft_window_edge(e); s++)
+    if (weft_window_has(e, s)) // what is here all the same when nobody is there any more
       mend(e, s, now_us);
   if (lacking(e)) { // a segment that failed wants it at once
     const int64_t next_us = next_look(e, now_us);
     e->ask_us = next_us < e->ask_us ? next_us : e->ask_us;
   }
   e->ask_idle = false;
+}
+
+void weft_requests_again(weft_engine *e, int64_t now_us) {
+  const int64_t again_us = now_us + weft_ask_every(e);
+  e->ask_us = again_us < e->ask_us ? again_us : e->ask_us;
 }
 
 int64_t weft_requests_deadline(const weft_engine *e) { return e->ask_us; }

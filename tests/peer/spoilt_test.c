@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of docs/protocol.md that a swarm hardly notices when they are broken: playback after a
-// sleep, whom a spoilt segment convicts and who sends it again, and what is announced meanwhile.
+// sleep, whom a spoilt segment convicts and who sends it again, what is announced meanwhile, and
+// who is told to stop.
 #include <string.h>
 
 #include "tests/peer/scene.h"
@@ -26,6 +27,7 @@ START_TEST(nobody_is_banned_for_who_was_there_before) {
     EXPECT_OK(scene_say(&s, 0, out, weft_checksum_write(&c, out)));
     const weft_engine_statistics x = scene_statistics(&s);
     EXPECT(x.received_polluted == 1 && x.banned == !gone);
+    EXPECT(x.received_innovative == 0 && x.received_dependent == 0); // it counted as new before
     scene_free(&s);
   }
 }
@@ -171,6 +173,49 @@ START_TEST(what_is_not_verified_is_not_announced_as_complete) {
 }
 END_TEST
 
+// How often the two neighbours are told to stop sending segment 0, in one step.
+static void braked(scene *s, size_t brakes[2]) {
+  weft_burst burst;
+  weft_message m;
+  brakes[0] = brakes[1] = 0;
+  weft_engine_tick(s->engine, s->now_us);
+  while (weft_engine_output(s->engine, s->now_us, &burst) == WEFT_OK)
+    for (size_t i = 0; i < burst.count; i++)
+      if (weft_message_parse(burst.datagrams[i].data, burst.datagrams[i].bytes, 5, N, K, &m) ==
+              WEFT_OK &&
+          m.kind == WEFT_MESSAGE_BRAKE) {
+        EXPECT(m.as.brake == 0);
+        brakes[burst.neighbour]++;
+      }
+  s->now_us += STEP_US;
+}
+
+// Those that lack some of it at once, and whoever goes on, however much he sends, every 20 ms.
+START_TEST(what_is_complete_is_braked) {
+  scene s;
+  size_t brakes[2], all = 0;
+  scene_new(&s, WEFT_MODE_VOD, false, false, 0);
+  scene_add(&s, 0, 1, 0); // it has segment 0
+  scene_add(&s, 1, 0, WINDOW);
+  scene_run(&s, SECOND);
+  for (size_t i = 0; i + 1 < N; i++)
+    EXPECT_OK(scene_block(&s, 0, 0, i, false));
+  braked(&s, brakes);
+  EXPECT(brakes[0] == 0 && brakes[1] == 0);
+  EXPECT_OK(scene_block(&s, 0, 0, N - 1, false));
+  braked(&s, brakes);
+  EXPECT(brakes[0] == 0 && brakes[1] == 1);
+  for (int step = 0; step < 20; step++) {
+    scene_whole(&s, 0, 0);
+    braked(&s, brakes);
+    EXPECT(brakes[0] <= 1 && brakes[1] == 0);
+    all += brakes[0];
+  }
+  EXPECT(all == 10);
+  scene_free(&s);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("spoilt");
   TCase *t = tcase_create("spoilt");
@@ -180,6 +225,7 @@ int main(void) {
   tcase_add_test(t, a_spoilt_segment_comes_from_one_that_was_asked);
   tcase_add_test(t, the_only_one_who_has_a_spoilt_segment_is_asked_again);
   tcase_add_test(t, what_is_not_verified_is_not_announced_as_complete);
+  tcase_add_test(t, what_is_complete_is_braked);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an engine does with numbers at their limits, and when the machine fails it.
+// What an engine does with numbers at their limits, with questions without end, and when the
+// machine fails it.
 #include <limits.h>
 #include <string.h>
 
@@ -68,6 +69,41 @@ START_TEST(more_packets_in_flight_than_are_counted_are_many) {
   }
   EXPECT(most_in_flight >= (1 << 15) - N && least_in_flight == UINT_MAX);
   scene_free(&s);
+}
+END_TEST
+
+// Greetings and addresses, too, are sent past the pace of the uplink.
+static size_t answers(weft_message_kind kind, const uint8_t *question, size_t bytes) {
+  enum { QUESTIONS = 10000, APART_US = 1000 }; // for ten seconds
+  size_t count = 0;
+  scene s;
+  scene_new_source(&s, WEFT_MODE_VOD, 1000000);
+  for (size_t i = 0; i < 2; i++)
+    scene_add(&s, i, 0, 0);
+  scene_run(&s, STEP_US);
+  for (int i = 0; i < QUESTIONS; i++, s.now_us += APART_US) {
+    weft_burst burst;
+    EXPECT_OK(scene_say(&s, 0, question, bytes));
+    weft_engine_tick(s.engine, s.now_us);
+    while (weft_engine_output(s.engine, s.now_us, &burst) == WEFT_OK)
+      for (size_t k = 0; k < burst.count && burst.neighbour == 0; k++)
+        count += burst.datagrams[k].data[1] == kind;
+  }
+  scene_free(&s);
+  return count;
+}
+
+// As many as an honest one may want, 12 in a tenth of a second.
+START_TEST(nobody_is_answered_as_often_as_he_asks) {
+  uint8_t out[WEFT_DATAGRAM_MAX];
+  const weft_hello hello = {
+      .answer_wanted = true, .stream = 5, .blocks = N, .block_bytes = K, .stamps = {.stamp = 1}};
+  size_t bytes = weft_hello_write(&hello, out);
+  const size_t greetings = answers(WEFT_MESSAGE_HELLO, out, bytes);
+  EXPECT(greetings >= 1000 && greetings <= 1250);
+  bytes = weft_refer_write(WEFT_MESSAGE_REFER, WEFT_REFER_WANTED, NULL, 0, out);
+  const size_t addresses = answers(WEFT_MESSAGE_REFER, out, bytes);
+  EXPECT(addresses >= 1000 && addresses <= 1250);
 }
 END_TEST
 
@@ -172,6 +208,7 @@ int main(void) {
   TCase *t = tcase_create("limits");
   tcase_add_test(t, segments_that_no_message_can_name_are_refused);
   tcase_add_test(t, more_packets_in_flight_than_are_counted_are_many);
+  tcase_add_test(t, nobody_is_answered_as_often_as_he_asks);
   tcase_add_test(t, a_checksum_that_fails_spoils_none);
   tcase_add_test(t, what_lacks_memory_waits_for_it);
   suite_add_tcase(suite, t);

@@ -33,6 +33,42 @@ START_TEST(nobody_is_banned_for_who_was_there_before) {
 }
 END_TEST
 
+static bool signed_well;
+
+static bool verify(void *user, const uint8_t *text, size_t bytes,
+                   const uint8_t signature[WEFT_SIGNATURE_BYTES]) {
+  (void)user, (void)text, (void)bytes, (void)signature;
+  return signed_well;
+}
+
+// A transport without sessions may damage what an honest neighbour hands on: who gives more that
+// is right stays.
+START_TEST(more_forged_signatures_than_good_ones_are_banned) {
+  for (size_t good = 0; good < 2; good++) {
+    scene s;
+    uint64_t segment = 0;
+    size_t forged = 0;
+    scene_new(&s, WEFT_MODE_VOD, false, true, 0);
+    weft_trust trust = *s.options.trust;
+    trust.verify = verify;
+    s.options.trust = &trust;
+    scene_add(&s, 0, 0, 0);
+    signed_well = true;
+    while (segment < 3) // which it has no credit for
+      scene_manifest(&s, 0, segment++);
+    for (; forged < 100 && scene_statistics(&s).banned == 0; forged++) {
+      signed_well = false;
+      scene_manifest(&s, 0, segment);
+      signed_well = true;
+      for (size_t i = 0; i < good; i++)
+        scene_manifest(&s, 0, segment++);
+    }
+    EXPECT(forged == (good ? 100 : 16));
+    scene_free(&s);
+  }
+}
+END_TEST
+
 // A machine that slept for longer than its window goes on where the stream is, and counts what it
 // slept through as passed over alone.
 START_TEST(who_slept_goes_on_at_the_edge) {
@@ -220,6 +256,7 @@ int main(void) {
   Suite *suite = suite_create("spoilt");
   TCase *t = tcase_create("spoilt");
   tcase_add_test(t, nobody_is_banned_for_who_was_there_before);
+  tcase_add_test(t, more_forged_signatures_than_good_ones_are_banned);
   tcase_add_test(t, who_slept_goes_on_at_the_edge);
   tcase_add_test(t, who_is_late_plays_what_is_here);
   tcase_add_test(t, a_spoilt_segment_comes_from_one_that_was_asked);

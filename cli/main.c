@@ -96,6 +96,11 @@ int main(int argc, char **argv) {
   }
   if (help)
     return tell(argc - 2, argv + 2);
+  if (argv[1][0] == '-') {
+    (void)cli_json_errors(argc, argv, stdout);
+    return cli_error(NULL, CLI_USAGE,
+                     "options follow the command, as '%s' does not (see weft --help)", argv[1]);
+  }
   cli_environment_check();
   return run(argc - 1, argv + 1);
 }

@@ -188,6 +188,10 @@ static void count_done(weft_server_lane *lane, const weft_server_flight *flight)
   }
 }
 
+static bool is_of_device(weft_status status) {
+  return status == WEFT_E_DEVICE || status == WEFT_E_DEVICE_LOST;
+}
+
 static void finish(weft_server_lane *lane, weft_server_batch *batch, weft_status status) {
   if (status == WEFT_OK) {
     leave(lane, batch);
@@ -195,7 +199,7 @@ static void finish(weft_server_lane *lane, weft_server_batch *batch, weft_status
     weft_batch_ready(lane->server, batch);
     return;
   }
-  if (status == WEFT_E_DEVICE || status == WEFT_E_DEVICE_LOST)
+  if (is_of_device(status))
     fail_lane(lane, status);
   move_or_fail(lane, batch, status);
 }
@@ -252,23 +256,27 @@ static void gather_flight(weft_server_lane *lane, weft_server_flight *flight) {
   flight->crowded = flight->crowded || flight->count > 1;
 }
 
-// Those that cannot be made here leave the flight, for another lane or with a status.
-static void prepare_flight(weft_server_lane *lane, weft_server_flight *flight) {
+// Those that cannot be made here leave the flight, for another lane or with a status. A device that
+// has failed meanwhile is not asked again: its status is returned, for those that are left.
+static weft_status prepare_flight(weft_server_lane *lane, weft_server_flight *flight) {
+  weft_status failed = WEFT_OK;
   size_t kept = 0;
   for (size_t i = 0; i < flight->count; i++) {
     weft_server_batch *batch = flight->batch[i];
-    const weft_status status = weft_batch_prepare(lane, batch);
+    const weft_status status = failed != WEFT_OK ? failed : weft_batch_prepare(lane, batch);
     if (status == WEFT_OK) {
       flight->work += batch->work;
       flight->batch[kept++] = batch;
       continue;
     }
+    failed = is_of_device(status) ? status : WEFT_OK;
     settle(lane, batch, status);
     pthread_mutex_lock(&lane->server->lock);
     finish(lane, batch, status);
     weft_server_unlock(lane->server);
   }
   flight->count = kept;
+  return failed;
 }
 
 static void begin_next(weft_server_lane *lane) {
@@ -279,9 +287,8 @@ static void begin_next(weft_server_lane *lane) {
   lane->flying_count++;
   weft_server_unlock(server);
   flight->start_us = weft_server_clock(server);
-  prepare_flight(lane, flight);
-  weft_status status = WEFT_OK;
-  if (flight->count > 0)
+  weft_status status = prepare_flight(lane, flight);
+  if (status == WEFT_OK && flight->count > 0)
     status = weft_flight_begin(flight, lane->queue[slot]);
   if (status != WEFT_OK)
     status = settle_flight(lane, flight, lane->queue[slot], status);

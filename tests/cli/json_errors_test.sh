@@ -56,6 +56,9 @@ expect 0 store encode -k 2 -m 1 in --output-dir d
 expect 2 nosuch --json
 object out 2 '' "no command 'nosuch'"
 says "^weft: there is no command 'nosuch'" err
+expect 2 --json demo
+object out 2 '' "options follow the command"
+says "^weft: options follow the command, as '--json' does not" err
 told 2 demo 'Unknown option' demo --json --no-such-option
 told 2 demo "unexpected argument 'x'" demo x --json
 told 2 demo 'peers must be' demo --peers 0 --json

@@ -400,6 +400,7 @@ static bool lack_behind(scene *s, size_t count, long nth, size_t skip, size_t *t
     ck_abort_msg("%zu segments, allocation %ld and call %zu: %s, and packets lost unheard", count,
                  nth, skip, weft_status_name(status));
   *told += status == WEFT_E_NOMEM && waited != WEFT_OK;
+  EXPECT_OK(weft_queue_wait(queue)); // what is owed is told once
   weft_segment_free(behind[0]);
   weft_segment_free(behind[1]);
   weft_encoder_free(encoder);

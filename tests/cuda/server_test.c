@@ -130,6 +130,11 @@ START_TEST(lanes_together) {
     printf("lane %s: %llu batches, %llu packets\n", stats.lane[i].backend,
            (unsigned long long)stats.lane[i].batches, (unsigned long long)stats.lane[i].packets);
   EXPECT(stats.pending_packets == 0 && stats.ready_bytes == 0);
+  if (s.lanes == 1) // each segment has a copy on the device
+    EXPECT(stats.segment_bytes == (size_t)2 * SEGMENTS * N * K);
+  EXPECT_OK(weft_server_process(s.server, INT64_MAX)); // when they expire
+  weft_server_get_stats(s.server, &stats);
+  EXPECT(stats.segments == 0 && stats.segment_bytes == 0);
   stage_free(&s);
 }
 END_TEST
@@ -185,6 +190,8 @@ START_TEST(a_failed_device_is_not_asked_again) {
     take(&s, (size_t)SEGMENTS * (N + EXTRA));
   }
   weft_cuda_inject(0, 0, 0);
+  if (s.lanes == 1) // nor for the products that were begun together with the one that met it
+    EXPECT(s.good == 0);
   weft_server_stats stats;
   weft_server_get_stats(s.server, &stats);
   const size_t good = s.good;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The peer's engine and sessions from Python, in virtual time."""
 
+import array
 import gc
 import os
 import random
@@ -237,7 +238,8 @@ class Mistakes(unittest.TestCase):
                 (lambda: engine(context=self.options), TypeError, "made from a Context"),
                 (lambda: weft.Engine(self.context, self.context), TypeError, "EngineOptions"),
                 (lambda: weft.Identity(b"x"), ValueError, "public key has 32"),
-                (lambda: weft.Identity.from_seed(b"x"), ValueError, "seed has 32")):
+                (lambda: weft.Identity.from_seed(b"x"), ValueError, "seed has 32"),
+                (lambda: weft.Identity.from_seed(array.array("H", bytes(64))), ValueError, "seed has 32 bytes, not 64")):
             with self.assertRaisesRegex(kind, text):
                 call()
 

@@ -40,8 +40,8 @@ def clock():
 
 library, free = weft._context._c, weft._context._c.weft_server_free
 library.weft_server_free = lambda at: (freeing.set(), free(at))
-context = weft.Context()
-server = weft.Server([context], clock_us=clock)
+context, other = weft.Context(), weft.Context()
+server = weft.Server([context, other], clock_us=clock)
 shape = weft.SegmentId(1, 1, 128, 4096)
 server.push(shape, bytes(shape.bytes), 0, 1 << 50)
 server.request([(1, 1, 1, 4000)], 0)
@@ -259,6 +259,31 @@ leave.set()
 closer.join()
 """
         self.assertEqual(self.ended(program), (0, ""))
+
+    def test_it_is_closed_when_a_close_returns(self):  # also a second one; and contexts are not freed before it
+        closed = IN_ITS_CLOCK + """
+ended = []
+
+def close(*things):
+    for thing in things:
+        thing.close()
+        ended.append(thing)
+
+threads = [threading.Thread(target=close, args=things) for things in ({})]
+threads[0].start()
+assert freeing.wait(50)
+{}
+threads[1].start()
+threads[1].join(0.2)
+early = list(ended)
+leave.set()
+for thread in threads:
+    thread.join()
+assert not early, early
+"""
+        for things, then in (("(server,), (server, other)", "pass"), ("(context,), (server, other)", "pass"),
+                             ("(context,), (other,)", "del server")):
+            self.assertEqual(self.ended(closed.format(things, then)), (0, ""), things)
 
     def test_the_collector_comes_in_its_clock(self):  # in a thread that freeing it waits for
         program = IN_ITS_CLOCK + """

@@ -259,6 +259,34 @@ START_TEST(nothing_is_left_of_what_was_not_released) {
 }
 END_TEST
 
+// Products go in any order, and whichever are left then are freed with the server.
+START_TEST(products_are_released_in_any_order) {
+  static const size_t orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                      {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+  for (size_t go = 0; go <= 3; go++) {
+    test_allocator memory;
+    test_allocator_init(&memory, 0);
+    weft_ctx *ctx = server_context(NULL, &memory.allocator);
+    weft_server *server = server_on(&ctx, 1, batches_of_three);
+    const uint8_t data[SEGMENT_BYTES] = {1};
+    server_push(server, 0, data, sizeof data);
+    server_request(server, 0, 0, 9);
+    ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
+    weft_server_packet packets[9];
+    for (size_t got = 0, more; got < 9; got += more) {
+      struct pollfd fd = {.fd = weft_server_fd(server), .events = POLLIN};
+      ck_assert_int_eq(poll(&fd, 1, 10000), 1);
+      ck_assert_int_eq(weft_server_take(server, packets + got, 9 - got, &more), WEFT_OK);
+    }
+    for (size_t i = 0; i < go; i++)
+      weft_server_release(server, &packets[orders[_i][i] * 3], 3);
+    weft_server_free(server);
+    weft_ctx_free(ctx);
+    ck_assert_int_eq(test_allocator_live(&memory), 0);
+  }
+}
+END_TEST
+
 static void endless_batches(weft_server_options *options) {
   options->batch_packets = SIZE_MAX;
   options->ready_bytes = SIZE_MAX;
@@ -382,6 +410,9 @@ START_TEST(arguments_are_checked) {
   weft_server_options options = {.contexts = &ctx, .context_count = 1};
   ck_assert_int_eq(weft_server_new(&options, &server), WEFT_E_ARGUMENT); // no clock
   options.now_us = server_clock_us;
+  options.gather_us = -1;
+  ck_assert_int_eq(weft_server_new(&options, &server), WEFT_E_ARGUMENT);
+  options.gather_us = 0;
   options.context_count = 0;
   ck_assert_int_eq(weft_server_new(&options, &server), WEFT_E_ARGUMENT);
   options.context_count = WEFT_SERVER_MAX_LANES + 1;
@@ -415,6 +446,7 @@ void server_add_failure_tests(TCase *cases) {
   tcase_add_test(cases, nothing_is_left_of_what_fails_in_the_end);
   tcase_add_test(cases, lanes_end_one_by_one);
   tcase_add_test(cases, nothing_is_left_of_what_was_not_released);
+  tcase_add_loop_test(cases, products_are_released_in_any_order, 0, 6);
   tcase_add_test(cases, products_are_no_larger_than_a_size);
   tcase_add_test(cases, lanes_take_no_signals);
   tcase_add_test(cases, a_failed_allocation_is_a_status);

@@ -65,13 +65,13 @@ static void meeting_free(void *user, void *block) {
 }
 
 // Segments 0 to `wanted`, and requests for the last.
-static void begin(meeting_memory *self, uint64_t wanted) {
+static void begin(meeting_memory *self, uint64_t wanted, void (*change)(weft_server_options *)) {
   static const uint8_t data[SEGMENT_BYTES] = {1};
   self->allocator = (weft_allocator){meeting_alloc, meeting_free, self};
   self->caller = pthread_self();
   test_allocator_init(&self->memory, 0);
   self->ctx = server_context(NULL, &self->allocator);
-  self->server = server_on(&self->ctx, 1, NULL);
+  self->server = server_on(&self->ctx, 1, change);
   self->segment = NULL; // what measuring took may be as large
   for (uint64_t i = 0; i <= wanted; i++)
     server_push(self->server, i, data, sizeof data);
@@ -98,7 +98,7 @@ enum { EXPIRED_US = 2000 };
 START_TEST(lanes_go_on_while_a_segment_is_pushed) {
   static const uint8_t data[SEGMENT_BYTES] = {1};
   meeting_memory meeting = {.when_freed = false};
-  begin(&meeting, 0);
+  begin(&meeting, 0, NULL);
   ck_assert_int_eq(weft_server_process(meeting.server, 0), WEFT_OK);
   server_push(meeting.server, 1, data, sizeof data);
   ck_assert_msg(atomic_load(&meeting.met), "the lane waited for the push");
@@ -108,7 +108,7 @@ END_TEST
 
 START_TEST(lanes_go_on_while_a_segment_goes) {
   meeting_memory meeting = {.when_freed = true};
-  begin(&meeting, 1);
+  begin(&meeting, 1, NULL);
   ck_assert_int_eq(weft_server_process(meeting.server, EXPIRED_US), WEFT_OK);
   ck_assert_msg(atomic_load(&meeting.met), "the lane waited for what expired to be freed");
   end(&meeting);
@@ -117,7 +117,7 @@ END_TEST
 
 START_TEST(the_caller_goes_on_while_a_lane_frees_a_segment) {
   meeting_memory meeting = {.when_freed = true};
-  begin(&meeting, 0);
+  begin(&meeting, 0, NULL);
   ck_assert_int_eq(weft_server_process(meeting.server, EXPIRED_US), WEFT_OK);
   atomic_store(&meeting.come, true); // the lane makes the last that there is of the segment
   until(&meeting.freeing);
@@ -135,11 +135,43 @@ START_TEST(what_is_in_the_making_is_not_evicted) {
   const weft_segment_id whole_budget = {7, 1, WEFT_MAX_BLOCKS,
                                         (uint32_t)(1u << 30) / WEFT_MAX_BLOCKS};
   meeting_memory meeting = {.when_freed = false};
-  begin(&meeting, 0);
+  begin(&meeting, 0, NULL);
   ck_assert_int_eq(weft_server_process(meeting.server, 0), WEFT_OK);
   ck_assert_int_eq(weft_server_push(meeting.server, &whole_budget, data, 1, 0, 1000), WEFT_E_NOMEM);
   ck_assert(weft_server_has(meeting.server, 7, 0));
   atomic_store(&meeting.come, true);
+  end(&meeting);
+}
+END_TEST
+
+// By which every product takes long.
+static int64_t slow_clock(void *user) {
+  return 2500 * (int64_t)atomic_fetch_add((atomic_uint *)user, 1);
+}
+
+static void slow_lane(weft_server_options *options) {
+  static atomic_uint ticks;
+  atomic_store(&ticks, 0);
+  options->now_us = slow_clock;
+  options->user = &ticks;
+}
+
+// What comes while all lanes have work for a while waits for one of them, not for a time: an event
+// loop would ask in vain, again and again.
+START_TEST(busy_lanes_have_no_deadline) {
+  meeting_memory meeting = {.when_freed = false};
+  begin(&meeting, 1, slow_lane);
+  ck_assert_int_eq(weft_server_process(meeting.server, 0), WEFT_OK);
+  server_request(meeting.server, 0, 0, 3);
+  ck_assert_int_eq(weft_server_deadline(meeting.server), 1000); // when the segments expire
+  ck_assert_int_eq(weft_server_process(meeting.server, 0), WEFT_OK);
+  weft_server_stats stats;
+  weft_server_get_stats(meeting.server, &stats);
+  ck_assert_uint_eq(stats.pending_packets, 3);
+  atomic_store(&meeting.come, true);
+  size_t made = 0;
+  server_take_all(meeting.server, 3, count_made, &made);
+  ck_assert_uint_eq(made, 3);
   end(&meeting);
 }
 END_TEST
@@ -149,4 +181,5 @@ void server_add_meeting_tests(TCase *cases) {
   tcase_add_test(cases, lanes_go_on_while_a_segment_goes);
   tcase_add_test(cases, the_caller_goes_on_while_a_lane_frees_a_segment);
   tcase_add_test(cases, what_is_in_the_making_is_not_evicted);
+  tcase_add_test(cases, busy_lanes_have_no_deadline);
 }

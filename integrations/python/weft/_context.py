@@ -106,9 +106,13 @@ class _Closable:
         # The collector comes in any thread: also in one of the library's that is in a callback, and that
         # closing waits for. Then another one closes it, and has it until that is done.
         if _c is not None and any(isinstance(lock, _Turns) and lock.calling_back() for lock in self._locks()):
-            threading.Thread(target=self.close).start()
+            threading.Thread(target=self._end).start()
         else:
-            self.close()
+            self._end()
+
+    def _end(self):
+        """As close(), but what another thread is freeing need not be waited for."""
+        self.close()
 
 
 class _Handle(_Closable):
@@ -130,7 +134,13 @@ class _Handle(_Closable):
         self._at = self._context._keep(at, free, self._lock)
 
     def close(self):
-        """Frees it; further calls on it are errors."""
+        """Frees it; further calls on it are errors. If another thread is at that, it is waited for."""
+        try:
+            self._end()
+        finally:
+            self._context._wait_for_freeing(self._lock)
+
+    def _end(self):
         self._context._let_go(self._at, self._lock)  # calls that are waiting find that it is gone
         self._at = None
 
@@ -268,6 +278,12 @@ class Context(_Closable):
                     getattr(_c, free)(at)
             finally:
                 self._made.pop(freeing, None)
+
+    def _wait_for_freeing(self, lock):
+        """Of what has that lock, by another thread; in a fork there is none, and the lock is never given back."""
+        if (None, lock, os.getpid()) in list(self._made.values()):
+            with lock:
+                pass
 
     @property
     def backend(self):

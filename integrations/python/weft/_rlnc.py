@@ -89,8 +89,8 @@ class Encoder(_Coder):
             _check(status)
             self._take(at, "weft_encoder_free")
 
-    def close(self):
-        super().close()
+    def _end(self):
+        super()._end()
         segment, self._segment = self._segment, None
         if segment:
             self._context._let_go(segment, self._lock)

@@ -142,6 +142,16 @@ def _stop():
         raise raised[0]
 
 
+def _freer(marks):
+    """What frees a server, whose contexts know it by these marks for as long as its threads use them."""
+    def free(at):
+        _c.weft_server_free(at)
+        for context, mark in marks:
+            context._made.pop(mark, None)
+
+    return free
+
+
 class Server(_CalledBack):
     """Codes on a thread for each of its contexts, in the GPU's and CPU's own measure, and never waits.
 
@@ -155,7 +165,6 @@ class Server(_CalledBack):
         if not contexts or not all(isinstance(context, Context) for context in contexts):
             raise TypeError("a server has a list of Contexts")
         super().__init__(contexts[0])
-        self._others = []
         table = _fill(_ServerOptions(), options, (
             "memory_bytes", "ready_bytes", "gather_us", "batch_packets", "fall_over", "repeatable"))
         table.density_q16 = _density(options.density)
@@ -168,26 +177,27 @@ class Server(_CalledBack):
             table.contexts = (ctypes.c_void_p * len(contexts))(*open_ones)
             status = _c.weft_server_new(ctypes.byref(table), ctypes.byref(at))
             if at.value:
-                self._take(at, "weft_server_free")
+                marks = []
+                self._take(at, _freer(marks))
                 _servers.add(self)
-                self._follow(contexts[1:], at.value)
+                self._follow(contexts[1:], at.value, marks)
         self._callbacks.tell()
         _check(status, repr(options))
 
-    def _follow(self, contexts, at):
+    def _follow(self, contexts, at, marks):
         """Whichever context closes first closes it: the first one frees it."""
         first, lock = self._context, self._lock
         for context in set(contexts) - {first}:
             mark = object()
             context._note(mark, lambda _: first._let_go(at, lock), lock)
-            self._others.append((context, mark))
+            marks.append((context, mark))
 
     def close(self):
         """Drops what is pending and waits for what runs."""
         super().close()
-        others, self._others = self._others, []
-        for context, mark in others:
-            context._made.pop(mark, None)
+
+    def _end(self):
+        super()._end()
         self._callbacks.tell()
 
     # --- Segments and requests

@@ -14,9 +14,10 @@ _SIGNATURE_BYTES = 64
 
 
 def _exactly(name, data, size):
-    if len(data) != size:
-        raise ValueError("%s has %d bytes, not %d" % (name, size, len(data)))
-    return bytes(data)
+    made = bytes(data) if len(data) == size else data  # an array of numbers may have more bytes than numbers
+    if len(made) != size:
+        raise ValueError("%s has %d bytes, not %d" % (name, size, len(made)))
+    return made
 
 
 def random_of(key):

@@ -110,10 +110,29 @@ static weft_status play(peer_run_state *r, gint64 now_us) {
   return WEFT_OK;
 }
 
+// A viewer who sees gaps should know why: that it begins, is for want of link or no more, and ends.
+static void tell_forgone(peer_run_state *r) {
+  weft_engine_statistics s;
+  weft_engine_get_statistics(weft_node_engine(r->node), &s);
+  if (s.forgone == r->forgone && s.narrow == r->narrow)
+    return;
+  const bool turned = !s.forgone != !r->forgone || s.narrow != r->narrow;
+  peer_log(!turned     ? PEER_DEBUG
+           : s.forgone ? PEER_WARNING
+                       : PEER_INFO,
+           "forgoing", "sixteenths=%u%s", (unsigned)s.forgone,
+           s.narrow    ? " link=narrow"
+           : s.forgone ? " uplinks=short"
+                       : "");
+  r->forgone = s.forgone;
+  r->narrow = s.narrow;
+}
+
 void peer_play_pump(peer_run_state *r, gint64 now_us) {
   if (!r->sink)
     return;
   const weft_status status = play(r, now_us);
+  tell_forgone(r);
   if (status == WEFT_E_IO)
     peer_run_stop(r, cli_error(PEER_NAME, CLI_IO, "%s", weft_sink_error(r->sink)));
   else if (status != WEFT_OK)

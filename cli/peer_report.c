@@ -72,6 +72,11 @@ static void put_playback(GString *out, const peer_view *view, const weft_engine_
       {"weft_peer_segments_passed_over_total", "counter",
        "Live segments not played, nor due, as there was no stream, or no output, for long.",
        (double)e->passed_over},
+      {"weft_peer_forgone_ratio", "gauge",
+       "Part of the live stream that is forgone, or comes last.",
+       (double)e->forgone / WEFT_POLICY_CLASSES},
+      {"weft_peer_link_narrow", "gauge", "Whether it is the own link that does not carry it.",
+       (double)e->narrow},
       {"weft_peer_continuity_ratio", "gauge", "Segments in time of segments due.", continuity(e)},
       {"weft_peer_stalls_total", "counter", "Times that playback waited.", (double)e->stalls},
       {"weft_peer_played_bytes_total", "counter", "Bytes given to the output.",
@@ -144,7 +149,7 @@ char *peer_status(const peer_view *view) {
   const weft_engine_statistics *e = &s.engine;
   json_t *root = json_pack(
       "{s:s, s:s, s:s, s:b, s:f, s:I, s:I, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, "
-      "s:I, s:I, s:f}, s:I, s:I}",
+      "s:I, s:I, s:f, s:f, s:b}, s:I, s:I}",
       "role", role_name(view), "version", weft_version(), "address",
       weft_address_text(&own, address), "healthy", (int)view->healthy, "uptime_s",
       (double)(g_get_monotonic_time() - view->start_us) / 1e6, "neighbours",
@@ -154,7 +159,8 @@ char *peer_status(const peer_view *view) {
       (json_int_t)s.received_bytes, "segments", "complete", (json_int_t)e->segments, "due",
       (json_int_t)e->due, "in_time", (json_int_t)e->in_time, "skipped", (json_int_t)e->skipped,
       "passed_over", (json_int_t)e->passed_over, "hash_failures", (json_int_t)e->hash_failures,
-      "continuity", continuity(e), "played_bytes",
+      "continuity", continuity(e), "forgone", (double)e->forgone / WEFT_POLICY_CLASSES,
+      "link_narrow", (int)e->narrow, "played_bytes",
       (json_int_t)(view->sink ? weft_sink_bytes(view->sink) : 0), "taken_bytes",
       (json_int_t)(view->feed ? weft_feed_taken(view->feed) : 0));
   char *text = json_dumps(root, JSON_INDENT(2));

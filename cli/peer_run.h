@@ -28,6 +28,8 @@ typedef struct peer_run_state {
   // Playing at the stream's pace, where the engine does not: segment i at play_us + i * segment_us.
   bool playing;
   gint64 play_us, due_us;
+  uint32_t forgone; // as was told: sixteenths of the stream, and whether for want of own link
+  bool narrow;
   uint64_t skip_segment; // after a seek: of this segment, its first `skip` bytes are not wanted
   size_t skip;
 } peer_run_state;

@@ -132,10 +132,7 @@ void weft_ledbat_acked(weft_engine *e, size_t index, const weft_ack *ack, int64_
   const uint32_t sent = ack->sent - l->acked_sent, came = ack->received - l->acked_received;
   if ((int32_t)sent <= 0 || (int32_t)(l->sent - ack->sent) < 0)
     return; // overtaken by a newer one, or of packets that were never sent
-  const weft_stamps stamps = {.stamp = n->stamp, .echo = ack->stamp, .held = ack->held};
-  const int64_t stamp_us = n->stamp_us;
-  weft_neighbour_heard(n, &stamps, now_us);
-  n->stamp_us = stamp_us; // the echo was of a PACE: maps keep their own
+  weft_neighbour_echoed(n, &(weft_stamps){.echo = ack->stamp, .held = ack->held}, now_us);
   l->acked_sent = ack->sent;
   l->acked_received = ack->received;
   l->acked_us = now_us;
@@ -163,7 +160,7 @@ void weft_pace_took(weft_engine *e, size_t index, const weft_pace *pace, int64_t
     return; // overtaken
   n->pace_sent = pace->sent;
   n->pace_stamp = pace->stamp;
-  n->pace_us = now_us;
+  n->pace_us = (uint32_t)now_us;
   if (n->ack_due_us == WEFT_ENGINE_NEVER)
     n->ack_due_us = now_us + WEFT_TIMER(e, ack_us, 10000);
 }

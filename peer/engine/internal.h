@@ -128,6 +128,10 @@ void weft_flight_add(weft_engine *engine, weft_neighbour *neighbour, int64_t at_
 // Forgets bursts sent at or before `until_us`: announcements count them now.
 void weft_flight_forget(weft_engine *engine, weft_neighbour *neighbour, int64_t until_us);
 void weft_neighbour_heard(weft_neighbour *neighbour, const weft_stamps *stamps, int64_t now_us);
+// An echo alone: the round trip.
+void weft_neighbour_echoed(weft_neighbour *neighbour, const weft_stamps *stamps, int64_t now_us);
+// How much longer its last message was on its way than the quickest one.
+uint32_t weft_neighbour_queueing_us(const weft_neighbour *neighbour);
 weft_stamps weft_neighbour_stamps(const weft_neighbour *neighbour, int64_t now_us);
 
 // wait.c

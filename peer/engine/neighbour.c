@@ -326,9 +326,29 @@ void weft_neighbour_range(weft_engine *e, size_t index, uint64_t first, uint64_t
 
 // --- Round trips
 
-void weft_neighbour_heard(weft_neighbour *n, const weft_stamps *stamps, int64_t now_us) {
+static uint32_t delay(const weft_neighbour *n) { return (uint32_t)n->stamp_us - n->stamp; }
+
+// Clocks drift by less than one part in 4096: a least of long ago does not hold for ever.
+static void learn_delay(weft_neighbour *n, const weft_stamps *stamps, int64_t now_us) {
+  enum { DRIFT = 4096 };
+  const bool first = n->stamp == 0;
+  n->delay_least += (uint32_t)((now_us - n->stamp_us) / DRIFT);
   n->stamp = stamps->stamp;
   n->stamp_us = now_us;
+  if (first || (int32_t)(delay(n) - n->delay_least) < 0)
+    n->delay_least = delay(n);
+}
+
+uint32_t weft_neighbour_queueing_us(const weft_neighbour *n) {
+  return n->stamp ? delay(n) - n->delay_least : 0;
+}
+
+void weft_neighbour_heard(weft_neighbour *n, const weft_stamps *stamps, int64_t now_us) {
+  learn_delay(n, stamps, now_us);
+  weft_neighbour_echoed(n, stamps, now_us);
+}
+
+void weft_neighbour_echoed(weft_neighbour *n, const weft_stamps *stamps, int64_t now_us) {
   if (stamps->echo == 0)
     return;
   const int64_t measured = (int64_t)(uint32_t)((uint32_t)now_us - stamps->echo - stamps->held);

@@ -171,9 +171,9 @@ static size_t put_ack(const weft_engine *e, size_t index, int64_t now_us, uint8_
   const weft_neighbour *n = &e->neighbours[index];
   const weft_ack ack = {.sent = n->pace_sent,
                         .received = (uint32_t)n->received_packets,
-                        .delay = (uint32_t)n->pace_us - n->pace_stamp,
+                        .delay = n->pace_us - n->pace_stamp,
                         .stamp = n->pace_stamp,
-                        .held = (uint32_t)(now_us - n->pace_us)};
+                        .held = (uint32_t)now_us - n->pace_us};
   return weft_ack_write(&ack, out);
 }
 

@@ -8,9 +8,9 @@
 // where they have no rest here and at nearly all neighbours, whose maps say so. Where somebody near
 // has some to spare, what is missing is a way to it, and nothing is forgone.
 //
-// A link that is too narrow shows in what comes by it: for long a part of the stream, though
-// segments are late. Neighbours do not see that: what they send last fills its queue as well. So
-// they are told to send nothing of what is forgone.
+// A link of one's own that is too narrow shows in how long maps are on their way: what comes from
+// nearly all neighbours queues. What they send last would fill that queue as well. So they are told
+// to send nothing of what is forgone.
 #include "peer/engine/internal.h"
 
 enum {
@@ -19,11 +19,13 @@ enum {
   LONG = 32,  // in time: the same, without that
   ROUND = WEFT_POLICY_CLASSES, // none of them late: the link may carry more, one class fewer
   MOST = WEFT_POLICY_CLASSES * 3 / 4,
-  STEP = 6,      // classes at once, where the own link carries less
-  LAST_PART = 8, // of a segment: what may be asked for meanwhile
-  ALL = 1024,    // of the time
-  MEAN_OF = 8,   // segments
-  LEAST_OF = WEFT_POLICY_CLASSES / (WEFT_POLICY_CLASSES - MOST) // of a stream
+  STEP = 6,         // classes at once, where the own link carries less
+  LAST_PART = 8,    // of a segment: what may be asked for meanwhile
+  ALL = 1024,       // of the time
+  MEAN_OF = 8,      // segments
+  QUEUE_US = 30000, // half of what LEDBAT leaves there
+  RECENT_US = 2000000,
+  QUEUED = 4 // of the last eight segments' times: the own link carries no more
 };
 
 // --- Uplinks
@@ -44,18 +46,26 @@ void weft_shortage_idle(weft_engine *e, int64_t rest_us, int64_t now_us) {
   e->shortage.idle_us = (uint32_t)(idle_us < most ? idle_us : most);
 }
 
-// Who could get more has more come than a stream now and then: what was late is made up for. Who
-// gets next to nothing lacks neighbours, not link; or a link that helps nobody.
-static void learn_arrivals(weft_engine *e, int64_t passed_us) {
-  weft_shortage *s = &e->shortage;
-  const uint16_t received = (uint16_t)e->statistics.received_packets;
-  const int64_t came = (uint16_t)(received - s->received), each_us = weft_segment_us(e);
-  const int64_t stream = each_us ? e->options->blocks * passed_us / each_us : e->options->blocks;
-  s->lean = (uint8_t)(s->lean << 1 | (came <= stream && LEAST_OF * came >= stream));
-  s->received = received;
+// What comes from nearly all neighbours queues only where all of it passes. Those that were not
+// heard of lately tell nothing.
+static bool link_queues(const weft_engine *e, int64_t now_us) {
+  size_t known = 0, queue = 0;
+  for (size_t i = 0; i < e->used; i++) {
+    const weft_neighbour *n = &e->neighbours[i];
+    if (!e->policy_view[i].known || now_us - n->stamp_us > RECENT_US)
+      continue;
+    known++;
+    queue += weft_neighbour_queueing_us(n) >= QUEUE_US;
+  }
+  return 4 * queue >= 3 * known && known > 0;
 }
 
-static bool lean(const weft_engine *e) { return e->shortage.lean == UINT8_MAX; }
+static unsigned ones(unsigned bits) {
+  unsigned count = 0;
+  for (; bits; bits &= bits - 1)
+    count++;
+  return count;
+}
 
 // The part of the time in which nothing was sent: at first since the first neighbour, as playback
 // begins a lag after that; then the mean of some segments.
@@ -66,7 +76,6 @@ static void learn_idle(weft_engine *e, int64_t now_us) {
     return;
   if (e->pace_us < now_us)
     weft_shortage_idle(e, now_us - e->pace_us, now_us);
-  learn_arrivals(e, passed_us);
   const int64_t now = (int64_t)s->idle_us * ALL / passed_us;
   s->idle = (int16_t)(s->measured ? s->idle + (now - s->idle) / MEAN_OF : now);
   s->measured = true;
@@ -80,8 +89,9 @@ bool weft_shortage_full(const weft_engine *e) {
 typedef enum cause { CHURN, UPLINKS, LINK } cause;
 
 // Why a segment is late. For want of uplinks: none is to spare here, nor at three neighbours in
-// four, and half of them have not got it, either. For want of link: a part of the stream has come
-// for long. The source is not asked: it never has any to spare.
+// four, and half of them have not got it, either; the source is not asked, which never has any to
+// spare. That comes first: where all uplinks are busy, what comes from each has queued there. For
+// want of link: what comes queued half of the time.
 static cause why_late(const weft_engine *e, uint64_t segment) {
   size_t known = 0, full = 0, lack = 0;
   for (size_t i = 0; i < e->used; i++) {
@@ -92,25 +102,18 @@ static cause why_late(const weft_engine *e, uint64_t segment) {
     full += n->full;
     lack += !weft_neighbour_complete(e, n, segment);
   }
-  if (weft_shortage_full(e) && known > 0 && 4 * full >= 3 * known && 2 * lack >= known)
+  const bool uplinks = known > 0 && 4 * full >= 3 * known && 2 * lack >= known;
+  if (uplinks && weft_shortage_full(e))
     return UPLINKS;
-  return lean(e) ? LINK : CHURN;
+  return ones(e->shortage.queued) >= QUEUED ? LINK : CHURN;
 }
 
 // --- What is forgone
-
-static unsigned ones(unsigned bits) {
-  unsigned count = 0;
-  for (; bits; bits &= bits - 1)
-    count++;
-  return count;
-}
 
 static void forgo(weft_engine *e, unsigned classes) {
   e->shortage.forgone = classes & (WEFT_POLICY_CLASSES - 1);
   e->shortage.failed = 0;
   e->shortage.in_a_row = 0;
-  e->statistics.forgone = classes;
 }
 
 // What is under way already says nothing of the change.
@@ -130,6 +133,7 @@ static unsigned more(const weft_engine *e, uint64_t segment) {
 }
 
 static void late_again(weft_engine *e, uint64_t segment) {
+  e->shortage.wary = e->shortage.narrow;
   if (e->shortage.narrow)
     forgo_settling(e, e->shortage.forgone + more(e, segment));
   else
@@ -138,24 +142,30 @@ static void late_again(weft_engine *e, uint64_t segment) {
 
 static void all_in_time(weft_engine *e) {
   const unsigned fewer = e->shortage.forgone ? e->shortage.forgone - 1u : 0;
-  if (e->shortage.narrow && e->shortage.in_a_row >= ROUND)
+  const int round = e->shortage.wary ? 2 * ROUND : ROUND;
+  if (e->shortage.narrow && e->shortage.in_a_row >= round) {
+    e->shortage.wary = false;
     forgo_settling(e, fewer);
-  else if (e->shortage.in_a_row >= LONG)
+  } else if (e->shortage.in_a_row >= LONG)
     forgo(e, fewer);
 }
 
 void weft_shortage_learn(weft_engine *e, uint64_t segment, bool in_time, int64_t now_us) {
   weft_shortage *s = &e->shortage;
   learn_idle(e, now_us);
-  const cause why = in_time ? CHURN : why_late(e, segment);
-  if (!in_time && why == CHURN)
-    return;
-  s->narrow = in_time ? s->narrow : why == LINK;
+  s->queued = (uint8_t)(s->queued << 1 | link_queues(e, now_us));
+  const bool forgone = weft_policy_class(segment) < s->forgone;
+  if (!in_time && !forgone) {
+    const cause why = why_late(e, segment);
+    if (why == CHURN)
+      return;
+    s->narrow = why == LINK;
+  }
   if (s->in_a_row < 0) {
     s->in_a_row++;
     return;
   }
-  if (weft_policy_class(segment) < s->forgone) {
+  if (forgone) {
     if (s->narrow)
       s->in_a_row++;
     else if (in_time && s->in_a_row >= ENOUGH)

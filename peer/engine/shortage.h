@@ -9,11 +9,11 @@ typedef struct weft_shortage {
   uint8_t forgone : 4; // classes of segments: weft_policy_class() below it
   bool measured : 1;
   bool narrow : 1;    // it is the own link that does not carry them
+  bool wary : 1;      // it did not carry as many as were tried last
   uint8_t failed;     // the last eight segments that were not forgone: a bit for each not in time
-  uint8_t lean;       // the last eight segments' times: a bit where a part of the stream came
+  uint8_t queued;     // when the last eight segments were due: a bit where the own link queued
   int8_t in_a_row;    // of those, in time; below 0: so many that say nothing are still to come
   int16_t idle;       // part of the time in which the uplink sent nothing
-  uint16_t received;  // packets until the last look, modulo 2^16
   uint32_t looked_us; // modulo 2^32
   uint32_t idle_us;   // all of that since then
 } weft_shortage;

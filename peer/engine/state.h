@@ -189,8 +189,9 @@ typedef struct weft_neighbour { // in the order of use: a simulator has millions
   uint8_t *blocks; // (window, stride) uncoded
   weft_ask *asks;  // (requests_max)
   weft_owed *owed; // (requests_max)
-  int64_t hello_us, added_us, pace_us;
-  uint32_t pace_sent, pace_stamp; // newest PACE
+  int64_t hello_us, added_us;
+  uint32_t pace_sent, pace_stamp, pace_us; // newest PACE, and when it came, modulo 2^32
+  uint32_t delay_least; // of its stamps: by its clock and ours, so that only differences count
   uint64_t innovative_before;
   uint16_t asked;     // packets, of all asks
   uint8_t ask_window; // packets that it answers in time: grows with answers, halves without

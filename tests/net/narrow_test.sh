@@ -59,4 +59,8 @@ for ((i = 1; i <= peers; i++)); do
     bad=1
   fi
 done
+if ! grep -q '^warning forgoing sixteenths=[0-9]* link=narrow$' "peer$peers.log"; then
+  printf 'FAIL: peer %s was not told that its link is too narrow (WEFT_TEST_SEED=%s)\n' "$peers" "$seed" >&2
+  bad=1
+fi
 exit "$bad"

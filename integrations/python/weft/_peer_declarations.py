@@ -167,7 +167,8 @@ class _EngineStatistics(ctypes.Structure):
             "received_packets", "received_innovative", "received_dependent", "received_late",
             "received_outside", "received_waiting", "received_polluted", "received_payload_bytes",
             "received_header_bytes", "received_control", "received_control_bytes", "refused",
-            "refused_bytes", "segments", "due", "in_time", "skipped", "passed_over", "forgone", "stalls")),
+            "refused_bytes", "segments", "due", "in_time", "skipped", "passed_over")),
+        ("forgone", ctypes.c_uint32), ("narrow", ctypes.c_bool), ("stalls", _count),
         *((name, _time) for name in ("stalled_us", "startup_us", "lag_us")),
         *((name, _count) for name in (
             "gathered_runs", "gathered_segments", "signatures", "hashed_bytes", "manifests_refused",

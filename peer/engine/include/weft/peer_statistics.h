@@ -38,8 +38,8 @@ typedef struct weft_engine_statistics {
   // Live: not played, nor counted as due, since playback began again where the stream was: after
   // more than a window without it, by sleep, an outage, or an output that waited.
   uint64_t passed_over;
-  uint64_t forgone;   // live: sixteenths of the stream that come last now, for want of uplink, or
-                      // not at all, as the own link does not carry them
+  uint32_t forgone;   // live: sixteenths of the stream that come last now, for want of uplink,
+  bool narrow;        // or not at all, as the own link does not carry them
   uint64_t stalls;    // VoD
   int64_t stalled_us; //
   int64_t startup_us; // from the first neighbour to the first PLAY; -1: not yet

@@ -221,6 +221,26 @@ START_TEST(journal_that_rots) {
 }
 END_TEST
 
+// One of more records than there is room for at first.
+START_TEST(journal_of_many_chunks) {
+  enum { SMALL = 40 };
+  files f;
+  begin(&f, 38, 4, 2);
+  files_wipe(&f);
+  expect(WEFT_OK, files_encode(&f, "cauchy", 4, 2, SMALL), &f);
+  leave_pending(&f, patch_a);
+  size_t bytes = 0;
+  free(files_get(committed, &bytes));
+  ck_assert_uint_gt(bytes, 200 * (WEFT_STORE_RECORD_BYTES + SMALL / 4 + WEFT_STORE_TRAILER_BYTES));
+  expect_patched(&f, patch_a);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_SCRUB), &f);
+  ck_assert_int_ne(access(committed, F_OK), 0);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
 // A sector of the journal that cannot be read is one lost chunk, and no end of all writing.
 static off_t bad_sector;
 
@@ -356,6 +376,7 @@ int main(void) {
   tcase_add_test(tests, updated_apart);
   tcase_add_test(tests, journal_that_came_back);
   tcase_add_test(tests, journal_that_rots);
+  tcase_add_test(tests, journal_of_many_chunks);
   tcase_add_loop_test(tests, journal_with_a_bad_sector, 1, 3);
   tcase_add_test(tests, pending_with_too_few);
   tcase_add_test(tests, chunk_of_the_past);

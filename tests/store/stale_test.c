@@ -341,6 +341,28 @@ START_TEST(chunk_of_the_past) {
 }
 END_TEST
 
+// Whichever shard it is of: the update wrote all of them.
+START_TEST(chunk_of_the_past_of_any_shard) {
+  enum { CHUNK = 250 + WEFT_STORE_TRAILER_BYTES };
+  const size_t shard = (size_t)_i;
+  files f;
+  begin(&f, 39, 4, 2);
+  size_t bytes = 0, now = 0;
+  uint8_t *old = files_get(files_shard(&f, shard), &bytes);
+  expect(WEFT_OK, update(&f, patch_a), &f);
+  uint8_t *held = files_get(files_shard(&f, shard), &now);
+  memcpy(held + 256 + CHUNK, old + 256 + CHUNK, CHUNK);
+  files_put(files_shard(&f, shard), held, now);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_SCRUB), &f);
+  ck_assert_uint_eq(f.report.mended_chunks, 1);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  expect_patched(&f, patch_a);
+  free(old);
+  free(held);
+  files_end(&f);
+}
+END_TEST
+
 // All chunks but one of a stripe are of the past: these agree with each other, and are wrong.
 START_TEST(the_past_has_no_vote) {
   enum { CHUNK = 250 + WEFT_STORE_TRAILER_BYTES };
@@ -380,6 +402,7 @@ int main(void) {
   tcase_add_loop_test(tests, journal_with_a_bad_sector, 1, 3);
   tcase_add_test(tests, pending_with_too_few);
   tcase_add_test(tests, chunk_of_the_past);
+  tcase_add_loop_test(tests, chunk_of_the_past_of_any_shard, 0, 6);
   tcase_add_test(tests, the_past_has_no_vote);
   suite_add_tcase(suite, tests);
   return test_main(suite);

@@ -240,24 +240,28 @@ static weft_status put_data(files *f, uint64_t offset, size_t count) {
   return files_update(f, offset, f->data + offset, count);
 }
 
-// Stripe 1 goes through an update, of which a disk loses the chunk of one shard.
-static void leave_in_the_past(files *f, uint64_t salt, size_t shard) {
+// Stripe 1 goes through an update, of which disks lose the chunks of `count` shards.
+static void leave_in_the_past(files *f, uint64_t salt, size_t first, size_t count) {
+  uint8_t *old[6];
   size_t bytes = 0, now = 0;
   begin(f, salt);
-  uint8_t *old = files_get(files_shard(f, shard), &bytes);
+  for (size_t i = 0; i < count; i++)
+    old[i] = files_get(files_shard(f, first + i), &bytes);
   f->data[STRIPE + 250] ^= 1; // in shard 1
   expect(WEFT_OK, put_data(f, STRIPE + 250, 1), f);
-  uint8_t *held = files_get(files_shard(f, shard), &now);
-  ck_assert(bytes == now);
-  memcpy(held + FIRST_CHUNK + SEALED, old + FIRST_CHUNK + SEALED, SEALED);
-  files_put(files_shard(f, shard), held, now);
-  free(old);
-  free(held);
+  for (size_t i = 0; i < count; i++) {
+    uint8_t *held = files_get(files_shard(f, first + i), &now);
+    ck_assert(bytes == now);
+    memcpy(held + FIRST_CHUNK + SEALED, old[i] + FIRST_CHUNK + SEALED, SEALED);
+    files_put(files_shard(f, first + i), held, now);
+    free(old[i]);
+    free(held);
+  }
 }
 
 // Of stripe 1 shard 1 has a sound chunk of the past, and shard 2 one that rotted.
 static void contradict(files *f, uint64_t salt) {
-  leave_in_the_past(f, salt, 1);
+  leave_in_the_past(f, salt, 1, 1);
   files_flip(files_shard(f, 2), FIRST_CHUNK + SEALED + 7, 1);
 }
 
@@ -305,7 +309,7 @@ END_TEST
 // Sealed with the others it would be as new as they, and nobody could tell any more which is wrong.
 START_TEST(parity_of_the_past) {
   files f;
-  leave_in_the_past(&f, 50, 4);
+  leave_in_the_past(&f, 50, 4, 1);
   f.data[STRIPE + 600] ^= 1; // in shard 2
   expect(WEFT_OK, put_data(&f, STRIPE + 600, 1), &f);
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
@@ -313,7 +317,7 @@ START_TEST(parity_of_the_past) {
   files_expect_data(&f);
   files_end(&f);
   // Of k + 1 chunks nothing tells which it is.
-  leave_in_the_past(&f, 51, 4);
+  leave_in_the_past(&f, 51, 4, 1);
   char spare[400];
   snprintf(spare, sizeof spare, "%s/spare", f.root);
   ck_assert_int_eq(rename(files_shard(&f, 0), spare), 0);
@@ -323,6 +327,22 @@ START_TEST(parity_of_the_past) {
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_SCRUB), &f);
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
   files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
+// The update that all parity lost would count as older than the next one, and the others, which
+// agree without its chunk, would take it back.
+START_TEST(all_parity_of_the_past) {
+  files f;
+  leave_in_the_past(&f, 52, 4, 2);
+  expect(WEFT_E_DAMAGED, put_data(&f, STRIPE + 600, 1), &f); // in shard 2
+  ck_assert_msg(strstr(f.report.error, "stripe 1: "), "%s", f.report.error);
+  expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_SCRUB), &f);
+  ck_assert_uint_eq(f.report.inconsistent_stripes, 1);
+  files_expect_data(&f);
+  expect(WEFT_OK, put_data(&f, STRIPE, STRIPE), &f);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
   files_end(&f);
 }
 END_TEST
@@ -339,6 +359,7 @@ int main(void) {
   tcase_add_test(tests, stripe_that_contradicts_itself);
   tcase_add_test(tests, stripe_that_is_replaced);
   tcase_add_test(tests, parity_of_the_past);
+  tcase_add_test(tests, all_parity_of_the_past);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

@@ -391,6 +391,36 @@ START_TEST(the_past_has_no_vote) {
 }
 END_TEST
 
+// Nor where a chunk that an update left alone is newer, as it was mended since.
+START_TEST(mended_chunks_lend_the_past_no_vote) {
+  enum { CHUNK = 250 + WEFT_STORE_TRAILER_BYTES, IN_1 = 1000 + 250 };
+  files f;
+  begin(&f, 40, 4, 2);
+  copy_out(&f, 4, 1);
+  copy_out(&f, 5, 1);
+  f.data[IN_1] ^= 1; // stripe 1, shard 1
+  expect(WEFT_OK, files_update(&f, IN_1, f.data + IN_1, 1), &f);
+  expect(WEFT_OK, files_update(&f, 0, f.data, 1), &f);
+  files_flip(files_shard(&f, 3), 256 + CHUNK + 7, 1);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_SCRUB), &f);
+  for (size_t i = 4; i < 6; i++) {
+    size_t bytes = 0, now = 0;
+    uint8_t *old = files_get(aside(&f, i, 1), &bytes);
+    uint8_t *shard = files_get(files_shard(&f, i), &now);
+    memcpy(shard + 256 + CHUNK, old + 256 + CHUNK, CHUNK);
+    files_put(files_shard(&f, i), shard, now);
+    unlink(aside(&f, i, 1));
+    free(old);
+    free(shard);
+  }
+  expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_SCRUB), &f);
+  ck_assert_uint_eq(f.report.inconsistent_stripes, 1);
+  ck_assert_uint_eq(f.report.mended_chunks, 0);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("stale");
   TCase *tests = tcase_create("stale");
@@ -404,6 +434,7 @@ int main(void) {
   tcase_add_test(tests, chunk_of_the_past);
   tcase_add_loop_test(tests, chunk_of_the_past_of_any_shard, 0, 6);
   tcase_add_test(tests, the_past_has_no_vote);
+  tcase_add_test(tests, mended_chunks_lend_the_past_no_vote);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

@@ -341,19 +341,20 @@ START_TEST(chunk_of_the_past) {
 }
 END_TEST
 
-// Whichever shard it is of: the update wrote all of them.
+// Whichever shard it is of, as the update wrote all of them, and though a parity shard is away.
 START_TEST(chunk_of_the_past_of_any_shard) {
   enum { CHUNK = 250 + WEFT_STORE_TRAILER_BYTES };
   const size_t shard = (size_t)_i;
   files f;
-  begin(&f, 39, 4, 2);
+  begin(&f, 39, 4, 3);
   size_t bytes = 0, now = 0;
   uint8_t *old = files_get(files_shard(&f, shard), &bytes);
   expect(WEFT_OK, update(&f, patch_a), &f);
   uint8_t *held = files_get(files_shard(&f, shard), &now);
   memcpy(held + 256 + CHUNK, old + 256 + CHUNK, CHUNK);
   files_put(files_shard(&f, shard), held, now);
-  expect(WEFT_OK, files_mend(&f, WEFT_STORE_SCRUB), &f);
+  unlink(files_shard(&f, shard == 6 ? 5 : 6));
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
   ck_assert_uint_eq(f.report.mended_chunks, 1);
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
   expect_patched(&f, patch_a);
@@ -421,6 +422,31 @@ START_TEST(mended_chunks_lend_the_past_no_vote) {
 }
 END_TEST
 
+// A chunk of an update that was cut off, whose generation another one took: no older than others.
+START_TEST(chunk_of_another_update) {
+  enum { CHUNK = 250 + WEFT_STORE_TRAILER_BYTES };
+  files f;
+  begin(&f, 41, 4, 2);
+  for (size_t i = 0; i < 6; i++)
+    copy_out(&f, i, 1);
+  expect(WEFT_OK, update(&f, patch_a), &f);
+  size_t bytes = 0, now = 0;
+  uint8_t *other = files_get(files_shard(&f, 1), &bytes);
+  for (size_t i = 0; i < 6; i++)
+    move_in(&f, i, 1);
+  expect(WEFT_OK, update(&f, patch_b), &f);
+  uint8_t *shard = files_get(files_shard(&f, 1), &now);
+  memcpy(shard + 256 + CHUNK, other + 256 + CHUNK, CHUNK);
+  files_put(files_shard(&f, 1), shard, now);
+  expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_SCRUB), &f);
+  ck_assert_uint_eq(f.report.inconsistent_stripes, 1);
+  ck_assert_uint_eq(f.report.mended_chunks, 0);
+  free(other);
+  free(shard);
+  files_end(&f);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("stale");
   TCase *tests = tcase_create("stale");
@@ -432,9 +458,10 @@ int main(void) {
   tcase_add_loop_test(tests, journal_with_a_bad_sector, 1, 3);
   tcase_add_test(tests, pending_with_too_few);
   tcase_add_test(tests, chunk_of_the_past);
-  tcase_add_loop_test(tests, chunk_of_the_past_of_any_shard, 0, 6);
+  tcase_add_loop_test(tests, chunk_of_the_past_of_any_shard, 0, 7);
   tcase_add_test(tests, the_past_has_no_vote);
   tcase_add_test(tests, mended_chunks_lend_the_past_no_vote);
+  tcase_add_test(tests, chunk_of_another_update);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

@@ -347,6 +347,21 @@ START_TEST(all_parity_of_the_past) {
 }
 END_TEST
 
+// Of a stripe that is in order: what it changes, and trailers of the rest.
+START_TEST(reads_what_it_changes) {
+  files f;
+  begin(&f, 53);
+  for (int i = 0; i < 2; i++) { // shards 0 and 1, of which the second is older than parity then
+    f.data[STRIPE + 250 * i] ^= 1;
+    expect(WEFT_OK, put_data(&f, STRIPE + 250 * (uint64_t)i, 1), &f);
+    ck_assert_uint_eq(f.report.shard_bytes_read, 3 * SEALED + 3 * WEFT_STORE_TRAILER_BYTES);
+  }
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("update");
   TCase *tests = tcase_create("update");
@@ -358,6 +373,7 @@ int main(void) {
   tcase_add_test(tests, nothing_after_one_that_holds);
   tcase_add_test(tests, stripe_that_contradicts_itself);
   tcase_add_test(tests, stripe_that_is_replaced);
+  tcase_add_test(tests, reads_what_it_changes);
   tcase_add_test(tests, parity_of_the_past);
   tcase_add_test(tests, all_parity_of_the_past);
   suite_add_tcase(suite, tests);

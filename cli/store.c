@@ -2,6 +2,7 @@
 // `weft store`: its calls and their options.
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -401,6 +402,7 @@ static int run(const store_call *call, const store_words *w) {
     return finish(w, &out);
   }
   cli_catch_signals();
+  signal(SIGPIPE, SIG_IGN); // a reader that goes is an error of the output, whoever meets it
   watch watching = {.progress = {.verb = call->run == encode ? "encoded" : "done"}};
   const guint processors = g_get_num_processors();
   size_t threads = w->threads ? (size_t)w->threads : processors < 2 ? 2 : processors;

@@ -18,22 +18,28 @@ static weft_status rebuild_all(weft_store *store, weft_store_lane *lane, uint64_
   return weft_store_rebuild(store, lane, stripe, every, all);
 }
 
+// Whether all other parity is newer: the update that a disk did not keep of this chunk wrote that,
+// too. Of data newness tells nothing, as each update leaves some of it alone, and scrub mends it.
+static bool parity_is_newer(const weft_store *store, const weft_store_lane *lane, size_t shard) {
+  const size_t k = store->geometry.k, all = k + store->geometry.m;
+  for (size_t i = k; i < all; i++)
+    if (i != shard && lane->state[i] == WEFT_CHUNK_GOOD && lane->written[i] <= lane->written[shard])
+      return false;
+  return true;
+}
+
 // A disk may have kept a chunk from before an update. Of k + 2 sound chunks the one without which
-// the others agree is it; of fewer, any k do. It is older than others of its stripe: else the past
-// could outvote the update.
+// the others agree is it; of fewer, any k do. Parity is newer than it: else the past could outvote
+// the update.
 static weft_status find_old(weft_store *store, weft_store_lane *lane, uint64_t stripe,
                             bool *found_it) {
   const size_t k = store->geometry.k, all = k + store->geometry.m;
   size_t good = 0, found = 0, old = 0;
-  uint64_t newest = 0;
   for (size_t i = 0; i < all; i++)
-    if (lane->state[i] == WEFT_CHUNK_GOOD) {
-      good++;
-      newest = lane->written[i] > newest ? lane->written[i] : newest;
-    }
+    good += lane->state[i] == WEFT_CHUNK_GOOD;
   for (size_t i = 0; i < all && good >= k + 2; i++) {
     bool without = false;
-    if (lane->state[i] != WEFT_CHUNK_GOOD || lane->written[i] == newest)
+    if (lane->state[i] != WEFT_CHUNK_GOOD || !parity_is_newer(store, lane, i))
       continue;
     lane->state[i] = WEFT_CHUNK_BAD;
     WEFT_TRY(rebuild_all(store, lane, stripe));

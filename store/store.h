@@ -145,7 +145,8 @@ weft_status weft_store_mend(weft_store *store, weft_store_care care);
 // up to date. The length stays. Shards that are not there become stale. Nothing is read of a stripe
 // that it covers. total: what the input is to have; 0: unknown. Nothing is changed where it fails
 // with WEFT_E_IO: the input had less; or WEFT_E_DAMAGED: of a stripe that it covers in part too few
-// chunks are sound, or corrupt ones cannot be rebuilt as the others contradict each other.
+// chunks are sound, or corrupt ones, or parity of the past, cannot be rebuilt as the others
+// contradict each other.
 weft_status weft_store_update(weft_store *store, uint64_t offset, int input, uint64_t total);
 
 #endif

@@ -160,6 +160,13 @@ says "d/: Is a directory" err
 printf before >appended
 "$weft" store read d --length 5 --output /dev/stdout >>appended 2>/dev/null || fail "read to /dev/stdout"
 cmp appended <(printf before && head -c 5 in) || fail "standard output by its other name"
+for threads in 1 2; do # whichever of them writes
+  {
+    "$weft" store decode d --threads "$threads" --output - 2>err || printf '%s' "$?" >code
+  } | head -c 1 >/dev/null
+  [ "$(cat code)" = 3 ] || fail "a reader that went: exit code $(cat code) with $threads threads"
+  says "the output: Broken pipe" err
+done
 
 # --- update
 

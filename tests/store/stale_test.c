@@ -221,6 +221,26 @@ START_TEST(journal_that_rots) {
 }
 END_TEST
 
+// One of more records than there is room for at first.
+START_TEST(journal_of_many_chunks) {
+  enum { SMALL = 40 };
+  files f;
+  begin(&f, 38, 4, 2);
+  files_wipe(&f);
+  expect(WEFT_OK, files_encode(&f, "cauchy", 4, 2, SMALL), &f);
+  leave_pending(&f, patch_a);
+  size_t bytes = 0;
+  free(files_get(committed, &bytes));
+  ck_assert_uint_gt(bytes, 200 * (WEFT_STORE_RECORD_BYTES + SMALL / 4 + WEFT_STORE_TRAILER_BYTES));
+  expect_patched(&f, patch_a);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_SCRUB), &f);
+  ck_assert_int_ne(access(committed, F_OK), 0);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
 // A sector of the journal that cannot be read is one lost chunk, and no end of all writing.
 static off_t bad_sector;
 
@@ -321,6 +341,29 @@ START_TEST(chunk_of_the_past) {
 }
 END_TEST
 
+// Whichever shard it is of, as the update wrote all of them, and though a parity shard is away.
+START_TEST(chunk_of_the_past_of_any_shard) {
+  enum { CHUNK = 250 + WEFT_STORE_TRAILER_BYTES };
+  const size_t shard = (size_t)_i;
+  files f;
+  begin(&f, 39, 4, 3);
+  size_t bytes = 0, now = 0;
+  uint8_t *old = files_get(files_shard(&f, shard), &bytes);
+  expect(WEFT_OK, update(&f, patch_a), &f);
+  uint8_t *held = files_get(files_shard(&f, shard), &now);
+  memcpy(held + 256 + CHUNK, old + 256 + CHUNK, CHUNK);
+  files_put(files_shard(&f, shard), held, now);
+  unlink(files_shard(&f, shard == 6 ? 5 : 6));
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  ck_assert_uint_eq(f.report.mended_chunks, 1);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  expect_patched(&f, patch_a);
+  free(old);
+  free(held);
+  files_end(&f);
+}
+END_TEST
+
 // All chunks but one of a stripe are of the past: these agree with each other, and are wrong.
 START_TEST(the_past_has_no_vote) {
   enum { CHUNK = 250 + WEFT_STORE_TRAILER_BYTES };
@@ -349,6 +392,61 @@ START_TEST(the_past_has_no_vote) {
 }
 END_TEST
 
+// Nor where a chunk that an update left alone is newer, as it was mended since.
+START_TEST(mended_chunks_lend_the_past_no_vote) {
+  enum { CHUNK = 250 + WEFT_STORE_TRAILER_BYTES, IN_1 = 1000 + 250 };
+  files f;
+  begin(&f, 40, 4, 2);
+  copy_out(&f, 4, 1);
+  copy_out(&f, 5, 1);
+  f.data[IN_1] ^= 1; // stripe 1, shard 1
+  expect(WEFT_OK, files_update(&f, IN_1, f.data + IN_1, 1), &f);
+  expect(WEFT_OK, files_update(&f, 0, f.data, 1), &f);
+  files_flip(files_shard(&f, 3), 256 + CHUNK + 7, 1);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_SCRUB), &f);
+  for (size_t i = 4; i < 6; i++) {
+    size_t bytes = 0, now = 0;
+    uint8_t *old = files_get(aside(&f, i, 1), &bytes);
+    uint8_t *shard = files_get(files_shard(&f, i), &now);
+    memcpy(shard + 256 + CHUNK, old + 256 + CHUNK, CHUNK);
+    files_put(files_shard(&f, i), shard, now);
+    unlink(aside(&f, i, 1));
+    free(old);
+    free(shard);
+  }
+  expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_SCRUB), &f);
+  ck_assert_uint_eq(f.report.inconsistent_stripes, 1);
+  ck_assert_uint_eq(f.report.mended_chunks, 0);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
+// A chunk of an update that was cut off, whose generation another one took: no older than others.
+START_TEST(chunk_of_another_update) {
+  enum { CHUNK = 250 + WEFT_STORE_TRAILER_BYTES };
+  files f;
+  begin(&f, 41, 4, 2);
+  for (size_t i = 0; i < 6; i++)
+    copy_out(&f, i, 1);
+  expect(WEFT_OK, update(&f, patch_a), &f);
+  size_t bytes = 0, now = 0;
+  uint8_t *other = files_get(files_shard(&f, 1), &bytes);
+  for (size_t i = 0; i < 6; i++)
+    move_in(&f, i, 1);
+  expect(WEFT_OK, update(&f, patch_b), &f);
+  uint8_t *shard = files_get(files_shard(&f, 1), &now);
+  memcpy(shard + 256 + CHUNK, other + 256 + CHUNK, CHUNK);
+  files_put(files_shard(&f, 1), shard, now);
+  expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_SCRUB), &f);
+  ck_assert_uint_eq(f.report.inconsistent_stripes, 1);
+  ck_assert_uint_eq(f.report.mended_chunks, 0);
+  free(other);
+  free(shard);
+  files_end(&f);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("stale");
   TCase *tests = tcase_create("stale");
@@ -356,10 +454,14 @@ int main(void) {
   tcase_add_test(tests, updated_apart);
   tcase_add_test(tests, journal_that_came_back);
   tcase_add_test(tests, journal_that_rots);
+  tcase_add_test(tests, journal_of_many_chunks);
   tcase_add_loop_test(tests, journal_with_a_bad_sector, 1, 3);
   tcase_add_test(tests, pending_with_too_few);
   tcase_add_test(tests, chunk_of_the_past);
+  tcase_add_loop_test(tests, chunk_of_the_past_of_any_shard, 0, 7);
   tcase_add_test(tests, the_past_has_no_vote);
+  tcase_add_test(tests, mended_chunks_lend_the_past_no_vote);
+  tcase_add_test(tests, chunk_of_another_update);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

@@ -240,20 +240,29 @@ static weft_status put_data(files *f, uint64_t offset, size_t count) {
   return files_update(f, offset, f->data + offset, count);
 }
 
-// Of stripe 1 shard 1 has a sound chunk of the past, and shard 2 one that rotted.
-static void contradict(files *f, uint64_t salt) {
+// Stripe 1 goes through an update, of which disks lose the chunks of `count` shards.
+static void leave_in_the_past(files *f, uint64_t salt, size_t first, size_t count) {
+  uint8_t *old[6];
   size_t bytes = 0, now = 0;
   begin(f, salt);
-  uint8_t *old = files_get(files_shard(f, 1), &bytes);
+  for (size_t i = 0; i < count; i++)
+    old[i] = files_get(files_shard(f, first + i), &bytes);
   f->data[STRIPE + 250] ^= 1; // in shard 1
   expect(WEFT_OK, put_data(f, STRIPE + 250, 1), f);
-  uint8_t *shard = files_get(files_shard(f, 1), &now);
-  ck_assert(bytes == now);
-  memcpy(shard + FIRST_CHUNK + SEALED, old + FIRST_CHUNK + SEALED, SEALED);
-  files_put(files_shard(f, 1), shard, now);
+  for (size_t i = 0; i < count; i++) {
+    uint8_t *held = files_get(files_shard(f, first + i), &now);
+    ck_assert(bytes == now);
+    memcpy(held + FIRST_CHUNK + SEALED, old[i] + FIRST_CHUNK + SEALED, SEALED);
+    files_put(files_shard(f, first + i), held, now);
+    free(old[i]);
+    free(held);
+  }
+}
+
+// Of stripe 1 shard 1 has a sound chunk of the past, and shard 2 one that rotted.
+static void contradict(files *f, uint64_t salt) {
+  leave_in_the_past(f, salt, 1, 1);
   files_flip(files_shard(f, 2), FIRST_CHUNK + SEALED + 7, 1);
-  free(old);
-  free(shard);
 }
 
 // What is rebuilt with the help of a chunk of the past is wrong, and must not be sealed as good.
@@ -297,6 +306,62 @@ START_TEST(stripe_that_is_replaced) {
 }
 END_TEST
 
+// Sealed with the others it would be as new as they, and nobody could tell any more which is wrong.
+START_TEST(parity_of_the_past) {
+  files f;
+  leave_in_the_past(&f, 50, 4, 1);
+  f.data[STRIPE + 600] ^= 1; // in shard 2
+  expect(WEFT_OK, put_data(&f, STRIPE + 600, 1), &f);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  unlink(files_shard(&f, 0));
+  files_expect_data(&f);
+  files_end(&f);
+  // Of k + 1 chunks nothing tells which it is.
+  leave_in_the_past(&f, 51, 4, 1);
+  char spare[400];
+  snprintf(spare, sizeof spare, "%s/spare", f.root);
+  ck_assert_int_eq(rename(files_shard(&f, 0), spare), 0);
+  expect(WEFT_E_DAMAGED, put_data(&f, STRIPE + 600, 1), &f);
+  ck_assert_msg(strstr(f.report.error, "stripe 1: "), "%s", f.report.error);
+  ck_assert_int_eq(rename(spare, files_shard(&f, 0)), 0);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_SCRUB), &f);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
+// The update that all parity lost would count as older than the next one, and the others, which
+// agree without its chunk, would take it back.
+START_TEST(all_parity_of_the_past) {
+  files f;
+  leave_in_the_past(&f, 52, 4, 2);
+  expect(WEFT_E_DAMAGED, put_data(&f, STRIPE + 600, 1), &f); // in shard 2
+  ck_assert_msg(strstr(f.report.error, "stripe 1: "), "%s", f.report.error);
+  expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_SCRUB), &f);
+  ck_assert_uint_eq(f.report.inconsistent_stripes, 1);
+  files_expect_data(&f);
+  expect(WEFT_OK, put_data(&f, STRIPE, STRIPE), &f);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  files_end(&f);
+}
+END_TEST
+
+// Of a stripe that is in order: what it changes, and trailers of the rest.
+START_TEST(reads_what_it_changes) {
+  files f;
+  begin(&f, 53);
+  for (int i = 0; i < 2; i++) { // shards 0 and 1, of which the second is older than parity then
+    f.data[STRIPE + 250 * i] ^= 1;
+    expect(WEFT_OK, put_data(&f, STRIPE + 250 * (uint64_t)i, 1), &f);
+    ck_assert_uint_eq(f.report.shard_bytes_read, 3 * SEALED + 3 * WEFT_STORE_TRAILER_BYTES);
+  }
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("update");
   TCase *tests = tcase_create("update");
@@ -308,6 +373,9 @@ int main(void) {
   tcase_add_test(tests, nothing_after_one_that_holds);
   tcase_add_test(tests, stripe_that_contradicts_itself);
   tcase_add_test(tests, stripe_that_is_replaced);
+  tcase_add_test(tests, reads_what_it_changes);
+  tcase_add_test(tests, parity_of_the_past);
+  tcase_add_test(tests, all_parity_of_the_past);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

@@ -2,6 +2,9 @@
 // What left uplinks, what was lost of it and what arrived: figures, seconds and engines must tell
 // the same.
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "sim/report/metrics.h"
 #include "tests/sim/fixture.h"
@@ -91,11 +94,32 @@ START_TEST(what_is_lost_did_not_arrive) {
 }
 END_TEST
 
+// A bulk run whose viewers come late, as a trace tells, has not stalled meanwhile.
+START_TEST(bulk_waits_for_those_who_are_to_come) {
+  const char *folder = getenv("TEST_TMPDIR");
+  char path[256];
+  snprintf(path, sizeof path, "%s/late.%d", folder ? folder : "/tmp", (int)getpid());
+  FILE *file = fopen(path, "w");
+  EXPECT(file && fputs("700\n700.1\n", file) >= 0 && fclose(file) == 0);
+  const char *const settings[] = {"topology", "tracker",    "arrival", "trace", "trace",
+                                  path,       "bulk-bytes", "4M",      "peers", "2",
+                                  "fidelity", "rank",       NULL};
+  const weft_sim_parameters p = sim_fixture_with("download", settings);
+  const weft_sim_options options = {.parameters = &p, .threads = 1};
+  weft_sim_result r;
+  weft_sim_swarm *swarm = sim_fixture_run(&options, &r);
+  EXPECT(r.viewers[0].done && r.viewers[1].done && r.end_us > 700000000);
+  weft_sim_swarm_free(swarm);
+  unlink(path);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("accounts");
   TCase *t = tcase_create("accounts");
   tcase_add_loop_test(t, figures_are_of_what_left_uplinks, 0, 3);
   tcase_add_loop_test(t, what_is_lost_did_not_arrive, 0, 3);
+  tcase_add_test(t, bulk_waits_for_those_who_are_to_come);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

@@ -213,7 +213,7 @@ static void draw_arrivals(weft_sim_model *m) {
       m->arrive_us[i] = (int64_t)(chance * (double)p->flash_us);
     } else {
       at_s += exponential(1 / p->arrivals_per_s, chance);
-      m->arrive_us[i] = (int64_t)(at_s * 1e6);
+      m->arrive_us[i] = weft_sim_after(0, at_s * 1e6);
     }
   }
   qsort(m->arrive_us + 1, p->peers, sizeof *m->arrive_us, ascending);

@@ -16,6 +16,11 @@ typedef struct weft_sim_link {
 
 #define WEFT_SIM_TOGETHER_US 200000 // within which those come who come together
 
+// So long after now; WEFT_SIM_NEVER where times do not reach as far.
+static inline int64_t weft_sim_after(int64_t now_us, double wait_us) {
+  return wait_us < 9e18 - (double)now_us ? now_us + (int64_t)wait_us : WEFT_SIM_NEVER;
+}
+
 // When the last of these bytes has passed.
 int64_t weft_sim_link_send(weft_sim_link *link, uint64_t bits_per_s, size_t bytes, int64_t now_us);
 

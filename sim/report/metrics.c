@@ -77,18 +77,21 @@ weft_status weft_sim_measure(const weft_sim_parameters *o, const weft_sim_result
   // What left the source, and what the audience watched of it.
   const double source_bytes =
       (double)(s->sent_payload_bytes + s->sent_header_bytes + s->sent_control_bytes) +
-      overhead * (double)(s->sent_packets + s->sent_control) + (double)t->source_handshake_bytes;
+      overhead * (double)(s->sent_packets + s->sent_control) + (double)t->source_handshake_bytes -
+      (double)t->source_unsent_bytes;
   weft_sim_add_metric(m, "source_bytes", source_bytes);
   weft_sim_add_metric(m, "source_streams", ratio(source_bytes, (double)r->stream_bytes));
   weft_sim_add_metric(m, "server_saving", watched > 0 ? 1 - source_bytes / watched : (double)NAN);
   // Where every byte went that left an uplink.
-  const double packets = (double)(s->sent_packets + p->sent_packets);
-  const double control = (double)(s->sent_control + p->sent_control);
-  const double header =
-      (double)(s->sent_header_bytes + p->sent_header_bytes) + overhead * (packets + control);
-  const double control_bytes =
-      (double)(s->sent_control_bytes + p->sent_control_bytes) + (double)t->handshake_bytes;
-  const double payload = (double)(s->sent_payload_bytes + p->sent_payload_bytes);
+  const double packets = (double)(s->sent_packets + p->sent_packets - t->unsent_packets);
+  const double datagrams =
+      (double)(s->sent_packets + p->sent_packets + s->sent_control + p->sent_control);
+  const double header = (double)(s->sent_header_bytes + p->sent_header_bytes) +
+                        overhead * datagrams - (double)t->unsent_header_bytes;
+  const double control_bytes = (double)(s->sent_control_bytes + p->sent_control_bytes +
+                                        t->handshake_bytes - t->unsent_control_bytes);
+  const double payload =
+      (double)(s->sent_payload_bytes + p->sent_payload_bytes - t->unsent_payload_bytes);
   const double all = payload + header + control_bytes;
   weft_sim_add_metric(m, "sent_bytes", all);
   weft_sim_add_metric(m, "share_useful", ratio((double)p->received_innovative * k, all));
@@ -98,9 +101,8 @@ weft_status weft_sim_measure(const weft_sim_parameters *o, const weft_sim_result
   weft_sim_add_metric(m, "share_polluted", ratio((double)p->received_polluted * k, all));
   weft_sim_add_metric(m, "share_header", ratio(header, all));
   weft_sim_add_metric(m, "share_control", ratio(control_bytes, all));
-  const double arrived =
-      (double)(p->received_innovative + p->received_dependent + p->received_late +
-               p->received_outside + p->received_polluted + p->received_waiting);
+  const double arrived = (double)(p->received_innovative + p->received_dependent +
+                                  p->received_late + p->received_outside + p->received_polluted);
   weft_sim_add_metric(m, "share_lost", ratio(packets > arrived ? (packets - arrived) * k : 0, all));
   weft_sim_add_metric(m, "dependent_per_innovative",
                       ratio((double)p->received_dependent, (double)p->received_innovative));

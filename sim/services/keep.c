@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/model.h"
 #include "sim/services/keeping.h"
 
 static const int64_t HOUR_US = INT64_C(3600) * 1000000;
@@ -146,7 +147,7 @@ static weft_status read_one(weft_sim_keeping *s, int64_t now_us) {
       }
   }
   const double wait_h = -log1p(-weft_sim_unit(weft_sim_rng_next(&s->rng))) / s->p->reads_per_hour;
-  return weft_sim_agenda_put(&s->agenda, now_us + (int64_t)(wait_h * (double)HOUR_US),
+  return weft_sim_agenda_put(&s->agenda, weft_sim_after(now_us, wait_h * (double)HOUR_US),
                              WEFT_SIM_READ, 0, 0);
 }
 

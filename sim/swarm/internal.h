@@ -215,6 +215,8 @@ weft_status weft_sim_send_plain(weft_sim_share *share, weft_sim_peer *peer, uint
 weft_status weft_sim_send_by(weft_sim_share *share, weft_sim_peer *peer, const weft_sim_contact *to,
                              uint32_t kind, const void *content, size_t bytes, size_t wire_bytes,
                              int64_t now_us);
+// A message that nobody gets; unheard: as nobody is there who knows its sender.
+void weft_sim_lose(weft_sim_share *share, const weft_sim_message *message, bool unheard);
 weft_status weft_sim_arrive(weft_sim_share *share, weft_sim_peer *peer,
                             const weft_sim_message *message, int64_t now_us);
 // When it has passed the downlink; < 0: the queue is full, or nobody is there.

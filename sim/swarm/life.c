@@ -140,7 +140,7 @@ static int64_t seek_after(const weft_sim_share *share, weft_sim_peer *p, int64_t
     return WEFT_SIM_NEVER;
   // Uniform gaps with the mean that was asked for: no logarithm, the same on every machine.
   const double gap_s = 3600 / per_hour * 2 * weft_sim_unit(weft_sim_rng_next(&p->link_rng));
-  return now_us + (int64_t)(gap_s * 1e6) + 1;
+  return weft_sim_after(now_us + 1, gap_s * 1e6);
 }
 
 weft_status weft_sim_own_timers(weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {

@@ -47,7 +47,6 @@ static void spoil(const weft_sim_share *share, weft_sim_peer *p, uint8_t *datagr
 
 static void count_lost(weft_sim_share *share, const uint8_t *datagram, size_t bytes) {
   weft_sim_totals *t = &share->totals;
-  weft_sim_now(share, share->begin_us)->lost_bytes += bytes;
   if (!is_data(datagram)) {
     t->lost_control++;
     t->lost_control_bytes += bytes;
@@ -61,10 +60,25 @@ static void count_lost(weft_sim_share *share, const uint8_t *datagram, size_t by
 
 static void count_lost_tokens(weft_sim_share *share, size_t count, size_t wire_bytes) {
   const size_t payload = count * share->swarm->parameters.block_bytes;
-  weft_sim_now(share, share->begin_us)->lost_bytes += wire_bytes;
   share->totals.lost_packets += count;
   share->totals.lost_payload_bytes += payload;
   share->totals.lost_header_bytes += wire_bytes > payload ? wire_bytes - payload : 0;
+}
+
+static void lose_on_way(weft_sim_share *share, size_t wire_bytes) {
+  weft_sim_now(share, share->begin_us)->lost_bytes += wire_bytes;
+}
+
+// The uplink's queue was full: its engine counts it as sent, and it has not left.
+static void count_unsent(weft_sim_share *share, const weft_sim_peer *p, size_t packets,
+                         size_t control_bytes, size_t wire_bytes) {
+  weft_sim_totals *t = &share->totals;
+  const size_t payload = packets * share->swarm->parameters.block_bytes;
+  t->unsent_packets += packets;
+  t->unsent_payload_bytes += payload;
+  t->unsent_control_bytes += control_bytes;
+  t->unsent_header_bytes += wire_bytes - payload - control_bytes;
+  t->source_unsent_bytes += p->id ? 0 : wire_bytes;
 }
 
 weft_status weft_sim_send_by(weft_sim_share *share, weft_sim_peer *peer, const weft_sim_contact *to,
@@ -72,9 +86,11 @@ weft_status weft_sim_send_by(weft_sim_share *share, weft_sim_peer *peer, const w
                              int64_t now_us) {
   void *room;
   WEFT_TRY(post(share, peer, to, kind, bytes, wire_bytes, now_us, &room));
+  if (!room)
+    return WEFT_OK;
   share->totals.handshake_bytes += wire_bytes;
   share->totals.source_handshake_bytes += peer->id ? 0 : wire_bytes;
-  if (room && bytes)
+  if (bytes)
     memcpy(room, content, bytes);
   return WEFT_OK;
 }
@@ -97,6 +113,7 @@ static weft_status send_tokens(weft_sim_share *share, weft_sim_peer *p, const we
                 &room));
   if (!room) {
     count_lost_tokens(share, burst->token_count, wire_bytes);
+    count_unsent(share, p, burst->token_count, 0, wire_bytes);
     return WEFT_OK;
   }
   memcpy(room, &head, sizeof head);
@@ -114,12 +131,17 @@ static weft_status send_datagrams(weft_sim_share *share, weft_sim_peer *p,
   for (size_t i = 0; i < burst->count; i++)
     total += burst->datagrams[i].bytes;
   const size_t head = (1 + burst->count) * sizeof(uint32_t);
-  const size_t wire = total + burst->count * share->swarm->parameters.overhead_bytes;
+  const size_t overhead = share->swarm->parameters.overhead_bytes;
+  const size_t wire = total + burst->count * overhead;
   void *room;
   WEFT_TRY(post(share, p, to, WEFT_SIM_BURST, head + total, wire, now_us, &room));
   if (!room) {
-    for (size_t i = 0; i < burst->count; i++)
-      count_lost(share, burst->datagrams[i].data, burst->datagrams[i].bytes);
+    for (size_t i = 0; i < burst->count; i++) {
+      const weft_datagram *d = &burst->datagrams[i];
+      const bool data = is_data(d->data);
+      count_lost(share, d->data, d->bytes);
+      count_unsent(share, p, data, data ? 0 : d->bytes, d->bytes + overhead);
+    }
     return WEFT_OK;
   }
   uint32_t *lengths = room;
@@ -152,8 +174,9 @@ weft_status weft_sim_transmit(weft_sim_share *share, weft_sim_peer *peer, const 
 
 // --- In
 
-// A message that nobody gets.
-static void lose(weft_sim_share *share, const weft_sim_message *message) {
+void weft_sim_lose(weft_sim_share *share, const weft_sim_message *message, bool unheard) {
+  share->totals.unheard_bytes += unheard ? message->word : 0;
+  lose_on_way(share, message->word);
   const uint32_t kind = message->kind & ~(uint32_t)WEFT_SIM_PASSED;
   if (kind == WEFT_SIM_TOKEN) {
     const weft_sim_token_head *head = weft_sim_content(message);
@@ -176,9 +199,7 @@ int64_t weft_sim_pass_downlink(weft_sim_share *share, weft_sim_peer *peer,
   if (peer->state == WEFT_SIM_ONLINE && peer->down.free_us - message->time_us <= o->queue_us)
     return weft_sim_link_send(&peer->down, o->classes[peer->class_index].down_bits_per_s,
                               message->word, message->time_us);
-  if (peer->state != WEFT_SIM_ONLINE)
-    share->totals.unheard_bytes += message->word;
-  lose(share, message);
+  weft_sim_lose(share, message, peer->state != WEFT_SIM_ONLINE);
   return -1;
 }
 
@@ -211,7 +232,9 @@ static weft_status take_tokens(weft_sim_share *share, weft_sim_peer *p, size_t f
     lost |= (uint64_t)is_lost(share, p) << i;
   if (lost) {
     const size_t gone = (size_t)__builtin_popcountll(lost);
-    count_lost_tokens(share, gone, m->word / head.count * gone);
+    const size_t bytes = m->word / head.count * gone;
+    count_lost_tokens(share, gone, bytes);
+    lose_on_way(share, bytes);
     head.bytes = (uint32_t)weft_sim_token_lose(&share->code, token, head.bytes, head.count, lost);
     head.count -= (uint32_t)gone;
     if (head.count == 0)
@@ -233,6 +256,7 @@ static weft_status take_datagrams(weft_sim_share *share, weft_sim_peer *p, size_
   for (uint32_t i = 0; i < count; at += lengths[i++]) {
     if (is_lost(share, p)) {
       count_lost(share, at, lengths[i]);
+      lose_on_way(share, lengths[i] + share->swarm->parameters.overhead_bytes);
       continue;
     }
     hash_bytes(p, at, lengths[i] < 64 ? lengths[i] : 64);
@@ -270,12 +294,15 @@ weft_status weft_sim_arrive(weft_sim_share *share, weft_sim_peer *peer,
   peer->hash = weft_sim_mix(peer->hash + (uint64_t)now_us * 3 + m.source);
   peer->hash ^= weft_sim_mix(m.sequence);
   share->totals.events++;
-  if ((m.kind & ~(uint32_t)WEFT_SIM_PASSED) <= WEFT_SIM_MEET)
-    return is_lost(share, peer) ? WEFT_OK : weft_sim_take_handshake(share, peer, message, now_us);
+  if ((m.kind & ~(uint32_t)WEFT_SIM_PASSED) <= WEFT_SIM_MEET) {
+    if (!is_lost(share, peer))
+      return weft_sim_take_handshake(share, peer, message, now_us);
+    lose_on_way(share, m.word);
+    return WEFT_OK;
+  }
   const size_t from = weft_sim_number_of(share, peer, m.source);
   if (from == SIZE_MAX) {
-    share->totals.unheard_bytes += m.word;
-    lose(share, message);
+    weft_sim_lose(share, message, true);
     return WEFT_OK;
   }
   weft_sim_trace note = {

@@ -221,8 +221,10 @@ static weft_status work_through(weft_sim_share *share, weft_sim_peer *p, size_t 
     if (i < count && share->inbox[i].time_us <= own_us) {
       const weft_sim_message *m = share->inbox[i].message;
       now_us = share->inbox[i++].time_us;
-      if (p->state != WEFT_SIM_ONLINE)
+      if (p->state != WEFT_SIM_ONLINE) {
+        weft_sim_lose(share, m, true); // left since its downlink took it
         continue;
+      }
       WEFT_TRY(weft_sim_arrive(share, p, m, now_us));
       WEFT_TRY(weft_sim_drain(share, p, now_us));
     } else if (own_us < share->end_us) {

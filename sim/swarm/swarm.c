@@ -352,9 +352,10 @@ static weft_status let_arrive(weft_sim_swarm *swarm, int64_t now_us) {
 }
 
 // Bulk ends when everybody who did not leave before has everything, which all ranks find out
-// together.
+// together. Nothing stalls before somebody comes who lacks something.
 static weft_status run_bulk(weft_sim_swarm *swarm) {
   weft_sim_transport *t = swarm->options.transport;
+  const uint32_t all = weft_sim_arrived(&swarm->model, WEFT_SIM_NEVER - 1);
   int64_t until_us = 0, progress_us = 0;
   for (;;) {
     until_us += 100000;
@@ -370,7 +371,9 @@ static weft_status run_bulk(weft_sim_swarm *swarm) {
       WEFT_TRY(t->sum(t->user, sums, 2));
     if (sums[0] == 0)
       return let_arrive(swarm, until_us);
-    if (sums[1])
+    const uint32_t there = weft_sim_arrived(&swarm->model, until_us);
+    const int64_t came_us = swarm->model.arrive_us[there]; // the last of them
+    if (sums[1] || came_us > progress_us || sums[0] <= all - there)
       progress_us = until_us;
     if (until_us - progress_us > swarm->stall_us)
       return WEFT_E_STATE;

@@ -60,7 +60,8 @@ typedef struct weft_sim_viewer {
   uint64_t banned, hash_failures;
 } weft_sim_viewer;
 
-// One second of the run, all peers together; due, in_time and stalls without polluters.
+// One second of the run, all peers together; due, in_time and stalls without polluters. Bytes as
+// they left uplinks; lost: of these, what got to nobody.
 typedef struct weft_sim_second {
   uint64_t online, due, in_time, stalls, source_bytes, peer_bytes, lost_bytes;
 } weft_sim_second;
@@ -98,6 +99,10 @@ typedef struct weft_sim_totals {
   uint64_t messages; // that crossed the network
   uint64_t viewers, online_most;
   uint64_t handshake_bytes, source_handshake_bytes;
+  // Of what engines sent: met a full queue before the uplink, and never left. Headers with all that
+  // lies below them, control messages without.
+  uint64_t unsent_packets, unsent_payload_bytes, unsent_header_bytes, unsent_control_bytes;
+  uint64_t source_unsent_bytes; // the source's part of these bytes
   uint64_t lost_packets, lost_payload_bytes, lost_header_bytes;
   uint64_t lost_control, lost_control_bytes;
   uint64_t unheard_bytes; // sent to peers that were gone

@@ -164,6 +164,17 @@ static double choose(unsigned n, unsigned k) {
   return exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0));
 }
 
+// The next read may be further away than times reach.
+START_TEST(a_store_that_is_hardly_read_is_hardly_read) {
+  const char *const settings[] = {"peers",          "32",    "duration", "30 h",
+                                  "reads-per-hour", "1e-12", NULL};
+  const weft_sim_parameters p = sim_fixture_with("storage-swarm", settings);
+  weft_sim_service s = keep(&p, NULL);
+  EXPECT(figure(&s, "reads") == 1); // the first one comes half an hour after the start
+  weft_sim_service_clear(&s);
+}
+END_TEST
+
 // Without loss of disks and without repair, peers are there or not by a coin: a = 3/4.
 START_TEST(a_store_reads_as_often_as_chance_allows) {
   const char *const settings[] = {
@@ -217,6 +228,7 @@ int main(void) {
   tcase_add_test(t, an_overloaded_server_owes_what_it_does_not_serve);
   tcase_add_test(t, a_server_with_large_products_repeats);
   tcase_add_test(t, a_run_ends_for_lane_and_uplink);
+  tcase_add_test(t, a_store_that_is_hardly_read_is_hardly_read);
   tcase_add_test(t, a_store_reads_as_often_as_chance_allows);
   tcase_add_test(t, a_store_repairs_what_is_gone);
   suite_add_tcase(suite, t);

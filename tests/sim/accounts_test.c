@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// What left uplinks, what was lost of it and what arrived: figures, seconds and engines must tell
+// the same.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "sim/report/metrics.h"
+#include "tests/sim/fixture.h"
+#include "tests/support/test_main.h"
+
+static const char *const fidelities[] = {"bytes", "coefficients", "rank"};
+
+static weft_sim_second sum_of(const weft_sim_result *r) {
+  weft_sim_second sum = {0};
+  for (size_t i = 0; i < r->second_count; i++) {
+    sum.source_bytes += r->seconds[i].source_bytes;
+    sum.peer_bytes += r->seconds[i].peer_bytes;
+    sum.lost_bytes += r->seconds[i].lost_bytes;
+  }
+  return sum;
+}
+
+// Everybody calls on a source whose line is busy with the stream: most of what it would answer
+// meets a full queue, and has not left.
+START_TEST(figures_are_of_what_left_uplinks) {
+  const char *const settings[] = {
+      "peers",   "60",       "fidelity", fidelities[_i],    "topology", "source",   "source-upload",
+      "800k",    "queue",    "20 ms",    "handshake-bytes", "4000",     "duration", "10 s",
+      "arrival", "together", NULL};
+  const weft_sim_parameters p = sim_fixture_with(NULL, settings);
+  const weft_sim_options options = {.parameters = &p, .threads = 2};
+  weft_sim_result r;
+  weft_sim_metrics m = {0};
+  weft_sim_swarm *swarm = sim_fixture_run(&options, &r);
+  EXPECT(weft_sim_measure(&p, &r, &m) == WEFT_OK);
+  const weft_sim_second sum = sum_of(&r);
+  EXPECT(r.totals.source_unsent_bytes > 0);
+  EXPECT(weft_sim_metric_of(&m, "source_bytes") == (double)sum.source_bytes);
+  EXPECT(weft_sim_metric_of(&m, "sent_bytes") == (double)(sum.source_bytes + sum.peer_bytes));
+  EXPECT(sum.source_bytes <= 10 * 100000 + 2000 + 8000); // what waits at the end has been counted
+  EXPECT(sum.lost_bytes < sum.source_bytes + sum.peer_bytes);
+  const char *const shares[] = {"share_useful",  "share_dependent", "share_duplicate",
+                                "share_header",  "share_control",   "share_lost",
+                                "share_polluted"};
+  double all = 0;
+  for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
+    all += weft_sim_metric_of(&m, shares[i]);
+  EXPECT(fabs(all - 1) < 1e-9);
+  weft_sim_swarm_free(swarm);
+}
+END_TEST
+
+// Every byte of a bulk run is an engine's, or lost: on the way, before a full downlink, or with
+// viewers who left. Over a graph, where there are no handshakes.
+START_TEST(what_is_lost_did_not_arrive) {
+  const char *const settings[] = {"mode",       "bulk",  "topology",       "graph",
+                                  "peers",      "16",    "fidelity",       fidelities[_i],
+                                  "bulk-bytes", "300k",  "segment-blocks", "16",
+                                  "loss",       "0.2",   "block-bytes",    "500",
+                                  "neighbours", "5",     "queue",          "30 ms",
+                                  "classes",    "lte:1", "failure-at",     "700 ms",
+                                  "polite",     "0.5",   "failure-share",  "0.2",
+                                  NULL};
+  weft_sim_parameters p = sim_fixture_with(NULL, settings);
+  p.classes[0].down_bits_per_s = 4000000; // which bursts of several neighbours fill
+  const weft_sim_options options = {.parameters = &p, .threads = 2};
+  weft_sim_result r;
+  weft_sim_swarm *swarm = NULL;
+  weft_status status = WEFT_E_STATE;
+  for (int again = 0; again < 3 && status == WEFT_E_STATE; again++) { // nobody else may have it
+    weft_sim_swarm_free(swarm);
+    p.seed += again > 0;
+    EXPECT(weft_sim_swarm_new(&options, &swarm) == WEFT_OK);
+    status = weft_sim_swarm_run(swarm);
+  }
+  EXPECT(status == WEFT_OK && weft_sim_swarm_result(swarm, &r) == WEFT_OK);
+  const weft_sim_second sum = sum_of(&r);
+  const weft_engine_statistics *s = &r.totals.source, *v = &r.totals.peers;
+  const uint64_t arrived =
+      s->received_payload_bytes + v->received_payload_bytes + s->received_header_bytes +
+      v->received_header_bytes + s->received_control_bytes + v->received_control_bytes +
+      p.overhead_bytes *
+          (s->received_packets + v->received_packets + s->received_control + v->received_control);
+  const uint64_t sent = sum.source_bytes + sum.peer_bytes;
+  const uint64_t most = _i ? sent + sent / 200 : sent;
+  if (sum.lost_bytes + arrived < sent || sum.lost_bytes + arrived > most ||
+      sum.lost_bytes < sent / 10)
+    ck_abort_msg("%s: %llu bytes sent, %llu lost and %llu arrived (WEFT_TEST_SEED=%#llx)",
+                 fidelities[_i], (unsigned long long)sent, (unsigned long long)sum.lost_bytes,
+                 (unsigned long long)arrived, (unsigned long long)test_seed());
+  weft_sim_swarm_free(swarm);
+}
+END_TEST
+
+// A bulk run whose viewers come late, as a trace tells, has not stalled meanwhile.
+START_TEST(bulk_waits_for_those_who_are_to_come) {
+  const char *folder = getenv("TEST_TMPDIR");
+  char path[256];
+  snprintf(path, sizeof path, "%s/late.%d", folder ? folder : "/tmp", (int)getpid());
+  FILE *file = fopen(path, "w");
+  EXPECT(file && fputs("700\n700.1\n", file) >= 0 && fclose(file) == 0);
+  const char *const settings[] = {"topology", "tracker",    "arrival", "trace", "trace",
+                                  path,       "bulk-bytes", "4M",      "peers", "2",
+                                  "fidelity", "rank",       NULL};
+  const weft_sim_parameters p = sim_fixture_with("download", settings);
+  const weft_sim_options options = {.parameters = &p, .threads = 1};
+  weft_sim_result r;
+  weft_sim_swarm *swarm = sim_fixture_run(&options, &r);
+  EXPECT(r.viewers[0].done && r.viewers[1].done && r.end_us > 700000000);
+  weft_sim_swarm_free(swarm);
+  unlink(path);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("accounts");
+  TCase *t = tcase_create("accounts");
+  tcase_add_loop_test(t, figures_are_of_what_left_uplinks, 0, 3);
+  tcase_add_loop_test(t, what_is_lost_did_not_arrive, 0, 3);
+  tcase_add_test(t, bulk_waits_for_those_who_are_to_come);
+  suite_add_tcase(suite, t);
+  return test_main(suite);
+}

@@ -59,6 +59,34 @@ static weft_status find_old(weft_store *store, weft_store_lane *lane, uint64_t s
   return rebuild_all(store, lane, stripe);
 }
 
+// In which generation a chunk that was not read was written, as its trailer tells.
+static uint64_t told_written(weft_store *store, size_t shard, uint64_t stripe) {
+  const weft_store_geometry *g = &store->geometry;
+  const uint64_t at = weft_store_chunk_offset(g, stripe) + weft_store_chunk(g, stripe);
+  uint8_t trailer[WEFT_STORE_TRAILER_BYTES];
+  if (store->files[shard].fd < 0)
+    return 0;
+  weft_store_count(store, &store->report->shard_bytes_read, sizeof trailer);
+  return weft_store_read_at(store->io, store->files[shard].fd, at, trailer, sizeof trailer, NULL, 0,
+                            NULL) == 0
+             ? weft_store_chunk_generation(trailer)
+             : UINT64_MAX;
+}
+
+bool weft_store_parity_newest(weft_store *store, const weft_store_lane *lane, uint64_t stripe) {
+  const size_t k = store->geometry.k, all = k + store->geometry.m;
+  uint64_t newest = 0, oldest = UINT64_MAX;
+  for (size_t i = 0; i < all && store->header.generation > 1; i++) {
+    if (lane->state[i] == WEFT_CHUNK_BAD)
+      continue;
+    const bool read = lane->state[i] == WEFT_CHUNK_GOOD;
+    const uint64_t written = read ? lane->written[i] : told_written(store, i, stripe);
+    newest = written > newest ? written : newest;
+    oldest = read && i >= k && written < oldest ? written : oldest;
+  }
+  return oldest >= newest;
+}
+
 weft_status weft_store_check_stripe(weft_store *store, weft_store_lane *lane, uint64_t stripe,
                                     bool *well) {
   const size_t k = store->geometry.k, all = k + store->geometry.m;

@@ -53,6 +53,35 @@ static weft_status too_much_lost(weft_store *store, const weft_store_lane *lane,
   return WEFT_E_DAMAGED;
 }
 
+static weft_status contradicts(weft_store *store, uint64_t stripe) {
+  pthread_mutex_lock(&store->lock);
+  weft_store_lose(store->report, stripe, stripe);
+  (void)weft_store_fail(store->report, WEFT_E_DAMAGED,
+                        "stripe %" PRIu64 ": some of its chunks are lost, and parity does not "
+                        "belong to the data, so that they cannot be rebuilt",
+                        stripe);
+  pthread_mutex_unlock(&store->lock);
+  return WEFT_E_DAMAGED;
+}
+
+// Rebuilds what is not sound of the wanted chunks. A disk may have kept parity of the past, with
+// which that would be what was there before an update: where it is older than other chunks, all of
+// the stripe are read to tell.
+static weft_status rebuild(weft_store *store, weft_store_lane *lane, uint64_t stripe,
+                           const uint8_t *wanted, size_t count) {
+  bool sound = true, well = true;
+  for (size_t i = 0; i < count; i++)
+    sound = sound && lane->state[wanted[i]] == WEFT_CHUNK_GOOD;
+  if (sound)
+    return WEFT_OK;
+  weft_status status = weft_store_rebuild(store, lane, stripe, wanted, count);
+  if (status == WEFT_OK && !weft_store_parity_newest(store, lane, stripe))
+    status = weft_store_check_stripe(store, lane, stripe, &well);
+  if (status == WEFT_E_DAMAGED)
+    return too_much_lost(store, lane, stripe);
+  return status == WEFT_OK && !well ? contradicts(store, stripe) : status;
+}
+
 static weft_status work(void *user, size_t lane_index, uint64_t stripe) {
   reading *r = user;
   weft_store *store = r->store;
@@ -65,10 +94,7 @@ static weft_status work(void *user, size_t lane_index, uint64_t stripe) {
     WEFT_TRY(weft_store_load(store, lane, i, stripe));
     wanted[count++] = (uint8_t)i;
   }
-  const weft_status status = weft_store_rebuild(store, lane, stripe, wanted, count);
-  if (status == WEFT_E_DAMAGED)
-    return too_much_lost(store, lane, stripe);
-  WEFT_TRY(status);
+  WEFT_TRY(rebuild(store, lane, stripe, wanted, count));
   weft_store_count(store, &store->report->data_bytes, to - from);
   if (r->pipe)
     return WEFT_OK;

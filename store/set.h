@@ -133,6 +133,11 @@ void weft_store_count(weft_store *store, uint64_t *counter, uint64_t amount);
 
 // --- check.c
 
+// Whether the good parity in the lane is as new as all chunks of the stripe that are not bad; of
+// those that were not read their trailers tell. An update writes all parity, so that it is, unless
+// a disk lost its chunk of one, or others were mended since.
+bool weft_store_parity_newest(weft_store *store, const weft_store_lane *lane, uint64_t stripe);
+
 // Reads all chunks of a stripe and rebuilds those that are bad. `well`: they belong together, as
 // far as what was read can tell; else the report counts the stripe, and what was rebuilt may be
 // wrong. WEFT_E_DAMAGED: fewer than k chunks are good.

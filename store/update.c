@@ -44,40 +44,9 @@ static bool takes_part(const updating *u, size_t shard, size_t first, size_t las
                                       : u->store->files[shard].fd >= 0;
 }
 
-// In which generation a data chunk that the update does not read was written, as its trailer tells.
-static uint64_t told_written(weft_store *store, size_t shard, uint64_t stripe) {
-  const weft_store_geometry *g = &store->geometry;
-  const uint64_t at = weft_store_chunk_offset(g, stripe) + weft_store_chunk(g, stripe);
-  uint8_t trailer[WEFT_STORE_TRAILER_BYTES];
-  if (store->files[shard].fd < 0)
-    return 0;
-  weft_store_count(store, &store->report->shard_bytes_read, sizeof trailer);
-  return weft_store_read_at(store->io, store->files[shard].fd, at, trailer, sizeof trailer, NULL, 0,
-                            NULL) == 0
-             ? weft_store_chunk_generation(trailer)
-             : UINT64_MAX;
-}
-
-// An update writes all parity, so that this is as new as any data, unless a disk lost its chunk of
-// one, or others were mended since. Sealed anew, it would be newer than what it lacks, and what
-// tells which chunks are wrong would be gone.
-static bool parity_newest(const updating *u, uint64_t stripe, size_t first, size_t last) {
-  weft_store *store = u->store;
-  const size_t k = store->geometry.k, all = k + store->geometry.m;
-  uint64_t newest = 0, oldest = UINT64_MAX;
-  for (size_t i = 0; i < all; i++) {
-    const bool read = takes_part(u, i, first, last);
-    const uint64_t written = read    ? u->lane->written[i]
-                             : i < k ? told_written(store, i, stripe)
-                                     : 0;
-    newest = written > newest ? written : newest;
-    oldest = read && i >= k && written < oldest ? written : oldest;
-  }
-  return oldest >= newest;
-}
-
 // Brings the chunks that the update reads into the lane, rebuilt where they are not sound: of a
-// stripe that contradicts itself nothing is sealed as good.
+// stripe that contradicts itself nothing is sealed as good. Parity of the past, sealed anew, would
+// be newer than what it lacks, and what tells which chunks are wrong would be gone.
 static weft_status load_old(updating *u, uint64_t stripe, size_t first, size_t last) {
   weft_store *store = u->store;
   const size_t k = store->geometry.k, all = k + store->geometry.m;
@@ -88,7 +57,7 @@ static weft_status load_old(updating *u, uint64_t stripe, size_t first, size_t l
       WEFT_TRY(weft_store_load(store, u->lane, i, stripe));
       sound = sound && u->lane->state[i] == WEFT_CHUNK_GOOD;
     }
-  const weft_status status = sound && parity_newest(u, stripe, first, last)
+  const weft_status status = sound && weft_store_parity_newest(store, u->lane, stripe)
                                  ? WEFT_OK
                                  : weft_store_check_stripe(store, u->lane, stripe, &well);
   if (status == WEFT_E_DAMAGED)

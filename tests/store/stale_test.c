@@ -364,6 +364,44 @@ START_TEST(chunk_of_the_past_of_any_shard) {
 }
 END_TEST
 
+// Nor does a read rebuild the past with parity of it, whichever chunk it was that the update wrote:
+// what is lost, or what is there. With all parity but one of the past nothing can tell which is.
+START_TEST(parity_of_the_past_rebuilds_nothing) {
+  enum { CHUNK = 250 + WEFT_STORE_TRAILER_BYTES, IN_1 = 1000 + 250 };
+  const size_t lost = (size_t)_i;
+  for (size_t past = 1; past <= 2; past++) {
+    files f;
+    begin(&f, 42, 4, 3);
+    for (size_t i = 0; i < past; i++)
+      copy_out(&f, 4 + i, 1);
+    f.data[IN_1] ^= 1; // stripe 1, shard 1
+    expect(WEFT_OK, files_update(&f, IN_1, f.data + IN_1, 1), &f);
+    for (size_t i = 0; i < past; i++) {
+      size_t bytes = 0, now = 0;
+      uint8_t *old = files_get(aside(&f, 4 + i, 1), &bytes);
+      uint8_t *shard = files_get(files_shard(&f, 4 + i), &now);
+      memcpy(shard + 256 + CHUNK, old + 256 + CHUNK, CHUNK);
+      files_put(files_shard(&f, 4 + i), shard, now);
+      unlink(aside(&f, 4 + i, 1));
+      free(old);
+      free(shard);
+    }
+    unlink(files_shard(&f, lost));
+    if (past == 1) {
+      files_expect_data(&f);
+    } else {
+      uint8_t *out = NULL;
+      size_t count = 0;
+      expect(WEFT_E_DAMAGED, files_read(&f, 0, UINT64_MAX, &out, &count), &f);
+      ck_assert_msg(strstr(f.report.error, "stripe 1: some of its chunks are lost"), "%s",
+                    f.report.error);
+      free(out);
+    }
+    files_end(&f);
+  }
+}
+END_TEST
+
 // All chunks but one of a stripe are of the past: these agree with each other, and are wrong.
 START_TEST(the_past_has_no_vote) {
   enum { CHUNK = 250 + WEFT_STORE_TRAILER_BYTES };
@@ -459,6 +497,7 @@ int main(void) {
   tcase_add_test(tests, pending_with_too_few);
   tcase_add_test(tests, chunk_of_the_past);
   tcase_add_loop_test(tests, chunk_of_the_past_of_any_shard, 0, 7);
+  tcase_add_loop_test(tests, parity_of_the_past_rebuilds_nothing, 0, 4);
   tcase_add_test(tests, the_past_has_no_vote);
   tcase_add_test(tests, mended_chunks_lend_the_past_no_vote);
   tcase_add_test(tests, chunk_of_another_update);

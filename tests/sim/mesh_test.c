@@ -125,7 +125,7 @@ static double continuity(const weft_sim_result *result, size_t class_index) {
 
 // Viewers with a link of five sixths of the stream and its headers play a part of it, and the
 // others everything. When all segments were sent alike, they played 0.01 to 0.03. A link of 1.2
-// times that is too narrow where packets come in vain: 0.4 while only what came told it.
+// times that is too narrow where packets come in vain: 0.34 to 0.39 while only what came told it.
 START_TEST(a_narrow_link_plays_a_part) {
   static const struct narrow_case {
     const char *scheme, *peers, *classes;
@@ -134,7 +134,7 @@ START_TEST(a_narrow_link_plays_a_part) {
     double least;
   } cases[] = {{"push", "1", "lte:1", 0, 700000, 0.3},
                {"push", "30", "dsl:4 lte:1", 1, 700000, 0.25},
-               {"push", "30", "dsl:4 lte:1", 1, 1000000, 0.5},
+               {"push", "30", "dsl:4 lte:1", 1, 1000000, 0.42},
                {"pull", "1", "lte:1", 0, 700000, 0.3},
                {"pull", "30", "dsl:4 lte:1", 1, 700000, 0.25}};
   const struct narrow_case *c = &cases[_i];

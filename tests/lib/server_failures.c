@@ -231,6 +231,14 @@ END_TEST
 
 static void batches_of_three(weft_server_options *options) { options->batch_packets = 3; }
 
+static void take_all(weft_server *server, weft_server_packet *packets, size_t count) {
+  for (size_t got = 0, more; got < count; got += more) {
+    struct pollfd fd = {.fd = weft_server_fd(server), .events = POLLIN};
+    ck_assert_int_eq(poll(&fd, 1, 10000), 1);
+    ck_assert_int_eq(weft_server_take(server, packets + got, count - got, &more), WEFT_OK);
+  }
+}
+
 // Packets that the caller never gave back: of products that were handed out whole, and of one that
 // was not.
 START_TEST(nothing_is_left_of_what_was_not_released) {
@@ -244,11 +252,7 @@ START_TEST(nothing_is_left_of_what_was_not_released) {
     server_request(server, 0, 0, 12);
     ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
     weft_server_packet packets[12];
-    for (size_t got = 0, more; got < taken; got += more) {
-      struct pollfd fd = {.fd = weft_server_fd(server), .events = POLLIN};
-      ck_assert_int_eq(poll(&fd, 1, 10000), 1);
-      ck_assert_int_eq(weft_server_take(server, packets + got, taken - got, &more), WEFT_OK);
-    }
+    take_all(server, packets, taken);
     // Some are released: of the first product all but one, of the others every other.
     for (size_t i = 1; i < taken; i += i < 3 ? 1 : 2)
       weft_server_release(server, &packets[i], 1);
@@ -273,11 +277,7 @@ START_TEST(products_are_released_in_any_order) {
     server_request(server, 0, 0, 9);
     ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
     weft_server_packet packets[9];
-    for (size_t got = 0, more; got < 9; got += more) {
-      struct pollfd fd = {.fd = weft_server_fd(server), .events = POLLIN};
-      ck_assert_int_eq(poll(&fd, 1, 10000), 1);
-      ck_assert_int_eq(weft_server_take(server, packets + got, 9 - got, &more), WEFT_OK);
-    }
+    take_all(server, packets, 9);
     for (size_t i = 0; i < go; i++)
       weft_server_release(server, &packets[orders[_i][i] * 3], 3);
     weft_server_free(server);

@@ -12,6 +12,10 @@
 #include "tests/support/test_main.h"
 
 enum { LENGTH = 5000, STRIPE = 1000, AT = 1200, PATCH = 1500 };
+enum { // of k = 4
+  CHUNK = STRIPE / 4 + WEFT_STORE_TRAILER_BYTES,
+  CHUNK_1 = 256 + CHUNK // where that of stripe 1 begins
+};
 
 static uint8_t patch_a[PATCH], patch_b[PATCH];
 
@@ -43,6 +47,18 @@ static void move_out(const files *f, size_t shard, int version) {
 
 static void move_in(const files *f, size_t shard, int version) {
   ck_assert_int_eq(rename(aside(f, shard, version), files_shard(f, shard)), 0);
+}
+
+// Stripe 1 of a shard becomes what it was when the shard was copied out.
+static void chunk_back(const files *f, size_t shard, int version) {
+  size_t bytes = 0, now = 0;
+  uint8_t *old = files_get(aside(f, shard, version), &bytes);
+  uint8_t *held = files_get(files_shard(f, shard), &now);
+  memcpy(held + CHUNK_1, old + CHUNK_1, CHUNK);
+  files_put(files_shard(f, shard), held, now);
+  unlink(aside(f, shard, version));
+  free(old);
+  free(held);
 }
 
 static weft_status update(files *f, const uint8_t *patch) {
@@ -299,7 +315,6 @@ END_TEST
 // A disk that lost one write of an update: the chunk is sound, and of the past. What is rebuilt
 // with its help is wrong, and must not be sealed as good.
 START_TEST(chunk_of_the_past) {
-  enum { CHUNK = 250 + WEFT_STORE_TRAILER_BYTES };
   for (int repair = 0; repair < 2; repair++) {
     files f;
     begin(&f, 34, 4, 2);
@@ -307,7 +322,7 @@ START_TEST(chunk_of_the_past) {
     uint8_t *old = files_get(files_shard(&f, 1), &bytes);
     expect(WEFT_OK, update(&f, patch_a), &f);
     uint8_t *shard = files_get(files_shard(&f, 1), &now);
-    memcpy(shard + 256 + CHUNK, old + 256 + CHUNK, CHUNK);
+    memcpy(shard + CHUNK_1, old + CHUNK_1, CHUNK);
     files_put(files_shard(&f, 1), shard, now);
     expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_VERIFY), &f);
     ck_assert_uint_eq(f.report.corrupt_chunks, 1); // the others agree without it
@@ -317,7 +332,7 @@ START_TEST(chunk_of_the_past) {
     expect_patched(&f, patch_a);
     // With one chunk less, each may be the one, and what is rebuilt may be wrong.
     files_put(files_shard(&f, 1), shard, now);
-    files_flip(files_shard(&f, 2), 256 + CHUNK + 7, 1);
+    files_flip(files_shard(&f, 2), CHUNK_1 + 7, 1);
     expect(WEFT_E_DAMAGED, files_mend(&f, repair ? WEFT_STORE_REPAIR : WEFT_STORE_SCRUB), &f);
     ck_assert_uint_eq(f.report.inconsistent_stripes, 1);
     ck_assert_uint_eq(f.report.mended_chunks, 0);
@@ -343,23 +358,17 @@ END_TEST
 
 // Whichever shard it is of, as the update wrote all of them, and though a parity shard is away.
 START_TEST(chunk_of_the_past_of_any_shard) {
-  enum { CHUNK = 250 + WEFT_STORE_TRAILER_BYTES };
   const size_t shard = (size_t)_i;
   files f;
   begin(&f, 39, 4, 3);
-  size_t bytes = 0, now = 0;
-  uint8_t *old = files_get(files_shard(&f, shard), &bytes);
+  copy_out(&f, shard, 1);
   expect(WEFT_OK, update(&f, patch_a), &f);
-  uint8_t *held = files_get(files_shard(&f, shard), &now);
-  memcpy(held + 256 + CHUNK, old + 256 + CHUNK, CHUNK);
-  files_put(files_shard(&f, shard), held, now);
+  chunk_back(&f, shard, 1);
   unlink(files_shard(&f, shard == 6 ? 5 : 6));
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
   ck_assert_uint_eq(f.report.mended_chunks, 1);
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
   expect_patched(&f, patch_a);
-  free(old);
-  free(held);
   files_end(&f);
 }
 END_TEST
@@ -367,7 +376,7 @@ END_TEST
 // Nor does a read rebuild the past with parity of it, whichever chunk it was that the update wrote:
 // what is lost, or what is there. With all parity but one of the past nothing can tell which is.
 START_TEST(parity_of_the_past_rebuilds_nothing) {
-  enum { CHUNK = 250 + WEFT_STORE_TRAILER_BYTES, IN_1 = 1000 + 250 };
+  enum { IN_1 = 1000 + 250 };
   const size_t lost = (size_t)_i;
   for (size_t past = 1; past <= 2; past++) {
     files f;
@@ -376,16 +385,8 @@ START_TEST(parity_of_the_past_rebuilds_nothing) {
       copy_out(&f, 4 + i, 1);
     f.data[IN_1] ^= 1; // stripe 1, shard 1
     expect(WEFT_OK, files_update(&f, IN_1, f.data + IN_1, 1), &f);
-    for (size_t i = 0; i < past; i++) {
-      size_t bytes = 0, now = 0;
-      uint8_t *old = files_get(aside(&f, 4 + i, 1), &bytes);
-      uint8_t *shard = files_get(files_shard(&f, 4 + i), &now);
-      memcpy(shard + 256 + CHUNK, old + 256 + CHUNK, CHUNK);
-      files_put(files_shard(&f, 4 + i), shard, now);
-      unlink(aside(&f, 4 + i, 1));
-      free(old);
-      free(shard);
-    }
+    for (size_t i = 0; i < past; i++)
+      chunk_back(&f, 4 + i, 1);
     unlink(files_shard(&f, lost));
     if (past == 1) {
       files_expect_data(&f);
@@ -404,24 +405,16 @@ END_TEST
 
 // All chunks but one of a stripe are of the past: these agree with each other, and are wrong.
 START_TEST(the_past_has_no_vote) {
-  enum { CHUNK = 250 + WEFT_STORE_TRAILER_BYTES };
   for (size_t newest = 0; newest < 6; newest++) {
     files f;
     begin(&f, 37, 4, 2);
     for (size_t i = 0; i < 6; i++)
       copy_out(&f, i, 1);
     expect(WEFT_OK, update(&f, patch_a), &f);
-    for (size_t i = 0; i < 6; i++) {
-      size_t bytes = 0, now = 0;
-      uint8_t *old = files_get(aside(&f, i, 1), &bytes);
-      uint8_t *shard = files_get(files_shard(&f, i), &now);
+    for (size_t i = 0; i < 6; i++)
       if (i != newest)
-        memcpy(shard + 256 + CHUNK, old + 256 + CHUNK, CHUNK);
-      files_put(files_shard(&f, i), shard, now);
-      unlink(aside(&f, i, 1));
-      free(old);
-      free(shard);
-    }
+        chunk_back(&f, i, 1);
+    unlink(aside(&f, newest, 1));
     expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_SCRUB), &f);
     ck_assert_uint_eq(f.report.inconsistent_stripes, 1);
     ck_assert_uint_eq(f.report.mended_chunks, 0);
@@ -432,7 +425,7 @@ END_TEST
 
 // Nor where a chunk that an update left alone is newer, as it was mended since.
 START_TEST(mended_chunks_lend_the_past_no_vote) {
-  enum { CHUNK = 250 + WEFT_STORE_TRAILER_BYTES, IN_1 = 1000 + 250 };
+  enum { IN_1 = 1000 + 250 };
   files f;
   begin(&f, 40, 4, 2);
   copy_out(&f, 4, 1);
@@ -440,18 +433,10 @@ START_TEST(mended_chunks_lend_the_past_no_vote) {
   f.data[IN_1] ^= 1; // stripe 1, shard 1
   expect(WEFT_OK, files_update(&f, IN_1, f.data + IN_1, 1), &f);
   expect(WEFT_OK, files_update(&f, 0, f.data, 1), &f);
-  files_flip(files_shard(&f, 3), 256 + CHUNK + 7, 1);
+  files_flip(files_shard(&f, 3), CHUNK_1 + 7, 1);
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_SCRUB), &f);
-  for (size_t i = 4; i < 6; i++) {
-    size_t bytes = 0, now = 0;
-    uint8_t *old = files_get(aside(&f, i, 1), &bytes);
-    uint8_t *shard = files_get(files_shard(&f, i), &now);
-    memcpy(shard + 256 + CHUNK, old + 256 + CHUNK, CHUNK);
-    files_put(files_shard(&f, i), shard, now);
-    unlink(aside(&f, i, 1));
-    free(old);
-    free(shard);
-  }
+  chunk_back(&f, 4, 1);
+  chunk_back(&f, 5, 1);
   expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_SCRUB), &f);
   ck_assert_uint_eq(f.report.inconsistent_stripes, 1);
   ck_assert_uint_eq(f.report.mended_chunks, 0);
@@ -462,7 +447,6 @@ END_TEST
 
 // A chunk of an update that was cut off, whose generation another one took: no older than others.
 START_TEST(chunk_of_another_update) {
-  enum { CHUNK = 250 + WEFT_STORE_TRAILER_BYTES };
   files f;
   begin(&f, 41, 4, 2);
   for (size_t i = 0; i < 6; i++)
@@ -474,7 +458,7 @@ START_TEST(chunk_of_another_update) {
     move_in(&f, i, 1);
   expect(WEFT_OK, update(&f, patch_b), &f);
   uint8_t *shard = files_get(files_shard(&f, 1), &now);
-  memcpy(shard + 256 + CHUNK, other + 256 + CHUNK, CHUNK);
+  memcpy(shard + CHUNK_1, other + CHUNK_1, CHUNK);
   files_put(files_shard(&f, 1), shard, now);
   expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_SCRUB), &f);
   ck_assert_uint_eq(f.report.inconsistent_stripes, 1);

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "peer/runtime/feed.h"
 #include "peer/runtime/http.h"
+#include "peer/runtime/port_map.h"
 #include "peer/runtime/sink.h"
 #include "weft/peer_loop.h"
 #include "weft/peer_node.h"
@@ -22,7 +23,7 @@ typedef struct peer_settings {
   char *input, *output, *key_file, *backend, *config;
   weft_address listen, metrics;
   char *bootstrap_text; // as it was given: words with commas between
-  bool has_metrics, has_source_key, log_json, checksums, congestion, pull;
+  bool has_metrics, has_source_key, log_json, checksums, congestion, pull, map_port;
   weft_address bootstrap[WEFT_NODE_BOOTSTRAP];
   uint8_t bootstrap_host[WEFT_NODE_BOOTSTRAP]; // which word named it
   size_t bootstrap_count, bootstrap_words;
@@ -58,6 +59,7 @@ typedef struct peer_view {
   gint64 start_us;       // joined: when it asked to
   gint64 play_us;        // joined: when it played first; 0: not yet
   bool healthy;
+  weft_port_map_event port; // --map-port: what came of it last; all zero: nothing yet
 } peer_view;
 char *peer_metrics(const peer_view *view);     // Prometheus text
 char *peer_status(const peer_view *view);      // JSON

@@ -19,6 +19,8 @@ static const option options[OPTIONS] = {
     [O_INPUT] = {"input", SOURCE, NULL, "INPUT", "FILE, - or udp://[ADDRESS]:PORT"},
     [O_LISTEN] = {"listen", ALL, ":0", "ADDRESS",
                   "Where to be reached: 1.2.3.4:7000, [::1]:7000, :7000"},
+    [O_MAP_PORT] = {"map-port", ALL, "off", "on|off",
+                    "At home: have the router let in what comes to that port (NAT-PMP, UPnP)"},
     [O_SOURCE] = {"source", JOIN, NULL, "ADDRESS,...",
                   "A source, or peers or trackers of its stream"},
     [O_TRACKER] = {"tracker", SOURCE | JOIN, NULL, "ADDRESS,...",

@@ -12,6 +12,7 @@ enum {
   O_CONFIG,
   O_INPUT,
   O_LISTEN,
+  O_MAP_PORT,
   O_SOURCE,
   O_TRACKER,
   O_OUTPUT,

@@ -38,6 +38,8 @@ static void put_traffic(GString *out, const peer_view *view, const weft_node_sta
       {"weft_peer_neighbours", "gauge", "Neighbours that have the stream.",
        (double)weft_node_neighbours(view->node)},
       {"weft_peer_sessions", "gauge", "Open sessions, those with trackers too.", (double)s->links},
+      {"weft_peer_port_mapped", "gauge", "Whether --map-port has a port at the router.",
+       view->port.way != WEFT_ROUTER_CLOSED},
       {"weft_peer_uptime_seconds", "gauge", "Since the start.",
        (double)(g_get_monotonic_time() - view->start_us) / 1e6},
       {"weft_peer_datagrams_sent_total", "counter", "Datagrams sent.", (double)s->sent},
@@ -143,18 +145,20 @@ static json_t *stream_json(const weft_stream *s) {
 char *peer_status(const peer_view *view) {
   weft_node_statistics s;
   weft_address own = {.port = 0};
-  char address[WEFT_ADDRESS_TEXT];
+  char address[WEFT_ADDRESS_TEXT], outside[WEFT_ADDRESS_TEXT];
+  const bool mapped = view->port.way != WEFT_ROUTER_CLOSED;
   weft_node_get_statistics(view->node, &s);
   (void)weft_node_address(view->node, &own);
   const weft_engine_statistics *e = &s.engine;
   json_t *root = json_pack(
-      "{s:s, s:s, s:s, s:b, s:f, s:I, s:I, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, "
-      "s:I, s:I, s:f, s:f, s:b}, s:I, s:I}",
+      "{s:s, s:s, s:s, s:s?, s:b, s:f, s:I, s:I, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, "
+      "s:I, s:I, s:I, s:f, s:f, s:b}, s:I, s:I}",
       "role", role_name(view), "version", weft_version(), "address",
-      weft_address_text(&own, address), "healthy", (int)view->healthy, "uptime_s",
-      (double)(g_get_monotonic_time() - view->start_us) / 1e6, "neighbours",
-      (json_int_t)weft_node_neighbours(view->node), "sessions", (json_int_t)s.links, "stream",
-      stream_json(weft_node_stream(view->node)), "traffic", "sent", (json_int_t)s.sent,
+      weft_address_text(&own, address), "mapped",
+      mapped ? weft_address_text(&view->port.outside, outside) : NULL, "healthy",
+      (int)view->healthy, "uptime_s", (double)(g_get_monotonic_time() - view->start_us) / 1e6,
+      "neighbours", (json_int_t)weft_node_neighbours(view->node), "sessions", (json_int_t)s.links,
+      "stream", stream_json(weft_node_stream(view->node)), "traffic", "sent", (json_int_t)s.sent,
       "sent_bytes", (json_int_t)s.sent_bytes, "received", (json_int_t)s.received, "received_bytes",
       (json_int_t)s.received_bytes, "segments", "complete", (json_int_t)e->segments, "due",
       (json_int_t)e->due, "in_time", (json_int_t)e->in_time, "skipped", (json_int_t)e->skipped,

@@ -284,10 +284,10 @@ static int open_parts(peer_run_state *r) {
   r->view = (peer_view){
       .settings = s, .node = r->node, .feed = r->feed, .start_us = g_get_monotonic_time()};
   if (!s->has_metrics)
-    return -1;
+    return peer_port_open(r);
   r->pages = weft_http_new(
       &(weft_http_options){.listen = s->metrics, .page = peer_page, .user = &r->view}, &why);
-  return r->pages ? -1
+  return r->pages ? peer_port_open(r)
                   : cli_error(PEER_NAME, CLI_IO, "--metrics %s: %s",
                               weft_address_text(&s->metrics, text), why);
 }
@@ -300,6 +300,7 @@ static void output_failed(peer_run_state *r, const char *why) {
 
 static void close_parts(peer_run_state *r) {
   g_autofree char *why = NULL;
+  weft_port_map_free(r->port);
   weft_http_free(r->pages);
   weft_feed_close(r->feed);
   if (weft_sink_close(r->sink, &why) != WEFT_OK)

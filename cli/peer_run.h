@@ -14,6 +14,7 @@ typedef struct peer_run_state {
   weft_feed *feed;
   weft_sink *sink;
   weft_http *pages;
+  weft_port_map *port; // NULL: not asked for
   peer_view view;
   int code;
   bool stopped;
@@ -47,6 +48,9 @@ void peer_play_pump(peer_run_state *r, gint64 now_us);
 // peer_names.c: nobody answers at one of the addresses of that word (weft_node_event.host), which,
 // if it is a name, is looked up again beside the loop.
 void peer_names_look_up(peer_run_state *r, size_t word);
+
+// peer_port.c: asks for --map-port, if it is on. -1 to go on, else the exit code.
+int peer_port_open(peer_run_state *r);
 
 // peer_end.c: whether everything is over, or everybody is gone. Some times a second.
 void peer_end_look(peer_run_state *r, gint64 now_us);

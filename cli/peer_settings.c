@@ -110,11 +110,18 @@ static int word_of(char **values, size_t which, const char *const *words, size_t
   return -1;
 }
 
+// on or off; what the word does not have is off.
+static int switched(char **v, size_t which, bool *out) {
+  static const char *const switches[] = {"off", "on"};
+  const int value = v[which] ? word_of(v, which, switches, 2) : 0;
+  *out = value == 1;
+  return value < 0 ? refuse(which, v[which], "on or off") : -1;
+}
+
 static int words(char **v, peer_settings *s) {
   static const char *const ciphers[] = {"best", "chacha20"}, *const formats[] = {"text", "json"},
                            *const levels[] = {"error", "warning", "info", "debug"};
-  static const char *const switches[] = {"off", "on"}, *const controls[] = {"off", "ledbat"},
-                           *const schemes[] = {"push", "pull"};
+  static const char *const controls[] = {"off", "ledbat"}, *const schemes[] = {"push", "pull"};
   const int control = v[O_CONGESTION] ? word_of(v, O_CONGESTION, controls, 2) : 0;
   if (control < 0)
     return refuse(O_CONGESTION, v[O_CONGESTION], "ledbat or off");
@@ -123,10 +130,11 @@ static int words(char **v, peer_settings *s) {
   if (scheme < 0)
     return refuse(O_SCHEME, v[O_SCHEME], "push or pull");
   s->pull = scheme == 1;
-  const int checksums = v[O_CHECKSUMS] ? word_of(v, O_CHECKSUMS, switches, 2) : 0;
-  if (checksums < 0)
-    return refuse(O_CHECKSUMS, v[O_CHECKSUMS], "on or off");
-  s->checksums = checksums == 1;
+  int code = switched(v, O_CHECKSUMS, &s->checksums);
+  if (code < 0)
+    code = switched(v, O_MAP_PORT, &s->map_port);
+  if (code >= 0)
+    return code;
   const int cipher = word_of(v, O_CIPHER, ciphers, 2),
             format = word_of(v, O_LOG_FORMAT, formats, 2),
             level = word_of(v, O_LOG_LEVEL, levels, 4);
@@ -209,6 +217,10 @@ static int places(char **v, peer_settings *s) {
   size_t key_bytes = 0;
   if (!weft_address_parse(v[O_LISTEN], &s->listen))
     return refuse(O_LISTEN, v[O_LISTEN], "an address such as 0.0.0.0:7000 or :7000");
+  if (s->map_port && !weft_port_map_possible(&s->listen))
+    return cli_error(PEER_NAME, CLI_USAGE,
+                     "--map-port is for IPv4 and not for this machine alone, as --listen %s is",
+                     v[O_LISTEN]);
   s->has_metrics = v[O_METRICS] != NULL;
   if (s->has_metrics && !weft_address_parse(v[O_METRICS], &s->metrics))
     return refuse(O_METRICS, v[O_METRICS], "an address such as 127.0.0.1:9100");

@@ -199,8 +199,10 @@ static weft_status run_service(const sim_settings *settings, const weft_sim_para
 static uint64_t thread_ns(void) { return processor_ns(CLOCK_THREAD_CPUTIME_ID); }
 
 static weft_status run_swarm(const sim_settings *settings, const weft_sim_parameters *parameters,
-                             progress *p, weft_sim_swarm **swarm, weft_sim_result *result) {
+                             const weft_policy *policy, progress *p, weft_sim_swarm **swarm,
+                             weft_sim_result *result) {
   const weft_sim_options options = {.parameters = parameters,
+                                    .policy = policy,
                                     .threads = settings->threads,
                                     .backend = settings->backend,
                                     .transport = settings->transport,
@@ -229,15 +231,33 @@ static int folder_possible(const char *folder) {
   return access(place, W_OK | X_OK) == 0 ? 0 : errno;
 }
 
+// The scheme's own file, where it is one. Ranks go on together or not at all.
+static int find_policy(const weft_sim_parameters *parameters, const weft_sim_transport *t,
+                       sim_policy *out) {
+  if (parameters->kind != WEFT_SIM_SWARM || parameters->scheme != WEFT_SIM_OWN)
+    return -1;
+  const int code = sim_policy_load(parameters->policy_file, out);
+  uint64_t failed = code >= 0;
+  if (t && code < 0 && (t->sum(t->user, &failed, 1) != WEFT_OK || failed))
+    return CLI_OK; // another rank says why
+  if (t && code >= 0)
+    (void)t->sum(t->user, &failed, 1);
+  return code;
+}
+
 int sim_run(const sim_settings *settings, const weft_sim_parameters *parameters, const char *folder,
             bool all, sim_outcome *out) {
   const weft_sim_transport *t = settings->transport;
+  sim_policy own = {0};
   const bool services = parameters->kind != WEFT_SIM_SWARM;
   if (services && t && t->ranks > 1)
     return cli_error(NAME, CLI_USAGE, "a server or a store runs on one rank");
   const int barred = all && folder && !t ? folder_possible(folder) : 0; // ranks must not part here
   if (barred)
     return cli_error(NAME, CLI_IO, "%s: %s", folder, strerror(barred));
+  const int unfit = find_policy(parameters, t, &own);
+  if (unfit >= 0)
+    return unfit;
   const bool bulk = !services && parameters->mode == WEFT_SIM_BULK; // ends when all have everything
   progress p = {.shown = isatty(STDERR_FILENO) == 1 && !(t && t->rank),
                 .start_us = g_get_monotonic_time(),
@@ -246,14 +266,17 @@ int sim_run(const sim_settings *settings, const weft_sim_parameters *parameters,
   weft_sim_service service = {0};
   weft_sim_result result;
   cli_catch_signals();
-  const weft_status status = services ? run_service(settings, parameters, &p, &service)
-                                      : run_swarm(settings, parameters, &p, &swarm, &result);
+  const weft_status status = services
+                                 ? run_service(settings, parameters, &p, &service)
+                                 : run_swarm(settings, parameters, own.policy, &p, &swarm, &result);
   end_progress(&p);
   char machine[128];
   machine_text(machine, sizeof machine);
   weft_sim_report report = {.parameters = parameters,
                             .result = services ? &service.result : &result,
                             .service = services ? &service : NULL,
+                            .policy = own.policy ? own.policy->name : NULL,
+                            .policy_hash = own.hash,
                             .revision = weft_build_commit(),
                             .backend = services ? service.backend
                                        : swarm  ? weft_sim_swarm_backend(swarm)
@@ -267,6 +290,11 @@ int sim_run(const sim_settings *settings, const weft_sim_parameters *parameters,
     code = bad_trace(parameters->trace_file, p.trace_line, status);
   else if (parameters->kind == WEFT_SIM_STORE && of_code(status))
     code = bad_code(parameters);
+  else if (own.policy && status == WEFT_E_ARGUMENT && swarm)
+    code = cli_error(NAME, CLI_USAGE,
+                     "the policy %s chose what its view does not have: a neighbour, a segment or a "
+                     "count out of range (weft/peer_policy.h)",
+                     own.policy->name);
   else if (t && status == WEFT_E_ARGUMENT)
     code = cli_error(NAME, CLI_USAGE, "ranks need threads alike: --threads says how many");
   else if (status == WEFT_E_STOPPED && !cli_signal())

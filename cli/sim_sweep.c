@@ -80,6 +80,14 @@ int sim_sweep_set_point(const sim_sweep_state *s, size_t point, uint64_t seed,
   return sim_check(s->settings, p, why) ? -1 : cli_error(NAME, CLI_USAGE, "%s: %s", p->name, why);
 }
 
+// What is in it now; one that cannot be read ends the run.
+static void hash_file(crypto_generichash_state *state, const char *path) {
+  g_autofree char *content = NULL;
+  gsize bytes = 0;
+  if (g_file_get_contents(path, &content, &bytes, NULL))
+    (void)crypto_generichash_update(state, (const uint8_t *)content, bytes);
+}
+
 static void id_of(const weft_sim_parameters *p, char out[2 * SIM_SWEEP_ID_BYTES + 1]) {
   uint8_t digest[crypto_generichash_BYTES];
   crypto_generichash_state state;
@@ -91,12 +99,10 @@ static void id_of(const weft_sim_parameters *p, char out[2 * SIM_SWEEP_ID_BYTES 
     weft_sim_key_text(p, i, text);
     (void)crypto_generichash_update(&state, (const uint8_t *)text, strlen(text) + 1);
   }
-  if (p->arrival == WEFT_SIM_TRACE) { // what is in it now; one that cannot be read ends the run
-    g_autofree char *trace = NULL;
-    gsize bytes = 0;
-    if (g_file_get_contents(p->trace_file, &trace, &bytes, NULL))
-      (void)crypto_generichash_update(&state, (const uint8_t *)trace, bytes);
-  }
+  if (p->arrival == WEFT_SIM_TRACE)
+    hash_file(&state, p->trace_file);
+  if (p->kind == WEFT_SIM_SWARM && p->scheme == WEFT_SIM_OWN)
+    hash_file(&state, p->policy_file);
   (void)crypto_generichash_final(&state, digest, sizeof digest);
   sodium_bin2hex(out, 2 * SIM_SWEEP_ID_BYTES + 1, digest, SIM_SWEEP_ID_BYTES);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A policy of one's own in the simulator: what a peer sends next is decided here, not in weft. The
-// same swarm runs with weft's random push and with this policy, and the differences are told.
+// A policy of one's own in the simulator: what a peer sends next is decided in most_behind.c, not
+// in weft. The same swarm runs with weft's random push and with that policy, and the differences
+// are told.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,39 +9,7 @@
 #include "sim/scenario/scenario.h"
 #include "sim/swarm/swarm.h"
 
-// Packets of a segment that a neighbour can still use and we have news of.
-static size_t useful(const weft_policy_view *view, const weft_policy_neighbour *to,
-                     uint64_t segment) {
-  const size_t at = (size_t)(segment % view->window);
-  const weft_policy_segment *ours = &view->segments[at];
-  const weft_policy_want *want = &to->wants[at];
-  const unsigned has = want->rank + want->in_flight;
-  if (view->number[at] != segment || !want->accepts || ours->blocks == 0 || has >= ours->rank)
-    return 0;
-  return ours->rank - has;
-}
-
-// To whom most is news goes first; of equals, a random one.
-static bool most_behind(void *user, const weft_policy_view *view, const weft_rng *rng,
-                        weft_policy_choice *out) {
-  size_t most = 0;
-  const size_t start = view->neighbours ? (size_t)weft_rng_below(rng, view->neighbours) : 0;
-  (void)user;
-  for (size_t i = 0; i < view->neighbours; i++) {
-    const size_t index = (start + i) % view->neighbours;
-    const weft_policy_neighbour *to = &view->neighbour[index];
-    for (uint64_t s = view->first; to->open && s < view->first + view->count; s++) {
-      const bool known = s >= to->first && s < to->first + to->count && s < view->horizon;
-      const size_t count = known ? useful(view, to, s) : 0;
-      if (count > most) {
-        most = count;
-        *out = (weft_policy_choice){.neighbour = index, .segment = s, .count = count};
-      }
-    }
-  }
-  out->count = out->count < view->batch_max ? out->count : view->batch_max;
-  return most > 0;
-}
+extern const weft_policy_file weft_policy_in_file; // most_behind.c's
 
 static weft_status simulate(const weft_sim_parameters *parameters, const weft_policy *policy) {
   const weft_sim_options options = {.parameters = parameters, .threads = 1, .policy = policy};
@@ -64,7 +33,6 @@ static weft_status simulate(const weft_sim_parameters *parameters, const weft_po
 }
 
 int main(void) {
-  static const weft_policy own = {.name = "most-behind", .pick = most_behind};
   static const char *const settings[][2] = {
       {"peers", "100"},        {"duration", "20 s"},     {"fidelity", "coefficients"},
       {"arrival", "together"}, {"departure", "stay"},    {"loss", "2%"},
@@ -82,7 +50,7 @@ int main(void) {
   }
   weft_status status = simulate(&parameters, NULL);
   if (status == WEFT_OK)
-    status = simulate(&parameters, &own);
+    status = simulate(&parameters, &weft_policy_in_file.policy);
   if (status != WEFT_OK)
     fprintf(stderr, "%s\n", weft_status_text(status));
   return status == WEFT_OK ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -21,6 +21,7 @@ typedef enum weft_sim_scheme {
   WEFT_SIM_PULL,        // RLNC, receivers ask
   WEFT_SIM_SOURCE_ONLY, // RLNC, nobody but the source sends
   WEFT_SIM_RAREST,      // no coding: blocks, the rarest of the playback window first
+  WEFT_SIM_OWN,         // RLNC, by a policy from outside (weft_sim_options.policy)
   WEFT_SIM_SCHEMES
 } weft_sim_scheme;
 
@@ -81,6 +82,7 @@ typedef struct weft_sim_parameters {
   // The stream.
   weft_sim_mode mode;
   weft_sim_scheme scheme;
+  char policy_file[256]; // own: where `weft sim` has the policy from
   weft_sim_fidelity fidelity;
   bool fidelity_auto;
   uint32_t blocks, block_bytes;

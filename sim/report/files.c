@@ -106,6 +106,10 @@ json_t *weft_sim_run_json(const weft_sim_report *report) {
       r->trace_cut);
   if (!out)
     return NULL;
+  if (report->policy)
+    json_object_set_new(
+        out, "policy",
+        json_pack("{s:s, s:s}", "name", report->policy, "blake2b", report->policy_hash));
   if (r->effort.lanes_ns)
     json_object_set_new(out, "effort", effort_json(&r->effort));
   json_object_set_new(out, "parameters", parameters_json(report->parameters));
@@ -129,7 +133,10 @@ weft_status weft_sim_write_run_json(const weft_sim_report *report, const char *p
 
 // --- summary.csv
 
-enum { CELL = 2 * WEFT_SIM_NAME + 3 }; // of a name
+enum { // of a name, and of a scheme's file
+  CELL = 2 * WEFT_SIM_NAME + 3,
+  FILE_CELL = 2 * sizeof((weft_sim_parameters){0}.policy_file) + 3
+};
 
 const char *weft_sim_cell(const char *text, char *out, size_t room) {
   size_t at = 0;
@@ -158,17 +165,17 @@ static const char *value(const weft_sim_parameters *p, const char *key, char out
 
 static char *text_of(const weft_sim_report *report, bool heading) {
   const weft_sim_metrics *m = report->metrics;
-  const size_t room = 256 + 2 * WEFT_SIM_HASH_BYTES + m->count * 40;
+  const size_t room = 256 + FILE_CELL + 2 * WEFT_SIM_HASH_BYTES + m->count * 40;
   char *out = malloc(room), hash[2 * WEFT_SIM_HASH_BYTES + 1], name[CELL];
-  char scheme[WEFT_SIM_TEXT], fidelity[WEFT_SIM_TEXT];
+  char text[WEFT_SIM_TEXT], scheme[FILE_CELL], fidelity[WEFT_SIM_TEXT];
   if (!out)
     return NULL;
   const weft_sim_parameters *p = report->parameters;
   size_t at = heading ? (size_t)snprintf(out, room, "scenario,seed,scheme,fidelity,state_hash")
                       : (size_t)snprintf(out, room, "%s,%" PRIu64 ",%s,%s,%s",
                                          weft_sim_cell(p->name, name, CELL), p->seed,
-                                         value(p, "scheme", scheme), value(p, "fidelity", fidelity),
-                                         hex(report->result, hash));
+                                         weft_sim_cell(value(p, "scheme", text), scheme, FILE_CELL),
+                                         value(p, "fidelity", fidelity), hex(report->result, hash));
   for (size_t i = 0; i < m->count; i++)
     at += (size_t)(heading ? snprintf(out + at, room - at, ",%s", m->items[i].name)
                    : isfinite(m->items[i].value)

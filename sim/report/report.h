@@ -14,7 +14,8 @@ typedef struct weft_sim_report {
   const weft_sim_parameters *parameters;
   const weft_sim_result *result;
   const weft_sim_metrics *metrics;
-  const weft_sim_service *service; // NULL: a swarm
+  const weft_sim_service *service;  // NULL: a swarm
+  const char *policy, *policy_hash; // UTF-8, of the scheme's file; NULL: it is none
   const char *revision, *backend, *machine;
   size_t ranks, threads;
   double wall_s;

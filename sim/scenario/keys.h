@@ -15,8 +15,9 @@ typedef enum key_kind {
   KEY_BOOL,
   KEY_NAME, // an enumeration
   KEY_FIDELITY,
-  KEY_TEXT,  // a file's name
-  KEY_NAMED, // a short name
+  KEY_SCHEME, // an enumeration, or a file's name
+  KEY_TEXT,   // a file's name
+  KEY_NAMED,  // a short name
   KEY_CLASSES,
   KEY_MATRIX
 } key_kind;

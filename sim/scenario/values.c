@@ -227,6 +227,24 @@ static bool set_text(weft_sim_parameters *p, const key_row *row, const char *val
   return true;
 }
 
+// What has a slash is a file: so is there none by mistake, nor one that the system looks for.
+static bool set_scheme(weft_sim_parameters *p, const key_row *row, const char *value,
+                       char error[WEFT_SIM_TEXT]) {
+  if (!strchr(value, '/')) {
+    const bool known = set_name(p, row, value, error);
+    const size_t at = known ? 0 : strlen(error);
+    snprintf(error + at, WEFT_SIM_TEXT - at, "%s", known ? "" : ", or a file, as ./policy.so");
+    return known;
+  }
+  if (strlen(value) >= sizeof p->policy_file) {
+    snprintf(error, WEFT_SIM_TEXT, "%s is too long", row->name);
+    return false;
+  }
+  snprintf(p->policy_file, sizeof p->policy_file, "%s", value);
+  p->scheme = WEFT_SIM_OWN;
+  return true;
+}
+
 bool weft_sim_set_row(weft_sim_parameters *p, const key_row *row, const char *value,
                       char error[WEFT_SIM_TEXT]) {
   switch (row->kind) {
@@ -246,6 +264,8 @@ bool weft_sim_set_row(weft_sim_parameters *p, const key_row *row, const char *va
     return p->fidelity_auto || set_name(p, row, value, error);
   case KEY_NAME:
     return set_name(p, row, value, error);
+  case KEY_SCHEME:
+    return set_scheme(p, row, value, error);
   case KEY_TEXT:
     return set_text(p, row, value, sizeof p->trace_file, error);
   case KEY_NAMED:
@@ -327,10 +347,13 @@ void weft_sim_key_text(const weft_sim_parameters *parameters, size_t index,
     snprintf(out, WEFT_SIM_TEXT, "%s", *(const bool *)at ? "true" : "false");
     return;
   case KEY_FIDELITY:
+  case KEY_SCHEME:
   case KEY_NAME:
     memcpy(&chosen, at, sizeof chosen);
     if (row->kind == KEY_FIDELITY && parameters->fidelity_auto)
       snprintf(out, WEFT_SIM_TEXT, "auto");
+    else if (row->kind == KEY_SCHEME && chosen == WEFT_SIM_OWN)
+      snprintf(out, WEFT_SIM_TEXT, "%s", parameters->policy_file);
     else
       snprintf(out, WEFT_SIM_TEXT, "%s", row->names[chosen]);
     return;

@@ -57,6 +57,7 @@ static const weft_policy *policy_of(weft_sim_scheme scheme) {
       [WEFT_SIM_PULL] = &weft_policy_pull,
       [WEFT_SIM_SOURCE_ONLY] = &weft_policy_source_only,
       [WEFT_SIM_RAREST] = &weft_policy_rarest,
+      [WEFT_SIM_OWN] = &weft_policy_push, // until it is there, and for what it takes
   };
   return policies[scheme];
 }
@@ -279,7 +280,8 @@ weft_status weft_sim_swarm_new(const weft_sim_options *options, weft_sim_swarm *
     return WEFT_E_ARGUMENT;
   const weft_sim_parameters *p = options->parameters;
   if (p->peers < 1 || p->peers > WEFT_SIM_MAX_PEERS || p->class_count < 1 || p->neighbours < 1 ||
-      p->neighbours_max < p->neighbours || p->delay_min_us < 1)
+      p->neighbours_max < p->neighbours || p->delay_min_us < 1 ||
+      (p->scheme == WEFT_SIM_OWN && !options->policy))
     return WEFT_E_ARGUMENT;
   weft_sim_swarm *swarm = calloc(1, sizeof *swarm);
   if (!swarm)

@@ -37,7 +37,9 @@ typedef struct weft_sim_options {
   const char *backend;                   // of real bytes; NULL: the best
   weft_sim_transport *transport;         // NULL: one rank
   weft_sim_hooks hooks;
-  const weft_policy *policy;   // instead of the scheme's own; NULL: that
+  // Instead of the scheme's; NULL: that, which WEFT_SIM_OWN has none of. With several threads it is
+  // asked for several peers at once.
+  const weft_policy *policy;
   uint64_t (*thread_ns)(void); // processor time of the calling thread; NULL: no effort is counted
   // NULL, or set with WEFT_E_MALFORMED and WEFT_E_BUFFER: the trace's line; 0: there is no arrival
   size_t *trace_line;

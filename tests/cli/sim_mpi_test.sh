@@ -7,8 +7,9 @@ set -euo pipefail
 
 weft=$PWD/$1
 program=("$weft")
-mpi=${2:+$PWD/$2}
-unlike=${3:+$PWD/$3}
+policy=$PWD/$2 include=$PWD/peer/engine/include
+mpi=${3:+$PWD/$3}
+unlike=${4:+$PWD/$4}
 work=${TEST_TMPDIR:-$(mktemp -d)}
 cd -- "$work"
 
@@ -79,6 +80,14 @@ else
   seq 1 30 >trace
   traced=("$mpi" --oversubscribe "${small[@]}" --threads 1 --no-files --arrival trace)
   together 'no trace' 'no-such' -n 1 "${traced[@]}" --trace trace : -n 1 "${traced[@]}" --trace no-such
+  "${CC:-cc}" -std=c11 -shared -fPIC -I"$include" -o policy.so "$policy"
+  expect 0 sim "${small[@]}" --fidelity rank --no-files --scheme ./policy.so
+  state out >alone
+  of_ranks "${small[@]}" --threads 1 --fidelity rank --no-files --scheme ./policy.so || fail "a policy on three ranks: $(cat err)"
+  state state | cmp -s - alone || fail "three ranks with a policy in a file end in another state than one process"
+  owned=("$mpi" --oversubscribe "${small[@]}" --threads 1 --no-files --scheme)
+  together 'no policy' 'no-such.so' -n 1 "${owned[@]}" ./policy.so : -n 1 "${owned[@]}" ./no-such.so
+  together 'no policy' 'no-such.so' -n 1 "${owned[@]}" ./no-such.so : -n 1 "${owned[@]}" ./policy.so
   together 'two threads' 'threads' -n 1 "${traced[@]}" --trace trace : -n 1 "${traced[@]}" --trace trace --threads 2
 fi
 

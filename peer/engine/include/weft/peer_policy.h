@@ -133,6 +133,36 @@ extern const weft_policy weft_policy_source_only;
 // hold, urgent ones first. With weft_codec_blocks and 30 to 50 neighbours.
 extern const weft_policy weft_policy_rarest;
 
+// A policy in a file of its own, for `weft sim` (scheme = ./FILE.so; cc -shared -fPIC). The file
+// says once:
+//   WEFT_POLICY_FILE = {WEFT_POLICY_LAYOUT, {.name = "mine", .pick = pick}};
+// Threads ask it for several peers at once, each with an rng of its own: what it keeps between
+// calls has to be nobody's, or the same run comes out in another way each time. The program has
+// weft_rng_u64, weft_rng_below, weft_policy_asked and the policies above for it.
+typedef struct weft_policy_file {
+  uint64_t layout; // WEFT_POLICY_LAYOUT, as the file was compiled
+  weft_policy policy;
+} weft_policy_file;
+
+// Another one where these structs are others; the first factor rises where a field gets another
+// meaning.
+#define WEFT_POLICY_LAYOUT                                                                         \
+  ((((1 * UINT64_C(4096) + sizeof(weft_policy_view)) * 1024 + sizeof(weft_policy_neighbour)) *     \
+        256 +                                                                                      \
+    sizeof(weft_policy_choice)) *                                                                  \
+       256 +                                                                                       \
+   sizeof(weft_policy_segment) * 16 + sizeof(weft_policy_want))
+
+#ifdef __cplusplus
+#define WEFT_POLICY_FILE                                                                           \
+  extern "C" const weft_policy_file weft_policy_in_file;                                           \
+  const weft_policy_file weft_policy_in_file
+#else
+#define WEFT_POLICY_FILE                                                                           \
+  extern const weft_policy_file weft_policy_in_file;                                               \
+  const weft_policy_file weft_policy_in_file
+#endif
+
 #ifdef __cplusplus
 }
 #endif

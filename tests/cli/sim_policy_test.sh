@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `weft sim` with a policy out of a file (scheme = ./FILE), compiled as its user does: what it decides, what is told of
+# it, and which files are refused.
+set -euo pipefail
+# shellcheck source=tests/cli/expect.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/expect.sh"
+
+weft=$PWD/$1
+program=("$weft")
+source=$PWD/$2
+include=$PWD/peer/engine/include
+work=${TEST_TMPDIR:-$(mktemp -d)}
+cd -- "$work"
+rm -rf sweep
+
+small=(--peers 30 --duration 10s --arrival together --departure stay --quiet)
+compile() { # NAME < SOURCE: NAME.so
+  "${CC:-cc}" -std=c11 -Wall -Wextra -Werror -shared -fPIC -O2 -I"$include" -o "$1.so" -x c -
+}
+state() { sed -n 's/.*"state_hash":"\([0-9a-f]*\)".*/\1/p' out; }
+run() { # SCHEME OPTION...: its state in $state
+  expect 0 sim "${small[@]}" --json --no-files --scheme "$@"
+  state=$(state)
+  [ -n "$state" ] || fail "--scheme $1: no state hash"
+}
+
+compile most_behind <"$source"
+run push --threads 1
+push=$state
+run ./most_behind.so --threads 1
+own=$state
+[ "$own" != "$push" ] || fail 'a policy of its own sends what push does'
+says '"policy":{"name":"most-behind","blake2b":"'"$(b2sum -l 256 most_behind.so | cut -d' ' -f1)"'"}' out
+says '"scheme":"./most_behind.so"' out
+run "$work/most_behind.so" --threads 3
+[ "$state" = "$own" ] || fail 'three threads end in another state than one'
+
+# It may leave things to weft's own, and may be wrong.
+compile as_push <<'EOT'
+#include <weft/peer_policy.h>
+static bool pick(void *user, const weft_policy_view *view, const weft_rng *rng, weft_policy_choice *out) {
+  (void)user;
+  return weft_policy_push.pick(weft_policy_push.user, view, rng, out);
+}
+WEFT_POLICY_FILE = {WEFT_POLICY_LAYOUT, {.name = "as-push", .pick = pick}};
+EOT
+run ./as_push.so
+[ "$state" = "$push" ] || fail 'what asks push is not push'
+compile nonsense <<'EOT'
+#include <weft/peer_policy.h>
+static bool pick(void *user, const weft_policy_view *view, const weft_rng *rng, weft_policy_choice *out) {
+  (void)user, (void)rng;
+  *out = (weft_policy_choice){.neighbour = view->neighbours + 7, .segment = UINT64_MAX, .count = 9999};
+  return true;
+}
+WEFT_POLICY_FILE = {WEFT_POLICY_LAYOUT, {.name = "nonsense", .pick = pick}};
+EOT
+wrong 2 'the policy nonsense chose what its view does not have' sim "${small[@]}" --no-files --scheme ./nonsense.so
+
+# A sweep runs again what another file of that name decides, and nothing else.
+runs() { find sweep/runs -name run.json | wc -l; }
+cp most_behind.so swept.so
+expect 0 sim "${small[@]}" --sweep scheme=push,./swept.so --out sweep
+[ "$(runs)" -eq 2 ] || fail "a sweep of two schemes has $(runs) runs"
+expect 0 sim "${small[@]}" --sweep scheme=push,./swept.so --out sweep
+[ "$(runs)" -eq 2 ] || fail "the same sweep again has $(runs) runs"
+cp as_push.so swept.so
+expect 0 sim "${small[@]}" --sweep scheme=push,./swept.so --out sweep
+[ "$(runs)" -eq 3 ] || fail "with another policy in the file the sweep has $(runs) runs"
+
+# In a scenario, where a server has no use for it.
+printf '[stream]\nscheme = ./most_behind.so\n' >own.ini
+expect 0 sim own.ini "${small[@]}" --json --no-files
+[ "$(state)" != "$push" ] || fail 'a scenario with a policy of its own runs push'
+expect 0 sim streaming-server --scheme ./nosuch.so --duration 1min --quiet --no-files
+
+wrong 3 './nosuch.so' sim --scheme ./nosuch.so --no-files
+wrong 2 "'most_behind.so' and not one of push, .*, or a file, as ./policy.so" sim --scheme most_behind.so --no-files
+wrong 2 'scheme is too long' sim --scheme "./$(printf '%0300d' 0)" --no-files
+wrong 2 'own.ini: ' sim --scheme ./own.ini --no-files
+compile empty <<<'int weft_policy_elsewhere;'
+wrong 2 'empty.so has no policy' sim --scheme ./empty.so --no-files
+sed 's/{WEFT_POLICY_LAYOUT,/{WEFT_POLICY_LAYOUT + 1,/' "$source" | compile old
+wrong 2 'old.so was compiled for another version' sim --scheme ./old.so --no-files
+for lacks in '.name = "most-behind",' ', .pick = most_behind'; do
+  sed "s/$lacks//" "$source" | "${CC:-cc}" -shared -fPIC -I"$include" -o lacking.so -x c - 2>compiler
+  wrong 2 'lacking.so lacks a name, or both pick and ask' sim --scheme ./lacking.so --no-files
+done
+exit "$failures"

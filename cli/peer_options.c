@@ -35,9 +35,9 @@ static const option options[OPTIONS] = {
     [O_UPLOAD] = {"upload", SOURCE | JOIN, "0", "RATE", "Bits/s sent at most (0: no limit)"},
     [O_CONGESTION] = {"congestion", SOURCE | JOIN, "ledbat", "NAME",
                       "ledbat: makes way when the path to a neighbour queues; off: --upload alone"},
-    [O_SCHEME] =
-        {"scheme", SOURCE | JOIN, "push", "NAME",
-         "push: sends what others lack, unasked; pull (sources: live): asks, for less uplink"},
+    [O_SCHEME] = {"scheme", SOURCE | JOIN, "push", "NAME",
+                  "push: sends what others lack, unasked; pull (sources: live): asks, for less "
+                  "uplink; ./FILE: a policy of your own"},
     [O_STREAM] = {"stream", SOURCE, "0", "HEX", "The stream's number (0: a random one)"},
     [O_BLOCKS] = {"segment-blocks", SOURCE, "64", "N", "Blocks in a segment"},
     [O_BLOCK_BYTES] = {"block-bytes", SOURCE, "1024", "N", "Bytes in a block"},

@@ -10,6 +10,7 @@
 #include <sodium.h>
 
 #include "cli/peer_run.h"
+#include "cli/policy.h"
 #include "peer/runtime/notify.h"
 
 void peer_run_stop(peer_run_state *r, int code) {
@@ -49,12 +50,13 @@ static void load(peer_run_state *r, uint64_t segment) {
              weft_status_name(status));
 }
 
-// It is called again every few seconds, for weeks perhaps: told after 1, 2, 4, 8... calls.
+// What may go on for weeks is told the first, second, fourth, eighth... time.
+static bool is_news(unsigned times) { return (times & (times - 1)) == 0; }
+
 static void tell_unreachable(const weft_node_event *event, const char *address,
                              const char *reason) {
-  const bool news = (event->failures & (event->failures - 1)) == 0;
-  peer_log(news ? PEER_WARNING : PEER_DEBUG, "unreachable", "address=%s reason=%s calls=%u",
-           address, reason, event->failures);
+  peer_log(is_news(event->failures) ? PEER_WARNING : PEER_DEBUG, "unreachable",
+           "address=%s reason=%s calls=%u", address, reason, event->failures);
 }
 
 static void on_event(void *user, const weft_node_event *event) {
@@ -164,9 +166,17 @@ static void pump(void *user, int64_t now_us) {
     peer_play_pump(r, now_us);
 }
 
+// Turns that fail come one right after the other.
 static void failed(void *user, weft_status status) {
-  (void)user;
-  peer_log(PEER_WARNING, "failed", "status=%s", weft_status_name(status));
+  peer_run_state *r = user;
+  const weft_policy *policy = r->s->policy;
+  const bool own = policy && policy != &weft_policy_push && policy != &weft_policy_pull;
+  r->failures++;
+  if (own && status == WEFT_E_ARGUMENT)
+    peer_run_stop(r, cli_policy_wrong(PEER_NAME, policy));
+  else
+    peer_log(is_news(r->failures) ? PEER_WARNING : PEER_DEBUG, "failed", "status=%s turns=%u",
+             weft_status_name(status), r->failures);
 }
 
 // --- The loop: ten times a second, and when something is due
@@ -212,7 +222,7 @@ static int open_node(peer_run_state *r) {
   const bool source = s->role == WEFT_NODE_SOURCE;
   if (source)
     keep_heap_small(mode_of(r));
-  if (source && s->pull && mode_of(r) != WEFT_MODE_LIVE)
+  if (source && s->policy == &weft_policy_pull && mode_of(r) != WEFT_MODE_LIVE)
     return cli_error(PEER_NAME, CLI_USAGE,
                      "--scheme pull is for live sources: of files, peers that push would get "
                      "nothing; join --scheme pull asks any source");
@@ -230,7 +240,7 @@ static int open_node(peer_run_state *r) {
                          .neighbours_target = s->neighbours,
                          .upload_bits_per_s = s->upload_bits_per_s,
                          .congestion = s->congestion,
-                         .policy = s->pull ? &weft_policy_pull : &weft_policy_push,
+                         .policy = s->policy,
                          .startup_us = (int64_t)s->startup_ms * 1000,
                          .event = on_event,
                          .user = r};

@@ -14,6 +14,7 @@
 
 #include "cli/peer.h"
 #include "cli/peer_options.h"
+#include "cli/policy.h"
 #include "sim/scenario/scenario.h"
 
 // --- One value
@@ -118,19 +119,31 @@ static int switched(char **v, size_t which, bool *out) {
   return value < 0 ? refuse(which, v[which], "on or off") : -1;
 }
 
+// What has a slash is a file with a policy of one's own. A tracker has none (NULL).
+static int scheme(const char *text, const weft_policy **out) {
+  cli_policy own;
+  *out = text && strcmp(text, weft_policy_pull.name) == 0 ? &weft_policy_pull : &weft_policy_push;
+  if (!text || strcmp(text, (*out)->name) == 0)
+    return -1;
+  if (!strchr(text, '/'))
+    return refuse(O_SCHEME, text, "push, pull or a file, as ./policy.so");
+  const int code = cli_policy_load(PEER_NAME, text, &own);
+  if (code < 0)
+    *out = own.policy;
+  return code;
+}
+
 static int words(char **v, peer_settings *s) {
   static const char *const ciphers[] = {"best", "chacha20"}, *const formats[] = {"text", "json"},
                            *const levels[] = {"error", "warning", "info", "debug"};
-  static const char *const controls[] = {"off", "ledbat"}, *const schemes[] = {"push", "pull"};
+  static const char *const controls[] = {"off", "ledbat"};
   const int control = v[O_CONGESTION] ? word_of(v, O_CONGESTION, controls, 2) : 0;
   if (control < 0)
     return refuse(O_CONGESTION, v[O_CONGESTION], "ledbat or off");
   s->congestion = control == 1;
-  const int scheme = v[O_SCHEME] ? word_of(v, O_SCHEME, schemes, 2) : 0;
-  if (scheme < 0)
-    return refuse(O_SCHEME, v[O_SCHEME], "push or pull");
-  s->pull = scheme == 1;
-  int code = switched(v, O_CHECKSUMS, &s->checksums);
+  int code = scheme(v[O_SCHEME], &s->policy);
+  if (code < 0)
+    code = switched(v, O_CHECKSUMS, &s->checksums);
   if (code < 0)
     code = switched(v, O_MAP_PORT, &s->map_port);
   if (code >= 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `weft sim`: options (sim.c), one run (sim_run.c, sim_policy.c), many (sim_sweep.c), scripts
+// `weft sim`: options (sim.c), one run (sim_run.c), many (sim_sweep.c), scripts
 // (sim_gnuplot.c).
 #ifndef WEFT_CLI_SIM_H
 #define WEFT_CLI_SIM_H
@@ -33,15 +33,6 @@ bool sim_check(const sim_settings *settings, weft_sim_parameters *parameters,
 int sim_run(const sim_settings *settings, const weft_sim_parameters *parameters, const char *folder,
             bool all, sim_outcome *out);
 void sim_outcome_clear(sim_outcome *outcome);
-
-// A policy of the user's own, there until the program ends, and BLAKE2b of the file that has it.
-typedef struct sim_policy {
-  const weft_policy *policy;
-  char hash[65];
-} sim_policy;
-
-// sim_policy.c: -1 to go on, else an exit code: it has told what is wrong with the file.
-int sim_policy_load(const char *path, sim_policy *out);
 
 // figures.gp, which draws a run's tables; a weft_sim_writer, `user`: the report (sim_gnuplot.c).
 weft_status sim_put_gnuplot(void *user, FILE *to);

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/policy.h"
 #include "cli/sim.h"
 #include "tools/build_info.h"
 
@@ -233,10 +234,10 @@ static int folder_possible(const char *folder) {
 
 // The scheme's own file, where it is one. Ranks go on together or not at all.
 static int find_policy(const weft_sim_parameters *parameters, const weft_sim_transport *t,
-                       sim_policy *out) {
+                       cli_policy *out) {
   if (parameters->kind != WEFT_SIM_SWARM || parameters->scheme != WEFT_SIM_OWN)
     return -1;
-  const int code = sim_policy_load(parameters->policy_file, out);
+  const int code = cli_policy_load(NAME, parameters->policy_file, out);
   uint64_t failed = code >= 0;
   if (t && code < 0 && (t->sum(t->user, &failed, 1) != WEFT_OK || failed))
     return CLI_OK; // another rank says why
@@ -248,7 +249,7 @@ static int find_policy(const weft_sim_parameters *parameters, const weft_sim_tra
 int sim_run(const sim_settings *settings, const weft_sim_parameters *parameters, const char *folder,
             bool all, sim_outcome *out) {
   const weft_sim_transport *t = settings->transport;
-  sim_policy own = {0};
+  cli_policy own = {0};
   const bool services = parameters->kind != WEFT_SIM_SWARM;
   if (services && t && t->ranks > 1)
     return cli_error(NAME, CLI_USAGE, "a server or a store runs on one rank");
@@ -291,10 +292,7 @@ int sim_run(const sim_settings *settings, const weft_sim_parameters *parameters,
   else if (parameters->kind == WEFT_SIM_STORE && of_code(status))
     code = bad_code(parameters);
   else if (own.policy && status == WEFT_E_ARGUMENT && swarm)
-    code = cli_error(NAME, CLI_USAGE,
-                     "the policy %s chose what its view does not have: a neighbour, a segment or a "
-                     "count out of range (weft/peer_policy.h)",
-                     own.policy->name);
+    code = cli_policy_wrong(NAME, own.policy);
   else if (t && status == WEFT_E_ARGUMENT)
     code = cli_error(NAME, CLI_USAGE, "ranks need threads alike: --threads says how many");
   else if (status == WEFT_E_STOPPED && !cli_signal())

@@ -133,7 +133,8 @@ extern const weft_policy weft_policy_source_only;
 // hold, urgent ones first. With weft_codec_blocks and 30 to 50 neighbours.
 extern const weft_policy weft_policy_rarest;
 
-// A policy in a file of its own, for `weft sim` (scheme = ./FILE.so; cc -shared -fPIC). The file
+// A policy in a file of its own, for `weft sim` and `weft peer` (--scheme ./FILE.so; cc -shared
+// -fPIC). The file
 // says once:
 //   WEFT_POLICY_FILE = {WEFT_POLICY_LAYOUT, {.name = "mine", .pick = pick}};
 // Threads ask it for several peers at once, each with an rng of its own: what it keeps between

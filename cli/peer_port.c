@@ -25,5 +25,7 @@ int peer_port_open(peer_run_state *r) {
     return -1;
   (void)weft_node_address(r->node, &o.own);
   r->port = weft_port_map_new(&o);
-  return r->port ? -1 : cli_error(PEER_NAME, CLI_MACHINE, "there can be no thread for --map-port");
+  return r->port ? -1
+                 : cli_error(PEER_NAME, CLI_MACHINE,
+                             "no memory, file descriptor or thread for --map-port");
 }

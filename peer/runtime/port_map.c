@@ -1,58 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
 #include "peer/runtime/port_map.h"
 
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
 
-#include <glib.h>
+#include <glib-unix.h>
 
 #include "peer/runtime/kernel_address.h"
 
 // A router that was started anew has forgotten the port: it is renewed at half of its lease, which
 // is short, as what died without closing it leaves it open for so long.
-enum { LEASE_S = 1200, RETRY_S = 60, RENEW_LEAST_S = 10 };
-#define CLOSE_US (3 * G_TIME_SPAN_SECOND)
+enum { LEASE_S = 1200, RETRY_S = 60, RENEW_LEAST_S = 10, CLOSE_S = 3 };
 
-// Shared by its owner, its thread and events under way, of which each holds a reference.
+// The owner's and its thread's; the last of them frees it.
 struct weft_port_map {
   weft_port_map_options options;
-  bool gone; // of the owner's thread: no more events
-  GMutex lock;
-  GCond changed;
-  bool stop, over; // under the lock
+  guint watch; // the owner's
+  int news_fd; // an eventfd: there is an event
+  pthread_mutex_t lock;
+  pthread_cond_t changed; // by the monotonic clock
+  bool stop, over;        // under the lock, as what follows
+  bool abandoned;         // nobody waits for its end
+  bool fresh;             // the owner has not had the event
+  weft_port_map_event event;
 };
 
-static void clear(gpointer data) {
-  weft_port_map *m = data;
-  g_mutex_clear(&m->lock);
-  g_cond_clear(&m->changed);
+static void destroy(weft_port_map *m) {
+  pthread_cond_destroy(&m->changed);
+  pthread_mutex_destroy(&m->lock);
+  close(m->news_fd);
+  free(m);
 }
-
-static void release(gpointer data) { g_atomic_rc_box_release_full(data, clear); }
 
 // --- Events
 
-typedef struct report {
-  weft_port_map *map;
-  weft_port_map_event event;
-} report;
-
-static gboolean on_report(gpointer user) {
-  const report *r = user;
-  if (!r->map->gone)
-    r->map->options.event(r->map->options.user, &r->event);
-  return G_SOURCE_REMOVE;
-}
-
-static void free_report(gpointer user) {
-  report *r = user;
-  release(r->map);
-  g_free(r);
+static gboolean on_news(gint fd, GIOCondition condition, gpointer user) {
+  weft_port_map *m = user;
+  eventfd_t count;
+  (void)condition;
+  (void)eventfd_read(fd, &count);
+  pthread_mutex_lock(&m->lock);
+  const weft_port_map_event event = m->event;
+  const bool fresh = m->fresh;
+  m->fresh = false;
+  pthread_mutex_unlock(&m->lock);
+  if (fresh)
+    m->options.event(m->options.user, &event);
+  return G_SOURCE_CONTINUE;
 }
 
 static void tell(weft_port_map *m, const weft_port_map_event *event) {
-  report *r = g_new(report, 1);
-  *r = (report){.map = g_atomic_rc_box_acquire(m), .event = *event};
-  g_idle_add_full(G_PRIORITY_DEFAULT, on_report, r, free_report);
+  pthread_mutex_lock(&m->lock);
+  m->event = *event;
+  m->fresh = true;
+  pthread_mutex_unlock(&m->lock);
+  (void)eventfd_write(m->news_fd, 1);
 }
 
 // RFC 1918, 6598 (shared by a provider's customers), 3927, and this machine.
@@ -89,15 +96,19 @@ static bool same(const weft_port_map_event *a, const weft_port_map_event *b) {
 
 // --- The thread
 
-// False: it is time to stop.
-static bool wait_for(weft_port_map *m, gint64 seconds) {
-  const gint64 end_us = g_get_monotonic_time() + seconds * G_TIME_SPAN_SECOND;
-  g_mutex_lock(&m->lock);
-  while (!m->stop && g_cond_wait_until(&m->changed, &m->lock, end_us))
+static struct timespec in_seconds(gint64 seconds) {
+  struct timespec at;
+  (void)clock_gettime(CLOCK_MONOTONIC, &at);
+  at.tv_sec += (time_t)seconds;
+  return at;
+}
+
+// Until the flag, or so long. What it is then.
+static bool wait_for(weft_port_map *m, const bool *flag, gint64 seconds) {
+  const struct timespec end = in_seconds(seconds);
+  while (!*flag && pthread_cond_timedwait(&m->changed, &m->lock, &end) == 0)
     ;
-  const bool on = !m->stop;
-  g_mutex_unlock(&m->lock);
-  return on;
+  return *flag;
 }
 
 // In seconds. What is open until it is closed is asked for as often: the router may start anew.
@@ -106,31 +117,43 @@ static gint64 renewal(const weft_router_port *port) {
   return MAX(RENEW_LEAST_S, MIN(lease_s, LEASE_S) / 2);
 }
 
-static gpointer keep_open(gpointer user) {
+// Asks, tells what is new, and answers after how many seconds to ask again.
+static gint64 ask(weft_port_map *m, weft_router_port *port, weft_port_map_event *told,
+                  gint64 *until_us) {
+  const gint64 now_us = g_get_monotonic_time();
+  const weft_router_answer answer = weft_router_open(&m->options.own, LEASE_S, port);
+  const bool opened = answer == WEFT_ROUTER_OPENED;
+  const weft_port_map_event event = event_of(answer, port);
+  if (opened)
+    *until_us = port->lease_s ? now_us + port->lease_s * G_TIME_SPAN_SECOND : G_MAXINT64;
+  // A renewal in vain is no news while the lease goes on.
+  if ((opened || now_us >= *until_us) && !same(&event, told)) {
+    *told = event;
+    tell(m, &event);
+  }
+  return opened ? renewal(port) : RETRY_S;
+}
+
+static void *keep_open(void *user) {
   weft_port_map *m = user;
   weft_router_port port = {.inner = m->options.own.port};
   weft_port_map_event told = {.answer = WEFT_ROUTER_ANSWERS};
-  gint64 until_us = 0, next_s;
-  do {
-    const gint64 now_us = g_get_monotonic_time();
-    const weft_router_answer answer = weft_router_open(&m->options.own, LEASE_S, &port);
-    const bool opened = answer == WEFT_ROUTER_OPENED;
-    const weft_port_map_event event = event_of(answer, &port);
-    if (opened)
-      until_us = port.lease_s ? now_us + port.lease_s * G_TIME_SPAN_SECOND : G_MAXINT64;
-    // A renewal in vain is no news while the lease goes on.
-    if ((opened || now_us >= until_us) && !same(&event, &told)) {
-      told = event;
-      tell(m, &told);
-    }
-    next_s = opened ? renewal(&port) : RETRY_S;
-  } while (wait_for(m, next_s));
+  gint64 until_us = 0;
+  bool stop = false;
+  while (!stop) {
+    const gint64 next_s = ask(m, &port, &told, &until_us);
+    pthread_mutex_lock(&m->lock);
+    stop = wait_for(m, &m->stop, next_s);
+    pthread_mutex_unlock(&m->lock);
+  }
   weft_router_close(&port);
-  g_mutex_lock(&m->lock);
+  pthread_mutex_lock(&m->lock);
+  const bool abandoned = m->abandoned;
   m->over = true;
-  g_cond_broadcast(&m->changed);
-  g_mutex_unlock(&m->lock);
-  release(m);
+  pthread_cond_broadcast(&m->changed);
+  pthread_mutex_unlock(&m->lock);
+  if (abandoned)
+    destroy(m);
   return NULL;
 }
 
@@ -141,30 +164,37 @@ bool weft_port_map_possible(const weft_address *listen) {
 }
 
 weft_port_map *weft_port_map_new(const weft_port_map_options *options) {
-  weft_port_map *m = g_atomic_rc_box_new0(weft_port_map);
+  pthread_condattr_t monotonic;
+  pthread_t thread;
+  weft_port_map *m = calloc(1, sizeof *m);
+  if (!m)
+    return NULL;
   m->options = *options;
-  g_mutex_init(&m->lock);
-  g_cond_init(&m->changed);
-  GThread *thread = g_thread_try_new("weft-port-map", keep_open, g_atomic_rc_box_acquire(m), NULL);
-  if (!thread) {
-    release(m); // the thread's
-    release(m);
+  m->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  pthread_mutex_init(&m->lock, NULL);
+  pthread_condattr_init(&monotonic);
+  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+  pthread_cond_init(&m->changed, &monotonic);
+  pthread_condattr_destroy(&monotonic);
+  if (m->news_fd < 0 || pthread_create(&thread, NULL, keep_open, m) != 0) {
+    destroy(m);
     return NULL;
   }
-  g_thread_unref(thread); // `over` tells its end
+  pthread_detach(thread); // `over` tells its end
+  m->watch = g_unix_fd_add(m->news_fd, G_IO_IN, on_news, m);
   return m;
 }
 
 void weft_port_map_free(weft_port_map *m) {
   if (!m)
     return;
-  const gint64 end_us = g_get_monotonic_time() + CLOSE_US;
-  m->gone = true;
-  g_mutex_lock(&m->lock);
+  g_source_remove(m->watch);
+  pthread_mutex_lock(&m->lock);
   m->stop = true;
-  g_cond_broadcast(&m->changed);
-  while (!m->over && g_cond_wait_until(&m->changed, &m->lock, end_us))
-    ;
-  g_mutex_unlock(&m->lock);
-  release(m);
+  pthread_cond_broadcast(&m->changed);
+  const bool over = wait_for(m, &m->over, CLOSE_S);
+  m->abandoned = !over;
+  pthread_mutex_unlock(&m->lock);
+  if (over)
+    destroy(m);
 }

@@ -33,7 +33,7 @@ typedef struct weft_port_map_options {
 // Whether a node that listens there can have a port at the router: of IPv4, and of more than this
 // machine.
 bool weft_port_map_possible(const weft_address *listen);
-// NULL: there can be no thread.
+// NULL: no memory, descriptor or thread for it.
 weft_port_map *weft_port_map_new(const weft_port_map_options *options);
 // Closes the port, for which it waits three seconds at most. No events come after it. Accepts NULL.
 void weft_port_map_free(weft_port_map *map);

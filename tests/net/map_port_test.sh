@@ -67,6 +67,7 @@ start_router() {
   printf '%s\n' ext_ifname=wan listening_ip=lan listening_ip=side secure_mode=yes port=5555 upnp_table_name=filter \
     upnp_nat_table_name=filter upnp_forward_chain=miniupnpd upnp_nat_chain=miniupnpd_in \
     upnp_nat_postrouting_chain=miniupnpd_out "$@" >router.conf
+  : >router.log # now: what the last one said would be taken for this one's
   miniupnpd -d -4 -f router.conf -P /run/router.pid >router.log 2>&1 &
   router_pid=$!
   router_listens
@@ -91,6 +92,7 @@ open_ports() { # at the router
 start_node() {
   local space=$1
   shift
+  : >"$space.log"
   ip netns exec "$space" "$weft" peer "$@" 2>"$space.log" &
   node_pid=$!
 }
@@ -175,6 +177,7 @@ stop_router
 
 # What no daemon does at a test's wish: a router that is behind a NAT itself, gives another port, for 22 s, and takes
 # late answers for what they are not.
+: >router.log
 python3 - >router.log 2>&1 <<'EOT' &
 import socket, struct
 

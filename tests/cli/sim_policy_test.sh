@@ -73,7 +73,7 @@ expect 0 sim "${small[@]}" --sweep scheme=push,./swept.so --out sweep
 printf '[stream]\nscheme = ./most_behind.so\n' >own.ini
 expect 0 sim own.ini "${small[@]}" --json --no-files
 [ "$(state)" != "$push" ] || fail 'a scenario with a policy of its own runs push'
-expect 0 sim streaming-server --scheme ./nosuch.so --duration 1min --quiet --no-files
+expect 0 sim streaming-server --scheme ./nosuch.so --peers 2 --segment-blocks 8 --duration 5s --quiet --no-files
 
 wrong 3 './nosuch.so' sim --scheme ./nosuch.so --no-files
 wrong 2 "'most_behind.so' and not one of push, .*, or a file, as ./policy.so" sim --scheme most_behind.so --no-files

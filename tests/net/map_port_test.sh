@@ -24,6 +24,8 @@ if ! nft 'table ip probe { chain out { type nat hook postrouting priority 100; m
   exit 0
 fi
 nft delete table ip probe
+# miniupnpc takes numbers from text that no zero ends, up to a line's end that is there.
+export ASAN_OPTIONS=${ASAN_OPTIONS:-}:strict_string_checks=0
 bad=0 router_pid=''
 trap 'kill $(jobs -p) 2>/dev/null; wait 2>/dev/null' EXIT
 fail() {

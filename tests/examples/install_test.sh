@@ -86,6 +86,8 @@ chmod +x "$TEST_TMPDIR/tree/bazelw"
 "$TEST_TMPDIR/tree/$1" "$TEST_TMPDIR/whole" --config=cpu >/dev/null
 version=$(PKG_CONFIG_PATH=$TEST_TMPDIR/whole/lib/pkgconfig pkg-config --modversion libweft)
 "$TEST_TMPDIR/whole/bin/weft" --version | grep -F "weft $version," >/dev/null
+grep -F 'WEFT 1 "" "weft '"$version" "$TEST_TMPDIR/whole/share/man/man1/weft.1" >/dev/null
+[ -s "$TEST_TMPDIR/whole/share/bash-completion/completions/weft" ]
 
 # What was installed is removed again, and nothing else; of versions before, too.
 whole=$TEST_TMPDIR/whole
@@ -97,7 +99,7 @@ python3 -m compileall -q "$whole/share/weft/weft"
 "$TEST_TMPDIR/tree/$1" --uninstall "$whole" >/dev/null
 left=$(cd -- "$whole" && find . ! -type d)
 [ "$left" = ./lib/another.a ] || { printf 'left behind: %s\n' "$left"; exit 1; }
-[ ! -e "$whole/include/weft" ] && [ ! -e "$whole/share/weft" ]
+[ ! -e "$whole/include/weft" ] && [ -z "$(ls "$whole/share")" ]
 code=0
 "$TEST_TMPDIR/tree/$1" --uninstall "$whole" >/dev/null 2>&1 || code=$?
 [ "$code" = 3 ]

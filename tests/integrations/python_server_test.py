@@ -211,13 +211,21 @@ class Serving(unittest.TestCase):
 
         server = self.server(clock_us=clock)
         server.push(self.shape, self.data, 0, FAR_US)
-        server.request([(3, 5, 1, 5)], 0)
-        fails.set()
-        with self.assertRaisesRegex(KeyError, "no time"):  # of the library's thread, when it is heard of
+        readable = server.fileno()
+
+        def fail():  # in the library's thread
+            server.request([(3, 5, 1, 5)], 0)
+            fails.set()
             server.process(0)
-            select.select([server], [], [], 60)
-            server.take()
-        fails.clear()
+            self.assertTrue(select.select([readable], [], [], 60)[0], "nothing within a minute")
+            fails.clear()
+
+        for call in (server.take, lambda: server.request([(3, 5, 1, 9)], 0)):
+            fail()
+            with self.assertRaisesRegex(KeyError, "no time"):  # when it is heard of
+                call()
+            self.assertEqual(server.statistics.pending_packets, 0)
+            self.assertEqual([packet.error for packet in server.packets()], [None] * 5)
         with self.assertRaisesRegex(ZeroDivisionError, "division"):
             self.server(clock_us=lambda: 1 // 0)
 
@@ -336,7 +344,6 @@ for server in servers:
     def test_a_fork_frees_nothing_of_its_parents(self):  # whose threads it lacks
         program = """
 import os
-import signal
 import weft
 
 context = weft.Context(threads=2)

@@ -276,6 +276,8 @@ struct weft_engine {
   uint8_t *blocks;           // uncoded: (window, stride) what we hold or asked for
   size_t blocks_stride;
   uint32_t tell; // slots with something to tell
+  uint32_t missed_count; // skipped, not told, and out of the window
+  uint64_t missed_first;
   uint32_t next_owed;
   int64_t gather_us; // when full segments are looked at again; one that loads: what failed to load
 

@@ -43,10 +43,22 @@ void weft_slot_close(weft_engine *e, weft_slot *slot) {
   slot->reveal = NULL;
 }
 
+// What was skipped without having been here goes with its place, perhaps at once. Such segments
+// follow each other, as a played one stays until it was read.
+static void keep_missed(weft_engine *e, uint64_t segment) {
+  if (segment != e->missed_first + e->missed_count) {
+    e->missed_first = segment;
+    e->missed_count = 0;
+  }
+  e->missed_count++;
+}
+
 void weft_window_place(weft_engine *e, uint64_t segment) {
   const size_t at = weft_place(e, segment);
   weft_slot *slot = &e->slots[at];
   weft_slot_close(e, slot);
+  if (slot->tell_skip)
+    keep_missed(e, e->number[at]);
   e->tell -= (uint32_t)slot->tell_decoded + slot->tell_play + slot->tell_skip + slot->tell_load;
   *slot = (weft_slot){.solo = WEFT_NO_NEIGHBOUR, .next_reveal_us = WEFT_ENGINE_NEVER};
   e->number[at] = segment;

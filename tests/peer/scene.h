@@ -20,7 +20,7 @@ typedef struct scene {
   weft_engine *engine;
   test_rng chance;
   int64_t now_us;
-  size_t dials, decoded;
+  size_t dials, decoded, plays, skips;
   size_t data[MOST];  // coded packets, to each neighbour
   size_t asked[MOST]; // requests, to each
   size_t manifests[MOST];

@@ -278,9 +278,8 @@ static bool neighbour_event(weft_engine *e, weft_event *out) {
 }
 
 static bool slot_event(weft_engine *e, weft_event *out) {
-  if (e->missed_count) {
-    *out = (weft_event){.kind = WEFT_EVENT_SKIP, .segment = e->missed_first++};
-    e->missed_count--;
+  if (e->missed) {
+    *out = (weft_event){.kind = WEFT_EVENT_SKIP, .segment = e->tail - e->missed--};
     return true;
   }
   for (uint64_t i = 0; i < e->window; i++) {
@@ -312,7 +311,7 @@ bool weft_engine_event(weft_engine *e, weft_event *out) {
     *out = (weft_event){.kind = WEFT_EVENT_RESUME, .segment = e->play};
     return true;
   }
-  if ((e->tell || e->missed_count) && slot_event(e, out))
+  if ((e->tell || e->missed) && slot_event(e, out))
     return true;
   return (e->dial || e->lonely || e->calling) && weft_exchange_event(e, out);
 }

@@ -43,22 +43,10 @@ void weft_slot_close(weft_engine *e, weft_slot *slot) {
   slot->reveal = NULL;
 }
 
-// What was skipped without having been here goes with its place, perhaps at once. Such segments
-// follow each other, as a played one stays until it was read.
-static void keep_missed(weft_engine *e, uint64_t segment) {
-  if (segment != e->missed_first + e->missed_count) {
-    e->missed_first = segment;
-    e->missed_count = 0;
-  }
-  e->missed_count++;
-}
-
 void weft_window_place(weft_engine *e, uint64_t segment) {
   const size_t at = weft_place(e, segment);
   weft_slot *slot = &e->slots[at];
   weft_slot_close(e, slot);
-  if (slot->tell_skip)
-    keep_missed(e, e->number[at]);
   e->tell -= (uint32_t)slot->tell_decoded + slot->tell_play + slot->tell_skip + slot->tell_load;
   *slot = (weft_slot){.solo = WEFT_NO_NEIGHBOUR, .next_reveal_us = WEFT_ENGINE_NEVER};
   e->number[at] = segment;
@@ -91,8 +79,13 @@ void weft_window_move(weft_engine *e, uint64_t tail) {
   const uint64_t gone = tail - e->tail;
   const uint64_t from = gone > e->window ? tail : e->tail + e->window;
   e->tail = tail;
-  for (uint64_t s = from; s < tail + e->window; s++)
+  for (uint64_t s = from; s < tail + e->window; s++) {
+    // What was skipped may go before that is told: not what was played, which stays until it is
+    // read. So these are the last ones.
+    const bool told = gone > e->window || !weft_window_slot(e, s)->tell_skip;
+    e->missed = told ? 0 : (uint16_t)(e->missed + 1);
     weft_window_place(e, s);
+  }
   e->released = e->released < tail ? tail : e->released;
   if (e->missing < tail) {
     e->missing = tail;
@@ -103,6 +96,7 @@ void weft_window_move(weft_engine *e, uint64_t tail) {
 
 void weft_window_jump(weft_engine *e, uint64_t segment) {
   e->tail = e->missing = e->released = e->play = segment;
+  e->missed = 0;
   for (uint64_t s = segment; s < segment + e->window; s++)
     weft_window_place(e, s);
   e->epoch++;

@@ -21,8 +21,9 @@ typedef struct scene {
   test_rng chance;
   int64_t now_us;
   size_t dials, decoded, plays, skips;
-  size_t data[MOST];  // coded packets, to each neighbour
-  size_t asked[MOST]; // requests, to each
+  uint64_t skip_first, skip_last; // of these
+  size_t data[MOST];              // coded packets, to each neighbour
+  size_t asked[MOST];             // requests, to each
   size_t manifests[MOST];
   size_t paces, acks; // to all
   size_t last, turns; // who got the last, and how often it was another one than before

@@ -119,6 +119,7 @@ START_TEST(what_was_slept_through_is_told) {
   const weft_engine_statistics x = scene_statistics(&s);
   EXPECT(x.skipped >= before.skipped + SLEPT - 1 && x.passed_over == 0);
   EXPECT(s.skips == x.skipped && s.plays == x.in_time);
+  EXPECT(s.skip_first == CAME && s.skip_last == CAME + x.skipped - 1);
   scene_free(&s);
 }
 END_TEST

@@ -41,6 +41,10 @@ START_TEST(figures_are_of_what_left_uplinks) {
   EXPECT(weft_sim_metric_of(&m, "sent_bytes") == (double)(sum.source_bytes + sum.peer_bytes));
   EXPECT(sum.source_bytes <= 10 * 100000 + 2000 + 8000); // what waits at the end has been counted
   EXPECT(sum.lost_bytes < sum.source_bytes + sum.peer_bytes);
+  uint64_t peer_bytes = 0;
+  for (size_t i = 0; i < r.viewer_count; i++)
+    peer_bytes += r.viewers[i].sent_bytes;
+  EXPECT(peer_bytes == sum.peer_bytes);
   const char *const shares[] = {"share_useful",  "share_dependent", "share_duplicate",
                                 "share_header",  "share_control",   "share_lost",
                                 "share_polluted"};

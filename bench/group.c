@@ -4,10 +4,12 @@
 #include "bench/group.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "bench/bench.h"
 #include "bench/buffers.h"
@@ -335,10 +337,25 @@ static char *part_path(const weft_bench_options *options) {
              : NULL;
 }
 
+// Whole or not at all: neither a kill nor a full disk may cost what the file holds.
+static bool replace(const weft_bench_report *report, const char *path) {
+  char *const fresh = weft_bench_text("%s.%ld", path, (long)getpid());
+  const int fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  FILE *const file = fd < 0 ? NULL : fdopen(fd, "w");
+  bool whole = file && json_dumpf(report->root, file, JSON_FORM) == 0;
+  if (file ? fclose(file) != 0 : fd >= 0 && close(fd) != 0)
+    whole = false;
+  whole = whole && rename(fresh, path) == 0;
+  if (!whole && fd >= 0)
+    (void)unlink(fresh);
+  free(fresh);
+  return whole;
+}
+
 // What is measured so far: a run that is stopped has lost only the group that it was at.
 static void write_part(const weft_bench_report *report, const weft_bench_options *options) {
   char *const path = part_path(options);
-  if (path && json_dump_file(report->root, path, JSON_FORM) != 0)
+  if (path && !replace(report, path))
     fprintf(stderr, "weft bench: %s could not be written\n", path);
   free(path);
 }
@@ -375,8 +392,7 @@ void weft_bench_report_add(weft_bench_report *report, const weft_bench_options *
   write_part(report, options);
 }
 
-// A file is replaced whole by its part, so that a full disk leaves what it held; a pipe, a device
-// or what a link leads to is written to.
+// A file is replaced; a pipe, a device or what a link leads to is written to.
 static bool is_replaced(const char *path) {
   struct stat about;
   return lstat(path, &about) != 0 ? errno == ENOENT : S_ISREG(about.st_mode);
@@ -385,13 +401,9 @@ static bool is_replaced(const char *path) {
 static bool write_report(const weft_bench_report *report, const weft_bench_options *options) {
   if (!options->json)
     return true;
-  if (!options->json_stdout) {
-    char *const part = is_replaced(options->json) ? part_path(options) : NULL;
-    const bool whole = json_dump_file(report->root, part ? part : options->json, JSON_FORM) == 0 &&
-                       (!part || rename(part, options->json) == 0);
-    free(part);
-    return whole;
-  }
+  if (!options->json_stdout)
+    return is_replaced(options->json) ? replace(report, options->json)
+                                      : json_dump_file(report->root, options->json, JSON_FORM) == 0;
   const bool written = json_dumpf(report->root, options->json_stdout, JSON_FORM) == 0 &&
                        fputc('\n', options->json_stdout) != EOF;
   return fclose(options->json_stdout) == 0 && written;
@@ -409,7 +421,7 @@ int weft_bench_report_end(weft_bench_report *report, const weft_bench_options *o
   } else {
     char *const part = part_path(options);
     if (part)
-      (void)remove(part);
+      (void)unlink(part);
     free(part);
   }
   json_decref(report->groups);

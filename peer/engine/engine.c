@@ -278,6 +278,10 @@ static bool neighbour_event(weft_engine *e, weft_event *out) {
 }
 
 static bool slot_event(weft_engine *e, weft_event *out) {
+  if (e->missed) {
+    *out = (weft_event){.kind = WEFT_EVENT_SKIP, .segment = e->tail - e->missed--};
+    return true;
+  }
   for (uint64_t i = 0; i < e->window; i++) {
     const uint64_t s = e->number[weft_place(e, e->tail + i)];
     weft_slot *slot = &e->slots[weft_place(e, e->tail + i)];
@@ -307,7 +311,7 @@ bool weft_engine_event(weft_engine *e, weft_event *out) {
     *out = (weft_event){.kind = WEFT_EVENT_RESUME, .segment = e->play};
     return true;
   }
-  if (e->tell && slot_event(e, out))
+  if ((e->tell || e->missed) && slot_event(e, out))
     return true;
   return (e->dial || e->lonely || e->calling) && weft_exchange_event(e, out);
 }

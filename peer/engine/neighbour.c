@@ -328,11 +328,12 @@ void weft_neighbour_range(weft_engine *e, size_t index, uint64_t first, uint64_t
 
 static uint32_t delay(const weft_neighbour *n) { return (uint32_t)n->stamp_us - n->stamp; }
 
-// Clocks drift by less than one part in 4096: a least of long ago does not hold for ever.
+// Clocks drift by less than one part in 4096: a least of long ago does not hold for ever. Whole
+// parts of the time, not of what passed since the last word: words come faster than a part is long.
 static void learn_delay(weft_neighbour *n, const weft_stamps *stamps, int64_t now_us) {
   enum { DRIFT = 4096 };
   const bool first = n->stamp == 0;
-  n->delay_least += (uint32_t)((now_us - n->stamp_us) / DRIFT);
+  n->delay_least += (uint32_t)(now_us / DRIFT - n->stamp_us / DRIFT);
   n->stamp = stamps->stamp;
   n->stamp_us = now_us;
   if (first || (int32_t)(delay(n) - n->delay_least) < 0)

@@ -324,12 +324,14 @@ struct weft_engine {
   uint16_t suppliers;     // by how many what is lacked here is divided
   uint16_t sated;         // neighbours without credit
   uint16_t sought;        // places here that somebody wanted in vain
+  uint16_t missed;        // segments before `tail` that were skipped, which is still to be told
   bool idle : 1;          // the policy found nothing since the last change
   bool ask_idle : 1;
   bool skipped : 1; // a segment was, since exchange.c last looked
   bool called : 1;  // some candidate calls us
   bool calling : 1; // and is to be called now
-  bool own_scratch, playing, stalled, tell_stall, tell_resume;
+  bool own_scratch : 1, playing : 1, stalled : 1;
+  bool tell_stall, tell_resume;
   weft_engine_statistics statistics;
 };
 

@@ -79,8 +79,13 @@ void weft_window_move(weft_engine *e, uint64_t tail) {
   const uint64_t gone = tail - e->tail;
   const uint64_t from = gone > e->window ? tail : e->tail + e->window;
   e->tail = tail;
-  for (uint64_t s = from; s < tail + e->window; s++)
+  for (uint64_t s = from; s < tail + e->window; s++) {
+    // What was skipped may go before that is told: not what was played, which stays until it is
+    // read. So these are the last ones.
+    const bool told = gone > e->window || !weft_window_slot(e, s)->tell_skip;
+    e->missed = told ? 0 : (uint16_t)(e->missed + 1);
     weft_window_place(e, s);
+  }
   e->released = e->released < tail ? tail : e->released;
   if (e->missing < tail) {
     e->missing = tail;
@@ -91,6 +96,7 @@ void weft_window_move(weft_engine *e, uint64_t tail) {
 
 void weft_window_jump(weft_engine *e, uint64_t segment) {
   e->tail = e->missing = e->released = e->play = segment;
+  e->missed = 0;
   for (uint64_t s = segment; s < segment + e->window; s++)
     weft_window_place(e, s);
   e->epoch++;

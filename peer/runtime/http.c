@@ -216,6 +216,13 @@ static bool at_hand(const weft_http *http, uint64_t position) {
   return position >= oldest(http) && position <= http->written;
 }
 
+static bool watched(const weft_http *http) {
+  for (guint i = 0; i < http->clients->len; i++)
+    if (!weft_place_may_be_gone(((const client *)g_ptr_array_index(http->clients, i))->place))
+      return true;
+  return false;
+}
+
 // Where an answer begins: what is asked for, where the length is known; else from the beginning
 // while all of it is kept, or from where it is, at a packet of MPEG-TS. False: it cannot be had.
 static bool place_client(weft_http *http, client *c, const char *range, bool body, bool *partial) {
@@ -224,7 +231,7 @@ static bool place_client(weft_http *http, client *c, const char *range, bool bod
   c->at = http->base == 0 && http->written < KEPT / 2 ? 0 : http->written / TS_PACKET * TS_PACKET;
   if (c->at < http->base)
     c->at = http->base;
-  if (!http->options.length || (!range && http->clients->len)) // somebody else is watching
+  if (!http->options.length || (!range && watched(http))) // by somebody else
     return true;
   if (!wanted_range(http, range, &c->at, &c->end, partial))
     return false;

@@ -46,6 +46,28 @@ void weft_place_resume(weft_place *place) {
   if (place->suspended)
     MHD_resume_connection(place->connection);
   place->suspended = false;
+  place->half_us = 0;
+}
+
+// --- Going
+
+// Nothing comes from the library for those that are suspended.
+static short ended(const weft_place *place) {
+  struct pollfd about = {.fd = place->fd, .events = POLLRDHUP};
+  return place->suspended && poll(&about, 1, 0) > 0 ? about.revents : 0;
+}
+
+bool weft_place_may_be_gone(const weft_place *place) { return ended(place) != 0; }
+
+// Who says no more may read on, or have gone: what is sent next tells, if that is soon.
+static bool went(weft_place *place, gint64 most_us, gint64 now_us) {
+  const short how = ended(place);
+  if (how & ~POLLRDHUP)
+    return true;
+  if (!how)
+    return false;
+  place->half_us = place->half_us ? place->half_us : now_us;
+  return now_us - place->half_us > most_us;
 }
 
 // --- Room
@@ -117,11 +139,20 @@ void weft_places_completed(void *user, struct MHD_Connection *connection, void *
   place->since_us = g_get_monotonic_time();
 }
 
+static weft_place *one_that_may_be_gone(const weft_places *places) {
+  for (guint i = 0; i < places->all->len; i++)
+    if (counts(place_at(places, i), true) && weft_place_may_be_gone(place_at(places, i)))
+      return place_at(places, i);
+  return NULL;
+}
+
 bool weft_places_answer(weft_places *places, weft_place *place) {
   if (place->answered)
     return true;
   if (count_of(places, NULL, true) >= WEFT_PLACES_ANSWERS) {
-    weft_place *gone = one_of_many(places, true, true, count_of(places, place, true) + 1);
+    weft_place *gone = one_that_may_be_gone(places);
+    if (!gone)
+      gone = one_of_many(places, true, true, count_of(places, place, true) + 1);
     if (!gone)
       return false;
     weft_place_cut(gone);
@@ -133,18 +164,13 @@ bool weft_places_answer(weft_places *places, weft_place *place) {
 
 // --- Time
 
-// Nothing comes from the library for those that are suspended.
-static bool went(const weft_place *place) {
-  struct pollfd about = {.fd = place->fd, .events = POLLRDHUP};
-  return place->suspended && poll(&about, 1, 0) > 0;
-}
-
 void weft_places_look(weft_places *places, gint64 now_us) {
   for (guint i = 0; i < places->all->len; i++) {
     weft_place *place = place_at(places, i);
     const gint64 most_us =
         place->answered || place->asked ? places->silence_us : places->request_us;
-    if ((!place->streams && now_us - place->since_us > most_us) || went(place))
+    if ((!place->streams && now_us - place->since_us > most_us) ||
+        went(place, places->silence_us, now_us))
       weft_place_cut(place);
   }
 }

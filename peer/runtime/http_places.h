@@ -27,6 +27,7 @@ typedef struct weft_place { // of one connection
   weft_address from;
   int fd;
   gint64 since_us; // waiting: when it was accepted, or its last answer ended; else its request
+  gint64 half_us;  // suspended: since when it has said that it says no more; 0: it has not
   bool asked;      // at least once
   bool answered;   // a request of its is; else one is waited for
   bool streams;    // that answer takes as long as it takes
@@ -52,6 +53,8 @@ bool weft_places_answer(weft_places *places, weft_place *place);
 void weft_place_cut(weft_place *place); // closes it at the library's next turn
 void weft_place_suspend(weft_place *place);
 void weft_place_resume(weft_place *place); // unless it is not suspended
+// Suspended, and has said that it says no more: as who has gone does, and some who read on.
+bool weft_place_may_be_gone(const weft_place *place);
 // Cuts those whose time is over, and those that are suspended and went away. Now and then.
 void weft_places_look(weft_places *places, gint64 now_us);
 

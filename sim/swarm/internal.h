@@ -92,8 +92,8 @@ typedef struct weft_sim_peer {
   uint32_t banned[WEFT_SIM_BANS];
   uint32_t degree;
   int64_t done_us;
-  uint64_t delivered_bytes, wrong_bytes;
-  weft_sim_dial dials[WEFT_SIM_DIALS]; // seldom looked at
+  uint64_t delivered_bytes, wrong_bytes, sent_bytes; // sent: what left its uplink
+  weft_sim_dial dials[WEFT_SIM_DIALS];               // seldom looked at
 } weft_sim_peer;
 
 typedef struct weft_sim_arrived_message {

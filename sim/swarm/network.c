@@ -34,6 +34,7 @@ static weft_status post(weft_sim_share *share, weft_sim_peer *p, const weft_sim_
   *out = weft_sim_send(share->lane, &message);
   weft_sim_second *second = weft_sim_now(share, now_us);
   *(p->id ? &second->peer_bytes : &second->source_bytes) += wire_bytes;
+  p->sent_bytes += wire_bytes;
   return *out ? WEFT_OK : WEFT_E_NOMEM;
 }
 

@@ -98,8 +98,7 @@ void weft_sim_count_peer(weft_sim_share *share, weft_sim_peer *p, int64_t now_us
   v->stalled_us = s.stalled_us;
   v->delivered_bytes = p->delivered_bytes;
   v->wrong_bytes = p->wrong_bytes;
-  v->sent_bytes = s.sent_payload_bytes + s.sent_header_bytes + s.sent_control_bytes +
-                  overhead * (s.sent_packets + s.sent_control);
+  v->sent_bytes = p->sent_bytes;
   v->received_bytes = s.received_payload_bytes + s.received_header_bytes +
                       s.received_control_bytes +
                       overhead * (s.received_packets + s.received_control);

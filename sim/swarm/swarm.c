@@ -206,7 +206,7 @@ static void set_times(weft_sim_swarm *swarm) {
     swarm->stall_us +=
         (int64_t)(100.0 * (double)swarm->segment_bytes * 8e6 / (double)slowest / (1 - o->loss));
     swarm->end_us = WEFT_SIM_NEVER / 2;
-    swarm->second_count = 86400;
+    swarm->second_count = 3600; // and more when they have passed
     return;
   }
   swarm->segment_us = (int64_t)((double)swarm->segment_bytes * 8e6 / (double)o->rate_bits_per_s);
@@ -337,6 +337,30 @@ static bool keep_on(void *user, int64_t now_us) {
   return !hooks->keep_on || hooks->keep_on(hooks->user, now_us);
 }
 
+// Before the lanes get there, since each counts in its own: bulk ends nobody knows when.
+static weft_status make_seconds(weft_sim_swarm *swarm, int64_t until_us) {
+  const size_t needed = (size_t)(until_us / 1000000) + 1;
+  if (needed <= swarm->second_count)
+    return WEFT_OK;
+  const size_t old = swarm->second_count, count = needed + needed / 2;
+  for (size_t i = 0; i < swarm->options.threads; i++) {
+    weft_sim_share *share = &swarm->shares[i];
+    weft_sim_second *more = realloc(share->seconds, count * sizeof *more);
+    if (!more)
+      return WEFT_E_NOMEM;
+    memset(more + old, 0, (count - old) * sizeof *more);
+    share->seconds = more;
+  }
+  swarm->second_count = count;
+  return WEFT_OK;
+}
+
+static weft_status run_until(weft_sim_swarm *swarm, int64_t until_us) {
+  const int64_t end_us = until_us + swarm->model.window_us; // windows are whole
+  WEFT_TRY(weft_sim_part(swarm->options.transport, make_seconds(swarm, end_us)));
+  return weft_sim_core_run(swarm->core, until_us, keep_on);
+}
+
 // Until nothing is under way any more, so that every byte that was sent is accounted for; engines
 // that still have something to say to each other after a minute are cut short.
 static weft_status let_arrive(weft_sim_swarm *swarm, int64_t now_us) {
@@ -348,7 +372,7 @@ static weft_status let_arrive(weft_sim_swarm *swarm, int64_t now_us) {
     if (under_way == 0)
       return WEFT_OK;
     until_us += 10000;
-    WEFT_TRY(weft_sim_core_run(swarm->core, until_us, keep_on));
+    WEFT_TRY(run_until(swarm, until_us));
   }
   return WEFT_OK;
 }
@@ -361,7 +385,7 @@ static weft_status run_bulk(weft_sim_swarm *swarm) {
   int64_t until_us = 0, progress_us = 0;
   for (;;) {
     until_us += 100000;
-    WEFT_TRY(weft_sim_core_run(swarm->core, until_us, keep_on));
+    WEFT_TRY(run_until(swarm, until_us));
     uint64_t left = 0, last = 0;
     for (size_t i = 0; i < swarm->options.threads; i++) {
       left += swarm->shares[i].unfinished;

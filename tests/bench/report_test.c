@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole runs of `weft bench` on tiny shapes: the report must say where it comes from and hold every
 // repetition, its figures must follow from them, and wrong arguments must be refused.
-#define _POSIX_C_SOURCE 200809L // kill, lstat
+#define _GNU_SOURCE // kill, lstat, prlimit
 #include <check.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -34,28 +35,88 @@ START_TEST(rlnc_report) {
 }
 END_TEST
 
+// How many groups a file has; 0: it is not there, or no report.
+static size_t groups_in(const char *part) {
+  json_t *const root = json_load_file(part, 0, NULL);
+  const size_t groups = json_array_size(json_object_get(root, "groups"));
+  json_decref(root);
+  return groups;
+}
+
+static pid_t run_of_nine_groups(void) {
+  const pid_t child = fork();
+  ck_assert_int_ge(child, 0);
+  if (child > 0)
+    return child;
+  ck_assert_ptr_nonnull(freopen("/dev/null", "w", stdout));
+  signal(SIGXFSZ, SIG_IGN);
+  _exit(whole_run((const char *[]){"weft bench", "rlnc", "--quick", "--rep-ms", "1", "--reps", "9",
+                                   "--n", "8,9,10,11,12,13,14,15,16", "--k", "130", "--isal", "",
+                                   "--json", whole_run_path[0], NULL}));
+}
+
+static size_t wait_for_groups(const char *part) {
+  size_t groups = 0;
+  for (int i = 0; i < 6000 && groups == 0; i++) {
+    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    groups = groups_in(part);
+  }
+  ck_assert_uint_ge(groups, 1);
+  return groups;
+}
+
 // A run that is killed at its second group has left the first beside the file that it was to write.
 START_TEST(a_killed_run_keeps_what_it_measured) {
   whole_run_paths();
   char part[300];
   snprintf(part, sizeof part, "%s.part", whole_run_path[0]);
-  const pid_t child = fork();
-  ck_assert_int_ge(child, 0);
-  if (child == 0)
-    _exit(whole_run((const char *[]){"weft bench", "rlnc", "--quick", "--rep-ms", "1", "--reps",
-                                     "9", "--n", "8,9,10,11,12,13,14,15,16", "--k", "130", "--isal",
-                                     "", "--json", whole_run_path[0], NULL}));
-  size_t groups = 0;
-  for (int i = 0; i < 6000 && groups == 0; i++) {
-    json_t *const root = json_load_file(part, 0, NULL); // NULL: not there yet, or half of it is
-    groups = json_array_size(json_object_get(root, "groups"));
-    json_decref(root);
-    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-  }
+  const pid_t child = run_of_nine_groups();
+  wait_for_groups(part);
   ck_assert_int_eq(kill(child, SIGKILL), 0);
   ck_assert_int_eq(waitpid(child, NULL, 0), child);
-  ck_assert_uint_ge(groups, 1);
+  ck_assert_uint_ge(groups_in(part), 1); // never the half of it
   unlink(part);
+  whole_run_remove_paths();
+}
+END_TEST
+
+// So has one that finds the disk full from then on; and what the file held before is still there.
+START_TEST(a_full_disk_costs_nothing_that_was_written) {
+  whole_run_paths();
+  char part[300];
+  struct stat about;
+  snprintf(part, sizeof part, "%s.part", whole_run_path[0]);
+  FILE *const before = fopen(whole_run_path[0], "w");
+  ck_assert(before && fputs("{}", before) >= 0 && fclose(before) == 0);
+  const pid_t child = run_of_nine_groups();
+  const size_t groups = wait_for_groups(part);
+  ck_assert_int_eq(stat(part, &about), 0);
+  const struct rlimit full = {.rlim_cur = (rlim_t)about.st_size, .rlim_max = RLIM_INFINITY};
+  ck_assert_int_eq(prlimit(child, RLIMIT_FSIZE, &full, NULL), 0);
+  int status = 0;
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == WEFT_BENCH_IO);
+  ck_assert_uint_ge(groups_in(part), groups);
+  ck_assert(stat(whole_run_path[0], &about) == 0 && about.st_size == 2);
+  unlink(part);
+  whole_run_remove_paths();
+}
+END_TEST
+
+// Where FILE.part leads elsewhere, nothing is written there, and FILE leads nowhere.
+START_TEST(what_is_beside_a_report_is_replaced) {
+  whole_run_paths();
+  char part[300];
+  struct stat about;
+  snprintf(part, sizeof part, "%s.part", whole_run_path[0]);
+  ck_assert_int_eq(symlink(whole_run_path[1], part), 0);
+  ck_assert_int_eq(whole_run((const char *[]){"weft bench", "rlnc", "--quick", "--rep-ms", "1",
+                                              "--n", "8", "--k", "64", "--operations", "encode",
+                                              "--isal", "", "--json", whole_run_path[0], NULL}),
+                   0);
+  ck_assert(lstat(whole_run_path[0], &about) == 0 && S_ISREG(about.st_mode));
+  ck_assert(lstat(whole_run_path[1], &about) == 0 && about.st_size == 0);
+  ck_assert_int_ne(lstat(part, &about), 0);
   whole_run_remove_paths();
 }
 END_TEST
@@ -455,6 +516,8 @@ int main(void) {
   TCase *const tests = tcase_create("report");
   tcase_add_test(tests, rlnc_report);
   tcase_add_test(tests, a_killed_run_keeps_what_it_measured);
+  tcase_add_test(tests, a_full_disk_costs_nothing_that_was_written);
+  tcase_add_test(tests, what_is_beside_a_report_is_replaced);
   tcase_add_test(tests, cold_report);
   tcase_add_test(tests, every_ratio_of_many_threads);
   tcase_add_test(tests, mul_report);

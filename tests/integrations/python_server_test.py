@@ -6,6 +6,7 @@ import gc
 import os
 import random
 import select
+import signal
 import subprocess
 import sys
 import threading
@@ -211,15 +212,60 @@ class Serving(unittest.TestCase):
 
         server = self.server(clock_us=clock)
         server.push(self.shape, self.data, 0, FAR_US)
-        server.request([(3, 5, 1, 5)], 0)
-        fails.set()
-        with self.assertRaisesRegex(KeyError, "no time"):  # of the library's thread, when it is heard of
+        readable = server.fileno()
+
+        def fail():  # in the library's thread
+            server.request([(3, 5, 1, 5)], 0)
+            fails.set()
             server.process(0)
-            select.select([server], [], [], 60)
-            server.take()
-        fails.clear()
+            self.assertTrue(select.select([readable], [], [], 60)[0], "nothing within a minute")
+            fails.clear()
+
+        for call in (server.take, lambda: server.request([(3, 5, 1, 9)], 0)):
+            fail()
+            with self.assertRaisesRegex(KeyError, "no time"):  # when it is heard of
+                call()
+            self.assertEqual(server.statistics.pending_packets, 0)
+            self.assertEqual([packet.error for packet in server.packets()], [None] * 5)
         with self.assertRaisesRegex(ZeroDivisionError, "division"):
             self.server(clock_us=lambda: 1 // 0)
+
+    def test_a_context_that_two_threads_cannot_close_stays_open(self):  # and frees what it has another time
+        main, failed, making, leave = threading.get_ident(), threading.Event(), threading.Event(), threading.Event()
+
+        def close():
+            if threading.get_ident() != main and not failed.is_set():
+                while self.context._at:  # the main thread is to be the first
+                    time.sleep(0.001)
+                threading.Timer(0.2, signal.pthread_kill, (main, signal.SIGUSR1)).start()
+                try:
+                    self.context.close()
+                finally:
+                    failed.set()
+            return now_us()
+
+        def be_made():  # both wait for that
+            making.set()
+            leave.wait(60)
+            return now_us()
+
+        server = self.server(clock_us=close)
+        maker = threading.Thread(target=lambda: self.server(clock_us=be_made).close())
+        maker.start()
+        self.assertTrue(making.wait(60))
+        server.push(self.shape, self.data, 0, FAR_US)
+        server.request([(3, 5, 1, 5)], 0)
+        server.process(0)
+        before = signal.signal(signal.SIGUSR1, lambda *unused: self.fail("interrupted"))
+        with self.assertRaisesRegex(AssertionError, "interrupted"):
+            self.context.close()
+        signal.signal(signal.SIGUSR1, before)
+        leave.set()
+        maker.join()
+        self.assertTrue(failed.wait(60))
+        self.assertEqual(self.context.backend, weft.Context().backend)
+        with self.assertRaisesRegex(RuntimeError, "must not use what has called it"):
+            server.close()
 
     def test_a_clock_must_not_close_what_makes_the_server(self):
         other = weft.Context()

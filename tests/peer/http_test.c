@@ -183,6 +183,62 @@ START_TEST(who_waits_and_goes_is_forgotten) {
 }
 END_TEST
 
+// Who says that it will ask for nothing more reads on all the same.
+START_TEST(who_asks_for_no_more_gets_the_answer) {
+  for (int begun = 0; begun < 2; begun++) {
+    scene s;
+    static char got[1 << 19];
+    size_t bytes = 0;
+    scene_new(&s, true, 0, 0);
+    if (begun)
+      feed(&s, PIECE);
+    const int fd = client_new(&s, 1, "GET / HTTP/1.0\r\n\r\n"), room = 1 << 20;
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+    if (begun)
+      run(100);
+    EXPECT(shutdown(fd, SHUT_WR) == 0);
+    for (int i = 0; i < 5; i++) {
+      run(500);
+      feed(&s, PIECE);
+    }
+    weft_http_end(s.http);
+    run(100);
+    for (ssize_t n; (n = recv(fd, got + bytes, sizeof got - bytes, MSG_DONTWAIT)) > 0;)
+      bytes += (size_t)n;
+    const uint8_t *body = memmem(got, bytes, "\r\n\r\n", 4);
+    EXPECT(body && (uint8_t *)got + bytes - (body + 4) == (ptrdiff_t)s.written);
+    for (size_t i = 0; i < s.written; i++)
+      EXPECT((uint8_t)body[4 + i] == byte_at(i));
+    close(fd);
+    weft_http_free(s.http);
+  }
+}
+END_TEST
+
+// But where nothing can be sent that would tell, for no longer than others may be silent, and while
+// nobody else wants the place.
+START_TEST(who_may_have_gone_makes_room) {
+  scene s;
+  int fd[ANSWERS];
+  scene_new(&s, true, REQUEST_MS, SILENCE_MS);
+  for (size_t i = 0; i < ANSWERS; i++)
+    fd[i] = client_new(&s, (uint8_t)(i + 1), ask);
+  run(100);
+  for (size_t i = 1; i < ANSWERS; i++)
+    EXPECT(shutdown(fd[i], SHUT_WR) == 0);
+  EXPECT(status_of(&s, 100, "GET /x HTTP/1.1\r\nHost: x\r\n\r\n") == 200);
+  size_t ended = 0;
+  for (size_t i = 0; i < ANSWERS; i++)
+    ended += over(fd[i]);
+  EXPECT(ended == 1);
+  run(2 * SILENCE_MS);
+  for (size_t i = 0; i < ANSWERS; i++)
+    EXPECT(over(fd[i]) == (i > 0));
+  let_go(fd, ANSWERS);
+  weft_http_free(s.http);
+}
+END_TEST
+
 // --- Time
 
 START_TEST(a_request_is_made_in_time) {
@@ -417,6 +473,8 @@ int main(void) {
   tcase_add_test(tc, answers_of_one_address_make_room);
   tcase_add_test(tc, who_came_before_the_stream_makes_room);
   tcase_add_test(tc, who_waits_and_goes_is_forgotten);
+  tcase_add_test(tc, who_asks_for_no_more_gets_the_answer);
+  tcase_add_test(tc, who_may_have_gone_makes_room);
   tcase_add_test(tc, a_request_is_made_in_time);
   tcase_add_test(tc, readers_of_next_to_nothing_are_cut_off);
   tcase_add_test(tc, requests_of_all_kinds);

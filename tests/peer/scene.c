@@ -71,6 +71,11 @@ void scene_run(scene *s, int64_t for_us) {
     weft_engine_tick(s->engine, s->now_us);
     while (weft_engine_event(s->engine, &event)) {
       s->decoded += event.kind == WEFT_EVENT_DECODED;
+      s->plays += event.kind == WEFT_EVENT_PLAY;
+      if (event.kind == WEFT_EVENT_SKIP) {
+        s->skip_first = s->skips++ ? s->skip_first : event.segment;
+        s->skip_last = event.segment;
+      }
       s->dials += event.kind == WEFT_EVENT_DIAL;
       if (event.kind == WEFT_EVENT_DIAL)
         weft_engine_dial_failed(s->engine, &event.address);

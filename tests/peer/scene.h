@@ -20,9 +20,10 @@ typedef struct scene {
   weft_engine *engine;
   test_rng chance;
   int64_t now_us;
-  size_t dials, decoded;
-  size_t data[MOST];  // coded packets, to each neighbour
-  size_t asked[MOST]; // requests, to each
+  size_t dials, decoded, plays, skips;
+  uint64_t skip_first, skip_last; // of these
+  size_t data[MOST];              // coded packets, to each neighbour
+  size_t asked[MOST];             // requests, to each
   size_t manifests[MOST];
   size_t paces, acks; // to all
   size_t last, turns; // who got the last, and how often it was another one than before

@@ -96,6 +96,34 @@ START_TEST(who_slept_goes_on_at_the_edge) {
 }
 END_TEST
 
+// One that got nothing and then slept for a part of its window is told of all that it missed,
+// though the window has moved on past it.
+START_TEST(what_was_slept_through_is_told) {
+  enum { CAME = 6, SLEPT = 10 };
+  scene s;
+  scene_new(&s, WEFT_MODE_LIVE, false, false, 0);
+  scene_add(&s, 0, 1, 0);
+  for (uint64_t segment = 0; segment < CAME + 6; segment++) {
+    scene_map(&s, 0, segment + 1, 0);
+    if (segment < CAME)
+      scene_whole(&s, 0, segment);
+    scene_run(&s, SEGMENT_US);
+    while (weft_engine_release(s.engine) == WEFT_OK)
+      ;
+  }
+  const weft_engine_statistics before = scene_statistics(&s);
+  EXPECT(before.in_time > 0 && before.skipped > 0);
+  s.now_us += SLEPT * SEGMENT_US;
+  scene_map(&s, 0, CAME + 6 + SLEPT, 0);
+  scene_run(&s, STEP_US);
+  const weft_engine_statistics x = scene_statistics(&s);
+  EXPECT(x.skipped >= before.skipped + SLEPT - 1 && x.passed_over == 0);
+  EXPECT(s.skips == x.skipped && s.plays == x.in_time);
+  EXPECT(s.skip_first == CAME && s.skip_last == CAME + x.skipped - 1);
+  scene_free(&s);
+}
+END_TEST
+
 // Segments that came to the source in a burst are due within milliseconds, and so would be a whole
 // window of the same: whoever is a little late, on a busy machine, plays what it has all the same.
 START_TEST(who_is_late_plays_what_is_here) {
@@ -258,6 +286,7 @@ int main(void) {
   tcase_add_test(t, nobody_is_banned_for_who_was_there_before);
   tcase_add_test(t, more_forged_signatures_than_good_ones_are_banned);
   tcase_add_test(t, who_slept_goes_on_at_the_edge);
+  tcase_add_test(t, what_was_slept_through_is_told);
   tcase_add_test(t, who_is_late_plays_what_is_here);
   tcase_add_test(t, a_spoilt_segment_comes_from_one_that_was_asked);
   tcase_add_test(t, the_only_one_who_has_a_spoilt_segment_is_asked_again);

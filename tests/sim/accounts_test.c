@@ -41,6 +41,10 @@ START_TEST(figures_are_of_what_left_uplinks) {
   EXPECT(weft_sim_metric_of(&m, "sent_bytes") == (double)(sum.source_bytes + sum.peer_bytes));
   EXPECT(sum.source_bytes <= 10 * 100000 + 2000 + 8000); // what waits at the end has been counted
   EXPECT(sum.lost_bytes < sum.source_bytes + sum.peer_bytes);
+  uint64_t peer_bytes = 0;
+  for (size_t i = 0; i < r.viewer_count; i++)
+    peer_bytes += r.viewers[i].sent_bytes;
+  EXPECT(peer_bytes == sum.peer_bytes);
   const char *const shares[] = {"share_useful",  "share_dependent", "share_duplicate",
                                 "share_header",  "share_control",   "share_lost",
                                 "share_polluted"};
@@ -94,23 +98,43 @@ START_TEST(what_is_lost_did_not_arrive) {
 }
 END_TEST
 
-// A bulk run whose viewers come late, as a trace tells, has not stalled meanwhile.
-START_TEST(bulk_waits_for_those_who_are_to_come) {
+// A bulk run whose viewers come when a trace tells.
+static weft_sim_swarm *run_late(const char *arrivals, const char *peers, weft_sim_result *r) {
   const char *folder = getenv("TEST_TMPDIR");
   char path[256];
   snprintf(path, sizeof path, "%s/late.%d", folder ? folder : "/tmp", (int)getpid());
   FILE *file = fopen(path, "w");
-  EXPECT(file && fputs("700\n700.1\n", file) >= 0 && fclose(file) == 0);
+  EXPECT(file && fputs(arrivals, file) >= 0 && fclose(file) == 0);
   const char *const settings[] = {"topology", "tracker",    "arrival", "trace", "trace",
-                                  path,       "bulk-bytes", "4M",      "peers", "2",
+                                  path,       "bulk-bytes", "4M",      "peers", peers,
                                   "fidelity", "rank",       NULL};
   const weft_sim_parameters p = sim_fixture_with("download", settings);
   const weft_sim_options options = {.parameters = &p, .threads = 1};
+  weft_sim_swarm *swarm = sim_fixture_run(&options, r);
+  unlink(path);
+  return swarm;
+}
+
+// It has not stalled meanwhile.
+START_TEST(bulk_waits_for_those_who_are_to_come) {
   weft_sim_result r;
-  weft_sim_swarm *swarm = sim_fixture_run(&options, &r);
+  weft_sim_swarm *swarm = run_late("700\n700.1\n", "2", &r);
   EXPECT(r.viewers[0].done && r.viewers[1].done && r.end_us > 700000000);
   weft_sim_swarm_free(swarm);
-  unlink(path);
+}
+END_TEST
+
+START_TEST(a_bulk_run_of_more_than_a_day_has_all_its_seconds) {
+  weft_sim_result r;
+  weft_sim_swarm *swarm = run_late("86410\n", "1", &r);
+  EXPECT(r.viewers[0].done && (int64_t)r.second_count > r.end_us / 1000000);
+  EXPECT(r.totals.online_most == 1);
+  const weft_sim_second sum = sum_of(&r);
+  uint64_t late = 0;
+  for (size_t i = 86410; i < r.second_count; i++)
+    late += r.seconds[i].source_bytes;
+  EXPECT(late == sum.source_bytes && late > 4000000);
+  weft_sim_swarm_free(swarm);
 }
 END_TEST
 
@@ -120,6 +144,7 @@ int main(void) {
   tcase_add_loop_test(t, figures_are_of_what_left_uplinks, 0, 3);
   tcase_add_loop_test(t, what_is_lost_did_not_arrive, 0, 3);
   tcase_add_test(t, bulk_waits_for_those_who_are_to_come);
+  tcase_add_test(t, a_bulk_run_of_more_than_a_day_has_all_its_seconds);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

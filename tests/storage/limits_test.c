@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is refused: sizes, losses, plans and stripes that cannot be.
+#define _POSIX_C_SOURCE 200809L // posix_memalign
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +63,46 @@ START_TEST(sizes_out_of_range) {
   EXPECT_STATUS(weft_code_new(ctx, &(weft_code_options){.name = "cauchy", .k = 1}, NULL),
                 WEFT_E_ARGUMENT);
   weft_ctx_free(ctx);
+}
+END_TEST
+
+// Gives no block that is large, and notes how large one was to be.
+typedef struct stingy {
+  size_t largest;
+  long live;
+} stingy;
+
+static void *take_small(void *user, size_t bytes, size_t align) {
+  stingy *s = user;
+  void *block = NULL;
+  s->largest = bytes > s->largest ? bytes : s->largest;
+  if (bytes > 1 << 24 || posix_memalign(&block, align < 8 ? 8 : align, bytes) != 0)
+    return NULL;
+  s->live++;
+  return block;
+}
+
+static void give_back(void *user, void *block) {
+  ((stingy *)user)->live -= block != NULL;
+  free(block);
+}
+
+// As many plans as places have numbers are asked for in their full size, and one more is refused.
+START_TEST(the_most_plans) {
+  static const size_t counts[] = {UINT32_MAX - 1, UINT32_MAX, (size_t)UINT32_MAX + 1, SIZE_MAX / 64,
+                                  SIZE_MAX - 1};
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    stingy memory = {0};
+    const weft_allocator allocator = {.alloc = take_small, .free = give_back, .user = &memory};
+    weft_ctx *ctx = NULL;
+    weft_code *code = NULL;
+    EXPECT_OK(weft_ctx_new(&ctx, &(weft_ctx_options){.threads = 1, .allocator = &allocator}));
+    const weft_code_options options = {.name = "cauchy", .k = 4, .m = 2, .cached_plans = counts[i]};
+    EXPECT_STATUS(weft_code_new(ctx, &options, &code), i ? WEFT_E_ARGUMENT : WEFT_E_NOMEM);
+    EXPECT((memory.largest / UINT32_MAX >= sizeof(void *)) == (i == 0));
+    weft_ctx_free(ctx);
+    EXPECT(memory.live == 0);
+  }
 }
 END_TEST
 
@@ -400,6 +441,7 @@ int main(void) {
   Suite *suite = suite_create("storage limits");
   TCase *limits = tcase_create("limits");
   tcase_add_test(limits, sizes_out_of_range);
+  tcase_add_test(limits, the_most_plans);
   tcase_add_test(limits, names_carry_the_layout);
   tcase_add_test(limits, lengths_beyond_a_size);
   tcase_add_test(limits, groups_beyond_a_size);

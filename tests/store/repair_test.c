@@ -131,6 +131,33 @@ START_TEST(no_name_is_taken) {
 }
 END_TEST
 
+// A folder has the name of a shard: the others are made, it stays, and calls that write go on.
+START_TEST(a_folder_is_in_the_way) {
+  files f;
+  char text[WEFT_STORE_TEXT_BYTES];
+  weft_shard_state state;
+  const size_t at = 2 * (size_t)_i, missing = 1;
+  files_start(&f, 56, LENGTH);
+  expect(WEFT_OK, files_encode(&f, "cauchy", K, 2, STRIPE), &f);
+  unlink(files_shard(&f, missing));
+  unlink(files_shard(&f, at));
+  ck_assert_int_eq(mkdir(files_shard(&f, at), 0777), 0);
+  expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  ck_assert_uint_eq(f.report.mended_shards, 1);
+  ck_assert_uint_eq(size_of(&f, missing), SHARD);
+  expect_no_scratch(&f);
+  memset(f.data, 7, 10);
+  expect(WEFT_OK, files_update(&f, 0, f.data, 10), &f);
+  expect(WEFT_OK, files_state(&f, at, &state, text), &f);
+  ck_assert_int_eq(state, WEFT_SHARD_UNREADABLE);
+  ck_assert_int_eq(rmdir(files_shard(&f, at)), 0);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  ck_assert_uint_eq(size_of(&f, at), SHARD);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
 // Of fewer than k shards none is made: empty ones would count as witnesses of the set.
 START_TEST(too_few_shards) {
   files f;
@@ -246,6 +273,7 @@ int main(void) {
   tcase_add_loop_test(tests, one_stripe_is_lost, 0, 6);
   tcase_add_test(tests, the_end_is_lost);
   tcase_add_test(tests, no_name_is_taken);
+  tcase_add_loop_test(tests, a_folder_is_in_the_way, 0, 2);
   tcase_add_test(tests, too_few_shards);
   tcase_add_test(tests, a_leftover_cannot_be_read_for_a_while);
   tcase_add_test(tests, killed_at_every_call);

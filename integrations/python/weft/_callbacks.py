@@ -10,7 +10,8 @@ class _Callbacks:
     """Functions that the library may call while it is called itself: kept, since it has their addresses.
 
     The first exception of one waits for the library's call to return, which then raises it, or of another
-    thread for the next call; until then every function answers False, or 0, without being called.
+    thread for the next call, which raises it and does nothing; until then every function answers False, or 0,
+    without being called.
     """
 
     def __init__(self):
@@ -32,7 +33,7 @@ class _Callbacks:
             try:
                 return result() if raised else result(function(*arguments))
             except BaseException as error:
-                raised.append(error)
+                raised.append((thread, error))
                 return result()
             finally:
                 callers.discard(thread)
@@ -40,11 +41,12 @@ class _Callbacks:
         self._held.append(kind(call))
         return self._held[-1]
 
-    def tell(self):
-        if self._raised:
-            error = self._raised[0]
+    def tell(self, thread=None):
+        """Raises what one raised: in that thread, or in any."""
+        first = self._raised[:1]  # another thread may tell it meanwhile
+        if first and thread in (None, first[0][0]):
             self._raised.clear()
-            raise error
+            raise first[0][1]
 
 
 class _CalledBack(_Handle):
@@ -57,12 +59,19 @@ class _CalledBack(_Handle):
 
     def _run(self, call, *arguments):
         with self._lock:
+            self._callbacks.tell()
+            result = self._silently(call, *arguments)
+            # What another thread raised meanwhile says nothing of this call, whose result would be lost.
+            self._callbacks.tell(threading.get_ident())
+            return result
+
+    def _silently(self, call, *arguments):
+        """Without a word of what callbacks raised."""
+        with self._lock:
             if not self._context._keeps(self._at, self._lock):
                 raise ValueError("%s is closed" % type(self).__name__)
             self._lock.inside = True
             try:
-                result = call(self._at, *arguments)
+                return call(self._at, *arguments)
             finally:
                 self._lock.inside = False
-            self._callbacks.tell()
-            return result

@@ -212,7 +212,8 @@ class Context(_Closable):
                 for made, (_, lock, _) in reversed(list(self._made.items())):
                     self._let_go(made, lock)
         except BaseException:
-            self._at = at  # such as a callback's of one of them: to be closed later
+            if at:  # else another thread has it, or gave it back
+                self._at = at  # such as a callback's of one of them: to be closed later
             raise
         if at and self._may_free(self._process):
             _c.weft_ctx_free(at)

@@ -253,7 +253,7 @@ class Server(_CalledBack):
                 return [self._packet(one) for one in table[:count.value]]
             finally:
                 if count.value:
-                    self._run(_c.weft_server_release, table, count.value)
+                    self._silently(_c.weft_server_release, table, count.value)
 
     @staticmethod
     def _packet(one):

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much longer a neighbour's last message was on its way than the quickest one, by two clocks
+// that have nothing in common: stamps are of 32 bits, clocks wrap, drift and jump.
+#include "peer/engine/internal.h"
+#include "tests/peer/fixture.h"
+#include "tests/support/test_main.h"
+#include "tests/support/test_rng.h"
+
+enum { SECOND = 1000000, PATH_US = 20000, QUEUE_US = 50000 };
+
+typedef struct clocks {
+  weft_neighbour n;
+  int64_t now_us;   // ours
+  int64_t ahead_us; // of the neighbour's
+  int64_t ppm;      // so much faster it is, since `from_us`
+  int64_t from_us;
+} clocks;
+
+static clocks begin(int64_t now_us, int64_t ahead_us, int64_t ppm) {
+  return (clocks){.now_us = now_us, .ahead_us = ahead_us, .ppm = ppm, .from_us = now_us};
+}
+
+// A message that waited so long for the link besides its way. What is seen of that.
+static uint32_t heard(clocks *c, int64_t waited_us) {
+  const int64_t sent_us = c->now_us - PATH_US - waited_us;
+  const int64_t drifted_us = (sent_us - c->from_us) * c->ppm / 1000000;
+  const uint32_t stamp = (uint32_t)(sent_us + c->ahead_us + drifted_us);
+  const weft_stamps stamps = {.stamp = stamp ? stamp : 1}; // as weft_neighbour_stamps has it
+  weft_neighbour_heard(&c->n, &stamps, c->now_us);
+  return weft_neighbour_queueing_us(&c->n);
+}
+
+static void expect(uint32_t seen_us, int64_t least_us, int64_t most_us, const clocks *c) {
+  if (seen_us < least_us || seen_us > most_us)
+    ck_abort_msg("%u us are seen, not %lld to %lld, with %lld us ahead and %lld ppm after %lld us "
+                 "(WEFT_TEST_SEED=%#llx)",
+                 seen_us, (long long)least_us, (long long)most_us, (long long)c->ahead_us,
+                 (long long)c->ppm, (long long)(c->now_us - c->from_us),
+                 (unsigned long long)test_seed());
+}
+
+// Either clock, and their difference, through the end of 32 bits, and of 31.
+START_TEST(clocks_wrap) {
+  static const int64_t ends[] = {INT64_C(1) << 31, INT64_C(1) << 32, INT64_C(3) << 31,
+                                 INT64_C(1) << 40};
+  static const int64_t ahead[] = {0,          1,          -1,         0x7fffffff, INT64_C(1) << 31,
+                                  0xffffffff, 5 * SECOND, -5 * SECOND};
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+    for (size_t j = 0; j < sizeof ahead / sizeof *ahead; j++) {
+      clocks c = begin(ends[i] - 10 * SECOND, ahead[j], 0);
+      for (int t = 0; t < 400; t++, c.now_us += SECOND / 20) {
+        const int64_t waited_us = t % 8 == 7 ? QUEUE_US : 0;
+        expect(heard(&c, waited_us), waited_us - 20, waited_us, &c);
+      }
+    }
+}
+END_TEST
+
+// By 200 ppm for an hour, however often words come: no queue, and one of five seconds is seen.
+START_TEST(clocks_drift) {
+  static const int64_t apart_us[] = {500, 2000, 4095, 4096, 100000, SECOND, 20 * SECOND};
+  for (int sign = -1; sign <= 1; sign += 2)
+    for (size_t i = 0; i < sizeof apart_us / sizeof *apart_us; i++) {
+      clocks c = begin(INT64_C(3700) * SECOND, 12345, sign * 200);
+      const int64_t end_us = c.now_us + INT64_C(3600) * SECOND;
+      for (; c.now_us < end_us; c.now_us += apart_us[i])
+        expect(heard(&c, 0), 0, 1000, &c);
+      for (int t = 0; t < 50; t++, c.now_us += SECOND / 10)
+        expect(heard(&c, QUEUE_US), QUEUE_US - 12000, QUEUE_US + 1000, &c);
+    }
+}
+END_TEST
+
+// A clock that jumps ahead, or ours that stood still, makes the quickest way anew. One that falls
+// behind looks like a queue, which is believed for 4096 times as long, and not for ever.
+START_TEST(clocks_jump) {
+  static const int64_t jumps_us[] = {QUEUE_US, SECOND, INT64_C(1200) * SECOND};
+  for (size_t i = 0; i < sizeof jumps_us / sizeof *jumps_us; i++) {
+    clocks c = begin(77 * SECOND, 5, 0);
+    expect(heard(&c, 0), 0, 0, &c);
+    c.now_us += SECOND;
+    c.ahead_us += jumps_us[i];
+    expect(heard(&c, 0), 0, 0, &c);
+    c.now_us += SECOND;
+    expect(heard(&c, QUEUE_US), QUEUE_US - 300, QUEUE_US, &c);
+  }
+  clocks c = begin(77 * SECOND, 5, 0);
+  expect(heard(&c, 0), 0, 0, &c);
+  c.ahead_us -= SECOND / 10;
+  for (int t = 0; t < 400; t++, c.now_us += SECOND)
+    expect(heard(&c, 0), SECOND / 10 - t * 245, SECOND / 10 - t * 244, &c);
+  c.now_us += 20 * SECOND;
+  expect(heard(&c, 0), 0, 0, &c);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("delay");
+  TCase *t = tcase_create("delay");
+  tcase_add_test(t, clocks_wrap);
+  tcase_add_test(t, clocks_drift);
+  tcase_add_test(t, clocks_jump);
+  suite_add_tcase(suite, t);
+  return test_main(suite);
+}

@@ -67,7 +67,8 @@ cmp -- "$archive" "$TEST_TMPDIR/by-name/lib/libweft.a"
 code=0
 WEFT_ARCHIVE=absent.a "$TEST_TMPDIR/tree/$1" "$TEST_TMPDIR/never" 2>"$TEST_TMPDIR/said" || code=$?
 [ "$code" = 2 ] && grep -F 'absent.a is no file' "$TEST_TMPDIR/said" >/dev/null && [ ! -e "$TEST_TMPDIR/never" ]
-# Nor does a compiler that fails.
+# Nor does a compiler that fails; it may be of several words.
+CC='env LC_ALL=C cc' WEFT_ARCHIVE=$archive "$TEST_TMPDIR/tree/$1" "$TEST_TMPDIR/by-words" >/dev/null
 code=0
 CC=false WEFT_ARCHIVE=$archive "$TEST_TMPDIR/tree/$1" "$TEST_TMPDIR/never" >/dev/null 2>&1 || code=$?
 [ "$code" = 1 ] && [ ! -e "$TEST_TMPDIR/never" ]

@@ -152,6 +152,23 @@ static GPtrArray *part_values(const GOptionEntry *entries, int argc, char *const
   return words;
 }
 
+// Adds the entries so that texts stay the bytes that were given. As texts GLib converts them from
+// the locale's encoding, which is ASCII in a program that sets no locale: no path went through
+// that has a letter beyond it.
+static void add_entries(GOptionContext *context, const GOptionEntry *entries) {
+  size_t count = 1; // the end
+  while (entries[count - 1].long_name)
+    count++;
+  GOptionEntry *const plain = g_new(GOptionEntry, count);
+  memcpy(plain, entries, count * sizeof *entries);
+  for (GOptionEntry *e = plain; e->long_name; e++)
+    e->arg = e->arg == G_OPTION_ARG_STRING         ? G_OPTION_ARG_FILENAME
+             : e->arg == G_OPTION_ARG_STRING_ARRAY ? G_OPTION_ARG_FILENAME_ARRAY
+                                                   : e->arg;
+  g_option_context_add_main_entries(context, plain, NULL);
+  g_free(plain);
+}
+
 int cli_parse(const char *command, const char *summary, const char *description,
               const GOptionEntry *entries, int argc, char **argv) {
   GOptionContext *context = g_option_context_new(NULL);
@@ -159,7 +176,7 @@ int cli_parse(const char *command, const char *summary, const char *description,
   g_set_prgname(program);
   g_option_context_set_summary(context, summary);
   g_option_context_set_description(context, description);
-  g_option_context_add_main_entries(context, entries, NULL);
+  add_entries(context, entries);
   g_option_context_set_help_enabled(context, false); // GLib's own help exits from within
   int code = -1;
   for (const GOptionEntry *e = entries; e->long_name; e++)

@@ -22,23 +22,32 @@ static bool seek(void *user, uint64_t position) {
   return true;
 }
 
-// Where --from says to begin.
-static void begin(peer_run_state *r) {
+// Where --from says to begin, which may be past the end.
+static uint64_t beginning(const peer_settings *settings, const weft_stream *stream) {
   enum { TS_PACKET = 188 }; // so that a player finds its feet at once
-  const weft_stream *stream = weft_node_stream(r->node);
-  const double at = r->s->from_s * (double)stream->rate_bits_per_s / 8;
-  uint64_t position = r->s->from_bytes;
-  if (!r->s->from_is_bytes) // more than the stream has may be more than an integer holds
-    position = at < (double)stream->bytes ? (uint64_t)at / TS_PACKET * TS_PACKET : stream->bytes;
-  if (r->s->from_is_bytes ? position == 0 : r->s->from_s == 0)
-    return;
+  if (settings->from_is_bytes)
+    return settings->from_bytes;
+  const double at = settings->from_s * (double)stream->rate_bits_per_s / 8;
+  // More than the stream has may be more than an integer holds.
+  return at < (double)stream->bytes ? (uint64_t)at / TS_PACKET * TS_PACKET : stream->bytes;
+}
+
+// Whether --from asks for anything that the stream has. Told before the output is opened, which
+// would empty a file.
+static bool can_begin(peer_run_state *r, const weft_stream *stream) {
+  const peer_settings *s = r->s;
+  if (s->from_is_bytes ? s->from_bytes == 0 : s->from_s == 0)
+    return true;
   if (stream->mode != WEFT_MODE_VOD)
     peer_run_stop(r, cli_error(PEER_NAME, CLI_USAGE, "--from: this stream is not on demand"));
-  else if (!seek(r, position))
+  else if (beginning(s, stream) >= stream->bytes)
     peer_run_stop(r,
                   cli_error(PEER_NAME, CLI_USAGE,
                             "--from lies past the end of the stream (%" G_GUINT64_FORMAT " bytes)",
                             stream->bytes));
+  else
+    return true;
+  return false;
 }
 
 void peer_play_open(peer_run_state *r) {
@@ -50,6 +59,8 @@ void peer_play_open(peer_run_state *r) {
            "x source_key=%s blocks=%u block_bytes=%u rate=%" G_GUINT64_FORMAT,
            stream->id, key, stream->blocks, stream->block_bytes, stream->rate_bits_per_s);
   char *why = NULL;
+  if (!can_begin(r, stream))
+    return;
   r->sink = weft_sink_open(
       &(weft_sink_options){.output = r->s->output,
                            .segment_bytes = (size_t)stream->blocks * stream->block_bytes,
@@ -62,8 +73,8 @@ void peer_play_open(peer_run_state *r) {
   r->alone_us = g_get_monotonic_time(); // it may have come late
   if (!r->sink)
     peer_run_stop(r, cli_error(PEER_NAME, CLI_IO, "%s", why));
-  else
-    begin(r);
+  else if (beginning(r->s, stream) > 0 && !seek(r, beginning(r->s, stream)))
+    peer_run_stop(r, cli_error(PEER_NAME, CLI_USAGE, "--from: the stream has no such place"));
   g_free(why);
 }
 

@@ -197,12 +197,25 @@ static weft_status sync_output(weft_store *store, const char *folder) {
   return error ? weft_store_fail_io(store->report, folder, error) : WEFT_OK;
 }
 
+// Before the first byte of the device is overwritten. Ranges that cannot be had are refused later.
+static weft_status fits_device(const weft_store *store, uint64_t offset, uint64_t length, int fd,
+                               const char *path) {
+  const uint64_t all = store->geometry.length, rest = offset < all ? all - offset : 0;
+  const off_t room = lseek(fd, 0, SEEK_END);
+  return room >= 0 && (uint64_t)room < (length < rest ? length : rest)
+             ? weft_store_fail_io(store->report, path, ENOSPC)
+             : WEFT_OK;
+}
+
 static weft_status decode_in_place(weft_store *store, uint64_t offset, uint64_t length,
                                    const char *path, bool pipe) {
-  const int fd = store->io->open(path, O_WRONLY, 0);
+  // Linux opens no device so that is mounted, or used by another driver.
+  const int fd = store->io->open(path, pipe ? O_WRONLY : O_WRONLY | O_EXCL, 0);
   if (fd < 0)
     return weft_store_fail_io(store->report, path, errno);
-  weft_status status = read_to(store, offset, length, fd, path, pipe);
+  weft_status status = pipe ? WEFT_OK : fits_device(store, offset, length, fd, path);
+  if (status == WEFT_OK)
+    status = read_to(store, offset, length, fd, path, pipe);
   if (status == WEFT_OK && !pipe)
     status = weft_store_sync_file(store->io, fd, path, store->report);
   store->io->close(fd);

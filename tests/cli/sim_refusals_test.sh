@@ -78,6 +78,7 @@ wrong 2 'directory' sim /
 printf '[network]\npeers = 10\n\0\377' >binary.ini
 wrong 2 '^weft sim: binary.ini: it is no text' sim binary.ini
 wrong 3 'no-such-trace' sim --arrival trace --trace no-such-trace --no-files
+wrong 3 'no-such-träce' sim --arrival trace --trace no-such-träce --no-files
 wrong 3 '^weft sim: /: Is a directory' sim --arrival trace --trace / --no-files
 wrong 2 '--gnuplot is for files' sim --gnuplot --no-files
 wrong 2 '--gnuplot draws runs over a key: there is no --sweep' sim --gnuplot --seeds 2

@@ -86,6 +86,20 @@ if device=$(losetup --find --show disk.img 2>/dev/null); then
   losetup --detach "$device"
   "$weft" store decode block --output - 2>/dev/null | cmp - disk.img || fail "block device"
   [ "$(stat -c %s disk.img)" = $((20011 * 512)) ] || fail "the device's size"
+  # A device that is too small, or that somebody else has (as one that is mounted), stays as it was.
+  truncate -s $((20010 * 512)) small.img
+  device=$(losetup --find --show small.img)
+  expect 3 decode block --output "$device"
+  says "$device: No space left on device" err
+  code=0
+  python3 - "$device" "$weft" store read block --length 512 --output "$device" >out 2>err <<'PYTHON' || code=$?
+import os, subprocess, sys
+held = os.open(sys.argv[1], os.O_RDONLY | os.O_EXCL)
+sys.exit(subprocess.call(sys.argv[2:]))
+PYTHON
+  { [ $code = 3 ] && grep -q "$device: Device or resource busy" err; } || fail "a device in use: exit $code, $(cat err)"
+  losetup --detach "$device"
+  cmp -n $((20010 * 512)) small.img /dev/zero || fail "a device was overwritten in vain"
 else
   echo "SKIPPED: block device: it needs root and a loop device"
 fi

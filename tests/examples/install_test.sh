@@ -55,7 +55,8 @@ grep -F "\"$soname\"" "$prefix/share/weft/weft/_declarations.py" >/dev/null
 "$TEST_TMPDIR/shared" | grep -xF "$done" >/dev/null
 
 # A package: files below DESTDIR, which nothing in them speaks of.
-DESTDIR=$TEST_TMPDIR/staged WEFT_ARCHIVE=$archive "$TEST_TMPDIR/tree/$1" /opt/weft >/dev/null
+(umask 077; DESTDIR=$TEST_TMPDIR/staged WEFT_ARCHIVE=$archive "$TEST_TMPDIR/tree/$1" /opt/weft >/dev/null)
+[ -z "$(find "$TEST_TMPDIR/staged/opt" ! -type l ! -perm -444)" ] # for all, whoever has made it
 [ "$(PKG_CONFIG_PATH=$TEST_TMPDIR/staged/opt/weft/lib/pkgconfig pkg-config --variable=includedir libweft)" = /opt/weft/include ]
 [ -e "$TEST_TMPDIR/staged/opt/weft/include/weft/weft.h" ]
 ! grep -rl -- "$TEST_TMPDIR/staged" "$TEST_TMPDIR/staged/opt/weft"/lib/*/ || exit 1
@@ -66,7 +67,8 @@ cmp -- "$archive" "$TEST_TMPDIR/by-name/lib/libweft.a"
 code=0
 WEFT_ARCHIVE=absent.a "$TEST_TMPDIR/tree/$1" "$TEST_TMPDIR/never" 2>"$TEST_TMPDIR/said" || code=$?
 [ "$code" = 2 ] && grep -F 'absent.a is no file' "$TEST_TMPDIR/said" >/dev/null && [ ! -e "$TEST_TMPDIR/never" ]
-# Nor does a compiler that fails.
+# Nor does a compiler that fails; it may be of several words.
+CC='env LC_ALL=C cc' WEFT_ARCHIVE=$archive "$TEST_TMPDIR/tree/$1" "$TEST_TMPDIR/by-words" >/dev/null
 code=0
 CC=false WEFT_ARCHIVE=$archive "$TEST_TMPDIR/tree/$1" "$TEST_TMPDIR/never" >/dev/null 2>&1 || code=$?
 [ "$code" = 1 ] && [ ! -e "$TEST_TMPDIR/never" ]
@@ -132,5 +134,9 @@ cmake --build "$build" >/dev/null
 for kind in weft shared; do
   "$build/with_$kind" | grep -xF "$done" >/dev/null
 done
+# Where /lib leads to /usr/lib it may be found by the link.
+mkdir "$TEST_TMPDIR/merged"
+ln -s "../moved away/lib" "$TEST_TMPDIR/merged/lib"
+cmake -S "$TEST_TMPDIR/by-cmake" -B "$TEST_TMPDIR/by-link" -DCMAKE_PREFIX_PATH="$TEST_TMPDIR/merged" >/dev/null
 sed -i 's/weft 0.1/weft 9.0/' "$TEST_TMPDIR/by-cmake/CMakeLists.txt"
 ! cmake -S "$TEST_TMPDIR/by-cmake" -B "$build" >/dev/null 2>&1 || exit 1

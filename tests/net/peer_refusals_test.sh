@@ -50,6 +50,10 @@ expect 2 "--scheme pull is for live sources" source --input in.bin --scheme pull
 expect 2 "--window must be" source --input in.bin --window 0
 expect 3 "absent.bin" source --input absent.bin
 expect 3 "Is a directory" source --input .
+for path in größe.bin $'gr\xf6\xdfe.bin'; do # bytes, whatever the locale makes of them
+  expect 3 "No such file" source --input "$path"
+  expect 2 "--config: Failed to open" source --input in.bin --config "$path"
+done
 : >empty.bin
 expect 3 "empty.bin: is empty" source --input empty.bin
 expect 3 "empty.bin: is empty" source --input empty.bin --rate 1M

@@ -102,8 +102,10 @@ tail -c +1000002 in.bin | cmp - part1.bin || fail "--from bytes: other bytes"
 timeout 60 "$weft" peer join --source "127.0.0.1:$port" --output part2.bin --startup 0s --from 500ms 2>from2.log ||
   fail "--from seconds: exit $?"
 tail -c +$((1500000 / 188 * 188 + 1)) in.bin | cmp - part2.bin || fail "--from seconds: other bytes"
-expect 2 "past the end" join --source "127.0.0.1:$port" --output x --from 3000000B
-expect 2 "past the end" join --source "127.0.0.1:$port" --output x --from 1000000000
+echo kept >kept.txt
+expect 2 "past the end" join --source "127.0.0.1:$port" --output kept.txt --from 3000000B
+expect 2 "past the end" join --source "127.0.0.1:$port" --output kept.txt --from 1000000000
+[ "$(cat kept.txt)" = kept ] || fail "--from past the end emptied the output"
 
 # --- A named pipe: who reads it may come late or stall, and SIGTERM ends the peer all the same.
 stream_of() { # NAME: until it has the stream

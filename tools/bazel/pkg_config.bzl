@@ -74,6 +74,9 @@ pkg_config = repository_rule(
         "section": attr.string(doc = "The section of tools/packages.txt that installs it.", mandatory = True),
     },
     configure = True,
-    environ = ["PKG_CONFIG_PATH"],
+    environ = [
+        "PKG_CONFIG_PATH",
+        "WEFT_MPI",  # an optional one; bazelw says which is there
+    ],
     local = True,
 )

@@ -51,6 +51,44 @@ START_TEST(pinned_pieces) {
 }
 END_TEST
 
+// Packets of two encoders, the second's right behind the first's, and further apart, or less.
+START_TEST(pieces_behind_each_other) {
+  enum { BLOCKS = 16, BYTES = 4096, PACKETS = 50, ALL = 2 * PACKETS };
+  if (gpu_skip("pieces_behind_each_other"))
+    return;
+  fixture_start(155);
+  weft_ctx *ctx = fixture_ctx("cuda", 1);
+  fixture_source source = fixture_source_new(ctx, BLOCKS, BYTES, BLOCKS * BYTES, NULL);
+  uint8_t *c = fixture_malloc(ALL * BLOCKS), *expect = fixture_malloc(ALL * BYTES);
+  for (size_t wide = 0; wide < 2; wide++) {
+    const size_t strides[2] = {BYTES + 32 * wide, BYTES + 32 * !wide};
+    weft_encoder *encoders[2] = {source.encoder, source.encoder};
+    weft_batch batches[2];
+    gpu_buffer out = gpu_output(ctx, WEFT_MEM_PINNED, PACKETS * (strides[0] + strides[1]));
+    for (size_t i = 0; i < 2; i++)
+      batches[i] = (weft_batch){.count = PACKETS,
+                                .coefficients = c + i * PACKETS * BLOCKS,
+                                .coefficients_stride = BLOCKS,
+                                .payload = out.at + i * PACKETS * strides[0],
+                                .payload_stride = strides[i],
+                                .mem = WEFT_MEM_PINNED};
+    EXPECT_OK(weft_encoder_batches(encoders, batches, 2, NULL));
+    gpu_reference(expect, c, source.data, ALL, BLOCKS, BYTES);
+    uint8_t *got = gpu_read(&out);
+    for (size_t i = 0; i < ALL; i++) {
+      const uint8_t *row =
+          got + (i < PACKETS ? i * strides[0] : PACKETS * strides[0] + (i - PACKETS) * strides[1]);
+      EXPECT(memcmp(row, expect + i * BYTES, BYTES) == 0);
+    }
+    free(got);
+    gpu_buffer_free(&out);
+  }
+  free(c), free(expect);
+  fixture_source_free(&source);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 START_TEST(combine_memories) {
   if (gpu_skip("combine_memories"))
     return;
@@ -201,6 +239,7 @@ END_TEST
 void lib_add_encode_tests(TCase *cases) {
   tcase_add_loop_test(cases, encode_modes_and_memories, 0, gpu_row_count());
   tcase_add_test(cases, pinned_pieces);
+  tcase_add_test(cases, pieces_behind_each_other);
   tcase_add_test(cases, segments_made_together);
   tcase_add_test(cases, combine_memories);
   tcase_add_loop_test(cases, coefficients_far_apart, 0, gpu_row_count());

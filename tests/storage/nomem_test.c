@@ -230,6 +230,42 @@ START_TEST(any_allocation_may_fail) {
 }
 END_TEST
 
+// Members of a group whose memory fails, each in turn: whichever it is, the call says so.
+START_TEST(any_member_may_lack_memory) {
+  enum { MEMBERS = 3 };
+  test_rng rng = test_rng_new(test_seed(), 4);
+  for (size_t lacks = 0; lacks < MEMBERS; lacks++) {
+    test_allocator memory[MEMBERS];
+    weft_ctx *ctx[MEMBERS];
+    weft_code *codes[MEMBERS];
+    weft_code_group *group;
+    for (size_t i = 0; i < MEMBERS; i++) {
+      test_allocator_init(&memory[i], 0);
+      EXPECT_OK(weft_ctx_new(&ctx[i], &(weft_ctx_options){.allocator = &memory[i].allocator}));
+      codes[i] = code_on(ctx[i], &cases[2]); // whose packets are gathered, which takes memory
+    }
+    EXPECT_OK(weft_code_group_new(codes, MEMBERS, &group));
+    stripe s[MEMBERS];
+    weft_stripe views[MEMBERS];
+    for (size_t i = 0; i < MEMBERS; i++) {
+      stripe_encode(&s[i], codes[0], 5000, &rng, 0);
+      views[i] = s[i].view;
+    }
+    memory[lacks].fail_at = memory[lacks].calls + 1;
+    EXPECT_STATUS(weft_code_group_encode(group, WEFT_CODE_SPLIT_STRIPES, views, MEMBERS),
+                  WEFT_E_NOMEM);
+    EXPECT(test_allocator_failed(&memory[lacks]));
+    for (size_t i = 0; i < MEMBERS; i++)
+      stripe_clear(&s[i]);
+    weft_code_group_free(group);
+    for (size_t i = 0; i < MEMBERS; i++) {
+      weft_code_free(codes[i]);
+      weft_ctx_free(ctx[i]);
+    }
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("storage memory");
   TCase *tcase = tcase_create("allocation");
@@ -238,6 +274,7 @@ int main(void) {
   suite_add_tcase(suite, tcase);
   TCase *shared = tcase_create("allocation, two threads");
   tcase_add_loop_test(shared, any_allocation_may_fail, CASES, 2 * CASES);
+  tcase_add_test(shared, any_member_may_lack_memory);
   suite_add_tcase(suite, shared);
   return test_main(suite);
 }

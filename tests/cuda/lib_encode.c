@@ -51,6 +51,139 @@ START_TEST(pinned_pieces) {
 }
 END_TEST
 
+// Packets of two segments, the second's right behind the first's: as far apart, further, less far,
+// and shorter.
+START_TEST(pieces_behind_each_other) {
+  enum { BLOCKS = 16, BYTES = 4096, PACKETS = 50 };
+  const size_t ways[][4] = {{BYTES, BYTES, BYTES, BYTES}, // bytes and stride of either
+                            {BYTES, BYTES, BYTES, BYTES + 32},
+                            {BYTES, BYTES + 32, BYTES, BYTES},
+                            {BYTES, BYTES, BYTES / 2, BYTES}};
+  if (gpu_skip("pieces_behind_each_other"))
+    return;
+  fixture_start(155);
+  weft_ctx *ctx = fixture_ctx("cuda", 1);
+  uint8_t *c = fixture_malloc(2 * PACKETS * BLOCKS), *expect = fixture_malloc(PACKETS * BYTES);
+  for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
+    fixture_source sources[2];
+    weft_encoder *encoders[2];
+    weft_batch batches[2];
+    gpu_buffer out = gpu_output(ctx, WEFT_MEM_PINNED, PACKETS * (ways[way][1] + ways[way][3]));
+    for (size_t i = 0; i < 2; i++) {
+      const size_t k = ways[way][2 * i];
+      sources[i] = fixture_source_new(ctx, BLOCKS, k, BLOCKS * k, NULL);
+      encoders[i] = sources[i].encoder;
+      batches[i] = (weft_batch){.count = PACKETS,
+                                .coefficients = c + i * PACKETS * BLOCKS,
+                                .coefficients_stride = BLOCKS,
+                                .payload = out.at + i * PACKETS * ways[way][1],
+                                .payload_stride = ways[way][2 * i + 1],
+                                .mem = WEFT_MEM_PINNED};
+    }
+    EXPECT_OK(weft_encoder_batches(encoders, batches, 2, NULL));
+    uint8_t *got = gpu_read(&out);
+    for (size_t i = 0; i < 2; i++) {
+      const size_t k = ways[way][2 * i];
+      gpu_reference(expect, batches[i].coefficients, sources[i].data, PACKETS, BLOCKS, k);
+      for (size_t p = 0; p < PACKETS; p++) {
+        const uint8_t *row = got + (batches[i].payload - out.at) + p * batches[i].payload_stride;
+        EXPECT(memcmp(row, expect + p * k, k) == 0);
+        for (size_t at = k; at < batches[i].payload_stride; at++)
+          EXPECT(row[at] == out.poison);
+      }
+      fixture_source_free(&sources[i]);
+    }
+    free(got);
+    gpu_buffer_free(&out);
+  }
+  free(c), free(expect);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+// Fresh coefficients and those of seeds, in either order: the device makes together what is alike.
+START_TEST(unlike_encoders_together) {
+  enum { BLOCKS = 24, BYTES = 512, PACKETS = 10 };
+  if (gpu_skip("unlike_encoders_together"))
+    return;
+  fixture_start(156);
+  weft_ctx *ctx = fixture_ctx("cuda", 1);
+  uint8_t c[PACKETS * BLOCKS], *expect = fixture_malloc(PACKETS * BYTES);
+  for (size_t seeded = 0; seeded < 2; seeded++) {
+    weft_encoder *encoders[2];
+    weft_packet packets[2][PACKETS];
+    weft_batch batches[2];
+    gpu_buffer out[2], vectors = gpu_output(ctx, WEFT_MEM_PINNED, sizeof c);
+    fixture_source source = fixture_source_new(ctx, BLOCKS, BYTES, BLOCKS * BYTES, NULL);
+    for (size_t i = 0; i < 2; i++) {
+      const weft_encoder_options options = {.seeded = i == seeded, .first_seed = 77};
+      EXPECT_OK(weft_encoder_new(source.segment, &options, &encoders[i]));
+      out[i] = gpu_output(ctx, WEFT_MEM_PINNED, PACKETS * BYTES);
+      batches[i] = (weft_batch){.count = PACKETS,
+                                .packets = packets[i],
+                                .coefficients = i == seeded ? NULL : vectors.at,
+                                .coefficients_stride = BLOCKS,
+                                .coefficients_mem = WEFT_MEM_PINNED,
+                                .payload = out[i].at,
+                                .payload_stride = BYTES,
+                                .mem = WEFT_MEM_PINNED};
+    }
+    EXPECT_OK(weft_encoder_batches(encoders, batches, 2, NULL));
+    for (size_t i = 0; i < 2; i++) {
+      for (size_t p = 0; p < PACKETS; p++)
+        EXPECT_OK(weft_packet_coefficients(&packets[i][p], c + p * BLOCKS));
+      gpu_reference(expect, c, source.data, PACKETS, BLOCKS, BYTES);
+      uint8_t *got = gpu_read(&out[i]);
+      EXPECT(memcmp(got, expect, PACKETS * BYTES) == 0);
+      free(got);
+      gpu_buffer_free(&out[i]);
+      weft_encoder_free(encoders[i]);
+    }
+    gpu_buffer_free(&vectors);
+    fixture_source_free(&source);
+  }
+  free(expect);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+// What follows from a key is the same on every machine, and wherever it is to lie.
+START_TEST(keys_give_the_same_everywhere) {
+  enum { BLOCKS = 24, BYTES = 512, PACKETS = 10 };
+  if (gpu_skip("keys_give_the_same_everywhere"))
+    return;
+  fixture_start(157);
+  uint8_t key[32], *expect = NULL;
+  fixture_fill(key, sizeof key);
+  for (int i = 0; i < 4; i++) { // on the host first
+    weft_ctx *ctx = fixture_ctx(i == 0 ? "scalar" : "cuda", 1);
+    const weft_mem mem = i == 0 ? WEFT_MEM_HOST : (weft_mem)(i - 1);
+    weft_encoder_options options = {.density_q16 = _i ? 20000 : 0};
+    fixture_source source = fixture_source_new(ctx, BLOCKS, BYTES, BLOCKS * BYTES, &options);
+    gpu_buffer out = gpu_output(ctx, mem, PACKETS * BYTES);
+    gpu_buffer vectors = gpu_output(ctx, mem, PACKETS * BLOCKS);
+    const weft_batch batch = {.count = PACKETS,
+                              .coefficients = vectors.at,
+                              .coefficients_stride = BLOCKS,
+                              .coefficients_mem = mem,
+                              .payload = out.at,
+                              .payload_stride = BYTES,
+                              .mem = mem};
+    EXPECT_OK(weft_encoder_fix_random(source.encoder, key));
+    EXPECT_OK(weft_encoder_batch(source.encoder, &batch, NULL));
+    uint8_t *got = gpu_read(&vectors);
+    EXPECT(!expect || memcmp(got, expect, PACKETS * BLOCKS) == 0);
+    free(expect);
+    expect = got;
+    gpu_buffer_free(&out);
+    gpu_buffer_free(&vectors);
+    fixture_source_free(&source);
+    weft_ctx_free(ctx);
+  }
+  free(expect);
+}
+END_TEST
+
 START_TEST(combine_memories) {
   if (gpu_skip("combine_memories"))
     return;
@@ -201,6 +334,9 @@ END_TEST
 void lib_add_encode_tests(TCase *cases) {
   tcase_add_loop_test(cases, encode_modes_and_memories, 0, gpu_row_count());
   tcase_add_test(cases, pinned_pieces);
+  tcase_add_test(cases, pieces_behind_each_other);
+  tcase_add_test(cases, unlike_encoders_together);
+  tcase_add_loop_test(cases, keys_give_the_same_everywhere, 0, 2);
   tcase_add_test(cases, segments_made_together);
   tcase_add_test(cases, combine_memories);
   tcase_add_loop_test(cases, coefficients_far_apart, 0, gpu_row_count());

@@ -75,6 +75,45 @@ START_TEST(foreign_stream) {
 }
 END_TEST
 
+// What a poll finds done lies in ordinary memory, of which nothing is written before; of two calls
+// that wrote to one place it is the later one's.
+START_TEST(a_poll_that_says_so_has_delivered) {
+  if (gpu_skip("a_poll_that_says_so_has_delivered"))
+    return;
+  for (uint64_t round = 0; round < 8; round++) {
+    fixture_start(350 + round);
+    weft_ctx *ctx = fixture_ctx("cuda", 1);
+    weft_queue *queue;
+    EXPECT_OK(weft_queue_new(ctx, &queue));
+    const weft_encoder_options options = {.seeded = true, .first_seed = fixture_next()};
+    const size_t n = 20, k = 300, bytes = 50 * k;
+    fixture_source source = fixture_source_new(ctx, n, k, n * k, &options);
+    weft_encoder *again;
+    EXPECT_OK(weft_encoder_new(source.segment, &options, &again));
+    gpu_buffer polled = gpu_output(ctx, WEFT_MEM_HOST, bytes);
+    gpu_buffer waited = gpu_output(ctx, WEFT_MEM_HOST, bytes);
+    weft_batch batch = {.count = bytes / k, .payload = polled.at, .payload_stride = k};
+    for (int call = 0; call < 2; call++)
+      EXPECT_OK(weft_encoder_batch(source.encoder, &batch, queue));
+    weft_status status;
+    while ((status = weft_queue_poll(queue)) == WEFT_PENDING)
+      for (size_t i = 0; i < bytes; i++)
+        EXPECT(polled.at[i] == polled.poison);
+    EXPECT_OK(status);
+    batch.payload = waited.at;
+    for (int call = 0; call < 2; call++)
+      EXPECT_OK(weft_encoder_batch(again, &batch, NULL));
+    EXPECT(memcmp(polled.at, waited.at, bytes) == 0);
+    gpu_buffer_free(&polled);
+    gpu_buffer_free(&waited);
+    weft_encoder_free(again);
+    weft_queue_free(queue);
+    fixture_source_free(&source);
+    weft_ctx_free(ctx);
+  }
+}
+END_TEST
+
 // What a queue makes is decoded by the next call on it, in pieces on streams beside it.
 START_TEST(pieces_wait_for_what_is_on_the_queue) {
   enum { JOBS = 12, BLOCKS = 16, BYTES = 16384, ALL = JOBS * BLOCKS };
@@ -188,6 +227,7 @@ END_TEST
 void lib_add_queue_tests(TCase *cases) {
   tcase_add_test(cases, nothing_waits_with_a_queue);
   tcase_add_test(cases, foreign_stream);
+  tcase_add_test(cases, a_poll_that_says_so_has_delivered);
   tcase_add_test(cases, pieces_wait_for_what_is_on_the_queue);
   tcase_add_test(cases, a_failing_poll_takes_nothing_back_too_early);
   tcase_add_test(cases, queues_of_other_contexts_are_left_alone);

@@ -165,6 +165,10 @@ static arriving *arriving_new(scene *r) {
     packet.payload = a->buffer.at + (packet.payload - a->datagrams);
     if (a->mem == WEFT_MEM_PINNED && packet.coefficients)
       packet.coefficients = a->buffer.at + (packet.coefficients - a->datagrams);
+    const size_t n =
+        packet.id.blocks; // what is before a payload says nothing where there is a seed
+    if (packet.mode != WEFT_PACKET_VECTOR && (size_t)(packet.payload - a->buffer.at) >= n)
+      packet.coefficients = packet.payload - n;
     a->arrivals[i] = (weft_arrival){.decoder = a->flows[i]->relay, .packet = packet};
   }
   return a;

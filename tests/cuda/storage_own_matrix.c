@@ -26,6 +26,10 @@ START_TEST(own_matrix) {
   uint8_t parity[M * K];
   local_repair(parity);
   const weft_code_options options = {.name = "matrix", .k = K, .m = M, .parity = parity};
+  weft_code_options by_device = options; // which inverts, and has no word for what has no inverse
+  by_device.device_inverse = true;
+  weft_code *none;
+  EXPECT_STATUS(weft_code_new(ctx, &by_device, &none), WEFT_E_UNSUPPORTED);
   const size_t sizes[] = {1, 1000, 70001, ((size_t)1 << 20) + 5};
   for (int mem = 0; mem < 3; mem++)
     for (size_t i = 0; i < (storage_reduced() ? 2u : 4u); i++) {

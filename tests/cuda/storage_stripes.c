@@ -45,13 +45,20 @@ START_TEST(many_stripes) {
   gpu_buffer_free(&buffer);
   const uint8_t lost[] = {4, 5}, edge[] = {0, 7};
   for (size_t i = 0; i < 2; i++) { // of one the plan's shards follow each other, of the other not
-    buffer = gpu_input(ctx, WEFT_MEM_DEVICE, host, all);
+    const uint8_t *const ids = i ? edge : lost;
+    uint8_t *spoilt = fixture_malloc(all);
+    memcpy(spoilt, host, all);
+    for (size_t s = 0; s < STRIPES; s++)
+      for (size_t j = 0; j < 2; j++)
+        memset(spoilt + s * each + ids[j] * ROOM, 0x5A, there[s].bytes);
+    buffer = gpu_input(ctx, WEFT_MEM_DEVICE, spoilt, all);
+    free(spoilt);
     for (size_t s = 0; s < STRIPES; s++) {
       there[s].base = buffer.at + s * each;
       for (size_t j = 0; j < K + M; j++)
         pointers[s][j] = there[s].base + j * ROOM;
     }
-    const weft_erasures erasures = {.lost = i ? edge : lost, .lost_count = 2};
+    const weft_erasures erasures = {.lost = ids, .lost_count = 2};
     EXPECT_OK(weft_code_recover(code, &erasures, there, STRIPES, NULL));
     got = gpu_read(&buffer);
     storage_same_bytes(got, host, all);

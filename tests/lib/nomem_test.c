@@ -34,6 +34,15 @@ static void expect(weft_status status, weft_status wanted) {
 
 static uint8_t data[N * K - 5], out[4 * N * K], coefficients[2 * N * N];
 
+// Payloads are what their vectors say of the segment.
+static void check_products(weft_encoder *encoder, const uint8_t *vectors, const uint8_t *payloads,
+                           size_t count) {
+  uint8_t expected[N * K];
+  const weft_batch batch = {.count = count, .payload = expected, .payload_stride = K};
+  RETRY(weft_encoder_combine(encoder, count, vectors, N, &batch, NULL), WEFT_OK);
+  EXPECT(memcmp(payloads, expected, count * K) == 0);
+}
+
 static void encode(weft_ctx *ctx, const weft_segment *segment, weft_decoder *decoder) {
   weft_encoder *encoder, *seeded;
   weft_packet packets[N + 1];
@@ -57,6 +66,7 @@ static void encode(weft_ctx *ctx, const weft_segment *segment, weft_decoder *dec
                           .payload = payload,
                           .payload_stride = K};
   RETRY(weft_decoder_recode_batch(decoder, &two), WEFT_OK);
+  check_products(encoder, mixed, payload, 2);
   while (!weft_decoder_complete(decoder)) {
     RETRY(weft_encoder_next(encoder, datagram, sizeof datagram, &bytes), WEFT_OK);
     const weft_status status = weft_decoder_add_datagram(decoder, datagram, bytes);
@@ -67,6 +77,7 @@ static void encode(weft_ctx *ctx, const weft_segment *segment, weft_decoder *dec
   for (size_t i = 0; i < 3; i++)
     RETRY(weft_recoder_add(recoder, &packets[i]), WEFT_OK);
   RETRY(weft_recoder_batch(recoder, &two), WEFT_OK);
+  check_products(encoder, mixed, payload, 2);
   weft_recoder_free(recoder);
   weft_encoder_free(seeded);
   weft_encoder_free(encoder);
@@ -101,6 +112,7 @@ static void decode_batch(weft_ctx *ctx, const weft_segment *segment) {
                                 .payload_stride = K,
                                 .out = out + (2 + j) * N * K,
                                 .out_stride = K};
+  memset(out + 2 * N * K, 0, 2 * N * K);
   RETRY(weft_decode_batch(ctx, jobs, 2, NULL), WEFT_OK);
   for (size_t j = 0; j < 2; j++)
     if (jobs[j].status == WEFT_OK)
@@ -163,6 +175,8 @@ static void many(weft_ctx *ctx, const weft_segment_options *source) {
     batches[i].coefficients_stride = N;
   }
   RETRY(weft_decoders_recode(decoders, batches, 2, NULL), WEFT_OK);
+  for (size_t i = 0; i < 2; i++)
+    check_products(encoders[i], batches[i].coefficients, batches[i].payload, N);
   weft_reading readings[2];
   for (size_t i = 0; i < 2; i++)
     readings[i] = (weft_reading){

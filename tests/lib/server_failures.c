@@ -17,14 +17,16 @@ typedef struct tight_memory {
   test_allocator memory;
   weft_allocator allocator;
   atomic_size_t live_bytes, limit_bytes;
-  atomic_size_t large; // blocks of SLAB_BYTES or more that were asked for and had
+  atomic_size_t most_bytes; // of one block
+  atomic_size_t large;      // blocks of SLAB_BYTES or more that were asked for and had
 } tight_memory;
 
 enum { SLAB_BYTES = 1 << 20 }; // what a host lane takes for 4096 packets of (N, K)
 
 static void *tight_alloc(void *user, size_t bytes, size_t align) {
   tight_memory *self = user;
-  if (atomic_load(&self->live_bytes) + bytes > atomic_load(&self->limit_bytes))
+  if (atomic_load(&self->live_bytes) + bytes > atomic_load(&self->limit_bytes) ||
+      bytes > atomic_load(&self->most_bytes))
     return NULL;
   void *block = self->memory.allocator.alloc(self->memory.allocator.user, bytes, align);
   atomic_fetch_add(&self->live_bytes, malloc_usable_size(block));
@@ -39,7 +41,9 @@ static void tight_free(void *user, void *block) {
 }
 
 static void tight_init(tight_memory *self) {
-  *self = (tight_memory){.allocator = {tight_alloc, tight_free, self}, .limit_bytes = SIZE_MAX};
+  *self = (tight_memory){.allocator = {tight_alloc, tight_free, self},
+                         .limit_bytes = SIZE_MAX,
+                         .most_bytes = SIZE_MAX};
   test_allocator_init(&self->memory, 0);
 }
 
@@ -94,11 +98,39 @@ START_TEST(a_lane_that_fails_loses_no_packet) {
     weft_server_stats stats;
     weft_server_get_stats(server, &stats);
     ck_assert_uint_eq(stats.fallen_over, (uint64_t)fall_over);
+    ck_assert(!stats.lane[1].failed); // memory may come back
     weft_server_free(server);
     weft_ctx_free(contexts[0]);
     weft_ctx_free(contexts[1]);
     ck_assert_int_eq(test_allocator_live(&tight.memory), 0);
   }
+}
+END_TEST
+
+// Each lane tries it once.
+START_TEST(what_no_lane_can_make_has_a_status) {
+  enum { LANES = 3 };
+  tight_memory tight;
+  tight_init(&tight);
+  weft_ctx *contexts[LANES];
+  for (size_t i = 0; i < LANES; i++)
+    contexts[i] = server_context("scalar", &tight.allocator);
+  weft_server *server = server_on(contexts, LANES, second_lane);
+  const uint8_t data[SEGMENT_BYTES] = {1};
+  server_push(server, 0, data, sizeof data);
+  atomic_store(&tight.most_bytes, 4000); // less than any slab has
+  server_request(server, 0, 0, 1);
+  ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
+  size_t counts[2] = {0};
+  server_take_all(server, 1, count_status, counts);
+  ck_assert_uint_eq(counts[1], 1);
+  weft_server_stats stats;
+  weft_server_get_stats(server, &stats);
+  ck_assert_uint_eq(stats.fallen_over, LANES - 1);
+  weft_server_free(server);
+  for (size_t i = 0; i < LANES; i++)
+    weft_ctx_free(contexts[i]);
+  ck_assert_int_eq(test_allocator_live(&tight.memory), 0);
 }
 END_TEST
 
@@ -441,6 +473,7 @@ END_TEST
 
 void server_add_failure_tests(TCase *cases) {
   tcase_add_test(cases, a_lane_that_fails_loses_no_packet);
+  tcase_add_test(cases, what_no_lane_can_make_has_a_status);
   tcase_add_test(cases, sizes_that_come_are_kept_for_those_that_went);
   tcase_add_test(cases, kept_slabs_are_given_back_when_memory_lacks);
   tcase_add_test(cases, nothing_is_left_of_what_fails_in_the_end);

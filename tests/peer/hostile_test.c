@@ -334,19 +334,28 @@ END_TEST
 // A load costs a read, a hash and a signature, and asking for sixteen of them a datagram.
 START_TEST(nobody_keeps_a_source_loading) {
   static const uint8_t data[N * K];
-  scene s;
-  scene_file(&s, 100, 1);
-  for (uint16_t i = 0; i < 1000; i++) { // for ten seconds, each a segment
-    lack(&s, 0, i % 5 * 16u, i);
-    run(&s, 10000);
-    for (uint64_t k = 0; k < 100; k++)
-      (void)weft_engine_source_load(s.engine, k, data, sizeof data, s.now_us);
+  for (int anew = 0; anew < 2; anew++) { // it stays; it comes anew all the time
+    scene s;
+    size_t neighbour;
+    scene_file(&s, 100, 1);
+    for (uint16_t i = 0; i < 1000; i++) { // for ten seconds, each a segment
+      if (anew && i % 40 == 39) {
+        EXPECT_OK(weft_engine_remove_neighbour(s.engine, 0));
+        EXPECT_OK(weft_engine_add_neighbour(s.engine, NULL, s.now_us, &neighbour));
+        EXPECT(neighbour == 0);
+        EXPECT_OK(greet(&s, 0));
+      }
+      lack(&s, 0, i % 5 * 16u, i);
+      run(&s, 10000);
+      for (uint64_t k = 0; k < 100; k++)
+        (void)weft_engine_source_load(s.engine, k, data, sizeof data, s.now_us);
+    }
+    size_t loads = 0;
+    for (size_t k = 0; k < 100; k++)
+      loads += s.loads[k];
+    EXPECT(loads >= 32 && loads <= 100); // what two seeks need at once, and twice the stream
+    scene_free(&s);
   }
-  size_t loads = 0;
-  for (size_t k = 0; k < 100; k++)
-    loads += s.loads[k];
-  EXPECT(loads >= 32 && loads <= 100); // what two seeks need at once, and twice the stream
-  scene_free(&s);
 }
 END_TEST
 

@@ -82,12 +82,30 @@ START_TEST(who_calls_back_spares_the_caller_a_handshake) {
 }
 END_TEST
 
+// But not what seeks somebody else at that address.
+START_TEST(who_is_called_goes_on_seeking_another) {
+  net n;
+  EXPECT_OK(net_new(&n, NULL, NULL));
+  const size_t link = net_open(&n, 1, 0, n.identity[2].public_key);
+  net_turn(&n);
+  n.queued = 0;
+  net_open(&n, 0, 1, NULL);
+  net_run(&n, SECOND / 5);
+  EXPECT(n.opens[0] == 1 && n.opens[1] == 1);
+  net_run(&n, 8 * SECOND);
+  EXPECT(n.losses[1] == 1 && n.lost[1].link == link);
+  EXPECT(n.lost[1].reason == WEFT_SESSION_OTHER_IDENTITY);
+  net_free(&n);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("session_both");
   TCase *tc = tcase_create("session_both");
   tcase_add_test(tc, both_sides_at_once_keep_one);
   tcase_add_test(tc, the_smaller_identity_keeps_its_own);
   tcase_add_test(tc, who_calls_back_spares_the_caller_a_handshake);
+  tcase_add_test(tc, who_is_called_goes_on_seeking_another);
   suite_add_tcase(suite, tc);
   return test_main(suite);
 }

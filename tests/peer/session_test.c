@@ -263,8 +263,6 @@ START_TEST(who_moves_is_found) {
 }
 END_TEST
 
-// Who has a session writes somebody else's address on what it sends: nothing goes there but a few
-// short questions, and the session stays where it was.
 // A node with several addresses: who called one of them is answered from there, wherever each goes.
 START_TEST(who_is_called_answers_from_there) {
   net n;
@@ -296,6 +294,8 @@ START_TEST(who_is_called_answers_from_there) {
 }
 END_TEST
 
+// Who has a session writes somebody else's address on what it sends: nothing goes there but a few
+// short questions, and the session stays where it was.
 START_TEST(nobody_is_sent_what_others_asked_for) {
   net n;
   net_new_open(&n);

@@ -437,11 +437,39 @@ START_TEST(changes_and_arrivals_that_cannot_be) {
 }
 END_TEST
 
+// A group is of one code.
+START_TEST(groups_of_unlike_codes) {
+  const code_case unlike[] = {{"cauchy", 4, 2, 0, 0},       {"vandermonde", 4, 2, 0, 0},
+                              {"cauchy", 5, 2, 0, 0},       {"cauchy", 4, 3, 0, 0},
+                              {"cauchy_good", 4, 2, 8, 64}, {"cauchy_good", 4, 2, 8, 128}};
+  enum { UNLIKE = sizeof unlike / sizeof *unlike };
+  weft_ctx *ctx[UNLIKE];
+  weft_code *code[UNLIKE];
+  for (size_t i = 0; i < UNLIKE; i++) {
+    ctx[i] = context_on(NULL, 1);
+    code[i] = code_on(ctx[i], &unlike[i]);
+  }
+  for (size_t i = 0; i < UNLIKE; i++)
+    for (size_t j = 0; j < UNLIKE; j++) {
+      weft_code *const pair[] = {code[i], code[j]};
+      weft_code_group *group;
+      EXPECT_STATUS(weft_code_group_new(pair, 2, &group), i == j ? WEFT_OK : WEFT_E_ARGUMENT);
+      EXPECT((group == NULL) == (i != j));
+      weft_code_group_free(group);
+    }
+  for (size_t i = 0; i < UNLIKE; i++) {
+    weft_code_free(code[i]);
+    weft_ctx_free(ctx[i]);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("storage limits");
   TCase *limits = tcase_create("limits");
   tcase_add_test(limits, sizes_out_of_range);
   tcase_add_test(limits, the_most_plans);
+  tcase_add_test(limits, groups_of_unlike_codes);
   tcase_add_test(limits, names_carry_the_layout);
   tcase_add_test(limits, lengths_beyond_a_size);
   tcase_add_test(limits, groups_beyond_a_size);

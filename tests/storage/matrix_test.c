@@ -183,6 +183,8 @@ START_TEST(what_is_not_mds_is_refused) {
     ck_assert_int_eq(make(WEFT_GENERATOR_PAR1, 200, m), WEFT_OK);
   }
   ck_assert_int_eq(make(WEFT_GENERATOR_ISAL_RS, 3, 253), WEFT_OK);
+  ck_assert_int_eq(make(WEFT_GENERATOR_ISAL_RS, 4, 21), WEFT_OK);
+  ck_assert_int_eq(make(WEFT_GENERATOR_ISAL_RS, 4, 22), WEFT_E_SINGULAR);
   ck_assert_int_eq(make(WEFT_GENERATOR_ISAL_RS, 64, 64), WEFT_E_SINGULAR);
   ck_assert_int_eq(make(WEFT_GENERATOR_PAR1, 2, 4), WEFT_OK);
   for (size_t k = 3; k <= 200; k += 1 + k / 8)

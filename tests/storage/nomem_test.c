@@ -1,14 +1,102 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every allocation that storage codes make fails once: the call says so, leaks nothing, and the
-// code works as before.
+// Every allocation that storage codes make fails once: the call says so or makes what it is to
+// make, leaks nothing, and the code works as before.
 #include <string.h>
 
 #include "tests/storage/stripes.h"
 #include "tests/support/test_allocator.h"
 #include "tests/support/test_main.h"
 
+// The stripe at hand; what each of its bytes is to be; and the code that made that, whose memory
+// does not fail.
+typedef struct scene {
+  const code_case *c;
+  weft_code *plain;
+  stripe s, right;
+} scene;
+
+static void spoil(scene *t, const uint8_t *ids, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    stripe_spoil(&t->s, t->plain, ids[i]);
+}
+
+// What a call made is right, if it says that it made it. What it did not make is put back.
+static weft_status made(scene *t, weft_status status) {
+  EXPECT(status != WEFT_OK || stripe_same(&t->s, &t->right, t->plain));
+  stripe_copy(&t->s, &t->right, t->plain);
+  return status;
+}
+
+static void spoil_parity(scene *t) {
+  for (size_t i = 0; i < t->c->m; i++)
+    stripe_spoil(&t->s, t->plain, t->c->k + i);
+}
+
+static weft_status encode(scene *t, weft_code *code) {
+  spoil_parity(t);
+  return made(t, weft_code_encode(code, &t->s.view, 1, NULL));
+}
+
+static weft_status recover(scene *t, weft_code *code, const weft_erasures *e) {
+  spoil(t, e->lost, e->lost_count);
+  return made(t, weft_code_recover(code, e, &t->s.view, 1, NULL));
+}
+
+static weft_status run(scene *t, weft_plan *plan, const weft_erasures *e) {
+  spoil(t, e->lost, e->lost_count);
+  return made(t, weft_plan_run(plan, &t->s.view, 1, NULL));
+}
+
+static weft_status encode_and_recover(scene *t, weft_code_group *group, weft_code_split split,
+                                      const weft_erasures *e) {
+  spoil_parity(t);
+  WEFT_TRY(made(t, weft_code_group_encode(group, split, &t->s.view, 1)));
+  spoil(t, e->lost, e->lost_count);
+  return made(t, weft_code_group_recover(group, split, e, &t->s.view, 1));
+}
+
+// A change and back again.
+static weft_status add_twice(scene *t, weft_code *code) {
+  weft_status status = WEFT_OK;
+  for (int i = 0; i < 2 && status == WEFT_OK; i++)
+    status = weft_code_add_delta(code, 1, t->s.shard[2], &t->s.view, NULL);
+  WEFT_TRY(made(t, status));
+  status = weft_code_parity_delta(code, 1, t->s.shard[2], &t->s.view, NULL);
+  stripe_copy(&t->s, &t->right, t->plain);
+  return status;
+}
+
+static weft_status update_twice(scene *t, weft_code *code) {
+  uint8_t *const *shard = t->s.shard;
+  weft_status status = weft_code_update(code, 1, shard[1], shard[2], &t->s.view, NULL);
+  if (status == WEFT_OK)
+    status = weft_code_update(code, 1, shard[2], shard[1], &t->s.view, NULL);
+  return made(t, status);
+}
+
+// Finds the one byte that is wrong.
+static weft_status verify(scene *t, weft_code *code) {
+  size_t wrong = 0;
+  t->s.shard[t->c->k][0] ^= 1;
+  const weft_status status = weft_code_verify(code, &t->s.view, NULL, &wrong, NULL);
+  EXPECT(status != WEFT_OK || wrong == 1);
+  t->s.shard[t->c->k][0] ^= 1;
+  return status;
+}
+
+static weft_status one_by_one(scene *t, weft_progress *progress) {
+  weft_status status = WEFT_OK;
+  spoil_parity(t);
+  for (size_t i = 0; i < t->c->k && status == WEFT_OK; i++)
+    status = weft_progress_add(progress, i, t->s.shard[i], NULL);
+  if (status == WEFT_OK)
+    status = weft_progress_finish(progress);
+  return made(t, status);
+}
+
 // What is made of other things, on a code that is there.
-static weft_status plans_and_groups(weft_code *code, const code_case *c, stripe *s) {
+static weft_status plans_and_groups(scene *t, weft_code *code) {
+  const code_case *c = t->c;
   uint8_t ids[16];
   for (size_t i = 0; i < c->k + c->m; i++) // the first parity shard stands in for shard 0
     ids[i] = (uint8_t)(i == 0 ? c->k : i == c->k ? 0 : i);
@@ -19,26 +107,19 @@ static weft_status plans_and_groups(weft_code *code, const code_case *c, stripe 
   weft_status status = weft_plan_new(code, ids, ids + c->k, 1, &plan);
   EXPECT((status == WEFT_OK) == (plan != NULL));
   if (status == WEFT_OK)
-    status = weft_plan_run(plan, &s->view, 1, NULL);
+    status = run(t, plan, &e);
   if (status == WEFT_OK)
     status = weft_code_precompute(code, 1);
   if (status == WEFT_OK)
-    status = weft_code_add_delta(code, 1, s->shard[2], &s->view, NULL);
-  if (status == WEFT_OK)
-    status = weft_code_parity_delta(code, 1, s->shard[2], &s->view, NULL);
+    status = add_twice(t, code);
   if (status == WEFT_OK)
     status = weft_code_group_new(&code, 1, &group);
-  for (int split = 0; split < 2 && status == WEFT_OK; split++) {
-    status = weft_code_group_encode(group, (weft_code_split)split, &s->view, 1);
-    if (status == WEFT_OK)
-      status = weft_code_group_recover(group, (weft_code_split)split, &e, &s->view, 1);
-  }
+  for (int split = 0; split < 2 && status == WEFT_OK; split++)
+    status = encode_and_recover(t, group, (weft_code_split)split, &e);
   if (status == WEFT_OK)
-    status = weft_progress_new(code, &s->view, &progress);
-  for (size_t i = 0; i < c->k && status == WEFT_OK; i++)
-    status = weft_progress_add(progress, i, s->shard[i], NULL);
+    status = weft_progress_new(code, &t->s.view, &progress);
   if (status == WEFT_OK)
-    status = weft_progress_finish(progress);
+    status = one_by_one(t, progress);
   weft_progress_free(progress);
   weft_code_group_free(group);
   weft_plan_free(plan);
@@ -46,7 +127,8 @@ static weft_status plans_and_groups(weft_code *code, const code_case *c, stripe 
 }
 
 // Two stripes that are not whole groups of a CRS code, of which each thread may take one.
-static weft_status encode_pair(weft_code *code, stripe *s) {
+static weft_status encode_pair(scene *t, weft_code *code) {
+  stripe *s = &t->s;
   weft_stripe pair[2] = {s->view, s->view};
   uint8_t *shards[WEFT_MAX_SHARDS];
   const size_t half = weft_code_parity_bytes(code, s->view.bytes / 2);
@@ -54,22 +136,29 @@ static weft_status encode_pair(weft_code *code, stripe *s) {
     shards[i] = s->shard[i] + half;
   pair[0].bytes = half - 1;
   pair[1] = (weft_stripe){.shards = shards, .bytes = s->view.bytes - half};
-  return weft_code_encode(code, pair, 2, NULL);
+  spoil_parity(t);
+  const weft_status status = weft_code_encode(code, pair, 2, NULL);
+  size_t wrong = 0;
+  for (size_t i = 0; i < 2 && status == WEFT_OK && wrong == 0; i++)
+    EXPECT_OK(weft_code_verify(t->plain, &pair[i], NULL, &wrong, NULL));
+  EXPECT(wrong == 0);
+  stripe_copy(s, &t->right, t->plain);
+  return status;
 }
 
 // After a call that failed, whatever it was, the code does all it did before.
-static void check_whole(weft_code *code, const code_case *c, stripe *s) {
-  const uint8_t lost[] = {1, (uint8_t)c->k};
+static void check_whole(scene *t, weft_code *code) {
+  const uint8_t lost[] = {1, (uint8_t)t->c->k};
   const weft_erasures e = {.lost = lost, .lost_count = 2};
   size_t wrong = 1;
-  EXPECT_OK(weft_code_encode(code, &s->view, 1, NULL));
-  EXPECT_OK(weft_code_recover(code, &e, &s->view, 1, NULL));
-  EXPECT_OK(weft_code_verify(code, &s->view, NULL, &wrong, NULL));
+  EXPECT_OK(encode(t, code));
+  EXPECT_OK(recover(t, code, &e));
+  EXPECT_OK(weft_code_verify(code, &t->s.view, NULL, &wrong, NULL));
   EXPECT(wrong == 0);
 }
 
-static weft_status everything(weft_ctx *ctx, const code_case *c, stripe *s, test_allocator *memory,
-                              bool *failed) {
+static weft_status everything(scene *t, weft_ctx *ctx, test_allocator *memory, bool *failed) {
+  const code_case *c = t->c;
   const weft_code_options options = {.name = c->name,
                                      .k = c->k,
                                      .m = c->m,
@@ -81,36 +170,35 @@ static weft_status everything(weft_ctx *ctx, const code_case *c, stripe *s, test
   weft_code *code = NULL;
   weft_plan *plan = NULL;
   weft_progress *progress = NULL;
-  size_t wrong = 0;
   weft_status status = weft_code_new(ctx, &options, &code);
   if (status == WEFT_OK)
-    status = weft_code_encode(code, &s->view, 1, NULL);
+    status = encode(t, code);
   if (status == WEFT_OK)
-    status = encode_pair(code, s);
+    status = encode_pair(t, code);
   if (status == WEFT_OK)
-    status = weft_code_encode(code, &s->view, 1, NULL);
+    status = encode(t, code);
   if (status == WEFT_OK)
-    status = weft_code_recover(code, &e, &s->view, 1, NULL);
+    status = recover(t, code, &e);
   if (status == WEFT_OK)
     status = weft_plan_for(code, &e, &plan);
   if (status == WEFT_OK)
-    status = weft_plan_run(plan, &s->view, 1, NULL);
+    status = run(t, plan, &e);
   if (status == WEFT_OK)
-    status = weft_code_update(code, 1, s->shard[1], s->shard[1], &s->view, NULL);
+    status = update_twice(t, code);
   if (status == WEFT_OK)
-    status = weft_code_verify(code, &s->view, NULL, &wrong, NULL);
+    status = verify(t, code);
   if (status == WEFT_OK)
-    status = weft_progress_new(code, &s->view, &progress);
+    status = weft_progress_new(code, &t->s.view, &progress);
   if (status == WEFT_OK)
-    status = weft_progress_add(progress, 0, s->shard[0], NULL);
-  EXPECT(status != WEFT_OK || wrong == 0);
+    status = weft_progress_add(progress, 0, t->s.shard[0], NULL);
   weft_progress_free(progress);
+  stripe_copy(&t->s, &t->right, t->plain);
   if (status == WEFT_OK)
-    status = plans_and_groups(code, c, s);
+    status = plans_and_groups(t, code);
   *failed = test_allocator_failed(memory);
   memory->fail_at = 0;
   if (code)
-    check_whole(code, c, s);
+    check_whole(t, code);
   weft_plan_free(plan);
   weft_code_free(code);
   return status;
@@ -123,12 +211,14 @@ enum { CASES = sizeof cases / sizeof cases[0] };
 
 // By one thread, and by two.
 START_TEST(any_allocation_may_fail) {
-  const code_case *c = &cases[_i % CASES];
+  scene t = {.c = &cases[_i % CASES]};
   test_rng rng = test_rng_new(test_seed(), 3);
   weft_ctx *plain = context_on(NULL, 1);
-  weft_code *code = code_on(plain, c);
-  stripe s;
-  stripe_init(&s, code, 200000, &rng, 0); // enough for CRS plans to be reduced
+  t.plain = code_on(plain, t.c);
+  // Enough for CRS plans to be reduced.
+  stripe_encode(&t.right, t.plain, 200000, &rng, 0);
+  stripe_init(&t.s, t.plain, 200000, &rng, 0);
+  stripe_copy(&t.s, &t.right, t.plain);
   long failures = 0;
   for (long n = 1;; n++) {
     test_allocator memory;
@@ -139,7 +229,7 @@ START_TEST(any_allocation_may_fail) {
     const long calls = memory.calls;
     memory.fail_at = calls + n;
     bool failed = false;
-    const weft_status status = everything(ctx, c, &s, &memory, &failed);
+    const weft_status status = everything(&t, ctx, &memory, &failed);
     // A reduction that finds no memory leaves the plain program to serve.
     EXPECT(status == WEFT_OK || (failed && status == WEFT_E_NOMEM));
     failures += status != WEFT_OK;
@@ -149,9 +239,46 @@ START_TEST(any_allocation_may_fail) {
       break;
   }
   EXPECT(failures >= 16);
-  stripe_clear(&s);
-  weft_code_free(code);
+  stripe_clear(&t.s);
+  stripe_clear(&t.right);
+  weft_code_free(t.plain);
   weft_ctx_free(plain);
+}
+END_TEST
+
+// Members of a group whose memory fails, each in turn: whichever it is, the call says so.
+START_TEST(any_member_may_lack_memory) {
+  enum { MEMBERS = 3 };
+  test_rng rng = test_rng_new(test_seed(), 4);
+  for (size_t lacks = 0; lacks < MEMBERS; lacks++) {
+    test_allocator memory[MEMBERS];
+    weft_ctx *ctx[MEMBERS];
+    weft_code *codes[MEMBERS];
+    weft_code_group *group;
+    for (size_t i = 0; i < MEMBERS; i++) {
+      test_allocator_init(&memory[i], 0);
+      EXPECT_OK(weft_ctx_new(&ctx[i], &(weft_ctx_options){.allocator = &memory[i].allocator}));
+      codes[i] = code_on(ctx[i], &cases[2]); // whose packets are gathered, which takes memory
+    }
+    EXPECT_OK(weft_code_group_new(codes, MEMBERS, &group));
+    stripe s[MEMBERS];
+    weft_stripe views[MEMBERS];
+    for (size_t i = 0; i < MEMBERS; i++) {
+      stripe_encode(&s[i], codes[0], 5000, &rng, 0);
+      views[i] = s[i].view;
+    }
+    memory[lacks].fail_at = memory[lacks].calls + 1;
+    EXPECT_STATUS(weft_code_group_encode(group, WEFT_CODE_SPLIT_STRIPES, views, MEMBERS),
+                  WEFT_E_NOMEM);
+    EXPECT(test_allocator_failed(&memory[lacks]));
+    for (size_t i = 0; i < MEMBERS; i++)
+      stripe_clear(&s[i]);
+    weft_code_group_free(group);
+    for (size_t i = 0; i < MEMBERS; i++) {
+      weft_code_free(codes[i]);
+      weft_ctx_free(ctx[i]);
+    }
+  }
 }
 END_TEST
 
@@ -163,6 +290,7 @@ int main(void) {
   suite_add_tcase(suite, tcase);
   TCase *shared = tcase_create("allocation, two threads");
   tcase_add_loop_test(shared, any_allocation_may_fail, CASES, 2 * CASES);
+  tcase_add_test(shared, any_member_may_lack_memory);
   suite_add_tcase(suite, shared);
   return test_main(suite);
 }

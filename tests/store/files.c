@@ -174,6 +174,7 @@ void files_expect_data(files *f) {
   char path[300];
   size_t count = 0;
   snprintf(path, sizeof path, "%s/out", f->root);
+  unlink(path); // of an earlier call
   weft_status status = open_set(f, WEFT_STORE_READ, &store);
   if (status == WEFT_OK)
     status = weft_store_decode(store, 0, UINT64_MAX, path);

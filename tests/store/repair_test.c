@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "store/format.h"
 #include "tests/store/files.h"
 #include "tests/support/test_main.h"
 
@@ -267,6 +268,48 @@ START_TEST(killed_at_every_call) {
 }
 END_TEST
 
+// One thing that all headers of a set have in common becomes another in that of shard 1, as whoever
+// can write there may have it. Every one of them counts.
+enum { COMMON = 7 };
+
+static void change_header(const files *f, int what) {
+  size_t bytes = 0;
+  uint8_t *shard = files_get(files_shard(f, 1), &bytes), none[WEFT_STORE_KEY_BYTES] = {0};
+  weft_store_header h;
+  const char *why;
+  expect(WEFT_OK, weft_store_header_read(shard, &h, &why), f);
+  h.k = (uint16_t)(h.k - (what == 0));
+  h.m = (uint16_t)(h.m + (what == 1));
+  h.chunk_bytes += what == 2;
+  h.length -= what == 3;
+  h.key[5] ^= (uint8_t)(what == 4);
+  if (what == 5)
+    snprintf(h.code, sizeof h.code, "vandermonde");
+  h.keyed = what == 6;
+  memcpy(h.key, h.keyed ? none : h.key, sizeof h.key);
+  weft_store_header_write(&h, h.key, shard);
+  files_put(files_shard(f, 1), shard, bytes);
+  free(shard);
+}
+
+START_TEST(a_header_that_is_not_as_others_have_it) {
+  files f;
+  weft_shard_state state;
+  char text[WEFT_STORE_TEXT_BYTES];
+  files_start(&f, 57, LENGTH);
+  expect(WEFT_OK, files_encode(&f, "cauchy", 3, 2, 900), &f);
+  change_header(&f, _i);
+  expect(WEFT_OK, files_state(&f, 1, &state, text), &f);
+  ck_assert_msg(state == WEFT_SHARD_FOREIGN && strstr(text, "not as others have it"), "%d: %s %s",
+                _i, weft_shard_state_name(state), text);
+  files_expect_data(&f);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  ck_assert_uint_eq(f.report.mended_shards, 1);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  files_end(&f);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("repair");
   TCase *tests = tcase_create("repair");
@@ -278,6 +321,7 @@ int main(void) {
   tcase_add_test(tests, a_leftover_cannot_be_read_for_a_while);
   tcase_add_test(tests, killed_at_every_call);
   tcase_add_test(tests, the_last_stripe_contradicts_itself);
+  tcase_add_loop_test(tests, a_header_that_is_not_as_others_have_it, 0, COMMON);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

@@ -312,6 +312,22 @@ START_TEST(pending_with_too_few) {
 }
 END_TEST
 
+// The journal makes nothing newer of a shard that was away when it was written.
+START_TEST(pending_without_one) {
+  files f;
+  begin(&f, 46, 4, 2);
+  move_out(&f, 1, 1);
+  leave_pending(&f, patch_a);
+  move_in(&f, 1, 1);
+  expect_state(&f, 1, WEFT_SHARD_STALE);
+  expect_patched(&f, patch_a);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
 // A disk that lost one write of an update: the chunk is sound, and of the past. What is rebuilt
 // with its help is wrong, and must not be sealed as good.
 START_TEST(chunk_of_the_past) {
@@ -479,6 +495,7 @@ int main(void) {
   tcase_add_test(tests, journal_of_many_chunks);
   tcase_add_loop_test(tests, journal_with_a_bad_sector, 1, 3);
   tcase_add_test(tests, pending_with_too_few);
+  tcase_add_test(tests, pending_without_one);
   tcase_add_test(tests, chunk_of_the_past);
   tcase_add_loop_test(tests, chunk_of_the_past_of_any_shard, 0, 7);
   tcase_add_loop_test(tests, parity_of_the_past_rebuilds_nothing, 0, 4);

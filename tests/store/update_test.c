@@ -364,6 +364,30 @@ START_TEST(reads_what_it_changes) {
 }
 END_TEST
 
+// A set is for one who writes or for any number who read.
+START_TEST(writers_are_alone) {
+  files f;
+  begin(&f, 71);
+  for (int first = 0; first < 2; first++)
+    for (int second = 0; second < 2; second++) {
+      weft_store *store;
+      weft_store_report report = {0};
+      const bool both_read = !first && !second;
+      expect(WEFT_OK,
+             weft_store_open(&f.options, f.folder, first ? WEFT_STORE_WRITE : WEFT_STORE_READ,
+                             &report, &store),
+             &f);
+      expect(both_read ? WEFT_OK : WEFT_E_IO,
+             files_mend(&f, second ? WEFT_STORE_SCRUB : WEFT_STORE_VERIFY), &f);
+      ck_assert_msg(both_read || strstr(f.report.error, "another weft is at work"), "%s",
+                    f.report.error);
+      weft_store_close(store);
+      expect(WEFT_OK, files_mend(&f, WEFT_STORE_SCRUB), &f);
+    }
+  files_end(&f);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("update");
   TCase *tests = tcase_create("update");
@@ -378,6 +402,7 @@ int main(void) {
   tcase_add_test(tests, reads_what_it_changes);
   tcase_add_test(tests, parity_of_the_past);
   tcase_add_test(tests, all_parity_of_the_past);
+  tcase_add_test(tests, writers_are_alone);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

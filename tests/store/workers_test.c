@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The threads that work on stripes.
+#define _POSIX_C_SOURCE 200809L
 #include <stdatomic.h>
 
 #include <sched.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "store/workers.h"
 #include "tests/support/test_main.h"
@@ -38,10 +41,103 @@ START_TEST(workers_take_no_signals) {
 }
 END_TEST
 
+enum { STRIPES = 60, LAST = 57, STOP_AT = 20 };
+
+// What a run did, each step's next stripe.
+typedef struct course {
+  uint64_t taken, given, watched;
+  atomic_size_t taking, giving, worked;
+  uint64_t last, stop_at;
+} course;
+
+static weft_status take_in_order(void *user, size_t lane, uint64_t stripe) {
+  course *c = user;
+  (void)lane;
+  ck_assert_uint_eq(atomic_fetch_add(&c->taking, 1), 0);
+  ck_assert_uint_eq(stripe, c->taken);
+  sched_yield();
+  atomic_fetch_sub(&c->taking, 1);
+  if (stripe == c->last)
+    return WEFT_PENDING;
+  c->taken++;
+  return WEFT_OK;
+}
+
+static weft_status work_unevenly(void *user, size_t lane, uint64_t stripe) {
+  course *c = user;
+  (void)lane;
+  for (uint64_t i = 0; i < stripe * 7 % 5; i++)
+    sched_yield();
+  atomic_fetch_add(&c->worked, 1);
+  return WEFT_OK;
+}
+
+static weft_status give_in_order(void *user, size_t lane, uint64_t stripe) {
+  course *c = user;
+  (void)lane;
+  ck_assert_uint_eq(atomic_fetch_add(&c->giving, 1), 0);
+  ck_assert_uint_eq(stripe, c->given);
+  sched_yield();
+  c->given++;
+  atomic_fetch_sub(&c->giving, 1);
+  return WEFT_OK;
+}
+
+static bool watch(void *watcher, uint64_t stripes) {
+  course *c = watcher;
+  ck_assert_uint_eq(stripes, ++c->watched);
+  return stripes != c->stop_at;
+}
+
+// Stripes are taken and given in order until there is no further one, or somebody says stop.
+START_TEST(stripes_go_in_order) {
+  for (uint64_t stop_at = 0; stop_at <= STOP_AT; stop_at += STOP_AT) {
+    course c = {.last = LAST, .stop_at = stop_at};
+    const weft_store_run run = {.threads = THREADS,
+                                .end = STRIPES,
+                                .take = take_in_order,
+                                .work = work_unevenly,
+                                .give = give_in_order,
+                                .user = &c,
+                                .keep_on = watch,
+                                .watcher = &c};
+    ck_assert_int_eq(weft_store_run_stripes(&run), stop_at ? WEFT_E_STOPPED : WEFT_OK);
+    ck_assert(stop_at ? c.given >= stop_at && c.given < stop_at + THREADS : c.given == LAST);
+    ck_assert(stop_at ? c.taken <= stop_at + THREADS : atomic_load(&c.worked) == LAST);
+  }
+}
+END_TEST
+
+// The first stripe fails once all others have got as far as to wait for their turn behind it.
+static weft_status fail_first(void *user, size_t lane, uint64_t stripe) {
+  course *c = user;
+  (void)lane;
+  atomic_fetch_add(&c->worked, 1);
+  if (stripe > 0)
+    return WEFT_OK;
+  while (atomic_load(&c->worked) < THREADS)
+    sched_yield();
+  nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+  return WEFT_E_DAMAGED;
+}
+
+START_TEST(nobody_waits_behind_a_failure) {
+  course c = {.last = STRIPES};
+  const weft_store_run run = {
+      .threads = THREADS, .end = STRIPES, .work = fail_first, .give = give_in_order, .user = &c};
+  alarm(60);
+  ck_assert_int_eq(weft_store_run_stripes(&run), WEFT_E_DAMAGED);
+  ck_assert_uint_eq(c.given, 0);
+  ck_assert_uint_eq(atomic_load(&c.worked), THREADS);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("workers");
   TCase *tc = tcase_create("workers");
   tcase_add_test(tc, workers_take_no_signals);
+  tcase_add_test(tc, stripes_go_in_order);
+  tcase_add_test(tc, nobody_waits_behind_a_failure);
   suite_add_tcase(suite, tc);
   return test_main(suite);
 }

@@ -35,6 +35,7 @@ typedef struct block {
 
 typedef struct double_stream {
   struct double_stream *next;
+  const weft_device *device; // whose it is
   uint64_t id;
   double_op *head, *tail;
   uint64_t queued, done; // operations
@@ -235,7 +236,6 @@ weft_status double_enqueue(void *stream, const double_op *op, size_t bytes) {
 }
 
 weft_status weft_device_stream_new(weft_device *device, void **out) {
-  (void)device;
   *out = NULL;
   pthread_mutex_lock(&lock);
   const weft_status status = fails();
@@ -243,6 +243,7 @@ weft_status weft_device_stream_new(weft_device *device, void **out) {
     double_stream *stream = calloc(1, sizeof *stream);
     if (!stream)
       die("no memory");
+    stream->device = device;
     stream->id = next_id++;
     stream->next = streams;
     streams = stream;
@@ -451,13 +452,17 @@ weft_status weft_device_open(weft_device **out, size_t index, const weft_allocat
   return WEFT_OK;
 }
 
-// Frees what was left, as a real device does; all work has been waited for.
+// Frees what memory was left, as a real device does; all work has been waited for. A stream that is
+// left would be for good.
 void weft_device_close(weft_device *device) {
   if (!device)
     return;
   pthread_mutex_lock(&lock);
-  for (double_stream *stream = streams; stream; stream = stream->next)
+  for (double_stream *stream = streams; stream; stream = stream->next) {
+    if (stream->device == device)
+      die("a stream is left");
     run_until(stream, stream->queued);
+  }
   for (block *b = blocks, *next; b; b = next) {
     next = b->next;
     if (b->device == device)

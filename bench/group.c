@@ -4,7 +4,6 @@
 #include "bench/group.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -337,25 +336,30 @@ static char *part_path(const weft_bench_options *options) {
              : NULL;
 }
 
-// Whole or not at all: neither a kill nor a full disk may cost what the file holds.
-static bool replace(const weft_bench_report *report, const char *path) {
+static int dump(const weft_bench_report *report, FILE *file) {
+  errno = 0;
+  const bool whole = json_dumpf(report->root, file, JSON_FORM) == 0;
+  const int why = whole ? 0 : errno ? errno : EIO;
+  return fclose(file) == 0 || why ? why : errno;
+}
+
+// Whole or not at all: neither a kill nor a full disk may cost what the file holds. 0 or an errno.
+static int replace(const weft_bench_report *report, const char *path) {
   char *const fresh = weft_bench_text("%s.%ld", path, (long)getpid());
-  const int fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  FILE *const file = fd < 0 ? NULL : fdopen(fd, "w");
-  bool whole = file && json_dumpf(report->root, file, JSON_FORM) == 0;
-  if (file ? fclose(file) != 0 : fd >= 0 && close(fd) != 0)
-    whole = false;
-  whole = whole && rename(fresh, path) == 0;
-  if (!whole && fd >= 0)
+  FILE *const file = fopen(fresh, "wx");
+  int why = file ? dump(report, file) : errno;
+  if (!why && rename(fresh, path) != 0)
+    why = errno;
+  if (why && file)
     (void)unlink(fresh);
   free(fresh);
-  return whole;
+  return why;
 }
 
 // What is measured so far: a run that is stopped has lost only the group that it was at.
 static void write_part(const weft_bench_report *report, const weft_bench_options *options) {
   char *const path = part_path(options);
-  if (path && !replace(report, path))
+  if (path && replace(report, path) != 0)
     fprintf(stderr, "weft bench: %s could not be written\n", path);
   free(path);
 }
@@ -401,9 +405,13 @@ static bool is_replaced(const char *path) {
 static bool write_report(const weft_bench_report *report, const weft_bench_options *options) {
   if (!options->json)
     return true;
-  if (!options->json_stdout)
-    return is_replaced(options->json) ? replace(report, options->json)
-                                      : json_dump_file(report->root, options->json, JSON_FORM) == 0;
+  if (!options->json_stdout) {
+    const int why = is_replaced(options->json) ? replace(report, options->json) : EBUSY;
+    if (why != EACCES && why != EPERM && why != EROFS && why != EBUSY)
+      return why == 0;
+    // Nothing can take its place: a link, or a folder that this user may not write in.
+    return json_dump_file(report->root, options->json, JSON_FORM) == 0;
+  }
   const bool written = json_dumpf(report->root, options->json_stdout, JSON_FORM) == 0 &&
                        fputc('\n', options->json_stdout) != EOF;
   return fclose(options->json_stdout) == 0 && written;

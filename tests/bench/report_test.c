@@ -3,6 +3,7 @@
 // repetition, its figures must follow from them, and wrong arguments must be refused.
 #define _GNU_SOURCE // kill, lstat, prlimit
 #include <check.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -100,6 +102,35 @@ START_TEST(a_full_disk_costs_nothing_that_was_written) {
   ck_assert(stat(whole_run_path[0], &about) == 0 && about.st_size == 2);
   unlink(part);
   whole_run_remove_paths();
+}
+END_TEST
+
+// Nor is anything lost where nobody may make a file beside it.
+START_TEST(a_report_in_a_folder_of_others) {
+  whole_run_paths();
+  whole_run_remove_paths();
+  const char *const folder = whole_run_path[0];
+  char report[300];
+  snprintf(report, sizeof report, "%s/report.json", folder);
+  ck_assert_int_eq(mkdir(folder, 0755), 0);
+  FILE *const before = fopen(report, "w");
+  ck_assert(before && fclose(before) == 0 && chmod(folder, 0555) == 0);
+  const pid_t child = fork();
+  ck_assert_int_ge(child, 0);
+  if (child == 0) { // whom root's rights would let in
+    struct __user_cap_header_struct version = {.version = _LINUX_CAPABILITY_VERSION_3};
+    const struct __user_cap_data_struct none[2] = {{0}};
+    if (syscall(SYS_capset, &version, none) != 0)
+      _exit(99);
+    _exit(whole_run((const char *[]){"weft bench", "rlnc", "--quick", "--rep-ms", "1", "--n", "8",
+                                     "--k", "64", "--operations", "encode", "--isal", "", "--json",
+                                     report, NULL}));
+  }
+  int status = 0;
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  ck_assert_uint_ge(whole_run_check(report, "encode"), 1);
+  ck_assert(chmod(folder, 0755) == 0 && unlink(report) == 0 && rmdir(folder) == 0);
 }
 END_TEST
 
@@ -517,6 +548,7 @@ int main(void) {
   tcase_add_test(tests, rlnc_report);
   tcase_add_test(tests, a_killed_run_keeps_what_it_measured);
   tcase_add_test(tests, a_full_disk_costs_nothing_that_was_written);
+  tcase_add_test(tests, a_report_in_a_folder_of_others);
   tcase_add_test(tests, what_is_beside_a_report_is_replaced);
   tcase_add_test(tests, cold_report);
   tcase_add_test(tests, every_ratio_of_many_threads);

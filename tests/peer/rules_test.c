@@ -270,6 +270,32 @@ START_TEST(who_has_no_room_has_twice_the_time) {
 }
 END_TEST
 
+// Who was given up and gets on is waited for as before, for as long from then on.
+START_TEST(who_gets_on_again_is_waited_for_again) {
+  static const uint8_t data[N * K];
+  scene s;
+  scene_new(&s, WEFT_MODE_BULK, true, false, 0);
+  s.options.patience_us = 5 * SECOND;
+  scene_add(&s, 0, 0, WINDOW);
+  for (int i = 0; i < WINDOW; i++)
+    EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, 0, s.now_us));
+  for (int i = 0; i < 8; i++) {
+    scene_map(&s, 0, 0, WINDOW);
+    scene_run(&s, SECOND);
+  }
+  EXPECT(weft_engine_source_ready(s.engine)); // given up
+  scene_map(&s, 0, 4, WINDOW);
+  for (int i = 0; weft_engine_source_ready(s.engine) && i < 2 * WINDOW; i++)
+    EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, 0, s.now_us));
+  EXPECT(!weft_engine_source_ready(s.engine));
+  scene_run(&s, 4 * SECOND);
+  EXPECT(!weft_engine_source_ready(s.engine));
+  scene_run(&s, 2 * SECOND);
+  EXPECT(weft_engine_source_ready(s.engine));
+  scene_free(&s);
+}
+END_TEST
+
 // Packets of the one segment that a neighbour lacks after a jump, when its brake of that one comes
 // after so many maps.
 static size_t sent_after_jump(int maps) {
@@ -506,6 +532,7 @@ int main(void) {
   tcase_add_test(t, few_packets_wait_for_a_checksum);
   tcase_add_test(t, who_is_too_late_holds_up_nobody);
   tcase_add_test(t, who_has_no_room_has_twice_the_time);
+  tcase_add_test(t, who_gets_on_again_is_waited_for_again);
   tcase_add_test(t, a_brake_that_a_jump_overtook_stops_nothing);
   tcase_add_test(t, many_losses_halve_the_window);
   tcase_add_test(t, the_end_of_a_burst_is_said_again);

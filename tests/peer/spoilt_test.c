@@ -280,6 +280,36 @@ START_TEST(what_is_complete_is_braked) {
 }
 END_TEST
 
+// What a neighbour has all packets of, and has not verified, may come to be had again: where
+// segments are signed, a source keeps it until the neighbour says that it has it.
+START_TEST(what_is_not_verified_is_kept) {
+  static const uint8_t data[N * K];
+  for (int trust = 0; trust < 2; trust++) {
+    scene s;
+    uint8_t out[WEFT_DATAGRAM_MAX];
+    size_t put = 0;
+    scene_new(&s, WEFT_MODE_BULK, true, trust, 0);
+    scene_add(&s, 0, 0, 0);
+    for (; weft_engine_source_ready(s.engine); put++)
+      EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, s.now_us, s.now_us));
+    EXPECT(put == WINDOW);
+    const weft_map m = {.horizon = WINDOW,
+                        .count = WINDOW,
+                        .entry_bytes = 2,
+                        .suppliers = 1,
+                        .stamps = {.stamp = 1}};
+    const size_t bytes = weft_map_write(&m, out);
+    for (size_t i = 0; i < WINDOW; i++)
+      weft_map_put_rank(out, i, N, 0, false);
+    EXPECT_OK(scene_say(&s, 0, out, bytes));
+    EXPECT(weft_engine_source_ready(s.engine) == !trust);
+    scene_map(&s, 0, WINDOW, 0);
+    EXPECT(weft_engine_source_ready(s.engine));
+    scene_free(&s);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("spoilt");
   TCase *t = tcase_create("spoilt");
@@ -292,6 +322,7 @@ int main(void) {
   tcase_add_test(t, the_only_one_who_has_a_spoilt_segment_is_asked_again);
   tcase_add_test(t, what_is_not_verified_is_not_announced_as_complete);
   tcase_add_test(t, what_is_complete_is_braked);
+  tcase_add_test(t, what_is_not_verified_is_kept);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

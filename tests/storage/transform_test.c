@@ -288,6 +288,40 @@ START_TEST(other_codes_have_none) {
 }
 END_TEST
 
+// Nothing is written behind a list that is full of steps, or where there is no slot left; what is
+// taken back is as if it had not been.
+START_TEST(lists_end_where_they_are_full) {
+  enum { SLOTS = 5 };
+  static const weft_step_prices prices = {.product = 2, .repeated = 2, .sum = 1};
+  weft_gfw field;
+  weft_step_mark mark;
+  struct {
+    weft_step_list list;
+    uint8_t behind[64];
+  } *room = calloc(1, sizeof *room);
+  EXPECT(room && weft_gfw_init(&field, 8));
+  weft_step_list *list = &room->list;
+  weft_step_list_begin(list, &field, &prices, false, SLOTS);
+  weft_step_list_mark(list, &mark);
+  for (size_t i = 0; i < WEFT_STEP_LIST_MOST + sizeof room->behind / sizeof(weft_step); i++) {
+    EXPECT(list->failed == (i > WEFT_STEP_LIST_MOST));
+    weft_multiple value = weft_value_load(list, i % 256);
+    weft_value_give(list, &value);
+  }
+  EXPECT(list->failed && list->count == WEFT_STEP_LIST_MOST && list->slots == 1);
+  for (size_t i = 0; i < sizeof room->behind; i++)
+    EXPECT(room->behind[i] == 0);
+  weft_step_list_take_back(list, &mark);
+  EXPECT(!list->failed && list->count == 0);
+  for (size_t i = 0; i <= SLOTS; i++) {
+    EXPECT(!list->failed);
+    (void)weft_value_load(list, i);
+  }
+  EXPECT(list->failed && list->slots == SLOTS);
+  free(room);
+}
+END_TEST
+
 START_TEST(fails_without_memory) {
   const request r = encoding(20, 8);
   for (size_t fail = 1; fail <= 4; fail++) {
@@ -345,6 +379,7 @@ int main(void) {
   tcase_add_loop_test(steps, scattered_losses_go_by_encoding, 0, KINDS * 6);
   tcase_add_test(steps, products_are_few);
   tcase_add_test(steps, other_codes_have_none);
+  tcase_add_test(steps, lists_end_where_they_are_full);
   tcase_add_test(steps, fails_without_memory);
   tcase_add_loop_test(bytes, every_row_encodes_by_definition, 0, (int)test_host_row_count());
   suite_add_tcase(suite, steps);

@@ -137,7 +137,8 @@ weft_sink *weft_sink_open(const weft_sink_options *options, char **error) {
       return refuse(s, error, g_strerror(EAFNOSUPPORT));
     s->fd = weft_kernel_datagrams(family);
     const int on = 1; // who names a broadcast address means it
-    (void)setsockopt(s->fd, SOL_SOCKET, SO_BROADCAST, &on, sizeof on);
+    if (s->fd >= 0)   // else errno says why
+      (void)setsockopt(s->fd, SOL_SOCKET, SO_BROADCAST, &on, sizeof on);
   } else if (strcmp(options->output, "-") == 0) {
     s->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0); // which close can close
   } else {

@@ -69,7 +69,12 @@ GKeyFile *weft_sim_key_file(const char *text, const char *file, char error[WEFT_
   GKeyFile *keys = g_key_file_new();
   GError *wrong = NULL;
   if (!g_key_file_load_from_data(keys, text, strlen(text), G_KEY_FILE_NONE, &wrong)) {
-    snprintf(error, WEFT_SIM_TEXT, "%.200s:%d: %.250s", file, bad_line(text), wrong->message);
+    const int line = bad_line(text);
+    if (line > 0) // without what is there, which GLib tells: it may be a key that is nobody's
+      snprintf(error, WEFT_SIM_TEXT,
+               "%.200s:%d: it is no [group], no name = value and no # comment", file, line);
+    else
+      snprintf(error, WEFT_SIM_TEXT, "%.200s: %.250s", file, wrong->message);
     g_error_free(wrong);
   } else if (refuse_twice(keys, text, file, error)) {
     return keys;

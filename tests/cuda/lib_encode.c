@@ -154,14 +154,15 @@ START_TEST(keys_give_the_same_everywhere) {
     return;
   fixture_start(157);
   uint8_t key[32], *expect = NULL;
+  weft_ctx *device = fixture_ctx("cuda", 1), *host = fixture_ctx("scalar", 1);
   fixture_fill(key, sizeof key);
   for (int i = 0; i < 4; i++) { // on the host first
-    weft_ctx *ctx = fixture_ctx(i == 0 ? "scalar" : "cuda", 1);
+    weft_ctx *ctx = i == 0 ? host : device;
     const weft_mem mem = i == 0 ? WEFT_MEM_HOST : (weft_mem)(i - 1);
     weft_encoder_options options = {.density_q16 = _i ? 20000 : 0};
     fixture_source source = fixture_source_new(ctx, BLOCKS, BYTES, BLOCKS * BYTES, &options);
-    gpu_buffer out = gpu_output(ctx, mem, PACKETS * BYTES);
-    gpu_buffer vectors = gpu_output(ctx, mem, PACKETS * BLOCKS);
+    gpu_buffer out = gpu_output(device, mem, PACKETS * BYTES);
+    gpu_buffer vectors = gpu_output(device, mem, PACKETS * BLOCKS);
     const weft_batch batch = {.count = PACKETS,
                               .coefficients = vectors.at,
                               .coefficients_stride = BLOCKS,
@@ -178,9 +179,10 @@ START_TEST(keys_give_the_same_everywhere) {
     gpu_buffer_free(&out);
     gpu_buffer_free(&vectors);
     fixture_source_free(&source);
-    weft_ctx_free(ctx);
   }
   free(expect);
+  weft_ctx_free(host);
+  weft_ctx_free(device);
 }
 END_TEST
 

@@ -477,6 +477,15 @@ class Mistakes(unittest.TestCase):
             with self.assertRaisesRegex(kind, text):
                 call()
 
+    def test_objects_are_no_bytes(self):  # of an array of them there are addresses alone
+        class Named(ctypes.Structure):
+            _fields_ = [("Offset", ctypes.c_uint32)]
+
+        objects = (ctypes.py_object * 25)(*range(25))
+        with self.assertRaisesRegex(TypeError, "dtype of numbers"):
+            weft.Encoder(self.context, self.shape, memoryview(objects))
+        weft.Encoder(self.context, self.shape, (Named * 50)()).close()
+
     def test_handles_are_not_copied(self):
         for handle in (self.context, weft.Decoder(self.context, self.shape)):
             for copying in (copy.copy, copy.deepcopy, pickle.dumps):

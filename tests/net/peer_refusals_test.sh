@@ -28,7 +28,10 @@ printf '[peer]\nlisten=:1\n\n[peer]\nrate=1M\n listen = :2\n' >wrong.conf
 expect 2 "--config wrong.conf:6: listen is set in [peer] already, on line 2" source --config wrong.conf --input in.bin
 expect 2 "wrong.conf:6: listen is set in [peer] already" source --config wrong.conf --input in.bin --listen :3
 printf '[peer]\nlisten=:1\nno key\n' >wrong.conf
-expect 2 "--config wrong.conf:3: " source --config wrong.conf --input in.bin
+expect 2 "--config wrong.conf:3: it is no [group], no name = value and no # comment" source --config wrong.conf --input in.bin
+printf '%064d\n' 7 >wrong.conf # a key file by mistake, which nobody is to read in a log
+expect 2 "--config wrong.conf:1: it is no [group]" source --config wrong.conf --input in.bin
+! grep -q 0007 error.txt || fail 'the line of a key file is told'
 printf '[pear]\nlisten=:1\n' >wrong.conf
 expect 2 "there is no group [peer], but [pear]" source --config wrong.conf --input in.bin
 

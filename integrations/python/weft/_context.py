@@ -4,6 +4,7 @@
 import contextlib
 import ctypes
 import os
+import re
 import threading
 
 from ._declarations import _BackendInfo, _c, _ContextOptions, _whole, OK
@@ -28,6 +29,8 @@ def _check(status, about=""):
 def _view(data):
     """A flat view of the bytes of anything that has a buffer."""
     view = memoryview(data)
+    if "O" in re.sub(":[^:]*:", "", view.format):  # names aside
+        raise TypeError("objects of Python are no bytes: an array needs a dtype of numbers")
     if not view.c_contiguous:
         raise ValueError("bytes must lie one after the other (numpy.ascontiguousarray copies them so)")
     # What is empty cannot be cast where a dimension is 0.

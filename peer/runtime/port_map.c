@@ -111,10 +111,9 @@ static bool wait_for(weft_port_map *m, const bool *flag, gint64 seconds) {
   return *flag;
 }
 
-// In seconds. What is open until it is closed is asked for as often: the router may start anew.
-static gint64 renewal(const weft_router_port *port) {
-  const uint32_t lease_s = port->lease_s ? port->lease_s : LEASE_S;
-  return MAX(RENEW_LEAST_S, MIN(lease_s, LEASE_S) / 2);
+// In seconds. What is open until it is closed counts as a lease of ours: the router may start anew.
+static uint32_t lease(const weft_router_port *port) {
+  return port->lease_s && port->lease_s < LEASE_S ? port->lease_s : LEASE_S;
 }
 
 // Asks, tells what is new, and answers after how many seconds to ask again.
@@ -125,13 +124,13 @@ static gint64 ask(weft_port_map *m, weft_router_port *port, weft_port_map_event 
   const bool opened = answer == WEFT_ROUTER_OPENED;
   const weft_port_map_event event = event_of(answer, port);
   if (opened)
-    *until_us = port->lease_s ? now_us + port->lease_s * G_TIME_SPAN_SECOND : G_MAXINT64;
+    *until_us = now_us + lease(port) * G_TIME_SPAN_SECOND;
   // A renewal in vain is no news while the lease goes on.
   if ((opened || now_us >= *until_us) && !same(&event, told)) {
     *told = event;
     tell(m, &event);
   }
-  return opened ? renewal(port) : RETRY_S;
+  return opened ? MAX(RENEW_LEAST_S, lease(port) / 2) : RETRY_S;
 }
 
 static void *keep_open(void *user) {

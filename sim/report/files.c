@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <glib.h>
+
 #include "sim/report/report.h"
 #include "sim/scenario/scenario.h"
 
@@ -68,7 +70,9 @@ static json_t *parameters_json(const weft_sim_parameters *p) {
       group = json_object();
       json_object_set_new(out, key.group, group);
     }
-    json_object_set_new(group, key.name, json_string(text));
+    char *valid = g_utf8_make_valid(text, -1); // a file's name may be any bytes
+    json_object_set_new(group, key.name, json_string(valid));
+    g_free(valid);
   }
   json_t *classes = json_array();
   for (size_t i = 0; i < p->class_count; i++) {

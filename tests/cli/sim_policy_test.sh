@@ -35,6 +35,10 @@ says '"policy":{"name":"most-behind","blake2b":"'"$(b2sum -l 256 most_behind.so 
 says '"scheme":"./most_behind.so"' out
 run "$work/most_behind.so" --threads 3
 [ "$state" = "$own" ] || fail 'three threads end in another state than one'
+cp most_behind.so $'p\xff.so'
+run $'./p\xff.so'
+python3 -c 'import json; r = json.load(open("out")); assert r["parameters"]["stream"]["scheme"] == "./p\ufffd.so", r' ||
+  fail 'a name that is no text has no place in run.json'
 
 # It may leave things to weft's own, and may be wrong.
 compile as_push <<'EOT'

@@ -98,16 +98,17 @@ START_TEST(what_is_lost_did_not_arrive) {
 }
 END_TEST
 
-// A bulk run whose viewers come when a trace tells.
+// A bulk run whose viewers come when a trace tells. The source is slow, so that all who come within
+// a second find its first segment still there, which is dropped when those who are there have it.
 static weft_sim_swarm *run_late(const char *arrivals, const char *peers, weft_sim_result *r) {
   const char *folder = getenv("TEST_TMPDIR");
   char path[256];
   snprintf(path, sizeof path, "%s/late.%d", folder ? folder : "/tmp", (int)getpid());
   FILE *file = fopen(path, "w");
   EXPECT(file && fputs(arrivals, file) >= 0 && fclose(file) == 0);
-  const char *const settings[] = {"topology", "tracker",    "arrival", "trace", "trace",
-                                  path,       "bulk-bytes", "4M",      "peers", peers,
-                                  "fidelity", "rank",       NULL};
+  const char *const settings[] = {
+      "topology", "tracker", "arrival",  "trace", "trace",         path, "bulk-bytes", "4M",
+      "peers",    peers,     "fidelity", "rank",  "source-upload", "1M", NULL};
   const weft_sim_parameters p = sim_fixture_with("download", settings);
   const weft_sim_options options = {.parameters = &p, .threads = 1};
   weft_sim_swarm *swarm = sim_fixture_run(&options, r);

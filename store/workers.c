@@ -74,10 +74,15 @@ static weft_status give(team *t, size_t lane, uint64_t stripe) {
     status = run->give(run->user, lane, stripe);
     pthread_mutex_lock(&t->lock);
   }
-  t->given++;
-  if (status == WEFT_OK && run->keep_on && !run->keep_on(run->watcher, t->given - run->first))
-    status = WEFT_E_STOPPED;
-  pthread_cond_broadcast(&t->turn);
+  if (status == WEFT_OK) { // else the next one's turn never comes
+    t->given++;
+    if (run->keep_on && !run->keep_on(run->watcher, t->given - run->first))
+      status = WEFT_E_STOPPED;
+  }
+  if (status == WEFT_OK)
+    pthread_cond_broadcast(&t->turn);
+  else
+    fail_locked(t, status);
   pthread_mutex_unlock(&t->lock);
   return status;
 }

@@ -102,7 +102,7 @@ START_TEST(stripes_go_in_order) {
                                 .keep_on = watch,
                                 .watcher = &c};
     ck_assert_int_eq(weft_store_run_stripes(&run), stop_at ? WEFT_E_STOPPED : WEFT_OK);
-    ck_assert(stop_at ? c.given >= stop_at && c.given < stop_at + THREADS : c.given == LAST);
+    ck_assert_uint_eq(c.given, stop_at ? stop_at : LAST);
     ck_assert(stop_at ? c.taken <= stop_at + THREADS : atomic_load(&c.worked) == LAST);
   }
 }
@@ -132,12 +132,34 @@ START_TEST(nobody_waits_behind_a_failure) {
 }
 END_TEST
 
+static weft_status give_nothing(void *user, size_t lane, uint64_t stripe) {
+  course *c = user;
+  (void)lane, (void)stripe;
+  c->given++;
+  return WEFT_E_IO;
+}
+
+START_TEST(nothing_is_given_behind_a_failure) {
+  for (int round = 0; round < 200; round++) {
+    course c = {.last = STRIPES};
+    const weft_store_run run = {.threads = THREADS,
+                                .end = STRIPES,
+                                .work = work_unevenly,
+                                .give = give_nothing,
+                                .user = &c};
+    ck_assert_int_eq(weft_store_run_stripes(&run), WEFT_E_IO);
+    ck_assert_uint_eq(c.given, 1);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("workers");
   TCase *tc = tcase_create("workers");
   tcase_add_test(tc, workers_take_no_signals);
   tcase_add_test(tc, stripes_go_in_order);
   tcase_add_test(tc, nobody_waits_behind_a_failure);
+  tcase_add_test(tc, nothing_is_given_behind_a_failure);
   suite_add_tcase(suite, tc);
   return test_main(suite);
 }

@@ -101,11 +101,11 @@ start_node() {
 
 # told NAMESPACE TEXT: waits until its log says so
 told() {
-  for ((i = 0; i < 200; i++)); do
+  for ((i = 0; i < 600; i++)); do
     grep -qE "$2" "$1.log" && return
     sleep 0.05
   done
-  fail "$1 does not say '$2' within 10 s"
+  fail "$1 does not say '$2' within 30 s"
 }
 
 # ends NAME: that node at SIGTERM, within the time that the router may take to answer

@@ -77,16 +77,11 @@ START_TEST(guessed_answers_move_nobody) {
 }
 END_TEST
 
-static void rekey_often(weft_sessions_options *options, size_t node) {
-  (void)node;
-  options->rekey_us = 3 * SECOND;
-}
-
 // A session that was begun with nobody in particular stays with whom it was: who is at the address
 // when its keys are replaced gets none of it.
 START_TEST(new_keys_are_for_whom_the_old_ones_were) {
   net n;
-  EXPECT_OK(net_new(&n, NULL, rekey_often));
+  EXPECT_OK(net_new(&n, NULL, net_rekey_often));
   net_open(&n, 0, 1, NULL);
   net_run(&n, SECOND);
   net_expect_open(&n, 0, 1);
@@ -111,7 +106,7 @@ END_TEST
 // Of two that replace their keys at one node each replaces its own.
 START_TEST(nobody_replaces_the_keys_of_others) {
   net n;
-  EXPECT_OK(net_new(&n, NULL, rekey_often));
+  EXPECT_OK(net_new(&n, NULL, net_rekey_often));
   net_open(&n, 2, 1, NULL);
   net_run(&n, SECOND);
   const size_t link = n.opened[1].link;

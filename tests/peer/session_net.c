@@ -157,6 +157,11 @@ void net_send(net *n, size_t from, size_t link, const void *text, size_t bytes) 
   net_post(n, from, &peer.address, datagram, whole);
 }
 
+void net_rekey_often(weft_sessions_options *options, size_t node) {
+  (void)node;
+  options->rekey_us = REKEY_OFTEN_US;
+}
+
 void net_expect_open(net *n, size_t a, size_t b) {
   static const char text[] = "0123456789";
   EXPECT(n->opens[a] - n->losses[a] == 1 && n->opens[b] - n->losses[b] == 1);

@@ -7,6 +7,7 @@
 #include "weft/peer_session.h"
 
 enum { NODES = 3, QUEUE = 512, SECOND = 1000000 };
+enum { REKEY_OFTEN_US = 3 * SECOND };
 enum { INIT = 0x71, RETRY = 0x72, ACCEPT = 0x73, CONFIRM = 0x74, DATA = 0x75, CLOSE = 0x76 };
 
 typedef struct parcel {
@@ -47,6 +48,8 @@ weft_sessions_options net_options(net *n, size_t i, const weft_rng *rng);
 // NODES nodes without links; `adjust` may change their options.
 weft_status net_new(net *n, const weft_allocator *allocator,
                     void (*adjust)(weft_sessions_options *options, size_t node));
+// For `adjust`: keys are replaced every REKEY_OFTEN_US.
+void net_rekey_often(weft_sessions_options *options, size_t node);
 void net_free(net *n);
 // Hands a datagram over and notes what came out of it.
 weft_status net_deliver(net *n, const parcel *p);

@@ -220,7 +220,7 @@ static bool count_admission(void *user, const uint8_t public_key[32], const weft
   return true;
 }
 static void admit_and_rekey(weft_sessions_options *options, size_t node) {
-  options->rekey_us = 3 * SECOND;
+  net_rekey_often(options, node);
   options->admit = count_admission;
   options->user = &admissions[node];
 }
@@ -324,15 +324,10 @@ START_TEST(nobody_is_sent_what_others_asked_for) {
 }
 END_TEST
 
-static void rekey_often(weft_sessions_options *options, size_t node) {
-  (void)node;
-  options->rekey_us = 3 * SECOND;
-}
-
 START_TEST(keys_are_replaced_and_expire) {
   net n;
   weft_session_statistics s;
-  EXPECT_OK(net_new(&n, NULL, rekey_often));
+  EXPECT_OK(net_new(&n, NULL, net_rekey_often));
   net_open(&n, 0, 1, NULL);
   net_run(&n, SECOND);
   for (int i = 0; i < 300; i++) { // nothing is lost while keys change

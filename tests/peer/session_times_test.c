@@ -6,13 +6,6 @@
 #include "tests/peer/session_net.h"
 #include "tests/support/test_main.h"
 
-enum { OFTEN_US = 3 * SECOND };
-
-static void rekey_often(weft_sessions_options *options, size_t node) {
-  (void)node;
-  options->rekey_us = OFTEN_US;
-}
-
 // From deadline to deadline, without a word from anybody, until node `i` has lost a link.
 static void run_alone(net *n, size_t i) {
   for (int steps = 0; n->losses[i] == 0 && steps < 1000; steps++) {
@@ -71,11 +64,12 @@ END_TEST
 START_TEST(old_keys_are_given_up_in_time) {
   for (size_t i = 0; i < 2; i++) {
     net n;
-    open_at(&n, rekey_often);
+    open_at(&n, net_rekey_often);
     const int64_t from_us = n.now_us;
     run_alone(&n, i);
     EXPECT(n.losses[i] == 1 && n.lost[i].reason == WEFT_SESSION_EXPIRED);
-    EXPECT(n.now_us <= from_us + 2 * OFTEN_US && n.now_us > from_us + 2 * OFTEN_US - 10000);
+    EXPECT(n.now_us <= from_us + 2 * REKEY_OFTEN_US &&
+           n.now_us > from_us + 2 * REKEY_OFTEN_US - 10000);
     net_free(&n);
   }
 }
@@ -85,7 +79,7 @@ END_TEST
 START_TEST(keys_are_replaced_any_number_of_times) {
   weft_session_statistics s;
   net n;
-  open_at(&n, rekey_often);
+  open_at(&n, net_rekey_often);
   for (int i = 0; i < 600; i++) {
     n.sent_count = 0;
     net_run(&n, SECOND);

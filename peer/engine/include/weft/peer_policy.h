@@ -133,9 +133,8 @@ extern const weft_policy weft_policy_source_only;
 // hold, urgent ones first. With weft_codec_blocks and 30 to 50 neighbours.
 extern const weft_policy weft_policy_rarest;
 
-// A policy in a file of its own, for `weft sim` and `weft peer` (--scheme ./FILE.so; cc -shared
-// -fPIC). The file
-// says once:
+// A policy in a file of its own, for `weft sim` and `weft peer` (cc -shared -fPIC; --scheme
+// ./FILE.so). The file says once:
 //   WEFT_POLICY_FILE = {WEFT_POLICY_LAYOUT, {.name = "mine", .pick = pick}};
 // Threads ask it for several peers at once, each with an rng of its own: what it keeps between
 // calls has to be nobody's, or the same run comes out in another way each time. The program has
@@ -148,11 +147,13 @@ typedef struct weft_policy_file {
 // Another one where these structs are others; the first factor rises where a field gets another
 // meaning.
 #define WEFT_POLICY_LAYOUT                                                                         \
-  ((((1 * UINT64_C(4096) + sizeof(weft_policy_view)) * 1024 + sizeof(weft_policy_neighbour)) *     \
+  (((((1 * UINT64_C(4096) + sizeof(weft_policy_view)) * 1024 + sizeof(weft_policy_neighbour)) *    \
+         256 +                                                                                     \
+     sizeof(weft_policy_choice)) *                                                                 \
         256 +                                                                                      \
-    sizeof(weft_policy_choice)) *                                                                  \
+    sizeof(weft_policy_segment) * 16 + sizeof(weft_policy_want)) *                                 \
        256 +                                                                                       \
-   sizeof(weft_policy_segment) * 16 + sizeof(weft_policy_want))
+   sizeof(weft_policy))
 
 #ifdef __cplusplus
 #define WEFT_POLICY_FILE                                                                           \

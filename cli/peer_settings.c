@@ -164,13 +164,12 @@ static int words(char **v, peer_settings *s) {
 }
 
 static int shape(char **v, peer_settings *s) {
-  uint64_t n[6];
+  uint64_t n[5];
   const struct {
     size_t which;
     uint64_t min, max;
   } ranges[] = {{O_BLOCKS, 1, WEFT_MAX_BLOCKS},
                 {O_BLOCK_BYTES, 1, WEFT_SESSION_PLAIN_BYTES},
-                {O_WINDOW, 1, WEFT_ENGINE_MAX_WINDOW},
                 {O_BATCH, 1, WEFT_ENGINE_MAX_BATCH},
                 {O_NEIGHBOURS, 1, 48},
                 {O_THREADS, 1, 1024}};
@@ -191,16 +190,15 @@ static int shape(char **v, peer_settings *s) {
                      (uint64_t)n[0]);
   s->blocks = (uint32_t)n[0];
   s->block_bytes = (uint32_t)n[1];
-  s->window = (size_t)n[2];
-  s->batch = (size_t)n[3];
-  s->neighbours = (size_t)n[4];
-  s->threads = (size_t)n[5];
+  s->batch = (size_t)n[2];
+  s->neighbours = (size_t)n[3];
+  s->threads = (size_t)n[4];
   return -1;
 }
 
 static int numbers(char **v, peer_settings *s) {
   char *end;
-  uint64_t gather = 0;
+  uint64_t gather = 0, window = 0;
   errno = 0;
   s->stream = g_ascii_strtoull(v[O_STREAM], &end, 16);
   if (errno || !g_ascii_isxdigit(*v[O_STREAM]) || *end)
@@ -211,6 +209,9 @@ static int numbers(char **v, peer_settings *s) {
   if (code < 0 && v[O_GATHER])
     code = whole(v, O_GATHER, 1, WEFT_ENGINE_MAX_GATHER, &gather);
   s->gather = (size_t)gather;
+  if (code < 0 && v[O_WINDOW])
+    code = whole(v, O_WINDOW, 1, WEFT_ENGINE_MAX_WINDOW, &window);
+  s->window = (size_t)window;
   if (code < 0)
     code = rate(v, O_RATE, &s->rate_bits_per_s);
   if (code < 0)

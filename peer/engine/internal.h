@@ -61,6 +61,8 @@ void weft_window_complete(weft_engine *engine, uint64_t segment, int64_t now_us)
 void weft_window_in_order(weft_engine *engine); // moves `missing` on
 void weft_window_advance(weft_engine *engine);  // drops segments that nobody here waits for
 void weft_window_move(weft_engine *engine, uint64_t tail);
+// Where what is to be held begins.
+uint64_t weft_window_tail_wanted(const weft_engine *engine);
 void weft_window_jump(weft_engine *engine, uint64_t segment); // goes on there, with nothing
 // Learns the end of the stream, or that it is longer than known.
 weft_status weft_window_learn_end(weft_engine *engine, uint64_t end_bytes);

@@ -6,7 +6,8 @@
 
 static size_t put_hello(weft_engine *e, size_t index, bool wanted, int64_t now_us, uint8_t *out) {
   weft_neighbour *n = &e->neighbours[index];
-  const bool from_zero = e->started && e->tail == 0 && !e->self.source;
+  const uint64_t first = weft_is_paced(e) ? e->tail : e->missing; // bulk: what it has may stay
+  const bool from_zero = e->started && first == 0 && !e->self.source;
   const weft_hello hello = {.answer_wanted = wanted,
                             .stream = e->options->stream,
                             .blocks = (uint16_t)e->options->blocks,

@@ -6,7 +6,7 @@
 
 bool weft_engine_source_ready(const weft_engine *e) {
   return e->self.source && !weft_loads(e) && !e->end_known &&
-         (weft_is_paced(e) || weft_window_has(e, e->horizon));
+         (weft_is_paced(e) || weft_window_tail_wanted(e) + e->window > e->horizon);
 }
 
 static weft_status open_segment(weft_engine *e, uint64_t segment, const uint8_t *data,
@@ -31,7 +31,9 @@ weft_status weft_engine_source_put(weft_engine *e, const uint8_t *data, size_t b
   if (!data || bytes == 0 || bytes > segment_bytes || at_us < 0)
     return WEFT_E_ARGUMENT;
   const uint64_t segment = e->horizon;
-  if (weft_is_paced(e) && segment >= e->window)
+  if (!weft_is_paced(e))
+    weft_window_move(e, weft_window_tail_wanted(e));
+  else if (segment >= e->window)
     weft_window_move(e, segment - e->window + 1); // a stream that plays waits for nobody
   WEFT_TRY(open_segment(e, segment, data, bytes));
   const weft_status status =
@@ -55,7 +57,7 @@ weft_status weft_engine_source_end(weft_engine *e, int64_t now_us) {
   (void)now_us;
   WEFT_TRY(weft_manifest_end(e, e->horizon, e->horizon * weft_segment_bytes(e)));
   WEFT_TRY(weft_window_learn_end(e, e->horizon * weft_segment_bytes(e)));
-  if (e->degree || e->horizon == 0) // else who is still to come would find it all dropped
+  if (e->degree || e->horizon == 0) // else who is still to come would find it at its end
     weft_window_advance(e);
   return WEFT_OK;
 }

@@ -142,41 +142,68 @@ void weft_window_complete(weft_engine *e, uint64_t segment, int64_t now_us) {
   weft_engine_changed(e);
 }
 
-// A neighbour that lacks a segment which was dropped here: nothing here is of use to it.
-static bool far_behind(const weft_engine *e, const weft_neighbour *n) {
-  for (uint64_t s = n->first; s < n->accept_end && s < e->tail; s++)
+static bool lacks_any(const weft_engine *e, const weft_neighbour *n, uint64_t from, uint64_t to) {
+  for (uint64_t s = from > n->first ? from : n->first; s < to && s < n->accept_end; s++)
     if (n->wants[weft_place(e, s)].accepts)
-      return n->accept_end <= e->tail;
+      return true;
   return false;
 }
 
-// Whether a neighbour still waits for the segment from here (bulk). What it has all of and has not
-// verified may lack the manifest, or come to be had again.
-static bool waited_for(const weft_engine *e, uint64_t segment) {
-  for (size_t i = 0; i < e->used; i++) {
-    const weft_neighbour *n = &e->neighbours[i];
-    if (weft_given_up(e, i))
-      continue;
-    if (n->state == WEFT_NEIGHBOUR_GREETING)
-      return true;
-    if (n->state != WEFT_NEIGHBOUR_OPEN || segment < n->first || far_behind(e, n))
-      continue;
-    const weft_policy_want *want = weft_neighbour_want(e, n, segment);
-    if (e->options->trust || !want || want->rank < weft_window_blocks(e, segment))
-      return true;
+// A neighbour that lacks a segment which was dropped here, and has all that its window takes of
+// what is here. It gets no further, unless by others, who wait for it if they have that segment.
+static bool far_behind(const weft_engine *e, const weft_neighbour *n) {
+  return lacks_any(e, n, 0, e->tail) && !lacks_any(e, n, e->tail, e->released);
+}
+
+// The first segment that a neighbour still waits for from here (bulk). What it has all of and has
+// not verified may lack the manifest, or come to be had again.
+static uint64_t waits_for(const weft_engine *e, size_t index) {
+  const weft_neighbour *n = &e->neighbours[index];
+  if (weft_given_up(e, index))
+    return e->released;
+  if (n->state == WEFT_NEIGHBOUR_GREETING)
+    return e->tail;
+  if (n->state != WEFT_NEIGHBOUR_OPEN || far_behind(e, n))
+    return e->released;
+  uint64_t s = n->first > e->tail ? n->first : e->tail;
+  while (!e->options->trust && s < e->released) {
+    const weft_policy_want *want = weft_neighbour_want(e, n, s);
+    if (!want || want->rank < weft_window_blocks(e, s))
+      break;
+    s++;
   }
-  return false;
+  return s;
 }
 
-static uint64_t tail_wanted(const weft_engine *e) {
+// Where what the application has not released, or somebody here waits for, begins.
+static uint64_t needed_from(const weft_engine *e) {
+  uint64_t from = e->released;
+  for (size_t i = 0; i < e->used && from > e->tail; i++) {
+    const uint64_t waits = waits_for(e, i);
+    from = waits < from ? waits : from;
+  }
+  return from;
+}
+
+// How far there is something to hold. A source needs one place more than it has filled; others
+// take in what is to come before they know of it.
+static uint64_t known_end(const weft_engine *e) {
+  const uint64_t known = e->rumour > e->horizon ? e->rumour : e->horizon;
+  return e->end_known ? weft_window_total(e) : known + (e->self.source ? 1 : (e->window + 1) / 2);
+}
+
+// Bulk: what nobody here waits for stays while there is room, for those who come later; and while
+// nobody is here, as nothing comes that it could make room for.
+uint64_t weft_window_tail_wanted(const weft_engine *e) {
   if (weft_is_paced(e)) {
     const uint64_t behind = e->options->behind ? e->options->behind : e->window / 4;
     return e->released > behind ? e->released - behind : 0;
   }
-  uint64_t tail = e->tail;
-  while (tail < e->released && !waited_for(e, tail))
-    tail++;
-  return tail;
+  const uint64_t end = known_end(e);
+  if (e->degree == 0 || end <= e->tail + e->window)
+    return e->tail;
+  const uint64_t room = end - e->window, needed = needed_from(e);
+  return needed < room ? needed : room;
 }
 
 static bool say_farewell(weft_engine *e) {
@@ -197,9 +224,9 @@ bool weft_engine_farewell_again(weft_engine *e) {
 
 void weft_window_advance(weft_engine *e) {
   if (weft_loads(e))
-    return; // it holds what is asked for
-  if (!e->self.source || !weft_is_paced(e))
-    weft_window_move(e, tail_wanted(e));
+    return;            // it holds what is asked for
+  if (!e->self.source) // it makes room when there is something to put
+    weft_window_move(e, weft_window_tail_wanted(e));
   if (!e->farewell && !weft_is_paced(e) && weft_engine_finished(e))
     (void)say_farewell(e);
 }
@@ -274,7 +301,7 @@ bool weft_engine_done(const weft_engine *e) {
 
 bool weft_engine_finished(const weft_engine *e) {
   const bool bulk = !weft_is_paced(e) && !weft_loads(e);
-  if (!weft_engine_done(e) || (bulk && e->tail < weft_window_total(e)))
+  if (!weft_engine_done(e) || (bulk && needed_from(e) < weft_window_total(e)))
     return false;
   for (size_t i = 0; i < e->used; i++) {
     const weft_neighbour *n = &e->neighbours[i];

@@ -182,7 +182,13 @@ static weft_status give(weft_feed *f, weft_engine *engine, int64_t now_us) {
 }
 
 weft_status weft_feed_pump(weft_feed *f, weft_engine *engine, int64_t now_us) {
+  enum { TURN_BYTES = 4 << 20 }; // read, hashed and signed before neighbours are heard again
+  const uint64_t turn_ends = f->taken + TURN_BYTES;
   while (!f->ended && weft_engine_source_ready(engine) && paced(f, now_us)) {
+    if (f->taken >= turn_ends) {
+      f->due_us = now_us;
+      return WEFT_OK;
+    }
     WEFT_TRY(fill(f, now_us));
     if (f->held >= f->options.segment_bytes || (f->end_seen && f->held)) {
       WEFT_TRY(give(f, engine, now_us));

@@ -32,6 +32,7 @@ fail() {
 start() {
   local name=$1
   shift
+  : >"$name.log" # the shell that begins it may take its time, and one before may have had that name
   "${weft_peer[@]}" "$@" <&0 2>"$name.log" 7>&- 8>&- & # 7, 8: pipes of peer_test.sh, whose end must be seen
   pid=$!
   pids+=("$pid")

@@ -198,8 +198,8 @@ weft_status weft_engine_readable(const weft_engine *engine, uint64_t *segment, s
 // Copies bytes of that segment. As weft_engine_readable while there is none. Errors:
 // WEFT_E_ARGUMENT (past its length), WEFT_E_NOMEM.
 weft_status weft_engine_read(weft_engine *engine, size_t offset, size_t bytes, uint8_t *out);
-// Done with that segment; it stays for neighbours that lack it, then makes room. As
-// weft_engine_readable while there is none.
+// Done with that segment; it stays for neighbours that lack it, then makes room where that is
+// needed. As weft_engine_readable while there is none.
 weft_status weft_engine_release(weft_engine *engine);
 // Goes on with `segment`, before or behind. Not live. Errors: WEFT_E_STATE, WEFT_E_ARGUMENT (past
 // the known end).

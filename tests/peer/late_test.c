@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who comes to a fetch when others have begun: what nobody needs any more stays while there is
+// room.
+#include "tests/peer/swarm.h"
+#include "tests/support/test_main.h"
+#include "tests/support/test_rng.h"
+
+enum { SEGMENT = 1024, WINDOW = 16, FIT = WINDOW, LONG = 5 * WINDOW / 2 };
+static const int64_t SECOND = 1000000;
+static uint8_t input[LONG * SEGMENT];
+
+static void setup(void) {
+  test_rng rng = test_rng_new(test_seed(), 43);
+  test_rng_fill(&rng, input, sizeof input);
+}
+
+// Of `bytes`; the source is node 0, and sends a segment in 40 ms.
+static swarm *fetch(size_t bytes, size_t window, uint64_t salt) {
+  swarm *s = swarm_new(input, bytes, salt);
+  s->options.mode = WEFT_MODE_BULK;
+  s->options.window = window;
+  swarm_start(s, &(weft_engine_self){.upload_bits_per_s = 300000});
+  s->options.window = WINDOW; // of the viewers, which are still to come
+  return s;
+}
+
+static size_t add(swarm *s, size_t first, size_t last) {
+  const size_t node = swarm_add(s, &(weft_engine_self){.start = 0, .upload_bits_per_s = 300000});
+  for (size_t i = first; i <= last; i++)
+    swarm_connect(s, node, i);
+  return node;
+}
+
+static void run_until_read(swarm *s, size_t node, uint64_t segments) {
+  while (s->node[node].read < segments && s->now_us < 60 * SECOND)
+    swarm_run(s, s->now_us + 5000);
+  EXPECT(s->node[node].read >= segments);
+}
+
+static bool has_all(const swarm *s, size_t node, size_t segments) {
+  return s->node[node].read == segments && !s->node[node].wrong;
+}
+
+// The last segment is full, or short, or two are more than the viewers' window holds.
+START_TEST(what_fits_is_had_by_who_comes_later) {
+  static const size_t bytes[] = {FIT * SEGMENT, FIT * SEGMENT - 300, (FIT + 2) * SEGMENT};
+  const size_t all = (bytes[_i] + SEGMENT - 1) / SEGMENT;
+  for (uint64_t read = 1; read < all; read += 5) {
+    swarm *s = fetch(bytes[_i], WINDOW + 2, read);
+    const size_t early = add(s, 0, 0);
+    run_until_read(s, early, read);
+    const size_t late = add(s, 0, early);
+    swarm_run(s, s->now_us + 20 * SECOND);
+    EXPECT(has_all(s, early, all) && has_all(s, late, all));
+    EXPECT(weft_engine_finished(s->node[0].engine));
+    swarm_free(s);
+  }
+}
+END_TEST
+
+// From those who fetched it, too: a viewer that has nothing more to get has room for all of it.
+START_TEST(a_viewer_keeps_it_as_well) {
+  swarm *s = fetch(FIT * SEGMENT - 1, WINDOW, 7);
+  const size_t first = add(s, 0, 0), second = add(s, first, first);
+  run_until_read(s, first, FIT);
+  EXPECT(s->node[second].read > 0 && s->node[second].read < FIT);
+  const size_t late = add(s, first, second);
+  swarm_kill(s, 0, false);
+  swarm_run(s, s->now_us + 20 * SECOND);
+  EXPECT(has_all(s, first, FIT) && has_all(s, second, FIT) && has_all(s, late, FIT));
+  swarm_free(s);
+}
+END_TEST
+
+// Where nobody has the beginning any more he gets what is held of his window, and lacks the rest
+// for ever: nobody waits for that.
+START_TEST(who_comes_too_late_holds_nobody_up) {
+  size_t lacking = 0;
+  for (uint64_t read = 1; read < LONG; read += 3) {
+    swarm *s = fetch(sizeof input, WINDOW / 2, 17 + read);
+    const size_t early = add(s, 0, 0);
+    run_until_read(s, early, read);
+    const size_t late = add(s, 0, early);
+    swarm_run(s, s->now_us + 20 * SECOND);
+    EXPECT(has_all(s, early, LONG));
+    EXPECT(weft_engine_finished(s->node[0].engine));
+    EXPECT(weft_engine_finished(s->node[early].engine));
+    lacking += !has_all(s, late, LONG);
+    swarm_free(s);
+  }
+  EXPECT(lacking > 0);
+}
+END_TEST
+
+// Nothing makes room for what nobody is there to take: who comes next has all that was held.
+START_TEST(who_has_lost_all_others_drops_nothing) {
+  swarm *s = fetch(sizeof input, WINDOW, 11);
+  const size_t early = add(s, 0, 0);
+  run_until_read(s, early, 4);
+  const size_t most = s->fed + WINDOW / 2 * SEGMENT; // its last maps are on their way
+  swarm_kill(s, early, true);
+  swarm_run(s, s->now_us + SECOND);
+  const size_t fed = s->fed;
+  EXPECT(fed <= most);
+  const size_t late =
+      swarm_add(s, &(weft_engine_self){.start = WEFT_START_OLDEST, .upload_bits_per_s = 300000});
+  swarm_connect(s, late, 0);
+  swarm_run(s, s->now_us + 20 * SECOND);
+  EXPECT(has_all(s, late, LONG - (fed / SEGMENT - WINDOW)));
+  swarm_free(s);
+}
+END_TEST
+
+// Of a stream that is longer a source holds the last segments of those that it made, and no more
+// are made than those who are there have room for.
+START_TEST(a_longer_stream_goes_on) {
+  swarm *s = fetch(sizeof input, WINDOW, 13);
+  const size_t early = add(s, 0, 0);
+  swarm_run(s, 10 * 1000);
+  EXPECT(s->fed == WINDOW * SEGMENT);
+  run_until_read(s, early, 8);
+  EXPECT(s->fed > WINDOW * SEGMENT && s->fed <= (WINDOW + 12) * SEGMENT);
+  swarm_run(s, 60 * SECOND);
+  EXPECT(has_all(s, early, LONG));
+  EXPECT(weft_engine_finished(s->node[0].engine));
+  swarm_free(s);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("late");
+  TCase *t = tcase_create("late");
+  tcase_set_timeout(t, 60);
+  tcase_add_checked_fixture(t, setup, NULL);
+  tcase_add_loop_test(t, what_fits_is_had_by_who_comes_later, 0, 3);
+  tcase_add_test(t, a_viewer_keeps_it_as_well);
+  tcase_add_test(t, who_comes_too_late_holds_nobody_up);
+  tcase_add_test(t, who_has_lost_all_others_drops_nothing);
+  tcase_add_test(t, a_longer_stream_goes_on);
+  suite_add_tcase(suite, t);
+  return test_main(suite);
+}

@@ -13,7 +13,7 @@ import unittest
 import weft
 from python_support import main
 
-HEADERS = ("weft/weft.h", "weft/server.h", "weft/peer_engine.h", "weft/peer_session.h")
+HEADERS = ("weft/weft.h", "weft/cuda.h", "weft/server.h", "weft/peer_engine.h", "weft/peer_session.h")
 TYPES = {
     None: "void", ctypes.c_bool: "bool", ctypes.c_int: "int", ctypes.c_uint8: "uint8_t",
     ctypes.c_uint16: "uint16_t", ctypes.c_uint32: "uint32_t", ctypes.c_uint64: "uint64_t",
@@ -22,9 +22,9 @@ TYPES = {
 
 # Functions without a counterpart here (docs/integrations.md).
 C_ONLY = (
-    # Memory of the library's kinds, queues, and what is asynchronous or places results in such memory.
-    "weft_(alloc|free)", "weft_queue_.*", "weft_segments_new", "weft_(encoder_batch|decoder_recode_batch)",
-    "weft_decoders_.*", "weft_recoder_batch",
+    # Queues, and what is asynchronous or of many decoders.
+    "weft_queue_(new|poll)", "weft_segments_new", "weft_(encoder_batch|decoder_recode_batch)", "weft_decoders_.*",
+    "weft_recoder_batch",
     # Packets as parts: here they are datagrams. What is known to who made the handle.
     "weft_packet_.*", "weft_(decoder|recoder)_add", "weft_segment_get_id", "weft_ctx_threads",
     "weft_code_(data_shards|parity_shards|word_bits|unit_bytes)", "weft_decoder_memory_bytes",

@@ -17,7 +17,7 @@ import weakref
 
 import weft
 from python_support import Array, device_context, device_of, DOUBLE, main, Tensor
-from weft._declarations import _c, _Stripe, DEVICE
+from weft._declarations import _c
 
 KEY = bytes(range(32))
 
@@ -312,29 +312,18 @@ class Streams(OnDevice):
     def test_work_under_way_is_waited_for(self):
         """A producer copies on a stream of its own, many times, and what counts last; the array names the stream."""
         copying = weft.Code(self.context, "matrix", 1, 1, parity=b"\1")
-        data = random.randbytes(self.BYTES)
+        data, stream = random.randbytes(self.BYTES), self.gpu.stream()
         old, new, between = (self.gpu.address(some) for some in (bytes(self.BYTES), data, bytes(self.BYTES)))
-        queue, stream = self.gpu.queue()
         out = self.gpu.new(bytes(self.BYTES))
-
-        def produce(source):
-            stripe = _Stripe(shards=(ctypes.c_void_p * 2)(source, between), bytes=self.BYTES,
-                             mem=DEVICE)
-            self.assertEqual(_c.weft_code_encode(copying._at, ctypes.byref(stripe), 1, queue), 0)
-
-        produce(old)
-        self.assertEqual(_c.weft_queue_wait(queue), 0)
         for source in [old] * self.TIMES + [new]:
-            produce(source)
-        if not DOUBLE:
-            self.assertEqual(self.gpu.driver.cuStreamQuery(ctypes.c_void_p(stream)), 600,
-                             "the producer was done before the call: this machine needs more TIMES to tell anything")
+            self.gpu.copy_later(between, source, self.BYTES, stream)
+        self.assertTrue(self.gpu.is_busy(stream), "the producer was done too soon to tell anything: more TIMES")
         copying.encode([Array(between, (self.BYTES,), stream=stream)], [out])
         self.assertTrue(self.gpu.bytes(out) == data, "what was read is older than what the stream's work wrote")
 
     def test_each_stream_is_waited_for_once(self):
         code = weft.Code(self.context, "cauchy", 2, 2)
-        streams = [self.gpu.queue()[1] for _ in range(2)]
+        streams = [self.gpu.stream() for _ in range(2)]
         order = []
         real, encode = weft._memory._wait, _c.weft_code_encode
         with unittest.mock.patch.object(weft._memory, "_wait", lambda *a: (order.append(a[1]), real(*a))), \

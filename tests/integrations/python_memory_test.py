@@ -42,7 +42,8 @@ class Interfaces(unittest.TestCase):
     def test_what_is_no_array_of_bytes(self):
         for kind, text, options in (
                 (TypeError, "dtype of numbers", {"typestr": "|O8"}),
-                (TypeError, "dtype of numbers", {"typestr": "|t3"}), (TypeError, "dtype of numbers", {"typestr": "float"}),
+                (TypeError, "dtype of numbers", {"typestr": "|t3"}),
+                (TypeError, "dtype of numbers", {"typestr": "float"}),
                 (ValueError, "bytes is", {"shape": (1 << 40, 1 << 40)}),
                 (ValueError, "a stride is", {"shape": (4, 4), "strides": (1 << 64, 1)}),
                 (ValueError, "version 1", {"version": 1}),

@@ -7,7 +7,7 @@ import random
 import unittest
 
 import weft
-from weft._declarations import _c, DEVICE
+from weft._declarations import _c, _Stripe, DEVICE
 
 DOUBLE = "DEVICE_DOUBLE" in os.environ
 
@@ -79,7 +79,7 @@ class _Device:
     """Memory that test cases have till their end, and streams."""
 
     def __init__(self, context):
-        self.context, self.blocks, self.queues = context, [], []
+        self.context, self.blocks, self.streams = context, [], []  # what frees each
 
     def new(self, data):
         """A flat array of these bytes."""
@@ -102,14 +102,16 @@ class _Device:
         return b"".join(self.read(at + i * strides[0], shape[1]) for i in range(shape[0]))
 
     def close(self):
-        for queue in self.queues:
-            _c.weft_queue_free(queue)
-        for free in self.blocks:
+        for free in self.streams + self.blocks:  # streams may be at work in blocks
             free()
 
 
 class _Double(_Device):
     """Its memory is the host's, and must be had from the library."""
+
+    def __init__(self, context):
+        super().__init__(context)
+        self.queues = {}
 
     def alloc(self, size):
         at = ctypes.c_void_p()
@@ -120,12 +122,23 @@ class _Double(_Device):
     write = staticmethod(lambda at, data: ctypes.memmove(at, data, len(data)))
     read = staticmethod(lambda at, size: ctypes.string_at(at, size))
 
-    def queue(self):
-        """A queue of the library's, and its stream, which is its second word."""
+    def stream(self):
+        """That of a queue of the library's, whose second word it is."""
         queue = ctypes.c_void_p()
         _c.weft_queue_new(ctypes.c_void_p(self.context._at), ctypes.byref(queue))
-        self.queues.append(queue)
-        return queue, (ctypes.c_void_p * 2).from_address(queue.value)[1]
+        self.streams.append(lambda: _c.weft_queue_free(queue))
+        stream = (ctypes.c_void_p * 2).from_address(queue.value)[1]
+        self.queues[stream] = queue, weft.Code(self.context, "matrix", 1, 1, parity=b"\1")
+        return stream
+
+    def copy_later(self, to, at, size, stream):
+        """A code whose parity is the data."""
+        queue, code = self.queues[stream]
+        stripe = _Stripe(shards=(ctypes.c_void_p * 2)(at, to), bytes=size, mem=DEVICE)
+        assert _c.weft_code_encode(code._at, ctypes.byref(stripe), 1, queue) == 0
+
+    def is_busy(self, stream):
+        return stream in self.queues  # it gets on by chance, and nobody can ask
 
 
 class Cuda(_Device):
@@ -158,14 +171,19 @@ class Cuda(_Device):
         self.call("cuMemcpyDtoH_v2", data, ctypes.c_uint64(at), ctypes.c_size_t(size))
         return data.raw[:size]
 
-    def queue(self):
-        """A queue of the library's on a stream that waits for no other, and the stream."""
-        stream, queue = ctypes.c_void_p(), ctypes.c_void_p()
+    def stream(self):
+        """One that waits for no other."""
+        stream = ctypes.c_void_p()
         self.call("cuStreamCreate", ctypes.byref(stream), 1)  # CU_STREAM_NON_BLOCKING
-        assert _c.weft_queue_wrap_cuda_stream(self.context._at, stream, ctypes.byref(queue)) == 0
-        self.queues.append(queue)
-        self.blocks.append(lambda: self.call("cuStreamDestroy_v2", stream))
-        return queue, stream.value
+        self.streams.append(lambda: self.call("cuStreamDestroy_v2", stream))
+        return stream.value
+
+    def copy_later(self, to, at, size, stream):
+        self.call("cuMemcpyDtoDAsync_v2", ctypes.c_uint64(to), ctypes.c_uint64(at), ctypes.c_size_t(size),
+                  ctypes.c_void_p(stream))
+
+    def is_busy(self, stream):
+        return self.driver.cuStreamQuery(ctypes.c_void_p(stream)) == 600  # CUDA_ERROR_NOT_READY
 
 
 def device_of(context):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A context of a device, which is a double here; all that python_test.py asks is asked of it, too."""
+"""A context of a device, which is a double here; all that is asked of a CPU is asked of it, too."""
 
-import os
 import random
 import unittest
 
 import weft
+from python_support import main
 from weft._declarations import _c
 
 LOST, NO_MEMORY = 719, 2  # what CUDA calls them
@@ -62,7 +62,4 @@ class Device(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    SEED = int(os.environ.get("WEFT_TEST_SEED", "0"), 0) or random.randrange(1 << 48)
-    print("WEFT_TEST_SEED=%#x" % SEED, flush=True)
-    random.seed(SEED)
-    unittest.main()
+    main()

@@ -12,6 +12,7 @@ import time
 import unittest
 
 import weft
+from python_support import main
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(os.environ["TESTED_EXAMPLE"])))
 import join  # noqa: E402
@@ -161,7 +162,4 @@ class Meeting(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    SEED = int(os.environ.get("WEFT_TEST_SEED", "0"), 0) or random.randrange(1 << 48)
-    print("WEFT_TEST_SEED=%#x" % SEED, flush=True)
-    random.seed(SEED)
-    unittest.main()
+    main()

@@ -3,13 +3,13 @@
 
 import array
 import gc
-import os
 import random
 import sys
 import threading
 import unittest
 
 import weft
+from python_support import main
 
 DELAY_US = 5000
 
@@ -548,7 +548,4 @@ class Secure(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    SEED = int(os.environ.get("WEFT_TEST_SEED", "0"), 0) or random.randrange(1 << 48)
-    print("WEFT_TEST_SEED=%#x" % SEED, flush=True)
-    random.seed(SEED)
-    unittest.main()
+    main()

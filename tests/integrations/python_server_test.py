@@ -3,7 +3,6 @@
 
 import asyncio
 import gc
-import os
 import random
 import select
 import signal
@@ -15,6 +14,7 @@ import unittest
 import weakref
 
 import weft
+from python_support import main
 
 FAR_US = 60_000_000
 
@@ -406,7 +406,4 @@ else:
 
 
 if __name__ == "__main__":
-    SEED = int(os.environ.get("WEFT_TEST_SEED", "0"), 0) or random.randrange(1 << 48)
-    print("WEFT_TEST_SEED=%#x" % SEED, flush=True)
-    random.seed(SEED)
-    unittest.main()
+    main()

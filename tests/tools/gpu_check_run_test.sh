@@ -18,7 +18,9 @@ for name in table_check context_test faults_test server_test storage_test codec_
   tensor-bench; do
   ln -s any "$folder/bin/$name"
 done
-export RAN=$TEST_TMPDIR/ran
+mkdir -p -- "$TEST_TMPDIR/tools"
+ln -s "$folder/bin/any" "$TEST_TMPDIR/tools/python3"
+export RAN=$TEST_TMPDIR/ran PATH=$TEST_TMPDIR/tools:$PATH
 failed=0
 
 # run CODE WORD OPTION...: ends with CODE and writes WORD.
@@ -47,9 +49,9 @@ ran() {
 }
 
 run 0 'all passed'
-ran 13
+ran 14
 run 0 'all passed' --tests-only
-ran 7
+ran 8
 run 0 'all passed' --bench-only --bench server,tables
 ran 2
 for list in gpus gpu,nothing gpu,,rlnc ''; do

@@ -3,7 +3,8 @@
 
 Nothing but ctypes and libweft.so, which tools/install puts under the same prefix. WEFT_LIBRARY names
 another one. Bytes go in as anything that has a buffer (bytes, bytearray, memoryview, an array of
-numpy) and come out as bytes or bytearray.
+numpy) and come out as bytes or bytearray. Encoders, codes and decode_batch also take arrays on the
+GPU of their Context (`__cuda_array_interface__`, or DLPack), and write into what `out` names.
 
     with weft.Context() as context:
         shape = weft.SegmentId(stream=1, segment=0, blocks=32, block_bytes=1024)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors, buffers, and handles: what belongs to a Context, and ends with it."""
+"""Errors and handles: what belongs to a Context, and ends with it."""
 
 import contextlib
 import ctypes
 import os
-import re
 import threading
 
 from ._declarations import _BackendInfo, _c, _ContextOptions, _whole, OK
@@ -24,45 +23,6 @@ def _check(status, about=""):
     """`about`: what the call was given, where the status alone would leave one guessing."""
     if status != OK:
         raise Error(status, about)
-
-
-def _view(data):
-    """A flat view of the bytes of anything that has a buffer."""
-    view = memoryview(data)
-    if "O" in re.sub(":[^:]*:", "", view.format):  # names aside
-        raise TypeError("objects of Python are no bytes: an array needs a dtype of numbers")
-    if not view.c_contiguous:
-        raise ValueError("bytes must lie one after the other (numpy.ascontiguousarray copies them so)")
-    # What is empty cannot be cast where a dimension is 0.
-    return view.cast("B") if view.nbytes else memoryview(b"")
-
-
-def _read_only(data):
-    """An object of ctypes on the bytes, copied only if they can be neither written nor had as bytes."""
-    if isinstance(data, bytes):
-        return ctypes.c_char_p(data)
-    view = _view(data)
-    kind = ctypes.c_char * view.nbytes
-    return kind.from_buffer_copy(view) if view.readonly else kind.from_buffer(view)
-
-
-def _writable(data):
-    view = _view(data)
-    return (ctypes.c_char * view.nbytes).from_buffer(view)
-
-
-def _length(data):
-    return len(data) if isinstance(data, bytes) else _view(data).nbytes
-
-
-def _address(thing):
-    """Where its bytes are. Not by ctypes.cast, whose results are cycles that hold them until gc comes."""
-    if isinstance(thing, ctypes.c_char_p):
-        address = ctypes.c_void_p(ctypes.c_void_p.from_buffer(thing).value)
-    else:
-        address = ctypes.c_void_p(ctypes.addressof(thing))
-    address.held = thing
-    return address
 
 
 class _Turns:
@@ -189,14 +149,15 @@ def backends():
 class Context(_Closable):
     """Which row of the table computes, and on how many threads. Closing it closes what it made.
 
-    backend: a name of backends(); "cuda": the best of GPU number `device`, from and to host memory. None:
-    what WEFT_BACKEND names, else the best of the CPU's.
+    backend: a name of backends(); "cuda": the best of GPU number `device`, from and to host memory and the
+    GPU's own. None: what WEFT_BACKEND names, else the best of the CPU's.
     """
 
     def __init__(self, backend=None, threads=1, device=0):
         # address: what frees it, or the name of that, its lock, and its process, in order of making
         self._made = {}
         self._at, self._process = None, os.getpid()
+        self._place = None  # where its device's memory is, once that was asked for
         at = ctypes.c_void_p()
         options = _ContextOptions(backend=backend.encode() if backend else None,
                                   threads=_whole("threads", threads), device=_whole("device", device))

@@ -7,6 +7,7 @@ import os
 import pathlib
 
 OK, DEPENDENT, PENDING = 0, 1, 2
+HOST, _PINNED, DEVICE = range(3)  # memory
 _PACKET_MODES = range(4)
 
 _size = ctypes.c_size_t
@@ -190,7 +191,8 @@ class _Erasures(ctypes.Structure):
 
 
 # Name in C and the structure, number or function here, which must agree: the tests compare them.
-CONSTANTS = {"WEFT_OK": OK, "WEFT_DEPENDENT": DEPENDENT, "WEFT_PENDING": PENDING}
+CONSTANTS = {"WEFT_OK": OK, "WEFT_DEPENDENT": DEPENDENT, "WEFT_PENDING": PENDING, "WEFT_MEM_HOST": HOST,
+             "WEFT_MEM_PINNED": _PINNED, "WEFT_MEM_DEVICE": DEVICE}
 STRUCTURES = {
     "weft_segment_id": SegmentId,
     "weft_packet": _Packet,
@@ -239,6 +241,11 @@ _declare({
     "weft_ctx_free": (None, [_handle]),
     "weft_ctx_backend": (ctypes.c_char_p, [_handle]),
     "weft_ctx_host_backend": (ctypes.c_char_p, [_handle]),
+    "weft_alloc": (ctypes.c_int, [_handle, ctypes.c_int, _size, _out]),
+    "weft_free": (None, [_handle, ctypes.c_int, _handle]),
+    "weft_queue_wrap_cuda_stream": (ctypes.c_int, [_handle, ctypes.c_void_p, _out]),
+    "weft_queue_wait": (ctypes.c_int, [_handle]),
+    "weft_queue_free": (None, [_handle]),
     "weft_packet_bytes": (_size, [_id, ctypes.c_int]),
     "weft_packet_parse": (ctypes.c_int, [_bytes, _size, ctypes.POINTER(_Packet)]),
     "weft_segment_new": (ctypes.c_int, [_handle, ctypes.POINTER(_SegmentOptions), _handle, _out]),

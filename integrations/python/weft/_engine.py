@@ -8,8 +8,9 @@ import enum
 import typing
 
 from ._callbacks import _CalledBack
-from ._context import _address, _check, _length, _read_only, _writable
+from ._context import _check
 from ._declarations import _c, _fill, _size, _whole, CONSTANTS, DEPENDENT, PENDING
+from ._memory import host
 from ._peer_declarations import (
     _Burst, _CodecBlocks, _CodecRlnc, _EngineOptions, _EngineSelf, _EngineStatistics, _EngineTimers, _Event,
     _NeighbourOptions, _NeighbourStatistics, _PeerAddress, ADDRESS_BYTES, DATAGRAM_MAX, MAX_TIME_US,
@@ -262,9 +263,8 @@ class Engine(_CalledBack):
 
     def input(self, neighbour, datagram, now_us):
         """True: taken. False: a packet that was of no use. Error: refused, without effect."""
-        held = _read_only(datagram)
-        status = self._run(_c.weft_engine_input, _whole("neighbour", neighbour), _address(held),
-                           _length(datagram), time_of(now_us))
+        held = host(datagram)
+        status = self._run(_c.weft_engine_input, _whole("neighbour", neighbour), held, held.size, time_of(now_us))
         if status == DEPENDENT:
             return False
         _check(status)
@@ -331,9 +331,9 @@ class Engine(_CalledBack):
 
         at_us: when its first byte is to be played; 0 where the rate tells.
         """
-        held = _read_only(data)
-        _check(self._run(_c.weft_engine_source_put, _address(held), _length(data), time_of(at_us),
-                         time_of(now_us)), "%d bytes for segments of %d" % (_length(data), self.options.segment_bytes))
+        held = host(data)
+        _check(self._run(_c.weft_engine_source_put, held, held.size, time_of(at_us),
+                         time_of(now_us)), "%d bytes for segments of %d" % (held.size, self.options.segment_bytes))
 
     def end(self, now_us):
         """Ends a stream whose last segment was full, or that has none."""
@@ -341,9 +341,9 @@ class Engine(_CalledBack):
 
     def load(self, segment, data, now_us):
         """What EventKind.LOAD asked for."""
-        held = _read_only(data)
-        _check(self._run(_c.weft_engine_source_load, _whole("segment", segment, 64), _address(held),
-                         _length(data), time_of(now_us)), "%d bytes as segment %d" % (_length(data), segment))
+        held = host(data)
+        _check(self._run(_c.weft_engine_source_load, _whole("segment", segment, 64), held, held.size,
+                         time_of(now_us)), "%d bytes as segment %d" % (held.size, segment))
 
     # --- The receiver's side
 
@@ -369,7 +369,7 @@ class Engine(_CalledBack):
                 raise ValueError("bytes %d to %d of a segment of %d" % (offset, offset + size, found[1]))
             data = bytearray(size)
             if size:
-                _check(self._run(_c.weft_engine_read, offset, size, _address(_writable(data))))
+                _check(self._run(_c.weft_engine_read, offset, size, host(data, writable=True)))
             return data
 
     def release(self):

@@ -4,10 +4,11 @@
 import ctypes
 import math
 
-from ._context import _address, _check, _Handle, _length, _read_only, _together, _writable
+from ._context import _check, _Handle, _together
 from ._declarations import (
     _Batch, _c, _DecodeJob, _DecoderOptions, _EncoderOptions, _Packet, _PACKET_MODES, _SegmentOptions, _size, _whole,
     DEPENDENT, OK, PENDING, SegmentId)
+from ._memory import Given, host, one_memory
 
 
 def _density(share):
@@ -34,9 +35,10 @@ class _Coder(_Handle):
 
     def fix_random(self, key):
         """For simulations: what is random follows from these 32 bytes."""
-        if _length(key) != 32:
+        held = host(key)
+        if held.size != 32:
             raise ValueError("a key has 32 bytes")
-        _check(self._run(self._call("fix_random"), _address(_read_only(key))))
+        _check(self._run(self._call("fix_random"), held))
 
     def _call(self, name):
         return getattr(_c, "weft_%s_%s" % (self._kind, name))
@@ -56,8 +58,8 @@ class _Taker(_Coder):
 
     def add(self, datagram):
         """True: taken. False: it adds nothing. Error: foreign or malformed; nothing changed."""
-        held = _read_only(datagram)
-        status = self._run(self._call("add_datagram"), _address(held), _length(datagram))
+        held = host(datagram)
+        status = self._run(self._call("add_datagram"), held, held.size)
         if status == DEPENDENT:
             return False
         _check(status)
@@ -65,7 +67,7 @@ class _Taker(_Coder):
 
 
 class Encoder(_Coder):
-    """Packets of one segment. `data` is copied; what lacks to the whole segment counts as zero.
+    """Packets of one segment. `data`, on the context's GPU or not, is copied; what it lacks counts as zero.
 
     systematic: the blocks themselves first. seeded: packets name a seed instead of coefficients,
     counting from first_seed. density: 0 all coefficients nonzero, else the share that is.
@@ -77,11 +79,13 @@ class Encoder(_Coder):
         super().__init__(context, shape)
         segment, at = ctypes.c_void_p(), ctypes.c_void_p()
         how = _EncoderOptions(systematic, seeded, _whole("first_seed", first_seed, 64), _density(density))
-        held = _read_only(data)
-        options = _SegmentOptions(id=self._id, data=_address(held), bytes=_length(data))
+        given = Given(context)
+        held = given.read(data)
+        options = _SegmentOptions(id=self._id, data=held.at, bytes=held.size, mem=held.mem)
+        given.wait()
         with context._busy() as of:
             _check(_c.weft_segment_new(of, ctypes.byref(options), None, ctypes.byref(segment)),
-                   "%d bytes of data for %d blocks of %d" % (_length(data), self._id.blocks, self._id.block_bytes))
+                   "%d bytes of data for %d blocks of %d" % (held.size, self._id.blocks, self._id.block_bytes))
             self._segment = context._keep(segment, "weft_segment_free", self._lock)
             status = _c.weft_encoder_new(segment, ctypes.byref(how), ctypes.byref(at))
             if status != OK:
@@ -99,47 +103,64 @@ class Encoder(_Coder):
         """The next packet as a datagram."""
         return self._datagram(_c.weft_encoder_next)
 
-    def batch(self, count):
-        """`count` packets in one product: coefficients (count, n) and payloads (count, k)."""
-        return self.batches([self], count)[0]
+    def batch(self, count, out=None):
+        """`count` packets in one product: coefficients (count, n) and payloads (count, k).
+
+        out: a pair of what these go to, each in host memory or on the context's GPU, rows apart or not. None, for
+        both or for one: a bytearray.
+        """
+        return self.batches([self], count, None if out is None else [out])[0]
 
     @staticmethod
-    def batches(encoders, count):
-        """The same for many encoders of one context at once: on a GPU by one launch.
+    def batches(encoders, count, out=None):
+        """The same for many encoders of one context at once: on a GPU by one launch. out: a pair for each.
 
         One that is there several times goes on from batch to batch, as in calls of its own.
         """
         encoders, count = list(encoders), _whole("count", count)
         if any(e._context is not encoders[0]._context for e in encoders):
             raise ValueError("encoders of one context")
-        made = [(bytearray(count * e._id.blocks), bytearray(count * e._id.block_bytes)) for e in encoders]
+        pairs = [(None, None)] * len(encoders) if out is None else list(out)
+        if len(pairs) != len(encoders):
+            raise ValueError("`out` has %d pairs for %d encoders" % (len(pairs), len(encoders)))
+        made = [e._results(count, *pair) for e, pair in zip(encoders, pairs)]
         if made and count:
-            table = (_Batch * len(made))(*(e._batch(count, *out) for e, out in zip(encoders, made)))
+            given = Given(encoders[0]._context)
+            table = (_Batch * len(made))(*(e._batch(given, count, *pair) for e, pair in zip(encoders, made)))
+            given.wait()
             _check(_together(encoders, _c.weft_encoder_batches, table, len(made), None))
         return made
 
-    def _batch(self, count, coefficients, payloads):
-        batch = self._payloads(count, payloads)
-        batch.coefficients = _address(_writable(coefficients))
-        batch.coefficients_stride = self._id.blocks
+    def _results(self, count, coefficients, payloads):
+        return (bytearray(count * self._id.blocks) if coefficients is None else coefficients,
+                bytearray(count * self._id.block_bytes) if payloads is None else payloads)
+
+    def _batch(self, given, count, coefficients, payloads):
+        batch, held = self._payloads(given, count, payloads), given.write(coefficients, rows=True)
+        batch.coefficients, batch.coefficients_mem = held.at, held.mem
+        batch.coefficients_stride = held.stride(count, self._id.blocks, "coefficients")
         return batch
 
-    def combine(self, coefficients):
-        """Payloads (m, k) for coefficients (m, n) of one's own."""
-        count, rest = divmod(_length(coefficients), self._id.blocks)
+    def combine(self, coefficients, out=None):
+        """Payloads (m, k) for coefficients (m, n) of one's own. out: where they go, as batch has it."""
+        given = Given(self._context)
+        held = given.read(coefficients, rows=True)
+        count, rest = divmod(held.size, self._id.blocks)
         if rest:
             raise ValueError("coefficients are rows of %d" % self._id.blocks)
-        payloads = bytearray(count * self._id.block_bytes)
+        _, payloads = self._results(count, coefficients, out)
         if count:
-            batch = self._payloads(count, payloads)
-            held = _read_only(coefficients)
-            _check(self._run(_c.weft_encoder_combine, count, _address(held), self._id.blocks,
-                                           ctypes.byref(batch), None))
+            batch = self._payloads(given, count, payloads)
+            batch.coefficients_mem = held.mem
+            stride = held.stride(count, self._id.blocks, "coefficients")
+            given.wait()
+            _check(self._run(_c.weft_encoder_combine, count, held, stride, ctypes.byref(batch), None))
         return payloads
 
-    def _payloads(self, count, payloads):
-        return _Batch(count=count, payload=_address(_writable(payloads)),
-                      payload_stride=self._id.block_bytes)
+    def _payloads(self, given, count, payloads):
+        held = given.write(payloads, rows=True)
+        return _Batch(count=count, payload=held.at, mem=held.mem,
+                      payload_stride=held.stride(count, self._id.block_bytes, "payloads"))
 
 
 class Decoder(_Taker):
@@ -187,7 +208,7 @@ class Decoder(_Taker):
         data = bytearray(size)
         if not data:
             return data
-        status = self._run(_c.weft_decoder_read, offset, len(data), _address(_writable(data)))
+        status = self._run(_c.weft_decoder_read, offset, len(data), host(data, writable=True))
         if status == PENDING:
             return None
         _check(status)
@@ -225,34 +246,45 @@ class Recoder(_Taker):
 def segment_of(datagram):
     """The SegmentId that a packet says it is of, so that it gets to the right decoder. Error: it is none."""
     packet = _Packet()
-    held = _read_only(datagram)
-    _check(_c.weft_packet_parse(_address(held), _length(datagram), ctypes.byref(packet)))
+    held = host(datagram)
+    _check(_c.weft_packet_parse(held, held.size, ctypes.byref(packet)))
     of = packet.id
     return SegmentId(of.stream, of.segment, of.blocks, of.block_bytes)
 
 
-def _decode_job(coefficients, payloads):
-    """A job, its result, and what keeps its bytes where they are."""
-    blocks = math.isqrt(_length(coefficients))
-    size, rest = divmod(_length(payloads), blocks or 1)
-    if not blocks or blocks * blocks != _length(coefficients) or rest or not size:
+def _decode_job(given, coefficients, payloads, out):
+    """A job, and its result."""
+    matrix, rows = given.read(coefficients, rows=True), given.read(payloads, rows=True)
+    blocks = math.isqrt(matrix.size)
+    size, rest = divmod(rows.size, blocks or 1)
+    if not blocks or blocks * blocks != matrix.size or rest or not size:
         raise ValueError("%d bytes of coefficients and %d of payloads are not (n, n) and (n, k)"
-                         % (_length(coefficients), _length(payloads)))
-    out = bytearray(blocks * size)
-    held = _read_only(coefficients), _read_only(payloads)
-    job = _DecodeJob(blocks=blocks, block_bytes=size, coefficients=_address(held[0]), coefficients_stride=blocks,
-                     payload=_address(held[1]), payload_stride=size, out=_address(_writable(out)), out_stride=size)
-    return job, out, held
+                         % (matrix.size, rows.size))
+    out = bytearray(blocks * size) if out is None else out
+    decoded = given.write(out, rows=True)
+    job = _DecodeJob(blocks=blocks, block_bytes=size, coefficients=matrix.at, coefficients_mem=matrix.mem,
+                     coefficients_stride=matrix.stride(blocks, blocks, "coefficients"), payload=rows.at,
+                     payload_stride=rows.stride(blocks, size, "payloads"), out=decoded.at,
+                     out_stride=decoded.stride(blocks, size, "decoded blocks"),
+                     mem=one_memory((rows, decoded), "payloads and what they are decoded to"))
+    return job, out
 
 
-def decode_batch(context, segments):
+def decode_batch(context, segments, out=None):
     """Many segments at once, each from its n packets: pairs as Encoder.batch(n) gives them.
 
-    A list of the segments; None where the packets are not independent.
+    A list of the segments; None where the packets are not independent. out: what each goes to, or None: a
+    bytearray. Payloads on the context's GPU are decoded to the GPU; coefficients may be in either memory.
     """
-    jobs = [_decode_job(*segment) for segment in segments]
-    table = (_DecodeJob * len(jobs))(*(job for job, _, _ in jobs))
+    segments = list(segments)
+    outs = [None] * len(segments) if out is None else list(out)
+    if len(outs) != len(segments):
+        raise ValueError("`out` has %d parts for %d segments" % (len(outs), len(segments)))
+    given = Given(context)
+    jobs = [_decode_job(given, *segment, one) for segment, one in zip(segments, outs)]
+    table = (_DecodeJob * len(jobs))(*(job for job, _ in jobs))
     if jobs:
+        given.wait()
         with context._busy() as at:
             _check(_c.weft_decode_batch(at, table, len(jobs), None), "%d segments" % len(jobs))
-    return [out if one.status == OK else None for one, (_, out, _) in zip(table, jobs)]
+    return [out if one.status == OK else None for one, (_, out) in zip(table, jobs)]

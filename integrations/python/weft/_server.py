@@ -11,10 +11,11 @@ import typing
 import weakref
 
 from ._callbacks import _CalledBack
-from ._context import _address, _check, _length, _read_only, Context, Error
+from ._context import _check, Context, Error
 from ._declarations import (
     _c, _declare, _fill, _handle, _id, _out, _size, _whole, _written, CONSTANTS, OK, SegmentId, STRUCTURES)
 from ._engine import time_of
+from ._memory import host
 from ._rlnc import _density
 
 _MAX_LANES = 16
@@ -206,9 +207,9 @@ class Server(_CalledBack):
         """Makes a segment available until then. Copied. Errors as in weft/server.h."""
         if not isinstance(shape, SegmentId):
             raise TypeError("the shape is a SegmentId, not %s" % type(shape).__name__)
-        held = _read_only(data)
-        _check(self._run(_c.weft_server_push, ctypes.byref(shape), _address(held), _length(data),
-                         time_of(now_us), time_of(expires_us)), "%d bytes as %r" % (_length(data), shape))
+        held = host(data)
+        _check(self._run(_c.weft_server_push, ctypes.byref(shape), held, held.size,
+                         time_of(now_us), time_of(expires_us)), "%d bytes as %r" % (held.size, shape))
 
     def has(self, stream, segment):
         return self._run(_c.weft_server_has, _whole("stream", stream, 64), _whole("segment", segment, 64))

@@ -9,9 +9,10 @@ import ipaddress
 import typing
 
 from ._callbacks import _CalledBack
-from ._context import _address, _check, _length, _read_only, _view
+from ._context import _check
 from ._declarations import _c, _fill, _size, _whole, CONSTANTS, DEPENDENT, PENDING
 from ._engine import time_of
+from ._memory import flat, host
 from ._peer_declarations import (
     _Address, _ADMIT, _Identity, _Seal, _SessionEvent, _SessionPeer, _SessionPlain, _SessionsOptions,
     _SessionStatistics, BLOB_BYTES, KEY_BYTES, NEVER_US, OVERHEAD_BYTES, PLAIN_BYTES)
@@ -112,11 +113,11 @@ class Sessions(_CalledBack):
             raise TypeError("a node's identity is an Identity with its secret key")
         self.identity = identity
         generator, rng = random_of(key)
-        blob = _read_only(options.blob)
+        blob = host(options.blob)
         table = _fill(_SessionsOptions(), options, ("links_max", "cipher", "rekey_us", "silent_us", "handshakes_per_s"))
         table.identity = _Identity((ctypes.c_uint8 * KEY_BYTES)(*identity.public_key),
                                    (ctypes.c_uint8 * 64)(*identity.secret_key))
-        table.blob, table.blob_bytes = _address(blob), _length(options.blob)
+        table.blob, table.blob_bytes = blob.at, blob.size
         table.rng = ctypes.pointer(rng)
         if options.admit is not None:
             table.admit = self._own_admit(options.admit)
@@ -135,9 +136,9 @@ class Sessions(_CalledBack):
 
     def set_blob(self, blob):
         """What the other sides of later handshakes learn."""
-        held = _read_only(blob)
-        _check(self._run(_c.weft_sessions_set_blob, _address(held), _length(blob)),
-               "%d bytes, and at most %d" % (_length(blob), BLOB_BYTES))
+        held = host(blob)
+        _check(self._run(_c.weft_sessions_set_blob, held, held.size),
+               "%d bytes, and at most %d" % (held.size, BLOB_BYTES))
 
     # --- Links
 
@@ -147,9 +148,9 @@ class Sessions(_CalledBack):
         public_key: who must answer. Error WEFT_E_STATE: there is no room for another link.
         """
         link = _size()
-        who = None if public_key is None else ctypes.c_char_p(_exactly("a public key", public_key, KEY_BYTES))
-        _check(self._run(_c.weft_sessions_open, ctypes.byref(_to_c(address)), _address(who) if who else None,
-                         time_of(now_us), ctypes.byref(link)))
+        who = None if public_key is None else host(_exactly("a public key", public_key, KEY_BYTES))
+        _check(self._run(_c.weft_sessions_open, ctypes.byref(_to_c(address)), who, time_of(now_us),
+                         ctypes.byref(link)))
         return link.value
 
     def close_link(self, link, now_us):
@@ -168,10 +169,10 @@ class Sessions(_CalledBack):
 
     def input(self, address, datagram, now_us):
         """(link, what was sealed), or None: it was for this layer alone, or a replay. Error: refused."""
-        size = _length(datagram)
-        data = (ctypes.c_char * size).from_buffer_copy(_view(datagram))  # it is opened in place
+        view = flat(datagram)
+        data = (ctypes.c_char * view.nbytes).from_buffer_copy(view)  # it is opened in place
         plain = _SessionPlain()
-        status = self._run(_c.weft_sessions_input, ctypes.byref(_to_c(address)), data, size, time_of(now_us),
+        status = self._run(_c.weft_sessions_input, ctypes.byref(_to_c(address)), data, view.nbytes, time_of(now_us),
                            ctypes.byref(plain))
         if status in (PENDING, DEPENDENT):
             return None
@@ -193,10 +194,10 @@ class Sessions(_CalledBack):
 
     def seal(self, link, datagrams, now_us):
         """Datagrams for the other end of an open link, sealed: a list. Error WEFT_E_STATE: it is not open."""
-        plain = list(datagrams)
+        plain = [host(one) for one in datagrams]
         for one in plain:
-            if _length(one) > PLAIN_BYTES:
-                raise ValueError("a datagram of %d bytes, and at most %d can be sealed" % (_length(one), PLAIN_BYTES))
+            if one.size > PLAIN_BYTES:
+                raise ValueError("a datagram of %d bytes, and at most %d can be sealed" % (one.size, PLAIN_BYTES))
         seal = _Seal()
         with self._lock:  # it has the address of the link's key
             _check(self._run(_c.weft_sessions_reserve, _whole("link", link), len(plain), time_of(now_us),
@@ -204,9 +205,8 @@ class Sessions(_CalledBack):
             return [self._sealed(seal, i, one) for i, one in enumerate(plain)]
 
     def _sealed(self, seal, i, plain):
-        held, size = _read_only(plain), _length(plain)
-        out = ctypes.create_string_buffer(size + OVERHEAD_BYTES)
-        _c.weft_seal_datagram(ctypes.byref(seal), i, _address(held), size, out)
+        out = ctypes.create_string_buffer(plain.size + OVERHEAD_BYTES)
+        _c.weft_seal_datagram(ctypes.byref(seal), i, plain, plain.size, out)
         return out.raw
 
     def tick(self, now_us):

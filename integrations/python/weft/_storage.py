@@ -3,26 +3,30 @@
 
 import ctypes
 
-from ._context import _address, _check, _Handle, _length, _read_only, _writable
+from ._context import _check, _Handle
 from ._declarations import _c, _CodeOptions, _Erasures, _size, _Stripe, _whole
+from ._memory import Given, host, one_memory
 
 
 class Code(_Handle):
     """k data shards, m parity shards. Names as in weft/storage.h; Code.names() lists them.
 
     parity: for the name "matrix", m rows of k coefficients, as bytes.
+
+    The shards of a stripe are in host memory or on the context's GPU, all of them. Calls that make shards have
+    `out`, where these go; None: to bytearrays, or to what of it is None.
     """
 
     def __init__(self, context, name, k, m, w=0, packet_bytes=0, parity=None):
         super().__init__(context)
         at = ctypes.c_void_p()
         self.k, self.m = k, m = _whole("k", k), _whole("m", m)
-        held = _read_only(parity) if parity is not None else None
-        if held is not None and _length(parity) != k * m:
+        held = host(parity) if parity is not None else None
+        if held is not None and held.size != k * m:
             raise ValueError("a matrix of %d rows of %d" % (m, k))
         options = _CodeOptions(name=name.encode(), k=k, m=m, w=_whole("w", w),
                                packet_bytes=_whole("packet_bytes", packet_bytes),
-                               parity=_address(held) if held is not None else None)
+                               parity=held.at if held is not None else None)
         known = [*self.names(), "matrix"]
         with context._busy() as of:
             _check(_c.weft_code_new(of, ctypes.byref(options), ctypes.byref(at)),
@@ -46,35 +50,35 @@ class Code(_Handle):
         """(m, k) coefficients."""
         matrix = bytearray(self.m * self.k)
         if matrix:
-            self._run(_c.weft_code_parity_matrix, _address(_writable(matrix)))
+            self._run(_c.weft_code_parity_matrix, host(matrix, writable=True))
         return matrix
 
     def parity_bytes(self, data_bytes):
         """Bytes of a parity shard beside data shards of so many."""
         return self._run(_c.weft_code_parity_bytes, _whole("data_bytes", data_bytes))
 
-    def encode(self, data):
+    def encode(self, data, out=None):
         """The m parity shards of k data shards."""
-        return self.encode_stripes([data])[0]
+        return self.encode_stripes([data], None if out is None else [out])[0]
 
-    def encode_stripes(self, stripes):
-        """The same for many stripes in one call, which small ones and GPUs are quickest with."""
-        made, table, held = [], [], []
-        for data in stripes:
+    def encode_stripes(self, stripes, out=None):
+        """The same for many stripes in one call, which small ones and GPUs are quickest with. out: of each."""
+        stripes, given, made, table = list(stripes), Given(self._context), [], []
+        for data, parity in zip(stripes, _outs(out, len(stripes))):
             if len(data) != self.k:
                 raise ValueError("%d data shards, not %d" % (self.k, len(data)))
+            shards = []
             for i, shard in enumerate(data):
                 if shard is None:
                     raise ValueError("data shard %d is None" % i)
-            size = _length(data[0])
-            made.append([bytearray(self.parity_bytes(size)) for _ in range(self.m)])
+                shards.append(given.read(shard))
+            size = shards[0].size
+            made.append(self._results(parity, [self.parity_bytes(size)] * self.m))
             if size and self.m:
-                stripe, bytes_held = self._stripe([*data, *made[-1]], size, range(self.k, self.k + self.m))
-                table.append(stripe)
-                held.append(bytes_held)
+                table.append(self._stripe(given, shards + [given.write(shard) for shard in made[-1]], size))
         if table:
+            given.wait()
             _check(self._run(_c.weft_code_encode, (_Stripe * len(table))(*table), len(table), None))
-        del held
         return made
 
     def inputs(self, lost, wanted=None):
@@ -89,16 +93,17 @@ class Code(_Handle):
             _c.weft_plan_free(plan)
         return found
 
-    def recover(self, shards, wanted=None, data_bytes=None):
+    def recover(self, shards, wanted=None, data_bytes=None, out=None):
         """Of k + m shards, None where one is lost: the same, with those that are wanted made again.
 
-        wanted: ids among the lost; None: all. data_bytes: of a data shard, where none is there.
+        wanted: ids among the lost; None: all. data_bytes: of a data shard, where none is there. out: one for each
+        that is wanted, in that order.
         """
-        return self.recover_stripes([shards], wanted, data_bytes)[0]
+        return self.recover_stripes([shards], wanted, data_bytes, None if out is None else [out])[0]
 
-    def recover_stripes(self, stripes, wanted=None, data_bytes=None):
-        """The same for many stripes in one call, which all lack the same shards."""
-        stripes, made, table, held = list(stripes), [], [], []
+    def recover_stripes(self, stripes, wanted=None, data_bytes=None, out=None):
+        """The same for many stripes in one call, which all lack the same shards. out: of each."""
+        stripes, given, made, table = [list(shards) for shards in stripes], Given(self._context), [], []
         if not stripes:
             return made
         lost = [i for i, shard in enumerate(stripes[0]) if shard is None]
@@ -106,42 +111,40 @@ class Code(_Handle):
         if len(set(outputs)) < len(outputs) or not set(outputs) <= set(lost):
             raise ValueError("wanted are ids among the lost, each once: of %s not %s" % (lost, outputs))
         erasures = self._erasures(lost, wanted if wanted is None else outputs)
-        for shards in stripes:
+        for shards, results in zip(stripes, _outs(out, len(stripes))):
             if [i for i, shard in enumerate(shards) if shard is None] != lost:
                 raise ValueError("stripes that lack the same shards can be recovered together, and no others")
-            size = self._data_bytes(shards, data_bytes)
-            whole = list(shards)
-            for i in outputs:
-                whole[i] = bytearray(size if i < self.k else self.parity_bytes(size))
-            made.append(whole)
+            parts = [None if shard is None else given.read(shard) for shard in shards]
+            size = self._data_bytes(parts, data_bytes)
+            sizes = [size if i < self.k else self.parity_bytes(size) for i in outputs]
+            for i, result in zip(outputs, self._results(results, sizes)):
+                shards[i], parts[i] = result, given.write(result)
+            made.append(shards)
             if size:
-                stripe, bytes_held = self._stripe(whole, size, outputs)
-                table.append(stripe)
-                held.append(bytes_held)
+                table.append(self._stripe(given, parts, size))
+        given.wait()
         _check(self._run(_c.weft_code_recover, ctypes.byref(erasures), (_Stripe * len(table))(*table),
                          len(table), None), "%d of %d shards lost" % (len(lost), self.k + self.m))
-        del held
         return made
 
-    def _data_bytes(self, shards, data_bytes):
-        sizes = [_length(s) for s in shards[:self.k] if s is not None]
+    def _data_bytes(self, parts, data_bytes):
+        sizes = [part.size for part in parts[:self.k] if part is not None]
         if data_bytes is None and not sizes:
             raise ValueError("no data shard is there: data_bytes must say how long they are")
         return sizes[0] if data_bytes is None else data_bytes
 
     def verify(self, shards):
         """Ids of the parity shards that do not match the data."""
-        wrong = bytearray(self.m)
-        count = _size()
+        wrong, count, given = bytearray(self.m), _size(), Given(self._context)
         if any(shard is None for shard in shards):
             raise ValueError("all shards must be there to be verified: recover those that are None")
         if not self.m:
             return []
-        size = _length(shards[0]) if len(shards) else 0
-        stripe, held = self._stripe(shards, size, ())
-        _check(self._run(_c.weft_code_verify, ctypes.byref(stripe), _address(_writable(wrong)),
-                                   ctypes.byref(count), None))
-        del held
+        parts = [given.read(shard) for shard in shards]
+        stripe = self._stripe(given, parts, parts[0].size if parts else 0)
+        given.wait()
+        _check(self._run(_c.weft_code_verify, ctypes.byref(stripe), host(wrong, writable=True),
+                         ctypes.byref(count), None))
         return [self.k + i for i, flag in enumerate(wrong) if flag]
 
     # --- Parity in parts: a data shard changes, and the others are not looked at.
@@ -151,29 +154,35 @@ class Code(_Handle):
 
         parity: bytearrays, or what else can be written to; None: one that is kept elsewhere.
         """
-        if _length(new) != _length(old):
-            raise ValueError("%d bytes in the place of %d" % (_length(new), _length(old)))
-        held = _read_only(old), _read_only(new)
-        self._in_parts(_c.weft_code_update, index, held, _length(old), parity)
+        given = Given(self._context)
+        shards = given.read(old), given.read(new)
+        if shards[0].size != shards[1].size:
+            raise ValueError("%d bytes in the place of %d" % (shards[1].size, shards[0].size))
+        self._in_parts(_c.weft_code_update, index, given, shards, parity)
 
-    def parity_delta(self, index, delta):
+    def parity_delta(self, index, delta, out=None):
         """What data shard `index` changing by `delta` (old ^ new) changes each parity shard by."""
-        made = [bytearray(self.parity_bytes(_length(delta))) for _ in range(self.m)]
-        self._in_parts(_c.weft_code_parity_delta, index, (_read_only(delta),), _length(delta), made)
+        given = Given(self._context)
+        shard = given.read(delta)
+        made = self._results(out, [self.parity_bytes(shard.size)] * self.m)
+        self._in_parts(_c.weft_code_parity_delta, index, given, (shard,), made)
         return made
 
     def add_delta(self, index, delta, parity):
         """As update, given old ^ new."""
-        self._in_parts(_c.weft_code_add_delta, index, (_read_only(delta),), _length(delta), parity)
+        given = Given(self._context)
+        self._in_parts(_c.weft_code_add_delta, index, given, (given.read(delta),), parity)
 
-    def _in_parts(self, call, index, shards, size, parity):
-        index, parity = _whole("index", index), list(parity)
+    def _in_parts(self, call, index, given, shards, parity):
+        index, size = _whole("index", index), shards[0].size
         if index >= self.k:
             raise ValueError("there are data shards 0 to %d, and no %d" % (self.k - 1, index))
         if size and self.m:
-            stripe, held = self._stripe([None] * self.k + parity, size, range(self.k, self.k + self.m))
-            _check(self._run(call, index, *map(_address, shards), ctypes.byref(stripe), None))
-            del held
+            parts = [None if shard is None else given.write(shard) for shard in parity]
+            stripe = self._stripe(given, [None] * self.k + parts, size)
+            stripe.mem = one_memory([*shards, *parts], "a shard and its parity")
+            given.wait()
+            _check(self._run(call, index, *shards, ctypes.byref(stripe), None))
 
     @staticmethod
     def _erasures(lost, wanted):
@@ -181,18 +190,29 @@ class Code(_Handle):
         some = None if wanted is None else bytes([*wanted])
         return _Erasures(ids, len(ids), some, 0 if some is None else len(some))
 
-    def _stripe(self, shards, size, written):
-        """The stripe, and what keeps its bytes where they are."""
-        if len(shards) != self.k + self.m:
-            raise ValueError("%d shards, not %d" % (self.k + self.m, len(shards)))
-        pointers = (ctypes.c_void_p * len(shards))()
-        held = [pointers]
-        for i, shard in enumerate(shards):
-            if shard is None:
+    @staticmethod
+    def _results(out, sizes):
+        """What shards of these sizes are written to."""
+        return [bytearray(size) if one is None else one for one, size in zip(_outs(out, len(sizes)), sizes)]
+
+    def _stripe(self, given, parts, size):
+        if len(parts) != self.k + self.m:
+            raise ValueError("%d shards, not %d" % (self.k + self.m, len(parts)))
+        pointers = given.keep((ctypes.c_void_p * len(parts))())
+        for i, part in enumerate(parts):
+            if part is None:
                 continue
             wanted = size if i < self.k else self.parity_bytes(size)
-            if _length(shard) != wanted:
-                raise ValueError("shard %d has %d bytes, not %d" % (i, _length(shard), wanted))
-            held.append(_writable(shard) if i in written else _read_only(shard))
-            pointers[i] = _address(held[-1]).value
-        return _Stripe(shards=pointers, bytes=size), held
+            if part.size != wanted:
+                raise ValueError("shard %d has %d bytes, not %d" % (i, part.size, wanted))
+            pointers[i] = part.at
+        return _Stripe(shards=pointers, bytes=size, mem=one_memory(parts, "the shards of a stripe"))
+
+
+def _outs(out, count):
+    if out is None:
+        return [None] * count
+    outs = list(out)
+    if len(outs) != count:
+        raise ValueError("`out` has %d parts, not %d" % (len(outs), count))
+    return outs

@@ -5,8 +5,8 @@ import ctypes
 import dataclasses
 import os
 
-from ._context import _address, _length, _read_only
 from ._declarations import _c
+from ._memory import host
 from ._peer_declarations import (
     _Identity, _RngChacha, _SIGN, _Trust, _TrustEd25519, _VERIFY, counted_trust, KEY_BYTES)
 
@@ -23,11 +23,10 @@ def _exactly(name, data, size):
 def random_of(key):
     """The library's generator, for keys too, from 32 bytes that decide all it gives; None: of chance."""
     generator = _RngChacha()
-    key = os.urandom(KEY_BYTES) if key is None else key
-    if _length(key) != KEY_BYTES:
+    held = host(os.urandom(KEY_BYTES) if key is None else key)
+    if held.size != KEY_BYTES:
         raise ValueError("a key has %d bytes" % KEY_BYTES)
-    held = _read_only(key)
-    _c.weft_rng_chacha_init(ctypes.byref(generator), _address(held))
+    _c.weft_rng_chacha_init(ctypes.byref(generator), held)
     return generator, _c.weft_rng_chacha_table(ctypes.byref(generator))
 
 

@@ -8,7 +8,9 @@ static void on_port(void *user, const weft_port_map_event *event) {
   static const char *const ways[] = {"", "nat-pmp", "upnp"};
   peer_run_state *r = user;
   char text[WEFT_ADDRESS_TEXT];
+  const bool reached = event->answer == WEFT_ROUTER_OPENED && !event->nested;
   r->view.port = *event;
+  weft_node_set_mapped(r->node, reached ? &event->outside : NULL);
   if (event->answer != WEFT_ROUTER_OPENED) {
     peer_log(PEER_WARNING, "not-mapped", "reason=%s", reasons[event->answer]);
     return;

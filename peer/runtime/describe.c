@@ -131,3 +131,19 @@ bool weft_tracker_meet_parse(const uint8_t *data, size_t bytes, bool *called,
   *address = weft_address_read(data + 4);
   return address->port != 0;
 }
+
+size_t weft_mapped_write(const weft_address *mapped, uint8_t *out) {
+  out[0] = WEFT_WIRE_VERSION;
+  out[1] = WEFT_KIND_MAPPED;
+  put(out + 2, 0, 2);
+  weft_address_write(mapped, out + 4);
+  return WEFT_MAPPED_BYTES;
+}
+
+bool weft_mapped_parse(const uint8_t *data, size_t bytes, weft_address *mapped) {
+  static const uint8_t none[WEFT_LIST_ENTRY_BYTES];
+  if (bytes != WEFT_MAPPED_BYTES || get(data + 2, 2))
+    return false;
+  *mapped = weft_address_read(data + 4);
+  return mapped->port != 0 || memcmp(data + 4, none, sizeof none) == 0;
+}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nodes tell each other beside the engine's messages: the blob of a handshake, and the words
-// between a node and a tracker (docs/protocol.md).
+// What nodes tell each other beside the engine's messages: the blob of a handshake, the words
+// between a node and a tracker, and where a node has a port mapped (docs/peer.md).
 #ifndef WEFT_PEER_DESCRIBE_H
 #define WEFT_PEER_DESCRIBE_H
 
@@ -13,10 +13,12 @@ enum {
   WEFT_KIND_ANNOUNCE = 64,
   WEFT_KIND_LIST = 65,
   WEFT_KIND_MEET = 66,
+  WEFT_KIND_MAPPED = 67,
   WEFT_KIND_NODE_FIRST = 64
 };
 enum { WEFT_ANNOUNCE_BYTES = 12, WEFT_LIST_BYTES = 12, WEFT_LIST_ENTRY_BYTES = 18 };
 enum { WEFT_TRACKER_MEET_BYTES = 4 + WEFT_LIST_ENTRY_BYTES };
+enum { WEFT_MAPPED_BYTES = 4 + WEFT_LIST_ENTRY_BYTES };
 enum { WEFT_LIST_MAX = 32, WEFT_LIST_MAX_BYTES = WEFT_LIST_BYTES + 32 * WEFT_LIST_ENTRY_BYTES };
 
 size_t weft_describe(weft_node_role role, const weft_stream *stream, uint8_t *out);
@@ -36,6 +38,10 @@ bool weft_list_parse(const uint8_t *data, size_t bytes, uint64_t *stream, weft_a
 size_t weft_tracker_meet_write(bool called, const weft_address *address, uint8_t *out);
 bool weft_tracker_meet_parse(const uint8_t *data, size_t bytes, bool *called,
                              weft_address *address);
+
+// Where the sender can be called, too; all zero: nowhere.
+size_t weft_mapped_write(const weft_address *mapped, uint8_t *out);
+bool weft_mapped_parse(const uint8_t *data, size_t bytes, weft_address *mapped);
 
 void weft_address_write(const weft_address *address, uint8_t out[WEFT_LIST_ENTRY_BYTES]);
 weft_address weft_address_read(const uint8_t in[WEFT_LIST_ENTRY_BYTES]);

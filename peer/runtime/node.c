@@ -87,6 +87,7 @@ weft_status weft_node_new(const weft_node_options *options, int64_t now_us, weft
   node->udp.fd = -1;
   node->candidate_dialled = NONE;
   node->now_us = node->seek_us = now_us;
+  node->mapped_us = INT64_MAX;
   weft_node_options *o = &node->options;
   default_to(&o->window, 64);
   default_to(&o->batch, 16);

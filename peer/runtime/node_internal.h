@@ -16,7 +16,8 @@ enum {
   NODE_SEEK_US = 1000000,      // looking at all this again
   NODE_REFUSE_US = 200000,     // telling again that there is no room
   NODE_EXCHANGE_US = 1000000,  // asking neighbours for more of them
-  NODE_ANNOUNCE_US = 30000000, // to a tracker
+  NODE_ANNOUNCE_US = 30000000, // to a tracker; to all, where a port is mapped
+  NODE_MAPPED_US = 10000000,   // taking a change of where another's port is mapped
   NODE_CHECKSUM_US = 200000,   // between two reveals of one segment
   NODE_PATIENCE_US = 30000000, // a fetch waits so long for who does not get on
   NODE_SLACK_US = 1000         // what is due within this is sent at once
@@ -41,6 +42,8 @@ typedef struct node_link {
   int64_t next_us;              // ANNOUNCE to a tracker, or telling again that there is no room
   uint64_t announced;           // at a tracker: the stream that the other side has
   int64_t answers_us, meets_us; // at a tracker: by when the answers given were due
+  weft_address mapped;          // where it says that it can be called, too; port 0: nowhere
+  int64_t mapped_us;            // by when the changes of that were due
 } node_link;
 
 typedef struct node_gone {
@@ -81,6 +84,8 @@ struct weft_node {
   uint8_t bans[NODE_BANS][32];
   size_t ban_count;
   int64_t now_us, seek_us;
+  weft_address mapped; // weft_node_set_mapped
+  int64_t mapped_us;   // when all are told it again; INT64_MAX: there never was one
   bool leaving, more_output;
   uint64_t send_dropped;
   node_gone gone[NODE_GONE]; // the last, or fewer
@@ -99,6 +104,9 @@ size_t weft_node_dial(weft_node *node, const weft_address *address);
 void weft_node_add_candidate(weft_node *node, const weft_address *address);
 // The same address as the engine hands it on.
 weft_peer_address weft_node_opaque(const weft_address *address);
+// Where others are told that the other side is.
+const weft_address *weft_node_callable(const node_link *link);
+void weft_node_say_mapped(weft_node *node, size_t link); // if there is something to say
 // A neighbour that the engine wants.
 void weft_node_dial_for_engine(weft_node *node, const weft_event *dial);
 void weft_node_ask_trackers(weft_node *node); // soon
@@ -112,6 +120,8 @@ weft_status weft_node_start_engine(weft_node *node, const weft_stream *stream);
 void weft_node_opened(weft_node *node, size_t link);
 // The other side is at another address, which others are told from now on.
 void weft_node_moved(weft_node *node, size_t link);
+// The same of weft_node_callable.
+void weft_node_show_callable(weft_node *node, size_t link);
 // A session that found no room among the neighbours tries once more.
 void weft_node_admit_again(weft_node *node, size_t link);
 // No room: the other side learns who else there is, and goes.

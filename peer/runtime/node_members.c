@@ -26,6 +26,17 @@ static bool linked(const weft_node *node, const weft_address *address) {
   return false;
 }
 
+// A port that is mapped elsewhere than where it is seen would have others call a third party, or
+// leads here by another way than datagrams take: nobody is told of it.
+const weft_address *weft_node_callable(const node_link *l) {
+  const bool own = memcmp(l->mapped.ip, l->address.ip, sizeof l->address.ip) == 0;
+  return l->mapped.port && own ? &l->mapped : &l->address;
+}
+
+static bool is_at(const node_link *l, const weft_address *address) {
+  return same(&l->address, address) || same(weft_node_callable(l), address);
+}
+
 void weft_node_add_candidate(weft_node *node, const weft_address *address) {
   for (size_t i = 0; i < node->candidate_count; i++)
     if (same(&node->candidates[i], address))
@@ -106,15 +117,14 @@ static void answer(weft_node *node, size_t link, uint64_t stream) {
     seen++;
     const uint64_t at = seen <= WEFT_LIST_MAX ? seen - 1 : weft_rng_below(&rng, seen);
     if (at < WEFT_LIST_MAX)
-      entries[at] = l->address;
+      entries[at] = *weft_node_callable(l);
   }
   const size_t count = seen < WEFT_LIST_MAX ? (size_t)seen : WEFT_LIST_MAX;
   weft_node_say(node, link, message, weft_list_write(stream, entries, count, message));
 }
 
 // So many a second, and some at once. answers_us: by when the answers given were due.
-static bool may_answer(const weft_node *node, int64_t *answers_us, int64_t every_us,
-                       int64_t at_once) {
+static bool allowed(const weft_node *node, int64_t *answers_us, int64_t every_us, int64_t at_once) {
   const int64_t earliest_us = node->now_us - (at_once - 1) * every_us;
   if (*answers_us > node->now_us)
     return false;
@@ -127,21 +137,21 @@ static bool may_answer(const weft_node *node, int64_t *answers_us, int64_t every
 // itself again.
 static void take_announce(weft_node *node, size_t link, bool leaving, uint64_t stream) {
   node->links[link].announced = leaving ? 0 : stream;
-  if (!leaving && may_answer(node, &node->links[link].answers_us, 1000000, 4))
+  if (!leaving && allowed(node, &node->links[link].answers_us, 1000000, 4))
     answer(node, link, stream);
 }
 
 // At a tracker: tells whoever is called that he is.
 static void introduce(weft_node *node, size_t link, const weft_address *called) {
   uint8_t message[WEFT_TRACKER_MEET_BYTES];
-  if (!may_answer(node, &node->links[link].meets_us, 100000, 16))
+  if (!allowed(node, &node->links[link].meets_us, 100000, 16))
     return;
   for (size_t i = 0; i < node->options.links_max; i++) {
     const node_link *l = &node->links[i];
-    if (i == link || !l->open || !l->announced || !same(&l->address, called))
+    if (i == link || !l->open || !l->announced || !is_at(l, called))
       continue;
     weft_node_say(node, i, message,
-                  weft_tracker_meet_write(true, &node->links[link].address, message));
+                  weft_tracker_meet_write(true, weft_node_callable(&node->links[link]), message));
     return;
   }
 }
@@ -161,6 +171,27 @@ static void take_list(weft_node *node, size_t link, uint64_t stream, const weft_
       weft_node_add_candidate(node, &entries[i]);
   }
   dial_candidates(node);
+}
+
+static bool taken(const weft_node *node, const weft_address *address) {
+  for (size_t i = 0; i < node->options.links_max; i++)
+    if (node->links[i].used && same(weft_node_callable(&node->links[i]), address))
+      return true;
+  return false;
+}
+
+// Who changes it with every word would have others call all ports of his address. Nor can he take
+// the place of whom others are told of at one of them already.
+static void take_mapped(weft_node *node, size_t link, const weft_address *mapped) {
+  node_link *l = &node->links[link];
+  const weft_address before = *weft_node_callable(l);
+  if (same(&l->mapped, mapped) || !allowed(node, &l->mapped_us, NODE_MAPPED_US, 4))
+    return;
+  l->mapped = (weft_address){0};
+  if (!taken(node, mapped))
+    l->mapped = *mapped;
+  if (!same(&before, weft_node_callable(l)))
+    weft_node_show_callable(node, link);
 }
 
 void weft_node_message(weft_node *node, size_t link, const uint8_t *data, size_t bytes) {
@@ -183,8 +214,38 @@ void weft_node_message(weft_node *node, size_t link, const uint8_t *data, size_t
       introduce(node, link, &entries[0]);
     else if (flag && tracker && node->engine)
       weft_engine_call(node->engine, &opaque, node->now_us);
+  } else if (data[1] == WEFT_KIND_MAPPED && weft_mapped_parse(data, bytes, &entries[0])) {
+    take_mapped(node, link, &entries[0]);
   }
 }
+
+// --- Where this node can be called, too
+
+void weft_node_set_mapped(weft_node *node, const weft_address *mapped) {
+  const weft_address at = mapped ? *mapped : (weft_address){0};
+  if (node->role == WEFT_NODE_TRACKER || same(&node->mapped, &at))
+    return; // of a tracker nobody is told
+  node->mapped = at;
+  node->mapped_us = node->seek_us = node->now_us;
+}
+
+void weft_node_say_mapped(weft_node *node, size_t link) {
+  uint8_t message[WEFT_MAPPED_BYTES];
+  if (node->mapped_us != INT64_MAX)
+    weft_node_say(node, link, message, weft_mapped_write(&node->mapped, message));
+}
+
+// Again and again, since a datagram may be lost.
+static void say_mapped_to_all(weft_node *node) {
+  if (node->now_us < node->mapped_us)
+    return;
+  for (size_t i = 0; i < node->options.links_max; i++)
+    if (node->links[i].open)
+      weft_node_say_mapped(node, i);
+  node->mapped_us = node->now_us + NODE_ANNOUNCE_US;
+}
+
+// --- Whom to begin with
 
 static size_t bootstrap_count(const weft_node *node) { return node->options.bootstrap_count; }
 
@@ -256,6 +317,7 @@ void weft_node_seek(weft_node *node) {
   for (size_t i = 0; i < node->options.links_max; i++)
     if (node->links[i].open && node->links[i].tracker && node->now_us >= node->links[i].next_us)
       weft_node_announce(node, i);
+  say_mapped_to_all(node);
   dial_candidates(node);
   node->seek_us = node->now_us + NODE_SEEK_US;
 }

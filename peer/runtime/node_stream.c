@@ -121,7 +121,7 @@ void weft_node_refuse(weft_node *node, size_t link) {
 static void add_neighbour(weft_node *node, size_t link, bool initiated) {
   node_link *l = &node->links[link];
   const weft_neighbour_options options = {
-      .address = weft_node_opaque(&l->address),
+      .address = weft_node_opaque(weft_node_callable(l)),
       .is_source = memcmp(l->public_key, node->stream.source_key, 32) == 0,
       .dialled = initiated};
   weft_engine *e = node->engine;
@@ -174,12 +174,21 @@ void weft_node_opened(weft_node *node, size_t link) {
     weft_node_lost(node, link, WEFT_SESSION_OTHER_IDENTITY);
     return;
   }
+  weft_node_say_mapped(node, link);
   if (l->tracker) {
     weft_node_announce(node, link);
   } else if (node->engine) {
     add_neighbour(node, link, peer.initiated);
     weft_node_tell(node, WEFT_NODE_NEIGHBOUR, link);
   }
+}
+
+void weft_node_show_callable(weft_node *node, size_t link) {
+  const node_link *l = &node->links[link];
+  if (l->neighbour == NONE)
+    return;
+  const weft_peer_address address = weft_node_opaque(weft_node_callable(l));
+  (void)weft_engine_move_neighbour(node->engine, l->neighbour, &address);
 }
 
 void weft_node_moved(weft_node *node, size_t link) {
@@ -190,8 +199,7 @@ void weft_node_moved(weft_node *node, size_t link) {
   l->address = peer.address;
   if (l->neighbour == NONE)
     return;
-  const weft_peer_address address = weft_node_opaque(&l->address);
-  (void)weft_engine_move_neighbour(node->engine, l->neighbour, &address);
+  weft_node_show_callable(node, link);
   weft_node_tell(node, WEFT_NODE_MOVED, link);
 }
 

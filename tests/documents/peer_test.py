@@ -14,7 +14,7 @@ import unittest
 import packets
 from fixture import SEED, WEFT
 from source import Source
-from viewer import Viewer, listed
+from viewer import Viewer, announce, known, listed, mapped
 
 FETCH, ON_DEMAND, LIVE = range(3)
 LOSS = 0.2
@@ -120,6 +120,17 @@ class Peer(unittest.TestCase):
             if not found:
                 time.sleep(0.1)
         self.assertEqual(found, [("::ffff:127.0.0.1", port)])
+
+    def test_mapped_port(self):
+        """The tracker tells of the port at the router, if the router has the address that it sees."""
+        tracker = self.start("tracker")
+        address = "127.0.0.1", int(self.said(tracker, LISTENS))
+        with known(address, 10, mapped("::ffff:127.0.0.1", 7), announce(5)):
+            self.assertEqual(listed(address, 10), [("::ffff:127.0.0.1", 7)])
+        with known(address, 10, mapped("::ffff:127.0.0.2", 7), announce(6)):
+            [(seen, port)] = listed(address, 10)
+            self.assertEqual(seen, "::ffff:127.0.0.1")
+            self.assertNotEqual(port, 7)
 
     def check_own_source(self, mode, rate):
         """Two peers of a source that is Python: each takes from it and from the other."""

@@ -15,7 +15,7 @@ from packets import Decoder, parse
 from session import CLOSE, Dialled
 
 HELLO, MAP, BRAKE, BYE, PACE, ACK, MANIFEST, CHECKSUM, REVEALED, REQUEST, REFER = range(16, 27)
-ANNOUNCE, LIST = 64, 65
+ANNOUNCE, LIST, MAPPED = 64, 65, 67
 SIGNED, MANIFEST_FIELDS = 72, struct.Struct(">BBHQHHIQQI32s64s")
 WINDOW = 64
 
@@ -25,8 +25,18 @@ def clock():
     return int(time.monotonic() * 1e6) & 0xFFFFFFFF or 1
 
 
-def listed(tracker, seconds):
-    """The (address, port) of every node that a tracker lists first, within that time."""
+def announce(stream):
+    return struct.pack(">BBHQ", 1, ANNOUNCE, 0, stream)
+
+
+def mapped(address, port):
+    """That a node's router lets others in there."""
+    return struct.pack(">BBH16sH", 1, MAPPED, 0, socket.inet_pton(socket.AF_INET6, address), port)
+
+
+@contextlib.contextmanager
+def known(tracker, seconds, *messages):
+    """Within that time a session in which these are said, until a tracker answers with a LIST, which it yields."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
         udp.connect(tracker)
         udp.settimeout(seconds)
@@ -39,8 +49,16 @@ def listed(tracker, seconds):
             elif message and message[1] == LIST:
                 break
             elif link.open:
-                udp.send(link.sealed(struct.pack(">BBHQ", 1, ANNOUNCE, 0, 0)))
+                for said in messages:
+                    udp.send(link.sealed(said))
+        yield message
         udp.send(link.sealed(b"", CLOSE))
+
+
+def listed(tracker, seconds):
+    """The (address, port) of every node that a tracker lists first, within that time."""
+    with known(tracker, seconds, announce(0)) as message:
+        pass
     _, _, count, _ = struct.unpack(">BBHQ", message[:12])
     entries = [message[at:at + 18] for at in range(12, 12 + 18 * count, 18)]
     return [(socket.inet_ntop(socket.AF_INET6, entry[:16]), int.from_bytes(entry[16:], "big")) for entry in entries]

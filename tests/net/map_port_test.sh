@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A source at home that has its router open a port, by NAT-PMP and by UPnP, and a viewer in the world who calls it there
-# from behind a symmetric NAT, without a tracker. The router is a namespace with miniupnpd, which keeps nftables' rules.
+# from behind a symmetric NAT, without a tracker; then others tell of that port. The router is a namespace with miniupnpd,
+# which keeps nftables' rules. It and the world give each path a port of its own.
 #
 #   home 192.168.7.2 -+
-#                     +- router 5.6.7.1 -- world 5.6.7.2 (masquerades, a port for each path) -- far 10.0.9.2
-#   beside 192.168.8.2 +
+#                     +- router 5.6.7.1 -- world 5.6.7.2 -- far 10.0.9.2
+#   beside 192.168.8.2 +       |
+#                          hub 5.6.8.2, which all can call
 #
 # Without user namespaces, miniupnpd, nft, ip or python3 it says so and passes.
 set -uo pipefail
@@ -41,7 +43,8 @@ link() {
     ip -n "$4" link set lo up
 }
 link lan 192.168.7.1 192.168.7.2 home lan && link side 192.168.8.1 192.168.8.2 beside lan &&
-  link wan 5.6.7.1 5.6.7.2 world wan && ip netns add far &&
+  link wan 5.6.7.1 5.6.7.2 world wan && link hub 5.6.8.1 5.6.8.2 hub hub && ip netns add far &&
+  ip -n hub route add default via 5.6.8.1 && ip -n world route add default via 5.6.7.1 &&
   ip -n home route add default via 192.168.7.1 && ip -n beside route add default via 192.168.8.1 &&
   ip -n home addr add 192.168.7.3/24 dev lan &&
   ip -n world link add lan type veth peer name lan netns far && ip -n world addr add 10.0.9.1/24 dev lan &&
@@ -56,11 +59,12 @@ table inet filter {
   chain miniupnpd_out { }
   chain forward { type filter hook forward priority 0; policy drop
     ct state established,related accept
-    iifname { "lan", "side" } accept
+    iifname { "lan", "side", "hub" } accept
+    oifname "hub" accept
     jump miniupnpd
   }
   chain before { type nat hook prerouting priority -100; jump miniupnpd_in; }
-  chain after { type nat hook postrouting priority 100; oifname "wan" masquerade; }
+  chain after { type nat hook postrouting priority 100; ip saddr 192.168.0.0/16 snat ip to 5.6.7.1 random,fully-random; }
 }
 EOT
 
@@ -214,6 +218,43 @@ done
 grep '^00010000' router.log | tail -n 1 | grep -q '^000100001b581e61' || fail 'a renewal asks for another port'
 ends 'the source behind two NATs'
 tail -n 1 router.log | grep -q '^000100001b58000000000000$' || fail 'the port was not closed'
+stop_router
+
+# Two behind symmetric NATs. A tracker tells the one of the other: of the port that is open at the router.
+start_router enable_natpmp=yes enable_upnp=yes 'allow 1024-65535 0.0.0.0/0 1024-65535'
+start_node hub tracker --listen :7001
+tracker_pid=$node_pid
+start_node home "${source[@]}" --tracker 5.6.8.2:7001
+told home '^info source'
+ip netns exec far timeout 30 "$weft" peer join --source 5.6.8.2:7001 --output out.bin --timeout 4 2>far.log
+code=$?
+[ "$code" -eq 3 ] || fail "far finds a source that nobody can call: exit $code"
+ends 'the source that only the tracker hears'
+start_node home "${source[@]}" --tracker 5.6.8.2:7001 --map-port on
+told home '^info mapped address=5\.6\.7\.1:7000 by=nat-pmp$'
+plays 5.6.8.2:7001
+ends 'the source that the tracker told of'
+node_pid=$tracker_pid
+ends 'the tracker that told of it'
+
+# So does a neighbour of both, the source of two viewers.
+start_node hub source --input in.bin --rate 100k --listen :7000 --linger 1
+hub_pid=$node_pid
+told hub '^info source'
+start_node far join --source 5.6.8.2:7000 --output far.bin --log-level debug
+far_pid=$node_pid
+start_node home join --source 5.6.8.2:7000 --output home.bin --log-level debug
+told far '^debug neighbour address=5\.6\.8\.2:7000$'
+told home '^debug neighbour address=5\.6\.8\.2:7000$'
+sleep 5
+grep -q '^debug neighbour address=5\.6\.7\.' far.log home.log && fail 'two whom nobody can call are neighbours'
+ends 'the viewer whom nobody can call'
+start_node home join --source 5.6.8.2:7000 --output home.bin --log-level debug --listen :7002 --map-port on
+told home '^info mapped address=5\.6\.7\.1:7002 by=nat-pmp$'
+told far '^debug neighbour address=5\.6\.7\.1:7002$'
+for node_pid in "$node_pid" "$far_pid" "$hub_pid"; do
+  ends 'a viewer, or the source of both'
+done
 stop_router
 
 # No router that takes such requests, and an address that none could open.

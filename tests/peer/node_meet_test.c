@@ -68,6 +68,39 @@ START_TEST(a_tracker_tells_who_is_called) {
 }
 END_TEST
 
+// Ports at routers are told to both: one that was told of where the other is seen may call there.
+START_TEST(a_tracker_tells_mapped_ports) {
+  static const uint8_t announce[12] = {1, ANNOUNCE, [11] = 5};
+  stranger x[BOTH];
+  uint8_t seen[MEET_BYTES], mapped[MEET_BYTES], called[MEET_BYTES], maps[MEET_BYTES];
+  weft_ctx *ctx;
+  EXPECT_OK(weft_ctx_new(&ctx, NULL));
+  weft_node *tracker = two_strangers(ctx, x);
+  meet(&x[1], false, seen);
+  stranger_says(&x[1], announce, sizeof announce);
+  for (uint8_t i = 0; i < BOTH; i++) {
+    x[i].address.port = (uint16_t)(7 + i);
+    meet(&x[i], false, maps); // but for its kind
+    maps[1] = MAPPED;
+    stranger_says(&x[i], maps, sizeof maps);
+  }
+  turn_for(tracker, x, BOTH, SECOND / 10);
+  meet(&x[1], false, mapped);
+  meet(&x[0], true, called);
+  const uint8_t *const calls[] = {seen, mapped};
+  for (size_t i = 0; i < 2; i++) {
+    x[1].told_bytes = 0;
+    stranger_says(&x[0], calls[i], MEET_BYTES);
+    turn_for(tracker, x, BOTH, SECOND / 10);
+    EXPECT(was_told(&x[1], called));
+  }
+  weft_node_free(tracker);
+  for (size_t i = 0; i < BOTH; i++)
+    stranger_free(&x[i]);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 static void turn_all(weft_node *tracker, weft_node *source, stranger *x, int64_t for_us) {
   for (const int64_t until = now_us() + for_us; now_us() < until; nap()) {
     turn(tracker);
@@ -106,6 +139,7 @@ int main(void) {
   Suite *suite = suite_create("node meet");
   TCase *tc = tcase_create("node meet");
   tcase_add_test(tc, a_tracker_tells_who_is_called);
+  tcase_add_test(tc, a_tracker_tells_mapped_ports);
   tcase_add_test(tc, a_source_calls_back);
   suite_add_tcase(suite, tc);
   return test_main(suite);

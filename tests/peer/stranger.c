@@ -86,7 +86,8 @@ void stranger_turn(stranger *x) {
           x->refused || (plain.data[1] == WEFT_MESSAGE_REFER && plain.data[2] & WEFT_REFER_FULL);
       x->lists += plain.data[1] == LIST;
       x->announces += plain.data[1] == ANNOUNCE;
-      if (plain.data[1] == LIST || plain.data[1] == MEET || plain.data[1] == WEFT_MESSAGE_REFER) {
+      if ((plain.data[1] >= LIST && plain.data[1] <= MAPPED) ||
+          plain.data[1] == WEFT_MESSAGE_REFER) {
         memcpy(x->told, plain.data, plain.bytes);
         x->told_bytes = plain.bytes;
       }

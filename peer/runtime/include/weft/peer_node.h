@@ -117,6 +117,11 @@ bool weft_node_has_source(const weft_node *node);
 // there is room for (WEFT_NODE_BOOTSTRAP).
 void weft_node_set_host(weft_node *node, size_t host, const weft_address *addresses, size_t count);
 
+// Where the node can be called, too: its port at the router. Those it has sessions with are told,
+// and tell others of that instead of where they see the node, if it is at the same address. NULL:
+// nowhere (any more).
+void weft_node_set_mapped(weft_node *node, const weft_address *mapped);
+
 // Takes what has come, a bounded share at a time. True: there may be more.
 bool weft_node_receive(weft_node *node, int64_t now_us);
 // Timers, events, sending. Failures of the machine come back; the node stays usable.

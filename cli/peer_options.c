@@ -42,7 +42,7 @@ static const option options[OPTIONS] = {
     [O_BLOCKS] = {"segment-blocks", SOURCE, "64", "N", "Blocks in a segment"},
     [O_BLOCK_BYTES] = {"block-bytes", SOURCE, "1024", "N", "Bytes in a block"},
     [O_WINDOW] = {"window", SOURCE | JOIN, NULL, "N",
-                  "Segments held (64; a source of a file to fetch: all of it, to 64 MiB)"},
+                  "Segments held (64; of a file that is fetched all, to 64 MiB)"},
     [O_BATCH] = {"batch", SOURCE | JOIN, "16", "N",
                  "Packets coded in one product, and sent to one neighbour"},
     [O_NEIGHBOURS] = {"neighbours", SOURCE | JOIN, "8", "N",

@@ -217,17 +217,6 @@ static weft_engine_mode mode_of(const peer_run_state *r) {
   return r->s->rate_bits_per_s ? WEFT_MODE_VOD : WEFT_MODE_BULK;
 }
 
-// Segments held. What is fetched can be had by whoever comes later, as long as its beginning is.
-static size_t window_of(const peer_run_state *r) {
-  enum { SEGMENTS = 64, FETCHED_BYTES = 64 << 20 };
-  const peer_settings *s = r->s;
-  if (s->window || s->role != WEFT_NODE_SOURCE || mode_of(r) != WEFT_MODE_BULK)
-    return s->window ? s->window : SEGMENTS;
-  const uint64_t segment_bytes = (uint64_t)s->blocks * s->block_bytes,
-                 bytes = MIN(weft_feed_bytes(r->feed), FETCHED_BYTES);
-  return CLAMP((bytes + segment_bytes - 1) / segment_bytes, SEGMENTS, WEFT_ENGINE_MAX_WINDOW);
-}
-
 static int open_node(peer_run_state *r) {
   const peer_settings *s = r->s;
   const bool source = s->role == WEFT_NODE_SOURCE;
@@ -245,7 +234,7 @@ static int open_node(peer_run_state *r) {
                          .bootstrap_count = s->bootstrap_count,
                          .bootstrap_host = s->bootstrap_host,
                          .source_key = s->has_source_key ? s->source_key : NULL,
-                         .window = window_of(r),
+                         .window = s->window,
                          .batch = s->batch,
                          .gather = s->gather,
                          .neighbours_target = s->neighbours,

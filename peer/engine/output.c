@@ -4,6 +4,13 @@
 
 #include "peer/engine/internal.h"
 
+// The end of what it takes. Every map says all of it, so that what is merely held for others, as in
+// bulk, would cost much.
+static uint64_t taken_to(const weft_engine *e) {
+  const uint64_t end = e->tail + e->window, ahead = e->options->ahead;
+  return ahead && !weft_is_paced(e) && end > e->missing + ahead ? e->missing + ahead : end;
+}
+
 static size_t put_hello(weft_engine *e, size_t index, bool wanted, int64_t now_us, uint8_t *out) {
   weft_neighbour *n = &e->neighbours[index];
   const uint64_t first = weft_is_paced(e) ? e->tail : e->missing; // bulk: what it has may stay
@@ -11,7 +18,7 @@ static size_t put_hello(weft_engine *e, size_t index, bool wanted, int64_t now_u
   const weft_hello hello = {.answer_wanted = wanted,
                             .stream = e->options->stream,
                             .blocks = (uint16_t)e->options->blocks,
-                            .window = from_zero ? (uint16_t)e->window : 0,
+                            .window = from_zero ? (uint16_t)(taken_to(e) - first) : 0,
                             .block_bytes = e->options->block_bytes,
                             .stamps = weft_neighbour_stamps(n, now_us)};
   if (wanted)
@@ -64,7 +71,7 @@ static size_t put_map(weft_engine *e, size_t index, int64_t now_us, uint8_t *out
   weft_neighbour *n = &e->neighbours[index];
   count_suppliers(e, now_us);
   const size_t entry = e->blocks_stride ? e->blocks_stride : 2;
-  uint64_t end = e->tail + e->window;
+  uint64_t end = taken_to(e);
   if (e->end_known && end > weft_window_total(e))
     end = weft_window_total(e);
   size_t count = e->started && !e->self.source && e->missing < end ? (size_t)(end - e->missing) : 0;

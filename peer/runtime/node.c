@@ -89,7 +89,6 @@ weft_status weft_node_new(const weft_node_options *options, int64_t now_us, weft
   node->now_us = node->seek_us = now_us;
   node->mapped_us = INT64_MAX;
   weft_node_options *o = &node->options;
-  default_to(&o->window, 64);
   default_to(&o->batch, 16);
   default_to(&o->neighbours_target, 8);
   // Not all that come: whoever gets new segments first would divide its uplink among so many that

@@ -12,6 +12,20 @@ static void set_trust(weft_node *node, bool source) {
   node->trust = weft_trust_ed25519_table(&node->keys);
 }
 
+enum { AHEAD = 64 };
+
+// Segments held. What is fetched can be had by whoever comes later, as long as its beginning is.
+static size_t window_of(const weft_node_options *o, const weft_stream *s) {
+  enum { FETCHED_BYTES = 64 << 20 };
+  const uint64_t segment_bytes = (uint64_t)s->blocks * s->block_bytes;
+  if (o->window || s->mode != WEFT_MODE_BULK || segment_bytes == 0) // which no engine takes
+    return o->window ? o->window : AHEAD;
+  const uint64_t bytes = s->bytes < FETCHED_BYTES ? s->bytes : FETCHED_BYTES,
+                 all = (bytes + segment_bytes - 1) / segment_bytes;
+  const uint64_t most = all < WEFT_ENGINE_MAX_WINDOW ? all : WEFT_ENGINE_MAX_WINDOW;
+  return most > AHEAD ? (size_t)most : AHEAD;
+}
+
 static void set_engine_options(weft_node *node) {
   const weft_node_options *o = &node->options;
   const weft_stream *s = &node->stream;
@@ -21,7 +35,8 @@ static void set_engine_options(weft_node *node) {
                             .blocks = s->blocks,
                             .block_bytes = s->block_bytes,
                             .mode = s->mode,
-                            .window = o->window,
+                            .window = window_of(o, s),
+                            .ahead = AHEAD,
                             .batch = o->batch,
                             .gather = node->gatherer ? o->gather : 0,
                             .neighbours_max = o->neighbours_max,

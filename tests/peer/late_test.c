@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who comes to a fetch when others have begun: what nobody needs any more stays while there is
 // room.
+#include "tests/peer/scene.h"
 #include "tests/peer/swarm.h"
 #include "tests/support/test_main.h"
 #include "tests/support/test_rng.h"
 
-enum { SEGMENT = 1024, WINDOW = 16, FIT = WINDOW, LONG = 5 * WINDOW / 2 };
-static const int64_t SECOND = 1000000;
+enum { SEGMENT = N * K, FIT = WINDOW, LONG = 5 * WINDOW / 2 };
 static uint8_t input[LONG * SEGMENT];
 
 static void setup(void) {
@@ -32,7 +32,7 @@ static size_t add(swarm *s, size_t first, size_t last) {
 }
 
 static void run_until_read(swarm *s, size_t node, uint64_t segments) {
-  while (s->node[node].read < segments && s->now_us < 60 * SECOND)
+  while (s->node[node].read < segments && s->now_us < 60 * (int64_t)SECOND)
     swarm_run(s, s->now_us + 5000);
   EXPECT(s->node[node].read >= segments);
 }
@@ -50,7 +50,7 @@ START_TEST(what_fits_is_had_by_who_comes_later) {
     const size_t early = add(s, 0, 0);
     run_until_read(s, early, read);
     const size_t late = add(s, 0, early);
-    swarm_run(s, s->now_us + 20 * SECOND);
+    swarm_run(s, s->now_us + 20 * (int64_t)SECOND);
     EXPECT(has_all(s, early, all) && has_all(s, late, all));
     EXPECT(weft_engine_finished(s->node[0].engine));
     swarm_free(s);
@@ -58,17 +58,40 @@ START_TEST(what_fits_is_had_by_who_comes_later) {
 }
 END_TEST
 
-// From those who fetched it, too: a viewer that has nothing more to get has room for all of it.
+// From those who fetched it, too: a viewer that has nothing more to get has room for all of it,
+// whether it takes as much at once or less.
 START_TEST(a_viewer_keeps_it_as_well) {
   swarm *s = fetch(FIT * SEGMENT - 1, WINDOW, 7);
+  s->options.ahead = (size_t)_i;
   const size_t first = add(s, 0, 0), second = add(s, first, first);
   run_until_read(s, first, FIT);
   EXPECT(s->node[second].read > 0 && s->node[second].read < FIT);
   const size_t late = add(s, first, second);
   swarm_kill(s, 0, false);
-  swarm_run(s, s->now_us + 20 * SECOND);
+  swarm_run(s, s->now_us + 20 * (int64_t)SECOND);
   EXPECT(has_all(s, first, FIT) && has_all(s, second, FIT) && has_all(s, late, FIT));
   swarm_free(s);
+}
+END_TEST
+
+START_TEST(what_is_taken_at_once_is_what_maps_say) {
+  static const size_t aheads[] = {0, 1, 3, WINDOW, 2 * WINDOW};
+  static const weft_engine_mode modes[] = {WEFT_MODE_BULK, WEFT_MODE_VOD};
+  for (size_t i = 0; i < 2 * (sizeof aheads / sizeof *aheads); i++) {
+    const size_t ahead = aheads[i / 2];
+    const uint64_t most =
+        modes[i % 2] == WEFT_MODE_BULK && ahead && ahead < WINDOW ? ahead : WINDOW;
+    scene s;
+    scene_new(&s, modes[i % 2], false, false, 0);
+    s.options.ahead = ahead; // read with every map
+    scene_add(&s, 0, 2 * WINDOW, 0);
+    scene_run(&s, SECOND);
+    EXPECT(s.hello_window == most && s.map_first == 0 && s.map_count == most);
+    scene_whole(&s, 0, 0);
+    scene_run(&s, SECOND);
+    EXPECT(s.map_first == 1 && s.map_count == (most < WINDOW ? most : WINDOW - 1));
+    scene_free(&s);
+  }
 }
 END_TEST
 
@@ -81,7 +104,7 @@ START_TEST(who_comes_too_late_holds_nobody_up) {
     const size_t early = add(s, 0, 0);
     run_until_read(s, early, read);
     const size_t late = add(s, 0, early);
-    swarm_run(s, s->now_us + 20 * SECOND);
+    swarm_run(s, s->now_us + 20 * (int64_t)SECOND);
     EXPECT(has_all(s, early, LONG));
     EXPECT(weft_engine_finished(s->node[0].engine));
     EXPECT(weft_engine_finished(s->node[early].engine));
@@ -105,7 +128,7 @@ START_TEST(who_has_lost_all_others_drops_nothing) {
   const size_t late =
       swarm_add(s, &(weft_engine_self){.start = WEFT_START_OLDEST, .upload_bits_per_s = 300000});
   swarm_connect(s, late, 0);
-  swarm_run(s, s->now_us + 20 * SECOND);
+  swarm_run(s, s->now_us + 20 * (int64_t)SECOND);
   EXPECT(has_all(s, late, LONG - (fed / SEGMENT - WINDOW)));
   swarm_free(s);
 }
@@ -120,7 +143,7 @@ START_TEST(a_longer_stream_goes_on) {
   EXPECT(s->fed == WINDOW * SEGMENT);
   run_until_read(s, early, 8);
   EXPECT(s->fed > WINDOW * SEGMENT && s->fed <= (WINDOW + 12) * SEGMENT);
-  swarm_run(s, 60 * SECOND);
+  swarm_run(s, 60 * (int64_t)SECOND);
   EXPECT(has_all(s, early, LONG));
   EXPECT(weft_engine_finished(s->node[0].engine));
   swarm_free(s);
@@ -133,7 +156,8 @@ int main(void) {
   tcase_set_timeout(t, 60);
   tcase_add_checked_fixture(t, setup, NULL);
   tcase_add_loop_test(t, what_fits_is_had_by_who_comes_later, 0, 3);
-  tcase_add_test(t, a_viewer_keeps_it_as_well);
+  tcase_add_loop_test(t, a_viewer_keeps_it_as_well, 0, 3);
+  tcase_add_test(t, what_is_taken_at_once_is_what_maps_say);
   tcase_add_test(t, who_comes_too_late_holds_nobody_up);
   tcase_add_test(t, who_has_lost_all_others_drops_nothing);
   tcase_add_test(t, a_longer_stream_goes_on);

@@ -47,6 +47,18 @@ void scene_free(scene *s) {
   weft_ctx_free(s->ctx);
 }
 
+// What it says of itself.
+static void take_word(scene *s, const uint8_t *data, size_t bytes) {
+  weft_message m;
+  EXPECT_OK(weft_message_parse(data, bytes, 5, N, K, &m));
+  if (m.kind == WEFT_MESSAGE_HELLO)
+    s->hello_window = m.as.hello.window;
+  if (m.kind != WEFT_MESSAGE_MAP)
+    return;
+  s->map_first = m.as.map.first;
+  s->map_count = m.as.map.count;
+}
+
 static void take_output(scene *s) {
   weft_burst burst;
   while (weft_engine_output(s->engine, s->now_us, &burst) == WEFT_OK)
@@ -62,6 +74,7 @@ static void take_output(scene *s) {
       } else {
         s->paces += burst.datagrams[i].data[1] == WEFT_MESSAGE_PACE;
         s->acks += burst.datagrams[i].data[1] == WEFT_MESSAGE_ACK;
+        take_word(s, burst.datagrams[i].data, burst.datagrams[i].bytes);
       }
 }
 

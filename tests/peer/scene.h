@@ -25,8 +25,11 @@ typedef struct scene {
   size_t data[MOST];              // coded packets, to each neighbour
   size_t asked[MOST];             // requests, to each
   size_t manifests[MOST];
-  size_t paces, acks; // to all
-  size_t last, turns; // who got the last, and how often it was another one than before
+  size_t paces, acks;    // to all
+  size_t last, turns;    // who got the last, and how often it was another one than before
+  uint16_t hello_window; // of the last HELLO, to anybody
+  uint64_t map_first;    // of the last map
+  uint16_t map_count;
 } scene;
 
 // Pushes nothing and asks for nothing: what goes out was asked for.

@@ -111,6 +111,7 @@ class EngineOptions:
     block_bytes: int
     mode: Mode = Mode.BULK
     window: int = 16
+    ahead: int = 0
     batch: int = 8
     neighbours_max: int = 32
     neighbours_target: int = 0

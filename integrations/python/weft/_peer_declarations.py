@@ -88,6 +88,7 @@ class _EngineOptions(ctypes.Structure):
         ("block_bytes", ctypes.c_uint32),
         ("mode", ctypes.c_uint),
         ("window", _size),
+        ("ahead", _size),
         ("batch", _size),
         ("neighbours_max", _size),
         ("neighbours_target", _size),

@@ -60,9 +60,10 @@ typedef struct weft_engine_options {
   uint32_t blocks;      // n of every segment but the last, which may have fewer
   uint32_t block_bytes; // k
   weft_engine_mode mode;
-  size_t window;            // segments held at once, 1..WEFT_ENGINE_MAX_WINDOW
-  size_t batch;             // packets in one burst at most, 1..WEFT_ENGINE_MAX_BATCH
-  size_t neighbours_max;    // 1..WEFT_ENGINE_MAX_NEIGHBOURS
+  size_t window;         // segments held at once, 1..WEFT_ENGINE_MAX_WINDOW
+  size_t ahead;          // bulk: of these it takes so many from the first that it lacks on; 0: all
+  size_t batch;          // packets in one burst at most, 1..WEFT_ENGINE_MAX_BATCH
+  size_t neighbours_max; // 1..WEFT_ENGINE_MAX_NEIGHBOURS
   size_t neighbours_target; // dials until it has as many; 0: only the caller adds neighbours
   size_t addresses_max;     // addresses remembered to dial; 0: no exchange of neighbours
   size_t flights_max;       // bursts on their way to one neighbour; 0: 64

@@ -81,7 +81,7 @@ typedef struct weft_node_options {
   const uint8_t *source_key;
   weft_stream stream; // SOURCE; source_key is the identity's
   size_t links_max;   // sessions; 0: 16 more than neighbours, or 1024 for a tracker
-  // 0: 64 segments, 16, twice the target, 8
+  // 0: 64 segments, and of a file that is fetched all of it, to 64 MiB; 16; twice the target; 8
   size_t window, batch, neighbours_max, neighbours_target;
   // On demand and bulk, where segments are signed: full ones decoded in one call, on a thread
   // beside this one; 0, 1: each by itself.

@@ -4,8 +4,7 @@
 
 #include "cli/peer_run.h"
 
-// Goes on at this byte of the stream.
-static bool seek(void *user, uint64_t position) {
+bool peer_play_seek(void *user, uint64_t position) {
   peer_run_state *r = user;
   const weft_stream *stream = weft_node_stream(r->node);
   const uint64_t each = (uint64_t)stream->blocks * stream->block_bytes;
@@ -61,19 +60,14 @@ void peer_play_open(peer_run_state *r) {
   char *why = NULL;
   if (!can_begin(r, stream))
     return;
-  r->sink = weft_sink_open(
-      &(weft_sink_options){.output = r->s->output,
-                           .segment_bytes = (size_t)stream->blocks * stream->block_bytes,
-                           .length = stream->mode == WEFT_MODE_VOD ? stream->bytes : 0,
-                           .wake = peer_run_wake,
-                           .seek = seek,
-                           .user = r},
-      &why);
+  if (weft_sink_open(r->output, (size_t)stream->blocks * stream->block_bytes,
+                     stream->mode == WEFT_MODE_VOD ? stream->bytes : 0, &why))
+    r->sink = r->output;
   r->view.sink = r->sink;
   r->alone_us = g_get_monotonic_time(); // it may have come late
   if (!r->sink)
     peer_run_stop(r, cli_error(PEER_NAME, CLI_IO, "%s", why));
-  else if (beginning(r->s, stream) > 0 && !seek(r, beginning(r->s, stream)))
+  else if (beginning(r->s, stream) > 0 && !peer_play_seek(r, beginning(r->s, stream)))
     peer_run_stop(r, cli_error(PEER_NAME, CLI_USAGE, "--from: the stream has no such place"));
   g_free(why);
 }

@@ -267,6 +267,26 @@ static int open_node(peer_run_state *r) {
   return status == WEFT_OK ? -1 : cli_error(PEER_NAME, CLI_MACHINE, "%s", weft_status_text(status));
 }
 
+// The input, or the output.
+static int open_ends(peer_run_state *r) {
+  const peer_settings *s = r->s;
+  g_autofree char *why = NULL;
+  if (s->role == WEFT_NODE_JOINING)
+    r->output = weft_sink_new(
+        &(weft_sink_options){
+            .output = s->output, .wake = peer_run_wake, .seek = peer_play_seek, .user = r},
+        &why);
+  if (s->role == WEFT_NODE_SOURCE)
+    r->feed =
+        weft_feed_open(&(weft_feed_options){.input = s->input,
+                                            .segment_bytes = (size_t)s->blocks * s->block_bytes,
+                                            .rate_bits_per_s = s->rate_bits_per_s,
+                                            .wake = peer_run_wake,
+                                            .user = r},
+                       &why);
+  return why ? cli_error(PEER_NAME, CLI_IO, "%s", why) : -1;
+}
+
 static int open_parts(peer_run_state *r) {
   const peer_settings *s = r->s;
   const weft_ctx_options ctx = {.backend = s->backend, .threads = s->threads};
@@ -275,20 +295,9 @@ static int open_parts(peer_run_state *r) {
   char text[WEFT_ADDRESS_TEXT];
   if (status != WEFT_OK)
     return cli_error_backend(PEER_NAME, s->backend, status);
-  if (s->role == WEFT_NODE_JOINING && !weft_sink_possible(s->output, &why))
-    return cli_error(PEER_NAME, CLI_IO, "%s", why);
-  if (s->role == WEFT_NODE_SOURCE) {
-    r->feed =
-        weft_feed_open(&(weft_feed_options){.input = s->input,
-                                            .segment_bytes = (size_t)s->blocks * s->block_bytes,
-                                            .rate_bits_per_s = s->rate_bits_per_s,
-                                            .wake = peer_run_wake,
-                                            .user = r},
-                       &why);
-    if (!r->feed)
-      return cli_error(PEER_NAME, CLI_IO, "%s", why);
-  }
-  const int code = open_node(r);
+  int code = open_ends(r);
+  if (code < 0)
+    code = open_node(r);
   if (code >= 0)
     return code;
   r->view = (peer_view){
@@ -313,7 +322,7 @@ static void close_parts(peer_run_state *r) {
   weft_port_map_free(r->port);
   weft_http_free(r->pages);
   weft_feed_close(r->feed);
-  if (weft_sink_close(r->sink, &why) != WEFT_OK)
+  if (weft_sink_close(r->output, &why) != WEFT_OK)
     output_failed(r, why);
   weft_node_free(r->node);
   weft_ctx_free(r->ctx);

@@ -12,7 +12,8 @@ typedef struct peer_run_state {
   weft_node *node;
   GSource *source;
   weft_feed *feed;
-  weft_sink *sink;
+  weft_sink *output; // of a peer that joins
+  weft_sink *sink;   // the same, from when the stream is there
   weft_http *pages;
   weft_port_map *port; // NULL: not asked for
   peer_view view;
@@ -44,6 +45,8 @@ void peer_run_wake(void *user);
 // peer_play.c, for a peer that joined: opens the output when the stream is known, and writes what
 // may be played now.
 void peer_play_open(peer_run_state *r);
+// Goes on at this byte of the stream (user: the run). False: that cannot be.
+bool peer_play_seek(void *user, uint64_t position);
 void peer_play_pump(peer_run_state *r, gint64 now_us);
 
 // peer_names.c: nobody answers at one of the addresses of that word (weft_node_event.host), which,

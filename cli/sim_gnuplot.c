@@ -88,14 +88,17 @@ static bool is_plain(const sim_sweep_axis *axis) {
   return true;
 }
 
-// In the quotes that gnuplot takes as it is; one of its own is doubled.
+// In the quotes that gnuplot takes as it is; one of its own is doubled. A file's name may be any
+// bytes.
 static char *line_title(const sim_sweep_state *s, size_t point) {
   GString *out = g_string_new("");
   for (size_t i = 0; i + 1 < s->axis_count; i++)
     g_string_append_printf(out, "%s%s %s", i ? ", " : "", weft_sim_key_at(s->axes[i].key).name,
                            sim_sweep_value(s, point, i));
   (void)g_string_replace(out, "'", "''", 0);
-  return g_string_free(out, FALSE);
+  char *valid = g_utf8_make_valid(out->str, (gssize)out->len);
+  g_string_free(out, TRUE);
+  return valid;
 }
 
 char *sim_sweep_gnuplot(const sim_sweep_state *s) {

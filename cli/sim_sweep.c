@@ -128,7 +128,7 @@ static bool read_metrics(const char *path, weft_sim_metrics *out, const char **r
 }
 
 static void append_cell(GString *out, const char *text) {
-  const size_t room = 2 * strlen(text) + 3;
+  const size_t room = 3 * strlen(text) + 3;
   g_autofree char *cell = g_malloc(room);
   g_string_append(out, weft_sim_cell(text, cell, room));
 }

@@ -195,36 +195,26 @@ static weft_status land(adding *a, weft_call *call, size_t most_bytes) {
 }
 
 // Payloads may not have come: what was eliminated for them is taken back.
-static void take_back(const adding *a, weft_status why) {
+static void take_back(const adding *a) {
   for (size_t i = 0; i < a->by.count; i++) {
     if (a->begun)
       weft_decoder_drop(a->by.decoders[i]);
     a->by.decoders[i]->zeroed = false;
   }
-  for (size_t i = 0; i < a->count; i++)
-    a->arrivals[i].status = why;
 }
 
 static weft_status add_all_on_device(adding *a, weft_ctx *ctx, weft_queue *queue,
                                      size_t most_bytes) {
   weft_call call;
   WEFT_TRY(weft_call_begin(ctx, queue, &call));
-  for (size_t i = 0; i < a->count; i++)
-    a->arrivals[i].status = WEFT_PENDING;
   const weft_status status = weft_call_end(ctx, &call, land(a, &call, most_bytes));
   if (status != WEFT_OK)
-    take_back(a, status);
+    take_back(a);
   return status;
 }
 
-weft_status weft_decoders_add(weft_arrival *arrivals, size_t count, weft_mem mem,
-                              weft_queue *queue) {
-  if (count == 0)
-    return WEFT_OK;
-  WEFT_TRY(check_arrivals(arrivals, count, mem));
-  weft_ctx *ctx = arrivals[0].decoder->ctx;
-  if (queue && queue->ctx != ctx)
-    return WEFT_E_ARGUMENT;
+static weft_status add_all(weft_arrival *arrivals, size_t count, weft_mem mem, weft_ctx *ctx,
+                           weft_queue *queue) {
   adding a = {.arrivals = arrivals, .count = count, .mem = mem};
   atomic_init(&a.piece_count, 0);
   size_t most_bytes = 0;
@@ -257,6 +247,20 @@ weft_status weft_decoders_add(weft_arrival *arrivals, size_t count, weft_mem mem
     add_all_on_host(&a, ctx->pool);
   unchain(&a.by);
   weft_ctx_give(ctx, memory);
+  return status;
+}
+
+weft_status weft_decoders_add(weft_arrival *arrivals, size_t count, weft_mem mem,
+                              weft_queue *queue) {
+  if (count == 0)
+    return WEFT_OK;
+  WEFT_TRY(check_arrivals(arrivals, count, mem));
+  weft_ctx *ctx = arrivals[0].decoder->ctx;
+  if (queue && queue->ctx != ctx)
+    return WEFT_E_ARGUMENT;
+  const weft_status status = add_all(arrivals, count, mem, ctx, queue);
+  for (size_t i = 0; status != WEFT_OK && i < count; i++)
+    arrivals[i].status = status;
   return status;
 }
 

@@ -75,16 +75,17 @@ static weft_status keep_copies(const weft_store *store, size_t shard) {
   return WEFT_OK;
 }
 
-// What is made cannot take a folder's name, and would block all that write while it waits for that.
-static bool is_folder(weft_store *store, size_t shard) {
+// What is made cannot take a folder's name, and would block all that write while it waits for that;
+// nor is it made in the place of one.
+static bool is_folder(weft_store *store, size_t shard, bool fresh) {
   char path[WEFT_STORE_PATH_BYTES];
   struct stat about;
-  if (weft_store_shard_path(store->folder, shard, false, path) != WEFT_OK ||
+  if (weft_store_shard_path(store->folder, shard, fresh, path) != WEFT_OK ||
       lstat(path, &about) != 0 || !S_ISDIR(about.st_mode))
     return false;
   snprintf(store->shards[shard].text, sizeof store->shards[shard].text,
-           "shard-%03zu.weft: it is a folder: repair makes the shard once that is moved away",
-           shard);
+           "shard-%03zu.weft%s: it is a folder: repair makes the shard once that is moved away",
+           shard, fresh ? ".new" : "");
   return true;
 }
 
@@ -93,7 +94,7 @@ static weft_status create_fresh(mending *m) {
   const mode_t mode = weft_store_mode(store, store->folder);
   char path[WEFT_STORE_PATH_BYTES];
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
-    if (!needs_remaking(store, i) || is_folder(store, i))
+    if (!needs_remaking(store, i) || is_folder(store, i, false) || is_folder(store, i, true))
       continue;
     WEFT_TRY(keep_copies(store, i));
     WEFT_TRY(weft_store_shard_path(store->folder, i, true, path));

@@ -330,9 +330,10 @@ static uint32_t delay(const weft_neighbour *n) { return (uint32_t)n->stamp_us - 
 
 // Clocks drift by less than one part in 4096: a least of long ago does not hold for ever. Whole
 // parts of the time, not of what passed since the last word: words come faster than a part is long.
+// A clock that falls back, by more than words overtake each other, tells by its stamps.
 static void learn_delay(weft_neighbour *n, const weft_stamps *stamps, int64_t now_us) {
-  enum { DRIFT = 4096 };
-  const bool first = n->stamp == 0;
+  enum { DRIFT = 4096, OVERTAKEN_US = 1000000 };
+  const bool first = n->stamp == 0 || (int32_t)(n->stamp - stamps->stamp) > OVERTAKEN_US;
   n->delay_least += (uint32_t)(now_us / DRIFT - n->stamp_us / DRIFT);
   n->stamp = stamps->stamp;
   n->stamp_us = now_us;

@@ -240,7 +240,7 @@ static void refresh_blocks(weft_engine *e) {
       continue;
     const uint16_t blocks = (uint16_t)weft_window_count_blocks(e, segment);
     if (e->slots[at].complete)
-      e->held[at].blocks = blocks;
+      e->held[at].blocks = e->held[at].rank = e->held[at].received = blocks;
     else if (e->held[at].blocks != blocks)
       weft_window_reshape(e, segment, blocks);
   }
@@ -261,6 +261,8 @@ weft_status weft_window_learn_end(weft_engine *e, uint64_t end_bytes) {
     return WEFT_E_FOREIGN;
   }
   e->horizon = weft_window_total(e);
+  if (e->rumour > e->horizon) // of nothing: it would be looked for all the time
+    e->rumour = e->horizon;
   refresh_blocks(e);
   weft_engine_changed(e);
   for (size_t i = 0; i < e->used; i++) // worth telling at once

@@ -451,6 +451,8 @@ static void know_type(weft_http *http, const uint8_t *data, size_t bytes) {
     http->type = type_of(data, bytes);
 }
 
+void weft_http_set_length(weft_http *http, uint64_t length) { http->options.length = length; }
+
 void weft_http_write(weft_http *http, const uint8_t *data, size_t bytes) {
   know_type(http, data, bytes);
   while (bytes) {

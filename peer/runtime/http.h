@@ -34,6 +34,8 @@ typedef struct weft_http_options {
 // NULL, and *error (g_free) says why. Lives on the thread's default main context.
 weft_http *weft_http_new(const weft_http_options *options, char **error);
 void weft_http_free(weft_http *http); // accepts NULL
+// Of a stream whose length was not known yet, before its first bytes: until then who asks waits.
+void weft_http_set_length(weft_http *http, uint64_t length);
 // The stream's next bytes. Kept for clients: the last 8 MiB; who falls behind is cut off.
 void weft_http_write(weft_http *http, const uint8_t *data, size_t bytes);
 // The next bytes are those from `position` on; nothing before is kept.

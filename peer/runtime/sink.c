@@ -25,6 +25,7 @@ struct weft_sink {
   weft_kernel_address to;
   socklen_t to_bytes;
   weft_http *http;
+  uint64_t length;
   uint8_t *segment;
   size_t held, at;
   int64_t start_us, over_us, due_us; // udp: spreads the segment
@@ -48,10 +49,9 @@ static char *sentence(const weft_sink *s, const char *why) {
   return g_strdup_printf("%s: %s", standard ? "standard output" : s->options.output, why);
 }
 
-static weft_sink *refuse(weft_sink *s, char **error, const char *why) {
+static bool refuse(const weft_sink *s, char **error, const char *why) {
   *error = sentence(s, why);
-  free_sink(s);
-  return NULL;
+  return false;
 }
 
 // What follows http:// and udp://. NULL: *address is where to; else what is wrong with it.
@@ -84,18 +84,35 @@ static const char *file_possible(const char *output) {
                                                                           : g_strerror(errno);
 }
 
-bool weft_sink_possible(const char *output, char **error) {
+static bool prepare(weft_sink *s, char **error) {
+  const char *output = s->options.output, *wrong = NULL;
   weft_address address;
-  const char *why = NULL;
   if (g_str_has_prefix(output, "http://"))
-    why = parse_http(output, &address);
+    wrong = parse_http(output, &address);
   else if (g_str_has_prefix(output, "udp://"))
-    why = parse_udp(output, &address);
+    wrong = parse_udp(output, &address);
   else if (strcmp(output, "-") != 0)
-    why = file_possible(output);
-  if (why)
-    *error = g_strdup_printf("%s: %s", output, why);
-  return !why;
+    wrong = file_possible(output);
+  if (wrong)
+    return refuse(s, error, wrong);
+  if (!g_str_has_prefix(output, "http://"))
+    return true;
+  g_autofree char *why = NULL;
+  s->http = weft_http_new(
+      &(weft_http_options){
+          .listen = address, .stream = true, .seek = s->options.seek, .user = s->options.user},
+      &why);
+  return s->http || refuse(s, error, why);
+}
+
+weft_sink *weft_sink_new(const weft_sink_options *options, char **error) {
+  weft_sink *s = g_new0(weft_sink, 1);
+  s->options = *options;
+  s->fd = -1;
+  if (prepare(s, error))
+    return s;
+  free_sink(s);
+  return NULL;
 }
 
 // ENXIO: a FIFO that nobody reads. Opening it as a file would wait for somebody, and the node with
@@ -110,44 +127,36 @@ static int open_file(weft_sink *s) {
   return fd;
 }
 
-weft_sink *weft_sink_open(const weft_sink_options *options, char **error) {
-  weft_sink *s = g_new0(weft_sink, 1);
+static bool open_udp(weft_sink *s, char **error) {
+  const sa_family_t family = weft_kernel_family();
   weft_address address;
-  const char *wrong = NULL;
-  s->options = *options;
-  s->fd = -1;
-  if (g_str_has_prefix(options->output, "http://")) {
-    if ((wrong = parse_http(options->output, &address)))
-      return refuse(s, error, wrong);
-    g_autofree char *why = NULL;
-    s->http = weft_http_new(&(weft_http_options){.listen = address,
-                                                 .stream = true,
-                                                 .length = options->length,
-                                                 .seek = options->seek,
-                                                 .user = options->user},
-                            &why);
-    if (!s->http)
-      return refuse(s, error, why);
-  } else if (g_str_has_prefix(options->output, "udp://")) {
-    s->udp = true;
-    if ((wrong = parse_udp(options->output, &address)))
-      return refuse(s, error, wrong);
-    const sa_family_t family = weft_kernel_family();
-    if (!(s->to_bytes = weft_to_kernel(family, &address, &s->to)))
-      return refuse(s, error, g_strerror(EAFNOSUPPORT));
-    s->fd = weft_kernel_datagrams(family);
-    const int on = 1; // who names a broadcast address means it
-    if (s->fd >= 0)   // else errno says why
-      (void)setsockopt(s->fd, SOL_SOCKET, SO_BROADCAST, &on, sizeof on);
-  } else if (strcmp(options->output, "-") == 0) {
-    s->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0); // which close can close
-  } else {
-    s->fd = open_file(s);
-  }
-  if (!s->http && s->fd < 0 && !(s->fifo && errno == ENXIO))
+  const char *wrong = parse_udp(s->options.output, &address);
+  s->udp = true;
+  if (wrong)
+    return refuse(s, error, wrong);
+  if (!(s->to_bytes = weft_to_kernel(family, &address, &s->to)))
+    return refuse(s, error, g_strerror(EAFNOSUPPORT));
+  s->fd = weft_kernel_datagrams(family);
+  if (s->fd < 0)
     return refuse(s, error, g_strerror(errno));
-  s->segment = g_malloc(options->segment_bytes);
-  return s;
+  const int on = 1; // who names a broadcast address means it
+  (void)setsockopt(s->fd, SOL_SOCKET, SO_BROADCAST, &on, sizeof on);
+  return true;
+}
+
+bool weft_sink_open(weft_sink *s, size_t segment_bytes, uint64_t length, char **error) {
+  s->length = length;
+  s->segment = g_malloc(segment_bytes);
+  if (s->http) {
+    weft_http_set_length(s->http, length);
+    return true;
+  }
+  if (g_str_has_prefix(s->options.output, "udp://"))
+    return open_udp(s, error);
+  // Of standard output a descriptor that close can close.
+  s->fd =
+      strcmp(s->options.output, "-") == 0 ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) : open_file(s);
+  return s->fd >= 0 || (s->fifo && errno == ENXIO) || refuse(s, error, g_strerror(errno));
 }
 
 weft_status weft_sink_close(weft_sink *s, char **error) {
@@ -180,7 +189,7 @@ void weft_sink_move(weft_sink *s, uint64_t position) {
     weft_http_move(s->http, position);
 }
 
-bool weft_sink_seekable(const weft_sink *s) { return s->http && s->options.length; }
+bool weft_sink_seekable(const weft_sink *s) { return s->http && s->length; }
 
 static gboolean on_writable(gint fd, GIOCondition condition, gpointer user) {
   weft_sink *s = user;

@@ -15,20 +15,19 @@ extern "C" {
 typedef struct weft_sink weft_sink;
 
 typedef struct weft_sink_options {
-  const char *output; // FILE, "-", "udp://HOST:PORT", "http://:PORT/"
-  size_t segment_bytes;
-  uint64_t length;          // of a stream that can be had from anywhere; else 0
+  const char *output;       // FILE, "-", "udp://HOST:PORT", "http://:PORT/"
   void (*wake)(void *user); // there is room again
   // http: a client wants the stream from `position` on. False: that cannot be; else weft_sink_move.
   bool (*seek)(void *user, uint64_t position);
   void *user;
 } weft_sink_options;
 
-// Whether there can be such an output, as far as that is known before there is a stream; nothing is
-// made yet. False: *error (g_free) says why.
-bool weft_sink_possible(const char *output, char **error);
-// NULL, and *error (g_free) says why.
-weft_sink *weft_sink_open(const weft_sink_options *options, char **error);
+// Before there is a stream. Takes the port of http, where who asks waits for the stream; of others
+// it looks whether they can be, and makes nothing yet. NULL: *error (g_free) says why they cannot.
+weft_sink *weft_sink_new(const weft_sink_options *options, char **error);
+// With the stream, before anything else but weft_sink_close. `length`: of one that can be had from
+// anywhere, else 0. False: *error (g_free) says why.
+bool weft_sink_open(weft_sink *sink, size_t segment_bytes, uint64_t length, char **error);
 // Accepts NULL. WEFT_E_IO: the last bytes may not have been kept, which a file system may tell as
 // late as this (NFS, quotas); *error (g_free) says why.
 weft_status weft_sink_close(weft_sink *sink, char **error);

@@ -138,23 +138,25 @@ weft_status weft_sim_write_run_json(const weft_sim_report *report, const char *p
 // --- summary.csv
 
 enum { // of a name, and of a scheme's file
-  CELL = 2 * WEFT_SIM_NAME + 3,
-  FILE_CELL = 2 * sizeof((weft_sim_parameters){0}.policy_file) + 3
+  CELL = 3 * WEFT_SIM_NAME + 3,
+  FILE_CELL = 3 * sizeof((weft_sim_parameters){0}.policy_file) + 3
 };
 
 const char *weft_sim_cell(const char *text, char *out, size_t room) {
+  char *valid = g_utf8_make_valid(text, -1); // a file's name may be any bytes
   size_t at = 0;
-  const bool quoted = strpbrk(text, ",\"\r\n") != NULL;
+  const bool quoted = strpbrk(valid, ",\"\r\n") != NULL;
   if (quoted)
     out[at++] = '"';
-  for (; *text && at + 4 <= room; text++) {
-    if (*text == '"')
+  for (const char *c = valid; *c && at + 4 <= room; c++) {
+    if (*c == '"')
       out[at++] = '"';
-    out[at++] = *text;
+    out[at++] = *c;
   }
   if (quoted)
     out[at++] = '"';
   out[at] = '\0';
+  g_free(valid);
   return out;
 }
 

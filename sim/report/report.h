@@ -40,8 +40,8 @@ json_t *weft_sim_run_json(const weft_sim_report *report);
 char *weft_sim_summary_heading(const weft_sim_report *report);
 char *weft_sim_summary_row(const weft_sim_report *report);
 
-// Text as a table's cell, quoted where a comma or quote in it would split it; at most 2 characters
-// for each of its own and 3 more.
+// Text as a table's cell, in UTF-8 and quoted where a comma or quote in it would split it; at most
+// 3 bytes for each of its own and 3 more.
 const char *weft_sim_cell(const char *text, char *out, size_t room);
 
 // Seconds that a curve has, one at least. The rest of a second at the end (a swarm's runs end with

@@ -39,6 +39,9 @@ cp most_behind.so $'p\xff.so'
 run $'./p\xff.so'
 python3 -c 'import json; r = json.load(open("out")); assert r["parameters"]["stream"]["scheme"] == "./p\ufffd.so", r' ||
   fail 'a name that is no text has no place in run.json'
+expect 0 sim "${small[@]}" --out bytes --scheme $'./p\xff.so'
+python3 -c 'import csv; [r] = csv.DictReader(open("bytes/summary.csv", encoding="utf-8")); assert r["scheme"] == "./p\ufffd.so", r' ||
+  fail 'a name that is no text is as it was in summary.csv'
 
 # It may leave things to weft's own, and may be wrong.
 compile as_push <<'EOT'

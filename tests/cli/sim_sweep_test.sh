@@ -53,6 +53,17 @@ for arrivals in '0\n1\n' '0\n1\n2\n'; do
 done
 [ "$(tr '\n' ' ' <traced-viewers)" = '2 3 ' ] || fail "another trace of the same name: $(cat traced-viewers)"
 
+# A file's name may be any bytes; what is written of it is text.
+cp arrivals $'a\xff'
+expect 0 sim --arrival trace --duration 5s --threads 2 --sweep $'trace=arrivals,a\xff' --sweep loss=0,0.1 --out bytes --gnuplot
+python3 - <<'PYTHON' || fail "names that are no text"
+import csv, pathlib
+files = [path.read_text("utf-8") for path in map(pathlib.Path("bytes").joinpath, ("summary.csv", "means.csv", "means.gp", "report.html"))]
+for text in files[:2]:
+    assert [row["trace"] for row in csv.DictReader(text.splitlines())][:2] == ["arrivals", "a\ufffd"], text
+assert "title 'trace a\ufffd'" in files[2], files[2]
+PYTHON
+
 expect 0 sim storage-swarm --peers 40 --duration 48h --sweep code=cauchy,vandermonde --seeds 2 --out store
 [ "$(wc -l <store/summary.csv)" = 5 ] || fail "store/summary.csv has $(wc -l <store/summary.csv) lines"
 

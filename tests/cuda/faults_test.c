@@ -121,7 +121,10 @@ static weft_status relay_with(weft_decoder *const *decoders, scene *s) {
                                             .mode = WEFT_PACKET_VECTOR,
                                             .coefficients = s->c[i % JOBS] + i / JOBS * N,
                                             .payload = s->coded[i % JOBS] + i / JOBS * K}};
-  WEFT_TRY(weft_decoders_add(arrivals, JOBS * N, WEFT_MEM_HOST, NULL));
+  const weft_status added = weft_decoders_add(arrivals, JOBS * N, WEFT_MEM_HOST, NULL);
+  for (size_t i = 0; i < JOBS * N; i++)
+    EXPECT(arrivals[i].status == added);
+  WEFT_TRY(added);
   uint8_t vectors[JOBS][2 * N], mixed[JOBS][2 * K], expect[2 * K];
   weft_batch batches[JOBS];
   weft_reading readings[JOBS];

@@ -224,6 +224,43 @@ START_TEST(queues_of_other_contexts_are_left_alone) {
 }
 END_TEST
 
+// More calls at once than there are places for streams when they end; one that gets none says so,
+// in its arrivals too. The double ends the program where a stream is left, or given back twice.
+START_TEST(more_calls_at_once_than_spare_streams) {
+  if (gpu_skip("more_calls_at_once_than_spare_streams"))
+    return;
+  enum { CALLS = WEFT_SPARE_STREAMS + 3, UNKNOWN = 999 };
+  weft_ctx *ctx = fixture_ctx("cuda", 1);
+  uint8_t bytes[16] = {1};
+  weft_decoder *decoder;
+  const weft_segment_id id = fixture_id(4, sizeof bytes);
+  EXPECT_OK(
+      weft_decoder_new(ctx, &(weft_decoder_options){.id = id, .mem = WEFT_MEM_DEVICE}, &decoder));
+  for (int round = 0; round < 2; round++) {
+    weft_call calls[CALLS];
+    for (size_t i = 0; i < CALLS; i++) {
+      EXPECT_OK(weft_call_begin(ctx, NULL, &calls[i]));
+      for (size_t j = 0; j < i; j++)
+        EXPECT(calls[i].own.stream != calls[j].own.stream);
+    }
+    EXPECT(ctx->spares == 0);
+    weft_arrival arrival = {.decoder = decoder,
+                            .packet = {.id = id, .mode = WEFT_PACKET_SYSTEMATIC, .payload = bytes}};
+    weft_cuda_inject(0, UNKNOWN, 0);
+    EXPECT_STATUS(weft_decoders_add(&arrival, 1, WEFT_MEM_HOST, NULL), WEFT_E_DEVICE);
+    weft_cuda_inject(0, 0, 0);
+    EXPECT_STATUS(arrival.status, WEFT_E_DEVICE);
+    for (size_t i = 0; i < CALLS; i++)
+      EXPECT_OK(weft_call_end(ctx, &calls[i], WEFT_OK));
+    EXPECT(ctx->spares == WEFT_SPARE_STREAMS);
+    EXPECT_OK(weft_decoders_add(&arrival, 1, WEFT_MEM_HOST, NULL));
+    EXPECT_STATUS(arrival.status, round ? WEFT_DEPENDENT : WEFT_OK);
+  }
+  weft_decoder_free(decoder);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 void lib_add_queue_tests(TCase *cases) {
   tcase_add_test(cases, nothing_waits_with_a_queue);
   tcase_add_test(cases, foreign_stream);
@@ -231,4 +268,5 @@ void lib_add_queue_tests(TCase *cases) {
   tcase_add_test(cases, pieces_wait_for_what_is_on_the_queue);
   tcase_add_test(cases, a_failing_poll_takes_nothing_back_too_early);
   tcase_add_test(cases, queues_of_other_contexts_are_left_alone);
+  tcase_add_test(cases, more_calls_at_once_than_spare_streams);
 }

@@ -67,6 +67,16 @@ cmp -- "$archive" "$TEST_TMPDIR/by-name/lib/libweft.a"
 code=0
 WEFT_ARCHIVE=absent.a "$TEST_TMPDIR/tree/$1" "$TEST_TMPDIR/never" 2>"$TEST_TMPDIR/said" || code=$?
 [ "$code" = 2 ] && grep -F 'absent.a is no file' "$TEST_TMPDIR/said" >/dev/null && [ ! -e "$TEST_TMPDIR/never" ]
+# Nor does one that a linker takes, and that is not weft's.
+printf 'int weft_version(void);\nint weft_version(void) { return 0; }\n' >"$TEST_TMPDIR/other.c"
+cc -fPIC -c "$TEST_TMPDIR/other.c" -o "$TEST_TMPDIR/other.o"
+ar rc "$TEST_TMPDIR/other.a" "$TEST_TMPDIR/other.o"
+: >"$TEST_TMPDIR/empty.a"
+for other in other empty; do
+  code=0
+  WEFT_ARCHIVE=$TEST_TMPDIR/$other.a "$TEST_TMPDIR/tree/$1" "$TEST_TMPDIR/never" 2>"$TEST_TMPDIR/said" || code=$?
+  [ "$code" = 2 ] && grep -F "$other.a is not the libweft.a of this tree" "$TEST_TMPDIR/said" >/dev/null && [ ! -e "$TEST_TMPDIR/never" ]
+done
 # Nor does a compiler that fails; it may be of several words.
 CC='env LC_ALL=C cc' WEFT_ARCHIVE=$archive "$TEST_TMPDIR/tree/$1" "$TEST_TMPDIR/by-words" >/dev/null
 code=0

@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <time.h>
 
 #include "kernels/pool.h"
@@ -74,17 +75,127 @@ START_TEST(each_index_once) {
 END_TEST
 
 START_TEST(threads_share_and_stay_within_bounds) {
+  enum { SLEPT = 5 };
   test_allocator memory;
   weft_pool *pool = pool_of(&memory, 3);
-  for (int round = 0; round < 3; round++) {
+  int most = 0;
+  for (int round = 0; round <= SLEPT; round++) {
     count c = {.pause_ns = 1000000};
     weft_pool_run(pool, 60, count_item, &c);
     expect_once(&c, 60);
     ck_assert_int_le(atomic_load(&c.most), 3);
     ck_assert_int_ge(atomic_load(&c.most), 2); // 20 ms of sleep each is time enough to join
-    pause_us(10000);                           // they fall asleep
+    if (round > 0 && atomic_load(&c.most) > most)
+      most = atomic_load(&c.most);
+    pause_us(10000); // they fall asleep
   }
+  ck_assert_int_eq(most, 3); // each is woken
   weft_pool_free(pool);
+}
+END_TEST
+
+typedef struct first_of { // each thread's first index
+  pthread_t caller;
+  atomic_bool begun[2]; // the other one; the caller
+  size_t first[2];
+} first_of;
+
+static void note_first(void *user, size_t index) {
+  first_of *f = user;
+  const int who = pthread_equal(pthread_self(), f->caller) != 0;
+  if (!atomic_exchange(&f->begun[who], true))
+    f->first[who] = index;
+  nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
+}
+
+// In every job of one size the same indices, so that they are in its core's cache; the caller's are
+// the first ones.
+START_TEST(each_thread_begins_with_its_own_share) {
+  enum { EACH = 8 };
+  test_allocator memory;
+  weft_pool *pool = pool_of(&memory, 2);
+  int both = 0; // or nothing was seen
+  for (int round = 0; round < 10; round++) {
+    first_of f = {.caller = pthread_self()};
+    weft_pool_run(pool, 2 * EACH + 1, note_first, &f); // the odd one is the caller's
+    ck_assert(!atomic_load(&f.begun[1]) || f.first[1] <= EACH);
+    ck_assert(!atomic_load(&f.begun[0]) || f.first[0] > EACH);
+    both += atomic_load(&f.begun[0]) && atomic_load(&f.begun[1]);
+  }
+  ck_assert_int_gt(both, 0);
+  weft_pool_free(pool);
+}
+END_TEST
+
+static int64_t cpu_ns(void) {
+  struct timespec used;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return used.tv_sec * INT64_C(1000000000) + used.tv_nsec;
+}
+
+// Who has nothing to do looks out for a while, and sleeps then.
+START_TEST(idle_threads_sleep) {
+  test_allocator memory;
+  weft_pool *pool = pool_of(&memory, 4);
+  count c = {.pause_ns = 1000000};
+  weft_pool_run(pool, 20, count_item, &c);
+  nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+  const int64_t before = cpu_ns();
+  nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+  const int64_t used = cpu_ns() - before;
+  ck_assert_msg(used < 50000000, "%lld ns of the CPU in 200 ms", (long long)used);
+  weft_pool_free(pool);
+}
+END_TEST
+
+typedef struct long_job {
+  weft_pool *pool;
+  atomic_bool begun, done;
+} long_job;
+
+static void take_long(void *user, size_t index) {
+  long_job *job = user;
+  if (index > 0)
+    return;
+  atomic_store(&job->begun, true);
+  nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+  atomic_store(&job->done, true);
+}
+
+static void *run_long(void *argument) {
+  long_job *job = argument;
+  weft_pool_run(job->pool, 4, take_long, job);
+  return NULL;
+}
+
+START_TEST(freeing_waits_for_running_work) {
+  test_allocator memory;
+  long_job job = {.pool = pool_of(&memory, 2)};
+  pthread_t thread;
+  ck_assert_int_eq(pthread_create(&thread, NULL, run_long, &job), 0);
+  while (!atomic_load(&job.begun))
+    pause_us(100);
+  weft_pool_free(job.pool);
+  ck_assert(atomic_load(&job.done));
+  pthread_join(thread, NULL);
+  ck_assert_int_eq(test_allocator_live(&memory), 0);
+}
+END_TEST
+
+// Threads that have just begun, or lie down, hear that they are to end.
+START_TEST(pools_end_at_any_moment) {
+  enum { POOLS = 1000 };
+  test_allocator memory;
+  for (int i = 0; i < POOLS; i++) {
+    count c = {0};
+    weft_pool *pool = pool_of(&memory, 3);
+    if (i % 2)
+      weft_pool_run(pool, 3, count_item, &c);
+    if (i % 3 == 0)
+      pause_us(i % 50);
+    weft_pool_free(pool);
+    ck_assert_int_eq(test_allocator_live(&memory), 0);
+  }
 }
 END_TEST
 
@@ -185,6 +296,10 @@ int main(void) {
   TCase *cases = tcase_create("pool");
   tcase_add_loop_test(cases, each_index_once, 1, 5);
   tcase_add_test(cases, threads_share_and_stay_within_bounds);
+  tcase_add_test(cases, each_thread_begins_with_its_own_share);
+  tcase_add_test(cases, idle_threads_sleep);
+  tcase_add_test(cases, freeing_waits_for_running_work);
+  tcase_add_test(cases, pools_end_at_any_moment);
   tcase_add_loop_test(cases, jobs_come_at_any_moment, 2, 6);
   tcase_add_test(cases, concurrent_callers_take_turns);
   tcase_add_test(cases, no_pool_runs_in_place);

@@ -163,6 +163,8 @@ static void many(weft_ctx *ctx, const weft_segment_options *source) {
   status = weft_decoders_add(arrivals, 2 * N, WEFT_MEM_HOST, NULL);
   if (status != WEFT_OK) {
     EXPECT(weft_decoder_rank(decoders[0]) == 0 && weft_decoder_rank(decoders[1]) == 0);
+    for (size_t i = 0; i < 2 * N; i++)
+      EXPECT(arrivals[i].status == status);
     expect(status, WEFT_OK);
     EXPECT_OK(weft_decoders_add(arrivals, 2 * N, WEFT_MEM_HOST, NULL));
   }

@@ -97,6 +97,14 @@ expect 3 "is not udp://" source --input udp://:0
 for output in absent/x . http://:0/ http://127.0.0.1:1/x udp://127.0.0.1 rtp://127.0.0.1:1; do
   expect 3 "$output: " join --source 127.0.0.1:9 --output "$output" --timeout 1
 done
+# Of two with the same port the second hears of it as soon.
+busy=$((20000 + RANDOM % 20000))
+start first join --source 127.0.0.1:9 --output "http://127.0.0.1:$busy/" --timeout 60
+port_of first >/dev/null || fail 'a peer with an HTTP output did not start'
+expect 3 "http://127.0.0.1:$busy/: Address already in use" join --source 127.0.0.1:9 --output "http://127.0.0.1:$busy/" --timeout 60
+expect 3 "http://:$busy/: Address already in use" join --source 127.0.0.1:9 --output "http://:$busy/" --timeout 60
+kill -TERM "$pid"
+wait "$pid" || fail "a peer without a stream after SIGTERM: exit $?"
 expect 5 "64 hexadecimal" join --source 127.0.0.1:9 --output x --source-key 1234
 printf 'short\n' >bad.key
 expect 5 "does not hold 64" source --input in.bin --key-file bad.key

@@ -269,6 +269,23 @@ if [ $(((3000000 - bytes) % 65536)) -ne 0 ] || [ "$bytes" -lt 2600000 ]; then
 fi
 tail -c "$bytes" in.bin | cmp - out3.bin || fail "HTTP output differs"
 
+# Who asks before there is a stream waits for it: a range of one on demand as well.
+prompt_port=$((20000 + RANDOM % 20000))
+http_port=$((20000 + RANDOM % 20000))
+start prompt join --source "127.0.0.1:$prompt_port" --output "http://127.0.0.1:$http_port/" --startup 100 --timeout 60
+prompt=$pid
+port_of prompt >/dev/null
+http_get 127.0.0.1 "$http_port" / prompt.bin "Range: bytes=1000-300000" &
+reader=$!
+sleep 0.3
+start promptsource source --input in.bin --rate 20M --listen "127.0.0.1:$prompt_port"
+wait "$reader" || fail 'who asked before the stream was there got nothing'
+body_of prompt.bin
+head_of prompt.bin | grep -qi '^content-range: bytes 1000-300000/3000000' || fail "a range asked for early: $(head_of prompt.bin)"
+cmp <(tail -c +1001 in.bin | head -c 299001) prompt.bin || fail 'a range asked for early: other bytes'
+kill -TERM "$prompt" "$pid"
+wait "$prompt" "$pid"
+
 # --- UDP in and out: order and loss are the network's, here there is none.
 udp_in=$((20000 + RANDOM % 20000))
 udp_out=$((udp_in + 1))

@@ -110,10 +110,38 @@ START_TEST(deadlines_are_all_that_is_needed) {
 }
 END_TEST
 
+// Who has had all that it can need gets more as time passes, which nobody but the deadline tells.
+START_TEST(who_was_sated_is_answered_in_time) {
+  static const uint8_t data[N * K];
+  enum { LOOK_US = 100000, LOOKS = 50 };
+  scene s;
+  scene_new_source(&s, WEFT_MODE_VOD, 0);
+  EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, 0, s.now_us));
+  scene_add(&s, 0, 0, WINDOW);
+  size_t had;
+  do {
+    had = s.data[0];
+    scene_map(&s, 0, 0, WINDOW); // nothing is on its way any more
+    scene_ask(&s, 0, 0, N);
+    scene_run(&s, STEP_US);
+  } while (s.data[0] > had);
+  EXPECT(had >= 4 * WINDOW * N); // what one who comes is given
+  const int64_t until_us = s.now_us + LOOK_US;
+  for (size_t i = 0; i < LOOKS && s.data[0] == had; i++) {
+    const int64_t at_us = weft_engine_deadline(s.engine);
+    s.now_us = at_us > s.now_us ? at_us : s.now_us;
+    scene_run(&s, STEP_US);
+  }
+  EXPECT(s.data[0] > had && s.now_us <= until_us + STEP_US);
+  scene_free(&s);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("deadline");
   TCase *tc = tcase_create("deadline");
   tcase_add_loop_test(tc, deadlines_are_all_that_is_needed, WEFT_MODE_BULK, WEFT_MODE_LIVE + 1);
+  tcase_add_test(tc, who_was_sated_is_answered_in_time);
   suite_add_tcase(suite, tc);
   return test_main(suite);
 }

@@ -71,8 +71,10 @@ START_TEST(clocks_drift) {
 }
 END_TEST
 
-// A clock that jumps ahead, or ours that stood still, makes the quickest way anew. One that falls
-// behind looks like a queue, which is believed for 4096 times as long, and not for ever.
+// A clock that jumps ahead, or ours that stood still, makes the quickest way anew; so does one that
+// falls back by more than words overtake each other. One that stands still for as long as nothing
+// is said, or falls back by less, looks like a queue, which is believed for 4096 times as long, and
+// not for ever.
 START_TEST(clocks_jump) {
   static const int64_t jumps_us[] = {QUEUE_US, SECOND, INT64_C(1200) * SECOND};
   for (size_t i = 0; i < sizeof jumps_us / sizeof *jumps_us; i++) {
@@ -80,6 +82,15 @@ START_TEST(clocks_jump) {
     expect(heard(&c, 0), 0, 0, &c);
     c.now_us += SECOND;
     c.ahead_us += jumps_us[i];
+    expect(heard(&c, 0), 0, 0, &c);
+    c.now_us += SECOND;
+    expect(heard(&c, QUEUE_US), QUEUE_US - 300, QUEUE_US, &c);
+  }
+  for (size_t i = 1; i < sizeof jumps_us / sizeof *jumps_us; i++) {
+    clocks c = begin(77 * SECOND, 5, 0);
+    expect(heard(&c, 0), 0, 0, &c);
+    c.now_us += SECOND / 10;
+    c.ahead_us -= jumps_us[i] + SECOND / 5;
     expect(heard(&c, 0), 0, 0, &c);
     c.now_us += SECOND;
     expect(heard(&c, QUEUE_US), QUEUE_US - 300, QUEUE_US, &c);

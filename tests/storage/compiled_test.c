@@ -14,6 +14,7 @@
 #include "lib/ctx.h"
 #include "lib/storage/code.h"
 #include "tests/storage/stripes.h"
+#include "tests/support/test_allocator.h"
 #include "tests/support/test_main.h"
 #include "tests/support/test_rows.h"
 
@@ -224,6 +225,77 @@ static bool forbid_executable_memory(void) {
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
+enum { RETURNS = 0xc3, PAGE = 4096 };
+
+// How the page is mapped, as /proc/self/maps has it; "" if it is not.
+static void mapped(const uint8_t *page, char perms[8]) {
+  FILE *maps = fopen("/proc/self/maps", "r");
+  char line[512];
+  unsigned long long begin, end;
+  perms[0] = '\0';
+  EXPECT(maps != NULL);
+  while (fgets(line, sizeof line, maps)) {
+    char found[8];
+    if (sscanf(line, "%llx-%llx %7s", &begin, &end, found) == 3 && (uintptr_t)page >= begin &&
+        (uintptr_t)page < end)
+      strcpy(perms, found);
+  }
+  fclose(maps);
+}
+
+static size_t mapped_pages(void) {
+  FILE *pages = fopen("/proc/self/statm", "r");
+  size_t count;
+  EXPECT(pages && fscanf(pages, "%zu", &count) == 1);
+  fclose(pages);
+  return count;
+}
+
+// Whole pages that can be read and executed, and nobody can write to; all of them go.
+START_TEST(code_is_never_writable_and_goes) {
+  static uint8_t machine_code[3 * PAGE + 1];
+  test_allocator memory;
+  weft_xor_code *code = NULL;
+  char perms[8];
+  memset(machine_code, RETURNS, sizeof machine_code);
+  test_allocator_init(&memory, 0);
+  EXPECT_OK(weft_xor_code_new(&code, machine_code, sizeof machine_code, 0, &memory.allocator));
+  const uint8_t *pages = code->pages;
+  EXPECT(memcmp(pages, machine_code, sizeof machine_code) == 0);
+  for (size_t i = 0; i < 4; i++) {
+    mapped(pages + i * PAGE, perms);
+    EXPECT(strcmp(perms, "r-xp") == 0);
+  }
+  weft_xor_code_free(code);
+  for (size_t i = 0; i < 4; i++) {
+    mapped(pages + i * PAGE, perms);
+    EXPECT(strcmp(perms, "r-xp") != 0);
+  }
+  weft_xor_code_free(NULL);
+  EXPECT(test_allocator_live(&memory) == 0);
+}
+END_TEST
+
+START_TEST(code_that_may_not_be_leaves_nothing) {
+  enum { TRIES = 100, PAGES = 64 };
+  static uint8_t machine_code[PAGES * PAGE];
+  test_allocator memory;
+  if (!forbid_executable_memory()) {
+    printf("skipped: needs seccomp filters\n");
+    return;
+  }
+  test_allocator_init(&memory, 0);
+  const size_t before = mapped_pages();
+  for (int i = 0; i < TRIES; i++) {
+    weft_xor_code *code = NULL;
+    EXPECT_STATUS(weft_xor_code_new(&code, machine_code, sizeof machine_code, 0, &memory.allocator),
+                  WEFT_E_UNSUPPORTED);
+    EXPECT(!code && test_allocator_live(&memory) == 0);
+  }
+  EXPECT(mapped_pages() < before + TRIES * PAGES / 2);
+}
+END_TEST
+
 START_TEST(a_process_that_may_not_works_without) {
   const weft_backend *row = row_that_compiles();
   test_rng rng = test_rng_new(test_seed(), 3400);
@@ -260,6 +332,8 @@ int main(void) {
                       (int)test_host_row_count());
   tcase_add_test(threads, large_shards);
   tcase_add_test(alone, once_it_is_repaid_or_when_the_context_says);
+  tcase_add_test(alone, code_is_never_writable_and_goes);
+  tcase_add_test(alone, code_that_may_not_be_leaves_nothing);
   tcase_add_test(alone, a_process_that_may_not_works_without);
   suite_add_tcase(suite, alone);
   suite_add_tcase(suite, threads);

@@ -132,28 +132,64 @@ START_TEST(no_name_is_taken) {
 }
 END_TEST
 
-// A folder has the name of a shard: the others are made, it stays, and calls that write go on.
+// A folder has the name of a shard, or of what is made of one: the others are made, it stays, and
+// calls that write go on.
 START_TEST(a_folder_is_in_the_way) {
   files f;
-  char text[WEFT_STORE_TEXT_BYTES];
+  char text[WEFT_STORE_TEXT_BYTES], folder[512];
   weft_shard_state state;
-  const size_t at = 2 * (size_t)_i, missing = 1;
+  const size_t at = _i % 2 ? 2 : 0, missing = 1;
   files_start(&f, 56, LENGTH);
+  snprintf(folder, sizeof folder, "%s%s", files_shard(&f, at), _i / 2 ? ".new" : "");
   expect(WEFT_OK, files_encode(&f, "cauchy", K, 2, STRIPE), &f);
   unlink(files_shard(&f, missing));
   unlink(files_shard(&f, at));
-  ck_assert_int_eq(mkdir(files_shard(&f, at), 0777), 0);
+  ck_assert_int_eq(mkdir(folder, 0777), 0);
   expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_REPAIR), &f);
   ck_assert_uint_eq(f.report.mended_shards, 1);
   ck_assert_uint_eq(size_of(&f, missing), SHARD);
-  expect_no_scratch(&f);
+  if (_i < 2)
+    expect_no_scratch(&f);
   memset(f.data, 7, 10);
   expect(WEFT_OK, files_update(&f, 0, f.data, 10), &f);
   expect(WEFT_OK, files_state(&f, at, &state, text), &f);
-  ck_assert_int_eq(state, WEFT_SHARD_UNREADABLE);
-  ck_assert_int_eq(rmdir(files_shard(&f, at)), 0);
+  ck_assert_int_eq(state, _i / 2 ? WEFT_SHARD_MISSING : WEFT_SHARD_UNREADABLE);
+  ck_assert_int_eq(rmdir(folder), 0);
+  expect_no_scratch(&f);
   expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
   ck_assert_uint_eq(size_of(&f, at), SHARD);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
+// What an interrupted call made waits for the name that a folder has: it is read from and kept, and
+// who writes is told which name that is, until it is free.
+START_TEST(a_folder_has_the_name_that_is_waited_for) {
+  files f;
+  char waits[512];
+  const size_t at = 2 * (size_t)_i;
+  files_start(&f, 57, LENGTH);
+  snprintf(waits, sizeof waits, "%s.new", files_shard(&f, at));
+  expect(WEFT_OK, files_encode(&f, "cauchy", K, 2, STRIPE), &f);
+  for (size_t i = 1; i < 3; i++) // of the others as many as are needed
+    if (i != at)
+      unlink(files_shard(&f, i));
+  ck_assert_int_eq(rename(files_shard(&f, at), waits), 0);
+  ck_assert_int_eq(mkdir(files_shard(&f, at), 0777), 0);
+  files_expect_data(&f);
+  for (int update = 0; update < 2; update++) {
+    expect(WEFT_E_IO, update ? files_update(&f, 0, f.data, 10) : files_mend(&f, WEFT_STORE_REPAIR),
+           &f);
+    ck_assert_msg(strstr(f.report.error, files_shard(&f, at)) && !strstr(f.report.error, ".new") &&
+                      strstr(f.report.error, strerror(EISDIR)),
+                  "%s", f.report.error);
+    ck_assert_int_eq(access(waits, F_OK), 0);
+  }
+  files_expect_data(&f);
+  ck_assert_int_eq(rmdir(files_shard(&f, at)), 0);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  expect_no_scratch(&f);
   files_expect_data(&f);
   files_end(&f);
 }
@@ -316,7 +352,8 @@ int main(void) {
   tcase_add_loop_test(tests, one_stripe_is_lost, 0, 6);
   tcase_add_test(tests, the_end_is_lost);
   tcase_add_test(tests, no_name_is_taken);
-  tcase_add_loop_test(tests, a_folder_is_in_the_way, 0, 2);
+  tcase_add_loop_test(tests, a_folder_is_in_the_way, 0, 4);
+  tcase_add_loop_test(tests, a_folder_has_the_name_that_is_waited_for, 0, 2);
   tcase_add_test(tests, too_few_shards);
   tcase_add_test(tests, a_leftover_cannot_be_read_for_a_while);
   tcase_add_test(tests, killed_at_every_call);

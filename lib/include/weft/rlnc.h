@@ -229,8 +229,9 @@ typedef struct weft_arrival {
 // coefficients are as well; a vector right before its payload, as in a datagram, moves in one piece
 // with it. HOST memory is not needed after the call, PINNED and DEVICE memory must stay until the
 // queue is idle. The call's own status is WEFT_OK when all packets could be tried; after any other
-// no decoder has changed. Errors: WEFT_E_ARGUMENT, WEFT_E_UNSUPPORTED (DEVICE payloads for decoders
-// in host memory), WEFT_E_NOMEM, WEFT_E_DEVICE*.
+// no decoder has changed, and that is the status of each arrival, unless the call was refused as it
+// is. Errors: WEFT_E_ARGUMENT, WEFT_E_UNSUPPORTED (DEVICE payloads for decoders in host memory),
+// both of them refusals; WEFT_E_NOMEM, WEFT_E_DEVICE*.
 weft_status weft_decoders_add(weft_arrival *arrivals, size_t count, weft_mem mem,
                               weft_queue *queue);
 

@@ -26,6 +26,7 @@ weft_policy_view weft_engine_view(const weft_engine *e, int64_t now_us) {
                             .salt = e->salt,
                             .source = e->self.source,
                             .live = weft_is_live(e),
+                            .bulk = e->options->mode == WEFT_MODE_BULK,
                             .first = weft_loads(e) ? 0 : e->tail,
                             .missing = e->missing,
                             .count = weft_loads(e) ? (size_t)weft_window_total(e) : e->window,

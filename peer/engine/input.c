@@ -57,7 +57,9 @@ static void take_entries(weft_engine *e, weft_neighbour *n, const weft_map *map,
       continue;
     // An older map may come after a newer one: ranks never fall. But who jumped may have thrown
     // away what he had.
-    const uint16_t rank = weft_map_rank(map, i);
+    // Who does not know the end takes a short segment for a whole one.
+    const bool shaped = n->knows_end || weft_window_blocks(e, s) == e->options->blocks;
+    const uint16_t rank = shaped ? weft_map_rank(map, i) : 0;
     if (jumped && (n->blocks || rank < want->rank))
       weft_neighbour_clear(e, n, s);
     want->vain = want->vain && rank <= want->rank;

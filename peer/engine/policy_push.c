@@ -105,11 +105,17 @@ static bool choose_new(const weft_policy_view *view, size_t index, bool forgone,
   return false;
 }
 
+// Bulk: as much as all of it went out, and the neighbour has others to get the rest from.
+static bool left_to_others(const weft_policy_view *view, const weft_policy_neighbour *neighbour,
+                           size_t at) {
+  return neighbour->suppliers > 1 && view->segments[at].sent >= view->segments[at].blocks;
+}
+
 // The segment for one neighbour, among those that are forgone or those that are not: each useful
 // one is taken with probability 1/8 before the next is looked at. A steeper preference has all
 // nodes finish one segment at a time, and then what is in flight for it when it completes is
 // wasted; a flatter one keeps windows from moving on.
-static bool choose_segment(const weft_policy_view *view, size_t index, bool forgone,
+static bool choose_segment(const weft_policy_view *view, size_t index, bool forgone, bool spread,
                            const weft_rng *rng, weft_policy_choice *out) {
   const weft_policy_neighbour *neighbour = &view->neighbour[index];
   const unsigned classes = weft_policy_forgone(view, neighbour);
@@ -120,7 +126,8 @@ static bool choose_segment(const weft_policy_view *view, size_t index, bool forg
   bool found = false;
   size_t at = (size_t)(first % view->window);
   for (uint64_t s = first; s < end && s < own_end; s++, at = after(view, at)) {
-    if ((weft_policy_class(s) < classes) != forgone)
+    if ((weft_policy_class(s) < classes) != forgone ||
+        (spread && left_to_others(view, neighbour, at)))
       continue;
     const size_t count = useful(view, neighbour, s, at);
     if (count == 0)
@@ -183,17 +190,30 @@ static bool pick_at_live_source(const weft_policy_view *view, bool forgone, cons
   return false;
 }
 
-static bool pick_at_peer(const weft_policy_view *view, bool forgone, const weft_rng *rng,
-                         weft_policy_choice *out) {
+static bool pick_among_all(const weft_policy_view *view, bool forgone, bool spread,
+                           const weft_rng *rng, weft_policy_choice *out) {
   // A random start and a step round: uniform while most neighbours want something, as they do.
   const size_t start = (size_t)weft_rng_below(rng, view->neighbours);
   for (size_t i = 0; i < view->neighbours; i++) {
     const size_t index = (start + i) % view->neighbours;
     if (view->neighbour[index].open && ((view->live && choose_new(view, index, forgone, out)) ||
-                                        choose_segment(view, index, forgone, rng, out)))
+                                        choose_segment(view, index, forgone, spread, rng, out)))
       return true;
   }
   return false;
+}
+
+static bool pick_at_peer(const weft_policy_view *view, bool forgone, const weft_rng *rng,
+                         weft_policy_choice *out) {
+  return pick_among_all(view, forgone, false, rng, out);
+}
+
+// Where its uplink is the narrowest, what a source sends of one segment beyond that segment is time
+// that all wait for the next. So it comes when there is nothing else to send.
+static bool pick_at_bulk_source(const weft_policy_view *view, bool forgone, const weft_rng *rng,
+                                weft_policy_choice *out) {
+  return pick_among_all(view, forgone, true, rng, out) ||
+         pick_among_all(view, forgone, false, rng, out);
 }
 
 static bool anything_forgone(const weft_policy_view *view) {
@@ -203,22 +223,33 @@ static bool anything_forgone(const weft_policy_view *view) {
   return most > 0;
 }
 
+typedef bool pick_fn(const weft_policy_view *view, bool forgone, const weft_rng *rng,
+                     weft_policy_choice *out);
+
+static bool pick_by(pick_fn *pick_some, const weft_policy_view *view, const weft_rng *rng,
+                    weft_policy_choice *out) {
+  if (view->neighbours == 0)
+    return false;
+  return pick_some(view, false, rng, out) ||
+         (anything_forgone(view) && pick_some(view, true, rng, out));
+}
+
 static bool pick(void *user, const weft_policy_view *view, const weft_rng *rng,
                  weft_policy_choice *out) {
   (void)user;
-  if (view->neighbours == 0)
-    return false;
-  bool (*const pick_among)(const weft_policy_view *, bool, const weft_rng *, weft_policy_choice *) =
-      view->source && view->live ? pick_at_live_source : pick_at_peer;
-  return pick_among(view, false, rng, out) ||
-         (anything_forgone(view) && pick_among(view, true, rng, out));
+  pick_fn *const at_source = view->live   ? pick_at_live_source
+                             : view->bulk ? pick_at_bulk_source
+                                          : pick_at_peer;
+  return pick_by(view->source ? at_source : pick_at_peer, view, rng, out);
 }
 
 const weft_policy weft_policy_push = {.name = "push", .pick = pick};
 
+// Nobody has anything from others.
 static bool pick_at_source(void *user, const weft_policy_view *view, const weft_rng *rng,
                            weft_policy_choice *out) {
-  return view->source && pick(user, view, rng, out);
+  (void)user;
+  return view->source && pick_by(view->live ? pick_at_live_source : pick_at_peer, view, rng, out);
 }
 
 const weft_policy weft_policy_source_only = {.name = "source-only", .pick = pick_at_source};

@@ -95,6 +95,44 @@ START_TEST(what_is_taken_at_once_is_what_maps_say) {
 }
 END_TEST
 
+// Of one that has all before `first`, and `rank` of the last segment, which is 3 blocks.
+static void say_map(scene *s, bool end_known, uint64_t first, uint16_t rank) {
+  uint8_t out[WEFT_DATAGRAM_MAX];
+  const weft_map m = {.end_known = end_known,
+                      .end_bytes = end_known ? (N + 3) * K : 0,
+                      .first = first,
+                      .horizon = 2,
+                      .back = (uint16_t)first,
+                      .count = (uint16_t)(2 - first),
+                      .entry_bytes = 2,
+                      .suppliers = 1,
+                      .stamps = {.stamp = 1}};
+  const size_t bytes = weft_map_write(&m, out);
+  for (size_t i = 0; i < m.count; i++)
+    weft_map_put_rank(out, i, i + 1 == m.count ? rank : 0, 0, false);
+  EXPECT_OK(scene_say(s, 0, out, bytes));
+}
+
+// Before it knows the end it takes the last segment for a whole one, of which three packets are not
+// all: they may be anybody's junk.
+START_TEST(a_short_segment_is_not_had_before_the_end_is_known) {
+  for (int knows = 0; knows < 2; knows++) {
+    static const uint8_t data[N * K];
+    scene s;
+    scene_new(&s, WEFT_MODE_BULK, true, false, 0);
+    EXPECT_OK(weft_engine_source_put(s.engine, data, sizeof data, 0, s.now_us));
+    EXPECT_OK(weft_engine_source_put(s.engine, data, 3 * K, 0, s.now_us));
+    scene_add(&s, 0, 0, WINDOW);
+    say_map(&s, knows, 0, 3);
+    say_map(&s, true, 1, knows ? 3 : 0);
+    EXPECT(weft_engine_finished(s.engine) == (knows == 1));
+    say_map(&s, true, 2, 0);
+    EXPECT(weft_engine_finished(s.engine));
+    scene_free(&s);
+  }
+}
+END_TEST
+
 // Where nobody has the beginning any more he gets what is held of his window, and lacks the rest
 // for ever: nobody waits for that.
 START_TEST(who_comes_too_late_holds_nobody_up) {
@@ -158,6 +196,7 @@ int main(void) {
   tcase_add_loop_test(t, what_fits_is_had_by_who_comes_later, 0, 3);
   tcase_add_loop_test(t, a_viewer_keeps_it_as_well, 0, 3);
   tcase_add_test(t, what_is_taken_at_once_is_what_maps_say);
+  tcase_add_test(t, a_short_segment_is_not_had_before_the_end_is_known);
   tcase_add_test(t, who_comes_too_late_holds_nobody_up);
   tcase_add_test(t, who_has_lost_all_others_drops_nothing);
   tcase_add_test(t, a_longer_stream_goes_on);

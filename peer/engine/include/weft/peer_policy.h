@@ -56,7 +56,7 @@ typedef struct weft_policy_neighbour {
 typedef struct weft_policy_view {
   int64_t now_us;
   uint64_t salt; // drawn once: for chance that stays the same while nothing changes
-  bool source, live;
+  bool source, live, bulk; // neither live nor bulk: on demand
   uint64_t first, missing; // missing: the oldest that is not complete
   size_t count, window;
   uint64_t horizon;                    // segments known to exist

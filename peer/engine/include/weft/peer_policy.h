@@ -55,7 +55,7 @@ typedef struct weft_policy_neighbour {
 // says so: a source that loads what is asked for holds any segments.
 typedef struct weft_policy_view {
   int64_t now_us;
-  uint64_t salt; // drawn once: for chance that stays the same while nothing changes
+  uint64_t salt;           // drawn once: for chance that stays the same while nothing changes
   bool source, live, bulk; // neither live nor bulk: on demand
   uint64_t first, missing; // missing: the oldest that is not complete
   size_t count, window;

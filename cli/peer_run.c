@@ -153,7 +153,9 @@ static void pump_source(peer_run_state *r, gint64 now_us) {
     peer_run_stop(r, cli_error(PEER_NAME, CLI_IO, "%s", weft_feed_error(r->feed)));
   else if (status != WEFT_OK)
     peer_run_stop(r, cli_error(PEER_NAME, CLI_MACHINE, "%s", weft_status_text(status)));
-  else if (weft_feed_ended(r->feed) && r->ended_us == 0 && everybody_served(r))
+  else if (!weft_feed_ended(r->feed) || !everybody_served(r))
+    r->ended_us = 0; // somebody may have come since
+  else if (r->ended_us == 0)
     r->ended_us = now_us;
   r->due_us = weft_feed_deadline(r->feed);
 }

@@ -131,8 +131,7 @@ static int failed(weft_status status, const char *backend, const char *path) {
   if (status == WEFT_E_STATE)
     return cli_error(NAME, CLI_DIFFERS,
                      "the swarm made no progress for ten minutes (bulk: who comes late lacks what "
-                     "all others have dropped, --window holds more; nobody serves him when those "
-                     "before him have everything)");
+                     "all others have dropped; --window holds more)");
   if (status == WEFT_E_BACKEND_UNKNOWN || status == WEFT_E_BACKEND_ABSENT)
     return cli_error_backend(NAME, backend, status);
   return cli_error(NAME, CLI_MACHINE, "%s", weft_status_text(status));

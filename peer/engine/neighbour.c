@@ -61,6 +61,7 @@ weft_status weft_engine_add_neighbour(weft_engine *e, const weft_neighbour_optio
       continue;
     start(e, i, options, now_us);
     e->degree++;
+    e->farewell = e->leaving; // it may lack what is here: nobody is finished before it is
     e->used = e->used > i ? e->used : i + 1;
     e->due[i] = 0;
     weft_neighbour_due(e, i, WEFT_DUE_HELLO);

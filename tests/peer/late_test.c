@@ -133,6 +133,22 @@ START_TEST(a_short_segment_is_not_had_before_the_end_is_known) {
 }
 END_TEST
 
+// All who were there have it, and have said so; whoever is still there serves him.
+START_TEST(who_comes_at_the_end_has_it_as_well) {
+  for (size_t from = 0; from < 2; from++) { // of the source, of the first
+    swarm *s = fetch(FIT * SEGMENT - 1, WINDOW, 23);
+    const size_t early = add(s, 0, 0);
+    swarm_run(s, 20 * (int64_t)SECOND);
+    EXPECT(has_all(s, early, FIT) && weft_engine_finished(s->node[from].engine));
+    const size_t late = add(s, from, from);
+    EXPECT(!weft_engine_finished(s->node[from].engine));
+    swarm_run(s, s->now_us + 20 * (int64_t)SECOND);
+    EXPECT(has_all(s, late, FIT) && weft_engine_finished(s->node[from].engine));
+    swarm_free(s);
+  }
+}
+END_TEST
+
 // Where nobody has the beginning any more he gets what is held of his window, and lacks the rest
 // for ever: nobody waits for that.
 START_TEST(who_comes_too_late_holds_nobody_up) {
@@ -196,6 +212,7 @@ int main(void) {
   tcase_add_loop_test(t, what_fits_is_had_by_who_comes_later, 0, 3);
   tcase_add_loop_test(t, a_viewer_keeps_it_as_well, 0, 3);
   tcase_add_test(t, what_is_taken_at_once_is_what_maps_say);
+  tcase_add_test(t, who_comes_at_the_end_has_it_as_well);
   tcase_add_test(t, a_short_segment_is_not_had_before_the_end_is_known);
   tcase_add_test(t, who_comes_too_late_holds_nobody_up);
   tcase_add_test(t, who_has_lost_all_others_drops_nothing);

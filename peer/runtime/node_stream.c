@@ -21,7 +21,7 @@ static size_t window_of(const weft_node_options *o, const weft_stream *s) {
   if (o->window || s->mode != WEFT_MODE_BULK || segment_bytes == 0) // which no engine takes
     return o->window ? o->window : AHEAD;
   const uint64_t bytes = s->bytes < FETCHED_BYTES ? s->bytes : FETCHED_BYTES,
-                 all = (bytes + segment_bytes - 1) / segment_bytes;
+                 all = bytes / segment_bytes + 1; // where the end is seen after a full one
   const uint64_t most = all < WEFT_ENGINE_MAX_WINDOW ? all : WEFT_ENGINE_MAX_WINDOW;
   return most > AHEAD ? (size_t)most : AHEAD;
 }

@@ -55,11 +55,11 @@ static void take_entries(weft_engine *e, weft_neighbour *n, const weft_map *map,
     weft_policy_want *want = weft_neighbour_want(e, n, s);
     if (!want)
       continue;
-    // An older map may come after a newer one: ranks never fall. But who jumped may have thrown
-    // away what he had.
     // Who does not know the end takes a short segment for a whole one.
     const bool shaped = n->knows_end || weft_window_blocks(e, s) == e->options->blocks;
     const uint16_t rank = shaped ? weft_map_rank(map, i) : 0;
+    // An older map may come after a newer one: ranks never fall. But who jumped may have thrown
+    // away what he had.
     if (jumped && (n->blocks || rank < want->rank))
       weft_neighbour_clear(e, n, s);
     want->vain = want->vain && rank <= want->rank;

@@ -145,9 +145,9 @@ typedef struct weft_policy_file {
 } weft_policy_file;
 
 // Another one where these structs are others; the first factor rises where a field gets another
-// meaning.
+// meaning, or one is added where there was padding.
 #define WEFT_POLICY_LAYOUT                                                                         \
-  (((((1 * UINT64_C(4096) + sizeof(weft_policy_view)) * 1024 + sizeof(weft_policy_neighbour)) *    \
+  (((((2 * UINT64_C(4096) + sizeof(weft_policy_view)) * 1024 + sizeof(weft_policy_neighbour)) *    \
          256 +                                                                                     \
      sizeof(weft_policy_choice)) *                                                                 \
         256 +                                                                                      \

@@ -7,7 +7,8 @@
 // the hardware follows, and of lines below what a set of the cache holds when shards lie a power of
 // two apart; sums of earlier groups wait in a scratch; and while a group's run is worked on, the
 // next is fetched. Where the hardware follows any stride, sources are visited from both ends in
-// turn (zigzag.h). Coefficients are expanded to matrices once, in the order of use: one load
+// turn (zigzag.h), or are more at once and straight code (few_products_gfni512.h). Coefficients are
+// expanded to matrices once, in the order of use: one load
 // instead of two for each. What fits no cache is stored past them.
 // docs/performance/storage-few-rows.md says what was tried.
 #ifndef WEFT_KERNELS_X86_FEW_ROWS_GFNI512_H
@@ -17,17 +18,20 @@
 #include "kernels/fetch.h"
 #include "kernels/gf256.h"
 #include "kernels/unroll.h"
+#include "kernels/x86/few_products_gfni512.h"
 #include "kernels/x86/vec_avx512.h"
 #include "kernels/zigzag.h"
 
 enum {
-  FEW_ROWS = 16,     // outputs, at most
-  FEW_SOURCES = 256, // at most
-  FEW_AT_ONCE = 16,  // more sources than this are taken in groups
-  FEW_FOLLOWED = 24, // and hardware fetches so many out of far caches (Zen 4)
-  FEW_GROUP = 8,     // sources
-  FEW_RUN = 8192,    // bytes of all output rows in a run of columns
-  FEW_STEP = 128     // columns are whole multiples of this
+  FEW_ROWS = 16,         // outputs, at most
+  FEW_SOURCES = 256,     // at most
+  FEW_AT_ONCE = 16,      // more sources than this are taken in groups, or than FEW_STREAMS
+  FEW_FOLLOWED = 24,     // and hardware fetches so many out of far caches (Zen 4)
+  FEW_GROUP = 8,         // sources
+  FEW_RUN = 8192,        // bytes of all output rows in a run of columns
+  FEW_STEP = 128,        // columns are whole multiples of this
+  FEW_STREAMED_ROWS = 8, // outputs that leave registers for sources as streams,
+  FEW_DEMANDING = 4      // and so many of them that these are waited for, not products
 };
 
 // Tests set less, so as to come by.
@@ -41,21 +45,27 @@ enum {
 #define FEW_AHEAD 512
 #define FEW_FOLLOWS __builtin_cpu_is("amd")
 #define FEW_FOLLOWED_AHEAD 256
+// Where the hardware follows as many streams as instructions load (Zen 5), and bytes of all rows
+// from where on it matters that they do not seem to be others: loops are quicker before that.
+#define FEW_STREAMED (__builtin_cpu_is("amd") && !__builtin_cpu_is("amdfam19h"))
+#define FEW_STREAMED_FROM(m) ((size_t)((m) <= FEW_DEMANDING ? 6 : 24) << 20)
 // Bytes of all rows from where on results are stored past the caches; more where the third level
 // takes them as quickly as it gives (Zen 4).
 #define FEW_PAST_CACHE ((size_t)(__builtin_cpu_is("amdfam19h") ? 12 : 4) << 20)
 // What an entry of a matrix takes beside steps (weft_host_kernel.entry), as was measured.
 #define FEW_ENTRIES                                                                                \
-  (__builtin_cpu_is("amdfam19h") ? (few_entries){10, 8, 11, 10, 10, 11}                            \
-   : __builtin_cpu_is("amd")     ? (few_entries){8, 8, 8, 7, 5, 8}                                 \
-                                 : (few_entries){8, 5, 5, 8, 8, 9})
+  (__builtin_cpu_is("amdfam19h") ? (few_entries){10, 8, 11, 10, 10, 11, 10, MANY_NEAR}             \
+   : __builtin_cpu_is("amd")     ? (few_entries){8, 3, 3, 7, 4, 8, 3, (size_t)24 << 20}            \
+                                 : (few_entries){8, 5, 5, 8, 8, 9, 8, MANY_NEAR})
 #endif
 
 // An entry's weight where sources lie as they are: in a near cache, or not and at most FEW_FOLLOWED
 // of them or more; where they are copied: in a near cache, or not, which slows some cores' steps
-// more; and among more rows than that.
+// more; among more rows than that; and where more sources than FEW_AT_ONCE are taken at once.
+// Caches are not near from so many bytes of all rows on.
 typedef struct few_entries {
-  uint8_t few, followed, lost, near, far, wide;
+  uint8_t few, followed, lost, near, far, wide, streamed;
+  size_t far_from;
 } few_entries;
 
 typedef struct few_work {
@@ -66,12 +76,10 @@ typedef struct few_work {
   size_t run;              // columns
   size_t ahead;            // columns from what is worked on to what is fetched, of one group
   bool past;               // results are stored past the caches
+  bool streams;            // sources are taken as straight code
   fetch_walk *walk;        // of what is asked for, so many lines with each pair of sources
   size_t each;
 } few_work;
-
-// What is fetched while sources are multiplied: nothing, the next of them, or what is asked for.
-typedef enum few_fetching { FEW_NOTHING, FEW_NEXT, FEW_ASKED } few_fetching;
 
 // The sources of one group, and what is fetched meanwhile.
 typedef struct few_group {
@@ -96,47 +104,6 @@ static few_group few_group_at(const few_work *w, size_t first, size_t column, si
   return g;
 }
 
-// Adds `count` sources' products at `column` to acc(rows, vecs). Matrices of a source are `stride`
-// apart from the next one's. Inlined for each constant rows, vecs and fetching.
-WEFT_INLINE void few_add(vec *acc, const uint8_t *const *x, size_t count, size_t column,
-                         const uint64_t *near, const size_t stride, const size_t rows,
-                         const size_t vecs, const few_fetching fetching, const few_work *w,
-                         const uint8_t *const *next, size_t shift) {
-  size_t j = 0;
-  for (; j + 2 <= count; j += 2, near += 2 * stride) {
-    vec s[2], t[2];
-    WEFT_UNROLL for (size_t v = 0; v < vecs; v++) {
-      s[v] = vec_load(x[j] + column + v * VEC_BYTES);
-      t[v] = vec_load(x[j + 1] + column + v * VEC_BYTES);
-      if (fetching == FEW_NEXT) {
-        __builtin_prefetch(next[j] + shift + column + v * VEC_BYTES);
-        __builtin_prefetch(next[j + 1] + shift + column + v * VEC_BYTES);
-      }
-    }
-    if (fetching == FEW_ASKED)
-      fetch_lines(w->walk, w->each);
-    WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
-      const con c = con_of(near[r]);
-      const con d = con_of(near[stride + r]);
-      WEFT_UNROLL for (size_t v = 0; v < vecs; v++) acc[r * vecs + v] =
-          vec_xor3(acc[r * vecs + v], product(s[v], c), product(t[v], d));
-    }
-  }
-  if (j < count) {
-    vec s[2];
-    WEFT_UNROLL for (size_t v = 0; v < vecs; v++) {
-      s[v] = vec_load(x[j] + column + v * VEC_BYTES);
-      if (fetching == FEW_NEXT)
-        __builtin_prefetch(next[j] + shift + column + v * VEC_BYTES);
-    }
-    WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
-      const con c = con_of(near[r]);
-      WEFT_UNROLL for (size_t v = 0; v < vecs; v++) acc[r * vecs + v] =
-          vec_xor(acc[r * vecs + v], product(s[v], c));
-    }
-  }
-}
-
 WEFT_INLINE void few_store(uint8_t *y, vec v, const bool past) {
   if (past)
     vec_store_past(y, v);
@@ -147,15 +114,21 @@ WEFT_INLINE void few_store(uint8_t *y, vec v, const bool past) {
 // Columns [column, stop) of all `rows` output rows from all sources. Nothing is decided on the way:
 // with two rows that would take as long as the products.
 WEFT_INLINE void few_alone(const few_work *w, size_t column, size_t stop, const size_t rows,
-                           const size_t vecs, const few_fetching fetching, const bool past) {
+                           const size_t vecs, const few_fetching fetching, const bool past,
+                           const bool streams) {
   const uint8_t *const *const x = w->x;
   const uint64_t *const matrix = w->matrix;
   uint8_t *const *const y = w->panel->y;
-  const size_t k = w->panel->k, shift = w->ahead;
+  const size_t k = w->panel->k;
+  few_columns at = {.stride = rows, .shift = w->ahead, .walk = w->walk, .each = w->each};
   for (; column < stop; column += vecs * VEC_BYTES) {
     vec acc[16];
     WEFT_UNROLL for (size_t i = 0; i < rows * vecs; i++) acc[i] = vec_zero();
-    few_add(acc, x, k, column, matrix, rows, rows, vecs, fetching, w, x, shift);
+    at.column = column;
+    if (streams)
+      few_add_streams(acc, x, k, matrix, rows, vecs, fetching, &at);
+    else
+      few_add(acc, x, k, matrix, x, rows, vecs, fetching, &at);
     WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
       WEFT_UNROLL for (size_t v = 0; v < vecs; v++)
           few_store(y[r] + column + v * VEC_BYTES, acc[r * vecs + v], past);
@@ -174,8 +147,8 @@ WEFT_INLINE void few_tiles(const few_work *w, const few_group *g, size_t row, co
   const uint64_t *const matrix = w->matrix + g->first * m + row;
   const uint8_t *const *const x = w->x + g->first;
   const uint8_t *const *const next = g->next;
-  const size_t shift = g->next_at - column;
   uint8_t *const *const y = p->y + row;
+  few_columns at = {.stride = m, .shift = g->next_at - column, .walk = w->walk, .each = w->each};
   uint8_t *sum = sums + row * run;
   for (; column < stop; column += vecs * VEC_BYTES, sum += vecs * VEC_BYTES) {
     vec acc[16];
@@ -187,7 +160,8 @@ WEFT_INLINE void few_tiles(const few_work *w, const few_group *g, size_t row, co
           acc[r * vecs + v] = accumulate ? vec_load(y[r] + column + v * VEC_BYTES) : vec_zero();
       }
     }
-    few_add(acc, x, count, column, matrix, m, rows, vecs, fetching, w, next, shift);
+    at.column = column;
+    few_add(acc, x, count, matrix, next, rows, vecs, fetching, &at);
     WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
       WEFT_UNROLL for (size_t v = 0; v < vecs; v++) {
         if (!ends)
@@ -204,14 +178,16 @@ WEFT_INLINE void few_block(const few_work *w, size_t row, const size_t rows, con
                            few_fetching fetching, size_t begin, size_t end, uint8_t *sums) {
   const weft_panel *const p = w->panel;
   if (w->at_once == p->k && rows == p->m && !p->accumulate) {
-    if (fetching == FEW_NOTHING)
-      few_alone(w, begin, end, rows, vecs, FEW_NOTHING, false);
+    if (rows <= FEW_STREAMED_ROWS && w->streams)
+      few_alone(w, begin, end, rows, vecs, FEW_NEXT, true, true);
+    else if (fetching == FEW_NOTHING)
+      few_alone(w, begin, end, rows, vecs, FEW_NOTHING, false, false);
     else if (fetching == FEW_ASKED)
-      w->past ? few_alone(w, begin, end, rows, vecs, FEW_ASKED, true)
-              : few_alone(w, begin, end, rows, vecs, FEW_ASKED, false);
+      w->past ? few_alone(w, begin, end, rows, vecs, FEW_ASKED, true, false)
+              : few_alone(w, begin, end, rows, vecs, FEW_ASKED, false, false);
     else
-      w->past ? few_alone(w, begin, end, rows, vecs, FEW_NEXT, true)
-              : few_alone(w, begin, end, rows, vecs, FEW_NEXT, false);
+      w->past ? few_alone(w, begin, end, rows, vecs, FEW_NEXT, true, false)
+              : few_alone(w, begin, end, rows, vecs, FEW_NEXT, false, false);
     return;
   }
   const size_t run = w->at_once == p->k ? end - begin : w->run;
@@ -316,6 +292,11 @@ static void few_order(const weft_panel *p, size_t first, size_t count, const uin
 
 #include "kernels/x86/many_sources_gfni512.h"
 
+// Whether so many sources and rows may be taken at once, all sources as they lie.
+static bool few_streamed(size_t m, size_t k) {
+  return FEW_STREAMED && k <= FEW_STREAMS && m <= FEW_STREAMED_ROWS && few_rows_of(m) == m;
+}
+
 static void few_panel(const weft_panel *p) {
   uint64_t matrix[FEW_SOURCES * FEW_ROWS];
   _Alignas(64) uint8_t sums[FEW_RUN];
@@ -324,10 +305,10 @@ static void few_panel(const weft_panel *p) {
   const size_t total = (p->k + p->m) * p->row_bytes;
   const bool many = many_fits(p);
   const bool follows = FEW_FOLLOWS && !many;
-  const bool ordered = follows && p->k > 4; // two pairs are in that order already
-  const size_t groups = p->k > FEW_AT_ONCE ? (p->k + FEW_GROUP - 1) / FEW_GROUP : 1;
+  const bool streamed = few_streamed(p->m, p->k) && !many;
+  const bool grouped = p->k > FEW_AT_ONCE && !streamed;
+  const size_t groups = grouped ? (p->k + FEW_GROUP - 1) / FEW_GROUP : 1;
   few_work w = {.panel = p,
-                .x = ordered ? x : p->x,
                 .matrix = matrix,
                 .at_once = (p->k + groups - 1) / groups,
                 .run = FEW_RUN / p->m / FEW_STEP * FEW_STEP,
@@ -341,6 +322,10 @@ static void few_panel(const weft_panel *p) {
   }
   for (size_t i = 0; i < p->m; i++)
     w.past = w.past && ((uintptr_t)p->y[i] + p->begin) % VEC_BYTES == 0;
+  w.streams = streamed && !p->fetch && !p->accumulate && w.past && total > FEW_CACHED &&
+              total > FEW_STREAMED_FROM(p->m);
+  const bool ordered = follows && !w.streams && p->k > 4; // two pairs are in that order already
+  w.x = ordered ? x : p->x;
   if (!ordered && !many)
     few_matrices(p, matrix);
   else if (!many)
@@ -439,11 +424,14 @@ static void few_or_tile_panel(const weft_panel *p) {
 static size_t few_entry(size_t m, size_t k, size_t row_bytes) {
   const few_entries e = FEW_ENTRIES;
   const many_layout l = many_layout_of(m, k, FEW_GROUPED, row_bytes);
-  const bool far = (m + k) * row_bytes > MANY_NEAR;
+  const bool far = (m + k) * row_bytes > e.far_from;
+  const bool at_once = k <= FEW_AT_ONCE || row_bytes >= FEW_GROUPED; // short rows are tiles'
   if (m > FEW_ROWS)
     return e.wide;
   if (l.run > 0)
     return far ? e.far : e.near;
+  if (at_once && few_streamed(m, k))
+    return e.streamed;
   if (row_bytes == 0) // steps may pay at some length
     return e.few > e.lost ? e.few : e.lost;
   return !far ? e.few : k > FEW_FOLLOWED ? e.lost : e.followed;

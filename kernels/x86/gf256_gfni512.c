@@ -32,7 +32,7 @@ static inline vec mac2(vec acc, src x, con c, src z, con d) {
 #include "kernels/chacha_lanes.h"
 #include "kernels/packet_spread.h"
 #define STEPS_WIDE 16
-#define STEPS_FETCHES __builtin_cpu_is("amd")
+#define STEPS_FETCHES __builtin_cpu_is("amdfam19h")
 #include "kernels/steps.h"
 #include "kernels/x86/few_rows_gfni512.h"
 

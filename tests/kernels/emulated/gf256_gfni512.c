@@ -12,8 +12,10 @@
 #define FEW_AHEAD 512
 #define FEW_FOLLOWS (total % 256 == 0) // some of both
 #define FEW_FOLLOWED_AHEAD 256
+#define FEW_STREAMED (k % 3 != 0)
+#define FEW_STREAMED_FROM(m) ((m) <= FEW_DEMANDING ? 60000 : 90000)
 #define FEW_ENTRIES                                                                                \
-  { 8, 8, 8, 7, 5, 8 }
+  { 8, 8, 8, 7, 5, 8, 3, 60000 }
 #define FEW_PAST_CACHE 80000
 #define MANY_NEAR 60000
 #define MANY_LONG 2000

@@ -30,6 +30,7 @@ struct weft_plan {
   atomic_size_t holders; // the cache, the caller, calls under way
   size_t inputs;         // k; what is needed of them where the code is not MDS
   size_t outputs;        // r
+  size_t stand_ins;      // of the inputs, parity shards; of a byte code alone
   uint8_t *ids;          // inputs, then outputs; these and the matrix follow the struct
   uint8_t *matrix;       // (r, inputs)
   // A byte code's, or for a device, factors of the matrix, where they are known and pay; NULL until

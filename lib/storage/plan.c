@@ -45,16 +45,32 @@ static size_t bytes_read(const weft_code *code, const weft_stripe *stripes, size
   return bytes;
 }
 
-// Bytes read that repay factors; SIZE_MAX: they would hardly pay. Outputs are rebuilt by those of
-// encoding and a small matrix, of as many columns as parity stands in for data. All data from as
-// much parity is encoding the other way round. `ids`: inputs, then outputs; NULL: not known, and
-// then at least so many bytes.
-static size_t factors_after(const weft_code *code, size_t outputs, size_t stand_ins,
-                            const uint8_t *ids) {
+// Whether factors of a recovery pay on the host in shards of so many bytes; 0: of some length.
+// Outputs are rebuilt by those of encoding and a small matrix, of as many columns as parity stands
+// in for data. All data from as much parity is encoding the other way round.
+static bool factors_pay(const weft_code *code, size_t outputs, size_t stand_ins, size_t bytes) {
   const weft_factors *encode = code->encode ? atomic_load(&code->encode->factors) : NULL;
   const size_t k = code->k, entries = stand_ins == k && outputs == k ? 0 : outputs * stand_ins;
-  if (!encode || code->ctx->device ||
-      !weft_host_steps_pay(code->ctx->host->host, outputs, k, 0, encode, entries))
+  return encode && weft_host_steps_pay(code->ctx->host->host, outputs, k, bytes, encode, entries);
+}
+
+// Of the inputs of stripes for which factors would be taken.
+static size_t bytes_by_factors(const weft_code *code, size_t outputs, size_t stand_ins,
+                               const weft_stripe *stripes, size_t count) {
+  size_t bytes = 0;
+  for (size_t s = 0; s < count; s++)
+    if (stripes[s].bytes >= WEFT_STEPS_COLUMNS &&
+        factors_pay(code, outputs, stand_ins, stripes[s].bytes))
+      bytes += stripes[s].bytes * code->k;
+  return bytes;
+}
+
+// Such bytes that repay factors; SIZE_MAX: they would hardly pay. `ids`: inputs, then outputs;
+// NULL: not known, and then at least so many bytes.
+static size_t factors_after(const weft_code *code, size_t outputs, size_t stand_ins,
+                            const uint8_t *ids) {
+  const size_t k = code->k;
+  if (code->ctx->device || !factors_pay(code, outputs, stand_ins, 0))
     return SIZE_MAX;
   const bool soon = !ids || weft_transform_is_detour(&code->generator, ids, ids + k, outputs);
   return (soon ? DETOURS_REPAY / outputs : FACTORS_REPAY * k) * weft_pool_threads(code->ctx->pool);
@@ -143,10 +159,9 @@ static weft_status fill(weft_plan *plan, const uint8_t *inputs, const uint8_t *o
   if (reduce)
     improve_now(plan, &plan->on_device, give_factors);
   if (!weft_code_is_crs(code)) {
-    size_t stand_ins = 0;
     for (size_t i = 0; i < k; i++)
-      stand_ins += inputs[i] >= k;
-    plan->on_host.after = factors_after(code, r, stand_ins, plan->ids);
+      plan->stand_ins += inputs[i] >= k;
+    plan->on_host.after = factors_after(code, r, plan->stand_ins, plan->ids);
     if (reduce)
       improve_now(plan, &plan->on_host, give_factors);
     return WEFT_OK;
@@ -190,6 +205,7 @@ static void begin(weft_plan *plan, weft_code *code, size_t input_count, size_t o
   atomic_init(&plan->holders, 1);
   plan->inputs = input_count;
   plan->outputs = output_count;
+  plan->stand_ins = 0;
   plan->ids = ids;
   plan->matrix = matrix;
   atomic_init(&plan->factors, NULL);
@@ -283,8 +299,10 @@ static weft_status multiply(weft_plan *plan, const batch *b) {
   const weft_code *code = plan->code;
   weft_gemm gemms[BATCH];
   const weft_factors *factors = atomic_load_explicit(&plan->factors, memory_order_acquire);
-  if (!factors) {
-    work(plan, &plan->on_host, bytes_read(code, b->stripes, b->count), give_factors);
+  if (!factors && plan->on_host.after != SIZE_MAX) {
+    work(plan, &plan->on_host,
+         bytes_by_factors(code, plan->outputs, plan->stand_ins, b->stripes, b->count),
+         give_factors);
     factors = atomic_load_explicit(&plan->factors, memory_order_acquire);
   }
   for (size_t s = 0; s < b->count; s++) {
@@ -464,7 +482,8 @@ bool weft_plan_is_small(const weft_code *code, size_t inputs, size_t outputs, si
                         const uint8_t *ids, const weft_stripe *stripes, size_t count) {
   return !code->ctx->device && !weft_code_is_crs(code) &&
          plan_bytes(inputs, outputs) <= WEFT_SMALL_PLAN_BYTES &&
-         bytes_read(code, stripes, count) < factors_after(code, outputs, stand_ins, ids);
+         bytes_by_factors(code, outputs, stand_ins, stripes, count) <
+             factors_after(code, outputs, stand_ins, ids);
 }
 
 weft_status weft_plan_run_once(weft_code *code, weft_plan_request *q, const weft_stripe *stripes,

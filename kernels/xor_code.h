@@ -35,7 +35,8 @@ typedef void weft_xor_loop(const uint8_t *const *in, // inputs / w shards
 typedef struct weft_xor_code {
   weft_xor_loop *run;
   size_t scratch_bytes;
-  void *pages; // of code, readable and executable
+  size_t groups_ahead; // that inputs are best fetched; 0: as many as a second-level cache holds
+  void *pages;         // of code, readable and executable
   size_t page_bytes;
   const weft_allocator *allocator;
 } weft_xor_code;

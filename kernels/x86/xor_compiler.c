@@ -502,6 +502,14 @@ static size_t scratch_lines(const compiler *c) {
   return c->copied + (c->m->folded > 1 && c->passes > 1 ? c->m->w : 0);
 }
 
+// Zen 5 loses a tenth to a quarter by more (docs/performance/crs-machine-code.md); Zen 4 gains by
+// as many as there is room for, and Intel's cores do not mind.
+static size_t groups_ahead(void) {
+  const bool zen5 =
+      __builtin_cpu_is("amd") && !__builtin_cpu_is("amdfam17h") && !__builtin_cpu_is("amdfam19h");
+  return zen5 ? 2 : 0;
+}
+
 static weft_status compile_for(bool wide, weft_xor_code **out, const weft_xor_matrix *m,
                                const weft_allocator *allocator) {
   const size_t most = wide ? WIDE_SUMS : NARROW_SUMS, passes = cut(m->outputs, most);
@@ -522,6 +530,8 @@ static weft_status compile_for(bool wide, weft_xor_code **out, const weft_xor_ma
   compile(c);
   const weft_status status =
       weft_xor_code_new(out, c->to.code, c->to.bytes, scratch_lines(c) * WEFT_XOR_LINE, allocator);
+  if (status == WEFT_OK)
+    (*out)->groups_ahead = groups_ahead();
   allocator->free(allocator->user, memory);
   return status;
 }

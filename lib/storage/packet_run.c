@@ -148,12 +148,13 @@ static void run_blocks(const run *r, const workplace *place, size_t bytes, size_
   r->kernel->bits(&panel);
 }
 
-// How far on machine code fetches inputs: whole groups, as many as second-level caches hold until
-// they are wanted; where one is too much, the next line of each packet.
+// How far on machine code fetches inputs: whole groups, as many as it asks for, or second-level
+// caches hold until they are wanted; where one is too much, the next line of each packet.
 static size_t fetched_ahead(const run *r) {
   const size_t group = r->w * r->packet_bytes, shards = r->product->inputs / r->w;
-  const size_t most = smaller(AHEAD_MAX, AHEAD_TOTAL / shards);
-  return group > most ? LINE : most / group * group;
+  const size_t groups = smaller(AHEAD_MAX, AHEAD_TOTAL / shards) / group;
+  const size_t asked = r->product->code->groups_ahead;
+  return groups == 0 ? LINE : group * (asked ? smaller(asked, groups) : groups);
 }
 
 // By machine code, `bytes` at `begin` of every packet, or so many groups, all in place.

@@ -53,7 +53,7 @@ static bool goes_on(peer_run_state *r) {
   if (!r->sink)
     return false; // a tracker has none
   weft_engine_get_statistics(weft_node_engine(r->node), &s);
-  const guint64 seen = s.segments + s.due + weft_sink_bytes(r->sink) + weft_sink_given(r->sink);
+  const guint64 seen = s.segments + s.due + weft_sink_bytes(r->sink) + weft_sink_taken(r->sink);
   const bool more = seen != r->seen;
   r->seen = seen;
   if (more || !weft_sink_has_room(r->sink))

@@ -8,8 +8,8 @@
 // two apart; sums of earlier groups wait in a scratch; and while a group's run is worked on, the
 // next is fetched. Where the hardware follows any stride, sources are visited from both ends in
 // turn (zigzag.h), or are more at once and straight code (few_products_gfni512.h). Coefficients are
-// expanded to matrices once, in the order of use: one load
-// instead of two for each. What fits no cache is stored past them.
+// expanded to matrices once, in the order of use: one load instead of two for each. What fits no
+// cache is stored past them.
 // docs/performance/storage-few-rows.md says what was tried.
 #ifndef WEFT_KERNELS_X86_FEW_ROWS_GFNI512_H
 #define WEFT_KERNELS_X86_FEW_ROWS_GFNI512_H
@@ -30,8 +30,8 @@ enum {
   FEW_GROUP = 8,         // sources
   FEW_RUN = 8192,        // bytes of all output rows in a run of columns
   FEW_STEP = 128,        // columns are whole multiples of this
-  FEW_STREAMED_ROWS = 8, // outputs that leave registers for sources as streams,
-  FEW_DEMANDING = 4      // and so many of them that these are waited for, not products
+  FEW_STREAMED_ROWS = 8, // outputs, at most, of more sources than FEW_AT_ONCE at once
+  FEW_DEMANDING = 4      // outputs, up to which it is sources that are waited for, not products
 };
 
 // Tests set less, so as to come by.

@@ -171,7 +171,8 @@ static gboolean on_look(gpointer user) {
   weft_places_look(&http->places, now_us);
   for (guint i = 0; i < http->clients->len; i++) {
     const client *c = g_ptr_array_index(http->clients, i);
-    const bool stuck = !c->place->suspended && now_us - c->took_us > http->places.silence_us;
+    const gint64 moved_us = MAX(c->took_us, c->place->moved_us);
+    const bool stuck = !c->place->suspended && now_us - moved_us > http->places.silence_us;
     const bool late = time_is_over(http, now_us) && c->since_us < http->left_us;
     if (c->at < oldest(http) || stuck || late)
       weft_place_cut(c->place);
@@ -479,7 +480,14 @@ void weft_http_end(weft_http *http) {
   resume(http);
 }
 
-uint64_t weft_http_given(const weft_http *http) { return http->given; }
+uint64_t weft_http_taken(const weft_http *http) {
+  uint64_t held = 0;
+  for (guint i = 0; i < http->clients->len; i++) {
+    const client *c = g_ptr_array_index(http->clients, i);
+    held += (uint64_t)weft_place_held(c->place);
+  }
+  return http->given > held ? http->given - held : 0;
+}
 
 bool weft_http_drained(const weft_http *http) {
   if (time_is_over(http, g_get_monotonic_time()))

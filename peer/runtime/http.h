@@ -40,9 +40,10 @@ void weft_http_set_length(weft_http *http, uint64_t length);
 void weft_http_write(weft_http *http, const uint8_t *data, size_t bytes);
 // The next bytes are those from `position` on; nothing before is kept.
 void weft_http_move(weft_http *http, uint64_t position);
-void weft_http_end(weft_http *http);             // no more: answers end when all is sent
-bool weft_http_drained(const weft_http *http);   // no client has anything left to get, or had time
-uint64_t weft_http_given(const weft_http *http); // bytes of the stream, to all clients together
+void weft_http_end(weft_http *http);           // no more: answers end when all is sent
+bool weft_http_drained(const weft_http *http); // no client has anything left to get, or had time
+// Bytes of the stream that all clients together took: not what the kernel still holds for them.
+uint64_t weft_http_taken(const weft_http *http);
 uint16_t weft_http_port(const weft_http *http);
 
 #ifdef __cplusplus

@@ -2,7 +2,9 @@
 #define _GNU_SOURCE
 #include "peer/runtime/http_places.h"
 
+#include <linux/sockios.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "peer/runtime/kernel_address.h"
@@ -68,6 +70,19 @@ static bool went(weft_place *place, gint64 most_us, gint64 now_us) {
     return false;
   place->half_us = place->half_us ? place->half_us : now_us;
   return now_us - place->half_us > most_us;
+}
+
+int weft_place_held(const weft_place *place) {
+  int held = 0;
+  return ioctl(place->fd, SIOCOUTQ, &held) == 0 ? held : 0;
+}
+
+// Once the library has given an answer to the kernel, that is how to see it being read.
+static void see_it_move(weft_place *place, gint64 now_us) {
+  const int held = weft_place_held(place);
+  if (held < place->held)
+    place->moved_us = now_us;
+  place->held = held;
 }
 
 // --- Room
@@ -169,7 +184,8 @@ void weft_places_look(weft_places *places, gint64 now_us) {
     weft_place *place = place_at(places, i);
     const gint64 most_us =
         place->answered || place->asked ? places->silence_us : places->request_us;
-    if ((!place->streams && now_us - place->since_us > most_us) ||
+    see_it_move(place, now_us);
+    if ((!place->streams && now_us - MAX(place->since_us, place->moved_us) > most_us) ||
         went(place, places->silence_us, now_us))
       weft_place_cut(place);
   }

@@ -28,6 +28,8 @@ typedef struct weft_place { // of one connection
   int fd;
   gint64 since_us; // waiting: when it was accepted, or its last answer ended; else its request
   gint64 half_us;  // suspended: since when it has said that it says no more; 0: it has not
+  gint64 moved_us; // when it was last seen to take some of what the kernel holds for it
+  int held;        // bytes of that, when last looked at
   bool asked;      // at least once
   bool answered;   // a request of its is; else one is waited for
   bool streams;    // that answer takes as long as it takes
@@ -37,7 +39,7 @@ typedef struct weft_place { // of one connection
 
 typedef struct weft_places {
   GPtrArray *all;
-  gint64 request_us, silence_us; // for the first request; for the next, or to take an answer
+  gint64 request_us, silence_us; // for the first request; for the next, or to take some
 } weft_places;
 
 void weft_places_init(weft_places *places, gint64 request_us, gint64 silence_us);
@@ -55,6 +57,8 @@ void weft_place_suspend(weft_place *place);
 void weft_place_resume(weft_place *place); // unless it is not suspended
 // Suspended, and has said that it says no more: as who has gone does, and some who read on.
 bool weft_place_may_be_gone(const weft_place *place);
+// Bytes of answers that the kernel holds, and that it has not read yet.
+int weft_place_held(const weft_place *place);
 // Cuts those whose time is over, and those that are suspended and went away. Now and then.
 void weft_places_look(weft_places *places, gint64 now_us);
 

@@ -173,7 +173,7 @@ bool weft_sink_has_room(const weft_sink *s) { return s->held == 0; }
 uint8_t *weft_sink_room(weft_sink *s) { return s->segment; }
 const char *weft_sink_error(const weft_sink *s) { return s->error; }
 uint64_t weft_sink_bytes(const weft_sink *s) { return s->bytes; }
-uint64_t weft_sink_given(const weft_sink *s) { return s->http ? weft_http_given(s->http) : 0; }
+uint64_t weft_sink_taken(const weft_sink *s) { return s->http ? weft_http_taken(s->http) : 0; }
 int64_t weft_sink_deadline(const weft_sink *s) { return s->due_us ? s->due_us : INT64_MAX; }
 bool weft_sink_empty(const weft_sink *s) {
   return s->held == 0 && (!s->http || weft_http_drained(s->http));

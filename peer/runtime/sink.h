@@ -45,7 +45,7 @@ bool weft_sink_seekable(const weft_sink *sink); // clients may ask for any part 
 bool weft_sink_empty(const weft_sink *sink);
 const char *weft_sink_error(const weft_sink *sink);
 uint64_t weft_sink_bytes(const weft_sink *sink);
-uint64_t weft_sink_given(const weft_sink *sink); // http: what clients took, all together
+uint64_t weft_sink_taken(const weft_sink *sink); // http: what clients took, all together
 int64_t weft_sink_deadline(const weft_sink *sink);
 // No more will come: http answers end.
 void weft_sink_end(weft_sink *sink);

@@ -348,6 +348,33 @@ START_TEST(readers_of_next_to_nothing_are_cut_off) {
 }
 END_TEST
 
+// What the library has given to the kernel is still to be read; who does so gets all of it, however
+// long that takes.
+START_TEST(what_the_kernel_holds_is_read_at_leisure) {
+  enum { PIECES = 16, SHARE = 8 << 10, STEP_MS = 40 };
+  http_scene s;
+  static char got[SHARE];
+  size_t bytes = 0;
+  http_scene_with(&s, &(weft_http_options){.stream = true,
+                                           .length = PIECES * PIECE,
+                                           .request_ms = REQUEST_MS,
+                                           .silence_ms = SILENCE_MS});
+  for (int i = 0; i < PIECES; i++)
+    http_feed(&s, PIECE);
+  weft_http_end(s.http);
+  const int slow = http_client(&s, 1, http_ask);
+  ssize_t n = 1;
+  for (int i = 0; i < 800 && n != 0 && bytes <= PIECES * PIECE; i++) { // some seconds
+    http_run(STEP_MS);
+    n = recv(slow, got, sizeof got, MSG_DONTWAIT);
+    bytes += n > 0 ? (size_t)n : 0;
+  }
+  EXPECT(bytes > PIECES * PIECE);
+  close(slow);
+  weft_http_free(s.http);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("http places");
   TCase *tc = tcase_create("places");
@@ -365,6 +392,7 @@ int main(void) {
   tcase_add_test(tc, who_asks_for_no_more_and_reads_is_there);
   tcase_add_test(tc, a_request_is_made_in_time);
   tcase_add_test(tc, readers_of_next_to_nothing_are_cut_off);
+  tcase_add_test(tc, what_the_kernel_holds_is_read_at_leisure);
   suite_add_tcase(suite, tc);
   return test_main(suite);
 }

@@ -26,6 +26,8 @@ static void look_for_the_end(peer_run_state *r, gint64 now_us) {
   gint64 linger_us = (gint64)(r->s->linger_s * 1e6);
   if (!r->ended_us)
     return;
+  if (r->sink && !weft_sink_empty(r->sink)) // somebody came over HTTP since, and watches
+    return;
   if (weft_node_stream(r->node)->mode == WEFT_MODE_LIVE)
     linger_us += (gint64)weft_node_stream(r->node)->lag_ms * 1000; // others play that much later
   // Whoever watches over HTTP may go back yet.

@@ -22,11 +22,14 @@ static void end_of_fetching(peer_run_state *r) {
   peer_run_stop(r, CLI_OK);
 }
 
+// All is played or written, and nobody who asked for it over HTTP since is still to get it.
+static bool has_ended(const peer_run_state *r) {
+  return r->ended_us && (!r->sink || weft_sink_empty(r->sink));
+}
+
 static void look_for_the_end(peer_run_state *r, gint64 now_us) {
   gint64 linger_us = (gint64)(r->s->linger_s * 1e6);
-  if (!r->ended_us)
-    return;
-  if (r->sink && !weft_sink_empty(r->sink)) // somebody came over HTTP since, and watches
+  if (!has_ended(r))
     return;
   if (weft_node_stream(r->node)->mode == WEFT_MODE_LIVE)
     linger_us += (gint64)weft_node_stream(r->node)->lag_ms * 1000; // others play that much later
@@ -85,14 +88,14 @@ static int no_stream(const peer_run_state *r) {
 }
 
 static void look_for_company(peer_run_state *r, gint64 now_us) {
-  if (goes_on(r))
+  if (goes_on(r) || has_ended(r))
     r->alone_us = now_us;
   r->view.healthy = r->s->role != WEFT_NODE_JOINING || weft_node_neighbours(r->node) > 0;
   if (!r->ready && r->view.healthy) {
     weft_notify("READY=1");
     r->ready = true;
   }
-  if (r->s->role != WEFT_NODE_JOINING || r->ended_us ||
+  if (r->s->role != WEFT_NODE_JOINING || has_ended(r) ||
       now_us - r->alone_us < (gint64)(r->s->timeout_s * 1e6))
     return;
   if (r->sink && weft_engine_done(weft_node_engine(r->node))) // somebody watches, and takes nothing

@@ -136,28 +136,38 @@ static guint watch_signal(int number, GSourceFunc call, peer_run_state *r) {
 
 // --- The source
 
-// Live, it is over when it is over; a file waits for somebody who wants it.
-static bool everybody_served(peer_run_state *r) {
-  weft_engine_statistics s;
-  weft_engine_get_statistics(weft_node_engine(r->node), &s);
-  return weft_node_stream(r->node)->mode == WEFT_MODE_LIVE ||
-         (s.sent_packets > 0 && weft_engine_finished(weft_node_engine(r->node)));
-}
-
-static void pump_source(peer_run_state *r, gint64 now_us) {
-  weft_engine *engine = weft_node_engine(r->node);
-  if (weft_node_stream(r->node)->mode == WEFT_MODE_VOD)
-    return; // segments are loaded when they are asked for
-  const weft_status status = weft_feed_pump(r->feed, engine, now_us);
+static void pump_live(peer_run_state *r, gint64 now_us) {
+  const weft_status status = weft_feed_pump(r->feed, weft_node_engine(r->node), now_us);
   if (status == WEFT_E_IO)
     peer_run_stop(r, cli_error(PEER_NAME, CLI_IO, "%s", weft_feed_error(r->feed)));
   else if (status != WEFT_OK)
     peer_run_stop(r, cli_error(PEER_NAME, CLI_MACHINE, "%s", weft_status_text(status)));
-  else if (!weft_feed_ended(r->feed) || !everybody_served(r))
+  r->due_us = weft_feed_deadline(r->feed);
+}
+
+// Live, it is over when it is over. A file, whose segments are loaded when they are asked for,
+// waits for somebody who wants it: to fetch it, and on demand for ever.
+static bool is_over(peer_run_state *r) {
+  weft_engine_statistics s;
+  switch (weft_node_stream(r->node)->mode) {
+  case WEFT_MODE_LIVE:
+    return weft_feed_ended(r->feed);
+  case WEFT_MODE_BULK:
+    weft_engine_get_statistics(weft_node_engine(r->node), &s);
+    return s.sent_packets > 0 && weft_engine_finished(weft_node_engine(r->node));
+  case WEFT_MODE_VOD:
+    break;
+  }
+  return false;
+}
+
+static void pump_source(peer_run_state *r, gint64 now_us) {
+  if (weft_node_stream(r->node)->mode == WEFT_MODE_LIVE)
+    pump_live(r, now_us);
+  if (!is_over(r))
     r->ended_us = 0; // somebody may have come since
   else if (r->ended_us == 0)
     r->ended_us = now_us;
-  r->due_us = weft_feed_deadline(r->feed);
 }
 
 static void pump(void *user, int64_t now_us) {

@@ -130,8 +130,9 @@ static int failed(weft_status status, const char *backend, const char *path) {
     return cli_error(NAME, CLI_IO, "%s: %s", path, strerror(errno));
   if (status == WEFT_E_STATE)
     return cli_error(NAME, CLI_DIFFERS,
-                     "the swarm made no progress for ten minutes (bulk: who comes late lacks what "
-                     "all others have dropped; --window holds more)");
+                     "the swarm made no progress for ten minutes: who lacks something has no "
+                     "neighbour that sends it (as with --scheme source-only, where the source does "
+                     "not know all)");
   if (status == WEFT_E_BACKEND_UNKNOWN || status == WEFT_E_BACKEND_ABSENT)
     return cli_error_backend(NAME, backend, status);
   return cli_error(NAME, CLI_MACHINE, "%s", weft_status_text(status));

@@ -245,6 +245,7 @@ weft_status weft_engine_input(weft_engine *e, size_t neighbour, const uint8_t *d
   if (e->farewell && message.kind != WEFT_MESSAGE_BYE &&
       now_us - from->brake_us >= WEFT_TIMER(e, brake_us, 20000)) {
     from->brake_us = now_us;
+    from->bye = e->leaving ? from->bye : WEFT_BYE_FINISHED; // it may have greeted since
     if (from->state == WEFT_NEIGHBOUR_OPEN)
       weft_neighbour_due(e, neighbour, WEFT_DUE_BYE);
   }

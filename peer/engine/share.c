@@ -10,7 +10,8 @@ enum {
   SEEKS = 2,  // windows that a neighbour gets at once, on demand
   PARTS = 4,  // of the uplink: one for the requests of one neighbour
   AHEAD = 4,  // segments that are answered at once
-  SEGMENT_LEAST_US = 100
+  SEGMENT_LEAST_US = 100,
+  FETCHED_US = 100000 // as if it played: for each neighbour so often LOSSES segments are loaded
 };
 
 // --- What it can need
@@ -35,12 +36,15 @@ static uint64_t most_credit(const weft_engine *e) {
   return packets < UINT16_MAX ? packets : UINT16_MAX;
 }
 
-// What came to be needed since the last look.
+// What came to be needed since the last look. Of what is fetched a few segments may be loaded, also
+// for one who then gets them from others: nothing is sent to him by which he might have more.
 static uint64_t new_packets(const weft_engine *e, int64_t now_us) {
   const uint64_t each = segment_packets(e);
   if (weft_is_live(e))
     return (uint32_t)(e->horizon - e->share_horizon) * each;
-  const uint64_t segment_us = (uint64_t)weft_segment_us(e);
+  if (weft_is_paced(e) && !bounded(e))
+    return 0;
+  const uint64_t segment_us = weft_is_paced(e) ? (uint64_t)weft_segment_us(e) : FETCHED_US;
   const uint64_t now = (uint64_t)now_us, before = (uint64_t)e->share_us;
   return now / segment_us * each + now % segment_us * each / segment_us -
          (before / segment_us * each + before % segment_us * each / segment_us);
@@ -59,11 +63,11 @@ void weft_share_start(const weft_engine *e, weft_neighbour *n, const weft_neighb
   n->load_credit = first ? most : before->load_credit;
 }
 
-// A segment is loaded for a neighbour: read, hashed and signed. Of a stream that is not bounded
-// each is loaded once.
+// A segment is loaded for a neighbour: read, hashed and signed. What plays so fast that it is not
+// watched is not watched here, either.
 bool weft_share_load(const weft_engine *e, weft_neighbour *n) {
   const uint32_t blocks = e->options->blocks;
-  if (!bounded(e))
+  if (weft_is_paced(e) && !bounded(e))
     return true;
   if (n->load_credit < blocks)
     return false; // again with another of its maps
@@ -71,9 +75,15 @@ bool weft_share_load(const weft_engine *e, weft_neighbour *n) {
   return true;
 }
 
+static uint16_t filled(uint16_t bucket, uint64_t more, uint64_t most) {
+  return (uint16_t)(bucket + more < most ? bucket + more : most);
+}
+
 void weft_share_give(weft_engine *e, weft_neighbour *n, size_t packets) {
   const bool before = weft_share_sated(e, n);
   n->credit = (uint16_t)(n->credit > packets ? n->credit - packets : 0);
+  if (!weft_is_paced(e)) // what is fetched has no clock: loads keep to what is sent
+    n->load_credit = filled(n->load_credit, LOSSES * (uint64_t)packets, most_credit(e));
   if (!before && weft_share_sated(e, n))
     e->sated++;
 }
@@ -109,7 +119,7 @@ int64_t weft_share_deadline(const weft_engine *e) {
 void weft_share_look(weft_engine *e, int64_t now_us) {
   if (now_us - e->share_us < weft_ask_every(e))
     return;
-  const uint64_t most = most_credit(e), more = bounded(e) ? new_packets(e, now_us) : 0;
+  const uint64_t most = most_credit(e), more = new_packets(e, now_us);
   const uint64_t answered = parted_packets(e, now_us);
   e->share_us = now_us;
   e->share_horizon = (uint32_t)e->horizon;
@@ -119,8 +129,8 @@ void weft_share_look(weft_engine *e, int64_t now_us) {
     const bool before = weft_share_sated(e, n);
     n->answers = 0;
     n->answered = (uint16_t)(n->answered > answered ? n->answered - answered : 0);
-    n->credit = (uint16_t)(n->credit + more < most ? n->credit + more : most);
-    n->load_credit = (uint16_t)(n->load_credit + more < most ? n->load_credit + more : most);
+    n->credit = filled(n->credit, more, most);
+    n->load_credit = filled(n->load_credit, more, most);
     if (weft_share_sated(e, n)) {
       e->sated++;
     } else if (before) {

@@ -8,11 +8,11 @@
 // segment after their windows that they lack, later than he, and they have twice the time.
 #include "peer/engine/internal.h"
 
-enum { LOADED_US = 5000000 }; // what a source loads it can load again
+enum { LOADED_US = 5000000 }; // of what plays: what a source loads it can load again
 
 // 0: no limit.
 static int64_t patience(const weft_engine *e) {
-  return weft_loads(e) ? LOADED_US : weft_is_paced(e) ? 0 : e->options->patience_us;
+  return !weft_is_paced(e) ? e->options->patience_us : weft_loads(e) ? LOADED_US : 0;
 }
 
 static bool here(const weft_engine *e, uint64_t segment) {
@@ -26,10 +26,12 @@ static bool was_here(const weft_engine *e, uint64_t segment) {
 }
 
 // A session costs little, so who comes at the place of one that did not get on has what is left of
-// his time.
+// his time. One that said to have all got on, whatever his last map said.
 void weft_wait_start(weft_engine *e, size_t index, const weft_neighbour *before, int64_t now_us) {
   weft_wait *w = e->waits ? &e->waits[index] : NULL;
-  if (w && !(before->generation && (w->given_up || !before->mapped || was_here(e, w->lacks))))
+  const bool stuck = w && before->generation && !before->finished &&
+                     (w->given_up || !before->mapped || was_here(e, w->lacks));
+  if (w && !stuck)
     *w = (weft_wait){.since_us = now_us};
 }
 
@@ -53,7 +55,7 @@ void weft_wait_heard(weft_engine *e, size_t index, bool first_word, int64_t now_
 
 int64_t weft_wait_deadline(const weft_engine *e, size_t index) {
   const int64_t patience_us = patience(e);
-  if (!patience_us || weft_given_up(e, index))
+  if (!patience_us || weft_given_up(e, index) || e->neighbours[index].finished)
     return WEFT_ENGINE_NEVER;
   const weft_wait *w = &e->waits[index];
   if (!e->neighbours[index].mapped)

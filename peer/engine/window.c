@@ -186,10 +186,14 @@ static uint64_t needed_from(const weft_engine *e) {
 }
 
 // How far there is something to hold. A source needs one place more than it has filled; others
-// take in what is to come before they know of it.
+// take in what is to come before they know of it, `ahead` of what they lack at most.
 static uint64_t known_end(const weft_engine *e) {
   const uint64_t known = e->rumour > e->horizon ? e->rumour : e->horizon;
-  return e->end_known ? weft_window_total(e) : known + (e->self.source ? 1 : (e->window + 1) / 2);
+  const uint64_t end = e->end_known     ? weft_window_total(e)
+                       : e->self.source ? known + 1
+                                        : known + (e->window + 1) / 2;
+  const uint64_t ahead = e->options->ahead, taken = e->missing + ahead;
+  return ahead && !e->self.source && end > taken ? taken : end;
 }
 
 // Bulk: what nobody here waits for stays while there is room, for those who come later; and while
@@ -223,9 +227,7 @@ bool weft_engine_farewell_again(weft_engine *e) {
 }
 
 void weft_window_advance(weft_engine *e) {
-  if (weft_loads(e))
-    return;            // it holds what is asked for
-  if (!e->self.source) // it makes room when there is something to put
+  if (!e->self.source) // it makes room when there is something to put, or to load
     weft_window_move(e, weft_window_tail_wanted(e));
   if (!e->farewell && !weft_is_paced(e) && weft_engine_finished(e))
     (void)say_farewell(e);

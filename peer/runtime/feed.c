@@ -19,14 +19,13 @@ enum { UDP_ROOM = 65536, UDP_SOCKET_BYTES = 4 << 20 };
 // gave too late is made up for faster than the rate for so long at most: a pause is not.
 enum { PAUSE_US = 500000, CATCH_UP_US = 250000 };
 
-static const char SHORTER[] = "has become shorter while it was served";
-
 struct weft_feed {
   weft_feed_options options;
   int fd;
-  bool file, udp; // file: can be read anywhere
+  bool udp;
   bool end_seen, ended;
-  uint64_t bytes, taken;
+  uint64_t bytes; // of a file that can be read anywhere
+  uint64_t taken;
   uint8_t *segment; // being filled: segment_bytes, and a datagram's room more
   size_t held;
   int64_t first_us; // when its first byte came, pauses since then left out
@@ -76,9 +75,9 @@ weft_feed *weft_feed_open(const weft_feed_options *options, char **error) {
   if (f->fd < 0 && !code)
     code = errno;
   if (!code && !f->udp && fstat(f->fd, &about) == 0) {
-    f->file = S_ISREG(about.st_mode) && f->fd != STDIN_FILENO;
-    f->bytes = f->file ? (uint64_t)about.st_size : 0;
-    code = S_ISDIR(about.st_mode) ? EISDIR : f->file && f->bytes == 0 ? ENODATA : 0;
+    const bool file = S_ISREG(about.st_mode) && f->fd != STDIN_FILENO;
+    f->bytes = file ? (uint64_t)about.st_size : 0;
+    code = S_ISDIR(about.st_mode) ? EISDIR : file && f->bytes == 0 ? ENODATA : 0;
   }
   if (code) {
     *error = g_strdup_printf("%s: %s", options->input,
@@ -130,7 +129,7 @@ static weft_status fill(weft_feed *f, int64_t now_us) {
   const size_t segment = f->options.segment_bytes;
   while (!f->end_seen && f->held < segment) {
     struct pollfd ready = {.fd = f->fd, .events = POLLIN};
-    if (!f->file && poll(&ready, 1, 0) <= 0) {
+    if (poll(&ready, 1, 0) <= 0) {
       if (!f->watch)
         f->watch = g_unix_fd_add(f->fd, G_IO_IN | G_IO_HUP | G_IO_ERR, on_readable, f);
       return WEFT_OK;
@@ -148,8 +147,6 @@ static weft_status fill(weft_feed *f, int64_t now_us) {
     f->last_us = now_us;
     f->held += (size_t)n;
     f->end_seen = n == 0 && !f->udp;
-    if (f->end_seen && f->file && f->taken + f->held < f->bytes)
-      return failed(f, SHORTER);
   }
   return WEFT_OK;
 }
@@ -213,7 +210,7 @@ weft_status weft_feed_load(weft_feed *f, weft_engine *engine, uint64_t segment, 
     if (n < 0)
       return failed(f, g_strerror(errno));
     if (n == 0)
-      return failed(f, SHORTER);
+      return failed(f, "has become shorter while it was served");
     held += (size_t)n;
   }
   f->taken += held;

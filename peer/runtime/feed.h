@@ -26,7 +26,8 @@ weft_feed *weft_feed_open(const weft_feed_options *options, char **error);
 void weft_feed_close(weft_feed *feed); // accepts NULL
 // The file's length where it is one that can be read anywhere; else 0.
 uint64_t weft_feed_bytes(const weft_feed *feed);
-// Reads what there is and gives the engine what it takes. WEFT_E_IO: weft_feed_error says why.
+// What comes live: reads what there is and gives the engine what it takes. WEFT_E_IO:
+// weft_feed_error says why.
 weft_status weft_feed_pump(weft_feed *feed, weft_engine *engine, int64_t now_us);
 // A segment of a file that the engine asked for.
 weft_status weft_feed_load(weft_feed *feed, weft_engine *engine, uint64_t segment, int64_t now_us);

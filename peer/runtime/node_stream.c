@@ -72,7 +72,7 @@ static weft_status start_engine(weft_node *node, const weft_stream *stream) {
                                  .upload_bits_per_s = o->upload_bits_per_s,
                                  .rng = weft_node_rng(node),
                                  .stream_bytes =
-                                     source && stream->mode == WEFT_MODE_VOD ? stream->bytes : 0};
+                                     source && stream->mode != WEFT_MODE_LIVE ? stream->bytes : 0};
   WEFT_TRY(weft_engine_new(node->ctx, &node->engine_options, &self, &node->engine));
   for (size_t i = 0; i < node->candidate_count; i++) {
     const weft_peer_address address = weft_node_opaque(&node->candidates[i]);

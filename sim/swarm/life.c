@@ -45,10 +45,16 @@ static weft_status feed(weft_sim_share *share, weft_sim_peer *p, int64_t now_us)
                                 (int64_t)(swarm->fed_segments - 1) * swarm->segment_us, now_us);
 }
 
+// As a real source of a file: any part of it can be had at any time. What a hook feeds comes in
+// order.
+static bool loads(const weft_sim_swarm *swarm) {
+  return swarm->parameters.mode != WEFT_SIM_LIVE && !swarm->options.hooks.feed;
+}
+
 weft_status weft_sim_feed(weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {
   weft_sim_swarm *swarm = share->swarm;
-  if (swarm->parameters.mode == WEFT_SIM_VOD)
-    return WEFT_OK; // loads what is asked for
+  if (loads(swarm))
+    return WEFT_OK;
   if (swarm->parameters.mode == WEFT_SIM_BULK) {
     while (!swarm->fed_all && weft_engine_source_ready(p->engine))
       WEFT_TRY(feed(share, p, now_us));
@@ -178,7 +184,7 @@ static weft_status new_engine(weft_sim_share *share, weft_sim_peer *p) {
                            .upload_bits_per_s = given_bits_per_s(o, p),
                            .rng = weft_sim_rng_table(&p->engine_rng),
                            .scratch = share->scratch};
-  if (p->id == 0 && o->mode == WEFT_SIM_VOD)
+  if (p->id == 0 && loads(swarm))
     self.stream_bytes = swarm->result.stream_bytes;
   if (p->id == 0)
     self.codec = &share->source_codec;

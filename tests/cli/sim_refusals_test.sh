@@ -121,7 +121,8 @@ wrong 2 'code raid6 with .* and 8 parity shards of .* cannot be' sim storage-swa
 wrong 2 'shards of 65535 bytes cannot be' sim storage-swarm --peers 40 --code cauchy_good:w=4:packet=512 --shard-bytes 65535 --no-files
 expect 0 sim --peers 3 --mode bulk --bulk-bytes 1M --departure stay --no-files # some come when others have all
 printf '5\n5.5\n' >late.txt
-wrong 1 'no progress for ten minutes (bulk: who comes late' sim --peers 2 --mode bulk --bulk-bytes 4M --window 2 --topology tracker --arrival trace --trace late.txt --departure stay --no-files
+expect 0 sim --peers 2 --mode bulk --bulk-bytes 4M --window 2 --topology tracker --arrival trace --trace late.txt --departure stay --no-files # nobody but the source holds the beginning
+wrong 1 'no progress for ten minutes: who lacks something has no neighbour that sends it' sim --peers 20 --mode bulk --bulk-bytes 1M --scheme source-only --topology graph --arrival together --no-files
 wrong 4 'backend no-such-row: ' sim --peers 20 --duration 10s --backend no-such-row --no-files
 wrong 2 "not 'peers'" sim --sweep peers
 expect 2 sim --seeds 2 --json

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who misbehaves does so in every fidelity and scheme; who seeks has what is there, who comes first
 // what the source has.
+#include <string.h>
+
 #include "tests/sim/fixture.h"
 #include "tests/support/test_main.h"
 
@@ -90,16 +92,28 @@ START_TEST(seeks_leave_the_buffer_behind) {
 }
 END_TEST
 
+// So many bytes are left of what a program feeds.
+static weft_status feed(void *user, uint8_t *out, size_t room, size_t *bytes) {
+  uint64_t *left = user;
+  *bytes = *left < room ? (size_t)*left : room;
+  *left -= *bytes;
+  memset(out, 7, *bytes);
+  return WEFT_OK;
+}
+
 // A bulk source that ends before anybody has come keeps what it has, whether the last segment is
-// whole or not.
+// whole or not, and whether it loads what is asked for or is fed in order.
 START_TEST(sources_wait_for_the_first_to_come) {
   static const char *const lengths[] = {"40000", "40960", "4096"};
   const char *const settings[] = {
-      "mode",           "bulk",     "peers",       "1",    "bulk-bytes", lengths[_i],
+      "mode",           "bulk",     "peers",       "1",    "bulk-bytes", lengths[_i / 2],
       "segment-blocks", "4",        "block-bytes", "1024", "classes",    "plain:1",
       "arrival",        "together", "sampled",     "0",    NULL};
   const weft_sim_parameters p = sim_fixture_with(NULL, settings);
-  const weft_sim_options options = {.parameters = &p, .threads = 1};
+  uint64_t left = p.bulk_bytes;
+  weft_sim_options options = {.parameters = &p, .threads = 1};
+  if (_i % 2)
+    options.hooks = (weft_sim_hooks){.user = &left, .feed = feed};
   weft_sim_result r;
   weft_sim_swarm *swarm = sim_fixture_run(&options, &r);
   EXPECT(r.viewer_count == 1 && r.viewers[0].done);
@@ -113,7 +127,7 @@ int main(void) {
   TCase *t = tcase_create("conduct");
   tcase_add_loop_test(t, polluters_pollute_and_are_banned, 0, 6);
   tcase_add_loop_test(t, free_riders_send_nothing, 0, 7); // blocks are bytes always
-  tcase_add_loop_test(t, sources_wait_for_the_first_to_come, 0, 3);
+  tcase_add_loop_test(t, sources_wait_for_the_first_to_come, 0, 6);
   tcase_add_test(t, seeks_leave_the_buffer_behind);
   suite_add_tcase(suite, t);
   return test_main(suite);

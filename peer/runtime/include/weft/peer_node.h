@@ -29,8 +29,10 @@ typedef struct weft_stream {
   bool trusted;             // manifests are signed with source_key
   bool checksums;           // and checksums are revealed
   uint64_t rate_bits_per_s; // 0: what arrives paces it
-  uint64_t bytes;           // whole length, 0: unknown
-  uint32_t lag_ms;          // live
+  // Whole length, 0: unknown. Not live, a source that knows it loads what its neighbours lack (LOAD
+  // events, weft_engine_source_load) instead of putting segments in order.
+  uint64_t bytes;
+  uint32_t lag_ms; // live
   uint8_t source_key[32];
 } weft_stream;
 

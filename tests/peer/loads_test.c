@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// A source of a file that is fetched: it loads what its neighbours' windows reach, so that who
+// comes at any time has all of it; and nobody can have more loaded than he is sent.
+#include <string.h>
+
+#include "peer/engine/messages.h"
+#include "tests/peer/swarm.h"
+#include "tests/support/test_main.h"
+#include "tests/support/test_rng.h"
+
+enum { N = 16, K = 64, SEGMENT = N * K, SEGMENTS = 200, WINDOW = 16, SECOND = 1000000 };
+static uint8_t input[SEGMENTS * SEGMENT - 300];
+
+static void setup(void) {
+  test_rng rng = test_rng_new(test_seed(), 47);
+  test_rng_fill(&rng, input, sizeof input);
+}
+
+// The source is node 0; upload_bits_per_s: everybody's.
+static swarm *fetch(size_t window, uint64_t upload_bits_per_s, uint64_t salt) {
+  swarm *s = swarm_new(input, sizeof input, salt);
+  s->options.mode = WEFT_MODE_BULK;
+  s->options.window = window;
+  swarm_start(s, &(weft_engine_self){.stream_bytes = sizeof input,
+                                     .upload_bits_per_s = upload_bits_per_s});
+  return s;
+}
+
+static size_t add(swarm *s, uint64_t upload_bits_per_s, size_t first, size_t last) {
+  const size_t node = swarm_add(s, &(weft_engine_self){.upload_bits_per_s = upload_bits_per_s});
+  for (size_t i = first; i <= last; i++)
+    swarm_connect(s, node, i);
+  return node;
+}
+
+static void run_until_read(swarm *s, size_t node, uint64_t segments) {
+  while (s->node[node].read < segments && s->now_us < 60 * (int64_t)SECOND)
+    swarm_run(s, s->now_us + 5000);
+  EXPECT(s->node[node].read >= segments);
+}
+
+static bool has_all(const swarm *s, size_t node) {
+  return s->node[node].read == SEGMENTS && !s->node[node].wrong;
+}
+
+static uint64_t loads(const swarm *s) { return swarm_statistics(s, 0).segments; }
+
+// While others are at it, when they have it, and when they are gone. The windows hold a twelfth.
+START_TEST(who_comes_at_any_time_has_all_of_it) {
+  static const uint64_t reads[] = {1, 30, 120, SEGMENTS - 3, SEGMENTS};
+  enum { UPLOAD = 2000000 };
+  const uint64_t read = reads[_i];
+  swarm *s = fetch(WINDOW, UPLOAD, read);
+  EXPECT(!weft_engine_source_ready(s->node[0].engine) && loads(s) == 0);
+  const size_t early = add(s, UPLOAD, 0, 0);
+  run_until_read(s, early, read);
+  const size_t late = add(s, UPLOAD, 0, early);
+  EXPECT(!weft_engine_finished(s->node[0].engine));
+  swarm_run(s, s->now_us + 20 * (int64_t)SECOND);
+  EXPECT(has_all(s, early) && has_all(s, late) && weft_engine_finished(s->node[0].engine));
+  EXPECT(loads(s) >= SEGMENTS && loads(s) <= 2 * SEGMENTS);
+  swarm_kill(s, early, true);
+  swarm_kill(s, late, true);
+  EXPECT(weft_engine_finished(s->node[0].engine));
+  const size_t last = add(s, UPLOAD, 0, 0);
+  EXPECT(!weft_engine_finished(s->node[0].engine));
+  swarm_run(s, s->now_us + 20 * (int64_t)SECOND);
+  EXPECT(has_all(s, last) && weft_engine_finished(s->node[0].engine));
+  EXPECT(loads(s) <= 3 * SEGMENTS);
+  swarm_free(s);
+}
+END_TEST
+
+// What is held is not loaded again for the next to come.
+START_TEST(what_fits_the_window_is_loaded_once) {
+  swarm *s = fetch(SEGMENTS, 2000000, 3);
+  for (size_t i = 1; i <= 4; i++) {
+    const size_t node = add(s, 2000000, 0, 0);
+    swarm_run(s, s->now_us + 10 * (int64_t)SECOND);
+    EXPECT(has_all(s, node));
+    swarm_kill(s, node, i % 2);
+  }
+  EXPECT(loads(s) == SEGMENTS);
+  swarm_free(s);
+}
+END_TEST
+
+// Loads are no limit of their own: without any limit of the uplink a fetch takes its round trips.
+START_TEST(a_fetch_does_not_wait_for_loads) {
+  swarm *s = fetch(4, 0, 5);
+  const size_t node = add(s, 0, 0, 0);
+  swarm_run(s, 3 * (int64_t)SECOND); // each segment 20 ms at least, four at once
+  EXPECT(has_all(s, node));
+  swarm_free(s);
+}
+END_TEST
+
+// He had his segments loaded and got them from others: the source sent him hardly anything by which
+// he might have more of them.
+START_TEST(who_got_it_from_others_gets_the_rest) {
+  swarm *s = fetch(WINDOW, 100000, 9); // ten segments a second
+  s->options.window = SEGMENTS;        // of the first, which keeps all of it
+  const size_t first = add(s, 4000000, 0, 0);
+  run_until_read(s, first, SEGMENTS);
+  const size_t second = add(s, 4000000, 0, first);
+  run_until_read(s, second, SEGMENTS / 2);
+  EXPECT(s->node[second].read < SEGMENTS);
+  swarm_kill(s, first, false);
+  swarm_run(s, s->now_us + 15 * (int64_t)SECOND);
+  EXPECT(has_all(s, second) && weft_engine_finished(s->node[0].engine));
+  swarm_free(s);
+}
+END_TEST
+
+// Of two by turns each gets a segment in seconds: no reason to take them for such that never do.
+START_TEST(a_slow_source_gives_nobody_up) {
+  swarm *s = fetch(WINDOW, 8000, 13); // a segment in 1.2 s
+  const size_t first = add(s, 8000, 0, 0), second = add(s, 8000, 0, 0);
+  swarm_run(s, 1000 * (int64_t)SECOND);
+  EXPECT(has_all(s, first) && has_all(s, second) && weft_engine_finished(s->node[0].engine));
+  swarm_free(s);
+}
+END_TEST
+
+// One that says to lack now these, now those, whether it stays or comes anew all the time.
+START_TEST(nobody_has_more_loaded_than_he_is_sent) {
+  enum { EACH_US = 10000, TIMES = 1000, PER_SECOND = 20, AT_ONCE = 2 * 2 * WINDOW };
+  static const uint8_t data[SEGMENT];
+  weft_ctx *ctx;
+  weft_engine *e;
+  weft_rng_chacha chacha;
+  size_t neighbour, loaded = 0;
+  EXPECT_OK(weft_ctx_new(&ctx, NULL));
+  weft_codec_rlnc rlnc = {.ctx = ctx};
+  const weft_codec codec = weft_codec_rlnc_table(&rlnc);
+  weft_rng_chacha_seed(&chacha, fixture_seed(), 1);
+  const weft_engine_options options = {.stream = 5,
+                                       .blocks = N,
+                                       .block_bytes = K,
+                                       .mode = WEFT_MODE_BULK,
+                                       .window = WINDOW,
+                                       .batch = 8,
+                                       .neighbours_max = 2,
+                                       .codec = &codec,
+                                       .policy = &weft_policy_push};
+  const weft_engine_self self = {.source = true,
+                                 .upload_bits_per_s = 8 * 5 * SEGMENT,
+                                 .stream_bytes = (uint64_t)SEGMENTS * SEGMENT,
+                                 .rng = weft_rng_chacha_table(&chacha)};
+  EXPECT_OK(weft_engine_new(ctx, &options, &self, &e));
+  for (uint16_t i = 0; i < TIMES; i++) {
+    const int64_t now_us = SECOND + (int64_t)i * EACH_US;
+    uint8_t out[WEFT_DATAGRAM_MAX];
+    weft_event event;
+    weft_burst burst;
+    if (i == 0 || (_i && i % 40 == 39)) {
+      if (i)
+        EXPECT_OK(weft_engine_remove_neighbour(e, 0));
+      const weft_hello hello = {.stream = 5, .blocks = N, .block_bytes = K, .stamps = {.stamp = 1}};
+      EXPECT_OK(weft_engine_add_neighbour(e, NULL, now_us, &neighbour));
+      EXPECT_OK(weft_engine_input(e, neighbour, out, weft_hello_write(&hello, out), now_us));
+    }
+    const weft_map map = {.first = i % 10 * WINDOW,
+                          .count = WINDOW,
+                          .epoch = i,
+                          .suppliers = 1,
+                          .entry_bytes = 2};
+    const size_t bytes = weft_map_write(&map, out);
+    memset(out + WEFT_MAP_BYTES, 0, 2 * WINDOW);
+    EXPECT_OK(weft_engine_input(e, neighbour, out, bytes, now_us));
+    weft_engine_tick(e, now_us);
+    while (weft_engine_event(e, &event))
+      if (event.kind == WEFT_EVENT_LOAD) {
+        loaded++;
+        EXPECT_OK(weft_engine_source_load(e, event.segment, data, sizeof data, now_us));
+      }
+    while (weft_engine_output(e, now_us, &burst) == WEFT_OK)
+      ;
+  }
+  weft_engine_statistics x;
+  weft_engine_get_statistics(e, &x);
+  const size_t for_time = PER_SECOND * (size_t)TIMES * EACH_US / SECOND;
+  EXPECT(loaded <= AT_ONCE + WINDOW + for_time + 2 * x.sent_packets / N);
+  EXPECT(loaded >= for_time && x.sent_packets < 100 * N);
+  weft_engine_free(e);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("loads");
+  TCase *t = tcase_create("loads");
+  tcase_set_timeout(t, 60);
+  tcase_add_checked_fixture(t, setup, NULL);
+  tcase_add_loop_test(t, who_comes_at_any_time_has_all_of_it, 0, 5);
+  tcase_add_test(t, what_fits_the_window_is_loaded_once);
+  tcase_add_test(t, a_fetch_does_not_wait_for_loads);
+  tcase_add_test(t, who_got_it_from_others_gets_the_rest);
+  tcase_add_test(t, a_slow_source_gives_nobody_up);
+  tcase_add_loop_test(t, nobody_has_more_loaded_than_he_is_sent, 0, 2);
+  suite_add_tcase(suite, t);
+  return test_main(suite);
+}

@@ -21,8 +21,8 @@ static swarm *fetch(size_t window, uint64_t upload_bits_per_s, uint64_t salt) {
   swarm *s = swarm_new(input, sizeof input, salt);
   s->options.mode = WEFT_MODE_BULK;
   s->options.window = window;
-  swarm_start(s, &(weft_engine_self){.stream_bytes = sizeof input,
-                                     .upload_bits_per_s = upload_bits_per_s});
+  swarm_start(
+      s, &(weft_engine_self){.stream_bytes = sizeof input, .upload_bits_per_s = upload_bits_per_s});
   return s;
 }
 
@@ -160,11 +160,8 @@ START_TEST(nobody_has_more_loaded_than_he_is_sent) {
       EXPECT_OK(weft_engine_add_neighbour(e, NULL, now_us, &neighbour));
       EXPECT_OK(weft_engine_input(e, neighbour, out, weft_hello_write(&hello, out), now_us));
     }
-    const weft_map map = {.first = i % 10 * WINDOW,
-                          .count = WINDOW,
-                          .epoch = i,
-                          .suppliers = 1,
-                          .entry_bytes = 2};
+    const weft_map map = {
+        .first = i % 10 * WINDOW, .count = WINDOW, .epoch = i, .suppliers = 1, .entry_bytes = 2};
     const size_t bytes = weft_map_write(&map, out);
     memset(out + WEFT_MAP_BYTES, 0, 2 * WINDOW);
     EXPECT_OK(weft_engine_input(e, neighbour, out, bytes, now_us));

@@ -38,9 +38,31 @@ static void keep_heap_small(weft_engine_mode mode) {
 
 // --- Events
 
+// A receiver gives others what it wrote. Where that is no more what it was they have it from
+// others.
+static void reread(peer_run_state *r, uint64_t segment) {
+  const weft_stream *stream = weft_node_stream(r->node);
+  const uint64_t each = (uint64_t)stream->blocks * stream->block_bytes, at = segment * each;
+  const size_t bytes = (size_t)MIN(each, weft_sink_bytes(r->sink) - at); // it was written
+  weft_status status = weft_sink_reread(r->sink, at, bytes);
+  const uint8_t *data = status == WEFT_OK ? weft_sink_room(r->sink) : NULL;
+  const weft_status loaded =
+      weft_engine_load(weft_node_engine(r->node), segment, data, bytes, g_get_monotonic_time());
+  status = status == WEFT_OK ? loaded : status;
+  if (status != WEFT_OK && !r->reread_failed) {
+    peer_log(PEER_WARNING, "reread", "segment=%" G_GUINT64_FORMAT " status=%s", segment,
+             weft_status_name(status));
+    r->reread_failed = true;
+  }
+}
+
 static void load(peer_run_state *r, uint64_t segment) {
   if (r->stopped)
     return; // others were asked for at the same time
+  if (r->s->role == WEFT_NODE_JOINING) {
+    reread(r, segment);
+    return;
+  }
   const weft_status status =
       weft_feed_load(r->feed, weft_node_engine(r->node), segment, g_get_monotonic_time());
   if (status == WEFT_E_IO)
@@ -249,6 +271,7 @@ static int open_node(peer_run_state *r) {
                          .window = s->window,
                          .batch = s->batch,
                          .gather = s->gather,
+                         .rereads = r->output && weft_sink_rereadable(r->output),
                          .neighbours_target = s->neighbours,
                          .upload_bits_per_s = s->upload_bits_per_s,
                          .congestion = s->congestion,

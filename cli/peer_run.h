@@ -24,6 +24,7 @@ typedef struct peer_run_state {
   bool ready;                    // systemd was told
   unsigned farewells;            // said again
   unsigned failures;             // turns of the node that failed
+  bool reread_failed;            // what was written is not given to others any more
   gint64 look_up_us[PEER_WORDS]; // not before; G_MAXINT64: being looked up
   gint64 alone_us;               // since when there has been nobody, or nothing new
   guint64 seen;                  // of what there was new, by then

@@ -22,14 +22,16 @@ void weft_pace_spend(weft_engine *e, size_t bytes, int64_t now_us) {
 
 weft_policy_view weft_engine_view(const weft_engine *e, int64_t now_us) {
   const bool paced = weft_is_paced(e) && !e->self.source;
+  const uint64_t first = weft_loads(e) || e->rereads ? 0 : e->tail;
+  const uint64_t end = weft_loads(e) ? weft_window_total(e) : e->tail + e->window;
   return (weft_policy_view){.now_us = now_us,
                             .salt = e->salt,
                             .source = e->self.source,
                             .live = weft_is_live(e),
                             .bulk = e->options->mode == WEFT_MODE_BULK,
-                            .first = weft_loads(e) ? 0 : e->tail,
+                            .first = first,
                             .missing = e->missing,
-                            .count = weft_loads(e) ? (size_t)weft_window_total(e) : e->window,
+                            .count = (size_t)(end - first),
                             .window = e->window,
                             .horizon = e->rumour > e->horizon ? e->rumour : e->horizon,
                             .play = paced || weft_is_live(e) ? e->play : e->released,

@@ -39,6 +39,7 @@ static bool self_valid(const weft_engine_options *o, const weft_engine_self *s) 
   return s->rng.fill && s->address.length <= WEFT_PEER_ADDRESS_BYTES &&
          (anywhere || s->start <= WEFT_MESSAGE_MAX_SEGMENT) &&
          (!s->stream_bytes || (s->source && o->mode != WEFT_MODE_LIVE)) &&
+         (!s->rereads || (!s->source && o->mode == WEFT_MODE_BULK && s->start == 0)) &&
          s->stream_bytes / segment_bytes < WEFT_MESSAGE_MAX_SEGMENT;
 }
 
@@ -185,6 +186,7 @@ void weft_engine_free(weft_engine *e) {
     return;
   for (size_t s = 0; s < e->window; s++)
     weft_slot_close(e, &e->slots[s]);
+  weft_rereads_end(e);
   if (e->own_scratch)
     weft_engine_scratch_free(e->scratch);
   weft_free(e->ctx, WEFT_MEM_HOST, e);

@@ -310,9 +310,16 @@ size_t weft_call_put(weft_engine *engine, size_t index, uint8_t *out);
 void weft_meet_tick(weft_engine *engine, int64_t now_us);
 int64_t weft_meet_deadline(const weft_engine *engine);
 
-// source.c
+// source.c: opens the segment of a place.
+weft_status weft_source_open(weft_engine *engine, uint64_t segment, const uint8_t *data,
+                             size_t bytes);
+
+// loads.c
 void weft_loads_tell(weft_engine *engine, size_t index, int64_t now_us); // what the neighbour wants
-void weft_loads_tick(weft_engine *engine, int64_t now_us); // asks again for what failed
+void weft_loads_tick(weft_engine *engine, int64_t now_us);     // asks again for what failed
+void weft_rereads_start(weft_engine *engine);                  // once the end is known, if it is to
+void weft_rereads_keep(weft_engine *engine, uint64_t segment); // it is complete
+void weft_rereads_end(weft_engine *engine);
 
 // output.c, burst.c
 void weft_pace_spend(weft_engine *engine, size_t bytes, int64_t now_us);

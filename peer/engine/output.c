@@ -27,7 +27,7 @@ static size_t put_hello(weft_engine *e, size_t index, bool wanted, int64_t now_u
 }
 
 static uint16_t back_of(const weft_engine *e) {
-  if (weft_loads(e))
+  if (weft_loads(e) || e->rereads)
     return WEFT_MAP_BACK_ALL;
   const uint64_t back = e->missing - e->tail;
   return (uint16_t)(back < WEFT_MESSAGE_MAX_WINDOW ? back : WEFT_MESSAGE_MAX_WINDOW);

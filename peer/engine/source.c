@@ -9,8 +9,7 @@ bool weft_engine_source_ready(const weft_engine *e) {
          (weft_is_paced(e) || weft_window_tail_wanted(e) + e->window > e->horizon);
 }
 
-static weft_status open_segment(weft_engine *e, uint64_t segment, const uint8_t *data,
-                                size_t bytes) {
+weft_status weft_source_open(weft_engine *e, uint64_t segment, const uint8_t *data, size_t bytes) {
   const size_t k = e->options->block_bytes;
   weft_slot *slot = weft_window_slot(e, segment);
   const weft_segment_id id = {.stream = e->options->stream,
@@ -35,7 +34,7 @@ weft_status weft_engine_source_put(weft_engine *e, const uint8_t *data, size_t b
     weft_window_move(e, weft_window_tail_wanted(e));
   else if (segment >= e->window)
     weft_window_move(e, segment - e->window + 1); // a stream that plays waits for nobody
-  WEFT_TRY(open_segment(e, segment, data, bytes));
+  WEFT_TRY(weft_source_open(e, segment, data, bytes));
   const weft_status status =
       weft_manifest_make(e, segment, data, bytes, at_us, bytes < segment_bytes, now_us);
   if (status != WEFT_OK) {
@@ -60,91 +59,6 @@ weft_status weft_engine_source_end(weft_engine *e, int64_t now_us) {
   if (e->degree || e->horizon == 0) // else who is still to come would find it at its end
     weft_window_advance(e);
   return WEFT_OK;
-}
-
-// A failed load is asked for again, but not at once: while memory lacks that would have no end.
-static weft_status load_later(weft_engine *e, uint64_t segment, int64_t now_us,
-                              weft_status status) {
-  enum { AGAIN_US = 100000 };
-  weft_window_slot(e, segment)->load_again = true;
-  if (e->gather_us == WEFT_ENGINE_NEVER)
-    e->gather_us = now_us + AGAIN_US;
-  return status;
-}
-
-void weft_loads_tick(weft_engine *e, int64_t now_us) {
-  if (!weft_loads(e) || now_us < e->gather_us)
-    return;
-  e->gather_us = WEFT_ENGINE_NEVER;
-  for (size_t at = 0; at < e->window; at++) {
-    weft_slot *slot = &e->slots[at];
-    if (slot->load_again && !slot->segment)
-      weft_tell(e, &slot->tell_load);
-    slot->load_again = false;
-  }
-}
-
-weft_status weft_engine_source_load(weft_engine *e, uint64_t segment, const uint8_t *data,
-                                    size_t bytes, int64_t now_us) {
-  if (!weft_loads(e))
-    return WEFT_E_STATE;
-  if (!data || segment >= weft_window_total(e) || !weft_window_has(e, segment))
-    return WEFT_E_ARGUMENT;
-  weft_slot *slot = weft_window_slot(e, segment);
-  if (slot->segment)
-    return WEFT_OK; // loaded already
-  if (bytes != weft_window_bytes(e, segment))
-    return WEFT_E_ARGUMENT;
-  weft_status status = open_segment(e, segment, data, bytes);
-  if (status != WEFT_OK)
-    return load_later(e, segment, now_us, status);
-  status = weft_manifest_make(e, segment, data, bytes, 0, bytes < weft_segment_bytes(e), now_us);
-  if (status != WEFT_OK) {
-    weft_window_place(e, segment);
-    slot->solo_us = now_us; // its place is kept for a while yet
-    return load_later(e, segment, now_us, status);
-  }
-  weft_policy_segment *held = weft_window_held(e, segment);
-  held->rank = held->received = held->blocks;
-  slot->complete = true;
-  e->statistics.segments++;
-  weft_engine_changed(e);
-  return WEFT_OK;
-}
-
-// Whether somebody lacks the segment at a place, and may still get it: who says to lack it for ever
-// does not keep the place from others.
-static bool kept(const weft_engine *e, uint64_t segment, int64_t now_us) {
-  enum { KEPT_US = 20000000 };
-  if (segment == WEFT_NO_SEGMENT || now_us - weft_window_slot(e, segment)->solo_us >= KEPT_US)
-    return false;
-  for (size_t i = 0; i < e->used; i++) {
-    const weft_neighbour *n = &e->neighbours[i];
-    const weft_policy_want *want = weft_neighbour_want(e, n, segment);
-    if (n->state == WEFT_NEIGHBOUR_OPEN && !weft_given_up(e, i) && want && want->accepts)
-      return true;
-  }
-  return false;
-}
-
-// Asks the application for what a neighbour takes and is not here. A place that another neighbour
-// still needs is not taken from it at once.
-void weft_loads_tell(weft_engine *e, size_t index, int64_t now_us) {
-  weft_neighbour *n = &e->neighbours[index];
-  if (!weft_loads(e))
-    return;
-  for (uint64_t s = n->first; s < n->accept_end && s < weft_window_total(e); s++) {
-    const uint64_t old = e->number[weft_place(e, s)];
-    if (old == s || !n->wants[weft_place(e, s)].accepts)
-      continue;
-    if (kept(e, old, now_us))
-      continue;
-    if (!weft_share_load(e, n))
-      return;
-    weft_window_place(e, s);
-    weft_window_slot(e, s)->solo_us = now_us;
-    weft_tell(e, &weft_window_slot(e, s)->tell_load);
-  }
 }
 
 // --- Receiver
@@ -192,6 +106,7 @@ weft_status weft_engine_seek(weft_engine *e, uint64_t segment, int64_t now_us) {
     return WEFT_E_STATE;
   if (segment > WEFT_MESSAGE_MAX_SEGMENT || (e->end_known && segment > weft_window_total(e)))
     return WEFT_E_ARGUMENT;
+  weft_rereads_end(e); // there may be gaps in what it was given
   if (e->started && segment >= e->tail && segment - e->tail < e->window) {
     for (uint64_t s = e->tail; s < e->tail + e->window; s++)
       weft_window_slot(e, s)->skipped = false;

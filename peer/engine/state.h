@@ -76,6 +76,8 @@ typedef struct weft_proof {
   uint8_t signature[WEFT_SIGNATURE_BYTES];
 } weft_proof;
 
+typedef struct weft_signed weft_signed; // loads.c
+
 typedef struct weft_flight {
   int64_t at_us;
   uint32_t segment; // modulo 2^32
@@ -286,7 +288,10 @@ struct weft_engine {
   weft_shortage shortage;
   uint64_t due_segment; // live: the media time of `play`, kept since each deadline wants it
   int64_t due_us;
-  int64_t origin_us;    // VoD: local time less media time
+  union {                   // a simulator has many engines
+    int64_t origin_us;      // VoD: local time less media time
+    weft_signed *signed_of; // bulk: (total), where it rereads and there is trust
+  };
   int64_t offset_us[2]; // live: smallest seen in this minute and the last
   int64_t offset_turn_us, stall_us, joined_us, ask_us;
   int64_t begin_us;    // live: one time is known, and a second is waited for until then
@@ -331,6 +336,7 @@ struct weft_engine {
   bool called : 1;  // some candidate calls us
   bool calling : 1; // and is to be called now
   bool own_scratch : 1, playing : 1, stalled : 1;
+  bool rereads : 1; // anything before `released` may be given again
   bool tell_stall, tell_resume;
   weft_engine_statistics statistics;
 };

@@ -130,6 +130,7 @@ void weft_window_complete(weft_engine *e, uint64_t segment, int64_t now_us) {
   slot->trial = NULL;
   if (e->blocks)
     memset(e->blocks + (weft_place(e, segment)) * e->blocks_stride, 0xFF, e->blocks_stride);
+  weft_rereads_keep(e, segment);
   if (!e->self.source)
     weft_tell(e, &slot->tell_decoded);
   e->statistics.segments++;
@@ -175,10 +176,11 @@ static uint64_t waits_for(const weft_engine *e, size_t index) {
   return s;
 }
 
-// Where what the application has not released, or somebody here waits for, begins.
+// Where what the application has not released, or somebody here waits for, begins. What can be
+// loaded again nobody waits for.
 static uint64_t needed_from(const weft_engine *e) {
   uint64_t from = e->released;
-  for (size_t i = 0; i < e->used && from > e->tail; i++) {
+  for (size_t i = 0; i < e->used && from > e->tail && !e->rereads; i++) {
     const uint64_t waits = waits_for(e, i);
     from = waits < from ? waits : from;
   }
@@ -266,6 +268,7 @@ weft_status weft_window_learn_end(weft_engine *e, uint64_t end_bytes) {
   if (e->rumour > e->horizon) // of nothing: it would be looked for all the time
     e->rumour = e->horizon;
   refresh_blocks(e);
+  weft_rereads_start(e);
   weft_engine_changed(e);
   for (size_t i = 0; i < e->used; i++) // worth telling at once
     if (e->neighbours[i].state == WEFT_NEIGHBOUR_OPEN)
@@ -304,7 +307,7 @@ bool weft_engine_done(const weft_engine *e) {
 }
 
 bool weft_engine_finished(const weft_engine *e) {
-  const bool bulk = !weft_is_paced(e) && !weft_loads(e);
+  const bool bulk = !weft_is_paced(e) && !weft_loads(e) && !e->rereads;
   if (!weft_engine_done(e) || (bulk && needed_from(e) < weft_window_total(e)))
     return false;
   for (size_t i = 0; i < e->used; i++) {

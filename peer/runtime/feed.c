@@ -214,7 +214,7 @@ weft_status weft_feed_load(weft_feed *f, weft_engine *engine, uint64_t segment, 
     held += (size_t)n;
   }
   f->taken += held;
-  return weft_engine_source_load(engine, segment, f->segment, held, now_us);
+  return weft_engine_load(engine, segment, f->segment, held, now_us);
 }
 
 weft_status weft_feed_end(weft_feed *f, weft_engine *engine, int64_t now_us) {

@@ -68,11 +68,12 @@ static weft_status start_engine(weft_node *node, const weft_stream *stream) {
   }
   set_trust(node, source);
   set_engine_options(node);
-  const weft_engine_self self = {.source = source,
-                                 .upload_bits_per_s = o->upload_bits_per_s,
-                                 .rng = weft_node_rng(node),
-                                 .stream_bytes =
-                                     source && stream->mode != WEFT_MODE_LIVE ? stream->bytes : 0};
+  const weft_engine_self self = {
+      .source = source,
+      .upload_bits_per_s = o->upload_bits_per_s,
+      .rng = weft_node_rng(node),
+      .stream_bytes = source && stream->mode != WEFT_MODE_LIVE ? stream->bytes : 0,
+      .rereads = !source && o->rereads && stream->mode == WEFT_MODE_BULK};
   WEFT_TRY(weft_engine_new(node->ctx, &node->engine_options, &self, &node->engine));
   for (size_t i = 0; i < node->candidate_count; i++) {
     const weft_peer_address address = weft_node_opaque(&node->candidates[i]);

@@ -121,8 +121,11 @@ static int open_file(weft_sink *s) {
   const char *path = s->options.output;
   struct stat about;
   s->fifo = stat(path, &about) == 0 && S_ISFIFO(about.st_mode);
-  const int fd = s->fifo ? open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
-                         : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  const int make = O_CREAT | O_TRUNC | O_CLOEXEC;
+  int fd = s->fifo ? open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
+                   : open(path, O_RDWR | make, 0666); // to be read back
+  if (fd < 0 && !s->fifo && errno == EACCES)
+    fd = open(path, O_WRONLY | make, 0666);
   s->file = fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
   return fd;
 }
@@ -261,6 +264,27 @@ weft_status weft_sink_pump(weft_sink *s, int64_t now_us) {
   if (s->udp)
     pump_udp(s, now_us);
   return s->udp ? WEFT_OK : pump_stream(s);
+}
+
+bool weft_sink_rereadable(const weft_sink *s) {
+  const char *path = s->options.output;
+  struct stat about;
+  return strcmp(path, "-") != 0 && !strstr(path, "://") &&
+         (stat(path, &about) != 0 || S_ISREG(about.st_mode));
+}
+
+// A file takes all that is written at once: the room is free.
+weft_status weft_sink_reread(weft_sink *s, uint64_t position, size_t bytes) {
+  for (size_t held = 0; held < bytes;) {
+    const ssize_t n =
+        s->file ? pread(s->fd, s->segment + held, bytes - held, (off_t)(position + held)) : 0;
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n <= 0)
+      return WEFT_E_IO;
+    held += (size_t)n;
+  }
+  return WEFT_OK;
 }
 
 weft_status weft_sink_wrote(weft_sink *s, size_t bytes, int64_t over_us, int64_t now_us) {

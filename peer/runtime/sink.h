@@ -40,6 +40,10 @@ weft_status weft_sink_wrote(weft_sink *sink, size_t bytes, int64_t over_us, int6
 weft_status weft_sink_pump(weft_sink *sink, int64_t now_us);
 // What is written next is the stream from `position` on.
 void weft_sink_move(weft_sink *sink, uint64_t position);
+// Whether what is written can be read back, as far as that is known before there is a stream; and
+// bytes of it into the segment's room. WEFT_E_IO: it cannot be read, or has become shorter.
+bool weft_sink_rereadable(const weft_sink *sink);
+weft_status weft_sink_reread(weft_sink *sink, uint64_t position, size_t bytes);
 bool weft_sink_seekable(const weft_sink *sink); // clients may ask for any part of the stream
 // Everything is out (http: all clients have it).
 bool weft_sink_empty(const weft_sink *sink);

@@ -76,7 +76,7 @@ weft_status weft_sim_load(weft_sim_share *share, weft_sim_peer *peer, uint64_t s
   const size_t bytes = made_bytes(swarm, segment);
   if (swarm->parameters.fidelity == WEFT_SIM_BYTES)
     make_bytes(swarm, segment, share->segment, bytes);
-  return weft_engine_source_load(peer->engine, segment, share->segment, bytes, now_us);
+  return weft_engine_load(peer->engine, segment, share->segment, bytes, now_us);
 }
 
 static weft_status check(weft_sim_share *share, weft_sim_peer *p, uint64_t segment, size_t bytes) {

@@ -11,7 +11,7 @@ int __wrap_close(int fd) {
   struct stat about;
   const int how = fcntl(fd, F_GETFL);
   const int late =
-      how >= 0 && (how & O_ACCMODE) == O_WRONLY && fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+      how >= 0 && (how & O_ACCMODE) != O_RDONLY && fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
   if (__real_close(fd) != 0 || !late)
     return late ? -1 : 0;
   errno = ENOSPC;

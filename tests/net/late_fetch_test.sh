@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Who comes to a fetch when others have a part of it already: he has all, of a file that is longer than 64 segments,
-# too, where the source has no room for him, and where nobody holds the beginning any more.
+# too, where the source has no room for him, where nobody holds the beginning any more, and where the source dies.
 weft=$(readlink -f -- "$1")
 # shellcheck source=tests/net/processes.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/processes.sh"
@@ -37,4 +37,38 @@ fetch() {
 fetch --linger=5
 fetch --neighbours=1 # it takes two
 fetch --window=16 --window=16
+
+# The source dies when one has all of it, of which he holds a sixth. Who came shortly before has the rest from what that
+# one reads back from where he wrote it; what was cut by then nobody gets anything for.
+orphaned() { # EXPECTED UPLOAD: of who came, of the first
+  local source first late code i
+  rm -f ./*.bin.out
+  start source source --input in.bin --listen 127.0.0.1:0 --upload 24M
+  source=$pid
+  start first join --source "127.0.0.1:$(port_of source)" --output first.bin.out --window 16 --upload "$2" --linger 60
+  first=$pid
+  for ((i = 0; i < 400; i++)); do
+    [ "$(stat -c %s first.bin.out 2>/dev/null || echo 0)" -ge 5000000 ] && break
+    sleep 0.02
+  done
+  start late join --source "127.0.0.1:$(port_of first)" --output late.bin.out --timeout 3
+  late=$pid
+  for ((i = 0; i < 400; i++)); do
+    grep -qs '^info ended' first.log && break
+    sleep 0.02
+  done
+  kill -KILL "$source"
+  cmp in.bin first.bin.out || fail "the first of an orphaned fetch has other bytes"
+  [ "$1" -eq 0 ] || : >first.bin.out
+  wait "$late"
+  code=$?
+  [ "$code" -eq "$1" ] || fail "who came before the source died ends with $code, not $1"
+  [ "$code" -ne 0 ] || cmp in.bin late.bin.out || fail "who came before the source died has other bytes"
+  wait "$first" || fail "the first of an orphaned fetch ends with $?"
+  [ "$(grep -c '^warning reread segment=[0-9]* status=WEFT_E_IO$' first.log)" -eq "$1" ] ||
+    fail "that it cannot be read back is not told once, or was read back"
+}
+
+orphaned 0 24M
+orphaned 1 4M
 exit "$bad"

@@ -281,7 +281,7 @@ START_TEST(nobody_keeps_the_places_of_a_source) {
       lack(&s, 1, 50, 0);
     run(&s, 100000);
     for (uint64_t k = 0; k < 100; k++)
-      (void)weft_engine_source_load(s.engine, k, data, sizeof data, s.now_us);
+      (void)weft_engine_load(s.engine, k, data, sizeof data, s.now_us);
   }
   EXPECT(s.loads[0] > 0 && s.loads[50] > 0 && s.loads[65] > 0);
   scene_free(&s);
@@ -302,7 +302,7 @@ static size_t load_all(scene *s, weft_status wanted) {
   weft_engine_tick(s->engine, s->now_us);
   while (loads < 1000 && weft_engine_event(s->engine, &event))
     if (event.kind == WEFT_EVENT_LOAD) {
-      EXPECT_STATUS(weft_engine_source_load(s->engine, event.segment, data, sizeof data, s->now_us),
+      EXPECT_STATUS(weft_engine_load(s->engine, event.segment, data, sizeof data, s->now_us),
                     wanted);
       loads++;
     }
@@ -348,7 +348,7 @@ START_TEST(nobody_keeps_a_source_loading) {
       lack(&s, 0, i % 5 * 16u, i);
       run(&s, 10000);
       for (uint64_t k = 0; k < 100; k++)
-        (void)weft_engine_source_load(s.engine, k, data, sizeof data, s.now_us);
+        (void)weft_engine_load(s.engine, k, data, sizeof data, s.now_us);
     }
     size_t loads = 0;
     for (size_t k = 0; k < 100; k++)
@@ -401,7 +401,7 @@ START_TEST(who_went_back_is_waited_for_no_longer) {
       lack(&s, 1, 48, 0);
     run(&s, 100000);
     for (uint64_t k = 0; k < 100; k++)
-      (void)weft_engine_source_load(s.engine, k, data, sizeof data, s.now_us);
+      (void)weft_engine_load(s.engine, k, data, sizeof data, s.now_us);
   }
   EXPECT(s.loads[0] > 0 && s.loads[48] > 0);
   scene_free(&s);

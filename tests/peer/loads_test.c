@@ -122,6 +122,118 @@ START_TEST(a_slow_source_gives_nobody_up) {
 }
 END_TEST
 
+// --- Receivers that read back what they wrote
+
+static size_t add_reader(swarm *s, uint64_t upload_bits_per_s) {
+  return swarm_add(s, &(weft_engine_self){.upload_bits_per_s = upload_bits_per_s, .rereads = true});
+}
+
+// Segments that it had dropped, and gave again.
+static size_t reread(const swarm *s, size_t node) { return s->node[node].loads; }
+
+// When it has all of it, which nobody else has any more, or a part; coded or not, signed or not.
+START_TEST(a_receiver_gives_what_it_wrote) {
+  static const uint64_t reads[] = {SEGMENTS, 100, 40};
+  const bool coded = _i / 3 % 2 == 0, trust = _i / 6 == 0;
+  swarm *s = swarm_new(input, sizeof input, (uint64_t)_i);
+  s->options.mode = WEFT_MODE_BULK;
+  s->options.ahead = WINDOW / 4;
+  if (!coded) {
+    s->codec = weft_codec_blocks_table(&s->blocks);
+    s->options.policy = &weft_policy_rarest;
+  }
+  if (!trust)
+    s->options.trust = NULL;
+  swarm_start(s, &(weft_engine_self){.stream_bytes = sizeof input, .upload_bits_per_s = 400000});
+  const size_t early = add_reader(s, 4000000);
+  swarm_connect(s, early, 0);
+  run_until_read(s, early, reads[_i % 3]);
+  if (reads[_i % 3] == SEGMENTS)
+    swarm_kill(s, 0, true);
+  const size_t late = add(s, 4000000, early, early);
+  EXPECT(!weft_engine_finished(s->node[early].engine));
+  swarm_run(s, s->now_us + 30 * (int64_t)SECOND);
+  EXPECT(has_all(s, early) && has_all(s, late));
+  // Some twice, whose places its own newest segments took meanwhile.
+  EXPECT(reread(s, early) >= reads[_i % 3] - WINDOW && reread(s, early) <= SEGMENTS + 2 * WINDOW);
+  EXPECT(weft_engine_finished(s->node[early].engine));
+  EXPECT(swarm_statistics(s, early).segments == SEGMENTS); // what it has, not what it gave
+  swarm_free(s);
+}
+END_TEST
+
+// All who come later have it from all who came before: the source sends hardly more than one.
+START_TEST(a_swarm_of_readers_leaves_the_source_alone) {
+  swarm *s = fetch(WINDOW, 300000, 17);
+  s->options.ahead = WINDOW / 4;
+  for (size_t i = 1; i <= 6; i++) {
+    const size_t node = add_reader(s, 2000000);
+    for (size_t k = i > 3 ? i - 3 : 0; k < i; k++)
+      swarm_connect(s, node, k);
+    run_until_read(s, node, SEGMENTS / 2);
+  }
+  swarm_run(s, s->now_us + 20 * (int64_t)SECOND);
+  for (size_t i = 1; i <= 6; i++)
+    EXPECT(has_all(s, i));
+  EXPECT(swarm_statistics(s, 0).sent_packets < 2 * SEGMENTS * N);
+  swarm_free(s);
+}
+END_TEST
+
+// What was written cannot be read, or is not what it was: nobody gets anything else for it, nobody
+// is blamed, and he has it from the source.
+START_TEST(what_cannot_be_read_back_is_given_to_nobody) {
+  swarm *s = fetch(WINDOW, 2000000, 19);
+  s->options.ahead = WINDOW / 4;
+  const size_t early = add_reader(s, 2000000);
+  swarm_connect(s, early, 0);
+  run_until_read(s, early, SEGMENTS);
+  s->node[early].reread = _i ? SWARM_READS_OTHER : SWARM_CANNOT_READ;
+  const size_t late = add(s, 2000000, 0, early);
+  swarm_run(s, s->now_us + 20 * (int64_t)SECOND);
+  EXPECT(has_all(s, late) && s->node[late].banned == 0);
+  EXPECT(swarm_statistics(s, late).hash_failures == 0);
+  EXPECT(reread(s, early) > 0 && reread(s, early) <= WINDOW); // of one map
+  swarm_free(s);
+}
+END_TEST
+
+// Who sought has gaps, and gives what its window holds alone.
+START_TEST(who_sought_reads_nothing_back) {
+  swarm *s = fetch(WINDOW, 2000000, 21);
+  const size_t early = add_reader(s, 2000000);
+  swarm_connect(s, early, 0);
+  run_until_read(s, early, 20);
+  EXPECT_OK(weft_engine_seek(s->node[early].engine, 100, s->now_us));
+  s->node[early].next = 100;
+  swarm_run(s, s->now_us + 10 * (int64_t)SECOND);
+  EXPECT(weft_engine_done(s->node[early].engine) && !s->node[early].wrong);
+  const size_t late = add(s, 2000000, early, early);
+  swarm_run(s, s->now_us + 5 * (int64_t)SECOND);
+  EXPECT(reread(s, early) == 0 && s->node[late].read == 0);
+  EXPECT_OK(weft_engine_load(s->node[early].engine, 0, input, SEGMENT, s->now_us)); // as if late
+  EXPECT_STATUS(weft_engine_load(s->node[late].engine, 0, input, SEGMENT, s->now_us), WEFT_E_STATE);
+  swarm_free(s);
+}
+END_TEST
+
+START_TEST(who_rereads_fetches_from_the_beginning) {
+  swarm *s = fetch(WINDOW, 0, 23);
+  weft_engine *e;
+  for (int wrong = 0; wrong < 4; wrong++) {
+    weft_engine_options options = s->options;
+    weft_engine_self self = {.rereads = true, .rng = weft_rng_chacha_table(&s->network)};
+    self.start = wrong == 1 ? 1 : wrong == 2 ? WEFT_START_OLDEST : 0;
+    options.mode = wrong == 3 ? WEFT_MODE_VOD : WEFT_MODE_BULK;
+    EXPECT_STATUS(weft_engine_new(s->ctx, &options, &self, &e), wrong ? WEFT_E_ARGUMENT : WEFT_OK);
+    weft_engine_free(e);
+  }
+  swarm_free(s);
+}
+END_TEST
+
+// --- What it may cost
+
 // One that says to lack now these, now those, whether it stays or comes anew all the time.
 START_TEST(nobody_has_more_loaded_than_he_is_sent) {
   enum { EACH_US = 10000, TIMES = 1000, PER_SECOND = 20, AT_ONCE = 2 * 2 * WINDOW };
@@ -169,7 +281,7 @@ START_TEST(nobody_has_more_loaded_than_he_is_sent) {
     while (weft_engine_event(e, &event))
       if (event.kind == WEFT_EVENT_LOAD) {
         loaded++;
-        EXPECT_OK(weft_engine_source_load(e, event.segment, data, sizeof data, now_us));
+        EXPECT_OK(weft_engine_load(e, event.segment, data, sizeof data, now_us));
       }
     while (weft_engine_output(e, now_us, &burst) == WEFT_OK)
       ;
@@ -194,6 +306,11 @@ int main(void) {
   tcase_add_test(t, a_fetch_does_not_wait_for_loads);
   tcase_add_test(t, who_got_it_from_others_gets_the_rest);
   tcase_add_test(t, a_slow_source_gives_nobody_up);
+  tcase_add_loop_test(t, a_receiver_gives_what_it_wrote, 0, 12);
+  tcase_add_test(t, a_swarm_of_readers_leaves_the_source_alone);
+  tcase_add_loop_test(t, what_cannot_be_read_back_is_given_to_nobody, 0, 2);
+  tcase_add_test(t, who_sought_reads_nothing_back);
+  tcase_add_test(t, who_rereads_fetches_from_the_beginning);
   tcase_add_loop_test(t, nobody_has_more_loaded_than_he_is_sent, 0, 2);
   suite_add_tcase(suite, t);
   return test_main(suite);

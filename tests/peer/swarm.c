@@ -308,6 +308,24 @@ static void count_spared(swarm_node *n) {
   }
 }
 
+static void load(swarm *s, swarm_node *n, uint64_t segment) {
+  const size_t at = (size_t)segment * SEGMENT, left = s->input_bytes - at;
+  const size_t bytes = left < SEGMENT ? left : SEGMENT;
+  uint8_t other[SEGMENT];
+  EXPECT(at < s->input_bytes);
+  n->loads++;
+  if (n->reread == SWARM_READS_BACK) {
+    (void)done(s, weft_engine_load(n->engine, segment, s->input + at, bytes, s->now_us));
+  } else if (n->reread == SWARM_CANNOT_READ) {
+    EXPECT_OK(weft_engine_load(n->engine, segment, NULL, 0, s->now_us));
+  } else {
+    memcpy(other, s->input + at, bytes);
+    other[bytes - 1] ^= 1;
+    const weft_status status = weft_engine_load(n->engine, segment, other, bytes, s->now_us);
+    EXPECT(status == WEFT_E_FOREIGN || status == WEFT_OK); // it had been asked for with the first
+  }
+}
+
 static void take_events(swarm *s, size_t index) {
   swarm_node *n = &s->node[index];
   weft_event event;
@@ -329,12 +347,8 @@ static void take_events(swarm *s, size_t index) {
       const weft_peer_address address = swarm_address(swarm_draw(s, s->nodes));
       weft_engine_add_address(n->engine, &address);
     }
-    if (event.kind == WEFT_EVENT_LOAD) {
-      const size_t at = (size_t)event.segment * SEGMENT, left = s->input_bytes - at;
-      EXPECT(at < s->input_bytes);
-      (void)done(s, weft_engine_source_load(n->engine, event.segment, s->input + at,
-                                            left < SEGMENT ? left : SEGMENT, s->now_us));
-    }
+    if (event.kind == WEFT_EVENT_LOAD)
+      load(s, n, event.segment);
     if (event.kind == WEFT_EVENT_NEIGHBOUR_LOST) {
       n->lost[event.reason]++;
       const swarm_link link = n->links[event.neighbour];

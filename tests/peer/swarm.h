@@ -23,6 +23,10 @@ typedef struct swarm_link { // by the engine's neighbour number
 // What a node's maps claim to have, whatever it has.
 typedef enum swarm_claim { SWARM_CLAIMS_TRUTH, SWARM_CLAIMS_NOTHING } swarm_claim;
 
+// What a node says when it is asked for a segment that it had: the segment; that it cannot; or
+// something else.
+typedef enum swarm_reread { SWARM_READS_BACK, SWARM_CANNOT_READ, SWARM_READS_OTHER } swarm_reread;
+
 typedef struct swarm_node {
   weft_engine *engine; // NULL: gone
   weft_rng_chacha chacha;
@@ -31,6 +35,8 @@ typedef struct swarm_node {
   bool free_rider; // sends no coded packet
   bool greedy;     // asks all for everything all the time, and says to lack it
   swarm_claim claim;
+  swarm_reread reread;
+  size_t loads;  // LOAD events
   bool wrong;    // gave out a byte that never went in
   uint64_t read; // segments given out
   uint64_t next; // segment expected next: what is read before it is an error

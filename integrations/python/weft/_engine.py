@@ -36,7 +36,7 @@ class EventKind(enum.IntEnum):
     SKIP = 4  # segment: was not complete in time and will not be played (live)
     STALL = 5  # segment: playback waits for it (VoD)
     RESUME = 6  # segment: playback goes on with it (VoD)
-    LOAD = 7  # segment: a source of stream_bytes is to give it, by load
+    LOAD = 7  # segment: a source of stream_bytes, or one that rereads, is to give it, by load
     DIAL = 8  # address, calls_back (it calls us as well): reach it, then add_neighbour, or dial_failed
     LONELY = 9  # too few addresses are known: add_address
 
@@ -183,11 +183,12 @@ class Engine(_CalledBack):
     source: has the stream. upload_bits_per_s: pace of what it sends; 0: no limit. start: the segment
     that a receiver begins with; None: the oldest that neighbours still have. stream_bytes: of a source
     that loads segments as they are asked for (EventKind.LOAD). address: our own, not to be dialled.
-    key: 32 bytes from which all that is random follows, for simulations.
+    key: 32 bytes from which all that is random follows, for simulations. rereads: of a receiver that can
+    give again what it released, as it is asked for (bulk, from segment 0 on).
     """
 
     def __init__(self, context, options, source=False, upload_bits_per_s=0, start=0, stream_bytes=0,
-                 address=b"", key=None):
+                 address=b"", key=None, rereads=False):
         super().__init__(context)
         if not isinstance(options, EngineOptions):
             raise TypeError("the options are EngineOptions, not %s" % type(options).__name__)
@@ -203,7 +204,7 @@ class Engine(_CalledBack):
         own = _EngineSelf(source=source, rng=rng, address=_peer_address(address),
                           upload_bits_per_s=_whole("upload_bits_per_s", upload_bits_per_s, 64),
                           start=START_OLDEST if start is None else _whole("start", start, 64),
-                          stream_bytes=_whole("stream_bytes", stream_bytes, 64))
+                          stream_bytes=_whole("stream_bytes", stream_bytes, 64), rereads=rereads)
         # The library goes on using all of these.
         self._table = self._callbacks.keep(codec_user, codec, trust, keys, chance, table)[-1]
         at = ctypes.c_void_p()
@@ -341,10 +342,11 @@ class Engine(_CalledBack):
         _check(self._run(_c.weft_engine_source_end, time_of(now_us)))
 
     def load(self, segment, data, now_us):
-        """What EventKind.LOAD asked for."""
-        held = host(data)
-        _check(self._run(_c.weft_engine_source_load, _whole("segment", segment, 64), held, held.size,
-                         time_of(now_us)), "%d bytes as segment %d" % (held.size, segment))
+        """What EventKind.LOAD asked for; one that rereads: None, where it cannot be given any more."""
+        held = None if data is None else host(data)
+        size = 0 if held is None else held.size
+        _check(self._run(_c.weft_engine_load, _whole("segment", segment, 64), held, size,
+                         time_of(now_us)), "%d bytes as segment %d" % (size, segment))
 
     # --- The receiver's side
 

@@ -145,7 +145,7 @@ typedef enum weft_event_kind {
   WEFT_EVENT_SKIP,           // live: segment was not complete in time and will not be played
   WEFT_EVENT_STALL,          // VoD: playback waits for segment
   WEFT_EVENT_RESUME,         // VoD: playback goes on with segment
-  WEFT_EVENT_LOAD,           // a source that loads: give segment with weft_engine_source_load
+  WEFT_EVENT_LOAD,           // one that loads or rereads: give segment with weft_engine_load
   WEFT_EVENT_DIAL,           // open a session to `address`, then weft_engine_add_neighbour
   WEFT_EVENT_LONELY          // too few addresses are known: ask a tracker, weft_engine_add_address
 } weft_event_kind;
@@ -184,10 +184,16 @@ weft_status weft_engine_source_put(weft_engine *engine, const uint8_t *data, siz
 // there is waits for the first to come. Errors: WEFT_E_STATE (no source, or
 // ended).
 weft_status weft_engine_source_end(weft_engine *engine, int64_t now_us);
-// A source that loads (self.stream_bytes): what a LOAD event asked for. The event is repeated,
-// 0.1 s later, when the answer was an error. Errors: as above.
-weft_status weft_engine_source_load(weft_engine *engine, uint64_t segment, const uint8_t *data,
-                                    size_t bytes, int64_t now_us);
+
+// --- A source that loads, a receiver that rereads
+
+// What a LOAD event asked for, in its true length; copied. A source (self.stream_bytes) signs it;
+// the event is repeated, 0.1 s later, when the answer was an error. A receiver (self.rereads) looks
+// whether it is what the source signed; where that fails, or data is NULL, because it cannot be
+// given any more, nothing is asked for again. Errors: WEFT_E_STATE (neither), WEFT_E_ARGUMENT,
+// WEFT_E_NOMEM, WEFT_E_KEY; receiver: WEFT_E_FOREIGN (it is something else).
+weft_status weft_engine_load(weft_engine *engine, uint64_t segment, const uint8_t *data,
+                             size_t bytes, int64_t now_us);
 
 // --- The receiver's side
 

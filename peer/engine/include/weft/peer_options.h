@@ -100,6 +100,10 @@ typedef struct weft_engine_self {
   // neighbours ask for them (WEFT_EVENT_LOAD). 0: segments are put in order. Not live. At most 2^48
   // segments.
   uint64_t stream_bytes;
+  // Receiver, bulk, from segment 0 on: what it released, the application can give again, and is
+  // asked for as a source of stream_bytes is, so that who comes later has it from here as well. It
+  // is compared with what the source signed.
+  bool rereads;
   weft_peer_address address;           // our own, not to be dialled; may be empty
   const weft_codec *codec;             // instead of the options'; NULL: theirs
   struct weft_engine_scratch *scratch; // NULL: its own

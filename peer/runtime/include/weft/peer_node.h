@@ -30,7 +30,7 @@ typedef struct weft_stream {
   bool checksums;           // and checksums are revealed
   uint64_t rate_bits_per_s; // 0: what arrives paces it
   // Whole length, 0: unknown. Not live, a source that knows it loads what its neighbours lack (LOAD
-  // events, weft_engine_source_load) instead of putting segments in order.
+  // events, weft_engine_load) instead of putting segments in order.
   uint64_t bytes;
   uint32_t lag_ms; // live
   uint8_t source_key[32];
@@ -88,6 +88,8 @@ typedef struct weft_node_options {
   // On demand and bulk, where segments are signed: full ones decoded in one call, on a thread
   // beside this one; 0, 1: each by itself.
   size_t gather;
+  // Joining: what was fetched and released can be given again (LOAD events).
+  bool rereads;
   uint64_t upload_bits_per_s; // 0: no limit
   bool congestion;            // LEDBAT
   int64_t startup_us;

@@ -172,7 +172,7 @@ def weft_fuzz_test(name, corpus, srcs, deps = [], size = "small", **kwargs):
         deps = [":" + name + "_target"],
     )
 
-def weft_aarch64_static_test(name, srcs, hdrs = [], includes = [], copts = [], args = [], size = "small", **kwargs):
+def weft_aarch64_static_test(name, srcs, hdrs = [], includes = [], copts = [], args = [], size = "small", tags = [], **kwargs):
     """A static program for 64-bit Arm, cross-compiled and run under qemu's user mode.
 
     Args:
@@ -183,6 +183,7 @@ def weft_aarch64_static_test(name, srcs, hdrs = [], includes = [], copts = [], a
       copts: further flags.
       args: arguments of the program.
       size: size of the test; qemu is slow.
+      tags: of the test; "unsanitized" is one of them, as the configurations do not reach that compiler.
       **kwargs: further attributes of the test.
     """
     flags = C_COPTS + ["-O2", "-static", "-iquote", "."] + ["-I" + folder for folder in includes] + copts
@@ -204,6 +205,7 @@ def weft_aarch64_static_test(name, srcs, hdrs = [], includes = [], copts = [], a
         srcs = ["//tools/bazel:qemu_aarch64.sh"],
         args = ["$(location {}.aarch64)".format(name)] + args,
         data = [name + ".aarch64"],
+        tags = tags + ["unsanitized"],
         visibility = ["//visibility:private"],
         **kwargs
     )

@@ -32,10 +32,11 @@ void weft_rereads_keep(weft_engine *e, uint64_t segment) {
     keep_signed(e, segment);
 }
 
-// Without memory for it nothing is lost but that others may have what was dropped here.
+// Without memory for it, or where something was dropped before the end was known, nothing is lost
+// but that others may have that from here.
 void weft_rereads_start(weft_engine *e) {
   const bool sought = e->epoch > 1;
-  if (!e->self.rereads || sought || e->codec->make_token)
+  if (!e->self.rereads || sought || e->tail > 0 || e->codec->make_token)
     return;
   const uint64_t total = weft_window_total(e);
   if (e->options->trust) {
@@ -139,12 +140,12 @@ static weft_status add_blocks(weft_engine *e, uint64_t segment, const uint8_t *d
   return WEFT_OK;
 }
 
-// What cannot be given, or is not what it was, is offered to nobody any more.
+// What is not what it was is offered to nobody any more.
 static weft_status load_again(weft_engine *e, uint64_t segment, const uint8_t *data, size_t bytes) {
   weft_slot *slot = weft_window_slot(e, segment);
-  if (!data || !as_signed(e, segment, data, bytes)) {
+  if (!as_signed(e, segment, data, bytes)) {
     weft_rereads_end(e);
-    return data ? WEFT_E_FOREIGN : WEFT_OK;
+    return WEFT_E_FOREIGN;
   }
   const weft_status status = add_blocks(e, segment, data, bytes);
   if (status != WEFT_OK) {
@@ -167,25 +168,30 @@ static weft_status load_again(weft_engine *e, uint64_t segment, const uint8_t *d
 
 // --- Both
 
+// A receiver's own places are those of what it has not released or does not have yet.
+static bool own(const weft_engine *e, uint64_t segment) {
+  return !weft_loads(e) && segment != WEFT_NO_SEGMENT && segment >= e->released;
+}
+
 weft_status weft_engine_load(weft_engine *e, uint64_t segment, const uint8_t *data, size_t bytes,
                              int64_t now_us) {
   if (!weft_loads(e) && !e->self.rereads)
     return WEFT_E_STATE;
   if (segment >= weft_window_total(e) || (!data && weft_loads(e)))
     return WEFT_E_ARGUMENT;
+  if (!data)
+    weft_rereads_end(e);
   if (!weft_loads(e) && !e->rereads)
     return WEFT_OK; // it was asked for before that ended
-  if (!weft_window_has(e, segment))
+  if (!weft_window_has(e, segment) || own(e, segment))
     return WEFT_E_ARGUMENT;
   weft_slot *slot = weft_window_slot(e, segment);
   if (slot->segment)
     return WEFT_OK; // loaded already
-  if (data && bytes != weft_window_bytes(e, segment))
+  if (bytes != weft_window_bytes(e, segment))
     return WEFT_E_ARGUMENT;
   WEFT_TRY(weft_loads(e) ? load_at_source(e, segment, data, bytes, now_us)
                          : load_again(e, segment, data, bytes));
-  if (!slot->segment)
-    return WEFT_OK;
   const size_t at = weft_place(e, segment);
   e->held[at].rank = e->held[at].received = e->held[at].blocks;
   slot->complete = true;
@@ -207,11 +213,6 @@ static bool kept(const weft_engine *e, uint64_t segment, int64_t now_us) {
       return true;
   }
   return false;
-}
-
-// A receiver's own places are those of what it has not released or does not have yet.
-static bool own(const weft_engine *e, uint64_t segment) {
-  return !weft_loads(e) && segment != WEFT_NO_SEGMENT && segment >= e->released;
 }
 
 // Asks the application for what a neighbour takes and is not here. A place that another neighbour

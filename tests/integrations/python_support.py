@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of Python share: their seed, and arrays on a GPU by CUDA's driver alone, or on the double of one."""
+"""What the tests of Python share: their seed, keys, and arrays on a GPU by CUDA's driver alone, or on the double of one."""
 
 import ctypes
 import os
@@ -17,6 +17,11 @@ def main():
     print("WEFT_TEST_SEED=%#x" % seed, flush=True)
     random.seed(seed)
     unittest.main()
+
+
+def key():
+    """Of whatever takes one."""
+    return random.randbytes(32)
 
 
 class Array:

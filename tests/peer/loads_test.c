@@ -217,6 +217,38 @@ START_TEST(who_sought_reads_nothing_back) {
 }
 END_TEST
 
+// What it does not have yet is not for its program to give; and of what was dropped before the end
+// was known nobody can say what the source signed.
+START_TEST(only_what_it_had_is_taken) {
+  swarm *s = swarm_new(input, sizeof input, 25);
+  s->options.mode = WEFT_MODE_BULK;
+  s->feed_every_us = 20000; // put in order: the end is known last
+  swarm_start(s, NULL);
+  const size_t early = add_reader(s, 2000000);
+  swarm_connect(s, early, 0);
+  run_until_read(s, early, 3 * WINDOW);
+  EXPECT_STATUS(weft_engine_load(s->node[early].engine, 0, input, SEGMENT, s->now_us),
+                WEFT_E_ARGUMENT); // of a stream without an end there is no such segment
+  swarm_run(s, s->now_us + 20 * (int64_t)SECOND);
+  EXPECT(has_all(s, early));
+  const size_t late = add(s, 2000000, early, early);
+  swarm_run(s, s->now_us + 5 * (int64_t)SECOND);
+  EXPECT(reread(s, early) == 0 && s->node[late].read == 0);
+  swarm_free(s);
+
+  s = fetch(WINDOW, 300000, 27);
+  const size_t half = add_reader(s, 2000000);
+  swarm_connect(s, half, 0);
+  run_until_read(s, half, 100);
+  EXPECT_STATUS(
+      weft_engine_load(s->node[half].engine, 101, input + 101 * SEGMENT, SEGMENT, s->now_us),
+      WEFT_E_ARGUMENT);
+  swarm_run(s, s->now_us + 20 * (int64_t)SECOND);
+  EXPECT(has_all(s, half));
+  swarm_free(s);
+}
+END_TEST
+
 START_TEST(who_rereads_fetches_from_the_beginning) {
   swarm *s = fetch(WINDOW, 0, 23);
   weft_engine *e;
@@ -310,6 +342,7 @@ int main(void) {
   tcase_add_test(t, a_swarm_of_readers_leaves_the_source_alone);
   tcase_add_loop_test(t, what_cannot_be_read_back_is_given_to_nobody, 0, 2);
   tcase_add_test(t, who_sought_reads_nothing_back);
+  tcase_add_test(t, only_what_it_had_is_taken);
   tcase_add_test(t, who_rereads_fetches_from_the_beginning);
   tcase_add_loop_test(t, nobody_has_more_loaded_than_he_is_sent, 0, 2);
   suite_add_tcase(suite, t);

@@ -2,9 +2,10 @@
 // Any datagrams at all, from two neighbours, at any pace, into a peer's engine, as a receiver or a
 // source. It must stay within its memory and its ranks, and give out nothing but datagrams.
 //
-// Input: one byte of options (bit 0 a source, bits 1 and 2 the mode, bit 3 trust, bit 4 checksums,
-// bit 5 blocks without a code, bit 6 congestion control, bit 7 pull); then steps of neighbour (bit
-// 0) and time (the rest, in 4 ms), length of the datagram, datagram.
+// Input: one byte of options (bit 0 a source, bits 1 and 2 the mode, 3: bulk, and segments are
+// loaded for others, bit 3 trust, bit 4 checksums, bit 5 blocks without a code, bit 6 congestion
+// control, bit 7 pull); then steps of neighbour (bit 0) and time (the rest, in 4 ms), length of the
+// datagram, datagram.
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -16,6 +17,13 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { BLOCKS = 4, BLOCK_BYTES = 16, WINDOW = 3, BURSTS = 256, NEIGHBOURS = 2 };
+enum { SEGMENT = BLOCKS * BLOCK_BYTES, HELD = 32, FILE_BYTES = HELD * SEGMENT - 5 };
+
+// A file: the source's, or what a receiver wrote.
+typedef struct file {
+  uint8_t bytes[HELD * SEGMENT];
+  size_t length[HELD]; // of each segment
+} file;
 
 static void require(int condition) {
   if (!condition)
@@ -29,27 +37,43 @@ static void feed(weft_engine *engine, int64_t now_us) {
     require(weft_engine_source_put(engine, segment, sizeof segment, now_us, now_us) == WEFT_OK);
 }
 
-static void read_all(weft_engine *engine) {
+// What a receiver never wrote, or had no room for, it cannot give.
+static void load(weft_engine *engine, const file *f, uint64_t segment, int64_t now_us) {
+  const bool held = segment < HELD && f->length[segment];
+  const weft_status status =
+      weft_engine_load(engine, segment, held ? f->bytes + segment * SEGMENT : NULL,
+                       held ? f->length[segment] : 0, now_us);
+  require(status == WEFT_OK); // it is what was read
+}
+
+static void read_all(weft_engine *engine, file *f) {
   uint64_t segment;
   size_t bytes;
-  uint8_t out[BLOCKS * BLOCK_BYTES];
+  uint8_t out[SEGMENT];
   while (weft_engine_readable(engine, &segment, &bytes) == WEFT_OK) {
     require(bytes >= 1 && bytes <= sizeof out);
     require(weft_engine_read(engine, 0, bytes, out) == WEFT_OK);
+    if (segment < HELD) {
+      memcpy(f->bytes + segment * SEGMENT, out, bytes);
+      f->length[segment] = bytes;
+    }
     require(weft_engine_release(engine) == WEFT_OK);
   }
 }
 
-static void turn(weft_engine *engine, int source, int64_t now_us) {
+static void turn(weft_engine *engine, int source, file *f, int64_t now_us) {
   weft_event event;
   weft_burst burst;
   weft_engine_tick(engine, now_us);
   if (source)
     feed(engine, now_us);
   else
-    read_all(engine);
-  while (weft_engine_event(engine, &event))
+    read_all(engine, f);
+  while (weft_engine_event(engine, &event)) {
     require(event.kind <= WEFT_EVENT_LONELY && event.neighbour < NEIGHBOURS);
+    if (event.kind == WEFT_EVENT_LOAD)
+      load(engine, f, event.segment, now_us);
+  }
   // The pace allows one data burst per turn, and each neighbour has a few messages due.
   for (int i = 0; weft_engine_output(engine, now_us, &burst) == WEFT_OK; i++) {
     require(i < BURSTS && burst.neighbour < NEIGHBOURS && burst.count >= 1);
@@ -81,7 +105,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   weft_rng_chacha_seed(&chacha, 1, 1);
   const weft_rng rng = weft_rng_chacha_table(&chacha);
   const int source = data[0] & 1;
-  const unsigned mode = (data[0] >> 1 & 3u) % 3u;
+  const bool loads = (data[0] >> 1 & 3u) == 3;
+  const unsigned mode = loads ? WEFT_MODE_BULK : data[0] >> 1 & 3u;
+  file f = {.length = {0}};
+  for (size_t i = 0; i < HELD && source; i++)
+    f.length[i] = i + 1 < HELD ? SEGMENT : FILE_BYTES - i * SEGMENT;
   const weft_engine_options how = {.stream = 7,
                                    .blocks = BLOCKS,
                                    .block_bytes = BLOCK_BYTES,
@@ -102,7 +130,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                              : data[0] & 128 ? &weft_policy_pull
                                                              : &weft_policy_push,
                                    .trust = trust ? &weft_trust_counted : NULL};
-  const weft_engine_self self = {.source = source != 0, .upload_bits_per_s = 1000000, .rng = rng};
+  const weft_engine_self self = {.source = source != 0,
+                                 .stream_bytes = loads && source ? FILE_BYTES : 0,
+                                 .rereads = loads && !source,
+                                 .upload_bits_per_s = 1000000,
+                                 .rng = rng};
   require(weft_engine_new(ctx, &how, &self, &engine) == WEFT_OK);
   for (uint8_t i = 0; i < NEIGHBOURS; i++) {
     size_t neighbour;
@@ -118,7 +150,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     bytes = bytes < size - at ? bytes : size - at;
     const weft_status status = weft_engine_input(engine, from, data + at, bytes, now_us);
     require(status < WEFT_E_NOMEM && status != WEFT_E_BUFFER && status != WEFT_E_ARGUMENT);
-    turn(engine, source, now_us);
+    turn(engine, source, &f, now_us);
     at += bytes;
   }
   check(engine);

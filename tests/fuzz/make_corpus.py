@@ -118,6 +118,11 @@ def engines():
         "met": both + step(0, b"", 127) * 3 + step(0, refer(0, b"cd", b"e")) + step(0, meet(0, b"a", b"b", b"x")) + step(1, meet(1, b"yz")) + step(0, b"", 100) * 9,
         "paced": both + step(0, ranks(0, 1, 0, 0, 0, 0)) + step(0, ack(1, 1)) + step(0, ack(3, 1)) + step(0, pace(4, 7)) + step(1, pace(1, 9)),
     }
+    # One that has nine segments, of which it held three, gives them to the other, who lacks all and then goes on.
+    nine = b"".join(step(0, block(s, i)) for s in range(9) for i in range(4))
+    lags = both + step(0, ranks(9, 9, 9 * 64)) + nine + b"".join(step(1, ranks(s, 9, 9 * 64, 0, 0, 0), 9) for s in (0, 0, 3, 1, 6, 0))
+    for how in (0x06, 0x07, 0x0E, 0x0F, 0x26, 0x27):
+        write("engine", f"lags-{how:02x}", bytes([how]) + lags)
     for name, steps in conversations.items():
         write("engine", name + "-receiver", b"\0" + steps)
         write("engine", name + "-source", b"\1" + steps)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Who comes to a fetch when others have a part of it already: he has all, of a file that is longer than 64 segments,
-# too, where the source has no room for him, where nobody holds the beginning any more, and where the source dies.
+# too, where the source has no room for him, where nobody holds the beginning any more, and where the source goes.
 weft=$(readlink -f -- "$1")
 # shellcheck source=tests/net/processes.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/processes.sh"
@@ -38,9 +38,9 @@ fetch --linger=5
 fetch --neighbours=1 # it takes two
 fetch --window=16 --window=16
 
-# The source dies when one has all of it, of which he holds a sixth. Who came shortly before has the rest from what that
+# The source goes when one has all of it, of which he holds a sixth. Who came shortly before has the rest from what that
 # one reads back from where he wrote it; what was cut by then nobody gets anything for.
-orphaned() { # EXPECTED UPLOAD: of who came, of the first
+orphaned() { # EXPECTED UPLOAD SIGNAL: of who came, of the first, of the source
   local source first late code i
   rm -f ./*.bin.out
   start source source --input in.bin --listen 127.0.0.1:0 --upload 24M
@@ -57,18 +57,18 @@ orphaned() { # EXPECTED UPLOAD: of who came, of the first
     grep -qs '^info ended' first.log && break
     sleep 0.02
   done
-  kill -KILL "$source"
+  kill -"$3" "$source"
   cmp in.bin first.bin.out || fail "the first of an orphaned fetch has other bytes"
   [ "$1" -eq 0 ] || : >first.bin.out
   wait "$late"
   code=$?
-  [ "$code" -eq "$1" ] || fail "who came before the source died ends with $code, not $1"
-  [ "$code" -ne 0 ] || cmp in.bin late.bin.out || fail "who came before the source died has other bytes"
+  [ "$code" -eq "$1" ] || fail "who came before the source went ends with $code, not $1"
+  [ "$code" -ne 0 ] || cmp in.bin late.bin.out || fail "who came before the source went has other bytes"
   wait "$first" || fail "the first of an orphaned fetch ends with $?"
   [ "$(grep -c '^warning reread segment=[0-9]* status=WEFT_E_IO$' first.log)" -eq "$1" ] ||
     fail "that it cannot be read back is not told once, or was read back"
 }
 
-orphaned 0 24M
-orphaned 1 4M
+orphaned 0 24M KILL
+orphaned 1 4M TERM
 exit "$bad"

@@ -190,8 +190,8 @@ weft_status weft_engine_source_end(weft_engine *engine, int64_t now_us);
 // What a LOAD event asked for, in its true length; copied. A source (self.stream_bytes) signs it;
 // the event is repeated, 0.1 s later, when the answer was an error. A receiver (self.rereads) looks
 // whether it is what the source signed; where that fails, or data is NULL, because it cannot be
-// given any more, nothing is asked for from then on. Errors: WEFT_E_STATE (neither), WEFT_E_ARGUMENT,
-// WEFT_E_NOMEM, WEFT_E_KEY; receiver: WEFT_E_FOREIGN (it is something else).
+// given any more, nothing is asked for from then on. Errors: WEFT_E_STATE (neither),
+// WEFT_E_ARGUMENT, WEFT_E_NOMEM, WEFT_E_KEY; receiver: WEFT_E_FOREIGN (it is something else).
 weft_status weft_engine_load(weft_engine *engine, uint64_t segment, const uint8_t *data,
                              size_t bytes, int64_t now_us);
 

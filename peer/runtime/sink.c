@@ -122,9 +122,11 @@ static int open_file(weft_sink *s) {
   struct stat about;
   s->fifo = stat(path, &about) == 0 && S_ISFIFO(about.st_mode);
   const int make = O_CREAT | O_TRUNC | O_CLOEXEC;
-  int fd = s->fifo ? open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
-                   : open(path, O_RDWR | make, 0666); // to be read back
-  if (fd < 0 && !s->fifo && errno == EACCES)
+  int fd = -1;
+  if (s->fifo)
+    fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  else if (!weft_sink_rereadable(s) ||
+           ((fd = open(path, O_RDWR | make, 0666)) < 0 && errno == EACCES)) // no right to read
     fd = open(path, O_WRONLY | make, 0666);
   s->file = fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
   return fd;

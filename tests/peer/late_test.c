@@ -31,12 +31,6 @@ static size_t add(swarm *s, size_t first, size_t last) {
   return node;
 }
 
-static void run_until_read(swarm *s, size_t node, uint64_t segments) {
-  while (s->node[node].read < segments && s->now_us < 60 * (int64_t)SECOND)
-    swarm_run(s, s->now_us + 5000);
-  EXPECT(s->node[node].read >= segments);
-}
-
 static bool has_all(const swarm *s, size_t node, size_t segments) {
   return s->node[node].read == segments && !s->node[node].wrong;
 }
@@ -48,7 +42,7 @@ START_TEST(what_fits_is_had_by_who_comes_later) {
   for (uint64_t read = 1; read < all; read += 5) {
     swarm *s = fetch(bytes[_i], WINDOW + 2, read);
     const size_t early = add(s, 0, 0);
-    run_until_read(s, early, read);
+    swarm_run_until_read(s, early, read);
     const size_t late = add(s, 0, early);
     swarm_run(s, s->now_us + 20 * (int64_t)SECOND);
     EXPECT(has_all(s, early, all) && has_all(s, late, all));
@@ -64,7 +58,7 @@ START_TEST(a_viewer_keeps_it_as_well) {
   swarm *s = fetch(FIT * SEGMENT - 1, WINDOW, 7);
   s->options.ahead = (size_t)_i;
   const size_t first = add(s, 0, 0), second = add(s, first, first);
-  run_until_read(s, first, FIT);
+  swarm_run_until_read(s, first, FIT);
   EXPECT(s->node[second].read > 0 && s->node[second].read < FIT);
   const size_t late = add(s, first, second);
   swarm_kill(s, 0, false);
@@ -156,7 +150,7 @@ START_TEST(who_comes_too_late_holds_nobody_up) {
   for (uint64_t read = 1; read < LONG; read += 3) {
     swarm *s = fetch(sizeof input, WINDOW / 2, 17 + read);
     const size_t early = add(s, 0, 0);
-    run_until_read(s, early, read);
+    swarm_run_until_read(s, early, read);
     const size_t late = add(s, 0, early);
     swarm_run(s, s->now_us + 20 * (int64_t)SECOND);
     EXPECT(has_all(s, early, LONG));
@@ -173,7 +167,7 @@ END_TEST
 START_TEST(who_has_lost_all_others_drops_nothing) {
   swarm *s = fetch(sizeof input, WINDOW, 11);
   const size_t early = add(s, 0, 0);
-  run_until_read(s, early, 4);
+  swarm_run_until_read(s, early, 4);
   const size_t most = s->fed + WINDOW / 2 * SEGMENT; // its last maps are on their way
   swarm_kill(s, early, true);
   swarm_run(s, s->now_us + SECOND);
@@ -195,7 +189,7 @@ START_TEST(a_longer_stream_goes_on) {
   const size_t early = add(s, 0, 0);
   swarm_run(s, 10 * 1000);
   EXPECT(s->fed == WINDOW * SEGMENT);
-  run_until_read(s, early, 8);
+  swarm_run_until_read(s, early, 8);
   EXPECT(s->fed > WINDOW * SEGMENT && s->fed <= (WINDOW + 12) * SEGMENT);
   swarm_run(s, 60 * (int64_t)SECOND);
   EXPECT(has_all(s, early, LONG));

@@ -33,12 +33,6 @@ static size_t add(swarm *s, uint64_t upload_bits_per_s, size_t first, size_t las
   return node;
 }
 
-static void run_until_read(swarm *s, size_t node, uint64_t segments) {
-  while (s->node[node].read < segments && s->now_us < 60 * (int64_t)SECOND)
-    swarm_run(s, s->now_us + 5000);
-  EXPECT(s->node[node].read >= segments);
-}
-
 static bool has_all(const swarm *s, size_t node) {
   return s->node[node].read == SEGMENTS && !s->node[node].wrong;
 }
@@ -53,7 +47,7 @@ START_TEST(who_comes_at_any_time_has_all_of_it) {
   swarm *s = fetch(WINDOW, UPLOAD, read);
   EXPECT(!weft_engine_source_ready(s->node[0].engine) && loads(s) == 0);
   const size_t early = add(s, UPLOAD, 0, 0);
-  run_until_read(s, early, read);
+  swarm_run_until_read(s, early, read);
   const size_t late = add(s, UPLOAD, 0, early);
   EXPECT(!weft_engine_finished(s->node[0].engine));
   swarm_run(s, s->now_us + 20 * (int64_t)SECOND);
@@ -101,9 +95,9 @@ START_TEST(who_got_it_from_others_gets_the_rest) {
   swarm *s = fetch(WINDOW, 100000, 9); // ten segments a second
   s->options.window = SEGMENTS;        // of the first, which keeps all of it
   const size_t first = add(s, 4000000, 0, 0);
-  run_until_read(s, first, SEGMENTS);
+  swarm_run_until_read(s, first, SEGMENTS);
   const size_t second = add(s, 4000000, 0, first);
-  run_until_read(s, second, SEGMENTS / 2);
+  swarm_run_until_read(s, second, SEGMENTS / 2);
   EXPECT(s->node[second].read < SEGMENTS);
   swarm_kill(s, first, false);
   swarm_run(s, s->now_us + 15 * (int64_t)SECOND);
@@ -147,7 +141,7 @@ START_TEST(a_receiver_gives_what_it_wrote) {
   swarm_start(s, &(weft_engine_self){.stream_bytes = sizeof input, .upload_bits_per_s = 400000});
   const size_t early = add_reader(s, 4000000);
   swarm_connect(s, early, 0);
-  run_until_read(s, early, reads[_i % 3]);
+  swarm_run_until_read(s, early, reads[_i % 3]);
   if (reads[_i % 3] == SEGMENTS)
     swarm_kill(s, 0, true);
   const size_t late = add(s, 4000000, early, early);
@@ -170,7 +164,7 @@ START_TEST(a_swarm_of_readers_leaves_the_source_alone) {
     const size_t node = add_reader(s, 2000000);
     for (size_t k = i > 3 ? i - 3 : 0; k < i; k++)
       swarm_connect(s, node, k);
-    run_until_read(s, node, SEGMENTS / 2);
+    swarm_run_until_read(s, node, SEGMENTS / 2);
   }
   swarm_run(s, s->now_us + 20 * (int64_t)SECOND);
   for (size_t i = 1; i <= 6; i++)
@@ -187,7 +181,7 @@ START_TEST(what_cannot_be_read_back_is_given_to_nobody) {
   s->options.ahead = WINDOW / 4;
   const size_t early = add_reader(s, 2000000);
   swarm_connect(s, early, 0);
-  run_until_read(s, early, SEGMENTS);
+  swarm_run_until_read(s, early, SEGMENTS);
   s->node[early].reread = _i ? SWARM_READS_OTHER : SWARM_CANNOT_READ;
   const size_t late = add(s, 2000000, 0, early);
   swarm_run(s, s->now_us + 20 * (int64_t)SECOND);
@@ -203,7 +197,7 @@ START_TEST(who_sought_reads_nothing_back) {
   swarm *s = fetch(WINDOW, 2000000, 21);
   const size_t early = add_reader(s, 2000000);
   swarm_connect(s, early, 0);
-  run_until_read(s, early, 20);
+  swarm_run_until_read(s, early, 20);
   EXPECT_OK(weft_engine_seek(s->node[early].engine, 100, s->now_us));
   s->node[early].next = 100;
   swarm_run(s, s->now_us + 10 * (int64_t)SECOND);
@@ -226,7 +220,7 @@ START_TEST(only_what_it_had_is_taken) {
   swarm_start(s, NULL);
   const size_t early = add_reader(s, 2000000);
   swarm_connect(s, early, 0);
-  run_until_read(s, early, 3 * WINDOW);
+  swarm_run_until_read(s, early, 3 * WINDOW);
   EXPECT_STATUS(weft_engine_load(s->node[early].engine, 0, input, SEGMENT, s->now_us),
                 WEFT_E_ARGUMENT); // of a stream without an end there is no such segment
   swarm_run(s, s->now_us + 20 * (int64_t)SECOND);
@@ -239,7 +233,7 @@ START_TEST(only_what_it_had_is_taken) {
   s = fetch(WINDOW, 300000, 27);
   const size_t half = add_reader(s, 2000000);
   swarm_connect(s, half, 0);
-  run_until_read(s, half, 100);
+  swarm_run_until_read(s, half, 100);
   EXPECT_STATUS(
       weft_engine_load(s->node[half].engine, 101, input + 101 * SEGMENT, SEGMENT, s->now_us),
       WEFT_E_ARGUMENT);

@@ -486,6 +486,12 @@ void swarm_run(swarm *s, int64_t until_us) {
   s->now_us = until_us;
 }
 
+void swarm_run_until_read(swarm *s, size_t node, uint64_t segments) {
+  while (s->node[node].read < segments && s->now_us < 60000000)
+    swarm_run(s, s->now_us + 5000);
+  EXPECT(s->node[node].read >= segments);
+}
+
 void swarm_free(swarm *s) {
   while (s->heap_count)
     free(pop(s));

@@ -92,6 +92,8 @@ void swarm_connect(swarm *s, size_t a, size_t b);
 weft_peer_address swarm_address(size_t node); // by which engines know it
 void swarm_kill(swarm *s, size_t node, bool polite);
 void swarm_run(swarm *s, int64_t until_us);
+// Until the node has given out so many segments, which it must by the end of the first minute.
+void swarm_run_until_read(swarm *s, size_t node, uint64_t segments);
 void swarm_free(swarm *s);
 
 // A fate: 15 to 25 ms, loss_percent of the datagrams lost.

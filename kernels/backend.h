@@ -186,6 +186,7 @@ typedef struct weft_panel {
   uint8_t *const *y;       // m rows
   bool packed;             // worth a copy of the sources, tile by tile; k <= WEFT_PACK_ROWS
   bool accumulate;
+  bool apart;       // rows of x share no sets of a cache
   uint8_t *scratch; // on a line, for what weft_host_kernel.scratch asks; or NULL
   size_t scratch_bytes;
   const weft_fetch *fetch; // asked for meanwhile, where a technique can; or NULL

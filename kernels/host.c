@@ -128,6 +128,7 @@ static void one_panel(const weft_host_kernel *kernel, const weft_gemm *g) {
   panel.y = g->y.ptr ? g->y.ptr : &row;
   panel.packed = g->k > 1 && g->k * g->len > PACK_FROM;
   panel.accumulate = g->accumulate;
+  panel.apart = false;
   panel.scratch = NULL;
   panel.scratch_bytes = 0;
   panel.fetch = NULL;

@@ -238,8 +238,11 @@ static void act_panel(const weft_strip *strip, const weft_act_panel *panel, uint
   const uint16_t *operand = strip->acts->operands + panel->operand;
   const uint8_t *x[WEFT_PANEL_ROWS];
   uint8_t *y[WEFT_PANEL_ROWS];
-  for (size_t j = 0; j < panel->k; j++)
+  bool apart = true; // as slots are
+  for (size_t j = 0; j < panel->k; j++) {
+    apart = apart && *operand < WEFT_PLACE_ZERO;
     x[j] = place[*operand++];
+  }
   bool past = strip->past;
   for (size_t i = 0; i < panel->m; i++) {
     past = past && *operand >= WEFT_PLACE_Y;
@@ -256,6 +259,7 @@ static void act_panel(const weft_strip *strip, const weft_act_panel *panel, uint
                              .x = x,
                              .y = y,
                              .accumulate = panel->accumulate,
+                             .apart = apart,
                              .fetch = steps_fetch(strip) && next < strip->end ? &fetch : NULL,
                              .past = past});
 }

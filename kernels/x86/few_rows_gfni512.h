@@ -18,6 +18,7 @@
 #include "kernels/fetch.h"
 #include "kernels/gf256.h"
 #include "kernels/unroll.h"
+#include "kernels/x86/cores.h"
 #include "kernels/x86/few_products_gfni512.h"
 #include "kernels/x86/vec_avx512.h"
 #include "kernels/zigzag.h"
@@ -47,24 +48,28 @@ enum {
 #define FEW_FOLLOWED_AHEAD 256
 // Where the hardware follows as many streams as instructions load (Zen 5), and bytes of all rows
 // from where on it matters that they do not seem to be others: loops are quicker before that.
-#define FEW_STREAMED (__builtin_cpu_is("amd") && !__builtin_cpu_is("amdfam19h"))
+#define FEW_STREAMED core_is_zen5()
 #define FEW_STREAMED_FROM(m) ((size_t)((m) <= FEW_DEMANDING ? 6 : 24) << 20)
+// Where sources that share no sets of a cache are best multiplied as copies of many are: with one
+// vector of columns a core with two ports for products (Zen 5) loads a matrix for each product.
+#define FEW_APART(p) ((p)->apart && !(p)->fetch && core_is_zen5())
 // Bytes of all rows from where on results are stored past the caches; more where the third level
 // takes them as quickly as it gives (Zen 4).
-#define FEW_PAST_CACHE ((size_t)(__builtin_cpu_is("amdfam19h") ? 12 : 4) << 20)
+#define FEW_PAST_CACHE ((size_t)(core_is_zen4() ? 12 : 4) << 20)
 // What an entry of a matrix takes beside steps (weft_host_kernel.entry), as was measured.
 #define FEW_ENTRIES                                                                                \
-  (__builtin_cpu_is("amdfam19h") ? (few_entries){10, 8, 11, 10, 10, 11, 10, MANY_NEAR}             \
-   : __builtin_cpu_is("amd")     ? (few_entries){8, 3, 3, 7, 4, 8, 3, (size_t)24 << 20}            \
-                                 : (few_entries){8, 5, 5, 8, 8, 9, 8, MANY_NEAR})
+  (core_is_zen4()   ? (few_entries){10, 8, 11, 10, 10, 11, 10, 0, 0, MANY_NEAR}                    \
+   : core_is_zen5() ? (few_entries){8, 3, 3, 7, 4, 8, 3, 4, 6, (size_t)24 << 20}                   \
+                    : (few_entries){8, 5, 5, 8, 8, 9, 8, 0, 0, MANY_NEAR})
 #endif
 
 // An entry's weight where sources lie as they are: in a near cache, or not and at most FEW_FOLLOWED
 // of them or more; where they are copied: in a near cache, or not, which slows some cores' steps
-// more; among more rows than that; and where more sources than FEW_AT_ONCE are taken at once.
+// more; among more rows than that; where more sources than FEW_AT_ONCE are taken at once; and in
+// rows shorter than FEW_GROUPED, of few outputs, and copied or of many, or 0: as in longer ones.
 // Caches are not near from so many bytes of all rows on.
 typedef struct few_entries {
-  uint8_t few, followed, lost, near, far, wide, streamed;
+  uint8_t few, followed, lost, near, far, wide, streamed, short_few, short_many;
   size_t far_from;
 } few_entries;
 
@@ -297,17 +302,25 @@ static bool few_streamed(size_t m, size_t k) {
   return FEW_STREAMED && k <= FEW_STREAMS && m <= FEW_STREAMED_ROWS && few_rows_of(m) == m;
 }
 
+// Whether sources of short rows are better taken in as large groups as can be than by tiles, which
+// read a source's lines far apart.
+static bool few_short(size_t m, size_t k) {
+  return FEW_STREAMED && m <= FEW_STREAMED_ROWS && k <= FEW_SOURCES;
+}
+
 static void few_panel(const weft_panel *p) {
   uint64_t matrix[FEW_SOURCES * FEW_ROWS];
   _Alignas(64) uint8_t sums[FEW_RUN];
   const uint8_t *x[FEW_SOURCES];
-  const size_t end = p->end - (p->end - p->begin) % FEW_STEP;
+  const size_t columns = p->end - p->begin, end = p->end - columns % FEW_STEP;
   const size_t total = (p->k + p->m) * p->row_bytes;
-  const bool many = many_fits(p);
+  const bool apart = FEW_APART(p), many = apart || many_fits(p);
   const bool follows = FEW_FOLLOWS && !many;
   const bool streamed = few_streamed(p->m, p->k) && !many;
   const bool grouped = p->k > FEW_AT_ONCE && !streamed;
-  const size_t groups = grouped ? (p->k + FEW_GROUP - 1) / FEW_GROUP : 1;
+  const bool near = columns < FEW_GROUPED && few_short(p->m, p->k);
+  const size_t group = near ? FEW_STREAMS : FEW_GROUP;
+  const size_t groups = grouped ? (p->k + group - 1) / group : 1;
   few_work w = {.panel = p,
                 .matrix = matrix,
                 .at_once = (p->k + groups - 1) / groups,
@@ -331,7 +344,9 @@ static void few_panel(const weft_panel *p) {
   else if (!many)
     for (size_t first = 0; first < p->k; first += w.at_once)
       few_order(p, first, p->k - first < w.at_once ? p->k - first : w.at_once, x, matrix);
-  if (many)
+  if (apart)
+    many_apart(p, matrix, end, w.past);
+  else if (many)
     many_panel(p, matrix, end, w.past);
   else
     few_blocks(&w,
@@ -408,7 +423,8 @@ static void few_parts(const weft_panel *p) {
 
 static void few_or_tile_panel(const weft_panel *p) {
   const size_t columns = p->end - p->begin;
-  const bool grouped = p->m <= FEW_ROWS && (p->k <= FEW_AT_ONCE || columns >= FEW_GROUPED);
+  const bool any = p->k <= FEW_AT_ONCE || columns >= FEW_GROUPED || few_short(p->m, p->k);
+  const bool grouped = p->m <= FEW_ROWS && any;
   const bool few =
       p->m >= 2 && p->k <= FEW_SOURCES && columns >= FEW_COLUMNS && (many_fits(p) || grouped);
   if (few && p->m > FEW_ROWS)
@@ -425,12 +441,16 @@ static size_t few_entry(size_t m, size_t k, size_t row_bytes) {
   const few_entries e = FEW_ENTRIES;
   const many_layout l = many_layout_of(m, k, FEW_GROUPED, row_bytes);
   const bool far = (m + k) * row_bytes > e.far_from;
-  const bool at_once = k <= FEW_AT_ONCE || row_bytes >= FEW_GROUPED; // short rows are tiles'
+  const bool brief = row_bytes > 0 && row_bytes < FEW_GROUPED;
+  if (brief && e.short_few && m <= FEW_STREAMED_ROWS)
+    return few_streamed(m, k) ? e.streamed : e.short_few;
+  if (brief && e.short_many && (m > FEW_ROWS || l.run > 0))
+    return e.short_many;
   if (m > FEW_ROWS)
     return e.wide;
   if (l.run > 0)
     return far ? e.far : e.near;
-  if (at_once && few_streamed(m, k))
+  if (few_streamed(m, k))
     return e.streamed;
   if (row_bytes == 0) // steps may pay at some length
     return e.few > e.lost ? e.few : e.lost;

@@ -4,6 +4,7 @@
 // use: its polynomial is fixed to 0x11B.)
 #include "kernels/gf256.h"
 #include "kernels/host_kernels.h"
+#include "kernels/x86/cores.h"
 #include "kernels/x86/vec_avx512.h"
 
 typedef vec src;
@@ -32,7 +33,12 @@ static inline vec mac2(vec acc, src x, con c, src z, con d) {
 #include "kernels/chacha_lanes.h"
 #include "kernels/packet_spread.h"
 #define STEPS_WIDE 16
-#define STEPS_FETCHES __builtin_cpu_is("amdfam19h")
+#define STEPS_FETCHES core_is_zen4()
+#ifndef STEPS_STAGES // tests stage elsewhere, too, and in shorter runs
+#define STEPS_STAGES core_is_zen5()
+#define STEPS_STAGED 1024
+#define STEPS_AHEAD (core_is_zen5() ? 256 : 0)
+#endif
 #include "kernels/steps.h"
 #include "kernels/x86/few_rows_gfni512.h"
 

@@ -2,6 +2,7 @@
 // Few output rows of row gfni512 from many sources: runs of columns are copied, tile by tile, into
 // a buffer of their own while the run before is multiplied. A tile's lines then follow each other
 // wherever the sources lie, all sources are added up in registers, and no copy waits for a product.
+// Sources that share no sets of a cache are multiplied where they lie.
 // few_rows_gfni512.h includes this; docs/performance/storage-many-sources.md says what was tried.
 #ifndef WEFT_KERNELS_X86_MANY_SOURCES_GFNI512_H
 #define WEFT_KERNELS_X86_MANY_SOURCES_GFNI512_H
@@ -95,6 +96,7 @@ typedef struct many_work {
   many_layout layout;
   size_t end; // of the columns
   bool past;  // results are stored past the caches
+  bool apart; // sources are not copied: one run
 } many_work;
 
 // The source's run from its first column on; nothing after the last source.
@@ -145,11 +147,11 @@ WEFT_INLINE void many_step(const many_run *run, many_copy *now, many_copy *state
 }
 
 // One tile of `rows` output rows, and a step for every two sources: two blocks of rows or more take
-// as many as there are. Inlined for each constant rows and past.
+// as many as there are. Inlined for each constant rows, past and apart.
 WEFT_INLINE void many_tile(const weft_panel *p, size_t row, const size_t rows, size_t column,
                            const uint64_t *near, const uint8_t *tile, const many_run *run,
-                           many_copy *now, many_copy *state, const bool past) {
-  const size_t k = p->k, pair = 2 * p->m, apart = run->source;
+                           many_copy *now, many_copy *state, const bool past, const bool apart) {
+  const size_t k = p->k, pair = 2 * p->m, source = run->source;
   uint8_t *const *const y = p->y + row;
   vec acc[8][2];
   if (p->accumulate) {
@@ -163,10 +165,13 @@ WEFT_INLINE void many_tile(const weft_panel *p, size_t row, const size_t rows, s
     }
   }
   size_t j = 0;
-  for (; j + 2 <= k; j += 2, near += pair, tile += 2 * apart) {
-    const vec s[2] = {vec_load(tile), vec_load(tile + VEC_BYTES)};
-    const vec t[2] = {vec_load(tile + apart), vec_load(tile + apart + VEC_BYTES)};
-    many_step(run, now, state);
+  for (; j + 2 <= k; j += 2, near += pair, tile += 2 * source) {
+    const uint8_t *const one = apart ? p->x[j] + column : tile;
+    const uint8_t *const two = apart ? p->x[j + 1] + column : tile + source;
+    const vec s[2] = {vec_load(one), vec_load(one + VEC_BYTES)};
+    const vec t[2] = {vec_load(two), vec_load(two + VEC_BYTES)};
+    if (!apart)
+      many_step(run, now, state);
     WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
       const con c = con_of(near[2 * r]);
       const con d = con_of(near[2 * r + 1]);
@@ -176,11 +181,13 @@ WEFT_INLINE void many_tile(const weft_panel *p, size_t row, const size_t rows, s
   }
   if (j < k) {
     near -= row; // of the odd source the words lie one by one
-    many_step(run, now, state);
+    const uint8_t *const one = apart ? p->x[j] + column : tile;
+    if (!apart)
+      many_step(run, now, state);
     WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
       const con c = con_of(near[r]);
       WEFT_UNROLL for (size_t v = 0; v < 2; v++) acc[r][v] =
-          vec_xor(acc[r][v], product(vec_load(tile + v * VEC_BYTES), c));
+          vec_xor(acc[r][v], product(vec_load(one + v * VEC_BYTES), c));
     }
   }
   WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
@@ -192,12 +199,13 @@ WEFT_INLINE void many_tile(const weft_panel *p, size_t row, const size_t rows, s
 // The run at `column` in `buffer`, output rows [row, row + rows).
 WEFT_INLINE void many_tiles(const many_work *w, size_t row, const size_t rows, size_t column,
                             const uint8_t *buffer, const many_run *run, many_copy *state,
-                            const bool past) {
+                            const bool past, const bool apart) {
   const size_t left = w->end - column;
   const size_t stop = column + (left < w->layout.run ? left : w->layout.run);
   many_copy now = *state; // in registers
   for (; column < stop; column += MANY_TILE, buffer += run->tile)
-    many_tile(w->panel, row, rows, column, w->matrix + 2 * row, buffer, run, &now, state, past);
+    many_tile(w->panel, row, rows, column, w->matrix + 2 * row, buffer, run, &now, state, past,
+              apart);
   now.source = state->source;
   *state = now;
 }
@@ -205,10 +213,14 @@ WEFT_INLINE void many_tiles(const many_work *w, size_t row, const size_t rows, s
 #define MANY_BLOCK(rows)                                                                           \
   static void many_block_##rows(const many_work *w, size_t row, size_t column,                     \
                                 const uint8_t *buffer, const many_run *run, many_copy *copy) {     \
-    if (w->past)                                                                                   \
-      many_tiles(w, row, rows, column, buffer, run, copy, true);                                   \
+    if (w->apart && w->past)                                                                       \
+      many_tiles(w, row, rows, column, buffer, run, copy, true, true);                             \
+    else if (w->apart)                                                                             \
+      many_tiles(w, row, rows, column, buffer, run, copy, false, true);                            \
+    else if (w->past)                                                                              \
+      many_tiles(w, row, rows, column, buffer, run, copy, true, false);                            \
     else                                                                                           \
-      many_tiles(w, row, rows, column, buffer, run, copy, false);                                  \
+      many_tiles(w, row, rows, column, buffer, run, copy, false, false);                           \
   }
 MANY_BLOCK(2)
 MANY_BLOCK(3)
@@ -252,6 +264,20 @@ static void many_matrices(const weft_panel *p, uint64_t *matrix) {
     if (even < p->k)
       matrix[even * p->m + i] = weft_gf256_affine[a[even]];
   }
+}
+
+// Columns [begin, end), whole tiles, of sources where they lie.
+static void many_apart(const weft_panel *p, uint64_t *matrix, size_t end, bool past) {
+  many_matrices(p, matrix);
+  const many_work w = {.panel = p,
+                       .matrix = matrix,
+                       .layout = {.run = end - p->begin},
+                       .end = end,
+                       .past = past,
+                       .apart = true};
+  const many_run none = {0};
+  many_copy copy = {0};
+  many_blocks(&w, p->begin, p->x[0], &none, &copy); // nothing is read there
 }
 
 // Columns [begin, end), whole tiles, run by run.

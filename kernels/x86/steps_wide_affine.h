@@ -23,6 +23,7 @@ typedef struct wide_rows {
   uint64_t scale;
   size_t width;            // bytes
   const weft_fetch *fetch; // rows that are read next, or NULL: not fetched
+  size_t ahead; // bytes from what is read to what is fetched of the same rows; 0: nothing is
 } wide_rows;
 
 WEFT_INLINE void wide_butterfly(vec *a, vec *b, const uint64_t *c, const bool inverse,
@@ -71,8 +72,9 @@ WEFT_INLINE void wide_levels(const wide_rows *r, vec *x, const size_t fours, con
 WEFT_INLINE void wide_inverse(const wide_rows *r, const size_t fours, const size_t vecs,
                               const bool zero, const bool fetches, const wide_end end) {
   uint8_t *const slot = r->slot;
+  const bool next = fetches && r->fetch, ahead = fetches && !r->fetch;
   fetch_walk walk = {0};
-  if (fetches)
+  if (next)
     walk = fetch_begin(r->fetch);
   for (size_t column = 0; column < r->width; column += vecs * VEC_BYTES) {
     vec x[WIDE_ROWS];
@@ -80,7 +82,12 @@ WEFT_INLINE void wide_inverse(const wide_rows *r, const size_t fours, const size
       WEFT_UNROLL for (size_t v = 0; v < vecs; v++) x[i * vecs + v] =
           vec_load(r->in[i] + column + v * VEC_BYTES);
     }
-    if (fetches)
+    if (ahead) // beyond a row at times, but no read
+      WEFT_UNROLL for (size_t i = 0; i < 4 * fours; i++) {
+        WEFT_UNROLL for (size_t v = 0; v < vecs; v++)
+            __builtin_prefetch(r->in[i] + column + v * VEC_BYTES + r->ahead);
+      }
+    if (next)
       fetch_lines(&walk, 4 * fours * vecs * VEC_BYTES / FETCH_LINE);
     WEFT_UNROLL for (size_t v = 0; v < vecs; v++) wide_levels(r, x + v, fours, vecs, true, zero);
     const con scale = con_of(r->scale);
@@ -187,6 +194,41 @@ static wide_transform *const wide_inverses[][2][2][WIDE_ENDINGS] = {WIDE_INVERSE
 static wide_transform *const wide_forwards[][2][WIDE_ENDINGS] = {WIDE_FORWARD_TABLE(8)};
 #endif
 
+#ifndef STEPS_STAGES
+#define STEPS_STAGES false
+#define STEPS_STAGED 1024 // columns
+#define STEPS_AHEAD 0
+#endif
+enum { WIDE_WAYS = 12, WIDE_APART = STEPS_STAGED + 64 };
+
+// Whether more results than a set of the first-level cache has ways would lie in one.
+static bool wide_collides(const wide_rows *r, size_t rows) {
+  enum { SETS = 64 * 64 };
+  size_t same = 0;
+  for (size_t i = 0; i < rows; i++)
+    same += ((uintptr_t)r->out[i] ^ (uintptr_t)r->out[0]) % SETS / 64 == 0;
+  return same > WIDE_WAYS;
+}
+
+// Such results wait in a buffer, and each row's go on together.
+static __attribute__((noinline)) void wide_forward_staged(const wide_rows *r, size_t rows,
+                                                          wide_transform *forward) {
+  _Alignas(64) uint8_t buffer[WIDE_ROWS * WIDE_APART];
+  wide_rows part = *r;
+  for (size_t i = 0; i < rows; i++)
+    part.out[i] = buffer + i * WIDE_APART;
+  for (size_t column = 0; column < r->width; column += part.width) {
+    part.width = r->width - column < STEPS_STAGED ? r->width - column : STEPS_STAGED;
+    forward(&part);
+    for (size_t i = 0; i < rows; i++)
+      for (size_t at = 0; at < part.width; at += VEC_BYTES)
+        vec_store(r->out[i] + column + at, vec_load(part.out[i] + at));
+    part.slot += part.width;
+    for (size_t i = 0; i < rows; i++)
+      part.more[i] += part.width;
+  }
+}
+
 // Past the caches halves of lines of eight rows in turn are slower than lines of four.
 static bool wide_takes(const weft_strip *strip, const weft_act *act) {
   const bool lines = VEC_BYTES == 64 || act->kind == WEFT_ACT_INVERSE4 || !strip->past;
@@ -235,6 +277,7 @@ __attribute__((noinline)) static void wide_run(const weft_strip *strip, const we
                             .bytes = width};
   if (steps_fetch(strip) && next > 0)
     r.fetch = &fetch;
+  r.ahead = strip->past ? STEPS_AHEAD : 0;
   r.slot = inverse ? r.out[0] : place[act->in[0]];
   const bool zero = act->c[0] == 0 && act->c[2] == 0 && last->c[0] == 0 && last->c[2] == 0;
   wide_end end = WIDE_STORED;
@@ -243,7 +286,9 @@ __attribute__((noinline)) static void wide_run(const weft_strip *strip, const we
   else if (last->joins)
     end = last->c[3] == 1 ? WIDE_SUMMED : WIDE_ADDED;
   if (inverse)
-    wide_inverses[fours / 4][zero][r.fetch != NULL][end](&r);
+    wide_inverses[fours / 4][zero][r.fetch || r.ahead][end](&r);
+  else if (STEPS_STAGES && !past && wide_collides(&r, 4 * fours))
+    wide_forward_staged(&r, 4 * fours, wide_forwards[fours / 4][false][end]);
   else
     wide_forwards[fours / 4][past][end](&r);
 }

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "kernels/host_kernels.h"
+#include "kernels/x86/cores.h"
 #include "kernels/x86/xor_instructions.h"
 #include "kernels/xor_code.h"
 
@@ -504,11 +505,7 @@ static size_t scratch_lines(const compiler *c) {
 
 // Zen 5 loses a tenth to a quarter by more (docs/performance/crs-machine-code.md); Zen 4 gains by
 // as many as there is room for, and Intel's cores do not mind.
-static size_t groups_ahead(void) {
-  const bool zen5 =
-      __builtin_cpu_is("amd") && !__builtin_cpu_is("amdfam17h") && !__builtin_cpu_is("amdfam19h");
-  return zen5 ? 2 : 0;
-}
+static size_t groups_ahead(void) { return core_is_zen5() ? 2 : 0; }
 
 static weft_status compile_for(bool wide, weft_xor_code **out, const weft_xor_matrix *m,
                                const weft_allocator *allocator) {

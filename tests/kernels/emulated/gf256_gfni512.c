@@ -15,8 +15,12 @@
 #define FEW_STREAMED (k % 3 != 0)
 #define FEW_STREAMED_FROM(m) ((m) <= FEW_DEMANDING ? 60000 : 90000)
 #define FEW_ENTRIES                                                                                \
-  { 8, 8, 8, 7, 5, 8, 3, 60000 }
+  { 8, 8, 8, 7, 5, 8, 3, 4, 5, 60000 }
 #define FEW_PAST_CACHE 80000
+#define FEW_APART(p) (!(p)->fetch && (p)->k % 2 == (p)->m % 2)
+#define STEPS_STAGES true
+#define STEPS_STAGED 256
+#define STEPS_AHEAD 128
 #define MANY_NEAR 60000
 #define MANY_LONG 2000
 #define MANY_NEAR_BUFFER 4096

@@ -80,6 +80,13 @@ static weft_code *code_with(weft_ctx *ctx, const code_case *c, size_t cached_pla
   return code;
 }
 
+// Whether what an entry of a matrix takes beside steps is the same for these stripes as for longer
+// ones, so that factors that pay at all do for these.
+static bool pays_in_short_stripes(const weft_backend *row, size_t m, size_t k) {
+  const weft_host_kernel *kernel = row->host;
+  return !kernel->entry || kernel->entry(m, k, LEAST) == kernel->entry(m, k, 0);
+}
+
 // Whether a plan goes by encoding's factors, which one stripe repays.
 static bool is_detour(const weft_plan *plan) {
   return weft_transform_is_detour(&plan->code->generator, plan->ids, plan->ids + plan->inputs,
@@ -87,7 +94,7 @@ static bool is_detour(const weft_plan *plan) {
 }
 
 // A plan that is kept, which becomes quicker on the way; one made to be quick; one for the call.
-static void recover_all_ways(scene *s, weft_code *uncached, bool quicker) {
+static void recover_all_ways(scene *s, weft_code *uncached, bool quicker, bool any_length) {
   weft_plan *plan = NULL;
   weft_erasures e = spoil(s, STRIPES);
   EXPECT_OK(weft_code_recover(s->code, &e, s->views, 1, NULL));
@@ -101,7 +108,8 @@ static void recover_all_ways(scene *s, weft_code *uncached, bool quicker) {
   EXPECT(has_factors(kept) || !quicker);
   e = spoil(s, STRIPES);
   EXPECT_OK(weft_plan_for(s->code, &e, &plan));
-  EXPECT(has_factors(plan) == has_factors(kept));
+  EXPECT(has_factors(plan) || !has_factors(kept));
+  EXPECT(has_factors(plan) == has_factors(kept) || !any_length);
   EXPECT_OK(weft_plan_run(plan, s->views, 1, NULL));
   EXPECT(rebuilt(s, 1));
   weft_plan_free(plan);
@@ -117,7 +125,8 @@ static void recover_by_definition(const weft_backend *row, const code_case *c, s
   scene_init(&s, code, rng);
   for (size_t kind = 0; kind < KINDS; kind++) {
     lose(&s, rng, kind);
-    recover_all_ways(&s, uncached, row->host->steps && c->k == 128);
+    recover_all_ways(&s, uncached, row->host->steps && c->k == 128,
+                     pays_in_short_stripes(row, s.lost_count, c->k));
   }
   scene_clear(&s);
   weft_code_free(uncached);
@@ -192,19 +201,23 @@ START_TEST(every_row_recovers_some_of_long_stripes) {
 END_TEST
 
 // The best row that has steps; NULL: none runs here.
+static const code_case large = {"cauchy", 128, 32, 0, 0};
+
+// That takes them for any loss of up to as many of that code's.
 static const weft_backend *row_with_steps(void) {
-  size_t i = 0;
-  while (i < test_host_row_count() && !test_host_row(i)->host->steps)
-    i++;
-  return test_host_row(i);
+  for (size_t i = 0; i < test_host_row_count(); i++) {
+    const weft_backend *row = test_host_row(i);
+    if (row->host->steps && pays_in_short_stripes(row, large.m, large.k) &&
+        pays_in_short_stripes(row, large.m / 2, large.k))
+      return row;
+  }
+  return NULL;
 }
 
 static weft_ctx *context_with_steps(void) {
   const weft_backend *row = row_with_steps();
   return context_on(row ? row->name : NULL, 1);
 }
-
-static const code_case large = {"cauchy", 128, 32, 0, 0};
 
 START_TEST(short_stripes_and_few_losses_ask_for_none) {
   weft_ctx *ctx = context_with_steps();

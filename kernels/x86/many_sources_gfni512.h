@@ -210,37 +210,42 @@ WEFT_INLINE void many_tiles(const many_work *w, size_t row, const size_t rows, s
   *state = now;
 }
 
-#define MANY_BLOCK(rows)                                                                           \
-  static void many_block_##rows(const many_work *w, size_t row, size_t column,                     \
-                                const uint8_t *buffer, const many_run *run, many_copy *copy) {     \
-    if (w->apart && w->past)                                                                       \
-      many_tiles(w, row, rows, column, buffer, run, copy, true, true);                             \
-    else if (w->apart)                                                                             \
-      many_tiles(w, row, rows, column, buffer, run, copy, false, true);                            \
-    else if (w->past)                                                                              \
-      many_tiles(w, row, rows, column, buffer, run, copy, true, false);                            \
+// Copies and none are functions apart: what a compiler keeps in registers changes with both in one.
+#define MANY_BLOCK(rows, kind, apart)                                                              \
+  static void many_##kind##_##rows(const many_work *w, size_t row, size_t column,                  \
+                                   const uint8_t *buffer, const many_run *run, many_copy *copy) {  \
+    if (w->past)                                                                                   \
+      many_tiles(w, row, rows, column, buffer, run, copy, true, apart);                            \
     else                                                                                           \
-      many_tiles(w, row, rows, column, buffer, run, copy, false, false);                           \
+      many_tiles(w, row, rows, column, buffer, run, copy, false, apart);                           \
   }
-MANY_BLOCK(2)
-MANY_BLOCK(3)
-MANY_BLOCK(4)
-MANY_BLOCK(6)
-MANY_BLOCK(8)
+#define MANY_BLOCKS(kind, apart)                                                                   \
+  MANY_BLOCK(2, kind, apart)                                                                       \
+  MANY_BLOCK(3, kind, apart)                                                                       \
+  MANY_BLOCK(4, kind, apart)                                                                       \
+  MANY_BLOCK(6, kind, apart)                                                                       \
+  MANY_BLOCK(8, kind, apart)
+MANY_BLOCKS(copied, false)
+MANY_BLOCKS(apart, true)
 
 // All output rows of the run at `column`.
 static void many_blocks(const many_work *w, size_t column, const uint8_t *buffer,
                         const many_run *run, many_copy *copy) {
-  static void (*const blocks[9])(const many_work *, size_t, size_t, const uint8_t *,
-                                 const many_run *, many_copy *) = {[2] = many_block_2,
-                                                                   [3] = many_block_3,
-                                                                   [4] = many_block_4,
-                                                                   [6] = many_block_6,
-                                                                   [8] = many_block_8};
+  static void (*const blocks[2][9])(const many_work *, size_t, size_t, const uint8_t *,
+                                    const many_run *, many_copy *) = {{[2] = many_copied_2,
+                                                                       [3] = many_copied_3,
+                                                                       [4] = many_copied_4,
+                                                                       [6] = many_copied_6,
+                                                                       [8] = many_copied_8},
+                                                                      {[2] = many_apart_2,
+                                                                       [3] = many_apart_3,
+                                                                       [4] = many_apart_4,
+                                                                       [6] = many_apart_6,
+                                                                       [8] = many_apart_8}};
   const size_t m = w->panel->m;
   for (size_t row = 0, rows; row < m; row += rows) {
     rows = m - row == 16 ? 8 : few_rows_of(m - row);
-    blocks[rows](w, row, column, buffer, run, copy);
+    blocks[w->apart][rows](w, row, column, buffer, run, copy);
   }
 }
 

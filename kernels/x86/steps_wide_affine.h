@@ -203,10 +203,10 @@ enum { WIDE_WAYS = 12, WIDE_APART = STEPS_STAGED + 64 };
 
 // Whether more results than a set of the first-level cache has ways would lie in one.
 static bool wide_collides(const wide_rows *r, size_t rows) {
-  enum { SETS = 64 * 64 };
+  enum { LINE = 64, WAY_BYTES = 64 * LINE }; // a way has a line of each set
   size_t same = 0;
   for (size_t i = 0; i < rows; i++)
-    same += ((uintptr_t)r->out[i] ^ (uintptr_t)r->out[0]) % SETS / 64 == 0;
+    same += ((uintptr_t)r->out[i] ^ (uintptr_t)r->out[0]) % WAY_BYTES / LINE == 0;
   return same > WIDE_WAYS;
 }
 

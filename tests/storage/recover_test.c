@@ -200,10 +200,10 @@ START_TEST(every_row_recovers_some_of_long_stripes) {
 }
 END_TEST
 
-// The best row that has steps; NULL: none runs here.
 static const code_case large = {"cauchy", 128, 32, 0, 0};
 
-// That takes them for any loss of up to as many of that code's.
+// The best row that has steps, and takes them for its losses in stripes of any length; NULL: none
+// runs here.
 static const weft_backend *row_with_steps(void) {
   for (size_t i = 0; i < test_host_row_count(); i++) {
     const weft_backend *row = test_host_row(i);

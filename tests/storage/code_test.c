@@ -306,10 +306,11 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("storage codes");
   TCase *alone = tcase_create("alone"), *encode = tcase_create("encode"),
-        *recover = tcase_create("recover");
+        *recover = tcase_create("recover"), *losses = tcase_create("every loss");
   tcase_set_tags(alone, "one-thread");
   tcase_add_loop_test(alone, every_row_encodes_by_definition, 0, (int)test_host_row_count());
-  tcase_add_loop_test(alone, every_loss_of_small_codes, 0, 2 * EXHAUSTIVE);
+  tcase_set_tags(losses, "one-thread exhaustive");
+  tcase_add_loop_test(losses, every_loss_of_small_codes, 0, 2 * EXHAUSTIVE);
   tcase_add_loop_test(alone, plans_in_an_order_of_ones_own, 0, 3);
   tcase_add_loop_test(encode, long_shards_on_threads, 0, 5);
   tcase_add_loop_test(encode, bundles_of_strided_stripes, 0, 4);
@@ -317,5 +318,6 @@ int main(void) {
   suite_add_tcase(suite, alone);
   suite_add_tcase(suite, encode);
   suite_add_tcase(suite, recover);
+  suite_add_tcase(suite, losses);
   return test_main(suite);
 }

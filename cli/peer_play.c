@@ -116,19 +116,23 @@ static weft_status play(peer_run_state *r, gint64 now_us) {
 }
 
 // A viewer who sees gaps should know why: that it begins, is for want of link or no more, and ends.
+// Where the link queues, and nothing is forgone, what comes is asked for.
 static void tell_forgone(peer_run_state *r) {
   weft_engine_statistics s;
   weft_engine_get_statistics(weft_node_engine(r->node), &s);
   if (s.forgone == r->forgone && s.narrow == r->narrow)
     return;
   const bool turned = !s.forgone != !r->forgone || s.narrow != r->narrow;
-  peer_log(!turned     ? PEER_DEBUG
-           : s.forgone ? PEER_WARNING
-                       : PEER_INFO,
-           "forgoing", "sixteenths=%u%s", (unsigned)s.forgone,
-           s.narrow    ? " link=narrow"
-           : s.forgone ? " uplinks=short"
-                       : "");
+  if (s.narrow && !s.forgone)
+    peer_log(PEER_INFO, "asking", "link=narrow");
+  else
+    peer_log(!turned     ? PEER_DEBUG
+             : s.forgone ? PEER_WARNING
+                         : PEER_INFO,
+             "forgoing", "sixteenths=%u%s", (unsigned)s.forgone,
+             s.narrow    ? " link=narrow"
+             : s.forgone ? " uplinks=short"
+                         : "");
   r->forgone = s.forgone;
   r->narrow = s.narrow;
 }

@@ -77,7 +77,7 @@ static void put_playback(GString *out, const peer_view *view, const weft_engine_
       {"weft_peer_forgone_ratio", "gauge",
        "Part of the live stream that is forgone, or comes last.",
        (double)e->forgone / WEFT_POLICY_CLASSES},
-      {"weft_peer_link_narrow", "gauge", "Whether it is the own link that does not carry it.",
+      {"weft_peer_link_narrow", "gauge", "Whether what neighbours send queues at the own link.",
        (double)e->narrow},
       {"weft_peer_continuity_ratio", "gauge", "Segments in time of segments due.", continuity(e)},
       {"weft_peer_stalls_total", "counter", "Times that playback waited.", (double)e->stalls},

@@ -321,7 +321,7 @@ bool weft_engine_event(weft_engine *e, weft_event *out) {
 void weft_engine_get_statistics(const weft_engine *engine, weft_engine_statistics *out) {
   *out = engine->statistics;
   out->forgone = engine->shortage.forgone;
-  out->narrow = engine->shortage.narrow;
+  out->narrow = engine->shortage.narrow || engine->shortage.asks;
   const int64_t offset = weft_clock_offset(engine->offset_us);
   if (weft_is_live(engine) && !engine->self.source && offset != INT64_MAX)
     out->lag_us = weft_lag_us(engine);

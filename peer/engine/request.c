@@ -196,9 +196,12 @@ static bool tells_lateness(const weft_engine *e, const weft_neighbour *n, const 
          (busy(e, n) || ask->passed < PASSED);
 }
 
+// Where all that comes is asked for, a narrow link makes answers late that no neighbour is to blame
+// for.
 static void halve(weft_engine *e, size_t index) {
   weft_neighbour *n = &e->neighbours[index];
-  n->ask_window = (uint8_t)(n->ask_window / 2 > ASK_LEAST ? n->ask_window / 2 : ASK_LEAST);
+  const int least = weft_shortage_asking(e) ? ASK_FIRST : ASK_LEAST, half = n->ask_window / 2;
+  n->ask_window = (uint8_t)(half > least ? half : least);
   for (size_t i = 0; i < n->ask_count; i++)
     n->asks[i].blamed = true;
   show_room(e, index);
@@ -383,6 +386,12 @@ static bool untimed(const weft_engine *e, uint64_t segment, int64_t now_us) {
          newest_us - (int64_t)steps * weft_segment_us(e) - now_us < 2 * weft_ask_ahead(e);
 }
 
+// What names requests, if it does.
+static const weft_policy *asking(const weft_engine *e) {
+  const weft_policy *const instead = weft_shortage_asking(e);
+  return instead ? instead : e->options->policy;
+}
+
 static bool fetches(const weft_engine *e) {
   return weft_requests_room(e->options) && !e->self.source && e->started;
 }
@@ -414,8 +423,7 @@ static void mend(weft_engine *e, uint64_t segment, int64_t now_us) {
     weft_data_full(e, segment, now_us); // the same
   else if (slot->failed)
     choose_solo(e, segment, now_us);
-  else if (!e->options->policy->ask && weft_shortage_may_ask(e, segment) &&
-           urgent(e, segment, now_us))
+  else if (!asking(e)->ask && weft_shortage_may_ask(e, segment) && urgent(e, segment, now_us))
     ask_packets(e, segment, helper(e, segment, false, WEFT_NO_NEIGHBOUR), now_us);
 }
 
@@ -424,7 +432,7 @@ static void mend(weft_engine *e, uint64_t segment, int64_t now_us) {
 static int64_t next_look(const weft_engine *e, int64_t now_us) {
   const int64_t soon_us = now_us + weft_ask_every(e), late_us = now_us + 10 * weft_ask_every(e);
   int64_t at_us;
-  if (e->options->policy->ask || e->options->trust || e->ask_count || !weft_is_live(e) ||
+  if (asking(e)->ask || e->options->trust || e->ask_count || !weft_is_live(e) ||
       weft_engine_play_time(e, e->missing, &at_us) != WEFT_OK)
     return soon_us;
   at_us -= weft_ask_ahead(e) - 1;
@@ -457,7 +465,7 @@ void weft_requests_again(weft_engine *e, int64_t now_us) {
 int64_t weft_requests_deadline(const weft_engine *e) { return e->ask_us; }
 
 void weft_requests_ask(weft_engine *e, int64_t now_us) {
-  const weft_policy *policy = e->options->policy;
+  const weft_policy *const policy = asking(e);
   if (!policy->ask || e->ask_idle || e->self.source || !e->started || e->farewell)
     return;
   e->ask_idle = true;

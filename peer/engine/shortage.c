@@ -10,7 +10,9 @@
 //
 // A link of one's own that is too narrow shows in how long maps are on their way: what comes from
 // nearly all neighbours queues. What they send last would fill that queue as well. So they are told
-// to send nothing of what is forgone.
+// to send nothing of what is forgone. Before that, where neighbours have what is late here, they
+// are told to send nothing at all unasked: of what many push, by maps that wait in the queue as
+// well, a part comes in vain, and to ask takes that part off the link.
 #include "peer/engine/internal.h"
 
 enum {
@@ -25,7 +27,10 @@ enum {
   MEAN_OF = 8,      // segments
   QUEUE_US = 30000, // half of what LEDBAT leaves there
   RECENT_US = 2000000,
-  QUEUED = 4 // of the last eight segments' times: the own link carries no more
+  QUEUED = 4,    // of the last eight segments' times: the own link carries no more
+  SOME = 2,      // of them: what is pushed may be too much for it
+  OFTEN = 6,     // of them: uplinks are what is short
+  UNKNOWN = 0xFF // until that was looked at so often
 };
 
 // --- Uplinks
@@ -35,6 +40,8 @@ static int64_t passed(const weft_engine *e, int64_t now_us) {
 }
 
 void weft_shortage_start(weft_engine *e, int64_t now_us) {
+  if (!e->shortage.measured)
+    e->shortage.crowded = UNKNOWN;
   e->shortage.looked_us = (uint32_t)now_us;
   e->shortage.idle_us = 0;
 }
@@ -82,27 +89,41 @@ static void learn_idle(weft_engine *e, int64_t now_us) {
   weft_shortage_start(e, now_us);
 }
 
+// Busy for three quarters of the time.
 bool weft_shortage_full(const weft_engine *e) {
-  return e->shortage.measured && 2 * e->shortage.idle <= ALL;
+  return e->shortage.measured && 4 * e->shortage.idle <= ALL;
+}
+
+// What neighbours tell of the mesh. Who has a narrow link tells nothing, nor does the source, which
+// never has any uplink to spare.
+typedef struct around {
+  size_t others;            // but the source
+  size_t known, full, lack; // by links that carry the stream; of these without a rest; without it
+} around;
+
+static around look_around(const weft_engine *e, uint64_t segment) {
+  around a = {0};
+  for (size_t i = 0; i < e->used; i++) {
+    const weft_neighbour *n = &e->neighbours[i];
+    if (!e->policy_view[i].known || n->is_source)
+      continue;
+    a.others++;
+    if (e->policy_view[i].narrow)
+      continue;
+    a.known++;
+    a.full += n->full;
+    a.lack += !weft_neighbour_complete(e, n, segment);
+  }
+  return a;
 }
 
 typedef enum cause { CHURN, UPLINKS, LINK } cause;
 
 // Why a segment is late. For want of uplinks: none is to spare here, nor at three neighbours in
-// four, and half of them have not got it, either; the source is not asked, which never has any to
-// spare. That comes first: where all uplinks are busy, what comes from each has queued there. For
-// want of link: what comes queued half of the time.
-static cause why_late(const weft_engine *e, uint64_t segment) {
-  size_t known = 0, full = 0, lack = 0;
-  for (size_t i = 0; i < e->used; i++) {
-    const weft_neighbour *n = &e->neighbours[i];
-    if (!e->policy_view[i].known || n->is_source)
-      continue;
-    known++;
-    full += n->full;
-    lack += !weft_neighbour_complete(e, n, segment);
-  }
-  const bool uplinks = known > 0 && 4 * full >= 3 * known && 2 * lack >= known;
+// four, and half of them have not got it, either. That comes first: where all uplinks are busy,
+// what comes from each has queued there. For want of link: what comes queued half of the time.
+static cause why_late(const weft_engine *e, const around *a) {
+  const bool uplinks = a->known > 0 && 4 * a->full >= 3 * a->known && 2 * a->lack >= a->known;
   if (uplinks && weft_shortage_full(e))
     return UPLINKS;
   return ones(e->shortage.queued) >= QUEUED ? LINK : CHURN;
@@ -150,13 +171,54 @@ static void all_in_time(weft_engine *e) {
     forgo(e, fewer);
 }
 
+// --- What is asked for
+
+// Coded packets: where blocks are sent as they are, or all is asked for anyhow, policies do it.
+static bool can_ask(const weft_engine *e) {
+  return !e->options->policy->ask && !e->codec->has && weft_requests_room(e->options);
+}
+
+// Neighbours had uplink to spare for a while, and three in four have what is due now, but what they
+// push queues here.
+static bool should_ask(const weft_engine *e, const around *a) {
+  return a->known > 1 && 4 * a->lack <= a->known && e->shortage.crowded == 0 &&
+         ones(e->shortage.queued) >= SOME && can_ask(e);
+}
+
+// Were everything asked for where uplinks are what is short, these would be busy with what is
+// urgent, and nothing new would set out.
+static bool should_stop(const weft_engine *e, const around *a) {
+  return a->others == 0 || ones(e->shortage.crowded) >= OFTEN;
+}
+
+// Whether it begins to ask, or ends that.
+static bool turns(weft_engine *e, const around *a) {
+  weft_shortage *s = &e->shortage;
+  if (s->asks ? !should_stop(e, a) : !should_ask(e, a))
+    return false;
+  s->asks = !s->asks;
+  s->narrow = s->narrow && !s->asks;
+  forgo_settling(e, s->forgone);
+  return true;
+}
+
+const weft_policy *weft_shortage_asking(const weft_engine *e) {
+  return e->shortage.asks ? &weft_policy_pull : NULL;
+}
+
+// ---
+
 void weft_shortage_learn(weft_engine *e, uint64_t segment, bool in_time, int64_t now_us) {
   weft_shortage *s = &e->shortage;
+  const around a = look_around(e, segment);
   learn_idle(e, now_us);
   s->queued = (uint8_t)(s->queued << 1 | link_queues(e, now_us));
+  s->crowded = (uint8_t)(s->crowded << 1 | (a.known > 0 && 8 * a.full >= 7 * a.known));
+  if (turns(e, &a))
+    return;
   const bool forgone = weft_policy_class(segment) < s->forgone;
   if (!in_time && !forgone) {
-    const cause why = why_late(e, segment);
+    const cause why = why_late(e, &a);
     if (why == CHURN)
       return;
     s->narrow = why == LINK;

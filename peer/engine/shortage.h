@@ -10,8 +10,10 @@ typedef struct weft_shortage {
   bool measured : 1;
   bool narrow : 1;    // it is the own link that does not carry them
   bool wary : 1;      // it did not carry as many as were tried last
+  bool asks : 1;      // the own link queues: nothing is to be pushed, all that comes is asked for
   uint8_t failed;     // the last eight segments that were not forgone: a bit for each not in time
   uint8_t queued;     // when the last eight segments were due: a bit where the own link queued
+  uint8_t crowded;    // likewise: where neighbours' uplinks had no rest
   int8_t in_a_row;    // of those, in time; below 0: so many that say nothing are still to come
   int16_t idle;       // part of the time in which the uplink sent nothing
   uint32_t looked_us; // modulo 2^32
@@ -25,6 +27,8 @@ void weft_shortage_idle(weft_engine *engine, int64_t rest_us, int64_t now_us);
 void weft_shortage_learn(weft_engine *engine, uint64_t segment, bool in_time, int64_t now_us);
 // Whether the own uplink has no rest.
 bool weft_shortage_full(const weft_engine *engine);
+// How all that comes is asked for; NULL: it is pushed.
+const weft_policy *weft_shortage_asking(const weft_engine *engine);
 // Whether asking for what is missing of a segment does more good than harm. Were everything asked
 // for, which is answered before anything is pushed, those near the source would be busy with what
 // will be too late, and nothing new would set out.

@@ -124,8 +124,8 @@ START_TEST(what_is_late_by_churn_costs_nothing) {
       {1, 1, 1, 1, 0, false},
       {4, 3, 4, 1, 0, true},
       {4, 2, 4, 1, 0, false},
-      {4, 4, 4, 0, EACH_US / 2, true},
-      {4, 4, 4, 0, EACH_US * 2 / 3, false},
+      {4, 4, 4, 0, EACH_US / 4, true},
+      {4, 4, 4, 0, EACH_US / 3, false},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     viewer v;
@@ -162,10 +162,10 @@ START_TEST(rests_are_measured) {
   EXPECT(v.e->shortage.idle == ALL * 3 / 4 && !weft_shortage_full(v.e));
   learn_some(&v, 1, true);
   EXPECT(v.e->shortage.idle == ALL * 3 / 4 * 7 / 8);
-  learn_some(&v, 2, true);
+  learn_some(&v, 7, true);
   EXPECT(!weft_shortage_full(v.e));
   learn_some(&v, 1, true);
-  EXPECT(weft_shortage_full(v.e)); // less than half
+  EXPECT(weft_shortage_full(v.e)); // a quarter or less
   v.rests_us = 100 * EACH_US;      // since long ago
   for (int i = 0; i < 60; i++)
     learn_some(&v, 1, true);
@@ -277,7 +277,97 @@ START_TEST(a_link_is_tried_again) {
 }
 END_TEST
 
-// --- What is asked for meanwhile
+// --- What is asked for
+
+typedef struct mesh {
+  size_t queue, looks;       // neighbours whose words wait; segments' times
+  size_t full, lack, narrow; // the first ones, without a rest; the last, without the segment; who
+                             // are narrow, the first
+  bool asks;
+} mesh;
+
+static void live_in(viewer *v, const mesh *m) {
+  begin(v, 4);
+  v->rests_us = EACH_US;
+  for (size_t i = 0; i < 4; i++) {
+    scene_map(&v->s, i, i < 4 - m->lack ? WINDOW : 0, i < 4 - m->lack ? 0 : WINDOW);
+    v->e->neighbours[i].full = i < m->full;
+    v->e->policy_view[i].narrow = i < m->narrow;
+  }
+  for (size_t t = 0; t < m->looks; t++) {
+    queue(v, m->queue, QUEUE_US);
+    learn_some(v, 1, true);
+  }
+}
+
+static bool asks(const viewer *v) { return v->e->shortage.asks; }
+
+// Where what neighbours send queues, though eight times in a row some of their uplinks had a rest,
+// and three in four have what is due. A narrow one tells nothing of that.
+START_TEST(what_queues_is_asked_for) {
+  static const mesh cases[] = {
+      {4, 8, 0, 0, 0, true},  {3, 8, 0, 0, 0, true},  {2, 8, 0, 0, 0, false},
+      {4, 7, 0, 0, 0, false}, {4, 8, 3, 0, 0, true},  {4, 8, 4, 0, 0, false},
+      {4, 8, 0, 1, 0, true},  {4, 8, 0, 2, 0, false}, {4, 8, 1, 1, 1, false},
+      {4, 8, 2, 0, 2, true},  {4, 8, 0, 0, 3, false},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    viewer v;
+    live_in(&v, &cases[i]);
+    if (asks(&v) != cases[i].asks)
+      ck_abort_msg("case %zu: %d", i, asks(&v));
+    EXPECT(forgone(&v) == 0 && scene_statistics(&v.s).narrow == cases[i].asks);
+    EXPECT((weft_shortage_asking(v.e) == &weft_policy_pull) == cases[i].asks);
+    scene_free(&v.s);
+  }
+}
+END_TEST
+
+// What is forgone stays so. It ends where uplinks are what is short, six times of eight, or where
+// the source is all that there is.
+START_TEST(asking_ends) {
+  static const mesh wide = {4, 8, 0, 0, 0, true};
+  for (int how = 0; how < 2; how++) {
+    viewer v;
+    live_in(&v, &wide);
+    EXPECT(asks(&v));
+    v.e->shortage.forgone = 3;
+    for (size_t n = 0; n < 4; n++) {
+      v.e->neighbours[n].full = how == 0;
+      v.e->neighbours[n].is_source = how == 1;
+    }
+    for (int t = 1; t < (how == 0 ? 6 : 1); t++) {
+      learn_some(&v, 1, true);
+      EXPECT(asks(&v));
+    }
+    learn_some(&v, 1, true);
+    EXPECT(!asks(&v) && forgone(&v) == 3);
+    queue(&v, 4, QUEUE_US);
+    learn_some(&v, 1, true);
+    EXPECT(!asks(&v));
+    scene_free(&v.s);
+  }
+}
+END_TEST
+
+// Whoever asks does so at once, not for what is urgent alone, and says that nothing is to be
+// pushed.
+START_TEST(who_asks_is_not_pushed_to) {
+  for (int asks_now = 0; asks_now < 2; asks_now++) {
+    viewer v;
+    begin(&v, 2);
+    v.e->shortage.asks = asks_now;
+    v.e->shortage.crowded = 0; // it knows that
+    for (size_t i = 0; i < 2; i++)
+      scene_map(&v.s, i, WINDOW, 0);
+    scene_run(&v.s, 5 * STEP_US);
+    EXPECT((v.s.asked[0] > 0) == asks_now && (v.s.asked[1] > 0) == asks_now);
+    scene_run(&v.s, SECOND);
+    EXPECT(v.s.map_refuses == asks_now);
+    scene_free(&v.s);
+  }
+}
+END_TEST
 
 START_TEST(only_the_last_part_is_asked_for) {
   viewer v;
@@ -305,6 +395,9 @@ int main(void) {
   tcase_add_test(t, a_link_that_queues_is_narrow);
   tcase_add_test(t, a_narrow_link_forgoes_what_a_segment_lacks);
   tcase_add_test(t, a_link_is_tried_again);
+  tcase_add_test(t, what_queues_is_asked_for);
+  tcase_add_test(t, asking_ends);
+  tcase_add_test(t, who_asks_is_not_pushed_to);
   tcase_add_test(t, only_the_last_part_is_asked_for);
   suite_add_tcase(suite, t);
   return test_main(suite);

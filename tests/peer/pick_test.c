@@ -195,11 +195,14 @@ START_TEST(what_a_neighbour_forgoes_comes_last_or_not) {
   for (int source = 0; source < 2; source++) {
     const scene fourth = {.source = source, .its_forgone = 4},
                 narrow = {.source = source, .its_forgone = 4, .narrow = true},
+                asks = {.source = source, .its_forgone = WEFT_POLICY_ASKS, .narrow = true},
+                nearly = {.source = source, .its_forgone = WEFT_POLICY_ASKS},
                 more = {.source = source, .forgone = 8, .its_forgone = 4};
     EXPECT((picked_from(all, &fourth) & S8) == 0);
     EXPECT(picked_from(rest, &fourth) == S8);
     EXPECT((picked_from(all, &narrow) & (1 | S8)) == 0);
     EXPECT(picked_from(rest, &narrow) == 1);
+    EXPECT(picked_from(all, &asks) == 1 && picked_from(all, &nearly) != 1);
     EXPECT((picked_from(all, &more) & (S6 | S8)) == 0);
   }
 }

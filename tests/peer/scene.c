@@ -56,6 +56,7 @@ static void take_word(scene *s, const uint8_t *data, size_t bytes) {
   if (m.kind != WEFT_MESSAGE_MAP)
     return;
   s->map_first = m.as.map.first;
+  s->map_refuses = m.as.map.narrow && m.as.map.forgone == WEFT_POLICY_ASKS;
   s->map_count = m.as.map.count;
 }
 

@@ -30,6 +30,7 @@ typedef struct scene {
   uint16_t hello_window; // of the last HELLO, to anybody
   uint64_t map_first;    // of the last map
   uint16_t map_count;
+  bool map_refuses; // all that is pushed
 } scene;
 
 // Pushes nothing and asks for nothing: what goes out was asked for.

@@ -134,7 +134,9 @@ START_TEST(a_narrow_link_plays_a_part) {
     double least;
   } cases[] = {{"push", "1", "lte:1", 0, 700000, 0.3},
                {"push", "30", "dsl:4 lte:1", 1, 700000, 0.25},
-               {"push", "30", "dsl:4 lte:1", 1, 1000000, 0.42},
+               {"push", "30", "dsl:4 lte:1", 1, 1000000, 0.5},
+               {"push", "30", "dsl:4 lte:1", 1, 1300000, 0.88},
+               {"push", "30", "dsl:4 lte:1", 1, 1600000, 0.97},
                {"pull", "1", "lte:1", 0, 700000, 0.3},
                {"pull", "30", "dsl:4 lte:1", 1, 700000, 0.25}};
   const struct narrow_case *c = &cases[_i];
@@ -206,7 +208,7 @@ int main(void) {
   tcase_add_test(t, segments_do_not_wait_for_those_before_them);
   tcase_add_test(t, with_too_little_uplink_a_part_is_played);
   tcase_add_loop_test(t, with_enough_uplink_churn_has_nothing_forgone, 0, 3);
-  tcase_add_loop_test(t, a_narrow_link_plays_a_part, 0, 5);
+  tcase_add_loop_test(t, a_narrow_link_plays_a_part, 0, 7);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

@@ -43,7 +43,7 @@ typedef struct weft_policy_neighbour {
   uint16_t room; // packets that it may be asked for now: what it answers in time, less those asked
   bool source;   // of the stream
   uint8_t forgone; // live: classes of segments that it forgoes (below): it wants them last, or,
-  bool narrow;     // if its own link does not carry them, not at all
+  bool narrow;     // if its own link does not carry them, not at all (weft_policy_refused)
   uint64_t first;  // wants cover segments first .. first + count - 1, segment s at s % window
   uint32_t count;  // at most window
   uint64_t oldest; // it has segments oldest .. first - 1 whole
@@ -93,9 +93,12 @@ static inline unsigned weft_policy_forgone(const weft_policy_view *view,
   return view->forgone > neighbour->forgone ? view->forgone : neighbour->forgone;
 }
 
+// Who forgoes so many for its own link's sake asks for all that it wants.
+enum { WEFT_POLICY_ASKS = WEFT_POLICY_CLASSES - 1 };
 // Whether it is not to be sent the segment unasked.
 static inline bool weft_policy_refused(const weft_policy_neighbour *neighbour, uint64_t segment) {
-  return neighbour->narrow && weft_policy_class(segment) < neighbour->forgone;
+  return neighbour->narrow && (neighbour->forgone == WEFT_POLICY_ASKS ||
+                               weft_policy_class(segment) < neighbour->forgone);
 }
 
 typedef struct weft_policy_choice {
@@ -147,7 +150,7 @@ typedef struct weft_policy_file {
 // Another one where these structs are others; the first factor rises where a field gets another
 // meaning, or one is added where there was padding.
 #define WEFT_POLICY_LAYOUT                                                                         \
-  (((((2 * UINT64_C(4096) + sizeof(weft_policy_view)) * 1024 + sizeof(weft_policy_neighbour)) *    \
+  (((((3 * UINT64_C(4096) + sizeof(weft_policy_view)) * 1024 + sizeof(weft_policy_neighbour)) *    \
          256 +                                                                                     \
      sizeof(weft_policy_choice)) *                                                                 \
         256 +                                                                                      \

@@ -39,7 +39,7 @@ typedef struct weft_engine_statistics {
   // more than a window without it, by sleep, an outage, or an output that waited.
   uint64_t passed_over;
   uint32_t forgone;   // live: sixteenths of the stream that come last now, for want of uplink,
-  bool narrow;        // or not at all, as the own link does not carry them
+  bool narrow;        // or not at all, as the own link queues; what else comes is asked for, mostly
   uint64_t stalls;    // VoD
   int64_t stalled_us; //
   int64_t startup_us; // from the first neighbour to the first PLAY; -1: not yet

@@ -302,6 +302,10 @@ static void live_in(viewer *v, const mesh *m) {
 
 static bool asks(const viewer *v) { return v->e->shortage.asks; }
 
+static void has_none(void *user, const void *segment, uint8_t *bits) {
+  (void)user, (void)segment, (void)bits;
+}
+
 // Where what neighbours send queues, though eight times in a row some of their uplinks had a rest,
 // and three in four have what is due. A narrow one tells nothing of that.
 START_TEST(what_queues_is_asked_for) {
@@ -318,6 +322,22 @@ START_TEST(what_queues_is_asked_for) {
       ck_abort_msg("case %zu: %d", i, asks(&v));
     EXPECT(forgone(&v) == 0 && scene_statistics(&v.s).narrow == cases[i].asks);
     EXPECT((weft_shortage_asking(v.e) == &weft_policy_pull) == cases[i].asks);
+    scene_free(&v.s);
+  }
+}
+END_TEST
+
+// Not by a policy that asks anyhow, of blocks as they are, or where nothing is ever asked for.
+START_TEST(some_cannot_ask) {
+  for (int why = 0; why < 4; why++) {
+    viewer v;
+    live_in(&v, &(mesh){4, 7, 0, 0, 0, false});
+    v.s.options.policy = why == 1 ? &weft_policy_pull : v.s.options.policy;
+    v.s.codec.has = why == 2 ? has_none : NULL;
+    v.s.options.mode = why == 3 ? WEFT_MODE_BULK : WEFT_MODE_LIVE;
+    queue(&v, 4, QUEUE_US);
+    learn_some(&v, 1, true);
+    EXPECT(asks(&v) == (why == 0));
     scene_free(&v.s);
   }
 }
@@ -364,6 +384,7 @@ START_TEST(who_asks_is_not_pushed_to) {
     EXPECT((v.s.asked[0] > 0) == asks_now && (v.s.asked[1] > 0) == asks_now);
     scene_run(&v.s, SECOND);
     EXPECT(v.s.map_refuses == asks_now);
+    EXPECT(!asks_now || v.e->neighbours[0].ask_window == 8); // though nothing was answered
     scene_free(&v.s);
   }
 }
@@ -396,6 +417,7 @@ int main(void) {
   tcase_add_test(t, a_narrow_link_forgoes_what_a_segment_lacks);
   tcase_add_test(t, a_link_is_tried_again);
   tcase_add_test(t, what_queues_is_asked_for);
+  tcase_add_test(t, some_cannot_ask);
   tcase_add_test(t, asking_ends);
   tcase_add_test(t, who_asks_is_not_pushed_to);
   tcase_add_test(t, only_the_last_part_is_asked_for);

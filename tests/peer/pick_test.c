@@ -142,19 +142,19 @@ START_TEST(classes_are_spread_evenly) {
 }
 END_TEST
 
-// Which of segments 5 to 8 push takes, of which we have everything and a neighbour `rank` packets
-// each: a bit for each that is taken, and bit 0 if none is.
+// Which of segments 5 to 8, or how->first and so on, push takes, of which we have everything and a
+// neighbour `rank` packets each: a bit for each that is taken, and bit 0 if none is.
 static uint64_t picked_from(const uint16_t rank[WINDOW], const scene *how) {
   weft_policy_segment own[WINDOW];
   weft_policy_want wants[WINDOW];
-  for (uint64_t s = 5; s < 5 + WINDOW; s++) {
-    own[s % WINDOW] = (weft_policy_segment){.blocks = BLOCKS, .rank = BLOCKS};
-    wants[s % WINDOW] = (weft_policy_want){
-        .rank = rank[s - 5] & 0x7ffu, .common = rank[s - 5], .accepts = rank[s - 5] < BLOCKS};
-  }
   scene four = *how;
   four.live = true;
-  four.first = 5;
+  four.first = how->first ? how->first : 5;
+  for (uint64_t i = 0; i < WINDOW; i++) {
+    own[i] = (weft_policy_segment){.blocks = BLOCKS, .rank = BLOCKS};
+    wants[(four.first + i) % WINDOW] = (weft_policy_want){
+        .rank = rank[i] & 0x7ffu, .common = rank[i], .accepts = rank[i] < BLOCKS};
+  }
   four.window = WINDOW;
   four.batch_max = 16;
   four.own = own;
@@ -195,14 +195,20 @@ START_TEST(what_a_neighbour_forgoes_comes_last_or_not) {
   for (int source = 0; source < 2; source++) {
     const scene fourth = {.source = source, .its_forgone = 4},
                 narrow = {.source = source, .its_forgone = 4, .narrow = true},
-                asks = {.source = source, .its_forgone = WEFT_POLICY_ASKS, .narrow = true},
-                nearly = {.source = source, .its_forgone = WEFT_POLICY_ASKS},
+                asks = {.source = source,
+                        .first = 13, // 15 is of the last class
+                        .its_forgone = WEFT_POLICY_ASKS,
+                        .narrow = true},
+                nearly = {.source = source,
+                          .first = 13,
+                          .its_forgone = WEFT_POLICY_ASKS - 1,
+                          .narrow = true},
                 more = {.source = source, .forgone = 8, .its_forgone = 4};
     EXPECT((picked_from(all, &fourth) & S8) == 0);
     EXPECT(picked_from(rest, &fourth) == S8);
     EXPECT((picked_from(all, &narrow) & (1 | S8)) == 0);
     EXPECT(picked_from(rest, &narrow) == 1);
-    EXPECT(picked_from(all, &asks) == 1 && picked_from(all, &nearly) != 1);
+    EXPECT(picked_from(all, &asks) == 1 && picked_from(all, &nearly) == 1 << 15);
     EXPECT((picked_from(all, &more) & (S6 | S8)) == 0);
   }
 }

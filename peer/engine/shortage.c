@@ -10,9 +10,9 @@
 //
 // A link of one's own that is too narrow shows in how long maps are on their way: what comes from
 // nearly all neighbours queues. What they send last would fill that queue as well. So they are told
-// to send nothing of what is forgone. Before that, where neighbours have what is late here, they
-// are told to send nothing at all unasked: of what many push, by maps that wait in the queue as
-// well, a part comes in vain, and to ask takes that part off the link.
+// to send nothing of what is forgone. Before that, where these have what is due and uplink to
+// spare, they are told to send nothing at all unasked: of what many push, by maps that wait in the
+// queue as well, a part comes in vain, and to ask takes that part off the link.
 #include "peer/engine/internal.h"
 
 enum {
@@ -173,9 +173,12 @@ static void all_in_time(weft_engine *e) {
 
 // --- What is asked for
 
-// Coded packets: where blocks are sent as they are, or all is asked for anyhow, policies do it.
+// Coded packets: where blocks are sent as they are, or all is asked for anyhow, policies do it. And
+// where nobody but the source is to send, no others are to be asked in its place.
 static bool can_ask(const weft_engine *e) {
-  return !e->options->policy->ask && !e->codec->has && weft_requests_room(e->options);
+  const weft_policy *policy = e->options->policy;
+  return !policy->ask && policy != &weft_policy_source_only && !e->codec->has &&
+         weft_requests_room(e->options);
 }
 
 // Neighbours had uplink to spare for a while, and three in four have what is due now, but what they

@@ -327,12 +327,15 @@ START_TEST(what_queues_is_asked_for) {
 }
 END_TEST
 
-// Not by a policy that asks anyhow, of blocks as they are, or where nothing is ever asked for.
+// Not by a policy that asks anyhow, of blocks as they are, where nothing is ever asked for, or
+// where nobody but the source sends.
 START_TEST(some_cannot_ask) {
-  for (int why = 0; why < 4; why++) {
+  for (int why = 0; why < 5; why++) {
     viewer v;
     live_in(&v, &(mesh){4, 7, 0, 0, 0, false});
-    v.s.options.policy = why == 1 ? &weft_policy_pull : v.s.options.policy;
+    v.s.options.policy = why == 1   ? &weft_policy_pull
+                         : why == 4 ? &weft_policy_source_only
+                                    : v.s.options.policy;
     v.s.codec.has = why == 2 ? has_none : NULL;
     v.s.options.mode = why == 3 ? WEFT_MODE_BULK : WEFT_MODE_LIVE;
     queue(&v, 4, QUEUE_US);

@@ -419,17 +419,14 @@ int main(void) {
   if (access("/dev/shm", W_OK) == 0) // thousands of small folders
     setenv("TEST_TMPDIR", "/dev/shm", 1);
   Suite *suite = suite_create("power");
-  TCase *tests = tcase_create("power"), *pairs = tcase_create("pairs");
+  TCase *tests = tcase_create("power");
   tcase_set_timeout(tests, 120);
-  tcase_set_timeout(pairs, 120);
-  tcase_set_tags(pairs, "exhaustive");
   tcase_add_loop_test(tests, power_goes_at_every_call, 0, SCENES);
-  tcase_add_loop_test(pairs, power_goes_twice, 0, SCENES);
-  tcase_add_loop_test(pairs, power_goes_after_a_kill, 0, SCENES);
+  tcase_add_loop_test(tests, power_goes_twice, 0, SCENES);
+  tcase_add_loop_test(tests, power_goes_after_a_kill, 0, SCENES);
   tcase_add_loop_test(tests, a_sync_fails, 0, SCENES);
   tcase_add_test(tests, a_scrub_is_stopped);
   tcase_add_test(tests, a_sync_fails_after_a_kill);
   suite_add_tcase(suite, tests);
-  suite_add_tcase(suite, pairs);
   return test_main(suite);
 }

@@ -119,7 +119,8 @@ typedef struct weft_policy {
   bool (*pick)(void *user, const weft_policy_view *view, const weft_rng *rng,
                weft_policy_choice *out);
   // Names the next request to send; false: none. Called when something changed, and at least every
-  // `ask_every_us` while something is missing. NULL: the engine's own repair near deadlines only.
+  // `ask_every_us` while something is missing. NULL: the engine's own repair near deadlines only,
+  // and, live, where pushed packets queue at the own link, what weft_policy_pull would ask for.
   bool (*ask)(void *user, const weft_policy_view *view, const weft_rng *rng,
               weft_policy_choice *out);
 } weft_policy;

@@ -150,7 +150,9 @@ static size_t by_fewer(const gemm_job *job, const weft_gemm *g, size_t begin, si
   const size_t done =
       g->factors ? weft_host_steps(job->kernel, job->scratch, job->allocator, g, begin, end)
                  : begin;
-  return done > begin ? done : weft_host_winograd(job->kernel, job->allocator, g, begin, end);
+  return done > begin || !weft_host_winograd_pays(job->kernel, g->m, g->k)
+             ? done
+             : weft_host_winograd(job->kernel, job->allocator, g, begin, end);
 }
 
 static void run_piece(const gemm_job *job, const weft_gemm *g, const gemm_piece *piece) {
@@ -196,6 +198,15 @@ static void gemm_task(void *user, size_t index) {
   run_piece(job, g, &piece);
 }
 
+static void run_alone(const gemm_job *job, const weft_gemm *g) {
+  const bool whole = !g->factors && !weft_host_winograd_pays(job->kernel, g->m, g->k);
+  const size_t done = whole ? 0 : by_fewer(job, g, 0, g->len);
+  if (done == 0 && is_one_panel(job, g))
+    one_panel(job->kernel, g);
+  else
+    run_piece(job, g, &(gemm_piece){.row_end = g->m, .begin = done, .end = g->len});
+}
+
 static weft_status check_gemm(const weft_backend *row, const weft_gemm *g) {
   if (!on_host(g->a_mem) || !on_host(g->y.mem) || (!g->x_prepared && !on_host(g->x.mem)))
     return WEFT_E_UNSUPPORTED;
@@ -224,14 +235,8 @@ weft_status weft_host_gemm(const weft_backend *row, const weft_exec *exec, const
   const bool alone =
       job.threads == 1 || (exec->partition == WEFT_PARTITION_AUTO && macs < WEFT_SHARED_MACS);
   if (alone) { // the way of the many small products
-    for (size_t i = 0; i < count; i++) {
-      const size_t done = by_fewer(&job, &gemms[i], 0, gemms[i].len);
-      if (done == 0 && is_one_panel(&job, &gemms[i]))
-        one_panel(job.kernel, &gemms[i]);
-      else
-        run_piece(&job, &gemms[i],
-                  &(gemm_piece){.row_end = gemms[i].m, .begin = done, .end = gemms[i].len});
-    }
+    for (size_t i = 0; i < count; i++)
+      run_alone(&job, &gemms[i]);
     return WEFT_OK;
   }
   if (count > 0)

@@ -41,12 +41,6 @@ typedef struct product {
 } product;
 
 // Of halves: seven products instead of eight spare one, and take four sums of rows on either side.
-bool weft_host_winograd_pays(const weft_host_kernel *kernel, size_t m, size_t k) {
-  const size_t mh = m / 2, kh = k / 2;
-  return kernel->winograd_half && mh > 0 && kh > 0 &&
-         2 * mh * kh >= kernel->winograd_half * (mh + kh);
-}
-
 static bool pays(const weft_host_kernel *kernel, size_t m, size_t k, size_t columns) {
   return columns >= WEFT_WINOGRAD_COLUMNS && columns % COLUMN_STEP == 0 &&
          weft_host_winograd_pays(kernel, m, k);

@@ -8,7 +8,11 @@
 
 enum { WEFT_WINOGRAD_COLUMNS = 1024 }; // in fewer at a time it does not pay
 
-bool weft_host_winograd_pays(const weft_host_kernel *kernel, size_t m, size_t k);
+static inline bool weft_host_winograd_pays(const weft_host_kernel *kernel, size_t m, size_t k) {
+  const size_t mh = m / 2, kh = k / 2;
+  return kernel->winograd_half && mh > 0 && kh > 0 &&
+         2 * mh * kh >= kernel->winograd_half * (mh + kh);
+}
 
 // Multiplies columns [begin, ...) and answers where it ended: at `begin` where seven products do
 // not pay for the sums around them, or there is no memory for these.

@@ -31,6 +31,7 @@ struct weft_plan {
   size_t inputs;         // k; what is needed of them where the code is not MDS
   size_t outputs;        // r
   size_t stand_ins;      // of the inputs, parity shards; of a byte code alone
+  bool in_order;         // ids are 0, 1, 2, ...: encoding
   uint8_t *ids;          // inputs, then outputs; these and the matrix follow the struct
   uint8_t *matrix;       // (r, inputs)
   // A byte code's, or for a device, factors of the matrix, where they are known and pay; NULL until
@@ -89,6 +90,9 @@ weft_status weft_plan_make(weft_code *code, const uint8_t *inputs, size_t input_
                            const uint8_t *outputs, size_t output_count, bool reduce,
                            weft_plan **out);
 void weft_plan_let_go(weft_plan *plan);
+// Counts what is read of stripes by the host row towards what would make the plan quicker, and
+// makes that once it is repaid.
+void weft_plan_repay(weft_plan *plan, const weft_stripe *stripes, size_t count);
 
 // What is read and written to make a loss good.
 typedef struct weft_plan_request {

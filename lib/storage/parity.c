@@ -25,31 +25,44 @@ enum {
 // A run of parity shards [first, first + count) that are all there.
 typedef struct parity_run {
   size_t first, count;
+  uint8_t *const *shard; // (count)
+  uint8_t *made[WEFT_MAX_SHARDS];
 } parity_run;
 
-static bool next_run(const weft_code *code, const weft_stripe *stripe, parity_run *run) {
+static void begin_runs(parity_run *run) { run->first = run->count = 0; }
+
+// The next one, after the `count` from `first` on, from byte `offset` of each shard. Pointers are
+// copied where these bytes' are not the caller's own: short shards would notice.
+static bool next_run(const weft_code *code, const weft_stripe *stripe, size_t offset,
+                     parity_run *run) {
   size_t i = run->first + run->count;
   while (i < code->m && !weft_stripe_shard(stripe, code->k + i))
     i++;
   run->first = i;
-  while (i < code->m && weft_stripe_shard(stripe, code->k + i))
-    i++;
+  if (stripe->shards)
+    while (i < code->m && stripe->shards[code->k + i])
+      i++;
+  else
+    i = code->m;
   run->count = i - run->first;
+  if (stripe->shards && !offset) {
+    run->shard = stripe->shards + code->k + run->first;
+    return run->count > 0;
+  }
+  for (i = 0; i < run->count; i++)
+    run->made[i] = weft_stripe_shard(stripe, code->k + run->first + i) + offset;
+  run->shard = run->made;
   return run->count > 0;
 }
 
-// parity(run)[offset..offset + bytes) = or ^= column `index` of the code * x. CRS: whole units.
+// run->shard = or ^= column `index` of the code * x. CRS: whole units.
 static weft_status multiply_run(const weft_code *code, const parity_run *run, size_t index,
-                                const uint8_t *x, const weft_stripe *stripe, size_t offset,
-                                size_t bytes, bool accumulate, weft_pool *pool) {
+                                const uint8_t *x, size_t bytes, bool accumulate, weft_pool *pool) {
   const weft_backend *row = code->ctx->host;
   const weft_exec exec = weft_ctx_host_exec(code->ctx, pool);
-  uint8_t *parity[WEFT_MAX_SHARDS];
-  for (size_t i = 0; i < run->count; i++)
-    parity[i] = weft_stripe_shard(stripe, code->k + run->first + i) + offset;
   if (!weft_code_is_crs(code)) {
     const uint8_t *const column = code->generator.parity + run->first * code->k + index;
-    weft_gemm gemm = weft_gemm_of(run->count, 1, bytes, column, code->k, &x, parity);
+    weft_gemm gemm = weft_gemm_of(run->count, 1, bytes, column, code->k, &x, run->shard);
     gemm.accumulate = accumulate;
     return row->gemm(row, &exec, &gemm, 1);
   }
@@ -61,23 +74,28 @@ static weft_status multiply_run(const weft_code *code, const parity_run *run, si
                           .bits = code->bits + (run->first * code->w * code->k + index) * code->w,
                           .bits_stride = code->k * code->w,
                           .x = {.ptr = &x},
-                          .y = {.ptr = parity},
+                          .y = {.ptr = run->shard},
                           .accumulate = accumulate};
   return row->xorm(row, &exec, &xorm);
 }
 
+// Bytes [offset, offset + bytes) of all parity that is there.
 static weft_status multiply(const weft_code *code, size_t index, const uint8_t *x,
                             const weft_stripe *stripe, size_t offset, size_t bytes, bool accumulate,
                             weft_pool *pool) {
-  parity_run run = {0, 0};
-  while (bytes && next_run(code, stripe, &run))
-    WEFT_TRY(multiply_run(code, &run, index, x, stripe, offset, bytes, accumulate, pool));
+  parity_run run;
+  begin_runs(&run);
+  while (bytes && next_run(code, stripe, offset, &run))
+    WEFT_TRY(multiply_run(code, &run, index, x, bytes, accumulate, pool));
   return WEFT_OK;
 }
 
 // The whole shard, its tail group padded in scratch.
 static weft_status add_shard(const weft_code *code, size_t index, const uint8_t *data,
                              const weft_stripe *stripe, bool accumulate) {
+  weft_pool *const pool = code->ctx->pool;
+  if (!weft_code_is_crs(code))
+    return multiply(code, index, data, stripe, 0, stripe->bytes, accumulate, pool);
   const size_t unit = weft_code_unit_bytes(code), tail = stripe->bytes % unit;
   const size_t whole = stripe->bytes - tail;
   uint8_t *padded = NULL;
@@ -88,7 +106,6 @@ static weft_status add_shard(const weft_code *code, size_t index, const uint8_t 
     memcpy(padded, data + whole, tail);
     memset(padded + tail, 0, unit - tail);
   }
-  weft_pool *const pool = code->ctx->pool;
   weft_status status = multiply(code, index, data, stripe, 0, whole, accumulate, pool);
   if (status == WEFT_OK && tail)
     status = multiply(code, index, padded, stripe, whole, unit, accumulate, pool);
@@ -107,10 +124,11 @@ static weft_status add_on_device(const weft_code *code, size_t index, const uint
                                  size_t sources, const weft_stripe *stripe, bool accumulate,
                                  weft_queue *queue) {
   weft_call call;
-  parity_run part = {0, 0};
+  parity_run part;
+  begin_runs(&part);
   WEFT_TRY(weft_call_begin(code->ctx, queue, &call));
   weft_status status = WEFT_OK;
-  while (status == WEFT_OK && next_run(code, stripe, &part))
+  while (status == WEFT_OK && next_run(code, stripe, 0, &part))
     status = weft_device_add_columns(code, part.first, part.count, index, x, sources, stripe,
                                      accumulate, &call);
   return weft_call_end(code->ctx, &call, status);

@@ -39,6 +39,8 @@ enum {
 #ifndef FEW_COLUMNS
 #define FEW_COLUMNS 2048 // in shorter rows the matrices do not pay,
 #define FEW_GROUPED 8192 // and in rows shorter than this groups do not
+// The same of sources that are at once. Not measured but on Zen 4.
+#define FEW_COLUMNS_AT_ONCE (core_is_zen4() ? 1024 : FEW_COLUMNS)
 // Bytes of all rows that the caches serve unasked, and columns to fetch ahead of one group beyond;
 // fewer on AMD's cores, whose hardware follows strides of any length: what is asked for farther
 // ahead leads it astray.
@@ -295,6 +297,7 @@ static void few_order(const weft_panel *p, size_t first, size_t count, const uin
     few_expand(p, first + count - 1, 1, x + first + count - 1, matrix + (first + count - 1) * p->m);
 }
 
+#include "kernels/x86/kept_products_gfni512.h"
 #include "kernels/x86/many_sources_gfni512.h"
 
 // Whether so many sources and rows may be taken at once, all sources as they lie.
@@ -370,7 +373,7 @@ static void few_panel(const weft_panel *p) {
     const uint8_t *const x = p->x[0];                                                              \
     uint8_t *y[rows];                                                                              \
     con c[rows];                                                                                   \
-    for (size_t i = 0; i < (rows); i++) {                                                          \
+    WEFT_UNROLL for (size_t i = 0; i < (rows); i++) {                                              \
       y[i] = p->y[first + i];                                                                      \
       c[i] = con_make(p->a[(first + i) * p->a_stride]);                                            \
     }                                                                                              \
@@ -402,10 +405,11 @@ static void few_fan(const weft_panel *p) {
     few_fan_4(p, i, end);
   if (fours < p->m)
     rest_of[p->m - fours](p, fours, end);
-  weft_panel rest = *p;
-  rest.begin = end;
-  if (end < p->end)
+  if (end < p->end) {
+    weft_panel rest = *p;
+    rest.begin = end;
     tile_panel(&rest);
+  }
 }
 
 // More rows than registers and matrices are for: parts as alike as may be, each with copies of its
@@ -421,20 +425,28 @@ static void few_parts(const weft_panel *p) {
   }
 }
 
-static void few_or_tile_panel(const weft_panel *p) {
+// Whether matrices of all sources pay.
+static bool few_pays(const weft_panel *p) {
   const size_t columns = p->end - p->begin;
-  const bool any = p->k <= FEW_AT_ONCE || columns >= FEW_GROUPED || few_short(p->m, p->k);
-  const bool grouped = p->m <= FEW_ROWS && any;
-  const bool few =
-      p->m >= 2 && p->k <= FEW_SOURCES && columns >= FEW_COLUMNS && (many_fits(p) || grouped);
-  if (few && p->m > FEW_ROWS)
-    few_parts(p);
-  else if (few && p->k > 1)
-    few_panel(p);
-  else if (few && p->accumulate)
+  if (p->m < 2 || p->k < 2 || p->k > FEW_SOURCES)
+    return false;
+  if (p->k <= FEW_AT_ONCE && p->m <= FEW_ROWS)
+    return columns >= FEW_COLUMNS_AT_ONCE;
+  const bool any = columns >= FEW_GROUPED || few_short(p->m, p->k);
+  return columns >= FEW_COLUMNS && (many_fits(p) || (p->m <= FEW_ROWS && any));
+}
+
+static void few_or_tile_panel(const weft_panel *p) {
+  if (kept_fits(p))
+    kept_panel(p);
+  else if (p->k == 1 && p->m > 1 && p->accumulate)
     few_fan(p);
-  else
+  else if (!few_pays(p))
     tile_panel(p);
+  else if (p->m > FEW_ROWS)
+    few_parts(p);
+  else
+    few_panel(p);
 }
 
 static size_t few_entry(size_t m, size_t k, size_t row_bytes) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of row gfni512 whose matrices all stay in registers: a few sources into a few rows, such
-// as (4, 2) and (6, 3), each shape as code of its own. A column takes no loads but its sources', and
-// a call neither copies matrices nor runs through a loop over sources, which short rows would
+// as (4, 2) and (6, 3), each shape as code of its own. A column takes no loads but its sources',
+// and a call neither copies matrices nor runs through a loop over sources, which short rows would
 // notice. few_rows_gfni512.h includes this; docs/performance/storage-few-rows.md has what it gains.
 #ifndef WEFT_KERNELS_X86_KEPT_PRODUCTS_GFNI512_H
 #define WEFT_KERNELS_X86_KEPT_PRODUCTS_GFNI512_H
@@ -61,10 +61,12 @@ WEFT_INLINE void kept_columns(const weft_panel *p, size_t end, const size_t k, c
 
 #define KEPT(k, rows)                                                                              \
   static void kept_##k##_##rows(const weft_panel *p, size_t end) { kept_columns(p, end, k, rows); }
-#define KEPT_UP_TO_5(of) of(2, 1) of(3, 1) of(4, 1) of(5, 1) of(2, 2) of(3, 2) of(4, 2) of(5, 2) \
-  of(2, 3) of(3, 3) of(4, 3) of(5, 3) of(2, 4) of(3, 4) of(4, 4) of(5, 4)
-#define KEPT_MORE(of) of(6, 1) of(7, 1) of(8, 1) of(9, 1) of(10, 1) of(6, 2) of(7, 2) of(8, 2) \
-  of(9, 2) of(10, 2) of(6, 3)
+#define KEPT_UP_TO_5(of)                                                                           \
+  of(2, 1) of(3, 1) of(4, 1) of(5, 1) of(2, 2) of(3, 2) of(4, 2) of(5, 2) of(2, 3) of(3, 3)        \
+      of(4, 3) of(5, 3) of(2, 4) of(3, 4) of(4, 4) of(5, 4)
+#define KEPT_MORE(of)                                                                              \
+  of(6, 1) of(7, 1) of(8, 1) of(9, 1) of(10, 1) of(6, 2) of(7, 2) of(8, 2) of(9, 2) of(10, 2)      \
+      of(6, 3)
 KEPT_UP_TO_5(KEPT)
 KEPT_MORE(KEPT)
 #undef KEPT

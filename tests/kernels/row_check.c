@@ -331,7 +331,7 @@ static bool run_pointers(row_check *check, size_t m, size_t k, test_rng *rng) {
 }
 
 bool row_check_shapes(row_check *check) {
-  static const size_t sizes[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 31, 33};
+  static const size_t sizes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16, 17, 31, 33};
   enum { SIZES = sizeof sizes / sizeof *sizes };
   test_rng rng = test_rng_new(check->seed, 3);
   test_allocator memory;

@@ -8,6 +8,9 @@
 
 #define FEW_COLUMNS 1024
 #define FEW_GROUPED 1024
+#define FEW_COLUMNS_AT_ONCE 512
+#define KEPT_FIRST 4096
+#define KEPT_NEAR 20000
 #define FEW_CACHED 40000
 #define FEW_AHEAD 512
 #define FEW_FOLLOWS (total % 256 == 0) // some of both

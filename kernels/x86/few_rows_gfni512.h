@@ -27,10 +27,11 @@ enum {
   FEW_ROWS = 16,         // outputs, at most
   FEW_SOURCES = 256,     // at most
   FEW_AT_ONCE = 16,      // more sources than this are taken in groups, or than FEW_STREAMS
-  FEW_FOLLOWED = 24,     // and hardware fetches so many out of far caches (Zen 4)
+  FEW_FOLLOWED = 24,     // and hardware fetches so many out of memory (Zen 4)
   FEW_GROUP = 8,         // sources
   FEW_RUN = 8192,        // bytes of all output rows in a run of columns
   FEW_STEP = 128,        // columns are whole multiples of this
+  FEW_PAIRED = 8,        // outputs, at most, of which two vectors of columns fit registers
   FEW_STREAMED_ROWS = 8, // outputs, at most, of more sources than FEW_AT_ONCE at once
   FEW_DEMANDING = 4      // outputs, up to which it is sources that are waited for, not products
 };
@@ -48,30 +49,45 @@ enum {
 #define FEW_AHEAD 512
 #define FEW_FOLLOWS __builtin_cpu_is("amd")
 #define FEW_FOLLOWED_AHEAD 256
-// Where the hardware follows as many streams as instructions load (Zen 5), and bytes of all rows
-// from where on it matters that they do not seem to be others: loops are quicker before that.
-#define FEW_STREAMED core_is_zen5()
-#define FEW_STREAMED_FROM(m) ((size_t)((m) <= FEW_DEMANDING ? 6 : 24) << 20)
+// Where the hardware follows as many streams as instructions load, and bytes of all rows from where
+// on it matters that they do not seem to be others: loops are quicker before that.
+#define FEW_STREAMED (core_is_zen5() || core_is_zen4())
+#define FEW_STREAMED_FROM(m) ((size_t)(core_is_zen4() ? 12 : (m) <= FEW_DEMANDING ? 6 : 24) << 20)
+// Bytes of all rows that a third level may hold; beyond, few outputs wait for more than
+// FEW_FOLLOWED sources longer than for groups.
+#define FEW_THIRD_LEVEL (core_is_zen4() ? (size_t)32 << 20 : SIZE_MAX)
+// Where lines that are asked for ahead drive each other out, if they share a set of the first
+// cache.
+#define FEW_CROWDED core_is_zen4()
+// Where groups are better twice as large, near caches and where lines do not.
+#define FEW_WIDER(quiet) (core_is_zen4() && !(quiet))
+// Where short rows of many sources are better taken in large groups than by tiles: on Zen 4 not
+// what tiles of four and two rows take without a rest.
+#define FEW_SHORT(m, k)                                                                            \
+  (core_is_zen5() || (core_is_zen4() && ((k) <= FEW_STREAMS || (m) % 2 || (m) > 4)))
+// Where nine to fifteen outputs are better one block, of one vector of columns, than two of two.
+#define FEW_ONE_BLOCK(rows) core_is_zen4()
 // Where sources that share no sets of a cache are best multiplied as copies of many are: with one
-// vector of columns a core with two ports for products (Zen 5) loads a matrix for each product.
-#define FEW_APART(p) ((p)->apart && !(p)->fetch && core_is_zen5())
+// vector of columns a matrix is loaded for each product.
+#define FEW_APART(p)                                                                               \
+  ((p)->apart && !(p)->fetch && (core_is_zen5() || (core_is_zen4() && (p)->m > FEW_PAIRED)))
 // Bytes of all rows from where on results are stored past the caches; more where the third level
 // takes them as quickly as it gives (Zen 4).
 #define FEW_PAST_CACHE ((size_t)(core_is_zen4() ? 12 : 4) << 20)
 // What an entry of a matrix takes beside steps (weft_host_kernel.entry), as was measured.
 #define FEW_ENTRIES                                                                                \
-  (core_is_zen4()   ? (few_entries){10, 8, 11, 10, 10, 11, 10, 0, 0, MANY_NEAR}                    \
-   : core_is_zen5() ? (few_entries){8, 3, 3, 7, 4, 8, 3, 4, 6, (size_t)24 << 20}                   \
-                    : (few_entries){8, 5, 5, 8, 8, 9, 8, 0, 0, MANY_NEAR})
+  (core_is_zen4()   ? (few_entries){10, 3, 18, 10, 10, 11, 7, 10, 18, 0, (size_t)16 << 20}         \
+   : core_is_zen5() ? (few_entries){8, 3, 3, 7, 4, 8, 3, 4, 4, 6, (size_t)24 << 20}                \
+                    : (few_entries){8, 5, 5, 8, 8, 9, 8, 0, 0, 0, MANY_NEAR})
 #endif
 
 // An entry's weight where sources lie as they are: in a near cache, or not and at most FEW_FOLLOWED
 // of them or more; where they are copied: in a near cache, or not, which slows some cores' steps
 // more; among more rows than that; where more sources than FEW_AT_ONCE are taken at once; and in
-// rows shorter than FEW_GROUPED, of few outputs, and copied or of many, or 0: as in longer ones.
-// Caches are not near from so many bytes of all rows on.
+// rows shorter than FEW_GROUPED, of few outputs in groups or by tiles, and copied or of many, or 0:
+// as in longer ones. Caches are not near from so many bytes of all rows on.
 typedef struct few_entries {
-  uint8_t few, followed, lost, near, far, wide, streamed, short_few, short_many;
+  uint8_t few, followed, lost, near, far, wide, streamed, short_few, short_tiles, short_many;
   size_t far_from;
 } few_entries;
 
@@ -186,7 +202,8 @@ WEFT_INLINE void few_block(const few_work *w, size_t row, const size_t rows, con
   const weft_panel *const p = w->panel;
   if (w->at_once == p->k && rows == p->m && !p->accumulate) {
     if (rows <= FEW_STREAMED_ROWS && w->streams)
-      few_alone(w, begin, end, rows, vecs, FEW_NEXT, true, true);
+      w->past ? few_alone(w, begin, end, rows, vecs, FEW_NEXT, true, true)
+              : few_alone(w, begin, end, rows, vecs, FEW_NOTHING, false, true);
     else if (fetching == FEW_NOTHING)
       few_alone(w, begin, end, rows, vecs, FEW_NOTHING, false, false);
     else if (fetching == FEW_ASKED)
@@ -220,14 +237,29 @@ WEFT_INLINE void few_block(const few_work *w, size_t row, const size_t rows, con
 FEW_BLOCK(2, 2)
 FEW_BLOCK(3, 2)
 FEW_BLOCK(4, 2)
+FEW_BLOCK(5, 2)
 FEW_BLOCK(6, 2)
+FEW_BLOCK(7, 2)
 FEW_BLOCK(8, 2)
+FEW_BLOCK(9, 1)
+FEW_BLOCK(10, 1)
+FEW_BLOCK(11, 1)
+FEW_BLOCK(12, 1)
+FEW_BLOCK(13, 1)
+FEW_BLOCK(14, 1)
+FEW_BLOCK(15, 1)
 FEW_BLOCK(16, 1)
 
-// Output rows of the next block when `left` >= 2 are left: never such that one remains.
+// Output rows of the next block of two vectors of columns when `left` >= 2 are left: never such
+// that one remains.
+static size_t few_paired_rows(size_t left) {
+  return left <= FEW_PAIRED ? left : left == FEW_PAIRED + 1 ? left - 3 : FEW_PAIRED;
+}
+
+// Of the next block.
 static size_t few_rows_of(size_t left) {
-  static const uint8_t rows[10] = {0, 0, 2, 3, 4, 3, 6, 4, 8, 6};
-  return left == 16 ? 16 : left < 10 ? rows[left] : 8;
+  const bool one = left == FEW_ROWS || (left < FEW_ROWS && FEW_ONE_BLOCK(left));
+  return one ? left : few_paired_rows(left);
 }
 
 // How often few_add takes a pair of sources.
@@ -235,7 +267,7 @@ static size_t few_pairs(const weft_panel *p, size_t columns) {
   size_t steps = 0;
   for (size_t row = 0, rows; row < p->m; row += rows) {
     rows = few_rows_of(p->m - row);
-    steps += columns / (rows == 16 ? VEC_BYTES : 2 * VEC_BYTES);
+    steps += columns / (rows > FEW_PAIRED ? VEC_BYTES : 2 * VEC_BYTES);
   }
   return steps * (p->k / 2);
 }
@@ -243,10 +275,11 @@ static size_t few_pairs(const weft_panel *p, size_t columns) {
 // All output rows; those after the first block find a run's sources in the cache.
 static void few_blocks(const few_work *w, few_fetching fetching, size_t begin, size_t end,
                        uint8_t *sums) {
-  static void (*const blocks[17])(const few_work *, size_t, few_fetching, size_t, size_t,
-                                  uint8_t *) = {
-      [2] = few_block_2, [3] = few_block_3, [4] = few_block_4,
-      [6] = few_block_6, [8] = few_block_8, [16] = few_block_16};
+  static void (*const blocks[FEW_ROWS + 1])(const few_work *, size_t, few_fetching, size_t, size_t,
+                                            uint8_t *) = {
+      NULL,         NULL,         few_block_2,  few_block_3,  few_block_4,  few_block_5,
+      few_block_6,  few_block_7,  few_block_8,  few_block_9,  few_block_10, few_block_11,
+      few_block_12, few_block_13, few_block_14, few_block_15, few_block_16};
   const size_t m = w->panel->m;
   const bool one = few_rows_of(m) == m;
   const size_t run = one ? end - begin : w->run;
@@ -301,14 +334,41 @@ static void few_order(const weft_panel *p, size_t first, size_t count, const uin
 #include "kernels/x86/many_sources_gfni512.h"
 
 // Whether so many sources and rows may be taken at once, all sources as they lie.
-static bool few_streamed(size_t m, size_t k) {
-  return FEW_STREAMED && k <= FEW_STREAMS && m <= FEW_STREAMED_ROWS && few_rows_of(m) == m;
+static bool few_streamed(size_t m, size_t k, size_t total) {
+  const size_t most = m <= FEW_DEMANDING && total > FEW_THIRD_LEVEL ? FEW_FOLLOWED : FEW_STREAMS;
+  return FEW_STREAMED && k <= most && m <= FEW_STREAMED_ROWS && few_rows_of(m) == m;
 }
 
 // Whether sources of short rows are better taken in as large groups as can be than by tiles, which
 // read a source's lines far apart.
 static bool few_short(size_t m, size_t k) {
-  return FEW_STREAMED && m <= FEW_STREAMED_ROWS && k <= FEW_SOURCES;
+  return FEW_SHORT(m, k) && m <= FEW_STREAMED_ROWS && k <= FEW_SOURCES;
+}
+
+// Whether one column of more sources than a set has ways is one set of the first cache.
+static bool few_crowded(const weft_panel *p) {
+  enum { WAYS = 8, REACH = 4096 }; // bytes after which a cache of so many ways has the set again
+  const uintptr_t first = (uintptr_t)p->x[0];
+  return FEW_CROWDED && p->k > WAYS && ((uintptr_t)p->x[p->k / 2] - first) % REACH == 0 &&
+         ((uintptr_t)p->x[p->k - 1] - first) % REACH == 0;
+}
+
+// Decides how sources that are not copied are taken: all at once or in groups, and by a loop or by
+// straight code, which is for results that go past the caches and for what is not fetched.
+static few_fetching few_decide(few_work *w, size_t total) {
+  const weft_panel *const p = w->panel;
+  const bool grouped = p->k > FEW_AT_ONCE, near = total <= FEW_PAST_CACHE;
+  const bool crowded = few_crowded(p), quiet = crowded && p->m < FEW_STREAMED_ROWS;
+  const bool cached = total <= FEW_CACHED || (quiet && near && (grouped || p->m <= FEW_DEMANDING));
+  const bool far = w->past && total > FEW_CACHED && total > FEW_STREAMED_FROM(p->m);
+  const bool streamed = few_streamed(p->m, p->k, total) && !(crowded && p->m < FEW_DEMANDING) &&
+                        (far || near || !FEW_CROWDED);
+  const bool brief = p->end - p->begin < FEW_GROUPED && few_short(p->m, p->k);
+  const size_t group = brief ? FEW_STREAMS : near && FEW_WIDER(quiet) ? 2 * FEW_GROUP : FEW_GROUP;
+  const size_t groups = grouped && !streamed ? (p->k + group - 1) / group : 1;
+  w->at_once = (p->k + groups - 1) / groups;
+  w->streams = streamed && !p->fetch && !p->accumulate && (far || (crowded && cached && grouped));
+  return p->fetch ? FEW_ASKED : cached ? FEW_NOTHING : FEW_NEXT;
 }
 
 static void few_panel(const weft_panel *p) {
@@ -319,14 +379,8 @@ static void few_panel(const weft_panel *p) {
   const size_t total = (p->k + p->m) * p->row_bytes;
   const bool apart = FEW_APART(p), many = apart || many_fits(p);
   const bool follows = FEW_FOLLOWS && !many;
-  const bool streamed = few_streamed(p->m, p->k) && !many;
-  const bool grouped = p->k > FEW_AT_ONCE && !streamed;
-  const bool near = columns < FEW_GROUPED && few_short(p->m, p->k);
-  const size_t group = near ? FEW_STREAMS : FEW_GROUP;
-  const size_t groups = grouped ? (p->k + group - 1) / group : 1;
   few_work w = {.panel = p,
                 .matrix = matrix,
-                .at_once = (p->k + groups - 1) / groups,
                 .run = FEW_RUN / p->m / FEW_STEP * FEW_STEP,
                 .ahead = follows ? FEW_FOLLOWED_AHEAD : FEW_AHEAD,
                 .past = total > FEW_PAST_CACHE || p->past};
@@ -338,8 +392,7 @@ static void few_panel(const weft_panel *p) {
   }
   for (size_t i = 0; i < p->m; i++)
     w.past = w.past && ((uintptr_t)p->y[i] + p->begin) % VEC_BYTES == 0;
-  w.streams = streamed && !p->fetch && !p->accumulate && w.past && total > FEW_CACHED &&
-              total > FEW_STREAMED_FROM(p->m);
+  const few_fetching fetching = many ? FEW_NOTHING : few_decide(&w, total);
   const bool ordered = follows && !w.streams && p->k > 4; // two pairs are in that order already
   w.x = ordered ? x : p->x;
   if (!ordered && !many)
@@ -352,11 +405,7 @@ static void few_panel(const weft_panel *p) {
   else if (many)
     many_panel(p, matrix, end, w.past);
   else
-    few_blocks(&w,
-               p->fetch             ? FEW_ASKED
-               : total > FEW_CACHED ? FEW_NEXT
-                                    : FEW_NOTHING,
-               p->begin, end, sums);
+    few_blocks(&w, fetching, p->begin, end, sums);
   if (w.past)
     vec_fence();
   const size_t part = (p->end - end) % VEC_BYTES;
@@ -452,21 +501,23 @@ static void few_or_tile_panel(const weft_panel *p) {
 static size_t few_entry(size_t m, size_t k, size_t row_bytes) {
   const few_entries e = FEW_ENTRIES;
   const many_layout l = many_layout_of(m, k, FEW_GROUPED, row_bytes);
-  const bool far = (m + k) * row_bytes > e.far_from;
-  const bool brief = row_bytes > 0 && row_bytes < FEW_GROUPED;
-  if (brief && e.short_few && m <= FEW_STREAMED_ROWS)
-    return few_streamed(m, k) ? e.streamed : e.short_few;
+  const size_t total = (m + k) * row_bytes;
+  const bool far = total > e.far_from, brief = row_bytes > 0 && row_bytes < FEW_GROUPED;
+  const bool streamed = few_streamed(m, k, total);
+  const size_t near_entry = streamed ? e.streamed : e.few;
+  const size_t far_entry = k > FEW_FOLLOWED ? e.lost : e.followed;
+  if (brief && !streamed && e.short_few && m <= FEW_STREAMED_ROWS)
+    return few_short(m, k) ? e.short_few : e.short_tiles;
   if (brief && e.short_many && (m > FEW_ROWS || l.run > 0))
     return e.short_many;
   if (m > FEW_ROWS)
     return e.wide;
   if (l.run > 0)
     return far ? e.far : e.near;
-  if (few_streamed(m, k))
-    return e.streamed;
   if (row_bytes == 0) // steps may pay at some length
-    return e.few > e.lost ? e.few : e.lost;
-  return !far ? e.few : k > FEW_FOLLOWED ? e.lost : e.followed;
+    return near_entry > far_entry ? near_entry : far_entry;
+  return far && !(streamed && k > FEW_FOLLOWED && total <= FEW_THIRD_LEVEL) ? far_entry
+                                                                            : near_entry;
 }
 
 #endif

@@ -223,7 +223,9 @@ WEFT_INLINE void many_tiles(const many_work *w, size_t row, const size_t rows, s
   MANY_BLOCK(2, kind, apart)                                                                       \
   MANY_BLOCK(3, kind, apart)                                                                       \
   MANY_BLOCK(4, kind, apart)                                                                       \
+  MANY_BLOCK(5, kind, apart)                                                                       \
   MANY_BLOCK(6, kind, apart)                                                                       \
+  MANY_BLOCK(7, kind, apart)                                                                       \
   MANY_BLOCK(8, kind, apart)
 MANY_BLOCKS(copied, false)
 MANY_BLOCKS(apart, true)
@@ -231,20 +233,18 @@ MANY_BLOCKS(apart, true)
 // All output rows of the run at `column`.
 static void many_blocks(const many_work *w, size_t column, const uint8_t *buffer,
                         const many_run *run, many_copy *copy) {
-  static void (*const blocks[2][9])(const many_work *, size_t, size_t, const uint8_t *,
-                                    const many_run *, many_copy *) = {{[2] = many_copied_2,
-                                                                       [3] = many_copied_3,
-                                                                       [4] = many_copied_4,
-                                                                       [6] = many_copied_6,
-                                                                       [8] = many_copied_8},
-                                                                      {[2] = many_apart_2,
-                                                                       [3] = many_apart_3,
-                                                                       [4] = many_apart_4,
-                                                                       [6] = many_apart_6,
-                                                                       [8] = many_apart_8}};
+#define MANY_KIND(kind)                                                                            \
+  {                                                                                                \
+    NULL, NULL, many_##kind##_2, many_##kind##_3, many_##kind##_4, many_##kind##_5,                \
+        many_##kind##_6, many_##kind##_7, many_##kind##_8                                          \
+  }
+  static void (*const blocks[2][FEW_PAIRED + 1])(const many_work *, size_t, size_t, const uint8_t *,
+                                                 const many_run *, many_copy *) = {
+      MANY_KIND(copied), MANY_KIND(apart)};
+#undef MANY_KIND
   const size_t m = w->panel->m;
   for (size_t row = 0, rows; row < m; row += rows) {
-    rows = m - row == 16 ? 8 : few_rows_of(m - row);
+    rows = few_paired_rows(m - row);
     blocks[w->apart][rows](w, row, column, buffer, run, copy);
   }
 }

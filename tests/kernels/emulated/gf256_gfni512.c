@@ -18,8 +18,13 @@
 #define FEW_STREAMED (k % 3 != 0)
 #define FEW_STREAMED_FROM(m) ((m) <= FEW_DEMANDING ? 60000 : 90000)
 #define FEW_ENTRIES                                                                                \
-  { 8, 8, 8, 7, 5, 8, 3, 4, 5, 60000 }
+  { 8, 8, 8, 7, 5, 8, 3, 4, 6, 5, 60000 }
 #define FEW_PAST_CACHE 80000
+#define FEW_THIRD_LEVEL 120000
+#define FEW_CROWDED true
+#define FEW_WIDER(quiet) (!(quiet) && p->m % 2)
+#define FEW_SHORT(m, k) ((k) % 3 != 0)
+#define FEW_ONE_BLOCK(rows) ((rows) % 2)
 #define FEW_APART(p) (!(p)->fetch && (p)->k % 2 == (p)->m % 2)
 #define STEPS_STAGES true
 #define STEPS_STAGED 256

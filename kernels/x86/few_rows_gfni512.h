@@ -330,7 +330,6 @@ static void few_order(const weft_panel *p, size_t first, size_t count, const uin
     few_expand(p, first + count - 1, 1, x + first + count - 1, matrix + (first + count - 1) * p->m);
 }
 
-#include "kernels/x86/kept_products_gfni512.h"
 #include "kernels/x86/many_sources_gfni512.h"
 
 // Whether so many sources and rows may be taken at once, all sources as they lie.

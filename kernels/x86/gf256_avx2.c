@@ -55,6 +55,8 @@ WEFT_INLINE void mac_row(vec *acc, const src *x, con c, const size_t vecs) {
   half_row(acc, x, c.low, false, false, vecs);
   half_row(acc, x, c.high, true, false, vecs);
 }
+#define FEW_TABLE 32 // bytes
+WEFT_INLINE const void *few_table(uint8_t c) { return weft_gf256_nibble[c]; }
 WEFT_INLINE void few_row(vec *acc, const src *x, const uint8_t *table, const bool begin,
                          const size_t vecs) {
   half_row(acc, x, half_load(table), false, begin, vecs);
@@ -73,7 +75,7 @@ WEFT_INLINE void few_row(vec *acc, const src *x, const uint8_t *table, const boo
 #include "kernels/chacha_lanes.h"
 #include "kernels/packet_spread.h"
 #include "kernels/steps.h"
-#include "kernels/x86/few_rows_nibbles.h"
+#include "kernels/x86/few_rows_tables.h"
 
 static inline vec vec_and(vec a, vec b) { return _mm256_and_si256(a, b); }
 static inline vec vec_of(uint8_t byte) { return _mm256_set1_epi8((char)byte); }

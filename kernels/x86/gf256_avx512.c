@@ -23,6 +23,8 @@ static inline vec mac(vec acc, src x, con c) {
   return vec_xor3(acc, _mm512_shuffle_epi8(c.low, x.low), _mm512_shuffle_epi8(c.high, x.high));
 }
 
+#define FEW_TABLE 32 // bytes
+WEFT_INLINE const void *few_table(uint8_t c) { return weft_gf256_nibble[c]; }
 WEFT_INLINE void few_row(vec *acc, const src *x, const uint8_t *table, const bool begin,
                          const size_t vecs) {
   const con c = con_load(table);
@@ -40,7 +42,7 @@ WEFT_INLINE void few_row(vec *acc, const src *x, const uint8_t *table, const boo
 #include "kernels/chacha_lanes.h"
 #include "kernels/packet_spread.h"
 #include "kernels/steps.h"
-#include "kernels/x86/few_rows_nibbles.h"
+#include "kernels/x86/few_rows_tables.h"
 
 const weft_host_kernel weft_host_avx512 = {.panel = few_or_tile_panel,
                                            .xor_rows = tile_xor_rows,

@@ -40,6 +40,16 @@ static inline vec mac2(vec acc, src x, con c, src z, con d) {
 #define STEPS_AHEAD (core_is_zen5() ? 256 : 0)
 #endif
 #include "kernels/steps.h"
+#define KEPT_SHAPES(of)                                                                            \
+  of(2, 1) of(3, 1) of(4, 1) of(5, 1) of(6, 1) of(7, 1) of(8, 1) of(9, 1) of(10, 1) of(2, 2)       \
+      of(3, 2) of(4, 2) of(5, 2) of(6, 2) of(7, 2) of(8, 2) of(9, 2) of(10, 2) of(2, 3) of(3, 3)   \
+          of(4, 3) of(5, 3) of(6, 3) of(2, 4) of(3, 4) of(4, 4) of(5, 4)
+enum { KEPT_SOURCES = 10, KEPT_ROWS = 4, KEPT_MATRICES = 20 };
+#ifndef KEPT_NEAR // not measured but on Zen 4
+#define KEPT_NEAR (core_is_zen4() ? (size_t)1 << 20 : 0)
+#endif
+#include "kernels/x86/kept_products.h"
+
 #include "kernels/x86/few_rows_gfni512.h"
 
 #define BITS_TILE 2

@@ -15,4 +15,8 @@
 #define INTRINSICS_APART(v) ((void)0)
 #endif
 
+// The compiler makes this vector before any of which the same is said after it: where there are few
+// registers it would start on more than they hold.
+#define INTRINSICS_IN_ORDER(v) __asm__ volatile("" : "+x"(v))
+
 #endif

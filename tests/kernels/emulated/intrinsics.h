@@ -8,6 +8,7 @@
 
 #define WEFT_KERNELS_X86_INTRINSICS_H
 #define INTRINSICS_APART(v) ((void)0)
+#define INTRINSICS_IN_ORDER(v) ((void)0)
 
 #include <stddef.h>
 #include <stdint.h>

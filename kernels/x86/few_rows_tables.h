@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The panel product of rows that look nibbles up, for few output rows: storage codes, and small
-// batches of packets. A technique's file includes this after tile.h, which keeps what is too small
-// or too large for it, and defines besides what that asks for:
+// The panel product of rows with 16 registers or tables of nibbles, for few output rows: storage
+// codes, and small batches of packets. A technique's file includes this after tile.h, which keeps
+// what is too small or too large for it, and defines besides what that asks for:
+//   FEW_TABLE: bytes of a coefficient's table; few_table(c): where it is
 //   few_row(acc, src, table, begin, vecs): all vectors of a source times the coefficient with that
 //     table, which begin a row's sums or are added to them
 //
-// A product takes two shuffles and two exclusive-ors whatever is done, so everything else counts.
+// What a product takes is the same whatever is done, so everything else counts.
 // Coefficients become their tables once, in the order of use, so that a loop over columns finds
 // them behind one pointer instead of looking each up; rows are blocked by up to five, never such
 // that one row remains, because splitting a source costs the same for one row as for five; and
@@ -15,8 +16,8 @@
 // columns, as in few_rows_gfni512.h and for its reason: shards that lie a power of two apart share
 // few sets of the caches; and sources are visited from both ends in turn (zigzag.h).
 // docs/performance/storage-few-rows.md says what was tried.
-#ifndef WEFT_KERNELS_X86_FEW_ROWS_NIBBLES_H
-#define WEFT_KERNELS_X86_FEW_ROWS_NIBBLES_H
+#ifndef WEFT_KERNELS_X86_FEW_ROWS_TABLES_H
+#define WEFT_KERNELS_X86_FEW_ROWS_TABLES_H
 
 #include <string.h>
 
@@ -25,10 +26,12 @@
 #include "kernels/unroll.h"
 #include "kernels/zigzag.h"
 
+#ifndef FEW_BLOCK_ROWS
+#define FEW_BLOCK_ROWS 5 // outputs of a block, at most
+#endif
 enum {
   FEW_ROWS = 16,       // outputs, at most
-  FEW_PRODUCTS = 1024, // coefficients, at most: their tables take 32 KiB
-  FEW_TABLE = 32,      // bytes
+  FEW_PRODUCTS = 1024, // coefficients, at most: their tables take up to 32 KiB
   FEW_VECS = 2,
   FEW_LINE = 64,
   FEW_STEP = FEW_VECS * VEC_BYTES,
@@ -81,8 +84,8 @@ WEFT_INLINE void few_columns(const few_pass *w, const size_t rows, const size_t 
   const size_t chunk = few_chunk(rows);
   const uint8_t *const *const stop = w->x + w->count;
   const uint8_t *const *const chunks = w->x + (first ? first : w->count % chunk);
-  uint8_t *to[5];
-  const uint8_t *from[5];
+  uint8_t *to[FEW_BLOCK_ROWS];
+  const uint8_t *from[FEW_BLOCK_ROWS];
   WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
     to[r] = w->to[r] + w->to_at;
     from[r] = first ? NULL : w->from[r] + w->from_at;
@@ -92,7 +95,7 @@ WEFT_INLINE void few_columns(const few_pass *w, const size_t rows, const size_t 
     const size_t column = w->begin + at;
     const uint8_t *tables = w->tables;
     const uint8_t *const *x = w->x;
-    vec acc[5][FEW_VECS];
+    vec acc[FEW_BLOCK_ROWS][FEW_VECS];
     if (first) {
       few_sources(x, column, tables, first, rows, true, acc);
       x += first;
@@ -118,12 +121,12 @@ WEFT_INLINE void few_columns(const few_pass *w, const size_t rows, const size_t 
 WEFT_INLINE void few_whole(const few_pass *w, const size_t rows, const size_t count) {
   const uint8_t *const tables = w->tables;
   const uint8_t *x[FEW_WHOLE];
-  uint8_t *to[5];
+  uint8_t *to[FEW_BLOCK_ROWS];
   WEFT_UNROLL for (size_t j = 0; j < count; j++) x[j] = w->x[j] + w->begin;
   WEFT_UNROLL for (size_t r = 0; r < rows; r++) to[r] = w->to[r] + w->to_at;
   const size_t columns = w->end - w->begin;
   for (size_t at = 0; at < columns; at += FEW_STEP) {
-    vec acc[5][FEW_VECS];
+    vec acc[FEW_BLOCK_ROWS][FEW_VECS];
     few_sources(x, at, tables, count, rows, true, acc);
     WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
       WEFT_UNROLL for (size_t v = 0; v < FEW_VECS; v++)
@@ -143,13 +146,20 @@ FEW_BLOCKS_4(2)
 FEW_BLOCKS_3(3)
 FEW_BLOCKS_4(4)
 FEW_BLOCKS_4(5)
+#if FEW_BLOCK_ROWS > 5
+FEW_BLOCKS_4(6)
+#endif
 
 // By rows, and by sources that begin the sums.
 #define FEW_NAMES_3(rows)                                                                          \
   few_block_##rows##_0, few_block_##rows##_1, few_block_##rows##_2, few_block_##rows##_3
 #define FEW_NAMES_4(rows) FEW_NAMES_3(rows), few_block_##rows##_4
-static void (*const few_functions[6][5])(const few_pass *) = {
-    [2] = {FEW_NAMES_4(2)}, [3] = {FEW_NAMES_3(3)}, [4] = {FEW_NAMES_4(4)}, [5] = {FEW_NAMES_4(5)}};
+static void (*const few_functions[FEW_BLOCK_ROWS + 1][5])(const few_pass *) = {
+    [2] = {FEW_NAMES_4(2)}, [3] = {FEW_NAMES_3(3)}, [4] = {FEW_NAMES_4(4)}, [5] = {FEW_NAMES_4(5)},
+#if FEW_BLOCK_ROWS > 5
+    [6] = {FEW_NAMES_4(6)},
+#endif
+};
 
 #define FEW_ALL(rows, count)                                                                       \
   __attribute__((noinline)) static void few_all_##rows##_##count(const few_pass *w) {              \
@@ -165,10 +175,11 @@ FEW_ALL_4(5)
 // By rows, and by sources; NULL where chunks are no worse.
 #define FEW_ALL_NAMES_4(rows) NULL, NULL, few_all_##rows##_2, few_all_##rows##_3, few_all_##rows##_4
 #define FEW_ALL_NAMES_6(rows) FEW_ALL_NAMES_4(rows), few_all_##rows##_5, few_all_##rows##_6
-static void (*const few_alls[6][FEW_WHOLE + 1])(const few_pass *) = {[2] = {FEW_ALL_NAMES_6(2)},
-                                                                     [3] = {FEW_ALL_NAMES_6(3)},
-                                                                     [4] = {FEW_ALL_NAMES_4(4)},
-                                                                     [5] = {FEW_ALL_NAMES_4(5)}};
+static void (*const few_alls[FEW_BLOCK_ROWS + 1][FEW_WHOLE + 1])(const few_pass *) = {
+    [2] = {FEW_ALL_NAMES_6(2)},
+    [3] = {FEW_ALL_NAMES_6(3)},
+    [4] = {FEW_ALL_NAMES_4(4)},
+    [5] = {FEW_ALL_NAMES_4(5)}};
 
 static void few_block(const few_pass *w, size_t rows) {
   if (!w->from && w->count <= FEW_WHOLE && few_alls[rows][w->count])
@@ -179,8 +190,13 @@ static void few_block(const few_pass *w, size_t rows) {
 
 // Output rows of the next block when `left` are left.
 static size_t few_rows_of(size_t left) {
+#if FEW_BLOCK_ROWS > 5
+  static const uint8_t rows[11] = {0, 1, 2, 3, 4, 5, 6, 4, 4, 5, 5};
+  return left < 11 ? rows[left] : 6;
+#else
   static const uint8_t rows[12] = {0, 1, 2, 3, 4, 5, 3, 4, 4, 5, 5, 4};
   return left < 12 ? rows[left] : 4;
+#endif
 }
 
 // All output rows of one run of columns, from a group of sources, `first` of all k, with the tables
@@ -230,7 +246,7 @@ static void few_tables(const weft_panel *p, size_t first, size_t count, const ui
       rows = few_rows_of(p->m - row);
       uint8_t *const to = tables + (row * p->k + (first + at) * rows) * FEW_TABLE;
       for (size_t i = 0; i < rows; i++)
-        memcpy(to + i * FEW_TABLE, weft_gf256_nibble[a[(row + i) * p->a_stride]], FEW_TABLE);
+        memcpy(to + i * FEW_TABLE, few_table(a[(row + i) * p->a_stride]), FEW_TABLE);
     }
   }
 }

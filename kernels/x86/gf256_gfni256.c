@@ -65,10 +65,12 @@ static void kept_few_or_tile_panel(const weft_panel *p) {
 
 // An entry's weight beside steps, as was measured. Rows that no tile of six or four takes are slow.
 static size_t few_or_tile_entry(size_t m, size_t k, size_t row_bytes) {
-  enum { FEW = 7, SIX = 42, FOUR = 28, TWO = 26, ONE = 18 };
+  enum { SIX = 42, FOUR = 28, TWO = 26, ONE = 18 };
+  if (few_pays(m, k, row_bytes ? row_bytes : FEW_GROUPED))
+    return m > 5 && m <= 8 ? 6 : 7;
   const size_t rest = m % 6 % 4;
   const size_t all = m / 6 * SIX + m % 6 / 4 * FOUR + rest / 2 * TWO + rest % 2 * ONE;
-  return few_pays(m, k, row_bytes ? row_bytes : FEW_GROUPED) ? FEW : (all + m / 2) / m;
+  return (all + m / 2) / m;
 }
 
 const weft_host_kernel weft_host_gfni256 = {.panel = kept_few_or_tile_panel,

@@ -67,7 +67,7 @@ static void kept_few_or_tile_panel(const weft_panel *p) {
 static size_t few_or_tile_entry(size_t m, size_t k, size_t row_bytes) {
   enum { SIX = 42, FOUR = 28, TWO = 26, ONE = 18 };
   if (few_pays(m, k, row_bytes ? row_bytes : FEW_GROUPED))
-    return m > 5 && m <= 8 ? 6 : 7;
+    return m == 4 && k > FEW_AT_ONCE ? 8 : m > 5 && m <= 8 ? 6 : 7;
   const size_t rest = m % 6 % 4;
   const size_t all = m / 6 * SIX + m % 6 / 4 * FOUR + rest / 2 * TWO + rest % 2 * ONE;
   return (all + m / 2) / m;

@@ -23,11 +23,12 @@ static size_t butterflies_cost(const weft_host_kernel *kernel, const weft_acts *
 bool weft_host_steps_pay(const weft_host_kernel *kernel, size_t m, size_t k, size_t row_bytes,
                          const weft_factors *factors, size_t entries) {
   const weft_acts *acts = factors->acts;
+  if (!kernel->steps || !acts || k > WEFT_ACT_ROWS || m > WEFT_ACT_ROWS ||
+      m * k < kernel->steps_least) // before entries are weighed, which short shards would notice
+    return false;
   const size_t entry = kernel->entry ? kernel->entry(m, k, row_bytes) : 8;
-  return kernel->steps && acts && k <= WEFT_ACT_ROWS && m <= WEFT_ACT_ROWS &&
-         m * k >= kernel->steps_least &&
-         entry * m * k >=
-             butterflies_cost(kernel, acts) + kernel->steps_entry * (acts->entries + entries);
+  return entry * m * k >=
+         butterflies_cost(kernel, acts) + kernel->steps_entry * (acts->entries + entries);
 }
 
 // Whether slots are better off in the first-level cache, though rows are read in shorter runs then:

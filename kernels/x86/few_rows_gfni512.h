@@ -83,9 +83,9 @@ enum {
 
 // An entry's weight where sources lie as they are: in a near cache, or not and at most FEW_FOLLOWED
 // of them or more; where they are copied: in a near cache, or not, which slows some cores' steps
-// more; among more rows than that; where more sources than FEW_AT_ONCE are taken at once; and in
-// rows shorter than FEW_GROUPED, of few outputs in groups or by tiles, and copied or of many, or 0:
-// as in longer ones. Caches are not near from so many bytes of all rows on.
+// more; among more rows than that; where up to FEW_STREAMS sources are at once, in a near cache;
+// and in rows shorter than FEW_GROUPED, of few outputs in groups or by tiles, and copied or of
+// many, or 0: as in longer ones. Caches are not near from so many bytes of all rows on.
 typedef struct few_entries {
   uint8_t few, followed, lost, near, far, wide, streamed, short_few, short_tiles, short_many;
   size_t far_from;
@@ -353,7 +353,8 @@ static bool few_crowded(const weft_panel *p) {
 }
 
 // Decides how sources that are not copied are taken: all at once or in groups, and by a loop or by
-// straight code, which is for results that go past the caches and for what is not fetched.
+// straight code, which is for results that go past the caches and for what is not fetched. Results
+// that would go past them, but are not aligned, come from groups where lines crowd.
 static few_fetching few_decide(few_work *w, size_t total) {
   const weft_panel *const p = w->panel;
   const bool grouped = p->k > FEW_AT_ONCE, near = total <= FEW_PAST_CACHE;

@@ -5,12 +5,13 @@
 //   FEW_TABLE: bytes of a coefficient's table; few_table(c): where it is
 //   few_row(acc, src, table, begin, vecs): all vectors of a source times the coefficient with that
 //     table, which begin a row's sums or are added to them
+//   FEW_BLOCK_ROWS: rows of a block, at most, 5 or 6; 5 where it does not say
 //
 // What a product takes is the same whatever is done, so everything else counts.
 // Coefficients become their tables once, in the order of use, so that a loop over columns finds
-// them behind one pointer instead of looking each up; rows are blocked by up to five, never such
-// that one row remains, because splitting a source costs the same for one row as for five; and
-// three or four sources are straight code, the first of which begin the sums; so are all of them
+// them behind one pointer instead of looking each up; rows are blocked, never such that one row
+// remains, because reading and splitting a source cost the same for one row as for five; and three
+// or four sources are straight code, the first of which begin the sums; so are all of them
 // where they are few. Each sum is added up in its own order: merged as a tree, sums of four rows
 // take more registers than there are. Many sources are taken FEW_GROUP at a time over a run of
 // columns, as in few_rows_gfni512.h and for its reason: shards that lie a power of two apart share
@@ -284,8 +285,9 @@ static bool few_pays(size_t m, size_t k, size_t columns) {
   return 2 * k * m <= FEW_PRODUCTS && (m == 3 || columns >= FEW_COLUMNS_OF_MANY);
 }
 
+// Tiles ask for what is to be fetched beside a panel, which is worth more than this one is quicker.
 static void few_or_tile_panel(const weft_panel *p) {
-  if (few_pays(p->m, p->k, p->end - p->begin))
+  if (!p->fetch && few_pays(p->m, p->k, p->end - p->begin))
     few_panel(p);
   else
     tile_panel(p);

@@ -6,7 +6,7 @@
 // sources stream by: one load of a source feeds TILE_ROWS rows, one load of a coefficient feeds
 // TILE_VECS vectors. A single output row has no such reuse and is bound by reading: there several
 // sources (STREAM_SOURCES) are added to a short run of the output on each pass. Nor has a single
-// source, which is what an update of one shard or one elimination step multiplies.
+// source, whose panel is fan.h's.
 //
 // The including file defines:
 //   VEC_BYTES; vec (a vector); src (a source vector made ready); con (a coefficient made ready)
@@ -22,12 +22,13 @@
 //   TILE_CHUNK, where more sources than one are straight code, and mac_row(acc, src, con, vecs),
 //   all
 //     vectors of a row in an order of its own
-//   TILE_ROWS (at most 12), TILE_VECS, STREAM_SOURCES (even);
+//   TILE_ROWS (at most 12), TILE_VECS, STREAM_SOURCES (even), and what fan.h asks for;
 //   docs/performance/cpu-kernels.md says what was tried
 #ifndef WEFT_KERNELS_TILE_H
 #define WEFT_KERNELS_TILE_H
 
 #include "kernels/backend.h"
+#include "kernels/fan.h"
 #include "kernels/fetch.h"
 #include "kernels/unroll.h"
 
@@ -45,7 +46,6 @@ WEFT_INLINE void mac_row(vec *acc, const src *s, con c, const size_t vecs) {
 enum {
   STREAM_COLUMNS = 4096,
   STREAM_FROM = 4 * TILE_VECS * VEC_BYTES, // bytes; a shorter row is a few tiles of one output row
-  FAN_VECS = 4,
   XOR_VECS = 4,
   XOR_SOURCES = 7,
   PACK_OUTPUTS = 32
@@ -214,58 +214,6 @@ __attribute__((noinline)) static void stream_row(const weft_panel *p, size_t beg
   }
 }
 
-WEFT_INLINE void fan_vec(uint8_t *const *y, const con *c, const size_t rows, const src s,
-                         size_t column, const bool accumulate) {
-  WEFT_UNROLL for (size_t r = 0; r < rows; r++)
-      vec_store(y[r] + column, mac(accumulate ? vec_load(y[r] + column) : vec_zero(), s, c[r]));
-}
-
-// Output rows [row, row + rows) of the one source over [begin, end), whole vectors only. Inlined
-// for each constant rows: their coefficients stay in registers while the columns stream by.
-WEFT_INLINE void fan_pass(const weft_panel *p, size_t row, const size_t rows, size_t begin,
-                          size_t end, const bool accumulate) {
-  con c[TILE_ROWS];
-  uint8_t *y[TILE_ROWS];
-  WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
-    c[r] = con_make(p->a[(row + r) * p->a_stride]);
-    y[r] = p->y[row + r];
-  }
-  const uint8_t *const x = p->x[0];
-  size_t column = begin;
-  for (; end - column >= FAN_VECS * VEC_BYTES; column += FAN_VECS * VEC_BYTES) {
-    WEFT_UNROLL for (size_t v = 0; v < FAN_VECS; v++)
-        fan_vec(y, c, rows, src_make(vec_load(x + column + v * VEC_BYTES)), column + v * VEC_BYTES,
-                accumulate);
-  }
-  for (; column < end; column += VEC_BYTES)
-    fan_vec(y, c, rows, src_make(vec_load(x + column)), column, accumulate);
-}
-
-WEFT_INLINE void fan_rows(const weft_panel *p, size_t begin, size_t end, const bool accumulate) {
-  size_t row = 0;
-  for (; row + TILE_ROWS <= p->m; row += TILE_ROWS)
-    fan_pass(p, row, TILE_ROWS, begin, end, accumulate);
-  for (; row + 3 <= p->m; row += 3)
-    fan_pass(p, row, 3, begin, end, accumulate);
-  if (row + 2 == p->m)
-    fan_pass(p, row, 2, begin, end, accumulate);
-  else if (row < p->m)
-    fan_pass(p, row, 1, begin, end, accumulate);
-}
-
-// One source, whole vectors of [begin, end): the mirror image of stream_row. Where one pass takes
-// all rows, nothing is read twice, and stopping on the way would only cost.
-static void fan_out(const weft_panel *p, size_t begin, size_t end) {
-  const size_t run = p->m <= 3 || p->m == TILE_ROWS ? end - begin : STREAM_COLUMNS;
-  for (size_t column = begin; column < end; column += run) {
-    const size_t stop = end - column < run ? end : column + run;
-    if (p->accumulate)
-      fan_rows(p, column, stop, true);
-    else
-      fan_rows(p, column, stop, false);
-  }
-}
-
 WEFT_INLINE void pack_source(uint8_t *to, vec v) {
 #if TILE_MADE
   src_store(to, src_make(v));
@@ -318,10 +266,13 @@ static void tile_panel(const weft_panel *p) {
   const size_t part = (p->end - p->begin) % VEC_BYTES;
   const size_t whole = p->end - part;
   size_t column = p->begin;
-  if (p->m == 1 && whole - column >= STREAM_FROM) {
+  if (p->k == 1) {
+    column = whole - (whole - column) % FAN_STEP;
+    fan_out(p, p->begin, column);
+    for (; column < whole; column += VEC_BYTES)
+      tile_column(p, column, 1, 0, false);
+  } else if (p->m == 1 && whole - column >= STREAM_FROM) {
     stream_row(p, column, whole);
-  } else if (p->k == 1) {
-    fan_out(p, column, whole);
   } else {
     if (p->packed && p->m >= PACK_OUTPUTS)
       column = packed_columns(p, column, whole);

@@ -348,52 +348,6 @@ static void few_panel(const weft_panel *p) {
     tile_column(p, p->end - part, 1, part, false);
 }
 
-// One source into rows from `first` on, which exist. Rows often lie a power of two apart, and a
-// load waits for an earlier store that shares its low bits: all are loaded before any is stored.
-#define FEW_FAN(rows)                                                                              \
-  static void few_fan_##rows(const weft_panel *p, size_t first, size_t end) {                      \
-    const uint8_t *const x = p->x[0];                                                              \
-    uint8_t *y[rows];                                                                              \
-    con c[rows];                                                                                   \
-    WEFT_UNROLL for (size_t i = 0; i < (rows); i++) {                                              \
-      y[i] = p->y[first + i];                                                                      \
-      c[i] = con_make(p->a[(first + i) * p->a_stride]);                                            \
-    }                                                                                              \
-    for (size_t at = p->begin; at < end; at += 2 * VEC_BYTES) {                                    \
-      const vec x0 = vec_load(x + at), x1 = vec_load(x + at + VEC_BYTES);                          \
-      vec sum[rows][2];                                                                            \
-      WEFT_UNROLL for (size_t i = 0; i < (rows); i++) {                                            \
-        sum[i][0] = vec_xor(vec_load(y[i] + at), product(x0, c[i]));                               \
-        sum[i][1] = vec_xor(vec_load(y[i] + at + VEC_BYTES), product(x1, c[i]));                   \
-      }                                                                                            \
-      WEFT_UNROLL for (size_t i = 0; i < (rows); i++) {                                            \
-        vec_store(y[i] + at, sum[i][0]);                                                           \
-        vec_store(y[i] + at + VEC_BYTES, sum[i][1]);                                               \
-      }                                                                                            \
-    }                                                                                              \
-  }
-FEW_FAN(1)
-FEW_FAN(2)
-FEW_FAN(3)
-FEW_FAN(4)
-#undef FEW_FAN
-
-// Four rows at a time, as many as a near cache's ways hold beside their source.
-static void few_fan(const weft_panel *p) {
-  static void (*const rest_of[])(const weft_panel *p, size_t first,
-                                 size_t end) = {NULL, few_fan_1, few_fan_2, few_fan_3};
-  const size_t end = p->end - (p->end - p->begin) % (2 * VEC_BYTES), fours = p->m / 4 * 4;
-  for (size_t i = 0; i < fours; i += 4)
-    few_fan_4(p, i, end);
-  if (fours < p->m)
-    rest_of[p->m - fours](p, fours, end);
-  if (end < p->end) {
-    weft_panel rest = *p;
-    rest.begin = end;
-    tile_panel(&rest);
-  }
-}
-
 // More rows than registers and matrices are for: parts as alike as may be, each with copies of its
 // own.
 static void few_parts(const weft_panel *p) {
@@ -421,8 +375,6 @@ static bool few_pays(const weft_panel *p) {
 static void few_or_tile_panel(const weft_panel *p) {
   if (kept_fits(p))
     kept_panel(p);
-  else if (p->k == 1 && p->m > 1 && p->accumulate)
-    few_fan(p);
   else if (!few_pays(p))
     tile_panel(p);
   else if (p->m > FEW_ROWS)

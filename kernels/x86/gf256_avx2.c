@@ -68,6 +68,8 @@ WEFT_INLINE void few_row(vec *acc, const src *x, const uint8_t *table, const boo
 #define TILE_MADE_BYTES (2 * VEC_BYTES)
 #define TILE_CHUNK 2
 #define TILE_ROWS 4
+#define FAN_ROWS 4
+#define FAN_VECS 1
 #define TILE_VECS 2
 #define STREAM_SOURCES 4
 #include "kernels/tile.h"

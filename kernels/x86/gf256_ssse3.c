@@ -23,6 +23,8 @@ static inline vec mac(vec acc, src x, con c) {
 
 #define TILE_PAIRS 0
 #define TILE_ROWS 4
+#define FAN_ROWS 4
+#define FAN_VECS 1
 #define TILE_VECS 2
 #define STREAM_SOURCES 4
 #include "kernels/tile.h"

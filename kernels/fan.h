@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// One source into many rows: what an update of one shard multiplies, and a step of elimination.
+// tile.h includes this, whose vectors, src_make, con_make and mac it takes; fan_out is what it has.
+// A technique whose registers are too few for six rows defines FAN_ROWS 4 and FAN_VECS 1.
+//
+// There is no reuse but of the source, so reading and storing the rows is all that counts:
+// - Rows often lie a power of two apart, and a load waits for an earlier store that shares its low
+//   bits. So FAN_VECS vectors of every row are loaded before any is stored; two, as rows that begin
+//   within a line have half of one in common.
+// - Coefficients stay in registers while the columns stream by.
+// - More rows than FAN_ROWS take several passes, the last two of which are alike. The source is read
+//   again for each, which is little beside the rows; stopping for that after each run of columns
+//   would cost more, as hardware that fetches ahead begins anew in each row.
+// docs/performance/storage-updates.md has what else was tried.
+#ifndef WEFT_KERNELS_FAN_H
+#define WEFT_KERNELS_FAN_H
+
+#include "kernels/backend.h"
+#include "kernels/unroll.h"
+
+#ifndef FAN_ROWS
+#define FAN_ROWS 6
+#define FAN_VECS 2
+#endif
+enum { FAN_STEP = FAN_VECS * VEC_BYTES }; // bytes
+
+WEFT_INLINE void fan_vecs(const uint8_t *x, uint8_t *const *y, const con *c, size_t column,
+                          const size_t rows, const bool accumulate) {
+  src s[FAN_VECS];
+  vec sum[FAN_ROWS][FAN_VECS];
+  WEFT_UNROLL for (size_t v = 0; v < FAN_VECS; v++) s[v] =
+      src_make(vec_load(x + column + v * VEC_BYTES));
+  WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
+    WEFT_UNROLL for (size_t v = 0; v < FAN_VECS; v++) sum[r][v] =
+        mac(accumulate ? vec_load(y[r] + column + v * VEC_BYTES) : vec_zero(), s[v], c[r]);
+  }
+  WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
+    WEFT_UNROLL for (size_t v = 0; v < FAN_VECS; v++)
+        vec_store(y[r] + column + v * VEC_BYTES, sum[r][v]);
+  }
+}
+
+// Output rows [row, row + rows) over whole steps [begin, end). Inlined for each constant rows and
+// accumulate.
+WEFT_INLINE void fan_pass(const weft_panel *p, size_t row, const size_t rows, size_t begin,
+                          size_t end, const bool accumulate) {
+  con c[FAN_ROWS];
+  uint8_t *y[FAN_ROWS];
+  WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
+    c[r] = con_make(p->a[(row + r) * p->a_stride]);
+    y[r] = p->y[row + r];
+  }
+  const uint8_t *const x = p->x[0];
+  for (size_t column = begin; column < end; column += FAN_STEP)
+    fan_vecs(x, y, c, column, rows, accumulate);
+}
+
+#define FAN(rows)                                                                                  \
+  __attribute__((noinline)) static void fan_##rows(const weft_panel *p, size_t row, size_t begin,  \
+                                                   size_t end) {                                   \
+    if (p->accumulate)                                                                             \
+      fan_pass(p, row, rows, begin, end, true);                                                    \
+    else                                                                                           \
+      fan_pass(p, row, rows, begin, end, false);                                                   \
+  }
+FAN(1)
+FAN(2)
+FAN(3)
+FAN(4)
+#if FAN_ROWS > 4
+FAN(5)
+FAN(6)
+#endif
+#undef FAN
+
+static void (*const fan_passes[FAN_ROWS + 1])(const weft_panel *, size_t row, size_t, size_t) = {
+    NULL,  fan_1, fan_2, fan_3, fan_4,
+#if FAN_ROWS > 4
+    fan_5, fan_6,
+#endif
+};
+
+// More rows than one pass takes.
+static void fan_out_wide(const weft_panel *p, size_t begin, size_t end) {
+  size_t row = 0, rows;
+  for (; p->m - row > FAN_ROWS; row += rows) {
+    rows = p->m - row < 2 * FAN_ROWS ? (p->m - row + 1) / 2 : FAN_ROWS;
+    fan_passes[rows](p, row, begin, end);
+  }
+  fan_passes[p->m - row](p, row, begin, end);
+}
+
+// One source, whole steps of [begin, end).
+static void fan_out(const weft_panel *p, size_t begin, size_t end) {
+  if (p->m <= FAN_ROWS)
+    fan_passes[p->m](p, 0, begin, end);
+  else
+    fan_out_wide(p, begin, end);
+}
+
+#endif

@@ -3,6 +3,7 @@
 // for 16 bytes at once by PSHUFB.
 #include "kernels/gf256.h"
 #include "kernels/host_kernels.h"
+#include "kernels/unroll.h"
 #include "kernels/x86/vec_sse2.h"
 
 typedef struct nibbles {
@@ -16,9 +17,27 @@ static inline src src_make(vec x) {
 static inline con con_make(uint8_t c) {
   return (con){vec_load(weft_gf256_nibble[c]), vec_load(weft_gf256_nibble[c] + 16)};
 }
+static inline vec lookup(vec table, vec nibbles) { return _mm_shuffle_epi8(table, nibbles); }
 static inline vec mac(vec acc, src x, con c) {
-  acc = vec_xor(acc, _mm_shuffle_epi8(c.low, x.low));
-  return vec_xor(acc, _mm_shuffle_epi8(c.high, x.high));
+  acc = vec_xor(acc, lookup(c.low, x.low));
+  return vec_xor(acc, lookup(c.high, x.high));
+}
+
+// A table for all vectors, whose products are added to the sums or begin them.
+WEFT_INLINE void half_row(vec *acc, const src *x, vec table, const bool high, const bool begin,
+                          const size_t vecs) {
+  WEFT_UNROLL for (size_t v = 0; v < vecs; v++) {
+    const vec p = lookup(table, high ? x[v].high : x[v].low);
+    acc[v] = begin ? p : vec_xor(acc[v], p);
+    INTRINSICS_IN_ORDER(acc[v]);
+  }
+}
+#define FEW_TABLE 32 // bytes
+WEFT_INLINE const void *few_table(uint8_t c) { return weft_gf256_nibble[c]; }
+WEFT_INLINE void few_row(vec *acc, const src *x, const uint8_t *table, const bool begin,
+                         const size_t vecs) {
+  half_row(acc, x, vec_load(table), false, begin, vecs);
+  half_row(acc, x, vec_load(table + 16), true, false, vecs);
 }
 
 #define TILE_PAIRS 0
@@ -29,7 +48,19 @@ static inline vec mac(vec acc, src x, con c) {
 #define STREAM_SOURCES 4
 #include "kernels/tile.h"
 
+#include "kernels/chacha_lanes.h"
 #include "kernels/packet_spread.h"
+#include "kernels/steps.h"
+#include "kernels/x86/few_rows_tables.h"
 
-const weft_host_kernel weft_host_ssse3 = {
-    .panel = tile_panel, .xor_rows = tile_xor_rows, .spread = spread_packets, .winograd_half = 32};
+const weft_host_kernel weft_host_ssse3 = {.panel = few_or_tile_panel,
+                                          .xor_rows = tile_xor_rows,
+                                          .spread = spread_packets,
+                                          .expand = expand_dense,
+                                          .steps = steps_run,
+                                          .steps_product = 10,
+                                          .steps_sum = 3,
+                                          .steps_entry = 6,
+                                          .steps_past = STEPS_PAST_CACHES,
+                                          .steps_narrow = 2048,
+                                          .winograd_half = 32};

@@ -50,7 +50,7 @@ WEFT_INLINE void few_row(vec *acc, const src *x, const uint8_t *table, const boo
       of(3, 2) of(4, 2) of(5, 2) of(2, 3) of(3, 3) of(2, 4)
 enum { KEPT_SOURCES = 10, KEPT_ROWS = 4, KEPT_MATRICES = 10 };
 #define KEPT_NEAR (core_is_zen4() ? (size_t)1 << 20 : 0)
-#include "kernels/x86/few_rows_tables.h"
+#include "kernels/few_rows_tables.h"
 #include "kernels/x86/kept_products.h"
 
 static void kept_few_or_tile_panel(const weft_panel *p) {

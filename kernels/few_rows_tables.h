@@ -17,8 +17,8 @@
 // columns, as in few_rows_gfni512.h and for its reason: shards that lie a power of two apart share
 // few sets of the caches; and sources are visited from both ends in turn (zigzag.h).
 // docs/performance/storage-few-rows.md says what was tried.
-#ifndef WEFT_KERNELS_X86_FEW_ROWS_TABLES_H
-#define WEFT_KERNELS_X86_FEW_ROWS_TABLES_H
+#ifndef WEFT_KERNELS_FEW_ROWS_TABLES_H
+#define WEFT_KERNELS_FEW_ROWS_TABLES_H
 
 #include <string.h>
 

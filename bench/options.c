@@ -84,8 +84,11 @@ static const struct {
     {"cold", FLAG, IN(timing.cold), NULL, EVICTED,
      "evict the data from the CPU's caches before every call"},
     {"seed", NUMBER, IN(seed), "N", NULL, "of the random data (from the system)"},
-    {"isal", TEXT, IN(isal), "FILE", "mul,rlnc,storage",
+    {"isal", TEXT, IN(isal), "FILE", "mul,rlnc",
      "ISA-L's library (libisal.so.2); empty: leave it out"},
+    {"isal", TEXT, IN(isal), "LIST", "storage",
+     "ISA-L's libraries (libisal.so.2), each its functions for some instructions where :sse, "
+     ":avx2, :avx512, :avx2_gfni or such follows; empty: leave it out"},
     {"jerasure", TEXT, IN(jerasure), "FILE", "storage",
      "Jerasure's (libJerasure.so.2); empty: leave it out"},
     {"klauspost", TEXT, IN(klauspost), "FILE", "storage",

@@ -8,7 +8,8 @@
 //   bits. So FAN_VECS vectors of every row are loaded before any is stored; two, as rows that begin
 //   within a line have half of one in common.
 // - Coefficients stay in registers while the columns stream by.
-// - More rows than FAN_ROWS take several passes, the last two of which are alike. The source is read
+// - More rows than FAN_ROWS take several passes, the last two of which are alike. The source is
+// read
 //   again for each, which is little beside the rows; stopping for that after each run of columns
 //   would cost more, as hardware that fetches ahead begins anew in each row.
 // docs/performance/storage-updates.md has what else was tried.

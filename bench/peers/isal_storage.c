@@ -91,35 +91,65 @@ static int prepare(const weft_bench_storage_peer *peer, weft_bench_storage_opera
   return 1;
 }
 
-// Another library with ISA-L's calls has the name of its file.
-static void put_name(isal *p, const char *file) {
+// Another library with ISA-L's calls has the name of its file. `set` is empty or instructions.
+static void put_name(isal *p, const char *file, const char *set) {
   const char *(*version)(void);
   const char *const slash = strrchr(file, '/'), *const base = slash ? slash + 1 : file;
+  const char *const space = *set ? " " : "";
   const char *text = "2.30"; // before 2.31 it does not tell; Debian's is this
   if (weft_bench_library_find(p->peer.library, "isal_get_version_str", &version, sizeof version))
     text = version();
   else if (strncmp(base, "libisal", strlen("libisal")) != 0) {
-    snprintf(p->peer.name, sizeof p->peer.name, "%.*s", (int)strcspn(base, "."), base);
+    snprintf(p->peer.name, sizeof p->peer.name, "%.*s%s%s", (int)strcspn(base, "."), base, space,
+             set);
     return;
   }
-  snprintf(p->peer.name, sizeof p->peer.name, "isa-l %s", text);
+  snprintf(p->peer.name, sizeof p->peer.name, "isa-l %s%s%s", text, space, set);
 }
 
-weft_bench_storage_peer *weft_bench_peer_isal(const char *file) {
+typedef struct isal_names {
+  char tables[64], encode[64], update[64];
+} isal_names;
+
+// The functions that choose by the processor, or those of one set of instructions, whose tables
+// have a form of their own with GFNI alone.
+static isal_names names_of(void *library, const char *set) {
+  isal_names n;
+  void (*base)(void);
+  const char *const underscore = *set ? "_" : "";
+  snprintf(n.encode, sizeof n.encode, "ec_encode_data%s%s", underscore, set);
+  snprintf(n.update, sizeof n.update, "ec_encode_data_update%s%s", underscore, set);
+  const char *const form =
+      !*set                                                                         ? ""
+      : strstr(set, "gfni")                                                         ? "_gfni"
+      : weft_bench_library_find(library, "ec_init_tables_base", &base, sizeof base) ? "_base"
+                                                                                    : "";
+  snprintf(n.tables, sizeof n.tables, "ec_init_tables%s", form);
+  return n;
+}
+
+weft_bench_storage_peer *weft_bench_peer_isal(const char *file_and_set) {
+  char file[512];
+  const char *const slash = strrchr(file_and_set, '/');
+  const char *const colon = strchr(slash ? slash : file_and_set, ':'),
+                    *set = colon ? colon + 1 : "";
+  snprintf(file, sizeof file, "%.*s",
+           (int)(colon ? (size_t)(colon - file_and_set) : strlen(file_and_set)), file_and_set);
   isal *const p = weft_bench_alloc(1, sizeof *p);
   void *const library = weft_bench_library_open("isa-l", file, "libisal2");
   p->peer = (weft_bench_storage_peer){.code = "cauchy", .library = library, .prepare = prepare};
+  const isal_names names = library ? names_of(library, set) : (isal_names){"", "", ""};
   const weft_bench_import functions[] = {{"gf_gen_cauchy1_matrix", &p->cauchy},
-                                         {"ec_init_tables", &p->tables},
-                                         {"ec_encode_data", &p->encode},
-                                         {"ec_encode_data_update", &p->update},
+                                         {names.tables, &p->tables},
+                                         {names.encode, &p->encode},
+                                         {names.update, &p->update},
                                          {"gf_invert_matrix", &p->invert}};
   if (!library || !weft_bench_library_import(library, "isa-l", file, functions,
                                              sizeof functions / sizeof *functions)) {
     weft_bench_peer_close(&p->peer);
     return NULL;
   }
-  put_name(p, file);
+  put_name(p, file, set);
   return &p->peer;
 }
 

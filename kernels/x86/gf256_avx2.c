@@ -75,9 +75,9 @@ WEFT_INLINE void few_row(vec *acc, const src *x, const uint8_t *table, const boo
 #include "kernels/tile.h"
 
 #include "kernels/chacha_lanes.h"
+#include "kernels/few_rows_tables.h"
 #include "kernels/packet_spread.h"
 #include "kernels/steps.h"
-#include "kernels/few_rows_tables.h"
 
 static inline vec vec_and(vec a, vec b) { return _mm256_and_si256(a, b); }
 static inline vec vec_of(uint8_t byte) { return _mm256_set1_epi8((char)byte); }

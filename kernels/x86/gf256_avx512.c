@@ -40,9 +40,9 @@ WEFT_INLINE void few_row(vec *acc, const src *x, const uint8_t *table, const boo
 #include "kernels/tile.h"
 
 #include "kernels/chacha_lanes.h"
+#include "kernels/few_rows_tables.h"
 #include "kernels/packet_spread.h"
 #include "kernels/steps.h"
-#include "kernels/few_rows_tables.h"
 
 const weft_host_kernel weft_host_avx512 = {.panel = few_or_tile_panel,
                                            .xor_rows = tile_xor_rows,

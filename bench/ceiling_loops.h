@@ -13,6 +13,7 @@
 // Byte x coefficient products of one iteration.
 #define WEFT_BENCH_GFNI512_PRODUCTS (2u * 16 * 64)
 #define WEFT_BENCH_GFNI256_TERNARY_PRODUCTS (2u * 16 * 32)
+#define WEFT_BENCH_GFNI128_PRODUCTS (4u * 8 * 16)
 #define WEFT_BENCH_GFNI256_PRODUCTS (4u * 8 * 32)
 #define WEFT_BENCH_AVX512_PRODUCTS (4u * 8 * 64)
 #define WEFT_BENCH_AVX2_PRODUCTS (4u * 4 * 32)
@@ -21,6 +22,7 @@
 
 void weft_bench_loop_gfni512(size_t iterations);
 void weft_bench_loop_gfni256_ternary(size_t iterations);
+void weft_bench_loop_gfni128(size_t iterations);
 void weft_bench_loop_gfni256(size_t iterations);
 void weft_bench_loop_avx512(size_t iterations);
 void weft_bench_loop_avx2(size_t iterations);

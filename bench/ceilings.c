@@ -20,6 +20,8 @@ const weft_bench_ceiling weft_bench_ceilings[] = {
      WEFT_BENCH_AVX512_PRODUCTS, weft_bench_loop_avx512},
     {"avx2", "2 VPSHUFB + 2 VPXOR, 256 bit", WEFT_CPU_AVX2, WEFT_BENCH_AVX2_PRODUCTS,
      weft_bench_loop_avx2},
+    {"gfni128", "GF2P8AFFINEQB + PXOR, 128 bit", WEFT_CPU_GFNI | WEFT_CPU_SSSE3,
+     WEFT_BENCH_GFNI128_PRODUCTS, weft_bench_loop_gfni128},
     {"ssse3", "2 PSHUFB + 2 PXOR, 128 bit", WEFT_CPU_SSSE3, WEFT_BENCH_SSSE3_PRODUCTS,
      weft_bench_loop_ssse3},
 #endif
@@ -36,8 +38,9 @@ static const struct {
 } bounds[] = {
     {"gfni512", "gfni512"}, {"gfni256", "gfni256-ternary"},
     {"gfni256", "gfni256"}, {"avx512", "avx512"},
-    {"avx2", "avx2"},       {"ssse3", "ssse3"},
-    {"logexp", "table"},    {"logdomain", "table"},
+    {"avx2", "avx2"},       {"gfni128", "gfni128"},
+    {"ssse3", "ssse3"},     {"logexp", "table"},
+    {"logdomain", "table"},
 };
 
 const weft_bench_ceiling *weft_bench_ceiling_for(const char *row, uint32_t row_cpu,

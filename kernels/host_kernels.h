@@ -22,6 +22,7 @@ extern const weft_host_kernel weft_host_loop_avx2;
 extern const weft_host_kernel weft_host_ssse3;
 extern const weft_host_kernel weft_host_avx2;
 extern const weft_host_kernel weft_host_avx512;
+extern const weft_host_kernel weft_host_gfni128;
 extern const weft_host_kernel weft_host_gfni256;
 extern const weft_host_kernel weft_host_gfni512;
 extern const weft_host_kernel weft_host_neon;

@@ -39,6 +39,8 @@ static const weft_backend table[] = {
              "nibble tables in registers, 64 bytes (VPSHUFB)"),
     HOST_ROW("avx2", WEFT_CPU_AVX2, 32, weft_host_avx2,
              "nibble tables in registers, 32 bytes (VPSHUFB)"),
+    HOST_ROW("gfni128", WEFT_CPU_SSSE3 | WEFT_CPU_GFNI, 16, weft_host_gfni128,
+             "8x8 bit matrix per coefficient, 16 bytes (GF2P8AFFINEQB)"),
     HOST_ROW("ssse3", WEFT_CPU_SSSE3, 16, weft_host_ssse3,
              "nibble tables in registers, 16 bytes (PSHUFB)"),
     HOST_ROW("loop-avx2", WEFT_CPU_AVX2, 32, weft_host_loop_avx2,

@@ -108,21 +108,23 @@ check_loop() {
   compare "loop $compiler $instruction $register $function" "$best"
 }
 
-# Each row that callgrind cannot run: many output rows, one, and the few of storage codes where it has a panel for them.
+# Each row that callgrind cannot run: many output rows, one, the few of storage codes where it has a panel for them, and
+# one source into four rows.
 check_loops() {
   local row function
   for row in $(rows loops); do
     case $row in
-      gfni512) for function in tile_panel packed_columns stream_row few_block_2 few_block_16; do check_loop vgf2p8affineqb zmm 64 1 $function; done ;;
-      gfni256) for function in tile_panel packed_columns stream_row; do check_loop vgf2p8affineqb ymm 32 1 $function; done ;;
-      avx512) for function in tile_panel packed_columns stream_row; do check_loop vpshufb zmm 64 2 $function; done ;;
+      gfni512) for function in tile_panel packed_columns stream_row few_block_2 few_block_16 fan_4; do check_loop vgf2p8affineqb zmm 64 1 $function; done ;;
+      gfni256) for function in tile_panel packed_columns stream_row fan_4; do check_loop vgf2p8affineqb ymm 32 1 $function; done ;;
+      gfni128) for function in tile_panel packed_columns stream_row fan_4; do check_loop gf2p8affineqb xmm 16 1 $function; done ;;
+      avx512) for function in tile_panel packed_columns stream_row fan_4; do check_loop vpshufb zmm 64 2 $function; done ;;
       *)
         printf 'FAILED: row %s has no loop to look for\n' "$row"
         failures=$((failures + 1))
         ;;
     esac
   done
-  for function in tile_panel packed_columns stream_row; do # also where this machine could not run callgrind's
+  for function in tile_panel packed_columns stream_row fan_4; do # also where this machine could not run callgrind's
     check_loop vpshufb ymm 32 2 $function
   done
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain-C definitions of the AVX-512, AVX2 and GFNI intrinsics that kernels/x86 uses, after Intel's
-// descriptions of the instructions, so that those files' own source runs on machines without them.
-// A wrapper includes this first; the guard of kernels/x86/intrinsics.h then keeps the real ones
-// out.
+// Plain-C definitions of the AVX-512, AVX2, SSE and GFNI intrinsics that kernels/x86 uses, after
+// Intel's descriptions of the instructions, so that those files' own source runs on machines
+// without them. A wrapper includes this first; the guard of kernels/x86/intrinsics.h then keeps the
+// real ones out.
 #ifndef WEFT_TESTS_KERNELS_EMULATED_INTRINSICS_H
 #define WEFT_TESTS_KERNELS_EMULATED_INTRINSICS_H
 
@@ -88,6 +88,33 @@ EMULATED void emulated_unpack(uint8_t *out, const uint8_t *a, const uint8_t *b, 
 EMULATED __m128i _mm_loadu_si128(const __m128i_u *p) {
   __m128i v;
   memcpy(v.b, p, sizeof v.b);
+  return v;
+}
+
+EMULATED __m128i _mm_setzero_si128(void) { return (__m128i){{0}}; }
+
+EMULATED void _mm_storeu_si128(__m128i_u *p, __m128i v) { memcpy(p, v.b, sizeof v.b); }
+
+EMULATED void _mm_stream_si128(__m128i *p, __m128i v) {
+  if ((uintptr_t)p % sizeof v.b != 0) // a fault where it is real
+    abort();
+  memcpy(p, v.b, sizeof v.b);
+}
+
+EMULATED __m128i _mm_xor_si128(__m128i a, __m128i b) {
+  emulated_xor(a.b, a.b, b.b, sizeof a.b);
+  return a;
+}
+
+EMULATED __m128i _mm_set1_epi64x(long long value) {
+  __m128i v;
+  emulated_set64(v.b, (uint64_t)value, sizeof v.b);
+  return v;
+}
+
+EMULATED __m128i _mm_gf2p8affine_epi64_epi8(__m128i x, __m128i matrix, int constant) {
+  __m128i v;
+  emulated_affine(v.b, x.b, matrix.b, constant, sizeof v.b);
   return v;
 }
 

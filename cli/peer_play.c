@@ -61,7 +61,8 @@ void peer_play_open(peer_run_state *r) {
   if (!can_begin(r, stream))
     return;
   if (weft_sink_open(r->output, (size_t)stream->blocks * stream->block_bytes,
-                     stream->mode == WEFT_MODE_VOD ? stream->bytes : 0, &why))
+                     stream->mode == WEFT_MODE_VOD ? stream->bytes : 0,
+                     stream->mode == WEFT_MODE_BULK, &why))
     r->sink = r->output;
   r->view.sink = r->sink;
   r->alone_us = g_get_monotonic_time(); // it may have come late
@@ -69,6 +70,8 @@ void peer_play_open(peer_run_state *r) {
     peer_run_stop(r, cli_error(PEER_NAME, CLI_IO, "%s", why));
   else if (beginning(r->s, stream) > 0 && !peer_play_seek(r, beginning(r->s, stream)))
     peer_run_stop(r, cli_error(PEER_NAME, CLI_USAGE, "--from: the stream has no such place"));
+  else if (!weft_sink_has_room(r->sink)) // nobody has asked for it yet
+    peer_log(PEER_INFO, "waiting", "reader_of=%s", r->s->output);
   g_free(why);
 }
 

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <string.h>
 
+#include "peer/runtime/http_media.h"
 #include "peer/runtime/http_places.h"
 #include "peer/runtime/kernel_address.h"
 
@@ -31,7 +32,9 @@ struct weft_http {
   uint64_t base, written; // nothing before `base` is there
   uint64_t given;         // bytes, to all clients
   bool ended, running;
-  gint64 end_us, left_us; // after the end: how long, and by when, all is to be read
+  bool paced, asked, placed; // by readers; one has asked; one had an answer
+  gint64 gone_us;            // the last reader
+  gint64 end_us, left_us;    // after the end: how long, and by when, all is to be read
   weft_places places;
   GPtrArray *clients; // of the stream
   // Of the stream, by its first bytes. NULL before they are here: who asks is suspended, and asked
@@ -104,27 +107,27 @@ static gboolean on_ready(gint fd, GIOCondition condition, gpointer user) {
 
 // --- The stream
 
-// What begins so is of that type: players go by it, and not all look for themselves.
-static const struct {
-  size_t at, bytes;
-  const char *begins, *type;
-} types[] = {
-    {4, 4, "ftyp", "video/mp4"},       {0, 4, "\x1a\x45\xdf\xa3", "video/webm"},
-    {0, 4, "OggS", "application/ogg"}, {0, 3, "FLV", "video/x-flv"},
-    {0, 3, "ID3", "audio/mpeg"},       {0, 4, "fLaC", "audio/flac"},
-    {188, 1, "\x47", "video/mp2t"}, // the second packet's sync byte
-};
-
-static const char *type_of(const uint8_t *data, size_t bytes) {
-  for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-    if (bytes >= types[i].at + types[i].bytes &&
-        memcmp(data + types[i].at, types[i].begins, types[i].bytes) == 0)
-      return types[i].type;
-  return "application/octet-stream";
-}
-
 static uint64_t oldest(const weft_http *http) {
   return http->written - http->base > KEPT ? http->written - KEPT : http->base;
+}
+
+// Where nobody has an answer yet who asked, what is kept is for him. Who goes may come back, as
+// players do that look at the beginning first; where none does for long, nobody is waited for.
+bool weft_http_has_room(const weft_http *http) {
+  if (!http->paced)
+    return true;
+  if (http->placed && !http->clients->len)
+    return g_get_monotonic_time() - http->gone_us > http->places.silence_us;
+  uint64_t first = http->base; // what the first of all needs next
+  for (guint i = 0; i < http->clients->len; i++)
+    first = MAX(first, ((const client *)g_ptr_array_index(http->clients, i))->at);
+  return http->asked && http->written - first <= KEPT / 2;
+}
+
+// To be told after what may have made room, where there was none.
+static void tell_room(const weft_http *http, bool had) {
+  if (!had && http->options.room && weft_http_has_room(http))
+    http->options.room(http->options.user);
 }
 
 static ssize_t give(void *user, uint64_t position, char *out, size_t room) {
@@ -147,15 +150,21 @@ static ssize_t give(void *user, uint64_t position, char *out, size_t room) {
   const size_t from = (size_t)(c->at % KEPT);
   n = MIN(n, KEPT - from);
   memcpy(out, http->kept + from, n);
+  const bool had_room = weft_http_has_room(http);
   c->at += n;
   http->given += n;
+  tell_room(http, had_room);
   return (ssize_t)n;
 }
 
 static void gone(void *user) {
   client *c = user;
-  g_ptr_array_remove_fast(c->http->clients, c);
+  weft_http *http = c->http;
+  const bool had_room = weft_http_has_room(http);
+  g_ptr_array_remove_fast(http->clients, c);
   g_free(c);
+  http->gone_us = g_get_monotonic_time();
+  tell_room(http, had_room);
 }
 
 static bool time_is_over(const weft_http *http, gint64 now_us) {
@@ -184,35 +193,6 @@ static gboolean on_look(gpointer user) {
   return G_SOURCE_REMOVE;
 }
 
-// What the header Range asks for. False: it cannot be had. Without one that is understood: all.
-static bool wanted_range(const weft_http *http, const char *text, uint64_t *first, uint64_t *end,
-                         bool *partial) {
-  const uint64_t length = http->options.length;
-  char *rest;
-  *first = 0;
-  *end = length;
-  *partial = text && g_str_has_prefix(text, "bytes=") && !strchr(text, ',');
-  if (!*partial)
-    return true;
-  text += strlen("bytes=");
-  const bool suffix = *text == '-';
-  if (!g_ascii_isdigit(suffix ? text[1] : text[0])) {
-    *partial = false;
-    return true;
-  }
-  const uint64_t number = g_ascii_strtoull(suffix ? text + 1 : text, &rest, 10);
-  if (suffix) {
-    *first = number < length ? length - number : 0;
-    return number > 0;
-  }
-  *first = number;
-  if (*rest == '-' && g_ascii_isdigit(rest[1])) {
-    const uint64_t last = g_ascii_strtoull(rest + 1, NULL, 10);
-    *end = last < length ? last + 1 : length;
-  }
-  return *first < *end;
-}
-
 static bool at_hand(const weft_http *http, uint64_t position) {
   return position >= oldest(http) && position <= http->written;
 }
@@ -229,12 +209,13 @@ static bool watched(const weft_http *http) {
 static bool place_client(weft_http *http, client *c, const char *range, bool body, bool *partial) {
   *partial = false;
   c->end = UINT64_MAX;
-  c->at = http->base == 0 && http->written < KEPT / 2 ? 0 : http->written / TS_PACKET * TS_PACKET;
+  const uint64_t kept_for = http->paced ? KEPT : KEPT / 2; // who comes late, from the beginning
+  c->at = http->base == 0 && http->written < kept_for ? 0 : http->written / TS_PACKET * TS_PACKET;
   if (c->at < http->base)
     c->at = http->base;
   if (!http->options.length || (!range && watched(http))) // by somebody else
     return true;
-  if (!wanted_range(http, range, &c->at, &c->end, partial))
+  if (!weft_http_range(range, http->options.length, &c->at, &c->end, partial))
     return false;
   return !body || at_hand(http, c->at) || http->options.seek(http->options.user, c->at);
 }
@@ -257,6 +238,10 @@ static enum MHD_Result answer_stream(weft_http *http, struct MHD_Connection *con
                                      bool body) {
   weft_place *place = weft_place_of(connection);
   place->streams = true;
+  if (body && !http->asked) {
+    http->asked = true;
+    tell_room(http, false);
+  }
   if (!http->type) {
     weft_place_suspend(place);
     return MHD_YES;
@@ -273,6 +258,7 @@ static enum MHD_Result answer_stream(weft_http *http, struct MHD_Connection *con
   }
   const uint64_t first = c->at, size = c->end == UINT64_MAX ? MHD_SIZE_UNKNOWN : c->end - c->at;
   g_ptr_array_add(http->clients, c);
+  http->placed = http->placed || body;
   struct MHD_Response *response = MHD_create_response_from_callback(size, BLOCK, give, c, gone);
   if (!response) {
     gone(c);
@@ -423,6 +409,7 @@ void weft_http_free(weft_http *http) {
   stop(&http->timer);
   stop(&http->look);
   stop(&http->pause);
+  http->options.room = NULL;
   resume_all(http); // the library wants nobody suspended when it stops
   if (http->daemon)
     MHD_stop_daemon(http->daemon);
@@ -449,10 +436,13 @@ static void resume(weft_http *http) {
 
 static void know_type(weft_http *http, const uint8_t *data, size_t bytes) {
   if (!http->type)
-    http->type = type_of(data, bytes);
+    http->type = weft_http_type_of(data, bytes);
 }
 
-void weft_http_set_length(weft_http *http, uint64_t length) { http->options.length = length; }
+void weft_http_begin(weft_http *http, uint64_t length, bool paced) {
+  http->options.length = length;
+  http->paced = paced;
+}
 
 void weft_http_write(weft_http *http, const uint8_t *data, size_t bytes) {
   know_type(http, data, bytes);

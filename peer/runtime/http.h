@@ -22,6 +22,7 @@ typedef struct weft_http_options {
   // when a client wants what is not kept: false if that cannot be, else weft_http_move follows.
   uint64_t length;
   bool (*seek)(void *user, uint64_t position);
+  void (*room)(void *user); // weft_http_has_room again; may be NULL
   // The page of `path` (g_free), its type and HTTP status; NULL: there is none.
   char *(*page)(void *user, const char *path, const char **type, unsigned *status);
   void *user;
@@ -34,8 +35,12 @@ typedef struct weft_http_options {
 // NULL, and *error (g_free) says why. Lives on the thread's default main context.
 weft_http *weft_http_new(const weft_http_options *options, char **error);
 void weft_http_free(weft_http *http); // accepts NULL
-// Of a stream whose length was not known yet, before its first bytes: until then who asks waits.
-void weft_http_set_length(weft_http *http, uint64_t length);
+// Before a stream's first bytes, until which who asks waits: its length, if it can be had from
+// anywhere, else 0; and whether it is paced by who reads it.
+void weft_http_begin(weft_http *http, uint64_t length, bool paced);
+// False of a paced stream that nobody has asked for yet, whose quickest reader is owed 4 MiB, or
+// whose last one has gone a moment (silence_ms) ago.
+bool weft_http_has_room(const weft_http *http);
 // The stream's next bytes. Kept for clients: the last 8 MiB; who falls behind is cut off.
 void weft_http_write(weft_http *http, const uint8_t *data, size_t bytes);
 // The next bytes are those from `position` on; nothing before is kept.

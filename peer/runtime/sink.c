@@ -98,10 +98,12 @@ static bool prepare(weft_sink *s, char **error) {
   if (!g_str_has_prefix(output, "http://"))
     return true;
   g_autofree char *why = NULL;
-  s->http = weft_http_new(
-      &(weft_http_options){
-          .listen = address, .stream = true, .seek = s->options.seek, .user = s->options.user},
-      &why);
+  s->http = weft_http_new(&(weft_http_options){.listen = address,
+                                               .stream = true,
+                                               .seek = s->options.seek,
+                                               .room = s->options.wake,
+                                               .user = s->options.user},
+                          &why);
   return s->http || refuse(s, error, why);
 }
 
@@ -149,11 +151,11 @@ static bool open_udp(weft_sink *s, char **error) {
   return true;
 }
 
-bool weft_sink_open(weft_sink *s, size_t segment_bytes, uint64_t length, char **error) {
+bool weft_sink_open(weft_sink *s, size_t segment_bytes, uint64_t length, bool paced, char **error) {
   s->length = length;
   s->segment = g_malloc(segment_bytes);
   if (s->http) {
-    weft_http_set_length(s->http, length);
+    weft_http_begin(s->http, length, paced);
     return true;
   }
   if (g_str_has_prefix(s->options.output, "udp://"))
@@ -174,7 +176,9 @@ weft_status weft_sink_close(weft_sink *s, char **error) {
   return closed ? WEFT_OK : WEFT_E_IO;
 }
 
-bool weft_sink_has_room(const weft_sink *s) { return s->held == 0; }
+bool weft_sink_has_room(const weft_sink *s) {
+  return s->held == 0 && (!s->http || weft_http_has_room(s->http));
+}
 uint8_t *weft_sink_room(weft_sink *s) { return s->segment; }
 const char *weft_sink_error(const weft_sink *s) { return s->error; }
 uint64_t weft_sink_bytes(const weft_sink *s) { return s->bytes; }

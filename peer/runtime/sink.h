@@ -26,8 +26,10 @@ typedef struct weft_sink_options {
 // it looks whether they can be, and makes nothing yet. NULL: *error (g_free) says why they cannot.
 weft_sink *weft_sink_new(const weft_sink_options *options, char **error);
 // With the stream, before anything else but weft_sink_close. `length`: of one that can be had from
-// anywhere, else 0. False: *error (g_free) says why.
-bool weft_sink_open(weft_sink *sink, size_t segment_bytes, uint64_t length, char **error);
+// anywhere, else 0. `paced`, http: there is no room before somebody has asked, nor before he has
+// taken what he is owed. False: *error (g_free) says why.
+bool weft_sink_open(weft_sink *sink, size_t segment_bytes, uint64_t length, bool paced,
+                    char **error);
 // Accepts NULL. WEFT_E_IO: the last bytes may not have been kept, which a file system may tell as
 // late as this (NFS, quotas); *error (g_free) says why.
 weft_status weft_sink_close(weft_sink *sink, char **error);

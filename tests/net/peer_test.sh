@@ -204,6 +204,24 @@ wait "$slow" || fail "join whose reader took nothing: exit $?"
 kill -TERM "$slow_source" 2>/dev/null
 wait "$slow_source" || fail "the source of a slow reader: exit $?"
 
+# --- A fetch waits for who asks for it over HTTP, however late, and goes on as he takes it: all of it, from the beginning.
+head -c 20000000 /dev/urandom >long.bin
+start fetchsource source --input long.bin --listen 127.0.0.1:0 --linger 1
+fetch_source=$pid
+http_port=$((20000 + RANDOM % 20000))
+start fetcher join --source "127.0.0.1:$(port_of fetchsource)" --output "http://127.0.0.1:$http_port/" --startup 0 --timeout 1
+fetcher=$pid
+for ((i = 0; i < 200; i++)); do
+  grep -q '^info waiting' fetcher.log && break
+  sleep 0.05
+done
+sleep 2.5 # all of it has come, and --timeout is over
+http_get 127.0.0.1 "$http_port" / fetched.bin || fail 'a fetch did not wait for its reader over HTTP'
+body_of fetched.bin
+same long.bin fetched.bin 'who asked late for a fetch over HTTP'
+wait "$fetcher" || fail "a fetch over HTTP: exit $?"
+wait "$fetch_source" || fail "the source of a fetch over HTTP: exit $?"
+
 kill -TERM "$source_pid" 2>/dev/null # it may have ended: everybody had everything
 wait "$source_pid"
 code=$?

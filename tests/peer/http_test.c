@@ -94,6 +94,65 @@ START_TEST(opens_and_closes_leave_nothing) {
 }
 END_TEST
 
+// --- A stream that is paced by who reads it
+
+static void count_room(void *user) { (*(int *)user)++; }
+
+// What a client is owed at most, its kernel's share included.
+static size_t feed_while_room(http_scene *s) {
+  size_t pieces = 0;
+  for (; weft_http_has_room(s->http) && pieces < 400; pieces++)
+    http_feed(s, PIECE);
+  return pieces;
+}
+
+static uint64_t read_from(int fd, uint64_t most) {
+  static char got[1 << 16];
+  uint64_t bytes = 0;
+  for (int i = 0; i < 2000 && bytes < most; i++) {
+    const ssize_t n = recv(fd, got, sizeof got, MSG_DONTWAIT);
+    bytes += n > 0 ? (uint64_t)n : 0;
+    http_run(1);
+  }
+  return bytes;
+}
+
+// It has no room before somebody asks, nor beyond what its quickest reader is owed; and all of it
+// when they have been gone for a while.
+START_TEST(a_paced_stream_waits_for_its_readers) {
+  enum { OWED = 4 << 20 };
+  int told = 0;
+  http_scene s;
+  http_scene_with(&s,
+                  &(weft_http_options){
+                      .stream = true, .room = count_room, .user = &told, .silence_ms = SILENCE_MS});
+  weft_http_begin(s.http, 0, true);
+  EXPECT(!weft_http_has_room(s.http));
+  const int page = http_client(&s, 1, "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n");
+  http_run(50);
+  EXPECT(!weft_http_has_room(s.http) && told == 0); // who asks for the head reads nothing
+  const int quick = http_client(&s, 1, http_ask), slow = http_client(&s, 2, http_ask),
+            room = 1 << 20;
+  (void)setsockopt(quick, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+  http_run(50);
+  EXPECT(told > 0 && weft_http_has_room(s.http));
+  size_t pieces = feed_while_room(&s);
+  EXPECT(pieces >= OWED / PIECE && pieces < 400);
+  told = 0;
+  EXPECT(read_from(quick, OWED) >= OWED); // from its beginning, headers and all
+  EXPECT(told > 0);
+  pieces = feed_while_room(&s); // the slow one holds nobody up
+  EXPECT(pieces > 0 && pieces < 400);
+  const int fd[] = {page, quick, slow};
+  http_let_go(fd, 3);
+  http_run(SILENCE_MS / 4);
+  EXPECT(!weft_http_has_room(s.http)); // he may come back
+  http_run(2 * SILENCE_MS);
+  EXPECT(feed_while_room(&s) == 400); // nobody is there to wait for
+  weft_http_free(s.http);
+}
+END_TEST
+
 // --- The end
 
 // One who reads next to nothing keeps a peer that has finished for so long and no longer, nor do
@@ -180,6 +239,7 @@ int main(void) {
   tcase_set_timeout(tc, 60);
   tcase_add_test(tc, requests_of_all_kinds);
   tcase_add_test(tc, opens_and_closes_leave_nothing);
+  tcase_add_test(tc, a_paced_stream_waits_for_its_readers);
   tcase_add_test(tc, readers_have_some_time_after_the_end);
   tcase_add_test(tc, no_descriptor_left_is_waited_for);
   suite_add_tcase(suite, tc);

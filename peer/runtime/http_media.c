@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "peer/runtime/http_media.h"
+
+#include <glib.h>
+#include <string.h>
+
+// What begins so is of that type: players go by it, and not all look for themselves.
+static const struct {
+  size_t at, bytes;
+  const char *begins, *type;
+} types[] = {
+    {4, 4, "ftyp", "video/mp4"},       {0, 4, "\x1a\x45\xdf\xa3", "video/webm"},
+    {0, 4, "OggS", "application/ogg"}, {0, 3, "FLV", "video/x-flv"},
+    {0, 3, "ID3", "audio/mpeg"},       {0, 4, "fLaC", "audio/flac"},
+    {188, 1, "\x47", "video/mp2t"}, // the second packet's sync byte
+};
+
+const char *weft_http_type_of(const uint8_t *data, size_t bytes) {
+  for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+    if (bytes >= types[i].at + types[i].bytes &&
+        memcmp(data + types[i].at, types[i].begins, types[i].bytes) == 0)
+      return types[i].type;
+  return "application/octet-stream";
+}
+
+bool weft_http_range(const char *text, uint64_t length, uint64_t *first, uint64_t *end,
+                     bool *partial) {
+  char *rest;
+  *first = 0;
+  *end = length;
+  *partial = text && g_str_has_prefix(text, "bytes=") && !strchr(text, ',');
+  if (!*partial)
+    return true;
+  text += strlen("bytes=");
+  const bool suffix = *text == '-';
+  if (!g_ascii_isdigit(suffix ? text[1] : text[0])) {
+    *partial = false;
+    return true;
+  }
+  const uint64_t number = g_ascii_strtoull(suffix ? text + 1 : text, &rest, 10);
+  if (suffix) {
+    *first = number < length ? length - number : 0;
+    return number > 0;
+  }
+  *first = number;
+  if (*rest == '-' && g_ascii_isdigit(rest[1])) {
+    const uint64_t last = g_ascii_strtoull(rest + 1, NULL, 10);
+    *end = last < length ? last + 1 : length;
+  }
+  return *first < *end;
+}

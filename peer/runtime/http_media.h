@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a stream is by its first bytes, and which part of it a request wants.
+#ifndef WEFT_PEER_HTTP_MEDIA_H
+#define WEFT_PEER_HTTP_MEDIA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// The type that players go by.
+const char *weft_http_type_of(const uint8_t *data, size_t bytes);
+
+// Of a stream of `length` bytes, what the header Range asks for (`text`, which may be NULL): bytes
+// [*first, *end). Without one that is understood: all, and *partial is false. False: it cannot be
+// had.
+bool weft_http_range(const char *text, uint64_t length, uint64_t *first, uint64_t *end,
+                     bool *partial);
+
+#endif

@@ -15,8 +15,8 @@
 // where they are few. Each sum is added up in its own order: merged as a tree, sums of four rows
 // take more registers than there are. Many sources are taken FEW_GROUP at a time over a run of
 // columns, as in few_rows_gfni512.h and for its reason: shards that lie a power of two apart share
-// few sets of the caches; and sources are visited from both ends in turn (zigzag.h).
-// docs/performance/storage-few-rows.md says what was tried.
+// few sets of the caches, which few rows feel from nine sources on; and sources are visited from
+// both ends in turn (zigzag.h). docs/performance/storage-few-rows.md says what was tried.
 #ifndef WEFT_KERNELS_FEW_ROWS_TABLES_H
 #define WEFT_KERNELS_FEW_ROWS_TABLES_H
 
@@ -41,6 +41,7 @@ enum {
   FEW_GROUPED = 8192,         // nor groups in rows shorter than this
   FEW_AT_ONCE = 16,           // more sources than this are many, and taken in groups
   FEW_GROUP = 8,              // sources
+  FEW_CROWDED_ROWS = 3,       // outputs, at most, of which more than a group may crowd a set
   FEW_WHOLE = 6,              // sources, at most, that are straight code all together
   FEW_RUN = 8192,             // bytes of all output rows in a run of columns
   FEW_AHEAD = 256             // columns to fetch ahead
@@ -252,13 +253,26 @@ static void few_tables(const weft_panel *p, size_t first, size_t count, const ui
   }
 }
 
+// Whether lines of more sources than a group lie in one set of the first cache: what is loaded for
+// a column then drives out what is for the next. More rows take so long over a column that it does
+// not show, or come off badly by groups ((10, 4) with gfni256).
+static bool few_crowded(const weft_panel *p) {
+  enum { APART = 4096 };
+  size_t close = 0;
+  if (p->m > FEW_CROWDED_ROWS || p->k <= FEW_GROUP)
+    return false;
+  for (size_t j = 0; j < p->k; j++)
+    close += ((uintptr_t)p->x[j] - (uintptr_t)p->x[0]) % APART < FEW_LINE;
+  return close > FEW_GROUP;
+}
+
 static void few_panel(const weft_panel *p) {
   _Alignas(64) uint8_t tables[FEW_PRODUCTS * FEW_TABLE];
   _Alignas(64) uint8_t sums[FEW_RUN];
   uint8_t *rows[FEW_ROWS];
   const uint8_t *x[FEW_PRODUCTS / 2];
   const size_t end = p->end - (p->end - p->begin) % FEW_STEP;
-  const bool grouped = p->k > FEW_AT_ONCE && end - p->begin >= FEW_GROUPED;
+  const bool grouped = (p->k > FEW_AT_ONCE && end - p->begin >= FEW_GROUPED) || few_crowded(p);
   const size_t groups = grouped ? (p->k + FEW_GROUP - 1) / FEW_GROUP : 1;
   const size_t at_once = (p->k + groups - 1) / groups;
   size_t run = end - p->begin;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Row `gfni128`: the bit matrix of a coefficient applied to 16 bytes by GF2P8AFFINEQB in its SSE
 // form, for small cores (Tremont) that have GFNI and no AVX.
-#include <string.h>
-
 #include "kernels/gf256.h"
 #include "kernels/host_kernels.h"
 #include "kernels/unroll.h"
@@ -17,19 +15,7 @@ static inline con con_make(uint8_t c) { return con_of(weft_gf256_affine[c]); }
 static inline vec product(src x, con c) { return _mm_gf2p8affine_epi64_epi8(x, c, 0); }
 static inline vec mac(vec acc, src x, con c) { return vec_xor(acc, product(x, c)); }
 
-#define FEW_TABLE 8 // bytes
-#define FEW_BLOCK_ROWS 6
-WEFT_INLINE const void *few_table(uint8_t c) { return &weft_gf256_affine[c]; }
-WEFT_INLINE void few_row(vec *acc, const src *x, const uint8_t *table, const bool begin,
-                         const size_t vecs) {
-  uint64_t bits;
-  memcpy(&bits, table, sizeof bits);
-  const con c = con_of(bits);
-  WEFT_UNROLL for (size_t v = 0; v < vecs; v++) {
-    acc[v] = begin ? product(x[v], c) : vec_xor(acc[v], product(x[v], c));
-    INTRINSICS_IN_ORDER(acc[v]); // else all products of a few sources come first, and spill
-  }
-}
+#include "kernels/x86/few_rows_affine.h"
 
 #define TILE_PAIRS 0
 #define TILE_ROWS 6

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Row `gfni256`: the bit matrix of a coefficient applied to 32 bytes by GF2P8AFFINEQB in its VEX
 // form, for chips with GFNI but without AVX-512.
-#include <string.h>
-
 #include "kernels/gf256.h"
 #include "kernels/host_kernels.h"
 #include "kernels/unroll.h"
@@ -20,19 +18,7 @@ static inline vec bits_of(con blocks, vec x) { return product(blocks, x); }
 static inline vec mac(vec acc, src x, con c) { return vec_xor(acc, product(x, c)); }
 static inline vec mac2(vec acc, src x, con c, src z, con d) { return mac(mac(acc, x, c), z, d); }
 
-#define FEW_TABLE 8 // bytes
-#define FEW_BLOCK_ROWS 6
-WEFT_INLINE const void *few_table(uint8_t c) { return &weft_gf256_affine[c]; }
-WEFT_INLINE void few_row(vec *acc, const src *x, const uint8_t *table, const bool begin,
-                         const size_t vecs) {
-  uint64_t bits;
-  memcpy(&bits, table, sizeof bits);
-  const con c = con_of(bits);
-  WEFT_UNROLL for (size_t v = 0; v < vecs; v++) {
-    acc[v] = begin ? product(x[v], c) : vec_xor(acc[v], product(x[v], c));
-    INTRINSICS_IN_ORDER(acc[v]); // else all products of a few sources come first, and spill
-  }
-}
+#include "kernels/x86/few_rows_affine.h"
 
 #define TILE_PAIRS 0
 #define TILE_ROWS 6

@@ -114,7 +114,7 @@ static uint64_t oldest(const weft_http *http) {
 // Where nobody has an answer yet who asked, what is kept is for him. Who goes may come back, as
 // players do that look at the beginning first; where none does for long, nobody is waited for.
 bool weft_http_has_room(const weft_http *http) {
-  if (!http->paced)
+  if (!http->paced || http->ended)
     return true;
   if (http->placed && !http->clients->len)
     return g_get_monotonic_time() - http->gone_us > http->places.silence_us;

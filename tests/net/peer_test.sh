@@ -200,7 +200,9 @@ while chunk := slow.recv(1 << 20):
 body = got[got.index(b"\r\n\r\n") + 4:]
 sys.exit(0 if body == open("long.bin", "rb").read() else f"{len(body)} bytes")
 PYTHON
+left=$SECONDS
 wait "$slow" || fail "join whose reader took nothing: exit $?"
+[ $((SECONDS - left)) -le 20 ] || fail "a reader who takes nothing holds a fetch for $((SECONDS - left)) s with --timeout 2"
 kill -TERM "$slow_source" 2>/dev/null
 wait "$slow_source" || fail "the source of a slow reader: exit $?"
 

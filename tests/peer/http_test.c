@@ -143,12 +143,20 @@ START_TEST(a_paced_stream_waits_for_its_readers) {
   EXPECT(told > 0);
   pieces = feed_while_room(&s); // the slow one holds nobody up
   EXPECT(pieces > 0 && pieces < 400);
+  EXPECT(!weft_http_has_room(s.http));
   const int fd[] = {page, quick, slow};
   http_let_go(fd, 3);
   http_run(SILENCE_MS / 4);
   EXPECT(!weft_http_has_room(s.http)); // he may come back
   http_run(2 * SILENCE_MS);
   EXPECT(feed_while_room(&s) == 400); // nobody is there to wait for
+  const int late = http_client(&s, 1, http_ask);
+  http_run(50);
+  (void)feed_while_room(&s);
+  EXPECT(!weft_http_has_room(s.http));
+  weft_http_end(s.http);
+  EXPECT(weft_http_has_room(s.http)); // the output waits for nobody after the end
+  close(late);
   weft_http_free(s.http);
 }
 END_TEST

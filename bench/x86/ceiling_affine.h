@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ceiling's loop of techniques with an affine transform and an XOR a product, for vectors of any
-// width. A technique's file defines VEC, SET_BYTES, SET_WORDS and MULADD(sum, x, m) and includes
-// this.
+// The ceiling's loop of techniques with an affine transform and an XOR a product, for vectors of
+// any width. A technique's file defines VEC, SET_BYTES, SET_WORDS and MULADD(sum, x, m) and
+// includes this.
 #ifndef WEFT_BENCH_X86_CEILING_AFFINE_H
 #define WEFT_BENCH_X86_CEILING_AFFINE_H
 

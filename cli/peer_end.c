@@ -51,6 +51,17 @@ static void look_for_the_end(peer_run_state *r, gint64 now_us) {
     peer_run_stop(r, CLI_OK);
 }
 
+// Whether it is the output that waits: for a reader to take what he is owed, or for the first one,
+// who can have all of it yet.
+static bool output_waits(const peer_run_state *r, const weft_engine_statistics *s) {
+  if (weft_sink_has_room(r->sink))
+    return false;
+  const weft_stream *stream = weft_node_stream(r->node);
+  const uint64_t each = (uint64_t)stream->blocks * stream->block_bytes;
+  return weft_sink_asked(r->sink) || weft_node_neighbours(r->node) > 0 ||
+         s->segments >= stream->bytes / each + (stream->bytes % each != 0);
+}
+
 // Whether the stream goes on: something came, was played or was taken by somebody who watches, or
 // it is the output that waits, or the source is there.
 static bool goes_on(peer_run_state *r) {
@@ -61,7 +72,7 @@ static bool goes_on(peer_run_state *r) {
   const guint64 seen = s.segments + s.due + weft_sink_bytes(r->sink) + weft_sink_taken(r->sink);
   const bool more = seen != r->seen;
   r->seen = seen;
-  if (more || !weft_sink_has_room(r->sink))
+  if (more || output_waits(r, &s))
     return true;
   if (weft_engine_done(weft_node_engine(r->node)) || weft_node_neighbours(r->node) == 0)
     return false;

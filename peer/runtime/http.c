@@ -124,6 +124,8 @@ bool weft_http_has_room(const weft_http *http) {
   return http->asked && http->written - first <= KEPT / 2;
 }
 
+bool weft_http_asked(const weft_http *http) { return http->asked; }
+
 // To be told after what may have made room, where there was none.
 static void tell_room(const weft_http *http, bool had) {
   if (!had && http->options.room && weft_http_has_room(http))

@@ -41,6 +41,7 @@ void weft_http_begin(weft_http *http, uint64_t length, bool paced);
 // False of a paced stream that nobody has asked for yet, whose quickest reader is owed 4 MiB, or
 // whose last one has gone a moment (silence_ms) ago.
 bool weft_http_has_room(const weft_http *http);
+bool weft_http_asked(const weft_http *http); // somebody has asked for the stream
 // The stream's next bytes. Kept for clients: the last 8 MiB; who falls behind is cut off.
 void weft_http_write(weft_http *http, const uint8_t *data, size_t bytes);
 // The next bytes are those from `position` on; nothing before is kept.

@@ -176,6 +176,8 @@ weft_status weft_sink_close(weft_sink *s, char **error) {
   return closed ? WEFT_OK : WEFT_E_IO;
 }
 
+bool weft_sink_asked(const weft_sink *s) { return !s->http || weft_http_asked(s->http); }
+
 bool weft_sink_has_room(const weft_sink *s) {
   return s->held == 0 && (!s->http || weft_http_has_room(s->http));
 }

@@ -34,6 +34,7 @@ bool weft_sink_open(weft_sink *sink, size_t segment_bytes, uint64_t length, bool
 // late as this (NFS, quotas); *error (g_free) says why.
 weft_status weft_sink_close(weft_sink *sink, char **error);
 bool weft_sink_has_room(const weft_sink *sink);
+bool weft_sink_asked(const weft_sink *sink); // http: somebody has asked for it; others: true
 // Room for a segment, which weft_sink_wrote then takes; over_us: for how long it plays (udp spreads
 // it over that time).
 uint8_t *weft_sink_room(weft_sink *sink);

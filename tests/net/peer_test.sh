@@ -224,6 +224,36 @@ same long.bin fetched.bin 'who asked late for a fetch over HTTP'
 wait "$fetcher" || fail "a fetch over HTTP: exit $?"
 wait "$fetch_source" || fail "the source of a fetch over HTTP: exit $?"
 
+# --- Where the source goes before anybody has asked: who holds all of it waits on, who does not says that it is lost.
+for window in '' --window=16; do # of 64 KiB each; else as many as the file has
+  head -c 4000000 long.bin >gone.bin
+  start gonesource source --input gone.bin --listen 127.0.0.1:0 --linger 0
+  fetch_source=$pid
+  http_port=$((20000 + RANDOM % 20000))
+  start orphan join --source "127.0.0.1:$(port_of gonesource)" --output "http://127.0.0.1:$http_port/" --startup 0 \
+    --timeout 1 ${window:+"$window"}
+  fetcher=$pid
+  for ((i = 0; i < 200; i++)); do
+    grep -q '^info waiting' orphan.log && break
+    sleep 0.05
+  done
+  if [ -z "$window" ]; then
+    wait "$fetch_source" || fail "the source of who fetched all of it: exit $?"
+    sleep 2 # --timeout is over
+    http_get 127.0.0.1 "$http_port" / fetched.bin || fail 'who had all of a fetch did not wait for its reader'
+    body_of fetched.bin
+    same gone.bin fetched.bin 'who asked for a fetch whose source had gone'
+    wait "$fetcher" || fail "a fetch whose source had gone: exit $?"
+  else
+    kill -TERM "$fetch_source"
+    wait "$fetch_source"
+    wait "$fetcher"
+    code=$?
+    [ "$code" -eq 1 ] || fail "a fetch that lost its source before anybody asked: exit $code"
+    grep -q 'the stream was lost after 0 bytes' orphan.log || fail 'a fetch did not say that it lost its source'
+  fi
+done
+
 kill -TERM "$source_pid" 2>/dev/null # it may have ended: everybody had everything
 wait "$source_pid"
 code=$?

@@ -108,7 +108,12 @@ static void update_one(weft_bench_storage_run *run, size_t k, size_t m, size_t b
   const int own = weft_bench_scene_add_own(
       scene, &(weft_bench_own){
                  .operation = WEFT_BENCH_STORAGE_ADD_DELTA, .code = "cauchy", .variant = "cauchy"});
+  const int update = weft_bench_scene_add_own(
+      scene, &(weft_bench_own){
+                 .operation = WEFT_BENCH_STORAGE_UPDATE, .code = "cauchy", .variant = "cauchy"});
   add_peers(run, scene, WEFT_BENCH_STORAGE_ADD_DELTA, "add delta", own, 1);
+  weft_bench_group_ask(weft_bench_scene_group(scene), "update by both / add delta", update, own,
+                       WEFT_BENCH_INPUT);
   weft_bench_scene_run(scene);
 }
 

@@ -193,6 +193,30 @@ typedef struct weft_panel {
   bool past;               // better stored past the caches, where rows are aligned
 } weft_panel;
 
+// A panel of whole rows by itself. Member by member, as of weft_gemm: it may be made of words that
+// were just stored, and copied in parts that stores still under way cannot serve.
+static inline weft_panel weft_panel_of(size_t m, size_t k, size_t begin, size_t end,
+                                       const uint8_t *a, size_t a_stride, const uint8_t *const *x,
+                                       uint8_t *const *y, bool accumulate) {
+  weft_panel panel;
+  panel.m = m;
+  panel.k = k;
+  panel.begin = begin;
+  panel.end = panel.row_bytes = end;
+  panel.a = a;
+  panel.a_stride = a_stride;
+  panel.x = x;
+  panel.y = y;
+  panel.packed = false;
+  panel.accumulate = accumulate;
+  panel.apart = false;
+  panel.scratch = NULL;
+  panel.scratch_bytes = 0;
+  panel.fetch = NULL;
+  panel.past = false;
+  return panel;
+}
+
 // How a technique takes 8 x 8 bits.
 typedef enum weft_bit_form {
   WEFT_BIT_ROWS,  // a word: byte i is row i, its bits are columns, the first one uppermost
@@ -250,6 +274,9 @@ typedef struct weft_host_kernel {
   void (*panel)(const weft_panel *panel); // over GF(2^8)
   // Optional: bytes of scratch that a panel of this shape gains by; 0: none. It does without, too.
   size_t (*scratch)(size_t m, size_t k, size_t columns, size_t row_bytes);
+  // Optional: a panel that accumulates, of k = 2, whose sources' sum is multiplied by a (m, 1): an
+  // update by what was and what is, without the difference in between.
+  void (*difference)(const weft_panel *panel);
   // y[begin..end) ^= or = xor of x[0..k) [begin..end)
   void (*xor_rows)(uint8_t *y, const uint8_t *const *x, size_t k, size_t begin, size_t end,
                    bool accumulate);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One source into many rows: what an update of one shard multiplies, and a step of elimination.
+// One source, or the sum of two, into many rows: what an update of one shard multiplies, by what
+// changed or by what was and what is, and a step of elimination.
 // tile.h includes this, whose vectors, src_make, con_make and mac it takes; fan_out is what it has.
 // A technique whose registers are too few for six rows defines FAN_ROWS 4 and FAN_VECS 1.
 //
@@ -9,9 +10,8 @@
 //   within a line have half of one in common.
 // - Coefficients stay in registers while the columns stream by.
 // - More rows than FAN_ROWS take several passes, the last two of which are alike. The source is
-// read
-//   again for each, which is little beside the rows; stopping for that after each run of columns
-//   would cost more, as hardware that fetches ahead begins anew in each row.
+//   read again for each, which is little beside the rows; stopping for that after each run of
+//   columns would cost more, as hardware that fetches ahead begins anew in each row.
 // docs/performance/storage-updates.md has what else was tried.
 #ifndef WEFT_KERNELS_FAN_H
 #define WEFT_KERNELS_FAN_H
@@ -25,12 +25,18 @@
 #endif
 enum { FAN_STEP = FAN_VECS * VEC_BYTES }; // bytes
 
-WEFT_INLINE void fan_vecs(const uint8_t *x, uint8_t *const *y, const con *c, size_t column,
-                          const size_t rows, const bool accumulate) {
+// One vector of the source: x[0], or x[0] + x[1].
+WEFT_INLINE src fan_source(const uint8_t *const *x, const size_t sources, size_t column) {
+  const vec first = vec_load(x[0] + column);
+  return src_make(sources > 1 ? vec_xor(first, vec_load(x[1] + column)) : first);
+}
+
+WEFT_INLINE void fan_vecs(const uint8_t *const *x, const size_t sources, uint8_t *const *y,
+                          const con *c, size_t column, const size_t rows, const bool accumulate) {
   src s[FAN_VECS];
   vec sum[FAN_ROWS][FAN_VECS];
   WEFT_UNROLL for (size_t v = 0; v < FAN_VECS; v++) s[v] =
-      src_make(vec_load(x + column + v * VEC_BYTES));
+      fan_source(x, sources, column + v * VEC_BYTES);
   WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
     WEFT_UNROLL for (size_t v = 0; v < FAN_VECS; v++) sum[r][v] =
         mac(accumulate ? vec_load(y[r] + column + v * VEC_BYTES) : vec_zero(), s[v], c[r]);
@@ -41,28 +47,30 @@ WEFT_INLINE void fan_vecs(const uint8_t *x, uint8_t *const *y, const con *c, siz
   }
 }
 
-// Output rows [row, row + rows) over whole steps [begin, end). Inlined for each constant rows and
-// accumulate.
-WEFT_INLINE void fan_pass(const weft_panel *p, size_t row, const size_t rows, size_t begin,
-                          size_t end, const bool accumulate) {
+// Output rows [row, row + rows) over whole steps [begin, end). Inlined for each constant rows,
+// sources and accumulate.
+WEFT_INLINE void fan_pass(const weft_panel *p, size_t row, const size_t rows, const size_t sources,
+                          size_t begin, size_t end, const bool accumulate) {
   con c[FAN_ROWS];
   uint8_t *y[FAN_ROWS];
   WEFT_UNROLL for (size_t r = 0; r < rows; r++) {
     c[r] = con_make(p->a[(row + r) * p->a_stride]);
     y[r] = p->y[row + r];
   }
-  const uint8_t *const x = p->x[0];
+  const uint8_t *const x[2] = {p->x[0], sources > 1 ? p->x[1] : NULL};
   for (size_t column = begin; column < end; column += FAN_STEP)
-    fan_vecs(x, y, c, column, rows, accumulate);
+    fan_vecs(x, sources, y, c, column, rows, accumulate);
 }
 
 #define FAN(rows)                                                                                  \
   __attribute__((noinline)) static void fan_##rows(const weft_panel *p, size_t row, size_t begin,  \
                                                    size_t end) {                                   \
-    if (p->accumulate)                                                                             \
-      fan_pass(p, row, rows, begin, end, true);                                                    \
+    if (p->k > 1)                                                                                  \
+      fan_pass(p, row, rows, 2, begin, end, true);                                                 \
+    else if (p->accumulate)                                                                        \
+      fan_pass(p, row, rows, 1, begin, end, true);                                                 \
     else                                                                                           \
-      fan_pass(p, row, rows, begin, end, false);                                                   \
+      fan_pass(p, row, rows, 1, begin, end, false);                                                \
   }
 FAN(1)
 FAN(2)
@@ -91,7 +99,7 @@ static void fan_out_wide(const weft_panel *p, size_t begin, size_t end) {
   fan_passes[p->m - row](p, row, begin, end);
 }
 
-// One source, whole steps of [begin, end).
+// One source, or the sum of two that is added to what is there; whole steps of [begin, end).
 static void fan_out(const weft_panel *p, size_t begin, size_t end) {
   if (p->m <= FAN_ROWS)
     fan_passes[p->m](p, 0, begin, end);

@@ -113,26 +113,12 @@ static void panels(const gemm_job *job, const weft_gemm *g, const gemm_piece *pi
 }
 
 // A product that is one panel as it stands, on one thread: packets on demand, updates, stripes of a
-// few KiB, which come by the thousand. Member by member, since a panel made of a piece would be
-// copied in parts that stores still under way cannot serve.
+// few KiB, which come by the thousand.
 static void one_panel(const weft_host_kernel *kernel, const weft_gemm *g) {
   uint8_t *const row = g->y.base;
-  weft_panel panel;
-  panel.m = g->m;
-  panel.k = g->k;
-  panel.begin = 0;
-  panel.end = panel.row_bytes = g->len;
-  panel.a = g->a;
-  panel.a_stride = g->a_stride;
-  panel.x = g->x.ptr;
-  panel.y = g->y.ptr ? g->y.ptr : &row;
+  weft_panel panel = weft_panel_of(g->m, g->k, 0, g->len, g->a, g->a_stride, g->x.ptr,
+                                   g->y.ptr ? g->y.ptr : &row, g->accumulate);
   panel.packed = g->k > 1 && g->k * g->len > PACK_FROM;
-  panel.accumulate = g->accumulate;
-  panel.apart = false;
-  panel.scratch = NULL;
-  panel.scratch_bytes = 0;
-  panel.fetch = NULL;
-  panel.past = false;
   kernel->panel(&panel);
 }
 

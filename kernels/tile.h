@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The panel product of every vector technique, written once. A technique's file defines its vectors
-// (below) and includes this file last; what it gets is tile_panel and tile_xor_rows.
+// (below) and includes this file last; what it gets is tile_panel, tile_difference and
+// tile_xor_rows.
 //
 // A tile is TILE_ROWS output rows by TILE_VECS vectors of columns, kept in registers while all
 // sources stream by: one load of a source feeds TILE_ROWS rows, one load of a coefficient feeds
@@ -19,9 +20,8 @@
 //   mac2(acc, src, con, src, con) and TILE_PAIRS 1 where two sources merge better than one by one
 //   TILE_MADE 1, TILE_MADE_BYTES, src_store(to, src), src_load(from) where a packed source is made
 //     ready once, and not again for each tile
-//   TILE_CHUNK, where more sources than one are straight code, and mac_row(acc, src, con, vecs),
-//   all
-//     vectors of a row in an order of its own
+//   TILE_CHUNK, where more sources than one are straight code, and mac_row(acc, src, con, vecs):
+//     all vectors of a row in an order of its own
 //   TILE_ROWS (at most 12), TILE_VECS, STREAM_SOURCES (even), and what fan.h asks for;
 //   docs/performance/cpu-kernels.md says what was tried
 #ifndef WEFT_KERNELS_TILE_H
@@ -353,6 +353,23 @@ static void tile_xor_rows(uint8_t *y, const uint8_t *const *x, size_t k, size_t 
     xor_tile(y, x, k, column, 1, end, 0, accumulate);
   if (part)
     xor_tile(y, x, k, column, 1, end, part, accumulate);
+}
+
+// The sum of two sources into many rows. What is less than a step of fan.h is summed first.
+static void tile_difference(const weft_panel *p) {
+  const size_t rest = (p->end - p->begin) % FAN_STEP, whole = p->end - rest;
+  fan_out(p, p->begin, whole);
+  if (!rest)
+    return;
+  _Alignas(64) uint8_t sum[FAN_STEP];
+  const uint8_t *const both[2] = {p->x[0] + whole, p->x[1] + whole}, *const one = sum;
+  uint8_t *y[WEFT_PANEL_ROWS];
+  for (size_t i = 0; i < p->m; i++)
+    y[i] = p->y[i] + whole;
+  tile_xor_rows(sum, both, 2, 0, rest, false);
+  const weft_panel last =
+      weft_panel_of(p->m, 1, 0, rest, p->a, p->a_stride, &one, y, p->accumulate);
+  tile_panel(&last);
 }
 
 #endif

@@ -59,6 +59,7 @@ WEFT_INLINE void few_row(vec *acc, const src *x, const uint8_t *table, const boo
 // Weights as ssse3's, whose products take as many instructions; nothing is stored past the caches,
 // for which there is no intrinsic.
 const weft_host_kernel weft_host_neon = {.panel = few_or_tile_panel,
+                                         .difference = tile_difference,
                                          .xor_rows = tile_xor_rows,
                                          .spread = spread_packets,
                                          .expand = expand_dense,

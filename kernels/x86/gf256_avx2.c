@@ -86,6 +86,7 @@ static inline vec vec_down(vec v, int n) { return _mm256_srli_epi64(v, n); }
 #include "kernels/bit_blocks_nibbles.h"
 
 const weft_host_kernel weft_host_avx2 = {.panel = few_or_tile_panel,
+                                         .difference = tile_difference,
                                          .xor_rows = tile_xor_rows,
                                          .spread = spread_packets,
                                          .expand = expand_dense,

@@ -45,6 +45,7 @@ WEFT_INLINE void few_row(vec *acc, const src *x, const uint8_t *table, const boo
 #include "kernels/steps.h"
 
 const weft_host_kernel weft_host_avx512 = {.panel = few_or_tile_panel,
+                                           .difference = tile_difference,
                                            .xor_rows = tile_xor_rows,
                                            .spread = spread_packets,
                                            .expand = expand_dense,

@@ -29,6 +29,7 @@ static inline vec mac(vec acc, src x, con c) { return vec_xor(acc, product(x, c)
 #include "kernels/steps.h"
 
 const weft_host_kernel weft_host_gfni128 = {.panel = few_or_tile_panel,
+                                            .difference = tile_difference,
                                             .xor_rows = tile_xor_rows,
                                             .spread = spread_packets,
                                             .expand = expand_dense,

@@ -60,6 +60,7 @@ static size_t few_or_tile_entry(size_t m, size_t k, size_t row_bytes) {
 }
 
 const weft_host_kernel weft_host_gfni256 = {.panel = kept_few_or_tile_panel,
+                                            .difference = tile_difference,
                                             .xor_rows = tile_xor_rows,
                                             .spread = spread_packets,
                                             .expand = expand_dense,

@@ -58,6 +58,7 @@ enum { KEPT_SOURCES = 10, KEPT_ROWS = 4, KEPT_MATRICES = 20 };
 
 const weft_host_kernel weft_host_gfni512 = {.panel = few_or_tile_panel,
                                             .scratch = many_scratch,
+                                            .difference = tile_difference,
                                             .xor_rows = tile_xor_rows,
                                             .spread = spread_packets,
                                             .expand = expand_dense,

@@ -36,6 +36,8 @@ static void begin_runs(parity_run *run) { run->first = run->count = 0; }
 static bool next_run(const weft_code *code, const weft_stripe *stripe, size_t offset,
                      parity_run *run) {
   size_t i = run->first + run->count;
+  if (i == code->m)
+    return false;
   while (i < code->m && !weft_stripe_shard(stripe, code->k + i))
     i++;
   run->first = i;
@@ -53,6 +55,29 @@ static bool next_run(const weft_code *code, const weft_stripe *stripe, size_t of
     run->made[i] = weft_stripe_shard(stripe, code->k + run->first + i) + offset;
   run->shard = run->made;
   return run->count > 0;
+}
+
+// Threads that a product of all parity and so many sources is worth, of `bytes` of each.
+static size_t threads_for(const weft_code *code, size_t sources, size_t bytes) {
+  const bool small = bytes < WEFT_SHARED_MACS &&
+                     (uint64_t)bytes * ((sources + 1) * code->m + 1) < WEFT_SHARED_MACS;
+  return small ? 1 : weft_ctx_threads(code->ctx);
+}
+
+// Bytes [begin, end) of all parity that is there: the sum of one or two sources, on this thread.
+// Codes of bytes; two sources are added to what is there.
+static void multiply_columns(const weft_code *code, size_t index, const uint8_t *const *x,
+                             size_t sources, const weft_stripe *stripe, size_t begin, size_t end,
+                             bool accumulate) {
+  const weft_host_kernel *kernel = code->ctx->host->host;
+  parity_run run;
+  begin_runs(&run);
+  while (begin < end && next_run(code, stripe, 0, &run)) {
+    const uint8_t *const column = code->generator.parity + run.first * code->k + index;
+    const weft_panel panel =
+        weft_panel_of(run.count, sources, begin, end, column, code->k, x, run.shard, accumulate);
+    (sources > 1 ? kernel->difference : kernel->panel)(&panel);
+  }
 }
 
 // run->shard = or ^= column `index` of the code * x. CRS: whole units.
@@ -94,6 +119,10 @@ static weft_status multiply(const weft_code *code, size_t index, const uint8_t *
 static weft_status add_shard(const weft_code *code, size_t index, const uint8_t *data,
                              const weft_stripe *stripe, bool accumulate) {
   weft_pool *const pool = code->ctx->pool;
+  if (!weft_code_is_crs(code) && threads_for(code, 1, stripe->bytes) == 1) {
+    multiply_columns(code, index, &data, 1, stripe, 0, stripe->bytes, accumulate);
+    return WEFT_OK;
+  }
   if (!weft_code_is_crs(code))
     return multiply(code, index, data, stripe, 0, stripe->bytes, accumulate, pool);
   const size_t unit = weft_code_unit_bytes(code), tail = stripe->bytes % unit;
@@ -162,51 +191,61 @@ static size_t chunk_bytes(const weft_code *code, size_t wanted) {
   return unit > wanted ? unit : wanted / unit * unit;
 }
 
-// Threads that a product of all parity and so many sources is worth, of `bytes` of each.
-static size_t threads_for(const weft_code *code, size_t sources, size_t bytes) {
-  const bool small = bytes < WEFT_SHARED_MACS / ((sources + 1) * code->m + 1);
-  return small ? 1 : weft_ctx_threads(code->ctx);
-}
-
-// The change of one data shard, in ranges that threads take, each chunk by chunk.
+// The change of one data shard, in ranges that threads take, each at once where the row multiplies
+// a sum, else chunk by chunk.
 typedef struct change {
   const weft_code *code;
   size_t index;
-  const uint8_t *old_bytes, *new_bytes;
+  const uint8_t *both[2]; // what was and what is
   const weft_stripe *stripe;
   size_t chunk, range; // bytes, whole units
   uint8_t *deltas;     // a chunk for each range; NULL: they are short enough for the stack
   weft_pool *pool;     // for the products of each chunk
+  bool whole;          // the row multiplies the sum of both: no chunks, and no deltas
   atomic_int status;   // of a range that failed, or WEFT_OK
 } change;
 
 // The change of bytes [at, at + n), as whole units in scratch, brought into the parity.
-static weft_status update_chunk(const change *c, size_t at, size_t n, uint8_t *delta) {
+static weft_status add_chunk(const change *c, size_t at, size_t n, uint8_t *delta) {
   const size_t padded = weft_code_parity_bytes(c->code, n);
-  const uint8_t *const both[2] = {c->old_bytes + at, c->new_bytes + at};
+  const uint8_t *const both[2] = {c->both[0] + at, c->both[1] + at};
   c->code->ctx->host->host->xor_rows(delta, both, 2, 0, n, false);
   if (padded > n)
     memset(delta + n, 0, padded - n);
   return multiply(c->code, c->index, delta, c->stripe, at, padded, true, c->pool);
 }
 
+static weft_status add_chunks(const change *c, size_t at, size_t end, uint8_t *deltas) {
+  _Alignas(64) uint8_t near[UPDATE_PACKETS_BYTES];
+  for (; at < end; at += c->chunk)
+    WEFT_TRY(add_chunk(c, at, end - at < c->chunk ? end - at : c->chunk, deltas ? deltas : near));
+  return WEFT_OK;
+}
+
 static void update_range(void *user, size_t index) {
   change *const c = user;
-  _Alignas(64) uint8_t near[UPDATE_PACKETS_BYTES];
-  uint8_t *const delta = c->deltas ? c->deltas + index * c->chunk : near;
-  const size_t from = index * c->range, left = c->stripe->bytes - from;
-  const size_t end = from + (left < c->range ? left : c->range);
-  weft_status status = WEFT_OK;
-  for (size_t at = from; at < end && status == WEFT_OK; at += c->chunk)
-    status = update_chunk(c, at, end - at < c->chunk ? end - at : c->chunk, delta);
+  const size_t at = index * c->range, left = c->stripe->bytes - at;
+  const size_t end = at + (left < c->range ? left : c->range);
+  if (c->whole) {
+    multiply_columns(c->code, c->index, c->both, 2, c->stripe, at, end, true);
+    return;
+  }
+  const weft_status status =
+      add_chunks(c, at, end, c->deltas ? c->deltas + index * c->chunk : NULL);
   if (status != WEFT_OK)
     atomic_store_explicit(&c->status, status, memory_order_relaxed);
 }
 
 static weft_status update_on_host(change *c) {
   const weft_code *code = c->code;
+  const bool packets = weft_code_is_crs(code);
   const size_t bytes = c->stripe->bytes;
-  c->chunk = chunk_bytes(code, weft_code_is_crs(code) ? UPDATE_PACKETS_BYTES : UPDATE_BYTES);
+  c->whole = !packets && code->ctx->host->host->difference;
+  if (c->whole && threads_for(code, 1, bytes) == 1) {
+    multiply_columns(code, c->index, c->both, 2, c->stripe, 0, bytes, true);
+    return WEFT_OK;
+  }
+  c->chunk = chunk_bytes(code, packets ? UPDATE_PACKETS_BYTES : UPDATE_BYTES);
   c->pool = c->chunk > RANGE_CHUNK ? code->ctx->pool : NULL;
   const size_t chunks = bytes / c->chunk + (bytes % c->chunk != 0);
   const size_t threads = c->pool ? 1 : threads_for(code, 1, bytes);
@@ -232,16 +271,11 @@ weft_status weft_code_update(weft_code *code, size_t index, const uint8_t *old_b
   WEFT_TRY(check_shard(code, index, old_bytes, stripe, queue));
   if (!new_bytes && stripe->bytes)
     return WEFT_E_ARGUMENT;
-  const uint8_t *const changed[2] = {old_bytes, new_bytes};
+  change c = {.code = code, .index = index, .both = {old_bytes, new_bytes}, .stripe = stripe};
   if (stripe->mem == WEFT_MEM_DEVICE)
-    return add_on_device(code, index, changed, 2, stripe, true, queue);
+    return add_on_device(code, index, c.both, 2, stripe, true, queue);
   if (queue)
     WEFT_TRY(weft_queue_wait(queue));
-  change c = {.code = code,
-              .index = index,
-              .old_bytes = old_bytes,
-              .new_bytes = new_bytes,
-              .stripe = stripe};
   return update_on_host(&c);
 }
 

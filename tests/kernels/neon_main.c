@@ -16,7 +16,7 @@ static bool check_row(const weft_backend *row) {
       row_check_products, row_check_lengths,  row_check_shapes,    row_check_few_outputs,
       row_check_bits,     row_check_code,     row_check_factors,   row_check_threads,
       row_check_prepared, row_check_inverses, row_check_eliminate, row_check_xorm,
-      row_check_spread,   row_check_rebuild,  row_check_expand};
+      row_check_spread,   row_check_rebuild,  row_check_expand,    row_check_difference};
   row_check check = {
       .row = row, .seed = test_seed(), .step = row->align == 1 ? STEP_BYTEWISE : STEP};
   for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)

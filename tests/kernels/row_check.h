@@ -32,6 +32,8 @@ bool row_check_bits(row_check *check);
 bool row_check_code(row_check *check);
 // Random bits over packets of one shard.
 bool row_check_spread(row_check *check);
+// The sum of two sources added to many rows, by rows with a way of their own.
+bool row_check_difference(row_check *check);
 // Random losses of codes by points, by rows that find by themselves what rebuilds them.
 bool row_check_rebuild(row_check *check);
 // Random factors in place of their matrices, rows at guard pages, memory that fails.

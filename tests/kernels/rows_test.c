@@ -75,6 +75,9 @@ END_TEST
 START_TEST(spread) { check_row((size_t)_i, row_check_spread); }
 END_TEST
 
+START_TEST(difference) { check_row((size_t)_i, row_check_difference); }
+END_TEST
+
 START_TEST(expand) { check_row((size_t)_i, row_check_expand); }
 END_TEST
 
@@ -116,6 +119,7 @@ int main(void) {
   tcase_add_loop_test(cases, bits, 0, rows);
   tcase_add_loop_test(cases, code, 0, rows);
   tcase_add_loop_test(cases, spread, 0, rows);
+  tcase_add_loop_test(cases, difference, 0, rows);
   tcase_add_loop_test(cases, rebuilding, 0, rows);
   tcase_add_loop_test(cases, factors, 0, rows);
   tcase_add_loop_test(cases, prepared, 0, rows);

@@ -25,8 +25,8 @@
 //   data: a tile of a pair is three planes (high nibbles, both xored, low nibbles) of 64 positions;
 //     byte i of 16 holds the nibbles of blocks 32 jg + i (low) and 32 jg + 16 + i (high);
 //   coefficients: 64 coded blocks make a chunk, three matrices of 256 bit rows. Bit b of coded
-//   block
-//     4g + q of a matrix lies at ((b % 2, q, b / 2, g), (i, jg)) : ((16, 32, 128, 256), (1, 4096))
+//     block 4g + q of a matrix lies at
+//     ((b % 2, q, b / 2, g), (i, jg)) : ((16, 32, 128, 256), (1, 4096))
 #ifndef WEFT_KERNELS_CUDA_TENSOR_LAYOUT_H
 #define WEFT_KERNELS_CUDA_TENSOR_LAYOUT_H
 

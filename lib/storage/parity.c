@@ -65,7 +65,8 @@ static size_t threads_for(const weft_code *code, size_t sources, size_t bytes) {
 }
 
 // Bytes [begin, end) of all parity that is there: the sum of one or two sources, on this thread.
-// Codes of bytes; two sources are added to what is there.
+// Codes of bytes; two sources are added to what is there. A panel at once, as what a product asks
+// first would take a short shard as long as the panel.
 static void multiply_columns(const weft_code *code, size_t index, const uint8_t *const *x,
                              size_t sources, const weft_stripe *stripe, size_t begin, size_t end,
                              bool accumulate) {
@@ -119,12 +120,12 @@ static weft_status multiply(const weft_code *code, size_t index, const uint8_t *
 static weft_status add_shard(const weft_code *code, size_t index, const uint8_t *data,
                              const weft_stripe *stripe, bool accumulate) {
   weft_pool *const pool = code->ctx->pool;
-  if (!weft_code_is_crs(code) && threads_for(code, 1, stripe->bytes) == 1) {
+  if (!weft_code_is_crs(code)) {
+    if (threads_for(code, 1, stripe->bytes) > 1)
+      return multiply(code, index, data, stripe, 0, stripe->bytes, accumulate, pool);
     multiply_columns(code, index, &data, 1, stripe, 0, stripe->bytes, accumulate);
     return WEFT_OK;
   }
-  if (!weft_code_is_crs(code))
-    return multiply(code, index, data, stripe, 0, stripe->bytes, accumulate, pool);
   const size_t unit = weft_code_unit_bytes(code), tail = stripe->bytes % unit;
   const size_t whole = stripe->bytes - tail;
   uint8_t *padded = NULL;

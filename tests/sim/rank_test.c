@@ -8,7 +8,7 @@
 #include "tests/sim/fixture.h"
 #include "tests/support/test_main.h"
 
-enum { SEEDS = 4, FIGURES = 6 };
+enum { SEEDS = 8, FIGURES = 6 };
 enum { CONTINUITY, STARTUP_P50, STARTUP_P95, SOURCE_BYTES, DEPENDENT, USEFUL };
 static const char *const names[FIGURES] = {"continuity",   "startup_p50_s",   "startup_p95_s",
                                            "source_bytes", "share_dependent", "share_useful"};
@@ -45,7 +45,7 @@ static void run(const shape *s, const char *fidelity, uint64_t number, double ou
 }
 
 // Bounds are a little above the errors of docs/studies/rank-agreement.csv, whose other swarms they
-// hold for too.
+// hold for too. With four seeds a side the second shape came within 3.3 deviations of two of them.
 START_TEST(rank_agrees_with_coefficients_in_other_swarms) {
   double exact[FIGURES] = {0}, rank[FIGURES] = {0};
   for (uint64_t number = 0; number < SEEDS; number++) {

@@ -11,7 +11,8 @@
 // - Coefficients stay in registers while the columns stream by.
 // - More rows than FAN_ROWS take several passes, the last two of which are alike. The source is
 //   read again for each, which is little beside the rows; stopping for that after each run of
-//   columns would cost more, as hardware that fetches ahead begins anew in each row.
+//   columns would cost more, as hardware that fetches ahead begins anew in each row. Two long
+//   sources are worth it.
 // docs/performance/storage-updates.md has what else was tried.
 #ifndef WEFT_KERNELS_FAN_H
 #define WEFT_KERNELS_FAN_H
@@ -23,7 +24,11 @@
 #define FAN_ROWS 6
 #define FAN_VECS 2
 #endif
-enum { FAN_STEP = FAN_VECS * VEC_BYTES }; // bytes
+enum {
+  FAN_STEP = FAN_VECS * VEC_BYTES, // bytes
+  FAN_NEAR = 512 * 1024,           // columns of two sources that stay near from pass to pass
+  FAN_RUN = 32 * 1024              // of longer ones, columns that all passes take before the next
+};
 
 // One vector of the source: x[0], or x[0] + x[1].
 WEFT_INLINE src fan_source(const uint8_t *const *x, const size_t sources, size_t column) {
@@ -101,10 +106,13 @@ static void fan_out_wide(const weft_panel *p, size_t begin, size_t end) {
 
 // One source, or the sum of two that is added to what is there; whole steps of [begin, end).
 static void fan_out(const weft_panel *p, size_t begin, size_t end) {
-  if (p->m <= FAN_ROWS)
+  if (p->m <= FAN_ROWS) {
     fan_passes[p->m](p, 0, begin, end);
-  else
-    fan_out_wide(p, begin, end);
+    return;
+  }
+  const size_t run = p->k > 1 && end - begin > FAN_NEAR ? FAN_RUN : end - begin;
+  for (; begin < end; begin += run)
+    fan_out_wide(p, begin, end - begin < run ? end : begin + run);
 }
 
 #endif

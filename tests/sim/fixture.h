@@ -27,7 +27,7 @@
     EXPECT(value_is_ relation bound_is_);                                                          \
   } while (0)
 #define EXPECT_LEAST(value, least) EXPECT_BOUND(value, >=, least)
-#define EXPECT_MOST(value, most) EXPECT_BOUND(value, <=, most)
+#define EXPECT_BELOW(value, limit) EXPECT_BOUND(value, <, limit)
 
 // A scenario (NULL: the defaults) and what differs from it: names and values in turn, NULL behind
 // the last. The seed is the test run's.

@@ -33,6 +33,7 @@ typedef struct peer_settings {
   uint32_t blocks, block_bytes, lag_ms, startup_ms;
   size_t window, batch, neighbours, threads, gather;
   double linger_s, timeout_s, from_s;
+  double stay_s;       // INFINITY: for ever
   uint64_t from_bytes; // if from_is_bytes, else from_s
   bool from_is_bytes;
   weft_session_cipher cipher;

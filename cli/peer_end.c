@@ -28,16 +28,19 @@ static bool has_ended(const peer_run_state *r) {
 }
 
 static void look_for_the_end(peer_run_state *r, gint64 now_us) {
-  gint64 linger_us = (gint64)(r->s->linger_s * 1e6);
   if (!has_ended(r))
     return;
-  if (weft_node_stream(r->node)->mode == WEFT_MODE_LIVE)
-    linger_us += (gint64)weft_node_stream(r->node)->lag_ms * 1000; // others play that much later
+  const bool live = weft_node_stream(r->node)->mode == WEFT_MODE_LIVE;
+  const double ended_s = (double)(now_us - r->ended_us) / 1e6,
+               stay_s = live ? 0 : r->s->stay_s, // who comes after the end of it has nothing of it
+      linger_s = r->s->linger_s + (live ? weft_node_stream(r->node)->lag_ms / 1e3 : 0);
+  if (ended_s < stay_s)
+    return;
   // Whoever watches over HTTP may go back yet.
   const bool needed =
       (r->sink && weft_sink_seekable(r->sink)) ||
       !(weft_engine_finished(weft_node_engine(r->node)) || weft_node_links(r->node) == 0);
-  if (needed && now_us - r->ended_us < linger_us)
+  if (needed && ended_s < stay_s + linger_s)
     return;
   // The source tells who has all by that word; who goes cannot be asked again.
   if (!needed && r->sink && r->farewells++ < FAREWELLS &&
@@ -101,7 +104,8 @@ static int no_stream(const peer_run_state *r) {
 static void look_for_company(peer_run_state *r, gint64 now_us) {
   if (goes_on(r) || has_ended(r))
     r->alone_us = now_us;
-  r->view.healthy = r->s->role != WEFT_NODE_JOINING || weft_node_neighbours(r->node) > 0;
+  r->view.healthy =
+      r->s->role != WEFT_NODE_JOINING || weft_node_neighbours(r->node) > 0 || has_ended(r);
   if (!r->ready && r->view.healthy) {
     weft_notify("READY=1");
     r->ready = true;

@@ -56,6 +56,8 @@ static const option options[OPTIONS] = {
     [O_CHECKSUMS] = {"checksums", SOURCE, "off", "on|off",
                      "Live: reveal checksums, so that polluters are found at their first packet"},
     [O_LINGER] = {"linger", SOURCE | JOIN, "5s", "TIME", "Goes on serving others after the end"},
+    [O_STAY] = {"stay", SOURCE | JOIN, "0", "TIME|forever",
+                "Of a file: who has all of it stays so long for those who come later"},
     [O_TIMEOUT] = {"timeout", JOIN, "15s", "TIME",
                    "Gives up when no stream, or nothing new of it, came for so long"},
     [O_CIPHER] = {"cipher", ALL, "best", "NAME", "best, or chacha20"},

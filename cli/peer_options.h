@@ -34,6 +34,7 @@ enum {
   O_LAG,
   O_CHECKSUMS,
   O_LINGER,
+  O_STAY,
   O_TIMEOUT,
   O_CIPHER,
   O_METRICS,

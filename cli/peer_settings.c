@@ -43,11 +43,22 @@ static int rate(char **values, size_t which, uint64_t *out) {
   return refuse(which, values[which], "a rate such as 2500k");
 }
 
-static int seconds(char **values, size_t which, double *out) {
+static int time_in_seconds(char **values, size_t which, const char *wanted, double *out) {
   if (!weft_sim_parse_time(values[which], 1e6, out) || *out < 0 || *out > 1e12)
-    return refuse(which, values[which], "a time such as 5, 5s or 500ms");
+    return refuse(which, values[which], wanted);
   *out /= 1e6;
   return -1;
+}
+
+static int seconds(char **values, size_t which, double *out) {
+  return time_in_seconds(values, which, "a time such as 5, 5s or 500ms", out);
+}
+
+static int seconds_or_forever(char **values, size_t which, double *out) {
+  *out = INFINITY;
+  return strcmp(values[which], "forever") == 0
+             ? -1
+             : time_in_seconds(values, which, "a time such as 30min or 2h, or forever", out);
 }
 
 static int milliseconds(char **values, size_t which, double least, uint32_t *out) {
@@ -222,6 +233,8 @@ static int numbers(char **v, peer_settings *s) {
     code = milliseconds(v, O_LAG, 1, &s->lag_ms);
   if (code < 0)
     code = seconds(v, O_LINGER, &s->linger_s);
+  if (code < 0)
+    code = seconds_or_forever(v, O_STAY, &s->stay_s);
   if (code < 0 && v[O_FROM])
     code = place(v, O_FROM, s);
   return code < 0 ? seconds(v, O_TIMEOUT, &s->timeout_s) : code;

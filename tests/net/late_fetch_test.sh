@@ -38,16 +38,6 @@ fetch --linger=5
 fetch --neighbours=1 # it takes two
 fetch --window=16 --window=16
 
-# until_said NAME TEXT: waits until a line of NAME.log begins so, and fails where none does
-until_said() {
-  local i
-  for ((i = 0; i < 400; i++)); do
-    grep -qs "^$2" "$1.log" && return 0
-    sleep 0.02
-  done
-  fail "$1 did not say: $2"
-}
-
 # The source goes when one has all of it, of which he holds a sixth. Who came shortly before has the rest from what that
 # one reads back from where he wrote it; what was cut by then nobody gets anything for. The source stands still while he
 # comes: who has all, and no neighbour, goes at once, and a busy machine may take its time to start him.

@@ -70,6 +70,7 @@ WEFT_PEER_TIMEOUT=0.01min expect 3 "within 0.6 s" join --source 127.0.0.1:9 --ou
 printf '[peer]\ntimeout = 700ms\nstartup = 0\n' >times.conf
 expect 3 "within 0.7 s" join --config times.conf --source 127.0.0.1:9 --output x
 expect 2 "--timeout takes a time such as 5, 5s or 500ms, not '1x'" join --source 127.0.0.1:9 --output x --timeout 1x
+expect 2 "--stay takes a time such as 30min or 2h, or forever, not 'ever'" source --input in.bin --stay ever
 expect 2 "--timeout takes" join --source 127.0.0.1:9 --output x --timeout -1s
 expect 2 "--startup takes milliseconds up to 600000" join --source 127.0.0.1:9 --output x --startup 11min
 expect 2 "--startup takes milliseconds" join --source 127.0.0.1:9 --output x --startup 0.5

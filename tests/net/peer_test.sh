@@ -8,15 +8,6 @@ weft=$(readlink -f -- "$1")
 
 same() { cmp -- "$1" "$2" || fail "$3"; }
 
-http_get() { # HOST PORT PATH FILE [HEADER]
-  exec 9<>"/dev/tcp/$1/$2" || return 1
-  printf 'GET %s HTTP/1.0\r\nHost: %s\r\n%s\r\n' "$3" "$1" "${5:+$5$'\r\n'}" >&9
-  cat <&9 >"$4.raw"
-  exec 9>&-
-  # What follows the empty line.
-  LC_ALL=C sed '1,/^\r$/d' "$4.raw" >"$4"
-}
-
 head_of() { LC_ALL=C sed '/^\r$/q' "$1.raw"; }
 
 # body_of FILE: what follows the headers, to the byte (sed would end a last line that has no end)

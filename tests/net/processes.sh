@@ -61,3 +61,23 @@ expect() {
   [ "$got" -eq "$code" ] || fail "weft peer $*: exit $got, not $code: $(tail -n 1 error.txt)"
   grep -qF -- "$text" error.txt || fail "weft peer $*: no '$text' in: $(tail -n 3 error.txt)"
 }
+
+# until_said NAME TEXT: waits until a line of NAME.log begins so, and fails where none does
+until_said() {
+  local i
+  for ((i = 0; i < 400; i++)); do
+    grep -qs "^$2" "$1.log" && return 0
+    sleep 0.02
+  done
+  fail "$1 did not say: $2"
+}
+
+# http_get HOST PORT PATH FILE [HEADER]: the body into FILE, all of the answer into FILE.raw
+http_get() {
+  exec 9<>"/dev/tcp/$1/$2" || return 1
+  printf 'GET %s HTTP/1.0\r\nHost: %s\r\n%s\r\n' "$3" "$1" "${5:+$5$'\r\n'}" >&9
+  cat <&9 >"$4.raw"
+  exec 9>&-
+  # What follows the empty line.
+  LC_ALL=C sed '1,/^\r$/d' "$4.raw" >"$4"
+}

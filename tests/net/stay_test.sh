@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Who has all of a file and is told to stay gives it to those who come when everybody else has gone: a source, and one
+# who fetched it and is known to a tracker alone.
+weft=$(readlink -f -- "$1")
+# shellcheck source=tests/net/processes.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/processes.sh"
+
+head -c 3000000 /dev/urandom >in.bin
+
+# alone PORT: waits until the peer whose --metrics are there has no neighbour
+alone() {
+  local i
+  for ((i = 0; i < 400; i++)); do
+    http_get 127.0.0.1 "$1" /status status.json && grep -q '"neighbours": 0,' status.json && return 0
+    sleep 0.05
+  done
+  fail "the peer at $1 keeps its neighbours"
+}
+
+# fetched NAME OPTION...: one who comes now has all of it
+fetched() {
+  local name=$1
+  shift
+  "$weft" peer join --output "$name.out" --timeout 5 "$@" 2>"$name.log" || fail "$name ends with $?"
+  cmp in.bin "$name.out" || fail "$name has other bytes"
+}
+
+# --- A source for one after the other
+start source source --input in.bin --listen 127.0.0.1:0 --metrics 127.0.0.1:0 --linger 0 --stay forever
+source=$pid
+for name in first second; do
+  fetched "$name" --source "127.0.0.1:$(port_of source)"
+  alone "$(port_of source metrics)"
+  sleep 0.5 # a look is ten times a second
+done
+kill -TERM "$source"
+wait "$source" || fail "a source that stayed until SIGTERM ends with $?"
+
+# --- One who fetched it, when the source has gone
+start tracker tracker --listen 127.0.0.1:0
+tracker=127.0.0.1:$(port_of tracker)
+start source source --input in.bin --listen 127.0.0.1:0 --tracker "$tracker" --linger 0 --upload 40M
+source=$pid
+until_said source 'info source'
+start seed join --source "$tracker" --output seed.out --metrics 127.0.0.1:0 --timeout 2 --linger 0 --stay 1h
+seed=$pid
+until_said seed 'info ended'
+cmp in.bin seed.out || fail 'who stays has other bytes when it says that it has all'
+wait "$source" || fail "the source of one who stays ends with $?"
+seed_metrics=$(port_of seed metrics)
+alone "$seed_metrics"
+sleep 2.5 # --timeout is over
+http_get 127.0.0.1 "$seed_metrics" /healthz health.txt
+grep -qx ok health.txt || fail 'who stays with all of it is not healthy'
+fetched late --source "$tracker"
+fetched later --source "127.0.0.1:$(port_of seed)"
+kill -0 "$seed" || fail 'who was told to stay went'
+kill -TERM "$seed"
+wait "$seed" || fail "who stayed until SIGTERM ends with $?"
+
+# --- For a time
+start source source --input in.bin --listen 127.0.0.1:0 --linger 0 --stay 2s
+source=$pid
+fetched brief --source "127.0.0.1:$(port_of source)"
+begun=$(date +%s%N)
+wait "$source" || fail "a source that stayed for a time ends with $?"
+[ $(($(date +%s%N) - begun)) -ge 1000000000 ] || fail 'a source did not stay for its time'
+exit "$bad"

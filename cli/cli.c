@@ -305,6 +305,9 @@ void cli_progress_end(cli_progress *progress) {
 bool cli_parse_quantity(const char *text, uint64_t *out) {
   static const char letters[] = "kMGT";
   char *end;
+  // Nor what the C library takes for a number besides: spaces, signs, hexadecimal ones, infinities.
+  if ((!g_ascii_isdigit(*text) && *text != '.') || (*text == '0' && g_ascii_isalpha(text[1])))
+    return false;
   const double number = g_ascii_strtod(text, &end);
   if (end == text || !isfinite(number))
     return false;

@@ -27,10 +27,11 @@
 
 enum { CLIENTS = 256, BURST = 64, BLOCKS = 64, BLOCK_BYTES = 1024 };
 enum { SEGMENT_BYTES = BLOCKS * BLOCK_BYTES, PACKET_CREDIT = BLOCK_BYTES * 1000000 };
-enum { LIFETIME_US = 30000000, SILENCE_US = 10000000 };
+enum { LIFETIME_US = 30000000, SILENCE_US = 10000000, HEARD_MOST = 1024 };
 
 typedef struct client {
   struct sockaddr_in address; // port 0: a free place
+  uint64_t number;            // its place, and no other one's that had it
   uint64_t segment;           // the one it is being sent
   int64_t heard_us, credit;   // credit in millionths of a byte
 } client;
@@ -47,6 +48,7 @@ static int64_t now_us(void *unused) {
 }
 
 static client *find(const struct sockaddr_in *from, bool join) {
+  static uint64_t joined;
   client *place = NULL;
   for (client *c = clients; c < clients + CLIENTS; c++)
     if (memcmp(&c->address, from, sizeof *from) == 0)
@@ -54,15 +56,18 @@ static client *find(const struct sockaddr_in *from, bool join) {
     else if (!c->address.sin_port)
       place = c;
   if (join && place)
-    *place = (client){.address = *from};
+    *place = (client){.address = *from, .number = joined++ * CLIENTS + (uint64_t)(place - clients)};
   return join ? place : NULL;
 }
 
 static void hear(int udp, size_t file_bytes, int64_t now) {
   uint8_t in[16];
-  struct sockaddr_in from;
-  socklen_t size = sizeof from;
-  for (ssize_t got; (got = recvfrom(udp, in, sizeof in, 0, (struct sockaddr *)&from, &size)) > 0;) {
+  for (int i = 0; i < HEARD_MOST; i++) { // others may send faster than they are read
+    struct sockaddr_in from;
+    socklen_t size = sizeof from;
+    const ssize_t got = recvfrom(udp, in, sizeof in, 0, (struct sockaddr *)&from, &size);
+    if (got <= 0)
+      return;
     client *c = find(&from, in[0] == 'J');
     if (!c)
       continue;
@@ -98,7 +103,7 @@ static weft_status pace(weft_server *server, const uint8_t *file, size_t file_by
     const size_t bytes = file_bytes - at < SEGMENT_BYTES ? file_bytes - at : SEGMENT_BYTES;
     if (!weft_server_has(server, id.stream, id.segment))
       WEFT_TRY(or_later(weft_server_push(server, &id, file + at, bytes, now, now + LIFETIME_US)));
-    const weft_server_request want = {id.stream, id.segment, (uint64_t)(c - clients), packets};
+    const weft_server_request want = {id.stream, id.segment, c->number, packets};
     size_t accepted = 0;
     (void)weft_server_request_many(server, &want, 1, now, &accepted); // not there: on the next tick
   }
@@ -110,8 +115,9 @@ static void send_ready(weft_server *server, int udp) {
   size_t count = 0;
   while (weft_server_take(server, ready, BURST, &count) == WEFT_OK && count > 0) {
     for (size_t i = 0; i < count; i++) {
-      const struct sockaddr_in *to = &clients[ready[i].client].address;
-      if (ready[i].status == WEFT_OK && to->sin_port)
+      const client *c = &clients[ready[i].client % CLIENTS];
+      const struct sockaddr_in *to = &c->address;
+      if (ready[i].status == WEFT_OK && to->sin_port && c->number == ready[i].client)
         sendto(udp, ready[i].datagram, ready[i].bytes, 0, (const struct sockaddr *)to, sizeof *to);
     }
     weft_server_release(server, ready, count);

@@ -205,13 +205,14 @@ static weft_status shape_of(weft_store *store, const weft_store_shape *shape) {
   if (made != WEFT_OK)
     return weft_store_fail(store->report, made, "code %s with k = %zu, m = %zu: %s", shape->code,
                            shape->k, shape->m, why_no_code(made));
-  const uint64_t unit = weft_code_unit_bytes(store->code);
+  const uint64_t unit = weft_code_unit_bytes(store->code), most = WEFT_STORE_MAX_CHUNK_BYTES;
   uint64_t chunk = shape->stripe_bytes ? shape->stripe_bytes : WEFT_STORE_DEFAULT_STRIPE_BYTES;
   chunk = chunk / shape->k + (chunk % shape->k != 0);
-  if (!shape->stripe_bytes) // whole pages are kinder to the kernels
+  const bool in_range = chunk <= most && unit <= most; // what is rounded up then does not wrap
+  if (!shape->stripe_bytes)                            // whole pages are kinder to the kernels
     chunk = (chunk + 4095) / 4096 * 4096;
   chunk = (chunk + unit - 1) / unit * unit;
-  if (chunk > WEFT_STORE_MAX_CHUNK_BYTES)
+  if (!in_range || chunk > most)
     return weft_store_fail(store->report, WEFT_E_ARGUMENT,
                            "a stripe of that size has chunks of more than 1 GiB");
   weft_store_header *h = &store->header;

@@ -157,6 +157,8 @@ int weft_store_write_next(const weft_store_io *io, int fd, const uint8_t *in, si
       continue;
     if (n < 0)
       return errno;
+    if (n == 0)
+      return EIO; // as weft_store_write_at: trying again might never end
     at += (size_t)n;
   }
   return 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every call to the system's files that the store makes, as a table: tests put one of their own
-// here that reads short, is interrupted, runs out of space or dies.
+// Every call by which the store changes what files hold or are called, or reads it, as a table:
+// tests put one of their own here that reads short, is interrupted, runs out of space or dies. What
+// asks about a file (stat and the like), locks a folder, or gives a finished file its owner and
+// mode is called as it is.
 #ifndef WEFT_STORE_IO_H
 #define WEFT_STORE_IO_H
 

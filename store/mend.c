@@ -304,11 +304,26 @@ static weft_status run(mending *m) {
   return status;
 }
 
+// Everything is looked at again: what calls before found, and mended, is not this one's verdict.
+static void forget_findings(weft_store *store) {
+  weft_store_report *report = store->report;
+  for (size_t i = 0; i < WEFT_STORE_MAX_SHARDS; i++) {
+    weft_store_shard *shard = &store->shards[i];
+    if (shard->mended)
+      *shard = (weft_store_shard){.state = WEFT_SHARD_GOOD};
+    shard->corrupt_chunks = 0;
+  }
+  report->corrupt_chunks = report->lost_stripes = report->inconsistent_stripes = 0;
+  report->lost_count = 0;
+  report->lost_more = false;
+}
+
 weft_status weft_store_mend(weft_store *store, weft_store_care care) {
   mending m = {.store = store, .care = care};
   for (size_t i = 0; i < WEFT_STORE_MAX_SHARDS; i++)
     m.fresh[i] = -1;
   WEFT_TRY(weft_store_begin(store));
+  forget_findings(store);
   // Without stripes there is nothing to decode: k headers are what proves the set.
   if (store->geometry.stripes == 0 && weft_store_get_info(store).usable < store->geometry.k)
     return weft_store_fail(store->report, WEFT_E_DAMAGED, "fewer than %zu shards can be read",

@@ -52,11 +52,11 @@ typedef enum weft_shard_state {
 const char *weft_shard_state_name(weft_shard_state state); // "stale"
 
 typedef struct weft_store_shard {
-  weft_shard_state state;
+  weft_shard_state state;           // as it was found
   char text[WEFT_STORE_TEXT_BYTES]; // "shard-003.weft: belongs to another file ..."; "" when good
-  uint64_t corrupt_chunks;          // found so far, of files that are read from
+  uint64_t corrupt_chunks;          // found, of files that are read from
   uint64_t first_corrupt;           // their first stripe
-  bool mended;                      // by weft_store_mend
+  bool mended;                      // by the last weft_store_mend: what was found is so no more
 } weft_store_shard;
 
 enum { WEFT_STORE_LOST_RANGES = 64 };
@@ -64,8 +64,8 @@ typedef struct weft_store_lost {
   uint64_t first, last; // stripes
 } weft_store_lost;
 
-// What a call did and found. Counts go on from call to call on one store; the error is the last
-// call's.
+// What a call did and found. Counts go on from call to call on one store, but what was found
+// begins anew with each weft_store_mend, which reads everything; the error is the last call's.
 typedef struct weft_store_report {
   char error[WEFT_STORE_TEXT_BYTES]; // why the call failed
   uint64_t data_bytes;               // of data read, written or checked
@@ -138,7 +138,7 @@ typedef enum weft_store_care {
   WEFT_STORE_REPAIR
 } weft_store_care;
 
-// WEFT_E_DAMAGED: something was found (VERIFY), or is still wrong.
+// WEFT_E_DAMAGED: this call found something (VERIFY), or left something wrong.
 weft_status weft_store_mend(weft_store *store, weft_store_care care);
 
 // Puts what `input` has, to its end, in the place of the bytes from `offset` on, and brings parity

@@ -116,12 +116,9 @@ static weft_status give_factors(weft_plan *plan) {
 }
 
 // Where there is no memory for an improvement, the plan goes on as it is, and tries again.
-static weft_status improve(weft_plan *plan, weft_improvement *i,
-                           weft_status (*give)(weft_plan *plan)) {
-  const weft_status status = give(plan);
-  if (status == WEFT_E_NOMEM)
+static void improve(weft_plan *plan, weft_improvement *i, weft_status (*give)(weft_plan *plan)) {
+  if (give(plan) == WEFT_E_NOMEM)
     atomic_flag_clear(&i->begun);
-  return status;
 }
 
 static void work(weft_plan *plan, weft_improvement *i, size_t bytes,
@@ -141,11 +138,10 @@ void weft_plan_repay(weft_plan *plan, const weft_stripe *stripes, size_t count) 
 }
 
 // Makes now what would be made once it is repaid.
-static weft_status improve_now(weft_plan *plan, weft_improvement *i,
-                               weft_status (*give)(weft_plan *plan)) {
-  if (i->after == SIZE_MAX || atomic_flag_test_and_set(&i->begun))
-    return WEFT_OK;
-  return improve(plan, i, give);
+static void improve_now(weft_plan *plan, weft_improvement *i,
+                        weft_status (*give)(weft_plan *plan)) {
+  if (i->after != SIZE_MAX && !atomic_flag_test_and_set(&i->begun))
+    improve(plan, i, give);
 }
 
 static bool ids_in_order(const weft_plan *plan) {
@@ -169,16 +165,17 @@ static weft_status fill(weft_plan *plan, const uint8_t *inputs, const uint8_t *o
   plan->on_device.after = device_factors_after(code, r);
   if (reduce)
     improve_now(plan, &plan->on_device, give_factors);
-  if (!weft_code_is_crs(code)) {
+  const bool crs = weft_code_is_crs(code);
+  if (!crs) {
     for (size_t i = 0; i < k; i++)
       plan->stand_ins += inputs[i] >= k;
     plan->on_host.after = factors_after(code, r, plan->stand_ins, plan->ids);
-    if (reduce)
-      improve_now(plan, &plan->on_host, give_factors);
-    return WEFT_OK;
+  } else {
+    WEFT_TRY(weft_plan_packets_begin(plan, &plan->on_host.after));
   }
-  WEFT_TRY(weft_plan_packets_begin(plan, &plan->on_host.after));
-  return reduce ? improve_now(plan, &plan->on_host, weft_plan_packets_improve) : WEFT_OK;
+  if (reduce)
+    improve_now(plan, &plan->on_host, crs ? weft_plan_packets_improve : give_factors);
+  return WEFT_OK;
 }
 
 static weft_status check_ids(const weft_code *code, const uint8_t *inputs, const uint8_t *outputs,

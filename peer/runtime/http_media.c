@@ -45,6 +45,11 @@ bool weft_http_range(const char *text, uint64_t length, uint64_t *first, uint64_
   *first = number;
   if (*rest == '-' && g_ascii_isdigit(rest[1])) {
     const uint64_t last = g_ascii_strtoull(rest + 1, NULL, 10);
+    if (last < number) { // which RFC 9110 calls no range: as if nothing had been asked for
+      *first = 0;
+      *partial = false;
+      return true;
+    }
     *end = last < length ? last + 1 : length;
   }
   return *first < *end;

@@ -11,6 +11,7 @@
 
 #include <glib-unix.h>
 
+#include "kernels/pool.h"
 #include "peer/runtime/kernel_address.h"
 
 // A router that was started anew has forgotten the port: it is renewed at half of its lease, which
@@ -175,7 +176,7 @@ weft_port_map *weft_port_map_new(const weft_port_map_options *options) {
   pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
   pthread_cond_init(&m->changed, &monotonic);
   pthread_condattr_destroy(&monotonic);
-  if (m->news_fd < 0 || pthread_create(&thread, NULL, keep_open, m) != 0) {
+  if (m->news_fd < 0 || weft_thread_start(&thread, keep_open, m) != WEFT_OK) {
     destroy(m);
     return NULL;
   }

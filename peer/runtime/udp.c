@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "peer/session/datagram.h"
+
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
 #endif
@@ -89,29 +91,30 @@ weft_status weft_udp_own_address(const weft_udp *udp, weft_address *out) {
 // --- What strangers send
 
 void weft_udp_filter(weft_udp *udp, size_t places) {
-  enum { UDP_HEADER = 8, FIRST = 0x71, LAST = 0x78, LEAST = 28, INIT_BYTES = 192 };
-  // Lengths are "at least": a run that GRO joined is looked at as one. 15 refuses, 16 takes; jumps
-  // count from the line after.
-  struct sock_filter program[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
-      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, UDP_HEADER + LEAST, 0, 15 - 2),
-      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, UDP_HEADER),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FIRST, 9 - 4, 0),
-      BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, LAST, 15 - 5, 0),
-      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, FIRST, 0, 15 - 6),
-      BPF_STMT(BPF_LD | BPF_H | BPF_ABS, UDP_HEADER + 2), // the key id's low 16 bits
-      BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xfff),
-      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, (uint32_t)places, 15 - 9, 16 - 9),
-      BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0), // INIT
-      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, UDP_HEADER + INIT_BYTES, 0, 15 - 11),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, UDP_HEADER),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)FIRST << 24, 0, 15 - 13),
-      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, UDP_HEADER + 4),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 16 - 15, 0),
-      BPF_STMT(BPF_RET | BPF_K, 0),
-      BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+  // Lines of the program that are jumped to. A jump counts from the line after its own.
+  enum { UDP_HEADER = 8, INIT = 9, REFUSE = 15, TAKE = 16, LINES = 17 };
+  // Lengths are "at least": a run that GRO joined is looked at as one.
+  struct sock_filter program[LINES] = {
+      [0] = BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
+      [1] =
+          BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, UDP_HEADER + WEFT_SESSION_LEAST_BYTES, 0, REFUSE - 2),
+      [2] = BPF_STMT(BPF_LD | BPF_B | BPF_ABS, UDP_HEADER),
+      [3] = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, WEFT_SESSION_INIT, INIT - 4, 0),
+      [4] = BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, WEFT_SESSION_LAST, REFUSE - 5, 0),
+      [5] = BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, WEFT_SESSION_FIRST, 0, REFUSE - 6),
+      [6] = BPF_STMT(BPF_LD | BPF_H | BPF_ABS, UDP_HEADER + 2), // the key id's low 16 bits
+      [7] = BPF_STMT(BPF_ALU | BPF_AND | BPF_K, (1u << WEFT_SLOT_BITS) - 1),
+      [8] = BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, (uint32_t)places, REFUSE - 9, TAKE - 9),
+      [INIT] = BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
+      [10] = BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, UDP_HEADER + WEFT_INIT_BYTES, 0, REFUSE - 11),
+      [11] = BPF_STMT(BPF_LD | BPF_W | BPF_ABS, UDP_HEADER), // its key id is 0
+      [12] = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)WEFT_SESSION_INIT << 24, 0, REFUSE - 13),
+      [13] = BPF_STMT(BPF_LD | BPF_B | BPF_ABS, UDP_HEADER + WEFT_SESSION_VERSION_AT),
+      [14] = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, WEFT_SESSION_VERSION, TAKE - 15, 0),
+      [REFUSE] = BPF_STMT(BPF_RET | BPF_K, 0),
+      [TAKE] = BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
   };
-  const struct sock_fprog all = {.len = sizeof program / sizeof *program, .filter = program};
+  const struct sock_fprog all = {.len = LINES, .filter = program};
   // Where there are no filters, everything is only checked here.
   (void)setsockopt(udp->fd, SOL_SOCKET, SO_ATTACH_FILTER, &all, sizeof all);
 }

@@ -4,7 +4,7 @@
 
 #include "peer/session/internal.h"
 
-enum { VERSION = 1, FLAG_AES = 1, FLAG_CONTINUES = 1 };
+enum { FLAG_AES = 1, FLAG_CONTINUES = 1 };
 
 static void put16(uint8_t *p, size_t v) {
   p[0] = (uint8_t)(v >> 8);
@@ -18,7 +18,7 @@ static void make_init(const weft_sessions *s, const weft_link *l, uint8_t out[WE
   const weft_opening *o = &l->opening;
   memset(out, 0, WEFT_INIT_BYTES);
   out[0] = WEFT_SESSION_INIT;
-  out[4] = VERSION;
+  out[WEFT_SESSION_VERSION_AT] = WEFT_SESSION_VERSION;
   out[5] = s->aes ? FLAG_AES : 0;
   weft_session_put24(out + 9, s->keys[o->keys].id);
   memcpy(out + 12, o->public_key, 32);
@@ -205,9 +205,9 @@ bool weft_session_confirmed(weft_sessions *s, size_t link, int64_t now_us) {
 
 static bool init_valid(const uint8_t *datagram, size_t bytes) {
   uint8_t padding = 0;
-  if (bytes != WEFT_INIT_BYTES || weft_session_get24(datagram + 1) || datagram[4] != VERSION ||
-      datagram[5] > FLAG_AES || get16(datagram + 6) || datagram[8] ||
-      weft_session_get24(datagram + 9) == 0)
+  if (bytes != WEFT_INIT_BYTES || weft_session_get24(datagram + 1) ||
+      datagram[WEFT_SESSION_VERSION_AT] != WEFT_SESSION_VERSION || datagram[5] > FLAG_AES ||
+      get16(datagram + 6) || datagram[8] || weft_session_get24(datagram + 9) == 0)
     return false;
   for (size_t i = WEFT_INIT_PADDING; i < WEFT_INIT_BYTES; i++)
     padding |= datagram[i];

@@ -5,28 +5,15 @@
 
 #include <sodium.h>
 
+#include "peer/session/datagram.h"
 #include "weft/peer_session.h"
 
 #define NONE SIZE_MAX
 
-// First byte of every datagram; the next three are the receiver's key id, 0 where there is none.
-enum {
-  WEFT_SESSION_INIT = 0x71,
-  WEFT_SESSION_RETRY = 0x72,
-  WEFT_SESSION_ACCEPT = 0x73,
-  WEFT_SESSION_CONFIRM = 0x74,
-  WEFT_SESSION_DATA = 0x75,
-  WEFT_SESSION_CLOSE = 0x76,
-  WEFT_SESSION_PATH = 0x77, // are you at this address?
-  WEFT_SESSION_HERE = 0x78  // what it said, back
-};
-
 // Lengths and offsets (docs/session.md).
 enum {
-  WEFT_INIT_BYTES = 192, // padded, so that no answer is three times as long
   WEFT_INIT_COOKIE = 44,
   WEFT_INIT_PADDING = 60,
-  WEFT_RETRY_BYTES = 28,
   WEFT_COOKIE_BYTES = 16,
   WEFT_ACCEPT_BOX = 44,  // where its encrypted part begins
   WEFT_CONFIRM_BOX = 8,  // the same of CONFIRM
@@ -36,6 +23,7 @@ enum {
   WEFT_CONTROL_MAX = WEFT_ACCEPT_MIN + (int)WEFT_SESSION_BLOB_BYTES
 };
 _Static_assert(WEFT_CONTROL_MAX <= 3 * WEFT_INIT_BYTES, "answers must not amplify");
+_Static_assert(WEFT_SESSION_LEAST_BYTES == WEFT_SESSION_OVERHEAD_BYTES, "as short as empty DATA");
 
 // Timers, microseconds.
 enum {
@@ -61,7 +49,6 @@ enum {
   WEFT_RETRIES_BURST = 1000,
   WEFT_SHARES = 256,       // of the handshakes, by where they come from; in each of two rows
   WEFT_ACCEPTS_PER_S = 20, // that one opening link looks at
-  WEFT_SLOT_BITS = 12
 };
 #define WEFT_REPLAY_WINDOW ((WEFT_REPLAY_WORDS - 1) * UINT64_C(64))
 
@@ -169,7 +156,7 @@ struct weft_sessions {
   weft_session_statistics statistics;
 };
 
-// bytes.c-like helpers, big-endian
+// Big-endian numbers.
 static inline void weft_session_put24(uint8_t *p, uint32_t v) {
   p[0] = (uint8_t)(v >> 16);
   p[1] = (uint8_t)(v >> 8);

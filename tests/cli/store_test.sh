@@ -278,6 +278,9 @@ expect 2 encode --stripe x in --output-dir e
 expect 2 decode d
 expect 2 decode d --stripe 5 --output x
 expect 2 read d --offset 3000002
+for place in 0x10 0x1p4 ' 3' +3 -3 nan inf 1e3x; do
+  expect 2 read d "--offset=$place" --length 1 --output part
+done
 expect 3 encode absent --output-dir e
 expect 3 decode absent --output x
 expect 3 decode d --output absent/x

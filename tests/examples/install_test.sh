@@ -66,7 +66,9 @@ grep -F "\"$soname\"" "$prefix/share/weft/weft/_declarations.py" >/dev/null
 cmp -- "$archive" "$TEST_TMPDIR/by-name/lib/libweft.a"
 code=0
 WEFT_ARCHIVE=absent.a "$TEST_TMPDIR/tree/$1" "$TEST_TMPDIR/never" 2>"$TEST_TMPDIR/said" || code=$?
-[ "$code" = 2 ] && grep -F 'absent.a is no file' "$TEST_TMPDIR/said" >/dev/null && [ ! -e "$TEST_TMPDIR/never" ]
+[ "$code" = 2 ]
+grep -F 'absent.a is no file' "$TEST_TMPDIR/said" >/dev/null
+[ ! -e "$TEST_TMPDIR/never" ]
 # Nor does one that a linker takes, and that is not weft's.
 printf 'int weft_version(void);\nint weft_version(void) { return 0; }\n' >"$TEST_TMPDIR/other.c"
 cc -fPIC -c "$TEST_TMPDIR/other.c" -o "$TEST_TMPDIR/other.o"
@@ -75,13 +77,16 @@ ar rc "$TEST_TMPDIR/other.a" "$TEST_TMPDIR/other.o"
 for other in other empty; do
   code=0
   WEFT_ARCHIVE=$TEST_TMPDIR/$other.a "$TEST_TMPDIR/tree/$1" "$TEST_TMPDIR/never" 2>"$TEST_TMPDIR/said" || code=$?
-  [ "$code" = 2 ] && grep -F "$other.a is not the libweft.a of this tree" "$TEST_TMPDIR/said" >/dev/null && [ ! -e "$TEST_TMPDIR/never" ]
+  [ "$code" = 2 ]
+  grep -F "$other.a is not the libweft.a of this tree" "$TEST_TMPDIR/said" >/dev/null
+  [ ! -e "$TEST_TMPDIR/never" ]
 done
 # Nor does a compiler that fails; it may be of several words.
 CC='env LC_ALL=C cc' WEFT_ARCHIVE=$archive "$TEST_TMPDIR/tree/$1" "$TEST_TMPDIR/by-words" >/dev/null
 code=0
 CC=false WEFT_ARCHIVE=$archive "$TEST_TMPDIR/tree/$1" "$TEST_TMPDIR/never" >/dev/null 2>&1 || code=$?
-[ "$code" = 1 ] && [ ! -e "$TEST_TMPDIR/never" ]
+[ "$code" = 1 ]
+[ ! -e "$TEST_TMPDIR/never" ]
 
 # Without one the program is there too. A double of Bazel has built already.
 mkdir -p "$TEST_TMPDIR/built/cli"
@@ -111,7 +116,8 @@ python3 -m compileall -q "$whole/share/weft/weft"
 "$TEST_TMPDIR/tree/$1" --uninstall "$whole" >/dev/null
 left=$(cd -- "$whole" && find . ! -type d)
 [ "$left" = ./lib/another.a ] || { printf 'left behind: %s\n' "$left"; exit 1; }
-[ ! -e "$whole/include/weft" ] && [ -z "$(ls "$whole/share")" ]
+[ ! -e "$whole/include/weft" ]
+[ -z "$(ls "$whole/share")" ]
 code=0
 "$TEST_TMPDIR/tree/$1" --uninstall "$whole" >/dev/null 2>&1 || code=$?
 [ "$code" = 3 ]

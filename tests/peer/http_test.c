@@ -12,12 +12,49 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "peer/runtime/http_media.h"
 #include "tests/peer/http_client.h"
 #include "tests/support/test_main.h"
 
 enum { SECOND = 1000000 };
 
 // --- What a client can say
+
+// Of 100 bytes.
+START_TEST(ranges_of_all_kinds) {
+  static const struct {
+    const char *says;
+    bool can_be_had, partial;
+    uint64_t first, end;
+  } ranges[] = {
+      {NULL, true, false, 0, 100},
+      {"bytes=0-", true, true, 0, 100},
+      {"bytes=5-9", true, true, 5, 10},
+      {"bytes=7-7", true, true, 7, 8},
+      {"bytes=90-1000", true, true, 90, 100},
+      {"bytes=-10", true, true, 90, 100},
+      {"bytes=-1000", true, true, 0, 100},
+      {"bytes=100-", false, true, 100, 100},
+      {"bytes=200-300", false, true, 200, 100},
+      {"bytes=-0", false, true, 100, 100},
+      // None that is understood.
+      {"bytes=5-3", true, false, 0, 100},
+      {"bytes=200-3", true, false, 0, 100},
+      {"bytes=1-2,4-5", true, false, 0, 100},
+      {"bytes=x", true, false, 0, 100},
+      {"lines=1-2", true, false, 0, 100},
+  };
+  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+    uint64_t first, end;
+    bool partial;
+    const bool had = weft_http_range(ranges[i].says, 100, &first, &end, &partial);
+    ck_assert_msg(had == ranges[i].can_be_had && partial == ranges[i].partial &&
+                      (!had || (first == ranges[i].first && end == ranges[i].end)),
+                  "%s: %d %d [%ju, %ju)", ranges[i].says, had, partial, (uintmax_t)first,
+                  (uintmax_t)end);
+  }
+}
+END_TEST
 
 START_TEST(requests_of_all_kinds) {
   static const struct {
@@ -246,6 +283,7 @@ int main(void) {
   TCase *tc = tcase_create("http");
   tcase_set_timeout(tc, 60);
   tcase_add_test(tc, requests_of_all_kinds);
+  tcase_add_test(tc, ranges_of_all_kinds);
   tcase_add_test(tc, opens_and_closes_leave_nothing);
   tcase_add_test(tc, a_paced_stream_waits_for_its_readers);
   tcase_add_test(tc, readers_have_some_time_after_the_end);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "peer/runtime/udp.h"
+#include "peer/session/datagram.h"
 #include "tests/peer/fixture.h"
 #include "tests/support/no_ipv6.h"
 #include "tests/support/test_main.h"
@@ -104,6 +105,83 @@ START_TEST(any_address_is_that_of_ipv4) {
   here = address_of(stranger, 0);
   EXPECT_STATUS(weft_udp_open(ctx, &here, &udp, &error), WEFT_E_IO);
   EXPECT(error == EAFNOSUPPORT);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+// --- What strangers send
+
+enum { PLACES = 8 };
+
+// One datagram for each line of the kernel's filter: `taken`, or refused.
+static const struct {
+  const char *what;
+  size_t bytes;
+  uint8_t begin[5];
+  bool taken;
+} strangers[] = {
+    {"INIT", WEFT_INIT_BYTES, {WEFT_SESSION_INIT, 0, 0, 0, WEFT_SESSION_VERSION}, true},
+    {"an INIT that is too short",
+     WEFT_INIT_BYTES - 1,
+     {WEFT_SESSION_INIT, 0, 0, 0, WEFT_SESSION_VERSION},
+     false},
+    {"an INIT to a key id",
+     WEFT_INIT_BYTES,
+     {WEFT_SESSION_INIT, 0, 0, 1, WEFT_SESSION_VERSION},
+     false},
+    {"an INIT of another version",
+     WEFT_INIT_BYTES,
+     {WEFT_SESSION_INIT, 0, 0, 0, WEFT_SESSION_VERSION + 1},
+     false},
+    {"the first type but one", 40, {WEFT_SESSION_RETRY, 1, 0, PLACES - 1}, true},
+    {"DATA of the last place", 40, {WEFT_SESSION_DATA, 0xab, 0xc0, PLACES - 1}, true},
+    {"DATA beyond the places", 40, {WEFT_SESSION_DATA, 0xab, 0xc0, PLACES}, false},
+    {"DATA far beyond the places", 40, {WEFT_SESSION_DATA, 0xab, 0xc1, 0}, false},
+    {"the shortest", WEFT_SESSION_LEAST_BYTES, {WEFT_SESSION_DATA, 0, 0x10, 0}, true},
+    {"shorter", WEFT_SESSION_LEAST_BYTES - 1, {WEFT_SESSION_DATA, 0, 0x10, 0}, false},
+    {"the last type", 40, {WEFT_SESSION_LAST, 0, 0x10, 1}, true},
+    {"a type beyond the last", 40, {WEFT_SESSION_LAST + 1, 0, 0x10, 1}, false},
+    {"a type below the first", 40, {WEFT_SESSION_FIRST - 1, 0, 0x10, 1}, false},
+    {"nothing", 0, {0}, false},
+};
+enum { STRANGERS = sizeof strangers / sizeof *strangers };
+
+static void take_stranger(void *user, const weft_address *from, uint8_t *datagram, size_t bytes) {
+  bool *came = user;
+  (void)from;
+  came[datagram[bytes - 1]] = true;
+}
+
+START_TEST(the_kernel_drops_what_is_no_sessions) {
+  weft_ctx *ctx;
+  weft_udp udp;
+  weft_address own;
+  const weft_address here = address_of(loopback, 0);
+  bool came[STRANGERS] = {false};
+  int error;
+  EXPECT_OK(weft_ctx_new(&ctx, NULL));
+  EXPECT_OK(weft_udp_open(ctx, &here, &udp, &error));
+  weft_udp_filter(&udp, PLACES);
+  EXPECT_OK(weft_udp_own_address(&udp, &own));
+  const int fd = socket(AF_INET, SOCK_DGRAM, 0);
+  const struct sockaddr_in to = {.sin_family = AF_INET,
+                                 .sin_port = htons(own.port),
+                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  for (size_t i = 0; i < STRANGERS; i++) {
+    uint8_t datagram[WEFT_INIT_BYTES] = {0};
+    memcpy(datagram, strangers[i].begin, sizeof strangers[i].begin);
+    if (strangers[i].bytes)
+      datagram[strangers[i].bytes - 1] = (uint8_t)i;
+    EXPECT(sendto(fd, datagram, strangers[i].bytes, 0, (const struct sockaddr *)&to, sizeof to) >=
+           0);
+  }
+  while (weft_udp_receive(&udp, STRANGERS, take_stranger, came))
+    continue;
+  for (size_t i = 0; i < STRANGERS; i++)
+    ck_assert_msg(came[i] == strangers[i].taken, "%s: %s", strangers[i].what,
+                  came[i] ? "taken" : "refused");
+  close(fd);
+  weft_udp_close(&udp);
   weft_ctx_free(ctx);
 }
 END_TEST
@@ -302,6 +380,9 @@ int main(void) {
   tcase_add_test(tc, an_address_of_ipv6_is_nobody);
   tcase_add_test(tc, any_address_is_that_of_ipv4);
   suite_add_tcase(suite, tc);
+  TCase *filter = tcase_create("filter");
+  tcase_add_test(filter, the_kernel_drops_what_is_no_sessions);
+  suite_add_tcase(suite, filter);
   TCase *runs = tcase_create("runs");
   tcase_add_test(runs, a_bad_address_does_not_end_runs);
   tcase_add_test(runs, a_path_without_runs_does_not_end_those_of_others);

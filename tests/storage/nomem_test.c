@@ -3,6 +3,7 @@
 // make, leaks nothing, and the code works as before.
 #include <string.h>
 
+#include "lib/storage/plan_packets.h"
 #include "tests/storage/stripes.h"
 #include "tests/support/test_allocator.h"
 #include "tests/support/test_main.h"
@@ -207,7 +208,7 @@ static weft_status everything(scene *t, weft_ctx *ctx, test_allocator *memory, b
 static const code_case cases[] = {{"vandermonde", 10, 4, 0, 0},   {"isal_rs", 10, 4, 0, 0},
                                   {"cauchy_good", 6, 3, 4, 40},   {"cauchy_good", 6, 3, 4, 64},
                                   {"cauchy_orig", 5, 3, 3, 1000}, {"cauchy_orig", 4, 4, 3, 4000}};
-enum { CASES = sizeof cases / sizeof cases[0] };
+enum { CASES = sizeof cases / sizeof cases[0], FIRST_OF_BITS = 2 };
 
 // By one thread, and by two.
 START_TEST(any_allocation_may_fail) {
@@ -243,6 +244,46 @@ START_TEST(any_allocation_may_fail) {
   stripe_clear(&t.right);
   weft_code_free(t.plain);
   weft_ctx_free(plain);
+}
+END_TEST
+
+// A plan of bits that should be quick at once is made all the same where it cannot be.
+START_TEST(a_quick_plan_needs_no_memory_for_that) {
+  static const uint8_t lost[] = {1, 4};
+  test_rng rng = test_rng_new(test_seed(), 5);
+  test_allocator memory;
+  weft_ctx *ctx;
+  stripe s, right;
+  test_allocator_init(&memory, 0);
+  EXPECT_OK(weft_ctx_new(&ctx, &(weft_ctx_options){.allocator = &memory.allocator}));
+  weft_code *code = code_on(ctx, &cases[_i]);
+  stripe_encode(&right, code, 5000, &rng, 0);
+  stripe_init(&s, code, 5000, &rng, 0);
+  size_t slow = 0;
+  for (long n = 1, failed = 1; failed; n++) {
+    weft_plan *plan = NULL;
+    memory.fail_at = memory.calls + n;
+    const weft_status status =
+        weft_plan_for(code, &(weft_erasures){.lost = lost, .lost_count = 2}, &plan);
+    failed = test_allocator_failed(&memory);
+    memory.fail_at = 0;
+    EXPECT(status == WEFT_OK || (failed && status == WEFT_E_NOMEM));
+    if (status != WEFT_OK)
+      continue;
+    slow += !weft_plan_packets_improved(plan);
+    stripe_copy(&s, &right, code);
+    for (size_t i = 0; i < 2; i++)
+      stripe_spoil(&s, code, lost[i]);
+    EXPECT_OK(weft_plan_run(plan, &s.view, 1, NULL));
+    EXPECT(stripe_same(&s, &right, code));
+    weft_plan_free(plan);
+  }
+  EXPECT(slow > 0);
+  stripe_clear(&s);
+  stripe_clear(&right);
+  weft_code_free(code);
+  weft_ctx_free(ctx);
+  EXPECT(test_allocator_live(&memory) == 0);
 }
 END_TEST
 
@@ -287,6 +328,7 @@ int main(void) {
   TCase *tcase = tcase_create("allocation");
   tcase_set_tags(tcase, "one-thread");
   tcase_add_loop_test(tcase, any_allocation_may_fail, 0, CASES);
+  tcase_add_loop_test(tcase, a_quick_plan_needs_no_memory_for_that, FIRST_OF_BITS, CASES);
   suite_add_tcase(suite, tcase);
   TCase *shared = tcase_create("allocation, two threads");
   tcase_add_loop_test(shared, any_allocation_may_fail, CASES, 2 * CASES);

@@ -362,6 +362,20 @@ START_TEST(refusals) {
   expect(WEFT_E_ARGUMENT, files_encode(&f, "cauchy", 0, 2, 0), &f);
   expect(WEFT_E_ARGUMENT, files_encode(&f, "cauchy", 200, 57, 0), &f);
   expect(WEFT_E_ARGUMENT, files_encode(&f, "no such code", 4, 2, 0), &f);
+  static const struct {
+    const char *code;
+    size_t k;
+    uint64_t stripe;
+  } vast[] = {
+      {"cauchy", 1, UINT64_MAX},
+      {"cauchy", 2, (UINT64_C(2) << 30) + 1},
+      {"cauchy_good:w=8:packet=2305843009213693951", 2, 0}, // 2^64 - 8 bytes a unit
+      {"cauchy_good:w=8:packet=1152921504606846976", 2, 0},
+  };
+  for (size_t i = 0; i < sizeof vast / sizeof *vast; i++) {
+    expect(WEFT_E_ARGUMENT, files_encode(&f, vast[i].code, vast[i].k, 1, vast[i].stripe), &f);
+    ck_assert_msg(strstr(f.report.error, "chunks of more than 1 GiB"), "%s", f.report.error);
+  }
   expect(WEFT_E_SINGULAR, files_encode(&f, "isal_rs", 30, 5, 0), &f);
   files_end(&f);
 }

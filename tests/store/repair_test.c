@@ -55,6 +55,48 @@ static void expect_lost(files *f, uint64_t stripes, uint64_t made) {
   expect_no_scratch(f);
 }
 
+// On one open store, too, each call's verdict is of what is there then.
+START_TEST(each_call_judges_for_itself) {
+  files f;
+  weft_store *store;
+  begin(&f, 56);
+  unlink(files_shard(&f, 2));
+  f.report = (weft_store_report){0};
+  expect(WEFT_OK, weft_store_open(&f.options, f.folder, WEFT_STORE_WRITE, &f.report, &store), &f);
+  expect(WEFT_OK, weft_store_mend(store, WEFT_STORE_REPAIR), &f);
+  ck_assert(weft_store_get_info(store).shards[2].mended);
+  const uint64_t written = f.report.shard_bytes_written;
+  expect(WEFT_OK, weft_store_mend(store, WEFT_STORE_REPAIR), &f);
+  ck_assert_uint_eq(f.report.mended_shards, 1);
+  ck_assert_uint_eq(f.report.shard_bytes_written, written);
+  for (size_t shard = 1; shard <= 2; shard++) { // one that was made anew, and one that never was
+    files_flip(files_shard(&f, shard), 256 + 7, 1);
+    expect(WEFT_E_DAMAGED, weft_store_mend(store, WEFT_STORE_VERIFY), &f);
+    ck_assert_uint_eq(f.report.corrupt_chunks, 1);
+    expect(WEFT_OK, weft_store_mend(store, WEFT_STORE_SCRUB), &f);
+    ck_assert_uint_eq(f.report.mended_chunks, shard);
+    expect(WEFT_OK, weft_store_mend(store, WEFT_STORE_VERIFY), &f);
+    files_flip(files_shard(&f, shard), 256 + 7, 1);
+    expect(WEFT_E_DAMAGED, weft_store_mend(store, WEFT_STORE_VERIFY), &f);
+    files_flip(files_shard(&f, shard), 256 + 7, 1);
+    expect(WEFT_OK, weft_store_mend(store, WEFT_STORE_VERIFY), &f);
+    ck_assert_uint_eq(weft_store_get_info(store).shards[shard].corrupt_chunks, 0);
+  }
+  // Nor are stripes that were lost.
+  files_flip(files_shard(&f, 0), 256 + SEALED + 7, 1);
+  files_flip(files_shard(&f, 1), 256 + SEALED + 7, 1);
+  expect(WEFT_E_DAMAGED, weft_store_mend(store, WEFT_STORE_SCRUB), &f);
+  expect(WEFT_E_DAMAGED, weft_store_mend(store, WEFT_STORE_VERIFY), &f);
+  ck_assert_uint_eq(f.report.lost_stripes, 1);
+  files_flip(files_shard(&f, 0), 256 + SEALED + 7, 1);
+  expect(WEFT_OK, weft_store_mend(store, WEFT_STORE_SCRUB), &f);
+  expect(WEFT_OK, weft_store_mend(store, WEFT_STORE_VERIFY), &f);
+  weft_store_close(store);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
 // A shard is missing, and one chunk of another rotted: in the first stripe, within, in the last.
 START_TEST(one_stripe_is_lost) {
   files f;
@@ -349,6 +391,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("repair");
   TCase *tests = tcase_create("repair");
+  tcase_add_test(tests, each_call_judges_for_itself);
   tcase_add_loop_test(tests, one_stripe_is_lost, 0, 6);
   tcase_add_test(tests, the_end_is_lost);
   tcase_add_test(tests, no_name_is_taken);

@@ -157,6 +157,34 @@ static weft_status take_into(weft_engine *e, size_t index, const weft_engine_arr
   return WEFT_OK;
 }
 
+// Into the segment, if it is of use there. *taken: it was.
+static weft_status take(weft_engine *e, size_t index, const weft_engine_arrival *a, bool *taken,
+                        int64_t now_us) {
+  const uint64_t segment = a->segment;
+  const bool has = weft_window_has(e, segment);
+  const uint32_t blocks = weft_window_blocks(e, segment);
+  *taken = false;
+  if (segment < e->tail)
+    return useless(e, index, a, now_us);
+  // A short segment is the stream's last; before that is known its shape cannot be trusted.
+  const bool nothing_to_learn = e->self.source && (!has || !weft_window_slot(e, segment)->complete);
+  if (!has || nothing_to_learn || !e->started || a->blocks != blocks) {
+    e->statistics.received_outside += a->count;
+    if (has && !nothing_to_learn && e->started && e->options->trust &&
+        weft_requests_room(e->options))
+      weft_request_manifest(e, segment, now_us); // which tells it
+    return WEFT_DEPENDENT;
+  }
+  const weft_slot *slot = weft_window_slot(e, segment);
+  if (slot->complete || slot->skipped || !admitted(e, slot, index, now_us))
+    return useless(e, index, a, now_us);
+  const weft_status status = take_into(e, index, a, now_us);
+  *taken = status == WEFT_OK || status == WEFT_DEPENDENT;
+  if (!*taken) // the machine's fault, or no packet of this codec's: it counts as lost
+    e->statistics.received_packets -= a->count;
+  return status;
+}
+
 weft_status weft_data_take(weft_engine *e, size_t index, const weft_engine_arrival *a,
                            int64_t now_us) {
   weft_neighbour *n = &e->neighbours[index];
@@ -169,23 +197,15 @@ weft_status weft_data_take(weft_engine *e, size_t index, const weft_engine_arriv
   count_bytes(e, a);
   n->gave_us = now_us;
   n->received_packets += a->count;
-  weft_request_answered(e, index, segment, a->count, a->packet, now_us);
-  if (late)
-    return useless(e, index, a, now_us);
-  // A short segment is the stream's last; before that is known its shape cannot be trusted.
-  const bool nothing_to_learn = e->self.source && (!has || !weft_window_slot(e, segment)->complete);
-  if (!has || nothing_to_learn || !e->started || a->blocks != blocks) {
-    e->statistics.received_outside += a->count;
-    return WEFT_DEPENDENT;
-  }
-  weft_slot *slot = weft_window_slot(e, segment);
-  if (slot->complete || slot->skipped || !admitted(e, slot, index, now_us))
-    return useless(e, index, a, now_us);
-  const weft_status status = take_into(e, index, a, now_us);
-  if (status != WEFT_OK && status != WEFT_DEPENDENT) { // the machine's fault: it counts as lost
-    e->statistics.received_packets -= a->count;
+  const bool asked = weft_request_answered(e, index, segment, a->count, a->packet, now_us);
+  bool taken;
+  const weft_status status = take(e, index, a, &taken, now_us);
+  if (!taken) {
+    if (asked)
+      weft_request_unmet(e, segment, a->packet);
     return status;
   }
+  weft_slot *slot = weft_window_slot(e, segment);
   if (slot->trial)
     weft_held_try(e, segment, now_us);
   if (slot->complete)

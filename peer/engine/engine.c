@@ -33,10 +33,17 @@ static bool options_valid(const weft_engine_options *o) {
   return times_valid(o);
 }
 
+// What one has instead of the options' codec must take the room that is laid out for that.
+static bool takes_its_place(const weft_codec *own, const weft_codec *codec) {
+  return !own || (!own->has == !codec->has && !own->make_token == !codec->make_token &&
+                  own->token_bytes_max <= codec->token_bytes_max);
+}
+
 static bool self_valid(const weft_engine_options *o, const weft_engine_self *s) {
   const uint64_t segment_bytes = (uint64_t)o->blocks * o->block_bytes;
   const bool anywhere = s->source || o->mode == WEFT_MODE_LIVE || s->start == WEFT_START_OLDEST;
-  return s->rng.fill && s->address.length <= WEFT_PEER_ADDRESS_BYTES &&
+  return s->rng.fill && takes_its_place(s->codec, o->codec) &&
+         s->address.length <= WEFT_PEER_ADDRESS_BYTES &&
          (anywhere || s->start <= WEFT_MESSAGE_MAX_SEGMENT) &&
          (!s->stream_bytes || (s->source && o->mode != WEFT_MODE_LIVE)) &&
          (!s->rereads || (!s->source && o->mode == WEFT_MODE_BULK && s->start == 0)) &&
@@ -62,7 +69,7 @@ static void lay_out_neighbour(layout *l, const weft_engine_options *o, size_t st
   n = n ? n : &unused;
   n->flight = take(l, weft_flights_max(o), sizeof *n->flight);
   n->blocks = stride ? take(l, o->window, stride) : NULL;
-  n->asks = take(l, weft_requests_room(o), sizeof *n->asks);
+  n->asks = take(l, weft_asks_room(o), sizeof *n->asks);
   n->owed = take(l, weft_requests_room(o), sizeof *n->owed);
 }
 

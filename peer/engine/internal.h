@@ -237,6 +237,11 @@ static inline size_t weft_requests_room(const weft_engine_options *o) {
     return 0;
   return o->requests_max ? o->requests_max : 8;
 }
+// One more for what is no packet: it may be what the use of all packets waits for.
+static inline size_t weft_asks_room(const weft_engine_options *o) {
+  const size_t room = weft_requests_room(o);
+  return room ? room + 1 : 0;
+}
 static inline int64_t weft_ask_every(const weft_engine *e) { // between looks at what is missing
   return WEFT_TIMER(e, ask_us, 100000);
 }
@@ -248,8 +253,13 @@ static inline int64_t weft_ask_ahead(const weft_engine *e) {
 }
 void weft_request_send(weft_engine *engine, size_t index, const weft_request *request,
                        int64_t now_us);
-void weft_request_answered(weft_engine *engine, size_t index, uint64_t segment, size_t count,
+// Asks some neighbour for the segment's manifest.
+void weft_request_manifest(weft_engine *engine, uint64_t segment, int64_t now_us);
+// Whether it answered a request for a block, which counts as here then: where it was not taken,
+// weft_request_unmet has it asked for again.
+bool weft_request_answered(weft_engine *engine, size_t index, uint64_t segment, size_t count,
                            const weft_packet *packet, int64_t now_us);
+void weft_request_unmet(weft_engine *engine, uint64_t segment, const weft_packet *packet);
 void weft_requests_start(weft_engine *engine, size_t index); // of a new neighbour
 void weft_requests_forget(weft_engine *engine, size_t index);
 void weft_requests_tick(weft_engine *engine, int64_t now_us);

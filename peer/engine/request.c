@@ -86,7 +86,9 @@ void weft_request_send(weft_engine *e, size_t index, const weft_request *r, int6
     if (n->asks[i].request.segment == r->segment && n->asks[i].request.kind == r->kind &&
         r->kind >= WEFT_REQUEST_MANIFEST)
       return; // under way
-  if (n->ask_count >= weft_requests_room(e->options))
+  const size_t room = r->kind >= WEFT_REQUEST_MANIFEST ? weft_asks_room(e->options)
+                                                       : weft_requests_room(e->options);
+  if (n->ask_count >= room)
     return;
   n->asks[n->ask_count++] = (weft_ask){.request = *r,
                                        .hope_us = now_us,
@@ -154,9 +156,10 @@ static void hope(const weft_engine *e, weft_neighbour *n, weft_ask *answered, si
   widen(e, n, count);
 }
 
-void weft_request_answered(weft_engine *e, size_t index, uint64_t segment, size_t count,
+bool weft_request_answered(weft_engine *e, size_t index, uint64_t segment, size_t count,
                            const weft_packet *packet, int64_t now_us) {
   weft_neighbour *n = &e->neighbours[index];
+  bool block = false;
   for (size_t i = n->ask_count; i-- > 0 && count;) {
     weft_request *r = &n->asks[i].request;
     if (r->segment != segment)
@@ -172,12 +175,25 @@ void weft_request_answered(weft_engine *e, size_t index, uint64_t segment, size_
       r->mask &= ~(UINT64_C(1) << (packet->index - r->count));
       hope(e, n, &n->asks[i], 1, now_us);
       count_asked(e, index, segment, -1);
+      block = true;
     }
     if (r->kind <= WEFT_REQUEST_BLOCKS && packets_of(r) == 0) {
       remove_ask(e, index, i);
       e->ask_idle = false;
     }
   }
+  return block;
+}
+
+void weft_request_unmet(weft_engine *e, uint64_t segment, const weft_packet *packet) {
+  const uint32_t base = packet->index / 64 * 64;
+  set_blocks(e,
+             &(weft_request){.segment = segment,
+                             .kind = WEFT_REQUEST_BLOCKS,
+                             .count = (uint16_t)base,
+                             .mask = UINT64_C(1) << (packet->index - base)},
+             false);
+  e->ask_idle = false;
 }
 
 // What was answered in part is answered: a burst holds it all, and what is missing was lost. So is
@@ -352,7 +368,7 @@ static void choose_solo(weft_engine *e, uint64_t segment, int64_t now_us) {
   ask_packets(e, segment, next, now_us);
 }
 
-static void ask_manifest(weft_engine *e, uint64_t segment, int64_t now_us) {
+void weft_request_manifest(weft_engine *e, uint64_t segment, int64_t now_us) {
   if (e->degree == 0)
     return;
   const size_t start = (size_t)weft_rng_below(&e->self.rng, e->used);
@@ -414,7 +430,7 @@ static void mend(weft_engine *e, uint64_t segment, int64_t now_us) {
   // Live, anybody can send a packet of what lies further ahead before it is made.
   const bool made = !weft_is_live(e) || segment < e->horizon + 2;
   if (unsigned_yet && made && (held->received > 0 || untimed(e, segment, now_us)))
-    ask_manifest(e, segment, now_us);
+    weft_request_manifest(e, segment, now_us);
   if (!unsigned_yet && slot->trial) // there may have been no memory for it before
     weft_held_try(e, segment, now_us);
   if (slot->complete)

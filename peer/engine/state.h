@@ -189,7 +189,7 @@ typedef struct weft_neighbour { // in the order of use: a simulator has millions
   weft_ledbat ledbat;
   uint8_t *marks;  // (window), our segments
   uint8_t *blocks; // (window, stride) uncoded
-  weft_ask *asks;  // (requests_max)
+  weft_ask *asks;  // (weft_asks_room)
   weft_owed *owed; // (requests_max)
   int64_t hello_us, added_us;
   uint32_t pace_sent, pace_stamp, pace_us; // newest PACE, and when it came, modulo 2^32

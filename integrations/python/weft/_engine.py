@@ -325,7 +325,10 @@ class Engine(_CalledBack):
 
     @property
     def source_ready(self):
-        """Whether there is room for another segment. Live: always, the oldest is dropped."""
+        """Whether there is room for another segment.
+
+        VoD and live: always, the oldest is dropped, and whoever puts keeps the stream's pace.
+        """
         return self._run(_c.weft_engine_source_ready)
 
     def put(self, data, now_us, at_us=0):

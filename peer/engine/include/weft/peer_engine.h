@@ -172,7 +172,8 @@ bool weft_engine_event(weft_engine *engine, weft_event *out); // false: no more
 
 // --- The source's side
 
-// Whether the window has room for another segment. Live: always, the oldest is dropped.
+// Whether the window has room for another segment. VoD and live: always, the oldest is dropped, and
+// whoever puts keeps the stream's pace (a VoD stream that can be had anywhere: `stream_bytes`).
 bool weft_engine_source_ready(const weft_engine *engine);
 // The next segment, n * k bytes; the last may have fewer and then ends the stream. Copied. at_us:
 // when its first byte is to be played, relative to any origin, never falling; 0 where the rate

@@ -104,8 +104,10 @@ typedef struct weft_engine_self {
   // asked for as a source of stream_bytes is, so that who comes later has it from here as well. It
   // is compared with what the source signed.
   bool rereads;
-  weft_peer_address address;           // our own, not to be dialled; may be empty
-  const weft_codec *codec;             // instead of the options'; NULL: theirs
+  weft_peer_address address; // our own, not to be dialled; may be empty
+  // Instead of the options' (NULL: theirs). Both have the calls `has` and `make_token`, or neither
+  // has; its tokens are no longer.
+  const weft_codec *codec;
   struct weft_engine_scratch *scratch; // NULL: its own
 } weft_engine_self;
 

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was asked for and does not come to be: an answer that is refused, or for which there is no
+// memory, is asked for again; and requests for packets leave room for what their use waits for.
+#include <string.h>
+
+#include "tests/peer/swarm.h"
+#include "tests/support/test_allocator.h"
+#include "tests/support/test_main.h"
+#include "tests/support/test_rng.h"
+
+// --- Blocks as they are, from a source to one receiver without a network between
+
+enum { BLOCKS = 8, BLOCK = 50, SEGMENTS = 12, SEGMENT = BLOCKS * BLOCK, MS = 1000 };
+
+typedef struct pair {
+  weft_ctx *ctx;
+  test_allocator memory;
+  weft_codec_blocks blocks;
+  weft_codec codec;
+  weft_engine_options options;
+  weft_rng_chacha chacha[2];
+  weft_engine *engine[2]; // the source first
+  size_t number[2];       // of the other one
+  int64_t now_us;
+  // Called with the first answer for block 0 of segment 5.
+  weft_status (*answer)(struct pair *p, const weft_packet *packet);
+} pair;
+
+static void pair_new(pair *p) {
+  static uint8_t data[SEGMENT];
+  *p = (pair){0};
+  test_allocator_init(&p->memory, 0);
+  EXPECT_OK(weft_ctx_new(&p->ctx, &(weft_ctx_options){.allocator = &p->memory.allocator}));
+  p->blocks = (weft_codec_blocks){.ctx = p->ctx};
+  p->codec = weft_codec_blocks_table(&p->blocks);
+  p->options = (weft_engine_options){.stream = 1,
+                                     .blocks = BLOCKS,
+                                     .block_bytes = BLOCK,
+                                     .mode = WEFT_MODE_BULK,
+                                     .window = 16,
+                                     .batch = 4,
+                                     .neighbours_max = 2,
+                                     .codec = &p->codec,
+                                     .policy = &weft_policy_rarest};
+  for (size_t i = 0; i < 2; i++) {
+    weft_rng_chacha_seed(&p->chacha[i], fixture_seed(), i);
+    const weft_engine_self self = {.source = i == 0,
+                                   .upload_bits_per_s = 10000000,
+                                   .rng = weft_rng_chacha_table(&p->chacha[i])};
+    EXPECT_OK(weft_engine_new(p->ctx, &p->options, &self, &p->engine[i]));
+    EXPECT_OK(weft_engine_add_neighbour(p->engine[i], NULL, 0, &p->number[i]));
+  }
+  for (size_t i = 0; i < SEGMENTS; i++)
+    EXPECT_OK(weft_engine_source_put(p->engine[0], data, SEGMENT, 0, 0));
+  EXPECT_OK(weft_engine_source_end(p->engine[0], 0));
+}
+
+static void pair_free(pair *p) {
+  for (size_t i = 0; i < 2; i++)
+    weft_engine_free(p->engine[i]);
+  weft_ctx_free(p->ctx);
+}
+
+static weft_status hand_over(pair *p, size_t to, const uint8_t *datagram, size_t bytes) {
+  return weft_engine_input(p->engine[to], p->number[to], datagram, bytes, p->now_us);
+}
+
+static void exchange(pair *p, size_t from) {
+  weft_burst burst;
+  while (weft_engine_output(p->engine[from], p->now_us, &burst) == WEFT_OK)
+    for (size_t i = 0; i < burst.count; i++) {
+      const uint8_t *datagram = burst.datagrams[i].data;
+      const size_t bytes = burst.datagrams[i].bytes;
+      weft_packet packet;
+      const bool chosen =
+          p->answer && weft_packet_parse_session(datagram, bytes, 1, BLOCK, &packet) == WEFT_OK &&
+          packet.id.segment == 5 && packet.index == 0;
+      if (chosen) {
+        const weft_status status = p->answer(p, &packet);
+        p->answer = NULL;
+        EXPECT(status != WEFT_OK);
+      } else {
+        (void)hand_over(p, 1 - from, datagram, bytes);
+      }
+    }
+}
+
+static void expect_whole(pair *p) {
+  for (; p->now_us < 20000 * MS && !weft_engine_done(p->engine[1]); p->now_us += MS)
+    for (size_t i = 0; i < 2; i++) {
+      weft_event event;
+      uint64_t segment;
+      size_t bytes;
+      weft_engine_tick(p->engine[i], p->now_us);
+      while (weft_engine_event(p->engine[i], &event))
+        continue;
+      while (i == 1 && weft_engine_readable(p->engine[1], &segment, &bytes) == WEFT_OK)
+        EXPECT_OK(weft_engine_release(p->engine[1]));
+      exchange(p, i);
+    }
+  EXPECT(!p->answer);
+  EXPECT(weft_engine_done(p->engine[1]));
+}
+
+static weft_status of_another_kind(pair *p, const weft_packet *packet) {
+  uint8_t payload[BLOCK], out[WEFT_DATAGRAM_MAX];
+  size_t bytes;
+  memcpy(payload, packet->payload, BLOCK);
+  const weft_packet dense = {
+      .id = packet->id, .mode = WEFT_PACKET_DENSE, .seed = 77, .payload = payload};
+  EXPECT_OK(weft_packet_write_session(&dense, out, sizeof out, &bytes));
+  const weft_status status = hand_over(p, 1, out, bytes);
+  EXPECT(status == WEFT_E_FOREIGN);
+  return status;
+}
+
+static weft_status without_memory(pair *p, const weft_packet *packet) {
+  uint8_t payload[BLOCK], out[WEFT_DATAGRAM_MAX];
+  size_t bytes;
+  weft_packet same = *packet;
+  memcpy(payload, packet->payload, BLOCK);
+  same.payload = payload;
+  EXPECT_OK(weft_packet_write_session(&same, out, sizeof out, &bytes));
+  p->memory.fail_at = p->memory.calls + 1;
+  const weft_status status = hand_over(p, 1, out, bytes);
+  EXPECT(test_allocator_failed(&p->memory));
+  p->memory.fail_at = 0;
+  EXPECT(status == WEFT_E_NOMEM);
+  return status;
+}
+
+// Shorter than the segment, which nobody may know by then.
+static weft_status of_another_shape(pair *p, const weft_packet *packet) {
+  uint8_t payload[BLOCK], out[WEFT_DATAGRAM_MAX];
+  size_t bytes;
+  weft_packet shorter = *packet;
+  memcpy(payload, packet->payload, BLOCK);
+  shorter.payload = payload;
+  shorter.id.blocks--;
+  EXPECT_OK(weft_packet_write_session(&shorter, out, sizeof out, &bytes));
+  return hand_over(p, 1, out, bytes);
+}
+
+START_TEST(a_block_that_was_not_taken_is_asked_for_again) {
+  static weft_status (*const answers[])(pair *, const weft_packet *) = {
+      of_another_kind, without_memory, of_another_shape};
+  pair p;
+  pair_new(&p);
+  p.answer = answers[_i];
+  expect_whole(&p);
+  pair_free(&p);
+}
+END_TEST
+
+// --- Room for requests
+
+// The last segment is short, which its manifest tells; without that no packet of it is of use.
+START_TEST(packets_leave_room_for_a_manifest) {
+  enum { LAST = 3 * 64 - 7, ALL = 10 * 1024 + LAST, RUNS = 40 };
+  static uint8_t input[ALL];
+  test_rng rng = test_rng_new(test_seed(), 31);
+  test_rng_fill(&rng, input, sizeof input);
+  for (uint64_t run = 0; run < RUNS; run++) {
+    swarm *s = swarm_new(input, sizeof input, 100 + run);
+    s->fate = swarm_lossy;
+    s->loss_percent = 10;
+    s->options.window = 8;
+    s->options.batch = 8;
+    s->options.policy = &weft_policy_pull;
+    s->options.requests_max = (size_t)_i;
+    swarm_start(s, NULL);
+    swarm_connect(s, swarm_add(s, NULL), 0);
+    swarm_run_until_read(s, 1, 11);
+    EXPECT(swarm_statistics(s, 1).received_outside < 50);
+    swarm_free(s);
+  }
+}
+END_TEST
+
+// --- A codec of one's own
+
+START_TEST(a_codec_takes_the_place_of_one_of_its_kind) {
+  pair p;
+  pair_new(&p);
+  weft_codec_rlnc rlnc = {.ctx = p.ctx};
+  const weft_codec coded = weft_codec_rlnc_table(&rlnc);
+  for (size_t i = 0; i < 4; i++) {
+    weft_engine_options options = p.options;
+    weft_engine *engine = NULL;
+    options.codec = i & 1 ? &p.codec : &coded;
+    const weft_engine_self self = {.rng = weft_rng_chacha_table(&p.chacha[0]),
+                                   .codec = i & 2 ? &p.codec : &coded};
+    const bool alike = options.codec == self.codec;
+    EXPECT_STATUS(weft_engine_new(p.ctx, &options, &self, &engine),
+                  alike ? WEFT_OK : WEFT_E_ARGUMENT);
+    EXPECT(!engine == !alike);
+    weft_engine_free(engine);
+  }
+  pair_free(&p);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("asked");
+  TCase *t = tcase_create("asked");
+  tcase_add_loop_test(t, a_block_that_was_not_taken_is_asked_for_again, 0, 3);
+  tcase_add_loop_test(t, packets_leave_room_for_a_manifest, 1, 4);
+  tcase_add_test(t, a_codec_takes_the_place_of_one_of_its_kind);
+  suite_add_tcase(suite, t);
+  return test_main(suite);
+}

@@ -237,10 +237,11 @@ static inline size_t weft_requests_room(const weft_engine_options *o) {
     return 0;
   return o->requests_max ? o->requests_max : 8;
 }
-// One more for what is no packet: it may be what the use of all packets waits for.
+// Of few, one more for what is no packet: it may be what the use of all packets waits for. Where
+// there are more, one of them soon comes free.
 static inline size_t weft_asks_room(const weft_engine_options *o) {
   const size_t room = weft_requests_room(o);
-  return room ? room + 1 : 0;
+  return room && room < 4 ? room + 1 : room;
 }
 static inline int64_t weft_ask_every(const weft_engine *e) { // between looks at what is missing
   return WEFT_TIMER(e, ask_us, 100000);

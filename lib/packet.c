@@ -5,21 +5,10 @@
 
 #include <string.h>
 
+#include "lib/big_endian.h"
 #include "lib/coefficients.h"
 
 enum { SESSION_HEADER = WEFT_WIRE_SESSION_HEADER_BYTES, HEADER = WEFT_WIRE_HEADER_BYTES };
-
-static uint64_t get(const uint8_t *at, size_t bytes) {
-  uint64_t value = 0;
-  for (size_t i = 0; i < bytes; i++)
-    value = value << 8 | at[i];
-  return value;
-}
-
-static void put(uint8_t *at, size_t bytes, uint64_t value) {
-  for (size_t i = bytes; i-- > 0; value >>= 8)
-    at[i] = (uint8_t)value;
-}
 
 // --- checks ---
 
@@ -93,17 +82,17 @@ static weft_status parse_body(const uint8_t *body, size_t bytes, weft_packet *ou
     return WEFT_E_MALFORMED;
   switch (out->mode) {
   case WEFT_PACKET_SYSTEMATIC:
-    out->index = (uint32_t)get(body, 2);
+    out->index = (uint32_t)weft_get_number(body, 2);
     break;
   case WEFT_PACKET_VECTOR:
     out->coefficients = body;
     break;
   case WEFT_PACKET_DENSE:
-    out->seed = get(body, 8);
+    out->seed = weft_get_number(body, 8);
     break;
   case WEFT_PACKET_SPARSE:
-    out->seed = get(body, 8);
-    out->density_q16 = (uint16_t)get(body + 8, 2);
+    out->seed = weft_get_number(body, 8);
+    out->density_q16 = (uint16_t)weft_get_number(body + 8, 2);
     break;
   }
   out->payload = body + mode_data;
@@ -124,10 +113,10 @@ weft_status weft_packet_parse(const uint8_t *datagram, size_t bytes, weft_packet
     return WEFT_E_ARGUMENT;
   WEFT_TRY(check_header(datagram, bytes, HEADER));
   weft_packet packet = {.mode = (weft_packet_mode)datagram[1],
-                        .id = {.blocks = (uint32_t)get(datagram + 2, 2),
-                               .block_bytes = (uint32_t)get(datagram + 4, 4),
-                               .stream = get(datagram + 8, 8),
-                               .segment = get(datagram + 16, 8)}};
+                        .id = {.blocks = (uint32_t)weft_get_number(datagram + 2, 2),
+                               .block_bytes = (uint32_t)weft_get_number(datagram + 4, 4),
+                               .stream = weft_get_number(datagram + 8, 8),
+                               .segment = weft_get_number(datagram + 16, 8)}};
   WEFT_TRY(parse_body(datagram + HEADER, bytes - HEADER, &packet));
   *out = packet;
   return WEFT_OK;
@@ -139,10 +128,10 @@ weft_status weft_packet_parse_session(const uint8_t *datagram, size_t bytes, uin
     return WEFT_E_ARGUMENT;
   WEFT_TRY(check_header(datagram, bytes, SESSION_HEADER));
   weft_packet packet = {.mode = (weft_packet_mode)datagram[1],
-                        .id = {.blocks = (uint32_t)get(datagram + 2, 2),
+                        .id = {.blocks = (uint32_t)weft_get_number(datagram + 2, 2),
                                .block_bytes = block_bytes,
                                .stream = stream,
-                               .segment = get(datagram + 4, 8)}};
+                               .segment = weft_get_number(datagram + 4, 8)}};
   WEFT_TRY(parse_body(datagram + SESSION_HEADER, bytes - SESSION_HEADER, &packet));
   *out = packet;
   return WEFT_OK;
@@ -161,17 +150,17 @@ static weft_status write_body(const weft_packet *packet, uint8_t *body, size_t r
     memmove(body + mode_data, packet->payload, packet->id.block_bytes);
   switch (packet->mode) {
   case WEFT_PACKET_SYSTEMATIC:
-    put(body, 2, packet->index);
+    weft_put_number(body, 2, packet->index);
     break;
   case WEFT_PACKET_VECTOR:
     memmove(body, packet->coefficients, packet->id.blocks);
     break;
   case WEFT_PACKET_DENSE:
-    put(body, 8, packet->seed);
+    weft_put_number(body, 8, packet->seed);
     break;
   case WEFT_PACKET_SPARSE:
-    put(body, 8, packet->seed);
-    put(body + 8, 2, packet->density_q16);
+    weft_put_number(body, 8, packet->seed);
+    weft_put_number(body + 8, 2, packet->density_q16);
     break;
   }
   *written = bytes;
@@ -192,10 +181,10 @@ weft_status weft_packet_write(const weft_packet *packet, uint8_t *datagram, size
   *written += HEADER;
   datagram[0] = WEFT_WIRE_VERSION;
   datagram[1] = (uint8_t)packet->mode;
-  put(datagram + 2, 2, packet->id.blocks);
-  put(datagram + 4, 4, packet->id.block_bytes);
-  put(datagram + 8, 8, packet->id.stream);
-  put(datagram + 16, 8, packet->id.segment);
+  weft_put_number(datagram + 2, 2, packet->id.blocks);
+  weft_put_number(datagram + 4, 4, packet->id.block_bytes);
+  weft_put_number(datagram + 8, 8, packet->id.stream);
+  weft_put_number(datagram + 16, 8, packet->id.segment);
   return WEFT_OK;
 }
 
@@ -206,8 +195,8 @@ weft_status weft_packet_write_session(const weft_packet *packet, uint8_t *datagr
   *written += SESSION_HEADER;
   datagram[0] = WEFT_WIRE_VERSION;
   datagram[1] = (uint8_t)packet->mode;
-  put(datagram + 2, 2, packet->id.blocks);
-  put(datagram + 4, 8, packet->id.segment);
+  weft_put_number(datagram + 2, 2, packet->id.blocks);
+  weft_put_number(datagram + 4, 8, packet->id.segment);
   return WEFT_OK;
 }
 

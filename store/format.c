@@ -6,6 +6,8 @@
 
 #include <sodium.h>
 
+#include "lib/big_endian.h"
+
 static const uint8_t shard_magic[8] = {'W', 'E', 'F', 'T', 'S', 'H', 'R', 'D'};
 static const uint8_t journal_magic[8] = {'W', 'E', 'F', 'T', 'J', 'R', 'N', 'L'};
 
@@ -28,18 +30,6 @@ enum {
   AT_AUTH = 192,
   AT_DIGEST = 224
 };
-
-static void put(uint8_t *out, uint64_t value, size_t bytes) {
-  for (size_t i = 0; i < bytes; i++)
-    out[i] = (uint8_t)(value >> (8 * (bytes - 1 - i)));
-}
-
-static uint64_t get(const uint8_t *in, size_t bytes) {
-  uint64_t value = 0;
-  for (size_t i = 0; i < bytes; i++)
-    value = value << 8 | in[i];
-  return value;
-}
 
 static bool all_zero(const uint8_t *bytes, size_t count) {
   return sodium_is_zero(bytes, count) != 0;
@@ -71,16 +61,16 @@ void weft_store_header_write(const weft_store_header *h, const uint8_t *file_key
                              uint8_t out[WEFT_STORE_HEADER_BYTES]) {
   memset(out, 0, WEFT_STORE_HEADER_BYTES);
   memcpy(out, shard_magic, sizeof shard_magic);
-  put(out + AT_VERSION, WEFT_STORE_VERSION, 2);
-  put(out + AT_HEADER_BYTES, WEFT_STORE_HEADER_BYTES, 2);
-  put(out + AT_K, h->k, 2);
-  put(out + AT_M, h->m, 2);
-  put(out + AT_SHARD, h->shard, 2);
+  weft_put_number(out + AT_VERSION, 2, WEFT_STORE_VERSION);
+  weft_put_number(out + AT_HEADER_BYTES, 2, WEFT_STORE_HEADER_BYTES);
+  weft_put_number(out + AT_K, 2, h->k);
+  weft_put_number(out + AT_M, 2, h->m);
+  weft_put_number(out + AT_SHARD, 2, h->shard);
   out[AT_KEYED] = h->keyed;
-  put(out + AT_CHUNK, h->chunk_bytes, 4);
-  put(out + AT_LENGTH, h->length, 8);
-  put(out + AT_GENERATION, h->generation, 8);
-  put(out + AT_UPDATE, h->update, 8);
+  weft_put_number(out + AT_CHUNK, 4, h->chunk_bytes);
+  weft_put_number(out + AT_LENGTH, 8, h->length);
+  weft_put_number(out + AT_GENERATION, 8, h->generation);
+  weft_put_number(out + AT_UPDATE, 8, h->update);
   memcpy(out + AT_ID, h->id, sizeof h->id);
   memcpy(out + AT_KEY, h->key, sizeof h->key);
   memcpy(out + AT_CODE, h->code, sizeof h->code);
@@ -101,7 +91,7 @@ static bool printable(const char *name, size_t bytes) {
 static const char *what_is_wrong(const uint8_t *in, const weft_store_header *h) {
   const char *end = memchr(h->code, 0, sizeof h->code);
   const size_t code = end ? (size_t)(end - h->code) : sizeof h->code;
-  if (get(in + AT_HEADER_BYTES, 2) != WEFT_STORE_HEADER_BYTES)
+  if (weft_get_number(in + AT_HEADER_BYTES, 2) != WEFT_STORE_HEADER_BYTES)
     return "a header of another size";
   if (h->k < 1 || (size_t)h->k + h->m > WEFT_STORE_MAX_SHARDS || h->shard >= h->k + h->m)
     return "numbers of shards that cannot be";
@@ -131,18 +121,18 @@ weft_status weft_store_header_read(const uint8_t in[WEFT_STORE_HEADER_BYTES],
     *why = "its header is corrupt";
     return WEFT_E_MALFORMED;
   }
-  if (get(in + AT_VERSION, 2) != WEFT_STORE_VERSION) {
+  if (weft_get_number(in + AT_VERSION, 2) != WEFT_STORE_VERSION) {
     *why = "it is of another format version";
     return WEFT_E_VERSION;
   }
-  *out = (weft_store_header){.k = (uint16_t)get(in + AT_K, 2),
-                             .m = (uint16_t)get(in + AT_M, 2),
-                             .shard = (uint16_t)get(in + AT_SHARD, 2),
+  *out = (weft_store_header){.k = (uint16_t)weft_get_number(in + AT_K, 2),
+                             .m = (uint16_t)weft_get_number(in + AT_M, 2),
+                             .shard = (uint16_t)weft_get_number(in + AT_SHARD, 2),
                              .keyed = in[AT_KEYED] != 0,
-                             .chunk_bytes = (uint32_t)get(in + AT_CHUNK, 4),
-                             .length = get(in + AT_LENGTH, 8),
-                             .generation = get(in + AT_GENERATION, 8),
-                             .update = get(in + AT_UPDATE, 8)};
+                             .chunk_bytes = (uint32_t)weft_get_number(in + AT_CHUNK, 4),
+                             .length = weft_get_number(in + AT_LENGTH, 8),
+                             .generation = weft_get_number(in + AT_GENERATION, 8),
+                             .update = weft_get_number(in + AT_UPDATE, 8)};
   memcpy(out->id, in + AT_ID, sizeof out->id);
   memcpy(out->key, in + AT_KEY, sizeof out->key);
   memcpy(out->code, in + AT_CODE, sizeof out->code);
@@ -215,8 +205,8 @@ enum { AT_CHUNK_NONCE = 8, AT_CHUNK_TAG = 16 };
 static void chunk_key(const uint8_t *file_key, uint16_t shard, uint64_t stripe,
                       const uint8_t *trailer, uint8_t out[crypto_onetimeauth_KEYBYTES]) {
   uint8_t text[32] = {0};
-  put(text, stripe, 8);
-  put(text + 8, shard, 2);
+  weft_put_number(text, 8, stripe);
+  weft_put_number(text + 8, 2, shard);
   memcpy(text + 16, trailer, AT_CHUNK_TAG);
   (void)crypto_generichash(out, crypto_onetimeauth_KEYBYTES, text, sizeof text, file_key,
                            WEFT_STORE_KEY_BYTES);
@@ -226,8 +216,8 @@ void weft_store_chunk_seal(const uint8_t *file_key, uint16_t shard, uint64_t str
                            weft_store_trailer trailer, const uint8_t *chunk, size_t bytes,
                            uint8_t out[WEFT_STORE_TRAILER_BYTES]) {
   uint8_t key[crypto_onetimeauth_KEYBYTES];
-  put(out, trailer.generation, 8);
-  put(out + AT_CHUNK_NONCE, trailer.nonce, 8);
+  weft_put_number(out, 8, trailer.generation);
+  weft_put_number(out + AT_CHUNK_NONCE, 8, trailer.nonce);
   chunk_key(file_key, shard, stripe, out, key);
   (void)crypto_onetimeauth(out + AT_CHUNK_TAG, chunk, bytes, key);
 }
@@ -238,15 +228,15 @@ bool weft_store_chunk_good(const uint8_t *file_key, uint16_t shard, uint64_t str
   uint8_t key[crypto_onetimeauth_KEYBYTES];
   chunk_key(file_key, shard, stripe, trailer, key);
   return crypto_onetimeauth_verify(trailer + AT_CHUNK_TAG, chunk, bytes, key) == 0 &&
-         get(trailer, 8) <= generation;
+         weft_get_number(trailer, 8) <= generation;
 }
 
 uint64_t weft_store_chunk_generation(const uint8_t trailer[WEFT_STORE_TRAILER_BYTES]) {
-  return get(trailer, 8);
+  return weft_get_number(trailer, 8);
 }
 
 uint64_t weft_store_chunk_nonce(const uint8_t trailer[WEFT_STORE_TRAILER_BYTES]) {
-  return get(trailer + AT_CHUNK_NONCE, 8);
+  return weft_get_number(trailer + AT_CHUNK_NONCE, 8);
 }
 
 // --- Journal
@@ -265,12 +255,12 @@ void weft_store_journal_write(const weft_store_journal *j, const uint8_t *file_k
                               uint8_t out[WEFT_STORE_JOURNAL_BYTES]) {
   memset(out, 0, WEFT_STORE_JOURNAL_BYTES);
   memcpy(out, journal_magic, sizeof journal_magic);
-  put(out + AT_VERSION, WEFT_STORE_VERSION, 2);
+  weft_put_number(out + AT_VERSION, 2, WEFT_STORE_VERSION);
   memcpy(out + AT_JOURNAL_ID, j->id, sizeof j->id);
-  put(out + AT_JOURNAL_GENERATION, j->generation, 8);
-  put(out + AT_JOURNAL_RECORDS, j->records, 8);
-  put(out + AT_JOURNAL_BYTES, j->bytes, 8);
-  put(out + AT_JOURNAL_UPDATE, j->update, 8);
+  weft_put_number(out + AT_JOURNAL_GENERATION, 8, j->generation);
+  weft_put_number(out + AT_JOURNAL_RECORDS, 8, j->records);
+  weft_put_number(out + AT_JOURNAL_BYTES, 8, j->bytes);
+  weft_put_number(out + AT_JOURNAL_UPDATE, 8, j->update);
   memcpy(out + AT_JOURNAL_SHARDS, j->shards, sizeof j->shards);
   (void)crypto_generichash(out + AT_JOURNAL_DIGEST, WEFT_STORE_JOURNAL_BYTES - AT_JOURNAL_DIGEST,
                            out, AT_JOURNAL_DIGEST, file_key, WEFT_STORE_KEY_BYTES);
@@ -284,12 +274,12 @@ weft_status weft_store_journal_read(const uint8_t in[WEFT_STORE_JOURNAL_BYTES],
   if (memcmp(in, journal_magic, sizeof journal_magic) != 0 ||
       sodium_memcmp(digest, in + AT_JOURNAL_DIGEST, sizeof digest) != 0)
     return WEFT_E_MALFORMED;
-  if (get(in + AT_VERSION, 2) != WEFT_STORE_VERSION)
+  if (weft_get_number(in + AT_VERSION, 2) != WEFT_STORE_VERSION)
     return WEFT_E_VERSION;
-  out->generation = get(in + AT_JOURNAL_GENERATION, 8);
-  out->records = get(in + AT_JOURNAL_RECORDS, 8);
-  out->bytes = get(in + AT_JOURNAL_BYTES, 8);
-  out->update = get(in + AT_JOURNAL_UPDATE, 8);
+  out->generation = weft_get_number(in + AT_JOURNAL_GENERATION, 8);
+  out->records = weft_get_number(in + AT_JOURNAL_RECORDS, 8);
+  out->bytes = weft_get_number(in + AT_JOURNAL_BYTES, 8);
+  out->update = weft_get_number(in + AT_JOURNAL_UPDATE, 8);
   memcpy(out->id, in + AT_JOURNAL_ID, sizeof out->id);
   memcpy(out->shards, in + AT_JOURNAL_SHARDS, sizeof out->shards);
   return all_zero(in + AT_VERSION + 2, AT_JOURNAL_ID - AT_VERSION - 2) ? WEFT_OK : WEFT_E_MALFORMED;
@@ -301,15 +291,15 @@ static void record_digest(const uint8_t *fields, const weft_store_journal *journ
                           const uint8_t *file_key, uint8_t out[16]) {
   uint8_t text[RECORD_FIELDS + 8];
   memcpy(text, fields, RECORD_FIELDS);
-  put(text + RECORD_FIELDS, journal->generation, 8);
+  weft_put_number(text + RECORD_FIELDS, 8, journal->generation);
   (void)crypto_generichash(out, 16, text, sizeof text, file_key, WEFT_STORE_KEY_BYTES);
 }
 
 void weft_store_record_write(const weft_store_record *r, const weft_store_journal *journal,
                              const uint8_t *file_key, uint8_t out[WEFT_STORE_RECORD_BYTES]) {
   memset(out, 0, RECORD_FIELDS);
-  put(out, r->stripe, 8);
-  put(out + 8, r->shard, 2);
+  weft_put_number(out, 8, r->stripe);
+  weft_put_number(out + 8, 2, r->shard);
   record_digest(out, journal, file_key, out + RECORD_FIELDS);
 }
 
@@ -320,6 +310,7 @@ weft_status weft_store_record_read(const uint8_t in[WEFT_STORE_RECORD_BYTES],
   record_digest(in, journal, file_key, digest);
   if (sodium_memcmp(digest, in + RECORD_FIELDS, sizeof digest) != 0 || !all_zero(in + 10, 6))
     return WEFT_E_MALFORMED;
-  *out = (weft_store_record){.stripe = get(in, 8), .shard = (uint16_t)get(in + 8, 2)};
+  *out = (weft_store_record){.stripe = weft_get_number(in, 8),
+                             .shard = (uint16_t)weft_get_number(in + 8, 2)};
   return WEFT_OK;
 }

@@ -3,7 +3,7 @@
 // What the source signs is in messages_signed.c, what is asked for in messages_asked.c.
 #include "peer/engine/messages.h"
 
-#include "peer/engine/bytes.h"
+#include "lib/big_endian.h"
 #include "peer/engine/messages_parse.h"
 
 enum {

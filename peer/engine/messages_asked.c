@@ -2,7 +2,7 @@
 // Messages that ask: for packets, manifests and checksums, and for addresses of other peers.
 #include <string.h>
 
-#include "peer/engine/bytes.h"
+#include "lib/big_endian.h"
 #include "peer/engine/messages_parse.h"
 
 static bool request_valid(const weft_request *request) {

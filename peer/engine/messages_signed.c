@@ -3,7 +3,7 @@
 // cover.
 #include <string.h>
 
-#include "peer/engine/bytes.h"
+#include "lib/big_endian.h"
 #include "peer/engine/messages_parse.h"
 
 enum {

@@ -3,21 +3,11 @@
 
 #include <string.h>
 
+#include "lib/big_endian.h"
 #include "peer/runtime/kernel_address.h"
 #include "weft/packet.h"
 
 enum { VERSION = 1, FLAG_TRUSTED = 1, FLAG_CHECKSUMS = 2, FLAG_LEAVING = 1, FLAG_CALLED = 1 };
-
-static void put(uint8_t *p, uint64_t v, size_t bytes) {
-  for (size_t i = 0; i < bytes; i++)
-    p[i] = (uint8_t)(v >> (8 * (bytes - 1 - i)));
-}
-static uint64_t get(const uint8_t *p, size_t bytes) {
-  uint64_t v = 0;
-  for (size_t i = 0; i < bytes; i++)
-    v = v << 8 | p[i];
-  return v;
-}
 
 size_t weft_describe(weft_node_role role, const weft_stream *s, uint8_t *out) {
   static const weft_stream none;
@@ -26,33 +16,33 @@ size_t weft_describe(weft_node_role role, const weft_stream *s, uint8_t *out) {
   out[1] = (uint8_t)role;
   out[2] = (uint8_t)about->mode;
   out[3] = (uint8_t)((about->trusted ? FLAG_TRUSTED : 0) | (about->checksums ? FLAG_CHECKSUMS : 0));
-  put(out + 4, about->blocks, 2);
-  put(out + 6, 0, 2);
-  put(out + 8, about->block_bytes, 4);
-  put(out + 12, about->id, 8);
-  put(out + 20, about->rate_bits_per_s, 8);
-  put(out + 28, about->bytes, 8);
-  put(out + 36, about->lag_ms, 4);
-  put(out + 40, 0, 4);
+  weft_put_number(out + 4, 2, about->blocks);
+  weft_put_number(out + 6, 2, 0);
+  weft_put_number(out + 8, 4, about->block_bytes);
+  weft_put_number(out + 12, 8, about->id);
+  weft_put_number(out + 20, 8, about->rate_bits_per_s);
+  weft_put_number(out + 28, 8, about->bytes);
+  weft_put_number(out + 36, 4, about->lag_ms);
+  weft_put_number(out + 40, 4, 0);
   memcpy(out + 44, about->source_key, 32);
   return WEFT_DESCRIPTION_BYTES;
 }
 
 bool weft_described(const uint8_t *blob, size_t bytes, weft_node_role *role, weft_stream *out) {
   if (bytes != WEFT_DESCRIPTION_BYTES || blob[0] != VERSION || blob[1] > WEFT_NODE_TRACKER ||
-      blob[2] > WEFT_MODE_LIVE || blob[3] > (FLAG_TRUSTED | FLAG_CHECKSUMS) || get(blob + 6, 2) ||
-      get(blob + 40, 4))
+      blob[2] > WEFT_MODE_LIVE || blob[3] > (FLAG_TRUSTED | FLAG_CHECKSUMS) ||
+      weft_get_number(blob + 6, 2) || weft_get_number(blob + 40, 4))
     return false;
   *role = (weft_node_role)blob[1];
   *out = (weft_stream){.mode = (weft_engine_mode)blob[2],
                        .trusted = blob[3] & FLAG_TRUSTED,
                        .checksums = blob[3] & FLAG_CHECKSUMS,
-                       .blocks = (uint16_t)get(blob + 4, 2),
-                       .block_bytes = (uint32_t)get(blob + 8, 4),
-                       .id = get(blob + 12, 8),
-                       .rate_bits_per_s = get(blob + 20, 8),
-                       .bytes = get(blob + 28, 8),
-                       .lag_ms = (uint32_t)get(blob + 36, 4)};
+                       .blocks = (uint16_t)weft_get_number(blob + 4, 2),
+                       .block_bytes = (uint32_t)weft_get_number(blob + 8, 4),
+                       .id = weft_get_number(blob + 12, 8),
+                       .rate_bits_per_s = weft_get_number(blob + 20, 8),
+                       .bytes = weft_get_number(blob + 28, 8),
+                       .lag_ms = (uint32_t)weft_get_number(blob + 36, 4)};
   memcpy(out->source_key, blob + 44, 32);
   const bool has_stream = *role == WEFT_NODE_PEER || *role == WEFT_NODE_SOURCE;
   // Every coded packet with its coefficients or its seed must fit into one datagram.
@@ -67,11 +57,11 @@ void weft_address_write(const weft_address *address, uint8_t out[WEFT_LIST_ENTRY
   weft_address bare = *address;
   (void)weft_address_take_zone(&bare); // our number of an interface
   memcpy(out, bare.ip, 16);
-  put(out + 16, address->port, 2);
+  weft_put_number(out + 16, 2, address->port);
 }
 
 weft_address weft_address_read(const uint8_t in[WEFT_LIST_ENTRY_BYTES]) {
-  weft_address a = {.port = (uint16_t)get(in + 16, 2)};
+  weft_address a = {.port = (uint16_t)weft_get_number(in + 16, 2)};
   memcpy(a.ip, in, 16);
   (void)weft_address_take_zone(&a);
   return a;
@@ -80,24 +70,24 @@ weft_address weft_address_read(const uint8_t in[WEFT_LIST_ENTRY_BYTES]) {
 size_t weft_announce_write(bool leaving, uint64_t stream, uint8_t *out) {
   out[0] = WEFT_WIRE_VERSION;
   out[1] = WEFT_KIND_ANNOUNCE;
-  put(out + 2, leaving ? FLAG_LEAVING : 0, 2);
-  put(out + 4, stream, 8);
+  weft_put_number(out + 2, 2, leaving ? FLAG_LEAVING : 0);
+  weft_put_number(out + 4, 8, stream);
   return WEFT_ANNOUNCE_BYTES;
 }
 
 bool weft_announce_parse(const uint8_t *data, size_t bytes, bool *leaving, uint64_t *stream) {
-  if (bytes != WEFT_ANNOUNCE_BYTES || get(data + 2, 2) > FLAG_LEAVING)
+  if (bytes != WEFT_ANNOUNCE_BYTES || weft_get_number(data + 2, 2) > FLAG_LEAVING)
     return false;
   *leaving = data[3] == FLAG_LEAVING;
-  *stream = get(data + 4, 8);
+  *stream = weft_get_number(data + 4, 8);
   return true;
 }
 
 size_t weft_list_write(uint64_t stream, const weft_address *entries, size_t count, uint8_t *out) {
   out[0] = WEFT_WIRE_VERSION;
   out[1] = WEFT_KIND_LIST;
-  put(out + 2, count, 2);
-  put(out + 4, stream, 8);
+  weft_put_number(out + 2, 2, count);
+  weft_put_number(out + 4, 8, stream);
   for (size_t i = 0; i < count; i++)
     weft_address_write(&entries[i], out + WEFT_LIST_BYTES + i * WEFT_LIST_ENTRY_BYTES);
   return WEFT_LIST_BYTES + count * WEFT_LIST_ENTRY_BYTES;
@@ -105,11 +95,11 @@ size_t weft_list_write(uint64_t stream, const weft_address *entries, size_t coun
 
 bool weft_list_parse(const uint8_t *data, size_t bytes, uint64_t *stream, weft_address *entries,
                      size_t *count) {
-  if (bytes < WEFT_LIST_BYTES || get(data + 2, 2) > WEFT_LIST_MAX ||
-      bytes != WEFT_LIST_BYTES + get(data + 2, 2) * WEFT_LIST_ENTRY_BYTES)
+  if (bytes < WEFT_LIST_BYTES || weft_get_number(data + 2, 2) > WEFT_LIST_MAX ||
+      bytes != WEFT_LIST_BYTES + weft_get_number(data + 2, 2) * WEFT_LIST_ENTRY_BYTES)
     return false;
-  *count = (size_t)get(data + 2, 2);
-  *stream = get(data + 4, 8);
+  *count = (size_t)weft_get_number(data + 2, 2);
+  *stream = weft_get_number(data + 4, 8);
   for (size_t i = 0; i < *count; i++)
     entries[i] = weft_address_read(data + WEFT_LIST_BYTES + i * WEFT_LIST_ENTRY_BYTES);
   return true;
@@ -118,14 +108,14 @@ bool weft_list_parse(const uint8_t *data, size_t bytes, uint64_t *stream, weft_a
 size_t weft_tracker_meet_write(bool called, const weft_address *address, uint8_t *out) {
   out[0] = WEFT_WIRE_VERSION;
   out[1] = WEFT_KIND_MEET;
-  put(out + 2, called ? FLAG_CALLED : 0, 2);
+  weft_put_number(out + 2, 2, called ? FLAG_CALLED : 0);
   weft_address_write(address, out + 4);
   return WEFT_TRACKER_MEET_BYTES;
 }
 
 bool weft_tracker_meet_parse(const uint8_t *data, size_t bytes, bool *called,
                              weft_address *address) {
-  if (bytes != WEFT_TRACKER_MEET_BYTES || get(data + 2, 2) > FLAG_CALLED)
+  if (bytes != WEFT_TRACKER_MEET_BYTES || weft_get_number(data + 2, 2) > FLAG_CALLED)
     return false;
   *called = data[3] == FLAG_CALLED;
   *address = weft_address_read(data + 4);
@@ -135,14 +125,14 @@ bool weft_tracker_meet_parse(const uint8_t *data, size_t bytes, bool *called,
 size_t weft_mapped_write(const weft_address *mapped, uint8_t *out) {
   out[0] = WEFT_WIRE_VERSION;
   out[1] = WEFT_KIND_MAPPED;
-  put(out + 2, 0, 2);
+  weft_put_number(out + 2, 2, 0);
   weft_address_write(mapped, out + 4);
   return WEFT_MAPPED_BYTES;
 }
 
 bool weft_mapped_parse(const uint8_t *data, size_t bytes, weft_address *mapped) {
   static const uint8_t none[WEFT_LIST_ENTRY_BYTES];
-  if (bytes != WEFT_MAPPED_BYTES || get(data + 2, 2))
+  if (bytes != WEFT_MAPPED_BYTES || weft_get_number(data + 2, 2))
     return false;
   *mapped = weft_address_read(data + 4);
   return mapped->port != 0 || memcmp(data + 4, none, sizeof none) == 0;

@@ -15,8 +15,8 @@ size_t weft_session_seal(const weft_seal *seal, uint64_t counter, uint8_t type,
   const weft_session_key *key = seal->key;
   uint8_t *sealed = out + WEFT_SESSION_HEADER_BYTES, nonce[12];
   out[0] = type;
-  weft_session_put24(out + 1, seal->remote_id);
-  weft_session_put64(out + 4, counter);
+  weft_put24(out + 1, seal->remote_id);
+  weft_put64(out + 4, counter);
   make_nonce(nonce, out + 4);
   if (seal->aes)
     (void)crypto_aead_aes256gcm_encrypt_afternm(sealed, NULL, plain, bytes, out,
@@ -53,7 +53,7 @@ static void remember(weft_keys *keys, uint64_t counter) {
 }
 
 weft_status weft_session_unseal(weft_keys *keys, uint8_t *datagram, size_t bytes) {
-  const uint64_t counter = weft_session_get64(datagram + 4);
+  const uint64_t counter = weft_get64(datagram + 4);
   uint8_t *sealed = datagram + WEFT_SESSION_HEADER_BYTES, nonce[12];
   const size_t sealed_bytes = bytes - WEFT_SESSION_HEADER_BYTES;
   if (counter >= WEFT_COUNTER_MAX)

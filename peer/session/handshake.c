@@ -6,12 +6,6 @@
 
 enum { FLAG_AES = 1, FLAG_CONTINUES = 1 };
 
-static void put16(uint8_t *p, size_t v) {
-  p[0] = (uint8_t)(v >> 8);
-  p[1] = (uint8_t)v;
-}
-static size_t get16(const uint8_t *p) { return (size_t)p[0] << 8 | p[1]; }
-
 // --- The initiator
 
 static void make_init(const weft_sessions *s, const weft_link *l, uint8_t out[WEFT_INIT_BYTES]) {
@@ -20,7 +14,7 @@ static void make_init(const weft_sessions *s, const weft_link *l, uint8_t out[WE
   out[0] = WEFT_SESSION_INIT;
   out[WEFT_SESSION_VERSION_AT] = WEFT_SESSION_VERSION;
   out[5] = s->aes ? FLAG_AES : 0;
-  weft_session_put24(out + 9, s->keys[o->keys].id);
+  weft_put24(out + 9, s->keys[o->keys].id);
   memcpy(out + 12, o->public_key, 32);
   if (o->cookie_known)
     memcpy(out + WEFT_INIT_COOKIE, o->cookie, WEFT_COOKIE_BYTES);
@@ -68,7 +62,7 @@ void weft_session_forget(weft_sessions *s, size_t link) {
 // The opening that the datagram answers; NULL: none.
 static weft_link *find_opening(weft_sessions *s, const weft_address *address,
                                const uint8_t *datagram) {
-  const weft_keys *keys = weft_session_find_keys(s, weft_session_get24(datagram + 1));
+  const weft_keys *keys = weft_session_find_keys(s, weft_get24(datagram + 1));
   if (!keys || keys->link == NONE)
     return NULL;
   weft_link *l = &s->links[keys->link];
@@ -116,10 +110,10 @@ static void make_confirm(weft_sessions *s, weft_link *l, const weft_secrets *sec
   const uint8_t flags = l->state == LINK_OPEN ? FLAG_CONTINUES : 0;
   const size_t blob = s->options.blob_bytes;
   out[0] = WEFT_SESSION_CONFIRM;
-  weft_session_put24(out + 1, s->keys[o->keys].remote_id);
+  weft_put24(out + 1, s->keys[o->keys].remote_id);
   out[4] = flags;
   out[5] = 0;
-  put16(out + 6, blob);
+  weft_put16(out + 6, (uint16_t)blob);
   weft_session_sign(s, secrets, "weft confirm", o->identity, flags, s->blob, blob,
                     out + WEFT_CONFIRM_BOX);
   memcpy(out + WEFT_CONFIRM_BOX + WEFT_PROOF_BYTES, s->blob, blob);
@@ -130,7 +124,7 @@ static void make_confirm(weft_sessions *s, weft_link *l, const weft_secrets *sec
 // The responder's proof, opened in place. False: it is none.
 static bool open_accept(const weft_sessions *s, const weft_link *l, uint8_t *datagram, size_t bytes,
                         weft_secrets *secrets) {
-  const size_t blob = get16(datagram + 6);
+  const size_t blob = weft_get16(datagram + 6);
   uint8_t init[WEFT_INIT_BYTES];
   make_init(s, l, init);
   if (!weft_session_agree(l->opening.secret, datagram + 12, init, datagram, secrets) ||
@@ -143,11 +137,11 @@ static bool open_accept(const weft_sessions *s, const weft_link *l, uint8_t *dat
 
 weft_status weft_session_take_accept(weft_sessions *s, const weft_address *address,
                                      uint8_t *datagram, size_t bytes, int64_t now_us) {
-  if (bytes < WEFT_ACCEPT_MIN || bytes != WEFT_ACCEPT_MIN + get16(datagram + 6) ||
+  if (bytes < WEFT_ACCEPT_MIN || bytes != WEFT_ACCEPT_MIN + (size_t)weft_get16(datagram + 6) ||
       bytes > WEFT_CONTROL_MAX || datagram[4] > FLAG_AES || datagram[5] || datagram[8])
     return WEFT_E_MALFORMED;
   weft_link *l = find_opening(s, address, datagram);
-  if (!l || (datagram[4] && !s->aes) || weft_session_get24(datagram + 9) == 0)
+  if (!l || (datagram[4] && !s->aes) || weft_get24(datagram + 9) == 0)
     return WEFT_E_FOREIGN;
   weft_opening *o = &l->opening;
   if (!weft_session_take(&o->accepts, WEFT_ACCEPTS_PER_S, WEFT_ACCEPTS_PER_S, now_us))
@@ -160,9 +154,9 @@ weft_status weft_session_take_accept(weft_sessions *s, const weft_address *addre
     if (!o->other_identity) {
       weft_keys *keys = &s->keys[o->keys];
       keys->aes = datagram[4] == FLAG_AES;
-      keys->remote_id = weft_session_get24(datagram + 9);
+      keys->remote_id = weft_get24(datagram + 9);
       memcpy(o->identity, identity, 32);
-      o->blob_bytes = get16(datagram + 6);
+      o->blob_bytes = weft_get16(datagram + 6);
       memcpy(o->blob, identity + WEFT_PROOF_BYTES, o->blob_bytes);
       weft_session_traffic(&secrets, identity, true, keys);
       make_confirm(s, l, &secrets);
@@ -205,9 +199,9 @@ bool weft_session_confirmed(weft_sessions *s, size_t link, int64_t now_us) {
 
 static bool init_valid(const uint8_t *datagram, size_t bytes) {
   uint8_t padding = 0;
-  if (bytes != WEFT_INIT_BYTES || weft_session_get24(datagram + 1) ||
+  if (bytes != WEFT_INIT_BYTES || weft_get24(datagram + 1) ||
       datagram[WEFT_SESSION_VERSION_AT] != WEFT_SESSION_VERSION || datagram[5] > FLAG_AES ||
-      get16(datagram + 6) || datagram[8] || weft_session_get24(datagram + 9) == 0)
+      weft_get16(datagram + 6) || datagram[8] || weft_get24(datagram + 9) == 0)
     return false;
   for (size_t i = WEFT_INIT_PADDING; i < WEFT_INIT_BYTES; i++)
     padding |= datagram[i];
@@ -281,8 +275,8 @@ static bool answer(weft_sessions *s, weft_half_open *h, const uint8_t *init) {
   memcpy(out + 1, init + 9, 3);
   out[4] = flags;
   out[5] = out[8] = 0;
-  put16(out + 6, blob);
-  weft_session_put24(out + 9, keys->id);
+  weft_put16(out + 6, (uint16_t)blob);
+  weft_put24(out + 9, keys->id);
   weft_session_random(s, secret, sizeof secret);
   (void)crypto_scalarmult_base(out + 12, secret);
   const bool agreed = weft_session_agree(secret, init + 12, init, out, &h->secrets);
@@ -290,7 +284,7 @@ static bool answer(weft_sessions *s, weft_half_open *h, const uint8_t *init) {
   if (!agreed)
     return false;
   keys->aes = flags == FLAG_AES;
-  keys->remote_id = weft_session_get24(init + 9);
+  keys->remote_id = weft_get24(init + 9);
   weft_session_traffic(&h->secrets, s->options.identity.public_key, false, keys);
   weft_session_sign(s, &h->secrets, "weft accept", s->options.identity.public_key, flags, s->blob,
                     blob, out + WEFT_ACCEPT_BOX);
@@ -411,10 +405,10 @@ static weft_status repeated_confirm(weft_sessions *s, const weft_keys *keys, int
 
 weft_status weft_session_take_confirm(weft_sessions *s, const weft_address *address,
                                       uint8_t *datagram, size_t bytes, int64_t now_us) {
-  if (bytes < WEFT_CONFIRM_MIN || bytes != WEFT_CONFIRM_MIN + get16(datagram + 6) ||
+  if (bytes < WEFT_CONFIRM_MIN || bytes != WEFT_CONFIRM_MIN + (size_t)weft_get16(datagram + 6) ||
       bytes > WEFT_CONTROL_MAX || datagram[4] > FLAG_CONTINUES || datagram[5])
     return WEFT_E_MALFORMED;
-  const weft_keys *keys = weft_session_find_keys(s, weft_session_get24(datagram + 1));
+  const weft_keys *keys = weft_session_find_keys(s, weft_get24(datagram + 1));
   if (keys && keys->link != NONE)
     return repeated_confirm(s, keys, now_us);
   weft_half_open *h = keys ? find_half_open(s, (size_t)(keys - s->keys)) : NULL;
@@ -422,7 +416,7 @@ weft_status weft_session_take_confirm(weft_sessions *s, const weft_address *addr
       !weft_session_unbox(datagram, WEFT_CONFIRM_BOX, bytes, h->secrets.confirm))
     return WEFT_E_FOREIGN;
   const uint8_t *proof = datagram + WEFT_CONFIRM_BOX;
-  const size_t blob = get16(datagram + 6);
+  const size_t blob = weft_get16(datagram + 6);
   const bool known =
       weft_session_verify(&h->secrets, "weft confirm", s->options.identity.public_key, datagram[4],
                           proof + WEFT_PROOF_BYTES, blob, proof) &&

@@ -5,6 +5,7 @@
 
 #include <sodium.h>
 
+#include "lib/big_endian.h"
 #include "peer/session/datagram.h"
 #include "weft/peer_session.h"
 
@@ -156,25 +157,6 @@ struct weft_sessions {
   weft_session_statistics statistics;
 };
 
-// Big-endian numbers.
-static inline void weft_session_put24(uint8_t *p, uint32_t v) {
-  p[0] = (uint8_t)(v >> 16);
-  p[1] = (uint8_t)(v >> 8);
-  p[2] = (uint8_t)v;
-}
-static inline uint32_t weft_session_get24(const uint8_t *p) {
-  return (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2];
-}
-static inline void weft_session_put64(uint8_t *p, uint64_t v) {
-  for (unsigned i = 0; i < 8; i++)
-    p[i] = (uint8_t)(v >> (56 - 8 * i));
-}
-static inline uint64_t weft_session_get64(const uint8_t *p) {
-  uint64_t v = 0;
-  for (unsigned i = 0; i < 8; i++)
-    v = v << 8 | p[i];
-  return v;
-}
 static inline void weft_session_random(weft_sessions *s, void *out, size_t bytes) {
   s->rng.fill(s->rng.user, out, bytes);
 }

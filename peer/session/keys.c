@@ -11,7 +11,7 @@ void weft_identity_from_seed(const uint8_t seed[32], weft_identity *out) {
 void weft_session_cookie(const weft_sessions *s, const weft_address *address,
                          const uint8_t *initiator, int64_t epoch, uint8_t out[WEFT_COOKIE_BYTES]) {
   uint8_t text[8 + 16 + 2 + 32];
-  weft_session_put64(text, (uint64_t)epoch);
+  weft_put64(text, (uint64_t)epoch);
   memcpy(text + 8, address->ip, 16);
   text[24] = (uint8_t)(address->port >> 8);
   text[25] = (uint8_t)address->port;

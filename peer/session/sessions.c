@@ -400,11 +400,11 @@ static weft_status take_sealed(weft_sessions *s, const weft_address *address, ui
   const uint8_t type = datagram[0];
   if (bytes < WEFT_SESSION_OVERHEAD_BYTES || bytes > WEFT_SESSION_DATAGRAM_BYTES)
     return WEFT_E_MALFORMED;
-  weft_keys *keys = weft_session_find_keys(s, weft_session_get24(datagram + 1));
+  weft_keys *keys = weft_session_find_keys(s, weft_get24(datagram + 1));
   if (!keys || keys->remote_id == 0)
     return WEFT_E_FOREIGN;
   const size_t slot = (size_t)(keys - s->keys), link = keys->link;
-  const bool newest = weft_session_get64(datagram + 4) >= keys->top;
+  const bool newest = weft_get64(datagram + 4) >= keys->top;
   if (link == NONE && type != WEFT_SESSION_CLOSE)
     return WEFT_E_FOREIGN; // the other side has not proved who it is
   WEFT_TRY(weft_session_unseal(keys, datagram, bytes));

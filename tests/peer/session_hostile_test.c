@@ -131,7 +131,7 @@ static parcel make_accept(const net *n, const parcel *init, uint8_t flags, uint3
   p.data[0] = ACCEPT;
   memcpy(p.data + 1, init->data + 9, 3);
   p.data[4] = flags;
-  weft_session_put24(p.data + 9, id);
+  weft_put24(p.data + 9, id);
   (void)crypto_scalarmult_base(p.data + 12, secret);
   EXPECT(weft_session_agree(secret, init->data + 12, init->data, p.data, &secrets));
   weft_session_sign(n->node[1], &secrets, "weft accept", n->identity[1].public_key, flags, NULL, 0,

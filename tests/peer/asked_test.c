@@ -3,6 +3,7 @@
 // memory, is asked for again; and requests for packets leave room for what their use waits for.
 #include <string.h>
 
+#include "tests/peer/scene.h"
 #include "tests/peer/swarm.h"
 #include "tests/support/test_allocator.h"
 #include "tests/support/test_main.h"
@@ -154,6 +155,60 @@ END_TEST
 
 // --- Room for requests
 
+// Blocks by number, more than two requests have room for: what one neighbour was asked for, no
+// other one is asked for meanwhile.
+START_TEST(blocks_under_way_are_not_asked_of_another) {
+  enum { ALL = 256, NEIGHBOURS = 2 };
+  scene s = {.now_us = 5 * SECOND};
+  weft_codec_blocks plain;
+  uint64_t asked[ALL / 64] = {0}, again = 0;
+  uint8_t out[WEFT_DATAGRAM_MAX];
+  EXPECT_OK(weft_ctx_new(&s.ctx, NULL));
+  plain = (weft_codec_blocks){.ctx = s.ctx};
+  s.codec = weft_codec_blocks_table(&plain);
+  weft_rng_chacha_seed(&s.chacha, fixture_seed(), 1);
+  s.options = (weft_engine_options){.stream = 5,
+                                    .blocks = ALL,
+                                    .block_bytes = 4,
+                                    .mode = WEFT_MODE_VOD,
+                                    .window = WINDOW,
+                                    .batch = BATCH,
+                                    .neighbours_max = MOST,
+                                    .requests_max = 2,
+                                    .codec = &s.codec,
+                                    .policy = &scene_silent,
+                                    .rate_bits_per_s = 8 * ALL * 4};
+  const weft_engine_self self = {.rng = weft_rng_chacha_table(&s.chacha)};
+  EXPECT_OK(weft_engine_new(s.ctx, &s.options, &self, &s.engine));
+  const weft_hello hello = {.stream = 5, .blocks = ALL, .block_bytes = 4, .stamps = {.stamp = 1}};
+  for (size_t i = 0, at; i < NEIGHBOURS; i++) {
+    EXPECT_OK(weft_engine_add_neighbour(s.engine, NULL, s.now_us, &at));
+    EXPECT_OK(scene_say(&s, at, out, weft_hello_write(&hello, out)));
+    scene_map(&s, at, 20, 0);
+  }
+  for (size_t requests = 0; requests < 2 * NEIGHBOURS; s.now_us += STEP_US) {
+    EXPECT(s.now_us < 7 * SECOND);
+    weft_engine_tick(s.engine, s.now_us);
+    weft_burst burst;
+    while (weft_engine_output(s.engine, s.now_us, &burst) == WEFT_OK)
+      for (size_t i = 0; i < burst.count; i++) {
+        weft_message m;
+        if (weft_message_parse(burst.datagrams[i].data, burst.datagrams[i].bytes, 5, ALL, 4, &m) !=
+                WEFT_OK ||
+            m.kind != WEFT_MESSAGE_REQUEST)
+          continue;
+        for (size_t k = 0; k < m.as.requests.count; k++, requests++) {
+          const weft_request r = weft_requests_get(&m.as.requests, k);
+          again |= asked[r.count / 64] & r.mask;
+          asked[r.count / 64] |= r.mask;
+        }
+      }
+  }
+  EXPECT(!again);
+  scene_free(&s);
+}
+END_TEST
+
 // The last segment is short, which its manifest tells; without that no packet of it is of use.
 START_TEST(packets_leave_room_for_a_manifest) {
   enum { LAST = 3 * 64 - 7, ALL = 10 * 1024 + LAST, RUNS = 40 };
@@ -204,6 +259,7 @@ int main(void) {
   Suite *suite = suite_create("asked");
   TCase *t = tcase_create("asked");
   tcase_add_loop_test(t, a_block_that_was_not_taken_is_asked_for_again, 0, 3);
+  tcase_add_test(t, blocks_under_way_are_not_asked_of_another);
   tcase_add_loop_test(t, packets_leave_room_for_a_manifest, 1, 4);
   tcase_add_test(t, a_codec_takes_the_place_of_one_of_its_kind);
   suite_add_tcase(suite, t);

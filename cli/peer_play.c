@@ -81,6 +81,17 @@ static gint64 segment_us(const weft_stream *s) {
              : 0;
 }
 
+// For how long a segment plays: by the rate, else, live, by when the next does.
+static gint64 plays_for_us(const weft_engine *engine, const weft_stream *s, uint64_t segment) {
+  enum { MOST_US = 5000000 }; // an input that pauses
+  gint64 at_us, next_us;
+  if (s->rate_bits_per_s || s->mode != WEFT_MODE_LIVE ||
+      weft_engine_play_time(engine, segment, &at_us) != WEFT_OK ||
+      weft_engine_play_time(engine, segment + 1, &next_us) != WEFT_OK)
+    return segment_us(s);
+  return CLAMP(next_us - at_us, 0, MOST_US);
+}
+
 // Whether the segment may be played now; else due_us says when.
 static bool may_play(peer_run_state *r, uint64_t segment, gint64 now_us) {
   const gint64 each_us = segment_us(weft_node_stream(r->node));
@@ -110,9 +121,12 @@ static weft_status play(peer_run_state *r, gint64 now_us) {
     WEFT_TRY(status);
     const size_t skip = segment == r->skip_segment ? MIN(r->skip, bytes) : 0;
     r->skip = 0;
+    const weft_stream *stream = weft_node_stream(r->node);
+    const uint64_t position = segment * stream->blocks * stream->block_bytes + skip;
+    const gint64 over_us = plays_for_us(engine, stream, segment);
     WEFT_TRY(weft_engine_read(engine, skip, bytes - skip, weft_sink_room(r->sink)));
     WEFT_TRY(weft_engine_release(engine));
-    WEFT_TRY(weft_sink_wrote(r->sink, bytes - skip, segment_us(weft_node_stream(r->node)), now_us));
+    WEFT_TRY(weft_sink_wrote(r->sink, position, bytes - skip, over_us, now_us));
   }
   r->due_us = MIN(r->due_us, weft_sink_deadline(r->sink));
   return WEFT_OK;

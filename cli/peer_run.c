@@ -158,6 +158,27 @@ static guint watch_signal(int number, GSourceFunc call, peer_run_state *r) {
 
 // --- The source
 
+// What windows hold of a live stream must span the lag, or viewers lose most of it.
+static void look_at_rate(peer_run_state *r, gint64 now_us) {
+  enum { EVERY_US = 5000000 };
+  const peer_settings *s = r->s;
+  const double lag_s = s->lag_ms / 1e3, segment_bits = 8.0 * s->blocks * s->block_bytes,
+               most = s->window            ? 0.75 * (double)s->window * segment_bits / lag_s
+                      : s->rate_bits_per_s ? 1.1 * (double)s->rate_bits_per_s
+                                           : (double)WEFT_NODE_LIVE_BITS_PER_S;
+  if (now_us - r->rate_us < EVERY_US)
+    return;
+  const guint64 taken = weft_feed_taken(r->feed);
+  const double rate = (double)(taken - r->rate_taken) * 8e6 / (double)(now_us - r->rate_us);
+  if (r->rate_us && rate > most && !r->rate_told) {
+    r->rate_told = true;
+    peer_log(PEER_WARNING, "window-short", "bits_per_s=%.0f held_bits_per_s=%.0f lag_ms=%u", rate,
+             most, (unsigned)s->lag_ms);
+  }
+  r->rate_us = now_us;
+  r->rate_taken = taken;
+}
+
 static void pump_live(peer_run_state *r, gint64 now_us) {
   const weft_status status = weft_feed_pump(r->feed, weft_node_engine(r->node), now_us);
   if (status == WEFT_E_IO)
@@ -184,8 +205,10 @@ static bool is_over(peer_run_state *r) {
 }
 
 static void pump_source(peer_run_state *r, gint64 now_us) {
-  if (weft_node_stream(r->node)->mode == WEFT_MODE_LIVE)
+  if (weft_node_stream(r->node)->mode == WEFT_MODE_LIVE) {
     pump_live(r, now_us);
+    look_at_rate(r, now_us);
+  }
   if (!is_over(r))
     r->ended_us = 0; // somebody may have come since
   else if (r->ended_us == 0)
@@ -316,6 +339,7 @@ static int open_ends(peer_run_state *r) {
         weft_feed_open(&(weft_feed_options){.input = s->input,
                                             .segment_bytes = (size_t)s->blocks * s->block_bytes,
                                             .rate_bits_per_s = s->rate_bits_per_s,
+                                            .lag_us = (int64_t)s->lag_ms * 1000,
                                             .wake = peer_run_wake,
                                             .user = r},
                        &why);

@@ -28,7 +28,10 @@ typedef struct peer_run_state {
   gint64 look_up_us[PEER_WORDS]; // not before; G_MAXINT64: being looked up
   gint64 alone_us;               // since when there has been nobody, or nothing new
   guint64 seen;                  // of what there was new, by then
-  gint64 ended_us;               // everything is played, or given; 0: not yet
+  gint64 rate_us;                // live source: since when rate_taken bytes had come
+  guint64 rate_taken;
+  bool rate_told;  // that windows are too short for it
+  gint64 ended_us; // everything is played, or given; 0: not yet
   // Playing at the stream's pace, where the engine does not: segment i at play_us + i * segment_us.
   bool playing;
   gint64 play_us, due_us;

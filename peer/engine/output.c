@@ -5,9 +5,17 @@
 #include "peer/engine/internal.h"
 
 // The end of what it takes. Every map says all of it, so that what is merely held for others, as in
-// bulk, would cost much.
+// bulk, would cost much; and live what is not made yet, for which a wide window has room.
 static uint64_t taken_to(const weft_engine *e) {
-  const uint64_t end = e->tail + e->window, ahead = e->options->ahead;
+  enum { ALWAYS = 64, TO_COME = 48 };
+  uint64_t end = e->tail + e->window;
+  const uint64_t ahead = e->options->ahead;
+  if (weft_is_live(e) && e->window > ALWAYS) {
+    const uint64_t known = e->rumour > e->horizon ? e->rumour : e->horizon;
+    const uint64_t least = e->tail + ALWAYS,
+                   soon = known + TO_COME > least ? known + TO_COME : least;
+    end = soon < end ? soon : end;
+  }
   return ahead && !weft_is_paced(e) && end > e->missing + ahead ? e->missing + ahead : end;
 }
 

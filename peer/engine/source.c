@@ -22,6 +22,20 @@ weft_status weft_source_open(weft_engine *e, uint64_t segment, const uint8_t *da
   return WEFT_OK;
 }
 
+// From where on a stream that plays, and waits for nobody, keeps what it has when this segment
+// comes. Live, of a wide window only what somebody may play yet: not what was due long ago.
+static uint64_t kept_from(const weft_engine *e, uint64_t segment, int64_t at_us) {
+  enum { ALWAYS = 64, SECOND_US = 1000000 };
+  uint64_t first = segment >= e->window ? segment - e->window + 1 : 0;
+  first = first > e->tail ? first : e->tail;
+  if (!weft_is_live(e))
+    return first;
+  while (first + ALWAYS <= segment &&
+         weft_segment_at(e, first) + 2 * weft_lag_us(e) + SECOND_US < at_us)
+    first++;
+  return first;
+}
+
 weft_status weft_engine_source_put(weft_engine *e, const uint8_t *data, size_t bytes, int64_t at_us,
                                    int64_t now_us) {
   const size_t segment_bytes = (size_t)weft_segment_bytes(e);
@@ -32,8 +46,8 @@ weft_status weft_engine_source_put(weft_engine *e, const uint8_t *data, size_t b
   const uint64_t segment = e->horizon;
   if (!weft_is_paced(e))
     weft_window_move(e, weft_window_tail_wanted(e));
-  else if (segment >= e->window)
-    weft_window_move(e, segment - e->window + 1); // a stream that plays waits for nobody
+  else
+    weft_window_move(e, kept_from(e, segment, at_us));
   WEFT_TRY(weft_source_open(e, segment, data, bytes));
   const weft_status status =
       weft_manifest_make(e, segment, data, bytes, at_us, bytes < segment_bytes, now_us);

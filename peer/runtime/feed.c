@@ -71,7 +71,7 @@ weft_feed *weft_feed_open(const weft_feed_options *options, char **error) {
   else if (strcmp(options->input, "-") == 0)
     f->fd = STDIN_FILENO;
   else
-    f->fd = open(options->input, O_RDONLY | O_CLOEXEC);
+    f->fd = open(options->input, O_RDONLY | O_NONBLOCK | O_CLOEXEC); // a FIFO that nobody writes
   if (f->fd < 0 && !code)
     code = errno;
   if (!code && !f->udp && fstat(f->fd, &about) == 0) {
@@ -168,7 +168,9 @@ static void pace(weft_feed *f, size_t bytes) {
 
 static weft_status give(weft_feed *f, weft_engine *engine, int64_t now_us) {
   const size_t bytes = MIN(f->held, f->options.segment_bytes);
-  WEFT_TRY(weft_engine_source_put(engine, f->segment, bytes, f->first_us, now_us));
+  // What took long to fill is not late for that: most of the lag is left for its way.
+  const int64_t at_us = MAX(f->first_us, now_us - f->options.lag_us / 3);
+  WEFT_TRY(weft_engine_source_put(engine, f->segment, bytes, at_us, now_us));
   pace(f, bytes);
   f->taken += bytes;
   f->held -= bytes;

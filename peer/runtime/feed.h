@@ -17,6 +17,7 @@ typedef struct weft_feed_options {
   const char *input; // FILE, "-", "udp://:PORT" or "udp://ADDRESS:PORT"
   size_t segment_bytes;
   uint64_t rate_bits_per_s; // 0: as it comes
+  int64_t lag_us;           // live: how far behind it is played
   void (*wake)(void *user); // there is something to read
   void *user;
 } weft_feed_options;

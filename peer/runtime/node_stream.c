@@ -12,17 +12,34 @@ static void set_trust(weft_node *node, bool source) {
   node->trust = weft_trust_ed25519_table(&node->keys);
 }
 
-enum { AHEAD = 64 };
+enum { AHEAD = 64, MARGIN = 8 };
+
+// Segments that lie between what the source makes and what is played. Where no rate is known, of as
+// much as may come: what comes makes the memory, and the source drops what nobody plays any more.
+static uint64_t between(const weft_stream *s, uint64_t segment_bytes) {
+  const uint64_t rate = s->rate_bits_per_s ? s->rate_bits_per_s : WEFT_NODE_LIVE_BITS_PER_S;
+  return (uint64_t)((double)s->lag_ms / 8e3 * (double)rate / (double)segment_bytes) + MARGIN;
+}
 
 // Segments held. What is fetched can be had by whoever comes later, as long as its beginning is.
-static size_t window_of(const weft_node_options *o, const weft_stream *s) {
+// *behind: as the engine's option.
+static size_t window_of(const weft_node_options *o, const weft_stream *s, size_t *behind) {
   enum { FETCHED_BYTES = 64 << 20 };
   const uint64_t segment_bytes = (uint64_t)s->blocks * s->block_bytes;
-  if (o->window || s->mode != WEFT_MODE_BULK || segment_bytes == 0) // which no engine takes
+  uint64_t wanted = AHEAD;
+  *behind = 0;
+  if (o->window || s->mode == WEFT_MODE_VOD || segment_bytes == 0) // which no engine takes
     return o->window ? o->window : AHEAD;
-  const uint64_t bytes = s->bytes < FETCHED_BYTES ? s->bytes : FETCHED_BYTES,
-                 all = bytes / segment_bytes + 1; // where the end is seen after a full one
-  const uint64_t most = all < WEFT_ENGINE_MAX_WINDOW ? all : WEFT_ENGINE_MAX_WINDOW;
+  if (s->mode == WEFT_MODE_BULK) {
+    const uint64_t bytes = s->bytes < FETCHED_BYTES ? s->bytes : FETCHED_BYTES;
+    wanted = bytes / segment_bytes + 1; // where the end is seen after a full one
+  } else if (s->rate_bits_per_s) {
+    wanted = between(s, segment_bytes) * 4 / 3 + 1; // a quarter is behind
+  } else {
+    *behind = AHEAD / 4;
+    wanted = between(s, segment_bytes) + *behind;
+  }
+  const uint64_t most = wanted < WEFT_ENGINE_MAX_WINDOW ? wanted : WEFT_ENGINE_MAX_WINDOW;
   return most > AHEAD ? (size_t)most : AHEAD;
 }
 
@@ -30,12 +47,15 @@ static void set_engine_options(weft_node *node) {
   const weft_node_options *o = &node->options;
   const weft_stream *s = &node->stream;
   const bool source = node->role == WEFT_NODE_SOURCE;
+  size_t behind;
+  const size_t window = window_of(o, s, &behind);
   node->engine_options =
       (weft_engine_options){.stream = s->id,
                             .blocks = s->blocks,
                             .block_bytes = s->block_bytes,
                             .mode = s->mode,
-                            .window = window_of(o, s),
+                            .window = window,
+                            .behind = behind,
                             .ahead = AHEAD,
                             .batch = o->batch,
                             .gather = node->gatherer ? o->gather : 0,

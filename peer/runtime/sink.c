@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "peer/runtime/kernel_address.h"
+#include "peer/runtime/spread.h"
 #include "weft/peer_node.h"
 
-enum { UDP_BYTES = 7 * 188, SPREAD_STEP_US = 2000 }; // 7 MPEG-TS packets, as is usual
-enum { LOOK_MS = 100 };                              // for somebody who reads a FIFO
+enum { LOOK_MS = 100 }; // for somebody who reads a FIFO
 
 struct weft_sink {
   weft_sink_options options;
@@ -28,7 +28,7 @@ struct weft_sink {
   uint64_t length;
   uint8_t *segment;
   size_t held, at;
-  int64_t start_us, over_us, due_us; // udp: spreads the segment
+  weft_spread spread; // udp: of the segment
   uint64_t bytes;
   guint watch;
   char *error;
@@ -153,7 +153,7 @@ static bool open_udp(weft_sink *s, char **error) {
 
 bool weft_sink_open(weft_sink *s, size_t segment_bytes, uint64_t length, bool paced, char **error) {
   s->length = length;
-  s->segment = g_malloc(segment_bytes);
+  s->segment = s->spread.data = g_malloc(segment_bytes + WEFT_SPREAD_BYTES);
   if (s->http) {
     weft_http_begin(s->http, length, paced);
     return true;
@@ -179,23 +179,29 @@ weft_status weft_sink_close(weft_sink *s, char **error) {
 bool weft_sink_asked(const weft_sink *s) { return !s->http || weft_http_asked(s->http); }
 
 bool weft_sink_has_room(const weft_sink *s) {
-  return s->held == 0 && (!s->http || weft_http_has_room(s->http));
+  return s->udp ? weft_spread_has_room(&s->spread)
+                : s->held == 0 && (!s->http || weft_http_has_room(s->http));
 }
-uint8_t *weft_sink_room(weft_sink *s) { return s->segment; }
+uint8_t *weft_sink_room(weft_sink *s) { return s->udp ? weft_spread_room(&s->spread) : s->segment; }
 const char *weft_sink_error(const weft_sink *s) { return s->error; }
 uint64_t weft_sink_bytes(const weft_sink *s) { return s->bytes; }
 uint64_t weft_sink_taken(const weft_sink *s) { return s->http ? weft_http_taken(s->http) : 0; }
-int64_t weft_sink_deadline(const weft_sink *s) { return s->due_us ? s->due_us : INT64_MAX; }
+int64_t weft_sink_deadline(const weft_sink *s) {
+  const int64_t due_us = weft_spread_deadline(&s->spread);
+  return due_us ? due_us : INT64_MAX;
+}
 bool weft_sink_empty(const weft_sink *s) {
-  return s->held == 0 && (!s->http || weft_http_drained(s->http));
+  return s->spread.at == s->spread.held && s->held == 0 && (!s->http || weft_http_drained(s->http));
 }
 void weft_sink_end(weft_sink *s) {
+  s->spread.ended = true;
   if (s->http)
     weft_http_end(s->http);
 }
 
 void weft_sink_move(weft_sink *s, uint64_t position) {
   s->held = s->at = 0;
+  weft_spread_drop(&s->spread);
   if (s->http)
     weft_http_move(s->http, position);
 }
@@ -249,29 +255,17 @@ static weft_status pump_stream(weft_sink *s) {
 }
 
 static void pump_udp(weft_sink *s, int64_t now_us) {
-  const int64_t gone = now_us - s->start_us;
-  s->due_us = 0;
-  while (s->at < s->held) {
-    const int64_t due = (int64_t)((double)s->at / (double)s->held * (double)s->over_us);
-    if (gone < due) {
-      s->due_us = s->start_us + due + SPREAD_STEP_US;
-      return;
-    }
-    const size_t n = MIN(s->held - s->at, (size_t)UDP_BYTES);
-    // Nobody may be listening, now or ever: that is no error of a live output.
-    (void)sendto(s->fd, s->segment + s->at, n, MSG_DONTWAIT | MSG_NOSIGNAL, &s->to.any,
-                 s->to_bytes);
-    s->at += n;
-  }
-  s->held = s->at = 0;
+  const uint8_t *data;
+  size_t bytes;
+  // Nobody may be listening, now or ever: that is no error of a live output.
+  while (weft_spread_next(&s->spread, now_us, &data, &bytes))
+    (void)sendto(s->fd, data, bytes, MSG_DONTWAIT | MSG_NOSIGNAL, &s->to.any, s->to_bytes);
 }
 
 weft_status weft_sink_pump(weft_sink *s, int64_t now_us) {
-  if (s->held == 0)
-    return WEFT_OK;
   if (s->udp)
     pump_udp(s, now_us);
-  return s->udp ? WEFT_OK : pump_stream(s);
+  return s->udp || s->held == 0 ? WEFT_OK : pump_stream(s);
 }
 
 bool weft_sink_rereadable(const weft_sink *s) {
@@ -295,15 +289,18 @@ weft_status weft_sink_reread(weft_sink *s, uint64_t position, size_t bytes) {
   return WEFT_OK;
 }
 
-weft_status weft_sink_wrote(weft_sink *s, size_t bytes, int64_t over_us, int64_t now_us) {
+weft_status weft_sink_wrote(weft_sink *s, uint64_t position, size_t bytes, int64_t over_us,
+                            int64_t now_us) {
   s->bytes += bytes;
   if (s->http) {
     weft_http_write(s->http, s->segment, bytes);
     return WEFT_OK;
   }
-  s->held = bytes;
-  s->at = 0;
-  s->start_us = now_us;
-  s->over_us = over_us;
+  if (s->udp) {
+    weft_spread_put(&s->spread, position, bytes, over_us, now_us);
+  } else {
+    s->held = bytes;
+    s->at = 0;
+  }
   return weft_sink_pump(s, now_us);
 }

@@ -35,10 +35,12 @@ bool weft_sink_open(weft_sink *sink, size_t segment_bytes, uint64_t length, bool
 weft_status weft_sink_close(weft_sink *sink, char **error);
 bool weft_sink_has_room(const weft_sink *sink);
 bool weft_sink_asked(const weft_sink *sink); // http: somebody has asked for it; others: true
-// Room for a segment, which weft_sink_wrote then takes; over_us: for how long it plays (udp spreads
-// it over that time).
+// Room for a segment, which weft_sink_wrote then takes: bytes from `position` in the stream on.
+// over_us: for how long it plays (udp spreads it over that time); 0: not known, or as fast as it
+// goes.
 uint8_t *weft_sink_room(weft_sink *sink);
-weft_status weft_sink_wrote(weft_sink *sink, size_t bytes, int64_t over_us, int64_t now_us);
+weft_status weft_sink_wrote(weft_sink *sink, uint64_t position, size_t bytes, int64_t over_us,
+                            int64_t now_us);
 // WEFT_E_IO: weft_sink_error says why.
 weft_status weft_sink_pump(weft_sink *sink, int64_t now_us);
 // What is written next is the stream from `position` on.

@@ -67,6 +67,9 @@ typedef struct weft_node_event {
 
 #define WEFT_NODE_BOOTSTRAP 64u // addresses to begin with, at most
 
+// Live streams of which nobody says the rate are given windows for this one.
+#define WEFT_NODE_LIVE_BITS_PER_S UINT64_C(50000000)
+
 typedef struct weft_node_options {
   weft_ctx *ctx;
   weft_node_role role; // JOINING, SOURCE or TRACKER
@@ -83,7 +86,9 @@ typedef struct weft_node_options {
   const uint8_t *source_key;
   weft_stream stream; // SOURCE; source_key is the identity's
   size_t links_max;   // sessions; 0: 16 more than neighbours, or 1024 for a tracker
-  // 0: 64 segments, and of a file that is fetched all of it, to 64 MiB; 16; twice the target; 8
+  // 0: 64 segments, live as many as the lag needs at the stream's rate or, where that is unknown,
+  // at WEFT_NODE_LIVE_BITS_PER_S, and of a file that is fetched all of it, to 64 MiB; 16; twice
+  // the target; 8
   size_t window, batch, neighbours_max, neighbours_target;
   // On demand and bulk, where segments are signed: full ones decoded in one call, on a thread
   // beside this one; 0, 1: each by itself.

@@ -170,7 +170,9 @@ size_t weft_refer_put(weft_engine *e, size_t index, uint8_t flags, uint8_t *out)
   const size_t start = e->used ? (size_t)weft_rng_below(&e->self.rng, e->used) : 0;
   for (size_t i = 0; i < e->used && count < MOST_TOLD && !(flags & WEFT_REFER_WANTED); i++) {
     const weft_neighbour *n = &e->neighbours[(start + i) % e->used];
-    if (n->state == WEFT_NEIGHBOUR_OPEN && n->address.length && (start + i) % e->used != index)
+    // Who has finished gives to others as long as he stays.
+    const bool here = n->state == WEFT_NEIGHBOUR_OPEN || n->state == WEFT_NEIGHBOUR_FINISHED;
+    if (here && n->address.length && (start + i) % e->used != index)
       told[count++] = n->address;
   }
   return weft_refer_write(WEFT_MESSAGE_REFER, flags, told, count, out);

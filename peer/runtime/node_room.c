@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Room for newcomers. Identities cost nothing, so whoever likes could take every session and every
 // neighbour's place of a node, and keep them. Addresses cost more, and networks more than those:
-// where all is taken, a newcomer gets the place of one that was refused already, of one of the many
-// that come from one address, or of one of the many of one network.
+// where all is taken, a newcomer gets the place of one that was refused already, or has all of what
+// is fetched, of one of the many that come from one address, or of one of the many of one network.
 //
 // Each of these makes shares more equal, those of addresses or, these as they are, those of
 // networks. So it comes to an end, though whoever lost his place comes again; and where all are of
@@ -127,8 +127,23 @@ void weft_node_make_link_room(weft_node *node, const weft_address *newcomer) {
     end(node, link);
 }
 
+// Of a fetch, one that has all of it: it needs nobody any more. The one that has been here longest.
+static size_t finished(const weft_node *node) {
+  size_t best = NONE;
+  for (size_t i = 0; node->stream.mode == WEFT_MODE_BULK && i < node->options.links_max; i++) {
+    const node_link *l = &node->links[i];
+    weft_neighbour_statistics s;
+    if (counts(l, true) && may_go(node, l) &&
+        (best == NONE || l->since_us < node->links[best].since_us) &&
+        weft_engine_get_neighbour(node->engine, l->neighbour, &s) == WEFT_OK && s.had_all)
+      best = i;
+  }
+  return best;
+}
+
 bool weft_node_make_neighbour_room(weft_node *node, const weft_address *newcomer) {
-  const size_t link = one_too_many(node, newcomer, true);
+  const size_t idle = finished(node);
+  const size_t link = idle != NONE ? idle : one_too_many(node, newcomer, true);
   if (link == NONE)
     return false;
   weft_node_refuse(node, link);

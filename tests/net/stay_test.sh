@@ -59,6 +59,20 @@ kill -0 "$seed" || fail 'who was told to stay went'
 kill -TERM "$seed"
 wait "$seed" || fail "who stayed until SIGTERM ends with $?"
 
+# --- Those who have all of it and stay take nobody's place
+start source source --input in.bin --listen 127.0.0.1:0 --linger 0 --stay forever --neighbours 1 # it takes two
+source=$pid
+for i in 2 3; do
+  start "stays$i" join --source "127.0.0.1:$(port_of source)" --listen "127.0.0.$i:0" --output "stays$i.out" --stay forever
+  seeds[i]=$pid
+  until_said "stays$i" 'info ended'
+done
+for i in 4 5; do
+  fetched "comes$i" --source "127.0.0.1:$(port_of source)" --listen "127.0.0.$i:0"
+done
+kill -TERM "$source" "${seeds[@]}"
+wait "$source" || fail "a source of those who stay ends with $?"
+
 # --- For a time
 start source source --input in.bin --listen 127.0.0.1:0 --linger 0 --stay 2s
 source=$pid

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Live inputs that are not as even as a file is: a FIFO that nobody writes yet, one that slows down until a segment takes
+# longer than the lag, and one of which more comes in the lag than 64 segments hold.
+weft=$(readlink -f -- "$1")
+# shellcheck source=tests/net/processes.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/processes.sh"
+
+# pace BYTES TIMES: so many, twenty times a second
+pace() {
+  local i
+  for ((i = 0; i < $2; i++)); do
+    head -c "$1" /dev/urandom
+    sleep 0.05
+  done
+}
+
+# watched NAME OPTION...: one who watches NAME.fifo from its begin has every byte that went in
+watched() {
+  local name=$1 port viewer writer
+  shift
+  mkfifo "$name.fifo"
+  start "$name" source --input "$name.fifo" --listen 127.0.0.1:0 "$@"
+  port=$(port_of "$name") || fail "a source waits for whoever writes its FIFO"
+  start "$name-viewer" join --source "127.0.0.1:$port" --output "$name.out"
+  viewer=$pid
+  until_said "$name-viewer" 'info stream' # so that it has all of it, however late it began
+  "$name" | tee "$name.in" >"$name.fifo" &
+  writer=$!
+  wait "$writer"
+  wait "$viewer" || fail "$name: who watches ends with $?"
+  cmp "$name.in" "$name.out" || fail "$name: other bytes than went in"
+}
+
+slow() {
+  pace 10000 20
+  pace 400 80 # 8 KiB take a second
+  pace 10000 20
+}
+fast() { pace 250000 80; } # 40 Mbit/s and more: 3 s of it are 300 segments
+
+watched slow --segment-blocks 8 --lag 600ms
+watched fast
+grep -q '^info summary .*skipped=0 passed_over=0' fast-viewer.log || fail 'a fast stream has gaps'
+
+# A FIFO without a writer keeps nobody from stopping.
+mkfifo none.fifo
+start none source --input none.fifo --listen 127.0.0.1:0
+port_of none >/dev/null || fail 'a source without a writer does not begin'
+kill -TERM "$pid"
+wait "$pid" || fail "a source without a writer ends with $?"
+# Windows that hold less than the lag are told of.
+start told source --input - --window 64 --listen 127.0.0.1:0 < <(pace 1000000 160)
+for ((i = 0; i < 200; i++)); do
+  grep -q '^warning window-short' told.log && break
+  sleep 0.05
+done
+grep -q '^warning window-short' told.log || fail 'a window that is too short is not told of'
+exit "$bad"

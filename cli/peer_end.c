@@ -27,6 +27,14 @@ static bool has_ended(const peer_run_state *r) {
   return r->ended_us && (!r->sink || weft_sink_empty(r->sink));
 }
 
+// A source whose file was fetched by nobody who told that he has all of it.
+static bool nobody_has_all(const peer_run_state *r) {
+  weft_node_statistics s;
+  weft_node_get_statistics(r->node, &s);
+  return r->s->role == WEFT_NODE_SOURCE && weft_node_stream(r->node)->mode == WEFT_MODE_BULK &&
+         s.had_all == 0;
+}
+
 static void look_for_the_end(peer_run_state *r, gint64 now_us) {
   if (!has_ended(r))
     return;
@@ -36,9 +44,10 @@ static void look_for_the_end(peer_run_state *r, gint64 now_us) {
       linger_s = r->s->linger_s + (live ? weft_node_stream(r->node)->lag_ms / 1e3 : 0);
   if (ended_s < stay_s)
     return;
-  // Whoever watches over HTTP may go back yet.
+  // Whoever watches over HTTP may go back yet, and whoever came for a file and went without it may
+  // come again.
   const bool needed =
-      (r->sink && weft_sink_seekable(r->sink)) ||
+      (r->sink && weft_sink_seekable(r->sink)) || nobody_has_all(r) ||
       !(weft_engine_finished(weft_node_engine(r->node)) || weft_node_links(r->node) == 0);
   if (needed && ended_s < stay_s + linger_s)
     return;

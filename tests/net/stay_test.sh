@@ -73,6 +73,20 @@ done
 kill -TERM "$source" "${seeds[@]}"
 wait "$source" || fail "a source of those who stay ends with $?"
 
+# --- Who came and went without it may come again
+start source source --input in.bin --listen 127.0.0.1:0 --linger 10 --upload 8M
+source=$pid
+start early join --source "127.0.0.1:$(port_of source)" --output early.out
+for ((i = 0; i < 400; i++)); do
+  [ "$(stat -c %s early.out 2>/dev/null || echo 0)" -gt 0 ] && break
+  sleep 0.02
+done
+kill -TERM "$pid"
+wait "$pid"
+sleep 0.5 # a look is ten times a second
+fetched again --source "127.0.0.1:$(port_of source)"
+wait "$source" || fail "a source to which somebody came again ends with $?"
+
 # --- For a time
 start source source --input in.bin --listen 127.0.0.1:0 --linger 0 --stay 2s
 source=$pid

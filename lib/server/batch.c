@@ -8,26 +8,6 @@
 
 enum { DATAGRAM_ALIGN = 32 }; // a dense header is 32 bytes, so payloads are aligned as well
 
-// Moves up to `room` packets' worth of wants from the segment to the batch. A want that does not
-// fit whole is split; its rest stays.
-static void move_wants(weft_server_segment *segment, weft_server_batch *batch, size_t room) {
-  size_t taken = 0;
-  while (taken < segment->want_count && room > 0) {
-    weft_server_want *want = &segment->wants[taken];
-    const uint32_t part = want->packets < room ? want->packets : (uint32_t)room;
-    batch->wants[batch->want_count++] = (weft_server_want){want->client, part};
-    batch->packets += part;
-    room -= part;
-    want->packets -= part;
-    if (want->packets > 0)
-      break;
-    taken++;
-  }
-  segment->want_count -= taken;
-  segment->want_packets -= batch->packets;
-  memmove(segment->wants, segment->wants + taken, segment->want_count * sizeof *segment->wants);
-}
-
 static weft_packet_mode mode_of(const weft_server *server) {
   return server->options.density_q16 > 0 ? WEFT_PACKET_SPARSE : WEFT_PACKET_DENSE;
 }
@@ -72,7 +52,7 @@ weft_status weft_batch_new(weft_server *server, weft_server_segment *segment, si
     weft_batch_free(server, batch);
     return WEFT_E_NOMEM;
   }
-  move_wants(segment, batch, packets);
+  weft_wants_move(server, segment, packets, batch);
   shape_slab(server, batch);
   batch->first_seed = segment->next_seed;
   // A sparse encoder passes over seeds that stand for nothing; each product gets a range of its
@@ -81,7 +61,6 @@ weft_status weft_batch_new(weft_server *server, weft_server_segment *segment, si
   batch->work = weft_cost_work(&segment->id, packets);
   batch->unreleased = packets;
   segment->refs++;
-  server->stats.pending_packets -= packets;
   server->stats.ready_bytes += batch->slab_bytes;
   *out = batch;
   return WEFT_OK;

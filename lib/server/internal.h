@@ -31,6 +31,7 @@ typedef struct weft_lane_cost {
 
 typedef struct weft_server_want {
   uint64_t client;
+  int64_t asked_us;
   uint32_t packets;
 } weft_server_want;
 
@@ -44,12 +45,11 @@ typedef struct weft_server_segment {
   uint64_t next_seed;
   size_t refs;                                   // batches in the making
   weft_segment *resident[WEFT_SERVER_MAX_LANES]; // made and used by the lane's thread
-  // Requests that wait for company.
+  // Requests that wait for company, by age.
   weft_server_want *wants;
   size_t want_count, want_capacity, want_packets;
   size_t batch_packets;                            // most in one product
-  int64_t oldest_us;                               // of the wants
-  struct weft_server_segment *due_prev, *due_next; // list of segments with wants, by oldest_us
+  struct weft_server_segment *due_prev, *due_next; // list of segments with wants, in turn
   bool dead; // removed from the map; buried with the last reference
 } weft_server_segment;
 
@@ -131,6 +131,7 @@ struct weft_server {
   size_t table_size; // a power of two
   weft_server_segment *oldest, *newest;
   weft_server_segment *due_head, *due_tail;
+  size_t full;                 // of them, those whose wants fill a product
   weft_server_segment *buried; // to be freed without the lock, by hash_next
   int64_t next_expiry_us;
   // Finished batches with packets to take.
@@ -172,8 +173,22 @@ void weft_server_touch(weft_server *server, weft_server_segment *segment);
 void weft_server_unref(weft_server *server, weft_server_segment *segment);
 void weft_server_expire(weft_server *server, int64_t now_us);
 bool weft_server_make_room(weft_server *server, size_t bytes);
-void weft_server_due_add(weft_server *server, weft_server_segment *segment);
-void weft_server_due_remove(weft_server *server, weft_server_segment *segment);
+
+// --- wants.c: what clients wait for; all with the lock held ---
+
+static inline bool weft_wants_full(const weft_server_segment *segment) {
+  return segment->want_packets >= segment->batch_packets;
+}
+
+// The first of a segment's wants puts it in the list, behind those that wait already.
+weft_status weft_wants_add(weft_server *server, weft_server_segment *segment,
+                           const weft_server_want *want);
+// Moves up to `packets` packets' worth to the batch, the oldest first.
+void weft_wants_move(weft_server *server, weft_server_segment *segment, size_t packets,
+                     weft_server_batch *batch);
+// After a product: to the end of the list, or out of it when nothing is left.
+void weft_wants_pass_turn(weft_server *server, weft_server_segment *segment);
+void weft_wants_drop(weft_server *server, weft_server_segment *segment);
 
 // --- lane.c ---
 

@@ -431,7 +431,8 @@ weft_status weft_lane_calibrate(weft_server_lane *lane) {
   weft_server *server = lane->server;
   const size_t bytes = (size_t)CALIBRATION_BLOCKS * CALIBRATION_BLOCK_BYTES;
   weft_server_segment segment = {
-      .id = {.blocks = CALIBRATION_BLOCKS, .block_bytes = CALIBRATION_BLOCK_BYTES}};
+      .id = {.blocks = CALIBRATION_BLOCKS, .block_bytes = CALIBRATION_BLOCK_BYTES},
+      .batch_packets = SIZE_MAX}; // it is in no list, nor counted as full
   segment.data = weft_server_take_memory(server, bytes);
   if (!segment.data)
     return WEFT_E_NOMEM;

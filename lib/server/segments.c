@@ -99,10 +99,7 @@ void weft_server_remove(weft_server *server, weft_server_segment *entry) {
     link = &(*link)->hash_next;
   *link = entry->hash_next;
   use_list_remove(server, entry);
-  if (entry->want_count > 0) {
-    weft_server_due_remove(server, entry);
-    server->stats.pending_packets -= entry->want_packets;
-  }
+  weft_wants_drop(server, entry);
   server->stats.segments--;
   entry->dead = true;
   if (entry->refs == 0)
@@ -156,18 +153,4 @@ bool weft_server_make_room(weft_server *server, size_t bytes) {
     weft_server_remove(server, entry);
   }
   return true;
-}
-
-void weft_server_due_add(weft_server *server, weft_server_segment *entry) {
-  // Time does not run backwards for the caller, so the newest comes last.
-  entry->due_prev = server->due_tail;
-  entry->due_next = NULL;
-  *(server->due_tail ? &server->due_tail->due_next : &server->due_head) = entry;
-  server->due_tail = entry;
-}
-
-void weft_server_due_remove(weft_server *server, weft_server_segment *entry) {
-  *(entry->due_prev ? &entry->due_prev->due_next : &server->due_head) = entry->due_next;
-  *(entry->due_next ? &entry->due_next->due_prev : &server->due_tail) = entry->due_prev;
-  entry->due_prev = entry->due_next = NULL;
 }

@@ -11,7 +11,7 @@
 
 static const size_t DEFAULT_MEMORY_BYTES = (size_t)1 << 30;
 static const size_t DEFAULT_READY_BYTES = (size_t)256 << 20;
-enum { DEFAULT_BATCH_PACKETS = 4096, FIRST_TABLE_SIZE = 64, FIRST_WANTS = 8 };
+enum { DEFAULT_BATCH_PACKETS = 4096, FIRST_TABLE_SIZE = 64 };
 
 // --- life ---
 
@@ -185,30 +185,6 @@ bool weft_server_has(const weft_server *server, uint64_t stream, uint64_t segmen
 
 // --- requests ---
 
-static weft_status add_want(weft_server *server, weft_server_segment *entry,
-                            const weft_server_request *request, int64_t now_us) {
-  if (entry->want_count == entry->want_capacity) {
-    const size_t capacity = entry->want_capacity ? entry->want_capacity * 2 : FIRST_WANTS;
-    weft_server_want *wants = weft_server_take_memory(server, capacity * sizeof *wants);
-    if (!wants)
-      return WEFT_E_NOMEM;
-    if (entry->want_count > 0)
-      memcpy(wants, entry->wants, entry->want_count * sizeof *wants);
-    weft_server_give_memory(server, entry->wants);
-    entry->wants = wants;
-    entry->want_capacity = capacity;
-  }
-  if (entry->want_count == 0) {
-    entry->oldest_us = now_us;
-    weft_server_due_add(server, entry);
-  }
-  entry->wants[entry->want_count++] = (weft_server_want){request->client, request->packets};
-  entry->want_packets += request->packets;
-  server->stats.pending_packets += request->packets;
-  weft_server_touch(server, entry);
-  return WEFT_OK;
-}
-
 static weft_status take_request(weft_server *server, const weft_server_request *request,
                                 int64_t now_us) {
   if (request->packets == 0)
@@ -216,7 +192,8 @@ static weft_status take_request(weft_server *server, const weft_server_request *
   weft_server_segment *entry = weft_server_find(server, request->stream, request->segment);
   if (!entry || entry->expires_us <= now_us)
     return WEFT_E_FOREIGN;
-  return add_want(server, entry, request, now_us);
+  const weft_server_want want = {request->client, now_us, request->packets};
+  return weft_wants_add(server, entry, &want);
 }
 
 weft_status weft_server_request_many(weft_server *server, const weft_server_request *requests,
@@ -245,12 +222,8 @@ static bool may_code(const weft_server *server) {
 }
 
 static int64_t due_us(const weft_server *server, const weft_server_segment *entry) {
-  const int64_t wait_us = server->options.gather_us;
-  return entry->oldest_us > INT64_MAX - wait_us ? INT64_MAX : entry->oldest_us + wait_us;
-}
-
-static bool is_full(const weft_server_segment *entry) {
-  return entry->want_packets >= entry->batch_packets;
+  const int64_t asked_us = entry->wants[0].asked_us, wait_us = server->options.gather_us;
+  return asked_us > INT64_MAX - wait_us ? INT64_MAX : asked_us + wait_us;
 }
 
 static bool is_due(const weft_server *server, const weft_server_segment *entry, int64_t now_us) {
@@ -258,26 +231,28 @@ static bool is_due(const weft_server *server, const weft_server_segment *entry, 
 }
 
 // While all lanes are busy, requests go on gathering: the descriptor tells when a lane has finished
-// something. A full product gains nothing by waiting.
+// something. A full product gains nothing by waiting; but what is due and comes before it goes
+// before it, or full ones, which keep the lanes busy, would let it wait for ever.
 static bool may_start(const weft_server *server, const weft_server_segment *entry, int64_t now_us) {
-  return is_full(entry) || (is_due(server, entry, now_us) && !weft_server_busy(server));
+  return weft_wants_full(entry) ||
+         (is_due(server, entry, now_us) && (server->full > 0 || !weft_server_busy(server)));
 }
 
 // When the first product may start. A full one may since its oldest request came, or later: that is
 // past either way.
 static int64_t start_us(const weft_server *server) {
-  const weft_server_segment *entry = server->due_head;
-  if (!entry || !may_code(server))
+  if (!may_code(server) || (server->full == 0 && weft_server_busy(server)))
     return INT64_MAX;
-  const int64_t due = weft_server_busy(server) ? INT64_MAX : due_us(server, entry);
-  while (entry && !is_full(entry))
-    entry = entry->due_next;
-  return entry && entry->oldest_us < due ? entry->oldest_us : due;
+  int64_t first_us = INT64_MAX;
+  for (const weft_server_segment *entry = server->due_head; entry; entry = entry->due_next) {
+    const int64_t us = weft_wants_full(entry) ? entry->wants[0].asked_us : due_us(server, entry);
+    first_us = us < first_us ? us : first_us;
+  }
+  return first_us;
 }
 
-static weft_status start_batch(weft_server *server, weft_server_segment *entry) {
-  const size_t most = is_full(entry) ? entry->batch_packets : entry->want_packets;
-  const weft_server_share share = weft_server_next_share(server, &entry->id, most);
+static weft_status start_batch(weft_server *server, weft_server_segment *entry,
+                               weft_server_share share) {
   weft_server_batch *batch = NULL;
   WEFT_TRY(weft_batch_new(server, entry, share.packets, &batch));
   if (!weft_server_assign(server, share.lane, batch)) {
@@ -287,23 +262,35 @@ static weft_status start_batch(weft_server *server, weft_server_segment *entry) 
   return WEFT_OK;
 }
 
+// One product, which lanes may share.
+static weft_status start_product(weft_server *server, weft_server_segment *entry) {
+  size_t left = weft_wants_full(entry) ? entry->batch_packets : entry->want_packets;
+  while (left > 0 && may_code(server)) {
+    const weft_server_share share = weft_server_next_share(server, &entry->id, left);
+    WEFT_TRY(start_batch(server, entry, share));
+    left -= share.packets;
+  }
+  weft_wants_pass_turn(server, entry);
+  return WEFT_OK;
+}
+
 weft_status weft_server_process(weft_server *server, int64_t now_us) {
   if (!server)
     return WEFT_E_ARGUMENT;
   weft_status status = WEFT_OK;
   pthread_mutex_lock(&server->lock);
   weft_server_segment *next = NULL;
-  for (weft_server_segment *entry = server->due_head; entry && status == WEFT_OK; entry = next) {
+  for (weft_server_segment *entry = server->due_head; entry; entry = next) {
     next = entry->due_next;
     if (!may_start(server, entry, now_us))
       continue;
-    while (entry->want_count > 0 && status == WEFT_OK && may_code(server))
-      status = start_batch(server, entry);
-    if (entry->want_count > 0)
+    if (!may_code(server))
       break;
-    weft_server_due_remove(server, entry);
-    if (entry->expires_us < server->next_expiry_us)
-      server->next_expiry_us = entry->expires_us;
+    status = start_product(server, entry);
+    if (status != WEFT_OK)
+      break;
+    if (!next && entry->want_count > 0) // it was the last, and is again
+      next = entry;
   }
   weft_server_expire(server, now_us);
   weft_server_unlock(server);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The suite of the streaming server on host lanes, in three parts, and the calls that they share.
+// The suite of the streaming server on host lanes, in four parts, and the calls that they share.
 #ifndef WEFT_TESTS_LIB_SERVER_CASES_H
 #define WEFT_TESTS_LIB_SERVER_CASES_H
 
@@ -12,6 +12,7 @@ enum { N = 16, K = 200, SEGMENT_BYTES = N * K };
 
 void server_add_failure_tests(TCase *cases);
 void server_add_meeting_tests(TCase *cases);
+void server_add_waiting_tests(TCase *cases);
 
 int64_t server_clock_us(void *user);
 weft_segment_id server_id(uint64_t segment); // (N, K)

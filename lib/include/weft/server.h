@@ -14,6 +14,9 @@
 // server; so a GPU takes large batches, the CPU small ones, and both work when there is work for
 // both. Several GPUs are several contexts.
 //
+// Where more is asked for than lanes make, segments take turns, a product each: who asks for a few
+// packets of one does not wait for all that was asked of another.
+//
 // Threads: one thread at a time uses a server. Its contexts may serve other handles meanwhile.
 #ifndef WEFT_SERVER_H
 #define WEFT_SERVER_H

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// What clients wait for: wants of each segment by age, and the segments that have some, in turn.
+// Who has had a product goes to the end, so that one segment that many ask for does not keep out
+// those that few ask for.
+#include <string.h>
+
+#include "lib/server/internal.h"
+
+enum { FIRST_WANTS = 8 };
+
+// --- turns ---
+
+static void list_append(weft_server *server, weft_server_segment *entry) {
+  entry->due_prev = server->due_tail;
+  entry->due_next = NULL;
+  *(server->due_tail ? &server->due_tail->due_next : &server->due_head) = entry;
+  server->due_tail = entry;
+}
+
+static void list_remove(weft_server *server, weft_server_segment *entry) {
+  *(entry->due_prev ? &entry->due_prev->due_next : &server->due_head) = entry->due_next;
+  *(entry->due_next ? &entry->due_next->due_prev : &server->due_tail) = entry->due_prev;
+  entry->due_prev = entry->due_next = NULL;
+}
+
+// Nothing waits for it any more, so that it may expire.
+static void leave(weft_server *server, weft_server_segment *entry) {
+  list_remove(server, entry);
+  if (entry->expires_us < server->next_expiry_us)
+    server->next_expiry_us = entry->expires_us;
+}
+
+void weft_wants_pass_turn(weft_server *server, weft_server_segment *entry) {
+  if (entry->want_count == 0) {
+    leave(server, entry);
+    return;
+  }
+  list_remove(server, entry);
+  list_append(server, entry);
+}
+
+// --- wants ---
+
+static void set_packets(weft_server *server, weft_server_segment *entry, size_t packets) {
+  server->full -= weft_wants_full(entry);
+  server->stats.pending_packets -= entry->want_packets;
+  entry->want_packets = packets;
+  server->stats.pending_packets += packets;
+  server->full += weft_wants_full(entry);
+}
+
+static weft_status grow(weft_server *server, weft_server_segment *entry) {
+  const size_t capacity = entry->want_capacity ? entry->want_capacity * 2 : FIRST_WANTS;
+  weft_server_want *wants = weft_server_take_memory(server, capacity * sizeof *wants);
+  if (!wants)
+    return WEFT_E_NOMEM;
+  if (entry->want_count > 0)
+    memcpy(wants, entry->wants, entry->want_count * sizeof *wants);
+  weft_server_give_memory(server, entry->wants);
+  entry->wants = wants;
+  entry->want_capacity = capacity;
+  return WEFT_OK;
+}
+
+weft_status weft_wants_add(weft_server *server, weft_server_segment *entry,
+                           const weft_server_want *want) {
+  if (entry->want_count == entry->want_capacity)
+    WEFT_TRY(grow(server, entry));
+  if (entry->want_count == 0)
+    list_append(server, entry);
+  entry->wants[entry->want_count++] = *want;
+  set_packets(server, entry, entry->want_packets + want->packets);
+  weft_server_touch(server, entry);
+  return WEFT_OK;
+}
+
+// A want that does not fit whole is split; its rest stays.
+void weft_wants_move(weft_server *server, weft_server_segment *entry, size_t packets,
+                     weft_server_batch *batch) {
+  size_t taken = 0, room = packets;
+  while (taken < entry->want_count && room > 0) {
+    weft_server_want *want = &entry->wants[taken];
+    weft_server_want *moved = &batch->wants[batch->want_count++];
+    *moved = *want;
+    if (want->packets > room)
+      moved->packets = (uint32_t)room;
+    batch->packets += moved->packets;
+    room -= moved->packets;
+    want->packets -= moved->packets;
+    if (want->packets > 0)
+      break;
+    taken++;
+  }
+  entry->want_count -= taken;
+  memmove(entry->wants, entry->wants + taken, entry->want_count * sizeof *entry->wants);
+  set_packets(server, entry, entry->want_packets - batch->packets);
+}
+
+void weft_wants_drop(weft_server *server, weft_server_segment *entry) {
+  if (entry->want_count == 0)
+    return;
+  entry->want_count = 0;
+  set_packets(server, entry, 0);
+  list_remove(server, entry);
+}

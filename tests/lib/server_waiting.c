@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// What waits: segments take turns.
+#define _POSIX_C_SOURCE 200809L
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "tests/lib/server_cases.h"
+
+static int64_t still_clock(void *user) {
+  (void)user;
+  return 0;
+}
+
+// Lanes are not measured, so that none is busy, and one makes products in the order of their start.
+static void in_fours(weft_server_options *options) {
+  options->now_us = still_clock;
+  options->repeatable = true;
+  options->batch_packets = 4;
+}
+
+enum { STRIDE = 256 }; // of a datagram of (N, K) in a product
+
+static void in_fours_few_ready(weft_server_options *options) {
+  in_fours(options);
+  options->ready_bytes = (size_t)16 * STRIDE;
+}
+
+static void in_fours_gathered(weft_server_options *options) {
+  in_fours(options);
+  options->gather_us = 500;
+}
+
+typedef struct one_lane {
+  weft_ctx *ctx;
+  weft_server *server;
+} one_lane;
+
+// Segments 0 to 2, until 1000.
+static one_lane open_lane(void (*change)(weft_server_options *)) {
+  static const uint8_t data[SEGMENT_BYTES] = {1};
+  one_lane lane = {.ctx = server_context(NULL, NULL)};
+  lane.server = server_on(&lane.ctx, 1, change);
+  for (uint64_t i = 0; i < 3; i++)
+    server_push(lane.server, i, data, sizeof data);
+  return lane;
+}
+
+static void close_lane(one_lane *lane) {
+  weft_server_free(lane->server);
+  weft_ctx_free(lane->ctx);
+}
+
+static weft_status request_at(weft_server *server, uint64_t segment, uint64_t client,
+                              uint32_t packets, int64_t now_us) {
+  const weft_server_request want = {7, segment, client, packets};
+  size_t accepted = 9;
+  const weft_status status = weft_server_request_many(server, &want, 1, now_us, &accepted);
+  ck_assert_uint_eq(accepted, status == WEFT_OK);
+  return status;
+}
+
+static size_t pending(weft_server *server) {
+  weft_server_stats stats;
+  weft_server_get_stats(server, &stats);
+  return stats.pending_packets;
+}
+
+enum { SEEN_MOST = 64 };
+
+// Clients, as their packets come. For the first `more` of them another of segment 0 is asked for.
+typedef struct sequence {
+  weft_server *server;
+  size_t more;
+  size_t count;
+  uint64_t client[SEEN_MOST];
+} sequence;
+
+static void note_client(void *user, const weft_server_packet *packet) {
+  sequence *seen = user;
+  ck_assert_int_eq(packet->status, WEFT_OK);
+  ck_assert_uint_lt(seen->count, SEEN_MOST);
+  seen->client[seen->count++] = packet->client;
+  if (seen->more > 0) {
+    seen->more--;
+    server_request(seen->server, 0, 9, 1);
+  }
+}
+
+// --- turns ---
+
+// Of a segment that is asked for all the time there is always more to make.
+START_TEST(a_hot_segment_lets_others_have_their_turn) {
+  one_lane lane = open_lane(in_fours_few_ready);
+  sequence seen = {.server = lane.server, .more = 16};
+  server_request(lane.server, 0, 0, 40);
+  ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK);
+  ck_assert_uint_eq(pending(lane.server), 40 - 16);
+  server_request(lane.server, 1, 1, 1);
+  server_take_all(lane.server, 40 + 16 + 1, note_client, &seen);
+  size_t at = 0;
+  while (seen.client[at] != 1)
+    at++;
+  ck_assert_uint_eq(at, 16 + 4); // what had begun, and a product that came before it
+  close_lane(&lane);
+}
+END_TEST
+
+// Of one that a single client wants much of, too; also when nothing holds packets back.
+START_TEST(a_large_request_lets_others_have_their_turn) {
+  one_lane lane = open_lane(in_fours);
+  sequence seen = {.server = lane.server};
+  server_request(lane.server, 0, 0, 40);
+  server_request(lane.server, 1, 1, 6);
+  ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK);
+  server_take_all(lane.server, 46, note_client, &seen);
+  for (size_t i = 0; i < 46; i++)
+    ck_assert_uint_eq(seen.client[i], (i >= 4 && i < 8) || (i >= 12 && i < 14));
+  close_lane(&lane);
+}
+END_TEST
+
+// By this clock every product takes long, and the lane begins none before it may.
+static struct {
+  pthread_t caller;
+  atomic_uint ticks;
+  atomic_bool open;
+} gate;
+
+static int64_t gate_clock(void *user) {
+  (void)user;
+  while (!pthread_equal(pthread_self(), gate.caller) && !atomic_load(&gate.open))
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+  return 2500 * (int64_t)atomic_fetch_add(&gate.ticks, 1);
+}
+
+static void behind_the_gate(weft_server_options *options) {
+  options->now_us = gate_clock;
+  options->batch_packets = 4;
+}
+
+static void behind_the_gate_gathered(weft_server_options *options) {
+  behind_the_gate(options);
+  options->gather_us = 500;
+}
+
+// With a product of segment 2 on the lane, which is busy for long.
+static one_lane open_busy_lane(void (*change)(weft_server_options *)) {
+  gate.caller = pthread_self();
+  atomic_store(&gate.open, false);
+  one_lane lane = open_lane(change);
+  server_request(lane.server, 2, 0, 4);
+  ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK);
+  ck_assert_uint_eq(pending(lane.server), 0);
+  return lane;
+}
+
+// Full products keep lanes busy. What is due does not wait until there are none any more.
+START_TEST(full_products_do_not_overtake_what_is_due) {
+  one_lane lane = open_busy_lane(behind_the_gate);
+  sequence seen = {.server = lane.server};
+  server_request(lane.server, 0, 1, 3);
+  ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK);
+  ck_assert_uint_eq(pending(lane.server), 3);
+  server_request(lane.server, 1, 2, 4);
+  ck_assert_int_le(weft_server_deadline(lane.server), 0);
+  ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK);
+  ck_assert_uint_eq(pending(lane.server), 0);
+  atomic_store(&gate.open, true);
+  server_take_all(lane.server, 4 + 3 + 4, note_client, &seen);
+  for (size_t i = 0; i < seen.count; i++)
+    ck_assert_uint_eq(seen.client[i], i < 4 ? 0 : i < 4 + 3 ? 1 : 2);
+  close_lane(&lane);
+}
+END_TEST
+
+START_TEST(full_products_overtake_what_is_gathered) {
+  one_lane lane = open_busy_lane(behind_the_gate_gathered);
+  sequence seen = {.server = lane.server};
+  server_request(lane.server, 0, 1, 3);
+  server_request(lane.server, 1, 2, 4);
+  ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK);
+  ck_assert_uint_eq(pending(lane.server), 3);
+  ck_assert_int_eq(weft_server_deadline(lane.server), 1000); // the lane is busy
+  atomic_store(&gate.open, true);
+  server_take_all(lane.server, 4 + 4, note_client, &seen);
+  ck_assert_int_eq(weft_server_deadline(lane.server), 500);
+  ck_assert_int_eq(weft_server_process(lane.server, 500), WEFT_OK);
+  server_take_all(lane.server, 3, note_client, &seen);
+  close_lane(&lane);
+}
+END_TEST
+
+START_TEST(the_rest_of_a_product_gathers_from_its_own_time_on) {
+  one_lane lane = open_lane(in_fours_gathered);
+  sequence seen = {.server = lane.server};
+  ck_assert_int_eq(request_at(lane.server, 0, 0, 4, 0), WEFT_OK);
+  ck_assert_int_eq(request_at(lane.server, 0, 1, 2, 300), WEFT_OK);
+  ck_assert_int_eq(request_at(lane.server, 1, 2, 1, 350), WEFT_OK);
+  ck_assert_int_eq(weft_server_process(lane.server, 400), WEFT_OK);
+  ck_assert_uint_eq(pending(lane.server), 3);
+  ck_assert_int_eq(weft_server_deadline(lane.server), 800); // though 1, due at 850, is before it
+  ck_assert_int_eq(request_at(lane.server, 0, 3, 1, 700), WEFT_OK);
+  ck_assert_int_eq(weft_server_process(lane.server, 800), WEFT_OK);
+  ck_assert_uint_eq(pending(lane.server), 1);
+  ck_assert_int_eq(weft_server_process(lane.server, 850), WEFT_OK);
+  server_take_all(lane.server, 8, note_client, &seen);
+  weft_server_stats stats;
+  weft_server_get_stats(lane.server, &stats);
+  ck_assert_uint_eq(stats.lane[0].batches, 3);
+  close_lane(&lane);
+}
+END_TEST
+
+void server_add_waiting_tests(TCase *cases) {
+  tcase_add_test(cases, a_hot_segment_lets_others_have_their_turn);
+  tcase_add_test(cases, a_large_request_lets_others_have_their_turn);
+  tcase_add_test(cases, full_products_do_not_overtake_what_is_due);
+  tcase_add_test(cases, full_products_overtake_what_is_gathered);
+  tcase_add_test(cases, the_rest_of_a_product_gathers_from_its_own_time_on);
+}

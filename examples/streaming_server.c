@@ -90,8 +90,10 @@ static weft_status pace(weft_server *server, const uint8_t *file, size_t file_by
                         int64_t elapsed_us, int64_t now) {
   for (client *c = clients; c < clients + CLIENTS; c++) {
     const size_t at = (size_t)c->segment * SEGMENT_BYTES;
-    if (now - c->heard_us > SILENCE_US)
+    if (c->address.sin_port && now - c->heard_us > SILENCE_US) {
       c->address.sin_port = 0;
+      (void)weft_server_cancel(server, c->number); // nobody codes for who has gone
+    }
     if (!c->address.sin_port || at >= file_bytes)
       continue;
     c->credit += elapsed_us * kbps * 125;

@@ -188,6 +188,7 @@ void weft_wants_move(weft_server *server, weft_server_segment *segment, size_t p
                      weft_server_batch *batch);
 // After a product: to the end of the list, or out of it when nothing is left.
 void weft_wants_pass_turn(weft_server *server, weft_server_segment *segment);
+void weft_wants_cancel(weft_server *server, weft_server_segment *segment, uint64_t client);
 void weft_wants_drop(weft_server *server, weft_server_segment *segment);
 
 // --- lane.c ---

@@ -11,7 +11,7 @@
 
 static const size_t DEFAULT_MEMORY_BYTES = (size_t)1 << 30;
 static const size_t DEFAULT_READY_BYTES = (size_t)256 << 20;
-enum { DEFAULT_BATCH_PACKETS = 4096, FIRST_TABLE_SIZE = 64 };
+enum { DEFAULT_BATCH_PACKETS = 4096, DEFAULT_PENDING_PACKETS = 1 << 24, FIRST_TABLE_SIZE = 64 };
 
 // --- life ---
 
@@ -33,6 +33,8 @@ static void set_defaults(weft_server_options *options) {
     options->ready_bytes = DEFAULT_READY_BYTES;
   if (options->batch_packets == 0)
     options->batch_packets = DEFAULT_BATCH_PACKETS;
+  if (options->pending_packets == 0)
+    options->pending_packets = DEFAULT_PENDING_PACKETS;
   if (options->batch_packets > UINT32_MAX) // a slab of so many has a size
     options->batch_packets = UINT32_MAX;
 }
@@ -178,6 +180,22 @@ weft_status weft_server_push(weft_server *server, const weft_segment_id *id, con
   return WEFT_OK;
 }
 
+weft_status weft_server_drop(weft_server *server, uint64_t stream, uint64_t segment) {
+  if (!server)
+    return WEFT_E_ARGUMENT;
+  pthread_mutex_lock(&server->lock);
+  weft_server_segment *entry = weft_server_find(server, stream, segment);
+  const weft_status status = entry ? WEFT_OK : WEFT_E_FOREIGN;
+  if (entry && entry->want_count > 0) {
+    entry->expires_us = INT64_MIN; // the last of what was promised takes it along
+  } else if (entry) {
+    server->stats.expired++;
+    weft_server_remove(server, entry);
+  }
+  weft_server_unlock(server);
+  return status;
+}
+
 bool weft_server_has(const weft_server *server, uint64_t stream, uint64_t segment) {
   // Only the caller's thread changes the table, and it is here.
   return weft_server_find(server, stream, segment) != NULL;
@@ -192,6 +210,8 @@ static weft_status take_request(weft_server *server, const weft_server_request *
   weft_server_segment *entry = weft_server_find(server, request->stream, request->segment);
   if (!entry || entry->expires_us <= now_us)
     return WEFT_E_FOREIGN;
+  if (request->packets > server->options.pending_packets - server->stats.pending_packets)
+    return WEFT_E_BUFFER;
   const weft_server_want want = {request->client, now_us, request->packets};
   return weft_wants_add(server, entry, &want);
 }
@@ -210,6 +230,19 @@ weft_status weft_server_request_many(weft_server *server, const weft_server_requ
   pthread_mutex_unlock(&server->lock);
   *accepted = taken;
   return status;
+}
+
+weft_status weft_server_cancel(weft_server *server, uint64_t client) {
+  if (!server)
+    return WEFT_E_ARGUMENT;
+  pthread_mutex_lock(&server->lock);
+  weft_server_segment *next = NULL;
+  for (weft_server_segment *entry = server->due_head; entry; entry = next) {
+    next = entry->due_next;
+    weft_wants_cancel(server, entry, client);
+  }
+  pthread_mutex_unlock(&server->lock);
+  return WEFT_OK;
 }
 
 // --- time ---

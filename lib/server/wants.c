@@ -96,6 +96,20 @@ void weft_wants_move(weft_server *server, weft_server_segment *entry, size_t pac
   set_packets(server, entry, entry->want_packets - batch->packets);
 }
 
+void weft_wants_cancel(weft_server *server, weft_server_segment *entry, uint64_t client) {
+  size_t kept = 0, packets = 0;
+  for (size_t i = 0; i < entry->want_count; i++) {
+    if (entry->wants[i].client == client)
+      continue;
+    packets += entry->wants[i].packets;
+    entry->wants[kept++] = entry->wants[i];
+  }
+  entry->want_count = kept;
+  set_packets(server, entry, packets);
+  if (kept == 0)
+    leave(server, entry);
+}
+
 void weft_wants_drop(weft_server *server, weft_server_segment *entry) {
   if (entry->want_count == 0)
     return;

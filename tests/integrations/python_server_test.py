@@ -95,6 +95,28 @@ class Serving(unittest.TestCase):
                 self.assertEqual(statistics.lanes[0].backend, self.context.backend)
                 self.assertEqual(server.predict_lane(self.shape, 100), 0)
 
+    def test_what_waits_is_withdrawn_and_bounded(self):
+        with self.server(gather_us=500, pending_packets=100) as server:
+            server.push(self.shape, self.data, 0, 1000)
+            server.request([(3, 5, 1, 60), (3, 5, 1 << 63, 40)], 0)
+            with self.assertRaises(weft.Error) as refused:
+                server.request([(3, 5, 2, 1)], 0)
+            self.assertEqual((refused.exception.name, refused.exception.accepted), ("WEFT_E_BUFFER", 0))
+            server.cancel(7)
+            server.cancel(1 << 63)
+            self.assertEqual(server.statistics.pending_packets, 60)
+            server.drop(3, 5)
+            with self.assertRaises(weft.Error) as refused:
+                server.request([(3, 5, 2, 1)], 0)
+            self.assertEqual(refused.exception.name, "WEFT_E_FOREIGN")
+            self.assertTrue(server.has(3, 5))
+            server.process(500)
+            self.assertFalse(server.has(3, 5))
+            self.assertEqual([packet.client for packet in self.wait(server, 60)], [1] * 60)
+            with self.assertRaisesRegex(weft.Error, "segment 5 of stream 3") as refused:
+                server.drop(3, 5)
+            self.assertEqual(refused.exception.name, "WEFT_E_FOREIGN")
+
     def test_in_asyncios_loop(self):
         async def run(server):
             loop, decoder, done = asyncio.get_running_loop(), weft.Decoder(self.context, self.shape), asyncio.Event()

@@ -322,6 +322,7 @@ END_TEST
 static void endless_batches(weft_server_options *options) {
   options->batch_packets = SIZE_MAX;
   options->ready_bytes = SIZE_MAX;
+  options->pending_packets = SIZE_MAX;
 }
 
 // Products whose packets would take more bytes than a size holds, or than any memory has.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What waits: segments take turns.
+// What waits: segments take turns, clients and segments go before their time, and there is a bound.
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <stdatomic.h>
@@ -29,6 +29,11 @@ static void in_fours_few_ready(weft_server_options *options) {
 static void in_fours_gathered(weft_server_options *options) {
   in_fours(options);
   options->gather_us = 500;
+}
+
+static void at_most_ten(weft_server_options *options) {
+  in_fours(options);
+  options->pending_packets = 10;
 }
 
 typedef struct one_lane {
@@ -212,10 +217,139 @@ START_TEST(the_rest_of_a_product_gathers_from_its_own_time_on) {
 }
 END_TEST
 
+// --- what is withdrawn ---
+
+START_TEST(who_cancels_waits_for_nothing) {
+  one_lane lane = open_lane(in_fours_gathered);
+  sequence seen = {.server = lane.server};
+  server_request(lane.server, 0, 1, 1);
+  server_request(lane.server, 0, 2, 2);
+  server_request(lane.server, 0, 1, 1);
+  server_request(lane.server, 1, 1, 1000);
+  ck_assert_int_le(weft_server_deadline(lane.server), 0); // there are full ones
+  ck_assert_int_eq(weft_server_cancel(lane.server, 5), WEFT_OK);
+  ck_assert_uint_eq(pending(lane.server), 1004);
+  ck_assert_int_eq(weft_server_cancel(lane.server, 1), WEFT_OK);
+  ck_assert_uint_eq(pending(lane.server), 2);
+  ck_assert_int_eq(weft_server_deadline(lane.server), 500);
+  ck_assert_int_eq(weft_server_cancel(lane.server, 2), WEFT_OK);
+  ck_assert_int_eq(weft_server_deadline(lane.server), 1000);
+  server_request(lane.server, 0, 3, 5);
+  ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK);
+  ck_assert_int_eq(weft_server_cancel(lane.server, 3), WEFT_OK); // four are in the making
+  ck_assert_int_eq(weft_server_process(lane.server, 500), WEFT_OK);
+  server_take_all(lane.server, 4, note_client, &seen);
+  for (size_t i = 0; i < 4; i++)
+    ck_assert_uint_eq(seen.client[i], 3);
+  ck_assert_uint_eq(pending(lane.server), 0);
+  ck_assert_int_eq(weft_server_cancel(NULL, 3), WEFT_E_ARGUMENT);
+  close_lane(&lane);
+}
+END_TEST
+
+// It was there for who waited, no longer.
+START_TEST(who_cancels_keeps_no_segment) {
+  one_lane lane = open_lane(in_fours_gathered);
+  ck_assert_int_eq(request_at(lane.server, 0, 1, 1, 900), WEFT_OK);
+  ck_assert_int_eq(weft_server_process(lane.server, 1000), WEFT_OK);
+  ck_assert(weft_server_has(lane.server, 7, 0) && !weft_server_has(lane.server, 7, 1));
+  ck_assert_int_eq(weft_server_cancel(lane.server, 1), WEFT_OK);
+  ck_assert_int_le(weft_server_deadline(lane.server), 1000);
+  ck_assert_int_eq(weft_server_process(lane.server, 1000), WEFT_OK);
+  ck_assert(!weft_server_has(lane.server, 7, 0));
+  close_lane(&lane);
+}
+END_TEST
+
+START_TEST(a_segment_is_dropped_before_its_time) {
+  one_lane lane = open_lane(in_fours_gathered);
+  const weft_segment_id id = server_id(0);
+  const uint8_t data[1] = {1};
+  weft_server_stats stats;
+  ck_assert_int_eq(weft_server_drop(NULL, 7, 0), WEFT_E_ARGUMENT);
+  ck_assert_int_eq(weft_server_drop(lane.server, 7, 3), WEFT_E_FOREIGN);
+  ck_assert_int_eq(weft_server_drop(lane.server, 8, 0), WEFT_E_FOREIGN);
+  ck_assert_int_eq(weft_server_drop(lane.server, 7, 0), WEFT_OK);
+  ck_assert(!weft_server_has(lane.server, 7, 0) && weft_server_has(lane.server, 7, 1));
+  weft_server_get_stats(lane.server, &stats);
+  ck_assert(stats.segments == 2 && stats.segment_bytes == 2 * SEGMENT_BYTES && stats.expired == 1);
+  ck_assert_int_eq(weft_server_drop(lane.server, 7, 0), WEFT_E_FOREIGN);
+  ck_assert_int_eq(weft_server_push(lane.server, &id, data, 1, 0, 1000), WEFT_OK);
+  close_lane(&lane);
+}
+END_TEST
+
+// As when it expires.
+START_TEST(what_was_promised_outlives_a_drop) {
+  one_lane lane = open_lane(in_fours_gathered);
+  sequence seen = {.server = lane.server};
+  server_request(lane.server, 0, 0, 6);
+  ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK); // four are in the making
+  const weft_segment_id id = server_id(0);
+  const uint8_t data[1] = {1};
+  for (int i = 0; i < 2; i++) {
+    ck_assert_int_eq(weft_server_drop(lane.server, 7, 0), WEFT_OK);
+    ck_assert_int_eq(request_at(lane.server, 0, 1, 1, 0), WEFT_E_FOREIGN);
+    ck_assert_int_eq(weft_server_process(lane.server, 499), WEFT_OK);
+    ck_assert(weft_server_has(lane.server, 7, 0));
+    ck_assert_int_eq(weft_server_push(lane.server, &id, data, 1, 0, 1000), WEFT_E_STATE);
+  }
+  ck_assert_int_eq(weft_server_process(lane.server, 500), WEFT_OK);
+  ck_assert(!weft_server_has(lane.server, 7, 0));
+  server_take_all(lane.server, 6, note_client, &seen);
+  server_request(lane.server, 1, 0, 3);
+  ck_assert_int_eq(weft_server_drop(lane.server, 7, 1), WEFT_OK);
+  ck_assert_int_eq(weft_server_cancel(lane.server, 0), WEFT_OK);
+  ck_assert_int_le(weft_server_deadline(lane.server), 0);
+  ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK);
+  ck_assert(!weft_server_has(lane.server, 7, 1));
+  weft_server_stats stats;
+  weft_server_get_stats(lane.server, &stats);
+  ck_assert(stats.segment_bytes == SEGMENT_BYTES && stats.expired == 2);
+  close_lane(&lane);
+}
+END_TEST
+
+// --- how much waits ---
+
+START_TEST(what_waits_has_a_bound) {
+  one_lane lane = open_lane(at_most_ten);
+  sequence seen = {.server = lane.server};
+  const weft_server_request wants[] = {{7, 0, 0, 6}, {7, 1, 1, 4}, {7, 2, 2, 1}, {7, 0, 3, 1}};
+  size_t accepted = 0;
+  ck_assert_int_eq(weft_server_request_many(lane.server, wants, 4, 0, &accepted), WEFT_E_BUFFER);
+  ck_assert_uint_eq(accepted, 2);
+  ck_assert_uint_eq(pending(lane.server), 10);
+  ck_assert_int_eq(weft_server_cancel(lane.server, 0), WEFT_OK);
+  ck_assert_int_eq(request_at(lane.server, 0, 0, 7, 0), WEFT_E_BUFFER);
+  ck_assert_int_eq(request_at(lane.server, 0, 0, 6, 0), WEFT_OK);
+  ck_assert_int_eq(weft_server_process(lane.server, 0), WEFT_OK);
+  ck_assert_int_eq(request_at(lane.server, 0, 0, 11, 0), WEFT_E_BUFFER);
+  ck_assert_int_eq(request_at(lane.server, 0, 0, UINT32_MAX, 0), WEFT_E_BUFFER);
+  ck_assert_int_eq(request_at(lane.server, 3, 0, 11, 0), WEFT_E_FOREIGN); // there will be no room
+  server_take_all(lane.server, 10, note_client, &seen);
+  close_lane(&lane);
+}
+END_TEST
+
+START_TEST(the_bound_of_what_waits_is_large) {
+  one_lane lane = open_lane(in_fours);
+  ck_assert_int_eq(request_at(lane.server, 0, 0, 1u << 24, 0), WEFT_OK);
+  ck_assert_int_eq(request_at(lane.server, 0, 0, 1, 0), WEFT_E_BUFFER);
+  close_lane(&lane);
+}
+END_TEST
+
 void server_add_waiting_tests(TCase *cases) {
   tcase_add_test(cases, a_hot_segment_lets_others_have_their_turn);
   tcase_add_test(cases, a_large_request_lets_others_have_their_turn);
   tcase_add_test(cases, full_products_do_not_overtake_what_is_due);
   tcase_add_test(cases, full_products_overtake_what_is_gathered);
   tcase_add_test(cases, the_rest_of_a_product_gathers_from_its_own_time_on);
+  tcase_add_test(cases, who_cancels_waits_for_nothing);
+  tcase_add_test(cases, who_cancels_keeps_no_segment);
+  tcase_add_test(cases, a_segment_is_dropped_before_its_time);
+  tcase_add_test(cases, what_was_promised_outlives_a_drop);
+  tcase_add_test(cases, what_waits_has_a_bound);
+  tcase_add_test(cases, the_bound_of_what_waits_is_large);
 }

@@ -34,6 +34,7 @@ class _ServerOptions(ctypes.Structure):
         ("ready_bytes", _size),
         ("gather_us", ctypes.c_int64),
         ("batch_packets", _size),
+        ("pending_packets", _size),
         ("density_q16", ctypes.c_uint16),
         ("fall_over", ctypes.c_bool),
         ("repeatable", ctypes.c_bool),
@@ -79,8 +80,10 @@ _declare({
     "weft_server_free": (None, [_handle]),
     "weft_server_push": (ctypes.c_int, [_handle, _id, ctypes.c_void_p, _size, ctypes.c_int64, ctypes.c_int64]),
     "weft_server_has": (ctypes.c_bool, [_handle, ctypes.c_uint64, ctypes.c_uint64]),
+    "weft_server_drop": (ctypes.c_int, [_handle, ctypes.c_uint64, ctypes.c_uint64]),
     "weft_server_request_many": (ctypes.c_int, [_handle, ctypes.POINTER(_ServerRequest), _size, ctypes.c_int64,
                                                 _written]),
+    "weft_server_cancel": (ctypes.c_int, [_handle, ctypes.c_uint64]),
     "weft_server_fd": (ctypes.c_int, [_handle]),
     "weft_server_deadline": (ctypes.c_int64, [_handle]),
     "weft_server_process": (ctypes.c_int, [_handle, ctypes.c_int64]),
@@ -99,6 +102,7 @@ class ServerOptions:
     ready_bytes: int = 0
     gather_us: int = 0
     batch_packets: int = 0
+    pending_packets: int = 0
     density: float = 0
     fall_over: bool = False
     repeatable: bool = False
@@ -167,7 +171,7 @@ class Server(_CalledBack):
             raise TypeError("a server has a list of Contexts")
         super().__init__(contexts[0])
         table = _fill(_ServerOptions(), options, (
-            "memory_bytes", "ready_bytes", "gather_us", "batch_packets", "fall_over", "repeatable"))
+            "memory_bytes", "ready_bytes", "gather_us", "batch_packets", "pending_packets", "fall_over", "repeatable"))
         table.density_q16 = _density(options.density)
         table.context_count = len(contexts)
         clock = self._callbacks.make(_CLOCK, lambda _: clock_us(), int)
@@ -214,10 +218,16 @@ class Server(_CalledBack):
     def has(self, stream, segment):
         return self._run(_c.weft_server_has, _whole("stream", stream, 64), _whole("segment", segment, 64))
 
+    def drop(self, stream, segment):
+        """Ends a segment before its time; what was asked of it is still made. WEFT_E_FOREIGN: there is none."""
+        _check(self._run(_c.weft_server_drop, _whole("stream", stream, 64), _whole("segment", segment, 64)),
+               "segment %d of stream %d" % (segment, stream))
+
     def request(self, requests, now_us):
         """Asks for the packets of ServerRequests, in order. Error: of the first that was not taken.
 
         Its attribute `accepted` says how many before it were. WEFT_E_FOREIGN: there is no such segment.
+        WEFT_E_BUFFER: more packets would wait than pending_packets allows; ask again when some have come.
         """
         requests = [ServerRequest(*one) for one in requests]
         table = (_ServerRequest * len(requests))(*(
@@ -228,6 +238,10 @@ class Server(_CalledBack):
             error = Error(status, repr(requests[accepted.value]))
             error.accepted = accepted.value
             raise error
+
+    def cancel(self, client):
+        """Drops what a client still waits for; what is ready or in the making comes all the same."""
+        _check(self._run(_c.weft_server_cancel, _whole("client", client, 64)))
 
     # --- Time and packets
 

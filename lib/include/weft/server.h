@@ -53,6 +53,9 @@ typedef struct weft_server_options {
   // do; 0: none.
   int64_t gather_us;
   size_t batch_packets; // most packets in one product; 0: 4096. ready_bytes may bound it further
+  // Most packets that wait, asked for and not begun; 0: 16 Mi. SIZE_MAX: as many as memory has room
+  // for.
+  size_t pending_packets;
   uint16_t density_q16; // 0: dense coefficients; else as weft_encoder_options
   // A lane whose device fails: true hands its work to the other lanes, so that no packet is lost
   // while one lane lives; false ends that work with the device's status.
@@ -78,6 +81,10 @@ void weft_server_free(weft_server *server); // accepts NULL
 weft_status weft_server_push(weft_server *server, const weft_segment_id *id, const uint8_t *data,
                              size_t bytes, int64_t now_us, int64_t expires_us);
 bool weft_server_has(const weft_server *server, uint64_t stream, uint64_t segment);
+// Ends a segment before its time. What was asked of it is still made, as when it expires, and until
+// that has begun weft_server_has is true and a push finds it there; requests are refused at once.
+// Errors: WEFT_E_FOREIGN: no such segment; WEFT_E_ARGUMENT (NULL).
+weft_status weft_server_drop(weft_server *server, uint64_t stream, uint64_t segment);
 
 typedef struct weft_server_request {
   uint64_t stream;
@@ -87,10 +94,15 @@ typedef struct weft_server_request {
 } weft_server_request;
 
 // Asks for coded packets. *accepted gets how many requests were taken, in order: the rest fell to
-// the first error. Errors: WEFT_E_FOREIGN: no such segment (never pushed, expired or evicted);
+// the first error. Errors: WEFT_E_FOREIGN: no such segment (never pushed, expired, dropped or
+// evicted); WEFT_E_BUFFER: more than pending_packets would wait, ask again when some have come;
 // WEFT_E_ARGUMENT (NULL, no packets), WEFT_E_NOMEM.
 weft_status weft_server_request_many(weft_server *server, const weft_server_request *requests,
                                      size_t count, int64_t now_us, size_t *accepted);
+// Drops what `client` still waits for, of all segments; nothing is no error. Packets that are ready
+// or in the making come all the same. Looks at every request that waits. Errors: WEFT_E_ARGUMENT
+// (NULL).
+weft_status weft_server_cancel(weft_server *server, uint64_t client);
 
 // Readable while packets wait to be taken. The server's own; do not close.
 int weft_server_fd(const weft_server *server);
@@ -132,8 +144,8 @@ typedef struct weft_server_stats {
   size_t segment_bytes; // held now, copies on devices counted
   size_t ready_bytes;   // of packets coded or in the making and not yet released
   size_t pending_packets;
-  uint64_t evicted; // by the budget
-  uint64_t expired;
+  uint64_t evicted;     // by the budget
+  uint64_t expired;     // or dropped
   uint64_t fallen_over; // batches that another lane had to make
   size_t lanes;
   weft_server_lane_stats lane[WEFT_SERVER_MAX_LANES];

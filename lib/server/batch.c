@@ -116,18 +116,25 @@ static void *take_spare(weft_server_lane *lane, size_t room) {
   return slab;
 }
 
-// Returns the one kept longest where there are too many: sizes that are gone make room for those
-// that come.
-static void *keep_spare(weft_server_lane *lane, weft_server_spare spare) {
-  void *oldest = NULL;
+// Gives out those kept longest where there are too many, and returns how many: sizes that are gone
+// make room for those that come. Of small ones many are under way at once.
+static size_t keep_spare(weft_server_lane *lane, weft_server_spare spare,
+                         weft_server_spare gone[WEFT_LANE_SPARES]) {
+  size_t bytes = spare.room, out = 0;
   pthread_mutex_lock(&lane->server->lock);
-  if (lane->spares == WEFT_LANE_SPARES) {
-    oldest = lane->spare[0].slab;
-    memmove(&lane->spare[0], &lane->spare[1], --lane->spares * sizeof *lane->spare);
+  const size_t most = lane->server->options.ready_bytes / WEFT_READY_PARTS;
+  for (size_t i = 0; i < lane->spares; i++)
+    bytes += lane->spare[i].room;
+  while (lane->spares - out >= WEFT_FEW_SPARES &&
+         (lane->spares - out == WEFT_LANE_SPARES || bytes > most)) {
+    gone[out] = lane->spare[out];
+    bytes -= gone[out++].room;
   }
+  lane->spares -= out;
+  memmove(&lane->spare[0], &lane->spare[out], lane->spares * sizeof *lane->spare);
   lane->spare[lane->spares++] = spare;
   pthread_mutex_unlock(&lane->server->lock);
-  return oldest;
+  return out;
 }
 
 bool weft_server_free_spares(weft_server *server) {
@@ -166,11 +173,11 @@ static weft_status take_slab(weft_server_lane *lane, weft_server_batch *batch) {
 
 void weft_batch_drop_slab(weft_server *server, weft_server_batch *batch) {
   weft_server_lane *lane = &server->lane[batch->lane];
-  void *slab = batch->slab;
+  weft_server_spare gone[WEFT_LANE_SPARES] = {{batch->slab, batch->slab_room}};
   batch->slab = NULL;
-  if (!lane->ctx->device)
-    slab = keep_spare(lane, (weft_server_spare){slab, batch->slab_room});
-  weft_free(lane->ctx, batch->slab_mem, slab);
+  const size_t count = lane->ctx->device ? 1 : keep_spare(lane, gone[0], gone);
+  for (size_t i = 0; i < count; i++)
+    weft_free(lane->ctx, batch->slab_mem, gone[i].slab);
 }
 
 static weft_status prepare(weft_server_lane *lane, weft_server_batch *batch) {

@@ -18,7 +18,8 @@
 enum {
   WEFT_LANE_DEPTH = 3,   // flights that a device lane keeps under way
   WEFT_FLIGHT_MAX = 32,  // products of one flight
-  WEFT_LANE_SPARES = 8,  // slabs that a host lane keeps
+  WEFT_LANE_SPARES = 64, // slabs that a host lane keeps at most
+  WEFT_FEW_SPARES = 8,   // that many of any size
   WEFT_READY_PARTS = 4,  // of ready_bytes, one of which a product may take
   WEFT_COST_BUCKETS = 64 // by the logarithm of a product's multiply-accumulates
 };

@@ -168,6 +168,40 @@ START_TEST(sizes_that_come_are_kept_for_those_that_went) {
 }
 END_TEST
 
+static void room_for_13_slabs(weft_server_options *options) {
+  options->repeatable = true;
+  options->ready_bytes = (size_t)16 * SLAB_BYTES;
+}
+
+// Many that are under way at once are kept, as long as they are no large part of what there may be.
+START_TEST(small_slabs_are_kept_for_all_that_are_under_way) {
+  enum { SLABS = 13, FEW = 8, PACKETS = SLABS * 4096 };
+  static weft_server_packet packets[PACKETS];
+  for (int small = 0; small < 2; small++) {
+    tight_memory tight;
+    tight_init(&tight);
+    weft_ctx *ctx = server_context(NULL, &tight.allocator);
+    weft_server *server = server_on(&ctx, 1, small ? uncalibrated : room_for_13_slabs);
+    const uint8_t data[SEGMENT_BYTES] = {1};
+    server_push(server, 0, data, sizeof data);
+    for (int round = 0; round < 2; round++) {
+      server_request(server, 0, 0, PACKETS);
+      ck_assert_int_eq(weft_server_process(server, 0), WEFT_OK);
+      for (size_t held = 0, got = 0; held < PACKETS; held += got) {
+        struct pollfd fd = {.fd = weft_server_fd(server), .events = POLLIN};
+        ck_assert_int_eq(poll(&fd, 1, 10000), 1);
+        ck_assert_int_eq(weft_server_take(server, packets + held, PACKETS - held, &got), WEFT_OK);
+      }
+      weft_server_release(server, packets, PACKETS);
+    }
+    ck_assert_uint_eq(atomic_load(&tight.large), small ? SLABS : 2 * SLABS - FEW);
+    weft_server_free(server);
+    weft_ctx_free(ctx);
+    ck_assert_int_eq(test_allocator_live(&tight.memory), 0);
+  }
+}
+END_TEST
+
 // Of a product and of a segment.
 START_TEST(kept_slabs_are_given_back_when_memory_lacks) {
   for (int segment = 0; segment < 2; segment++) {
@@ -476,6 +510,7 @@ void server_add_failure_tests(TCase *cases) {
   tcase_add_test(cases, a_lane_that_fails_loses_no_packet);
   tcase_add_test(cases, what_no_lane_can_make_has_a_status);
   tcase_add_test(cases, sizes_that_come_are_kept_for_those_that_went);
+  tcase_add_test(cases, small_slabs_are_kept_for_all_that_are_under_way);
   tcase_add_test(cases, kept_slabs_are_given_back_when_memory_lacks);
   tcase_add_test(cases, nothing_is_left_of_what_fails_in_the_end);
   tcase_add_test(cases, lanes_end_one_by_one);

@@ -47,7 +47,8 @@ typedef struct weft_server_options {
   // Bound of the packets coded or in the making and not yet released; 0: 256 MiB, never below four
   // of the largest packets of segments pushed so far. A product has at most a quarter of it, and is
   // begun while three quarters or less are held. A lane on the host keeps the memory of up to eight
-  // released products for the next ones, until memory lacks.
+  // released products for the next ones, or of up to 64 that take no more than a quarter of it
+  // together, until memory lacks.
   size_t ready_bytes;
   // Longest wait of a request for others to share its product, while there is a lane with little to
   // do; 0: none.

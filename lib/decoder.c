@@ -6,27 +6,27 @@
 
 #include "lib/coefficients.h"
 
-enum { LINE = 64 };
-
 // --- making one ---
 
-// Bytes of the small arrays behind the handle, and where they begin.
+// Bytes of the handle and the small arrays behind it, at most.
 static size_t handle_bytes(size_t n) {
-  return sizeof(weft_decoder) + n * (sizeof(uint8_t *) + sizeof(uint16_t) + 4);
+  return sizeof(weft_decoder) + n * (sizeof(uint8_t *) + sizeof(uint16_t) + 4) + WEFT_VECTOR_STEP;
 }
 
 static weft_decoder *new_handle(weft_ctx *ctx, size_t n) {
   weft_decoder *decoder = weft_ctx_take(ctx, handle_bytes(n), _Alignof(weft_decoder));
   if (!decoder)
     return NULL;
-  *decoder = (weft_decoder){.ctx = ctx, .first_item = WEFT_NO_ITEM};
+  *decoder =
+      (weft_decoder){.ctx = ctx, .width = weft_vector_width(ctx, n), .first_item = WEFT_NO_ITEM};
   decoder->rows = (uint8_t **)(decoder + 1);
   decoder->pivots = (uint16_t *)(decoder->rows + n);
   decoder->unknown = (uint8_t *)(decoder->pivots + n);
   decoder->vector = decoder->unknown + n;
   decoder->work = decoder->vector + n;
-  decoder->factors = decoder->work + n;
+  decoder->factors = decoder->work + decoder->width;
   memset(decoder->unknown, 0xFF, n);
+  memset(decoder->work, 0, decoder->width);
   weft_random_init(&decoder->random);
   return decoder;
 }
@@ -53,16 +53,20 @@ weft_status weft_decoder_new(weft_ctx *ctx, const weft_decoder_options *options,
   decoder->id = options->id;
   decoder->eager = options->eager;
   decoder->own_blocks = !options->blocks;
-  decoder->stride = options->blocks && options->blocks_stride != 0 ? options->blocks_stride : k;
+  decoder->stride = options->blocks ? options->blocks_stride : weft_row_stride(k);
+  if (decoder->stride == 0)
+    decoder->stride = k;
   decoder->mem = options->mem;
-  decoder->matrix = weft_ctx_take(ctx, n * n, LINE);
+  decoder->matrix_stride = weft_row_stride(n);
+  decoder->matrix = weft_ctx_take(ctx, n * decoder->matrix_stride, WEFT_LINE);
   weft_status status = decoder->matrix ? WEFT_OK : WEFT_E_NOMEM;
   for (size_t p = 0; status == WEFT_OK && p < n; p++)
     decoder->rows[p] = weft_decoder_row(decoder, p);
   if (status == WEFT_OK && on_device) {
     status = weft_decoder_take_slots(decoder);
   } else if (status == WEFT_OK) {
-    decoder->blocks = options->blocks ? options->blocks : weft_ctx_take(ctx, n * k, LINE);
+    decoder->blocks =
+        options->blocks ? options->blocks : weft_ctx_take(ctx, n * decoder->stride, WEFT_LINE);
     status = decoder->blocks ? WEFT_OK : WEFT_E_NOMEM;
   }
   if (status != WEFT_OK) {
@@ -95,8 +99,8 @@ size_t weft_decoder_memory_bytes(const weft_segment_id *id, bool own_blocks) {
   if (!id || !weft_segment_id_valid(id))
     return 0;
   const size_t n = id->blocks;
-  return handle_bytes(n) + n * n + (own_blocks ? n * id->block_bytes : 0) +
-         weft_decoder_reduce_bytes(id);
+  return handle_bytes(n) + n * weft_row_stride(n) +
+         (own_blocks ? n * weft_row_stride(id->block_bytes) : 0) + weft_decoder_reduce_bytes(id);
 }
 
 // --- packets ---
@@ -162,7 +166,7 @@ static weft_status read_from_device(weft_decoder *decoder, size_t offset, size_t
   if (bytes == 0)
     return WEFT_OK;
   const size_t count = (offset + bytes - 1) / k - first + 1;
-  uint8_t *blocks = weft_ctx_take(decoder->ctx, count * k, LINE);
+  uint8_t *blocks = weft_ctx_take(decoder->ctx, count * k, WEFT_LINE);
   if (!blocks)
     return WEFT_E_NOMEM;
   weft_reading reading = {

@@ -28,6 +28,7 @@
 
 #include "lib/ctx.h"
 #include "lib/random.h"
+#include "lib/vectors.h"
 #include "weft/rlnc.h"
 
 struct weft_decoder {
@@ -41,7 +42,8 @@ struct weft_decoder {
   uint8_t *blocks; // slot p at blocks + p * stride
   size_t stride;
   bool own_blocks;
-  uint8_t *matrix; // M (n, n), dense
+  uint8_t *matrix; // M (n, n), row stride matrix_stride; zeros from column n up to width
+  size_t matrix_stride, width; // bytes
   // On a device: slot p is [vector of n bytes | payload of k bytes] as they came, at slots + p *
   // stride + lead, so that payloads are aligned; zero without pivot. `blocks` is NULL then.
   weft_mem mem;
@@ -57,13 +59,13 @@ struct weft_decoder {
   uint16_t *pivots; // in order of arrival; `rank` are set
   uint8_t *unknown; // 0xFF for a column without pivot, else 0
   uint8_t *vector;  // the arriving packet's coefficients
-  uint8_t *work;    // the same, reduced
+  uint8_t *work;    // the same, reduced; zeros up to width
   uint8_t *factors; // of the product at hand
   weft_random random;
 };
 
 static inline uint8_t *weft_decoder_row(const weft_decoder *decoder, size_t pivot) {
-  return decoder->matrix + pivot * decoder->id.blocks;
+  return decoder->matrix + pivot * decoder->matrix_stride;
 }
 
 static inline uint8_t *weft_decoder_slot(const weft_decoder *decoder, size_t pivot) {

@@ -242,9 +242,9 @@ typedef struct gathering {
 static void gather_rows(void *user, size_t i) {
   const gathering *g = user;
   const weft_reading *reading = &g->readings[i];
-  if (reading->status == WEFT_OK)
-    memcpy(g->to[i], weft_decoder_row(reading->decoder, reading->first),
-           reading->count * reading->decoder->id.blocks);
+  const size_t n = reading->decoder->id.blocks;
+  for (size_t j = 0; reading->status == WEFT_OK && j < reading->count; j++)
+    memcpy(g->to[i] + j * n, weft_decoder_row(reading->decoder, reading->first + j), n);
 }
 
 static weft_gemm product_of_reading(const weft_reading *reading, const uint8_t *rows) {

@@ -20,12 +20,12 @@ enum {
   SPARSE = 4            // fewer than one coefficient of so many: by those that are not zero
 };
 
-// Products over rows of M, a few hundred bytes wide: one thread is quickest.
+// Products over rows of M and `work`, a few hundred bytes wide: one thread is quickest.
 static weft_status add_product(const weft_decoder *decoder, size_t m, size_t k, const uint8_t *a,
                                const uint8_t *const *x, uint8_t *const *y) {
   const weft_ctx *ctx = decoder->ctx;
   const weft_exec exec = weft_ctx_host_exec(ctx, NULL);
-  weft_gemm gemm = weft_gemm_of(m, k, decoder->id.blocks, a, k, x, y);
+  weft_gemm gemm = weft_gemm_of(m, k, decoder->width, a, k, x, y);
   gemm.accumulate = true;
   return m > 0 && k > 0 ? ctx->host->gemm(ctx->host, &exec, &gemm, 1) : WEFT_OK;
 }
@@ -183,7 +183,7 @@ static weft_status install(weft_decoder *decoder, size_t s) {
   size_t m = 1;
   decoder->work[s] = 1; // T's entry of the payload that goes to slot s, before it is scaled
   decoder->factors[0] = inverse;
-  targets[0] = memset(weft_decoder_row(decoder, s), 0, decoder->id.blocks);
+  targets[0] = memset(weft_decoder_row(decoder, s), 0, decoder->width);
   for (size_t i = decoder->cleared; i < decoder->rank; i++) {
     uint8_t *row = weft_decoder_row(decoder, decoder->pivots[i]);
     decoder->factors[m] = scaled[row[s]];
@@ -195,7 +195,7 @@ static weft_status install(weft_decoder *decoder, size_t s) {
   decoder->unknown[s] = 0;
   decoder->pivots[decoder->rank++] = (uint16_t)s;
   for (; decoder->widest < s; decoder->widest++) // multiplied by zero, though nothing was written
-    memset(decoder->rows[decoder->widest], 0, decoder->id.blocks);
+    memset(decoder->rows[decoder->widest], 0, decoder->width);
   if (decoder->widest == s)
     decoder->widest++;
   return WEFT_OK;
@@ -237,7 +237,7 @@ bool weft_decoder_has_block(const weft_decoder *decoder, size_t index) {
     return true;
   uint8_t row[WEFT_MAX_BLOCKS], *const y = row;
   const uint8_t *x[WEFT_MAX_BLOCKS];
-  memcpy(row, weft_decoder_row(decoder, index), n);
+  memcpy(row, weft_decoder_row(decoder, index), decoder->width);
   bool is_pending = false;
   for (size_t i = decoder->cleared; i < decoder->rank; i++)
     is_pending = is_pending || decoder->pivots[i] == index;

@@ -37,7 +37,8 @@ typedef struct reduction {
   // All pivots, in the order of new_dirty: as they arrived, or ascending where O is empty, so that
   // a complete decoder's rows are T as they lie.
   uint16_t columns[WEFT_MAX_BLOCKS];
-  const uint8_t *a;   // (new_dirty, rank): T[N]
+  const uint8_t *a; // (new_dirty, rank): T[N], row stride a_stride
+  size_t a_stride;
   const uint8_t *d;   // (old_dirty, |N|)
   uint8_t *panels;    // one of panel_bytes for each worker
   size_t width;       // columns of a panel
@@ -92,12 +93,13 @@ static void gather(const weft_decoder *decoder, const uint16_t *rows, size_t cou
 }
 
 // T[N], made in `out` unless it lies there already.
-static const uint8_t *gather_new(const reduction *r, uint8_t *out) {
+static void gather_new(reduction *r, uint8_t *out) {
   const weft_decoder *decoder = r->decoder;
-  if (r->new_dirty_count == decoder->id.blocks)
-    return decoder->matrix;
-  gather(decoder, r->new_dirty, r->new_dirty_count, r->columns, decoder->rank, out);
-  return out;
+  const bool as_it_lies = r->new_dirty_count == decoder->id.blocks;
+  r->a = as_it_lies ? decoder->matrix : out;
+  r->a_stride = as_it_lies ? decoder->matrix_stride : decoder->rank;
+  if (!as_it_lies)
+    gather(decoder, r->new_dirty, r->new_dirty_count, r->columns, decoder->rank, out);
 }
 
 // d = T[O][N] * inverse(T[N][N]) for the dirty rows of O. scratch: |N| * (|N| + old_dirty_count).
@@ -146,7 +148,7 @@ static weft_status reduce_new(const reduction *r, const weft_exec *exec, size_t 
                              .k = decoder->rank,
                              .len = len,
                              .a = r->a,
-                             .a_stride = decoder->rank,
+                             .a_stride = r->a_stride,
                              .x = {.ptr = x},
                              .y = {.ptr = y}};
   return decoder->ctx->host->gemm(decoder->ctx->host, exec, &product, 1);
@@ -229,7 +231,7 @@ static weft_status reduce_with(reduction *r, uint8_t *scratch, size_t workers) {
   if (r->old_dirty_count > 0)
     WEFT_TRY(make_d(r, d, rest));
   r->d = d;
-  r->a = gather_new(r, rest);
+  gather_new(r, rest);
   weft_pool_run(r->pool, workers, reduce_panels, r);
   WEFT_TRY((weft_status)atomic_load(&r->status));
   for (size_t i = 0; i < r->new_dirty_count; i++)

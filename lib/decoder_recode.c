@@ -35,7 +35,7 @@ weft_status weft_decoder_combine(weft_decoder *decoder, size_t count, uint8_t *o
                              .a_stride = rank,
                              .x = {.ptr = rows},
                              .y = {.base = out, .stride = out_stride}};
-  WEFT_TRY(ctx->host->gemm(ctx->host, &exec, &product, 1));
+  WEFT_TRY(weft_mix_vectors(ctx, &exec, &product));
   for (size_t i = 0; i < count; i++)
     swap(decoder->pivots, rank, out + i * out_stride, weights + i * rank);
   return WEFT_OK;

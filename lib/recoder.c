@@ -8,10 +8,10 @@
 #include "lib/ctx.h"
 #include "lib/expand.h"
 #include "lib/random.h"
+#include "lib/vectors.h"
 #include "weft/rlnc.h"
 
 enum {
-  LINE = 64,
   // Held payloads lie in blocks of columns, so that a product of one packet reads what is next to
   // each other; as many bytes as such a product takes at a time (kernels/tile.h).
   COLUMNS = 4096,
@@ -33,33 +33,32 @@ struct weft_recoder {
 
 typedef struct part {
   uint8_t *base;
-  size_t stride;      // bytes, a multiple of LINE
+  size_t stride;      // bytes, a multiple of WEFT_LINE
   size_t offset, len; // which bytes of the coefficients, or of the payload, it holds
   const uint8_t *const *rows;
 } part;
-
-static size_t padded(size_t bytes) { return (bytes + LINE - 1) / LINE * LINE; }
 
 // Part 0 is the coefficients.
 static part part_of(const weft_recoder *recoder, size_t index) {
   const size_t n = recoder->id.blocks, k = recoder->id.block_bytes;
   const uint8_t *const *rows = recoder->rows + index * 2 * recoder->capacity;
   if (index == 0)
-    return (part){recoder->bytes, padded(n), 0, n, rows};
+    return (part){recoder->bytes, weft_row_stride(n), 0, n, rows};
   const size_t offset = (index - 1) * COLUMNS;
   const size_t len = k - offset < COLUMNS ? k - offset : COLUMNS;
-  uint8_t *base = recoder->bytes + recoder->capacity * (padded(n) + offset);
-  return (part){base, padded(len), offset, len, rows};
+  uint8_t *base = recoder->bytes + recoder->capacity * (weft_row_stride(n) + offset);
+  return (part){base, weft_row_stride(len), offset, len, rows};
 }
 
 static uint8_t *coefficients_of(const weft_recoder *recoder, size_t i) {
-  return recoder->bytes + i * padded(recoder->id.blocks);
+  return recoder->bytes + i * weft_row_stride(recoder->id.blocks);
 }
 
 static weft_status take_memory(weft_recoder *recoder) {
   const size_t n = recoder->id.blocks, k = recoder->id.block_bytes, capacity = recoder->capacity;
   recoder->parts = 1 + (k + COLUMNS - 1) / COLUMNS;
-  recoder->bytes = weft_ctx_take(recoder->ctx, capacity * (padded(n) + padded(k)), LINE);
+  recoder->bytes =
+      weft_ctx_take(recoder->ctx, capacity * (weft_row_stride(n) + weft_row_stride(k)), WEFT_LINE);
   recoder->rows = weft_ctx_take(recoder->ctx, recoder->parts * 2 * capacity * sizeof *recoder->rows,
                                 _Alignof(uint8_t *));
   if (!recoder->bytes || !recoder->rows)
@@ -165,7 +164,9 @@ weft_status weft_recoder_add(weft_recoder *recoder, const weft_packet *packet) {
     return WEFT_DEPENDENT;
   if (recoder->held == recoder->capacity)
     return mix_in(recoder, coefficients, packet->payload);
-  memcpy(coefficients_of(recoder, recoder->held), coefficients, n);
+  uint8_t *row = coefficients_of(recoder, recoder->held);
+  memcpy(row, coefficients, n);
+  memset(row + n, 0, weft_vector_width(recoder->ctx, n) - n);
   for (size_t p = 1; p < recoder->parts; p++) {
     const part at = part_of(recoder, p);
     memcpy(at.base + recoder->held * at.stride, packet->payload + at.offset, at.len);
@@ -215,13 +216,21 @@ static weft_status multiply(const weft_recoder *recoder, const weft_gemm *produc
   return ctx->host->gemm(ctx->host, &exec, products, count);
 }
 
+static weft_status multiply_vectors(const weft_recoder *recoder, const weft_gemm *product) {
+  const weft_ctx *ctx = recoder->ctx;
+  const weft_exec exec = weft_ctx_host_exec(ctx, ctx->pool);
+  return weft_mix_vectors(ctx, &exec, product);
+}
+
 // One packet on demand is bound by reading all that is held. Each is made the other way round than
 // the one before, which begins where that ended: with what the nearest cache still has, and without
 // which a segment just too large for a cache would find nothing there.
 static weft_status mix_one(weft_recoder *recoder, const uint8_t *weights, uint8_t *coefficients,
                            uint8_t *payload) {
   const bool backwards = recoder->backwards = !recoder->backwards;
-  const size_t turned = 2 * recoder->capacity - recoder->held;
+  const size_t turned = 2 * recoder->capacity - recoder->held, n = recoder->id.blocks;
+  const size_t step = weft_vector_step(recoder->ctx);
+  uint8_t narrow[WEFT_VECTOR_STEP];
   weft_gemm products[TOGETHER];
   for (size_t first = 0; first < recoder->parts; first += TOGETHER) {
     const size_t left = recoder->parts - first, count = left < TOGETHER ? left : TOGETHER;
@@ -229,12 +238,18 @@ static weft_status mix_one(weft_recoder *recoder, const uint8_t *weights, uint8_
       const size_t p = backwards ? recoder->parts - 1 - first - i : first + i;
       part at = part_of(recoder, p);
       uint8_t *out = p == 0 ? coefficients : payload + at.offset;
+      if (p == 0 && n < step) { // as weft_mix_vectors does, but in one call with the others
+        out = narrow;
+        at.len = step;
+      }
       at.rows += backwards ? turned : 0;
       set_product(&products[i], recoder, &at, 1, weights,
                   (weft_rows){.base = out, .stride = at.len});
     }
     WEFT_TRY(multiply(recoder, products, count));
   }
+  if (n < step)
+    memcpy(coefficients, narrow, n);
   return WEFT_OK;
 }
 
@@ -257,13 +272,13 @@ static weft_status mix_coefficients(weft_recoder *recoder, const weft_batch *bat
   weft_gemm all, again;
   set_product(&all, recoder, &at, batch->count, weights, out);
   weft_random_nonzero(&recoder->random, weights, batch->count * held);
-  WEFT_TRY(multiply(recoder, &all, 1));
+  WEFT_TRY(multiply_vectors(recoder, &all));
   for (size_t i = 0; i < batch->count; i++) {
     const weft_rows row = {.base = weft_row(&out, i), .stride = n};
     set_product(&again, recoder, &at, 1, weights + i * held, row);
     while (weft_all_zero(row.base, n)) {
       weft_random_nonzero(&recoder->random, weights + i * held, held);
-      WEFT_TRY(multiply(recoder, &again, 1));
+      WEFT_TRY(multiply_vectors(recoder, &again));
     }
   }
   return WEFT_OK;
@@ -295,7 +310,7 @@ static weft_status recode_many(weft_recoder *recoder, const weft_batch *batch) {
     return WEFT_E_NOMEM;
   // The pointers, which want to be aligned, then the weights.
   const size_t bytes = batch->count * (pointers + recoder->held);
-  uint8_t **rows = weft_ctx_take(recoder->ctx, bytes, LINE);
+  uint8_t **rows = weft_ctx_take(recoder->ctx, bytes, WEFT_LINE);
   if (!rows)
     return WEFT_E_NOMEM;
   uint8_t *weights = (uint8_t *)rows + batch->count * pointers;

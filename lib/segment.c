@@ -8,8 +8,6 @@
 #include "lib/coefficients.h"
 #include "lib/staging.h"
 
-enum { LINE = 64 };
-
 // Rows take products of up to 2 GiB a row, and padding is one.
 _Static_assert((uint64_t)WEFT_MAX_BLOCKS *WEFT_MAX_BLOCK_BYTES <= INT32_MAX,
                "the padding of a segment may be too much for one product");
@@ -25,27 +23,34 @@ static weft_status check(const weft_ctx *ctx, const weft_segment_options *option
 
 // Pointers to the blocks, of which `count` follow each other: made once, since to make them anew
 // for each packet on demand would take a hundredth of its product.
-static weft_status point_to_blocks(weft_segment *segment, const uint8_t *blocks, size_t count) {
-  const size_t n = segment->id.blocks, k = segment->id.block_bytes;
+static weft_status point_to_blocks(weft_segment *segment, const uint8_t *blocks, size_t count,
+                                   size_t stride) {
+  const size_t n = segment->id.blocks;
   segment->ptr = weft_ctx_take(segment->ctx, n * sizeof *segment->ptr, _Alignof(uint8_t *));
   if (!segment->ptr)
     return WEFT_E_NOMEM;
   for (size_t i = 0; i < count; i++)
-    segment->ptr[i] = blocks + i * k;
-  segment->blocks = (weft_const_rows){.base = blocks, .stride = k, .ptr = segment->ptr};
+    segment->ptr[i] = blocks + i * stride;
+  segment->blocks = (weft_const_rows){.base = blocks, .stride = stride, .ptr = segment->ptr};
   return WEFT_OK;
 }
 
-// A copy of the data, padded with zeros.
+// A copy of the data, padded with zeros. What is between the blocks nobody reads.
 static weft_status copy_blocks(weft_segment *segment, const weft_segment_options *options) {
-  const size_t k = options->id.block_bytes;
-  const size_t capacity = options->id.blocks * k;
-  segment->owned = weft_ctx_take(segment->ctx, capacity, LINE);
+  const size_t n = options->id.blocks, k = options->id.block_bytes;
+  const size_t stride = weft_row_stride(k), run = stride == k ? n * k : k;
+  segment->owned = weft_ctx_take(segment->ctx, n * stride, WEFT_LINE);
   if (!segment->owned)
     return WEFT_E_NOMEM;
-  memcpy(segment->owned, options->data, options->bytes);
-  memset(segment->owned + options->bytes, 0, capacity - options->bytes);
-  return point_to_blocks(segment, segment->owned, options->id.blocks);
+  uint8_t *to = segment->owned;
+  for (size_t at = 0; at < n * k; at += run, to += stride) {
+    const size_t left = at < options->bytes ? options->bytes - at : 0;
+    const size_t filled = left < run ? left : run;
+    if (filled > 0)
+      memcpy(to, options->data + at, filled);
+    memset(to + filled, 0, run - filled);
+  }
+  return point_to_blocks(segment, segment->owned, n, stride);
 }
 
 // The caller's data in place. What it does not fill is a copy of the block that it ends in, and one
@@ -53,10 +58,10 @@ static weft_status copy_blocks(weft_segment *segment, const weft_segment_options
 static weft_status borrow_blocks(weft_segment *segment, const weft_segment_options *options) {
   const size_t n = options->id.blocks, k = options->id.block_bytes;
   const size_t full = options->bytes / k, rest = options->bytes % k;
-  WEFT_TRY(point_to_blocks(segment, options->data, full));
+  WEFT_TRY(point_to_blocks(segment, options->data, full, k));
   if (full == n)
     return WEFT_OK;
-  segment->owned = weft_ctx_take(segment->ctx, 2 * k, LINE);
+  segment->owned = weft_ctx_take(segment->ctx, 2 * k, WEFT_LINE);
   if (!segment->owned)
     return WEFT_E_NOMEM;
   memset(segment->owned, 0, 2 * k);

@@ -184,6 +184,85 @@ END_TEST
 
 // A recoder that holds dependent packets still sends nothing that is zero, and a mixed-in multiple
 // of what is held does not cancel it.
+// --- bytes ---
+
+// With their random numbers fixed; the recoder has half of the places.
+typedef struct mixers {
+  weft_decoder *decoder;
+  weft_recoder *recoder;
+} mixers;
+
+static mixers mixers_new(weft_ctx *ctx, const weft_segment_id *id) {
+  const uint8_t key[32] = {7};
+  mixers r = {.decoder = fixture_decoder(ctx, id)};
+  EXPECT_OK(weft_recoder_new(ctx, id, (id->blocks + 1u) / 2, &r.recoder));
+  EXPECT_OK(weft_decoder_fix_random(r.decoder, key));
+  EXPECT_OK(weft_recoder_fix_random(r.recoder, key));
+  return r;
+}
+
+// What both make, alone and as a batch, into `out`, where each ends at a guard page.
+static void mix(const mixers *r, const weft_segment_id *id, const test_guard *out, size_t room) {
+  enum { BATCH = 67 }; // more than one product of narrow rows takes
+  uint8_t *at = out->end - (2 * BATCH + 2) * room;
+  size_t bytes;
+  weft_batch batch = {.count = BATCH,
+                      .coefficients = at,
+                      .coefficients_stride = room,
+                      .payload = at + room - id->block_bytes,
+                      .payload_stride = room};
+  EXPECT_OK(weft_decoder_recode_batch(r->decoder, &batch));
+  batch.coefficients += BATCH * room;
+  batch.payload += BATCH * room;
+  EXPECT_OK(weft_recoder_batch(r->recoder, &batch));
+  at = out->end - 2 * room;
+  EXPECT_OK(weft_decoder_recode(r->decoder, at, room, &bytes));
+  EXPECT_OK(weft_recoder_next(r->recoder, at + room, room, &bytes));
+}
+
+// Coefficients of any length, shorter than a vector's among them: the row's bytes are scalar's.
+START_TEST(recoded_packets_are_those_of_scalar) {
+  enum { PACKETS = 2 * 67 + 2 };
+  weft_ctx *scalar = fixture_ctx("scalar", 1);
+  weft_ctx *ctx = fixture_ctx(fixture_row_name(_i), 1);
+  for (size_t n = 1; n <= 70; n += n < 40 ? 1 : 15) {
+    fixture_start(n);
+    const size_t k = 1 + fixture_below(90);
+    fixture_source source = fixture_source_new(ctx, n, k, n * k, NULL);
+    const size_t room = weft_packet_bytes(&source.id, WEFT_PACKET_VECTOR);
+    test_guard mine = test_guard_new(PACKETS * room), wanted = test_guard_new(PACKETS * room);
+    uint8_t *datagram = fixture_malloc(room);
+    const mixers a = mixers_new(ctx, &source.id), b = mixers_new(scalar, &source.id);
+    while (!weft_decoder_complete(b.decoder)) {
+      size_t bytes;
+      EXPECT_OK(weft_encoder_next(source.encoder, datagram, room, &bytes));
+      EXPECT(weft_decoder_add_datagram(a.decoder, datagram, bytes) ==
+             weft_decoder_add_datagram(b.decoder, datagram, bytes));
+      EXPECT_OK(weft_recoder_add_datagram(a.recoder, datagram, bytes));
+      EXPECT_OK(weft_recoder_add_datagram(b.recoder, datagram, bytes));
+      if (weft_decoder_rank(b.decoder) % 9 != 1 && !weft_decoder_complete(b.decoder))
+        continue;
+      memset(mine.end - PACKETS * room, 0, PACKETS * room);
+      memset(wanted.end - PACKETS * room, 0, PACKETS * room);
+      mix(&a, &source.id, &mine, room);
+      mix(&b, &source.id, &wanted, room);
+      EXPECT(memcmp(mine.end - PACKETS * room, wanted.end - PACKETS * room, PACKETS * room) == 0);
+    }
+    fixture_check_decoded(&source, a.decoder);
+    for (int i = 0; i < 2; i++) {
+      weft_decoder_free(i ? a.decoder : b.decoder);
+      weft_recoder_free(i ? a.recoder : b.recoder);
+    }
+    free(datagram);
+    test_guard_free(&wanted);
+    test_guard_free(&mine);
+    fixture_source_free(&source);
+  }
+  weft_ctx_free(ctx);
+  weft_ctx_free(scalar);
+}
+END_TEST
+
 START_TEST(recoder_never_sends_zero) {
   fixture_start(80);
   weft_ctx *ctx = fixture_ctx(NULL, 1);
@@ -315,6 +394,7 @@ int main(void) {
   Suite *suite = suite_create("recode");
   TCase *tcase = tcase_create("packets");
   tcase_add_loop_test(tcase, recoded_payloads_are_the_product, 0, fixture_row_count());
+  tcase_add_loop_test(tcase, recoded_packets_are_those_of_scalar, 0, fixture_row_count());
   tcase_add_test(tcase, recoder_never_sends_zero);
   tcase_add_test(tcase, further_packets_are_mixed_in_in_turn);
   suite_add_tcase(suite, tcase);

@@ -35,7 +35,8 @@ typedef struct weft_segment_options {
   size_t bytes;        // true length, 1..n * block_bytes; what lacks to n * k counts as zero
   weft_mem mem;        // of data
   // Host rows: true uses data in place, which must then stay unchanged until the segment is freed
-  // (only a padded last block is copied); false copies. Device rows always make their own layout.
+  // (only a padded last block is copied); false copies, into rows of multiples of 64 bytes, from
+  // which a packet on demand is quicker. Device rows always make their own layout.
   bool borrow;
   // true leaves the row's preprocessing to the products, each of which does that of all its
   // segments in one launch and keeps nothing of it: for segments that serve one batch.
@@ -138,8 +139,8 @@ weft_status weft_encoder_next(weft_encoder *encoder, uint8_t *datagram, size_t c
 // payload is touched. Payloads are stored as they came, and reduced by one blocked product when a
 // block that is known is asked for, or the whole segment. The total cost is never above that of
 // reducing each payload as it comes, and equals a batch decode's when nothing is asked for before
-// full rank. Works on the context's host row. Memory: the segment, n * n bytes, and a bounded
-// scratch while payloads are reduced (see weft_decoder_memory_bytes).
+// full rank. Works on the context's host row. Memory: the segment and n * n bytes, rows rounded up
+// to 64, and a bounded scratch while payloads are reduced (see weft_decoder_memory_bytes).
 
 typedef struct weft_decoder weft_decoder;
 
@@ -203,10 +204,11 @@ weft_status weft_decoder_recode_batch(weft_decoder *decoder, const weft_batch *b
 weft_status weft_decoder_fix_random(weft_decoder *decoder, const uint8_t *key);
 
 // The most host memory that a decoder of this shape ever holds: its handle, its own blocks
-// (own_blocks: no `blocks` in its options), n * n bytes of matrix; and while payloads are reduced,
-// n * n bytes, rounded up to 64, and at most 2 MiB more. 0 for an id out of range. While m > 1
-// packets are recoded in one product, that takes m bytes for each packet held and, of a row that
-// gains by it and where it can be had, up to 272 KiB for each of the context's threads.
+// (own_blocks: no `blocks` in its options) and n * n bytes of matrix, each row rounded up to 64;
+// and while payloads are reduced, n * n bytes, rounded up to 64, and at most 2 MiB more. 0 for an
+// id out of range. While m > 1 packets are recoded in one product, that takes m bytes for each
+// packet held and, of a row that gains by it and where it can be had, up to 272 KiB for each of the
+// context's threads.
 size_t weft_decoder_memory_bytes(const weft_segment_id *id, bool own_blocks);
 
 // ---------------------------------------------------------------------------------------------

@@ -30,12 +30,21 @@ void weft_coefficients_dense(const weft_segment_id *id, uint64_t seed, uint8_t *
     out[i] = nonzero(u16_le(stream + 2 * i));
 }
 
+// Each coefficient takes a number, and each that is not zero another one. The keystream is as long
+// as nearly all need it, and made anew as long as it can be for the others.
 void weft_coefficients_sparse(const weft_segment_id *id, uint64_t seed, uint16_t density_q16,
                               uint8_t *out) {
-  uint8_t stream[4 * WEFT_MAX_BLOCKS]; // at most two numbers for each coefficient
-  keystream(id, seed, stream, 4 * (size_t)id->blocks);
-  const uint8_t *at = stream;
-  for (size_t i = 0; i < id->blocks; i++, at += 2) {
+  uint8_t stream[4 * WEFT_MAX_BLOCKS];
+  const size_t n = id->blocks, likely = n + (n * density_q16 >> 16) + n / 32 + 8;
+  const size_t numbers = likely < 2 * n ? likely : 2 * n;
+  keystream(id, seed, stream, 2 * numbers);
+  const uint8_t *at = stream, *const last = stream + 2 * (numbers - 1);
+  bool whole = numbers == 2 * n;
+  for (size_t i = 0; i < n; i++, at += 2) {
+    if (at >= last && !whole) {
+      keystream(id, seed, stream, 4 * n);
+      whole = true;
+    }
     out[i] = 0;
     if (u16_le(at) < density_q16) {
       at += 2;

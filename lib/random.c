@@ -59,13 +59,23 @@ void weft_random_nonzero(weft_random *random, uint8_t *out, size_t count) {
     *zero = nonzero(random);
 }
 
+// From the buffer as it lies there, but for its end.
+static unsigned draw_u16(weft_random *random) {
+  uint8_t draw[2];
+  if (random->left < sizeof draw) {
+    weft_random_bytes(random, draw, sizeof draw);
+  } else {
+    memcpy(draw, random->buffer + sizeof random->buffer - random->left, sizeof draw);
+    random->left -= sizeof draw;
+  }
+  return (unsigned)(draw[0] | draw[1] << 8);
+}
+
 void weft_random_sparse(weft_random *random, uint16_t density_q16, uint8_t *out, size_t count) {
   bool any = false;
   while (!any && count > 0)
     for (size_t i = 0; i < count; i++) {
-      uint8_t draw[2];
-      weft_random_bytes(random, draw, sizeof draw);
-      const bool hit = (unsigned)(draw[0] | draw[1] << 8) < density_q16;
+      const bool hit = draw_u16(random) < density_q16;
       out[i] = hit ? nonzero(random) : 0;
       any = any || hit;
     }

@@ -198,6 +198,27 @@ START_TEST(batches_are_the_product) {
 }
 END_TEST
 
+// Products of a few of the blocks, and of all where that is quicker for many packets.
+START_TEST(sparse_batches_are_the_product) {
+  static const uint16_t densities[] = {1500, 16384, 16385, UINT16_MAX};
+  fixture_start(52);
+  for (size_t threads = 1; threads <= 2; threads++) {
+    weft_ctx *ctx = fixture_ctx(fixture_row_name(_i), threads);
+    for (size_t d = 0; d < 4; d++)
+      for (int seeded = 0; seeded < 2; seeded++) {
+        const weft_encoder_options options = {
+            .seeded = seeded != 0, .systematic = d == 1, .density_q16 = densities[d]};
+        fixture_source source = fixture_source_new(ctx, 27, 50, 27 * 50 - 49, &options);
+        check_batch(&source, 1, d % 2, true);
+        check_batch(&source, 28, true, true);
+        check_batch(&source, 70, false, seeded == 0);
+        fixture_source_free(&source);
+      }
+    weft_ctx_free(ctx);
+  }
+}
+END_TEST
+
 START_TEST(caller_owned_coefficients) {
   fixture_start(51);
   weft_ctx *ctx = fixture_ctx(NULL, 1);
@@ -363,6 +384,7 @@ int main(void) {
   suite_add_tcase(suite, tcase);
   tcase = tcase_create("encoder");
   tcase_add_loop_test(tcase, batches_are_the_product, 0, fixture_row_count());
+  tcase_add_loop_test(tcase, sparse_batches_are_the_product, 0, fixture_row_count());
   tcase_add_test(tcase, caller_owned_coefficients);
   tcase_add_loop_test(tcase, borrowed_segments, 0, fixture_row_count());
   tcase_add_test(tcase, segments_out_of_range);

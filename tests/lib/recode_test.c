@@ -240,7 +240,7 @@ START_TEST(recoded_packets_are_those_of_scalar) {
              weft_decoder_add_datagram(b.decoder, datagram, bytes));
       EXPECT_OK(weft_recoder_add_datagram(a.recoder, datagram, bytes));
       EXPECT_OK(weft_recoder_add_datagram(b.recoder, datagram, bytes));
-      if (weft_decoder_rank(b.decoder) % 9 != 1 && !weft_decoder_complete(b.decoder))
+      if (weft_decoder_rank(b.decoder) != n / 2 + 1 && !weft_decoder_complete(b.decoder))
         continue;
       memset(mine.end - PACKETS * room, 0, PACKETS * room);
       memset(wanted.end - PACKETS * room, 0, PACKETS * room);

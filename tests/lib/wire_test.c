@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The wire format against the vectors of docs/wire.md, and against damaged datagrams.
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,6 +173,44 @@ START_TEST(vectors_of_the_document) {
 END_TEST
 
 // Every length but the right one is refused, from a heap block of exactly that length.
+// Coefficient after coefficient by the document's rule, of a keystream that is as long as any can
+// need it.
+static void read_sparse(const weft_packet *packet, uint8_t *out) {
+  const uint64_t words[4] = {packet->id.stream, packet->id.segment, packet->seed, 0};
+  uint8_t key[32], stream[4 * WEFT_MAX_BLOCKS];
+  for (size_t i = 0; i < sizeof key; i++)
+    key[i] = (uint8_t)(words[i / 8] >> 8 * (i % 8));
+  randombytes_buf_deterministic(stream, sizeof stream, key);
+  for (size_t i = 0, at = 0; i < packet->id.blocks; i++) {
+    unsigned u = stream[at] | (unsigned)stream[at + 1] << 8;
+    out[i] = 0;
+    at += 2;
+    if (u < packet->density_q16) {
+      u = stream[at] | (unsigned)stream[at + 1] << 8;
+      out[i] = (uint8_t)(1 + u * 255 / 65536);
+      at += 2;
+    }
+  }
+}
+
+START_TEST(sparse_seeds_of_any_shape) {
+  static const uint16_t densities[] = {1, 700, 6553, 22000, 32768, 60000, UINT16_MAX};
+  static const uint32_t sizes[] = {1, 2, 9, 10, 33, 64, 128, 500, WEFT_MAX_BLOCKS};
+  fixture_start(80);
+  for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
+    for (size_t i = 0; i < 7 * 100; i++) {
+      const weft_packet packet = {.id = {fixture_next(), fixture_next(), sizes[s], 8},
+                                  .mode = WEFT_PACKET_SPARSE,
+                                  .seed = fixture_next(),
+                                  .density_q16 = densities[i % 7]};
+      uint8_t coefficients[WEFT_MAX_BLOCKS], wanted[WEFT_MAX_BLOCKS];
+      EXPECT_OK(weft_packet_coefficients(&packet, coefficients));
+      read_sparse(&packet, wanted);
+      EXPECT(memcmp(coefficients, wanted, sizes[s]) == 0);
+    }
+}
+END_TEST
+
 START_TEST(only_the_exact_length_is_read) {
   fixture_start(1);
   const weft_segment_id id = fixture_id(7, 33);
@@ -262,6 +301,7 @@ int main(void) {
   Suite *suite = suite_create("wire");
   TCase *tcase = tcase_create("format");
   tcase_add_test(tcase, vectors_of_the_document);
+  tcase_add_test(tcase, sparse_seeds_of_any_shape);
   tcase_add_test(tcase, only_the_exact_length_is_read);
   tcase_add_test(tcase, header_alone_and_in_place);
   tcase_add_test(tcase, arguments_out_of_range);

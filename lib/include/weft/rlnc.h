@@ -66,10 +66,12 @@ const weft_segment_id *weft_segment_get_id(const weft_segment *segment);
 typedef struct weft_encoder weft_encoder;
 
 typedef struct weft_encoder_options {
-  bool systematic;      // the n source blocks first, then coded packets; else coded only
-  bool seeded;          // packets name a seed (DENSE, SPARSE); else fresh coefficients (VECTOR)
-  uint64_t first_seed;  // seeded: packet_seed of the first coded packet; counts up from there
-  uint16_t density_q16; // 0: dense, every coefficient nonzero; else each is nonzero with d / 65536
+  bool systematic;     // the n source blocks first, then coded packets; else coded only
+  bool seeded;         // packets name a seed (DENSE, SPARSE); else fresh coefficients (VECTOR)
+  uint64_t first_seed; // seeded: packet_seed of the first coded packet; counts up from there
+  // 0: dense, every coefficient nonzero; else each is nonzero with d / 65536, and packets of zeros
+  // alone are passed over, which takes about 65536 / (n * d) draws a packet where n * d is small.
+  uint16_t density_q16;
 } weft_encoder_options;
 
 // The segment must outlive the encoder; several encoders may share one. options may be NULL: coded

@@ -21,6 +21,10 @@ void weft_coefficients_named(const weft_packet *packet, uint8_t *out);
 
 bool weft_segment_id_valid(const weft_segment_id *id);
 bool weft_segment_id_equal(const weft_segment_id *a, const weft_segment_id *b);
+// Whether segments have as many blocks, of as many bytes.
+static inline bool weft_segment_id_alike(const weft_segment_id *a, const weft_segment_id *b) {
+  return a->blocks == b->blocks && a->block_bytes == b->block_bytes;
+}
 // WEFT_E_ARGUMENT: a pointer that the mode needs is missing. WEFT_E_MALFORMED: a field is outside
 // of its range.
 weft_status weft_packet_check(const weft_packet *packet);

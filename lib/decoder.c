@@ -13,7 +13,16 @@ static size_t handle_bytes(size_t n) {
   return sizeof(weft_decoder) + n * (sizeof(uint8_t *) + sizeof(uint16_t) + 4) + WEFT_VECTOR_STEP;
 }
 
-static weft_decoder *new_handle(weft_ctx *ctx, size_t n) {
+// Rows of the matrix that are no pivot's, and slots, may hold anything.
+static void clear(weft_decoder *decoder, const weft_segment_id *id) {
+  decoder->id = *id;
+  decoder->rank = decoder->cleared = decoder->reduced = decoder->prefix = decoder->widest = 0;
+  decoder->zeroed = false;
+  memset(decoder->unknown, 0xFF, id->blocks);
+}
+
+static weft_decoder *new_handle(weft_ctx *ctx, const weft_segment_id *id) {
+  const size_t n = id->blocks;
   weft_decoder *decoder = weft_ctx_take(ctx, handle_bytes(n), _Alignof(weft_decoder));
   if (!decoder)
     return NULL;
@@ -25,9 +34,9 @@ static weft_decoder *new_handle(weft_ctx *ctx, size_t n) {
   decoder->vector = decoder->unknown + n;
   decoder->work = decoder->vector + n;
   decoder->factors = decoder->work + decoder->width;
-  memset(decoder->unknown, 0xFF, n);
   memset(decoder->work, 0, decoder->width);
   weft_random_init(&decoder->random);
+  clear(decoder, id);
   return decoder;
 }
 
@@ -47,10 +56,9 @@ weft_status weft_decoder_new(weft_ctx *ctx, const weft_decoder_options *options,
   if (options->mem == WEFT_MEM_PINNED || (on_device && (options->blocks || options->eager)))
     return WEFT_E_ARGUMENT;
   WEFT_TRY(weft_mem_check(options->mem, ctx->device != NULL));
-  weft_decoder *decoder = new_handle(ctx, n);
+  weft_decoder *decoder = new_handle(ctx, &options->id);
   if (!decoder)
     return WEFT_E_NOMEM;
-  decoder->id = options->id;
   decoder->eager = options->eager;
   decoder->own_blocks = !options->blocks;
   decoder->stride = options->blocks ? options->blocks_stride : weft_row_stride(k);
@@ -86,6 +94,13 @@ void weft_decoder_free(weft_decoder *decoder) {
   weft_free(ctx, WEFT_MEM_DEVICE, decoder->slots);
   weft_ctx_give(ctx, decoder->matrix);
   weft_ctx_give(ctx, decoder);
+}
+
+weft_status weft_decoder_reset(weft_decoder *decoder, const weft_segment_id *id) {
+  if (!decoder || !id || !weft_segment_id_alike(id, &decoder->id))
+    return WEFT_E_ARGUMENT;
+  clear(decoder, id);
+  return WEFT_OK;
 }
 
 weft_status weft_decoder_fix_random(weft_decoder *decoder, const uint8_t *key) {

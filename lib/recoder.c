@@ -110,6 +110,15 @@ weft_status weft_recoder_fix_random(weft_recoder *recoder, const uint8_t *key) {
   return WEFT_OK;
 }
 
+weft_status weft_recoder_reset(weft_recoder *recoder, const weft_segment_id *id) {
+  if (!recoder || !id || !weft_segment_id_alike(id, &recoder->id))
+    return WEFT_E_ARGUMENT;
+  recoder->id = *id;
+  recoder->held = recoder->next_mixed = 0;
+  recoder->backwards = false;
+  return WEFT_OK;
+}
+
 size_t weft_recoder_held(const weft_recoder *recoder) { return recoder->held; }
 
 // y ^= factor * x

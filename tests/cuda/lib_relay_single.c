@@ -57,6 +57,44 @@ START_TEST(relay_large_segment) {
 }
 END_TEST
 
+// From one segment to the next, whose slots still hold packets of the one before; recoded on the
+// way.
+START_TEST(relay_reset) {
+  if (gpu_skip("relay_reset"))
+    return;
+  fixture_start(750);
+  enum { N = 24, K = 333 };
+  weft_ctx *ctx = fixture_ctx("cuda", 2);
+  weft_decoder *relay = NULL;
+  weft_decoder_options wanted = {.id = fixture_id(N, K), .mem = WEFT_MEM_DEVICE};
+  EXPECT_OK(weft_decoder_new(ctx, &wanted, &relay));
+  uint8_t datagram[WEFT_PACKET_ROOM_BYTES(N, K)], out[N * K];
+  size_t bytes;
+  for (int round = 0; round < 4; round++) {
+    fixture_source source = fixture_source_new(ctx, N, K, N * K, NULL);
+    weft_decoder *sink = fixture_decoder(ctx, &source.id);
+    EXPECT_OK(weft_decoder_reset(relay, &source.id));
+    EXPECT_STATUS(weft_decoder_recode(relay, datagram, sizeof datagram, &bytes), WEFT_PENDING);
+    while (weft_decoder_rank(relay) < (round % 2 ? N : N / 2)) {
+      EXPECT_OK(weft_encoder_next(source.encoder, datagram, sizeof datagram, &bytes));
+      (void)weft_decoder_add_datagram(relay, datagram, bytes);
+      EXPECT_OK(weft_decoder_recode(relay, datagram, sizeof datagram, &bytes));
+      (void)weft_decoder_add_datagram(sink, datagram, bytes);
+    }
+    fixture_feed(source.encoder, sink);
+    fixture_check_decoded(&source, sink);
+    if (weft_decoder_complete(relay)) {
+      EXPECT_OK(weft_decoder_read(relay, 0, N * K, out));
+      EXPECT(memcmp(out, source.data, N * K) == 0);
+    }
+    weft_decoder_free(sink);
+    fixture_source_free(&source);
+  }
+  weft_decoder_free(relay);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 START_TEST(relay_refuses) {
   if (gpu_skip("relay_refuses"))
     return;
@@ -107,5 +145,6 @@ END_TEST
 void lib_add_single_relay_tests(TCase *cases) {
   tcase_add_test(cases, recode_on_a_device_context);
   tcase_add_test(cases, relay_large_segment);
+  tcase_add_test(cases, relay_reset);
   tcase_add_test(cases, relay_refuses);
 }

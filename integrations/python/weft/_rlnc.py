@@ -65,6 +65,12 @@ class _Taker(_Coder):
         _check(status)
         return True
 
+    def reset(self, shape):
+        """Nothing is held any more: for another segment of the same shape, in the same memory."""
+        with self._lock:
+            _check(self._run(self._call("reset"), ctypes.byref(shape)), "from %r to %r" % (self._id, shape))
+            self._id.stream, self._id.segment = shape.stream, shape.segment
+
 
 class Encoder(_Coder):
     """Packets of one segment. `data`, on the context's GPU or not, is copied; what it lacks counts as zero.

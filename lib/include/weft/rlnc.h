@@ -168,6 +168,13 @@ typedef struct weft_decoder_options {
 weft_status weft_decoder_new(weft_ctx *ctx, const weft_decoder_options *options,
                              weft_decoder **out);
 void weft_decoder_free(weft_decoder *decoder); // accepts NULL
+// Makes the decoder one that has nothing yet, of segment `id`, which has the blocks and block_bytes
+// of the one before. It keeps its memory, which for a new one may come from the system by page
+// faults, and these take up to two thirds of decoding; and its options, `blocks` of the caller's
+// among them; and goes on with its random numbers. What weft_decoder_block gave is no longer valid.
+// Works with payloads that are still deferred, and after any error but a queue's. Errors:
+// WEFT_E_ARGUMENT (NULL, an id of another shape): nothing changed.
+weft_status weft_decoder_reset(weft_decoder *decoder, const weft_segment_id *id);
 
 // Takes one packet. WEFT_OK: innovative, rank rose by one. WEFT_DEPENDENT: it adds nothing.
 // WEFT_E_FOREIGN, WEFT_E_MALFORMED, WEFT_E_VERSION, WEFT_E_ARGUMENT: refused. In every case but
@@ -183,7 +190,8 @@ bool weft_decoder_has_block(const weft_decoder *decoder, size_t index); // block
 // How many blocks from block 0 on are known: what can be released in order.
 size_t weft_decoder_prefix(const weft_decoder *decoder);
 
-// Block `index`, valid until the decoder is freed (for good: its row does not change any more).
+// Block `index`, valid until the decoder is freed or reset (until then its row does not change any
+// more).
 // WEFT_PENDING while it is not known; WEFT_E_NOMEM: try again later, nothing is lost;
 // WEFT_E_ARGUMENT: NULL, or index >= n.
 weft_status weft_decoder_block(weft_decoder *decoder, size_t index, const uint8_t **out);
@@ -277,6 +285,8 @@ weft_status weft_recoder_new(weft_ctx *ctx, const weft_segment_id *id, size_t ca
                              weft_recoder **out);
 void weft_recoder_free(weft_recoder *recoder); // accepts NULL
 weft_status weft_recoder_fix_random(weft_recoder *recoder, const uint8_t *key);
+// As weft_decoder_reset: holds nothing, for segment `id` of the same shape.
+weft_status weft_recoder_reset(weft_recoder *recoder, const weft_segment_id *id);
 
 // WEFT_DEPENDENT: the packet's coefficients are all zero. Errors as weft_decoder_add has them.
 weft_status weft_recoder_add(weft_recoder *recoder, const weft_packet *packet);

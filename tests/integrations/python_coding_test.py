@@ -84,6 +84,50 @@ class Coding(unittest.TestCase):
         self.assertIsNone(mixed.read())
         self.assertIsNone(mixed.block(0))
 
+    def test_the_next_segment(self):
+        decoder, recoder = weft.Decoder(self.context, self.id), weft.Recoder(self.context, self.id)
+        for number in range(3, 6):
+            shape = weft.SegmentId(7, number, 20, 300)
+            data = random.randbytes(shape.bytes)
+            encoder = weft.Encoder(self.context, shape, data)
+            for coder in (decoder, recoder):
+                coder.reset(shape)
+                self.assertEqual(coder.id.segment, number)
+            self.assertEqual((decoder.rank, recoder.held), (0, 0))
+            while not decoder.complete:
+                recoder.add(encoder.next())
+                decoder.add(recoder.next())
+            self.assertEqual(decoder.read(), data)
+        for other in (weft.SegmentId(7, 3, 21, 300), weft.SegmentId(7, 3, 20, 301)):
+            for coder in (decoder, recoder):
+                with self.assertRaises(weft.Error):
+                    coder.reset(other)
+                self.assertEqual(coder.id.segment, 5)
+        self.assertTrue(decoder.complete)
+        with self.assertRaises(TypeError):
+            decoder.reset(b"")
+
+    def test_many_datagrams(self):
+        for blocks in (1, 3, 20):
+            self.id = weft.SegmentId(stream=7, segment=3, blocks=blocks, block_bytes=300)
+            data = random.randbytes(self.id.bytes)
+            for options in ({}, {"systematic": True}, {"seeded": True, "systematic": True, "first_seed": 5},
+                            {"seeded": True, "density": 0.5}):
+                encoders = [weft.Encoder(self.context, self.id, data, **options) for _ in range(2)]
+                for encoder in encoders:
+                    encoder.fix_random(bytes(32))
+                many = encoders[0].datagrams(2) + encoders[0].datagrams(0) + encoders[0].datagrams(30)
+                self.assertEqual(many, [encoders[1].next() for _ in range(32)], options)
+                self.assertEqual(self.decoded(many).read(), data)
+                coders = weft.Decoder(self.context, self.id), weft.Recoder(self.context, self.id)
+                for coder in coders:
+                    self.assertEqual(coder.datagrams(3), [])
+                    for packet in many:
+                        coder.add(packet)
+                    self.assertEqual(self.decoded(coder.datagrams(30)).read(), data)
+        with self.assertRaises(ValueError):
+            encoders[0].datagrams(-1)
+
     def test_what_adds_nothing_and_what_is_refused(self):
         encoder = weft.Encoder(self.context, self.id, self.data, systematic=True)
         decoder = weft.Decoder(self.context, self.id)

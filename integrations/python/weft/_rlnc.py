@@ -18,13 +18,17 @@ def _density(share):
     return 0 if share in (0, 1) else min(max(round(share * 65536), 1), 65535)
 
 
+def _must_be_id(shape):
+    if not isinstance(shape, SegmentId):
+        raise TypeError("the shape is a SegmentId, not %s" % type(shape).__name__)
+
+
 class _Coder(_Handle):
     """What has packets of one segment."""
 
     def __init__(self, context, shape):
         super().__init__(context)
-        if not isinstance(shape, SegmentId):
-            raise TypeError("the shape is a SegmentId, not %s" % type(shape).__name__)
+        _must_be_id(shape)
         self._id = SegmentId(shape.stream, shape.segment, shape.blocks, shape.block_bytes)
         self._room = max(_c.weft_packet_bytes(ctypes.byref(self._id), mode) for mode in _PACKET_MODES)
 
@@ -52,6 +56,27 @@ class _Coder(_Handle):
         _check(status)
         return packet.raw[:written.value]
 
+    def datagrams(self, count):
+        """`count` packets as datagrams, made in one product: views of one bytearray. None of them while nothing is held."""
+        count, room, payload = _whole("count", count), self._room, self._id.block_bytes
+        packets, slots = (_Packet * count)(), bytearray(count * room)
+        # Each ends where its place does: payloads are made right there, vectors before them.
+        at = host(slots, writable=True).at if count else None
+        batch = _Batch(count=count, packets=ctypes.addressof(packets), payload_stride=room, coefficients_stride=room)
+        if count:
+            batch.payload, batch.coefficients = at + room - payload, at + room - payload - self._id.blocks
+        status = self._run(self._many, ctypes.byref(batch), *self._many_rest)
+        if status == PENDING or not count:
+            return []
+        _check(status)
+        written, view, made = _size(), memoryview(slots), []
+        for i, packet in enumerate(packets):
+            begin = (i + 1) * room - _c.weft_packet_bytes(ctypes.byref(self._id), packet.mode)
+            packet.payload = None
+            _check(_c.weft_packet_write(ctypes.byref(packet), at + begin, room, ctypes.byref(written)))
+            made.append(view[begin:(i + 1) * room])
+        return made
+
 
 class _Taker(_Coder):
     """What takes packets, too."""
@@ -67,6 +92,7 @@ class _Taker(_Coder):
 
     def reset(self, shape):
         """Nothing is held any more: for another segment of the same shape, in the same memory."""
+        _must_be_id(shape)
         with self._lock:
             _check(self._run(self._call("reset"), ctypes.byref(shape)), "from %r to %r" % (self._id, shape))
             self._id.stream, self._id.segment = shape.stream, shape.segment
@@ -79,7 +105,7 @@ class Encoder(_Coder):
     counting from first_seed. density: 0 all coefficients nonzero, else the share that is.
     """
 
-    _kind = "encoder"
+    _kind, _many, _many_rest = "encoder", _c.weft_encoder_batch, (None,)
 
     def __init__(self, context, shape, data, systematic=False, seeded=False, first_seed=0, density=0):
         super().__init__(context, shape)
@@ -172,7 +198,7 @@ class Encoder(_Coder):
 class Decoder(_Taker):
     """Takes packets until it has the segment, and recodes at any rank. Taken: innovative."""
 
-    _kind = "decoder"
+    _kind, _many, _many_rest = "decoder", _c.weft_decoder_recode_batch, ()
 
     def __init__(self, context, shape, eager=False):
         super().__init__(context, shape)
@@ -228,7 +254,7 @@ class Decoder(_Taker):
 class Recoder(_Taker):
     """Mixes packets as they came, without elimination. Only coefficients of zeros add nothing."""
 
-    _kind = "recoder"
+    _kind, _many, _many_rest = "recoder", _c.weft_recoder_batch, ()
 
     def __init__(self, context, shape, capacity=None):
         super().__init__(context, shape)

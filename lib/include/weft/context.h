@@ -2,9 +2,11 @@
 // The context: which backend row computes, on how many threads, with whose memory; and queues.
 //
 // Threads: a context may be shared by any number of threads. Every other handle, queues among them,
-// is used by one thread at a time. A handle must be freed before the context it was made from. A
-// process that forks makes its handles anew: the child's copies have lost their threads, so that
-// freeing them is undefined, and would draw the same coefficients as the parent's.
+// is used by one thread at a time; but calls of encoders only read their segment, so that several
+// threads may encode from one, each with an encoder of its own. A handle must be freed before the
+// context it was made from. A process that forks makes its handles anew: the child's copies have
+// lost their threads, so that freeing them is undefined, and would draw the same coefficients as
+// the parent's.
 //
 // Here and in the other headers: a call that returns a status answers a handle that is NULL, or a
 // queue of another context, with WEFT_E_ARGUMENT. A call that returns anything else needs a handle.

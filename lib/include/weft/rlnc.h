@@ -74,9 +74,9 @@ typedef struct weft_encoder_options {
   uint16_t density_q16;
 } weft_encoder_options;
 
-// The segment must outlive the encoder; several encoders may share one. options may be NULL: coded
-// only, dense, fresh. Fresh coefficients come from libsodium's randombytes.
-// Errors: WEFT_E_ARGUMENT (NULL), WEFT_E_NOMEM.
+// The segment must outlive the encoder; several encoders may share one, each on a thread of its
+// own, once the queue that made it is idle. options may be NULL: coded only, dense, fresh. Fresh
+// coefficients come from libsodium's randombytes. Errors: WEFT_E_ARGUMENT (NULL), WEFT_E_NOMEM.
 weft_status weft_encoder_new(const weft_segment *segment, const weft_encoder_options *options,
                              weft_encoder **out);
 void weft_encoder_free(weft_encoder *encoder); // accepts NULL

@@ -20,6 +20,7 @@ typedef struct client {
   uint64_t at, end; // of the stream: the next byte, and where the answer ends
   gint64 since_us;  // began
   gint64 took_us;   // when it last took something, or had nothing to take
+  bool left;        // the stream went on elsewhere
 } client;
 
 struct weft_http {
@@ -132,12 +133,16 @@ static void tell_room(const weft_http *http, bool had) {
     http->options.room(http->options.user);
 }
 
+// What it is to get next will not come: it was too slow, or the stream went on elsewhere. One that
+// went back may come by again, or never: nobody is left standing until then.
+static bool lost(const client *c) { return c->at < c->end && (c->left || c->at < oldest(c->http)); }
+
 static ssize_t give(void *user, uint64_t position, char *out, size_t room) {
   client *c = user;
   weft_http *http = c->http;
   (void)position;
-  if (c->place->cut || c->at < oldest(http))
-    return MHD_CONTENT_READER_END_WITH_ERROR; // too slow, or the stream went on elsewhere
+  if (c->place->cut || lost(c))
+    return MHD_CONTENT_READER_END_WITH_ERROR;
   if (c->at == c->end)
     return MHD_CONTENT_READER_END_OF_STREAM;
   if (c->at >= http->written && http->ended)
@@ -185,7 +190,7 @@ static gboolean on_look(gpointer user) {
     const gint64 moved_us = MAX(c->took_us, c->place->moved_us);
     const bool stuck = !c->place->suspended && now_us - moved_us > http->places.silence_us;
     const bool late = time_is_over(http, now_us) && c->since_us < http->left_us;
-    if (c->at < oldest(http) || stuck || late)
+    if (lost(c) || stuck || late)
       weft_place_cut(c->place);
   }
   work(http);
@@ -461,6 +466,10 @@ void weft_http_write(weft_http *http, const uint8_t *data, size_t bytes) {
 void weft_http_move(weft_http *http, uint64_t position) {
   http->base = http->written = position;
   http->ended = false;
+  for (guint i = 0; i < http->clients->len; i++) {
+    client *c = g_ptr_array_index(http->clients, i);
+    c->left = c->left || c->at != position;
+  }
   resume(http); // who waited elsewhere is told so by `give`
 }
 

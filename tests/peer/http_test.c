@@ -198,6 +198,52 @@ START_TEST(a_paced_stream_waits_for_its_readers) {
 }
 END_TEST
 
+// --- A stream that goes on where somebody wants it
+
+static bool go_on_at(void *user, uint64_t position) {
+  http_scene *s = user;
+  s->written = position;
+  weft_http_move(s->http, position);
+  return true;
+}
+
+static int ask_from(const http_scene *s, uint64_t first) {
+  g_autofree char *says =
+      g_strdup_printf("GET / HTTP/1.1\r\nHost: x\r\nRange: bytes=%ju-\r\n\r\n", (uintmax_t)first);
+  return http_client(s, 1, says);
+}
+
+static bool over_within(int fd, int for_ms) {
+  for (int i = 0; i < for_ms / 5 && !http_over(fd); i++)
+    http_run(5);
+  return http_over(fd);
+}
+
+// Whoever watches elsewhere is told soon that it went, forwards or back, so that he can ask again:
+// what would have come to him later counts for nothing.
+START_TEST(who_is_left_behind_is_told) {
+  enum { SOME = 1000, LENGTH = 1000 * PIECE };
+  static const uint64_t places[] = {LENGTH / 2, LENGTH / 2 - PIECE, 3, LENGTH - SOME};
+  http_scene s;
+  http_scene_with(&s, &(weft_http_options){.stream = true, .seek = go_on_at, .user = &s});
+  weft_http_begin(s.http, LENGTH, false);
+  http_feed(&s, SOME);
+  int fd = ask_from(&s, 0);
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    http_run(50);
+    EXPECT(!http_over(fd)); // it waits for more
+    const int other = ask_from(&s, places[i]);
+    EXPECT(over_within(fd, 1000));
+    http_feed(&s, SOME);
+    EXPECT(http_status_within(other, 2000) == 206);
+    close(fd);
+    fd = other;
+  }
+  close(fd);
+  weft_http_free(s.http);
+}
+END_TEST
+
 // --- The end
 
 // One who reads next to nothing keeps a peer that has finished for so long and no longer, nor do
@@ -286,6 +332,7 @@ int main(void) {
   tcase_add_test(tc, ranges_of_all_kinds);
   tcase_add_test(tc, opens_and_closes_leave_nothing);
   tcase_add_test(tc, a_paced_stream_waits_for_its_readers);
+  tcase_add_test(tc, who_is_left_behind_is_told);
   tcase_add_test(tc, readers_have_some_time_after_the_end);
   tcase_add_test(tc, no_descriptor_left_is_waited_for);
   suite_add_tcase(suite, tc);

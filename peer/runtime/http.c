@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <string.h>
 
+#include "peer/runtime/http_answer.h"
 #include "peer/runtime/http_media.h"
 #include "peer/runtime/http_places.h"
 #include "peer/runtime/kernel_address.h"
@@ -212,33 +213,54 @@ static bool watched(const weft_http *http) {
 }
 
 // Where an answer begins: what is asked for, where the length is known; else from the beginning
-// while all of it is kept, or from where it is, at a packet of MPEG-TS. False: it cannot be had.
-static bool place_client(weft_http *http, client *c, const char *range, bool body, bool *partial) {
-  *partial = false;
+// while all of it is kept, or from where it is, at a packet of MPEG-TS. What is paced by who reads
+// it is a file, of which an end alone is of no use. The status: OK, or in part, or why it cannot be
+// had.
+static unsigned place_client(weft_http *http, client *c, const char *range, bool body) {
+  bool partial;
   c->end = UINT64_MAX;
-  const uint64_t kept_for = http->paced ? KEPT : KEPT / 2; // who comes late, from the beginning
-  c->at = http->base == 0 && http->written < kept_for ? 0 : http->written / TS_PACKET * TS_PACKET;
+  if (http->paced)
+    return oldest(http) == 0 ? MHD_HTTP_OK : MHD_HTTP_GONE;
+  c->at = http->base == 0 && http->written < KEPT / 2 ? 0 : http->written / TS_PACKET * TS_PACKET;
   if (c->at < http->base)
     c->at = http->base;
   if (!http->options.length || (!range && watched(http))) // by somebody else
-    return true;
-  if (!weft_http_range(range, http->options.length, &c->at, &c->end, partial))
-    return false;
-  return !body || at_hand(http, c->at) || http->options.seek(http->options.user, c->at);
+    return MHD_HTTP_OK;
+  if (!weft_http_range(range, http->options.length, &c->at, &c->end, &partial) ||
+      (body && !at_hand(http, c->at) && !http->options.seek(http->options.user, c->at)))
+    return MHD_HTTP_RANGE_NOT_SATISFIABLE;
+  return partial ? MHD_HTTP_PARTIAL_CONTENT : MHD_HTTP_OK;
 }
 
-static enum MHD_Result refuse_range(const weft_http *http, struct MHD_Connection *connection) {
-  char text[64];
-  struct MHD_Response *response =
-      MHD_create_response_from_buffer(0, (void *)(uintptr_t) "", MHD_RESPMEM_PERSISTENT);
-  if (!response)
-    return MHD_NO;
-  g_snprintf(text, sizeof text, "bytes */%" G_GUINT64_FORMAT, http->options.length);
+static void describe(const weft_http *http, struct MHD_Response *response, const client *c,
+                     unsigned status) {
+  if (http->type)
+    (void)MHD_add_response_header(response, "Content-Type", http->type);
+  (void)MHD_add_response_header(response, "Cache-Control", "no-store");
+  (void)MHD_add_response_header(response, "Access-Control-Allow-Origin", "*");
+  if (http->options.length)
+    (void)MHD_add_response_header(response, "Accept-Ranges", "bytes");
+  if (status != MHD_HTTP_PARTIAL_CONTENT)
+    return;
+  char text[96];
+  g_snprintf(text, sizeof text,
+             "bytes %" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT, c->at,
+             c->end - 1, http->options.length);
   (void)MHD_add_response_header(response, "Content-Range", text);
-  const enum MHD_Result result =
-      MHD_queue_response(connection, MHD_HTTP_RANGE_NOT_SATISFIABLE, response);
-  MHD_destroy_response(response);
-  return result;
+}
+
+static enum MHD_Result refuse_stream(const weft_http *http, struct MHD_Connection *connection,
+                                     unsigned status) {
+  weft_place_of(connection)->streams = false;
+  if (status == MHD_HTTP_RANGE_NOT_SATISFIABLE)
+    return weft_http_refuse_range(connection, http->options.length);
+  return weft_http_refuse(connection, status, NULL, NULL, "its beginning is gone\n");
+}
+
+// Whether the first bytes are waited for. They do not come of what is paced before somebody wants
+// to read it, which who asks for the head may do after it.
+static bool waits(const weft_http *http, bool body) {
+  return !http->type && (body || !http->paced);
 }
 
 static enum MHD_Result answer_stream(weft_http *http, struct MHD_Connection *connection,
@@ -249,21 +271,21 @@ static enum MHD_Result answer_stream(weft_http *http, struct MHD_Connection *con
     http->asked = true;
     tell_room(http, false);
   }
-  if (!http->type) {
+  if (waits(http, body)) {
     weft_place_suspend(place);
     return MHD_YES;
   }
   const char *range = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Range");
-  bool partial;
   client *c = g_new0(client, 1);
   c->http = http;
   c->place = place;
   c->since_us = c->took_us = g_get_monotonic_time();
-  if (!place_client(http, c, range, body, &partial)) {
+  const unsigned status = place_client(http, c, range, body);
+  if (status != MHD_HTTP_OK && status != MHD_HTTP_PARTIAL_CONTENT) {
     g_free(c);
-    return refuse_range(http, connection);
+    return refuse_stream(http, connection, status);
   }
-  const uint64_t first = c->at, size = c->end == UINT64_MAX ? MHD_SIZE_UNKNOWN : c->end - c->at;
+  const uint64_t size = c->end == UINT64_MAX ? MHD_SIZE_UNKNOWN : c->end - c->at;
   g_ptr_array_add(http->clients, c);
   http->placed = http->placed || body;
   struct MHD_Response *response = MHD_create_response_from_callback(size, BLOCK, give, c, gone);
@@ -271,51 +293,7 @@ static enum MHD_Result answer_stream(weft_http *http, struct MHD_Connection *con
     gone(c);
     return MHD_NO;
   }
-  (void)MHD_add_response_header(response, "Content-Type", http->type);
-  (void)MHD_add_response_header(response, "Cache-Control", "no-store");
-  (void)MHD_add_response_header(response, "Access-Control-Allow-Origin", "*");
-  if (http->options.length)
-    (void)MHD_add_response_header(response, "Accept-Ranges", "bytes");
-  if (partial) {
-    char text[96];
-    g_snprintf(text, sizeof text,
-               "bytes %" G_GUINT64_FORMAT "-%" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT, first,
-               c->end - 1, http->options.length);
-    (void)MHD_add_response_header(response, "Content-Range", text);
-  }
-  const enum MHD_Result result =
-      MHD_queue_response(connection, partial ? MHD_HTTP_PARTIAL_CONTENT : MHD_HTTP_OK, response);
-  MHD_destroy_response(response);
-  return result;
-}
-
-static const char TEXT[] = "text/plain; charset=utf-8";
-
-static enum MHD_Result answer_text(struct MHD_Connection *connection, unsigned status,
-                                   const char *type, char *text) {
-  struct MHD_Response *response =
-      MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_COPY);
-  g_free(text);
-  if (!response)
-    return MHD_NO;
-  (void)MHD_add_response_header(response, "Content-Type", type);
-  (void)MHD_add_response_header(response, "Cache-Control", "no-store");
-  const enum MHD_Result result = MHD_queue_response(connection, status, response);
-  MHD_destroy_response(response);
-  return result;
-}
-
-// An answer that ends the connection: to what is not waited for.
-static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status,
-                              const char *header, const char *value, const char *text) {
-  struct MHD_Response *response = MHD_create_response_from_buffer(
-      strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_PERSISTENT);
-  if (!response)
-    return MHD_NO;
-  (void)MHD_add_response_header(response, "Content-Type", TEXT);
-  (void)MHD_add_response_header(response, "Connection", "close");
-  if (header)
-    (void)MHD_add_response_header(response, header, value);
+  describe(http, response, c, status);
   const enum MHD_Result result = MHD_queue_response(connection, status, response);
   MHD_destroy_response(response);
   return result;
@@ -325,10 +303,11 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status
 static enum MHD_Result begin_request(struct MHD_Connection *connection, const char *method) {
   const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
   if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-    return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "Allow", "GET, HEAD", "GET only\n");
+    return weft_http_refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "Allow", "GET, HEAD",
+                            "GET only\n");
   if ((length && strcmp(length, "0") != 0) ||
       MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Transfer-Encoding"))
-    return refuse(connection, MHD_HTTP_CONTENT_TOO_LARGE, NULL, NULL, "no body\n");
+    return weft_http_refuse(connection, MHD_HTTP_CONTENT_TOO_LARGE, NULL, NULL, "no body\n");
   return MHD_YES;
 }
 
@@ -338,7 +317,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
   static int seen;
   weft_http *http = user;
   weft_place *place = weft_place_of(connection);
-  const char *type = TEXT;
+  const char *type = weft_http_text;
   unsigned status = MHD_HTTP_OK;
   (void)version, (void)body;
   if (place->cut)
@@ -349,15 +328,15 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
   }
   *body_bytes = 0;
   if (!weft_places_answer(&http->places, place))
-    return refuse(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "Retry-After", "5",
-                  "too many connections\n");
+    return weft_http_refuse(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "Retry-After", "5",
+                            "too many connections\n");
   if (http->options.stream && strcmp(path, "/") == 0)
     return answer_stream(http, connection, strcmp(method, "GET") == 0);
   char *text =
       http->options.page ? http->options.page(http->options.user, path, &type, &status) : NULL;
   if (!text)
-    return answer_text(connection, MHD_HTTP_NOT_FOUND, type, g_strdup("not found\n"));
-  return answer_text(connection, status, type, text);
+    return weft_http_answer(connection, MHD_HTTP_NOT_FOUND, type, g_strdup("not found\n"));
+  return weft_http_answer(connection, status, type, text);
 }
 
 // --- Life
@@ -449,6 +428,7 @@ static void know_type(weft_http *http, const uint8_t *data, size_t bytes) {
 void weft_http_begin(weft_http *http, uint64_t length, bool paced) {
   http->options.length = length;
   http->paced = paced;
+  resume(http); // who asked for the head of what is paced
 }
 
 void weft_http_write(weft_http *http, const uint8_t *data, size_t bytes) {

@@ -18,6 +18,8 @@
 
 enum { SECOND = 1000000 };
 
+static const char ask_head[] = "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n";
+
 // --- What a client can say
 
 // Of 100 bytes.
@@ -165,8 +167,8 @@ START_TEST(a_paced_stream_waits_for_its_readers) {
                       .stream = true, .room = count_room, .user = &told, .silence_ms = SILENCE_MS});
   weft_http_begin(s.http, 0, true);
   EXPECT(!weft_http_has_room(s.http));
-  const int page = http_client(&s, 1, "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n");
-  http_run(50);
+  const int page = http_client(&s, 1, ask_head);
+  EXPECT(http_status_within(page, 2000) == 200);
   EXPECT(!weft_http_has_room(s.http) && told == 0); // who asks for the head reads nothing
   const int quick = http_client(&s, 1, http_ask), slow = http_client(&s, 2, http_ask),
             room = 1 << 20;
@@ -186,14 +188,59 @@ START_TEST(a_paced_stream_waits_for_its_readers) {
   http_run(SILENCE_MS / 4);
   EXPECT(!weft_http_has_room(s.http)); // he may come back
   http_run(2 * SILENCE_MS);
-  EXPECT(feed_while_room(&s) == 400); // nobody is there to wait for
-  const int late = http_client(&s, 1, http_ask);
+  EXPECT(feed_while_room(&s) == 400);             // nobody is there to wait for
+  EXPECT(http_status_of(&s, 1, http_ask) == 410); // nor for who comes for what is left
+  EXPECT(weft_http_has_room(s.http));
+  weft_http_free(s.http);
+}
+END_TEST
+
+// The head before anybody has asked for the rest, which would wait for ever, and as soon as it is
+// known that it has to wait.
+START_TEST(the_head_of_a_paced_stream_is_not_waited_for) {
+  http_scene s;
+  char got[1024] = "";
+  http_scene_new(&s, true, 0, 0);
+  const int early = http_client(&s, 1, ask_head);
   http_run(50);
-  (void)feed_while_room(&s);
-  EXPECT(!weft_http_has_room(s.http));
+  EXPECT(recv(early, got, sizeof got, MSG_DONTWAIT) < 0);
+  weft_http_begin(s.http, 0, true);
+  EXPECT(http_status_within(early, 2000) == 200);
+  EXPECT(recv(early, got, sizeof got - 1, MSG_DONTWAIT) > 0 && !strstr(got, "Content-Type"));
+  EXPECT(!weft_http_asked(s.http));
+  const int reader = http_client(&s, 1, http_ask);
+  http_run(50);
+  http_feed(&s, PIECE);
+  EXPECT(http_status_within(reader, 2000) == 200);
+  const int later = http_client(&s, 1, ask_head);
+  EXPECT(http_status_within(later, 2000) == 200);
+  EXPECT(recv(later, got, sizeof got - 1, MSG_DONTWAIT) > 0 && strstr(got, "Content-Type"));
+  const int fd[] = {early, reader, later};
+  http_let_go(fd, 3);
+  weft_http_free(s.http);
+}
+END_TEST
+
+// Who comes while all of it is kept gets it from its beginning; nobody after that gets its end.
+START_TEST(no_part_of_a_paced_stream_is_taken_for_it) {
+  enum { KEPT = 8 << 20 };
+  http_scene s;
+  http_scene_new(&s, true, 0, 0);
+  weft_http_begin(s.http, 0, true);
+  const int first = http_client(&s, 1, http_ask);
+  http_run(50);
+  while (s.written < KEPT)
+    http_feed(&s, PIECE);
+  const int in_time = http_client(&s, 1, http_ask);
+  EXPECT(http_status_within(in_time, 2000) == 200);
+  http_feed(&s, 1);
+  EXPECT(http_status_of(&s, 1, http_ask) == 410);
+  EXPECT(http_status_of(&s, 1, ask_head) == 410);
   weft_http_end(s.http);
   EXPECT(weft_http_has_room(s.http)); // the output waits for nobody after the end
-  close(late);
+  EXPECT(http_status_of(&s, 1, http_ask) == 410);
+  const int fd[] = {first, in_time};
+  http_let_go(fd, 2);
   weft_http_free(s.http);
 }
 END_TEST
@@ -332,6 +379,8 @@ int main(void) {
   tcase_add_test(tc, ranges_of_all_kinds);
   tcase_add_test(tc, opens_and_closes_leave_nothing);
   tcase_add_test(tc, a_paced_stream_waits_for_its_readers);
+  tcase_add_test(tc, the_head_of_a_paced_stream_is_not_waited_for);
+  tcase_add_test(tc, no_part_of_a_paced_stream_is_taken_for_it);
   tcase_add_test(tc, who_is_left_behind_is_told);
   tcase_add_test(tc, readers_have_some_time_after_the_end);
   tcase_add_test(tc, no_descriptor_left_is_waited_for);

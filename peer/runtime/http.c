@@ -12,7 +12,7 @@
 #include "peer/runtime/http_places.h"
 #include "peer/runtime/kernel_address.h"
 
-enum { KEPT = 8 << 20, TS_PACKET = 188, BLOCK = 16384 };
+enum { KEPT = 8 << 20, BLOCK = 16384 };
 enum { REQUEST_MS = 10000, SILENCE_MS = 60000, END_MS = 600000, LOOK_MS = 200 };
 
 typedef struct client {
@@ -212,18 +212,27 @@ static bool watched(const weft_http *http) {
   return false;
 }
 
-// Where an answer begins: what is asked for, where the length is known; else from the beginning
-// while all of it is kept, or from where it is, at a packet of MPEG-TS. What is paced by who reads
-// it is a file, of which an end alone is of no use. The status: OK, or in part, or why it cannot be
-// had.
+// From the beginning while all of it is kept, or from where it is. Of MPEG-TS at a packet, as the
+// bytes tell: what is played here may begin within one, and go on within one after a gap.
+static uint64_t where_it_is(const weft_http *http) {
+  const bool all = http->base == 0 && http->written < KEPT / 2;
+  uint64_t at;
+  if (weft_http_is_ts(http->type) &&
+      (all ? weft_http_first_packet(http->kept, KEPT, 0, http->written, &at)
+           : weft_http_last_packet(http->kept, KEPT, oldest(http), http->written, &at)))
+    return at;
+  return all ? 0 : http->written;
+}
+
+// Where an answer begins: what is asked for, where the length is known, or where it is. What is
+// paced by who reads it is a file, of which an end alone is of no use. The status: OK, or in part,
+// or why it cannot be had.
 static unsigned place_client(weft_http *http, client *c, const char *range, bool body) {
   bool partial;
   c->end = UINT64_MAX;
   if (http->paced)
     return oldest(http) == 0 ? MHD_HTTP_OK : MHD_HTTP_GONE;
-  c->at = http->base == 0 && http->written < KEPT / 2 ? 0 : http->written / TS_PACKET * TS_PACKET;
-  if (c->at < http->base)
-    c->at = http->base;
+  c->at = where_it_is(http);
   if (!http->options.length || (!range && watched(http))) // by somebody else
     return MHD_HTTP_OK;
   if (!weft_http_range(range, http->options.length, &c->at, &c->end, &partial) ||

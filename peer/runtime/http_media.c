@@ -4,6 +4,10 @@
 #include <glib.h>
 #include <string.h>
 
+// Where packets of MPEG-TS begin is looked for among TS_LOOK bytes: not all where something was
+// skipped are of one row.
+enum { TS_PACKET = 188, TS_SYNC = 0x47, TS_PACKETS = 3, TS_LOOK = 16384 };
+
 // What begins so is of that type: players go by it, and not all look for themselves.
 static const struct {
   size_t at, bytes;
@@ -12,14 +16,49 @@ static const struct {
     {4, 4, "ftyp", "video/mp4"},       {0, 4, "\x1a\x45\xdf\xa3", "video/webm"},
     {0, 4, "OggS", "application/ogg"}, {0, 3, "FLV", "video/x-flv"},
     {0, 3, "ID3", "audio/mpeg"},       {0, 4, "fLaC", "audio/flac"},
-    {188, 1, "\x47", "video/mp2t"}, // the second packet's sync byte
 };
+
+static const char ts_type[] = "video/mp2t";
+
+bool weft_http_is_ts(const char *type) { return type == ts_type; }
+
+// A packet of MPEG-TS begins at it, and two follow. One byte alone may be any.
+static bool packet_at(const uint8_t *ring, size_t size, uint64_t at) {
+  for (uint64_t i = 0; i < TS_PACKETS; i++)
+    if (ring[(at + i * TS_PACKET) % size] != TS_SYNC)
+      return false;
+  return true;
+}
+
+bool weft_http_first_packet(const uint8_t *ring, size_t size, uint64_t from, uint64_t end,
+                            uint64_t *at) {
+  const uint64_t most = from + TS_LOOK;
+  for (*at = from; *at + TS_PACKETS * TS_PACKET <= end && *at < most; ++*at)
+    if (packet_at(ring, size, *at))
+      return true;
+  return false;
+}
+
+bool weft_http_last_packet(const uint8_t *ring, size_t size, uint64_t from, uint64_t end,
+                           uint64_t *at) {
+  if (end - from < TS_PACKETS * TS_PACKET)
+    return false;
+  const uint64_t last = end - TS_PACKETS * TS_PACKET;
+  for (uint64_t back = 0; back <= last - from && back < TS_LOOK; back++)
+    if (packet_at(ring, size, *at = last - back))
+      return true;
+  return false;
+}
 
 const char *weft_http_type_of(const uint8_t *data, size_t bytes) {
   for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
     if (bytes >= types[i].at + types[i].bytes &&
         memcmp(data + types[i].at, types[i].begins, types[i].bytes) == 0)
       return types[i].type;
+  const size_t begin = MIN(bytes, (TS_PACKETS + 1) * TS_PACKET - 1); // of one within the first 188
+  uint64_t at;
+  if (weft_http_first_packet(data, bytes, 0, begin, &at))
+    return ts_type;
   return "application/octet-stream";
 }
 

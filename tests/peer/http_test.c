@@ -133,6 +133,69 @@ START_TEST(opens_and_closes_leave_nothing) {
 }
 END_TEST
 
+// --- MPEG-TS
+
+START_TEST(a_type_is_told_by_the_first_bytes) {
+  enum { TS = 188 };
+  uint8_t data[5 * TS] = {0};
+  EXPECT(strcmp(weft_http_type_of(NULL, 0), "application/octet-stream") == 0);
+  data[TS] = data[2 * TS] = 'G';
+  EXPECT(strcmp(weft_http_type_of(data, sizeof data), "application/octet-stream") == 0);
+  data[3 * TS] = 'G';
+  EXPECT(strcmp(weft_http_type_of(data, sizeof data), "application/octet-stream") == 0); // too late
+  data[0] = 'G';
+  EXPECT(strcmp(weft_http_type_of(data, sizeof data), "video/mp2t") == 0);
+  EXPECT(strcmp(weft_http_type_of(data, 3 * TS), "video/mp2t") == 0);
+  for (size_t at = 1; at < TS; at++) {
+    memset(data, 0, sizeof data);
+    data[at] = data[at + TS] = data[at + 2 * TS] = 'G';
+    EXPECT(strcmp(weft_http_type_of(data, sizeof data), "video/mp2t") == 0);
+  }
+  memcpy(data + 4, "ftyp", 4);
+  EXPECT(strcmp(weft_http_type_of(data, sizeof data), "video/mp4") == 0);
+}
+END_TEST
+
+// Bytes of a stream of packets, from `at` of it on.
+static void feed_packets(http_scene *s, uint64_t at, size_t bytes) {
+  g_autofree uint8_t *piece = g_malloc(bytes);
+  for (size_t i = 0; i < bytes; i++)
+    piece[i] = (at + i) % 188 ? (uint8_t)(http_byte_at(at + i) & 0x3f) : 'G';
+  weft_http_write(s->http, piece, bytes);
+}
+
+static void expect_packets(const http_scene *s) {
+  static char got[8192];
+  const int fd = http_client(s, 1, "GET / HTTP/1.0\r\n\r\n");
+  EXPECT(http_status_within(fd, 2000) == 200);
+  http_run(20);
+  const ssize_t bytes = recv(fd, got, sizeof got, MSG_DONTWAIT);
+  const char *body = bytes > 0 ? memmem(got, (size_t)bytes, "\r\n\r\n", 4) : NULL;
+  EXPECT(body && memmem(got, (size_t)(body - got), "video/mp2t", 10));
+  EXPECT(got + bytes - body > 4 + 376 && body[4] == 'G' && body[4 + 188] == 'G');
+  close(fd);
+}
+
+// Who comes late to a live stream begins within a packet, and after a gap goes on within one: who
+// asks for it begins with a whole one all the same.
+START_TEST(answers_begin_with_a_packet) {
+  enum { PIECES = 160, GAP = 1000 };
+  http_scene s;
+  uint64_t at = 1 << 20;
+  http_scene_new(&s, true, 0, 0);
+  for (size_t i = 0; i < PIECES; i++) { // more than is kept
+    if (i % 20 == 5)
+      at += GAP;
+    const size_t bytes = i % 20 == 5 ? 300 : PIECE; // behind it first too few to tell by
+    feed_packets(&s, at, bytes);
+    at += bytes;
+    if (i % 20 == 0 || i % 20 == 5 || i % 20 == 6)
+      expect_packets(&s);
+  }
+  weft_http_free(s.http);
+}
+END_TEST
+
 // --- A stream that is paced by who reads it
 
 static void count_room(void *user) { (*(int *)user)++; }
@@ -378,6 +441,8 @@ int main(void) {
   tcase_add_test(tc, requests_of_all_kinds);
   tcase_add_test(tc, ranges_of_all_kinds);
   tcase_add_test(tc, opens_and_closes_leave_nothing);
+  tcase_add_test(tc, a_type_is_told_by_the_first_bytes);
+  tcase_add_test(tc, answers_begin_with_a_packet);
   tcase_add_test(tc, a_paced_stream_waits_for_its_readers);
   tcase_add_test(tc, the_head_of_a_paced_stream_is_not_waited_for);
   tcase_add_test(tc, no_part_of_a_paced_stream_is_taken_for_it);

@@ -48,6 +48,44 @@ static const weft_store_found *most_voted(const weft_store_search *s, bool prove
   return best;
 }
 
+// Why there is no set. What the system keeps from us may be intact: that is no damage.
+static weft_status no_set(const weft_store_search *s) {
+  const weft_store *store = s->store;
+  const weft_store_found *refused = NULL;
+  size_t final = 0, other_version = 0, unread = 0;
+  for (size_t i = 0; i < s->count; i++) {
+    const weft_store_found *f = &s->files[i];
+    final += !f->fresh;
+    other_version += !f->fresh && f->status == WEFT_E_VERSION;
+    unread += !f->fresh && f->error;
+    refused = !refused && !f->fresh && f->error ? f : refused;
+  }
+  if (other_version && other_version == final) // no damage: a later weft reads them
+    return weft_store_fail(store->report, WEFT_E_VERSION,
+                           "%s: all %zu of its shards are of another format version than %d, the "
+                           "one that this weft reads",
+                           store->folder, final, WEFT_STORE_VERSION);
+  if (refused && unread == final)
+    return weft_store_fail(store->report, WEFT_E_IO,
+                           "%s/shard-%03zu.weft: %s; none of the %zu shards there can be read",
+                           store->folder, refused->slot, strerror(refused->error), final);
+  if (other_version)
+    return weft_store_fail(store->report, WEFT_E_DAMAGED,
+                           "%s: %zu of its %zu shards are of another format version, and none has "
+                           "an intact header of version %d",
+                           store->folder, other_version, final, WEFT_STORE_VERSION);
+  if (refused)
+    return weft_store_fail(store->report, WEFT_E_DAMAGED,
+                           "%s: none of its %zu shards has an intact header, and %zu cannot be "
+                           "read (shard-%03zu.weft: %s)",
+                           store->folder, final, unread, refused->slot, strerror(refused->error));
+  if (final)
+    return weft_store_fail(store->report, WEFT_E_DAMAGED,
+                           "%s: none of its %zu shards has an intact header", store->folder, final);
+  return weft_store_fail(store->report, WEFT_E_DAMAGED, "%s: there are no shards here%s",
+                         store->folder, s->count ? " but those of an encode that did not end" : "");
+}
+
 weft_status weft_store_choose_set(weft_store_search *s) {
   weft_store *store = s->store;
   const weft_store_found *proven = most_voted(s, true),
@@ -56,26 +94,7 @@ weft_status weft_store_choose_set(weft_store_search *s) {
     store->header = best->header;
     return WEFT_OK;
   }
-  size_t final = 0, other_version = 0;
-  for (size_t i = 0; i < s->count; i++) {
-    final += !s->files[i].fresh;
-    other_version += !s->files[i].fresh && s->files[i].status == WEFT_E_VERSION;
-  }
-  if (other_version && other_version == final) // no damage: a later weft reads them
-    return weft_store_fail(store->report, WEFT_E_VERSION,
-                           "%s: all %zu of its shards are of another format version than %d, the "
-                           "one that this weft reads",
-                           store->folder, final, WEFT_STORE_VERSION);
-  if (other_version)
-    return weft_store_fail(store->report, WEFT_E_DAMAGED,
-                           "%s: %zu of its %zu shards are of another format version, and none has "
-                           "an intact header of version %d",
-                           store->folder, other_version, final, WEFT_STORE_VERSION);
-  if (final)
-    return weft_store_fail(store->report, WEFT_E_DAMAGED,
-                           "%s: none of its %zu shards has an intact header", store->folder, final);
-  return weft_store_fail(store->report, WEFT_E_DAMAGED, "%s: there are no shards here%s",
-                         store->folder, s->count ? " but those of an encode that did not end" : "");
+  return no_set(s);
 }
 
 weft_status weft_store_refuse_later(const weft_store_search *s) {

@@ -25,13 +25,24 @@ void store_report_shards(const store_outcome *outcome) {
   for (size_t i = 0; i < shard_count(&info); i++) {
     const weft_store_shard *s = &info.shards[i];
     const char *mended = s->mended ? " (mended)" : "";
+    char part[64] = "";
+    if (s->rewritten_chunks && !s->mended)
+      snprintf(part, sizeof part, " (%" PRIu64 " of %" PRIu64 " mended)", s->rewritten_chunks,
+               s->corrupt_chunks);
     if (s->state != WEFT_SHARD_GOOD)
       fprintf(stderr, "weft store %s: %s%s\n", outcome->call, s->text, mended);
     if (s->corrupt_chunks)
       fprintf(stderr,
               "weft store %s: shard-%03zu.weft: %" PRIu64
-              " of its chunks corrupt, the first in stripe %" PRIu64 "%s\n",
-              outcome->call, i, s->corrupt_chunks, s->first_corrupt, mended);
+              " of its chunks %s, the first in stripe %" PRIu64 "%s%s\n",
+              outcome->call, i, s->corrupt_chunks,
+              !s->unread_chunks                       ? "corrupt"
+              : s->unread_chunks == s->corrupt_chunks ? "cannot be read"
+                                                      : "corrupt or not to be read",
+              s->first_corrupt, mended, part);
+    if (s->write_error)
+      fprintf(stderr, "weft store %s: shard-%03zu.weft: it takes no writes: %s%s\n", outcome->call,
+              i, strerror(s->write_error), mended);
   }
 }
 
@@ -84,6 +95,14 @@ static void print_info(const store_outcome *outcome, FILE *to) {
       fprintf(to, "  %s\n", info.shards[i].text);
 }
 
+static uint64_t rewritten_chunks(const store_outcome *outcome) {
+  const weft_store_info info = weft_store_get_info(outcome->store);
+  uint64_t count = 0;
+  for (size_t i = 0; i < shard_count(&info); i++)
+    count += info.shards[i].rewritten_chunks;
+  return count;
+}
+
 void store_report_text(const store_outcome *outcome, FILE *to) {
   const weft_store_report *r = &outcome->report;
   char bytes[CLI_TEXT], rate[CLI_TEXT];
@@ -97,7 +116,7 @@ void store_report_text(const store_outcome *outcome, FILE *to) {
           outcome->backend, outcome->threads, outcome->threads == 1 ? "" : "s");
   if (r->mended_shards || r->mended_chunks)
     fprintf(to, "made anew: %" PRIu64 " of the shards; rewritten: %" PRIu64 " chunks of others\n",
-            r->mended_shards, r->mended_chunks);
+            r->mended_shards, rewritten_chunks(outcome));
   else if (strcmp(outcome->call, "verify") == 0 || strcmp(outcome->call, "scrub") == 0 ||
            strcmp(outcome->call, "repair") == 0)
     fputs("every byte of every shard is good\n", to);
@@ -109,10 +128,13 @@ static json_t *shards_json(const weft_store_info *info) {
   json_t *list = json_array();
   for (size_t i = 0; i < shard_count(info); i++) {
     const weft_store_shard *s = &info->shards[i];
-    json_array_append_new(list, json_pack("{s:I, s:s, s:s, s:I, s:b}", "shard", (json_int_t)i,
-                                          "state", weft_shard_state_name(s->state), "message",
-                                          s->text, "corrupt_chunks", (json_int_t)s->corrupt_chunks,
-                                          "mended", (int)s->mended));
+    json_array_append_new(
+        list,
+        json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:s, s:b}", "shard", (json_int_t)i, "state",
+                  weft_shard_state_name(s->state), "message", s->text, "corrupt_chunks",
+                  (json_int_t)s->corrupt_chunks, "unread_chunks", (json_int_t)s->unread_chunks,
+                  "rewritten_chunks", (json_int_t)s->rewritten_chunks, "write_error",
+                  s->write_error ? strerror(s->write_error) : "", "mended", (int)s->mended));
   }
   return list;
 }

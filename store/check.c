@@ -54,7 +54,7 @@ static weft_status find_old(weft_store *store, weft_store_lane *lane, uint64_t s
   if (found != 1)
     return WEFT_OK;
   lane->state[old] = WEFT_CHUNK_BAD;
-  weft_store_note_corrupt(store, old, stripe);
+  weft_store_note_corrupt(store, old, stripe, false);
   *found_it = true;
   return rebuild_all(store, lane, stripe);
 }

@@ -22,13 +22,48 @@ weft_status weft_store_folder_open(const weft_store_io *io, const char *folder, 
   return weft_store_fail(report, WEFT_E_IO, "%s: another weft is at work in this folder", folder);
 }
 
-weft_status weft_store_create(const weft_store_io *io, const char *path, mode_t mode,
-                              weft_store_report *report, int *fd) {
+static int try_create(const weft_store_io *io, const char *path, mode_t mode, int *fd) {
   // Not through a link that lies there, nor into a file that has another name too.
   *fd = -1;
   if (io->unlink(path) == 0 || errno == ENOENT)
     *fd = io->open(path, O_RDWR | O_CREAT | O_EXCL, mode);
-  return *fd < 0 ? weft_store_fail_io(report, path, errno) : WEFT_OK;
+  return *fd < 0 ? errno : 0;
+}
+
+weft_status weft_store_create(const weft_store_io *io, const char *path, mode_t mode,
+                              weft_store_report *report, int *fd) {
+  const int error = try_create(io, path, mode, fd);
+  return error ? weft_store_fail_io(report, path, error) : WEFT_OK;
+}
+
+// Else a set that root mends would be taken away from its owner, file by file.
+static void take_owner(const weft_store *store, int fd) {
+  struct stat its, about = {0}, all = {.st_mode = 0666};
+  bool any = false;
+  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
+    if (store->files[i].fd < 0)
+      continue;
+    if (fstat(store->files[i].fd, &about) != 0 ||
+        (any && (about.st_uid != all.st_uid || about.st_gid != all.st_gid)))
+      return;
+    any = true;
+    all.st_uid = about.st_uid;
+    all.st_gid = about.st_gid;
+    all.st_mode &= about.st_mode;
+  }
+  if (!any || fstat(fd, &its) != 0 || (its.st_uid == all.st_uid && its.st_gid == all.st_gid))
+    return;
+  if (fchown(fd, all.st_uid, all.st_gid) != 0)
+    (void)!fchown(fd, (uid_t)-1, all.st_gid);
+  if (fstat(fd, &its) == 0 && its.st_gid == all.st_gid) // until here nobody got more than he had
+    (void)fchmod(fd, all.st_mode);
+}
+
+int weft_store_create_beside(const weft_store *store, const char *path, int *fd) {
+  const int error = try_create(store->io, path, weft_store_mode(store, store->folder), fd);
+  if (!error)
+    take_owner(store, *fd);
+  return error;
 }
 
 mode_t weft_store_mode_like(const struct stat *like, gid_t group) {
@@ -51,15 +86,19 @@ mode_t weft_store_mode(const weft_store *store, const char *folder) {
   return mode;
 }
 
-weft_status weft_store_sync_file(const weft_store_io *io, int fd, const char *what,
-                                 weft_store_report *report) {
+int weft_store_try_sync(const weft_store_io *io, int fd) {
   const int error = weft_store_sync(io, fd);
-  if (!error)
-    return WEFT_OK;
   // The system may show what the disk lacks, also what a call wrote that was killed, of which
   // nobody knows. Once that is forgotten, tags tell.
-  (void)io->forget(fd);
-  return weft_store_fail_io(report, what, error);
+  if (error)
+    (void)io->forget(fd);
+  return error;
+}
+
+weft_status weft_store_sync_file(const weft_store_io *io, int fd, const char *what,
+                                 weft_store_report *report) {
+  const int error = weft_store_try_sync(io, fd);
+  return error ? weft_store_fail_io(report, what, error) : WEFT_OK;
 }
 
 weft_status weft_store_sync_shard(weft_store *store, size_t shard) {

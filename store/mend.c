@@ -1,47 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything read and checked: tags of all chunks, and that parity belongs to the data. What is
 // wrong is told, rewritten where it lies, or made anew.
-#define _POSIX_C_SOURCE 200809L
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "store/folder.h"
+#include "store/mending.h"
 
-typedef struct mending {
-  weft_store *store;
-  weft_store_lane *lanes;
-  weft_store_care care;
-  int fresh[WEFT_STORE_MAX_SHARDS];        // the shard made anew; -1: none
-  uint64_t touched[WEFT_STORE_MAX_SHARDS]; // chunks rewritten in place
-  bool partly;    // stripes are lost: only shards that are missing are made anew
-  bool committed; // a name was given: what is still under .new may be a shard's only copy
-} mending;
+// The file of a shard that is made anew takes it; one that does not is not made.
+static void write_fresh(weft_store_mending *m, const weft_store_lane *lane, size_t shard,
+                        uint64_t stripe) {
+  weft_store *store = m->store;
+  pthread_mutex_lock(&store->lock);
+  const bool spoilt = m->spoilt[shard];
+  pthread_mutex_unlock(&store->lock);
+  if (spoilt)
+    return;
+  const int error = weft_store_try_chunk(store, lane, m->fresh[shard], shard, stripe);
+  pthread_mutex_lock(&store->lock);
+  m->spoilt[shard] = error ? error : m->spoilt[shard];
+  m->rebuilt[shard] += lane->state[shard] == WEFT_CHUNK_BAD && store->files[shard].fd >= 0;
+  pthread_mutex_unlock(&store->lock);
+}
+
+// A chunk that cannot be written stays lost, or becomes so where the write is torn: that is no
+// reason to leave the others.
+static void write_in_place(weft_store_mending *m, const weft_store_lane *lane, size_t shard,
+                           uint64_t stripe) {
+  weft_store *store = m->store;
+  const int error = weft_store_try_chunk(store, lane, store->files[shard].fd, shard, stripe);
+  pthread_mutex_lock(&store->lock);
+  store->report->mended_chunks += !error;
+  store->shards[shard].rewritten_chunks += !error;
+  if (error)
+    store->shards[shard].write_error = error;
+  pthread_mutex_unlock(&store->lock);
+}
 
 // Of a stripe that contradicts itself nothing that was rebuilt is sealed as good.
-static weft_status write_back(mending *m, weft_store_lane *lane, uint64_t stripe, bool rebuilt) {
-  weft_store *store = m->store;
+static void write_back(weft_store_mending *m, const weft_store_lane *lane, uint64_t stripe,
+                       bool rebuilt) {
+  const weft_store *store = m->store;
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
     const weft_store_file *file = &store->files[i];
     if (!rebuilt && lane->state[i] != WEFT_CHUNK_GOOD)
       continue;
-    if (m->fresh[i] >= 0) {
-      WEFT_TRY(weft_store_write_chunk(store, lane, m->fresh[i], i, stripe));
-    } else if (m->care != WEFT_STORE_VERIFY && lane->state[i] == WEFT_CHUNK_BAD && file->fd >= 0 &&
-               file->placed) {
-      WEFT_TRY(weft_store_write_chunk(store, lane, file->fd, i, stripe));
-      pthread_mutex_lock(&store->lock);
-      store->report->mended_chunks++;
-      m->touched[i]++;
-      pthread_mutex_unlock(&store->lock);
-    }
+    if (m->second && !m->late[i])
+      continue;
+    if (m->fresh[i] >= 0)
+      write_fresh(m, lane, i, stripe);
+    else if (m->care != WEFT_STORE_VERIFY && lane->state[i] == WEFT_CHUNK_BAD && file->fd >= 0 &&
+             file->placed && !file->read_only)
+      write_in_place(m, lane, i, stripe);
   }
-  return WEFT_OK;
 }
 
 static weft_status work(void *user, size_t lane_index, uint64_t stripe) {
-  mending *m = user;
+  weft_store_mending *m = user;
   weft_store *store = m->store;
   weft_store_lane *lane = &m->lanes[lane_index];
   bool well;
@@ -55,144 +69,8 @@ static weft_status work(void *user, size_t lane_index, uint64_t stripe) {
     return WEFT_OK; // the other stripes may still be mended
   }
   WEFT_TRY(status);
-  return write_back(m, lane, stripe, well);
-}
-
-// --- Shards made anew
-
-static bool needs_remaking(const weft_store *store, size_t shard) {
-  return store->shards[shard].state != WEFT_SHARD_GOOD;
-}
-
-// Whether what lies under the shard's .new is read from, and may be a shard's only copy.
-static weft_status keep_copies(const weft_store *store, size_t shard) {
-  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
-    if (store->files[i].fd >= 0 && store->files[i].beside == (int)shard)
-      return weft_store_fail(store->report, WEFT_E_DAMAGED,
-                             "%s/shard-%03zu.weft.new holds shard %zu, whose own name another has: "
-                             "give it a free one of a higher number",
-                             store->folder, shard, i);
+  write_back(m, lane, stripe, well);
   return WEFT_OK;
-}
-
-// What is made cannot take a folder's name, and would block all that write while it waits for that;
-// nor is it made in the place of one.
-static bool is_folder(weft_store *store, size_t shard, bool fresh) {
-  char path[WEFT_STORE_PATH_BYTES];
-  struct stat about;
-  if (weft_store_shard_path(store->folder, shard, fresh, path) != WEFT_OK ||
-      lstat(path, &about) != 0 || !S_ISDIR(about.st_mode))
-    return false;
-  snprintf(store->shards[shard].text, sizeof store->shards[shard].text,
-           "shard-%03zu.weft%s: it is a folder: repair makes the shard once that is moved away",
-           shard, fresh ? ".new" : "");
-  return true;
-}
-
-static weft_status create_fresh(mending *m) {
-  weft_store *store = m->store;
-  const mode_t mode = weft_store_mode(store, store->folder);
-  char path[WEFT_STORE_PATH_BYTES];
-  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
-    if (!needs_remaking(store, i) || is_folder(store, i, false) || is_folder(store, i, true))
-      continue;
-    WEFT_TRY(keep_copies(store, i));
-    WEFT_TRY(weft_store_shard_path(store->folder, i, true, path));
-    WEFT_TRY(weft_store_create(store->io, path, mode, store->report, &m->fresh[i]));
-  }
-  return WEFT_OK;
-}
-
-// A last chunk that was not rebuilt is a hole, as others are: what is cut short is not mended in
-// place.
-static weft_status fill_end(const mending *m, size_t shard, const char *path) {
-  const weft_store *store = m->store;
-  const uint64_t bytes = weft_store_shard_bytes(&store->geometry);
-  const uint8_t zero = 0;
-  struct stat about;
-  if (fstat(m->fresh[shard], &about) != 0)
-    return weft_store_fail_io(store->report, path, errno);
-  if ((uint64_t)about.st_size >= bytes)
-    return WEFT_OK;
-  const int error = weft_store_write_at(store->io, m->fresh[shard], bytes - 1, &zero, 1, NULL, 0);
-  return error ? weft_store_fail_io(store->report, path, error) : WEFT_OK;
-}
-
-static weft_status commit_fresh(mending *m) {
-  weft_store *store = m->store;
-  const size_t all = store->geometry.k + store->geometry.m;
-  char from[WEFT_STORE_PATH_BYTES], to[WEFT_STORE_PATH_BYTES];
-  // A header makes a file count (rule 4 of docs/format.md): first what it speaks of.
-  for (int headers = 0; headers < 2; headers++)
-    for (size_t i = 0; i < all; i++)
-      if (m->fresh[i] >= 0) {
-        WEFT_TRY(weft_store_shard_path(store->folder, i, true, from));
-        WEFT_TRY(headers ? weft_store_write_header(store, m->fresh[i], i) : fill_end(m, i, from));
-        WEFT_TRY(weft_store_sync_file(store->io, m->fresh[i], from, store->report));
-      }
-  // Each name may be another shard's only copy: all copies are on the disk before the first goes.
-  WEFT_TRY(weft_store_sync_names(store));
-  for (size_t i = 0; i < all; i++)
-    if (m->fresh[i] >= 0 || (store->files[i].fresh && !m->partly)) {
-      WEFT_TRY(weft_store_shard_path(store->folder, i, true, from));
-      WEFT_TRY(weft_store_shard_path(store->folder, i, false, to));
-      WEFT_TRY(weft_store_rename(store->io, from, to, store->report));
-      m->committed = true;
-      store->files[i].fresh = false;
-      store->files[i].beside = -1;
-      store->shards[i].mended |= m->fresh[i] >= 0;
-      store->report->mended_shards += m->fresh[i] >= 0;
-    }
-  return weft_store_sync_names(store);
-}
-
-// The new shards go into the set in the place of the old ones.
-static void adopt_fresh(mending *m) {
-  weft_store *store = m->store;
-  for (size_t i = 0; i < WEFT_STORE_MAX_SHARDS; i++) {
-    if (m->fresh[i] < 0)
-      continue;
-    if (store->files[i].fd >= 0)
-      store->io->close(store->files[i].fd);
-    store->files[i] = (weft_store_file){.fd = m->fresh[i],
-                                        .placed = true,
-                                        .beside = -1,
-                                        .header = store->header,
-                                        .bytes = weft_store_shard_bytes(&store->geometry)};
-    store->files[i].header.shard = (uint16_t)i;
-    m->fresh[i] = -1;
-  }
-}
-
-static void drop_one(mending *m, size_t shard) {
-  char path[WEFT_STORE_PATH_BYTES];
-  if (m->fresh[shard] < 0)
-    return;
-  m->store->io->close(m->fresh[shard]);
-  m->fresh[shard] = -1;
-  if (!m->committed && weft_store_shard_path(m->store->folder, shard, true, path) == WEFT_OK)
-    (void)m->store->io->unlink(path); // best effort; the next writer takes it away
-}
-
-static void drop_fresh(mending *m) {
-  for (size_t i = 0; i < WEFT_STORE_MAX_SHARDS; i++)
-    drop_one(m, i);
-}
-
-// Where stripes are lost, what is there may have chunks that somebody still needs: nothing is
-// overwritten. Of what is left shards are made only where there are none, under names that are
-// free.
-static void keep_missing(mending *m) {
-  const weft_store *store = m->store;
-  char path[WEFT_STORE_PATH_BYTES];
-  struct stat about;
-  m->partly = true;
-  const bool enough = weft_store_get_info(store).usable >= store->geometry.k;
-  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
-    if (!enough || store->shards[i].state != WEFT_SHARD_MISSING ||
-        weft_store_shard_path(store->folder, i, false, path) != WEFT_OK ||
-        lstat(path, &about) == 0 || errno != ENOENT)
-      drop_one(m, i);
 }
 
 // --- Outcome
@@ -200,14 +78,13 @@ static void keep_missing(mending *m) {
 // After a sync that failed the system may still show what the disk lacks. So the chunks that this
 // call rewrote, and has in its nonce, lose their trailers, that whoever comes next takes them for
 // lost again. Best effort: there is nothing to do about a disk that takes no more.
-static void take_back(mending *m, size_t shard) {
-  weft_store *store = m->store;
+static void take_back(weft_store *store, size_t shard) {
   const weft_store_geometry *g = &store->geometry;
   const int fd = store->files[shard].fd;
   const uint8_t none[WEFT_STORE_TRAILER_BYTES] = {0};
   uint8_t trailer[WEFT_STORE_TRAILER_BYTES];
-  uint64_t found = 0;
-  for (uint64_t stripe = 0; stripe < g->stripes && found < m->touched[shard]; stripe++) {
+  uint64_t *const written = &store->shards[shard].rewritten_chunks, found = 0;
+  for (uint64_t stripe = 0; stripe < g->stripes && found < *written; stripe++) {
     const uint64_t at = weft_store_chunk_offset(g, stripe) + weft_store_chunk(g, stripe);
     if (weft_store_read_at(store->io, fd, at, trailer, sizeof trailer, NULL, 0, NULL) != 0 ||
         weft_store_chunk_nonce(trailer) != store->nonce)
@@ -215,31 +92,56 @@ static void take_back(mending *m, size_t shard) {
     found++;
     (void)weft_store_write_at(store->io, fd, at, none, sizeof none, NULL, 0);
   }
-  store->report->mended_chunks -= m->touched[shard];
+  store->report->mended_chunks -= *written;
+  *written = 0;
 }
 
 // Also what a scrub wrote that was killed before it synced: it reads as sound. All of them, though
 // one fails: who comes next could not tell what this call wrote.
-static weft_status sync_shards(mending *m) {
+static void sync_shards(weft_store_mending *m) {
   weft_store *store = m->store;
-  weft_status first = WEFT_OK;
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
+    weft_store_shard *s = &store->shards[i];
     if (store->files[i].fd < 0)
       continue;
-    const weft_status status = weft_store_sync_shard(store, i);
-    if (status == WEFT_OK)
-      store->shards[i].mended |= m->touched[i] > 0;
-    else if (m->touched[i])
-      take_back(m, i);
-    first = first == WEFT_OK ? status : first;
+    const int error = weft_store_try_sync(store->io, store->files[i].fd);
+    if (error) {
+      take_back(store, i);
+      m->unsynced[i] = true;
+      s->write_error = error;
+    }
+    s->mended |= s->rewritten_chunks && s->rewritten_chunks == s->corrupt_chunks && !s->write_error;
   }
-  return first;
 }
 
-static weft_status verdict(const mending *m) {
+// Whether a shard's file, or the one that should take its place, took no writes. A sync that failed
+// is told even if the shard was made anew: what else lies on that disk nobody knows.
+static weft_status refused(const weft_store_mending *m) {
+  const weft_store *store = m->store;
+  size_t count = 0, first = 0;
+  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
+    const weft_store_shard *s = &store->shards[i];
+    if (!m->spoilt[i] && !m->unsynced[i] && (!s->write_error || s->mended))
+      continue;
+    first = count++ ? first : i;
+  }
+  if (!count)
+    return WEFT_OK;
+  const bool fresh = m->spoilt[first];
+  char others[64] = "";
+  if (count > 1)
+    snprintf(others, sizeof others, " (and %zu other shard%s)", count - 1, count > 2 ? "s" : "");
+  return weft_store_fail(store->report, WEFT_E_IO, "%s/shard-%03zu.weft%s: %s%s%s", store->folder,
+                         first, fresh ? ".new" : "",
+                         strerror(fresh ? m->spoilt[first] : store->shards[first].write_error),
+                         others, m->care == WEFT_STORE_SCRUB ? ": repair makes it anew" : "");
+}
+
+static weft_status verdict(const weft_store_mending *m) {
   const weft_store *store = m->store;
   weft_store_report *report = store->report;
   size_t ill = 0;
+  WEFT_TRY(refused(m));
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
     const weft_store_shard *s = &store->shards[i];
     ill += (s->state != WEFT_SHARD_GOOD || s->corrupt_chunks) && !s->mended;
@@ -283,7 +185,7 @@ static uint64_t reach(const weft_store *store) {
   return count < g->stripes ? count : g->stripes;
 }
 
-static weft_status run(mending *m) {
+static weft_status run(weft_store_mending *m) {
   weft_store *store = m->store;
   const weft_store_geometry *g = &store->geometry;
   const uint64_t end = reach(store);
@@ -311,40 +213,89 @@ static void forget_findings(weft_store *store) {
     weft_store_shard *shard = &store->shards[i];
     if (shard->mended)
       *shard = (weft_store_shard){.state = WEFT_SHARD_GOOD};
-    shard->corrupt_chunks = 0;
+    shard->corrupt_chunks = shard->unread_chunks = shard->rewritten_chunks = 0;
+    shard->write_error = 0;
   }
   report->corrupt_chunks = report->lost_stripes = report->inconsistent_stripes = 0;
   report->lost_count = 0;
   report->lost_more = false;
 }
 
+static void note_read_only(weft_store *store) {
+  for (size_t i = 0; i < WEFT_STORE_MAX_SHARDS; i++)
+    if (store->files[i].fd >= 0)
+      store->shards[i].write_error = store->files[i].read_only;
+}
+
+// Shards whose files turned out to take no writes are made anew. All stripes are read again for
+// that; what is told is what was found before.
+static weft_status run_again(weft_store_mending *m) {
+  weft_store *store = m->store;
+  weft_store_report *report = store->report;
+  struct {
+    uint64_t corrupt, unread, first;
+  } found[WEFT_STORE_MAX_SHARDS];
+  if (!weft_store_create_late(m))
+    return WEFT_OK;
+  const weft_store_report before = *report;
+  for (size_t i = 0; i < WEFT_STORE_MAX_SHARDS; i++) {
+    found[i].corrupt = store->shards[i].corrupt_chunks;
+    found[i].unread = store->shards[i].unread_chunks;
+    found[i].first = store->shards[i].first_corrupt;
+  }
+  report->lost_stripes = report->lost_count = 0;
+  m->second = true;
+  const weft_status status = run(m);
+  if (report->lost_stripes) // not those of before: there were none
+    weft_store_drop_late(m);
+  for (size_t i = 0; i < WEFT_STORE_MAX_SHARDS; i++) {
+    store->shards[i].corrupt_chunks = found[i].corrupt;
+    store->shards[i].unread_chunks = found[i].unread;
+    store->shards[i].first_corrupt = found[i].first;
+  }
+  report->data_bytes = before.data_bytes;
+  report->corrupt_chunks = before.corrupt_chunks;
+  report->inconsistent_stripes = before.inconsistent_stripes;
+  report->first_inconsistent = before.first_inconsistent;
+  report->lost_stripes = report->lost_count = 0;
+  report->lost_more = false;
+  return status;
+}
+
+static weft_status give_names(weft_store_mending *m) {
+  weft_store *store = m->store;
+  weft_status status = WEFT_OK;
+  if (store->report->lost_stripes)
+    weft_store_keep_missing(m);
+  else
+    status = run_again(m);
+  if (status == WEFT_OK)
+    status = weft_store_commit_fresh(m);
+  store->ended = status != WEFT_OK && m->committed;
+  if (store->ended)
+    (void)weft_store_holds(store->report, status, "what was made anew");
+  return status;
+}
+
 weft_status weft_store_mend(weft_store *store, weft_store_care care) {
-  mending m = {.store = store, .care = care};
+  weft_store_mending m = {.store = store, .care = care};
   for (size_t i = 0; i < WEFT_STORE_MAX_SHARDS; i++)
     m.fresh[i] = -1;
   WEFT_TRY(weft_store_begin(store));
   forget_findings(store);
+  if (care != WEFT_STORE_VERIFY)
+    note_read_only(store);
   // Without stripes there is nothing to decode: k headers are what proves the set.
   if (store->geometry.stripes == 0 && weft_store_get_info(store).usable < store->geometry.k)
     return weft_store_fail(store->report, WEFT_E_DAMAGED, "fewer than %zu shards can be read",
                            store->geometry.k);
-  weft_status status = care == WEFT_STORE_REPAIR ? create_fresh(&m) : WEFT_OK;
+  weft_status status = care == WEFT_STORE_REPAIR ? weft_store_create_fresh(&m) : WEFT_OK;
   if (status == WEFT_OK)
     status = run(&m);
-  if (care != WEFT_STORE_VERIFY) { // of a call that was stopped, too
-    const weft_status synced = sync_shards(&m);
-    status = status == WEFT_OK ? synced : status;
-  }
-  if (status == WEFT_OK && care == WEFT_STORE_REPAIR) {
-    if (store->report->lost_stripes)
-      keep_missing(&m);
-    status = commit_fresh(&m);
-    if (status == WEFT_OK)
-      adopt_fresh(&m);
-    store->ended = status != WEFT_OK && m.committed;
-    if (store->ended)
-      (void)weft_store_holds(store->report, status, "what was made anew");
-  }
-  drop_fresh(&m);
+  if (care != WEFT_STORE_VERIFY) // of a call that was stopped, too
+    sync_shards(&m);
+  if (status == WEFT_OK && care == WEFT_STORE_REPAIR)
+    status = give_names(&m);
+  weft_store_drop_fresh(&m);
   return status == WEFT_OK ? verdict(&m) : status;
 }

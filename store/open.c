@@ -25,16 +25,22 @@ static weft_status look_at(weft_store_search *s, size_t slot, bool fresh) {
   WEFT_TRY(weft_store_shard_path(store->folder, slot, fresh, path));
   const bool write = s->access == WEFT_STORE_WRITE;
   // O_NONBLOCK: a pipe under that name is no shard, and not waited for.
-  const int fd = io->open(path, (write ? O_RDWR : O_RDONLY) | O_NONBLOCK, 0);
+  int fd = io->open(path, (write ? O_RDWR : O_RDONLY) | O_NONBLOCK, 0), read_only = 0;
   if (fd < 0 && errno == ENOENT)
     return WEFT_OK;
   // No word on the shard itself.
   if (fd < 0 && (errno == EMFILE || errno == ENFILE))
     return weft_store_fail_io(store->report, path, errno);
-  if (fd < 0 && write && (errno == EACCES || errno == EPERM || errno == EROFS))
-    return weft_store_fail_io(store->report, path, errno);
+  // One disk that takes no writes must not keep the others from being mended.
+  if (fd < 0 && write && (errno == EACCES || errno == EPERM || errno == EROFS)) {
+    read_only = errno;
+    fd = io->open(path, O_RDONLY | O_NONBLOCK, 0);
+    if (fd < 0)
+      return weft_store_fail_io(store->report, path, read_only);
+  }
   weft_store_found *f = &s->files[s->count++];
-  *f = (weft_store_found){.fd = fd, .slot = slot, .fresh = fresh, .error = fd < 0 ? errno : 0};
+  *f = (weft_store_found){
+      .fd = fd, .slot = slot, .fresh = fresh, .error = fd < 0 ? errno : 0, .read_only = read_only};
   if (fd < 0)
     return WEFT_OK;
   size_t got;
@@ -73,6 +79,8 @@ static void use(weft_store *store, weft_store_found *f) {
   *file = (weft_store_file){.fd = f->fd,
                             .fresh = f->fresh && shard == f->slot,
                             .beside = f->fresh ? (int)f->slot : -1,
+                            .under = f->fresh ? -1 : (int)f->slot,
+                            .read_only = f->read_only,
                             .header = f->header,
                             .bytes = f->size};
   f->fd = -1;
@@ -156,6 +164,7 @@ static weft_status give_name(weft_store *store, const weft_store_found *f, const
   WEFT_TRY(weft_store_rename(store->io, from, to, store->report));
   file->fresh = false;
   file->beside = -1;
+  file->under = (int)shard;
   file->placed = file->bytes == weft_store_shard_bytes(&store->geometry);
   if (file->placed)
     store->shards[shard] = (weft_store_shard){.state = WEFT_SHARD_GOOD};

@@ -8,8 +8,9 @@
 
 // A file that was found under the name of shard `slot`.
 typedef struct weft_store_found {
-  int fd;    // -1: nothing to read
-  int error; // of the system
+  int fd;        // -1: nothing to read
+  int error;     // of the system
+  int read_only; // why it could not be opened for writing
   size_t slot;
   bool fresh;         // its name ends in .new
   bool sound;         // the header could be read

@@ -17,10 +17,13 @@ typedef struct weft_store_pending {
 } weft_store_pending;
 
 typedef struct weft_store_file {
-  int fd;      // -1: not read from
-  bool placed; // under its own name and of the right size: chunks can be mended in place
-  bool fresh;  // under its own name with .new, which still has to become the other one
-  int beside;  // the shard under whose name with .new it lies; -1: it has a final name
+  int fd;        // -1: not read from
+  bool placed;   // under its own name and of the right size: chunks can be mended in place
+  bool fresh;    // under its own name with .new, which still has to become the other one
+  int beside;    // the shard under whose name with .new it lies; -1: it has a final name
+  int under;     // that one's number; -1: it has none
+  int read_only; // the errno for which it could not be opened for writing; 0: it was, or need not
+                 // be
   weft_store_header header;
   uint64_t bytes;
 } weft_store_file;
@@ -107,17 +110,22 @@ void weft_store_lane_start(const weft_store *store, weft_store_lane *lane, uint6
 // Reads a chunk and checks it, once; its state says what came of it.
 weft_status weft_store_load(weft_store *store, weft_store_lane *lane, size_t shard,
                             uint64_t stripe);
-// Counts a chunk as corrupt.
-void weft_store_note_corrupt(weft_store *store, size_t shard, uint64_t stripe);
+// Counts a chunk as corrupt; `unread`: the system would not read it.
+void weft_store_note_corrupt(weft_store *store, size_t shard, uint64_t stripe, bool unread);
 // Rebuilds the chunks of wanted[0..count) that are bad, reading what else that takes;
 // WEFT_E_DAMAGED: fewer than k chunks are good. States stay.
 weft_status weft_store_rebuild(weft_store *store, weft_store_lane *lane, uint64_t stripe,
                                const uint8_t *wanted, size_t count);
 weft_stripe weft_store_lane_stripe(const weft_store_lane *lane);
-// Seals a chunk and writes it to fd, which is the file of that shard.
+// Seals a chunk and writes it to fd, which is the file of that shard. 0 or an errno; the other one
+// sets the report's error.
+int weft_store_try_chunk(weft_store *store, const weft_store_lane *lane, int fd, size_t shard,
+                         uint64_t stripe);
 weft_status weft_store_write_chunk(weft_store *store, const weft_store_lane *lane, int fd,
                                    size_t shard, uint64_t stripe);
-// Writes the header of `shard` to fd, under the store's generation.
+// Writes the header of `shard` to fd, under the store's generation. 0 or an errno; the other one
+// sets the report's error.
+int weft_store_try_header(weft_store *store, int fd, size_t shard);
 weft_status weft_store_write_header(weft_store *store, int fd, size_t shard);
 // Calls options.keep_on; the watcher of a run is a weft_store_watch.
 typedef struct weft_store_watch {

@@ -55,8 +55,12 @@ typedef struct weft_store_shard {
   weft_shard_state state;           // as it was found
   char text[WEFT_STORE_TEXT_BYTES]; // "shard-003.weft: belongs to another file ..."; "" when good
   uint64_t corrupt_chunks;          // found, of files that are read from
+  uint64_t unread_chunks;           // of these: the system would not read them
   uint64_t first_corrupt;           // their first stripe
-  bool mended;                      // by the last weft_store_mend: what was found is so no more
+  // By the last weft_store_mend:
+  uint64_t rewritten_chunks; // of the corrupt ones, where they lie
+  int write_error;           // the errno of a file that takes no writes; 0: none was met
+  bool mended;               // all that was found is so no more
 } weft_store_shard;
 
 enum { WEFT_STORE_LOST_RANGES = 64 };
@@ -70,7 +74,8 @@ typedef struct weft_store_report {
   char error[WEFT_STORE_TEXT_BYTES]; // why the call failed
   uint64_t data_bytes;               // of data read, written or checked
   uint64_t shard_bytes_read, shard_bytes_written;
-  uint64_t corrupt_chunks, mended_chunks, mended_shards;
+  uint64_t corrupt_chunks, mended_chunks; // mended: where they lie, or in a shard made anew
+  uint64_t mended_shards;                 // made anew
   uint64_t lost_stripes;         // with more than m chunks gone; of a read the first that it met
   uint64_t inconsistent_stripes; // all chunks sound, and parity does not belong to the data
   uint64_t first_inconsistent;
@@ -138,7 +143,8 @@ typedef enum weft_store_care {
   WEFT_STORE_REPAIR
 } weft_store_care;
 
-// WEFT_E_DAMAGED: this call found something (VERIFY), or left something wrong.
+// WEFT_E_DAMAGED: this call found something (VERIFY), or left something wrong. WEFT_E_IO: also
+// where a shard's file takes no writes or syncs; all else has been mended then.
 weft_status weft_store_mend(weft_store *store, weft_store_care care);
 
 // Puts what `input` has, to its end, in the place of the bytes from `offset` on, and brings parity

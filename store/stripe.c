@@ -82,13 +82,14 @@ weft_stripe weft_store_lane_stripe(const weft_store_lane *lane) {
 
 // Reads from `fd` at `at`; an error of the system counts as a corrupt chunk, as bad sectors are.
 static bool read_good(weft_store *store, weft_store_lane *lane, size_t shard, uint64_t stripe,
-                      int fd, uint64_t at) {
+                      int fd, uint64_t at, bool *unread) {
   uint8_t trailer[WEFT_STORE_TRAILER_BYTES];
   uint8_t *chunk = weft_store_lane_chunk(lane, shard);
   size_t got;
   const int error =
       weft_store_read_at(store->io, fd, at, chunk, lane->chunk, trailer, sizeof trailer, &got);
   weft_store_count(store, &store->report->shard_bytes_read, got);
+  *unread = error != 0;
   lane->written[shard] =
       got == lane->chunk + sizeof trailer ? weft_store_chunk_generation(trailer) : 0;
   return error == 0 && got == lane->chunk + sizeof trailer &&
@@ -96,11 +97,12 @@ static bool read_good(weft_store *store, weft_store_lane *lane, size_t shard, ui
                                chunk, lane->chunk, trailer);
 }
 
-void weft_store_note_corrupt(weft_store *store, size_t shard, uint64_t stripe) {
+void weft_store_note_corrupt(weft_store *store, size_t shard, uint64_t stripe, bool unread) {
   pthread_mutex_lock(&store->lock);
   weft_store_shard *about = &store->shards[shard];
   if (about->corrupt_chunks++ == 0 || stripe < about->first_corrupt)
     about->first_corrupt = stripe;
+  about->unread_chunks += unread;
   store->report->corrupt_chunks++;
   pthread_mutex_unlock(&store->lock);
 }
@@ -115,14 +117,16 @@ weft_status weft_store_load(weft_store *store, weft_store_lane *lane, size_t sha
     return WEFT_OK;
   const weft_store_pending *pending = weft_store_journal_find(store, shard, stripe);
   // What the shard itself holds there may be sound and of the past.
-  const bool good = pending ? read_good(store, lane, shard, stripe, store->journal_fd, pending->at)
-                            : read_good(store, lane, shard, stripe, file->fd,
-                                        weft_store_chunk_offset(&store->geometry, stripe));
+  bool unread;
+  const bool good =
+      pending ? read_good(store, lane, shard, stripe, store->journal_fd, pending->at, &unread)
+              : read_good(store, lane, shard, stripe, file->fd,
+                          weft_store_chunk_offset(&store->geometry, stripe), &unread);
   if (good) {
     lane->state[shard] = WEFT_CHUNK_GOOD;
     return WEFT_OK;
   }
-  weft_store_note_corrupt(store, shard, stripe);
+  weft_store_note_corrupt(store, shard, stripe, unread && !pending);
   return WEFT_OK;
 }
 
@@ -159,8 +163,8 @@ weft_status weft_store_rebuild(weft_store *store, weft_store_lane *lane, uint64_
   return status;
 }
 
-weft_status weft_store_write_chunk(weft_store *store, const weft_store_lane *lane, int fd,
-                                   size_t shard, uint64_t stripe) {
+int weft_store_try_chunk(weft_store *store, const weft_store_lane *lane, int fd, size_t shard,
+                         uint64_t stripe) {
   const uint8_t *chunk = weft_store_lane_chunk(lane, shard);
   uint8_t trailer[WEFT_STORE_TRAILER_BYTES];
   weft_store_chunk_seal(
@@ -170,10 +174,16 @@ weft_status weft_store_write_chunk(weft_store *store, const weft_store_lane *lan
   const int error =
       weft_store_write_at(store->io, fd, weft_store_chunk_offset(&store->geometry, stripe), chunk,
                           lane->chunk, trailer, sizeof trailer);
-  if (!error) {
+  if (!error)
     weft_store_count(store, &store->report->shard_bytes_written, lane->chunk + sizeof trailer);
+  return error;
+}
+
+weft_status weft_store_write_chunk(weft_store *store, const weft_store_lane *lane, int fd,
+                                   size_t shard, uint64_t stripe) {
+  const int error = weft_store_try_chunk(store, lane, fd, shard, stripe);
+  if (!error)
     return WEFT_OK;
-  }
   char name[32];
   snprintf(name, sizeof name, "shard-%03zu.weft", shard);
   pthread_mutex_lock(&store->lock);
@@ -182,13 +192,17 @@ weft_status weft_store_write_chunk(weft_store *store, const weft_store_lane *lan
   return status;
 }
 
-weft_status weft_store_write_header(weft_store *store, int fd, size_t shard) {
+int weft_store_try_header(weft_store *store, int fd, size_t shard) {
   uint8_t bytes[WEFT_STORE_HEADER_BYTES];
-  char name[32];
   weft_store_header header = store->header;
   header.shard = (uint16_t)shard;
   weft_store_header_write(&header, store->file_key, bytes);
-  const int error = weft_store_write_at(store->io, fd, 0, bytes, sizeof bytes, NULL, 0);
+  return weft_store_write_at(store->io, fd, 0, bytes, sizeof bytes, NULL, 0);
+}
+
+weft_status weft_store_write_header(weft_store *store, int fd, size_t shard) {
+  char name[32];
+  const int error = weft_store_try_header(store, fd, shard);
   snprintf(name, sizeof name, "shard-%03zu.weft", shard);
   return error ? weft_store_fail_io(store->report, name, error) : WEFT_OK;
 }

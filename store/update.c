@@ -214,8 +214,9 @@ static weft_status with_memory(updating *u, uint64_t offset) {
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
     if (store->files[i].fd >= 0)
       u->journal.shards[i / 8] |= (uint8_t)(1u << (i % 8));
-  WEFT_TRY(weft_store_create(store->io, fresh, weft_store_mode(store, store->folder), store->report,
-                             &u->fd));
+  const int error = weft_store_create_beside(store, fresh, &u->fd);
+  if (error)
+    return weft_store_fail_io(store->report, fresh, error);
   weft_status status = write_journal(u, offset, fresh);
   store->io->close(u->fd);
   if (status == WEFT_OK && u->journal.records)
@@ -230,11 +231,27 @@ static weft_status with_memory(updating *u, uint64_t offset) {
   return status == WEFT_OK ? status : weft_store_holds(store->report, status, "the update");
 }
 
+// What it could not carry out, it must not commit to.
+static weft_status check_writable(const weft_store *store) {
+  char path[WEFT_STORE_PATH_BYTES];
+  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
+    const weft_store_file *file = &store->files[i];
+    if (file->fd < 0 || !file->read_only)
+      continue;
+    WEFT_TRY(weft_store_shard_path(store->folder, i, file->fresh, path));
+    return weft_store_fail(store->report, WEFT_E_IO,
+                           "%s: %s: nothing was changed; repair makes the shard anew", path,
+                           strerror(file->read_only));
+  }
+  return WEFT_OK;
+}
+
 weft_status weft_store_update(weft_store *store, uint64_t offset, int input, uint64_t total) {
   const weft_store_geometry *g = &store->geometry;
   weft_ctx *ctx = store->options.ctx;
   updating u = {.store = store, .input = input, .total = total};
   WEFT_TRY(weft_store_begin(store));
+  WEFT_TRY(check_writable(store));
   if (offset > g->length)
     return weft_store_fail(store->report, WEFT_E_ARGUMENT,
                            "offset %" PRIu64 " lies past the data, which has %" PRIu64 " bytes",

@@ -98,6 +98,45 @@ else
   echo "SKIPPED: owners and groups that are kept: they need root"
 fi
 
+# --- a set that root mends stays its owner's
+
+rm -rf p q owned
+expect 0 encode -k 2 -m 1 in --output-dir owned
+if chown -R 12345:23456 owned 2>/dev/null; then
+  chmod 640 owned/*
+  rm owned/shard-001.weft
+  (umask 022 && expect 0 repair owned)
+  [ "$(stat -c %u:%g:%a owned/shard-001.weft)" = 12345:23456:640 ] || fail "what root made anew is $(stat -c %u:%g:%a owned/shard-001.weft)"
+  chmod 600 owned/*
+  "$weft" store update --offset 0 owned input >/dev/null 2>err &
+  pid=$!
+  exec 7>input
+  while [ ! -e owned/update.journal.new ]; do sleep 0.01; done
+  sleep 0.1
+  [ "$(stat -c %u:%g:%a owned/update.journal.new)" = 12345:23456:600 ] || fail "root's journal is $(stat -c %u:%g:%a owned/update.journal.new)"
+  exec 7>&-
+  wait "$pid" || fail "an update by nothing, of root: $(cat err)"
+  chown 1:1 owned/shard-000.weft # owners that differ are nobody's
+  rm owned/shard-001.weft
+  expect 0 repair owned
+  [ "$(stat -c %u owned/shard-001.weft)" = "$(id -u)" ] || fail "of several owners it took one"
+else
+  echo "SKIPPED: a set of another owner: it needs root"
+fi
+
+# --- a shard of which one chunk was mended and another was not
+
+cp -r kept half
+poke() { printf X | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
+poke half/shard-000.weft 300
+for shard in 0 1 2; do poke half/shard-00$shard.weft $((256 + 10032 + 50)); done
+expect 1 scrub half
+says "shard-000.weft: 2 of its chunks corrupt, the first in stripe 0 (1 of 2 mended)" err
+says "shard-001.weft: 1 of its chunks corrupt, the first in stripe 1$" err
+poke half/shard-001.weft 300
+expect 1 scrub half --json
+says '"corrupt_chunks":2,"unread_chunks":0,"rewritten_chunks":1,"write_error":"","mended":false' out
+
 # --- links: of a disk that is away is no free name; nothing is written through one
 
 mkdir linked

@@ -101,10 +101,175 @@ START_TEST(no_shard_can_be_read) {
 }
 END_TEST
 
+static weft_status state_of(files *f, size_t shard, weft_shard_state *state) {
+  char text[WEFT_STORE_TEXT_BYTES];
+  return files_state(f, shard, state, text);
+}
+
+// One shard is missing, one rotted, and a third, which rotted too, takes no writes or syncs.
+static void spoil(files *f) {
+  unlink(files_shard(f, 4));
+  files_flip(files_shard(f, 0), 256 + 7, 1);
+  files_flip(files_shard(f, 1), 256 + 2 * SEALED + 7, 1);
+  bad.error = EIO;
+}
+
+static void refuse(int how) {
+  bad.write = how == 0 ? "/shard-001.weft" : NULL;
+  bad.sync = how == 1 ? "/shard-001.weft" : NULL;
+  bad.open_to_write = how == 2 ? "/shard-001.weft" : NULL;
+  bad.error = how == 2 ? EROFS : how ? EIO : ENOSPC;
+}
+
+START_TEST(scrub_goes_on_past_a_shard_that_takes_no_writes) {
+  files f;
+  begin(&f, 71);
+  spoil(&f);
+  refuse(_i);
+  expect(WEFT_E_IO, files_mend(&f, WEFT_STORE_SCRUB), &f);
+  expect_says(&f, "shard-001.weft: ");
+  expect_says(&f, strerror(bad.error));
+  ck_assert_uint_eq(f.report.corrupt_chunks, 2);
+  ck_assert_uint_eq(f.report.mended_chunks, 1);
+  refuse(-1);
+  expect(WEFT_E_DAMAGED, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  ck_assert_uint_eq(f.report.corrupt_chunks, 1);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
+START_TEST(repair_makes_a_shard_anew_that_takes_no_writes) {
+  files f;
+  weft_shard_state state;
+  begin(&f, 72);
+  spoil(&f);
+  refuse(_i);
+  // What else a disk has whose sync failed nobody knows: that is told.
+  expect(_i == 1 ? WEFT_E_IO : WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  ck_assert_uint_eq(f.report.mended_shards, 2);
+  ck_assert_uint_eq(f.report.corrupt_chunks, 2);
+  ck_assert_uint_eq(f.report.mended_chunks, 2);
+  refuse(-1);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  expect(WEFT_OK, state_of(&f, 4, &state), &f);
+  ck_assert_int_eq(state, WEFT_SHARD_GOOD);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
+// What is made of a shard cannot be written either: the other is made.
+START_TEST(repair_leaves_out_what_cannot_be_made) {
+  files f;
+  weft_shard_state state;
+  begin(&f, 73);
+  spoil(&f);
+  ck_assert_int_eq(truncate(files_shard(&f, 1), 256 + 2 * SEALED), 0);
+  bad.error = ENOSPC;
+  bad.write = _i ? NULL : "/shard-001.weft.new";
+  bad.sync = _i ? "/shard-001.weft.new" : NULL;
+  expect(WEFT_E_IO, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  expect_says(&f, "shard-001.weft.new: No space left");
+  ck_assert_uint_eq(f.report.mended_shards, 1);
+  ck_assert_uint_eq(f.report.mended_chunks, 1);
+  expect(WEFT_OK, state_of(&f, 1, &state), &f);
+  ck_assert_int_eq(state, WEFT_SHARD_TRUNCATED);
+  expect(WEFT_OK, state_of(&f, 4, &state), &f);
+  ck_assert_int_eq(state, WEFT_SHARD_GOOD);
+  bad.write = bad.sync = NULL;
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
+// Two shards have each other's name. Where one cannot be made anew, its file keeps the name that
+// the other should have.
+START_TEST(the_only_copy_keeps_its_name) {
+  files f;
+  char spare[400], first[400];
+  begin(&f, 74);
+  snprintf(spare, sizeof spare, "%s/spare", f.root);
+  snprintf(first, sizeof first, "%s", files_shard(&f, 0));
+  ck_assert_int_eq(rename(first, spare), 0);
+  ck_assert_int_eq(rename(files_shard(&f, 1), first), 0);
+  ck_assert_int_eq(rename(spare, files_shard(&f, 1)), 0);
+  bad.error = ENOSPC;
+  bad.write = "/shard-001.weft.new";
+  expect(WEFT_E_IO, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  unlink(files_shard(&f, 2));
+  unlink(files_shard(&f, 3));
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
+// Stripes are lost: nothing is replaced, not even what takes no writes.
+START_TEST(nothing_is_replaced_where_stripes_are_lost) {
+  files f;
+  size_t count = 0;
+  begin(&f, 75);
+  spoil(&f);
+  files_flip(files_shard(&f, 2), 256 + 7, 1);
+  files_flip(files_shard(&f, 3), 256 + 7, 1);
+  uint8_t *before = files_get(files_shard(&f, 1), &count);
+  refuse(2);
+  expect(WEFT_E_IO, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  ck_assert_uint_eq(f.report.lost_stripes, 1);
+  ck_assert_uint_eq(f.report.mended_shards, 1);
+  uint8_t *after = files_get(files_shard(&f, 1), &count);
+  ck_assert(memcmp(before, after, count) == 0);
+  free(before);
+  free(after);
+  files_end(&f);
+}
+END_TEST
+
+START_TEST(chunks_that_cannot_be_read_are_told_as_such) {
+  files f;
+  weft_store *store;
+  begin(&f, 76);
+  bad.error = EIO;
+  bad.read = "/shard-001.weft";
+  bad.from = 256 + 2 * SEALED;
+  f.report = (weft_store_report){0};
+  expect(WEFT_OK, weft_store_open(&f.options, f.folder, WEFT_STORE_READ, &f.report, &store), &f);
+  expect(WEFT_E_DAMAGED, weft_store_mend(store, WEFT_STORE_VERIFY), &f);
+  const weft_store_shard *shard = &weft_store_get_info(store).shards[1];
+  ck_assert_uint_gt(shard->corrupt_chunks, 0);
+  ck_assert_uint_eq(shard->unread_chunks, shard->corrupt_chunks);
+  weft_store_close(store);
+  files_end(&f);
+}
+END_TEST
+
+// Nothing is committed to that could not be carried out.
+START_TEST(no_update_of_a_shard_that_is_read_only) {
+  files f;
+  begin(&f, 77);
+  refuse(2);
+  expect(WEFT_E_IO, files_update(&f, 5, (const uint8_t *)"abc", 3), &f);
+  expect_says(&f, "shard-001.weft: ");
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("fault");
   TCase *tests = tcase_create("fault");
   tcase_add_loop_test(tests, no_shard_can_be_read, 0, 2);
+  tcase_add_loop_test(tests, scrub_goes_on_past_a_shard_that_takes_no_writes, 0, 3);
+  tcase_add_loop_test(tests, repair_makes_a_shard_anew_that_takes_no_writes, 0, 3);
+  tcase_add_loop_test(tests, repair_leaves_out_what_cannot_be_made, 0, 2);
+  tcase_add_test(tests, the_only_copy_keeps_its_name);
+  tcase_add_test(tests, nothing_is_replaced_where_stripes_are_lost);
+  tcase_add_test(tests, chunks_that_cannot_be_read_are_told_as_such);
+  tcase_add_test(tests, no_update_of_a_shard_that_is_read_only);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

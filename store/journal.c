@@ -130,11 +130,38 @@ const weft_store_pending *weft_store_journal_find(const weft_store *store, size_
   return NULL;
 }
 
+typedef struct carrying {
+  weft_store *store;
+  bool patient;                      // a shard that takes no writes is waited for
+  int failed[WEFT_STORE_MAX_SHARDS]; // why it takes none: an errno
+} carrying;
+
+// Whether a shard takes part still.
+static bool takes(const carrying *c, size_t shard) {
+  return c->store->files[shard].fd >= 0 && !c->failed[shard];
+}
+
+// One shard must not keep all that write from the others for ever. Without its new header it is
+// stale, and not read from, whatever of the update it has; with one, all of its chunks had been
+// synced before (below), so that a chunk which this torn write spoils is a lost one.
+static weft_status miss(carrying *c, size_t shard, int error) {
+  weft_store *store = c->store;
+  char path[WEFT_STORE_PATH_BYTES];
+  size_t left = 0;
+  c->failed[shard] = error;
+  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
+    left += takes(c, i);
+  if (!c->patient && left >= store->geometry.k)
+    return WEFT_OK;
+  WEFT_TRY(weft_store_shard_path(store->folder, shard, store->files[shard].fresh, path));
+  return weft_store_fail_io(store->report, path, error);
+}
+
 // As it stands there, even if it rotted or cannot be read: the old chunk would count as sound.
-static weft_status copy_chunk(weft_store *store, const weft_store_pending *p, uint8_t *buffer) {
+static weft_status copy_chunk(carrying *c, const weft_store_pending *p, uint8_t *buffer) {
+  weft_store *store = c->store;
   const size_t bytes = weft_store_chunk(&store->geometry, p->stripe) + WEFT_STORE_TRAILER_BYTES;
-  const int fd = store->files[p->shard].fd;
-  if (fd < 0)
+  if (!takes(c, p->shard))
     return WEFT_OK;
   char path[WEFT_STORE_PATH_BYTES];
   WEFT_TRY(weft_store_journal_path(store->folder, false, path));
@@ -143,35 +170,75 @@ static weft_status copy_chunk(weft_store *store, const weft_store_pending *p, ui
     memset(buffer, 0, bytes);
   else if (error)
     return weft_store_fail_io(store->report, path, error);
-  error = weft_store_write_at(store->io, fd, weft_store_chunk_offset(&store->geometry, p->stripe),
-                              buffer, bytes, NULL, 0);
+  const uint64_t at = weft_store_chunk_offset(&store->geometry, p->stripe);
+  error = weft_store_write_at(store->io, store->files[p->shard].fd, at, buffer, bytes, NULL, 0);
   store->report->shard_bytes_written += bytes;
-  WEFT_TRY(weft_store_shard_path(store->folder, p->shard, store->files[p->shard].fresh, path));
-  return error ? weft_store_fail_io(store->report, path, error) : WEFT_OK;
+  return error ? miss(c, p->shard, error) : WEFT_OK;
 }
 
-static weft_status carry_out(weft_store *store, uint8_t *buffer) {
+static weft_status write_chunks(carrying *c, uint8_t *buffer) {
+  weft_store *store = c->store;
+  const size_t all = store->geometry.k + store->geometry.m;
+  for (size_t i = 0; i < all; i++)
+    if (takes(c, i) && store->files[i].read_only)
+      WEFT_TRY(miss(c, i, store->files[i].read_only));
   for (uint64_t i = 0; i < store->journal.records; i++)
-    WEFT_TRY(copy_chunk(store, &store->pending[i], buffer));
+    WEFT_TRY(copy_chunk(c, &store->pending[i], buffer));
   // No header tells of chunks that might not be there.
-  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
-    if (store->files[i].fd >= 0)
-      WEFT_TRY(weft_store_sync_shard(store, i));
-  // One by one: power that goes tears one header at most.
+  for (size_t i = 0; i < all; i++) {
+    const int error = takes(c, i) ? weft_store_try_sync(store->io, store->files[i].fd) : 0;
+    if (error)
+      WEFT_TRY(miss(c, i, error));
+  }
+  return WEFT_OK;
+}
+
+// One by one: power that goes tears one header at most.
+static weft_status write_headers(carrying *c) {
+  weft_store *store = c->store;
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
     weft_store_file *file = &store->files[i];
-    if (file->fd < 0)
+    if (!takes(c, i))
       continue;
     // Also where it seems to be there: after a failed fsync the system shows what the disk lacks.
-    WEFT_TRY(weft_store_write_header(store, file->fd, i));
-    file->header.generation = store->header.generation;
-    WEFT_TRY(weft_store_sync_shard(store, i));
+    int error = weft_store_try_header(store, file->fd, i);
+    if (!error)
+      error = weft_store_try_sync(store->io, file->fd);
+    if (error)
+      WEFT_TRY(miss(c, i, error));
+    else
+      file->header.generation = store->header.generation;
   }
+  return WEFT_OK;
+}
+
+// They are not read from any more.
+static void leave_behind(const carrying *c) {
+  weft_store *store = c->store;
+  for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++) {
+    weft_store_file *file = &store->files[i];
+    if (!c->failed[i])
+      continue;
+    store->io->close(file->fd);
+    *file = (weft_store_file){.fd = -1, .beside = -1, .under = -1};
+    store->shards[i].state = WEFT_SHARD_STALE;
+    snprintf(store->shards[i].text, sizeof store->shards[i].text,
+             "shard-%03zu.weft: it took no writes, and an update went past it: %s", i,
+             strerror(c->failed[i]));
+  }
+}
+
+static weft_status carry_out(carrying *c, uint8_t *buffer) {
+  weft_store *store = c->store;
   char path[WEFT_STORE_PATH_BYTES];
+  WEFT_TRY(write_chunks(c, buffer));
+  WEFT_TRY(write_headers(c));
   WEFT_TRY(weft_store_journal_path(store->folder, false, path));
   if (store->io->unlink(path) != 0)
     return weft_store_fail_io(store->report, path, errno);
-  return weft_store_sync_names(store);
+  WEFT_TRY(weft_store_sync_names(store));
+  leave_behind(c);
+  return WEFT_OK;
 }
 
 weft_status weft_store_journal_fits(weft_store *store) {
@@ -187,7 +254,7 @@ weft_status weft_store_journal_fits(weft_store *store) {
              : bad_journal(store, false, "is of another update than the shards");
 }
 
-weft_status weft_store_journal_apply(weft_store *store) {
+weft_status weft_store_journal_apply(weft_store *store, bool patient) {
   if (store->journal_fd < 0)
     return WEFT_OK;
   // Those that are away would become stale, and with them what was there before.
@@ -200,7 +267,8 @@ weft_status weft_store_journal_apply(weft_store *store) {
   void *buffer;
   WEFT_TRY(weft_alloc(store->options.ctx, WEFT_MEM_HOST,
                       store->geometry.chunk_bytes + WEFT_STORE_TRAILER_BYTES, &buffer));
-  const weft_status status = carry_out(store, buffer);
+  carrying c = {.store = store, .patient = patient};
+  const weft_status status = carry_out(&c, buffer);
   weft_free(store->options.ctx, WEFT_MEM_HOST, buffer);
   if (status == WEFT_OK)
     weft_store_journal_drop(store);

@@ -256,7 +256,7 @@ static weft_status open_set(weft_store_search *s) {
   if (s->access != WEFT_STORE_WRITE)
     return WEFT_OK;
   WEFT_TRY(finish_names(s));
-  return weft_store_journal_apply(store);
+  return weft_store_journal_apply(store, false);
 }
 
 weft_status weft_store_open(const weft_store_options *options, const char *folder,

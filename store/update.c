@@ -199,7 +199,7 @@ static weft_status carry_out(updating *u) {
   WEFT_TRY(weft_store_sync_names(store));
   store->header.generation = u->journal.generation;
   store->header.update = u->journal.update;
-  return weft_store_journal_apply(store);
+  return weft_store_journal_apply(store, true); // who comes next is not
 }
 
 static weft_status with_memory(updating *u, uint64_t offset) {

@@ -259,6 +259,63 @@ START_TEST(no_update_of_a_shard_that_is_read_only) {
 }
 END_TEST
 
+// A shard that took writes when the update was committed, and takes none now. Whoever comes next
+// waits for it once; then the others go on without it.
+START_TEST(a_pending_update_leaves_behind_what_takes_no_writes) {
+  files f;
+  char journal[400];
+  weft_shard_state state;
+  uint8_t patch[900];
+  memset(patch, 0x5A, sizeof patch);
+  begin(&f, 78);
+  refuse(_i % 3);
+  bad.open_to_write = NULL;
+  bad.from = 256;
+  bad.write = _i % 3 == 1 ? NULL : "/shard-001.weft";
+  expect(WEFT_E_IO, files_update(&f, 100, patch, sizeof patch), &f);
+  expect_says(&f, "holds all the same");
+  memcpy(f.data + 100, patch, sizeof patch);
+  snprintf(journal, sizeof journal, "%s/update.journal", f.folder);
+  ck_assert_int_eq(access(journal, F_OK), 0);
+  files_expect_data(&f);
+  if (_i % 3 == 2)
+    refuse(2);
+  const bool repairs = _i >= 3;
+  const weft_status status = files_mend(&f, repairs ? WEFT_STORE_REPAIR : WEFT_STORE_SCRUB);
+  expect(repairs ? WEFT_OK : WEFT_E_DAMAGED, status, &f);
+  ck_assert_int_ne(access(journal, F_OK), 0);
+  files_expect_data(&f);
+  memset(&bad, 0, sizeof bad);
+  expect(WEFT_OK, state_of(&f, 1, &state), &f);
+  ck_assert_int_eq(state, repairs ? WEFT_SHARD_GOOD : WEFT_SHARD_STALE);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_VERIFY), &f);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
+// With fewer than k that take it the update waits.
+START_TEST(a_pending_update_waits_for_k_shards) {
+  files f;
+  uint8_t patch[900];
+  memset(patch, 0xA5, sizeof patch);
+  begin(&f, 79);
+  unlink(files_shard(&f, 3));
+  unlink(files_shard(&f, 4));
+  refuse(0);
+  expect(WEFT_E_IO, files_update(&f, 100, patch, sizeof patch), &f);
+  memcpy(f.data + 100, patch, sizeof patch);
+  expect(WEFT_E_IO, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  expect_says(&f, "shard-001.weft: No space left");
+  files_expect_data(&f);
+  refuse(-1);
+  expect(WEFT_OK, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("fault");
   TCase *tests = tcase_create("fault");
@@ -269,6 +326,8 @@ int main(void) {
   tcase_add_test(tests, the_only_copy_keeps_its_name);
   tcase_add_test(tests, nothing_is_replaced_where_stripes_are_lost);
   tcase_add_test(tests, chunks_that_cannot_be_read_are_told_as_such);
+  tcase_add_loop_test(tests, a_pending_update_leaves_behind_what_takes_no_writes, 0, 6);
+  tcase_add_test(tests, a_pending_update_waits_for_k_shards);
   tcase_add_test(tests, no_update_of_a_shard_that_is_read_only);
   suite_add_tcase(suite, tests);
   return test_main(suite);

@@ -2,6 +2,7 @@
 // `weft store`: its calls and their options.
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@ static const char codes[] =
 // As the command line gives them.
 typedef struct store_words {
   gint64 k, m, threads;
+  char *k_text, *m_text, *threads_text; // these as they were given; NULL: not
   char *code, *stripe, *backend, *key, *offset, *length, *output, *output_dir;
   char **rest;
   gboolean json;
@@ -175,28 +177,41 @@ static int encode(const store_words *w, const weft_store_options *options, store
               "%s had %" G_GUINT64_FORMAT " bytes when it was opened, and %" G_GUINT64_FORMAT
               " when it was read: the shards hold these",
               w->rest[0], total, out->report.data_bytes);
+  struct stat about;
+  const off_t at = lseek(input.fd, 0, SEEK_CUR);
+  if (out->status == WEFT_OK && at >= 0 && fstat(input.fd, &about) == 0 && S_ISREG(about.st_mode) &&
+      about.st_size > at)
+    cli_error(title, CLI_OK,
+              "%s grew while it was read: the shards hold the first %" G_GUINT64_FORMAT
+              " bytes from where it was begun",
+              w->rest[0], out->report.data_bytes);
   cli_input_close(&input);
   return -1;
 }
 
-// By any of its names: replacing the file of that name would be another thing.
-static bool is_stdout(const char *output) {
-  static const char *const names[] = {"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
-  for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
-    if (strcmp(output, names[i]) == 0)
-      return true;
-  return false;
+static bool is_stdout(const char *output) { return store_descriptor_of(output) == STDOUT_FILENO; }
+
+// Opens the set and writes a range of it to where `output` leads.
+static int extract(const store_words *w, const weft_store_options *options, store_outcome *out,
+                   const char *output, uint64_t offset, uint64_t length) {
+  const int to = store_descriptor_of(output);
+  if (to == STORE_FOREIGN)
+    return cli_error(title, CLI_USAGE, "%s is a file that another process has open", output);
+  if (to >= 0 && fcntl(to, F_GETFD) < 0) { // before the set's files get that number
+    failed(out, WEFT_E_IO, "%s: %s", output, strerror(errno));
+    return -1;
+  }
+  if (open_set(options, w->rest[0], WEFT_STORE_READ, out) != WEFT_OK)
+    return -1;
+  out->status = to >= 0 ? weft_store_read(out->store, offset, length, to, true)
+                        : weft_store_decode(out->store, offset, length, output);
+  return -1;
 }
 
 static int decode(const store_words *w, const weft_store_options *options, store_outcome *out) {
   if (!w->output)
     return cli_error(title, CLI_USAGE, "--output is needed (- is standard output)");
-  if (open_set(options, w->rest[0], WEFT_STORE_READ, out) != WEFT_OK)
-    return -1;
-  out->status = is_stdout(w->output)
-                    ? weft_store_read(out->store, 0, UINT64_MAX, STDOUT_FILENO, true)
-                    : weft_store_decode(out->store, 0, UINT64_MAX, w->output);
-  return -1;
+  return extract(w, options, out, w->output, 0, UINT64_MAX);
 }
 
 static int read_range(const store_words *w, const weft_store_options *options, store_outcome *out) {
@@ -205,12 +220,7 @@ static int read_range(const store_words *w, const weft_store_options *options, s
     return cli_error(title, CLI_USAGE, "--offset takes a number of bytes, not '%s'", w->offset);
   if (w->length && !quantity(w->length, &length))
     return cli_error(title, CLI_USAGE, "--length takes a number of bytes, not '%s'", w->length);
-  if (open_set(options, w->rest[0], WEFT_STORE_READ, out) != WEFT_OK)
-    return -1;
-  out->status = !w->output || is_stdout(w->output)
-                    ? weft_store_read(out->store, offset, length, STDOUT_FILENO, true)
-                    : weft_store_decode(out->store, offset, length, w->output);
-  return -1;
+  return extract(w, options, out, w->output ? w->output : "-", offset, length);
 }
 
 static int mend(const store_words *w, const weft_store_options *options, store_outcome *out,
@@ -277,9 +287,10 @@ static void options_of(const store_call *call, store_words *w, GOptionEntry *out
     bool here;
     GOptionEntry entry;
   } all[] = {
-      {makes, {"data-shards", 'k', 0, G_OPTION_ARG_INT64, &w->k, "Data shards, 1..256 (10)", "K"}},
       {makes,
-       {"parity-shards", 'm', 0, G_OPTION_ARG_INT64, &w->m,
+       {"data-shards", 'k', 0, G_OPTION_ARG_STRING, &w->k_text, "Data shards, 1..256 (10)", "K"}},
+      {makes,
+       {"parity-shards", 'm', 0, G_OPTION_ARG_STRING, &w->m_text,
         "Parity shards: how many may be lost, 0..255 (4)", "M"}},
       {makes,
        {"code", 'c', 0, G_OPTION_ARG_STRING, &w->code,
@@ -310,7 +321,7 @@ static void options_of(const store_call *call, store_words *w, GOptionEntry *out
        {"backend", 'b', 0, G_OPTION_ARG_STRING, &w->backend,
         "Backend row that computes (the best one; see weft backends)", "NAME"}},
       {true,
-       {"threads", 't', 0, G_OPTION_ARG_INT64, &w->threads,
+       {"threads", 't', 0, G_OPTION_ARG_STRING, &w->threads_text,
         "Stripes worked on at once, 1..64 (one per processor, 2 at least)", "N"}},
       {true, {"json", 0, 0, G_OPTION_ARG_NONE, &w->json, "One JSON object instead of text", NULL}},
       {true, {G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &w->rest, NULL, call->takes}},
@@ -322,8 +333,19 @@ static void options_of(const store_call *call, store_words *w, GOptionEntry *out
       out[count++] = all[i].entry;
 }
 
-static bool is_stdin(const char *input) {
-  return strcmp(input, "-") == 0 || strcmp(input, "/dev/stdin") == 0;
+// Decimal, whatever it begins with; GLib takes 010 for 8.
+static int counts(store_words *w) {
+  const struct {
+    const char *name, *text;
+    gint64 *out;
+  } all[] = {{"-k", w->k_text, &w->k},
+             {"-m", w->m_text, &w->m},
+             {"--threads", w->threads_text, &w->threads}};
+  for (size_t i = 0; i < G_N_ELEMENTS(all); i++)
+    if (all[i].text &&
+        !g_ascii_string_to_signed(all[i].text, 10, G_MININT64, G_MAXINT64, all[i].out, NULL))
+      return cli_error(title, CLI_USAGE, "%s takes a number, not '%s'", all[i].name, all[i].text);
+  return -1;
 }
 
 static int parse(const store_call *call, int argc, char **argv, store_words *w) {
@@ -336,13 +358,15 @@ static int parse(const store_call *call, int argc, char **argv, store_words *w) 
   if (code < 0 && given != call->arguments)
     code = cli_error(title, CLI_USAGE, "takes %s, not %d argument%s (see weft help %s)",
                      call->takes, given, given == 1 ? "" : "s", title);
+  code = code < 0 ? counts(w) : code;
   if (code < 0 && (w->threads < 0 || w->threads > WEFT_STORE_MAX_THREADS))
     code = cli_error(title, CLI_USAGE, "--threads must be 1..%d, not %" G_GINT64_FORMAT,
                      WEFT_STORE_MAX_THREADS, w->threads);
   // The key would take what the file is to have.
   const bool reads = call->run == encode || call->run == update;
-  if (code < 0 && reads && w->key && is_stdin(w->key) && is_stdin(w->rest[given - 1]))
-    code = cli_error(title, CLI_USAGE, "--key and %s cannot both be standard input", call->takes);
+  if (code < 0 && reads && w->key && store_same_source(w->key, w->rest[given - 1]))
+    code = cli_error(title, CLI_USAGE, "--key and %s cannot both be standard input, or one pipe",
+                     call->takes);
   return code;
 }
 
@@ -466,8 +490,9 @@ int cli_store(int argc, char **argv) {
     int code = parse(&calls[i], argc - 1, argv + 1, &words);
     if (code < 0)
       code = run(&calls[i], &words);
-    char *const owned[] = {words.code,   words.stripe, words.backend, words.key,
-                           words.offset, words.length, words.output,  words.output_dir};
+    char *const owned[] = {words.k_text, words.m_text,  words.threads_text, words.code,
+                           words.stripe, words.backend, words.key,          words.offset,
+                           words.length, words.output,  words.output_dir};
     for (size_t j = 0; j < G_N_ELEMENTS(owned); j++)
       g_free(owned[j]);
     g_strfreev(words.rest);

@@ -22,6 +22,11 @@ static size_t shard_count(const weft_store_info *info) {
 
 void store_report_shards(const store_outcome *outcome) {
   const weft_store_info info = weft_store_get_info(outcome->store);
+  if (info.update_pending && strcmp(outcome->call, "verify") == 0)
+    fprintf(stderr,
+            "weft store %s: update.journal: the update in it holds, and the shards do not all have "
+            "it yet: scrub or repair carries it out\n",
+            outcome->call);
   for (size_t i = 0; i < shard_count(&info); i++) {
     const weft_store_shard *s = &info.shards[i];
     const char *mended = s->mended ? " (mended)" : "";
@@ -85,7 +90,10 @@ static void print_info(const store_outcome *outcome, FILE *to) {
           : info.authenticated ? "under the user's key, which this is"
                                : "under the user's key, which was not given: headers unchecked");
   fprintf(to, "generation  %" PRIu64 "%s\n", info.header.generation,
-          info.update_pending ? ", an update of which is still to be carried out" : "");
+          info.update_pending ? ", an update of which is still to be carried out"
+          : info.update_unknown
+              ? "; there is an update.journal: an update may be pending; give the key"
+              : "");
   fprintf(to, "shards      %zu of %zu can be read from, %zu are needed\n", info.usable,
           shard_count(&info), info.geometry.k);
   for (size_t i = 0; i < shard_count(&info); i++)
@@ -151,6 +159,8 @@ static void add_info(json_t *root, const weft_store_info *info) {
       "authenticated", (int)info->authenticated, "update_pending", (int)info->update_pending,
       "usable_shards", (json_int_t)info->usable);
   json_object_update(root, about);
+  if (info->update_unknown)
+    json_object_set_new(root, "update_pending", json_null());
   json_decref(about);
   json_object_set_new(root, "shards", shards_json(info));
 }

@@ -242,7 +242,9 @@ weft_shard_state weft_store_why_not(const weft_store *store, const weft_store_fo
   const age a = age_of(store, &f->header);
   if (same_age(a, (age){ours_now, store->header.update}))
     return WEFT_SHARD_GOOD;
-  const char *how = a.generation < ours_now   ? "an update went past it"
+  const char *how = store->journal_unread     ? "which of them a pending update makes of one age, "
+                                                "the key would tell"
+                    : a.generation < ours_now ? "an update went past it"
                     : a.generation > ours_now ? "they are from before an update"
                                               : "it went through another update than they";
   snprintf(text, bytes, "it is of generation %" PRIu64 ", the others of %" PRIu64 ": %s",

@@ -19,6 +19,7 @@ typedef struct encoding {
   int input;
   uint64_t length, total;      // so far; 0: unknown
   _Atomic(weft_status) failed; // why a stripe could not be coded or written
+  bool ended;                  // the input: it may have more by now
   bool committed;
 } encoding;
 
@@ -43,6 +44,8 @@ static weft_status take(void *user, size_t lane_index, uint64_t stripe) {
   weft_store_lane *lane = &e->lanes[lane_index];
   const size_t whole = g->k * g->chunk_bytes;
   size_t got;
+  if (e->ended)
+    return WEFT_PENDING;
   const weft_store_patience patience = {.keep_on = keep_on, .user = e};
   const int error = weft_store_read_next(store->io, e->input, lane->base, whole, &got, &patience);
   if (error) {
@@ -52,10 +55,9 @@ static weft_status take(void *user, size_t lane_index, uint64_t stripe) {
     const weft_status cause = atomic_load(&e->failed);
     return cause != WEFT_OK ? cause : status;
   }
+  e->ended = got < whole;
   if (got == 0)
     return WEFT_PENDING;
-  if (e->length % whole != 0)
-    return refuse(e, WEFT_E_IO, "the input grew after its end was met");
   e->length += got;
   if (e->length > WEFT_STORE_MAX_LENGTH)
     return refuse(e, WEFT_E_ARGUMENT, "the input is longer than 2^62 bytes");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A committed update whose chunks may not all have reached their shards: found, read through, and
 // carried out. Doing so twice does the same, so it can be interrupted as often as it likes.
+#define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -89,9 +90,12 @@ static weft_status read_records(weft_store *store, int fd, bool fresh) {
 
 weft_status weft_store_journal_load(weft_store *store, bool fresh) {
   char path[WEFT_STORE_PATH_BYTES];
-  if (store->header.keyed && !store->authenticated)
-    return WEFT_OK; // a look without the key
+  struct stat about;
   WEFT_TRY(weft_store_journal_path(store->folder, fresh, path));
+  if (store->header.keyed && !store->authenticated) { // a look without the key
+    store->journal_unread = lstat(path, &about) == 0;
+    return WEFT_OK;
+  }
   const int fd = store->io->open(path, O_RDONLY | O_NONBLOCK, 0); // as shards are
   if (fd < 0)
     return errno == ENOENT && !fresh ? WEFT_OK : weft_store_fail_io(store->report, path, errno);

@@ -92,6 +92,7 @@ weft_store_info weft_store_get_info(const weft_store *store) {
                           .geometry = store->geometry,
                           .shard_bytes = weft_store_shard_bytes(&store->geometry),
                           .update_pending = store->journal_fd >= 0,
+                          .update_unknown = store->journal_unread,
                           .authenticated = store->authenticated,
                           .shards = store->shards};
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)

@@ -44,7 +44,8 @@ struct weft_store {
   weft_code *code;
   weft_store_file files[WEFT_STORE_MAX_SHARDS];
   weft_store_shard shards[WEFT_STORE_MAX_SHARDS];
-  int journal_fd; // -1: none pending
+  int journal_fd;      // -1: none pending
+  bool journal_unread; // there is one, and no key to read it with
   weft_store_journal journal;
   weft_store_pending *pending; // sorted by stripe, then shard
 };

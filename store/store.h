@@ -90,6 +90,7 @@ typedef struct weft_store_info {
   uint64_t shard_bytes;
   size_t usable;                  // shards that can be read from
   bool update_pending;            // a committed update that the shards do not all hold yet
+  bool update_unknown;            // there may be one, which only the key tells
   bool authenticated;             // the headers were checked under the key
   const weft_store_shard *shards; // (k + m)
 } weft_store_info;

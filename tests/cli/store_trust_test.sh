@@ -137,6 +137,72 @@ poke half/shard-001.weft 300
 expect 1 scrub half --json
 says '"corrupt_chunks":2,"unread_chunks":0,"rewritten_chunks":1,"write_error":"","mended":false' out
 
+# --- outputs that are descriptors by another name: written to, not replaced
+
+printf 'log\n' >log
+ln -s /dev/fd/8 link_8
+for name in /dev/fd/8 /proc/self/fd/8 /proc/thread-self/fd/8 link_8; do
+  printf 'log\n' >log
+  "$weft" store decode kept --output "$name" 8>>log >/dev/null 2>err || fail "decode to $name: $(cat err)"
+  cat <(printf 'log\n') in | cmp - log || fail "the file behind $name"
+done
+"$weft" store read kept --length 5 --output /dev/stderr 2>read_out >/dev/null || fail "read to standard error"
+head -c 5 in | cmp - read_out || fail "what was read to standard error"
+expect 3 decode kept --output /dev/fd/99
+says "Bad file descriptor" err
+sleep 60 8>>log &
+other=$!
+expect 2 decode kept --output "/proc/$other/fd/8"
+kill "$other"
+
+# --- numbers are decimal, and key and data are not of one pipe
+
+expect 0 encode -k 010 -m 02 in --output-dir decimal
+[[ -e decimal/shard-011.weft && ! -e decimal/shard-012.weft ]] || fail "-k 010 is 10"
+for bad in 0x4 x '' 1.5; do expect 2 encode -k "$bad" -m 1 in --output-dir none; done
+for name in - /dev/stdin /dev/fd/0 /proc/self/fd/0; do
+  got=0
+  head -c 5000 in | "$weft" store encode --key "$name" -k 2 -m 1 /proc/self/fd/0 --output-dir none >/dev/null 2>err || got=$?
+  [ "$got" = 2 ] || fail "key $name and data of one pipe: exit $got, $(cat err)"
+done
+
+# --- an output in a folder that may be written and not read
+
+mkdir -m 777 open
+mkdir -m 333 open/blind
+as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+if [ "$(id -u)" = 0 ] && chmod 755 . && "${as_nobody[@]}" test -x "$weft" -a -r kept/shard-000.weft 2>/dev/null; then
+  "${as_nobody[@]}" "$weft" store decode kept --output open/blind/copy >/dev/null 2>err || fail "into a folder that cannot be read: $(cat err)"
+  cmp in open/blind/copy || fail "what was written into a folder that cannot be read"
+else
+  echo "SKIPPED: a folder that cannot be read: it needs root, and a place that others may enter"
+fi
+
+# --- an input that grows
+
+"$weft" store encode -k 2 -m 1 - --output-dir grown >out 2>err < <(head -c 1000 in) || fail "a short input: $(cat err)"
+cp in grows
+{ while [ ! -e grown_enough ]; do head -c 300 in >>grows; done; } &
+writer=$!
+for _ in 1 2 3 4 5 6; do
+  rm -rf grown
+  expect 0 encode -k 4 -m 2 grows --output-dir grown
+done
+touch grown_enough
+wait "$writer"
+expect 0 decode grown --output grown_copy
+head -c "$(stat -c %s grown_copy)" grows | cmp - grown_copy || fail "the beginning of an input that grows"
+
+# --- a look without the key at a set with a pending update
+
+head -c 100 in >key
+expect 0 encode --key key -k 2 -m 1 in --output-dir keyed
+cp keyed/shard-000.weft keyed/update.journal
+expect 0 info keyed
+says "an update may be pending; give the key" out
+expect 0 info keyed --json
+says '"update_pending":null' out
+
 # --- links: of a disk that is away is no free name; nothing is written through one
 
 mkdir linked

@@ -316,6 +316,31 @@ START_TEST(a_pending_update_waits_for_k_shards) {
 }
 END_TEST
 
+static char grows[400];
+
+static ssize_t growing_read(int fd, void *out, size_t bytes) {
+  const ssize_t n = read(fd, out, bytes);
+  FILE *const to = n == 0 ? fopen(grows, "ab") : NULL;
+  if (to) {
+    fputs("more", to);
+    fclose(to);
+  }
+  return n;
+}
+
+// What an input has when its end is met is what is encoded, though it has more soon after.
+START_TEST(an_input_that_grows_is_taken_to_its_end) {
+  files f;
+  begin(&f, 80);
+  files_wipe(&f);
+  snprintf(grows, sizeof grows, "%s/in", f.root);
+  bad_io.read = growing_read;
+  expect(WEFT_OK, files_encode(&f, "cauchy", K, M, STRIPE), &f);
+  files_expect_data(&f);
+  files_end(&f);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("fault");
   TCase *tests = tcase_create("fault");
@@ -329,6 +354,7 @@ int main(void) {
   tcase_add_loop_test(tests, a_pending_update_leaves_behind_what_takes_no_writes, 0, 6);
   tcase_add_test(tests, a_pending_update_waits_for_k_shards);
   tcase_add_test(tests, no_update_of_a_shard_that_is_read_only);
+  tcase_add_test(tests, an_input_that_grows_is_taken_to_its_end);
   suite_add_tcase(suite, tests);
   return test_main(suite);
 }

@@ -105,6 +105,12 @@ void weft_store_keep_missing(weft_store_mending *m) {
       drop_one(m, i);
 }
 
+void weft_store_keep_ages(weft_store_mending *m) {
+  for (size_t i = 0; i < WEFT_STORE_MAX_SHARDS; i++)
+    if (m->store->shards[i].state == WEFT_SHARD_GOOD)
+      drop_one(m, i);
+}
+
 // --- Names
 
 // A last chunk that was not rebuilt is a hole, as others are: what is cut short is not mended in

@@ -134,7 +134,10 @@ static weft_status refused(const weft_store_mending *m) {
   return weft_store_fail(store->report, WEFT_E_IO, "%s/shard-%03zu.weft%s: %s%s%s", store->folder,
                          first, fresh ? ".new" : "",
                          strerror(fresh ? m->spoilt[first] : store->shards[first].write_error),
-                         others, m->care == WEFT_STORE_SCRUB ? ": repair makes it anew" : "");
+                         others,
+                         m->care == WEFT_STORE_SCRUB   ? ": repair makes it anew"
+                         : store->shards[first].mended ? "; it was made anew"
+                                                       : "");
 }
 
 static weft_status verdict(const weft_store_mending *m) {
@@ -267,6 +270,8 @@ static weft_status give_names(weft_store_mending *m) {
   weft_status status = WEFT_OK;
   if (store->report->lost_stripes)
     weft_store_keep_missing(m);
+  else if (store->report->inconsistent_stripes)
+    weft_store_keep_ages(m);
   else
     status = run_again(m);
   if (status == WEFT_OK)

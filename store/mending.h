@@ -25,6 +25,9 @@ weft_status weft_store_create_fresh(weft_store_mending *m);
 bool weft_store_create_late(weft_store_mending *m);
 // Where stripes are lost: leaves only shards that are missing, under names that are free.
 void weft_store_keep_missing(weft_store_mending *m);
+// Where stripes contradict themselves: leaves none that is in order but for taking no writes. In
+// the copy all chunks would be new, and which of them is of the past could not be told any more.
+void weft_store_keep_ages(weft_store_mending *m);
 // Gives the names, once all is on the disk. The new shards go into the set in the place of the old
 // ones. One that cannot be written to its end is left out.
 weft_status weft_store_commit_fresh(weft_store_mending *m);

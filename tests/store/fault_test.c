@@ -228,6 +228,34 @@ START_TEST(nothing_is_replaced_where_stripes_are_lost) {
 }
 END_TEST
 
+// Nor where a stripe contradicts itself, and which of its chunks is of the past may still be told.
+START_TEST(nothing_is_copied_where_stripes_contradict_themselves) {
+  enum { CHUNK = 256 + SEALED };
+  files f;
+  size_t count = 0, now = 0;
+  uint8_t patch[600];
+  memset(patch, 0x5A, sizeof patch);
+  begin(&f, 81);
+  uint8_t *old = files_get(files_shard(&f, 1), &count);
+  expect(WEFT_OK, files_update(&f, STRIPE + 10, patch, sizeof patch - 20), &f);
+  uint8_t *before = files_get(files_shard(&f, 1), &now);
+  memcpy(before + CHUNK, old + CHUNK, SEALED);
+  files_put(files_shard(&f, 1), before, now);
+  files_flip(files_shard(&f, 2), CHUNK + 7, 1);
+  refuse(_i);
+  if (_i == 0) // a chunk that could be mended
+    files_flip(files_shard(&f, 1), 256 + 7, 1), before[256 + 7] ^= 1;
+  expect(WEFT_E_IO, files_mend(&f, WEFT_STORE_REPAIR), &f);
+  ck_assert_uint_eq(f.report.inconsistent_stripes, 1);
+  uint8_t *after = files_get(files_shard(&f, 1), &now);
+  ck_assert(memcmp(before, after, now) == 0);
+  free(old);
+  free(before);
+  free(after);
+  files_end(&f);
+}
+END_TEST
+
 START_TEST(chunks_that_cannot_be_read_are_told_as_such) {
   files f;
   weft_store *store;
@@ -350,6 +378,7 @@ int main(void) {
   tcase_add_loop_test(tests, repair_leaves_out_what_cannot_be_made, 0, 2);
   tcase_add_test(tests, the_only_copy_keeps_its_name);
   tcase_add_test(tests, nothing_is_replaced_where_stripes_are_lost);
+  tcase_add_loop_test(tests, nothing_is_copied_where_stripes_contradict_themselves, 0, 3);
   tcase_add_test(tests, chunks_that_cannot_be_read_are_told_as_such);
   tcase_add_loop_test(tests, a_pending_update_leaves_behind_what_takes_no_writes, 0, 6);
   tcase_add_test(tests, a_pending_update_waits_for_k_shards);

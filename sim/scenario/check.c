@@ -142,6 +142,9 @@ static const char *impossible_store(const weft_sim_parameters *p) {
     return "a store runs for 2 h at least";
   if (p->repair_below > p->data_shards + p->parity_shards)
     return "repair-below is more than all shards";
+  if (p->repair_below && p->repair_below <= p->data_shards)
+    return "repair-below must be 0 (all) or above data-shards: once fewer are left nothing can be "
+           "made";
   return NULL;
 }
 

@@ -143,7 +143,7 @@ static const key_row rows[] = {
      AT(gone_share), SHARE, NULL},
     {"store", "repair-after", "absent for so long, a peer counts as gone", KEY_TIME,
      AT(repair_after_us), 1 * S, 1e6 * S, NULL},
-    {"store", "repair-below", "repair when fewer shards are counted; 0: all", KEY_U32,
+    {"store", "repair-below", "repair when fewer shards are counted, above k; 0: all", KEY_U32,
      AT(repair_below), 0, 256, NULL},
     {"store", "repair-rate", "of one repair, bits/s", KEY_U64, AT(repair_bits_per_s), 1000, 1e12,
      NULL},

@@ -226,8 +226,21 @@ static weft_status make_graph(weft_sim_swarm *swarm) {
   return weft_sim_graph_new((size_t)o->peers + 1, o->neighbours, &rng, &swarm->graph);
 }
 
+// A backend that is named has to be there, also where no bytes are real: a slip of its name would
+// show only once they are.
+static weft_status check_backend(const weft_sim_swarm *swarm) {
+  const weft_ctx_options named = {.backend = swarm->options.backend, .threads = 1};
+  weft_ctx *ctx = NULL;
+  if (!named.backend || swarm->parameters.fidelity == WEFT_SIM_BYTES)
+    return WEFT_OK; // every lane's context is of it
+  const weft_status status = weft_ctx_new(&ctx, &named);
+  weft_ctx_free(ctx);
+  return status;
+}
+
 static weft_status build(weft_sim_swarm *swarm) {
   const weft_sim_options *o = &swarm->options;
+  WEFT_TRY(check_backend(swarm));
   const weft_status status = weft_sim_model_init(&swarm->model, &swarm->parameters);
   if (o->trace_line)
     *o->trace_line = swarm->model.trace_line;

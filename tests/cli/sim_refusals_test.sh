@@ -68,6 +68,13 @@ expect 0 sim runs.ini --duration 5s --no-files
 wrong 2 'window holds less than lag' sim --window 2
 wrong 2 'peers must be at least twice' sim storage-swarm --peers 20
 wrong 2 'data-shards and parity-shards are 256' sim storage-swarm --peers 999 --data-shards 200 --parity-shards 100
+for below in 1 8; do
+  wrong 2 'repair-below must be 0 (all) or above data-shards' sim storage-swarm --peers 40 --repair-below $below --no-files
+done
+for below in 0 9 16; do
+  expect 0 sim storage-swarm --peers 40 --duration 48h --repair-below $below --no-files
+done
+wrong 2 'repair-below is more than all shards' sim storage-swarm --peers 40 --repair-below 17 --no-files
 wrong 2 'a segment is shorter than 1 us' sim vod --classes server:1 --rate 1G --source-upload 1G --segment-blocks 1 --block-bytes 64 --no-files
 wrong 2 'a segment is shorter than 1 us' sim streaming-server --classes server:1 --rate 1G --segment-blocks 1 --block-bytes 64 --no-files
 wrong 2 'this machine has' sim --peers 20M --fidelity bytes
@@ -123,7 +130,10 @@ expect 0 sim --peers 3 --mode bulk --bulk-bytes 1M --departure stay --no-files #
 printf '5\n5.5\n' >late.txt
 expect 0 sim --peers 2 --mode bulk --bulk-bytes 4M --window 2 --topology tracker --arrival trace --trace late.txt --departure stay --no-files # nobody but the source holds the beginning
 wrong 1 'no progress for ten minutes: who lacks something has no neighbour that sends it' sim --peers 20 --mode bulk --bulk-bytes 1M --scheme source-only --topology graph --arrival together --no-files
-wrong 4 'backend no-such-row: ' sim --peers 20 --duration 10s --backend no-such-row --no-files
+for fidelity in bytes coefficients rank; do
+  wrong 4 'backend no-such-row: ' sim --peers 20 --duration 10s --fidelity "$fidelity" --backend no-such-row --no-files
+  expect 0 sim --peers 20 --duration 5s --fidelity "$fidelity" --backend scalar --no-files
+done
 wrong 2 "not 'peers'" sim --sweep peers
 expect 2 sim --seeds 2 --json
 says 'json is for one run' err

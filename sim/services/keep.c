@@ -59,14 +59,18 @@ static void destroy(weft_sim_keeping *s, uint32_t who) {
   }
 }
 
-// Somebody new in the place of a peer that is gone has none of its parts.
+// Somebody new in the place of a peer that is gone has none of its parts. The others do not know
+// whom the new one stands for: they wait for the old one as long as for anybody.
 static void disclaim(weft_sim_keeping *s, uint32_t who) {
-  for (size_t k = 0; k < WEFT_SIM_WAYS; k++)
+  for (size_t k = 0; k < WEFT_SIM_WAYS; k++) {
+    weft_sim_way *w = &s->ways[k];
     for (uint32_t o = 0; o < s->p->objects; o++)
-      for (uint32_t i = 0; i < s->ways[k].parts; i++)
-        if (*weft_sim_holder_of(&s->ways[k], o, i) == who &&
-            !*weft_sim_intact_of(&s->ways[k], o, i))
-          *weft_sim_holder_of(&s->ways[k], o, i) = WEFT_SIM_NO_HOLDER;
+      for (uint32_t i = 0; i < w->parts; i++)
+        if (*weft_sim_holder_of(w, o, i) == who && !*weft_sim_intact_of(w, o, i)) {
+          *weft_sim_holder_of(w, o, i) = WEFT_SIM_NO_HOLDER;
+          *weft_sim_counted_until_of(w, o, i) = s->peers[who].since_us + s->p->repair_after_us;
+        }
+  }
 }
 
 static weft_status come(weft_sim_keeping *s, uint32_t who, int64_t now_us) {
@@ -198,10 +202,13 @@ static weft_status way_new(const weft_sim_keeping *s, weft_sim_way *w, uint32_t 
   *w = (weft_sim_way){.parts = parts, .needed = needed, .part_bytes = part_bytes};
   w->holder = calloc(all, sizeof *w->holder);
   w->intact = calloc(all, sizeof *w->intact);
+  w->counted_until_us = calloc(all, sizeof *w->counted_until_us);
   w->bytes = calloc(all, part_bytes);
   w->under_repair = calloc(s->p->objects, sizeof *w->under_repair);
   w->lost = calloc(s->p->objects, sizeof *w->lost);
-  return w->holder && w->intact && w->bytes && w->under_repair && w->lost ? WEFT_OK : WEFT_E_NOMEM;
+  return w->holder && w->intact && w->counted_until_us && w->bytes && w->under_repair && w->lost
+             ? WEFT_OK
+             : WEFT_E_NOMEM;
 }
 
 // Every object as it was put in, on peers that are there.
@@ -280,7 +287,8 @@ static weft_status run(weft_sim_keeping *s) {
 }
 
 static uint64_t way_bytes(const weft_sim_keeping *s, const weft_sim_way *w) {
-  const size_t part = sizeof *w->holder + sizeof *w->intact + w->part_bytes;
+  const size_t part =
+      sizeof *w->holder + sizeof *w->intact + sizeof *w->counted_until_us + w->part_bytes;
   return (uint64_t)s->p->objects * (w->parts * part + sizeof *w->under_repair + sizeof *w->lost);
 }
 
@@ -342,6 +350,7 @@ weft_status weft_sim_keep(const weft_sim_service_options *options, weft_sim_serv
   for (size_t k = 0; k < WEFT_SIM_WAYS; k++) {
     free(s.ways[k].holder);
     free(s.ways[k].intact);
+    free(s.ways[k].counted_until_us);
     free(s.ways[k].bytes);
     free(s.ways[k].under_repair);
     free(s.ways[k].lost);

@@ -5,10 +5,13 @@
 
 #include "sim/services/keeping.h"
 
-// Whether the others believe that a holder still has its part.
-static bool counts(const weft_sim_keeping *s, uint32_t holder, int64_t now_us) {
-  return holder != WEFT_SIM_NO_HOLDER &&
-         (s->peers[holder].online || now_us - s->peers[holder].since_us < s->p->repair_after_us);
+// Whether the others believe that somebody still has the part.
+static bool counts(const weft_sim_keeping *s, const weft_sim_way *w, uint32_t object, uint32_t part,
+                   int64_t now_us) {
+  const uint32_t holder = *weft_sim_holder_of(w, object, part);
+  if (holder == WEFT_SIM_NO_HOLDER)
+    return now_us < *weft_sim_counted_until_of(w, object, part);
+  return s->peers[holder].online || now_us - s->peers[holder].since_us < s->p->repair_after_us;
 }
 
 // Begins where too few parts are counted. What it moves: the parts needed to one peer, which makes
@@ -19,7 +22,7 @@ static weft_status look_at(weft_sim_keeping *s, size_t kind, uint32_t object, in
     return WEFT_OK;
   uint32_t counted = 0;
   for (uint32_t i = 0; i < w->parts; i++)
-    counted += counts(s, *weft_sim_holder_of(w, object, i), now_us);
+    counted += counts(s, w, object, i, now_us);
   const uint32_t below =
       kind == WEFT_SIM_CODED && s->p->repair_below ? s->p->repair_below : w->parts;
   if (counted >= below || weft_sim_online_parts(s, w, object) < w->needed)
@@ -71,7 +74,7 @@ weft_status weft_sim_end_repair(weft_sim_keeping *s, size_t kind, uint32_t objec
   if (w->lost[object] || weft_sim_online_parts(s, w, object) < w->needed)
     return WEFT_OK; // in vain: somebody left meanwhile; it is looked at again
   for (uint32_t i = 0; i < w->parts; i++)
-    if (!counts(s, *weft_sim_holder_of(w, object, i), now_us))
+    if (!counts(s, w, object, i, now_us))
       missing[count++] = (uint8_t)i;
   // Where nobody is left to hold a part, it stays missing. A peer that comes back with a part that
   // was made anew has come too late.
@@ -99,12 +102,22 @@ weft_status weft_sim_look_at_all(weft_sim_keeping *s, int64_t now_us) {
   return WEFT_OK;
 }
 
+// Whether a part that nobody holds has been counted until now.
+static bool counted_no_longer(const weft_sim_way *w, uint32_t object, int64_t now_us) {
+  for (uint32_t i = 0; i < w->parts; i++)
+    if (*weft_sim_holder_of(w, object, i) == WEFT_SIM_NO_HOLDER &&
+        *weft_sim_counted_until_of(w, object, i) == now_us)
+      return true;
+  return false;
+}
+
 weft_status weft_sim_look_after(weft_sim_keeping *s, uint32_t who, int64_t now_us) {
-  if (s->peers[who].online || now_us - s->peers[who].since_us < s->p->repair_after_us)
-    return WEFT_OK; // it came back
+  const bool away = !s->peers[who].online &&
+                    now_us - s->peers[who].since_us >= s->p->repair_after_us; // not back again
   for (size_t k = 0; k < WEFT_SIM_WAYS; k++)
     for (uint32_t o = 0; o < s->p->objects; o++)
-      if (weft_sim_holds_one(&s->ways[k], o, who))
+      if ((away && weft_sim_holds_one(&s->ways[k], o, who)) ||
+          counted_no_longer(&s->ways[k], o, now_us))
         WEFT_TRY(look_at(s, k, o, now_us));
   return WEFT_OK;
 }

@@ -36,8 +36,11 @@ typedef struct weft_sim_holder {
 typedef struct weft_sim_way {
   uint32_t parts, needed;
   size_t part_bytes;
-  uint32_t *holder;   // (objects, parts) WEFT_SIM_NO_HOLDER: nowhere
-  bool *intact;       // (objects, parts) or its holder lost it, which shows when one comes back
+  uint32_t *holder; // (objects, parts) WEFT_SIM_NO_HOLDER: nowhere
+  bool *intact;     // (objects, parts) or its holder lost it, which shows when one comes back
+  // (objects, parts) Of a part that nobody holds: until when the others count it all the same, for
+  // whom its last holder is only away.
+  int64_t *counted_until_us;
   uint8_t *bytes;     // (objects, parts, part_bytes)
   bool *under_repair; // (objects)
   bool *lost;         // (objects)
@@ -68,6 +71,11 @@ static inline uint32_t *weft_sim_holder_of(const weft_sim_way *w, uint32_t objec
 
 static inline bool *weft_sim_intact_of(const weft_sim_way *w, uint32_t object, uint32_t part) {
   return &w->intact[(size_t)object * w->parts + part];
+}
+
+static inline int64_t *weft_sim_counted_until_of(const weft_sim_way *w, uint32_t object,
+                                                 uint32_t part) {
+  return &w->counted_until_us[(size_t)object * w->parts + part];
 }
 
 static inline uint8_t *weft_sim_bytes_of(const weft_sim_way *w, uint32_t object, uint32_t part) {

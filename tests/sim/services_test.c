@@ -220,6 +220,34 @@ START_TEST(a_store_repairs_what_is_gone) {
 }
 END_TEST
 
+// Who is gone is not told: what it held is missed when it has been away for `repair-after`, also
+// where somebody new came in its place long before.
+START_TEST(a_store_learns_by_absence_who_is_gone) {
+  const int64_t hour_us = INT64_C(3600) * 1000000;
+  const char *const settings[] = {
+      "peers",       "60",   "duration",      "90 h",   "stay-mean",    "6 h",
+      "away-mean",   "60 s", "code",          "cauchy", "objects",      "60",
+      "shard-bytes", "64",   "gone-share",    "0.3",    "repair-after", "100 h",
+      "data-shards", "5",    "parity-shards", "5",      "repair-below", "0",
+      NULL};
+  weft_sim_parameters p = sim_fixture_with("storage-swarm", settings);
+  weft_sim_service s = keep(&p, NULL);
+  EXPECT(figure(&s, "coded_repairs") == 0 && figure(&s, "copied_repairs") == 0);
+  EXPECT(figure(&s, "coded_lost") > 30); // 60 are gone every 20 hours
+  weft_sim_service_clear(&s);
+  p.repair_after_us = 12 * hour_us;
+  s = keep(&p, NULL);
+  double later = 0; // moved in the hours from then on, in each of which three peers are gone
+  for (size_t h = 0; h < 16; h++)
+    if (h < 12)
+      EXPECT(s.hours[h].coded_repair_bytes == 0 && s.hours[h].copied_repair_bytes == 0);
+    else
+      later += (double)s.hours[h].coded_repair_bytes;
+  EXPECT(later > 0);
+  weft_sim_service_clear(&s);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("services");
   TCase *t = tcase_create("services");
@@ -231,6 +259,7 @@ int main(void) {
   tcase_add_test(t, a_store_that_is_hardly_read_is_hardly_read);
   tcase_add_test(t, a_store_reads_as_often_as_chance_allows);
   tcase_add_test(t, a_store_repairs_what_is_gone);
+  tcase_add_test(t, a_store_learns_by_absence_who_is_gone);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

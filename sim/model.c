@@ -84,6 +84,11 @@ bool weft_sim_is_polluter(const weft_sim_model *m, uint32_t peer) {
   return peer && unit(m, OF_POLLUTER, peer, 0) < m->parameters->polluters;
 }
 
+bool weft_sim_is_failing(const weft_sim_model *m, uint32_t peer) {
+  return peer && m->arrive_us[peer] < m->parameters->failure_us &&
+         unit(m, OF_FAILURE, peer, 0) < m->parameters->failure_share;
+}
+
 // Peers of one ISP or region lie together: around a point of its own.
 void weft_sim_place_of(const weft_sim_model *m, uint32_t peer, double *x, double *y) {
   const uint32_t isp = weft_sim_isp_of(m, peer);
@@ -233,8 +238,7 @@ static void draw_departures(weft_sim_model *m) {
                pow(1 - chance, -1 / p->pareto_alpha);
     if (stay_s >= 0 && stay_s < 1e9 && m->leave_us[i] == WEFT_SIM_NEVER) // a trace's stays stand
       m->leave_us[i] = m->arrive_us[i] + (int64_t)(stay_s * 1e6);
-    if (m->arrive_us[i] < p->failure_us && p->failure_us < m->leave_us[i] &&
-        unit(m, OF_FAILURE, i, 0) < p->failure_share)
+    if (p->failure_us < m->leave_us[i] && weft_sim_is_failing(m, i))
       m->leave_us[i] = p->failure_us;
   }
 }

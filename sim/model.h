@@ -53,6 +53,8 @@ bool weft_sim_is_polluter(const weft_sim_model *model, uint32_t peer);
 int64_t weft_sim_delay_us(const weft_sim_model *model, uint32_t a, uint32_t b);
 // Where it is, in the unit square.
 void weft_sim_place_of(const weft_sim_model *model, uint32_t peer, double *x, double *y);
+// One of the many that fail at once, if it has not left by then.
+bool weft_sim_is_failing(const weft_sim_model *model, uint32_t peer);
 // Peers that came at or before now, the source not counted.
 uint32_t weft_sim_arrived(const weft_sim_model *model, int64_t now_us);
 // Somebody whom `peer` can connect to and who is there now; `peer` itself: nobody was found.

@@ -124,7 +124,7 @@ typedef struct weft_sim_parameters {
   char trace_file[256];
   weft_sim_departure departure;
   double stay_mean_s, pareto_alpha;
-  double polite;        // share of the leavers that say so
+  double polite;        // share of the leavers, but for those that fail, that say so
   int64_t failure_us;   // when many fail at once; WEFT_SIM_NEVER
   double failure_share; //
   double free_riders, polluters;

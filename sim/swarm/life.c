@@ -238,8 +238,10 @@ weft_status weft_sim_join(weft_sim_share *share, weft_sim_peer *p, int64_t now_u
 }
 
 weft_status weft_sim_leave(weft_sim_share *share, weft_sim_peer *p, int64_t now_us) {
-  const double polite = share->swarm->parameters.polite;
-  if (weft_sim_unit(weft_sim_rng_next(&p->link_rng)) < polite) {
+  const weft_sim_swarm *swarm = share->swarm;
+  const bool fails = swarm->model.leave_us[p->id] == swarm->parameters.failure_us &&
+                     weft_sim_is_failing(&swarm->model, p->id);
+  if (!fails && weft_sim_unit(weft_sim_rng_next(&p->link_rng)) < swarm->parameters.polite) {
     weft_engine_leave(p->engine);
     WEFT_TRY(weft_sim_drain(share, p, now_us));
   }

@@ -122,6 +122,34 @@ START_TEST(sources_wait_for_the_first_to_come) {
 }
 END_TEST
 
+// Who fails says nothing, whoever else is polite: only its neighbours' patience tells them.
+START_TEST(who_fails_says_no_goodbye) {
+  static const char *const departures[] = {"stay", "exponential"};
+  for (int leaving = 0; leaving < 2; leaving++) {
+    const char *const settings[] = {
+        "peers",      "40",        "arrival",           "together",  "duration",
+        "15 s",       "departure", departures[leaving], "stay-mean", "10 s",
+        "failure-at", "5 s",       "failure-share",     "0.5",       "fidelity",
+        "rank",       NULL};
+    weft_sim_parameters p = sim_fixture_with(NULL, settings);
+    uint8_t hashes[2][WEFT_SIM_HASH_BYTES];
+    for (int polite = 0; polite < 2; polite++) {
+      p.polite = polite;
+      const weft_sim_options options = {.parameters = &p, .threads = 2};
+      weft_sim_result r;
+      weft_sim_swarm *swarm = sim_fixture_run(&options, &r);
+      memcpy(hashes[polite], r.hash, sizeof r.hash);
+      size_t left = 0;
+      for (size_t i = 0; i < r.viewer_count; i++)
+        left += r.viewers[i].left;
+      EXPECT(left >= 5);
+      weft_sim_swarm_free(swarm);
+    }
+    EXPECT((memcmp(hashes[0], hashes[1], sizeof *hashes) == 0) == !leaving);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("conduct");
   TCase *t = tcase_create("conduct");
@@ -129,6 +157,7 @@ int main(void) {
   tcase_add_loop_test(t, free_riders_send_nothing, 0, 7); // blocks are bytes always
   tcase_add_loop_test(t, sources_wait_for_the_first_to_come, 0, 6);
   tcase_add_test(t, seeks_leave_the_buffer_behind);
+  tcase_add_test(t, who_fails_says_no_goodbye);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

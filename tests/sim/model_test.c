@@ -81,10 +81,13 @@ START_TEST(a_share_of_those_who_are_there_fails) {
   for (uint32_t i = 1; i <= PEERS; i++) {
     const bool present = m.arrive_us[i] < 200000000 && none.leave_us[i] > 200000000;
     there += present;
-    if (present && m.leave_us[i] == 200000000)
+    if (present && m.leave_us[i] == 200000000) {
+      EXPECT(weft_sim_is_failing(&m, i));
       failed++;
-    else
+    }
+    if (!present || m.leave_us[i] != 200000000)
       EXPECT(m.leave_us[i] == none.leave_us[i]);
+    EXPECT(!present || m.leave_us[i] == 200000000 || !weft_sim_is_failing(&m, i));
   }
   EXPECT(there > 1000 && fabs(failed / there - 0.3) < 6 * sqrt(0.3 * 0.7 / there));
   weft_sim_model_clear(&m);

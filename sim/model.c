@@ -35,6 +35,12 @@ int64_t weft_sim_link_send(weft_sim_link *link, uint64_t bits_per_s, size_t byte
   return link->free_us;
 }
 
+int64_t weft_sim_link_queue(weft_sim_link *link, uint64_t bits_per_s, int64_t queue_us,
+                            size_t bytes, int64_t now_us) {
+  return link->free_us - now_us > queue_us ? -1
+                                           : weft_sim_link_send(link, bits_per_s, bytes, now_us);
+}
+
 bool weft_sim_loses(double loss, double burst, bool *bad, weft_sim_rng *rng) {
   if (loss <= 0)
     return false;

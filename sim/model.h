@@ -23,6 +23,9 @@ static inline int64_t weft_sim_after(int64_t now_us, double wait_us) {
 
 // When the last of these bytes has passed.
 int64_t weft_sim_link_send(weft_sim_link *link, uint64_t bits_per_s, size_t bytes, int64_t now_us);
+// The same where the queue is bounded; < 0: more than queue_us waits already, and they are dropped.
+int64_t weft_sim_link_queue(weft_sim_link *link, uint64_t bits_per_s, int64_t queue_us,
+                            size_t bytes, int64_t now_us);
 
 // Losses in runs (Gilbert and Elliott): in the bad state everything is lost. The state's share of
 // packets is `loss`, a stay in it lasts `burst` packets; burst <= 1: independent losses.

@@ -180,6 +180,7 @@ static void sum_up(weft_sim_serving *s) {
                           : 0);
   weft_sim_add_metric(m, "requests", (double)s->requests);
   weft_sim_add_metric(m, "requests_again", (double)s->again);
+  weft_sim_add_metric(m, "requests_unanswered", (double)(s->accepted - s->out->answer_count));
   weft_sim_add_metric(m, "packets_per_product",
                       s->products ? (double)s->packets / (double)s->products : (double)NAN);
   weft_sim_add_quantiles(m, s->out->codings_ms, s->out->coding_count, codings);

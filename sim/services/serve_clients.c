@@ -106,7 +106,9 @@ weft_status weft_sim_client_request(weft_sim_serving *s, uint32_t number, int64_
     return weft_sim_agenda_put(&s->agenda, now_us, WEFT_SIM_ASK, number, 0);
   }
   WEFT_TRY(status);
+  s->accepted++;
   c->coming = c->request;
+  c->came = false;
   return weft_sim_plan_coding(s, now_us);
 }
 

@@ -57,9 +57,11 @@ weft_status weft_sim_plan_coding(weft_sim_serving *s, int64_t now_us) {
   return weft_sim_agenda_put(&s->agenda, at_us, WEFT_SIM_CODE, 0, 0);
 }
 
-static void note(double *values, size_t *count, size_t capacity, int64_t us) {
-  if (*count < capacity)
-    values[(*count)++] = (double)us / 1000;
+// How long a request took until at_us; after the run's end nobody sees it.
+static void note(const weft_sim_serving *s, double *values, size_t *count, int64_t asked_us,
+                 int64_t at_us) {
+  if (at_us <= s->p->duration_us && *count < s->capacity)
+    values[(*count)++] = (double)(at_us - asked_us) / 1000;
 }
 
 // At the client, or lost; after the run's end nobody sees it.
@@ -89,33 +91,50 @@ static weft_status arrive(weft_sim_serving *s, const weft_server_packet *packet,
   return WEFT_OK;
 }
 
+// Through the server's uplink, in which nothing is counted that still waits when the run ends; < 0:
+// its queue was full.
+static int64_t leave(weft_sim_serving *s, const weft_server_packet *packet, size_t wire,
+                     int64_t ready_us) {
+  const weft_sim_parameters *p = s->p;
+  weft_engine_statistics *source = &s->out->result.totals.source;
+  const int64_t left_us =
+      weft_sim_link_queue(&s->up, p->source_bits_per_s, p->queue_us, wire, ready_us);
+  if (left_us >= 0 && left_us <= p->duration_us) {
+    source->sent_packets++;
+    source->sent_payload_bytes += p->block_bytes;
+    source->sent_header_bytes += packet->bytes - p->block_bytes;
+    weft_sim_second_of(s, left_us)->source_bytes += wire;
+  }
+  return left_us;
+}
+
 // One packet leaves: lost, or in the client's decoder, with the time when it will be there.
 static weft_status deliver(weft_sim_serving *s, const weft_server_packet *packet,
                            int64_t ready_us) {
   const weft_sim_parameters *p = s->p;
   const uint32_t number = (uint32_t)packet->client;
   weft_sim_client *c = &s->clients[number];
-  weft_sim_totals *t = &s->out->result.totals;
-  const size_t wire = packet->bytes + p->overhead_bytes, header = packet->bytes - p->block_bytes;
+  const size_t wire = packet->bytes + p->overhead_bytes;
   const weft_sim_class *class = &p->classes[weft_sim_class_of(&s->model, number)];
-  const int64_t left_us = weft_sim_link_send(&s->up, p->source_bits_per_s, wire, ready_us);
-  c->coming--;
-  if (left_us <= p->duration_us) { // not what still waits for the uplink when the run ends
-    t->source.sent_packets++;
-    t->source.sent_payload_bytes += p->block_bytes;
-    t->source.sent_header_bytes += header;
-    weft_sim_second_of(s, left_us)->source_bytes += wire;
-  }
+  const int64_t left_us = leave(s, packet, wire, ready_us);
   const bool on_path = weft_sim_loses(p->loss, 1, NULL, &c->rng); // both are drawn, always
   const bool at_end = weft_sim_loses(class->loss, class->burst, &c->bad, &c->rng);
-  const bool lost = on_path || at_end;
-  const int64_t at_us = weft_sim_link_send(&c->down, class->down_bits_per_s, wire,
-                                           left_us + weft_sim_delay_us(&s->model, 0, number));
-  c->last_us = at_us;
-  WEFT_TRY(arrive(s, packet, lost, at_us));
+  const bool left = left_us >= 0;
+  const int64_t there_us = (left ? left_us : ready_us) + weft_sim_delay_us(&s->model, 0, number);
+  int64_t at_us = -1;
+  if (left)
+    at_us = weft_sim_link_queue(&c->down, class->down_bits_per_s, p->queue_us, wire, there_us);
+  const bool lost = on_path || at_end || at_us < 0;
+  at_us = at_us < 0 ? there_us : at_us;
+  c->coming--;
+  c->came = c->came || !lost;
+  c->last_us = c->last_us > at_us ? c->last_us : at_us;
+  if (left)
+    WEFT_TRY(arrive(s, packet, lost, at_us));
   if (c->coming == 0) { // the last of what was asked for
-    note(s->out->answers_ms, &s->out->answer_count, s->capacity, at_us - c->asked_us);
-    return weft_sim_agenda_put(&s->agenda, at_us, WEFT_SIM_ASK, number, 0);
+    if (c->came)
+      note(s, s->out->answers_ms, &s->out->answer_count, c->asked_us, c->last_us);
+    return weft_sim_agenda_put(&s->agenda, c->last_us, WEFT_SIM_ASK, number, 0);
   }
   return WEFT_OK;
 }
@@ -152,7 +171,7 @@ static weft_status hand_out(weft_sim_serving *s, size_t count) {
       WEFT_TRY(s->taken[i].status);
       weft_sim_client *c = &s->clients[s->taken[i].client];
       if (c->coming == 1)
-        note(s->out->codings_ms, &s->out->coding_count, s->capacity, s->free_us - c->asked_us);
+        note(s, s->out->codings_ms, &s->out->coding_count, c->asked_us, s->free_us);
       WEFT_TRY(deliver(s, &s->taken[i], s->free_us));
     }
   }

@@ -38,7 +38,8 @@ typedef struct weft_sim_client {
   uint64_t missed, missed_end; // segments that were given up, as long as they are not due
   weft_sim_link down;
   weft_sim_rng rng;
-  bool bad, waiting; // waiting: for a segment that is not there yet
+  bool bad, waiting,
+      came; // waiting: for a segment that is not there yet; came: some of the request
 } weft_sim_client;
 
 typedef struct weft_sim_serving {
@@ -62,6 +63,7 @@ typedef struct weft_sim_serving {
   size_t server_bytes_most;       // of segments and of packets that are coded
   size_t capacity;                // of out->answers_ms and out->codings_ms
   uint64_t products, packets, requests, again;
+  uint64_t accepted;              // of the requests: for segments that it still had
   crypto_generichash_state *hash; // libsodium wants it aligned to 64 bytes
 } weft_sim_serving;
 

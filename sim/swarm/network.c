@@ -20,9 +20,10 @@ static weft_status post(weft_sim_share *share, weft_sim_peer *p, const weft_sim_
                         void **out) {
   const weft_sim_swarm *swarm = share->swarm;
   *out = NULL;
-  if (p->up.free_us - now_us > swarm->parameters.queue_us)
+  const int64_t left_us = weft_sim_link_queue(&p->up, uplink_rate(share, p),
+                                              swarm->parameters.queue_us, wire_bytes, now_us);
+  if (left_us < 0)
     return WEFT_OK;
-  const int64_t left_us = weft_sim_link_send(&p->up, uplink_rate(share, p), wire_bytes, now_us);
   const weft_sim_message message = {.time_us = left_us + to->delay_us,
                                     .destination = to->peer,
                                     .source = p->id,
@@ -197,11 +198,13 @@ int64_t weft_sim_pass_downlink(weft_sim_share *share, weft_sim_peer *peer,
     return message->time_us;
   if (peer->state == WEFT_SIM_ONLINE && peer->id == 0)
     return message->time_us;
-  if (peer->state == WEFT_SIM_ONLINE && peer->down.free_us - message->time_us <= o->queue_us)
-    return weft_sim_link_send(&peer->down, o->classes[peer->class_index].down_bits_per_s,
-                              message->word, message->time_us);
-  weft_sim_lose(share, message, peer->state != WEFT_SIM_ONLINE);
-  return -1;
+  int64_t passed_us = -1;
+  if (peer->state == WEFT_SIM_ONLINE)
+    passed_us = weft_sim_link_queue(&peer->down, o->classes[peer->class_index].down_bits_per_s,
+                                    o->queue_us, message->word, message->time_us);
+  if (passed_us < 0)
+    weft_sim_lose(share, message, peer->state != WEFT_SIM_ONLINE);
+  return passed_us;
 }
 
 static bool is_lost(const weft_sim_share *share, weft_sim_peer *p) {

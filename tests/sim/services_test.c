@@ -160,6 +160,48 @@ START_TEST(a_run_ends_for_lane_and_uplink) {
 }
 END_TEST
 
+// What is not at the client when the run ends is no answer, however far behind the uplink is.
+START_TEST(an_answer_is_there_within_the_run) {
+  const char *const settings[] = {
+      "peers",         "20",  "duration", "12 s", "coding-rate", "100M", "segment-blocks", "16",
+      "block-bytes",   "512", "rate",     "64k",  "lag",         "2 s",  "ask-packets",    "16",
+      "source-upload", "64k", "queue",    "60 s", NULL};
+  const weft_sim_parameters p = sim_fixture_with("streaming-server", settings);
+  weft_sim_service s = serve(&p, NULL);
+  EXPECT(s.answer_count > 0 && s.coding_count > s.answer_count);
+  EXPECT(s.answers_ms[s.answer_count - 1] <= 12e3 && s.codings_ms[s.coding_count - 1] <= 12e3);
+  const double unanswered = figure(&s, "requests_unanswered");
+  EXPECT(unanswered > 0 && unanswered <= figure(&s, "requests") - (double)s.answer_count);
+  weft_sim_service_clear(&s);
+}
+END_TEST
+
+// Who asks for more than the uplink or its own downlink carries waits for `queue`, not longer.
+START_TEST(a_server_keeps_to_its_queues) {
+  const char *const uplinks[] = {"64k", "1G"};
+  for (size_t i = 0; i < 2; i++) {
+    const char *const settings[] = {
+        "peers",     "10",       "duration",       "20 s",     "coding-rate", "100M",
+        "queue",     "300 ms",   "rate",           "64k",      "lag",         "4 s",
+        "loss",      "0",        "classes",        "plain:1",  "ask-packets", "32",
+        "arrival",   "together", "segment-blocks", "32",       "block-bytes", "512",
+        "delay-max", "60 ms",    "source-upload",  uplinks[i], NULL};
+    weft_sim_parameters p = sim_fixture_with("streaming-server", settings);
+    p.classes[0].down_bits_per_s = i ? 100000 : p.classes[0].down_bits_per_s;
+    weft_sim_service s = serve(&p, NULL);
+    // Two ways, the queue, what waits for others (gather) and is coded, and the last packet.
+    EXPECT(s.answer_count > 10);
+    EXPECT_BELOW(s.answers_ms[s.answer_count - 1], 300 + 2 * 60 + 2 + 100);
+    EXPECT(figure(&s, "requests_again") > 0); // for what was dropped
+    p.queue_us = 60000000;
+    weft_sim_service longer = serve(&p, NULL);
+    EXPECT(longer.answers_ms[longer.answer_count - 1] > 600);
+    weft_sim_service_clear(&s);
+    weft_sim_service_clear(&longer);
+  }
+}
+END_TEST
+
 static double choose(unsigned n, unsigned k) {
   return exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0));
 }
@@ -256,6 +298,8 @@ int main(void) {
   tcase_add_test(t, an_overloaded_server_owes_what_it_does_not_serve);
   tcase_add_test(t, a_server_with_large_products_repeats);
   tcase_add_test(t, a_run_ends_for_lane_and_uplink);
+  tcase_add_test(t, an_answer_is_there_within_the_run);
+  tcase_add_test(t, a_server_keeps_to_its_queues);
   tcase_add_test(t, a_store_that_is_hardly_read_is_hardly_read);
   tcase_add_test(t, a_store_reads_as_often_as_chance_allows);
   tcase_add_test(t, a_store_repairs_what_is_gone);

@@ -249,6 +249,27 @@ static void draw_departures(weft_sim_model *m) {
   }
 }
 
+static weft_status gather_isps(weft_sim_model *m) {
+  const uint32_t peers = m->parameters->peers + 1, isps = m->parameters->isps;
+  uint32_t *end = calloc((size_t)isps + 1, sizeof *end); // of the provider before, first
+  m->by_isp = malloc(peers * sizeof *m->by_isp);
+  m->of_isp = calloc(isps, sizeof *m->of_isp);
+  weft_status status = end && m->by_isp && m->of_isp ? WEFT_OK : WEFT_E_NOMEM;
+  for (uint32_t i = 0; status == WEFT_OK && i < peers; i++)
+    end[weft_sim_isp_of(m, i) + 1]++;
+  for (uint32_t i = 0; status == WEFT_OK && i < isps; i++)
+    end[i + 1] += end[i];
+  for (uint32_t i = 0; status == WEFT_OK && i < peers; i++)
+    m->by_isp[end[weft_sim_isp_of(m, i)]++] = i;
+  for (uint32_t i = 0; status == WEFT_OK && i < isps; i++) {
+    const uint32_t first = i ? end[i - 1] : 0;
+    status = weft_sim_crowd_init(&m->of_isp[i], m->arrive_us, m->leave_us, m->by_isp + first,
+                                 end[i] - first);
+  }
+  free(end);
+  return status;
+}
+
 weft_status weft_sim_model_init(weft_sim_model *m, const weft_sim_parameters *p) {
   *m = (weft_sim_model){.parameters = p, .window_us = least_delay_us(p)};
   for (size_t i = 0; i < p->class_count; i++)
@@ -264,13 +285,23 @@ weft_status weft_sim_model_init(weft_sim_model *m, const weft_sim_parameters *p)
   else
     draw_arrivals(m);
   draw_departures(m);
-  return WEFT_OK;
+  if (p->kind != WEFT_SIM_SWARM || p->topology != WEFT_SIM_TRACKER)
+    return WEFT_OK;
+  WEFT_TRY(weft_sim_crowd_init(&m->all, m->arrive_us, m->leave_us, NULL, p->peers + 1));
+  return p->isps > 1 && p->isp_local > 0 ? gather_isps(m) : WEFT_OK;
 }
 
 void weft_sim_model_clear(weft_sim_model *m) {
   free(m->arrive_us);
   free(m->leave_us);
   m->arrive_us = m->leave_us = NULL;
+  weft_sim_crowd_clear(&m->all);
+  for (uint32_t i = 0; m->of_isp && i < m->parameters->isps; i++)
+    weft_sim_crowd_clear(&m->of_isp[i]);
+  free(m->of_isp);
+  free(m->by_isp);
+  m->of_isp = NULL;
+  m->by_isp = NULL;
 }
 
 uint32_t weft_sim_arrived(const weft_sim_model *m, int64_t now_us) {
@@ -288,15 +319,14 @@ uint32_t weft_sim_arrived(const weft_sim_model *m, int64_t now_us) {
 uint32_t weft_sim_find_peer(const weft_sim_model *m, uint32_t peer, int64_t now_us,
                             weft_sim_rng *rng) {
   const weft_sim_parameters *p = m->parameters;
-  const uint32_t there = weft_sim_arrived(m, now_us);
   const bool local = p->isps > 1 && weft_sim_unit(weft_sim_rng_next(rng)) < p->isp_local;
+  const weft_sim_crowd *mates = local ? &m->of_isp[weft_sim_isp_of(m, peer)] : NULL;
   for (int attempt = 0; attempt < 64; attempt++) {
-    const uint32_t other = (uint32_t)weft_sim_rng_below(rng, (uint64_t)there + 1);
-    if (other == peer || m->leave_us[other] <= now_us)
-      continue;
-    if (local && attempt < 32 && weft_sim_isp_of(m, other) != weft_sim_isp_of(m, peer))
-      continue;
-    return other;
+    // Half of the time for its own provider's: there may be none but itself.
+    const weft_sim_crowd *crowd = local && attempt < 32 ? mates : &m->all;
+    const uint32_t other = weft_sim_crowd_draw(crowd, now_us, rng);
+    if (other != WEFT_SIM_NOBODY_CAME && other != peer && m->leave_us[other] > now_us)
+      return other;
   }
   return peer;
 }

@@ -4,6 +4,7 @@
 #ifndef WEFT_SIM_MODEL_H
 #define WEFT_SIM_MODEL_H
 
+#include "sim/crowd.h"
 #include "sim/parameters.h"
 #include "sim/rng.h"
 #include "weft/status.h"
@@ -39,6 +40,9 @@ typedef struct weft_sim_model {
   int64_t *arrive_us, *leave_us; // (peers + 1); arrivals never fall
   int64_t window_us;             // the least delay
   size_t trace_line;             // which is wrong; 0: none, or there is no arrival at all
+  // Whom a tracker knows: all, and each provider's where it prefers these.
+  weft_sim_crowd all, *of_isp; // (isps)
+  uint32_t *by_isp;            // (peers + 1) the peers of one provider after those of another
 } weft_sim_model;
 
 // Errors: WEFT_E_NOMEM, WEFT_E_IO (trace file), in it WEFT_E_MALFORMED and WEFT_E_BUFFER (more

@@ -2,6 +2,7 @@
 // The model's laws one by one, over thousands of draws: who comes and fails when, how far two peers
 // are apart, and whom a tracker names.
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sim/model.h"
@@ -171,6 +172,60 @@ START_TEST(trackers_name_neighbours) {
 }
 END_TEST
 
+// However few mates of so many there are: with 100 providers one peer in 100 is one.
+START_TEST(trackers_name_neighbours_of_many_providers) {
+  const char *const settings[] = {"arrival", "together", "isps", "100", "isp-local", "1", NULL};
+  const weft_sim_parameters p = with(settings);
+  weft_sim_model m = model_of(&p);
+  weft_sim_rng rng = {.state = test_seed()};
+  for (uint32_t i = 1; i <= PEERS; i++)
+    EXPECT(weft_sim_isp_of(&m, weft_sim_find_peer(&m, i, 1000000, &rng)) == weft_sim_isp_of(&m, i));
+  weft_sim_model_clear(&m);
+}
+END_TEST
+
+// All who are there are named alike, and nobody else, however many came and left before: 200 come
+// every second and stay for one.
+START_TEST(trackers_name_who_is_there) {
+  enum { DRAWS = 200 };
+  const char *const settings[] = {
+      "arrival", "poisson", "arrivals-per-s", "200", "departure", "exponential", "stay-mean", "1 s",
+      "isps",    "5",       "isp-local",      "0.5", NULL};
+  const weft_sim_parameters p = with(settings);
+  weft_sim_model m = model_of(&p);
+  uint32_t *named = calloc(PEERS + 1, sizeof *named);
+  EXPECT(named);
+  for (int64_t now_us = 500000; now_us < 90000000; now_us += 11000000) {
+    weft_sim_rng rng = {.state = test_seed() + (uint64_t)now_us};
+    const uint32_t came = weft_sim_arrived(&m, now_us);
+    memset(named, 0, (PEERS + 1) * sizeof *named);
+    double there = 1, local = 0; // the source is
+    for (uint32_t i = 1; i <= came; i++)
+      there += m.leave_us[i] > now_us;
+    EXPECT(there > 50);
+    // Somebody who comes just now, and all of whose provider's are others.
+    for (int i = 0; i < DRAWS * (int)there; i++) {
+      const uint32_t who = weft_sim_find_peer(&m, came + 1, now_us, &rng);
+      EXPECT(who <= came && m.leave_us[who] > now_us);
+      named[who]++;
+      local += weft_sim_isp_of(&m, who) == weft_sim_isp_of(&m, came + 1);
+    }
+    double mates = 0;
+    for (uint32_t i = 0; i <= came; i++)
+      mates += m.leave_us[i] > now_us && weft_sim_isp_of(&m, i) == weft_sim_isp_of(&m, came + 1);
+    EXPECT(fabs(local / (DRAWS * there) - (0.5 + 0.5 * mates / there)) < 0.02);
+    for (uint32_t i = 0; i <= came; i++)
+      if (m.leave_us[i] > now_us) {
+        const bool mate = weft_sim_isp_of(&m, i) == weft_sim_isp_of(&m, came + 1);
+        const double wanted = DRAWS * (0.5 + (mate ? 0.5 * there / mates : 0));
+        EXPECT(fabs(named[i] - wanted) < 7 * sqrt(wanted));
+      }
+  }
+  free(named);
+  weft_sim_model_clear(&m);
+}
+END_TEST
+
 START_TEST(never_is_never) {
   EXPECT(weft_sim_after(5, 7.9) == 12 && weft_sim_after(0, 0) == 0);
   EXPECT(weft_sim_after(0, 8e18) == INT64_C(8000000000000000000));
@@ -189,6 +244,8 @@ int main(void) {
   tcase_add_test(t, delays_are_as_far_as_asked);
   tcase_add_test(t, regions_are_as_far_as_the_matrix_says);
   tcase_add_test(t, trackers_name_neighbours);
+  tcase_add_test(t, trackers_name_neighbours_of_many_providers);
+  tcase_add_test(t, trackers_name_who_is_there);
   tcase_add_test(t, never_is_never);
   suite_add_tcase(suite, t);
   return test_main(suite);

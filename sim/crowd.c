@@ -46,9 +46,8 @@ static weft_status take_look(weft_sim_crowd *c, int64_t now_us, uint32_t came) {
   WEFT_TRY(reserve(&c->looks, &c->look_room, c->look_count, 1, sizeof *c->looks));
   WEFT_TRY(reserve(&c->there, &c->there_room, c->there_count, most, sizeof *c->there));
   for (size_t i = 0; i < most; i++) {
-    const uint32_t peer = i < last.count
-                              ? c->there[last.first + i]
-                              : peer_at(c, last.came + (uint32_t)(i - last.count));
+    const uint32_t peer = i < last.count ? c->there[last.first + i]
+                                         : peer_at(c, last.came + (uint32_t)(i - last.count));
     if (c->leave_us[peer] > now_us)
       c->there[look.first + look.count++] = peer;
   }

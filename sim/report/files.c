@@ -215,6 +215,12 @@ size_t weft_sim_whole_seconds(const weft_sim_result *r) {
   return whole < r->second_count ? whole : r->second_count;
 }
 
+double weft_sim_online(const weft_sim_result *r, size_t second) {
+  const int64_t left_us = r->end_us - (int64_t)second * 1000000; // of a run shorter than a second
+  const int64_t us = left_us < 1000000 ? left_us : 1000000;
+  return us > 0 ? (double)r->seconds[second].online_us / (double)us : 0;
+}
+
 // Seconds, or nothing where there is no such time.
 static void put_time(FILE *to, int64_t us) {
   if (us >= 0 && us != WEFT_SIM_NEVER)
@@ -282,9 +288,9 @@ static weft_status put_series(void *user, FILE *to) {
   fputs("second,online,due,in_time,stalls,source_bytes,peer_bytes,lost_bytes\n", to);
   for (size_t i = 0; i < weft_sim_whole_seconds(r); i++) {
     const weft_sim_second *s = &r->seconds[i];
-    const uint64_t fields[] = {s->online,       s->due,        s->in_time,   s->stalls,
+    const uint64_t fields[] = {s->due,          s->in_time,    s->stalls,
                                s->source_bytes, s->peer_bytes, s->lost_bytes};
-    fprintf(to, "%zu", i);
+    fprintf(to, "%zu,%.10g", i, weft_sim_online(r, i));
     for (size_t f = 0; f < sizeof fields / sizeof *fields; f++)
       fprintf(to, ",%" PRIu64, fields[f]);
     fputc('\n', to);

@@ -29,10 +29,11 @@ static json_t *series_json(const weft_sim_result *r) {
          *peers = json_array(), *lost = json_array();
   for (size_t i = 0; i < used; i += step) {
     weft_sim_second sum = {0};
+    double there = 0;
     size_t n = 0;
     for (; n < step && i + n < used; n++) {
       const weft_sim_second *s = &r->seconds[i + n];
-      sum.online += s->online;
+      there += weft_sim_online(r, i + n);
       sum.due += s->due;
       sum.in_time += s->in_time;
       sum.stalls += s->stalls;
@@ -41,7 +42,7 @@ static json_t *series_json(const weft_sim_result *r) {
       sum.lost_bytes += s->lost_bytes;
     }
     json_array_append_new(second, count(i));
-    json_array_append_new(online, number((double)sum.online / (double)n));
+    json_array_append_new(online, number(there / (double)n));
     json_array_append_new(due, number((double)sum.due / (double)n));
     json_array_append_new(in_time, number((double)sum.in_time / (double)n));
     json_array_append_new(stalls, number((double)sum.stalls / (double)n));

@@ -6,11 +6,6 @@
 #include "sim/figures.h"
 #include "sim/swarm/swarm.h"
 
-// Who came to watch: whoever spoils the stream is no audience.
-static inline bool weft_sim_is_audience(const weft_sim_viewer *viewer) {
-  return viewer->came && !viewer->polluter;
-}
-
 // WEFT_E_NOMEM.
 weft_status weft_sim_measure(const weft_sim_parameters *parameters, const weft_sim_result *result,
                              weft_sim_metrics *out);

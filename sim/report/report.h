@@ -47,6 +47,8 @@ const char *weft_sim_cell(const char *text, char *out, size_t room);
 // Seconds that a curve has, one at least. The rest of a second at the end (a swarm's runs end with
 // a window) would look like one in which little happened.
 size_t weft_sim_whole_seconds(const weft_sim_result *result);
+// How many of the audience were there in one of them, on the mean.
+double weft_sim_online(const weft_sim_result *result, size_t second);
 
 // Writes `path` by way of a file beside it.
 typedef weft_status weft_sim_writer(void *user, FILE *to);

@@ -141,7 +141,7 @@ static weft_status run(weft_sim_serving *s) {
   return WEFT_OK;
 }
 
-static void sum_up(weft_sim_serving *s) {
+static weft_status sum_up(weft_sim_serving *s) {
   static const char *const answers[] = {"answer_p50_ms", "answer_p95_ms", "answer_p99_ms"};
   static const char *const codings[] = {"coded_p50_ms", "coded_p95_ms", "coded_p99_ms"};
   weft_sim_result *r = &s->out->result;
@@ -150,20 +150,16 @@ static void sum_up(weft_sim_serving *s) {
   const weft_segment_id id = weft_sim_segment_id(s, 0);
   r->memory_bytes = s->server_bytes_most + s->decoders_most * weft_decoder_memory_bytes(&id, true);
   for (uint32_t c = 0; c < s->p->peers; c++) {
-    const weft_sim_viewer *v = &s->out->viewers[c];
+    weft_sim_viewer *v = &s->out->viewers[c];
+    v->left = v->came && s->model.leave_us[v->peer] <= s->p->duration_us;
+    v->left_us = v->left ? s->model.leave_us[v->peer] : WEFT_SIM_NEVER;
     t->viewers += v->came;
     t->peers.due += v->due;
     t->peers.in_time += v->in_time;
     t->peers.skipped += v->skipped;
     t->delivered_bytes += v->delivered_bytes;
     t->wrong_bytes += v->wrong_bytes;
-    for (size_t i = 0; v->came && i < r->second_count; i++)
-      s->out->seconds[i].online +=
-          (int64_t)i * 1000000 >= v->joined_us && (int64_t)i * 1000000 < v->left_us;
   }
-  for (size_t i = 0; i < r->second_count; i++)
-    t->online_most =
-        s->out->seconds[i].online > t->online_most ? s->out->seconds[i].online : t->online_most;
   r->viewers = s->out->viewers;
   r->viewer_count = s->p->peers;
   r->seconds = s->out->seconds;
@@ -185,6 +181,8 @@ static void sum_up(weft_sim_serving *s) {
                       s->products ? (double)s->packets / (double)s->products : (double)NAN);
   weft_sim_add_quantiles(m, s->out->codings_ms, s->out->coding_count, codings);
   weft_sim_add_quantiles(m, s->out->answers_ms, s->out->answer_count, answers);
+  return weft_sim_count_audience(r->viewers, r->viewer_count, r->end_us, s->out->seconds,
+                                 r->second_count, &t->online_most);
 }
 
 weft_status weft_sim_serve(const weft_sim_service_options *options, weft_sim_service *out) {
@@ -194,7 +192,7 @@ weft_status weft_sim_serve(const weft_sim_service_options *options, weft_sim_ser
   if (status == WEFT_OK)
     status = run(&s);
   if (status == WEFT_OK)
-    sum_up(&s);
+    status = sum_up(&s);
   for (uint32_t c = 0; s.clients && c <= s.p->peers; c++)
     weft_decoder_free(s.clients[c].decoder);
   weft_server_free(s.server);

@@ -56,8 +56,6 @@ weft_status weft_sim_client_ask(weft_sim_serving *s, uint32_t number, int64_t no
   weft_sim_client *c = &s->clients[number];
   if (now_us >= s->model.leave_us[number]) {
     end_decoder(s, c);
-    s->out->viewers[number - 1].left = true;
-    s->out->viewers[number - 1].left_us = s->model.leave_us[number];
     return WEFT_OK;
   }
   if (c->decoder && weft_decoder_complete(c->decoder))

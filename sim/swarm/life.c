@@ -218,7 +218,7 @@ weft_status weft_sim_join(weft_sim_share *share, weft_sim_peer *p, int64_t now_u
   if (p->id == 0)
     p->feed_us = o->mode == WEFT_SIM_LIVE ? now_us + swarm->segment_us : WEFT_SIM_NEVER;
   p->deadline_us = WEFT_SIM_NEVER;
-  share->totals.viewers += p->id != 0;
+  share->totals.viewers += p->id != 0 && !p->polluter;
   weft_sim_viewer *viewer = &share->viewers[p - share->peers];
   viewer->came = true;
   viewer->joined_us = now_us;

@@ -133,19 +133,6 @@ static void add_hash(uint64_t sum[4], const weft_sim_peer *p) {
     sum[i] += digest[i];
 }
 
-// How many were there in each second, from what is known of every peer.
-static void count_online(weft_sim_swarm *swarm, weft_sim_share *share) {
-  for (size_t i = 0; i < share->peer_count; i++) {
-    const weft_sim_viewer *v = &share->viewers[i];
-    if (!v->came || v->peer == 0)
-      continue;
-    const size_t first = (size_t)(v->joined_us / 1000000);
-    const size_t end = v->left ? (size_t)(v->left_us / 1000000) + 1 : swarm->second_count;
-    for (size_t s = first; s < end && s < swarm->second_count; s++)
-      share->seconds[s].online++;
-  }
-}
-
 static int by_peer(const void *a, const void *b) {
   const weft_sim_viewer *x = a, *y = b;
   return (x->peer > y->peer) - (x->peer < y->peer);
@@ -322,7 +309,6 @@ static weft_status collect(weft_sim_swarm *swarm) {
         share->peers[p].engine = NULL;
         share->peers[p].state = WEFT_SIM_GONE;
       }
-    count_online(swarm, share);
   }
   WEFT_TRY(sum_totals(swarm));
   WEFT_TRY(sum_seconds(swarm));
@@ -340,9 +326,9 @@ static weft_status collect(weft_sim_swarm *swarm) {
     qsort(swarm->gathered[2], r->trace_count, sizeof(weft_sim_trace), by_trace_time);
   keep_first(r, &r->sample_count);
   keep_first(r, &r->trace_count);
-  for (size_t s = 0; s < r->second_count; s++)
-    if (r->seconds[s].online > r->totals.online_most)
-      r->totals.online_most = r->seconds[s].online;
+  if (r->viewers)
+    WEFT_TRY(weft_sim_count_audience(r->viewers, r->viewer_count, r->end_us, swarm->gathered[3],
+                                     r->second_count, &r->totals.online_most));
   if (swarm->options.hooks.feed) {
     r->stream_bytes = swarm->fed_bytes;
     r->segments = swarm->fed_segments;

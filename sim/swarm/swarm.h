@@ -62,10 +62,15 @@ typedef struct weft_sim_viewer {
   uint64_t banned, hash_failures;
 } weft_sim_viewer;
 
-// One second of the run, all peers together; due, in_time and stalls without polluters. Bytes as
-// they left uplinks; lost: of these, what got to nobody.
+// Who came to watch: whoever spoils the stream is no audience.
+static inline bool weft_sim_is_audience(const weft_sim_viewer *viewer) {
+  return viewer->came && !viewer->polluter;
+}
+
+// One second of the run: how long the audience was there, all together, and what it was due; bytes
+// of all peers as they left uplinks, and of these (lost) what got to nobody.
 typedef struct weft_sim_second {
-  uint64_t online, due, in_time, stalls, source_bytes, peer_bytes, lost_bytes;
+  uint64_t online_us, due, in_time, stalls, source_bytes, peer_bytes, lost_bytes;
 } weft_sim_second;
 
 // A sampled peer at a moment.
@@ -99,7 +104,7 @@ typedef struct weft_sim_totals {
   uint64_t events;   // handed to engines: bursts, control messages, timers, comings and goings
   uint64_t packets;  // coded packets that arrived
   uint64_t messages; // that crossed the network
-  uint64_t viewers, online_most;
+  uint64_t viewers, online_most; // of the audience: that came, that were there at once
   uint64_t handshake_bytes, source_handshake_bytes;
   // Of what engines sent: met a full queue before the uplink, and never left. Headers with all that
   // lies below them, control messages without.
@@ -152,6 +157,10 @@ void weft_sim_swarm_progress(const weft_sim_swarm *swarm, uint64_t *events, uint
 // After the run, also one that failed. All ranks call it; only rank 0's `out` is complete. The
 // arrays are the swarm's.
 weft_status weft_sim_swarm_result(weft_sim_swarm *swarm, weft_sim_result *out);
+
+// Adds when the audience was there, until end_us, to its seconds. Errors: WEFT_E_NOMEM.
+weft_status weft_sim_count_audience(const weft_sim_viewer *viewers, size_t count, int64_t end_us,
+                                    weft_sim_second *seconds, size_t second_count, uint64_t *most);
 
 // The codec's row, or the fidelity's name.
 const char *weft_sim_swarm_backend(const weft_sim_swarm *swarm);

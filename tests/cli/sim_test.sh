@@ -131,7 +131,9 @@ assert any(int(p["due"]) for p in peers if p not in audience), "polluters play n
 for name, all_of_them in (("due", due), ("in_time", in_time)):
     assert sum(int(s[name]) for s in series) == sum(data["series"][name]) <= all_of_them, name
     assert all_of_them - sum(data["series"][name]) <= len(audience), name
-assert sum(c["viewers"] for c in data["classes"]) == len(audience)
+assert sum(c["viewers"] for c in data["classes"]) == len(audience) == m["viewers"] and m["viewers_at_once"] <= len(audience)
+there = [sum(max(0, min(float(p["left_s"] or 1e9), s + 1) - max(float(p["joined_s"]), s)) for p in audience) for s in range(len(series))]
+assert all(abs(float(s["online"]) - n) < 1e-4 for s, n in zip(series, there)), "online"
 assert sum(c["continuity"] * sum(int(p["due"]) for p in audience if p["class"] == c["name"]) for c in data["classes"] if c["viewers"]) - in_time < 1e-6 * in_time
 assert data["quantiles"]["startup"][-1] == sum(1 for p in audience if p["startup_s"]) / len(audience)
 stream = data["parameters"]["stream"]
@@ -146,8 +148,8 @@ sent = sum(int(s["source_bytes"]) for s in series)
 assert sent <= data["metrics"]["source_bytes"] < 1.01 * sent, (sent, data["metrics"]["source_bytes"])  # handshakes, too
 data, peers, series = load("long")
 assert len(series) == 1700 and data["series"]["second"] == list(range(0, 1700, 2)) and data["swarm"]["frame_s"] == 3
-for name, key in (("online", "online"), ("due", "due"), ("in_time", "in_time"), ("source_bytes", "source_bytes")):
-    assert data["series"][key] == [(int(a[name]) + int(b[name])) / 2 for a, b in zip(series[::2], series[1::2])], name
+for name in ("online", "due", "in_time", "source_bytes"):  # who comes or goes in a second is there for a part of it
+    assert all(abs(point - (float(a[name]) + float(b[name])) / 2) <= 1e-8 * point for point, a, b in zip(data["series"][name], series[::2], series[1::2], strict=True)), name
 PYTHON
 
 # A name that a comma or a quote in it would split; shares told in percent.

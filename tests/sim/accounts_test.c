@@ -139,6 +139,45 @@ START_TEST(a_bulk_run_of_more_than_a_day_has_all_its_seconds) {
 }
 END_TEST
 
+// Of the audience: who was there at once, and how long in each second, though most stay for a tenth
+// of one. Polluters do not watch.
+START_TEST(who_is_there_counts_while_it_is) {
+  const char *const settings[] = {
+      "peers",     "600",       "arrival",     "poisson",   "arrivals-per-s",
+      "100",       "departure", "exponential", "stay-mean", "100 ms",
+      "polluters", "0.2",       "duration",    "7 s",       "fidelity",
+      "rank",      NULL};
+  const weft_sim_parameters p = sim_fixture_with(NULL, settings);
+  const weft_sim_options options = {.parameters = &p, .threads = 2};
+  weft_sim_result r;
+  weft_sim_swarm *swarm = sim_fixture_run(&options, &r);
+  uint64_t came = 0, most = 0;
+  int64_t there_us = 0, counted_us = 0;
+  for (size_t i = 0; i < r.viewer_count; i++) {
+    const weft_sim_viewer *v = &r.viewers[i];
+    if (!v->came || v->polluter)
+      continue;
+    came++;
+    there_us += (v->left ? v->left_us : r.end_us) - v->joined_us;
+    uint64_t with_it = 0;
+    for (size_t j = 0; j < r.viewer_count; j++) {
+      const weft_sim_viewer *w = &r.viewers[j];
+      with_it += w->came && !w->polluter && w->joined_us <= v->joined_us &&
+                 (!w->left || w->left_us > v->joined_us);
+    }
+    most = with_it > most ? with_it : most;
+  }
+  for (size_t i = 0; i < r.second_count; i++) {
+    counted_us += (int64_t)r.seconds[i].online_us;
+    EXPECT(r.seconds[i].online_us <= most * 1000000);
+  }
+  EXPECT(came > 300 && r.totals.viewers == came);
+  EXPECT(r.totals.online_most == most);
+  EXPECT(counted_us <= there_us && there_us - counted_us < 1000000); // the last window is whole
+  weft_sim_swarm_free(swarm);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("accounts");
   TCase *t = tcase_create("accounts");
@@ -146,6 +185,7 @@ int main(void) {
   tcase_add_loop_test(t, what_is_lost_did_not_arrive, 0, 3);
   tcase_add_test(t, bulk_waits_for_those_who_are_to_come);
   tcase_add_test(t, a_bulk_run_of_more_than_a_day_has_all_its_seconds);
+  tcase_add_test(t, who_is_there_counts_while_it_is);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

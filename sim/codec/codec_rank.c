@@ -259,7 +259,10 @@ void weft_sim_rank_address(const weft_sim_codec *codec, void *bytes, size_t to) 
 void weft_sim_rank_lose(const weft_sim_codec *codec, void *bytes, size_t count, uint64_t lost) {
   token t;
   memcpy(&t, bytes, sizeof t);
-  t.left &= ~lost;
+  uint64_t left = t.left; // of which `lost` tells in order, as some may have been lost before
+  for (size_t i = 0; i < count; i++, left &= left - 1)
+    if (lost >> i & 1)
+      t.left &= ~(left & -left);
   t.count = (uint16_t)(count - (size_t)__builtin_popcountll(lost));
   if (t.source)
     support_of_source(&t, codec->blocks);

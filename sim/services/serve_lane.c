@@ -122,7 +122,7 @@ static weft_status deliver(weft_sim_serving *s, const weft_server_packet *packet
   const bool left = left_us >= 0;
   const int64_t there_us = (left ? left_us : ready_us) + weft_sim_delay_us(&s->model, 0, number);
   int64_t at_us = -1;
-  if (left)
+  if (left && !on_path) // what the path loses does not use up the downlink
     at_us = weft_sim_link_queue(&c->down, class->down_bits_per_s, p->queue_us, wire, there_us);
   const bool lost = on_path || at_end || at_us < 0;
   at_us = at_us < 0 ? there_us : at_us;

@@ -12,15 +12,15 @@ static int ascending(const void *a, const void *b) {
 static void add_presence(weft_sim_second *seconds, size_t second_count, int64_t from_us,
                          int64_t to_us) {
   for (size_t s = (size_t)(from_us / 1000000); s < second_count && from_us < to_us; s++) {
-    const int64_t next_us = ((int64_t)s + 1) * 1000000, until_us = to_us < next_us ? to_us : next_us;
+    const int64_t next_us = ((int64_t)s + 1) * 1000000,
+                  until_us = to_us < next_us ? to_us : next_us;
     seconds[s].online_us += (uint64_t)(until_us - from_us);
     from_us = until_us;
   }
 }
 
 weft_status weft_sim_count_audience(const weft_sim_viewer *viewers, size_t count, int64_t end_us,
-                                    weft_sim_second *seconds, size_t second_count,
-                                    uint64_t *most) {
+                                    weft_sim_second *seconds, size_t second_count, uint64_t *most) {
   int64_t *came_us = malloc((2 * count + 1) * sizeof *came_us), *left_us = came_us + count;
   if (!came_us)
     return WEFT_E_NOMEM;

@@ -98,7 +98,7 @@ typedef struct weft_sim_peer {
 
 typedef struct weft_sim_arrived_message {
   int64_t time_us;
-  const weft_sim_message *message;
+  weft_sim_message *message;
 } weft_sim_arrived_message;
 
 // How much of something a lane has kept.
@@ -217,11 +217,13 @@ weft_status weft_sim_send_by(weft_sim_share *share, weft_sim_peer *peer, const w
                              int64_t now_us);
 // A message that nobody gets; unheard: as nobody is there who knows its sender.
 void weft_sim_lose(weft_sim_share *share, const weft_sim_message *message, bool unheard);
-weft_status weft_sim_arrive(weft_sim_share *share, weft_sim_peer *peer,
-                            const weft_sim_message *message, int64_t now_us);
-// When it has passed the downlink; < 0: the queue is full, or nobody is there.
+// Both take out of a message what is lost of it.
+weft_status weft_sim_arrive(weft_sim_share *share, weft_sim_peer *peer, weft_sim_message *message,
+                            int64_t now_us);
+// When it has passed the downlink; < 0: it was lost on the path, the queue is full, or nobody is
+// there.
 int64_t weft_sim_pass_downlink(weft_sim_share *share, weft_sim_peer *peer,
-                               const weft_sim_message *message);
+                               weft_sim_message *message);
 
 // results.c
 void weft_sim_note(weft_sim_share *share, const weft_sim_trace *trace);

@@ -187,15 +187,92 @@ void weft_sim_lose(weft_sim_share *share, const weft_sim_message *message, bool 
     const uint32_t *lengths = weft_sim_content(message);
     const uint8_t *at = (const uint8_t *)(lengths + 1 + *lengths);
     for (uint32_t i = 0; i < *lengths; at += lengths[1 + i++])
-      count_lost(share, at, lengths[1 + i]);
+      if (lengths[1 + i])
+        count_lost(share, at, lengths[1 + i]);
   }
 }
 
+// Where datagrams get lost, of those that go to a peer.
+typedef bool loses(const weft_sim_share *share, weft_sim_peer *p);
+
+// On the way: these do not use up its downlink.
+static bool loses_on_path(const weft_sim_share *share, weft_sim_peer *p) {
+  return weft_sim_loses(share->swarm->parameters.loss, 1, NULL, &p->link_rng);
+}
+
+// At its own end, of what has passed its downlink.
+static bool loses_at_end(const weft_sim_share *share, weft_sim_peer *p) {
+  const weft_sim_class *class = &share->swarm->parameters.classes[p->class_index];
+  return p->id && weft_sim_loses(class->loss, class->burst, &p->bad, &p->link_rng);
+}
+
+// Takes out of a message what is lost, packets of a token or datagrams, and tells how many bytes
+// that were on the wire.
+static size_t thin_tokens(weft_sim_share *share, weft_sim_peer *p, weft_sim_message *m,
+                          loses *lost_here) {
+  weft_sim_token_head head;
+  uint8_t *token = (uint8_t *)(m + 1) + sizeof head;
+  memcpy(&head, m + 1, sizeof head);
+  uint64_t lost = 0;
+  for (size_t i = 0; i < head.count; i++)
+    lost |= (uint64_t)lost_here(share, p) << i;
+  if (!lost)
+    return 0;
+  const size_t gone = (size_t)__builtin_popcountll(lost);
+  const size_t bytes = gone == head.count ? m->word : m->word / head.count * gone;
+  count_lost_tokens(share, gone, bytes);
+  head.bytes = (uint32_t)weft_sim_token_lose(&share->code, token, head.bytes, head.count, lost);
+  head.count -= (uint32_t)gone;
+  memcpy(m + 1, &head, sizeof head);
+  return bytes;
+}
+
+// A length of 0 is left of each.
+static size_t thin_datagrams(weft_sim_share *share, weft_sim_peer *p, weft_sim_message *m,
+                             loses *lost_here) {
+  uint32_t *lengths = (uint32_t *)(void *)(m + 1);
+  const uint32_t count = *lengths++;
+  uint8_t *at = (uint8_t *)(lengths + count), *to = at;
+  size_t bytes = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    const uint32_t length = lengths[i];
+    if (length && lost_here(share, p)) {
+      count_lost(share, at, length);
+      bytes += length + share->swarm->parameters.overhead_bytes;
+      lengths[i] = 0;
+    } else {
+      memmove(to, at, length);
+      to += length;
+    }
+    at += length;
+  }
+  return bytes;
+}
+
+// What is left of a message behind a place where datagrams get lost; false: nothing.
+static bool survives(weft_sim_share *share, weft_sim_peer *p, weft_sim_message *m,
+                     loses *lost_here) {
+  const uint32_t kind = m->kind & ~(uint32_t)WEFT_SIM_PASSED;
+  size_t bytes;
+  if (kind == WEFT_SIM_TOKEN)
+    bytes = thin_tokens(share, p, m, lost_here);
+  else if (kind == WEFT_SIM_BURST)
+    bytes = thin_datagrams(share, p, m, lost_here);
+  else
+    bytes = lost_here(share, p) ? m->word : 0;
+  if (bytes)
+    lose_on_way(share, bytes);
+  m->word -= (uint32_t)bytes;
+  return bytes == 0 || m->word > 0;
+}
+
 int64_t weft_sim_pass_downlink(weft_sim_share *share, weft_sim_peer *peer,
-                               const weft_sim_message *message) {
+                               weft_sim_message *message) {
   const weft_sim_parameters *o = &share->swarm->parameters;
   if (message->kind & WEFT_SIM_PASSED)
     return message->time_us;
+  if (peer->state == WEFT_SIM_ONLINE && !survives(share, peer, message, loses_on_path))
+    return -1;
   if (peer->state == WEFT_SIM_ONLINE && peer->id == 0)
     return message->time_us;
   int64_t passed_us = -1;
@@ -205,14 +282,6 @@ int64_t weft_sim_pass_downlink(weft_sim_share *share, weft_sim_peer *peer,
   if (passed_us < 0)
     weft_sim_lose(share, message, peer->state != WEFT_SIM_ONLINE);
   return passed_us;
-}
-
-static bool is_lost(const weft_sim_share *share, weft_sim_peer *p) {
-  const weft_sim_parameters *o = &share->swarm->parameters;
-  const weft_sim_class *class = &o->classes[p->class_index];
-  bool none = false;
-  return weft_sim_loses(o->loss, 1, &none, &p->link_rng) ||
-         (p->id && weft_sim_loses(class->loss, class->burst, &p->bad, &p->link_rng));
 }
 
 static void hash_bytes(weft_sim_peer *p, const uint8_t *bytes, size_t length) {
@@ -229,21 +298,8 @@ static void hash_bytes(weft_sim_peer *p, const uint8_t *bytes, size_t length) {
 static weft_status take_tokens(weft_sim_share *share, weft_sim_peer *p, size_t from,
                                const weft_sim_message *m, int64_t now_us) {
   weft_sim_token_head head;
-  uint8_t *token = (uint8_t *)weft_sim_content(m) + sizeof head; // the record is ours by now
+  uint8_t *token = (uint8_t *)weft_sim_content(m) + sizeof head;
   memcpy(&head, weft_sim_content(m), sizeof head);
-  uint64_t lost = 0;
-  for (size_t i = 0; i < head.count; i++)
-    lost |= (uint64_t)is_lost(share, p) << i;
-  if (lost) {
-    const size_t gone = (size_t)__builtin_popcountll(lost);
-    const size_t bytes = m->word / head.count * gone;
-    count_lost_tokens(share, gone, bytes);
-    lose_on_way(share, bytes);
-    head.bytes = (uint32_t)weft_sim_token_lose(&share->code, token, head.bytes, head.count, lost);
-    head.count -= (uint32_t)gone;
-    if (head.count == 0)
-      return WEFT_OK;
-  }
   hash_bytes(p, token, head.bytes < 64 ? head.bytes : 64);
   share->totals.packets += head.count;
   share->code.from = share->polluted_code.from = from;
@@ -258,11 +314,8 @@ static weft_status take_datagrams(weft_sim_share *share, weft_sim_peer *p, size_
   const uint32_t count = *lengths++;
   const uint8_t *at = (const uint8_t *)(lengths + count);
   for (uint32_t i = 0; i < count; at += lengths[i++]) {
-    if (is_lost(share, p)) {
-      count_lost(share, at, lengths[i]);
-      lose_on_way(share, lengths[i] + share->swarm->parameters.overhead_bytes);
+    if (lengths[i] == 0) // lost
       continue;
-    }
     hash_bytes(p, at, lengths[i] < 64 ? lengths[i] : 64);
     share->totals.packets += is_data(at);
     const weft_status status = weft_engine_input(p->engine, from, at, lengths[i], now_us);
@@ -283,27 +336,30 @@ static bool data_of(const weft_sim_share *share, const weft_sim_message *message
   }
   const weft_sim_parameters *o = &share->swarm->parameters;
   const uint32_t *lengths = weft_sim_content(message);
+  uint32_t bytes = 0; // of the first
+  out->packets = 0;
+  for (uint32_t i = *lengths; i > 0; i--) {
+    bytes = lengths[i] ? lengths[i] : bytes;
+    out->packets += lengths[i] > 0;
+  }
   weft_packet first;
-  if (weft_packet_parse_session((const uint8_t *)(lengths + 1 + *lengths), lengths[1], o->seed,
+  if (weft_packet_parse_session((const uint8_t *)(lengths + 1 + *lengths), bytes, o->seed,
                                 o->block_bytes, &first) != WEFT_OK)
     return false;
-  out->packets = *lengths;
   out->segment = first.id.segment;
   return true;
 }
 
-weft_status weft_sim_arrive(weft_sim_share *share, weft_sim_peer *peer,
-                            const weft_sim_message *message, int64_t now_us) {
-  weft_sim_message m = *message;
+weft_status weft_sim_arrive(weft_sim_share *share, weft_sim_peer *peer, weft_sim_message *message,
+                            int64_t now_us) {
+  const weft_sim_message m = *message;
   peer->hash = weft_sim_mix(peer->hash + (uint64_t)now_us * 3 + m.source);
   peer->hash ^= weft_sim_mix(m.sequence);
   share->totals.events++;
-  if ((m.kind & ~(uint32_t)WEFT_SIM_PASSED) <= WEFT_SIM_MEET) {
-    if (!is_lost(share, peer))
-      return weft_sim_take_handshake(share, peer, message, now_us);
-    lose_on_way(share, m.word);
-    return WEFT_OK;
-  }
+  if ((m.kind & ~(uint32_t)WEFT_SIM_PASSED) <= WEFT_SIM_MEET)
+    return survives(share, peer, message, loses_at_end)
+               ? weft_sim_take_handshake(share, peer, message, now_us)
+               : WEFT_OK;
   const size_t from = weft_sim_number_of(share, peer, m.source);
   if (from == SIZE_MAX) {
     weft_sim_lose(share, message, true);
@@ -314,6 +370,8 @@ weft_status weft_sim_arrive(weft_sim_share *share, weft_sim_peer *peer,
   if (peer->sampled && m.source < share->swarm->parameters.sampled &&
       data_of(share, message, &note))
     weft_sim_note(share, &note);
+  if (!survives(share, peer, message, loses_at_end))
+    return WEFT_OK;
   return (m.kind & ~(uint32_t)WEFT_SIM_PASSED) == WEFT_SIM_TOKEN
              ? take_tokens(share, peer, from, message, now_us)
              : take_datagrams(share, peer, from, message, now_us);

@@ -158,7 +158,7 @@ static weft_status receive(weft_sim_share *share, weft_sim_peer *p, const weft_s
   size_t n = 0;
   WEFT_TRY(grow_inbox(share, turn->count));
   for (size_t i = 0; i < turn->count; i++) {
-    const weft_sim_message *m = turn->messages[i];
+    weft_sim_message *m = (weft_sim_message *)turn->messages[i]; // ours by now
     const int64_t passed_us = weft_sim_pass_downlink(share, p, m);
     if (passed_us >= turn->end_us) {
       weft_sim_message later = *m;
@@ -219,7 +219,7 @@ static weft_status work_through(weft_sim_share *share, weft_sim_peer *p, size_t 
     int64_t own_us = next_own(share, p);
     own_us = own_us < now_us ? now_us : own_us; // a deadline that moved into the past
     if (i < count && share->inbox[i].time_us <= own_us) {
-      const weft_sim_message *m = share->inbox[i].message;
+      weft_sim_message *m = share->inbox[i].message;
       now_us = share->inbox[i++].time_us;
       if (p->state != WEFT_SIM_ONLINE) {
         weft_sim_lose(share, m, true); // left since its downlink took it

@@ -233,11 +233,32 @@ START_TEST(nobody_has_more_than_it_was_given) {
 }
 END_TEST
 
+// What is lost at one place and then at another is what both lose.
+START_TEST(losses_add_up) {
+  enum { COUNT = BATCH };
+  mesh *m = malloc(sizeof *m);
+  EXPECT(m != NULL);
+  open_mesh(m, _i ? WEFT_SIM_RANK : WEFT_SIM_COEFFICIENTS, test_seed());
+  uint8_t once[1 + BATCH * BLOCKS + 64] = {0}, twice[sizeof once];
+  size_t bytes;
+  EXPECT(m->codec.make_token(&m->state, m->segment[0], COUNT, once, &bytes) == WEFT_OK);
+  memcpy(twice, once, sizeof once);
+  // Packets 1 and 2; the second of those that are left when 1 is gone is 2.
+  const size_t left = weft_sim_token_lose(&m->state, once, bytes, COUNT, 6);
+  const size_t three = weft_sim_token_lose(&m->state, twice, bytes, COUNT, 2);
+  EXPECT(weft_sim_token_lose(&m->state, twice, three, COUNT - 1, 2) == left);
+  EXPECT(memcmp(once, twice, left) == 0);
+  close_mesh(m);
+  free(m);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("sim codecs");
   TCase *t = tcase_create("codecs");
   tcase_add_test(t, full_rank_is_as_likely_as_it_must_be);
   tcase_add_loop_test(t, nobody_has_more_than_it_was_given, 0, 2);
+  tcase_add_loop_test(t, losses_add_up, 0, 2);
   tcase_add_test(t, rank_agrees_with_coefficients);
   suite_add_tcase(suite, t);
   return test_main(suite);

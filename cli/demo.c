@@ -135,7 +135,8 @@ static demo_settings settings_of(const demo_words *w) {
   o->delay_min_us = 5000;
   o->delay_max_us = 40000;
   o->loss = 0.05;
-  o->map_us = o->map_idle_us = o->silent_us = 0; // the engine's own
+  o->map_us = o->map_idle_us = 0;     // the engine's own
+  o->silent_us = INT64_C(3600000000); // nobody leaves, and who is lost cannot be replaced
   o->sampled = 0;
   return s;
 }

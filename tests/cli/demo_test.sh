@@ -74,6 +74,7 @@ expect 0 demo --clip 20k --segment-blocks 1 --block-bytes 1000 --peers 3
 expect 0 demo --clip 20k --segment-blocks 64 --block-bytes 1 --peers 3 --upload 1G
 expect 0 demo --clip 300k --window 1 --peers 4
 expect 0 demo --clip 300k --batch 1 --coded-only --peers 4
+expect 0 demo --peers 8 --clip 200k --segment-blocks 16 --block-bytes 1024 --loss 0.9 # the most that it takes
 expect 0 demo "${small[@]}" --clip 100k --backend scalar --threads 2
 # Windows that no machine could fill, and an input that has one segment.
 expect 0 demo --peers 300 --window 4096 --segment-blocks 16 --block-bytes 4096 --clip 60k

@@ -19,9 +19,9 @@ static const char description[] =
     "In brackets: what holds where neither the scenario nor a flag says it. Numbers take k, M, G;\n"
     "times a unit (20 ms, 5 s, 10 min); shares may be in percent (2 %). The same scenario and "
     "seed\n"
-    "give the same state hash, whatever the threads. A sweep can be killed and started again: "
-    "what\n"
-    "is done stays.\n"
+    "give the same state hash, whatever the threads (but of a server with coding-rate 0, which "
+    "codes as\n"
+    "fast as this machine). A sweep can be killed and started again: what is done stays.\n"
     "Exit codes: 0 done; 1 some byte came out wrong, or a bulk run made no progress; 2 command "
     "line\n"
     "or scenario; 3 input or output; 4 memory, backend or device; 130 interrupted by Ctrl-C,\n"
@@ -118,6 +118,20 @@ bool sim_check(const sim_settings *settings, weft_sim_parameters *p, char why[WE
   return t ? weft_sim_check_ranks(p, t->ranks, t->rank_bytes, why) : weft_sim_check(p, why);
 }
 
+// A flag that says nothing where another key is not as it needs, and no sweep sets that.
+static int idle_flag(const words *w, const weft_sim_parameters *p) {
+  const struct {
+    const char *flag, *needs;
+    bool used;
+  } flags[] = {{"matrix", "latency = matrix", p->latency == WEFT_SIM_MATRIX},
+               {"trace", "arrival = trace", p->arrival == WEFT_SIM_TRACE}};
+  for (size_t i = 0; i < G_N_ELEMENTS(flags) && !w->sweeps; i++)
+    for (size_t k = 0; k < weft_sim_key_count() && !flags[i].used; k++)
+      if (w->values[k] && strcmp(weft_sim_key_at(k).name, flags[i].flag) == 0)
+        return cli_error(NAME, CLI_USAGE, "--%s needs %s", flags[i].flag, flags[i].needs);
+  return -1;
+}
+
 static int run(const char *scenario, const words *w, const char *command,
                weft_sim_transport *transport) {
   weft_sim_parameters p;
@@ -130,7 +144,9 @@ static int run(const char *scenario, const words *w, const char *command,
   if (w->no_files && (w->gnuplot || w->out))
     return cli_error(NAME, CLI_USAGE, "--%s is for files, so --no-files cannot be",
                      w->gnuplot ? "gnuplot" : "out");
-  const int code = load(scenario, w, &p);
+  int code = load(scenario, w, &p);
+  if (code < 0)
+    code = idle_flag(w, &p);
   if (code >= 0)
     return code;
   const sim_settings settings = {.backend = w->backend,

@@ -94,6 +94,8 @@ static weft_status write_files(const sim_settings *settings, weft_sim_report *re
       all ? weft_sim_write_all(report, folder) : weft_sim_write_run_json(report, path);
   if (status == WEFT_OK && all && settings->gnuplot)
     status = weft_sim_write_file(path, sim_put_gnuplot, report);
+  else if (status == WEFT_OK && all)
+    (void)unlink(path); // of an earlier run, which had other tables
   g_free(path);
   return status;
 }

@@ -158,7 +158,7 @@ static void add_run(sim_sweep_state *s, const weft_sim_parameters *p, sim_sweep_
     run->values[i] = weft_sim_metric_of(m, s->names.items[i].name);
     g_string_append_c(s->summary, ',');
     if (isfinite(run->values[i]))
-      g_string_append_printf(s->summary, "%.9g", run->values[i]);
+      g_string_append_printf(s->summary, "%.15g", run->values[i]);
   }
   g_string_append_c(s->summary, '\n');
   if (s->n[run->point]++ == 0)
@@ -242,7 +242,7 @@ static char *means_text(const sim_sweep_state *s) {
       const sim_sweep_mean m = sim_sweep_mean_of(s, point, i);
       g_string_append_c(out, ',');
       if (isfinite(m.mean))
-        g_string_append_printf(out, "%.9g", m.mean);
+        g_string_append_printf(out, "%.15g", m.mean);
       g_string_append_c(out, ',');
       if (isfinite(m.half))
         g_string_append_printf(out, "%.3g", m.half);

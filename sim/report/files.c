@@ -185,7 +185,7 @@ static char *text_of(const weft_sim_report *report, bool heading) {
   for (size_t i = 0; i < m->count; i++)
     at += (size_t)(heading ? snprintf(out + at, room - at, ",%s", m->items[i].name)
                    : isfinite(m->items[i].value)
-                       ? snprintf(out + at, room - at, ",%.9g", m->items[i].value)
+                       ? snprintf(out + at, room - at, ",%.15g", m->items[i].value)
                        : snprintf(out + at, room - at, ","));
   snprintf(out + at, room - at, "\n");
   return out;
@@ -338,13 +338,15 @@ weft_status weft_sim_write_all(const weft_sim_report *report, const char *folder
   if (mkdir(folder, 0777) != 0 && errno != EEXIST)
     return WEFT_E_IO;
   for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-    if (store && !files[i].store)
-      continue;
     char *path = malloc(strlen(folder) + 32);
     if (!path)
       return WEFT_E_NOMEM;
     sprintf(path, "%s/%s", folder, files[i].name);
-    const weft_status status = files[i].write(report, path);
+    weft_status status = WEFT_OK;
+    if (!store || files[i].store)
+      status = files[i].write(report, path);
+    else if (unlink(path) != 0 && errno != ENOENT) // of an earlier run of another kind
+      status = WEFT_E_IO;
     free(path);
     WEFT_TRY(status);
   }

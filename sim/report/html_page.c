@@ -24,7 +24,7 @@ static void put_json(FILE *to, const char *text) {
 }
 
 weft_status weft_sim_put_page(FILE *to, const weft_sim_page *page) {
-  char *text = json_dumps(page->data, JSON_COMPACT | JSON_REAL_PRECISION(9));
+  char *text = json_dumps(page->data, JSON_COMPACT | JSON_REAL_PRECISION(15));
   if (!text)
     return WEFT_E_NOMEM;
   fputs("<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\">"

@@ -92,6 +92,7 @@
 
   // The swarm, frame by frame.
   function animate() {
+    if (p.stream.mode === "bulk") $("colour").textContent = "how many segments it holds"; // nobody plays
     if (run.swarm.frame_s !== 0.5) $("frame").textContent = text(run.swarm.frame_s, 1) + " s";
     if (run.trace_cut) $("cut").textContent += "; more happened than is kept, so the end is missing";
     const canvas = $("swarm"), g = canvas.getContext("2d"), frames = run.swarm.frames, nodes = run.swarm.nodes, at = new Map(nodes.map(n => [n.peer, n]));

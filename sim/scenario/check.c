@@ -38,12 +38,14 @@ static bool fits(const weft_sim_parameters *p, size_t ranks, double have,
   const double need = weft_sim_memory_bytes(p) / (double)ranks;
   if (need <= 0.95 * have)
     return true;
+  static const char *const advice[] = {
+      [WEFT_SIM_SWARM] = "lower peers, window or neighbours-max, or choose fidelity = rank",
+      [WEFT_SIM_SERVER] = "lower peers, segment-blocks or block-bytes",
+      [WEFT_SIM_STORE] = "lower objects, shard-bytes or the number of shards"};
   const bool many = ranks > 1;
-  snprintf(error, WEFT_SIM_TEXT,
-           "the run may take %.1f GiB%s and %s machine has %.1f GiB%s; lower peers, window or "
-           "neighbours-max, or choose fidelity = rank",
+  snprintf(error, WEFT_SIM_TEXT, "the run may take %.1f GiB%s and %s machine has %.1f GiB%s; %s",
            need / 0x1p30, many ? " a rank" : "", many ? "the smallest" : "this", have / 0x1p30,
-           many ? " for one" : "");
+           many ? " for one" : "", advice[p->kind]);
   return false;
 }
 

@@ -261,7 +261,10 @@ bool weft_sim_set_row(weft_sim_parameters *p, const key_row *row, const char *va
     return set_bool(p, row, value, error);
   case KEY_FIDELITY:
     p->fidelity_auto = strcmp(value, "auto") == 0;
-    return p->fidelity_auto || set_name(p, row, value, error);
+    if (p->fidelity_auto || set_name(p, row, value, error))
+      return true;
+    snprintf(error + strlen(error), WEFT_SIM_TEXT - strlen(error), ", auto");
+    return false;
   case KEY_NAME:
     return set_name(p, row, value, error);
   case KEY_SCHEME:

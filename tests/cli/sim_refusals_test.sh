@@ -77,7 +77,10 @@ done
 wrong 2 'repair-below is more than all shards' sim storage-swarm --peers 40 --repair-below 17 --no-files
 wrong 2 'a segment is shorter than 1 us' sim vod --classes server:1 --rate 1G --source-upload 1G --segment-blocks 1 --block-bytes 64 --no-files
 wrong 2 'a segment is shorter than 1 us' sim streaming-server --classes server:1 --rate 1G --segment-blocks 1 --block-bytes 64 --no-files
-wrong 2 'this machine has' sim --peers 20M --fidelity bytes
+wrong 2 'this machine has .*fidelity = rank$' sim --peers 20M --fidelity bytes
+wrong 2 'this machine has .*lower objects, shard-bytes or the number of shards$' sim storage-swarm --objects 1M --shard-bytes 1Mi
+wrong 2 'this machine has .*lower peers, segment-blocks or block-bytes$' sim streaming-server --peers 20M
+wrong 2 "fidelity is 'byte' and not one of bytes, coefficients, rank, auto$" sim --fidelity byte
 wrong 2 "there is no scenario 'no-such', and no file of that name (weft sim --list" sim no-such
 wrong 2 "'flash-crwod', and no file of that name; near it: flash-crowd (" sim flash-crwod
 wrong 2 '; near it: storage-swarm (' sim storage
@@ -113,6 +116,8 @@ done
 for matrix in '1 2;3 1' '1 2 3;2 1 4;3 5 1'; do
   wrong 2 '--matrix must be square and symmetric' sim --peers 10 --duration 5s --latency matrix --matrix "$matrix" --no-files
 done
+wrong 2 '--matrix needs latency = matrix$' sim --peers 10 --duration 5s --isps 2 --matrix '1 2; 2 4' --no-files
+wrong 2 '--trace needs arrival = trace$' sim --peers 10 --duration 5s --trace good-trace --no-files
 wrong 2 'isps must be at least the rows of matrix' sim --peers 10 --duration 5s --latency matrix --matrix '1 2; 2 4;' --isps 1 --no-files
 wrong 2 'isps must be at least the rows of matrix' sim streaming-server --latency matrix --matrix '1 2; 2 4;' --no-files
 expect 0 sim --peers 10 --duration 5s --latency matrix --matrix '1 2; 2 4;' --isps 2 --no-files

@@ -152,6 +152,16 @@ for name in ("online", "due", "in_time", "source_bytes"):  # who comes or goes i
     assert all(abs(point - (float(a[name]) + float(b[name])) / 2) <= 1e-8 * point for point, a, b in zip(data["series"][name], series[::2], series[1::2], strict=True)), name
 PYTHON
 
+# Files of another kind that ran into this folder before are gone; page and run.json have the same figures.
+python3 - <<'PYTHON' || fail "figures of page and run.json"
+import json, re
+page = open("polluted/report.html").read()
+assert json.loads(re.search(r"const run = (\{.*?\});</script>", page, re.S).group(1))["metrics"]["sent_bytes"] == json.load(open("polluted/run.json"))["metrics"]["sent_bytes"]
+PYTHON
+expect 0 sim "${small[@]}" --out turns --gnuplot
+expect 0 sim storage-swarm --peers 40 --duration 48h --out turns
+[ "$(cd turns && echo *)" = 'report.html run.json series.csv summary.csv' ] || fail "files of a swarm in a store's folder: $(ls turns)"
+
 # A name that a comma or a quote in it would split; shares told in percent.
 printf '[network]\npeers = 8\nloss = 2%%\nclasses = "x",y:1\n[class "x",y]\nloss = 0.5 %%\nnat = 10 %%\n' >'two, "three".ini'
 expect 0 sim 'two, "three".ini' --duration 15s --arrival together --departure stay --threads 2 --flash-share '50 %' --out named
@@ -203,7 +213,7 @@ cmp <(grep state_hash again/run.json) <(grep state_hash again2/run.json) || fail
 # A value is told whole, however long: who sweeps it has a run for each.
 printf -v delays ' %s' {1,1,1,1,1,1,1,1}2345.678
 matrix=$(for _ in 1 2 3 4 5 6 7 8; do printf '%s;' "${delays# }"; done)
-expect 0 sim --peers 4 --duration 5s --matrix "${matrix%;}" --out matrix
+expect 0 sim --peers 4 --duration 5s --latency matrix --isps 8 --matrix "${matrix%;}" --out matrix
 [ "$(python3 -c 'import json; print(json.load(open("matrix/run.json"))["parameters"]["network"]["matrix"].replace("; ", ";"))')" = "${matrix%;}" ] ||
   fail "run.json's matrix: $(grep '"matrix"' matrix/run.json)"
 for folder in server hours; do

@@ -145,9 +145,10 @@ static bool takes(const carrying *c, size_t shard) {
   return c->store->files[shard].fd >= 0 && !c->failed[shard];
 }
 
-// One shard must not keep all that write from the others for ever. Without its new header it is
-// stale, and not read from, whatever of the update it has; with one, all of its chunks had been
-// synced before (below), so that a chunk which this torn write spoils is a lost one.
+// One shard must not keep all that write from the others for ever; but what is left must stand a
+// loss more, as nobody has looked yet whether it is sound. Without its new header a shard is stale,
+// and not read from, whatever of the update it has; with one, all of its chunks had been synced
+// before (below), so that a chunk which this torn write spoils is a lost one.
 static weft_status miss(carrying *c, size_t shard, int error) {
   weft_store *store = c->store;
   char path[WEFT_STORE_PATH_BYTES];
@@ -155,10 +156,15 @@ static weft_status miss(carrying *c, size_t shard, int error) {
   c->failed[shard] = error;
   for (size_t i = 0; i < store->geometry.k + store->geometry.m; i++)
     left += takes(c, i);
-  if (!c->patient && left >= store->geometry.k)
+  if (!c->patient && left > store->geometry.k)
     return WEFT_OK;
   WEFT_TRY(weft_store_shard_path(store->folder, shard, store->files[shard].fresh, path));
-  return weft_store_fail_io(store->report, path, error);
+  return c->patient
+             ? weft_store_fail_io(store->report, path, error)
+             : weft_store_fail(store->report, WEFT_E_IO,
+                               "%s: %s; an update waits for it, as too few others are there: "
+                               "let it be written to, or move it away and repair",
+                               path, strerror(error));
 }
 
 // As it stands there, even if it rotted or cannot be read: the old chunk would count as sound.

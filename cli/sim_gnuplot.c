@@ -27,9 +27,27 @@ static void put_store(FILE *to) {
         to);
 }
 
-static void put_stream(const weft_sim_parameters *p, bool paced, FILE *to) {
+// A plot without a point would be an error to gnuplot, and the end of all plots.
+static bool any_due(const weft_sim_result *r) {
+  for (size_t i = 0; i < r->second_count; i++)
+    if (r->seconds[i].due)
+      return true;
+  return false;
+}
+
+static bool any_of_audience(const weft_sim_result *r, bool paced) {
+  for (size_t i = 0; i < r->viewer_count; i++) {
+    const weft_sim_viewer *v = &r->viewers[i];
+    if (weft_sim_is_audience(v) && (paced ? v->startup_us >= 0 : v->done))
+      return true;
+  }
+  return false;
+}
+
+static void put_stream(const weft_sim_parameters *p, const weft_sim_result *r, FILE *to) {
+  const bool paced = r->segment_us > 0;
   fputs("set xlabel 'seconds'\nset xrange [0:*]\n", to);
-  if (paced)
+  if (paced && any_due(r))
     fputs("set ylabel 'continuity'\nset yrange [0:1.02]\n"
           "plot 'series.csv' using 1:($3>0?$4/$3:NaN) skip 1 " DOTTED " title 'continuity'\n",
           to);
@@ -39,6 +57,8 @@ static void put_stream(const weft_sim_parameters *p, bool paced, FILE *to) {
   if (p->kind == WEFT_SIM_SWARM)
     fputs(", \\\n     '' using 1:($7*8e-6) skip 1 " DOTTED " title 'peers'", to);
   fputs("\nset xrange [*:*]\nset yrange [0:1.02]\n", to);
+  if (!any_of_audience(r, paced))
+    return;
   if (paced)
     fprintf(to,
             "set xlabel 'start-up delay, seconds'\nset ylabel 'share of viewers that played'\n"
@@ -60,7 +80,7 @@ weft_status sim_put_gnuplot(void *user, FILE *to) {
   if (report->parameters->kind == WEFT_SIM_STORE)
     put_store(to);
   else
-    put_stream(report->parameters, report->result->segment_us > 0, to);
+    put_stream(report->parameters, report->result, to);
   return WEFT_OK;
 }
 

@@ -184,7 +184,8 @@ expect 0 sim download --peers 10 --bulk-bytes 300k --out fetch-plot --gnuplot
 ! grep -q 'continuity\|peers.csv\|Mbit' hours-plot/figures.gp || fail "a store's script: $(cat hours-plot/figures.gp)"
 ! grep -q continuity fetch-plot/figures.gp || fail "a script of bulk: $(cat fetch-plot/figures.gp)"
 ! grep -q "title 'peers'" server-plot/figures.gp || fail "a server's script: $(cat server-plot/figures.gp)"
-for folder in results server-plot hours-plot fetch-plot; do
+expect 0 sim flash-crowd --peers 1 --duration 3s --out early-plot --gnuplot # nobody has played by then
+for folder in results server-plot hours-plot fetch-plot early-plot; do
   plotted "$folder" figures
 done
 

@@ -162,10 +162,12 @@ static guint watch_signal(int number, GSourceFunc call, peer_run_state *r) {
 static void look_at_rate(peer_run_state *r, gint64 now_us) {
   enum { EVERY_US = 5000000 };
   const peer_settings *s = r->s;
-  const double lag_s = s->lag_ms / 1e3, segment_bits = 8.0 * s->blocks * s->block_bytes,
-               most = s->window            ? 0.75 * (double)s->window * segment_bits / lag_s
-                      : s->rate_bits_per_s ? 1.1 * (double)s->rate_bits_per_s
-                                           : (double)WEFT_NODE_LIVE_BITS_PER_S;
+  // A quarter of a window is for what was played.
+  const double held_segments = 0.75 * (double)(s->window ? s->window : WEFT_ENGINE_MAX_WINDOW),
+               held = held_segments * 8 * s->blocks * s->block_bytes / (s->lag_ms / 1e3),
+               meant = s->rate_bits_per_s ? 1.1 * (double)s->rate_bits_per_s
+                                          : (double)WEFT_NODE_LIVE_BITS_PER_S,
+               most = s->window || held < meant ? held : meant;
   if (now_us - r->rate_us < EVERY_US)
     return;
   const guint64 taken = weft_feed_taken(r->feed);

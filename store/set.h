@@ -81,8 +81,8 @@ void weft_store_journal_drop(weft_store *store); // from memory
 // WEFT_E_DAMAGED: the shards did not come to their state by this update.
 weft_status weft_store_journal_fits(weft_store *store);
 // Carries it out and removes it. Needs WEFT_STORE_WRITE. WEFT_E_DAMAGED: too few shards are there.
-// A shard that takes no writes ends it if `patient`, or if fewer than k take them; else it is left
-// behind, stale.
+// A shard that takes no writes ends it if `patient`, or if no more than k take them; else it is
+// left behind, stale.
 weft_status weft_store_journal_apply(weft_store *store, bool patient);
 // The pending chunk, or NULL.
 const weft_store_pending *weft_store_journal_find(const weft_store *store, size_t shard,

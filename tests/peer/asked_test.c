@@ -103,27 +103,27 @@ static void expect_whole(pair *p) {
   EXPECT(weft_engine_done(p->engine[1]));
 }
 
-static weft_status of_another_kind(pair *p, const weft_packet *packet) {
+// To the receiver, written anew.
+static weft_status hand_over_packet(pair *p, weft_packet packet) {
   uint8_t payload[BLOCK], out[WEFT_DATAGRAM_MAX];
   size_t bytes;
-  memcpy(payload, packet->payload, BLOCK);
+  memcpy(payload, packet.payload, BLOCK);
+  packet.payload = payload;
+  EXPECT_OK(weft_packet_write_session(&packet, out, sizeof out, &bytes));
+  return hand_over(p, 1, out, bytes);
+}
+
+static weft_status of_another_kind(pair *p, const weft_packet *packet) {
   const weft_packet dense = {
-      .id = packet->id, .mode = WEFT_PACKET_DENSE, .seed = 77, .payload = payload};
-  EXPECT_OK(weft_packet_write_session(&dense, out, sizeof out, &bytes));
-  const weft_status status = hand_over(p, 1, out, bytes);
+      .id = packet->id, .mode = WEFT_PACKET_DENSE, .seed = 77, .payload = packet->payload};
+  const weft_status status = hand_over_packet(p, dense);
   EXPECT(status == WEFT_E_FOREIGN);
   return status;
 }
 
 static weft_status without_memory(pair *p, const weft_packet *packet) {
-  uint8_t payload[BLOCK], out[WEFT_DATAGRAM_MAX];
-  size_t bytes;
-  weft_packet same = *packet;
-  memcpy(payload, packet->payload, BLOCK);
-  same.payload = payload;
-  EXPECT_OK(weft_packet_write_session(&same, out, sizeof out, &bytes));
   p->memory.fail_at = p->memory.calls + 1;
-  const weft_status status = hand_over(p, 1, out, bytes);
+  const weft_status status = hand_over_packet(p, *packet);
   EXPECT(test_allocator_failed(&p->memory));
   p->memory.fail_at = 0;
   EXPECT(status == WEFT_E_NOMEM);
@@ -132,14 +132,9 @@ static weft_status without_memory(pair *p, const weft_packet *packet) {
 
 // Shorter than the segment, which nobody may know by then.
 static weft_status of_another_shape(pair *p, const weft_packet *packet) {
-  uint8_t payload[BLOCK], out[WEFT_DATAGRAM_MAX];
-  size_t bytes;
   weft_packet shorter = *packet;
-  memcpy(payload, packet->payload, BLOCK);
-  shorter.payload = payload;
   shorter.id.blocks--;
-  EXPECT_OK(weft_packet_write_session(&shorter, out, sizeof out, &bytes));
-  return hand_over(p, 1, out, bytes);
+  return hand_over_packet(p, shorter);
 }
 
 START_TEST(a_block_that_was_not_taken_is_asked_for_again) {

@@ -17,11 +17,6 @@ enum { K = 3, M = 2, LENGTH = 2501, STRIPE = 600, AT = 500, PATCH = 1300, DIED =
 
 typedef enum { ENCODE, REPAIR, REPAIR_SWAPPED, REPAIR_ASTRAY, UPDATE, UPDATE_DEGRADED, CALLS } call;
 
-static void expect(weft_status wanted, weft_status got, const files *f) {
-  ck_assert_msg(got == wanted, "%s, not %s: %s", weft_status_name(got), weft_status_name(wanted),
-                f->report.error);
-}
-
 static void prepare(files *f, call which) {
   files_wipe(f);
   if (which == ENCODE)

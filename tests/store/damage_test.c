@@ -14,11 +14,6 @@
 #include "tests/support/test_main.h"
 #include "tests/support/test_rng.h"
 
-static void expect(weft_status wanted, weft_status got, const files *f) {
-  ck_assert_msg(got == wanted, "%s, not %s: %s", weft_status_name(got), weft_status_name(wanted),
-                f->report.error);
-}
-
 START_TEST(round_trips) {
   static const struct {
     const char *code;

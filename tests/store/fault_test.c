@@ -55,11 +55,6 @@ static int bad_fsync(int fd) { return is(fd, bad.sync) ? -1 : 0; }
 
 static weft_store_io bad_io;
 
-static void expect(weft_status wanted, weft_status got, const files *f) {
-  ck_assert_msg(got == wanted, "%s, not %s: %s", weft_status_name(got), weft_status_name(wanted),
-                f->report.error);
-}
-
 static void expect_says(const files *f, const char *what) {
   ck_assert_msg(strstr(f->report.error, what), "'%s' is not in '%s'", what, f->report.error);
 }

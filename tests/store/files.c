@@ -169,6 +169,11 @@ weft_status files_state(files *f, size_t shard, weft_shard_state *state, char *t
   return WEFT_OK;
 }
 
+void expect(weft_status wanted, weft_status got, const files *f) {
+  ck_assert_msg(got == wanted, "%s, not %s: %s", weft_status_name(got), weft_status_name(wanted),
+                f->report.error);
+}
+
 void files_expect_data(files *f) {
   weft_store *store;
   char path[300];

@@ -37,6 +37,8 @@ weft_status files_mend(files *f, weft_store_care care);
 weft_status files_update(files *f, uint64_t offset, const uint8_t *bytes, size_t count);
 weft_status files_read(files *f, uint64_t offset, uint64_t length, uint8_t **out, size_t *count);
 weft_status files_state(files *f, size_t shard, weft_shard_state *state, char *text);
+// Fails with the call's error where it ended otherwise.
+void expect(weft_status wanted, weft_status got, const files *f);
 // Decodes, and asserts that the data comes back.
 void files_expect_data(files *f);
 

@@ -24,11 +24,6 @@ enum {
   SHARD = 256 + 5 * SEALED + 250 + 32
 };
 
-static void expect(weft_status wanted, weft_status got, const files *f) {
-  ck_assert_msg(got == wanted, "%s, not %s: %s", weft_status_name(got), weft_status_name(wanted),
-                f->report.error);
-}
-
 static void begin(files *f, uint64_t salt) {
   files_start(f, salt, LENGTH);
   expect(WEFT_OK, files_encode(f, "cauchy", K, 1, STRIPE), f);

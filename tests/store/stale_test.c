@@ -19,11 +19,6 @@ enum { // of k = 4
 
 static uint8_t patch_a[PATCH], patch_b[PATCH];
 
-static void expect(weft_status wanted, weft_status got, const files *f) {
-  ck_assert_msg(got == wanted, "%s, not %s: %s", weft_status_name(got), weft_status_name(wanted),
-                f->report.error);
-}
-
 static void begin(files *f, uint64_t salt, size_t k, size_t m) {
   files_start(f, salt, LENGTH);
   memset(patch_a, 0xA5, sizeof patch_a);

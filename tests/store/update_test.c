@@ -16,11 +16,6 @@ enum { LENGTH = 5000, STRIPE = 1000, AT = 1200, PATCH = 1500 };
 
 static uint8_t patch[PATCH];
 
-static void expect(weft_status wanted, weft_status got, const files *f) {
-  ck_assert_msg(got == wanted, "%s, not %s: %s", weft_status_name(got), weft_status_name(wanted),
-                f->report.error);
-}
-
 static void begin(files *f, uint64_t salt) {
   files_start(f, salt, LENGTH);
   memset(patch, 0xA5, sizeof patch);

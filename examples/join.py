@@ -3,7 +3,7 @@
 
     python3 join.py ADDRESS PORT        of its source, as `weft peer source --listen ADDRESS:PORT` has them
 
-The peer of own_transport.py, told what the stream is by the blob of the source's handshake (docs/peer.md).
+The peer of own_transport.py, told what the stream is by the blob of the source's handshake (docs/peer/tracker.md).
 It knows nobody but that source, and believes that it is one.
 """
 

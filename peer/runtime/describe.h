@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What nodes tell each other beside the engine's messages: the blob of a handshake, the words
-// between a node and a tracker, and where a node has a port mapped (docs/peer.md).
+// between a node and a tracker, and where a node has a port mapped (docs/peer/tracker.md).
 #ifndef WEFT_PEER_DESCRIBE_H
 #define WEFT_PEER_DESCRIBE_H
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`weft peer` with viewer.py and source.py, which follow docs/protocol.md, docs/session.md, docs/wire.md and docs/peer.md."""
+"""`weft peer` with viewer.py and source.py, which follow docs/protocol.md, docs/session.md, docs/wire.md and
+docs/peer/tracker.md."""
 
 import os
 import random

@@ -65,7 +65,7 @@ def listed(tracker, seconds):
 
 
 class Description:
-    """The blob of docs/peer.md."""
+    """The blob of docs/peer/tracker.md."""
 
     def __init__(self, blob):
         (self.version, self.role, self.mode, self.flags, self.n, _, self.k, self.stream, self.rate, self.length,

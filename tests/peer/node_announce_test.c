@@ -4,7 +4,10 @@
 #include "tests/peer/stranger.h"
 #include "tests/support/test_main.h"
 
-enum { TRACKER = 3, STREAM_AT = 11 }; // docs/peer.md: a description's role; the last byte of a LIST
+enum {
+  TRACKER = 3,
+  STREAM_AT = 11
+}; // docs/peer/tracker.md: a description's role; the last byte of a LIST
 
 static size_t announces_in(weft_node *node, stranger *tracker, int64_t for_us) {
   tracker->announces = 0;

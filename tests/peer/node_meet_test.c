@@ -8,7 +8,7 @@
 enum { BOTH = 2, MEET_BYTES = 22 };
 static const uint8_t joining[BLOB] = {1};
 
-// docs/peer.md: version, kind, flags (2), then an address.
+// docs/peer/tracker.md: version, kind, flags (2), then an address.
 static void meet(const stranger *at, bool called, uint8_t out[MEET_BYTES]) {
   memcpy(out, (uint8_t[4]){1, MEET, 0, called}, 4);
   memcpy(out + 4, at->address.ip, 16);

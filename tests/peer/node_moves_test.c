@@ -83,7 +83,7 @@ END_TEST
 
 // --- Ports at routers
 
-// docs/peer.md: version, kind, 0 (2), then an address.
+// docs/peer/tracker.md: version, kind, 0 (2), then an address.
 static void mapped(const weft_address *at, uint16_t port, uint8_t out[MAPPED_BYTES]) {
   memcpy(out, (uint8_t[4]){1, MAPPED}, 4);
   memcpy(out + 4, at->ip, 16);

@@ -8,7 +8,7 @@
 #include "tests/peer/fixture.h"
 #include "weft/peer_node.h"
 
-enum { ANNOUNCE = 64, LIST = 65, MEET = 66, MAPPED = 67 }; // docs/peer.md
+enum { ANNOUNCE = 64, LIST = 65, MEET = 66, MAPPED = 67 }; // docs/peer/tracker.md
 enum { BLOCKS = 16, BLOCK_BYTES = 1024, BLOB = 76, STRANGERS = 24, SECOND = 1000000 };
 
 typedef struct stranger {

@@ -42,6 +42,7 @@ size_t weft_bench_storage_shapes(const weft_bench_storage_run *run,
 // The parts; host parts are in storage_parts.c.
 void weft_bench_storage_encode(weft_bench_storage_run *run);
 void weft_bench_storage_small(weft_bench_storage_run *run);
+void weft_bench_storage_layout(weft_bench_storage_run *run);
 void weft_bench_storage_update(weft_bench_storage_run *run);
 void weft_bench_storage_crs(weft_bench_storage_run *run);
 void weft_bench_storage_crs_update(weft_bench_storage_run *run);

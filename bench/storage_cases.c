@@ -46,7 +46,11 @@ struct weft_bench_scene {
   weft_bench_storage_run *run;
   weft_bench_group *group;
   weft_bench_shards shards;
-  uint8_t *memory;  // (k + m, bytes)
+  uint8_t *memory;          // (k + m, bytes)
+  weft_bench_shards *now;   // of cases that are added: these, or those that lie
+  weft_bench_shards *apart; // in memory of their own, or NULL
+  uint8_t *apart_memory;
+  size_t apart_bytes;
   uint8_t *written; // (m, bytes), of the loop that only stores
   uint8_t *outputs[256];
   uint8_t *original; // (k, bytes)
@@ -109,7 +113,28 @@ weft_bench_scene *weft_bench_scene_new(weft_bench_storage_run *run, const char *
   weft_bench_random_bytes(&random, scene->shards.delta, bytes);
   memcpy(scene->original, scene->memory, k * bytes);
   choose_lost(&scene->shards, &random);
+  scene->now = &scene->shards;
   return scene;
+}
+
+void weft_bench_scene_lay_apart(weft_bench_scene *scene) {
+  const weft_bench_shards *const s = &scene->shards;
+  const weft_ctx_options at = {.backend = scene->run->row->name};
+  const weft_code_options options = {.name = "cauchy", .k = s->k, .m = s->m};
+  weft_ctx *ctx = NULL;
+  weft_code *code = NULL;
+  weft_bench_must(at.backend, weft_ctx_new(&ctx, &at));
+  weft_bench_must(at.backend, weft_code_new(ctx, &options, &code));
+  const size_t stride = weft_code_stride(code, s->bytes);
+  weft_code_free(code);
+  weft_ctx_free(ctx);
+  scene->apart = weft_bench_alloc(1, sizeof *scene->apart);
+  scene->apart_bytes = (s->k + s->m) * stride;
+  scene->apart_memory = weft_bench_alloc(s->k + s->m, stride);
+  *scene->apart = *s;
+  for (size_t i = 0; i < s->k + s->m; i++)
+    scene->apart->shard[i] = scene->apart_memory + i * stride;
+  scene->now = scene->apart;
 }
 
 static void free_scene(weft_bench_scene *scene) {
@@ -130,6 +155,7 @@ static void free_scene(weft_bench_scene *scene) {
   for (size_t i = 0; i < scene->text_count; i++)
     free(scene->texts[i]);
   free(scene->shards.delta), free(scene->memory), free(scene->written), free(scene->original);
+  free(scene->apart), free(scene->apart_memory);
   free(scene);
 }
 
@@ -221,13 +247,18 @@ static bool needs_parity(weft_bench_storage_operation operation) {
   return operation != WEFT_BENCH_STORAGE_ENCODE && operation != WEFT_BENCH_STORAGE_PROGRESS;
 }
 
+static void restore(const weft_bench_scene *scene, const weft_bench_shards *s) {
+  for (size_t i = 0; i < s->k; i++)
+    memcpy(s->shard[i], scene->original + i * s->bytes, s->bytes);
+}
+
 // Runs a call once on shards that make its result visible, and looks at what it did.
 static const char *check_call(weft_bench_scene *scene, const weft_bench_shards *s,
                               weft_bench_storage_operation operation, const char *code,
                               const char *who, void (*call)(void *), void *state) {
   const char *const name = operation_names[operation];
   const char *checked = WEFT_BENCH_CHECKED_SOURCE;
-  memcpy(scene->memory, scene->original, s->k * s->bytes);
+  restore(scene, s);
   if (needs_parity(operation)) {
     weft_ctx *ctx = NULL;
     weft_code *made = NULL;
@@ -241,7 +272,8 @@ static const char *check_call(weft_bench_scene *scene, const weft_bench_shards *
     weft_ctx_free(ctx);
     check_parity(s, code, "encode", name);
   } else {
-    memset(s->shard[s->k], 0xA5, s->m * s->bytes);
+    for (size_t i = s->k; i < s->k + s->m; i++)
+      memset(s->shard[i], 0xA5, s->bytes);
   }
   for (size_t i = 0; operation == WEFT_BENCH_STORAGE_RECOVER && i < s->lost_count; i++)
     memset(s->shard[s->lost[i]], 0xA5, s->bytes);
@@ -257,7 +289,7 @@ static const char *check_call(weft_bench_scene *scene, const weft_bench_shards *
       memcpy(s->shard[0], s->delta, s->bytes);
     checked = check_parity(s, code, who, name);
   }
-  memcpy(scene->memory, scene->original, s->k * s->bytes);
+  restore(scene, s);
   return checked;
 }
 
@@ -275,6 +307,7 @@ static int add_case(weft_bench_scene *scene, weft_bench_storage_operation operat
   const bool arithmetic = rs && scene->arithmetic >= 0;
   // Loading and storing is of m outputs: it bounds no recovery of fewer.
   const int streams = outputs < (double)s->m ? -1 : scene->streams;
+  const bool apart = s->shard[0] != scene->memory;
   return weft_bench_group_add(
       scene->group,
       &(weft_bench_case){
@@ -295,7 +328,9 @@ static int add_case(weft_bench_scene *scene, weft_bench_storage_operation operat
           .work = {.call = call,
                    .user = state,
                    .threads = threads,
-                   .regions = {{scene->memory, (s->k + s->m) * s->bytes}, {s->delta, s->bytes}},
+                   .regions = {{apart ? scene->apart_memory : scene->memory,
+                                apart ? scene->apart_bytes : (s->k + s->m) * s->bytes},
+                               {s->delta, s->bytes}},
                    .region_count = 2},
           .checked = checked,
       });
@@ -358,7 +393,7 @@ static void check_verify(const own_state *s) {
 int weft_bench_scene_add_own(weft_bench_scene *scene, const weft_bench_own *own) {
   static void (*const calls[WEFT_BENCH_STORAGE_OPERATIONS])(void *) = {
       own_encode, own_recover, own_add_delta, own_progress, own_update, own_verify};
-  weft_bench_shards *const s = &scene->shards;
+  weft_bench_shards *const s = scene->now;
   const weft_bench_machine *const machine = &scene->run->machine;
   own_state *const state = weft_bench_alloc(1, sizeof *state);
   *state = (own_state){.next = scene->own,
@@ -415,7 +450,7 @@ int weft_bench_scene_add_peer(weft_bench_scene *scene, const weft_bench_storage_
   if (operation >= WEFT_BENCH_STORAGE_PROGRESS)
     return -1;
   peer_state *const state = weft_bench_alloc(1, sizeof *state);
-  weft_bench_shards *const s = &scene->shards;
+  weft_bench_shards *const s = scene->now;
   s->w = w;
   s->packet_bytes = packet_bytes;
   state->next = scene->peers;
@@ -442,9 +477,11 @@ int weft_bench_scene_add_peer(weft_bench_scene *scene, const weft_bench_storage_
   }
   const char *const checked =
       check_call(scene, s, operation, peer->code, peer->name, peer_call, state);
-  const char *const variant = packet_bytes ? weft_bench_scene_text(scene, "%s:w=%zu:packet=%zu",
-                                                                   peer->code, w, packet_bytes)
-                                           : peer->code;
+  const char *const variant =
+      packet_bytes
+          ? weft_bench_scene_text(scene, "%s:w=%zu:packet=%zu", peer->code, w, packet_bytes)
+      : s == scene->apart ? weft_bench_scene_text(scene, "%s, apart", peer->code)
+                          : peer->code;
   return add_case(scene, operation, s, peer->name, variant, threads ? threads : 1, checked,
                   peer_call, state);
 }

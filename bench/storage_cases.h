@@ -12,6 +12,8 @@ typedef struct weft_bench_scene weft_bench_scene;
 // memory; min(k, m) of them are lost in recoveries. The title is the group's.
 weft_bench_scene *weft_bench_scene_new(weft_bench_storage_run *run, const char *title, size_t k,
                                        size_t m, size_t bytes);
+// Cases that are added from now on are of the same shards weft_code_stride apart.
+void weft_bench_scene_lay_apart(weft_bench_scene *scene);
 // Measures the group, if it has a case of weft's, and frees everything.
 void weft_bench_scene_run(weft_bench_scene *scene);
 // Measures shortly, prints and records nothing, frees everything: the seconds of one call of the

@@ -13,36 +13,39 @@
 #include "bench/storage_gpu_papers.h"
 #include "kernels/device.h"
 
-enum { BY_NAME = 2 };
+enum { ON_DEVICE = 1, BY_NAME = 2 };
 
 static const struct {
   const char *name, *what;
   void (*run)(weft_bench_storage_run *run);
-  int device; // true: by default only where there is one; BY_NAME: only where asked for by name
+  unsigned where; // ON_DEVICE: by default only where there is one; BY_NAME: where it is asked for
 } parts[] = {
-    {"encode", "Reed-Solomon encoding and recovery", weft_bench_storage_encode, false},
-    {"small", "the same with shards of 4 KiB", weft_bench_storage_small, false},
-    {"update", "one source into the parity", weft_bench_storage_update, false},
+    {"encode", "Reed-Solomon encoding and recovery", weft_bench_storage_encode, 0},
+    {"small", "the same with shards of 4 KiB", weft_bench_storage_small, 0},
+    {"layout", "the same of shards side by side and weft_code_stride apart",
+     weft_bench_storage_layout, BY_NAME},
+    {"update", "one source into the parity", weft_bench_storage_update, 0},
     {"crs", "Cauchy Reed-Solomon: machine code, blocks of bits, XOR programs",
-     weft_bench_storage_crs, false},
+     weft_bench_storage_crs, 0},
     {"crs-update", "Cauchy Reed-Solomon: one source into the parity, source by source",
-     weft_bench_storage_crs_update, false},
-    {"threads", "encoding on several threads", weft_bench_storage_threads, false},
-    {"parity", "updates and verification on several threads", weft_bench_storage_parity, false},
-    {"gpu-device", "the GPU and its ceilings", weft_bench_storage_gpu_device, true},
-    {"gpu-rs", "Reed-Solomon on a GPU, resident", weft_bench_storage_gpu_rs, true},
-    {"gpu-crs", "Cauchy Reed-Solomon on a GPU, smallest w", weft_bench_storage_gpu_crs, true},
-    {"gpu-crs8", "Cauchy Reed-Solomon on a GPU, w = 8", weft_bench_storage_gpu_crs8, true},
-    {"gpu-rows", "the published GPU techniques", weft_bench_storage_gpu_rows, true},
-    {"gpu-host", "a GPU from and to host memory", weft_bench_storage_gpu_host, true},
-    {"gpu-model", "what a model of encoding on a GPU needs", weft_bench_storage_gpu_model, BY_NAME},
+     weft_bench_storage_crs_update, 0},
+    {"threads", "encoding on several threads", weft_bench_storage_threads, 0},
+    {"parity", "updates and verification on several threads", weft_bench_storage_parity, 0},
+    {"gpu-device", "the GPU and its ceilings", weft_bench_storage_gpu_device, ON_DEVICE},
+    {"gpu-rs", "Reed-Solomon on a GPU, resident", weft_bench_storage_gpu_rs, ON_DEVICE},
+    {"gpu-crs", "Cauchy Reed-Solomon on a GPU, smallest w", weft_bench_storage_gpu_crs, ON_DEVICE},
+    {"gpu-crs8", "Cauchy Reed-Solomon on a GPU, w = 8", weft_bench_storage_gpu_crs8, ON_DEVICE},
+    {"gpu-rows", "the published GPU techniques", weft_bench_storage_gpu_rows, ON_DEVICE},
+    {"gpu-host", "a GPU from and to host memory", weft_bench_storage_gpu_host, ON_DEVICE},
+    {"gpu-model", "what a model of encoding on a GPU needs", weft_bench_storage_gpu_model,
+     ON_DEVICE | BY_NAME},
     {"gpu-inverse", "recovery matrices by the CPU and the GPU", weft_bench_storage_gpu_inverse,
-     BY_NAME},
-    {"gpu-gibraltar", "Gibraltar's figures", weft_bench_storage_gpu_gibraltar, BY_NAME},
-    {"gpu-perasure", "PErasure's figures", weft_bench_storage_gpu_perasure, BY_NAME},
-    {"gpu-gcrs", "G-CRS's figures", weft_bench_storage_gpu_gcrs, BY_NAME},
-    {"gpu-slides", "GPU-RSCode's slides", weft_bench_storage_gpu_slides, BY_NAME},
-    {"gpu-devices", "one code on several GPUs", weft_bench_storage_gpu_devices, true},
+     ON_DEVICE | BY_NAME},
+    {"gpu-gibraltar", "Gibraltar's figures", weft_bench_storage_gpu_gibraltar, ON_DEVICE | BY_NAME},
+    {"gpu-perasure", "PErasure's figures", weft_bench_storage_gpu_perasure, ON_DEVICE | BY_NAME},
+    {"gpu-gcrs", "G-CRS's figures", weft_bench_storage_gpu_gcrs, ON_DEVICE | BY_NAME},
+    {"gpu-slides", "GPU-RSCode's slides", weft_bench_storage_gpu_slides, ON_DEVICE | BY_NAME},
+    {"gpu-devices", "one code on several GPUs", weft_bench_storage_gpu_devices, ON_DEVICE},
 };
 
 enum { PARTS = sizeof parts / sizeof *parts, SHARDS_MOST = 256 };
@@ -130,7 +133,8 @@ static void open_peers(weft_bench_storage_run *run) {
   const weft_bench_options *const o = &run->options;
   bool wanted = false;
   for (size_t p = 0; p < PARTS; p++)
-    wanted = wanted || (!parts[p].device && weft_bench_listed(o->operations, parts[p].name));
+    wanted = wanted ||
+             (!(parts[p].where & ON_DEVICE) && weft_bench_listed(o->operations, parts[p].name));
   if (!wanted)
     return;
   const char *const jerasure = o->jerasure ? o->jerasure : "libJerasure.so.2";
@@ -163,7 +167,7 @@ static bool parts_known(const char *list) {
 static bool names_device_part(const char *list) {
   bool wanted = false;
   for (size_t p = 0; p < PARTS && list; p++)
-    wanted = wanted || (parts[p].device && weft_bench_listed(list, parts[p].name));
+    wanted = wanted || ((parts[p].where & ON_DEVICE) && weft_bench_listed(list, parts[p].name));
   return wanted;
 }
 
@@ -194,11 +198,11 @@ static int measure(weft_bench_storage_run *run) {
   open_peers(run);
   for (size_t p = 0; p < PARTS; p++)
     if (!weft_bench_listed(options->operations, parts[p].name) ||
-        (parts[p].device == BY_NAME && !options->operations))
+        ((parts[p].where & BY_NAME) && !options->operations))
       continue;
-    else if (parts[p].device && options->timing.cold)
+    else if ((parts[p].where & ON_DEVICE) && options->timing.cold)
       printf("%s: left out, --cold is for parts on the CPU\n", parts[p].name);
-    else if (!parts[p].device || weft_device_count() > 0)
+    else if (!(parts[p].where & ON_DEVICE) || weft_device_count() > 0)
       parts[p].run(run);
     else
       printf("%s: left out, it needs a GPU (%s)\n", parts[p].name, weft_device_absence());

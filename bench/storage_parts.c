@@ -82,6 +82,66 @@ static void all_shapes(weft_bench_storage_run *run, const weft_bench_sizes_of_co
       one(run, shapes[i].k, shapes[i].m, sizes.value[b], "");
 }
 
+typedef struct pair {
+  int encode, recover;
+} pair;
+
+// One party's two cases, of shards as they lie: weft's where `peer` is NULL.
+static pair layout_pair(weft_bench_scene *scene, const weft_bench_storage_peer *peer,
+                        const char *variant) {
+  if (peer)
+    return (pair){
+        weft_bench_scene_add_peer(scene, peer, WEFT_BENCH_STORAGE_ENCODE, 0, 0, 1),
+        weft_bench_scene_add_peer(scene, peer, WEFT_BENCH_STORAGE_RECOVER, 0, 0, 1),
+    };
+  weft_bench_own own = {.code = "cauchy", .variant = variant};
+  pair p;
+  own.operation = WEFT_BENCH_STORAGE_ENCODE;
+  p.encode = weft_bench_scene_add_own(scene, &own);
+  own.operation = WEFT_BENCH_STORAGE_RECOVER;
+  p.recover = weft_bench_scene_add_own(scene, &own);
+  return p;
+}
+
+static void layout_ratios(weft_bench_scene *scene, const char *who, pair apart, pair beside) {
+  weft_bench_group *const group = weft_bench_scene_group(scene);
+  if (apart.encode >= 0 && beside.encode >= 0)
+    weft_bench_group_ask(group,
+                         weft_bench_scene_text(scene, "encode: %s, apart / side by side", who),
+                         apart.encode, beside.encode, WEFT_BENCH_INPUT);
+  if (apart.recover >= 0 && beside.recover >= 0)
+    weft_bench_group_ask(group,
+                         weft_bench_scene_text(scene, "recover: %s, apart / side by side", who),
+                         apart.recover, beside.recover, WEFT_BENCH_INPUT);
+}
+
+// Shards side by side, and as far apart as weft_code_stride has them.
+static void layout_one(weft_bench_storage_run *run, size_t k, size_t m, size_t bytes,
+                       const char *what) {
+  char title[128];
+  (void)what;
+  weft_bench_scene *const scene = weft_bench_scene_new(
+      run, shape_title(title, sizeof title, k, m, bytes, ", side by side and apart"), k, m, bytes);
+  weft_bench_scene_add_bounds(scene, false);
+  pair beside[1 + WEFT_BENCH_STORAGE_PEERS];
+  for (size_t p = 0; p <= run->peer_count; p++)
+    if (p == 0 || is_rs(run->peers[p - 1]))
+      beside[p] = layout_pair(scene, p ? run->peers[p - 1] : NULL, "cauchy");
+  weft_bench_scene_lay_apart(scene);
+  for (size_t p = 0; p <= run->peer_count; p++)
+    if (p == 0 || is_rs(run->peers[p - 1]))
+      layout_ratios(scene, p ? run->peers[p - 1]->name : "weft",
+                    layout_pair(scene, p ? run->peers[p - 1] : NULL, "cauchy, apart"), beside[p]);
+  weft_bench_scene_run(scene);
+}
+
+void weft_bench_storage_layout(weft_bench_storage_run *run) {
+  static const weft_bench_sizes_of_code shapes[] = {{4, 2},  {6, 3},   {10, 4},  {16, 4}, {24, 6},
+                                                    {32, 8}, {16, 16}, {48, 12}, {64, 16}};
+  static const size_t bytes[] = {4 << 10, 16 << 10, 64 << 10, 1 << 20};
+  all_shapes(run, shapes, COUNT(shapes), bytes, COUNT(bytes), layout_one);
+}
+
 void weft_bench_storage_encode(weft_bench_storage_run *run) {
   static const weft_bench_sizes_of_code shapes[] = {{4, 2},  {6, 3},  {10, 4}, {12, 4},
                                                     {16, 4}, {32, 8}, {64, 16}};

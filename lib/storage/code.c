@@ -235,6 +235,31 @@ size_t weft_code_parity_bytes(const weft_code *code, size_t bytes) {
   return lacks <= SIZE_MAX - bytes ? bytes + lacks : SIZE_MAX;
 }
 
+// Lines of a cache from one shard to the next, such that shards share as few sets of a first level
+// of 64 sets as they can. Shards that lie next to a multiple of 4 KiB apart are as slow at times:
+// what is fetched of the one then meets what is stored of the other.
+static size_t lines_apart(size_t lines) {
+  enum { SETS = 64, LEAST = 5, SHARED = 16, SHORT = 32 };
+  const size_t past = lines % SETS;
+  if (lines < SHORT) // all of them fit
+    return lines;
+  if (past < LEAST)
+    return lines - past + LEAST;
+  if (past > SETS - LEAST)
+    return lines - past + SETS + LEAST;
+  return past % SHARED ? lines : lines + LEAST;
+}
+
+size_t weft_code_stride(const weft_code *code, size_t bytes) {
+  enum { LINE = 64, DEVICE = 256, MORE = 512 };
+  const size_t whole = weft_code_parity_bytes(code, bytes);
+  if (whole > SIZE_MAX - MORE)
+    return SIZE_MAX;
+  if (code->ctx->device)
+    return (whole + DEVICE - 1) / DEVICE * DEVICE;
+  return lines_apart((whole + LINE - 1) / LINE) * LINE;
+}
+
 void weft_code_parity_matrix(const weft_code *code, uint8_t *parity) {
   if (code->m)
     memcpy(parity, code->generator.parity, code->m * code->k);

@@ -303,6 +303,39 @@ START_TEST(plans_in_an_order_of_ones_own) {
 }
 END_TEST
 
+// The most of 16 shards that share a set of a first-level cache, of 64 sets and lines of 64 bytes.
+static size_t most_in_a_set(size_t stride) {
+  size_t in[64] = {0}, most = 0;
+  for (size_t i = 0; i < 16; i++)
+    in[i * stride / 64 % 64]++;
+  for (size_t set = 0; set < 64; set++)
+    most = in[set] > most ? in[set] : most;
+  return most;
+}
+
+START_TEST(strides_that_share_few_sets) {
+  weft_ctx *ctx = context_on(NULL, 1);
+  static const code_case cases[] = {{"cauchy", 4, 2, 0, 0}, {"cauchy_good", 4, 2, 4, 24}};
+  for (size_t c = 0; c < 2; c++) {
+    weft_code *code = code_on(ctx, &cases[c]);
+    EXPECT(weft_code_stride(code, 0) == 0);
+    for (size_t bytes = 1; bytes < 20000; bytes += bytes < 200 ? 1 : 31) {
+      const size_t whole = weft_code_parity_bytes(code, bytes);
+      const size_t stride = weft_code_stride(code, bytes);
+      EXPECT(stride % 64 == 0 && stride >= whole && stride < whole + 640);
+      if (whole <= 31 * 64) // all fit
+        EXPECT(stride < whole + 64);
+      else
+        EXPECT(most_in_a_set(stride) <= 2);
+    }
+    for (size_t bytes = 2048; bytes <= (size_t)16 << 20; bytes *= 2)
+      EXPECT(most_in_a_set(weft_code_stride(code, bytes)) == 1);
+    weft_code_free(code);
+  }
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("storage codes");
   TCase *alone = tcase_create("alone"), *encode = tcase_create("encode"),
@@ -314,6 +347,7 @@ int main(void) {
   tcase_add_loop_test(alone, plans_in_an_order_of_ones_own, 0, 3);
   tcase_add_loop_test(encode, long_shards_on_threads, 0, 5);
   tcase_add_loop_test(encode, bundles_of_strided_stripes, 0, 4);
+  tcase_add_test(encode, strides_that_share_few_sets);
   tcase_add_loop_test(recover, random_losses_of_large_codes, 0, 10);
   suite_add_tcase(suite, alone);
   suite_add_tcase(suite, encode);

@@ -163,6 +163,8 @@ START_TEST(lengths_beyond_a_size) {
     EXPECT(weft_code_parity_bytes(code, 1) == unit);
     EXPECT(weft_code_parity_bytes(code, SIZE_MAX) == SIZE_MAX); // not what is left of the sum
     EXPECT(weft_code_parity_bytes(code, SIZE_MAX - 1) >= SIZE_MAX - 1);
+    EXPECT(weft_code_stride(code, SIZE_MAX) == SIZE_MAX);
+    EXPECT(weft_code_stride(code, SIZE_MAX - 1) >= SIZE_MAX - 1);
     const uint8_t byte = 1, none = 0;
     const weft_stripe elsewhere = {.bytes = 1, .shards = (uint8_t *[6]){NULL}};
     const weft_status expected = i == 2 ? WEFT_E_NOMEM : WEFT_OK; // parity is all elsewhere

@@ -285,6 +285,7 @@ _declare({
     "weft_code_free": (None, [_handle]),
     "weft_code_name": (ctypes.c_char_p, [_handle]),
     "weft_code_parity_bytes": (_size, [_handle, _size]),
+    "weft_code_stride": (_size, [_handle, _size]),
     "weft_code_parity_matrix": (None, [_handle, _bytes]),
     "weft_code_known_name": (ctypes.c_char_p, [_size]),
     "weft_code_encode": (ctypes.c_int, [_handle, ctypes.POINTER(_Stripe), _size, _handle]),

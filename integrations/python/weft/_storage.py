@@ -57,6 +57,10 @@ class Code(_Handle):
         """Bytes of a parity shard beside data shards of so many."""
         return self._run(_c.weft_code_parity_bytes, _whole("data_bytes", data_bytes))
 
+    def stride(self, data_bytes):
+        """Bytes from one shard to the next at which shards in one piece of memory are coded quickest."""
+        return self._run(_c.weft_code_stride, _whole("data_bytes", data_bytes))
+
     def encode(self, data, out=None):
         """The m parity shards of k data shards."""
         return self.encode_stripes([data], None if out is None else [out])[0]

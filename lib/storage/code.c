@@ -236,8 +236,7 @@ size_t weft_code_parity_bytes(const weft_code *code, size_t bytes) {
 }
 
 // Lines of a cache from one shard to the next, such that shards share as few sets of a first level
-// of 64 sets as they can. Shards that lie next to a multiple of 4 KiB apart are as slow at times:
-// what is fetched of the one then meets what is stored of the other.
+// of 64 sets as they can. A line or two more than a multiple of 4 KiB is as slow at times.
 static size_t lines_apart(size_t lines) {
   enum { SETS = 64, LEAST = 5, SHARED = 16, SHORT = 32 };
   const size_t past = lines % SETS;

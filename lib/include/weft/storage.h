@@ -109,10 +109,10 @@ size_t weft_code_unit_bytes(const weft_code *code);
 // Bytes of the parity shards that belong to data shards of `bytes` bytes: rounded up to units;
 // SIZE_MAX, which nobody can have, where a size_t does not hold that.
 size_t weft_code_parity_bytes(const weft_code *code, size_t bytes);
-// A stride for a stripe of such shards, at least weft_code_parity_bytes: shards a multiple of 4 KiB
-// apart share few sets of a CPU's caches, and are encoded at 0.5 to 1 of the rate of shards so far
-// apart (docs/performance/storage-layout.md). On a device shards begin at multiples of 256 bytes.
-// SIZE_MAX where a size_t does not hold it.
+// A stride for a stripe of such shards, at least weft_code_parity_bytes. Shards a multiple of 4 KiB
+// apart share few sets of a CPU's caches: with this stride most are encoded and recovered quicker,
+// up to 1.7 times (docs/performance/storage-layout.md). On a device shards begin at multiples of
+// 256 bytes. SIZE_MAX where a size_t does not hold it.
 size_t weft_code_stride(const weft_code *code, size_t bytes);
 // parity(m, k), row stride k: the coefficients, elements of GF(2^w).
 void weft_code_parity_matrix(const weft_code *code, uint8_t *parity);
@@ -125,7 +125,7 @@ const char *weft_code_known_name(size_t index);
 
 // The k + m shards of one stripe. Shard i starts at shards[i], or at base + i * stride where shards
 // is NULL. Entries that a call neither reads nor writes may be NULL. Shards overlap nowhere. Any
-// address and stride will do; weft_code_stride is the quickest.
+// address and stride will do; weft_code_stride says which is quick.
 //
 // Data shards hold `bytes` bytes, which need not be whole units: the tail group counts as padded
 // with zeros, and no byte past the end of a data shard is read or written. Parity shards hold

@@ -139,11 +139,13 @@ static void take_brake(weft_engine *e, size_t index, uint64_t segment) {
   weft_window_advance(e);
 }
 
-// Where a stream plays nobody is finished before the others: whoever says so would keep a place,
-// and be neither asked for anything nor looked after any more.
+// Where a stream plays nobody is finished before the others, nor is one who fetches done with
+// somebody that lacks something here: whoever says so would keep a place, and be neither asked for
+// anything nor looked after any more. Who gave up this one can be had anew.
 static void take_bye(weft_engine *e, size_t index, weft_bye_reason reason) {
   weft_neighbour *n = &e->neighbours[index];
-  if (reason != WEFT_BYE_FINISHED || weft_is_paced(e)) {
+  const bool complete = e->end_known && e->missing >= weft_window_total(e);
+  if (reason != WEFT_BYE_FINISHED || weft_is_paced(e) || !complete) {
     weft_neighbour_drop(e, index,
                         reason == WEFT_BYE_REPLACED ? WEFT_LOST_REPLACED : WEFT_LOST_LEFT);
     return;

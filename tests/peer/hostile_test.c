@@ -152,6 +152,36 @@ START_TEST(who_comes_refers_nobody) {
 }
 END_TEST
 
+// Who fetches and is told by all neighbours that he looks for that they have finished, lacks what
+// they kept to themselves: he looks for others.
+START_TEST(nobody_finishes_before_who_fetches) {
+  scene s;
+  uint8_t out[WEFT_DATAGRAM_MAX];
+  scene_new(&s, false, 0);
+  weft_engine_free(s.engine);
+  s.options.mode = WEFT_MODE_BULK;
+  s.options.rate_bits_per_s = 0;
+  s.options.trust = &weft_trust_counted;
+  const weft_engine_self self = {.rng = weft_rng_chacha_table(&s.chacha)};
+  EXPECT_OK(weft_engine_new(s.ctx, &s.options, &self, &s.engine));
+  for (size_t i = 0; i < s.options.neighbours_target; i++) {
+    size_t neighbour;
+    EXPECT_OK(weft_engine_add_neighbour(s.engine, NULL, s.now_us, &neighbour));
+    EXPECT_OK(greet(&s, neighbour));
+    EXPECT_OK(weft_engine_input(s.engine, neighbour, out, weft_bye_write(WEFT_BYE_FINISHED, out),
+                                s.now_us));
+  }
+  for (uint32_t i = 0; i < 8; i++) {
+    weft_peer_address other = {.length = 4};
+    memcpy(other.bytes, &i, sizeof i);
+    weft_engine_add_address(s.engine, &other);
+  }
+  run(&s, 60 * SECOND);
+  EXPECT(s.dials >= s.options.neighbours_target);
+  scene_free(&s);
+}
+END_TEST
+
 // Where nothing is signed a receiver believes what maps say of the end; a source must not.
 START_TEST(nobody_ends_a_sources_stream) {
   static const uint8_t data[N * K];
@@ -473,6 +503,7 @@ int main(void) {
   tcase_add_test(t, who_forges_signatures_is_banned);
   tcase_add_test(t, addresses_are_taken_when_asked_for);
   tcase_add_test(t, who_comes_refers_nobody);
+  tcase_add_test(t, nobody_finishes_before_who_fetches);
   tcase_add_test(t, nobody_ends_a_sources_stream);
   tcase_add_test(t, addresses_out_of_range_are_refused);
   tcase_add_test(t, nobody_has_the_uplink_for_manifests);

@@ -224,19 +224,25 @@ END_TEST
 
 // --- Numbers
 
-// Only where a stream is fetched can a neighbour have finished: elsewhere it would keep its place,
-// and nobody would look any more whether it is of use, or there.
+// Only where a stream is fetched, and all of it is here, can a neighbour have finished: elsewhere
+// it would keep its place, and nobody would look any more whether it is of use, or there.
 START_TEST(nobody_finishes_while_others_play) {
-  for (int mode = WEFT_MODE_BULK; mode <= WEFT_MODE_LIVE; mode++) {
-    scene s;
-    uint8_t out[WEFT_DATAGRAM_MAX];
-    scene_new(&s, (weft_engine_mode)mode, false, true);
-    add(&s, 1);
-    (void)say(&s, 0, out, weft_bye_write(WEFT_BYE_FINISHED, out));
-    step(&s);
-    EXPECT(s.lost[0] == (mode != WEFT_MODE_BULK));
-    scene_free(&s);
-  }
+  for (int mode = WEFT_MODE_BULK; mode <= WEFT_MODE_LIVE; mode++)
+    for (int complete = 0; complete <= (mode == WEFT_MODE_BULK); complete++) {
+      scene s;
+      uint8_t out[WEFT_DATAGRAM_MAX];
+      scene_new(&s, (weft_engine_mode)mode, false, true);
+      add(&s, 1);
+      if (complete) { // a stream of nothing
+        const weft_manifest end = {.last = true};
+        EXPECT_OK(say(&s, 0, out, weft_manifest_write(&end, out)));
+        EXPECT(weft_engine_done(s.engine));
+      }
+      (void)say(&s, 0, out, weft_bye_write(WEFT_BYE_FINISHED, out));
+      step(&s);
+      EXPECT(s.lost[0] == !complete);
+      scene_free(&s);
+    }
 }
 END_TEST
 

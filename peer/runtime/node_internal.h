@@ -34,8 +34,9 @@ enum {
 
 typedef struct node_link {
   bool used, open, tracker, dialled;
-  size_t neighbour; // the engine's number
-  size_t bootstrap; // which of the bootstrap addresses this is
+  bool returns_call; // dialled since somebody said to be called from there
+  size_t neighbour;  // the engine's number
+  size_t bootstrap;  // which of the bootstrap addresses this is
   weft_address address;
   uint8_t public_key[32];
   int64_t since_us;             // open
@@ -139,6 +140,6 @@ void weft_node_make_link_room(weft_node *node, const weft_address *newcomer);
 // The same of a neighbour. False: the newcomer is no better.
 bool weft_node_make_neighbour_room(weft_node *node, const weft_address *newcomer);
 // Whether dialling leaves sessions for those who come.
-bool weft_node_may_dial(const weft_node *node);
+bool weft_node_may_dial(const weft_node *node, bool returns_call);
 
 #endif

@@ -72,12 +72,17 @@ static void ask_to_meet(weft_node *node, const weft_address *address) {
 
 void weft_node_dial_for_engine(weft_node *node, const weft_event *dial) {
   weft_address address = {0};
+  size_t link = NONE;
   if (dial->address.length == WEFT_LIST_ENTRY_BYTES)
     address = weft_address_read(dial->address.bytes);
-  if (address.port == 0 || linked(node, &address) || node->leaving || !weft_node_may_dial(node) ||
-      weft_node_dial(node, &address) == NONE)
+  if (address.port && !linked(node, &address) && !node->leaving &&
+      weft_node_may_dial(node, dial->calls_back))
+    link = weft_node_dial(node, &address);
+  if (link == NONE)
     weft_engine_dial_failed(node->engine, &dial->address);
-  else if (!dial->calls_back)
+  else if (dial->calls_back)
+    node->links[link].returns_call = true;
+  else
     ask_to_meet(node, &address);
 }
 

@@ -151,8 +151,19 @@ bool weft_node_make_neighbour_room(weft_node *node, const weft_address *newcomer
   return true;
 }
 
-bool weft_node_may_dial(const weft_node *node) {
+// Calls are returned at anybody's word: they get half of what there is, or a liar would have those
+// that the node wants itself dialled no more.
+static bool may_return(const weft_node *node, size_t room) {
+  size_t calls = 0;
+  for (size_t i = 0; i < node->options.links_max; i++)
+    calls += node->links[i].used && !node->links[i].open && node->links[i].returns_call;
+  return 2 * calls < room;
+}
+
+bool weft_node_may_dial(const weft_node *node, bool returns_call) {
   const size_t most = node->options.links_max;
   const size_t kept = most / 4 < NODE_SPARE / 2 ? most / 4 : NODE_SPARE / 2;
-  return node->open_links + node->dials + kept < most;
+  if (node->open_links + node->dials + kept >= most)
+    return false;
+  return !returns_call || may_return(node, most - kept - node->open_links);
 }

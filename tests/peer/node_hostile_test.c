@@ -169,6 +169,55 @@ START_TEST(who_insists_on_a_key_insists_on_signatures) {
 }
 END_TEST
 
+// A MEET that says that those at 16 addresses, at which nobody is, call the node.
+static void cry_wolf(stranger *liar, uint32_t *number) {
+  uint8_t message[WEFT_DATAGRAM_MAX];
+  weft_peer_address called[WEFT_MEET_MAX];
+  for (size_t i = 0; i < WEFT_MEET_MAX; i++, ++*number) {
+    const uint8_t at[18] = {[10] = 0xff,      0xff, 127, 9, (uint8_t)(*number >> 8),
+                            (uint8_t)*number, 0,    9};
+    called[i] = (weft_peer_address){.length = sizeof at};
+    memcpy(called[i].bytes, at, sizeof at);
+  }
+  stranger_greets(liar);
+  stranger_says(
+      liar, message,
+      weft_refer_write(WEFT_MESSAGE_MEET, WEFT_MEET_CALL, called, WEFT_MEET_MAX, message));
+}
+
+// One neighbour that names callers all the time, who do not answer, must not keep the node from
+// calling those that it wants itself.
+START_TEST(calls_leave_room_for_ones_own) {
+  stranger x[2];
+  weft_ctx *ctx;
+  uint8_t blob[BLOB];
+  uint32_t number = 1;
+  EXPECT_OK(weft_ctx_new(&ctx, NULL));
+  describe(blob, WEFT_NODE_PEER, 1, some_key);
+  for (size_t i = 0; i < 2; i++)
+    stranger_new(&x[i], ctx, i, blob);
+  weft_node *node = node_new(ctx, "127.0.0.1:0", WEFT_NODE_JOINING, &x[0].address, NULL);
+  const int64_t start_us = now_us();
+  for (bool told = false; now_us() - start_us < 9 * SECOND && !x[1].opens;) {
+    cry_wolf(&x[0], &number);
+    turn_for(node, x, 2, SECOND / 50);
+    if (told || now_us() - start_us < 4 * SECOND)
+      continue;
+    weft_peer_address other = {.length = 18};
+    memcpy(other.bytes, x[1].address.ip, 16);
+    other.bytes[16] = (uint8_t)(x[1].address.port >> 8);
+    other.bytes[17] = (uint8_t)x[1].address.port;
+    weft_engine_add_address(weft_node_engine(node), &other);
+    told = true;
+  }
+  EXPECT(x[0].open && x[1].opens == 1);
+  weft_node_free(node);
+  for (size_t i = 0; i < 2; i++)
+    stranger_free(&x[i]);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
 // Packets that no datagram holds would never come: n coefficients, or a seed where n is small.
 START_TEST(packets_fit_into_datagrams) {
   static const struct {
@@ -463,6 +512,10 @@ END_TEST
 
 int main(void) {
   Suite *suite = suite_create("node_hostile");
+  TCase *wolf = tcase_create("calls");
+  tcase_set_timeout(wolf, 30);
+  tcase_add_test(wolf, calls_leave_room_for_ones_own);
+  suite_add_tcase(suite, wolf);
   TCase *tc = tcase_create("node_hostile");
   tcase_add_test(tc, neighbours_of_one_address_make_room);
   tcase_add_test(tc, sessions_of_one_address_make_room);

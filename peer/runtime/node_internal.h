@@ -139,6 +139,9 @@ void weft_node_count(const weft_node *node, weft_node_statistics *out); // had_a
 void weft_node_make_link_room(weft_node *node, const weft_address *newcomer);
 // The same of a neighbour. False: the newcomer is no better.
 bool weft_node_make_neighbour_room(weft_node *node, const weft_address *newcomer);
+// At a tracker: of those that have the stream (0: any), but who asks, some at random. How many.
+size_t weft_node_tell_of(weft_node *node, size_t asks, uint64_t stream,
+                         weft_address out[WEFT_LIST_MAX]);
 // Whether dialling leaves sessions for those who come.
 bool weft_node_may_dial(const weft_node *node, bool returns_call);
 

@@ -112,19 +112,7 @@ void weft_node_ask_trackers(weft_node *node) {
 static void answer(weft_node *node, size_t link, uint64_t stream) {
   uint8_t message[WEFT_LIST_MAX_BYTES];
   weft_address entries[WEFT_LIST_MAX];
-  const weft_rng rng = weft_node_rng(node);
-  uint64_t seen = 0;
-  for (size_t i = 0; i < node->options.links_max; i++) {
-    const node_link *l = &node->links[i];
-    if (i == link || !l->open || !l->announced || (stream && l->announced != stream) ||
-        weft_address_is_of_link(&l->address))
-      continue;
-    seen++;
-    const uint64_t at = seen <= WEFT_LIST_MAX ? seen - 1 : weft_rng_below(&rng, seen);
-    if (at < WEFT_LIST_MAX)
-      entries[at] = *weft_node_callable(l);
-  }
-  const size_t count = seen < WEFT_LIST_MAX ? (size_t)seen : WEFT_LIST_MAX;
+  const size_t count = weft_node_tell_of(node, link, stream, entries);
   weft_node_say(node, link, message, weft_list_write(stream, entries, count, message));
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Room for newcomers. Identities cost nothing, so whoever likes could take every session and every
-// neighbour's place of a node, and keep them. Addresses cost more, and networks more than those:
-// where all is taken, a newcomer gets the place of one that was refused already, or has all of what
-// is fetched, of one of the many that come from one address, or of one of the many of one network.
+// Room for newcomers, and whom they are told of. Identities cost nothing, so whoever likes could
+// take every session and every neighbour's place of a node, and keep them. Addresses cost more, and
+// networks more than those: where all is taken, a newcomer gets the place of one that was refused
+// already, or has all of what is fetched, of one of the many that come from one address, or of one
+// of the many of one network.
 //
 // Each of these makes shares more equal, those of addresses or, these as they are, those of
 // networks. So it comes to an end, though whoever lost his place comes again; and where all are of
@@ -150,6 +151,57 @@ bool weft_node_make_neighbour_room(weft_node *node, const weft_address *newcomer
   end(node, link);
   return true;
 }
+
+// --- Whom a tracker tells of
+
+static bool may_be_told(const weft_node *node, size_t link, size_t asks, uint64_t stream) {
+  const node_link *l = &node->links[link];
+  return link != asks && l->open && l->announced && (!stream || l->announced == stream) &&
+         !weft_address_is_of_link(&l->address);
+}
+
+static void shuffle(const node_link **links, size_t count, const weft_rng *rng) {
+  for (size_t left = count; left > 1; left--) {
+    const size_t other = (size_t)weft_rng_below(rng, left);
+    const node_link *l = links[left - 1];
+    links[left - 1] = links[other];
+    links[other] = l;
+  }
+}
+
+// By turns, of all addresses one each: or a newcomer would hear of the identities of one alone.
+size_t weft_node_tell_of(weft_node *node, size_t asks, uint64_t stream,
+                         weft_address out[WEFT_LIST_MAX]) {
+  const weft_rng rng = weft_node_rng(node);
+  uint16_t turn[WEFT_SESSION_MAX_LINKS];
+  crowd all = {.count = 0};
+  size_t count = 0;
+  for (size_t i = 0; i < node->options.links_max; i++)
+    if (may_be_told(node, i, asks, stream))
+      all.links[all.count++] = &node->links[i];
+  qsort(all.links, all.count, sizeof *all.links, by_address);
+  for (size_t first = 0, end; first < all.count; first = end) {
+    end = run_end(&all, first, weft_address_same_origin);
+    shuffle(all.links + first, end - first, &rng);
+    for (size_t at = first; at < end; at++)
+      turn[at] = (uint16_t)(at - first);
+  }
+  for (uint16_t now = 0; count < WEFT_LIST_MAX && count < all.count; now++) {
+    const size_t left = WEFT_LIST_MAX - count;
+    uint64_t seen = 0;
+    for (size_t at = 0; at < all.count; at++) {
+      if (turn[at] != now)
+        continue;
+      const uint64_t to = seen++ < left ? seen - 1 : weft_rng_below(&rng, seen);
+      if (to < left)
+        out[count + to] = *weft_node_callable(all.links[at]);
+    }
+    count += seen < left ? (size_t)seen : left;
+  }
+  return count;
+}
+
+// --- Room to dial
 
 // Calls are returned at anybody's word: they get half of what there is, or a liar would have those
 // that the node wants itself dialled no more.

@@ -122,20 +122,6 @@ START_TEST(networks_of_addresses) {
 }
 END_TEST
 
-// A description of the stream, as a stranger gives it.
-static void describe(uint8_t blob[BLOB], uint8_t role, uint8_t flags, const uint8_t *source_key) {
-  memset(blob, 0, BLOB);
-  blob[0] = 1;
-  blob[1] = role;
-  blob[2] = WEFT_MODE_LIVE;
-  blob[3] = flags;
-  blob[5] = BLOCKS;
-  blob[10] = BLOCK_BYTES >> 8;
-  blob[19] = 5;
-  blob[25] = 4; // some rate
-  memcpy(blob + 44, source_key, 32);
-}
-
 static const uint8_t some_key[32] = {9, 9, 9};
 
 // Whether a joining node that insists on that key believes what a stranger describes.
@@ -163,58 +149,9 @@ static bool believes(const uint8_t blob[BLOB]) {
 START_TEST(who_insists_on_a_key_insists_on_signatures) {
   uint8_t blob[BLOB];
   for (uint8_t flags = 0; flags < 2; flags++) {
-    describe(blob, WEFT_NODE_PEER, flags, some_key);
+    stranger_describes(blob, WEFT_NODE_PEER, flags, some_key);
     EXPECT(believes(blob) == (flags == 1));
   }
-}
-END_TEST
-
-// A MEET that says that those at 16 addresses, at which nobody is, call the node.
-static void cry_wolf(stranger *liar, uint32_t *number) {
-  uint8_t message[WEFT_DATAGRAM_MAX];
-  weft_peer_address called[WEFT_MEET_MAX];
-  for (size_t i = 0; i < WEFT_MEET_MAX; i++, ++*number) {
-    const uint8_t at[18] = {[10] = 0xff,      0xff, 127, 9, (uint8_t)(*number >> 8),
-                            (uint8_t)*number, 0,    9};
-    called[i] = (weft_peer_address){.length = sizeof at};
-    memcpy(called[i].bytes, at, sizeof at);
-  }
-  stranger_greets(liar);
-  stranger_says(
-      liar, message,
-      weft_refer_write(WEFT_MESSAGE_MEET, WEFT_MEET_CALL, called, WEFT_MEET_MAX, message));
-}
-
-// One neighbour that names callers all the time, who do not answer, must not keep the node from
-// calling those that it wants itself.
-START_TEST(calls_leave_room_for_ones_own) {
-  stranger x[2];
-  weft_ctx *ctx;
-  uint8_t blob[BLOB];
-  uint32_t number = 1;
-  EXPECT_OK(weft_ctx_new(&ctx, NULL));
-  describe(blob, WEFT_NODE_PEER, 1, some_key);
-  for (size_t i = 0; i < 2; i++)
-    stranger_new(&x[i], ctx, i, blob);
-  weft_node *node = node_new(ctx, "127.0.0.1:0", WEFT_NODE_JOINING, &x[0].address, NULL);
-  const int64_t start_us = now_us();
-  for (bool told = false; now_us() - start_us < 9 * SECOND && !x[1].opens;) {
-    cry_wolf(&x[0], &number);
-    turn_for(node, x, 2, SECOND / 50);
-    if (told || now_us() - start_us < 4 * SECOND)
-      continue;
-    weft_peer_address other = {.length = 18};
-    memcpy(other.bytes, x[1].address.ip, 16);
-    other.bytes[16] = (uint8_t)(x[1].address.port >> 8);
-    other.bytes[17] = (uint8_t)x[1].address.port;
-    weft_engine_add_address(weft_node_engine(node), &other);
-    told = true;
-  }
-  EXPECT(x[0].open && x[1].opens == 1);
-  weft_node_free(node);
-  for (size_t i = 0; i < 2; i++)
-    stranger_free(&x[i]);
-  weft_ctx_free(ctx);
 }
 END_TEST
 
@@ -228,7 +165,7 @@ START_TEST(packets_fit_into_datagrams) {
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     uint8_t blob[BLOB];
     const uint16_t bytes = (uint16_t)(most + shapes[i].more);
-    describe(blob, WEFT_NODE_PEER, 1, some_key);
+    stranger_describes(blob, WEFT_NODE_PEER, 1, some_key);
     blob[5] = (uint8_t)shapes[i].blocks;
     blob[10] = (uint8_t)(bytes >> 8);
     blob[11] = (uint8_t)bytes;
@@ -282,7 +219,7 @@ START_TEST(a_stream_that_cannot_begin_is_told) {
   test_allocator_init(&s.inner, 0);
   const weft_ctx_options options = {.allocator = &s.allocator};
   EXPECT_OK(weft_ctx_new(&ctx, &options));
-  describe(blob, WEFT_NODE_PEER, 1, some_key);
+  stranger_describes(blob, WEFT_NODE_PEER, 1, some_key);
   stranger_new(&x, ctx, 1, blob);
   weft_node *node = node_telling(ctx, &x.address, count_failures, &s);
   s.refuses = true;
@@ -305,7 +242,7 @@ START_TEST(a_stream_that_cannot_be_is_told) {
   uint8_t blob[BLOB];
   weft_ctx *ctx;
   EXPECT_OK(weft_ctx_new(&ctx, NULL));
-  describe(blob, WEFT_NODE_PEER, 0, some_key);
+  stranger_describes(blob, WEFT_NODE_PEER, 0, some_key);
   blob[25] = 0;
   stranger_new(&x, ctx, 1, blob);
   weft_node *node = node_telling(ctx, &x.address, count_failures, &s);
@@ -327,7 +264,7 @@ START_TEST(a_tracker_is_who_was_named) {
   weft_node *source = node_new(ctx, "127.0.0.1:0", WEFT_NODE_SOURCE, NULL, NULL);
   weft_address address;
   EXPECT_OK(weft_node_address(source, &address));
-  describe(blob, WEFT_NODE_TRACKER, 0, nobody);
+  stranger_describes(blob, WEFT_NODE_TRACKER, 0, nobody);
   stranger_new(&x, ctx, 1, blob);
   EXPECT_OK(weft_sessions_open(x.sessions, &address, NULL, now_us(), &x.link));
   for (const int64_t until_us = now_us() + 2 * SECOND; now_us() < until_us;) {
@@ -350,7 +287,7 @@ static size_t calls_after_a_move(uint64_t number) {
   weft_ctx *ctx;
   weft_address address;
   EXPECT_OK(weft_ctx_new(&ctx, NULL));
-  describe(blob, WEFT_NODE_PEER, 1, some_key);
+  stranger_describes(blob, WEFT_NODE_PEER, 1, some_key);
   for (size_t i = 0; i < 2; i++)
     stranger_new(&x[i], ctx, number, blob);
   weft_node *node = node_new(ctx, "127.0.0.1:0", WEFT_NODE_JOINING, &x[0].address, NULL);
@@ -388,7 +325,7 @@ START_TEST(the_addresses_of_a_host_are_called_in_turn) {
   uint8_t blob[BLOB];
   weft_ctx *ctx;
   EXPECT_OK(weft_ctx_new(&ctx, NULL));
-  describe(blob, WEFT_NODE_PEER, 1, some_key);
+  stranger_describes(blob, WEFT_NODE_PEER, 1, some_key);
   for (size_t i = 0; i < 2; i++)
     stranger_new(&x[i], ctx, i + 1, blob);
   const weft_address host[] = {x[0].address, x[1].address};
@@ -415,7 +352,7 @@ START_TEST(a_host_gets_other_addresses) {
   uint8_t blob[BLOB];
   weft_ctx *ctx;
   EXPECT_OK(weft_ctx_new(&ctx, NULL));
-  describe(blob, WEFT_NODE_PEER, 1, some_key);
+  stranger_describes(blob, WEFT_NODE_PEER, 1, some_key);
   for (size_t i = 0; i < 3; i++)
     stranger_new(&x[i], ctx, i + 1, blob);
   const weft_address gone = x[0].address, before[] = {gone, x[1].address},
@@ -512,10 +449,6 @@ END_TEST
 
 int main(void) {
   Suite *suite = suite_create("node_hostile");
-  TCase *wolf = tcase_create("calls");
-  tcase_set_timeout(wolf, 30);
-  tcase_add_test(wolf, calls_leave_room_for_ones_own);
-  suite_add_tcase(suite, wolf);
   TCase *tc = tcase_create("node_hostile");
   tcase_add_test(tc, neighbours_of_one_address_make_room);
   tcase_add_test(tc, sessions_of_one_address_make_room);

@@ -50,6 +50,20 @@ void stranger_calls(stranger *x, weft_ctx *ctx, uint64_t number, const uint8_t b
   EXPECT_OK(weft_sessions_open(x->sessions, node, NULL, now_us(), &x->link));
 }
 
+void stranger_describes(uint8_t blob[BLOB], uint8_t role, uint8_t flags,
+                        const uint8_t *source_key) {
+  memset(blob, 0, BLOB);
+  blob[0] = 1;
+  blob[1] = role;
+  blob[2] = WEFT_MODE_LIVE;
+  blob[3] = flags;
+  blob[5] = BLOCKS;
+  blob[10] = BLOCK_BYTES >> 8;
+  blob[19] = 5;
+  blob[25] = 4; // some rate
+  memcpy(blob + 44, source_key, 32);
+}
+
 void stranger_free(stranger *x) {
   weft_sessions_free(x->sessions);
   close(x->fd);

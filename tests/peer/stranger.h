@@ -25,6 +25,9 @@ typedef struct stranger {
 
 int64_t now_us(void);
 
+// A description of the stream 5, as a stranger gives it.
+void stranger_describes(uint8_t blob[BLOB], uint8_t role, uint8_t flags, const uint8_t *source_key);
+
 // At the IPv4 address, with an identity that follows from the number.
 void stranger_at(stranger *x, weft_ctx *ctx, uint32_t ip, uint64_t number,
                  const uint8_t blob[BLOB]);

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// One stranger that says and is more than anybody: it must not keep others from a node, nor from a
+// tracker's word.
+#include <netinet/in.h>
+#include <string.h>
+
+#include "tests/peer/stranger.h"
+#include "tests/support/test_main.h"
+
+static const uint8_t some_key[32] = {9, 9, 9};
+
+// A MEET that says that those at 16 addresses, at which nobody is, call the node.
+static void cry_wolf(stranger *liar, uint32_t *number) {
+  uint8_t message[WEFT_DATAGRAM_MAX];
+  weft_peer_address called[WEFT_MEET_MAX];
+  for (size_t i = 0; i < WEFT_MEET_MAX; i++, ++*number) {
+    const uint8_t at[18] = {[10] = 0xff,      0xff, 127, 9, (uint8_t)(*number >> 8),
+                            (uint8_t)*number, 0,    9};
+    called[i] = (weft_peer_address){.length = sizeof at};
+    memcpy(called[i].bytes, at, sizeof at);
+  }
+  stranger_greets(liar);
+  stranger_says(
+      liar, message,
+      weft_refer_write(WEFT_MESSAGE_MEET, WEFT_MEET_CALL, called, WEFT_MEET_MAX, message));
+}
+
+// One neighbour that names callers all the time, who do not answer, must not keep the node from
+// calling those that it wants itself.
+START_TEST(calls_leave_room_for_ones_own) {
+  stranger x[2];
+  weft_ctx *ctx;
+  uint8_t blob[BLOB];
+  uint32_t number = 1;
+  EXPECT_OK(weft_ctx_new(&ctx, NULL));
+  stranger_describes(blob, WEFT_NODE_PEER, 1, some_key);
+  for (size_t i = 0; i < 2; i++)
+    stranger_new(&x[i], ctx, i, blob);
+  weft_node *node = node_new(ctx, "127.0.0.1:0", WEFT_NODE_JOINING, &x[0].address, NULL);
+  const int64_t start_us = now_us();
+  for (bool told = false; now_us() - start_us < 9 * SECOND && !x[1].opens;) {
+    cry_wolf(&x[0], &number);
+    turn_for(node, x, 2, SECOND / 50);
+    if (told || now_us() - start_us < 4 * SECOND)
+      continue;
+    weft_peer_address other = {.length = 18};
+    memcpy(other.bytes, x[1].address.ip, 16);
+    other.bytes[16] = (uint8_t)(x[1].address.port >> 8);
+    other.bytes[17] = (uint8_t)x[1].address.port;
+    weft_engine_add_address(weft_node_engine(node), &other);
+    told = true;
+  }
+  EXPECT(x[0].open && x[1].opens == 1);
+  weft_node_free(node);
+  for (size_t i = 0; i < 2; i++)
+    stranger_free(&x[i]);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+// Whether the last LIST names the address.
+static bool lists(const stranger *x, const weft_address *one) {
+  for (size_t at = 12; x->told[1] == LIST && at + 18 <= x->told_bytes; at += 18)
+    if (memcmp(x->told + at, one->ip, 16) == 0 &&
+        (x->told[at + 16] << 8 | x->told[at + 17]) == one->port)
+      return true;
+  return false;
+}
+
+// Many identities of one address are in nobody's way: whoever has an address of his own is told of
+// before any of them is a second time.
+START_TEST(a_tracker_tells_of_all_addresses) {
+  enum { CROWD = 100, OTHERS = 4 };
+  static const uint8_t joining[BLOB] = {1};
+  static const uint8_t announce[12] = {1, ANNOUNCE, [11] = 5};
+  static stranger x[CROWD + OTHERS + 1];
+  const size_t all = sizeof x / sizeof x[0], asks = all - 1;
+  weft_ctx *ctx;
+  weft_address address;
+  EXPECT_OK(weft_ctx_new(&ctx, NULL));
+  weft_node *tracker = node_new(ctx, "127.0.0.1:0", WEFT_NODE_TRACKER, NULL, NULL);
+  EXPECT_OK(weft_node_address(tracker, &address));
+  for (size_t i = 0; i < all; i++) {
+    stranger_at(&x[i], ctx, INADDR_LOOPBACK + (i < CROWD ? 0 : 10 + (uint32_t)i), i, joining);
+    EXPECT_OK(weft_sessions_open(x[i].sessions, &address, NULL, now_us(), &x[i].link));
+  }
+  size_t open = 0;
+  for (const int64_t until_us = now_us() + 6 * SECOND; open < all && now_us() < until_us;) {
+    turn_for(tracker, x, all, SECOND / 50);
+    open = 0;
+    for (size_t i = 0; i < all; i++)
+      open += x[i].open;
+  }
+  EXPECT(open == all);
+  for (size_t i = 0; i < all; i++)
+    stranger_says(&x[i], announce, sizeof announce);
+  turn_for(tracker, x, all, SECOND);
+  stranger_says(&x[asks], announce, sizeof announce);
+  turn_for(tracker, x, all, SECOND / 5);
+  EXPECT(x[asks].told_bytes == 12 + 32 * 18); // as many as there can be
+  for (size_t i = CROWD; i < asks; i++)
+    EXPECT(lists(&x[asks], &x[i].address));
+  weft_node_free(tracker);
+  for (size_t i = 0; i < all; i++)
+    stranger_free(&x[i]);
+  weft_ctx_free(ctx);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("node_crowds");
+  TCase *tc = tcase_create("node_crowds");
+  tcase_set_timeout(tc, 30);
+  tcase_add_test(tc, calls_leave_room_for_ones_own);
+  tcase_add_test(tc, a_tracker_tells_of_all_addresses);
+  suite_add_tcase(suite, tc);
+  return test_main(suite);
+}

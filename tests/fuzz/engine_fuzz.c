@@ -75,11 +75,14 @@ static void turn(weft_engine *engine, int source, file *f, int64_t now_us) {
       load(engine, f, event.segment, now_us);
   }
   // The pace allows one data burst per turn, and each neighbour has a few messages due.
-  for (int i = 0; weft_engine_output(engine, now_us, &burst) == WEFT_OK; i++) {
+  weft_status status = weft_engine_output(engine, now_us, &burst);
+  for (int i = 0; status == WEFT_OK; i++) {
     require(i < BURSTS && burst.neighbour < NEIGHBOURS && burst.count >= 1);
     for (size_t d = 0; d < burst.count; d++)
       require(burst.datagrams[d].bytes >= 4 && burst.datagrams[d].data[0] == WEFT_WIRE_VERSION);
+    status = weft_engine_output(engine, now_us, &burst);
   }
+  require(status == WEFT_PENDING); // a node ends with anything else
   require(weft_engine_deadline(engine) >= 0);
 }
 
@@ -124,6 +127,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                    .rate_bits_per_s = 100000,
                                    .lag_us = plain ? 50000 : 200000, // shorter than startup too
                                    .startup_us = 100000,
+                                   .spread_us = 20000, // or nothing is judged before it is played
+                                   .patience_us = 300000,
                                    .checksum_us = trust && data[0] & 16 ? 20000 : 0,
                                    .codec = &codec,
                                    .policy = plain           ? &weft_policy_rarest

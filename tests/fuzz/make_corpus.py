@@ -6,6 +6,7 @@
 
 Files called seed-* are made here; others were found by the fuzzer (tools/fuzz/run --keep).
 """
+import hashlib
 import pathlib
 import random
 import re
@@ -68,11 +69,11 @@ def engines():
         head = struct.pack(">BBHQQQIIIHHHH", 1, 17, int(end > 0), first, horizon, end, 9, 1, 0, 2, len(counts), 0, 0)
         return head + struct.pack(f">{len(counts)}H", *counts)
 
-    def block(segment, index, n=4):
-        return struct.pack(">BBHQH", 1, 0, n, segment, index) + bytes(range(16))
+    def block(segment, index, n=4, payload=bytes(range(16))):
+        return struct.pack(">BBHQH", 1, 0, n, segment, index) + payload
 
-    def manifest(segment, n=4, size=64, last=0, at=0):
-        return struct.pack(">BBHQHHIQQI", 1, 22, last, segment, n, 0, size, at, 5, 0) + bytes(96)
+    def manifest(segment, n=4, size=64, last=0, at=0, digest=bytes(32)):
+        return struct.pack(">BBHQHHIQQI", 1, 22, last, segment, n, 0, size, at, 5, 0) + digest + bytes(64)
 
     def checksum(segment, made):
         return struct.pack(">BBHQQQ", 1, 23, 4, segment, made, 77) + bytes(64 + 32)
@@ -118,6 +119,14 @@ def engines():
         "met": both + step(0, b"", 127) * 3 + step(0, refer(0, b"cd", b"e")) + step(0, meet(0, b"a", b"b", b"x")) + step(1, meet(1, b"yz")) + step(0, b"", 100) * 9,
         "paced": both + step(0, ranks(0, 1, 0, 0, 0, 0)) + step(0, ack(1, 1)) + step(0, ack(3, 1)) + step(0, pace(4, 7)) + step(1, pace(1, 9)),
     }
+    # Blocks of zeros, as the checksum and the digest have them, from one; others from the other, who is convicted.
+    zeros = hashlib.blake2b(bytes(64), digest_size=32).digest()
+    right = b"".join(step(0, manifest(s, at=s * 1000, digest=zeros)) for s in range(3))
+    truth = [step(1, block(0, i, payload=bytes(16))) for i in range(4)]
+    false = step(0, block(0, 2)) + step(0, block(0, 3))
+    judged = both + right + truth[0] + truth[1] + false + truth[2] + step(1, b"", 12) + step(1, checksum(0, 76000), 3)
+    trusting["judged"] = judged + step(1, revealed(0, 90000)) + truth[2] + truth[3] + step(1, checksum(1, 99000))
+    trusting["settled"] = both + right + truth[0] + false[: len(false) // 2] + truth[2] + truth[3] + truth[1] + blocks
     # One that has nine segments, of which it held three, gives them to the other, who lacks all and then goes on.
     nine = b"".join(step(0, block(s, i)) for s in range(9) for i in range(4))
     lags = both + step(0, ranks(9, 9, 9 * 64)) + nine + b"".join(step(1, ranks(s, 9, 9 * 64, 0, 0, 0), 9) for s in (0, 0, 3, 1, 6, 0))
@@ -131,6 +140,15 @@ def engines():
         for how in (0x0C, 0x1C, 0x0A, 0x2C, 0x48, 0x49, 0x0D, 0x1D, 0x2D, 0x8A, 0x8B):
             if name in trusting or how in (0x1C, 0x2D):
                 write("engine", f"{name}-{how:02x}", bytes([how]) + steps)
+
+
+def sessions():
+    """What a network does to two nodes that want a session (session_fuzz.c)."""
+    opened = bytes(12)
+    write("session", "opened", opened + bytes([4, 3, 0, 3, 3, 0, 1]))
+    write("session", "moved", opened + bytes([4, 2, 6, 6, 0, 0, 0, 4, 1, 0, 0]))
+    write("session", "renewed", opened + (bytes([4, 2, 5, 50, 0, 0]) + bytes(8)) * 6)
+    write("session", "late", opened + bytes([4, 2, 5, 120]) + bytes(8) + bytes([5, 255, 3, 0, 5, 255, 5, 255, 0, 0]) * 6)
 
 
 def stores():
@@ -150,4 +168,5 @@ def stores():
 packets()
 decoders()
 engines()
+sessions()
 stores()

@@ -103,6 +103,8 @@ size_t weft_node_dial(weft_node *node, const weft_address *address);
 
 // node_members.c: who else is there
 void weft_node_add_candidate(weft_node *node, const weft_address *address);
+// Whether one at the address, or at another port of it, was named to begin with, or by a tracker.
+bool weft_node_looks_for(const weft_node *node, const weft_address *address);
 // The same address as the engine hands it on.
 weft_peer_address weft_node_opaque(const weft_address *address);
 // Where others are told that the other side is.

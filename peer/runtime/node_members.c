@@ -46,6 +46,16 @@ void weft_node_add_candidate(weft_node *node, const weft_address *address) {
   node->candidate_count += node->candidate_count < NODE_CANDIDATES;
 }
 
+bool weft_node_looks_for(const weft_node *node, const weft_address *address) {
+  for (size_t i = 0; i < node->options.bootstrap_count; i++)
+    if (weft_address_same_origin(&node->bootstrap[i].address, address))
+      return true;
+  for (size_t i = 0; i < node->candidate_count; i++)
+    if (weft_address_same_origin(&node->candidates[i], address))
+      return true;
+  return false;
+}
+
 void weft_node_announce(weft_node *node, size_t link) {
   uint8_t message[WEFT_ANNOUNCE_BYTES];
   weft_node_say(node, link, message, weft_announce_write(false, node->stream.id, message));

@@ -197,7 +197,8 @@ void weft_node_opened(weft_node *node, size_t link) {
   memcpy(l->public_key, peer.public_key, 32);
   node->open_links++;
   const bool known = weft_described(peer.blob, peer.blob_bytes, &role, &stream);
-  if (known)
+  // Nobody asked one who calls of himself; but who is called may call back, behind a NAT.
+  if (known && (peer.initiated || weft_node_looks_for(node, &peer.address)))
     learn_stream(node, link, &stream);
   // A tracker is who we were told to ask, not whoever says so.
   l->tracker = known && role == WEFT_NODE_TRACKER &&

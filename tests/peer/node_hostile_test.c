@@ -155,6 +155,37 @@ START_TEST(who_insists_on_a_key_insists_on_signatures) {
 }
 END_TEST
 
+// Whoever calls a node that joins was not asked: he must not come before those that it calls, who
+// are slow to answer, and tell it of another stream. `known`: he is at one of their addresses.
+static bool believes_caller(bool known) {
+  stranger slow, caller;
+  uint8_t blob[BLOB];
+  weft_address at;
+  weft_ctx *ctx;
+  EXPECT_OK(weft_ctx_new(&ctx, NULL));
+  stranger_describes(blob, WEFT_NODE_PEER, 1, some_key);
+  stranger_at(&slow, ctx, INADDR_LOOPBACK + 7, 1, blob);
+  weft_node *node = node_new(ctx, "127.0.0.1:0", WEFT_NODE_JOINING, &slow.address, NULL);
+  EXPECT_OK(weft_node_address(node, &at));
+  stranger_at(&caller, ctx, INADDR_LOOPBACK + (known ? 7 : 9), 2, blob);
+  EXPECT_OK(weft_sessions_open(caller.sessions, &at, NULL, now_us(), &caller.link));
+  turn_for(node, &caller, 1, SECOND);
+  const bool believed = weft_node_stream(node) != NULL;
+  EXPECT(caller.opens == 1 && caller.open == believed);
+  weft_node_free(node);
+  stranger_free(&slow);
+  stranger_free(&caller);
+  weft_ctx_free(ctx);
+  return believed;
+}
+
+// From an address that it calls, at another port: behind a NAT that gives each path its own.
+START_TEST(who_joins_believes_whom_it_calls) {
+  EXPECT(believes_caller(true));
+  EXPECT(!believes_caller(false));
+}
+END_TEST
+
 // Packets that no datagram holds would never come: n coefficients, or a seed where n is small.
 START_TEST(packets_fit_into_datagrams) {
   static const struct {
@@ -457,6 +488,7 @@ int main(void) {
   tcase_add_test(tc, a_crowd_of_one_moment_is_answered);
   tcase_add_test(tc, networks_of_addresses);
   tcase_add_test(tc, who_insists_on_a_key_insists_on_signatures);
+  tcase_add_test(tc, who_joins_believes_whom_it_calls);
   tcase_add_test(tc, packets_fit_into_datagrams);
   tcase_add_test(tc, a_stream_that_cannot_begin_is_told);
   tcase_add_test(tc, a_stream_that_cannot_be_is_told);

@@ -312,6 +312,20 @@ static bool take_share(weft_sessions *s, const weft_address *address, int64_t no
   return taken;
 }
 
+// Who has a session here and calls from where it is wants new keys for it. Were these to come out
+// of what all have together, whoever takes all of that would end every session in time.
+static bool take_own(weft_sessions *s, const weft_address *address, int64_t now_us) {
+  for (size_t i = 0; i < s->options.links_max; i++) {
+    weft_link *l = &s->links[i];
+    if (l->state != LINK_OPEN || l->initiated || now_us - l->renewed_us < WEFT_RENEWAL_EVERY_US ||
+        !weft_session_same_address(&l->address, address))
+      continue;
+    l->renewed_us = now_us;
+    return true;
+  }
+  return false;
+}
+
 weft_status weft_session_take_init(weft_sessions *s, const weft_address *address,
                                    const uint8_t *datagram, size_t bytes, int64_t now_us) {
   if (!init_valid(datagram, bytes))
@@ -327,7 +341,8 @@ weft_status weft_session_take_init(weft_sessions *s, const weft_address *address
     }
   }
   const uint32_t rate = s->options.handshakes_per_s;
-  if (!take_share(s, address, now_us) || !weft_session_take(&s->handshakes, rate, rate, now_us))
+  if (!take_own(s, address, now_us) &&
+      (!take_share(s, address, now_us) || !weft_session_take(&s->handshakes, rate, rate, now_us)))
     return WEFT_E_STATE;
   weft_half_open *h = place(s, address);
   const size_t keys = weft_session_new_keys(s, now_us);

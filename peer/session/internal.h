@@ -37,6 +37,7 @@ enum {
   WEFT_PREVIOUS_US = 10000000,      // replaced keys still open datagrams
   WEFT_COOKIE_EPOCH_US = 10000000,  // a cookie holds for one to two of these
   WEFT_REKEY_US = 120000000,
+  WEFT_RENEWAL_EVERY_US = 5000000, // a session's own handshakes, which no others take
   WEFT_SILENT_LINK_US = 30000000
 };
 #define WEFT_COUNTER_MAX (UINT64_C(1) << 40) // datagrams under one key
@@ -114,6 +115,7 @@ typedef struct weft_link {
   size_t blob_bytes;
   size_t current, previous; // keys
   int64_t heard_us, sent_us, replaced_us, rekey_us;
+  int64_t renewed_us; // when the last handshake of its own was answered
   weft_address moved; // where it may be now, and what PATH asked there; path_us 0: nothing
   uint8_t path[WEFT_PATH_BYTES];
   int64_t path_us;

@@ -155,6 +155,7 @@ size_t weft_session_new_link(weft_sessions *s, const weft_address *address, int6
                      .previous = NONE,
                      .heard_us = now_us,
                      .sent_us = now_us,
+                     .renewed_us = now_us,
                      .opening = {.keys = NONE}};
     return i;
   }

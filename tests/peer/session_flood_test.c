@@ -134,6 +134,54 @@ START_TEST(a_flood_leaves_cookies_to_others) {
 }
 END_TEST
 
+// One of many addresses asks node 1 for a handshake, with a cookie of its own and a new key.
+static void ask_for_handshake(net *n, size_t number) {
+  const weft_address from = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = (uint8_t)number},
+                             .port = 7};
+  uint8_t init[192] = {[0] = INIT, [4] = 1, [11] = 1};
+  const weft_rng rng = weft_rng_chacha_table(&n->chance);
+  rng.fill(rng.user, init + 12, 32);
+  for (int with_cookie = 0; with_cookie < 2; with_cookie++) {
+    uint8_t copy[sizeof init];
+    weft_session_plain plain;
+    weft_address to;
+    const uint8_t *data;
+    size_t bytes;
+    memcpy(copy, init, sizeof init);
+    (void)weft_sessions_input(n->node[1], &from, copy, sizeof init, n->now_us, &plain);
+    while (weft_sessions_output(n->node[1], &to, &data, &bytes) == WEFT_OK)
+      if (data[0] == RETRY)
+        memcpy(init + 44, data + 12, 16);
+  }
+}
+
+static void rekey_now_and_then(weft_sessions_options *options, size_t node) {
+  (void)node;
+  options->rekey_us = 6 * SECOND;
+}
+
+// Who takes all handshakes from many addresses keeps newcomers out, but ends nobody's session: its
+// keys are replaced all the same.
+START_TEST(a_flood_of_handshakes_leaves_renewals) {
+  net n;
+  EXPECT_OK(net_new(&n, NULL, rekey_now_and_then));
+  net_open(&n, 2, 1, NULL);
+  net_run(&n, SECOND);
+  EXPECT(n.opens[2] == 1);
+  for (size_t i = 0; i < 24000; i++) { // for 30 s, from 32 addresses, each 25 times a second
+    ask_for_handshake(&n, i % 32);
+    n.sent_count = 0;
+    net_run(&n, 1250);
+  }
+  weft_session_statistics s;
+  weft_sessions_get_statistics(n.node[2], &s);
+  EXPECT(n.losses[2] == 0 && n.losses[1] == 0 && s.rekeyed >= 4);
+  weft_sessions_get_statistics(n.node[1], &s);
+  EXPECT(s.limited > 5000);
+  net_free(&n);
+}
+END_TEST
+
 // Nobody takes away what is to be sent: answers have room for so many, and what comes beyond that
 // is refused.
 START_TEST(answers_wait_in_bounded_room) {
@@ -185,6 +233,7 @@ int main(void) {
   tcase_add_test(tc, handshakes_are_limited);
   tcase_add_test(tc, one_address_leaves_handshakes_to_others);
   tcase_add_test(tc, a_flood_leaves_cookies_to_others);
+  tcase_add_test(tc, a_flood_of_handshakes_leaves_renewals);
   tcase_add_test(tc, answers_wait_in_bounded_room);
   tcase_add_test(tc, noise_is_refused);
   suite_add_tcase(suite, tc);

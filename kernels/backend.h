@@ -169,13 +169,13 @@ typedef struct weft_expansion {
   size_t out_stride;
 } weft_expansion;
 
-// The panel product of a host row on one thread; host.c cuts a gemm into panels.
 // Columns [begin, begin + bytes) of rows that will be read soon.
 typedef struct weft_fetch {
   const uint8_t *const *row;
   size_t rows, begin, bytes;
 } weft_fetch;
 
+// The panel product of a host row on one thread; host.c cuts a gemm into panels.
 typedef struct weft_panel {
   size_t m, k;             // output rows, inner dimension, each 1..WEFT_PANEL_ROWS
   size_t begin, end;       // columns [begin, end) of every row

@@ -34,6 +34,7 @@ enum {
   WEFT_KEEPALIVE_US = 15000000,     // nothing was sent for so long
   WEFT_ANSWER_EVERY_US = 50000,     // keep-alives that answer a repeated CONFIRM
   WEFT_PATH_EVERY_US = 50000,       // PATHs of one link
+  WEFT_PATH_ANSWER_US = 1000000,    // one to a new address may be answered yet
   WEFT_PREVIOUS_US = 10000000,      // replaced keys still open datagrams
   WEFT_COOKIE_EPOCH_US = 10000000,  // a cookie holds for one to two of these
   WEFT_REKEY_US = 120000000,
@@ -43,9 +44,10 @@ enum {
 #define WEFT_COUNTER_MAX (UINT64_C(1) << 40) // datagrams under one key
 
 enum {
-  WEFT_PATH_BYTES = 8,    // sealed in PATH and HERE
-  WEFT_REPLAY_WORDS = 33, // 64 counters each; one word is always being cleared
-  WEFT_RING = 128,        // own datagrams that wait for output
+  WEFT_PATH_BYTES = 8,      // sealed in PATH and HERE
+  WEFT_CLOSE_DISPLACED = 1, // sealed in CLOSE: another session of that identity takes its place
+  WEFT_REPLAY_WORDS = 33,   // 64 counters each; one word is always being cleared
+  WEFT_RING = 128,          // own datagrams that wait for output
   WEFT_HALF_OPEN = 64,
   WEFT_RETRIES_PER_S = 10000, // a newcomer's chance in a flood; each is shorter than what asks
   WEFT_RETRIES_BURST = 1000,

@@ -29,6 +29,15 @@ void weft_session_ask_path(weft_sessions *s, size_t link, const weft_address *ad
   send_path(s, link, address, WEFT_SESSION_PATH, l->path);
 }
 
+void weft_sessions_ask(weft_sessions *s, size_t link, int64_t now_us) {
+  if (link >= s->options.links_max || s->links[link].state != LINK_OPEN)
+    return;
+  const weft_link *l = &s->links[link];
+  const bool moving = l->path_us && !weft_session_same_address(&l->moved, &l->address);
+  if (!moving || now_us - l->path_us >= WEFT_PATH_ANSWER_US) // else that answer is worth more
+    weft_session_ask_path(s, link, &l->address, now_us);
+}
+
 // Who began a session goes on leaving it to the system, which knows better once an address of this
 // machine's is gone; who was called has to answer as the one that was.
 void weft_session_answer_from(weft_link *l, const weft_address *address) {

@@ -171,15 +171,21 @@ uint8_t *weft_session_control(weft_sessions *s, const weft_address *address, siz
   return c->data;
 }
 
-void weft_session_send_empty(weft_sessions *s, size_t link, uint8_t type, size_t keys,
-                             int64_t now_us) {
+static void send_sealed(weft_sessions *s, size_t link, uint8_t type, size_t keys,
+                        const uint8_t *plain, size_t bytes, int64_t now_us) {
   weft_keys *k = &s->keys[keys];
-  uint8_t *out = weft_session_control(s, &s->links[link].address, WEFT_SESSION_OVERHEAD_BYTES);
+  uint8_t *out =
+      weft_session_control(s, &s->links[link].address, WEFT_SESSION_OVERHEAD_BYTES + bytes);
   if (!out)
     return;
   const weft_seal seal = {.key = &k->send, .remote_id = k->remote_id, .aes = k->aes};
-  (void)weft_session_seal(&seal, k->counter++, type, NULL, 0, out);
+  (void)weft_session_seal(&seal, k->counter++, type, plain, bytes, out);
   s->links[link].sent_us = now_us;
+}
+
+void weft_session_send_empty(weft_sessions *s, size_t link, uint8_t type, size_t keys,
+                             int64_t now_us) {
+  send_sealed(s, link, type, keys, NULL, 0, now_us);
 }
 
 // --- Links come and go
@@ -221,18 +227,20 @@ void weft_session_lose(weft_sessions *s, size_t link, weft_session_reason reason
   s->events = true;
 }
 
-static void say_close(weft_sessions *s, size_t link, int64_t now_us) {
+// displaced: another session with that identity takes its place, which it may know nothing of.
+static void say_close(weft_sessions *s, size_t link, bool displaced, int64_t now_us) {
   const weft_link *l = &s->links[link];
+  const uint8_t why = WEFT_CLOSE_DISPLACED;
   if (l->state == LINK_OPEN)
-    weft_session_send_empty(s, link, WEFT_SESSION_CLOSE, l->current, now_us);
+    send_sealed(s, link, WEFT_SESSION_CLOSE, l->current, &why, displaced, now_us);
   else if (l->state == LINK_OPENING && l->opening.state == OPENING_CONFIRM)
-    weft_session_send_empty(s, link, WEFT_SESSION_CLOSE, l->opening.keys, now_us);
+    send_sealed(s, link, WEFT_SESSION_CLOSE, l->opening.keys, &why, displaced, now_us);
 }
 
 void weft_sessions_close(weft_sessions *s, size_t link, int64_t now_us) {
   if (link >= s->options.links_max || s->links[link].state == LINK_FREE)
     return;
-  say_close(s, link, now_us);
+  say_close(s, link, false, now_us);
   weft_session_lose(s, link, WEFT_SESSION_CLOSED);
   s->links[link].state = LINK_FREE; // the caller knows
 }
@@ -260,7 +268,7 @@ bool weft_session_settle(weft_sessions *s, size_t link, int64_t now_us) {
     const bool ours_wins = memcmp(s->options.identity.public_key, own->identity, 32) < 0;
     const bool other_stays = other->initiated != own->initiated && other->initiated == ours_wins;
     const size_t loser = other_stays ? link : i;
-    say_close(s, loser, now_us);
+    say_close(s, loser, true, now_us);
     weft_session_lose(s, loser, WEFT_SESSION_REPLACED);
     if (other_stays)
       return false;
@@ -296,7 +304,8 @@ weft_status weft_sessions_peer(const weft_sessions *s, size_t link, weft_session
                              .blob = l->blob,
                              .blob_bytes = l->blob_bytes,
                              .initiated = l->initiated,
-                             .aes = s->keys[l->current].aes};
+                             .aes = s->keys[l->current].aes,
+                             .heard_us = l->heard_us};
   memcpy(out->public_key, l->identity, sizeof out->public_key);
   return WEFT_OK;
 }
@@ -387,13 +396,29 @@ int64_t weft_sessions_deadline(const weft_sessions *s) {
 
 // --- Datagrams
 
-// Whether an opening that the other side closed gave way to a session that there is with it.
-static bool was_replaced(const weft_sessions *s, const weft_link *opening) {
-  for (size_t i = 0; i < s->options.links_max && opening->state == LINK_OPENING; i++)
-    if (s->links[i].state == LINK_OPEN &&
-        memcmp(s->links[i].identity, opening->opening.identity, sizeof opening->identity) == 0)
+// Whether there is another session with who is at the other end of the link, or one that he may
+// have, as our CONFIRM is on its way.
+static bool has_other(const weft_sessions *s, const weft_link *l) {
+  const uint8_t *identity = l->state == LINK_OPENING ? l->opening.identity : l->identity;
+  for (size_t i = 0; i < s->options.links_max; i++) {
+    const weft_link *other = &s->links[i];
+    const bool opening = other->state == LINK_OPENING && other->opening.state == OPENING_CONFIRM;
+    if (other != l && (opening || other->state == LINK_OPEN) &&
+        memcmp(opening ? other->opening.identity : other->identity, identity, 32) == 0)
       return true;
+  }
   return false;
+}
+
+// Why the other side closed. An opening may have given way to a session that there is already.
+static weft_session_reason closed_why(const weft_sessions *s, const weft_link *l,
+                                      const uint8_t *plain, size_t bytes) {
+  const bool displaced = bytes == 1 && plain[0] == WEFT_CLOSE_DISPLACED;
+  if (!displaced && l->state == LINK_OPEN)
+    return WEFT_SESSION_CLOSED;
+  if (has_other(s, l))
+    return WEFT_SESSION_REPLACED;
+  return displaced ? WEFT_SESSION_ELSEWHERE : WEFT_SESSION_CLOSED;
 }
 
 static weft_status take_sealed(weft_sessions *s, const weft_address *address, uint8_t *datagram,
@@ -416,24 +441,23 @@ static weft_status take_sealed(weft_sessions *s, const weft_address *address, ui
     return WEFT_PENDING;
   }
   weft_link *l = &s->links[link];
+  uint8_t *plain = datagram + WEFT_SESSION_HEADER_BYTES;
+  const size_t plain_bytes = bytes - WEFT_SESSION_OVERHEAD_BYTES;
   if (type == WEFT_SESSION_CLOSE) {
-    weft_session_lose(s, link, was_replaced(s, l) ? WEFT_SESSION_REPLACED : WEFT_SESSION_CLOSED);
+    weft_session_lose(s, link, closed_why(s, l, plain, plain_bytes));
     return WEFT_PENDING;
   }
   if (l->opening.keys == slot && !weft_session_confirmed(s, link, now_us))
     return WEFT_PENDING;
-  const size_t plain_bytes = bytes - WEFT_SESSION_OVERHEAD_BYTES;
   if (type != WEFT_SESSION_DATA)
-    return weft_session_take_path(s, link, address, type, datagram + WEFT_SESSION_HEADER_BYTES,
-                                  plain_bytes, now_us);
+    return weft_session_take_path(s, link, address, type, plain, plain_bytes, now_us);
   l->heard_us = now_us;
   if (newest && !weft_session_same_address(address, &l->address))
     weft_session_ask_path(s, link, address, now_us); // a NAT may have moved it
   else if (newest)
     weft_session_answer_from(l, address); // we may have moved ourselves
   s->statistics.opened_datagrams++;
-  *out = (weft_session_plain){
-      .link = link, .data = datagram + WEFT_SESSION_HEADER_BYTES, .bytes = plain_bytes};
+  *out = (weft_session_plain){.link = link, .data = plain, .bytes = plain_bytes};
   return out->bytes ? WEFT_OK : WEFT_PENDING;
 }
 

@@ -235,7 +235,8 @@ class _SessionEvent(ctypes.Structure):
 
 class _SessionPeer(ctypes.Structure):
     _fields_ = [("address", _Address), ("public_key", _key), ("blob", ctypes.c_void_p),
-                ("blob_bytes", _size), ("initiated", ctypes.c_bool), ("aes", ctypes.c_bool)]
+                ("blob_bytes", _size), ("initiated", ctypes.c_bool), ("aes", ctypes.c_bool),
+                ("heard_us", _time)]
 
 
 class _SessionStatistics(ctypes.Structure):
@@ -340,6 +341,7 @@ _declare({
     "weft_seal_datagram": (_size, [_p(_Seal), _size, _bytes, _size, _bytes]),
     "weft_sessions_event": (ctypes.c_bool, [_handle, _p(_SessionEvent)]),
     "weft_sessions_peer": (_status, [_handle, _size, _p(_SessionPeer)]),
+    "weft_sessions_ask": (None, [_handle, _size, _time]),
     "weft_sessions_get_statistics": (None, [_handle, _p(_SessionStatistics)]),
 })
 

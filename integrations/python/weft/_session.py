@@ -39,6 +39,7 @@ class SessionReason(enum.IntEnum):
     CLOSED = 3  # by the other side
     REPLACED = 4  # by another session with the same identity
     EXPIRED = 5  # keys too old, and no new ones could be agreed on
+    ELSEWHERE = 6  # by the other side, for a session of our identity that is not ours
 
 
 CONSTANTS.update({"WEFT_CIPHER_" + member.name: member.value for member in Cipher})
@@ -62,6 +63,7 @@ class SessionPeer(typing.NamedTuple):
     blob: bytes
     initiated: bool  # by this side
     aes: bool
+    heard_us: int  # when it was heard last
 
 
 _COUNTED = [field[0] for field in _SessionStatistics._fields_]
@@ -163,7 +165,12 @@ class Sessions(_CalledBack):
         with self._lock:
             _check(self._run(_c.weft_sessions_peer, _whole("link", link), ctypes.byref(found)), "link %d" % link)
             return SessionPeer(_from_c(found.address), bytes(found.public_key),
-                               ctypes.string_at(found.blob, found.blob_bytes), found.initiated, found.aes)
+                               ctypes.string_at(found.blob, found.blob_bytes), found.initiated, found.aes,
+                               found.heard_us)
+
+    def ask(self, link, now_us):
+        """Asks the other end of an open link whether it is there: peer() tells when it was heard."""
+        self._run(_c.weft_sessions_ask, _whole("link", link), time_of(now_us))
 
     # --- Datagrams, the time, events
 

@@ -149,7 +149,8 @@ typedef enum weft_session_reason {
   WEFT_SESSION_SILENT,         // nothing was heard for too long
   WEFT_SESSION_CLOSED,         // by the other side
   WEFT_SESSION_REPLACED,       // by another session with the same identity
-  WEFT_SESSION_EXPIRED         // keys too old, and no new ones could be agreed on
+  WEFT_SESSION_EXPIRED,        // keys too old, and no new ones could be agreed on
+  WEFT_SESSION_ELSEWHERE       // by the other side, for a session of our identity that is not ours
 } weft_session_reason;
 
 typedef struct weft_session_event {
@@ -168,10 +169,15 @@ typedef struct weft_session_peer {
   size_t blob_bytes;
   bool initiated; // by this side
   bool aes;
+  int64_t heard_us; // when it was heard last
 } weft_session_peer;
 
 // Errors: WEFT_E_STATE (not open).
 weft_status weft_sessions_peer(const weft_sessions *sessions, size_t link, weft_session_peer *out);
+
+// Asks the other side of an open link whether it is there: one that is has been heard
+// (weft_session_peer) after a round trip. Lost as any datagram may be.
+void weft_sessions_ask(weft_sessions *sessions, size_t link, int64_t now_us);
 
 typedef struct weft_session_statistics {
   uint64_t opened;     // sessions

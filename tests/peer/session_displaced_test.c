@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two nodes with one identity, which take each other's place; and a node that begins again, whose
+// neighbour asks whether it is there and calls it beside the session that it knows nothing of.
+#include <string.h>
+
+#include "tests/peer/session_net.h"
+#include "tests/support/test_main.h"
+
+enum { FIRST, HUB, SECOND_NODE };
+
+static void one_identity(weft_sessions_options *options, size_t node) {
+  const uint8_t seed[32] = {7};
+  if (node != HUB)
+    weft_identity_from_seed(seed, &options->identity);
+}
+
+START_TEST(who_is_displaced_is_told_that_it_is_elsewhere) {
+  net n;
+  EXPECT_OK(net_new(&n, NULL, one_identity));
+  net_open(&n, FIRST, HUB, NULL);
+  net_run(&n, SECOND);
+  EXPECT(n.opens[FIRST] == 1 && n.losses[FIRST] == 0);
+  for (size_t i = 0; i < 4; i++) { // by turns
+    const size_t comes = i % 2 ? FIRST : SECOND_NODE, goes = i % 2 ? SECOND_NODE : FIRST;
+    const size_t losses = n.losses[goes], others = n.losses[comes];
+    net_open(&n, comes, HUB, NULL);
+    net_run(&n, SECOND);
+    EXPECT(n.losses[goes] == losses + 1 && n.lost[goes].reason == WEFT_SESSION_ELSEWHERE);
+    EXPECT(n.losses[comes] == others);
+    EXPECT(n.lost[HUB].reason == WEFT_SESSION_REPLACED);
+  }
+  net_free(&n);
+}
+END_TEST
+
+// A node's own second session is no stranger's, in whatever order things come.
+START_TEST(ones_own_second_session_is_not_elsewhere) {
+  for (int64_t jitter = 0; jitter < 20; jitter++) {
+    net n;
+    EXPECT_OK(net_new(&n, NULL, NULL));
+    n.jitter_us = jitter * 3000;
+    for (size_t i = 0; i < 3; i++) {
+      net_open(&n, FIRST, HUB, NULL);
+      net_run(&n, i == 0 ? SECOND : jitter * 5000);
+    }
+    for (size_t i = 0; i < 800; i++) {
+      net_run(&n, SECOND / 100);
+      EXPECT(n.losses[FIRST] == 0 || n.lost[FIRST].reason != WEFT_SESSION_ELSEWHERE);
+    }
+    EXPECT(n.opens[FIRST] >= 2 && n.losses[FIRST] == 2);
+    net_free(&n);
+  }
+}
+END_TEST
+
+START_TEST(a_goodbye_is_no_displacement) {
+  net n;
+  net_new_open(&n);
+  weft_sessions_close(n.node[HUB], n.opened[HUB].link, n.now_us);
+  net_run(&n, SECOND);
+  EXPECT(n.losses[FIRST] == 1 && n.lost[FIRST].reason == WEFT_SESSION_CLOSED);
+  net_free(&n);
+}
+END_TEST
+
+static int64_t heard_us(const net *n) {
+  weft_session_peer peer;
+  EXPECT_OK(weft_sessions_peer(n->node[FIRST], n->opened[FIRST].link, &peer));
+  return peer.heard_us;
+}
+
+START_TEST(who_is_there_answers_when_asked) {
+  net n;
+  net_new_open(&n);
+  const int64_t before_us = heard_us(&n);
+  net_run(&n, 3 * SECOND);
+  EXPECT(heard_us(&n) == before_us);
+  weft_sessions_ask(n.node[FIRST], n.opened[FIRST].link, n.now_us);
+  net_run(&n, SECOND);
+  EXPECT(heard_us(&n) >= before_us + 3 * SECOND);
+  EXPECT(n.moves[FIRST] == 0 && n.moves[HUB] == 0);
+  weft_sessions_ask(n.node[FIRST], 99999, n.now_us); // no link: nothing
+  weft_sessions_ask(n.node[FIRST], n.opened[FIRST].link + 1, n.now_us);
+  net_free(&n);
+}
+END_TEST
+
+// It has the same identity, as of a key file, and none of the sessions.
+static void begin_again(net *n, size_t node) {
+  const weft_rng rng = weft_rng_chacha_table(&n->chacha[node]);
+  const weft_sessions_options options = net_options(n, node, &rng);
+  weft_sessions_free(n->node[node]);
+  EXPECT_OK(weft_sessions_new(n->ctx, &options, n->now_us, &n->node[node]));
+}
+
+START_TEST(who_began_again_is_called_beside_the_session) {
+  net n;
+  net_new_open(&n);
+  const int64_t before_us = heard_us(&n);
+  begin_again(&n, HUB);
+  for (int i = 0; i < 3; i++) {
+    net_run(&n, SECOND);
+    weft_sessions_ask(n.node[FIRST], n.opened[FIRST].link, n.now_us);
+  }
+  net_run(&n, SECOND);
+  EXPECT(heard_us(&n) == before_us && n.losses[FIRST] == 0);
+  net_open(&n, FIRST, HUB, NULL);
+  net_run(&n, SECOND);
+  EXPECT(n.opens[FIRST] == 2 && n.losses[FIRST] == 1);
+  EXPECT(n.lost[FIRST].reason == WEFT_SESSION_REPLACED);
+  n.opens[FIRST] = n.opens[HUB] = 1;
+  n.losses[FIRST] = n.losses[HUB] = 0;
+  net_expect_open(&n, FIRST, HUB);
+  net_free(&n);
+}
+END_TEST
+
+// Somebody else at the address, while the node there says nothing, ends no session.
+START_TEST(a_stranger_at_the_address_ends_nothing) {
+  net n;
+  net_new_open(&n);
+  const uint8_t seed[32] = {9};
+  const weft_rng rng = weft_rng_chacha_table(&n.chacha[HUB]);
+  weft_sessions_options options = net_options(&n, HUB, &rng);
+  weft_sessions *hub = n.node[HUB];
+  weft_identity_from_seed(seed, &options.identity);
+  EXPECT_OK(weft_sessions_new(n.ctx, &options, n.now_us, &n.node[HUB]));
+  net_open(&n, FIRST, HUB, NULL);
+  net_run(&n, 10 * SECOND);
+  EXPECT(n.opens[FIRST] == 2 && n.losses[FIRST] == 0);
+  weft_sessions_free(n.node[HUB]);
+  n.node[HUB] = hub;
+  net_free(&n);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("session_displaced");
+  TCase *t = tcase_create("session_displaced");
+  tcase_add_test(t, who_is_displaced_is_told_that_it_is_elsewhere);
+  tcase_add_test(t, ones_own_second_session_is_not_elsewhere);
+  tcase_add_test(t, a_goodbye_is_no_displacement);
+  tcase_add_test(t, who_is_there_answers_when_asked);
+  tcase_add_test(t, who_began_again_is_called_beside_the_session);
+  tcase_add_test(t, a_stranger_at_the_address_ends_nothing);
+  suite_add_tcase(suite, t);
+  return test_main(suite);
+}

@@ -23,7 +23,8 @@ typedef struct peer_settings {
   char *input, *output, *key_file, *backend, *config;
   weft_address listen, metrics;
   char *bootstrap_text; // as it was given: words with commas between
-  bool has_metrics, has_source_key, log_json, checksums, congestion, map_port;
+  bool has_metrics, has_source_key, log_json, checksums, congestion, map_port, stream_given;
+  uint64_t given; // options, as bits (peer_options.h), that were said and ask for something
   const weft_policy *policy; // of --scheme
   weft_address bootstrap[WEFT_NODE_BOOTSTRAP];
   uint8_t bootstrap_host[WEFT_NODE_BOOTSTRAP]; // which word named it

@@ -76,7 +76,7 @@ static bool output_waits(const peer_run_state *r, const weft_engine_statistics *
 
 // Whether the stream goes on: something came, was played or was taken by somebody who watches, or
 // it is the output that waits, or the source is there.
-static bool goes_on(peer_run_state *r) {
+static bool goes_on(peer_run_state *r, gint64 now_us) {
   weft_engine_statistics s;
   if (!r->sink)
     return false; // a tracker has none
@@ -84,6 +84,8 @@ static bool goes_on(peer_run_state *r) {
   const guint64 seen = s.segments + s.due + weft_sink_bytes(r->sink) + weft_sink_taken(r->sink);
   const bool more = seen != r->seen;
   r->seen = seen;
+  if (more)
+    r->news_us = now_us;
   if (more || output_waits(r, &s))
     return true;
   if (weft_engine_done(weft_node_engine(r->node)) || weft_node_neighbours(r->node) == 0)
@@ -111,7 +113,7 @@ static int no_stream(const peer_run_state *r) {
 }
 
 static void look_for_company(peer_run_state *r, gint64 now_us) {
-  if (goes_on(r) || has_ended(r))
+  if (goes_on(r, now_us) || has_ended(r))
     r->alone_us = now_us;
   r->view.healthy =
       r->s->role != WEFT_NODE_JOINING || weft_node_neighbours(r->node) > 0 || has_ended(r);
@@ -132,7 +134,29 @@ static void look_for_company(peer_run_state *r, gint64 now_us) {
     peer_run_stop(r, no_stream(r));
 }
 
+// A live source that began again: first what there is of the stream before is played. What peers
+// say, who may lie, counts late, and puts no end off.
+static void look_for_successor(peer_run_state *r, gint64 now_us) {
+  enum { PLAYED_US = 1000000, SAID_US = 10000000 };
+  const gint64 said_us = MIN(SAID_US, (gint64)(r->s->timeout_s * 2e6 / 3));
+  if (!r->succeeds || !r->sink || r->stopped || has_ended(r) || weft_node_has_source(r->node) ||
+      !weft_sink_has_room(r->sink) || now_us - r->news_us < (r->by_source ? PLAYED_US : said_us))
+    return;
+  const weft_status status = weft_node_succeed(r->node, now_us);
+  r->succeeds = false;
+  if (status != WEFT_OK) {
+    peer_run_stop(r, cli_error(PEER_NAME, CLI_MACHINE, "%s", weft_status_text(status)));
+    return;
+  }
+  peer_play_succeeded(r);
+  r->news_us = now_us;
+  r->alone_us = r->by_source ? now_us : r->alone_us;
+  r->seen = weft_sink_bytes(r->sink) + weft_sink_taken(r->sink);
+  peer_run_wake(r);
+}
+
 void peer_end_look(peer_run_state *r, gint64 now_us) {
   look_for_the_end(r, now_us);
+  look_for_successor(r, now_us);
   look_for_company(r, now_us);
 }

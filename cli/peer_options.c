@@ -14,6 +14,8 @@ typedef struct option {
   const char *argument, *about;
 } option;
 
+_Static_assert(OPTIONS <= 64, "given has a bit for each");
+
 static const option options[OPTIONS] = {
     [O_CONFIG] = {"config", ALL, NULL, "FILE", "More options, one a line under [peer]"},
     [O_INPUT] = {"input", SOURCE, NULL, "INPUT", "FILE, - or udp://[ADDRESS]:PORT"},
@@ -38,7 +40,9 @@ static const option options[OPTIONS] = {
     [O_SCHEME] = {"scheme", SOURCE | JOIN, "push", "NAME",
                   "push: sends what others lack, unasked; pull (sources: live): asks, for less "
                   "uplink; ./FILE: a policy of your own"},
-    [O_STREAM] = {"stream", SOURCE, "0", "HEX", "The stream's number (0: a random one)"},
+    [O_STREAM] =
+        {"stream", SOURCE, "0", "HEX",
+         "The stream's number (0: of a file with --key-file one of its own, else a random one)"},
     [O_BLOCKS] = {"segment-blocks", SOURCE, "64", "N", "Blocks in a segment"},
     [O_BLOCK_BYTES] = {"block-bytes", SOURCE, "1024", "N", "Bytes in a block"},
     [O_WINDOW] = {"window", SOURCE | JOIN, NULL, "N",
@@ -168,7 +172,29 @@ static int from_file(const char *path, int word, char **values) {
 
 const char *peer_option_name(size_t which) { return options[which].name; }
 
-int peer_options_gather(const char *word_text, int word, int argc, char **argv,
+enum { LIVE = 1 << WEFT_MODE_LIVE, VOD = 1 << WEFT_MODE_VOD, BULK = 1 << WEFT_MODE_BULK };
+
+// What only some streams use.
+static const struct {
+  size_t which;
+  int words, modes; // where it does nothing
+} idle[] = {
+    {O_LAG, SOURCE, VOD | BULK}, {O_CHECKSUMS, SOURCE, VOD | BULK},
+    {O_LINGER, SOURCE, VOD},     {O_STAY, SOURCE, VOD}, // until SIGTERM
+    {O_STAY, JOIN, LIVE},        {O_GATHER, JOIN, LIVE},
+    {O_STARTUP, JOIN, BULK},
+};
+
+void peer_options_tell_unused(uint64_t given, int word, weft_engine_mode mode) {
+  static const char *const kinds[] = {
+      [WEFT_MODE_BULK] = "fetched", [WEFT_MODE_VOD] = "on-demand", [WEFT_MODE_LIVE] = "live"};
+  for (size_t i = 0; i < G_N_ELEMENTS(idle); i++)
+    if (given >> idle[i].which & 1 && (idle[i].words & word) && (idle[i].modes >> mode & 1))
+      peer_log(PEER_WARNING, "option-unused", "option=--%s stream=%s", options[idle[i].which].name,
+               kinds[mode]);
+}
+
+int peer_options_gather(const char *word_text, int word, int argc, char **argv, uint64_t *given,
                         char *values[OPTIONS]) {
   GOptionEntry entries[OPTIONS + 1] = {{0}};
   char *about[OPTIONS] = {0}; // with defaults
@@ -199,5 +225,7 @@ int peer_options_gather(const char *word_text, int word, int argc, char **argv,
   for (size_t i = 0; i < OPTIONS && code < 0; i++)
     if (!values[i])
       values[i] = g_strdup(options[i].otherwise);
+    else if (g_strcmp0(values[i], options[i].otherwise) != 0)
+      *given |= UINT64_C(1) << i;
   return code;
 }

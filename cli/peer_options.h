@@ -50,8 +50,12 @@ const char *peer_option_name(size_t which);
 // with it.
 void peer_options_foresee_log(int argc, char *const *argv);
 // Each value from the flags, else the environment, else the file, else what holds otherwise; NULL:
-// the word has no such option, or nothing was said. -1 to go on, else the exit code.
-int peer_options_gather(const char *word_text, int word, int argc, char **argv,
+// the word has no such option, or nothing was said. *given: bits of those that were said and are
+// not what holds otherwise. -1 to go on, else the exit code.
+int peer_options_gather(const char *word_text, int word, int argc, char **argv, uint64_t *given,
                         char *values[OPTIONS]);
+// Of those that were given (bits) and ask for something: warns of what a stream of that kind does
+// not use.
+void peer_options_tell_unused(uint64_t given, int word, weft_engine_mode mode);
 
 #endif

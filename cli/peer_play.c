@@ -2,6 +2,7 @@
 // `weft peer`: a stream that was joined, from the engine to its output.
 #include <sodium.h>
 
+#include "cli/peer_options.h"
 #include "cli/peer_run.h"
 
 bool peer_play_seek(void *user, uint64_t position) {
@@ -49,23 +50,34 @@ static bool can_begin(peer_run_state *r, const weft_stream *stream) {
   return false;
 }
 
-void peer_play_open(peer_run_state *r) {
-  const weft_stream *stream = weft_node_stream(r->node);
+static void tell_stream(const weft_stream *stream) {
   char key[65];
   (void)sodium_bin2hex(key, sizeof key, stream->source_key, 32);
   peer_log(PEER_INFO, "stream",
            "id=%016" G_GINT64_MODIFIER
            "x source_key=%s blocks=%u block_bytes=%u rate=%" G_GUINT64_FORMAT,
            stream->id, key, stream->blocks, stream->block_bytes, stream->rate_bits_per_s);
+}
+
+void peer_play_succeeded(peer_run_state *r) {
+  const weft_stream *stream = weft_node_stream(r->node);
+  weft_sink_resize(r->sink, (size_t)stream->blocks * stream->block_bytes);
+  tell_stream(stream);
+}
+
+void peer_play_open(peer_run_state *r) {
+  const weft_stream *stream = weft_node_stream(r->node);
   char *why = NULL;
+  tell_stream(stream);
   if (!can_begin(r, stream))
     return;
+  peer_options_tell_unused(r->s->given, PEER_JOIN, stream->mode);
   if (weft_sink_open(r->output, (size_t)stream->blocks * stream->block_bytes,
                      stream->mode == WEFT_MODE_VOD ? stream->bytes : 0,
                      stream->mode == WEFT_MODE_BULK, &why))
     r->sink = r->output;
   r->view.sink = r->sink;
-  r->alone_us = g_get_monotonic_time(); // it may have come late
+  r->alone_us = r->news_us = g_get_monotonic_time(); // it may have come late
   if (!r->sink)
     peer_run_stop(r, cli_error(PEER_NAME, CLI_IO, "%s", why));
   else if (beginning(r->s, stream) > 0 && !peer_play_seek(r, beginning(r->s, stream)))
@@ -155,7 +167,7 @@ static void tell_forgone(peer_run_state *r) {
 }
 
 void peer_play_pump(peer_run_state *r, gint64 now_us) {
-  if (!r->sink)
+  if (!r->sink || r->stopped)
     return;
   const weft_status status = play(r, now_us);
   tell_forgone(r);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `weft peer`: one node on the main loop, from its input or to its output, until the end.
 #include <errno.h>
-#include <malloc.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -9,6 +8,7 @@
 #include <glib-unix.h>
 #include <sodium.h>
 
+#include "cli/peer_options.h"
 #include "cli/peer_run.h"
 #include "cli/policy.h"
 #include "peer/runtime/notify.h"
@@ -25,105 +25,6 @@ void peer_run_wake(void *user) {
   peer_run_state *r = user;
   if (r->source)
     weft_node_source_wake(r->source);
-}
-
-// What plays may play for weeks. Segments that come and go leave holes in glibc's heap into which
-// those after them do not fit, and a source held up to twice its window for minutes: large blocks
-// get pages of their own. It would cost what is fetched an eighth of its rate.
-static void keep_heap_small(weft_engine_mode mode) {
-  enum { LARGE = 32768 };
-  if (mode != WEFT_MODE_BULK)
-    (void)mallopt(M_MMAP_THRESHOLD, LARGE);
-}
-
-// --- Events
-
-// A receiver gives others what it wrote. Where that is no more what it was they have it from
-// others.
-static void reread(peer_run_state *r, uint64_t segment) {
-  const weft_stream *stream = weft_node_stream(r->node);
-  const uint64_t each = (uint64_t)stream->blocks * stream->block_bytes, at = segment * each;
-  const size_t bytes = (size_t)MIN(each, weft_sink_bytes(r->sink) - at); // it was written
-  weft_status status = weft_sink_reread(r->sink, at, bytes);
-  const uint8_t *data = status == WEFT_OK ? weft_sink_room(r->sink) : NULL;
-  const weft_status loaded =
-      weft_engine_load(weft_node_engine(r->node), segment, data, bytes, g_get_monotonic_time());
-  status = status == WEFT_OK ? loaded : status;
-  if (status != WEFT_OK && !r->reread_failed) {
-    peer_log(PEER_WARNING, "reread", "segment=%" G_GUINT64_FORMAT " status=%s", segment,
-             weft_status_name(status));
-    r->reread_failed = true;
-  }
-}
-
-static void load(peer_run_state *r, uint64_t segment) {
-  if (r->stopped)
-    return; // others were asked for at the same time
-  if (r->s->role == WEFT_NODE_JOINING) {
-    reread(r, segment);
-    return;
-  }
-  const weft_status status =
-      weft_feed_load(r->feed, weft_node_engine(r->node), segment, g_get_monotonic_time());
-  if (status == WEFT_E_IO)
-    peer_run_stop(r, cli_error(PEER_NAME, CLI_IO, "%s", weft_feed_error(r->feed)));
-  else if (status != WEFT_OK)
-    peer_log(PEER_WARNING, "load", "segment=%" G_GUINT64_FORMAT " status=%s", segment,
-             weft_status_name(status));
-}
-
-// What may go on for weeks is told the first, second, fourth, eighth... time.
-static bool is_news(unsigned times) { return (times & (times - 1)) == 0; }
-
-static void tell_unreachable(const weft_node_event *event, const char *address,
-                             const char *reason) {
-  peer_log(is_news(event->failures) ? PEER_WARNING : PEER_DEBUG, "unreachable",
-           "address=%s reason=%s calls=%u", address, reason, event->failures);
-}
-
-static void on_event(void *user, const weft_node_event *event) {
-  static const char *const reasons[] = {"no-answer", "other-identity", "silent",
-                                        "closed",    "replaced",       "expired"};
-  peer_run_state *r = user;
-  char text[WEFT_ADDRESS_TEXT];
-  const char *address = weft_address_text(&event->address, text);
-  switch (event->kind) {
-  case WEFT_NODE_STREAM:
-    keep_heap_small(weft_node_stream(r->node)->mode);
-    peer_play_open(r);
-    break;
-  case WEFT_NODE_STREAM_FAILED:
-    peer_log(PEER_WARNING, "stream-failed", "address=%s status=%s", address,
-             weft_status_name(event->status));
-    if (r->failed == WEFT_OK || r->failed == WEFT_E_ARGUMENT)
-      r->failed = event->status; // of this machine rather than of what somebody said
-    break;
-  case WEFT_NODE_NEIGHBOUR:
-    peer_log(PEER_DEBUG, "neighbour", "address=%s", address);
-    break;
-  case WEFT_NODE_MOVED:
-    peer_log(PEER_DEBUG, "neighbour-moved", "address=%s", address);
-    break;
-  case WEFT_NODE_NEIGHBOUR_LOST:
-    peer_log(PEER_DEBUG, "neighbour-lost", "address=%s reason=%s", address, reasons[event->reason]);
-    r->no_stream = r->no_stream || (!r->sink && event->reason == WEFT_SESSION_OTHER_IDENTITY);
-    break;
-  case WEFT_NODE_BANNED:
-    peer_log(PEER_WARNING, "banned", "address=%s", address);
-    break;
-  case WEFT_NODE_UNREACHABLE:
-    tell_unreachable(event, address, reasons[event->reason]);
-    peer_names_look_up(r, event->host);
-    break;
-  case WEFT_NODE_ENGINE:
-    if (event->engine.kind == WEFT_EVENT_LOAD)
-      load(r, event->engine.segment);
-    if (event->engine.kind == WEFT_EVENT_PLAY && r->view.play_us == 0)
-      r->view.play_us = g_get_monotonic_time();
-    peer_log(PEER_DEBUG, "engine", "kind=%d segment=%" G_GUINT64_FORMAT, (int)event->engine.kind,
-             event->engine.segment);
-    break;
-  }
 }
 
 // A live source says where the stream ends, and goes when all know; told once more, it goes at
@@ -234,7 +135,7 @@ static void failed(void *user, weft_status status) {
   if (own && status == WEFT_E_ARGUMENT)
     peer_run_stop(r, cli_policy_wrong(PEER_NAME, policy));
   else
-    peer_log(is_news(r->failures) ? PEER_WARNING : PEER_DEBUG, "failed", "status=%s turns=%u",
+    peer_log(peer_is_news(r->failures) ? PEER_WARNING : PEER_DEBUG, "failed", "status=%s turns=%u",
              weft_status_name(status), r->failures);
 }
 
@@ -276,15 +177,44 @@ static weft_engine_mode mode_of(const peer_run_state *r) {
   return r->s->rate_bits_per_s ? WEFT_MODE_VOD : WEFT_MODE_BULK;
 }
 
-static int open_node(peer_run_state *r) {
+// The number of the stream. The same file, served again with the same key, is the same stream: who
+// fetches or watches it goes on. What was signed of another one would contradict it.
+static uint64_t stream_number(const peer_run_state *r, const uint8_t key[32]) {
   const peer_settings *s = r->s;
-  const bool source = s->role == WEFT_NODE_SOURCE;
-  if (source)
-    keep_heap_small(mode_of(r));
-  if (source && s->policy == &weft_policy_pull && mode_of(r) != WEFT_MODE_LIVE)
+  uint64_t about[WEFT_FEED_VERSION + 3], number;
+  uint8_t hash[crypto_generichash_BYTES];
+  if (s->stream_given || !s->key_file || mode_of(r) == WEFT_MODE_LIVE)
+    return s->stream;
+  weft_feed_version(r->feed, about);
+  about[WEFT_FEED_VERSION] = s->blocks;
+  about[WEFT_FEED_VERSION + 1] = s->block_bytes;
+  about[WEFT_FEED_VERSION + 2] = s->rate_bits_per_s;
+  (void)crypto_generichash(hash, sizeof hash, (const uint8_t *)about, sizeof about, key, 32);
+  memcpy(&number, hash, sizeof number);
+  return number ? number : s->stream;
+}
+
+// What the input does not allow.
+static int refuse_source(const peer_run_state *r) {
+  const bool live = mode_of(r) == WEFT_MODE_LIVE;
+  if (r->s->policy == &weft_policy_pull && !live)
     return cli_error(PEER_NAME, CLI_USAGE,
                      "--scheme pull is for live sources: of files, peers that push would get "
                      "nothing; join --scheme pull asks any source");
+  if (r->s->stay_s > 0 && live)
+    return cli_error(PEER_NAME, CLI_USAGE,
+                     "--stay is for files: of a live stream that is over nobody can get anything");
+  return -1;
+}
+
+static int open_node(peer_run_state *r) {
+  const peer_settings *s = r->s;
+  const bool source = s->role == WEFT_NODE_SOURCE;
+  int code = source ? refuse_source(r) : -1;
+  if (code >= 0)
+    return code;
+  if (source)
+    peer_keep_heap_small(mode_of(r));
   weft_node_options o = {.ctx = r->ctx,
                          .role = s->role,
                          .listen = s->listen,
@@ -301,16 +231,16 @@ static int open_node(peer_run_state *r) {
                          .upload_bits_per_s = s->upload_bits_per_s,
                          .congestion = s->congestion,
                          .policy = s->policy,
-                         .startup_us = (int64_t)s->startup_ms * 1000,
-                         .event = on_event,
+                         .startup_us = s->startup_ms ? (int64_t)s->startup_ms * 1000 : 1,
+                         .event = peer_event,
                          .user = r};
   char text[WEFT_ADDRESS_TEXT];
   int error;
-  int code = peer_identity(s, &o.identity);
+  code = peer_identity(s, &o.identity);
   if (code >= 0)
     return code;
   if (source)
-    o.stream = (weft_stream){.id = s->stream,
+    o.stream = (weft_stream){.id = stream_number(r, o.identity.public_key),
                              .blocks = (uint16_t)s->blocks,
                              .block_bytes = s->block_bytes,
                              .mode = mode_of(r),
@@ -399,6 +329,8 @@ static void tell_start(peer_run_state *r) {
   peer_log(PEER_INFO, names[r->s->role], "listen=%s%s%s metrics=%u",
            weft_address_text(&address, text), *key ? " key=" : "", key,
            r->pages ? weft_http_port(r->pages) : 0);
+  if (r->s->role == WEFT_NODE_SOURCE)
+    peer_options_tell_unused(r->s->given, PEER_SOURCE, weft_node_stream(r->node)->mode);
 }
 
 static void leave(peer_run_state *r) {

@@ -26,7 +26,11 @@ typedef struct peer_run_state {
   unsigned failures;             // turns of the node that failed
   bool reread_failed;            // what was written is not given to others any more
   gint64 look_up_us[PEER_WORDS]; // not before; G_MAXINT64: being looked up
+  unsigned displaced;            // sessions that ended for others of the same identity
+  unsigned other_streams;        // told of at addresses that the user named
+  bool succeeds, by_source;      // the source has another stream now, as it says itself
   gint64 alone_us;               // since when there has been nobody, or nothing new
+  gint64 news_us;                // when something of the stream was new last
   guint64 seen;                  // of what there was new, by then
   gint64 rate_us;                // live source: since when rate_taken bytes had come
   guint64 rate_taken;
@@ -46,9 +50,18 @@ typedef struct peer_run_state {
 void peer_run_stop(peer_run_state *r, int code);
 void peer_run_wake(void *user);
 
+// peer_event.c: for weft_node_options.event (user: the run).
+void peer_event(void *user, const weft_node_event *event);
+// What may go on for weeks is told the first, second, fourth, eighth... time.
+bool peer_is_news(unsigned times);
+// Before a stream of that kind is held.
+void peer_keep_heap_small(weft_engine_mode mode);
+
 // peer_play.c, for a peer that joined: opens the output when the stream is known, and writes what
 // may be played now.
 void peer_play_open(peer_run_state *r);
+// What comes next is of the stream that succeeded the one before.
+void peer_play_succeeded(peer_run_state *r);
 // Goes on at this byte of the stream (user: the run). False: that cannot be.
 bool peer_play_seek(void *user, uint64_t position);
 void peer_play_pump(peer_run_state *r, gint64 now_us);

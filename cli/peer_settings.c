@@ -214,6 +214,7 @@ static int numbers(char **v, peer_settings *s) {
   s->stream = g_ascii_strtoull(v[O_STREAM], &end, 16);
   if (errno || !g_ascii_isxdigit(*v[O_STREAM]) || *end)
     return refuse(O_STREAM, v[O_STREAM], "a hexadecimal number of 64 bits");
+  s->stream_given = s->stream != 0;
   while (s->stream == 0)
     randombytes_buf(&s->stream, sizeof s->stream);
   int code = shape(v, s);
@@ -281,7 +282,7 @@ int peer_settings_read(const char *word, int argc, char **argv, peer_settings *s
   }
   if (sodium_init() < 0)
     return cli_error(PEER_NAME, CLI_MACHINE, "libsodium could not start");
-  int code = peer_options_gather(word, bit, argc, argv, v);
+  int code = peer_options_gather(word, bit, argc, argv, &s->given, v);
   if (code < 0 && bit == PEER_SOURCE)
     code = required(v, O_INPUT);
   if (code < 0 && bit == PEER_JOIN)

@@ -104,6 +104,22 @@ void weft_feed_close(weft_feed *f) {
 }
 
 uint64_t weft_feed_bytes(const weft_feed *f) { return f->bytes; }
+
+static uint64_t nanoseconds(const struct timespec *t) {
+  return (uint64_t)t->tv_sec * 1000000000 + (uint64_t)t->tv_nsec;
+}
+
+void weft_feed_version(const weft_feed *f, uint64_t out[WEFT_FEED_VERSION]) {
+  struct stat about;
+  memset(out, 0, WEFT_FEED_VERSION * sizeof *out);
+  if (f->bytes == 0 || fstat(f->fd, &about) != 0)
+    return;
+  out[0] = f->bytes;
+  out[1] = (uint64_t)about.st_ino;
+  out[2] = nanoseconds(&about.st_mtim);
+  out[3] = nanoseconds(&about.st_ctim);
+}
+
 bool weft_feed_ended(const weft_feed *f) { return f->ended; }
 const char *weft_feed_error(const weft_feed *f) { return f->error; }
 uint64_t weft_feed_taken(const weft_feed *f) { return f->taken; }

@@ -13,6 +13,8 @@ extern "C" {
 
 typedef struct weft_feed weft_feed;
 
+enum { WEFT_FEED_VERSION = 4 };
+
 typedef struct weft_feed_options {
   const char *input; // FILE, "-", "udp://:PORT" or "udp://ADDRESS:PORT"
   size_t segment_bytes;
@@ -34,6 +36,9 @@ weft_status weft_feed_pump(weft_feed *feed, weft_engine *engine, int64_t now_us)
 weft_status weft_feed_load(weft_feed *feed, weft_engine *engine, uint64_t segment, int64_t now_us);
 // Ends a stream that has no end of its own.
 weft_status weft_feed_end(weft_feed *feed, weft_engine *engine, int64_t now_us);
+// What tells a file from another, and from the same one with other bytes: its length, its number in
+// the file system, when it was written and when it was changed in any way (ns). Zeros: no file.
+void weft_feed_version(const weft_feed *feed, uint64_t out[WEFT_FEED_VERSION]);
 bool weft_feed_ended(const weft_feed *feed);
 const char *weft_feed_error(const weft_feed *feed);
 uint64_t weft_feed_taken(const weft_feed *feed); // bytes given to the engine

@@ -19,6 +19,8 @@ enum {
   NODE_ANNOUNCE_US = 30000000, // to a tracker; to all, where a port is mapped
   NODE_MAPPED_US = 10000000,   // taking a change of where another's port is mapped
   NODE_CHECKSUM_US = 200000,   // between two reveals of one segment
+  NODE_ASK_US = 2000000,       // silence after which one who must be there is asked whether he is
+  NODE_BESIDE_US = 5000000,    // and after which he is called anew, beside the session
   NODE_PATIENCE_US = 30000000, // a fetch waits so long for who does not get on
   NODE_SLACK_US = 1000         // what is due within this is sent at once
 };
@@ -35,6 +37,7 @@ enum {
 typedef struct node_link {
   bool used, open, tracker, dialled;
   bool returns_call; // dialled since somebody said to be called from there
+  bool asks_any;     // of a tracker it asked for any stream last
   size_t neighbour;  // the engine's number
   size_t bootstrap;  // which of the bootstrap addresses this is
   weft_address address;
@@ -85,8 +88,11 @@ struct weft_node {
   uint8_t bans[NODE_BANS][32];
   size_t ban_count;
   int64_t now_us, seek_us;
-  weft_address mapped; // weft_node_set_mapped
-  int64_t mapped_us;   // when all are told it again; INT64_MAX: there never was one
+  weft_address mapped;       // weft_node_set_mapped
+  int64_t mapped_us;         // when all are told it again; INT64_MAX: there never was one
+  weft_stream successor;     // id 0: none is known
+  weft_address successor_at; // who told of it
+  bool successor_by_source;
   bool leaving, more_output;
   uint64_t send_dropped;
   node_gone gone[NODE_GONE]; // the last, or fewer
@@ -110,6 +116,7 @@ weft_peer_address weft_node_opaque(const weft_address *address);
 // Where others are told that the other side is.
 const weft_address *weft_node_callable(const node_link *link);
 void weft_node_say_mapped(weft_node *node, size_t link); // if there is something to say
+bool weft_node_same_address(const weft_address *a, const weft_address *b);
 // A neighbour that the engine wants.
 void weft_node_dial_for_engine(weft_node *node, const weft_event *dial);
 void weft_node_ask_trackers(weft_node *node); // soon
@@ -131,6 +138,15 @@ void weft_node_admit_again(weft_node *node, size_t link);
 void weft_node_refuse(weft_node *node, size_t link);
 void weft_node_lost(weft_node *node, size_t link, weft_session_reason reason);
 void weft_node_engine_events(weft_node *node);
+
+// node_successor.c: a source that begins again
+// Who has another stream than this node told of it.
+void weft_node_hear_of(weft_node *node, size_t link, const weft_stream *other);
+// Asks those whether they are there who are to be, and calls beside the session who does not
+// answer.
+void weft_node_look_after(weft_node *node);
+// Whether nobody is left of a live stream who could know what became of it.
+bool weft_node_bereft(const weft_node *node);
 
 // node_gone.c
 void weft_node_gone(weft_node *node, const uint8_t *public_key, bool had_all);

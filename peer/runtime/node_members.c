@@ -15,13 +15,13 @@ size_t weft_node_dial(weft_node *node, const weft_address *address) {
   return link;
 }
 
-static bool same(const weft_address *a, const weft_address *b) {
+bool weft_node_same_address(const weft_address *a, const weft_address *b) {
   return a->port == b->port && memcmp(a->ip, b->ip, sizeof a->ip) == 0;
 }
 
 static bool linked(const weft_node *node, const weft_address *address) {
   for (size_t i = 0; i < node->options.links_max; i++)
-    if (node->links[i].used && same(&node->links[i].address, address))
+    if (node->links[i].used && weft_node_same_address(&node->links[i].address, address))
       return true;
   return false;
 }
@@ -34,12 +34,13 @@ const weft_address *weft_node_callable(const node_link *l) {
 }
 
 static bool is_at(const node_link *l, const weft_address *address) {
-  return same(&l->address, address) || same(weft_node_callable(l), address);
+  return weft_node_same_address(&l->address, address) ||
+         weft_node_same_address(weft_node_callable(l), address);
 }
 
 void weft_node_add_candidate(weft_node *node, const weft_address *address) {
   for (size_t i = 0; i < node->candidate_count; i++)
-    if (same(&node->candidates[i], address))
+    if (weft_node_same_address(&node->candidates[i], address))
       return;
   node->candidates[node->candidate_next] = *address;
   node->candidate_next = (node->candidate_next + 1) % NODE_CANDIDATES;
@@ -58,8 +59,12 @@ bool weft_node_looks_for(const weft_node *node, const weft_address *address) {
 
 void weft_node_announce(weft_node *node, size_t link) {
   uint8_t message[WEFT_ANNOUNCE_BYTES];
-  weft_node_say(node, link, message, weft_announce_write(false, node->stream.id, message));
-  node->links[link].next_us = node->now_us + NODE_RETRY_US; // unless it answers
+  node_link *l = &node->links[link];
+  // Of a source that began again the tracker knows another stream: by turns any is asked for.
+  l->asks_any = !l->asks_any && weft_node_bereft(node);
+  const uint64_t stream = l->asks_any ? 0 : node->stream.id;
+  weft_node_say(node, link, message, weft_announce_write(false, stream, message));
+  l->next_us = node->now_us + NODE_RETRY_US; // unless it answers
 }
 
 // One of a link is nobody's elsewhere, and no one is called there who is told of.
@@ -164,7 +169,7 @@ static void introduce(weft_node *node, size_t link, const weft_address *called) 
 // be on its way to the tracker, too.
 static void take_list(weft_node *node, size_t link, uint64_t stream, const weft_address *entries,
                       size_t count) {
-  if (node->role != WEFT_NODE_JOINING && stream == node->stream.id)
+  if (node->role != WEFT_NODE_JOINING && stream == node->stream.id && !weft_node_bereft(node))
     node->links[link].next_us = node->now_us + NODE_ANNOUNCE_US;
   for (size_t i = 0; i < count; i++) {
     const weft_peer_address opaque = weft_node_opaque(&entries[i]);
@@ -178,7 +183,7 @@ static void take_list(weft_node *node, size_t link, uint64_t stream, const weft_
 
 static bool taken(const weft_node *node, const weft_address *address) {
   for (size_t i = 0; i < node->options.links_max; i++)
-    if (node->links[i].used && same(weft_node_callable(&node->links[i]), address))
+    if (node->links[i].used && weft_node_same_address(weft_node_callable(&node->links[i]), address))
       return true;
   return false;
 }
@@ -188,12 +193,13 @@ static bool taken(const weft_node *node, const weft_address *address) {
 static void take_mapped(weft_node *node, size_t link, const weft_address *mapped) {
   node_link *l = &node->links[link];
   const weft_address before = *weft_node_callable(l);
-  if (same(&l->mapped, mapped) || !allowed(node, &l->mapped_us, NODE_MAPPED_US, 4))
+  if (weft_node_same_address(&l->mapped, mapped) ||
+      !allowed(node, &l->mapped_us, NODE_MAPPED_US, 4))
     return;
   l->mapped = (weft_address){0};
   if (!taken(node, mapped))
     l->mapped = *mapped;
-  if (!same(&before, weft_node_callable(l)))
+  if (!weft_node_same_address(&before, weft_node_callable(l)))
     weft_node_show_callable(node, link);
 }
 
@@ -226,7 +232,7 @@ void weft_node_message(weft_node *node, size_t link, const uint8_t *data, size_t
 
 void weft_node_set_mapped(weft_node *node, const weft_address *mapped) {
   const weft_address at = mapped ? *mapped : (weft_address){0};
-  if (node->role == WEFT_NODE_TRACKER || same(&node->mapped, &at))
+  if (node->role == WEFT_NODE_TRACKER || weft_node_same_address(&node->mapped, &at))
     return; // of a tracker nobody is told
   node->mapped = at;
   node->mapped_us = node->seek_us = node->now_us;
@@ -269,7 +275,7 @@ static bool its_turn(const weft_node *node, size_t at) {
 
 static bool among(const weft_address *addresses, size_t count, const weft_address *one) {
   for (size_t i = 0; i < count; i++)
-    if (same(&addresses[i], one))
+    if (weft_node_same_address(&addresses[i], one))
       return true;
   return false;
 }
@@ -285,7 +291,8 @@ static void forget_bootstrap(weft_node *node, size_t at) {
 
 static bool known_at(const weft_node *node, size_t host, const weft_address *address) {
   for (size_t i = 0; i < bootstrap_count(node); i++)
-    if (node->bootstrap[i].host == host && same(&node->bootstrap[i].address, address))
+    if (node->bootstrap[i].host == host &&
+        weft_node_same_address(&node->bootstrap[i].address, address))
       return true;
   return false;
 }
@@ -322,6 +329,7 @@ void weft_node_seek(weft_node *node) {
       weft_node_announce(node, i);
   say_mapped_to_all(node);
   dial_candidates(node);
+  weft_node_look_after(node);
   node->seek_us = node->now_us + NODE_SEEK_US;
 }
 

@@ -207,6 +207,8 @@ void weft_node_opened(weft_node *node, size_t link) {
                      (role == WEFT_NODE_TRACKER && !l->tracker);
   const bool useless = !node->engine && !l->tracker && node->role != WEFT_NODE_TRACKER;
   if (!known || other || useless) {
+    if (other && role != WEFT_NODE_TRACKER)
+      weft_node_hear_of(node, link, &stream);
     weft_sessions_close(node->sessions, link, node->now_us);
     weft_node_lost(node, link, WEFT_SESSION_OTHER_IDENTITY);
     return;
@@ -267,7 +269,8 @@ void weft_node_lost(weft_node *node, size_t link, weft_session_reason reason) {
                            .address = l->address,
                            .reason = reason,
                            .public_key = l->public_key};
-  const bool told = l->open ? !l->tracker : l->bootstrap != NONE && reason != WEFT_SESSION_REPLACED;
+  const bool told = l->open ? !l->tracker || reason == WEFT_SESSION_ELSEWHERE
+                            : l->bootstrap != NONE && reason != WEFT_SESSION_REPLACED;
   if (!l->open && node->engine) {
     const weft_peer_address address = weft_node_opaque(&l->address);
     weft_engine_dial_failed(node->engine, &address);

@@ -27,7 +27,7 @@ struct weft_sink {
   weft_http *http;
   uint64_t length;
   uint8_t *segment;
-  size_t held, at;
+  size_t segment_bytes, held, at;
   weft_spread spread; // udp: of the segment
   uint64_t bytes;
   guint watch;
@@ -151,9 +151,15 @@ static bool open_udp(weft_sink *s, char **error) {
   return true;
 }
 
+void weft_sink_resize(weft_sink *s, size_t segment_bytes) {
+  // Of udp the end of the segment before may be held yet: it never shrinks.
+  s->segment_bytes = MAX(s->segment_bytes, segment_bytes);
+  s->segment = s->spread.data = g_realloc(s->segment, s->segment_bytes + WEFT_SPREAD_BYTES);
+}
+
 bool weft_sink_open(weft_sink *s, size_t segment_bytes, uint64_t length, bool paced, char **error) {
   s->length = length;
-  s->segment = s->spread.data = g_malloc(segment_bytes + WEFT_SPREAD_BYTES);
+  weft_sink_resize(s, segment_bytes);
   if (s->http) {
     weft_http_begin(s->http, length, paced);
     return true;

@@ -43,6 +43,8 @@ weft_status weft_sink_wrote(weft_sink *sink, uint64_t position, size_t bytes, in
                             int64_t now_us);
 // WEFT_E_IO: weft_sink_error says why.
 weft_status weft_sink_pump(weft_sink *sink, int64_t now_us);
+// What comes next may have segments of this length; only when there is room.
+void weft_sink_resize(weft_sink *sink, size_t segment_bytes);
 // What is written next is the stream from `position` on.
 void weft_sink_move(weft_sink *sink, uint64_t position);
 // Whether what is written can be read back, as far as that is known before there is a stream; and

@@ -51,17 +51,20 @@ typedef enum weft_node_event_kind {
   WEFT_NODE_BANNED,         // a neighbour that polluted
   WEFT_NODE_UNREACHABLE,    // a bootstrap address; it is tried again
   WEFT_NODE_MOVED,          // a neighbour, to this address
-  WEFT_NODE_ENGINE          // of the engine's own: PLAY, SKIP, STALL, RESUME, LOAD, DECODED
+  WEFT_NODE_ENGINE,         // of the engine's own: PLAY, SKIP, STALL, RESUME, LOAD, DECODED
+  WEFT_NODE_SUCCESSOR,      // live: the source has another stream now (weft_node_succeed)
+  WEFT_NODE_ANOTHER_STREAM  // who is at a bootstrap address has another one than this node
 } weft_node_event_kind;
 
 typedef struct weft_node_event {
   weft_node_event_kind kind;
   weft_address address;       // not of ENGINE
+  bool by_source;             // SUCCESSOR: the source itself says so; else a peer of that stream
   weft_session_reason reason; // UNREACHABLE, NEIGHBOUR_LOST
   size_t host;                // UNREACHABLE: whose (bootstrap_host)
   uint32_t failures;          // UNREACHABLE: calls of it in a row that nobody answered
   weft_status status;         // STREAM_FAILED; WEFT_E_ARGUMENT: there can be no such stream
-  const uint8_t *public_key;  // (32) STREAM_FAILED, NEIGHBOUR, MOVED, BANNED
+  const uint8_t *public_key;  // (32) not of ENGINE, nor of UNREACHABLE
   weft_event engine;
 } weft_node_event;
 
@@ -130,6 +133,12 @@ void weft_node_set_host(weft_node *node, size_t host, const weft_address *addres
 // and tell others of that instead of where they see the node, if it is at the same address. NULL:
 // nowhere (any more).
 void weft_node_set_mapped(weft_node *node, const weft_address *mapped);
+
+// Goes over to the stream that the last SUCCESSOR told of: leaves all neighbours, and begins with
+// a new engine, as a node that has just learned of it. What the old one holds is gone, and pointers
+// to it are. Not inside an event. Errors: WEFT_E_STATE (there is none); those of weft_engine_new:
+// the node has no stream then.
+weft_status weft_node_succeed(weft_node *node, int64_t now_us);
 
 // Takes what has come, a bounded share at a time. True: there may be more.
 bool weft_node_receive(weft_node *node, int64_t now_us);

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// A source that ends without a word, and begins again. At the same address nobody knows the old
+// sessions then, and nothing may end them that somebody else could have said: so who is silent is
+// asked, and called anew beside the session. What it says in the handshake it has signed.
+#include <string.h>
+
+#include "peer/runtime/node_internal.h"
+
+static bool same_key(const weft_stream *a, const weft_stream *b) {
+  return memcmp(a->source_key, b->source_key, sizeof a->source_key) == 0;
+}
+
+static bool is_bootstrap(const weft_node *node, const weft_address *address) {
+  for (size_t i = 0; i < node->options.bootstrap_count; i++)
+    if (weft_node_same_address(&node->bootstrap[i].address, address))
+      return true;
+  return false;
+}
+
+// Live: what lies before is over in any case. A file that is served again has the same number if it
+// is the same one.
+static bool may_succeed(const weft_node *node, const weft_stream *other) {
+  const weft_stream *own = &node->stream;
+  return node->role == WEFT_NODE_PEER && own->mode == WEFT_MODE_LIVE &&
+         other->mode == WEFT_MODE_LIVE && own->trusted && other->trusted && same_key(own, other);
+}
+
+void weft_node_hear_of(weft_node *node, size_t link, const weft_stream *other) {
+  const node_link *l = &node->links[link];
+  weft_node_event event = {
+      .kind = WEFT_NODE_ANOTHER_STREAM, .address = l->address, .public_key = l->public_key};
+  if (may_succeed(node, other)) {
+    const bool by_source = memcmp(l->public_key, other->source_key, 32) == 0;
+    if (node->successor.id && node->successor_by_source && !by_source)
+      return; // who knows best has told already
+    node->successor = *other;
+    node->successor_at = l->address;
+    node->successor_by_source = by_source;
+    event.kind = WEFT_NODE_SUCCESSOR;
+    event.by_source = by_source;
+  } else if (!is_bootstrap(node, &l->address)) {
+    return;
+  }
+  if (node->options.event && !node->leaving)
+    node->options.event(node->options.user, &event);
+}
+
+weft_status weft_node_succeed(weft_node *node, int64_t now_us) {
+  const weft_stream stream = node->successor;
+  const weft_address at = node->successor_at;
+  if (!node->engine || stream.id == 0 || node->leaving)
+    return WEFT_E_STATE;
+  if (now_us > node->now_us)
+    node->now_us = now_us;
+  for (size_t link = 0; link < node->options.links_max; link++)
+    if (node->links[link].used && !node->links[link].tracker) {
+      const bool open = node->links[link].open;
+      weft_sessions_close(node->sessions, link, node->now_us);
+      weft_node_lost(node, link, open ? WEFT_SESSION_CLOSED : WEFT_SESSION_REPLACED);
+    }
+  weft_engine_free(node->engine);
+  node->engine = NULL;
+  node->role = WEFT_NODE_JOINING;
+  node->successor = (weft_stream){.id = 0};
+  WEFT_TRY(weft_node_start_engine(node, &stream));
+  for (size_t i = 0; i < node->options.bootstrap_count; i++)
+    if (node->bootstrap[i].link == NONE) // others are trackers
+      node->bootstrap[i].next_us = node->now_us;
+  if (!is_bootstrap(node, &at))
+    (void)weft_node_dial(node, &at);
+  weft_node_ask_trackers(node);
+  node->seek_us = node->now_us;
+  return WEFT_OK;
+}
+
+bool weft_node_bereft(const weft_node *node) {
+  return node->role == WEFT_NODE_PEER && node->stream.mode == WEFT_MODE_LIVE &&
+         weft_node_neighbours(node) == 0;
+}
+
+static bool being_called(const weft_node *node, const weft_address *address) {
+  for (size_t i = 0; i < node->options.links_max; i++)
+    if (node->links[i].used && !node->links[i].open &&
+        weft_node_same_address(&node->links[i].address, address))
+      return true;
+  return false;
+}
+
+// The source, and whom the user names: all others can be replaced.
+static bool is_looked_after(const weft_node *node, const node_link *l) {
+  const bool source = memcmp(l->public_key, node->stream.source_key, 32) == 0;
+  return l->open && !l->tracker && (source || is_bootstrap(node, &l->address));
+}
+
+void weft_node_look_after(weft_node *node) {
+  weft_session_peer peer;
+  if (node->role != WEFT_NODE_PEER || weft_engine_done(node->engine))
+    return;
+  for (size_t i = 0; i < node->options.links_max; i++) {
+    const node_link *l = &node->links[i];
+    if (!is_looked_after(node, l) || weft_sessions_peer(node->sessions, i, &peer) != WEFT_OK ||
+        node->now_us - peer.heard_us < NODE_ASK_US)
+      continue;
+    weft_sessions_ask(node->sessions, i, node->now_us);
+    if (node->now_us - peer.heard_us >= NODE_BESIDE_US && !being_called(node, &l->address) &&
+        weft_node_may_dial(node))
+      (void)weft_node_dial(node, &l->address);
+  }
+}

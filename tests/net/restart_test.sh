@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A source that is killed and started again at its address, with its key file: who watches it live goes over to what it
+# sends now, who fetches from it goes on. Without the key file it is another one, of which the viewer warns. Two nodes
+# with one key file are told so, and options that a stream does not use, too.
+weft=$(readlink -f -- "$1")
+# shellcheck source=tests/net/processes.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/processes.sh"
+
+# numbered FROM: lines of 16 bytes, 64 kB a second, for as long as somebody reads
+numbered() {
+  python3 -c '
+import sys, time
+n = int(sys.argv[1])
+while True:
+    sys.stdout.buffer.write(b"".join(b"%015d\n" % (n + i) for i in range(400)))
+    sys.stdout.buffer.flush()
+    n += 400
+    time.sleep(0.1)' "$1" 2>/dev/null
+}
+
+# live NAME FROM OPTION...: $pid
+live() {
+  local name=$1 from=$2
+  shift 2
+  exec 6< <(numbered "$from")
+  : >"$name.log"
+  "$weft" peer source --input - --lag 500ms --segment-blocks 16 --log-format text "$@" <&6 2>"$name.log" &
+  pid=$!
+  pids+=("$pid")
+  exec 6<&-
+}
+
+# grows FILE TEXT: waits until FILE has such a line
+grows() {
+  local i
+  for ((i = 0; i < 300; i++)); do
+    grep -aqs "^$2" "$1" && return 0
+    sleep 0.1
+  done
+  fail "$1 has no line $2"
+}
+
+# --- Live, with the key file
+live one 100000000 --key-file source.key --listen 127.0.0.1:0
+source=$pid
+at=127.0.0.1:$(port_of one)
+start viewer join --source "$at" --output viewer.out
+viewer=$pid
+grows viewer.out 0000001000
+kill -KILL "$source"
+wait "$source" 2>/dev/null
+live two 200000000 --key-file source.key --listen "$at"
+source=$pid
+grows viewer.out 0000002000
+until_said viewer "warning source-restarted address=$at told_by=source"
+kill -TERM "$source"
+wait "$viewer" || fail "who watched a source that began again ends with $?"
+# Each stream's lines one after the other, from where it was joined on; whole segments are whole lines.
+python3 - viewer.out <<'PYTHON' || fail 'what was played has gaps'
+import re, sys
+played = open(sys.argv[1], "rb").read()
+cut = re.search(rb"0000002\d{8}\n", played).start()
+for part, stream in ((played[:cut], 1), (played[cut:], 2)):
+    lines = [int(line) for line in part.split()]
+    assert lines[0] // 100000000 == stream and len(lines) > 400, lines[0]
+    assert lines == list(range(lines[0], lines[0] + len(lines))), stream
+PYTHON
+
+# --- Live, without one: it could be anybody
+live three 300000000 --listen 127.0.0.1:0
+source=$pid
+at=127.0.0.1:$(port_of three)
+start other join --source "$at" --output other.out --timeout 9
+other=$pid
+grows other.out 0000003000
+kill -KILL "$source"
+wait "$source" 2>/dev/null
+live four 400000000 --listen "$at"
+source=$pid
+wait "$other"
+got=$?
+[ "$got" -eq 1 ] || fail "who watched a source that another one followed ends with $got"
+grep -q "^warning another-stream address=$at times=1 " other.log || fail 'nobody warned of another stream'
+! grep -aq '^0000004' other.out || fail 'a stream of another key was played'
+kill -TERM "$source"
+
+# --- A file: the same stream, as long as it is the same file
+head -c 2000000 /dev/urandom >in.bin
+file=(source --input in.bin --key-file file.key --upload 3M)
+start five "${file[@]}" --listen 127.0.0.1:0
+source=$pid
+at=127.0.0.1:$(port_of five)
+start fetch join --source "$at" --output fetch.out
+fetch=$pid
+for ((i = 0; i < 400; i++)); do
+  [ "$(stat -c %s fetch.out 2>/dev/null || echo 0)" -gt 0 ] && break
+  sleep 0.02
+done
+kill -KILL "$source"
+wait "$source" 2>/dev/null
+start six "${file[@]}" --listen "$at"
+source=$pid
+wait "$fetch" || fail "who fetched from a source that began again ends with $?"
+cmp in.bin fetch.out || fail 'what was fetched from a source that began again differs'
+wait "$source" || fail "a source that began again ends with $?"
+
+# --- Two nodes of one key file
+start seven source --input in.bin --rate 100k --listen 127.0.0.1:0 --lag 1s --linger 5s
+source=$pid
+at=127.0.0.1:$(port_of seven)
+until_said seven 'warning option-unused option=--lag stream=on-demand'
+! grep -q 'option=--linger' seven.log || fail 'what is as it is anyway is told'
+for name in first second; do
+  start "$name" join --source "$at" --output "$name.out" --key-file both.key --timeout 60
+  until_said "$name" 'info stream'
+done
+until_said first "warning identity-used-elsewhere told_by=$at times=1 advice="
+kill -TERM "$source"
+
+expect 2 '--stay is for files' source --input - --stay 1h
+exit "$bad"

@@ -16,10 +16,11 @@
 static bool number(const char *text, double *out, const char **rest) {
   char *end;
   *out = strtod(text, &end);
+  const bool any = end != text; // blanks alone are none
   while (*end == ' ')
     end++;
   *rest = end;
-  return end != text && isfinite(*out);
+  return any && isfinite(*out);
 }
 
 bool weft_sim_parse_quantity(const char *text, double *out) {

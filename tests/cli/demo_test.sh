@@ -136,6 +136,7 @@ wrong 2 '--block-bytes must be' demo --block-bytes -1
 wrong 2 '--loss must be 0..0.9, not 1' demo --loss 1
 wrong 2 '--loss must be' demo --loss nan
 wrong 2 "--loss must be a share such as 0.05 or 5%, not '5 x'" demo --loss '5 x'
+wrong 2 "--loss must be a share such as 0.05 or 5%, not ' '" demo --loss ' '
 wrong 2 '--degree must be' demo --degree 1
 wrong 2 '--window must be' demo --window 0
 wrong 2 '--batch must be' demo --batch 1000

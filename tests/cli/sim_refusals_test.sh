@@ -44,6 +44,7 @@ wrong 2 '--scheme is .dance. and not one of push' sim --scheme dance
 wrong 2 '--loss must be 0 to 0.9, not 2' sim --loss 2
 wrong 2 '--loss must be 0 to 0.9, not 0.95' sim --loss '95 %'
 wrong 2 "--loss takes a share such as 0.05 or 5 %, not '5 %%'" sim --loss '5 %%'
+wrong 2 "--loss takes a share such as 0.05 or 5 %, not ' '" sim --loss ' '
 wrong 2 "--arrivals-per-s takes a number such as 0.5, not '5 %'" sim --arrivals-per-s '5 %'
 wrong 2 'source-upload is below rate' sim --source-upload 100k
 wrong 2 'download is below rate' sim --mode vod --rate 18M --source-upload 1G --segment-blocks 1024 --block-bytes 4096 --lag 8s --startup 4s

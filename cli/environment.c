@@ -14,11 +14,13 @@ static const struct {
     {"WEFT_ARCHIVE", NULL, NULL}, // tools/install
     {"WEFT_BAZEL", NULL, NULL},   // bazelw
     {"WEFT_CI_FUZZ_SECONDS", NULL, NULL},
+    {"WEFT_CI_SECONDS", NULL, NULL},
     {"WEFT_CLUSTER_INSIDE", NULL, NULL}, // bench/cluster
     {"WEFT_FUZZ_OUT", NULL, NULL},
     {"WEFT_GPU_REDUCED", NULL, NULL},
     {"WEFT_IN_NAMESPACE", NULL, NULL}, // tests/net
     {"WEFT_LIBRARY", NULL, NULL},      // integrations/python
+    {"WEFT_MPI", NULL, NULL},          // bazelw tells Bazel, which tells what it runs
     {"WEFT_PRINT_BOUNDS", NULL, NULL}, // tests/bench
     {"WEFT_SOAK_SECONDS", NULL, NULL},
     {"WEFT_TEST_SEED", NULL, NULL},

@@ -5,8 +5,8 @@ set -euo pipefail
 # shellcheck source=tests/cli/expect.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/expect.sh"
 
-weft=$PWD/$1
-shift
+weft=$PWD/$1 bazelw=$PWD/$2
+shift 2
 documents=("$@")
 work=$(mktemp -d -p "${TEST_TMPDIR:-/tmp}")
 err=$work/err
@@ -33,6 +33,10 @@ answers 2 "--listen takes" WEFT_PEER_LISTEN=nonsense peer tracker
 answers 2 "--listen takes" WEFT_PEER_OUTPUT=x peer tracker --listen nonsense # of another word
 answers 0 "" WEFT_PEER_LISTN=:1 peer tracker --help
 
+# What bazelw sets for Bazel reaches what Bazel runs.
+WEFT_BAZEL=$weft "$bazelw" backends >/dev/null 2>"$err" || fail "bazelw: $(cat "$err")"
+[ ! -s "$err" ] || fail "run by bazelw: $(cat "$err")"
+
 # Each option of weft peer has its variable.
 mapfile -t options < <(for word in source join tracker; do "$weft" peer "$word" --help; done | sed -n 's/^  --\([a-z-]*\)=.*/\1/p' | sort -u)
 [ "${#options[@]}" -ge 20 ] || fail "only ${#options[@]} options of weft peer were found"
@@ -49,7 +53,7 @@ while read -r name; do
   grep -qF -- "${name%OPTION}" "${documents[@]}" || fail "$name is in no document"
 done <"$work/listed"
 # shellcheck disable=SC2016 # backquotes of the text
-grep -ohE 'WEFT_[A-Z0-9_]+=|environment `?WEFT_[A-Z0-9_]+|`WEFT_[A-Z0-9_]+` (set|names|naming)' "${documents[@]}" |
+grep -ohE 'WEFT_[A-Z0-9_]+=|environment `?WEFT_[A-Z0-9_]+|`WEFT_[A-Z0-9_]+` (set|names|naming)|\(`WEFT_[A-Z0-9_]+`\)' "${documents[@]}" |
   grep -oE 'WEFT_[A-Z0-9_]+' | sort -u >"$work/named"
 [ "$(wc -l <"$work/named")" -ge 5 ] || fail "documents name only: $(cat "$work/named")"
 while read -r name; do

@@ -103,7 +103,7 @@ void weft_node_look_after(weft_node *node) {
       continue;
     weft_sessions_ask(node->sessions, i, node->now_us);
     if (node->now_us - peer.heard_us >= NODE_BESIDE_US && !being_called(node, &l->address) &&
-        weft_node_may_dial(node))
+        weft_node_may_dial(node, false))
       (void)weft_node_dial(node, &l->address);
   }
 }

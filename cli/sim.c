@@ -132,6 +132,12 @@ static int idle_flag(const words *w, const weft_sim_parameters *p) {
   return -1;
 }
 
+void sim_remark_idle(const sim_settings *settings, const weft_sim_parameters *p) {
+  const char *idle = weft_sim_idle(p);
+  if (idle && (!settings->transport || settings->transport->rank == 0))
+    cli_error(NAME, CLI_OK, "%s: %s", p->name, idle);
+}
+
 static int run(const char *scenario, const words *w, const char *command,
                weft_sim_transport *transport) {
   weft_sim_parameters p;
@@ -171,6 +177,7 @@ static int run(const char *scenario, const words *w, const char *command,
   }
   if (!sim_check(&settings, &p, why))
     return cli_error(NAME, CLI_USAGE, "%s: %s", p.name, why);
+  sim_remark_idle(&settings, &p);
   sim_outcome outcome = {0};
   const int result = sim_run(&settings, &p, settings.folder, true, &outcome);
   sim_outcome_clear(&outcome);

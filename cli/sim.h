@@ -28,8 +28,12 @@ typedef struct sim_outcome {
 bool sim_check(const sim_settings *settings, weft_sim_parameters *parameters,
                char why[WEFT_SIM_TEXT]);
 
-// Runs it and writes into `folder` (NULL: nowhere); all: every file, else run.json alone. Returns
-// an exit code, and has told what went wrong.
+// Says what of them comes to nothing, and goes on.
+void sim_remark_idle(const sim_settings *settings, const weft_sim_parameters *parameters);
+
+// Runs it and writes into `folder` (NULL: nowhere); all: every file, else run.json alone, also of a
+// run that made no progress, which is an error with `all`. Returns an exit code, and has told what
+// went wrong.
 int sim_run(const sim_settings *settings, const weft_sim_parameters *parameters, const char *folder,
             bool all, sim_outcome *out);
 void sim_outcome_clear(sim_outcome *outcome);

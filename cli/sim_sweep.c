@@ -385,10 +385,15 @@ int sim_sweep(const sim_settings *settings, const weft_sim_parameters *parameter
   int code = settings->transport
                  ? cli_error(NAME, CLI_USAGE, "a sweep runs on one rank: start several instead")
                  : read_axes(&s, sweeps);
-  // All points before the first run: what cannot be run is told at once.
+  // All points before the first run: what cannot be run is told at once, what is idle once.
+  bool told = false;
   for (size_t i = 0; code < 0 && i < s.points; i++) {
     weft_sim_parameters p;
     code = sim_sweep_set_point(&s, i, parameters->seed, &p);
+    if (code < 0 && !told && weft_sim_idle(&p)) {
+      sim_remark_idle(settings, &p);
+      told = true;
+    }
   }
   if (code < 0) {
     s.first = g_new0(size_t, s.points);

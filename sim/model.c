@@ -121,10 +121,17 @@ static int64_t path_us(const weft_sim_model *m, uint32_t a, uint32_t b) {
   return p->delay_min_us + (int64_t)(range * distance);
 }
 
+static int64_t source_delay_us(const weft_sim_parameters *p) {
+  return p->source_delay_us == WEFT_SIM_NEVER ? p->classes[0].delay_us : p->source_delay_us;
+}
+
+static int64_t access_us(const weft_sim_model *m, uint32_t peer) {
+  return peer ? m->parameters->classes[weft_sim_class_of(m, peer)].delay_us
+              : source_delay_us(m->parameters);
+}
+
 int64_t weft_sim_delay_us(const weft_sim_model *m, uint32_t a, uint32_t b) {
-  const weft_sim_class *classes = m->parameters->classes;
-  return path_us(m, a, b) + classes[weft_sim_class_of(m, a)].delay_us +
-         classes[weft_sim_class_of(m, b)].delay_us;
+  return path_us(m, a, b) + access_us(m, a) + access_us(m, b);
 }
 
 static int64_t least_delay_us(const weft_sim_parameters *p) {
@@ -137,7 +144,8 @@ static int64_t least_delay_us(const weft_sim_parameters *p) {
   }
   for (size_t i = 0; i < p->class_count; i++)
     access = p->classes[i].delay_us < access ? p->classes[i].delay_us : access;
-  return path + 2 * access;
+  const int64_t source_us = source_delay_us(p); // two peers, or the source and one
+  return path + access + (source_us < access ? source_us : access);
 }
 
 // --- Coming and going

@@ -32,8 +32,8 @@ int64_t weft_sim_link_queue(weft_sim_link *link, uint64_t bits_per_s, int64_t qu
 // packets is `loss`, a stay in it lasts `burst` packets; burst <= 1: independent losses.
 bool weft_sim_loses(double loss, double burst, bool *bad, weft_sim_rng *rng);
 
-// Peer 0 is the source: class 0's delay, no losses of its own, its own uplink, a downlink without
-// limit.
+// Peer 0 is the source: its own uplink and delay (class 0's where none is given), no losses of its
+// own, a downlink without limit.
 typedef struct weft_sim_model {
   const weft_sim_parameters *parameters;
   double share_sum;

@@ -91,6 +91,7 @@ typedef struct weft_sim_parameters {
   uint64_t bulk_bytes; // bulk: what is sent
   // The engine.
   uint32_t window, batch, neighbours, neighbours_max;
+  uint32_t ahead; // bulk: of the window it takes so many from the first that it lacks on; 0: all
   uint32_t source_neighbours; // that the source takes at most; 0: neighbours_max
   uint32_t gather_segments;   // vod, bulk: that are decoded together; 0: each by itself
   bool manifests;             // every segment is signed for, as by real peers
@@ -105,6 +106,7 @@ typedef struct weft_sim_parameters {
   uint32_t peers;
   uint64_t source_bits_per_s;
   uint64_t source_line_bits_per_s; // as a class's
+  int64_t source_delay_us;         // as a class's; WEFT_SIM_NEVER: that of the first class
   weft_sim_class classes[WEFT_SIM_MAX_CLASSES];
   size_t class_count;
   double loss;      // on every path

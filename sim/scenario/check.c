@@ -81,6 +81,8 @@ static const char *impossible(const weft_sim_parameters *p) {
                              p->scheme == WEFT_SIM_RAREST || !p->manifests))
     return "gather-segments needs mode = vod or bulk, a coded scheme, fidelity = bytes and "
            "manifests = true";
+  if (p->ahead && p->mode != WEFT_SIM_BULK)
+    return "ahead needs mode = bulk";
   if (p->source_neighbours > p->neighbours_max)
     return "source-neighbours is more than neighbours-max";
   if (p->topology == WEFT_SIM_GRAPH && p->source_neighbours && p->source_neighbours < p->neighbours)
@@ -105,10 +107,6 @@ static const char *impossible(const weft_sim_parameters *p) {
     return "source-upload is below rate: the stream cannot leave the source";
   if (p->source_line_bits_per_s && p->source_line_bits_per_s < p->source_bits_per_s)
     return "source-line is below source-upload";
-  for (size_t i = 0; i < p->class_count; i++)
-    if (p->classes[i].line_bits_per_s &&
-        p->classes[i].line_bits_per_s < p->classes[i].up_bits_per_s)
-      return "a class's line is below its upload";
   if (p->scheme == WEFT_SIM_RAREST && p->neighbours < 4)
     return "rarest needs neighbours of 4 at least (30 to 50 are usual)";
   if (p->seeks_per_hour > 0 && p->mode != WEFT_SIM_VOD)
@@ -151,12 +149,18 @@ static const char *impossible_store(const weft_sim_parameters *p) {
 }
 
 static bool classes_possible(const weft_sim_parameters *p, char error[WEFT_SIM_TEXT]) {
-  for (size_t i = 0; i < p->class_count && p->mode == WEFT_SIM_VOD; i++)
-    if (p->classes[i].down_bits_per_s < p->rate_bits_per_s) {
-      snprintf(error, WEFT_SIM_TEXT, "class %s: download is below rate: it can never play",
-               p->classes[i].name);
+  for (size_t i = 0; i < p->class_count; i++) {
+    const weft_sim_class *class = &p->classes[i];
+    const bool short_line = p->kind == WEFT_SIM_SWARM && class->line_bits_per_s &&
+                            class->line_bits_per_s < class->up_bits_per_s;
+    const bool never_plays = p->mode == WEFT_SIM_VOD && class->down_bits_per_s < p->rate_bits_per_s;
+    if (short_line || never_plays) {
+      snprintf(error, WEFT_SIM_TEXT, "class %s: %s", class->name,
+               short_line ? "line is below its upload"
+                          : "download is below rate: it can never play");
       return false;
     }
+  }
   return true;
 }
 
@@ -207,6 +211,14 @@ bool weft_sim_check_ranks(weft_sim_parameters *p, size_t ranks, double rank_byte
   return classes_described(p, error) &&
          (p->kind == WEFT_SIM_STORE || (classes_possible(p, error) && losses_possible(p, error))) &&
          fits(p, ranks, rank_bytes, error);
+}
+
+const char *weft_sim_idle(const weft_sim_parameters *p) {
+  const bool ends = p->kind == WEFT_SIM_SERVER || p->mode != WEFT_SIM_BULK;
+  return p->kind != WEFT_SIM_STORE && ends && p->failure_us != WEFT_SIM_NEVER &&
+                 p->failure_us >= p->duration_us
+             ? "failure-at is not before the run ends (duration): nobody fails"
+             : NULL;
 }
 
 bool weft_sim_check(weft_sim_parameters *p, char error[WEFT_SIM_TEXT]) {

@@ -6,7 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
+// Behind the byte order mark that some editors begin a text with.
+static const char *behind_mark(const char *text) {
+  return strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text;
+}
+
 int weft_sim_key_file_line(const char *text, const char *group, const char *key, int after) {
+  text = behind_mark(text);
   int line = 1;
   bool inside = false;
   for (const char *at = text; at && *at; line++) {
@@ -28,6 +34,13 @@ int weft_sim_key_file_line(const char *text, const char *group, const char *key,
   return 0;
 }
 
+// A group's name has nothing behind it, not even a comment.
+static bool ends_group(const char *line, size_t length) {
+  while (length > 0 && strchr(" \t\r", line[length - 1]))
+    length--;
+  return length > 0 && line[length - 1] == ']' && !memchr(line, '\r', length);
+}
+
 // The first line that is no key, group or comment; GLib says that there is one, and not where.
 static int bad_line(const char *text) {
   int line = 1;
@@ -36,7 +49,7 @@ static int bad_line(const char *text) {
     const char *end = strchr(at, '\n');
     const size_t length = end ? (size_t)(end - at) : strlen(at);
     const size_t blank = strspn(at, " \t\r");
-    if (*at == '[' && memchr(at, ']', length))
+    if (*at == '[' && ends_group(at, length))
       grouped = true;
     else if (blank < length && *at != '#' && (!grouped || !memchr(at, '=', length)))
       return line;
@@ -68,7 +81,9 @@ static bool refuse_twice(GKeyFile *keys, const char *text, const char *file,
 GKeyFile *weft_sim_key_file(const char *text, const char *file, char error[WEFT_SIM_TEXT]) {
   GKeyFile *keys = g_key_file_new();
   GError *wrong = NULL;
-  if (!g_key_file_load_from_data(keys, text, strlen(text), G_KEY_FILE_NONE, &wrong)) {
+  text = behind_mark(text);
+  // Without translations a key of a name such as peers[de] would be left out without a word.
+  if (!g_key_file_load_from_data(keys, text, strlen(text), G_KEY_FILE_KEEP_TRANSLATIONS, &wrong)) {
     const int line = bad_line(text);
     if (line > 0) // without what is there, which GLib tells: it may be a key that is nobody's
       snprintf(error, WEFT_SIM_TEXT,

@@ -18,6 +18,9 @@ static const char *const latencies[] = {"uniform", "plane", "matrix", NULL};
 static const char *const arrivals[] = {"together", "poisson", "flash", "trace", NULL};
 static const char *const departures[] = {"stay", "exponential", "pareto", NULL};
 
+static const char *const never[] = {"never", NULL};
+static const char *const as_class[] = {"class", NULL};
+
 #define PEERS 1, WEFT_SIM_MAX_PEERS
 #define SHARE 0, 1
 
@@ -43,6 +46,8 @@ static const key_row rows[] = {
     {"stream", "coded-only", "the source sends no block as it is: true or false", KEY_BOOL,
      AT(coded_only), 0, 0, NULL},
     {"engine", "window", "segments that a peer holds", KEY_U32, AT(window), 1, 4096, NULL},
+    {"engine", "ahead", "bulk: segments taken from the first that is lacking on; 0: the window",
+     KEY_U32, AT(ahead), 0, 4096, NULL},
     {"engine", "batch", "packets in one burst", KEY_U32, AT(batch), 1, WEFT_SIM_TOKEN_PACKETS,
      NULL},
     {"engine", "neighbours", "that a peer looks for", KEY_U32, AT(neighbours), 1, 1024, NULL},
@@ -84,6 +89,8 @@ static const key_row rows[] = {
      1000, 1e13, NULL},
     {"network", "source-line", "rate of the line below it, where that is more; 0: as the uplink",
      KEY_U64, AT(source_line_bits_per_s), 0, 1e13, NULL},
+    {"network", "source-delay", "its access, one way; class: as of the class named first",
+     KEY_TIME_OR, AT(source_delay_us), 0, 10 * S, as_class},
     {"network", "classes", "kinds of access and their weights, as dsl:40 fibre:60", KEY_CLASSES, 0,
      0, 0, NULL},
     {"network", "loss", "probability that a path loses a datagram", KEY_REAL, AT(loss), 0, 0.9,
@@ -120,8 +127,8 @@ static const key_row rows[] = {
      100, NULL},
     {"churn", "polite", "share of leavers who say goodbye; of those who fail none", KEY_REAL,
      AT(polite), SHARE, NULL},
-    {"churn", "failure-at", "when many fail at once; never", KEY_MOMENT, AT(failure_us), 0, 1e6 * S,
-     NULL},
+    {"churn", "failure-at", "when many fail at once, or never", KEY_TIME_OR, AT(failure_us), 0,
+     1e6 * S, never},
     {"churn", "failure-share", "how many of those present", KEY_REAL, AT(failure_share), SHARE,
      NULL},
     {"churn", "free-riders", "share who send nothing on", KEY_REAL, AT(free_riders), SHARE, NULL},

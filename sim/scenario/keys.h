@@ -9,9 +9,9 @@ typedef enum key_kind {
   KEY_U32,
   KEY_U64,
   KEY_REAL,
-  KEY_TIME,   // int64_t, microseconds
-  KEY_MOMENT, // the same, or never
-  KEY_STAY,   // double, seconds, written as a time
+  KEY_TIME,    // int64_t, microseconds
+  KEY_TIME_OR, // the same, or a word for WEFT_SIM_NEVER (names)
+  KEY_STAY,    // double, seconds, written as a time
   KEY_BOOL,
   KEY_NAME, // an enumeration
   KEY_FIDELITY,

@@ -34,6 +34,7 @@ void weft_sim_defaults(weft_sim_parameters *out) {
                                .handshake_bytes = 1000,
                                .peers = 200,
                                .source_bits_per_s = 6000000,
+                               .source_delay_us = WEFT_SIM_NEVER,
                                .class_count = 1,
                                .queue_us = 1000000,
                                .latency = WEFT_SIM_PLANE,

@@ -41,6 +41,8 @@ bool weft_sim_check(weft_sim_parameters *parameters, char error[WEFT_SIM_TEXT]);
 // The same where ranks of so much memory each share the peers.
 bool weft_sim_check_ranks(weft_sim_parameters *parameters, size_t ranks, double rank_bytes,
                           char error[WEFT_SIM_TEXT]);
+// NULL, or what is set and comes to nothing in a run that can be.
+const char *weft_sim_idle(const weft_sim_parameters *parameters);
 // Memory that the run takes at most, about.
 double weft_sim_memory_bytes(const weft_sim_parameters *parameters);
 

@@ -67,9 +67,9 @@ bool weft_sim_parse_time(const char *text, double plain_us, double *us) {
   return good;
 }
 
-static void time_text(int64_t us, char out[WEFT_SIM_TEXT]) {
-  if (us == WEFT_SIM_NEVER)
-    snprintf(out, WEFT_SIM_TEXT, "never");
+static void time_text(const key_row *row, int64_t us, char out[WEFT_SIM_TEXT]) {
+  if (us == WEFT_SIM_NEVER && row->kind == KEY_TIME_OR)
+    snprintf(out, WEFT_SIM_TEXT, "%s", row->names[0]);
   else if (us % 1000000 == 0)
     snprintf(out, WEFT_SIM_TEXT, "%lld s", (long long)(us / 1000000));
   else if (us % 1000 == 0)
@@ -90,7 +90,7 @@ static void *field(weft_sim_parameters *p, const key_row *row) {
 static bool in_range(const key_row *row, double value, char error[WEFT_SIM_TEXT]) {
   if (value >= row->min && value <= row->max)
     return true;
-  if (row->kind == KEY_TIME || row->kind == KEY_MOMENT)
+  if (row->kind == KEY_TIME || row->kind == KEY_TIME_OR)
     snprintf(error, WEFT_SIM_TEXT, "%s must be %g s to %g s", row->name, row->min / 1e6,
              row->max / 1e6);
   else
@@ -193,13 +193,14 @@ static bool set_real(weft_sim_parameters *p, const key_row *row, const char *val
 static bool set_time(weft_sim_parameters *p, const key_row *row, const char *value,
                      char error[WEFT_SIM_TEXT]) {
   double n;
-  if (row->kind == KEY_MOMENT && strcmp(value, "never") == 0) {
+  if (row->kind == KEY_TIME_OR && strcmp(value, row->names[0]) == 0) {
     *(int64_t *)field(p, row) = WEFT_SIM_NEVER;
     return true;
   }
   if (!weft_sim_parse_time(value, 0, &n)) {
-    snprintf(error, WEFT_SIM_TEXT, "%s takes a time such as 20 ms, 5 s or 10 min, not '%.40s'",
-             row->name, value);
+    snprintf(error, WEFT_SIM_TEXT, "%s takes %s%sa time such as 20 ms, 5 s or 10 min, not '%.40s'",
+             row->name, row->kind == KEY_TIME_OR ? row->names[0] : "",
+             row->kind == KEY_TIME_OR ? " or " : "", value);
     return false;
   }
   if (!in_range(row, n, error))
@@ -256,7 +257,7 @@ bool weft_sim_set_row(weft_sim_parameters *p, const key_row *row, const char *va
   case KEY_STAY:
     return set_real(p, row, value, error);
   case KEY_TIME:
-  case KEY_MOMENT:
+  case KEY_TIME_OR:
     return set_time(p, row, value, error);
   case KEY_BOOL:
     return set_bool(p, row, value, error);
@@ -344,8 +345,8 @@ void weft_sim_key_text(const weft_sim_parameters *parameters, size_t index,
     snprintf(out, WEFT_SIM_TEXT, "%s s", real_text(*(const double *)at, S, real));
     return;
   case KEY_TIME:
-  case KEY_MOMENT:
-    time_text(*(const int64_t *)at, out);
+  case KEY_TIME_OR:
+    time_text(row, *(const int64_t *)at, out);
     return;
   case KEY_BOOL:
     snprintf(out, WEFT_SIM_TEXT, "%s", *(const bool *)at ? "true" : "false");
@@ -386,7 +387,7 @@ double weft_sim_key_number(const weft_sim_parameters *parameters, size_t index) 
   case KEY_STAY:
     return *(const double *)at;
   case KEY_TIME:
-  case KEY_MOMENT:
+  case KEY_TIME_OR:
     return *(const int64_t *)at == WEFT_SIM_NEVER ? (double)NAN : (double)*(const int64_t *)at / S;
   default:
     return (double)NAN;

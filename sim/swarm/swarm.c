@@ -72,6 +72,7 @@ weft_engine_options weft_sim_engine_options(const weft_sim_parameters *o, const 
       .block_bytes = o->block_bytes,
       .mode = modes[o->mode],
       .window = o->window,
+      .ahead = o->ahead,
       .batch = o->batch,
       .neighbours_max = o->neighbours_max,
       .neighbours_target = o->topology == WEFT_SIM_GRAPH ? 0 : o->neighbours,

@@ -39,6 +39,19 @@ printf '[network]\n  peers = many\n' >blank.ini
 wrong 2 'blank.ini:2: peers takes a whole number' sim blank.ini
 printf '[network]\nclasses = mine:1\n[class mine]\nupload = 2M\nspeed = 3\n' >class.ini
 wrong 2 "class.ini:5: a class has no key 'speed'" sim class.ini
+printf '[network]\npeers[de] = 5\n' >translated.ini
+wrong 2 "translated.ini:2: there is no key 'peers\[de\]' in \[network\]" sim translated.ini
+printf '[stream]\n[network] # of five\npeers = 5\n' >remark.ini
+wrong 2 'remark.ini:2: it is no \[group\]' sim remark.ini
+printf '[network]\rpeers = 5\r' >returns.ini
+wrong 2 'returns.ini:1: it is no \[group\]' sim returns.ini
+printf '\357\273\277[network]\r\npeers = 5\r\n' >windows.ini # a byte order mark
+expect 0 sim windows.ini --duration 5s --no-files
+grep -q '^  viewers  *5$' out || fail "a text of Windows: $(cat out)"
+printf '\357\273\277[network]\r\npeers = 5\r\npeers = 6\r\n' >windows.ini
+wrong 2 'windows.ini:3: peers is set in \[network\] already, on line 2' sim windows.ini
+printf '[network]\nclasses = dsl:1 mine:1\n[class mine]\nupload = 2M\nline = 1M\n' >line.ini
+wrong 2 'class mine: line is below its upload$' sim line.ini
 wrong 2 "there is no key\|Unknown option" sim --no-such-key 1
 wrong 2 '--scheme is .dance. and not one of push' sim --scheme dance
 wrong 2 '--loss must be 0 to 0.9, not 2' sim --loss 2
@@ -129,6 +142,26 @@ wrong 2 '--classes: dsl is named twice' sim --peers 10 --duration 5s --classes '
 wrong 2 "--duration takes a time such as .*, not 'never'" sim --peers 10 --duration never --no-files
 wrong 2 "--repair-after takes a time such as .*, not 'never'" sim storage-swarm --peers 40 --repair-after never --no-files
 expect 0 sim --peers 10 --duration 5s --failure-at never --no-files
+[ ! -s err ] || fail "a failure that never comes: $(cat err)"
+for failing in 'flash-crowd --failure-at 5s' 'streaming-server --failure-at 5h --coding-rate 450M'; do
+  # shellcheck disable=SC2086 # words
+  expect 0 sim $failing --peers 10 --duration "$([ "${failing%%-*}" = flash ] && echo 5s || echo 11s)" --no-files
+  says 'failure-at is not before the run ends (duration): nobody fails$' err
+done
+expect 0 sim "${small[@]}" --sweep failure-at=5s,20s,30s --quiet --out idle
+[ "$(grep -c 'nobody fails' err)" = 1 ] || fail "a sweep of failures: $(cat err)"
+for failing in 'flash-crowd --failure-at 4s' 'download --failure-at 5h --bulk-bytes 100k'; do # bulk ends nobody knows when
+  # shellcheck disable=SC2086
+  expect 0 sim $failing --peers 10 --duration 5s --no-files
+  [ ! -s err ] || fail "$failing: $(cat err)"
+done
+wrong 2 'ahead needs mode = bulk$' sim --ahead 3 --no-files
+for ahead in 0 3; do
+  expect 0 sim download --peers 10 --bulk-bytes 4M --ahead $ahead --no-files
+  grep '^state hash' out >>ahead-states
+done
+[ "$(sort -u ahead-states | wc -l)" = 2 ] || fail "--ahead 3 changes nothing"
+wrong 2 "--source-delay takes class or a time such as .*, not 'never'" sim --source-delay never --no-files
 wrong 2 'code foo with .* cannot be: there is no such code' sim storage-swarm --peers 40 --code foo --no-files
 wrong 2 'code raid6 with .* and 8 parity shards of .* cannot be' sim storage-swarm --peers 40 --code raid6 --no-files
 wrong 2 'shards of 65535 bytes cannot be' sim storage-swarm --peers 40 --code cauchy_good:w=4:packet=512 --shard-bytes 65535 --no-files

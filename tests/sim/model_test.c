@@ -130,6 +130,34 @@ START_TEST(delays_are_as_far_as_asked) {
 }
 END_TEST
 
+// The source's own access delay, or the first class's; and windows are as long as the least path,
+// which may be one of the source's.
+START_TEST(the_source_is_as_far_as_asked) {
+  static const struct {
+    const char *delay;
+    int64_t source_us, window_us;
+  } cases[] = {
+      {"class", 12000, 9000}, {"40 ms", 40000, 9000}, {"0", 0, 7000}, {"1 ms", 1000, 8000}};
+  const int64_t access_us[] = {12000, 2000};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    const char *const settings[] = {
+        "latency",      "uniform",      "delay-min", "5 ms", "classes", "dsl:1 fibre:1",
+        "source-delay", cases[c].delay, "delay-max", "5 ms", NULL};
+    const weft_sim_parameters p = with(settings);
+    weft_sim_model m = model_of(&p);
+    EXPECT(m.window_us == cases[c].window_us);
+    for (uint32_t a = 1; a < 100; a++) {
+      const int64_t own_us = access_us[weft_sim_class_of(&m, a)];
+      EXPECT(weft_sim_delay_us(&m, 0, a) == 5000 + cases[c].source_us + own_us);
+      EXPECT(weft_sim_delay_us(&m, a, 0) == weft_sim_delay_us(&m, 0, a));
+      EXPECT(weft_sim_delay_us(&m, a, a + 1) ==
+             5000 + own_us + access_us[weft_sim_class_of(&m, a + 1)]);
+    }
+    weft_sim_model_clear(&m);
+  }
+}
+END_TEST
+
 START_TEST(regions_are_as_far_as_the_matrix_says) {
   const char *const settings[] = {"latency", "matrix", "matrix",  "5 20 70; 20 6 40; 70 40 7",
                                   "isps",    "7",      "classes", "dsl:1 fibre:1",
@@ -242,6 +270,7 @@ int main(void) {
   tcase_add_test(t, a_flash_comes_within_its_time);
   tcase_add_test(t, a_share_of_those_who_are_there_fails);
   tcase_add_test(t, delays_are_as_far_as_asked);
+  tcase_add_test(t, the_source_is_as_far_as_asked);
   tcase_add_test(t, regions_are_as_far_as_the_matrix_says);
   tcase_add_test(t, trackers_name_neighbours);
   tcase_add_test(t, trackers_name_neighbours_of_many_providers);

@@ -214,8 +214,11 @@ static weft_status run_swarm(const sim_settings *settings, const weft_sim_parame
                                     .hooks = {.user = p, .keep_on = keep_on},
                                     .trace_line = &p->trace_line};
   WEFT_TRY(weft_sim_swarm_new(&options, swarm));
-  WEFT_TRY(weft_sim_swarm_run(*swarm));
-  return weft_sim_swarm_result(*swarm, result);
+  const weft_status status = weft_sim_swarm_run(*swarm);
+  if (status != WEFT_OK && status != WEFT_E_STATE) // a swarm that stands has figures, too
+    return status;
+  WEFT_TRY(weft_sim_swarm_result(*swarm, result));
+  return status;
 }
 
 // Whether results can go there, as far as that shows before a run that may take hours: 0 or an
@@ -268,7 +271,7 @@ int sim_run(const sim_settings *settings, const weft_sim_parameters *parameters,
                 .end_us = bulk ? 0 : parameters->duration_us};
   weft_sim_swarm *swarm = NULL;
   weft_sim_service service = {0};
-  weft_sim_result result;
+  weft_sim_result result = {0};
   cli_catch_signals();
   const weft_status status = services
                                  ? run_service(settings, parameters, &p, &service)
@@ -299,8 +302,9 @@ int sim_run(const sim_settings *settings, const weft_sim_parameters *parameters,
   else if (t && status == WEFT_E_ARGUMENT)
     code = cli_error(NAME, CLI_USAGE, "ranks need threads alike: --threads says how many");
   else if (status == WEFT_E_STOPPED && !cli_signal())
-    code = CLI_OK;            // another rank says why
-  else if (status != WEFT_OK) // a run writes nothing, and reads only this
+    code = CLI_OK; // another rank says why
+  else if (status != WEFT_OK && !(status == WEFT_E_STATE && result.no_progress && !all))
+    // A run alone writes nothing then, and reads only this.
     code = failed(status, settings->backend, parameters->trace_file);
   else if (!t || t->rank == 0)
     code = finish(settings, &report, folder, all, out);

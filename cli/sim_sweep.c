@@ -334,6 +334,21 @@ static int write_gnuplot(const sim_sweep_state *s) {
   return code;
 }
 
+// The id of the first run with such a figure above nought, and how many there are.
+static const char *first_with(const sim_sweep_state *s, const char *name, size_t *count) {
+  const char *first = NULL;
+  *count = 0;
+  for (size_t i = 0; i < s->names.count; i++)
+    for (size_t r = 0; r < s->runs->len && strcmp(s->names.items[i].name, name) == 0; r++) {
+      const sim_sweep_run *run = &g_array_index(s->runs, sim_sweep_run, r);
+      if (run->values[i] > 0) {
+        first = first ? first : run->id;
+        ++*count;
+      }
+    }
+  return first;
+}
+
 static int finish(const sim_sweep_state *s) {
   int code = write_whole(s);
   if (code < 0 && s->settings->gnuplot && s->axis_count)
@@ -343,11 +358,16 @@ static int finish(const sim_sweep_state *s) {
   cli_leave_by_signals();
   if (!s->settings->quiet)
     put_means(s);
-  for (size_t i = 0; i < s->names.count; i++)
-    for (size_t r = 0; r < s->runs->len && strcmp(s->names.items[i].name, "wrong_bytes") == 0; r++)
-      if (g_array_index(s->runs, sim_sweep_run, r).values[i] > 0)
-        return cli_error(NAME, CLI_DIFFERS, "bytes came out wrong in run %s",
-                         g_array_index(s->runs, sim_sweep_run, r).id);
+  size_t count = 0;
+  const char *first = first_with(s, "wrong_bytes", &count);
+  if (count > 0)
+    return cli_error(NAME, CLI_DIFFERS, "bytes came out wrong in run %s", first);
+  first = first_with(s, "no_progress", &count);
+  if (count > 0)
+    return cli_error(NAME, CLI_DIFFERS,
+                     "%zu of %u runs made no progress for ten minutes (no_progress in "
+                     "summary.csv), the first of them is %s",
+                     count, s->runs->len, first);
   return cli_flush(NAME, CLI_OK);
 }
 

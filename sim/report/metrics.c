@@ -64,6 +64,20 @@ static weft_status add_viewers(weft_sim_metrics *m, const weft_sim_result *r, do
   return WEFT_OK;
 }
 
+// A run that was ended since nobody got on: how long the few took who were done, and what was sent
+// meanwhile, are no figures of such a swarm.
+static void keep_what_is_known(weft_sim_metrics *m) {
+  static const char *const known[] = {"viewers", "viewers_at_once", "done", "no_progress",
+                                      "wrong_bytes"};
+  for (size_t i = 0; i < m->count; i++) {
+    bool keep = false;
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+      keep = keep || strcmp(m->items[i].name, known[k]) == 0;
+    if (!keep)
+      m->items[i].value = (double)NAN;
+  }
+}
+
 weft_status weft_sim_measure(const weft_sim_parameters *o, const weft_sim_result *r,
                              weft_sim_metrics *m) {
   const weft_sim_totals *t = &r->totals;
@@ -114,5 +128,8 @@ weft_status weft_sim_measure(const weft_sim_parameters *o, const weft_sim_result
                       ratio((double)p->gathered_segments, (double)p->gathered_runs));
   weft_sim_add_metric(m, "events", (double)t->events);
   weft_sim_add_metric(m, "packets", (double)t->packets);
+  weft_sim_add_metric(m, "no_progress", r->segment_us ? (double)NAN : (double)r->no_progress);
+  if (r->no_progress)
+    keep_what_is_known(m);
   return WEFT_OK;
 }

@@ -53,6 +53,8 @@
   const wrong = metrics.indexOf("wrong_bytes"), spoilt = wrong < 0 ? [] : runs.filter(r => r.values[wrong] > 0);
   const warnings = [];
   if (runs.length < wanted) warnings.push(`${plural(wanted - runs.length, "run")} of ${text(wanted)} missing: the sweep was not finished when this page was written. What is shown is of the others.`);
+  const stood = runs.filter(r => r.values[metrics.indexOf("no_progress")] > 0);
+  if (stood.length) warnings.push(`${plural(stood.length, "run")} made no progress for ten minutes: of them, and of the means of their points, there is no other figure than who came and who was done.`);
   if (spoilt.length) warnings.push(`Bytes came out wrong in ${plural(spoilt.length, "run")}.`);
   if (sweep.revisions.length > 1) warnings.push("The runs are of different revisions.");
   $("missing").textContent = warnings.join(" "); $("missing").hidden = !warnings.length;

@@ -415,8 +415,10 @@ static weft_status run_bulk(weft_sim_swarm *swarm) {
     const int64_t came_us = swarm->model.arrive_us[there]; // the last of them
     if (sums[1] || came_us > progress_us || sums[0] <= all - there)
       progress_us = until_us;
-    if (until_us - progress_us > swarm->stall_us)
+    if (until_us - progress_us > swarm->stall_us) {
+      swarm->result.no_progress = true;
       return WEFT_E_STATE;
+    }
   }
 }
 

@@ -123,6 +123,7 @@ typedef struct weft_sim_result {
   int64_t end_us;
   uint64_t stream_bytes, segments;
   int64_t segment_us; // 0: bulk
+  bool no_progress;   // bulk: it was ended for that
   int64_t window_us;
   weft_sim_effort effort; // of all ranks
   weft_sim_totals totals;

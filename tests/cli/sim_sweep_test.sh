@@ -67,6 +67,25 @@ PYTHON
 expect 0 sim storage-swarm --peers 40 --duration 48h --sweep code=cauchy,vandermonde --seeds 2 --out store
 [ "$(wc -l <store/summary.csv)" = 5 ] || fail "store/summary.csv has $(wc -l <store/summary.csv) lines"
 
+# --- a run without progress is recorded, the others are run, and it is not run again
+
+stands=(sim --peers 20 --mode bulk --bulk-bytes 1M --topology graph --arrival together --sweep scheme=source-only,push --seeds 2 --out stands)
+for _ in 1 2; do
+  expect 1 "${stands[@]}"
+  says '2 of 4 runs made no progress for ten minutes (no_progress in summary.csv), the first of them is [0-9a-f]\{16\}$' err
+  find stands/runs -name run.json -exec stat -c '%n %Y %i' {} + | sort >>stood
+done
+[ "$(sort -u stood | wc -l)" = 4 ] || fail "runs without progress were run again"
+python3 - <<'PYTHON' || fail "figures of runs without progress"
+import csv
+for name in ("summary", "means"):
+    for row in csv.DictReader(open(f"stands/{name}.csv")):
+        stood = row["scheme"] == "source-only"
+        assert (float(row["no_progress"]), float(row["viewers"])) == (stood, 20), row
+        assert (float(row["done"]) < 20) == stood, row
+        assert all((row[key] == "") == stood for key in ("done_p50_s", "source_bytes", "share_useful")), row
+PYTHON
+
 # --- gnuplot's script: a line for each combination, an interval only where there are runs to have one
 
 expect 0 sim --gnuplot "${sweep[@]:1}"
@@ -228,12 +247,13 @@ assert len(says["pictures"]) == 1 and says["pictures"][0][0] == "data:image/png;
 assert len(says["links"]) == len(data["runs"]) and all(os.path.exists(f"{folder}/{link}") for link in says["links"])
 assert ("missing:" in says["warning"]) == (len(data["runs"]) < len(data["points"]) * data["seeds"]), says["warning"]
 assert ("Bytes came out wrong in 1 run" in says["warning"]) == (folder == "spoilt"), says["warning"]
+assert ("2 runs made no progress" in says["warning"]) == (folder == "stands"), says["warning"]
 assert says["title"] == "weft sim: sweep of " + data["scenario"]
 PYTHON
 }
 find_browser
 if [ -n "$browser" ]; then
-  for folder in grid cut odd seeds spoilt; do
+  for folder in grid cut odd seeds spoilt stands; do
     read_page "$folder"
   done
 fi

@@ -62,11 +62,17 @@ START_TEST(figures_are_of_the_audience) {
   EXPECT(figure(&m, "startup_p50_s") == 2 && figure(&m, "startup_p95_s") == 4);
   EXPECT(figure(&m, "lag_p50_s") == 6 && figure(&m, "lag_p99_s") == 8);
   EXPECT(figure(&m, "done_p50_s") == 10); // from joining
+  EXPECT(isnan(figure(&m, "no_progress")));
   // Bulk has no pace, and nobody is late.
   r.segment_us = 0;
   EXPECT(weft_sim_measure(&p, &r, &m) == WEFT_OK);
   EXPECT(isnan(figure(&m, "continuity")) && isnan(figure(&m, "never_played")));
-  EXPECT(figure(&m, "done_p99_s") == 10);
+  EXPECT(figure(&m, "done_p99_s") == 10 && figure(&m, "no_progress") == 0);
+  // One that was ended has no times, which would be of the few who were done, and no shares.
+  r.no_progress = true;
+  EXPECT(weft_sim_measure(&p, &r, &m) == WEFT_OK);
+  EXPECT(figure(&m, "no_progress") == 1 && figure(&m, "done") == 1);
+  EXPECT(isnan(figure(&m, "done_p50_s")) && isnan(figure(&m, "source_bytes")));
 }
 END_TEST
 

@@ -69,7 +69,7 @@ expect 0 sim storage-swarm --peers 40 --duration 48h --sweep code=cauchy,vanderm
 
 # --- a run without progress is recorded, the others are run, and it is not run again
 
-stands=(sim --peers 20 --mode bulk --bulk-bytes 1M --topology graph --arrival together --sweep scheme=source-only,push --seeds 2 --out stands)
+stands=(sim --peers 20 --mode bulk --bulk-bytes 1M --topology graph --arrival together --sweep "scheme=source-only,push" --seeds 2 --out stands)
 for _ in 1 2; do
   expect 1 "${stands[@]}"
   says '2 of 4 runs made no progress for ten minutes (no_progress in summary.csv), the first of them is [0-9a-f]\{16\}$' err

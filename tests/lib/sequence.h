@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // A world of handles on one context, each beside what it should be (sequence_model.h). Random calls
-// are made on it: those that are allowed (sequence_test.c, sequence_decode.c) and those that are
-// not (sequence_refused.c).
+// are made on it: those that are allowed (sequence_test.c, sequence_decode.c, sequence_again.c) and
+// those that are not (sequence_refused.c).
 #ifndef WEFT_TESTS_LIB_SEQUENCE_H
 #define WEFT_TESTS_LIB_SEQUENCE_H
 
 #include "tests/lib/fixture.h"
 #include "tests/lib/sequence_model.h"
 
-enum { SOURCES = 2, ENCODERS = 4, DECODERS = 5, RECODERS = 3, BATCH = 6, WORLD_ASIDE = 0xE7 };
+enum {
+  SHAPES = 2,
+  SOURCES = 4,
+  ENCODERS = 4,
+  DECODERS = 5,
+  RECODERS = 3,
+  BATCH = 6,
+  WORLD_ASIDE = 0xE7
+};
 
 typedef struct world_source {
   weft_segment_id id;
@@ -31,7 +39,8 @@ typedef struct world_decoder {
   model_span span;
   uint8_t *blocks; // the caller's own, or NULL
   size_t stride;
-  const uint8_t *seen[MODEL_BLOCKS]; // where blocks were when first asked for
+  const uint8_t *seen[MODEL_BLOCKS];        // where blocks were when first asked for
+  uint8_t took[MODEL_BLOCKS][MODEL_BLOCKS]; // vectors of what was innovative, as they came
 } world_decoder;
 
 typedef struct world_recoder {
@@ -39,6 +48,8 @@ typedef struct world_recoder {
   const world_source *of;
   model_span span;
   size_t capacity, held;
+  size_t count;                             // of what it took
+  uint8_t took[MODEL_BLOCKS][MODEL_BLOCKS]; // the first of them
 } world_recoder;
 
 typedef struct world {
@@ -62,6 +73,13 @@ void world_free(world *w);
 
 // A random packet that is true of a source; its payload is to be freed.
 void world_packet_new(world_packet *p, const world_source *source);
+// The same of these coefficients.
+void world_packet_of(world_packet *p, const world_source *source, const uint8_t *vector);
+// What a handle has to answer to a packet, noted as given to it.
+weft_status world_decoder_takes(world_decoder *d, const world_packet *p);
+weft_status world_recoder_takes(world_recoder *r, const world_packet *p);
+// What the next packet of an encoder has to be.
+void world_check_next(world_encoder *e, const weft_packet *packet);
 void world_check_decoder(world_decoder *d);
 void world_check_recoder(const world_recoder *r);
 weft_queue *world_some_queue(const world *w); // or none
@@ -89,10 +107,13 @@ bool world_aside(const uint8_t *bytes, size_t count);
 // Each makes one random call, checks what came of it, and notes it in the model.
 void world_add_one(world *w);
 void world_add_many(world *w);
+void world_add_run(world *w);
 void world_ask_block(world *w);
 void world_read_range(world *w);
 void world_read_many(world *w);
 void world_decode_batch(world *w);
+void world_reset(world *w);
+void world_fix_random(world *w);
 
 // Makes one random call that must be refused, and sees that nothing changed by it.
 void world_refused(world *w);

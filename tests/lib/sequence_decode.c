@@ -7,12 +7,6 @@
 
 // --- decoders ---
 
-static weft_status expected_of(world_decoder *d, const world_packet *p) {
-  if (memcmp(&p->packet.id, &d->of->id, sizeof d->of->id) != 0)
-    return WEFT_E_FOREIGN;
-  return model_span_add(&d->span, p->coefficients) ? WEFT_OK : WEFT_DEPENDENT;
-}
-
 // A block that has been handed out stays where it is, as it is.
 static void check_seen(const world_decoder *d) {
   const size_t k = d->of->id.block_bytes;
@@ -21,11 +15,10 @@ static void check_seen(const world_decoder *d) {
       EXPECT(memcmp(d->seen[i], d->of->data + i * k, k) == 0);
 }
 
-void world_add_one(world *w) {
-  world_decoder *d = world_some_decoder(w);
+static void add(const world *w, world_decoder *d) {
   world_packet p;
   world_packet_new(&p, fixture_below(8) ? d->of : &w->source[fixture_below(SOURCES)]);
-  const weft_status expected = expected_of(d, &p);
+  const weft_status expected = world_decoder_takes(d, &p);
   const size_t capacity = weft_packet_bytes(&p.packet.id, p.packet.mode);
   uint8_t *datagram = fixture_malloc(capacity);
   size_t bytes;
@@ -39,21 +32,31 @@ void world_add_one(world *w) {
   free(p.payload);
 }
 
+void world_add_one(world *w) { add(w, world_some_decoder(w)); }
+
+// What brings a decoder of many blocks to any rank.
+void world_add_run(world *w) {
+  world_decoder *d = world_some_decoder(w);
+  for (size_t left = fixture_below(d->of->id.blocks + 1); left > 0; left--)
+    add(w, d);
+}
+
+// Often several for one of them.
 void world_add_many(world *w) {
-  enum { MANY = 9 };
+  enum { MANY = 24 };
   weft_arrival arrivals[MANY];
   world_packet packets[MANY];
   world_decoder *to[MANY];
-  const size_t count = fixture_below(MANY + 1);
+  const size_t count = fixture_below(fixture_below(2) ? 9 : MANY + 1);
   for (size_t i = 0; i < count; i++) {
-    to[i] = world_some_decoder(w);
+    to[i] = i > 0 && fixture_below(2) ? to[i - 1] : world_some_decoder(w);
     world_packet_new(&packets[i], fixture_below(8) ? to[i]->of : &w->source[0]);
     arrivals[i] = (weft_arrival){to[i]->decoder, packets[i].packet, WEFT_E_STATE};
   }
   EXPECT_OK(weft_decoders_add(arrivals, count, WEFT_MEM_HOST, world_some_queue(w)));
   world_wait(w);
   for (size_t i = 0; i < count; i++) {
-    EXPECT_STATUS(arrivals[i].status, expected_of(to[i], &packets[i]));
+    EXPECT_STATUS(arrivals[i].status, world_decoder_takes(to[i], &packets[i]));
     free(packets[i].payload);
   }
 }

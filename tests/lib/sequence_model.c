@@ -14,11 +14,14 @@ uint8_t model_times(uint8_t a, uint8_t b) {
 
 // row ^= factor * other
 static void add_times(uint8_t *row, uint8_t factor, const uint8_t *other, size_t count) {
-  uint8_t times[256];
-  for (unsigned x = 0; x < 256; x++)
-    times[x] = model_times(factor, (uint8_t)x);
+  static uint8_t times[256][256]; // of factors that were needed already
+  if (factor == 0)
+    return;
+  if (!times[factor][1])
+    for (unsigned x = 0; x < 256; x++)
+      times[factor][x] = model_times(factor, (uint8_t)x);
   for (size_t i = 0; i < count; i++)
-    row[i] ^= times[other[i]];
+    row[i] ^= times[factor][other[i]];
 }
 
 void model_combine(const uint8_t *vector, const uint8_t *data, size_t n, size_t k, uint8_t *out) {
@@ -29,13 +32,13 @@ void model_combine(const uint8_t *vector, const uint8_t *data, size_t n, size_t 
 
 // What is left of a vector; the first column that is not zero, or n.
 static size_t reduce(const model_span *span, const uint8_t *vector, uint8_t *left) {
-  size_t first = span->n;
+  size_t first = 0;
   memcpy(left, vector, span->n);
   for (size_t c = 0; c < span->n; c++)
-    if (left[c] && span->there[c])
+    if (span->there[c])
       add_times(left, left[c], span->row[c], span->n);
-    else if (left[c] && first == span->n)
-      first = c;
+  while (first < span->n && left[first] == 0)
+    first++;
   return first;
 }
 
@@ -53,13 +56,20 @@ bool model_span_add(model_span *span, const uint8_t *vector) {
     inverse++;
   memset(span->row[first], 0, span->n);
   add_times(span->row[first], inverse, left, span->n);
+  for (size_t p = 0; p < span->n; p++)
+    if (span->there[p])
+      add_times(span->row[p], span->row[p][first], span->row[first], span->n);
   span->there[first] = true;
   span->rank++;
   return true;
 }
 
+// What a span holds has but one reduced form, in which a unit vector is a row of its own.
 bool model_span_has_unit(const model_span *span, size_t index) {
-  uint8_t unit[MODEL_BLOCKS] = {0};
-  unit[index] = 1;
-  return model_span_has(span, unit);
+  if (!span->there[index])
+    return false;
+  for (size_t c = index + 1; c < span->n; c++)
+    if (span->row[index][c] != 0)
+      return false;
+  return true;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the sequences of sequence_test.c are checked against, written from the definitions: products
+// What sequences of calls are checked against, written from the definitions: products
 // of GF(2^8) bit by bit, and which combinations a set of vectors spans.
 #ifndef WEFT_TESTS_LIB_SEQUENCE_MODEL_H
 #define WEFT_TESTS_LIB_SEQUENCE_MODEL_H
@@ -8,11 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MODEL_BLOCKS = 12 };
+enum { MODEL_BLOCKS = 150 }; // at most
 
 typedef struct model_span {
   size_t n, rank;
-  uint8_t row[MODEL_BLOCKS][MODEL_BLOCKS]; // row p begins with a one in column p
+  // Reduced row echelon form: row p begins with a one in column p, which is zero in all others.
+  uint8_t row[MODEL_BLOCKS][MODEL_BLOCKS];
   bool there[MODEL_BLOCKS];
 } model_span;
 

@@ -89,9 +89,30 @@ static void handles(world *w) {
   EXPECT_STATUS(weft_recoder_new(w->ctx, &s->id, capacity, &recoder), WEFT_E_ARGUMENT);
   EXPECT_STATUS(weft_recoder_new(w->ctx, NULL, 1, &recoder), WEFT_E_ARGUMENT);
   EXPECT_STATUS(weft_recoder_new(w->ctx, &options.id, 1, &recoder), WEFT_E_ARGUMENT);
+}
+
+// Segments of another shape, and what is NULL; that nothing changed by it is checked with the rest.
+static void again(world *w) {
+  const world_decoder *d = &w->decoder[fixture_below(DECODERS)];
+  const world_recoder *r = &w->recoder[fixture_below(RECODERS)];
+  weft_segment_id other[2] = {d->of->id, r->of->id};
+  for (size_t i = 0; i < 2; i++) {
+    const uint32_t change = 1 + (uint32_t)fixture_next() % UINT32_MAX;
+    *(fixture_below(2) ? &other[i].blocks : &other[i].block_bytes) ^= change;
+  }
+  EXPECT_STATUS(weft_decoder_reset(d->decoder, &other[0]), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_recoder_reset(r->recoder, &other[1]), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_decoder_reset(d->decoder, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_recoder_reset(r->recoder, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_decoder_reset(NULL, &d->of->id), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_recoder_reset(NULL, &r->of->id), WEFT_E_ARGUMENT);
+  const uint8_t key[32] = {0};
   EXPECT_STATUS(weft_encoder_fix_random(w->encoder[0].encoder, NULL), WEFT_E_ARGUMENT);
-  EXPECT_STATUS(weft_decoder_fix_random(NULL, &byte), WEFT_E_ARGUMENT);
-  EXPECT_STATUS(weft_recoder_fix_random(NULL, &byte), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_decoder_fix_random(d->decoder, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_recoder_fix_random(r->recoder, NULL), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_encoder_fix_random(NULL, key), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_decoder_fix_random(NULL, key), WEFT_E_ARGUMENT);
+  EXPECT_STATUS(weft_recoder_fix_random(NULL, key), WEFT_E_ARGUMENT);
 }
 
 static void memory(world *w) {
@@ -451,8 +472,8 @@ static void decode_jobs(world *w) {
 }
 
 void world_refused(world *w) {
-  static void (*const calls[])(world *) = {segments,      handles,  memory,     encoder_batches,
-                                           encoder_calls, recoding, packets,    arrivals,
-                                           datagrams,     reading,  decode_jobs};
+  static void (*const calls[])(world *) = {segments,      handles,  memory,      encoder_batches,
+                                           encoder_calls, recoding, packets,     arrivals,
+                                           datagrams,     reading,  decode_jobs, again};
   calls[fixture_below(sizeof calls / sizeof calls[0])](w);
 }

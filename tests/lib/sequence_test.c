@@ -36,8 +36,7 @@ static void check_batch(const world_batch *b, const world_source *of) {
 
 // --- encoders ---
 
-// What the next packet of an encoder has to be.
-static void check_next(world_encoder *e, const weft_packet *packet) {
+void world_check_next(world_encoder *e, const weft_packet *packet) {
   uint8_t vector[MODEL_BLOCKS];
   const size_t n = e->of->id.blocks;
   EXPECT_OK(weft_packet_coefficients(packet, vector));
@@ -82,7 +81,7 @@ static void encode_next(world *w) {
   EXPECT_OK(weft_encoder_next(e->encoder, datagram, capacity, &bytes));
   EXPECT_OK(weft_packet_parse(datagram, bytes, &packet));
   EXPECT(bytes == weft_packet_bytes(&e->of->id, packet.mode));
-  check_next(e, &packet);
+  world_check_next(e, &packet);
   EXPECT_OK(weft_packet_coefficients(&packet, vector));
   model_combine(vector, e->of->data, n, k, payload);
   EXPECT(memcmp(payload, packet.payload, k) == 0);
@@ -140,7 +139,7 @@ static void encode_batches(world *w) {
   for (size_t i = 0; i < count; i++) {
     describe(&b[i], of[i]);
     for (size_t j = 0; j < batches[i].count; j++)
-      check_next(of[i], &b[i].packets[j]);
+      world_check_next(of[i], &b[i].packets[j]);
     check_batch(&b[i], of[i]->of);
     world_batch_free(&b[i]);
   }
@@ -260,19 +259,9 @@ static void recode_datagram(world *w) {
 
 static void recoder_add(world *w) {
   world_recoder *r = &w->recoder[fixture_below(RECODERS)];
-  static const uint8_t zero[MODEL_BLOCKS];
   world_packet p;
   world_packet_new(&p, fixture_below(8) ? r->of : &w->source[fixture_below(SOURCES)]);
-  weft_status expected = WEFT_OK;
-  if (memcmp(&p.packet.id, &r->of->id, sizeof r->of->id) != 0)
-    expected = WEFT_E_FOREIGN;
-  else if (memcmp(p.coefficients, zero, r->of->id.blocks) == 0)
-    expected = WEFT_DEPENDENT;
-  EXPECT_STATUS(weft_recoder_add(r->recoder, &p.packet), expected);
-  if (expected == WEFT_OK) {
-    r->held += r->held < r->capacity;
-    (void)model_span_add(&r->span, p.coefficients);
-  }
+  EXPECT_STATUS(weft_recoder_add(r->recoder, &p.packet), world_recoder_takes(r, &p));
   world_check_recoder(r);
   free(p.payload);
 }
@@ -284,7 +273,8 @@ static void run(const char *row, size_t threads, size_t steps) {
       encode_next,     encode_batches,     combine,         world_add_one,   world_add_one,
       world_add_one,   world_add_many,     world_ask_block, world_ask_block, world_read_range,
       world_read_many, recode_batch,       recode_many,     recode_datagram, recoder_add,
-      recoder_add,     world_decode_batch, world_refused,   world_refused,   world_refused};
+      recoder_add,     world_decode_batch, world_refused,   world_refused,   world_refused,
+      world_add_run,   world_reset,        world_fix_random};
   world w;
   world_new(&w, row, threads);
   for (size_t step = 0; step < steps; step++) {

@@ -34,6 +34,16 @@ void world_packet_new(world_packet *p, const world_source *source) {
   p->packet.payload = p->payload;
 }
 
+void world_packet_of(world_packet *p, const world_source *source, const uint8_t *vector) {
+  const size_t n = source->id.blocks, k = source->id.block_bytes;
+  *p = (world_packet){.packet = {.id = source->id, .mode = WEFT_PACKET_VECTOR}};
+  memcpy(p->coefficients, vector, n);
+  p->packet.coefficients = p->coefficients;
+  p->payload = fixture_malloc(k);
+  model_combine(vector, source->data, n, k, p->payload);
+  p->packet.payload = p->payload;
+}
+
 void world_batch_new(world_batch *b, const weft_segment_id *id, size_t count) {
   const size_t n = id->blocks, k = id->block_bytes;
   const size_t stride = k + fixture_below(3), vectors = n + fixture_below(3);
@@ -76,6 +86,31 @@ bool world_batch_untouched(const world_batch *b) {
 }
 
 // --- what is known ---
+
+weft_status world_decoder_takes(world_decoder *d, const world_packet *p) {
+  const size_t rank = d->span.rank;
+  if (memcmp(&p->packet.id, &d->of->id, sizeof d->of->id) != 0)
+    return WEFT_E_FOREIGN;
+  if (!model_span_add(&d->span, p->coefficients))
+    return WEFT_DEPENDENT;
+  memcpy(d->took[rank], p->coefficients, d->of->id.blocks);
+  return WEFT_OK;
+}
+
+weft_status world_recoder_takes(world_recoder *r, const world_packet *p) {
+  static const uint8_t zero[MODEL_BLOCKS];
+  const size_t n = r->of->id.blocks;
+  if (memcmp(&p->packet.id, &r->of->id, sizeof r->of->id) != 0)
+    return WEFT_E_FOREIGN;
+  if (memcmp(p->coefficients, zero, n) == 0)
+    return WEFT_DEPENDENT;
+  if (r->count < MODEL_BLOCKS)
+    memcpy(r->took[r->count], p->coefficients, n);
+  r->count++;
+  r->held += r->held < r->capacity;
+  (void)model_span_add(&r->span, p->coefficients);
+  return WEFT_OK;
+}
 
 void world_check_decoder(world_decoder *d) {
   const size_t n = d->of->id.blocks;
@@ -154,14 +189,23 @@ static size_t some_block_bytes(void) {
   return fixture_below(12) ? 1 + fixture_below(90) : 4000 + fixture_below(5000);
 }
 
+// Few, but now and then enough for groups of rows, and for vectors of several cache lines.
+static size_t some_blocks(void) { return 1 + fixture_below(fixture_below(12) ? 12 : MODEL_BLOCKS); }
+
 void world_new(world *w, const char *row, size_t threads) {
-  const size_t k = some_block_bytes();
+  size_t blocks[SHAPES];
+  bool small = true;
+  for (size_t i = 0; i < SHAPES; i++) {
+    blocks[i] = some_blocks();
+    small = small && blocks[i] <= 12;
+  }
+  const size_t k = small ? some_block_bytes() : 1 + fixture_below(90);
   *w = (world){.other = fixture_ctx(NULL, 1)};
   w->ctx = fixture_ctx(row, threads);
   EXPECT_OK(weft_queue_new(w->ctx, &w->queue));
   EXPECT_OK(weft_queue_new(w->other, &w->foreign));
   for (size_t i = 0; i < SOURCES; i++) {
-    weft_segment_id id = fixture_id(1 + fixture_below(MODEL_BLOCKS), k);
+    weft_segment_id id = fixture_id(blocks[i % SHAPES], k);
     id.segment += i; // so none is another's packet, though their shapes may be the same
     new_source(w, &w->source[i], &id);
   }

@@ -20,6 +20,7 @@ enum {
   HELD = 40, // packets taken and not yet released
   STEPS = 150,
   LANES_MOST = 3,
+  MOST_BLOCKS = 12,
   LONGEST_BLOCK = 300,
   MEASURED_US = 2000, // one product of so long tells what a lane takes
   WAIT_MS = 10000
@@ -119,7 +120,7 @@ static void scene_new(scene *s, unsigned one_of) {
   s->memory.one_of = one_of;
   for (size_t i = 0; i < SEGMENTS; i++) {
     served *of = &s->segment[i];
-    of->id = fixture_id(1 + fixture_below(MODEL_BLOCKS), 1 + fixture_below(LONGEST_BLOCK));
+    of->id = fixture_id(1 + fixture_below(MOST_BLOCKS), 1 + fixture_below(LONGEST_BLOCK));
     of->id.segment += i;
     of->data = calloc(of->id.blocks, of->id.block_bytes);
     ck_assert_ptr_nonnull(of->data);

@@ -34,10 +34,11 @@ static void add(const world *w, world_decoder *d) {
 
 void world_add_one(world *w) { add(w, world_some_decoder(w)); }
 
-// What brings a decoder of many blocks to any rank.
+// What brings a decoder of many blocks to any rank, often the full one.
 void world_add_run(world *w) {
   world_decoder *d = world_some_decoder(w);
-  for (size_t left = fixture_below(d->of->id.blocks + 1); left > 0; left--)
+  const size_t n = d->of->id.blocks;
+  for (size_t left = fixture_below(2) ? fixture_below(n + 1) : n + n / 4; left > 0; left--)
     add(w, d);
 }
 

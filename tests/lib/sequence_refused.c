@@ -97,7 +97,7 @@ static void again(world *w) {
   const world_recoder *r = &w->recoder[fixture_below(RECODERS)];
   weft_segment_id other[2] = {d->of->id, r->of->id};
   for (size_t i = 0; i < 2; i++) {
-    const uint32_t change = 1 + (uint32_t)fixture_next() % UINT32_MAX;
+    const uint32_t change = 1 + (uint32_t)fixture_below(fixture_below(2) ? 7 : UINT32_MAX);
     *(fixture_below(2) ? &other[i].blocks : &other[i].block_bytes) ^= change;
   }
   EXPECT_STATUS(weft_decoder_reset(d->decoder, &other[0]), WEFT_E_ARGUMENT);

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MODEL_BLOCKS = 150 }; // at most
+enum { MODEL_BLOCKS = 200 }; // at most
 
 typedef struct model_span {
   size_t n, rank;

@@ -191,7 +191,7 @@ static size_t some_block_bytes(void) {
 
 // Few, but now and then enough for groups of rows, and for vectors of several cache lines.
 static size_t some_blocks(void) {
-  const size_t most = fixture_below(9) ? 12 : MODEL_BLOCKS;
+  const size_t most = fixture_below(14) ? 12 : MODEL_BLOCKS;
   return most > 12 && fixture_below(2) ? most - fixture_below(9) : 1 + fixture_below(most);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of ceilings: the only file of bench/ with #ifs on the instruction set.
+// The table of ceilings, the only place of bench/ that chooses loops by the instruction set.
 #include "bench/ceilings.h"
 
 #include <string.h>

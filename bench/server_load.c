@@ -10,6 +10,7 @@
 
 #include "bench/buffers.h"
 #include "bench/check.h"
+#include "bench/stats.h"
 #include "bench/timing.h"
 
 enum { TAKE = 1024 };
@@ -187,15 +188,10 @@ double weft_bench_load_run(weft_server *server, const weft_bench_serving *servin
   return (double)c.packets * (double)serving->k / ((double)(now_us - c.began_us) * 1e-6);
 }
 
-static int ascending(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 double weft_bench_latency(weft_bench_latencies *latencies, double share) {
   if (latencies->count == 0)
     return 0;
-  qsort(latencies->us, latencies->count, sizeof(double), ascending);
+  weft_bench_sort(latencies->us, latencies->count);
   const size_t at = (size_t)(share * (double)latencies->count);
   return latencies->us[at < latencies->count ? at : latencies->count - 1];
 }

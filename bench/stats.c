@@ -13,11 +13,15 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+void weft_bench_sort(double *values, size_t count) {
+  qsort(values, count, sizeof *values, ascending);
+}
+
 // free() it.
 static double *sorted_of(const double *values, size_t count) {
   double *const sorted = weft_bench_alloc(count, sizeof(double));
   memcpy(sorted, values, count * sizeof(double));
-  qsort(sorted, count, sizeof(double), ascending);
+  weft_bench_sort(sorted, count);
   return sorted;
 }
 

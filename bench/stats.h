@@ -10,6 +10,8 @@ typedef struct weft_bench_spread {
   double median, min, max;
 } weft_bench_spread;
 
+void weft_bench_sort(double *values, size_t count); // ascending
+
 // count >= 1
 weft_bench_spread weft_bench_spread_of(const double *values, size_t count);
 

@@ -61,6 +61,10 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+void weft_sim_sort_times(int64_t *times_us, size_t count) {
+  qsort(times_us, count, sizeof *times_us, ascending);
+}
+
 static weft_status take_looks(weft_sim_crowd *c, const int64_t *leaves_us, size_t count) {
   uint32_t came = 0;
   for (size_t i = 0, gone = 0; i < count;) {
@@ -93,7 +97,7 @@ weft_status weft_sim_crowd_init(weft_sim_crowd *c, const int64_t *arrive_us,
   for (uint32_t i = 0, at = 0; i < count; i++)
     if (leave_us[peer_at(c, i)] != INT64_MAX)
       leaves_us[at++] = leave_us[peer_at(c, i)];
-  qsort(leaves_us, leaving, sizeof *leaves_us, ascending);
+  weft_sim_sort_times(leaves_us, leaving);
   const weft_status status = take_looks(c, leaves_us, leaving);
   free(leaves_us);
   return status;

@@ -31,6 +31,8 @@ typedef struct weft_sim_crowd {
 
 #define WEFT_SIM_NOBODY_CAME UINT32_MAX
 
+void weft_sim_sort_times(int64_t *times_us, size_t count); // ascending
+
 // The arrays must outlive it. Errors: WEFT_E_NOMEM.
 weft_status weft_sim_crowd_init(weft_sim_crowd *crowd, const int64_t *arrive_us,
                                 const int64_t *leave_us, const uint32_t *peers, uint32_t count);

@@ -152,11 +152,6 @@ static int64_t least_delay_us(const weft_sim_parameters *p) {
 
 static double exponential(double mean, double chance) { return -mean * log1p(-chance); }
 
-static int ascending(const void *a, const void *b) {
-  const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 #define BLANKS " \t\r\n"
 
 // Seconds, and how long the peer stays; -1: it does not say. Nothing else may stand there: a table
@@ -235,7 +230,7 @@ static void draw_arrivals(weft_sim_model *m) {
       m->arrive_us[i] = weft_sim_after(0, at_s * 1e6);
     }
   }
-  qsort(m->arrive_us + 1, p->peers, sizeof *m->arrive_us, ascending);
+  weft_sim_sort_times(m->arrive_us + 1, p->peers);
 }
 
 static void draw_departures(weft_sim_model *m) {

@@ -2,12 +2,8 @@
 // How many watch, second by second and at most, from when each came and left.
 #include <stdlib.h>
 
+#include "sim/crowd.h"
 #include "sim/swarm/swarm.h"
-
-static int ascending(const void *a, const void *b) {
-  const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
 
 static void add_presence(weft_sim_second *seconds, size_t second_count, int64_t from_us,
                          int64_t to_us) {
@@ -34,8 +30,8 @@ weft_status weft_sim_count_audience(const weft_sim_viewer *viewers, size_t count
     add_presence(seconds, second_count, v->joined_us, left_us[watching]);
     watching++;
   }
-  qsort(came_us, watching, sizeof *came_us, ascending);
-  qsort(left_us, watching, sizeof *left_us, ascending);
+  weft_sim_sort_times(came_us, watching);
+  weft_sim_sort_times(left_us, watching);
   *most = 0;
   for (size_t came = 0, left = 0; came < watching; came++) {
     while (left < came && left_us[left] <= came_us[came])

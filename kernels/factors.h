@@ -5,6 +5,7 @@
 #ifndef WEFT_KERNELS_FACTORS_H
 #define WEFT_KERNELS_FACTORS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,14 @@ typedef enum weft_step_kind {
 typedef struct weft_step {
   uint8_t kind, to, from, c;
 } weft_step;
+
+static inline bool weft_step_is_butterfly(const weft_step *step) {
+  return step->kind == WEFT_STEP_INVERSE || step->kind == WEFT_STEP_FORWARD;
+}
+
+static inline bool weft_step_is_product(const weft_step *step) {
+  return step->kind == WEFT_STEP_SET || step->kind == WEFT_STEP_ADD;
+}
 
 // Every row of Y is stored once, in any order; rows of X are loaded in their order.
 typedef struct weft_factors {

@@ -24,14 +24,6 @@ typedef struct maker {
   size_t panels, operands;           // made so far; of entries the acts know
 } maker;
 
-static bool butterfly(const weft_step *s) {
-  return s->kind == WEFT_STEP_INVERSE || s->kind == WEFT_STEP_FORWARD;
-}
-
-static bool is_product(const weft_step *s) {
-  return s->kind == WEFT_STEP_SET || s->kind == WEFT_STEP_ADD;
-}
-
 static void link_steps(maker *m) {
   const weft_factors *f = m->f;
   uint16_t next[WEFT_ACT_SLOTS], last[WEFT_ACT_SLOTS] = {0};
@@ -93,14 +85,15 @@ static bool find_four(const maker *m, size_t at, size_t *first, size_t *second) 
 
 static void count_work(const weft_step *s, size_t *products, size_t *sums) {
   *products += s->kind != WEFT_STEP_LOAD && s->kind != WEFT_STEP_STORE && s->c > 1;
-  *sums += butterfly(s);
-  *sums += (butterfly(s) || s->kind == WEFT_STEP_ADD) && s->c > 0;
+  *sums += weft_step_is_butterfly(s);
+  *sums += (weft_step_is_butterfly(s) || s->kind == WEFT_STEP_ADD) && s->c > 0;
 }
 
 static void count_cost(weft_factors *f) {
   for (size_t i = 0; i < f->count; i++) {
     const weft_step *s = &f->steps[i];
-    f->repeated += i && is_product(s) && is_product(s - 1) && s->from == s[-1].from && s->c > 1;
+    f->repeated += i && weft_step_is_product(s) && weft_step_is_product(s - 1) &&
+                   s->from == s[-1].from && s->c > 1;
     count_work(s, &f->products, &f->sums);
   }
 }
@@ -122,8 +115,8 @@ static bool is_zero(const maker *m, uint8_t slot) { return m->place[slot] == WEF
 
 // Whether a step works on zeros alone.
 static bool is_idle(const maker *m, const weft_step *s) {
-  return (butterfly(s) && is_zero(m, s->to) && is_zero(m, s->from)) ||
-         (is_product(s) && is_zero(m, s->from));
+  return (weft_step_is_butterfly(s) && is_zero(m, s->to) && is_zero(m, s->from)) ||
+         (weft_step_is_product(s) && is_zero(m, s->from));
 }
 
 static weft_act *new_act(maker *m, weft_act_kind kind) {
@@ -148,7 +141,7 @@ static uint16_t row_before(const weft_factors *f, size_t at, uint8_t slot) {
     const bool writes = s->kind != WEFT_STEP_STORE && s->to == slot;
     if (writes && s->kind == WEFT_STEP_LOAD)
       return (uint16_t)(WEFT_PLACE_X + s->from);
-    if (writes || (butterfly(s) && s->from == slot))
+    if (writes || (weft_step_is_butterfly(s) && s->from == slot))
       break;
   }
   return 0;
@@ -175,7 +168,7 @@ static bool is_result(const results *r, uint8_t slot) {
 static bool can_join(const maker *m, const results *r, size_t at, size_t i, size_t next,
                      uint8_t c) {
   const weft_step *s = &m->f->steps[next];
-  if (next == m->f->count || !is_product(s) || s->c != c || c == 0)
+  if (next == m->f->count || !weft_step_is_product(s) || s->c != c || c == 0)
     return false;
   if (s->to == s->from)
     return r->inverse && s->to == r->slot[i];
@@ -391,7 +384,7 @@ static bool make(const weft_factors *f, weft_acts *acts) {
   memset(four, 0, f->count * sizeof *four);
   acts->slots = f->slots;
   for (size_t at = 0; at < f->count; at++)
-    if (!four[at] && butterfly(&f->steps[at]) && find_four(&m, at, first, second) &&
+    if (!four[at] && weft_step_is_butterfly(&f->steps[at]) && find_four(&m, at, first, second) &&
         !four[first[1]] && !four[second[0]] && !four[second[1]])
       four[at] = four[first[1]] = four[second[0]] = four[second[1]] = (uint16_t)(at + 1);
   for (size_t at = 0; at < f->count; at++) {
@@ -416,7 +409,7 @@ static bool make(const weft_factors *f, weft_acts *acts) {
       m.place[s->to] = (uint16_t)(WEFT_PLACE_X + s->from);
     } else if (s->kind == WEFT_STEP_STORE) {
       add_store(&m, s);
-    } else if (butterfly(s)) {
+    } else if (weft_step_is_butterfly(s)) {
       add_two(&m, at);
     } else {
       add_one(&m, s);

@@ -155,8 +155,8 @@ bool touches(const weft_step &s, size_t slot) {
 }
 
 bool changes(const weft_step &s, size_t slot) {
-  const bool butterfly = s.kind == WEFT_STEP_INVERSE || s.kind == WEFT_STEP_FORWARD;
-  return (s.kind != WEFT_STEP_STORE && s.to == slot) || (butterfly && s.from == slot);
+  return (s.kind != WEFT_STEP_STORE && s.to == slot) ||
+         (weft_step_is_butterfly(&s) && s.from == slot);
 }
 
 // The step of an inverse butterfly that begins by adding to slot `slot`, as left by step `at`, a

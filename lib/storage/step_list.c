@@ -32,14 +32,10 @@ void weft_step_list_take_back(weft_step_list *list, const weft_step_mark *mark) 
   list->failed = false;
 }
 
-static bool is_product(const weft_step *s) {
-  return s->kind == WEFT_STEP_SET || s->kind == WEFT_STEP_ADD;
-}
-
 static size_t cost_of(const weft_step_prices *prices, const weft_step *step, bool first) {
-  const bool butterfly = step->kind == WEFT_STEP_INVERSE || step->kind == WEFT_STEP_FORWARD;
-  const bool again =
-      !first && is_product(step) && is_product(step - 1) && step->from == step[-1].from;
+  const bool butterfly = weft_step_is_butterfly(step);
+  const bool again = !first && weft_step_is_product(step) && weft_step_is_product(step - 1) &&
+                     step->from == step[-1].from;
   size_t cost = butterfly ? prices->sum : 0;
   if (step->c > 1)
     cost += again ? prices->repeated : prices->product;

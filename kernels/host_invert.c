@@ -16,14 +16,15 @@
 enum {
   STEPS_SMALL = 8, // at once, up to SMALL_N; measured (docs/performance/cpu-kernels.md)
   STEPS_MAX = 16,
-  SMALL_N = 192
+  SMALL_N = 192,
+  NARROW = 32
 };
 
 // One matrix at work. Row r of the matrix is rows[r]; swaps are recorded and undone at the end,
 // since a swap of rows of A is a swap of columns of its inverse.
 typedef struct gauss_jordan {
   const weft_host_kernel *kernel;
-  size_t n;
+  size_t n, width; // width: of the rows, of which columns from n on hold anything
   uint8_t *rows[WEFT_PANEL_ROWS];
   uint16_t swapped[WEFT_PANEL_ROWS];
   // The steps not yet applied: factors[t][r] is f of row r, pivots[t] is X.
@@ -37,8 +38,8 @@ static void product(const gauss_jordan *s, size_t m, size_t k, const uint8_t *a,
   const weft_panel panel = {.m = m,
                             .k = k,
                             .begin = 0,
-                            .end = s->n,
-                            .row_bytes = s->n,
+                            .end = s->width,
+                            .row_bytes = s->width,
                             .a = a,
                             .a_stride = k,
                             .x = x,
@@ -181,23 +182,47 @@ static void undo_swaps(const gauss_jordan *s) {
       swap_bytes(&s->rows[r][p], &s->rows[r][s->swapped[p]], 1);
 }
 
+static bool invert_rows(gauss_jordan *s) {
+  const size_t n = s->n, at_once = n <= SMALL_N ? STEPS_SMALL : STEPS_MAX;
+  for (size_t p = 0; p < n; p += at_once)
+    if (!eliminate(s, p, n - p < at_once ? n - p : at_once))
+      return false;
+  undo_swaps(s);
+  return true;
+}
+
 static bool invert_in_place(const weft_host_kernel *kernel, uint8_t *matrix, size_t n) {
   gauss_jordan s;
   s.kernel = kernel;
-  s.n = n;
+  s.n = s.width = n;
   for (size_t r = 0; r < n; r++)
     s.rows[r] = matrix + r * n;
-  const size_t at_once = n <= SMALL_N ? STEPS_SMALL : STEPS_MAX;
-  for (size_t p = 0; p < n; p += at_once)
-    if (!eliminate(&s, p, n - p < at_once ? n - p : at_once))
-      return false;
-  undo_swaps(&s);
+  return invert_rows(&s);
+}
+
+// The same on copies of rows shorter than a vector, which techniques without masks would load and
+// store by a detour each time (tail_copy.h): a sixth to a third of all for 8 to 31 rows.
+static bool invert_narrow(const weft_host_kernel *kernel, uint8_t *matrix, size_t n) {
+  uint8_t rows[NARROW][NARROW] = {{0}};
+  gauss_jordan s;
+  s.kernel = kernel;
+  s.n = n;
+  s.width = NARROW;
+  for (size_t r = 0; r < n; r++)
+    s.rows[r] = memcpy(rows[r], matrix + r * n, n);
+  for (size_t t = 0; t < STEPS_SMALL; t++)
+    memset(s.factors[t] + n, 0, NARROW - n);
+  if (!invert_rows(&s))
+    return false;
+  for (size_t r = 0; r < n; r++)
+    memcpy(matrix + r * n, rows[r], n);
   return true;
 }
 
 typedef struct invert_job {
   const weft_host_kernel *kernel;
   const weft_invert *invert;
+  bool narrow;
 } invert_job;
 
 static void invert_task(void *user, size_t index) {
@@ -207,7 +232,7 @@ static void invert_task(void *user, size_t index) {
   uint8_t *out = o->out + index * bytes;
   if (o->out != o->in && bytes > 0)
     memcpy(out, o->in + index * bytes, bytes);
-  o->singular[index] = !invert_in_place(job->kernel, out, o->k);
+  o->singular[index] = !(job->narrow ? invert_narrow : invert_in_place)(job->kernel, out, o->k);
 }
 
 weft_status weft_host_invert(const weft_backend *row, const weft_exec *exec, const weft_invert *o) {
@@ -215,7 +240,9 @@ weft_status weft_host_invert(const weft_backend *row, const weft_exec *exec, con
     return WEFT_E_UNSUPPORTED;
   if (o->k > WEFT_PANEL_ROWS)
     return WEFT_E_ARGUMENT;
-  invert_job job = {.kernel = row->host, .invert = o};
+  // Rows are aligned to a vector of the technique's; wider ones have masks.
+  const bool narrow = o->k < NARROW && row->align <= NARROW && o->k % row->align != 0;
+  invert_job job = {.kernel = row->host, .invert = o, .narrow = narrow};
   weft_pool_run(exec->pool, o->count, invert_task, &job);
   return WEFT_OK;
 }

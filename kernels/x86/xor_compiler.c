@@ -23,18 +23,16 @@
 #include "kernels/host_kernels.h"
 #include "kernels/x86/cores.h"
 #include "kernels/x86/xor_instructions.h"
+#include "kernels/x86/xor_together.h"
 #include "kernels/xor_code.h"
 
 enum {
-  AT_ONCE = 8,      // inputs that are looked at to find which go well together
-  TOGETHER = 3,     // inputs in registers with AVX2
   NARROW_SUMS = 13, // at once; the other three registers are for inputs
   WIDE_SUMS = 26,   // likewise; six are for four inputs and the sums of two pairs
   LOOPS_FETCH = 4,  // passes, from which on those that are loops fetch, too
   STAY = 5,         // shards that are read in place in all passes
   WAY_BYTES = 4096  // that far apart, lines share a set of a first-level cache
 };
-#define NONE SIZE_MAX
 
 typedef struct compiler {
   const weft_xor_matrix *m;
@@ -54,8 +52,6 @@ typedef struct compiler {
 
 // ---------------------------------------------------------------------------------------------
 // Vectors of inputs
-
-static unsigned count(unsigned bits) { return (unsigned)__builtin_popcount(bits); }
 
 static size_t in_shard(const compiler *c, size_t x) { return x % c->m->w * c->m->packet_bytes; }
 
@@ -102,65 +98,6 @@ static void read_input(compiler *c, unsigned reg, size_t x) {
 // ---------------------------------------------------------------------------------------------
 // AVX2: up to three inputs, whose sums of two and three are made in place, one after the other
 
-// The sums that want one of the combinations of up to three inputs, and what it takes to make it.
-typedef struct combinations {
-  unsigned only[TOGETHER]; // wanted by these sums
-  unsigned ab, ac, bc, abc;
-} combinations;
-
-static combinations combine(const compiler *c, const size_t *x, size_t n) {
-  const unsigned a = c->mask[x[0]], b = n > 1 ? c->mask[x[1]] : 0, d = n > 2 ? c->mask[x[2]] : 0;
-  return (combinations){.only = {a & ~(b | d), b & ~(a | d), d & ~(a | b)},
-                        .ab = a & b & ~d,
-                        .ac = a & d & ~b,
-                        .bc = b & d & ~a,
-                        .abc = a & b & d};
-}
-
-static unsigned additions(const compiler *c, const size_t *x, size_t n) {
-  const combinations w = combine(c, x, n);
-  const bool pair = w.ab || w.abc, with_third = w.ac || w.abc;
-  return count(w.only[0] | w.only[1] | w.only[2] | w.ab | w.ac | w.bc | w.abc) + pair + with_third +
-         (w.ac && pair) + (w.bc != 0);
-}
-
-static void swap(size_t *x, size_t i, size_t j) {
-  const size_t held = x[i];
-  x[i] = x[j];
-  x[j] = held;
-}
-
-// Of x[0] and up to two of the others those that save most additions for each; they go to the front
-// of x. Returns how many.
-static size_t choose(const compiler *c, size_t *x, size_t n) {
-  size_t best_n = 1, best_i = 0, best_j = 0;
-  unsigned best = 0; // saved, a sixth of an addition for each input
-  for (size_t i = 1; i < n; i++) {
-    const unsigned own = count(c->mask[x[0]]) + count(c->mask[x[i]]);
-    const unsigned two = (own - additions(c, (size_t[]){x[0], x[i]}, 2)) * 3;
-    if (two > best) {
-      best = two;
-      best_n = 2;
-      best_i = i;
-    }
-    for (size_t j = i + 1; j < n; j++) {
-      const unsigned of_three = additions(c, (size_t[]){x[0], x[i], x[j]}, 3);
-      const unsigned all = own + count(c->mask[x[j]]);
-      if (all > of_three && (all - of_three) * 2 > best) {
-        best = (all - of_three) * 2;
-        best_n = 3;
-        best_i = i;
-        best_j = j;
-      }
-    }
-  }
-  if (best_n > 1)
-    swap(x, 1, best_i);
-  if (best_n > 2)
-    swap(x, 2, best_j); // which is beyond best_i, so where it was
-  return best_n;
-}
-
 // Adds a register to each of these sums, or begins them with it.
 static void give(compiler *c, unsigned reg, unsigned sums) {
   for (unsigned s = 0; s < c->sums; s++) {
@@ -188,7 +125,7 @@ static bool add_from_memory(compiler *c, size_t x, unsigned sums) {
 }
 
 static void add_three(compiler *c, const size_t *x, size_t n) {
-  const combinations w = combine(c, x, n);
+  const combinations w = combine(c->mask, x, n);
   const unsigned r = NARROW_SUMS; // the first of three registers
   const bool done = n == 1 && add_from_memory(c, x[0], w.only[0]);
   for (unsigned i = 0; i < n; i++) {
@@ -217,7 +154,7 @@ static void add_three(compiler *c, const size_t *x, size_t n) {
 
 static void add_narrow(compiler *c, size_t *x, size_t left) {
   while (left > 0) {
-    const size_t n = choose(c, x, left);
+    const size_t n = choose(c->mask, x, left);
     add_three(c, x, n);
     left -= n;
     memmove(x, x + n, left * sizeof *x);
@@ -226,60 +163,6 @@ static void add_narrow(compiler *c, size_t *x, size_t left) {
 
 // ---------------------------------------------------------------------------------------------
 // AVX-512: two pairs of inputs and their sums, of which one instruction adds two
-
-typedef struct quad {
-  size_t x[4];      // inputs, or NONE; 0 and 1 are a pair, 2 and 3 the other one
-  unsigned mask[4]; // sums that want them
-} quad;
-
-static unsigned pair_with_others(const quad *q, unsigned pair) {
-  const unsigned other = 2 - pair;
-  return q->mask[pair] & q->mask[pair + 1] & (q->mask[other] | q->mask[other + 1]);
-}
-
-static unsigned quad_additions(const quad *q) {
-  return count(q->mask[0] | q->mask[1] | q->mask[2] | q->mask[3]) + (pair_with_others(q, 0) != 0) +
-         (pair_with_others(q, 2) != 0);
-}
-
-// Of the three ways to pair four inputs the best one. Returns its additions.
-static unsigned pair_up(const compiler *c, const size_t *x, quad *out) {
-  static const uint8_t ways[3][4] = {{0, 1, 2, 3}, {0, 2, 1, 3}, {0, 3, 1, 2}};
-  unsigned best = UINT32_MAX;
-  for (size_t way = 0; way < 3; way++) {
-    quad q;
-    for (size_t i = 0; i < 4; i++) {
-      q.x[i] = x[ways[way][i]];
-      q.mask[i] = q.x[i] == NONE ? 0 : c->mask[q.x[i]];
-    }
-    const unsigned additions = quad_additions(&q);
-    if (additions < best) {
-      best = additions;
-      *out = q;
-    }
-  }
-  return best;
-}
-
-// The best way to part eight inputs into two quads of pairs.
-static void part(const compiler *c, const size_t *x, quad out[2]) {
-  unsigned best = UINT32_MAX;
-  for (unsigned set = 1; set < 1u << AT_ONCE; set += 2) { // which go with x[0]
-    if (count(set) != 4)
-      continue;
-    size_t of[2][4], n[2] = {0};
-    for (size_t i = 0; i < AT_ONCE; i++) {
-      const size_t other = !(set >> i & 1u);
-      of[other][n[other]++] = x[i];
-    }
-    quad q[2];
-    const unsigned additions = pair_up(c, of[0], &q[0]) + pair_up(c, of[1], &q[1]);
-    if (additions >= best)
-      continue;
-    best = additions;
-    memcpy(out, q, sizeof q);
-  }
-}
 
 // Registers that make up what sum s wants of a quad; up to two. Those of a pair are its inputs' and
 // their sum's.
@@ -326,7 +209,7 @@ static void add_wide(compiler *c, size_t *x, size_t n) {
   quad q[2];
   for (size_t i = n; i < AT_ONCE; i++)
     x[i] = NONE;
-  part(c, x, q);
+  part(c->mask, x, q);
   for (size_t i = 0; i < 2; i++)
     add_quad(c, &q[i]);
 }

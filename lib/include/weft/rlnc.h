@@ -58,7 +58,7 @@ weft_status weft_segments_new(weft_ctx *ctx, const weft_segment_options *options
                               weft_queue *queue, weft_segment **out);
 // Queues that still work with the segment must be idle. Accepts NULL.
 void weft_segment_free(weft_segment *segment);
-const weft_segment_id *weft_segment_get_id(const weft_segment *segment);
+const weft_segment_id *weft_segment_get_id(const weft_segment *segment); // the segment's own
 
 // ---------------------------------------------------------------------------------------------
 // Encoder

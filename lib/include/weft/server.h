@@ -132,7 +132,7 @@ weft_status weft_server_take(weft_server *server, weft_server_packet *packets, s
 void weft_server_release(weft_server *server, const weft_server_packet *packets, size_t count);
 
 typedef struct weft_server_lane_stats {
-  const char *backend;
+  const char *backend; // static
   bool failed;
   uint64_t batches;
   uint64_t packets;

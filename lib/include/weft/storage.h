@@ -99,7 +99,7 @@ weft_status weft_code_new(weft_ctx *ctx, const weft_code_options *options, weft_
 void weft_code_free(weft_code *code); // its plans and progresses go first; accepts NULL
 
 // Name and layout, which together with k and m say what every byte of a shard is (of `matrix`, with
-// its coefficients).
+// its coefficients). The code's own, shorter than WEFT_CODE_NAME_BYTES.
 const char *weft_code_name(const weft_code *code);
 size_t weft_code_data_shards(const weft_code *code);   // k
 size_t weft_code_parity_shards(const weft_code *code); // m
@@ -117,7 +117,7 @@ size_t weft_code_stride(const weft_code *code, size_t bytes);
 // parity(m, k), row stride k: the coefficients, elements of GF(2^w).
 void weft_code_parity_matrix(const weft_code *code, uint8_t *parity);
 
-// The names there are, but `matrix`; NULL at the end.
+// The names there are, but `matrix`, static; NULL from the end on.
 const char *weft_code_known_name(size_t index);
 
 // ---------------------------------------------------------------------------------------------
@@ -197,6 +197,7 @@ weft_status weft_plan_run(weft_plan *plan, const weft_stripe *stripes, size_t co
 weft_status weft_plan_run_in_order(weft_plan *plan, const weft_stripe *stripes, size_t count,
                                    weft_queue *queue);
 
+// What a plan is; the pointers are its own.
 size_t weft_plan_outputs(const weft_plan *plan);
 // How many shards it reads: k, or fewer for a loss of `matrix` that takes fewer.
 size_t weft_plan_input_count(const weft_plan *plan);

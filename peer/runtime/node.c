@@ -35,22 +35,15 @@ static weft_status new_sessions(weft_node *node, int64_t now_us) {
   return weft_sessions_new(node->ctx, &options, now_us, &node->sessions);
 }
 
-static weft_status allocate(weft_ctx *ctx, size_t count, size_t bytes, void *out) {
-  void *memory;
-  WEFT_TRY(weft_alloc(ctx, WEFT_MEM_HOST, count * bytes, &memory));
-  memset(memory, 0, count * bytes);
-  memcpy(out, &memory, sizeof memory); // out is the address of some pointer to objects
-  return WEFT_OK;
-}
-
 static weft_status start(weft_node *node, int64_t now_us, int *error) {
   weft_node_options *o = &node->options;
   uint8_t key[WEFT_RNG_KEY_BYTES];
   randombytes_buf(key, sizeof key);
   weft_rng_chacha_init(&node->chance, key);
   sodium_memzero(key, sizeof key);
-  WEFT_TRY(allocate(node->ctx, o->links_max, sizeof *node->links, &node->links));
-  WEFT_TRY(allocate(node->ctx, o->neighbours_max, sizeof *node->link_of, &node->link_of));
+  WEFT_TRY(weft_session_allocate(node->ctx, o->links_max, sizeof *node->links, &node->links));
+  WEFT_TRY(
+      weft_session_allocate(node->ctx, o->neighbours_max, sizeof *node->link_of, &node->link_of));
   for (size_t i = 0; i < o->neighbours_max; i++)
     node->link_of[i] = NONE;
   for (size_t i = 0; i < o->bootstrap_count; i++)
@@ -80,7 +73,7 @@ weft_status weft_node_new(const weft_node_options *options, int64_t now_us, weft
     return WEFT_E_ARGUMENT;
   if (sodium_init() < 0)
     return WEFT_E_RANDOM;
-  WEFT_TRY(allocate(options->ctx, 1, sizeof *node, &node));
+  WEFT_TRY(weft_session_allocate(options->ctx, 1, sizeof *node, &node));
   node->options = *options;
   node->ctx = options->ctx;
   node->role = options->role;

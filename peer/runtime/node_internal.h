@@ -6,6 +6,7 @@
 #include "peer/runtime/codec_gather.h"
 #include "peer/runtime/describe.h"
 #include "peer/runtime/udp.h"
+#include "peer/session/common.h"
 
 #define NONE SIZE_MAX
 #define NODE_UDP_IP_BYTES 28u // below each datagram
@@ -116,7 +117,6 @@ weft_peer_address weft_node_opaque(const weft_address *address);
 // Where others are told that the other side is.
 const weft_address *weft_node_callable(const node_link *link);
 void weft_node_say_mapped(weft_node *node, size_t link); // if there is something to say
-bool weft_node_same_address(const weft_address *a, const weft_address *b);
 // A neighbour that the engine wants.
 void weft_node_dial_for_engine(weft_node *node, const weft_event *dial);
 void weft_node_ask_trackers(weft_node *node); // soon

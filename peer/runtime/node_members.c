@@ -15,13 +15,9 @@ size_t weft_node_dial(weft_node *node, const weft_address *address) {
   return link;
 }
 
-bool weft_node_same_address(const weft_address *a, const weft_address *b) {
-  return a->port == b->port && memcmp(a->ip, b->ip, sizeof a->ip) == 0;
-}
-
 static bool linked(const weft_node *node, const weft_address *address) {
   for (size_t i = 0; i < node->options.links_max; i++)
-    if (node->links[i].used && weft_node_same_address(&node->links[i].address, address))
+    if (node->links[i].used && weft_session_same_address(&node->links[i].address, address))
       return true;
   return false;
 }
@@ -34,13 +30,13 @@ const weft_address *weft_node_callable(const node_link *l) {
 }
 
 static bool is_at(const node_link *l, const weft_address *address) {
-  return weft_node_same_address(&l->address, address) ||
-         weft_node_same_address(weft_node_callable(l), address);
+  return weft_session_same_address(&l->address, address) ||
+         weft_session_same_address(weft_node_callable(l), address);
 }
 
 void weft_node_add_candidate(weft_node *node, const weft_address *address) {
   for (size_t i = 0; i < node->candidate_count; i++)
-    if (weft_node_same_address(&node->candidates[i], address))
+    if (weft_session_same_address(&node->candidates[i], address))
       return;
   node->candidates[node->candidate_next] = *address;
   node->candidate_next = (node->candidate_next + 1) % NODE_CANDIDATES;
@@ -183,7 +179,8 @@ static void take_list(weft_node *node, size_t link, uint64_t stream, const weft_
 
 static bool taken(const weft_node *node, const weft_address *address) {
   for (size_t i = 0; i < node->options.links_max; i++)
-    if (node->links[i].used && weft_node_same_address(weft_node_callable(&node->links[i]), address))
+    if (node->links[i].used &&
+        weft_session_same_address(weft_node_callable(&node->links[i]), address))
       return true;
   return false;
 }
@@ -193,13 +190,13 @@ static bool taken(const weft_node *node, const weft_address *address) {
 static void take_mapped(weft_node *node, size_t link, const weft_address *mapped) {
   node_link *l = &node->links[link];
   const weft_address before = *weft_node_callable(l);
-  if (weft_node_same_address(&l->mapped, mapped) ||
+  if (weft_session_same_address(&l->mapped, mapped) ||
       !allowed(node, &l->mapped_us, NODE_MAPPED_US, 4))
     return;
   l->mapped = (weft_address){0};
   if (!taken(node, mapped))
     l->mapped = *mapped;
-  if (!weft_node_same_address(&before, weft_node_callable(l)))
+  if (!weft_session_same_address(&before, weft_node_callable(l)))
     weft_node_show_callable(node, link);
 }
 
@@ -232,7 +229,7 @@ void weft_node_message(weft_node *node, size_t link, const uint8_t *data, size_t
 
 void weft_node_set_mapped(weft_node *node, const weft_address *mapped) {
   const weft_address at = mapped ? *mapped : (weft_address){0};
-  if (node->role == WEFT_NODE_TRACKER || weft_node_same_address(&node->mapped, &at))
+  if (node->role == WEFT_NODE_TRACKER || weft_session_same_address(&node->mapped, &at))
     return; // of a tracker nobody is told
   node->mapped = at;
   node->mapped_us = node->seek_us = node->now_us;
@@ -275,7 +272,7 @@ static bool its_turn(const weft_node *node, size_t at) {
 
 static bool among(const weft_address *addresses, size_t count, const weft_address *one) {
   for (size_t i = 0; i < count; i++)
-    if (weft_node_same_address(&addresses[i], one))
+    if (weft_session_same_address(&addresses[i], one))
       return true;
   return false;
 }
@@ -292,7 +289,7 @@ static void forget_bootstrap(weft_node *node, size_t at) {
 static bool known_at(const weft_node *node, size_t host, const weft_address *address) {
   for (size_t i = 0; i < bootstrap_count(node); i++)
     if (node->bootstrap[i].host == host &&
-        weft_node_same_address(&node->bootstrap[i].address, address))
+        weft_session_same_address(&node->bootstrap[i].address, address))
       return true;
   return false;
 }

@@ -12,7 +12,7 @@ static bool same_key(const weft_stream *a, const weft_stream *b) {
 
 static bool is_bootstrap(const weft_node *node, const weft_address *address) {
   for (size_t i = 0; i < node->options.bootstrap_count; i++)
-    if (weft_node_same_address(&node->bootstrap[i].address, address))
+    if (weft_session_same_address(&node->bootstrap[i].address, address))
       return true;
   return false;
 }
@@ -81,7 +81,7 @@ bool weft_node_bereft(const weft_node *node) {
 static bool being_called(const weft_node *node, const weft_address *address) {
   for (size_t i = 0; i < node->options.links_max; i++)
     if (node->links[i].used && !node->links[i].open &&
-        weft_node_same_address(&node->links[i].address, address))
+        weft_session_same_address(&node->links[i].address, address))
       return true;
   return false;
 }

@@ -6,6 +6,7 @@
 #include <sodium.h>
 
 #include "lib/big_endian.h"
+#include "peer/session/common.h"
 #include "peer/session/datagram.h"
 #include "weft/peer_session.h"
 
@@ -167,7 +168,6 @@ static inline void weft_session_random(weft_sessions *s, void *out, size_t bytes
 
 // sessions.c
 bool weft_session_take(weft_bucket *bucket, uint32_t per_s, uint32_t burst, int64_t now_us);
-bool weft_session_same_address(const weft_address *a, const weft_address *b);
 // A place for keys with an id of its own; NONE if there is none.
 size_t weft_session_new_keys(weft_sessions *s, int64_t now_us);
 void weft_session_free_keys(weft_sessions *s, size_t *keys);

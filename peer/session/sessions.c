@@ -6,11 +6,11 @@
 
 // --- Making and freeing
 
-static weft_status allocate(weft_ctx *ctx, size_t count, size_t bytes, void *out) {
+weft_status weft_session_allocate(weft_ctx *ctx, size_t count, size_t bytes, void *out) {
   void *memory;
   WEFT_TRY(weft_alloc(ctx, WEFT_MEM_HOST, count * bytes, &memory));
   memset(memory, 0, count * bytes);
-  memcpy(out, &memory, sizeof memory); // out is the address of some pointer to objects
+  memcpy(out, &memory, sizeof memory);
   return WEFT_OK;
 }
 
@@ -22,10 +22,10 @@ static bool options_valid(const weft_sessions_options *o) {
 }
 
 static weft_status allocate_parts(weft_sessions *s) {
-  WEFT_TRY(allocate(s->ctx, s->options.links_max, sizeof *s->links, &s->links));
-  WEFT_TRY(allocate(s->ctx, s->keys_count, sizeof *s->keys, &s->keys));
-  WEFT_TRY(allocate(s->ctx, WEFT_HALF_OPEN, sizeof *s->half_open, &s->half_open));
-  return allocate(s->ctx, WEFT_RING, sizeof *s->ring, &s->ring);
+  WEFT_TRY(weft_session_allocate(s->ctx, s->options.links_max, sizeof *s->links, &s->links));
+  WEFT_TRY(weft_session_allocate(s->ctx, s->keys_count, sizeof *s->keys, &s->keys));
+  WEFT_TRY(weft_session_allocate(s->ctx, WEFT_HALF_OPEN, sizeof *s->half_open, &s->half_open));
+  return weft_session_allocate(s->ctx, WEFT_RING, sizeof *s->ring, &s->ring);
 }
 
 weft_status weft_sessions_new(weft_ctx *ctx, const weft_sessions_options *options, int64_t now_us,
@@ -38,7 +38,7 @@ weft_status weft_sessions_new(weft_ctx *ctx, const weft_sessions_options *option
     return WEFT_E_ARGUMENT;
   if (sodium_init() < 0)
     return WEFT_E_RANDOM;
-  WEFT_TRY(allocate(ctx, 1, sizeof *s, &s));
+  WEFT_TRY(weft_session_allocate(ctx, 1, sizeof *s, &s));
   s->ctx = ctx;
   s->options = *options;
   s->rng = *options->rng;

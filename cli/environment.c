@@ -11,8 +11,9 @@ static const struct {
     {"WEFT_BACKEND", "NAME", "what --backend says, where it is not given"},
     {"WEFT_CODE_FOLDER", "FOLDER", "keeps what is compiled for a GPU at run time"},
     {CLI_PEER_PREFIX "OPTION", "VALUE", "what --option of weft peer says (docs/peer.md)"},
-    {"WEFT_ARCHIVE", NULL, NULL}, // tools/install
-    {"WEFT_BAZEL", NULL, NULL},   // bazelw
+    {"WEFT_ARCHIVE", NULL, NULL},     // tools/install
+    {"WEFT_BAZEL", NULL, NULL},       // bazelw
+    {"WEFT_CALLED_FROM", NULL, NULL}, // bazelw tells where it was called
     {"WEFT_CI_FUZZ_SECONDS", NULL, NULL},
     {"WEFT_CI_SECONDS", NULL, NULL},
     {"WEFT_CLUSTER_INSIDE", NULL, NULL}, // bench/cluster

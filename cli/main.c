@@ -69,9 +69,13 @@ static int tell(int argc, char **argv) {
   return run(argc > 1 ? 3 : 2, question);
 }
 
-// `bazel run` starts programs in a folder of its own and tells where the user was.
+// `bazel run` starts programs in a folder of its own and tells where it was called, which for a
+// user outside the tree is where bazelw went; bazelw tells where that user was.
 static void go_where_the_user_is(void) {
   const char *folder = getenv("BUILD_WORKING_DIRECTORY");
+  const char *before = getenv("WEFT_CALLED_FROM");
+  if (folder && before)
+    folder = before;
   if (folder && chdir(folder) != 0)
     cli_error(NULL, CLI_IO, "%s cannot be entered; paths are taken from here", folder);
 }

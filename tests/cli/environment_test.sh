@@ -37,6 +37,15 @@ answers 0 "" WEFT_PEER_LISTN=:1 peer tracker --help
 WEFT_BAZEL=$weft "$bazelw" backends >/dev/null 2>"$err" || fail "bazelw: $(cat "$err")"
 [ ! -s "$err" ] || fail "run by bazelw: $(cat "$err")"
 
+# Relative names are those of where the user stands when `bazel run` starts the program elsewhere, and of where bazelw was
+# called outside the tree. Alone that variable is nothing to go by: then no Bazel runs the program.
+mkdir -p -- "$work/user" "$work/tree"
+printf 'a file' >"$work/user/here"
+names=(store encode here --output-dir)
+BUILD_WORKING_DIRECTORY=$work/user "$weft" "${names[@]}" "$work/1" >/dev/null || fail "bazel run in a folder"
+BUILD_WORKING_DIRECTORY=$work/tree WEFT_CALLED_FROM=$work/user "$weft" "${names[@]}" "$work/2" >/dev/null || fail "bazelw run elsewhere"
+WEFT_CALLED_FROM=$work/user "$weft" "${names[@]}" "$work/3" >/dev/null 2>&1 && fail "a variable that bazelw left"
+
 # Each option of weft peer has its variable.
 mapfile -t options < <(for word in source join tracker; do "$weft" peer "$word" --help; done | sed -n 's/^  --\([a-z-]*\)=.*/\1/p' | sort -u)
 [ "${#options[@]}" -ge 20 ] || fail "only ${#options[@]} options of weft peer were found"

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # A tree in a folder whose name Debian's Bazel cannot read is refused in words that say so, and nothing is installed.
 # What Bazel's environment says of MPI changes as it is installed, so that a server that runs already looks again.
-# The folder that the user stands in stays, also where the way there leads through a link.
+# The folder that the user stands in stays, also where the way there leads through a link; outside the tree Bazel stands
+# in the tree, and what it runs is told where the user is.
 # $1: bazelw.
 set -u
 bazelw=$PWD/$1
@@ -23,6 +24,12 @@ for way in tree link; do
   said=$(cd -- "$TEST_TMPDIR/$way/within" && WEFT_BAZEL=$TEST_TMPDIR/bazel ../bazelw build :all)
   [ "$said" = "$(cd -- "$TEST_TMPDIR/tree/within" && pwd -P)" ] || { echo "through $way Bazel stands in $said"; exit 1; }
 done
+mkdir -p -- "$TEST_TMPDIR/out side"
+# shellcheck disable=SC2016 # the double's own
+printf '#!/bin/sh\npwd -P\necho "$WEFT_CALLED_FROM"\n' >"$TEST_TMPDIR/bazel"
+said=$(cd -- "$TEST_TMPDIR/out side" && WEFT_CALLED_FROM=/old WEFT_BAZEL=$TEST_TMPDIR/bazel ../tree/bazelw run //:weft)
+wanted=$(cd -- "$TEST_TMPDIR/tree" && pwd -P && cd -- "$TEST_TMPDIR/out side" && pwd -P)
+[ "$said" = "$wanted" ] || { echo "from outside Bazel stands in, and tells: $said"; exit 1; }
 
 if ! { command -v dpkg-query && command -v apt-get; } >/dev/null; then
   echo 'SKIPPED: not a Debian system'

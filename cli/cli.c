@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -260,6 +262,16 @@ int cli_signal(void) { return signal_seen; }
 
 // --- Progress
 
+int cli_terminal_columns(void) {
+  struct winsize size;
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : INT_MAX;
+}
+
+void cli_progress_line(const char *text) {
+  const int columns = cli_terminal_columns(); // in the last one some terminals wrap already
+  fprintf(stderr, "\r\033[K%.*s", columns > 1 ? columns - 1 : 1, text);
+}
+
 void cli_progress_start(cli_progress *progress) {
   *progress = (cli_progress){.shown = isatty(STDERR_FILENO) == 1,
                              .start_us = g_get_monotonic_time(),
@@ -267,7 +279,7 @@ void cli_progress_start(cli_progress *progress) {
 }
 
 void cli_progress_draw(cli_progress *progress, uint64_t done, uint64_t total) {
-  enum { WIDTH = 30 };
+  enum { WIDTH = 30, LEAST = 5, AROUND = 4 }; // of the bar: cells, and its brackets and a blank
   if (!progress->shown)
     return;
   const gint64 now_us = g_get_monotonic_time();
@@ -280,23 +292,29 @@ void cli_progress_draw(cli_progress *progress, uint64_t done, uint64_t total) {
   char bytes[CLI_TEXT], speed[CLI_TEXT];
   cli_bytes_text(done, bytes);
   cli_rate_text(rate, speed);
-  if (total == 0) {
-    fprintf(stderr, "\r\033[K%s %s, %s", bytes, verb, speed);
-    return;
+  g_autoptr(GString) line = g_string_new(NULL);
+  if (total > 0) {
+    const double share = done < total ? (double)done / (double)total : 1;
+    g_string_append_printf(line, "%3.0f %%  ", share * 100);
   }
-  const double share = done < total ? (double)done / (double)total : 1;
-  char bar[WIDTH + 1];
-  for (int i = 0; i < WIDTH; i++)
-    bar[i] = i < (int)(share * WIDTH) ? '#' : '.';
-  bar[WIDTH] = '\0';
-  fprintf(stderr, "\r\033[K[%s] %3.0f %%  %s %s, %s", bar, share * 100, bytes, verb, speed);
+  g_string_append_printf(line, "%s %s, %s", bytes, verb, speed);
   if (rate > 0 && done < total)
-    fprintf(stderr, ", %.0f s left", ((double)total - (double)done) / rate);
+    g_string_append_printf(line, ", %.0f s left", ((double)total - (double)done) / rate);
+  const int room = cli_terminal_columns() - (int)line->len - AROUND;
+  const int width = room < WIDTH ? room : WIDTH;
+  if (total > 0 && width >= LEAST) {
+    g_autoptr(GString) bar = g_string_new("[");
+    for (int i = 0; i < width; i++)
+      g_string_append_c(bar, (double)done * width >= (double)total * (i + 1) ? '#' : '.');
+    g_string_append(bar, "] ");
+    g_string_prepend(line, bar->str);
+  }
+  cli_progress_line(line->str);
 }
 
 void cli_progress_end(cli_progress *progress) {
   if (progress->shown)
-    fputs("\r\033[K", stderr);
+    cli_progress_line("");
   progress->shown = false;
 }
 

@@ -90,6 +90,10 @@ void cli_progress_start(cli_progress *progress);
 // total 0: unknown. Draws at most ten times a second.
 void cli_progress_draw(cli_progress *progress, uint64_t done, uint64_t total);
 void cli_progress_end(cli_progress *progress); // wipes the line
+// One line that takes the place of the one before; empty: wipes it. What a narrow terminal has no
+// room for is left out, as a line that wraps could not be wiped.
+void cli_progress_line(const char *text);
+int cli_terminal_columns(void); // of standard error; INT_MAX: not known
 
 // --- Input: a file, standard input ("-"), or (path == NULL) a clip made from a seed.
 typedef struct cli_input {

@@ -26,14 +26,16 @@ typedef struct progress {
 
 static void put_progress(const progress *p, int64_t now_us, double seconds) {
   const double now_s = (double)now_us / 1e6, end_s = (double)p->end_us / 1e6;
+  g_autoptr(GString) line = g_string_new(NULL);
   if (p->end_us == 0) {
-    fprintf(stderr, "\r\033[K%.1f s virtual", now_s);
-    return;
+    g_string_append_printf(line, "%.1f s virtual", now_s);
+  } else {
+    const double share = now_s / end_s;
+    g_string_append_printf(line, "%3.0f %%  %.1f s of %.1f s virtual", 100 * share, now_s, end_s);
+    if (share > 0.01)
+      g_string_append_printf(line, ", %.0f s left", seconds / share - seconds);
   }
-  const double share = now_s / end_s;
-  fprintf(stderr, "\r\033[K%3.0f %%  %.1f s of %.1f s virtual", 100 * share, now_s, end_s);
-  if (share > 0.01)
-    fprintf(stderr, ", %.0f s left", seconds / share - seconds);
+  cli_progress_line(line->str);
 }
 
 static bool keep_on(void *user, int64_t now_us) {
@@ -48,7 +50,7 @@ static bool keep_on(void *user, int64_t now_us) {
 
 static void end_progress(const progress *p) {
   if (p->shown)
-    fputs("\r\033[K", stderr);
+    cli_progress_line("");
 }
 
 static void put_table(const weft_sim_report *report, const char *folder) {

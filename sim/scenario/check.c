@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What no run can fulfil, said before it starts.
 #define _POSIX_C_SOURCE 200809L
+#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -97,8 +98,6 @@ static const char *impossible(const weft_sim_parameters *p) {
     return "arrival = trace needs trace, a file";
   if (p->topology == WEFT_SIM_GRAPH && p->arrival != WEFT_SIM_TOGETHER)
     return "topology = graph is fixed from the start: arrival must be together";
-  if (p->mode == WEFT_SIM_LIVE && segment_us * (p->window - 2.0) < (double)p->lag_us)
-    return "window holds less than lag: raise window or segment-blocks, or lower lag";
   if (p->mode == WEFT_SIM_LIVE && (double)p->lag_us < 2 * segment_us)
     return "lag must be at least two segments (segment-blocks * block-bytes * 8 / rate each)";
   if (p->mode != WEFT_SIM_BULK && (double)p->duration_us < 2 * segment_us)
@@ -146,6 +145,21 @@ static const char *impossible_store(const weft_sim_parameters *p) {
     return "repair-below must be 0 (all) or above data-shards: once fewer are left nothing can be "
            "made";
   return NULL;
+}
+
+// Beside what the lag takes two more: the one that is played, and the one that the source makes.
+static bool window_holds_lag(const weft_sim_parameters *p, char error[WEFT_SIM_TEXT]) {
+  if (p->kind != WEFT_SIM_SWARM || p->mode != WEFT_SIM_LIVE)
+    return true;
+  const double segment_us = segment_us_of(p), needed = ceil((double)p->lag_us / segment_us) + 2;
+  if (p->window >= needed)
+    return true;
+  snprintf(error, WEFT_SIM_TEXT,
+           "window holds less than lag: a lag of %.4g s takes %.0f segments of %.4g s each, and "
+           "window is %zu; raise window%s, or lower lag",
+           (double)p->lag_us / 1e6, needed, segment_us / 1e6, (size_t)p->window,
+           needed > WEFT_ENGINE_MAX_WINDOW ? " and segment-blocks" : " or segment-blocks");
+  return false;
 }
 
 static bool classes_possible(const weft_sim_parameters *p, char error[WEFT_SIM_TEXT]) {
@@ -208,7 +222,7 @@ bool weft_sim_check_ranks(weft_sim_parameters *p, size_t ranks, double rank_byte
     snprintf(error, WEFT_SIM_TEXT, "%s", why);
     return false;
   }
-  return classes_described(p, error) &&
+  return window_holds_lag(p, error) && classes_described(p, error) &&
          (p->kind == WEFT_SIM_STORE || (classes_possible(p, error) && losses_possible(p, error))) &&
          fits(p, ranks, rank_bytes, error);
 }

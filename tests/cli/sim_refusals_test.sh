@@ -80,6 +80,9 @@ wrong 2 'class runs: loss is more than burst / (1 + burst) = 0.6667' sim runs.in
 sed -i -e 's/^loss = .*/loss = 0.66/' -e 's/^burst = .*/burst = 2/' runs.ini
 expect 0 sim runs.ini --duration 5s --no-files
 wrong 2 'window holds less than lag' sim --window 2
+wrong 2 'a lag of 8 s takes 33 segments of 0.2621 s each, and window is 32; raise window or' sim --rate 2M --source-upload 9M --lag 8s --window 32
+expect 0 sim --rate 2M --source-upload 9M --lag 8s --window 33 --peers 5 --duration 5s --no-files
+wrong 2 'raise window and segment-blocks, or lower lag' sim --rate 200M --source-upload 900M --lag 60s --window 4096
 wrong 2 'peers must be at least twice' sim storage-swarm --peers 20
 wrong 2 'data-shards and parity-shards are 256' sim storage-swarm --peers 999 --data-shards 200 --parity-shards 100
 for below in 1 8; do

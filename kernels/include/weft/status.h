@@ -20,7 +20,8 @@ typedef enum weft_status {
   WEFT_E_VERSION,   // a packet or shard of a format version that this library does not know
   WEFT_E_MALFORMED, // a packet that is truncated or contradicts itself
   WEFT_E_FOREIGN,   // a packet of another stream, segment or shape
-  WEFT_E_SINGULAR,  // a matrix without inverse
+  WEFT_E_SINGULAR,  // a matrix without inverse: more shards are lost than the code makes good, or
+                    // packets depend on each other
   // The machine.
   WEFT_E_NOMEM,           // host memory could not be had
   WEFT_E_THREAD,          // a thread could not be started

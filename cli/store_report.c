@@ -123,7 +123,7 @@ void store_report_text(const store_outcome *outcome, FILE *to) {
           cli_rate_text(outcome->seconds > 0 ? (double)r->data_bytes / outcome->seconds : 0, rate),
           outcome->backend, outcome->threads, outcome->threads == 1 ? "" : "s");
   if (r->mended_shards || r->mended_chunks)
-    fprintf(to, "made anew: %" PRIu64 " of the shards; rewritten: %" PRIu64 " chunks of others\n",
+    fprintf(to, "shards made anew: %" PRIu64 "; chunks of others rewritten: %" PRIu64 "\n",
             r->mended_shards, rewritten_chunks(outcome));
   else if (strcmp(outcome->call, "verify") == 0 || strcmp(outcome->call, "scrub") == 0 ||
            strcmp(outcome->call, "repair") == 0)

@@ -163,8 +163,10 @@ static weft_status verdict(const weft_store_mending *m) {
                            (unsigned long long)report->inconsistent_stripes,
                            (unsigned long long)report->first_inconsistent);
   return ill ? weft_store_fail(report, WEFT_E_DAMAGED,
-                               "%zu of %zu shards are damaged or unreadable", ill,
-                               store->geometry.k + store->geometry.m)
+                               "%zu of %zu shards %s damaged, missing or unreadable; the file is "
+                               "whole%s",
+                               ill, store->geometry.k + store->geometry.m, ill == 1 ? "is" : "are",
+                               m->care == WEFT_STORE_REPAIR ? "" : ", and repair mends that")
              : WEFT_OK;
 }
 

@@ -110,7 +110,7 @@ expect 0 verify d
 poke d/shard-001.weft 300
 expect 1 verify d
 says "shard-001.weft: 1 of its chunks corrupt, the first in stripe 0" err
-says "1 of 6 shards are damaged" err
+says "1 of 6 shards is damaged, missing or unreadable; the file is whole, and repair mends that\$" err
 expect 0 scrub d
 expect 0 verify d
 rm d/shard-002.weft
@@ -120,7 +120,7 @@ cmp in copy || fail "degraded decode"
 says "shard-002.weft: it is missing" err
 says "shard-003.weft: its header is corrupt" err
 expect 1 scrub d
-says "2 of 6 shards are damaged" err
+says "2 of 6 shards are damaged, missing or unreadable; the file is whole, and repair mends that\$" err
 expect 0 info d --json
 says '"usable_shards":4' out
 says '"state":"missing"' out

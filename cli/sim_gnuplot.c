@@ -133,6 +133,8 @@ char *sim_sweep_gnuplot(const sim_sweep_state *s) {
                               "set offsets graph 0.05, graph 0.05, graph 0.05, graph 0.05\n");
   g_string_append_printf(out, "set xlabel '%s'\nset ylabel '%s'\n%s", key, name,
                          intervals ? "set title 'means and 95 % intervals'\n" : "");
+  if (strcmp(name, "done_p50_s") != 0) // shares, whose intervals may reach beyond all
+    g_string_append(out, "set yrange [*:*<1.02]\n");
   for (size_t line = 0; line < lines; line++) {
     char *title = line_title(s, line);
     g_string_append(out, line ? ", \\\n     '' " : "plot 'means.csv' ");

@@ -91,6 +91,7 @@ PYTHON
 expect 0 sim --gnuplot "${sweep[@]:1}"
 [ "$(grep -c "with yerrorlines title 'loss 0" grid/means.gp)" = 2 ] || fail "a grid's script: $(cat grid/means.gp)"
 says 'xtic(2)' grid/means.gp
+says 'yrange .*<1.02' grid/means.gp # an interval of a share may reach beyond all of it
 expect 0 sim "${small[@]}" --sweep loss=0,0.05 --out one-seed --gnuplot
 says 'using 1:[0-9]* with linespoints notitle' one-seed/means.gp
 expect 0 sim storage-swarm --peers 40 --duration 48h --sweep code=cauchy,vandermonde --seeds 2 --out store --gnuplot

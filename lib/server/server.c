@@ -53,6 +53,8 @@ static weft_status start(weft_server *server) {
     server->lanes = i + 1;
     WEFT_TRY(weft_lane_start(server, i, server->options.contexts[i]));
   }
+  // What lanes were measured with is more than a small server ever takes.
+  (void)weft_server_free_spares(server);
   return WEFT_OK;
 }
 

@@ -107,6 +107,19 @@ START_TEST(a_lane_that_fails_loses_no_packet) {
 }
 END_TEST
 
+// Nor does a server without segments take more than its context does.
+START_TEST(what_lanes_are_measured_with_goes) {
+  tight_memory tight;
+  tight_init(&tight);
+  weft_ctx *ctx = server_context(NULL, &tight.allocator);
+  weft_server *server = server_on(&ctx, 1, NULL);
+  ck_assert_uint_lt(atomic_load(&tight.live_bytes), 2 << 20);
+  weft_server_free(server);
+  weft_ctx_free(ctx);
+  ck_assert_int_eq(test_allocator_live(&tight.memory), 0);
+}
+END_TEST
+
 // Each lane tries it once.
 START_TEST(what_no_lane_can_make_has_a_status) {
   enum { LANES = 3 };
@@ -508,6 +521,7 @@ END_TEST
 
 void server_add_failure_tests(TCase *cases) {
   tcase_add_test(cases, a_lane_that_fails_loses_no_packet);
+  tcase_add_test(cases, what_lanes_are_measured_with_goes);
   tcase_add_test(cases, what_no_lane_can_make_has_a_status);
   tcase_add_test(cases, sizes_that_come_are_kept_for_those_that_went);
   tcase_add_test(cases, small_slabs_are_kept_for_all_that_are_under_way);

@@ -44,7 +44,9 @@ int weft_bench_main(int argc, char **argv) {
     fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].what);
   fprintf(
       out,
-      "\nExit codes: 0 done; 1 a result is wrong; 2 command line; 3 input or output; 4 memory, "
-      "row or\ndevice; 130 interrupted by Ctrl-C: what was measured is in FILE.part of --json.\n");
+      "\nExit codes: 0 done; 1 a result is wrong; 2 command line; 3 input or output; 4 memory,\n"
+      "backend or device; 130 interrupted by Ctrl-C, 143 by SIGTERM, 129 by a terminal that "
+      "closed:\n"
+      "what was measured is in FILE.part of --json.\n");
   return help ? 0 : WEFT_BENCH_USAGE;
 }

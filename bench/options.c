@@ -115,9 +115,9 @@ static void put_help(const char *comparison) {
     if (weft_bench_listed(all[i].takers, comparison))
       printf("  --%s %-*s %s\n", all[i].name, 16 - (int)strlen(all[i].name),
              all[i].value ? all[i].value : "", all[i].about);
-  puts(
-      "In parentheses: what holds otherwise. A LIST is parted by commas; suffix K or M: times 1024 "
-      "or 1024^2.");
+  puts("In parentheses: what holds otherwise. A LIST is parted by commas; suffix Ki or K: times "
+       "1024, "
+       "Mi or M: times 1024^2.");
 }
 
 // What the library takes at most; mul works below it.
@@ -137,7 +137,7 @@ static bool parse_number(const char *text, uint64_t *out) {
   errno = 0;
   *out = strtoull(text, &end, text[0] == '0' && text[1] == 'x' ? 16 : 10); // 0128 is 128
   const uint64_t unit = *end == 'K' ? 1024 : *end == 'M' ? 1024 * 1024 : 1;
-  end += unit > 1;
+  end += unit > 1 ? 1 + (end[1] == 'i') : 0; // Ki and Mi, as other commands have it
   if (errno || *out > UINT64_MAX / unit)
     return false;
   *out *= unit;

@@ -261,10 +261,11 @@ static int places(char **v, peer_settings *s) {
   return code < 0 ? addresses(v, O_TRACKER, s) : code;
 }
 
-static int required(char **v, size_t which) {
+static int required(char **v, size_t which, const char *word) {
   return v[which] && *v[which]
              ? -1
-             : cli_error(PEER_NAME, CLI_USAGE, "--%s is missing", peer_option_name(which));
+             : cli_error(PEER_NAME, CLI_USAGE, "--%s is missing (see weft help peer %s)",
+                         peer_option_name(which), word);
 }
 
 int peer_settings_read(const char *word, int argc, char **argv, peer_settings *s) {
@@ -278,17 +279,18 @@ int peer_settings_read(const char *word, int argc, char **argv, peer_settings *s
     s->role = WEFT_NODE_TRACKER;
     bit = PEER_TRACKER;
   } else if (strcmp(word, "source") != 0) {
-    return cli_error(PEER_NAME, CLI_USAGE, "takes source, join or tracker, not '%s'", word);
+    return cli_error(PEER_NAME, CLI_USAGE,
+                     "takes source, join or tracker, not '%s' (see weft help peer)", word);
   }
   if (sodium_init() < 0)
     return cli_error(PEER_NAME, CLI_MACHINE, "libsodium could not start");
   int code = peer_options_gather(word, bit, argc, argv, &s->given, v);
   if (code < 0 && bit == PEER_SOURCE)
-    code = required(v, O_INPUT);
+    code = required(v, O_INPUT, word);
   if (code < 0 && bit == PEER_JOIN)
-    code = required(v, O_OUTPUT);
+    code = required(v, O_OUTPUT, word);
   if (code < 0 && bit == PEER_JOIN && !v[O_TRACKER])
-    code = required(v, O_SOURCE);
+    code = required(v, O_SOURCE, word);
   if (code < 0)
     code = words(v, s);
   if (code < 0)

@@ -231,7 +231,7 @@ START_TEST(storage_report) {
   ck_assert_uint_ge(whole_run_check(whole_run_path[0], "encode"), 2);
   ck_assert_int_eq(whole_run((const char *[]){"weft bench", "storage", "--quick", "--rep-ms", "1",
                                               "--operations", "crs-update", "--shapes", "4+2",
-                                              "--bytes", "4K", "--json", whole_run_path[0], NULL}),
+                                              "--bytes", "4Ki", "--json", whole_run_path[0], NULL}),
                    0);
   ck_assert_uint_ge(whole_run_check(whole_run_path[0], "add delta"), 2);
   ck_assert_uint_ge(whole_run_check(whole_run_path[0], "progress"), 2);
@@ -242,6 +242,8 @@ START_TEST(storage_report) {
                                  "--json", whole_run_path[0], NULL}),
       0);
   ck_assert_uint_ge(whole_run_check(whole_run_path[0], "recover"), 1);
+  ck_assert_int_eq(
+      whole_run((const char *[]){"weft bench", "storage", "--quick", "--bytes", "4i", NULL}), 2);
   ck_assert_int_eq(whole_run((const char *[]){"weft bench", "storage", "--shapes", "4x2",
                                               "--operations", "update", NULL}),
                    2);

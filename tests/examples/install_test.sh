@@ -61,6 +61,13 @@ grep -F "\"$soname\"" "$prefix/share/weft/weft/_declarations.py" >/dev/null
 [ -e "$TEST_TMPDIR/staged/opt/weft/include/weft/weft.h" ]
 ! grep -rl -- "$TEST_TMPDIR/staged" "$TEST_TMPDIR/staged/opt/weft"/lib/*/ || exit 1
 
+# What can be put nowhere is said before anything is built, which a tree without bazelw shows.
+: >"$TEST_TMPDIR/file"
+code=0
+"$TEST_TMPDIR/tree/$1" "$TEST_TMPDIR/file/prefix" >"$TEST_TMPDIR/said" 2>&1 || code=$?
+[ "$code" = 3 ]
+grep -F "nothing can be put into $TEST_TMPDIR/file/prefix: $TEST_TMPDIR/file is no folder" "$TEST_TMPDIR/said" >/dev/null
+
 # An archive is looked for where the user stands; one that is not there leaves nothing installed.
 (cd -- "$(dirname -- "$archive")" && WEFT_ARCHIVE=${archive##*/} "$TEST_TMPDIR/tree/$1" "$TEST_TMPDIR/by-name" >/dev/null)
 cmp -- "$archive" "$TEST_TMPDIR/by-name/lib/libweft.a"

@@ -31,7 +31,7 @@ typedef struct words {
   char *out, *backend, *show;
   char **sweeps, **scenarios;
   gint64 threads, seeds;
-  gboolean json, list, no_files, gnuplot, quiet;
+  gboolean json, list, keys, no_files, gnuplot, quiet;
   char **values; // (keys)
 } words;
 
@@ -65,6 +65,8 @@ static int parse(int argc, char **argv, words *w) {
       {"list", 0, 0, G_OPTION_ARG_NONE, &w->list, "List the shipped scenarios", NULL},
       {"show", 0, 0, G_OPTION_ARG_STRING, &w->show,
        "The file of a shipped scenario, to begin one's own with", "NAME"},
+      {"keys", 0, 0, G_OPTION_ARG_NONE, &w->keys,
+       "A file of all keys in their groups, with what each is and what holds otherwise", NULL},
       {G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &w->scenarios, NULL, "[SCENARIO]"}};
   const size_t keys = weft_sim_key_count(), fixed = G_N_ELEMENTS(own);
   GOptionEntry *entries = g_new0(GOptionEntry, fixed + keys + 1);
@@ -99,6 +101,26 @@ static int show(const char *name) {
   if (!text)
     return cli_error(NAME, CLI_USAGE, "%s", why);
   fputs(text, stdout);
+  return cli_flush(NAME, CLI_OK);
+}
+
+// A scenario that is what an empty one is.
+static int all_keys(void) {
+  weft_sim_parameters defaults;
+  const char *group = "";
+  weft_sim_defaults(&defaults);
+  puts("# Every key of a scenario, and what holds where it is left out.");
+  for (size_t i = 0; i < weft_sim_key_count(); i++) {
+    const weft_sim_key key = weft_sim_key_at(i);
+    char text[WEFT_SIM_TEXT];
+    weft_sim_key_text(&defaults, i, text);
+    if (strcmp(key.group, group) != 0)
+      printf("\n[%s]\n", key.group);
+    group = key.group;
+    printf(*text ? "# %s\n%s = %s\n" : "# %s\n#%s =%s\n", key.help, key.name, text);
+  }
+  puts("\n# A class of access of one's own, if classes names it; left out are line, delay, loss, "
+       "burst,\n# nat and symmetric.\n#[class mine]\n#upload = 3M\n#download = 20M");
   return cli_flush(NAME, CLI_OK);
 }
 
@@ -207,6 +229,7 @@ int sim_command(int argc, char **argv, weft_sim_transport *transport) {
                      w.scenarios[1]);
   if (code < 0)
     code = w.list   ? list()
+           : w.keys ? all_keys()
            : w.show ? show(w.show)
                     : run(w.scenarios ? w.scenarios[0] : "flash-crowd", &w, command, transport);
   free_words(&w);

@@ -138,7 +138,9 @@ bool weft_sim_set_class(weft_sim_parameters *p, const char *name, const char *ke
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
     is_key = is_key || strcmp(key, keys[i]) == 0;
   if (!is_key) {
-    snprintf(error, WEFT_SIM_TEXT, "a class has no key '%.40s'", key);
+    size_t at = (size_t)snprintf(error, WEFT_SIM_TEXT, "a class has no key '%.40s'", key);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+      at += (size_t)snprintf(error + at, WEFT_SIM_TEXT - at, "%s%s", i ? ", " : ", but ", keys[i]);
     return false;
   }
   class->undescribed = false;

@@ -19,6 +19,14 @@ expect 0 sim lossy-mobile --peers 20 --duration 5s --no-files
 grep '^state hash' out >shipped-state
 expect 0 sim shown.ini --peers 20 --duration 5s --no-files
 grep '^state hash' out | cmp -s - shipped-state || fail "what --show shows runs otherwise"
+: >nothing.ini
+expect 0 sim nothing.ini --peers 20 --duration 5s --no-files
+grep '^state hash' out >default-state
+expect 0 sim --keys
+cp out keys.ini
+[ "$(grep -c '^#\?[a-z-]* =' keys.ini)" -ge 70 ] || fail "--keys has few keys"
+expect 0 sim keys.ini --peers 20 --duration 5s --no-files
+grep '^state hash' out | cmp -s - default-state || fail "what --keys shows is not what holds without it"
 printf '[network]\npeers = 10\npears = 3\n' >key.ini
 wrong 2 "key.ini:3: there is no key 'pears' in \[network\]; near it: peers$" sim key.ini
 printf '# a comment\n[network]\n\npeers = many\n' >value.ini

@@ -35,7 +35,7 @@ int cli_backends(int argc, char **argv) {
                              "computes; another\n"
                              "one if --backend NAME or WEFT_BACKEND=NAME says so (cuda: the first "
                              "device row).",
-                             NULL, entries, argc, argv);
+                             "Exit codes: 0 done; 2 command line; 3 output.", entries, argc, argv);
   if (code >= 0)
     return code;
   if (json)

@@ -365,7 +365,11 @@ const char *cli_bytes_text(uint64_t bytes, char out[CLI_TEXT]) {
 }
 
 const char *cli_rate_text(double bytes_per_s, char out[CLI_TEXT]) {
-  const bool giga = bytes_per_s >= 1e9;
-  snprintf(out, CLI_TEXT, giga ? "%.2f GB/s" : "%.0f MB/s", bytes_per_s / (giga ? 1e9 : 1e6));
+  if (bytes_per_s >= 1e9)
+    snprintf(out, CLI_TEXT, "%.2f GB/s", bytes_per_s / 1e9);
+  else if (bytes_per_s >= 1e6)
+    snprintf(out, CLI_TEXT, "%.0f MB/s", bytes_per_s / 1e6);
+  else
+    snprintf(out, CLI_TEXT, "%.0f kB/s", bytes_per_s / 1e3);
   return out;
 }

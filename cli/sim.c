@@ -17,11 +17,11 @@ static const char summary[] =
 
 static const char description[] =
     "In brackets: what holds where neither the scenario nor a flag says it. Numbers take k, M, G;\n"
-    "times a unit (20 ms, 5 s, 10 min); shares may be in percent (2 %). The same scenario and "
-    "seed\n"
-    "give the same state hash, whatever the threads (but of a server with coding-rate 0, which "
-    "codes as\n"
-    "fast as this machine). A sweep can be killed and started again: what is done stays.\n"
+    "times a unit (20 ms, 5 s, 10 min, 2 h, 3 d); shares may be in percent (2 %). The same "
+    "scenario\n"
+    "and seed give the same state hash, whatever the threads (but of a server with coding-rate 0,\n"
+    "which codes as fast as this machine). A sweep can be killed and started again: what is done "
+    "stays.\n"
     "Exit codes: 0 done; 1 some byte came out wrong, or a bulk run made no progress; 2 command "
     "line\n"
     "or scenario; 3 input or output; 4 memory, backend or device; 130 interrupted by Ctrl-C,\n"

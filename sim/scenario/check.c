@@ -73,7 +73,6 @@ static const char *impossible_segment(const weft_sim_parameters *p) {
 }
 
 static const char *impossible(const weft_sim_parameters *p) {
-  const double segment_us = segment_us_of(p);
   if (p->mode != WEFT_SIM_BULK && impossible_segment(p))
     return impossible_segment(p);
   if (p->neighbours_max < p->neighbours)
@@ -98,10 +97,6 @@ static const char *impossible(const weft_sim_parameters *p) {
     return "arrival = trace needs trace, a file";
   if (p->topology == WEFT_SIM_GRAPH && p->arrival != WEFT_SIM_TOGETHER)
     return "topology = graph is fixed from the start: arrival must be together";
-  if (p->mode == WEFT_SIM_LIVE && (double)p->lag_us < 2 * segment_us)
-    return "lag must be at least two segments (segment-blocks * block-bytes * 8 / rate each)";
-  if (p->mode != WEFT_SIM_BULK && (double)p->duration_us < 2 * segment_us)
-    return "duration must be at least two segments";
   if (p->mode != WEFT_SIM_BULK && p->source_bits_per_s < p->rate_bits_per_s)
     return "source-upload is below rate: the stream cannot leave the source";
   if (p->source_line_bits_per_s && p->source_line_bits_per_s < p->source_bits_per_s)
@@ -122,8 +117,6 @@ static const char *impossible(const weft_sim_parameters *p) {
 static const char *impossible_server(const weft_sim_parameters *p) {
   if (impossible_segment(p))
     return impossible_segment(p);
-  if ((double)p->duration_us < 2 * segment_us_of(p))
-    return "duration must be at least two segments";
   if (p->source_bits_per_s < p->rate_bits_per_s)
     return "source-upload is below rate: the stream cannot leave the server";
   if (impossible_matrix(p))
@@ -147,10 +140,20 @@ static const char *impossible_store(const weft_sim_parameters *p) {
   return NULL;
 }
 
+static bool holds_two_segments(const weft_sim_parameters *p, const char *key, int64_t us,
+                               char error[WEFT_SIM_TEXT]) {
+  const double segment_us = segment_us_of(p);
+  if ((double)us >= 2 * segment_us)
+    return true;
+  snprintf(error, WEFT_SIM_TEXT,
+           "%s must be at least two segments, and one lasts %.4g s (segment-blocks * block-bytes * "
+           "8 / rate)",
+           key, segment_us / 1e6);
+  return false;
+}
+
 // Beside what the lag takes two more: the one that is played, and the one that the source makes.
 static bool window_holds_lag(const weft_sim_parameters *p, char error[WEFT_SIM_TEXT]) {
-  if (p->kind != WEFT_SIM_SWARM || p->mode != WEFT_SIM_LIVE)
-    return true;
   const double segment_us = segment_us_of(p), needed = ceil((double)p->lag_us / segment_us) + 2;
   if (p->window >= needed)
     return true;
@@ -160,6 +163,15 @@ static bool window_holds_lag(const weft_sim_parameters *p, char error[WEFT_SIM_T
            (double)p->lag_us / 1e6, needed, segment_us / 1e6, (size_t)p->window,
            needed > WEFT_ENGINE_MAX_WINDOW ? " and segment-blocks" : " or segment-blocks");
   return false;
+}
+
+static bool segments_fit(const weft_sim_parameters *p, char error[WEFT_SIM_TEXT]) {
+  const bool swarm = p->kind == WEFT_SIM_SWARM;
+  if (p->kind == WEFT_SIM_STORE || (swarm && p->mode == WEFT_SIM_BULK))
+    return true;
+  return holds_two_segments(p, "duration", p->duration_us, error) &&
+         (!swarm || p->mode != WEFT_SIM_LIVE ||
+          (holds_two_segments(p, "lag", p->lag_us, error) && window_holds_lag(p, error)));
 }
 
 static bool classes_possible(const weft_sim_parameters *p, char error[WEFT_SIM_TEXT]) {
@@ -222,7 +234,7 @@ bool weft_sim_check_ranks(weft_sim_parameters *p, size_t ranks, double rank_byte
     snprintf(error, WEFT_SIM_TEXT, "%s", why);
     return false;
   }
-  return window_holds_lag(p, error) && classes_described(p, error) &&
+  return segments_fit(p, error) && classes_described(p, error) &&
          (p->kind == WEFT_SIM_STORE || (classes_possible(p, error) && losses_possible(p, error))) &&
          fits(p, ranks, rank_bytes, error);
 }

@@ -170,7 +170,7 @@ bool weft_sim_set_class(weft_sim_parameters *p, const char *name, const char *ke
     if (is_time)
       snprintf(error, WEFT_SIM_TEXT, "%.40s must be 0 s to %g s", key, most / 1e6);
     else
-      snprintf(error, WEFT_SIM_TEXT, "%.40s must be %g to %g", key, least, most);
+      snprintf(error, WEFT_SIM_TEXT, "%.40s must be %.14g to %.14g", key, least, most);
     return false;
   }
   if (strcmp(key, "upload") == 0)

@@ -53,7 +53,7 @@ bool weft_sim_parse_time(const char *text, double plain_us, double *us) {
   static const struct {
     const char *unit;
     double us;
-  } units[] = {{"us", 1}, {"ms", 1e3}, {"s", 1e6}, {"min", 60e6}, {"h", 3600e6}};
+  } units[] = {{"us", 1}, {"ms", 1e3}, {"s", 1e6}, {"min", 60e6}, {"h", 3600e6}, {"d", 86400e6}};
   const char *rest;
   if (!number(text, us, &rest))
     return false;
@@ -91,7 +91,7 @@ static bool in_range(const key_row *row, double value, char error[WEFT_SIM_TEXT]
   if (value >= row->min && value <= row->max)
     return true;
   if (row->kind == KEY_TIME || row->kind == KEY_TIME_OR)
-    snprintf(error, WEFT_SIM_TEXT, "%s must be %g s to %g s", row->name, row->min / 1e6,
+    snprintf(error, WEFT_SIM_TEXT, "%s must be %.10g s to %.10g s", row->name, row->min / 1e6,
              row->max / 1e6);
   else
     snprintf(error, WEFT_SIM_TEXT, "%s must be %.10g to %.10g, not %.10g", row->name, row->min,
@@ -198,9 +198,10 @@ static bool set_time(weft_sim_parameters *p, const key_row *row, const char *val
     return true;
   }
   if (!weft_sim_parse_time(value, 0, &n)) {
-    snprintf(error, WEFT_SIM_TEXT, "%s takes %s%sa time such as 20 ms, 5 s or 10 min, not '%.40s'",
-             row->name, row->kind == KEY_TIME_OR ? row->names[0] : "",
-             row->kind == KEY_TIME_OR ? " or " : "", value);
+    snprintf(error, WEFT_SIM_TEXT,
+             "%s takes %s%sa time such as 20 ms, 5 s, 10 min, 2 h or 3 d, not '%.40s'", row->name,
+             row->kind == KEY_TIME_OR ? row->names[0] : "", row->kind == KEY_TIME_OR ? " or " : "",
+             value);
     return false;
   }
   if (!in_range(row, n, error))

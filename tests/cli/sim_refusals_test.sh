@@ -87,6 +87,13 @@ printf '[network]\npeers = 10\nclasses = plain:1 runs:1\n[class runs]\nloss = 0.
 wrong 2 'class runs: loss is more than burst / (1 + burst) = 0.6667' sim runs.ini --no-files
 sed -i -e 's/^loss = .*/loss = 0.66/' -e 's/^burst = .*/burst = 2/' runs.ini
 expect 0 sim runs.ini --duration 5s --no-files
+wrong 2 'duration must be at least two segments, and one lasts 0.6827 s' sim --duration 1s
+wrong 2 'duration must be at least two segments, and one lasts 5.461 s' sim streaming-server --duration 10s
+wrong 2 'lag must be at least two segments, and one lasts 0.6827 s' sim --lag 1s
+expect 0 sim storage-swarm --peers 40 --objects 20 --duration 2d --no-files
+cp out days
+expect 0 sim storage-swarm --peers 40 --objects 20 --duration 48h --no-files
+grep '^state hash' out | cmp -s - <(grep '^state hash' days) || fail "two days are not 48 hours"
 wrong 2 'window holds less than lag' sim --window 2
 wrong 2 'a lag of 8 s takes 33 segments of 0.2621 s each, and window is 32; raise window or' sim --rate 2M --source-upload 9M --lag 8s --window 32
 expect 0 sim --rate 2M --source-upload 9M --lag 8s --window 33 --peers 5 --duration 5s --no-files

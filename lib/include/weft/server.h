@@ -67,9 +67,8 @@ typedef struct weft_server_options {
   bool repeatable;
 } weft_server_options;
 
-// Measures each lane once on made-up data, which takes some milliseconds and meanwhile some 40 MiB.
-// Errors: WEFT_E_ARGUMENT,
-// WEFT_E_NOMEM, WEFT_E_THREAD, WEFT_E_DESCRIPTOR, WEFT_E_DEVICE*.
+// Measures each lane once on made-up data, which takes some milliseconds and meanwhile some tens of
+// MiB. Errors: WEFT_E_ARGUMENT, WEFT_E_NOMEM, WEFT_E_THREAD, WEFT_E_DESCRIPTOR, WEFT_E_DEVICE*.
 weft_status weft_server_new(const weft_server_options *options, weft_server **out);
 // Drops what is pending, waits for what runs; packets taken and not released become invalid.
 void weft_server_free(weft_server *server); // accepts NULL

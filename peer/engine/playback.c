@@ -5,8 +5,9 @@
 #include "peer/engine/internal.h"
 
 enum {
-  TURN_US = 60000000,     // how long one smallest delay counts
-  SECOND_TIME_US = 300000 // the second manifest is waited for
+  TURN_US = 60000000,      // how long one smallest delay counts
+  SECOND_TIME_US = 300000, // the second manifest is waited for
+  ABSENT_US = 250000       // a look came so late
 };
 static const int64_t FAR = INT64_MAX / 4;
 
@@ -180,7 +181,32 @@ static void begin_again(weft_engine *e, int64_t now_us) {
   e->statistics.passed_over += e->play > play ? e->play - play : 0;
 }
 
-static void live_tick(weft_engine *e, int64_t now_us) {
+// Who slept, or was stopped, finds all that came meanwhile at once, as if it had queued on its way,
+// and what is late is so for his own sake: that tells nothing of links and uplinks. Nor does what
+// is due in the moment after it, in which what had come is read.
+static void notice_absence(weft_engine *e, int64_t now_us) {
+  const int64_t next_us = live_next(e);
+  if (now_us - (next_us > e->awaited_us ? next_us : e->awaited_us) <= ABSENT_US)
+    return;
+  e->back_us = now_us + ABSENT_US;
+  weft_shortage_start(e, now_us);
+}
+
+static void play_due(weft_engine *e, int64_t now_us) {
+  while (live_due(e) && live_time(e, e->play) <= now_us) {
+    const bool complete = weft_window_slot(e, e->play)->complete;
+    e->statistics.due++;
+    e->statistics.in_time += complete;
+    if (live_time(e, e->play) >= e->back_us)
+      weft_shortage_learn(e, e->play, complete, now_us);
+    if (complete)
+      play_one(e, now_us);
+    else
+      skip_one(e);
+  }
+}
+
+static void live_look(weft_engine *e, int64_t now_us) {
   if (!e->started && now_us >= e->begin_us)
     weft_play_start(e, now_us);
   const uint64_t before = e->play;
@@ -196,18 +222,15 @@ static void live_tick(weft_engine *e, int64_t now_us) {
     begin_again(e, now_us);
     return;
   }
-  while (live_due(e) && live_time(e, e->play) <= now_us) {
-    const bool complete = weft_window_slot(e, e->play)->complete;
-    e->statistics.due++;
-    e->statistics.in_time += complete;
-    weft_shortage_learn(e, e->play, complete, now_us);
-    if (complete)
-      play_one(e, now_us);
-    else
-      skip_one(e);
-  }
+  notice_absence(e, now_us);
+  play_due(e, now_us);
   if (e->play != before)
     weft_window_advance(e);
+}
+
+static void live_tick(weft_engine *e, int64_t now_us) {
+  live_look(e, now_us);
+  e->awaited_us = weft_play_deadline(e);
 }
 
 static bool vod_ready(const weft_engine *e) { // to begin

@@ -290,10 +290,15 @@ struct weft_engine {
   int64_t due_us;
   union {                   // a simulator has many engines
     int64_t origin_us;      // VoD: local time less media time
+    int64_t back_us;        // live: what is due before tells nothing, after an absence
     weft_signed *signed_of; // bulk: (total), where it rereads and there is trust
   };
   int64_t offset_us[2]; // live: smallest seen in this minute and the last
-  int64_t offset_turn_us, stall_us, joined_us, ask_us;
+  union {
+    int64_t stall_us;   // VoD
+    int64_t awaited_us; // live: when the last look wanted the next one
+  };
+  int64_t offset_turn_us, joined_us, ask_us;
   int64_t begin_us;    // live: one time is known, and a second is waited for until then
   int64_t clock_us[2]; // local less the source's clock, the same way
   int64_t clock_turn_us;

@@ -64,11 +64,38 @@ START_TEST(a_part_is_played_and_all_once_there_is_uplink) {
 }
 END_TEST
 
+// What came while one slept has not queued on the way: nothing is forgone for it.
+START_TEST(who_slept_forgoes_nothing) {
+  enum { PEERS = 4, SLEPT = 6, LAG = 3 };
+  swarm *s = swarm_new_live(input, sizeof input, 7);
+  s->options.window = 256;
+  swarm_start(s, NULL);
+  for (size_t i = 1; i <= PEERS; i++) {
+    swarm_add(s, NULL);
+    for (size_t other = 0; other < i; other++)
+      swarm_connect(s, other, i);
+  }
+  swarm_run(s, 10 * SECOND);
+  const weft_engine_statistics before = swarm_statistics(s, 1);
+  s->node[1].asleep_us = s->now_us + SLEPT * SECOND;
+  for (int64_t until_us = s->now_us + (SLEPT + LAG) * SECOND; s->now_us < until_us;) {
+    swarm_run(s, s->now_us + SEGMENT_US);
+    EXPECT(swarm_statistics(s, 1).forgone == 0);
+  }
+  const weft_engine_statistics after = swarm_statistics(s, 1);
+  EXPECT(after.skipped > before.skipped); // it was late for some
+  swarm_run(s, s->now_us + 5 * SECOND);
+  EXPECT(swarm_statistics(s, 1).skipped == after.skipped && swarm_statistics(s, 1).forgone == 0);
+  swarm_free(s);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("shortage");
   TCase *t = tcase_create("shortage");
   tcase_add_checked_fixture(t, setup, NULL);
   tcase_add_test(t, a_part_is_played_and_all_once_there_is_uplink);
+  tcase_add_test(t, who_slept_forgoes_nothing);
   suite_add_tcase(suite, t);
   return test_main(suite);
 }

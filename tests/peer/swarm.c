@@ -392,6 +392,10 @@ static void ask_for_everything(swarm *s, size_t index) {
 
 static void turn(swarm *s, size_t index) {
   swarm_node *n = &s->node[index];
+  if (n->asleep_us > s->now_us) {
+    n->deadline_us = n->asleep_us;
+    return;
+  }
   end_calls(s, index);
   weft_engine_tick(n->engine, s->now_us);
   if (index == 0)
@@ -442,6 +446,11 @@ static uint64_t segment_of(const uint8_t *packet) {
 
 static void arrive(swarm *s, swarm_event *event) {
   swarm_node *to = &s->node[event->to];
+  if (to->asleep_us > s->now_us) {
+    event->due_us = to->asleep_us;
+    push(s, event);
+    return;
+  }
   const swarm_link *link = to->engine ? &to->links[event->neighbour] : NULL;
   if (link && link->used && link->node == event->from) {
     const bool data = event->data[1] <= WEFT_PACKET_SPARSE;

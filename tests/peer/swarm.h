@@ -48,6 +48,7 @@ typedef struct swarm_node {
   uint64_t data_sent;   // bytes of coded packets
   uint64_t data_greedy; // of these, to the greedy
   int64_t deadline_us, asks_us;
+  int64_t asleep_us;              // until then it does nothing, and what comes waits for it
   bool nat;                       // lets in only those whom it is calling
   int64_t called_us[SWARM_NODES]; // since when; -1: it is not
   size_t calls, calls_back;

@@ -16,9 +16,11 @@ enum { AHEAD = 64, MARGIN = 8 };
 
 // Segments that lie between what the source makes and what is played. Where no rate is known, of as
 // much as may come: what comes makes the memory, and the source drops what nobody plays any more.
+// Somebody else told both, and no integer may hold what they come to.
 static uint64_t between(const weft_stream *s, uint64_t segment_bytes) {
   const uint64_t rate = s->rate_bits_per_s ? s->rate_bits_per_s : WEFT_NODE_LIVE_BITS_PER_S;
-  return (uint64_t)((double)s->lag_ms / 8e3 * (double)rate / (double)segment_bytes) + MARGIN;
+  const double segments = (double)s->lag_ms / 8e3 * (double)rate / (double)segment_bytes;
+  return segments < WEFT_ENGINE_MAX_WINDOW ? (uint64_t)segments + MARGIN : WEFT_ENGINE_MAX_WINDOW;
 }
 
 // Segments held. What is fetched can be had by whoever comes later, as long as its beginning is.

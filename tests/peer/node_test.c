@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/peer/fixture.h"
+#include "tests/support/test_allocator.h"
 #include "tests/support/test_main.h"
 #include "tests/support/test_rng.h"
 #include "weft/peer_node.h"
@@ -399,6 +400,56 @@ START_TEST(addresses_as_people_write_them) {
 }
 END_TEST
 
+// --- What is held
+
+typedef struct weighed {
+  weft_allocator allocator;
+  test_allocator inner;
+  size_t bytes;
+} weighed;
+
+static void *weigh(void *user, size_t bytes, size_t align) {
+  weighed *w = user;
+  w->bytes += bytes;
+  return w->inner.allocator.alloc(w->inner.allocator.user, bytes, align);
+}
+
+static void give(void *user, void *memory) {
+  weighed *w = user;
+  w->inner.allocator.free(w->inner.allocator.user, memory);
+}
+
+// What a node with a stream of that rate and lag takes before there is any of it.
+static size_t weight(uint64_t rate_bits_per_s, uint32_t lag_ms) {
+  weighed w = {.allocator = {.alloc = weigh, .free = give, .user = &w}};
+  weft_node_options options = {.role = WEFT_NODE_SOURCE,
+                               .stream = {.id = 5,
+                                          .blocks = BLOCKS,
+                                          .block_bytes = BLOCK_BYTES,
+                                          .mode = WEFT_MODE_LIVE,
+                                          .trusted = true,
+                                          .rate_bits_per_s = rate_bits_per_s,
+                                          .lag_ms = lag_ms}};
+  weft_node *node;
+  int error;
+  test_allocator_init(&w.inner, 0);
+  EXPECT_OK(weft_ctx_new(&options.ctx, &(weft_ctx_options){.allocator = &w.allocator}));
+  EXPECT(weft_address_parse("127.0.0.1:0", &options.listen));
+  EXPECT_OK(weft_node_new(&options, now_us(), &node, &error));
+  weft_node_free(node);
+  weft_ctx_free(options.ctx);
+  return w.bytes;
+}
+
+// Windows span the lag, up to the most that one may be, whatever somebody says of his stream.
+START_TEST(windows_grow_with_rate_and_lag) {
+  const size_t least = weight(1000, 100), most = weight(1000000000, 60000);
+  EXPECT(least < weight(20000000, 3000) && weight(20000000, 3000) < most);
+  EXPECT(weight(UINT64_MAX, 60000) == most && weight(UINT64_MAX, UINT32_MAX) == most);
+  EXPECT(weight(1000000000, UINT32_MAX) == most && weight(UINT64_MAX, 0) == least);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("node");
   TCase *tc = tcase_create("node");
@@ -412,6 +463,7 @@ int main(void) {
   tcase_add_test(tc, who_leaves_is_forgotten);
   tcase_add_test(tc, a_flood_does_no_harm);
   tcase_add_test(tc, addresses_as_people_write_them);
+  tcase_add_test(tc, windows_grow_with_rate_and_lag);
   suite_add_tcase(suite, tc);
   return test_main(suite);
 }

@@ -12,6 +12,7 @@
 #include <glib-unix.h>
 
 #include "kernels/pool.h"
+#include "lib/big_endian.h"
 #include "peer/runtime/kernel_address.h"
 
 // A router that was started anew has forgotten the port: it is renewed at half of its lease, which
@@ -70,10 +71,9 @@ static bool is_private(const weft_address *address) {
   } nets[] = {{{10}, 8},        {{172, 16}, 12}, {{192, 168}, 16}, {{100, 64}, 10},
               {{169, 254}, 16}, {{127}, 8},      {{0}, 8}};
   const uint8_t *ip = address->ip + WEFT_V4_PREFIX_BYTES;
-  const uint32_t value = (uint32_t)ip[0] << 24 | ip[1] << 16 | ip[2] << 8 | ip[3];
-  for (size_t i = 0; i < G_N_ELEMENTS(nets); i++) {
-    const uint8_t *n = nets[i].net;
-    const uint32_t net = (uint32_t)n[0] << 24 | n[1] << 16;
+  const uint32_t value = weft_get32(ip);
+  for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
+    const uint32_t net = weft_get32(nets[i].net);
     if ((value ^ net) >> (32 - nets[i].bits) == 0)
       return true;
   }

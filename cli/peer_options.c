@@ -4,6 +4,7 @@
 
 #include "cli/peer_options.h"
 #include "sim/scenario/key_file.h"
+#include "sim/scenario/scenario.h"
 
 enum { SOURCE = PEER_SOURCE, JOIN = PEER_JOIN, ALL = SOURCE | JOIN | PEER_TRACKER };
 
@@ -194,6 +195,16 @@ void peer_options_tell_unused(uint64_t given, int word, weft_engine_mode mode) {
                kinds[mode]);
 }
 
+// Whether it says what holds otherwise: as text, or as a time, as 5 and 5000ms do for 5s.
+static bool is_default(size_t which, const char *text) {
+  const double number_us = which == O_STARTUP || which == O_LAG ? 1e3 : 1e6;
+  const char *otherwise = options[which].otherwise;
+  double own_us, default_us;
+  return g_strcmp0(text, otherwise) == 0 ||
+         (otherwise && weft_sim_parse_time(text, number_us, &own_us) &&
+          weft_sim_parse_time(otherwise, number_us, &default_us) && own_us == default_us);
+}
+
 int peer_options_gather(const char *word_text, int word, int argc, char **argv, uint64_t *given,
                         char *values[OPTIONS]) {
   GOptionEntry entries[OPTIONS + 1] = {{0}};
@@ -225,7 +236,7 @@ int peer_options_gather(const char *word_text, int word, int argc, char **argv, 
   for (size_t i = 0; i < OPTIONS && code < 0; i++)
     if (!values[i])
       values[i] = g_strdup(options[i].otherwise);
-    else if (g_strcmp0(values[i], options[i].otherwise) != 0)
+    else if (!is_default(i, values[i]))
       *given |= UINT64_C(1) << i;
   return code;
 }

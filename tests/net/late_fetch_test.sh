@@ -10,7 +10,7 @@ head -c 6000000 /dev/urandom >in.bin # 92 segments, at 24 Mbit/s 2 s to send onc
 
 # fetch SOURCE_OPTION [VIEWER_OPTION]
 fetch() {
-  local source first second late i
+  local source first second late
   rm -f ./*.bin.out
   start source source --input in.bin --listen 127.0.0.1:0 --upload 24M "$1"
   source=$pid
@@ -19,10 +19,7 @@ fetch() {
   first=$pid
   start second join --source "127.0.0.1:$port" --upload 24M --output second.bin.out "${@:2}"
   second=$pid
-  for ((i = 0; i < 400; i++)); do # well past what 16 segments are
-    [ "$(stat -c %s first.bin.out 2>/dev/null || echo 0)" -ge 2500000 ] && break
-    sleep 0.02
-  done
+  until_grown first.bin.out 2500000 # well past what 16 segments are
   start late join --source "127.0.0.1:$port" --upload 24M --output late.bin.out --timeout 3 "${@:2}"
   late=$pid
   wait "$late" || fail "$1: the late one ends with $?"
@@ -42,16 +39,13 @@ fetch --window=16 --window=16
 # one reads back from where he wrote it; what was cut by then nobody gets anything for. The source stands still while he
 # comes: who has all, and no neighbour, goes at once, and a busy machine may take its time to start him.
 orphaned() { # EXPECTED UPLOAD SIGNAL: of who came, of the first, of the source
-  local source first late code i
+  local source first late code
   rm -f ./*.bin.out
   start source source --input in.bin --listen 127.0.0.1:0 --upload 24M
   source=$pid
   start first join --source "127.0.0.1:$(port_of source)" --output first.bin.out --window 16 --upload "$2" --linger 60
   first=$pid
-  for ((i = 0; i < 400; i++)); do
-    [ "$(stat -c %s first.bin.out 2>/dev/null || echo 0)" -ge 4000000 ] && break
-    sleep 0.02
-  done
+  until_grown first.bin.out 4000000
   kill -STOP "$source"
   start late join --source "127.0.0.1:$(port_of first)" --output late.bin.out --timeout 3
   late=$pid

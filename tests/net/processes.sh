@@ -62,14 +62,27 @@ expect() {
   grep -qF -- "$text" error.txt || fail "weft peer $*: no '$text' in: $(tail -n 3 error.txt)"
 }
 
-# until_said NAME TEXT: waits until a line of NAME.log begins so, and fails where none does
-until_said() {
+# until_line FILE TEXT: waits until a line of FILE begins so, and fails where none does
+until_line() {
   local i
-  for ((i = 0; i < 400; i++)); do
-    grep -qs "^$2" "$1.log" && return 0
+  for ((i = 0; i < 600; i++)); do
+    grep -aqs "^$2" "$1" && return 0
+    sleep 0.05
+  done
+  fail "$1 has no line: $2"
+}
+
+# until_said NAME TEXT: the same of NAME.log
+until_said() { until_line "$1.log" "$2"; }
+
+# until_grown FILE BYTES: waits until FILE has so many, and fails where it does not come to that
+until_grown() {
+  local i
+  for ((i = 0; i < 1500; i++)); do
+    [ "$(stat -c %s "$1" 2>/dev/null || echo 0)" -ge "$2" ] && return 0
     sleep 0.02
   done
-  fail "$1 did not say: $2"
+  fail "$1 has no $2 bytes"
 }
 
 # http_get HOST PORT PATH FILE [HEADER]: the body into FILE, all of the answer into FILE.raw

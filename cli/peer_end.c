@@ -155,7 +155,21 @@ static void look_for_successor(peer_run_state *r, gint64 now_us) {
   peer_run_wake(r);
 }
 
+// While this process was stopped nobody could be heard: that counts for none of the times that end
+// something, or who was paused for longer than --timeout would end before he has looked around.
+static void leave_out_absence(peer_run_state *r, gint64 now_us) {
+  enum { ABSENT_US = 1000000 };
+  const gint64 away_us = now_us - r->looked_us;
+  r->looked_us = now_us;
+  if (away_us < ABSENT_US)
+    return;
+  r->alone_us += away_us;
+  r->news_us += away_us;
+  r->ended_us += r->ended_us ? away_us : 0;
+}
+
 void peer_end_look(peer_run_state *r, gint64 now_us) {
+  leave_out_absence(r, now_us);
   look_for_the_end(r, now_us);
   look_for_successor(r, now_us);
   look_for_company(r, now_us);

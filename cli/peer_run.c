@@ -392,7 +392,8 @@ int peer_run(const peer_settings *settings) {
   peer_run_state r = {.s = settings,
                       .loop = g_main_loop_new(NULL, FALSE),
                       .due_us = G_MAXINT64,
-                      .alone_us = g_get_monotonic_time()};
+                      .looked_us = g_get_monotonic_time()};
+  r.alone_us = r.looked_us;
   signal(SIGPIPE, SIG_IGN); // a reader of standard output that goes is an error of that output
   r.code = open_parts(&r);
   if (r.code < 0)

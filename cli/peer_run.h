@@ -29,6 +29,7 @@ typedef struct peer_run_state {
   unsigned displaced;            // sessions that ended for others of the same identity
   unsigned other_streams;        // told of at addresses that the user named
   bool succeeds, by_source;      // the source has another stream now, as it says itself
+  gint64 looked_us;              // for the end, last
   gint64 alone_us;               // since when there has been nobody, or nothing new
   gint64 news_us;                // when something of the stream was new last
   guint64 seen;                  // of what there was new, by then

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Peers whose process stands still for some seconds (SIGSTOP, as a virtual machine that is paused): they go on where they
+# were, and so do the others.
+weft=$(readlink -f -- "$1")
+# shellcheck source=tests/net/processes.sh
+. "$(dirname -- "${BASH_SOURCE[0]}")/processes.sh"
+
+# stands_still PID SECONDS
+stands_still() {
+  kill -STOP "$1"
+  sleep "$2"
+  kill -CONT "$1"
+}
+
+head -c 4500000 /dev/urandom >in.bin
+
+# --- Of a fetch, one who has no source among his neighbours, and is away for longer than his --timeout. The source takes
+# twice the --neighbours.
+start source source --input in.bin --upload 3M --linger 60 --neighbours 1 --listen 127.0.0.1:0
+source=$pid
+at=127.0.0.1:$(port_of source)
+for name in first second; do
+  start "$name" join --source "$at" --output "$name.out" --upload 3M --linger 60
+  until_grown "$name.out" 1
+done
+start far join --source "127.0.0.1:$(port_of first)" --output far.out --timeout 5
+far=$pid
+until_grown far.out 100000
+stands_still "$far" 8
+wait "$far" || fail "who was stopped for longer than --timeout ends with $?"
+cmp in.bin far.out || fail 'who was stopped has other bytes'
+wait "$source" || fail "the source of one who was stopped ends with $?"
+
+# --- Before there is a stream: nobody answered meanwhile, as he did not ask.
+start tracker tracker --listen 127.0.0.1:0
+start early join --source "127.0.0.1:$(port_of tracker)" --output early.out --timeout 3
+early=$pid
+port_of early >/dev/null
+kill -STOP "$early"
+start late source --input in.bin --listen 127.0.0.1:0 --tracker "127.0.0.1:$(port_of tracker)"
+sleep 4
+kill -CONT "$early"
+wait "$early" || fail "who was stopped before there was a stream ends with $?"
+cmp in.bin early.out || fail 'who was stopped before there was a stream has other bytes'
+exit "$bad"

@@ -16,7 +16,7 @@ static bool admit(void *user, const uint8_t public_key[32], const weft_address *
     if (memcmp(node->bans[i], public_key, 32) == 0)
       return false;
   if (!node->leaving)
-    weft_node_make_link_room(node, address);
+    weft_node_make_link_room(node, public_key, address);
   return !node->leaving;
 }
 

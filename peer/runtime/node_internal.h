@@ -153,8 +153,10 @@ void weft_node_gone(weft_node *node, const uint8_t *public_key, bool had_all);
 void weft_node_count(const weft_node *node, weft_node_statistics *out); // had_all and left_early
 
 // node_room.c
-// Ends a session for the newcomer's, where all are taken and one has less of a right to it.
-void weft_node_make_link_room(weft_node *node, const weft_address *newcomer);
+// Ends a session for the newcomer's, where all are taken and one has less of a right to it, or is
+// his own.
+void weft_node_make_link_room(weft_node *node, const uint8_t public_key[32],
+                              const weft_address *newcomer);
 // The same of a neighbour. False: the newcomer is no better.
 bool weft_node_make_neighbour_room(weft_node *node, const weft_address *newcomer);
 // At a tracker: of those that have the stream (0: any), but who asks, some at random. How many.

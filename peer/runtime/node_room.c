@@ -119,9 +119,31 @@ static void end(weft_node *node, size_t link) {
   weft_node_lost(node, link, WEFT_SESSION_CLOSED);
 }
 
-void weft_node_make_link_room(weft_node *node, const weft_address *newcomer) {
+// Whoever is called has a place, and who comes again, as from another port, has one that his next
+// session is to take: nobody else goes for either. One that was dialled may be what both keep.
+static bool has_place(const weft_node *node, const uint8_t public_key[32],
+                      const weft_address *newcomer, size_t *former) {
+  *former = NONE;
+  for (size_t i = 0; i < node->options.links_max; i++) {
+    const node_link *l = &node->links[i];
+    if (l->used && !l->open && weft_node_same_address(&l->address, newcomer))
+      return true;
+    if (l->open && memcmp(l->public_key, public_key, sizeof l->public_key) == 0)
+      *former = i;
+  }
+  return *former != NONE;
+}
+
+void weft_node_make_link_room(weft_node *node, const uint8_t public_key[32],
+                              const weft_address *newcomer) {
+  size_t former;
   if (node->open_links + node->dials < node->options.links_max)
     return;
+  if (has_place(node, public_key, newcomer, &former)) {
+    if (former != NONE && !node->links[former].dialled)
+      end(node, former);
+    return;
+  }
   const size_t gone = refused(node);
   const size_t link = gone != NONE ? gone : one_too_many(node, newcomer, false);
   if (link != NONE)

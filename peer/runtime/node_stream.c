@@ -180,6 +180,15 @@ static bool same_stream(const weft_node *node, const weft_stream *other) {
          memcmp(other->source_key, node->stream.source_key, sizeof other->source_key) == 0;
 }
 
+// The session that this one took the place of is over, though its end is told after the beginning
+// of this one: its place among the neighbours is free.
+static void end_former(weft_node *node, size_t link) {
+  for (size_t i = 0; i < node->options.links_max; i++)
+    if (i != link && node->links[i].open &&
+        memcmp(node->links[i].public_key, node->links[link].public_key, 32) == 0)
+      weft_node_lost(node, i, WEFT_SESSION_REPLACED);
+}
+
 void weft_node_opened(weft_node *node, size_t link) {
   weft_session_peer peer;
   weft_stream stream;
@@ -198,6 +207,7 @@ void weft_node_opened(weft_node *node, size_t link) {
   l->address = peer.address;
   memcpy(l->public_key, peer.public_key, 32);
   node->open_links++;
+  end_former(node, link);
   const bool known = weft_described(peer.blob, peer.blob_bytes, &role, &stream);
   // Nobody asked one who calls of himself; but who is called may call back, behind a NAT.
   if (known && (peer.initiated || weft_node_looks_for(node, &peer.address)))

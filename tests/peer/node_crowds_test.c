@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One stranger that says and is more than anybody: it must not keep others from a node, nor from a
-// tracker's word.
+// tracker's word. One that comes again takes its own place, and nobody else's.
 #include <netinet/in.h>
 #include <string.h>
 
@@ -107,12 +107,72 @@ START_TEST(a_tracker_tells_of_all_addresses) {
 }
 END_TEST
 
+// --- One that comes again
+
+enum { PLACES = 4, SESSIONS = PLACES + 16 };
+
+// A source, and so many strangers with sessions: the first four are its neighbours, all others
+// wait.
+static weft_node *taken_by(weft_ctx *ctx, stranger *x, size_t count, weft_address *address) {
+  static const uint8_t joining[BLOB] = {1};
+  weft_node *source = node_new(ctx, "127.0.0.1:0", WEFT_NODE_SOURCE, NULL, NULL);
+  EXPECT_OK(weft_node_address(source, address));
+  for (size_t i = 0; i < count; i++) {
+    stranger_calls(&x[i], ctx, i, joining, address);
+    for (int turns = 0; turns < 200 && !x[i].opens; turns++)
+      turn_for(source, x, i + 1, SECOND / 100);
+    EXPECT(x[i].open);
+  }
+  turn_for(source, x, count, SECOND / 10);
+  return source;
+}
+
+static size_t open_of(const stranger *x, size_t count) {
+  size_t open = 0;
+  for (size_t i = 0; i < count; i++)
+    open += x[i].open;
+  return open;
+}
+
+// Where all sessions are taken, and where all neighbours' places are, and its new session stands
+// before the old one.
+START_TEST(who_comes_again_takes_nobody_elses_place) {
+  for (int full = 0; full < 2; full++) {
+    static const uint8_t joining[BLOB] = {1};
+    const size_t count = full ? SESSIONS : PLACES + 1, again = full ? 0 : PLACES;
+    stranger x[SESSIONS + 1];
+    weft_ctx *ctx;
+    weft_address address;
+    EXPECT_OK(weft_ctx_new(&ctx, NULL));
+    weft_node *source = taken_by(ctx, x, count, &address);
+    if (!full) { // leaves the first session, and a neighbour's place, which the last one takes
+      weft_sessions_close(x[0].sessions, x[0].link, now_us());
+      x[0].open = false;
+      turn_for(source, x, count, SECOND / 4);
+      stranger_greets(&x[again]);
+      turn_for(source, x, count, SECOND / 10);
+    }
+    const size_t others = open_of(x, count) - 1;
+    EXPECT(weft_node_neighbours(source) == PLACES && others == (full ? SESSIONS : PLACES) - 1);
+    stranger_calls(&x[count], ctx, again, joining, &address);
+    turn_for(source, x, count + 1, SECOND / 2);
+    EXPECT(x[count].open && !x[count].refused && !x[again].open);
+    EXPECT(open_of(x, count) == others && weft_node_neighbours(source) == PLACES);
+    weft_node_free(source);
+    for (size_t i = 0; i <= count; i++)
+      stranger_free(&x[i]);
+    weft_ctx_free(ctx);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("node_crowds");
   TCase *tc = tcase_create("node_crowds");
   tcase_set_timeout(tc, 30);
   tcase_add_test(tc, calls_leave_room_for_ones_own);
   tcase_add_test(tc, a_tracker_tells_of_all_addresses);
+  tcase_add_test(tc, who_comes_again_takes_nobody_elses_place);
   suite_add_tcase(suite, tc);
   return test_main(suite);
 }

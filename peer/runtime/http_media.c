@@ -62,34 +62,42 @@ const char *weft_http_type_of(const uint8_t *data, size_t bytes) {
   return "application/octet-stream";
 }
 
+static bool take_number(const char **at, uint64_t *value) {
+  char *rest;
+  if (!g_ascii_isdigit(**at))
+    return false;
+  *value = g_ascii_strtoull(*at, &rest, 10);
+  *at = rest;
+  return true;
+}
+
+// FIRST-LAST, FIRST- or -COUNT, to the end of the text.
+static bool is_range(const char *at, bool suffix, uint64_t *number, uint64_t *last) {
+  at += suffix;
+  *last = UINT64_MAX;
+  if (!take_number(&at, number) || (!suffix && *at++ != '-'))
+    return false;
+  if (!suffix && *at && (!take_number(&at, last) || *last < *number))
+    return false;
+  return !*at;
+}
+
 bool weft_http_range(const char *text, uint64_t length, uint64_t *first, uint64_t *end,
                      bool *partial) {
-  char *rest;
+  static const char unit[] = "bytes=";
+  uint64_t number, last;
+  const char *const at = text && g_str_has_prefix(text, unit) ? text + strlen(unit) : "";
+  const bool suffix = *at == '-';
   *first = 0;
   *end = length;
-  *partial = text && g_str_has_prefix(text, "bytes=") && !strchr(text, ',');
-  if (!*partial)
+  *partial = is_range(at, suffix, &number, &last);
+  if (!*partial) // RFC 9110: as if nothing had been asked for
     return true;
-  text += strlen("bytes=");
-  const bool suffix = *text == '-';
-  if (!g_ascii_isdigit(suffix ? text[1] : text[0])) {
-    *partial = false;
-    return true;
-  }
-  const uint64_t number = g_ascii_strtoull(suffix ? text + 1 : text, &rest, 10);
   if (suffix) {
     *first = number < length ? length - number : 0;
     return number > 0;
   }
   *first = number;
-  if (*rest == '-' && g_ascii_isdigit(rest[1])) {
-    const uint64_t last = g_ascii_strtoull(rest + 1, NULL, 10);
-    if (last < number) { // which RFC 9110 calls no range: as if nothing had been asked for
-      *first = 0;
-      *partial = false;
-      return true;
-    }
-    *end = last < length ? last + 1 : length;
-  }
+  *end = last < length ? last + 1 : length;
   return *first < *end;
 }

@@ -38,12 +38,21 @@ START_TEST(ranges_of_all_kinds) {
       {"bytes=-1000", true, true, 0, 100},
       {"bytes=100-", false, true, 100, 100},
       {"bytes=200-300", false, true, 200, 100},
+      {"bytes=5-99999999999999999999", true, true, 5, 100},
+      {"bytes=99999999999999999999-", false, true, 0, 0},
       {"bytes=-0", false, true, 100, 100},
       // None that is understood.
       {"bytes=5-3", true, false, 0, 100},
       {"bytes=200-3", true, false, 0, 100},
       {"bytes=1-2,4-5", true, false, 0, 100},
       {"bytes=x", true, false, 0, 100},
+      {"bytes=5x", true, false, 0, 100},
+      {"bytes=5", true, false, 0, 100},
+      {"bytes=5-9x", true, false, 0, 100},
+      {"bytes=5--9", true, false, 0, 100},
+      {"bytes=-10x", true, false, 0, 100},
+      {"bytes=-", true, false, 0, 100},
+      {"bytes=", true, false, 0, 100},
       {"lines=1-2", true, false, 0, 100},
   };
   for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {

@@ -95,6 +95,18 @@ static bool goes_on(peer_run_state *r, gint64 now_us) {
   return !begun || weft_node_has_source(r->node);
 }
 
+// Nobody answered, as nobody may have been asked: the network is down, or not to be reached from
+// where --listen is.
+static int no_answer(const peer_run_state *r) {
+  weft_node_statistics s;
+  weft_node_get_statistics(r->node, &s);
+  if (s.sent == 0 && s.send_errors > 0)
+    return cli_error(PEER_NAME, CLI_IO, "nothing could be sent to %s: %s", r->s->bootstrap_text,
+                     g_strerror(s.send_error));
+  return cli_error(PEER_NAME, CLI_IO, "nobody answered at %s within %g s", r->s->bootstrap_text,
+                   r->s->timeout_s);
+}
+
 // Nobody had the stream, or there was nobody; or it was there, and could not begin here.
 static int no_stream(const peer_run_state *r) {
   if (r->failed == WEFT_E_ARGUMENT)
@@ -108,8 +120,7 @@ static int no_stream(const peer_run_state *r) {
   if (r->no_stream || weft_node_links(r->node) > 0)
     return cli_error(PEER_NAME, CLI_IO, "whoever answered at %s had no stream within %g s",
                      r->s->bootstrap_text, r->s->timeout_s);
-  return cli_error(PEER_NAME, CLI_IO, "nobody answered at %s within %g s", r->s->bootstrap_text,
-                   r->s->timeout_s);
+  return no_answer(r);
 }
 
 static void look_for_company(peer_run_state *r, gint64 now_us) {

@@ -308,6 +308,7 @@ void weft_node_get_statistics(const weft_node *node, weft_node_statistics *out) 
                                 .sent_bytes = u->sent_bytes,
                                 .send_calls = u->send_calls,
                                 .send_errors = u->send_errors,
+                                .send_error = u->send_error,
                                 .send_dropped = node->send_dropped,
                                 .received = u->received,
                                 .received_bytes = u->received_bytes,

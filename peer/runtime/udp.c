@@ -267,6 +267,7 @@ static bool send_some(weft_udp *udp) {
   udp->ways[runs[0].way].doubted = false; // it was not the run
   if (leave_own_address(&udp->ways[runs[0].way]))
     return true;
+  udp->statistics.send_error = errno;
   udp->statistics.send_errors += runs[0].count; // unreachable, too long for the path: as good as
   gone(udp, &runs[0]);                          // lost on the way
   return true;
@@ -311,6 +312,7 @@ uint8_t *weft_udp_room(weft_udp *udp, const weft_address *to) {
 void weft_udp_filled(weft_udp *udp, size_t bytes) {
   weft_udp_way *way = &udp->ways[udp->way];
   if (!weft_kernel_reaches(udp->family, &way->to)) {
+    udp->statistics.send_error = EAFNOSUPPORT;
     udp->statistics.send_errors++;
     return;
   }

@@ -24,6 +24,7 @@
 typedef struct weft_udp_statistics {
   uint64_t sent, sent_bytes, send_calls, send_errors;
   uint64_t received, received_bytes, receive_calls;
+  int send_error; // errno of the last of send_errors
 } weft_udp_statistics;
 
 // What waits for one address, in order: places of the queue, chained by `next`. What is as long as

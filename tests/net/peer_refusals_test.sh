@@ -63,6 +63,7 @@ expect 3 "empty.bin: is empty" source --input empty.bin --rate 1M
 expect 3 "--listen 192.0.2.1:7000: " source --input in.bin --listen 192.0.2.1:7000
 expect 3 "--metrics 192.0.2.1:7000: " source --input in.bin --listen 127.0.0.1:0 --metrics 192.0.2.1:7000
 expect 3 "nobody answered at 127.0.0.1:9 within 1 s" join --source 127.0.0.1:9 --output x --timeout 1
+expect 3 "nothing could be sent to 255.255.255.255:9: " join --source 255.255.255.255:9 --output x --timeout 1
 # Times with a unit, by every way in; a number alone is seconds, or milliseconds as ever.
 expect 3 "within 1 s" join --source 127.0.0.1:9 --output x --timeout 1s --linger 500ms --startup 1s --from 1.5min
 expect 3 "within 0.5 s" join --source 127.0.0.1:9 --output x --timeout "500 ms"

@@ -156,6 +156,7 @@ typedef struct weft_node_statistics {
   uint64_t links;                                                   // open
   uint64_t sent, sent_bytes, send_calls, send_errors, send_dropped; // datagrams
   uint64_t received, received_bytes, receive_calls;
+  int send_error;     // why the last of send_errors could not be sent: an errno
   uint64_t announced; // nodes that a tracker knows
   // Neighbours that told to have all of the stream, and those that were gone before. An identity is
   // counted once; one that comes again after 256 others went is another.

@@ -165,8 +165,31 @@ def stores():
     write("store", "journal", head + bytes(8) + bytes(32) + struct.pack(">QH6x16x", 77, 12))
 
 
+def words():
+    """What strangers tell a node (docs/peer/tracker.md), and ask its HTTP output for (words_fuzz.c)."""
+    shape = struct.pack(">HHIQQQII", 64, 0, 1024, 5, 2500000, 0, 3000, 0)
+    for role, mode in enumerate([2, 2, 1, 0]):
+        write("words", f"role-{role}", bytes([0, 1, role, mode, 3]) + (shape if role else bytes(40)) + bytes(range(32)))
+    most = struct.pack(">HHIQQQII", 1024, 0, 100, 2**64 - 1, 2**64 - 1, 2**64 - 1, 2**32 - 1, 0)
+    write("words", "role-most", bytes([0, 1, 2, 2, 3]) + most + bytes(32))
+    v4 = bytes(10) + b"\xff\xff" + bytes([192, 0, 2, 1]) + struct.pack(">H", 7000)
+    link = b"\xfe\x80" + bytes(5) + b"\x01" + bytes(7) + b"\x01" + struct.pack(">H", 7000)
+    write("words", "announce", bytes([1, 1, 64, 0, 1]) + struct.pack(">Q", 5))
+    write("words", "list", bytes([2, 1, 65, 0, 2]) + struct.pack(">Q", 5) + v4 + link)
+    write("words", "meet", bytes([3, 1, 66, 0, 1]) + v4)
+    write("words", "mapped", bytes([4, 1, 67, 0, 0]) + v4)
+    write("words", "unmapped", bytes([4, 1, 67, 0, 0]) + bytes(18))
+    for name, text in [("v4", "1.2.3.4:7000"), ("v6", "[2001:db8::1]:0"), ("any", ":7000"), ("link", "[fe80::1%1]:9")]:
+        write("words", f"address-{name}", bytes([5]) + text.encode())
+    for name, text in [("all", "bytes=0-"), ("some", "bytes=5-99"), ("last", "bytes=-1"), ("far", f"bytes={2**64}-"), ("none", "bytes=5x")]:
+        write("words", f"range-{name}", bytes([6]) + struct.pack(">Q", 100) + text.encode())
+    write("words", "media-ts", bytes([7]) + (b"G" + bytes(187)) * 5)
+    write("words", "media-mp4", bytes([7, 0, 0, 0, 32]) + b"ftypisom")
+
+
 packets()
 decoders()
 engines()
 sessions()
 stores()
+words()

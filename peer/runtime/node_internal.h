@@ -21,7 +21,8 @@ enum {
   NODE_MAPPED_US = 10000000,   // taking a change of where another's port is mapped
   NODE_CHECKSUM_US = 200000,   // between two reveals of one segment
   NODE_ASK_US = 2000000,       // silence after which one who must be there is asked whether he is
-  NODE_BESIDE_US = 5000000,    // and after which he is called anew, beside the session
+  NODE_TRACKER_US = 5000000,   // the same of a tracker
+  NODE_BESIDE_US = 3000000,    // and how long after that he is called anew, beside the session
   NODE_PATIENCE_US = 30000000, // a fetch waits so long for who does not get on
   NODE_SLACK_US = 1000         // what is due within this is sent at once
 };
@@ -142,6 +143,7 @@ void weft_node_engine_events(weft_node *node);
 // node_successor.c: a source that begins again
 // Who has another stream than this node told of it.
 void weft_node_hear_of(weft_node *node, size_t link, const weft_stream *other);
+bool weft_node_is_bootstrap(const weft_node *node, const weft_address *address);
 // Asks those whether they are there who are to be, and calls beside the session who does not
 // answer.
 void weft_node_look_after(weft_node *node);

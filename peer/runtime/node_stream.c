@@ -213,8 +213,9 @@ void weft_node_opened(weft_node *node, size_t link) {
   if (known && (peer.initiated || weft_node_looks_for(node, &peer.address)))
     learn_stream(node, link, &stream);
   // A tracker is who we were told to ask, not whoever says so.
-  l->tracker = known && role == WEFT_NODE_TRACKER &&
-               (l->bootstrap != NONE || node->role == WEFT_NODE_TRACKER);
+  const bool named =
+      l->bootstrap != NONE || (l->dialled && weft_node_is_bootstrap(node, &l->address));
+  l->tracker = known && role == WEFT_NODE_TRACKER && (named || node->role == WEFT_NODE_TRACKER);
   const bool other = (known && stream.id != 0 && node->engine && !same_stream(node, &stream)) ||
                      (role == WEFT_NODE_TRACKER && !l->tracker);
   const bool useless = !node->engine && !l->tracker && node->role != WEFT_NODE_TRACKER;

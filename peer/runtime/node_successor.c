@@ -10,7 +10,7 @@ static bool same_key(const weft_stream *a, const weft_stream *b) {
   return memcmp(a->source_key, b->source_key, sizeof a->source_key) == 0;
 }
 
-static bool is_bootstrap(const weft_node *node, const weft_address *address) {
+bool weft_node_is_bootstrap(const weft_node *node, const weft_address *address) {
   for (size_t i = 0; i < node->options.bootstrap_count; i++)
     if (weft_session_same_address(&node->bootstrap[i].address, address))
       return true;
@@ -38,7 +38,7 @@ void weft_node_hear_of(weft_node *node, size_t link, const weft_stream *other) {
     node->successor_by_source = by_source;
     event.kind = WEFT_NODE_SUCCESSOR;
     event.by_source = by_source;
-  } else if (!is_bootstrap(node, &l->address)) {
+  } else if (!weft_node_is_bootstrap(node, &l->address)) {
     return;
   }
   if (node->options.event && !node->leaving)
@@ -66,7 +66,7 @@ weft_status weft_node_succeed(weft_node *node, int64_t now_us) {
   for (size_t i = 0; i < node->options.bootstrap_count; i++)
     if (node->bootstrap[i].link == NONE) // others are trackers
       node->bootstrap[i].next_us = node->now_us;
-  if (!is_bootstrap(node, &at))
+  if (!weft_node_is_bootstrap(node, &at))
     (void)weft_node_dial(node, &at);
   weft_node_ask_trackers(node);
   node->seek_us = node->now_us;
@@ -86,24 +86,30 @@ static bool being_called(const weft_node *node, const weft_address *address) {
   return false;
 }
 
-// The source, and whom the user names: all others can be replaced.
-static bool is_looked_after(const weft_node *node, const node_link *l) {
+// How long one may be silent before he is asked whether he is there; 0: he is not looked after. The
+// source is, and whom the user names: all others can be replaced. A tracker has nothing to say most
+// of the time, but one that began again knows nobody until it is called.
+static int64_t may_be_silent_us(const weft_node *node, const node_link *l) {
+  if (!l->open || l->tracker)
+    return l->open ? NODE_TRACKER_US : 0;
+  const bool lacks = node->role == WEFT_NODE_PEER && !weft_engine_done(node->engine);
   const bool source = memcmp(l->public_key, node->stream.source_key, 32) == 0;
-  return l->open && !l->tracker && (source || is_bootstrap(node, &l->address));
+  return lacks && (source || weft_node_is_bootstrap(node, &l->address)) ? NODE_ASK_US : 0;
 }
 
 void weft_node_look_after(weft_node *node) {
   weft_session_peer peer;
-  if (node->role != WEFT_NODE_PEER || weft_engine_done(node->engine))
+  if (node->role == WEFT_NODE_TRACKER)
     return;
   for (size_t i = 0; i < node->options.links_max; i++) {
     const node_link *l = &node->links[i];
-    if (!is_looked_after(node, l) || weft_sessions_peer(node->sessions, i, &peer) != WEFT_OK ||
-        node->now_us - peer.heard_us < NODE_ASK_US)
+    const int64_t most_us = may_be_silent_us(node, l);
+    if (most_us == 0 || weft_sessions_peer(node->sessions, i, &peer) != WEFT_OK ||
+        node->now_us - peer.heard_us < most_us)
       continue;
     weft_sessions_ask(node->sessions, i, node->now_us);
-    if (node->now_us - peer.heard_us >= NODE_BESIDE_US && !being_called(node, &l->address) &&
-        weft_node_may_dial(node, false))
+    if (node->now_us - peer.heard_us >= most_us + NODE_BESIDE_US &&
+        !being_called(node, &l->address) && weft_node_may_dial(node, false))
       (void)weft_node_dial(node, &l->address);
   }
 }

@@ -92,6 +92,28 @@ wait "$fetch" || fail "who fetched from a source that began again ends with $?"
 cmp in.bin fetch.out || fail 'what was fetched from a source that began again differs'
 wait "$source" || fail "a source that began again ends with $?"
 
+# --- A tracker that is killed and started again knows nobody until those call it whom it knew, and who comes can wait
+for key in '' --key-file=tracker.key; do # another identity, and the same
+  start tracker tracker --listen 127.0.0.1:0 ${key:+"$key"}
+  tracker=$pid
+  at=127.0.0.1:$(port_of tracker)
+  start known source --input in.bin --rate 2M --listen 127.0.0.1:0 --tracker "$at"
+  source=$pid
+  start before join --source "$at" --output before.out
+  before=$pid
+  until_grown before.out 1
+  kill -KILL "$tracker"
+  wait "$tracker" 2>/dev/null
+  start again tracker --listen "$at" ${key:+"$key"}
+  tracker=$pid
+  start after join --source "$at" --output after.out
+  until_grown after.out 1
+  kill -TERM "$pid" "$before" "$source" "$tracker"
+  wait "$pid" || fail "who came to a tracker that began again ends with $?"
+  wait "$before" "$source" "$tracker"
+  rm -f before.out after.out
+done
+
 # --- Two nodes of one key file
 start seven source --input in.bin --rate 100k --listen 127.0.0.1:0 --lag 1s --linger 5 --stay 0s
 source=$pid

@@ -126,7 +126,7 @@ static bool has_place(const weft_node *node, const uint8_t public_key[32],
   *former = NONE;
   for (size_t i = 0; i < node->options.links_max; i++) {
     const node_link *l = &node->links[i];
-    if (l->used && !l->open && weft_node_same_address(&l->address, newcomer))
+    if (l->used && !l->open && weft_session_same_address(&l->address, newcomer))
       return true;
     if (l->open && memcmp(l->public_key, public_key, sizeof l->public_key) == 0)
       *former = i;

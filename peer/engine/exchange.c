@@ -7,6 +7,7 @@
 
 enum {
   RETRY_US = 10000000,
+  UNDERWAY_US = 1000000, // within which a dial succeeds, if it does; in need, half of it
   RETRY_FULL_US = 2000000, // in need: somebody who had no room may have made some
   MOST_FAILURES = 3,
   MOST_TOLD = 16,
@@ -271,13 +272,31 @@ static size_t wanted(weft_engine *e, int64_t now_us) {
   return count < most ? count : most;
 }
 
-static size_t to_dial(weft_engine *e, int64_t now_us) {
+static size_t lacking(weft_engine *e, int64_t now_us) {
   const size_t target = e->options->neighbours_target, alive = e->degree - e->doubtful;
   if (target == 0)
     return 0;
   const size_t count = wanted(e, now_us), room = e->options->neighbours_max - e->degree;
   const size_t lacks = alive < target ? target - alive : alive < count ? 1 : 0;
   return lacks < room ? lacks : room;
+}
+
+// For how long a dial counts as a neighbour to come.
+static int64_t underway_us(const weft_engine *e) {
+  return in_need(e) ? UNDERWAY_US / 2 : UNDERWAY_US;
+}
+
+// Looks may follow each other quicker than sessions open, and each neighbour too many costs its
+// maps, and makes all bursts smaller (docs/sim/churn.md). But who is behind a NAT may be called for
+// seconds, and who is dead in vain: others are looked for meanwhile.
+static size_t underway(const weft_engine *e, int64_t now_us) {
+  const int64_t since_us = now_us - underway_us(e);
+  size_t count = 0;
+  for (size_t i = 0; i < e->candidate_count; i++) {
+    const weft_candidate *c = &e->candidates[i];
+    count += c->dialling && c->after_us - RETRY_US > since_us && !weft_neighbour_at(e, &c->address);
+  }
+  return count;
 }
 
 // After how long to look again. In need sooner: as soon as somebody may be dialled again, and who
@@ -315,8 +334,11 @@ void weft_exchange_tick(weft_engine *e, int64_t now_us) {
   for (size_t i = 0; i < e->candidate_count; i++)
     if (e->candidates[i].dialling && now_us >= e->candidates[i].after_us)
       e->candidates[i].dialling = false; // no word of it
-  e->dial = (uint32_t)to_dial(e, now_us);
-  e->lonely = e->dial > prospects(e, now_us);
+  const size_t lacks = lacking(e, now_us), coming = lacks ? underway(e, now_us) : 0;
+  if (coming && e->exchange_us > now_us + underway_us(e))
+    e->exchange_us = now_us + underway_us(e);
+  e->dial = (uint32_t)(lacks > coming ? lacks - coming : 0);
+  e->lonely = lacks > prospects(e, now_us);
   e->dial_us = now_us;
   if (e->lonely && e->used)
     ask_somebody(e);

@@ -87,6 +87,40 @@ static bool tells(swarm *s, const weft_peer_address *address) {
   return told;
 }
 
+// How many addresses the node dials from now until then.
+static size_t dialled_until(swarm *s, size_t index, int64_t until_us) {
+  weft_event event;
+  size_t count = 0;
+  for (; s->now_us < until_us; s->now_us += SECOND / 10) {
+    weft_engine_tick(s->node[index].engine, s->now_us);
+    while (weft_engine_event(s->node[index].engine, &event))
+      count += event.kind == WEFT_EVENT_DIAL;
+  }
+  return count;
+}
+
+// Those dialled count as neighbours to come for half a second, and for a whole one with half of the
+// neighbours here; then others are dialled.
+START_TEST(who_is_dialled_is_waited_for) {
+  swarm *s = crowd(9);
+  s->options.timers.exchange_us = SECOND / 10;
+  EXPECT(swarm_add(s, NULL) == VIEWER);
+  weft_engine *e = s->node[VIEWER].engine;
+  const int64_t from_us = s->now_us;
+  size_t number;
+  tell(s, VIEWER, 1000, 3 * GO);
+  EXPECT(dialled_until(s, VIEWER, from_us + SECOND / 2) == GO);
+  EXPECT(dialled_until(s, VIEWER, from_us + SECOND) == GO);
+  for (size_t i = 0; i < GO - 1; i++) { // of the second ones
+    const weft_neighbour_options options = {.address = swarm_address(1000 + GO + i)};
+    EXPECT_OK(weft_engine_add_neighbour(e, &options, s->now_us, &number));
+  }
+  EXPECT(dialled_until(s, VIEWER, from_us + 3 * SECOND / 2) == 0); // the fourth may still come
+  EXPECT(dialled_until(s, VIEWER, from_us + 5 * SECOND / 2) == 1);
+  swarm_free(s);
+}
+END_TEST
+
 // Whether the node dials this address within 20 s.
 static bool dials(swarm *s, size_t index, const weft_peer_address *address) {
   weft_event event;
@@ -147,6 +181,7 @@ int main(void) {
   tcase_add_checked_fixture(t, setup, NULL);
   tcase_add_loop_test(t, a_viewer_outlives_its_neighbours, 0, 2);
   tcase_add_loop_test(t, a_viewer_outlives_all_that_it_knows_of, 0, 2);
+  tcase_add_test(t, who_is_dialled_is_waited_for);
   tcase_add_test(t, who_moves_is_told_of_at_the_new_address);
   tcase_add_test(t, who_moved_is_not_called_where_he_was);
   suite_add_tcase(suite, t);

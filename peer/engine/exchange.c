@@ -7,7 +7,7 @@
 
 enum {
   RETRY_US = 10000000,
-  UNDERWAY_US = 1000000, // within which a dial succeeds, if it does; in need, half of it
+  UNDERWAY_US = 1000000,   // within which a dial succeeds, if it does; in need, half of it
   RETRY_FULL_US = 2000000, // in need: somebody who had no room may have made some
   MOST_FAILURES = 3,
   MOST_TOLD = 16,

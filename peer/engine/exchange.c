@@ -11,7 +11,9 @@ enum {
   RETRY_FULL_US = 2000000, // in need: somebody who had no room may have made some
   MOST_FAILURES = 3,
   MOST_TOLD = 16,
-  GRACE_US = 15000000
+  GRACE_US = 15000000,
+  TURN_US = 1000000, // a source on demand parts with one neighbour in this time at most,
+  STAY_US = 5000000  // and with nobody who has been there for less
 };
 
 bool weft_peer_address_same(const weft_peer_address *a, const weft_peer_address *b) {
@@ -79,11 +81,19 @@ static bool in_need(const weft_engine *e) {
   return 2 * (e->degree - e->doubtful) < e->options->neighbours_target;
 }
 
-// Live: nothing new for longer than the stream's own steps, and looks in quick succession, explain.
+// What a viewer's neighbours have to move on: live what there is, on demand what is needed next.
+static uint64_t reached(const weft_engine *e) { return weft_is_live(e) ? e->horizon : e->missing; }
+
+static bool is_viewer(const weft_engine *e) {
+  return weft_is_paced(e) && !e->self.source && e->started && !weft_engine_done(e);
+}
+
+// A viewer with nothing new for longer than the stream's own steps, and looks in quick succession,
+// explain.
 static bool cut_off(const weft_engine *e, int64_t now_us) {
   const int64_t still_us = now_us - e->moved_us;
-  return weft_is_live(e) && e->started && !weft_engine_done(e) && !e->self.source &&
-         still_us >= WEFT_TIMER(e, exchange_us, 5000000) / 5 && still_us >= 2 * weft_segment_us(e);
+  return is_viewer(e) && still_us >= WEFT_TIMER(e, exchange_us, 5000000) / 5 &&
+         still_us >= 2 * weft_segment_us(e);
 }
 
 static bool is_lost(const weft_engine *e, const weft_candidate *candidate) {
@@ -179,10 +189,15 @@ size_t weft_refer_put(weft_engine *e, size_t index, uint8_t flags, uint8_t *out)
   return weft_refer_write(WEFT_MESSAGE_REFER, flags, told, count, out);
 }
 
+// Places of the source's own. Live its first hands keep them. On demand they get what they need
+// next from each other sooner or later, and who begins when all others are far ahead from nobody.
+static bool gives_in_turn(const weft_engine *e) { return weft_loads(e) && weft_is_paced(e); }
+
 size_t weft_engine_refusal(weft_engine *e, uint8_t out[WEFT_DATAGRAM_MAX]) {
   if (e->sought < e->options->neighbours_max)
     e->sought++;
-  if (!e->self.source && e->room_us < e->exchange_us && e->exchange_us != WEFT_ENGINE_NEVER)
+  if ((!e->self.source || gives_in_turn(e)) && e->room_us < e->exchange_us &&
+      e->exchange_us != WEFT_ENGINE_NEVER)
     e->exchange_us = e->room_us;
   return weft_refer_put(e, SIZE_MAX, WEFT_REFER_FULL, out);
 }
@@ -244,30 +259,66 @@ static size_t richest(const weft_engine *e) {
   return 2 * least <= target ? best : SIZE_MAX;
 }
 
+static bool can_give(const weft_engine *e, size_t index, uint64_t segment) {
+  const weft_neighbour *n = &e->neighbours[index];
+  if (n->state != WEFT_NEIGHBOUR_OPEN || !n->mapped || n->leaving || segment < n->oldest)
+    return false;
+  return segment < n->first ||
+         (segment < n->accept_end && !n->wants[weft_place(e, segment)].accepts);
+}
+
+// On demand, at the source: whoever's next segment most others here have, and so others elsewhere.
+static size_t best_served(const weft_engine *e, int64_t now_us) {
+  size_t best = SIZE_MAX, most = 0;
+  for (size_t i = 0; i < e->used; i++) {
+    const weft_neighbour *n = &e->neighbours[i];
+    size_t count = 0;
+    if (n->state != WEFT_NEIGHBOUR_OPEN || !n->mapped || n->leaving ||
+        now_us - n->added_us < STAY_US)
+      continue;
+    for (size_t other = 0; other < e->used; other++)
+      count += other != i && can_give(e, other, e->waits[i].lacks);
+    if (count > most) {
+      most = count;
+      best = i;
+    }
+  }
+  return best;
+}
+
 // Whoever was refused may be in need: where most are behind NATs, who comes late may have one
 // neighbour or none while those that can be connected to keep all places for each other. The
-// places of those in doubt go first (weft_neighbour_gone); a source keeps its first hands.
+// places of those in doubt go first (weft_neighbour_gone).
 static void make_room(weft_engine *e, int64_t now_us) {
-  if (!e->sought || e->self.source || e->doubtful || now_us < e->room_us ||
+  const bool in_turn = gives_in_turn(e);
+  if (!e->sought || (e->self.source && !in_turn) || e->doubtful || now_us < e->room_us ||
       e->degree < e->options->neighbours_max)
     return;
-  e->room_us = now_us + WEFT_TIMER(e, exchange_us, 5000000) / 5;
-  const size_t index = richest(e);
+  e->room_us = now_us + (in_turn ? TURN_US : WEFT_TIMER(e, exchange_us, 5000000) / 5);
+  const size_t index = in_turn ? best_served(e, now_us) : richest(e);
   if (index != SIZE_MAX)
     part_with(e, index);
 }
 
-// Live: how many neighbours to have. Where the stream stands still it goes on elsewhere, it seems,
-// and neighbours that know only each other must be left: any number. Where segments come too late,
-// twice as many as otherwise: more would only divide the same uplinks, and each costs its maps.
+// Whether it got on since the last look; on demand all that the window takes may be here.
+static bool got_on(weft_engine *e, int64_t now_us) {
+  const bool all_here = !weft_is_live(e) && e->missing >= e->released + e->window;
+  const bool on = all_here || reached(e) != e->reached_before;
+  e->reached_before = reached(e);
+  if (on)
+    e->moved_us = now_us;
+  return on;
+}
+
+// How many neighbours to have. Where a stream stands still it goes on elsewhere, it seems, and
+// neighbours that know only each other must be left: any number; on demand only once a viewer is
+// cut off, as one segment may take longer than looks are apart. Where segments come too late, twice
+// as many as otherwise: more would only divide the same uplinks, and each costs its maps.
 static size_t wanted(weft_engine *e, int64_t now_us) {
   const size_t target = e->options->neighbours_target, most = e->options->neighbours_max;
-  const bool skipped = e->skipped;
-  const bool still = weft_is_live(e) && e->started && !weft_engine_done(e) && !e->self.source &&
-                     e->horizon == e->horizon_before;
+  const bool on = got_on(e, now_us), skipped = e->skipped;
+  const bool still = is_viewer(e) && (weft_is_live(e) ? !on : cut_off(e, now_us));
   e->skipped = false;
-  e->moved_us = e->horizon != e->horizon_before ? now_us : e->moved_us;
-  e->horizon_before = e->horizon;
   const size_t count = still ? most : skipped ? 2 * target : target;
   return count < most ? count : most;
 }
@@ -290,6 +341,8 @@ static int64_t underway_us(const weft_engine *e) {
 // maps, and makes all bursts smaller (docs/sim/churn.md). But who is behind a NAT may be called for
 // seconds, and who is dead in vain: others are looked for meanwhile.
 static size_t underway(const weft_engine *e, int64_t now_us) {
+  if (!weft_is_live(e))
+    return 0; // what most neighbours have is of no use to who watches something else
   const int64_t since_us = now_us - underway_us(e);
   size_t count = 0;
   for (size_t i = 0; i < e->candidate_count; i++) {

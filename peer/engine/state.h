@@ -320,9 +320,9 @@ struct weft_engine {
   weft_candidate *candidates; // (addresses_max)
   uint32_t candidate_count;
   uint32_t dial;           // neighbours to be had
-  uint64_t horizon_before; // at the last look
+  uint64_t reached_before; // at the last look
   int64_t exchange_us, dial_us, replace_us, room_us;
-  int64_t moved_us; // exchange.c: a look found that the horizon had moved
+  int64_t moved_us; // exchange.c: a look found that it had got on
   int64_t share_us; // share.c: the last look
 
   int64_t pace_us;        // no data before this time

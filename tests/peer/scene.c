@@ -42,6 +42,11 @@ void scene_new_source(scene *s, weft_engine_mode mode, uint64_t upload_bits_per_
   begin(s, mode, self, false, 0);
 }
 
+void scene_new_file(scene *s, uint64_t segments) {
+  begin(s, WEFT_MODE_VOD, (weft_engine_self){.source = true, .stream_bytes = segments * N * K},
+        false, 0);
+}
+
 void scene_free(scene *s) {
   weft_engine_free(s->engine);
   weft_ctx_free(s->ctx);

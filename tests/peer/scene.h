@@ -39,6 +39,8 @@ extern const weft_policy scene_silent;
 // checksum_us: of weft_engine_options; trust: polluters are banned by count.
 void scene_new(scene *s, weft_engine_mode mode, bool source, bool trust, int64_t checksum_us);
 void scene_new_source(scene *s, weft_engine_mode mode, uint64_t upload_bits_per_s);
+// On demand, loads what is asked for.
+void scene_new_file(scene *s, uint64_t segments);
 void scene_free(scene *s);
 // Time passes; nobody who is dialled answers.
 void scene_run(scene *s, int64_t for_us);

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// On demand viewers are at different places of a stream. Who begins where nobody else is needs the
+// source, and who is cut off with the neighbours that he has needs others.
+#include <string.h>
+
+#include "tests/peer/scene.h"
+#include "tests/support/test_main.h"
+
+// Says to have the `back` segments before `first`, and nothing from there on.
+static void say(scene *s, size_t neighbour, uint64_t first, uint16_t back) {
+  uint8_t out[WEFT_DATAGRAM_MAX];
+  const weft_map m = {.first = first,
+                      .horizon = first,
+                      .back = back,
+                      .count = WINDOW,
+                      .entry_bytes = 2,
+                      .suppliers = 1,
+                      .stamps = {.stamp = 1}};
+  const size_t bytes = weft_map_write(&m, out);
+  for (size_t i = 0; i < WINDOW; i++)
+    weft_map_put_rank(out, i, 0, 0, false);
+  EXPECT_OK(scene_say(s, neighbour, out, bytes));
+}
+
+typedef struct viewer {
+  uint64_t first;
+  uint16_t back;
+} viewer;
+
+// Of the viewers, who all say once more each second where they are, those that were parted with.
+static unsigned parted(scene *s, const viewer *viewers, int64_t for_us) {
+  unsigned lost = 0;
+  for (const int64_t until_us = s->now_us + for_us; s->now_us < until_us; s->now_us += STEP_US) {
+    weft_event event;
+    weft_burst burst;
+    for (size_t i = 0; i < MOST && s->now_us % SECOND == 0; i++)
+      if (!(lost & 1u << i))
+        say(s, i, viewers[i].first, viewers[i].back);
+    weft_engine_tick(s->engine, s->now_us);
+    while (weft_engine_output(s->engine, s->now_us, &burst) == WEFT_OK)
+      ;
+    while (weft_engine_event(s->engine, &event))
+      if (event.kind == WEFT_EVENT_NEIGHBOUR_LOST) {
+        EXPECT(event.reason == WEFT_LOST_REPLACED);
+        lost |= 1u << event.neighbour;
+      }
+  }
+  return lost;
+}
+
+static void refuse(scene *s) {
+  uint8_t refusal[WEFT_DATAGRAM_MAX];
+  EXPECT(weft_engine_refusal(s->engine, refusal) > 0);
+}
+
+START_TEST(a_source_on_demand_gives_its_places_in_turn) {
+  // The second needs what two others have, the first what the last has, and the others what nobody
+  // has.
+  viewer viewers[MOST] = {{30, 4}, {28, 4}, {0, 0}, {31, 4}};
+  scene s;
+  scene_new_file(&s, 100);
+  for (size_t i = 0; i < MOST; i++)
+    scene_add(&s, i, viewers[i].first, WINDOW);
+  EXPECT(parted(&s, viewers, 7 * SECOND) == 0); // nobody was refused
+  refuse(&s);
+  refuse(&s);
+  EXPECT(parted(&s, viewers, 2 * SECOND) == 1u << 1);
+  viewers[1] = (viewer){0, 0};
+  scene_add(&s, 1, 0, WINDOW);
+  EXPECT(parted(&s, viewers, 6 * SECOND) == 1u << 0); // for the other one
+  viewers[0] = (viewer){29, 4};
+  scene_add(&s, 0, 29, WINDOW);
+  refuse(&s);
+  EXPECT(parted(&s, viewers, 4 * SECOND) == 0); // who came just now stays for a while
+  EXPECT(parted(&s, viewers, 3 * SECOND) == 1u << 0);
+  viewers[0] = (viewer){0, 0};
+  scene_add(&s, 0, 0, WINDOW);
+  refuse(&s);
+  EXPECT(parted(&s, viewers, 9 * SECOND) == 0); // all that are here need the source
+  scene_free(&s);
+}
+END_TEST
+
+START_TEST(a_live_source_keeps_its_first_hands) {
+  const viewer viewers[MOST] = {{30, 4}, {28, 4}, {20, 4}, {31, 4}};
+  scene s;
+  scene_new(&s, WEFT_MODE_LIVE, true, false, 0);
+  for (size_t i = 0; i < MOST; i++)
+    scene_add(&s, i, viewers[i].first, WINDOW);
+  EXPECT(parted(&s, viewers, 7 * SECOND) == 0);
+  refuse(&s);
+  EXPECT(parted(&s, viewers, 7 * SECOND) == 0);
+  scene_free(&s);
+}
+END_TEST
+
+// With as many neighbours as it looks for, it dials nobody as long as it gets on.
+START_TEST(a_viewer_on_demand_that_gets_no_further_looks_for_others) {
+  for (uint64_t gets_on = 0; gets_on < 2; gets_on++) {
+    scene s;
+    scene_new(&s, WEFT_MODE_VOD, false, false, 0);
+    for (size_t i = 0; i < 2; i++)
+      scene_add(&s, i, 0, WINDOW);
+    for (uint8_t i = 0; i < 8; i++) {
+      const weft_peer_address address = {.length = 1, .bytes = {(uint8_t)(100 + i)}};
+      weft_engine_add_address(s.engine, &address);
+    }
+    for (uint64_t second = 0; second < 20; second++) {
+      for (size_t i = 0; i < 2; i++)
+        scene_map(&s, i, 0, WINDOW);
+      if (second == 0 || gets_on)
+        scene_whole(&s, 0, second);
+      scene_run(&s, SECOND);
+    }
+    EXPECT(gets_on ? s.dials == 0 : s.dials >= 2);
+    scene_free(&s);
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("turns");
+  TCase *t = tcase_create("turns");
+  tcase_add_test(t, a_source_on_demand_gives_its_places_in_turn);
+  tcase_add_test(t, a_live_source_keeps_its_first_hands);
+  tcase_add_test(t, a_viewer_on_demand_that_gets_no_further_looks_for_others);
+  suite_add_tcase(suite, t);
+  return test_main(suite);
+}

@@ -7,8 +7,9 @@
 
 enum {
   RETRY_US = 10000000,
-  UNDERWAY_US = 1000000,   // within which a dial succeeds, if it does; in need, half of it
-  RETRY_FULL_US = 2000000, // in need: somebody who had no room may have made some
+  UNDERWAY_US = 1000000,     // within which a dial succeeds, if it does: so long it is waited for,
+  UNDERWAY_NEED_US = 300000, // in need only as long as three round trips
+  RETRY_FULL_US = 2000000,   // in need: somebody who had no room may have made some
   MOST_FAILURES = 3,
   MOST_TOLD = 16,
   GRACE_US = 15000000,
@@ -334,7 +335,7 @@ static size_t lacking(weft_engine *e, int64_t now_us) {
 
 // For how long a dial counts as a neighbour to come.
 static int64_t underway_us(const weft_engine *e) {
-  return in_need(e) ? UNDERWAY_US / 2 : UNDERWAY_US;
+  return in_need(e) ? UNDERWAY_NEED_US : UNDERWAY_US;
 }
 
 // Looks may follow each other quicker than sessions open, and each neighbour too many costs its

@@ -99,8 +99,8 @@ static size_t dialled_until(swarm *s, size_t index, int64_t until_us) {
   return count;
 }
 
-// Those dialled count as neighbours to come for half a second, and for a whole one with half of the
-// neighbours here; then others are dialled.
+// Those dialled count as neighbours to come for 0.3 s, and for a second with half of the neighbours
+// here; then others are dialled.
 START_TEST(who_is_dialled_is_waited_for) {
   swarm *s = crowd(9);
   s->options.timers.exchange_us = SECOND / 10;
@@ -109,14 +109,14 @@ START_TEST(who_is_dialled_is_waited_for) {
   const int64_t from_us = s->now_us;
   size_t number;
   tell(s, VIEWER, 1000, 3 * GO);
-  EXPECT(dialled_until(s, VIEWER, from_us + SECOND / 2) == GO);
-  EXPECT(dialled_until(s, VIEWER, from_us + SECOND) == GO);
+  EXPECT(dialled_until(s, VIEWER, from_us + 3 * SECOND / 10) == GO);
+  EXPECT(dialled_until(s, VIEWER, from_us + 6 * SECOND / 10) == GO);
   for (size_t i = 0; i < GO - 1; i++) { // of the second ones
     const weft_neighbour_options options = {.address = swarm_address(1000 + GO + i)};
     EXPECT_OK(weft_engine_add_neighbour(e, &options, s->now_us, &number));
   }
-  EXPECT(dialled_until(s, VIEWER, from_us + 3 * SECOND / 2) == 0); // the fourth may still come
-  EXPECT(dialled_until(s, VIEWER, from_us + 5 * SECOND / 2) == 1);
+  EXPECT(dialled_until(s, VIEWER, from_us + SECOND) == 0); // the fourth may still come
+  EXPECT(dialled_until(s, VIEWER, from_us + 2 * SECOND) == 1);
   swarm_free(s);
 }
 END_TEST

@@ -10,7 +10,7 @@
 #include "tests/support/test_main.h"
 #include "tests/support/test_rows.h"
 
-enum { ROUNDS = 40, STEPS = 150 };
+enum { ROUNDS_ALONE = 60, ROUNDS_TOGETHER = 20, STEPS = 150 };
 
 // The payloads are what the packets say, packets point to them, and nothing beside them changed.
 static void check_batch(const world_batch *b, const world_source *of) {
@@ -289,8 +289,15 @@ static void run(const char *row, size_t threads, size_t steps) {
 
 START_TEST(any_sequence_on_the_best_row) {
   fixture_start(900 + (uint64_t)_i);
-  for (int round = 0; round < ROUNDS; round++)
-    run(NULL, 1 + fixture_below(3), STEPS);
+  for (int round = 0; round < ROUNDS_ALONE; round++)
+    run(NULL, 1, STEPS);
+}
+END_TEST
+
+START_TEST(any_sequence_on_some_threads) {
+  fixture_start(920 + (uint64_t)_i);
+  for (int round = 0; round < ROUNDS_TOGETHER; round++)
+    run(NULL, 2 + fixture_below(2), STEPS);
 }
 END_TEST
 
@@ -305,9 +312,12 @@ END_TEST
 
 int main(void) {
   Suite *suite = suite_create("sequences");
-  TCase *tcase = tcase_create("calls");
-  tcase_add_loop_test(tcase, any_sequence_on_the_best_row, 0, 4);
-  tcase_add_loop_test(tcase, any_sequence_on_every_host_row, 0, (int)test_host_row_count());
-  suite_add_tcase(suite, tcase);
+  TCase *alone = tcase_create("alone"), *calls = tcase_create("calls");
+  tcase_set_tags(alone, "one-thread");
+  tcase_add_loop_test(alone, any_sequence_on_the_best_row, 0, 2);
+  tcase_add_loop_test(calls, any_sequence_on_some_threads, 0, 2);
+  tcase_add_loop_test(calls, any_sequence_on_every_host_row, 0, (int)test_host_row_count());
+  suite_add_tcase(suite, alone);
+  suite_add_tcase(suite, calls);
   return test_main(suite);
 }

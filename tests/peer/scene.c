@@ -107,11 +107,11 @@ weft_status scene_say(scene *s, size_t neighbour, const uint8_t *message, size_t
   return weft_engine_input(s->engine, neighbour, message, bytes, s->now_us);
 }
 
-void scene_map(scene *s, size_t neighbour, uint64_t first, uint16_t count) {
+void scene_map_back(scene *s, size_t neighbour, uint64_t first, uint16_t back, uint16_t count) {
   uint8_t out[WEFT_DATAGRAM_MAX];
   const weft_map m = {.first = first,
                       .horizon = first,
-                      .back = (uint16_t)first,
+                      .back = back,
                       .count = count,
                       .entry_bytes = 2,
                       .suppliers = 1,
@@ -120,6 +120,10 @@ void scene_map(scene *s, size_t neighbour, uint64_t first, uint16_t count) {
   for (size_t i = 0; i < count; i++)
     weft_map_put_rank(out, i, 0, 0, false);
   EXPECT_OK(scene_say(s, neighbour, out, bytes));
+}
+
+void scene_map(scene *s, size_t neighbour, uint64_t first, uint16_t count) {
+  scene_map_back(s, neighbour, first, (uint16_t)first, count);
 }
 
 void scene_add(scene *s, size_t neighbour, uint64_t first, uint16_t count) {

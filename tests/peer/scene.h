@@ -49,6 +49,8 @@ weft_status scene_say(scene *s, size_t neighbour, const uint8_t *message, size_t
 void scene_add(scene *s, size_t neighbour, uint64_t first, uint16_t count);
 // Says to have all segments before `first`, and nothing of the `count` from there on.
 void scene_map(scene *s, size_t neighbour, uint64_t first, uint16_t count);
+// The same with no more than the `back` segments before `first`.
+void scene_map_back(scene *s, size_t neighbour, uint64_t first, uint16_t back, uint16_t count);
 // Block i of the segment as it is; spoilt: as it is not.
 weft_status scene_block(scene *s, size_t neighbour, uint64_t segment, size_t i, bool spoilt);
 // All blocks of the segment as they are.

@@ -1,26 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // On demand viewers are at different places of a stream. Who begins where nobody else is needs the
 // source, and who is cut off with the neighbours that he has needs others.
-#include <string.h>
-
 #include "tests/peer/scene.h"
 #include "tests/support/test_main.h"
-
-// Says to have the `back` segments before `first`, and nothing from there on.
-static void say(scene *s, size_t neighbour, uint64_t first, uint16_t back) {
-  uint8_t out[WEFT_DATAGRAM_MAX];
-  const weft_map m = {.first = first,
-                      .horizon = first,
-                      .back = back,
-                      .count = WINDOW,
-                      .entry_bytes = 2,
-                      .suppliers = 1,
-                      .stamps = {.stamp = 1}};
-  const size_t bytes = weft_map_write(&m, out);
-  for (size_t i = 0; i < WINDOW; i++)
-    weft_map_put_rank(out, i, 0, 0, false);
-  EXPECT_OK(scene_say(s, neighbour, out, bytes));
-}
 
 typedef struct viewer {
   uint64_t first;
@@ -35,7 +17,7 @@ static unsigned parted(scene *s, const viewer *viewers, int64_t for_us) {
     weft_burst burst;
     for (size_t i = 0; i < MOST && s->now_us % SECOND == 0; i++)
       if (!(lost & 1u << i))
-        say(s, i, viewers[i].first, viewers[i].back);
+        scene_map_back(s, i, viewers[i].first, viewers[i].back, WINDOW);
     weft_engine_tick(s->engine, s->now_us);
     while (weft_engine_output(s->engine, s->now_us, &burst) == WEFT_OK)
       ;

@@ -201,7 +201,7 @@ static bool invert_in_place(const weft_host_kernel *kernel, uint8_t *matrix, siz
 }
 
 // The same on copies of rows shorter than a vector, which techniques without masks would load and
-// store by a detour each time (tail_copy.h): a sixth to a third of all for 8 to 31 rows.
+// store by a detour each time (tail_copy.h; docs/performance/cpu-codec.md has the gain).
 static bool invert_narrow(const weft_host_kernel *kernel, uint8_t *matrix, size_t n) {
   uint8_t rows[NARROW][NARROW] = {{0}};
   gauss_jordan s;

@@ -260,14 +260,6 @@ static size_t richest(const weft_engine *e) {
   return 2 * least <= target ? best : SIZE_MAX;
 }
 
-static bool can_give(const weft_engine *e, size_t index, uint64_t segment) {
-  const weft_neighbour *n = &e->neighbours[index];
-  if (n->state != WEFT_NEIGHBOUR_OPEN || !n->mapped || n->leaving || segment < n->oldest)
-    return false;
-  return segment < n->first ||
-         (segment < n->accept_end && !n->wants[weft_place(e, segment)].accepts);
-}
-
 // On demand, at the source: whoever's next segment most others here have, and so others elsewhere.
 static size_t best_served(const weft_engine *e, int64_t now_us) {
   size_t best = SIZE_MAX, most = 0;
@@ -278,7 +270,8 @@ static size_t best_served(const weft_engine *e, int64_t now_us) {
         now_us - n->added_us < STAY_US)
       continue;
     for (size_t other = 0; other < e->used; other++)
-      count += other != i && can_give(e, other, e->waits[i].lacks);
+      count += other != i && !e->neighbours[other].leaving &&
+               weft_neighbour_complete(e, &e->neighbours[other], e->waits[i].lacks);
     if (count > most) {
       most = count;
       best = i;

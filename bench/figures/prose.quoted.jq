@@ -21,5 +21,5 @@ def median_of: sort | .[length / 2 | floor];
   [$doc, "table-5 (\($banks | at("words x 8"; 16) | digits(2))) beats one table of bytes (\($banks | at("bytes"; 16) | digits(2))), as it found; for ours bytes (\($banks | at("bytes"; 32) | digits(2))) beat table-5 (\($banks | at("words x 8"; 32) | digits(2)))"],
   ["docs/performance/storage-cpu.md", "updating two parities is at \([$storage.groups[] | select(.title | startswith("(10, 2), 64 KiB shards: one")) | .ratios[] | select(.name == "add delta: weft / isa-l 2.30")][0] | spread | with_spread) of ISA-L 2.30"],
   ["docs/performance/papers.md", ([$cluster2, $cluster6 | cases | (.coding_seconds_per_call | median_of) / (.seconds_per_call | median_of) * 100] | "`weft store` is \(min | round) to \(max | round) % of the total")],
-  ["README.md", ([$devices.groups[].ratios[] | spread | with_spread] | "Two and four devices reach \(.[0]) and \(.[1]) times one")]
+  ["README.md", ([$devices.groups[].ratios[] | spread | with_spread] | "Two and four devices encode \(.[0]) and \(.[1]) times as fast as one")]
 | @tsv

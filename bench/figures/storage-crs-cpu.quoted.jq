@@ -8,7 +8,7 @@ def asked($name): [.ratios[] | select(.name == $name)][0];
 input as $blocks | input as $other
 | "(10, 4), 64 KiB shards, CRS, w = 8" as $title
 | ["README.md", ($blocks | group($title) | rate("gfni512") as $rate | asked("encode, each at its best packet size: weft / jerasure")
-    | "shards of 64 KiB: \($rate | spread | with_spread) GB/s of data by blocks of bits, \(spread | with_spread) times Jerasure")],
+    | "w = 8: \($rate | spread | with_spread) by blocks of bits on an Intel Xeon with GFNI (model 167), \(spread | with_spread) times Jerasure")],
   ["docs/performance/crs.md", ([$blocks.groups[] | select(.title == "(10, 4), 1024 KiB shards, CRS, w = 8")][0]
     | "1 MiB shards have \(asked("encode, at jerasure's best packet size: weft / jerasure") | spread | with_spread) times at (10, 4), w = 8")],
   ["docs/performance/crs.md", ([$other.groups[] | asked("encode, each at its best packet size: weft / jerasure") | spread | with_spread]

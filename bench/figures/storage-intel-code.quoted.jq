@@ -4,5 +4,5 @@
 include "weft";
 input as $avx512
 | ["README.md", ($avx512 | crs_group("(10, 4), 64 KiB shards, CRS, w = 8")
-    | "(model 207): \(crs_rate("encode"; "avx512")) GB/s of data, \(crs_by_jerasure) times Jerasure and \(crs_asked("encode, each at its best packet size: compiled / not")) times the same row without")]
+    | "(model 207): \(crs_rate("encode"; "avx512")), \(crs_by_jerasure) times Jerasure and \(crs_asked("encode, each at its best packet size: compiled / not")) times the same row without")]
 | @tsv

@@ -9,6 +9,6 @@ def times($operation; $row; $sizes):
     | ($all | rate($operation; $k; $m; $bytes; "libweft_isal") / rate($operation; $k; $m; $bytes; $row))]
   | "\(min | digits(2)) to \(max | digits(2))";
 input as $all
-| ["README.md", ($all | "encode \(times("encode"; "isa-l 2.30"; [4096, 65536])) times as fast and recover \(times("recover"; "isa-l 2.30"; [4096, 65536])) times")],
+| ["README.md", ($all | "encode \(times("encode"; "isa-l 2.30"; [4096, 65536])) times and recover \(times("recover"; "isa-l 2.30"; [4096, 65536])) times")],
   ["docs/integrations.md", ($all | "With 4 KiB recovery has \(times("recover"; "isa-l 2.32.1"; [4096])) times its rate, with 64 KiB \(times("recover"; "isa-l 2.32.1"; [65536])); encoding \(times("encode"; "isa-l 2.32.1"; [4096])) and \(times("encode"; "isa-l 2.32.1"; [65536]))")]
 | @tsv

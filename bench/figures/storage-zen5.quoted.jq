@@ -12,7 +12,7 @@ def ahead($run; $peer): [$run | shapes[] | select(rate($run; .; $peer) > rate($r
   (if ahead($new; $klauspost) + ahead($new; $isal) == 0 then ["docs/performance/storage-few-rows.md", "now neither is at any"] else empty end),
   (([$new.groups[] | select(.cases | any(.operation == "encode" and .variant == "cauchy" and [.n, .m, .k] == $shape))][0]) as $group
     | def times($peer): [$group.ratios[] | select(.name == "encode: weft / \($peer)")][0] | spread | with_spread;
-      ["README.md", "\([$group.cases[] | select(.operation == "encode" and .row == "gfni512")][0] | data_rate | with_spread) GB/s of data on a core of an AMD EPYC with AVX-512 (Zen 5), \(times($isal)) times ISA-L 2.32 and \(times($klauspost)) times klauspost 1.12"]),
+      ["README.md", "\([$group.cases[] | select(.operation == "encode" and .row == "gfni512")][0] | data_rate | with_spread) on an AMD EPYC with AVX-512 (Zen 5), \(times($isal)) times ISA-L 2.32 and \(times($klauspost)) times klauspost 1.12"]),
   ([$small.groups[] | select(.cases | any(.operation == "encode" and [.n, .m, .k] == [10, 4, 4096])) | .ratios[]
     | select(.name == "recover, inversion counted in / encode")][0].median
     | ["docs/performance/goals.md", "at (10, 4) has \(digits(2)) of the rate of encoding on Zen 5"],

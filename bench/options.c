@@ -89,6 +89,8 @@ static const struct {
     {"isal", TEXT, IN(isal), "LIST", "storage",
      "ISA-L's libraries (libisal.so.2), each its functions for some instructions where :sse, "
      ":avx2, :avx512, :avx2_gfni or such follows; empty: leave it out"},
+    {"peers", TEXT, IN(peers), "LIST", "rlnc",
+     "other RLNC libraries' files, as bench/peers/rlnc builds them (none)"},
     {"jerasure", TEXT, IN(jerasure), "FILE", "storage",
      "Jerasure's (libJerasure.so.2); empty: leave it out"},
     {"klauspost", TEXT, IN(klauspost), "FILE", "storage",

@@ -26,6 +26,7 @@ typedef struct weft_bench_options {
   const char *json;        // file, or NULL
   FILE *json_stdout; // of --json -: standard output; tables then go to standard error; or NULL
   const char *isal;  // file of ISA-L's shared library; NULL: the system's; "": none
+  const char *peers; // of `rlnc`: files of other RLNC libraries; NULL: none
   // Of `storage`, as --isal, which may be a list there.
   const char *jerasure, *klauspost;
   const char *shapes;     // "10+4,32+8": data and parity shards; NULL: each part's own

@@ -13,6 +13,7 @@
 #include "bench/machine.h"
 #include "bench/peers/isal.h"
 #include "bench/rlnc_cases.h"
+#include "bench/rlnc_peers.h"
 #include "bench/rows.h"
 #include "kernels/backend.h"
 
@@ -24,6 +25,7 @@ typedef struct rlnc_run {
   weft_bench_machine machine;
   weft_bench_report report;
   weft_bench_isal *isal;
+  weft_bench_rlnc_peers peers;
   const weft_backend *rows[ROWS_MAX];
   size_t row_count;
 } rlnc_run;
@@ -37,6 +39,7 @@ typedef struct rlnc_scene {
   size_t codec_count;
   weft_bench_isal_product products[2];
   uint8_t *isal_out; // (m, k)
+  weft_bench_rlnc_coder *peers[WEFT_BENCH_RLNC_PEERS];
 } rlnc_scene;
 
 static bool wanted(const rlnc_scene *scene, weft_bench_operation operation) {
@@ -151,6 +154,15 @@ static void add_isal(rlnc_scene *scene, const int *best) {
   }
 }
 
+static void add_peers(rlnc_scene *scene, const int *best) {
+  const weft_bench_rlnc_peers *const peers = &scene->run->peers;
+  for (size_t i = 0; i < peers->count; i++) {
+    scene->peers[i] =
+        weft_bench_rlnc_coder_new(&peers->peer[i], scene->shape, scene->run->options.seed);
+    weft_bench_rlnc_coder_add(scene->peers[i], scene->group, best);
+  }
+}
+
 static void run_shape(rlnc_run *run, size_t n, size_t k, size_t m) {
   weft_bench_shape shape;
   weft_bench_shape_make(&shape, n, k, m, run->options.seed);
@@ -171,14 +183,18 @@ static void run_shape(rlnc_run *run, size_t n, size_t k, size_t m) {
     for (size_t t = 0; t < run->options.threads.count; t++)
       if (run->options.threads.value[t] > 1)
         add_threads(&scene, run->rows[r]->name, run->options.threads.value[t], ceiling, single);
-    if (r == 0)
-      add_isal(&scene, single);
+    if (r > 0)
+      continue;
+    add_isal(&scene, single);
+    add_peers(&scene, single);
   }
   weft_bench_report_run(&run->report, &run->options, group);
   for (size_t c = 0; c < scene.codec_count; c++)
     weft_bench_codec_free(scene.codecs[c]);
   weft_bench_isal_release(&scene.products[0]);
   weft_bench_isal_release(&scene.products[1]);
+  for (size_t i = 0; i < run->peers.count; i++)
+    weft_bench_rlnc_coder_free(scene.peers[i]);
   weft_bench_shape_free(&shape);
   weft_bench_group_free(group);
   free(scene.isal_out), free(title);
@@ -201,6 +217,8 @@ int weft_bench_rlnc_command(int argc, char **argv) {
     run->row_count = weft_bench_rows_choose("rlnc", options->rows ? options->rows : "best",
                                             run->machine.features, run->rows, ROWS_MAX);
   if (parsed == 0 && (run->row_count == 0 || !operations_known(options)))
+    failed = WEFT_BENCH_USAGE;
+  if (parsed == 0 && failed == 0 && !weft_bench_rlnc_peers_open(options->peers, &run->peers))
     failed = WEFT_BENCH_USAGE;
   if (parsed == 0 && failed == 0) {
     weft_bench_sizes_default(&options->n, (const size_t[]){128}, 1);

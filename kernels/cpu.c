@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of CPU features, and caches. Features are detected per architecture: x86/, arm/,
+// Names of CPU features, and cache sizes. Features are detected per architecture: x86/, arm/,
 // cpu_portable.c.
 #include "kernels/cpu.h"
 

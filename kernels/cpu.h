@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU features as a set: rows name the ones they need, detection returns the ones there are.
+// CPU features as a set: backend rows name those they need, detection returns those the machine
+// has.
 #ifndef WEFT_KERNELS_CPU_H
 #define WEFT_KERNELS_CPU_H
 
@@ -19,13 +20,13 @@ enum {
   WEFT_CPU_AVX512VBMI2 = 1u << 9,
 };
 
-// The features of this CPU that the operating system also saves on a context switch.
+// Returns the features of this CPU whose registers the operating system saves on a context switch.
 uint32_t weft_cpu_features(void);
 
-// One feature's name ("avx2"), or NULL for a bit that is none.
+// Returns one feature's name ("avx2"), or NULL for a bit that is not a feature.
 const char *weft_cpu_feature_name(uint32_t feature);
 
-// Bytes of a core's first two levels of data caches; 0: the system does not tell.
+// Bytes of a core's first two levels of data caches, as the system reports them; 0: it does not.
 typedef struct weft_cpu_caches {
   size_t first, second;
 } weft_cpu_caches;

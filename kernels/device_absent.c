@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The devices of a build without CUDA: none. Callers ask weft_device_count first, so the rest only
-// has to refuse.
+// Devices in a build without CUDA: there are none. Callers ask weft_device_count first, so the rest
+// only has to refuse.
 #include "kernels/device.h"
 
 size_t weft_device_count(void) { return 0; }

@@ -12,8 +12,8 @@
 extern const uint8_t weft_gf256_exp[512];
 // log[x] for x != 0; log[0] is 255, which no nonzero element has.
 extern const uint8_t weft_gf256_log[256];
-// The same without a special case: log_zero[0] is 510, and exp_zero is 0 from there on, so that
-// exp_zero[log_zero[a] + log_zero[b]] = a * b for all a and b.
+// The same without a special case for 0: log_zero[0] is 510 and exp_zero is 0 from there on, so
+// that exp_zero[log_zero[a] + log_zero[b]] = a * b for all a and b.
 extern const uint16_t weft_gf256_log_zero[256];
 extern const uint8_t weft_gf256_exp_zero[1021];
 // product[a][b] = a * b.
@@ -22,11 +22,11 @@ extern const uint8_t weft_gf256_product[256][256];
 extern const uint8_t weft_gf256_inv[256];
 // nibble[c][i] = c * i and nibble[c][16 + i] = c * (i << 4), for 0 <= i < 16.
 extern const uint8_t weft_gf256_nibble[256][32];
-// affine[c]: multiplication by c as the 8x8 bit matrix of GF2P8AFFINEQB: byte 7 - b holds the mask
+// affine[c]: multiplication by c as an 8x8 bit matrix for GF2P8AFFINEQB: byte 7 - b holds the mask
 // of the input bits whose parity is output bit b.
 extern const uint64_t weft_gf256_affine[256];
-// The bit matrix, likewise, of an isomorphism to the AES field (0x11B) and back, of which GF2P8MULB
-// and GF2P8AFFINEINVQB know products and inverses: aes(a * b) = aes(a) * aes(b) there.
+// The bit matrix, in the same form, of an isomorphism to the AES field (0x11B) and back, whose
+// products and inverses GF2P8MULB and GF2P8AFFINEINVQB compute: aes(a * b) = aes(a) * aes(b) there.
 extern const uint64_t weft_gf256_aes;
 
 // The definition: multiply as polynomials over GF(2), reduce by 0x11D.

@@ -58,7 +58,7 @@ static void nibbles(void) {
   bytes("weft_gf256_nibble[256][32]", nibble[0], 256, 32);
 }
 
-// A bit matrix by its columns; byte 7 - b gathers bit b of every column.
+// Makes a bit matrix from its columns; byte 7 - b collects bit b of every column.
 static uint64_t bit_matrix(const uint8_t column[8]) {
   uint64_t matrix = 0;
   for (unsigned j = 0; j < 8; j++)
@@ -67,7 +67,7 @@ static uint64_t bit_matrix(const uint8_t column[8]) {
   return matrix;
 }
 
-// Column j is c * 2^j.
+// The bit matrix of multiplication by c: column j is c * 2^j.
 static uint64_t affine(uint8_t c) {
   uint8_t column[8];
   for (unsigned j = 0; j < 8; j++)
@@ -82,7 +82,7 @@ static void affines(void) {
   printf("};\n");
 }
 
-// A product of the AES field, GF(2^8) by 0x11b.
+// Multiplies in the AES field, GF(2^8) with polynomial 0x11b.
 static uint8_t aes_mul(uint8_t a, uint8_t b) {
   unsigned product = 0;
   for (unsigned bit = 8; bit-- > 0;) {
@@ -92,8 +92,8 @@ static uint8_t aes_mul(uint8_t a, uint8_t b) {
   return (uint8_t)product;
 }
 
-// To the AES field and back: 2^j to 3^j. With 2 for the root of 0x11d, 3 is one of 0x11b, and the
-// other way round, so that this is its own inverse.
+// The map to the AES field and back: 2^j to 3^j. In GF(2^8) by 0x11d, where 2 is a root of 0x11d, 3
+// is one of 0x11b, and vice versa, so that the map is its own inverse.
 static void aes_field(void) {
   uint8_t column[8] = {1};
   for (unsigned j = 1; j < 8; j++)

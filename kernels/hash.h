@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hash for caches, which compare the keys themselves too: no defence against keys made to meet.
+// A hash for caches, which compare the keys themselves, too. It is no defence against keys made to
+// collide.
 #ifndef WEFT_KERNELS_HASH_H
 #define WEFT_KERNELS_HASH_H
 
@@ -7,7 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
-// FNV-1a by words of eight bytes; the shift brings the high half, where products gather, back down.
+// FNV-1a over words of eight bytes. The shift mixes the high half, where the product's bits gather,
+// back into the low one.
 #define WEFT_HASH_BEGIN UINT64_C(0xcbf29ce484222325)
 
 static inline uint64_t weft_hash_word(uint64_t hash, uint64_t word) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver of all host rows: cuts products into panels and shares them among threads. What a
-// technique supplies is only the panel of one thread (weft_host_kernel).
+// The driver of all host rows: cuts products into panels and shares them among threads. A technique
+// supplies only the panel of one thread (weft_host_kernel).
 //
-// Sharing follows the paper's two ways: by byte columns ("partitioned block": threads read disjoint
-// parts of every source) or by output rows ("full block": every thread reads all sources). Columns
-// win unless rows are too short to cut.
+// Work is shared in one of the paper's two ways: by byte columns ("partitioned block": threads read
+// disjoint parts of every source) or by output rows ("full block": every thread reads all sources).
+// Columns are faster unless rows are too short to cut.
 #include <string.h>
 
 #include "kernels/host_kernels.h"
@@ -13,7 +13,7 @@
 #include "kernels/unroll.h"
 
 enum {
-  LINE = 64,             // cuts by column fall on cache lines of the row
+  LINE = 64,             // cuts by column are at multiples of a cache line
   ROW_STEP = 8,          // cuts by row keep register blocks whole
   COLUMNS_MIN = 512,     // shorter pieces cost more in overhead than they balance
   PIECES_PER_THREAD = 4, // so that a thread that starts late finds work left to share
@@ -22,7 +22,8 @@ enum {
   PACK_FROM = 64 * 1024  // bytes of sources; measured (docs/performance/cpu-kernels.md)
 };
 
-// A resident operand of a host row: rows in the technique's own domain, each on a cache line.
+// A resident operand of a host row: rows in the technique's own domain, each starting on a cache
+// line.
 struct weft_operand {
   const weft_backend *row;
   size_t k, len, stride;
@@ -33,7 +34,7 @@ static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
 static size_t cut(size_t a, size_t pieces) { return a / pieces + (a % pieces != 0); }
 
-// `a` divided into pieces of a multiple of `step`: what one piece holds.
+// Returns the size of one of `pieces` pieces of `a`, a multiple of `step`.
 static size_t cut_to(size_t a, size_t pieces, size_t step) {
   return cut(cut(a, pieces), step) * step;
 }
@@ -58,7 +59,7 @@ typedef struct gemm_piece {
 
 static bool has_memory(const gemm_job *job) { return job->allocator && job->allocator->alloc; }
 
-// What the kernel gains by; without memory for it, it takes its other way.
+// Returns how much scratch makes the kernel faster; without memory for it, the kernel does without.
 static size_t scratch_of(const gemm_job *job, const weft_gemm *g, size_t m, size_t columns,
                          size_t k_max) {
   return job->kernel->scratch && !g->x_prepared && has_memory(job)
@@ -83,7 +84,7 @@ static void panels(const gemm_job *job, const weft_gemm *g, const gemm_piece *pi
   for (size_t k0 = 0; k0 < g->k; k0 += k_max) {
     const size_t k = smaller(g->k - k0, k_max);
     const uint8_t *const *x = x_ptr ? x_ptr + k0 : x_made;
-    if (!x_ptr) // a condition of the loop would keep it from being vectorised
+    if (!x_ptr) // a condition inside the loop would keep it from being vectorised
       for (size_t j = 0; j < k; j++)
         x_made[j] = x_base + (k0 + j) * x_stride;
     for (size_t m0 = piece->row_begin; m0 < piece->row_end; m0 += WEFT_PANEL_ROWS) {
@@ -112,8 +113,8 @@ static void panels(const gemm_job *job, const weft_gemm *g, const gemm_piece *pi
     weft_scratch_give(job->scratch, job->allocator, scratch);
 }
 
-// A product that is one panel as it stands, on one thread: packets on demand, updates, stripes of a
-// few KiB, which come by the thousand.
+// Computes a product that is one panel as it is, on one thread: packets on demand, updates, stripes
+// of a few KiB, which come by the thousand.
 static void one_panel(const weft_host_kernel *kernel, const weft_gemm *g) {
   uint8_t *const row = g->y.base;
   weft_panel panel = weft_panel_of(g->m, g->k, 0, g->len, g->a, g->a_stride, g->x.ptr,
@@ -128,8 +129,8 @@ static bool is_one_panel(const gemm_job *job, const weft_gemm *g) {
          scratch_of(job, g, g->m, g->len, WEFT_PACK_ROWS) == 0;
 }
 
-// Columns from `begin` on of a whole product by fewer multiplications than its entries: where that
-// ends.
+// Computes columns from `begin` on of all rows with fewer multiplications than the matrix has
+// entries. Returns where it stopped.
 static size_t by_fewer(const gemm_job *job, const weft_gemm *g, size_t begin, size_t end) {
   if (!has_memory(job))
     return begin;
@@ -170,7 +171,8 @@ static void gemm_task(void *user, size_t index) {
     piece.row_end = smaller(piece.row_begin + rows, g->m);
   } else if (job->pieces > 1) {
     size_t columns = cut_to(g->len, job->pieces, LINE);
-    // Never narrower than that: of many products each has fewer pieces than there are threads.
+    // Pieces are not narrower than this, unless a thread's share is. (With many products, each has
+    // fewer pieces than there are threads.)
     const size_t least =
         weft_host_winograd_pays(job->kernel, g->m, g->k) ? WEFT_WINOGRAD_COLUMNS : COLUMNS_MIN;
     const size_t enough = smaller(least, cut_to(g->len, job->threads, LINE));
@@ -220,7 +222,7 @@ weft_status weft_host_gemm(const weft_backend *row, const weft_exec *exec, const
                   .partition = exec->partition};
   const bool alone =
       job.threads == 1 || (exec->partition == WEFT_PARTITION_AUTO && macs < WEFT_SHARED_MACS);
-  if (alone) { // the way of the many small products
+  if (alone) { // the path of many small products
     for (size_t i = 0; i < count; i++)
       run_alone(&job, &gemms[i]);
     return WEFT_OK;
@@ -242,8 +244,8 @@ typedef struct xorm_job {
   size_t pieces_in_packet;
 } xorm_job;
 
-// One output packet (i, l) of groups [first, last), bytes [begin, end) of the packet. The pointers
-// are those of group 0; the kernel's column range moves from group to group.
+// Computes bytes [begin, end) of one output packet (i, l) in groups [first, last). The pointers are
+// those of group 0; the kernel's column range moves from group to group.
 static void xor_packet(const xorm_job *job, size_t packet, size_t first, size_t last, size_t begin,
                        size_t end) {
   const weft_xorm *o = job->xorm;
@@ -266,7 +268,7 @@ static void xor_packet(const xorm_job *job, size_t packet, size_t first, size_t 
   } while (source < o->k * o->w);
 }
 
-// What output packet adds up of the packets of one shard: a bit for each.
+// Returns which packets of one shard an output packet adds up: a bit for each.
 static uint8_t sources_of(const uint8_t *bits, size_t w) {
   uint8_t sources = 0;
   if (w == 8) { // as one word: bit c of byte c into bit 56 + c
@@ -279,7 +281,7 @@ static uint8_t sources_of(const uint8_t *bits, size_t w) {
   return sources;
 }
 
-// A piece of a product of one shard.
+// Computes a piece of a product with one source shard.
 static void spread(const xorm_job *job, size_t first, size_t last, size_t begin, size_t end) {
   const weft_xorm *o = job->xorm;
   const size_t most = SPREAD_OUTPUTS / o->w, from = first * o->w * o->packet_bytes;
@@ -318,7 +320,8 @@ static void xorm_task(void *user, size_t index) {
       xor_packet(job, packet, first, last, begin, end);
 }
 
-// A piece takes as many groups as stay in the second-level cache, or part of one group's packets.
+// Chooses the pieces: as many groups as stay in the second-level cache, or part of one group's
+// packets.
 static void cut_xorm(xorm_job *job, size_t threads) {
   enum { CACHED = 256 * 1024, PACKET_MIN = 1024 };
   const weft_xorm *o = job->xorm;

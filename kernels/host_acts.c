@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Factors, and from their steps to acts (host_steps.h). Loads and stores vanish into the acts
-// beside them, and so does work on zeros; two levels of butterflies on the same four slots become
-// one act, which halves what is read and written, and takes sums of what it makes with it; sums of
-// the same slots become one panel of the technique's own.
+// Makes factors, and acts (host_steps.h) from their steps. Loads and stores are absorbed by
+// neighbouring acts, and work on zeros is left out. Two levels of butterflies on the same four
+// slots (a four) become one act, which halves what is read and written and absorbs sums of its
+// results, too. Sums of the same slots become a panel, which the technique's panel function
+// computes.
 #include <string.h>
 
 #include "kernels/host_steps.h"
 
-// Steps that touch the same slot, one after the other.
+// For each step, the nearest steps that touch the same slots.
 typedef struct links {
-  uint16_t next_to[WEFT_ACTS_MAX], next_from[WEFT_ACTS_MAX]; // after each step, or the count
-  uint16_t last_to[WEFT_ACTS_MAX];                           // before it, and one; 0: none
+  uint16_t next_to[WEFT_ACTS_MAX], next_from[WEFT_ACTS_MAX]; // after it; the count: none
+  uint16_t last_to[WEFT_ACTS_MAX];                           // before it, plus 1; 0: none
 } links;
 
 typedef struct maker {
   const weft_factors *f;
   weft_acts *acts;
   links links;
-  uint16_t place[WEFT_ACT_SLOTS];    // where a slot's value lies
-  uint16_t *written[WEFT_ACT_SLOTS]; // the output that says so of the act that made it
-  bool read[WEFT_ACT_SLOTS];         // since then
-  bool joined[WEFT_ACTS_MAX];        // steps that an act before them has taken
-  size_t panels, operands;           // made so far; of entries the acts know
+  uint16_t place[WEFT_ACT_SLOTS];    // where a slot's value is
+  uint16_t *written[WEFT_ACT_SLOTS]; // the output, of the act that made it, that says so
+  bool read[WEFT_ACT_SLOTS];         // whether it was read since
+  bool joined[WEFT_ACTS_MAX];        // steps that an earlier act has absorbed
+  size_t panels, operands;           // made so far; acts->entries counts entries
 } maker;
 
 static void link_steps(maker *m) {
@@ -47,15 +48,15 @@ static void link_steps(maker *m) {
   }
 }
 
-// The next step after `at` that touches a slot of it, or the count.
+// Returns the next step after `at` that touches `slot`, one of that step's slots; the count: none.
 static size_t next_touch(const maker *m, size_t at, uint8_t slot) {
   const weft_step *s = &m->f->steps[at];
   const bool is_to = s->kind != WEFT_STEP_STORE && s->to == slot;
   return is_to ? m->links.next_to[at] : m->links.next_from[at];
 }
 
-// Steps of the second level of four that begin with step `at`, or false. first[0] = at and first[1]
-// are followed, on their slots, by second[0] and second[1].
+// Finds the steps of the four that begins with step `at`: first[0] = at and first[1] are followed,
+// on their slots, by second[0] and second[1]. Returns false if there is none.
 static bool find_four(const maker *m, size_t at, size_t *first, size_t *second) {
   const weft_factors *f = m->f;
   const weft_step *a = &f->steps[at];
@@ -113,7 +114,7 @@ static void write_slot(maker *m, uint16_t *output, uint8_t slot) {
 
 static bool is_zero(const maker *m, uint8_t slot) { return m->place[slot] == WEFT_PLACE_ZERO; }
 
-// Whether a step works on zeros alone.
+// Returns whether a step works only on zeros.
 static bool is_idle(const maker *m, const weft_step *s) {
   return (weft_step_is_butterfly(s) && is_zero(m, s->to) && is_zero(m, s->from)) ||
          (weft_step_is_product(s) && is_zero(m, s->from));
@@ -126,7 +127,7 @@ static weft_act *new_act(maker *m, weft_act_kind kind) {
   return act;
 }
 
-// Whether what a slot holds after step `at` is never used.
+// Returns whether the value of a slot after step `at` is never used.
 static bool is_dead(const maker *m, size_t at, uint8_t slot) {
   const size_t next = next_touch(m, at, slot);
   const weft_step *s = &m->f->steps[next];
@@ -134,7 +135,7 @@ static bool is_dead(const maker *m, size_t at, uint8_t slot) {
          (s->kind == WEFT_STEP_SET && s->to == slot && (s->from != slot || s->c == 0));
 }
 
-// The row of X that a slot holds before step `at`, as a place; 0: something else.
+// Returns the place of the row of X that a slot holds before step `at`; 0: it holds something else.
 static uint16_t row_before(const weft_factors *f, size_t at, uint8_t slot) {
   while (at-- > 0) {
     const weft_step *s = &f->steps[at];
@@ -147,7 +148,7 @@ static uint16_t row_before(const weft_factors *f, size_t at, uint8_t slot) {
   return 0;
 }
 
-// What an act of butterflies makes in slots, and where each was touched last.
+// The slots in which an act of butterflies makes its results, and its last step that touches each.
 typedef struct results {
   size_t count; // 2 or 4
   bool inverse;
@@ -162,9 +163,10 @@ static bool is_result(const results *r, uint8_t slot) {
   return found;
 }
 
-// Whether step `next` can be part of an act at step `at` that makes result i, which nothing else
-// needs, with constant c: an inverse one's may be added to other slots, or set them, that nothing
-// touches in between; a row of X may be added to a forward one's.
+// Returns whether the act at step `at` can absorb step `next`, with constant c, which joins result
+// i that nothing else needs. Results of inverse butterflies may set other slots, or be added to
+// them, if nothing touches those in between; to those of forward butterflies rows of X may be
+// added.
 static bool can_join(const maker *m, const results *r, size_t at, size_t i, size_t next,
                      uint8_t c) {
   const weft_step *s = &m->f->steps[next];
@@ -178,7 +180,7 @@ static bool can_join(const maker *m, const results *r, size_t at, size_t i, size
   return s->kind == WEFT_STEP_ADD && s->to == r->slot[i] && row_before(m->f, next, s->from);
 }
 
-// Takes one later step for each result into the act, or none.
+// Makes the act absorb one later step for each result, or none at all.
 static void join(maker *m, const results *r, size_t at, weft_act *act) {
   const weft_factors *f = m->f;
   size_t next[4] = {next_touch(m, r->last[0], r->slot[0])};
@@ -206,7 +208,7 @@ static void join(maker *m, const results *r, size_t at, weft_act *act) {
     write_slot(m, &act->out[i], r->inverse ? f->steps[next[i]].to : r->slot[i]);
 }
 
-// Ends an act of butterflies whose operands are known.
+// Completes an act of butterflies whose inputs are set.
 static void add_results(maker *m, const results *r, size_t at, weft_act *act) {
   join(m, r, at, act);
   for (size_t i = 0; i < r->count && !act->joins; i++)
@@ -219,7 +221,7 @@ static void add_four(maker *m, size_t at, const size_t *first, const size_t *sec
   const weft_step *a = &f->steps[first[0]], *b = &f->steps[first[1]];
   const weft_step *c = &f->steps[second[0]], *d = &f->steps[second[1]];
   const bool inverse = a->kind == WEFT_STEP_INVERSE;
-  const size_t x = inverse; // of slots 1 and 2 the one that the second of the last steps has
+  const size_t x = inverse; // second[x] is the step that touches slot 1
   const results r = {.count = 4,
                      .inverse = inverse,
                      .slot = {a->to, inverse ? a->from : b->to, inverse ? b->to : a->from, b->from},
@@ -249,7 +251,7 @@ static void add_two(maker *m, size_t at) {
   add_results(m, &r, at, act);
 }
 
-// A product by itself.
+// Adds an act for a single product.
 static void add_one(maker *m, const weft_step *s) {
   const bool sets = s->kind == WEFT_STEP_SET;
   if (s->c == 0 || is_zero(m, s->from)) {
@@ -267,7 +269,8 @@ static void add_one(maker *m, const weft_step *s) {
   m->acts->count++;
 }
 
-// A row of Y is written by the act that made it, unless others have read it meanwhile: false.
+// Makes the act whose result is stored write the row of Y directly. Returns false if the result has
+// been read meanwhile or is in no slot.
 static bool move_store(maker *m, const weft_step *s) {
   if (m->place[s->from] >= WEFT_PLACE_ZERO || m->read[s->from])
     return false;
@@ -288,7 +291,7 @@ static void add_store(maker *m, const weft_step *s) {
   m->acts->count++;
 }
 
-// How many steps from `at` on make or add to one slot by products with others.
+// Returns how many steps from `at` on set or add to the same slot, by products of other slots.
 static size_t terms_at(const weft_factors *f, size_t at) {
   const weft_step *s = &f->steps[at];
   size_t terms = 0;
@@ -300,15 +303,16 @@ static size_t terms_at(const weft_factors *f, size_t at) {
   return terms;
 }
 
-// Whether step `at` stores the slot of an output of a panel, and the panel may write there: a slot
-// that it adds to must not have been read.
+// Returns whether step `at` stores `slot`, an output of a panel, and the panel may write the row of
+// Y instead: a slot that it adds to must not have been read.
 static bool stores_output(const maker *m, const weft_factors *f, size_t at, uint8_t slot,
                           bool accumulate) {
   return at < f->count && f->steps[at].kind == WEFT_STEP_STORE && f->steps[at].from == slot &&
          !(accumulate && m->read[slot]);
 }
 
-// Whether one more output, from step `at` on, belongs to a panel that has the sources of `first`.
+// Returns whether the steps from `at` on are one more output of a panel that has the sources of
+// `first`.
 static bool same_terms(const maker *m, const weft_factors *f, const weft_step *first, size_t terms,
                        size_t at) {
   const weft_step *s = &f->steps[at];
@@ -318,9 +322,9 @@ static bool same_terms(const maker *m, const weft_factors *f, const weft_step *f
   return same;
 }
 
-// The panel that begins with step `at`: where it ends, or `at` where there is none. Outputs are no
-// sources, as a slot is no term of its own, and differ, but that a slot may be made anew once its
-// row is stored.
+// Finds the panel that begins with step `at`. Returns where it ends, or `at` if there is none.
+// Outputs are never sources, since a slot is not a term of its own. They are distinct slots, except
+// that a slot may be reused once its row is stored.
 static size_t find_panel(const maker *m, const weft_factors *f, size_t at, weft_act_panel *panel) {
   const weft_step *first = &f->steps[at];
   const size_t terms = terms_at(f, at);
@@ -360,7 +364,7 @@ static void add_panel(maker *m, const weft_factors *f, size_t at, const weft_act
     if (stores_output(m, f, at, to, panel->accumulate))
       (void)move_store(m, &f->steps[at++]);
     *operand = m->place[to];
-    m->read[to] = m->read[to] || panel->accumulate; // its first writer's output stays where it is
+    m->read[to] = m->read[to] || panel->accumulate; // so that its first writer's output stays put
   }
   act->in[0] = (uint16_t)m->panels;
   m->acts->panels[m->panels++] = *panel;
@@ -368,11 +372,11 @@ static void add_panel(maker *m, const weft_factors *f, size_t at, const weft_act
   m->acts->count++;
 }
 
-// False: too many.
+// Makes acts from the steps. Returns false if there are too many.
 static bool make(const weft_factors *f, weft_acts *acts) {
   if (f->slots > WEFT_ACT_SLOTS || f->count > WEFT_ACTS_MAX)
     return false;
-  maker m; // large, and most of it is set where it is needed
+  maker m; // large; most of it is set only where it is needed
   m.f = f;
   m.acts = acts;
   m.panels = m.operands = 0;
@@ -380,7 +384,7 @@ static bool make(const weft_factors *f, weft_acts *acts) {
   memset(m.joined, 0, f->count);
   link_steps(&m);
   size_t first[2], second[2];
-  uint16_t four[WEFT_ACTS_MAX]; // of a step that belongs to four: the first of them, and one
+  uint16_t four[WEFT_ACTS_MAX]; // first step of the four that a step belongs to, plus 1; 0: none
   memset(four, 0, f->count * sizeof *four);
   acts->slots = f->slots;
   for (size_t at = 0; at < f->count; at++)
@@ -400,7 +404,7 @@ static bool make(const weft_factors *f, weft_acts *acts) {
       count_work(s, &acts->work.products, &acts->work.sums);
     if (m.joined[at])
       continue;
-    if (four[at]) { // where their second level begins
+    if (four[at]) { // its act is added where the second level begins
       if (!find_four(&m, four[at] - 1u, first, second))
         return false;
       if (at == (second[0] < second[1] ? second[0] : second[1]))
@@ -442,8 +446,8 @@ weft_factors *weft_factors_take(const weft_factors_room *room, const weft_alloca
 
 weft_status weft_factors_new(const weft_step *steps, size_t count, size_t slots,
                              const weft_allocator *allocator, weft_factors **out) {
-  // Panels are of three steps or more, with at most one operand more than steps, and as many
-  // entries.
+  // A panel is made from three or more steps; it has at most one operand more than that, and as
+  // many entries.
   const weft_factors_room room = {.acts = count,
                                   .panels = count / 3 + 1,
                                   .operands = 2 * count,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bit matrices as host techniques take them.
+// Bit matrices in the forms that host techniques take.
 #include <string.h>
 
 #include "kernels/host_kernels.h"
@@ -16,7 +16,7 @@ size_t weft_bit_words(weft_bit_form form, size_t m, size_t k) {
   return blocks_of(m) * blocks_of(k) * words_of(form);
 }
 
-// Bit (i, j) of a block: row i is in the entries of whose number column j is a part.
+// Sets bit (i, j) of a block: row i of all entries whose number has the bit of column j.
 static void add_to_tables(uint64_t *block, size_t i, size_t j) {
   uint8_t *const table = (uint8_t *)block + j / HALF * ENTRIES;
   for (size_t n = 0; n < ENTRIES; n++)

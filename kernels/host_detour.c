@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product by way of another one (factors.h): that one's acts on other rows, which leave in slots
-// what they would store, and the small matrix behind them as one panel or two. Some forty acts are
-// copied; writing the same down step by step takes six times as long, a tenth of a short recovery.
+// Detours (factors.h): copies the known product's acts with other rows for operands, leaves in
+// slots what they would store, and appends the small matrix as one panel or two. That is some forty
+// acts; writing the same down step by step takes six times as long, a tenth of a short recovery.
 #include <string.h>
 
 #include "kernels/host_steps.h"
@@ -10,11 +10,11 @@ typedef struct maker {
   const weft_acts *known;
   const weft_detour *detour;
   weft_acts *acts;
-  uint16_t holder[WEFT_ACT_SLOTS]; // the row of the known Y, and one, that a slot was written for
-  bool added[WEFT_ACT_ROWS];       // to a row of the known Y: its row of X
-  uint16_t to[WEFT_ACT_ROWS];      // a row of Y, of a row of the known Y, or WEFT_NO_ROW
-  size_t whole;                    // acts left of a transform that is one pass
-  size_t used;                     // rows of the known Y
+  uint16_t holder[WEFT_ACT_SLOTS]; // 1 + the row of the known Y that a slot holds; 0: none
+  bool added[WEFT_ACT_ROWS];       // whether a row of the known Y has had its row of X added
+  uint16_t to[WEFT_ACT_ROWS];      // the row of Y that a row of the known Y becomes, or WEFT_NO_ROW
+  size_t whole;                    // acts left of a transform that takes one pass
+  size_t used;                     // number of rows of the known Y that the detour uses
   bool failed;
 } maker;
 
@@ -37,7 +37,8 @@ static uint16_t row_place(maker *m, uint16_t row) {
   return row == WEFT_NO_ROW ? WEFT_PLACE_ZERO : (uint16_t)(WEFT_PLACE_X + row);
 }
 
-// What is read. Rows of Y may be only added to, since rows of X are added to them meanwhile.
+// Translates a place that is read. Fails for rows of Y, which may only be added to, since rows of X
+// are added to them meanwhile.
 static uint16_t source_place(maker *m, uint16_t place) {
   m->failed = m->failed || place >= WEFT_PLACE_Y;
   m->acts->zeros = m->acts->zeros || place == WEFT_PLACE_ZERO;
@@ -45,7 +46,7 @@ static uint16_t source_place(maker *m, uint16_t place) {
                                            : row_place(m, m->detour->row[place - WEFT_PLACE_X]);
 }
 
-// What is made.
+// Translates a place that is written.
 static uint16_t result_place(maker *m, uint16_t place) {
   uint16_t holder = 0, slot = place;
   if (place >= WEFT_PLACE_Y) {
@@ -62,7 +63,8 @@ static uint16_t result_place(maker *m, uint16_t place) {
   return slot;
 }
 
-// Forward butterflies add rows of X to what they make, zeros where there are none.
+// Makes forward butterflies that store rows of Y add the detour's rows of X to them, or zeros where
+// there are none.
 static void add_rows(maker *m, const weft_act *from, weft_act *act) {
   const size_t outputs = weft_act_outputs(act);
   bool stores = false;
@@ -104,7 +106,7 @@ static void copy_act(maker *m, const weft_act *from) {
     act->out[i] = result_place(m, from->out[i]);
 }
 
-// Which slots hold what is needed, before an act and after it. False: nothing that it makes is.
+// Propagates `needed` backwards over one act. Returns false if nothing the act makes is needed.
 static bool look_back(const weft_acts *acts, const weft_act *act, bool *needed) {
   const bool panel = act->kind == WEFT_ACT_PANEL;
   const weft_act_panel *p = panel ? &acts->panels[act->in[0]] : NULL;
@@ -126,8 +128,7 @@ static bool look_back(const weft_acts *acts, const weft_act *act, bool *needed) 
   return true;
 }
 
-// Leaves out acts that make nothing of what the detour goes on with, but parts of transforms that
-// are one pass.
+// Removes acts that make nothing the detour needs, except parts of transforms that take one pass.
 static void prune(maker *m) {
   bool needed[WEFT_PLACES];
   weft_acts *acts = m->acts;
@@ -144,13 +145,13 @@ static void prune(maker *m) {
   for (size_t a = acts->count; a-- > 0;)
     if (look_back(acts, &acts->act[a], needed)) {
       acts->act[--left] = acts->act[a];
-      acts->act[left].wide = 0; // to be found out
+      acts->act[left].wide = 0; // weft_acts_widen sets it again
     }
   acts->count -= left;
   memmove(acts->act, acts->act + left, acts->count * sizeof *acts->act);
 }
 
-// The act of the next panel, whose operands and entries are behind those that there are.
+// Appends the act of the next panel, whose operands and entries follow the existing ones.
 static weft_act *begin_panel(maker *m, size_t *panels, size_t operands, const weft_act_panel *p) {
   weft_act *act = &m->acts->act[m->acts->count++];
   memset(act, 0, sizeof *act);
@@ -178,7 +179,7 @@ static size_t copy_panel(maker *m, size_t *panels, size_t operands, const weft_a
   return operands + p->k + p->m;
 }
 
-// A row of X that no act of butterflies has added.
+// Adds a row of X that no act of butterflies has added.
 static void add_row(maker *m, size_t row) {
   const uint8_t slot = m->known->home[row];
   weft_act *act = &m->acts->act[m->acts->count++];
@@ -190,8 +191,8 @@ static void add_row(maker *m, size_t row) {
   act->reads = true;
 }
 
-// The small matrix, but rows of it alone to whose results others are added, or the other ones. What
-// it reads must not have been written over since.
+// Appends a panel with the rows of the small matrix whose results are added to rows of the known Y
+// (`adds`), or with the other rows. Fails if what it reads has been overwritten.
 static size_t multiply(maker *m, size_t *panels, size_t operands, bool adds) {
   const weft_detour *d = m->detour;
   uint16_t *to = m->acts->operands + operands;
@@ -215,7 +216,7 @@ static size_t multiply(maker *m, size_t *panels, size_t operands, bool adds) {
   return operands + d->sources + rows;
 }
 
-// False: the known product's acts cannot be gone by so.
+// Returns false if the known product's acts cannot be reused.
 static bool make(maker *m) {
   const weft_detour *d = m->detour;
   size_t panels = 0, operands = 0;

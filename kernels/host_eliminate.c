@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Progressive Gauss-Jordan elimination of [C | X] on host rows: Shojania and Li, "Parallelized
-// Progressive Network Coding with Hardware Acceleration" (2007). Threads take states of their own.
+// Progressive Network Coding with Hardware Acceleration" (2007). Each thread works on states of its
+// own.
 // A payload is touched only when its packet is innovative, and then reduced and scaled in one pass.
 #include <string.h>
 
@@ -11,7 +12,7 @@ typedef struct state {
   const weft_backend *row;
   size_t k, len;
   uint8_t *c, *x, *known;
-  // Of the packet at hand.
+  // For the current packet.
   size_t terms;
   uint8_t factors[WEFT_PANEL_ROWS + 1];
   const uint8_t *sources[WEFT_PANEL_ROWS + 1];
@@ -35,7 +36,7 @@ static weft_status combine(state *s, uint8_t *y, size_t len, bool accumulate) {
                       1);
 }
 
-// targets ^= factors * x, a factor for each
+// targets ^= factors * x, with one factor for each target
 static weft_status spread(state *s, const uint8_t *x, size_t len) {
   return s->row->gemm(s->row, &alone,
                       &(weft_gemm){.m = s->terms,
@@ -49,7 +50,7 @@ static weft_status spread(state *s, const uint8_t *x, size_t len) {
                       1);
 }
 
-// work = a without what the known rows say; gives the first column that is left, or k.
+// work = a reduced by the known rows; *pivot = the first nonzero column that is left, or k.
 static weft_status reduce_vector(state *s, const uint8_t *a, size_t *pivot) {
   s->terms = 0;
   memcpy(s->work, a, s->k);
@@ -66,7 +67,7 @@ static weft_status reduce_vector(state *s, const uint8_t *a, size_t *pivot) {
   return WEFT_OK;
 }
 
-// x[pivot] = scale * (y - what the known rows say)
+// x[pivot] = scale * (y reduced by the known rows)
 static weft_status reduce_payload(state *s, const uint8_t *y, uint8_t scale, size_t pivot) {
   for (size_t i = 0; i < s->terms; i++) {
     const size_t p = (size_t)(s->sources[i] - s->c) / s->k;
@@ -121,7 +122,7 @@ static void eliminate_task(void *user, size_t index) {
   s.known = o->known + index * o->k;
   for (size_t i = 0; i < o->arrivals; i++) {
     const size_t at = index * o->arrivals + i;
-    // Products of valid operands on one thread have nothing to fail for.
+    // Products of valid operands on one thread cannot fail.
     (void)take(&s, o->a + at * o->k, o->y + at * o->len, &o->pivot[at]);
   }
 }

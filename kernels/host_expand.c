@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Seeds to coefficients on host rows whose technique has vectors for it; threads share the rows.
+// Expands seeds to coefficients on host rows whose technique has vectors for it; threads share the
+// rows.
 #include "kernels/host_kernels.h"
 
 enum { TOGETHER = 64 }; // rows that a thread takes at once

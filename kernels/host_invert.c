@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inverses on host rows: Gauss-Jordan in place on n x n bytes, with row pivoting, on the row's own
-// panel kernel. Matrices of a batch are shared among threads.
+// Inverses on host rows: Gauss-Jordan in place on n x n bytes, with row pivoting, using the backend
+// row's own panel kernel. The matrices of a batch are shared among threads.
 //
 // A step with pivot d in row and column p replaces every row R by R + f X, all rows alike: X is the
 // pivot row over d with X[p] = 1 + 1/d, and f is the row's entry in column p, or 1 + d for the
 // pivot row itself. (That puts f/d into column p, where the inverse grows, and the scaled pivot row
-// into its place.) Steps are collected, and applied to the whole matrix as one product of a few
-// steps; until then only the column and the row that the next step looks at are brought up to date.
+// into its place.) A few steps are collected and applied to the whole matrix as one product; until
+// then only the column and the row that the next step needs are brought up to date.
 #include <string.h>
 
 #include "kernels/gf256.h"
@@ -14,17 +14,17 @@
 #include "kernels/unroll.h"
 
 enum {
-  STEPS_SMALL = 8, // at once, up to SMALL_N; measured (docs/performance/cpu-kernels.md)
+  STEPS_SMALL = 8, // applied at once up to SMALL_N; measured (docs/performance/cpu-kernels.md)
   STEPS_MAX = 16,
   SMALL_N = 192,
   NARROW = 32
 };
 
-// One matrix at work. Row r of the matrix is rows[r]; swaps are recorded and undone at the end,
-// since a swap of rows of A is a swap of columns of its inverse.
+// One inversion. Row r of the matrix is rows[r]; swaps are recorded and undone at the end, since a
+// swap of rows of A is a swap of columns of its inverse.
 typedef struct gauss_jordan {
   const weft_host_kernel *kernel;
-  size_t n, width; // width: of the rows, of which columns from n on hold anything
+  size_t n, width; // width: bytes of a row; what is in columns from n on does not matter
   uint8_t *rows[WEFT_PANEL_ROWS];
   uint16_t swapped[WEFT_PANEL_ROWS];
   // The steps not yet applied: factors[t][r] is f of row r, pivots[t] is X.
@@ -68,7 +68,7 @@ static void update_column(gauss_jordan *s, size_t first, size_t t) {
   product(s, 1, t, a, x, &y, true);
 }
 
-// Brings a row with a nonzero entry in column p to row p; false when there is none.
+// Swaps a row with a nonzero entry in column p to row p; returns false if there is none.
 static bool find_pivot(gauss_jordan *s, size_t first, size_t steps, size_t t) {
   const size_t p = first + t;
   size_t r = p;
@@ -103,7 +103,8 @@ static void make_step(gauss_jordan *s, size_t first, size_t t) {
   s->factors[t][p] = d ^ 1;
 }
 
-// Bytes (8, 8) transposed: each row as one little-endian number, by halves, quarters and bytes.
+// Transposes bytes (8, 8): each row is one little-endian number, of which halves, quarters and then
+// bytes are swapped.
 static void transpose_8x8(const uint8_t *const from[8], uint8_t *const to[8]) {
   static const uint64_t masks[3] = {0x00000000FFFFFFFF, 0x0000FFFF0000FFFF, 0x00FF00FF00FF00FF};
   uint64_t w[8];
@@ -200,8 +201,8 @@ static bool invert_in_place(const weft_host_kernel *kernel, uint8_t *matrix, siz
   return invert_rows(&s);
 }
 
-// The same on copies of rows shorter than a vector, which techniques without masks would load and
-// store by a detour each time (tail_copy.h; docs/performance/cpu-codec.md has the gain).
+// Does the same on copies of rows shorter than a vector, which techniques without masks would load
+// and store through the stack each time (tail_copy.h; docs/performance/cpu-codec.md has the gain).
 static bool invert_narrow(const weft_host_kernel *kernel, uint8_t *matrix, size_t n) {
   uint8_t rows[NARROW][NARROW] = {{0}};
   gauss_jordan s;
@@ -240,7 +241,7 @@ weft_status weft_host_invert(const weft_backend *row, const weft_exec *exec, con
     return WEFT_E_UNSUPPORTED;
   if (o->k > WEFT_PANEL_ROWS)
     return WEFT_E_ARGUMENT;
-  // Rows are aligned to a vector of the technique's; wider ones have masks.
+  // row->align is the size of the technique's vectors; those that are wider than NARROW have masks.
   const bool narrow = o->k < NARROW && row->align <= NARROW && o->k % row->align != 0;
   invert_job job = {.kernel = row->host, .invert = o, .narrow = narrow};
   weft_pool_run(exec->pool, o->count, invert_task, &job);

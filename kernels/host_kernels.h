@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host techniques, one per file, and the driver that makes whole rows of the table from them.
-// Which of them a build has is decided in table.c alone.
+// The host techniques and the driver that makes whole backend rows of the table from them. Which of
+// them a build has is decided in table.c alone.
 #ifndef WEFT_KERNELS_HOST_KERNELS_H
 #define WEFT_KERNELS_HOST_KERNELS_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by factors: whether they pay, and columns that a technique takes by them.
+// Products by factors: decides whether they pay, and prepares what the technique executes.
 #include <stdatomic.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ static size_t butterflies_cost(const weft_host_kernel *kernel, const weft_acts *
   size_t products = acts->work.products, sums = acts->work.sums, rows = 0;
   for (size_t size = 0; size < kernel->wide_rows / 8; size++) {
     const weft_acts_work *wide = &acts->wide[size].work;
-    // A little of it is on zeros, which counts as nothing otherwise.
+    // A little of this is work on zeros, which acts->work leaves out.
     products -= wide->products < products ? wide->products : products;
     sums -= wide->sums < sums ? wide->sums : sums;
     rows += acts->wide[size].rows;
@@ -18,21 +18,21 @@ static size_t butterflies_cost(const weft_host_kernel *kernel, const weft_acts *
   return kernel->steps_product * products + kernel->steps_sum * sums + kernel->steps_wide * rows;
 }
 
-// Steps cost more for each product than entry by entry: what lies in slots is read and written. In
-// short rows acts cost more than they save.
+// A product costs more as a step than entry by entry, since slots are read and written. In short
+// rows acts cost more than they save.
 bool weft_host_steps_pay(const weft_host_kernel *kernel, size_t m, size_t k, size_t row_bytes,
                          const weft_factors *factors, size_t entries) {
   const weft_acts *acts = factors->acts;
   if (!kernel->steps || !acts || k > WEFT_ACT_ROWS || m > WEFT_ACT_ROWS ||
-      m * k < kernel->steps_least) // before entries are weighed, which short shards would notice
+      m * k < kernel->steps_least) // before weighing entries, which short shards would notice
     return false;
   const size_t entry = kernel->entry ? kernel->entry(m, k, row_bytes) : 8;
   return entry * m * k >=
          butterflies_cost(kernel, acts) + kernel->steps_entry * (acts->entries + entries);
 }
 
-// Whether slots are better off in the first-level cache, though rows are read in shorter runs then:
-// where that is large and the second is, too (measured; not so with 32 KiB and 1 MiB).
+// Returns whether slots are better kept in the first-level cache, although rows are then read in
+// shorter runs: where both caches are large (measured; not with 32 KiB and 1 MiB).
 static bool first_level_pays(void) {
   enum { UNKNOWN, YES, NO };
   static atomic_int known;
@@ -45,7 +45,7 @@ static bool first_level_pays(void) {
   return answer == YES;
 }
 
-// Columns worked on at once.
+// Returns how many columns to work on at once.
 static size_t strip_width(const weft_host_kernel *kernel, const weft_acts *acts, size_t columns,
                           bool past) {
   const size_t first = WEFT_ACT_FIRST / acts->slots,
@@ -71,7 +71,7 @@ size_t weft_host_steps(const weft_host_kernel *kernel, weft_scratch *scratch,
   const size_t width = strip_width(kernel, acts, columns, past);
   uint8_t *const slots =
       weft_scratch_take(scratch, allocator, (acts->slots + acts->zeros) * WEFT_ACT_STRIDE);
-  if (!slots) // then entry by entry, which needs none
+  if (!slots) // entry by entry needs none
     return begin;
   if (acts->zeros)
     memset(slots + acts->slots * WEFT_ACT_STRIDE, 0, width);

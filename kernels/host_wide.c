@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Acts that are the levels of one transform of 16 or 8 rows, which a technique that has so many
-// registers takes in one pass (host_steps.h). host_acts.c makes them one after the other.
+// Finds acts that are the levels of one transform of 16 or 8 rows, which a technique with enough
+// registers does in one pass (host_steps.h). host_acts.c makes them one after the other.
 #include "kernels/host_steps.h"
 
-// c[3] is 0 where nothing joins.
+// Returns whether the last four acts end alike. c[3] is 0 where nothing joins.
 static bool same_ends(const weft_act *last) {
   bool same = true;
   for (size_t j = 1; j < 4; j++)
@@ -11,7 +11,8 @@ static bool same_ends(const weft_act *last) {
   return same;
 }
 
-// Whether `fours` acts of two levels and four of the others, from `act` on, are one transform.
+// Returns whether the acts from `act` on, `fours` of the first two levels and four of the others,
+// are one transform.
 static bool is_transform(const weft_act *act, size_t fours) {
   const weft_act *const last = act + fours;
   const bool inverse = act->kind == WEFT_ACT_INVERSE4;
@@ -28,8 +29,8 @@ static bool is_transform(const weft_act *act, size_t fours) {
   return true;
 }
 
-// Whether its slots follow one another: those that an inverse transform leaves results in, adding
-// all or none of them to what is there, and those that a forward one is of.
+// Returns whether the transform's slots are consecutive: those in which an inverse transform leaves
+// its results, adding all or none of them to what is there, and those that a forward one reads.
 static bool has_slots(const weft_act *act, size_t fours) {
   const weft_act *const last = act + fours;
   const bool inverse = act->kind == WEFT_ACT_INVERSE4;
@@ -47,7 +48,7 @@ static bool has_slots(const weft_act *act, size_t fours) {
   return true;
 }
 
-// What an act of a transform multiplies and adds, as steps would be counted.
+// Adds an act's products and sums to `work`, counted as those of its steps would be.
 static void count_act(const weft_act *act, weft_acts_work *work) {
   const bool four = act->kind == WEFT_ACT_INVERSE4 || act->kind == WEFT_ACT_FORWARD4;
   const size_t rows = four ? 4 : 2;

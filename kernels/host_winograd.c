@@ -8,21 +8,21 @@
 //   Y12 = U + S1 T1 + S4 X22          Y21 = U + S3 T3 + A22 T4
 //                                     Y22 = U + S3 T3 + S1 T1
 //
-// X and Y are cut across their rows and along their columns. What is cut along the columns are the
-// columns that are worked on at a time, so that all of it stays in the second-level cache. One T is
-// there at a time; products that are not yet summed up wait in Y.
+// X and Y are halved in rows and in columns. The columns that are halved are only those worked on
+// at a time, so that everything stays in the second-level cache. Only one T exists at a time;
+// products that are not yet summed wait in Y.
 #include "kernels/host_winograd.h"
 
 #include <stdint.h>
 
 enum {
-  COLUMNS = 4096,    // that are worked on at once
-  COLUMN_STEP = 128, // halves begin on a line
-  APART = 64,        // bytes between rows of T, which then share no sets of a cache
+  COLUMNS = 4096,    // worked on at a time
+  COLUMN_STEP = 128, // so that halves begin on a cache line
+  APART = 64,        // bytes between rows of T, so that they share no sets of a cache
   LINE = 64
 };
 
-// Rows of X or Y from a column on.
+// Rows of X or Y from column `at` on.
 typedef struct sources {
   const uint8_t *const *row;
   size_t at;
@@ -40,7 +40,8 @@ typedef struct product {
   targets y;
 } product;
 
-// Of halves: seven products instead of eight spare one, and take four sums of rows on either side.
+// Returns whether one level pays: it saves one of eight products of halves, and costs four sums of
+// rows on either side.
 static bool pays(const weft_host_kernel *kernel, size_t m, size_t k, size_t columns) {
   return columns >= WEFT_WINOGRAD_COLUMNS && columns % COLUMN_STEP == 0 &&
          weft_host_winograd_pays(kernel, m, k);
@@ -48,7 +49,7 @@ static bool pays(const weft_host_kernel *kernel, size_t m, size_t k, size_t colu
 
 static size_t t_stride(size_t columns) { return columns / 2 + APART; }
 
-// One level's S1 to S4, and T.
+// Returns the bytes of one level's S1 to S4 and T.
 static size_t level_bytes(size_t m, size_t k, size_t columns) {
   const size_t sums = 4 * (m / 2) * (k / 2);
   return (sums + LINE - 1) / LINE * LINE + (k / 2) * t_stride(columns);
@@ -80,7 +81,7 @@ static void multiply(const weft_host_kernel *kernel, const product *p, bool accu
                               .a_stride = p->a_stride,
                               .x = x,
                               .y = y,
-                              .packed = k > 1, // rows lie as far apart as in the whole
+                              .packed = k > 1, // rows are as far apart as in the whole product
                               .accumulate = accumulate || k0 > 0};
     kernel->panel(&panel);
   }
@@ -94,7 +95,7 @@ static void sum(uint8_t *restrict out, const uint8_t *restrict a, const uint8_t 
     out[i] = a[i] ^ b[i];
 }
 
-// S1 to S4, (m / 2, k / 2) each.
+// Makes S1 to S4, (m / 2, k / 2) each.
 static void sums_of_a(const product *p, uint8_t *s) {
   const size_t mh = p->m / 2, kh = p->k / 2, each = mh * kh;
   for (size_t i = 0; i < mh; i++, s += kh) {
@@ -107,7 +108,7 @@ static void sums_of_a(const product *p, uint8_t *s) {
   }
 }
 
-// Rows of T = rows of a + rows of b.
+// Makes rows of T = rows of a + rows of b.
 static void make_t(const weft_host_kernel *kernel, uint8_t *const *t, size_t rows, size_t columns,
                    sources a, sources b) {
   for (size_t j = 0; j < rows; j++) {
@@ -169,7 +170,7 @@ static void halves(const weft_host_kernel *kernel, const product *p, uint8_t *sc
   add_rows(kernel, t_out, kh, half, x22);
   fresh(&l, s + each, kh, t, y12); // S2 T2
   fresh(&l, p->a, p->a_stride, x11, y11);
-  for (size_t i = 0; i < mh; i++) { // row by row: what was written is near
+  for (size_t i = 0; i < mh; i++) { // row by row, while what was written is in a near cache
     const targets r11 = {y11.row + i, y11.at}, r12 = {y12.row + i, y12.at};
     const targets r21 = {y21.row + i, y21.at}, r22 = {y22.row + i, y22.at};
     add_rows(kernel, r12, 1, half, read_back(r11)); // U
@@ -183,7 +184,7 @@ static void halves(const weft_host_kernel *kernel, const product *p, uint8_t *sc
   added(&l, a22, p->a_stride, t, y21);
 }
 
-// What an odd number of rows or sources leaves over.
+// Multiplies what an odd number of rows or sources leaves over.
 static void leftover(const weft_host_kernel *kernel, const product *p) {
   product rest = *p;
   if (p->k % 2) {
@@ -219,7 +220,7 @@ size_t weft_host_winograd(const weft_host_kernel *kernel, const weft_allocator *
   const size_t width = all < COLUMNS ? all : COLUMNS;
   uint8_t *const scratch =
       allocator->alloc(allocator->user, scratch_bytes(kernel, g->m, g->k, width), LINE);
-  if (!scratch) // then entry by entry, which needs none
+  if (!scratch) // entry by entry needs none
     return begin;
   const uint8_t *x[WEFT_PANEL_ROWS];
   uint8_t *y[WEFT_PANEL_ROWS];

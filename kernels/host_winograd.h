@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large products by seven of half the size in each direction instead of eight (Strassen, in
+// Large products as seven, instead of eight, of half the size in each direction (Strassen, in
 // Winograd's form).
 #ifndef WEFT_KERNELS_HOST_WINOGRAD_H
 #define WEFT_KERNELS_HOST_WINOGRAD_H
 
 #include "kernels/backend.h"
 
-enum { WEFT_WINOGRAD_COLUMNS = 1024 }; // in fewer at a time it does not pay
+enum { WEFT_WINOGRAD_COLUMNS = 1024 }; // with fewer at a time it does not pay
 
 static inline bool weft_host_winograd_pays(const weft_host_kernel *kernel, size_t m, size_t k) {
   const size_t mh = m / 2, kh = k / 2;
@@ -14,8 +14,8 @@ static inline bool weft_host_winograd_pays(const weft_host_kernel *kernel, size_
          2 * mh * kh >= kernel->winograd_half * (mh + kh);
 }
 
-// Multiplies columns [begin, ...) and answers where it ended: at `begin` where seven products do
-// not pay for the sums around them, or there is no memory for these.
+// Multiplies columns [begin, ...) and returns where it stopped: at `begin` if saving a product does
+// not pay for the additional sums, or there is no memory for them.
 size_t weft_host_winograd(const weft_host_kernel *kernel, const weft_allocator *allocator,
                           const weft_gemm *gemm, size_t begin, size_t end);
 

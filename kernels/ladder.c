@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows `mul-*`: the ladder of ways to multiply two bytes, from a loop over the bits to tables of
-// growing size, each by itself, one byte after the other. They are there to be compared
+// growing size, each a row of its own that works byte by byte. They exist for comparison
 // (GPU-RSCode's slides; `weft bench mul`); the compiler is kept from turning them into vector loops
 // (see BUILD).
 //
-// The slides' samples have slips that are not repeated here: the loop must test the top bit before
-// the shift, the two half tables are two tables, and Q in the refinements is 255, the order of the
-// generator, so that exp[255] = exp[0] = 1 and 1021 entries carry the zero.
+// The slides' samples have mistakes that are not repeated here: the loop must test the top bit
+// before the shift, the two half tables are separate tables, and Q in the refinements is 255, the
+// order of the generator, so that exp[255] = exp[0] = 1 and 1021 entries include the zeros.
 #include <string.h>
 
 #include "kernels/gf256.h"
@@ -44,7 +44,7 @@ static inline uint8_t exp_modulo(uint8_t a, uint8_t b) {
   return a && b ? weft_gf256_exp[sum_of_logs(a, b) % 255u] : 0;
 }
 
-// The modulo by AND and shift: 256 entries, since 255 may stay.
+// The modulo by AND and shift: 256 entries, since a result of 255 may stay.
 static inline uint8_t exp_fold(uint8_t a, uint8_t b) {
   const unsigned sum = sum_of_logs(a, b);
   return a && b ? weft_gf256_exp[(sum & 255u) + (sum >> 8)] : 0;
@@ -55,7 +55,7 @@ static inline uint8_t exp_doubled(uint8_t a, uint8_t b) {
   return a && b ? weft_gf256_exp[sum_of_logs(a, b)] : 0;
 }
 
-// No test either: log 0 is 510, and whatever is added to it finds a zero among 1021 entries.
+// No test for zero either: log 0 is 510, and any sum with it finds a zero among 1021 entries.
 static inline uint8_t exp_branch_free(uint8_t a, uint8_t b) {
   return weft_gf256_exp_zero[weft_gf256_log_zero[a] + weft_gf256_log_zero[b]];
 }

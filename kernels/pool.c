@@ -4,13 +4,14 @@
 // and no job waits for sleepers.
 //
 // Each thread has a share of the indices, the same in every job of that size, so that calls on the
-// same rows find them in the same core's cache; who has done its own share helps with the others'.
+// same rows find them in the same core's cache. A thread that has finished its share helps with the
+// others'.
 //
-// Waking a sleeper costs tens of microseconds, as much as a small product. So a worker that has
-// just worked looks out for the next job for about that long, yielding its core to others, before
-// it sleeps; so does the caller for the last workers. And nobody passes through a lock on the way
-// in or out, nor wakes others: of 14 threads the last would be late by as much as a small job
-// takes (docs/performance/cpu-codec.md).
+// Waking a sleeper costs tens of microseconds, as much as a small product. A worker that has just
+// worked therefore polls for the next job for about that long, yielding its core to others, before
+// it sleeps; the caller polls likewise for the last workers to leave. Workers neither pass through
+// a lock on the way in or out nor wake each other: of 14 threads the last would be late by as much
+// as a small job takes (docs/performance/cpu-codec.md).
 #define _POSIX_C_SOURCE 200809L
 #include "kernels/pool.h"
 
@@ -25,14 +26,15 @@
 
 enum { THREADS_MAX = 4096, LOOK_OUT_TURNS = 64, LOOKS_PER_TURN = 64 };
 
-// Whether a thread sleeps on its semaphore, or is about to. Whoever clears that posts, once.
+// Where a thread sleeps. `asleep`: it sleeps on its semaphore, or is about to; the thread that
+// clears it posts, once.
 typedef struct bed {
   atomic_bool asleep;
   sem_t wake;
 } bed;
 
-// A thread, the caller's included, and the indices [next, end) that it takes first; on a cache line
-// of its own.
+// A thread, the caller's included, and the indices [next, end) that it takes first. Each has cache
+// lines of its own.
 typedef struct worker {
   _Alignas(64) atomic_size_t next;
   size_t end;
@@ -45,14 +47,14 @@ typedef struct worker {
 struct weft_pool {
   weft_allocator allocator;
   size_t threads;       // the caller's own included
-  size_t beds;          // workers that have one: the first of them
-  size_t started;       // workers that run: 1 to `started`
+  size_t beds;          // number of workers whose bed is set up, the first ones
+  size_t started;       // workers 1 to `started` run
   worker *workers;      // (threads)
   pthread_mutex_t turn; // held by the caller whose job it is
   atomic_bool stop;
-  atomic_size_t job;    // rises when a job is opened, which makes it odd, and when that is closed
+  atomic_size_t job;    // incremented when a job is opened, which makes it odd, and when closed
   atomic_size_t inside; // workers inside the job, or about to see that it is closed
-  // Of the open job. Written while no worker is inside.
+  // The open job. Written while no worker is inside.
   void (*task)(void *user, size_t index);
   void *user;
 };
@@ -66,9 +68,9 @@ static void wait_for_post(bed *b) {
 
 static void lie_down(bed *b) { atomic_store(&b->asleep, true); }
 
-// Sleeps until woken, if that is still wanted, after lie_down.
+// Sleeps until woken, after lie_down, if there is `still` a reason to.
 static void sleep_if(bed *b, bool still) {
-  if (still || !atomic_exchange(&b->asleep, false)) // then a post is on its way
+  if (still || !atomic_exchange(&b->asleep, false)) // already cleared: a post is on its way
     wait_for_post(b);
 }
 
@@ -88,10 +90,10 @@ static void take_indices(weft_pool *pool, size_t own, void (*task)(void *, size_
   }
 }
 
-// Whether `job` is open, and not the one seen last.
+// Returns whether `job` is open, and not the one seen last.
 static bool is_new(size_t job, size_t seen) { return job % 2 != 0 && job != seen; }
 
-// Looks out for a job as long as waking would take.
+// Polls for a new job for as long as waking would take.
 static void look_out_for_job(weft_pool *pool, size_t seen) {
   for (int turn = 0; turn < LOOK_OUT_TURNS; turn++) {
     for (int look = 0; look < LOOKS_PER_TURN; look++)
@@ -101,7 +103,7 @@ static void look_out_for_job(weft_pool *pool, size_t seen) {
   }
 }
 
-// Likewise for all workers to have left.
+// Polls likewise until all workers have left.
 static void look_out_for_leaving(weft_pool *pool) {
   for (int turn = 0; turn < LOOK_OUT_TURNS; turn++) {
     for (int look = 0; look < LOOKS_PER_TURN; look++)
@@ -111,8 +113,8 @@ static void look_out_for_leaving(weft_pool *pool) {
   }
 }
 
-// Works in the open job, unless it is closed meanwhile: either the caller sees who is inside, or
-// who is inside sees that it is closed. Gives the job that it saw.
+// Works on the open job, unless it has been closed: either the caller sees that a worker is inside,
+// or the worker sees that the job is closed. Returns the value of pool->job that it saw.
 static size_t join(weft_pool *pool, const worker *self) {
   atomic_fetch_add(&pool->inside, 1);
   const size_t job = atomic_load(&pool->job);
@@ -184,7 +186,7 @@ void weft_pool_run(weft_pool *pool, size_t count, void (*task)(void *user, size_
 weft_status weft_thread_start(pthread_t *out, void *(*run)(void *user), void *user) {
   sigset_t all, before;
   sigfillset(&all);
-  if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) // which a thread inherits
+  if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) // new threads inherit the mask
     return WEFT_E_THREAD;
   const bool started = pthread_create(out, NULL, run, user) == 0;
   pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -261,7 +263,7 @@ weft_status weft_pool_new(weft_pool **out, size_t threads, const weft_allocator 
 void weft_pool_free(weft_pool *pool) {
   if (!pool)
     return;
-  pthread_mutex_lock(&pool->turn); // running work ends first
+  pthread_mutex_lock(&pool->turn); // waits for a running job
   atomic_store(&pool->stop, true);
   for (size_t i = 1; i <= pool->started; i++)
     wake(&pool->workers[i].bed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fixed set of POSIX threads that run index ranges. (C11 threads are not understood by TSan.)
+// A fixed set of POSIX threads that run index ranges. (TSan does not understand C11 threads.)
 #ifndef WEFT_KERNELS_POOL_H
 #define WEFT_KERNELS_POOL_H
 
@@ -11,14 +11,15 @@
 
 typedef struct weft_pool weft_pool;
 
-// Byte x coefficient products below which waking a thread costs more than it saves.
+// Number of byte x coefficient products below which waking a thread costs more than it saves.
 enum { WEFT_SHARED_MACS = 1024 * 1024 };
 
-// A thread of the library's own. It takes no signals: they belong to the application's threads.
+// Starts a thread of the library's own. It takes no signals: they belong to the application's
+// threads.
 weft_status weft_thread_start(pthread_t *out, void *(*run)(void *user), void *user);
 
-// `threads` counts the caller's own: 1 starts none, t starts t - 1. Never more run than asked; at
-// most 4096.
+// Creates a pool. `threads`, at most 4096, includes the caller's own, so one less is started. Never
+// more run than requested.
 weft_status weft_pool_new(weft_pool **out, size_t threads, const weft_allocator *allocator);
 // Waits for running work; accepts NULL.
 void weft_pool_free(weft_pool *pool);
@@ -28,8 +29,8 @@ size_t weft_pool_threads(const weft_pool *pool);
 
 // Calls task(user, i) once for every i in [0, count), on the caller's thread and the pool's, and
 // returns when all have returned. Items are handed out one at a time, so they may differ in cost.
-// Several threads may call it on one pool at once: their work is done in turn. NULL, and a single
-// item, run in place. A task must not call it on its own pool.
+// Several threads may call it on one pool at once; their jobs are run in turn. Without a pool, or
+// with a single item, it runs in place. A task must not call it on its own pool.
 void weft_pool_run(weft_pool *pool, size_t count, void (*task)(void *user, size_t index),
                    void *user);
 

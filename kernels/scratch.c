@@ -6,13 +6,13 @@
 
 enum { PLACES = 16, PAGE = 4096, APART = 1024 };
 
-// At the begin of a page; what is handed out follows APART bytes later.
+// At the beginning of a page; the memory that is handed out begins APART bytes later.
 typedef struct block {
-  size_t bytes; // that were asked for
+  size_t bytes; // requested, without APART
 } block;
 
 struct weft_scratch {
-  _Atomic(block *) place[PLACES]; // those that are left, in any order
+  _Atomic(block *) place[PLACES]; // unused blocks, in any order, and NULLs
 };
 
 weft_status weft_scratch_new(const weft_allocator *allocator, weft_scratch **out) {

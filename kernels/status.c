@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of the one status enum.
+// Names and texts of weft_status.
 #include "weft/status.h"
 
 static const struct {
@@ -34,7 +34,7 @@ static const struct {
 #undef WORDS
 };
 
-// Callers may hold a number that is no status (from a file, from another version).
+// Callers may pass a number that is no status (from a file, from another version).
 static int known(weft_status status) { return (unsigned)status < WEFT_STATUS_COUNT; }
 
 const char *weft_status_text(weft_status status) {

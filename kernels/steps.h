@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Acts (host_steps.h) of every vector technique, written once; a technique's file includes this
-// after tile.h, by whose vectors and products it works. Columns are taken in strips, so short that
-// slots stay in the second-level cache, and so long that rows of X are read page by page: strips
-// that fit the first-level cache are up to half as quick
+// Executes acts (host_steps.h), written once for all vector techniques. A technique's file includes
+// this after tile.h, whose vectors and products it uses. Columns are taken in strips, short enough
+// that slots stay in the second-level cache and long enough that rows of X are read page by page:
+// strips that fit the first-level cache can be half as fast
 // (docs/performance/storage-transforms-gains.md).
 #ifndef WEFT_KERNELS_STEPS_H
 #define WEFT_KERNELS_STEPS_H
@@ -11,14 +11,14 @@
 #include "kernels/unroll.h"
 
 enum {
-  STEPS_VECS = 2, // that an act works on at once
+  STEPS_VECS = 2, // vectors of each row that an act works on at once
   STEPS_STEP = STEPS_VECS * VEC_BYTES,
-  STEPS_FETCH = 8,             // rows
-  STEPS_PAST_CACHES = 16 << 20 // bytes of X and Y that no cache keeps
+  STEPS_FETCH = 8,             // rows to prefetch ahead
+  STEPS_PAST_CACHES = 16 << 20 // bytes of X and Y that no cache holds
 };
 
-// A technique that leaves memory idle says on which processors rows that are read next are worth
-// asking for where no cache keeps them; Intel's are slower for it.
+// A technique whose arithmetic leaves memory idle says on which processors it pays to prefetch the
+// rows that are read next where no cache holds them; Intel's get slower by it.
 #ifndef STEPS_FETCHES
 #define STEPS_FETCHES false
 #endif
@@ -54,7 +54,7 @@ WEFT_INLINE void act_load(const act_rows *r, const size_t rows, size_t column,
   if (r->fetches)
     WEFT_UNROLL for (size_t i = 0; i < rows; i++) {
       WEFT_UNROLL for (size_t line = 0; line < STEPS_STEP; line += 64) __builtin_prefetch(
-          r->fetch[i] + column + line, 0, 2); // beyond a row at times, but no read
+          r->fetch[i] + column + line, 0, 2); // may be beyond a row, but does not read
     }
   WEFT_UNROLL for (size_t i = 0; i < rows; i++) {
     WEFT_UNROLL for (size_t v = 0; v < STEPS_VECS; v++) x[i][v] =
@@ -71,14 +71,15 @@ WEFT_INLINE void act_store(const act_rows *r, const size_t rows, size_t column,
   }
 }
 
-// How an act joins rows to what its butterflies make.
+// How an act joins the results of its butterflies with other rows.
 typedef enum act_join_kind {
-  ACT_ALONE, // none
+  ACT_ALONE, // not at all
   ACT_JOINED,
-  ACT_SUMMED // forward ones, once: no product
+  ACT_SUMMED // of forward butterflies, with c[3] = 1: no product
 } act_join_kind;
 
-// Adds rows to what inverse butterflies made, c times; and c times to what forward ones made.
+// Adds rows to c times the results of inverse butterflies, or c times the rows to those of forward
+// ones.
 WEFT_INLINE void act_join(const act_rows *r, const size_t rows, size_t column, con c,
                           const act_join_kind joins, const bool inverse, vec x[][STEPS_VECS]) {
   WEFT_UNROLL for (size_t i = 0; i < rows; i++) {
@@ -92,7 +93,7 @@ WEFT_INLINE void act_join(const act_rows *r, const size_t rows, size_t column, c
   }
 }
 
-// Inlined for each constant zero0, zero2: whether c[0], c[2] are 0.
+// Inlined for each constant zero0 and zero2, which say that c[0] and c[2] are 0.
 WEFT_INLINE void act_inverse4(const act_rows *r, const bool zero0, const bool zero2,
                               const act_join_kind joins) {
   const con c3 = con_make(r->c[3]), c0 = con_make(r->c[0]), c1 = con_make(r->c[1]),
@@ -180,7 +181,7 @@ WEFT_INLINE void act_forwards(uint8_t kind, const act_rows *r, const act_join_ki
     zero2 ? act_forward4(r, true, true, joins) : act_forward4(r, true, false, joins);
 }
 
-// Whether all that an act makes are rows of Y, at whole vectors.
+// Returns whether an act writes only rows of Y, all aligned to vectors.
 static bool act_past(const weft_act *act, const act_rows *r) {
   for (size_t i = 0; i < weft_act_outputs(act); i++)
     if (act->out[i] < WEFT_PLACE_Y || (uintptr_t)r->out[i] % VEC_BYTES)
@@ -210,8 +211,8 @@ static void act_run(const weft_act *act, const act_rows *r) {
   }
 }
 
-// Places of an act's operands, and of the rows of X that are read STEPS_FETCH rows later: the next
-// strip begins again with the first ones.
+// Returns where an act's operands are, and the rows of X that are read STEPS_FETCH rows later;
+// after the last row the next strip begins with the first ones.
 static act_rows act_places(const weft_act *act, const weft_strip *strip, uint8_t *const *place) {
   act_rows r = {.fetches = act->reads};
   for (size_t i = 0; i < 4; i++) {
@@ -232,13 +233,13 @@ static act_rows act_places(const weft_act *act, const weft_strip *strip, uint8_t
   return r;
 }
 
-// The next strip's rows, from column `next` on, come while this one is multiplied.
+// Multiplies a panel, meanwhile prefetching the next strip's rows from column `next` on.
 static void act_panel(const weft_strip *strip, const weft_act_panel *panel, uint8_t *const *place,
                       size_t width, size_t next) {
   const uint16_t *operand = strip->acts->operands + panel->operand;
   const uint8_t *x[WEFT_PANEL_ROWS];
   uint8_t *y[WEFT_PANEL_ROWS];
-  bool apart = true; // as slots are
+  bool apart = true; // if all sources are slots
   for (size_t j = 0; j < panel->k; j++) {
     apart = apart && *operand < WEFT_PLACE_ZERO;
     x[j] = place[*operand++];

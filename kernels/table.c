@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of rows, best first, and the choice among them. The only file of kernels/ that asks
-// which architecture it is compiled for.
+// The table of backend rows, best first, and the choice among them. The only file of kernels/ that
+// depends on the architecture it is compiled for.
 #include <string.h>
 
 #include "kernels/host_kernels.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tails for vectors without byte masks; included by a technique's file after VEC_BYTES, vec,
-// vec_load and vec_store. A source is read as the last whole vector before the end, which its row
-// has unless the row is shorter than a vector; an output is read and written byte-exact through the
-// stack, since the bytes before it may belong to another thread.
+// Tails of rows, shorter than a vector, for vectors without byte masks. A technique's file includes
+// this after it defines VEC_BYTES, vec, vec_load and vec_store. A source is read as the last whole
+// vector before the end, unless the row is shorter than that; an output is read and written
+// byte-exactly through the stack, since the bytes before it may belong to another thread.
 #ifndef WEFT_KERNELS_TAIL_COPY_H
 #define WEFT_KERNELS_TAIL_COPY_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops of constant length that must become straight code, or their arrays of vectors stay in
-// memory instead of registers.
+// Loops of constant length that must be unrolled completely, since their arrays of vectors would
+// otherwise stay in memory instead of registers.
 #ifndef WEFT_KERNELS_UNROLL_H
 #define WEFT_KERNELS_UNROLL_H
 

@@ -9,7 +9,7 @@
 
 enum { PAGE = 4096 };
 
-// A pointer to data as one to a function, which C has no conversion for.
+// Turns a pointer to data into one to a function, which C has no conversion for.
 static weft_xor_loop *as_loop(void *pages) {
   weft_xor_loop *loop;
   _Static_assert(sizeof loop == sizeof pages, "one address space");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Xor of rows in 8-byte words, for the techniques that have no vector registers.
+// Xor of rows in 8-byte words, for techniques without a vector version of it.
 #ifndef WEFT_KERNELS_XOR_WORDS_H
 #define WEFT_KERNELS_XOR_WORDS_H
 

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets times a bit matrix by blocks of 8 x 8 bits; a technique's file includes this by way of
+// Packets times a bit matrix by blocks of 8 x 8 bits. A technique's file includes this through
 // bit_blocks_affine.h or bit_blocks_nibbles.h.
 //
-// Cauchy Reed-Solomon has bits that belong together in packets, the bytes of which lie far apart.
-// So eight packets at a time are turned, until the bits of a column lie side by side; then products
-// by blocks of any bits are what these rows do for coefficients of GF(2^8). The sums, which have
-// output packets for rows, are turned back. Where a block's bits come from does not matter: packets
-// of several shards meet in one where w is not 8. Its cost does not depend on how many bits are
-// set, which XOR programs pay for one by one.
+// In Cauchy Reed-Solomon, bits that belong together are in different packets, whose bytes are far
+// apart. Therefore eight packets at a time are turned (transposed), until the bits of a column are
+// side by side. Products by blocks of arbitrary bits are then what these techniques do for
+// coefficients of GF(2^8). The sums, whose rows are output packets, are turned back. It does not
+// matter where a block's bits come from: if w is not 8, packets of several shards meet in one. The
+// cost does not depend on how many bits are set, whereas XOR programs pay for each.
 //
-// Those files define, besides what tile.h says:
-//   BITS_PARTS: vectors that the vectors of eight packets are turned into
-//   bits_turn(r, parts): r[0..8), a vector of each packet, into parts; r is lost
-//   bits_turn_back(sums): the vectors of 8 output packets, in place
+// Those files define, in addition to what tile.h asks for:
+//   BITS_PARTS: number of vectors (parts) that eight packets' vectors are turned into
+//   bits_turn(r, parts): turns r[0..8), a vector of each packet, into parts; overwrites r
+//   bits_turn_back(sums): turns the vectors of 8 output packets back, in place
 //   BITS_TILE: output blocks that are summed at once, 8 vectors each
 //   bits_sum(panel, first, blocks, x, sums): sums for `blocks` output blocks from block `first` on;
 //     x holds the parts of all inputs, WEFT_BIT_SCRATCH bytes for eight packets
-//   BITS_ROOM: bytes of the parts of all inputs at once, where that is more than a vector of each
-//   BITS_FEW: output blocks at most whose sums fit the registers beside the parts of eight inputs;
-//     where it is not 0 also bits_add(near, blocks, parts, begin, sums): the products of those by
-//     the blocks at near, added to sums unless they begin them
+//   BITS_ROOM: bytes of the parts of all inputs at once, if more than one vector of each is taken
+//   BITS_FEW: maximum number of output blocks whose sums fit the registers together with the parts
+//     of eight inputs; if not 0, also bits_add(near, blocks, parts, begin, sums): multiplies the
+//     parts by the blocks at `near` and adds the products to sums, or begins them
 #ifndef WEFT_KERNELS_BIT_BLOCKS_H
 #define WEFT_KERNELS_BIT_BLOCKS_H
 
@@ -29,13 +29,13 @@
 
 enum {
   BITS_COLUMNS = 4,     // vectors of a packet read one after the other, where the scratch allows
-  BITS_AHEAD = 8 << 10, // bytes of all inputs to fetch ahead: a part of the first-level cache
-  BITS_LINE = 64        // where stores past the caches fill less, they are not worth it
+  BITS_AHEAD = 8 << 10, // bytes of all inputs to prefetch: a part of the first-level cache
+  BITS_LINE = 64        // stores past the caches that fill less than this do not pay
 };
 
-// Where a vector of every packet lies: `at` bytes after the packet of group 0; or, when part is not
-// 0, it is the last `part` bytes before `end`. What is read some vectors later lies at `ahead`,
-// which is byte `column` of its packet.
+// Where a vector of every packet is: `at` bytes after the packet of group 0; or, if part is not 0,
+// the last `part` bytes before `end`. What is read some vectors later is at `ahead`, which is byte
+// `column` of its packet.
 typedef struct bits_place {
   size_t at, end, part;
   size_t ahead, column;
@@ -44,8 +44,8 @@ typedef struct bits_place {
 
 WEFT_INLINE size_t bits_blocks(size_t packets) { return (packets + BITS - 1) / BITS; }
 
-// The next vector of every packet, and the one to fetch: after a packet's last comes its first of
-// the next group, beyond what belongs to other packets.
+// Advances to the next vector of every packet, and of what to prefetch: after a packet's last
+// vector comes the first one of the next group's, beyond what belongs to other packets.
 WEFT_INLINE void bits_next(const weft_bit_panel *p, bits_place *place) {
   place->at += VEC_BYTES;
   place->ahead += VEC_BYTES;
@@ -56,7 +56,7 @@ WEFT_INLINE void bits_next(const weft_bit_panel *p, bits_place *place) {
   }
 }
 
-// Eight input packets at one place, turned.
+// Reads eight input packets at one place and turns them.
 WEFT_INLINE void bits_read(const uint8_t *const *x, const bits_place place, bool far, vec *parts) {
   vec r[BITS];
   if (far)
@@ -66,8 +66,8 @@ WEFT_INLINE void bits_read(const uint8_t *const *x, const bits_place place, bool
   bits_turn(r, parts);
 }
 
-// Output packets at one place from their sums: `blocks` blocks of 8 from block `first` on, of the
-// last of which only `left` packets are there.
+// Writes output packets at one place from their sums: `blocks` blocks of 8 from block `first` on,
+// of the last of which only `left` packets exist.
 WEFT_INLINE void bits_write(const weft_bit_panel *p, size_t first, const size_t blocks, size_t left,
                             bits_place place, vec *sums) {
   WEFT_UNROLL for (size_t b = 0; b < blocks; b++) {
@@ -88,7 +88,7 @@ WEFT_INLINE void bits_write(const weft_bit_panel *p, size_t first, const size_t 
 }
 
 #if BITS_FEW
-// All output packets where registers hold their sums: no scratch.
+// Computes all output packets if registers hold their sums: no scratch.
 WEFT_INLINE void bits_few(const weft_bit_panel *p, const size_t blocks, const bits_place place) {
   const size_t count = bits_blocks(p->k);
   vec parts[BITS_PARTS], sums[BITS_FEW * BITS];
@@ -104,7 +104,7 @@ WEFT_INLINE void bits_few(const weft_bit_panel *p, const size_t blocks, const bi
 
 #endif
 
-// `blocks` blocks of output packets, of the last of which `left` are there, where x holds all
+// Computes `blocks` blocks of output packets, of the last of which `left` exist; x holds all
 // inputs.
 WEFT_INLINE void bits_tile(const weft_bit_panel *p, size_t first, const size_t blocks, size_t left,
                            const bits_place place, const uint8_t *x) {
@@ -113,8 +113,9 @@ WEFT_INLINE void bits_tile(const weft_bit_panel *p, size_t first, const size_t b
   bits_write(p, first, blocks, left, place, sums);
 }
 
-// All output packets by way of the scratch, `columns` vectors of each. Packets that lie a power of
-// two apart share few sets of the caches, so what comes along with one vector is better used soon.
+// Computes all output packets through the scratch, `columns` vectors of each. Packets that are a
+// power of two apart share few sets of the caches, so what is loaded along with one vector is
+// better used soon.
 WEFT_INLINE void bits_many(const weft_bit_panel *p, const bits_place place, size_t columns) {
   const size_t blocks = bits_blocks(p->m), left = p->m - (blocks - 1) * BITS;
   const size_t each = bits_blocks(p->k) * WEFT_BIT_SCRATCH;
@@ -140,7 +141,7 @@ WEFT_INLINE void bits_many(const weft_bit_panel *p, const bits_place place, size
   }
 }
 
-// Some vectors of every packet, or a part of one.
+// Computes some vectors of every packet, or a part of one.
 WEFT_INLINE void bits_at(const weft_bit_panel *p, const bits_place place, size_t columns) {
 #if BITS_FEW
   const size_t blocks = bits_blocks(p->m);
@@ -157,8 +158,8 @@ __attribute__((noinline)) static void bits_part(const weft_bit_panel *p, const b
   bits_at(p, place, 1);
 }
 
-// Whether outputs go past the caches: of those that are far and few, since many keep loads waiting,
-// and aligned.
+// Returns whether outputs are stored past the caches: if they are far, aligned and few, since many
+// make loads wait.
 static bool bits_past(const weft_bit_panel *p) {
   bool past = p->far && VEC_BYTES == BITS_LINE && p->m <= BITS_FEW * BITS;
   for (size_t i = 0; i < p->m && past; i++)
@@ -166,8 +167,8 @@ static bool bits_past(const weft_bit_panel *p) {
   return past;
 }
 
-// Where to begin, `columns` vectors of every packet at a time. Fetched is what comes after those
-// and BITS_AHEAD more.
+// Returns where to begin, with `columns` vectors of every packet at a time. What is prefetched
+// comes after those and BITS_AHEAD more.
 static bits_place bits_first(const weft_bit_panel *p, size_t columns) {
   bits_place place = {.ahead = p->begin, .column = p->begin, .past = bits_past(p)};
   const size_t there = (p->end - p->begin) / VEC_BYTES;
@@ -177,7 +178,8 @@ static bits_place bits_first(const weft_bit_panel *p, size_t columns) {
   return place;
 }
 
-// Vectors of every packet at a time; whole lines where there is room for them.
+// Returns how many vectors of every packet to take at a time; whole lines if there is room for
+// them.
 static size_t bits_columns(const weft_bit_panel *p) {
   const size_t each = bits_blocks(p->k) * WEFT_BIT_SCRATCH;
   const size_t room = p->scratch_bytes < BITS_ROOM ? p->scratch_bytes : BITS_ROOM;
@@ -190,7 +192,7 @@ static size_t bits_columns(const weft_bit_panel *p) {
 }
 
 static void bits_panel(const weft_bit_panel *panel) {
-  const weft_bit_panel own = *panel, *const p = &own; // which no store can alter
+  const weft_bit_panel own = *panel, *const p = &own; // a copy that no store can alias
   const size_t part = (p->end - p->begin) % VEC_BYTES, whole = p->end - part;
   const size_t most = bits_columns(p);
   bits_place now = bits_first(p, most);

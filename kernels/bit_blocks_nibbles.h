@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of bits by tables of 16 entries; a technique's file that looks up nibbles includes this.
+// Blocks of bits by tables of 16 entries, for techniques that look up nibbles.
 //
-// Four packets' vectors are turned, by two rounds that swap every other bit and every other pair,
-// so that a nibble holds the bits of one column; that of the other four packets lies at the same
-// place. A block is then what a coefficient of GF(2^8) is: a table for either nibble. A sum's
-// bytes are columns; a third round makes packets of eight of them.
+// Four packets' vectors are turned by two rounds, which swap every other bit and every other pair,
+// so that a nibble holds the bits of one column; the nibble of the other four packets is at the
+// same place in another vector. A block then has the form of a coefficient of GF(2^8): a table for
+// either nibble. A sum's bytes are columns; a third round turns eight of them into packets.
 //
-// The including file defines, besides what tile.h says:
-//   vec_and, vec_up(v, n), vec_down(v, n): bits move n places, within bytes or further
+// The including file defines, in addition to what tile.h asks for:
+//   vec_and, vec_up(v, n), vec_down(v, n): shift bits by n places, within bytes or further
 //   src_make(vec): .low and .high, the nibbles of every byte
 //   con_load(const uint8_t *): .low and .high, tables of 16 bytes one after the other
 //   lookup(table, nibbles)
-//   vec_kept(vec): the same vector, in a register then
-//   vec_of(uint8_t): a byte in every byte
+//   vec_kept(vec): the same vector, forced into a register
+//   vec_of(uint8_t): a vector of one repeated byte
 #ifndef WEFT_KERNELS_BIT_BLOCKS_NIBBLES_H
 #define WEFT_KERNELS_BIT_BLOCKS_NIBBLES_H
 
@@ -28,8 +28,8 @@ enum {
   BITS_ROOM = 20 << 10 // of a first-level cache of 32 KiB, as measured
 };
 
-// Of every 2 n bits of a and b, the upper n of a and the lower n of b change places; `lower` is a
-// mask of the lower ones.
+// In every 2 n bits of a and b, swaps the upper n of a with the lower n of b; `lower` is a mask of
+// the lower ones.
 WEFT_INLINE void bits_swap(vec *a, vec *b, const int n, const vec lower) {
   const vec t = vec_and(vec_xor(vec_down(*a, n), *b), lower);
   *b = vec_xor(*b, t);
@@ -75,7 +75,7 @@ WEFT_INLINE void bits_sum(const weft_bit_panel *p, size_t first, const size_t bl
     WEFT_UNROLL for (size_t i = 0; i < BITS; i++) {
       const vec low = lookup(c.low, vec_load(x + 2 * i * VEC_BYTES));
       const vec high = lookup(c.high, vec_load(x + (2 * i + 1) * VEC_BYTES));
-      sums[i] = vec_kept(vec_xor(sums[i], low)); // else a sum is spilled in every step
+      sums[i] = vec_kept(vec_xor(sums[i], low)); // otherwise a sum is spilled in every step
       sums[i] = vec_kept(vec_xor(sums[i], high));
     }
   }

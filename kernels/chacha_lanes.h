@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Seeds to dense coefficients, written once for vectors of any width: every 32-bit lane makes a
-// block of keystream of its own (ChaCha20, RFC 8439), of whichever seed's turn it is. A library's
-// cipher takes one key at a time, and a packet's few blocks are too short for it.
+// Expands seeds to dense coefficients, written once for vectors of any width: every 32-bit lane
+// computes a keystream block of its own (ChaCha20, RFC 8439), for whichever seed is next. A
+// library's cipher takes one key at a time, for which a packet's few blocks are too short.
 //
-// The including file defines VEC_BYTES; what it gets is expand_dense. GNU C's vectors do without
-// intrinsics here.
+// The including file defines VEC_BYTES and gets expand_dense. With GNU C's vectors no intrinsics
+// are needed here.
 #ifndef WEFT_KERNELS_CHACHA_LANES_H
 #define WEFT_KERNELS_CHACHA_LANES_H
 
@@ -15,7 +15,7 @@
 
 enum {
   CHACHA_LANES = VEC_BYTES / 4,
-  CHACHA_GROUPS = 2, // vectors of lanes at a time: one waits for its own sums half of the time
+  CHACHA_GROUPS = 2, // vectors of lanes at a time: one alone waits for its own sums half the time
   CHACHA_BLOCKS = CHACHA_GROUPS * CHACHA_LANES,
   CHACHA_COEFFICIENTS = 32, // of a block
   CHACHA_NAMED = 6          // words of the key that say which seed; the other two are zero
@@ -23,7 +23,7 @@ enum {
 
 typedef uint32_t chacha_lane __attribute__((vector_size(VEC_BYTES)));
 
-// What the lanes start from, and what they make.
+// What the lanes start from, and what they produce.
 typedef struct chacha_batch {
   uint32_t key[CHACHA_NAMED][CHACHA_BLOCKS], counter[CHACHA_BLOCKS];
   uint32_t made[CHACHA_COEFFICIENTS / 4][CHACHA_BLOCKS]; // four coefficients each
@@ -61,7 +61,8 @@ WEFT_INLINE void chacha_start(chacha_lane x[16], const chacha_batch *batch, size
   WEFT_UNROLL for (size_t i = 0; i < 3; i++) x[13 + i] = chacha_all(nonce[i]);
 }
 
-// The two coefficients 1 + (u * 255 >> 16) of the two numbers u in every lane, in its lower half.
+// Returns, in the lower half of every lane, the coefficients 1 + (u * 255 >> 16) of its two 16-bit
+// numbers u.
 WEFT_INLINE chacha_lane chacha_nonzero(chacha_lane x) {
   const chacha_lane low = x & 0xffff, high = x >> 16;
   return (((low << 8) - low) >> 16 | ((high << 8) - high) >> 16 << 8) + 0x0101;
@@ -100,12 +101,12 @@ static void chacha_name(chacha_batch *batch, size_t lane, const weft_expansion *
   batch->counter[lane] = (uint32_t)block;
 }
 
-// Rows [begin, end).
+// Expands rows [begin, end).
 static void expand_dense(const weft_expansion *e, size_t begin, size_t end) {
   const size_t blocks = (e->k + CHACHA_COEFFICIENTS - 1) / CHACHA_COEFFICIENTS;
   const size_t total = (end - begin) * blocks;
   chacha_batch batch;
-  memset(batch.key, 0, sizeof batch.key); // lanes that are left over make what nobody reads
+  memset(batch.key, 0, sizeof batch.key); // what unused lanes produce is never read
   memset(batch.counter, 0, sizeof batch.counter);
   for (size_t at = 0; at < total; at += CHACHA_BLOCKS) {
     const size_t count = total - at < CHACHA_BLOCKS ? total - at : CHACHA_BLOCKS;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// One source, or the sum of two, into many rows: what an update of one shard multiplies, by what
-// changed or by what was and what is, and a step of elimination.
-// tile.h includes this, whose vectors, src_make, con_make and mac it takes; fan_out is what it has.
-// A technique whose registers are too few for six rows defines FAN_ROWS 4 and FAN_VECS 1.
+// Multiplies one source, or the sum of two, into many rows: an update of one shard, from the
+// difference or from its old and new bytes, or a step of elimination. tile.h includes this, which
+// uses its vectors, src_make, con_make and mac, and provides fan_out. A technique with too few
+// registers for six rows defines FAN_ROWS 4 and FAN_VECS 1.
 //
-// There is no reuse but of the source, so reading and storing the rows is all that counts:
-// - Rows often lie a power of two apart, and a load waits for an earlier store that shares its low
-//   bits. So FAN_VECS vectors of every row are loaded before any is stored; two, as rows that begin
-//   within a line have half of one in common.
+// Nothing but the source is reused, so only reading and storing the rows counts:
+// - Rows are often a power of two apart, and a load waits for an earlier store that shares its low
+//   address bits. So FAN_VECS vectors of every row are loaded before any is stored; two, since in
+//   rows that begin within a cache line neighbouring vectors have half a line in common.
 // - Coefficients stay in registers while the columns stream by.
-// - More rows than FAN_ROWS take several passes, the last two of which are alike. The source is
-//   read again for each, which is little beside the rows; stopping for that after each run of
-//   columns would cost more, as hardware that fetches ahead begins anew in each row. Two long
-//   sources are worth it.
-// docs/performance/storage-updates.md has what else was tried.
+// - More rows than FAN_ROWS take several passes, the last two of about equal size. Each reads the
+//   source again, which is little compared with the rows. Doing all passes over one run of columns
+//   before the next would cost more, as hardware prefetching starts over in each row; it pays only
+//   for two long sources.
+// docs/performance/storage-updates.md says what else was tried.
 #ifndef WEFT_KERNELS_FAN_H
 #define WEFT_KERNELS_FAN_H
 
@@ -26,11 +26,11 @@
 #endif
 enum {
   FAN_STEP = FAN_VECS * VEC_BYTES, // bytes
-  FAN_NEAR = 512 * 1024,           // columns of two sources that stay near from pass to pass
-  FAN_RUN = 32 * 1024              // of longer ones, columns that all passes take before the next
+  FAN_NEAR = 512 * 1024,           // columns of two sources that caches keep from pass to pass
+  FAN_RUN = 32 * 1024              // of longer ones, columns that all passes do before the next
 };
 
-// One vector of the source: x[0], or x[0] + x[1].
+// Loads one vector of the source: x[0], or x[0] + x[1].
 WEFT_INLINE src fan_source(const uint8_t *const *x, const size_t sources, size_t column) {
   const vec first = vec_load(x[0] + column);
   return src_make(sources > 1 ? vec_xor(first, vec_load(x[1] + column)) : first);
@@ -52,8 +52,8 @@ WEFT_INLINE void fan_vecs(const uint8_t *const *x, const size_t sources, uint8_t
   }
 }
 
-// Output rows [row, row + rows) over whole steps [begin, end). Inlined for each constant rows,
-// sources and accumulate.
+// Computes output rows [row, row + rows) over whole steps [begin, end). Inlined for each constant
+// rows, sources and accumulate.
 WEFT_INLINE void fan_pass(const weft_panel *p, size_t row, const size_t rows, const size_t sources,
                           size_t begin, size_t end, const bool accumulate) {
   con c[FAN_ROWS];
@@ -94,7 +94,7 @@ static void (*const fan_passes[FAN_ROWS + 1])(const weft_panel *, size_t row, si
 #endif
 };
 
-// More rows than one pass takes.
+// Computes more rows than one pass takes.
 static void fan_out_wide(const weft_panel *p, size_t begin, size_t end) {
   size_t row = 0, rows;
   for (; p->m - row > FAN_ROWS; row += rows) {
@@ -104,7 +104,8 @@ static void fan_out_wide(const weft_panel *p, size_t begin, size_t end) {
   fan_passes[p->m - row](p, row, begin, end);
 }
 
-// One source, or the sum of two that is added to what is there; whole steps of [begin, end).
+// Multiplies one source, or the sum of two that is then added to the outputs; whole steps of
+// [begin, end).
 static void fan_out(const weft_panel *p, size_t begin, size_t end) {
   if (p->m <= FAN_ROWS) {
     fan_passes[p->m](p, 0, begin, end);

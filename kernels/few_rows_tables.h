@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The panel product of rows with 16 registers or tables of nibbles, for few output rows: storage
-// codes, and small batches of packets. A technique's file includes this after tile.h, which keeps
-// what is too small or too large for it, and defines besides what that asks for:
+// The panel product for few output rows (storage codes, and small batches of packets) of techniques
+// with 16 registers or tables of nibbles. A technique's file includes this after tile.h, which
+// handles what is too small or too large for it, and defines, in addition to what tile.h asks for:
 //   FEW_TABLE: bytes of a coefficient's table; few_table(c): where it is
-//   few_row(acc, src, table, begin, vecs): all vectors of a source times the coefficient with that
-//     table, which begin a row's sums or are added to them
-//   FEW_BLOCK_ROWS: rows of a block, at most, 5 or 6; 5 where it does not say
+//   few_row(acc, src, table, begin, vecs): multiplies all vectors of a source by the coefficient
+//     with that table; the products begin a row's sums or are added to them
+//   FEW_BLOCK_ROWS: maximum number of rows of a block, 5 or 6; 5 by default
 //
-// What a product takes is the same whatever is done, so everything else counts.
-// Coefficients become their tables once, in the order of use, so that a loop over columns finds
-// them behind one pointer instead of looking each up; rows are blocked, never such that one row
-// remains, because reading and splitting a source cost the same for one row as for five; and three
-// or four sources are straight code, the first of which begin the sums; so are all of them
-// where they are few. Each sum is added up in its own order: merged as a tree, sums of four rows
+// The cost of a product itself is fixed, so everything else counts. Coefficients are expanded to
+// their tables once, in the order of use, so that a loop over columns finds them through one
+// pointer instead of looking each up. Rows are computed in blocks, never leaving a single row,
+// because reading and splitting a source cost the same for one row as for five. Three or four
+// sources (a chunk) are straight-line code, and the first ones begin the sums; if there are few,
+// all of them are. Each sum is added up in its own order: merged as a tree, the sums of four rows
 // take more registers than there are. Many sources are taken FEW_GROUP at a time over a run of
-// columns, as in few_rows_gfni512.h and for its reason: shards that lie a power of two apart share
-// few sets of the caches, which few rows feel from nine sources on; and sources are visited from
-// both ends in turn (zigzag.h). docs/performance/storage-few-rows.md says what was tried.
+// columns, for the same reason as in few_rows_gfni512.h: shards that are a power of two apart share
+// few sets of the caches, which slows few rows from nine sources on. Sources are visited from both
+// ends in turn (zigzag.h). docs/performance/storage-few-rows.md says what was tried.
 #ifndef WEFT_KERNELS_FEW_ROWS_TABLES_H
 #define WEFT_KERNELS_FEW_ROWS_TABLES_H
 
@@ -28,47 +28,47 @@
 #include "kernels/zigzag.h"
 
 #ifndef FEW_BLOCK_ROWS
-#define FEW_BLOCK_ROWS 5 // outputs of a block, at most
+#define FEW_BLOCK_ROWS 5 // maximum number of outputs of a block
 #endif
 enum {
-  FEW_ROWS = 16,       // outputs, at most
-  FEW_PRODUCTS = 1024, // coefficients, at most: their tables take up to 32 KiB
+  FEW_ROWS = 16,       // maximum number of outputs
+  FEW_PRODUCTS = 1024, // maximum number of coefficients: their tables take up to 32 KiB
   FEW_VECS = 2,
   FEW_LINE = 64,
   FEW_STEP = FEW_VECS * VEC_BYTES,
   FEW_COLUMNS = 1024,         // in shorter rows the tables do not pay,
-  FEW_COLUMNS_OF_MANY = 2048, // nor in these where sources are many and rows not three,
-  FEW_GROUPED = 8192,         // nor groups in rows shorter than this
+  FEW_COLUMNS_OF_MANY = 2048, // nor below this with many sources, unless outputs are three,
+  FEW_GROUPED = 8192,         // and below this groups do not pay
   FEW_AT_ONCE = 16,           // more sources than this are many, and taken in groups
   FEW_GROUP = 8,              // sources
-  FEW_CROWDED_ROWS = 3,       // outputs, at most, of which more than a group may crowd a set
-  FEW_WHOLE = 6,              // sources, at most, that are straight code all together
+  FEW_CROWDED_ROWS = 3,       // maximum number of outputs for which few_crowded makes groups
+  FEW_WHOLE = 6,              // maximum number of sources that are all straight-line code
   FEW_RUN = 8192,             // bytes of all output rows in a run of columns
   FEW_AHEAD = 256             // columns to fetch ahead
 };
 
-// `count` sources brought into some output rows. Sums so far come from `from`, and from nowhere
-// where that is NULL.
+// One pass: `count` sources multiplied into some output rows. The sums so far are in `from`; NULL:
+// there are none.
 typedef struct few_pass {
   const uint8_t *tables; // (count, rows)
   const uint8_t *const *x;
   size_t count;
-  uint8_t *const *from; // rows, of which column from_at belongs to the first of the pass
+  uint8_t *const *from; // rows, whose column from_at belongs to the pass's first column
   uint8_t *const *to;
   size_t from_at, to_at;
   size_t begin, end; // columns of the sources
 } few_pass;
 
-// Sources that are straight code, as measured.
+// Sources of a chunk, as measured.
 WEFT_INLINE size_t few_chunk(size_t rows) { return rows == 3 ? 3 : 4; }
 
-// Vectors of one source brought into all rows, whose sums they begin or are added to.
+// Multiplies vectors of one source into all rows; the products begin the sums or are added to them.
 WEFT_INLINE void few_source(const uint8_t *at, const uint8_t *tables, const size_t rows,
                             const bool begins, vec acc[][FEW_VECS]) {
   src s[FEW_VECS];
   WEFT_UNROLL for (size_t v = 0; v < FEW_VECS; v++) s[v] = src_make(vec_load(at + v * VEC_BYTES));
   WEFT_UNROLL for (size_t line = 0; line < FEW_STEP; line += FEW_LINE)
-      __builtin_prefetch(at + FEW_AHEAD + line); // past a row's end at times, but that is no read
+      __builtin_prefetch(at + FEW_AHEAD + line); // may be past a row's end, but does not read
   WEFT_UNROLL for (size_t r = 0; r < rows; r++)
       few_row(acc[r], s, tables + r * FEW_TABLE, begins, FEW_VECS);
 }
@@ -80,8 +80,9 @@ WEFT_INLINE void few_sources(const uint8_t *const *x, size_t column, const uint8
       few_source(x[j] + column, tables + j * rows * FEW_TABLE, rows, begin && j == 0, acc);
 }
 
-// Inlined for each constant rows and first. The first sources begin the sums, and whole chunks
-// follow; where `first` is 0 sums go on, and as many come one by one as are over.
+// Inlined for each constant rows and first. The first `first` sources begin the sums, and whole
+// chunks follow. If `first` is 0, earlier sums are continued, and what is left over beyond whole
+// chunks is taken one by one.
 WEFT_INLINE void few_columns(const few_pass *w, const size_t rows, const size_t first) {
   const size_t chunk = few_chunk(rows);
   const uint8_t *const *const stop = w->x + w->count;
@@ -119,7 +120,7 @@ WEFT_INLINE void few_columns(const few_pass *w, const size_t rows, const size_t 
   }
 }
 
-// Inlined for each constant rows and count: all sources there are, whose pointers are at hand.
+// Inlined for each constant rows and count: all sources at once, with their pointers in registers.
 WEFT_INLINE void few_whole(const few_pass *w, const size_t rows, const size_t count) {
   const uint8_t *const tables = w->tables;
   const uint8_t *x[FEW_WHOLE];
@@ -152,7 +153,7 @@ FEW_BLOCKS_4(5)
 FEW_BLOCKS_4(6)
 #endif
 
-// By rows, and by sources that begin the sums.
+// Indexed by rows, and by the number of sources that begin the sums.
 #define FEW_NAMES_3(rows)                                                                          \
   few_block_##rows##_0, few_block_##rows##_1, few_block_##rows##_2, few_block_##rows##_3
 #define FEW_NAMES_4(rows) FEW_NAMES_3(rows), few_block_##rows##_4
@@ -174,7 +175,7 @@ FEW_ALL_6(3)
 FEW_ALL_4(4)
 FEW_ALL_4(5)
 
-// By rows, and by sources; NULL where chunks are no worse.
+// Indexed by rows, and by sources; NULL where chunks are as fast.
 #define FEW_ALL_NAMES_4(rows) NULL, NULL, few_all_##rows##_2, few_all_##rows##_3, few_all_##rows##_4
 #define FEW_ALL_NAMES_6(rows) FEW_ALL_NAMES_4(rows), few_all_##rows##_5, few_all_##rows##_6
 static void (*const few_alls[FEW_BLOCK_ROWS + 1][FEW_WHOLE + 1])(const few_pass *) = {
@@ -190,7 +191,7 @@ static void few_block(const few_pass *w, size_t rows) {
     few_functions[rows][w->from ? 0 : (w->count - 1) % few_chunk(rows) + 1](w);
 }
 
-// Output rows of the next block when `left` are left.
+// Returns the number of output rows of the next block when `left` are left.
 static size_t few_rows_of(size_t left) {
 #if FEW_BLOCK_ROWS > 5
   static const uint8_t rows[11] = {0, 1, 2, 3, 4, 5, 6, 4, 4, 5, 5};
@@ -201,8 +202,8 @@ static size_t few_rows_of(size_t left) {
 #endif
 }
 
-// All output rows of one run of columns, from a group of sources, `first` of all k, with the tables
-// of all; later blocks find the sources in the cache.
+// Multiplies a group of sources, from source `first` of k on, into all output rows of one run of
+// columns. `all` has the tables of all sources; later blocks find the sources in the cache.
 static void few_blocks(const few_pass *all, size_t m, size_t k, size_t first) {
   few_pass w = *all;
   for (size_t row = 0, rows; row < m; row += rows) {
@@ -214,7 +215,8 @@ static void few_blocks(const few_pass *all, size_t m, size_t k, size_t first) {
   }
 }
 
-// Columns [column, stop), group by group: sums wait in `rows`, near one another, until the last.
+// Computes columns [column, stop), group by group: until the last, sums wait in `rows`, which are
+// close together.
 static void few_groups(const weft_panel *p, const uint8_t *const *x, const uint8_t *tables,
                        size_t at_once, uint8_t *const *rows, size_t column, size_t stop) {
   for (size_t first = 0, count; first < p->k; first += count) {
@@ -236,8 +238,8 @@ static void few_groups(const weft_panel *p, const uint8_t *const *x, const uint8
   }
 }
 
-// Pointers of one group's sources in the order of use, and their tables: block by block of rows,
-// source by source, row by row.
+// Writes the pointers of one group's sources in the order of use, and their tables: block by block
+// of rows, source by source, row by row.
 static void few_tables(const weft_panel *p, size_t first, size_t count, const uint8_t **x,
                        uint8_t *tables) {
   for (size_t at = 0; at < count; at++) {
@@ -253,9 +255,9 @@ static void few_tables(const weft_panel *p, size_t first, size_t count, const ui
   }
 }
 
-// Whether lines of more sources than a group lie in one set of the first cache: what is loaded for
-// a column then drives out what is for the next. More rows take so long over a column that it does
-// not show, or come off badly by groups ((10, 4) with gfni256).
+// Returns whether lines of more sources than a group are in one set of the first-level cache: what
+// is loaded for one column then evicts what is for the next. With more rows a column takes so long
+// that this does not show, or groups make it slower ((10, 4) with gfni256).
 static bool few_crowded(const weft_panel *p) {
   enum { APART = 4096 };
   size_t close = 0;
@@ -299,7 +301,7 @@ static bool few_pays(size_t m, size_t k, size_t columns) {
   return 2 * k * m <= FEW_PRODUCTS && (m == 3 || columns >= FEW_COLUMNS_OF_MANY);
 }
 
-// Tiles ask for what is to be fetched beside a panel, which is worth more than this one is quicker.
+// Only tiles prefetch p->fetch, which gains more than few_panel would.
 static void few_or_tile_panel(const weft_panel *p) {
   if (!p->fetch && few_pays(p->m, p->k, p->end - p->begin))
     few_panel(p);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The SIMD loop-based multiplication of Shojania & Li, written once for both vector widths: walk
-// the bits of the coefficient, double the source vector in the field at each step, add it where the
-// bit is set, stop when no bit is left. The walk is shared by LOOP_VECS vectors.
+// The loop-based multiplication of Shojania & Li, written once for all vector widths: walk the bits
+// of the coefficient, double the source vector in the field at each step, add it where the bit is
+// set, stop when no bit is left. LOOP_VECS vectors share the walk.
 //
 // The including file defines vec and its functions as for tile.h, and vec_double(v): 2 * v.
 #ifndef WEFT_KERNELS_LOOP_TILE_H

@@ -22,7 +22,7 @@ static inline vec vec_load(const uint8_t *p) {
 static inline void vec_store(uint8_t *p, vec v) { memcpy(p, &v, sizeof v); }
 static inline vec vec_xor(vec a, vec b) { return a ^ b; }
 
-// The top bits leave their bytes before the shift; each brings the polynomial in.
+// The top bits are removed from their bytes before the shift; each adds the polynomial.
 static inline vec vec_double(vec x) {
   const vec top = x & EACH_BYTE(0x80u);
   return ((x ^ top) << 1) ^ ((top >> 7) * (WEFT_GF256_POLY & 0xFFu));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets of one shard into those of others: what updates and encoding source by source add. A
+// Sums packets of one shard into those of others, for updates and encoding source by source. A
 // technique's file includes this after tile.h.
 //
-// An output packet adds up at most eight others. There is a loop for each number of them, which has
-// their addresses in registers and goes over a piece of the source that the first-level cache keeps
-// for all outputs. Where packets are short, a run of vectors is of several groups. Outputs are
-// taken as they lie in memory: sorted by their numbers they were slower
+// An output packet is the sum of at most eight others. There is a loop for each number of them,
+// which keeps their addresses in registers and covers a piece of the source that stays in the
+// first-level cache for all outputs. If packets are short, a run of vectors spans several groups.
+// Outputs are taken in memory order: sorted by how many packets they sum, they were slower
 // (docs/performance/crs-updates.md).
 #ifndef WEFT_KERNELS_PACKET_SPREAD_H
 #define WEFT_KERNELS_PACKET_SPREAD_H
@@ -16,7 +16,7 @@
 #include "kernels/unroll.h"
 
 enum {
-  SPREAD_PACKETS = 8,      // of a group, at most
+  SPREAD_PACKETS = 8,      // maximum number in a group
   SPREAD_RUN = 4,          // vectors that are worked on at once
   SPREAD_NEAR = 2048,      // bytes of each packet of the source for all outputs, as measured
   SPREAD_NEAR_SHORT = 1024 // likewise, of packets that are shorter than a run
@@ -28,7 +28,7 @@ typedef struct spread_piece {
   size_t begin, end;        // of every packet
 } spread_piece;
 
-// `vecs` vectors of an output packet, `step` bytes apart, from its n sources.
+// Computes `vecs` vectors of an output packet, `step` bytes apart, from its n sources.
 WEFT_INLINE void spread_add(uint8_t *y, const uint8_t *const *x, const size_t n, const size_t vecs,
                             size_t at, const size_t step, const bool accumulate) {
   vec sum[SPREAD_RUN];
@@ -48,7 +48,7 @@ WEFT_INLINE void spread_add(uint8_t *y, const uint8_t *const *x, const size_t n,
   WEFT_UNROLL for (size_t v = 0; v < vecs; v++) vec_store(y + at + v * step, sum[v]);
 }
 
-// The last `part` bytes before `end`, fewer than a vector.
+// Computes the last `part` bytes before `end`, fewer than a vector.
 WEFT_INLINE void spread_add_end(uint8_t *y, const uint8_t *const *x, const size_t n, size_t end,
                                 size_t part, const bool accumulate) {
   vec sum = accumulate ? vec_load_own_end(y, end, part) : vec_zero();
@@ -56,7 +56,7 @@ WEFT_INLINE void spread_add_end(uint8_t *y, const uint8_t *const *x, const size_
   vec_store_end(y, end, part, sum);
 }
 
-// Eight bytes at once, which is all that the packets of G-CRS have.
+// Computes eight bytes at once, which is a whole packet of G-CRS.
 WEFT_INLINE void spread_add_word(uint8_t *y, const uint8_t *const *x, const size_t n, size_t at,
                                  const bool accumulate) {
   uint64_t sum = 0, word;
@@ -69,7 +69,7 @@ WEFT_INLINE void spread_add_word(uint8_t *y, const uint8_t *const *x, const size
   memcpy(y + at, &sum, sizeof sum);
 }
 
-// A piece of one output packet, which has n of the input packets for sources.
+// Computes a piece of one output packet from n of the input packets.
 WEFT_INLINE void spread_row(const weft_packet_spread *p, uint8_t *y, unsigned sources,
                             const size_t n, const spread_piece *piece, const bool accumulate) {
   const size_t group = p->w * p->packet_bytes, first = piece->group, last = piece->groups_end;
@@ -101,7 +101,7 @@ WEFT_INLINE void spread_row(const weft_packet_spread *p, uint8_t *y, unsigned so
       spread_add_end(y, x, n, g + piece->end, part, accumulate);
 }
 
-// A piece of any output packet.
+// Computes a piece of any output packet.
 WEFT_INLINE void spread_any(const weft_packet_spread *p, uint8_t *y, unsigned sources,
                             const spread_piece *piece, const bool accumulate) {
   switch (__builtin_popcount(sources)) {
@@ -152,7 +152,7 @@ WEFT_INLINE void spread_all(const weft_packet_spread *p, const bool accumulate) 
 }
 
 static void spread_packets(const weft_packet_spread *spread) {
-  const weft_packet_spread own = *spread, *const p = &own; // which no store can alter
+  const weft_packet_spread own = *spread, *const p = &own; // a copy that no store can alias
   if (p->accumulate)
     spread_all(p, true);
   else

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // The panel product of every vector technique, written once. A technique's file defines its vectors
-// (below) and includes this file last; what it gets is tile_panel, tile_difference and
-// tile_xor_rows.
+// (below) before it includes this file, and gets tile_panel, tile_difference and tile_xor_rows.
 //
 // A tile is TILE_ROWS output rows by TILE_VECS vectors of columns, kept in registers while all
 // sources stream by: one load of a source feeds TILE_ROWS rows, one load of a coefficient feeds
-// TILE_VECS vectors. A single output row has no such reuse and is bound by reading: there several
-// sources (STREAM_SOURCES) are added to a short run of the output on each pass. Nor has a single
-// source, whose panel is fan.h's.
+// TILE_VECS vectors. A single output row has no such reuse and is bound by reading: there each pass
+// adds several sources (STREAM_SOURCES) to a short run of the output. A single source has none
+// either; its panel is in fan.h.
 //
 // The including file defines:
-//   VEC_BYTES; vec (a vector); src (a source vector made ready); con (a coefficient made ready)
+//   VEC_BYTES; vec (a vector); src (a prepared source vector); con (a prepared coefficient)
 //   vec_zero, vec_load, vec_store, vec_xor
 //   vec_load_end, vec_load_own_end(row, end, n), vec_store_end(row, end, n, v): the last n bytes,
-//     n < VEC_BYTES, before column `end`, somewhere in the vector, alike in all three. The first is
-//     for sources and may read [0, end), the others are for outputs and touch [end - n, end) only
+//     n < VEC_BYTES, before column `end`, at the same position in the vector in all three. The
+//     first is for sources and may read [0, end), the others are for outputs and touch only
+//     [end - n, end)
 //   src_make(vec), con_make(coefficient), mac(acc, src, con)
-//   VEC_TERNARY where vec_xor3 adds two vectors to a third in one instruction
-//   mac2(acc, src, con, src, con) and TILE_PAIRS 1 where two sources merge better than one by one
-//   TILE_MADE 1, TILE_MADE_BYTES, src_store(to, src), src_load(from) where a packed source is made
-//     ready once, and not again for each tile
-//   TILE_CHUNK, where more sources than one are straight code, and mac_row(acc, src, con, vecs):
-//     all vectors of a row in an order of its own
-//   TILE_ROWS (at most 12), TILE_VECS, STREAM_SOURCES (even), and what fan.h asks for;
-//   docs/performance/cpu-kernels.md says what was tried
+//   VEC_TERNARY if vec_xor3 adds two vectors to a third in one instruction
+//   mac2(acc, src, con, src, con) and TILE_PAIRS 1 if two sources are better merged than added one
+//     by one
+//   TILE_MADE 1, TILE_MADE_BYTES, src_store(to, src), src_load(from) if a packed source is prepared
+//     once rather than for each tile
+//   optionally TILE_CHUNK, how many sources are straight-line code, and mac_row(acc, src, con,
+//     vecs), which multiplies all vectors of a row in an order of its own
+//   TILE_ROWS (at most 12), TILE_VECS, STREAM_SOURCES (even), and what fan.h asks for
+// docs/performance/cpu-kernels.md says what was tried.
 #ifndef WEFT_KERNELS_TILE_H
 #define WEFT_KERNELS_TILE_H
 
@@ -67,8 +68,8 @@ WEFT_INLINE void tile_store(const weft_panel *p, uint8_t *row, size_t column, si
     vec_store(row + column, v);
 }
 
-// The coefficient of row r of a tile. With many rows the compiler would keep a pointer for each and
-// spill some; three that it cannot see through, and multiples of the stride, do as well.
+// Where the coefficients of a tile's rows are. With many rows the compiler would keep a pointer for
+// each and spill some; three opaque ones plus multiples of the stride suffice.
 typedef struct tile_coefficients {
   const uint8_t *first[3];
   size_t stride;
@@ -93,7 +94,7 @@ WEFT_INLINE uint8_t tile_coefficient(tile_coefficients c, const size_t r, const 
   return rows > 4 ? c.first[r / 4][r % 4 * c.stride + j] : c.first[0][r * c.stride + j];
 }
 
-// Source j, made ready already where `made` says so.
+// Loads source j, which is already prepared where `made` is set.
 WEFT_INLINE void tile_source(const weft_panel *p, size_t j, size_t column, const size_t vecs,
                              const size_t part, const bool made, src *s) {
   (void)made;
@@ -108,7 +109,7 @@ WEFT_INLINE void tile_source(const weft_panel *p, size_t j, size_t column, const
   }
 }
 
-// `count` sources from j on into the sums of a tile.
+// Adds the products of `count` sources from j on to the sums of a tile.
 WEFT_INLINE void tile_add(const weft_panel *p, const uint8_t *a, size_t j, const size_t count,
                           const size_t rows, size_t column, const size_t vecs, const size_t part,
                           const bool made, vec acc[][TILE_VECS]) {
@@ -121,7 +122,8 @@ WEFT_INLINE void tile_add(const weft_panel *p, const uint8_t *a, size_t j, const
   }
 }
 
-// Output rows [row, row + rows) x vecs vectors from `column`. Inlined for each constant rows, vecs.
+// Computes output rows [row, row + rows) x vecs vectors from `column`. Inlined for each constant
+// rows and vecs.
 WEFT_INLINE void tile(const weft_panel *p, size_t row, const size_t rows, size_t column,
                       const size_t vecs, const size_t part, const bool made) {
   vec acc[TILE_ROWS][TILE_VECS];
@@ -158,7 +160,7 @@ WEFT_INLINE void tile(const weft_panel *p, size_t row, const size_t rows, size_t
   }
 }
 
-// All output rows of one column of tiles.
+// Computes all output rows of one column of tiles.
 WEFT_INLINE void tile_column(const weft_panel *p, size_t column, const size_t vecs,
                              const size_t part, const bool made) {
   size_t row = 0;
@@ -176,7 +178,7 @@ WEFT_INLINE void tile_column(const weft_panel *p, size_t column, const size_t ve
     tile(p, row, 1, column, vecs, part, made);
 }
 
-// Adds `sources` rows from x to y over [begin, end), whole vectors only.
+// Adds the products of `sources` rows of x to y over [begin, end), whole vectors only.
 WEFT_INLINE void stream_pass(uint8_t *y, const uint8_t *a, const uint8_t *const *x,
                              const size_t sources, size_t begin, size_t end, bool accumulate) {
   con c[STREAM_SOURCES];
@@ -198,8 +200,8 @@ WEFT_INLINE void stream_pass(uint8_t *y, const uint8_t *a, const uint8_t *const 
   }
 }
 
-// One output row, whole vectors of [begin, end). A function of its own, as is packed_columns: the
-// registers and the large frame of one are no matter of the other's.
+// Computes one output row, whole vectors of [begin, end). Not inlined, as is packed_columns, so
+// that neither pays for the registers and the large frame of the other.
 __attribute__((noinline)) static void stream_row(const weft_panel *p, size_t begin, size_t end) {
   for (size_t column = begin; column < end; column += STREAM_COLUMNS) {
     const size_t stop = end - column < STREAM_COLUMNS ? end : column + STREAM_COLUMNS;
@@ -222,9 +224,9 @@ WEFT_INLINE void pack_source(uint8_t *to, vec v) {
 #endif
 }
 
-// All output rows of all whole columns of tiles, on copies of the sources. Rows of a large segment
-// lie far apart, often by a power of two: the lines of one column then share few sets of the caches
-// and would be fetched anew for each tile.
+// Computes all output rows of all whole columns of tiles, on copies of the sources. Rows of a large
+// segment are far apart, often by a power of two: the lines of one column then share few sets of
+// the caches and would be fetched again for each tile.
 __attribute__((noinline)) static size_t packed_columns(const weft_panel *p, size_t column,
                                                        size_t whole) {
   enum { WIDTH = TILE_VECS * VEC_BYTES, EACH = TILE_VECS * TILE_MADE_BYTES };
@@ -249,7 +251,8 @@ __attribute__((noinline)) static size_t packed_columns(const weft_panel *p, size
   return column;
 }
 
-// All output rows of all whole columns of tiles, and lines of what is asked for after each column.
+// Computes all output rows of all whole columns of tiles, and prefetches some lines of p->fetch
+// after each column.
 __attribute__((noinline)) static size_t fetching_columns(const weft_panel *p, size_t column,
                                                          size_t whole) {
   enum { WIDTH = TILE_VECS * VEC_BYTES };
@@ -309,8 +312,8 @@ WEFT_INLINE void xor_tile(uint8_t *y, const uint8_t *const *x, size_t k, size_t 
       tile_store(&ends, y, column + v * VEC_BYTES, part, acc[v]);
 }
 
-// Inlined for each constant k. Sources are added one after the other, since a line of one may drive
-// out a line of another. Returns the column after the last.
+// Inlined for each constant k. Sources are added one after the other, since a line of one may evict
+// a line of another. Returns the column after the last.
 WEFT_INLINE size_t xor_columns(uint8_t *y, const uint8_t *const *x, const size_t k, size_t column,
                                size_t end) {
   const uint8_t *from[XOR_SOURCES];
@@ -320,7 +323,7 @@ WEFT_INLINE size_t xor_columns(uint8_t *y, const uint8_t *const *x, const size_t
   return column;
 }
 
-// Few sources, of which programs of XORs have most steps: without a loop over them.
+// Few sources, as in most steps of XOR programs: without a loop over them.
 static size_t xor_few(uint8_t *y, const uint8_t *const *x, size_t k, size_t column, size_t end) {
   switch (k) {
   case 2:
@@ -355,7 +358,8 @@ static void tile_xor_rows(uint8_t *y, const uint8_t *const *x, size_t k, size_t 
     xor_tile(y, x, k, column, 1, end, part, accumulate);
 }
 
-// The sum of two sources into many rows. What is less than a step of fan.h is summed first.
+// Multiplies the sum of two sources into many rows. At the end, where less than a step of fan.h is
+// left, the sum is computed first.
 static void tile_difference(const weft_panel *p) {
   const size_t rest = (p->end - p->begin) % FAN_STEP, whole = p->end - rest;
   fan_out(p, p->begin, whole);

@@ -333,7 +333,7 @@ typedef struct weft_host_kernel {
   // Optional: finds how to rebuild shards. `lost` has a bit for each lost shard, at most m of them,
   // `wanted` for those to rebuild. Writes to ids the k shards to read, in order: the data shards
   // that are left and the first parity shards that are; the wanted shards follow. Writes to matrix
-  // (wanted, k) what rebuilds those. Both have room for WEFT_LOSS_SHARDS bytes more than that. The
+  // (wanted, k) what rebuilds them. Both have room for WEFT_LOSS_SHARDS bytes more than that. The
   // bits are passed in registers: from a struct that was just written they would be read as a
   // vector, which has to wait for the words to be stored.
   void (*rebuild)(const weft_point_code *code, uint64_t lost, uint64_t wanted, uint8_t *ids,

@@ -82,7 +82,7 @@ typedef struct weft_acts {
   weft_act act[];
 } weft_acts;
 
-// Returns how many rows an act writes; not for panels, which have their own number.
+// Returns how many rows an act writes. For panels, see weft_act_panel.m instead.
 static inline size_t weft_act_outputs(const weft_act *act) {
   if (act->kind <= WEFT_ACT_ADD)
     return 1;

@@ -68,7 +68,7 @@ static void wait_for_post(bed *b) {
 
 static void lie_down(bed *b) { atomic_store(&b->asleep, true); }
 
-// Sleeps until woken, after lie_down, if there is `still` a reason to.
+// Sleeps until woken, if `still` says that there is a reason to. Called after lie_down.
 static void sleep_if(bed *b, bool still) {
   if (still || !atomic_exchange(&b->asleep, false)) // already cleared: a post is on its way
     wait_for_post(b);

@@ -56,8 +56,8 @@ WEFT_INLINE void few_row(vec *acc, const src *x, const uint8_t *table, const boo
 #include "kernels/packet_spread.h"
 #include "kernels/steps.h"
 
-// Weights as ssse3's, whose products take as many instructions; nothing is stored past the caches,
-// for which there is no intrinsic.
+// The same costs as ssse3's, whose products take as many instructions. Nothing is stored past the
+// caches: there is no intrinsic for it.
 const weft_host_kernel weft_host_neon = {.panel = few_or_tile_panel,
                                          .difference = tile_difference,
                                          .xor_rows = tile_xor_rows,

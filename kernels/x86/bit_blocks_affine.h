@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of bits by GF2P8AFFINEQB, which multiplies 8 x 8 bits by 8 x 8 bits in every qword; a
+// Blocks of bits by GF2P8AFFINEQB, which multiplies 8 x 8 bits by 8 x 8 bits in every qword. A
 // technique's file includes this after its vectors.
 //
-// Packets are interleaved, byte by byte, until each qword holds a byte of each of the eight
-// (bits_zip); then it is turned over, since the instruction wants columns of one factor. Sums are
-// taken apart again.
+// Eight packets are interleaved, byte by byte, until each qword holds a byte of each (bits_zip).
+// Each qword is then transposed, since the instruction takes one factor by columns. Sums are
+// separated again.
 //
-// The including file defines, besides what tile.h says:
+// The including file defines, in addition to what tile.h asks for:
 //   vec_lo8, vec_hi8, vec_lo16, vec_hi16, vec_lo32, vec_hi32: interleave the elements of the lower
 //     or upper halves of two vectors, in parts of 16 bytes
 //   bits_of(blocks, vec): in every qword the product of the 8 x 8 bits in both
-//   con_of(uint64_t): a qword in every qword
-//   BITS_TILE: output blocks whose sums fit the registers, 8 vectors each
+//   con_of(uint64_t): a vector of one repeated qword
+//   BITS_TILE: number of output blocks whose sums fit the registers, 8 vectors each
 #ifndef WEFT_KERNELS_X86_BIT_BLOCKS_AFFINE_H
 #define WEFT_KERNELS_X86_BIT_BLOCKS_AFFINE_H
 
@@ -44,7 +44,8 @@ WEFT_INLINE void bits_zip(vec *r) {
   }
 }
 
-// The way back. Each step brings one bit of the column from the vector's number to the byte's.
+// The inverse of bits_zip. Each step moves one bit of the column's number from the vector's number
+// to the byte's.
 WEFT_INLINE void bits_turn_back(vec *r) {
   vec a[BITS];
   WEFT_UNROLL for (size_t step = 0; step < 4; step++) {
@@ -62,8 +63,8 @@ WEFT_INLINE void bits_turn(vec *r, vec *parts) {
   WEFT_UNROLL for (size_t i = 0; i < BITS; i++) parts[i] = bits_of(turn, r[i]);
 }
 
-// The products of one input's vectors and the blocks of `near`, added to sums unless they begin
-// them.
+// Multiplies one input block's vectors by the blocks at `near`; the products are added to sums or
+// begin them.
 WEFT_INLINE void bits_add(const uint64_t *near, const size_t blocks, const vec *r, const bool begin,
                           vec *sums) {
   WEFT_UNROLL for (size_t b = 0; b < blocks; b++) {

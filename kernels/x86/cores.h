@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which cores are AMD's last two: what suits their caches was measured, and CPUID does not say it.
+// Recognises AMD's last two cores: what suits their caches was measured, and CPUID does not report
+// it.
 #ifndef WEFT_KERNELS_X86_CORES_H
 #define WEFT_KERNELS_X86_CORES_H
 
@@ -8,7 +9,7 @@
 // Zen 4, and Zen 3, which has no AVX-512.
 static inline bool core_is_zen4(void) { return __builtin_cpu_is("amdfam19h"); }
 
-// Or later: compilers of its time have no name for it.
+// Zen 5 or later: compilers of its time have no name for it.
 static inline bool core_is_zen5(void) {
   return __builtin_cpu_is("amd") && !__builtin_cpu_is("amdfam17h") && !core_is_zen4();
 }

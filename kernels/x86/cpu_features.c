@@ -8,7 +8,7 @@
 
 enum {
   XCR0_YMM = 0x06,    // SSE and AVX state
-  XCR0_ZMM = 0xE6,    // the same, mask registers and both halves of the ZMM state
+  XCR0_ZMM = 0xE6,    // the same, plus mask registers and both halves of the ZMM state
   LEAF1_SSSE3 = 9,    // ecx
   LEAF1_OSXSAVE = 27, // ecx
   LEAF1_AVX = 28,     // ecx

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What few_rows_gfni512.h makes columns of: products of sources, added to sums in registers. Loops
-// over sources, and the same as straight code, where each source has instructions of its own.
+// The products of which few_rows_gfni512.h makes columns: sources are multiplied and added to sums
+// in registers, by loops over sources or by straight-line code, where each source has instructions
+// of its own.
 //
-// Hardware that fetches ahead learns strides by the instruction that loads. In a loop over sources
-// it sees the way from one source to the next, which says nothing about what is read next, and what
-// it then fetches is of use to nobody; in straight code each load goes on along its own source.
-// Zen 5 learns strides of any length, and there recovery of shards that lie evenly apart hung on
+// Hardware prefetching learns the stride of each load instruction. In a loop over sources that is
+// the distance from one source to the next, which says nothing about what is read next, and what it
+// then fetches is useless; in straight-line code each load proceeds along its own source. Zen 5
+// learns strides of any length, and there the speed of recovering evenly spaced shards depended on
 // which ones were lost (docs/performance/storage-few-rows.md).
 #ifndef WEFT_KERNELS_X86_FEW_PRODUCTS_GFNI512_H
 #define WEFT_KERNELS_X86_FEW_PRODUCTS_GFNI512_H
@@ -14,23 +15,22 @@
 #include "kernels/unroll.h"
 #include "kernels/x86/vec_avx512.h"
 
-enum { FEW_STREAMS = 32 }; // sources, as straight code, at most
+enum { FEW_STREAMS = 32 }; // maximum number of sources as straight-line code
 
-// What is fetched while sources are multiplied: nothing, the next of them, or what is asked for.
+// What is prefetched while sources are multiplied: nothing, the next sources, or weft_panel.fetch.
 typedef enum few_fetching { FEW_NOTHING, FEW_NEXT, FEW_ASKED } few_fetching;
 
-// What all products of some columns have in common. Matrices of a source are `stride` apart from
-// the next one's.
+// What all products of some columns have in common.
 typedef struct few_columns {
   size_t column;
-  size_t stride;
-  size_t shift;     // to what is fetched, of FEW_NEXT
-  fetch_walk *walk; // of FEW_ASKED, so many lines with each pair of sources
-  size_t each;
+  size_t stride;    // from the matrices of one source to those of the next
+  size_t shift;     // FEW_NEXT: columns from what is worked on to what is prefetched
+  fetch_walk *walk; // FEW_ASKED: through weft_panel.fetch,
+  size_t each;      // of which so many lines are prefetched with each pair of sources
 } few_columns;
 
 // Adds the products of two sources to acc(rows, vecs). Inlined for each constant rows, vecs and
-// fetching, as all below.
+// fetching, like all functions below.
 WEFT_INLINE void few_pair(vec *acc, const uint8_t *const *x, const uint64_t *near,
                           const uint8_t *const *next, const size_t rows, const size_t vecs,
                           const few_fetching fetching, const few_columns *at) {
@@ -53,7 +53,7 @@ WEFT_INLINE void few_pair(vec *acc, const uint8_t *const *x, const uint64_t *nea
   }
 }
 
-// The same of one.
+// The same for one source.
 WEFT_INLINE void few_single(vec *acc, const uint8_t *const *x, const uint64_t *near,
                             const uint8_t *const *next, const size_t rows, const size_t vecs,
                             const few_fetching fetching, const few_columns *at) {
@@ -70,7 +70,7 @@ WEFT_INLINE void few_single(vec *acc, const uint8_t *const *x, const uint64_t *n
   }
 }
 
-// Of `count` sources.
+// The same for `count` sources.
 WEFT_INLINE void few_add(vec *acc, const uint8_t *const *x, size_t count, const uint64_t *near,
                          const uint8_t *const *next, const size_t rows, const size_t vecs,
                          const few_fetching fetching, const few_columns *at) {
@@ -87,7 +87,7 @@ WEFT_INLINE void few_add(vec *acc, const uint8_t *const *x, size_t count, const 
              fetching, at);                                                                        \
     __attribute__((fallthrough));
 
-// Of at most FEW_STREAMS sources, as straight code that is entered at the last pair.
+// The same for at most FEW_STREAMS sources, as straight-line code that is entered at the last pair.
 WEFT_INLINE void few_add_streams(vec *acc, const uint8_t *const *x, size_t count,
                                  const uint64_t *near, const size_t rows, const size_t vecs,
                                  const few_fetching fetching, const few_columns *at) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What few_rows_tables.h asks of techniques whose tables are bit matrices and whose registers are
-// 16. A technique's file defines vec, src, con, con_of(bits) and product(src, con) first.
+// What few_rows_tables.h asks for, for techniques with bit matrices as tables and 16 registers. A
+// technique's file first defines vec, src, con, con_of(bits) and product(src, con).
 #ifndef WEFT_KERNELS_X86_FEW_ROWS_AFFINE_H
 #define WEFT_KERNELS_X86_FEW_ROWS_AFFINE_H
 
@@ -20,7 +20,7 @@ WEFT_INLINE void few_row(vec *acc, const src *x, const uint8_t *table, const boo
   const con c = con_of(bits);
   WEFT_UNROLL for (size_t v = 0; v < vecs; v++) {
     acc[v] = begin ? product(x[v], c) : vec_xor(acc[v], product(x[v], c));
-    INTRINSICS_IN_ORDER(acc[v]); // else all products of a few sources come first, and spill
+    INTRINSICS_IN_ORDER(acc[v]); // otherwise all products of a few sources come first, and spill
   }
 }
 

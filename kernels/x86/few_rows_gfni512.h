@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The panel product of row gfni512 for few output rows: storage codes, and small batches of
-// packets. gf256_gfni512.c includes this after tile.h, which keeps what is too small for it.
+// packets. gf256_gfni512.c includes this after tile.h, which handles what is too small for it.
 //
-// Few outputs leave little arithmetic for each byte that is read, so reading decides. Many sources
-// are taken FEW_GROUP at a time over a run of columns, which keeps the number of streams below what
-// the hardware follows, and of lines below what a set of the cache holds when shards lie a power of
-// two apart; sums of earlier groups wait in a scratch; and while a group's run is worked on, the
-// next is fetched. Where the hardware follows any stride, sources are visited from both ends in
-// turn (zigzag.h), or are more at once and straight code (few_products_gfni512.h). Coefficients are
-// expanded to matrices once, in the order of use: one load instead of two for each. What fits no
-// cache is stored past them.
+// Few outputs leave little arithmetic for each byte that is read, so reading is what counts. Many
+// sources are taken FEW_GROUP at a time over a run of columns, which keeps the number of streams
+// below what hardware prefetching follows, and the number of lines below what a set of the cache
+// holds if shards are a power of two apart. Sums of earlier groups wait in a scratch, and while a
+// group's run is worked on, the next one is prefetched. Where the hardware follows any stride,
+// sources are visited from both ends in turn (zigzag.h), or more of them are taken at once by
+// straight-line code (few_products_gfni512.h). Coefficients are expanded to matrices once, in the
+// order of use: one load instead of two for each. What fits no cache is stored past them.
 // docs/performance/storage-few-rows.md says what was tried.
 #ifndef WEFT_KERNELS_X86_FEW_ROWS_GFNI512_H
 #define WEFT_KERNELS_X86_FEW_ROWS_GFNI512_H
@@ -26,22 +26,22 @@
 
 typedef struct few_work {
   const weft_panel *panel;
-  const uint8_t *const *x; // (k), the panel's in the order of use
-  const uint64_t *matrix;  // (k, m): of these and of all output rows
+  const uint8_t *const *x; // (k), the panel's sources in the order of use
+  const uint64_t *matrix;  // (k, m), in the same order
   size_t at_once;          // sources
   size_t run;              // columns
-  size_t ahead;            // columns from what is worked on to what is fetched, of one group
+  size_t ahead;            // columns to prefetch ahead if there is only one group
   bool past;               // results are stored past the caches
-  bool streams;            // sources are taken as straight code
-  fetch_walk *walk;        // of what is asked for, so many lines with each pair of sources
-  size_t each;
+  bool streams;            // sources are taken by straight-line code
+  fetch_walk *walk;        // through panel->fetch,
+  size_t each;             // of which so many lines are prefetched with each pair of sources
 } few_work;
 
-// The sources of one group, and what is fetched meanwhile.
+// The sources of one group, and what is prefetched meanwhile.
 typedef struct few_group {
   size_t first, count;
   const uint8_t *const *next; // (count) rows
-  size_t next_at;             // column of next that belongs to the run's first
+  size_t next_at;             // column of `next` that goes with the run's first column
 } few_group;
 
 static few_group few_group_at(const few_work *w, size_t first, size_t column, size_t end) {
@@ -49,12 +49,12 @@ static few_group few_group_at(const few_work *w, size_t first, size_t column, si
   few_group g = {.first = first, .count = left < w->at_once ? left : w->at_once};
   const uint8_t *const *const x = w->x;
   g.next = x;
-  if (g.count == k) { // past the end of a row at times, but that is no read
+  if (g.count == k) { // may be past the end of a row, but is not read
     g.next_at = column + w->ahead;
   } else if (g.count < left) {
     g.next = x + (left - g.count < g.count ? k - g.count : first + g.count);
     g.next_at = column;
-  } else { // the next run's, or once more what is there
+  } else { // of the next run; in the last one, of this run again
     g.next_at = column + w->run < end ? column + w->run : column;
   }
   return g;
@@ -67,8 +67,8 @@ WEFT_INLINE void few_store(uint8_t *y, vec v, const bool past) {
     vec_store(y, v);
 }
 
-// Columns [column, stop) of all `rows` output rows from all sources. Nothing is decided on the way:
-// with two rows that would take as long as the products.
+// Computes columns [column, stop) of all `rows` output rows from all sources. Nothing is decided
+// inside the loop: with two rows that would take as long as the products.
 WEFT_INLINE void few_alone(const few_work *w, size_t column, size_t stop, const size_t rows,
                            const size_t vecs, const few_fetching fetching, const bool past,
                            const bool streams) {
@@ -92,7 +92,8 @@ WEFT_INLINE void few_alone(const few_work *w, size_t column, size_t stop, const 
   }
 }
 
-// Columns [column, stop) of output rows [row, row + rows): one group added to the sums so far.
+// Adds one group's products to the sums so far, columns [column, stop) of output rows
+// [row, row + rows).
 WEFT_INLINE void few_tiles(const few_work *w, const few_group *g, size_t row, const size_t rows,
                            const size_t vecs, const few_fetching fetching, size_t column,
                            size_t stop, uint8_t *sums) {
@@ -129,7 +130,7 @@ WEFT_INLINE void few_tiles(const few_work *w, const few_group *g, size_t row, co
   }
 }
 
-// Columns [begin, end), run by run, group by group.
+// Computes columns [begin, end), run by run, group by group.
 WEFT_INLINE void few_block(const few_work *w, size_t row, const size_t rows, const size_t vecs,
                            few_fetching fetching, size_t begin, size_t end, uint8_t *sums) {
   const weft_panel *const p = w->panel;
@@ -183,19 +184,19 @@ FEW_BLOCK(14, 1)
 FEW_BLOCK(15, 1)
 FEW_BLOCK(16, 1)
 
-// Output rows of the next block of two vectors of columns when `left` >= 2 are left: never such
-// that one remains.
+// Returns the number of output rows of the next block, of two vectors of columns, when `left` >= 2
+// are left: one row never remains.
 static size_t few_paired_rows(size_t left) {
   return left <= FEW_PAIRED ? left : left == FEW_PAIRED + 1 ? left - 3 : FEW_PAIRED;
 }
 
-// Of the next block.
+// Returns the number of output rows of the next block.
 static size_t few_rows_of(size_t left) {
   const bool one = left == FEW_ROWS || (left < FEW_ROWS && FEW_ONE_BLOCK(left));
   return one ? left : few_paired_rows(left);
 }
 
-// How often few_add takes a pair of sources.
+// Returns how often few_add takes a pair of sources.
 static size_t few_pairs(const weft_panel *p, size_t columns) {
   size_t steps = 0;
   for (size_t row = 0, rows; row < p->m; row += rows) {
@@ -205,7 +206,7 @@ static size_t few_pairs(const weft_panel *p, size_t columns) {
   return steps * (p->k / 2);
 }
 
-// All output rows; those after the first block find a run's sources in the cache.
+// Computes all output rows; those after the first block find a run's sources in the cache.
 static void few_blocks(const few_work *w, few_fetching fetching, size_t begin, size_t end,
                        uint8_t *sums) {
   static void (*const blocks[FEW_ROWS + 1])(const few_work *, size_t, few_fetching, size_t, size_t,
@@ -226,14 +227,14 @@ static void few_blocks(const few_work *w, few_fetching fetching, size_t begin, s
   }
 }
 
-// Matrices of all sources as they lie.
+// Expands the coefficients of all sources, in their own order, to matrices.
 static void few_matrices(const weft_panel *p, uint64_t *matrix) {
   const size_t m = p->m;
   for (size_t i = 0; i < m; i++) {
     const uint8_t *const a = p->a + i * p->a_stride;
     uint64_t *at = matrix + i;
     size_t j = 0;
-    for (; j + 2 <= p->k; j += 2, at += 2 * m) { // a loop's own work is half of it otherwise
+    for (; j + 2 <= p->k; j += 2, at += 2 * m) { // by two: loop overhead would be half the work
       at[0] = weft_gf256_affine[a[j]];
       at[m] = weft_gf256_affine[a[j + 1]];
     }
@@ -242,7 +243,8 @@ static void few_matrices(const weft_panel *p, uint64_t *matrix) {
   }
 }
 
-// Pointers and matrices of `count` neighbouring sources; two at a time take little longer than one.
+// Writes pointers and matrices of `count` neighbouring sources; two at a time take little longer
+// than one.
 WEFT_INLINE void few_expand(const weft_panel *p, size_t source, const size_t count,
                             const uint8_t **x, uint64_t *matrix) {
   const size_t m = p->m;
@@ -252,7 +254,8 @@ WEFT_INLINE void few_expand(const weft_panel *p, size_t source, const size_t cou
     WEFT_UNROLL for (size_t j = 0; j < count; j++) matrix[j * m + i] = weft_gf256_affine[a[j]];
 }
 
-// Of one group, its pairs, which few_add takes together, from both ends in turn.
+// Writes those of one group; its pairs, which few_add takes together, are ordered from both ends in
+// turn.
 static void few_order(const weft_panel *p, size_t first, size_t count, const uint8_t **x,
                       uint64_t *matrix) {
   const size_t pairs = count / 2;
@@ -265,29 +268,31 @@ static void few_order(const weft_panel *p, size_t first, size_t count, const uin
 
 #include "kernels/x86/many_sources_gfni512.h"
 
-// Whether so many sources and rows may be taken at once, all sources as they lie.
+// Returns whether this many sources and rows may be taken at once, sources in their own order.
 static bool few_streamed(size_t m, size_t k, size_t total) {
   const size_t most = m <= FEW_DEMANDING && total > FEW_THIRD_LEVEL ? FEW_FOLLOWED : FEW_STREAMS;
   return FEW_STREAMED && k <= most && m <= FEW_STREAMED_ROWS && few_rows_of(m) == m;
 }
 
-// Whether sources of short rows are better taken in as large groups as can be than by tiles, which
-// read a source's lines far apart.
+// Returns whether sources of short rows are better taken in groups as large as possible than by
+// tiles, which read only two lines of a source at a time.
 static bool few_short(size_t m, size_t k) {
   return FEW_SHORT(m, k) && m <= FEW_STREAMED_ROWS && k <= FEW_SOURCES;
 }
 
-// Whether one column of more sources than a set has ways is one set of the first cache.
+// Returns whether one column of all sources is in a single set of the first-level cache, and
+// sources are more than its ways.
 static bool few_crowded(const weft_panel *p) {
-  enum { WAYS = 8, REACH = 4096 }; // bytes after which a cache of so many ways has the set again
+  enum { WAYS = 8, REACH = 4096 }; // addresses that far apart share a set
   const uintptr_t first = (uintptr_t)p->x[0];
   return FEW_CROWDED && p->k > WAYS && ((uintptr_t)p->x[p->k / 2] - first) % REACH == 0 &&
          ((uintptr_t)p->x[p->k - 1] - first) % REACH == 0;
 }
 
 // Decides how sources that are not copied are taken: all at once or in groups, and by a loop or by
-// straight code, which is for results that go past the caches and for what is not fetched. Results
-// that would go past them, but are not aligned, come from groups where lines crowd.
+// straight-line code, which is for results that are stored past the caches and for what is not
+// prefetched. Results that would be stored past them, but are not aligned, are computed in groups
+// where lines crowd a set.
 static few_fetching few_decide(few_work *w, size_t total) {
   const weft_panel *const p = w->panel;
   const bool grouped = p->k > FEW_AT_ONCE, near = total <= FEW_PAST_CACHE;
@@ -326,7 +331,7 @@ static void few_panel(const weft_panel *p) {
   for (size_t i = 0; i < p->m; i++)
     w.past = w.past && ((uintptr_t)p->y[i] + p->begin) % VEC_BYTES == 0;
   const few_fetching fetching = many ? FEW_NOTHING : few_decide(&w, total);
-  const bool ordered = follows && !w.streams && p->k > 4; // two pairs are in that order already
+  const bool ordered = follows && !w.streams && p->k > 4; // two pairs are already in that order
   w.x = ordered ? x : p->x;
   if (!ordered && !many)
     few_matrices(p, matrix);
@@ -348,8 +353,8 @@ static void few_panel(const weft_panel *p) {
     tile_column(p, p->end - part, 1, part, false);
 }
 
-// More rows than registers and matrices are for: parts as alike as may be, each with copies of its
-// own.
+// Computes more rows than registers and matrices hold: in parts of about equal size, each with
+// copies of its own.
 static void few_parts(const weft_panel *p) {
   weft_panel part = *p;
   const size_t parts = (p->m + FEW_ROWS - 1) / FEW_ROWS;
@@ -361,7 +366,7 @@ static void few_parts(const weft_panel *p) {
   }
 }
 
-// Whether matrices of all sources pay.
+// Returns whether expanding all coefficients to matrices pays.
 static bool few_pays(const weft_panel *p) {
   const size_t columns = p->end - p->begin;
   if (p->m < 2 || p->k < 2 || p->k > FEW_SOURCES)
@@ -399,7 +404,7 @@ static size_t few_entry(size_t m, size_t k, size_t row_bytes) {
     return e.wide;
   if (l.run > 0)
     return far ? e.far : e.near;
-  if (row_bytes == 0) // steps may pay at some length
+  if (row_bytes == 0) // unknown: steps may pay at some length
     return near_entry > far_entry ? near_entry : far_entry;
   return far && !(streamed && k > FEW_FOLLOWED && total <= FEW_THIRD_LEVEL) ? far_entry
                                                                             : near_entry;

@@ -35,14 +35,14 @@ static inline src src_load(const uint8_t *from) {
   return (src){vec_load(from), vec_load(from + VEC_BYTES)};
 }
 
-// Neither moved nor merged with what is added next.
+// Keeps the compiler from moving a vector or merging it with what is added next.
 static inline vec vec_kept(vec v) {
   __asm__("" : "+x"(v));
   return v;
 }
 
-// A table for all vectors, whose products are added to the sums or begin them. These are kept: as a
-// tree they take more registers than there are.
+// Looks up all vectors in one table; the products are added to the sums or begin them. The sums are
+// kept in order: as a tree they take more registers than there are.
 WEFT_INLINE void half_row(vec *acc, const src *x, vec table, const bool high, const bool begin,
                           const size_t vecs) {
   WEFT_UNROLL for (size_t v = 0; v < vecs; v++) {

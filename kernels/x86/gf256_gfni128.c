@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Row `gfni128`: the bit matrix of a coefficient applied to 16 bytes by GF2P8AFFINEQB in its SSE
-// form, for small cores (Tremont) that have GFNI and no AVX.
+// form, for small cores (Tremont) that have GFNI but no AVX.
 #include "kernels/gf256.h"
 #include "kernels/host_kernels.h"
 #include "kernels/unroll.h"

@@ -49,7 +49,8 @@ static void kept_few_or_tile_panel(const weft_panel *p) {
 #define BITS_TILE 1
 #include "kernels/x86/bit_blocks_affine.h"
 
-// An entry's weight beside steps, as was measured. Rows that no tile of six or four takes are slow.
+// Returns the cost of a matrix entry in comparison with steps, as measured. Rows that are left over
+// from tiles of six and four are slow.
 static size_t few_or_tile_entry(size_t m, size_t k, size_t row_bytes) {
   enum { SIX = 42, FOUR = 28, TWO = 26, ONE = 18 };
   if (few_pays(m, k, row_bytes ? row_bytes : FEW_GROUPED))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Row `gfni512`: multiplication by a coefficient is an 8x8 bit matrix, applied to 64 bytes by one
-// GF2P8AFFINEQB; two products and the accumulator merge in one ternary xor. (GF2P8MULB is of no
-// use: its polynomial is fixed to 0x11B.)
+// GF2P8AFFINEQB; two products and the accumulator merge in one ternary xor. (GF2P8MULB is useless
+// here: its polynomial is fixed to 0x11B.)
 #include "kernels/gf256.h"
 #include "kernels/host_kernels.h"
 #include "kernels/x86/cores.h"
@@ -34,7 +34,7 @@ static inline vec mac2(vec acc, src x, con c, src z, con d) {
 #include "kernels/packet_spread.h"
 #define STEPS_WIDE 16
 #define STEPS_FETCHES core_is_zen4()
-#ifndef STEPS_STAGES // tests stage elsewhere, too, and in shorter runs
+#ifndef STEPS_STAGES // tests stage on other cores, too, and in shorter runs
 #define STEPS_STAGES core_is_zen5()
 #define STEPS_STAGED 1024
 #define STEPS_AHEAD (core_is_zen5() ? 256 : 0)
@@ -45,7 +45,7 @@ static inline vec mac2(vec acc, src x, con c, src z, con d) {
       of(3, 2) of(4, 2) of(5, 2) of(6, 2) of(7, 2) of(8, 2) of(9, 2) of(10, 2) of(2, 3) of(3, 3)   \
           of(4, 3) of(5, 3) of(6, 3) of(2, 4) of(3, 4) of(4, 4) of(5, 4)
 enum { KEPT_SOURCES = 10, KEPT_ROWS = 4, KEPT_MATRICES = 20 };
-#ifndef KEPT_NEAR // not measured but on Zen 4
+#ifndef KEPT_NEAR // measured only on Zen 4
 #define KEPT_NEAR (core_is_zen4() ? (size_t)1 << 20 : 0)
 #endif
 #include "kernels/x86/kept_products.h"

@@ -23,7 +23,7 @@ static inline vec mac(vec acc, src x, con c) {
   return vec_xor(acc, lookup(c.high, x.high));
 }
 
-// A table for all vectors, whose products are added to the sums or begin them.
+// Looks up all vectors in one table; the products are added to the sums or begin them.
 WEFT_INLINE void half_row(vec *acc, const src *x, vec table, const bool high, const bool begin,
                           const size_t vecs) {
   WEFT_UNROLL for (size_t v = 0; v < vecs; v++) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products whose matrices all stay in registers: a few sources into a few rows, such as (4, 2) and
-// (6, 3), each shape as code of its own. A column takes no loads but its sources', and a call
-// neither copies matrices nor runs through a loop over sources, which short rows would notice. The
-// GFNI techniques include this after tile.h and define besides what that asks for:
-//   KEPT_SHAPES(of): of(k, rows) for each shape; KEPT_SOURCES, KEPT_ROWS, KEPT_MATRICES: the most
-//     of one, where registers have room for the sums, two sources and their products, too
-//   KEPT_NEAR: bytes of all rows that a near cache holds; beyond the first cache shapes of at most
-//     KEPT_NEAR_SOURCES are kept where it has that
-// docs/performance/storage-few-rows.md has what it gains.
+// Kept products, whose matrices all stay in registers: a few sources into a few rows, such as
+// (4, 2) and (6, 3), with code of its own for each shape. A column loads nothing but its sources,
+// and a call neither copies matrices nor loops over sources, which short rows would notice. The
+// GFNI techniques include this after tile.h and define, in addition to what that asks for:
+//   KEPT_SHAPES(of): of(k, rows) for each shape; KEPT_SOURCES, KEPT_ROWS, KEPT_MATRICES: the maxima
+//     of a shape, for which registers also have room for the sums, two sources and their products
+//   KEPT_NEAR: bytes of all rows that a near cache holds; between the first-level cache and this
+//     only shapes of at most KEPT_NEAR_SOURCES sources are kept
+// docs/performance/storage-few-rows.md says what it gains.
 #ifndef WEFT_KERNELS_X86_KEPT_PRODUCTS_H
 #define WEFT_KERNELS_X86_KEPT_PRODUCTS_H
 
@@ -15,17 +15,17 @@
 #include "kernels/unroll.h"
 #include "kernels/zigzag.h"
 
-#ifndef KEPT_FIRST       // tests set less, so as to come by
-#define KEPT_FIRST 32768 // bytes of all rows that the first cache holds
+#ifndef KEPT_FIRST       // tests set less, to get past it with short rows
+#define KEPT_FIRST 32768 // bytes of all rows that the first-level cache holds
 #endif
 enum { KEPT_NEAR_SOURCES = 6 };
 
-// Which source is taken as the at-th: pairs from both ends in turn (zigzag.h).
+// Returns which source is taken as the at-th: pairs from both ends in turn (zigzag.h).
 WEFT_INLINE size_t kept_source(size_t at, const size_t k) {
   return at / 2 < k / 2 ? 2 * weft_zigzag(at / 2, k / 2) + at % 2 : at;
 }
 
-// A vector of columns. Inlined for constant k and rows, as what calls it.
+// Computes a vector of columns. Inlined for constant k and rows, like its caller.
 WEFT_INLINE void kept_column(const uint8_t *const *x, uint8_t *const *y, size_t at,
                              const con *matrix, const size_t k, const size_t rows) {
   vec sum[KEPT_ROWS];
@@ -75,7 +75,7 @@ static bool kept_fits(const weft_panel *p) {
          !p->fetch && (bytes <= KEPT_FIRST || (bytes <= KEPT_NEAR && p->k <= KEPT_NEAR_SOURCES));
 }
 
-// A panel that fits.
+// Computes a panel for which kept_fits is true.
 static void kept_panel(const weft_panel *p) {
   const size_t part = (p->end - p->begin) % VEC_BYTES;
   kept_shapes[p->k][p->m](p, p->end - part);

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // Few output rows of row gfni512 from many sources: runs of columns are copied, tile by tile, into
-// a buffer of their own while the run before is multiplied. A tile's lines then follow each other
-// wherever the sources lie, all sources are added up in registers, and no copy waits for a product.
-// Sources that share no sets of a cache are multiplied where they lie.
-// few_rows_gfni512.h includes this; docs/performance/storage-many-sources.md says what was tried.
+// a buffer while the run before is multiplied. A tile's lines are then contiguous wherever the
+// sources are, all sources are added up in registers, and no copy waits for a product. Sources that
+// share no sets of a cache are multiplied in place. few_rows_gfni512.h includes this;
+// docs/performance/storage-many-sources.md says what was tried.
 #ifndef WEFT_KERNELS_X86_MANY_SOURCES_GFNI512_H
 #define WEFT_KERNELS_X86_MANY_SOURCES_GFNI512_H
 
 enum {
   MANY_TILE = 2 * VEC_BYTES, // columns of a tile
-  MANY_APART = 128,          // bytes between a buffer's tiles: these would share sets of the cache
-  MANY_FETCHED = 4,          // sources from what is copied to what is fetched
-  MANY_RUNS = 8,             // at least
-  MANY_ROWS = 12,            // at least: copies are too large a part of less work,
-  MANY_LONG_ROWS = 9,        // but not where rows are long, so that other ways fetch lines anew;
-  MANY_PACKED = 32,          // and at least, which packed tiles take as well where caches are near
-  MANY_MOST = 4 * FEW_ROWS   // at most, in parts of FEW_ROWS
+  MANY_APART = 128,          // bytes between a buffer's tiles, to keep them in different sets
+  MANY_FETCHED = 4,          // sources from what is copied to what is prefetched
+  MANY_RUNS = 8,             // minimum number of runs
+  MANY_ROWS = 12,            // minimum number of outputs: copies are too much of less work,
+  MANY_LONG_ROWS = 9,        // but not with long rows, whose lines would be fetched repeatedly;
+  MANY_PACKED = 32,          // from so many on packed tiles (tile.h) are as fast in near caches
+  MANY_MOST = 4 * FEW_ROWS   // maximum number of outputs, in parts of FEW_ROWS
 };
 
-// Tests set less, so as to come by.
+// Tests set smaller values, to get here with short rows.
 #ifndef MANY_NEAR
-#define MANY_NEAR ((size_t)6 << 20) // bytes of all rows up to which a buffer fits the first cache
+#define MANY_NEAR ((size_t)6 << 20) // bytes of all rows up to which a buffer fits the first level
 #define MANY_LONG 65536             // bytes of a row
 #define MANY_NEAR_BUFFER 16384      // bytes, about
 #define MANY_FAR_BUFFER 131072
 #endif
 
-// How a buffer lies: columns of a run, or 0 where sources are better taken as they lie; bytes from
-// one tile, and from one source, to the next.
+// The layout of a buffer: columns of a run, or 0 if sources are better multiplied in place; bytes
+// from one tile, and from one source, to the next; and bytes in all.
 typedef struct many_layout {
   size_t run, tile, source, bytes;
-  bool far; // more than a near cache holds
+  bool far; // rows are more than a near cache holds
 } many_layout;
 
-// Whether rows are as many, and as long, as copies pay for.
+// Returns whether rows are so many, and so long, that copies pay.
 static bool many_pays(size_t m, size_t columns, size_t row_bytes, bool far) {
   const bool whole_tiles = m % TILE_ROWS == 0 && columns < FEW_GROUPED; // as tile.h has them
   if (row_bytes >= MANY_LONG)
@@ -46,15 +46,15 @@ static many_layout many_layout_of(size_t m, size_t k, size_t columns, size_t row
   if (k <= FEW_AT_ONCE || k > FEW_SOURCES || !many_pays(m, columns, row_bytes, far))
     return (many_layout){0};
   const size_t most = far ? MANY_FAR_BUFFER : MANY_NEAR_BUFFER;
-  // The first run's copy is beside nothing, so that there are to be several.
+  // The first run is copied while nothing is multiplied, so there should be several.
   const size_t wanted = most / k < columns / MANY_RUNS ? most / k : columns / MANY_RUNS;
   const size_t tiles = wanted > MANY_TILE ? wanted / MANY_TILE : 1;
   many_layout l = {.run = tiles * MANY_TILE, .far = far};
-  if (far) { // a tile is read as one stream
+  if (far) { // a tile is read as a single stream
     l.tile = k * MANY_TILE + MANY_APART;
     l.source = MANY_TILE;
     l.bytes = tiles * l.tile;
-  } else { // a source is written as one
+  } else { // a source is written as a single stream
     l.tile = MANY_TILE;
     l.source = l.run;
     l.bytes = k * l.run;
@@ -67,7 +67,8 @@ static size_t many_scratch(size_t m, size_t k, size_t columns, size_t row_bytes)
   return columns < FEW_COLUMNS ? 0 : 2 * many_layout_of(m, k, columns, row_bytes).bytes;
 }
 
-// Scratch may be another shape's, of more sources.
+// Returns whether sources are to be copied and the panel's scratch suffices: it may be for another
+// shape, of more sources.
 static bool many_fits(const weft_panel *p) {
   const size_t bytes = many_scratch(p->m, p->k, p->end - p->begin, p->row_bytes);
   return bytes > 0 && bytes <= p->scratch_bytes;
@@ -76,30 +77,30 @@ static bool many_fits(const weft_panel *p) {
 // A run that is copied.
 typedef struct many_run {
   const uint8_t *const *x; // (k)
-  size_t k, tile, source;  // as many_layout has them
+  size_t k, tile, source;  // tile and source as in many_layout
   size_t columns;
-  size_t column, next; // where it begins, and the one after it
+  size_t column, next; // where it begins, and where the one after it does
   uint8_t *buffer;
 } many_run;
 
-// How far that is: `from` goes into the tile at `to`, `far` is fetched.
+// The progress of a copy: `from` is copied to the tile at `to`, `far` is prefetched.
 typedef struct many_copy {
   const uint8_t *from, *far;
   uint8_t *to;
-  size_t left;   // columns of the source's run; 0: all is copied
-  size_t source; // in memory, since it changes seldom
+  size_t left;   // columns left of the source's run; 0: everything is copied
+  size_t source; // kept in memory, since it rarely changes
 } many_copy;
 
 typedef struct many_work {
   const weft_panel *panel;
-  const uint64_t *matrix; // (k / 2, m, 2) and, of an odd source, (m)
+  const uint64_t *matrix; // (k / 2, m, 2), then, for an odd source, (m)
   many_layout layout;
   size_t end; // of the columns
   bool past;  // results are stored past the caches
-  bool apart; // sources are not copied: one run
+  bool apart; // sources are not copied, and there is one run
 } many_work;
 
-// The source's run from its first column on; nothing after the last source.
+// Starts copying c->source; stops the copy after the last source.
 __attribute__((noinline)) static void many_source(const many_run *run, many_copy *c) {
   if (c->source == run->k) {
     c->left = 0;
@@ -120,12 +121,12 @@ static many_run many_run_at(const many_work *w, size_t column, uint8_t *buffer) 
                     .source = w->layout.source,
                     .columns = left < columns ? left : columns,
                     .column = column,
-                    .next = left > columns ? column + columns : column, // or what is there
+                    .next = left > columns ? column + columns : column, // or this one again
                     .buffer = buffer};
 }
 
-// One tile's columns of one source. `now` is a part of `state` in registers. What is fetched may
-// lie past the end of a row, but that is no read.
+// Copies one tile's columns of one source. `now` is `state` in registers, except for its source.
+// What is prefetched may be past the end of a row, but is not read.
 WEFT_INLINE void many_step(const many_run *run, many_copy *now, many_copy *state) {
   if (now->left == 0)
     return;
@@ -137,7 +138,7 @@ WEFT_INLINE void many_step(const many_run *run, many_copy *now, many_copy *state
   now->far += MANY_TILE;
   now->to += run->tile;
   now->left -= MANY_TILE;
-  // Or the compiler keeps two of them in a vector, which the loads then wait for.
+  // Otherwise the compiler keeps two of them in a vector, which the loads then wait for.
   __asm__("" : "+r"(now->from), "+r"(now->far), "+r"(now->to));
   if (__builtin_expect(now->left == 0, 0)) {
     state->source++;
@@ -146,8 +147,9 @@ WEFT_INLINE void many_step(const many_run *run, many_copy *now, many_copy *state
   }
 }
 
-// One tile of `rows` output rows, and a step for every two sources: two blocks of rows or more take
-// as many as there are. Inlined for each constant rows, past and apart.
+// Multiplies one tile into `rows` output rows, with a step of the copy for every two sources: two
+// or more blocks of rows make all the steps that there are. Inlined for each constant rows, past
+// and apart.
 WEFT_INLINE void many_tile(const weft_panel *p, size_t row, const size_t rows, size_t column,
                            const uint64_t *near, const uint8_t *tile, const many_run *run,
                            many_copy *now, many_copy *state, const bool past, const bool apart) {
@@ -180,7 +182,7 @@ WEFT_INLINE void many_tile(const weft_panel *p, size_t row, const size_t rows, s
     }
   }
   if (j < k) {
-    near -= row; // of the odd source the words lie one by one
+    near -= row; // the odd source's words are not in pairs
     const uint8_t *const one = apart ? p->x[j] + column : tile;
     if (!apart)
       many_step(run, now, state);
@@ -196,7 +198,7 @@ WEFT_INLINE void many_tile(const weft_panel *p, size_t row, const size_t rows, s
   }
 }
 
-// The run at `column` in `buffer`, output rows [row, row + rows).
+// Multiplies the run at `column` in `buffer` into output rows [row, row + rows).
 WEFT_INLINE void many_tiles(const many_work *w, size_t row, const size_t rows, size_t column,
                             const uint8_t *buffer, const many_run *run, many_copy *state,
                             const bool past, const bool apart) {
@@ -210,7 +212,8 @@ WEFT_INLINE void many_tiles(const many_work *w, size_t row, const size_t rows, s
   *state = now;
 }
 
-// Copies and none are functions apart: what a compiler keeps in registers changes with both in one.
+// Separate functions with and without copies: with both in one the compiler would allocate
+// registers differently.
 #define MANY_BLOCK(rows, kind, apart)                                                              \
   static void many_##kind##_##rows(const many_work *w, size_t row, size_t column,                  \
                                    const uint8_t *buffer, const many_run *run, many_copy *copy) {  \
@@ -230,7 +233,7 @@ WEFT_INLINE void many_tiles(const many_work *w, size_t row, const size_t rows, s
 MANY_BLOCKS(copied, false)
 MANY_BLOCKS(apart, true)
 
-// All output rows of the run at `column`.
+// Computes all output rows of the run at `column`.
 static void many_blocks(const many_work *w, size_t column, const uint8_t *buffer,
                         const many_run *run, many_copy *copy) {
 #define MANY_KIND(kind)                                                                            \
@@ -256,7 +259,7 @@ static void many_copy_rest(const many_run *run, many_copy *copy) {
   copy->left = 0;
 }
 
-// Of two sources side by side.
+// Expands coefficients to matrices, those of two sources side by side.
 static void many_matrices(const weft_panel *p, uint64_t *matrix) {
   const size_t even = p->k & ~(size_t)1;
   for (size_t i = 0; i < p->m; i++) {
@@ -271,7 +274,7 @@ static void many_matrices(const weft_panel *p, uint64_t *matrix) {
   }
 }
 
-// Columns [begin, end), whole tiles, of sources where they lie.
+// Multiplies columns [begin, end), whole tiles, of sources in place.
 static void many_apart(const weft_panel *p, uint64_t *matrix, size_t end, bool past) {
   many_matrices(p, matrix);
   const many_work w = {.panel = p,
@@ -282,10 +285,10 @@ static void many_apart(const weft_panel *p, uint64_t *matrix, size_t end, bool p
                        .apart = true};
   const many_run none = {0};
   many_copy copy = {0};
-  many_blocks(&w, p->begin, p->x[0], &none, &copy); // nothing is read there
+  many_blocks(&w, p->begin, p->x[0], &none, &copy); // x[0] in place of a buffer, which is not read
 }
 
-// Columns [begin, end), whole tiles, run by run.
+// Multiplies columns [begin, end), whole tiles, run by run.
 static void many_panel(const weft_panel *p, uint64_t *matrix, size_t end, bool past) {
   many_matrices(p, matrix);
   const many_work w = {.panel = p,

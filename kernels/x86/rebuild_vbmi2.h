@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matrix that rebuilds lost shards of a code by points, all shards side by side in one vector.
+// Computes the matrix that rebuilds lost shards of a code given by points, with all shards side by
+// side in one vector.
 //
-// Products and inverses are those of the AES field, of which processors know both; GF(2^8) by 0x11d
-// is as good there. Shards to read are picked out of all by VPCOMPRESSB.
+// Products and inverses are computed in the AES field, for which processors have instructions;
+// GF(2^8) by 0x11d is isomorphic to it. VPCOMPRESSB picks the shards to read out of all.
 #ifndef WEFT_KERNELS_X86_REBUILD_VBMI2_H
 #define WEFT_KERNELS_X86_REBUILD_VBMI2_H
 
@@ -18,7 +19,7 @@ static inline __m512i rebuild_inverse(__m512i v) { // bit i of byte j: i + j = 7
   return _mm512_gf2p8affineinv_epi64_epi8(v, con_of(UINT64_C(0x0102040810204080)), 0);
 }
 
-// Of all shards from shard s, with 1 for its own.
+// Returns the differences of all shards' points from that of shard s, with 1 for s itself.
 static inline __m512i rebuild_differences(const weft_point_code *c, __m512i point, size_t s) {
   const __m512i d = _mm512_xor_si512(point, _mm512_set1_epi8((char)c->point[s]));
   return _mm512_mask_mov_epi8(product(d, con_of(weft_gf256_aes)), UINT64_C(1) << s,

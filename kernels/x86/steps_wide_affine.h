@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transforms of 16 or 8 rows by techniques that multiply by GF2P8AFFINEQB and have registers for
-// them: all levels of butterflies in one pass, where acts of four rows take one for two levels.
-// steps.h includes this. Rows of X and Y are found by pointers, slots at constant distances:
-// loading their pointers would take as long as the butterflies.
+// Wide transforms, of 16 or 8 rows, for techniques that multiply by GF2P8AFFINEQB and have enough
+// registers for them: all levels of butterflies in one pass, whereas acts on four rows take one
+// pass for every two levels. steps.h includes this. Rows of X and Y are found through pointers,
+// slots at constant distances: loading their pointers would take as long as the butterflies.
 #ifndef WEFT_KERNELS_X86_STEPS_WIDE_AFFINE_H
 #define WEFT_KERNELS_X86_STEPS_WIDE_AFFINE_H
 
 enum { WIDE_ROWS = 16 };
 
-// What becomes of results: they are stored; or multiplied, and added to rows that are there. To
-// those of a forward transform rows are added, multiplied or as they are.
+// What is done with results. Those of an inverse transform are stored, multiplied (WIDE_SCALED), or
+// multiplied and added to what the slots hold (WIDE_ADDED). To those of a forward transform rows
+// may be added, multiplied (WIDE_ADDED) or unchanged (WIDE_SUMMED).
 typedef enum wide_end { WIDE_STORED, WIDE_SCALED, WIDE_ADDED, WIDE_SUMMED, WIDE_ENDINGS } wide_end;
 
-// An inverse transform is of any rows and leaves its results in slots, to which they may be added;
-// a forward one is of slots and leaves them in any rows, after rows of `more` are added.
+// An inverse transform reads any rows and leaves its results in slots; a forward one reads slots
+// and writes any rows, possibly after adding rows of `more`.
 typedef struct wide_rows {
   const uint8_t *in[WIDE_ROWS], *more[WIDE_ROWS];
   uint8_t *out[WIDE_ROWS];
-  uint8_t *slot;         // the first one
-  uint64_t first[4][3];  // matrices of the first two levels' fours, as act->c[0..2],
-  uint64_t second[4][3]; // and of the last levels' fours or twos
+  uint8_t *slot;         // the first slot
+  uint64_t first[4][3];  // matrices of act->c[0..2] for the first two levels' fours,
+  uint64_t second[4][3]; // and for the last levels' fours or twos
   uint64_t scale;
   size_t width;            // bytes
-  const weft_fetch *fetch; // rows that are read next, or NULL: not fetched
-  size_t ahead; // bytes from what is read to what is fetched of the same rows; 0: nothing is
+  const weft_fetch *fetch; // rows that are read next, to prefetch; NULL: none
+  size_t ahead;            // how many bytes ahead the same rows are prefetched; 0: not at all
 } wide_rows;
 
 WEFT_INLINE void wide_butterfly(vec *a, vec *b, const uint64_t *c, const bool inverse,
@@ -36,7 +37,7 @@ WEFT_INLINE void wide_butterfly(vec *a, vec *b, const uint64_t *c, const bool in
     *b = vec_xor(*b, *a);
 }
 
-// Two levels of rows [0], [step], [2 * step], [3 * step]. `zero`: c[0] and c[2] are.
+// Computes two levels on rows [0], [step], [2 * step], [3 * step]. `zero`: c[0] and c[2] are 0.
 WEFT_INLINE void wide_four(vec *x, const size_t step, const uint64_t *c, const bool inverse,
                            const bool zero) {
   if (!inverse) {
@@ -51,10 +52,10 @@ WEFT_INLINE void wide_four(vec *x, const size_t step, const uint64_t *c, const b
   }
 }
 
-// `fours` times four rows, each `vecs` vectors after the next, at x.
+// Computes all levels on `fours` times four rows at x, which are `vecs` vectors apart.
 WEFT_INLINE void wide_levels(const wide_rows *r, vec *x, const size_t fours, const size_t vecs,
                              const bool inverse, const bool zero) {
-  // Of an inverse transform fours are neighbours, of a forward one those of the last levels.
+  // In an inverse transform the first fours are neighbouring rows, in a forward one the last.
   WEFT_UNROLL for (size_t i = 0; i < fours; i++)
       wide_four(x + (inverse ? 4 * i : i) * vecs, (inverse ? 1 : fours) * vecs, r->first[i],
                 inverse, zero && i == 0);
@@ -82,7 +83,7 @@ WEFT_INLINE void wide_inverse(const wide_rows *r, const size_t fours, const size
       WEFT_UNROLL for (size_t v = 0; v < vecs; v++) x[i * vecs + v] =
           vec_load(r->in[i] + column + v * VEC_BYTES);
     }
-    if (ahead) // beyond a row at times, but no read
+    if (ahead) // may be beyond a row, but does not read
       WEFT_UNROLL for (size_t i = 0; i < 4 * fours; i++) {
         WEFT_UNROLL for (size_t v = 0; v < vecs; v++)
             __builtin_prefetch(r->in[i] + column + v * VEC_BYTES + r->ahead);
@@ -158,8 +159,8 @@ WEFT_INLINE void wide_forward(const wide_rows *r, const size_t fours, const size
   WIDE_FORWARD(rows, vecs, 1, WIDE_ADDED)                                                          \
   WIDE_FORWARD(rows, vecs, 1, WIDE_SUMMED)
 
-// By rows / 8 - 1; whether constants are 0 and rows are fetched, or stores go past the caches; and
-// the end.
+// Indexed by rows / 8 - 1; by whether constants are 0 and whether rows are prefetched, or whether
+// stores go past the caches; and by wide_end.
 typedef void wide_transform(const wide_rows *r);
 #define WIDE_ENDS(rows, zero, fetches)                                                             \
   {                                                                                                \
@@ -201,16 +202,17 @@ static wide_transform *const wide_forwards[][2][WIDE_ENDINGS] = {WIDE_FORWARD_TA
 #endif
 enum { WIDE_WAYS = 12, WIDE_APART = STEPS_STAGED + 64 };
 
-// Whether more results than a set of the first-level cache has ways would lie in one.
+// Returns whether more results than a set of the first-level cache has ways would be in the same
+// set.
 static bool wide_collides(const wide_rows *r, size_t rows) {
-  enum { LINE = 64, WAY_BYTES = 64 * LINE }; // a way has a line of each set
+  enum { LINE = 64, WAY_BYTES = 64 * LINE }; // a way has one line of each set
   size_t same = 0;
   for (size_t i = 0; i < rows; i++)
     same += ((uintptr_t)r->out[i] ^ (uintptr_t)r->out[0]) % WAY_BYTES / LINE == 0;
   return same > WIDE_WAYS;
 }
 
-// Such results wait in a buffer, and each row's go on together.
+// Collects such results in a buffer, from which each row's are copied together.
 static __attribute__((noinline)) void wide_forward_staged(const wide_rows *r, size_t rows,
                                                           wide_transform *forward) {
   _Alignas(64) uint8_t buffer[WIDE_ROWS * WIDE_APART];
@@ -229,13 +231,14 @@ static __attribute__((noinline)) void wide_forward_staged(const wide_rows *r, si
   }
 }
 
-// Past the caches halves of lines of eight rows in turn are slower than lines of four.
+// Returns whether an act begins a transform that is done in one pass. Past the caches, storing half
+// a line of each of eight rows in turn is slower than whole lines of four.
 static bool wide_takes(const weft_strip *strip, const weft_act *act) {
   const bool lines = VEC_BYTES == 64 || act->kind == WEFT_ACT_INVERSE4 || !strip->past;
   return act->wide > 0 && act->wide <= STEPS_WIDE && lines;
 }
 
-// The last row of X that an inverse transform reads, or SIZE_MAX.
+// Returns the last row of X that an inverse transform reads, or SIZE_MAX.
 static size_t last_row(const weft_act *act, size_t fours) {
   size_t last = SIZE_MAX;
   for (size_t i = 0; i < fours; i++)
@@ -245,7 +248,7 @@ static size_t last_row(const weft_act *act, size_t fours) {
   return last;
 }
 
-// The acts from `act` on that are one transform (host_wide.c).
+// Executes the acts from `act` on that are one transform (host_wide.c).
 __attribute__((noinline)) static void wide_run(const weft_strip *strip, const weft_act *act,
                                                uint8_t *const *place, size_t width, size_t column) {
   const bool inverse = act->kind == WEFT_ACT_INVERSE4;
@@ -267,7 +270,7 @@ __attribute__((noinline)) static void wide_run(const weft_strip *strip, const we
       r.first[i][c] = i < fours ? weft_gf256_affine[act[i].c[c]] : 0;
       r.second[i][c] = weft_gf256_affine[last[i].c[c]];
     }
-  // As many rows as it reads; after the last ones the first of the next strip.
+  // Prefetches as many rows as it reads; after the last rows come the first ones of the next strip.
   const size_t next = last_row(act, fours) + 1;
   const bool turns = next >= strip->k;
   const size_t row = turns ? 0 : next, there = strip->k - row;

@@ -15,7 +15,7 @@ typedef __m512i vec;
 static inline vec vec_zero(void) { return _mm512_setzero_si512(); }
 static inline vec vec_load(const uint8_t *p) { return _mm512_loadu_si512(p); }
 static inline void vec_store(uint8_t *p, vec v) { _mm512_storeu_si512(p, v); }
-// Past the caches: aligned; vec_fence() before others may look.
+// Stores past the caches (non-temporal). Aligned; vec_fence() before other threads read.
 static inline void vec_store_past(uint8_t *p, vec v) {
   _mm512_stream_si512((__m512i *)(void *)p, v);
 }
@@ -23,7 +23,7 @@ static inline void vec_fence(void) { _mm_sfence(); }
 static inline vec vec_xor(vec a, vec b) { return _mm512_xor_si512(a, b); }
 static inline vec vec_xor3(vec a, vec b, vec c) { return _mm512_ternarylogic_epi64(a, b, c, 0x96); }
 
-// Elements of the lower or upper half of every 16 bytes of a and b, in turn.
+// Interleave the elements of the lower or upper halves of every 16 bytes of a and b.
 static inline vec vec_lo8(vec a, vec b) { return _mm512_unpacklo_epi8(a, b); }
 static inline vec vec_hi8(vec a, vec b) { return _mm512_unpackhi_epi8(a, b); }
 static inline vec vec_lo16(vec a, vec b) { return _mm512_unpacklo_epi16(a, b); }
@@ -31,7 +31,7 @@ static inline vec vec_hi16(vec a, vec b) { return _mm512_unpackhi_epi16(a, b); }
 static inline vec vec_lo32(vec a, vec b) { return _mm512_unpacklo_epi32(a, b); }
 static inline vec vec_hi32(vec a, vec b) { return _mm512_unpackhi_epi32(a, b); }
 
-// The tail lies in the first n lanes; masked lanes are neither read nor written.
+// The tail is in the first n lanes; masked lanes are neither read nor written.
 static inline __mmask64 vec_first(size_t n) { return ~UINT64_C(0) >> (VEC_BYTES - n); }
 static inline vec vec_load_end(const uint8_t *row, size_t end, size_t n) {
   return _mm512_maskz_loadu_epi8(vec_first(n), row + end - n);

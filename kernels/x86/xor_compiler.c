@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles a bit matrix to straight code on vectors (kernels/xor_code.h), AVX2's or AVX-512's.
+// Compiles a bit matrix to straight-line vector code (kernels/xor_code.h) for AVX2 or AVX-512.
 //
-// The sums are cut into passes, in which they stay in registers while all inputs go by; the other
-// registers hold a few inputs at a time and sums of them that several of the pass's sums want, made
-// once. Packets that lie a power of two apart share few sets of the caches, so that a line is
-// rarely still there when it is wanted again: the first pass copies the inputs' lines, as it reads
-// them, to a scratch that all that follows reads instead.
+// The sums are divided into passes. The sums of a pass stay in registers while all inputs go by;
+// the other registers hold a few inputs at a time, and those sums of them that several of the
+// pass's sums want, computed once. Packets that are a power of two apart share few sets of the
+// caches, so that a line is rarely still cached when it is needed again: the first pass copies the
+// inputs' lines, as it reads them, to a scratch that everything after it reads instead.
 //
 // With AVX2 a line of 64 bytes is two vectors of a packet, and a block of the code, which works on
 // one line of each packet, is
 //   pass 0 on the first vector, copying
 //   pass 0 on the second vector
 //   pass 1, 2, ... on both, a loop each
-// With AVX-512 it is each pass once. Nothing is copied where one pass is all, nor is what the last
-// few shards hold where their packets do not share sets: as many lines stay in eight ways.
+// With AVX-512 it is each pass once. Then nothing is copied if there is only one pass, nor are the
+// last few shards if their packets do not share sets: that many lines stay in eight ways.
 //
-// The loop over lines is there twice: for packets in a near cache, and for others, of which it
-// fetches what is ahead, and with AVX-512 stores past the caches what begins with a line.
+// The loop over lines exists twice: for packets in a near cache, and for others, whose inputs it
+// prefetches and, with AVX-512, whose outputs it stores past the caches if they begin on a line.
 #include <stdbool.h>
 #include <string.h>
 
@@ -27,26 +27,26 @@
 #include "kernels/xor_code.h"
 
 enum {
-  NARROW_SUMS = 13, // at once; the other three registers are for inputs
+  NARROW_SUMS = 13, // in a pass; the other three registers are for inputs
   WIDE_SUMS = 26,   // likewise; six are for four inputs and the sums of two pairs
-  LOOPS_FETCH = 4,  // passes, from which on those that are loops fetch, too
+  LOOPS_FETCH = 4,  // number of passes from which on those that are loops prefetch, too
   STAY = 5,         // shards that are read in place in all passes
-  WAY_BYTES = 4096  // that far apart, lines share a set of a first-level cache
+  WAY_BYTES = 4096  // lines that far apart share a set of a first-level cache
 };
 
 typedef struct compiler {
   const weft_xor_matrix *m;
   xor_code_buffer to;
-  bool far; // the loop at hand is for packets that no near cache holds
+  bool far; // the current loop is for packets that no near cache holds
   size_t passes;
-  bool apart;    // the last one is the folded shard's
-  size_t copied; // inputs, the first ones
-  // The pass at hand.
+  bool apart;    // the last pass is the folded shard's
+  size_t copied; // number of inputs that are copied, the first ones
+  // The current pass.
   size_t pass;
   size_t first, sums; // outputs
-  bool copying;       // those are read where they are, and copied to the scratch
-  size_t shard;       // of the inputs, that rdx points to, or NONE
-  uint32_t begun;     // a bit for each sum that has something
+  bool copying;       // inputs to copy are read in place, and copied to the scratch
+  size_t shard;       // the input shard that rdx points to, or NONE
+  uint32_t begun;     // a bit for each sum that has begun
   uint32_t mask[];    // (inputs): a bit for each sum that an input is part of
 } compiler;
 
@@ -63,12 +63,13 @@ static void point_to_input(compiler *c, size_t x) {
   point_to(&c->to, false, c->shard);
 }
 
-// Whether an input has to be read for its copy, whatever the pass wants of it.
+// Returns whether an input has to be read to be copied, even if no sum of the pass wants it.
 static bool is_copied_now(const compiler *c, size_t x) { return c->copying && x < c->copied; }
 
-// Each sweep over the inputs fetches some shards, so that these come in all the while. With AVX2
-// the two of the first pass do, and the others only if there are many, since as loops they ask
-// twice. A pass for the folded shard is too short for any.
+// Prefetches an input if that is due in this sweep over the inputs. Each sweep prefetches some
+// shards, so that memory is always busy. With AVX2 the two sweeps of the first pass do, and the
+// others only if there are many, since as loops they prefetch twice. A pass for the folded shard is
+// too short for it.
 static void fetch_input(compiler *c, size_t x) {
   const size_t passes = c->passes - c->apart;
   const size_t sweeps = c->to.wide ? passes : passes < LOOPS_FETCH ? 2 : passes + 1;
@@ -111,7 +112,8 @@ static void give(compiler *c, unsigned reg, unsigned sums) {
   }
 }
 
-// An input that one sum wants, where nothing else is to be done with it, is added out of memory.
+// Adds an input from memory if only one sum wants it and it is not copied. Returns whether the
+// input is done.
 static bool add_from_memory(compiler *c, size_t x, unsigned sums) {
   if (c->copying)
     return false;
@@ -164,8 +166,8 @@ static void add_narrow(compiler *c, size_t *x, size_t left) {
 // ---------------------------------------------------------------------------------------------
 // AVX-512: two pairs of inputs and their sums, of which one instruction adds two
 
-// Registers that make up what sum s wants of a quad; up to two. Those of a pair are its inputs' and
-// their sum's.
+// Finds the registers, up to two, that add up to what sum s wants of a quad. A pair has three: its
+// inputs' and their sum's. Returns how many.
 static size_t terms(const quad *q, unsigned s, unsigned *reg) {
   size_t n = 0;
   bool both[2];
@@ -177,7 +179,7 @@ static size_t terms(const quad *q, unsigned s, unsigned *reg) {
   }
   if (n > 1 || !(both[0] || both[1]))
     return n;
-  reg[0] = WIDE_SUMS + (both[1] ? 3 : 0); // alone, a pair is added as its two
+  reg[0] = WIDE_SUMS + (both[1] ? 3 : 0); // a pair alone is added as its two inputs
   reg[1] = reg[0] + 1;
   return 2;
 }
@@ -217,7 +219,7 @@ static void add_wide(compiler *c, size_t *x, size_t n) {
 // ---------------------------------------------------------------------------------------------
 // A pass
 
-// Sums [first, last) of the pass, packets of one output that rdx points to.
+// Stores sums [first, last) of the pass, packets of the output shard that rdx points to.
 static void store_packets(compiler *c, unsigned first, unsigned last, bool past_caches) {
   for (unsigned s = first; s < last; s++) {
     const size_t offset = (c->first + s) % c->m->w * c->m->packet_bytes;
@@ -247,15 +249,15 @@ static void store_sums(compiler *c) {
   }
 }
 
-// Sums that nothing is part of.
+// Clears sums that no input is part of.
 static void clear_empty(compiler *c) {
   for (unsigned i = 0; i < c->sums; i++)
     if (!(c->begun >> i & 1u))
       add_to(&c->to, i, i);
 }
 
-// Adds packet `at` of shards before the folded one to that one's; or, in passes before its own, to
-// what is in the scratch of them, which the first pass begins.
+// Adds packet `at` of shards before the folded one to that of the folded shard; or, in passes
+// before the one that has it, to their sum so far in the scratch, which the first pass begins.
 static void fold_packet(compiler *c, size_t at) {
   const size_t w = c->m->w, shard = c->m->folded - 1, output = shard * w + at;
   const size_t end = c->first + c->sums, near = (c->copied + at) * WEFT_XOR_LINE;
@@ -282,8 +284,9 @@ static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
 static size_t cut(size_t a, size_t pieces) { return (a + pieces - 1) / pieces; }
 
-// Sums of the folded shard have one input of each shard and share nothing: they have a pass of
-// their own where that makes no more passes, so that the others, of more sums each, share more.
+// Returns whether the folded shard has a pass of its own. Its sums have one input of each shard and
+// share nothing: without them, other passes have more sums each and share more. That pays if it
+// makes no more passes.
 static bool fold_apart(const weft_xor_matrix *m, size_t passes, size_t most) {
   return m->folded > 1 && m->folded * m->w == m->outputs && cut(m->outputs - m->w, most) < passes;
 }
@@ -324,7 +327,8 @@ static void sweep(compiler *c, bool copying) {
 // ---------------------------------------------------------------------------------------------
 // The whole
 
-// Both vectors of a line, of which a copying pass has the first one before the second one's loop.
+// Computes both vectors of a line, by a loop over them; a copying pass has separate code for the
+// first one, which copies.
 static void sweep_halves(compiler *c, bool copying) {
   if (copying) {
     sweep(c, true);
@@ -362,9 +366,10 @@ static void compile(compiler *c) {
   compile_loop(c, false);
 }
 
-// Bytes of code at most: for each input of a sweep eight instructions beside additions (two of
-// them make combinations), for each output seven and one to fold it, two for each packet of a shard
-// that is left to be folded, and an addition for each one of the matrix; all of it twice.
+// Returns the maximum number of bytes of code: for each input of a sweep eight instructions besides
+// additions (two of them make combinations), for each output seven and one to fold it, two for each
+// packet of a shard that is left to be folded, and an addition for each set bit of the matrix; all
+// of it twice.
 static size_t code_bound(const weft_xor_matrix *m, size_t passes) {
   size_t instructions =
       64 + 8 * passes + 8 * 2 * m->outputs + 8 * (passes + 1) * m->inputs + 2 * (passes + 1) * m->w;
@@ -381,13 +386,15 @@ static size_t copied_inputs(const weft_xor_matrix *m, bool wide, size_t passes) 
   return passes == 1 || m->inputs < STAY * m->w ? 0 : m->inputs - STAY * m->w;
 }
 
-// Inputs that are copied, then sums of packets that passes leave to be folded.
+// Returns the lines of the scratch: copied inputs, then sums of packets that passes leave to be
+// folded.
 static size_t scratch_lines(const compiler *c) {
   return c->copied + (c->m->folded > 1 && c->passes > 1 ? c->m->w : 0);
 }
 
-// Zen 5 loses a tenth to a quarter by more (docs/performance/crs-machine-code.md); Zen 4 gains by
-// as many as there is room for, and Intel's cores do not mind.
+// Returns how many groups ahead to prefetch. Zen 5 loses a tenth to a quarter with more
+// (docs/performance/crs-machine-code.md); Zen 4 gains from as many as there is room for, and to
+// Intel's cores it makes no difference.
 static size_t groups_ahead(void) { return core_is_zen5() ? 2 : 0; }
 
 static weft_status compile_for(bool wide, weft_xor_code **out, const weft_xor_matrix *m,

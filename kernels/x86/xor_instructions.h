@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The few instructions that kernels/x86/xor_compiler.c makes loops of, for vectors of 32 bytes
-// (VEX) or 64 (EVEX).
+// Encodes the few instructions of which kernels/x86/xor_compiler.c makes loops, for vectors of
+// 32 bytes (VEX) or 64 (EVEX).
 //
-// General registers have fixed duties: r10 and r11 point to the tables of inputs and outputs, rdx
-// to a shard of them; rax is where the line begins, rsi where the vector does, r9 the line that is
-// fetched, rcx where the last line ends; r8 is the scratch and rdi the vector's place there. None
-// of them has to be kept for callers.
+// General registers have fixed uses: r10 and r11 point to the tables of inputs and outputs, rdx to
+// one of their shards; rax is where the line begins, rsi where the vector does, r9 the line that is
+// prefetched, rcx where the last line ends; r8 is the scratch and rdi the vector's place there.
+// None of them needs to be preserved for callers.
 #ifndef WEFT_KERNELS_X86_XOR_INSTRUCTIONS_H
 #define WEFT_KERNELS_X86_XOR_INSTRUCTIONS_H
 
@@ -15,7 +15,7 @@
 #include <string.h>
 
 typedef struct xor_code_buffer {
-  uint8_t *code; // the caller sees to it that there is room: INSTRUCTION_MAX for each
+  uint8_t *code; // the caller provides enough room: INSTRUCTION_MAX bytes per instruction
   size_t bytes;  // so far
   bool wide;     // vectors of 64 bytes, 32 registers of them
 } xor_code_buffer;
@@ -43,8 +43,8 @@ static inline void put_evex(xor_code_buffer *b, unsigned map, unsigned prefix, u
       (uint8_t)(4u | (~more & 15u) << 3 | prefix), (uint8_t)(more & 16u ? 0x40u : 0x48u), op);
 }
 
-// Prefix and opcode: operands reg and rm (0 for memory at the registers above), and one more, 0
-// where there is none.
+// Emits prefix and opcode, for operands reg and rm (0 for memory at the registers above) and a
+// third one, 0 if there is none.
 static inline void put_opcode(xor_code_buffer *b, unsigned prefix, uint8_t op, unsigned reg,
                               unsigned more, unsigned rm) {
   const unsigned third = (~more & 15u) << 3, r = reg & 8u ? 0 : 0x80u;
@@ -60,8 +60,8 @@ static inline void put_registers(xor_code_buffer *b, unsigned reg, unsigned rm) 
   PUT(b, (uint8_t)(0xc0u | (reg & 7u) << 3 | (rm & 7u)));
 }
 
-// ModRM (register or SIB follows in `low`), and the offset in its shortest form: a byte counts
-// whole vectors where they are wide.
+// Emits ModRM, with the register, or 4 for a SIB byte, in `low`, and the offset in its shortest
+// form: a byte counts whole vectors if they are wide.
 static inline void put_memory(xor_code_buffer *b, unsigned reg, unsigned low, const uint8_t *sib,
                               size_t offset) {
   const size_t unit = b->wide ? 64 : 1;
@@ -89,7 +89,7 @@ static inline void store_output(xor_code_buffer *b, unsigned reg, size_t offset)
   put_memory(b, reg, 4, &rdx_rsi, offset);
 }
 
-// The same past the caches, wide only and where lines begin: VMOVNTDQ.
+// Stores an output past the caches, only wide and at the beginning of a line: VMOVNTDQ.
 static inline void stream_output(xor_code_buffer *b, unsigned reg, size_t offset) {
   put_evex(b, 1, P66, 0xe7, reg, 0, 0);
   put_memory(b, reg, 4, &rdx_rsi, offset);
@@ -110,7 +110,7 @@ static inline void add_to(xor_code_buffer *b, unsigned sum, unsigned x) { // sum
   add_two(b, sum, sum, x);
 }
 
-// sum ^= x ^ y, wide only: VPTERNLOGQ, whose table of all eight cases is that of the exclusive or.
+// sum ^= x ^ y, only wide: VPTERNLOGQ, whose table of all eight cases is that of exclusive or.
 static inline void add_both_to(xor_code_buffer *b, unsigned sum, unsigned x, unsigned y) {
   put_evex(b, 3, EVEX_W | P66, 0x25, sum, x, y);
   put_registers(b, sum, y);
@@ -118,7 +118,7 @@ static inline void add_both_to(xor_code_buffer *b, unsigned sum, unsigned x, uns
 }
 
 static inline void copy_to(xor_code_buffer *b, unsigned to, unsigned from) {
-  const bool load = from < 8; // likewise
+  const bool load = from < 8; // likewise the shorter form
   const unsigned reg = load ? to : from, rm = load ? from : to;
   put_opcode(b, P66, load ? LOAD : STORE, reg, 0, rm);
   put_registers(b, reg, rm);
@@ -129,7 +129,7 @@ static inline void point_to(xor_code_buffer *b, bool output, size_t shard) {
   put_le32(b, shard * sizeof(void *));
 }
 
-// PREFETCHT1: the line r9 of the shard that rdx points to.
+// Prefetches line r9 of the shard that rdx points to: PREFETCHT1.
 static inline void fetch_line(xor_code_buffer *b, size_t offset) {
   PUT(b, 0x42, 0x0f, 0x18, 0x94, 0x0a);
   put_le32(b, offset);
@@ -158,7 +158,7 @@ static inline void jump(xor_code_buffer *b, uint8_t condition, size_t to) {
   put_le32(b, to - (b->bytes + 4));
 }
 
-// A jump to where its result is given to land.
+// Emits a jump to where its result is passed to land().
 static inline size_t jump_ahead(xor_code_buffer *b, uint8_t condition) {
   jump(b, condition, 0);
   return b->bytes;
@@ -179,7 +179,7 @@ static inline size_t jump_unless_far(xor_code_buffer *b) {
   return jump_ahead(b, 0x84); // jz
 }
 
-// Whether the shard that rdx points to is where lines begin: jumps if not.
+// Jumps unless the shard that rdx points to begins on a cache line.
 static inline size_t jump_unless_aligned(xor_code_buffer *b) {
   PUT(b, 0xf6, 0xc2, 63);     // test dl, 63
   return jump_ahead(b, 0x85); // jnz
@@ -193,8 +193,8 @@ static inline size_t jump_always(xor_code_buffer *b) {
 
 static inline void begin_fetching(xor_code_buffer *b) { PUT(b, 0x49, 0x01, 0xc1); } // add r9, rax
 
-// Lines of the packet that are left are counted in the red zone below the stack, which signals
-// leave alone.
+// Sets the number of lines left of the packet, which is counted in the red zone below the stack,
+// since signals leave that alone.
 static inline void count_lines(xor_code_buffer *b, size_t lines) {
   PUT(b, 0xc7, 0x44, 0x24, 0xf8); // mov dword ptr [rsp - 8], lines
   put_le32(b, lines);
@@ -210,7 +210,7 @@ static inline void go_on(xor_code_buffer *b, bool far, size_t bytes) {
   PUT(b, 0x48, 0x39, 0xc8); // cmp rax, rcx
 }
 
-// To the next line of the packet, or that of the next group, until the end.
+// Goes on to the packet's next line, or to the next group's, until the end.
 static inline void end_loop(xor_code_buffer *b, bool far, size_t packet_lines, size_t gap,
                             size_t next_line) {
   go_on(b, far, 64);
@@ -222,7 +222,7 @@ static inline void end_loop(xor_code_buffer *b, bool far, size_t packet_lines, s
   jump(b, 0x82, next_line); // jb
   land(b, done);
   if (far)
-    PUT(b, 0x0f, 0xae, 0xf8); // sfence: what goes past the caches is in no order
+    PUT(b, 0x0f, 0xae, 0xf8); // sfence: stores past the caches are not ordered
   PUT(b, 0xc5, 0xf8, 0x77);   // vzeroupper
   PUT(b, 0xc3);               // ret
 }

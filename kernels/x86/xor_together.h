@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which inputs kernels/x86/xor_compiler.c takes together, so that sums of them are made once that
-// several sums of a pass want. mask (inputs): a bit for each sum of the pass that an input is part
-// of.
+// Chooses which inputs kernels/x86/xor_compiler.c takes together, so that sums of inputs that
+// several sums of a pass want are computed once. mask (inputs): a bit for each sum of the pass that
+// an input is part of.
 #ifndef WEFT_KERNELS_X86_XOR_TOGETHER_H
 #define WEFT_KERNELS_X86_XOR_TOGETHER_H
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-  AT_ONCE = 8, // inputs that are looked at to find which go well together
+  AT_ONCE = 8, // inputs from which those that go well together are chosen
   TOGETHER = 3 // inputs in registers with AVX2
 };
 #define NONE SIZE_MAX
@@ -20,9 +20,9 @@ static inline unsigned count(unsigned bits) { return (unsigned)__builtin_popcoun
 
 // --- AVX2: up to three inputs, whose sums of two and three are made in place, one by one ---
 
-// The sums that want one of the combinations of up to three inputs, and what it takes to make it.
+// For each combination of up to three inputs a, b and c: the sums that want it.
 typedef struct combinations {
-  unsigned only[TOGETHER]; // wanted by these sums
+  unsigned only[TOGETHER]; // a, b or c alone
   unsigned ab, ac, bc, abc;
 } combinations;
 
@@ -48,11 +48,11 @@ static inline void swap(size_t *x, size_t i, size_t j) {
   x[j] = held;
 }
 
-// Of x[0] and up to two of the others those that save most additions for each; they go to the front
-// of x. Returns how many.
+// Chooses x[0] and up to two of the others such that most additions are saved per input, and moves
+// them to the front of x. Returns how many.
 static inline size_t choose(const uint32_t *mask, size_t *x, size_t n) {
   size_t best_n = 1, best_i = 0, best_j = 0;
-  unsigned best = 0; // saved, a sixth of an addition for each input
+  unsigned best = 0; // saved per input, in sixths of an addition
   for (size_t i = 1; i < n; i++) {
     const unsigned own = count(mask[x[0]]) + count(mask[x[i]]);
     const unsigned two = (own - additions(mask, (size_t[]){x[0], x[i]}, 2)) * 3;
@@ -75,14 +75,14 @@ static inline size_t choose(const uint32_t *mask, size_t *x, size_t n) {
   if (best_n > 1)
     swap(x, 1, best_i);
   if (best_n > 2)
-    swap(x, 2, best_j); // which is beyond best_i, so where it was
+    swap(x, 2, best_j); // best_j > best_i, so it has not moved
   return best_n;
 }
 
 // --- AVX-512: two pairs of inputs and their sums, of which one instruction adds two ---
 
 typedef struct quad {
-  size_t x[4];      // inputs, or NONE; 0 and 1 are a pair, 2 and 3 the other one
+  size_t x[4];      // inputs, or NONE; 0 and 1 are a pair, 2 and 3 the other
   unsigned mask[4]; // sums that want them
 } quad;
 
@@ -96,7 +96,7 @@ static inline unsigned quad_additions(const quad *q) {
          (pair_with_others(q, 2) != 0);
 }
 
-// Of the three ways to pair four inputs the best one. Returns its additions.
+// Chooses the best of the three ways to pair four inputs. Returns its number of additions.
 static inline unsigned pair_up(const uint32_t *mask, const size_t *x, quad *out) {
   static const uint8_t ways[3][4] = {{0, 1, 2, 3}, {0, 2, 1, 3}, {0, 3, 1, 2}};
   unsigned best = UINT32_MAX;
@@ -115,10 +115,10 @@ static inline unsigned pair_up(const uint32_t *mask, const size_t *x, quad *out)
   return best;
 }
 
-// The best way to part eight inputs into two quads of pairs.
+// Finds the best way to divide eight inputs into two quads of pairs.
 static inline void part(const uint32_t *mask, const size_t *x, quad out[2]) {
   unsigned best = UINT32_MAX;
-  for (unsigned set = 1; set < 1u << AT_ONCE; set += 2) { // which go with x[0]
+  for (unsigned set = 1; set < 1u << AT_ONCE; set += 2) { // the quad that x[0] is in
     if (count(set) != 4)
       continue;
     size_t of[2][4], n[2] = {0};

@@ -17,8 +17,8 @@ weft_status weft_karatsuba_wgmma(const weft_exec *exec, const weft_tensor_batch 
 
 // A way to multiply, with the layout of its tiles.
 struct weft_tensor_technique {
-  uint32_t step, steps_max; // source blocks per step; steps per panel
-  uint32_t pair_bytes;      // of a pair of tiles, per step
+  uint32_t step, steps_max;         // source blocks per step; steps per panel
+  uint32_t pair_bytes, chunk_bytes; // of a pair of tiles and of a chunk, per step
   weft_status (*prepare)(const weft_exec *exec, const weft_tensor_batch &batch);
   weft_status (*multiply)(const weft_exec *exec, const weft_tensor_batch &batch);
 };

@@ -18,7 +18,8 @@
 //   ((b % 2, q, b / 2, g), (jb, jg)) : ((16, 32, 128, 512), (1, 4096))    q < 4; g < 8
 // A thread owns columns 2q and 2q + 1 of every 8: all 8 bits of its byte.
 //
-// More than 8 steps are cut into panels of equal steps, each a product of its own that adds to Y.
+// More than 8 steps, or what the device has shared memory for, are cut into panels of equal steps,
+// each a product of its own that adds to Y.
 //
 // The Karatsuba product (tensor_karatsuba.cuh) takes three products of 4 x 4 bits a byte instead of
 // 8 x 8 bits, so that a source block is 4 bits of the inner dimension and a step is 64 of them:
@@ -30,6 +31,7 @@
 #ifndef WEFT_KERNELS_CUDA_TENSOR_LAYOUT_H
 #define WEFT_KERNELS_CUDA_TENSOR_LAYOUT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -93,6 +95,15 @@ typedef struct weft_tensor_plan {
   bool alone; // an expanding warp makes whole chunks, or all of them share each
   weft_tensor_powers power;
 } weft_tensor_plan;
+
+// Steps of a panel at most: of `limit` those of which a chunk and two pairs of tiles, `step_bytes`
+// of shared memory for each step, fit into a block of the device. Cards of sm_86 and sm_89 have 99
+// KiB, sm_80 163 and sm_90 227. Where not even one fits, that one is refused (weft_tensor_cut).
+static inline uint32_t weft_tensor_steps_most(uint32_t limit, uint32_t step_bytes,
+                                              uint32_t shared_bytes) {
+  const uint32_t fit = shared_bytes / step_bytes;
+  return fit == 0 ? 1 : fit < limit ? fit : limit;
+}
 
 // What a kernel keeps in shared memory.
 typedef struct weft_tensor_sizes {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The binary tensor product by mma.sync (b1, and.popc), for sm_80 and later: the layouts and the
+// The binary tensor product by mma.sync (b1, and.popc), for sm_80 to sm_90: the layouts and the
 // line of units of tensor_wgmma.cuh, without its asynchrony. Eight warps share a block; a warp's
 // task is 2 tiles x 32 positions by 64 bit rows, so that all four bytes of its words are its own.
 #include "kernels/cuda/tensor.cuh"

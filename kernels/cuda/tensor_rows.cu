@@ -11,14 +11,15 @@
 
 namespace {
 
-const weft_tensor_technique Wgmma = {WEFT_TENSOR_STEP, WEFT_TENSOR_STEPS_MAX,
-                                     WEFT_TENSOR_PAIR_BYTES(1), weft_tensor_prepare,
-                                     weft_tensor_wgmma};
-const weft_tensor_technique Mma = {WEFT_TENSOR_STEP, WEFT_TENSOR_STEPS_MAX,
-                                   WEFT_TENSOR_PAIR_BYTES(1), weft_tensor_prepare, weft_tensor_mma};
-const weft_tensor_technique Karatsuba = {WEFT_KARATSUBA_STEP, WEFT_KARATSUBA_STEPS_MAX,
-                                         2 * WEFT_KARATSUBA_TILE_BYTES(1), weft_karatsuba_prepare,
-                                         weft_karatsuba_wgmma};
+const weft_tensor_technique Wgmma = {WEFT_TENSOR_STEP,          WEFT_TENSOR_STEPS_MAX,
+                                     WEFT_TENSOR_PAIR_BYTES(1), WEFT_TENSOR_CHUNK_BYTES(1),
+                                     weft_tensor_prepare,       weft_tensor_wgmma};
+const weft_tensor_technique Mma = {WEFT_TENSOR_STEP,          WEFT_TENSOR_STEPS_MAX,
+                                   WEFT_TENSOR_PAIR_BYTES(1), WEFT_TENSOR_CHUNK_BYTES(1),
+                                   weft_tensor_prepare,       weft_tensor_mma};
+const weft_tensor_technique Karatsuba = {
+    WEFT_KARATSUBA_STEP,           WEFT_KARATSUBA_STEPS_MAX, 2 * WEFT_KARATSUBA_TILE_BYTES(1),
+    WEFT_KARATSUBA_CHUNK_BYTES(1), weft_karatsuba_prepare,   weft_karatsuba_wgmma};
 
 // Which technique a row takes for k source blocks of len bytes.
 typedef const weft_tensor_technique &(*Choice)(size_t k, size_t len);
@@ -30,13 +31,17 @@ const weft_tensor_technique &choose_quicker(size_t k, size_t len) {
   return k > 448 && len >= 4096 ? Karatsuba : Wgmma;
 }
 
-// The inner dimension in panels of equal steps; a product with k = 0 has none.
+// The inner dimension in panels of equal steps; a product with k = 0 has none. An operand that was
+// prepared for a technique on a device has the panels of a product there.
 struct Panels {
   const weft_tensor_technique &technique;
   uint32_t count, steps; // steps of every panel
-  Panels(const weft_tensor_technique &with, size_t k) : technique(with) {
+  Panels(const weft_tensor_technique &with, const weft_exec *exec, size_t k) : technique(with) {
     const uint32_t all = static_cast<uint32_t>((k + with.step - 1) / with.step);
-    count = (all + with.steps_max - 1) / with.steps_max;
+    const uint32_t most = weft_tensor_steps_most(
+        with.steps_max, with.chunk_bytes + 2 * with.pair_bytes,
+        static_cast<uint32_t>(weft_device_get_shape(exec->device)->block_shared_bytes));
+    count = (all + most - 1) / most;
     steps = count ? (all + count - 1) / count : 0;
   }
   size_t first(uint32_t panel) const { return size_t{panel} * steps * technique.step; }
@@ -203,7 +208,7 @@ weft_status send_rows(const weft_exec *exec, Pointer const *rows, size_t count, 
 weft_status like_products(const weft_backend *row, Choice choice, const weft_exec *exec,
                           const weft_gemm *gemms, size_t count) {
   const weft_gemm &like = gemms[0];
-  const Panels panels(choice(like.k, like.len), like.k);
+  const Panels panels(choice(like.k, like.len), exec, like.k);
   const Needs needs = needs_of(panels, like);
   const size_t descriptors =
       count > WEFT_TENSOR_FEW ? weft_align16(count * sizeof(weft_tensor_job)) : 0;
@@ -290,7 +295,7 @@ weft_status prepare(const weft_backend *row, Choice choice, const weft_exec *exe
   WEFT_TRY(weft_cuda_check_source(k, len, *x));
   weft_device_scope scope(exec->device);
   WEFT_TRY(scope.status());
-  const Panels panels(choice(k, len), k);
+  const Panels panels(choice(k, len), exec, k);
   weft_operand *operand;
   WEFT_TRY(weft_cuda_operand_new(row, exec, k, len, 0, panels.bytes(len), &operand));
   weft_scratch pointers(exec);
@@ -337,7 +342,7 @@ weft_status prepare_many(const weft_backend *row, Choice choice, const weft_exec
     return WEFT_E_ARGUMENT;
   weft_device_scope scope(exec->device);
   WEFT_TRY(scope.status());
-  const Panels panels(choice(k, len), k);
+  const Panels panels(choice(k, len), exec, k);
   const size_t bytes = panels.bytes(len);
   weft_status status = WEFT_OK;
   for (size_t i = 0; status == WEFT_OK && i < count; i++)

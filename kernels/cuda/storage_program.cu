@@ -25,8 +25,10 @@ struct Args {
 };
 
 // The shape and, behind it, the matrix: bits, 8 to a byte and rows of whole bytes, or coefficients.
+// All that a plan follows from is in it, as a kernel is launched by the plan that it was made by:
+// one matrix may come with factors of more slots or fewer, or with none (0).
 struct Key {
-  uint32_t k, m, w, packet_bytes, factored, accumulate;
+  size_t k, m, w, packet_bytes, slots, accumulate;
   uint8_t matrix[];
 };
 
@@ -176,11 +178,11 @@ weft_status kernel_for(Wanted *wanted, size_t work, void **kernel) {
   Key *key = static_cast<Key *>(allocator->alloc(allocator->user, bytes, alignof(Key)));
   if (!key)
     return WEFT_E_NOMEM;
-  key->k = static_cast<uint32_t>(shape.k);
-  key->m = static_cast<uint32_t>(shape.m);
-  key->w = static_cast<uint32_t>(shape.w);
-  key->packet_bytes = static_cast<uint32_t>(shape.packet_bytes);
-  key->factored = shape.factors != nullptr;
+  key->k = shape.k;
+  key->m = shape.m;
+  key->w = shape.w;
+  key->packet_bytes = shape.packet_bytes;
+  key->slots = shape.factors ? shape.factors->slots : 0;
   key->accumulate = shape.accumulate;
   for (size_t r = 0; r < rows; r++)
     if (gemm)
@@ -290,13 +292,13 @@ bool by_factors(const weft_gemm &gemm) {
          100 * lop3s_by_factors(*gemm.factors) <= Percent * lop3s_by_entries(gemm.m, gemm.k);
 }
 
-// A warp's bytes of each shard must be there.
+// A warp's bytes of each shard must be there, and no more blocks than a grid may have.
 bool suits_program(const weft_exec *exec, const weft_gemm &gemm) {
-  enum { WarpBytes = 1024 };
+  enum { WarpBytes = 1024, BlockBytesLeast = 2 * WarpBytes };
   return !gemm.x_prepared && gemm.a_mem != WEFT_MEM_DEVICE && gemm.k && gemm.m &&
          (has_factors(gemm) || gemm.m <= WEFT_PROGRAM_SUMS / 8) && gemm.k + gemm.m <= ShardsMax &&
          gemm.x.mem != WEFT_MEM_HOST && gemm.y.mem != WEFT_MEM_HOST && gemm.len >= WarpBytes &&
-         gemm.len / 4096 <= INT32_MAX && weft_device_sm(exec->device) >= 90 &&
+         gemm.len / BlockBytesLeast < INT32_MAX && weft_device_sm(exec->device) >= 90 &&
          weft_storage_address_bits(gemm.x, gemm.k, gemm.y, gemm.m) % 16 == 0;
 }
 
@@ -384,7 +386,7 @@ static weft_status program_gemm(const weft_exec *exec, const weft_gemm *gemms, s
 
 extern "C" weft_status weft_storage_program_gemm(const weft_exec *exec, const weft_gemm *gemms,
                                                  size_t count) {
-  return program_gemm(exec, gemms, count, has_factors(gemms[0]));
+  return count ? program_gemm(exec, gemms, count, has_factors(gemms[0])) : WEFT_E_UNSUPPORTED;
 }
 
 extern "C" bool weft_storage_suits(const weft_gemm *gemm, size_t count) {

@@ -125,25 +125,22 @@ static weft_status made(const weft_exec *exec, const weft_gemm *gemm) {
   return weft_storage_program_gemm(exec, gemm, 1);
 }
 
-// A made kernel by random factors, and by their matrix where it takes none of them.
-static void check_factors(check_device *device) {
-  static test_steps steps;
-  test_rng rng = test_rng_new(check_random(), 0);
-  const size_t k = 1 + below(30), m = 1 + below(16);
-  test_steps_random(&rng, k, m, 4 + below(26), below(60), &steps);
+// A made kernel by the steps in `slots` slots, and by their matrix where it takes none of them.
+static void check_made_by(check_device *device, const test_steps *steps, size_t slots) {
+  const size_t k = steps->k, m = steps->m;
   weft_factors *factors;
-  check_status(weft_factors_new(steps.step, steps.count, steps.slots, &check_allocator, &factors),
+  check_status(weft_factors_new(steps->step, steps->count, slots, &check_allocator, &factors),
                "factors");
   shards s;
   shards_new(device, &s, k, m, 16 + below(9000), 0);
   const bool accumulate = below(3) == 0;
   if (!accumulate)
     memset(s.y, 0, m * s.len);
-  check_product(s.y, steps.a, s.x, m, k, s.len);
+  check_product(s.y, steps->a, s.x, m, k, s.len);
   const weft_gemm gemm = {.m = m,
                           .k = k,
                           .len = s.len,
-                          .a = steps.a,
+                          .a = steps->a,
                           .a_stride = k,
                           .x = {.ptr = s.in, .mem = WEFT_MEM_DEVICE},
                           .y = {.ptr = s.out, .mem = WEFT_MEM_DEVICE},
@@ -156,6 +153,26 @@ static void check_factors(check_device *device) {
   }
   weft_factors_free(factors, &check_allocator);
   shards_free(device, &s);
+}
+
+static void check_factors(check_device *device) {
+  static test_steps steps;
+  test_rng rng = test_rng_new(check_random(), 0);
+  const size_t k = 1 + below(30), m = 1 + below(16);
+  test_steps_random(&rng, k, m, 4 + below(26), below(60), &steps);
+  check_made_by(device, &steps, steps.slots);
+}
+
+// The same matrix by factors of few slots and of many, for which blocks have other numbers of
+// threads: neither is launched as the other one.
+static void check_factors_of_one_matrix(check_device *device) {
+  static test_steps steps;
+  test_rng rng = test_rng_new(check_random(), 0);
+  test_steps_random(&rng, 1 + below(30), 1 + below(16), 4 + below(9), below(60), &steps);
+  check_made_by(device, &steps, steps.slots);
+  check_made_by(device, &steps, WEFT_PROGRAM_SLOTS);
+  if (weft_storage_program_gemm(&device->exec, NULL, 0) != WEFT_E_UNSUPPORTED)
+    check_fail("a made kernel for no product");
 }
 
 static void xor_reference(uint8_t *y, const weft_xorm *p, const uint8_t *x) {
@@ -400,6 +417,7 @@ void check_storage(check_device *device, const weft_backend *first, unsigned rou
     const size_t k_most = i % 3 ? 12 : 50; // few and many shards are taken in another way
     check_bytes(device, "made kernel", made, k_most, 16, false);
     check_factors(device);
+    check_factors_of_one_matrix(device);
     check_packet_factors(device, first);
     check_stripes(device, packets[below(8)]);
     check_packets(device, first, "made kernel for packets", packets[below(8)], k_most, 16);

@@ -40,6 +40,11 @@ bool rows_are_dense(const weft_const_rows &x, size_t len) {
 
 bool is_empty(const weft_gemm &gemm) { return gemm.m == 0 || gemm.len == 0; }
 
+// Bytes from one row of a technique's layout to the next; of the longest rows more than 32 bits.
+size_t layout_stride(const weft_cuda_technique &technique, size_t len) {
+  return size_t{weft_cuda_padded(len)} / WEFT_CUDA_COLUMN_PAD * technique.group_bytes;
+}
+
 // Bytes of device scratch that one product needs beside its operands.
 struct Needs {
   size_t a, x, x_ptr, y_ptr;
@@ -52,7 +57,7 @@ Needs needs_of(const weft_cuda_technique &technique, const weft_gemm &gemm) {
   if (gemm.y.ptr)
     needs.y_ptr = weft_align16(gemm.m * sizeof(uint8_t *));
   if (!gemm.x_prepared && !(technique.raw && rows_are_dense(gemm.x, gemm.len))) {
-    needs.x = gemm.k * (weft_cuda_padded(gemm.len) / WEFT_CUDA_COLUMN_PAD) * technique.group_bytes;
+    needs.x = gemm.k * layout_stride(technique, gemm.len);
     if (gemm.x.ptr)
       needs.x_ptr = weft_align16(gemm.k * sizeof(uint8_t *));
   }
@@ -69,7 +74,7 @@ weft_status pack_x(const weft_cuda_technique &technique, const weft_exec *exec,
   pack.len = static_cast<uint32_t>(len);
   pack.padded = weft_cuda_padded(len);
   pack.out = out;
-  pack.out_stride = pack.padded / WEFT_CUDA_COLUMN_PAD * technique.group_bytes;
+  pack.out_stride = layout_stride(technique, len);
   if (x.ptr) {
     WEFT_TRY(weft_cuda_upload(exec, x_ptr, x.ptr, k * sizeof(uint8_t *)));
     pack.x_ptr = reinterpret_cast<const uint8_t *const *>(x_ptr);
@@ -102,7 +107,7 @@ weft_status job_of(const weft_cuda_technique &technique, const weft_exec *exec,
   } else if (needs.x) {
     WEFT_TRY(pack_x(technique, exec, gemm.x, gemm.k, gemm.len, x, x_ptr));
     job->x = x;
-    job->x_stride = needs.x / gemm.k;
+    job->x_stride = layout_stride(technique, gemm.len);
   }
   job->y = gemm.y.base;
   job->y_stride = gemm.y.stride;
@@ -259,7 +264,7 @@ weft_status weft_cuda_prepare(const weft_cuda_technique &technique, const weft_b
   WEFT_TRY(weft_cuda_check_source(k, len, *x));
   weft_device_scope scope(exec->device);
   WEFT_TRY(scope.status());
-  const size_t stride = weft_cuda_padded(len) / WEFT_CUDA_COLUMN_PAD * technique.group_bytes;
+  const size_t stride = layout_stride(technique, len);
   weft_operand *operand;
   WEFT_TRY(weft_cuda_operand_new(row, exec, k, len, stride, k * stride, &operand));
   weft_scratch pointers(exec);

@@ -87,15 +87,12 @@ Needs needs_of(const Panels &panels, const weft_gemm &gemm) {
   return needs;
 }
 
-// Y of a product without source blocks.
+// Y of a product without source blocks. Row by row: what clears several at once has a largest
+// pitch, and a single row may have any stride.
 weft_status clear(const weft_exec *exec, const weft_gemm &gemm) {
   const cudaStream_t stream = weft_cuda_stream(exec);
-  if (gemm.accumulate)
-    return WEFT_OK;
-  if (!gemm.y.ptr)
-    return WEFT_CUDA(cudaMemset2DAsync(gemm.y.base, gemm.y.stride, 0, gemm.len, gemm.m, stream));
-  for (size_t i = 0; i < gemm.m; i++)
-    WEFT_CUDA_TRY(cudaMemsetAsync(gemm.y.ptr[i], 0, gemm.len, stream));
+  for (size_t i = 0; i < gemm.m && !gemm.accumulate; i++)
+    WEFT_CUDA_TRY(cudaMemsetAsync(weft_row(&gemm.y, i), 0, gemm.len, stream));
   return WEFT_OK;
 }
 

@@ -78,6 +78,8 @@ static void case_new(check_device *device, const weft_backend *row, Case *c) {
   g->x.mem = g->y.mem = WEFT_MEM_DEVICE;
   g->x.base = c->device_x + c->x_offset;
   g->y.base = c->device_y + c->y_offset;
+  if (g->m == 1 && !tight) // nothing lies a stride away
+    g->y.stride = PICK(0, 1, (size_t)1 << 40);
   if (by_pointer) {
     c->x_ptr = host(g->k * sizeof *c->x_ptr);
     c->y_ptr = host(g->m * sizeof *c->y_ptr);

@@ -22,8 +22,8 @@ struct Entry {
   uint8_t *key;
   size_t key_bytes;
   uint64_t hash, used;
-  size_t work, holders; // holders: fetched it, and have not launched yet
-  bool refused, tried;
+  size_t work, holders;       // holders: fetched it, and have not launched yet
+  bool asked, refused, tried; // asked: the store, which is asked once
   cudaLibrary_t library;
   cudaKernel_t kernel;
 };
@@ -128,16 +128,17 @@ static weft_status add(weft_device_kernels *kernels, const weft_kernel_want *wan
   return WEFT_OK;
 }
 
-static weft_status load_code(Entry *entry, const weft_kernel_want *want, const void *code) {
+static weft_status load_code(Entry *entry, const void *code) {
   if (entry->library) // of code before, that had no such kernel or could not be tried
     (void)cudaLibraryUnload(entry->library);
   entry->library = nullptr;
   WEFT_CUDA_TRY(
       cudaLibraryLoadData(&entry->library, code, nullptr, nullptr, 0, nullptr, nullptr, 0));
   WEFT_CUDA_TRY(cudaLibraryGetKernel(&entry->kernel, entry->library, "weft_kernel"));
-  return WEFT_CUDA(cudaFuncSetAttribute(reinterpret_cast<const void *>(entry->kernel),
-                                        cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                        static_cast<int>(want->shared_bytes)));
+  // A library is loaded when something of it is needed: now, where code for another device can
+  // still be refused, rather than by the first launch.
+  cudaFuncAttributes needed;
+  return WEFT_CUDA(cudaFuncGetAttributes(&needed, reinterpret_cast<const void *>(entry->kernel)));
 }
 
 // The general kernel works instead, from now on; but want of host memory and a lost device are for
@@ -187,7 +188,7 @@ static weft_status make(weft_device *device, weft_device_kernels *kernels,
   if (kernels->store.load && kernels->store.load(kernels->store.user, allocator, machine, source,
                                                  &code, &bytes) != WEFT_OK)
     code = nullptr; // as if it were not there
-  if (code && load_code(entry, want, code) != WEFT_OK) {
+  if (code && load_code(entry, code) != WEFT_OK) {
     allocator->free(allocator->user, code);
     code = nullptr;
     entry->kernel = nullptr;
@@ -196,7 +197,7 @@ static weft_status make(weft_device *device, weft_device_kernels *kernels,
     status =
         weft_nvrtc_compile(allocator, source, weft_device_sm(device), &code, &bytes, nullptr, 0);
     if (status == WEFT_OK)
-      status = load_code(entry, want, code);
+      status = load_code(entry, code);
     if (status == WEFT_OK && kernels->store.save)
       kernels->store.save(kernels->store.user, machine, source, code, bytes);
     if (status != WEFT_OK)
@@ -217,16 +218,16 @@ extern "C" weft_status weft_device_kernel(weft_device *device, const weft_kernel
   WEFT_TRY(scope.status());
   std::lock_guard<std::mutex> lock(kernels->mutex);
   Entry *entry = find(kernels, want, hash);
-  const bool fresh = !entry;
-  if (fresh)
+  if (!entry)
     WEFT_TRY(add(kernels, want, hash, &entry));
   entry->used = ++kernels->now;
   entry->work += want->work < SIZE_MAX - entry->work ? want->work : 0;
   if (entry->refused)
     return WEFT_E_UNSUPPORTED;
   // The store is asked once, compiling is done when it has become worth it.
-  if (!entry->kernel && (fresh || want->now || repaid(kernels, entry)))
+  if (!entry->kernel && (!entry->asked || want->now || repaid(kernels, entry)))
     WEFT_TRY(make(device, kernels, want, entry));
+  entry->asked = true; // not where there was no memory for the source
   if (entry->kernel && !entry->tried)
     WEFT_TRY(try_out(kernels, want, entry));
   *kernel = entry->kernel;

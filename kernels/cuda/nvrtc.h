@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that are compiled at run time, by NVRTC where the machine has it: the library is opened
-// when first needed, so nothing links to it. Compiled code is kept per device by its source; a
-// store that the caller supplies keeps it for longer (kernels do no file I/O themselves).
+// when first needed, so nothing links to it. What was compiled is kept for each device by the key
+// of its want; a store that the caller supplies keeps the code for longer (kernels do no file I/O
+// themselves).
 #ifndef WEFT_KERNELS_CUDA_NVRTC_H
 #define WEFT_KERNELS_CUDA_NVRTC_H
 
@@ -27,8 +28,7 @@ typedef struct weft_kernel_want {
   weft_status (*source)(void *user, const weft_allocator *allocator, char **out);
   void *user;
   size_t work;
-  bool now;            // compile at once
-  size_t shared_bytes; // dynamic shared memory of a launch
+  bool now; // compile at once
   // Whether a kernel that has just been loaded does what it should; NULL: it is believed.
   weft_status (*passes)(void *user, void *kernel, bool *out);
 } weft_kernel_want;

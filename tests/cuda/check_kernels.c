@@ -176,12 +176,39 @@ static void check_troubles(check_device *device) {
   printf("ok storage: made kernels that cannot be had leave the work to others\n");
 }
 
+// There is no memory for the source, once.
+static weft_status write_later(void *user, const weft_allocator *allocator, char **out) {
+  size_t *written = user;
+  if (*written == 0) {
+    ++*written;
+    return WEFT_E_NOMEM;
+  }
+  return write_source(user, allocator, out);
+}
+
+// What the store holds is had as soon as there is memory to ask for it, though compiling it is not
+// worth it yet.
+static void check_asked_again(check_device *device) {
+  static const char name[] = "asked again";
+  size_t written = 0;
+  const weft_kernel_want want = {
+      .key = name, .key_bytes = sizeof name, .source = write_later, .user = &written};
+  void *kernel;
+  if (weft_device_kernel(device->device, &want, &kernel) != WEFT_E_NOMEM || kernel)
+    check_fail("a kernel without memory for its source");
+  check_status(weft_device_kernel(device->device, &want, &kernel), "a kernel asked for again");
+  if (!kernel)
+    check_fail("the store was not asked again when there was memory");
+  weft_device_kernel_done(device->device, kernel);
+}
+
 void check_kernels(check_device *device) {
   store s = {0};
   weft_device_set_code_store(device->device,
                              &(weft_code_store){.user = &s, .load = load, .save = save});
   check_holding(device);
   check_all_held(device);
+  check_asked_again(device);
   weft_device_set_code_store(device->device, NULL);
   if (s.saved != 1)
     check_fail("compiled %zu times what the store holds", s.saved);

@@ -349,13 +349,15 @@ extern "C" weft_status weft_device_stream_new(weft_device *device, void **out) {
 extern "C" void weft_device_stream_free(weft_device *device, void *stream) {
   if (!stream)
     return;
+  { // before another thread's new stream can have the same handle
+    std::lock_guard<std::mutex> lock(device->running_mutex);
+    Running *place = running_on(device, stream);
+    if (place)
+      *place = {};
+  }
   weft_device_scope scope(device);
   (void)cudaStreamDestroy(static_cast<cudaStream_t>(stream));
   (void)cudaGetLastError();
-  std::lock_guard<std::mutex> lock(device->running_mutex);
-  Running *place = running_on(device, stream);
-  if (place)
-    *place = {};
 }
 
 extern "C" weft_status weft_device_stream_poll(weft_device *device, void *stream) {
@@ -384,11 +386,8 @@ extern "C" weft_status weft_device_copy(weft_device *device, void *to, weft_mem 
   weft_device_scope scope(device);
   WEFT_TRY(scope.status());
   overlap_ends(device, stream); // the driver may copy by a kernel
-  const weft_status status = WEFT_CUDA(cudaMemcpyAsync(to, from, bytes, kind_of(to_mem, from_mem),
-                                                       static_cast<cudaStream_t>(stream)));
-  if (status != WEFT_OK)
-    (void)cudaGetLastError(); // the caller knows; the next launch must not tell it again
-  return status;
+  return WEFT_CUDA(cudaMemcpyAsync(to, from, bytes, kind_of(to_mem, from_mem),
+                                   static_cast<cudaStream_t>(stream)));
 }
 
 extern "C" weft_status weft_device_copy_rows(weft_device *device, void *to, size_t to_stride,
@@ -409,12 +408,8 @@ extern "C" weft_status weft_device_copy_rows(weft_device *device, void *to, size
   weft_device_scope scope(device);
   WEFT_TRY(scope.status());
   overlap_ends(device, stream);
-  const weft_status status =
-      WEFT_CUDA(cudaMemcpy2DAsync(to, to_stride, from, from_stride, bytes, rows,
-                                  kind_of(to_mem, from_mem), static_cast<cudaStream_t>(stream)));
-  if (status != WEFT_OK)
-    (void)cudaGetLastError();
-  return status;
+  return WEFT_CUDA(cudaMemcpy2DAsync(to, to_stride, from, from_stride, bytes, rows,
+                                     kind_of(to_mem, from_mem), static_cast<cudaStream_t>(stream)));
 }
 
 extern "C" weft_status weft_device_stream_order(weft_device *device, void *later, void *earlier) {
@@ -426,6 +421,7 @@ extern "C" weft_status weft_device_stream_order(weft_device *device, void *later
   if (status == WEFT_OK)
     status = WEFT_CUDA(cudaStreamWaitEvent(static_cast<cudaStream_t>(later), event, 0));
   (void)cudaEventDestroy(event); // the runtime frees it once nothing waits for it
+  (void)cudaGetLastError();      // the next launch must not be blamed
   return status;
 }
 

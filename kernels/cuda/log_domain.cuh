@@ -26,7 +26,7 @@ __device__ __forceinline__ uint32_t weft_cuda_shared_at(const void *memory) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(memory));
 }
 
-// Eight values of 0..255, each its own register, as two words.
+// Four values of 0..255, each its own register, as a word.
 __device__ __forceinline__ uint32_t weft_cuda_word_of(const uint32_t *byte) {
   return __byte_perm(__byte_perm(byte[0], byte[1], 0x0040), __byte_perm(byte[2], byte[3], 0x0040),
                      0x5410);

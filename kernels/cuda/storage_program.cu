@@ -15,7 +15,7 @@ extern "C" {
 
 namespace {
 
-enum { ShardsMax = 256 };
+enum { ShardsMax = WEFT_PROGRAM_SHARDS };
 
 // As the source declares it.
 struct Args {

@@ -195,20 +195,20 @@ void weft_made::Ring::next(size_t j) {
   const size_t left = shape_.k - j, last = j / slice_ + groups_ - 1;
   if (bytes_)
     ask(last);
-  text_.put("  arrived();\n", 13);
+  text_.add("  arrived();\n");
   if (bytes_)
     text_.add("  turn(%zu, %zu);\n", place(j), left < slice_ ? left : slice_);
   else
     ask(last);
   if (plan_.meet && j % plan_.meet == plan_.meet - 1)
-    text_.put("  __syncthreads();\n", 19);
+    text_.add("  __syncthreads();\n");
 }
 
 // Groups of shards are counted, so that there is one whether there are shards in it or not.
 void weft_made::Ring::ask(size_t group) {
   for (size_t j = group * slice_; j < (group + 1) * slice_ && j < shape_.k; j++)
     text_.add("  ask(%zu, rows[%zu]);\n", place(j), j);
-  text_.put("  sent();\n", 10);
+  text_.add("  sent();\n");
 }
 
 // While shards are on their way there is but the place of the one that was taken last.

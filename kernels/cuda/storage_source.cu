@@ -33,7 +33,6 @@ const char place_of_bytes[] = R"(
 )";
 
 // Threads behind the end do what the last ones do.
-
 const char place_of_packets[] = R"(
   const u32 lane = threadIdx.x % 32, unit = blockIdx.x * THREADS + threadIdx.x;
   const u32 units = (u32)args.length * (PACKET / 4);
@@ -126,7 +125,7 @@ weft_status plan_steps(const weft_program_shape *shape, weft_program_plan *plan)
   enum { FewSlots = 12, SomeSlots = 17, ManySlots = 26 };
   const size_t slots = shape->factors->slots;
   plan->way = way_of(*shape);
-  if (slots > WEFT_PROGRAM_SLOTS || shape->w != 8 || shape->k + shape->m > 256 ||
+  if (slots > WEFT_PROGRAM_SLOTS || shape->w != 8 || shape->k + shape->m > WEFT_PROGRAM_SHARDS ||
       plan->way == WEFT_PROGRAM_GROUPS)
     return WEFT_E_UNSUPPORTED;
   if (shape->packet_bytes) {
@@ -157,8 +156,8 @@ extern "C" weft_status weft_program_plan_for(const weft_program_shape *shape,
   *plan = {};
   if (shape->factors)
     return plan_steps(shape, plan);
-  if (sums == 0 || shape->k == 0 || sums > WEFT_PROGRAM_SUMS || shape->k + shape->m > 256 ||
-      shape->packet_bytes % 4)
+  if (sums == 0 || shape->k == 0 || sums > WEFT_PROGRAM_SUMS ||
+      shape->k + shape->m > WEFT_PROGRAM_SHARDS || shape->packet_bytes % 4)
     return WEFT_E_UNSUPPORTED;
   const size_t resident = sums <= 16 ? 1024 : sums <= 32 ? 768 : sums <= 64 ? 512 : 384;
   const bool large = sums > 64 && (is_long || bytes);

@@ -11,7 +11,7 @@ extern "C" {
 // What a kernel is made for.
 typedef struct weft_program_shape {
   size_t k, m, w;
-  size_t packet_bytes; // a multiple of 16; 0: bytes of GF(2^8), sliced into bits by the kernel
+  size_t packet_bytes; // a multiple of 4; 0: bytes of GF(2^8), sliced into bits by the kernel
   const uint8_t *bits; // (m * w, k * w), row stride bits_stride
   size_t bits_stride;
   const weft_factors *factors; // of the same bytes' matrix, instead of bits; or NULL
@@ -19,8 +19,9 @@ typedef struct weft_program_shape {
 } weft_program_shape;
 
 enum {
-  WEFT_PROGRAM_SUMS = 128, // m * w, at most: they lie in registers
-  WEFT_PROGRAM_SLOTS = 29  // of factors, likewise
+  WEFT_PROGRAM_SUMS = 128,  // m * w, at most: they lie in registers
+  WEFT_PROGRAM_SLOTS = 29,  // of factors, likewise
+  WEFT_PROGRAM_SHARDS = 256 // k + m, of all stripes of a launch: addresses that travel with it
 };
 
 // What the words of a warp's lanes are in memory: of each packet a line of 128 bytes, whole groups,

@@ -5,6 +5,7 @@
 #include "kernels/cuda/tensor.cuh"
 #include "kernels/cuda/tensor_expand.cuh"
 #include "kernels/cuda/tensor_pack.cuh"
+#include "kernels/cuda/tensor_ptx.cuh"
 
 namespace {
 
@@ -22,10 +23,6 @@ __device__ __forceinline__ void multiply(uint32_t (&d)[32], int at, const uint32
                "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                : "+r"(d[at]), "+r"(d[at + 1]), "+r"(d[at + 2]), "+r"(d[at + 3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-__device__ __forceinline__ uint32_t shared_address(const void *pointer) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
 // All threads of the block: one pair of tiles on its way into shared memory.
@@ -81,7 +78,7 @@ __global__ void __launch_bounds__(32 * Warps, 1)
   const uint32_t lane = threadIdx.x & 31, warp = threadIdx.x >> 5, r = lane >> 2, q = lane & 3;
   const uint32_t pair_bytes = WEFT_TENSOR_PAIR_BYTES(batch.steps);
   const uint32_t chunk_bytes = WEFT_TENSOR_CHUNK_BYTES(batch.steps);
-  const uint32_t coef = shared_address(memory), tiles = coef + plan.group * chunk_bytes;
+  const uint32_t coef = weft_shared_address(memory), tiles = coef + plan.group * chunk_bytes;
   uint32_t unit = static_cast<uint32_t>(static_cast<uint64_t>(plan.total) * blockIdx.x / gridDim.x);
   const uint32_t end =
       static_cast<uint32_t>(static_cast<uint64_t>(plan.total) * (blockIdx.x + 1) / gridDim.x);

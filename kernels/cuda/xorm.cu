@@ -87,7 +87,7 @@ void write_lists(const weft_xorm &xorm, uint32_t *lists) {
   for (size_t o = 0; o < outputs; o++) {
     lists[o] = at;
     for (size_t p = 0; p < packets; p++)
-      if (xorm.bits[o * xorm.bits_stride + p])
+      if (xorm.bits[o * xorm.bits_stride + p] & 1u) // as they were counted
         lists[at++] = static_cast<uint32_t>(p);
   }
   lists[outputs] = at;

@@ -415,6 +415,7 @@ extern "C" weft_status weft_device_copy_rows(weft_device *device, void *to, size
 extern "C" weft_status weft_device_stream_order(weft_device *device, void *later, void *earlier) {
   weft_device_scope scope(device);
   WEFT_TRY(scope.status());
+  overlap_ends(device, later); // the next kernel there may need what `earlier` writes
   cudaEvent_t event;
   WEFT_CUDA_TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
   weft_status status = WEFT_CUDA(cudaEventRecord(event, static_cast<cudaStream_t>(earlier)));

@@ -23,5 +23,5 @@ input as $gibraltar | input as $perasure | input as $gcrs | input as $slides | i
   [$doc, "storage-inverse.json, commit \($inverse.commit[0:7])"],
   [$doc, ($inverse | [.groups[] | [.cases[] | select(.operation == "recover") | {key: .variant, value: us}] | from_entries
       | {cpu: (.["matrix by the CPU"] - .["plan kept"]), gpu: (.["matrix by the GPU"] - .["plan kept"])}]
-    | "A matrix in closed form takes up to \(map(.cpu) | max | digits(1)) us more than none; inverting, with the way there and back and the wait between, \(map(.gpu) | min | round) to \(map(.gpu) | max | round).")]
+    | "A matrix in closed form takes up to \(map(.cpu) | max | digits(1)) us more than none; inverting, with the round trip and the wait in between, takes \(map(.gpu) | min | round) to \(map(.gpu) | max | round) us more.")]
 | @tsv

@@ -8,7 +8,7 @@ def shapes: [cases | select(.operation == "encode" and .variant == "cauchy") | [
 def ahead($run; $peer): [$run | shapes[] | select(rate($run; .; $peer) > rate($run; .; "gfni512"))] | length;
 "isa-l 2.32.1" as $isal | "klauspost v1.12.4" as $klauspost | [10, 4, 65536] as $shape
 | [inputs] as [$old, $new, $small]
-| ["docs/performance/storage-few-rows.md", "klauspost was quicker at \(ahead($old; $klauspost)) of the \($old | shapes | length) shapes and ISA-L at \(ahead($old; $isal))"],
+| ["docs/performance/storage-few-rows.md", "klauspost was faster at \(ahead($old; $klauspost)) of the \($old | shapes | length) shapes and ISA-L at \(ahead($old; $isal))"],
   (if ahead($new; $klauspost) + ahead($new; $isal) == 0 then ["docs/performance/storage-few-rows.md", "now neither is at any"] else empty end),
   (([$new.groups[] | select(.cases | any(.operation == "encode" and .variant == "cauchy" and [.n, .m, .k] == $shape))][0]) as $group
     | def times($peer): [$group.ratios[] | select(.name == "encode: weft / \($peer)")][0] | spread | with_spread;

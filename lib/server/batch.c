@@ -43,7 +43,7 @@ weft_status weft_batch_new(weft_server *server, weft_server_segment *segment, si
     return WEFT_E_NOMEM;
   *batch = (weft_server_batch){
       .segment = segment, .stream = segment->id.stream, .segment_id = segment->id.segment};
-  // Each want that it takes from has a packet in it.
+  // Each want that the batch draws on has at least one packet in it.
   const size_t wants = segment->want_count < packets ? segment->want_count : packets;
   batch->wants = weft_server_take_memory(server, wants * sizeof *batch->wants);
   if (sparse)
@@ -55,8 +55,8 @@ weft_status weft_batch_new(weft_server *server, weft_server_segment *segment, si
   weft_wants_move(server, segment, packets, batch);
   shape_slab(server, batch);
   batch->first_seed = segment->next_seed;
-  // A sparse encoder passes over seeds that stand for nothing; each product gets a range of its
-  // own.
+  // A sparse encoder skips seeds whose coefficients are all zero, so each product gets a range of
+  // its own.
   segment->next_seed += sparse ? (uint64_t)1 << 32 : packets;
   batch->work = weft_cost_work(&segment->id, packets);
   batch->unreleased = packets;
@@ -85,8 +85,8 @@ static weft_status make_resident(weft_server_lane *lane, weft_server_segment *se
   return WEFT_OK;
 }
 
-// Beside the product, which does not touch them. Dense packets differ in their seeds alone, which
-// count up; of sparse ones the encoder tells which seeds it passed over.
+// Writes the headers while the product runs, which does not touch them. Dense packets differ only
+// in their seeds, which count up; for sparse ones the encoder has recorded which seeds it used.
 static weft_status write_headers(weft_server_batch *batch) {
   weft_packet packet = {.id = batch->segment->id, .mode = WEFT_PACKET_DENSE};
   for (size_t i = 0; i < batch->packets; i++) {
@@ -100,7 +100,7 @@ static weft_status write_headers(weft_server_batch *batch) {
   return WEFT_OK;
 }
 
-// --- slabs: the host lanes' are kept for the next products, as a device keeps its own ---
+// --- slabs: host lanes keep theirs for reuse; a device caches its own memory ---
 
 static void *take_spare(weft_server_lane *lane, size_t room) {
   void *slab = NULL;
@@ -116,8 +116,9 @@ static void *take_spare(weft_server_lane *lane, size_t room) {
   return slab;
 }
 
-// Gives out those kept longest where there are too many, and returns how many: sizes that are gone
-// make room for those that come. Of small ones many are under way at once.
+// Keeps a spare slab. Moves the oldest to `gone` if there are too many, and returns how many: sizes
+// that are no longer used make room for new ones. Up to WEFT_FEW_SPARES are kept regardless of
+// size; more only while they are small, since many small slabs are in use at once.
 static size_t keep_spare(weft_server_lane *lane, weft_server_spare spare,
                          weft_server_spare gone[WEFT_LANE_SPARES]) {
   size_t bytes = spare.room, out = 0;
@@ -154,7 +155,8 @@ bool weft_server_free_spares(weft_server *server) {
   return any;
 }
 
-// A slab of a size that others have too. Fresh pages cost the host more than coding into them.
+// Provides a slab whose size is rounded up so that it can be reused. Fresh pages cost the host more
+// than coding into them.
 static weft_status take_slab(weft_server_lane *lane, weft_server_batch *batch) {
   void *slab = NULL;
   batch->slab_mem = lane->ctx->device ? WEFT_MEM_PINNED : WEFT_MEM_HOST;

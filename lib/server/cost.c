@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a product takes on a lane. A device has a floor below which size does not matter, a CPU has
-// hardly any, so durations are kept per power of two of the work and read off the nearest class.
+// Learns and predicts how long a product takes on a lane. A device has a minimum duration below
+// which size does not matter, a CPU hardly any, so durations are kept per power of two of the work,
+// and predictions interpolate between the nearest known classes.
 #include <math.h>
 
 #include "lib/server/internal.h"
 
-// The newest duration counts a quarter: a lane that others also use is followed within a few
-// products, and one slow product does not turn the choice.
+// The newest duration has a weight of one quarter: the estimate follows a lane's changing load
+// within a few products, while one slow product does not change the choice of lane.
 static const double NEWEST = 0.25;
-// What a product was disturbed by is not what products of its size take.
+// A duration counts as at most this many times the mean: more is a disturbance and not typical of
+// the size.
 static const double MOST = 3;
 
 double weft_cost_work(const weft_segment_id *id, size_t packets) {
@@ -31,7 +33,8 @@ double weft_cost_predict(const weft_lane_cost *cost, double work) {
   while (above < WEFT_COST_BUCKETS && cost->work[above] <= 0)
     above++;
   if (below > 0) {
-    // Known at this size or below it: larger work takes at least as long, at most in proportion.
+    // Known at this size or below: larger work takes at least as long, and at most proportionally
+    // longer.
     const size_t known = below - 1;
     if (known == bucket || above == WEFT_COST_BUCKETS)
       return cost->us[known] * (work > cost->work[known] ? work / cost->work[known] : 1);

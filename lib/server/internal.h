@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of the streaming server, for the files of lib/server.
+// Internals of the streaming server, for the files of lib/server.
 //
-// One mutex guards everything below but what is said to belong to a lane's thread. Coding, copies,
-// waiting for devices and freeing segments happen without it.
+// A lane is one context with its thread. A batch is one product (coded packets of one segment for
+// some clients), a flight is the batches that a lane launches together, and a slab is the memory
+// that holds a batch's datagrams. A want is a client's outstanding request for packets.
+//
+// One mutex guards everything below, except what is marked as belonging to a lane's thread. Coding,
+// copying, waiting for devices and freeing segments happen without it.
 #ifndef WEFT_LIB_SERVER_INTERNAL_H
 #define WEFT_LIB_SERVER_INTERNAL_H
 
@@ -16,11 +20,11 @@
 #include "weft/server.h"
 
 enum {
-  WEFT_LANE_DEPTH = 3,   // flights that a device lane keeps under way
-  WEFT_FLIGHT_MAX = 32,  // products of one flight
-  WEFT_LANE_SPARES = 64, // slabs that a host lane keeps at most
-  WEFT_FEW_SPARES = 8,   // that many of any size
-  WEFT_READY_PARTS = 4,  // of ready_bytes, one of which a product may take
+  WEFT_LANE_DEPTH = 3,   // flights that a device lane keeps in progress
+  WEFT_FLIGHT_MAX = 32,  // products per flight
+  WEFT_LANE_SPARES = 64, // most spare slabs that a host lane keeps
+  WEFT_FEW_SPARES = 8,   // this many are kept whatever their size
+  WEFT_READY_PARTS = 4,  // parts of ready_bytes; a product may take one of them
   WEFT_COST_BUCKETS = 64 // by the logarithm of a product's multiply-accumulates
 };
 
@@ -41,53 +45,53 @@ typedef struct weft_server_segment {
   struct weft_server_segment *older, *newer; // by last use
   weft_segment_id id;
   uint8_t *data; // (n, k), padded
-  size_t bytes;  // held, copies on devices counted
+  size_t bytes;  // held, including copies on devices
   int64_t expires_us;
   uint64_t next_seed;
-  size_t refs;                                   // batches in the making
-  weft_segment *resident[WEFT_SERVER_MAX_LANES]; // made and used by the lane's thread
-  // Requests that wait for company, by age.
+  size_t refs;                                   // batches being made
+  weft_segment *resident[WEFT_SERVER_MAX_LANES]; // created and used by the lane's thread
+  // Requests that wait to be batched with others, by age.
   weft_server_want *wants;
   size_t want_count, want_capacity, want_packets;
-  size_t batch_packets;                            // most in one product
-  struct weft_server_segment *due_prev, *due_next; // list of segments with wants, in turn
-  bool dead; // removed from the map; buried with the last reference
+  size_t batch_packets;                            // most packets in one product
+  struct weft_server_segment *due_prev, *due_next; // list of segments with wants, in order of turn
+  bool dead; // removed from the map; freed with the last reference
 } weft_server_segment;
 
-// Products that were begun by one call, on one queue of a lane: a launch costs the same for many.
+// Products launched by one call, on one queue of a lane: launching many costs the same as one.
 typedef struct weft_server_flight {
   struct weft_server_batch *batch[WEFT_FLIGHT_MAX];
   size_t count;
-  double work;  // of all
-  bool crowded; // it is not one product on a lane that had nothing else to do
+  double work;  // of all its products
+  bool crowded; // not a single product on an otherwise idle lane
   int64_t start_us;
 } weft_server_flight;
 
 // One product: packets of one segment for some clients, in one slab of datagrams.
 typedef struct weft_server_batch {
   struct weft_server_batch *next;
-  weft_server_segment *segment; // NULL once it is made
+  weft_server_segment *segment; // NULL once the batch is made
   uint64_t stream, segment_id;
   weft_server_want *wants;
   size_t want_count;
   size_t packets;
   uint64_t first_seed;
-  uint32_t tried;  // lanes that failed at it, as bits
+  uint32_t tried;  // lanes that failed to make it, as bits
   size_t lane;     // index
   double work;     // multiply-accumulates
   double guess_us; // predicted duration
   weft_status status;
-  // The slab: datagram i starts at slab + i * stride, its payload payload_at bytes in.
+  // The slab: datagram i starts at slab + i * stride, its payload payload_at bytes into it.
   uint8_t *slab;
   weft_mem slab_mem;
   size_t slab_room; // allocated, >= slab_bytes
   size_t slab_bytes, stride, payload_at, datagram_bytes;
   weft_packet *headers; // sparse; NULL for dense packets
   weft_encoder *encoder;
-  // Handing out.
-  struct weft_server_batch *before;     // among the taken
+  // Handing packets to the caller.
+  struct weft_server_batch *before;     // previous in the list of taken batches
   size_t want_at, want_done, packet_at; // next packet to take
-  size_t unreleased;                    // taken or to be taken, not yet released
+  size_t unreleased;                    // packets not yet released by the caller
 } weft_server_batch;
 
 typedef struct weft_server_spare {
@@ -104,14 +108,14 @@ typedef struct weft_server_lane {
   bool failed;
   pthread_cond_t wake;
   weft_server_batch *head, *tail; // assigned, not started
-  double backlog_us;              // predicted, of all assigned and not finished
-  // What a product takes that is alone, and what each adds where others are under way: a device
-  // takes several in hardly more time than one.
+  double backlog_us;              // predicted time of everything assigned and unfinished
+  // What a product takes alone, and what each one adds while others are in progress: a device takes
+  // hardly longer for several than for one.
   weft_lane_cost alone, crowded;
   weft_server_lane_stats stats;
-  weft_server_spare spare[WEFT_LANE_SPARES]; // by age, the oldest first
+  weft_server_spare spare[WEFT_LANE_SPARES]; // oldest first
   size_t spares;
-  // The lane's thread only.
+  // Used by the lane's thread only.
   weft_queue *queue[WEFT_LANE_DEPTH];
   weft_server_flight flying[WEFT_LANE_DEPTH];
   size_t flying_first, flying_count;
@@ -132,14 +136,14 @@ struct weft_server {
   size_t table_size; // a power of two
   weft_server_segment *oldest, *newest;
   weft_server_segment *due_head, *due_tail;
-  size_t full;                 // of them, those whose wants fill a product
-  weft_server_segment *buried; // to be freed without the lock, by hash_next
+  size_t full;                 // segments whose wants fill a product
+  weft_server_segment *buried; // to be freed without the lock; linked by hash_next
   int64_t next_expiry_us;
   // Finished batches with packets to take.
   weft_server_batch *ready_head, *ready_tail;
-  weft_server_batch *taken; // handed out whole, not all of it released; the caller's thread only
+  weft_server_batch *taken; // all packets handed out, not all released; caller's thread only
   size_t running;           // batches assigned and not finished
-  size_t explored;          // products that could go to any lane, counted
+  size_t explored;          // counts products that could go to any lane
   weft_server_stats stats;
 };
 
@@ -156,7 +160,7 @@ static inline int64_t weft_server_clock(const weft_server *server) {
   return server->options.now_us(server->options.user);
 }
 
-// --- cost.c: what a product takes on a lane ---
+// --- cost.c: how long a product takes on a lane ---
 
 double weft_cost_work(const weft_segment_id *id, size_t packets);
 double weft_cost_predict(const weft_lane_cost *cost,
@@ -165,7 +169,7 @@ void weft_cost_learn(weft_lane_cost *cost, double work, double us);
 
 // --- segments.c; all with the lock held ---
 
-// Gives the lock back, and frees the segments that nobody has any more.
+// Unlocks, then frees the segments that are no longer referenced.
 void weft_server_unlock(weft_server *server);
 weft_server_segment *weft_server_find(const weft_server *server, uint64_t stream, uint64_t segment);
 void weft_server_insert(weft_server *server, weft_server_segment *segment);
@@ -181,13 +185,13 @@ static inline bool weft_wants_full(const weft_server_segment *segment) {
   return segment->want_packets >= segment->batch_packets;
 }
 
-// The first of a segment's wants puts it in the list, behind those that wait already.
+// Adds a want. A segment's first want appends the segment to the list of turns.
 weft_status weft_wants_add(weft_server *server, weft_server_segment *segment,
                            const weft_server_want *want);
-// Moves up to `packets` packets' worth to the batch, the oldest first.
+// Moves wants for up to `packets` packets to the batch, oldest first.
 void weft_wants_move(weft_server *server, weft_server_segment *segment, size_t packets,
                      weft_server_batch *batch);
-// After a product: to the end of the list, or out of it when nothing is left.
+// After a product: moves the segment to the end of the list, or removes it if it has no wants left.
 void weft_wants_pass_turn(weft_server *server, weft_server_segment *segment);
 void weft_wants_cancel(weft_server *server, weft_server_segment *segment, uint64_t client);
 void weft_wants_drop(weft_server *server, weft_server_segment *segment);
@@ -195,42 +199,44 @@ void weft_wants_drop(weft_server *server, weft_server_segment *segment);
 // --- lane.c ---
 
 weft_status weft_lane_start(weft_server *server, size_t index, weft_ctx *ctx);
-// Measures the lane on made-up data, on the caller's thread, before it starts.
+// Measures the lane on synthetic data, on the caller's thread, before the lane starts.
 weft_status weft_lane_calibrate(weft_server_lane *lane);
 void weft_lane_stop(weft_server_lane *lane); // the lock must not be held
 
-// Of up to `packets` packets, those that one lane should make now; lock held.
+// Decides which lane should make packets now, and how many of up to `packets`; lock held.
 typedef struct weft_server_share {
-  weft_server_lane *lane; // NULL: none is left
+  weft_server_lane *lane; // NULL: no lane is left
   size_t packets;
 } weft_server_share;
 weft_server_share weft_server_next_share(weft_server *server, const weft_segment_id *id,
                                          size_t packets);
-// Whether every lane has work for a while; lock held.
+// Whether every lane has enough work for some time; lock held.
 bool weft_server_busy(const weft_server *server);
-// Gives the batch to `lane`, or, if that is NULL, to the one that is predicted to finish it first;
-// lock held. False when no lane is left for it, or the server is being freed.
+// Assigns the batch to `lane`, or, if that is NULL, to the lane predicted to finish it first; lock
+// held. Returns false if no lane is left for it, or the server is being freed.
 bool weft_server_assign(weft_server *server, weft_server_lane *lane, weft_server_batch *batch);
 
 // --- batch.c ---
 
-// What a packet of such a segment takes of a slab, and most packets in one product.
+// Return the bytes that one packet of such a segment takes in a slab, and the most packets in one
+// product.
 size_t weft_batch_stride(const weft_server *server, const weft_segment_id *id);
 size_t weft_batch_most(const weft_server *server, const weft_segment_id *id);
-// Turns `packets` of the segment's wants into a batch; lock held.
+// Makes a batch from `packets` of the segment's wants; lock held.
 weft_status weft_batch_new(weft_server *server, weft_server_segment *segment, size_t packets,
                            weft_server_batch **out);
-// Makes what the product needs: its segment on the lane, its slab, its encoder; no lock.
+// Provides what the product needs: its segment on the lane, its slab, its encoder; no lock.
 weft_status weft_batch_prepare(weft_server_lane *lane, weft_server_batch *batch);
-// Enqueues the products of a flight, all prepared, in one call; no lock.
+// Enqueues a flight's products, all of them prepared, in one call; no lock.
 weft_status weft_flight_begin(const weft_server_flight *flight, weft_queue *queue);
-// Frees what only the making needed; no lock.
+// Frees what was needed only to make the batch; no lock.
 void weft_batch_end(weft_server_lane *lane, weft_server_batch *batch);
-// Frees the slab of a batch that must be made again elsewhere; no lock.
+// Releases the slab of a batch that another lane must make again; no lock.
 void weft_batch_drop_slab(weft_server *server, weft_server_batch *batch);
-// Frees the slabs that lanes keep, of use to who lacks memory; false if there are none; no lock.
+// Frees the lanes' spare slabs, for a caller that has run out of memory; returns false if there
+// were none; no lock.
 bool weft_server_free_spares(weft_server *server);
-// Puts it among the ready and tells the caller's loop; lock held.
+// Appends the batch to the ready list and signals the caller's event loop; lock held.
 void weft_batch_ready(weft_server *server, weft_server_batch *batch);
 void weft_batch_free(weft_server *server, weft_server_batch *batch);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A lane: one context, one thread, the products assigned to it, and what they are known to take.
-// Products that wait when a lane begins are begun together.
+// A lane: one context, one thread, the products assigned to it, and how long they take. All
+// products that wait when the lane starts a flight are launched together.
 #define _POSIX_C_SOURCE 200809L
 #include <string.h>
 
@@ -8,12 +8,12 @@
 
 // --- who makes it ---
 
-// Where work would be done sooner than this, a product is not worth dividing among lanes; nor is
-// one that takes less than that itself, since there are others to be spread.
+// A product that would finish within SHARE_US is not worth dividing among lanes; nor is one that
+// itself takes less than WHOLE_US, since other products can keep the other lanes busy.
 static const double SHARE_US = 200, WHOLE_US = 50;
-// A lane with work for this long has no use for more products; larger ones serve it better.
+// A lane with this much work has no use for more products; larger ones would serve it better.
 static const double BUSY_US = 500;
-// A smaller part of what waits is not worth a product of its own.
+// A part smaller than 1/64 of what waits is not worth a product of its own.
 enum { SMALLEST_SHARE = 64 };
 
 static double predict(const weft_server_lane *lane, double work) {
@@ -21,8 +21,8 @@ static double predict(const weft_server_lane *lane, double work) {
   return us > 0 ? us : weft_cost_predict(&lane->alone, work);
 }
 
-// The lane that is predicted to finish such work first, but for those in `tried`; NULL: none is
-// left.
+// Returns the lane predicted to finish such work first, excluding those in `tried`, or NULL if none
+// is left.
 static weft_server_lane *first_to_finish(weft_server *server, double work, uint32_t tried,
                                          double *done_us) {
   weft_server_lane *best = NULL;
@@ -39,7 +39,7 @@ static weft_server_lane *first_to_finish(weft_server *server, double work, uint3
   return best;
 }
 
-// How many of the packets a lane makes within `room_us`; 0 where that is not worth it.
+// Returns how many of the packets the lane makes within `room_us`; 0 if that is not worth it.
 static size_t packets_within(const weft_server_lane *lane, const weft_segment_id *id,
                              size_t packets, double room_us) {
   if (room_us <= 0)
@@ -49,12 +49,13 @@ static size_t packets_within(const weft_server_lane *lane, const weft_segment_id
   const size_t part = (size_t)some;
   if (part == 0 || part < packets / SMALLEST_SHARE)
     return 0;
-  // What a device takes has a floor, which proportion does not see.
+  // A device has a minimum duration, which the proportion above ignores.
   return predict(lane, weft_cost_work(id, part)) <= room_us ? part : 0;
 }
 
-// A lane that once seemed slow would not be asked again, and so never be known better: of many
-// products that could go anywhere one goes to the next best, unless that would take far longer.
+// A lane that once seemed slow would never be used again, and its estimate never corrected: one in
+// every EXPLORE_EVERY products that could go anywhere goes to the next best lane, unless that would
+// take far longer.
 enum { EXPLORE_EVERY = 256, EXPLORE_WORTH = 4 };
 
 static weft_server_lane *next_best(weft_server *server, const weft_server_lane *best, double work,
@@ -66,8 +67,8 @@ static weft_server_lane *next_best(weft_server *server, const weft_server_lane *
   return other && other->backlog_us <= 0 && other_us < EXPLORE_WORTH * us ? other : NULL;
 }
 
-// A slower lane gets what it can make until the quickest one would have finished everything; what
-// is left then takes less. So all lanes work while there is work, and finish together.
+// A slower lane gets what it can make before the fastest lane would have finished everything, which
+// shortens the rest. All lanes therefore work while there is work, and finish together.
 weft_server_share weft_server_next_share(weft_server *server, const weft_segment_id *id,
                                          size_t packets) {
   double done_us = 0;
@@ -111,7 +112,7 @@ bool weft_server_assign(weft_server *server, weft_server_lane *lane, weft_server
   double done_us = 0;
   if (!lane)
     lane = first_to_finish(server, batch->work, batch->tried, &done_us);
-  if (!lane || server->stopping) // a lane may have ended, and what is given to it is left there
+  if (!lane || server->stopping) // a lane that has ended would never run it
     return false;
   batch->lane = lane->index;
   batch->guess_us = predict(lane, batch->work);
@@ -135,7 +136,7 @@ static weft_server_batch *pop(weft_server_lane *lane) {
   return batch;
 }
 
-// --- how it ends; lock held ---
+// --- finishing products; lock held ---
 
 static void leave(weft_server_lane *lane, weft_server_batch *batch) {
   lane->server->running--;
@@ -145,7 +146,8 @@ static void leave(weft_server_lane *lane, weft_server_batch *batch) {
     lane->backlog_us = 0;
 }
 
-// To another lane where the caller wants that and there is one; else its packets carry the status.
+// Moves the batch to another lane if the caller allows that and one is left; otherwise its packets
+// carry the status.
 static void move_or_fail(weft_server_lane *lane, weft_server_batch *batch, weft_status status) {
   weft_server *server = lane->server;
   leave(lane, batch);
@@ -158,7 +160,7 @@ static void move_or_fail(weft_server_lane *lane, weft_server_batch *batch, weft_
   weft_batch_ready(server, batch);
 }
 
-// A device that reported an error is not asked again: its answers could be wrong.
+// A device that has reported an error is not used again: its results could be wrong.
 static void fail_lane(weft_server_lane *lane, weft_status status) {
   lane->failed = true;
   lane->stats.failed = true;
@@ -166,10 +168,10 @@ static void fail_lane(weft_server_lane *lane, weft_status status) {
     move_or_fail(lane, batch, status);
 }
 
-// What a flight took is shared out among its products by their work.
+// Divides a flight's duration among its products in proportion to their work.
 static void count_done(weft_server_lane *lane, const weft_server_flight *flight) {
   const int64_t now = weft_server_clock(lane->server);
-  // One that waited behind another on the same device is charged from that one's end.
+  // A flight that waited behind another on the same device is charged from the end of that one.
   const int64_t from =
       flight->start_us > lane->last_done_us ? flight->start_us : lane->last_done_us;
   const double us = (double)(now > from ? now - from : 1);
@@ -177,8 +179,8 @@ static void count_done(weft_server_lane *lane, const weft_server_flight *flight)
   lane->stats.busy_us += (uint64_t)us;
   for (size_t i = 0; i < flight->count; i++) {
     const weft_server_batch *batch = flight->batch[i];
-    // By the clock of a simulation all take the same; what that predicts would make lanes busy, or
-    // not, by how fast this machine codes.
+    // By a simulation's clock all products take equally long; predictions from such durations would
+    // make lanes busy, or not, depending on how fast this machine codes.
     if (!lane->server->options.repeatable)
       weft_cost_learn(flight->crowded ? &lane->crowded : &lane->alone, batch->work,
                       us * batch->work / flight->work);
@@ -210,13 +212,13 @@ static size_t depth_of(const weft_server_lane *lane) {
   return lane->ctx->device ? WEFT_LANE_DEPTH : 1;
 }
 
-// The last step of a product, without the lock: its bytes are there, or a status is.
+// Ends a product, successful or failed; no lock.
 static void settle(weft_server_lane *lane, weft_server_batch *batch, weft_status status) {
   if (status == WEFT_OK) {
     weft_batch_end(lane, batch);
     return;
   }
-  // Another lane may have to make it, in memory of its own kind.
+  // Another lane may have to make it, in its own kind of memory.
   weft_encoder_free(batch->encoder);
   batch->encoder = NULL;
   if (batch->slab)
@@ -233,7 +235,7 @@ static weft_status settle_flight(weft_server_lane *lane, const weft_server_fligh
   return status;
 }
 
-// With the lock.
+// Lock held.
 static void finish_flight(weft_server_lane *lane, const weft_server_flight *flight,
                           weft_status status) {
   if (status == WEFT_OK)
@@ -242,7 +244,8 @@ static void finish_flight(weft_server_lane *lane, const weft_server_flight *flig
     finish(lane, flight->batch[i], status);
 }
 
-// Products for the next flight: all that wait, up to an amount, so that the lane's flights overlap.
+// Takes the products for the next flight: all that wait, up to a number of bytes, so that the
+// lane's flights overlap.
 static void gather_flight(weft_server_lane *lane, weft_server_flight *flight) {
   enum { FLIGHT_BYTES = 4 << 20 };
   size_t bytes = 0;
@@ -256,8 +259,9 @@ static void gather_flight(weft_server_lane *lane, weft_server_flight *flight) {
   flight->crowded = flight->crowded || flight->count > 1;
 }
 
-// Those that cannot be made here leave the flight, for another lane or with a status. A device that
-// has failed meanwhile is not asked again: its status is returned, for those that are left.
+// Prepares a flight's products. Those that cannot be made here leave the flight, for another lane
+// or with a status. A device that has failed meanwhile is not used again: its status is returned,
+// and applies to the products that are left.
 static weft_status prepare_flight(weft_server_lane *lane, weft_server_flight *flight) {
   weft_status failed = WEFT_OK;
   size_t kept = 0;
@@ -294,7 +298,7 @@ static void begin_next(weft_server_lane *lane) {
     status = settle_flight(lane, flight, lane->queue[slot], status);
   pthread_mutex_lock(&server->lock);
   if (status != WEFT_OK || flight->count == 0) {
-    lane->flying_count--; // it was the newest
+    lane->flying_count--; // this flight is the newest
     if (flight->count > 0)
       finish_flight(lane, flight, status);
   }
@@ -367,7 +371,7 @@ void weft_lane_stop(weft_server_lane *lane) {
     pthread_cond_destroy(&lane->wake);
   }
   for (weft_server_batch *batch = pop(lane); batch; batch = pop(lane)) {
-    pthread_mutex_lock(&lane->server->lock); // lanes that go on have batches of the segment too
+    pthread_mutex_lock(&lane->server->lock); // running lanes may have batches of the segment too
     weft_server_unref(lane->server, batch->segment);
     weft_server_unlock(lane->server);
     weft_batch_free(lane->server, batch);
@@ -381,10 +385,10 @@ void weft_lane_stop(weft_server_lane *lane) {
 enum {
   CALIBRATION_BLOCKS = 64,
   CALIBRATION_BLOCK_BYTES = 1024,
-  CALIBRATION_STEP = 4,         // each size is this times the last
-  CALIBRATION_PACKETS = 16384,  // 16 MiB coded: enough that a GPU's floor does not show
-  CALIBRATION_ENOUGH_US = 2000, // a product this long tells the rate
-  CALIBRATION_TIMES = 3,        // each size
+  CALIBRATION_STEP = 4,         // factor from one size to the next
+  CALIBRATION_PACKETS = 16384,  // 16 MiB coded: enough to hide a GPU's fixed cost
+  CALIBRATION_ENOUGH_US = 2000, // a product this long gives the rate
+  CALIBRATION_TIMES = 3,        // runs of each size
 };
 
 // Makes one product of the calibration segment and returns how long it took.
@@ -415,13 +419,14 @@ static weft_status time_product(weft_server_lane *lane, weft_server_segment *seg
   return status;
 }
 
-// A disturbance only ever adds, and a lane that seems slow is not asked again soon.
+// Times several runs and keeps the fastest: disturbances only ever add time, and a lane that seems
+// slow would not be tried again soon.
 static weft_status quickest_product(weft_server_lane *lane, weft_server_segment *segment,
                                     size_t packets, int64_t *us) {
   for (int i = 0; i <= CALIBRATION_TIMES; i++) {
     int64_t once_us = 0;
     WEFT_TRY(time_product(lane, segment, packets, &once_us));
-    if (i <= 1 || once_us < *us) // the first warms up: memory, code, the device
+    if (i <= 1 || once_us < *us) // the first run warms up memory, code and device
       *us = once_us;
   }
   return WEFT_OK;
@@ -432,7 +437,7 @@ weft_status weft_lane_calibrate(weft_server_lane *lane) {
   const size_t bytes = (size_t)CALIBRATION_BLOCKS * CALIBRATION_BLOCK_BYTES;
   weft_server_segment segment = {
       .id = {.blocks = CALIBRATION_BLOCKS, .block_bytes = CALIBRATION_BLOCK_BYTES},
-      .batch_packets = SIZE_MAX}; // it is in no list, nor counted as full
+      .batch_packets = SIZE_MAX}; // it is in no list and never counts as full
   segment.data = weft_server_take_memory(server, bytes);
   if (!segment.data)
     return WEFT_E_NOMEM;

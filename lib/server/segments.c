@@ -32,7 +32,7 @@ static void use_list_append(weft_server *server, weft_server_segment *entry) {
   server->newest = entry;
 }
 
-// Doubles the table when chains grow long. Without memory they just stay longer.
+// Doubles the table, to keep chains short. Without memory they just get longer.
 static void grow(weft_server *server) {
   const size_t size = server->table_size * 2;
   weft_server_segment **table = weft_server_take_memory(server, size * sizeof *table);
@@ -67,8 +67,8 @@ void weft_server_touch(weft_server *server, weft_server_segment *entry) {
   use_list_append(server, entry);
 }
 
-// Nobody has it any more. What it holds is large, and may lie on a device that another call has
-// locked: it is freed when the lock is given back.
+// Queues an unreferenced segment for freeing. Its memory is large and may be on a device that
+// another call has locked, so it is freed after the server's lock is released.
 static void bury(weft_server *server, weft_server_segment *entry) {
   server->stats.segment_bytes -= entry->bytes;
   entry->hash_next = server->buried;
@@ -118,7 +118,7 @@ void weft_server_expire(weft_server *server, int64_t now_us) {
   weft_server_segment *next = NULL;
   for (weft_server_segment *entry = server->oldest; entry; entry = next) {
     next = entry->newer;
-    // Packets that were promised are still made; the last of them sets next_expiry_us again.
+    // Packets already promised are still made; the last of them sets next_expiry_us again.
     if (entry->want_count > 0)
       continue;
     if (entry->expires_us <= now_us) {
@@ -138,7 +138,7 @@ bool weft_server_make_room(weft_server *server, size_t bytes) {
   const size_t budget = server->options.memory_bytes;
   if (bytes > budget)
     return false;
-  // Whether there will be room is seen before the first one goes.
+  // Check that eviction will make enough room before evicting anything.
   size_t held = server->stats.segment_bytes;
   weft_server_segment *entry = server->oldest, *next = NULL;
   for (; entry && held > budget - bytes; entry = entry->newer)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The streaming server's calls: segments, requests, gathering, handing out.
+// The streaming server's calls: segments, requests, starting products, handing out packets.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sodium.h>
@@ -35,7 +35,7 @@ static void set_defaults(weft_server_options *options) {
     options->batch_packets = DEFAULT_BATCH_PACKETS;
   if (options->pending_packets == 0)
     options->pending_packets = DEFAULT_PENDING_PACKETS;
-  if (options->batch_packets > UINT32_MAX) // a slab of so many has a size
+  if (options->batch_packets > UINT32_MAX) // so that the size of a slab does not overflow
     options->batch_packets = UINT32_MAX;
 }
 
@@ -53,7 +53,7 @@ static weft_status start(weft_server *server) {
     server->lanes = i + 1;
     WEFT_TRY(weft_lane_start(server, i, server->options.contexts[i]));
   }
-  // What lanes were measured with is more than a small server ever takes.
+  // Calibration slabs are larger than anything a small server ever needs.
   (void)weft_server_free_spares(server);
   return WEFT_OK;
 }
@@ -79,7 +79,7 @@ weft_status weft_server_new(const weft_server_options *options, weft_server **ou
     return WEFT_E_THREAD;
   }
   const weft_status status = start(server);
-  server->options.contexts = NULL; // the caller's array need not stay
+  server->options.contexts = NULL; // the caller's array need not outlive this call
   if (status != WEFT_OK) {
     weft_server_free(server);
     return status;
@@ -132,7 +132,7 @@ static weft_status find_room(weft_server *server, const weft_segment_id *id, int
   return status;
 }
 
-// Without the lock: the lanes go on while bytes are copied.
+// Runs without the lock, so that lanes can work while bytes are copied.
 static weft_status new_segment(weft_server *server, const weft_segment_id *id, const uint8_t *data,
                                size_t bytes, int64_t expires_us, weft_server_segment **out) {
   const size_t padded = (size_t)id->blocks * id->block_bytes;
@@ -150,14 +150,15 @@ static weft_status new_segment(weft_server *server, const weft_segment_id *id, c
   }
   memcpy(entry->data, data, bytes);
   memset(entry->data + bytes, 0, padded - bytes);
-  // Servers of one stream must not send the same combinations, so each starts elsewhere.
+  // Several servers of one stream must not send the same combinations, so each starts at a random
+  // seed.
   if (!server->options.repeatable)
     randombytes_buf(&entry->next_seed, sizeof entry->next_seed);
   *out = entry;
   return WEFT_OK;
 }
 
-// Whose packets are large raises the bound of those that are ready: four have room.
+// Raises the bound on ready packets for large packets, so that at least four fit.
 static void raise_bound(weft_server *server, const weft_segment_id *id) {
   const size_t least = WEFT_READY_PARTS * weft_batch_stride(server, id);
   if (server->options.ready_bytes < least)
@@ -176,7 +177,7 @@ weft_status weft_server_push(weft_server *server, const weft_segment_id *id, con
     status = new_segment(server, id, data, bytes, expires_us, &entry);
   WEFT_TRY(status);
   pthread_mutex_lock(&server->lock);
-  weft_server_insert(server, entry); // nobody else pushes: it is still not there
+  weft_server_insert(server, entry); // only the caller's thread pushes: the id is still unused
   raise_bound(server, id);
   pthread_mutex_unlock(&server->lock);
   return WEFT_OK;
@@ -189,7 +190,7 @@ weft_status weft_server_drop(weft_server *server, uint64_t stream, uint64_t segm
   weft_server_segment *entry = weft_server_find(server, stream, segment);
   const weft_status status = entry ? WEFT_OK : WEFT_E_FOREIGN;
   if (entry && entry->want_count > 0) {
-    entry->expires_us = INT64_MIN; // the last of what was promised takes it along
+    entry->expires_us = INT64_MIN; // removed once its last promised packet is made
   } else if (entry) {
     server->stats.expired++;
     weft_server_remove(server, entry);
@@ -199,7 +200,7 @@ weft_status weft_server_drop(weft_server *server, uint64_t stream, uint64_t segm
 }
 
 bool weft_server_has(const weft_server *server, uint64_t stream, uint64_t segment) {
-  // Only the caller's thread changes the table, and it is here.
+  // No lock: only the caller's thread changes the table, and this is that thread.
   return weft_server_find(server, stream, segment) != NULL;
 }
 
@@ -249,8 +250,8 @@ weft_status weft_server_cancel(weft_server *server, uint64_t client) {
 
 // --- time ---
 
-// Packets that are not released yet bound what is coded ahead: whatever comes next, there is room
-// for it.
+// Coding ahead is bounded by the packets not yet released; whatever product comes next, there is
+// room for it.
 static bool may_code(const weft_server *server) {
   const size_t bound = server->options.ready_bytes;
   return server->stats.ready_bytes <= bound - bound / WEFT_READY_PARTS;
@@ -265,16 +266,16 @@ static bool is_due(const weft_server *server, const weft_server_segment *entry, 
   return due_us(server, entry) <= now_us;
 }
 
-// While all lanes are busy, requests go on gathering: the descriptor tells when a lane has finished
-// something. A full product gains nothing by waiting; but what is due and comes before it goes
-// before it, or full ones, which keep the lanes busy, would let it wait for ever.
+// While all lanes are busy, requests keep gathering; the descriptor signals when a lane has
+// finished something. A full product gains nothing by waiting. But a due product that comes before
+// a full one goes first, or the full ones, which keep the lanes busy, could delay it for ever.
 static bool may_start(const weft_server *server, const weft_server_segment *entry, int64_t now_us) {
   return weft_wants_full(entry) ||
          (is_due(server, entry, now_us) && (server->full > 0 || !weft_server_busy(server)));
 }
 
-// When the first product may start. A full one may since its oldest request came, or later: that is
-// past either way.
+// Returns when the first product may start. A full one may start from when its oldest request came
+// or later; either is in the past.
 static int64_t start_us(const weft_server *server) {
   if (!may_code(server) || (server->full == 0 && weft_server_busy(server)))
     return INT64_MAX;
@@ -297,7 +298,7 @@ static weft_status start_batch(weft_server *server, weft_server_segment *entry,
   return WEFT_OK;
 }
 
-// One product, which lanes may share.
+// Starts one product, which may be divided among lanes.
 static weft_status start_product(weft_server *server, weft_server_segment *entry) {
   size_t left = weft_wants_full(entry) ? entry->batch_packets : entry->want_packets;
   while (left > 0 && may_code(server)) {
@@ -324,7 +325,7 @@ weft_status weft_server_process(weft_server *server, int64_t now_us) {
     status = start_product(server, entry);
     if (status != WEFT_OK)
       break;
-    if (!next && entry->want_count > 0) // it was the last, and is again
+    if (!next && entry->want_count > 0) // it was last in the list, and has become last again
       next = entry;
   }
   weft_server_expire(server, now_us);
@@ -333,7 +334,7 @@ weft_status weft_server_process(weft_server *server, int64_t now_us) {
 }
 
 int64_t weft_server_deadline(const weft_server *server) {
-  weft_server *unlocked = (weft_server *)server; // the lock is no part of what const promises
+  weft_server *unlocked = (weft_server *)server; // const does not cover the lock
   pthread_mutex_lock(&unlocked->lock);
   const int64_t start = start_us(server), expiry = server->next_expiry_us;
   pthread_mutex_unlock(&unlocked->lock);
@@ -406,7 +407,7 @@ void weft_server_release(weft_server *server, const weft_server_packet *packets,
     return;
   for (size_t i = 0; i < count; i++) {
     weft_server_batch *batch = packets[i].lease;
-    if (--batch->unreleased > 0) // only the caller's thread counts here
+    if (--batch->unreleased > 0) // only the caller's thread changes this counter
       continue;
     taken_remove(server, batch);
     pthread_mutex_lock(&server->lock);

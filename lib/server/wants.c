@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What clients wait for: wants of each segment by age, and the segments that have some, in turn.
-// Who has had a product goes to the end, so that one segment that many ask for does not keep out
-// those that few ask for.
+// A want is a client's outstanding request for packets of a segment. Each segment keeps its wants
+// by age, and the segments that have wants take turns: after a product a segment goes to the end of
+// the list, so that one with many requests does not starve those with few.
 #include <string.h>
 
 #include "lib/server/internal.h"
@@ -23,7 +23,7 @@ static void list_remove(weft_server *server, weft_server_segment *entry) {
   entry->due_prev = entry->due_next = NULL;
 }
 
-// Nothing waits for it any more, so that it may expire.
+// Removes a segment without wants from the list; it may expire now.
 static void leave(weft_server *server, weft_server_segment *entry) {
   list_remove(server, entry);
   if (entry->expires_us < server->next_expiry_us)
@@ -74,7 +74,7 @@ weft_status weft_wants_add(weft_server *server, weft_server_segment *entry,
   return WEFT_OK;
 }
 
-// A want that does not fit whole is split; its rest stays.
+// A want that does not fit is split; the rest of it stays.
 void weft_wants_move(weft_server *server, weft_server_segment *entry, size_t packets,
                      weft_server_batch *batch) {
   size_t taken = 0, room = packets;
